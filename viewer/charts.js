@@ -108,6 +108,10 @@ function breakdownSection() {
 	return s;
 }
 
+function culprit(p) {
+	return [p.call, p.operator, p.module, p.line].filter(Boolean).join(", ");
+}
+
 function idleGapsTable() {
 	const go = (p) => () => {
 		look(p.start_ns - p.ns * 0.6, p.start_ns + p.ns * 1.6);
@@ -130,6 +134,7 @@ function idleGapsTable() {
 						["cause", "What the host did for most of it."],
 						["idle", "How long no GPU ran anything."],
 						["at", "When that began; a click shows it in the timeline."],
+						["culprit", "The call, operator, module and line in which the host was."],
 						["after", "What ended before."],
 						["before", "What ran next."],
 					].map(([head, help]) =>
@@ -163,6 +168,7 @@ function idleGapsTable() {
 								time(p.start_ns),
 							),
 						),
+						el("td", { class: "text even", title: culprit(p) }, shorten(culprit(p))),
 						el(
 							"td",
 							{

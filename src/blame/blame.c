@@ -39,6 +39,21 @@ static bool is_library(const char *line)
 	return false;
 }
 
+const struct stack_frame *blame_line(const struct stacks *s, uint32_t stack)
+{
+	const struct stack_frame *first = NULL;
+	const struct stack_row *row = s && stack < s->rows.n ? &s->rows.v[stack] : NULL;
+	for (uint32_t i = 0; row && i < row->count; i++) {
+		const struct stack_frame *f = stacks_frame(s, row, i);
+		if (f->kind != CALLER_PYTHON)
+			continue;
+		if (!is_library(f->file))
+			return f;
+		first = first ? first : f;
+	}
+	return first;
+}
+
 enum part { OPERATOR, MODULE, LINE, PARTS };
 
 /* The best answer so far: a range is further in if it began later, or as late and ended earlier. */

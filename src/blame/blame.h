@@ -11,6 +11,7 @@
 #ifndef WEIR_BLAME_BLAME_H
 #define WEIR_BLAME_BLAME_H
 
+#include "stack/stacks.h"
 #include "trace/meta.h"
 #include "trace/trace.h"
 
@@ -25,6 +26,14 @@ struct blame {
  * over.
  */
 int blame_find(const struct trace *t, const struct meta *m, struct blame *v, size_t n);
+
+struct report;
+
+/* Finds the culprits of the report's idle gaps (struct idle_culprit).  0 or -errno. */
+int blame_gaps(struct report *r);
+
+/* Of a call stack the innermost line of Python that is of the program, or of a library; or NULL. */
+const struct stack_frame *blame_line(const struct stacks *s, uint32_t stack);
 
 /* Whether an operator allocates for others. */
 bool blame_allocates(const char *name);

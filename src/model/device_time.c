@@ -221,10 +221,19 @@ static int find_owners(struct joiner *j)
 
 /* ---- activities ---- */
 
+/* What has no name is what it is. */
+static const char *kind_text(uint16_t kind)
+{
+	return kind == GPU_MEMCPY   ? "memcpy"
+	       : kind == GPU_MEMSET ? "memset"
+	       : kind == GPU_GRAPH  ? "graph"
+				    : "(no name)";
+}
+
 /* The row of a name: two that are demangled to the same text share it. */
 static int new_activity(struct joiner *j, uint32_t name, uint16_t kind, uint32_t *ret_row)
 {
-	char *text = demangle(text_of(j, name));
+	char *text = demangle(name == META_NONE ? kind_text(kind) : text_of(j, name));
 	uint32_t *index = text ? device_text_slot(&j->text_map, text, kind) : NULL;
 	if (index && *index != MAP_NONE) {
 		*ret_row = *index;
@@ -384,6 +393,7 @@ static int keep_activity(struct joiner *j, const struct gpu_activity *w, struct 
 	new->start_ns = w->start_ns;
 	new->end_ns = w->end_ns;
 	new->kind = w->kind;
+	new->bytes = w->valid &GPU_HAS_BYTES ? w->bytes : 0;
 	new->communicates = j->r->activities.v[activity->row].communicates;
 	return 0;
 }

@@ -319,12 +319,26 @@ enum idle_issued {
 	ISSUED_BY_SAME_CALL, /* by the same call as the activity before */
 };
 
+/* Who kept the host from asking for the next activity: src/blame.  Names are numbers in meta.names,
+ * or META_NONE. */
+struct idle_culprit {
+	uint64_t call_ns; /* of the gap the thread spent in that call; 0: no call is to blame */
+	uint16_t call_fn;
+	uint32_t operator, module, line;
+	uint32_t stack;    /* of that call, into stacks.rows, or STACK_NONE */
+	uint32_t began_in; /* the operator that asked for the next activity */
+};
+
 /* A time in which no device did anything. */
 struct idle_gap {
 	uint64_t start_ns; /* since the wall time began */
 	uint64_t ns;
 	enum wall_part cause;      /* of most of it */
 	const char *ended, *began; /* names of the last activity before it, and of the next */
+	uint64_t began_bytes;      /* that the next copies or sets; 0: not known */
+	bool began_named;          /* its name says what it is, as a kernel's does */
+	uint32_t link;             /* into links: the call for the next; UINT32_MAX: not known */
+	struct idle_culprit culprit;
 };
 
 struct queue {

@@ -236,7 +236,15 @@ static int count_gap(struct account *a, const struct activity *p)
 		.ns = p->start_ns - a->all.until,
 		.cause = largest_part(ns),
 		.ended = a->r->activities.v[a->last_row].name,
-		.began = row->name };
+		.began = row->name,
+		.began_bytes = p->bytes,
+		.began_named = p->kind != GPU_MEMCPY && p->kind != GPU_MEMSET,
+		.link = p->call,
+		.culprit = { .operator= META_NONE,
+			.module = META_NONE,
+			.line = META_NONE,
+			.began_in = META_NONE,
+			.stack = UINT32_MAX } };
 	return e ? e : keep_gap(a->r, &kept);
 }
 

@@ -21,6 +21,7 @@
 /* An activity that kept a device busy. */
 struct activity {
 	uint64_t start_ns, end_ns;
+	uint64_t bytes;  /* 0: not known, or none */
 	uint32_t call;   /* into timeline.calls, or NO_CALL */
 	uint32_t row;    /* into report.activities */
 	uint32_t device; /* into report.devices */

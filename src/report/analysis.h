@@ -19,7 +19,16 @@ void analysis_put_join(const struct report *r, const struct text_page *p);
 void analysis_put_sampling(const struct report *r, const struct text_page *p);
 
 /* The keys of an idle gap. */
-void analysis_put_gap(struct json *j, const struct idle_gap *p);
+void analysis_put_gap(struct json *j, const struct report *r, const struct idle_gap *p);
+
+/* What ran next: a kernel's name; "memset 4 B in aten::bmm". */
+struct gap_text {
+	char text[256];
+};
+const char *analysis_began(const struct report *r, const struct idle_gap *p, struct gap_text *room);
+
+/* The line of Python that is to blame, or NULL. */
+const char *analysis_line(const struct report *r, const struct idle_gap *p, struct gap_text *room);
 
 /* "  slack  a faster host saves at most …", where that is less than the path's host takes. */
 void analysis_put_slack(const struct report *r, FILE *out);

@@ -58,21 +58,35 @@ static void put_queue(struct json *j, const struct queue *q)
 	json_end_object(j);
 }
 
-void analysis_put_gap(struct json *j, const struct idle_gap *p)
+static void put_name(struct json *j, const char *key, const struct report *r, uint32_t name)
 {
+	json_str_or_null(j, key, name == META_NONE ? NULL : r->meta.names.v[name].text);
+}
+
+void analysis_put_gap(struct json *j, const struct report *r, const struct idle_gap *p)
+{
+	const struct idle_culprit *c = &p->culprit;
+	struct fn_name fn;
+	struct gap_text room;
 	json_u64(j, "start_ns", p->start_ns);
 	json_u64(j, "ns", p->ns);
 	json_str(j, "cause", wall_part_name[p->cause]);
+	json_str_or_null(j, "call", c->call_ns ? report_fn_name(r, c->call_fn, &fn) : NULL);
+	json_u64_or_null(j, "call_ns", c->call_ns, c->call_ns);
+	put_name(j, "operator", r, c->operator);
+	put_name(j, "module", r, c->module);
+	json_str_or_null(j, "line", analysis_line(r, p, &room));
 	json_str(j, "after", p->ended);
-	json_str(j, "before", p->began);
+	json_str(j, "before", analysis_began(r, p, &room));
 }
 
-static void put_idle_gaps(struct json *j, const struct analysis *a)
+static void put_idle_gaps(struct json *j, const struct report *r)
 {
+	const struct analysis *a = &r->analysis;
 	json_begin_array(j, "pauses");
 	for (size_t i = 0; i < a->idle_gaps.n; i++) {
 		json_begin_object(j, NULL);
-		analysis_put_gap(j, &a->idle_gaps.v[i]);
+		analysis_put_gap(j, r, &a->idle_gaps.v[i]);
 		json_end_object(j);
 	}
 	json_end_array(j);
@@ -89,5 +103,5 @@ void analysis_put_json(const struct report *r, struct json *j)
 	put_queue(j, &a->queue);
 	put_parts(j, "critical_path", a->path_ns, path_part_name, path_part_text, PATH_PARTS);
 	json_u64(j, "critical_path_host_most_ns", a->path_host_most_ns);
-	put_idle_gaps(j, a);
+	put_idle_gaps(j, r);
 }

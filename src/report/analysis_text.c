@@ -5,15 +5,17 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/bounded.h"
 #include "base/expect.h"
 #include "base/number.h"
 #include "base/table.h"
 #include "base/text.h"
+#include "blame/blame.h"
 #include "report/busy.h"
 
 #include "base/banned.h"
 
-#define NAME_CUT        60 /* bytes of a kernel's name */
+#define NAME_CUT        40 /* bytes of a kernel's name */
 #define IDLE_GAPS_SHOWN 5u
 
 static void cell_share(struct table *t, uint64_t part, uint64_t all)
@@ -122,15 +124,67 @@ static const char *cause_of(const struct idle_gap *p)
 	return strncmp(text, idle, sizeof idle - 1) ? text : text + sizeof idle + 1;
 }
 
+const char *analysis_began(const struct report *r, const struct idle_gap *p, struct gap_text *room)
+{
+	const uint32_t in = p->culprit.began_in;
+	struct number bytes;
+	if (p->began_named)
+		return p->began;
+	snprintf(room->text, sizeof room->text, "%s%s%s%s%s", p->began, p->began_bytes ? " " : "",
+		p->began_bytes ? number_bytes(&bytes, p->began_bytes) : "",
+		in == META_NONE ? "" : " in ", in == META_NONE ? "" : r->meta.names.v[in].text);
+	return room->text;
+}
+
+const char *analysis_line(const struct report *r, const struct idle_gap *p, struct gap_text *room)
+{
+	if (p->culprit.line != META_NONE)
+		return r->meta.names.v[p->culprit.line].text;
+	const struct stack_frame *f = blame_line(r->stacks, p->culprit.stack);
+	if (!f)
+		return NULL;
+	stacks_frame_text(f, room->text, sizeof room->text);
+	return room->text;
+}
+
+/* The call, the operator, the module, the line: those that are known. */
+static void cell_culprit(const struct report *r, struct table *t, const struct idle_gap *p)
+{
+	const struct idle_culprit *c = &p->culprit;
+	const struct meta_name *names = r->meta.names.v;
+	struct fn_name fn;
+	struct gap_text room;
+	struct number ns;
+	const char *line = analysis_line(r, p, &room);
+	char text[512] = "";
+	struct bounded b = BOUNDED(text);
+	if (c->call_ns)
+		bounded_printf(&b, "%s %s", report_fn_name(r, c->call_fn, &fn),
+			number_ns(&ns, c->call_ns));
+	if (c->operator!= META_NONE)
+		bounded_printf(&b, "%s%.60s", *text ? " in " : "", names[c->operator].text);
+	if (c->module != META_NONE)
+		bounded_printf(&b, "%s%.60s", *text ? ", " : "", names[c->module].text);
+	if (line)
+		bounded_printf(&b, "%s%.80s", *text ? ", " : "", line);
+	bounded_end(&b);
+	if (*text)
+		table_cell(t, "%s", text);
+	else
+		table_none(t);
+}
+
 static void put_idle_gaps(const struct report *r, const struct text_page *p)
 {
-	static const char *const headings[] = { "time", "at", "cause", "after", "before" };
+	static const char *const headings[] = { "time", "at", "cause", "culprit", "after",
+		"before" };
+	struct gap_text room;
 	const struct analysis *a = &r->analysis;
 	struct table t;
 	if (!a->idle_gaps.n)
 		return;
 	fprintf(p->out, "\n%sLongest idle gaps%s: no GPU ran anything\n", p->bold, p->plain);
-	table_init(&t, ">><<<", headings);
+	table_init(&t, ">><<<<", headings);
 	for (size_t i = 0; i < a->idle_gaps.n && (!p->rows || i < IDLE_GAPS_SHOWN); i++) {
 		const struct idle_gap *gap = &a->idle_gaps.v[i];
 		expect(gap->cause < WALL_PARTS, "the cause of an idle gap is one of all");
@@ -138,8 +192,9 @@ static void put_idle_gaps(const struct report *r, const struct text_page *p)
 		table_ns(&t, gap->ns);
 		table_ns(&t, gap->start_ns);
 		table_cell(&t, "%s", cause_of(gap));
+		cell_culprit(r, &t, gap);
 		cell_kernel(p, &t, gap->ended);
-		cell_kernel(p, &t, gap->began);
+		cell_kernel(p, &t, analysis_began(r, gap, &room));
 	}
 	table_print(&t, p->out, p->dim, p->plain);
 	table_fini(&t);

@@ -216,7 +216,7 @@ static int list_idle_gaps(struct lister *l)
 		return e;
 	const struct analysis *a = &with_gaps->analysis;
 	for (size_t i = 0; i < a->idle_gaps.n && !e; i++) {
-		analysis_put_gap(lister_begin_row(l), &a->idle_gaps.v[i]);
+		analysis_put_gap(lister_begin_row(l), with_gaps, &a->idle_gaps.v[i]);
 		e = lister_end_row(l);
 	}
 	report_free(with_gaps);
@@ -276,7 +276,7 @@ static const struct {
 		"device_total_ns,device_total_estimate_ns,share,count,device_mean_ns,names,family,"
 		"longest",
 		list_families },
-	{ "idle_gaps", "start_ns,ns,cause,after,before", list_idle_gaps },
+	{ "idle_gaps", "start_ns,ns,cause,call,operator,module,line,after,before", list_idle_gaps },
 	{ "busy_over_time",
 		"start_ns,device,busy_share,kernel_share,copy_share,kernels_at_once,"
 		"kernels_started",

@@ -13,6 +13,7 @@
 
 #include "base/expect.h"
 #include "base/number.h"
+#include "blame/blame.h"
 #include "hint/hint.h"
 #include "memory/memory.h"
 #include "model/callers.h"
@@ -259,6 +260,8 @@ static int make(struct report *r, unsigned threads, struct error *err)
 		e = replay(r, &tallies);
 	if (!e)
 		e = device_fill(r);
+	if (!e)
+		e = blame_gaps(r);
 	if (!e)
 		e = prediction_fill(r);
 	if (!e)

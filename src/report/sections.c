@@ -68,7 +68,7 @@ static const struct {
 		"The longest times in which no GPU ran anything, by what the host did meanwhile; at most 20.  Each: --only idle_gaps; their sums: --only breakdown.",
 		NULL },
 	{ "idle_gaps", OF_IDLE,
-		"Times in which no GPU ran anything, in their order, by what the host did for most of each.  The longest first: --sort ns; sums by cause: --only breakdown.",
+		"Times in which no GPU ran anything, in their order, by what the host did for most of each, and where: the call, the operator, the module and the line of Python, as far as they are known.  The longest first: --sort ns; sums by cause: --only breakdown.",
 		"ns" },
 	{ "breakdown", OF_IDLE,
 		"Each moment counts once: as computing where any GPU computed, else communicating, else copying, else by what the host did.  A blocking copy is a synchronizing call, too.  Communicating: NCCL; what gloo or MPI do on the host is the host's.  Without start-up: --steady, --steps N-M, --range NAME.",

@@ -7,6 +7,7 @@ import glob
 import gzip
 import json
 import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -174,6 +175,62 @@ def idle_host_saves_what_it_says():
     check("the sum of all gains", sum(gains(found)) <= slow, gains(found))
 
 
+# Idle gaps whose culprit is known.
+
+def culprits():
+    """Before each kernel of one microsecond the host is long in a call, in an operator, in a module or in a line of Python alone."""
+    random.seed(11)
+    events, want, at, number = [], [], 1000.0, 1
+
+    def host(cat, name, ts, dur, **args):
+        events.append({"ph": "X", "cat": cat, "name": name, "pid": 100, "tid": 100, "ts": ts, "dur": dur, "args": args})
+
+    for i in range(200):
+        idle = random.randint(300, 2000)
+        operator = random.choice([None, "aten::bmm", "aten::cudnn_convolution"])
+        module, line = random.choice([None, "layer1 (Conv2d)"]), random.choice([None, "train.py(%d): step" % (i % 5)])
+        call = random.choice([None, "cuLibraryLoadData", "cudaMalloc"])
+        if line:
+            host("python_function", "train.py(1): <module>", at, idle + 100)
+            host("python_function", line, at + 1, idle + 90)
+            host("python_function", "torch/nn/modules/module.py(1): _call_impl", at + 2, idle + 80)
+        if module:
+            host("user_annotation", module, at + 3, idle + 70)
+        if operator:
+            host("cpu_op", operator, at + 4, idle + 60)
+            host("cpu_op", "aten::empty", at + 5, idle + 50)  # which allocates for it
+        launch = at + idle
+        if call == "cudaMalloc":
+            host("cuda_runtime", call, at + 20, idle - 40)
+        if call == "cuLibraryLoadData":  # inside of the launch
+            launch = at + 10
+            host("cuda_driver", call, at + 20, idle - 40)
+        host("cuda_runtime", "cudaLaunchKernel", launch, at + idle + 5 - launch, correlation=number)
+        events.append(kernel("k", at + idle + 5, 1, number) if i % 4 else {
+            **kernel("Memset (Device)", at + idle + 5, 1, number), "cat": "gpu_memset",
+            "args": {"device": 0, "stream": 7, "correlation": number, "bytes": 4}})
+        want.append({"call": call, "operator": operator, "module": module, "line": line,
+                     "before": "k" if i % 4 else "Memset (Device) 4 B" + (" in " + operator if operator else "")})
+        at, number = at + idle + 120, number + 1
+    trace = written(events, "culprits")
+    got = json.loads(run("report", "--json", "--only", "idle_gaps", trace))["idle_gaps"]
+    check("as many gaps as kernels", len(got) == len(want) - 1, len(got))
+    for row, w in zip(got, want[1:]):
+        check("a culprit", {k: row[k] for k in w} == w, {k: row[k] for k in w}, w)
+    longest = json.loads(run("report", "--json", trace))["pauses"]
+    check("the longest gaps have the same", all(p in got for p in longest))
+
+
+def known_culprits():
+    """Of the README's example: 50 ms in calls that load code, and a memset of cuBLAS."""
+    rows = json.loads(run("report", "--json", here + "readme/slow.weir"))["pauses"]
+    check("the longest gap", (rows[0]["operator"], rows[0]["before"]) == ("aten::bmm", "memset 4 B in aten::bmm"), rows[0])
+    loads = [(r["call"], r["operator"]) for r in rows if r["cause"] == "idle_driver"]
+    check("what loads code", loads[:2] == [("cuLibraryLoadData", "aten::_softmax"), ("cuLibraryLoadData", "aten::mul")], loads)
+    rows = json.loads(run("report", "--json", here + "live/leak.weir"))["pauses"]
+    check("a line of Python", "train_step (leak.py:8)" in [r["line"] for r in rows], rows)
+
+
 for path in sorted(glob.glob(here + "kineto/*.json*") + glob.glob(here + "variants/*.json") + glob.glob(here + "*/*.weir")):
     if not path.endswith("expected.json"):
         bounds(os.path.relpath(path, here), imported(path))
@@ -181,6 +238,8 @@ readme()
 for name in ("attention-math", "matmuls", "llama-train", "convnet-tf32", "convnet-fp32", "transformer-train", "stacks-modules"):
     changed(here + "kineto/" + name + ".json.gz")
 own_names(here)
+culprits()
+known_culprits()
 whole_steps()
 idle_host_saves_what_it_says()
 if problems:
