@@ -21,6 +21,8 @@ const partLook = {
 	after: ["after the last GPU activity", "other"],
 	host: ["host, in CUDA calls or outside", "python"],
 	waiting: ["host synchronizing", "wait"],
+	overlapped: ["host, where GPU activities would take as long", "other"],
+	unknown: ["not known: computed, or woken by another thread", "other"],
 };
 
 const partColour = (name) => colourOf((partLook[name] || ["", "other"])[1], MIDDLE);
@@ -99,6 +101,11 @@ function breakdownSection() {
 				"The critical path: what would have to be faster for the program to be faster",
 			),
 			...stacked(path, sumOf(path), "Critical path"),
+			el(
+				"p",
+				{ class: "note" },
+				`A host that takes no time would save ${time(report.critical_path_host_most_ns)} of it.`,
+			),
 		);
 	if ((report.pauses || []).length)
 		s.append(

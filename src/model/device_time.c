@@ -581,6 +581,36 @@ static void sum_selves(struct joiner *j)
 
 /* ---- the whole ---- */
 
+static int add_moment(struct joiner *j, uint32_t thread, uint64_t ticks)
+{
+	struct moment *to = array_push(&j->timeline.moments);
+	if (!to)
+		return -ENOMEM;
+	*to = (struct moment){ .ns = trace_ns(j->r->trace, ticks), .thread = thread };
+	return 0;
+}
+
+/* All threads that made calls, and when ranges began and ended: of use where there are several. */
+static int add_moments(struct joiner *j)
+{
+	const struct trace *t = j->r->trace;
+	uint32_t thread;
+	int e = 0;
+	for (size_t i = 0; i < t->chunk_count && !e; i++)
+		if (t->chunks[i].head.kind == CHUNK_EVENTS)
+			e = thread_of(j, t->chunks[i].process, t->chunks[i].head.tid, &thread);
+	for (size_t i = 0; i < j->spans.n && !e && j->thread_process.n > 1; i++) {
+		const struct nested *at = &j->spans.v[i].at;
+		thread = map_find(&j->thread_map, MAP_KEY(at->process, at->tid));
+		if (thread == MAP_NONE)
+			continue;
+		e = add_moment(j, thread, at->ticks);
+		if (!e)
+			e = add_moment(j, thread, at->end);
+	}
+	return e;
+}
+
 /* Calls keep their places: activities name them by those. */
 static int account(struct joiner *j)
 {
@@ -595,7 +625,8 @@ static int account(struct joiner *j)
 			.thread = j->launches.v[i].thread };
 	}
 	to->stream_count = j->r->stream_rows.n;
-	return timeline_fill(j->r, to, &j->thread_map, j->thread_process.n);
+	const int e = add_moments(j);
+	return e ? e : timeline_fill(j->r, to, &j->thread_map, j->thread_process.n);
 }
 
 /* What was counted in several places. */

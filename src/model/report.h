@@ -20,6 +20,7 @@
 #include "event/decode.h"
 #include "predict/gpu.h"
 #include "model/links.h"
+#include "path/path.h"
 #include "trace/meta.h"
 #include "trace/accounts.h"
 #include "trace/trace.h"
@@ -272,23 +273,9 @@ enum wall_part {
 	WALL_PARTS
 };
 
-/* The critical path, by what it consists of; the parts add up to the wall time. */
-enum path_part {
-	PATH_COMPUTING,
-	PATH_COMMUNICATING,
-	PATH_COPYING,
-	PATH_QUEUE,   /* from one GPU activity to the next */
-	PATH_LAUNCH,  /* from a call's return to the start of its activity */
-	PATH_HOST,    /* the host, on its way to a call */
-	PATH_WAITING, /* from the end of the activity to the return of the call that waits for it */
-	PATH_BEFORE,  /* the host, before the first activity began */
-	PATH_AFTER,   /* after the last activity ended */
-	PATH_PARTS
-};
-
-/* What the parts are called in JSON, and in words: one thing, one name. */
+/* What the parts are called in JSON, and in words: one thing, one name.  Those of the critical path
+ * are in path.h. */
 extern const char *const wall_part_name[WALL_PARTS], *const wall_part_text[WALL_PARTS];
-extern const char *const path_part_name[PATH_PARTS], *const path_part_text[PATH_PARTS];
 
 /* What the span of a range is, in a line to stand below a table that has it. */
 extern const char range_span_meaning[];
@@ -358,9 +345,7 @@ struct analysis {
 	uint64_t start_ns; /* when the wall time began; CLOCK_MONOTONIC */
 	uint64_t wall_ns[WALL_PARTS];
 	uint64_t path_ns[PATH_PARTS];
-	/* That a host without any delay would save of it at most: the activities of the busiest
-	 * stream stays. */
-	uint64_t path_host_most_ns;
+	uint64_t path_host_most_ns;       /* what a host that takes no time would save of it */
 	uint64_t copy_ns, copy_hidden_ns; /* hidden: while something computed */
 	uint64_t communication_ns, communication_hidden_ns;
 	struct queue queue;

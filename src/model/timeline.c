@@ -432,6 +432,26 @@ static void sum_covers(struct account *a)
 		"the parts of the wall time add up to it");
 }
 
+static int fill_path(struct account *a, const struct map *threads, size_t thread_count)
+{
+	const struct path_input in = { .trace = a->r->trace,
+		.t = a->t,
+		.threads = threads,
+		.thread_count = thread_count,
+		.start_ns = a->start_ns,
+		.wall_ns = a->r->wall_ns };
+	struct path path;
+	const int e = path_find(&in, &path);
+	if (!e) {
+		memcpy(a->r->analysis.path_ns, path.ns, sizeof path.ns);
+		a->r->analysis.path_host_most_ns = path.host_most_ns;
+	}
+	for (size_t i = 0; i < path.activity_ns.n && !e; i++)
+		a->r->activities.v[a->t->activities.v[i].row].path_ns += path.activity_ns.v[i];
+	path_fini(&path);
+	return e;
+}
+
 int timeline_fill(
 	struct report *r, struct timeline *t, const struct map *threads, size_t thread_count)
 {
@@ -452,7 +472,7 @@ int timeline_fill(
 	if (!e)
 		e = measure_queue(&a);
 	if (!e)
-		e = critical_fill(r, t, &a.host, a.start_ns);
+		e = fill_path(&a, threads, thread_count);
 	host_time_fini(&a.host);
 	r->analysis.known = !e;
 	return e;
@@ -462,4 +482,5 @@ void timeline_fini(struct timeline *t)
 {
 	array_free(&t->activities);
 	array_free(&t->calls);
+	array_free(&t->moments);
 }

@@ -204,15 +204,14 @@ static void put_idle_gaps(const struct report *r, const struct text_page *p)
 void analysis_put_slack(const struct report *r, FILE *out)
 {
 	const struct analysis *a = &r->analysis;
-	const uint64_t *ns = a->path_ns;
-	const uint64_t host = ns[PATH_HOST] + ns[PATH_LAUNCH] + ns[PATH_WAITING];
-	struct number all, most;
-	if (host > a->path_host_most_ns)
+	const uint64_t most = a->path_host_most_ns, host = most + a->path_ns[PATH_OVERLAPPED];
+	struct number all, saved;
+	if (host > most)
 		fprintf(out,
-			"  slack         a faster host saves at most %s (%.1f %% of wall) of the %s of host, launch latency and synchronizing: the "
-			"busiest stream's activities stay\n",
-			number_ns(&most, a->path_host_most_ns),
-			r->wall_ns ? (double)a->path_host_most_ns * 100 / (double)r->wall_ns : 0,
+			"  slack         a faster host saves at most %s (%.1f %% of wall) of the %s that the path spends on it: GPU activities "
+			"would take the rest\n",
+			number_ns(&saved, most),
+			r->wall_ns ? (double)most * 100 / (double)r->wall_ns : 0,
 			number_ns(&all, host));
 }
 

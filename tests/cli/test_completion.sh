@@ -39,7 +39,7 @@ complete '.*gzip.*' record -o some.weir gzi
 complete '' trace --longer = ''
 complete 'device' flame --by = d
 complete 'launch launches' diff --fail-on = lau
-complete 'phase p50 p95 p99 peak_bytes path_host path_launch path_waiting path_computing path_queue' diff -f p
+complete 'phase p50 p95 p99 peak_bytes path_host path_launch path_waiting path_overlapped path_unknown path_computing path_queue' diff -f p
 
 if command -v fish >/dev/null; then
 	in_fish() {

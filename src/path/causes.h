@@ -1,0 +1,131 @@
+/*
+ * What is shared while the path is found: the threads with all that they are known to have done,
+ * and what waits for what.  Internal to src/path.
+ */
+#ifndef WEIR_PATH_CAUSES_H
+#define WEIR_PATH_CAUSES_H
+
+#include "path/path.h"
+
+#define NONE UINT32_MAX
+
+/* An activity that begins so soon after another may have waited for it. */
+#define HANDOVER_NS       10000u
+#define HANDOVER_USUAL_NS 1000u /* where the recording does not tell */
+
+/* A call that takes so long may have waited for an activity: it then returned sooner than that
+ * after its end. */
+#define LONG_CALL_NS 20000u
+
+enum mark_kind {
+	MARK_MOMENT,   /* the begin or end of a range */
+	MARK_CALL,     /* a call that waits for no device */
+	MARK_MAY_WAIT, /* one that does so if a device has work: it frees memory, say */
+	MARK_WAIT      /* a call that returns when something is done */
+};
+
+/* A time at which a thread is known to have run, or to have waited in a call. */
+struct mark {
+	uint64_t start_ns, end_ns;
+	uint32_t thread;
+	uint32_t activity;  /* whose end it waits for, or NONE */
+	uint16_t fn;        /* of the call; 0: a range */
+	uint8_t kind;       /* enum mark_kind */
+	bool host_function; /* not that end, but a host function behind it in the stream */
+};
+
+/* A moment at which a lane may have made another go on: the end of a mark. */
+struct edge {
+	uint64_t ns;
+	uint32_t mark;
+};
+
+/*
+ * One thread, or several that are never in calls at the same time: those hand work to each other,
+ * and count as one.  The host functions that a lane puts into streams are a lane, too: each is a
+ * mark that waits.
+ */
+struct lane {
+	uint32_t process;
+	uint32_t owner;           /* of host functions: the lane that launches them; else NONE */
+	ARRAY(struct mark) marks; /* apart from each other, by time */
+	ARRAY(struct edge) edges; /* by time */
+};
+
+enum order_kind {
+	ORDER_LAUNCH,
+	ORDER_RECORD,
+	ORDER_WAIT_EVENT,
+	ORDER_HOST_FUNCTION,
+	ORDER_SYNC_STREAM,
+	ORDER_SYNC_EVENT
+};
+
+/* A call that puts something into a stream, or waits for what is there. */
+struct order {
+	uint64_t start_ns;
+	uint64_t stream, event; /* handles; UINT64_MAX: not recorded */
+	uint32_t thread;
+	uint8_t kind; /* enum order_kind */
+};
+
+/* Activities by their end. */
+struct ended {
+	uint64_t end_ns;
+	uint32_t activity;
+};
+
+/* Whether a lane makes another go on. */
+enum wakes { WAKES_NOT, WAKES_MAYBE, WAKES };
+
+struct host {
+	const struct path_input *in;
+	ARRAY(struct lane) lanes;
+	uint32_t *lane_of; /* by thread */
+	ARRAY(struct order) orders;
+	struct ended *ended;
+	uint64_t handover_ns; /* from one activity to the next in a stream, where nothing else is
+				 waited for */
+	uint32_t *previous;   /* by activity: the one before in the same stream, or NONE */
+	uint32_t *awaits;     /* by activity: that of another stream for which it waits, or NONE */
+	bool *behind_host;    /* by activity: a host function stands in front of it in the stream */
+	struct map places;    /* (lane, call before, call behind) to where a lane may wait */
+	uint8_t *wakes;       /* enum wakes, by place * lanes + the lane that wakes; or NULL */
+};
+
+/* What made a lane go on to one of its marks. */
+struct cause {
+	uint32_t lane, mark; /* mark NONE: nothing before */
+	bool unknown;        /* the lane itself, or another */
+};
+
+/* Reads what threads did; a lane for each.  0 or -ENOMEM. */
+int host_read(struct host *h);
+
+/* Finds the order of activities, and which ended each wait.  0 or -ENOMEM. */
+int host_order(struct host *h);
+
+/* Joins threads that take turns; then, once waits are known, finds who wakes whom.  0 or -ENOMEM.
+ */
+int host_join_lanes(struct host *h);
+int host_find_wakes(struct host *h);
+
+struct cause host_cause(const struct host *h, uint32_t lane, uint32_t mark);
+
+/* The last mark of the lane that had begun at that time, or NONE. */
+uint32_t host_mark_at(const struct host *h, uint32_t lane, uint64_t ns);
+
+/* The activity whose end let the mark's call return, or NONE: it had ended before. */
+uint32_t host_waited(const struct host *h, const struct mark *m);
+
+/* The activity for whose end another waited, or NONE: nothing but its launch. */
+uint32_t host_behind(const struct host *h, uint32_t activity);
+
+/* The activity that ended last, at `ns` at the latest, and began before; or NONE. */
+uint32_t host_ended_by(const struct host *h, uint64_t ns);
+
+/* How much of the time from the first activity's start to the last one's end a host that takes no
+ * time saves.  0 or -ENOMEM. */
+int host_replay(const struct host *h, uint64_t *ret_saved_ns);
+
+#endif

@@ -1,0 +1,430 @@
+/*
+ * What waits for what on the devices, for the critical path: the order in streams, events between
+ * streams, host functions in them, and the activity whose end lets a waiting call return.
+ *
+ * Calls are gone through in the order in which they were made, with what each stream was given
+ * last.  A stream is known by its number, as activities have it, and by its handle, as calls have
+ * it: launches tell which belong together.  Imported traces have no handles; there the times alone
+ * say what waited for what.
+ */
+#include "path/causes.h"
+
+#include <errno.h>
+
+#include "base/expect.h"
+#include "base/radix.h"
+#include "base/search.h"
+
+#include "base/banned.h"
+
+/* The default streams: what they wait for is more than what they were given. */
+#define DEFAULT_STREAMS 2u
+
+struct stream {
+	uint32_t last;          /* activity that it was given last, or NONE */
+	uint32_t awaits;        /* what the next one waits for, or NONE */
+	uint32_t trigger;       /* mark of the host function that it was given since, or NONE … */
+	uint32_t trigger_owner; /* … of this lane */
+};
+
+struct launched {
+	uint64_t start_ns;
+	uint32_t call, first, last; /* activities: the first to start, the last to end */
+};
+
+struct sweep {
+	struct host *h;
+	ARRAY(struct launched) calls; /* by start */
+	struct stream *streams;
+	uint32_t *last_stream; /* by thread: of its last launch */
+	struct map handles;    /* (process, handle) to a stream's number */
+	struct map events;     /* (process, event) to an activity */
+	struct map functions;  /* lane to that of its host functions */
+};
+
+/* ---- streams ---- */
+
+static int index_activities(struct host *h)
+{
+	const struct timeline *t = h->in->t;
+	const size_t n = t->activities.n;
+	uint32_t *last = malloc((t->stream_count + 1) * sizeof *last);
+	h->ended = malloc(n * sizeof *h->ended);
+	h->previous = malloc(n * sizeof *h->previous);
+	h->awaits = malloc(n * sizeof *h->awaits);
+	h->behind_host = calloc(n, sizeof *h->behind_host);
+	if (!last || !h->ended || !h->previous || !h->awaits || !h->behind_host) {
+		free(last);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i <= t->stream_count; i++)
+		last[i] = NONE;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct activity *p = &t->activities.v[i];
+		const bool known = p->stream != NO_STREAM;
+		h->ended[i] = (struct ended){ p->end_ns, i };
+		h->previous[i] = known ? last[p->stream] : NONE;
+		h->awaits[i] = NONE;
+		last[known ? p->stream : t->stream_count] = i;
+	}
+	free(last);
+	return radix_sort(h->ended, n, sizeof *h->ended, offsetof(struct ended, end_ns),
+		sizeof h->ended->end_ns);
+}
+
+uint32_t host_ended_by(const struct host *h, uint64_t ns)
+{
+	const struct timeline *t = h->in->t;
+	size_t low = SEARCH(i, 0, t->activities.n, h->ended[i].end_ns <= ns);
+	while (low && t->activities.v[h->ended[low - 1].activity].start_ns >= ns)
+		low--; /* of no length, at that very moment */
+	expect(!low || h->ended[low - 1].activity < t->activities.n,
+		"the activity found is one of all");
+	return low ? h->ended[low - 1].activity : NONE;
+}
+
+/* What ended just before, where neither launch nor stream nor event says why it began so late. */
+static uint32_t behind_any(const struct host *h, uint32_t activity, uint64_t ready)
+{
+	const struct activity *v = h->in->t->activities.v, *p = &v[activity];
+	const uint32_t other = host_ended_by(h, p->start_ns);
+	if (ready + HANDOVER_NS >= p->start_ns || other == NONE)
+		return NONE;
+	const bool same_call = p->call != NO_CALL && v[other].call == p->call;
+	const bool soon = v[other].end_ns + HANDOVER_NS >= p->start_ns;
+	return v[other].end_ns > ready && (soon || same_call) ? other : NONE;
+}
+
+uint32_t host_behind(const struct host *h, uint32_t activity)
+{
+	const struct activity *v = h->in->t->activities.v, *p = &v[activity];
+	const uint64_t returned = p->call == NO_CALL ? 0 : h->in->t->calls.v[p->call].end_ns;
+	const uint32_t both[] = { h->previous[activity], h->awaits[activity] };
+	uint32_t before = NONE;
+	uint64_t ready = 0;
+	for (int i = 0; i < 2; i++) {
+		if (both[i] == NONE || v[both[i]].end_ns < ready)
+			continue;
+		before = both[i];
+		ready = v[before].end_ns;
+	}
+	if (h->behind_host[activity])
+		return before;
+	const uint32_t other = behind_any(h, activity, ready > returned ? ready : returned);
+	return other == NONE ? before : other;
+}
+
+/* ---- waits ---- */
+
+/* Several streams may have ended something just before: that which the thread itself launched. */
+static uint32_t own_ended_by(const struct host *h, const struct lane *lane, const struct mark *m)
+{
+	const struct timeline *t = h->in->t;
+	size_t low = SEARCH(i, 0, t->activities.n, h->ended[i].end_ns <= m->end_ns);
+	for (; low && h->ended[low - 1].end_ns + LONG_CALL_NS >= m->end_ns; low--) {
+		const struct activity *p = &t->activities.v[h->ended[low - 1].activity];
+		if (p->call != NO_CALL && p->start_ns < m->end_ns &&
+			&h->lanes.v[h->lane_of[t->calls.v[p->call].thread]] == lane)
+			return h->ended[low - 1].activity;
+	}
+	return host_ended_by(h, m->end_ns);
+}
+
+static void find_waited(const struct host *h, const struct lane *lane, struct mark *m)
+{
+	const struct activity *v = h->in->t->activities.v;
+	if (m->kind < MARK_MAY_WAIT || m->activity != NONE || m->host_function)
+		return;
+	const uint32_t found = own_ended_by(h, lane, m);
+	const bool must = m->kind == MARK_WAIT;
+	if (found == NONE)
+		return;
+	if (must || (v[found].end_ns > m->start_ns && v[found].end_ns + LONG_CALL_NS >= m->end_ns &&
+			    m->end_ns - m->start_ns >= LONG_CALL_NS))
+		m->activity = found;
+}
+
+uint32_t host_waited(const struct host *h, const struct mark *m)
+{
+	if (m->activity == NONE)
+		return NONE;
+	const uint64_t end = h->in->t->activities.v[m->activity].end_ns;
+	return end > m->start_ns || m->host_function ? m->activity : NONE;
+}
+
+/* The outermost call in which the thread was then, if it waits. */
+static struct mark *wait_at(struct host *h, uint32_t thread, uint64_t ns)
+{
+	const uint32_t lane = h->lane_of[thread], i = host_mark_at(h, lane, ns);
+	struct mark *m = i == NONE ? NULL : &h->lanes.v[lane].marks.v[i];
+	return m && m->kind >= MARK_MAY_WAIT && m->end_ns >= ns ? m : NULL;
+}
+
+/* ---- host functions ---- */
+
+/* The host functions that a lane launches are a lane. */
+static struct lane *functions_of(struct sweep *s, uint32_t owner)
+{
+	uint32_t *at = map_get(&s->functions, MAP_KEY(owner));
+	if (!at)
+		return NULL;
+	if (*at == MAP_NONE) {
+		struct lane *new = array_push(&s->h->lanes);
+		if (!new)
+			return NULL;
+		*new = (struct lane){ .process = s->h->lanes.v[owner].process, .owner = owner };
+		*at = (uint32_t)(s->h->lanes.n - 1);
+	}
+	return &s->h->lanes.v[*at];
+}
+
+static int give_function(struct sweep *s, struct stream *to, uint32_t owner, uint64_t ns)
+{
+	const uint64_t end = to->last == NONE ? 0 : s->h->in->t->activities.v[to->last].end_ns;
+	struct lane *lane = functions_of(s, owner);
+	struct mark *new = lane ? array_push(&lane->marks) : NULL;
+	if (!new)
+		return -ENOMEM;
+	*new = (struct mark){ .start_ns = end > ns ? end : ns,
+		.activity = end > ns ? to->last : NONE,
+		.kind = MARK_WAIT,
+		.host_function = true };
+	new->end_ns = new->start_ns;
+	to->trigger = (uint32_t)(lane->marks.n - 1);
+	to->trigger_owner = owner;
+	return 0;
+}
+
+/* The next activity of the stream had to wait for it: that says when it had ended. */
+static void end_function(struct sweep *s, struct stream *in, const struct launched *next)
+{
+	const struct timeline *t = s->h->in->t;
+	struct lane *lane = functions_of(s, in->trigger_owner);
+	s->h->behind_host[next->first] = true;
+	if (lane && in->trigger < lane->marks.n &&
+		t->calls.v[next->call].end_ns < lane->marks.v[in->trigger].start_ns)
+		lane->marks.v[in->trigger].end_ns = t->activities.v[next->first].start_ns;
+	in->trigger = NONE;
+}
+
+/* ---- calls, one after the other ---- */
+
+static struct stream *stream_of(struct sweep *s, const struct order *o, uint32_t process)
+{
+	const struct timeline *t = s->h->in->t;
+	uint32_t number =
+		t->stream_count == 1 ? 0 : map_find(&s->handles, MAP_KEY(process, o->stream));
+	if (o->stream == UINT64_MAX && o->kind == ORDER_HOST_FUNCTION)
+		number = s->last_stream[o->thread];
+	if (number == MAP_NONE || !expect(number < t->stream_count, "a stream is one of all"))
+		return NULL;
+	return &s->streams[number];
+}
+
+static int record_event(struct sweep *s, const struct order *o, uint32_t process)
+{
+	const struct stream *from = stream_of(s, o, process);
+	uint32_t *event = map_get(&s->events, MAP_KEY(process, o->event));
+	if (!event)
+		return -ENOMEM;
+	*event = from ? from->last : NONE;
+	return 0;
+}
+
+static void wait_for_event(struct sweep *s, const struct order *o, uint32_t process)
+{
+	const struct activity *v = s->h->in->t->activities.v;
+	struct stream *to = stream_of(s, o, process);
+	const uint32_t event = map_find(&s->events, MAP_KEY(process, o->event));
+	if (!to || event == NONE)
+		return;
+	if (to->awaits == NONE || v[to->awaits].end_ns < v[event].end_ns)
+		to->awaits = event;
+}
+
+static void synchronize(struct sweep *s, const struct order *o, uint32_t process)
+{
+	struct mark *m = wait_at(s->h, o->thread, o->start_ns);
+	const struct stream *with = stream_of(s, o, process);
+	if (!m)
+		return;
+	if (o->kind == ORDER_SYNC_EVENT) {
+		const uint32_t event = map_find(&s->events, MAP_KEY(process, o->event));
+		m->activity = event == NONE ? m->activity : event;
+	} else if (o->stream > DEFAULT_STREAMS && with && with->last != NONE) {
+		m->activity = with->last;
+		m->host_function = with->trigger != NONE;
+	}
+}
+
+static int take_order(struct sweep *s, const struct order *o)
+{
+	const uint32_t process = s->h->lanes.v[s->h->lane_of[o->thread]].process;
+	struct stream *in;
+	switch ((enum order_kind)o->kind) {
+	case ORDER_RECORD:
+		return o->event == UINT64_MAX ? 0 : record_event(s, o, process);
+	case ORDER_WAIT_EVENT:
+		wait_for_event(s, o, process);
+		return 0;
+	case ORDER_HOST_FUNCTION:
+		in = stream_of(s, o, process);
+		return in ? give_function(s, in, s->h->lane_of[o->thread], o->start_ns) : 0;
+	case ORDER_SYNC_STREAM:
+	case ORDER_SYNC_EVENT:
+		synchronize(s, o, process);
+		return 0;
+	case ORDER_LAUNCH:
+		return 0; /* only where an activity has such a call */
+	}
+	return 0;
+}
+
+static void take_launch(struct sweep *s, const struct launched *c)
+{
+	const struct timeline *t = s->h->in->t;
+	const struct caller *call = &t->calls.v[c->call];
+	const uint32_t number = t->activities.v[c->first].stream;
+	struct mark *waits = wait_at(s->h, call->thread, call->start_ns);
+	/* A copy of memory that is not pinned goes on while the host fills buffers for it. */
+	if (waits && (waits->kind == MARK_WAIT ||
+			     t->activities.v[c->last].start_ns + LONG_CALL_NS <= waits->end_ns))
+		waits->activity = c->last;
+	if (number == NO_STREAM)
+		return;
+	struct stream *to = &s->streams[number];
+	s->last_stream[call->thread] = number;
+	s->h->awaits[c->first] = to->awaits;
+	to->awaits = NONE;
+	if (to->trigger != NONE)
+		end_function(s, to, c);
+	to->last = c->last;
+}
+
+/* The handle of the call with which an activity was launched says the stream's number. */
+static int learn_handle(struct sweep *s, const struct launched *c, const struct order *o)
+{
+	const struct timeline *t = s->h->in->t;
+	const uint32_t number = t->activities.v[c->first].stream;
+	if (o->thread != t->calls.v[c->call].thread || o->stream == UINT64_MAX ||
+		number == NO_STREAM)
+		return 0;
+	uint32_t *to = map_get(
+		&s->handles, MAP_KEY(s->h->lanes.v[s->h->lane_of[o->thread]].process, o->stream));
+	if (!to)
+		return -ENOMEM;
+	*to = number;
+	return 0;
+}
+
+static int take_all(struct sweep *s)
+{
+	size_t c = 0;
+	int e = 0;
+	for (size_t i = 0; i < s->h->orders.n && !e; i++) {
+		const struct order *o = &s->h->orders.v[i];
+		for (; c < s->calls.n && s->calls.v[c].start_ns < o->start_ns; c++)
+			take_launch(s, &s->calls.v[c]);
+		for (size_t k = c; o->kind == ORDER_LAUNCH && k < s->calls.n && !e &&
+				   s->calls.v[k].start_ns == o->start_ns;
+			k++)
+			e = learn_handle(s, &s->calls.v[k], o);
+		if (!e)
+			e = take_order(s, o);
+	}
+	for (; c < s->calls.n; c++)
+		take_launch(s, &s->calls.v[c]);
+	return e;
+}
+
+/* The mean where an activity had long been launched when the one before it ended. */
+static void find_handover(struct host *h)
+{
+	const struct timeline *t = h->in->t;
+	uint64_t sum = 0, n = 0;
+	for (size_t i = 0; i < t->activities.n; i++) {
+		const struct activity *p = &t->activities.v[i];
+		const struct activity *before =
+			h->previous[i] == NONE ? NULL : &t->activities.v[h->previous[i]];
+		if (!before || p->call == NO_CALL || before->end_ns > p->start_ns ||
+			p->start_ns - before->end_ns > HANDOVER_NS ||
+			t->calls.v[p->call].end_ns + HANDOVER_NS > before->end_ns)
+			continue;
+		sum += p->start_ns - before->end_ns;
+		n++;
+	}
+	h->handover_ns = n ? sum / n : HANDOVER_USUAL_NS;
+}
+
+static int list_calls(struct sweep *s)
+{
+	const struct timeline *t = s->h->in->t;
+	uint32_t *at = malloc((t->calls.n + 1) * sizeof *at);
+	if (!at || !array_reserve(&s->calls, t->calls.n)) {
+		free(at);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < t->calls.n; i++)
+		at[i] = NONE;
+	for (uint32_t i = 0; i < t->activities.n; i++) {
+		const struct activity *p = &t->activities.v[i];
+		if (p->call == NO_CALL)
+			continue;
+		if (at[p->call] == NONE) {
+			at[p->call] = (uint32_t)s->calls.n;
+			s->calls.v[s->calls.n++] =
+				(struct launched){ .start_ns = t->calls.v[p->call].start_ns,
+					.call = p->call,
+					.first = i,
+					.last = i };
+		}
+		struct launched *c = &s->calls.v[at[p->call]];
+		if (p->end_ns > t->activities.v[c->last].end_ns)
+			c->last = i;
+	}
+	free(at);
+	return RADIX_SORT(s->calls, start_ns);
+}
+
+static int prepare(struct sweep *s)
+{
+	const struct path_input *in = s->h->in;
+	s->streams = calloc(in->t->stream_count + 1, sizeof *s->streams);
+	s->last_stream = malloc((in->thread_count + 1) * sizeof *s->last_stream);
+	if (!s->streams || !s->last_stream)
+		return -ENOMEM;
+	for (size_t i = 0; i < in->t->stream_count; i++)
+		s->streams[i] = (struct stream){ NONE, NONE, NONE, NONE };
+	for (size_t i = 0; i < in->thread_count; i++)
+		s->last_stream[i] = MAP_NONE;
+	return list_calls(s);
+}
+
+int host_order(struct host *h)
+{
+	struct sweep s = { .h = h };
+	int e = index_activities(h);
+	if (!e) {
+		find_handover(h);
+		e = prepare(&s);
+	}
+	if (!e)
+		e = RADIX_SORT(h->orders, start_ns);
+	if (!e)
+		e = take_all(&s);
+	for (size_t i = 0; i < h->lanes.n && !e; i++) {
+		struct lane *lane = &h->lanes.v[i];
+		for (size_t k = 0; k < lane->marks.n; k++)
+			find_waited(h, lane, &lane->marks.v[k]);
+	}
+	for (size_t i = 0; i < s.functions.size && !e; i++)
+		if (s.functions.slots[i].taken)
+			e = RADIX_SORT(h->lanes.v[s.functions.slots[i].value].marks, start_ns);
+	array_free(&s.calls);
+	free(s.streams);
+	free(s.last_stream);
+	map_fini(&s.handles);
+	map_fini(&s.events);
+	map_fini(&s.functions);
+	return e;
+}

@@ -1,0 +1,419 @@
+/*
+ * Which thread makes which other go on, for the critical path.  No recording says so: a condition
+ * variable or a queue is no call of CUDA.  Two things betray it.
+ *
+ * Threads that take turns are never in calls at the same time.  If chance would have brought them
+ * together several times, they are one lane, and what one did last is the cause of what another
+ * does next.
+ *
+ * Of other pairs each long idle gap of one thread is looked at: does it end soon after the other
+ * returned from a wait, or fell idle?  If that happens far more often than chance has it, the one
+ * wakes the other.  If it happens too seldom to tell, it is not known.
+ */
+#include "path/causes.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/expect.h"
+#include "base/radix.h"
+#include "base/search.h"
+
+#include "base/banned.h"
+
+#define LANES_MOST 64u /* of one process: what more threads do is nobody's cause */
+
+/* Chance would have brought two threads together so often that it is none if it never did. */
+#define MEETINGS_LEAST 2.0
+
+#define IDLE_NS     10000u /* a shorter gap is on the way from call to call */
+#define WAKE_NS     60000u /* from what wakes a thread to its next call, with what it does before */
+#define FUNCTION_NS 250000u /* from what a host function waits for to what it wakes */
+#define STOP_NS     100000u /* a thread that then does nothing for so long has ended its part */
+
+/* How much likelier than by chance, as a logarithm: to know, and to suspect. */
+#define SURELY  2.0
+#define PERHAPS 1.5
+
+/* ---- threads that take turns ---- */
+
+struct turn { /* a call */
+	uint64_t start_ns, end_ns;
+	uint32_t member;
+};
+
+struct member {
+	uint32_t thread, lane;
+	uint64_t calls, busy_ns, last_ns;
+};
+
+struct turns {
+	struct host *h;
+	struct member members[LANES_MOST];
+	uint32_t n;
+	ARRAY(struct turn) calls;
+	uint32_t met[LANES_MOST][LANES_MOST];
+};
+
+/* Calls with hardly any time between are one turn. */
+static void add_call(struct turns *t, struct member *m, const struct mark *at)
+{
+	if (m->calls && at->start_ns < m->last_ns + IDLE_NS) {
+		m->busy_ns += at->end_ns - m->last_ns;
+		t->calls.v[t->calls.n - 1].end_ns = at->end_ns;
+	} else {
+		t->calls.v[t->calls.n++] = (struct turn){ at->start_ns, at->end_ns, t->n };
+		m->calls++;
+		m->busy_ns += at->end_ns - at->start_ns;
+	}
+	m->last_ns = at->end_ns;
+}
+
+static int list_turns(struct turns *t, uint32_t process)
+{
+	t->n = 0;
+	t->calls.n = 0;
+	for (uint32_t i = 0; i < t->h->in->thread_count && t->n < LANES_MOST; i++) {
+		const struct lane *lane = &t->h->lanes.v[i];
+		if (lane->process != process || !lane->marks.n)
+			continue;
+		struct member *m = &t->members[t->n];
+		*m = (struct member){ .thread = i, .lane = i };
+		if (!array_reserve(&t->calls, lane->marks.n))
+			return -ENOMEM;
+		for (size_t k = 0; k < lane->marks.n; k++) {
+			const struct mark *at = &lane->marks.v[k];
+			if (at->kind == MARK_MOMENT)
+				continue;
+			add_call(t, m, at);
+		}
+		t->n++;
+	}
+	return t->n < 2 ? 0 : RADIX_SORT(t->calls, start_ns);
+}
+
+static uint64_t count_meetings(struct turns *t)
+{
+	uint64_t last = 0;
+	for (uint32_t k = 0; k < t->n; k++)
+		t->members[k].last_ns = 0;
+	memset(t->met, 0, sizeof t->met);
+	for (size_t i = 0; i < t->calls.n; i++) {
+		const struct turn *c = &t->calls.v[i];
+		for (uint32_t k = 0; k < t->n; k++)
+			if (k != c->member && t->members[k].last_ns > c->start_ns) {
+				t->met[k][c->member]++;
+				t->met[c->member][k]++;
+			}
+		t->members[c->member].last_ns = c->end_ns;
+		last = c->end_ns > last ? c->end_ns : last;
+	}
+	return t->calls.n ? last - t->calls.v[0].start_ns : 0;
+}
+
+static bool take_turns(const struct turns *t, uint32_t one, uint32_t two, uint64_t span_ns)
+{
+	const struct member *a = &t->members[one], *b = &t->members[two];
+	const double expected =
+		((double)a->calls * (double)b->busy_ns + (double)b->calls * (double)a->busy_ns) /
+		(double)(span_ns ? span_ns : 1);
+	return !t->met[one][two] && expected >= MEETINGS_LEAST;
+}
+
+/* Each joins the first lane with all of whose threads it takes turns. */
+static void choose_lanes(struct turns *t, uint64_t span_ns)
+{
+	for (uint32_t i = 1; i < t->n; i++) {
+		for (uint32_t k = 0; k < i && t->members[i].lane == t->members[i].thread; k++) {
+			bool all = t->members[k].lane == t->members[k].thread;
+			for (uint32_t l = k; l < i && all; l++)
+				if (t->members[l].lane == t->members[k].lane)
+					all = take_turns(t, i, l, span_ns);
+			if (all)
+				t->members[i].lane = t->members[k].lane;
+		}
+	}
+}
+
+static int append(struct lane *to, struct lane *from)
+{
+	if (!array_reserve(&to->marks, from->marks.n))
+		return -ENOMEM;
+	memcpy(to->marks.v + to->marks.n, from->marks.v, from->marks.n * sizeof *from->marks.v);
+	to->marks.n += from->marks.n;
+	array_free(&from->marks);
+	return RADIX_SORT(to->marks, start_ns);
+}
+
+static int join_process(struct turns *t, uint32_t process)
+{
+	int e = list_turns(t, process);
+	if (e || t->n < 2)
+		return e;
+	choose_lanes(t, count_meetings(t));
+	for (uint32_t i = 0; i < t->n && !e; i++) {
+		const struct member *m = &t->members[i];
+		if (m->lane == m->thread)
+			continue;
+		t->h->lane_of[m->thread] = m->lane;
+		e = append(&t->h->lanes.v[m->lane], &t->h->lanes.v[m->thread]);
+	}
+	return e;
+}
+
+int host_join_lanes(struct host *h)
+{
+	struct turns *t = calloc(1, sizeof *t);
+	uint32_t processes = 0;
+	int e = t ? 0 : -ENOMEM;
+	for (uint32_t i = 0; i < h->in->thread_count; i++)
+		if (h->lanes.v[i].process >= processes)
+			processes = h->lanes.v[i].process + 1;
+	for (uint32_t p = 0; p < processes && !e; p++) {
+		t->h = h;
+		e = join_process(t, p);
+	}
+	if (t)
+		array_free(&t->calls);
+	free(t);
+	return e;
+}
+
+/* ---- who wakes whom ---- */
+
+static int list_edges(const struct host *h, struct lane *lane)
+{
+	for (uint32_t i = 0; i < lane->marks.n; i++) {
+		const struct mark *m = &lane->marks.v[i];
+		const bool stops = i + 1 == lane->marks.n || m[1].start_ns >= m->end_ns + STOP_NS;
+		if (host_waited(h, m) == NONE && !stops)
+			continue;
+		struct edge *to = array_push(&lane->edges);
+		if (!to)
+			return -ENOMEM;
+		*to = (struct edge){ m->end_ns, i };
+	}
+	return 0;
+}
+
+/* The last edge at that time, or NULL. */
+static const struct edge *edge_before(const struct lane *lane, uint64_t ns)
+{
+	const size_t n = SEARCH(i, 0, lane->edges.n, lane->edges.v[i].ns <= ns);
+	return n ? &lane->edges.v[n - 1] : NULL;
+}
+
+/* The same, of those that a wait is. */
+static const struct edge *wait_before(const struct host *h, const struct lane *lane, uint64_t ns)
+{
+	size_t n = SEARCH(i, 0, lane->edges.n, lane->edges.v[i].ns <= ns);
+	while (n && host_waited(h, &lane->marks.v[lane->edges.v[n - 1].mark]) == NONE)
+		n--;
+	return n ? &lane->edges.v[n - 1] : NULL;
+}
+
+struct gap {
+	uint64_t from_ns, to_ns;
+};
+
+/* The time in front of a mark in which its lane did nothing that is known. */
+static struct gap gap_before(const struct host *h, const struct lane *lane, uint32_t mark)
+{
+	const struct mark *m = &lane->marks.v[mark];
+	const uint64_t from = mark ? m[-1].end_ns : h->in->start_ns;
+	return (struct gap){ from < m->start_ns ? from : m->start_ns, m->start_ns };
+}
+
+/* Where in its program the lane then is: between which calls. */
+#define MARK_PLACE(m) ((uint64_t)(m).thread << 16 | (m).fn)
+static struct map_key place_key(const struct host *h, uint32_t lane, uint32_t mark)
+{
+	const struct mark *m = &h->lanes.v[lane].marks.v[mark];
+	return MAP_KEY(lane, mark ? MARK_PLACE(m[-1]) : UINT64_MAX, MARK_PLACE(*m));
+}
+
+/* How often an edge stood at the end of an idle gap of a place, and how often by chance. */
+struct evidence {
+	double gaps, soon, any, chance;
+};
+
+/* How long before the end of the gap: the time that a host function takes is not known. */
+static uint64_t window_of(const struct lane *from)
+{
+	return from->owner == NONE ? WAKE_NS : FUNCTION_NS;
+}
+
+struct weights {
+	struct host *h;
+	struct evidence *v; /* by place * (lanes + 1) + the lane; the last: any of them */
+};
+
+static double chance_of(const struct weights *w, const struct lane *from, struct gap g)
+{
+	const uint64_t length = g.to_ns - g.from_ns;
+	const double rate = (double)from->edges.n / (double)w->h->in->wall_ns;
+	const uint64_t window = window_of(from);
+	return 1 - exp(-rate * (double)(length < window ? length : window));
+}
+
+static void weigh_gap(struct weights *w, uint32_t lane, struct gap g, struct evidence *v)
+{
+	const size_t n = w->h->lanes.n;
+	bool any = false, soon = false;
+	double none = 1;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct lane *from = &w->h->lanes.v[i];
+		if (i == lane || from->process != w->h->lanes.v[lane].process || !from->edges.n)
+			continue;
+		const struct edge *last = edge_before(from, g.to_ns);
+		const bool inside = last && last->ns > g.from_ns;
+		const bool near = inside && g.to_ns - last->ns <= window_of(from);
+		const double chance = chance_of(w, from, g);
+		v[i].gaps++;
+		v[i].chance += chance;
+		v[i].any += inside;
+		v[i].soon += near;
+		none *= 1 - chance;
+		any |= inside;
+		soon |= near;
+	}
+	v[n].gaps++;
+	v[n].chance += 1 - none;
+	v[n].any += any;
+	v[n].soon += soon;
+}
+
+/* By how much it is likelier than by chance, as a logarithm. */
+static double surplus(const struct evidence *v)
+{
+	const double others = v->gaps - v->soon;
+	if (v->soon <= v->chance)
+		return 0;
+	const double without = others > 0 ? others * log(others / (v->gaps - v->chance)) : 0;
+	return v->soon * log(v->soon / v->chance) + without;
+}
+
+/*
+ * Whoever puts a host function into a stream and then is idle waits for it, unless most such gaps
+ * say otherwise.  A thread that waits for several is woken by each of them now and then.
+ */
+static enum wakes judge(const struct evidence *v, const struct evidence *any, bool own_function)
+{
+	if (own_function)
+		return v->soon * 2 >= v->any && v->soon > 0 ? WAKES : WAKES_NOT;
+	if (surplus(any) >= SURELY && any->soon * 2 >= any->any && v->soon > 0)
+		return WAKES;
+	if (v->soon * 4 < v->any)
+		return WAKES_NOT;
+	const double more = surplus(v);
+	return more >= SURELY ? WAKES : more >= PERHAPS ? WAKES_MAYBE : WAKES_NOT;
+}
+
+/* For each idle gap of all lanes: what is done with it, 0 or -errno. */
+typedef int gap_fn(struct weights *w, uint32_t lane, uint32_t mark, struct gap g);
+
+static int each_gap(struct weights *w, gap_fn *do_it)
+{
+	int e = 0;
+	for (uint32_t i = 0; i < w->h->lanes.n; i++)
+		for (uint32_t k = 0; k < w->h->lanes.v[i].marks.n && !e; k++) {
+			const struct gap g = gap_before(w->h, &w->h->lanes.v[i], k);
+			if (g.to_ns - g.from_ns >= IDLE_NS)
+				e = do_it(w, i, k, g);
+		}
+	return e;
+}
+
+static int number_place(struct weights *w, uint32_t lane, uint32_t mark, struct gap g)
+{
+	(void)g;
+	return map_number(&w->h->places, place_key(w->h, lane, mark)) == MAP_NONE ? -ENOMEM : 0;
+}
+
+static int weigh_place(struct weights *w, uint32_t lane, uint32_t mark, struct gap g)
+{
+	const uint32_t place = map_find(&w->h->places, place_key(w->h, lane, mark));
+	if (!expect(place != MAP_NONE, "a gap has its place"))
+		return -EINVAL;
+	weigh_gap(w, lane, g, &w->v[place * (w->h->lanes.n + 1)]);
+	return 0;
+}
+
+static void judge_place(struct weights *w, uint32_t place, uint64_t lane)
+{
+	const size_t n = w->h->lanes.n;
+	const struct evidence *v = &w->v[place * (n + 1)];
+	for (size_t i = 0; i < n; i++)
+		w->h->wakes[place * n + i] =
+			(uint8_t)judge(&v[i], &v[n], w->h->lanes.v[i].owner == lane);
+}
+
+static int weigh(struct weights *w)
+{
+	struct host *h = w->h;
+	int e = each_gap(w, number_place);
+	w->v = calloc(h->places.taken * (h->lanes.n + 1) + 1, sizeof *w->v);
+	h->wakes = calloc(h->places.taken * h->lanes.n + 1, sizeof *h->wakes);
+	if (e || !w->v || !h->wakes)
+		return -ENOMEM;
+	e = each_gap(w, weigh_place);
+	for (size_t i = 0; i < h->places.size && !e; i++)
+		if (h->places.slots[i].taken)
+			judge_place(w, h->places.slots[i].value, h->places.slots[i].key.w[0]);
+	return e;
+}
+
+int host_find_wakes(struct host *h)
+{
+	struct weights w = { .h = h };
+	int e = 0;
+	if (h->lanes.n < 2)
+		return 0;
+	for (size_t i = 0; i < h->lanes.n && !e; i++)
+		e = list_edges(h, &h->lanes.v[i]);
+	if (!e)
+		e = weigh(&w);
+	free(w.v);
+	return e;
+}
+
+/* The edge of another lane that may have ended the idle gap.  Whether a lane is suspected matters
+ * only if it had waited for a device: else it is the host either way. */
+static const struct edge *edge_of(
+	const struct host *h, const struct lane *from, enum wakes wakes, struct gap g)
+{
+	const struct edge *last = wakes == WAKES         ? edge_before(from, g.to_ns)
+				  : wakes == WAKES_MAYBE ? wait_before(h, from, g.to_ns)
+							 : NULL;
+	return last && last->ns > g.from_ns && last->ns + window_of(from) >= g.to_ns ? last : NULL;
+}
+
+/* Of the lanes that may have ended the idle gap, the one that did something last; but a host
+ * function of the lane itself rather than another thread. */
+struct cause host_cause(const struct host *h, uint32_t lane, uint32_t mark)
+{
+	const struct lane *v = h->lanes.v;
+	const struct gap g = gap_before(h, &v[lane], mark);
+	const struct cause alone = { lane, mark ? mark - 1 : NONE, false };
+	struct cause found = alone;
+	uint64_t latest = 0;
+	if (!h->wakes || g.to_ns - g.from_ns < IDLE_NS)
+		return alone;
+	const uint32_t place = map_find(&h->places, place_key(h, lane, mark));
+	if (!expect(place != MAP_NONE, "a gap has its place"))
+		return alone;
+	for (uint32_t i = 0; i < h->lanes.n && latest != UINT64_MAX; i++) {
+		const bool other = i != lane && v[i].process == v[lane].process;
+		const enum wakes known = h->wakes[place * h->lanes.n + i];
+		const enum wakes wakes = other ? known : WAKES_NOT;
+		const struct edge *last = edge_of(h, &v[i], wakes, g);
+		const bool own = v[i].owner == lane;
+		if (!last || (last->ns < latest && !own))
+			continue;
+		latest = own ? UINT64_MAX : last->ns;
+		found = wakes == WAKES ? (struct cause){ i, last->mark, false }
+				       : (struct cause){ alone.lane, alone.mark, true };
+	}
+	return found;
+}

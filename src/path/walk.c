@@ -1,0 +1,235 @@
+/*
+ * The walk along the critical path, from the end of the recording back: see path.h.  Each step goes
+ * to what was waited for last, and the time between counts as a part.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/expect.h"
+#include "event/format.h"
+#include "path/causes.h"
+
+#include "base/banned.h"
+
+const char *const path_part_name[PATH_PARTS] = {
+	[PATH_COMPUTING] = "computing",
+	[PATH_COMMUNICATING] = "communicating",
+	[PATH_COPYING] = "copying",
+	[PATH_QUEUE] = "queue",
+	[PATH_LAUNCH] = "launch",
+	[PATH_HOST] = "host",
+	[PATH_WAITING] = "waiting",
+	[PATH_OVERLAPPED] = "overlapped",
+	[PATH_UNKNOWN] = "unknown",
+	[PATH_BEFORE] = "before",
+	[PATH_AFTER] = "after",
+};
+
+const char *const path_part_text[PATH_PARTS] = {
+	[PATH_COMPUTING] = "kernels running",
+	[PATH_COMMUNICATING] = "communication between devices",
+	[PATH_COPYING] = "memcpy and memset",
+	[PATH_QUEUE] = "queued behind other GPU activities",
+	[PATH_LAUNCH] = "launch latency: from the call's return to the start on the GPU",
+	[PATH_HOST] = "host, in CUDA calls or outside",
+	[PATH_WAITING] = "host synchronizing: from the end on the GPU to the call's return",
+	[PATH_OVERLAPPED] = "host, where GPU activities would take as long without it",
+	[PATH_UNKNOWN] = "not known: a thread computed, or another woke it",
+	[PATH_BEFORE] = "before the first GPU activity",
+	[PATH_AFTER] = "after the last GPU activity",
+};
+
+struct walker {
+	const struct host *h;
+	struct path *path;
+	uint64_t at;       /* how far back it has come */
+	uint64_t early_ns; /* of it, in front of the first activity: the latency of its launch */
+};
+
+static void spend(struct walker *w, enum path_part part, uint64_t until)
+{
+	if (until >= w->at)
+		return;
+	w->path->ns[part] += w->at - until;
+	expect_slow(
+		w->path->ns[part] <= w->h->in->wall_ns, "no part of the path is longer than all");
+	w->at = until;
+}
+
+/* The activity whose end let the wait return. */
+static uint32_t leave_wait(struct walker *w, const struct mark *m, uint32_t activity)
+{
+	spend(w, PATH_HOST, m->end_ns);
+	spend(w, m->host_function ? PATH_HOST : PATH_WAITING,
+		w->h->in->t->activities.v[activity].end_ns);
+	return activity;
+}
+
+/* The idle gap in front of the mark. */
+static void leave_unknown(struct walker *w, const struct mark *m, uint64_t from)
+{
+	const uint64_t first = w->h->in->t->activities.v[0].start_ns;
+	spend(w, PATH_HOST, m->start_ns > first ? m->start_ns : first);
+	spend(w, PATH_UNKNOWN, from > first ? from : first);
+}
+
+/* Back along threads, from a call to the last wait that something on a device ended. */
+static uint32_t follow_host(struct walker *w, const struct caller *call)
+{
+	uint32_t lane = w->h->lane_of[call->thread];
+	uint32_t mark = host_mark_at(w->h, lane, call->start_ns);
+	while (mark != NONE) {
+		const struct cause c = host_cause(w->h, lane, mark);
+		if (c.unknown)
+			leave_unknown(w, &w->h->lanes.v[lane].marks.v[mark],
+				c.mark == NONE ? 0 : w->h->lanes.v[lane].marks.v[mark - 1].end_ns);
+		lane = c.lane;
+		mark = c.mark;
+		if (mark == NONE)
+			break;
+		const struct mark *m = &w->h->lanes.v[lane].marks.v[mark];
+		const uint32_t waited = host_waited(w->h, m);
+		if (waited != NONE && m->end_ns <= call->start_ns)
+			return leave_wait(w, m, waited);
+	}
+	return NONE;
+}
+
+/* Whether its launch held the activity up longer than what was before it on the device.  It begins
+ * very soon after the latter, or it did not wait for that. */
+static bool is_launch_later(const struct host *h, const struct caller *call, uint32_t activity,
+	uint32_t before, uint64_t ready)
+{
+	const struct activity *p = &h->in->t->activities.v[activity];
+	if (h->behind_host[activity]) /* whose end is not recorded */
+		return call->end_ns > ready && call->end_ns + HANDOVER_NS / 2 >= p->start_ns;
+	const uint64_t soon = h->handover_ns * (before == h->previous[activity] ? 3 : 6) / 2;
+	const bool at_once = ready >= call->start_ns && ready + soon >= p->start_ns;
+	return !at_once && (call->end_ns >= ready || call->end_ns + HANDOVER_NS >= p->start_ns);
+}
+
+/*
+ * What the activity waited for last: another activity, or NONE and the path is at its beginning.
+ * Of a recording that is read in part, what was launched before the part had been queued when it
+ * began, and behind what is not known.
+ */
+static uint32_t follow(struct walker *w, uint32_t activity)
+{
+	const struct timeline *t = w->h->in->t;
+	const struct activity *p = &t->activities.v[activity];
+	const struct caller *call = p->call == NO_CALL ? NULL : &t->calls.v[p->call];
+	const uint64_t returned = call ? call->end_ns : 0;
+	const uint32_t before = host_behind(w->h, activity);
+	const uint64_t ready = before == NONE ? 0 : t->activities.v[before].end_ns;
+	if (call && returned >= ready && returned < w->h->in->start_ns) {
+		spend(w, PATH_QUEUE, t->activities.v[0].start_ns);
+		return NONE;
+	}
+	if (call && is_launch_later(w->h, call, activity, before, ready)) {
+		spend(w, PATH_LAUNCH, returned);
+		return follow_host(w, call);
+	}
+	if (before != NONE)
+		spend(w, w->h->behind_host[activity] ? PATH_HOST : PATH_QUEUE, ready);
+	return before;
+}
+
+static enum path_part part_of(const struct activity *p)
+{
+	if (p->kind == GPU_MEMCPY || p->kind == GPU_MEMSET)
+		return PATH_COPYING;
+	return p->communicates ? PATH_COMMUNICATING : PATH_COMPUTING;
+}
+
+/* A path that ends where the host began, or where nothing is known to go back to. */
+static void walk(struct walker *w)
+{
+	const struct timeline *t = w->h->in->t;
+	uint32_t activity = w->h->ended[t->activities.n - 1].activity;
+	spend(w, PATH_AFTER, t->activities.v[activity].end_ns);
+	/* Equal times could lead round in a circle. */
+	for (size_t steps = 0; activity != NONE && steps < t->activities.n; steps++) {
+		const struct activity *p = &t->activities.v[activity];
+		const uint64_t before = w->at;
+		spend(w, part_of(p), p->start_ns);
+		w->path->activity_ns.v[activity] += before - w->at;
+		activity = follow(w, activity);
+	}
+	w->early_ns = w->at < t->activities.v[0].start_ns ? t->activities.v[0].start_ns - w->at : 0;
+	spend(w, PATH_HOST, t->activities.v[0].start_ns);
+	spend(w, PATH_BEFORE, w->h->in->start_ns);
+	expect(w->at == w->h->in->start_ns, "the critical path ends where the recording begins");
+}
+
+/* What the host has of the path, a host that takes no time may not save: activities that are not on
+ * the path would be then. */
+static void bound_host(struct path *p, uint64_t saved_ns)
+{
+	static const enum path_part parts[] = { PATH_HOST, PATH_WAITING, PATH_LAUNCH };
+	const uint64_t all = p->ns[PATH_HOST] + p->ns[PATH_WAITING] + p->ns[PATH_LAUNCH];
+	uint64_t more = all > saved_ns ? all - saved_ns : 0;
+	p->host_most_ns = all - more;
+	p->ns[PATH_OVERLAPPED] = more;
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+		const uint64_t taken = more < p->ns[parts[i]] ? more : p->ns[parts[i]];
+		p->ns[parts[i]] -= taken;
+		more -= taken;
+	}
+	expect(!more, "the host's parts have what is taken from them");
+}
+
+static int prepare(struct host *h)
+{
+	int e = host_read(h);
+	if (!e)
+		e = host_join_lanes(h);
+	if (!e)
+		e = host_order(h);
+	return e ? e : host_find_wakes(h);
+}
+
+static int find(struct host *h, struct path *ret_path)
+{
+	struct walker w = { .h = h, .path = ret_path, .at = h->in->start_ns + h->in->wall_ns };
+	const size_t n = h->in->t->activities.n;
+	uint64_t saved = 0;
+	if (!array_reserve(&ret_path->activity_ns, n))
+		return -ENOMEM;
+	memset(ret_path->activity_ns.v, 0, n * sizeof *ret_path->activity_ns.v);
+	ret_path->activity_ns.n = n;
+	int e = prepare(h);
+	if (!e)
+		e = host_replay(h, &saved);
+	if (e)
+		return e;
+	walk(&w);
+	bound_host(ret_path, saved + w.early_ns);
+	return 0;
+}
+
+int path_find(const struct path_input *in, struct path *ret_path)
+{
+	struct host h = { .in = in };
+	*ret_path = (struct path){ 0 };
+	const int e = find(&h, ret_path);
+	for (size_t i = 0; i < h.lanes.n; i++) {
+		array_free(&h.lanes.v[i].marks);
+		array_free(&h.lanes.v[i].edges);
+	}
+	array_free(&h.lanes);
+	array_free(&h.orders);
+	free(h.lane_of);
+	free(h.ended);
+	free(h.previous);
+	free(h.awaits);
+	free(h.behind_host);
+	free(h.wakes);
+	map_fini(&h.places);
+	return e;
+}
+
+void path_fini(struct path *p)
+{
+	array_free(&p->activity_ns);
+}
