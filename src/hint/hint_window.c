@@ -143,7 +143,7 @@ static void measure_steps(const struct hint_facts *f, const struct steps *s,
  * has two kinds. */
 static size_t warm_up_of(const struct measured *m, enum steps_found found, bool *ret_alike)
 {
-	const bool waits = found == STEPS_WAITS;
+	const bool waits = found == STEPS_WAITS || found == STEPS_KERNELS;
 	const size_t by_length = steps_unusual(m->length, m->n, m->room),
 		     by_count = waits ? steps_unusual(m->count, m->n, m->room) : 0;
 	const size_t warm = by_length > by_count ? by_length : by_count;

@@ -127,7 +127,7 @@ static const struct {
 		"Pace: from the begin of one to the begin of the next of the same name; duration: on the host.  Ranges that the program numbers, as ProfilerStep#2, are one row, and come first.  Without start-up: --steady, --steps N-M.",
 		NULL },
 	{ "steps", OF_STEPS,
-		"Ranges that the program numbers, as ProfilerStep#2 or step 2; else what was done until an optimizer's step ended, or a call waited, or the range of that name came again.  Launches: kernels launched meanwhile.  Busy: something ran meanwhile (what they launched, whenever it ran: --only range_kernels).",
+		"Ranges that the program numbers, as ProfilerStep#2 or step 2; else what was done until an optimizer's step ended, or a call waited, or a kernel or a range of that name came again.  Launches: kernels launched meanwhile.  Busy: something ran meanwhile (what they launched, whenever it ran: --only range_kernels).",
 		"duration_ns,launches,device_busy_ns" },
 	{ "range_kernels", OF_RANGE_KERNELS,
 		"An activity counts in each range around its launch; and in those of the thread for which its thread works, as in a backward pass.  Share: of the range.",

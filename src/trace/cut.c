@@ -236,6 +236,8 @@ static const char *meaning(enum steps_found found)
 		return ", what was done until an optimizer's step ended";
 	case STEPS_WAITS:
 		return ", what was launched until a call waited for it";
+	case STEPS_KERNELS:
+		return ", from one launch of a kernel to the next";
 	case STEPS_REPEATED:
 		return ", from one range to the next of its name";
 	default:

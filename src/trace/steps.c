@@ -248,8 +248,10 @@ static int step_to_the_next(const struct trace *t, struct steps *s)
 			length[i] = step->to - step->from;
 		}
 	}
-	if (s->v.n > 1) {
-		struct step *last = &s->v.v[s->v.n - 1];
+	struct step *last = s->v.n ? &s->v.v[s->v.n - 1] : NULL;
+	if (last && t->part.steps_found && t->header.end.ticks > last->to) {
+		last->to = t->header.end.ticks; /* a part ends with its last step */
+	} else if (s->v.n > 1) {
 		qsort(length, s->v.n - 1, sizeof *length, number_order);
 		const uint64_t usual = last->from + length[(s->v.n - 1) / 2];
 		last->to = usual > last->to ? usual : last->to;
@@ -325,6 +327,7 @@ static int find_by_ranges(
 struct moment {
 	uint64_t begin, ticks;
 	uint32_t process;
+	uint32_t function; /* launches: of its handle; 0: not known */
 	bool waits;
 };
 
@@ -349,7 +352,9 @@ static int take_record(struct finder *f, uint32_t process, const struct record *
 	struct moment *m = array_push(&f->moments);
 	if (!m)
 		return -ENOMEM;
-	*m = (struct moment){ r->ticks, record_end(r), process, !launches };
+	*m = (struct moment){ r->ticks, record_end(r), process, 0, !launches };
+	if (launches && fn->launch_layout && r->words > RECORD_WORDS)
+		m->function = (uint32_t)hash_bytes(&r->arg[0], sizeof r->arg[0]) | 1;
 	f->launches[process] += launches;
 	return 0;
 }
@@ -406,14 +411,104 @@ static int split(struct finder *f, struct steps *s)
 	return e;
 }
 
-static int find_by_waits(const struct trace *t, struct steps *s)
+/* ---- by kernels ---- */
+
+/* A kernel that comes once in each iteration: as many launches are between one time and the next.
+ */
+struct comer {
+	uint32_t function;
+	size_t first, last, count; /* launches of the process, by number */
+	size_t least, most;        /* from one to the next */
+};
+
+struct comers {
+	ARRAY(struct comer) v;
+	struct map map;
+	size_t launches;
+};
+
+static int take_launch(struct comers *c, uint32_t function)
+{
+	const size_t at = c->launches++;
+	struct comer *k =
+		function ? MAP_ROW(&c->map, MAP_KEY(function), &c->v,
+				   (struct comer){
+					   .function = function, .first = at, .least = SIZE_MAX })
+			 : NULL;
+	if (!k)
+		return function ? -ENOMEM : 0;
+	if (k->count) {
+		const size_t apart = at - k->last;
+		k->least = apart < k->least ? apart : k->least;
+		k->most = apart > k->most ? apart : k->most;
+	}
+	k->last = at;
+	k->count++;
+	return 0;
+}
+
+/* Three times or more, about as far apart, over most of the run. */
+static bool turns(const struct comer *k, size_t launches)
+{
+	return k->count > 2 && k->least > 1 && k->most - k->least <= k->least / 10 &&
+	       k->last - k->first + k->most >= launches / 10 * 9;
+}
+
+/* The one that comes most seldom: layers come more often.  Of several the first. */
+static const struct comer *choose_comer(const struct comers *c)
+{
+	const struct comer *best = NULL;
+	for (size_t i = 0; i < c->v.n; i++)
+		if (turns(&c->v.v[i], c->launches) && (!best || c->v.v[i].count < best->count))
+			best = &c->v.v[i];
+	return best;
+}
+
+static int push_turns(const struct finder *f, uint32_t process, uint32_t function, struct steps *s)
+{
+	int e = 0;
+	s->v.n = 0;
+	for (size_t i = 0; i < f->moments.n && !e; i++) {
+		const struct moment *m = &f->moments.v[i];
+		if (m->process == process && m->function == function)
+			e = push_step(s, &(struct step){ .from = m->begin,
+						 .to = m->ticks,
+						 .launched = m->begin,
+						 .process = process });
+	}
+	s->found = STEPS_KERNELS;
+	s->name = function;
+	return e ? e : step_to_the_next(f->t, s);
+}
+
+static int find_by_kernels(const struct finder *f, struct steps *s)
+{
+	const uint32_t process = busiest(f);
+	struct comers c = { 0 };
+	int e = 0;
+	for (size_t i = 0; i < f->moments.n && !e; i++)
+		if (f->moments.v[i].process == process && !f->moments.v[i].waits)
+			e = take_launch(&c, f->moments.v[i].function);
+	const struct comer *k = e ? NULL : choose_comer(&c);
+	if (k)
+		e = push_turns(f, process, k->function, s);
+	array_free(&c.v);
+	map_fini(&c.map);
+	return e;
+}
+
+static int find_by_calls(const struct trace *t, struct steps *s)
 {
 	struct finder f = { .t = t, .launches = calloc(t->processes.n + 1, sizeof *f.launches) };
 	int e = f.launches ? take_all(&f) : -ENOMEM;
 	s->v.n = 0;
 	s->found = STEPS_WAITS;
-	if (!e)
+	if (!e && t->part.steps_found == STEPS_KERNELS)
+		e = push_turns(&f, busiest(&f), (uint32_t)t->part.steps_name, s);
+	else if (!e)
 		e = split(&f, s);
+	if (!e && !is_enough(t, s))
+		e = find_by_kernels(&f, s);
 	array_free(&f.moments);
 	free(f.launches);
 	return e;
@@ -428,7 +523,7 @@ int steps_load(const struct trace *t, const struct meta *m, struct steps *ret_st
 	int e = find_by_ranges(t, m, false, ret_steps);
 	if (e || is_enough(t, ret_steps))
 		return e;
-	e = find_by_waits(t, ret_steps);
+	e = find_by_calls(t, ret_steps);
 	if (e || is_enough(t, ret_steps))
 		return e;
 	e = find_by_ranges(t, m, true, &repeated);

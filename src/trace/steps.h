@@ -5,6 +5,7 @@
  * - what a process does until an optimizer's step ends, as PyTorch marks it (Optimizer.step#…);
  * - what a process launches until a call waits for it, of the process that launches most: then an
  *   iteration of a loop that synchronises once is one;
+ * - from one launch of a kernel to the next, of those that come once in as many launches;
  * - from one range to the next of the same name, of those that are in no other.
  *
  * All but the first are counted from 1.  Where ranges of several names are numbered, as parts of a
@@ -26,7 +27,14 @@ struct step {
 	uint16_t kind; /* enum range_kind, with a name */
 };
 
-enum steps_found { STEPS_NONE, STEPS_NUMBERED, STEPS_OPTIMIZER, STEPS_WAITS, STEPS_REPEATED };
+enum steps_found {
+	STEPS_NONE,
+	STEPS_NUMBERED,
+	STEPS_OPTIMIZER,
+	STEPS_WAITS,
+	STEPS_KERNELS,
+	STEPS_REPEATED
+};
 
 struct steps {
 	ARRAY(struct step) v; /* by `from` */

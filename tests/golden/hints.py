@@ -221,6 +221,14 @@ def culprits():
     check("the longest gaps have the same", all(p in got for p in longest))
 
 
+def resnet():
+    """Four iterations of a ResNet-50 on an H200, whose calls nothing marks: whole ones of 646 kernels, the first of which is warm-up."""
+    steps = json.loads(run("report", "--json", "--only", "steps", here + "live/resnet-bare.weir"))["steps"]
+    check("kernels of iterations", [s["launches"] for s in steps] == [640, 646, 646, 646], steps)
+    window = hints(here + "live/resnet-bare.weir")["hints_window"]
+    check("the window of a ResNet", (window["first_step"], window["last_step"]) == (2, 4) and 41e6 < window["step_ns"] < 44e6, window)
+
+
 def known_culprits():
     """Of the README's example: 50 ms in calls that load code, and a memset of cuBLAS."""
     rows = json.loads(run("report", "--json", here + "readme/slow.weir"))["pauses"]
@@ -240,6 +248,7 @@ for name in ("attention-math", "matmuls", "llama-train", "convnet-tf32", "convne
 own_names(here)
 culprits()
 known_culprits()
+resnet()
 whole_steps()
 idle_host_saves_what_it_says()
 if problems:

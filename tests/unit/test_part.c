@@ -33,6 +33,23 @@ static uint64_t step_begin(uint32_t i)
 static bool optimizes, repeats; /* what marks steps: see make_marks() */
 
 /* Step i, from 1, makes i launches 100 apart, and waits until 5000 behind its begin. */
+static bool bare; /* nothing marks steps, and the same seven kernels are launched in each */
+
+static void make_bare(struct maker *m)
+{
+	static const uint64_t functions[] = { 0x20, 0x10, 0x10, 0x30, 0x10, 0x10, 0x40 };
+	const int t = maker_thread(m, CHUNK_EVENTS, PID, PID + 1, "main");
+	for (uint32_t i = 1; i <= STEPS; i++)
+		for (uint32_t k = 0; k < COUNT_OF(functions); k++)
+			maker_put(m, t,
+				(struct record){ .ticks = step_begin(i) + k * 100,
+					.dur = 50,
+					.fn = FN_LAUNCH,
+					.words = RECORD_WORDS + LAUNCH_WORDS },
+				(const uint64_t[LAUNCH_WORDS]){ functions[k], 7, 1 | 1ull << 32,
+					1 | 32ull << 32, 1 | 1ull << 32 });
+}
+
 static void make_steps(struct maker *m)
 {
 	const int t = maker_thread(m, CHUNK_EVENTS, PID, PID + 1, "main");
@@ -149,9 +166,13 @@ static struct trace *make(void)
 	string(m, meta, STRING_ODD, "odd");
 	string(m, meta, STRING_RUN, "run");
 	string(m, meta, STRING_LATE, "late");
-	make_steps(m);
-	make_activities(m);
-	if (!repeats)
+	if (bare) {
+		make_bare(m);
+	} else {
+		make_steps(m);
+		make_activities(m);
+	}
+	if (!repeats && !bare)
 		make_ranges(m);
 	if (numbered)
 		make_numbered(m, meta);
@@ -449,6 +470,30 @@ static void without_waits_steps_begin_with_the_same_range(void **state)
 	repeats = false;
 }
 
+/* Each begins with the kernel that comes first of those that come once. */
+static void without_any_mark_steps_begin_with_the_same_kernel(void **state)
+{
+	bare = true;
+	struct trace *t =
+		make_cut((struct trace_cut){ .steps = true, .first_step = 2, .last_step = 3 });
+	assert_int_equal(count(t).launches, 2 * 7);
+	assert_string_equal(t->part.how, "steps 2 to 3 of 10");
+	trace_close(t);
+	t = make_cut((struct trace_cut){ .steps = true, .first_step = 5, .last_step = 5 });
+	struct meta names;
+	struct steps steps;
+	struct error err;
+	assert_int_equal(meta_load(t, &names, &err), 0);
+	assert_int_equal(steps_load(t, &names, &steps), 0);
+	assert_int_equal(steps.v.n, 1);
+	assert_int_equal(steps.v.v[0].number, 5);
+	assert_true(steps.v.v[0].to - steps.v.v[0].from >= 650);
+	steps_fini(&steps);
+	meta_fini(&names);
+	trace_close(t);
+	bare = false;
+}
+
 static void steady_leaves_warm_up_out(void **state)
 {
 	struct trace *t = make_cut((struct trace_cut){ .steady = true });
@@ -475,6 +520,7 @@ int main(void)
 		cmocka_unit_test(of_few_steps_those_that_differ_are_warm_up),
 		cmocka_unit_test(steps_end_with_the_optimizer),
 		cmocka_unit_test(without_waits_steps_begin_with_the_same_range),
+		cmocka_unit_test(without_any_mark_steps_begin_with_the_same_kernel),
 		cmocka_unit_test(steady_leaves_warm_up_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
