@@ -96,9 +96,13 @@ static void add_program(struct table *t, const struct watch_program *p)
 	table_cell(t, "%u", p->pid);
 	table_cell(t, "%s", p->shares ? watch_class_name(p) : "recorded");
 	cell_if(t, p->has_busy, 1, p->busy * 100, " %");
-	cell_if(t, watch_has_calls(p), 0, p->launches_per_s, "");
+	cell_if(t, watch_has_launches(p), 0, p->launches_per_s, "");
 	cell_if(t, watch_has_calls(p), 0, p->calls_per_s, "");
 	cell_if(t, watch_has_requests(p), 1, p->requests_per_s, "");
+	if (p->request_p99_ns)
+		table_ns(t, p->request_p99_ns);
+	else
+		table_none(t);
 	cell_if(t, watch_has_requests(p), 1, p->waiting * 100, " %");
 	if (p->shares)
 		table_bytes(t, p->memory_used);
@@ -110,13 +114,13 @@ static void add_program(struct table *t, const struct watch_program *p)
 static void print_programs(const struct watch *w)
 {
 	static const char *const headings[] = { "pid", "class", "busy", "launches/s", "calls/s",
-		"requests/s", "waiting", "memory", "program" };
+		"requests/s", "p99", "waiting", "memory", "program" };
 	struct table t;
 	if (!w->programs.n) {
 		puts("no program shares a GPU or is recorded; start one with: weir run -- ./program");
 		return;
 	}
-	table_init(&t, "><>>>>>><", headings);
+	table_init(&t, "><>>>>>>><", headings);
 	for (size_t i = 0; i < w->programs.n; i++)
 		add_program(&t, &w->programs.v[i]);
 	table_print(&t, stdout, "", "");

@@ -32,7 +32,7 @@ static inline void gate_kernel(struct gated *g, const void *function, void *stre
 	uint32_t shared, bool plain)
 {
 	gate_begin(g, stream);
-	if (gate_is_open() || sched_counts_only(g, stream, per_thread, (uint64_t)gx * gy * gz))
+	if (gate_is_open() || sched_counts_only(g, stream, per_thread, (uint64_t)gx * gy * gz, true))
 		return;
 	sched_kernel(g, &(struct sched_launch){ .what = function,
 				.stream = stream,
@@ -64,7 +64,7 @@ static inline void gate_other(
 	struct gated *g, const void *what, void *stream, int per_thread, uint64_t bytes)
 {
 	gate_begin(g, stream);
-	if (!gate_is_open() && !sched_counts_only(g, stream, per_thread, 0))
+	if (!gate_is_open() && !sched_counts_only(g, stream, per_thread, 0, what != NULL))
 		sched_other(g, &(struct sched_launch){ .what = what,
 				       .stream = stream,
 				       .per_thread = per_thread,

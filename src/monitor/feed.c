@@ -88,7 +88,8 @@ static void look_at_slot(struct feed *feed, const struct share_file *f, uint32_t
 		.start_time = s->who.start_time,
 		.request_ns = s->counts.request_ns };
 	uint32_t count;
-	if (__atomic_load_n(&s->who.state, __ATOMIC_ACQUIRE) != SLOT_LIVE)
+	if (__atomic_load_n(&s->who.state, __ATOMIC_ACQUIRE) != SLOT_LIVE ||
+		s->grant.class != CLASS_LATENCY) /* the others are slowed on purpose */
 		return;
 	memcpy(now.request, s->counts.request, sizeof now.request);
 	if (before->pid == now.pid && before->start_time == now.start_time) {

@@ -32,7 +32,7 @@ static void put_one(FILE *out, const char *name, const char *type, const char *h
 
 /* ---- programs ---- */
 
-enum which { SHARING, WITH_QUOTA, WITH_REQUESTS, RECORDED };
+enum which { SHARING, WITH_QUOTA, WITH_REQUESTS, RECORDED, ANY };
 
 struct program_family {
 	const char *name, *type, *help;
@@ -84,8 +84,9 @@ static const struct program_family program_families[] = {
 		WITH_QUOTA, refused },
 	{ "weir_program_calls_total", "counter", "CUDA calls recorded since it is watched.",
 		RECORDED, calls },
-	{ "weir_program_launches_total", "counter", "Kernels and graphs launched, of those calls.",
-		RECORDED, launches },
+	{ "weir_program_launches_total", "counter",
+		"Kernels and graphs launched; of a recorded program since it is watched.", ANY,
+		launches },
 };
 
 static bool has(const struct watch_program *p, enum which which)
@@ -97,8 +98,10 @@ static bool has(const struct watch_program *p, enum which which)
 		return p->memory_quota;
 	case WITH_REQUESTS:
 		return p->request_p99_ns;
-	default:
+	case RECORDED:
 		return p->recorded;
+	default:
+		return true;
 	}
 }
 

@@ -59,10 +59,12 @@ static void put_spark(struct bounded *to, const float *v, int count, double full
 	}
 }
 
-static void put_rate(struct bounded *to, double per_s)
+static void put_rate(struct bounded *to, bool known, double per_s)
 {
-	if (per_s <= 0)
+	if (!known)
 		bounded_char(to, '-');
+	else if (per_s <= 0)
+		bounded_char(to, '0');
 	else if (per_s < 10)
 		bounded_printf(to, "%.1f", per_s);
 	else if (per_s < 1e5)
@@ -73,18 +75,20 @@ static void put_rate(struct bounded *to, double per_s)
 		bounded_printf(to, "%.0fM", per_s / 1e6);
 }
 
-static void put_share(struct bounded *to, double share)
+static void put_share(struct bounded *to, bool known, double share)
 {
-	if (share > 0)
+	if (!known)
+		bounded_char(to, '-');
+	else if (share > 0)
 		bounded_printf(to, "%.*f", share < 0.0995, share * 100);
 	else
-		bounded_char(to, '-');
+		bounded_char(to, '0');
 }
 
-static void put_bytes(struct bounded *to, uint64_t bytes)
+static void put_bytes(struct bounded *to, bool known, uint64_t bytes)
 {
 	struct number n;
-	bounded_put(to, bytes ? number_bytes(&n, bytes) : "-");
+	bounded_put(to, known ? number_bytes(&n, bytes) : "-");
 }
 
 static void put_pid(struct bounded *to, const struct watch_program *p)
@@ -109,25 +113,22 @@ static void put_state(struct bounded *to, const struct watch_program *p)
 
 static void put_busy(struct bounded *to, const struct watch_program *p)
 {
-	if (p->has_busy && !(p->busy > 0))
-		bounded_char(to, '0');
-	else
-		put_share(to, p->busy);
+	put_share(to, p->has_busy, p->busy);
 }
 
 static void put_launches(struct bounded *to, const struct watch_program *p)
 {
-	put_rate(to, p->launches_per_s);
+	put_rate(to, watch_has_launches(p), p->launches_per_s);
 }
 
 static void put_calls(struct bounded *to, const struct watch_program *p)
 {
-	put_rate(to, p->calls_per_s);
+	put_rate(to, watch_has_calls(p), p->calls_per_s);
 }
 
 static void put_requests(struct bounded *to, const struct watch_program *p)
 {
-	put_rate(to, p->requests_per_s);
+	put_rate(to, watch_has_requests(p), p->requests_per_s);
 }
 
 static void put_p99(struct bounded *to, const struct watch_program *p)
@@ -138,17 +139,17 @@ static void put_p99(struct bounded *to, const struct watch_program *p)
 
 static void put_waiting(struct bounded *to, const struct watch_program *p)
 {
-	put_share(to, p->waiting);
+	put_share(to, watch_has_requests(p), p->waiting);
 }
 
 static void put_memory(struct bounded *to, const struct watch_program *p)
 {
-	put_bytes(to, p->memory_used);
+	put_bytes(to, p->shares, p->memory_used);
 }
 
 static void put_quota(struct bounded *to, const struct watch_program *p)
 {
-	put_bytes(to, p->memory_quota);
+	put_bytes(to, p->memory_quota, p->memory_quota);
 }
 
 static void put_name(struct bounded *to, const struct watch_program *p)

@@ -37,6 +37,11 @@ bool watch_has_calls(const struct watch_program *p)
 	return p->recorded && p->has_rates;
 }
 
+bool watch_has_launches(const struct watch_program *p)
+{
+	return (p->recorded || p->shares) && p->has_rates;
+}
+
 bool watch_has_requests(const struct watch_program *p)
 {
 	return p->shares && p->has_rates;
@@ -73,6 +78,15 @@ static uint32_t waits_for(const struct share_file *f, uint32_t i)
 	return 0;
 }
 
+/* From the first launch of a request until its end was seen; requests of several threads may
+ * overlap. */
+static uint64_t inside_ns(const struct share_slot *s, uint64_t now_ns)
+{
+	const uint64_t begun = s->work.begun_ns;
+	const bool inside = s->work.inside && now_ns > begun;
+	return s->counts.request_ns + (inside ? now_ns - begun : 0);
+}
+
 static int add_sharing(struct watch *w, uint32_t i)
 {
 	const struct share_slot *s = &w->file->slots[i];
@@ -87,6 +101,8 @@ static int add_sharing(struct watch *w, uint32_t i)
 		.waits_for = waits_for(w->file, i),
 		.device_ns = s->work.retired_ns,
 		.requests = s->work.requests,
+		.inside_ns = inside_ns(s, w->ns),
+		.launches = s->counts.launches,
 		.waits = s->counts.waits,
 		.waited_ns = s->counts.waited_ns,
 		.expired = s->counts.expired,
@@ -95,7 +111,7 @@ static int add_sharing(struct watch *w, uint32_t i)
 		.request_p99_ns = share_percentile(s->counts.request, 0.99),
 		.request_ns = s->counts.request_ns,
 		.steer = s->steer,
-		.memory_used = s->memory.used,
+		.memory_used = s->memory.used + s->memory.idle,
 		.memory_quota = s->memory.quota,
 		.refused = s->memory.refused };
 	memcpy(p->request, s->counts.request, sizeof p->request);
@@ -200,12 +216,17 @@ static void rate_recorded(
 	p->busy = (double)(p->gpu_busy_ns - before->gpu_busy_ns) / (double)(p->gpu_until_ns - from);
 }
 
-/* Device time is predicted of launches that are regulated: a program whose time does not grow may
- * be idle, or on its own, unless it is one that has to wait. */
+/* Device time is predicted of launches that are regulated.  For others it is at most the time in
+ * which they had work on the device. */
 static void rate_shared(struct watch_program *p, const struct watch_program *before, uint64_t ns)
 {
-	p->has_busy = p->device_ns > before->device_ns || p->waits_for;
-	p->busy = per_s(p->device_ns, before->device_ns, ns) / 1e9;
+	p->has_busy = true;
+	if (p->device_ns > before->device_ns || p->waits_for)
+		p->busy = per_s(p->device_ns, before->device_ns, ns) / 1e9;
+	else
+		p->busy = per_s(p->inside_ns, before->inside_ns, ns) / 1e9;
+	if (p->busy > 1)
+		p->busy = 1;
 }
 
 /* Of one that was not there before nothing is known but what it is. */
@@ -324,7 +345,7 @@ static void put_program(struct json *j, const struct watch_program *p)
 	json_str_or_null(j, "mode", p->shares ? watch_mode_name(p) : NULL);
 	json_u64_or_null(j, "waits_for", p->waits_for, p->waits_for);
 	put_rate(j, "busy", p->has_busy, p->busy);
-	put_rate(j, "launches_per_s", watch_has_calls(p), p->launches_per_s);
+	put_rate(j, "launches_per_s", watch_has_launches(p), p->launches_per_s);
 	put_rate(j, "calls_per_s", watch_has_calls(p), p->calls_per_s);
 	put_rate(j, "requests_per_s", watch_has_requests(p), p->requests_per_s);
 	put_rate(j, "waiting", watch_has_requests(p), p->waiting);

@@ -34,6 +34,7 @@ struct watch_program {
 	uint32_t waits_for;   /* process; 0: nobody */
 	uint64_t device_ns;   /* predicted device time, ever */
 	uint64_t requests, waits, waited_ns, expired, capped;
+	uint64_t inside_ns; /* it had work on the device, ever */
 	uint64_t request_p50_ns, request_p99_ns; /* 0: no request has ended */
 	uint32_t request[SHARE_BUCKETS];         /* how long all took, and their sum */
 	uint64_t request_ns;
@@ -79,8 +80,9 @@ struct watch {
 int watch_look(struct watch *w, enum nvml_how how);
 void watch_fini(struct watch *w);
 
-/* Whether there are rates of calls and launches; of requests and waits. */
+/* Whether there are rates of calls; of launches; of requests and waits. */
 bool watch_has_calls(const struct watch_program *p);
+bool watch_has_launches(const struct watch_program *p);
 bool watch_has_requests(const struct watch_program *p);
 
 /* "latency"; "gated". */

@@ -45,8 +45,11 @@ shown '^[1-9]' of calls_per_s '"recorded": true'
 shown '^[1-9]' of launches_per_s '"recorded": true'
 shown '^null' of class '"recorded": true'
 # What is not known is not 0: how busy a GPU was, without --gpu; what only a program has that shares.
-shown ' recorded +- +[1-9][0-9]* +[1-9][0-9]* +- +- +- +steady' $top --once
-shown ' best-effort +[0-9.]+ % +- +- +[0-9.]+ +[0-9.]+ % +0 B +steady' $top --once
+shown ' recorded +- +[1-9][0-9]* +[1-9][0-9]* +- +- +- +- +steady' $top --once
+for class in best-effort latency; do
+	shown " $class +[0-9.]+ % +[1-9][0-9]* +- +[0-9.]+ +[0-9.]+ [mun]?s +[0-9.]+ % +0 B +steady" $top --once
+	shown '^[1-9]' of launches_per_s "\"$class\""
+done
 shown '"waits_for": null, "launches_per_s": [0-9.]+, "calls_per_s": [0-9.]+, "lost_calls": 0}' $top --once --json
 shown 'best-effort .* steady' $top --once
 
@@ -57,8 +60,15 @@ expect 0 '"utilization_pct": [0-9]+, "memory_used_bytes": 8589934592' $top --onc
 expect 0 '500 W +64 °C +1980 MHz  Weir simulated GPU' $top --once
 expect 0 '"gpus": \[\]' env WEIR_SIM_NVML=refuse $top --once --json
 
+# Without a quota, too, memory is counted: 64 MiB of weights, and 320 MiB that its pool keeps.
+WEIR_SIM=time=real "$weir" run --sim --share "$scratch/s" -- "$build/examples/steps" >>out 2>&1 &
+steps=$!
+shown ' 384 MiB +steps' $top --once
+expect 0 '"memory_used_bytes": 402653184' $top --once --json
+expect 0 '"used_bytes": (67108864|402653184)' "$weir" sched --share "$scratch/s" status --json
+
 # Those that have ended are gone.
-kill "$recorded" "$shared" "$latency"
+kill "$recorded" "$shared" "$latency" "$steps"
 wait
 expect 0 '^0$' sh -c "$top --once --json | grep -c '\"shares\": true'; true"
 

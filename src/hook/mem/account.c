@@ -161,16 +161,23 @@ static enum quota_answer take(struct member *m, uint64_t bytes)
 	return answer;
 }
 
+/* Without a quota there is nobody to be asked. */
+static enum quota_answer count(const struct member *m, uint64_t bytes)
+{
+	__atomic_fetch_add(&m->slot->memory.used, bytes, __ATOMIC_SEQ_CST);
+	return QUOTA_GRANTED;
+}
+
 static bool begin(struct claim *c, struct member *m, uint64_t bytes)
 {
 	*c = (struct claim){ .bytes = bytes };
-	if (!m || !m->slot->memory.quota || !bytes)
+	if (!m || !bytes)
 		return true;
 	c->since_ns = clock_monotonic();
 	c->context = account_context();
 	see_context(m, c->context);
 	quota_changes(m->slot, true);
-	const enum quota_answer answer = take(m, bytes);
+	const enum quota_answer answer = m->slot->memory.quota ? take(m, bytes) : count(m, bytes);
 	if (answer == QUOTA_REFUSED) {
 		quota_changes(m->slot, false);
 		return false;

@@ -265,7 +265,7 @@ int memory_cuDevicePrimaryCtxReset_v2(int device)
 void memory_start(void)
 {
 	const struct config *c = config_get();
-	if (c->sched && (c->memory_bytes || c->pool))
+	if (c->sched) /* without a quota too: others see what it has */
 		__atomic_store_n(&hook_hot.memory, 1, __ATOMIC_RELEASE);
 }
 

@@ -159,8 +159,11 @@ static void request_ends(struct member *m)
 	const uint64_t now = clock_monotonic(), begun = w->begun_ns;
 	__atomic_store_n(&w->ended_ns, now, __ATOMIC_RELEASE);
 	show_inside(m); /* also of one that was of another class when it began */
-	if (!member_is_latency(m))
+	if (!member_is_latency(m)) {
+		if (!requests_are_said())
+			share_count_request(&m->slot->counts, now - begun);
 		return;
+	}
 	__atomic_store_n(&w->next_ns, arrival_ends(&m->arrival, now), __ATOMIC_RELAXED);
 	__atomic_store_n(&w->lasts_ns, (uint64_t)m->arrival.lasts.ns, __ATOMIC_RELAXED);
 	if (!requests_are_said())
@@ -219,6 +222,8 @@ static struct member *enter(struct gated *g, const struct sched_launch *l)
 	g->work = streams_of(l->stream, l->per_thread);
 	streams_submit(g->work);
 	remember(m, l, g->work);
+	if (l->what)
+		sched_count_launch(m->slot);
 	struct share_work *w = &m->slot->work;
 	if (__builtin_expect(!__atomic_load_n(&w->inside, __ATOMIC_SEQ_CST), 0) &&
 		(!requests_are_said() || requests_hold()))

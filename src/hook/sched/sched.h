@@ -22,17 +22,23 @@ struct sched_last {
 	int per_thread;
 	const void *stream;
 	struct stream_work *work;
-	const struct share_slot *slot;
+	struct share_slot *slot;
 	const struct share_device *device;
 	const struct share_file *file;
 };
 extern __thread struct sched_last sched_last __attribute__((tls_model("initial-exec")));
 extern uint32_t sched_generation; /* goes up when what is remembered may be gone */
 
+/* Others are to see how many there are. */
+static inline void sched_count_launch(struct share_slot *s)
+{
+	__atomic_fetch_add(&s->counts.launches, 1, __ATOMIC_RELAXED);
+}
+
 /* Most launches: inside of a request that has begun, on the same stream as before, no wider than
  * others were, with nobody to wait for.  They are counted, and that is all. */
 static inline bool sched_counts_only(
-	struct gated *g, const void *stream, int per_thread, uint64_t blocks)
+	struct gated *g, const void *stream, int per_thread, uint64_t blocks, bool launches)
 {
 	const struct sched_last *l = &sched_last;
 	if (l->generation != sched_generation || l->stream != stream ||
@@ -45,6 +51,8 @@ static inline bool sched_counts_only(
 		return false;
 	g->work = l->work;
 	streams_count(l->work);
+	if (launches)
+		sched_count_launch(l->slot);
 	return true;
 }
 
