@@ -68,8 +68,8 @@ function tiles() {
 		tile(
 			"failing calls",
 			t.errors ? count(t.errors) : "",
-			report.failures.length ? report.failures[0].error : null,
-			true,
+			t.probes ? `${count(t.probes)} of them no fault` : report.failures.length ? report.failures[0].error : null,
+			t.errors > t.probes,
 		),
 		tile("calls lost", t.lost ? count(t.lost) : "", "they found no room", true),
 		tile(
@@ -119,6 +119,7 @@ function pageHead() {
 		el("h1", {}, program),
 		el("p", { class: "sub" }, ...bits.filter(Boolean).map((b) => el("span", {}, b))),
 		el("p", { class: "sub made" }, ...made.filter(Boolean).map((b) => el("span", {}, b))),
+		...report.summary.map((sentence) => el("p", { class: "summary" }, sentence)),
 	);
 }
 

@@ -6,32 +6,35 @@
 #include "cmd/cli/pager.h"
 #include "cmd/cli/report_input.h"
 #include "hint/hint.h"
+#include "hint/summary.h"
 
 #include "base/banned.h"
 
-static void print(const struct options *o, const struct hints *h, unsigned rows, bool colour)
+static void print(const struct options *o, const struct report *r, unsigned rows, bool colour)
 {
+	struct summary summary;
+	summary_make(r, &summary);
 	struct json j;
 	if (!opt_flag(o, "json")) {
-		hints_print_text(h, stdout, rows, false, colour);
+		summary_put_text(&summary, stdout);
+		hints_print_text(r->hints, stdout, rows, false, colour);
 		return;
 	}
 	json_begin_document(&j, stdout);
-	hints_put_json(&j, h);
+	summary_put_json(&summary, &j);
+	hints_put_json(&j, r->hints);
 	json_end_object(&j);
 }
 
 static int show(const struct options *o, struct report *r, unsigned rows)
 {
-	struct hints *h;
-	const int e = hints_make(r, &h);
+	const int e = hints_make(r, &r->hints);
 	if (e)
 		return complain(EXIT_ENVIRONMENT, "no hints: %s", strerror(-e));
 	const bool colour = report_input_colour();
 	pager_begin();
-	print(o, h, rows, colour);
+	print(o, r, rows, colour);
 	pager_end();
-	hints_free(h);
 	return EXIT_YES;
 }
 

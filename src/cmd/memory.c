@@ -12,6 +12,7 @@
 #include "cmd/cli/pager.h"
 #include "cmd/cli/report_input.h"
 #include "cmd/cli/values.h"
+#include "hint/hint.h"
 #include "report/memory_print.h"
 
 #include "base/banned.h"
@@ -104,6 +105,8 @@ static int show(const struct options *o, struct report *r, unsigned rows)
 	if (opt_str(o, "output"))
 		return complain(EXIT_USAGE, "--output draws a replay: give --replay too");
 	const bool colour = report_input_colour();
+	if (hints_make(r, &r->hints))
+		complain(EXIT_YES, "there is no memory for hints");
 	pager_begin();
 	if (opt_flag(o, "json"))
 		(rows ? memory_print_json : memory_print_json_all)(r, stdout);

@@ -5,6 +5,7 @@
 
 #include "base/expect.h"
 #include "base/json.h"
+#include "hint/summary.h"
 #include "report/callers_print.h"
 
 #include "base/banned.h"
@@ -404,6 +405,9 @@ static void put_refused(struct json *j, const struct report *r)
 
 static void put_all(struct json *j, const struct report *r, size_t blocks)
 {
+	struct summary summary;
+	summary_make_memory(r, &summary);
+	summary_put_json(&summary, j);
 	memory_put_use(j, &r->gpu_memory);
 	memory_put_keys(j, r);
 	put_churn(j, r);

@@ -1,4 +1,5 @@
 /* `weir memory` for people: the live set over time, what made its peak, and where it leaks. */
+#include "hint/summary.h"
 #include "report/memory_print.h"
 
 #include <inttypes.h>
@@ -532,6 +533,7 @@ void memory_print_text(const struct report *r, FILE *out, unsigned rows, bool co
 {
 	const struct text_page p = text_page_of(out, rows, colour);
 	const struct memory_vmm *v = &r->memory_detail->vmm;
+	struct summary summary;
 	if (!any_used(r) && !v->reserves && !v->segments.most) {
 		fprintf(out, "No allocations were recorded.%s\n",
 			r->operators.n ? "  In traces of torch.profiler they are with "
@@ -540,6 +542,8 @@ void memory_print_text(const struct report *r, FILE *out, unsigned rows, bool co
 		put_refused(r, &p);
 		return;
 	}
+	summary_make_memory(r, &summary);
+	summary_put_text(&summary, out);
 	for (size_t i = 0; i < r->warnings.n; i++) {
 		fputs("warning: ", out);
 		text_put_safe(out, r->warnings.v[i]);

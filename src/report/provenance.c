@@ -153,3 +153,79 @@ void provenance_put_json(const struct report *r, struct json *j)
 	json_end_array(j);
 	json_end_object(j);
 }
+
+/* ---- failing calls ---- */
+
+static const struct probe {
+	const char *function, *error, *why;
+} probes[] = {
+#include "probe_rows.h"
+};
+
+/* "cuCtxGetDevice" is cuCtxGetDevice_v2, too. */
+static bool is_function(const char *name, const char *function)
+{
+	const size_t n = strlen(function);
+	return !strcmp(function, "*") ||
+	       (!strncmp(name, function, n) && (!name[n] || name[n] == '_'));
+}
+
+const char *failure_probe(const struct report *r, const struct failure_row *f)
+{
+	struct fn_name room;
+	const char *name = report_fn_name(r, f->fn_id, &room);
+	const char *error =
+		decode_result(r->decoder, schema_find(&r->trace->schema, f->fn_id), f->code);
+	for (size_t i = 0; error && i < sizeof probes / sizeof *probes; i++)
+		if (!strcmp(probes[i].error, error) && is_function(name, probes[i].function))
+			return probes[i].why;
+	return NULL;
+}
+
+uint64_t failures_probed(const struct report *r)
+{
+	uint64_t n = 0;
+	for (size_t i = 0; i < r->failure_rows.n; i++)
+		if (failure_probe(r, &r->failure_rows.v[i]))
+			n += r->failure_rows.v[i].count;
+	return n;
+}
+
+static void add_failure(struct table *t, const struct report *r, const struct failure_row *f)
+{
+	struct fn_name room;
+	const char *error =
+		decode_result(r->decoder, schema_find(&r->trace->schema, f->fn_id), f->code);
+	table_count(t, f->count);
+	table_cell(t, "%s", report_fn_name(r, f->fn_id, &room));
+	table_cell(t, "%" PRIu32, f->code);
+	table_cell(t, "%s", error ? error : "");
+	table_cell(t, "%" PRIu32, f->tid);
+	table_ns(t, trace_since_ns(r->trace, f->first_ticks));
+}
+
+void failures_put_text(const struct report *r, const struct text_page *p, bool probed)
+{
+	static const char *const headings[] = { "calls", "function", "code", "error", "thread",
+		"first at", "why it is no fault" };
+	struct table t;
+	size_t n = 0;
+	table_init(&t, probed ? "><><>><" : "><><>>", headings);
+	for (size_t i = 0; i < r->failure_rows.n; i++) {
+		const struct failure_row *f = &r->failure_rows.v[i];
+		const char *why = failure_probe(r, f);
+		if (!why != !probed || n++ >= page_shown(p, r->failure_rows.n))
+			continue;
+		add_failure(&t, r, f);
+		if (why)
+			table_cell(&t, "%s", why);
+	}
+	if (n && probed)
+		page_heading(p, "Failing calls that are no fault");
+	else if (n)
+		fprintf(p->out, "\n%s%sFailing calls%s\n", p->bold, p->red, p->plain);
+	if (n)
+		page_end_table(p, &t, n);
+	else
+		table_fini(&t);
+}

@@ -1,6 +1,6 @@
 /*
  * What a recording was made on and with: devices and their clocks, driver, CUDA, PyTorch, Weir,
- * level. Each as far as the trace says it.  Internal to src/report.
+ * level; and which calls failed. Each as far as the trace says it.  Internal to src/report.
  */
 #ifndef WEIR_REPORT_PROVENANCE_H
 #define WEIR_REPORT_PROVENANCE_H
@@ -11,6 +11,13 @@
 
 /* Lines below the title. */
 void provenance_put_text(const struct report *r, const struct text_page *p);
+
+/* Why a failing call is none of the program's faults (api/probe.tbl), or NULL; how many are so. */
+const char *failure_probe(const struct report *r, const struct failure_row *f);
+uint64_t failures_probed(const struct report *r);
+
+/* The table of those that are faults, or of the others; nothing where there are none. */
+void failures_put_text(const struct report *r, const struct text_page *p, bool probed);
 
 /* The key provenance. */
 void provenance_put_json(const struct report *r, struct json *j);

@@ -7,6 +7,7 @@
 #include "report/gpu_table.h"
 #include "report/provenance.h"
 #include "hint/hint.h"
+#include "hint/summary.h"
 #include "report/memory_print.h"
 #include "report/report_make.h"
 #include "model/roofline.h"
@@ -74,6 +75,7 @@ static void put_totals(struct json *j, const struct report *r)
 		json_u64(j, "surplus", r->accounts.surplus);
 	}
 	json_u64(j, "errors", r->errors);
+	json_u64(j, "probes", failures_probed(r));
 	json_u64(j, "streams", r->streams);
 	json_u64(j, "contexts", r->contexts);
 	json_u64_or_null(j, "sampled", r->sampled, r->sampled);
@@ -127,6 +129,7 @@ static void put_failures(struct json *j, const struct report *r)
 		json_str(j, "name", report_fn_name(r, f->fn_id, &room));
 		json_u64(j, "code", f->code);
 		json_str_or_null(j, "error", error);
+		json_str_or_null(j, "probe", failure_probe(r, f));
 		json_u64(j, "count", f->count);
 		json_u64(j, "pid", r->trace->processes.v[f->process].pid);
 		json_u64(j, "tid", f->tid);
@@ -513,8 +516,11 @@ static void put_threads(struct json *j, const struct report *r)
 
 static void put_all(struct json *j, const struct report *r)
 {
+	struct summary summary;
 	put_trace(j, r);
 	provenance_put_json(r, j);
+	summary_make(r, &summary);
+	summary_put_json(&summary, j);
 	put_failures(j, r);
 	put_warnings(j, r);
 	put_totals(j, r);

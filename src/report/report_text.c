@@ -7,6 +7,7 @@
 #include "report/gpu_table.h"
 #include "report/provenance.h"
 #include "hint/hint.h"
+#include "hint/summary.h"
 #include "report/memory_print.h"
 #include "report/report_make.h"
 #include "model/roofline.h"
@@ -28,30 +29,6 @@
 #define NAME_CUT 110 /* bytes of a kernel's name */
 
 /* ---- what went wrong ---- */
-
-static void put_failures(const struct report *r, const struct text_page *p)
-{
-	static const char *const headings[] = { "calls", "function", "code", "error", "thread",
-		"first at" };
-	struct table t;
-	struct fn_name room;
-	if (!r->failure_rows.n)
-		return;
-	fprintf(p->out, "\n%s%sFailing calls%s\n", p->bold, p->red, p->plain);
-	table_init(&t, "><><>>", headings);
-	for (size_t i = 0; i < page_shown(p, r->failure_rows.n); i++) {
-		const struct failure_row *f = &r->failure_rows.v[i];
-		const char *error = decode_result(
-			r->decoder, schema_find(&r->trace->schema, f->fn_id), f->code);
-		table_count(&t, f->count);
-		table_cell(&t, "%s", report_fn_name(r, f->fn_id, &room));
-		table_cell(&t, "%" PRIu32, f->code);
-		table_cell(&t, "%s", error ? error : "");
-		table_cell(&t, "%" PRIu32, f->tid);
-		table_ns(&t, trace_since_ns(r->trace, f->first_ticks));
-	}
-	page_end_table(p, &t, r->failure_rows.n);
-}
 
 static void put_warnings(const struct report *r, const struct text_page *p)
 {
@@ -733,12 +710,15 @@ static void put_nothing(const struct report *r, const struct text_page *p)
 void report_print_text(const struct report *r, FILE *out, const struct report_style *style)
 {
 	struct text_page p = text_page_of(out, style->rows, style->colour);
+	struct summary summary;
 	p.width = style->width;
 	p.full_names = style->full_names;
 	p.utf8 = style->utf8;
 	put_title(r, &p);
+	summary_make(r, &summary);
+	summary_put_text(&summary, out);
 	provenance_put_text(r, &p);
-	put_failures(r, &p);
+	failures_put_text(r, &p, false);
 	put_warnings(r, &p);
 	if (!r->calls && !r->allocator_events && !r->activities.n && !r->operators.n) {
 		put_nothing(r, &p);
@@ -763,4 +743,5 @@ void report_print_text(const struct report *r, FILE *out, const struct report_st
 	put_processes(r, &p);
 	if (r->hints)
 		hints_print_text(r->hints, out, 0, true, style->colour);
+	failures_put_text(r, &p, true);
 }

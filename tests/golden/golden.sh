@@ -67,7 +67,7 @@ say() {
 	kineto-json) "$weir" report --json kineto.weir ;;
 	training)
 		"$weir" import -q -o training.weir "$here/kineto/training.json"
-		"$weir" report -n 0 training.weir | sed -n '/^Kernels/,/^Layers/p' | cut -c 1-120
+		"$weir" report -n 0 training.weir | sed -n '/^Kernels by/,/^Layers/p' | cut -c 1-120
 		"$weir" report --json training.weir |
 			sed -n 's/.*"name": "\([^"]\{1,60\}\).*"flops": \([0-9]*\),.*"unit": "\(.*\)", "flops_share": \([^,]*\),.*/\2 \3 \4 \1/p'
 		;;

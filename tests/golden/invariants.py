@@ -30,6 +30,7 @@ from collections import Counter, defaultdict
 import invariants_flops  # they add their own
 import invariants_kernels
 import invariants_parts
+import invariants_summary
 from invariant import differences, invariant, INVARIANTS, kept, Trace
 
 

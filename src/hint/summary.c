@@ -1,0 +1,314 @@
+/* See summary.h. */
+#include "hint/summary.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "base/text.h"
+#include "hint/hint.h"
+#include "memory/memory.h"
+
+#include "base/banned.h"
+
+#define NAME_CUT 40u
+
+static void say(struct summary *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void say(struct summary *s, const char *format, ...)
+{
+	va_list ap;
+	va_start(ap, format);
+	vsnprintf(s->text[s->n++], SUMMARY_BYTES, format, ap);
+	va_end(ap);
+}
+
+static double percent(uint64_t part, uint64_t all)
+{
+	return all ? 100 * (double)part / (double)all : 0;
+}
+
+/* ---- what took the time ---- */
+
+/* Behind "X, P % of the W wall time": why nothing ran, or NULL for what did. */
+static const char *const idle_because[WALL_PARTS] = {
+	[WALL_LAUNCHING] = "because the host was still launching",
+	[WALL_WAITING] = "because the host was in a synchronizing call",
+	[WALL_DRIVER] = "because the host was in another long CUDA call",
+	[WALL_HOST] = "because the host was busy outside CUDA",
+	[WALL_QUEUED] = "although activities were queued",
+	[WALL_UNKNOWN] = "and the recording does not tell why",
+};
+
+static const char *const took[WALL_PARTS] = {
+	[WALL_COMPUTING] = "Kernels ran for",
+	[WALL_COMMUNICATING] = "Communication between devices ran alone for",
+	[WALL_COPYING] = "Copies and memsets ran alone for",
+	[WALL_OFF] = "Recording was switched off for",
+	[WALL_BEFORE] = "The time before the first GPU activity was",
+	[WALL_AFTER] = "The time after the last GPU activity was",
+};
+
+static enum wall_part largest_part(const struct report *r)
+{
+	enum wall_part largest = WALL_COMPUTING;
+	for (int i = 0; i < WALL_PARTS; i++)
+		if (r->analysis.wall_ns[i] > r->analysis.wall_ns[largest])
+			largest = (enum wall_part)i;
+	return largest;
+}
+
+static void say_part(struct summary *s, const struct report *r, enum wall_part part)
+{
+	const uint64_t ns = r->analysis.wall_ns[part];
+	struct number time, wall;
+	number_ns(&time, ns);
+	number_ns(&wall, r->wall_ns);
+	if (idle_because[part])
+		say(s, "The GPU was idle for %s, %.1f %% of the %s wall time, %s.", time.text,
+			percent(ns, r->wall_ns), wall.text, idle_because[part]);
+	else
+		say(s, "%s %s, %.1f %% of the %s wall time.", took[part], time.text,
+			percent(ns, r->wall_ns), wall.text);
+}
+
+/* ---- why ---- */
+
+/* The largest activity that is a kernel, or a collective operation, or neither. */
+static const struct activity_row *largest_activity(
+	const struct report *r, bool kernels, bool communicates, uint64_t *ret_all_ns)
+{
+	const struct activity_row *largest = NULL;
+	*ret_all_ns = 0;
+	for (size_t i = 0; i < r->activities.n; i++) {
+		const struct activity_row *a = &r->activities.v[i];
+		const bool fits = kernels ? a->kind == GPU_KERNEL
+					  : a->kind == GPU_MEMCPY || a->kind == GPU_MEMSET;
+		if (!fits || (communicates && !a->communicates))
+			continue;
+		*ret_all_ns += a->total_ns;
+		if (!largest || a->total_ns > largest->total_ns)
+			largest = a;
+	}
+	return largest;
+}
+
+static void say_activity(
+	struct summary *s, const struct report *r, bool kernels, bool communicates, const char *of)
+{
+	uint64_t all;
+	const struct activity_row *a = largest_activity(r, kernels, communicates, &all);
+	struct text_short name;
+	struct number ns;
+	if (a)
+		say(s, "The largest is %s: %s, %.1f %% of %s.",
+			text_short(&name, text_kernel(a->name), NAME_CUT),
+			number_ns(&ns, a->total_ns), percent(a->total_ns, all), of);
+}
+
+static void say_gap(struct summary *s, const struct report *r, enum wall_part part)
+{
+	struct number ns, at;
+	struct text_short name;
+	const struct idle_gap *longest = NULL;
+	for (size_t i = 0; i < r->analysis.idle_gaps.n; i++) {
+		const struct idle_gap *g = &r->analysis.idle_gaps.v[i];
+		if (g->cause == part && (!longest || g->ns > longest->ns))
+			longest = g;
+	}
+	if (longest && longest->began)
+		say(s, "The longest of these gaps lasted %s, from %s until %s.",
+			number_ns(&ns, longest->ns), number_ns(&at, longest->start_ns),
+			text_short(&name, text_kernel(longest->began), NAME_CUT));
+}
+
+/* Start-up is often longer than all that follows. */
+static void say_busy(struct summary *s, const struct report *r)
+{
+	const uint64_t *wall = r->analysis.wall_ns;
+	const uint64_t busy = wall[WALL_COMPUTING] + wall[WALL_COMMUNICATING] + wall[WALL_COPYING];
+	uint64_t idle = 0;
+	struct number ns, between;
+	for (int i = 0; i < WALL_PARTS; i++)
+		if (idle_because[i])
+			idle += wall[i];
+	say(s, "The GPU was busy for %s, %.1f %% of the wall time, and idle for %s between activities.",
+		number_ns(&ns, busy), percent(busy, r->wall_ns), number_ns(&between, idle));
+}
+
+static void say_why(struct summary *s, const struct report *r, enum wall_part part)
+{
+	if (part == WALL_COMPUTING)
+		say_activity(s, r, true, false, "the time of all kernels");
+	else if (part == WALL_COMMUNICATING)
+		say_activity(s, r, true, true, "the time of all communication");
+	else if (part == WALL_COPYING)
+		say_activity(s, r, false, false, "the time of all copies and memsets");
+	else if (idle_because[part])
+		say_gap(s, r, part);
+	else
+		say_busy(s, r);
+}
+
+/* ---- what to do first ---- */
+
+/* Its first clause: what follows are other ways, and reasons. */
+static int first_clause(const char *advice)
+{
+	return (int)strcspn(advice, ",;(");
+}
+
+static int trimmed(const char *advice, int n)
+{
+	while (n && advice[n - 1] == ' ')
+		n--;
+	return n;
+}
+
+static void say_hint(struct summary *s, const struct hints *all, const struct hint *h)
+{
+	const char *advice = h->rule->advice;
+	const int n = trimmed(advice, first_clause(advice));
+	struct number ns;
+	if (isnan(h->gain))
+		say(s, "First: %.*s (%s saves memory, not time).", n, advice, h->rule->id);
+	else
+		say(s, "First: %.*s (%s saves about %s).", n, advice, h->rule->id,
+			number_ns(&ns, (uint64_t)hint_gain_ns(all, h->gain)));
+}
+
+static void say_first(struct summary *s, const struct report *r)
+{
+	const struct hints *h = r->hints;
+	if (h && h->v.n)
+		say_hint(s, h, &h->v.v[0]);
+	else if (h && h->counted_ns)
+		say(s, "No hint found a change that is worth its effort.");
+	else if (h && h->launches)
+		say(s, "First: record with weir record --gpu, so that hints know what ran when.");
+}
+
+/* ---- without what ran when ---- */
+
+static void say_sampled(struct summary *s, const struct report *r)
+{
+	struct number ns, one;
+	uint64_t all;
+	struct text_short name;
+	say(s, "Kernels ran for about %s, estimated from one launch in %s.",
+		number_ns(&ns, sat_from(r->sampled_ns + 0.5)), number_count(&one, r->sampled));
+	const struct activity_row *a = largest_activity(r, true, false, &all);
+	if (a)
+		say(s, "The largest is %s: about %s.",
+			text_short(&name, text_kernel(a->name), NAME_CUT),
+			number_ns(&ns, a->total_ns));
+}
+
+static void say_calls(struct summary *s, const struct report *r)
+{
+	const struct call_row *largest = NULL;
+	struct fn_name room;
+	struct number ns, count;
+	for (size_t i = 0; i < r->call_rows.n; i++)
+		if (!largest || r->call_rows.v[i].total_ticks > largest->total_ticks)
+			largest = &r->call_rows.v[i];
+	say(s, "The recording has no device times, so it does not tell what ran on the GPU.");
+	if (largest && largest->summed)
+		say(s, "The host's largest call was %s: %s in %s calls.",
+			report_fn_name(r, largest->id, &room),
+			number_ns(&ns, trace_span_ns(r->trace, largest->total_ticks)),
+			number_count(&count, largest->summed));
+}
+
+void summary_make(const struct report *r, struct summary *ret)
+{
+	*ret = (struct summary){ 0 };
+	if (report_has_device_times(r) && r->analysis.known) {
+		const enum wall_part part = largest_part(r);
+		say_part(ret, r, part);
+		say_why(ret, r, part);
+	} else if (r->sampled && r->activities.n) {
+		say_sampled(ret, r);
+	} else if (r->calls) {
+		say_calls(ret, r);
+	}
+	if (ret->n)
+		say_first(ret, r);
+}
+
+/* ---- memory ---- */
+
+static void say_peak(struct summary *s, const struct report *r)
+{
+	const struct memory_detail *d = r->memory_detail;
+	struct number bytes, at;
+	say(s, "GPU memory peaked at %s, %s after the start.", number_bytes(&bytes, d->peak_live),
+		number_ns(&at, trace_since_ns(r->trace, d->peak_ticks)));
+}
+
+/* The operator that had most of it, or else the call. */
+static void say_owner(struct summary *s, const struct report *r)
+{
+	const struct memory_detail *d = r->memory_detail;
+	const struct memory_operator *op = NULL;
+	const struct memory_row *call = NULL;
+	struct fn_name room;
+	struct text_short name;
+	struct number bytes;
+	for (size_t i = 0; i < d->operators.n; i++)
+		if (!op || d->operators.v[i].at_peak_bytes > op->at_peak_bytes)
+			op = &d->operators.v[i];
+	for (size_t i = 0; i < d->calls.n; i++)
+		if (!call || d->calls.v[i].at_peak_bytes > call->at_peak_bytes)
+			call = &d->calls.v[i];
+	if (op && op->name && op->at_peak_bytes)
+		say(s, "The operator %s had the largest part of it: %s, %.1f %%.",
+			text_short(&name, op->name, NAME_CUT),
+			number_bytes(&bytes, op->at_peak_bytes),
+			percent(op->at_peak_bytes, d->peak_live));
+	else if (call && call->at_peak_bytes)
+		say(s, "The call %s allocated the largest part of it: %s, %.1f %%.",
+			report_fn_name(r, (uint32_t)call->key, &room),
+			number_bytes(&bytes, call->at_peak_bytes),
+			percent(call->at_peak_bytes, d->peak_live));
+}
+
+/* A hint about memory, if there is one. */
+static void say_memory_first(struct summary *s, const struct report *r)
+{
+	const struct hints *h = r->hints;
+	for (size_t i = 0; h && i < h->v.n; i++)
+		if (isnan(h->v.v[i].gain))
+			return say_hint(s, h, &h->v.v[i]);
+	if (h)
+		say(s, "No hint found memory that is worth saving.");
+}
+
+void summary_make_memory(const struct report *r, struct summary *ret)
+{
+	*ret = (struct summary){ 0 };
+	if (!r->memory_detail || !r->memory_detail->peak_live)
+		return;
+	say_peak(ret, r);
+	say_owner(ret, r);
+	say_memory_first(ret, r);
+}
+
+/* ---- print ---- */
+
+void summary_put_text(const struct summary *s, FILE *out)
+{
+	for (unsigned i = 0; i < s->n; i++) {
+		text_put_safe(out, s->text[i]);
+		fputs(i + 1 < s->n ? "\n" : "\n\n", out);
+	}
+}
+
+void summary_put_json(const struct summary *s, struct json *j)
+{
+	json_begin_array(j, "summary");
+	for (unsigned i = 0; i < s->n; i++)
+		json_str(j, NULL, s->text[i]);
+	json_end_array(j);
+}
