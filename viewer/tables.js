@@ -464,7 +464,7 @@ function failuresSection() {
 			{ key: "name", head: "call", help: "The function.", text: true },
 			numberColumn("count", "times", "How often the call failed so."),
 			column((f) => f.error || `error ${f.code}`, "error", "What it returned."),
-			column((f) => f.probe || "", "no fault", "Why the failure is no fault of the program."),
+			column((f) => f.probe ? "no" : "", "fault", "Whether it may be one: programs ask, take no for an answer, and go on."),
 			numberColumn("first_ns", "first at", "When it first did, since the recording began.", time),
 			numberColumn("tid", "thread", "The thread that called.", String),
 		],

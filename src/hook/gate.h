@@ -32,7 +32,8 @@ static inline void gate_kernel(struct gated *g, const void *function, void *stre
 	uint32_t shared, bool plain)
 {
 	gate_begin(g, stream);
-	if (gate_is_open() || sched_counts_only(g, stream, per_thread, (uint64_t)gx * gy * gz, true))
+	if (gate_is_open() ||
+		sched_counts_only(g, stream, per_thread, (uint64_t)gx * gy * gz, true))
 		return;
 	sched_kernel(g, &(struct sched_launch){ .what = function,
 				.stream = stream,

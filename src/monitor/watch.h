@@ -34,7 +34,7 @@ struct watch_program {
 	uint32_t waits_for;   /* process; 0: nobody */
 	uint64_t device_ns;   /* predicted device time, ever */
 	uint64_t requests, waits, waited_ns, expired, capped;
-	uint64_t inside_ns; /* it had work on the device, ever */
+	uint64_t inside_ns;                      /* it had work on the device, ever */
 	uint64_t request_p50_ns, request_p99_ns; /* 0: no request has ended */
 	uint32_t request[SHARE_BUCKETS];         /* how long all took, and their sum */
 	uint64_t request_ns;

@@ -92,7 +92,7 @@ struct share_counts {
 	uint64_t contended;                         /* measured in company: taught nothing */
 	uint64_t unmarked;                          /* launches that could not be marked */
 	uint64_t request_ns;                        /* sum of what is in request[] */
-	uint64_t launches; /* of kernels and graphs, ever */
+	uint64_t launches;                          /* of kernels and graphs, ever */
 	uint32_t request[SHARE_BUCKETS];
 	uint32_t wait[SHARE_BUCKETS];
 } SHARE_LINE;

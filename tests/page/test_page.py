@@ -204,6 +204,14 @@ def hints_are_those_of_the_report():
     silent(page)
 
 
+@test
+def the_head_has_the_summary_of_the_report():
+    page = page_of(eager())
+    shown = page.js("[...document.querySelectorAll('header .summary')].map(p => p.textContent)")
+    assert shown and shown == said("report", "eager.weir")["summary"], shown
+    silent(page)
+
+
 # ---- what a hostile trace can't do ----
 
 EVIL = [
