@@ -1,6 +1,6 @@
 /*
  * Works on batches, as a training or an inference job does: reads a batch, copies it to the GPU,
- * and runs a network of 16 layers on it.  Reading takes about as long as the network.
+ * and runs a network of 14 layers on it.  Reading takes about as long as the network.
  *
  *	batches			waits for the network, then reads the next batch
  *	batches --fixed		reads the next batch while the network runs
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { BATCHES = 100, LAYERS = 16, READING_US = 4000, BYTES = 1 << 20 };
+enum { BATCHES = 100, LAYERS = 14, READING_US = 4000, BYTES = 1 << 20 };
 
 /* The disk is slow, and the processor has nothing to do. */
 static void read_batch(void *batch)

@@ -1,5 +1,5 @@
 # Tries what a new user does: fresh.sh FOLDER.  Makes a minimal Debian 12 in FOLDER/root, clones what is committed
-# into it and runs there the commands that README.md shows first, as an ordinary user who has git, make and sudo and
+# into it and runs there the commands that README.md shows, as an ordinary user who has git, make and sudo and
 # nothing else.  Then the lists of tests must be those of this machine.
 #
 # All mounts are made in a namespace that ends with this script, however it ends: nothing stays mounted, and nothing
@@ -110,15 +110,19 @@ as_newcomer() {
 make_debian
 clone_source
 enter
-commands=$(awk '/^    / { sub(/ *#.*/, ""); sub(/^ */, ""); print; seen = 1; next } seen { exit }' $home/weir/README.md)
-[ -n "$commands" ] || cannot "README.md shows no commands"
+# A line of code is a shell of its own; the commands of console blocks that need nothing more are one.
+steps=$home/steps
+mkdir $steps
+awk -v to=$steps/ '
+	function begin(what) { n += what != kind || what == "code"; kind = what; file = sprintf("%s%03d", to, n) }
+	/^```/ { fence = !fence; runs = $0 ~ /^```console( fresh)?$/; next }
+	fence && runs && /^\$ / { begin("console"); print substr($0, 3) >file }
+	!fence && /^    / { begin("code"); print >file }' $home/weir/README.md
+[ -e $steps/001 ] || cannot "README.md shows no commands"
 status=0
-while read -r command; do
-	printf '\n%s\n' "fresh\$ $command"
-	as_newcomer "$command" || { status=1; echo "fresh.sh: '$command' failed on a fresh machine; it is in $root" >&2; break; }
-done <<END
-$commands
-END
+for step in $steps/*; do
+	as_newcomer "sh -ex $step" || { status=1; echo "fresh.sh: '$step' failed on a fresh machine; it is in $root" >&2; break; }
+done
 for preset in $presets; do
 	build=$home/weir/build-$preset
 	tests_of "${build%-release}" | diff "$home/$preset" - || {

@@ -4,7 +4,8 @@
 # fences say what is done with them:
 #
 #	```console           each `$ COMMAND` runs and exits with 0; a line shown under it is a line of its output,
-#	                     in the order shown.  Lines may be left out; "…" stands for any text in a line.
+#	                     in the order shown.  Lines may be left out; "…" stands for any text in a line.  Exports
+#	                     hold for the commands that follow.
 #	```console fresh     the same, but numbers and their units are not compared: the times of a new recording
 #	```console with-T    the same, where the tool T is installed
 #	```console needs-X   is not run here: it needs X (gpu, docker, slurm, mpi, network), or builds (build)
@@ -129,7 +130,11 @@ for how in "$work"/steps/*.how; do
 		continue
 		;;
 	esac
-	sh -c "$command" >"$work/output" 2>&1 </dev/null
+	rm -f "$work/output" # a program in the background may still write to that of an earlier command
+	case $command in
+	export\ *) eval "$command" >"$work/output" 2>&1 ;;
+	*) sh -c "$command" >"$work/output" 2>&1 </dev/null ;;
+	esac
 	code=$?
 	ran=$((ran + 1))
 	[ $code = 0 ] || {
