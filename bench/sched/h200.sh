@@ -47,22 +47,32 @@ for cell in $models; do
 done
 cells micro "$micro" "--seconds $((2 * slower))" 1 $((90 * slower))
 
+# WORK with the amount that lasts so long, found once on the idle device.
+calibrated() {
+	amount=$("$load" calibrate --work "$1" | tail -n 1 | python3 -c 'import json, sys; print(json.load(sys.stdin)["work"][0]["amount"])')
+	echo "$1,amount=$amount"
+}
+
 # Alone, in turns: kernels of 31 us, and small ones that the host has to hurry for.
 us=$((31 * slower)) small=$((3 * slower)) seconds=2
+work_us=$(calibrated "kernel,us=$us,blocks=264") work_small=$(calibrated "kernel,us=$small,blocks=264")
+work_request=$(calibrated "kernel,us=$((100 * slower)),blocks=64") work_queued=$(calibrated "kernel,us=$((5000 * slower)),blocks=1056")
 for turn in 1 2 3; do
 	for kind in $us $small; do
-		set -- "$load" best-effort --batch 64 --seconds $seconds --work "kernel,us=$kind,blocks=264"
+		kernels=$work_us
+		[ "$kind" = "$us" ] || kernels=$work_small
+		set -- "$load" best-effort --batch 64 --seconds $seconds --work "$kernels"
 		rate "plain-$kind-$turn" "$@"
 		rate "weir-$kind-$turn" "$weir" run -q --share "$share" -- "$@"
 	done
 done
 
 # 700 kernels of 5 ms are queued, then a latency program comes: its median, beside its own alone.
-set -- "$load" latency --arrival closed --pause $((9000 * slower)) --batch 3 --work "kernel,us=$((100 * slower)),blocks=64" \
+set -- "$load" latency --arrival closed --pause $((9000 * slower)) --batch 3 --work "$work_request" \
 	--requests 100 --seconds $((3 * slower))
 rate queued-alone "$weir" run -q --share "$share" --class latency -- "$@"
 "$weir" run -q --share "$share" -- "$load" best-effort --batch 700 --seconds $((5 * slower)) \
-	--work "kernel,us=$((5000 * slower)),blocks=1056" >"$work/queue" 2>&1 &
+	--work "$work_queued" >"$work/queue" 2>&1 &
 queue=$!
 sleep $((2 * slower))
 rate queued-beside "$weir" run -q --share "$share" --class latency -- "$@"
