@@ -56,7 +56,7 @@ calibrated() {
 # Alone, in turns: kernels of 31 us, and small ones that the host has to hurry for.
 us=$((31 * slower)) small=$((3 * slower)) seconds=2
 work_us=$(calibrated "kernel,us=$us,blocks=264") work_small=$(calibrated "kernel,us=$small,blocks=264")
-work_request=$(calibrated "kernel,us=$((100 * slower)),blocks=64") work_queued=$(calibrated "kernel,us=$((5000 * slower)),blocks=1056")
+work_request=$(calibrated "kernel,us=$((1000 * slower)),blocks=64") work_queued=$(calibrated "kernel,us=$((5000 * slower)),blocks=1056")
 for turn in 1 2 3; do
 	for kind in $us $small; do
 		kernels=$work_us
