@@ -26,18 +26,22 @@ PATIENCE = 120
 
 class Scene:
     def __init__(self, build, source, work, name=None):
+        self.beside = ["classify-%d" % os.getpid(), "train-%d" % os.getpid()]
         self.build, self.source, self.work = os.path.abspath(build), os.path.abspath(source), work
         self.weir = self.build + "/bin/weir"
         self.steady = self.build + "/tests/cli/programs/steady"
         self.name = name or "serve-%d" % os.getpid()  # weir monitor sees whatever this user records
-        self.app = work + "/" + self.name
-        shutil.copy(self.steady, self.app)
+        self.app = self.program(self.name)
         self.sim = self.build + "/lib/weir/sim"
         self.window, self.interval = "50ms", "200ms"
         self.share, self.control = work + "/share", work + "/control"
         self.environment = dict(os.environ, LD_LIBRARY_PATH=self.sim, WEIR_SIM_NVML="gpus=2,slow=0-1000000")
         self.started = []
         os.mkdir(self.share, 0o700)
+
+    def program(self, name):
+        shutil.copy(self.steady, self.work + "/" + name)
+        return self.work + "/" + name
 
     def start(self, *command, ready=None, **more):
         p = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -58,15 +62,17 @@ class Scene:
             self.stop(p)
 
     def programs(self):
-        """Two that share a GPU."""
-        self.start(self.weir, "run", "--sim", "--share", self.share, "--class", "latency", "--memory", "4G", "--", self.steady,
-                   ready="runs")
-        self.start(self.weir, "run", "--sim", "--share", self.share, "--memory", "8G", "--", self.steady, ready="runs")
+        """Two that share a GPU.  Their time is the GPU's: a request of 100 ms is as long on a machine whose cores are busy."""
+        classify, train = map(self.program, self.beside)
+        self.start(self.weir, "run", "--sim", "--share", self.share, "--class", "latency", "--memory", "4G", "--",
+                   classify, "runs", "attention", "100", ready="runs", WEIR_SIM="time=real,wave=10ms")
+        self.start(self.weir, "run", "--sim", "--share", self.share, "--memory", "8G", "--",
+                   train, "runs", "train_step", "2", ready="runs", WEIR_SIM="time=real,wave=300us")
 
     def service(self, name, wave):
         """One that is recorded, with device times."""
-        return self.start(self.weir, "record", "--sim", "--gpu", "-q", "-o", "%s/%s.weir" % (self.work, name), "--", self.app,
-                          ready="runs", WEIR_SIM="time=real,wave=" + wave)[0]
+        return self.start(self.weir, "record", "--sim", "--gpu", "-q", "-o", "%s/%s.weir" % (self.work, name), "--",
+                          self.app, "runs", "decode_step", "2", ready="runs", WEIR_SIM="time=real,wave=" + wave)[0]
 
     def monitor(self, listen="127.0.0.1:0"):
         p, line = self.start(self.weir, "monitor", "--listen", listen, "--control", self.control, "--share", self.share,
@@ -84,15 +90,19 @@ class Scene:
         c.close()
         return json.loads(text) if text else None
 
-    def until(self, what):
+    def until(self, what, name=None):
         end = time.monotonic() + PATIENCE
         while True:
-            got = self.ask("/v1/regressions?program=" + self.name)
+            got = self.ask("/v1/regressions?program=" + (name or self.name))
             if what(got):
                 return got
             if time.monotonic() > end:
                 raise RuntimeError("it never came: %s" % got)
             time.sleep(0.2)
+
+    def bystanders(self):
+        """What is said to have become slower though nothing did."""
+        return [r for name in self.beside for r in self.ask("/v1/regressions?program=" + name)["regressions"]]
 
     def slow_down(self):
         """The service is known, and then its next version is slower; the alarm."""
@@ -138,9 +148,13 @@ def tell(scene, stay, directory):
     if directory:
         scene.prometheus(directory, 9090)
         say("Prometheus is at http://127.0.0.1:9090/alerts")
+    if not stay:  # so that a false alarm of theirs would be seen
+        scene.until(lambda v: v["series_known"] >= 1, scene.beside[0])
     alarm = scene.slow_down()
     say("A new version of the service is slower, and weir monitor says so:")
     show(alarm)
+    if scene.bystanders():
+        raise RuntimeError("programs that go on as before are said to be slower: %s" % scene.bystanders())
     say("Which recording has it?")
     recording = next(r for r in scene.ask("/v1/recordings")["recordings"] if r["program"] == scene.name)
     print("%s, level %s, %d launches so far" % (os.path.basename(recording["file"]), recording["level"], recording["launches"]))

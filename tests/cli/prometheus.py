@@ -113,6 +113,7 @@ with tempfile.TemporaryDirectory() as work:
         slower = firing()["WeirSlower"]
         assert slower["labels"]["id"] == alarm["id"] and slower["labels"]["kind"] == "kernel", slower
         assert re.search("takes 1.[12]\\d* times as long", slower["annotations"]["summary"]), slower
+        assert not scene.bystanders(), scene.bystanders()
         # WeirCallsLost is about all recordings of this user, and some lose calls on purpose.
         assert not {"WeirMonitorDown", "WeirNoArbiter", "WeirGpuHot", "WeirQuotaRefused"} & set(firing()), firing()
         # Who is accepted is quiet, and weir monitor that is gone is said to be.
