@@ -107,7 +107,8 @@ static void say_activity(
 			number_ns(&ns, a->total_ns), percent(a->total_ns, all), of);
 }
 
-static void say_gap(struct summary *s, const struct report *r, enum wall_part part)
+/* Only the longest gaps are kept: none of them may be of this cause. */
+static bool say_gap(struct summary *s, const struct report *r, enum wall_part part)
 {
 	struct number ns, at;
 	struct text_short name;
@@ -121,6 +122,7 @@ static void say_gap(struct summary *s, const struct report *r, enum wall_part pa
 		say(s, "The longest of these gaps lasted %s, from %s until %s.",
 			number_ns(&ns, longest->ns), number_ns(&at, longest->start_ns),
 			text_short(&name, text_kernel(longest->began), NAME_CUT));
+	return longest && longest->began;
 }
 
 /* Start-up is often longer than all that follows. */
@@ -145,9 +147,7 @@ static void say_why(struct summary *s, const struct report *r, enum wall_part pa
 		say_activity(s, r, true, true, "the time of all communication");
 	else if (part == WALL_COPYING)
 		say_activity(s, r, false, false, "the time of all copies and memsets");
-	else if (idle_because[part])
-		say_gap(s, r, part);
-	else
+	else if (!idle_because[part] || !say_gap(s, r, part))
 		say_busy(s, r);
 }
 
