@@ -472,6 +472,10 @@ int timeline_fill(
 	if (!e)
 		e = measure_queue(&a);
 	if (!e)
+		e = RADIX_SORT(t->moments, ns);
+	if (!e)
+		e = RADIX_SORT(t->moments, thread);
+	if (!e)
 		e = fill_path(&a, threads, thread_count);
 	host_time_fini(&a.host);
 	r->analysis.known = !e;

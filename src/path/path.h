@@ -74,7 +74,7 @@ struct moment {
 struct timeline {
 	ARRAY(struct activity) activities; /* by start, once timeline_fill() has run */
 	ARRAY(struct caller) calls;
-	ARRAY(struct moment) moments;
+	ARRAY(struct moment) moments; /* likewise by thread, then by time */
 	size_t stream_count;
 };
 

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/expect.h"
-#include "base/radix.h"
 #include "base/search.h"
 #include "trace/thread_calls.h"
 #include "trace/trace.h"
@@ -192,27 +191,17 @@ static int merge_moments(struct lane *lane, const struct moment *v, size_t n)
 	return 0;
 }
 
-/* The moments are sorted by thread, and those of a thread by time. */
 static int take_moments(struct host *h)
 {
 	const struct timeline *t = h->in->t;
-	ARRAY(struct moment) v = { 0 };
-	if (!t->moments.n)
-		return 0;
-	if (!array_reserve(&v, t->moments.n))
-		return -ENOMEM;
-	memcpy(v.v, t->moments.v, t->moments.n * sizeof *v.v);
-	v.n = t->moments.n;
-	int e = RADIX_SORT(v, ns);
-	if (!e)
-		e = RADIX_SORT(v, thread);
-	for (size_t from = 0, to; from < v.n && !e; from = to) {
-		for (to = from; to < v.n && v.v[to].thread == v.v[from].thread;)
+	int e = 0;
+	for (size_t from = 0, to; from < t->moments.n && !e; from = to) {
+		const struct moment *v = &t->moments.v[from];
+		for (to = from; to < t->moments.n && t->moments.v[to].thread == v->thread;)
 			to++;
-		if (expect(v.v[from].thread < h->in->thread_count, "a moment is a thread's"))
-			e = merge_moments(&h->lanes.v[v.v[from].thread], &v.v[from], to - from);
+		if (expect(v->thread < h->in->thread_count, "a moment is a thread's"))
+			e = merge_moments(&h->lanes.v[v->thread], v, to - from);
 	}
-	array_free(&v);
 	return e;
 }
 
