@@ -8,6 +8,7 @@
 	X(MHD_start_daemon)                                                                        \
 	X(MHD_stop_daemon)                                                                         \
 	X(MHD_lookup_connection_value)                                                             \
+	X(MHD_get_connection_info)                                                                 \
 	X(MHD_create_response_from_buffer)                                                         \
 	X(MHD_add_response_header)                                                                 \
 	X(MHD_queue_response)                                                                      \

@@ -20,6 +20,7 @@
 
 #include "base/shared_library.h"
 #include "monitor/api.h"
+#include "monitor/clients.h"
 #include "monitor/libmicrohttpd.h"
 
 #include "base/banned.h"
@@ -33,7 +34,8 @@ static struct libmicrohttpd mhd;
 struct server {
 	struct server_config c;
 	struct MHD_Daemon *metrics, *control;
-	pthread_mutex_t lock; /* of the watch: either daemon has a thread */
+	struct clients *clients; /* of both */
+	pthread_mutex_t lock;    /* of the watch: either daemon has a thread */
 	uint64_t looked_ns;
 	char token[TOKEN_MOST + 1];                             /* "": none */
 	char socket[sizeof((struct sockaddr_un *)0)->sun_path]; /* "": none */
@@ -117,9 +119,26 @@ static struct body *new_body(const char *method)
 static void request_ends(
 	void *data, struct MHD_Connection *c, void **state, enum MHD_RequestTerminationCode why)
 {
+	const struct server *s = data;
+	const union MHD_ConnectionInfo *info =
+		mhd.MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	if (info)
+		client_answered(s->clients, info->socket_context);
 	if (*state != &no_body)
 		free(*state);
 	*state = NULL;
+}
+
+static void on_connection(void *data, struct MHD_Connection *c, void **context,
+	enum MHD_ConnectionNotificationCode what)
+{
+	const struct server *s = data;
+	const union MHD_ConnectionInfo *info =
+		mhd.MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+	if (what == MHD_CONNECTION_NOTIFY_CLOSED)
+		client_end(s->clients, *context);
+	else if (info)
+		*context = client_begin(s->clients, info->connect_fd);
 }
 
 static enum MHD_Result send_answer(struct MHD_Connection *c, struct api_answer *a)
@@ -327,8 +346,9 @@ static struct MHD_Daemon *serve(struct server *s, int fd, MHD_AccessHandlerCallb
 	return mhd.MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, handler, s,
 		MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, SERVER_CONNECTIONS,
 		MHD_OPTION_CONNECTION_TIMEOUT, SERVER_PATIENCE_S,
+		MHD_OPTION_PER_IP_CONNECTION_LIMIT, SERVER_CONNECTIONS_EACH,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)16384, MHD_OPTION_NOTIFY_COMPLETED,
-		request_ends, NULL, MHD_OPTION_END);
+		request_ends, s, MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_END);
 }
 
 static unsigned port_of(int fd)
@@ -351,6 +371,11 @@ static int begin(struct server *s, unsigned *ret_port, struct error *err)
 	if (e)
 		return e;
 	*ret_port = port_of(fd);
+	s->clients = clients_new(2 * SERVER_CONNECTIONS, SERVER_PATIENCE_S);
+	if (!s->clients) {
+		close(fd);
+		return error_set(err, -ENOMEM, "no thread can be started for the server");
+	}
 	s->metrics = serve(s, fd, on_address);
 	if (!s->metrics) {
 		close(fd);
@@ -399,6 +424,7 @@ void server_stop(struct server *s)
 		mhd.MHD_stop_daemon(s->metrics);
 	if (s->control)
 		mhd.MHD_stop_daemon(s->control);
+	clients_free(s->clients);
 	if (*s->socket)
 		unlink(s->socket);
 	pthread_mutex_destroy(&s->lock);

@@ -3,8 +3,8 @@
  * is this user's alone, or for who has the token.
  *
  * Requests are answered one at a time; a look that is younger than SERVER_FRESH_NS is not made
- * again. Clients that are slow, idle or many hold nothing but their connection, for
- * SERVER_PATIENCE_S.
+ * again.  Clients that are slow, idle or many hold nothing but their connection, for
+ * SERVER_PATIENCE_S a request, and those of one address not all of them.
  */
 #ifndef WEIR_MONITOR_SERVER_H
 #define WEIR_MONITOR_SERVER_H
@@ -14,9 +14,10 @@
 #include "base/error.h"
 #include "monitor/watch.h"
 
-#define SERVER_FRESH_NS    200000000u
-#define SERVER_PATIENCE_S  10u
-#define SERVER_CONNECTIONS 2000u
+#define SERVER_FRESH_NS         200000000u
+#define SERVER_PATIENCE_S       10u
+#define SERVER_CONNECTIONS      2000u
+#define SERVER_CONNECTIONS_EACH 1500u /* of one address */
 
 struct server_config {
 	const char *listen;  /* "127.0.0.1:9464", "[::1]:0" */

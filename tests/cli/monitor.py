@@ -163,7 +163,32 @@ def check_clients():
     for s in slow + idle:
         s.close()
     get()
+    check_dripping()
     assert monitor.poll() is None
+
+
+def check_dripping():
+    """As many clients as there may be, who all send a byte now and then: their time ends, and others are answered."""
+    drips = []
+    for _ in range(2100):
+        s = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+        s.sendall(b"GET /m")
+        drips.append(s)
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            get("/healthz")
+            break
+        except (OSError, http.client.HTTPException):
+            assert time.monotonic() < end, "those who drip shut everyone out"
+        time.sleep(0.5)
+        for s in drips:
+            try:
+                s.sendall(b"a")
+            except OSError:
+                pass
+    for s in drips:
+        s.close()
 
 
 def check_control():

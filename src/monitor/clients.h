@@ -1,0 +1,29 @@
+/*
+ * The connections of weir monitor's server, each with the time by which its next request has to be
+ * answered: whoever sends or reads a byte now and then would else hold one for ever, since
+ * libmicrohttpd only bounds how long nothing comes.  A thread of its own cuts those that are late.
+ * Any thread may call.
+ */
+#ifndef WEIR_MONITOR_CLIENTS_H
+#define WEIR_MONITOR_CLIENTS_H
+
+#include <stdint.h>
+
+struct clients;
+struct client;
+
+/* Of `most` connections at a time, which have `patience_s` for each request.  NULL: no memory, or
+ * no thread. */
+struct clients *clients_new(uint32_t most, uint32_t patience_s);
+void clients_free(struct clients *all);
+
+/* A connection begins.  NULL: there are too many, and this one has no bound of its own. */
+struct client *client_begin(struct clients *all, int fd);
+
+/* A request of it has been answered: the time of the next begins. */
+void client_answered(struct clients *all, struct client *c);
+
+/* Before its descriptor is closed. */
+void client_end(struct clients *all, struct client *c);
+
+#endif
