@@ -344,6 +344,37 @@ static bool is_launch(const struct call_row *c)
 	       (c->fn->kind == CALL_LAUNCH || c->fn->kind == CALL_GRAPHLAUNCH);
 }
 
+static bool is_runtime_launch(const struct call_row *c)
+{
+	return !strcmp(c->fn->class, "launch") && !strstr(c->fn->name, "HostFunc");
+}
+
+/* Other tools record calls of the runtime, and of the driver only some: those that no call of the
+ * runtime was around.  A call of the runtime without one of the driver inside stands for it.  What
+ * Weir recorded has all calls of the driver. */
+static void add_runtime_call(struct tally *t, const struct call_row *c, const struct record *r)
+{
+	const bool outer = t->inner_ticks >= r->ticks;
+	if (t->trace->header.launched || outer || r->flags & RECORD_CAPTURED)
+		return;
+	t->thread->launches += !r->result && is_runtime_launch(c);
+	if (!c->waits)
+		return;
+	t->thread->waits = sat_add(t->thread->waits, 1);
+	t->thread->wait_ticks = sat_add(t->thread->wait_ticks, record_dur(r));
+}
+
+/* Records stand in the order in which calls ended. */
+static void note_inner(struct tally *t, const struct call_row *c, const struct record *r)
+{
+	if (!c->fn)
+		return;
+	if (c->fn->api == API_RUNTIME)
+		add_runtime_call(t, c, r);
+	else if (c->waits || is_launch(c))
+		t->inner_ticks = r->ticks;
+}
+
 /* So many calls, of which `timed` took so long. */
 static void add_to_thread(struct thread_sums *s, const struct call_row *c, uint64_t count,
 	uint64_t timed, uint64_t ticks)
@@ -441,6 +472,7 @@ static int tally_record(struct tally *t, const struct record *r)
 	c->total_ticks += dur;
 	hist_add(&c->hist, dur);
 	add_to_thread(t->thread, c, 1, 1, dur);
+	note_inner(t, c, r);
 	if (r->ticks < t->first_ticks)
 		t->first_ticks = r->ticks;
 	if (end > t->last_ticks)
@@ -465,6 +497,7 @@ static int tally_records(struct tally *t, const struct chunk_buf *buf)
 	struct records it = records_of(buf);
 	const struct record *r;
 	int e = 0;
+	t->inner_ticks = 0;
 	while (!e && (r = records_next(&it)))
 		e = tally_record(t, r);
 	t->torn += it.torn;

@@ -45,6 +45,7 @@ struct tally {
 	uint32_t last_source;
 	struct map streams, contexts;
 	uint64_t last_stream, last_context; /* the one seen last, to skip the map */
+	uint64_t inner_ticks; /* begin of the driver's last launch or wait in the chunk at hand */
 
 	uint64_t torn, damaged_chunks;
 	uint64_t predicted,

@@ -557,6 +557,52 @@ static void names_are_demangled(void **state)
 	}
 }
 
+/* A call of the runtime around one of the driver, which has ended before. */
+static void around(uint16_t inner, uint16_t outer)
+{
+	call(inner, 0, 5, U(0x99), U(0), U(1), U(1), U(1));
+	const struct record head = {
+		.ticks = now - 50, .dur = 200, .fn = outer, .words = RECORD_WORDS + 5
+	};
+	const uint64_t args[5] = { 0x99, 0, 1, 1, 1 };
+	maker_put(m, thread, head, args);
+}
+
+static int64_t of_thread(const json_t *root, const char *key)
+{
+	return json_integer_value(
+		json_object_get(json_array_get(json_object_get(root, "threads"), 0), key));
+}
+
+/* Traces of torch.profiler have the runtime's calls, and the driver's that came from elsewhere. */
+static void calls_of_the_runtime_stand_for_those_of_the_driver_below(void **state)
+{
+	m->header.launched = 0;
+	around(FN_LAUNCH, FN_RT_LAUNCH);
+	around(FN_SYNC, FN_RT_SYNC);
+	for (int i = 0; i < 5; i++)
+		call(FN_RT_LAUNCH, 0, 5, U(0x99), U(0), U(1), U(1), U(1));
+	call(FN_RT_LAUNCH, 1, 5, U(0x99), U(0), U(1), U(1), U(1));
+	launch(0x99, 1, 1);
+	call(FN_RT_SYNC, 0, 0);
+	json_t *root = ask();
+	assert_int_equal(of_thread(root, "launches"), 7);
+	assert_int_equal(of_thread(root, "sync_calls"), 2);
+	json_decref(root);
+}
+
+static void a_recording_of_all_driver_calls_counts_these(void **state)
+{
+	assert_int_equal(m->header.launched, 1);
+	around(FN_LAUNCH, FN_RT_LAUNCH);
+	call(FN_RT_LAUNCH, 0, 5, U(0x99), U(0), U(1), U(1), U(1));
+	call(FN_RT_SYNC, 0, 0);
+	json_t *root = ask();
+	assert_int_equal(of_thread(root, "launches"), 1);
+	assert_int_equal(of_thread(root, "sync_calls"), 0);
+	json_decref(root);
+}
+
 #define REPORT_TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
 /* A record that was cut, and a function whose arguments do not tell. */
@@ -614,6 +660,8 @@ int main(void)
 		REPORT_TEST(processes_are_named),
 		REPORT_TEST(the_report_does_not_depend_on_form_or_threads),
 		REPORT_TEST(a_trace_without_schema_still_counts),
+		REPORT_TEST(calls_of_the_runtime_stand_for_those_of_the_driver_below),
+		REPORT_TEST(a_recording_of_all_driver_calls_counts_these),
 		cmocka_unit_test(names_are_demangled),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
