@@ -71,6 +71,14 @@ function stacked(parts, whole, text) {
 
 const sumOf = (parts) => parts.reduce((sum, p) => sum + p.ns, 0);
 
+/* What weir report says under its table, without the label in front. */
+const saidText = (key, of = data) => of.said[key].replace(/^ *[a-z]+ +/, "").replace(/\s+/g, " ").trim();
+
+function saidNotes(key) {
+	const text = saidText(key);
+	return text ? [el("p", { class: "note" }, text)] : [];
+}
+
 function breakdownSection() {
 	const parts = report.breakdown;
 	if (!parts)
@@ -101,11 +109,7 @@ function breakdownSection() {
 				"The critical path: what would have to be faster for the program to be faster",
 			),
 			...stacked(path, sumOf(path), "Critical path"),
-			el(
-				"p",
-				{ class: "note" },
-				`A host that takes no time would save ${time(report.critical_path_host_most_ns)} of it.`,
-			),
+			...saidNotes("slack"),
 		);
 	if ((report.pauses || []).length)
 		s.append(

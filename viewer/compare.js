@@ -9,25 +9,6 @@ const sideKeys = ["a", "b"];
 /* ---- values ---- */
 
 /* As weir diff calls them. */
-const totalText = {
-	wall_ns: "wall time",
-	device_total_ns: "time on devices",
-	device_busy_ns: "devices busy",
-	host_total_ns: "time in driver calls",
-	untimed_calls: "driver calls that were only counted",
-	calls: "calls",
-	launches: "kernels run",
-	graph_launches: "graph launches",
-	steps: "steps",
-	requests: "requests",
-	errors: "failing calls",
-	lost: "calls lost",
-	peak_bytes: "memory, peak",
-	allocated_bytes: "memory allocated",
-	allocs: "allocations",
-	copied_bytes: "bytes copied",
-};
-
 function unitOf(key) {
 	return key.endsWith("_ns") ? time : key.endsWith("_bytes") ? bytes : count;
 }
@@ -57,17 +38,10 @@ const ratioColumn = (key) =>
 
 /* ---- what differs ---- */
 
-/* What is a sum of some of the calls is not said to be that of all. */
-function totalName(key) {
-	const untimed = data.diff.totals.untimed_calls;
-	const name = totalText[key] || key.replaceAll("_", " ");
-	return key === "host_total_ns" && (untimed.a || untimed.b) ? `${name} that were timed` : name;
-}
-
 function totalsRows() {
 	return Object.entries(data.diff.totals)
 		.filter(([, t]) => t.a || t.b)
-		.map(([key, t]) => ({ name: totalName(key), show: unitOf(key), ...t }));
+		.map(([key, t]) => ({ name: t.text, show: unitOf(key), ...t }));
 }
 
 function totalsTable() {

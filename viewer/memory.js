@@ -298,23 +298,16 @@ function ranking(title, rows) {
 	);
 }
 
-function memoryFacts(m) {
-	const g = m.growth,
-		r = m.reserved;
+function memoryFacts(m, said) {
+	const r = m.reserved;
 	return facts([
 		["allocations", count(m.alloc_count)],
 		["frees", count(m.free_count)],
 		["allocated in all", bytes(m.allocated_bytes)],
 		["live at the end", bytes(m.live_at_exit_bytes)],
-		["leaked", m.leaked_bytes === null ? "" : bytes(m.leaked_bytes)],
 		["reserved at most", r && r.peak_bytes ? bytes(r.peak_bytes) : ""],
 		["fragmentation at the peak", m.fragmentation === null ? "" : percent(m.fragmentation, 1)],
-		[
-			"grows",
-			g && g.bytes_per_period
-				? `${g.bytes_per_period < 0 ? "−" : ""}${bytes(Math.abs(g.bytes_per_period))} an iteration (confidence ${g.confidence.toFixed(2)})`
-				: "",
-		],
+		["growth", said],
 	]);
 }
 
@@ -413,7 +406,7 @@ function memoryPanel(side, scale) {
 		{ class: "panel" },
 		el("div", { class: "chartbox" }, two ? el("h3", {}, side.letter) : null, holder),
 		legend,
-		el("div", { class: "chartbox" }, memoryFacts(side.memory)),
+		el("div", { class: "chartbox" }, memoryFacts(side.memory, saidText("growth", side))),
 		two ? null : peakRankings(side.memory),
 		two ? null : callTimeTable(side.memory),
 	);

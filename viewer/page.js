@@ -158,8 +158,7 @@ function hint(h) {
 						: `about ${time(h.gain_ns)}`,
 				)
 			: null;
-	const sure =
-		typeof h.confidence === "number" ? `${Math.round(h.confidence * 100)} % sure` : "";
+	const sure = h.confidence_word ? `confidence ${h.confidence_word}` : "";
 	const rest = h.title
 		? [
 				el("h3", {}, h.title),

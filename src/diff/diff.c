@@ -47,6 +47,14 @@ struct diff_total_name diff_total_name(unsigned total)
 		path_part_text[total - TOTAL_PATH], UNIT_NS, false };
 }
 
+const char *diff_total_text(const struct diff *d, unsigned total)
+{
+	const struct diff_sum *untimed = &d->sums[TOTAL_UNTIMED];
+	if (total == TOTAL_HOST && (untimed->side[DIFF_A] > 0 || untimed->side[DIFF_B] > 0))
+		return "time in driver calls that were timed";
+	return diff_total_name(total).text;
+}
+
 const char *diff_verdict_word(enum diff_verdict v)
 {
 	static const char *const words[] = { NULL, "same", "faster", "slower", "new", "gone" };

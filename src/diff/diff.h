@@ -69,6 +69,10 @@ struct diff_total_name {
 };
 struct diff_total_name diff_total_name(unsigned total);
 
+/* Its text here: what is a sum of some of the calls is not said to be that of all. */
+struct diff;
+const char *diff_total_text(const struct diff *d, unsigned total);
+
 enum diff_table {
 	TABLE_KERNELS,
 	TABLE_CALLS,

@@ -51,6 +51,7 @@ static void put_totals(struct json *j, const struct diff *d)
 	json_begin_object(j, "totals");
 	for (unsigned t = 0; t < DIFF_TOTALS; t++) {
 		json_begin_object(j, diff_total_name(t).json);
+		json_str(j, "text", diff_total_text(d, t));
 		put_sum(j, &d->sums[t]);
 		json_end_object(j);
 	}

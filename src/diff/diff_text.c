@@ -152,15 +152,6 @@ static bool is_nothing(double value)
 	return isnan(value) || value == 0;
 }
 
-/* What is a sum of some of the calls is not said to be that of all. */
-static const char *total_text(const struct diff *d, unsigned total)
-{
-	const struct diff_sum *untimed = &d->sums[TOTAL_UNTIMED];
-	if (total == TOTAL_HOST && (untimed->side[DIFF_A] > 0 || untimed->side[DIFF_B] > 0))
-		return "time in driver calls that were timed";
-	return diff_total_name(total).text;
-}
-
 /* Those from `from` to before `to`; without a heading where none is known, or all are 0. */
 static void put_sums(const struct diff *d, const struct text_page *p, const char *heading,
 	unsigned from, unsigned to)
@@ -181,7 +172,7 @@ static void put_sums(const struct diff *d, const struct text_page *p, const char
 		cell_noise(&t, s->change.noise_pct);
 		cell_verdict(&t, s->change.verdict);
 		cell_chance(&t, s->change.p);
-		table_cell(&t, "%s", total_text(d, i));
+		table_cell(&t, "%s", diff_total_text(d, i));
 	}
 	if (shown) {
 		page_heading(p, heading);

@@ -185,6 +185,7 @@ static void json_hint(struct json *j, const struct hints *all, const struct hint
 	json_str(j, "where", h->where);
 	json_gain(j, all, h);
 	json_put_real(j, "confidence", h->confidence);
+	json_str(j, "confidence_word", word_of(h->confidence));
 	FILE *out = open_memstream(&text, &bytes);
 	if (out) {
 		fprintf(out, "%s: ", h->rule->title);

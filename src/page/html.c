@@ -18,6 +18,7 @@
 #include "hint/hint.h"
 #include "memory/memory.h"
 #include "page/packed.h"
+#include "report/analysis.h"
 #include "report/memory_print.h"
 #include "report/report_make.h"
 
@@ -153,6 +154,34 @@ static int put_stacks(const struct report *r, FILE *out)
 	return e;
 }
 
+/* Sentences of the text as they are, so that a page can't say anything else. */
+static int put_said(const struct report *r, FILE *out)
+{
+	char *growth = NULL, *slack = NULL;
+	size_t size;
+	struct json j;
+	FILE *to = open_memstream(&growth, &size);
+	if (to) {
+		const struct text_page p = text_page_of(to, 0, false);
+		memory_put_growth(r, &p);
+		fclose(to);
+	}
+	to = open_memstream(&slack, &size);
+	if (to) {
+		if (report_has_device_times(r))
+			analysis_put_slack(r, to);
+		fclose(to);
+	}
+	json_begin_compact(&j, out);
+	json_str(&j, "growth", growth ? growth : "");
+	json_str(&j, "slack", slack ? slack : "");
+	json_end_object(&j);
+	const int e = growth && slack ? 0 : -ENOMEM;
+	free(growth);
+	free(slack);
+	return e;
+}
+
 /* The keys of one recording. */
 static int put_recording(const struct html *h, FILE *out)
 {
@@ -160,8 +189,10 @@ static int put_recording(const struct html *h, FILE *out)
 	report_print_json_compact(h->report, out);
 	fputs(",\"memory\":", out);
 	memory_print_json_compact(h->report, out);
+	fputs(",\"said\":", out);
+	int e = put_said(h->report, out);
 	fputs(",\"stacks\":", out);
-	int e = put_stacks(h->report, out);
+	e = e ? e : put_stacks(h->report, out);
 	fputs(",\"timeline\":", out);
 	e = e ? e
 	      : timeline_put(h->report, h->layout, (struct timeline_numbers *)&h->numbers,

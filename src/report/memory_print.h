@@ -17,6 +17,9 @@ void memory_put_blocks(const struct report *r, const struct text_page *p, const 
 	const struct live_blocks *blocks);
 void memory_put_times(const struct report *r, const struct text_page *p, bool utf8);
 
+/* "  growth  …", where iterations are known. */
+void memory_put_growth(const struct report *r, const struct text_page *p);
+
 /* Whether the blocks are what PyTorch's allocator has from the driver, and cuts up itself. */
 bool memory_is_of_segments(const struct report *r);
 void memory_put_unused(const struct report *r, const struct text_page *p, bool utf8);

@@ -397,7 +397,7 @@ static void put_period(const struct text_page *p, const struct memory_growth *g)
 #define GROWTH_UNCLEAR 0.5 /* as often down as up, or nearly */
 #define GROWTH_CLEAR   0.8
 
-static void put_growth(const struct report *r, const struct text_page *p)
+void memory_put_growth(const struct report *r, const struct text_page *p)
 {
 	FILE *out = p->out;
 	const struct memory_growth *g = &r->memory_detail->growth;
@@ -489,7 +489,7 @@ void memory_put_short(const struct report *r, const struct text_page *p)
 		fprintf(p->out,
 			"  free    %.1f %% of the free memory between blocks is outside of the largest free extent\n",
 			share * 100);
-	put_growth(r, p);
+	memory_put_growth(r, p);
 	if (d->peak_live)
 		fputs("  weir memory FILE shows more\n", p->out);
 	few.rows = p->rows < LIVE_FEW ? p->rows : LIVE_FEW;
@@ -553,7 +553,7 @@ void memory_print_text(const struct report *r, FILE *out, unsigned rows, bool co
 	put_chart(r, &p, utf8);
 	put_peak(r, &p);
 	put_refused(r, &p);
-	put_growth(r, &p);
+	memory_put_growth(r, &p);
 	put_growth_unknown(r, &p);
 	memory_put_unused(r, &p, utf8);
 	memory_put_times(r, &p, utf8);
