@@ -92,6 +92,11 @@ reached() {
 		awk '$2 > 0 { n[$1] += $2 } END { for (f in n) print f, n[f] }' | sort
 }
 
+# What weir record says, even when it is quiet, of a program that makes no call to CUDA.
+forget_warning() {
+	sed -i '/^weir: no CUDA call was seen; /d' "$work/$mode.err"
+}
+
 same_behaviour() {
 	for what in status out err; do
 		[ "$output" = no ] && [ $what != status ] && continue
@@ -228,6 +233,7 @@ option=${part:+--capture=$part}
 if wants record; then
 	mode=record
 	run ${users:+LD_PRELOAD="$users"} "$weir" record --quiet $option -o "$work/record.weir" --
+	forget_warning
 	same_behaviour
 	good_trace
 fi
@@ -235,6 +241,7 @@ if wants flight; then
 	mode=flight
 	run "$weir" record --quiet --flight=16M $option -o "$work/flight.weir" --
 	sed -i '/^weir: a call failed: saved /d' "$work/flight.err"
+	forget_warning
 	same_behaviour
 	good_trace
 fi
