@@ -67,8 +67,8 @@ function tiles() {
 		),
 		tile(
 			"failing calls",
-			t.errors ? count(t.errors) : "",
-			t.probes ? `${count(t.probes)} of them no fault` : report.failures.length ? report.failures[0].error : null,
+			t.errors ? count(t.errors - t.probes) : "",
+			[report.failures.find((f) => !f.probe)?.error, t.probes ? `${count(t.probes)} probes` : ""].filter(Boolean).join(" · "),
 			t.errors > t.probes,
 		),
 		tile("calls lost", t.lost ? count(t.lost) : "", "they found no room", true),

@@ -212,6 +212,60 @@ def the_head_has_the_summary_of_the_report():
     silent(page)
 
 
+def live(name):
+    return f"{source}/tests/golden/live/{name}.weir"
+
+
+def sentence(command, trace, label):
+    """What the text has behind a label, with the lines below that are set in as far."""
+    lines = weir(command, trace).decode().splitlines()
+    at = next((i for i, line in enumerate(lines) if line.startswith(f"  {label} ")), None)
+    if at is None:
+        return ""
+    words = lines[at].split()[1:]
+    for line in lines[at + 1:]:
+        if not line.startswith(" " * 9):
+            break
+        words += line.split()
+    return " ".join(words)
+
+
+@test
+def sentences_of_the_page_are_those_of_the_text():
+    growths = 0
+    for name in ("leak", "resnet", "autocast"):
+        trace = live(name)
+        page = page_of(trace)
+        assert page.js("saidText('slack')") == sentence("report", trace, "slack"), name
+        assert page.js("all('#time .note').map(n => n.textContent)").count(sentence("report", trace, "slack")) == 1, name
+        growth = sentence("memory", trace, "growth")
+        facts = page.js("all('#memory .facts > *').map(f => f.textContent).join('\\n')")
+        assert page.js("saidText('growth')") == growth and growth in facts, (name, growth)
+        growths += bool(growth)
+        assert page.js("all('header .summary').map(p => p.textContent)") == said("report", trace)["summary"], name
+        hints, ids = said("hints", trace)["hints"], page.js("all('.hint .id').map(p => p.textContent)")
+        assert ids == [f"{h['id']} · confidence {h['confidence_word']}" for h in hints], (ids, hints)
+        silent(page)
+    assert growths >= 2, growths
+
+
+@test
+def the_tile_of_failing_calls_leaves_probes_out():
+    page = page_of(live("resnet"))
+    totals = said("report", live("resnet"))["totals"]
+    tile = "all('.tile').find(t => t.querySelector('dt').textContent === 'failing calls')"
+    assert totals["errors"] == totals["probes"] > 0, totals
+    assert page.js(f"{tile}.querySelector('dd').textContent") == "0" + f"{totals['probes']} probes"
+    assert page.js(f"{tile}.classList.contains('bad')") is False
+    page = page_of(generated("failing.weir", 20000, 2))
+    totals = said("report", "failing.weir")["totals"]
+    faults = totals["errors"] - totals["probes"]
+    assert faults > 0, totals
+    assert page.js(f"{tile}.querySelector('dd').firstChild.textContent").replace(",", "") == str(faults)
+    assert page.js(f"{tile}.classList.contains('bad')") is True
+    silent(page)
+
+
 # ---- what a hostile trace can't do ----
 
 EVIL = [
