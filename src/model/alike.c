@@ -111,17 +111,9 @@ static int take_activities(struct finder *l)
 	return e;
 }
 
-static bool is_imported(const struct trace *t)
-{
-	for (size_t i = 0; i < t->chunk_count; i++)
-		if (t->chunks[i].head.kind == CHUNK_LINKS)
-			return true;
-	return false;
-}
-
 static int take_launches(struct finder *l)
 {
-	return is_imported(l->j->r->trace) ? take_activities(l) : take_calls(l);
+	return l->j->r->trace->header.launched ? take_calls(l) : take_activities(l);
 }
 
 /* ---- how calls look ---- */

@@ -26,6 +26,7 @@ struct program {
 	unsigned layers, steps, rows;
 	bool namesakes; /* all modules have one name */
 	bool silent;    /* operators launch nothing */
+	bool sampled;   /* some launches were timed, which a chunk of links tells */
 	uint64_t depth[LAYERS], width[LAYERS];
 	unsigned batch[STEPS]; /* of each step */
 };
@@ -150,6 +151,10 @@ static void write_trace(const struct program *p)
 	maker_chunk(
 		w.m, CHUNK_RANGES, 7, 70, w.ranges.v, (uint32_t)(w.ranges.n * sizeof *w.ranges.v));
 	array_free(&w.ranges);
+	if (p->sampled)
+		maker_chunk(w.m, CHUNK_LINKS, 7, 70,
+			&(struct link){ .correlation = 1, .ticks = ORIGIN, .tid = 70 },
+			sizeof(struct link));
 	maker_finish(w.m, ORIGIN + p->steps * 10000ull, false);
 }
 
@@ -219,6 +224,15 @@ static void calls_of_a_module_take_the_shape_that_was_told(void **state)
 	}
 }
 
+static void recordings_of_some_launches_are_no_imports(void **state)
+{
+	for (uint64_t seed = 0; seed < 20; seed++) {
+		struct program p = draw(seed * 1000);
+		p.sampled = true;
+		check(&p, seed, true);
+	}
+}
+
 static void calls_that_launch_nothing_take_no_shape(void **state)
 {
 	for (uint64_t seed = 0; seed < 20; seed++) {
@@ -254,6 +268,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(calls_of_a_module_take_the_shape_that_was_told),
+		cmocka_unit_test(recordings_of_some_launches_are_no_imports),
 		cmocka_unit_test(calls_that_launch_nothing_take_no_shape),
 		cmocka_unit_test(namesakes_are_told_apart_or_stay_unknown),
 	};
