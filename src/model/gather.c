@@ -10,6 +10,7 @@
 
 #include "base/expect.h"
 #include "base/progress.h"
+#include "trace/thread_calls.h"
 
 #include "base/banned.h"
 
@@ -36,7 +37,7 @@ static int count_chunk(struct worker *w, size_t i)
 		w->tally.damaged_chunks++;
 		return 0;
 	}
-	return e ? e : tally_chunk(&w->tally, &w->buf);
+	return e ? e : tally_chunk(&w->tally, i, &w->buf);
 }
 
 static void *run_worker(void *argument)
@@ -80,15 +81,15 @@ static int run_workers(struct worker *workers, unsigned count, struct work *work
 	return atomic_load_explicit(&work->failed, memory_order_relaxed);
 }
 
-static int gather(
-	const struct trace *trace, const struct meta *meta, struct worker *workers, unsigned count)
+static int gather(const struct trace *trace, const struct meta *meta,
+	const uint32_t *thread_numbers, struct worker *workers, unsigned count)
 {
 	struct work work = { .trace = trace };
 	int e = 0;
 	for (unsigned i = 0; i < count && !e; i++) {
 		workers[i].work = &work;
 		workers[i].buf.history = true;
-		e = tally_init(&workers[i].tally, trace, meta);
+		e = tally_init(&workers[i].tally, trace, meta, thread_numbers);
 	}
 	if (!e)
 		e = run_workers(workers, count, &work);
@@ -103,7 +104,8 @@ int tallies_gather(
 {
 	t->count = worker_count(trace, threads);
 	t->workers = calloc(t->count, sizeof *t->workers);
-	return t->workers ? gather(trace, meta, t->workers, t->count) : -ENOMEM;
+	const int e = t->workers ? trace_number_threads(trace, &t->thread_numbers) : -ENOMEM;
+	return e ? e : gather(trace, meta, t->thread_numbers, t->workers, t->count);
 }
 
 struct tally *tallies_sum(const struct tallies *t)
@@ -137,4 +139,5 @@ void tallies_fini(struct tallies *t)
 		chunk_buf_fini(&t->workers[i].buf);
 	}
 	free(t->workers);
+	free(t->thread_numbers);
 }

@@ -12,6 +12,7 @@
 struct worker;
 struct tallies {
 	struct worker *workers;
+	uint32_t *thread_numbers; /* by chunk */
 	unsigned count;
 };
 

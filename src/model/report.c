@@ -269,10 +269,26 @@ static int make_kernels(struct report *r, struct tally *t)
 
 /* ---- threads ---- */
 
-static struct thread_row *thread_of(struct report *r, struct map *index, const struct chunk_ref *c)
+static struct thread_row *thread_of(
+	struct report *r, struct map *index, uint32_t number, const struct chunk_ref *c)
 {
-	return MAP_ROW(index, MAP_KEY(c->process, c->head.tid), &r->threads,
-		(struct thread_row){ .process = c->process, .tid = c->head.tid });
+	return MAP_ROW(index, MAP_KEY(number), &r->threads,
+		(struct thread_row){
+			.process = c->process, .tid = c->head.tid, .sums.number = number });
+}
+
+/* By thread id: the row of the newest thread that has it. */
+static int index_newest(const struct report *r, struct map *ids)
+{
+	for (size_t i = 0; i < r->threads.n; i++) {
+		const struct thread_row *t = &r->threads.v[i];
+		uint32_t *row = map_get(ids, MAP_KEY(t->process, t->tid));
+		if (!row)
+			return -ENOMEM;
+		if (*row == MAP_NONE || r->threads.v[*row].sums.number < t->sums.number)
+			*row = (uint32_t)i;
+	}
+	return 0;
 }
 
 /* What each thread was in, as its account says. */
@@ -314,13 +330,13 @@ static void see_thread(const struct report *r, struct thread_row *row, const str
 
 static int find_threads(struct report *r, const struct tally *t)
 {
-	struct map index = { 0 };
+	struct map index = { 0 }, ids = { 0 };
 	int e = 0;
 	for (size_t i = 0; i < r->trace->chunk_count && !e; i++) {
 		const struct chunk_ref *c = &r->trace->chunks[i];
-		if (!chunk_has_calls(c) && (c->head.kind != CHUNK_RANGES || !c->head.tid))
+		if (t->thread_numbers[i] == MAP_NONE)
 			continue;
-		struct thread_row *row = thread_of(r, &index, c);
+		struct thread_row *row = thread_of(r, &index, t->thread_numbers[i], c);
 		if (!row)
 			e = -ENOMEM;
 		else
@@ -328,13 +344,16 @@ static int find_threads(struct report *r, const struct tally *t)
 	}
 	for (size_t i = 0; i < t->threads.n; i++) {
 		const struct thread_sums *s = &t->threads.v[i];
-		const uint32_t row = map_find(&index, MAP_KEY(s->process, s->tid));
+		const uint32_t row = map_find(&index, MAP_KEY(s->number));
 		if (row != MAP_NONE && expect(row < r->threads.n, "a thread has its row"))
 			r->threads.v[row].sums = *s;
 	}
 	if (!e)
-		e = find_inflight(r, &index);
+		e = index_newest(r, &ids);
+	if (!e)
+		e = find_inflight(r, &ids);
 	map_fini(&index);
+	map_fini(&ids);
 	return e;
 }
 

@@ -237,6 +237,7 @@ struct device_row {
 
 /* What one thread did; of calls to the driver but for `calls`. */
 struct thread_sums {
+	uint32_t number; /* of trace_number_threads(): a tid may come again */
 	uint32_t process, tid;
 	uint64_t calls;    /* of all kinds */
 	uint64_t launches; /* kernels and graphs that were really launched */

@@ -16,9 +16,13 @@ bool chunk_has_calls(const struct chunk_ref *c)
 	return c->head.kind == CHUNK_EVENTS || c->head.kind == CHUNK_COUNTERS;
 }
 
-int tally_init(struct tally *t, const struct trace *trace, const struct meta *meta)
+int tally_init(struct tally *t, const struct trace *trace, const struct meta *meta,
+	const uint32_t *thread_numbers)
 {
-	*t = (struct tally){ .trace = trace, .meta = meta, .first_ticks = UINT64_MAX };
+	*t = (struct tally){ .trace = trace,
+		.meta = meta,
+		.thread_numbers = thread_numbers,
+		.first_ticks = UINT64_MAX };
 	t->row_of = calloc(FN_IDS, sizeof *t->row_of);
 	t->graph_launches = calloc(meta->steps.n + 1, sizeof *t->graph_launches);
 	return t->row_of && t->graph_launches ? 0 : -ENOMEM;
@@ -332,10 +336,11 @@ static int add_live(struct tally *t, const struct call_row *c, const struct reco
 
 /* ---- threads ---- */
 
-static struct thread_sums *thread_of(struct tally *t, uint32_t process, uint32_t tid)
+static struct thread_sums *thread_of(
+	struct tally *t, uint32_t number, uint32_t process, uint32_t tid)
 {
-	return MAP_ROW(&t->thread_map, MAP_KEY(process, tid), &t->threads,
-		(struct thread_sums){ .process = process, .tid = tid });
+	return MAP_ROW(&t->thread_map, MAP_KEY(number), &t->threads,
+		(struct thread_sums){ .number = number, .process = process, .tid = tid });
 }
 
 static bool is_launch(const struct call_row *c)
@@ -396,7 +401,7 @@ static int merge_threads(struct tally *t, const struct tally *from)
 {
 	for (size_t i = 0; i < from->threads.n; i++) {
 		const struct thread_sums *f = &from->threads.v[i];
-		struct thread_sums *s = thread_of(t, f->process, f->tid);
+		struct thread_sums *s = thread_of(t, f->number, f->process, f->tid);
 		if (!s)
 			return -ENOMEM;
 		s->calls = sat_add(s->calls, f->calls);
@@ -544,13 +549,13 @@ static int tally_counters(struct tally *t, const struct chunk_buf *buf)
 	return e;
 }
 
-int tally_chunk(struct tally *t, const struct chunk_buf *buf)
+int tally_chunk(struct tally *t, size_t i, const struct chunk_buf *buf)
 {
 	if (t->process != buf->ref->process)
 		t->last_stream = t->last_context = 0;
 	t->process = buf->ref->process;
 	t->tid = buf->ref->head.tid;
-	t->thread = thread_of(t, t->process, t->tid);
+	t->thread = thread_of(t, t->thread_numbers[i], t->process, t->tid);
 	if (!t->thread)
 		return -ENOMEM;
 	if (buf->ref->head.kind == CHUNK_EVENTS)

@@ -20,7 +20,8 @@ struct kernel_times {
 struct tally {
 	const struct trace *trace;
 	const struct meta *meta;
-	uint32_t process; /* of the chunk at hand */
+	const uint32_t *thread_numbers; /* by chunk, of whoever gathers */
+	uint32_t process;               /* of the chunk at hand */
 	uint32_t tid;
 
 	uint32_t *row_of; /* by function id: index into calls plus 1 */
@@ -57,11 +58,12 @@ struct tally {
 /* Whether a tally is interested in the chunk. */
 bool chunk_has_calls(const struct chunk_ref *c);
 
-int tally_init(struct tally *t, const struct trace *trace, const struct meta *meta);
+int tally_init(struct tally *t, const struct trace *trace, const struct meta *meta,
+	const uint32_t *thread_numbers);
 void tally_fini(struct tally *t);
 
-/* Counts one loaded chunk.  0 or -ENOMEM. */
-int tally_chunk(struct tally *t, const struct chunk_buf *buf);
+/* Counts chunk i, which is loaded.  0 or -ENOMEM. */
+int tally_chunk(struct tally *t, size_t i, const struct chunk_buf *buf);
 
 /* Adds from to t, all but its memory operations: those are many, and replayed from where
  * they are. */

@@ -103,7 +103,7 @@ static int put_rows(struct writer *w, size_t lane, size_t *at)
 
 static const char *thread_name(const struct report *r, const struct layout_lane *l)
 {
-	for (size_t i = 0; i < r->threads.n; i++)
+	for (size_t i = r->threads.n; i-- > 0;)
 		if (r->threads.v[i].process == l->process && r->threads.v[i].tid == l->tid)
 			return r->threads.v[i].name;
 	return "";

@@ -5,6 +5,7 @@
 
 #include "base/expect.h"
 #include "base/sort.h"
+#include "trace/together.h"
 
 #include "base/banned.h"
 
@@ -50,6 +51,71 @@ int trace_thread_chunks(const struct trace *t, bool newest, struct thread_chunks
 			newest ? newest_first : oldest_first, (void *)t);
 	return 0;
 }
+
+/* ---- threads whose id comes again ---- */
+
+static bool is_of_thread(const struct chunk_header *h)
+{
+	return h->kind == CHUNK_EVENTS || h->kind == CHUNK_COUNTERS ||
+	       (h->kind == CHUNK_RANGES && h->tid);
+}
+
+/* A recorder counts the chunks of each kind; an import counts none, and knows threads by id. */
+struct thread_seen {
+	uint32_t next_seq[CHUNK_RANGES + 1]; /* by kind: 0: none of it yet */
+};
+
+static bool begins_thread(
+	const struct trace *t, const struct thread_seen *seen, const struct chunk_ref *c)
+{
+	const struct trace *from = together_owner(t, c);
+	return from->header.launched && c->head.seq < seen->next_seq[c->head.kind];
+}
+
+static void number_sorted(
+	const struct trace *t, const uint32_t *sorted, size_t count, uint32_t *numbers)
+{
+	struct thread_seen seen = { 0 };
+	const struct chunk_ref *last = NULL;
+	uint32_t number = 0;
+	for (size_t i = 0; i < count; i++) {
+		const struct chunk_ref *c = &t->chunks[sorted[i]];
+		const bool other_id =
+			last && (c->process != last->process || c->head.tid != last->head.tid);
+		if (other_id || begins_thread(t, &seen, c)) {
+			seen = (struct thread_seen){ 0 };
+			number++;
+		}
+		seen.next_seq[c->head.kind] = c->head.seq + 1;
+		numbers[sorted[i]] = number;
+		last = c;
+	}
+}
+
+int trace_number_threads(const struct trace *t, uint32_t **ret_numbers)
+{
+	uint32_t *numbers = malloc((t->chunk_count + 1) * sizeof *numbers);
+	uint32_t *sorted = malloc((t->chunk_count + 1) * sizeof *sorted);
+	size_t count = 0;
+	if (!numbers || !sorted) {
+		free(numbers);
+		free(sorted);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < t->chunk_count; i++) {
+		numbers[i] = MAP_NONE;
+		if (is_of_thread(&t->chunks[i].head))
+			sorted[count++] = (uint32_t)i;
+	}
+	if (count)
+		qsort_r(sorted, count, sizeof *sorted, oldest_first, (void *)t);
+	number_sorted(t, sorted, count, numbers);
+	free(sorted);
+	*ret_numbers = numbers;
+	return 0;
+}
+
+/* ---- the calls of a thread ---- */
 
 int thread_calls_init(struct thread_calls *c, const struct trace *t)
 {

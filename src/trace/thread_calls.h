@@ -28,6 +28,14 @@ struct thread_chunks {
 /* The chunks of calls by process and thread, and of a thread by age.  0 or -ENOMEM. */
 int trace_thread_chunks(const struct trace *t, bool newest_first, struct thread_chunks *ret_list);
 
+/*
+ * Which thread each chunk of calls, counts or ranges is of, by chunk: numbers from 0, of one
+ * thread id the older thread first.  An id that comes again in a process is another thread: its
+ * chunks of a kind are counted from 0 once more.  Other chunks have MAP_NONE.  The caller frees the
+ * array. 0 or -ENOMEM.
+ */
+int trace_number_threads(const struct trace *t, uint32_t **ret_numbers);
+
 struct thread_calls {
 	const struct trace *t;
 	struct chunk_buf buf; /* the chunk at hand */

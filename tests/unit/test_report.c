@@ -591,6 +591,39 @@ static void calls_of_the_runtime_stand_for_those_of_the_driver_below(void **stat
 	json_decref(root);
 }
 
+/* Three threads, one after the other, that got one thread id. */
+static void put_threads_of_one_id(void)
+{
+	static const char *const order[] = { "first", "second", "third" };
+	for (unsigned i = 0; i < COUNT_OF(order); i++) {
+		thread = maker_thread(m, CHUNK_EVENTS, 100, 777, order[i]);
+		m->threads[thread].head.open.ticks += 1 + i;
+		for (unsigned n = 0; n <= i; n++)
+			call(FN_SYNC, 0, 1, U(7));
+	}
+}
+
+static void threads_whose_id_comes_again_are_counted_each(void **state)
+{
+	put_threads_of_one_id();
+	json_t *root = ask();
+	assert_int_equal(number(root, "totals.threads"), 3);
+	assert_int_equal(number(row(root, "threads", "name", "first"), "calls"), 1);
+	assert_int_equal(number(row(root, "threads", "name", "second"), "calls"), 2);
+	assert_int_equal(number(row(root, "threads", "name", "third"), "calls"), 3);
+	json_decref(root);
+}
+
+/* Imports do not count the chunks of a thread. */
+static void an_imported_thread_is_one_however_many_chunks_it_has(void **state)
+{
+	m->header.launched = 0;
+	put_threads_of_one_id();
+	json_t *root = ask();
+	assert_int_equal(number(root, "totals.threads"), 1);
+	json_decref(root);
+}
+
 static void a_recording_of_all_driver_calls_counts_these(void **state)
 {
 	assert_int_equal(m->header.launched, 1);
@@ -659,6 +692,8 @@ int main(void)
 		REPORT_TEST(a_program_without_calls_is_a_sentence),
 		REPORT_TEST(processes_are_named),
 		REPORT_TEST(the_report_does_not_depend_on_form_or_threads),
+		REPORT_TEST(threads_whose_id_comes_again_are_counted_each),
+		REPORT_TEST(an_imported_thread_is_one_however_many_chunks_it_has),
 		REPORT_TEST(a_trace_without_schema_still_counts),
 		REPORT_TEST(calls_of_the_runtime_stand_for_those_of_the_driver_below),
 		REPORT_TEST(a_recording_of_all_driver_calls_counts_these),
