@@ -13,7 +13,7 @@ export LD_LIBRARY_PATH=$sim
 
 own='cuEvent(Create|Destroy_v2|Record|Record_ptsz|Query)|cuStreamWaitEvent(_ptsz)?|cuCtxGet(Current|Device)|cuOccupancyMax.*'
 own="$own|cuDeviceGet.*|cuDevSm.*|cuDevResource.*|cuGreenCtx.*|cuThreadExchange.*|cuKernelGetFunction|cuFuncGet.*"
-own="$own|cuDevicePrimaryCtx(Retain|Release.*|GetState)|cuStreamIsCapturing.*|cuGetProcAddress.*|cuDriverGetVersion|cuStreamGetFlags"
+own="$own|cuDevicePrimaryCtx(Retain|Release.*|GetState)|cuStreamIsCapturing.*|cuGetProcAddress.*|cuDriverGetVersion|cuStreamGetFlags|cuMemGetInfo_v2"
 
 always_own=$own
 

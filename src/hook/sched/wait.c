@@ -24,8 +24,9 @@ struct waiting {
 	enum rule_reason reason;
 	uint32_t other; /* whose request that is; SHARE_SLOTS: none */
 	bool expired;
-	bool on_device; /* it goes behind a hold */
-	bool for_share; /* it may go though a request is active: below its share */
+	bool on_device;  /* it goes behind a hold */
+	bool for_share;  /* it may go though a request is active: below its share */
+	bool for_others; /* not for its own bound alone */
 	bool in_vain;
 	bool uncapped; /* caps can't be had */
 	bool recorded; /* a range around it has begun */
@@ -121,6 +122,7 @@ static enum rule_verdict ask(struct gated *g, struct member *m, const struct sch
 				   ? next_request(m, now - grant.ahead_ns)
 				   : 0 };
 	w->for_share = view.active && grant.mode == MODE_BUDGET;
+	w->for_others |= !view.alone;
 	/* Where it would go is not decided yet. */
 	const uint32_t fewest = grant.cap_ahead_sms && grant.cap_ahead_sms < grant.cap_sms
 					? grant.cap_ahead_sms
@@ -204,8 +206,11 @@ static bool wait_more(struct member *m, struct waiting *w)
 	return true;
 }
 
+/* A program that is alone only keeps its own work within a bound, and waits for nobody. */
 static void count(struct member *m, const struct waiting *w)
 {
+	if (!w->for_others)
+		return;
 	struct share_counts *c = &m->slot->counts;
 	const uint64_t waited = clock_monotonic() - w->since_ns;
 	__atomic_fetch_add(&c->waits, 1, __ATOMIC_RELAXED);
