@@ -426,6 +426,9 @@ static void say_changed(const struct diff *d, struct bounded *b)
 
 /* ---- how sure ---- */
 
+/* An interval that reaches further tells nothing. */
+#define WIDE_PCT 100
+
 static void say_sure(const struct diff *d, struct bounded *b)
 {
 	const struct diff_conclusion *c = &d->conclusion;
@@ -443,8 +446,12 @@ static void say_sure(const struct diff *d, struct bounded *b)
 					 "that is chance: record each several times");
 		return;
 	}
-	bounded_printf(b, "The change is %+.1f %% to %+.1f %% with 99 %% confidence, from ",
-		c->change.pct - c->change.below_pct, c->change.pct + c->change.above_pct);
+	if (c->change.below_pct > WIDE_PCT || c->change.above_pct > WIDE_PCT)
+		bounded_put(
+			b, "They vary too much for a verdict, so record more of them: there are ");
+	else
+		bounded_printf(b, "The change is %+.1f %% to %+.1f %% with 99 %% confidence, from ",
+			c->change.pct - c->change.below_pct, c->change.pct + c->change.above_pct);
 	if (na > 1 && nb > 1) {
 		bounded_printf(b, "%zu and %zu recordings", na, nb);
 		return;

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/bounded.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "hint/hint.h"
@@ -107,6 +108,22 @@ static void say_activity(
 			number_ns(&ns, a->total_ns), percent(a->total_ns, all), of);
 }
 
+/* " in cuLibraryLoadData of aten::_softmax": the call and the operator or module, as far as known.
+ */
+static const char *where_of(const struct report *r, const struct idle_gap *g, struct bounded *b)
+{
+	const struct idle_culprit *c = &g->culprit;
+	const uint32_t range = c->operator!= META_NONE ? c->operator: c->module;
+	struct fn_name fn;
+	struct text_short name;
+	if (c->call_ns)
+		bounded_printf(b, " in %s", report_fn_name(r, c->call_fn, &fn));
+	if (range != META_NONE)
+		bounded_printf(b, " %s %s", c->call_ns ? "of" : "in",
+			text_short(&name, r->meta.names.v[range].text, NAME_CUT));
+	return bounded_end(b);
+}
+
 /* Only the longest gaps are kept: none of them may be of this cause. */
 static bool say_gap(struct summary *s, const struct report *r, enum wall_part part)
 {
@@ -118,10 +135,14 @@ static bool say_gap(struct summary *s, const struct report *r, enum wall_part pa
 		if (g->cause == part && (!longest || g->ns > longest->ns))
 			longest = g;
 	}
-	if (longest && longest->began)
-		say(s, "The longest of these gaps lasted %s, from %s until %s.",
-			number_ns(&ns, longest->ns), number_ns(&at, longest->start_ns),
+	if (longest && longest->began) {
+		char room[160] = "";
+		struct bounded where = BOUNDED(room);
+		say(s, "The longest of these gaps lasted %s%s, from %s until %s.",
+			number_ns(&ns, longest->ns), where_of(r, longest, &where),
+			number_ns(&at, longest->start_ns),
 			text_short(&name, text_kernel(longest->began), NAME_CUT));
+	}
 	return longest && longest->began;
 }
 
@@ -153,10 +174,14 @@ static void say_why(struct summary *s, const struct report *r, enum wall_part pa
 
 /* ---- what to do first ---- */
 
-/* Its first clause: what follows are other ways, and reasons. */
+/* Its first clause: what follows are other ways, and reasons.  A call keeps its arguments. */
 static int first_clause(const char *advice)
 {
-	return (int)strcspn(advice, ",;(");
+	int n = 0;
+	while (advice[n] && !strchr(",;", advice[n]) &&
+		!(advice[n] == '(' && n && advice[n - 1] == ' '))
+		n++;
+	return n;
 }
 
 static int trimmed(const char *advice, int n)

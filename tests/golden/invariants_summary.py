@@ -56,7 +56,7 @@ def the_summary_names_the_largest_part_first(t):
         yield "the largest part is %s, %s of %s, and the summary says: %s" % (name, time_text(ns), time_text(wall), said[0])
     if name in IDLE and len(said) > 2:
         longest = max((gap["ns"] for gap in t.report["pauses"] if gap["cause"] == name), default=None)
-        if longest is not None and "lasted %s, from" % time_text(longest) not in said[1]:
+        if longest is not None and not re.search("lasted %s( in .*)?, from" % re.escape(time_text(longest)), said[1]):
             yield "the longest gap is %s, and the summary says: %s" % (time_text(longest), said[1])
     elif name == "computing":
         kernels = [row["device_total_ns"] for row in t.report["device_work"] if row["kind"] == "kernel"]
