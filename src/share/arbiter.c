@@ -162,6 +162,7 @@ static void look(struct arbiter *a, uint32_t i)
 		.max_wait_ns = s->grant.max_wait_ns,
 		.retired_ns = retired,
 		.requests = s->work.requests,
+		.launches = __atomic_load_n(&s->counts.launches, __ATOMIC_RELAXED),
 		.lasts_ns = s->grant.class == CLASS_LATENCY
 				    ? share_percentile(s->counts.request, UNDISTURBED)
 				    : 0,

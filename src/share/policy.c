@@ -14,8 +14,9 @@
 #define BUDGET_LEAST  40000u
 #define BUDGET_MOST   (2 * MS)
 #define TIGHTEST      0.1
-#define MOST_OF_FIRST 8      /* budgets that the first one can become */
-#define AHEAD_NS      20000u /* a request that can be told is expected so much early */
+#define MOST_OF_FIRST 8       /* budgets that the first one can become */
+#define HOLD_LEAST    100000u /* a hold takes some microseconds of the host and of the device */
+#define AHEAD_NS      20000u  /* a request that can be told is expected so much early */
 
 const struct policy_params policy_params_default = {
 	.min_share = 0.02,
@@ -402,6 +403,29 @@ static uint64_t fit_budget(const struct policy_view *v, const struct policy_para
 	return any_has_target(v) && absolute < moved ? absolute : moved;
 }
 
+/* Which of both lets best effort launch more; where requests are so short that a hold is long for
+ * them, or the least budget is too much, it is in calls. */
+static void go_ahead(const struct policy_view *v, const struct policy_params *p,
+	struct policy_state *s, uint64_t first_ns)
+{
+	uint64_t launches = 0;
+	bool any = false, too_slow = false;
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
+		const struct policy_program *q = &v->program[i];
+		const bool is_beside = q->here && q->class == CLASS_BEST_EFFORT;
+		launches += is_beside ? q->launches : 0;
+		any = any || is_beside;
+		too_slow = too_slow ||
+			   (is_steered(q) && s->slowdown.program[i].steer.reason == STEER_LEAST);
+	}
+	const bool can = any && v->mps && !p->hold_ns && !p->budget_ns && any_is_steered(v) &&
+			 first_ns >= 2 * HOLD_LEAST;
+	if (can && too_slow)
+		ahead_give_up(&s->ahead, v->now_ns);
+	else
+		ahead_step(&s->ahead, v->now_ns, launches, can);
+}
+
 /* Together, so that caps and holds tighten with the budget. */
 static void fit_one(const struct policy_view *v, const struct policy_params *p,
 	const struct policy_state *s, uint32_t left, struct share_grant *g)
@@ -412,6 +436,8 @@ static void fit_one(const struct policy_view *v, const struct policy_params *p,
 	const uint64_t full = g->budget_ns < first || p->budget_ns ? g->budget_ns : first;
 	g->full_below_ns = p->full_below_ns ? p->full_below_ns : RULE_FULL_BUDGETS * full;
 	g->hold_ns = g->hold_ns && full < first ? g->hold_ns * full / first + 1 : g->hold_ns;
+	if (s->ahead.holds && !p->hold_ns)
+		g->hold_ns = g->budget_ns > HOLD_LEAST ? g->budget_ns : HOLD_LEAST;
 	g->ahead_ns = AHEAD_NS;
 	g->cap_sms = (uint16_t)(ahead ? sms : 0);
 	g->cap_ahead_sms = (uint16_t)ahead;
@@ -427,7 +453,9 @@ static void fit(const struct policy_view *v, const struct policy_params *p, stru
 	const uint32_t left = beside && asked ? asked : beside;
 	strict(v, p, s, grants, ret_again_ns);
 	tune(v, s);
-	steer(v, p, s, budget_of(v, p, s), left > 0);
+	const uint64_t first_ns = budget_of(v, p, s);
+	steer(v, p, s, first_ns, left > 0);
+	go_ahead(v, p, s, first_ns);
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
 		struct share_grant *g = &grants[i];
 		if (!v->program[i].here || v->program[i].class != CLASS_BEST_EFFORT)

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "share/ahead.h"
 #include "share/segment.h"
 #include "share/slowdown.h"
 
@@ -26,10 +27,10 @@ struct policy_program {
 	double slowdown;         /* that is asked for; 0: as params have it */
 	const uint64_t *request; /* fresh ones, as in struct share_recent */
 	uint32_t fresh;
-	uint64_t retired_ns; /* predicted device time that is done, ever growing */
-	uint64_t requests;
-	uint64_t lasts_ns; /* its requests, when nothing delays them; 0: not known */
-	uint64_t p99_ns;   /* of its requests since the last answer but some; 0: too few */
+	uint64_t retired_ns;         /* predicted device time that is done, ever growing */
+	uint64_t requests, launches; /* ever */
+	uint64_t lasts_ns;           /* its requests, when nothing delays them; 0: not known */
+	uint64_t p99_ns; /* of its requests since the last answer but some; 0: too few */
 };
 
 struct policy_view {
@@ -64,6 +65,7 @@ struct policy_state {
 	double tightness;    /* of the control loop, 1: as params say; smaller: less waits */
 	uint64_t tuned_ns;
 	struct slowdown slowdown; /* of fit */
+	struct ahead ahead;
 };
 
 /* again_ns: when it wants to be asked again, at the latest. */

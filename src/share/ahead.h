@@ -1,0 +1,27 @@
+/*
+ * Whether best effort waits in its calls or on the device, found by trying both: whose host is the
+ * bottleneck launches more when its calls return at once, and whose is not launches less behind
+ * holds.  Nothing here reads a clock or makes a call.
+ */
+#ifndef WEIR_SHARE_AHEAD_H
+#define WEIR_SHARE_AHEAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ahead {
+	bool holds;                        /* on the device, now */
+	bool chosen;                       /* outside trials */
+	uint32_t turn;                     /* of a trial, from 1; 0: there is none */
+	uint64_t due_ns;                   /* when something is next; 0: nobody waits for anybody */
+	uint64_t counts_ns, launches_then; /* since when launches count in this turn; 0: not yet */
+	double rate[2];                    /* launches a ns, in calls and on the device */
+};
+
+/* launches: of best effort, ever.  can: there is somebody to wait for, and holds can be had. */
+void ahead_step(struct ahead *a, uint64_t now_ns, uint64_t launches, bool can);
+
+/* Requests are too slow behind holds. */
+void ahead_give_up(struct ahead *a, uint64_t now_ns);
+
+#endif
