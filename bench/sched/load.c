@@ -341,19 +341,35 @@ static void keep(struct latencies *l, double us)
 	l->us[l->count++] = us;
 }
 
+/* Of those from one to before another, in the order in which they were due. */
+static double median_of(const struct latencies *l, size_t from, size_t to)
+{
+	struct latencies part = { 0 };
+	for (size_t i = from; i < to; i++)
+		keep(&part, l->us[i]);
+	if (part.count)
+		qsort(part.us, part.count, sizeof *part.us, ascending);
+	const double median = part.count ? quantile(part.us, part.count, .5) : 0;
+	free(part.us);
+	return median;
+}
+
 static void print_latencies(struct latencies *l, double window_us)
 {
 	double sum = 0;
+	const double early = median_of(l, l->count / 40, l->count / 4),
+		     late = median_of(l, l->count / 2, l->count);
 	qsort(l->us, l->count, sizeof *l->us, ascending);
 	for (size_t i = 0; i < l->count; i++)
 		sum += l->us[i];
 	const size_t answered = l->count - l->unanswered;
 	printf("{\"role\": \"latency\", \"requests\": %zu, \"answered\": %zu, \"unanswered\": %zu, "
 	       "\"p50_us\": %.1f, \"p95_us\": %.1f, \"p99_us\": %.1f, \"max_us\": %.1f, "
-	       "\"mean_us\": %.1f, \"rate_s\": %.2f, \"window_s\": %.4f, ",
+	       "\"mean_us\": %.1f, \"early_p50_us\": %.1f, \"late_p50_us\": %.1f, "
+	       "\"rate_s\": %.2f, \"window_s\": %.4f, ",
 		l->count, answered, l->unanswered, quantile(l->us, l->count, .5),
 		quantile(l->us, l->count, .95), quantile(l->us, l->count, .99),
-		quantile(l->us, l->count, 1), l->count ? sum / (double)l->count : 0,
+		quantile(l->us, l->count, 1), l->count ? sum / (double)l->count : 0, early, late,
 		(double)answered / window_us * 1e6, window_us / 1e6);
 	print_works();
 }
