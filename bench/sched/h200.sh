@@ -7,7 +7,7 @@
 # what a best-effort program keeps of its rate when it is alone; how soon a latency program is served that
 # comes when 700 kernels are queued.  OUT.json has all runs, and `verdict` what each has to be.
 #
-# QUICK=1: in four minutes, without `micro`, and ResNet-50 also with a constant budget, and with holds, to tell what
+# QUICK=SECONDS, those of ResNet-50 (140 for one round, 190 for two), and 100 for the rest: without `micro`, and ResNet-50 also with a constant budget, and with holds, to tell what
 # limits it.  `status` in OUT.json has what `weir sched status` said every two seconds beside models.
 #
 # On the simulated driver: WEIR_SIM and LD_LIBRARY_PATH as in README.md, SLOWER=10, CELLS=closed-short, for example.
@@ -66,7 +66,7 @@ for cell in $(echo "${CELLS-$all}" | tr , ' '); do
 done
 for cell in $models; do
 	case $cell${quick:+-quick} in
-	resnet-quick) cells resnet resnet "--model-seconds 8" 2 140 "$(with_share budget) $(with_share hold)" ;;
+	resnet-quick) cells resnet resnet "--model-seconds 8" 2 "$quick" "$(with_share budget) $(with_share hold)" ;;
 	llama-quick) cells llama llama "--model-seconds 14" 1 80 ;;
 	resnet) cells resnet resnet "--model-seconds 10" 3 190 ;;
 	llama) cells llama llama "--model-seconds 18" 1 115 ;;

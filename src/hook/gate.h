@@ -33,7 +33,7 @@ static inline void gate_kernel(struct gated *g, const void *function, void *stre
 {
 	gate_begin(g, stream);
 	if (gate_is_open() ||
-		sched_counts_only(g, stream, per_thread, (uint64_t)gx * gy * gz, true))
+		sched_counts_only(g, stream, per_thread, (uint64_t)gx * gy * gz, function))
 		return;
 	sched_kernel(g, &(struct sched_launch){ .what = function,
 				.stream = stream,
@@ -65,7 +65,7 @@ static inline void gate_other(
 	struct gated *g, const void *what, void *stream, int per_thread, uint64_t bytes)
 {
 	gate_begin(g, stream);
-	if (!gate_is_open() && !sched_counts_only(g, stream, per_thread, 0, what != NULL))
+	if (!gate_is_open() && !sched_counts_only(g, stream, per_thread, 0, what))
 		sched_other(g, &(struct sched_launch){ .what = what,
 				       .stream = stream,
 				       .per_thread = per_thread,

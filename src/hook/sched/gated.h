@@ -37,6 +37,8 @@ struct gated {
 	struct cost *cost;     /* what it is counted as; NULL: it is not marked */
 	struct cap_lane *lane; /* NULL: it is not capped */
 	uint64_t took_ns;      /* predicted */
+	uint32_t more;         /* launches before it that count with it */
+	uint64_t more_ns;      /* and what they take, predicted */
 	float slower;          /* for being capped; 1 */
 };
 

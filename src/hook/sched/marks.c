@@ -175,11 +175,11 @@ static void collect(struct marks *m, const struct others *others, const struct g
 	if (!n->launches)
 		begin(m, others);
 	n->slower = n->launches ? n->slower : g->slower;
-	n->teaches = n->teaches && n->slower == g->slower && n->kinds < MARK_COSTS &&
+	n->teaches = n->teaches && !g->more && n->slower == g->slower && n->kinds < MARK_COSTS &&
 		     (!n->launches || n->stream == g->own_stream);
 	n->stream = g->own_stream;
 	n->per_thread = g->per_thread;
-	n->launches++;
+	n->launches += 1 + g->more;
 	n->ns += g->took_ns;
 	n->capped_ns += g->lane ? g->took_ns : 0;
 	if (n->kinds < MARK_COSTS)

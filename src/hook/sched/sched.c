@@ -20,7 +20,9 @@
 #define NOT_INITIALIZED 3 /* CUDA_ERROR_NOT_INITIALIZED */
 #define QUANTUM_LEAST   20000u
 #define QUANTUM_MOST    100000u
-#define ALONE_MARKS     16u /* quanta of what may be in flight alone */
+#define ALONE_MARKS     16u     /* quanta of what may be in flight alone */
+#define REPEATS_NS      100000u /* predicted, of launches that are counted with the next one */
+#define REPEATS         64u
 
 __thread struct sched_last sched_last;
 uint32_t sched_generation = 1;
@@ -196,6 +198,16 @@ static void widen(struct member *m, const struct sched_launch *l)
 		__atomic_store_n(&m->slot->work.widest, wide, __ATOMIC_RELAXED);
 }
 
+/* What was launched again since the launch before. */
+static void take_repeats(struct gated *g, const struct member *m)
+{
+	struct sched_last *l = &sched_last;
+	g->more =
+		l->slot == m->slot && l->generation == sched_generation ? l->given - l->repeats : 0;
+	g->more_ns = g->more * l->took_ns;
+	l->given = l->repeats = 0;
+}
+
 /* For the next launch.  Where there are several devices, the stream does not say which. */
 static void remember(const struct member *m, const struct sched_launch *l, struct stream_work *work)
 {
@@ -221,6 +233,7 @@ static struct member *enter(struct gated *g, const struct sched_launch *l)
 		return NULL;
 	g->work = streams_of(l->stream, l->per_thread);
 	streams_submit(g->work);
+	take_repeats(g, m);
 	remember(m, l, g->work);
 	if (l->what)
 		sched_count_launch(m->slot);
@@ -245,6 +258,20 @@ static bool goes_alone(const struct gated *g, const struct member *m)
 	       sent + g->took_ns <= m->slot->grant.alone_ns;
 }
 
+static void give_repeats(
+	const struct gated *g, const struct member *m, const struct sched_launch *l)
+{
+	const uint64_t quantum = m->slot->grant.alone_ns / ALONE_MARKS,
+		       ns = quantum < REPEATS_NS ? quantum : REPEATS_NS,
+		       most = ns / (g->took_ns ? g->took_ns : 1);
+	sched_last.what = l->what;
+	sched_last.blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+	sched_last.took_ns = g->took_ns;
+	sched_last.given = sched_last.repeats = !l->what         ? 0
+						: most < REPEATS ? (uint32_t)most
+								 : REPEATS;
+}
+
 static void regulate(struct gated *g, struct member *m, const struct sched_launch *l)
 {
 	const int kept = errno;
@@ -261,8 +288,11 @@ static void regulate(struct gated *g, struct member *m, const struct sched_launc
 		const uint64_t mean = cost_mean(g->cost, UNKNOWN_NS),
 			       least = wait_least_ns(m, g->cost);
 		g->took_ns = mean > least ? mean : least;
-		if (!goes_alone(g, m))
+		if (goes_alone(g, m))
+			give_repeats(g, m, l);
+		else
 			wait_for_turn(g, m, l);
+		g->took_ns += g->more_ns;
 	}
 	errno = kept;
 }
@@ -406,6 +436,8 @@ void sched_settling(
 static void settle_members(bool ended)
 {
 	const bool done = streams_are_done();
+	if (done)
+		sched_last.given = sched_last.repeats;
 	for (uint32_t i = 0; done && i < MEMBERS; i++) {
 		struct member *m = member_at(i);
 		if (!m)

@@ -25,6 +25,11 @@ struct sched_last {
 	struct share_slot *slot;
 	const struct share_device *device;
 	const struct share_file *file;
+	/* Best effort that is alone: so often it may be launched again, the next that differs
+	 * counts those. */
+	const void *what;
+	uint64_t blocks, took_ns;
+	uint32_t repeats, given; /* left, and at the begin */
 };
 extern __thread struct sched_last sched_last __attribute__((tls_model("initial-exec")));
 extern uint32_t sched_generation; /* goes up when what is remembered may be gone */
@@ -35,10 +40,21 @@ static inline void sched_count_launch(struct share_slot *s)
 	__atomic_fetch_add(&s->counts.launches, 1, __ATOMIC_RELAXED);
 }
 
+/* The same kernel once more, while nobody is waited for. */
+static inline bool sched_repeats(const void *what, uint64_t blocks)
+{
+	struct sched_last *l = &sched_last;
+	if (!l->repeats || l->what != what || l->blocks != blocks ||
+		!rule_is_alone(l->slot, l->device))
+		return false;
+	l->repeats--;
+	return true;
+}
+
 /* Most launches: inside of a request that has begun, on the same stream as before, no wider than
  * others were, with nobody to wait for.  They are counted, and that is all. */
 static inline bool sched_counts_only(
-	struct gated *g, const void *stream, int per_thread, uint64_t blocks, bool launches)
+	struct gated *g, const void *stream, int per_thread, uint64_t blocks, const void *what)
 {
 	const struct sched_last *l = &sched_last;
 	if (l->generation != sched_generation || l->stream != stream ||
@@ -47,11 +63,12 @@ static inline bool sched_counts_only(
 		return false;
 	const struct share_work *w = &l->slot->work;
 	if (!__atomic_load_n(&w->inside, __ATOMIC_RELAXED) ||
-		(blocks > w->widest && w->widest < l->sms) || !rule_is_free(l->slot, l->file))
+		(blocks > w->widest && w->widest < l->sms) ||
+		(!rule_is_free(l->slot, l->file) && !sched_repeats(what, blocks)))
 		return false;
 	g->work = l->work;
 	streams_count(l->work);
-	if (launches)
+	if (what)
 		sched_count_launch(l->slot);
 	return true;
 }
