@@ -75,8 +75,8 @@ struct ended {
 	uint32_t activity;
 };
 
-/* Whether a lane makes another go on. */
-enum wakes { WAKES_NOT, WAKES_MAYBE, WAKES };
+/* Whether a lane makes another go on at a place; always: nearly each idle gap there ended so. */
+enum wakes { WAKES_NOT, WAKES_MAYBE, WAKES, WAKES_ALWAYS };
 
 struct host {
 	const struct path_input *in;
@@ -84,13 +84,14 @@ struct host {
 	uint32_t *lane_of; /* by thread */
 	ARRAY(struct order) orders;
 	struct ended *ended;
-	uint64_t handover_ns; /* from one activity to the next in a stream, where nothing else is
-				 waited for */
-	uint32_t *previous;   /* by activity: the one before in the same stream, or NONE */
-	uint32_t *awaits;     /* by activity: that of another stream for which it waits, or NONE */
-	bool *behind_host;    /* by activity: a host function stands in front of it in the stream */
-	struct map places;    /* (lane, call before, call behind) to where a lane may wait */
-	uint8_t *wakes;       /* enum wakes, by place * lanes + the lane that wakes; or NULL */
+	/* From one activity to the next in a stream, where nothing else is waited for: the mean,
+	 * and what nearly all take at most. */
+	uint64_t handover_ns, handover_most_ns;
+	uint32_t *previous; /* by activity: the one before in the same stream, or NONE */
+	uint32_t *awaits;   /* by activity: that of another stream for which it waits, or NONE */
+	bool *behind_host;  /* by activity: a host function stands in front of it in the stream */
+	struct map places;  /* (lane, call before, call behind) to where a lane may wait */
+	uint8_t *wakes;     /* enum wakes, by place * lanes + the lane that wakes; or NULL */
 };
 
 /* What made a lane go on to one of its marks. */

@@ -8,7 +8,8 @@
  *
  * Of other pairs each long idle gap of one thread is looked at: does it end soon after the other
  * returned from a wait, or fell idle?  If that happens far more often than chance has it, the one
- * wakes the other.  If it happens too seldom to tell, it is not known.
+ * wakes the other.  If it happens too seldom to tell, it is not known.  Gaps are counted at each
+ * place, that is between two calls, and at all places behind the same call.
  */
 #include "path/causes.h"
 
@@ -32,9 +33,10 @@
 #define FUNCTION_NS 250000u /* from what a host function waits for to what it wakes */
 #define STOP_NS     100000u /* a thread that then does nothing for so long has ended its part */
 
-/* How much likelier than by chance, as a logarithm: to know, and to suspect. */
-#define SURELY  2.0
-#define PERHAPS 1.5
+/* How much likelier than by chance, as a logarithm: to know.  Of many places one agrees by chance,
+ * so the logarithm of their number comes on top.  To suspect, less is enough. */
+#define SURELY 2.0
+#define LESS   0.5
 
 /* ---- threads that take turns ---- */
 
@@ -225,12 +227,29 @@ static struct gap gap_before(const struct host *h, const struct lane *lane, uint
 	return (struct gap){ from < m->start_ns ? from : m->start_ns, m->start_ns };
 }
 
+/* A host function may begin at the very return of the call that gave it. */
+static bool is_inside(const struct lane *from, const struct edge *e, struct gap g)
+{
+	return e && (e->ns > g.from_ns || (from->owner != NONE && e->ns == g.from_ns));
+}
+
 /* Where in its program the lane then is: between which calls. */
 #define MARK_PLACE(m) ((uint64_t)(m).thread << 16 | (m).fn)
 static struct map_key place_key(const struct host *h, uint32_t lane, uint32_t mark)
 {
 	const struct mark *m = &h->lanes.v[lane].marks.v[mark];
 	return MAP_KEY(lane, mark ? MARK_PLACE(m[-1]) : UINT64_MAX, MARK_PLACE(*m));
+}
+
+/* The same before any call: what a thread does next does not change what it waits for. */
+static struct map_key wider(struct map_key key)
+{
+	return MAP_KEY(key.w[0], key.w[1], UINT64_MAX);
+}
+
+static bool is_first(struct map_key key)
+{
+	return key.w[1] == UINT64_MAX;
 }
 
 /* How often an edge stood at the end of an idle gap of a place, and how often by chance. */
@@ -247,6 +266,8 @@ static uint64_t window_of(const struct lane *from)
 struct weights {
 	struct host *h;
 	struct evidence *v; /* by place * (lanes + 1) + the lane; the last: any of them */
+	bool *related;      /* by lane * lanes + lane: one wakes the other after its first call */
+	double surely;      /* what a place must have, but for a lane's first call */
 };
 
 static double chance_of(const struct weights *w, const struct lane *from, struct gap g)
@@ -267,7 +288,7 @@ static void weigh_gap(struct weights *w, uint32_t lane, struct gap g, struct evi
 		if (i == lane || from->process != w->h->lanes.v[lane].process || !from->edges.n)
 			continue;
 		const struct edge *last = edge_before(from, g.to_ns);
-		const bool inside = last && last->ns > g.from_ns;
+		const bool inside = is_inside(from, last, g);
 		const bool near = inside && g.to_ns - last->ns <= window_of(from);
 		const double chance = chance_of(w, from, g);
 		v[i].gaps++;
@@ -294,20 +315,33 @@ static double surplus(const struct evidence *v)
 	return v->soon * log(v->soon / v->chance) + without;
 }
 
+static bool is_sure(const struct evidence *v, double surely)
+{
+	return v->soon * 2 >= v->any && surplus(v) >= surely;
+}
+
+static bool is_always(const struct evidence *v)
+{
+	return v->gaps - v->soon <= v->gaps / 10;
+}
+
 /*
  * Whoever puts a host function into a stream and then is idle waits for it, unless most such gaps
  * say otherwise.  A thread that waits for several is woken by each of them now and then.
  */
-static enum wakes judge(const struct evidence *v, const struct evidence *any, bool own_function)
+static enum wakes judge(
+	const struct evidence *v, const struct evidence *any, double surely, bool own_function)
 {
 	if (own_function)
 		return v->soon * 2 >= v->any && v->soon > 0 ? WAKES : WAKES_NOT;
-	if (surplus(any) >= SURELY && any->soon * 2 >= any->any && v->soon > 0)
-		return WAKES;
+	if (is_sure(any, surely) && v->soon > 0)
+		return is_always(any) ? WAKES_ALWAYS : WAKES;
 	if (v->soon * 4 < v->any)
 		return WAKES_NOT;
 	const double more = surplus(v);
-	return more >= SURELY ? WAKES : more >= PERHAPS ? WAKES_MAYBE : WAKES_NOT;
+	if (more >= surely)
+		return is_always(v) ? WAKES_ALWAYS : WAKES;
+	return more >= surely - LESS ? WAKES_MAYBE : WAKES_NOT;
 }
 
 /* For each idle gap of all lanes: what is done with it, 0 or -errno. */
@@ -328,7 +362,11 @@ static int each_gap(struct weights *w, gap_fn *do_it)
 static int number_place(struct weights *w, uint32_t lane, uint32_t mark, struct gap g)
 {
 	(void)g;
-	return map_number(&w->h->places, place_key(w->h, lane, mark)) == MAP_NONE ? -ENOMEM : 0;
+	const struct map_key key = place_key(w->h, lane, mark);
+	return map_number(&w->h->places, key) == MAP_NONE ||
+			       map_number(&w->h->places, wider(key)) == MAP_NONE
+		       ? -ENOMEM
+		       : 0;
 }
 
 static int weigh_place(struct weights *w, uint32_t lane, uint32_t mark, struct gap g)
@@ -340,13 +378,66 @@ static int weigh_place(struct weights *w, uint32_t lane, uint32_t mark, struct g
 	return 0;
 }
 
-static void judge_place(struct weights *w, uint32_t place, uint64_t lane)
+static struct evidence *evidence_at(const struct weights *w, struct map_key key)
+{
+	const uint32_t place = map_find(&w->h->places, key);
+	return expect(place != MAP_NONE, "each place is known, and the wider one")
+		       ? &w->v[place * (w->h->lanes.n + 1)]
+		       : w->v;
+}
+
+static void add_to_wider(struct weights *w, struct map_key key)
+{
+	const struct evidence *from = evidence_at(w, key);
+	struct evidence *to = evidence_at(w, wider(key));
+	for (size_t i = 0; to != from && i <= w->h->lanes.n; i++) {
+		to[i].gaps += from[i].gaps;
+		to[i].soon += from[i].soon;
+		to[i].any += from[i].any;
+		to[i].chance += from[i].chance;
+	}
+}
+
+static void judge_place(struct weights *w, uint32_t place, struct map_key key)
 {
 	const size_t n = w->h->lanes.n;
-	const struct evidence *v = &w->v[place * (n + 1)];
-	for (size_t i = 0; i < n; i++)
-		w->h->wakes[place * n + i] =
-			(uint8_t)judge(&v[i], &v[n], w->h->lanes.v[i].owner == lane);
+	const struct evidence *v = evidence_at(w, key), *wide = evidence_at(w, wider(key));
+	const double surely = is_first(key) ? SURELY : w->surely;
+	for (size_t i = 0; i < n; i++) {
+		const bool own = w->h->lanes.v[i].owner == key.w[0];
+		const enum wakes here = judge(&v[i], &v[n], surely, own);
+		const enum wakes there = judge(&wide[i], &wide[n], surely, own);
+		const enum wakes more = here > there ? here : there;
+		w->h->wakes[place * n + i] = (uint8_t)more;
+		if (more >= WAKES && !is_first(key))
+			w->related[key.w[0] * n + i] = w->related[i * n + key.w[0]] = true;
+	}
+}
+
+/* Somebody started a thread, so its first gap has a cause more often than others have.  But it
+ * comes once, and chance explains it as well: unless the two wake each other elsewhere. */
+static void doubt_first(struct weights *w, uint32_t place, struct map_key key)
+{
+	const size_t n = w->h->lanes.n;
+	for (size_t i = 0; is_first(key) && i < n; i++) {
+		uint8_t *wakes = &w->h->wakes[place * n + i];
+		if (*wakes >= WAKES && !w->related[key.w[0] * n + i])
+			*wakes = WAKES_MAYBE;
+	}
+}
+
+static void judge_all(struct weights *w)
+{
+	const struct map *places = &w->h->places;
+	for (size_t i = 0; i < places->size; i++)
+		if (places->slots[i].taken)
+			add_to_wider(w, places->slots[i].key);
+	for (size_t i = 0; i < places->size; i++)
+		if (places->slots[i].taken)
+			judge_place(w, places->slots[i].value, places->slots[i].key);
+	for (size_t i = 0; i < places->size; i++)
+		if (places->slots[i].taken)
+			doubt_first(w, places->slots[i].value, places->slots[i].key);
 }
 
 static int weigh(struct weights *w)
@@ -355,12 +446,13 @@ static int weigh(struct weights *w)
 	int e = each_gap(w, number_place);
 	w->v = calloc(h->places.taken * (h->lanes.n + 1) + 1, sizeof *w->v);
 	h->wakes = calloc(h->places.taken * h->lanes.n + 1, sizeof *h->wakes);
-	if (e || !w->v || !h->wakes)
+	w->related = calloc(h->lanes.n * h->lanes.n, sizeof *w->related);
+	if (e || !w->v || !h->wakes || !w->related)
 		return -ENOMEM;
+	w->surely = SURELY + log((double)h->places.taken + 1);
 	e = each_gap(w, weigh_place);
-	for (size_t i = 0; i < h->places.size && !e; i++)
-		if (h->places.slots[i].taken)
-			judge_place(w, h->places.slots[i].value, h->places.slots[i].key.w[0]);
+	if (!e)
+		judge_all(w);
 	return e;
 }
 
@@ -375,6 +467,7 @@ int host_find_wakes(struct host *h)
 	if (!e)
 		e = weigh(&w);
 	free(w.v);
+	free(w.related);
 	return e;
 }
 
@@ -383,10 +476,20 @@ int host_find_wakes(struct host *h)
 static const struct edge *edge_of(
 	const struct host *h, const struct lane *from, enum wakes wakes, struct gap g)
 {
-	const struct edge *last = wakes == WAKES         ? edge_before(from, g.to_ns)
+	const struct edge *last = wakes >= WAKES         ? edge_before(from, g.to_ns)
 				  : wakes == WAKES_MAYBE ? wait_before(h, from, g.to_ns)
 							 : NULL;
-	return last && last->ns > g.from_ns && last->ns + window_of(from) >= g.to_ns ? last : NULL;
+	if (!is_inside(from, last, g))
+		return NULL;
+	return wakes == WAKES_ALWAYS || last->ns + window_of(from) >= g.to_ns ? last : NULL;
+}
+
+/* A host function that waited for no activity waited for the call that gave it. */
+static struct cause function_cause(const struct host *h, uint32_t lane, uint32_t mark)
+{
+	const uint32_t owner = h->lanes.v[lane].owner;
+	const uint64_t given = h->lanes.v[lane].marks.v[mark].start_ns;
+	return (struct cause){ owner, given ? host_mark_at(h, owner, given - 1) : NONE, false };
 }
 
 /* Of the lanes that may have ended the idle gap, the one that did something last; but a host
@@ -398,6 +501,8 @@ struct cause host_cause(const struct host *h, uint32_t lane, uint32_t mark)
 	const struct cause alone = { lane, mark ? mark - 1 : NONE, false };
 	struct cause found = alone;
 	uint64_t latest = 0;
+	if (v[lane].owner != NONE)
+		return function_cause(h, lane, mark);
 	if (!h->wakes || g.to_ns - g.from_ns < IDLE_NS)
 		return alone;
 	const uint32_t place = map_find(&h->places, place_key(h, lane, mark));
@@ -412,7 +517,7 @@ struct cause host_cause(const struct host *h, uint32_t lane, uint32_t mark)
 		if (!last || (last->ns < latest && !own))
 			continue;
 		latest = own ? UINT64_MAX : last->ns;
-		found = wakes == WAKES ? (struct cause){ i, last->mark, false }
+		found = wakes >= WAKES ? (struct cause){ i, last->mark, false }
 				       : (struct cause){ alone.lane, alone.mark, true };
 	}
 	return found;

@@ -104,7 +104,7 @@ static bool is_launch_later(const struct host *h, const struct caller *call, uin
 	const struct activity *p = &h->in->t->activities.v[activity];
 	if (h->behind_host[activity]) /* whose end is not recorded */
 		return call->end_ns > ready && call->end_ns + HANDOVER_NS / 2 >= p->start_ns;
-	const uint64_t soon = h->handover_ns * (before == h->previous[activity] ? 3 : 6) / 2;
+	const uint64_t soon = h->handover_most_ns * (before == h->previous[activity] ? 1 : 2);
 	const bool at_once = ready >= call->start_ns && ready + soon >= p->start_ns;
 	return !at_once && (call->end_ns >= ready || call->end_ns + HANDOVER_NS >= p->start_ns);
 }

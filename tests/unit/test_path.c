@@ -13,7 +13,7 @@
 #include "report/report_make.h"
 #include "trace/trace.h"
 
-#define PROGRAMS 1000u
+#define PROGRAMS 2000u
 #define TRACE    "path.weir"
 
 struct made {
@@ -302,9 +302,10 @@ static uint64_t sum(const uint64_t ns[PATH_PARTS])
 
 /*
  * Nobody can tell all: of two threads that meet a dozen times, chance explains as much as a cause.
- * So a few programs may be wrong, but none of a single thread.
+ * So a few programs may be wrong.  Of those of a single thread one may: where an activity's launch
+ * and the end of the one before it explain its start equally well.
  */
-#define WRONG_MOST (PROGRAMS * 7 / 100)
+#define WRONG_MOST (PROGRAMS * 3 / 100)
 
 static void the_path_is_the_true_one(void **state)
 {
@@ -327,7 +328,7 @@ static void the_path_is_the_true_one(void **state)
 		}
 		program_fini(&m.p);
 	}
-	assert_int_equal(alone_wrong, 0);
+	assert_true(alone_wrong <= 1);
 	assert_true(wrong <= WRONG_MOST);
 }
 
