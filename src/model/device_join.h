@@ -64,7 +64,7 @@ struct joiner {
 	struct report *r;
 	struct chunk_buf buf;
 	struct map thread_map, row_map, activity_map, copy_map, stream_map, device_map, shape_map,
-		text_map;
+		text_map, waited_map;
 	ARRAY(uint32_t) thread_process; /* by thread */
 	ARRAY(struct span) spans;
 	struct cost_table costs;

@@ -458,6 +458,26 @@ static int take_busy(struct joiner *j, const struct gpu_activity *w, uint32_t in
 	return e ? e : keep_activity(j, w, &activity);
 }
 
+/* The number that CUPTI gives the default stream, whose waits are for more than what it was given.
+ */
+#define DEFAULT_STREAM 7u
+
+static int take_wait(struct joiner *j, const struct gpu_activity *w)
+{
+	const uint32_t process = j->buf.ref->process;
+	const uint32_t context = w->valid & GPU_HAS_CONTEXT ? w->context : 0;
+	const struct call_link *l = links_of(&j->r->links, process, w, &j->hint);
+	if (!l || !(w->valid & GPU_HAS_STREAM) || !(w->valid & GPU_HAS_WHAT) ||
+		w->what != WAIT_STREAM || w->stream == DEFAULT_STREAM)
+		return 0;
+	const uint32_t stream = map_number(&j->waited_map, MAP_KEY(process, context, w->stream));
+	struct stream_wait *to = stream == MAP_NONE ? NULL : array_push(&j->timeline.waits);
+	if (!to)
+		return -ENOMEM;
+	*to = (struct stream_wait){ (uint32_t)(l - j->r->links.v.v), stream };
+	return 0;
+}
+
 static int count_activity(struct joiner *j, const struct gpu_activity *w)
 {
 	uint32_t index;
@@ -475,6 +495,8 @@ static int count_activity(struct joiner *j, const struct gpu_activity *w)
 		row->bytes = sat_add(row->bytes, w->bytes);
 	if (is_busy(w->kind))
 		e = take_busy(j, w, index);
+	else if (w->kind == GPU_SYNC && !j->r->sampled)
+		e = take_wait(j, w);
 	return e ? e : count_shape(j, index, w);
 }
 
@@ -611,6 +633,35 @@ static int add_moments(struct joiner *j)
 	return e;
 }
 
+/* Waits name the streams by numbers of their own.  Those of streams without activities are left
+ * out.
+ */
+static int name_waits(struct joiner *j)
+{
+	struct timeline *t = &j->timeline;
+	size_t kept = 0;
+	uint32_t *row = malloc((j->waited_map.taken + 1) * sizeof *row);
+	if (!row)
+		return -ENOMEM;
+	for (size_t i = 0; i < j->waited_map.taken; i++)
+		row[i] = NO_STREAM;
+	for (uint32_t i = 0; i < j->r->stream_rows.n; i++) {
+		const struct stream_row *s = &j->r->stream_rows.v[i];
+		const uint32_t number =
+			map_find(&j->waited_map, MAP_KEY(s->process, s->context, s->stream));
+		if (number != MAP_NONE)
+			row[number] = i;
+	}
+	for (size_t i = 0; i < t->waits.n; i++) {
+		const struct stream_wait w = t->waits.v[i];
+		if (row[w.stream] != NO_STREAM)
+			t->waits.v[kept++] = (struct stream_wait){ w.call, row[w.stream] };
+	}
+	t->waits.n = kept;
+	free(row);
+	return 0;
+}
+
 /* Calls keep their places: activities name them by those. */
 static int account(struct joiner *j)
 {
@@ -625,7 +676,9 @@ static int account(struct joiner *j)
 			.thread = j->launches.v[i].thread };
 	}
 	to->stream_count = j->r->stream_rows.n;
-	const int e = add_moments(j);
+	int e = add_moments(j);
+	if (!e)
+		e = name_waits(j);
 	return e ? e : timeline_fill(j->r, to, &j->thread_map, j->thread_process.n);
 }
 
@@ -690,7 +743,7 @@ int device_fill(struct report *r)
 	int e = join(&j);
 	chunk_buf_fini(&j.buf);
 	struct map *maps[] = { &j.thread_map, &j.row_map, &j.activity_map, &j.copy_map,
-		&j.stream_map, &j.device_map, &j.shape_map, &j.text_map };
+		&j.stream_map, &j.device_map, &j.shape_map, &j.text_map, &j.waited_map };
 	for (size_t i = 0; i < sizeof maps / sizeof maps[0]; i++)
 		map_fini(maps[i]);
 	array_free(&j.thread_process);

@@ -487,4 +487,5 @@ void timeline_fini(struct timeline *t)
 	array_free(&t->activities);
 	array_free(&t->calls);
 	array_free(&t->moments);
+	array_free(&t->waits);
 }

@@ -65,6 +65,7 @@ enum order_kind {
 struct order {
 	uint64_t start_ns;
 	uint64_t stream, event; /* handles; UINT64_MAX: not recorded */
+	uint32_t number;        /* of the stream, or NO_STREAM: only the handle is known */
 	uint32_t thread;
 	uint8_t kind; /* enum order_kind */
 };

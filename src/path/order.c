@@ -4,8 +4,8 @@
  *
  * Calls are gone through in the order in which they were made, with what each stream was given
  * last.  A stream is known by its number, as activities have it, and by its handle, as calls have
- * it: launches tell which belong together.  Imported traces have no handles; there the times alone
- * say what waited for what.
+ * it: launches tell which belong together.  Imported traces have no handles; there the profiler's
+ * records of waits name the stream, or the times alone say what waited for what.
  */
 #include "path/causes.h"
 
@@ -224,6 +224,8 @@ static struct stream *stream_of(struct sweep *s, const struct order *o, uint32_t
 		t->stream_count == 1 ? 0 : map_find(&s->handles, MAP_KEY(process, o->stream));
 	if (o->stream == UINT64_MAX && o->kind == ORDER_HOST_FUNCTION)
 		number = s->last_stream[o->thread];
+	if (o->number != NO_STREAM)
+		number = o->number;
 	if (number == MAP_NONE || !expect(number < t->stream_count, "a stream is one of all"))
 		return NULL;
 	return &s->streams[number];

@@ -70,11 +70,18 @@ struct moment {
 	uint32_t thread;
 };
 
+/* A call that waited for a stream, as a profiler says beside it. */
+struct stream_wait {
+	uint32_t call;   /* into path_input.calls */
+	uint32_t stream; /* below path_input.stream_count */
+};
+
 /* All that the path is found from. */
 struct timeline {
 	ARRAY(struct activity) activities; /* by start, once timeline_fill() has run */
 	ARRAY(struct caller) calls;
 	ARRAY(struct moment) moments; /* likewise by thread, then by time */
+	ARRAY(struct stream_wait) waits;
 	size_t stream_count;
 };
 

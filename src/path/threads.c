@@ -118,6 +118,7 @@ static int put_order(struct reader *r, const struct record *c, const struct trai
 	*to = (struct order){ .start_ns = start_ns,
 		.stream = word(c, t->stream_word),
 		.event = word(c, t->event_word),
+		.number = NO_STREAM,
 		.thread = thread,
 		.kind = (uint8_t)t->order };
 	return 0;
@@ -205,6 +206,24 @@ static int take_moments(struct host *h)
 	return e;
 }
 
+/* What profilers say of waits whose calls have no arguments. */
+static int take_waits(struct host *h)
+{
+	const struct timeline *t = h->in->t;
+	if (!array_reserve(&h->orders, t->waits.n))
+		return -ENOMEM;
+	for (size_t i = 0; i < t->waits.n; i++) {
+		const struct caller *c = &t->calls.v[t->waits.v[i].call];
+		h->orders.v[h->orders.n++] = (struct order){ .start_ns = c->start_ns,
+			.stream = UINT64_MAX,
+			.event = UINT64_MAX,
+			.number = t->waits.v[i].stream,
+			.thread = c->thread,
+			.kind = ORDER_SYNC_STREAM };
+	}
+	return 0;
+}
+
 int host_read(struct host *h)
 {
 	struct reader r = { .h = h, .t = h->in->trace, .launches = h->in->t->stream_count > 1 };
@@ -220,6 +239,8 @@ int host_read(struct host *h)
 		e = take_chunks(&r);
 	if (!e)
 		e = take_moments(h);
+	if (!e)
+		e = take_waits(h);
 	free(r.traits);
 	chunk_buf_fini(&r.buf);
 	return e;

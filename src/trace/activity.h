@@ -72,6 +72,7 @@ const char *activity_direction(const struct gpu_activity *w); /* NULL also for w
 const char *activity_memory_kind_name(unsigned kind);
 const char *activity_kind_name(unsigned kind);
 const char *wait_kind_name(unsigned kind);
+#define WAIT_STREAM 3u /* the kind of a wait for one stream */
 const char *range_kind_name(unsigned kind);
 
 /* Encoding 2: count records of `each` bytes (a multiple of 4), word by word.  out and in hold

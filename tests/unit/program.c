@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "event/format.h"
 #include "maker.h"
+#include "trace/activity.h"
 
 #define ORIGIN  1000000ull /* of the maker's clock */
 #define PID     7u
@@ -54,7 +55,8 @@ struct player {
 	struct maker *m;
 	ARRAY(struct instant) moments;
 	ARRAY(struct gpu_activity) activities;
-	ARRAY(uint32_t) ends; /* moments, beside activities */
+	ARRAY(uint32_t) ends;             /* moments, beside activities */
+	ARRAY(struct gpu_activity) waits; /* of bare calls: the profiler's record beside each */
 	ARRAY(struct link) links;
 	struct stream streams[PROGRAM_STREAMS];
 	uint32_t events[PROGRAM_SIGNALS];
@@ -211,6 +213,20 @@ static void launch(struct player *y, uint32_t thread, const struct op *o)
 
 /* ---- waits ---- */
 
+static void put_wait(struct player *y, uint32_t thread, uint32_t from, uint32_t stream)
+{
+	struct gpu_activity *w = array_push(&y->waits);
+	need(w);
+	put_link(y, thread, FN_SYNC, at(y, from));
+	*w = (struct gpu_activity){ .start_ns = ORIGIN + at(y, from),
+		.end_ns = ORIGIN + at(y, y->threads[thread].now),
+		.correlation = y->links.n,
+		.stream = stream + 1,
+		.what = WAIT_STREAM,
+		.kind = GPU_SYNC,
+		.valid = GPU_HAS_STREAM | GPU_HAS_WHAT | GPU_HAS_CORRELATION };
+}
+
 /* A call that returns when all of these moments are over. */
 static void wait_for(struct player *y, uint32_t thread, uint16_t fn, uint32_t words, uint64_t arg,
 	const uint32_t *moments, uint32_t n)
@@ -287,6 +303,7 @@ static bool take(struct player *y, uint32_t thread, uint32_t signal)
 static bool play(struct player *y, uint32_t thread, const struct op *o)
 {
 	struct stream *s = &y->streams[o->stream];
+	const uint32_t from = y->threads[thread].now;
 	switch (o->kind) {
 	case OP_COMPUTE:
 		y->threads[thread].now = after(y, y->threads[thread].now, o->ns, PATH_HOST);
@@ -301,6 +318,8 @@ static bool play(struct player *y, uint32_t thread, const struct op *o)
 		break;
 	case OP_SYNC:
 		wait_for(y, thread, FN_SYNC, 1, handle(o->stream), &s->last, s->last != 0);
+		if (y->p->bare)
+			put_wait(y, thread, from, o->stream);
 		break;
 	case OP_SYNC_ALL:
 		sync_all(y, thread);
@@ -433,12 +452,16 @@ void program_play(const struct program *p, const char *path, uint64_t ret_ns[PAT
 	maker_chunk(y.m, CHUNK_LINKS, PID, 0, y.links.v, (uint32_t)(y.links.n * sizeof *y.links.v));
 	maker_chunk(y.m, CHUNK_DEVICE, PID, 0, y.activities.v,
 		(uint32_t)(y.activities.n * sizeof *y.activities.v));
+	if (y.waits.n)
+		maker_chunk(y.m, CHUNK_DEVICE, PID, 0, y.waits.v,
+			(uint32_t)(y.waits.n * sizeof *y.waits.v));
 	maker_finish(y.m, ORIGIN + wall, false);
 	memset(ret_ns, 0, PATH_PARTS * sizeof *ret_ns);
 	truth(&y, wall, ret_ns);
 	array_free(&y.moments);
 	array_free(&y.activities);
 	array_free(&y.ends);
+	array_free(&y.waits);
 	array_free(&y.links);
 	for (uint32_t i = 0; i < PROGRAM_SIGNALS; i++)
 		array_free(&y.signals[i].given);

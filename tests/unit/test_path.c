@@ -377,12 +377,42 @@ static void threads_that_take_turns_are_as_one(void **state)
 	assert_int_equal(others, 0);
 }
 
+/* Several streams, and waits for one of them while others end. */
+static struct made make_waits(uint64_t seed)
+{
+	struct made m = { .seed = hash_mix(seed), .p = { .seed = seed, .first_tid = 70 } };
+	for (int i = 0; i < 200; i++) {
+		kernels(&m, 0, below(&m, 4), between(&m, 1, 3), 64);
+		if (below(&m, 2))
+			op(&m, 0, OP_SYNC, 0, below(&m, 4), 0);
+	}
+	op(&m, 0, OP_SYNC_ALL, 0, 0, 0);
+	return m;
+}
+
+/* Imported traces: what the calls do not say, the profiler's records of waits do. */
+static void records_of_waits_say_as_much_as_arguments(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 0; seed < 60; seed++) {
+		struct made m = make_waits(seed);
+		const struct said full = path_of(&m.p);
+		m.p.bare = true;
+		const struct said bare = path_of(&m.p);
+		if (memcmp(&full, &bare, sizeof full) != 0)
+			print_difference(seed, &bare, full.ns);
+		assert_memory_equal(&full, &bare, sizeof full);
+		program_fini(&m.p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_path_is_the_true_one),
 		cmocka_unit_test(the_path_knows_no_names_of_threads),
 		cmocka_unit_test(threads_that_take_turns_are_as_one),
+		cmocka_unit_test(records_of_waits_say_as_much_as_arguments),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
