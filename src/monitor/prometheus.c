@@ -152,13 +152,13 @@ static void put_requests(FILE *out, const struct watch *w, size_t count)
 }
 
 static void put_ratio(
-	FILE *out, const struct watch_program *p, const char *quantile, uint32_t thousandths)
+	FILE *out, const struct watch_program *p, const char *percentile, uint32_t thousandths)
 {
 	if (!thousandths)
 		return;
 	fputs("weir_program_request_slowdown_ratio", out);
 	put_program_labels(out, p);
-	fprintf(out, ",quantile=\"%s\"} %.17g\n", quantile, thousandths / 1e3);
+	fprintf(out, ",percentile=\"%s\"} %.17g\n", percentile, thousandths / 1e3);
 }
 
 /* As multiples of alone, where the arbiter follows that. */
@@ -180,9 +180,9 @@ static void put_slowdown_of(FILE *out, const struct watch *w, size_t count)
 		const struct watch_program *p = &w->programs.v[i];
 		if (!p->shares || !p->steer.target)
 			continue;
-		put_ratio(out, p, "0.5", p->steer.p50);
-		put_ratio(out, p, "0.9", p->steer.p90);
-		put_ratio(out, p, "0.99", p->steer.p99);
+		put_ratio(out, p, "50", p->steer.p50);
+		put_ratio(out, p, "90", p->steer.p90);
+		put_ratio(out, p, "99", p->steer.p99);
 	}
 }
 

@@ -51,11 +51,11 @@ done_=$(od -An -tu8 -N8 finished | tr -d ' ')
 have=$(recorded_count term.weir cuLaunchKernel)
 [ "$have" -ge "$done_" ] || complain "SIGTERM: $have recorded, $done_ had returned"
 
-# One recording inside another.
+# One recording inside another, whose program is not the outer one's: that has no call.
 "$weir" record -q -o outer.weir -- "$weir" record -q -o inner.weir -- \
 	"$programs/many_launches" 100 >out 2>&1
 code=$?
-[ $code = 0 ] && [ "$(cat out)" = "0 failed" ] || complain "nested: status $code, $(cat out)"
+[ $code = 0 ] && [ "$(grep -v '^weir: no CUDA call was seen; ' out)" = "0 failed" ] || complain "nested: status $code, $(cat out)"
 [ "$(recorded_count inner.weir cuLaunchKernel)" = 100 ] || complain "nested: the inner one is not whole"
 
 # The same file again: the new recording replaces the old one.

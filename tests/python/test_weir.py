@@ -395,7 +395,8 @@ class Whole(unittest.TestCase):
     def record(self, *options, python=(sys.executable, "program.py"), paths=()):
         result = self.run_it(os.environ["WEIR_BIN"], "record", "-q", "-o", "t.weir", *options, "--",
                              *python, paths=paths)
-        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "done\n", ""))
+        said = [line for line in result.stderr.splitlines() if not line.startswith("weir: no CUDA call was ")]
+        self.assertEqual((result.returncode, result.stdout, said), (0, "done\n", []))
 
     def check_modules(self):
         rows = self.report()
