@@ -29,7 +29,7 @@
 #define MEETINGS_LEAST 2.0
 
 #define IDLE_NS     10000u /* a shorter gap is on the way from call to call */
-#define WAKE_NS     60000u /* from what wakes a thread to its next call, with what it does before */
+#define WAKE_NS     80000u /* from what wakes a thread to its next call, with what it does before */
 #define FUNCTION_NS 250000u /* from what a host function waits for to what it wakes */
 #define STOP_NS     100000u /* a thread that then does nothing for so long has ended its part */
 

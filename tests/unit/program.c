@@ -293,7 +293,7 @@ static bool take(struct player *y, uint32_t thread, uint32_t signal)
 		return false;
 	const uint32_t given = y->signals[signal].given.v[y->signals[signal].taken++];
 	struct before b[2] = { { y->threads[thread].now, 300, PATH_HOST },
-		{ given, 5000 + below(y, 25000), PATH_HOST } };
+		{ given, 6000 + below(y, 40000), PATH_HOST } };
 	y->threads[thread].now = moment(y, b, 2);
 	return true;
 }
