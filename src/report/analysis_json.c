@@ -46,14 +46,14 @@ static void put_queue(struct json *j, const struct queue *q)
 {
 	json_begin_object(j, "queue");
 	json_u64(j, "calls", q->calls);
-	json_u64(j, "api_ns", q->api_ns);
-	json_u64(j, "queued_ns", q->queued_ns);
-	json_u64(j, "queued_p50_ns", hist_at(&q->queued, 0.5));
-	json_u64(j, "queued_p99_ns", hist_at(&q->queued, 0.99));
-	json_u64(j, "depth_most", q->depth_most);
-	json_put_real(j, "depth_mean", q->depth_mean);
-	json_u64(j, "span_ns", q->span_ns);
-	json_u64(j, "empty_ns", q->empty_ns);
+	json_u64_or_null(j, "api_ns", q->calls, q->api_ns);
+	json_u64_or_null(j, "queued_ns", q->calls, q->queued_ns);
+	json_u64_or_null(j, "queued_p50_ns", q->queued.count, hist_at(&q->queued, 0.5));
+	json_u64_or_null(j, "queued_p99_ns", q->queued.count, hist_at(&q->queued, 0.99));
+	json_u64_or_null(j, "depth_most", q->calls, q->depth_most);
+	json_put_real(j, "depth_mean", q->calls ? q->depth_mean : NAN);
+	json_u64_or_null(j, "span_ns", q->calls, q->span_ns);
+	json_u64_or_null(j, "empty_ns", q->calls, q->empty_ns);
 	json_put_real(j, "empty_share", share_of(q->empty_ns, q->span_ns));
 	json_end_object(j);
 }
@@ -102,6 +102,6 @@ void analysis_put_json(const struct report *r, struct json *j)
 	put_overlap(j, a);
 	put_queue(j, &a->queue);
 	put_parts(j, "critical_path", a->path_ns, path_part_name, path_part_text, PATH_PARTS);
-	json_u64(j, "critical_path_host_most_ns", a->path_host_most_ns);
+	json_u64_or_null(j, "critical_path_host_most_ns", a->queue.calls, a->path_host_most_ns);
 	put_idle_gaps(j, r);
 }

@@ -23,14 +23,21 @@ static bool grows_known(const struct memory_growth *g)
 	return g->periods >= GROWTH_PERIODS;
 }
 
-void memory_put_use(struct json *j, const struct memory_use *u)
+/* Other tools' traces need not have the memory of a program, or of one kind. */
+static bool knows_use(const struct report *r, const struct memory_use *u)
 {
-	json_u64(j, "alloc_count", u->allocs);
-	json_u64(j, "free_count", u->frees);
-	json_u64(j, "allocated_bytes", u->allocated_bytes);
-	json_u64(j, "peak_bytes", u->peak_bytes);
-	json_u64(j, "live_at_exit_bytes", u->live_bytes);
-	json_u64(j, "live_at_exit_count", u->live);
+	return r->trace->header.launched || u->allocs || u->frees;
+}
+
+void memory_put_use(struct json *j, const struct report *r, const struct memory_use *u)
+{
+	const bool known = knows_use(r, u);
+	json_u64_or_null(j, "alloc_count", known, u->allocs);
+	json_u64_or_null(j, "free_count", known, u->frees);
+	json_u64_or_null(j, "allocated_bytes", known, u->allocated_bytes);
+	json_u64_or_null(j, "peak_bytes", known, u->peak_bytes);
+	json_u64_or_null(j, "live_at_exit_bytes", known, u->live_bytes);
+	json_u64_or_null(j, "live_at_exit_count", known, u->live);
 }
 
 void memory_put_keys(struct json *j, const struct report *r)
@@ -80,13 +87,15 @@ void memory_put_point(struct json *j, const struct report *r, uint32_t point)
 	const uint64_t span = d->last_ticks - d->first_ticks;
 	const uint64_t end = (uint64_t)((__uint128_t)span * (point + 1) / MEMORY_POINTS);
 	json_u64(j, "at_ns", trace_since_ns(r->trace, d->first_ticks + end));
-	json_u64(j, "bytes", p->live);
-	json_u64(j, "max_bytes", p->most);
-	json_u64(j, "host_bytes", p->host_live);
-	json_u64(j, "host_max_bytes", p->host_most);
+	const bool gpu_known = knows_use(r, &r->gpu_memory);
+	const bool host_known = knows_use(r, &r->memory[MEMORY_HOST]);
+	json_u64_or_null(j, "bytes", gpu_known, p->live);
+	json_u64_or_null(j, "max_bytes", gpu_known, p->most);
+	json_u64_or_null(j, "host_bytes", host_known, p->host_live);
+	json_u64_or_null(j, "host_max_bytes", host_known, p->host_most);
 	/* Where more was live than is known to be reserved, part of what is reserved is not known.
 	 */
-	const bool known = p->reserved_known && p->reserved_most >= p->most;
+	const bool known = gpu_known && p->reserved_known && p->reserved_most >= p->most;
 	json_u64_or_null(j, "reserved_bytes", known, p->reserved_most);
 	json_u64_or_null(j, "unused_bytes", known, p->unused);
 }
@@ -356,11 +365,12 @@ static void put_churn(struct json *j, const struct report *r)
 {
 	const struct memory_detail *d = r->memory_detail;
 	json_begin_object(j, "churn");
+	const bool known = knows_use(r, &r->gpu_memory);
 	put_ratio(j, "bytes_per_second",
 		(double)(r->gpu_memory.allocated_bytes - d->before_bytes) * 1e9,
-		(double)(r->wall_ns - r->off_ns));
-	json_u64(j, "pairs", d->matched);
-	put_ratio(j, "pairs_per_launch", (double)d->matched, (double)r->launches);
+		known ? (double)(r->wall_ns - r->off_ns) : 0);
+	json_u64_or_null(j, "pairs", known, d->matched);
+	put_ratio(j, "pairs_per_launch", (double)d->matched, known ? (double)r->launches : 0);
 	json_end_object(j);
 }
 
@@ -408,7 +418,7 @@ static void put_all(struct json *j, const struct report *r, size_t blocks)
 	struct summary summary;
 	summary_make_memory(r, &summary);
 	summary_put_json(&summary, j);
-	memory_put_use(j, &r->gpu_memory);
+	memory_put_use(j, r, &r->gpu_memory);
 	memory_put_keys(j, r);
 	put_churn(j, r);
 	put_growth(j, r);

@@ -34,7 +34,7 @@ void memory_put_point(struct json *j, const struct report *r, uint32_t point);
  * and the largest blocks that are live at the end. */
 void memory_put_short(const struct report *r, const struct text_page *p);
 void memory_put_keys(struct json *j, const struct report *r);
-void memory_put_use(struct json *j, const struct memory_use *u);
+void memory_put_use(struct json *j, const struct report *r, const struct memory_use *u);
 void memory_put_live(struct json *j, const struct report *r, size_t most);
 
 #endif

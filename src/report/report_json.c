@@ -76,8 +76,9 @@ static void put_totals(struct json *j, const struct report *r)
 	}
 	json_u64(j, "errors", r->errors);
 	json_u64(j, "probes", failures_probed(r));
-	json_u64(j, "streams", r->streams);
-	json_u64(j, "contexts", r->contexts);
+	const bool all_driver_calls = r->trace->header.launched;
+	json_u64_or_null(j, "streams", all_driver_calls || r->streams, r->streams);
+	json_u64_or_null(j, "contexts", all_driver_calls || r->contexts, r->contexts);
 	json_u64_or_null(j, "sampled", r->sampled, r->sampled);
 	json_u64_or_null(j, "reconstructed", r->reconstructed, r->reconstructed);
 	if (r->reconstructed)
@@ -215,7 +216,8 @@ static void put_kernel(
 	json_str(j, "family", report_kernel_family(k->name));
 	json_u64(j, "count", k->count);
 	json_u64(j, "graph_count", k->graph_count);
-	json_u64(j, "host_total_ns", trace_span_ns(r->trace, k->host_ticks));
+	json_u64_or_null(j, "host_total_ns", r->trace->header.launched || k->host_ticks,
+		trace_span_ns(r->trace, k->host_ticks));
 	expect(k->activity == ACTIVITY_NONE || k->activity < r->activities.n,
 		"the activities of a kernel are one of the rows");
 	put_triple(j, "grid", k->shape.grid);
@@ -226,7 +228,8 @@ static void put_kernel(
 	report_put_device_times(j, r, w);
 	json_put_real(j, "share", w && all ? (double)w->total_ns / (double)all : NAN);
 	json_u64_or_null(j, "queued_ns", w && w->queued_count, w ? w->queued_ns : 0);
-	json_u64_or_null(j, "starved_ns", w && !r->sampled, w ? w->starved_ns : 0);
+	json_u64_or_null(
+		j, "starved_ns", w && w->queued_count && !r->sampled, w ? w->starved_ns : 0);
 	json_u64_or_null(j, "path_ns", w && !r->sampled, w ? w->path_ns : 0);
 	roofline_put_json(j, r->gpu, w ? &w->roofline : &(struct roofline){ 0 });
 	json_end_object(j);
@@ -235,11 +238,11 @@ static void put_kernel(
 static void put_memory(struct json *j, const struct report *r)
 {
 	json_begin_object(j, "memory");
-	memory_put_use(j, &r->gpu_memory);
+	memory_put_use(j, r, &r->gpu_memory);
 	memory_put_keys(j, r);
 	for (int k = 0; k < MEMORY_KINDS; k++) {
 		json_begin_object(j, memory_kind_name[k]);
-		memory_put_use(j, &r->memory[k]);
+		memory_put_use(j, r, &r->memory[k]);
 		json_end_object(j);
 	}
 	memory_put_live(j, r, LIVE_SHOWN);
@@ -310,8 +313,7 @@ static void put_activity(struct json *j, const struct report *r)
 		json_u64(j, "count", w->count);
 		json_u64(j, "graph_count", w->graph_count);
 		report_put_device_times(j, r, w);
-		const bool moves = w->kind == GPU_MEMCPY || w->kind == GPU_MEMSET;
-		json_u64_or_null(j, "bytes", w->sized || !moves, w->bytes);
+		json_u64_or_null(j, "bytes", w->sized, w->bytes);
 		json_end_object(j);
 	}
 	json_end_array(j);
@@ -438,7 +440,16 @@ static void put_streams(struct json *j, const struct report *r)
 	json_end_array(j);
 }
 
-static void put_sums(struct json *j, const struct report *r, const struct thread_sums *s)
+/* What was asked of the driver: imported traces need not tell it of any thread. */
+static bool tells_allocations(const struct report *r)
+{
+	bool told = r->trace->header.launched;
+	for (size_t i = 0; i < r->threads.n && !told; i++)
+		told = r->threads.v[i].sums.allocated_bytes;
+	return told;
+}
+
+static void put_sums(struct json *j, const struct report *r, const struct thread_sums *s, bool told)
 {
 	json_u64(j, "calls", s->calls);
 	json_u64(j, "launches", s->launches);
@@ -446,7 +457,7 @@ static void put_sums(struct json *j, const struct report *r, const struct thread
 	json_u64(j, "timed_driver_calls_ns", trace_span_ns(r->trace, s->timed_ticks));
 	json_u64(j, "sync_calls", s->waits);
 	json_u64(j, "sync_ns", trace_span_ns(r->trace, s->wait_ticks));
-	json_u64(j, "allocated_bytes", s->allocated_bytes);
+	json_u64_or_null(j, "allocated_bytes", told, s->allocated_bytes);
 }
 
 /* Of all its threads. */
@@ -480,6 +491,7 @@ static uint64_t process_device_ns(const struct report *r, uint32_t process)
 
 static void put_processes(struct json *j, const struct report *r)
 {
+	const bool told = tells_allocations(r);
 	json_begin_array(j, "processes");
 	for (size_t i = 0; i < r->meta.processes.n; i++) {
 		const struct meta_process *m = &r->meta.processes.v[i];
@@ -489,7 +501,7 @@ static void put_processes(struct json *j, const struct report *r)
 		uint32_t threads;
 		const struct thread_sums sums = process_sums(r, (uint32_t)i, &threads);
 		json_u64(j, "threads", threads);
-		put_sums(j, r, &sums);
+		put_sums(j, r, &sums, told);
 		json_u64_or_null(
 			j, "device_total_ns", r->stream_rows.n, process_device_ns(r, (uint32_t)i));
 		json_str(j, "executable", m->executable);
@@ -501,13 +513,14 @@ static void put_processes(struct json *j, const struct report *r)
 
 static void put_threads(struct json *j, const struct report *r)
 {
+	const bool told = tells_allocations(r);
 	json_begin_array(j, "threads");
 	for (size_t i = 0; i < r->threads.n; i++) {
 		const struct thread_row *t = &r->threads.v[i];
 		json_begin_object(j, NULL);
 		json_u64(j, "pid", r->trace->processes.v[t->process].pid);
 		json_u64(j, "tid", t->tid);
-		put_sums(j, r, &t->sums);
+		put_sums(j, r, &t->sums, told);
 		json_str(j, "name", t->name);
 		json_end_object(j);
 	}

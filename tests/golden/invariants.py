@@ -31,6 +31,7 @@ import invariants_flops  # they add their own
 import invariants_kernels
 import invariants_parts
 import invariants_summary
+import invariants_zeros
 from invariant import differences, invariant, INVARIANTS, kept, Trace
 
 
@@ -118,6 +119,8 @@ def live_sets(events):
 
 
 def higher_peak(t):
+    if not t.report["memory"]["peak_bytes"]:
+        return False
     t.report["memory"]["peak_bytes"] += 1
 
 
@@ -235,7 +238,7 @@ def kernels_have_the_time_of_their_launches(t):
         theirs[e["name"]] += round(launch["dur"] * 1000) if launch else 0
     for row in t.report["kernels"]:
         if row["device_timed"]:
-            ours[row["mangled"] or row["name"]] += row["host_total_ns"]
+            ours[row["mangled"] or row["name"]] += row["host_total_ns"] or 0
     yield from differences("time in launches", +theirs, +ours)
 
 
@@ -260,7 +263,7 @@ def device_work_is_what_torch_says_itself(t):
         ours[row["mangled"] if row.get("mangled") else row["name"]] += row["count"]
     yield from differences("torch's kernels", theirs, Counter({key: ours[key] for key in theirs}))
     peak = t.expected.get("memory", {}).get("peak_allocated")
-    if peak and t.report["memory"]["peak_bytes"] > peak:
+    if peak and (t.report["memory"]["peak_bytes"] or 0) > peak:
         yield "peak of memory: %d, and torch knew of no more than %d" % (t.report["memory"]["peak_bytes"], peak)
 
 
@@ -428,9 +431,10 @@ def threads_are_their_processes_and_these_the_whole(t):
     threads, processes = t.report["threads"], t.report["processes"]
     for key in ("calls", "launches", "timed_driver_calls", "sync_calls", "allocated_bytes"):
         for p in processes:
-            of = sum(h[key] for h in threads if h["pid"] == p["pid"])
-            if len({q["pid"] for q in processes}) == len(processes) and of != p[key]:
-                yield "%s of the threads of process %d: %d, and of the process %d" % (key, p["pid"], of, p[key])
+            told = [h[key] for h in threads if h["pid"] == p["pid"]]
+            of = None if None in told else sum(told)
+            if told and len({q["pid"] for q in processes}) == len(processes) and of != p[key]:
+                yield "%s of the threads of process %d: %s, and of the process %s" % (key, p["pid"], of, p[key])
     both = [sum(h["calls"] for h in rows) for rows in (threads, processes)] + [t.report["totals"]["calls"]]
     if len(set(both)) > 1:
         yield "calls of threads, processes and all: %d, %d, %d" % tuple(both)
@@ -511,8 +515,8 @@ def the_critical_path_adds_up_to_the_wall_time(t):
     if sum(rows.values()) != t.report["wall_ns"]:
         yield "%d ns in parts of %d ns" % (sum(rows.values()), t.report["wall_ns"])
     host = rows["host"] + rows["launch"] + rows["waiting"]
-    if t.report["critical_path_host_most_ns"] != host:
-        yield "a faster host saves %d ns, and the host has %d" % (t.report["critical_path_host_most_ns"], host)
+    if (t.report["critical_path_host_most_ns"] or 0) != host:
+        yield "a faster host saves %s ns, and the host has %d" % (t.report["critical_path_host_most_ns"], host)
     if rows["unknown"] > .05 * t.report["wall_ns"]:
         yield "%d of %d ns of the path are not known" % (rows["unknown"], t.report["wall_ns"])
 
@@ -651,7 +655,7 @@ def free_extents_among_blocks_of_unknown_address(t):
 def nothing_is_said_of_free_extents_where_most_addresses_are_unknown(t):
     """Half of the peak or more was allocated before the trace began: who knows where."""
     before = sum(row["at_peak_bytes"] for row in t.memory["by_call"] if row["name"] == "allocated_before")
-    if 2 * before > t.memory["peak_bytes"] and any(row["id"] == "fragmentation" for row in t.hints["hints"]):
+    if 2 * before > (t.memory["peak_bytes"] or 0) and any(row["id"] == "fragmentation" for row in t.hints["hints"]):
         yield "holes, and %d of %d bytes have no place" % (before, t.memory["peak_bytes"])
 
 
@@ -714,7 +718,7 @@ def sums_of(report):
     for row in report["devices"]:
         sums["device", row["device"]] = row["busy_ns"], row["name"]
     for key in ("peak_bytes", "live_at_exit_bytes"):
-        sums["memory", key] = sum(report["memory"][kind][key] for kind in ("device", "managed"))
+        sums["memory", key] = sum(report["memory"][kind][key] or 0 for kind in ("device", "managed"))
     return sums
 
 
