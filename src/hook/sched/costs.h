@@ -18,6 +18,7 @@ struct cost {
 	float off_ns;   /* mean distance from it */
 	float guess_ns; /* where it was never measured: a bound, or the same kernel in another
 			   shape; 0: none */
+	float least_ns; /* of the bounds */
 	uint32_t bounds;
 	uint32_t generation; /* of handles */
 	uint32_t count;      /* measurements */

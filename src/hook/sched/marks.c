@@ -10,6 +10,7 @@
 #define NO_TIMING  2u           /* CU_EVENT_DISABLE_TIMING */
 #define LOCK_TICKS (1ull << 30) /* a third of a second: its holder left by longjmp */
 #define BOUNDS     4u
+#define GUESS_OFF  100   /* times as long as guessed: then it was no guess */
 #define SENDING_NS 3000u /* from a launch's return to its begin on an idle device */
 #define SHARP_NS   4000u /* a mark has come within so much of when it was last asked after */
 
@@ -242,10 +243,12 @@ static void bound(const struct mark *k, uint64_t most)
 			cost_correct(k->cost[i], (float)most / (float)k->ns);
 	if (k->launches != 1 || c->count)
 		return;
+	if (!c->bounds || ns < c->least_ns)
+		c->least_ns = ns;
 	if (c->guess_ns <= 0 || ns < c->guess_ns)
 		c->guess_ns = ns;
 	if (++c->bounds >= BOUNDS)
-		cost_learn(c, c->guess_ns);
+		cost_learn(c, c->least_ns > GUESS_OFF * c->guess_ns ? c->least_ns : c->guess_ns);
 }
 
 /* Since when the device was at the mark's work: from when the one before came, or, when there was
