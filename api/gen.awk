@@ -477,7 +477,7 @@ function injected(i,	count, j) {
 			if (from[j] == "") print "\t\t" param_type(j) (param_type(j) ~ /\*$/ ? "" : " ") arg[j] ";"
 		print "\t} *p = params;"
 		for (j = 1; j <= count; j++)
-			if (from[j] == "") print "\t" param_type(j) (param_type(j) ~ /\*$/ ? "" : " ") arg[j] "_ = p->" arg[j] ";"
+			if (from[j] == "" && (out[j] || kind_of(type[j]) != "ipc")) print "\t" param_type(j) (param_type(j) ~ /\*$/ ? "" : " ") arg[j] "_ = p->" arg[j] ";"
 	}
 	print "\tstruct call c;\n\tcall_is_answered(&c, FN_" name[i] ", want, result);\n\tc.begun = begun;"
 	print "\tcall_entered();"
