@@ -116,10 +116,11 @@ static const char *where_of(const struct report *r, const struct idle_gap *g, st
 	const uint32_t range = c->operator!= META_NONE ? c->operator: c->module;
 	struct fn_name fn;
 	struct text_short name;
-	if (c->call_ns)
+	const bool called = c->call_ns >= g->ns / 2 && c->call_ns;
+	if (called)
 		bounded_printf(b, " in %s", report_fn_name(r, c->call_fn, &fn));
 	if (range != META_NONE)
-		bounded_printf(b, " %s %s", c->call_ns ? "of" : "in",
+		bounded_printf(b, " %s %s", called ? "of" : "in",
 			text_short(&name, r->meta.names.v[range].text, NAME_CUT));
 	return bounded_end(b);
 }
