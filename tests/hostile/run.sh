@@ -92,10 +92,12 @@ reached() {
 		awk '$2 > 0 { n[$1] += $2 } END { for (f in n) print f, n[f] }' | sort
 }
 
-# What weir record says, even when it is quiet, of a recording without calls: where the program makes none, or only a part is
-# recorded.  Of any other program it would be wrong, and show.
+# What weir record says, even when it is quiet, of a recording without calls: where the program makes none, where chance
+# decides whether a call comes before weir record ends (trace=maybe), or where only a part is recorded.  Of any other program
+# it would be wrong, and show.
 forget_warning() {
-	[ -n "$(reached plain)" ] || sed -i '/^weir: no CUDA call was seen; /d' "$work/$mode.err"
+	[ "$trace" != maybe ] && [ -n "$(reached plain)" ] ||
+		sed -i '/^weir: no CUDA call was seen; /d' "$work/$mode.err"
 	case $option in *--capture*)
 		sed -i -E '/^weir: (no CUDA call was made in the part|the part that was asked for never began) /d' "$work/$mode.err" ;;
 	esac
