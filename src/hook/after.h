@@ -1,8 +1,7 @@
 /*
- * What follows a call: wrappers of functions with the attribute `after` in api/cuda.tbl run
- * after_NAME() once the driver has answered, with its result and the arguments, whether or not
- * calls are recorded: names must be there when recording is switched on.  Each is where what it
- * writes down is.
+ * The wrapper of a function marked `after` in api/cuda.tbl calls after_NAME() once the driver has
+ * answered. It does so even while recording is off, because names must be there when recording is
+ * switched on. Each after_NAME() is defined in the file whose data it writes.
  */
 #ifndef WEIR_HOOK_AFTER_H
 #define WEIR_HOOK_AFTER_H

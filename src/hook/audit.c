@@ -1,11 +1,11 @@
 /*
- * libweir-audit.so: for LD_AUDIT.  Programs that load CUDA with RTLD_DEEPBIND or dlmopen look
- * symbols up past every preloaded library; the loader still tells an auditor.  This one keeps
- * nothing but the address of weir_bound_by_audit() in libweir.so, and asks it.
+ * libweir-audit.so is loaded through LD_AUDIT for programs that load CUDA with RTLD_DEEPBIND or
+ * dlmopen. The loader tells an auditor of each symbol, even if a lookup passes every preloaded
+ * library. This one asks weir_bound_by_audit() in libweir.so and keeps only that function's
+ * address.
  *
- * A program with ThreadSanitizer does not survive any auditor that is told of symbols: for those
- * the loader allocates memory with the program's calloc() before the sanitizer has begun, and it
- * lays out thread-local variables before it knows of the sanitizer's.  There it declines.
+ * The auditor declines in a program with ThreadSanitizer. There the loader would call the program's
+ * calloc() before the sanitizer is ready.
  */
 #include <fcntl.h>
 #include <link.h>

@@ -1,10 +1,10 @@
 /*
- * One intercepted call: whether it is wanted, its record, what is counted of it.
+ * One intercepted call: whether it is wanted, its record, and its counters.
  *
- * A wrapper (wrapper.h) asks wanted(), and when the answer is no it jumps to the driver.  Otherwise
- * it notes the time, makes the real call with the caller's own arguments, reserves a record, fills
- * it and commits it.  Nothing here allocates, locks, prints or touches errno; a signal handler may
- * run between any two lines and make calls of its own.
+ * A wrapper (wrapper.h) asks wanted() and jumps to the driver if the answer is no. Otherwise it
+ * notes the time, makes the real call, reserves a record, fills it and commits it. Nothing here
+ * allocates, locks, prints or touches errno. A signal handler may run between any two lines and
+ * make calls of its own.
  */
 #ifndef WEIR_HOOK_CALL_H
 #define WEIR_HOOK_CALL_H

@@ -1,4 +1,4 @@
-/* See capture.h. */
+/* Opens and closes the part of a run that is recorded. */
 #include "hook/capture.h"
 
 #include <string.h>

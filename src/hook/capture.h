@@ -1,13 +1,14 @@
 /*
- * Which part of a run is recorded: weir record --capture, --delay, --duration, --until-launches.
+ * Chooses the part of a run that is recorded: weir record --capture, --delay, --duration and
+ * --until-launches.
  *
- * A process whose part has not come, or is over, is closed: hook_hot.control leads to a word of its
- * own in place of the trace's.  That word is 0, or CONTROL_COUNT while calls have to be looked at
- * to see the part begin; such calls leave nothing behind (LISTEN_CLOSED).  While a part lasts, a
- * range of kind RANGE_CAPTURE is open in the trace, and CUPTI collects.
+ * Outside its part a process is closed: hook_hot.control points to a word of its own in place of
+ * the trace's. That word is 0, or CONTROL_COUNT while calls must be inspected to find the beginning
+ * of the part. During a part a range of kind RANGE_CAPTURE is open in the trace, and CUPTI
+ * collects.
  *
- * Any thread, also a signal handler between any two lines.  No heap, no lock: a count of who wants
- * recording, and whoever changes it sees to it that the rest follows.
+ * Any thread may call, and so may a signal handler between any two lines. Nothing here uses the
+ * heap or a lock.
  */
 #ifndef WEIR_HOOK_CAPTURE_H
 #define WEIR_HOOK_CAPTURE_H

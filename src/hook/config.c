@@ -1,4 +1,4 @@
-/* See config.h. */
+/* Reads the environment variable WEIR into the configuration of the injected library. */
 #include "hook/config.h"
 
 #include <errno.h>

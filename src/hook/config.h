@@ -1,13 +1,13 @@
 /*
- * What the injected library is asked for: the environment variable WEIR, read once when the library
- *is loaded.
+ * The injected library's configuration comes from the environment variable WEIR, read once when the
+ * library is loaded.
  *
  *	WEIR=[OPTION,...]record:FILE	keep calls in FILE
  *	WEIR=[OPTION,...]trace:FILE	append a line a call to FILE
  *	WEIR=sched[,OPTION...]		keep nothing, share the GPU
  *
- * The options are the rows of WEIR in api/option.tbl.  Without WEIR the library does nothing but
- *pass calls on.
+ * The options are the rows of WEIR in api/option.tbl. Without WEIR the library only passes calls
+ * on.
  */
 #ifndef WEIR_HOOK_CONFIG_H
 #define WEIR_HOOK_CONFIG_H

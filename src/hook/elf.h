@@ -1,6 +1,6 @@
 /*
- * Looking functions up in loaded libraries without dlsym: no allocation, no dlerror, no
- * symbol versions to guess, and no way for another library's dlsym to come between.
+ * Finds functions in loaded libraries without dlsym. It allocates nothing, leaves dlerror alone and
+ * needs no symbol versions. Another library's dlsym cannot intervene.
  */
 #ifndef WEIR_HOOK_ELF_H
 #define WEIR_HOOK_ELF_H

@@ -1,6 +1,6 @@
 /*
- * error_set() of base/error.h for the hook, which has no stdio: knows %s, %u, %d, %zu, %llu, %.1f
- * and %%, which is what the modules below use.
+ * The hook has no stdio, so it has its own error_set() of base/error.h. It knows %s, %u, %d, %zu,
+ * %llu, %.1f and %%.
  */
 #include "base/error.h"
 

@@ -1,9 +1,10 @@
 /*
- * The gate: calls that put work on a device pass here first, those marked `gate` in api/cuda.tbl,
- * and those that return when work is done tell of it, those marked `settles`; recorded or not.
- * Without weir run, and while nobody shares, that is one look at a word that each wrapper has read
- * anyway.  What stands behind the word is in sched/sched.h.  It may wait, bounded, and leaves errno
- * alone.  What only CUPTI tells of (inject.h) does not pass here.
+ * Calls marked `gate` in api/cuda.tbl pass the gate before they put work on a device, recorded or
+ * not. Calls marked `settles` tell it when work is done.
+ *
+ * While nobody shares, the gate is one look at a word that each wrapper reads
+ * anyway. sched/sched.h describes the regulation behind that word. The gate may wait for a bounded
+ * time and leaves errno alone. Calls that only CUPTI reports (inject.h) do not pass it.
  */
 #ifndef WEIR_HOOK_GATE_H
 #define WEIR_HOOK_GATE_H

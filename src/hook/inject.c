@@ -1,4 +1,4 @@
-/* See inject.h. */
+/* Records driver calls from CUPTI's callbacks when the driver itself loaded this library. */
 #include "hook/inject.h"
 
 #include <dlfcn.h>

@@ -1,8 +1,7 @@
 /*
- * Recording without having been preloaded: the driver loads this library because
- * CUDA_INJECTION64_PATH names it, too late to stand in anybody's way, and CUPTI tells of the
- * driver calls instead.  More expensive than a wrapper (some 100 ns a call), and the runtime's own
- * calls, cuInit and what came before it are not seen.
+ * Records without a preload: the driver loads this library because CUDA_INJECTION64_PATH names it.
+ * CUPTI then reports driver calls, at about 100 ns a call more than a wrapper costs. Runtime calls,
+ * cuInit and everything before it are not seen.
  */
 #ifndef WEIR_HOOK_INJECT_H
 #define WEIR_HOOK_INJECT_H

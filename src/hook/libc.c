@@ -1,14 +1,12 @@
 /*
- * What the hook needs of libc, without asking the program for it.
+ * Gives the hook the functions of libc that it needs, without a lookup through the program.
  *
- * A call through the PLT reaches whoever has the name first.  In a program built with a sanitizer
- * that is the sanitizer: before it is ready, its functions look each other up with dlsym, which
- * is ours, and when it is ready they judge what they are asked to read.  Hidden functions of libc's
- * names bind inside the library when it is linked, and so do the calls that a compiler makes of a
- * structure that is copied or cleared.
+ * A call through the PLT reaches the first library with that name. In a program built with a
+ * sanitizer that is the sanitizer, which may not be ready or may check our memory. Hidden functions
+ * of the same names bind inside this library instead, also for calls that the compiler inserts.
  *
- * Bytes and strings are done here.  The rest is called at the address where libc.so.6 has it.
- * This file is compiled so that no loop in it becomes a call of what it defines.
+ * This file implements functions for bytes and strings. It calls the rest at their addresses in
+ * libc.so.6. Its compiler flags keep a loop from becoming a call of the function that contains it.
  */
 #include <dlfcn.h>
 #include <emmintrin.h>

@@ -1,8 +1,6 @@
 /*
- * Setting the library up in its process, and again in each forked child: see process.h.
- *
- * Nothing happens before the first sign of CUDA except reading what is asked for; a program that
- * never comes near a GPU pays for the loading of the library alone.
+ * Sets the library up in its process and again in each forked child. Before the first sign of CUDA
+ * it only reads its configuration. A program without CUDA pays only for loading the library.
  */
 #include "hook/process.h"
 

@@ -1,7 +1,6 @@
 /*
- * The process that the library is loaded into: whether it has started, what is wanted of its calls,
- * the trace that it writes to, and each thread's writers.  Set up before the first recorded call
- * returns; survives fork.
+ * The process into which the library is loaded: its state, the calls that it wants, its trace, and
+ * each thread's writers. It is set up before the first recorded call returns, and it survives fork.
  */
 #ifndef WEIR_HOOK_PROCESS_H
 #define WEIR_HOOK_PROCESS_H

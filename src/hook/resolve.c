@@ -1,4 +1,4 @@
-/* See resolve.h. */
+/* Finds the real functions of the driver. */
 #include "hook/resolve.h"
 
 #include <dlfcn.h>

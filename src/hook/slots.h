@@ -1,13 +1,11 @@
 /*
- * Tables of fixed size that any number of threads fill without waiting: who finds the slot of a key
- * reads or writes what stands beside it, in an array of its own.
+ * Tables of fixed size that any number of threads fill without waiting. A key has one slot, and its
+ * values stand at the same index of another array.
  *
- * Open addressing in a window: a key stands in one of `window` slots from its first on.  A slot is
- * claimed by storing the key where 0 was, and nothing gives it back: so each key has one slot, as
- * long as nobody overwrites keys.  A full window is for the caller to decide about: who gives up a
- * key there stores the next one over it.  A fork drops the keys with their pages (pages.h).
- *
- * No calls, no allocation: for what runs inside an intercepted call or a signal handler.
+ * A key stands in one of `window` slots from its first on. Storing the key over 0 claims a slot,
+ * and nothing frees it. If a window is full, the caller decides which key to overwrite. A fork
+ * drops the keys with their pages (pages.h). Nothing calls or allocates, so an intercepted call or
+ * a signal handler may use a table.
  */
 #ifndef WEIR_HOOK_SLOTS_H
 #define WEIR_HOOK_SLOTS_H

@@ -1,4 +1,4 @@
-/* See trace_text.h. */
+/* Writes each call as a line of text. */
 #include "hook/trace_text.h"
 
 #include <fcntl.h>

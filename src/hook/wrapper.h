@@ -1,7 +1,7 @@
 /*
- * The inside of a wrapper: what the generated wrappers call, in this order.
+ * The inside of a wrapper. Generated wrappers call these functions, in this order:
  *
- *	gate_enter()                    rows marked gate: whoever regulates launches may let it wait
+ *	gate_enter()                    rows marked gate: the scheduler may make the launch wait
  *	call_is_wanted()                no: the call is the driver's alone
  *	call_begin() or its like        the time
  *	the real call, with the caller's own arguments
@@ -10,7 +10,7 @@
  *	call_left()
  *	after_NAME()                    rows marked after (after.h), whether or not it was wanted
  *
- * Everything is inlined; what is rarely needed is in wrapper.c.
+ * Everything is inlined. Rare cases are in wrapper.c.
  */
 #ifndef WEIR_HOOK_WRAPPER_H
 #define WEIR_HOOK_WRAPPER_H

@@ -1,4 +1,4 @@
-/* See account.h. */
+/* Charges allocations to the process's quota and returns them. */
 #include "hook/mem/account.h"
 
 #include "hook/config.h"

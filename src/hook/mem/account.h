@@ -1,4 +1,4 @@
-/* What this process has of its quota, and what is asked of it for one call. */
+/* The process's share of its quota, and the bytes that one call requests from it. */
 #ifndef WEIR_HOOK_MEM_ACCOUNT_H
 #define WEIR_HOOK_MEM_ACCOUNT_H
 

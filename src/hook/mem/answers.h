@@ -1,8 +1,9 @@
 /*
- * Whose memory: under a quota (weir run --memory), calls marked `memory` in api/cuda.tbl are
- * answered here.  memory_NAME() asks the quota first (src/share/quota.h), then the driver; what is
- * beyond the quota is answered as the driver answers when its memory is out.  Any thread, with any
- * context; a call that can't be counted goes to the driver.
+ * Under a quota (weir run --memory) the calls marked `memory` in api/cuda.tbl are answered here.
+ * memory_NAME() asks the quota first (src/share/quota.h), then the driver. Beyond the quota it
+ * answers as the driver does when its memory is exhausted.
+ *
+ * Any thread may call, with any context. A call that cannot be counted goes to the driver.
  */
 #ifndef WEIR_HOOK_MEM_ANSWERS_H
 #define WEIR_HOOK_MEM_ANSWERS_H

@@ -1,4 +1,7 @@
-/* What a program is told of the device's memory; what ends with contexts. */
+/*
+ * Answers a program's questions about device memory from its quota, and releases the memory of a
+ * context that ends.
+ */
 #include "hook/hook_table.h"
 #include "hook/config.h"
 #include "hook/mem/account.h"

@@ -1,6 +1,6 @@
 /*
- * Limits of a context for which the driver reserves device memory: a heap that kernels allocate
- * from, what they print, and the stacks of all threads that may be resident.
+ * The driver reserves device memory for some limits of a context: the heap of kernels, their printf
+ * buffer, and thread stacks. This file counts those bytes.
  */
 #include "hook/hook_table.h"
 #include "hook/mem/account.h"

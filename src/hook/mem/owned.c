@@ -1,4 +1,4 @@
-/* See owned.h. */
+/* Stores the blocks of device memory that this process owns. */
 #include "hook/mem/owned.h"
 
 #include <stddef.h>

@@ -1,11 +1,10 @@
 /*
- * What of the device's memory this process has, by what it is freed by: a table that grows, in
- * memory of its own.
+ * A growing table of the device memory that this process owns, keyed by the address or handle that
+ * frees it. It lives in memory of its own.
  *
- * Whoever reads or changes it holds its lock.  The lock is waited for only for a bounded time, and
- * not at all by who has its holder's thread-local storage, as bare clones may: who can't have it
- * does without, and what is then allocated is not counted.  Its holder gets no signal, and calls no
- * driver.
+ * Its lock must be held to read or change it. The wait for the lock is bounded. A thread that
+ * shares its holder's thread-local storage, as bare clones may, does not wait at all. Without the
+ * lock the allocation is not counted. The holder blocks signals and calls no driver.
  */
 #ifndef WEIR_HOOK_MEM_OWNED_H
 #define WEIR_HOOK_MEM_OWNED_H

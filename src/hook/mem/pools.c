@@ -1,10 +1,10 @@
 /*
- * Memory in the order of streams, from the driver's pools, and what graphs allocate.
+ * Counts stream-ordered memory from the driver's pools, and memory that graphs allocate.
  *
- * A block counts from its allocation to the call that frees it.  What a pool keeps beyond that is
- * idle: it is asked for after each call, and given back when the quota needs it.  A graph's memory
- * is refused when its node is made, and counted when the driver says that it keeps it, which it
- * does from a launch on until it is trimmed.
+ * A block counts from its allocation to the call that frees it. The rest of a pool is idle: it is
+ * read after each call and returned when the quota needs it. Weir refuses a graph's memory when its
+ * node is made. It counts that memory once the driver says that it keeps it, from a launch to a
+ * trim.
  */
 #include "hook/mem/pools.h"
 

@@ -1,4 +1,4 @@
-/* What the driver's own pools keep. */
+/* The memory that the driver's own pools keep. */
 #ifndef WEIR_HOOK_MEM_POOLS_H
 #define WEIR_HOOK_MEM_POOLS_H
 

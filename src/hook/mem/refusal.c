@@ -1,4 +1,4 @@
-/* See refusal.h. */
+/* Writes refused allocations into the recording. */
 #include "hook/mem/refusal.h"
 
 #include <string.h>

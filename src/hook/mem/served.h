@@ -1,17 +1,15 @@
 /*
- * The pool (weir run --pool): blocks of device memory served by this library, from one range of
- * addresses a device with handles behind it (src/pool/pool.h).  It answers for cuMemAlloc and
- * cuMemAllocAsync; what it can't do, the driver does: captured allocations, pools of the program's
- * own, the default stream of a thread, memory that others are to open, other contexts of the device
- * than the first that asked.
+ * The pool of weir run --pool serves cuMemAlloc and cuMemAllocAsync from one range of addresses a
+ * device. Handles of physical memory stand behind that range (src/pool/pool.h). The driver serves
+ * captured allocations, the program's own pools, default streams of threads, memory that others
+ * open, and further contexts of a device.
  *
- * Frees are ordered by streams: what was freed in one may be had in the same at once.  Where
- * another needs it, that one is made to wait for the first, as the driver's own pools do; a handle
- * loses its addresses only when the device has come to all frees there.  A free that no stream's
- * order stands for (in a thread's own stream, one too many, or while another stream is captured) is
- * behind an event of its own or of the whole context: no free but cuMemFree waits for the context.
+ * Streams order frees: the freeing stream may reuse a block at once. The pool makes any other
+ * stream wait for the first, as the driver's pools do. A handle loses its addresses only when the
+ * device has reached all frees there. A free outside any stream's order waits for an event of its
+ * own or of the whole context. Only cuMemFree waits for the context itself.
  *
- * Any thread; a lock for each device that is waited for only for a bounded time.
+ * Any thread may call. Each device has a lock, and the wait for it is bounded.
  */
 #ifndef WEIR_HOOK_MEM_SERVED_H
 #define WEIR_HOOK_MEM_SERVED_H

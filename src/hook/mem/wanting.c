@@ -1,4 +1,4 @@
-/* See wanting.h. */
+/* Waits for memory that other programs could return. */
 #include "hook/mem/wanting.h"
 
 #include <time.h>

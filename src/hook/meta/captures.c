@@ -1,4 +1,4 @@
-/* See captures.h. */
+/* Finds out whether a stream is capturing. */
 #include "hook/meta/captures.h"
 
 #include "hook/after.h"

@@ -1,4 +1,4 @@
-/* What the devices are, for whoever compares kernels with what these can do. */
+/* Writes the devices' properties into the trace, so that readers can compare kernels with them. */
 #include "hook/meta/devices.h"
 
 #include <string.h>

@@ -1,5 +1,4 @@
-/* The devices that a program sees, in the trace; predictions begin for them, where they are asked
- * for. */
+/* Writes the devices that a program sees into the trace, and starts predictions for them. */
 #ifndef WEIR_HOOK_META_DEVICES_H
 #define WEIR_HOOK_META_DEVICES_H
 

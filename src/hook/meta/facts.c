@@ -1,4 +1,4 @@
-/* See facts.h. */
+/* Writes the conditions of a recording into the trace. */
 #include "hook/meta/facts.h"
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /*
- * What a recording was made with, as far as this process knows: words that reports repeat.  Each is
- * a record META_FACT, "KEY VALUE".
+ * Each condition of a recording that this process knows becomes a record META_FACT, "KEY VALUE".
+ * Reports repeat these words.
  */
 #ifndef WEIR_HOOK_META_FACTS_H
 #define WEIR_HOOK_META_FACTS_H

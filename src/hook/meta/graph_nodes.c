@@ -1,5 +1,5 @@
 /*
- * What executable graphs hold: their kernels with their shapes, written down when a graph is
+ * Writes the kernels of an executable graph and their shapes into the trace when the graph is
  * instantiated or changed. Everything here runs after a call of the program has returned from the
  * driver.
  */

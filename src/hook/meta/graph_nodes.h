@@ -1,4 +1,4 @@
-/* What executable graphs hold, in the trace: see graph_nodes.c. */
+/* Writes the contents of executable graphs into the trace. */
 #ifndef WEIR_HOOK_META_GRAPH_NODES_H
 #define WEIR_HOOK_META_GRAPH_NODES_H
 

@@ -1,7 +1,7 @@
 /*
- * What kernels are called and what they need, in the trace: asked of the driver when a program gets
- * a handle, or when a kernel is launched whose handle nobody saw.  Questions change nothing and go
- * to the real functions.
+ * Writes names and attributes of kernels into the trace. It asks the driver when a program gets a
+ * handle, or at the launch of an unknown handle. The questions change nothing and go to the real
+ * functions.
  */
 #ifndef WEIR_HOOK_META_KERNELS_H
 #define WEIR_HOOK_META_KERNELS_H

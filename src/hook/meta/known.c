@@ -1,4 +1,4 @@
-/* See known.h. */
+/* Remembers the handles whose names are in the trace already. */
 #include "hook/meta/known.h"
 
 #include "hook/slots.h"

@@ -1,4 +1,4 @@
-/* See metadata.h. */
+/* Appends records of metadata to the trace. */
 #include "hook/meta/metadata.h"
 
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /*
- * Metadata of a trace: records beside those of calls, for kernels' names, graphs' contents, devices
- * and sentences for whoever reads it.  Any thread, inside a call of the program; what does not fit
- * is dropped.
+ * Metadata records stand beside those of calls: names of kernels, contents of graphs, devices, and
+ * sentences for the reader. Any thread may write them inside a call of the program. A record that
+ * does not fit is dropped.
  */
 #ifndef WEIR_HOOK_META_METADATA_H
 #define WEIR_HOOK_META_METADATA_H

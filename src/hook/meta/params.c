@@ -1,4 +1,4 @@
-/* See params.h. */
+/* Learns the layout of a kernel's parameters and reads the arguments of its launches. */
 #include "hook/meta/params.h"
 
 #include <string.h>

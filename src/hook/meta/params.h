@@ -1,12 +1,10 @@
 /*
- * The arguments of kernel launches (weir record --args): where the parameters of each function
- * lie, asked of the driver after its first launch and remembered by handle, and reading them
- * after the driver has.
+ * Records the arguments of kernel launches (weir record --args). The driver describes a function's
+ * parameters after its first launch, and the layout is remembered by handle. Arguments are read
+ * after the driver has accepted the launch, inside the call that owns them.
  *
- * Nothing allocates: layouts stand in a fixed room and are never moved or freed, so a launch on
- * one thread may read one while another thread learns.  When the room is used up, functions
- * that come later keep no arguments.  Arguments are read after the driver has answered with
- * success, in the call of the program that owns them: what is read, the driver has read.
+ * Nothing allocates. Layouts have a fixed room and never move, so one thread may read while another
+ * learns. When the room is full, later functions keep no arguments.
  */
 #ifndef WEIR_HOOK_META_PARAMS_H
 #define WEIR_HOOK_META_PARAMS_H

@@ -1,4 +1,4 @@
-/* See strings.h. */
+/* Writes each text of this process into the trace once and numbers it. */
 #include "hook/meta/strings.h"
 
 #include <string.h>

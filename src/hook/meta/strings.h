@@ -1,11 +1,10 @@
 /*
- * Texts of this process by number: names of kernels, ranges and their arguments, each written
- * into the trace once (META_STRING).  Any thread may ask at any time, signal handlers too.
+ * Numbers the texts of this process: names of kernels, ranges and their arguments. Each is written
+ * into the trace once (META_STRING). Any thread may ask at any time, and signal handlers too.
  *
- * What has been written is remembered by its hash, in a table of fixed size.  Once that is full, a
- * text is written again, under a new number, each time that somebody asks.  Such texts, and those
- * that are not remembered, have a share of the trace; what comes after that has no text, and is
- * counted.
+ * A table of fixed size remembers texts by their hash. Once it is full, each request writes the
+ * text again under a new number. Such texts share a limited part of the trace. Beyond it a name has
+ * no text, and the loss is counted.
  */
 #ifndef WEIR_HOOK_META_STRINGS_H
 #define WEIR_HOOK_META_STRINGS_H

@@ -1,4 +1,4 @@
-/* See graph_runs.h. */
+/* Remembers the kernels of executable graphs and assembles one launch from the kernels that ran. */
 #include "hook/online/graph_runs.h"
 
 #include <stddef.h>

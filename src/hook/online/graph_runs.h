@@ -1,10 +1,9 @@
 /*
- * Executable graphs, as far as predicting their launches needs: what kernels they launch, and what
- * ran of one launch put together again.
+ * Executable graphs as predictions need them: their kernels, and one launch reassembled from the
+ * kernels that ran.
  *
- * A signature stands for the kernels of a graph with their shapes, in no order.  Setting and
- * finding are for any thread, in calls; the rest is for who hands over device times, one thread at
- * a time.
+ * A signature stands for a graph's kernels with their shapes, in no order. Any thread may set and
+ * find one inside a call. One thread at a time, the one that delivers device times, calls the rest.
  */
 #ifndef WEIR_HOOK_ONLINE_GRAPH_RUNS_H
 #define WEIR_HOOK_ONLINE_GRAPH_RUNS_H

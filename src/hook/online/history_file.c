@@ -1,4 +1,4 @@
-/* See history_file.h. */
+/* Reads and writes the files of learnt launches and of the model. */
 #include "hook/online/history_file.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /*
- * The files of the predictions: what earlier runs have learnt, and the model.  Read at the start,
- * and by whoever hands over device times; written when the program ends in order.  System calls
- * alone.
+ * The files of the predictions: launches learnt in earlier runs, and the model. They are read at
+ * the start and by the thread that delivers device times. They are written at an orderly end, with
+ * system calls alone.
  */
 #ifndef WEIR_HOOK_ONLINE_HISTORY_FILE_H
 #define WEIR_HOOK_ONLINE_HISTORY_FILE_H

@@ -1,4 +1,4 @@
-/* See match.h. */
+/* Matches kernels that ran with their launches. */
 #include "hook/online/match.h"
 
 #include <string.h>

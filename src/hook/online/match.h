@@ -1,10 +1,10 @@
 /*
- * Which launch a kernel that ran belongs to, found while the program runs.
+ * Finds the launch of a kernel that ran, while the program runs.
  *
- * Launches go into a ring, from any thread and from signal handlers.  One thread at a time takes
- * them out and gives each to the next kernel of its signature: name, grid, block and shared memory.
- * Launches of one signature are taken to run in the order in which they were made.  When the ring
- * has come round before somebody looked, all that was waiting is given up.
+ * Launches go into a ring, from any thread and from signal handlers. One thread at a time gives
+ * each to the next kernel of its signature: name, grid, block and shared memory. Launches of one
+ * signature count as running in the order of their calls. If the ring overflows before a look at
+ * it, everything that waits is dropped.
  */
 #ifndef WEIR_HOOK_ONLINE_MATCH_H
 #define WEIR_HOOK_ONLINE_MATCH_H

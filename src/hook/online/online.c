@@ -1,4 +1,4 @@
-/* See online.h. */
+/* Runs the predictor inside the recorded program. */
 #include "hook/online/online.h"
 
 #include <string.h>

@@ -1,12 +1,10 @@
 /*
- * How long each kernel will run, told at its launch (weir record --predict): predict/predict.h at
- * work inside a recorded program.
+ * Predicts each kernel's time at its launch (weir record --predict) with predict/predict.h.
  *
- * Any thread asks, in the middle of its launch: no lock, no allocation.  Whoever hands over device
- * times teaches, one thread at a time (hook/time/cupti.h holds a lock meanwhile); there launches
- * are matched to what ran, a new model is looked for, and nothing is waited for.  The tables are
- * this process's own; what an earlier run has learnt is copied in at the start, and what this one
- * has learnt is put into the file at the end.
+ * Any thread asks in the middle of its launch, without a lock or an allocation. The thread that
+ * delivers device times teaches, one thread at a time. It matches launches with kernels that ran
+ * and looks for a new model, and never waits. The tables belong to this process. They start with
+ * the history of an earlier run and go to the file at the end.
  */
 #ifndef WEIR_HOOK_ONLINE_ONLINE_H
 #define WEIR_HOOK_ONLINE_ONLINE_H

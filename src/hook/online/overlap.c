@@ -1,4 +1,4 @@
-/* See overlap.h. */
+/* Finds kernels that had their device to themselves. */
 #include "hook/online/overlap.h"
 
 #include <stddef.h>

@@ -1,9 +1,9 @@
 /*
- * Which kernels had their device for themselves, told from when they ran.
+ * Finds from the times of kernels which ones had their device to themselves.
  *
- * They come in batches, and batches of several threads in any order, so the last ones are
- * remembered. What was found alone before a later batch says otherwise stays found alone.  For one
- * thread at a time; nothing allocates.
+ * Kernels come in batches, in any order across threads, so the last ones are remembered. A kernel
+ * once found alone stays so, even if a later batch overlaps it. One thread at a time calls, and
+ * nothing allocates.
  */
 #ifndef WEIR_HOOK_ONLINE_OVERLAP_H
 #define WEIR_HOOK_ONLINE_OVERLAP_H

@@ -1,16 +1,14 @@
 /*
- * ITT: what a program says about itself to Intel's tools.
+ * Receives the tasks that a program reports to Intel's tools through ITT.
  *
- * ITT's part in a program loads the library that INTEL_LIBITTNOTIFY64 names, when its first domain
- * is made or its first task begins, and calls __itt_api_init() there with a list of functions by
- * name, each with the place of the pointer that the program calls through.  We fill in three, and
- * switch the rest off.  Each shared object with ITT in it does that for itself: what counts are the
- * tasks of PyTorch.  Layouts are those of ittnotify_config.h and ittnotify.h as published with
+ * ITT loads the library in INTEL_LIBITTNOTIFY64 at its first domain or task. It calls
+ * __itt_api_init() there with a list of function names and the pointers that the program calls
+ * through. We fill in three and switch the rest off. Each shared object with ITT does this for
+ * itself, and only PyTorch's tasks matter here. Layouts follow ittnotify_config.h and ittnotify.h,
  * version 3.
  *
- * PyTorch registers a text anew for each task and begins the task at once, so a handle of ours is
- * the text's number in the trace and nothing that has to be kept.  Handles from before our coming
- * are those of the program's part, and have the text.
+ * PyTorch registers a text anew for each task, so our handle is the text's number in the trace.
+ * Older handles belong to the program's own part and contain the text.
  */
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* See library.h. */
+/* Wraps calls of cuBLAS, cuBLASLt and cuDNN in ranges. */
 #include "hook/range/library.h"
 
 #include <stdatomic.h>

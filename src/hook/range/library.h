@@ -1,12 +1,11 @@
 /*
- * Calls of cuBLAS, cuBLASLt and cuDNN (api/library.tbl): finding the real functions, and the range
- * around each call.
+ * Finds the real functions of cuBLAS, cuBLASLt and cuDNN (api/library.tbl) and opens a range around
+ * each call.
  *
- * A process may have several copies of such a library, and a handle is worth something only to the
- * copy that made it.  While there is one, its functions stand in hook_real.  Once there are more,
- * hook_real is empty and every call looks for the copy that its caller would have reached
- * without us.  A call that makes a handle (rule "open") is when we look how many there are: nothing
- * can be asked of a copy before it has made one.
+ * A process may have several copies of such a library, and a handle is valid only in the copy that
+ * made it. With one copy its functions stand in hook_real. With more, hook_real is empty and each
+ * call looks up the copy that its caller would have reached. The copies are counted at each call
+ * that makes a handle (rule "open").
  */
 #ifndef WEIR_HOOK_RANGE_LIBRARY_H
 #define WEIR_HOOK_RANGE_LIBRARY_H

@@ -1,13 +1,13 @@
 /*
- * NVTX: what a program says about itself.
+ * Receives a program's NVTX ranges.
  *
- * NVTX is a header.  Its first call loads the library that NVTX_INJECTION64_PATH names, and calls
- * InitializeInjectionNvtx2() there with a way to its table of functions, which we fill in.  Each
- * shared object with the header in it does that for itself.  Layouts and numbers are those of
- * nvtx3/nvtxDetail/nvtxTypes.h and nvToolsExt.h as published with CUDA 13.0 (version 3 of NVTX).
+ * NVTX is a header. Its first call loads the library in NVTX_INJECTION64_PATH and calls
+ * InitializeInjectionNvtx2() there with its table of functions, which we fill in. Each shared
+ * object with the header does this for itself. Layouts and numbers follow nvtxTypes.h and
+ * nvToolsExt.h of CUDA 13.0 (NVTX 3).
  *
- * Domains and registered strings are handles that a program keeps; ours point to a copy of the
- * text, since a forked child has to write it again into its own part of the trace.
+ * A program keeps handles of domains and registered strings. Ours point to a copy of the text,
+ * because a forked child writes it again into its own part of the trace.
  */
 #include <stdatomic.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* See operator.h. */
+/* Parses the messages of PyTorch's NVTX observer. */
 #include "hook/range/operator.h"
 
 #include <string.h>

@@ -1,11 +1,10 @@
 /*
- * What PyTorch's own NVTX observer (torch.autograd.profiler.emit_nvtx) puts into a message:
+ * PyTorch's NVTX observer (torch.autograd.profiler.emit_nvtx) writes messages of this form:
  *
  *	aten::mm, seq = 12, op_id = 3, sizes = [[8, 512], [512, 64]], input_op_ids = [(2,0), (0,-1)]
  *
- * Every message is different, and what stays the same of it is its name and the sizes: those
- * become strings of the trace, the numbers go into the range.  The observer does not tell types;
- *those of the module that the operator runs in stand beside the sizes.
+ * The name and the sizes repeat and become strings of the trace. The numbers go into the range. The
+ * observer reports no types, so the types of the surrounding module stand beside the sizes.
  */
 #ifndef WEIR_HOOK_RANGE_OPERATOR_H
 #define WEIR_HOOK_RANGE_OPERATOR_H

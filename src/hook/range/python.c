@@ -1,8 +1,7 @@
 /*
- * What python/weir calls: ranges of modules and of lines.
- *
- * A call from Python costs by its arguments, so what a range says is defined once, and pushed by
- * its number.  Numbers are those of this process: after a fork they begin anew.
+ * The functions that python/weir calls for ranges of modules and lines. A range's text is defined
+ * once and pushed by its number, which keeps the call from Python cheap. The numbers begin anew
+ * after a fork.
  */
 #include "hook/range/python.h"
 

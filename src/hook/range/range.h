@@ -1,10 +1,10 @@
 /*
- * The ranges of a thread: pushed and popped, each written into the trace when it begins and
- * completed when it ends, so that what was open when a program was killed is there.
+ * Pushes and pops the ranges of a thread. Each is written when it begins and completed when it
+ * ends, so a killed program leaves its open ranges in the trace.
  *
- * A thread's open ranges form a chain through the trace itself (struct writer, `open`).  Every
- * push counts, also one that finds no room or comes while recording is off: what pops end stays
- * right.  No allocation, no lock; a signal handler may push and pop between any two lines.
+ * The open ranges of a thread form a chain through the trace itself (struct writer, `open`). Every
+ * push counts, even without room or while recording is off, so that pops stay balanced. Nothing
+ * allocates or locks. A signal handler may push and pop between any two lines.
  */
 #ifndef WEIR_HOOK_RANGE_RANGE_H
 #define WEIR_HOOK_RANGE_RANGE_H

@@ -1,4 +1,4 @@
-/* See request_range.h. */
+/* Begins and ends requests with NVTX ranges. */
 #include "hook/range/request_range.h"
 
 #include <string.h>

@@ -1,8 +1,9 @@
 /*
- * Ranges of NVTX that are requests of the scheduler: weir run --request range:NAME.  A push of that
- * name begins one, and the pop that belongs to it in its domain ends it; so do start and end, in
- * any thread.  A thread has one that was pushed: another push of the name ends it, since its pop
- * may have been left out by longjmp().  Whether ranges are kept in a trace makes no difference.
+ * Makes requests of the scheduler from NVTX ranges of one name (weir run --request range:NAME).
+ *
+ * A push of the name begins a request, and its pop in the same domain ends it. So do start and end,
+ * in any thread. A second push ends the first one's request, since longjmp() may have skipped its
+ * pop. Requests do not depend on whether the trace keeps ranges.
  */
 #ifndef WEIR_HOOK_RANGE_REQUEST_RANGE_H
 #define WEIR_HOOK_RANGE_REQUEST_RANGE_H

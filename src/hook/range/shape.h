@@ -1,9 +1,7 @@
 /*
- * What a library was asked to compute, as the arguments of a range: JSON in the words of
- * docs/reference/trace-format.md ("Calls of libraries").  Equal shapes are one string of the trace,
- * made when it comes for the first time.
- *
- * Descriptors are asked through their library's own questions, which change nothing.
+ * Describes a library call's sizes as the argument of a range, in JSON.
+ * docs/reference/trace-format.md ("Calls of libraries") names the keys. Equal shapes share one
+ * string of the trace, and reading descriptors changes nothing.
  */
 #ifndef WEIR_HOOK_RANGE_SHAPE_H
 #define WEIR_HOOK_RANGE_SHAPE_H

@@ -1,4 +1,4 @@
-/* See costs.h. */
+/* Learns the device time of launches from marks. */
 #include "hook/sched/costs.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * What launches of this program take, by (kernel or graph, grid, block, shared memory): as much as
- * the gate needs to know, learnt from marks.  Any thread reads; values are single words.
+ * The learnt device time of this program's launches, keyed by kernel or graph, grid, block and
+ * shared memory. Any thread reads, because each value is a single word.
  */
 #ifndef WEIR_HOOK_SCHED_COSTS_H
 #define WEIR_HOOK_SCHED_COSTS_H

@@ -1,4 +1,4 @@
-/* See hold.h. */
+/* Launches the kernels that hold best-effort streams on the device. */
 #include "hook/sched/hold.h"
 
 #include <stddef.h>

@@ -1,14 +1,12 @@
 /*
- * Waiting on the device in place of the host: in front of each grant.hold_ns of a best-effort
- * program's predicted work, in each of its streams, a hold is launched, a kernel of one thread that
- * reads the shared file and ends when no latency program is inside a request.  So the program's
- * calls return at once, and it works ahead as it does alone.
+ * Waits on the device in place of the host. A hold is a kernel of one thread in front of each
+ * grant.hold_ns of a stream's predicted best-effort work. It reads the shared file and ends when no
+ * latency program is inside a request.
  *
- * A hold ends by itself after --max-wait, and when one has, those behind it wait for the same
- * requests no more.  Under MPS only, where it takes no more than a place for a warp, and for
- * programs that see one device.  It is made ready when nothing of the program is on the device,
- * since loading a module may wait for what is.  Whatever can't be had leaves launches to wait in
- * their calls.
+ * The program's calls return at once, so it works ahead as it does alone. A hold ends by itself
+ * after --max-wait, and later holds then ignore the same requests. Holds need MPS and a program
+ * with one device. They are prepared while nothing of the program is on the device, since loading a
+ * module may wait. If anything is missing, launches wait in their calls.
  */
 #ifndef WEIR_HOOK_SCHED_HOLD_H
 #define WEIR_HOOK_SCHED_HOLD_H

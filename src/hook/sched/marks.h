@@ -1,7 +1,7 @@
 /*
- * What a best-effort program has in flight, in predicted device time.  Behind about half a budget
- * of work an event without timing is recorded: a mark.  When it has come, what stands before it is
- * done; when two come while they are being asked after, the time between is what the work took.
+ * Measures a best-effort program's work in flight in predicted device time. An event without
+ * timing, a mark, follows about half a budget of work. When two marks complete during polling, the
+ * time between them is the time of that work.
  */
 #ifndef WEIR_HOOK_SCHED_MARKS_H
 #define WEIR_HOOK_SCHED_MARKS_H

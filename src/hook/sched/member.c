@@ -1,4 +1,4 @@
-/* See member.h. */
+/* Joins the shared file as a member and leaves it. */
 #include "hook/sched/member.h"
 
 #include <errno.h>

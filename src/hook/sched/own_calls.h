@@ -1,7 +1,7 @@
 /*
- * A few driver calls of the library's own, in the middle of one of the program's: no signal handler
- * of the program comes between them, which might never return, and what another thread captures is
- * not disturbed.  The thread's capture mode is changed meanwhile, so that nobody may see it.
+ * Brackets driver calls of the library's own in the middle of a program's call. Signals are
+ * blocked, since a handler might never return. The thread's capture mode changes meanwhile, so
+ * another thread's capture is not disturbed.
  */
 #ifndef WEIR_HOOK_SCHED_OWN_CALLS_H
 #define WEIR_HOOK_SCHED_OWN_CALLS_H

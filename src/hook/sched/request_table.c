@@ -1,4 +1,4 @@
-/* See request_table.h. */
+/* Stores the open requests that a program declares. */
 #include "hook/sched/request_table.h"
 
 _Static_assert(OPEN_REQUESTS == 64, "an entry's number has six bits in a name");

@@ -1,7 +1,7 @@
 /*
- * Requests that a program says itself, those that are open: a fixed table, in which a word is the
- * time at which a request began, and with its place its name.  Any thread, also a signal handler
- * between any two lines; what is left by longjmp only stays open until nobody believes it any more.
+ * A fixed table of the open requests that a program declares. A word holds a request's begin, and
+ * its index gives the name. Any thread may call, and signal handlers too. A request skipped by
+ * longjmp() stays open until it is too old to be believed.
  */
 #ifndef WEIR_HOOK_SCHED_REQUEST_TABLE_H
 #define WEIR_HOOK_SCHED_REQUEST_TABLE_H

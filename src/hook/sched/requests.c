@@ -1,4 +1,7 @@
-/* See requests.h; and what libweirapi calls, found by name in the running process. */
+/*
+ * Begins and ends declared requests, and defines the functions that libweirapi finds by name in the
+ * process.
+ */
 #include "hook/sched/requests.h"
 
 #include <errno.h>

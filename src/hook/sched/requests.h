@@ -1,7 +1,7 @@
 /*
- * Requests that the program says itself, through libweirapi (include/weir/sched.h) or by ranges of
- * one name (weir run --request).  From the first on, what the streams say begins no request any
- * more: the process is inside of one exactly while one is open that is believed.
+ * Requests that the program declares, through libweirapi (include/weir/sched.h) or by ranges of one
+ * name. After the first one, stream activity begins no more requests. The process is inside a
+ * request exactly while a credible one is open.
  */
 #ifndef WEIR_HOOK_SCHED_REQUESTS_H
 #define WEIR_HOOK_SCHED_REQUESTS_H

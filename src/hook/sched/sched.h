@@ -1,10 +1,10 @@
 /*
- * The scheduler's half inside a program: docs/arbiter-protocol.md.  Joins the shared file with the
- * first launch on a device; publishes requests of a latency program; has launches of a best-effort
- * one wait, or go to fewer SMs, by src/share/rule.h.
+ * The scheduler inside a program (docs/arbiter-protocol.md). It joins the shared file at the first
+ * launch and publishes a latency program's requests. It makes a best-effort program's launches wait
+ * or use fewer SMs (src/share/rule.h).
  *
- * Any thread, also a signal handler between any two lines.  No heap; the one lock (marks.c) is only
- * ever tried.  Fails open: what can't be looked up, marked or joined passes.
+ * Any thread may call, and a signal handler between any two lines. Nothing uses the heap, and the
+ * one lock (marks.c) is only tried. If a launch cannot be looked up, marked or joined, it passes.
  */
 #ifndef WEIR_HOOK_SCHED_H
 #define WEIR_HOOK_SCHED_H

@@ -1,4 +1,4 @@
-/* See streams.h. */
+/* Counts the launches of each stream. */
 #include "hook/sched/streams.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * What was submitted to each stream and what of it is known to be done, as counts of launches: from
- * these a request's begin and end are told.
+ * Counts the launches submitted to each stream and those known to be done. The begin and end of a
+ * request follow from these counts.
  */
 #ifndef WEIR_HOOK_SCHED_STREAMS_H
 #define WEIR_HOOK_SCHED_STREAMS_H

@@ -1,4 +1,4 @@
-/* See wait.h. */
+/* Makes a launch wait for its turn. */
 #include "hook/sched/wait.h"
 
 #include <time.h>

@@ -1,4 +1,4 @@
-/* See wait_range.h. */
+/* Writes the waits at the gate into the trace as ranges. */
 #include "hook/sched/wait_range.h"
 
 #include <string.h>

@@ -1,15 +1,14 @@
 /*
- * Python's frames, read from the interpreter's own structures in the thread that made the call.
+ * Reads Python's frames from the interpreter's own structures, in the thread that made the call.
  *
- * Where those have what, differs from version to version: the package `weir` says it (struct
- * layout, python/weir/stacks.py), lets this library read a chain of frames that it knows, and
- * switches the reading on only when the answer is that chain.  The interpreter is asked for one
- * thing, the state of this thread (PyGILState_GetThisThreadState: a look at a thread-local value,
- * which needs no lock of its).  Of all else the kernel is asked first whether the page can be read:
- * what a frame of this thread holds stays where it is as long as the thread is in this call.
+ * The structures differ by version, so the package `weir` describes them (struct layout,
+ * python/weir/stacks.py). It lets this library read a known chain and enables reading only if the
+ * answer is that chain. The only call of the interpreter is PyGILState_GetThisThreadState, which
+ * needs no lock. For all else the kernel says first whether the page is readable. A frame stays in
+ * place while its thread is in this call.
  *
- * A code object is alive while a frame runs it.  What names it is written when it is first seen;
- * who it is, is looked at each time, since its address may be another's later.
+ * A code object lives while a frame runs it. Its name is written when it is first seen. Its
+ * identity is checked each time, because another object may get the address later.
  */
 #include <errno.h>
 #include <stddef.h>

@@ -1,11 +1,9 @@
 /*
- * Which file's code is mapped where: what a return address means later.
+ * Writes which file's code is mapped at which address, so that return addresses can be named later.
  *
- * /proc/self/maps is read with system calls alone, at the first call, at the end, and in between
- * behind calls that keep their stack and before calls of the runtime, as often as pace.h says: a
- * library that is loaded later stands in the trace soon, and those that stay until the end for
- * certain.  One thread reads at a time, into memory of this file.  What was written once is not
- * written again.
+ * It reads /proc/self/maps with system calls alone, at the first call, at the end and in between.
+ * In between it reads behind calls that keep a stack and before runtime calls, as often as pace.h
+ * says. One thread reads at a time, into memory of this file. Nothing is written twice.
  */
 #include "hook/stack/stack.h"
 

@@ -1,10 +1,10 @@
 /*
- * Call stacks of calls: a piece of the stack and the registers, copied when the call has returned
- * and has a record, to be unwound when the program has ended (src/stack).
+ * Copies a piece of the stack and the registers when a call has returned and has a record.
+ * src/stack unwinds the pieces when the program has ended.
  *
- * Nothing here allocates, locks or touches errno, and no read can fault: the main thread's own
- * stack is mapped to its end, every other one is read by the kernel (process_vm_readv), which
- * stops where nothing is mapped.  What finds no room is counted in the header.
+ * Nothing here allocates, locks or touches errno, and no read can fault. The main thread's own
+ * stack is mapped to its end. The kernel reads any other stack (process_vm_readv) and stops at an
+ * unmapped page. A piece without room is counted in the header.
  */
 #ifndef WEIR_HOOK_STACK_STACK_H
 #define WEIR_HOOK_STACK_STACK_H

@@ -1,4 +1,4 @@
-/* See calibration.h. */
+/* Opens and closes the windows in which CUPTI times launches beside events. */
 #include "hook/time/calibration.h"
 
 #include <stdint.h>

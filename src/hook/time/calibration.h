@@ -1,12 +1,11 @@
 /*
- * Windows in which CUPTI times what events time as well, so that it shows what events measure
- * besides the work: under --gpu=predict.
+ * Under --gpu=predict, CUPTI times the same launches as events in a few windows. The difference
+ * shows the time that events add to the work.
  *
- * A window is open for some hundred timed launches, or a second of them; there is one when the
- * program begins and few later, ever farther apart.  In the trace each is a range of the
- * collector's, "calibration".  Between them CUPTI is ended, once a launch finds its stream idle:
- * until then it is there and records nothing.  No locks, no memory; which thread comes to the end
- * of a window closes it.
+ * A window lasts for some hundred timed launches or a second. One opens at the beginning and a few
+ * later, ever farther apart. Each is a range "calibration" in the trace. Between windows CUPTI
+ * records nothing and is ended once a launch finds its stream idle. There are no locks and no
+ * memory. Whichever thread reaches the end of a window closes it.
  */
 #ifndef WEIR_HOOK_TIME_CALIBRATION_H
 #define WEIR_HOOK_TIME_CALIBRATION_H

@@ -1,4 +1,4 @@
-/* Who is told of completed activities: see collector.h. */
+/* Tells the listeners of completed activities. */
 #include "hook/time/collector.h"
 
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /*
- * Who dates GPU activities: CUPTI's records of all of them, or events around some launches.  And
- * who is told when one has completed.
+ * A collector dates GPU activities, from CUPTI's records of all or from events around some
+ * launches. It tells its listeners of each completed activity.
  */
 #ifndef WEIR_HOOK_TIME_COLLECTOR_H
 #define WEIR_HOOK_TIME_COLLECTOR_H

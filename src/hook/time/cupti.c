@@ -1,4 +1,4 @@
-/* See cupti.h. */
+/* Collects CUPTI's activity records. */
 #include "hook/time/cupti.h"
 
 #include <dlfcn.h>

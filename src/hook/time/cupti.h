@@ -1,11 +1,10 @@
 /*
- * Device times from CUPTI's activity records: when each kernel, memcpy and memset ran, in the time
- * of CLOCK_MONOTONIC.  Opened at run time; nothing of CUPTI is needed to build.
+ * Takes device times from CUPTI's activity records: when each kernel, memcpy and memset ran, in
+ * CLOCK_MONOTONIC. CUPTI is opened at run time, so the build needs nothing of it.
  *
- * Only activity records are asked for, no callbacks of calls, so that no other client of CUPTI
- * is kept out of its one subscription and a call costs what the record costs.  CUPTI allocates
- * and has a thread of its own: that is the price of asking for device times.  Which call asked
- * for a GPU activity is found out afterwards (join.h).
+ * Only activity records are requested, no callbacks. So CUPTI's one subscription stays free for
+ * other clients, and a call costs only its record. CUPTI allocates and runs a thread of its own.
+ * join.h finds the call of each activity later.
  */
 #ifndef WEIR_HOOK_TIME_CUPTI_H
 #define WEIR_HOOK_TIME_CUPTI_H

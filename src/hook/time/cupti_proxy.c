@@ -1,10 +1,7 @@
 /*
- * What other tools in the program tell CUPTI: PyTorch's profiler, for one.  These functions
- * stand in front of CUPTI's own.  While no device times are recorded they only remember what
- * was said; while they are, the other client's callbacks are called by us with what it asked
- * for (hook/time/cupti_shared.h), and what it ends is not ended for us.
- *
- * No call of CUDA is recorded here, and none of these is called often.
+ * These functions stand in front of CUPTI's own and hear other clients, such as PyTorch's profiler.
+ * While no device times are recorded they only remember the client's calls. Otherwise we call the
+ * client's callbacks ourselves (cupti_shared.h), and its disabling does not end our collection.
  */
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* See cupti_shared.h. */
+/* Copies CUPTI's records for another client in the program. */
 #include "hook/time/cupti_shared.h"
 
 #include <sched.h>

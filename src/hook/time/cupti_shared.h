@@ -1,16 +1,13 @@
 /*
- * Another client of CUPTI in the same program, such as PyTorch's profiler: CUPTI has one pair
- * of buffer callbacks and one clock a process, and both shall be served.
+ * Serves another client of CUPTI in the same program, such as PyTorch's profiler. CUPTI has one
+ * pair of buffer callbacks and one clock a process.
  *
- * CUPTI fills our buffers.  What the other client asked for, of kinds and of times that it had
- * enabled, is copied into buffers of its own, through its own callbacks, as if it were alone.
- * It decides on the clock, as it compares the dates with its own; ours are converted from
- * pairs of readings.
+ * CUPTI fills our buffers. Records of kinds and times that the other client enabled are copied into
+ * its own buffers through its own callbacks. It chooses the clock, and we convert our dates with
+ * pairs of readings. It is called from its first enabling to the flush after its last disabling,
+ * and not after exit.
  *
- * It is called when CUPTI alone would call it: from its first enabling to the flush after its last
- * disabling, and not after exit.
- *
- * Its calls may come from any thread; buffers from any of CUPTI's.  No allocation here.
+ * Its calls may come from any thread, and buffers from any of CUPTI's. Nothing here allocates.
  */
 #ifndef WEIR_HOOK_TIME_CUPTI_SHARED_H
 #define WEIR_HOOK_TIME_CUPTI_SHARED_H

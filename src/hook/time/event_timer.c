@@ -1,11 +1,10 @@
 /*
- * See event_timer.h.  Launches are timed in runs of some in a row, which share their events and
- * most of the questions to the driver.  Runs lie in rings, one a context: the next to be taken is
- * the one that was taken longest ago.
+ * Times launches in runs of several in a row, which share events and most queries of the driver.
+ * Each context has a ring of runs, and the oldest is taken next.
  *
- * A run is owned by whoever has moved its state to TAKEN, under a number of its own.  Between two
- * of its launches it is OPEN: its thread goes on with it, unless another has need of it.  What
- * becomes of a thread that never comes back from the driver costs its run.
+ * A thread owns a run once it has moved the run's state to TAKEN, under a number of its own.
+ * Between two launches the run is OPEN, and its thread continues it unless another thread takes it.
+ * A thread that never returns from the driver costs its run.
  */
 #include "hook/time/event_timer.h"
 

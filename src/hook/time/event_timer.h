@@ -1,22 +1,20 @@
 /*
- * Device times without CUPTI: of one launch in N, between two events.
+ * Takes device times without CUPTI: one launch in N, between two events.
  *
- * A wrapper of a launch asks event_timer_begin() before the driver; mostly the answer is NULL and
- * has cost a counter.  Otherwise there is an event on the launch's own stream, and
- * event_timer_end() records the one behind it.  What they say is collected when later launches are
- * timed, and at the end of the program; nothing ever waits for a device.
+ * A launch's wrapper calls event_timer_begin() before the driver, which mostly returns NULL at the
+ * cost of a counter. Otherwise an event is on the launch's stream, and event_timer_end() records
+ * the second one. Later launches and the end of the program collect the results. Nothing waits for
+ * a device.
  *
- * Which launches: some in a row, then as many times N that are not timed, by lot, so that a program
- * that repeats itself does not show the same kernels always.  In a row, since an event that ends
- * one launch can begin the next, when nothing came between, and the driver has to be asked less.
- * Not while anybody captures, and not those that may begin before the kernel in front of them has
- * ended, which an event would keep them from.
+ * Some launches in a row are timed, then N times as many are not, with a random offset against
+ * periodic programs. In a row one event can end a launch and begin the next. Launches are skipped
+ * during captures. A launch that may overlap the kernel before it is also skipped, since an event
+ * would prevent the overlap.
  *
- * A duration is from the one event to the other: of the kernel and of what the device waited for
- * it, which on an idle stream is about the time that launching took.  When it began is estimated.
- *
- * Events are of a context and made as they are needed, some hundreds at most; any thread takes
- * the next.  No locks, no memory of the heap; signal handlers may come between any two lines.
+ * A duration includes the device's wait for the kernel, which on an idle stream is about the
+ * launch's own time. The begin of a kernel is estimated. Events belong to a context, some hundreds
+ * at most, and any thread takes the next. There are no locks and no heap. Signal handlers may come
+ * between any two lines.
  */
 #ifndef WEIR_HOOK_TIME_EVENT_TIMER_H
 #define WEIR_HOOK_TIME_EVENT_TIMER_H
