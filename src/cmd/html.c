@@ -18,7 +18,7 @@
 #include "diff/diff.h"
 #include "event/schema_text.h"
 #include "page/html.h"
-#include "trace/together.h"
+#include "trace/merge.h"
 
 #include "base/banned.h"
 

@@ -91,8 +91,8 @@ int cost_claim(struct joiner *j, uint32_t span, uint32_t row, uint32_t call, uin
 typedef const struct span *owner_fn(const struct joiner *j, const struct span *s);
 void cost_sum(struct joiner *j, owner_fn *owner_span);
 
-/* Gives operators whose shapes were not told the cost of calls that look the same: alike.c.  Before
- * activities are claimed.  0 or -errno. */
+/* Gives operators whose shapes were not told the cost of calls that look the same:
+ * operator_shapes.c.  Before activities are claimed.  0 or -errno. */
 int cost_alike(struct joiner *j);
 
 /* Of one name and kind, whatever their shapes. */

@@ -99,11 +99,11 @@ static void warn_missing(struct report *r)
 
 static void warn_off(struct report *r)
 {
-	if (r->trace->left_out_activities)
+	if (r->trace->excluded_activities)
 		warn(r,
 			"%" PRIu64
 			" GPU activities were left out: they were launched while recording was switched off",
-			r->trace->left_out_activities);
+			r->trace->excluded_activities);
 }
 
 /* Launches of a recording that was stopped, of which CUPTI told when it was too late. */

@@ -421,9 +421,9 @@ static void go_ahead(const struct policy_view *v, const struct policy_params *p,
 	const bool can = any && v->mps && !p->hold_ns && !p->budget_ns && any_is_steered(v) &&
 			 first_ns >= 2 * HOLD_LEAST;
 	if (can && too_slow)
-		ahead_give_up(&s->ahead, v->now_ns);
+		wait_place_give_up(&s->wait_place, v->now_ns);
 	else
-		ahead_step(&s->ahead, v->now_ns, launches, can);
+		wait_place_step(&s->wait_place, v->now_ns, launches, can);
 }
 
 /* Together, so that caps and holds tighten with the budget. */
@@ -436,7 +436,7 @@ static void fit_one(const struct policy_view *v, const struct policy_params *p,
 	const uint64_t full = g->budget_ns < first || p->budget_ns ? g->budget_ns : first;
 	g->full_below_ns = p->full_below_ns ? p->full_below_ns : RULE_FULL_BUDGETS * full;
 	g->hold_ns = g->hold_ns && full < first ? g->hold_ns * full / first + 1 : g->hold_ns;
-	if (s->ahead.holds && !p->hold_ns)
+	if (s->wait_place.holds && !p->hold_ns)
 		g->hold_ns = g->budget_ns > HOLD_LEAST ? g->budget_ns : HOLD_LEAST;
 	g->ahead_ns = AHEAD_NS;
 	g->cap_sms = (uint16_t)(ahead ? sms : 0);

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "share/ahead.h"
+#include "share/wait_place.h"
 #include "share/segment.h"
 #include "share/slowdown.h"
 
@@ -65,7 +65,7 @@ struct policy_state {
 	double tightness;    /* of the control loop, 1: as params say; smaller: less waits */
 	uint64_t tuned_ns;
 	struct slowdown slowdown; /* of fit */
-	struct ahead ahead;
+	struct wait_place wait_place;
 };
 
 /* again_ns: when it wants to be asked again, at the latest. */

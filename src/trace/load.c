@@ -17,10 +17,10 @@
 
 #include "trace/columns.h"
 #include "trace/activity.h"
-#include "trace/left_out.h"
-#include "trace/moved.h"
+#include "trace/activity_filter.h"
+#include "trace/block_index.h"
 #include "trace/part.h"
-#include "trace/together.h"
+#include "trace/merge.h"
 
 #include "base/banned.h"
 
@@ -181,7 +181,7 @@ static int load_own(const struct trace *t, const struct chunk_ref *ref, struct c
 {
 	struct chunk_ref block;
 	const int e = ref->packed ? load_packed(t, ref, buf) : load_raw(t, ref, buf);
-	return e == -ENODATA && !ref->packed && moved_find(t, ref, &block)
+	return e == -ENODATA && !ref->packed && block_index_find(t, ref, &block)
 		       ? load_packed(t, &block, buf)
 		       : e;
 }
@@ -194,16 +194,16 @@ int trace_load(const struct trace *t, size_t i, struct chunk_buf *buf, struct er
 	expect(!chunk_has_process(ref->head.kind) || ref->process < t->processes.n,
 		"the process of a chunk is known");
 	buf->bytes = 0;
-	int e = ref->source ? trace_load(together_owner(t, ref), ref->number, buf, NULL)
+	int e = ref->source ? trace_load(merge_owner(t, ref), ref->number, buf, NULL)
 			    : load_own(t, ref, buf);
 	buf->ref = ref;
 	buf->last_ticks = t->last_ticks;
 	if (!e && ref->source)
-		together_apply(t, buf);
+		merge_apply(t, buf);
 	if (!e && !expect(buf->bytes <= buf->payload_room, "content is inside its buffer"))
 		e = -EBADMSG;
 	if (!e && t->leaves_out && ref->head.kind == CHUNK_DEVICE)
-		left_out_apply(t, buf);
+		activity_filter_apply(t, buf);
 	if (!e && t->parts.n && !buf->whole)
 		part_apply(t, buf);
 	if (!e)

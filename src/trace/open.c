@@ -16,8 +16,8 @@
 #include "base/expect.h"
 #include "base/hash.h"
 #include "base/unpack.h"
-#include "trace/moved.h"
-#include "trace/together.h"
+#include "trace/block_index.h"
+#include "trace/merge.h"
 
 #include "base/banned.h"
 
@@ -466,8 +466,8 @@ static int walk(struct trace *t, const char *path, struct error *err)
 	add_clock(t, &t->header.end);
 	int e = t->header.form == TRACE_RAW ? walk_raw(t, &list) : walk_packed(t, &list);
 	if (!e && t->header.form == TRACE_RAW && t->header.state == TRACE_RECORDING) {
-		t->moved = moved_new();
-		e = t->moved ? walk_again(t, &list) : -ENOMEM;
+		t->block_index = block_index_new();
+		e = t->block_index ? walk_again(t, &list) : -ENOMEM;
 	}
 	if (!e && t->header.form == TRACE_RAW)
 		e = drop_twins(&list);
@@ -559,12 +559,12 @@ void trace_close(struct trace *t)
 		return;
 	if (t->fd >= 0)
 		close(t->fd);
-	moved_free(t->moved);
+	block_index_free(t->block_index);
 	free(t->chunks);
 	free(t->schema_memory);
-	together_free(t);
+	merge_free(t);
 	array_free(&t->processes);
-	array_free(&t->left_out);
+	array_free(&t->excluded);
 	array_free(&t->parts);
 	array_free(&t->asked);
 	free(t->launched);

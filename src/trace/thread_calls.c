@@ -5,7 +5,7 @@
 
 #include "base/expect.h"
 #include "base/sort.h"
-#include "trace/together.h"
+#include "trace/merge.h"
 
 #include "base/banned.h"
 
@@ -68,7 +68,7 @@ struct thread_seen {
 static bool begins_thread(
 	const struct trace *t, const struct thread_seen *seen, const struct chunk_ref *c)
 {
-	const struct trace *from = together_owner(t, c);
+	const struct trace *from = merge_owner(t, c);
 	return from->header.launched && c->head.seq < seen->next_seq[c->head.kind];
 }
 

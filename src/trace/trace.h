@@ -41,7 +41,7 @@ struct chunk_ref {
 	uint32_t raw_bytes; /* packed: payload once decompressed */
 	uint32_t encoding;  /* packed: enum block_encoding */
 	uint32_t records;   /* packed columns: how many */
-	uint32_t source;    /* 0: of this file; else of one that was taken in (together.h) … */
+	uint32_t source;    /* 0: of this file; else of one that was taken in (merge.h) … */
 	uint32_t number;    /* … and which of its chunks */
 	struct chunk_header head;
 };
@@ -115,7 +115,7 @@ struct trace {
 	struct chunk_ref *chunks;
 	size_t chunk_count;
 
-	struct moved *moved; /* of a live file: where chunks have gone since; or NULL */
+	struct block_index *block_index; /* of a live file: where chunks have gone since; or NULL */
 
 	ARRAY(struct taken_in *) taken_in; /* other recordings that are read with this one */
 	uint32_t next_device;              /* the number of the next new one of those */
@@ -124,8 +124,8 @@ struct trace {
 	struct map process_map;
 
 	struct off_times off;
-	ARRAY(struct launch_number) left_out; /* ascending: see trace_leave_out() */
-	uint64_t left_out_activities;         /* that have such a number */
+	ARRAY(struct launch_number) excluded; /* ascending: see activity_filter.h */
+	uint64_t excluded_activities;         /* that have such a number */
 	bool leaves_out;                      /* the list is whole */
 
 	ARRAY(struct trace_part) parts; /* ascending and apart; none: all is read */

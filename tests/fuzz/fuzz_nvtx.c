@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#include "hook/meta/metadata.h"
+#include "hook/core/metadata.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hook/meta/metadata.h"
-#include "hook/meta/strings.h"
+#include "hook/core/metadata.h"
+#include "hook/core/strings.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -28,7 +28,7 @@
 #include "trace/pack.h"
 #include "trace/part.h"
 #include "trace/tail.h"
-#include "trace/together.h"
+#include "trace/merge.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed);

@@ -12,7 +12,7 @@
 
 #include "cmd/cli/part_options.h"
 #include "import/import.h"
-#include "trace/together.h"
+#include "trace/merge.h"
 
 #include "base/banned.h"
 

@@ -22,7 +22,7 @@ struct input_files {
 /* The arguments; when there are none, the name that `weir record` gives a recording. */
 struct input_files input_files(const struct options *o);
 
-/* All of these as one recording (together.h), and of it the part that is asked for
+/* All of these as one recording (merge.h), and of it the part that is asked for
  * (part_options.h).  Says so when it reads a file that was not named. */
 int input_open(const struct options *o, struct trace **ret_t);
 

@@ -8,7 +8,7 @@
 #include "base/search.h"
 #include "model/links.h"
 #include "trace/activity.h"
-#include "trace/left_out.h"
+#include "trace/activity_filter.h"
 #include "trace/meta.h"
 
 #include "base/banned.h"
@@ -63,7 +63,7 @@ static int take_activities(struct trace *t, const struct links *l)
 		if (!(w.valid & GPU_HAS_CORRELATION) || !w.correlation ||
 			links_of(l, process, &w, &hint) || !is_of_off_time(t, l, process, &w))
 			continue;
-		e = left_out_add(t, process, w.correlation);
+		e = activity_filter_add(t, process, w.correlation);
 		if (e)
 			break;
 	}
@@ -88,6 +88,6 @@ int off_activities_leave_out(struct trace *t, struct error *err)
 	meta_fini(&meta);
 	if (e)
 		return error_set(err, e, "the trace can't be read to its end: %s", strerror(-e));
-	left_out_finish(t);
+	activity_filter_finish(t);
 	return 0;
 }

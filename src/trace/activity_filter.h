@@ -3,17 +3,17 @@
  * switched off and that CUPTI tells of all the same: from then on trace_load() gives none of them.
  * Which they are is found by joining them to calls (cmd/cli/off_activities.h).
  */
-#ifndef WEIR_TRACE_LEFT_OUT_H
-#define WEIR_TRACE_LEFT_OUT_H
+#ifndef WEIR_TRACE_ACTIVITY_FILTER_H
+#define WEIR_TRACE_ACTIVITY_FILTER_H
 
 #include "trace/trace.h"
 
 /* One more activity with that number; before anything is loaded by several threads, and to be
- * followed by left_out_finish().  0 or -ENOMEM. */
-int left_out_add(struct trace *t, uint32_t process, uint64_t correlation);
-void left_out_finish(struct trace *t);
+ * followed by activity_filter_finish().  0 or -ENOMEM. */
+int activity_filter_add(struct trace *t, uint32_t process, uint64_t correlation);
+void activity_filter_finish(struct trace *t);
 
 /* Internal to src/trace: takes them out of what was loaded. */
-void left_out_apply(const struct trace *t, struct chunk_buf *buf);
+void activity_filter_apply(const struct trace *t, struct chunk_buf *buf);
 
 #endif

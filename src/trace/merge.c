@@ -1,5 +1,5 @@
-/* See together.h. */
-#include "trace/together.h"
+/* See merge.h. */
+#include "trace/merge.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -194,7 +194,7 @@ static int compare_devices(struct trace *t, struct taken_in *s, struct error *er
 
 /* ---- what is loaded ---- */
 
-const struct trace *together_owner(const struct trace *t, const struct chunk_ref *ref)
+const struct trace *merge_owner(const struct trace *t, const struct chunk_ref *ref)
 {
 	return ref->source ? t->taken_in.v[ref->source - 1]->trace : t;
 }
@@ -233,7 +233,7 @@ static void apply_one(const struct taken_in *s, uint16_t kind, uint8_t *at)
 	}
 }
 
-void together_apply(const struct trace *t, struct chunk_buf *buf)
+void merge_apply(const struct trace *t, struct chunk_buf *buf)
 {
 	const struct taken_in *s = t->taken_in.v[buf->ref->source - 1];
 	const uint16_t kind = buf->ref->head.kind;
@@ -381,7 +381,7 @@ int trace_take_in(struct trace *t, struct trace *other, const char *name, struct
 	return 0;
 }
 
-void together_free(struct trace *t)
+void merge_free(struct trace *t)
 {
 	for (size_t i = 0; i < t->taken_in.n; i++) {
 		trace_close(t->taken_in.v[i]->trace);

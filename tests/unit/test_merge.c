@@ -9,7 +9,7 @@
 #include "trace/activity.h"
 #include "trace/meta.h"
 #include "trace/part.h"
-#include "trace/together.h"
+#include "trace/merge.h"
 
 #define START 1000000u /* what maker_new() begins with; a tick is a nanosecond */
 #define CALLS 4u
@@ -104,7 +104,7 @@ static struct seen seen_of(const struct trace *t, uint32_t process)
 	return s;
 }
 
-static const struct rank first = { "test_together.0", "testhost", START, 0, 3 * START, 1, 100 };
+static const struct rank first = { "test_merge.0", "testhost", START, 0, 3 * START, 1, 100 };
 
 static void check_at(const struct seen *s, uint64_t ticks, uint64_t each, uint64_t ns)
 {
@@ -119,7 +119,7 @@ static void check_at(const struct seen *s, uint64_t ticks, uint64_t each, uint64
 
 static void one_host_has_one_clock(void **state)
 {
-	const struct rank second = { "test_together.1", "testhost", START, 100, 3 * START, 2, 200 };
+	const struct rank second = { "test_merge.1", "testhost", START, 100, 3 * START, 2, 200 };
 	struct trace *t = together(&first, &second);
 	const struct seen a = seen_of(t, 0), b = seen_of(t, 1);
 	check_at(&a, START, 1000, START);
@@ -133,7 +133,7 @@ static void one_host_has_one_clock(void **state)
 /* The other began half a millisecond later by the time of day, and is as much later here. */
 static void hosts_are_put_side_by_side_by_the_time_of_day(void **state)
 {
-	const struct rank second = { "test_together.1", "other", START, 500000, 3 * START, 2, 100 };
+	const struct rank second = { "test_merge.1", "other", START, 500000, 3 * START, 2, 100 };
 	struct trace *t = together(&first, &second);
 	const struct seen a = seen_of(t, 0), b = seen_of(t, 1);
 	check_at(&a, START, 1000, START);
@@ -147,7 +147,7 @@ static void hosts_are_put_side_by_side_by_the_time_of_day(void **state)
  * many. */
 static void ticks_of_another_rate_are_converted(void **state)
 {
-	const struct rank second = { "test_together.1", "other", 2 * START, 500000, 3 * START, 2,
+	const struct rank second = { "test_merge.1", "other", 2 * START, 500000, 3 * START, 2,
 		100 };
 	struct trace *t = together(&first, &second);
 	const struct seen b = seen_of(t, 1);
@@ -157,8 +157,8 @@ static void ticks_of_another_rate_are_converted(void **state)
 
 static void devices_are_told_apart_by_their_uuids(void **state)
 {
-	const struct rank same = { "test_together.1", "testhost", START, 0, 3 * START, 1, 200 };
-	const struct rank another = { "test_together.2", "testhost", START, 0, 3 * START, 2, 300 };
+	const struct rank same = { "test_merge.1", "testhost", START, 0, 3 * START, 1, 200 };
+	const struct rank another = { "test_merge.2", "testhost", START, 0, 3 * START, 2, 300 };
 	struct error err;
 	struct trace *t = together(&first, &same), *other = open_rank(&another);
 	struct meta m = { 0 };
@@ -175,7 +175,7 @@ static void devices_are_told_apart_by_their_uuids(void **state)
 
 static void a_report_is_of_all(void **state)
 {
-	const struct rank second = { "test_together.1", "other", START, 500000, 3 * START, 2, 100 };
+	const struct rank second = { "test_merge.1", "other", START, 500000, 3 * START, 2, 100 };
 	struct trace *t = together(&first, &second);
 	const struct decoder d = { .schema = &t->schema };
 	struct report *r = NULL;
@@ -192,7 +192,7 @@ static void a_report_is_of_all(void **state)
 
 static void a_part_of_all_is_read(void **state)
 {
-	const struct rank second = { "test_together.1", "other", START, 500000, 3 * START, 2, 100 };
+	const struct rank second = { "test_merge.1", "other", START, 500000, 3 * START, 2, 100 };
 	struct trace *t = together(&first, &second);
 	const struct trace_cut cut = { .after_ns = 400000 };
 	struct error err;
@@ -207,12 +207,11 @@ static void what_does_not_fit_is_refused_and_stays(void **state)
 {
 	struct trace *t = open_rank(&first), *other = NULL;
 	struct error err;
-	struct maker *m =
-		maker_new("test_together.1", "1 driver other call cuInit()\n", TRACE_GRAIN);
+	struct maker *m = maker_new("test_merge.1", "1 driver other call cuInit()\n", TRACE_GRAIN);
 	m->header.root_pid = 7;
 	maker_finish(m, 3 * START, false);
-	assert_int_equal(trace_open("test_together.1", &other, &err), 0);
-	assert_int_equal(trace_take_in(t, other, "test_together.1", &err), -EINVAL);
+	assert_int_equal(trace_open("test_merge.1", &other, &err), 0);
+	assert_int_equal(trace_take_in(t, other, "test_merge.1", &err), -EINVAL);
 	assert_non_null(strstr(err.text, "different versions of Weir"));
 	assert_int_equal(seen_of(t, 0).calls, CALLS);
 	trace_close(other);

@@ -16,7 +16,7 @@
 #include "report/report_make.h"
 #include "trace/trace.h"
 
-#define PATH   "alike.weir"
+#define PATH   "operator_shapes.weir"
 #define ORIGIN 2000000ull
 #define LAYERS 12
 #define STEPS  40

@@ -1,5 +1,5 @@
-/* See moved.h. */
-#include "trace/moved.h"
+/* See block_index.h. */
+#include "trace/block_index.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ struct container {
 	uint64_t end;
 };
 
-struct moved {
+struct block_index {
 	pthread_mutex_t lock;
 	uint64_t walked; /* every chunk before this offset has been looked at */
 	ARRAY(struct container) containers;
@@ -24,15 +24,15 @@ struct moved {
 	struct map index; /* identity of a chunk to blocks; offset of a container: it is known */
 };
 
-struct moved *moved_new(void)
+struct block_index *block_index_new(void)
 {
-	struct moved *m = calloc(1, sizeof *m);
+	struct block_index *m = calloc(1, sizeof *m);
 	if (m)
 		pthread_mutex_init(&m->lock, NULL);
 	return m;
 }
 
-void moved_free(struct moved *m)
+void block_index_free(struct block_index *m)
 {
 	if (!m)
 		return;
@@ -50,7 +50,7 @@ static struct map_key identity(const struct chunk_header *c)
 		c->open.ticks);
 }
 
-static bool add_block(struct moved *m, const struct block_header *b, uint64_t payload)
+static bool add_block(struct block_index *m, const struct block_header *b, uint64_t payload)
 {
 	uint32_t *index = map_get(&m->index, identity(&b->chunk));
 	struct chunk_ref *ref = index ? array_push(&m->blocks) : NULL;
@@ -61,7 +61,7 @@ static bool add_block(struct moved *m, const struct block_header *b, uint64_t pa
 	return true;
 }
 
-static void add_container(struct moved *m, uint64_t offset, uint64_t end)
+static void add_container(struct block_index *m, uint64_t offset, uint64_t end)
 {
 	uint32_t *known = map_get(&m->index, MAP_KEY(0, 0, 0, offset));
 	struct container *to = known && *known == MAP_NONE ? array_push(&m->containers) : NULL;
@@ -71,7 +71,7 @@ static void add_container(struct moved *m, uint64_t offset, uint64_t end)
 	*known = 0;
 }
 
-static void walk_container(const struct trace *t, struct moved *m, struct container *c)
+static void walk_container(const struct trace *t, struct block_index *m, struct container *c)
 {
 	struct block_header b;
 	while (c->end - c->at >= sizeof b && !read_at(t->fd, &b, sizeof b, c->at) &&
@@ -86,7 +86,7 @@ static void walk_container(const struct trace *t, struct moved *m, struct contai
 }
 
 /* From the first place on where nothing was begun yet: it may have been since. */
-static void walk_chunks(const struct trace *t, struct moved *m)
+static void walk_chunks(const struct trace *t, struct block_index *m)
 {
 	struct trace_header now;
 	struct stat st;
@@ -107,9 +107,10 @@ static void walk_chunks(const struct trace *t, struct moved *m)
 	}
 }
 
-bool moved_find(const struct trace *t, const struct chunk_ref *ref, struct chunk_ref *ret_block)
+bool block_index_find(
+	const struct trace *t, const struct chunk_ref *ref, struct chunk_ref *ret_block)
 {
-	struct moved *m = t->moved;
+	struct block_index *m = t->block_index;
 	if (!m)
 		return false;
 	pthread_mutex_lock(&m->lock);

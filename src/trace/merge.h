@@ -8,8 +8,8 @@
  * tools name no UUIDs: there a number that something ran on in both is two devices, since each rank
  * may see its own as the first, and one that only one of them used keeps its number.
  */
-#ifndef WEIR_TRACE_TOGETHER_H
-#define WEIR_TRACE_TOGETHER_H
+#ifndef WEIR_TRACE_MERGE_H
+#define WEIR_TRACE_MERGE_H
 
 #include "trace/trace.h"
 
@@ -20,8 +20,8 @@ int trace_take_in(struct trace *t, struct trace *other, const char *name, struct
 /* Internal to src/trace: the recording that a chunk came with, and what was loaded of it in the
  * first one's time and numbers. */
 struct taken_in;
-const struct trace *together_owner(const struct trace *t, const struct chunk_ref *ref);
-void together_apply(const struct trace *t, struct chunk_buf *buf);
-void together_free(struct trace *t);
+const struct trace *merge_owner(const struct trace *t, const struct chunk_ref *ref);
+void merge_apply(const struct trace *t, struct chunk_buf *buf);
+void merge_free(struct trace *t);
 
 #endif

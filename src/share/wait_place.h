@@ -3,13 +3,13 @@
  * bottleneck launches more when its calls return at once, and whose is not launches less behind
  * holds.  Nothing here reads a clock or makes a call.
  */
-#ifndef WEIR_SHARE_AHEAD_H
-#define WEIR_SHARE_AHEAD_H
+#ifndef WEIR_SHARE_WAIT_PLACE_H
+#define WEIR_SHARE_WAIT_PLACE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct ahead {
+struct wait_place {
 	bool holds;                        /* on the device, now */
 	bool chosen;                       /* outside trials */
 	uint32_t turn;                     /* of a trial, from 1; 0: there is none */
@@ -19,9 +19,9 @@ struct ahead {
 };
 
 /* launches: of best effort, ever.  can: there is somebody to wait for, and holds can be had. */
-void ahead_step(struct ahead *a, uint64_t now_ns, uint64_t launches, bool can);
+void wait_place_step(struct wait_place *a, uint64_t now_ns, uint64_t launches, bool can);
 
 /* Requests are too slow behind holds. */
-void ahead_give_up(struct ahead *a, uint64_t now_ns);
+void wait_place_give_up(struct wait_place *a, uint64_t now_ns);
 
 #endif

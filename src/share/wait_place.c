@@ -1,5 +1,5 @@
-/* See ahead.h. */
-#include "share/ahead.h"
+/* See wait_place.h. */
+#include "share/wait_place.h"
 
 #define MS          1000000u
 #define FIRST_NS    (1500ull * MS) /* the budget has settled by then */
@@ -11,7 +11,7 @@
 #define BETTER      1.06
 #define FEWEST      200e-9 /* launches a ns: of fewer nothing is told */
 
-static void begin_turn(struct ahead *a, uint64_t now)
+static void begin_turn(struct wait_place *a, uint64_t now)
 {
 	a->turn++;
 	a->holds = a->turn % 2 == 0;
@@ -19,7 +19,7 @@ static void begin_turn(struct ahead *a, uint64_t now)
 	a->due_ns = now + TURN_NS;
 }
 
-static void choose(struct ahead *a, uint64_t now)
+static void choose(struct wait_place *a, uint64_t now)
 {
 	const double calls = a->rate[0] * (a->chosen ? BETTER : 1),
 		     device = a->rate[1] * (a->chosen ? 1 : 1 / BETTER);
@@ -29,7 +29,7 @@ static void choose(struct ahead *a, uint64_t now)
 	a->due_ns = now + AGAIN_NS;
 }
 
-static void end_turn(struct ahead *a, uint64_t now, uint64_t launches)
+static void end_turn(struct wait_place *a, uint64_t now, uint64_t launches)
 {
 	if (a->counts_ns && now > a->counts_ns)
 		a->rate[a->holds] += (double)(launches - a->launches_then) /
@@ -40,10 +40,10 @@ static void end_turn(struct ahead *a, uint64_t now, uint64_t launches)
 		begin_turn(a, now);
 }
 
-void ahead_step(struct ahead *a, uint64_t now_ns, uint64_t launches, bool can)
+void wait_place_step(struct wait_place *a, uint64_t now_ns, uint64_t launches, bool can)
 {
 	if (!can || launches < a->launches_then) {
-		*a = (struct ahead){ 0 };
+		*a = (struct wait_place){ 0 };
 		return;
 	}
 	if (!a->due_ns)
@@ -60,7 +60,7 @@ void ahead_step(struct ahead *a, uint64_t now_ns, uint64_t launches, bool can)
 		begin_turn(a, now_ns);
 }
 
-void ahead_give_up(struct ahead *a, uint64_t now_ns)
+void wait_place_give_up(struct wait_place *a, uint64_t now_ns)
 {
-	*a = (struct ahead){ .due_ns = now_ns + GIVEN_UP_NS };
+	*a = (struct wait_place){ .due_ns = now_ns + GIVEN_UP_NS };
 }
