@@ -489,12 +489,12 @@ function injected(i,	count, j) {
 }
 
 function wrappers(which,	i) {
-	print "/* Made by api/gen.awk. */\n#include \"hook/wrapper.h\"\n"
+	print "/* Made by api/gen.awk. */\n#include \"hook/core/wrapper.h\"\n"
 	for (i = 1; i <= n; i++) if (api[i] == which) wrapper(i)
 }
 
 function injections(	i) {
-	print "/* Made by api/gen.awk. */\n#include \"hook/wrapper.h\"\n#include \"hook/inject.h\"\n"
+	print "/* Made by api/gen.awk. */\n#include \"hook/core/wrapper.h\"\n#include \"hook/inject.h\"\n"
 	for (i = 1; i <= drivers; i++) injected(i)
 	print "injected_fn *const injected_calls[FN_DRIVER_END] = {"
 	for (i = 1; i <= drivers; i++) print "\t[FN_" name[i] "] = injected_" name[i] ","
@@ -502,7 +502,7 @@ function injections(	i) {
 }
 
 function table(	i, seen, classes, j) {
-	print "/* Made by api/gen.awk. */\n#include \"event/format.h\"\n#include \"hook/hook_table.h\"\n"
+	print "/* Made by api/gen.awk. */\n#include \"event/format.h\"\n#include \"hook/core/hook_table.h\"\n"
 	for (i = 1; i <= n; i++) print "int " name[i] "(void);"
 	print "#define DECLARE(name) int name(void);\nLIBRARY_FNS(DECLARE)"
 	print "\nconst struct hooked hooked[HOOK_COUNT] = {"

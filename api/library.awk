@@ -110,7 +110,7 @@ function wrapper(i,	with, types, pass, told) {
 }
 
 function wrappers(	i) {
-	print "/* Made by api/library.awk. */\n#include \"hook/call.h\"\n#include \"hook/range/library.h\"\n#include \"hook/range/range.h\"\n#include \"hook/range/shape.h\"\n"
+	print "/* Made by api/library.awk. */\n#include \"hook/core/call.h\"\n#include \"hook/range/library.h\"\n#include \"hook/range/range.h\"\n#include \"hook/range/shape.h\"\n"
 	for (i = 1; i <= n; i++) wrapper(i)
 	print "const struct library libraries[LIBRARIES] = {"
 	for (i = 1; i <= libraries; i++) {

@@ -40,7 +40,7 @@
 
 #include "event/format.h"
 #include "event/level.h"
-#include "hook/elf.h"
+#include "hook/core/elf.h"
 
 #define EXTRAS CONTROL_MORE
 

@@ -160,7 +160,7 @@ static int put_pool(const struct options *o, struct bounded *to)
 		       : 0;
 }
 
-/* As the injected library reads it: src/hook/config.c. */
+/* As the injected library reads it: src/hook/core/config.c. */
 static int put_request(const struct options *o, struct bounded *to)
 {
 	static const char range[] = "range:";

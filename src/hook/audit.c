@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/sys.h"
-#include "hook/elf.h"
+#include "hook/core/elf.h"
 
 typedef void *bound_by_audit_fn(const char *name, void *real, const void *map);
 static bound_by_audit_fn *bound_by_audit;

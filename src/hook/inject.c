@@ -3,9 +3,9 @@
 
 #include <dlfcn.h>
 
-#include "hook/call.h"
-#include "hook/meta/metadata.h"
-#include "hook/resolve.h"
+#include "hook/core/call.h"
+#include "hook/core/metadata.h"
+#include "hook/core/resolve.h"
 
 /* Of cupti_callbacks.h, as published. */
 enum { DOMAIN_DRIVER = 1, SITE_ENTER = 0 };

@@ -1,6 +1,6 @@
 /*
- * What the hook has in libc's place (src/hook/libc.c) answers as libc does: for all short lengths
- * and alignments, up against a page that can't be read.
+ * What the hook has in libc's place (src/hook/core/libc.c) answers as libc does: for all short
+ * lengths and alignments, up against a page that can't be read.
  */
 #include "unit.h"
 

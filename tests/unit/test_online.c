@@ -1,7 +1,7 @@
 /* What the hook predicts with, outside of it: launches matched to kernels, files that come and
  * change, sentences without stdio. */
 #define error_set hook_error_set
-#include "hook/error_text.c"
+#include "hook/core/error_text.c"
 #undef error_set
 
 #include "unit.h"
@@ -18,8 +18,8 @@
 #include "hook/online/graph_runs.h"
 #include "hook/online/match.h"
 #include "hook/online/overlap.h"
-#include "hook/meta/metadata.h"
-#include "hook/process.h"
+#include "hook/core/metadata.h"
+#include "hook/core/process.h"
 #include "predict/tables.h"
 #include "train/train.h"
 #include "zoo.h"

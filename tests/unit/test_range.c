@@ -3,9 +3,9 @@
 
 #include <stdio.h>
 
-#include "hook/meta/metadata.h"
+#include "hook/core/metadata.h"
 #include "hook/range/operator.h"
-#include "hook/meta/strings.h"
+#include "hook/core/strings.h"
 #include "trace/activity.h"
 
 /* The hook's trace: what was written last, and how often. */

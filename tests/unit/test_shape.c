@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "hook/range/library.h"
-#include "hook/meta/metadata.h"
+#include "hook/core/metadata.h"
 #include "hook/range/shape.h"
-#include "hook/meta/strings.h"
+#include "hook/core/strings.h"
 #include "model/cost.h"
 
 void *library_ask[LIBRARY_QUESTIONS];

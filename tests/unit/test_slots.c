@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 #include "base/hash.h"
-#include "hook/slots.h"
+#include "hook/core/slots.h"
 
 #define THREADS 4
 #define SIZE    4096u

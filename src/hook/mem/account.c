@@ -1,13 +1,13 @@
 /* Charges allocations to the process's quota and returns them. */
 #include "hook/mem/account.h"
 
-#include "hook/config.h"
-#include "hook/hook_table.h"
+#include "hook/core/config.h"
+#include "hook/core/hook_table.h"
 #include "hook/mem/pools.h"
 #include "hook/mem/refusal.h"
-#include "hook/mem/wanting.h"
-#include "hook/process.h"
-#include "hook/sched/own_calls.h"
+#include "hook/mem/reclaim.h"
+#include "hook/core/process.h"
+#include "hook/core/own_calls.h"
 #include "share/quota.h"
 
 #define SMALL_GRAIN 512u
@@ -142,20 +142,20 @@ static enum quota_answer ask(struct member *m, uint64_t bytes, bool may_wait)
  * is not there in the end. */
 static enum quota_answer take(struct member *m, uint64_t bytes)
 {
-	struct wanting w = { 0 };
+	struct reclaim w = { 0 };
 	enum quota_answer answer;
 	if (!config_get()->wait_memory_ns) {
 		answer = ask(m, bytes, false);
 		if (answer == QUOTA_REFUSED)
-			wanting_goes_on(&w, m, bytes);
+			reclaim_goes_on(&w, m, bytes);
 	} else {
 		do
 			answer = ask(m, bytes, true);
-		while (answer == QUOTA_REFUSED && wanting_goes_on(&w, m, bytes));
+		while (answer == QUOTA_REFUSED && reclaim_goes_on(&w, m, bytes));
 		if (answer == QUOTA_REFUSED)
 			answer = ask(m, bytes, false);
 	}
-	wanting_ends(m, answer == QUOTA_REFUSED);
+	reclaim_ends(m, answer == QUOTA_REFUSED);
 	if (answer == QUOTA_REFUSED)
 		refusal_report(m, bytes);
 	return answer;

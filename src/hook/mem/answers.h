@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "hook/process.h"
+#include "hook/core/process.h"
 
 /* Whether the driver answers for itself. */
 static inline bool memory_is_plain(void)

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "cuda_types.h"
-#include "hook/hook_table.h"
+#include "hook/core/hook_table.h"
 #include "hook/mem/account.h"
 #include "hook/mem/answers.h"
 #include "hook/mem/pools.h"

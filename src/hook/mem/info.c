@@ -2,13 +2,13 @@
  * Answers a program's questions about device memory from its quota, and releases the memory of a
  * context that ends.
  */
-#include "hook/hook_table.h"
-#include "hook/config.h"
+#include "hook/core/hook_table.h"
+#include "hook/core/config.h"
 #include "hook/mem/account.h"
 #include "hook/mem/answers.h"
 #include "hook/mem/pools.h"
 #include "hook/mem/served.h"
-#include "hook/meta/metadata.h"
+#include "hook/core/metadata.h"
 #include "share/quota.h"
 
 /* ---- how much there is ---- */

@@ -2,7 +2,7 @@
  * The driver reserves device memory for some limits of a context: the heap of kernels, their printf
  * buffer, and thread stacks. This file counts those bytes.
  */
-#include "hook/hook_table.h"
+#include "hook/core/hook_table.h"
 #include "hook/mem/account.h"
 #include "hook/mem/answers.h"
 

@@ -6,8 +6,8 @@
 
 #include "base/hash.h"
 #include "base/sys.h"
-#include "hook/process.h"
-#include "hook/sched/own_calls.h"
+#include "hook/core/process.h"
+#include "hook/core/own_calls.h"
 
 #define FIRST_PLACES 4096u
 #define SPINS        (1u << 16)

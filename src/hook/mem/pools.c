@@ -11,12 +11,12 @@
 #include <string.h>
 
 #include "cuda_types.h"
-#include "hook/hook_table.h"
+#include "hook/core/hook_table.h"
 #include "hook/mem/account.h"
 #include "hook/mem/answers.h"
 #include "hook/mem/served.h"
-#include "hook/meta/captures.h"
-#include "hook/sched/own_calls.h"
+#include "hook/core/captures.h"
+#include "hook/core/own_calls.h"
 #include "share/quota.h"
 
 #define POOLS 16u   /* of a process that are looked after */

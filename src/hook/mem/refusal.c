@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/bounded.h"
-#include "hook/meta/strings.h"
+#include "hook/core/strings.h"
 #include "hook/range/range.h"
 #include "share/quota.h"
 

@@ -5,16 +5,16 @@
 #include <string.h>
 #include <time.h>
 
-#include "hook/config.h"
-#include "hook/hook_table.h"
-#include "hook/process.h"
+#include "hook/core/config.h"
+#include "hook/core/hook_table.h"
+#include "hook/core/process.h"
 #include "hook/mem/account.h"
 #include "hook/mem/refusal.h"
 #include "hook/mem/served_state.h"
-#include "hook/mem/wanting.h"
-#include "hook/meta/captures.h"
-#include "hook/meta/metadata.h"
-#include "hook/sched/own_calls.h"
+#include "hook/mem/reclaim.h"
+#include "hook/core/captures.h"
+#include "hook/core/metadata.h"
+#include "hook/core/own_calls.h"
 #include "share/quota.h"
 
 #define INVALID_VALUE 1 /* CUresult */
@@ -386,13 +386,13 @@ bool served_alloc(void *address, size_t bytes, const struct served_order *order,
 	struct served *s = current();
 	if (!s || bytes > s->bytes || (order->ordered ? s->is_driver_used : s->is_ordered_only))
 		return false;
-	struct wanting w = { 0 };
+	struct reclaim w = { 0 };
 	do
 		*ret_result = try_alloc(s, bytes, order, &at, &since_ns);
 	while (*ret_result == SERVED_LATER
 			? nap()
-			: *ret_result == OUT_OF_MEMORY && wanting_goes_on(&w, s->member, bytes));
-	wanting_ends(s->member, *ret_result == OUT_OF_MEMORY);
+			: *ret_result == OUT_OF_MEMORY && reclaim_goes_on(&w, s->member, bytes));
+	reclaim_ends(s->member, *ret_result == OUT_OF_MEMORY);
 	if (*ret_result == SERVED_ELSEWHERE)
 		return false;
 	if (*ret_result == OUT_OF_MEMORY)

@@ -4,15 +4,15 @@
 
 #include "base/sys.h"
 #include "cuda_types.h"
-#include "hook/config.h"
-#include "hook/elf.h"
-#include "hook/hook_table.h"
+#include "hook/core/config.h"
+#include "hook/core/elf.h"
+#include "hook/core/hook_table.h"
 #include "hook/mem/account.h"
 #include "hook/mem/served_state.h"
-#include "hook/process.h"
-#include "hook/meta/captures.h"
-#include "hook/meta/metadata.h"
-#include "hook/sched/own_calls.h"
+#include "hook/core/process.h"
+#include "hook/core/captures.h"
+#include "hook/core/metadata.h"
+#include "hook/core/own_calls.h"
 #include "share/quota.h"
 
 #define MOST_BYTES  (1ull << 40)

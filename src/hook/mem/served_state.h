@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "hook/pages.h"
+#include "hook/core/pages.h"
 #include "hook/sched/member.h"
-#include "hook/sched/own_calls.h"
+#include "hook/core/own_calls.h"
 #include "pool/pool.h"
 
 #define SLOT_BYTES                                                                                 \

@@ -3,12 +3,12 @@
 
 #include <string.h>
 
-#include "hook/config.h"
-#include "hook/hook_table.h"
-#include "hook/meta/metadata.h"
+#include "hook/core/config.h"
+#include "hook/core/hook_table.h"
+#include "hook/core/metadata.h"
 #include "hook/online/online.h"
 #include "hook/time/collector.h"
-#include "hook/process.h"
+#include "hook/core/process.h"
 
 static uint64_t device_attribute(int device, int which)
 {

@@ -6,10 +6,10 @@
 
 #include "base/sys.h"
 #include "event/level.h"
-#include "hook/config.h"
-#include "hook/hook_table.h"
-#include "hook/meta/metadata.h"
-#include "hook/process.h"
+#include "hook/core/config.h"
+#include "hook/core/hook_table.h"
+#include "hook/core/metadata.h"
+#include "hook/core/process.h"
 #include "record/sandbox.h"
 
 #define FACT_MOST 128u

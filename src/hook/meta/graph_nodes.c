@@ -10,15 +10,15 @@
 
 #include "base/sys.h"
 #include "cuda_types.h"
-#include "hook/after.h"
-#include "hook/hook_table.h"
+#include "hook/core/after.h"
+#include "hook/core/hook_table.h"
 #include "hook/meta/kernels.h"
-#include "hook/meta/known.h"
-#include "hook/meta/metadata.h"
+#include "hook/meta/handles.h"
+#include "hook/core/metadata.h"
 #include "hook/online/graph_runs.h"
 #include "hook/online/match.h"
-#include "hook/pages.h"
-#include "hook/process.h"
+#include "hook/core/pages.h"
+#include "hook/core/process.h"
 
 enum { NODE_KERNEL = 0, NODE_CHILD = 4, NODE_CONDITIONAL = 13 }; /* CUgraphNodeType */
 #define NODES_A_RECORD 1024u
@@ -99,7 +99,7 @@ static void expand(struct expansion *x, void *graph, int depth)
 	sys(munmap, at, bytes);
 }
 
-static struct known graphs OWN_PAGES;
+static struct handles graphs OWN_PAGES;
 
 static void write_graph(uint64_t exec, const struct expansion *x)
 {
@@ -149,7 +149,7 @@ static void record_graph(uint64_t exec, void *graph)
 	expand(&x, graph, 0);
 	if (hook_recorder.header->control & CONTROL_PREDICT)
 		graphs_set(exec, signature_of(&x));
-	if (known_remember(&graphs, exec, known_hash(x.nodes, x.count * sizeof *x.nodes)))
+	if (handles_remember(&graphs, exec, handles_hash(x.nodes, x.count * sizeof *x.nodes)))
 		write_graph(exec, &x);
 	if (x.nodes)
 		sys(munmap, x.nodes, x.room * sizeof *x.nodes);
@@ -185,7 +185,8 @@ void after_cuGraphExecUpdate_v2(int result, void *exec, void *graph, void *info)
 
 static void record_node(void *exec, const struct graph_node *node)
 {
-	known_remember(&graphs, (uintptr_t)exec, 0); /* not what it was when it was instantiated */
+	handles_remember(
+		&graphs, (uintptr_t)exec, 0); /* not what it was when it was instantiated */
 	graphs_set((uintptr_t)exec, 0);
 	struct record *r = meta_begin(META_NODE, 1, sizeof *node);
 	if (!r)

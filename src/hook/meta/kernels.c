@@ -4,26 +4,26 @@
 #include <string.h>
 
 #include "cuda_types.h"
-#include "hook/after.h"
-#include "hook/hook_table.h"
-#include "hook/meta/known.h"
-#include "hook/meta/metadata.h"
+#include "hook/core/after.h"
+#include "hook/core/hook_table.h"
+#include "hook/meta/handles.h"
+#include "hook/core/metadata.h"
 #include "hook/meta/params.h"
-#include "hook/pages.h"
-#include "hook/process.h"
+#include "hook/core/pages.h"
+#include "hook/core/process.h"
 
-static struct known kernels OWN_PAGES, attributes OWN_PAGES;
+static struct handles kernels OWN_PAGES, attributes OWN_PAGES;
 
 bool kernel_is_known(uint64_t handle)
 {
-	return known_has(&kernels, handle);
+	return handles_has(&kernels, handle);
 }
 
 static void name_kernel(uint64_t handle, uint64_t module, const char *name)
 {
 	const size_t bytes = strnlen(name, 16384);
 	params_invalidate(handle);
-	if (!hook_recorder.header || !known_remember(&kernels, handle, known_hash(name, bytes)))
+	if (!hook_recorder.header || !handles_remember(&kernels, handle, handles_hash(name, bytes)))
 		return;
 	const uint64_t args[] = { handle, module };
 	meta_text(META_KERNEL, args, 2, name, (uint32_t)bytes);
@@ -69,7 +69,7 @@ void after_cuKernelGetFunction(int result, void *function, void *kernel)
 	const uint64_t args[] = { *(const uint64_t *)function, (uintptr_t)kernel };
 	kernel_describe(args[1]);
 	params_invalidate(args[0]);
-	if (!known_remember(&kernels, args[0], args[1]))
+	if (!handles_remember(&kernels, args[0], args[1]))
 		return;
 	meta_text(META_ALIAS, args, 2, "", 0);
 }
@@ -123,8 +123,8 @@ uint32_t kernel_attributes(uint64_t handle, uint32_t value[ATTRIBUTES])
 			args[1] |= 1ull << i;
 		args[2 + i / 2] |= (uint64_t)value[i] << i % 2 * 32;
 	}
-	const uint64_t hash = known_hash(args + 1, sizeof args - 8);
-	if (args[1] && hook_recorder.header && known_remember(&attributes, handle, hash))
+	const uint64_t hash = handles_hash(args + 1, sizeof args - 8);
+	if (args[1] && hook_recorder.header && handles_remember(&attributes, handle, hash))
 		meta_text(META_ATTRIBUTES, args, sizeof args / 8, "", 0);
 	return (uint32_t)args[1];
 }

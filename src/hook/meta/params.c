@@ -3,11 +3,11 @@
 
 #include <string.h>
 
-#include "hook/hook_table.h"
+#include "hook/core/hook_table.h"
 #include "hook/meta/kernels.h"
-#include "hook/meta/metadata.h"
-#include "hook/pages.h"
-#include "hook/process.h"
+#include "hook/core/metadata.h"
+#include "hook/core/pages.h"
+#include "hook/core/process.h"
 
 enum { SUCCESS = 0, INVALID_VALUE = 1 }; /* CUresult */
 

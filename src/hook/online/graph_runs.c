@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "hook/pages.h"
-#include "hook/slots.h"
+#include "hook/core/pages.h"
+#include "hook/core/slots.h"
 
 #define SLOTS  1024u
 #define WINDOW 8u

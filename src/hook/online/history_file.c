@@ -10,8 +10,8 @@
 #include "base/error.h"
 #include "base/sys.h"
 #include "hook/time/cupti.h"
-#include "hook/meta/metadata.h"
-#include "hook/process.h"
+#include "hook/core/metadata.h"
+#include "hook/core/process.h"
 #include "predict/model.h"
 #include "predict/tables.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/hash.h"
 #include "base/sys.h"
-#include "hook/process.h"
+#include "hook/core/process.h"
 #include "predict/key.h"
 #include "predict/tables.h"
 

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "hook/pages.h"
+#include "hook/core/pages.h"
 
 /* The newest of a device, in the order of `from`. */
 static struct past {

@@ -14,11 +14,11 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "hook/call.h"
-#include "hook/capture.h"
+#include "hook/core/call.h"
+#include "hook/range/capture.h"
 #include "hook/range/operator.h"
 #include "hook/range/range.h"
-#include "hook/meta/strings.h"
+#include "hook/core/strings.h"
 
 #define PUBLIC __attribute__((visibility("default")))
 

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "hook/range/range.h"
-#include "hook/resolve.h"
-#include "hook/slots.h"
-#include "hook/meta/strings.h"
+#include "hook/core/resolve.h"
+#include "hook/core/slots.h"
+#include "hook/core/strings.h"
 
 void *library_ask[LIBRARY_QUESTIONS];
 

@@ -11,9 +11,9 @@
 #define WEIR_HOOK_RANGE_LIBRARY_H
 
 #include "event/level.h"
-#include "hook/elf.h"
-#include "hook/process.h"
-#include "hook/hook_table.h"
+#include "hook/core/elf.h"
+#include "hook/core/process.h"
+#include "hook/core/hook_table.h"
 
 struct library {
 	const char *name;   /* "cublas" */

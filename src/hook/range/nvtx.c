@@ -15,12 +15,12 @@
 #include <wchar.h>
 
 #include "base/sys.h"
-#include "hook/call.h"
-#include "hook/capture.h"
+#include "hook/core/call.h"
+#include "hook/range/capture.h"
 #include "hook/range/operator.h"
 #include "hook/range/range.h"
-#include "hook/range/request_range.h"
-#include "hook/meta/strings.h"
+#include "hook/sched/request_range.h"
+#include "hook/core/strings.h"
 
 #define PUBLIC __attribute__((visibility("default")))
 

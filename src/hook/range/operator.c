@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "hook/pages.h"
-#include "hook/meta/strings.h"
+#include "hook/core/pages.h"
+#include "hook/core/strings.h"
 
 #define SIZES_MOST 2048u
 

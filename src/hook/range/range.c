@@ -2,7 +2,7 @@
 #include "hook/range/range.h"
 
 #include "base/sys.h"
-#include "hook/call.h"
+#include "hook/core/call.h"
 
 #define SLOT_WORDS (sizeof(struct range) / 8)
 

@@ -13,9 +13,9 @@
 #include <stdint.h>
 
 #include "event/level.h"
-#include "hook/config.h"
-#include "hook/process.h"
-#include "hook/hook_table.h"
+#include "hook/core/config.h"
+#include "hook/core/process.h"
+#include "hook/core/hook_table.h"
 
 struct range_text { /* what a range is called; numbers of strings */
 	uint32_t name;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "hook/range/library.h"
-#include "hook/meta/strings.h"
+#include "hook/core/strings.h"
 
 /* ---- names ---- */
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cuda_types.h"
-#include "hook/call.h"
+#include "hook/core/call.h"
 
 #define SIZES          4u /* of caps, that one program may use */
 #define LANES          8u

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "hook/hook_table.h"
-#include "hook/sched/own_calls.h"
+#include "hook/core/hook_table.h"
+#include "hook/core/own_calls.h"
 
 #define COSTS  4096u
 #define PROBES 32u

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "hook/call.h"
-#include "hook/sched/own_calls.h"
+#include "hook/core/call.h"
+#include "hook/core/own_calls.h"
 
 #define PAGE      4096u
 #define WAITED    256u  /* holds whose waiting is kept until somebody looks */

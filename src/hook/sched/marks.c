@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "hook/call.h"
-#include "hook/sched/own_calls.h"
+#include "hook/core/call.h"
+#include "hook/core/own_calls.h"
 
 #define NO_TIMING  2u           /* CU_EVENT_DISABLE_TIMING */
 #define LOCK_TICKS (1ull << 30) /* a third of a second: its holder left by longjmp */

@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "base/sys.h"
-#include "hook/config.h"
-#include "hook/hook_table.h"
-#include "hook/meta/metadata.h"
-#include "hook/process.h"
-#include "hook/sched/own_calls.h"
+#include "hook/core/config.h"
+#include "hook/core/hook_table.h"
+#include "hook/core/metadata.h"
+#include "hook/core/process.h"
+#include "hook/core/own_calls.h"
 #include "record/sandbox.h"
 
 #define MEMBER_STATE_BITS 8

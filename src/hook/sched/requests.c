@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "hook/config.h"
-#include "hook/process.h"
+#include "hook/core/config.h"
+#include "hook/core/process.h"
 #include "hook/sched/member.h"
 #include "hook/sched/request_table.h"
 #include "hook/sched/sched.h"

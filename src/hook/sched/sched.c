@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "hook/call.h"
-#include "hook/config.h"
-#include "hook/hook_table.h"
-#include "hook/process.h"
+#include "hook/core/call.h"
+#include "hook/core/config.h"
+#include "hook/core/hook_table.h"
+#include "hook/core/process.h"
 #include "hook/sched/cap.h"
 #include "hook/sched/costs.h"
 #include "hook/sched/hold.h"

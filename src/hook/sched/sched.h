@@ -9,7 +9,7 @@
 #ifndef WEIR_HOOK_SCHED_H
 #define WEIR_HOOK_SCHED_H
 
-#include "hook/process.h"
+#include "hook/core/process.h"
 #include "hook/sched/gated.h"
 #include "hook/sched/streams.h"
 #include "share/rule.h"

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "hook/hook_table.h"
+#include "hook/core/hook_table.h"
 #include "hook/sched/sched.h"
 
 #define STREAMS      256u

@@ -4,10 +4,10 @@
 #include <time.h>
 
 #include "base/sys.h"
-#include "hook/process.h"
+#include "hook/core/process.h"
 #include "hook/sched/cap.h"
 #include "hook/sched/hold.h"
-#include "hook/sched/own_calls.h"
+#include "hook/core/own_calls.h"
 #include "hook/sched/wait_range.h"
 #include "record/sandbox.h"
 #include "share/rule.h"

@@ -15,11 +15,11 @@
 #include <string.h>
 
 #include "base/sys.h"
-#include "hook/meta/metadata.h"
-#include "hook/meta/strings.h"
-#include "hook/pages.h"
-#include "hook/process.h"
-#include "hook/slots.h"
+#include "hook/core/metadata.h"
+#include "hook/core/strings.h"
+#include "hook/core/pages.h"
+#include "hook/core/process.h"
+#include "hook/core/slots.h"
 #include "hook/stack/stack.h"
 
 #define PUBLIC __attribute__((visibility("default")))

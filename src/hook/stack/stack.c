@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/expect.h"
-#include "hook/config.h"
-#include "hook/process.h"
+#include "hook/core/config.h"
+#include "hook/core/process.h"
 #include "hook/stack/pace.h"
 #include "record/sandbox.h"
 

@@ -4,13 +4,13 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "hook/call.h"
-#include "hook/config.h"
-#include "hook/hook_table.h"
-#include "hook/meta/captures.h"
+#include "hook/core/call.h"
+#include "hook/core/config.h"
+#include "hook/core/hook_table.h"
+#include "hook/core/captures.h"
 #include "hook/meta/graph_nodes.h"
-#include "hook/meta/own_range.h"
-#include "hook/process.h"
+#include "hook/core/own_range.h"
+#include "hook/core/process.h"
 #include "hook/time/cupti.h"
 
 #define WINDOWS         4u

@@ -11,8 +11,8 @@
 
 #include "base/sys.h"
 #include "cupti_records.h"
-#include "hook/meta/strings.h"
-#include "hook/process.h"
+#include "hook/core/strings.h"
+#include "hook/core/process.h"
 #include "hook/time/collector.h"
 #include "hook/time/cupti_shared.h"
 

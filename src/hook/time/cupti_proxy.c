@@ -9,9 +9,9 @@
 
 #include "hook/time/cupti.h"
 #include "hook/time/cupti_shared.h"
-#include "hook/meta/metadata.h"
-#include "hook/process.h"
-#include "hook/resolve.h"
+#include "hook/core/metadata.h"
+#include "hook/core/process.h"
+#include "hook/core/resolve.h"
 #include "hook/time/cupti_proxy.h"
 
 #define EXPORT          __attribute__((visibility("default")))

@@ -6,17 +6,17 @@
 
 #include <string.h>
 
-#include "hook/after.h"
-#include "hook/hook_table.h"
-#include "hook/config.h"
+#include "hook/core/after.h"
+#include "hook/core/hook_table.h"
+#include "hook/core/config.h"
 #include "hook/meta/devices.h"
 #include "hook/meta/facts.h"
-#include "hook/meta/metadata.h"
+#include "hook/core/metadata.h"
 #include "hook/time/calibration.h"
 #include "hook/time/collector.h"
 #include "hook/time/cupti.h"
 #include "hook/time/event_timer.h"
-#include "hook/process.h"
+#include "hook/core/process.h"
 
 /* That and why times are sampled, since CUPTI gives none. */
 static void record_instead(const char *why)

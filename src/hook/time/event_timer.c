@@ -14,14 +14,14 @@
 #include "base/hash.h"
 #include "base/sys.h"
 #include "record/writer.h"
-#include "hook/call.h"
-#include "hook/elf.h"
-#include "hook/meta/captures.h"
+#include "hook/core/call.h"
+#include "hook/core/elf.h"
+#include "hook/core/captures.h"
 #include "hook/meta/kernels.h"
-#include "hook/pages.h"
+#include "hook/core/pages.h"
 #include "hook/time/calibration.h"
 #include "hook/time/collector.h"
-#include "hook/meta/strings.h"
+#include "hook/core/strings.h"
 
 #define CONTEXTS   16u
 #define RUNS       32u

@@ -1,0 +1,424 @@
+/* Reads the environment variable WEIR into the configuration of the injected library. */
+#include "hook/core/config.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+#include "base/sys.h"
+#include "event/level.h"
+#include "weir_options.h"
+
+static struct config config;
+static bool is_read;
+
+static const char *environment(const char *name)
+{
+	extern char **environ;
+	const size_t n = strlen(name);
+	for (char **e = environ; e && *e; e++)
+		if (!strncmp(*e, name, n) && (*e)[n] == '=')
+			return *e + n + 1;
+	return NULL;
+}
+
+/* At load time only, where a wrong value can still be told to the person who gave it. */
+static void refuse(const char *all, const char *why)
+{
+	static const char head[] = "weir: WEIR=", tail[] = "; the program runs unrecorded\n";
+	sys(write, 2, head, sizeof head - 1);
+	sys(write, 2, all, strlen(all));
+	sys(write, 2, ": ", 2);
+	sys(write, 2, why, strlen(why));
+	sys(write, 2, tail, sizeof tail - 1);
+	config.keep = KEEP_NOTHING;
+	config.sched = false;
+}
+
+/* "64M" and the like; 0 when it is no number. */
+static uint64_t parse_bytes(const char *text, size_t n)
+{
+	uint64_t value = 0;
+	size_t i = 0;
+	for (; i < n && text[i] >= '0' && text[i] <= '9'; i++)
+		if (__builtin_mul_overflow(value, 10, &value) ||
+			__builtin_add_overflow(value, (uint64_t)(text[i] - '0'), &value))
+			return 0;
+	static const char units[] = "KMG";
+	const char *unit = i + 1 == n ? strchr(units, text[i]) : NULL;
+	if (unit && *unit)
+		return __builtin_mul_overflow(value, 1ull << 10 * (unit - units + 1), &value)
+			       ? 0
+			       : value;
+	return i == n ? value : 0;
+}
+
+/* ---- options ---- */
+
+/* set_NAME() for each row of the table; value is what stands behind the =, NULL without one. */
+static bool set_flag(bool *flag, const char *value)
+{
+	*flag = true;
+	return !value;
+}
+
+/* A file as it stands: absolute, or found from where the program is. */
+static bool set_file(char to[RECORDER_PATH], const char *value, size_t n)
+{
+	if (!value || !n || n >= RECORDER_PATH)
+		return false;
+	memcpy(to, value, n);
+	to[n] = 0;
+	return true;
+}
+
+static bool set_join(const char *value, size_t n)
+{
+	return set_flag(&config.join, value);
+}
+
+static bool set_args(const char *value, size_t n)
+{
+	return set_flag(&config.args, value);
+}
+
+static bool set_stacks(const char *value, size_t n)
+{
+	return stack_options_parse(value ? value : "", n, &config.stacks);
+}
+
+static bool set_predict(const char *value, size_t n)
+{
+	return set_flag(&config.predict, value);
+}
+
+/* N of "sample:N" and "predict:N". */
+static uint32_t rate_behind(const char *word, const char *value, size_t n)
+{
+	const size_t k = strlen(word);
+	const uint64_t each = n > k && !memcmp(value, word, k) ? parse_bytes(value + k, n - k) : 0;
+	return each <= SAMPLE_MOST ? (uint32_t)each : 0;
+}
+
+static bool set_gpu(const char *value, size_t n)
+{
+	config.gpu = true;
+	if (!value)
+		return true;
+	const uint32_t predict = rate_behind("predict:", value, n);
+	config.reconstruct = predict > 0;
+	config.sample_rate = predict ? predict : rate_behind("sample:", value, n);
+	return config.sample_rate;
+}
+
+static bool set_level(const char *value, size_t n)
+{
+	char name[16] = { 0 };
+	if (!value)
+		return false;
+	memcpy(name, value, n < sizeof name ? n : sizeof name - 1);
+	return control_of_level(name, &config.control);
+}
+
+static bool set_flight(const char *value, size_t n)
+{
+	config.flight_bytes = value ? parse_bytes(value, n) : 0;
+	return config.flight_bytes;
+}
+
+static bool set_history(const char *value, size_t n)
+{
+	return set_file(config.history, value, n);
+}
+
+static bool set_warm(const char *value, size_t n)
+{
+	return set_file(config.warm, value, n);
+}
+
+static bool set_model(const char *value, size_t n)
+{
+	return set_file(config.model, value, n);
+}
+
+static bool set_models(const char *value, size_t n)
+{
+	return set_file(config.models, value, n);
+}
+
+static bool set_sched(const char *value, size_t n)
+{
+	return set_flag(&config.sched, value);
+}
+
+static bool set_mps(const char *value, size_t n)
+{
+	return set_flag(&config.mps, value);
+}
+
+static bool set_share(const char *value, size_t n)
+{
+	if (!value || n >= sizeof config.share || *value != '/')
+		return false;
+	memcpy(config.share, value, n);
+	config.share[n] = 0;
+	return true;
+}
+
+static bool is(const char *value, size_t n, const char *word)
+{
+	return strlen(word) == n && !memcmp(value, word, n);
+}
+
+static bool set_class(const char *value, size_t n)
+{
+	if (!value)
+		return false;
+	config.class = is(value, n, "latency")       ? CLASS_LATENCY
+		       : is(value, n, "best-effort") ? CLASS_BEST_EFFORT
+						     : CLASS_NONE;
+	return config.class;
+}
+
+/* A number that is not 0. */
+static bool set_number(uint64_t *to, uint64_t most, const char *value, size_t n)
+{
+	*to = value && n && value[n - 1] <= '9' ? parse_bytes(value, n) : 0;
+	return *to && *to <= most;
+}
+
+static bool set_small(uint32_t *to, uint32_t most, const char *value, size_t n)
+{
+	uint64_t number;
+	const bool fits = set_number(&number, most, value, n);
+	*to = (uint32_t)number;
+	return fits;
+}
+
+static bool set_weight(const char *value, size_t n)
+{
+	return set_small(&config.weight, 1000000, value, n);
+}
+
+static bool set_sms(const char *value, size_t n)
+{
+	return set_small(&config.sms, 65535, value, n);
+}
+
+static bool set_deadline(const char *value, size_t n)
+{
+	return set_number(&config.deadline_ns, INT64_MAX, value, n);
+}
+
+static bool set_target(const char *value, size_t n)
+{
+	return set_number(&config.target_p99_ns, INT64_MAX, value, n);
+}
+
+static bool set_slowdown(const char *value, size_t n)
+{
+	return set_small(&config.slowdown, 100000, value, n);
+}
+
+static bool set_wait(const char *value, size_t n)
+{
+	return set_number(&config.max_wait_ns, INT64_MAX, value, n);
+}
+
+static bool set_pool(const char *value, size_t n)
+{
+	return set_flag(&config.pool, value);
+}
+
+static bool set_wait_memory(const char *value, size_t n)
+{
+	return set_number(&config.wait_memory_ns, INT64_MAX, value, n);
+}
+
+static bool set_memory(const char *value, size_t n)
+{
+	return set_number(&config.memory_bytes, INT64_MAX, value, n);
+}
+
+static bool set_outer_memory(const char *value, size_t n)
+{
+	return set_number(&config.outer_bytes, INT64_MAX, value, n);
+}
+
+static bool set_outer_group(const char *value, size_t n)
+{
+	return set_number(&config.outer_group, INT64_MAX, value, n);
+}
+
+static bool set_memory_group(const char *value, size_t n)
+{
+	return set_number(&config.memory_group, INT64_MAX, value, n);
+}
+
+static bool set_request(const char *value, size_t n)
+{
+	static const char range[] = "range:";
+	const size_t k = sizeof range - 1;
+	if (!value || n <= k || n - k >= sizeof config.request_range ||
+		memcmp(value, range, k) != 0)
+		return false;
+	memcpy(config.request_range, value + k, n - k);
+	config.request_range[n - k] = 0;
+	return true;
+}
+
+/* A value as it is, where there is room for it. */
+static bool keep_text(char *to, size_t size, const char *value, size_t n)
+{
+	if (n >= size)
+		return false;
+	memcpy(to, value, n);
+	to[n] = 0;
+	return true;
+}
+
+static bool set_delay(const char *value, size_t n)
+{
+	struct config_capture *c = &config.capture;
+	return set_number(&c->delay_ns, INT64_MAX, value, n) &&
+	       keep_text(c->delay, sizeof c->delay, value, n);
+}
+
+static bool set_duration(const char *value, size_t n)
+{
+	return set_number(&config.capture.duration_ns, INT64_MAX, value, n);
+}
+
+static bool set_window(const char *value, size_t n)
+{
+	return set_number(&config.window, UINT32_MAX, value, n);
+}
+
+static bool set_launches(const char *value, size_t n)
+{
+	return set_number(&config.capture.launches, INT64_MAX, value, n);
+}
+
+/* N-M */
+static bool set_steps(const char *value, size_t n)
+{
+	struct config_capture *c = &config.capture;
+	const char *dash = memchr(value, '-', n);
+	const size_t k = dash ? (size_t)(dash - value) : 0;
+	return dash && set_small(&c->first_step, UINT32_MAX - 1, value, k) &&
+	       set_small(&c->last_step, UINT32_MAX - 1, dash + 1, n - k - 1) &&
+	       c->first_step <= c->last_step;
+}
+
+static bool set_capture(const char *value, size_t n)
+{
+	static const char range[] = "range:", step[] = "step:";
+	const size_t k = sizeof range - 1, s = sizeof step - 1;
+	if (!value || !keep_text(config.capture.what, sizeof config.capture.what, value, n))
+		return false;
+	config.capture.profiler = is(value, n, "profiler");
+	if (config.capture.profiler)
+		return true;
+	if (n > s && !memcmp(value, step, s))
+		return set_steps(value + s, n - s);
+	return n > k && !memcmp(value, range, k) &&
+	       keep_text(config.capture.range, sizeof config.capture.range, value + k, n - k);
+}
+
+#define SETTER(name) { #name, set_##name },
+static const struct {
+	const char *name;
+	bool (*set)(const char *value, size_t n);
+} options[] = { WEIR_OPTIONS(SETTER) };
+
+static bool parse_option(const char *text, size_t n)
+{
+	const char *equals = memchr(text, '=', n);
+	const size_t k = equals ? (size_t)(equals - text) : n;
+	for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+		if (strlen(options[i].name) == k && !memcmp(options[i].name, text, k))
+			return options[i].set(equals ? equals + 1 : NULL, equals ? n - k - 1 : 0);
+	return false;
+}
+
+/* ---- the whole ---- */
+
+/* The path is made absolute: the program may change its directory.  NULL, or why it can't be. */
+static const char *set_path(const char *path)
+{
+	size_t at = 0;
+	if (!*path)
+		return "the file name is missing";
+	if (path[0] != '/') {
+		const long got = sys(getcwd, config.path, sizeof config.path);
+		/* one that was unmounted begins with "(unreachable)" */
+		if (got != -ERANGE && (got <= 1 || config.path[0] != '/'))
+			return "the working directory has no name any more; give the file's whole path";
+		at = got > 1 ? (size_t)got : sizeof config.path;
+		config.path[at - 1] = '/'; /* in place of the NUL, which is counted */
+	}
+	const size_t n = strlen(path);
+	if (at + n + 1 > sizeof config.path)
+		return "the file name is too long";
+	memcpy(config.path + at, path, n + 1);
+	return NULL;
+}
+
+/* Where records go is last; who only shares the GPU has none.  The end, or NULL. */
+static const char *parse_options(const char *p)
+{
+	while (*p && strncmp(p, "record:", 7) && strncmp(p, "trace:", 6)) {
+		const char *comma = strchr(p, ',');
+		const size_t n = comma ? (size_t)(comma - p) : strlen(p);
+		if (!parse_option(p, n))
+			return NULL;
+		p += n + (p[n] == ',');
+	}
+	return *p || config.sched ? p : NULL;
+}
+
+static void set_defaults(void)
+{
+	control_of_level("full", &config.control);
+	config.class = CLASS_BEST_EFFORT;
+	config.weight = 1;
+	config.max_wait_ns = 500000000;
+}
+
+static void set_share_default(void)
+{
+	const char *ranks = environment("WORLD_SIZE");
+	config.is_rank = ranks && *ranks && strcmp(ranks, "1") != 0;
+	if (config.sched && !*config.share)
+		share_directory(config.share, environment("XDG_RUNTIME_DIR"));
+}
+
+static void read_config(void)
+{
+	const char *all = environment("WEIR");
+	if (!all || !*all || getauxval(AT_SECURE))
+		return;
+	set_defaults();
+	const char *p = parse_options(all);
+	if (!p) {
+		refuse(all, "expected " WEIR_OPTIONS_USAGE "record:FILE or trace:FILE, or sched");
+		return;
+	}
+	set_share_default();
+	if (!*p)
+		return;
+	config.control |= (config.args ? CONTROL_ARGS : 0) |
+			  (config.predict ? CONTROL_PREDICT : 0) | config.stacks.control;
+	config.keep = *p == 't' ? KEEP_LINES : KEEP_RECORDS;
+	const char *why = set_path(strchr(p, ':') + 1);
+	if (why)
+		refuse(all, why);
+}
+
+const struct config *config_get(void)
+{
+	if (!is_read)
+		read_config();
+	is_read = true;
+	return &config;
+}

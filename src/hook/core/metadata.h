@@ -1,0 +1,30 @@
+/*
+ * Metadata records stand beside those of calls: names of kernels, contents of graphs, devices, and
+ * sentences for the reader. Any thread may write them inside a call of the program. A record that
+ * does not fit is dropped.
+ */
+#ifndef WEIR_HOOK_CORE_METADATA_H
+#define WEIR_HOOK_CORE_METADATA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "event/format.h"
+
+/* A record of so many words and bytes to be filled and committed, or NULL. */
+struct record *meta_begin(enum meta_id id, uint32_t args, uint32_t bytes);
+
+/* A record of `count` words and a text. */
+void meta_text(
+	enum meta_id id, const uint64_t *args, uint32_t count, const char *text, uint32_t bytes);
+
+/* Whether a text may be written that will not be asked for again; false is counted. */
+bool meta_has_room(void);
+
+/* A sentence for whoever reads the trace. */
+void meta_message(const char *text);
+
+/* What program this process is. */
+void meta_process(void);
+
+#endif

@@ -1,0 +1,33 @@
+/*
+ * Tables of the hook that a forked child begins without.
+ *
+ * Writing zeros over them would give each child pages of its own for what it may never look at.  So
+ * a table has whole pages, and the child drops them: what is read there next is zeros.
+ */
+#ifndef WEIR_HOOK_CORE_PAGES_H
+#define WEIR_HOOK_CORE_PAGES_H
+
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/sys.h"
+
+#define PAGE_BYTES 4096
+#define OWN_PAGES  __attribute__((aligned(PAGE_BYTES)))
+
+static inline void drop_pages(void *table, size_t bytes)
+{
+	if (sys_failed(sys(madvise, table, bytes, MADV_DONTNEED))) /* locked, say */
+		memset(table, 0, bytes);
+}
+
+/* Makes a variable that is all zeros at first, with OWN_PAGES, so again. */
+#define DROP(table)                                                                                \
+	do {                                                                                       \
+		_Static_assert(__alignof__(table) >= PAGE_BYTES && sizeof table % PAGE_BYTES == 0, \
+			"pages that it shares with nothing");                                      \
+		drop_pages(&(table), sizeof table);                                                \
+	} while (0)
+
+#endif

@@ -1,0 +1,261 @@
+/*
+ * Sets the library up in its process and again in each forked child. Before the first sign of CUDA
+ * it only reads its configuration. A program without CUDA pays only for loading the library.
+ */
+#include "hook/core/process.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "base/sys.h"
+#include "hook/core/config.h"
+#include "record/sandbox.h"
+
+#define START_NS 2000000000u /* so long a thread waits for the one that starts the process */
+
+struct recorder hook_recorder;
+__thread struct writer hook_self = { .kind = CHUNK_EVENTS };
+__thread struct writer hook_ranges = { .kind = CHUNK_RANGES };
+__thread struct writer hook_stacks = { .kind = CHUNK_STACKS };
+
+union hook_hot_page hook_hot_page;
+
+/* Everything is wanted, so that the first call of a process comes to call_leave, which starts it;
+ * and all calls that other threads make meanwhile, which wait there. */
+uint32_t hook_idle = (1u << CLASS_COUNT) - 1;
+
+/* What is wanted of calls where no trace says it: nothing, unless a part has said so. */
+static uint32_t own_control;
+
+/* What this memory is of: of no process that began to start; of this one, or of whom it was forked
+ * from; of a child whose threads no longer write where their parent does. */
+static enum { MEMORY_NEW, MEMORY_USED, MEMORY_PARTED } memory;
+
+uint64_t clock_monotonic(void)
+{
+	struct timespec t = { 0 };
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* ---- life ---- */
+
+/* From now on calls are recorded, or left alone, as this word says. */
+static void control_by(const uint32_t *word)
+{
+	__atomic_store_n(
+		&hook_hot.control, (const char *)word - (const char *)&hook_idle, __ATOMIC_RELEASE);
+}
+
+void process_control_set(uint32_t control)
+{
+	own_control = control;
+}
+
+/* What a trace's own word has been replaced by, or NULL. */
+static const uint32_t *diverted;
+
+static const uint32_t *control_word(void)
+{
+	const uint32_t *other = __atomic_load_n(&diverted, __ATOMIC_ACQUIRE);
+	return other ? other : hook_recorder.header ? &hook_recorder.header->control : &own_control;
+}
+
+void process_divert(const uint32_t *word)
+{
+	__atomic_store_n(&diverted, word, __ATOMIC_RELEASE);
+	if (process_is_started())
+		control_by(control_word());
+}
+
+static bool reach_trace(const struct config *c)
+{
+	struct trace_header blank;
+	header_blank(&blank, c->control);
+	if (c->flight_bytes) {
+		blank.mode = TRACE_FLIGHT;
+		blank.limit = c->flight_bytes + TRACE_GRAIN;
+	}
+	hook_recorder.join = c->join;
+	memcpy(hook_recorder.path, c->path, sizeof c->path);
+	return hook_recorder.header || !recorder_open(&hook_recorder, &blank);
+}
+
+/* Without the trace there is nowhere to say what is lost, so what failed for a moment only, for
+ * want of a descriptor, say, is tried again. */
+static void open_trace(const struct config *c)
+{
+	if (reach_trace(c) || reach_trace(c))
+		hook_hot.tsc = hook_recorder.header->clock == CLOCK_IS_TSC;
+}
+
+static void start(void)
+{
+	const struct config *c = config_get();
+	memory = MEMORY_USED;
+	/* A page of the program file can't be wiped; this one is none.  Kernels before 4.14 can't.
+	 */
+	if (config_is_asked(c))
+		sys(madvise, &hook_hot_page, sizeof hook_hot_page, MADV_WIPEONFORK);
+	if (c->keep == KEEP_RECORDS)
+		open_trace(c);
+	for (const struct hook_part *part = hook_parts; part->name; part++)
+		if (part->start)
+			part->start();
+	/* Last: until here every call of any thread has come to wait.  A trace has a word of its
+	 * own, which other processes change. */
+	control_by(control_word());
+}
+
+/* A process that has shut itself in since the library was loaded is left alone. */
+static bool stands_aside(void)
+{
+	if (!config_is_asked(config_get()) || (!sandbox_is_closed(NULL) && !sandbox_hides_clock()))
+		return false;
+	control_by(&own_control);
+	return true;
+}
+
+uint64_t clock_slowly(void)
+{
+	const bool started = process_is_started();
+	if (!started && stands_aside())
+		return 0;
+	const struct trace_header *h = hook_recorder.header; /* a parent's, after a fork */
+	return started || (h && h->clock != CLOCK_IS_TSC) ? clock_monotonic()
+							  : __builtin_ia32_rdtsc();
+}
+
+static void parts_forked(void)
+{
+	for (const struct hook_part *part = hook_parts; part->name; part++)
+		if (part->forked)
+			part->forked();
+}
+
+/* In the child of a fork: what it is in the middle of is finished in memory of its own. */
+static void part(void)
+{
+	if (memory != MEMORY_USED)
+		return;
+	memory = MEMORY_PARTED;
+	writer_forked(&hook_recorder, &hook_self);
+	writer_forked(&hook_recorder, &hook_ranges);
+	writer_forked(&hook_recorder, &hook_stacks);
+}
+
+/*
+ * Same orders, same file, a new process with nothing open: when a child comes to CUDA, since most
+ * never do.  One of a bare clone(), or of _Fork(), comes here as well, its page of hook_hot wiped.
+ * Until it has started, a child of its own is in the same state.
+ */
+static void begin_anew(void)
+{
+	if (memory == MEMORY_USED)
+		parts_forked(); /* in_child() has not run */
+	part();
+	if (memory != MEMORY_PARTED)
+		return;
+	for (const struct hook_part *each = hook_parts; each->name; each++)
+		if (each->forget)
+			each->forget();
+	recorder_forked(&hook_recorder);
+}
+
+static void in_child(void)
+{
+	hook_hot = (struct hot_line){ 0 }; /* on kernels that do not wipe */
+	parts_forked();
+	if (memory != MEMORY_USED || stands_aside())
+		return;
+	part();
+	/* in the middle of a call, which may be its last */
+	if (hook_self.early || hook_self.settled)
+		begin_anew();
+}
+
+/* A signal handler may fork in the middle of a call: child and parent both return from it. */
+static void before_fork(void)
+{
+	const struct thread_account *a = hook_self.account;
+	hook_self.before_fork = a ? a->entered - a->returned : 0;
+}
+
+/* A child that comes by clone(), without all this, is not to find it. */
+static void in_parent(void)
+{
+	hook_self.before_fork = 0;
+}
+
+/* Until another thread has started the process; should that not come to an end, calls go on
+ * unrecorded and unregulated. */
+static void await_start(void)
+{
+	const struct timespec nap = { .tv_nsec = 50000 };
+	const uint64_t since = clock_monotonic();
+	for (int turn = 0; !process_is_started() && clock_monotonic() - since < START_NS; turn++)
+		if (turn < 1000)
+			sys(sched_yield);
+		else
+			sys(nanosleep, &nap, NULL);
+}
+
+void process_start(void)
+{
+	uint32_t seen = PROCESS_NEW;
+	if (process_is_started() || stands_aside())
+		return;
+	/* With signals blocked no handler can come here while this thread is at it. */
+	uint64_t all = ~0ull, mask = 0;
+	sys(rt_sigprocmask, SIG_BLOCK, &all, &mask, 8);
+	if (__atomic_compare_exchange_n(&hook_hot.state, &seen, PROCESS_STARTING, false,
+		    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		begin_anew();
+		start();
+		__atomic_store_n(&hook_hot.state, PROCESS_READY, __ATOMIC_RELEASE);
+	} else {
+		await_start();
+	}
+	sys(rt_sigprocmask, SIG_SETMASK, &mask, NULL, 8);
+}
+
+/* The last part first: what it completes, those before it keep. */
+static void at_exit(void)
+{
+	const struct hook_part *part = hook_parts;
+	while (part->name)
+		part++;
+	while (part-- != hook_parts)
+		if (part->at_exit)
+			part->at_exit();
+}
+
+void process_at_exit(void)
+{
+	atexit(at_exit);
+}
+
+/* Who is killed leaves what was read when names were noted. */
+__attribute__((destructor)) static void unloaded(void)
+{
+	if (!process_is_started())
+		return;
+	for (const struct hook_part *each = hook_parts; each->name; each++)
+		if (each->unloaded)
+			each->unloaded();
+	recorder_read_clock(&hook_recorder);
+}
+
+__attribute__((constructor)) static void loaded(void)
+{
+	if (!config_is_asked(config_get())) {
+		control_by(&own_control);
+		return;
+	}
+	sandbox_is_closed(NULL); /* as it is now */
+	pthread_atfork(before_fork, in_parent, in_child);
+}

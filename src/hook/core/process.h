@@ -1,0 +1,112 @@
+/*
+ * The process into which the library is loaded: its state, the calls that it wants, its trace, and
+ * each thread's writers. It is set up before the first recorded call returns, and it survives fork.
+ */
+#ifndef WEIR_HOOK_CORE_PROCESS_H
+#define WEIR_HOOK_CORE_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "fn_ids.h"
+#include "record/writer.h"
+
+extern struct recorder hook_recorder;
+extern __thread struct writer hook_self __attribute__((tls_model("initial-exec")));
+extern __thread struct writer hook_ranges __attribute__((tls_model("initial-exec")));
+extern __thread struct writer hook_stacks __attribute__((tls_model("initial-exec")));
+
+/*
+ * What every wrapper looks at, in one cache line: after the driver has worked for
+ * microseconds, each line of ours may have to be fetched again.
+ *
+ * Zeros are a process that has not started.  The line lies in a page that a forked child finds full
+ * of zeros, however it was forked: a bare clone() runs no handlers.  So it begins anew by itself.
+ */
+struct hot_line {
+	ptrdiff_t control; /* from hook_idle to the word that says what to record: of the mapped
+			    * trace, or of this library */
+	uint32_t tsc;      /* whether the clock is the processor's counter, which may be read */
+	uint32_t state;    /* enum process_state */
+	int32_t captures;  /* how many streams of this process are capturing */
+	uint32_t listen;   /* enum listen: who gets the calls that are kept */
+	uint32_t gate;     /* launches are regulated (gate.h) */
+	uint32_t memory;   /* and memory (mem/answers.h) */
+	uint64_t look;     /* ticks: when to look again what is mapped (stack/stack.h); 0: never */
+} __attribute__((aligned(64)));
+enum listen {
+	LISTEN_TEXT = 1,    /* WEIR=trace: each call becomes a line */
+	LISTEN_CAPTURE = 2, /* what decides which part of the run is recorded (capture.h) */
+	LISTEN_CLOSED = 4,  /* nothing is recorded now, though calls may be looked at */
+};
+
+#define HOOK_PAGE 4096
+union hook_hot_page {
+	struct hot_line hot;
+	char page[HOOK_PAGE];
+} __attribute__((aligned(HOOK_PAGE)));
+extern union hook_hot_page hook_hot_page __attribute__((visibility("hidden")));
+#define hook_hot hook_hot_page.hot
+
+/* The control word of a process that has not started. */
+extern uint32_t hook_idle __attribute__((visibility("hidden")));
+
+/* The control word now. */
+static inline uint32_t process_control(void)
+{
+	const char *at = (const char *)&hook_idle + hook_hot.control;
+	return __atomic_load_n((const uint32_t *)at, __ATOMIC_RELAXED);
+}
+
+enum process_state { PROCESS_NEW, PROCESS_STARTING, PROCESS_READY };
+
+static inline bool process_is_started(void)
+{
+	return __atomic_load_n(&hook_hot.state, __ATOMIC_ACQUIRE) == PROCESS_READY;
+}
+
+uint64_t clock_monotonic(void); /* nanoseconds */
+
+/* Ticks of the trace's clock, where that is not the processor's counter or nobody knows yet whether
+ * that may be read.  0: it may not, and nothing is recorded. */
+uint64_t clock_slowly(void);
+
+static inline uint64_t clock_now(void)
+{
+	return __builtin_expect(hook_hot.tsc, 1) ? __builtin_ia32_rdtsc() : clock_slowly();
+}
+
+/* Opens the trace, once a process.  Called with the first sign of CUDA, never before. */
+void process_start(void);
+
+/* What is wanted of calls where no trace says it; by the start() of a part. */
+void process_control_set(uint32_t control);
+
+/* Calls go by this word in place of the trace's, NULL: by the trace's. */
+void process_divert(const uint32_t *word);
+
+/*
+ * The parts of the library, in the order in which they start: parts.c.  Any function may be NULL.
+ *
+ *	start    in a process whose trace, if there is to be one, is open; with its first call
+ *	forked   in each child, at once: nothing may take long, most children never come to CUDA
+ *	forget   in a child that comes to CUDA, before it starts: what was of the parent
+ *	at_exit  when the program ends in order, the last part first: see process_at_exit()
+ *	unloaded last of all, when it ends in order and is recorded
+ */
+struct hook_part {
+	const char *name;
+	void (*start)(void);
+	void (*forked)(void);
+	void (*forget)(void);
+	void (*at_exit)(void);
+	void (*unloaded)(void);
+};
+extern const struct hook_part hook_parts[]; /* the last has no name */
+
+/* Has at_exit() of the parts called, also in forked children: once, when the driver is there and
+ * CUPTI is loaded, so that it comes before what they have registered to end themselves. */
+void process_at_exit(void);
+
+#endif

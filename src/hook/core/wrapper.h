@@ -1,0 +1,349 @@
+/*
+ * The inside of a wrapper. Generated wrappers call these functions, in this order:
+ *
+ *	gate_enter()                    rows marked gate: the scheduler may make the launch wait
+ *	call_is_wanted()                no: the call is the driver's alone
+ *	call_begin() or its like        the time
+ *	the real call, with the caller's own arguments
+ *	call_record() or its like       a record to be filled, or NULL
+ *	call_commit() or its like
+ *	call_left()
+ *	after_NAME()                    rows marked after (after.h), whether or not it was wanted
+ *
+ * Everything is inlined. Rare cases are in wrapper.c.
+ */
+#ifndef WEIR_HOOK_CORE_WRAPPER_H
+#define WEIR_HOOK_CORE_WRAPPER_H
+
+#include "cuda_types.h"
+#include "hook/core/after.h"
+#include "hook/core/call.h"
+#include "hook/core/gate.h"
+#include "hook/mem/answers.h"
+#include "hook/core/captures.h"
+#include "hook/meta/params.h"
+#include "hook/stack/stack.h"
+#include "hook/time/device_times.h"
+#include "hook/time/event_timer.h"
+
+#define TEXT_KEPT 504u
+
+static inline uint64_t float_bits(float f)
+{
+	uint32_t bits;
+	memcpy(&bits, &f, sizeof bits);
+	return bits;
+}
+
+static inline uint32_t text_bytes(const char *s)
+{
+	return s ? (uint32_t)strnlen(s, TEXT_KEPT + 1) : 0;
+}
+
+/* Words for a text in a record: over-long ones are cut to TEXT_KEPT. */
+static inline uint32_t text_words(uint32_t bytes)
+{
+	return ((bytes > TEXT_KEPT ? TEXT_KEPT : bytes) + 7) / 8;
+}
+
+char *text_put(struct record *r, char *at, const char *s, uint32_t bytes);
+
+static inline uint64_t derive_copy2d_bytes(const struct cu_memcpy2d *c)
+{
+	return c ? c->width_bytes * c->height : 0;
+}
+
+static inline uint64_t derive_copy2d_v1_bytes(const struct cu_memcpy2d_v1 *c)
+{
+	return c ? (uint64_t)c->width_bytes * c->height : 0;
+}
+
+static inline uint64_t derive_copy3d_bytes(const struct cu_memcpy3d *c)
+{
+	return c ? c->width_bytes * c->height * c->depth : 0;
+}
+
+static inline uint64_t derive_copy3d_v1_bytes(const struct cu_memcpy3d_v1 *c)
+{
+	return c ? (uint64_t)c->width_bytes * c->height * c->depth : 0;
+}
+
+/* ---- a call ---- */
+
+/* What a launch record holds besides its shape. */
+struct launch_given {
+	const struct function *function;
+	struct launch_args args;
+	bool has_args, keep, predict;
+};
+
+/* One call on its way, in the wrapper's frame and mostly in registers: nothing in it is set before
+ * it is needed. */
+struct call {
+	enum fn fn;
+	uint32_t want; /* CONTROL_ bits; 0: it is the driver's alone */
+	int result;
+	uint64_t begun, took; /* ticks; took: of launches */
+	struct sample *timer; /* of launches; NULL: this one is not timed */
+	uint32_t more;        /* words of the record besides those that all of its kind have */
+};
+
+INLINE bool call_is_wanted(struct call *c, enum fn fn, uint32_t bits)
+{
+	c->fn = fn;
+	c->want = wanted(bits);
+	return want_is_any(c->want);
+}
+
+/* Of one whose answer is there already. */
+INLINE void call_is_answered(struct call *c, enum fn fn, uint32_t want, int result)
+{
+	c->fn = fn;
+	c->want = want;
+	c->result = result;
+}
+
+/* A query that is counted, not recorded, when it succeeds. */
+INLINE bool query_is_counted(const struct call *c)
+{
+	if (!(c->want & CONTROL_QUERY_COUNT))
+		return false;
+	call_entered();
+	return true;
+}
+
+/* Of a query that was answered: false when it is to be recorded after all, as a failure is. */
+INLINE bool query_count(const struct call *c)
+{
+	if (c->result && c->result != NOT_READY)
+		return false;
+	count_query(c->fn);
+	call_left();
+	return true;
+}
+
+/* The same in the function that the program calls: false when it is not counted yet. */
+INLINE bool query_is_quick(enum fn fn, int answer)
+{
+	if (__builtin_expect(answer || !count_quickly(fn), 0))
+		return false;
+	call_left();
+	return true;
+}
+
+INLINE void call_begin(struct call *c)
+{
+	c->begun = call_enter();
+}
+
+/* Of calls that may wait. */
+void call_begin_long(struct call *c);
+
+/* Of the runtime, which calls the driver: what that looks at now and then is no part of its time.
+ */
+INLINE void call_looks(struct call *c)
+{
+	const uint64_t due = __atomic_load_n(&hook_hot.look, __ATOMIC_RELAXED);
+	if (__builtin_expect(c->begun > due - 1, 0)) /* 0: never */
+		c->begun = stack_look(c->begun);
+}
+
+INLINE struct record *call_record(const struct call *c, uint32_t words)
+{
+	return call_leave(c->fn, c->begun, c->result, c->want, words);
+}
+
+/*
+ * The same for calls that may wait, for queries that fail and for calls that CUPTI tells of: beside
+ * those a function call costs nothing, and inlined into a thousand wrappers this code took most of
+ * the time of a build.
+ */
+struct record *call_record_apart(const struct call *c, uint32_t words);
+void call_commit_apart(struct record *r, enum fn fn);
+
+/* Whether bytes, or what went into a graph, are to be counted. */
+INLINE bool call_is_counted(const struct call *c)
+{
+	return c->want & CONTROL_COUNT && !c->result;
+}
+
+/* ---- launches ---- */
+
+static inline void launch_fill(struct record *r, uint64_t function, uint64_t stream, uint32_t gx,
+	uint32_t gy, uint32_t gz, uint32_t bx, uint32_t by, uint32_t bz, size_t shared)
+{
+	r->aux = (uint32_t)shared;
+	r->arg[LAUNCH_FUNCTION] = function;
+	r->arg[LAUNCH_STREAM] = stream;
+	r->arg[LAUNCH_GRID_XY] = gx | (uint64_t)gy << 32;
+	r->arg[LAUNCH_GRID_Z_BLOCK_X] = gz | (uint64_t)bx << 32;
+	r->arg[LAUNCH_BLOCK_YZ] = by | (uint64_t)bz << 32;
+}
+
+static inline uint32_t launch_extra(const struct cu_launch_config *c)
+{
+	return c && c->attr_count && c->attrs ? 1 : 0;
+}
+
+/* Words for what the kernel was given and will take, once the driver has taken it; 0 when nobody
+ * asks. */
+uint32_t launch_given_read(uint32_t control, uint64_t function, void *const *params,
+	void *const *extra, struct launch_given *ret_given);
+
+static inline uint32_t launch_more(
+	int result, uint64_t function, void *params, void *extra, struct launch_given *ret_given)
+{
+	const uint32_t control = process_control() & (CONTROL_ARGS | CONTROL_PREDICT);
+	if (__builtin_expect(!control, 1) || result)
+		return 0;
+	return launch_given_read(control, function, params, extra, ret_given);
+}
+
+void launch_given_put(struct record *r, const struct launch_given *g, uint32_t at);
+
+/* The launch of a graph: a word more when its time is to be predicted. */
+static inline uint32_t graph_more(int result)
+{
+	return !result && process_control() & CONTROL_PREDICT;
+}
+
+void graph_put_prediction(struct record *r);
+
+/* extended: launch_extra(), for which the record has room. */
+void launch_fill_config(
+	struct record *r, uint64_t function, const struct cu_launch_config *c, uint32_t extended);
+
+/* While any stream of the process is capturing, work may go into a graph instead. */
+static inline bool is_captured(void *stream, int per_thread)
+{
+	return __builtin_expect(__atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED) > 0, 0) &&
+	       stream_is_capturing(stream, per_thread);
+}
+
+static inline void mark_captured(struct record *r, void *stream, int per_thread)
+{
+	if (is_captured(stream, per_thread))
+		r->flags |= RECORD_CAPTURED;
+}
+
+/* What tells launches of a kernel apart that take long in different ways. */
+#define SHAPE(gx, gy, gz, bx, by, bz, shared)                                                      \
+	((((gx)*31ull + (gy)) * 31ull + (gz)) * 31ull + (((bx)*31ull + (by)) * 31ull + (bz)) +     \
+		((uint64_t)(shared) << 32))
+
+INLINE void launch_begin(
+	struct call *c, void *stream, int per_thread, const void *what, uint64_t shape)
+{
+	event_timer_want((uintptr_t)what, shape);
+	c->timer = event_timer_begin(stream, per_thread);
+	c->begun = call_enter();
+}
+
+INLINE void launch_begin_config(
+	struct call *c, const struct cu_launch_config *config, int per_thread, const void *what)
+{
+	if (config)
+		event_timer_want((uintptr_t)what,
+			SHAPE(config->grid_x, config->grid_y, config->grid_z, config->block_x,
+				config->block_y, config->block_z, config->shared_bytes));
+	c->timer = event_timer_begin_config(config, per_thread);
+	c->begun = call_enter();
+}
+
+/* Memcpys and memsets of memory are timed only where the whole timeline is wanted; `blocks`: it may
+ * wait. */
+INLINE void move_begin(struct call *c, void *stream, int per_thread, uint64_t bytes, bool blocks)
+{
+	c->timer = NULL;
+	if (__builtin_expect(event_timer_adapts, 0)) {
+		event_timer_want(c->fn, bytes);
+		c->timer = event_timer_begin(stream, per_thread);
+	}
+	c->begun = blocks ? call_enter_long(c->fn) : call_enter();
+}
+
+INLINE struct record *launch_record(struct call *c, struct launch_given *given, void *function,
+	void *params, void *extra, uint32_t words)
+{
+	c->took = clock_now() - c->begun;
+	c->more = launch_more(c->result, (uintptr_t)function, params, extra, given);
+	return call_leave_after(c->fn, c->begun, c->took, c->result, c->want, words + c->more);
+}
+
+/* at: where what the kernel was given begins.  That is apart from the call, whose address goes
+ * nowhere: so the call is in registers. */
+INLINE void launch_commit(
+	const struct call *c, const struct launch_given *given, struct record *r, uint32_t at)
+{
+	if (c->more)
+		launch_given_put(r, given, at);
+	call_commit(r, c->fn);
+}
+
+INLINE struct record *graph_record(struct call *c, uint32_t words)
+{
+	c->took = clock_now() - c->begun;
+	c->more = graph_more(c->result);
+	return call_leave_after(c->fn, c->begun, c->took, c->result, c->want, words + c->more);
+}
+
+INLINE void graph_commit(const struct call *c, struct record *r)
+{
+	if (c->more)
+		graph_put_prediction(r);
+	call_commit(r, c->fn);
+}
+
+INLINE void launch_time(const struct call *c, void *function, uint32_t gx, uint32_t gy, uint32_t gz,
+	uint32_t bx, uint32_t by, uint32_t bz, uint32_t shared)
+{
+	if (__builtin_expect(c->timer != NULL, 0))
+		event_timer_end(c->timer, c->result,
+			&(struct event_timer_call){ .begun = c->begun,
+				.took = c->took,
+				.function = (uintptr_t)function,
+				.fn = c->fn,
+				.kind = function ? GPU_KERNEL : GPU_GRAPH,
+				.grid = { gx, gy, gz },
+				.block = { bx, by, bz },
+				.shared = shared });
+}
+
+INLINE void move_time(struct call *c, uint16_t kind, uint64_t bytes, uint8_t direction)
+{
+	if (__builtin_expect(c->timer == NULL, 1))
+		return;
+	c->took = clock_now() - c->begun;
+	event_timer_end(c->timer, c->result,
+		&(struct event_timer_call){ .begun = c->begun,
+			.took = c->took,
+			.fn = c->fn,
+			.kind = kind,
+			.bytes = bytes,
+			.direction = direction });
+}
+
+INLINE void launch_time_config(
+	const struct call *c, void *function, const struct cu_launch_config *config)
+{
+	if (__builtin_expect(c->timer != NULL, 0))
+		event_timer_end_config(c->timer, c->result,
+			&(struct event_timer_call){ .begun = c->begun,
+				.took = c->took,
+				.function = (uintptr_t)function,
+				.fn = c->fn,
+				.kind = GPU_KERNEL },
+			config);
+}
+
+INLINE void graph_time(const struct call *c)
+{
+	launch_time(c, NULL, 0, 0, 0, 0, 0, 0, 0);
+}
+
+INLINE void *config_stream(const struct cu_launch_config *config)
+{
+	return config ? config->stream : NULL;
+}
+
+#endif

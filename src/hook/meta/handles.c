@@ -1,0 +1,43 @@
+/* Remembers the handles whose names are in the trace already. */
+#include "hook/meta/handles.h"
+
+#include "hook/core/slots.h"
+
+#define WINDOW 16u
+
+uint64_t handles_hash(const void *data, size_t bytes)
+{
+	const unsigned char *p = data;
+	uint64_t h = 14695981039346656037u;
+	for (size_t i = 0; i < bytes; i++)
+		h = (h ^ p[i]) * 1099511628211u;
+	return h;
+}
+
+static uint32_t slot_of(uint64_t handle)
+{
+	return (uint32_t)(handle * 0x9e3779b97f4a7c15u >> (64 - HANDLES_BITS));
+}
+
+static struct slots slots_of(uint64_t *handles)
+{
+	return (struct slots){ handles, HANDLES_SIZE, WINDOW, __ATOMIC_RELAXED, __ATOMIC_RELAXED };
+}
+
+/* True when it was not known that the handle means this. */
+bool handles_remember(struct handles *k, uint64_t handle, uint64_t hash)
+{
+	const uint32_t first = slot_of(handle);
+	bool new;
+	const uint32_t at = slots_claim(slots_of(k->handle), first, handle, &new);
+	if (at != SLOTS_NONE)
+		return __atomic_exchange_n(&k->hash[at], hash, __ATOMIC_RELAXED) != hash;
+	__atomic_store_n(&k->handle[first], handle, __ATOMIC_RELAXED);
+	__atomic_store_n(&k->hash[first], hash, __ATOMIC_RELAXED);
+	return true;
+}
+
+bool handles_has(struct handles *k, uint64_t handle)
+{
+	return slots_find(slots_of(k->handle), slot_of(handle), handle) != SLOTS_NONE;
+}

@@ -1,0 +1,74 @@
+/* Begins and ends requests with NVTX ranges. */
+#include "hook/sched/request_range.h"
+
+#include <string.h>
+
+#include "hook/sched/request_table.h"
+#include "hook/sched/requests.h"
+
+static __thread struct {
+	uint64_t request; /* 0: none was pushed */
+	const void *domain;
+	uint32_t inner; /* ranges of the same domain that were pushed since, and not popped */
+} pushed __attribute__((tls_model("initial-exec")));
+
+bool request_range_is(const char *text, size_t bytes)
+{
+	const char *name = config_get()->request_range;
+	return strlen(name) == bytes && !memcmp(name, text, bytes);
+}
+
+static void end_pushed(void)
+{
+	const uint64_t request = pushed.request;
+	pushed.request = 0;
+	request_end(request);
+}
+
+void request_range_push(const void *domain, bool named)
+{
+	if (!named) {
+		pushed.inner += pushed.request && pushed.domain == domain;
+		return;
+	}
+	const uint64_t before = pushed.request;
+	pushed.request = 0;
+	pushed.domain = domain;
+	pushed.inner = 0;
+	pushed.request = request_begin(0);
+	request_end(before); /* so that the process stays inside */
+}
+
+void request_range_pop(const void *domain)
+{
+	if (!pushed.request || pushed.domain != domain)
+		return;
+	if (pushed.inner)
+		pushed.inner--;
+	else
+		end_pushed();
+}
+
+/* ---- started and ended in any thread ---- */
+
+#define IS_REQUEST (1ull << 63) /* spans are counted from 1 */
+
+static uint64_t spans[OPEN_REQUESTS]; /* by the place of a request */
+
+uint64_t request_range_start(uint64_t span)
+{
+	const uint64_t request = request_begin(0);
+	if (!request || request & IS_REQUEST)
+		return span;
+	__atomic_store_n(&spans[request % OPEN_REQUESTS], span, __ATOMIC_RELAXED);
+	return request | IS_REQUEST;
+}
+
+uint64_t request_range_stop(uint64_t id)
+{
+	if (!(id & IS_REQUEST))
+		return id;
+	const uint64_t request = id & ~IS_REQUEST;
+	const uint64_t span = __atomic_load_n(&spans[request % OPEN_REQUESTS], __ATOMIC_RELAXED);
+	return request_end(request) ? span : 0;
+}
