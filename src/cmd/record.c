@@ -27,6 +27,7 @@
 #include "cmd/cli/predict_options.h"
 #include "cmd/cli/child.h"
 #include "cmd/cli/values.h"
+#include "record/control.h"
 #include "stack/stacks.h"
 #include "trace/drain.h"
 #include "reconstruct/rewrite.h"
@@ -39,7 +40,6 @@
 #define DRAIN_BUSY_MS   2
 #define DRAIN_IDLE_MS   20
 #define SIZE_SMALLEST   (8u << 20)
-#define SIZE_AHEAD      (2u << 20) /* stops so far below its size: what threads have taken is filled */
 #define FREE_LEAST      (64u << 20)
 #define FLIGHT_DUMPS    16 /* for failing calls; then only the end is kept */
 
@@ -151,10 +151,10 @@ static bool has_room(struct recording *rec)
 	const uint64_t taken = __atomic_load_n(&h->next, __ATOMIC_ACQUIRE);
 	if (h->stopped)
 		return false;
-	if (rec->most_bytes && taken + SIZE_AHEAD > rec->most_bytes)
-		child_stop(&rec->child, STOP_SIZE);
+	if (rec->most_bytes && taken + CONTROL_AHEAD > rec->most_bytes)
+		control_stop(rec->child.header, STOP_SIZE);
 	else if (rec->least_free && free_bytes(rec->raw) < rec->least_free)
-		child_stop(&rec->child, STOP_DISK);
+		control_stop(rec->child.header, STOP_DISK);
 	return !h->stopped;
 }
 
@@ -255,7 +255,7 @@ static int fly(struct recording *rec)
 static void stop_if_cut(struct recording *rec, struct drain *d)
 {
 	if (!rec->child.header->stopped && drain_is_cut(d))
-		child_stop(&rec->child, STOP_CUT);
+		control_stop(rec->child.header, STOP_CUT);
 }
 
 /* Drains the trace while the program runs: often while there is much, rarely while not. */
@@ -542,8 +542,10 @@ static int prepare(struct recording *rec, const struct options *o)
 	if (child_clear(rec->output, &err) || child_clear(rec->raw, &err) ||
 		child_trace(&rec->child, rec->raw, control, rec->flight_bytes, &err))
 		return complain(EXIT_ENVIRONMENT, "%s", err.text);
-	if (rec->most_bytes)
+	if (rec->most_bytes) {
 		rec->child.header->limit = rec->most_bytes;
+		rec->child.header->optional |= FEATURE_ENDS;
+	}
 	if (!opt_str(o, "min-free"))
 		rec->least_free = free_by_default(rec->raw);
 	return 0;

@@ -33,8 +33,8 @@ enum trace_state { TRACE_RECORDING = 0, TRACE_FINISHED = 1 };
 #define FEATURE_ACCOUNTS  4u  /* chunks have an identity, and CHUNK_ACCOUNTS may be here */
 #define FEATURE_CAPTURE   8u  /* parts of the run were recorded: they are ranges RANGE_CAPTURE */
 #define FEATURE_REBUILT   16u /* GPU activities are reconstructed from those in CHUNK_MEASURED */
-#define FEATURE_STACKS                                                                             \
-	32u /* chunks CHUNK_STACKS or CHUNK_CALLERS may be here; lost_stacks counts */
+#define FEATURE_STACKS    32u /* CHUNK_STACKS or CHUNK_CALLERS may be here; lost_stacks counts */
+#define FEATURE_ENDS      64u /* the recording ends before `next` reaches the limit */
 
 /* One reading of three clocks, taken together. */
 struct clock_pair {

@@ -10,6 +10,7 @@
 
 #include "base/expect.h"
 #include "base/sys.h"
+#include "record/control.h"
 #include "record/sandbox.h"
 
 #define HAND_STEPS 1024 /* chunks looked at for one to overwrite: live threads have the others */
@@ -179,9 +180,18 @@ static bool is_plausible(uint64_t at, long fd)
 	return at % TRACE_GRAIN == 0 && at >= TRACE_GRAIN && at < file_bytes(fd) + GAP_MOST;
 }
 
+/* weir record ends a recording that grows too large, but may not run for as long as its threads
+ * take to fill the rest.  The chunk that brought it so far is still filled. */
+static void end_before_limit(struct trace_header *h, uint64_t next)
+{
+	if (h->optional & FEATURE_ENDS && next + CONTROL_AHEAD > h->limit && !h->stopped)
+		control_stop(h, STOP_SIZE);
+}
+
 static long extend(const struct recorder *r, long fd, uint32_t bytes)
 {
 	const uint64_t at = __atomic_fetch_add(&r->header->next, bytes, __ATOMIC_ACQ_REL);
+	end_before_limit(r->header, at + bytes);
 	long done = is_plausible(at, fd) ? file_allocate(fd, at, bytes) : -EINVAL;
 	if (!done)
 		done = file_map(fd, at, bytes);

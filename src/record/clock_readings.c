@@ -1,12 +1,12 @@
-/* Which clock a trace has, and readings of it beside the system's: writer.h.  No system call but
- * once. */
+/* The time-stamp counter where the system trusts it, and the clocks of the vDSO. */
+#include "record/clock_readings.h"
+
 #include <cpuid.h>
 #include <fcntl.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/sys.h"
-#include "record/writer.h"
 
 static uint64_t clock_ns(clockid_t id)
 {

@@ -5,7 +5,7 @@
 
 #include "event/level.h"
 #include "event/off_times.h"
-#include "record/writer.h"
+#include "record/clock_readings.h"
 
 /* The header is mapped with the whole granule that it stands in. */
 static void keep_off_time(struct trace_header *h, uint64_t from, uint64_t to)
@@ -39,12 +39,13 @@ static void store_off(struct trace_header *h, bool off)
 	keep_off_time(h, since, now);
 }
 
-/* For good: no call is recorded and no chunk begun any more, while the program goes on. */
-static void stop(struct trace_header *h)
+void control_stop(struct trace_header *h, enum trace_stop why)
 {
-	h->stopped_ticks = clock_pair_now(h->clock).ticks;
+	uint32_t none = STOP_NOT;
+	__atomic_store_n(&h->stopped_ticks, clock_pair_now(h->clock).ticks, __ATOMIC_RELAXED);
 	store_off(h, true);
-	__atomic_store_n(&h->stopped, (uint32_t)STOP_ASKED, __ATOMIC_RELEASE);
+	__atomic_compare_exchange_n(
+		&h->stopped, &none, (uint32_t)why, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 	__atomic_store_n(&h->control, 0, __ATOMIC_RELEASE);
 }
 
@@ -57,7 +58,7 @@ enum control_result control_switch(struct trace_header *h, const char *what)
 	if (h->stopped != STOP_NOT)
 		return h->stopped == STOP_ASKED ? CONTROL_STOPPED : CONTROL_NO_ROOM;
 	if (!strcmp(what, "stop")) {
-		stop(h);
+		control_stop(h, STOP_ASKED);
 		return CONTROL_DONE;
 	}
 	if (!strcmp(what, "args")) {

@@ -1,6 +1,7 @@
 /*
  * Switching what a running recording keeps, by one word of the header that its processes have
- * mapped: for `weir ctl`, from another process, and for libweirapi, from the recorded one.
+ * mapped: for `weir ctl` and `weir record`, from another process, and for libweirapi, from the
+ * recorded one.  A recording with FEATURE_ENDS also ends itself here.
  */
 #ifndef WEIR_RECORD_CONTROL_H
 #define WEIR_RECORD_CONTROL_H
@@ -17,6 +18,19 @@ enum control_result {
 
 /* what: on, args, no-args, the name of a level (event/level.h), or stop, which ends the recording.
  */
+/* Whether nothing is recorded with that control word; its other bits say how. */
+static inline bool control_is_off(uint32_t control)
+{
+	return !(control & ~CONTROL_MORE);
+}
+
+/* A recording with FEATURE_ENDS ends so far below its limit: what threads have taken is filled. */
+#define CONTROL_AHEAD (2u << 20)
+
+/* For good: no call is recorded and no chunk begun any more, while the program goes on.  Any thread
+ * of any process may call it; the first reason stays. */
+void control_stop(struct trace_header *h, enum trace_stop why);
+
 enum control_result control_switch(struct trace_header *h, const char *what);
 
 #endif

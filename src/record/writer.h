@@ -21,6 +21,8 @@
 #include <stdint.h>
 
 #include "event/format.h"
+#include "record/clock_readings.h"
+#include "record/control.h"
 
 #define RECORDER_PATH 4096
 
@@ -81,12 +83,6 @@ struct writer {
  */
 int recorder_open(struct recorder *r, const struct trace_header *blank);
 
-/* Whether nothing is recorded with that control word; its other bits say how. */
-static inline bool control_is_off(uint32_t control)
-{
-	return !(control & ~CONTROL_MORE);
-}
-
 /* Fills in what a new raw trace's header says, clocks and host included. */
 void header_blank(struct trace_header *h, uint32_t control);
 
@@ -134,12 +130,6 @@ struct chunk_header *recorder_chunk(
  * again.  One thread.
  */
 void recorder_free(struct trace_header *h, struct chunk_header *c, uint64_t offset);
-
-/* The best that this machine has. */
-enum trace_clock clock_best(void);
-
-/* Reads the trace's clock, CLOCK_MONOTONIC and CLOCK_REALTIME as close together as it can. */
-struct clock_pair clock_pair_now(enum trace_clock clock);
 
 /* Gives w room for a record of `bytes`.  False: there is none, and the loss is counted. */
 bool writer_refill(struct recorder *r, struct writer *w, uint32_t bytes);

@@ -19,6 +19,11 @@ expect 0 'stopped before the program ended: the trace had reached 8.00 MiB' \
 expect 0 'recording stopped after .*the size that was asked for' "$weir" report size.weir
 expect 0 '"lost": 0' "$weir" report --json size.weir
 [ "$(stat -c %s size.weir)" -le 8388608 ] || expect 0 'a trace of 8M at most' false
+# The program ends its recording in time itself: weir record may not run meanwhile.
+expect 0 'stopped before the program ended: the trace had reached 8.00 MiB' "$weir" record -o size.weir --max-size=8M -- \
+	sh -c 'kill -STOP $PPID; "$0" 3000000; kill -CONT $PPID' "$launches"
+expect 0 '"lost": 0' "$weir" report --json size.weir
+[ "$(stat -c %s size.weir)" -le 8388608 ] || expect 0 'a trace of 8M at most, unwatched' false
 expect 0 'stopped before .* free on the disk of free.weir' \
 	"$weir" record -o free.weir --min-free=1000T -- "$launches" 2000000
 expect 0 'its disk was nearly full' "$weir" report free.weir

@@ -145,16 +145,6 @@ int child_trace(struct child *c, const char *path, uint32_t control, uint64_t fl
 	return done ? done : map_header(c, path, err);
 }
 
-void child_stop(struct child *c, enum trace_stop why)
-{
-	const struct clock_pair now = clock_pair_now(c->header->clock);
-	c->header->stopped_ticks = now.ticks;
-	if (!c->header->off_since_ns)
-		c->header->off_since_ns = now.mono_ns;
-	__atomic_store_n(&c->header->stopped, (uint32_t)why, __ATOMIC_RELEASE);
-	__atomic_store_n(&c->header->control, 0, __ATOMIC_RELEASE);
-}
-
 void child_finish(struct child *c, int status)
 {
 	c->header->end = clock_pair_now(c->header->clock);

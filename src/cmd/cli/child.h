@@ -56,9 +56,6 @@ int child_start(struct child *c);
  */
 bool child_wait(struct child *c, int wait_ms, int *keep_usr1, int *ret_status);
 
-/* Ends the recording while the program goes on: no call is recorded and no chunk begun any more. */
-void child_stop(struct child *c, enum trace_stop why);
-
 /* Whether its name still leads to the trace; complains when it does not. */
 bool child_trace_is_there(const struct child *c);
 
