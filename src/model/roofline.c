@@ -296,8 +296,7 @@ static void put_whole(struct json *j, const char *key, bool known, double value)
 		put_known(j, key, known, value);
 }
 
-/* Of the maker's peak, where flops_share is of what was measured. */
-static double peak_share(const struct gpu *g, const struct roofline *l)
+double roofline_peak_share(const struct gpu *g, const struct roofline *l)
 {
 	double ceiling, peak;
 	return g && l->has_unit && l->flops_share > 0 && gpu_ceiling(g, l->unit, &ceiling) &&
@@ -319,7 +318,7 @@ void roofline_put_json(struct json *j, const struct gpu *g, const struct rooflin
 		l->flops * 1e9 / (double)(l->ns ? l->ns : 1));
 	json_str_or_null(j, "unit", l->has_unit ? gpu_unit_word(l->unit) : NULL);
 	put_known(j, "flops_share", l->flops_share > 0, l->flops_share);
-	const double peak = peak_share(g, l);
+	const double peak = roofline_peak_share(g, l);
 	put_known(j, "flops_peak_share", peak > 0, peak);
 	put_known(j, "bytes_share", l->bytes_share > 0, l->bytes_share);
 }

@@ -6,6 +6,7 @@
 #include "report/analysis.h"
 #include "report/gpu_table.h"
 #include "report/provenance.h"
+#include "report/sections.h"
 #include "hint/hint.h"
 #include "hint/summary.h"
 #include "report/memory_print.h"
@@ -148,32 +149,6 @@ static void put_warnings(struct json *j, const struct report *r)
 	json_end_array(j);
 }
 
-static void put_call(struct json *j, const struct report *r, const struct call_row *c)
-{
-	struct fn_name room;
-	json_begin_object(j, NULL);
-	json_str(j, "name", report_fn_name(r, c->id, &room));
-	json_str(j, "api", schema_api_name(c->fn));
-	json_str(j, "class", c->fn ? c->fn->class : "");
-	json_u64(j, "count", c->count);
-	json_u64(j, "timed_count", c->timed);
-	json_u64_or_null(
-		j, "total_ns", call_total_known(c), trace_span_ns(r->trace, c->total_ticks));
-	json_u64_or_null(j, "p50_ns", c->timed, trace_span_ns(r->trace, hist_at(&c->hist, 0.5)));
-	json_u64_or_null(j, "p99_ns", c->timed, trace_span_ns(r->trace, hist_at(&c->hist, 0.99)));
-	json_u64_or_null(j, "max_ns", c->timed, trace_span_ns(r->trace, c->hist.max));
-	json_u64(j, "errors", c->errors);
-	json_end_object(j);
-}
-
-static void put_triple(struct json *j, const char *key, const uint32_t *v)
-{
-	json_begin_array(j, key);
-	for (int i = 0; i < 3; i++)
-		json_u64(j, NULL, v[i]);
-	json_end_array(j);
-}
-
 /* Measured, or estimated from samples. */
 static void put_device_total(struct json *j, const struct report *r, const struct activity_row *w)
 {
@@ -205,34 +180,6 @@ void report_put_device_times(struct json *j, const struct report *r, const struc
 {
 	put_device_total(j, r, w);
 	put_device_spread(j, w);
-}
-
-static void put_kernel(
-	struct json *j, const struct report *r, const struct kernel_row *k, uint64_t all)
-{
-	json_begin_object(j, NULL);
-	json_str(j, "name", k->name);
-	json_str_or_null(j, "mangled", k->mangled);
-	json_str(j, "family", report_kernel_family(k->name));
-	json_u64(j, "count", k->count);
-	json_u64(j, "graph_count", k->graph_count);
-	json_u64_or_null(j, "host_total_ns", r->trace->header.launched || k->host_ticks,
-		trace_span_ns(r->trace, k->host_ticks));
-	expect(k->activity == ACTIVITY_NONE || k->activity < r->activities.n,
-		"the activities of a kernel are one of the rows");
-	put_triple(j, "grid", k->shape.grid);
-	put_triple(j, "block", k->shape.block);
-	json_u64(j, "shapes", k->shapes);
-	const struct activity_row *w =
-		k->activity == ACTIVITY_NONE ? NULL : &r->activities.v[k->activity];
-	report_put_device_times(j, r, w);
-	json_put_real(j, "share", w && all ? (double)w->total_ns / (double)all : NAN);
-	json_u64_or_null(j, "queued_ns", w && w->queued_count, w ? w->queued_ns : 0);
-	json_u64_or_null(
-		j, "starved_ns", w && w->queued_count && !r->sampled, w ? w->starved_ns : 0);
-	json_u64_or_null(j, "path_ns", w && !r->sampled, w ? w->path_ns : 0);
-	roofline_put_json(j, r->gpu, w ? &w->roofline : &(struct roofline){ 0 });
-	json_end_object(j);
 }
 
 static void put_memory(struct json *j, const struct report *r)
@@ -511,22 +458,6 @@ static void put_processes(struct json *j, const struct report *r)
 	json_end_array(j);
 }
 
-static void put_threads(struct json *j, const struct report *r)
-{
-	const bool told = tells_allocations(r);
-	json_begin_array(j, "threads");
-	for (size_t i = 0; i < r->threads.n; i++) {
-		const struct thread_row *t = &r->threads.v[i];
-		json_begin_object(j, NULL);
-		json_u64(j, "pid", r->trace->processes.v[t->process].pid);
-		json_u64(j, "tid", t->tid);
-		put_sums(j, r, &t->sums, told);
-		json_str(j, "name", t->name);
-		json_end_object(j);
-	}
-	json_end_array(j);
-}
-
 static void put_all(struct json *j, const struct report *r)
 {
 	struct summary summary;
@@ -539,16 +470,9 @@ static void put_all(struct json *j, const struct report *r)
 	put_totals(j, r);
 	put_clock(j, r);
 	put_join(j, r);
-	json_begin_array(j, "calls");
-	for (size_t i = 0; i < r->call_rows.n; i++)
-		put_call(j, r, &r->call_rows.v[i]);
-	json_end_array(j);
+	section_put_json(j, &section_calls, r);
 	callers_put_json(j, r);
-	const uint64_t all = report_kernels_ns(r);
-	json_begin_array(j, "kernels");
-	for (size_t i = 0; i < r->kernel_rows.n; i++)
-		put_kernel(j, r, &r->kernel_rows.v[i], all);
-	json_end_array(j);
+	section_put_json(j, &section_kernels, r);
 	put_memory(j, r);
 	put_moved(j, r);
 	put_devices(j, r);
@@ -562,7 +486,7 @@ static void put_all(struct json *j, const struct report *r)
 	put_spans(j, r);
 	put_streams(j, r);
 	put_processes(j, r);
-	put_threads(j, r);
+	section_put_json(j, &section_threads, r);
 	if (r->hints)
 		hints_put_json(j, r->hints);
 	json_end_object(j);

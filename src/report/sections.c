@@ -7,29 +7,20 @@
 
 #include "base/banned.h"
 
-/* What is in a section, and so what it takes to have it. */
-enum made_of {
-	OF_CALLS,
-	OF_LAUNCHES,
-	OF_FAILURES,
-	OF_EVENTS,
-	OF_WAITS,
-	OF_COPIES,
-	OF_GPU,
-	OF_NCCL,
-	OF_RANGES,
-	OF_CROSSING,
-	OF_RANGE_KERNELS,
-	OF_OPERATORS,
-	OF_STEPS,
-	OF_ALLOCATIONS,
-	OF_IDLE,
-	OF_NVML,
-	OF_PREDICTION,
-	OF_STACKS,
-	OF_WARNINGS,
-	OF_HINTS
+/* In the order of the report's JSON. */
+static const struct section *const tables[] = {
+	&section_calls,
+	&section_kernels,
+	&section_threads,
 };
+
+const struct section *section_find(const char *name, size_t bytes)
+{
+	for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
+		if (!strncmp(tables[i]->name, name, bytes) && !tables[i]->name[bytes])
+			return tables[i];
+	return NULL;
+}
 
 static const struct {
 	const char *section;
@@ -228,10 +219,15 @@ static size_t find(const char *section)
 	return i;
 }
 
-void section_put_note(FILE *out, const char *section, size_t width)
+const char *section_note(const char *section)
 {
 	const size_t i = find(section);
-	const char *at = i < SECTIONS ? sections[i].note : NULL;
+	return i < SECTIONS ? sections[i].note : NULL;
+}
+
+void section_put_note(FILE *out, const char *note, size_t width)
+{
+	const char *at = note;
 	for (size_t column = 0; at && *at;) {
 		const size_t blanks = strspn(at, " "), n = strcspn(at + blanks, " ");
 		const bool new_line = column && column + blanks + n > width;
@@ -278,10 +274,11 @@ bool section_names_kernels(const char *section, const char *column)
 
 const char *section_why_empty(const struct report *r, const char *section)
 {
+	const struct section *table = section_find(section, strlen(section));
 	const size_t i = find(section);
-	if (i == SECTIONS)
+	if (!table && i == SECTIONS)
 		return NULL;
-	const enum made_of of = sections[i].of;
+	const enum made_of of = table ? table->of : sections[i].of;
 	if (!r->calls && is_at_level(r, "off") && of != OF_WARNINGS)
 		return why_no_calls(r);
 	if (is_of_ranges(of) && r->calls && is_at_level(r, "stat"))

@@ -9,10 +9,16 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "model/report.h"
+#include "report/section.h"
 
-/* Sentences for below its table, where there are some, in lines of that width. */
-void section_put_note(FILE *out, const char *section, size_t width);
+extern const struct section section_calls, section_kernels, section_threads;
+
+/* The section of that name, of so many bytes; NULL: it has no table of columns. */
+const struct section *section_find(const char *name, size_t bytes);
+
+/* Sentences for below a table, in lines of that width; NULL: there are none. */
+void section_put_note(FILE *out, const char *note, size_t width);
+const char *section_note(const char *section);
 
 /* The columns, with commas between, whose sum over all its rows means something; or "". */
 const char *section_sums(const char *section);

@@ -60,7 +60,7 @@ struct kept {
 	size_t order;
 };
 
-struct column {
+struct chosen {
 	char key[sizeof((struct field *)0)->key];
 };
 
@@ -73,13 +73,14 @@ struct selection {
 	char *json; /* of the report */
 
 	char section[96];
+	bool several;    /* sections are asked for, in another call each */
 	uint64_t absent; /* bit i: the i-th name is of a section that the recording lacks */
 	bool wanted, list;
 	bool at_once;  /* rows are written as they come */
 	bool filtered; /* there are rows that the filters keep out */
 	ARRAY(struct kept) kept;
 	size_t rows; /* that pass the filters */
-	ARRAY(struct column) columns;
+	ARRAY(struct chosen) columns;
 	struct fields fields;
 	struct field_sums sums; /* of all rows that pass the filters, shown or not */
 };
@@ -109,7 +110,7 @@ static bool has_column(const struct selection *s, const char *key)
 
 static int add_column(struct selection *s, const char *key, size_t bytes)
 {
-	struct column *to = array_push(&s->columns);
+	struct chosen *to = array_push(&s->columns);
 	if (!to)
 		return -ENOMEM;
 	snprintf(to->key, sizeof to->key, "%.*s", (int)bytes, key);
@@ -153,7 +154,7 @@ static int choose_columns(struct selection *s)
 {
 	const char *list = usual_columns(s), *word;
 	size_t bytes;
-	ARRAY(struct column) all = { s->columns.v, s->columns.n, s->columns.room };
+	ARRAY(struct chosen) all = { s->columns.v, s->columns.n, s->columns.room };
 	if (!list || !all.n)
 		return 0;
 	for (size_t i = 0; (word = fields_nth(list, i, &bytes)); i++) {
@@ -203,7 +204,7 @@ static void name_last(struct selection *s)
 		i++;
 	if (i == s->columns.n)
 		return;
-	const struct column name = s->columns.v[i];
+	const struct chosen name = s->columns.v[i];
 	memmove(s->columns.v + i, s->columns.v + i + 1, (s->columns.n - i - 1) * sizeof name);
 	s->columns.v[s->columns.n - 1] = name;
 }
@@ -360,7 +361,7 @@ static int write_object(struct selection *s, const struct text_page *p)
 		e = put_cell(s, &t, s->columns.v[i].key, true);
 	}
 	page_end_table(p, &t, 0);
-	section_put_note(s->out, s->section, p->width);
+	section_put_note(s->out, section_note(s->section), p->width);
 	return e;
 }
 
@@ -390,7 +391,7 @@ static int write_list(struct selection *s, const struct text_page *p)
 		roofline_put_unknown(s->out, s->r);
 	if (!strcmp(s->section, "critical_path"))
 		analysis_put_slack(s->r, s->out);
-	section_put_note(s->out, s->section, p->width);
+	section_put_note(s->out, section_note(s->section), p->width);
 	return e;
 }
 
@@ -702,7 +703,7 @@ static void write_absent(struct selection *s)
 static bool is_absent(const struct selection *s, size_t i, const char *word, size_t bytes)
 {
 	char name[40];
-	if (i >= 64 || !strchr(s->o->only, ',') || bytes >= sizeof name)
+	if (!s->several || bytes >= sizeof name)
 		return false;
 	snprintf(name, sizeof name, "%.*s", (int)bytes, word);
 	return section_why_empty(s->r, name) != NULL;
@@ -745,51 +746,26 @@ static int check_sections(struct selection *s)
 			s->absent |= (uint64_t)1 << i;
 		else if (!bytes || !at)
 			e = no_section(s, word, bytes, names.text);
-		if (i && s->o->form == SELECT_CSV)
-			e = error_set(
-				s->err, -EINVAL, "CSV is one table: name one section with --only");
 	}
 	return e;
 }
 
-/* Whoever reads a list must not take it for one of the whole recording. */
-static void say_part(const struct selection *s)
+int report_select_parsed(const struct report *r, const struct select_options *o, FILE *out,
+	struct error *err, bool several, bool checks_only)
 {
-	const struct trace_cut_text *c = &s->r->trace->part;
-	struct number part, whole;
-	if (s->r->trace->cut)
-		fprintf(s->out,
-			"\nThis is a part of the recording, %s of %s%s%s.  Times count from its begin, at %.6f s of the recording%s.\n",
-			number_ns(&part, c->part_ns), number_ns(&whole, c->whole_ns),
-			*c->how ? "; " : "", c->how, (double)c->from_ns / 1e9,
-			s->r->trace->parts.n > 1 ? ", without what is between its parts" : "");
-}
-
-int report_select(
-	const struct report *r, const struct select_options *o, FILE *out, struct error *err)
-{
-	struct select_options options = *o;
-	struct selection s = { .o = &options, .r = r, .out = out, .err = err };
+	struct selection s = { .o = o, .r = r, .out = out, .err = err, .several = several };
 	const struct section_reader to = { begin_section, take_row, &s };
-	if (!o->rows_given && !strcmp(o->only, "busy_over_time"))
-		options.rows = 0;
 	int e = select_filters_parse(&s.filters, o->filters, o->filter_count, err);
 	if (!e)
 		e = print_report(&s);
 	if (!e)
 		e = check_sections(&s);
-	if (!e && o->form == SELECT_JSON)
-		fprintf(out, "{\n\t\"schema_version\": %d", JSON_SCHEMA_VERSION);
-	if (!e)
+	if (!e && !checks_only)
 		e = sections_read(s.json, &to);
-	if (!e)
+	if (!e && !checks_only)
 		e = read_events(&s, &to);
-	if (!e)
+	if (!e && !checks_only)
 		write_absent(&s);
-	if (!e && o->form == SELECT_TEXT)
-		say_part(&s);
-	if (!e && o->form == SELECT_JSON)
-		fputs("\n}\n", out);
 	forget_rows(&s);
 	array_free(&s.kept);
 	array_free(&s.columns);

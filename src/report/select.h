@@ -35,4 +35,9 @@ struct select_options {
 int report_select(
 	const struct report *r, const struct select_options *o, FILE *out, struct error *err);
 
+/* The same of one section that has no table of columns yet (section.h): without what stands around
+ * it.  several: other sections are asked for, too. */
+int report_select_parsed(const struct report *r, const struct select_options *o, FILE *out,
+	struct error *err, bool several, bool checks_only);
+
 #endif

@@ -158,6 +158,16 @@ static bool text_passes(int op, const char *value, const char *like)
 	}
 }
 
+/* To the digits that JSON writes: whoever copies a number from there means that one. */
+static double shown_number(const struct value *v)
+{
+	char text[40];
+	if (v->kind != VALUE_REAL)
+		return value_as_number(v);
+	snprintf(text, sizeof text, "%.6g", v->real);
+	return strtod(text, NULL);
+}
+
 static bool passes(const struct select_filter *f, const struct field *field)
 {
 	const bool known = field && field->kind != FIELD_NULL;
@@ -172,11 +182,21 @@ static bool passes(const struct select_filter *f, const struct field *field)
 	return passed;
 }
 
-static int check(const struct select_filter *f, const struct field *field, struct error *err)
+bool select_filter_passes(const struct select_filter *f, const struct value *v)
 {
-	const bool number = field && field->kind == FIELD_NUMBER,
-		   text = field && field->kind == FIELD_TEXT,
-		   is = f->op == OP_IS || f->op == OP_NOT;
+	char room[ROW_TEXT];
+	const bool known = v->kind != VALUE_ABSENT && v->kind != VALUE_NULL;
+	if (!known || !strcmp(f->text, "null"))
+		return !strcmp(f->text, "null") && (f->op == OP_IS) == !known;
+	const bool contains = f->op == OP_LIKE || f->op == OP_NOT_LIKE;
+	if ((v->kind == VALUE_U64 || v->kind == VALUE_REAL) && !isnan(f->value) && !contains)
+		return number_passes(f->op, shown_number(v), f->value);
+	return text_passes(f->op, value_as_text(v, room), f->text);
+}
+
+static int check_kind(const struct select_filter *f, bool number, bool text, struct error *err)
+{
+	const bool is = f->op == OP_IS || f->op == OP_NOT;
 	if (number && is && strcmp(f->text, "null") != 0 && isnan(number_of(f->text)))
 		return error_set(err, -EINVAL,
 			"%s %s %s: %s has numbers, and %s is none; give a number, with a unit of time "
@@ -187,6 +207,18 @@ static int check(const struct select_filter *f, const struct field *field, struc
 			"%s %s %s: %s has texts, which are neither more nor less; they take = != ~ !~",
 			f->key, ops[f->op], f->text, f->key);
 	return 0;
+}
+
+static int check(const struct select_filter *f, const struct field *field, struct error *err)
+{
+	return check_kind(
+		f, field && field->kind == FIELD_NUMBER, field && field->kind == FIELD_TEXT, err);
+}
+
+int select_filter_check(const struct select_filter *f, const struct column *c, struct error *err)
+{
+	const bool number = unit_is_number(c->unit);
+	return check_kind(f, number, !number, err);
 }
 
 int select_filters_check(

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "report/fields.h"
+#include "report/section.h"
 
 struct select_filter {
 	char key[48];
@@ -35,6 +36,10 @@ int select_filters_parse(
 int select_filters_check(
 	const struct select_filters *f, const struct fields *row, struct error *err);
 bool select_filters_pass(const struct select_filters *f, const struct fields *row);
+
+/* The same of one condition on a column of a section, and of its value in a row. */
+int select_filter_check(const struct select_filter *f, const struct column *c, struct error *err);
+bool select_filter_passes(const struct select_filter *f, const struct value *v);
 void select_filters_free(struct select_filters *f);
 
 #endif

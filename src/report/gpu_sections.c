@@ -1,0 +1,134 @@
+/* Sections of what devices did: kernels, activities by name, copies, streams, devices. */
+#include "report/shared_columns.h"
+#include "report/report_make.h"
+#include "report/sections.h"
+
+#include <math.h>
+
+#include "base/expect.h"
+#include "model/roofline.h"
+#include "trace/activity.h"
+
+#include "base/banned.h"
+
+/* ---- kernels ---- */
+
+/* What devices did for it, or NULL. */
+static const void *kernel_activity(const struct row *row)
+{
+	const struct kernel_row *k = row->at;
+	if (k->activity == ACTIVITY_NONE ||
+		!expect(k->activity < row->r->activities.n,
+			"the activities of a kernel are one of the rows"))
+		return NULL;
+	return &row->r->activities.v[k->activity];
+}
+
+/* Without one nothing is known of what bounds it. */
+static const void *kernel_bound(const struct row *row)
+{
+	const struct activity_row *w = kernel_activity(row);
+	static const struct roofline unknown;
+	return w ? &w->roofline : &unknown;
+}
+
+static struct value get_family(const struct row *row, const void *of)
+{
+	return value_text(report_kernel_family(((const struct kernel_row *)of)->name));
+}
+
+static struct value get_host_total(const struct row *row, const void *of)
+{
+	const struct kernel_row *k = of;
+	return value_u64_if(row->r->trace->header.launched || k->host_ticks,
+		trace_span_ns(row->r->trace, k->host_ticks));
+}
+
+static struct value get_kernel_share(const struct row *row, const void *of)
+{
+	const struct activity_row *w = of;
+	return row->rows->all > 0 ? value_real((double)w->total_ns / row->rows->all) : value_null();
+}
+
+static struct value get_queued(const struct row *row, const void *of)
+{
+	const struct activity_row *w = of;
+	return value_u64_if(w->queued_count, w->queued_ns);
+}
+
+static struct value get_starved(const struct row *row, const void *of)
+{
+	const struct activity_row *w = of;
+	return value_u64_if(w->queued_count && !row->r->sampled, w->starved_ns);
+}
+
+static struct value get_path(const struct row *row, const void *of)
+{
+	return value_u64_if(!row->r->sampled, ((const struct activity_row *)of)->path_ns);
+}
+
+static const struct column kernel_columns[] = {
+	{ "name", UNIT_KERNEL, "kernel", "demangled", .get = get_text,
+		AT(struct kernel_row, name) },
+	{ "mangled", UNIT_TEXT, "mangled", "as the driver has it", .get = get_text,
+		AT(struct kernel_row, mangled) },
+	{ "family", UNIT_TEXT, "family",
+		"what its name says that it does: a `family` of `kernel_families`",
+		.get = get_family },
+	{ "count", UNIT_COUNT, "runs", "executions", .get = get_u64, AT(struct kernel_row, count),
+		.sums = true },
+	{ "graph_count", UNIT_COUNT, "in graphs", "those of them that were nodes of graphs",
+		.get = get_u64, AT(struct kernel_row, graph_count), .sums = true },
+	{ "host_total_ns", UNIT_NS, "host time", "time in the launching calls",
+		.get = get_host_total, .sums = true },
+	{ "grid", UNIT_DIM3, "grid", "x, y, z of most launches", .get = get_dim3,
+		AT(struct kernel_row, shape.grid) },
+	{ "block", UNIT_DIM3, "block", "x, y, z of most launches", .get = get_dim3,
+		AT(struct kernel_row, shape.block) },
+	{ "shapes", UNIT_COUNT, "shapes", "different grids and blocks", .get = get_u32,
+		AT(struct kernel_row, shapes) },
+	DEVICE_TIMES(kernel_activity, true),
+	{ "share", UNIT_SHARE, "share", "of the time of all kernels on devices",
+		.get = get_kernel_share, .find = kernel_activity, .sums = true },
+	{ "queued_ns", UNIT_NS, "queued", "sum of the times from the launch's return to the start",
+		.get = get_queued, .find = kernel_activity },
+	{ "starved_ns", UNIT_NS, "starved",
+		"the device stood still before it, waiting for the host's launch",
+		.get = get_starved, .find = kernel_activity },
+	{ "path_ns", UNIT_NS, "on path", "on the critical path", .get = get_path,
+		.find = kernel_activity },
+	ROOFLINE(kernel_bound, true),
+	{ 0 },
+};
+
+static int make_kernels(struct rows *rows)
+{
+	rows->all = (double)report_kernels_ns(rows->r);
+	return 0;
+}
+
+static const char *choose_kernels(const struct report *r)
+{
+	return r->device_kernels
+		       ? "device_total_ns,device_total_estimate_ns,share,count,device_mean_ns,"
+			 "device_p50_ns,device_min_ns,device_max_ns,device_stddev_ns,class,name"
+		       : "count,graph_count,host_total_ns,grid,block,shapes,name";
+}
+
+static void put_sum(const struct report *r, FILE *out)
+{
+	roofline_put_sum(out, r);
+}
+
+const struct section section_kernels = {
+	.name = "kernels",
+	.heading = "Kernels by time on the device",
+	.of = OF_LAUNCHES,
+	.columns = kernel_columns,
+	ROWS_OF(kernel_rows),
+	.make = make_kernels,
+	.choose = choose_kernels,
+	.note = "Class: compute or memory, whose ceiling it comes closer to; latency: it is far below both; launch: the GPU mostly stood still before it, since the host launched late; with a question mark: a guess by its name.  flops_share, bytes_share: of what was measured on such a GPU, which may be passed; flops_peak_share: of its maker's peak; both: --only gpu.",
+	.below = put_sum,
+	.below_with = "flops",
+};

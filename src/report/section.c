@@ -1,0 +1,323 @@
+/* What columns of all sections share: how rows are made, how a value is taken, JSON and CSV. */
+#include "report/section.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/expect.h"
+#include "base/text.h"
+
+#include "base/banned.h"
+
+/* ---- values ---- */
+
+struct value value_text(const char *text)
+{
+	return text ? (struct value){ .kind = VALUE_TEXT, .text = text, .n = strlen(text) }
+		    : value_null();
+}
+
+struct value get_u64(const struct row *row, const void *of)
+{
+	return value_u64(*(const uint64_t *)of);
+}
+
+struct value get_u32(const struct row *row, const void *of)
+{
+	return value_u64(*(const uint32_t *)of);
+}
+
+struct value get_u16(const struct row *row, const void *of)
+{
+	return value_u64(*(const uint16_t *)of);
+}
+
+struct value get_text(const struct row *row, const void *of)
+{
+	return value_text(*(const char *const *)of);
+}
+
+struct value get_chars(const struct row *row, const void *of)
+{
+	return value_text(of);
+}
+
+struct value get_real(const struct row *row, const void *of)
+{
+	return value_real(*(const double *)of);
+}
+
+struct value get_bool(const struct row *row, const void *of)
+{
+	return value_bool(*(const bool *)of);
+}
+
+struct value get_dim3(const struct row *row, const void *of)
+{
+	return value_dim3(of);
+}
+
+struct value get_span(const struct row *row, const void *of)
+{
+	return value_u64(trace_span_ns(row->r->trace, *(const uint64_t *)of));
+}
+
+struct value get_since(const struct row *row, const void *of)
+{
+	return value_u64(trace_since_ns(row->r->trace, *(const uint64_t *)of));
+}
+
+struct value get_pid(const struct row *row, const void *of)
+{
+	const uint32_t process = *(const uint32_t *)of;
+	if (!expect(process < row->r->trace->processes.n, "a row's process is one of all"))
+		return value_null();
+	return value_u64(row->r->trace->processes.v[process].pid);
+}
+
+struct value function_name(const struct row *row, uint32_t id)
+{
+	struct fn_name room;
+	const char *name = report_fn_name(row->r, id, &room);
+	if (name != room.text)
+		return value_text(name);
+	snprintf(row->text, ROW_TEXT, "%s", name);
+	return value_text(row->text);
+}
+
+struct value get_function(const struct row *row, const void *of)
+{
+	return function_name(row, *(const uint32_t *)of);
+}
+
+struct value column_get(const struct column *c, const struct row *row)
+{
+	const char *of = c->find ? c->find(row) : row->at;
+	if (!of)
+		return c->absent ? value_absent() : value_null();
+	return c->get(row, of + c->offset);
+}
+
+double value_as_number(const struct value *v)
+{
+	return v->kind == VALUE_U64 ? (double)v->u64 : v->kind == VALUE_REAL ? v->real : NAN;
+}
+
+const char *value_as_text(const struct value *v, char *room)
+{
+	const uint32_t *d = v->dim3;
+	switch (v->kind) {
+	case VALUE_TEXT:
+		return v->text;
+	case VALUE_BOOL:
+		return v->yes ? "true" : "false";
+	case VALUE_U64:
+		snprintf(room, ROW_TEXT, "%" PRIu64, v->u64);
+		return room;
+	case VALUE_REAL:
+		snprintf(room, ROW_TEXT, "%.6g", v->real);
+		return room;
+	case VALUE_DIM3:
+		snprintf(room, ROW_TEXT, "%" PRIu32 ",%" PRIu32 ",%" PRIu32, d[0], d[1], d[2]);
+		return room;
+	default:
+		return "";
+	}
+}
+
+void section_put_csv(FILE *out, const struct value *v)
+{
+	char room[ROW_TEXT];
+	if (v->kind == VALUE_TEXT || v->kind == VALUE_DIM3)
+		text_put_csv(out, value_as_text(v, room));
+	else
+		fputs(value_as_text(v, room), out);
+}
+
+/* ---- rows ---- */
+
+static void take_array(struct rows *rows)
+{
+	const ARRAY(char) *array = (const void *)((const char *)rows->r + rows->section->array);
+	rows->v = array->v;
+	rows->n = array->n;
+	rows->each = rows->section->each;
+}
+
+int section_open(const struct section *s, const struct report *r, struct rows *ret_rows)
+{
+	*ret_rows = (struct rows){ .section = s, .r = r, .v = r, .n = 1, .all = NAN };
+	const int e = demangled_init(&ret_rows->names, &r->meta);
+	if (e)
+		return e;
+	if (s->each)
+		take_array(ret_rows);
+	return s->make ? s->make(ret_rows) : 0;
+}
+
+void section_close(struct rows *rows)
+{
+	if (rows->section->fini)
+		rows->section->fini(rows);
+	demangled_fini(&rows->names);
+}
+
+const struct column *section_column(const struct section *s, const char *key, size_t bytes)
+{
+	for (const struct column *c = s->columns; c->key; c++)
+		if (!strncmp(c->key, key, bytes) && !c->key[bytes])
+			return c;
+	return NULL;
+}
+
+/* ---- JSON ---- */
+
+/* The objects that are open for keys with dots: "device" for device.peak_bytes. */
+struct nesting {
+	char path[64];
+	int depth;
+};
+
+static void leave(struct json *j, struct nesting *n, size_t keep)
+{
+	while (strlen(n->path) > keep) {
+		char *dot = strrchr(n->path, '.');
+		*(dot ? dot : n->path) = '\0';
+		json_end_object(j);
+	}
+}
+
+/* How much of the path both have: whole names only. */
+static size_t common(const char *path, const char *key)
+{
+	size_t same = 0;
+	for (size_t i = 0;; i++) {
+		if ((!path[i] || path[i] == '.') && key[i] == '.')
+			same = i;
+		if (!path[i] || path[i] != key[i])
+			return same;
+	}
+}
+
+/* Opens and closes objects as the key's dots say, and returns its last name. */
+static const char *enter(struct json *j, struct nesting *n, const char *key)
+{
+	const size_t keep = common(n->path, key);
+	leave(j, n, keep);
+	const char *at = key + keep + (keep && key[keep] == '.');
+	const char *dot;
+	while ((dot = strchr(at, '.'))) {
+		char name[sizeof n->path];
+		snprintf(name, sizeof name, "%.*s", (int)(dot - at), at);
+		snprintf(n->path, sizeof n->path, "%.*s", (int)(dot - key), key);
+		json_begin_object(j, name);
+		at = dot + 1;
+	}
+	return at;
+}
+
+static void put_dim3(struct json *j, const char *key, const uint32_t *v)
+{
+	json_begin_array(j, key);
+	for (int i = 0; i < 3; i++)
+		json_u64(j, NULL, v[i]);
+	json_end_array(j);
+}
+
+static void put_value(struct json *j, const char *key, const struct value *v)
+{
+	switch (v->kind) {
+	case VALUE_U64:
+		return json_u64(j, key, v->u64);
+	case VALUE_REAL:
+		return json_put_real(j, key, v->real);
+	case VALUE_BOOL:
+		return json_bool(j, key, v->yes);
+	case VALUE_TEXT:
+		return json_strn(j, key, v->text, v->n);
+	case VALUE_DIM3:
+		return put_dim3(j, key, v->dim3);
+	default:
+		return json_put_null(j, key);
+	}
+}
+
+static void put_rows(struct json *j, const char *key, struct rows *rows);
+
+static void put_list(struct json *j, const char *key, const struct column *c, const struct row *row)
+{
+	const struct value v = column_get(c, row);
+	if (v.kind != VALUE_LIST)
+		return put_value(j, key, &v);
+	struct rows inner = {
+		.section = c->inner, .r = row->r, .v = v.list, .n = v.n, .each = c->inner->each
+	};
+	put_rows(j, key, &inner);
+}
+
+static void put_column(struct json *j, struct nesting *n, const struct column *c,
+	const struct row *row, bool always)
+{
+	if (c->text_only)
+		return;
+	if (c->unit == UNIT_LIST)
+		return put_list(j, enter(j, n, c->key), c, row);
+	const struct value v = column_get(c, row);
+	if (always || v.kind != VALUE_ABSENT)
+		put_value(j, enter(j, n, c->key), &v);
+}
+
+void section_put_row(struct json *j, const struct row *row)
+{
+	struct nesting n = { .depth = 0 };
+	for (const struct column *c = row->rows->section->columns; c->key; c++)
+		put_column(j, &n, c, row, false);
+	leave(j, &n, 0);
+}
+
+void section_put_columns(
+	struct json *j, const struct row *row, const struct column *const *columns, size_t count)
+{
+	struct nesting n = { .depth = 0 };
+	for (size_t i = 0; i < count; i++)
+		put_column(j, &n, columns[i], row, true);
+	leave(j, &n, 0);
+}
+
+static void put_object(struct json *j, struct rows *rows)
+{
+	const struct section *s = rows->section;
+	if (!rows->n && s->form == SECTION_OBJECT)
+		return json_put_null(j, s->name);
+	const struct row row = row_at(rows, 0);
+	if (s->form == SECTION_OBJECT)
+		json_begin_object(j, s->name);
+	section_put_row(j, &row);
+	if (s->form == SECTION_OBJECT)
+		json_end_object(j);
+}
+
+static void put_rows(struct json *j, const char *key, struct rows *rows)
+{
+	json_begin_array(j, key);
+	for (size_t i = 0; i < rows->n; i++) {
+		const struct row row = row_at(rows, i);
+		json_begin_object(j, NULL);
+		section_put_row(j, &row);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+int section_put_json(struct json *j, const struct section *s, const struct report *r)
+{
+	struct rows rows;
+	const int e = section_open(s, r, &rows);
+	if (!e && !rows.absent && s->form == SECTION_LIST)
+		put_rows(j, s->name, &rows);
+	else if (!e && !rows.absent)
+		put_object(j, &rows);
+	section_close(&rows);
+	return e;
+}

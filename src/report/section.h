@@ -1,0 +1,267 @@
+/*
+ * Sections of a report, each with one table of columns.  JSON, CSV, text, sorting, filters, and the
+ * page docs/reference/json-report.md come from that table: a new column is one row of it.
+ *
+ * A section is a list of rows, or an object, which is a section of one row.  section_open() makes
+ * the rows, struct row walks over them, a column takes its value out of a row.  The rows live until
+ * section_close().  A text that a value points to lives until the next value is taken.  One thread.
+ */
+#ifndef WEIR_REPORT_SECTION_H
+#define WEIR_REPORT_SECTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/json.h"
+#include "base/table.h"
+#include "model/demangle.h"
+#include "model/report.h"
+
+/* What the values of a column are.  Text shows them accordingly, and numbers on the right. */
+enum unit {
+	UNIT_COUNT, /* 12,345 */
+	UNIT_ID,    /* 12345: a number that names something */
+	UNIT_NS,
+	UNIT_MOMENT, /* ns since the recording began; rows differ in digits that three don't show */
+	UNIT_DATE,   /* ns since 1970 */
+	UNIT_BYTES,
+	UNIT_BYTES_PER_S,
+	UNIT_FLOPS,
+	UNIT_FLOPS_PER_S,
+	UNIT_SHARE, /* 0 to 1 */
+	UNIT_REAL,
+	UNIT_KHZ,
+	UNIT_BOOL,
+	UNIT_TEXT,
+	UNIT_KERNEL, /* a kernel's name, which text shortens */
+	UNIT_STACK,  /* frames in a line, which text shortens */
+	UNIT_DIM3,
+	UNIT_LIST /* rows of another section, in JSON only */
+};
+
+enum value_kind {
+	VALUE_ABSENT, /* JSON leaves out the key */
+	VALUE_NULL,   /* not known */
+	VALUE_U64,
+	VALUE_REAL,
+	VALUE_BOOL,
+	VALUE_TEXT,
+	VALUE_DIM3,
+	VALUE_LIST
+};
+
+struct value {
+	enum value_kind kind;
+	bool guess; /* text says so by a question mark */
+	union {
+		uint64_t u64;
+		double real;
+		bool yes;
+		const char *text;
+		const uint32_t *dim3;
+		const void *list; /* structs of the column's inner section */
+	};
+	size_t n; /* bytes of the text, structs of the list */
+};
+
+static inline struct value value_null(void)
+{
+	return (struct value){ .kind = VALUE_NULL };
+}
+
+static inline struct value value_absent(void)
+{
+	return (struct value){ .kind = VALUE_ABSENT };
+}
+
+static inline struct value value_u64(uint64_t u64)
+{
+	return (struct value){ .kind = VALUE_U64, .u64 = u64 };
+}
+
+static inline struct value value_u64_if(bool known, uint64_t u64)
+{
+	return known ? value_u64(u64) : value_null();
+}
+
+/* Null when it is no number. */
+static inline struct value value_real(double real)
+{
+	return real - real == 0 ? (struct value){ .kind = VALUE_REAL, .real = real } : value_null();
+}
+
+static inline struct value value_bool(bool yes)
+{
+	return (struct value){ .kind = VALUE_BOOL, .yes = yes };
+}
+
+static inline struct value value_dim3(const uint32_t *dim3)
+{
+	return (struct value){ .kind = VALUE_DIM3, .dim3 = dim3 };
+}
+
+/* A part of the whole, null where that is nothing. */
+static inline struct value value_share(uint64_t part, uint64_t all)
+{
+	return all ? value_real((double)part / (double)all) : value_null();
+}
+
+struct value value_text(const char *text); /* or NULL */
+
+/* ---- rows ---- */
+
+#define ROW_TEXT 1024
+
+struct row {
+	const struct report *r;
+	const struct rows *rows;
+	const void *at; /* the row's struct */
+	size_t index;
+	char *text; /* room of ROW_TEXT bytes for a value's text */
+};
+
+struct rows {
+	const struct section *section;
+	const struct report *r;
+	const void *v;
+	size_t n, each;
+	bool absent; /* this recording lacks the section: JSON leaves it out */
+	void *own;   /* what fini() frees */
+	double all;  /* that shares are of, where make() knows it */
+	struct demangled names;
+	char text[ROW_TEXT];
+};
+
+static inline struct row row_at(struct rows *rows, size_t i)
+{
+	return (struct row){ .r = rows->r,
+		.rows = rows,
+		.at = (const char *)rows->v + i * rows->each,
+		.index = i,
+		.text = rows->text };
+}
+
+/* ---- columns ---- */
+
+struct column {
+	const char *key; /* with dots: of an object in the row's */
+	enum unit unit;
+	const char *heading, *meaning;
+	struct value (*get)(const struct row *row, const void *of);
+	/* `of` is what this finds for the row, else the row's struct, … */
+	const void *(*find)(const struct row *row);
+	uint16_t offset;             /* … plus this */
+	bool sums;                   /* the sum over all rows means something */
+	bool text_only;              /* no key of JSON */
+	bool absent;                 /* where find() has nothing the key is left out, not null */
+	const struct section *inner; /* UNIT_LIST: what the structs of the list are */
+};
+
+struct value column_get(const struct column *c, const struct row *row);
+
+/* Plain members of the row's struct, and what is often made of one. */
+struct value get_u64(const struct row *row, const void *of);
+struct value get_u32(const struct row *row, const void *of);
+struct value get_u16(const struct row *row, const void *of);
+struct value get_text(const struct row *row, const void *of);     /* const char *, or NULL */
+struct value get_chars(const struct row *row, const void *of);    /* char[] */
+struct value get_real(const struct row *row, const void *of);     /* double, NAN: not known */
+struct value get_bool(const struct row *row, const void *of);     /* bool */
+struct value get_dim3(const struct row *row, const void *of);     /* uint32_t[3] */
+struct value get_span(const struct row *row, const void *of);     /* uint64_t ticks, as ns */
+struct value get_since(const struct row *row, const void *of);    /* uint64_t ticks, as a moment */
+struct value get_pid(const struct row *row, const void *of);      /* uint32_t index of a process */
+struct value get_function(const struct row *row, const void *of); /* uint32_t id of a function */
+struct value function_name(const struct row *row, uint32_t id);
+
+#define AT(type, member) .offset = offsetof(type, member)
+
+/* ---- sections ---- */
+
+/* What is in a section, and so what it takes to have it. */
+enum made_of {
+	OF_CALLS,
+	OF_LAUNCHES,
+	OF_FAILURES,
+	OF_EVENTS,
+	OF_WAITS,
+	OF_COPIES,
+	OF_GPU,
+	OF_NCCL,
+	OF_RANGES,
+	OF_CROSSING,
+	OF_RANGE_KERNELS,
+	OF_OPERATORS,
+	OF_STEPS,
+	OF_ALLOCATIONS,
+	OF_IDLE,
+	OF_NVML,
+	OF_PREDICTION,
+	OF_STACKS,
+	OF_WARNINGS,
+	OF_HINTS
+};
+
+enum section_form {
+	SECTION_LIST,
+	SECTION_OBJECT,
+	SECTION_MEMBERS /* of the object around it: it has no name of its own in JSON */
+};
+
+#define SECTION_COLUMNS 64
+
+struct section {
+	const char *name, *heading;
+	enum section_form form;
+	enum made_of of;
+	const struct column *columns; /* up to one without a key */
+	/* The rows: an ARRAY() of struct report, … */
+	uint16_t array, each;
+	/* … or what this makes of the report: 0 or -errno. */
+	int (*make)(struct rows *rows);
+	void (*fini)(struct rows *rows);
+	const char *shown; /* keys of the columns that text has, in their order; NULL: all */
+	const char *(*choose)(const struct report *r); /* the same, by what was recorded */
+	bool asked;                                    /* only made when somebody asks for it */
+	bool series;      /* text shows all rows: the first say little */
+	const char *note; /* below its table */
+	/* … and what depends on the recording, where text has that column, or NULL: always. */
+	void (*below)(const struct report *r, FILE *out);
+	const char *below_with;
+};
+
+#define ROWS_OF(member)                                                                            \
+	.array = offsetof(struct report, member), .each = sizeof *((struct report *)0)->member.v
+
+/* 0 or -errno; section_close() either way. */
+int section_open(const struct section *s, const struct report *r, struct rows *ret_rows);
+void section_close(struct rows *rows);
+
+const struct column *section_column(const struct section *s, const char *key, size_t bytes);
+
+/* A row as JSON: all its columns into the object that is open, or those that are given. */
+void section_put_row(struct json *j, const struct row *row);
+void section_put_columns(
+	struct json *j, const struct row *row, const struct column *const *columns, size_t n);
+
+/* The whole section under its name.  0 or -errno. */
+int section_put_json(struct json *j, const struct section *s, const struct report *r);
+
+/* A cell for people, and one of CSV.  full: names are not shortened. */
+struct cell_style {
+	bool full;
+	size_t most; /* characters of a text; 0: all */
+};
+void section_put_cell(struct table *t, const struct column *c, const struct value *v,
+	const struct cell_style *style);
+void section_put_csv(FILE *out, const struct value *v);
+bool unit_is_number(enum unit unit);
+
+/* As text, as filters and sorting see it, into room for ROW_TEXT bytes or where it lies. */
+const char *value_as_text(const struct value *v, char *room);
+/* A number, or NAN. */
+double value_as_number(const struct value *v);
+
+#endif

@@ -1,0 +1,107 @@
+/* A value as a cell of a table for people: each unit has one form, in all sections. */
+#include "report/section.h"
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/number.h"
+#include "base/text.h"
+#include "report/callers_print.h"
+
+#include "base/banned.h"
+
+bool unit_is_number(enum unit unit)
+{
+	return unit < UNIT_BOOL;
+}
+
+/* In UTC; 0: not known. */
+static void put_date(struct table *t, uint64_t ns)
+{
+	const time_t seconds = (time_t)(ns / 1000000000u);
+	struct tm parts;
+	char text[40];
+	if (ns && gmtime_r(&seconds, &parts) &&
+		strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts))
+		table_cell(t, "%s", text);
+	else
+		table_none(t);
+}
+
+/* "155 GFLOP", "27.3 TFLOP/s" */
+static void put_flops(struct table *t, double flops, const char *behind)
+{
+	static const char *const units[] = { "", "k", "M", "G", "T", "P", "E" };
+	size_t i = 0;
+	for (; flops >= 999.5 && i + 1 < sizeof units / sizeof units[0]; i++)
+		flops /= 1000;
+	table_cell(t, "%.3g %sFLOP%s", flops, units[i], behind);
+}
+
+static void put_number(struct table *t, enum unit unit, const struct value *v)
+{
+	const double real = value_as_number(v);
+	const uint64_t whole = v->kind == VALUE_U64 ? v->u64 : sat_from(real);
+	struct number n;
+	switch (unit) {
+	case UNIT_COUNT:
+		return table_count(t, whole);
+	case UNIT_ID:
+		return table_cell(t, "%llu", (unsigned long long)whole);
+	case UNIT_NS:
+		return table_ns(t, whole);
+	case UNIT_MOMENT:
+		return table_cell(t, "%.6f s", (double)whole / 1e9);
+	case UNIT_DATE:
+		return put_date(t, whole);
+	case UNIT_BYTES:
+		return table_bytes(t, whole);
+	case UNIT_BYTES_PER_S:
+		return table_cell(t, "%s/s", number_bytes(&n, whole));
+	case UNIT_FLOPS:
+		return put_flops(t, real, "");
+	case UNIT_FLOPS_PER_S:
+		return put_flops(t, real, "/s");
+	case UNIT_SHARE:
+		return table_percent(t, real * 100);
+	case UNIT_KHZ:
+		return table_cell(t, "%.0f MHz", real / 1000);
+	default:
+		return table_cell(t, fabs(real) < 1000 ? "%.3g" : "%.0f", real);
+	}
+}
+
+static void put_text(struct table *t, const char *text, const struct cell_style *style)
+{
+	if (style->full || !style->most)
+		table_cell(t, "%s", text);
+	else
+		table_cell_name(t, text, style->most);
+}
+
+void section_put_cell(struct table *t, const struct column *c, const struct value *v,
+	const struct cell_style *style)
+{
+	const uint32_t *d = v->dim3;
+	switch (v->kind) {
+	case VALUE_U64:
+	case VALUE_REAL:
+		return put_number(t, c->unit, v);
+	case VALUE_BOOL:
+		return table_cell(t, "%s", v->yes ? "yes" : "no");
+	case VALUE_DIM3:
+		return table_cell(t, "(%u,%u,%u)", d[0], d[1], d[2]);
+	case VALUE_TEXT:
+		break;
+	default:
+		return table_none(t);
+	}
+	if (v->guess)
+		table_cell(t, "%s?", v->text);
+	else if (c->unit == UNIT_STACK && !style->full)
+		callers_cell_line(t, v->text);
+	else
+		put_text(t, c->unit == UNIT_KERNEL && !style->full ? text_kernel(v->text) : v->text,
+			style);
+}

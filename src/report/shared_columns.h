@@ -1,0 +1,137 @@
+/*
+ * Groups of columns that several sections have: as macros, so that a section's table stays one
+ * array.  `find` takes the struct out of a row, NULL where the row is that struct.
+ */
+#ifndef WEIR_REPORT_SHARED_COLUMNS_H
+#define WEIR_REPORT_SHARED_COLUMNS_H
+
+#include "report/section.h"
+
+/* ---- struct activity_row: what devices did ---- */
+
+struct value get_device_total(const struct row *row, const void *of);
+struct value get_device_estimate(const struct row *row, const void *of);
+struct value get_device_estimate_error(const struct row *row, const void *of);
+struct value get_device_timed(const struct row *row, const void *of);
+struct value get_device_min(const struct row *row, const void *of);
+struct value get_device_mean(const struct row *row, const void *of);
+struct value get_device_p50(const struct row *row, const void *of);
+struct value get_device_p90(const struct row *row, const void *of);
+struct value get_device_p99(const struct row *row, const void *of);
+struct value get_device_max(const struct row *row, const void *of);
+struct value get_device_stddev(const struct row *row, const void *of);
+
+#define DEVICE_TIMES(found, adds_up)                                                               \
+	{ "device_total_ns", UNIT_NS, "time", "time on the device; null: not known, or estimated", \
+		.get = get_device_total, .find = found, .sums = adds_up },                         \
+		{ "device_total_estimate_ns", UNIT_NS, "estimate",                                 \
+			"the same, estimated from the executions that were timed",                 \
+			.get = get_device_estimate, .find = found, .sums = adds_up },              \
+		{ "device_total_estimate_error_ns", UNIT_NS, "±",                                  \
+			"half the 95 % confidence interval of the estimate; null: timed once",     \
+			.get = get_device_estimate_error, .find = found, .absent = true },         \
+		{ "device_timed", UNIT_COUNT, "timed", "executions whose device time is known",    \
+			.get = get_device_timed, .find = found },                                  \
+		{ "device_min_ns", UNIT_NS, "min", "of the executions that were timed",            \
+			.get = get_device_min, .find = found },                                    \
+		{ "device_mean_ns", UNIT_NS, "mean", "of the executions that were timed",          \
+			.get = get_device_mean, .find = found },                                   \
+		{ "device_p50_ns", UNIT_NS, "median", "of the executions that were timed",         \
+			.get = get_device_p50, .find = found },                                    \
+		{ "device_p90_ns", UNIT_NS, "p90", "of the executions that were timed",            \
+			.get = get_device_p90, .find = found },                                    \
+		{ "device_p99_ns", UNIT_NS, "p99", "of the executions that were timed",            \
+			.get = get_device_p99, .find = found },                                    \
+		{ "device_max_ns", UNIT_NS, "max", "of the executions that were timed",            \
+			.get = get_device_max, .find = found },                                    \
+	{                                                                                          \
+		"device_stddev_ns", UNIT_NS, "std dev",                                            \
+			"standard deviation of these; null: fewer than two",                       \
+			.get = get_device_stddev, .find = found                                    \
+	}
+
+/* ---- struct roofline: what bounds an activity ---- */
+
+struct value get_bound_class(const struct row *row, const void *of);
+struct value get_bound_basis(const struct row *row, const void *of);
+struct value get_flops(const struct row *row, const void *of);
+struct value get_flop_bytes(const struct row *row, const void *of);
+struct value get_costed_count(const struct row *row, const void *of);
+struct value get_costed_ns(const struct row *row, const void *of);
+struct value get_flops_per_second(const struct row *row, const void *of);
+struct value get_unit(const struct row *row, const void *of);
+struct value get_flops_share(const struct row *row, const void *of);
+struct value get_flops_peak_share(const struct row *row, const void *of);
+struct value get_bytes_share(const struct row *row, const void *of);
+
+#define ROOFLINE(found, adds_up)                                                                    \
+	{ "class", UNIT_TEXT, "bound by", "`compute`, `memory`, `latency` or `launch`",             \
+		.get = get_bound_class, .find = found },                                            \
+		{ "class_basis", UNIT_TEXT, "basis",                                                \
+			"what `class` is known from: `cost` (FLOPs and bytes), `time`, `name`",     \
+			.get = get_bound_basis, .find = found },                                    \
+		{ "flops", UNIT_FLOPS, "FLOPs",                                                     \
+			"of the calls whose shapes are known; a call without shapes takes those "   \
+			"of calls with the same name, operators and module around, kernels and "    \
+			"grids",                                                                    \
+			.get = get_flops, .find = found, .sums = adds_up },                         \
+		{ "bytes", UNIT_BYTES, "bytes", "that these calls read and write at least",         \
+			.get = get_flop_bytes, .find = found, .sums = adds_up },                    \
+		{ "costed_count", UNIT_COUNT, "costed",                                             \
+			"how many these are; the other calls of `count` are in no sum",             \
+			.get = get_costed_count, .find = found },                                   \
+		{ "costed_ns", UNIT_NS, "time of these", "that these took on the device",           \
+			.get = get_costed_ns, .find = found },                                      \
+		{ "flops_per_second", UNIT_FLOPS_PER_S, "FLOP/s",                                   \
+			"`flops` by `costed_ns`; the ceilings are in `gpu`",                        \
+			.get = get_flops_per_second, .find = found },                               \
+		{ "unit", UNIT_TEXT, "unit",                                                        \
+			"arithmetic unit: `fp64`, `fp32`, `tf32`, `fp16`, `fp8`", .get = get_unit,  \
+			.find = found },                                                            \
+		{ "flops_share", UNIT_SHARE, "of FLOP ceiling",                                     \
+			"FLOPs a second by the ceiling that was measured on such a GPU, which may " \
+			"be passed",                                                                \
+			.get = get_flops_share, .find = found },                                    \
+		{ "flops_peak_share", UNIT_SHARE, "of FLOP peak",                                   \
+			"FLOPs a second by the peak that the maker names",                          \
+			.get = get_flops_peak_share, .find = found },                               \
+	{                                                                                           \
+		"bytes_share", UNIT_SHARE, "of bandwidth",                                          \
+			"bytes a second by the bandwidth that was measured on such a GPU",          \
+			.get = get_bytes_share, .find = found                                       \
+	}
+
+/* ---- struct values (lister.h): durations of one kind ---- */
+
+struct value get_values_total(const struct row *row, const void *of);
+struct value get_values_mean(const struct row *row, const void *of);
+struct value get_values_p50(const struct row *row, const void *of);
+struct value get_values_p90(const struct row *row, const void *of);
+struct value get_values_p99(const struct row *row, const void *of);
+struct value get_values_min(const struct row *row, const void *of);
+struct value get_values_max(const struct row *row, const void *of);
+struct value get_values_stddev(const struct row *row, const void *of);
+
+/* of: what keys begin with; words: what headings begin with; what: what takes that time. */
+#define VALUES(of, words, what, type, member, adds_up)                                             \
+	{ of "_total_ns", UNIT_NS, words "total", what ", all together", .get = get_values_total,  \
+		AT(type, member), .sums = adds_up },                                               \
+		{ of "_mean_ns", UNIT_NS, words "mean", what, .get = get_values_mean,              \
+			AT(type, member) },                                                        \
+		{ of "_p50_ns", UNIT_NS, words "median", what ", median", .get = get_values_p50,   \
+			AT(type, member) },                                                        \
+		{ of "_p90_ns", UNIT_NS, words "p90", what, .get = get_values_p90,                 \
+			AT(type, member) },                                                        \
+		{ of "_p99_ns", UNIT_NS, words "p99", what, .get = get_values_p99,                 \
+			AT(type, member) },                                                        \
+		{ of "_min_ns", UNIT_NS, words "min", what, .get = get_values_min,                 \
+			AT(type, member) },                                                        \
+		{ of "_max_ns", UNIT_NS, words "max", what, .get = get_values_max,                 \
+			AT(type, member) },                                                        \
+	{                                                                                          \
+		of "_stddev_ns", UNIT_NS, words "std dev",                                         \
+			what ", standard deviation; null: fewer than two",                         \
+			.get = get_values_stddev, AT(type, member)                                 \
+	}
+
+#endif
