@@ -60,12 +60,12 @@ function argument(i,    a)
 	return a
 }
 
-# A sentence for the man page: capital letter, full stop, short lines.
+# Sentences for the man page: a capital letter, a full stop, short lines, and a line for each sentence.
 function sentence(s,    n, i, word, line, text)
 {
 	n = split(toupper(substr(s, 1, 1)) substr(s, 2) ".", word, " ")
 	for (i = 1; i <= n; i++) {
-		if (length(line word[i]) > 76) {
+		if (length(line word[i]) > 76 || line ~ /[.]$/) {
 			text = text line "\n"
 			line = ""
 		}

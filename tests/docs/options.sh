@@ -7,9 +7,10 @@ written() {
 	cat <<'END'
 # Commands and options
 
-Made of `api/command.tbl` and `api/option.tbl` by `sh tests/docs/options.sh . --update`; `weir help COMMAND` and
-`man weir-COMMAND` say the same and more. Commands stand in the order of `weir help`. Options of commands that run a
-program stand before `--`. An option whose argument ends in … may be given several times.
+`sh tests/docs/options.sh . --update` makes this page from `api/command.tbl` and `api/option.tbl`.
+`weir help COMMAND` and `man weir-COMMAND` say more. Commands stand in the order of `weir help`.
+Options of commands that run a program stand before `--`.
+You may repeat an option whose argument ends in ….
 END
 	awk -F ' [|] ' '
 		/^#/ || !NF { next }
