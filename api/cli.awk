@@ -1,12 +1,13 @@
 # The command line, from its tables.
 #
-#	awk -v out=WHAT [-v have="NAME ..."] [-v command=NAME] -f cli.awk command.tbl option.tbl [value.tbl] [question.tbl] [PAGE]
+#	awk -v out=WHAT [-v have="NAME ..."] [-v command=NAME] [-v date=DATE] -f cli.awk \
+#		command.tbl option.tbl [value.tbl] [question.tbl] [metric.tbl] [PAGE]
 #
 # writes one file, chosen by out:
 #   tables   the commands and their options in C      (commands.c)
 #   settings what the variable WEIR may say (rows of WEIR)   (weir_options.h)
 #   bash     completion for bash; so do zsh and fish, with the values of value.tbl
-#   man      PAGE with its @MARKS@ filled in: @NAME@ @HELP@ @SYNOPSIS@ @OPTIONS@ @COMMANDS@ @METRICS@ @VERSION@
+#   man      PAGE with its @MARKS@ filled in: @SYNOPSIS@ (title, name and synopsis) @OPTIONS@ @EXIT@ @COMMANDS@ @METRICS@
 #   metrics  what fail conditions are about, of metric.tbl alone   (diff_metrics.h)
 #
 # have lists the commands that are built; rows of others are left out.  Without it all count.
@@ -76,7 +77,9 @@ function sentence(s,    n, i, word, line, text)
 
 out == "man" && FILENAME ~ /\.in$/ {
 	if ($0 == "@SYNOPSIS@")
-		man_synopsis()
+		man_head()
+	else if ($0 == "@EXIT@")
+		print ".Sh EXIT STATUS\nAs in\n.Xr weir 1 ."
 	else if ($0 == "@OPTIONS@")
 		man_options()
 	else if ($0 == "@COMMANDS@")
@@ -84,9 +87,6 @@ out == "man" && FILENAME ~ /\.in$/ {
 	else if ($0 == "@METRICS@")
 		man_metrics()
 	else {
-		gsub(/@NAME@/, command)
-		gsub(/@HELP@/, help_of[command])
-		gsub(/@VERSION@/, version)
 		if (/@[A-Z]+@/)
 			fail("unknown mark: " $0)
 		print
@@ -469,6 +469,13 @@ function c_metrics(    i)
 	print "};"
 }
 
+function man_head()
+{
+	print ".Dd " date "\n.Dt WEIR-" toupper(command) " 1\n.Os\n.Sh NAME\n.Nm weir-" command
+	print ".Nd " help_of[command] "\n.Sh SYNOPSIS"
+	man_synopsis()
+}
+
 function man_synopsis(    i, n, w, words, open, left)
 {
 	print ".Nm weir " command
@@ -511,10 +518,12 @@ function man_options(    i)
 		if (row_default[i] != "-")
 			print "The default is\n.Ql " row_default[i] " ."
 		if (row_argument[i] ~ /\.\.\.$/)
-			print "May be given several times."
+			print "You may repeat this option."
 	}
-	print ".It Fl h , Fl -help\nExplain the command and leave."
+	print ".It Fl h , Fl -help\nShow this help."
 	print ".El"
+	if ((command, "steady") in seen && command != "report")
+		print ".Pp\n.Xr weir-report 1\nsays what\n.Ar FILE\nmay be and what a part of it contains."
 }
 
 function man_commands(    i)
