@@ -182,6 +182,22 @@ static void put_total(struct bounded *b, const struct diff *d, const struct diff
 			b, "in %s steps each", count_text(&n, d->sums[TOTAL_STEPS].side[DIFF_A]));
 }
 
+/* A step or launch leaves out the time around it.  If the same work as a whole changed the other
+ * way, that is said too. */
+static bool put_but(struct bounded *b, const struct diff *d)
+{
+	const struct diff_conclusion *c = &d->conclusion;
+	const struct diff_sum *wall = &d->sums[TOTAL_WALL];
+	struct number from, to;
+	if (!d->work.same || c->one == ONE_RUN || d->window[DIFF_A] || d->window[DIFF_B] ||
+		fabs(wall->change.pct) < fmax(d->threshold_pct, LEAST_SHARE * 100) ||
+		(wall->change.pct > 0) == (c->change.verdict == VERDICT_SLOWER))
+		return false;
+	bounded_printf(b, ", but B took %s instead of %s", ns_text(&to, wall->side[DIFF_B]),
+		ns_text(&from, wall->side[DIFF_A]));
+	return true;
+}
+
 static void say_slower(const struct diff *d, struct bounded *b)
 {
 	const struct diff_conclusion *c = &d->conclusion;
@@ -193,7 +209,8 @@ static void say_slower(const struct diff *d, struct bounded *b)
 			     : "B made no CUDA call");
 	} else if (is_moved(c->change.verdict)) {
 		put_moved(b, c);
-		put_rows(b, c);
+		if (!put_but(b, d))
+			put_rows(b, c);
 	} else if (c->one != ONE_NONE) {
 		put_same(b, d);
 	} else if (total_of(d)) {

@@ -401,6 +401,26 @@ static void a_step_is_slower_where_the_host_is(void **state)
 	diff_free(d);
 }
 
+/* The host does between two steps what it now does in the step: the same work takes less. */
+static void a_step_is_slower_but_the_work_is_not(void **state)
+{
+	struct program a = decode, b = decode;
+	a.idle_ns = 4000000;
+	b.idle_ns = 500000;
+	b.host_ns = 300000;
+	struct diff *d = pair(&a, &b, 3);
+	assert_int_equal(d->conclusion.one, ONE_STEP);
+	assert_int_equal(d->conclusion.change.verdict, VERDICT_SLOWER);
+	says(d, 0, ", but B took ");
+	check_sentences(d);
+	diff_free(d);
+	a.idle_ns = 500000;
+	d = pair(&a, &b, 3); /* the work is slower, too */
+	if (strstr(d->conclusion.sentence[0], ", but "))
+		fail_msg("%s", d->conclusion.sentence[0]);
+	diff_free(d);
+}
+
 /* Less to do is no speed: the same requests, farther apart. */
 static void load_is_no_speed(void **state)
 {
@@ -512,6 +532,7 @@ int main(void)
 		cmocka_unit_test(renaming_changes_nothing),
 		cmocka_unit_test(a_shorter_recording_of_slower_kernels_is_slower),
 		cmocka_unit_test(a_step_is_slower_where_the_host_is),
+		cmocka_unit_test(a_step_is_slower_but_the_work_is_not),
 		cmocka_unit_test(load_is_no_speed),
 		cmocka_unit_test(requests_are_compared_by_their_name),
 		cmocka_unit_test(numbered_steps_of_a_host_that_is_ahead_are_compared_on_the_device),
