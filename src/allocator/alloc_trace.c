@@ -1,8 +1,8 @@
 /*
- * The allocations that are replayed: of an allocator above CUDA if the recording has such, since it
- * is what the program asks for, else calls to the driver; of device memory; of the process that
- * allocated most often.  A free whose allocation was not seen is left out, and an allocation over
- * a live block says that its free was not seen.
+ * Collects the allocations to replay: device memory of the process that allocated most often. It
+ * takes the requests to an allocator above CUDA if the recording has them, and otherwise calls of
+ * the driver. It leaves out a free without its allocation, and an allocation over a live block ends
+ * that block.
  */
 #include "allocator/allocator.h"
 

@@ -1,14 +1,13 @@
 /*
- * The allocations of a recording, replayed through allocators that it did not have: how much
- * memory each would have had from the driver when, and what its calls to the driver would have
- * cost.  What a recording gives are requests in their order; each design is a model of its own, and
- * one of them is the pool itself (src/pool).
+ * Replays the allocations of a recording through other allocators. For each it measures the memory
+ * that it would take from the driver, and the cost of its driver calls. A recording gives requests
+ * in their order, each design is a model, and one of them is the pool itself (src/pool).
  *
  *	alloc_trace_read(report, &trace, &err);
  *	allocator_replay(&trace, &setup, &result);
  *
  * Times of driver calls are those of one machine (prices.c), so they compare designs and predict
- * nothing.  One owner thread; results are in the caller's memory until they are freed.
+ * nothing. One owner thread. The caller frees the results.
  */
 #ifndef WEIR_ALLOCATOR_ALLOCATOR_H
 #define WEIR_ALLOCATOR_ALLOCATOR_H

@@ -1,6 +1,6 @@
 /*
- * The replay as a picture: what was live as an area, and above it for each allocator a line of what
- * it had reserved, over time.  What lies between the area and a line is memory that nobody can use.
+ * Draws the replay over time: live memory as an area, and a line above it for the memory that each
+ * allocator reserved. The space between area and line is memory that nobody can use.
  */
 #include "allocator/allocator.h"
 

@@ -1,7 +1,7 @@
 /*
- * Each allocation a call of cuMemAlloc, each free one of cuMemFree.  The driver's memory comes in
- * pages of 2 MiB: what has as much or more has its own, smaller blocks lie side by side in pages
- * that go back when nothing is in them any more.  That is the least that the driver could have.
+ * The driver's design: each allocation is a call of cuMemAlloc and each free one of cuMemFree.
+ * Blocks of 2 MiB or more have their own pages of 2 MiB. Smaller blocks share pages, which go back
+ * when they are empty, so this is the driver's least possible memory.
  */
 #include "allocator/allocator.h"
 

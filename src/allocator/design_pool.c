@@ -1,8 +1,9 @@
 /*
- * The pool (src/pool), with a caller that does what the injected library would: it makes handles up
- * to the limit, then moves those that are idle; and when none is, but some wait for a stream, it
- * waits for the streams.  Each stream has a tag.  Elsewhere a free is settled a millisecond after
- * the last time: when streams come to their frees is in no recording.
+ * The pool (src/pool) with a caller that acts like the injected library. It makes handles up to the
+ * limit, then moves idle ones, and then waits for streams that hold some.
+ *
+ * Each stream has a tag. A free is settled for other streams a millisecond after its last use,
+ * because no recording says when streams reach it.
  */
 #include "allocator/allocator.h"
 

@@ -1,14 +1,12 @@
 /*
- * PyTorch's own allocator, as published, without its options: sizes in multiples of 512 bytes; for
- * each stream one pool for what has up to 1 MiB and one for more; the smallest free block that is
- * large enough, the lowest of those; what is left of it stays a block, and joins its neighbours
- * when they are free.
+ * PyTorch's published allocator without options. Sizes are multiples of 512 bytes, and each stream
+ * has a pool for blocks up to 1 MiB and one for larger blocks. It takes the smallest free block
+ * that fits, the lowest of those, and the rest stays a block that joins free neighbours.
  *
- * pytorch takes segments from the driver: of 2 MiB for small blocks, of 20 MiB for what has less
- * than 10 MiB, and of its own size in multiples of 2 MiB above; of a large block at most 1 MiB is
- * given away with it.  expandable (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True) has one
- * segment a pool, whose end moves up by handles of 2 and 20 MiB.  Neither gives anything back, as
- * long as memory does not run out.
+ * The design pytorch takes segments of 2 MiB for small blocks and of 20 MiB for blocks below 10
+ * MiB. Larger blocks have segments of their own size in multiples of 2 MiB. A large block wastes at
+ * most 1 MiB. The design expandable (expandable_segments:True) has one segment a pool, which grows
+ * by handles of 2 and 20 MiB. Neither returns memory while there is enough.
  */
 #include "allocator/allocator.h"
 

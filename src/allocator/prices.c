@@ -1,8 +1,8 @@
 /*
- * What calls to the driver cost, as medians on one H200 (driver 580.159, CUDA 13.0, 16 cores,
- * nothing else running), for two sizes; between them, and above, along the line, below, the smaller
- * one's.  bench/memory.c measures such.  The first row is an allocation and its free together.
- * Access is paid for each mapping, also when one call sets it for several.
+ * The cost of driver calls: medians on one H200 (driver 580.159, CUDA 13.0, 16 idle cores) for two
+ * sizes, measured with bench/memory.c. Between and above these sizes the cost is linear, and below
+ * them it is that of the smaller one. The first row is an allocation with its free, and access
+ * counts for each mapping.
  */
 #include "allocator/allocator.h"
 

@@ -1,7 +1,7 @@
 /*
- * Arrays that grow.  ARRAY(T) declares one, zeroed memory is an empty one, array_free()
- * releases it.  The elements move when the array grows: keep indices, not pointers.  One
- * owner thread.  Growing may fail: array_push() is then NULL and the array unchanged.
+ * Arrays that grow: ARRAY(T) declares one, zeroed memory is an empty one, and array_free() releases
+ * it. Elements move when the array grows, so keep indices, not pointers. If memory is short,
+ * array_push() returns NULL and leaves the array unchanged.
  */
 #ifndef WEIR_BASE_ARRAY_H
 #define WEIR_BASE_ARRAY_H

@@ -1,7 +1,7 @@
 /*
- * Functions that no code here may call: each has a form that knows the size of what it
- * writes, keeps no hidden state, or starts no shell.  Include this header last: a system
- * header that comes after it may name one of them.
+ * No code here may call these functions. Each has a form that knows the size of its output, keeps
+ * no hidden state, or starts no shell. Include this header last, since a later system header may
+ * name one of them.
  */
 #ifndef WEIR_BASE_BANNED_H
 #define WEIR_BASE_BANNED_H

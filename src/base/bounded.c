@@ -1,4 +1,4 @@
-/* See bounded.h. */
+/* Writes text into a buffer of fixed size. */
 #include "base/bounded.h"
 
 #include <stdarg.h>

@@ -1,11 +1,11 @@
 /*
- * Text into memory that is there already: what does not fit is left out, and `cut` says so.
+ * Writes text into existing memory, leaves out the text that does not fit, and sets `cut`.
  *
  *	struct bounded b = BOUNDED(list);
  *	bounded_printf(&b, "%s%s", b.used ? ", " : "", name);
  *	puts(bounded_end(&b));
  *
- * All but bounded_printf() is safe in code that runs inside other people's programs.
+ * All functions but bounded_printf() are safe inside other people's programs.
  */
 #ifndef WEIR_BASE_BOUNDED_H
 #define WEIR_BASE_BOUNDED_H

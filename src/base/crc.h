@@ -1,6 +1,6 @@
 /*
- * CRC-32C (Castagnoli; RFC 3720, appendix B.4): what files and kept tables are checked with.  Half
- * a byte at a time, so the table is 64 bytes.  Host safe.
+ * CRC-32C (Castagnoli, RFC 3720, appendix B.4) checks files and kept tables. It takes half a byte
+ * at a time, so its table has 64 bytes. Host safe.
  */
 #ifndef WEIR_BASE_CRC_H
 #define WEIR_BASE_CRC_H

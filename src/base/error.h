@@ -1,7 +1,7 @@
 /*
- * One failure in words.  Functions return 0 or -errno; those that can say more than the
- * number take a `struct error *`, which the caller owns and may leave NULL.  The text is
- * one clear sentence without a full stop; commands print it once.
+ * One failure in words. Functions return 0 or -errno, and some also fill a `struct error *` that
+ * the caller owns and may leave NULL. The text is one clear sentence without a full stop, and
+ * commands print it once.
  */
 #ifndef WEIR_BASE_ERROR_H
 #define WEIR_BASE_ERROR_H

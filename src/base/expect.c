@@ -1,4 +1,4 @@
-/* See expect.h. */
+/* Counts, prints and aborts on failed checks of Weir itself. */
 #include "base/expect.h"
 
 #include <pthread.h>

@@ -1,24 +1,20 @@
 /*
- * Checks that stay on: what must hold if weir itself has no mistake.  What comes from outside, as
- * the bytes of a file do, is looked at with plain conditions; what the code around proves is an
- * assert().
+ * Checks that stay on: conditions that hold unless Weir has a defect. Use plain conditions for
+ * input such as the bytes of a file, and assert() for facts that the surrounding code proves.
  *
  *	expect(sum == total, "the rows add up to the total");
  *	if (!expect(at <= n, "the index is in the table"))
  *		return -EINVAL;
  *
- * What is broken is said by its opposite: the sentence is what should hold.  In builds for tests
- * (cmake -DWEIR_EXPECT=abort, and all Debug ones) a broken one is said on stderr, with file and
- * line, and the program aborts.  Else it is counted, the value is false, and the program goes on;
- * weir says at its end that what it printed may be wrong.  Any thread.
+ * The sentence says what should hold. In test builds (cmake -DWEIR_EXPECT=abort, and all Debug
+ * ones) a failed check prints it with file and line and aborts. Elsewhere the check is counted, its
+ * value is false, and weir says at its end that its output may be wrong. Any thread.
  *
- * expect_slow() costs more than a comparison or two: elsewhere than in builds for tests it is not
- * evaluated, and true.
+ * expect_slow() is for costly checks. Outside test builds it is not evaluated and is true.
  *
- * expect_inside() is for what runs inside other people's programs (src/record, src/predict), where
- * nothing may be printed and nothing may end the program: false, and its caller takes the way on
- * which there is no room, which says in the trace's header what was lost, or learns nothing.  In
- * builds for tests it traps.
+ * expect_inside() is for code inside other people's programs (src/record, src/predict). There
+ * nothing is printed and nothing ends the program. It is false, and the caller acts as if there
+ * were no room, or learns nothing. In test builds it traps.
  */
 #ifndef WEIR_BASE_EXPECT_H
 #define WEIR_BASE_EXPECT_H

@@ -1,6 +1,6 @@
 /*
- * Hashes.  hash_mix() is the finalizer of splitmix64 (Steele, Lea, Flood 2014); FNV-1a
- * (Fowler, Noll, Vo) is the one that the trace format names.  Host safe.
+ * Hash functions. hash_mix() is the finalizer of splitmix64 (Steele, Lea, Flood 2014), and FNV-1a
+ * (Fowler, Noll, Vo) is the hash of the trace format. Host safe.
  */
 #ifndef WEIR_BASE_HASH_H
 #define WEIR_BASE_HASH_H

@@ -1,5 +1,5 @@
 /*
- * Log-linear buckets: see hist.h.
+ * Log-linear buckets of a histogram:
  *
  *	value           octave                      bucket in it
  *	0 … 127         0                           value

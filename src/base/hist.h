@@ -1,8 +1,7 @@
 /*
- * A histogram of 64-bit values for percentiles.  Log-linear: each power of two is cut into
- * 128 equal buckets, so that a percentile is at most 0.4 % from the true value; values
- * below 256 are exact.  Powers of two take memory when first hit.  Zeroed memory is an
- * empty histogram.  One owner thread.
+ * A histogram of 64-bit values for percentiles. Each power of two has 128 equal buckets, so a
+ * percentile is off by at most 0.4 %, and values below 256 are exact. Zeroed memory is an empty
+ * histogram, powers of two take memory when first hit, and one thread owns it.
  */
 #ifndef WEIR_BASE_HIST_H
 #define WEIR_BASE_HIST_H

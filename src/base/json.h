@@ -1,8 +1,8 @@
 /*
- * Writes JSON to a stream as it is asked to: containers are opened and closed, values go
- * between them.  The key is NULL in an array.  Bytes that are not UTF-8 become U+FFFD, so
- * that the output is JSON whatever a traced program named its kernels.  Errors show in
- * ferror() of the stream.  One owner thread.
+ * Writes JSON to a stream. Containers open and close, values go between them, and the key is NULL
+ * in an array. Bytes that are not UTF-8 become U+FFFD, so the output is always JSON.
+ *
+ * Errors show in ferror() of the stream. One owner thread.
  */
 #ifndef WEIR_BASE_JSON_H
 #define WEIR_BASE_JSON_H

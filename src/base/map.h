@@ -1,7 +1,7 @@
 /*
- * A hash map from keys of four words to 32-bit values, usually an index into an array that
- * the caller keeps.  Zeroed memory is an empty map.  Nothing is ever removed: a caller that
- * forgets something stores MAP_NONE.  One owner thread; read-only sharing is safe.
+ * A hash map from keys of four words to 32-bit values, usually indices into the caller's array.
+ * Zeroed memory is an empty map, and a caller stores MAP_NONE to forget, since nothing is removed.
+ * One thread owns it, and sharing for reading is safe.
  */
 #ifndef WEIR_BASE_MAP_H
 #define WEIR_BASE_MAP_H

@@ -1,4 +1,4 @@
-/* See newfile.h. */
+/* Writes a file that gets its name once it is whole. */
 #include "base/newfile.h"
 
 #include <errno.h>

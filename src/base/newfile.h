@@ -1,6 +1,6 @@
 /*
- * A file that appears under its name when it is whole, and not before: who reads meanwhile finds
- * the old one, and a full disk or a kill leaves it as it was.
+ * A file that appears under its name once it is whole. Until then readers find the old one, and a
+ * full disk or a kill leaves that as it was.
  *
  *	struct newfile f;
  *	int e = newfile_open(&f, path);
@@ -8,9 +8,9 @@
  *		e = write_to(f.out);
  *	e = newfile_close(&f, e);
  *
- * Until then the file has no name at all, so that nothing stays when its maker is killed.  Where
- * the file system can't do that, or somebody wants a name to write to, it is PATH.unfinished: its
- * maker holds a lock on it, and whoever makes the same file next removes one without.
+ * The new file has no name at first, so nothing stays if its maker is killed. If the file system
+ * cannot do that, or a caller needs a name, it is PATH.unfinished. Its maker holds a lock on it,
+ * and the next maker removes one without a lock.
  */
 #ifndef WEIR_BASE_NEWFILE_H
 #define WEIR_BASE_NEWFILE_H

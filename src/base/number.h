@@ -1,6 +1,6 @@
 /*
- * Numbers for people: 12,345; 4.5 GiB; 1.23 ms.  Each function fills the caller's buffer
- * and returns it.
+ * Formats numbers for people: 12,345, 4.5 GiB, 1.23 ms. Each function fills the caller's buffer and
+ * returns it.
  */
 #ifndef WEIR_BASE_NUMBER_H
 #define WEIR_BASE_NUMBER_H

@@ -1,7 +1,6 @@
 /*
- * A progress bar on standard error for work that takes over a second: nothing is printed
- * before, nor when standard error is no terminal, and the line is wiped at the end.  One
- * thread calls.
+ * A progress bar on standard error for work of over a second. It prints nothing earlier or off a
+ * terminal, and wipes its line at the end. One thread calls.
  */
 #ifndef WEIR_BASE_PROGRESS_H
 #define WEIR_BASE_PROGRESS_H

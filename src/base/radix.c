@@ -1,4 +1,4 @@
-/* See radix.h. */
+/* Sorts by radix. */
 #include "base/radix.h"
 
 #include <errno.h>

@@ -1,11 +1,11 @@
 /*
- * Binary search in whatever is in order.
+ * Binary search in anything that is in order.
  *
  *	size_t at = SEARCH(i, 0, spans.n, spans.v[i].end_ns <= ns);
  *
- * is the first index of [0, spans.n) for which the condition is false: those before it must hold
- * it and those from there on must not; spans.n when all hold it.  `i` is the name that the
- * condition calls the index by; it is evaluated some log2(n) times, and must change nothing.
+ * The result is the first index of [0, spans.n) for which the condition is false, or spans.n. The
+ * condition must hold up to some index and not from there on. `i` is the index in the condition,
+ * which is evaluated about log2(n) times and must change nothing.
  */
 #ifndef WEIR_BASE_SEARCH_H
 #define WEIR_BASE_SEARCH_H

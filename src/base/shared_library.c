@@ -1,4 +1,4 @@
-/* See shared_library.h. */
+/* Opens shared libraries at run time. */
 #include "base/shared_library.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,7 @@
-/* Sorting an ARRAY by a function, as qsort() does; one that is in order already, as most of what
- * is read from a trace is, costs one look.  Without elements it may have no memory. */
+/*
+ * Sorts an ARRAY by a function, like qsort(). An array that is already in order, as most data of a
+ * trace is, costs one pass. An empty array may have no memory.
+ */
 #ifndef WEIR_BASE_SORT_H
 #define WEIR_BASE_SORT_H
 

@@ -1,8 +1,7 @@
 /*
- * System calls for code that lives in somebody else's process: straight to the kernel, so
- * that they neither touch errno, nor are cancellation points, nor pass through functions that
- * another preloaded library may have replaced.  Each returns the kernel's answer: a value, or
- * -errno.  Linux on x86-64.
+ * System calls on x86-64 Linux for code inside somebody else's process. They go straight to the
+ * kernel, leave errno alone, are no cancellation points and pass no preloaded function. Each
+ * returns the kernel's answer, a value or -errno.
  */
 #ifndef WEIR_BASE_SYS_H
 #define WEIR_BASE_SYS_H

@@ -1,8 +1,9 @@
 /*
- * A table of text, as wide as its content: cells are added row by row, then printed with
- * two blanks between columns.  The last column is never padded, so put there what may be
- * long.  What a terminal would obey is a '?' (text.h), so that a traced program's strings
- * cannot drive it.  One owner thread; without memory rows are missing.
+ * A table of text as wide as its content. Add cells row by row, with long text in the last column,
+ * which is not padded. Control characters become '?' (text.h), so names from a trace cannot drive a
+ * terminal.
+ *
+ * One owner thread, and without memory rows are missing.
  */
 #ifndef WEIR_BASE_TABLE_H
 #define WEIR_BASE_TABLE_H

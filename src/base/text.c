@@ -1,4 +1,4 @@
-/* See text.h. */
+/* Makes text from a trace safe and fits it to a width. */
 #include "base/text.h"
 
 #include <assert.h>

@@ -1,9 +1,9 @@
 /*
- * Text of strangers: names of kernels, ranges, files and programs, which may hold any bytes.
+ * Text from outside: names of kernels, ranges, files and programs, which may hold any bytes.
  *
- * What a terminal would obey must not reach one: control characters of ASCII and of C1 (an ESC and
- * what stands for one), marks that turn the direction of writing, and bytes that are no UTF-8.  A
- * '?' stands for each.  Nothing here allocates; any thread.
+ * A '?' replaces everything that a terminal would obey. That is control characters of ASCII and C1,
+ * marks that turn the direction of writing, and bytes that are not UTF-8. Nothing here allocates.
+ * Any thread.
  */
 #ifndef WEIR_BASE_TEXT_H
 #define WEIR_BASE_TEXT_H

@@ -1,9 +1,7 @@
 /*
- * How much a compressed file may come to once it is unpacked.  What is compressed can be made
- * to fill any memory from a few bytes; recordings and profiles shrink to a twentieth, those of
- * a program that does one thing over and over to a hundredth.  Calls shrink further: a raw record
- * is large, and where all are alike, what is left of it is how its time differs.  Readers keep
- * what fits, and say that there was more.
+ * Limits the size of unpacked files, because a few compressed bytes can unpack to any size.
+ * Recordings and profiles shrink to a twentieth, those of a repetitive program to a hundredth, and
+ * calls further. Readers keep what fits and say that there was more.
  */
 #ifndef WEIR_BASE_UNPACK_H
 #define WEIR_BASE_UNPACK_H

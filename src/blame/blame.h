@@ -1,12 +1,9 @@
 /*
- * What was going on around a call: the innermost operator of a framework, the innermost range that
- * the program names (a module, an annotation), and the line of Python.  That is the culprit that a
- * table names beside an idle gap or a block of memory.
+ * Names the culprit of an idle gap or of a block of memory. That is the innermost operator, the
+ * innermost named range (a module, an annotation), and the line of Python around a call.
  *
- * An operator whose work is to allocate (aten::empty and its kind) is not to blame: the one that
- * called it is.  A frame of Python is of the program unless it lies in a library.
- *
- * One owner thread.
+ * An operator that only allocates (such as aten::empty) is not the culprit, its caller is. A Python
+ * frame belongs to the program unless it lies in a library. One owner thread.
  */
 #ifndef WEIR_BLAME_BLAME_H
 #define WEIR_BLAME_BLAME_H

@@ -1,9 +1,10 @@
 /*
- * Culprits of idle gaps.  The call in which the thread that asked for the next activity spent most
- * of the gap is to blame, if that is a quarter of it or more, or if calls are its cause; of calls
- * inside calls the inner one, unless most of the time is the outer one's own.  The ranges are those
- * around that call.  Without one they are those in the middle of what the thread did until it
- * asked.  See blame.h.
+ * Finds the culprits of idle gaps. The thread that launched the next activity is examined. Its call
+ * with most of the gap is to blame if it has a quarter of the gap or calls are the cause.
+ *
+ * If calls are nested, the inner one counts, unless most of the time is the outer one's own. The
+ * ranges are those around that call. Without such a call they are those in the middle of the
+ * thread's time before the launch.
  */
 #include "blame/blame.h"
 

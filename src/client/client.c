@@ -1,4 +1,4 @@
-/* See client.h; and the functions of include/weir/sched.h that are no more than a few lines. */
+/* Starts libweirapi, and defines the functions of include/weir/sched.h that take a few lines. */
 #include "client/client.h"
 
 #include <errno.h>

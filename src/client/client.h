@@ -1,4 +1,4 @@
-/* What the functions of include/weir/sched.h have in common. */
+/* The code that functions of include/weir/sched.h share. */
 #ifndef WEIR_CLIENT_CLIENT_H
 #define WEIR_CLIENT_CLIENT_H
 

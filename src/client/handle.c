@@ -1,4 +1,4 @@
-/* See handle.h. */
+/* Gives out the handles of libweirapi. */
 #include "client/handle.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /*
- * Handles of libweirapi.  A handle is a number, a place and a generation: one that was closed stays
- * invalid, and what it stood for goes when nobody is inside a call with it any more.  No locks, so
- * that a fork in the middle of another thread's call leaves none locked.
+ * Handles of libweirapi: a number with a place and a generation. A closed handle stays invalid, and
+ * its object goes when no call uses it any more. There are no locks, so a fork in another thread's
+ * call leaves none locked.
  */
 #ifndef WEIR_CLIENT_HANDLE_H
 #define WEIR_CLIENT_HANDLE_H

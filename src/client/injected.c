@@ -1,4 +1,4 @@
-/* See injected.h. */
+/* Finds the functions of the injected library in this process. */
 #include "client/injected.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-/* See stream_pool.h. */
+/* Creates streams by class and gives them out again. */
 #include "client/stream_pool.h"
 
 #include <dlfcn.h>

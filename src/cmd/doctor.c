@@ -1,9 +1,7 @@
 /*
- * weir doctor: what recording depends on, whether it is there, and what to do where it is not.
- *
- * Each check adds one line to the findings; nothing is printed before all are made, so that text
- * and JSON say the same.  The driver is asked in a child: a broken one must not take the
- * doctor with it.
+ * weir doctor checks everything that recording depends on and says what to do about the rest. Each
+ * check adds a finding, and text and JSON are printed after all checks. A child process asks the
+ * driver, so a broken driver cannot take the doctor with it.
  */
 #include "cmd/cli/command.h"
 

@@ -1,9 +1,7 @@
 /*
- * weir html FILE... and weir html A... -- B...: a recording, or two side by side, as one page for a
- * browser.
- *
- * Several files are one recording, that of the ranks of a parallel program, unless they are two and
- * the first had ended before the other began, or the other way round: then nobody means one.
+ * weir html makes one page for a browser from a recording, or from two side by side. Several files
+ * are one recording, as the ranks of a parallel program. Two files are two recordings if one ended
+ * before the other began.
  */
 #include "cmd/cli/command.h"
 #include "cmd/cli/input.h"

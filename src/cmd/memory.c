@@ -1,5 +1,7 @@
-/* weir memory FILE: says what was live in memory when, what made the peak, and what leaks; or, with
- * --replay, what other allocators would have done with the same requests. */
+/*
+ * weir memory shows live memory over time, the blocks at the peak and leaks. With --replay it shows
+ * how other allocators would have served the same requests.
+ */
 #include "allocator/allocator.h"
 #include "cmd/cli/command.h"
 

@@ -1,8 +1,7 @@
 /*
- * weir monitor: what is to be seen of programs and GPUs, as metrics for Prometheus over HTTP, and
- * the means to change how programs share and what is recorded of them (src/monitor/api.h).  It
- * looks whether it is asked or not, since slowdowns are found in what it has seen
- * (src/monitor/regress.h).
+ * weir monitor serves metrics of programs and GPUs to Prometheus over HTTP. It also changes how
+ * programs share and what is recorded (src/monitor/api.h). It looks even without a request, to find
+ * slowdowns (src/monitor/regress.h).
  */
 #include <errno.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /*
- * weir occupancy: how many blocks of a kernel an SM holds at a time, what keeps it from more, and
- * how far the next step is, up and down.  The arithmetic is in predict/occupancy.c.
+ * weir occupancy shows how many blocks of a kernel an SM holds, the limit, and the next step up and
+ * down. predict/occupancy.c has the arithmetic.
  */
 #include <stdio.h>
 #include <stdlib.h>

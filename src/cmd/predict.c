@@ -1,7 +1,6 @@
 /*
- * weir predict: what a launch will cost, and why that is thought.  The files given are learnt
- * first, launch by launch; then one launch is asked about, or, without one, all kernels are told
- * of.
+ * weir predict learns the launches of the given files and predicts the time of one launch, with the
+ * reason. Without a launch it lists all kernels.
  */
 #include <math.h>
 #include <stdio.h>

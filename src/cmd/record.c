@@ -1,8 +1,6 @@
 /*
- * weir record: runs a program under the hook and leaves one packed trace.
- *
- * The hook writes the raw trace where the packed one will be, so that whatever happens
- * there is a trace under the name that was asked for.
+ * weir record runs a program under the injected library and leaves one packed trace. The library
+ * writes the raw trace under that same name, so a trace exists whatever happens.
  */
 #include "cmd/record.h"
 

@@ -1,7 +1,6 @@
 /*
- * weir run: runs a program that shares the GPU with others.  The program decides by itself, launch
- * by launch, from what is in the shared file (docs/arbiter-protocol.md); this process is the
- * arbiter while it holds that lock.
+ * weir run starts a program that shares the GPU. The program itself decides at each launch from the
+ * shared file (docs/arbiter-protocol.md). This process is the arbiter while it holds that lock.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,10 +1,7 @@
 /*
- * weir stat: runs a program and counts its CUDA calls; several times, or once an interval, when
- * that is asked for.  No record is kept: each thread adds to counters of its own, which this
- * process sums up at the end.
- *
- * The program has standard output for itself.  The counts go to a file, or to standard error
- * when it has ended.
+ * weir stat runs a program, perhaps several times, and counts its CUDA calls, perhaps once an
+ * interval. There are no records: each thread has counters, and this process adds them up. The
+ * counts go to a file, or to standard error when the program has ended.
  */
 #include <errno.h>
 #include <math.h>

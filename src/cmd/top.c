@@ -1,6 +1,6 @@
 /*
- * weir top: watches the programs that share a GPU or are recorded, and the GPUs themselves
- * (src/monitor): on a screen, or for scripts as text or JSON.
+ * weir top watches programs that share a GPU or are recorded, and the GPUs (src/monitor). It prints
+ * a screen, or text or JSON for scripts.
  */
 #include <errno.h>
 #include <stdio.h>

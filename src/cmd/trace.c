@@ -1,7 +1,7 @@
 /*
- * weir trace: runs a program and prints each CUDA call as a line when it returns, like strace; or
- * follows a recording that is running.  The hook records as ever; this process follows the file.
- * With call stacks it prints when the program has ended: only then is it known where its code was.
+ * weir trace runs a program, or follows a running recording, and prints each CUDA call when it
+ * returns, like strace. The injected library records, and this process follows the file. With call
+ * stacks it prints at the end, when it is known where code was mapped.
  */
 #include <errno.h>
 #include <inttypes.h>

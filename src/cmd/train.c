@@ -1,6 +1,6 @@
 /*
- * weir train: a model from recorded launches.  The work is in train/train.c; here are files, the
- * progress bar and what is said about the result.
+ * weir train makes a model from recorded launches. train/train.c does the work. This file has the
+ * input, the progress bar and the messages.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,11 +1,10 @@
 /*
- * What a comparison comes to: whether one request, step or launch takes longer.
+ * The result of a comparison: whether one request, step or launch takes longer. Requests and steps
+ * that the program marks come first. Other steps count only if they contradict the launches.
  *
- * Each is compared where it can be.  Requests and steps that the program marks are what it is run
- * for, so they go first.  Steps that are found otherwise count where they say something else than
- * the launches.  Launches of several kernels are compared as a mix: each kernel weighs as much as
- * the geometric mean of its launches in A and B, so that the lengths of the recordings do not
- * count, and A and B may change places (Walsh's index of 1901).
+ * Launches of several kernels are compared as a mix. Each kernel's weight is the geometric mean of
+ * its launches in A and B (Walsh's index of 1901). So the lengths of the recordings do not matter,
+ * and A and B may change places.
  */
 #include "diff/diff.h"
 

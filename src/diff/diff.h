@@ -1,15 +1,13 @@
 /*
- * Two sets of recordings, compared.  Reports are added to side A or B one after the other; of
- * each only sums and histograms stay, so memory is bounded by the number of different things,
- * not by that of runs or calls.  Rows are matched by name.  One thread.
+ * Compares two sets of recordings. Reports are added to side A or B, and only sums and histograms
+ * stay, so memory grows with the number of different things alone. Rows are matched by name, in one
+ * thread.
  *
- * What is compared of a row is how long one takes: one launch, one call, one range.  The change is
- * that of the median, and the verdict is about this change and nothing else; how often something
- * happens is a count, not a speed, and what it adds up to orders the rows.
+ * A row compares the time of one launch, call or range. The change and the verdict are about its
+ * median. Counts are no speed, and totals order the rows.
  *
- * A phase is a range that the program or its framework has named.  How long one takes is its time
- * on the device, from the start of the first activity that was asked for inside to the end of the
- * last.  The host may be through with it long before.
+ * A phase is a range that the program or its framework names. Its time is that on the device, from
+ * the start of the first activity launched inside to the end of the last.
  *
  *	diff_new(&d, 3.0);
  *	diff_add(d, DIFF_A, "old.weir", report, &err); … diff_add(d, DIFF_B, …);

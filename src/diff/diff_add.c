@@ -1,4 +1,4 @@
-/* What a comparison keeps of a report: see diff.h. */
+/* Copies the needed parts of a report into a comparison. */
 #include "diff/diff.h"
 
 #include <errno.h>

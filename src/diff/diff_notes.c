@@ -1,5 +1,7 @@
-/* What a reader of a comparison must know before its numbers: sentences on what runs lack, and on
- * what their times are. */
+/*
+ * Sentences that a reader must know before the numbers of a comparison: data that runs lack, and
+ * the source of their times.
+ */
 #include "diff/diff.h"
 
 #include <errno.h>

@@ -1,14 +1,12 @@
 /*
- * Fail conditions of `weir diff`: conditions on two sets of recordings, as weir-diff(1) has them:
+ * Fail conditions of `weir diff` on two sets of recordings (weir-diff(1)):
  *
  *	[kernel|call|operator|phase] METRIC [of PATTERN] OP VALUE
  *	launch|step|request [METRIC] [of PATTERN] OP VALUE
  *	METRIC per launch|step|request OP VALUE
  *
- * A time that is added up and compared with A's is judged by launch, step or request where A and B
- * did different work, whether or not `per` says so.
- *
- * Pure; any thread.
+ * If A and B did different work, a change of a total of time is judged per launch, step or request.
+ * Pure. Any thread.
  */
 #ifndef WEIR_DIFF_FAIL_CONDITION_H
 #define WEIR_DIFF_FAIL_CONDITION_H

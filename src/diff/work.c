@@ -1,7 +1,7 @@
 /*
- * Whether both sides did the same work: as many launches of each kernel, as many graphs, steps,
- * requests and bytes copied.  Times of different work, added up, say nothing of a speed; see
- * conclusion.c for what is compared then.
+ * Decides whether both sides did the same work: launches of each kernel, graphs, steps, requests
+ * and copied bytes. If not, totals of time say nothing about speed, and conclusion.c compares
+ * something else.
  */
 #include "diff/diff.h"
 

@@ -1,4 +1,4 @@
-/* See args.h. */
+/* Computes the key and the scalars of a launch's arguments. */
 #include "event/args.h"
 
 #include <string.h>

@@ -1,13 +1,12 @@
 /*
- * What a launch's arguments say: a key that is the same for launches of equal scalars, and the
- * first few of them.
+ * A launch's arguments as a key, equal for launches of equal scalars, and the first few scalars.
  *
- * Arguments are taken as words of 8 bytes (of fewer where a parameter ends).  A word that looks
- * like an address counts with its place alone: buffers come to lie elsewhere in every run, and a
- * kernel's time does not depend on it.  The rest is hashed, and kept while there is room.  The
- * result depends on nothing but the bytes, so keys of different runs can be compared.
+ * Arguments are words of 8 bytes, or fewer at the end of a parameter. A word that looks like an
+ * address counts by its place alone. Buffers move from run to run, and a kernel's time does not
+ * depend on that. Other words are hashed, and kept while there is room. Keys depend on the bytes
+ * alone, so they are comparable between runs.
  *
- * Host safe: no allocation, no libc but memcpy.  Reads exactly the bytes it is told of.
+ * Host safe: no allocation, and of libc only memcpy. It reads exactly the given bytes.
  */
 #ifndef WEIR_EVENT_ARGS_H
 #define WEIR_EVENT_ARGS_H

@@ -1,12 +1,12 @@
 /*
- * One record as one line, in the manner of strace:
+ * Formats one record as one line, like strace:
  *
  *	cuMemAlloc_v2(*dptr=0x7f0000000000, bytesize=4096) = 0
  *	cuMemAlloc_v2(*dptr=?, bytesize=1099511627776) = 2 CUDA_ERROR_OUT_OF_MEMORY
  *	cuLaunchKernel(f=0x55d0 <axpy>, grid=(8,1,1), block=(256,1,1), shared=0, stream=0x0) = 0
  *
- * Host safe: no allocation, no stdio, no locale; used by readers and by the hook.  The
- * record may hold anything, but its first `words` words must be readable.
+ * Host safe: no allocation, stdio or locale, so readers and the injected library use it. The record
+ * may hold anything, but its first `words` words must be readable.
  */
 #ifndef WEIR_EVENT_DECODE_H
 #define WEIR_EVENT_DECODE_H

@@ -1,13 +1,12 @@
 /*
- * The trace file as it lies on disk: the C face of docs/reference/trace-format.md,
- * which explains it.
+ * The layout of the trace file in C. docs/reference/trace-format.md explains it.
  *
- * A raw trace is a header and a run of chunks, each a multiple of TRACE_GRAIN bytes, that
- * the recorded processes map and fill while they run.  A packed trace is the same header
- * followed by compressed blocks, one a chunk.  Everything is little-endian and aligned to 8.
+ * A raw trace is a header and a run of chunks, multiples of TRACE_GRAIN bytes, that the recorded
+ * processes map and fill. A packed trace is the same header and a compressed block for each chunk.
+ * Everything is little-endian and aligned to 8.
  *
- * Writers: src/record/writer.c (events, from inside the recorded program) and src/trace.
- * Who may write what while a program runs is said beside each field.
+ * src/record/writer.c (inside the recorded program) and src/trace write it. Each field's comment
+ * says who may write it while a program runs.
  */
 #ifndef WEIR_EVENT_FORMAT_H
 #define WEIR_EVENT_FORMAT_H

@@ -1,7 +1,7 @@
 /*
- * When a recording was switched off: behind the header, in a packed trace too, where header_bytes
- * leaves room for it.  Of very many times the last ones are told as one.  Written by who switches
- * (record/control.c), read by trace_open().
+ * The times at which a recording was switched off, behind the header, in the room that header_bytes
+ * leaves. The switch (record/control.c) writes them, and trace_open() reads them. If there are too
+ * many, the last entries become one.
  */
 #ifndef WEIR_EVENT_OFF_TIMES_H
 #define WEIR_EVENT_OFF_TIMES_H

@@ -1,6 +1,6 @@
 /*
- * A predicted time in one word of a record: t50 as a float, who answered, and t90 as the upper 24
- * bits of a float, which has no sign.
+ * Packs a predicted time into one word of a record: t50, the predictor, and t90. t50 is a float.
+ * t90 has the upper 24 bits of a float without its sign.
  */
 #ifndef WEIR_EVENT_PREDICTED_H
 #define WEIR_EVENT_PREDICTED_H

@@ -1,11 +1,10 @@
 /*
- * The schema of a trace: which function stands behind an id, what its arguments are, and
- * what a reader should make of the call.  Parsed from the text that every trace carries
- * (docs/reference/trace-format.md, "Schema"), so that a file from another version decodes as well.
+ * The schema of a trace maps function ids to names, arguments and meaning. It is parsed from the
+ * text in every trace (docs/reference/trace-format.md, "Schema"), so files of other versions decode
+ * too.
  *
- * Host safe: no allocation and no stdio, memory comes from the caller's arena, which must
- * outlive the schema.  The text may be anything: lines that make no sense are passed over
- * and counted.  Read-only once parsed; any thread may read.
+ * Host safe: no allocation or stdio. The caller's arena must outlive the schema. The text may be
+ * anything, and bad lines are skipped and counted. After parsing any thread may read.
  */
 #ifndef WEIR_EVENT_SCHEMA_H
 #define WEIR_EVENT_SCHEMA_H

@@ -1,7 +1,6 @@
 /*
- * Which calls keep their stack: the groups that people name, and what `--stacks=` says.  One table
- * for `weir record --stacks`, the injected library and the manual; which function is of which group
- * is said by api/gen.awk (stack_group), from its class and what it means.
+ * The groups of calls that `--stacks=` names. `weir record --stacks`, the injected library and the
+ * manual use this one table. api/gen.awk (stack_group) gives each function its group.
  */
 #ifndef WEIR_EVENT_STACK_GROUP_H
 #define WEIR_EVENT_STACK_GROUP_H

@@ -1,4 +1,4 @@
-/* See export_chrome.h. */
+/* Builds the index that the exporter of Kineto's JSON needs. */
 #include "export/export_chrome.h"
 
 #include <errno.h>

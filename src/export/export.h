@@ -1,12 +1,11 @@
 /*
- * Writing a trace in another tool's format.
+ * Writes a trace in another tool's format.
  *
- * export_run() reads the trace once, one chunk in memory at a time, and hands each call to
- * an exporter: a const struct of functions, listed in exporters[].  Within a chunk calls come
- * in the order of their begin, callers before what they call; chunks come in file order, so
- * threads are interleaved and a caller may come a chunk after its last callee.  GPU activities
- * and ranges go to exporters that take them, as they stand in the file; those that take activities
- * are told which call asked for it, and which calls launched activities.
+ * export_run() reads the trace once, chunk by chunk, and hands each call to an exporter, a const
+ * struct of functions in exporters[]. Calls of a chunk come in the order of their begin, callers
+ * first. Chunks come in file order, so threads interleave, and a caller may come a chunk after its
+ * last callee. GPU activities and ranges go to exporters that take them, as they stand in the file.
+ * Exporters of activities also learn which call launched each.
  */
 #ifndef WEIR_EXPORT_EXPORT_H
 #define WEIR_EXPORT_EXPORT_H

@@ -1,12 +1,10 @@
 /*
- * The JSON that torch.profiler writes (Kineto's, in the Trace Event Format), so that what reads
- * such traces reads Weir's: categories, keys and names are Kineto's as far as the recording knows
- * them, and what else it knows of a call stands behind.  A process is a process, a device one too,
- * whose threads are its streams.  Times are microseconds since baseTimeNanoseconds, when the trace
- * began.
+ * Writes the JSON of torch.profiler (Kineto, in the Trace Event Format), so that its readers also
+ * read Weir's. Categories, keys and names are Kineto's, and further facts about a call follow them.
+ * Processes and devices are processes, and streams are threads of a device.
  *
- * Calls and GPU activities are written as they come; ranges, allocations and flows after them, from
- * an index (chrome.h).
+ * Times are microseconds since baseTimeNanoseconds, the begin of the trace. Calls and activities
+ * are written as they come. Ranges, allocations and flows follow from an index (export_chrome.h).
  */
 #include "export/export_chrome.h"
 

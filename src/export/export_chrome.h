@@ -1,7 +1,7 @@
 /*
- * What the exporter of Kineto's JSON has to know before it writes: ranges with their numbers, which
- * call launched which activity, and how much was allocated when.  Internal to src/export;
- * export_chrome.c writes, chrome_index.c finds.  Zeroed memory is an empty index.
+ * The index of the exporter of Kineto's JSON: numbered ranges, the call of each activity, and
+ * allocated bytes over time. export_chrome.c writes and chrome_index.c finds. Zeroed memory is an
+ * empty index.
  */
 #ifndef WEIR_EXPORT_EXPORT_CHROME_H
 #define WEIR_EXPORT_EXPORT_CHROME_H

@@ -1,18 +1,18 @@
 /*
- * Tables as columns of binary numbers, for programs that read millions of rows: weir.open() of the
- * Python package, or a few lines in any language.
+ * Writes tables as columns of binary numbers for programs that read millions of rows, such as
+ * weir.open() of the Python package.
  *
- * A stream of blocks.  Each is a line of JSON and then the bytes that it tells of:
+ * The output is a stream of blocks, each a line of JSON and the bytes that it announces:
  *
  *	{"table":"activities","rows":N,"columns":[["start_ns","i64"],["name","text"],...]}
  *	    N values of the first column, N of the second, ...; a text is an i32, the number of one
  *	    of the texts
  *	{"texts":N,"bytes":B}
- *	    N texts, each ended by a NUL; their numbers count on from the block before
+ *	    N texts, each ended by a NUL; their numbers continue those of the block before
  *	{"end":true}
  *
- * Numbers are little-endian; -1 is what is not known.  A table's rows come in several blocks; the
- * texts of a block come before it.
+ * Numbers are little-endian, and -1 is unknown. A table's rows come in several blocks, each after
+ * its texts.
  */
 #include "export/export.h"
 

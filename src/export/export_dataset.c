@@ -1,7 +1,6 @@
 /*
- * The samples of a trace as a table for training: dataset, one line of CSV a kernel that ran on a
- * device, and dataset-card, a page of Markdown that says what is in it.  A value that is not known
- * is an empty field.
+ * Writes the samples of a trace for training. The format dataset has a CSV line for each kernel
+ * that ran, and dataset-card describes that table in Markdown. Unknown values are empty fields.
  */
 #include "export/export.h"
 

@@ -1,7 +1,6 @@
 /*
- * What exporters of allocations share: calls come chunk by chunk, and their formats want them in
- * the order of time, each free with what it frees.  48 bytes an event are kept until the end.
- * Internal to src/export.
+ * The code that exporters of allocations share. Calls come chunk by chunk, but the formats need the
+ * order of time and each free with its allocation. So 48 bytes an event are kept until the end.
  */
 #ifndef WEIR_EXPORT_EXPORT_MEMORY_H
 #define WEIR_EXPORT_EXPORT_MEMORY_H

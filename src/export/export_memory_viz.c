@@ -1,17 +1,14 @@
 /*
- * The memory snapshot of PyTorch, as torch.cuda.memory._dump_snapshot() writes it and
- * https://pytorch.org/memory_viz opens it: a Python pickle of
+ * Writes PyTorch's memory snapshot, a Python pickle like that of
+ * torch.cuda.memory._dump_snapshot(), for https://pytorch.org/memory_viz:
  *
  *	{ 'segments': [ { 'address', 'total_size', 'blocks': [ ... ] ... } ],
  *	  'device_traces': [ [ { 'action', 'addr', 'size', 'stream', 'time_us', 'frames' } ] ] }
  *
- * A segment is what PyTorch's allocator has from the driver.  Here every block of the driver is
- * one, with one block in it; in traces that know segments themselves, blocks are put into those
- * that hold them.  Each process is a device of the viewer, since a trace does not tell on which
- * device memory is.
- *
- * The pickle is of protocol 4 and takes no more opcodes than the viewer's own reader knows.
- * Strings are written once and then meant by number.
+ * A segment is memory that PyTorch's allocator has from the driver. Here each block of the driver
+ * is a segment with one block, unless the trace has segments. Each process is a device, because a
+ * trace does not say on which device memory is. The pickle has protocol 4 and only opcodes that the
+ * viewer's reader knows. Strings are written once and then referred to by number.
  */
 #include "export/export_memory.h"
 

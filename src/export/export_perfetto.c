@@ -1,15 +1,13 @@
 /*
- * Perfetto's trace format (perfetto.dev, protos/perfetto/trace): a Trace of TracePackets.
- * Each process and thread is a track, each call a slice with its arguments as annotations; ranges
- * have a track beside their thread's calls, and those that may cross others share tracks of their
- * process.  What ran on a device is a render stage in the queue of its stream, with an arrow from
- * its call.  Names are interned: sent once, then numbered.
+ * Writes Perfetto's trace format (perfetto.dev, protos/perfetto/trace), a Trace of TracePackets.
+ * Processes and threads are tracks, and calls are slices with their arguments as annotations.
+ * Ranges have a track beside their thread's calls, and overlapping ones share tracks of their
+ * process.
  *
- * Numbers of names: a function's is its id, a name's of the trace its index and NAME_BASE; an
- * argument's 64 × id + index + 1, and the annotations of launches stand below 64; a kernel's as a
- * value its index plus 1.
- *
- * Grid and block of a launch stand with the activity if that was seen, and with the call if not.
+ * A GPU activity is a render stage in its stream's queue, with an arrow from its call. It has grid
+ * and block, or its call has them if it was not seen. Names are interned: sent once, then numbered.
+ * A function's number is its id, a name's its index plus NAME_BASE, and an argument's 64 × id +
+ * index + 1. Annotations of launches are below 64, and a kernel as a value is its index plus 1.
  */
 #include "export/export.h"
 

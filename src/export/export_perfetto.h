@@ -1,6 +1,6 @@
 /*
- * Numbers of the fields of Perfetto's messages, as published in protos/perfetto/trace; a name says
- * the message, then the field.  For export_perfetto.c and perfetto_counters.c alone.
+ * Field numbers of Perfetto's messages (protos/perfetto/trace), named by message and field. Only
+ * export_perfetto.c and perfetto_counters.c use them.
  */
 #ifndef WEIR_EXPORT_EXPORT_PERFETTO_H
 #define WEIR_EXPORT_EXPORT_PERFETTO_H

@@ -1,46 +1,7 @@
 /*
- * A SQLite database, in the spirit of what other GPU profilers write, so that their queries
- * need few changes.  Times are nanoseconds since the trace began.
- *
- *	StringIds  id, value             every name; columns that end in Id refer to it
- *	meta       name, value           what the trace's header says
- *	processes  pid, parent, executable, arguments, globalPid, name
- *	threads    pid, tid, name, nameId
- *	devices    pid, deviceId, name, memory, multiprocessors, computeMajor, computeMinor, uuid
- *	calls      id, start, end, pid, tid, nameId, apiId, classId, returnValue, captured,
- *	           arguments, correlationId, outerId, outerCorrelationId
- *	                                 every call, arguments as text; the number of its
- *	                                 GPU activities, where it asked for some; the call of
- *	                                 the runtime that made it; of one that nobody made,
- *	                                 the number that it or one of those has
- *	kernels    callId, start, end, pid, tid, demangledName, mangledName, gridX … blockZ,
- *	           dynamicSharedMemory, stream, captured
- *	           launches by driver calls that succeeded; start and end are the host's
- *	memory     callId, start, pid, operation ('alloc' or 'free'), kind, address, bytes
- *	copies     callId, start, end, pid, direction (or 'set'), bytes
- *	work       start, end, pid, correlationId, kind, nameId, deviceId, contextId, streamId,
- *	           gridX … blockZ, registersPerThread, staticSharedMemory,
- *	           dynamicSharedMemory, bytes, direction, graphId, graphNodeId, externalId,
- *	           what, fromKind, toKind
- *	           what ran on devices and when; (pid, correlationId) is the call's
- *	kernel_names nameId, shortName, mangledName
- *	           of kernels that ran: all three are of StringIds
- *	ranges     id, parentId, start, end, pid, tid, kind, nameId, arguments, externalId,
- *	           sequenceNumber, repeated, scopeId
- *	           operators, annotations, NVTX and the rest that lies around calls; parentId
- *	           is the innermost range around, of those kinds that nest; repeated where one
- *	           around has the same name and kind, so that sums count its time once
- *	call_ranges callId, rangeId
- *	           the innermost range around each call that asked for GPU activities
- *
- * and, joined for those who ask:
- *
- *	activities     work with its name, its call and its range
- *	kernel_times   a row a kernel that ran: when on the device, which call launched it and
- *	               when, for which operator
- *	operators      a row a name of ranges: how many, the host's time, the device's
- *
- * The tables that Nsight Systems writes are views of these: sqlite_nsight.c.
+ * Writes a SQLite database, close to those of other GPU profilers so that their queries need few
+ * changes. docs/reference/tables.md lists its tables, columns and views. Times are nanoseconds
+ * since the trace began, and sqlite_nsight.c adds views with the tables of Nsight Systems.
  */
 #include "export/export.h"
 #include "export/export_sqlite.h"

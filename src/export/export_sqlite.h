@@ -1,7 +1,7 @@
 /*
- * What the files of the SQLite exporter share; internal to src/export.  export_sqlite.c writes rows
- * as the trace is read, sqlite_nest.c finds which call or range lies in which, sqlite_stacks.c has
- * call stacks, sqlite_nsight.c the tables of Nsight Systems.
+ * The declarations that the files of the SQLite exporter share. export_sqlite.c writes rows,
+ * sqlite_nest.c nests calls and ranges, and sqlite_stacks.c writes call stacks. sqlite_nsight.c
+ * makes the tables of Nsight Systems.
  */
 #ifndef WEIR_EXPORT_EXPORT_SQLITE_H
 #define WEIR_EXPORT_EXPORT_SQLITE_H

@@ -1,8 +1,7 @@
 /*
- * See export_sqlite.h.  Calls that the runtime made are found while calls are written, as callers
- * come first within a chunk.  One that lasted beyond its chunk is the first of a later chunk of its
- * thread, wherever that lies in the file; so those are looked at once all calls are there.  Ranges
- * are nested by a query at the end.
+ * Nests calls and ranges in the SQLite export. It finds the runtime's driver calls while calls are
+ * written, as callers come first in a chunk. A call that outlasted its chunk comes first in a later
+ * one, so those are matched at the end, and a query nests ranges.
  */
 #include "export/export_sqlite.h"
 

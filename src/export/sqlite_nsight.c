@@ -1,7 +1,7 @@
 /*
- * See export_sqlite.h.  Tables, columns and numbers are those that the SQLite schema of Nsight
- * Systems documents; a column whose value no trace of Weir has is NULL.  A serialized process is
- * pid << 24, a thread that and its tid, so that `/ 0x1000000 % 0x1000000` is the pid again.
+ * Views with the tables, columns and numbers of Nsight Systems' SQLite schema, with NULL for
+ * columns that no trace has. A serialized process is pid << 24, and a thread adds its tid, so `/
+ * 0x1000000 % 0x1000000` gives the pid.
  */
 #include "export/export_sqlite.h"
 

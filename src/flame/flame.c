@@ -1,4 +1,4 @@
-/* The tree of a flame graph: see flame.h.  What fills it is in flame_read.c. */
+/* The tree of a flame graph. flame_read.c fills it. */
 #include "flame/flame.h"
 
 #include <stdlib.h>

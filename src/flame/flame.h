@@ -1,11 +1,11 @@
 /*
- * Where the time went, as a tree: process, thread, ranges, calls, kernels.  Made in one pass over
- * a trace and written as a picture or for other tools.
+ * Time as a tree of process, thread, ranges, calls and kernels. One pass over a trace makes it, and
+ * it becomes a picture or a file for other tools.
  *
- * By device: each GPU activity that ran on a device weighs what it took, under the call and the
- * ranges that asked for it.  By host: each call weighs what it took without the calls inside;
- * a launch's time is its kernel's.  Memory is bounded by the number of different stacks, and
- * of ranges and links, not by that of calls.  One thread.
+ * By device, each GPU activity weighs its own time, under the call and the ranges that launched it.
+ * By host, each call weighs its time without the calls inside, and a launch's time is its kernel's.
+ * Memory grows with the number of different stacks, ranges and links, not with that of calls. One
+ * thread.
  */
 #ifndef WEIR_FLAME_FLAME_H
 #define WEIR_FLAME_FLAME_H

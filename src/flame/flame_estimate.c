@@ -1,7 +1,6 @@
 /*
- * Weights of a flame graph that was drawn from samples.  A kernel's share of each stack is known
- * from those that were timed, how often it was launched from its calls, so each stack weighs what
- * it had times launches by samples.  See flame.h.
+ * Weights of a flame graph of samples. A stack's weight is its timed time multiplied by the
+ * kernel's launches and divided by its samples.
  */
 #include "flame/flame.h"
 

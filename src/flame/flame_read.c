@@ -1,10 +1,10 @@
 /*
- * From a trace to the tree of a flame graph.
+ * Reads a trace into the tree of a flame graph.
  *
- * Records stand in the order in which calls ended, so a thread is read backwards: then a call
- * comes before those inside it, and the calls that are open are a stack.  Ranges and links are
- * sorted by thread and time; a call finds the innermost range at its begin, and the links in it
- * find their call.  Then each GPU activity finds its link by correlation.
+ * Records stand in the order in which calls ended. A thread is read backwards, so a call comes
+ * before those inside it, and the open calls are a stack. Ranges and links are sorted by thread and
+ * time. A call finds the innermost range at its begin, the links in it find their call, and each
+ * activity finds its link by correlation.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,7 +1,6 @@
 /*
- * A flame graph as one SVG file that needs nothing else: the root on top, what was called below,
- * widths by time.  A click on a frame makes it as wide as the picture; Escape, or a click
- * beside, shows all again.
+ * Writes a flame graph as one SVG file, root on top and widths by time. A click on a frame widens
+ * it, and Escape or a click beside shows all again.
  */
 #include <inttypes.h>
 #include <stdlib.h>

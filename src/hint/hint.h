@@ -1,10 +1,10 @@
 /*
- * What a recorded program could gain, and how: rules that look at a report and say where time is
- * lost, on what evidence, by how much, how sure that is and what to do.
+ * Rules that look at a report and say what a recorded program could gain. A hint has a place,
+ * evidence, a gain, a confidence and advice.
  *
- * Each rule is a row of api/hint.tbl and a function in one of the hint_*.c.  A gain is an estimate:
- * the share of the analysed time (struct hints) that would be saved.  Rules look for evidence
- * against themselves first, and are silent when what they would need to know is not in the trace.
+ * Each rule is a row of api/hint.tbl and a function in one of the hint_*.c. A gain is an estimate,
+ * the share of the analysed time (struct hints) that would be saved. Rules first look for evidence
+ * against themselves. They are silent if the trace lacks what they need.
  */
 #ifndef WEIR_HINT_HINT_H
 #define WEIR_HINT_HINT_H

@@ -1,4 +1,4 @@
-/* What the rules look at, read from the trace: see hint_facts.h. */
+/* Reads the facts that the rules look at from the trace. */
 #include "hint/hint_facts.h"
 
 #include <errno.h>

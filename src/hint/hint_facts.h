@@ -1,7 +1,6 @@
 /*
- * What the rules look at: all that ran on devices in the order of time, the calls of the threads
- * that asked for it, kernels by name and shape, and the causes of the idle gaps between.  Read-only
- * once made.  Internal to src/hint.
+ * The facts that the rules look at. These are GPU activities in the order of time, the calls of
+ * launching threads, kernels by name and shape, and causes of idle gaps. Read-only once made.
  */
 #ifndef WEIR_HINT_HINT_FACTS_H
 #define WEIR_HINT_HINT_FACTS_H

@@ -1,9 +1,9 @@
 /*
- * When nothing ran, and what would have to change; and what ran alone.  See hint_facts.h.
+ * Rules about time in which nothing ran, or one thing ran alone.
  *
- * Why nothing ran is the report's answer (timeline.h), in parts: what the host did, or that work
- * was queued.  A rule wants the cause: what the host was in when the device ran dry, save for what
- * it then spent in no call at all, allocating, or loading code.
+ * The report says why nothing ran (timeline.h), in parts: the host's state, or queued work. A rule
+ * needs the cause. That is the host's state when the device ran dry, without the host's later time
+ * outside calls, in allocations, or in loading code.
  */
 #include "hint/hint_facts.h"
 

@@ -1,8 +1,7 @@
 /*
- * Rules about single kernels: whether their blocks, grid, registers and shared memory suit the
- * device.  All is arithmetic on the launch; how the kernel spends its time is not in a trace, so
- * confidence is never high, and the gain holds for kernels that wait for memory or for themselves
- * rather than for units that are busy.
+ * Rules about single kernels: whether blocks, grid, registers and shared memory suit the device.
+ * All is arithmetic on the launch, because a trace does not say how a kernel spends its time. So
+ * confidence is never high, and gains hold only for kernels that wait for memory or for themselves.
  */
 #include "hint_rules.h"
 

@@ -1,5 +1,7 @@
-/* What kernels' names say: a table of parts of names, and by what they multiply from
- * api/family.tbl. See hint_facts.h. */
+/*
+ * Finds the kind of a kernel from parts of its name, and the type that it multiplies from
+ * api/family.tbl.
+ */
 #include <string.h>
 
 #include "predict/predict.h"

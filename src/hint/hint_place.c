@@ -1,4 +1,4 @@
-/* Where calls were made: see hint_facts.h. */
+/* Names the place in the program at which calls were made. */
 #include "hint/hint_facts.h"
 
 #include <string.h>

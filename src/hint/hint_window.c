@@ -1,9 +1,9 @@
 /*
- * The analysed time: see hint_facts.h.  Programs begin with what they do once: weights are
- * copied, code is compiled, memory is filled.  The kernel that takes most time marks where the rest
- * is: from its first launch to its last.  When less than half of all that kernels do is there, all
- * counts.  Where the recording has steps, the window is the whole steps in which that kernel was
- * launched, without those that are warm-up.
+ * Chooses the analysed time. Programs first do things once: they copy weights, compile code and
+ * fill memory. The kernel with the most time marks the rest, from its first launch to its last.
+ *
+ * If less than half of the kernel time is there, everything counts. If the recording has steps, the
+ * window is the whole steps with launches of that kernel, without warm-up.
  */
 #include "hint/hint_facts.h"
 

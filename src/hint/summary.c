@@ -1,4 +1,4 @@
-/* See summary.h. */
+/* Writes the sentences above a report. */
 #include "hint/summary.h"
 
 #include <math.h>

@@ -1,9 +1,9 @@
 /*
- * The first screen of a report: at most three sentences that say what took the time, or the memory,
- * why, and what to do first.  They are made of the same facts as the details: a part of the wall
- * time, a row of a table, the first hint.
+ * The sentences above a report, at most three: what took the time or the memory, why, and what to
+ * do first. They use the same facts as the details: a part of the wall time, a row of a table, the
+ * first hint.
  *
- * Each sentence has at most 25 words, a name counted as one.  One owner thread.
+ * Each sentence has at most 25 words, and a name counts as one. One owner thread.
  */
 #ifndef WEIR_HINT_SUMMARY_H
 #define WEIR_HINT_SUMMARY_H

@@ -1,7 +1,7 @@
 /*
- * Traces of other tools, turned into a trace of Weir's: Kineto's and Chrome's JSON, plain or
- * gzip, the SQLite export of Nsight Systems, and tables of allocations.  Whatever the file holds,
- * the answer is a trace of what could be understood, or a sentence.  One thread.
+ * Turns other tools' files into traces: JSON of Kineto and Chrome, plain or gzipped, SQLite exports
+ * of Nsight Systems, and tables of allocations. For any file, the result is a trace of the readable
+ * part or an error sentence. One thread.
  */
 #ifndef WEIR_IMPORT_IMPORT_H
 #define WEIR_IMPORT_IMPORT_H

@@ -1,15 +1,13 @@
 /*
- * Tables of allocations, plain or gzip: a line of column names, then a row an event.  Read are
+ * Reads tables of allocations, plain or gzipped: a line of column names, then an event a row.
  *
  *	Thread,Time,Action,Pointer,Size,Stream     the log of RAPIDS Memory Manager
  *	action,addr,size,stream                    the events of PyTorch's allocator, as a table
  *
- * and other orders of such columns; columns of other names are passed over.  Events become calls
- * of functions that the trace's schema declares: allocate, free, and for what an allocator has from
- * the driver, segment_alloc and segment_free.
- *
- * The order of rows is what counts: of equal or earlier times each is a nanosecond after the one
- * before.  Without times a row is a microsecond.
+ * Columns may stand in any order, and unknown ones are skipped. Events become calls of functions
+ * that the schema declares: allocate, free, segment_alloc and segment_free. The order of rows
+ * counts, so a row whose time does not rise comes a nanosecond after the one before. Without times
+ * a row is a microsecond.
  */
 #include "import/import_source.h"
 

@@ -1,8 +1,7 @@
 /*
- * Kineto's traces (torch.profiler) and others in Chrome's JSON: an object with traceEvents, or
- * the bare array.  One event is in memory at a time.  Times are microseconds with a decimal
- * fraction, taken digit by digit: a double would lose nanoseconds.  What becomes of an event is in
- * kineto_event.c.
+ * Reads Kineto's traces (torch.profiler) and other JSON of Chrome: an object with traceEvents or
+ * the bare array, one event in memory at a time. Times are microseconds with a fraction, read digit
+ * by digit, because a double would lose nanoseconds. kineto_event.c turns events into records.
  */
 #include "import/import_kineto.h"
 

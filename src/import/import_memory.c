@@ -1,4 +1,4 @@
-/* See import_memory.h. */
+/* Replays the allocator events of torch.profiler and adds missing ones. */
 #include "import/import_memory.h"
 
 #include <errno.h>

@@ -1,16 +1,12 @@
 /*
- * Allocations as torch.profiler notes them: an instant each, with an address, a size that is
- * negative when it is given back, and how much was allocated then.  They become events of
- * functions that the trace's schema declares, when all have been read: each thread's stand
- * together in the file, and what was live when is known only in the order of time.
+ * Turns torch.profiler's allocation events into events of functions that the schema declares. Each
+ * has an address, a size (negative for a free) and the bytes allocated after it. They are converted
+ * when all have been read, because the file groups them by thread.
  *
- * Not all that an allocator does is there: the profile begins in the middle, and threads that it
- * does not look at allocate too.  But each event says how much was allocated, so what is missing
- * is known by its size, and what nobody was seen doing is put in: blocks of the time before, of
- * the address at which they are given back later, or one made up; blocks of made-up addresses in
- * the middle; and frees.  So the live set is at every event what the allocator said.
- *
- * Internal to src/import.  Zeroed memory is empty.
+ * The profile starts in the middle, and other threads allocate too. But each event states the
+ * allocated bytes, so the size of everything missing is known. The importer adds earlier blocks, at
+ * the address of their later free or a made-up one, blocks in the middle, and frees. So live memory
+ * equals the allocator's own number at each event. Internal to src/import. Zeroed memory is empty.
  */
 #ifndef WEIR_IMPORT_IMPORT_MEMORY_H
 #define WEIR_IMPORT_IMPORT_MEMORY_H

@@ -1,9 +1,9 @@
 /*
- * The SQLite database that Nsight Systems exports.  Its tables and columns come and go with
- * the version and with what was recorded, so each table is read by the columns that it has;
- * what is missing is not known.  Times are nanoseconds since the session began.
+ * Reads the SQLite database that Nsight Systems exports. Tables and columns vary by version and
+ * recording, so each table is read by the columns that it has. Times are nanoseconds since the
+ * session began.
  *
- * A globalTid is machine << 48 | pid << 24 | tid, a globalPid the same with tid 0.
+ * A globalTid is machine << 48 | pid << 24 | tid, and a globalPid the same with tid 0.
  */
 #include "base/bounded.h"
 #include "base/expect.h"

@@ -1,7 +1,6 @@
 /*
- * The importers, one a format, as import.c calls them.  Each reads the file into the store and
- * says in st what it left out; an error is for what is not of its format at all, or for the
- * machine.  Internal to src/import.
+ * The importers that import.c calls, one a format. Each reads the file into the store and counts in
+ * st what it left out. An error means that the file has another format, or that the machine failed.
  */
 #ifndef WEIR_IMPORT_IMPORT_SOURCE_H
 #define WEIR_IMPORT_IMPORT_SOURCE_H

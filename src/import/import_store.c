@@ -1,4 +1,4 @@
-/* What has been imported: texts, processes, threads, functions.  See import_store.h. */
+/* Stores imported texts, processes, threads and functions. */
 #include "import/import_store.h"
 
 #include <errno.h>

@@ -1,9 +1,10 @@
 /*
- * What an importer has read so far, and the trace that comes of it.  Importers put calls,
- * ranges and GPU activities here in any order; store_write() joins activities to the calls that
- * asked for it, sorts, and writes a packed trace.  Kept are some forty bytes a call, sixty a range,
- * 130 a GPU activity, and each text once.  Internal to src/import.  Zeroed memory is no
- * store: store_init() first; store_fini() takes it after any failure.
+ * Collects an importer's calls, ranges and GPU activities in any order. store_write() joins
+ * activities to calls, sorts everything and writes a packed trace. Call store_init() first, and
+ * store_fini() after any failure.
+ *
+ * It takes about forty bytes a call, sixty a range, 130 a GPU activity, and each text once.
+ * Internal to src/import.
  */
 #ifndef WEIR_IMPORT_IMPORT_STORE_H
 #define WEIR_IMPORT_IMPORT_STORE_H

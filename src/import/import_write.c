@@ -1,6 +1,6 @@
 /*
- * From what was imported to a packed trace: activities are joined to the calls that launched them,
- * everything is sorted, and each run of records becomes a block.  See import_store.h.
+ * Makes a packed trace of an import: it joins activities to calls, sorts everything, and makes a
+ * block of each run of records.
  */
 #include "import/import_store.h"
 

@@ -1,6 +1,6 @@
 /*
- * Traces whose events have no category: those of XLA's profiler (JAX, TensorFlow), and of PyTorch's
- * before Kineto.  What an event is follows from where it stands:
+ * Reads traces without categories: those of XLA's profiler (JAX, TensorFlow) and of PyTorch before
+ * Kineto. The place of an event gives its kind:
  *
  *	process             thread              event
  *	/device:GPU:0 …     Stream #13(…)       ran on the device's stream 13

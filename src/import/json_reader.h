@@ -1,9 +1,9 @@
 /*
- * Reads JSON piece by piece, plain or gzip, in memory that does not grow with the file: one
- * token at a time, and one string of it.  Forgiving where writers of traces are careless (a
- * comma too many, control characters in strings, escapes that there are not, NaN), strict in
- * what it keeps: an error ends the reading, and everything before it stands.  Internal to
- * src/import.  One thread.
+ * Reads JSON token by token, plain or gzipped, in memory that does not grow with the file. It
+ * forgives careless writers: extra commas, control characters, unknown escapes, NaN. An error ends
+ * the reading, and everything before it stays.
+ *
+ * Internal to src/import. One thread.
  */
 #ifndef WEIR_IMPORT_JSON_READER_H
 #define WEIR_IMPORT_JSON_READER_H

@@ -1,6 +1,6 @@
 /*
- * What becomes of an event of Kineto's: see import_kineto.h.  Events are distinguished by their
- * category; the names that older versions of PyTorch used are known too.
+ * Turns events of Kineto into records by their category, including the names of older PyTorch
+ * versions.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* What Kineto's names of memcpys, memsets and waits say.  See import_source.h. */
+/* Parses Kineto's names of memcpys, memsets and waits. */
 #include <string.h>
 #include <strings.h>
 

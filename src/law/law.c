@@ -1,6 +1,6 @@
 /*
- * Works from being handed over to their ends, and how time passes: law_advance() goes from one date
- * to the next, and at each first ends what ends, then says whose turn it is, then places blocks.
+ * Moves work from submission to its end. law_advance() goes from one date to the next. At each date
+ * it ends work, chooses whose turn it is, and places blocks.
  */
 #include "law/law.h"
 #include "law/state.h"

@@ -1,9 +1,7 @@
 /*
- * A GPU that programs share, as a law: what is running when, once kernels and copies of several
- * programs are on it.  No I/O, no clock, no allocation: time is what the caller says, in
- *nanoseconds from 0, and the state is plain data without pointers, so that a caller can put a
- *struct law into memory that processes share.  One caller at a time; the same calls give the same
- *answers everywhere, since all arithmetic is on integers.
+ * A model of a GPU that programs share: when kernels and copies of several programs run. It has no
+ * I/O, clock or allocation, and the caller passes the time in nanoseconds from 0. The state is
+ * plain data without pointers, so a struct law may lie in shared memory.
  *
  *	law_reset(law, &device);
  *	law_client_open(law, 0, 0);
@@ -15,13 +13,15 @@
  *			...
  *	}
  *
- * What it models.  A kernel's blocks go to the emptiest SMs that have room; on an SM the oldest
- *block is served first, and the capacity to issue instructions grows with the warps that are there
- *(the table in sm.c, measured on an H200).  With LAW_MPS the blocks of all clients are on the SMs
- * together, those of higher priority placed first; with LAW_SLICES one client has the device for a
- * slice, gives it up when it has nothing to do, and a switch takes time.  Copies have engines of
- *their own.  What it leaves out: the memory system, so kernels that share no SM don't slow each
- *other down.
+ * One caller at a time. All arithmetic is on integers, so equal calls give equal answers
+ * everywhere.
+ *
+ * A kernel's blocks go to the emptiest SMs with room. On an SM the oldest block is served first,
+ * and the capacity to issue instructions grows with the warps (sm.c, measured on an H200). With
+ * LAW_MPS blocks of all clients share the SMs, higher priority first. With LAW_SLICES one client
+ * has the device for a slice, gives it up when idle, and a switch takes time. Copies have engines
+ * of their own. The memory system is not modelled, so kernels that share no SM do not slow each
+ * other down.
  */
 #ifndef WEIR_LAW_LAW_H
 #define WEIR_LAW_LAW_H

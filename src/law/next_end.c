@@ -1,7 +1,7 @@
 /*
- * The soonest that anything of a client can end: for who sleeps until then.  What it says is never
- * too late, whoever comes or goes meanwhile, since it lets each block run as if it were alone, and
- * all SMs do the most they can.
+ * The earliest time at which anything of a client can end, for a caller that sleeps until then. It
+ * is never too late, whoever comes or goes, because it lets each block run as if alone and all SMs
+ * do their most.
  */
 #include "law/state.h"
 

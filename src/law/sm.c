@@ -1,9 +1,9 @@
 /*
- * The SMs: who sits where, and how fast.
+ * The SMs: which blocks are where, and how fast they run.
  *
- * On an SM the oldest block takes what it can use, the next what is left, and so on; the youngest
- * of many get next to nothing.  What a block can use falls a little as soon as it has company. Work
- * is counted in units: a block that is alone does ONE of them a nanosecond.
+ * On an SM the oldest block takes what it can use, and the next ones take from the rest. A block
+ * can use a little less as soon as it has company. Work is counted in units, and a block alone does
+ * ONE of them a nanosecond.
  */
 #include "law/state.h"
 

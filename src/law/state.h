@@ -1,15 +1,15 @@
 /*
- * What a struct law is made of, for the files of this module.
+ * The parts of a struct law, for the files of this module.
  *
  *	works    a pool; each is WAITING for others, in LEAD until its date, READY for SMs or an
  *	         engine, RUNNING, DONE until it is fetched
  *	timers   a heap of dates: ends of leads, ends of copies
  *	fields   the SMs as a client sees them: one for all under LAW_MPS, else one a client, of
- *which one at a time is on the device and the others stand still sets     SMs of a field that are
- *in the same state, and so are computed once.  A field begins as one set; a kernel that reaches
- *only some of its SMs splits it, and sets that have become equal are one again
+ *	         which one at a time is on the device and the others stand still
+ *	sets     SMs of a field in the same state, computed once
  *
- * Lists are indices, NONE at their end.
+ * A field begins as one set. A kernel that reaches only some of its SMs splits the set, and equal
+ * sets merge again. Lists are indices with NONE at their end.
  */
 #ifndef WEIR_LAW_STATE_H
 #define WEIR_LAW_STATE_H

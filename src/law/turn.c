@@ -1,8 +1,7 @@
 /*
- * Whose turn it is under LAW_SLICES: a client has the device until its slice is over and another
- * wants it, or until it has nothing to do.  Its blocks then stand still where they are, and go on
- * when the client has its next turn.  A switch takes time in which nothing runs; the client that
- * had the device last gets it back for nothing.
+ * Turns under LAW_SLICES: a client has the device until it is idle, or until its slice is over and
+ * another client wants the device. Its blocks then stop and continue in its next turn. During a
+ * switch nothing runs, but the last client returns for free.
  */
 #include "law/state.h"
 

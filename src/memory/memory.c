@@ -1,9 +1,9 @@
 /*
- * Allocations and frees replayed in the order of time: what was live, how much at most.
+ * Replays allocations and frees in the order of time to find live and peak memory.
  *
- * Host memory, VMM handles and device addresses are three spaces; cuMemFree also frees
- * managed memory, so the allocation says the kind, not the free.  A free of something never
- * seen allocated is counted and changes nothing else.
+ * Host memory, VMM handles and device addresses are three spaces. cuMemFree also frees managed
+ * memory, so the allocation gives the kind, not the free. A free without a seen allocation is
+ * counted and changes nothing else.
  */
 #include "memory/memory.h"
 

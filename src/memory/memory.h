@@ -1,12 +1,10 @@
 /*
- * What a trace says about memory beyond totals: how much was live when, what made the peak,
- * where the free extents are, what stays from one iteration to the next.
+ * Memory beyond totals: live memory over time, the blocks at the peak, free extents, and growth
+ * between iterations.
  *
- * The workers of a report note allocations as memory_ops and calls of the virtual memory
- * interface as vmm_ops (tally.h); memory_fill() replays both in the order of time.  All sizes are
- * those that were asked for: what the driver adds to them is not in the trace.
- *
- * One owner thread.
+ * A report's workers note allocations as memory_ops and virtual memory calls as vmm_ops (tally.h).
+ * memory_fill() replays both in the order of time. Sizes are those requested, without the driver's
+ * additions. One owner thread.
  */
 #ifndef WEIR_MEMORY_MEMORY_H
 #define WEIR_MEMORY_MEMORY_H

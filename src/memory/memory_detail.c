@@ -1,6 +1,6 @@
 /*
- * The detail of memory: see memory.h.  The replay tells of every operation; when the peak is
- * known, a second walk over the operations finds what was live then.
+ * Finds the blocks at the peak. The replay finds the peak, and a second walk over the operations
+ * finds what was live then.
  */
 #include "memory/memory.h"
 

@@ -1,14 +1,13 @@
 /*
- * Does the live set grow from one iteration to the next?
+ * Finds whether live memory grows from one iteration to the next.
  *
- * Iterations are counted by marks: launches of the kernel that is launched most often, by the
- * thread that launches it most often; or, without launches, allocations of the most common size.
- * Between two marks the least that was live is kept.  When this sequence repeats after p marks,
- * changed by a constant, p marks are an iteration.
+ * Marks count iterations: launches of the most frequent kernel by its most frequent thread, or
+ * without launches allocations of the most common size. Between two marks the minimum of live
+ * memory is kept. If this sequence repeats after p marks apart from a constant change, p marks are
+ * an iteration.
  *
- * Growth is the slope of Theil and Sen (the median of the slopes between all pairs) over the
- * least of each iteration, and its confidence Kendall's tau, the pairs that rise less those that
- * fall of all pairs.  Neither minds single outliers.  The first quarter is left out: programs
+ * Growth is the slope of Theil and Sen, the median over all pairs of iterations. Its confidence is
+ * Kendall's tau. Both withstand single outliers. The first quarter is left out, because programs
  * fill their caches then.
  */
 #include "memory/memory.h"

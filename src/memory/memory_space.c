@@ -1,10 +1,10 @@
 /*
- * Where blocks are, and the free extents between them.
+ * Finds the places of blocks and the free extents between them.
  *
- * From outside one sees addresses that were handed out, not memory.  The driver backs device
- * addresses with pages of 2 MiB, so two answers are given: the span from the lowest live address
- * to the highest, which may hold much that was never memory, and the pages that some block has
- * touched, which were memory at some time and may have been given back since.
+ * A trace shows addresses, not memory. The driver backs device addresses with pages of 2 MiB, so
+ * there are two answers. One is the span from the lowest to the highest live address, which may
+ * never have been memory in parts. The other is the pages that some block has touched, some of
+ * which may have gone back since.
  */
 #include "memory/memory.h"
 

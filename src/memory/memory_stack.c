@@ -1,10 +1,9 @@
 /*
- * What was live over the time, and what it belonged to: of each of MEMORY_POINTS parts of the time
- * the moment at which most was live, so that the layers add up to the outline that is drawn of it.
+ * Finds live memory over time by owner. The time has MEMORY_POINTS parts. The moment with the most
+ * live memory stands for each, so that the layers add up to the outline.
  *
- * Those moments are known after the replay, as numbers of operations done.  They rise, so a block,
- * which is there from its allocation to its free, is there in a range of them: a layer keeps
- * differences, and adds them up in the end.
+ * The moments are known after the replay, as rising numbers of operations. A block is live in a
+ * range of them, so a layer keeps differences and adds them up at the end.
  */
 #include "memory/memory.h"
 

@@ -1,7 +1,7 @@
 /*
- * How long calls took that give out memory or take it back: each function's, and for what part of
- * the run some thread was in one of them.  Calls of two threads may overlap, and those of the
- * runtime hold those of the driver, so that part is the union of their times, no sum.
+ * Measures the time of calls that allocate or free, and the part of the run in which some thread
+ * was in one. That part is the union of their times, because threads overlap and runtime calls
+ * contain driver calls.
  */
 #include "memory/memory.h"
 

@@ -1,14 +1,12 @@
 /*
- * What is reserved over the time, and how much of it is not live.
+ * Finds reserved memory over time, and the unused part of it.
  *
- * What is reserved is known in one of three ways, the first that the trace has: an allocator above
- * the driver says so with each of its events; its segments are in the trace; or, for blocks of
- * which only addresses are known, the pages of 2 MiB in which one of them lies, which can't be
- * given back.  Live are the blocks of that allocator, or those of the driver where there is none;
- * memory that is placed by handles (cuMemCreate) has no blocks that one could see, and is left out.
+ * The first of three sources in the trace counts: an allocator's own statements, its segments, or
+ * the pages of 2 MiB that contain a block. Live memory is that of the same allocator, or the
+ * driver's blocks. Memory of handles (cuMemCreate) has no visible blocks and is left out.
  *
- * States are looked at when time passes, so several changes at one time are one.  Where more is
- * live than is said to be reserved, the trace contradicts itself, and nothing is known.
+ * States are read when time passes, so changes at one time count once. If more is live than
+ * reserved, the trace contradicts itself and nothing is known.
  */
 #include "memory/memory.h"
 

@@ -1,10 +1,10 @@
 /*
- * Virtual memory: handles are made and given back (cuMemCreate, cuMemRelease), mapped into
- * addresses that were reserved before.  A handle's memory is there until it is neither held nor
- * mapped: programs release it as soon as it is mapped, so the release alone says little.
+ * Replays virtual memory: handles are made and released (cuMemCreate, cuMemRelease) and mapped to
+ * reserved addresses. A handle's memory exists until nothing holds or maps it, because programs
+ * release handles right after mapping.
  *
- * Segments are what another allocator took from the driver to cut into blocks; imported logs have
- * them.  They count as reserved, not as blocks.
+ * Segments of imported logs are another allocator's memory from the driver. They count as reserved,
+ * not as blocks.
  */
 #include "memory/memory.h"
 

@@ -1,4 +1,4 @@
-/* See callers.h. */
+/* Counts calls by the call stacks that made them. */
 #include "model/callers.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* See cost.h. */
+/* Computes an operator's FLOPs and bytes. */
 #include "model/cost.h"
 
 #include <errno.h>

@@ -1,12 +1,11 @@
 /*
- * What an operator must do at least, from the shapes of its inputs: FLOPs, and bytes that have to
- * be read and written once.  The rules are in api/operator.tbl.
+ * The least work of an operator for the shapes of its inputs: FLOPs, and bytes to read and write
+ * once. The rules are in api/operator.tbl.
  *
- * Shapes are those that PyTorch's profiler writes: "Input Dims", "Input type", "Input Strides" and
- * "Concrete Inputs" of a JSON object; or the first alone with "module dtype", "module autocast" and
- * "module conv", as live recordings have them; or what calls of libraries say
- * (docs/reference/trace-format.md). Pure; the text may be anything.  Nothing is guessed: what the
- * shapes or the table do not tell is not known.
+ * PyTorch's profiler gives shapes as "Input Dims", "Input type", "Input Strides" and "Concrete
+ * Inputs". Live recordings have the first with "module dtype", "module autocast" and "module conv".
+ * Library calls have their own form (docs/reference/trace-format.md). Pure, and the text may be
+ * anything. Nothing is guessed, so unknown stays unknown.
  */
 #ifndef WEIR_MODEL_COST_H
 #define WEIR_MODEL_COST_H

@@ -1,4 +1,4 @@
-/* See cost_inputs.h. */
+/* Parses the shapes and types of an operator's inputs. */
 #include "model/cost_inputs.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
- * What the text of an operator's arguments tells of its inputs: shapes, strides, types and numbers.
- * Internal to src/model, for cost.c.  Pure; the text may be anything.
+ * Parses an operator's arguments: shapes, strides, types and numbers. Internal to src/model, for
+ * cost.c. Pure, and the text may be anything.
  */
 #ifndef WEIR_MODEL_COST_INPUTS_H
 #define WEIR_MODEL_COST_INPUTS_H

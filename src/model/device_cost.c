@@ -1,11 +1,9 @@
 /*
- * Which kernels did what operators asked for.
+ * Gives each kernel its part of its operator's FLOPs and bytes, in proportion to its time.
  *
- * An operator's FLOPs and bytes are those of the kernels that it launched, in proportion to their
- * times.  Of a product of matrices only kernels count whose names are of such that multiply: others
- * change layouts before and after, or add up parts.  What a kernel multiplies by is the word of its
- * name before that of the operator's type: FP32 is multiplied in TF32, and half of a mixed
- * precision is inside.
+ * In a matrix product only kernels count whose names multiply, because others change layouts or add
+ * up parts. The type in the kernel's name takes precedence over the operator's type, since FP32 may
+ * run in TF32 or mixed precision.
  */
 #include <errno.h>
 

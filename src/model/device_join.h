@@ -1,6 +1,6 @@
 /*
- * What device.c and device_cost.c share while GPU activities are joined to calls and ranges.
- * Internal to them.
+ * The declarations that device.c and device_cost.c share while activities are joined to calls and
+ * ranges.
  */
 #ifndef WEIR_MODEL_DEVICE_JOIN_H
 #define WEIR_MODEL_DEVICE_JOIN_H

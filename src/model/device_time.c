@@ -1,4 +1,4 @@
-/* See device_time.h. */
+/* Computes the parts of a report that come from GPU activities. */
 #include "model/device_join.h"
 
 #include <errno.h>

@@ -1,9 +1,9 @@
 /*
- * Where the time went on devices: reads the chunks of GPU activities, ranges and links, joins
- * them, and fills those parts of the report.  Internal to src/model.
+ * Reads the chunks of GPU activities, ranges and links, joins them and fills those parts of the
+ * report. Internal to src/model.
  *
- * a GPU activity belongs to the call that its correlation names; the call to the innermost
- * range around it on its thread.  Where there is no call, the activity may name a range itself.
+ * An activity belongs to the call with its correlation, and the call to the innermost range around
+ * it on its thread. Without a call the activity may name a range itself.
  */
 #ifndef WEIR_MODEL_DEVICE_TIME_H
 #define WEIR_MODEL_DEVICE_TIME_H

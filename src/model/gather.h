@@ -1,6 +1,6 @@
 /*
- * All calls of a trace, counted by several threads: a struct tally each, of which the first is the
- * sum in the end. One owner thread; what is in it belongs to it until tallies_fini().
+ * Counts all calls of a trace with several threads, each in its own struct tally, of which the
+ * first becomes the sum. One owner thread. The content belongs to it until tallies_fini().
  */
 #ifndef WEIR_MODEL_GATHER_H
 #define WEIR_MODEL_GATHER_H

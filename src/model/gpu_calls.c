@@ -1,4 +1,4 @@
-/* See gpu_calls.h. */
+/* Collects the calls that launch or await GPU activities. */
 #include "model/gpu_calls.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* See gpu_state.h. */
+/* Summarises the samples of NVML. */
 #include "model/gpu_state.h"
 
 #include <errno.h>

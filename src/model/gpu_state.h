@@ -1,7 +1,7 @@
 /*
- * The state of the GPUs while a program was recorded, as NVML had it (weir record --nvml): of each
- * GPU the lowest, median and highest value, and the phases in which its SM clock was below its
- * highest though it was busy.  Where a recording names the GPUs that it used, others are left out.
+ * The state of the GPUs during a recording (weir record --nvml). For each GPU it has the lowest,
+ * median and highest values, and the phases with a low SM clock under load. If the recording names
+ * its GPUs, others are left out.
  */
 #ifndef WEIR_MODEL_GPU_STATE_H
 #define WEIR_MODEL_GPU_STATE_H

@@ -1,4 +1,4 @@
-/* See host_time.h. */
+/* Finds the state of a host thread at a moment. */
 #include "model/host_time.h"
 
 #include <errno.h>

@@ -1,9 +1,9 @@
 /*
- * What the threads that launched activities were doing when: launching, waiting, in another call,
- * or none of these.  Built from the calls in the trace; internal to src/model.
+ * The states of launching threads over time: launching, waiting, in another call, or outside calls.
+ * Built from the calls in the trace. Internal to src/model.
  *
- * Calls inside calls do not count.  An idle gap of less than HOST_GAP_NS between two calls counts
- * as launching: it is what a framework needs to get from one launch to the next.
+ * Nested calls do not count. A gap of less than HOST_GAP_NS between two calls counts as launching,
+ * because a framework needs it between launches.
  */
 #ifndef WEIR_MODEL_HOST_TIME_H
 #define WEIR_MODEL_HOST_TIME_H

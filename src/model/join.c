@@ -1,13 +1,12 @@
 /*
- * See join.h.  One pass over the activities, with the calls that may still be somebody's in a list.
+ * Joins activities to calls in one pass, with a list of the calls that may still match.
  *
- * Whenever a number was given out after a call had ended, no later number is that call's: what
- * is matched closes every call of its thread before it, and those of others that ended before
- * it began.  So at any time the candidates are the calls that overlap the last one matched, and
- * those that follow; a match that closes no candidate ("free") is taken at once, and is all that
- * happens while nothing was lost.  Else
- * either calls lost their activities or activities lost their call: each way out is tried on the
- * next LOOK_AHEAD activities, and the one on which most of them find free matches is taken.
+ * A number given out after a call's end cannot be that call's. So a match closes all earlier calls
+ * of its thread, and those of other threads that ended before it began. Candidates are the calls
+ * that overlap the last match, and later ones. A match that closes no candidate ("free") is taken
+ * at once, and without losses nothing else happens. Otherwise calls lost their activities, or
+ * activities their call. Each way out is tried on the next LOOK_AHEAD activities, and the one with
+ * the most free matches wins.
  */
 #include "model/join.h"
 

@@ -1,23 +1,21 @@
 /*
- * Which call launched which activity: joins what CUPTI saw on a device to the calls that the hook
- * recorded, after the fact and without a word from either about the other.
+ * Joins activities that CUPTI saw on a device to the calls that the hook recorded, although neither
+ * knows of the other.
  *
- * CUPTI numbers the calls of a process one after the other (correlation), between their begin
- * and their end, or a moment before when it is the runtime's call around that it numbers, and
- * writes the number into the activity that they asked for.  So both sides are sequences in the same
- * order, save that calls of several threads overlap; each side may have holes.  A call and its
+ * CUPTI numbers a process's calls in order (correlation) between their begin and end, or just
+ * before for a surrounding runtime call. It writes the number into the activity. So both sides are
+ * sequences in the same order, apart from overlaps between threads and losses. A call and its
  * activity agree in kind, name and shape, and:
  *
  *	begin of the call  <~  its number is given out  <=  end of the call
  *	its number is given out  <=  start of any activity with this or a higher number
  *
- * Where the numbers leave it open, as with calls alike that several threads make at one time, the
- * first to begin is taken; then what most of a thread's calls on one stream's handle were given
- * says which stream that is, and the rest is tried again by it.  Threads with streams of their own
- * are so distinguished.  Of those that share a stream the calls that overlap and are alike may be
- * taken one for the other: nothing that is recorded tells them apart.
+ * If several calls fit, the first to begin is taken. Then most matches of a thread and stream
+ * handle show the device stream, and the rest is tried again with it. Threads with streams of their
+ * own are thus told apart. Equal overlapping calls on a shared stream may be confused, because
+ * nothing recorded distinguishes them.
  *
- * Pure: no I/O, no clock, memory from malloc alone.  Any thread.
+ * Pure: no I/O, no clock, memory from malloc alone. Any thread.
  */
 #ifndef WEIR_MODEL_JOIN_H
 #define WEIR_MODEL_JOIN_H

@@ -1,4 +1,4 @@
-/* See links.h. */
+/* Finds the calls of GPU activities. */
 #include "model/links.h"
 
 #include <errno.h>

@@ -1,9 +1,7 @@
 /*
- * Which call asked for which GPU activities: for all readers of a trace, from one place.
- *
- * A trace that names the calls itself (chunks of kind links) is believed.  For processes whose
- * activities have correlations and no links, which is what a recording with CUPTI looks like, the
- * calls of the trace are joined to the activities (model/join.h).
+ * Gives all readers of a trace the call of each GPU activity. If the trace names the calls itself
+ * (chunks of kind links), these count. For processes with correlations and no links, as in
+ * recordings with CUPTI, the calls are joined (model/join.h).
  */
 #ifndef WEIR_MODEL_LINKS_H
 #define WEIR_MODEL_LINKS_H

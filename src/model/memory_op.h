@@ -1,6 +1,6 @@
 /*
- * What calls do to memory, as the workers of a report note it while they read: allocations and
- * frees, and calls of the virtual memory interface.  src/memory replays both in the order of time.
+ * The effects of calls on memory: allocations, frees and virtual memory calls. A report's workers
+ * note them, and src/memory replays them in the order of time.
  */
 #ifndef WEIR_MODEL_MEMORY_OP_H
 #define WEIR_MODEL_MEMORY_OP_H

@@ -1,4 +1,4 @@
-/* See nested.h. */
+/* Finds the innermost range at a moment. */
 #include "model/nested.h"
 
 #include <errno.h>

@@ -1,9 +1,9 @@
 /*
- * Ranges that nest: which of a thread's was the innermost at a moment; and of a whole trace, in
- * which of them a GPU activity was asked for.
+ * Nested ranges: the innermost of a thread at a moment, and the range in which each GPU activity
+ * was launched.
  *
- * An element of whatever array begins with a struct nested; what else is in it is its owner's.  The
- * functions take the array and the size of its elements; the macros fill that in for an ARRAY.
+ * An array's elements begin with a struct nested, and the rest is their owner's. Functions take the
+ * array and the size of its elements, and macros fill that in for an ARRAY.
  */
 #ifndef WEIR_MODEL_NESTED_H
 #define WEIR_MODEL_NESTED_H

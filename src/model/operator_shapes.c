@@ -1,14 +1,10 @@
 /*
- * Shapes that are told now and then.
+ * Gives calls without shapes the cost of similar calls with shapes.
  *
- * A live recording tells the shapes of an operator's inputs in some of its calls only.  A call of
- * unknown shape takes the cost of the calls that look the same and whose shapes are known.  Two
- * calls look the same if they have the same name, stand in the same operators and module, and
- * launch the same kernels with the same grids, blocks and copied bytes.  If a module's name is
- * that of several, and their kernels do not tell them apart, what else the thread does may.
- *
- * Calls that look the same and differ in their cost give nothing, and neither does a call that
- * launches nothing: the cost of the call then stays unknown, and the report counts it.
+ * A live recording has an operator's shapes in some calls only. Two calls are similar if they have
+ * the same name, operators and module around, kernels, grids, blocks and copied bytes. If several
+ * modules share a name and their kernels are equal, the thread's other calls decide. If similar
+ * calls differ in cost, or launch nothing, the cost stays unknown and the report counts the call.
  */
 #include <errno.h>
 #include <stdlib.h>

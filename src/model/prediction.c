@@ -1,4 +1,4 @@
-/* See prediction.h. */
+/* Compares predicted with measured times. */
 #include "model/prediction.h"
 
 #include <errno.h>

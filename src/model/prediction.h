@@ -1,6 +1,6 @@
 /*
- * What was predicted at the launches against what the devices then took: by predictor, and by
- * kernel.  Internal to src/model.
+ * Compares the times predicted at launches with those on the devices, by predictor and by kernel.
+ * Internal to src/model.
  */
 #ifndef WEIR_MODEL_PREDICTION_H
 #define WEIR_MODEL_PREDICTION_H

@@ -1,10 +1,9 @@
 /*
- * What a trace says, counted: the model that the text and JSON reports print.
+ * The counted content of a trace that the text and JSON reports print.
  *
- * report_make() reads all chunks once, in parallel, each thread counting into a tally of its
- * own; the tallies are then merged and sorted.  Durations stay in ticks here (`_ticks`), and
- * become nanoseconds where they are printed.  Memory is bounded by the number of different
- * things in the trace, and by its allocations, not by its calls.
+ * report_make() reads all chunks once, in parallel, with a tally for each thread. The tallies are
+ * merged and sorted. Durations stay in ticks (`_ticks`) until they are printed. Memory grows with
+ * the number of different things and of allocations, not with calls.
  */
 #ifndef WEIR_MODEL_REPORT_H
 #define WEIR_MODEL_REPORT_H

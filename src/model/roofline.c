@@ -1,4 +1,4 @@
-/* See roofline.h. */
+/* Finds what bounds kernels and operators. */
 #include "model/roofline.h"
 
 #include <math.h>

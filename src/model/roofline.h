@@ -1,11 +1,10 @@
 /*
- * What bounds each kernel and operator, and how near it is to what the device can.  Internal to
+ * Finds what bounds each kernel and operator, and how near it is to the device's limit. Internal to
  * src/model.
  *
- * With FLOPs and bytes (cost.h) the larger share of the two ceilings tells compute from memory;
- * when both are small, what is left is latency.  Without them, times and shapes tell launch and
- * latency, and a name tells what kernels of its family usually are.  Each class says on what
- * it is based.
+ * With FLOPs and bytes (cost.h) the larger share of the two ceilings means compute or memory, and
+ * two small shares mean latency. Otherwise times and shapes show launch and latency, and the name
+ * shows what is usual for the family. Each result states its basis.
  */
 #ifndef WEIR_MODEL_ROOFLINE_H
 #define WEIR_MODEL_ROOFLINE_H

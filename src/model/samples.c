@@ -1,4 +1,4 @@
-/* See samples.h. */
+/* Collects the kernels of a trace as samples for predictions. */
 #include "model/samples.h"
 
 #include <errno.h>

@@ -1,11 +1,10 @@
 /*
- * The kernels of a trace that ran on a device, as samples for prediction: what was launched, with
- * which arguments, how long it took, and whether it had the device to itself.
+ * The kernels of a trace that ran on a device, as samples for prediction. A sample has the launch,
+ * its arguments, the time, and whether the kernel had the device to itself.
  *
- * Times come from GPU activities, arguments from the launch that asked for it (recordings with
- * --args; elsewhere there are none).  A kernel is contended when another one was resident on the
- * same device at the same moment.  Samples come in the order in which they began.  Memory grows
- * with their number.
+ * Times come from GPU activities and arguments from their launches (recordings with --args). A
+ * kernel is contended if another was resident on the device at the same moment. Samples come in the
+ * order of their begin. Memory grows with their number.
  */
 #ifndef WEIR_MODEL_SAMPLES_H
 #define WEIR_MODEL_SAMPLES_H

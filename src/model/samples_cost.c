@@ -1,7 +1,7 @@
 /*
- * FLOPs and bytes of samples: those of the innermost operator around the call whose cost is known
- * (cost.h).  They are its longest kernel's that does not only help (predict_product_of()); its
- * others get none, as do those of an operator whose product is made by one inside.
+ * FLOPs and bytes of samples, from the innermost operator with a known cost around the call. The
+ * operator's longest kernel that does not only help has all of them (predict_product_of()), and
+ * others have none. An operator has none either if one inside makes its product.
  */
 #include "model/samples_cost.h"
 

@@ -1,6 +1,6 @@
 /*
- * What samples had to compute and to move, where the operators around their calls tell.  Internal
- * to samples.c.
+ * The FLOPs and bytes of samples, if the operators around their calls show them. Internal to
+ * samples.c.
  */
 #ifndef WEIR_MODEL_SAMPLES_COST_H
 #define WEIR_MODEL_SAMPLES_COST_H

@@ -1,4 +1,4 @@
-/* See statistic.h. */
+/* Tests whether two sets of times differ. */
 #include "model/statistic.h"
 
 #include <assert.h>

@@ -1,9 +1,9 @@
 /*
- * Whether two sets of times differ by more than chance explains: pure functions, the same
- * answer for the same numbers.
+ * Decides whether two sets of times differ by more than chance explains. Pure functions, with the
+ * same answer for the same numbers.
  *
- * p is the probability of a difference at least as large when there is none, both sides
- * counted; NAN when the numbers cannot tell.
+ * p is the two-sided probability of a difference at least as large without a real one, or NAN if
+ * the numbers cannot tell.
  */
 #ifndef WEIR_MODEL_STATISTIC_H
 #define WEIR_MODEL_STATISTIC_H

@@ -1,4 +1,4 @@
-/* See timeline.h. */
+/* Accounts for the wall time. */
 #include "model/timeline.h"
 
 #include <errno.h>

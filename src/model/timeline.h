@@ -1,12 +1,11 @@
 /*
- * Wall time, accounted for: what the devices did at each moment, and where nothing ran, why.
- * Filled while GPU activities are joined to their calls (device_time.c); internal to src/model.
+ * Accounts for the wall time: what the devices did at each moment, and why nothing ran. Filled
+ * while activities are joined to calls (device_time.c). Internal to src/model.
  *
- * The devices of a trace are taken together: a moment in which any of them computes is one of
- * computing.  Where nothing runs, the activity that ends the idle gap tells the cause: until its
- * call had returned, the host is asked what it was doing (host_time.h); after that, the activity
- * was queued and waited.  This is the one answer to why nothing ran: the report sums it up, and
- * rules of hints read it (hint_idle.c).
+ * The devices count together, so a moment computes if any of them does. In an idle gap the activity
+ * that ends it gives the cause. Until its call had returned, the host's state is the cause
+ * (host_time.h). After that the activity was queued. The report and the rules of hints
+ * (hint_idle.c) share this answer.
  */
 #ifndef WEIR_MODEL_TIMELINE_H
 #define WEIR_MODEL_TIMELINE_H

@@ -1,4 +1,4 @@
-/* See api.h. */
+/* Answers the requests to weir monitor. */
 #include "monitor/api.h"
 
 #include <errno.h>

@@ -1,14 +1,14 @@
 /*
- * What weir monitor answers, apart from how it is asked (server.h): docs/reference/openapi.yaml.
+ * The answers of weir monitor (docs/reference/openapi.yaml). server.h receives the requests.
  *
- *	GET /metrics, /healthz				whoever reaches it
+ *	GET /metrics, /healthz				anybody who reaches it
  *	GET /v1/programs, /v1/policy, /v1/recordings, /v1/regressions
- *	PUT /v1/programs/PID/class {"class": NAME}	who may control
+ *	PUT /v1/programs/PID/class {"class": NAME}	only with control
  *	PUT /v1/policy {"policy": NAME}
  *	PUT /v1/recordings/PID {"to": WHAT}
  *	PUT /v1/regressions/ID {"to": "accepted"}
  *
- * What is put is said in a body, JSON, or behind a question mark.
+ * The value of a PUT stands in a JSON body or behind a question mark.
  */
 #ifndef WEIR_MONITOR_API_H
 #define WEIR_MONITOR_API_H

@@ -1,4 +1,4 @@
-/* See baseline_file.h. */
+/* Reads and writes the file of a baseline. */
 #include "monitor/baseline_file.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* See change.h. */
+/* Changes how programs share and what is recorded. */
 #include "monitor/change.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* See clients.h. */
+/* Keeps the connections of the server and cuts late ones. */
 #include "monitor/clients.h"
 
 #include <pthread.h>

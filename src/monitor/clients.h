@@ -1,8 +1,7 @@
 /*
- * The connections of weir monitor's server, each with the time by which its next request has to be
- * answered: whoever sends or reads a byte now and then would else hold one for ever, since
- * libmicrohttpd only bounds how long nothing comes.  A thread of its own cuts those that are late.
- * Any thread may call.
+ * The connections of weir monitor's server, each with the time by which its next request must be
+ * answered. Without that limit a slow sender could hold one for ever, because libmicrohttpd bounds
+ * only silence. A thread of its own cuts late ones, and any thread may call.
  */
 #ifndef WEIR_MONITOR_CLIENTS_H
 #define WEIR_MONITOR_CLIENTS_H

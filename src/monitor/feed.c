@@ -1,4 +1,4 @@
-/* See feed.h. */
+/* Feeds durations to the detector of slowdowns. */
 #include "monitor/feed.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /*
- * Where the detector of slowdowns (regress.h) gets its durations: kernels from the recordings that
- * are written now, with --gpu, and the requests of programs that share a GPU.  One owner thread.
+ * Feeds durations to the detector of slowdowns (regress.h): kernels of current recordings with
+ * --gpu, and requests of programs that share a GPU. One owner thread.
  */
 #ifndef WEIR_MONITOR_FEED_H
 #define WEIR_MONITOR_FEED_H

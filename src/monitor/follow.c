@@ -1,4 +1,4 @@
-/* See follow.h. */
+/* Follows a recording while it is written. */
 #include "monitor/follow.h"
 
 #include <errno.h>

@@ -1,11 +1,10 @@
 /*
- * Following one recording while it is written, for as long as that lasts: how many calls and
- * launches each of its processes makes, for how long GPUs were busy, and how long its kernels ran.
+ * Follows one recording while it is written: calls and launches of each process, busy time of GPUs,
+ * and times of kernels.
  *
- * A look costs what is new, and the headers of those chunks that may still change; what is closed
- * for good is forgotten.  What was there before the first look counts for nothing: rates need none
- * of it, and it may be much.  Names are read from the beginning.  The file is believed in nothing.
- * One owner thread.
+ * A look costs the new part and the headers of chunks that may still change. Closed chunks are
+ * forgotten. Everything before the first look is skipped, because rates do not need it, except
+ * names. The content of the file is never trusted. One owner thread.
  */
 #ifndef WEIR_MONITOR_FOLLOW_H
 #define WEIR_MONITOR_FOLLOW_H

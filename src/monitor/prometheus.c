@@ -1,4 +1,4 @@
-/* See prometheus.h. */
+/* Writes the view as metrics. */
 #include "monitor/prometheus.h"
 
 #include <inttypes.h>

@@ -1,8 +1,7 @@
 /*
- * The view (watch.h) as metrics in Prometheus' text format 0.0.4: names begin with weir_, units are
- * base units, shares are from 0 to 1.  A program is known by process, program and GPU; of more than
- * PROMETHEUS_PROGRAMS the rest is left out, and weir_programs_left_out says how many.  So a scrape
- * is bounded, whatever runs.
+ * Writes the view (watch.h) as metrics in Prometheus' text format 0.0.4. Names begin with weir_,
+ * units are base units, and shares are from 0 to 1. A scrape has at most PROMETHEUS_PROGRAMS
+ * programs, and weir_programs_left_out counts the rest.
  */
 #ifndef WEIR_MONITOR_PROMETHEUS_H
 #define WEIR_MONITOR_PROMETHEUS_H

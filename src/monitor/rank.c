@@ -1,4 +1,4 @@
-/* See rank.h. */
+/* The rank test of Mann and Whitney. */
 #include "monitor/rank.h"
 
 #include <math.h>

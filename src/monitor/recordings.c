@@ -1,4 +1,4 @@
-/* See recordings.h. */
+/* Finds the recordings that are being written. */
 #include "monitor/recordings.h"
 
 #include <dirent.h>

@@ -1,11 +1,11 @@
 /*
- * The recordings that programs of this user write now, and how many calls and launches each of the
- * programs has made since it was watched.  Found by the traces that processes have mapped.
+ * The recordings that this user's programs write now, with the calls and launches of each program
+ * since it was watched. Traces mapped by processes show them.
  *
- * Looking at a process's mappings is what costs: what a process was found to be is believed for a
- * quarter of the time that it has been watched, and for RECORDINGS_BELIEVED_NS at most.  Where
- * there are many, listing them costs as well: it takes one part in RECORDINGS_LISTING of a
- * processor's time, so a new program among a thousand is seen some seconds later.
+ * Looking at a process's mappings is expensive. So a result counts for a quarter of the time that
+ * the process has been watched, at most RECORDINGS_BELIEVED_NS. Listing many processes is limited
+ * to one part in RECORDINGS_LISTING of a processor's time. A new program among a thousand is then
+ * seen some seconds later.
  */
 #ifndef WEIR_MONITOR_RECORDINGS_H
 #define WEIR_MONITOR_RECORDINGS_H

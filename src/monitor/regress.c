@@ -1,4 +1,4 @@
-/* See regress.h. */
+/* Detects slowdowns. */
 #include "monitor/regress.h"
 
 #include <errno.h>

@@ -1,29 +1,31 @@
 /*
- * Whether something has become slower and stays so, of many series of durations at once: the
- * kernels of programs, by name and shape, and their requests, by class.  Pure: times come with the
- * values, nothing is read or written, memory is bounded by REGRESS_SERIES.
+ * Detects lasting slowdowns in many series of durations: kernels by program, name and shape, and
+ * requests by class. Pure: times come with the values, nothing is read or written, and
+ * REGRESS_SERIES bounds the memory.
  *
- * A series is cut into windows of REGRESS_WINDOW_NS, of each of which the median of a random sample
- * is kept, as a logarithm.  The newest CURRENT windows are held against the BASE windows before
- * them (one in REGRESS_STEP is kept, about an hour's worth):
+ * A window of REGRESS_WINDOW_NS keeps the logarithm of the median of a random sample. The newest
+ * CURRENT windows are compared with the BASE windows before them (one in REGRESS_STEP is kept,
+ * about an hour's worth):
  *
  *	      base, one window in three           current, each window
  *	|  .  .  .  .  .  .  .  .  .  .  .  .  | . . . . . . . . . . . . |
  *	an hour ago                            four minutes ago        now
  *
- * They changed when all of this holds:
+ * The series changed if all of this holds:
  *
- * - the rank-sum test says so, at a level that is shared out among all series and all looks of a
- *   day (REGRESS_ALPHA): the unit is the window, whose values are far less alike than a burst's;
- * - the medians differ by REGRESS_EFFECT at least, after what the base itself was rising by;
- * - so do the lower REGRESS_LOW quantiles: what comes in bursts, however many, leaves windows in
- *   between as they were;
- * - the difference is three times what the series moves by anyhow (`swing`, over six hours), and
- *   REGRESS_SCATTERS times what its windows scatter by.
+ * - The rank-sum test agrees, at a level that all series and looks of a day share (REGRESS_ALPHA).
+ * Its unit is the window, because values of one burst are alike.
  *
- * From then on nothing more goes into the base: the alarm lasts until the series is back, or
- * somebody says that this is the new normal.  A rise too slow for that shows against the anchor,
- * the mean of a first day of windows: each day's mean is held against it.  One owner thread.
+ * - The medians differ by at least REGRESS_EFFECT, after the base's own trend.
+ *
+ * - The lower REGRESS_LOW quantiles differ too, since bursts leave windows between them unchanged.
+ *
+ * - The difference is three times the usual movement (`swing`, over six hours) and REGRESS_SCATTERS
+ * times the scatter of windows.
+ *
+ * From then on nothing enters the base, until the series is back or somebody accepts the new
+ * normal. Slower rises show against the anchor, the mean of the first day's windows, with which
+ * each day's mean is compared. One owner thread.
  */
 #ifndef WEIR_MONITOR_REGRESS_H
 #define WEIR_MONITOR_REGRESS_H

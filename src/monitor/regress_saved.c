@@ -1,6 +1,6 @@
 /*
- * The baseline as it is kept: a header, then a record a series, little-endian, with a checksum over
- * the records.  What was raised is kept too: a restart does not end an alarm.  See regress.h.
+ * The saved form of a baseline: a header, then a record a series, little-endian, with a checksum.
+ * It includes raised alarms, so a restart does not end them.
  */
 #include "monitor/regress_series.h"
 

@@ -1,4 +1,4 @@
-/* See request_level.h. */
+/* Computes the times of the requests that ended between two looks. */
 #include "monitor/request_level.h"
 
 #include "base/banned.h"

@@ -1,4 +1,4 @@
-/* See screen.h. */
+/* Draws the screen of weir top. */
 #include "monitor/screen.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* See server.h. */
+/* Serves HTTP requests. */
 #include "monitor/server.h"
 
 #include <errno.h>

@@ -1,10 +1,10 @@
 /*
- * weir monitor's server: metrics over HTTP, and what changes things (api.h) on a Unix socket, which
- * is this user's alone, or for who has the token.
+ * The server of weir monitor: metrics over HTTP, and changes (api.h) through a Unix socket of this
+ * user or with the token.
  *
- * Requests are answered one at a time; a look that is younger than SERVER_FRESH_NS is not made
- * again.  Clients that are slow, idle or many hold nothing but their connection, for
- * SERVER_PATIENCE_S a request, and those of one address not all of them.
+ * Requests are answered one at a time, and a look younger than SERVER_FRESH_NS is reused. Slow,
+ * idle or many clients hold only their connection, for SERVER_PATIENCE_S a request. Clients of one
+ * address cannot hold all connections.
  */
 #ifndef WEIR_MONITOR_SERVER_H
 #define WEIR_MONITOR_SERVER_H

@@ -1,4 +1,4 @@
-/* See watch.h. */
+/* Makes the view of running programs and GPUs. */
 #include "monitor/watch.h"
 
 #include <errno.h>

@@ -1,10 +1,9 @@
 /*
- * What is to be seen of programs while they run, for weir top and weir monitor: those that share a
- * GPU (the shared file), those that are recorded (their traces), and the GPUs (NVML).  Nothing here
- * changes anything of theirs.
+ * The view of weir top and weir monitor: programs that share a GPU (the shared file), recorded
+ * programs (their traces), and the GPUs (NVML). It changes nothing.
  *
- * watch_look() makes the view anew; what is a rate is of the time since the look before.  What is
- * not known is left out of JSON, and "-" in text: has_rates and has_busy say.  One owner thread.
+ * watch_look() makes the view anew, with rates since the look before. JSON leaves out unknown
+ * values, and text has "-" for them: has_rates and has_busy say. One owner thread.
  */
 #ifndef WEIR_MONITOR_WATCH_H
 #define WEIR_MONITOR_WATCH_H

@@ -1,11 +1,11 @@
 /*
- * What the driver says of the machine's GPUs: utilisation, memory, power, temperature, clocks and
- * why they are what they are.  The library is NVIDIA's management library, libnvidia-ml.so.1, which
- * comes with the driver; it is loaded when it is asked for, and Weir is not linked to it.
+ * Asks the driver for the state of the machine's GPUs: utilisation, memory, power, temperature,
+ * clocks and reasons for low clocks. It loads NVIDIA's management library, libnvidia-ml.so.1, when
+ * needed. Weir is not linked to it.
  *
- * One thread uses a struct nvml at a time.  What a GPU, a driver or a container does not tell is
- * not in a sample: see enum gpu_sample_valid.  A sample may take some 50 ms a GPU, since NVML
- * measures PCIe's throughput while it is asked; NVML_QUICK leaves that out.
+ * One thread uses a struct nvml at a time. A sample lacks values that the GPU, driver or container
+ * does not tell (enum gpu_sample_valid). NVML measures PCIe's throughput during the call, so a
+ * sample may take 50 ms a GPU. NVML_QUICK leaves that out.
  */
 #ifndef WEIR_NVML_NVML_H
 #define WEIR_NVML_NVML_H

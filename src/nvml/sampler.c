@@ -1,4 +1,4 @@
-/* See sampler.h. */
+/* Samples NVML in a thread of the recording command. */
 #include "nvml/sampler.h"
 
 #include <errno.h>

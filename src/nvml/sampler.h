@@ -1,10 +1,9 @@
 /*
- * Samples of the GPUs' state beside a recording: a thread of the command that records, never of the
- * program, asks NVML once an interval and writes into chunks of its own (CHUNK_SAMPLES) of the same
- * file, so that whatever is killed leaves what was sampled.
+ * Samples the GPUs' state beside a recording. A thread of the recording command, never of the
+ * program, asks NVML once an interval. It writes into chunks of its own (CHUNK_SAMPLES) of the same
+ * file, so a killed recording keeps its samples.
  *
- * A recording that lasts long gets no endless file of it: each time SAMPLES_DOUBLE samples were
- * written, the interval is doubled.
+ * After each SAMPLES_DOUBLE samples the interval doubles, which limits long recordings.
  */
 #ifndef WEIR_NVML_SAMPLER_H
 #define WEIR_NVML_SAMPLER_H

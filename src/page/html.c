@@ -1,8 +1,6 @@
 /*
- * Writes the page: see html.h.
- *
- * Rows of the timeline (timeline_data.h) and flame graphs are sequences of varints in base64, since
- * there may be hundreds of thousands of items; everything else is plain JSON.
+ * Writes the page. Rows of the timeline (timeline_data.h) and flame graphs are varints in base64,
+ * because there may be hundreds of thousands of items. Everything else is plain JSON.
  *
  *	flame: for each frame, in the order in which they are drawn: depth, name, kind, total, self
  */

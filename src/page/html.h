@@ -1,10 +1,9 @@
 /*
- * A trace as one page for a browser: the viewer (viewer/), and as data the report's own JSON,
- * that of `weir memory`, the timeline, and flame graphs by device and by host.  The page needs no
- * network and no other file, and cannot reach either: its policy allows the viewer's own script
- * and style by their hashes, and nothing else.
+ * Writes a trace as one page for a browser. It contains the viewer (viewer/) and as data the
+ * report's JSON, that of `weir memory`, the timeline, and flame graphs. The page cannot reach a
+ * network or another file: its policy allows only the viewer's script and style, by their hashes.
  *
- * Two recordings can share a page: the second is `other` of the first, with the differences.
+ * Two recordings can share a page. The second is `other` of the first, with the differences.
  */
 #ifndef WEIR_PAGE_HTML_H
 #define WEIR_PAGE_HTML_H

@@ -1,14 +1,12 @@
 /*
- * What happened when, in no more pieces than a picture can hold.
+ * Reduces a timeline to as many items as a picture can hold.
  *
- * A timeline has lanes (a stream, the calls of a thread, its ranges), a lane has rows, and a row
- * has items that do not overlap: events, each as it was, as long as there are at most as many as
- * asked for.  When there are more, short neighbours become one item: time is cut into bins of
- * 2^n ns, and events shorter than a bin that begin in the same one are merged.  n is the
- * smallest that will do, so long events stay as they were at any size of the trace.
+ * A lane is a stream, the calls of a thread, or its ranges. It has rows of items that do not
+ * overlap. If there are more events than requested, short neighbours merge. Time is cut into bins
+ * of 2^n ns. Events shorter than a bin that begin in the same bin become one item. n is as small as
+ * possible, so long events stay as they are.
  *
- * Memory is bounded by the number of items asked for, and by ranges and links, not by calls.
- * One owner thread.
+ * Memory grows with the requested items, ranges and links, not with calls. One owner thread.
  */
 #ifndef WEIR_PAGE_LAYOUT_H
 #define WEIR_PAGE_LAYOUT_H

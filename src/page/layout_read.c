@@ -1,10 +1,10 @@
 /*
- * From a trace to the items of a timeline.
+ * Reads the items of a timeline from a trace.
  *
- * Records stand in the order in which calls ended, so a thread is read backwards: then a call
- * comes before those inside it, and its depth is the number of calls that are open.  Ranges are
- * sorted by thread and time for the same.  What ran on a device is one row a stream; whoever
- * draws it puts what overlaps on rows of its own.
+ * Records stand in the order in which calls ended. A thread is read backwards, so a call comes
+ * before those inside it, and its depth is the number of open calls. Ranges are sorted by thread
+ * and time for the same reason. A stream's activities are one row, and the drawer moves overlapping
+ * ones to other rows.
  */
 #include <assert.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* See packed.h. */
+/* Packs numbers into the page. */
 #include "page/packed.h"
 
 #include <errno.h>

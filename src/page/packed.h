@@ -1,6 +1,6 @@
 /*
- * Bytes on their way into a page: varints (LEB128), written as base64, as they are or deflated.
- * Zeroed memory is empty.  Whoever fills them sees a lack of memory when they are written.
+ * Bytes for a page: varints (LEB128) in base64, plain or deflated. Zeroed memory is empty. A lack
+ * of memory shows when they are written.
  */
 #ifndef WEIR_PAGE_PACKED_H
 #define WEIR_PAGE_PACKED_H

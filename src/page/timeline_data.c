@@ -1,4 +1,4 @@
-/* See timeline_data.h. */
+/* Writes the timeline into the page. */
 #include "page/timeline_data.h"
 
 #include <errno.h>

@@ -1,14 +1,15 @@
 /*
- * The timeline of a page, written.  It is there twice: in as many items as a page opens quickly
- * with, and in as many as it can hold, in blocks that the viewer unpacks when somebody looks
- * closely.  An item of the first kind says of how many of the second it is made; both are in the
- * same order.
+ * Writes the timeline of a page twice: in items that open quickly, and in as many as the page can
+ * hold. The second form is in blocks that the viewer unpacks for a closer look. An item of the
+ * first form says how many of the second it contains, in the same order.
  *
- * row: for each item zigzag(start - end of the one before), length, 2 × name + several; and of one
- *   event detail + 1 or 0, zigzag(link - the link before); of several 2 × count + whether parts
- *   follow, busy nanoseconds, parts or as many as count
- * block: of TIMELINE_BLOCK items of a row or its last ones, deflated: the lengths of seven columns
- *   (gap, length, name, count, busy, detail, link), then these, of the same numbers without parts
+ *	row: for each item zigzag(start - end of the one before), length,
+ *	  2 × name + several; and of one event detail + 1 or 0,
+ *	  zigzag(link - the link before); of several 2 × count + whether
+ *	  parts follow, busy nanoseconds, parts or as many as count
+ *	block: of TIMELINE_BLOCK items of a row or its last ones, deflated:
+ *	  the lengths of seven columns (gap, length, name, count, busy, detail,
+ *	  link), then these, of the same numbers without parts
  */
 #ifndef WEIR_PAGE_TIMELINE_DATA_H
 #define WEIR_PAGE_TIMELINE_DATA_H

@@ -1,6 +1,6 @@
 /*
- * What is shared while the path is found: the threads with all that they are known to have done,
- * and what waits for what.  Internal to src/path.
+ * The data that the search for the path shares: the threads with their known activity, and the
+ * dependencies. Internal to src/path.
  */
 #ifndef WEIR_PATH_CAUSES_H
 #define WEIR_PATH_CAUSES_H

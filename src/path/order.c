@@ -1,11 +1,10 @@
 /*
- * What waits for what on the devices, for the critical path: the order in streams, events between
- * streams, host functions in them, and the activity whose end lets a waiting call return.
+ * Finds the dependencies on devices for the critical path. These are the order in streams, events
+ * between streams, host functions, and the activity whose end lets a waiting call return.
  *
- * Calls are gone through in the order in which they were made, with what each stream was given
- * last.  A stream is known by its number, as activities have it, and by its handle, as calls have
- * it: launches tell which belong together.  Imported traces have no handles; there the profiler's
- * records of waits name the stream, or the times alone say what waited for what.
+ * It goes through calls in their order with the last work of each stream. Activities name a stream
+ * by number and calls by handle, and launches connect the two. Imported traces have no handles.
+ * There the profiler's records of waits name the stream, or the times show the dependency.
  */
 #include "path/causes.h"
 

@@ -1,7 +1,7 @@
 /*
- * The critical path: what made the program end when it did, from the end of a recording back to its
- * beginning.  docs/explanation/critical-path.md says what waits for what, and how a cause that is
- * not recorded is found.
+ * The critical path: the causes that made the program end when it did, followed back to the
+ * beginning. docs/explanation/critical-path.md explains the dependencies and how unrecorded causes
+ * are found.
  *
  *	threads.c  what each thread is known to have done when
  *	order.c    what streams, events and host functions order; which activity ends a wait
@@ -9,7 +9,8 @@
  *	walk.c     back from cause to cause
  *	slack.c    the same dependencies with a host that takes no time
  *
- * One owner thread; memory from malloc alone.  Internal to src/model, but for the names of parts.
+ * One owner thread, and memory from malloc alone. Internal to src/model, apart from the names of
+ * parts.
  */
 #ifndef WEIR_PATH_PATH_H
 #define WEIR_PATH_PATH_H

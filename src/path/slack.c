@@ -1,7 +1,7 @@
 /*
- * The recorded program with a host that takes no time: what then remains is what devices need.  An
- * activity begins when those that it waited for have ended, and those that its thread had waited
- * for before it launched it; of the host nothing else is left.
+ * Replays the recorded program with a host that takes no time, which leaves the time that devices
+ * need. An activity begins when its own dependencies have ended, and those that its thread waited
+ * for before the launch.
  */
 #include "path/causes.h"
 

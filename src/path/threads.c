@@ -1,6 +1,6 @@
 /*
- * What each thread did when, for the critical path: its outermost calls, and the begins and ends of
- * ranges, from a pass over all calls of a trace; besides, the calls that order streams.
+ * Collects for the critical path each thread's outermost calls, begins and ends of ranges, and
+ * calls that order streams. One pass over all calls of a trace finds them.
  */
 #include "path/causes.h"
 

@@ -1,15 +1,14 @@
 /*
- * Which thread makes which other go on, for the critical path.  No recording says so: a condition
- * variable or a queue is no call of CUDA.  Two things betray it.
+ * Finds which thread wakes which other, for the critical path. No recording says so, because
+ * condition variables and queues are no calls of CUDA. Two things show it.
  *
- * Threads that take turns are never in calls at the same time.  If chance would have brought them
- * together several times, they are one lane, and what one did last is the cause of what another
- * does next.
+ * Threads that take turns are never in calls at the same time. If chance would have brought them
+ * together several times, they are one lane, and each one's last act causes the next one's.
  *
- * Of other pairs each long idle gap of one thread is looked at: does it end soon after the other
- * returned from a wait, or fell idle?  If that happens far more often than chance has it, the one
- * wakes the other.  If it happens too seldom to tell, it is not known.  Gaps are counted at each
- * place, that is between two calls, and at all places behind the same call.
+ * For other pairs each long idle gap of one thread is examined. Does it end soon after the other
+ * returned from a wait or became idle? If that happens far more often than by chance, the one wakes
+ * the other. With too few cases the answer is unknown. Gaps are counted between two given calls,
+ * and behind a given call.
  */
 #include "path/causes.h"
 

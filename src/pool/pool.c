@@ -1,13 +1,12 @@
 /*
- * Placing and freeing.  A block takes the front of the lowest free range that is large enough; when
- * it is freed it becomes a free range again and joins those beside it.
+ * Places and frees blocks. A block takes the front of the lowest free range that fits. A freed
+ * block becomes a free range and joins its neighbours.
  *
- * Free ranges are in trees by tag.  Most programs free in the order of one stream: then all is in
- * the first tree, and `owner` is that stream's tag, whose frees since the last settlement are all
- * below owned_end.  The first time that another tag asks for memory, or frees some, what is below
- * goes into the owner's tree (disown()), and each tag frees into its own, in which ranges join
- * those of the same tag alone; once nothing is left that is not settled, there may be an owner
- * again.
+ * Free ranges are in trees by tag. Most programs free in the order of one stream. Then everything
+ * is in the first tree, `owner` is that stream's tag, and its unsettled frees are all below
+ * owned_end. When another tag first asks or frees, the part below goes into the owner's tree
+ * (disown()). From then on each tag frees into its own tree, and ranges join only within a tag.
+ * Once everything is settled, there may be an owner again.
  */
 #include "pool/pool_core.h"
 

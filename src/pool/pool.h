@@ -1,17 +1,14 @@
 /*
- * An allocator of device memory, as pure code: which address a block gets, and which addresses need
- * physical memory behind them.  No system calls, no allocation, no clock and no libc; nothing here
- * aborts, and what a caller gets wrong (a free of what is not there, a tag that is none) is
- * answered with -1 and changes nothing.
+ * An allocator of device memory as pure code: it chooses a block's address, and the addresses that
+ * need physical memory. It makes no system calls and uses no allocation, clock or libc. Wrong
+ * calls, such as a free of an unknown block, return -1 and change nothing.
  *
- * A pool is one range of addresses, divided into slots of one size.  The caller reserves the range,
- * makes the handles (physical memory of a slot's size), maps and unmaps them; the pool says where.
- * Blocks lie at multiples of 512 bytes, at the lowest address where there is room, across slots if
- * need be: so live memory stays together at the low end, and what is free is free in whole slots.
- * Which slots have a handle has no influence on where a block goes.  The handle behind a live block
- * is never taken away.  A slot that no live block touches is idle, and keeps its handle until
- * pool_take_idle(): the caller asks for it when it may have no more memory, or wants to give some
- * back.
+ * A pool is one range of addresses, divided into slots of one size. The caller reserves the range,
+ * makes handles (physical memory of a slot's size), maps and unmaps them. The pool says where. A
+ * block lies at a multiple of 512 bytes, at the lowest address with room, across slots if needed.
+ * So live memory stays at the low end, and whole slots stay free. Handles do not influence the
+ * place of a block. A live block keeps its handle. A slot without live blocks is idle and keeps its
+ * handle until the caller takes it with pool_take_idle().
  *
  *	struct pool *p = mmap(NULL, pool_memory(&shape), ...);  (zeroed, of the caller)
  *	pool_init(p, &shape);
@@ -30,20 +27,18 @@
  *		pool_back(p, slot, handle);
  *	}
  *
- * Tags.  Memory that is freed in the order of a stream may be used again in the order of that
- * stream at once, and elsewhere only when the stream has come to the free.  Such a free carries the
- * stream's tag, from 1 to POOL_TAGS - 1; pool_settle() says that the stream has come to all frees
- * of that tag so far.  Tag 0 is free for all.  As long as the frees that are not settled have one
- * tag, and blocks are placed for that tag, it is as if there were no tags.  A slot is idle only
- * when all frees in it are settled; until then it waits.
+ * Memory freed in the order of a stream may be reused at once in that stream, and elsewhere only
+ * when the stream has reached the free. Such a free carries the stream's tag, 1 to POOL_TAGS - 1.
+ * pool_settle() says that the stream has reached all frees of that tag. Tag 0 is free for all.
+ * While all unsettled frees and new blocks have one tag, tags have no effect. A slot is idle only
+ * when all frees in it are settled.
  *
- * Where several streams free, what is not settled cannot serve the others, and the pool grows.  So
- * it pays to look before new memory is made: when at.missing and counters.unsettled are not 0, ask
- * which streams have come to their last free, pool_settle() those, pool_undo() and pool_place()
- * again.
+ * Unsettled memory of one stream cannot serve others, and the pool grows. So when at.missing and
+ * counters.unsettled are not 0, ask which streams have reached their last free and pool_settle()
+ * those. Then call pool_undo() and pool_place() again.
  *
- * The state has no pointers, so that it can lie in any mapping, and be copied.  One caller at a
- * time; pool_find() and the counters may be read by several while nobody changes anything.
+ * The state has no pointers, so it can lie in any mapping and be copied. One caller at a time.
+ * Several may read pool_find() and the counters while nobody changes anything.
  */
 #ifndef WEIR_POOL_POOL_H
 #define WEIR_POOL_POOL_H

@@ -1,8 +1,10 @@
 /*
- * Live blocks by address.  Who frees names the beginning of a block: a hash table, with open
- * addressing and nothing left behind by what is removed, has its record.  Who asks about a pointer
- * may name any address in it: a bit for each grain that a block begins at, and above each level one
- * with a bit for each word that is not empty, give the nearest beginning at or below.
+ * Finds live blocks by address. A free names a block's beginning, which a hash table with open
+ * addressing finds. Removal leaves nothing behind in it.
+ *
+ * A question about a pointer may name any address in a block. A bit for each grain marks
+ * beginnings, and each higher level has a bit for each word below that is not empty. They give the
+ * nearest beginning at or below.
  */
 #include "pool/pool_core.h"
 

@@ -1,12 +1,12 @@
 /*
- * What the parts of the pool share.  The range of addresses is cut into ranges, each a live block
- * or free; a record says where it is and how large, in grains of 512 bytes.  A record is
+ * The data that the parts of the pool share. The range of addresses is cut into ranges, each live
+ * or free, with a record of place and size in grains of 512 bytes. A record is
  *
  *	in the list of all, by address: what lies beside a block is a neighbour there;
  *	if free, in a tree by address, of its tag (pool_tree.c);
  *	if live, in a hash table by its start, which is also a bit in level 0 (pool_block.c).
  *
- * Records are numbered from 1; 0 is none, and stays zero, so that a tree's end has no room.
+ * Records are numbered from 1. Record 0 is none and stays zero, so a tree's end has no room.
  */
 #ifndef WEIR_POOL_POOL_CORE_H
 #define WEIR_POOL_POOL_CORE_H

@@ -1,11 +1,11 @@
 /*
- * Slots: which of them live blocks touch, which have a handle, and from which it may be taken.  One
- * with a handle and without live blocks is in one of two lists: `waiting` as long as a free in it
- * is not settled, then at the end of `idle`, whose first has been there longest.
+ * The slots: those with live blocks, those with handles, and those whose handle may be taken. A
+ * slot with a handle and no live block is in the list `waiting` until its frees are settled. Then
+ * it goes to the end of `idle`.
  *
- * A slot keeps the tags of its frees, and when the last one was: a tag that was settled since is
- * dropped, at the next free or when it is looked at.  Between two frees of a slot nothing is freed
- * in it, so whatever was settled after the last one was settled after all of them.
+ * A slot keeps the tags of its frees and the time of the last one. A tag settled since is dropped
+ * at the next free or look. A settlement after the slot's last free covers all its frees of that
+ * tag.
  */
 #include "pool/pool_core.h"
 

@@ -1,10 +1,10 @@
 /*
- * Free ranges of one tag, by address, so that the lowest that is large enough is found on one way
- * down: a treap (Seidel and Aragon 1996) whose nodes know the largest size below them.  The
- * priorities are hashes of the records' numbers.
+ * The free ranges of one tag by address, as a treap (Seidel and Aragon 1996). Nodes know the
+ * largest size below them, so one way down finds the lowest range that fits. Priorities are hashes
+ * of record numbers.
  *
- * Taking the front of a range, or adding to it, does not move it among the others: then only the
- * sizes above it change, as far up as it was the largest.
+ * A change at a range's front or end keeps its place among the others. Only sizes above it change,
+ * as far up as it was the largest.
  */
 #include "pool/pool_core.h"
 

@@ -1,6 +1,6 @@
 /*
- * What the learned models see of a launch: numbers of about the same size, mostly logarithms.  The
- * list is the schema of a model file; a model of another list is refused.
+ * The features of a launch for learned models: numbers of similar size, mostly logarithms. The list
+ * is the schema of a model file, and a model with another list is refused.
  */
 #ifndef WEIR_PREDICT_FEATURE_H
 #define WEIR_PREDICT_FEATURE_H

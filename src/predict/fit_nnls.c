@@ -1,4 +1,4 @@
-/* Non-negative least squares for a few terms: see nnls.h. */
+/* Non-negative least squares for a few terms: see fit_nnls.h. */
 #include "predict/fit_nnls.h"
 
 #include <stdbool.h>

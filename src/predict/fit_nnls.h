@@ -1,7 +1,6 @@
 /*
- * Least squares with coefficients that are not negative: times do not shrink with work.  For a few
- * terms, from the normal equations (Lawson and Hanson, Solving Least Squares Problems, 1974,
- * chapter 23; on the normal equations: Bro and De Jong 1997).
+ * Least squares with non-negative coefficients, since times do not shrink with work. It solves the
+ * normal equations for a few terms (Lawson and Hanson 1974, chapter 23, and Bro and De Jong 1997).
  */
 #ifndef WEIR_PREDICT_FIT_NNLS_H
 #define WEIR_PREDICT_FIT_NNLS_H

@@ -1,4 +1,4 @@
-/* The normal equations of a power law, by Cholesky's method: see power.h. */
+/* The normal equations of a power law, by Cholesky's method: see fit_power.h. */
 #include "predict/fit_power.h"
 
 #include "base/banned.h"

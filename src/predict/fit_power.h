@@ -1,7 +1,7 @@
 /*
- * A power law: log2(t) as a sum of the logarithms of what a launch is made of, by least squares.
- * Products and roots of sizes, which is what times often are, are sums there.  A little is added
- * to the diagonal, so that what did not vary gets no weight.  Pure.
+ * Fits a power law: log2(t) as a sum of logarithms of a launch's sizes, by least squares. Products
+ * and roots of sizes are sums there. A small term on the diagonal gives sizes that did not vary no
+ * weight, and everything is pure.
  */
 #ifndef WEIR_PREDICT_FIT_POWER_H
 #define WEIR_PREDICT_FIT_POWER_H

@@ -1,14 +1,14 @@
 /*
- * Fitting the model of predictor_shape.c.  Each candidate is fitted without an eighth of the shapes
- * and asked for them, eight times over (with fewer than nine shapes: without one at a time); the
- * one that is off least on average wins, errors of more than a factor of four counting as four.
- * Relative errors are what counts, so observations are weighted by 1/t^2, outliers less.
+ * Fits the model of predictor_shape.c. Each candidate is fitted without an eighth of the shapes and
+ * tested on them, eight times. With fewer than nine shapes one is left out at a time.
  *
- * What a time is a sum of: the waves that are begun, and the rounds that the SM with most blocks
- * goes through, of which the first half wave costs no less when it is not full, since it waits for
- * memory and not for lanes.  Each of them alone, and times the work of a block: that is a scalar
- * argument or a product of two, or bytes and FLOPs divided by the blocks, each with a ceiling of
- * its own.
+ * The candidate with the least mean relative error wins, and errors above a factor of four count as
+ * four. Observations are weighted by 1/t^2, outliers less.
+ *
+ * A time is a sum of started waves and of rounds on the fullest SM. The first half wave costs no
+ * less when it is not full, because it waits for memory. Each counts alone and times the work of a
+ * block. That work is a scalar argument, a product of two, or bytes and FLOPs divided by the
+ * blocks, each with its own ceiling.
  */
 #include "predict/fit_shape.h"
 

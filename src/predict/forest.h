@@ -1,14 +1,14 @@
 /*
- * A forest of regression trees, made to be walked in little time: all trees are perfect and of one
- * depth, their nodes lie in heap order, and eight trees are walked in step, without a branch that
- * depends on the data.
+ * A forest of regression trees that is fast to evaluate. All trees are perfect and have one depth,
+ * and their nodes lie in heap order. Eight trees are walked in step, without branches that depend
+ * on data.
  *
- * In memory and in a model file alike:
+ * Memory and model files have the same layout:
  *
  *	struct forest | struct forest_node [trees][2^depth] | float [trees][2^depth]
  *
- * Node 1 is the root, node 0 is not used; below node i are 2i (the feature is less than the
- * threshold) and 2i+1.  Leaves are numbered from the left.  The answer is bias plus one leaf of
+ * Node 1 is the root and node 0 is unused. Below node i are 2i (the feature is less than the
+ * threshold) and 2i+1. Leaves are numbered from the left. The answer is the bias plus one leaf of
  * each tree.
  */
 #ifndef WEIR_PREDICT_FOREST_H

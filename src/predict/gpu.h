@@ -1,8 +1,8 @@
 /*
- * What devices are capable of by their maker's word: clocks, bandwidth, peaks.  The rows come from
- * api/gpu.tbl, where each says its source.  They are ceilings: what a kernel reaches is below.
+ * The published limits of devices: clocks, bandwidth, peaks. The rows come from api/gpu.tbl, with
+ * their sources. Kernels stay below these ceilings.
  *
- * Pure, read-only, from any thread, the hook included.
+ * Pure and read-only, for any thread, the hook included.
  */
 #ifndef WEIR_PREDICT_GPU_H
 #define WEIR_PREDICT_GPU_H

@@ -1,9 +1,8 @@
 /*
- * Who a kernel is: identity, siblings and family from its name, and the key of a launch.
+ * Identifies a kernel by its name: identity, siblings, family, and the key of a launch.
  *
- * Siblings are instances of one piece of source.  Template arguments and numbers tell them apart
- * (a tile of 128x64 against one of 64x64, a vector of 4 against one of 2), so both are left out of
- * the hash that they share.
+ * Siblings are instances of one source. Template arguments and numbers distinguish them, such as a
+ * tile of 128x64 or 64x64, so their common hash leaves both out.
  */
 #include "base/hash.h"
 #include "predict/key.h"

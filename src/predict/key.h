@@ -1,7 +1,6 @@
 /*
- * Who a kernel is, by its name alone, and the key of a launch all of whose arguments are known,
- * more than predict_launch has room for: one definition for who asks at the launch, who learns from
- * the device, and who learns from a trace.
+ * The identity of a kernel by its name, and the key of a launch whose arguments are all known. The
+ * launch, the learner from the device and the learner from a trace share this definition.
  */
 #ifndef WEIR_PREDICT_KEY_H
 #define WEIR_PREDICT_KEY_H

@@ -1,6 +1,6 @@
 /*
- * What predictions are asked about and answered with: a device, a kernel, a launch of it, an
- * answer, and a launch that ran.  predict.h asks and learns.
+ * The types of questions and answers of predictions: a device, a kernel, a launch, an answer, and a
+ * launch that ran. predict.h asks and learns.
  */
 #ifndef WEIR_PREDICT_LAUNCH_H
 #define WEIR_PREDICT_LAUNCH_H

@@ -1,7 +1,7 @@
 /*
- * A model file: forest, network, or both, and what was seen when they were trained.  The format is
- * docs/reference/model-format.md; struct model_file is its beginning.  A model is used where it was
- * read: the bytes belong to the caller, stay as they are, and are aligned to 64.
+ * A model file: forest, network or both, and the range of the training data.
+ * docs/reference/model-format.md describes the format, and struct model_file is its beginning. The
+ * caller owns the bytes, which are used in place, never change, and are aligned to 64.
  */
 #ifndef WEIR_PREDICT_MODEL_H
 #define WEIR_PREDICT_MODEL_H

@@ -1,10 +1,9 @@
 /*
- * A network of three layers, 8 inputs, 16 and 8 units with rectifiers, and 4 outputs: quantiles of
- * log2(time / bound).  Small enough to be asked at a launch: 288 multiplications, 1.4 KiB.
+ * A network with 8 inputs, layers of 16 and 8 rectified units, and 4 outputs: quantiles of
+ * log2(time / bound). It needs 288 multiplications and 1.4 KiB, little enough for a launch.
  *
- * In memory and in a model file alike it is struct network.  With AVX2 and FMA the answer comes in
- * a fifth of the time; which is used is decided when first asked, and the answers differ by
- * rounding only.
+ * Memory and model files both hold a struct network. AVX2 and FMA answer in a fifth of the time.
+ * The first question decides which is used, and answers differ by rounding alone.
  */
 #ifndef WEIR_PREDICT_NETWORK_H
 #define WEIR_PREDICT_NETWORK_H

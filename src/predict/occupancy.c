@@ -1,9 +1,7 @@
 /*
- * Occupancy in closed form: see occupancy.h.
- *
- * Sources of the numbers: cuda_occupancy.h of CUDA 13 for slots, grains, barriers and carveouts;
- * the CUDA programming guide's table of compute capabilities and arch_traits.h of NVIDIA/cccl for
- * warps and shared memory, which that header takes from the device.
+ * Computes occupancy in closed form. Slots, grains, barriers and carveouts come from
+ * cuda_occupancy.h of CUDA 13. Warps and shared memory, which that header reads from the device,
+ * come from the CUDA programming guide and arch_traits.h of NVIDIA/cccl.
  */
 #include "predict/occupancy.h"
 

@@ -1,15 +1,14 @@
 /*
- * How many blocks of a kernel one streaming multiprocessor (SM) holds at a time, and why not
- * more.  A block needs warps, a block slot, registers, shared memory and barriers; the SM has
- * so many of each, in grains of its own, and the scarcest decides.
+ * Computes how many blocks of a kernel one streaming multiprocessor (SM) holds at a time, and the
+ * limit. A block needs warps, a slot, registers, shared memory and barriers. The SM has each in
+ * grains of its own, and the scarcest decides.
  *
- * The answer equals that of cudaOccMaxActiveBlocksPerMultiprocessor() in NVIDIA's
- * cuda_occupancy.h (tests/unit/test_occupancy.c compares them), for compute capability 7.0 to
- * 12.1.  Of its inputs two are missing: partitioned global caching, which no device since 7.0
- * has, and "virtual resources", of which no public function says how many a kernel uses.
- * Clusters, cooperative launches and register reallocation inside a block change nothing here.
+ * The answer equals that of cudaOccMaxActiveBlocksPerMultiprocessor() in NVIDIA's cuda_occupancy.h
+ * for compute capability 7.0 to 12.1 (tests/unit/test_occupancy.c). Two inputs are missing:
+ * partitioned global caching, which no device since 7.0 has, and "virtual resources", which no
+ * public function reports. Clusters, cooperative launches and register reallocation change nothing.
  *
- * Everything is pure: no state, no allocation, callable from any thread, the hook included.
+ * Pure: no state, no allocation, for any thread, the hook included.
  */
 #ifndef WEIR_PREDICT_OCCUPANCY_H
 #define WEIR_PREDICT_OCCUPANCY_H

@@ -1,7 +1,7 @@
 /*
- * What a kernel will cost, asked at the moment of its launch: how long it will run, how sure that
- * is, and how well the launch fits the device.  Fit is arithmetic (occupancy.h); time comes from
- * the first of several predictors that has an answer, best first:
+ * Predicts a kernel's time at its launch, with the uncertainty and how well the launch fits the
+ * device. Fit is arithmetic (occupancy.h). The time comes from the first of these predictors that
+ * has an answer:
  *
  *	history   this very launch has run before: same kernel, geometry and scalar arguments
  *	shape     the kernel has run in other shapes: a linear model of waves and arguments
@@ -9,10 +9,9 @@
  *	model     a forest or a network, trained on recorded launches (reference/model-format.md)
  *	bound     what bytes, FLOPs and the device's ceilings allow, times what is usually reached
  *
- * All of it is pure: no clock, no file, no allocation, no lock.  The tables lie in memory that the
- * caller gives, hold no addresses and may be mapped by several processes.  One thread, the
- * collector, learns; any number of others may ask meanwhile.  docs/explanation/predictions.md
- * tells why it is made so.
+ * Pure: no clock, file, allocation or lock. The tables lie in the caller's memory, hold no
+ * addresses, and several processes may map them. One thread, the collector, learns, and any number
+ * of others may ask meanwhile. docs/explanation/predictions.md explains the design.
  */
 #ifndef WEIR_PREDICT_PREDICT_H
 #define WEIR_PREDICT_PREDICT_H

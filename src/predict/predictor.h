@@ -1,6 +1,6 @@
 /*
- * The seam between predict.h and those that predict: a predictor is one struct, in a file of its
- * own (predictor_NAME.c) and in the list of predict.c.
+ * The interface between predict.h and predictors. Each predictor is one struct in a file of its own
+ * (predictor_NAME.c) and in the list of predict.c.
  */
 #ifndef WEIR_PREDICT_PREDICTOR_H
 #define WEIR_PREDICT_PREDICTOR_H

@@ -1,10 +1,9 @@
 /*
- * The last of the predictors: the bound of a launch (question.h) times what such kernels usually
- * need of it.
+ * The last predictor: the bound of a launch (question.h) times the usual ratio of such kernels.
  *
- * With bytes or FLOPs known the bound is a roofline's.  With neither it is only a yardstick: what
- * the launch would take if each thread moved eight bytes.  The learned ratios are kept apart by how
- * much was known, so one is never taken for the other.
+ * With bytes or FLOPs the bound is a roofline's. Otherwise it is a yardstick: the time if each
+ * thread moved eight bytes. Learned ratios are kept apart by what was known, so they are never
+ * mixed.
  */
 #include "predict/predictor.h"
 

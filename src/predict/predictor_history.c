@@ -1,10 +1,10 @@
 /*
- * What this very launch took before.
+ * Predicts a launch from its own earlier times.
  *
- * The median is followed by an average of logarithms, in which an outlier counts as three
- * deviations. Two launches in a row that are out of all proportion are no outliers but a new
- * regime: the entry begins anew.  Old observations weigh less: after ten seconds of silence the
- * count is halved, so the next observation moves the estimate further.
+ * An average of logarithms follows the median, and an outlier counts as three deviations. Two
+ * extreme launches in a row are a new regime, and the entry begins anew. Old observations weigh
+ * less: after ten seconds of silence the count is halved, so the next one moves the estimate
+ * further.
  */
 #include "predict/predictor_history.h"
 

@@ -1,4 +1,4 @@
-/* What a trained model says about a kernel that never ran here. */
+/* Predicts a kernel that never ran here with a trained model. */
 #include "predict/predictor.h"
 
 #include "predict/model.h"

@@ -1,15 +1,15 @@
 /*
- * What a kernel takes in a shape in which it was not seen yet.
+ * Predicts a kernel in a new shape.
  *
- * A kernel of w waves, W = ceil(w) of them begun, in which the SM with most blocks goes through r
- * rounds, counted in waves, does some work a wave, and often a scalar argument s says how much:
+ * A kernel of w waves, W = ceil(w) of them started, does work in each wave. The fullest SM goes
+ * through r rounds, counted in waves. Often a scalar argument s gives the amount of work:
  *
  *	t = a + b W + c w + d r + e max(r, 1/2) + s (f + g W + h w + i r + j max(r, 1/2))
  *
- * with no negative coefficient.  Which argument that is, or which product of two, is found by
- * trying: shape_refit() in fit_shape.c keeps what predicts held-out shapes best, and among its
- * candidates are also the simple ones (the nearest shape, the usual ratio to the bound), so it is
- * not worse than they are.  Before there are four shapes the nearest one is scaled by the bounds.
+ * No coefficient is negative. shape_refit() in fit_shape.c tries arguments and products of two, and
+ * keeps the model that predicts held-out shapes best. Simple candidates are included (the nearest
+ * shape, the usual ratio to the bound), so it is not worse than these. With fewer than four shapes
+ * the nearest is scaled by the bounds.
  */
 #include "predict/predictor_shape.h"
 

@@ -1,16 +1,15 @@
 /*
- * What siblings predict of a kernel that did not run yet.
+ * Predicts a new kernel from its siblings.
  *
- * Kernels whose names differ in template arguments and numbers only share a slot, one for each
- * grade of known cost and unit.  It keeps shapes in which they ran, as points: the logarithms of
- * feature.h, each in a scale of its own.  log2(time / bound) is predicted by universal kriging (a
- * Gaussian process on top of a regression): a trend through all points, with a ridge that keeps it
- * near the level, and what is left of the near points, each weighted by its covariance.  Trend
- * and weights are made when enough new points wait; weights keep each other in balance, so none of
- * them is replaced before.  Asking is a sum over the points.
+ * Kernels whose names differ only in template arguments and numbers share a slot, one for each
+ * grade of known cost and unit. A slot keeps shapes that ran as points: the logarithms of
+ * feature.h, each in its own scale. Universal kriging (a Gaussian process on a regression) predicts
+ * log2(time / bound). It has a trend through all points, with a ridge towards the level, and the
+ * residuals of near points weighted by covariance. Trend and weights are recomputed when enough new
+ * points wait, because weights balance each other. A question is a sum over the points.
  *
- * The trained model goes wrong in other ways, and is asked, too: the further the nearest point is,
- * the more it counts.
+ * The trained model errs differently and is asked too. The further the nearest point is, the more
+ * it counts.
  */
 #include "predict/predictor_sibling.h"
 

@@ -1,4 +1,4 @@
-/* What follows from a launch by arithmetic: its shape, and the time that it cannot beat. */
+/* Computes from a launch its shape and the least time that it can take. */
 #ifndef WEIR_PREDICT_QUESTION_H
 #define WEIR_PREDICT_QUESTION_H
 

@@ -1,15 +1,15 @@
 /*
- * How far answers are off, and what follows from it: the width of t90, confidence, and the
- * slowdown that is common to all kernels.
+ * Tracks the errors of answers, from which t90, the confidence and the common slowdown of all
+ * kernels follow.
  *
- * A tier gives with each time a scale: how far off it thinks it may be, as a log2.  What came true
- * is kept as scores, log2(measured / t50) / scale, and t90 is t50 * 2^(scale * the scores' 90th
- * percentile).  So it holds in 90 % of cases even where the tiers' own scales are wrong, as
- * long as the near future is like the near past (split conformal prediction: Vovk, Gammerman and
- * Shafer 2005, over a sliding window).  Where it is not, another quantile is taken: a little higher
- * after each time that was longer than its t90, less a ninth as much after each other (adaptive
- * conformal inference: Gibbs and Candes 2021).  Short kernels repeat themselves worse than long
- * ones, so durations are kept apart, too (Mondrian, in Vovk's words).
+ * A tier gives each time a scale, its own estimate of the error as a log2. A score is log2(measured
+ * / t50) / scale, and t90 is t50 * 2^(scale * the 90th percentile of scores). So t90 holds in 90 %
+ * of cases even if the tiers' scales are wrong, as long as the near future resembles the near past.
+ * This is split conformal prediction (Vovk, Gammerman and Shafer 2005) over a sliding window.
+ *
+ * Otherwise the quantile moves: a little up after each time above its t90, and a ninth as much down
+ * after any other. This is adaptive conformal inference (Gibbs and Candes 2021). Short kernels vary
+ * more, so durations are kept apart (Mondrian, in Vovk's words).
  */
 #ifndef WEIR_PREDICT_SCORE_H
 #define WEIR_PREDICT_SCORE_H

@@ -4,11 +4,10 @@
  *	struct predict_tables | struct entry [launches] | struct kernel_slot [kernels]
  *	| struct sibling_slot [kernels / 4] | struct sibling_scratch
  *
- * It holds offsets, not addresses, so that it can be mapped anywhere, by several processes, and
- * kept in a file.  One thread writes.  Entries and slots carry a sequence number that is odd while
- * they change: a reader copies what it needs and takes the copy when the number was even and is
- * still the same (copy_stable()); the writer makes its change aside and
- * stores it whole (store_stable()).
+ * It holds offsets, not addresses, so several processes can map it anywhere and a file can keep it.
+ * One thread writes. Entries and slots have a sequence number that is odd during a change. A reader
+ * takes its copy if the number was even and is unchanged (copy_stable()). The writer prepares a
+ * change aside and stores it whole (store_stable()).
  */
 #ifndef WEIR_PREDICT_TABLES_H
 #define WEIR_PREDICT_TABLES_H

@@ -1,4 +1,4 @@
-/* See durations.h. */
+/* Learns and answers durations. */
 #include "reconstruct/durations.h"
 
 #include <errno.h>

@@ -1,10 +1,9 @@
 /*
- * How long work takes, learnt from the pieces that were measured.
+ * Learns durations of work from the measured pieces.
  *
- * Each piece has a key: what must be equal for two to take equally long, first the closest notion
- * of that, then wider ones.  A question is answered from the closest that has been measured; the
- * answer says how far it may be off.  Memcpys and memsets of a size that was not measured are
- * answered by a line through those that were: a start-up and so much a byte.
+ * Each piece has keys, from the closest notion of equal work to wider ones. The closest measured
+ * key answers a question and says how far it may be off. A line through measured sizes, a start-up
+ * plus a time a byte, answers for memcpys and memsets of other sizes.
  */
 #ifndef WEIR_RECONSTRUCT_DURATIONS_H
 #define WEIR_RECONSTRUCT_DURATIONS_H

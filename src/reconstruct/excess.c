@@ -1,4 +1,4 @@
-/* See excess.h. */
+/* Learns the time that events add to the work. */
 #include "reconstruct/excess.h"
 
 #include <errno.h>

@@ -1,9 +1,9 @@
 /*
- * What events measure besides the work, in nanoseconds.
+ * The time, in nanoseconds, that events measure besides the work.
  *
- * Learnt from launches that were timed both ways, apart for streams that had work and for those
- * that were idle.  It is a matter of how a launch is made, so each kernel has its own; one that was
- * never timed both ways has what most have.
+ * It is learnt from launches that were timed both ways, apart for busy and idle streams. It depends
+ * on how a launch is made, so each kernel has its own. A kernel never timed both ways has the usual
+ * value.
  */
 #ifndef WEIR_RECONSTRUCT_EXCESS_H
 #define WEIR_RECONSTRUCT_EXCESS_H

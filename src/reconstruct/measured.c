@@ -1,4 +1,4 @@
-/* What a trace has measured of which call: see reconstruct.h. */
+/* Collects the measured times of a trace by call. */
 #include <errno.h>
 
 #include "base/sort.h"

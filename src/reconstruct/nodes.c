@@ -1,4 +1,4 @@
-/* See nodes.h. */
+/* Finds the kernels of an executable graph at some time. */
 #include "reconstruct/nodes.h"
 
 #include <errno.h>

@@ -1,9 +1,10 @@
 /*
- * See play.h.  Once forward, which places each step and fits what lies between two measured
- * moments, and once backward, which lets nothing end after what it had to precede.
+ * Plays the streams of a program in two passes. The forward pass places each step and fits the
+ * steps between two measured moments. The backward pass moves ends before everything that must
+ * follow.
  *
- * The backward pass can always do that: a step was called before any step that waits for it and
- * before any host that does, so no bound from behind lies before a bound from the front.
+ * The backward pass always succeeds. A step was called before anything that waits for it, so no
+ * bound from behind lies before one from the front.
  */
 #include "reconstruct/play.h"
 

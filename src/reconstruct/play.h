@@ -1,15 +1,14 @@
 /*
- * When each GPU activity of a program ran on its device, from the order in which it was handed
- * over, how long it takes, and the few moments that were measured.
+ * Places each GPU activity of a program in time, from the order of submission, its duration, and a
+ * few measured moments.
  *
- * Pure: steps in, times out.  A stream does its steps one after the other.  A step begins when it
- * was handed over and has reached the device, when the step before it in its stream has ended, and
- * when what it was made to wait for has.  Two kinds of measured moments correct that: a step whose
- * begin and end were measured, and a host that waited for one and went on.  What is between two of
- * them is made longer or shorter to fit, by how uncertain each duration is.
+ * Pure: steps in, times out. A stream does its steps in order. A step begins when it has reached
+ * the device, the step before it has ended, and its dependencies have ended. Two kinds of measured
+ * moments correct that: a step with measured begin and end, and a host that waited and continued.
+ * Steps between two moments stretch or shrink to fit, by the uncertainty of each duration.
  *
- * What comes out obeys, whatever goes in: no step begins before its call did, nor before the steps
- * that it follows have ended; none ends after the return of a host that waited for it.
+ * For any input, no step begins before its call or before the steps that it follows have ended.
+ * None ends after the return of a host that waited for it.
  */
 #ifndef WEIR_RECONSTRUCT_PLAY_H
 #define WEIR_RECONSTRUCT_PLAY_H

@@ -1,4 +1,4 @@
-/* See program.h. */
+/* Builds a playable program from recorded calls. */
 #include "reconstruct/program.h"
 
 #include <errno.h>

@@ -1,10 +1,9 @@
 /*
- * The calls of one recorded process as a program that can be played (play.h): what each gave to
- * which stream, what waits for what, and when the host knew that something had ended.
+ * The calls of one recorded process as a program that can be played (play.h). It has the work of
+ * each stream, the dependencies, and the moments at which the host knew of an end.
  *
- * The threads of a process are one line of calls here, in the order in which they began.  The
- * legacy stream and those that are not made to leave it alone wait for each other; priorities of
- * streams are not looked at.
+ * The threads of a process form one line of calls, in the order of their begin. The legacy stream
+ * and the streams that synchronise with it wait for each other. Stream priorities are ignored.
  */
 #ifndef WEIR_RECONSTRUCT_PROGRAM_H
 #define WEIR_RECONSTRUCT_PROGRAM_H

@@ -1,7 +1,7 @@
 /*
- * See reconstruct.h.  Each process is played twice: the first time with what was measured as it
- * is.  That shows which launches found their stream idle; what an event measures of those holds
- * the time that launching took, which is taken off before the second.
+ * Plays each process twice. The first pass uses measured times as they are and shows which launches
+ * found their stream idle. Their events include the time of launching, which the second pass
+ * subtracts.
  */
 #include "reconstruct/reconstruct.h"
 

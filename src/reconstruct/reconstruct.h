@@ -1,11 +1,10 @@
 /*
- * The whole device timeline of a recording of which only some launches were timed: `weir record
- * --gpu=predict`, docs/explanation/reconstruction.md.
+ * Reconstructs the whole device timeline of a recording in which only some launches were timed
+ * (`weir record --gpu=predict`, docs/explanation/reconstruction.md).
  *
- * Durations are learnt from the launches that were timed (durations.h), and the calls of each
- * process are played (program.h, play.h).  What comes out are GPU activities as a collector would
- * have written them, each marked as reconstructed and with how far it may be off.  Pure: reads a
- * trace, writes nothing.
+ * Durations are learnt from timed launches (durations.h), and the calls of each process are played
+ * (program.h, play.h). The result is GPU activities as a collector writes them, each marked as
+ * reconstructed and with its uncertainty. Pure: it reads a trace and writes nothing.
  */
 #ifndef WEIR_RECONSTRUCT_RECONSTRUCT_H
 #define WEIR_RECONSTRUCT_RECONSTRUCT_H

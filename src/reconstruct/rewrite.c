@@ -1,6 +1,6 @@
 /*
- * See rewrite.h.  What is reconstructed becomes chunks of each process: names, links, activities,
- * and a sentence for readers.
+ * Writes a reconstructed timeline into the trace, as chunks of each process: names, links,
+ * activities, and a sentence for readers.
  */
 #include "reconstruct/rewrite.h"
 

@@ -1,21 +1,21 @@
 /*
- * Chunks of a trace file as the recorded processes get and give them: inside src/event.
+ * Chunks of a trace file as the recorded processes take and return them.
  *
- * A chunk goes through these states (enum chunk_state), in a file that weir record drains:
+ * In a file that weir record drains, a chunk goes through these states (enum chunk_state):
  *
  *	OPEN -> CLOSED -> FREE -> OPEN      its thread has kept it mapped and takes it up again
  *	          \-> LEFT -> FREE -> OPEN  nobody has it; whoever needs one takes it from the list
  *
- * and in a flight recording, where nobody drains and the oldest are overwritten:
+ * In a flight recording nobody drains, and the oldest chunks are overwritten:
  *
  *	OPEN -> CLOSED -> OPEN              by whichever thread the header's hand comes to it for
  *
- * Whoever moves a chunk to OPEN owns it until it is CLOSED.  While it is FREE nobody reads it, so
- *its content may go; its magic and its size stay for good.
+ * The thread that moves a chunk to OPEN owns it until it is CLOSED. While it is FREE nobody reads
+ * it, so its content may go, but its magic and size stay.
  *
- * What a chunk says of itself in the file is for readers.  Where it is mapped, how large and which
- *of its thread's it is stands in private memory (struct mapped): anybody may write to the file, and
- *a chunk that flew over to another thread is no longer what it was.
+ * The chunk's fields in the file are for readers. Its mapping, size and number in its thread are in
+ * private memory (struct mapped), because anybody may write to the file. A chunk that moved to
+ * another thread has changed.
  */
 #ifndef WEIR_RECORD_CHUNK_H
 #define WEIR_RECORD_CHUNK_H

@@ -1,4 +1,4 @@
-/* See control.h. */
+/* Switches a running recording. */
 #include "record/control.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
- * Switching what a running recording keeps, by one word of the header that its processes have
- * mapped: for `weir ctl` and `weir record`, from another process, and for libweirapi, from the
- * recorded one.  A recording with FEATURE_ENDS also ends itself here.
+ * Switches what a running recording keeps, through one word of the header that its processes have
+ * mapped. `weir ctl` and `weir record` do so from another process, and libweirapi from the recorded
+ * one. A recording with FEATURE_ENDS also ends itself here.
  */
 #ifndef WEIR_RECORD_CONTROL_H
 #define WEIR_RECORD_CONTROL_H

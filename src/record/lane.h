@@ -1,16 +1,15 @@
 /*
- * Lanes: what the hook knows of a thread outside of it.
+ * A lane holds the hook's knowledge of a thread outside that thread.
  *
- * There is no hook on the end of a thread: pthread keys allocate, and a destructor of the program
- * may call CUDA after ours.  So what a thread has mapped stands in a lane, in memory that is never
- * unmapped; whoever refills a chunk looks at a few lanes, and clears those whose thread is no more.
- * A thread that comes takes over a lane that is free, with its account and its counters, which are
- * sums and go on.  There are as many lanes as threads have recorded at one time, a few more, and no
- * more however many threads come and go.
+ * Nothing tells the hook of a thread's end: pthread keys allocate, and a destructor of the program
+ * may call CUDA after ours. So a thread's mappings stand in a lane, in memory that is never
+ * unmapped. A thread that refills a chunk checks a few lanes and clears those of ended threads. A
+ * new thread takes over a free lane with its account and counters, which are sums and continue.
+ * There are as many lanes as threads recorded at one time, and a few more.
  *
- * A lane is its thread's alone while `owner` names it; whoever clears it swaps that for LANE_TAKEN.
- * Each owner counts one more in the upper half: who has seen that a thread is gone, and then swaps,
- * must not take the lane from a later thread of the same id.
+ * A lane belongs to its thread while `owner` names it. The thread that clears it swaps that for
+ * LANE_TAKEN. Each owner adds one in the upper half, so a late swap cannot take the lane from a
+ * later thread with the same id.
  */
 #ifndef WEIR_RECORD_LANE_H
 #define WEIR_RECORD_LANE_H

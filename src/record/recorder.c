@@ -1,9 +1,8 @@
 /*
- * A process's hold on the trace file: opening it or making it, and who the process is.
+ * A process's hold on the trace file: it opens or makes the file and says who the process is.
  *
- * The file is opened by its path for each chunk and closed again at once.  A descriptor that
- * stayed open would be one that the program can close, and whose number it can then give to
- * a file of its own.
+ * The file is opened by path for each chunk and closed at once. The program could close a
+ * descriptor that stays open, and reuse its number for a file of its own.
  */
 #include "record/writer.h"
 

@@ -1,4 +1,4 @@
-/* See sandbox.h. */
+/* Notices programs that restrict their own system calls. */
 #include "record/sandbox.h"
 
 #include <stdint.h>

@@ -1,9 +1,10 @@
 /*
- * Programs that shut themselves in: with a filter of system calls (seccomp) that may end them for a
- * call which they do not expect of themselves, or without the right to read the time-stamp counter.
+ * Notices a filter of system calls (seccomp) that may end the program for an unexpected call, or a
+ * ban on reading the time-stamp counter.
  *
- * A filter that was there when the program began let it load its libraries and is no concern.  One
- * that it installs later was made for what it does itself: from then on the hook does without.
+ * A filter from before the program's start allowed it to load libraries and is no concern. A filter
+ * installed later fits only the program's own calls, so from then on the hook makes no system
+ * calls.
  */
 #ifndef WEIR_RECORD_SANDBOX_H
 #define WEIR_RECORD_SANDBOX_H

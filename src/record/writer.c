@@ -1,6 +1,6 @@
 /*
- * The slow half of a thread's writing: a full chunk is kept or left, another is begun.  All of it
- * runs with signals blocked, so that nothing on this thread comes between; see writer.h and lane.h.
+ * The slow half of a thread's writing: it keeps or leaves a full chunk and begins another. Signals
+ * are blocked meanwhile, so nothing else runs on this thread.
  */
 #include "record/writer.h"
 

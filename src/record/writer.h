@@ -1,17 +1,15 @@
 /*
- * Writing events from inside a recorded program.
+ * Writes events from inside a recorded program.
  *
- * A struct recorder is one process's hold on a trace file: the mapped header, where the file
- * is, and the threads' chunks.  A struct writer is one thread's open chunk of one kind: calls, or
- * ranges, or stacks.  Both belong to the hook (src/hook), which has one recorder and three writers
- * a thread. What must outlive a thread is in its lane (lane.h).
+ * A struct recorder is one process's hold on a trace file: the mapped header, the file's place, and
+ * the threads' chunks. A struct writer is one thread's open chunk of one kind: calls, ranges or
+ * stacks. Both belong to the hook (src/hook), which has one recorder and three writers a thread.
+ * Data that must outlive a thread is in its lane (lane.h).
  *
- * Everything here may run inside an intercepted call: no allocation, no stdio, no locks; it
- * leaves errno alone and speaks to the kernel directly.  A signal handler may interrupt any
- * line and record calls of its own on the same thread.  writer_reserve() is the fast path;
- * the rest is slow and rare.  Nothing waits for another thread.
- *
- * What can't be kept is counted, in the header.
+ * Everything here may run inside an intercepted call: no allocation, stdio or locks. It leaves
+ * errno alone and calls the kernel directly. A signal handler may interrupt any line and record
+ * calls on the same thread. writer_reserve() is the fast path, and the rest is slow and rare.
+ * Nothing waits for another thread. The header counts events that cannot be kept.
  */
 #ifndef WEIR_RECORD_WRITER_H
 #define WEIR_RECORD_WRITER_H

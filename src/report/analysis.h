@@ -1,7 +1,7 @@
 /*
- * How the parts of a report that explain wall time are printed: where it went, the queue, the
- * critical path, the longest idle gaps, or what samples can say.  Internal to src/report; nothing
- * is printed of a trace that does not say what ran on devices.
+ * Prints the parts of a report that explain wall time: where it went, the queue, the critical path,
+ * idle gaps, or samples. Nothing is printed for a trace without device times. Internal to
+ * src/report.
  */
 #ifndef WEIR_REPORT_ANALYSIS_H
 #define WEIR_REPORT_ANALYSIS_H

@@ -1,4 +1,4 @@
-/* See analysis.h. */
+/* Writes the analysis of the wall time as JSON. */
 #include "report/analysis.h"
 
 #include <math.h>

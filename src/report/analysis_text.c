@@ -1,4 +1,4 @@
-/* See analysis.h. */
+/* Prints the analysis of the wall time as text. */
 #include "report/analysis.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* See busy.h. */
+/* Computes how busy a device was over time. */
 #include "report/busy.h"
 
 #include <string.h>

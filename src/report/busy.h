@@ -1,6 +1,6 @@
 /*
- * The time of a recording in intervals of equal length, and how much of each was covered by what a
- * device did.  Times are nanoseconds since the first interval began; pure.
+ * Divides the time of a recording into equal intervals and computes the covered part of each. Times
+ * are nanoseconds since the first interval began. Pure.
  */
 #ifndef WEIR_REPORT_BUSY_H
 #define WEIR_REPORT_BUSY_H

@@ -1,6 +1,6 @@
 /*
- * Calls of the host: see event_lists.h.  First each, in the order in which calls began.  A call of
- * the runtime and those that it made of the driver have a row each; `caller` tells them apart.
+ * Lists the calls of the host, each in the order of their begin. A runtime call and its driver
+ * calls have a row each, and `caller` connects them.
  */
 #include "report/lister.h"
 

@@ -1,4 +1,4 @@
-/* See callers_print.h. */
+/* Prints call stacks as text and as arrays of frames in JSON. */
 #include "report/callers_print.h"
 
 #include <inttypes.h>

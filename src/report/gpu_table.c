@@ -1,4 +1,4 @@
-/* See gpu_table.h. */
+/* Prints the state of the GPUs. */
 #include "report/gpu_table.h"
 
 #include <math.h>

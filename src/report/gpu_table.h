@@ -1,5 +1,7 @@
-/* How the state of the GPUs is printed (model/gpu_state.h).  Internal to src/report; nothing is
- * printed of a trace without samples. */
+/*
+ * Prints the state of the GPUs (model/gpu_state.h), and nothing for a trace without samples.
+ * Internal to src/report.
+ */
 #ifndef WEIR_REPORT_GPU_TABLE_H
 #define WEIR_REPORT_GPU_TABLE_H
 

@@ -1,4 +1,4 @@
-/* See provenance.h. */
+/* Prints the conditions of a recording. */
 #include "report/provenance.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /*
- * What a recording was made on and with: devices and their clocks, driver, CUDA, PyTorch, Weir,
- * level; and which calls failed. Each as far as the trace says it.  Internal to src/report.
+ * Prints the conditions of a recording, as far as the trace has them: devices and clocks, driver,
+ * CUDA, PyTorch, Weir, level, and failing calls. Internal to src/report.
  */
 #ifndef WEIR_REPORT_PROVENANCE_H
 #define WEIR_REPORT_PROVENANCE_H

@@ -1,7 +1,4 @@
-/*
- * The report as JSON.  Keys are a promise: they are added to, not renamed.  All times are
- * nanoseconds, all sizes bytes; rows are never left out.
- */
+/* The report as JSON. Times are nanoseconds, sizes are bytes, and rows are never left out. */
 #include "report/callers_print.h"
 #include "report/analysis.h"
 #include "report/gpu_table.h"

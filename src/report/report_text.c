@@ -1,7 +1,4 @@
-/*
- * The report as text.  What went wrong comes first; then what was asked of the GPU, largest
- * first.
- */
+/* The report as text: warnings first, then the program's requests to the GPU, largest first. */
 #include "report/callers_print.h"
 #include "report/analysis.h"
 #include "report/gpu_table.h"

@@ -1,6 +1,6 @@
 /*
- * Steps, one by one: see event_lists.h, and trace/steps.h for what they are.  What is in a step is
- * found in two lists that are in order: when launches returned, and when GPUs were busy.
+ * Lists steps one by one (trace/steps.h). The content of a step is found in two ordered lists: when
+ * launches returned, and when GPUs were busy.
  */
 #include "report/lister.h"
 

@@ -1,8 +1,7 @@
 /*
- * What requests of latency programs take alone, kept in DIR/alone from run to run, by GPU and
- * command line: a program that is started again the same way is steered from its first requests on.
- * The arbiter reads and writes it.  What it says is a beginning only: it goes when the program's
- * own requests have been measured.
+ * The time of latency programs' requests alone, kept in DIR/alone from run to run, by GPU and
+ * command line. With it the arbiter steers a restarted program from the first requests on.
+ * Measurements of the program itself replace it.
  */
 #ifndef WEIR_SHARE_ALONE_H
 #define WEIR_SHARE_ALONE_H

@@ -1,4 +1,4 @@
-/* See arbiter.h. */
+/* Runs the arbiter. */
 #include "share/arbiter.h"
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /*
- * The arbiter: reads what programs have published, asks the policy, writes grants.  Whoever holds
- * the lock of the directory; when that process ends, the next that tries has it.
+ * The arbiter reads what programs publish, asks the policy and writes grants. It is the process
+ * that holds the directory's lock, and when that ends, the next one that tries.
  */
 #ifndef WEIR_SHARE_ARBITER_H
 #define WEIR_SHARE_ARBITER_H

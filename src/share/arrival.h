@@ -1,8 +1,9 @@
 /*
- * When the next request of a program is to be expected, from how those before followed each other.
- * Pure; host safe.  Three habits can be told: requests that come as long after the last had ended
- * (a closed loop), at equal distances (a clock), or mostly in quick succession (the tokens of an
- * answer), which last then for a moment longer than their synchronisations say.
+ * Expects a program's next request from the pattern of earlier ones. Pure, host safe.
+ *
+ * The known patterns are a fixed pause after the last end (a closed loop), equal distances (a
+ * clock), and quick succession (the tokens of an answer). Requests in quick succession last a
+ * moment longer than their synchronisations say.
  */
 #ifndef WEIR_SHARE_ARRIVAL_H
 #define WEIR_SHARE_ARRIVAL_H

@@ -1,11 +1,10 @@
 /*
- * How a process comes to the segment that programs share.
+ * Attaches a process to the segment that programs share.
  *
- * The segment is System V shared memory: nobody can make it smaller, it needs neither a descriptor
- * nor a process that hands it out, and the kernel frees it when the last process that has it
- * attached has ended.  A mapped file could be truncated by whoever may write to it, which ends all
- * that look at it (SIGBUS).  The file DIR/sched, which is read and written but never mapped, says
- * which segment it is, and what a person has set, for the next segment.
+ * The segment is System V shared memory. Nobody can shrink it, it needs no descriptor or server,
+ * and the kernel frees it after the last process. Anybody who may write to a mapped file could
+ * truncate it, and SIGBUS would end all readers. The file DIR/sched is read and written but never
+ * mapped. It names the segment and keeps a person's settings for the next one.
  */
 #include <errno.h>
 #include <fcntl.h>

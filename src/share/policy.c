@@ -1,4 +1,4 @@
-/* See policy.h. */
+/* The policies. */
 #include "share/policy.h"
 
 #include <string.h>

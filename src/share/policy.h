@@ -1,7 +1,7 @@
 /*
- * Who may run when and where: policies as pure functions.  The arbiter of a device asks one some
- * hundred times a second, the simulation of recorded programs and the tests ask the same.  Programs
- * then decide launch by launch with what it grants (rule.h).
+ * Policies as pure functions that decide which program may run when and where. A device's arbiter
+ * asks one some hundred times a second, and so do simulations and tests. Programs then decide
+ * launch by launch from its grants (rule.h).
  */
 #ifndef WEIR_SHARE_POLICY_H
 #define WEIR_SHARE_POLICY_H

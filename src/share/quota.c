@@ -1,4 +1,4 @@
-/* See quota.h. */
+/* Counts device memory against quotas. */
 #include "share/quota.h"
 
 #include <time.h>

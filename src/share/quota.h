@@ -1,13 +1,12 @@
 /*
- * Device memory that programs may have, in the shared file.  A group is a program and its children:
- * together they have a quota on each device.  What the group has is the sum over its slots, so that
- * one that is killed takes its part with it; there is no lock and no common counter.  A group may
- * be within another (weir run inside weir run): then both quotas hold.
+ * Quotas of device memory in the shared file. A group is a program and its children, with a quota
+ * on each device. A group's memory is the sum over its slots, so a killed program's part goes with
+ * it, without a lock or common counter.
  *
- * Contexts take memory too, which nobody can ask for: what one takes is measured, by dividing what
- * is missing on the device by the contexts that are known, and the least that was ever measured on
- * a device holds for all.  Where programs that are not in the file hide it, 512 MiB are assumed,
- * about what one takes on an H200.  Host safe; sizes in bytes.
+ * A group may be within another (weir run inside weir run), and then both quotas hold. Contexts
+ * take memory that nobody can ask for. Weir divides the missing memory of a device by the known
+ * contexts, and the least value ever measured counts. If programs outside the file hide it, 512 MiB
+ * count, about that of an H200. Host safe. Sizes are in bytes.
  */
 #ifndef WEIR_SHARE_QUOTA_H
 #define WEIR_SHARE_QUOTA_H

@@ -1,7 +1,6 @@
 /*
- * What a best-effort program does with a launch: the whole decision, as a function of what it has
- * read.  The injected library asks it before each launch, the simulation of recorded programs and
- * the tests ask the same function.  Pure; host safe.
+ * The decision about a best-effort launch, as a function of what the program has read. The injected
+ * library asks it before each launch, and so do simulations and tests. Pure, host safe.
  */
 #ifndef WEIR_SHARE_RULE_H
 #define WEIR_SHARE_RULE_H

@@ -1,4 +1,4 @@
-/* See segment.h. */
+/* Reads and writes the shared segment. */
 #include "share/segment.h"
 
 #include <errno.h>

@@ -1,10 +1,9 @@
 /*
- * The memory through which programs that share a GPU know of each other: docs/arbiter-protocol.md.
+ * The memory through which programs that share a GPU know of each other (docs/arbiter-protocol.md).
  *
- * Plain words in shared memory, each with one kind of writer; lines of 64 bytes that different
- * processes write are apart.  What is here is read and written by several programs: every index
- * that comes out of it is checked, nothing in it is a pointer, no date in it is believed for longer
- * than the reader's own patience.  Host safe: runs inside other people's programs.
+ * It consists of plain words, each with one kind of writer. Words of different writers are on
+ * different lines of 64 bytes. Other programs write here too, so every index is checked, nothing is
+ * a pointer, and no date is believed beyond the reader's own patience. Host safe.
  */
 #ifndef WEIR_SHARE_SEGMENT_H
 #define WEIR_SHARE_SEGMENT_H

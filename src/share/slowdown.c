@@ -1,4 +1,4 @@
-/* See slowdown.h. */
+/* Adjusts the budget of best effort to the slowdown of requests. */
 #include "share/slowdown.h"
 
 #include <stdlib.h>

@@ -1,12 +1,11 @@
 /*
- * How much best effort may have in flight so that requests of latency programs take so many times
- * as long as alone: a control loop, as a pure function of what it remembers and what was seen.
+ * A control loop for the work that best effort may have in flight, so that requests keep their
+ * slowdown. It is a pure function of its memory and the observations.
  *
- * What a request takes alone is measured: in short windows at random moments best effort is held,
- * and requests that come then have the GPU to themselves; so have those that come while best effort
- * happens to have no work.  The budget follows the slower of the median and the 90th percentile,
- * each as a multiple of alone; the 99th joins when there are requests enough.  Nothing here reads a
- * clock or makes a call.
+ * The time alone is measured: best effort is held in short windows at random moments, and requests
+ * then have the GPU to themselves. Requests that meet no best-effort work count too. The budget
+ * follows the slower of the median and the p90, each as a multiple of alone. The p99 joins when
+ * there are enough requests. Nothing here reads a clock or makes a call.
  */
 #ifndef WEIR_SHARE_SLOWDOWN_H
 #define WEIR_SHARE_SLOWDOWN_H

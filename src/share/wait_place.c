@@ -1,4 +1,4 @@
-/* See wait_place.h. */
+/* Tries whether best effort should wait in its calls or on the device. */
 #include "share/wait_place.h"
 
 #define MS          1000000u

@@ -1,7 +1,7 @@
 /*
- * Whether best effort waits in its calls or on the device, found by trying both: whose host is the
- * bottleneck launches more when its calls return at once, and whose is not launches less behind
- * holds.  Nothing here reads a clock or makes a call.
+ * Decides by trial whether best effort waits in its calls or on the device. A program limited by
+ * its host launches more when its calls return at once. Any other launches less behind holds, and
+ * nothing here reads a clock or makes a call.
  */
 #ifndef WEIR_SHARE_WAIT_PLACE_H
 #define WEIR_SHARE_WAIT_PLACE_H

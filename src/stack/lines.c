@@ -1,4 +1,4 @@
-/* See lines.h. */
+/* Finds the source lines of addresses. */
 #include "stack/lines.h"
 
 #include <errno.h>

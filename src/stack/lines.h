@@ -1,5 +1,4 @@
-/* What an address is in the program's source: the function, those that the compiler put into it,
- * and the lines. */
+/* Finds an address in the program's source: the function, inlined functions, and lines. */
 #ifndef WEIR_STACK_LINES_H
 #define WEIR_STACK_LINES_H
 

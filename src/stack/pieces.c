@@ -1,4 +1,4 @@
-/* See pieces.h. */
+/* Reads mappings and code objects from a trace. */
 #include "stack/pieces.h"
 
 #include <errno.h>

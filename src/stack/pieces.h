@@ -1,6 +1,6 @@
 /*
- * What a trace says besides the pieces of stacks themselves: where code was mapped, and Python's
- * code objects.  Of all processes; what makes no sense is left out.
+ * Reads the data for unwinding from a trace: mappings of code and Python's code objects, for all
+ * processes. Senseless records are left out.
  */
 #ifndef WEIR_STACK_PIECES_H
 #define WEIR_STACK_PIECES_H

@@ -1,13 +1,12 @@
 /*
- * Call stacks of a trace: who called, for the calls that were recorded with `--stacks`.
+ * The call stacks of calls that were recorded with `--stacks`.
  *
- * What the injected library keeps is a piece of each stack (CHUNK_STACKS).  Here it is unwound with
- * elfutils' libdw, which is loaded when it is needed, and the frames of Python are put where its
- * interpreter ran them.  `weir record` does that once, when the program has ended, and the trace
- * then holds each stack once, as frames with names and lines (CHUNK_CALLERS).  A trace that still
- * has pieces is unwound when it is read.
+ * The injected library keeps a piece of each stack (CHUNK_STACKS). This module unwinds it with
+ * elfutils' libdw, loaded when needed, and puts Python's frames where its interpreter ran them.
+ * `weir record` does that once at the end. The trace then holds each stack once, as frames with
+ * names and lines (CHUNK_CALLERS). A trace with pieces is unwound when it is read.
  *
- * One owner thread; read-only sharing is safe once it is loaded.
+ * One owner thread. Sharing for reading is safe once it is loaded.
  */
 #ifndef WEIR_STACK_STACKS_H
 #define WEIR_STACK_STACKS_H

@@ -1,4 +1,4 @@
-/* See unwind.h. */
+/* Unwinds pieces of stacks. */
 #include "stack/unwind.h"
 
 #include <errno.h>

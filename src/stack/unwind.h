@@ -1,8 +1,7 @@
 /*
- * Unwinding pieces of stacks with elfutils (libdw, loaded when it is first needed): return
- * addresses from the unwind information of the files that were mapped, then functions and lines
- * from their symbols and debugging information.  What a trace says of files is not believed:
- * regular files alone are opened, and one that is no longer the same, by its build-id, is not used.
+ * Unwinds pieces of stacks with elfutils (libdw, loaded when needed). Unwind information of the
+ * mapped files gives return addresses, and symbols and debugging information give functions and
+ * lines. The trace is not trusted: only regular files with the right build-id are used.
  *
  * One owner thread.
  */

@@ -1,4 +1,4 @@
-/* See accounts.h. */
+/* Checks that a recording is whole. */
 #include "trace/accounts.h"
 
 #include "record/writer.h"

@@ -1,10 +1,9 @@
 /*
- * Whether a recording is whole: what wrappers counted when they were entered and left, apart from
- * all that records (struct thread_account), beside what is here.
+ * Checks that a recording is whole. Wrappers count entered and left calls apart from all recording
+ * (struct thread_account), and this module compares the counts with the trace.
  *
- * A call that was entered is here as a record or in a counter, was said to be lost, was overwritten
- * by a flight recording, or has not returned: it was left by longjmp(), or the program was killed
- * in it.  So  returned <= here + lost + overwritten <= entered.
+ * An entered call is a record or a count, is known to be lost, was overwritten in a flight
+ * recording, or has not returned. So  returned <= here + lost + overwritten <= entered.
  */
 #ifndef WEIR_TRACE_ACCOUNTS_H
 #define WEIR_TRACE_ACCOUNTS_H

@@ -1,4 +1,4 @@
-/* See activity.h. */
+/* Reads and writes records of GPU activities, ranges and links. */
 #include "trace/activity.h"
 
 #include <string.h>

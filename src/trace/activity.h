@@ -1,7 +1,7 @@
 /*
- * What chunks of GPU activities, ranges and links hold (docs/reference/trace-format.md, "GPU
- * activities, ranges and links"): arrays of records of one size, read one by one, and their form in
- * a packed trace.  Nothing here keeps anything; any thread may read its own buffer.
+ * Chunks of GPU activities, ranges and links (docs/reference/trace-format.md, "GPU activities,
+ * ranges and links"): arrays of records of one size, and their packed form. Nothing here keeps
+ * state. Any thread may read its own buffer.
  */
 #ifndef WEIR_TRACE_ACTIVITY_H
 #define WEIR_TRACE_ACTIVITY_H

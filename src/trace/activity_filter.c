@@ -1,4 +1,4 @@
-/* See activity_filter.h. */
+/* Leaves out GPU activities that do not belong to a recording. */
 #include "trace/activity_filter.h"
 
 #include <errno.h>

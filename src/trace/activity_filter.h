@@ -1,7 +1,7 @@
 /*
- * GPU activities that do not belong to a recording, as those that were launched while it was
- * switched off and that CUPTI tells of all the same: from then on trace_load() gives none of them.
- * Which they are is found by joining them to calls (cmd/cli/off_activities.h).
+ * Leaves out GPU activities that do not belong to a recording, such as those that CUPTI reports
+ * although recording was off. trace_load() then skips them. cmd/cli/off_activities.h finds them by
+ * joining activities to calls.
  */
 #ifndef WEIR_TRACE_ACTIVITY_FILTER_H
 #define WEIR_TRACE_ACTIVITY_FILTER_H

@@ -1,4 +1,4 @@
-/* See block.h. */
+/* Makes compressed blocks of chunks. */
 #include "trace/block.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* See block_index.h. */
+/* Finds chunks that were drained after the trace was opened. */
 #include "trace/block_index.h"
 
 #include <pthread.h>

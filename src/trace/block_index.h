@@ -1,8 +1,9 @@
 /*
- * Where the chunks of a live trace have gone.  A chunk that trace_open() saw may be drained, and
- * written anew, before it is loaded: then its content stands in a block, in a container that may
- * have been begun since.  Blocks never move, so an index of them that is brought up to date when
- * one is missing finds every chunk that is gone.  Any thread may ask.
+ * Finds the moved chunks of a live trace. A chunk that trace_open() saw may be drained and
+ * rewritten before it is loaded. Its content then stands in a block, perhaps of a new container.
+ *
+ * Blocks never move, so an index of them finds every missing chunk if it is updated when one is
+ * missing. Any thread may ask.
  */
 #ifndef WEIR_TRACE_BLOCK_INDEX_H
 #define WEIR_TRACE_BLOCK_INDEX_H

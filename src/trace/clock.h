@@ -1,7 +1,7 @@
 /*
- * From ticks of a trace's clock to nanoseconds: a line through the earliest and the latest
- * clock pair of the file.  Pure; given pairs in any order, the header's start first: pairs of other
- * time namespaces than its are left out.
+ * Converts ticks of a trace's clock to nanoseconds by a line through the earliest and latest clock
+ * pair. Pure. Pairs come in any order after the header's start, and pairs of other time namespaces
+ * are left out.
  */
 #ifndef WEIR_TRACE_CLOCK_H
 #define WEIR_TRACE_CLOCK_H

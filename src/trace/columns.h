@@ -1,8 +1,7 @@
 /*
- * Records as columns: encoding 1 of the packed form (docs/reference/trace-format.md).  Split when a
- * chunk is packed, joined when it is read.  The columns of one kind of value lie together,
- * and arguments are differences to the last record of the same function, so that a loop of
- * calls that repeats itself repeats in the bytes and zstd finds it.
+ * Records as columns, encoding 1 of the packed form (docs/reference/trace-format.md). Columns of
+ * one kind of value lie together. Arguments are differences to the last record of the same
+ * function, so repeating loops repeat in the bytes and zstd finds them.
  */
 #ifndef WEIR_TRACE_COLUMNS_H
 #define WEIR_TRACE_COLUMNS_H

@@ -1,4 +1,4 @@
-/* See drain.h. */
+/* Drains full chunks while a program records. */
 #include "trace/drain.h"
 
 #include <errno.h>

@@ -1,10 +1,9 @@
 /*
- * Draining: while a program records, its full chunks are packed into the same file and given
- * back to the threads that filled them.  A thread that records steadily then goes round in a
- * few chunks that stay mapped, in its cache, without page faults; and the file stays small.
+ * Packs full chunks into the same file while a program records, and returns them to their threads.
+ * A steady thread then reuses a few mapped chunks, without page faults, and the file stays small.
  *
- * The file is whole at every moment: a chunk is marked free after its block is committed.
- * Whoever runs the program (weir record) drains, from one thread.
+ * The file is whole at every moment, because a chunk is marked free after its block is committed.
+ * Weir record drains, from one thread.
  */
 #ifndef WEIR_TRACE_DRAIN_H
 #define WEIR_TRACE_DRAIN_H

@@ -1,4 +1,4 @@
-/* See live_header.h. */
+/* Maps the header of a running recording. */
 #include "trace/live_header.h"
 
 #include <errno.h>

@@ -1,10 +1,9 @@
 /*
- * Loading a chunk's payload and going through its records.
+ * Loads a chunk's payload and walks through its records.
  *
- * A closed or packed chunk is read once.  An open chunk of a live file is read at least twice:
- * the first time to see how far its records are committed, the second time to get them.
- * What was committed before the first read began is whole in the second, in whatever order
- * the kernel copied.
+ * A closed or packed chunk is read once. An open chunk of a live file is read at least twice. The
+ * first read shows how far its records are committed, and the second has them whole, in whatever
+ * order the kernel copied.
  */
 #include "trace/trace.h"
 

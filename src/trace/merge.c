@@ -1,4 +1,4 @@
-/* See merge.h. */
+/* Reads several recordings as one. */
 #include "trace/merge.h"
 
 #include <errno.h>

@@ -1,12 +1,11 @@
 /*
- * Several recordings read as one: those of the ranks of a parallel program.
+ * Reads several recordings as one, such as the ranks of a parallel program.
  *
- * The first takes the others in: its chunks are then those of all, and trace_load() gives each in
- * the first one's time.  Recordings of one host and one boot share their clocks.  Of different
- * hosts the time of day says what was when, as well as they were set alike.  Devices keep their
- * numbers where they are the same, by their UUIDs, and get new ones where not.  Traces of other
- * tools name no UUIDs: there a number that something ran on in both is two devices, since each rank
- * may see its own as the first, and one that only one of them used keeps its number.
+ * The first takes in the others: it has all chunks, and trace_load() gives each in the first one's
+ * time. Recordings of one host and boot share their clocks. The time of day orders recordings of
+ * several hosts. Devices with equal UUIDs keep their number, and others get new ones. Other tools'
+ * traces have no UUIDs. There a number that both used is two devices, since each rank may see its
+ * own device first, and a number that one used stays.
  */
 #ifndef WEIR_TRACE_MERGE_H
 #define WEIR_TRACE_MERGE_H

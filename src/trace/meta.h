@@ -1,11 +1,10 @@
 /*
- * What a trace says about names: which kernel stands behind a handle, which kernels an
- * executable graph holds, what the processes are.  Built from the meta chunks in one pass,
- * read-only afterwards: any thread may look things up.
+ * Names in a trace: the kernel behind a handle, the kernels of a graph, and the processes. One pass
+ * over the meta chunks builds it, and then any thread may look things up.
  *
- * Handles are reused, so each look-up takes the process (index into trace.processes), the
- * handle and a time in ticks.  A look-up before the first record of a handle finds the first
- * one: a name is written when the driver has answered, a moment after the handle exists.
+ * Handles are reused, so a look-up takes the process (index into trace.processes), the handle and a
+ * time in ticks. A look-up before the first record of a handle finds that first one, because names
+ * are written a moment after the handle exists.
  */
 #ifndef WEIR_TRACE_META_H
 #define WEIR_TRACE_META_H

@@ -1,7 +1,7 @@
 /*
- * Opening a trace: the header is checked, the chunks or blocks are walked once, the clock is
- * fitted and the schema parsed.  What makes no sense is passed over and noted as damage;
- * only a file that can't be a trace at all is refused.
+ * Opens a trace: it checks the header, walks the chunks or blocks once, fits the clock and parses
+ * the schema. Senseless parts are skipped and noted as damage. Only a file that cannot be a trace
+ * is refused.
  */
 #include "trace/trace.h"
 

@@ -1,4 +1,4 @@
-/* Packing: see pack.h.  One chunk in memory at a time; blocks keep the order of the chunks. */
+/* Packs a trace with one chunk in memory at a time. Blocks keep the order of the chunks. */
 #include "trace/pack.h"
 
 #include <errno.h>

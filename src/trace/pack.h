@@ -1,8 +1,7 @@
 /*
- * From raw to packed: what `weir record` does when the program is done.
- *
- * The packed file is made beside its name and renamed over it when it is whole, so that a
- * full disk or a kill leaves the raw file as it was.  src and dst may be the same path.
+ * Packs a raw trace at the end of `weir record`. The packed file is made beside its name and
+ * renamed when it is whole. So a full disk or a kill leaves the raw file, and src and dst may be
+ * the same path.
  */
 #ifndef WEIR_TRACE_PACK_H
 #define WEIR_TRACE_PACK_H

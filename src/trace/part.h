@@ -1,16 +1,14 @@
 /*
- * A part of a recording, read as if it were all.
+ * Reads a part of a recording as if it were all.
  *
- * trace_cut() chooses parts of the time, and from then on trace_load() gives what is in them alone,
- * with the time between them taken out: everything that reads a trace sees a shorter recording,
- * whose header begins with the first part and ends with the last.  Calls, ranges and GPU activities
- * that begin in a part are in it, and ranges around a whole part are cut to it; where launches are
- * told (struct trace_cut), the activities of those in a part, which it is made long enough for.
- * Names stay, whenever they came.
+ * After trace_cut() chooses parts of the time, trace_load() gives only their content, without the
+ * time between them. Every reader then sees a shorter recording, whose header begins with the first
+ * part and ends with the last. Calls, ranges and GPU activities belong to the part in which they
+ * begin, and ranges around a part are cut to it. If launches are given (struct trace_cut), a
+ * launch's activities belong to its part and lengthen it. Names always stay.
  *
- * A recording that has parts already (FEATURE_CAPTURE) is made to be those by trace_cut() as well:
- * GPU activities there belong to the part in which they were launched, and make it as long as they
- * last.
+ * A recording that already has parts (FEATURE_CAPTURE) is also reduced to them by trace_cut(). Its
+ * activities belong to the part that launched them and lengthen it.
  */
 #ifndef WEIR_TRACE_PART_H
 #define WEIR_TRACE_PART_H

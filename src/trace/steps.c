@@ -1,4 +1,4 @@
-/* See steps.h. */
+/* Finds the steps of a recording. */
 #include "trace/steps.h"
 
 #include <errno.h>

@@ -1,16 +1,16 @@
 /*
- * Steps of a recording, by the first of these ways that finds any, the others two or more:
+ * Finds the steps of a recording in the first of these ways that gives any, and for all but the
+ * first at least two:
  *
- * - the ranges that the program numbers, as ProfilerStep#5;
- * - what a process does until an optimizer's step ends, as PyTorch marks it (Optimizer.step#…);
- * - what a process launches until a call waits for it, of the process that launches most: then an
- *   iteration of a loop that synchronises once is one;
- * - from one launch of a kernel to the next, of those that come once in as many launches;
- * - from one range to the next of the same name, of those that are in no other.
+ *	- ranges that the program numbers, such as ProfilerStep#5
+ *	- a process's work until an optimizer's step ends, as PyTorch marks it (Optimizer.step#…)
+ *	- the work of the busiest process until a call waits for it
+ *	- from one launch of a kernel to the next, for kernels that come once in as many launches
+ *	- from one range to the next of the same name, for ranges that are in no other
  *
- * All but the first are counted from 1.  Where ranges of several names are numbered, as parts of a
- * step may be, those of the name that lasts longest together; of several optimizers the one whose
- * step comes most often.
+ * All but the first are counted from 1. If ranges of several names are numbered, the name with the
+ * longest total counts. If there are several optimizers, the one with the most frequent step
+ * counts.
  */
 #ifndef WEIR_TRACE_STEPS_H
 #define WEIR_TRACE_STEPS_H

@@ -1,9 +1,9 @@
 /*
- * Following a raw trace: see tail.h.
+ * Follows a raw trace.
  *
- * The chunks not yet finished are a list; each remembers how far it was read.  A poll first
- * looks for new chunks, then reads what each has gained: once to see what is committed, and
- * once more to have it whole (see load.c).
+ * Unfinished chunks are a list, and each remembers how far it was read. A poll first looks for new
+ * chunks. Then it reads the new part of each once to see what is committed, and again to have it
+ * whole (load.c).
  */
 #include "trace/tail.h"
 

@@ -1,9 +1,9 @@
 /*
- * Following a raw trace while it is written: each record is handed over once, as soon as
- * possible after it was committed.  For `weir trace` and for tests.
+ * Follows a raw trace while it is written, for `weir trace` and for tests. Each record is delivered
+ * once, soon after it was committed.
  *
- * Threads are merged by the time at which calls ended, within what one poll finds; between
- * polls the order is that of the polls.  One owner thread.
+ * Threads are merged by the end of calls within one poll, and polls follow each other. One owner
+ * thread.
  */
 #ifndef WEIR_TRACE_TAIL_H
 #define WEIR_TRACE_TAIL_H

@@ -1,4 +1,4 @@
-/* See thread_calls.h. */
+/* Reads the calls of a trace thread by thread. */
 #include "trace/thread_calls.h"
 
 #include <errno.h>

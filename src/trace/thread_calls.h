@@ -1,9 +1,9 @@
 /*
- * The calls of a trace thread by thread.
+ * Reads the calls of a trace thread by thread.
  *
- * Records stand in the order in which calls ended.  So whoever wants to know which call was made
- * inside which reads a thread backwards: the newest chunk first, and each from its end.  Then a
- * call comes before those inside it, and the calls that are open are a stack.
+ * Records stand in the order in which calls ended. A reader that needs the nesting goes backwards:
+ * newest chunk first, and each from its end. Then a call comes before those inside it, and the open
+ * calls are a stack.
  *
  *	struct thread_calls c;
  *	int e = thread_calls_init(&c, t);

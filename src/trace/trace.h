@@ -1,5 +1,5 @@
 /*
- * Reading a trace file, raw or packed, finished, abandoned or still being written.
+ * Reads a trace file, raw or packed, finished, abandoned or still being written.
  *
  *	struct trace *t;
  *	if (trace_open(path, &t, &err)) …
@@ -8,11 +8,10 @@
  *		for (struct records it = records_of(&buf); (r = records_next(&it)); ) …
  *	}
  *
- * trace_open() walks the file once and notes its chunks; nothing of their payload stays in
- * memory.  A struct trace does not change afterwards, so any number of threads may load
- * chunks at a time, each with a struct chunk_buf of its own.  The bytes of the file are
- * trusted in nothing: whatever they are, no reader leaves its buffers.  What had to be left
- * out is in `damage`.
+ * trace_open() walks the file once and notes its chunks, without their payload. A struct trace does
+ * not change afterwards, so any number of threads may load chunks, each with its own struct
+ * chunk_buf. The file's bytes are not trusted, and no reader leaves its buffers. `damage` lists the
+ * parts that were left out.
  */
 #ifndef WEIR_TRACE_TRACE_H
 #define WEIR_TRACE_TRACE_H

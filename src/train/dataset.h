@@ -1,8 +1,8 @@
 /*
- * Recorded launches as rows: what models are trained and judged on.  From CSV files here; those
- * from traces come through model/samples.h.
+ * Recorded launches as rows for training and judging models. This module reads CSV files, and
+ * model/samples.h reads traces.
  *
- * The kernels that samples point to belong to the dataset and stay where they are.  One thread.
+ * The dataset owns the kernels that samples point to, and they stay where they are. One thread.
  */
 #ifndef WEIR_TRAIN_DATASET_H
 #define WEIR_TRAIN_DATASET_H

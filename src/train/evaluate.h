@@ -1,16 +1,15 @@
 /*
- * What predictions are worth, asked in ways that cannot flatter:
+ * Measures predictions in these splits:
  *
- *	prequential   each launch is predicted, then learnt, in the order in which they ran: what
- *	              deployment is
+ *	prequential   each launch is predicted, then learnt, in order, as in use
  *	kernel        kernels that were never seen, siblings held out with them
- *	sibling       kernels that were never seen, of which siblings were; others are not asked
+ *	sibling       kernels that were never seen, but siblings were; others are not asked
  *	family        families that were never seen
  *	application   applications that were never seen; their kernels may be known from others
  *	extrapolation the larger three tenths from the smaller seven, by the bound
- *	random        rows at random; flatters, since neighbours of each row are known
+ *	random        rows at random; too good, since neighbours of each row are known
  *
- * In all but the first, a model of the given one's kind is trained anew on what is not held out.
+ * In all but the first, a model of the given one's kind is trained anew on the rest.
  */
 #ifndef WEIR_TRAIN_EVALUATE_H
 #define WEIR_TRAIN_EVALUATE_H

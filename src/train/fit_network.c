@@ -1,8 +1,7 @@
 /*
- * Training the network of predict/network.h, in plain C: it has 316 weights.
- *
- * Inputs and target are brought to mean 0 and variance 1 first; in the end the target's scale is
- * put into the last layer, so that the network answers in log2.
+ * Trains the network of predict/network.h with its 316 weights, in plain C. Inputs and target are
+ * first scaled to mean 0 and variance 1. At the end the last layer takes the target's scale, so the
+ * network answers in log2.
  */
 #include <errno.h>
 #include <math.h>

@@ -1,13 +1,11 @@
 /*
- * From recorded launches to a model file.
+ * Makes a model file from recorded launches.
  *
- * Launches that repeat count once, with their median time.  What a model is worth is found out on
- * kernels that it was not trained on: the rows are dealt into folds, and each fold is asked of a
- * model of the others.  That is done twice: with each kernel in a fold of its own, where the model
- * knows siblings, and with siblings together.  The kind that is off least where it knows siblings
- * is the one that will answer, since only there is it asked for more than the magnitude; when the
- * plain rule, the family's usual ratio, is off less than both, no model is made.  How far off it is
- * without siblings is kept in the file.
+ * Repeated launches count once, with their median. The rows are dealt into folds, and a model of
+ * the others predicts each fold. That is done with each kernel in a fold of its own, so that
+ * siblings are known, and with siblings together. The kind with the least error with known siblings
+ * is used, because only then it is asked for more than the order of magnitude. If the family's
+ * usual ratio is better than both, no model is made. The file keeps the error without siblings.
  */
 #ifndef WEIR_TRAIN_TRAIN_H
 #define WEIR_TRAIN_TRAIN_H

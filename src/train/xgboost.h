@@ -1,6 +1,6 @@
 /*
- * The part of XGBoost's C library (Apache-2.0) that is used, loaded when it is there: programs
- * start without it, and nothing but training and its benchmark needs it.
+ * The used part of XGBoost's C library (Apache-2.0), loaded if it is there. Programs start without
+ * it, and only training and its benchmark need it.
  */
 #ifndef WEIR_TRAIN_XGBOOST_H
 #define WEIR_TRAIN_XGBOOST_H

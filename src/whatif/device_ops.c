@@ -1,4 +1,4 @@
-/* See device_ops.h. */
+/* Collects the GPU activities of each call. */
 #include "whatif/device_ops.h"
 
 #include <string.h>

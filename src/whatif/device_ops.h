@@ -1,4 +1,4 @@
-/* What ran on a device for which call: GPU activities as ops, for recording.c. */
+/* Collects the GPU activities of each call as ops, for recording.c. */
 #ifndef WEIR_WHATIF_DEVICE_OPS_H
 #define WEIR_WHATIF_DEVICE_OPS_H
 

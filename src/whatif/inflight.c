@@ -1,4 +1,4 @@
-/* See inflight.h. */
+/* Tracks a program's work in flight in virtual time. */
 #include "whatif/inflight.h"
 
 #define QUANTUM_LEAST 20000u

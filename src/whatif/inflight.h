@@ -1,7 +1,7 @@
 /*
- * What the injected library knows of its own work in flight (src/hook/sched/marks.h), in virtual
- * time: predicted device time that is submitted, marks behind parts of it, and when all is expected
- * to be done.  It has learnt already: predictions are those of the recording.
+ * The injected library's knowledge of its own work in flight (src/hook/sched/marks.h), in virtual
+ * time. It has the submitted predicted device time, the marks behind parts of it, and the expected
+ * end. Nothing is learnt, because the predictions are those of the recording.
  */
 #ifndef WEIR_WHATIF_INFLIGHT_H
 #define WEIR_WHATIF_INFLIGHT_H

@@ -1,4 +1,4 @@
-/* See recording.h. */
+/* Reads recorded programs for a replay. */
 #include "whatif/recording.h"
 
 #include <errno.h>

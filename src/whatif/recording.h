@@ -1,11 +1,11 @@
 /*
- * A recorded program as it can be run again on another device: what it gave to the GPU, in order,
- * with the time that the host needed between one step and the next.
+ * A recorded program that can run again on another device: its submissions to the GPU in order,
+ * with the host's time between steps.
  *
- * The threads of a process are one line of steps here.  A submission stands where its call began, a
- * wait where it returned, and the time that calls waited is no time of the host's.  What runs is
- * known from GPU activities; a launch that was not timed takes the mean of its like, or what was
- * predicted. A program that has no device times at all can't be run again.
+ * The threads of a process form one line of steps. A submission stands where its call began and a
+ * wait where it returned, and waiting is no host time. GPU activities give durations. An untimed
+ * launch takes the mean of similar ones, or its prediction. A program without device times cannot
+ * run again.
  */
 #ifndef WEIR_WHATIF_RECORDING_H
 #define WEIR_WHATIF_RECORDING_H

@@ -1,8 +1,7 @@
 /*
- * What a live system does between programs: requests are noted, the policy is asked, and a launch
- * that is regulated asks the rule until it may go (src/hook/sched/wait.c, src/share/arbiter.c).
- * Those who wait are not polled here but woken when something has changed, at the moment at which a
- * poll would have seen it.
+ * Does what a live system does between programs: it notes requests, asks the policy, and lets a
+ * launch ask the rule until it may go. src/hook/sched/wait.c and src/share/arbiter.c are the live
+ * side. Waiting launches are not polled but woken at a change, when a poll would have seen it.
  */
 #include "whatif/host.h"
 

@@ -1,4 +1,4 @@
-/* See replay.h. */
+/* Replays recorded programs on one device. */
 #include "whatif/replay.h"
 
 #include <errno.h>

@@ -1,14 +1,12 @@
 /*
- * Recorded programs on one device, in virtual time: the hosts of src/whatif/recording.h send their
- * work to the law of a shared GPU (src/law), and where a policy rules, each launch asks
- * src/share/rule.h and the policy is asked as the arbiter of a live system does.  Nothing here
- * knows a clock or draws a number that its seed does not give: the same question has the same
- * answer everywhere.
+ * Replays recorded programs on one device in virtual time. The hosts of src/whatif/recording.h
+ * submit work to the law of a shared GPU (src/law). Under a policy each launch asks
+ * src/share/rule.h, and the policy is asked like a live arbiter's.
  *
- * A latency program sends its recorded requests one after the other, as its arrivals say, and
- * begins anew when it is through; a best-effort program goes round its recording without end.  The
- * replay ends when each latency program has had its requests answered, or, without one, when each
- * program has been through once.
+ * Nothing reads a clock, and random numbers come from the seed, so equal questions have equal
+ * answers everywhere. A latency program sends its recorded requests by its arrivals and repeats
+ * them. A best-effort program repeats its recording. The replay ends when the latency programs have
+ * their answers, or without any when each program has run once.
  */
 #ifndef WEIR_WHATIF_REPLAY_H
 #define WEIR_WHATIF_REPLAY_H

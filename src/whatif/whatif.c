@@ -1,4 +1,4 @@
-/* See whatif.h. */
+/* Simulates each policy and way of sharing. */
 #include "whatif/whatif.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /*
- * What would become of recorded programs that share a GPU, policy by policy: for each way of
- * sharing the replays of src/whatif/replay.h, and what they come to beside each program alone.
+ * Simulates how recorded programs would share a GPU: a replay (src/whatif/replay.h) for each policy
+ * and way of sharing, and its results beside each program alone.
  */
 #ifndef WEIR_WHATIF_WHATIF_H
 #define WEIR_WHATIF_WHATIF_H

@@ -1,8 +1,8 @@
 /*
- * The answer as a picture: a point a way of sharing; to the right more of the best-effort programs'
- * rate, downwards less of the latency program's p99, each as a multiple of alone, so that the best
- * place is below on the right.  Circles are time slices, squares MPS.  Points that lie above the
- * edge stand at it, with their number.
+ * Draws the answer with a point for each way of sharing, so that the best place is at the bottom
+ * right. The best-effort rate grows to the right and the latency program's p99 upwards, as
+ * multiples of alone. Circles are time slices, squares are MPS, and points above the edge stand at
+ * it with their number.
  */
 #include "whatif/whatif.h"
 

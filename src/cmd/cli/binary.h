@@ -1,6 +1,6 @@
 /*
- * What kind of program a file is, as far as it matters for preloading a library into it: read
- * from its ELF headers, without running it.  The caller owns everything; any thread may call.
+ * Reads from a program's ELF headers, without running it, whether a library can be preloaded into
+ * it. The caller owns everything, and any thread may call.
  */
 #ifndef WEIR_CMD_CLI_BINARY_H
 #define WEIR_CMD_CLI_BINARY_H

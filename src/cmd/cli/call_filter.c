@@ -1,4 +1,4 @@
-/* See call_filter.h. */
+/* Parses the filters of weir trace and matches calls with them. */
 #include "cmd/cli/call_filter.h"
 
 #include <fnmatch.h>

@@ -1,4 +1,4 @@
-/* See capture_options.h. */
+/* Parses the options for the recorded part and for call stacks. */
 #include "cmd/cli/capture_options.h"
 
 #include <inttypes.h>

@@ -1,7 +1,6 @@
 /*
- * --capture, --delay, --duration and --until-launches: which part of a run is recorded; and
- * --stacks, of which calls the call stacks are: in the words in which the injected library is told
- * (the variable WEIR, src/hook/core/config.c).
+ * Turns --capture, --delay, --duration, --until-launches and --stacks into settings of the variable
+ * WEIR (src/hook/core/config.c).
  */
 #ifndef WEIR_CMD_CLI_CAPTURE_OPTIONS_H
 #define WEIR_CMD_CLI_CAPTURE_OPTIONS_H

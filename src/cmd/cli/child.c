@@ -1,4 +1,4 @@
-/* See child.h. */
+/* Starts a program with the injected library and follows it to its end. */
 #include "cmd/cli/child.h"
 
 #include <dirent.h>

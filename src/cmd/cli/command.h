@@ -1,7 +1,7 @@
 /*
- * What a subcommand of weir is.  Each lives in a file of its own, src/cmd/NAME.c, as one
- * function; its name, help and options are rows of api/command.tbl and api/option.tbl,
- * from which the parser, `weir help`, the man pages and the completions are made.
+ * A subcommand of weir is one function in src/cmd/NAME.c. Its name, help and options are rows of
+ * api/command.tbl and api/option.tbl. The parser, `weir help`, the man pages and the completions
+ * come from these.
  */
 #ifndef WEIR_CMD_CLI_COMMAND_H
 #define WEIR_CMD_CLI_COMMAND_H

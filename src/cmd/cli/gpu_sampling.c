@@ -1,4 +1,4 @@
-/* See gpu_sampling.h. */
+/* Samples the state of the GPUs beside a recording. */
 #include "cmd/cli/gpu_sampling.h"
 
 #include <errno.h>

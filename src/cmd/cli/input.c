@@ -1,4 +1,4 @@
-/* See input.h. */
+/* Opens the file that a reading command is given. */
 #include "cmd/cli/input.h"
 
 #include <errno.h>

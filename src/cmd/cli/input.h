@@ -1,6 +1,6 @@
 /*
- * What a command that reads is given: a trace of Weir's, a file of another tool's, which is
- * imported to a file without a name first, or "-", standard input.  Contents decide, not names.
+ * The input of a reading command: a trace, another tool's file, or "-" for standard input. Another
+ * tool's file is first imported to a file without a name. The contents decide, not the name.
  */
 #ifndef WEIR_CMD_CLI_INPUT_H
 #define WEIR_CMD_CLI_INPUT_H

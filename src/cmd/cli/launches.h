@@ -1,6 +1,6 @@
 /*
- * Launches that ran, from the files that a command is given: traces, and tables of launches (CSV).
- * What goes wrong is printed by complain().
+ * Reads launches that ran from a command's files: traces and CSV tables of launches. complain()
+ * prints errors.
  */
 #ifndef WEIR_CMD_CLI_LAUNCHES_H
 #define WEIR_CMD_CLI_LAUNCHES_H

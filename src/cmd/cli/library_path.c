@@ -1,4 +1,4 @@
-/* See library_path.h. */
+/* Finds Weir's own libraries beside the program. */
 #include "cmd/cli/library_path.h"
 
 #include <errno.h>

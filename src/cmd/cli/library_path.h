@@ -1,4 +1,4 @@
-/* Where Weir's own libraries are. */
+/* Finds Weir's own libraries. */
 #ifndef WEIR_CMD_CLI_LIBRARY_PATH_H
 #define WEIR_CMD_CLI_LIBRARY_PATH_H
 

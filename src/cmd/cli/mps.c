@@ -1,4 +1,4 @@
-/* See mps.h. */
+/* Starts and ends NVIDIA's Multi-Process Service. */
 #include "cmd/cli/mps.h"
 
 #include <errno.h>

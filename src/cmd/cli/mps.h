@@ -1,7 +1,7 @@
 /*
- * NVIDIA's Multi-Process Service, with which programs are resident on a GPU together: started for
- * the programs of one directory, with pipes of its own, so that no other program is touched; the
- * device's compute mode is left alone.  Ended when the last weir run of the directory ends.
+ * Starts NVIDIA's Multi-Process Service for the programs of one directory, so that they are
+ * resident on a GPU together. It has its own pipes, so no other program is affected, and the
+ * compute mode stays. It ends with the last weir run of the directory.
  */
 #ifndef WEIR_CMD_CLI_MPS_H
 #define WEIR_CMD_CLI_MPS_H

@@ -1,10 +1,11 @@
 /*
- * Occupancy of many launches: a CSV file in, the same rows with three columns more out.
+ * Computes the occupancy of many launches: a CSV file in, the same rows with three more columns
+ * out.
  *
- * The first line that is not blank names the columns; cc, threads_per_block, regs_per_thread,
- * smem_static_bytes and smem_dynamic_bytes are needed, in any order, others are carried along.
- * A row is one line: fields may be quoted, but a quoted field holds no line break.  Blank lines,
- * CRLF and a byte order mark are kept as they come.
+ * The first line that is not blank names the columns. It needs cc, threads_per_block,
+ * regs_per_thread, smem_static_bytes and smem_dynamic_bytes in any order, and others are copied. A
+ * row is one line, so a quoted field holds no line break. Blank lines, CRLF and a byte order mark
+ * stay.
  */
 #ifndef WEIR_CMD_CLI_OCCUPANCY_CSV_H
 #define WEIR_CMD_CLI_OCCUPANCY_CSV_H

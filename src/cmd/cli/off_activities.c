@@ -1,4 +1,4 @@
-/* See off_activities.h. */
+/* Finds the GPU activities that were launched while recording was off. */
 #include "cmd/cli/off_activities.h"
 
 #include <errno.h>

@@ -1,9 +1,9 @@
 /*
- * GPU activities of the time in which recording was switched off.
+ * Finds GPU activities that were launched while recording was switched off.
  *
- * CUPTI goes on then, since no code of Weir runs when somebody switches.  An activity is of that
- * time when no recorded call launched it, and recording was off at a moment between the calls that
- * got the numbers before and after its own.  So one that waited is found by when it was launched.
+ * CUPTI continues then, because no code of Weir runs at the switch. An activity belongs to that
+ * time if no recorded call launched it and recording was off between its neighbours. Its neighbours
+ * are the calls that got the correlation numbers before and after its own.
  */
 #ifndef WEIR_CMD_CLI_OFF_ACTIVITIES_H
 #define WEIR_CMD_CLI_OFF_ACTIVITIES_H

@@ -1,10 +1,10 @@
 /*
- * The parser of every subcommand's options.
+ * Parses the options of every subcommand.
  *
- * Options are --name, --name=VALUE, --name VALUE, -n, -n VALUE and -nVALUE; `--` ends them.  One
- * whose value may be left out, "[WHAT]" in the table, takes it joined only.
- * They may stand before or after the arguments, except where a command starts a program: there
- * the first argument is the program, and everything after it is the program's own.
+ * Options are --name, --name=VALUE, --name VALUE, -n, -n VALUE and -nVALUE, and `--` ends them. A
+ * value in brackets in the table, "[WHAT]", must be joined. Options may stand before or after the
+ * arguments. If a command starts a program, everything after the program's name belongs to the
+ * program.
  */
 #include "cmd/cli/options.h"
 

@@ -1,9 +1,9 @@
 /*
- * One command line, parsed after the tables that api/cli.awk makes.  A struct options points
- * into argv, which it reorders; it lives until options_free().  One thread uses it.
+ * One command line, parsed by the tables that api/cli.awk makes. A struct options points into argv,
+ * reorders it, and lives until options_free(). One thread uses it.
  *
- * Commands read it through opt_str() and its like (command.h); only main.c and help.c need
- * what is here.
+ * Commands use opt_str() and similar functions (command.h). Only main.c and help.c need this
+ * header.
  */
 #ifndef WEIR_CMD_CLI_OPTIONS_H
 #define WEIR_CMD_CLI_OPTIONS_H

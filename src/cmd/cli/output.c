@@ -1,4 +1,4 @@
-/* See output.h. */
+/* Opens a command's output. */
 #include "cmd/cli/output.h"
 
 #include <errno.h>

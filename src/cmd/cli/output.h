@@ -1,6 +1,6 @@
 /*
- * Where a command writes what it makes: a file, whole or not at all and readable by its owner
- * only; a pipe or a terminal as it is; standard output.
+ * The output of a command: standard output, a pipe or terminal, or a file. A file appears whole or
+ * not at all, and only its owner may read it.
  */
 #ifndef WEIR_CMD_CLI_OUTPUT_H
 #define WEIR_CMD_CLI_OUTPUT_H

@@ -1,4 +1,4 @@
-/* See pager.h. */
+/* Starts the pager. */
 #include "cmd/cli/pager.h"
 
 #include <signal.h>

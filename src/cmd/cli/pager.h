@@ -1,7 +1,6 @@
 /*
- * What goes to a terminal goes through a pager, as git does it: $WEIR_PAGER, else $PAGER, else
- * less, which then leaves when all fits on the screen.  "" or cat is none.  Nothing happens where
- * standard output is no terminal.
+ * Sends terminal output through a pager, like git: $WEIR_PAGER, $PAGER, or less, which leaves if
+ * all fits on the screen. An empty name or cat means none. Off a terminal nothing happens.
  */
 #ifndef WEIR_CMD_CLI_PAGER_H
 #define WEIR_CMD_CLI_PAGER_H

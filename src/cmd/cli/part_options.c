@@ -1,4 +1,4 @@
-/* See part_options.h. */
+/* Parses the options that choose a part of a trace. */
 #include "cmd/cli/part_options.h"
 
 #include <errno.h>

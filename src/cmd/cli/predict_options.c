@@ -1,4 +1,4 @@
-/* See predict_options.h. */
+/* Prepares the model and the history for the injected library. */
 #include "cmd/cli/predict_options.h"
 
 #include <errno.h>

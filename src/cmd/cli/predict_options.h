@@ -1,6 +1,6 @@
 /*
- * What weir record gives the hook to predict times from: a model, what an earlier run has learnt,
- * or a trace of one, from which tables are made that are gone afterwards.
+ * Gives the injected library the source of predictions for weir record: a model, an earlier run's
+ * history, or a trace. Tables made from a trace are removed afterwards.
  */
 #ifndef WEIR_CMD_CLI_PREDICT_OPTIONS_H
 #define WEIR_CMD_CLI_PREDICT_OPTIONS_H

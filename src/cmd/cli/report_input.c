@@ -1,4 +1,4 @@
-/* See report_input.h. */
+/* Reads the report that a command prints. */
 #include "report/report_make.h"
 #include "cmd/cli/report_input.h"
 

@@ -1,4 +1,4 @@
-/* What the commands share that look at a trace and print: its report, the option --top, colour. */
+/* The report, the option --top and the colours that reading commands share. */
 #ifndef WEIR_CMD_CLI_REPORT_INPUT_H
 #define WEIR_CMD_CLI_REPORT_INPUT_H
 

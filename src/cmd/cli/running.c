@@ -1,4 +1,4 @@
-/* See running.h. */
+/* Finds the recording of a running process. */
 #include "cmd/cli/running.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* See scratch.h. */
+/* Makes and removes temporary files. */
 #include "cmd/cli/scratch.h"
 
 #include <dirent.h>

@@ -1,9 +1,9 @@
 /*
- * A file that only the command itself and its program read, and that is gone afterwards: the raw
- * trace of `weir trace` and `weir stat`, tables that `weir record` makes of a trace.
+ * A temporary file that only the command and its program read: the raw trace of `weir trace` and
+ * `weir stat`, or tables of `weir record`.
  *
- * It lies in a directory of its own, weir-scratch-XXXXXX, which its command holds a lock on.  What
- * a command has left that was killed is removed by the next one of the same user.
+ * It lies in a directory of its own, weir-scratch-XXXXXX, on which its command holds a lock. The
+ * next command of the same user removes the remains of a killed one.
  */
 #ifndef WEIR_CMD_CLI_SCRATCH_H
 #define WEIR_CMD_CLI_SCRATCH_H

@@ -1,4 +1,4 @@
-/* See sharing.h. */
+/* Finds and opens the directory in which programs share a GPU. */
 #include "cmd/cli/sharing.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* See values.h. */
+/* Parses times, sizes and numbers of options. */
 #include "cmd/cli/values.h"
 
 #include <errno.h>
