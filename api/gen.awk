@@ -494,7 +494,7 @@ function wrappers(which,	i) {
 }
 
 function injections(	i) {
-	print "/* Made by api/gen.awk. */\n#include \"hook/core/wrapper.h\"\n#include \"hook/inject.h\"\n"
+	print "/* Made by api/gen.awk. */\n#include \"hook/core/wrapper.h\"\n#include \"hook/core/inject.h\"\n"
 	for (i = 1; i <= drivers; i++) injected(i)
 	print "injected_fn *const injected_calls[FN_DRIVER_END] = {"
 	for (i = 1; i <= drivers; i++) print "\t[FN_" name[i] "] = injected_" name[i] ","

@@ -1,4 +1,4 @@
-/* The parts of the library, in the order in which they start: see process.h. */
+/* Lists the parts of the library, and fills what core and the lower parts call upwards. */
 #include "hook/range/capture.h"
 #include "hook/mem/answers.h"
 #include "hook/meta/facts.h"
@@ -8,14 +8,17 @@
 #include "hook/meta/params.h"
 #include "hook/core/strings.h"
 #include "hook/online/online.h"
-#include "hook/core/process.h"
+#include "hook/core/hook_parts.h"
 #include "hook/range/operator.h"
+#include "hook/range/library.h"
 #include "hook/range/python.h"
 #include "hook/core/resolve.h"
+#include "hook/sched/requests.h"
 #include "hook/sched/sched.h"
 #include "hook/stack/stack.h"
 #include "hook/time/calibration.h"
 #include "hook/time/cupti.h"
+#include "hook/time/cupti_proxy.h"
 #include "hook/time/event_timer.h"
 #include "hook/meta/trace_text.h"
 
@@ -39,4 +42,18 @@ const struct hook_part hook_parts[] = {
 	{ "capture", .start = capture_start, .forget = capture_forget },
 	{ "memory", .start = memory_start, .forget = memory_forget },
 	{ NULL },
+};
+
+const struct hook_above hook_above = {
+	.print = text_print,
+	.capture_saw = capture_saw,
+	.stack_take = stack_take,
+	.stack_look = stack_look,
+	.library_look = library_look,
+	.library_bound_by_audit = library_bound_by_audit,
+	.cupti_answer = cupti_proxy_answer,
+	.devices_known = online_start,
+	.graph_made = online_graph_made,
+	.request_begin = request_begin,
+	.request_end = request_end,
 };

@@ -6,9 +6,7 @@
 
 #include "base/sys.h"
 #include "event/level.h"
-#include "hook/range/capture.h"
-#include "hook/stack/stack.h"
-#include "hook/meta/trace_text.h"
+#include "hook/core/hook_parts.h"
 
 /* This thread's counters; made at the first call that is counted.  A call that is neither recorded
  * nor counted is lost, and said to be. */
@@ -87,16 +85,16 @@ static bool count_or_drop(enum fn fn, uint64_t ticks, int result)
 	else
 		count_call(fn, ticks, result && result != NOT_READY);
 	if (hook_hot.listen & LISTEN_CAPTURE)
-		capture_saw(fn, result, 0);
+		hook_above.capture_saw(fn, result, 0);
 	return !drops;
 }
 
 void call_publish(const struct record *r)
 {
 	if (hook_hot.listen & LISTEN_TEXT)
-		text_print(r);
+		hook_above.print(r);
 	if (hook_hot.listen & LISTEN_CAPTURE)
-		capture_saw(r->fn, r->result, r->flags);
+		hook_above.capture_saw(r->fn, r->result, r->flags);
 }
 
 /* Calls that take milliseconds pay for a reading of the clocks, which dates the trace. */
@@ -136,6 +134,6 @@ struct record *call_leave_slowly(
 	r->result = (uint16_t)(result > UINT16_MAX || result < 0 ? UINT16_MAX : result);
 	r->flags = is_long ? RECORD_LONG : 0;
 	if (__builtin_expect(want & CONTROL_STACKS, 0))
-		stack_take(fn, r);
+		hook_above.stack_take(fn, r);
 	return r;
 }

@@ -13,6 +13,7 @@
 
 #include "base/sys.h"
 #include "hook/core/config.h"
+#include "hook/core/hook_parts.h"
 #include "record/sandbox.h"
 
 #define START_NS 2000000000u /* so long a thread waits for the one that starts the process */

@@ -77,6 +77,12 @@ static inline uint64_t clock_now(void)
 	return __builtin_expect(hook_hot.tsc, 1) ? __builtin_ia32_rdtsc() : clock_slowly();
 }
 
+/* Whether calls are looked at and nothing of them is kept. */
+static inline bool capture_is_closed(void)
+{
+	return hook_hot.listen & LISTEN_CLOSED;
+}
+
 /* Opens the trace, once a process.  Called with the first sign of CUDA, never before. */
 void process_start(void);
 
@@ -85,25 +91,6 @@ void process_control_set(uint32_t control);
 
 /* Calls go by this word in place of the trace's, NULL: by the trace's. */
 void process_divert(const uint32_t *word);
-
-/*
- * The parts of the library, in the order in which they start: parts.c.  Any function may be NULL.
- *
- *	start    in a process whose trace, if there is to be one, is open; with its first call
- *	forked   in each child, at once: nothing may take long, most children never come to CUDA
- *	forget   in a child that comes to CUDA, before it starts: what was of the parent
- *	at_exit  when the program ends in order, the last part first: see process_at_exit()
- *	unloaded last of all, when it ends in order and is recorded
- */
-struct hook_part {
-	const char *name;
-	void (*start)(void);
-	void (*forked)(void);
-	void (*forget)(void);
-	void (*at_exit)(void);
-	void (*unloaded)(void);
-};
-extern const struct hook_part hook_parts[]; /* the last has no name */
 
 /* Has at_exit() of the parts called, also in forked children: once, when the driver is there and
  * CUPTI is loaded, so that it comes before what they have registered to end themselves. */

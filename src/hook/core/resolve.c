@@ -7,11 +7,10 @@
 #include <string.h>
 
 #include "hook/core/elf.h"
-#include "hook/range/library.h"
+#include "hook/core/hook_parts.h"
 #include "hook/core/after.h"
 #include "hook/core/metadata.h"
 #include "hook/core/process.h"
-#include "hook/time/cupti_proxy.h"
 
 #define HIDDEN __attribute__((visibility("hidden")))
 #define PASS   ((void *)-1)
@@ -340,7 +339,7 @@ static void *answer_for(enum fn fn, const char *name, void *real)
 		else if (fn < FN_COUNT)
 			find_runtime();
 		else
-			library_look(fn);
+			hook_above.library_look(fn);
 	}
 	return hook_real[fn] == real ? hooked[fn].wrapper : real;
 }
@@ -398,7 +397,7 @@ static void *tool_answer(void *handle, const char *name, const void *caller)
 	if (handle == RTLD_DEFAULT || handle == RTLD_NEXT)
 		return found_without_us(name, caller) ? PASS : real_lookup(RTLD_NEXT, name);
 	void *real = real_lookup(handle, name);
-	return real ? cupti_proxy_answer(name, real) : NULL;
+	return real ? hook_above.cupti_answer(name, real) : NULL;
 }
 
 HIDDEN void *dlsym_answer(void *handle, const char *name, const void *caller);
@@ -463,7 +462,7 @@ __attribute__((visibility("default"))) void *weir_bound_by_audit(
 	if (fn < FN_DRIVER_END && has_soname(&e, "libcuda.so") && !hook_real[FN_cuInit])
 		adopt_driver(&e);
 	else if (fn >= FN_COUNT)
-		library_bound_by_audit(fn, &e);
+		hook_above.library_bound_by_audit(fn, &e);
 	else if (fn >= FN_DRIVER_END && is_runtime(&e, NULL) && !hook_real[fn])
 		learn(fn, real);
 	was_bound_by_audit = hook_real[fn] == real;

@@ -22,7 +22,7 @@
 #include "hook/mem/answers.h"
 #include "hook/core/captures.h"
 #include "hook/meta/params.h"
-#include "hook/stack/stack.h"
+#include "hook/core/hook_parts.h"
 #include "hook/time/device_times.h"
 #include "hook/time/event_timer.h"
 
@@ -145,7 +145,7 @@ INLINE void call_looks(struct call *c)
 {
 	const uint64_t due = __atomic_load_n(&hook_hot.look, __ATOMIC_RELAXED);
 	if (__builtin_expect(c->begun > due - 1, 0)) /* 0: never */
-		c->begun = stack_look(c->begun);
+		c->begun = hook_above.stack_look(c->begun);
 }
 
 INLINE struct record *call_record(const struct call *c, uint32_t words)

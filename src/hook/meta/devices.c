@@ -3,12 +3,10 @@
 
 #include <string.h>
 
-#include "hook/core/config.h"
 #include "hook/core/hook_table.h"
 #include "hook/core/metadata.h"
-#include "hook/online/online.h"
-#include "hook/time/collector.h"
-#include "hook/core/process.h"
+#include "hook/core/hook_parts.h"
+#include "predict/launch.h"
 
 static uint64_t device_attribute(int device, int which)
 {
@@ -17,13 +15,6 @@ static uint64_t device_attribute(int device, int which)
 		return 0;
 	return (uint64_t)value;
 }
-
-struct device_properties {
-	char name[256];
-	uint64_t args[4];   /* as META_DEVICE has them */
-	uint64_t clocks[3]; /* as META_CLOCKS has them */
-	uint8_t uuid[16];   /* zeros: not told */
-};
 
 /* Of a part of a device (MIG) its own, where the driver knows that question. */
 static void ask_uuid(int i, uint8_t ret_uuid[16])
@@ -76,22 +67,6 @@ static bool same_kind(const struct device_properties *a, const struct device_pro
 	       a->args[3] == b->args[3];
 }
 
-/* One set of tables is of one kind of device: a launch does not say which it is for. */
-static void start_predictions(const struct device_properties *d, bool alike, const uint8_t uuid[16])
-{
-	const struct config *c = config_get();
-	if (!c->predict || !hook_recorder.header)
-		return;
-	const struct predict_config config = { c->history, c->warm, c->model, c->models };
-	if (!alike)
-		meta_message("no times are predicted: the devices are of several kinds; choose one "
-			     "with CUDA_VISIBLE_DEVICES");
-	else if (online_start(&config, d->name,
-			 (unsigned)(d->args[3] >> 16) * 10 + (unsigned)(d->args[3] & 0xffff),
-			 (uint32_t)d->args[2], uuid))
-		completions_listen(online_learn);
-}
-
 void devices_describe(void)
 {
 	int count = 0;
@@ -101,7 +76,7 @@ void devices_describe(void)
 		return;
 	struct device_properties first = { 0 }, d;
 	struct predict_uuids all = { 0 };
-	bool alike = true;
+	bool one_kind = true;
 	for (int i = 0; i < count && i < 64; i++) {
 		if (!ask_device(i, &d))
 			continue;
@@ -112,8 +87,9 @@ void devices_describe(void)
 		predict_uuid_add(&all, d.uuid);
 		if (!*first.name)
 			first = d;
-		alike = alike && same_kind(&first, &d);
+		one_kind = one_kind && same_kind(&first, &d);
 	}
+	memcpy(first.uuid, all.all, sizeof first.uuid);
 	if (*first.name)
-		start_predictions(&first, alike, all.all);
+		hook_above.devices_known(&first, one_kind);
 }

@@ -15,12 +15,11 @@
 #include "hook/meta/kernels.h"
 #include "hook/meta/handles.h"
 #include "hook/core/metadata.h"
-#include "hook/online/graph_runs.h"
-#include "hook/online/match.h"
+#include "hook/core/hook_parts.h"
 #include "hook/core/pages.h"
 #include "hook/core/process.h"
 
-enum { NODE_KERNEL = 0, NODE_CHILD = 4, NODE_CONDITIONAL = 13 }; /* CUgraphNodeType */
+enum { NODE_KERNEL = 0, NODE_CHILD = 4 }; /* CUgraphNodeType */
 #define NODES_A_RECORD 1024u
 
 struct expansion {
@@ -117,21 +116,6 @@ static void write_graph(uint64_t exec, const struct expansion *x)
 	}
 }
 
-/* 0 of one that has a node whose work nobody knows beforehand, or no kernel. */
-static uint64_t signature_of(const struct expansion *x)
-{
-	uint64_t sum = 0;
-	for (size_t i = 0; i < x->count; i++) {
-		const struct graph_node *n = &x->nodes[i];
-		const char *name = n->type == NODE_KERNEL ? kernel_name(n->function) : "";
-		if (n->type == NODE_CONDITIONAL || !name)
-			return 0;
-		if (n->type == NODE_KERNEL)
-			sum += match_name(name, n->grid, n->block, n->shared);
-	}
-	return graphs_signature(sum);
-}
-
 static bool any;
 
 bool graph_nodes_any(void)
@@ -148,7 +132,7 @@ static void record_graph(uint64_t exec, void *graph)
 	struct expansion x = { 0 };
 	expand(&x, graph, 0);
 	if (hook_recorder.header->control & CONTROL_PREDICT)
-		graphs_set(exec, signature_of(&x));
+		hook_above.graph_made(exec, x.nodes, x.count);
 	if (handles_remember(&graphs, exec, handles_hash(x.nodes, x.count * sizeof *x.nodes)))
 		write_graph(exec, &x);
 	if (x.nodes)
@@ -187,7 +171,7 @@ static void record_node(void *exec, const struct graph_node *node)
 {
 	handles_remember(
 		&graphs, (uintptr_t)exec, 0); /* not what it was when it was instantiated */
-	graphs_set((uintptr_t)exec, 0);
+	hook_above.graph_made((uintptr_t)exec, NULL, 0);
 	struct record *r = meta_begin(META_NODE, 1, sizeof *node);
 	if (!r)
 		return;

@@ -10,8 +10,12 @@
 #include "hook/online/graph_runs.h"
 #include "hook/online/match.h"
 #include "hook/online/overlap.h"
+#include "hook/core/config.h"
 #include "hook/core/metadata.h"
 #include "hook/core/process.h"
+#include "hook/meta/devices.h"
+#include "hook/meta/kernels.h"
+#include "hook/time/collector.h"
 #include "predict/predictor_history.h"
 #include "predict/key.h"
 #include "predict/model.h"
@@ -79,17 +83,18 @@ static bool map_batch(void)
 	return f.batch && f.order && f.spans && f.recent && match_start();
 }
 
-bool online_start(const struct predict_config *o, const char *device, unsigned capability,
-	uint32_t multiprocessors, const uint8_t uuid[16])
+static bool start(const struct predict_config *o, const struct device_properties *p)
 {
 	struct predict_device d;
+	const unsigned capability =
+		(unsigned)(p->args[3] >> 16) * 10 + (unsigned)(p->args[3] & 0xffff);
 	const size_t bytes = predict_bytes(&sizes);
 	void *memory = map_large(bytes);
-	if (predict_device_any(device, capability, multiprocessors, &d, &f.known)) {
+	if (predict_device_any(p->name, capability, (uint32_t)p->args[2], &d, &f.known)) {
 		meta_message("no times are predicted: nothing is known of this device");
 		return false;
 	}
-	memcpy(d.uuid, uuid, sizeof d.uuid);
+	memcpy(d.uuid, p->uuid, sizeof d.uuid);
 	if (!memory || !map_batch() || predict_init(&f.predict, memory, bytes, &sizes, &d)) {
 		meta_message("no times are predicted: there is no memory for the tables");
 		return false;
@@ -100,6 +105,20 @@ bool online_start(const struct predict_config *o, const char *device, unsigned c
 	history_file_start(&f.predict, o, &d);
 	__atomic_store_n(&f.ready, 1, __ATOMIC_RELEASE);
 	return true;
+}
+
+/* One set of tables is of one kind of device: a launch does not say which it is for. */
+void online_start(const struct device_properties *first, bool one_kind)
+{
+	const struct config *c = config_get();
+	if (!c->predict || !hook_recorder.header)
+		return;
+	const struct predict_config config = { c->history, c->warm, c->model, c->models };
+	if (!one_kind)
+		meta_message("no times are predicted: the devices are of several kinds; choose one "
+			     "with CUDA_VISIBLE_DEVICES");
+	else if (start(&config, first))
+		completions_listen(online_learn);
 }
 
 void online_forget(void)
@@ -154,6 +173,27 @@ uint64_t online_launch(
 		return 0;
 	const struct predicted_time time = { a.t50_ns, a.t90_ns, (uint8_t)a.tier, a.class_only };
 	return predicted_word(&time);
+}
+
+/* 0 of a graph that has a node whose work nobody knows beforehand, or no kernel. */
+static uint64_t graph_signature(const struct graph_node *nodes, size_t count)
+{
+	enum { KERNEL = 0, CONDITIONAL = 13 }; /* CUgraphNodeType */
+	uint64_t sum = 0;
+	for (size_t i = 0; i < count; i++) {
+		const struct graph_node *n = &nodes[i];
+		const char *name = n->type == KERNEL ? kernel_name(n->function) : "";
+		if (n->type == CONDITIONAL || !name)
+			return 0;
+		if (n->type == KERNEL)
+			sum += match_name(name, n->grid, n->block, n->shared);
+	}
+	return graphs_signature(sum);
+}
+
+void online_graph_made(uint64_t exec, const struct graph_node *nodes, size_t count)
+{
+	graphs_set(exec, graph_signature(nodes, count));
 }
 
 /* A graph is predicted by what it took before, whole, and not by what its kernels are like. */

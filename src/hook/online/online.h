@@ -10,9 +10,11 @@
 #define WEIR_HOOK_ONLINE_ONLINE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "event/args.h"
+#include "event/format.h"
 #include "predict/predict.h"
 
 /* Where to begin from, and the models.  Empty: nothing. */
@@ -23,11 +25,14 @@ struct predict_config {
 	const char *models;  /* a directory of models, of which one may fit the device */
 };
 
-/* Once the driver tells what the device is; capability: 10 * major + minor; uuid as in struct
- * predict_device.  What goes wrong is
- * noted in the trace; false: no times are predicted. */
-bool online_start(const struct predict_config *o, const char *device, unsigned capability,
-	uint32_t multiprocessors, const uint8_t uuid[16]);
+struct device_properties;
+
+/* Predictions begin for the devices of this process, if they are asked for and of one kind. If they
+ * cannot, a message in the trace says why. */
+void online_start(const struct device_properties *first, bool one_kind);
+
+/* What an executable graph holds, from now on; count 0: that is not known any more. */
+void online_graph_made(uint64_t exec, const struct graph_node *nodes, size_t count);
 
 /* How long a launch will take: l has its kernel and shape, and gets the rest from args, which may
  * be NULL.  Before the launch or after it, any thread; false: no times are predicted here. */

@@ -26,12 +26,6 @@ void capture_forget(void);
 /* A call of the driver has returned; flags: of its record. */
 void capture_saw(uint32_t fn, int result, uint32_t flags);
 
-/* Whether calls are looked at and nothing of them is kept. */
-static inline bool capture_is_closed(void)
-{
-	return hook_hot.listen & LISTEN_CLOSED;
-}
-
 /* ---- ranges of a name ---- */
 
 static inline bool capture_ranges_are_asked(void)

@@ -19,7 +19,7 @@
 #include "hook/range/capture.h"
 #include "hook/range/operator.h"
 #include "hook/range/range.h"
-#include "hook/sched/request_range.h"
+#include "hook/range/request_range.h"
 #include "hook/core/strings.h"
 
 #define PUBLIC __attribute__((visibility("default")))

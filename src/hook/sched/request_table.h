@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define OPEN_REQUESTS 64u
+#include "hook/core/hook_parts.h"
 
 struct request_table {
 	uint32_t used; /* entries that were ever taken: the first ones */

@@ -16,7 +16,7 @@
 #include "fn_ids.h"
 
 /* Of a call that keeps its stack; its record is filled but for the arguments. */
-void stack_take(enum fn fn, const struct record *call);
+void stack_take(uint32_t fn, const struct record *call);
 
 /* Before a call of the runtime, which takes what calls of the driver inside it do: looks what is
  * mapped if it is time, so that they need not.  Returns when the call begins. */

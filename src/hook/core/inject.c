@@ -1,5 +1,5 @@
 /* Records driver calls from CUPTI's callbacks when the driver itself loaded this library. */
-#include "hook/inject.h"
+#include "hook/core/inject.h"
 
 #include <dlfcn.h>
 

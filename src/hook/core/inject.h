@@ -3,8 +3,8 @@
  * CUPTI then reports driver calls, at about 100 ns a call more than a wrapper costs. Runtime calls,
  * cuInit and everything before it are not seen.
  */
-#ifndef WEIR_HOOK_INJECT_H
-#define WEIR_HOOK_INJECT_H
+#ifndef WEIR_HOOK_CORE_INJECT_H
+#define WEIR_HOOK_CORE_INJECT_H
 
 #include <stdint.h>
 

@@ -5,8 +5,8 @@
  * in any thread. A second push ends the first one's request, since longjmp() may have skipped its
  * pop. Requests do not depend on whether the trace keeps ranges.
  */
-#ifndef WEIR_HOOK_SCHED_REQUEST_RANGE_H
-#define WEIR_HOOK_SCHED_REQUEST_RANGE_H
+#ifndef WEIR_HOOK_RANGE_REQUEST_RANGE_H
+#define WEIR_HOOK_RANGE_REQUEST_RANGE_H
 
 #include <stdbool.h>
 #include <stddef.h>

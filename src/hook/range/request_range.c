@@ -1,10 +1,9 @@
 /* Begins and ends requests with NVTX ranges. */
-#include "hook/sched/request_range.h"
+#include "hook/range/request_range.h"
 
 #include <string.h>
 
-#include "hook/sched/request_table.h"
-#include "hook/sched/requests.h"
+#include "hook/core/hook_parts.h"
 
 static __thread struct {
 	uint64_t request; /* 0: none was pushed */
@@ -22,7 +21,7 @@ static void end_pushed(void)
 {
 	const uint64_t request = pushed.request;
 	pushed.request = 0;
-	request_end(request);
+	hook_above.request_end(request);
 }
 
 void request_range_push(const void *domain, bool named)
@@ -35,8 +34,8 @@ void request_range_push(const void *domain, bool named)
 	pushed.request = 0;
 	pushed.domain = domain;
 	pushed.inner = 0;
-	pushed.request = request_begin(0);
-	request_end(before); /* so that the process stays inside */
+	pushed.request = hook_above.request_begin(0);
+	hook_above.request_end(before); /* so that the process stays inside */
 }
 
 void request_range_pop(const void *domain)
@@ -57,7 +56,7 @@ static uint64_t spans[OPEN_REQUESTS]; /* by the place of a request */
 
 uint64_t request_range_start(uint64_t span)
 {
-	const uint64_t request = request_begin(0);
+	const uint64_t request = hook_above.request_begin(0);
 	if (!request || request & IS_REQUEST)
 		return span;
 	__atomic_store_n(&spans[request % OPEN_REQUESTS], span, __ATOMIC_RELAXED);
@@ -70,5 +69,5 @@ uint64_t request_range_stop(uint64_t id)
 		return id;
 	const uint64_t request = id & ~IS_REQUEST;
 	const uint64_t span = __atomic_load_n(&spans[request % OPEN_REQUESTS], __ATOMIC_RELAXED);
-	return request_end(request) ? span : 0;
+	return hook_above.request_end(request) ? span : 0;
 }
