@@ -6,8 +6,9 @@ written() {
 	cat <<'END'
 # libweirapi
 
-Made of `include/weir/sched.h` by `sh tests/docs/sched_api.sh . --update`. Programs that use it are in `examples/sched`;
-what the scheduler does is in [arbiter-protocol.md](../arbiter-protocol.md).
+`sh tests/docs/sched_api.sh . --update` makes this page from `include/weir/sched.h`.
+`examples/sched` has programs that use the library. [arbiter-protocol.md](../arbiter-protocol.md)
+says what the scheduler does.
 
 END
 	awk '
