@@ -77,19 +77,6 @@ grep -q -- '^+.*--silent' "$page.out" || {
 	bad=1
 }
 
-# Of the settings of WEIR one is not on the page, and one on the page is no setting.
-cp "$source/api/option.tbl" "$tree/api/"
-grep -v '^| `warm=' "$source/docs/reference/environment.md" | sed 's/^| `args`/| `arks`/' \
-	>"$tree/docs/reference/environment.md"
-sh "$(dirname "$0")/options.sh" "$tree" >"$page.out" 2>&1 && bad=1
-for said in "lacks WEIR's setting warm" "lacks WEIR's setting args" 'WEIR has no setting arks'; do
-	grep -q "$said" "$page.out" && continue
-	echo "options.sh did not say '$said':"
-	cat "$page.out"
-	bad=1
-done
-rm "$tree/docs/reference/environment.md"
-
 # A header that says another number than the page.
 mkdir -p "$tree/include/weir" "$tree/src/client"
 cp "$source/docs/reference/sched-api.md" "$tree/docs/reference/"
