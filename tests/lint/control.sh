@@ -25,6 +25,18 @@ cp "$source/api/library.awk" api/
 
 printf '"use strict";\n' >viewer/one.js
 
+# A history of its own, which begins with the check.
+subjects() {
+	git init -q .
+	git config user.name one
+	git config user.email one@example.org
+	cp "$source/tools/check-subjects.sh" tools/
+	git add tools
+	git commit -qm 'a subject of before, which nobody looks at: it may be as long as it likes to be'
+	git commit -q --allow-empty -m 'docs, tools: bring one'
+}
+[ "$name" != subjects ] || subjects
+
 hook() {
 	own=$(awk '!/^#/ && NF { printf ", %s", $1 }' tools/hook-exports.txt)
 	printf '%s\n' "int cuA, cudaA, cublasA$own;" "$1" |
@@ -58,6 +70,13 @@ violate() {
 	prose)
 		printf 'Of the pages that are written so, none is easy to read; each has a second sentence in it.\n' >README.md
 		;;
+	subjects)
+		for subject in 'ends here: of a commit' 'docs: say one more thing than the line of a commit should ever have to say' \
+			'docs: noted it' 'docs: say one; say two' 'without a module'; do
+			git commit -q --allow-empty -m "$subject"
+		done
+		git commit -q --allow-empty -m 'docs: say it'
+		;;
 	viewer) printf 'document.body.innerHTML = name;\n' >viewer/bad.js ;;
 	words)
 		printf '/* TO%s: later */\n' DO >src/trace/bad.c
@@ -74,6 +93,7 @@ named() {
 	hook-symbols) grep -q malloc ;;
 	manual) grep -q weir-fly ;;
 	prose) awk '/begins/ { a = 1 } /semicolon/ { b = 1 } END { exit !(a && b) }' ;;
+	subjects) awk '{ n++ } /say it:/ { n = 9 } END { exit n != 5 }' ;;
 	words) awk '/bad.c/ { marks = 1 } /bad.1.in.*say: / { words = 1 } END { exit !(marks && words) }' ;;
 	*) grep -q bad ;;
 	esac
