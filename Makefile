@@ -14,7 +14,7 @@ RESULTS := build-asan/tests.xml build-tsan/tests.xml $(BUILD)/tests.xml
 build-%/build.ninja:
 	cmake --preset $* $(if $(VERBOSE),,>/dev/null)
 
-.PHONY: build help demo on-call check suite storm faults fresh check-gpu lint bench fuzz asan tsan install clean deps
+.PHONY: build help demo on-call quick check suite storm faults fresh check-gpu lint bench fuzz asan tsan install clean deps
 
 build: ## build the program and its libraries into build/
 	@[ -f $(BUILD)/build.ninja ] || cmake --preset release
@@ -29,6 +29,9 @@ demo: deps ## build what it needs, record an example program, print the report
 
 on-call: build ## try docs/howto/on-call.md on the simulated driver, until Enter is pressed
 	@python3 tools/on_call.py $(BUILD) --stay
+
+quick: lint ## before each commit: lint, and the tests that take less than a second or two
+	$(CTEST) --no-tests=error --test-dir $(BUILD) -LE 'gpu|lint|slow'
 
 check: ## every test that needs no GPU, also with the sanitizers
 	@sh tools/deps.sh check
