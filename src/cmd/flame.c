@@ -108,9 +108,10 @@ static void say_why_empty(const struct trace *t, bool by_device)
 {
 	struct error err = { .text = "" };
 	struct report *r = NULL;
-	const char *why = report_of(t, &r, &err)
-				  ? NULL
-				  : section_why_empty(r, by_device ? "gpu_trace" : "api_trace");
+	const char *why =
+		report_of(t, &r, &err)
+			? NULL
+			: section_why_empty(r, by_device ? &section_gpu_trace : &section_api_trace);
 	complain(0, "the flame graph is empty%s%s%s", why ? ": " : "", why ? why : "",
 		by_device && r && r->calls ? "; --by host has the time of the calls" : "");
 	report_free(r);

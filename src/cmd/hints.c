@@ -7,23 +7,18 @@
 #include "cmd/cli/report_input.h"
 #include "hint/hint.h"
 #include "hint/summary.h"
+#include "report/report_make.h"
 
 #include "base/banned.h"
 
 static void print(const struct options *o, const struct report *r, unsigned rows, bool colour)
 {
 	struct summary summary;
+	if (opt_flag(o, "json"))
+		return hints_print_json(r, stdout);
 	summary_make(r, &summary);
-	struct json j;
-	if (!opt_flag(o, "json")) {
-		summary_put_text(&summary, stdout);
-		hints_print_text(r->hints, stdout, rows, false, colour);
-		return;
-	}
-	json_begin_document(&j, stdout);
-	summary_put_json(&summary, &j);
-	hints_put_json(&j, r->hints);
-	json_end_object(&j);
+	summary_put_text(&summary, stdout);
+	hints_print_text(r->hints, stdout, rows, false, colour);
 }
 
 static int show(const struct options *o, struct report *r, unsigned rows)

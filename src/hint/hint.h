@@ -105,7 +105,9 @@ double hint_step_ns(const struct hints *h);
 /* rows: at most so many, 0 for all.  short_: as the end of a report, with a pointer to the rest. */
 void hints_print_text(const struct hints *h, FILE *out, unsigned rows, bool short_, bool colour);
 
-/* The key hints, and the time that its gains are shares of. */
-void hints_put_json(struct json *j, const struct hints *h);
+/* A hint in a line, the word for its confidence, and what part of the recording is analysed. */
+void hint_put_sentence(const struct hints *all, const struct hint *h, FILE *out);
+const char *hint_confidence_word(double confidence);
+void hint_put_window(const struct hints *h, FILE *out);
 
 #endif

@@ -12,7 +12,7 @@
 #define SHORT_COUNT 3u
 #define NAME_CUT    80u /* bytes of a kernel's name */
 
-static const char *word_of(double confidence)
+const char *hint_confidence_word(double confidence)
 {
 	return confidence >= 0.7 ? "high" : confidence >= 0.4 ? "medium" : "low";
 }
@@ -34,12 +34,13 @@ static void put_saved(const struct hints *h, double gain, FILE *out)
 static void put_gain(const struct hints *all, const struct hint *h, FILE *out)
 {
 	if (isnan(h->gain)) {
-		fprintf(out, "saves memory, not time; confidence %s", word_of(h->confidence));
+		fprintf(out, "saves memory, not time; confidence %s",
+			hint_confidence_word(h->confidence));
 		return;
 	}
 	fputs("may save about ", out);
 	put_saved(all, h->gain, out);
-	fprintf(out, "; confidence %s", word_of(h->confidence));
+	fprintf(out, "; confidence %s", hint_confidence_word(h->confidence));
 }
 
 static void put_line(FILE *out, const char *what, const char *text)
@@ -76,7 +77,7 @@ static void put_outside(const char *when, const struct hint_outside *o, FILE *ou
 }
 
 /* "steps 3 to 8, 120 ms of 1.20 s, 20.0 ms a step". */
-static void put_window(const struct hints *h, FILE *out)
+void hint_put_window(const struct hints *h, FILE *out)
 {
 	const struct hint_window *w = &h->window;
 	struct number ns, all, step;
@@ -107,7 +108,7 @@ static void put_counted(const struct hints *h, FILE *out)
 	struct number n;
 	if (h->counted_ns) {
 		fputs("  Analysed: ", out);
-		put_window(h, out);
+		hint_put_window(h, out);
 		if (h->window.ns > h->counted_ns)
 			fprintf(out, "; without %s that loaded code or came once or twice",
 				number_ns(&n, h->window.ns - h->counted_ns));
@@ -165,92 +166,9 @@ void hints_print_text(const struct hints *h, FILE *out, unsigned rows, bool shor
 		fputs("  (weir hints FILE shows hints alone)\n", out);
 }
 
-/* Null when it is none of time. */
-static void json_gain(struct json *j, const struct hints *all, const struct hint *h)
+void hint_put_sentence(const struct hints *all, const struct hint *h, FILE *out)
 {
-	const double ns = hint_gain_ns(all, h->gain), step = hint_step_ns(all);
-	json_put_real(j, "gain_pct", 100 * h->gain);
-	json_u64_or_null(j, "gain_ns", !isnan(ns), isnan(ns) ? 0 : (uint64_t)ns);
-	json_put_real(j, "gain_of_wall_pct", all->wall_ns ? 100 * ns / (double)all->wall_ns : NAN);
-	json_u64_or_null(j, "gain_of_step_ns", step > 0 && !isnan(ns),
-		isnan(ns) ? 0 : (uint64_t)(h->gain * step));
-}
-
-static void json_hint(struct json *j, const struct hints *all, const struct hint *h)
-{
-	char *text = NULL;
-	size_t bytes;
-	json_begin_object(j, NULL);
-	json_str(j, "id", h->rule->id);
-	json_str(j, "where", h->where);
-	json_gain(j, all, h);
-	json_put_real(j, "confidence", h->confidence);
-	json_str(j, "confidence_word", word_of(h->confidence));
-	FILE *out = open_memstream(&text, &bytes);
-	if (out) {
-		fprintf(out, "%s: ", h->rule->title);
-		put_gain(all, h, out);
-		fprintf(out, ". %s. To do: %s.", h->evidence, hint_advice(all, h->rule));
-		fclose(out);
-	}
-	json_str(j, "text", text ? text : h->rule->title);
-	free(text);
-	json_str(j, "title", h->rule->title);
-	json_str(j, "rule", h->rule->when);
-	json_str(j, "evidence", h->evidence);
-	json_str(j, "advice", hint_advice(all, h->rule));
-	json_end_object(j);
-}
-
-/* Why nothing ran, in the analysed time. */
-static void json_gaps(struct json *j, const struct hints *h)
-{
-	json_begin_array(j, "hints_pauses");
-	for (int i = 0; i < GAP_CAUSES; i++) {
-		if (!h->idle_gaps[i].count)
-			continue;
-		json_begin_object(j, NULL);
-		json_str(j, "cause", gap_cause_name[i]);
-		json_u64(j, "count", h->idle_gaps[i].count);
-		json_u64(j, "ns", h->idle_gaps[i].ns);
-		json_end_object(j);
-	}
-	json_end_array(j);
-}
-
-static void json_window(struct json *j, const struct hints *h)
-{
-	const struct hint_window *w = &h->window;
-	char *text = NULL;
-	size_t bytes;
-	if (!h->counted_ns)
-		return json_put_null(j, "hints_window");
-	FILE *out = open_memstream(&text, &bytes);
-	if (out) {
-		put_window(h, out);
-		fclose(out);
-	}
-	json_begin_object(j, "hints_window");
-	json_str(j, "what", text ? text : "");
-	json_u64(j, "start_ns", h->before.ns);
-	json_u64(j, "ns", w->ns);
-	json_u64_or_null(j, "first_step", w->steps, w->first);
-	json_u64_or_null(j, "last_step", w->steps, w->last);
-	json_u64_or_null(j, "steps", w->steps, w->steps);
-	json_u64_or_null(j, "step_ns", hint_step_ns(h) > 0, (uint64_t)hint_step_ns(h));
-	json_end_object(j);
-	free(text);
-}
-
-void hints_put_json(struct json *j, const struct hints *h)
-{
-	json_begin_array(j, "hints");
-	for (size_t i = 0; i < h->v.n; i++)
-		json_hint(j, h, &h->v.v[i]);
-	json_end_array(j);
-	json_u64_or_null(j, "hints_of_ns", h->counted_ns, h->counted_ns);
-	json_u64_or_null(
-		j, "hints_together_ns", h->counted_ns, (uint64_t)hint_gain_ns(h, h->together));
-	json_window(j, h);
-	json_gaps(j, h);
+	fprintf(out, "%s: ", h->rule->title);
+	put_gain(all, h, out);
+	fprintf(out, ". %s. To do: %s.", h->evidence, hint_advice(all, h->rule));
 }

@@ -5,7 +5,6 @@
 #ifndef WEIR_MODEL_PREDICTION_H
 #define WEIR_MODEL_PREDICTION_H
 
-#include "base/json.h"
 #include "base/table.h"
 #include "model/report.h"
 
@@ -39,8 +38,5 @@ int prediction_fill(struct report *r);
 void prediction_free(struct prediction *p);
 
 void prediction_put_text(const struct report *r, const struct text_page *p);
-
-/* The key prediction: null when nothing was predicted. */
-void prediction_put_json(struct json *j, const struct report *r);
 
 #endif

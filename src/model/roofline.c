@@ -279,23 +279,6 @@ void roofline_put_unknown(FILE *out, const struct report *r)
 			number_count(&a, calls - known), number_count(&b, calls));
 }
 
-static void put_known(struct json *j, const char *key, bool known, double value)
-{
-	if (known)
-		json_put_real(j, key, value);
-	else
-		json_put_null(j, key);
-}
-
-/* FLOPs and bytes are whole numbers, and all digits are wanted. */
-static void put_whole(struct json *j, const char *key, bool known, double value)
-{
-	if (known && value < 1e18)
-		json_u64(j, key, (uint64_t)value);
-	else
-		put_known(j, key, known, value);
-}
-
 double roofline_peak_share(const struct gpu *g, const struct roofline *l)
 {
 	double ceiling, peak;
@@ -303,51 +286,4 @@ double roofline_peak_share(const struct gpu *g, const struct roofline *l)
 			       gpu_peak(g, l->unit, &peak)
 		       ? l->flops_share * ceiling / peak
 		       : 0;
-}
-
-void roofline_put_json(struct json *j, const struct gpu *g, const struct roofline *l)
-{
-	expect(!l->class == !l->basis, "a class has what it is based on");
-	json_str_or_null(j, "class", bound_class_name[l->class]);
-	json_str_or_null(j, "class_basis", bound_basis_name[l->basis]);
-	put_whole(j, "flops", l->has_flops, l->flops);
-	put_whole(j, "bytes", l->has_bytes, l->bytes);
-	put_whole(j, "costed_count", l->count, (double)l->count);
-	put_whole(j, "costed_ns", l->ns, (double)l->ns);
-	put_known(j, "flops_per_second", l->has_flops && l->ns,
-		l->flops * 1e9 / (double)(l->ns ? l->ns : 1));
-	json_str_or_null(j, "unit", l->has_unit ? gpu_unit_word(l->unit) : NULL);
-	put_known(j, "flops_share", l->flops_share > 0, l->flops_share);
-	const double peak = roofline_peak_share(g, l);
-	put_known(j, "flops_peak_share", peak > 0, peak);
-	put_known(j, "bytes_share", l->bytes_share > 0, l->bytes_share);
-}
-
-static void put_flops(struct json *j, const char *key, const struct gpu *g,
-	bool (*of)(const struct gpu *g, enum gpu_unit unit, double *ret_flops_per_s))
-{
-	json_begin_object(j, key);
-	for (enum gpu_unit u = 0; u < GPU_UNITS; u++) {
-		double flops_per_s;
-		if (of(g, u, &flops_per_s))
-			json_put_real(j, gpu_unit_word(u), flops_per_s);
-	}
-	json_end_object(j);
-}
-
-void roofline_put_gpu(struct json *j, const struct report *r)
-{
-	if (!r->gpu) {
-		json_put_null(j, "gpu");
-		return;
-	}
-	json_begin_object(j, "gpu");
-	json_str(j, "name", r->gpu->name);
-	json_str(j, "source", r->gpu->source);
-	json_bool(j, "measured", r->gpu->reached_gb_per_s > 0);
-	json_put_real(j, "dram_bytes_per_second", gpu_bandwidth_ceiling(r->gpu) * 1e9);
-	put_flops(j, "flops_per_second", r->gpu, gpu_ceiling);
-	json_put_real(j, "peak_dram_bytes_per_second", r->gpu->dram_gb_per_s * 1e9);
-	put_flops(j, "peak_flops_per_second", r->gpu, gpu_peak);
-	json_end_object(j);
 }

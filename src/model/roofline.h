@@ -35,13 +35,7 @@ void roofline_put_sum(FILE *out, const struct report *r);
 /* A line, if there are such: calls of operators whose FLOPs are known of other calls alone. */
 void roofline_put_unknown(FILE *out, const struct report *r);
 
-/* The keys class, class_basis, flops, bytes and their shares of the ceilings.  FLOPs and bytes are
- * those of the calls whose sizes are known: costed_count of them, which took costed_ns. */
 /* Of the maker's peak, where flops_share is of what was measured; 0: not known. */
 double roofline_peak_share(const struct gpu *g, const struct roofline *l);
-void roofline_put_json(struct json *j, const struct gpu *gpu, const struct roofline *l);
-
-/* The key gpu: the ceilings; null when they are not known. */
-void roofline_put_gpu(struct json *j, const struct report *r);
 
 #endif

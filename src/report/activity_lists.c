@@ -1,6 +1,11 @@
-/* Lists of what ran on devices: see event_lists.h. */
-#include "report/lister.h"
+/*
+ * Sections of activities of devices: gpu_trace, each in the order of their start, launch_gaps, from
+ * the launch to the kernel, and kernel_families, kernels by what their names say that they do.
+ */
+#include "report/device_events.h"
 #include "report/report_make.h"
+#include "report/sections.h"
+#include "report/shared_columns.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,116 +18,214 @@
 
 /* ---- each activity ---- */
 
-void events_fini(struct events *events)
+/* Those of the host, and sums of others, are left out: no GPU did anything for them. */
+static void keep_own(struct events *events)
 {
-	array_free(&events->v);
-	owners_fini(&events->owners);
-}
-
-static int event_order(const void *one, const void *two)
-{
-	const struct gpu_activity *a = &((const struct event *)one)->w,
-				  *b = &((const struct event *)two)->w;
-	if (a->start_ns != b->start_ns)
-		return a->start_ns < b->start_ns ? -1 : 1;
-	if (a->stream != b->stream)
-		return a->stream < b->stream ? -1 : 1;
-	return a->correlation < b->correlation ? -1 : a->correlation > b->correlation;
-}
-
-int events_read(const struct report *r, struct events *ret_events)
-{
-	struct chunk_buf buf = { 0 };
-	struct cursor at = { .t = r->trace, .buf = &buf };
-	struct gpu_activity w;
-	size_t hint = 0;
-	int e = owners_load(r->trace, &r->meta, &ret_events->owners);
-	while (!e && (e = trace_next_activity(&at, &w)) > 0) {
-		const struct call_link *link = links_of(&r->links, buf.ref->process, &w, &hint);
-		struct event *to = array_push(&ret_events->v);
-		e = to ? 0 : -ENOMEM;
-		if (e)
-			break;
-		const uint32_t owner = owners_of(&ret_events->owners, buf.ref->process, &w, link);
-		*to = (struct event){ .w = w,
-			.process = buf.ref->process,
-			.link = link ? (uint32_t)(link - r->links.v.v) : UINT32_MAX,
-			.owner = owner,
-			.named = owners_named(&ret_events->owners, owner),
-			.waiting = owners_waiting(&ret_events->owners, owner, link) };
+	size_t n = 0;
+	for (size_t i = 0; i < events->v.n; i++) {
+		const uint16_t kind = events->v.v[i].w.kind;
+		if (kind != GPU_SYNC && kind != GPU_SPAN)
+			events->v.v[n++] = events->v.v[i];
 	}
-	chunk_buf_fini(&buf);
-	if (!e && ret_events->v.n)
-		qsort(ret_events->v.v, ret_events->v.n, sizeof *ret_events->v.v, event_order);
+	events->v.n = n;
+}
+
+static int make_activities(struct rows *rows)
+{
+	struct events *events = calloc(1, sizeof *events);
+	if (!events)
+		return -ENOMEM;
+	rows_own(rows, events, 0, sizeof *events->v.v);
+	const int e = events_read(rows->r, events);
+	keep_own(events);
+	rows_take(rows, events->v.v, events->v.n, sizeof *events->v.v);
 	return e;
 }
 
-/* The call that asked for it, and how long the activity then waited for its device. */
-static void put_call(struct lister *l, struct json *j, const struct event *v)
+static void free_activities(struct rows *rows)
 {
-	const struct call_link *c = v->link == UINT32_MAX ? NULL : &l->r->links.v.v[v->link];
-	const uint64_t begin = c ? trace_ns(l->r->trace, c->ticks) : 0;
-	const uint64_t end = c ? begin + trace_span_ns(l->r->trace, c->dur) : 0;
-	struct fn_name room;
-	json_str_or_null(j, "call", c ? report_fn_name(l->r, c->fn, &room) : NULL);
-	json_u64_or_null(j, "tid", c, c ? c->tid : 0);
-	json_u64_or_null(j, "call_start_ns", c, lister_since(l, begin));
-	json_u64_or_null(j, "call_duration_ns", c && c->dur, end - begin);
-	json_u64_or_null(
-		j, "queued_ns", c && c->dur, v->w.start_ns > end ? v->w.start_ns - end : 0);
+	if (rows->own)
+		events_fini(rows->own);
+	free(rows->own);
 }
 
-static void put_owner(
-	struct lister *l, struct json *j, const char *key, const struct owners *o, uint32_t at)
+static struct value get_start(const struct row *row, const void *of)
 {
-	json_str_or_null(j, key, at == OWNER_NONE ? NULL : lister_name(l, owners_name(o, at)));
+	return value_u64(rows_since(row->rows, *(const uint64_t *)of));
 }
 
-static void put_event(
-	struct lister *l, struct json *j, const struct events *events, const struct event *v)
+static uint64_t duration(const struct event *v)
 {
-	const struct gpu_activity *w = &v->w;
-	const uint64_t ns = w->end_ns - w->start_ns;
-	const bool shape = w->valid & GPU_HAS_SHAPE, shared = w->valid & GPU_HAS_SHARED,
-		   bytes = w->valid & GPU_HAS_BYTES, graph = w->valid & GPU_HAS_GRAPH;
-	json_u64(j, "start_ns", lister_since(l, w->start_ns));
-	json_u64(j, "duration_ns", ns);
-	json_str_or_null(j, "kind", activity_kind_name(w->kind));
-	json_str_or_null(j, "name", w->name ? lister_string(l, v->process, w->name) : NULL);
-	json_u64(j, "pid", l->r->trace->processes.v[v->process].pid);
-	json_u64_or_null(j, "device", w->valid & GPU_HAS_DEVICE, w->device);
-	json_u64_or_null(j, "context", w->valid & GPU_HAS_CONTEXT, w->context);
-	json_u64_or_null(j, "stream", w->valid & GPU_HAS_STREAM, w->stream);
-	lister_put_triple(j, "grid", shape, w->grid);
-	lister_put_triple(j, "block", shape, w->block);
-	json_u64_or_null(j, "registers", w->valid & GPU_HAS_REGISTERS, w->registers);
-	json_u64_or_null(j, "shared_static_bytes", shared, w->shared_static);
-	json_u64_or_null(j, "shared_dynamic_bytes", shared, w->shared_dynamic);
-	json_u64_or_null(j, "bytes", bytes, w->bytes);
-	json_u64_or_null(j, "bytes_per_second", bytes && ns,
-		ns ? sat_from((double)w->bytes * 1e9 / (double)ns) : 0);
-	json_str_or_null(j, "direction", activity_direction(w));
-	json_u64_or_null(j, "graph_node", graph, w->graph_node);
-	json_u64_or_null(j, "correlation", w->valid & GPU_HAS_CORRELATION, w->correlation);
-	put_call(l, j, v);
-	put_owner(l, j, "operator", &events->owners, owners_operator(&events->owners, v->owner));
-	put_owner(l, j, "range", &events->owners, v->named == OWNER_NONE ? v->waiting : v->named);
+	return v->w.end_ns - v->w.start_ns;
 }
 
-int list_activities(struct lister *l)
+static struct value get_duration(const struct row *row, const void *of)
 {
-	struct events events = { 0 };
-	int e = events_read(l->r, &events);
-	for (size_t i = 0; i < events.v.n && !e; i++) {
-		const uint16_t kind = events.v.v[i].w.kind;
-		if (kind == GPU_SYNC || kind == GPU_SPAN)
-			continue; /* of the host, and a sum of others: no GPU did anything for it */
-		put_event(l, lister_begin_row(l), &events, &events.v.v[i]);
-		e = lister_end_row(l);
+	return value_u64(duration(of));
+}
+
+static struct value get_kind(const struct row *row, const void *of)
+{
+	return value_text(activity_kind_name(*(const uint16_t *)of));
+}
+
+static struct value get_name(const struct row *row, const void *of)
+{
+	const struct event *v = of;
+	return value_text(v->w.name ? rows_string(row->rows, v->process, v->w.name) : NULL);
+}
+
+/* The activity, where it has that. */
+#define HAS(name, bit)                                                                             \
+	static const void *name(const struct row *row)                                             \
+	{                                                                                          \
+		const struct event *v = row->at;                                                   \
+		return v->w.valid & (bit) ? v : NULL;                                              \
 	}
-	events_fini(&events);
-	return e;
+HAS(has_device, GPU_HAS_DEVICE)
+HAS(has_context, GPU_HAS_CONTEXT)
+HAS(has_stream, GPU_HAS_STREAM)
+HAS(has_shape, GPU_HAS_SHAPE)
+HAS(has_registers, GPU_HAS_REGISTERS)
+HAS(has_shared, GPU_HAS_SHARED)
+HAS(has_bytes, GPU_HAS_BYTES)
+HAS(has_graph, GPU_HAS_GRAPH)
+HAS(has_correlation, GPU_HAS_CORRELATION)
+
+static struct value get_rate(const struct row *row, const void *of)
+{
+	const struct event *v = of;
+	const uint64_t ns = duration(v);
+	return value_u64_if(ns, ns ? sat_from((double)v->w.bytes * 1e9 / (double)ns) : 0);
 }
+
+static struct value get_direction(const struct row *row, const void *of)
+{
+	return value_text(activity_direction(&((const struct event *)of)->w));
+}
+
+/* The call that asked for it, or NULL. */
+static const void *call(const struct row *row)
+{
+	const struct event *v = row->at;
+	return v->link == UINT32_MAX ? NULL : &row->r->links.v.v[v->link];
+}
+
+static struct value get_call(const struct row *row, const void *of)
+{
+	return function_name(row, ((const struct call_link *)of)->fn);
+}
+
+static struct value get_call_start(const struct row *row, const void *of)
+{
+	const struct call_link *c = of;
+	return value_u64(rows_since(row->rows, trace_ns(row->r->trace, c->ticks)));
+}
+
+static struct value get_call_duration(const struct row *row, const void *of)
+{
+	const struct call_link *c = of;
+	return value_u64_if(c->dur, trace_span_ns(row->r->trace, c->dur));
+}
+
+/* How long the activity waited for its device when the call had returned. */
+static struct value get_queued(const struct row *row, const void *of)
+{
+	const struct call_link *c = of;
+	const struct event *v = row->at;
+	const struct trace *t = row->r->trace;
+	const uint64_t end = trace_ns(t, c->ticks) + trace_span_ns(t, c->dur);
+	return value_u64_if(c->dur, v->w.start_ns > end ? v->w.start_ns - end : 0);
+}
+
+static struct value owner(const struct row *row, uint32_t at)
+{
+	const struct events *events = row->rows->own;
+	if (at == OWNER_NONE)
+		return value_null();
+	return value_text(rows_name(row->rows, owners_name(&events->owners, at)));
+}
+
+static struct value get_operator(const struct row *row, const void *of)
+{
+	const struct events *events = row->rows->own;
+	const struct event *v = of;
+	return owner(row, owners_operator(&events->owners, v->owner));
+}
+
+static struct value get_range(const struct row *row, const void *of)
+{
+	const struct event *v = of;
+	return owner(row, v->named == OWNER_NONE ? v->waiting : v->named);
+}
+
+static const struct column activity_columns[] = {
+	{ "start_ns", UNIT_MOMENT, "at", "when it began on the device", .get = get_start,
+		AT(struct event, w.start_ns) },
+	{ "duration_ns", UNIT_NS, "time", "how long it took on the device", .get = get_duration,
+		.sums = true },
+	{ "kind", UNIT_TEXT, "kind", "`kernel`, `copy`, `set` …", .get = get_kind,
+		AT(struct event, w.kind) },
+	{ "name", UNIT_KERNEL, "name", "its name", .get = get_name },
+	{ "pid", UNIT_ID, "pid", "process", .get = get_pid, AT(struct event, process) },
+	{ "device", UNIT_ID, "device", "device", .get = get_u32, .find = has_device,
+		AT(struct event, w.device) },
+	{ "context", UNIT_ID, "context", "context", .get = get_u32, .find = has_context,
+		AT(struct event, w.context) },
+	{ "stream", UNIT_ID, "stream", "stream", .get = get_u32, .find = has_stream,
+		AT(struct event, w.stream) },
+	{ "grid", UNIT_DIM3, "grid", "x, y, z", .get = get_dim3, .find = has_shape,
+		AT(struct event, w.grid) },
+	{ "block", UNIT_DIM3, "block", "x, y, z", .get = get_dim3, .find = has_shape,
+		AT(struct event, w.block) },
+	{ "registers", UNIT_COUNT, "registers", "of a thread", .get = get_u32,
+		.find = has_registers, AT(struct event, w.registers) },
+	{ "shared_static_bytes", UNIT_BYTES, "static shared", "static shared memory of a block",
+		.get = get_u32, .find = has_shared, AT(struct event, w.shared_static) },
+	{ "shared_dynamic_bytes", UNIT_BYTES, "dynamic shared", "dynamic shared memory of a block",
+		.get = get_u32, .find = has_shared, AT(struct event, w.shared_dynamic) },
+	{ "bytes", UNIT_BYTES, "bytes", "copied or set", .get = get_u64, .find = has_bytes,
+		AT(struct event, w.bytes), .sums = true },
+	{ "bytes_per_second", UNIT_BYTES_PER_S, "rate", "`bytes` by `duration_ns`", .get = get_rate,
+		.find = has_bytes },
+	{ "direction", UNIT_TEXT, "direction", "`HtoD` …", .get = get_direction },
+	{ "graph_node", UNIT_ID, "graph node", "which node of a graph it is", .get = get_u64,
+		.find = has_graph, AT(struct event, w.graph_node) },
+	{ "correlation", UNIT_ID, "correlation", "as of the call that asked for it", .get = get_u64,
+		.find = has_correlation, AT(struct event, w.correlation) },
+	{ "call", UNIT_TEXT, "call", "function that asked for it; null: not known", .get = get_call,
+		.find = call },
+	{ "tid", UNIT_ID, "tid", "thread of that call", .get = get_u32, .find = call,
+		AT(struct call_link, tid) },
+	{ "call_start_ns", UNIT_MOMENT, "call at", "when that call began, on the host",
+		.get = get_call_start, .find = call },
+	{ "call_duration_ns", UNIT_NS, "in call", "how long that call took",
+		.get = get_call_duration, .find = call },
+	{ "queued_ns", UNIT_NS, "queued", "from the call's return to the start", .get = get_queued,
+		.find = call },
+	{ "operator", UNIT_TEXT, "operator", "innermost operator in which the call was made",
+		.get = get_operator },
+	{ "range", UNIT_TEXT, "range",
+		"innermost range around it that the program names: NVTX push and pop, annotations, "
+		"modules",
+		.get = get_range },
+	{ 0 },
+};
+
+const struct section section_gpu_trace = {
+	.name = "gpu_trace",
+	.heading = "GPU activities by time",
+	.about =
+		"Each activity of a device, in the order of their start, without the times in which the host waited for one.",
+	.of = OF_GPU,
+	.columns = activity_columns,
+	.make = make_activities,
+	.fini = free_activities,
+	.asked = true,
+	.shown = "start_ns,duration_ns,queued_ns,device,stream,grid,block,bytes,bytes_per_second,"
+		 "kind,range,operator,name",
+	.note = "Queued: from the return of the call that asked for it to its start.",
+};
 
 /* ---- from the launch to the kernel ---- */
 
@@ -138,21 +241,21 @@ struct gap_rows {
 	bool *launched; /* by link: its first kernel was there */
 };
 
-static int add_gap(struct lister *l, struct gap_rows *rows, const struct event *v)
+static int add_gap(const struct report *r, struct gap_rows *gaps, const struct event *v)
 {
-	const uint32_t name = meta_find_string(&l->r->meta, v->process, v->w.name);
-	struct gap_row *row = MAP_ROW(&rows->map, MAP_KEY(name), &rows->v,
+	const uint32_t name = meta_find_string(&r->meta, v->process, v->w.name);
+	struct gap_row *row = MAP_ROW(&gaps->map, MAP_KEY(name), &gaps->v,
 		(struct gap_row){ .process = v->process, .name = v->w.name });
 	if (!row)
 		return -ENOMEM;
 	row->count++;
 	values_add(&row->device, v->w.end_ns - v->w.start_ns);
-	const struct call_link *c = v->link == UINT32_MAX ? NULL : &l->r->links.v.v[v->link];
-	if (!c || !c->dur || rows->launched[v->link])
+	const struct call_link *c = v->link == UINT32_MAX ? NULL : &r->links.v.v[v->link];
+	if (!c || !c->dur || gaps->launched[v->link])
 		return 0;
-	rows->launched[v->link] = true; /* the others of a graph wait for each other */
-	const uint64_t ns = trace_span_ns(l->r->trace, c->dur);
-	const uint64_t end = trace_ns(l->r->trace, c->ticks) + ns;
+	gaps->launched[v->link] = true; /* the others of a graph wait for each other */
+	const uint64_t ns = trace_span_ns(r->trace, c->dur);
+	const uint64_t end = trace_ns(r->trace, c->ticks) + ns;
 	values_add(&row->call, ns);
 	values_add(&row->queued, v->w.start_ns > end ? v->w.start_ns - end : 0);
 	return 0;
@@ -166,49 +269,85 @@ static int gap_order(const void *one, const void *two)
 	return a->name < b->name ? -1 : a->name > b->name;
 }
 
-static int put_gaps(struct lister *l, struct gap_rows *rows)
-{
-	int e = 0;
-	if (rows->v.n)
-		qsort(rows->v.v, rows->v.n, sizeof *rows->v.v, gap_order);
-	for (size_t i = 0; i < rows->v.n && !e; i++) {
-		struct gap_row *row = &rows->v.v[i];
-		struct json *j = lister_begin_row(l);
-		json_str(j, "name", lister_string(l, row->process, row->name));
-		json_u64(j, "count", row->count);
-		json_u64(j, "launches_known", row->call.hist.count);
-		values_put(j, "call", &row->call);
-		values_put(j, "queued", &row->queued);
-		values_put(j, "device", &row->device);
-		e = lister_end_row(l);
-	}
-	return e;
-}
-
-int list_launch_gaps(struct lister *l)
+static int count_gaps(const struct report *r, struct gap_rows *gaps)
 {
 	struct events events = { 0 };
-	struct gap_rows rows = { 0 };
-	int e = events_read(l->r, &events);
-	rows.launched = calloc(l->r->links.v.n + 1, sizeof *rows.launched);
-	if (!e && !rows.launched)
+	int e = events_read(r, &events);
+	gaps->launched = calloc(r->links.v.n + 1, sizeof *gaps->launched);
+	if (!e && !gaps->launched)
 		e = -ENOMEM;
 	for (size_t i = 0; i < events.v.n && !e; i++)
 		if (events.v.v[i].w.kind == GPU_KERNEL)
-			e = add_gap(l, &rows, &events.v.v[i]);
-	if (!e)
-		e = put_gaps(l, &rows);
-	for (size_t i = 0; i < rows.v.n; i++) {
-		hist_fini(&rows.v.v[i].call.hist);
-		hist_fini(&rows.v.v[i].queued.hist);
-		hist_fini(&rows.v.v[i].device.hist);
-	}
-	array_free(&rows.v);
-	free(rows.launched);
-	map_fini(&rows.map);
+			e = add_gap(r, gaps, &events.v.v[i]);
 	events_fini(&events);
+	if (gaps->v.n)
+		qsort(gaps->v.v, gaps->v.n, sizeof *gaps->v.v, gap_order);
 	return e;
 }
+
+static int make_gaps(struct rows *rows)
+{
+	struct gap_rows *gaps = calloc(1, sizeof *gaps);
+	if (!gaps)
+		return -ENOMEM;
+	rows_own(rows, gaps, 0, sizeof *gaps->v.v);
+	const int e = count_gaps(rows->r, gaps);
+	rows_take(rows, gaps->v.v, gaps->v.n, sizeof *gaps->v.v);
+	return e;
+}
+
+static void free_gaps(struct rows *rows)
+{
+	struct gap_rows *gaps = rows->own;
+	if (!gaps)
+		return;
+	for (size_t i = 0; i < gaps->v.n; i++) {
+		hist_fini(&gaps->v.v[i].call.hist);
+		hist_fini(&gaps->v.v[i].queued.hist);
+		hist_fini(&gaps->v.v[i].device.hist);
+	}
+	array_free(&gaps->v);
+	free(gaps->launched);
+	map_fini(&gaps->map);
+	free(gaps);
+}
+
+static struct value get_gap_name(const struct row *row, const void *of)
+{
+	const struct gap_row *g = of;
+	return value_text(rows_string(row->rows, g->process, g->name));
+}
+
+static const struct column gap_columns[] = {
+	{ "name", UNIT_KERNEL, "kernel", "its name", .get = get_gap_name },
+	{ "count", UNIT_COUNT, "runs", "executions", .get = get_u64, AT(struct gap_row, count),
+		.sums = true },
+	{ "launches_known", UNIT_COUNT, "launches known",
+		"executions whose call is known and theirs: of the kernels of a graph the first has "
+		"its launch",
+		.get = get_values_count, AT(struct gap_row, call) },
+	VALUES("call", "call, ", "time in the launching call", struct gap_row, call, true),
+	VALUES("queued", "queued, ",
+		"from a call's return to the start; 0 for those that had begun by then",
+		struct gap_row, queued, true),
+	VALUES("device", "device, ", "time on the device", struct gap_row, device, true),
+	{ 0 },
+};
+
+const struct section section_launch_gaps = {
+	.name = "launch_gaps",
+	.heading = "From the launch to the kernel",
+	.about =
+		"Kernels by name: from the launching call to the kernel. Those that waited longest together come first. To wait is not bad in itself, since a queue that is never empty keeps the device busy.",
+	.of = OF_GPU,
+	.columns = gap_columns,
+	.make = make_gaps,
+	.fini = free_gaps,
+	.asked = true,
+	.shown = "count,call_total_ns,call_mean_ns,call_p50_ns,call_max_ns,queued_total_ns,"
+		 "queued_mean_ns,queued_p50_ns,queued_max_ns,device_mean_ns,name",
+	.note = "Call: time in the driver's call that launches, where it was recorded; the runtime's around it takes longer (--only calls).  Queued: from its return to the kernel's start, while the GPU may be at what was launched before.  Of a graph's kernels the first has its launch.  Without start-up: --steady, --steps N-M.",
+};
 
 /* ---- by family ---- */
 
@@ -282,30 +421,93 @@ static void add_family(struct family_row *rows, const struct activity_row *w)
 		to->longest = w;
 }
 
-int list_families(struct lister *l)
+/* rows->all: the time of all families. */
+static int make_families(struct rows *rows)
 {
-	struct family_row rows[FAMILY_ROWS] = { 0 };
-	uint64_t all = 0;
-	int e = 0;
-	for (size_t i = 0; i < l->r->activities.n; i++)
-		add_family(rows, &l->r->activities.v[i]);
-	for (unsigned i = 0; i < FAMILY_ROWS; i++)
-		all += rows[i].total_ns;
-	qsort(rows, FAMILY_ROWS, sizeof *rows, family_order);
-	for (unsigned i = 0; i < FAMILY_ROWS && !e; i++) {
-		const struct family_row *f = &rows[i];
-		if (!f->count)
-			continue;
-		struct json *j = lister_begin_row(l);
-		json_str(j, "family", family_name(f->family));
-		json_u64(j, "names", f->names);
-		json_u64(j, "count", f->count);
-		json_u64_or_null(j, "device_total_ns", !l->r->sampled, f->total_ns);
-		json_u64_or_null(j, "device_total_estimate_ns", l->r->sampled, f->total_ns);
-		json_u64(j, "device_mean_ns", f->total_ns / f->count);
-		json_put_real(j, "share", all ? (double)f->total_ns / (double)all : 0);
-		json_str(j, "longest", f->longest->name);
-		e = lister_end_row(l);
+	const struct report *r = rows->r;
+	struct family_row *v = calloc(FAMILY_ROWS, sizeof *v);
+	size_t n = 0;
+	if (!v)
+		return -ENOMEM;
+	for (size_t i = 0; i < r->activities.n; i++)
+		add_family(v, &r->activities.v[i]);
+	qsort(v, FAMILY_ROWS, sizeof *v, family_order);
+	rows->all = 0;
+	for (unsigned i = 0; i < FAMILY_ROWS; i++) {
+		rows->all += (double)v[i].total_ns;
+		if (v[i].count)
+			v[n++] = v[i];
 	}
-	return e;
+	rows_own(rows, v, n, sizeof *v);
+	return 0;
 }
+
+static struct value get_family(const struct row *row, const void *of)
+{
+	return value_text(family_name(((const struct family_row *)of)->family));
+}
+
+static struct value get_family_total(const struct row *row, const void *of)
+{
+	return value_u64_if(!row->r->sampled, ((const struct family_row *)of)->total_ns);
+}
+
+static struct value get_family_estimate(const struct row *row, const void *of)
+{
+	return value_u64_if(row->r->sampled, ((const struct family_row *)of)->total_ns);
+}
+
+static struct value get_family_mean(const struct row *row, const void *of)
+{
+	const struct family_row *f = of;
+	return value_u64(f->total_ns / f->count);
+}
+
+static struct value get_family_share(const struct row *row, const void *of)
+{
+	const struct family_row *f = of;
+	return value_real(row->rows->all > 0 ? (double)f->total_ns / row->rows->all : 0);
+}
+
+static struct value get_longest(const struct row *row, const void *of)
+{
+	return value_text(((const struct family_row *)of)->longest->name);
+}
+
+static const struct column family_columns[] = {
+	{ "family", UNIT_TEXT, "family",
+		"`gemm`, `conv`, `attention`, `softmax`, `norm`, `reduce`, `scan`, `sort`, `gather`, "
+		"`stencil`, `pool`, `transpose`, `copy`, `random`, `elementwise`, `unknown`: kernels; "
+		"`collective`, `memcpy`, `memset`",
+		.get = get_family },
+	{ "names", UNIT_COUNT, "names", "different names", .get = get_u64,
+		AT(struct family_row, names), .sums = true },
+	{ "count", UNIT_COUNT, "runs", "activities", .get = get_u64, AT(struct family_row, count),
+		.sums = true },
+	{ "device_total_ns", UNIT_NS, "time", "time on the device; null: estimated",
+		.get = get_family_total, .sums = true },
+	{ "device_total_estimate_ns", UNIT_NS, "estimate",
+		"the same, estimated from the executions that were timed",
+		.get = get_family_estimate, .sums = true },
+	{ "device_mean_ns", UNIT_NS, "mean", "of one", .get = get_family_mean },
+	{ "share", UNIT_SHARE, "share", "of the time of all rows", .get = get_family_share,
+		.sums = true },
+	{ "longest", UNIT_KERNEL, "longest", "name of the kernel with most time",
+		.get = get_longest },
+	{ 0 },
+};
+
+const struct section section_kernel_families = {
+	.name = "kernel_families",
+	.heading = "Kernels by family",
+	.about =
+		"What kept devices busy, by family, most time first: kernels by what their names say that they do, collective operations, memcpys and memsets. The words are in `api/family.tbl`.",
+	.of = OF_GPU,
+	.columns = family_columns,
+	.make = make_families,
+	.fini = rows_free,
+	.asked = true,
+	.shown = "device_total_ns,device_total_estimate_ns,share,count,device_mean_ns,names,family,"
+		 "longest",
+	.note = "By what the names of kernels say that they do; collective: NCCL's.  What is not listed did not run.  Which kernels: --only kernels --filter 'family = gemm'.",
+};

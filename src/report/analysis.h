@@ -6,7 +6,6 @@
 #ifndef WEIR_REPORT_ANALYSIS_H
 #define WEIR_REPORT_ANALYSIS_H
 
-#include "base/json.h"
 #include "base/table.h"
 #include "model/report.h"
 
@@ -17,9 +16,6 @@ void analysis_put_join(const struct report *r, const struct text_page *p);
 
 /* What a trace of samples can say of devices as a whole. */
 void analysis_put_sampling(const struct report *r, const struct text_page *p);
-
-/* The keys of an idle gap. */
-void analysis_put_gap(struct json *j, const struct report *r, const struct idle_gap *p);
 
 /* What ran next: a kernel's name; "memset 4 B in aten::bmm". */
 struct gap_text {
@@ -32,8 +28,5 @@ const char *analysis_line(const struct report *r, const struct idle_gap *p, stru
 
 /* "  slack  a faster host saves at most …", where that is less than the path's host takes. */
 void analysis_put_slack(const struct report *r, FILE *out);
-
-/* The keys wall_ns, breakdown, overlap, queue, critical_path and idle gaps. */
-void analysis_put_json(const struct report *r, struct json *j);
 
 #endif

@@ -1,8 +1,11 @@
 /*
- * Lists the calls of the host, each in the order of their begin. A runtime call and its driver
- * calls have a row each, and `caller` connects them.
+ * Sections api_trace, each call of the host in the order in which they began, and waits, those that
+ * wait for the GPU.  A call of the runtime and those that it made of the driver have a row each.
+ * `caller` tells them apart.
  */
-#include "report/lister.h"
+#include "report/device_events.h"
+#include "report/sections.h"
+#include "report/shared_columns.h"
 
 #include <errno.h>
 #include <math.h>
@@ -103,53 +106,143 @@ static int read_calls(const struct report *r, struct calls *calls)
 	return links_by_call(&r->links, &calls->links);
 }
 
-/* The number that it shares with the GPU activities that it asked for. */
-static void put_correlation(struct json *j, const struct calls *calls, const struct call *c)
+static int make_calls(struct rows *rows)
 {
-	const size_t from = links_from(&calls->links, c->at.process, c->at.tid, c->at.ticks);
-	const struct call_link *l =
-		links_until(&calls->links, from, c->at.process, c->at.tid, c->at.ticks);
-	const bool own = l && l->fn == c->fn;
-	json_u64_or_null(j, "correlation", own, own ? l->correlation : 0);
-}
-
-static void put_call(
-	struct lister *l, struct json *j, const struct calls *calls, const struct call *c)
-{
-	const struct report *r = l->r;
-	const struct schema_fn *fn = schema_find(&r->trace->schema, c->fn);
-	const uint64_t begin = trace_ns(r->trace, c->at.ticks), end = trace_ns(r->trace, c->at.end);
-	struct fn_name name, caller;
-	json_u64(j, "start_ns", lister_since(l, begin));
-	json_u64(j, "duration_ns", end > begin ? end - begin : 0);
-	json_u64(j, "pid", r->trace->processes.v[c->at.process].pid);
-	json_u64(j, "tid", c->at.tid);
-	json_str(j, "api", schema_api_name(fn));
-	json_str_or_null(j, "class", fn ? fn->class : NULL);
-	json_str(j, "name", report_fn_name(r, c->fn, &name));
-	json_str_or_null(j, "caller", c->has_caller ? report_fn_name(r, c->caller, &caller) : NULL);
-	json_u64(j, "result", c->result);
-	json_str_or_null(j, "error", c->result ? decode_result(r->decoder, fn, c->result) : NULL);
-	json_u64_or_null(j, "bytes", c->has_bytes, c->bytes);
-	json_str_or_null(j, "kernel", c->kernel == META_NONE ? NULL : lister_name(l, c->kernel));
-	lister_put_triple(j, "grid", c->has_shape, c->shape.grid);
-	lister_put_triple(j, "block", c->has_shape, c->shape.block);
-	json_bool(j, "captured", c->captured);
-	put_correlation(j, calls, c);
-}
-
-int list_calls(struct lister *l)
-{
-	struct calls calls = { 0 };
-	int e = read_calls(l->r, &calls);
-	for (size_t i = 0; i < calls.v.n && !e; i++) {
-		put_call(l, lister_begin_row(l), &calls, &calls.v.v[i]);
-		e = lister_end_row(l);
-	}
-	array_free(&calls.v);
-	array_free(&calls.links.v);
+	struct calls *calls = calloc(1, sizeof *calls);
+	if (!calls)
+		return -ENOMEM;
+	rows_own(rows, calls, 0, sizeof *calls->v.v);
+	const int e = read_calls(rows->r, calls);
+	rows_take(rows, calls->v.v, calls->v.n, sizeof *calls->v.v);
 	return e;
 }
+
+static void free_calls(struct rows *rows)
+{
+	struct calls *calls = rows->own;
+	if (!calls)
+		return;
+	array_free(&calls->v);
+	array_free(&calls->links.v);
+	free(calls);
+}
+
+static struct value get_start(const struct row *row, const void *of)
+{
+	const struct call *c = of;
+	return value_u64(rows_since(row->rows, trace_ns(row->r->trace, c->at.ticks)));
+}
+
+static struct value get_duration(const struct row *row, const void *of)
+{
+	const struct call *c = of;
+	const uint64_t begin = trace_ns(row->r->trace, c->at.ticks),
+		       end = trace_ns(row->r->trace, c->at.end);
+	return value_u64(end > begin ? end - begin : 0);
+}
+
+static const struct schema_fn *function_of(const struct row *row, const struct call *c)
+{
+	return schema_find(&row->r->trace->schema, c->fn);
+}
+
+static struct value get_api(const struct row *row, const void *of)
+{
+	return value_text(schema_api_name(function_of(row, of)));
+}
+
+static struct value get_class(const struct row *row, const void *of)
+{
+	const struct schema_fn *fn = function_of(row, of);
+	return value_text(fn ? fn->class : NULL);
+}
+
+static struct value get_name(const struct row *row, const void *of)
+{
+	return function_name(row, ((const struct call *)of)->fn);
+}
+
+static struct value get_caller(const struct row *row, const void *of)
+{
+	const struct call *c = of;
+	return c->has_caller ? function_name(row, c->caller) : value_null();
+}
+
+static struct value get_error(const struct row *row, const void *of)
+{
+	const struct call *c = of;
+	return value_text(
+		c->result ? decode_result(row->r->decoder, function_of(row, c), c->result) : NULL);
+}
+
+static struct value get_bytes(const struct row *row, const void *of)
+{
+	const struct call *c = of;
+	return value_u64_if(c->has_bytes, c->bytes);
+}
+
+static struct value get_kernel(const struct row *row, const void *of)
+{
+	const struct call *c = of;
+	return value_text(c->kernel == META_NONE ? NULL : rows_name(row->rows, c->kernel));
+}
+
+/* Of a launch. */
+static const void *call_shape(const struct row *row)
+{
+	const struct call *c = row->at;
+	return c->has_shape ? &c->shape : NULL;
+}
+
+/* The number that it shares with the GPU activities that it asked for. */
+static struct value get_correlation(const struct row *row, const void *of)
+{
+	const struct call *c = of;
+	const struct links_by_call *links = &((const struct calls *)row->rows->own)->links;
+	const size_t from = links_from(links, c->at.process, c->at.tid, c->at.ticks);
+	const struct call_link *l = links_until(links, from, c->at.process, c->at.tid, c->at.ticks);
+	return l && l->fn == c->fn ? value_u64(l->correlation) : value_null();
+}
+
+static const struct column call_columns[] = {
+	{ "start_ns", UNIT_MOMENT, "at", "when it began, on the host", .get = get_start },
+	{ "duration_ns", UNIT_NS, "time", "how long it took, on the host", .get = get_duration },
+	{ "pid", UNIT_ID, "pid", "process", .get = get_pid, AT(struct call, at.process) },
+	{ "tid", UNIT_ID, "tid", "thread", .get = get_u32, AT(struct call, at.tid) },
+	{ "api", UNIT_TEXT, "api", "`driver`, `runtime`", .get = get_api },
+	{ "class", UNIT_TEXT, "class", "as of `calls`", .get = get_class },
+	{ "name", UNIT_TEXT, "function", "function", .get = get_name },
+	{ "caller", UNIT_TEXT, "caller",
+		"function that was running on this thread and made this call", .get = get_caller },
+	{ "result", UNIT_ID, "result", "0: it succeeded", .get = get_u16, AT(struct call, result) },
+	{ "error", UNIT_TEXT, "error", "name of the result, where it is not 0", .get = get_error },
+	{ "bytes", UNIT_BYTES, "bytes", "allocated, copied or set, of calls of the driver",
+		.get = get_bytes },
+	{ "kernel", UNIT_KERNEL, "kernel", "that it launched", .get = get_kernel },
+	{ "grid", UNIT_DIM3, "grid", "of that", .get = get_dim3, .find = call_shape,
+		AT(struct launch_shape, grid) },
+	{ "block", UNIT_DIM3, "block", "of that", .get = get_dim3, .find = call_shape,
+		AT(struct launch_shape, block) },
+	{ "captured", UNIT_BOOL, "captured", "it went into a graph that was being captured",
+		.get = get_bool, AT(struct call, captured) },
+	{ "correlation", UNIT_ID, "correlation",
+		"as of the activities of `gpu_trace` that it asked for", .get = get_correlation },
+	{ 0 },
+};
+
+const struct section section_api_trace = {
+	.name = "api_trace",
+	.heading = "Calls by time",
+	.about =
+		"Each call of the host to CUDA, in the order of their begin. Calls that were only counted (`--level=stat`) or lost are not here. The runtime calls the driver: both are here, and `caller` of the inner one is the outer one. So times of rows without `caller` add up to what the program spent in CUDA.",
+	.of = OF_EVENTS,
+	.columns = call_columns,
+	.make = make_calls,
+	.fini = free_calls,
+	.asked = true,
+	.shown = "start_ns,duration_ns,pid,tid,api,bytes,result,error,kernel,caller,name",
+	.note = "A row a call: one of the runtime, and those of the driver that it made (caller).  Result 0 is success.  Calls that are only counted, such as cudaGetDevice, have no row: --only calls.",
+};
 
 /* ---- those that wait for the GPU ---- */
 
@@ -298,9 +391,9 @@ static uint64_t waited_ns(
 	return !until || until >= begin + took ? took : until > begin ? until - begin : 0;
 }
 
-static int add_wait(struct lister *l, struct waits *waits, const struct wait_call *c)
+static int add_wait(const struct report *r, struct waits *waits, const struct wait_call *c)
 {
-	const uint64_t ns = waited_ns(l->r, waits, c);
+	const uint64_t ns = waited_ns(r, waits, c);
 	if (c->wait == WAIT_LONG_COPY && ns < HOST_GAP_NS)
 		return 0;
 	struct wait_row *row = MAP_ROW(&waits->map, MAP_KEY(c->fn, c->wait), &waits->v,
@@ -318,38 +411,93 @@ static int wait_order(const void *one, const void *two)
 					      : ORDER(a->fn, b->fn);
 }
 
-static int put_wait(struct lister *l, const struct wait_row *row)
+static int count_waits(const struct report *r, struct waits *waits)
 {
-	const struct report *r = l->r;
-	struct json *j = lister_begin_row(l);
-	struct fn_name name;
-	json_str(j, "name", report_fn_name(r, row->fn, &name));
-	json_str(j, "api", schema_api_name(schema_find(&r->trace->schema, row->fn)));
-	json_str(j, "kind", wait_name[row->wait]);
-	json_u64(j, "count", row->time.hist.count);
-	json_put_real(
-		j, "share_of_run", r->wall_ns ? (double)row->time.total / (double)r->wall_ns : NAN);
-	values_put(j, "wait", &row->time);
-	return lister_end_row(l);
-}
-
-int list_waits(struct lister *l)
-{
-	struct waits waits = { 0 };
-	int e = read_waits(l->r, &waits);
+	int e = read_waits(r, waits);
 	if (!e)
-		e = read_copied(l->r, &waits);
-	for (size_t i = 0; i < waits.calls.n && !e; i++)
-		if (waits.calls.v[i].at.parent == NESTED_NONE)
-			e = add_wait(l, &waits, &waits.calls.v[i]);
-	SORT(waits.v, wait_order);
-	for (size_t i = 0; i < waits.v.n && !e; i++)
-		e = put_wait(l, &waits.v.v[i]);
-	for (size_t i = 0; i < waits.v.n; i++)
-		hist_fini(&waits.v.v[i].time.hist);
-	array_free(&waits.calls);
-	array_free(&waits.copied);
-	array_free(&waits.v);
-	map_fini(&waits.map);
+		e = read_copied(r, waits);
+	for (size_t i = 0; i < waits->calls.n && !e; i++)
+		if (waits->calls.v[i].at.parent == NESTED_NONE)
+			e = add_wait(r, waits, &waits->calls.v[i]);
+	SORT(waits->v, wait_order);
 	return e;
 }
+
+static int make_waits(struct rows *rows)
+{
+	struct waits *waits = calloc(1, sizeof *waits);
+	if (!waits)
+		return -ENOMEM;
+	rows_own(rows, waits, 0, sizeof *waits->v.v);
+	const int e = count_waits(rows->r, waits);
+	rows_take(rows, waits->v.v, waits->v.n, sizeof *waits->v.v);
+	return e;
+}
+
+static void free_waits(struct rows *rows)
+{
+	struct waits *waits = rows->own;
+	if (!waits)
+		return;
+	for (size_t i = 0; i < waits->v.n; i++)
+		hist_fini(&waits->v.v[i].time.hist);
+	array_free(&waits->calls);
+	array_free(&waits->copied);
+	array_free(&waits->v);
+	map_fini(&waits->map);
+	free(waits);
+}
+
+static struct value get_wait_name(const struct row *row, const void *of)
+{
+	return function_name(row, ((const struct wait_row *)of)->fn);
+}
+
+static struct value get_wait_api(const struct row *row, const void *of)
+{
+	const struct wait_row *w = of;
+	return value_text(schema_api_name(schema_find(&row->r->trace->schema, w->fn)));
+}
+
+static struct value get_wait_kind(const struct row *row, const void *of)
+{
+	return value_text(wait_name[((const struct wait_row *)of)->wait]);
+}
+
+static struct value get_wait_share(const struct row *row, const void *of)
+{
+	return value_share(((const struct wait_row *)of)->time.total, row->r->wall_ns);
+}
+
+static const struct column wait_columns[] = {
+	{ "name", UNIT_TEXT, "function", "function", .get = get_wait_name },
+	{ "api", UNIT_TEXT, "api", "`driver`, `runtime`", .get = get_wait_api },
+	{ "kind", UNIT_TEXT, "kind",
+		"`synchronization`; `blocking copy`; `free`: of memory, which waits until the GPU has "
+		"done what it was given; `long copy`: an asynchronous one, until the GPU had copied "
+		"where that is known, if that was 100 us or more, as copies of memory that is not "
+		"pinned do",
+		.get = get_wait_kind },
+	{ "count", UNIT_COUNT, "calls", "calls", .get = get_values_count, AT(struct wait_row, time),
+		.sums = true },
+	{ "share_of_run", UNIT_SHARE, "of run",
+		"sum of their times, of the wall time: with several threads it may be above 1",
+		.get = get_wait_share, .sums = true },
+	VALUES("wait", "", "time in the call", struct wait_row, time, true),
+	{ 0 },
+};
+
+const struct section section_waits = {
+	.name = "waits",
+	.heading = "Calls that wait for the GPU",
+	.about =
+		"Functions whose calls return when the GPU has done something, and how long they took. A call that another one of these made, such as that of the driver in one of the runtime, counts with the outer one alone, so the rows add up.",
+	.of = OF_WAITS,
+	.columns = wait_columns,
+	.make = make_waits,
+	.fini = free_waits,
+	.asked = true,
+	.shown = "wait_total_ns,share_of_run,count,wait_mean_ns,wait_p50_ns,wait_min_ns,"
+		 "wait_max_ns,wait_stddev_ns,kind,api,name",
+	.note = "Calls that return when the GPU has done something: synchronizations, blocking copies, frees, and asynchronous copies that returned late: they count until the GPU had copied, where that is 100 us or more.  A call inside another one counts with that.  Shares are of the wall time that is read, with start-up unless --steady or --steps N-M leaves it out.",
+};

@@ -3,7 +3,8 @@
 #include "report/provenance.h"
 #include "report/sections.h"
 
-#include <math.h>
+#include <errno.h>
+#include <stdlib.h>
 
 #include "base/expect.h"
 
@@ -22,7 +23,7 @@ static struct value get_class(const struct row *row, const void *of)
 	return value_text(c->fn ? c->fn->class : "");
 }
 
-static struct value get_total(const struct row *row, const void *of)
+struct value get_call_total(const struct row *row, const void *of)
 {
 	const struct call_row *c = of;
 	return value_u64_if(call_total_known(c), trace_span_ns(row->r->trace, c->total_ticks));
@@ -33,19 +34,25 @@ static struct value timed(const struct row *row, const struct call_row *c, uint6
 	return value_u64_if(c->timed, trace_span_ns(row->r->trace, ticks));
 }
 
-static struct value get_p50(const struct row *row, const void *of)
+struct value get_call_p50(const struct row *row, const void *of)
 {
 	const struct call_row *c = of;
 	return timed(row, c, hist_at(&c->hist, 0.5));
 }
 
-static struct value get_p99(const struct row *row, const void *of)
+struct value get_call_p90(const struct row *row, const void *of)
+{
+	const struct call_row *c = of;
+	return timed(row, c, hist_at(&c->hist, 0.9));
+}
+
+struct value get_call_p99(const struct row *row, const void *of)
 {
 	const struct call_row *c = of;
 	return timed(row, c, hist_at(&c->hist, 0.99));
 }
 
-static struct value get_max(const struct row *row, const void *of)
+struct value get_call_max(const struct row *row, const void *of)
 {
 	const struct call_row *c = of;
 	return timed(row, c, c->hist.max);
@@ -62,11 +69,11 @@ static const struct column call_columns[] = {
 		.get = get_u64, AT(struct call_row, timed) },
 	{ "total_ns", UNIT_NS, "total",
 		"on the host, of all the calls; null: of some of them it is not known",
-		.get = get_total },
+		.get = get_call_total },
 	{ "p50_ns", UNIT_NS, "median", "of the `timed_count` calls; null: there are none",
-		.get = get_p50 },
-	{ "p99_ns", UNIT_NS, "p99", "of the `timed_count` calls", .get = get_p99 },
-	{ "max_ns", UNIT_NS, "max", "of the `timed_count` calls", .get = get_max },
+		.get = get_call_p50 },
+	{ "p99_ns", UNIT_NS, "p99", "of the `timed_count` calls", .get = get_call_p99 },
+	{ "max_ns", UNIT_NS, "max", "of the `timed_count` calls", .get = get_call_max },
 	{ "errors", UNIT_COUNT, "errors", "failing calls", .get = get_u64,
 		AT(struct call_row, errors) },
 	{ 0 },
@@ -149,4 +156,140 @@ const struct section section_threads = {
 	.make = make_threads,
 	.shown = "pid,tid,calls,launches,timed_driver_calls,timed_driver_calls_ns,sync_calls,"
 		 "sync_ns,allocated_bytes,name",
+};
+/* ---- processes ---- */
+
+/* A process with the sums of its threads. */
+struct process_row {
+	const struct meta_process *meta;
+	uint32_t process, threads;
+	struct thread_sums sums;
+	uint64_t device_ns;
+};
+
+static void add_threads(struct process_row *to, const struct report *r)
+{
+	struct thread_sums *all = &to->sums;
+	for (size_t i = 0; i < r->threads.n; i++) {
+		const struct thread_sums *s = &r->threads.v[i].sums;
+		if (r->threads.v[i].process != to->process)
+			continue;
+		to->threads++;
+		all->calls = sat_add(all->calls, s->calls);
+		all->launches = sat_add(all->launches, s->launches);
+		all->timed = sat_add(all->timed, s->timed);
+		all->timed_ticks = sat_add(all->timed_ticks, s->timed_ticks);
+		all->waits = sat_add(all->waits, s->waits);
+		all->wait_ticks = sat_add(all->wait_ticks, s->wait_ticks);
+		all->allocated_bytes = sat_add(all->allocated_bytes, s->allocated_bytes);
+	}
+}
+
+static int make_processes(struct rows *rows)
+{
+	const struct report *r = rows->r;
+	const size_t n = r->meta.processes.n;
+	struct process_row *v = calloc(n + 1, sizeof *v);
+	if (!v)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		v[i].meta = &r->meta.processes.v[i];
+		v[i].process = (uint32_t)i;
+		add_threads(&v[i], r);
+		for (size_t k = 0; k < r->stream_rows.n; k++)
+			if (r->stream_rows.v[k].process == i)
+				v[i].device_ns =
+					sat_add(v[i].device_ns, r->stream_rows.v[k].total_ns);
+	}
+	rows->all = tells_allocations(r);
+	rows_own(rows, v, n, sizeof *v);
+	return 0;
+}
+
+static struct value get_parent(const struct row *row, const void *of)
+{
+	return value_u64(((const struct process_row *)of)->meta->parent);
+}
+
+static struct value get_process_device(const struct row *row, const void *of)
+{
+	return value_u64_if(row->r->stream_rows.n, ((const struct process_row *)of)->device_ns);
+}
+
+static struct value get_executable(const struct row *row, const void *of)
+{
+	return value_text(((const struct process_row *)of)->meta->executable);
+}
+
+static struct value get_arguments(const struct row *row, const void *of)
+{
+	return value_text(((const struct process_row *)of)->meta->arguments);
+}
+
+static const struct column process_columns[] = {
+	{ "pid", UNIT_ID, "pid", "process", .get = get_pid, AT(struct process_row, process) },
+	{ "parent", UNIT_ID, "parent", "the process that started it", .get = get_parent },
+	{ "threads", UNIT_COUNT, "threads", "threads that made calls or marked ranges",
+		.get = get_u32, AT(struct process_row, threads), .sums = true },
+	SUMS(struct process_row, sums),
+	{ "device_total_ns", UNIT_NS, "time on device",
+		"time of its activities on GPUs, added up; null: not recorded",
+		.get = get_process_device, .sums = true },
+	{ "executable", UNIT_TEXT, "executable", "the program's file", .get = get_executable },
+	{ "arguments", UNIT_TEXT, "program", "the command line", .get = get_arguments },
+	{ 0 },
+};
+
+const struct section section_processes = {
+	.name = "processes",
+	.heading = "Processes",
+	.of = OF_CALLS,
+	.columns = process_columns,
+	.make = make_processes,
+	.fini = rows_free,
+	.shown = "pid,threads,calls,launches,timed_driver_calls_ns,sync_ns,device_total_ns,"
+		 "allocated_bytes,executable",
+};
+
+/* ---- failing calls ---- */
+
+static struct value get_error(const struct row *row, const void *of)
+{
+	const struct failure_row *f = of;
+	const struct schema_fn *fn = schema_find(&row->r->trace->schema, f->fn_id);
+	return value_text(decode_result(row->r->decoder, fn, f->code));
+}
+
+static struct value get_probe(const struct row *row, const void *of)
+{
+	return value_text(failure_probe(row->r, of));
+}
+
+static const struct column failure_columns[] = {
+	{ "name", UNIT_TEXT, "function", "function", .get = get_function,
+		AT(struct failure_row, fn_id) },
+	{ "code", UNIT_ID, "code", "the result", .get = get_u32, AT(struct failure_row, code) },
+	{ "error", UNIT_TEXT, "error", "the result's name", .get = get_error },
+	{ "probe", UNIT_TEXT, "why it is no fault",
+		"why the failure is no fault of the program; null: it may be one",
+		.get = get_probe },
+	{ "count", UNIT_COUNT, "calls", "how often", .get = get_u64, AT(struct failure_row, count),
+		.sums = true },
+	{ "pid", UNIT_ID, "pid", "process of the first one", .get = get_pid,
+		AT(struct failure_row, process) },
+	{ "tid", UNIT_ID, "thread", "thread of the first one", .get = get_u32,
+		AT(struct failure_row, tid) },
+	{ "first_ns", UNIT_MOMENT, "first at", "when the first one began", .get = get_since,
+		AT(struct failure_row, first_ticks) },
+	{ 0 },
+};
+
+const struct section section_failures = {
+	.name = "failures",
+	.heading = "Failing calls",
+	.about = "Failing calls, most frequent first.",
+	.of = OF_FAILURES,
+	.columns = failure_columns,
+	ROWS_OF(failure_rows),
+	.shown = "count,name,code,error,pid,tid,first_ns,probe",
 };

@@ -101,6 +101,15 @@ static const struct column kernel_columns[] = {
 	{ 0 },
 };
 
+uint64_t report_kernels_ns(const struct report *r)
+{
+	uint64_t all = 0;
+	for (size_t i = 0; i < r->activities.n; i++)
+		if (r->activities.v[i].kind == GPU_KERNEL)
+			all = sat_add(all, r->activities.v[i].total_ns);
+	return all;
+}
+
 static int make_kernels(struct rows *rows)
 {
 	rows->all = (double)report_kernels_ns(rows->r);
@@ -131,4 +140,123 @@ const struct section section_kernels = {
 	.note = "Class: compute or memory, whose ceiling it comes closer to; latency: it is far below both; launch: the GPU mostly stood still before it, since the host launched late; with a question mark: a guess by its name.  flops_share, bytes_share: of what was measured on such a GPU, which may be passed; flops_peak_share: of its maker's peak; both: --only gpu.",
 	.below = put_sum,
 	.below_with = "flops",
+};
+/* ---- all that ran, by name ---- */
+
+static struct value get_activity_kind(const struct row *row, const void *of)
+{
+	return value_text(activity_kind_name(*(const uint16_t *)of));
+}
+
+static struct value get_activity_bytes(const struct row *row, const void *of)
+{
+	const struct activity_row *w = of;
+	return value_u64_if(w->sized, w->bytes);
+}
+
+static const struct column activity_columns[] = {
+	{ "name", UNIT_KERNEL, "name", "demangled", .get = get_text,
+		AT(struct activity_row, name) },
+	{ "kind", UNIT_TEXT, "kind",
+		"`kernel`, `copy`, `set`, `wait`, `span`, `graph`, `other`; `wait`: the host waited for "
+		"the device, which is no work of it",
+		.get = get_activity_kind, AT(struct activity_row, kind) },
+	{ "count", UNIT_COUNT, "runs", "executions", .get = get_u64,
+		AT(struct activity_row, count) },
+	{ "graph_count", UNIT_COUNT, "in graphs", "those of them that were nodes of graphs",
+		.get = get_u64, AT(struct activity_row, graph_count) },
+	DEVICE_TIMES(NULL, false),
+	{ "bytes", UNIT_BYTES, "bytes",
+		"copied or set by those whose size is known; null: a copy or set whose size never is",
+		.get = get_activity_bytes },
+	{ 0 },
+};
+
+const struct section section_device_work = {
+	.name = "device_work",
+	.heading = "GPU activities by time on the device",
+	.about = "All that ran on devices, by name.",
+	.of = OF_GPU,
+	.columns = activity_columns,
+	ROWS_OF(activities),
+	.shown = "device_total_ns,device_total_estimate_ns,count,device_mean_ns,device_p50_ns,"
+		 "device_min_ns,device_max_ns,device_stddev_ns,kind,name",
+};
+
+/* ---- devices and streams ---- */
+
+/* rows->all: the wall time in which recording was on. */
+static int make_of_wall(struct rows *rows)
+{
+	rows->all = (double)(rows->r->wall_ns - rows->r->off_ns);
+	return 0;
+}
+
+static struct value get_busy_share(const struct row *row, const void *of)
+{
+	const uint64_t ns = *(const uint64_t *)of;
+	return row->rows->all > 0 ? value_real((double)ns / row->rows->all) : value_null();
+}
+
+#define BUSY_SHARE_MEANING "`busy_ns` of the wall time in which recording was on"
+
+static const struct column device_columns[] = {
+	{ "device", UNIT_ID, "device", "its number", .get = get_u32,
+		AT(struct device_row, device) },
+	{ "name", UNIT_TEXT, "name", "its name", .get = get_text, AT(struct device_row, name) },
+	{ "count", UNIT_COUNT, "activities", "activities that ran on it", .get = get_u64,
+		AT(struct device_row, count) },
+	{ "busy_ns", UNIT_NS, "busy", "time in which something ran", .get = get_u64,
+		AT(struct device_row, busy_ns) },
+	{ "busy_share", UNIT_SHARE, "of wall", BUSY_SHARE_MEANING, .get = get_busy_share,
+		AT(struct device_row, busy_ns) },
+	{ "kernel_ns", UNIT_NS, "kernels", "sum of the kernels' times, which may overlap",
+		.get = get_u64, AT(struct device_row, kernel_ns) },
+	{ "copy_ns", UNIT_NS, "memcpys", "sum of the memcpys' times", .get = get_u64,
+		AT(struct device_row, copy_ns) },
+	{ "set_ns", UNIT_NS, "memsets", "sum of the memsets' times", .get = get_u64,
+		AT(struct device_row, set_ns) },
+	{ 0 },
+};
+
+const struct section section_devices = {
+	.name = "devices",
+	.heading = "Devices",
+	.of = OF_GPU,
+	.columns = device_columns,
+	ROWS_OF(devices),
+	.make = make_of_wall,
+	.shown = "device,busy_ns,busy_share,kernel_ns,copy_ns,set_ns,name",
+	.note = "Busy: something ran.  Shares are of the wall time in which recording was on, with start-up (without: --steady, --steps N-M); sums of kinds may overlap.  Of several traces that name no devices by UUID, a number that two of them use is taken for two devices.",
+};
+
+static const struct column stream_columns[] = {
+	{ "pid", UNIT_ID, "pid", "process", .get = get_pid, AT(struct stream_row, process) },
+	{ "device", UNIT_ID, "device", "device", .get = get_u32, AT(struct stream_row, device) },
+	{ "context", UNIT_ID, "context", "context", .get = get_u32,
+		AT(struct stream_row, context) },
+	{ "stream", UNIT_ID, "stream", "stream", .get = get_u32, AT(struct stream_row, stream) },
+	{ "count", UNIT_COUNT, "activities", "activities of it", .get = get_u64,
+		AT(struct stream_row, count), .sums = true },
+	{ "device_total_ns", UNIT_NS, "time", "time of its activities, added up", .get = get_u64,
+		AT(struct stream_row, total_ns), .sums = true },
+	{ "busy_ns", UNIT_NS, "busy", "time in which something of it ran", .get = get_u64,
+		AT(struct stream_row, busy_ns) },
+	{ "busy_share", UNIT_SHARE, "busy of wall", BUSY_SHARE_MEANING, .get = get_busy_share,
+		AT(struct stream_row, busy_ns) },
+	{ "first_ns", UNIT_MOMENT, "first at", "when its first activity began",
+		.get = get_since_start, AT(struct stream_row, first_ns) },
+	{ "last_ns", UNIT_MOMENT, "last at", "when its last activity ended", .get = get_since_start,
+		AT(struct stream_row, last_ns) },
+	{ 0 },
+};
+
+const struct section section_streams = {
+	.name = "streams",
+	.heading = "Streams by time on the device",
+	.of = OF_GPU,
+	.columns = stream_columns,
+	ROWS_OF(stream_rows),
+	.make = make_of_wall,
+	.note = "Busy: something of the stream ran.  Shares are of the wall time in which recording was on, with start-up unless --steady, --steps N-M or --after leaves it out.",
 };

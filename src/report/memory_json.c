@@ -1,4 +1,4 @@
-/* `weir memory --json`, and the keys that the report's JSON has of it.  Keys are a promise. */
+/* `weir memory --json`: sections of the report that are about memory, and what only it has. */
 #include "report/memory_print.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 #include "base/expect.h"
 #include "base/json.h"
 #include "hint/summary.h"
-#include "report/callers_print.h"
+#include "report/stack_columns.h"
 
 #include "base/banned.h"
 
@@ -18,98 +18,17 @@ static void put_share(struct json *j, const char *key, const struct free_extents
 	json_put_real(j, key, known ? share : NAN);
 }
 
-static bool grows_known(const struct memory_growth *g)
-{
-	return g->periods >= GROWTH_PERIODS;
-}
-
-/* Other tools' traces need not have the memory of a program, or of one kind. */
-static bool knows_use(const struct report *r, const struct memory_use *u)
-{
-	return r->trace->header.launched || u->allocs || u->frees;
-}
-
-void memory_put_use(struct json *j, const struct report *r, const struct memory_use *u)
-{
-	const bool known = knows_use(r, u);
-	json_u64_or_null(j, "alloc_count", known, u->allocs);
-	json_u64_or_null(j, "free_count", known, u->frees);
-	json_u64_or_null(j, "allocated_bytes", known, u->allocated_bytes);
-	json_u64_or_null(j, "peak_bytes", known, u->peak_bytes);
-	json_u64_or_null(j, "live_at_exit_bytes", known, u->live_bytes);
-	json_u64_or_null(j, "live_at_exit_count", known, u->live);
-}
-
-void memory_put_keys(struct json *j, const struct report *r)
-{
-	const struct memory_detail *d = r->memory_detail;
-	const struct memory_growth *g = &d->growth;
-	json_u64_or_null(j, "leaked_bytes", d->leaks_known, r->gpu_memory.live_bytes);
-	put_share(j, "fragmentation", &d->at_peak[MEMORY_DEVICE].pages);
-	json_u64_or_null(
-		j, "peak_at_ns", r->gpu_memory.peak_bytes, trace_since_ns(r->trace, d->peak_ticks));
-	json_put_real(j, "growth_bytes_per_period", grows_known(g) ? g->bytes_a_period : NAN);
-	json_put_real(j, "growth_confidence", grows_known(g) ? g->confidence : NAN);
-}
-
 /* ---- blocks ---- */
 
 static void put_blocks(
 	struct json *j, const struct report *r, const struct live_blocks *blocks, size_t most)
 {
-	struct fn_name room;
-	json_begin_array(j, "live");
-	for (size_t i = 0; i < blocks->n && i < most; i++) {
-		const struct live_block *b = &blocks->v[i];
-		expect(b->process < r->trace->processes.n && b->kind < MEMORY_KINDS,
-			"the process and the kind of a block are of all");
-		json_begin_object(j, NULL);
-		json_u64(j, "address", b->pointer);
-		json_u64(j, "bytes", b->bytes);
-		json_str(j, "kind", memory_kind_name[b->kind]);
-		json_str(j, "name", report_fn_name(r, b->fn_id, &room));
-		json_u64(j, "pid", r->trace->processes.v[b->process].pid);
-		json_u64(j, "at_ns", trace_since_ns(r->trace, b->ticks));
-		if (r->memory_detail->stacks)
-			callers_put_frames(j, r->stacks, b->stack);
-		json_end_object(j);
-	}
-	json_end_array(j);
+	struct rows rows = { .section = &section_memory_live, .r = r };
+	rows_take(&rows, blocks->v, blocks->n < most ? blocks->n : most, sizeof *blocks->v);
+	section_put_rows(j, "live", &rows);
 }
 
 /* ---- over time ---- */
-
-void memory_put_point(struct json *j, const struct report *r, uint32_t point)
-{
-	const struct memory_detail *d = r->memory_detail;
-	const struct memory_point *p = &d->points[point];
-	expect(d->first_ticks <= d->last_ticks, "the last moment is not before the first");
-	const uint64_t span = d->last_ticks - d->first_ticks;
-	const uint64_t end = (uint64_t)((__uint128_t)span * (point + 1) / MEMORY_POINTS);
-	json_u64(j, "at_ns", trace_since_ns(r->trace, d->first_ticks + end));
-	const bool gpu_known = knows_use(r, &r->gpu_memory);
-	const bool host_known = knows_use(r, &r->memory[MEMORY_HOST]);
-	json_u64_or_null(j, "bytes", gpu_known, p->live);
-	json_u64_or_null(j, "max_bytes", gpu_known, p->most);
-	json_u64_or_null(j, "host_bytes", host_known, p->host_live);
-	json_u64_or_null(j, "host_max_bytes", host_known, p->host_most);
-	/* Where more was live than is known to be reserved, part of what is reserved is not known.
-	 */
-	const bool known = gpu_known && p->reserved_known && p->reserved_most >= p->most;
-	json_u64_or_null(j, "reserved_bytes", known, p->reserved_most);
-	json_u64_or_null(j, "unused_bytes", known, p->unused);
-}
-
-static void put_series(struct json *j, const struct report *r)
-{
-	json_begin_array(j, "series");
-	for (uint32_t i = 0; i < MEMORY_POINTS && (r->calls || r->allocator_events); i++) {
-		json_begin_object(j, NULL);
-		memory_put_point(j, r, i);
-		json_end_object(j);
-	}
-	json_end_array(j);
-}
 
 static double share_of(double part, double all)
 {
@@ -150,45 +69,6 @@ static void put_reserved(struct json *j, const struct report *r, size_t blocks)
 
 /* ---- time in calls ---- */
 
-static void put_histogram(struct json *j, const struct report *r, const struct call_row *c)
-{
-	struct time_classes classes;
-	memory_time_classes(r, c, &classes);
-	json_begin_array(j, "histogram");
-	for (unsigned i = classes.first; i <= classes.last; i++) {
-		json_begin_object(j, NULL);
-		json_u64(j, "from_ns", i ? 1ull << i : 0);
-		json_u64(j, "count", classes.count[i]);
-		json_end_object(j);
-	}
-	json_end_array(j);
-}
-
-static void put_time(
-	struct json *j, const char *key, const struct report *r, const struct call_row *c, double p)
-{
-	json_u64_or_null(j, key, c->timed, trace_span_ns(r->trace, hist_at(&c->hist, p)));
-}
-
-void memory_put_call_time(
-	struct json *j, const struct report *r, const struct memory_call_time *row)
-{
-	const struct call_row *c = row->call;
-	struct fn_name room;
-	json_str(j, "name", report_fn_name(r, c->id, &room));
-	json_bool(j, "waits", c->memory_call == MEMORY_CALL_WAITS);
-	json_u64(j, "count", c->count);
-	json_u64(j, "timed_count", c->timed);
-	json_u64_or_null(
-		j, "total_ns", call_total_known(c), trace_span_ns(r->trace, c->total_ticks));
-	json_put_real(j, "share_of_run", memory_time_share(r, row));
-	put_time(j, "p50_ns", r, c, 0.5);
-	put_time(j, "p90_ns", r, c, 0.9);
-	put_time(j, "p99_ns", r, c, 0.99);
-	json_u64_or_null(j, "max_ns", c->timed, trace_span_ns(r->trace, c->hist.max));
-	put_histogram(j, r, c);
-}
-
 static void put_call_times(struct json *j, const struct report *r)
 {
 	const struct memory_time *t = &r->memory_detail->time;
@@ -198,13 +78,7 @@ static void put_call_times(struct json *j, const struct report *r)
 	json_u64_or_null(
 		j, "busy_ns", t->timed == t->count, trace_span_ns(r->trace, t->busy_ticks));
 	json_put_real(j, "share_of_run", memory_time_share(r, NULL));
-	json_begin_array(j, "calls");
-	for (size_t i = 0; i < t->calls.n; i++) {
-		json_begin_object(j, NULL);
-		memory_put_call_time(j, r, &t->calls.v[i]);
-		json_end_object(j);
-	}
-	json_end_array(j);
+	section_put_list(j, "calls", &section_allocation_calls, r);
 	json_end_object(j);
 }
 
@@ -351,8 +225,9 @@ static void put_growth(struct json *j, const struct report *r)
 	json_u64(j, "marks", g->marks);
 	json_u64_or_null(j, "marks_per_period", g->period, g->period);
 	json_u64(j, "periods", g->periods);
-	json_put_real(j, "bytes_per_period", grows_known(g) ? g->bytes_a_period : NAN);
-	json_put_real(j, "confidence", grows_known(g) ? g->confidence : NAN);
+	json_put_real(
+		j, "bytes_per_period", g->periods >= GROWTH_PERIODS ? g->bytes_a_period : NAN);
+	json_put_real(j, "confidence", g->periods >= GROWTH_PERIODS ? g->confidence : NAN);
 	json_end_object(j);
 }
 
@@ -365,18 +240,13 @@ static void put_churn(struct json *j, const struct report *r)
 {
 	const struct memory_detail *d = r->memory_detail;
 	json_begin_object(j, "churn");
-	const bool known = knows_use(r, &r->gpu_memory);
+	const bool known = memory_knows_use(r, &r->gpu_memory);
 	put_ratio(j, "bytes_per_second",
 		(double)(r->gpu_memory.allocated_bytes - d->before_bytes) * 1e9,
 		known ? (double)(r->wall_ns - r->off_ns) : 0);
 	json_u64_or_null(j, "pairs", known, d->matched);
 	put_ratio(j, "pairs_per_launch", (double)d->matched, known ? (double)r->launches : 0);
 	json_end_object(j);
-}
-
-void memory_put_live(struct json *j, const struct report *r, size_t most)
-{
-	put_blocks(j, r, &r->live, most);
 }
 
 static void put_refusal(
@@ -418,8 +288,7 @@ static void put_all(struct json *j, const struct report *r, size_t blocks)
 	struct summary summary;
 	summary_make_memory(r, &summary);
 	summary_put_json(&summary, j);
-	memory_put_use(j, r, &r->gpu_memory);
-	memory_put_keys(j, r);
+	section_put_json(j, &section_memory_members, r);
 	put_churn(j, r);
 	put_growth(j, r);
 	put_call_times(j, r);
@@ -427,14 +296,15 @@ static void put_all(struct json *j, const struct report *r, size_t blocks)
 	put_classes(j, r);
 	put_origins(j, r);
 	put_operators(j, r);
-	callers_put_memory_json(j, r);
+	if (r->memory_detail->stacks)
+		section_put_list(j, "by_call_stack", &section_memory_stacks, r);
 	put_spaces(j, "space_at_peak", r->memory_detail->at_peak);
 	put_spaces(j, "space_at_exit", r->memory_detail->at_end);
 	put_vmm(j, r);
 	put_refused(j, r);
-	memory_put_live(j, r, blocks);
+	put_blocks(j, r, &r->live, blocks);
 	put_reserved(j, r, blocks);
-	put_series(j, r);
+	section_put_list(j, "series", &section_memory_over_time, r);
 	json_end_object(j);
 }
 

@@ -1,4 +1,4 @@
-/* `weir memory`, as text and as JSON, and the lines and keys that a report has of the same.  One
+/* `weir memory`, as text and as JSON, and the lines that a report has of the same.  One
  * owner thread. */
 #ifndef WEIR_REPORT_MEMORY_PRINT_H
 #define WEIR_REPORT_MEMORY_PRINT_H
@@ -24,17 +24,10 @@ void memory_put_growth(const struct report *r, const struct text_page *p);
 bool memory_is_of_segments(const struct report *r);
 void memory_put_unused(const struct report *r, const struct text_page *p, bool utf8);
 
-/* Rows of lists (event_lists.h): a function's calls, and a point of the timeline. */
-struct json;
-void memory_put_call_time(
-	struct json *j, const struct report *r, const struct memory_call_time *row);
-void memory_put_point(struct json *j, const struct report *r, uint32_t point);
-
-/* What the report says of it: its part of the text, keys of its JSON, counts of one kind of memory,
- * and the largest blocks that are live at the end. */
+/* The report's part of the text. */
 void memory_put_short(const struct report *r, const struct text_page *p);
-void memory_put_keys(struct json *j, const struct report *r);
-void memory_put_use(struct json *j, const struct report *r, const struct memory_use *u);
-void memory_put_live(struct json *j, const struct report *r, size_t most);
+
+/* Other tools' traces need not have the memory of a program, or of one kind. */
+bool memory_knows_use(const struct report *r, const struct memory_use *u);
 
 #endif

@@ -36,8 +36,7 @@ bool provenance_asked_gpu(const struct report *r)
 		       r->trace->header.optional & FEATURE_DEVICE);
 }
 
-/* Several processes say the same of a device. */
-static bool is_said(const struct report *r, size_t i)
+bool provenance_is_said(const struct report *r, size_t i)
 {
 	const struct meta_device *d = &r->meta.devices.v[i];
 	for (size_t k = 0; k < i; k++) {
@@ -49,8 +48,7 @@ static bool is_said(const struct report *r, size_t i)
 	return false;
 }
 
-/* Ticks a second; 0: not known. */
-static double tick_rate(const struct trace *t)
+double provenance_tick_rate(const struct trace *t)
 {
 	const uint64_t second = 1000000000u, ns = trace_span_ns(t, second);
 	return t->clock.known && t->header.clock == CLOCK_IS_TSC && ns
@@ -106,11 +104,11 @@ void provenance_put_text(const struct report *r, const struct text_page *p)
 		const char *key, *name;
 	} facts[] = { { "driver", "driver " }, { "cuda", "CUDA " }, { "torch", "PyTorch " },
 		{ "python", "Python " }, { "weir", "Weir " }, { "level", "level " } };
-	const double hz = tick_rate(r->trace);
+	const double hz = provenance_tick_rate(r->trace);
 	char line[1400], value[VALUES_MOST];
 	struct bounded b = BOUNDED(line);
 	for (size_t i = 0; i < r->meta.devices.n; i++)
-		if (!is_said(r, i))
+		if (!provenance_is_said(r, i))
 			put_device(r, p, i);
 	for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++)
 		if (provenance_fact(r, facts[i].key, value, sizeof value))
@@ -120,38 +118,6 @@ void provenance_put_text(const struct report *r, const struct text_page *p)
 	bounded_end(&b);
 	if (b.used)
 		put_line(p, line);
-}
-
-/* ---- JSON ---- */
-
-static void json_device(struct json *j, const struct report *r, const struct meta_device *d)
-{
-	json_begin_object(j, NULL);
-	json_u64(j, "device", d->device);
-	json_str(j, "name", r->meta.names.v[d->name].text);
-	json_u64_or_null(j, "sms", d->multiprocessors, d->multiprocessors);
-	json_u64_or_null(j, "memory_bytes", d->memory_bytes, d->memory_bytes);
-	json_u64_or_null(j, "clock_khz", d->clock_khz, d->clock_khz);
-	json_u64_or_null(j, "memory_clock_khz", d->memory_clock_khz, d->memory_clock_khz);
-	json_end_object(j);
-}
-
-void provenance_put_json(const struct report *r, struct json *j)
-{
-	static const char *const keys[] = { "driver", "cuda", "torch", "python", "weir", "level" };
-	const double hz = tick_rate(r->trace);
-	char value[VALUES_MOST];
-	json_begin_object(j, "provenance");
-	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
-		json_str_or_null(j, keys[i],
-			provenance_fact(r, keys[i], value, sizeof value) ? value : NULL);
-	json_u64_or_null(j, "clock_hz", hz > 0, (uint64_t)(hz + 0.5));
-	json_begin_array(j, "devices");
-	for (size_t i = 0; i < r->meta.devices.n; i++)
-		if (!is_said(r, i))
-			json_device(j, r, &r->meta.devices.v[i]);
-	json_end_array(j);
-	json_end_object(j);
 }
 
 /* ---- failing calls ---- */

@@ -5,7 +5,6 @@
 #ifndef WEIR_REPORT_PROVENANCE_H
 #define WEIR_REPORT_PROVENANCE_H
 
-#include "base/json.h"
 #include "base/table.h"
 #include "model/report.h"
 
@@ -19,8 +18,10 @@ uint64_t failures_probed(const struct report *r);
 /* The table of those that are faults, or of the others; nothing where there are none. */
 void failures_put_text(const struct report *r, const struct text_page *p, bool probed);
 
-/* The key provenance. */
-void provenance_put_json(const struct report *r, struct json *j);
+/* Whether the i-th of meta.devices is one that another process has said; ticks of the clock a
+ * second, 0: not known. */
+bool provenance_is_said(const struct report *r, size_t i);
+double provenance_tick_rate(const struct trace *t);
 
 /* Which part of the run was asked for when it was recorded.  False: nothing says. */
 bool provenance_part(const struct report *r, char *text, size_t size);

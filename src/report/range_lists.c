@@ -1,5 +1,10 @@
-/* Lists of the ranges that a program names: see event_lists.h. */
-#include "report/lister.h"
+/*
+ * Sections of the ranges that a program names: nvtx_pace, how long they take and from one start to
+ * the next, and range_kernels, what ran in them.
+ */
+#include "report/device_events.h"
+#include "report/sections.h"
+#include "report/shared_columns.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -39,40 +44,40 @@ static int start_order(const void *one, const void *two)
 }
 
 static int add_start(
-	struct lister *l, struct pace_rows *rows, uint32_t process, const struct range *g)
+	struct rows *rows, struct pace_rows *paces, uint32_t process, const struct range *g)
 {
-	const char *name = lister_string(l, process, g->name);
+	const char *name = rows_string(rows, process, g->name);
 	const size_t common = name_without_number(name);
 	const uint64_t key = hash_bytes(name, common);
-	struct pace_row *row = MAP_ROW(&rows->map, MAP_KEY(process, key, g->kind), &rows->v,
+	struct pace_row *row = MAP_ROW(&paces->map, MAP_KEY(process, key, g->kind), &paces->v,
 		(struct pace_row){ .process = process,
 			.name = g->name,
 			.kind = g->kind,
 			.numbered = name[common] });
-	struct range_start *to = row ? array_push(&rows->starts) : NULL;
+	struct range_start *to = row ? array_push(&paces->starts) : NULL;
 	if (!to)
 		return -ENOMEM;
-	const uint64_t begin = trace_ns(l->r->trace, g->ticks);
+	const uint64_t begin = trace_ns(rows->r->trace, g->ticks);
 	*to = (struct range_start){ .ns = begin,
-		.duration_ns = trace_ns(l->r->trace, range_end(g)) - begin,
-		.row = (uint32_t)(row - rows->v.v) };
+		.duration_ns = trace_ns(rows->r->trace, range_end(g)) - begin,
+		.row = (uint32_t)(row - paces->v.v) };
 	return 0;
 }
 
-static int read_starts(struct lister *l, struct pace_rows *rows)
+static int read_starts(struct rows *rows, struct pace_rows *paces)
 {
 	struct chunk_buf buf = { 0 };
-	struct cursor at = { .t = l->r->trace, .buf = &buf };
+	struct cursor at = { .t = rows->r->trace, .buf = &buf };
 	struct range g;
 	int e;
 	while ((e = trace_next_range(&at, &g)) > 0) {
-		e = range_is_named(g.kind) ? add_start(l, rows, buf.ref->process, &g) : 0;
+		e = range_is_named(g.kind) ? add_start(rows, paces, buf.ref->process, &g) : 0;
 		if (e)
 			break;
 	}
 	chunk_buf_fini(&buf);
-	if (!e && rows->starts.n)
-		qsort(rows->starts.v, rows->starts.n, sizeof *rows->starts.v, start_order);
+	if (!e && paces->starts.n)
+		qsort(paces->starts.v, paces->starts.n, sizeof *paces->starts.v, start_order);
 	return e;
 }
 
@@ -87,50 +92,88 @@ static int pace_order(const void *one, const void *two)
 	return a->process != b->process ? ORDER(a->process, b->process) : ORDER(a->name, b->name);
 }
 
-static int put_paces(struct lister *l, struct pace_rows *rows)
+static void count_paces(struct pace_rows *paces)
 {
-	int e = 0;
-	for (size_t i = 0; i < rows->starts.n; i++) {
-		const struct range_start *s = &rows->starts.v[i];
-		struct pace_row *row = &rows->v.v[s->row];
+	for (size_t i = 0; i < paces->starts.n; i++) {
+		const struct range_start *s = &paces->starts.v[i];
+		struct pace_row *row = &paces->v.v[s->row];
 		if (row->duration.hist.count)
 			values_add(&row->pace, s->ns - row->last_ns);
 		values_add(&row->duration, s->duration_ns);
 		row->last_ns = s->ns;
 	}
-	SORT(rows->v, pace_order);
-	for (size_t i = 0; i < rows->v.n && !e; i++) {
-		const struct pace_row *row = &rows->v.v[i];
-		struct json *j = lister_begin_row(l);
-		const char *name = lister_string(l, row->process, row->name);
-		char *common = strndup(name, name_without_number(name));
-		json_str(j, "name", common ? common : name);
-		free(common);
-		json_str_or_null(j, "kind", range_kind_name(row->kind));
-		json_u64(j, "pid", l->r->trace->processes.v[row->process].pid);
-		json_u64(j, "count", row->duration.hist.count);
-		values_put(j, "pace", &row->pace);
-		values_put(j, "duration", &row->duration);
-		e = lister_end_row(l);
-	}
+	SORT(paces->v, pace_order);
+}
+
+static int make_paces(struct rows *rows)
+{
+	struct pace_rows *paces = calloc(1, sizeof *paces);
+	if (!paces)
+		return -ENOMEM;
+	rows_own(rows, paces, 0, sizeof *paces->v.v);
+	const int e = read_starts(rows, paces);
+	if (!e)
+		count_paces(paces);
+	rows_take(rows, paces->v.v, paces->v.n, sizeof *paces->v.v);
 	return e;
 }
 
-int list_range_paces(struct lister *l)
+static void free_paces(struct rows *rows)
 {
-	struct pace_rows rows = { 0 };
-	int e = read_starts(l, &rows);
-	if (!e)
-		e = put_paces(l, &rows);
-	for (size_t i = 0; i < rows.v.n; i++) {
-		hist_fini(&rows.v.v[i].pace.hist);
-		hist_fini(&rows.v.v[i].duration.hist);
+	struct pace_rows *paces = rows->own;
+	if (!paces)
+		return;
+	for (size_t i = 0; i < paces->v.n; i++) {
+		hist_fini(&paces->v.v[i].pace.hist);
+		hist_fini(&paces->v.v[i].duration.hist);
 	}
-	array_free(&rows.v);
-	array_free(&rows.starts);
-	map_fini(&rows.map);
-	return e;
+	array_free(&paces->v);
+	array_free(&paces->starts);
+	map_fini(&paces->map);
+	free(paces);
 }
+
+static struct value get_range_kind(const struct row *row, const void *of)
+{
+	return value_text(range_kind_name(*(const uint16_t *)of));
+}
+
+/* What the names of a row have in common. */
+static struct value get_pace_name(const struct row *row, const void *of)
+{
+	const struct pace_row *p = of;
+	const char *name = rows_string(row->rows, p->process, p->name);
+	snprintf(row->text, ROW_TEXT, "%.*s", (int)name_without_number(name), name);
+	return value_text(row->text);
+}
+
+static const struct column pace_columns[] = {
+	{ "name", UNIT_TEXT, "name", "its name, without its number", .get = get_pace_name },
+	{ "kind", UNIT_TEXT, "kind", "`annotation`, `nvtx`, `nvtx span`", .get = get_range_kind,
+		AT(struct pace_row, kind) },
+	{ "pid", UNIT_ID, "pid", "process", .get = get_pid, AT(struct pace_row, process) },
+	{ "count", UNIT_COUNT, "count", "how many", .get = get_values_count,
+		AT(struct pace_row, duration) },
+	VALUES("pace", "pace, ", "from one start to the next; null: there was one", struct pace_row,
+		pace, false),
+	VALUES("duration", "duration, ", "duration on the host", struct pace_row, duration, false),
+	{ 0 },
+};
+
+const struct section section_nvtx_pace = {
+	.name = "nvtx_pace",
+	.heading = "Pace of ranges",
+	.about =
+		"Ranges that a program names: NVTX and annotations. Names that number [steps](#steps) are one, as `ProfilerStep#`.",
+	.of = OF_RANGES,
+	.columns = pace_columns,
+	.make = make_paces,
+	.fini = free_paces,
+	.asked = true,
+	.shown = "count,pace_mean_ns,pace_p50_ns,pace_min_ns,pace_max_ns,pace_stddev_ns,"
+		 "duration_p50_ns,duration_max_ns,kind,name",
+	.note = "Pace: from the begin of one to the begin of the next of the same name; duration: on the host.  Ranges that the program numbers, as ProfilerStep#2, are one row, and come first.  Without start-up: --steady, --steps N-M.",
+};
 
 /* ---- what ran in which ranges ---- */
 
@@ -372,28 +415,6 @@ static int inside_order(const void *one, const void *two, void *context)
 	return a->name < b->name ? -1 : a->name > b->name;
 }
 
-static int put_inside(struct lister *l, struct inside *in)
-{
-	int e = 0;
-	if (in->v.n)
-		qsort_r(in->v.v, in->v.n, sizeof *in->v.v, inside_order, in);
-	for (size_t i = 0; i < in->v.n && !e; i++) {
-		const struct inside_row *row = &in->v.v[i];
-		const struct named_range *g = &in->ranges.v[row->range];
-		struct json *j = lister_begin_row(l);
-		json_str(j, "range", lister_name(l, g->name));
-		json_str_or_null(j, "range_kind", range_kind_name(g->kind));
-		json_str_or_null(j, "kind", activity_kind_name(row->kind));
-		json_str(j, "name", lister_name(l, row->name));
-		json_u64(j, "count", row->device.hist.count);
-		json_put_real(j, "share",
-			g->total_ns ? (double)row->device.total / (double)g->total_ns : 0);
-		values_put(j, "device", &row->device);
-		e = lister_end_row(l);
-	}
-	return e;
-}
-
 /* What kept a device busy, and nothing that is a sum of others. */
 static bool is_work(uint16_t kind)
 {
@@ -416,20 +437,90 @@ static int count_inside(struct inside *in)
 	return e ? e : add_to_spans(in);
 }
 
-int list_range_kernels(struct lister *l)
+static int make_inside(struct rows *rows)
 {
-	struct inside in = { .r = l->r };
-	int e = count_inside(&in);
-	if (!e)
-		e = put_inside(l, &in);
-	for (size_t i = 0; i < in.v.n; i++)
-		hist_fini(&in.v.v[i].device.hist);
-	events_fini(&in.events);
-	array_free(&in.v);
-	array_free(&in.ranges);
-	array_free(&in.spans);
-	array_free(&in.order);
-	map_fini(&in.map);
-	map_fini(&in.range_map);
+	struct inside *in = calloc(1, sizeof *in);
+	if (!in)
+		return -ENOMEM;
+	rows_own(rows, in, 0, sizeof *in->v.v);
+	in->r = rows->r;
+	const int e = count_inside(in);
+	if (in->v.n)
+		qsort_r(in->v.v, in->v.n, sizeof *in->v.v, inside_order, in);
+	rows_take(rows, in->v.v, in->v.n, sizeof *in->v.v);
 	return e;
 }
+
+static void free_inside(struct rows *rows)
+{
+	struct inside *in = rows->own;
+	if (!in)
+		return;
+	for (size_t i = 0; i < in->v.n; i++)
+		hist_fini(&in->v.v[i].device.hist);
+	events_fini(&in->events);
+	array_free(&in->v);
+	array_free(&in->ranges);
+	array_free(&in->spans);
+	array_free(&in->order);
+	map_fini(&in->map);
+	map_fini(&in->range_map);
+	free(in);
+}
+
+/* The range that it ran in. */
+static const void *range_around(const struct row *row)
+{
+	const struct inside *in = row->rows->own;
+	return &in->ranges.v[((const struct inside_row *)row->at)->range];
+}
+
+static struct value get_name(const struct row *row, const void *of)
+{
+	return value_text(rows_name(row->rows, *(const uint32_t *)of));
+}
+
+static struct value get_kind(const struct row *row, const void *of)
+{
+	return value_text(activity_kind_name(*(const uint16_t *)of));
+}
+
+static struct value get_share(const struct row *row, const void *of)
+{
+	const uint64_t part = ((const struct inside_row *)row->at)->device.total,
+		       all = ((const struct named_range *)of)->total_ns;
+	return value_real(all ? (double)part / (double)all : 0);
+}
+
+static const struct column inside_columns[] = {
+	{ "range", UNIT_TEXT, "range", "name of the range", .get = get_name, .find = range_around,
+		AT(struct named_range, name) },
+	{ "range_kind", UNIT_TEXT, "range kind", "`annotation`, `nvtx`, `nvtx span`",
+		.get = get_range_kind, .find = range_around, AT(struct named_range, kind) },
+	{ "kind", UNIT_TEXT, "kind", "`kernel`, `copy`, `set`, `graph`", .get = get_kind,
+		AT(struct inside_row, kind) },
+	{ "name", UNIT_KERNEL, "name", "of the activities", .get = get_name,
+		AT(struct inside_row, name) },
+	{ "count", UNIT_COUNT, "runs", "how many", .get = get_values_count,
+		AT(struct inside_row, device) },
+	{ "share", UNIT_SHARE, "share",
+		"of the time on devices of all that was asked for in ranges of this name",
+		.get = get_share, .find = range_around },
+	VALUES("device", "", "time on the device", struct inside_row, device, false),
+	{ 0 },
+};
+
+const struct section section_range_kernels = {
+	.name = "range_kernels",
+	.heading = "What ran in ranges",
+	.about =
+		"For each name of a range that the program names, what ran on devices that was asked for inside, by name: kernels, memcpys, memsets, whole graphs. An activity counts in all ranges around its call, once for each name. In those that NVTX starts and ends it counts wherever the call was made, on any thread of the process. What a thread launches outside of ranges of its own while exactly one other thread of the process is inside some counts in those, as a backward pass does, which PyTorch launches from a thread of its own. The range with most time on devices comes first.",
+	.of = OF_RANGE_KERNELS,
+	.columns = inside_columns,
+	.make = make_inside,
+	.fini = free_inside,
+	.asked = true,
+	.shown = "device_total_ns,share,count,device_mean_ns,device_p50_ns,device_min_ns,"
+		 "device_max_ns,device_stddev_ns,kind,range,name",
+	.note = "An activity counts in each range around its launch; and in those of the thread for which its thread works, as in a backward pass.  Share: of the range.",
+};

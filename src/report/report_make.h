@@ -25,6 +25,7 @@ struct report_style {
 void report_print_text(const struct report *r, FILE *out, const struct report_style *style);
 void report_print_json(const struct report *r, FILE *out);
 void report_print_json_compact(const struct report *r, FILE *out); /* for a page */
+void hints_print_json(const struct report *r, FILE *out);          /* r->hints are there */
 
 /* What all kernels, and what operators launched themselves, took on devices: what shares are of. */
 uint64_t report_kernels_ns(const struct report *r);
@@ -32,11 +33,5 @@ uint64_t report_operators_ns(const struct report *r);
 
 /* What a kernel is about by its name, demangled: a family of api/family.tbl, or "collective". */
 const char *report_kernel_family(const char *name);
-
-/* The keys of one row, into the object that is open. */
-struct json;
-void report_put_operator(
-	struct json *j, const struct report *r, const struct operator_row *o, uint64_t all);
-void report_put_device_times(struct json *j, const struct report *r, const struct activity_row *w);
 
 #endif

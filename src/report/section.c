@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/expect.h"
@@ -31,6 +32,11 @@ struct value get_u32(const struct row *row, const void *of)
 struct value get_u16(const struct row *row, const void *of)
 {
 	return value_u64(*(const uint16_t *)of);
+}
+
+struct value get_size(const struct row *row, const void *of)
+{
+	return value_u64(*(const size_t *)of);
 }
 
 struct value get_text(const struct row *row, const void *of)
@@ -66,6 +72,11 @@ struct value get_span(const struct row *row, const void *of)
 struct value get_since(const struct row *row, const void *of)
 {
 	return value_u64(trace_since_ns(row->r->trace, *(const uint64_t *)of));
+}
+
+struct value get_since_start(const struct row *row, const void *of)
+{
+	return value_u64(rows_since(row->rows, *(const uint64_t *)of));
 }
 
 struct value get_pid(const struct row *row, const void *of)
@@ -137,6 +148,40 @@ void section_put_csv(FILE *out, const struct value *v)
 
 /* ---- rows ---- */
 
+void rows_take(struct rows *rows, const void *v, size_t n, size_t each)
+{
+	rows->v = v;
+	rows->n = n;
+	rows->each = each;
+}
+
+void rows_own(struct rows *rows, void *v, size_t n, size_t each)
+{
+	rows_take(rows, v, n, each);
+	rows->own = v;
+}
+
+void rows_free(struct rows *rows)
+{
+	free(rows->own);
+}
+
+uint64_t rows_since(const struct rows *rows, uint64_t ns)
+{
+	const uint64_t start = rows->r->trace->header.start.mono_ns;
+	return ns > start ? ns - start : 0;
+}
+
+const char *rows_name(struct rows *rows, uint32_t name)
+{
+	return demangled_name(&rows->names, name, "(no name)");
+}
+
+const char *rows_string(struct rows *rows, uint32_t process, uint32_t id)
+{
+	return rows_name(rows, meta_find_string(&rows->r->meta, process, id));
+}
+
 static void take_array(struct rows *rows)
 {
 	const ARRAY(char) *array = (const void *)((const char *)rows->r + rows->section->array);
@@ -151,7 +196,7 @@ int section_open(const struct section *s, const struct report *r, struct rows *r
 	const int e = demangled_init(&ret_rows->names, &r->meta);
 	if (e)
 		return e;
-	if (s->each)
+	if (s->array)
 		take_array(ret_rows);
 	return s->make ? s->make(ret_rows) : 0;
 }
@@ -243,29 +288,31 @@ static void put_value(struct json *j, const char *key, const struct value *v)
 	}
 }
 
-static void put_rows(struct json *j, const char *key, struct rows *rows);
-
-static void put_list(struct json *j, const char *key, const struct column *c, const struct row *row)
+static void put_list(struct json *j, const char *key, const struct column *c, const struct row *row,
+	const struct value *v)
 {
-	const struct value v = column_get(c, row);
-	if (v.kind != VALUE_LIST)
-		return put_value(j, key, &v);
-	struct rows inner = {
-		.section = c->inner, .r = row->r, .v = v.list, .n = v.n, .each = c->inner->each
-	};
-	put_rows(j, key, &inner);
+	struct rows inner = { .section = c->inner, .r = row->r, .each = c->inner->each };
+	if (!c->get) {
+		section_put_list(j, key, c->inner, row->r);
+		return;
+	}
+	inner.v = v->list;
+	inner.n = v->n;
+	section_put_rows(j, key, &inner);
 }
 
 static void put_column(struct json *j, struct nesting *n, const struct column *c,
 	const struct row *row, bool always)
 {
-	if (c->text_only)
+	const bool makes = c->unit == UNIT_LIST && !c->get;
+	const struct value v = makes ? (struct value){ .kind = VALUE_LIST } : column_get(c, row);
+	if (c->text_only || (v.kind == VALUE_ABSENT && !always))
 		return;
-	if (c->unit == UNIT_LIST)
-		return put_list(j, enter(j, n, c->key), c, row);
-	const struct value v = column_get(c, row);
-	if (always || v.kind != VALUE_ABSENT)
-		put_value(j, enter(j, n, c->key), &v);
+	const char *key = enter(j, n, c->key);
+	if (v.kind == VALUE_LIST)
+		put_list(j, key, c, row, &v);
+	else
+		put_value(j, key, &v);
 }
 
 void section_put_row(struct json *j, const struct row *row)
@@ -285,6 +332,18 @@ void section_put_columns(
 	leave(j, &n, 0);
 }
 
+void section_put_element(struct json *j, const struct row *row)
+{
+	const struct section *s = row->rows->section;
+	if (s->texts) {
+		const struct value v = column_get(s->columns, row);
+		return put_value(j, NULL, &v);
+	}
+	json_begin_object(j, NULL);
+	section_put_row(j, row);
+	json_end_object(j);
+}
+
 static void put_object(struct json *j, struct rows *rows)
 {
 	const struct section *s = rows->section;
@@ -298,14 +357,12 @@ static void put_object(struct json *j, struct rows *rows)
 		json_end_object(j);
 }
 
-static void put_rows(struct json *j, const char *key, struct rows *rows)
+void section_put_rows(struct json *j, const char *key, struct rows *rows)
 {
 	json_begin_array(j, key);
 	for (size_t i = 0; i < rows->n; i++) {
 		const struct row row = row_at(rows, i);
-		json_begin_object(j, NULL);
-		section_put_row(j, &row);
-		json_end_object(j);
+		section_put_element(j, &row);
 	}
 	json_end_array(j);
 }
@@ -315,9 +372,20 @@ int section_put_json(struct json *j, const struct section *s, const struct repor
 	struct rows rows;
 	const int e = section_open(s, r, &rows);
 	if (!e && !rows.absent && s->form == SECTION_LIST)
-		put_rows(j, s->name, &rows);
+		section_put_rows(j, s->name, &rows);
 	else if (!e && !rows.absent)
 		put_object(j, &rows);
+	section_close(&rows);
+	return e;
+}
+
+int section_put_list(
+	struct json *j, const char *key, const struct section *s, const struct report *r)
+{
+	struct rows rows;
+	const int e = section_open(s, r, &rows);
+	if (!e)
+		section_put_rows(j, key, &rows);
 	section_close(&rows);
 	return e;
 }

@@ -38,7 +38,7 @@ enum unit {
 	UNIT_KERNEL, /* a kernel's name, which text shortens */
 	UNIT_STACK,  /* frames in a line, which text shortens */
 	UNIT_DIM3,
-	UNIT_LIST /* rows of another section, in JSON only */
+	UNIT_LIST /* in JSON only: rows of another section; or null in place of an object */
 };
 
 enum value_kind {
@@ -112,11 +112,11 @@ struct value value_text(const char *text); /* or NULL */
 
 /* ---- rows ---- */
 
-#define ROW_TEXT 1024
+#define ROW_TEXT 4096
 
 struct row {
 	const struct report *r;
-	const struct rows *rows;
+	struct rows *rows;
 	const void *at; /* the row's struct */
 	size_t index;
 	char *text; /* room of ROW_TEXT bytes for a value's text */
@@ -131,8 +131,19 @@ struct rows {
 	void *own;   /* what fini() frees */
 	double all;  /* that shares are of, where make() knows it */
 	struct demangled names;
-	char text[ROW_TEXT];
+	_Alignas(8) char text[ROW_TEXT];
 };
+
+/* For make(): rows that live elsewhere, and an array that rows_free() frees. */
+void rows_take(struct rows *rows, const void *v, size_t n, size_t each);
+void rows_own(struct rows *rows, void *v, size_t n, size_t each);
+void rows_free(struct rows *rows);
+
+/* Nanoseconds since the recording began, of a time of CLOCK_MONOTONIC; a name of the trace, and a
+ * string of a process of it, demangled. */
+uint64_t rows_since(const struct rows *rows, uint64_t ns);
+const char *rows_name(struct rows *rows, uint32_t name);
+const char *rows_string(struct rows *rows, uint32_t process, uint32_t id);
 
 static inline struct row row_at(struct rows *rows, size_t i)
 {
@@ -156,7 +167,7 @@ struct column {
 	bool sums;                   /* the sum over all rows means something */
 	bool text_only;              /* no key of JSON */
 	bool absent;                 /* where find() has nothing the key is left out, not null */
-	const struct section *inner; /* UNIT_LIST: what the structs of the list are */
+	const struct section *inner; /* UNIT_LIST: of the list; without get() it makes its rows */
 };
 
 struct value column_get(const struct column *c, const struct row *row);
@@ -165,13 +176,16 @@ struct value column_get(const struct column *c, const struct row *row);
 struct value get_u64(const struct row *row, const void *of);
 struct value get_u32(const struct row *row, const void *of);
 struct value get_u16(const struct row *row, const void *of);
-struct value get_text(const struct row *row, const void *of);     /* const char *, or NULL */
-struct value get_chars(const struct row *row, const void *of);    /* char[] */
-struct value get_real(const struct row *row, const void *of);     /* double, NAN: not known */
-struct value get_bool(const struct row *row, const void *of);     /* bool */
-struct value get_dim3(const struct row *row, const void *of);     /* uint32_t[3] */
-struct value get_span(const struct row *row, const void *of);     /* uint64_t ticks, as ns */
-struct value get_since(const struct row *row, const void *of);    /* uint64_t ticks, as a moment */
+struct value get_size(const struct row *row, const void *of);  /* size_t */
+struct value get_text(const struct row *row, const void *of);  /* const char *, or NULL */
+struct value get_chars(const struct row *row, const void *of); /* char[] */
+struct value get_real(const struct row *row, const void *of);  /* double, NAN: not known */
+struct value get_bool(const struct row *row, const void *of);  /* bool */
+struct value get_dim3(const struct row *row, const void *of);  /* uint32_t[3] */
+struct value get_span(const struct row *row, const void *of);  /* uint64_t ticks, as ns */
+struct value get_since(const struct row *row, const void *of); /* uint64_t ticks, as a moment */
+struct value get_since_start(
+	const struct row *row, const void *of); /* uint64_t of CLOCK_MONOTONIC, as a moment */
 struct value get_pid(const struct row *row, const void *of);      /* uint32_t index of a process */
 struct value get_function(const struct row *row, const void *of); /* uint32_t id of a function */
 struct value function_name(const struct row *row, uint32_t id);
@@ -214,6 +228,7 @@ enum section_form {
 
 struct section {
 	const char *name, *heading;
+	const char *about; /* above its columns in the reference */
 	enum section_form form;
 	enum made_of of;
 	const struct column *columns; /* up to one without a key */
@@ -224,7 +239,9 @@ struct section {
 	void (*fini)(struct rows *rows);
 	const char *shown; /* keys of the columns that text has, in their order; NULL: all */
 	const char *(*choose)(const struct report *r); /* the same, by what was recorded */
-	bool asked;                                    /* only made when somebody asks for it */
+	bool nested;      /* a list inside another section's object, which has it in JSON */
+	bool texts;       /* a row in JSON is the text of its one column */
+	bool asked;       /* only made when somebody asks for it */
 	bool series;      /* text shows all rows: the first say little */
 	const char *note; /* below its table */
 	/* … and what depends on the recording, where text has that column, or NULL: always. */
@@ -241,13 +258,19 @@ void section_close(struct rows *rows);
 
 const struct column *section_column(const struct section *s, const char *key, size_t bytes);
 
-/* A row as JSON: all its columns into the object that is open, or those that are given. */
+/* A row as JSON: as an element of a list, or all its columns, or those that are given, into the
+ * object that is open. */
+void section_put_element(struct json *j, const struct row *row);
 void section_put_row(struct json *j, const struct row *row);
 void section_put_columns(
 	struct json *j, const struct row *row, const struct column *const *columns, size_t n);
 
-/* The whole section under its name.  0 or -errno. */
+/* The whole section under its name, its rows under another one, and rows that are there.  0 or
+ * -errno. */
 int section_put_json(struct json *j, const struct section *s, const struct report *r);
+int section_put_list(
+	struct json *j, const char *key, const struct section *s, const struct report *r);
+void section_put_rows(struct json *j, const char *key, struct rows *rows);
 
 /* A cell for people, and one of CSV.  full: names are not shortened. */
 struct cell_style {

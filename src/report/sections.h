@@ -1,32 +1,38 @@
 /*
- * Sections of the report and lists, by their names: what their figures are, and why one is empty,
- * that is what the program did not do, or what was not recorded and which option records it.  For
- * weir report --only and weir flame.
+ * All sections of the report (section.h) by their names: what they show, and why one is empty, that
+ * is what the program did not do, or what was not recorded and which option records it.  For weir
+ * report, weir report --only and weir flame.
  */
 #ifndef WEIR_REPORT_SECTIONS_H
 #define WEIR_REPORT_SECTIONS_H
 
-#include <stdbool.h>
-#include <stdio.h>
-
 #include "report/section.h"
 
-extern const struct section section_calls, section_kernels, section_threads;
+extern const struct section section_trace, section_provenance, section_summary, section_failures,
+	section_warnings, section_totals, section_clock, section_join, section_calls,
+	section_call_stacks, section_callers, section_kernels, section_memory, section_memory_live,
+	section_copies, section_sets, section_devices, section_gpu_state, section_gpu_state_gpus,
+	section_gpu, section_wall, section_breakdown, section_overlap, section_queue,
+	section_critical_path, section_path_host, section_pauses, section_prediction,
+	section_prediction_tiers, section_prediction_kernels, section_device_work,
+	section_device_copies, section_operators, section_spans, section_streams, section_processes,
+	section_threads, section_hints, section_hints_sum, section_hints_window,
+	section_hints_pauses, section_provenance_devices, section_gpu_trace, section_api_trace,
+	section_waits, section_operators_by_shape, section_kernel_shapes, section_launch_gaps,
+	section_kernel_families, section_idle_gaps, section_busy_over_time, section_kernels_at_once,
+	section_nccl, section_range_kernels, section_nvtx_pace, section_steps,
+	section_allocation_calls, section_memory_over_time;
 
-/* The section of that name, of so many bytes; NULL: it has no table of columns. */
+/* The i-th, in the order of the report's JSON; NULL behind the last. */
+const struct section *section_at(size_t i);
+
+/* The section of that name, of so many bytes, that can be asked for; or NULL. */
 const struct section *section_find(const char *name, size_t bytes);
 
 /* Sentences for below a table, in lines of that width; NULL: there are none. */
 void section_put_note(FILE *out, const char *note, size_t width);
-const char *section_note(const char *section);
 
-/* The columns, with commas between, whose sum over all its rows means something; or "". */
-const char *section_sums(const char *section);
-
-/* Whether names of kernels are in that column. */
-bool section_names_kernels(const char *section, const char *column);
-
-/* A clause without a full stop.  NULL: nothing is known. */
-const char *section_why_empty(const struct report *r, const char *section);
+/* A clause without a full stop. */
+const char *section_why_empty(const struct report *r, const struct section *section);
 
 #endif

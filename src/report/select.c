@@ -1,415 +1,146 @@
-/* See select.h. */
+/* Prints chosen sections of a report: filters their rows, sorts them, and writes the columns. */
 #include "report/select.h"
 
 #include <errno.h>
-#include <fnmatch.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/bounded.h"
 #include "base/expect.h"
-#include "base/json.h"
 #include "base/number.h"
-#include "base/table.h"
 #include "base/text.h"
-#include "model/roofline.h"
-#include "report/analysis.h"
-#include "report/callers_print.h"
+#include "report/section.h"
 #include "report/sections.h"
-#include "report/event_lists.h"
-#include "report/fields.h"
-#include "report/report_make.h"
 #include "report/select_filter.h"
 
 #include "base/banned.h"
 
-#define COLUMNS_SHOWN 12u /* of a section whose usual columns nobody has named */
-#define COLUMNS_MOST  64u
-#define WIDTH         200u /* where there is no terminal */
-#define TEXT_LEAST    40u  /* characters of what is not the last column, a third of the width */
+#define WIDTH      200u /* where there is no terminal */
+#define TEXT_LEAST 40u  /* characters of what is not the last column, a third of the width */
 
-/* What a terminal shows of a section. */
-static const struct {
-	const char *section, *columns;
-} usual[] = {
-	{ "kernels",
-		"device_total_ns,share,count,device_mean_ns,device_p50_ns,device_min_ns,device_max_ns,"
-		"device_stddev_ns,class,name" },
-	{ "device_work", "device_total_ns,count,device_mean_ns,device_p50_ns,device_min_ns,"
-			 "device_max_ns,device_stddev_ns,kind,name" },
-	{ "calls", "total_ns,count,p50_ns,p99_ns,max_ns,errors,api,name" },
-	{ "operators",
-		"device_self_ns,share,device_total_ns,total_share,host_self_ns,host_total_ns,count,"
-		"class,kind,"
-		"name" },
-	{ "threads", "pid,tid,calls,launches,timed_driver_calls,timed_driver_calls_ns,sync_calls,"
-		     "sync_ns,allocated_bytes,name" },
-	{ "processes", "pid,threads,calls,launches,timed_driver_calls_ns,sync_ns,device_total_ns,"
-		       "allocated_bytes,executable" },
-	{ "breakdown", "ns,share,name,what" },
-	{ "critical_path", "ns,share,name,what" },
-	{ "hints", "gain_pct,confidence,rule,title" },
-};
-
+/* A row that is to be written, by its place among the section's rows. */
 struct kept {
-	char *json;
+	size_t index, order;
 	double number; /* of the column that is sorted by; NAN */
 	char *text;    /* the same, where it is no number; or NULL */
-	size_t order;
-};
-
-struct chosen {
-	char key[sizeof((struct field *)0)->key];
 };
 
 struct selection {
 	const struct select_options *o;
 	const struct report *r;
 	FILE *out;
+	struct json json;
 	struct error *err;
 	struct select_filters filters;
-	char *json; /* of the report */
 
-	char section[96];
-	bool several;    /* sections are asked for, in another call each */
-	uint64_t absent; /* bit i: the i-th name is of a section that the recording lacks */
-	bool wanted, list;
-	bool at_once;  /* rows are written as they come */
-	bool filtered; /* there are rows that the filters keep out */
+	const struct section *section;
+	struct rows rows;
+	const struct column *columns[SECTION_COLUMNS];
+	size_t column_count;
+	const struct column *of_filter[SECTION_COLUMNS];
+	const struct column *sort;
 	ARRAY(struct kept) kept;
-	size_t rows; /* that pass the filters */
-	ARRAY(struct chosen) columns;
-	struct fields fields;
-	struct field_sums sums; /* of all rows that pass the filters, shown or not */
+	size_t passed;                /* rows that pass the filters, shown or not */
+	double sums[SECTION_COLUMNS]; /* over these; NAN: none has a value */
 };
-
-/* For a sentence that says what there is. */
-struct names {
-	char text[4096]; /* more than all sections, and all columns, take */
-	size_t at;
-};
-
-static void add_name(struct names *n, const char *name)
-{
-	if (n->at < sizeof n->text - 60)
-		n->at += (size_t)snprintf(
-			n->text + n->at, sizeof n->text - n->at, "%s%s", n->at ? ", " : "", name);
-}
 
 /* ---- columns ---- */
 
-static bool has_column(const struct selection *s, const char *key)
+static void no_column(const struct selection *s, const char *key, size_t bytes)
 {
-	for (size_t i = 0; i < s->columns.n; i++)
-		if (!strcmp(s->columns.v[i].key, key))
-			return true;
-	return false;
+	char text[4096] = ""; /* more than all columns of a section take */
+	struct bounded names = BOUNDED(text);
+	for (const struct column *c = s->section->columns; c->key; c++)
+		if (!c->text_only && c->unit != UNIT_LIST)
+			bounded_printf(&names, "%s%s", names.used ? ", " : "", c->key);
+	bounded_end(&names);
+	error_set(s->err, -EINVAL, "%s has no column %.*s: there are %s", s->section->name,
+		(int)bytes, key, text);
 }
 
-static int add_column(struct selection *s, const char *key, size_t bytes)
+/* NULL, with a sentence, when it has none that can be shown. */
+static const struct column *find_column(const struct selection *s, const char *key, size_t bytes)
 {
-	struct chosen *to = array_push(&s->columns);
-	if (!to)
-		return -ENOMEM;
-	snprintf(to->key, sizeof to->key, "%.*s", (int)bytes, key);
+	const struct column *c = section_column(s->section, key, bytes);
+	if (c && c->unit != UNIT_LIST)
+		return c;
+	no_column(s, key, bytes);
+	return NULL;
+}
+
+static void add_column(struct selection *s, const struct column *c)
+{
+	if (expect(s->column_count < SECTION_COLUMNS, "there is room for all columns"))
+		s->columns[s->column_count++] = c;
+}
+
+static int add_listed(struct selection *s, const char *keys)
+{
+	while (*keys) {
+		const size_t bytes = strcspn(keys, ",");
+		const struct column *c = find_column(s, keys, bytes);
+		if (!c)
+			return -EINVAL;
+		add_column(s, c);
+		keys += bytes + (keys[bytes] == ',');
+	}
 	return 0;
 }
 
-static int add_columns_of_row(struct selection *s)
+static void add_all(struct selection *s)
 {
-	int e = 0;
-	for (size_t i = 0; i < s->fields.v.n && !e; i++) {
-		const char *key = s->fields.v.v[i].key;
-		if (!has_column(s, key) && s->columns.n < COLUMNS_MOST)
-			e = add_column(s, key, strlen(key));
-	}
-	return e;
+	for (const struct column *c = s->section->columns; c->key; c++)
+		if (!c->text_only && c->unit != UNIT_LIST)
+			add_column(s, c);
 }
 
-static const char *usual_columns(const struct selection *s)
-{
-	if (s->o->columns || s->o->form != SELECT_TEXT)
-		return s->o->columns;
-	if (!strcmp(s->section, "kernels") && !s->r->device_kernels)
-		return "count,graph_count,host_total_ns,grid,block,shapes,name";
-	for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++)
-		if (!strcmp(usual[i].section, s->section))
-			return usual[i].columns;
-	return event_list_columns(s->section);
-}
-
-static int no_column(const struct selection *s, const char *key, size_t bytes)
-{
-	struct names names = { .at = 0 };
-	for (size_t i = 0; i < s->columns.n; i++)
-		add_name(&names, s->columns.v[i].key);
-	return error_set(s->err, -EINVAL, "%s has no column %.*s: there are %s", s->section,
-		(int)bytes, key, names.text);
-}
-
-/* Those of all rows are there; leaves those that are wanted. */
 static int choose_columns(struct selection *s)
 {
-	const char *list = usual_columns(s), *word;
-	size_t bytes;
-	ARRAY(struct chosen) all = { s->columns.v, s->columns.n, s->columns.room };
-	if (!list || !all.n)
-		return 0;
-	for (size_t i = 0; (word = fields_nth(list, i, &bytes)); i++) {
-		char key[sizeof s->columns.v->key];
-		snprintf(key, sizeof key, "%.*s", (int)bytes, word);
-		if (!has_column(s, key) && s->o->columns)
-			return no_column(s, word, bytes);
-	}
-	memset(&s->columns, 0, sizeof s->columns);
-	int e = 0;
-	for (size_t i = 0; (word = fields_nth(list, i, &bytes)) && !e; i++)
-		for (size_t k = 0; k < all.n && !e; k++)
-			if (!strncmp(all.v[k].key, word, bytes) && !all.v[k].key[bytes])
-				e = add_column(s, word, bytes);
-	array_free(&all);
-	return e;
-}
-
-/* What a kept row has in a column. */
-static enum field_kind kept_kind(struct selection *s, size_t row, const char *key)
-{
-	const struct field *f =
-		fields_of(&s->fields, s->kept.v[row].json) ? NULL : fields_find(&s->fields, key);
-	return f ? f->kind : FIELD_NULL;
-}
-
-/* Bit i: a row that is shown has a value in column i. */
-static uint64_t columns_with_values(struct selection *s)
-{
-	const size_t shown = s->o->rows && s->o->rows < s->kept.n ? s->o->rows : s->kept.n;
-	uint64_t seen = 0;
-	for (size_t k = 0; k < shown; k++) {
-		if (fields_of(&s->fields, s->kept.v[k].json))
-			return UINT64_MAX;
-		for (size_t i = 0; i < s->columns.n; i++) {
-			const struct field *f = fields_find(&s->fields, s->columns.v[i].key);
-			seen |= (uint64_t)(f && f->kind != FIELD_NULL) << i;
-		}
-	}
-	return seen;
-}
-
-static void name_last(struct selection *s)
-{
-	size_t i = 0;
-	while (i < s->columns.n && strcmp(s->columns.v[i].key, "name") != 0)
-		i++;
-	if (i == s->columns.n)
-		return;
-	const struct chosen name = s->columns.v[i];
-	memmove(s->columns.v + i, s->columns.v + i + 1, (s->columns.n - i - 1) * sizeof name);
-	s->columns.v[s->columns.n - 1] = name;
-}
-
-/* Of a terminal's list what says nothing goes; of one without usual columns those that are too
- * many, and the name is last. */
-static void thin_columns(struct selection *s)
-{
-	const uint64_t seen = columns_with_values(s);
-	const bool chosen = usual_columns(s) != NULL;
-	size_t n = 0;
-	static_assert(COLUMNS_MOST <= 64, "a bit a column");
-	for (size_t i = 0; i < s->columns.n; i++)
-		if (seen >> i & 1 && (chosen || n < COLUMNS_SHOWN))
-			s->columns.v[n++] = s->columns.v[i];
-	s->columns.n = n;
-	if (!chosen)
-		name_last(s);
-}
-
-/* ---- CSV and JSON ---- */
-
-static int write_csv_cell(struct selection *s, const char *key)
-{
-	const struct field *f = fields_find(&s->fields, key);
-	if (!f || f->kind == FIELD_NULL)
-		return 0;
-	if (f->kind == FIELD_NUMBER || f->kind == FIELD_WORD) {
-		fwrite(f->raw, 1, f->bytes, s->out);
-		return 0;
-	}
-	char *text = field_text(f);
-	if (!text)
-		return -ENOMEM;
-	text_put_csv(s->out, text);
-	free(text);
+	const struct section *of = s->section;
+	const char *shown = of->choose ? of->choose(s->r) : of->shown;
+	s->column_count = 0;
+	if (s->o->columns)
+		return add_listed(s, s->o->columns);
+	if (s->o->form == SELECT_TEXT && shown)
+		return add_listed(s, shown);
+	add_all(s);
 	return 0;
 }
 
-static int write_csv_row(struct selection *s)
+static int find_filters(struct selection *s)
 {
 	int e = 0;
-	for (size_t i = 0; i < s->columns.n && !e; i++) {
-		if (i)
-			putc(',', s->out);
-		e = write_csv_cell(s, s->columns.v[i].key);
+	for (size_t i = 0; i < s->filters.count && !e; i++) {
+		const struct select_filter *f = &s->filters.v[i];
+		s->of_filter[i] = find_column(s, f->key, strlen(f->key));
+		e = s->of_filter[i] ? select_filter_check(f, s->of_filter[i], s->err) : -EINVAL;
 	}
-	putc('\n', s->out);
 	return e;
 }
 
-static void write_csv_heading(struct selection *s)
+static int find_sort(struct selection *s)
 {
-	for (size_t i = 0; i < s->columns.n; i++)
-		fprintf(s->out, "%s%s", i ? "," : "", s->columns.v[i].key);
-	putc('\n', s->out);
-}
-
-static void write_json_row(struct selection *s, const char *json)
-{
-	const char *before = "";
-	if (!s->o->columns) {
-		fputs(json, s->out);
-		return;
-	}
-	putc('{', s->out);
-	for (size_t i = 0; i < s->columns.n; i++) {
-		const struct field *f = fields_find(&s->fields, s->columns.v[i].key);
-		fprintf(s->out, "%s\"%s\": %.*s", before, s->columns.v[i].key,
-			f ? (int)f->bytes : 4, f ? f->raw : "null");
-		before = ", ";
-	}
-	putc('}', s->out);
-}
-
-static void begin_json_section(struct selection *s)
-{
-	fprintf(s->out, ",\n\t\"%s\": %s", s->section, s->list ? "[" : "");
-}
-
-/* ---- text ---- */
-
-static unsigned text_shown(const struct selection *s)
-{
-	const unsigned third = (s->o->width ? s->o->width : WIDTH) / 3;
-	return third > TEXT_LEAST ? third : TEXT_LEAST;
-}
-
-/* A class by the kernel's name alone. */
-static bool is_guess(const struct selection *s)
-{
-	const struct field *basis = fields_find(&s->fields, "class_basis");
-	return basis && basis->bytes == 6 && !memcmp(basis->raw, "\"name\"", 6);
-}
-
-static int put_cell(struct selection *s, struct table *t, const char *key, bool last)
-{
-	const struct field *f = fields_find(&s->fields, key);
-	if (!f || f->kind == FIELD_NULL) {
-		table_none(t);
+	const char *key = s->o->sort;
+	s->sort = NULL;
+	if (!key)
 		return 0;
-	}
-	if (f->kind == FIELD_NUMBER) {
-		field_put_number(t, f);
-		return 0;
-	}
-	char *text = field_text(f);
-	if (!text)
-		return -ENOMEM;
-	const bool shorter = !s->o->full_names && section_names_kernels(s->section, key);
-	const char *shown = shorter ? text_kernel(text) : text;
-	if (!strcmp(key, "class") && is_guess(s))
-		table_cell(t, "%s?", shown);
-	else if (!strcmp(key, "called_by") && !s->o->full_names)
-		callers_cell_line(t, text);
-	else if (s->o->full_names || last)
-		table_cell(t, "%s", shown);
-	else
-		table_cell_name(t, shown, text_shown(s));
-	free(text);
-	return 0;
-}
-
-/* Below the rows, where several are and one of the columns adds up. */
-static void put_sums(struct selection *s, struct table *t)
-{
-	const char *sums = section_sums(s->section);
-	bool any = false;
-	for (size_t i = 0; i < s->columns.n; i++)
-		any |= fields_place(sums, s->columns.v[i].key) >= 0;
-	for (size_t i = 0; i < s->columns.n && any && s->rows > 1; i++)
-		if (!field_sums_put(&s->sums, sums, s->columns.v[i].key, t))
-			table_cell(t, i == s->columns.n - 1 ? "total of %zu rows" : "", s->rows);
-}
-
-/* '>' for a column whose first value is a number. */
-static char align_of(struct selection *s, const char *key)
-{
-	enum field_kind kind = FIELD_NULL;
-	for (size_t k = 0; k < s->kept.n && kind == FIELD_NULL; k++)
-		kind = kept_kind(s, k, key);
-	return kind == FIELD_NUMBER ? '>' : '<';
-}
-
-/* What is no list: a line a column. */
-static int write_object(struct selection *s, const struct text_page *p)
-{
-	static const char *const headings[] = { "key", "value" };
-	struct table t;
-	int e = fields_of(&s->fields, s->kept.v[0].json);
-	table_init(&t, "<<", headings);
-	for (size_t i = 0; i < s->columns.n && !e; i++) {
-		table_cell(&t, "%s", s->columns.v[i].key);
-		e = put_cell(s, &t, s->columns.v[i].key, true);
-	}
-	page_end_table(p, &t, 0);
-	section_put_note(s->out, section_note(s->section), p->width);
-	return e;
-}
-
-static int write_list(struct selection *s, const struct text_page *p)
-{
-	char align[TABLE_COLUMNS + 1] = "";
-	const char *headings[TABLE_COLUMNS];
-	struct table t;
-	int e = 0;
-	if (s->columns.n > TABLE_COLUMNS)
-		s->columns.n = TABLE_COLUMNS;
-	for (size_t i = 0; i < s->columns.n; i++) {
-		align[i] = align_of(s, s->columns.v[i].key);
-		headings[i] = s->columns.v[i].key;
-	}
-	table_init(&t, align, headings);
-	for (size_t k = 0; k < page_shown(p, s->kept.n) && !e; k++) {
-		e = fields_of(&s->fields, s->kept.v[k].json);
-		for (size_t i = 0; i < s->columns.n && !e; i++)
-			e = put_cell(s, &t, s->columns.v[i].key, i == s->columns.n - 1);
-	}
-	put_sums(s, &t);
-	page_end_table(p, &t, s->rows);
-	if (!strcmp(s->section, "kernels") && has_column(s, "flops"))
-		roofline_put_sum(s->out, s->r);
-	if (!strcmp(s->section, "operators") && has_column(s, "flops"))
-		roofline_put_unknown(s->out, s->r);
-	if (!strcmp(s->section, "critical_path"))
-		analysis_put_slack(s->r, s->out);
-	section_put_note(s->out, section_note(s->section), p->width);
-	return e;
-}
-
-static int write_text(struct selection *s)
-{
-	struct text_page p = text_page_of(s->out, s->o->rows, s->o->colour);
-	p.width = s->o->width ? s->o->width : WIDTH;
-	p.full_names = s->o->full_names;
-	page_heading(&p, s->section);
-	if (s->kept.n)
-		return (s->list ? write_list : write_object)(s, &p);
-	const char *why =
-		s->filtered ? "no row passes --filter" : section_why_empty(s->r, s->section);
-	fprintf(s->out, "  none%s%s\n", why ? ": " : "", why ? why : "");
-	return 0;
+	key += *key == '-';
+	s->sort = find_column(s, key, strlen(key));
+	return s->sort ? 0 : -EINVAL;
 }
 
 /* ---- rows ---- */
+
+static bool passes(const struct selection *s, const struct row *row)
+{
+	for (size_t i = 0; i < s->filters.count; i++) {
+		const struct value v = column_get(s->of_filter[i], row);
+		if (!select_filter_passes(&s->filters.v[i], &v))
+			return false;
+	}
+	return true;
+}
 
 /* Numbers by size, the largest first, then texts, then what is not known. */
 static int kept_order(const void *one, const void *two)
@@ -425,21 +156,17 @@ static int kept_order(const void *one, const void *two)
 	return texts ? texts : a->order < b->order ? -1 : a->order > b->order;
 }
 
-static bool is_known(const struct kept *k)
-{
-	return !isnan(k->number) || k->text;
-}
-
 /* What is not known stays behind, whichever way round. */
 static void turn_round(struct selection *s)
 {
+	struct kept *v = s->kept.v;
 	size_t n = 0;
-	while (n < s->kept.n && is_known(&s->kept.v[n]))
+	while (n < s->kept.n && (!isnan(v[n].number) || v[n].text))
 		n++;
 	for (size_t i = 0; i < n / 2; i++) {
-		const struct kept k = s->kept.v[i];
-		s->kept.v[i] = s->kept.v[n - 1 - i];
-		s->kept.v[n - 1 - i] = k;
+		const struct kept k = v[i];
+		v[i] = v[n - 1 - i];
+		v[n - 1 - i] = k;
 	}
 }
 
@@ -453,324 +180,401 @@ static void sort_kept(struct selection *s)
 
 static void forget_behind(struct selection *s, size_t rows)
 {
-	for (size_t k = rows; k < s->kept.n; k++) {
-		free(s->kept.v[k].json);
+	for (size_t k = rows; k < s->kept.n; k++)
 		free(s->kept.v[k].text);
-	}
 	s->kept.n = rows < s->kept.n ? rows : s->kept.n;
 }
 
 #define KEPT_BEYOND 4096u /* rows that may wait for being sorted out */
 
-/* Of a list with a row an event that is sorted only the first are kept. */
-static void prune(struct selection *s)
+static int keep_sorted(struct selection *s, const struct row *row)
 {
-	if (!s->o->sort || !s->o->rows || s->kept.n < s->o->rows + KEPT_BEYOND)
-		return;
-	sort_kept(s);
-	forget_behind(s, s->o->rows);
-}
-
-static int keep(struct selection *s, const char *json, size_t bytes)
-{
-	struct kept k = { .json = strndup(json, bytes), .number = NAN, .order = s->rows };
-	if (s->o->sort) {
-		const char *key = s->o->sort + (*s->o->sort == '-');
-		const struct field *f = fields_find(&s->fields, key);
-		k.number = field_number(f);
-		k.text = f && f->kind != FIELD_NUMBER && f->kind != FIELD_NULL ? field_text(f)
-									       : NULL;
-	}
-	struct kept *to = k.json ? array_push(&s->kept) : NULL;
+	char room[ROW_TEXT];
+	struct kept k = { .index = row->index, .order = s->passed, .number = NAN };
+	const struct value v = column_get(s->sort, row);
+	k.number = value_as_number(&v);
+	if (isnan(k.number) && v.kind != VALUE_ABSENT && v.kind != VALUE_NULL)
+		k.text = strdup(value_as_text(&v, room));
+	struct kept *to = array_push(&s->kept);
 	if (!to) {
-		free(k.json);
 		free(k.text);
 		return -ENOMEM;
 	}
 	*to = k;
-	prune(s);
+	if (s->o->rows && s->kept.n >= s->o->rows + KEPT_BEYOND) {
+		sort_kept(s);
+		forget_behind(s, s->o->rows);
+	}
 	return 0;
 }
 
-static int check_filters(struct selection *s)
+static int keep(struct selection *s, const struct row *row)
 {
-	for (size_t i = 0; i < s->filters.count && s->columns.n; i++)
-		if (!has_column(s, s->filters.v[i].key))
-			return no_column(s, s->filters.v[i].key, strlen(s->filters.v[i].key));
+	if (s->sort)
+		return keep_sorted(s, row);
+	if (s->o->rows && s->kept.n >= s->o->rows)
+		return 0;
+	struct kept *to = array_push(&s->kept);
+	if (!to)
+		return -ENOMEM;
+	*to = (struct kept){ .index = row->index };
 	return 0;
 }
 
-/* Of rows that are written as they come the first brings the columns. */
-static int learn_columns(struct selection *s)
+static void add_sums(struct selection *s, const struct row *row)
 {
-	int e = add_columns_of_row(s);
-	if (!e)
-		e = check_filters(s);
-	if (!e)
-		e = choose_columns(s);
-	if (!e && s->o->form == SELECT_CSV)
-		write_csv_heading(s);
+	for (size_t i = 0; i < s->column_count; i++) {
+		if (!s->columns[i]->sums)
+			continue;
+		const struct value v = column_get(s->columns[i], row);
+		const double number = value_as_number(&v);
+		if (!isnan(number))
+			s->sums[i] = isnan(s->sums[i]) ? number : s->sums[i] + number;
+	}
+}
+
+static int choose_rows(struct selection *s)
+{
+	int e = 0;
+	s->passed = 0;
+	for (size_t i = 0; i < SECTION_COLUMNS; i++)
+		s->sums[i] = NAN;
+	for (size_t i = 0; i < s->rows.n && !e; i++) {
+		const struct row row = row_at(&s->rows, i);
+		if (!passes(s, &row))
+			continue;
+		s->passed++;
+		if (s->o->form == SELECT_TEXT)
+			add_sums(s, &row);
+		e = keep(s, &row);
+	}
+	if (s->sort)
+		sort_kept(s);
+	if (s->o->rows)
+		forget_behind(s, s->o->rows);
 	return e;
 }
 
-static int write_at_once(struct selection *s, const char *json, size_t bytes)
+/* ---- CSV and JSON ---- */
+
+static void write_csv_row(struct selection *s, const struct row *row)
 {
-	if (s->o->rows && s->rows > s->o->rows)
-		return 0;
-	if (s->o->form == SELECT_CSV)
-		return write_csv_row(s);
-	fprintf(s->out, "%s\n\t\t", s->rows > 1 ? "," : "");
+	for (size_t i = 0; i < s->column_count; i++) {
+		const struct value v = column_get(s->columns[i], row);
+		if (i)
+			putc(',', s->out);
+		section_put_csv(s->out, &v);
+	}
+	putc('\n', s->out);
+}
+
+static void write_json_row(struct selection *s, const struct row *row, const char *name)
+{
+	json_begin_object(&s->json, name);
 	if (s->o->columns)
-		write_json_row(s, json);
+		section_put_columns(&s->json, row, s->columns, s->column_count);
 	else
-		fwrite(json, 1, bytes, s->out);
-	return ferror(s->out) ? -EIO : 0;
+		section_put_row(&s->json, row);
+	json_end_object(&s->json);
 }
 
-static int take_row(void *context, const char *json, size_t bytes)
+static void write_row(struct selection *s, const struct row *row)
 {
-	struct selection *s = context;
-	if (!s->wanted)
-		return 0;
-	const bool as_it_is = s->at_once && s->o->form == SELECT_JSON && s->columns.n &&
-			      !s->o->columns && !s->filters.count;
-	int e = as_it_is ? 0 : fields_of(&s->fields, json);
-	if (!e)
-		e = select_filters_check(&s->filters, &s->fields, s->err);
-	const bool passes = !e && select_filters_pass(&s->filters, &s->fields);
-	if (!e && !s->at_once)
-		e = add_columns_of_row(s);
-	else if (!e && !s->columns.n)
-		e = learn_columns(s);
-	s->filtered |= !passes;
-	if (e || !passes)
-		return e;
-	s->rows++;
-	if (s->at_once)
-		return write_at_once(s, json, bytes);
-	if (s->o->form == SELECT_TEXT)
-		field_sums_add(&s->sums, section_sums(s->section), &s->fields);
-	const bool enough = !s->o->sort && s->o->rows && s->kept.n >= s->o->rows;
-	return enough ? 0 : keep(s, json, bytes);
+	if (s->o->form == SELECT_CSV)
+		write_csv_row(s, row);
+	else
+		write_json_row(s, row, s->section->form == SECTION_LIST ? NULL : s->section->name);
 }
 
-static int sort_rows(struct selection *s)
+static bool is_written_at_once(const struct selection *s)
 {
-	const char *key = s->o->sort;
-	if (!key || !s->columns.n)
-		return 0;
-	key += *key == '-';
-	if (!has_column(s, key))
-		return no_column(s, key, strlen(key));
-	sort_kept(s);
-	return 0;
+	return s->o->form != SELECT_TEXT && !s->sort;
+}
+
+/* Rows in their own order need not be kept. */
+static void write_at_once(struct selection *s)
+{
+	size_t written = 0;
+	for (size_t i = 0; i < s->rows.n && (!s->o->rows || written < s->o->rows); i++) {
+		const struct row row = row_at(&s->rows, i);
+		if (!passes(s, &row))
+			continue;
+		write_row(s, &row);
+		written++;
+	}
+	if (!written && s->o->form == SELECT_JSON && s->section->form != SECTION_LIST)
+		json_put_null(&s->json, s->section->name);
+}
+
+static void write_kept(struct selection *s)
+{
+	for (size_t k = 0; k < s->kept.n; k++) {
+		const struct row row = row_at(&s->rows, s->kept.v[k].index);
+		write_row(s, &row);
+	}
+}
+
+static void write_data(struct selection *s)
+{
+	const bool list = s->o->form == SELECT_JSON && s->section->form == SECTION_LIST;
+	for (size_t i = 0; i < s->column_count && s->o->form == SELECT_CSV; i++)
+		fprintf(s->out, "%s%s", i ? "," : "", s->columns[i]->key);
+	if (s->o->form == SELECT_CSV)
+		putc('\n', s->out);
+	if (list)
+		json_begin_array(&s->json, s->section->name);
+	if (is_written_at_once(s))
+		write_at_once(s);
+	else
+		write_kept(s);
+	if (list)
+		json_end_array(&s->json);
+}
+
+/* ---- text ---- */
+
+static void put_cell(struct selection *s, struct table *t, const struct column *c,
+	const struct row *row, bool last)
+{
+	const unsigned third = (s->o->width ? s->o->width : WIDTH) / 3;
+	const struct cell_style style = { .full = s->o->full_names,
+		.most = last                 ? 0
+			: third > TEXT_LEAST ? third
+					     : TEXT_LEAST };
+	const struct value v = column_get(c, row);
+	section_put_cell(t, c, &v, &style);
+}
+
+static bool has_value(struct selection *s, const struct column *c)
+{
+	for (size_t k = 0; k < s->kept.n; k++) {
+		const struct row row = row_at(&s->rows, s->kept.v[k].index);
+		const struct value v = column_get(c, &row);
+		if (v.kind != VALUE_ABSENT && v.kind != VALUE_NULL)
+			return true;
+	}
+	return false;
+}
+
+/* What says nothing in any row is left out, unless somebody asked for it. */
+static void thin_columns(struct selection *s)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < s->column_count; i++) {
+		if (!has_value(s, s->columns[i]))
+			continue;
+		s->sums[n] = s->sums[i];
+		s->columns[n++] = s->columns[i];
+	}
+	s->column_count = n;
+}
+
+/* Below the rows, where several are and one of the columns adds up. */
+static void put_sums(struct selection *s, struct table *t)
+{
+	const struct cell_style style = { .full = true };
+	bool any = false;
+	for (size_t i = 0; i < s->column_count; i++)
+		any |= s->columns[i]->sums;
+	for (size_t i = 0; i < s->column_count && any && s->passed > 1; i++) {
+		const struct value v = value_real(s->sums[i]);
+		if (s->columns[i]->sums)
+			section_put_cell(t, s->columns[i], &v, &style);
+		else
+			table_cell(
+				t, i == s->column_count - 1 ? "total of %zu rows" : "", s->passed);
+	}
+}
+
+/* What is no list: a line a column. */
+static void write_object(struct selection *s, const struct text_page *p)
+{
+	static const char *const headings[] = { "what", "value" };
+	const struct row row = row_at(&s->rows, 0);
+	struct table t;
+	table_init(&t, "<<", headings);
+	for (size_t i = 0; i < s->column_count; i++) {
+		const struct value v = column_get(s->columns[i], &row);
+		if (v.kind == VALUE_ABSENT && !s->o->columns)
+			continue;
+		table_cell(&t, "%s", s->columns[i]->heading);
+		put_cell(s, &t, s->columns[i], &row, true);
+	}
+	page_end_table(p, &t, 0);
+}
+
+static bool has_column(const struct selection *s, const char *key)
+{
+	bool has = !key;
+	for (size_t i = 0; i < s->column_count; i++)
+		has |= key && !strcmp(s->columns[i]->key, key);
+	return has;
+}
+
+static void write_list(struct selection *s, const struct text_page *p)
+{
+	char align[TABLE_COLUMNS + 1] = "";
+	const char *headings[TABLE_COLUMNS];
+	struct table t;
+	if (!s->o->columns)
+		thin_columns(s);
+	if (s->column_count > TABLE_COLUMNS)
+		s->column_count = TABLE_COLUMNS;
+	for (size_t i = 0; i < s->column_count; i++) {
+		align[i] = unit_is_number(s->columns[i]->unit) ? '>' : '<';
+		headings[i] = s->columns[i]->heading;
+	}
+	table_init(&t, align, headings);
+	for (size_t k = 0; k < s->kept.n; k++) {
+		const struct row row = row_at(&s->rows, s->kept.v[k].index);
+		for (size_t i = 0; i < s->column_count; i++)
+			put_cell(s, &t, s->columns[i], &row, i == s->column_count - 1);
+	}
+	put_sums(s, &t);
+	page_end_table(p, &t, s->passed);
+	if (s->section->below && has_column(s, s->section->below_with))
+		s->section->below(s->r, s->out);
+}
+
+static void write_text(struct selection *s)
+{
+	struct text_page p = text_page_of(s->out, s->o->rows, s->o->colour);
+	p.width = s->o->width ? s->o->width : WIDTH;
+	p.full_names = s->o->full_names;
+	page_heading(&p, s->section->heading);
+	if (!s->passed) {
+		const char *why =
+			s->rows.n ? "no row passes --filter" : section_why_empty(s->r, s->section);
+		fprintf(s->out, "  none%s%s\n", why ? ": " : "", why ? why : "");
+		return;
+	}
+	(s->section->form == SECTION_LIST ? write_list : write_object)(s, &p);
+	section_put_note(s->out, s->section->note, p.width);
 }
 
 /* ---- sections ---- */
 
-static int write_rows(struct selection *s)
+/* Not before it is known that everything that is asked for is there. */
+static void begin_document(struct selection *s)
 {
-	const size_t shown = s->o->rows && s->o->rows < s->kept.n ? s->o->rows : s->kept.n;
-	int e = 0;
-	if (s->o->form == SELECT_TEXT)
-		return write_text(s);
-	if (s->o->form == SELECT_CSV)
-		write_csv_heading(s);
-	for (size_t k = 0; k < shown && !e; k++) {
-		e = fields_of(&s->fields, s->kept.v[k].json);
-		if (!e && s->o->form == SELECT_CSV) {
-			e = write_csv_row(s);
-		} else if (!e) {
-			if (s->list)
-				fprintf(s->out, "%s\n\t\t", k ? "," : "");
-			write_json_row(s, s->kept.v[k].json);
-		}
-	}
-	return e;
+	if (s->o->form == SELECT_JSON && !s->json.out)
+		json_begin_document(&s->json, s->out);
 }
 
-static void forget_rows(struct selection *s)
+static void write_absent(struct selection *s)
 {
+	const struct text_page p = text_page_of(s->out, s->o->rows, s->o->colour);
+	begin_document(s);
+	if (s->o->form == SELECT_JSON)
+		return json_put_null(&s->json, s->section->name);
+	page_heading(&p, s->section->heading);
+	fprintf(s->out, "  none: %s\n", section_why_empty(s->r, s->section));
+}
+
+static int write_section(struct selection *s)
+{
+	int e = find_filters(s);
+	if (!e)
+		e = find_sort(s);
+	if (!e)
+		e = choose_columns(s);
+	if (!e && !is_written_at_once(s))
+		e = choose_rows(s);
+	if (!e)
+		begin_document(s);
+	if (!e && s->o->form == SELECT_TEXT)
+		write_text(s);
+	else if (!e)
+		write_data(s);
 	forget_behind(s, 0);
-	s->columns.n = s->rows = 0;
-	s->filtered = false;
-	s->sums = (struct field_sums){ 0 };
+	return e ? e : ferror(s->out) ? -EIO : 0;
 }
 
-static int end_section(struct selection *s)
+static int select_section(struct selection *s, const struct section *section, bool alone)
 {
-	int e = 0;
-	if (!s->wanted)
-		return 0;
-	if (!s->at_once) {
-		e = check_filters(s);
-		if (!e)
-			e = sort_rows(s);
-		if (!e)
-			e = choose_columns(s);
-		if (!e && s->o->form == SELECT_TEXT && s->list && !s->o->columns)
-			thin_columns(s);
-		if (!e && s->o->form == SELECT_JSON)
-			begin_json_section(s);
-		if (!e)
-			e = write_rows(s);
-	}
-	if (!e && s->o->form == SELECT_JSON && (s->list || !s->rows))
-		fputs(s->list ? s->rows ? "\n\t]" : "]" : "null", s->out);
-	forget_rows(s);
-	s->wanted = false;
+	s->section = section;
+	int e = section_open(section, s->r, &s->rows);
+	const bool absent = s->rows.absent || (section->form != SECTION_LIST && !s->rows.n);
+	if (!e && absent && alone)
+		e = error_set(s->err, -EINVAL, "this recording has no section %s: %s",
+			section->name, section_why_empty(s->r, section));
+	else if (!e && absent)
+		write_absent(s);
+	else if (!e)
+		e = write_section(s);
+	section_close(&s->rows);
 	return e;
-}
-
-/* For people a section comes with the lists that are in it. */
-static bool is_wanted(const struct selection *s, const char *name)
-{
-	char of[sizeof s->section];
-	if (fields_place(s->o->only, name) >= 0)
-		return true;
-	snprintf(of, sizeof of, "%.*s", (int)strcspn(name, "."), name);
-	return s->o->form == SELECT_TEXT && fields_place(s->o->only, of) >= 0;
-}
-
-static int begin_section(void *context, const char *name, bool list)
-{
-	struct selection *s = context;
-	const int e = end_section(s);
-	if (e || !is_wanted(s, name))
-		return e;
-	s->wanted = true;
-	s->list = list;
-	snprintf(s->section, sizeof s->section, "%s", name);
-	if (s->at_once && s->o->form == SELECT_JSON)
-		begin_json_section(s);
-	return 0;
 }
 
 /* ---- the whole ---- */
 
-static int print_report(struct selection *s)
+static int no_section(struct selection *s, const char *word, size_t bytes)
 {
-	size_t bytes;
-	FILE *out = open_memstream(&s->json, &bytes);
-	if (!out)
-		return -ENOMEM;
-	report_print_json(s->r, out);
-	const int failed = ferror(out);
-	return fclose(out) || failed ? -ENOMEM : 0;
-}
-
-static int read_events(struct selection *s, const struct section_reader *to)
-{
-	int e = end_section(s);
-	s->at_once = !s->o->sort && s->o->form != SELECT_TEXT;
-	for (size_t i = 0; event_list_name(i) && !e; i++)
-		if (fields_place(s->o->only, event_list_name(i)) >= 0)
-			e = event_list_read(s->r, i, to);
-	return e ? e : end_section(s);
-}
-
-static int name_section(void *context, const char *name, bool list)
-{
-	add_name(context, name);
-	return 0;
-}
-
-static int pass_over(void *context, const char *json, size_t bytes)
-{
-	return 0;
-}
-
-/* Of several sections one that this recording lacks is empty, for a reason. */
-static void write_absent(struct selection *s)
-{
-	const struct text_page p = text_page_of(s->out, s->o->rows, s->o->colour);
-	const char *word;
-	size_t bytes;
-	for (size_t i = 0; (word = fields_nth(s->o->only, i, &bytes)); i++) {
-		if (!(s->absent >> i & 1))
-			continue;
-		snprintf(s->section, sizeof s->section, "%.*s", (int)bytes, word);
-		if (s->o->form == SELECT_JSON) {
-			fprintf(s->out, ",\n\t\"%s\": null", s->section);
-			continue;
-		}
-		page_heading(&p, s->section);
-		fprintf(s->out, "  none: %s\n", section_why_empty(s->r, s->section));
-	}
-}
-
-/* Whether it is the i-th of several that is known, and not here. */
-static bool is_absent(const struct selection *s, size_t i, const char *word, size_t bytes)
-{
-	char name[40];
-	if (!s->several || bytes >= sizeof name)
-		return false;
-	snprintf(name, sizeof name, "%.*s", (int)bytes, word);
-	return section_why_empty(s->r, name) != NULL;
-}
-
-static int no_section(struct selection *s, const char *word, size_t bytes, const char *names)
-{
-	char given[40], name[40];
-	const int length = (int)bytes;
-
-	snprintf(given, sizeof given, "%.*s", length, word);
-	const char *why = section_why_empty(s->r, given);
-	if (why)
-		return error_set(
-			s->err, -EINVAL, "this recording has no section %s: %s", given, why);
+	char text[4096], given[40], name[40];
+	struct bounded names = BOUNDED(text);
+	for (size_t i = 0; section_at(i); i++)
+		if (section_at(i)->form != SECTION_MEMBERS)
+			bounded_printf(&names, "%s%s", names.used ? ", " : "", section_at(i)->name);
+	bounded_end(&names);
+	snprintf(given, sizeof given, "%.*s", (int)bytes, word);
 	if (bytes < sizeof given && ((s->o->meant && s->o->meant(given, name)) ||
-					    text_name_with(names, given, name, sizeof name)))
+					    text_name_with(text, given, name, sizeof name)))
 		return error_set(s->err, -EINVAL,
-			"there is no section %s; did you mean %s? There are %s", given, name,
-			names);
+			"there is no section %s; did you mean %s? There are %s", given, name, text);
 	return error_set(
-		s->err, -EINVAL, "there is no section %.*s: there are %s", length, word, names);
+		s->err, -EINVAL, "there is no section %.*s: there are %s", (int)bytes, word, text);
 }
 
-/* Before anything is written: what is not there is a mistake. */
-static int check_sections(struct selection *s)
+/* All that are named are looked up first: what is not there is a mistake. */
+static int each_section(struct selection *s, bool selects)
 {
-	struct names names = { .at = 0 };
-	const struct section_reader to = { name_section, pass_over, &names };
-	int e = sections_read(s->json, &to);
-	for (size_t i = 0; event_list_name(i); i++)
-		add_name(&names, event_list_name(i));
-	const char *word;
-	size_t bytes;
-	for (size_t i = 0; (word = fields_nth(s->o->only, i, &bytes)) && !e; i++) {
-		const char *at = names.text;
-		while (at && (strncmp(at, word, bytes) != 0 || (at[bytes] && at[bytes] != ',')))
-			at = strstr(at, ", ") ? strstr(at, ", ") + 2 : NULL;
-		if (!at && is_absent(s, i, word, bytes))
-			s->absent |= (uint64_t)1 << i;
-		else if (!bytes || !at)
-			e = no_section(s, word, bytes, names.text);
+	const bool alone = !strchr(s->o->only, ',');
+	int e = 0;
+	for (const char *word = s->o->only; word && !e;) {
+		const size_t bytes = strcspn(word, ",");
+		const struct section *section = section_find(word, bytes);
+		if (!section)
+			e = no_section(s, word, bytes);
+		else if (selects)
+			e = select_section(s, section, alone);
+		word = word[bytes] ? word + bytes + 1 : NULL;
 	}
 	return e;
 }
 
-int report_select_parsed(const struct report *r, const struct select_options *o, FILE *out,
-	struct error *err, bool several, bool checks_only)
+/* Whoever reads a list must not take it for one of the whole recording. */
+static void say_part(const struct selection *s)
 {
-	struct selection s = { .o = o, .r = r, .out = out, .err = err, .several = several };
-	const struct section_reader to = { begin_section, take_row, &s };
+	const struct trace_cut_text *c = &s->r->trace->part;
+	struct number part, whole;
+	if (s->r->trace->cut)
+		fprintf(s->out,
+			"\nThis is a part of the recording, %s of %s%s%s.  Times count from its begin, at %.6f s of the recording%s.\n",
+			number_ns(&part, c->part_ns), number_ns(&whole, c->whole_ns),
+			*c->how ? "; " : "", c->how, (double)c->from_ns / 1e9,
+			s->r->trace->parts.n > 1 ? ", without what is between its parts" : "");
+}
+
+int report_select(
+	const struct report *r, const struct select_options *o, FILE *out, struct error *err)
+{
+	struct select_options options = *o;
+	struct selection s = { .o = &options, .r = r, .out = out, .err = err };
+	const struct section *first = section_find(o->only, strcspn(o->only, ","));
+	if (!o->rows_given && first && first->series)
+		options.rows = 0;
 	int e = select_filters_parse(&s.filters, o->filters, o->filter_count, err);
+	if (!e && o->form == SELECT_CSV && strchr(o->only, ','))
+		e = error_set(err, -EINVAL, "CSV is one table: name one section with --only");
 	if (!e)
-		e = print_report(&s);
+		e = each_section(&s, false);
 	if (!e)
-		e = check_sections(&s);
-	if (!e && !checks_only)
-		e = sections_read(s.json, &to);
-	if (!e && !checks_only)
-		e = read_events(&s, &to);
-	if (!e && !checks_only)
-		write_absent(&s);
-	forget_rows(&s);
+		e = each_section(&s, true);
+	if (!e && o->form == SELECT_TEXT)
+		say_part(&s);
+	if (!e && o->form == SELECT_JSON)
+		json_end_object(&s.json);
 	array_free(&s.kept);
-	array_free(&s.columns);
-	array_free(&s.fields.v);
 	select_filters_free(&s.filters);
-	free(s.json);
 	return e;
 }

@@ -1,8 +1,8 @@
 /*
  * Lists of a report as somebody wants them: some sections, filtered, sorted, with these columns, as
- * text, CSV or JSON.  Sections and columns bear the names that they have in `weir report --json`.
- * Besides those there are sections that are made only when they are asked for (event_lists.h): they
- * may have a row an event, so a row that need not be kept is written at once.  One thread.
+ * text, CSV or JSON.  Sections and columns bear the names that they have in `weir report --json`
+ * (section.h).  A list may have a row an event: rows in their own order are written at once, and
+ * sorted ones are kept by their place.  One thread.
  */
 #ifndef WEIR_REPORT_SELECT_H
 #define WEIR_REPORT_SELECT_H
@@ -34,10 +34,5 @@ struct select_options {
 /* 0, -EINVAL with a sentence when something is asked for that is not there, or -errno. */
 int report_select(
 	const struct report *r, const struct select_options *o, FILE *out, struct error *err);
-
-/* The same of one section that has no table of columns yet (section.h): without what stands around
- * it.  several: other sections are asked for, too. */
-int report_select_parsed(const struct report *r, const struct select_options *o, FILE *out,
-	struct error *err, bool several, bool checks_only);
 
 #endif

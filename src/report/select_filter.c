@@ -168,20 +168,6 @@ static double shown_number(const struct value *v)
 	return strtod(text, NULL);
 }
 
-static bool passes(const struct select_filter *f, const struct field *field)
-{
-	const bool known = field && field->kind != FIELD_NULL;
-	if (!known || !strcmp(f->text, "null"))
-		return !strcmp(f->text, "null") && (f->op == OP_IS) == !known;
-	const bool contains = f->op == OP_LIKE || f->op == OP_NOT_LIKE;
-	if (field->kind == FIELD_NUMBER && !isnan(f->value) && !contains)
-		return number_passes(f->op, field_number(field), f->value);
-	char *text = field_text(field);
-	const bool passed = text && text_passes(f->op, text, f->text);
-	free(text);
-	return passed;
-}
-
 bool select_filter_passes(const struct select_filter *f, const struct value *v)
 {
 	char room[ROW_TEXT];
@@ -209,33 +195,10 @@ static int check_kind(const struct select_filter *f, bool number, bool text, str
 	return 0;
 }
 
-static int check(const struct select_filter *f, const struct field *field, struct error *err)
-{
-	return check_kind(
-		f, field && field->kind == FIELD_NUMBER, field && field->kind == FIELD_TEXT, err);
-}
-
 int select_filter_check(const struct select_filter *f, const struct column *c, struct error *err)
 {
 	const bool number = unit_is_number(c->unit);
 	return check_kind(f, number, !number, err);
-}
-
-int select_filters_check(
-	const struct select_filters *f, const struct fields *row, struct error *err)
-{
-	int e = 0;
-	for (size_t i = 0; i < f->count && !e; i++)
-		e = check(&f->v[i], fields_find(row, f->v[i].key), err);
-	return e;
-}
-
-bool select_filters_pass(const struct select_filters *f, const struct fields *row)
-{
-	for (size_t i = 0; i < f->count; i++)
-		if (!passes(&f->v[i], fields_find(row, f->v[i].key)))
-			return false;
-	return true;
 }
 
 void select_filters_free(struct select_filters *f)

@@ -12,7 +12,6 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "report/fields.h"
 #include "report/section.h"
 
 struct select_filter {
@@ -31,13 +30,8 @@ struct select_filters {
 int select_filters_parse(
 	struct select_filters *f, const char *const *expressions, size_t count, struct error *err);
 
-/* Whether what a row has fits the conditions at all: a word is no value for numbers.  0, or -EINVAL
- * with a sentence. */
-int select_filters_check(
-	const struct select_filters *f, const struct fields *row, struct error *err);
-bool select_filters_pass(const struct select_filters *f, const struct fields *row);
-
-/* The same of one condition on a column of a section, and of its value in a row. */
+/* Whether a condition fits the column at all: a word is no value for numbers.  0, or -EINVAL with a
+ * sentence.  Then whether a value of that column passes. */
 int select_filter_check(const struct select_filter *f, const struct column *c, struct error *err);
 bool select_filter_passes(const struct select_filter *f, const struct value *v);
 void select_filters_free(struct select_filters *f);

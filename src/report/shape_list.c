@@ -1,8 +1,10 @@
 /*
- * Kernels by the shape of their launches: see event_lists.h.  A row is a kernel with a grid, a
+ * Section kernel_shapes: kernels by the shape of their launches.  A row is a kernel with a grid, a
  * block, registers, shared memory and a process's device, and says how full that makes an SM.
  */
-#include "report/lister.h"
+#include "report/device_events.h"
+#include "report/sections.h"
+#include "report/shared_columns.h"
 
 #include <errno.h>
 #include <math.h>
@@ -20,6 +22,9 @@ struct form_row {
 	struct gpu_activity of; /* one of them */
 	uint32_t process;
 	struct values device;
+	struct occupancy occupancy; /* valid with fits */
+	bool fits;
+	double share, waves; /* of the warps that an SM can hold; NAN: not known */
 };
 
 struct form_rows {
@@ -32,21 +37,21 @@ static uint64_t two(uint32_t high, uint32_t low)
 	return (uint64_t)high << 32 | low;
 }
 
-static int add_launch(struct lister *l, struct form_rows *rows, const struct event *v)
+static int add_launch(const struct report *r, struct form_rows *forms, const struct event *v)
 {
 	const struct gpu_activity *w = &v->w;
-	const uint32_t name = meta_find_string(&l->r->meta, v->process, w->name);
+	const uint32_t name = meta_find_string(&r->meta, v->process, w->name);
 	const uint64_t resources = two(w->valid & GPU_HAS_REGISTERS ? w->registers : UINT32_MAX,
 		w->valid & GPU_HAS_SHARED ? w->shared_static + w->shared_dynamic : UINT32_MAX);
-	const uint32_t kernel = map_number(&rows->kernels,
+	const uint32_t kernel = map_number(&forms->kernels,
 		MAP_KEY(name, resources,
 			two(v->process, w->valid & GPU_HAS_DEVICE ? w->device : UINT32_MAX)));
 	const uint32_t shape = map_number(
-		&rows->shapes, MAP_KEY(two(w->grid[0], w->grid[1]), two(w->grid[2], w->block[0]),
-				       two(w->block[1], w->block[2])));
+		&forms->shapes, MAP_KEY(two(w->grid[0], w->grid[1]), two(w->grid[2], w->block[0]),
+					two(w->block[1], w->block[2])));
 	if (kernel == MAP_NONE || shape == MAP_NONE)
 		return -ENOMEM;
-	struct form_row *row = MAP_ROW(&rows->rows, MAP_KEY(kernel, shape), &rows->v,
+	struct form_row *row = MAP_ROW(&forms->rows, MAP_KEY(kernel, shape), &forms->v,
 		(struct form_row){ .of = *w, .process = v->process });
 	if (!row)
 		return -ENOMEM;
@@ -61,9 +66,9 @@ static int shape_order(const void *one, const void *two)
 						  : ORDER(a->of.start_ns, b->of.start_ns);
 }
 
-static const struct meta_device *device_of(const struct lister *l, const struct form_row *row)
+static const struct meta_device *device_of(const struct report *r, const struct form_row *row)
 {
-	const struct meta *m = &l->r->meta;
+	const struct meta *m = &r->meta;
 	for (size_t i = 0; i < m->devices.n && row->of.valid & GPU_HAS_DEVICE; i++)
 		if (m->devices.v[i].process == row->process &&
 			m->devices.v[i].device == row->of.device)
@@ -71,86 +76,155 @@ static const struct meta_device *device_of(const struct lister *l, const struct 
 	return NULL;
 }
 
-/* All that allow no more: with fewer registers alone nothing would be gained. */
-static void put_limits(struct json *j, uint32_t limiters)
-{
-	char text[64] = "";
-	struct bounded b = BOUNDED(text);
-	for (unsigned i = 0; i < OCCUPANCY_LIMITS; i++)
-		if (limiters >> i & 1)
-			bounded_printf(&b, "%s%s", *text ? ", " : "",
-				occupancy_limit_word((enum occupancy_limit)i));
-	bounded_end(&b);
-	json_str_or_null(j, "limited_by", *text ? text : NULL);
-}
-
-/* What an SM of that device holds of it at a time; null where something of that is not known. */
-static void put_occupancy(struct lister *l, struct json *j, const struct form_row *row)
+/* What an SM of that device holds of it at a time, where registers, shared memory and the device
+ * are known. */
+static void fill_occupancy(const struct report *r, struct form_row *row)
 {
 	const unsigned wanted = GPU_HAS_REGISTERS | GPU_HAS_SHARED;
-	const struct meta_device *m = device_of(l, row);
+	const struct meta_device *m = device_of(r, row);
 	const struct gpu_activity *w = &row->of;
 	const struct occupancy_device *d =
 		m ? occupancy_device_find(m->capability >> 16, m->capability & 0xffff) : NULL;
 	const bool known = d && (w->valid & wanted) == wanted;
-	struct occupancy o = { 0 };
 	if (known)
-		o = occupancy_of(d, &(struct occupancy_launch){
-					    .threads = w->block[0] * w->block[1] * w->block[2],
-					    .regs = w->registers,
-					    .smem_static_bytes = w->shared_static,
-					    .smem_dynamic_bytes = w->shared_dynamic });
+		row->occupancy =
+			occupancy_of(d, &(struct occupancy_launch){
+						.threads = w->block[0] * w->block[1] * w->block[2],
+						.regs = w->registers,
+						.smem_static_bytes = w->shared_static,
+						.smem_dynamic_bytes = w->shared_dynamic });
 	const double blocks = (double)w->grid[0] * w->grid[1] * w->grid[2];
-	const bool fits = known && o.blocks;
-	json_u64_or_null(j, "blocks_per_sm", fits, o.blocks);
-	json_u64_or_null(j, "warps_per_sm", fits, o.warps);
-	json_put_real(j, "occupancy", fits ? (double)o.warps / d->warps_per_sm : NAN);
-	put_limits(j, fits ? o.limiters : 0);
-	const double waves =
-		fits && m->multiprocessors ? blocks / ((double)o.blocks * m->multiprocessors) : NAN;
-	json_put_real(j, "waves", waves);
-	json_put_real(j, "device_occupancy",
-		fits ? (double)o.warps / d->warps_per_sm * fmin(waves, 1) : NAN);
+	row->fits = known && row->occupancy.blocks;
+	row->share = row->fits ? (double)row->occupancy.warps / d->warps_per_sm : NAN;
+	row->waves = row->fits && m->multiprocessors
+			     ? blocks / ((double)row->occupancy.blocks * m->multiprocessors)
+			     : NAN;
 }
 
-static int put_row(struct lister *l, const struct form_row *row)
-{
-	const struct gpu_activity *w = &row->of;
-	const bool shared = w->valid & GPU_HAS_SHARED;
-	struct json *j = lister_begin_row(l);
-	json_str(j, "name", lister_string(l, row->process, w->name));
-	json_u64(j, "pid", l->r->trace->processes.v[row->process].pid);
-	json_u64_or_null(j, "device", w->valid & GPU_HAS_DEVICE, w->device);
-	lister_put_triple(j, "grid", true, w->grid);
-	lister_put_triple(j, "block", true, w->block);
-	json_u64_or_null(j, "registers", w->valid & GPU_HAS_REGISTERS, w->registers);
-	json_u64_or_null(j, "shared_static_bytes", shared, w->shared_static);
-	json_u64_or_null(j, "shared_dynamic_bytes", shared, w->shared_dynamic);
-	put_occupancy(l, j, row);
-	json_u64(j, "count", row->device.hist.count);
-	values_put(j, "device", &row->device);
-	return lister_end_row(l);
-}
-
-int list_kernel_shapes(struct lister *l)
+static int count_forms(const struct report *r, struct form_rows *forms)
 {
 	struct events events = { 0 };
-	struct form_rows rows = { 0 };
-	int e = events_read(l->r, &events);
+	int e = events_read(r, &events);
 	for (size_t i = 0; i < events.v.n && !e; i++) {
 		const struct gpu_activity *w = &events.v.v[i].w;
 		if (w->kind == GPU_KERNEL && w->valid & GPU_HAS_SHAPE)
-			e = add_launch(l, &rows, &events.v.v[i]);
+			e = add_launch(r, forms, &events.v.v[i]);
 	}
-	SORT(rows.v, shape_order);
-	for (size_t i = 0; i < rows.v.n && !e; i++)
-		e = put_row(l, &rows.v.v[i]);
-	for (size_t i = 0; i < rows.v.n; i++)
-		hist_fini(&rows.v.v[i].device.hist);
-	array_free(&rows.v);
-	map_fini(&rows.kernels);
-	map_fini(&rows.shapes);
-	map_fini(&rows.rows);
 	events_fini(&events);
+	for (size_t i = 0; i < forms->v.n; i++)
+		fill_occupancy(r, &forms->v.v[i]);
+	SORT(forms->v, shape_order);
 	return e;
 }
+
+static int make_forms(struct rows *rows)
+{
+	struct form_rows *forms = calloc(1, sizeof *forms);
+	if (!forms)
+		return -ENOMEM;
+	rows_own(rows, forms, 0, sizeof *forms->v.v);
+	const int e = count_forms(rows->r, forms);
+	rows_take(rows, forms->v.v, forms->v.n, sizeof *forms->v.v);
+	return e;
+}
+
+static void free_forms(struct rows *rows)
+{
+	struct form_rows *forms = rows->own;
+	if (!forms)
+		return;
+	for (size_t i = 0; i < forms->v.n; i++)
+		hist_fini(&forms->v.v[i].device.hist);
+	array_free(&forms->v);
+	map_fini(&forms->kernels);
+	map_fini(&forms->shapes);
+	map_fini(&forms->rows);
+	free(forms);
+}
+
+static struct value get_name(const struct row *row, const void *of)
+{
+	const struct form_row *f = of;
+	return value_text(rows_string(row->rows, f->process, f->of.name));
+}
+
+#define HAS(name, condition)                                                                       \
+	static const void *name(const struct row *row)                                             \
+	{                                                                                          \
+		const struct form_row *f = row->at;                                                \
+		return condition ? f : NULL;                                                       \
+	}
+HAS(has_device, f->of.valid &GPU_HAS_DEVICE)
+HAS(has_registers, f->of.valid &GPU_HAS_REGISTERS)
+HAS(has_shared, f->of.valid &GPU_HAS_SHARED)
+HAS(fits, f->fits)
+
+/* All that allow no more: with fewer registers alone nothing would be gained. */
+static struct value get_limits(const struct row *row, const void *of)
+{
+	const uint32_t limiters = ((const struct form_row *)of)->occupancy.limiters;
+	struct bounded b = { .to = row->text, .size = ROW_TEXT };
+	for (unsigned i = 0; i < OCCUPANCY_LIMITS; i++)
+		if (limiters >> i & 1)
+			bounded_printf(&b, "%s%s", b.used ? ", " : "",
+				occupancy_limit_word((enum occupancy_limit)i));
+	bounded_end(&b);
+	return b.used ? value_text(row->text) : value_null();
+}
+
+static struct value get_device_occupancy(const struct row *row, const void *of)
+{
+	const struct form_row *f = of;
+	return value_real(f->share * fmin(f->waves, 1));
+}
+
+static const struct column form_columns[] = {
+	{ "name", UNIT_KERNEL, "kernel", "its name", .get = get_name },
+	{ "pid", UNIT_ID, "pid", "process", .get = get_pid, AT(struct form_row, process) },
+	{ "device", UNIT_ID, "device", "device", .get = get_u32, .find = has_device,
+		AT(struct form_row, of.device) },
+	{ "grid", UNIT_DIM3, "grid", "x, y, z", .get = get_dim3, AT(struct form_row, of.grid) },
+	{ "block", UNIT_DIM3, "block", "x, y, z", .get = get_dim3, AT(struct form_row, of.block) },
+	{ "registers", UNIT_COUNT, "registers", "of a thread; null: not recorded", .get = get_u32,
+		.find = has_registers, AT(struct form_row, of.registers) },
+	{ "shared_static_bytes", UNIT_BYTES, "static shared", "static shared memory of a block",
+		.get = get_u32, .find = has_shared, AT(struct form_row, of.shared_static) },
+	{ "shared_dynamic_bytes", UNIT_BYTES, "dynamic shared", "dynamic shared memory of a block",
+		.get = get_u32, .find = has_shared, AT(struct form_row, of.shared_dynamic) },
+	{ "blocks_per_sm", UNIT_COUNT, "blocks per SM",
+		"that an SM holds at a time; null: registers, shared memory or the device are not known",
+		.get = get_u32, .find = fits, AT(struct form_row, occupancy.blocks) },
+	{ "warps_per_sm", UNIT_COUNT, "warps per SM", "that an SM holds at a time", .get = get_u32,
+		.find = fits, AT(struct form_row, occupancy.warps) },
+	{ "occupancy", UNIT_SHARE, "occupancy", "of the warps that an SM could hold",
+		.get = get_real, AT(struct form_row, share) },
+	{ "limited_by", UNIT_TEXT, "limited by",
+		"`warps`, `blocks`, `registers`, `shared memory`: all that allow no more, with commas "
+		"between",
+		.get = get_limits, .find = fits },
+	{ "waves", UNIT_REAL, "waves", "blocks by those that the device holds at a time",
+		.get = get_real, AT(struct form_row, waves) },
+	{ "device_occupancy", UNIT_SHARE, "of device",
+		"of all warps that the device can hold, those that the grid fills at a time: less than "
+		"`occupancy` where there is less than one wave",
+		.get = get_device_occupancy },
+	{ "count", UNIT_COUNT, "runs", "executions", .get = get_values_count,
+		AT(struct form_row, device), .sums = true },
+	VALUES("device", "", "time on the device", struct form_row, device, true),
+	{ 0 },
+};
+
+const struct section section_kernel_shapes = {
+	.name = "kernel_shapes",
+	.heading = "Kernels by shape",
+	.about =
+		"Kernels by the shape of their launches, those that took longest first. Occupancy is the theoretical one, of `weir occupancy`: by block, registers and shared memory, whatever the carveout.",
+	.of = OF_GPU,
+	.columns = form_columns,
+	.make = make_forms,
+	.fini = free_forms,
+	.asked = true,
+	.shown = "device_total_ns,count,device_mean_ns,grid,block,registers,occupancy,waves,"
+		 "device_occupancy,limited_by,pid,device,name",
+	.note = "Occupancy: of the warps that an SM can hold, those that it holds of this kernel at a time: theoretical, from registers, shared memory and block.  Waves: blocks by those that the device holds at a time.  Of the device: what the grid fills of all SMs at once, which is less where there is less than one wave.",
+};

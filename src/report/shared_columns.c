@@ -5,7 +5,7 @@
 
 #include "base/expect.h"
 #include "model/roofline.h"
-#include "report/lister.h"
+#include "report/device_events.h"
 
 #include "base/banned.h"
 
@@ -161,6 +161,11 @@ struct value get_bytes_share(const struct row *row, const void *of)
 }
 
 /* ---- durations of one kind ---- */
+
+struct value get_values_count(const struct row *row, const void *of)
+{
+	return value_u64(((const struct values *)of)->hist.count);
+}
 
 struct value get_values_total(const struct row *row, const void *of)
 {

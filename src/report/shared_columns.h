@@ -101,8 +101,17 @@ struct value get_bytes_share(const struct row *row, const void *of);
 			.get = get_bytes_share, .find = found                                       \
 	}
 
-/* ---- struct values (lister.h): durations of one kind ---- */
+/* ---- struct call_row: calls of one function ---- */
 
+struct value get_call_total(const struct row *row, const void *of);
+struct value get_call_p50(const struct row *row, const void *of);
+struct value get_call_p90(const struct row *row, const void *of);
+struct value get_call_p99(const struct row *row, const void *of);
+struct value get_call_max(const struct row *row, const void *of);
+
+/* ---- struct values (device_events.h): durations of one kind ---- */
+
+struct value get_values_count(const struct row *row, const void *of);
 struct value get_values_total(const struct row *row, const void *of);
 struct value get_values_mean(const struct row *row, const void *of);
 struct value get_values_p50(const struct row *row, const void *of);

@@ -1,8 +1,9 @@
 /*
- * Lists steps one by one (trace/steps.h). The content of a step is found in two ordered lists: when
- * launches returned, and when GPUs were busy.
+ * Section steps: steps, one by one; trace/steps.h says what they are.  What is in a step is
+ * found in two lists that are in order: when launches returned, and when GPUs were busy.
  */
-#include "report/lister.h"
+#include "report/device_events.h"
+#include "report/sections.h"
 
 #include <errno.h>
 #include <math.h>
@@ -26,6 +27,7 @@ struct busy_span {
 struct step_lists {
 	ARRAY(struct nested) launches; /* by process and end */
 	ARRAY(struct busy_span) busy;
+	struct steps steps;
 };
 
 static int end_order(const void *one, const void *two)
@@ -156,40 +158,136 @@ static uint64_t busy_until(const struct step_lists *lists, uint32_t process, uin
 
 /* ---- the rows ---- */
 
-static int put_step(struct lister *l, const struct step_lists *lists, const struct step *s)
+static int make_steps(struct rows *rows)
 {
-	const struct report *r = l->r;
-	const uint64_t from = trace_ns(r->trace, s->from), to = trace_ns(r->trace, s->to);
-	const bool timed = lists->busy.n && !r->sampled;
-	struct json *j = lister_begin_row(l);
-	json_u64(j, "number", s->number);
-	json_u64(j, "start_ns", lister_since(l, from));
-	json_u64(j, "duration_ns", to > from ? to - from : 0);
-	json_u64(j, "pid", r->trace->processes.v[s->process].pid);
-	json_u64(j, "launches", launches_in(lists, s));
-	const uint64_t busy =
-		busy_until(lists, s->process, to) - busy_until(lists, s->process, from);
-	json_u64_or_null(j, "device_busy_ns", timed, busy);
-	json_put_real(j, "device_busy_share",
-		timed && to > from ? (double)busy / (double)(to - from) : NAN);
-	json_str_or_null(j, "kind", s->name ? range_kind_name(s->kind) : NULL);
-	json_str_or_null(j, "name", s->name ? lister_string(l, s->process, s->name) : NULL);
-	return lister_end_row(l);
-}
-
-int list_steps(struct lister *l)
-{
-	struct step_lists lists = { 0 };
-	struct steps steps;
-	int e = steps_load(l->r->trace, &l->r->meta, &steps);
+	struct step_lists *lists = calloc(1, sizeof *lists);
+	if (!lists)
+		return -ENOMEM;
+	rows_own(rows, lists, 0, sizeof *lists->steps.v.v);
+	int e = steps_load(rows->r->trace, &rows->r->meta, &lists->steps);
 	if (!e)
-		e = read_launches(l->r, &lists);
+		e = read_launches(rows->r, lists);
 	if (!e)
-		e = read_busy(l->r, &lists);
-	for (size_t i = 0; i < steps.v.n && !e; i++)
-		e = put_step(l, &lists, &steps.v.v[i]);
-	steps_fini(&steps);
-	array_free(&lists.launches);
-	array_free(&lists.busy);
+		e = read_busy(rows->r, lists);
+	rows_take(rows, lists->steps.v.v, lists->steps.v.n, sizeof *lists->steps.v.v);
 	return e;
 }
+
+static void free_steps(struct rows *rows)
+{
+	struct step_lists *lists = rows->own;
+	if (!lists)
+		return;
+	steps_fini(&lists->steps);
+	array_free(&lists->launches);
+	array_free(&lists->busy);
+	free(lists);
+}
+
+static struct value get_start(const struct row *row, const void *of)
+{
+	return value_u64(rows_since(row->rows, trace_ns(row->r->trace, *(const uint64_t *)of)));
+}
+
+static uint64_t duration(const struct row *row, const struct step *s)
+{
+	const uint64_t from = trace_ns(row->r->trace, s->from), to = trace_ns(row->r->trace, s->to);
+	return to > from ? to - from : 0;
+}
+
+static struct value get_duration(const struct row *row, const void *of)
+{
+	return value_u64(duration(row, of));
+}
+
+static struct value get_launches(const struct row *row, const void *of)
+{
+	return value_u64(launches_in(row->rows->own, of));
+}
+
+/* Where device times were recorded, and of all that ran. */
+static const void *timed(const struct row *row)
+{
+	const struct step_lists *lists = row->rows->own;
+	return lists->busy.n && !row->r->sampled ? row->at : NULL;
+}
+
+static uint64_t busy_in(const struct row *row, const struct step *s)
+{
+	const struct step_lists *lists = row->rows->own;
+	return busy_until(lists, s->process, trace_ns(row->r->trace, s->to)) -
+	       busy_until(lists, s->process, trace_ns(row->r->trace, s->from));
+}
+
+static struct value get_busy(const struct row *row, const void *of)
+{
+	return value_u64(busy_in(row, of));
+}
+
+static struct value get_busy_share(const struct row *row, const void *of)
+{
+	return value_share(busy_in(row, of), duration(row, of));
+}
+
+/* A step that a range or an optimizer names. */
+static const void *named(const struct row *row)
+{
+	const struct step *s = row->at;
+	return s->name ? s : NULL;
+}
+
+static struct value get_kind(const struct row *row, const void *of)
+{
+	return value_text(range_kind_name(((const struct step *)of)->kind));
+}
+
+static struct value get_name(const struct row *row, const void *of)
+{
+	const struct step *s = of;
+	return value_text(rows_string(row->rows, s->process, s->name));
+}
+
+static const struct column step_columns[] = {
+	{ "number", UNIT_ID, "step", "of the range's name, or counted from 1", .get = get_u64,
+		AT(struct step, number) },
+	{ "start_ns", UNIT_MOMENT, "at", "when it began", .get = get_start, AT(struct step, from) },
+	{ "duration_ns", UNIT_NS, "time", "how long it was", .get = get_duration, .sums = true },
+	{ "pid", UNIT_ID, "pid", "process", .get = get_pid, AT(struct step, process) },
+	{ "launches", UNIT_COUNT, "launches",
+		"launches of kernels and graphs that returned in the step; one of the runtime and that "
+		"of the driver inside are one",
+		.get = get_launches, .sums = true },
+	{ "device_busy_ns", UNIT_NS, "busy",
+		"of the step: something of this process ran on a GPU; null: not recorded, or sampled",
+		.get = get_busy, .find = timed, .sums = true },
+	{ "device_busy_share", UNIT_SHARE, "busy share", "`device_busy_ns` of `duration_ns`",
+		.get = get_busy_share, .find = timed },
+	{ "kind", UNIT_TEXT, "kind", "of the range; null: found by waits or kernels",
+		.get = get_kind, .find = named },
+	{ "name", UNIT_TEXT, "name", "of the range, or of the optimizer's", .get = get_name,
+		.find = named },
+	{ 0 },
+};
+
+const struct section section_steps = {
+	.name = "steps",
+	.heading = "Steps by time",
+	.about =
+		"Steps, one by one, in the order of their start, with the numbers that `--steps` takes. The first of these ways that finds steps counts. The other ways have to find two or more.\n"
+		"\n"
+		"1. Ranges that the program numbers: a range of NVTX or an annotation whose name ends in `#` and a number, as `ProfilerStep#5`, or in `step`, `iteration`, `iter` or `batch` and a number, as `train_step 5`. If there are several names, the one that lasts longest together counts.\n"
+		"2. What was done from the end of one optimizer's step to the end of the next. PyTorch marks those (`Optimizer.step#…`).\n"
+		"3. What the process that launches most launched until a call waited for it.\n"
+		"4. From one launch of a kernel to the next, if as many launches are between them each time, over most of the run.\n"
+		"5. From one range of a name to the next, if that range is in no other.\n"
+		"\n"
+		"Steps of the second and third way follow each other without a gap. Steps of a part have the numbers that they have in the whole.",
+	.of = OF_STEPS,
+	.columns = step_columns,
+	.make = make_steps,
+	.fini = free_steps,
+	.asked = true,
+	.shown = "number,start_ns,duration_ns,launches,device_busy_ns,device_busy_share,pid,kind,"
+		 "name",
+	.note = "Ranges that the program numbers, as ProfilerStep#2 or step 2; else what was done until an optimizer's step ended, or a call waited, or a kernel or a range of that name came again.  Launches: kernels launched meanwhile.  Busy: something ran meanwhile (what they launched, whenever it ran: --only range_kernels).",
+};

@@ -1,5 +1,6 @@
-/* How busy the devices were over time, and how many kernels ran at once: see event_lists.h. */
-#include "report/lister.h"
+/* Sections busy_over_time, in intervals of equal length, and kernels_at_once. */
+#include "report/device_events.h"
+#include "report/sections.h"
 
 #include <errno.h>
 #include <math.h>
@@ -69,25 +70,37 @@ static void add(struct busy_device *d, const struct wall *wall, const struct gpu
 	d->started[busy_point(wall->ns, from)]++;
 }
 
-static void put_interval(struct lister *l, const struct wall *wall, const struct busy_device *d,
-	uint32_t device, unsigned i)
+struct interval_row {
+	uint64_t from_ns, ns; /* since the wall time began */
+	uint32_t device;
+	double busy, kernels, copies, at_once;
+	uint64_t started;
+};
+
+static struct interval_row interval(
+	const struct wall *wall, const struct busy_device *d, uint32_t device, unsigned i)
 {
-	struct json *j = lister_begin_row(l);
 	const uint64_t from = busy_begin(wall->ns, i), ns = busy_begin(wall->ns, i + 1) - from;
 	const double all = ns ? (double)ns : 1;
-	json_u64(j, "start_ns", lister_since(l, wall->from_ns + from));
-	json_u64(j, "duration_ns", ns);
-	json_u64(j, "device", device);
-	json_put_real(j, "busy_share", (double)d->all.ns[i] / all);
-	json_put_real(j, "kernel_share", (double)d->kernels.ns[i] / all);
-	json_put_real(j, "copy_share", (double)d->copies.ns[i] / all);
-	json_put_real(j, "kernels_at_once", (double)d->running_ns[i] / all);
-	json_u64(j, "kernels_started", d->started[i]);
+	return (struct interval_row){ .from_ns = wall->from_ns + from,
+		.ns = ns,
+		.device = device,
+		.busy = (double)d->all.ns[i] / all,
+		.kernels = (double)d->kernels.ns[i] / all,
+		.copies = (double)d->copies.ns[i] / all,
+		.at_once = (double)d->running_ns[i] / all,
+		.started = d->started[i] };
 }
 
-static int list_device(struct lister *l, const struct events *events, uint32_t device)
+struct intervals {
+	ARRAY(struct interval_row) v;
+};
+
+static int list_device(
+	const struct report *r, const struct events *events, uint32_t device, void *to)
 {
-	const struct wall wall = wall_of(l->r);
+	const struct wall wall = wall_of(r);
+	struct intervals *list = to;
 	struct busy_device *d = calloc(1, sizeof *d);
 	int e = d ? 0 : -ENOMEM;
 	for (size_t i = 0; i < events->v.n && !e; i++) {
@@ -96,8 +109,11 @@ static int list_device(struct lister *l, const struct events *events, uint32_t d
 			add(d, &wall, w);
 	}
 	for (unsigned i = 0; i < BUSY_POINTS && !e; i++) {
-		put_interval(l, &wall, d, device, i);
-		e = lister_end_row(l);
+		struct interval_row *row = array_push(&list->v);
+		if (row)
+			*row = interval(&wall, d, device, i);
+		else
+			e = -ENOMEM;
 	}
 	free(d);
 	return e;
@@ -160,29 +176,39 @@ static int walk(struct at_once *a, const struct wall *wall)
 	return e ? e : spend(a, 0, end > last ? end - last : 0);
 }
 
+struct level_row {
+	uint32_t device;
+	uint64_t at_once, ns;
+	double share, of_busy;
+};
+
+struct levels {
+	ARRAY(struct level_row) v;
+};
+
 static int put_levels(
-	struct lister *l, const struct at_once *a, const struct wall *wall, uint32_t device)
+	struct levels *to, const struct at_once *a, const struct wall *wall, uint32_t device)
 {
 	uint64_t busy = 0;
-	int e = 0;
 	for (size_t i = 1; i < a->ns.n; i++)
 		busy += a->ns.v[i];
-	for (size_t i = 0; i < a->ns.n && !e; i++) {
-		struct json *j = lister_begin_row(l);
-		json_u64(j, "device", device);
-		json_u64(j, "at_once", i);
-		json_u64(j, "ns", a->ns.v[i]);
-		json_put_real(j, "share", wall->ns ? (double)a->ns.v[i] / (double)wall->ns : 0);
-		json_put_real(
-			j, "share_of_busy", i && busy ? (double)a->ns.v[i] / (double)busy : NAN);
-		e = lister_end_row(l);
+	for (size_t i = 0; i < a->ns.n; i++) {
+		struct level_row *row = array_push(&to->v);
+		if (!row)
+			return -ENOMEM;
+		*row = (struct level_row){ .device = device,
+			.at_once = i,
+			.ns = a->ns.v[i],
+			.share = wall->ns ? (double)a->ns.v[i] / (double)wall->ns : 0,
+			.of_busy = i && busy ? (double)a->ns.v[i] / (double)busy : NAN };
 	}
-	return e;
+	return 0;
 }
 
-static int list_levels(struct lister *l, const struct events *events, uint32_t device)
+static int list_levels(
+	const struct report *r, const struct events *events, uint32_t device, void *to)
 {
-	const struct wall wall = wall_of(l->r);
+	const struct wall wall = wall_of(r);
 	struct at_once a = { 0 };
 	int e = 0;
 	for (size_t i = 0; i < events->v.n && !e; i++)
@@ -191,7 +217,7 @@ static int list_levels(struct lister *l, const struct events *events, uint32_t d
 	if (!e)
 		e = walk(&a, &wall);
 	if (!e)
-		e = put_levels(l, &a, &wall, device);
+		e = put_levels(to, &a, &wall, device);
 	array_free(&a.starts);
 	array_free(&a.ends);
 	array_free(&a.ns);
@@ -201,23 +227,98 @@ static int list_levels(struct lister *l, const struct events *events, uint32_t d
 /* ---- each device ---- */
 
 /* Times of samples make no timeline. */
-static int each_device(struct lister *l,
-	int (*list)(struct lister *l, const struct events *events, uint32_t device))
+static int each_device(const struct report *r,
+	int (*list)(const struct report *r, const struct events *events, uint32_t device, void *to),
+	void *to)
 {
 	struct events events = { 0 };
-	int e = l->r->analysis.known ? events_read(l->r, &events) : 0;
-	for (size_t i = 0; i < l->r->devices.n && !e && l->r->analysis.known; i++)
-		e = list(l, &events, l->r->devices.v[i].device);
+	int e = r->analysis.known ? events_read(r, &events) : 0;
+	for (size_t i = 0; i < r->devices.n && !e && r->analysis.known; i++)
+		e = list(r, &events, r->devices.v[i].device, to);
 	events_fini(&events);
 	return e;
 }
 
-int list_busy(struct lister *l)
+static int make_intervals(struct rows *rows)
 {
-	return each_device(l, list_device);
+	struct intervals list = { 0 };
+	const int e = each_device(rows->r, list_device, &list);
+	rows_own(rows, list.v.v, list.v.n, sizeof *list.v.v);
+	return e;
 }
 
-int list_at_once(struct lister *l)
+static int make_levels(struct rows *rows)
 {
-	return each_device(l, list_levels);
+	struct levels list = { 0 };
+	const int e = each_device(rows->r, list_levels, &list);
+	rows_own(rows, list.v.v, list.v.n, sizeof *list.v.v);
+	return e;
 }
+
+/* ---- columns ---- */
+
+static struct value get_start(const struct row *row, const void *of)
+{
+	return value_u64(rows_since(row->rows, *(const uint64_t *)of));
+}
+
+static const struct column interval_columns[] = {
+	{ "start_ns", UNIT_MOMENT, "at", "when the interval begins", .get = get_start,
+		AT(struct interval_row, from_ns) },
+	{ "duration_ns", UNIT_NS, "time", "how long it is", .get = get_u64,
+		AT(struct interval_row, ns) },
+	{ "device", UNIT_ID, "device", "device", .get = get_u32, AT(struct interval_row, device) },
+	{ "busy_share", UNIT_SHARE, "busy", "part of the interval in which anything ran",
+		.get = get_real, AT(struct interval_row, busy) },
+	{ "kernel_share", UNIT_SHARE, "kernels", "part of it in which a kernel ran",
+		.get = get_real, AT(struct interval_row, kernels) },
+	{ "copy_share", UNIT_SHARE, "copies", "part of it in which a memcpy or memset ran",
+		.get = get_real, AT(struct interval_row, copies) },
+	{ "kernels_at_once", UNIT_REAL, "kernels at once", "mean of how many kernels ran",
+		.get = get_real, AT(struct interval_row, at_once) },
+	{ "kernels_started", UNIT_COUNT, "kernels started", "how many began", .get = get_u64,
+		AT(struct interval_row, started) },
+	{ 0 },
+};
+
+const struct section section_busy_over_time = {
+	.name = "busy_over_time",
+	.heading = "Busy over time",
+	.about =
+		"For each device the wall time in 120 intervals of equal length. The line `busy` of the text is that of all devices together, two intervals a column.",
+	.of = OF_GPU,
+	.columns = interval_columns,
+	.make = make_intervals,
+	.fini = rows_free,
+	.asked = true,
+	.series = true,
+	.shown = "start_ns,device,busy_share,kernel_share,copy_share,kernels_at_once,"
+		 "kernels_started",
+	.note = "The wall time in 120 equal parts; weir report draws it in a line, weir html as a picture.  Finer: a part of the run, with --after, --before, --steps or --range.  kernels_at_once: the mean of how many ran.",
+};
+
+static const struct column level_columns[] = {
+	{ "device", UNIT_ID, "device", "device", .get = get_u32, AT(struct level_row, device) },
+	{ "at_once", UNIT_COUNT, "at once", "how many kernels ran", .get = get_u64,
+		AT(struct level_row, at_once) },
+	{ "ns", UNIT_NS, "time", "for how long", .get = get_u64, AT(struct level_row, ns) },
+	{ "share", UNIT_SHARE, "of wall", "`ns` of the wall time", .get = get_real,
+		AT(struct level_row, share) },
+	{ "share_of_busy", UNIT_SHARE, "of busy",
+		"`ns` of the time in which a kernel ran; null of `at_once` 0", .get = get_real,
+		AT(struct level_row, of_busy) },
+	{ 0 },
+};
+
+const struct section section_kernels_at_once = {
+	.name = "kernels_at_once",
+	.heading = "Kernels at once",
+	.about =
+		"For each device how much of the wall time no kernel ran, one, two …; a graph that was timed as a whole counts as one.",
+	.of = OF_GPU,
+	.columns = level_columns,
+	.make = make_levels,
+	.fini = rows_free,
+	.asked = true,
+	.note = "For how much of the wall time so many kernels ran; of the time in which any ran: share_of_busy.",
+};

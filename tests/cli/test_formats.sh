@@ -112,7 +112,7 @@ expect 0 '"off_ns": 3000000000,' "$weir" report --json off.weir
 expect 0 'churn +1.6[0-9] GiB/s' "$weir" memory off.weir
 
 # A time of the calendar is one where a person reads it, and a number where a program does.
-expect 0 'start_realtime_ns +2026-11-20T16:35:26Z' "$weir" report --only trace "$slow"
+expect 0 'began +2026-11-20T16:35:26Z' "$weir" report --only trace "$slow"
 expect 0 '"start_realtime_ns": 1795192526[0-9]{9}' "$weir" report --only trace --json "$slow"
 # Where the host waited is in what was recorded, and no work of a GPU.
 expect 0 '"kind": "wait"' "$weir" report --only device_work --json "$slow"

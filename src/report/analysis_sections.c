@@ -1,0 +1,385 @@
+/* Sections of where the wall time went: its parts, overlap, the queue, the critical path, idle
+ * gaps. */
+#include "report/analysis.h"
+#include "report/report_make.h"
+#include "report/sections.h"
+
+#include <stdio.h>
+
+#include "base/banned.h"
+
+/* Nothing here means anything unless something ran on a device. */
+static int make_known(struct rows *rows)
+{
+	rows->absent = !rows->r->analysis.known;
+	return 0;
+}
+
+/* ---- the wall time ---- */
+
+static const struct column wall_columns[] = {
+	{ "wall_ns", UNIT_NS, "wall time",
+		"wall time; `breakdown` and `critical_path` add up to it", .get = get_u64,
+		AT(struct report, wall_ns) },
+	{ 0 },
+};
+
+const struct section section_wall = {
+	.name = "wall",
+	.form = SECTION_MEMBERS,
+	.columns = wall_columns,
+};
+
+/* ---- parts of it ---- */
+
+/* A row is a time of the array; rows->all: that they add up to. */
+static void make_parts(struct rows *rows, const uint64_t *ns, size_t n)
+{
+	make_known(rows);
+	rows_take(rows, ns, n, sizeof *ns);
+	rows->all = 0;
+	for (size_t i = 0; i < n; i++)
+		rows->all += (double)ns[i];
+}
+
+static int make_breakdown(struct rows *rows)
+{
+	make_parts(rows, rows->r->analysis.wall_ns, WALL_PARTS);
+	return 0;
+}
+
+static int make_path(struct rows *rows)
+{
+	make_parts(rows, rows->r->analysis.path_ns, PATH_PARTS);
+	return 0;
+}
+
+static struct value get_wall_name(const struct row *row, const void *of)
+{
+	return value_text(wall_part_name[row->index]);
+}
+
+static struct value get_wall_text(const struct row *row, const void *of)
+{
+	return value_text(wall_part_text[row->index]);
+}
+
+static struct value get_path_name(const struct row *row, const void *of)
+{
+	return value_text(path_part_name[row->index]);
+}
+
+static struct value get_path_text(const struct row *row, const void *of)
+{
+	return value_text(path_part_text[row->index]);
+}
+
+static struct value get_part_share(const struct row *row, const void *of)
+{
+	const uint64_t ns = *(const uint64_t *)of;
+	return row->rows->all > 0 ? value_real((double)ns / row->rows->all) : value_null();
+}
+
+#define PART(names, name, words)                                                                   \
+	{ "name", UNIT_TEXT, "name", names, .get = name },                                         \
+		{ "ns", UNIT_NS, "time", "its time", .get = get_u64, .sums = true },               \
+		{ "share", UNIT_SHARE, "share", "of the wall time, to which the parts add up",     \
+			.get = get_part_share, .sums = true },                                     \
+	{                                                                                          \
+		"what", UNIT_TEXT, "what", "the part in words", .get = words                       \
+	}
+
+static const struct column breakdown_columns[] = {
+	PART("`computing`, `communicating`, `copying`, `idle_launching`, `idle_waiting`, "
+	     "`idle_driver`, `idle_host`, `idle_queued`, `idle_unknown`, `off` (not recorded: "
+	     "switched off), `before`, `after`",
+		get_wall_name, get_wall_text),
+	{ 0 },
+};
+
+const struct section section_breakdown = {
+	.name = "breakdown",
+	.heading = "Wall time by what happened",
+	.of = OF_IDLE,
+	.columns = breakdown_columns,
+	.make = make_breakdown,
+	.shown = "ns,share,name,what",
+	.note = "Each moment counts once: as computing where any GPU computed, else communicating, else copying, else by what the host did.  A blocking copy is a synchronizing call, too.  Communicating: NCCL; what gloo or MPI do on the host is the host's.  Without start-up: --steady, --steps N-M, --range NAME.",
+};
+
+static const struct column path_columns[] = {
+	PART("`computing`, `communicating`, `copying`, `queue`, `launch`, `host`, `waiting`, "
+	     "`overlapped`, `unknown`, `before`, `after` "
+	     "([what they mean](../explanation/critical-path.md))",
+		get_path_name, get_path_text),
+	{ 0 },
+};
+
+const struct section section_critical_path = {
+	.name = "critical_path",
+	.heading = "Critical path",
+	.of = OF_IDLE,
+	.columns = path_columns,
+	.make = make_path,
+	.shown = "ns,share,name,what",
+	.note = "What the end of the run waited for, from the end backwards; the parts add up to the wall time.  Without start-up: --steady, --steps N-M, --range NAME.",
+	.below = analysis_put_slack,
+};
+
+/* ---- overlap ---- */
+
+static int make_analysis(struct rows *rows)
+{
+	rows->v = &rows->r->analysis;
+	return make_known(rows);
+}
+
+static struct value get_copy_share(const struct row *row, const void *of)
+{
+	const struct analysis *a = of;
+	return value_share(a->copy_hidden_ns, a->copy_ns);
+}
+
+static struct value get_communication_share(const struct row *row, const void *of)
+{
+	const struct analysis *a = of;
+	return value_share(a->communication_hidden_ns, a->communication_ns);
+}
+
+static const struct column overlap_columns[] = {
+	{ "copy_ns", UNIT_NS, "copying", "in all: of several devices the sum", .get = get_u64,
+		AT(struct analysis, copy_ns) },
+	{ "copy_hidden_ns", UNIT_NS, "copying, hidden",
+		"while the same device computed; the rest is exposed", .get = get_u64,
+		AT(struct analysis, copy_hidden_ns) },
+	{ "copy_hidden_share", UNIT_SHARE, "share of copying that is hidden",
+		"of `copy_ns`; null: there was none", .get = get_copy_share },
+	{ "communication_ns", UNIT_NS, "communicating", "in all: of several devices the sum",
+		.get = get_u64, AT(struct analysis, communication_ns) },
+	{ "communication_hidden_ns", UNIT_NS, "communicating, hidden",
+		"while the same device computed; the rest is exposed", .get = get_u64,
+		AT(struct analysis, communication_hidden_ns) },
+	{ "communication_hidden_share", UNIT_SHARE, "share of communicating that is hidden",
+		"of `communication_ns`; null: there was none", .get = get_communication_share },
+	{ 0 },
+};
+
+const struct section section_overlap = {
+	.name = "overlap",
+	.heading = "Overlap",
+	.form = SECTION_OBJECT,
+	.of = OF_IDLE,
+	.columns = overlap_columns,
+	.make = make_analysis,
+	.note = "Hidden: while the same GPU computed.  Communication: kernels of NCCL; operations on the host, as gloo's: --only nccl.",
+};
+
+/* ---- the queue ---- */
+
+static int make_queue(struct rows *rows)
+{
+	rows->v = &rows->r->analysis.queue;
+	return make_known(rows);
+}
+
+static const void *queued(const struct row *row)
+{
+	const struct queue *q = row->at;
+	return q->calls ? q : NULL;
+}
+
+static struct value get_queued_p50(const struct row *row, const void *of)
+{
+	const struct hist *h = of;
+	return value_u64_if(h->count, hist_at(h, 0.5));
+}
+
+static struct value get_queued_p99(const struct row *row, const void *of)
+{
+	const struct hist *h = of;
+	return value_u64_if(h->count, hist_at(h, 0.99));
+}
+
+static struct value get_empty_share(const struct row *row, const void *of)
+{
+	const struct queue *q = of;
+	return value_share(q->empty_ns, q->span_ns);
+}
+
+static const struct column queue_columns[] = {
+	{ "calls", UNIT_COUNT, "calls", "calls whose activities were seen to run", .get = get_u64,
+		AT(struct queue, calls) },
+	{ "api_ns", UNIT_NS, "in these calls", "sum of the times in the calls", .get = get_u64,
+		.find = queued, AT(struct queue, api_ns) },
+	{ "queued_ns", UNIT_NS, "queued", "sum of the times from a call's return to the start",
+		.get = get_u64, .find = queued, AT(struct queue, queued_ns) },
+	{ "queued_p50_ns", UNIT_NS, "queued, median", "of one", .get = get_queued_p50,
+		AT(struct queue, queued) },
+	{ "queued_p99_ns", UNIT_NS, "queued, p99", "of one", .get = get_queued_p99,
+		AT(struct queue, queued) },
+	{ "depth_most", UNIT_COUNT, "depth, most", "activities that waited, at most",
+		.get = get_u64, .find = queued, AT(struct queue, depth_most) },
+	{ "depth_mean", UNIT_REAL, "depth, mean", "activities that waited, on average",
+		.get = get_real, .find = queued, AT(struct queue, depth_mean) },
+	{ "span_ns", UNIT_NS, "from first call to last start",
+		"from the first call to the last start", .get = get_u64, .find = queued,
+		AT(struct queue, span_ns) },
+	{ "empty_ns", UNIT_NS, "empty", "of `span_ns`, the time in which nothing waited",
+		.get = get_u64, .find = queued, AT(struct queue, empty_ns) },
+	{ "empty_share", UNIT_SHARE, "empty share", "`empty_ns` of `span_ns`",
+		.get = get_empty_share },
+	{ 0 },
+};
+
+const struct section section_queue = {
+	.name = "queue",
+	.heading = "Queue",
+	.form = SECTION_OBJECT,
+	.of = OF_IDLE,
+	.columns = queue_columns,
+	.make = make_queue,
+	.note = "Of calls that launch kernels, memcpys and memsets.  Queued: from the call's return to the start on the GPU.  Depth: how many have been asked for and have not begun.  Empty: none; when the GPU has done what it is at, it has to wait for the host.  Without start-up: --steady, --steps N-M, --range NAME.",
+};
+
+static struct value get_host_most(const struct row *row, const void *of)
+{
+	const struct analysis *a = of;
+	return value_u64_if(a->queue.calls, a->path_host_most_ns);
+}
+
+static const struct column host_columns[] = {
+	{ "critical_path_host_most_ns", UNIT_NS, "host at most",
+		"what a host that takes no time would save of the path: its `host`, `launch` and "
+		"`waiting` together",
+		.get = get_host_most },
+	{ 0 },
+};
+
+const struct section section_path_host = {
+	.name = "critical_path_host",
+	.form = SECTION_MEMBERS,
+	.columns = host_columns,
+	.make = make_analysis,
+};
+
+/* ---- idle gaps ---- */
+
+static const void *culprit_call(const struct row *row)
+{
+	const struct idle_gap *p = row->at;
+	return p->culprit.call_ns ? &p->culprit : NULL;
+}
+
+static struct value get_cause(const struct row *row, const void *of)
+{
+	return value_text(wall_part_name[((const struct idle_gap *)of)->cause]);
+}
+
+static struct value get_call(const struct row *row, const void *of)
+{
+	return function_name(row, ((const struct idle_culprit *)of)->call_fn);
+}
+
+static struct value get_name(const struct row *row, const void *of)
+{
+	const uint32_t name = *(const uint32_t *)of;
+	return value_text(name == META_NONE ? NULL : row->r->meta.names.v[name].text);
+}
+
+/* Into the row's room, or as it is where it does not lie in the other one. */
+static struct value kept(const struct row *row, const char *text, const struct gap_text *room)
+{
+	if (!text || text < (const char *)room || text >= (const char *)(room + 1))
+		return value_text(text);
+	snprintf(row->text, ROW_TEXT, "%s", text);
+	return value_text(row->text);
+}
+
+static struct value get_line(const struct row *row, const void *of)
+{
+	struct gap_text room;
+	return kept(row, analysis_line(row->r, of, &room), &room);
+}
+
+static struct value get_before(const struct row *row, const void *of)
+{
+	struct gap_text room;
+	return kept(row, analysis_began(row->r, of, &room), &room);
+}
+
+static const struct column gap_columns[] = {
+	{ "start_ns", UNIT_MOMENT, "at", "when it began", .get = get_u64,
+		AT(struct idle_gap, start_ns) },
+	{ "ns", UNIT_NS, "time", "how long it was", .get = get_u64, AT(struct idle_gap, ns),
+		.sums = true },
+	{ "cause", UNIT_TEXT, "cause", "what the host did for most of it: a name of `breakdown`",
+		.get = get_cause },
+	{ "call", UNIT_TEXT, "call",
+		"the call in which the host spent most of it; null: no call is to blame",
+		.get = get_call, .find = culprit_call },
+	{ "call_ns", UNIT_NS, "in call", "how much of it the host spent in that call",
+		.get = get_u64, .find = culprit_call, AT(struct idle_culprit, call_ns) },
+	{ "operator", UNIT_TEXT, "operator",
+		"innermost operator around that call; without one, in the middle of what the host did "
+		"before it asked for the next activity. An operator that allocates for another one "
+		"counts as that one",
+		.get = get_name, AT(struct idle_gap, culprit.operator) },
+	{ "module", UNIT_TEXT, "module", "innermost range that the program names, likewise",
+		.get = get_name, AT(struct idle_gap, culprit.module) },
+	{ "line", UNIT_TEXT, "line",
+		"function of Python around it, with its line, in recordings that have them",
+		.get = get_line },
+	{ "after", UNIT_KERNEL, "after", "what ended last before it", .get = get_text,
+		AT(struct idle_gap, ended) },
+	{ "before", UNIT_KERNEL, "before",
+		"what ran next; a memcpy or memset says its size and its operator, too",
+		.get = get_before },
+	{ 0 },
+};
+
+#define GAP_COLUMNS "start_ns,ns,cause,call,operator,module,line,after,before"
+
+const struct section section_pauses = {
+	.name = "pauses",
+	.heading = "Longest idle gaps",
+	.about = "The longest idle gaps, at most 20.",
+	.of = OF_IDLE,
+	.columns = gap_columns,
+	ROWS_OF(analysis.idle_gaps),
+	.make = make_known,
+	.shown = GAP_COLUMNS,
+	.note = "The longest times in which no GPU ran anything, by what the host did meanwhile; at most 20.  Each: --only idle_gaps; their sums: --only breakdown.",
+};
+
+static int make_all_gaps(struct rows *rows)
+{
+	struct report *with_gaps;
+	struct error err;
+	int e = report_make_with_gaps(rows->r, &with_gaps, &err);
+	if (e)
+		return e;
+	rows->own = with_gaps;
+	rows->r = with_gaps;
+	rows->v = with_gaps->analysis.idle_gaps.v;
+	rows->n = with_gaps->analysis.idle_gaps.n;
+	return 0;
+}
+
+static void free_report(struct rows *rows)
+{
+	report_free(rows->own);
+}
+
+const struct section section_idle_gaps = {
+	.name = "idle_gaps",
+	.heading = "Idle gaps by time",
+	.about = "Each idle gap, in the order of time.",
+	.of = OF_IDLE,
+	.columns = gap_columns,
+	ROWS_OF(analysis.idle_gaps),
+	.make = make_all_gaps,
+	.fini = free_report,
+	.asked = true,
+	.shown = GAP_COLUMNS,
+	.note = "Times in which no GPU ran anything, in their order, by what the host did for most of each, and where: the call, the operator, the module and the line of Python, as far as they are known.  The longest first: --sort ns; sums by cause: --only breakdown.",
+};

@@ -1,0 +1,161 @@
+/* Sections of memory that was copied and set: as calls asked for it, and as devices did it. */
+#include "report/section.h"
+#include "report/sections.h"
+
+#include "base/check.h"
+#include "trace/activity.h"
+
+#include "base/banned.h"
+
+/* Of those whose size is known, which took so long. */
+static struct value rate(uint64_t bytes, uint64_t ns)
+{
+	return value_u64_if(ns, ns ? sat_from((double)bytes * 1e9 / (double)ns) : 0);
+}
+
+/* ---- as it was asked for ---- */
+
+static struct value get_bytes(const struct row *row, const void *of)
+{
+	const struct moved_row *m = of;
+	return value_u64_if(m->sized || !m->count, m->bytes);
+}
+
+static struct value get_device_total(const struct row *row, const void *of)
+{
+	return value_u64_if(row->r->device_copies.n, ((const struct moved_row *)of)->device_ns);
+}
+
+static struct value get_rate(const struct row *row, const void *of)
+{
+	const struct moved_row *m = of;
+	return rate(m->bytes, m->sized_ns);
+}
+
+#define AMOUNTS                                                                                    \
+	{ "count", UNIT_COUNT, "calls", "calls", .get = get_u64, AT(struct moved_row, count),      \
+		.sums = true },                                                                    \
+		{ "bytes", UNIT_BYTES, "bytes", "of the calls whose size is known; null: of none", \
+			.get = get_bytes, .sums = true },                                          \
+		{ "device_total_ns", UNIT_NS, "time", "time on the device; null: not recorded",    \
+			.get = get_device_total, .sums = true },                                   \
+	{                                                                                          \
+		"bytes_per_second", UNIT_BYTES_PER_S, "rate", "of the calls whose size is known",  \
+			.get = get_rate                                                            \
+	}
+
+static const struct column copies_columns[] = {
+	{ "direction", UNIT_TEXT, "direction", "`HtoD`, `DtoH`, `DtoD` …", .get = get_text,
+		AT(struct moved_row, direction) },
+	AMOUNTS,
+	{ 0 },
+};
+
+const struct section section_copies = {
+	.name = "copies",
+	.heading = "Memcpys by bytes",
+	.of = OF_COPIES,
+	.columns = copies_columns,
+	ROWS_OF(copies),
+	.shown = "count,bytes,device_total_ns,bytes_per_second,direction",
+};
+
+static const struct column sets_columns[] = {
+	AMOUNTS,
+	{ 0 },
+};
+
+static int make_sets(struct rows *rows)
+{
+	rows->v = &rows->r->sets;
+	return 0;
+}
+
+const struct section section_sets = {
+	.name = "sets",
+	.heading = "Memsets",
+	.form = SECTION_OBJECT,
+	.of = OF_COPIES,
+	.columns = sets_columns,
+	.make = make_sets,
+};
+
+/* ---- as devices did it ---- */
+
+static struct value get_kind(const struct row *row, const void *of)
+{
+	return value_text(((const struct copy_row *)of)->is_memset ? "set" : "copy");
+}
+
+static struct value get_direction(const struct row *row, const void *of)
+{
+	return value_text(copy_direction_name(((const struct copy_row *)of)->what));
+}
+
+static struct value get_from(const struct row *row, const void *of)
+{
+	const struct copy_row *c = of;
+	return value_text(c->is_memset ? NULL : activity_memory_kind_name(c->from));
+}
+
+static struct value get_to(const struct row *row, const void *of)
+{
+	const struct copy_row *c = of;
+	return value_text(activity_memory_kind_name(c->is_memset ? c->from : c->to));
+}
+
+/* One of the four sums, of those whose size is known. */
+static const void *sized(const struct row *row)
+{
+	const struct copy_row *c = row->at;
+	return c->sized ? c : NULL;
+}
+
+static struct value get_mean_bytes(const struct row *row, const void *of)
+{
+	const struct copy_row *c = of;
+	return value_u64(c->bytes / c->sized);
+}
+
+static struct value get_p50(const struct row *row, const void *of)
+{
+	return value_u64(hist_at(&((const struct copy_row *)of)->hist, 0.5));
+}
+
+static struct value get_device_rate(const struct row *row, const void *of)
+{
+	const struct copy_row *c = of;
+	return rate(c->bytes, c->sized_ns);
+}
+
+static const struct column device_copy_columns[] = {
+	{ "kind", UNIT_TEXT, "kind", "`copy` or `set`", .get = get_kind },
+	{ "direction", UNIT_TEXT, "direction", "`HtoD` …; null of memset", .get = get_direction },
+	{ "from", UNIT_TEXT, "from", "memory kind that is read; null of memset", .get = get_from },
+	{ "to", UNIT_TEXT, "to", "memory kind that is written", .get = get_to },
+	{ "count", UNIT_COUNT, "count", "activities", .get = get_u64, AT(struct copy_row, count),
+		.sums = true },
+	{ "bytes", UNIT_BYTES, "bytes", "of those whose size is known; null: of none",
+		.get = get_u64, .find = sized, AT(struct copy_row, bytes), .sums = true },
+	{ "min_bytes", UNIT_BYTES, "min", "of one of them", .get = get_u64, .find = sized,
+		AT(struct copy_row, min_bytes) },
+	{ "mean_bytes", UNIT_BYTES, "mean", "of one of them", .get = get_mean_bytes,
+		.find = sized },
+	{ "max_bytes", UNIT_BYTES, "max", "of one of them", .get = get_u64, .find = sized,
+		AT(struct copy_row, max_bytes) },
+	{ "device_total_ns", UNIT_NS, "time", "time on the device", .get = get_u64,
+		AT(struct copy_row, total_ns), .sums = true },
+	{ "device_p50_ns", UNIT_NS, "median", "of one", .get = get_p50 },
+	{ "bytes_per_second", UNIT_BYTES_PER_S, "rate", "of those whose size is known",
+		.get = get_device_rate },
+	{ 0 },
+};
+
+const struct section section_device_copies = {
+	.name = "device_copies",
+	.heading = "Copies and memsets by time on the device",
+	.of = OF_GPU,
+	.columns = device_copy_columns,
+	ROWS_OF(device_copies),
+	.note = "From or to pageable memory the driver copies through a buffer of its own, at a fraction of the rate of pinned memory; what that costs, if it matters: weir hints.  Each copy: --only gpu_trace --filter 'kind = copy' --sort bytes.",
+};

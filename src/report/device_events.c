@@ -1,0 +1,60 @@
+/* Reads the GPU activities of a trace with their owners, in the order of their start. */
+#include "report/device_events.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "trace/activity.h"
+
+#include "base/banned.h"
+
+void values_add(struct values *v, uint64_t ns)
+{
+	hist_add(&v->hist, ns);
+	spread_add(&v->spread, ns);
+	v->total += ns;
+}
+
+void events_fini(struct events *events)
+{
+	array_free(&events->v);
+	owners_fini(&events->owners);
+}
+
+static int event_order(const void *one, const void *two)
+{
+	const struct gpu_activity *a = &((const struct event *)one)->w,
+				  *b = &((const struct event *)two)->w;
+	if (a->start_ns != b->start_ns)
+		return a->start_ns < b->start_ns ? -1 : 1;
+	if (a->stream != b->stream)
+		return a->stream < b->stream ? -1 : 1;
+	return a->correlation < b->correlation ? -1 : a->correlation > b->correlation;
+}
+
+int events_read(const struct report *r, struct events *ret_events)
+{
+	struct chunk_buf buf = { 0 };
+	struct cursor at = { .t = r->trace, .buf = &buf };
+	struct gpu_activity w;
+	size_t hint = 0;
+	int e = owners_load(r->trace, &r->meta, &ret_events->owners);
+	while (!e && (e = trace_next_activity(&at, &w)) > 0) {
+		const struct call_link *link = links_of(&r->links, buf.ref->process, &w, &hint);
+		struct event *to = array_push(&ret_events->v);
+		e = to ? 0 : -ENOMEM;
+		if (e)
+			break;
+		const uint32_t owner = owners_of(&ret_events->owners, buf.ref->process, &w, link);
+		*to = (struct event){ .w = w,
+			.process = buf.ref->process,
+			.link = link ? (uint32_t)(link - r->links.v.v) : UINT32_MAX,
+			.owner = owner,
+			.named = owners_named(&ret_events->owners, owner),
+			.waiting = owners_waiting(&ret_events->owners, owner, link) };
+	}
+	chunk_buf_fini(&buf);
+	if (!e && ret_events->v.n)
+		qsort(ret_events->v.v, ret_events->v.n, sizeof *ret_events->v.v, event_order);
+	return e;
+}

@@ -1,0 +1,376 @@
+/* Sections of memory: use by kind, blocks that are live, allocating calls, memory over time. */
+#include "report/memory_print.h"
+#include "report/sections.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/expect.h"
+#include "report/shared_columns.h"
+#include "report/stack_columns.h"
+
+#include "base/banned.h"
+
+/* ---- use ---- */
+
+bool memory_knows_use(const struct report *r, const struct memory_use *u)
+{
+	return r->trace->header.launched || u->allocs || u->frees;
+}
+
+static struct value use(const struct row *row, const struct memory_use *u, uint64_t value)
+{
+	return value_u64_if(memory_knows_use(row->r, u), value);
+}
+
+static struct value get_allocs(const struct row *row, const void *of)
+{
+	return use(row, of, ((const struct memory_use *)of)->allocs);
+}
+
+static struct value get_frees(const struct row *row, const void *of)
+{
+	return use(row, of, ((const struct memory_use *)of)->frees);
+}
+
+static struct value get_allocated(const struct row *row, const void *of)
+{
+	return use(row, of, ((const struct memory_use *)of)->allocated_bytes);
+}
+
+static struct value get_peak(const struct row *row, const void *of)
+{
+	return use(row, of, ((const struct memory_use *)of)->peak_bytes);
+}
+
+static struct value get_live_bytes(const struct row *row, const void *of)
+{
+	return use(row, of, ((const struct memory_use *)of)->live_bytes);
+}
+
+static struct value get_live_count(const struct row *row, const void *of)
+{
+	return use(row, of, ((const struct memory_use *)of)->live);
+}
+
+static struct value get_leaked(const struct row *row, const void *of)
+{
+	const struct report *r = of;
+	return value_u64_if(r->memory_detail->leaks_known, r->gpu_memory.live_bytes);
+}
+
+static struct value get_fragmentation(const struct row *row, const void *of)
+{
+	double share;
+	const bool known =
+		fragmentation_of(&row->r->memory_detail->at_peak[MEMORY_DEVICE].pages, &share);
+	expect(!known || (share >= 0 && share <= 1), "fragmentation is a share");
+	return value_real(known ? share : NAN);
+}
+
+static struct value get_peak_at(const struct row *row, const void *of)
+{
+	const struct report *r = of;
+	return value_u64_if(
+		r->gpu_memory.peak_bytes, trace_since_ns(r->trace, r->memory_detail->peak_ticks));
+}
+
+/* Null where too few iterations are known. */
+static const void *growth(const struct row *row)
+{
+	const struct memory_growth *g = &row->r->memory_detail->growth;
+	return g->periods >= GROWTH_PERIODS ? g : NULL;
+}
+
+static struct value get_live(const struct row *row, const void *of)
+{
+	const struct report *r = of;
+	return (struct value){ .kind = VALUE_LIST,
+		.list = r->live.v,
+		.n = r->live.n < LIVE_SHOWN ? r->live.n : LIVE_SHOWN };
+}
+
+#define USE(kind, words, member)                                                                   \
+	{ kind "alloc_count", UNIT_COUNT, words "allocations", "allocations", .get = get_allocs,   \
+		AT(struct report, member) },                                                       \
+		{ kind "free_count", UNIT_COUNT, words "frees", "frees", .get = get_frees,         \
+			AT(struct report, member) },                                               \
+		{ kind "allocated_bytes", UNIT_BYTES, words "allocated", "bytes in all",           \
+			.get = get_allocated, AT(struct report, member) },                         \
+		{ kind "peak_bytes", UNIT_BYTES, words "peak",                                     \
+			"bytes that were live at one time, at most", .get = get_peak,              \
+			AT(struct report, member) },                                               \
+		{ kind "live_at_exit_bytes", UNIT_BYTES, words "live at exit",                     \
+			"bytes that were never freed", .get = get_live_bytes,                      \
+			AT(struct report, member) },                                               \
+	{                                                                                          \
+		kind "live_at_exit_count", UNIT_COUNT, words "blocks live at exit",                \
+			"blocks that were never freed", .get = get_live_count,                     \
+							AT(struct report, member)                  \
+	}
+
+#define ALL_OF_GPUS                                                                                  \
+	USE("", "", gpu_memory),                                                                     \
+		{ "leaked_bytes", UNIT_BYTES, "leaked",                                              \
+			"live at exit; null: the recording has not seen the end, or not every call", \
+			.get = get_leaked },                                                         \
+		{ "fragmentation", UNIT_SHARE, "external fragmentation at the peak",                 \
+			"external fragmentation at the peak, of the pages touched",                  \
+			.get = get_fragmentation },                                                  \
+		{ "peak_at_ns", UNIT_MOMENT, "peak at", "when the peak was", .get = get_peak_at },   \
+		{ "growth_bytes_per_period", UNIT_REAL, "growth, bytes per iteration",               \
+			"how much is live more after an iteration than before", .get = get_real,     \
+			.find = growth, AT(struct memory_growth, bytes_a_period) },                  \
+	{                                                                                            \
+		"growth_confidence", UNIT_REAL, "growth, Kendall's tau", "Kendall's tau, −1 to 1",   \
+			.get = get_real, .find = growth, AT(struct memory_growth, confidence)        \
+	}
+
+static const struct column memory_columns[] = {
+	ALL_OF_GPUS,
+	USE("device.", "device: ", memory[MEMORY_DEVICE]),
+	USE("managed.", "managed: ", memory[MEMORY_MANAGED]),
+	USE("vmm.", "vmm: ", memory[MEMORY_VMM]),
+	USE("host.", "host: ", memory[MEMORY_HOST]),
+	{ "live", UNIT_LIST, "live", "the largest blocks that were never freed, at most 100",
+		.get = get_live, .inner = &section_memory_live },
+	{ 0 },
+};
+
+const struct section section_memory = {
+	.name = "memory",
+	.heading = "Memory",
+	.about =
+		"What is not of a kind is of all memory on GPUs. Null: an imported trace does not tell it.",
+	.form = SECTION_OBJECT,
+	.of = OF_ALLOCATIONS,
+	.columns = memory_columns,
+};
+
+static const struct column member_columns[] = {
+	ALL_OF_GPUS,
+	{ 0 },
+};
+
+/* What weir memory --json has at its top. */
+const struct section section_memory_members = {
+	.name = "memory_members",
+	.form = SECTION_MEMBERS,
+	.columns = member_columns,
+};
+
+/* ---- live blocks ---- */
+
+static struct value get_kind(const struct row *row, const void *of)
+{
+	const uint8_t kind = ((const struct live_block *)of)->kind;
+	if (!expect(kind < MEMORY_KINDS, "the kind of a block is one of all"))
+		return value_null();
+	return value_text(memory_kind_name[kind]);
+}
+
+static struct value get_block_function(const struct row *row, const void *of)
+{
+	return function_name(row, ((const struct live_block *)of)->fn_id);
+}
+
+/* Of recordings with call stacks. */
+static const void *block_stack(const struct row *row)
+{
+	return row->r->memory_detail->stacks ? &((const struct live_block *)row->at)->stack : NULL;
+}
+
+static int make_live(struct rows *rows)
+{
+	rows->n = rows->n < LIVE_SHOWN ? rows->n : LIVE_SHOWN;
+	return 0;
+}
+
+static const struct column live_columns[] = {
+	{ "address", UNIT_ID, "address", "where it begins", .get = get_u64,
+		AT(struct live_block, pointer) },
+	{ "bytes", UNIT_BYTES, "bytes", "its size", .get = get_u64, AT(struct live_block, bytes) },
+	{ "kind", UNIT_TEXT, "kind", "memory kind: `device`, `managed`, `vmm`, `host`",
+		.get = get_kind },
+	{ "name", UNIT_TEXT, "allocated by", "the call that allocated it",
+		.get = get_block_function },
+	{ "pid", UNIT_ID, "pid", "process", .get = get_pid, AT(struct live_block, process) },
+	{ "at_ns", UNIT_MOMENT, "at", "when it was allocated", .get = get_since,
+		AT(struct live_block, ticks) },
+	STACK(block_stack, 0),
+	{ 0 },
+};
+
+const struct section section_memory_live = {
+	.name = "memory.live",
+	.heading = "Largest blocks live at exit",
+	.about = "The largest blocks that were never freed.",
+	.of = OF_ALLOCATIONS,
+	.columns = live_columns,
+	ROWS_OF(live),
+	.make = make_live,
+	.nested = true,
+	.shown = "bytes,kind,at_ns,pid,address,name,called_by",
+};
+
+/* ---- calls that allocate and free ---- */
+
+static const void *time_call(const struct row *row)
+{
+	return ((const struct memory_call_time *)row->at)->call;
+}
+
+static struct value get_waits(const struct row *row, const void *of)
+{
+	return value_bool(((const struct call_row *)of)->memory_call == MEMORY_CALL_WAITS);
+}
+
+static struct value get_share_of_run(const struct row *row, const void *of)
+{
+	return value_real(memory_time_share(row->r, of));
+}
+
+/* Durations from 2^n ns to less than twice that. */
+struct time_class {
+	uint64_t from_ns, count;
+};
+
+static struct value get_histogram(const struct row *row, const void *of)
+{
+	struct time_classes classes;
+	struct time_class *v = (void *)row->text;
+	static_assert(sizeof *v * TIME_CLASSES <= ROW_TEXT, "all classes have room");
+	memory_time_classes(row->r, of, &classes);
+	size_t n = 0;
+	for (unsigned i = classes.first; i <= classes.last; i++)
+		v[n++] = (struct time_class){ i ? 1ull << i : 0, classes.count[i] };
+	return (struct value){ .kind = VALUE_LIST, .list = v, .n = n };
+}
+
+static const struct column histogram_columns[] = {
+	{ "from_ns", UNIT_NS, "from", "durations from this to less than twice this", .get = get_u64,
+		AT(struct time_class, from_ns) },
+	{ "count", UNIT_COUNT, "calls", "calls", .get = get_u64, AT(struct time_class, count) },
+	{ 0 },
+};
+
+static const struct section histogram = {
+	.name = "allocation_calls[].histogram",
+	.columns = histogram_columns,
+	.each = sizeof(struct time_class),
+};
+
+static const struct column time_columns[] = {
+	{ "name", UNIT_TEXT, "function", "function", .get = get_function, .find = time_call,
+		AT(struct call_row, id) },
+	{ "waits", UNIT_BOOL, "waits", "the function waits for the GPU", .get = get_waits,
+		.find = time_call },
+	{ "count", UNIT_COUNT, "calls", "calls", .get = get_u64, .find = time_call,
+		AT(struct call_row, count) },
+	{ "timed_count", UNIT_COUNT, "timed", "calls whose duration is known", .get = get_u64,
+		.find = time_call, AT(struct call_row, timed) },
+	{ "total_ns", UNIT_NS, "total",
+		"of all threads together; null: of some of the calls it is not known",
+		.get = get_call_total, .find = time_call },
+	{ "share_of_run", UNIT_SHARE, "of run",
+		"of the wall time, in which some thread was in this function",
+		.get = get_share_of_run },
+	{ "p50_ns", UNIT_NS, "median", "of the calls that are timed", .get = get_call_p50,
+		.find = time_call },
+	{ "p90_ns", UNIT_NS, "p90", "of the calls that are timed", .get = get_call_p90,
+		.find = time_call },
+	{ "p99_ns", UNIT_NS, "p99", "of the calls that are timed", .get = get_call_p99,
+		.find = time_call },
+	{ "max_ns", UNIT_NS, "max", "of the calls that are timed", .get = get_call_max,
+		.find = time_call },
+	{ "histogram", UNIT_LIST, "histogram", "the timed calls by their duration, in JSON alone",
+		.get = get_histogram, .find = time_call, .inner = &histogram },
+	{ 0 },
+};
+
+static int make_calls(struct rows *rows)
+{
+	const struct memory_time *t = &rows->r->memory_detail->time;
+	rows_take(rows, t->calls.v, t->calls.n, sizeof *t->calls.v);
+	return 0;
+}
+
+const struct section section_allocation_calls = {
+	.name = "allocation_calls",
+	.heading = "Allocating and freeing calls by total time",
+	.about =
+		"Functions that allocate and free memory: the rows of `call_time.calls[]` of [`weir memory --json`](json-memory.md).",
+	.of = OF_ALLOCATIONS,
+	.columns = time_columns,
+	.make = make_calls,
+	.each = sizeof(struct memory_call_time),
+	.asked = true,
+	.shown = "total_ns,share_of_run,count,p50_ns,p90_ns,p99_ns,max_ns,waits,name",
+	.note = "A call of the runtime contains that of the driver that it makes: their times are in both, and don't add up.",
+};
+
+/* ---- over time ---- */
+
+static struct value get_point_at(const struct row *row, const void *of)
+{
+	const struct memory_detail *d = row->r->memory_detail;
+	expect(d->first_ticks <= d->last_ticks, "the last moment is not before the first");
+	const uint64_t span = d->last_ticks - d->first_ticks;
+	const uint64_t end = (uint64_t)((__uint128_t)span * (row->index + 1) / MEMORY_POINTS);
+	return value_u64(trace_since_ns(row->r->trace, d->first_ticks + end));
+}
+
+static const void *gpu_point(const struct row *row)
+{
+	return memory_knows_use(row->r, &row->r->gpu_memory) ? row->at : NULL;
+}
+
+static const void *host_point(const struct row *row)
+{
+	return memory_knows_use(row->r, &row->r->memory[MEMORY_HOST]) ? row->at : NULL;
+}
+
+/* Where more was live than is known to be reserved, part of what is reserved is not known. */
+static const void *reserved_point(const struct row *row)
+{
+	const struct memory_point *p = gpu_point(row);
+	return p && p->reserved_known && p->reserved_most >= p->most ? p : NULL;
+}
+
+static const struct column point_columns[] = {
+	{ "at_ns", UNIT_MOMENT, "at", "end of the step", .get = get_point_at },
+	{ "bytes", UNIT_BYTES, "live", "on GPUs, at the end of the step", .get = get_u64,
+		.find = gpu_point, AT(struct memory_point, live) },
+	{ "max_bytes", UNIT_BYTES, "most live", "on GPUs, at most in the step", .get = get_u64,
+		.find = gpu_point, AT(struct memory_point, most) },
+	{ "host_bytes", UNIT_BYTES, "pinned", "pinned host memory, at the end of the step",
+		.get = get_u64, .find = host_point, AT(struct memory_point, host_live) },
+	{ "host_max_bytes", UNIT_BYTES, "most pinned", "pinned host memory, at most in the step",
+		.get = get_u64, .find = host_point, AT(struct memory_point, host_most) },
+	{ "reserved_bytes", UNIT_BYTES, "reserved",
+		"at most in the step; never less than `max_bytes`; null: not known in all of it",
+		.get = get_u64, .find = reserved_point, AT(struct memory_point, reserved_most) },
+	{ "unused_bytes", UNIT_BYTES, "unused", "reserved but not live, at most in the step",
+		.get = get_u64, .find = reserved_point, AT(struct memory_point, unused) },
+	{ 0 },
+};
+
+static int make_points(struct rows *rows)
+{
+	const struct report *r = rows->r;
+	const size_t n = r->calls || r->allocator_events ? MEMORY_POINTS : 0;
+	rows_take(rows, r->memory_detail->points, n, sizeof *r->memory_detail->points);
+	return 0;
+}
+
+const struct section section_memory_over_time = {
+	.name = "memory_over_time",
+	.heading = "Memory over time",
+	.about = "The rows of `series[]` of [`weir memory --json`](json-memory.md).",
+	.of = OF_CALLS,
+	.columns = point_columns,
+	.make = make_points,
+	.each = sizeof(struct memory_point),
+	.asked = true,
+	.shown = "at_ns,bytes,max_bytes,reserved_bytes,unused_bytes,host_bytes",
+};

@@ -1,0 +1,208 @@
+/* Sections of operators and of the ranges that a program names. */
+#include "report/report_make.h"
+#include "report/sections.h"
+#include "report/shared_columns.h"
+
+#include <errno.h>
+
+#include "base/check.h"
+#include "model/roofline.h"
+#include "trace/activity.h"
+
+#include "base/banned.h"
+
+/* ---- operators ---- */
+
+uint64_t report_operators_ns(const struct report *r)
+{
+	uint64_t all = 0;
+	for (size_t i = 0; i < r->operators.n; i++)
+		all = sat_add(all, r->operators.v[i].device_self_ns);
+	return all;
+}
+
+/* rows->all: what they launched themselves took on devices. */
+static int make_operators(struct rows *rows)
+{
+	rows->all = (double)report_operators_ns(rows->r);
+	return 0;
+}
+
+static struct value get_kind(const struct row *row, const void *of)
+{
+	return value_text(range_kind_name(*(const uint16_t *)of));
+}
+
+/* What is of devices, where they were recorded. */
+static const void *timed(const struct row *row)
+{
+	return report_has_device_times(row->r) ? row->at : NULL;
+}
+
+static struct value get_share(const struct row *row, const void *of)
+{
+	const uint64_t ns = *(const uint64_t *)of;
+	return row->rows->all > 0 ? value_real((double)ns / row->rows->all) : value_null();
+}
+
+static struct value get_host_p50(const struct row *row, const void *of)
+{
+	const struct hist *h = of;
+	return value_u64_if(h->count, trace_span_ns(row->r->trace, hist_at(h, 0.5)));
+}
+
+static struct value get_p50(const struct row *row, const void *of)
+{
+	const struct hist *h = of;
+	return value_u64_if(h->count, hist_at(h, 0.5));
+}
+
+static const void *no_operator(const struct row *row)
+{
+	const struct operator_row *o = row->at;
+	return o->kind == RANGE_OPERATOR ? NULL : o;
+}
+
+static struct value get_shape(const struct row *row, const void *of)
+{
+	const struct operator_row *o = of;
+	if (!o->shape_bytes)
+		return value_null();
+	return (struct value){ .kind = VALUE_TEXT, .text = o->shape, .n = o->shape_bytes };
+}
+
+static const void *operator_bound(const struct row *row)
+{
+	return &((const struct operator_row *)row->at)->roofline;
+}
+
+#define OPERATOR                                                                                   \
+	{ "name", UNIT_TEXT, "operator", "name", .get = get_text, AT(struct operator_row, name) }, \
+		{ "kind", UNIT_TEXT, "kind", "`operator`, `annotation`, `nvtx` …",                 \
+			.get = get_kind, AT(struct operator_row, kind) },                          \
+		{ "count", UNIT_COUNT, "count", "how often it ran", .get = get_u64,                \
+			AT(struct operator_row, count) },                                          \
+		{ "device_count", UNIT_COUNT, "activities",                                        \
+			"GPU activities that it launched itself", .get = get_u64, .find = timed,   \
+			AT(struct operator_row, activity_count), .sums = true },                   \
+		{ "device_self_ns", UNIT_NS, "self", "their time on devices", .get = get_u64,      \
+			.find = timed, AT(struct operator_row, device_self_ns), .sums = true },    \
+		{ "device_total_ns", UNIT_NS, "total", "the same with those of ranges inside",     \
+			.get = get_u64, .find = timed, AT(struct operator_row, device_total_ns) }, \
+		{ "total_share", UNIT_SHARE, "total share", "`device_total_ns` of all that ran",   \
+			.get = get_share, .find = timed,                                           \
+			AT(struct operator_row, device_total_ns) },                                \
+		{ "share", UNIT_SHARE, "share", "`device_self_ns` of that of all operators",       \
+			.get = get_share, .find = timed, AT(struct operator_row, device_self_ns),  \
+			.sums = true },                                                            \
+		{ "host_self_ns", UNIT_NS, "host self",                                            \
+			"time on the host without the ranges inside", .get = get_span,             \
+			AT(struct operator_row, host_self_ticks), .sums = true },                  \
+		{ "host_total_ns", UNIT_NS, "host total", "time on the host", .get = get_span,     \
+			AT(struct operator_row, host_ticks) },                                     \
+		{ "host_p50_ns", UNIT_NS, "median host", "of one", .get = get_host_p50,            \
+			AT(struct operator_row, host_hist) },                                      \
+		{ "device_p50_ns", UNIT_NS, "median", "of one: the total on devices",              \
+			.get = get_p50, AT(struct operator_row, device_hist) },                    \
+		{ "span_p50_ns", UNIT_NS, "median span on device",                                 \
+			"of one: from the start of the first GPU activity that was launched "      \
+			"inside to the end of the last, idle gaps included; not of operators",     \
+			.get = get_p50, .find = no_operator, AT(struct operator_row, span_hist),   \
+			.absent = true },                                                          \
+		ROOFLINE(operator_bound, false)
+
+static const struct column operator_columns[] = {
+	OPERATOR,
+	{ 0 },
+};
+
+static void put_unknown(const struct report *r, FILE *out)
+{
+	roofline_put_unknown(out, r);
+}
+
+const struct section section_operators = {
+	.name = "operators",
+	.heading = "Operators by their own time on the device",
+	.about =
+		"Operators, annotations and nested ranges. What is of devices is null where no device times were recorded.",
+	.of = OF_RANGES,
+	.columns = operator_columns,
+	ROWS_OF(operators),
+	.make = make_operators,
+	.shown =
+		"device_self_ns,share,device_total_ns,total_share,host_self_ns,host_total_ns,count,"
+		"class,kind,name",
+	.note = "Self: launched by the operator itself, which adds up over the rows (of a call of cuBLAS or cuDNN by the operator around it); total, FLOPs and bytes: also by those inside, which have rows, too; one inside another of its name counts with that.  Share: of all that ran.  Modules have the forward pass: autograd launches the backward pass outside of them.  Class: as of kernels; a dash: not known.",
+	.below = put_unknown,
+	.below_with = "flops",
+};
+
+/* ---- operators by shape ---- */
+
+static const struct column shape_columns[] = {
+	OPERATOR,
+	{ "shape", UNIT_TEXT, "shape",
+		"its `Input Dims`; null: not known. Of an overload, those of the one around that does "
+		"nothing but call it",
+		.get = get_shape },
+	{ 0 },
+};
+
+static int make_by_shape(struct rows *rows)
+{
+	struct report *by_shape;
+	struct error err;
+	int e = report_make_by_shape(rows->r, &by_shape, &err);
+	if (e)
+		return e;
+	rows->own = by_shape;
+	rows->r = by_shape;
+	rows->v = by_shape->operators.v;
+	rows->n = by_shape->operators.n;
+	return make_operators(rows);
+}
+
+static void free_report(struct rows *rows)
+{
+	report_free(rows->own);
+}
+
+const struct section section_operators_by_shape = {
+	.name = "operators_by_shape",
+	.heading = "Operators by shape",
+	.about =
+		"The columns of `operators`, a row for each of the shapes that an operator was given.",
+	.of = OF_OPERATORS,
+	.columns = shape_columns,
+	ROWS_OF(operators),
+	.make = make_by_shape,
+	.fini = free_report,
+	.asked = true,
+	.shown = "device_self_ns,share,device_total_ns,host_total_ns,count,class,name,shape",
+	.note = "Self: launched by the operator itself, which adds up over the rows.  Share: of all that ran, its self time.",
+};
+
+/* ---- ranges that may cross others ---- */
+
+static const struct column span_columns[] = {
+	{ "name", UNIT_TEXT, "name", "name", .get = get_text, AT(struct span_row, name) },
+	{ "kind", UNIT_TEXT, "kind", "`nvtx span`, `nvtx mark` …", .get = get_kind,
+		AT(struct span_row, kind) },
+	{ "count", UNIT_COUNT, "count", "how often", .get = get_u64, AT(struct span_row, count) },
+	{ "host_total_ns", UNIT_NS, "host", "time on the host", .get = get_span,
+		AT(struct span_row, host_ticks) },
+	{ "host_p50_ns", UNIT_NS, "median host", "of one; null: marks have no length",
+		.get = get_host_p50, AT(struct span_row, host_hist) },
+	{ 0 },
+};
+
+const struct section section_spans = {
+	.name = "spans",
+	.heading = "Ranges that may cross others, and marks",
+	.about = "Ranges that may cross others: NVTX start and end, marks.",
+	.of = OF_CROSSING,
+	.columns = span_columns,
+	ROWS_OF(span_rows),
+	.shown = "host_total_ns,count,host_p50_ns,kind,name",
+};

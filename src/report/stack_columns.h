@@ -1,0 +1,25 @@
+/* Columns of a call stack: struct caller_row and blocks of memory have one.  Internal to
+ * src/report.
+ */
+#ifndef WEIR_REPORT_STACK_COLUMNS_H
+#define WEIR_REPORT_STACK_COLUMNS_H
+
+#include "report/sections.h"
+
+struct value get_called_by(const struct row *row, const void *of); /* uint32_t into stacks.rows */
+struct value get_frames(const struct row *row, const void *of);
+
+/* Frames of a stack; for weir memory --json: allocations by stack, and what it has at its top. */
+extern const struct section section_frames, section_memory_stacks, section_memory_members;
+
+#define STACK(found, at)                                                                           \
+	{ "called_by", UNIT_STACK, "called by",                                                    \
+		"who called, in a line: the innermost frames of the program",                      \
+		.get = get_called_by, .find = found, .offset = at, .absent = true },               \
+	{                                                                                          \
+		"frames", UNIT_LIST, "frames", "who called, innermost first",                      \
+			.get = get_frames, .find = found, .offset = at, .absent = true,            \
+			.inner = &section_frames                                                   \
+	}
+
+#endif

@@ -1,0 +1,221 @@
+/* Sections of call stacks: how many there are, calls by stack, and the frames of one. */
+#include "report/stack_columns.h"
+
+#include "base/expect.h"
+#include "memory/memory.h"
+#include "stack/stacks.h"
+
+#include "base/banned.h"
+
+#define LINE_FRAMES 8u /* of a stack in a line */
+
+/* ---- frames ---- */
+
+static const void *frame(const struct row *row)
+{
+	return &row->r->stacks->frames.v[*(const uint32_t *)row->at];
+}
+
+static struct value get_filled(const struct row *row, const void *of)
+{
+	const char *text = *(const char *const *)of;
+	return value_text(*text ? text : NULL);
+}
+
+static struct value get_line(const struct row *row, const void *of)
+{
+	const uint32_t line = *(const uint32_t *)of;
+	return value_u64_if(line, line);
+}
+
+static struct value get_language(const struct row *row, const void *of)
+{
+	const struct stack_frame *f = of;
+	return value_text(f->kind == CALLER_PYTHON ? "python" : "native");
+}
+
+static const struct column frame_columns[] = {
+	{ "function", UNIT_TEXT, "function", "demangled; empty: not known", .get = get_text,
+		.find = frame, AT(struct stack_frame, function) },
+	{ "file", UNIT_TEXT, "file", "of the source", .get = get_filled, .find = frame,
+		AT(struct stack_frame, file) },
+	{ "line", UNIT_ID, "line", "of the source", .get = get_line, .find = frame,
+		AT(struct stack_frame, line) },
+	{ "module", UNIT_TEXT, "module", "program or library; null: Python", .get = get_filled,
+		.find = frame, AT(struct stack_frame, module) },
+	{ "language", UNIT_TEXT, "language", "`native` or `python`", .get = get_language,
+		.find = frame },
+	{ 0 },
+};
+
+const struct section section_frames = {
+	.name = "call_stacks.rows[].frames",
+	.columns = frame_columns,
+	.each = sizeof(uint32_t),
+};
+
+struct value get_frames(const struct row *row, const void *of)
+{
+	const struct stacks *s = row->r->stacks;
+	const uint32_t stack = *(const uint32_t *)of;
+	if (!s || stack == STACK_NONE || !expect(stack < s->rows.n, "a stack is one of all"))
+		return value_null();
+	const struct stack_row *at = &s->rows.v[stack];
+	return (struct value){ .kind = VALUE_LIST, .list = s->pool.v + at->first, .n = at->count };
+}
+
+struct value get_called_by(const struct row *row, const void *of)
+{
+	const struct stacks *s = row->r->stacks;
+	const uint32_t stack = *(const uint32_t *)of;
+	if (!s || stack == STACK_NONE || !expect(stack < s->rows.n, "a stack is one of all"))
+		return value_null();
+	stacks_row_text(s, stack, LINE_FRAMES, row->text, 512);
+	return value_text(row->text);
+}
+
+/* ---- stacks ---- */
+
+static struct value get_end(const struct row *row, const void *of)
+{
+	const uint32_t stack = *(const uint32_t *)of;
+	const enum stack_end end = row->r->stacks->rows.v[stack].end;
+	return value_text(end == STACK_WHOLE ? "whole" : end == STACK_CUT ? "cut" : "unknown");
+}
+
+static struct value get_caller_function(const struct row *row, const void *of)
+{
+	return function_name(row, *(const uint16_t *)of);
+}
+
+static const struct column caller_columns[] = {
+	{ "name", UNIT_TEXT, "call", "the function that was called", .get = get_caller_function,
+		AT(struct caller_row, fn_id) },
+	{ "count", UNIT_COUNT, "calls", "calls", .get = get_u64, AT(struct caller_row, count),
+		.sums = true },
+	{ "errors", UNIT_COUNT, "errors", "failing ones of them", .get = get_u64,
+		AT(struct caller_row, errors), .sums = true },
+	{ "total_ns", UNIT_NS, "total", "time in the calls", .get = get_span,
+		AT(struct caller_row, ticks), .sums = true },
+	{ "max_ns", UNIT_NS, "max", "in one of them", .get = get_span,
+		AT(struct caller_row, most_ticks) },
+	{ "end", UNIT_TEXT, "end", "`whole`, `cut` or `unknown`, as of `call_stacks`",
+		.get = get_end, AT(struct caller_row, stack) },
+	STACK(NULL, offsetof(struct caller_row, stack)),
+	{ 0 },
+};
+
+static int make_callers(struct rows *rows)
+{
+	rows->absent = !rows->r->stacks->samples.n && !rows->r->stacks->lost;
+	return 0;
+}
+
+const struct section section_callers = {
+	.name = "call_stacks.rows",
+	.heading = "Calls by call stack",
+	.about = "Calls by their stack, those that took longest first.",
+	.of = OF_STACKS,
+	.columns = caller_columns,
+	ROWS_OF(callers),
+	.make = make_callers,
+	.nested = true,
+	.shown = "count,errors,total_ns,max_ns,end,called_by,name",
+	.note = "Names in full: --full-names.  Lines are known of Python, and of code that was built with -g.",
+};
+
+static struct value get_callers(const struct row *row, const void *of)
+{
+	return (struct value){
+		.kind = VALUE_LIST, .list = row->r->callers.v, .n = row->r->callers.n
+	};
+}
+
+static struct value get_samples(const struct row *row, const void *of)
+{
+	return value_u64(row->r->stacks->samples.n);
+}
+
+static const struct column stacks_columns[] = {
+	{ "count", UNIT_COUNT, "calls", "calls whose stack was kept", .get = get_samples },
+	{ "lost", UNIT_COUNT, "lost", "stacks that found no room in the trace", .get = get_u64,
+		AT(struct stacks, lost) },
+	{ "cut", UNIT_COUNT, "cut", "stacks of which more was there than was kept", .get = get_u64,
+		AT(struct stacks, cut) },
+	{ "unknown", UNIT_COUNT, "unknown", "stacks that end at code whose caller can't be found",
+		.get = get_u64, AT(struct stacks, unknown) },
+	{ "not_unwound", UNIT_COUNT, "not unwound",
+		"stacks of which only Python's frames are here, for want of libdw", .get = get_u64,
+		AT(struct stacks, waiting) },
+	{ "rows", UNIT_LIST, "rows", "calls by stack, by total time", .get = get_callers,
+		.inner = &section_callers },
+	{ 0 },
+};
+
+static int make_stacks(struct rows *rows)
+{
+	const struct stacks *s = rows->r->stacks;
+	rows->v = s;
+	rows->absent = !s->samples.n && !s->lost;
+	return 0;
+}
+
+const struct section section_call_stacks = {
+	.name = "call_stacks",
+	.heading = "Call stacks",
+	.about = "Of recordings with call stacks (`weir record --stacks`).",
+	.form = SECTION_OBJECT,
+	.of = OF_STACKS,
+	.columns = stacks_columns,
+	.make = make_stacks,
+	.note = "The stacks, to sort and to filter: --only call_stacks.rows.",
+};
+
+/* ---- allocations by stack ---- */
+
+static struct value get_key_called_by(const struct row *row, const void *of)
+{
+	const uint32_t stack = (uint32_t)((const struct memory_row *)of)->key;
+	return get_called_by(row, &stack);
+}
+
+static struct value get_key_frames(const struct row *row, const void *of)
+{
+	const uint32_t stack = (uint32_t)((const struct memory_row *)of)->key;
+	return get_frames(row, &stack);
+}
+
+static const struct column allocation_columns[] = {
+	{ "count", UNIT_COUNT, "allocations", "allocations", .get = get_u64,
+		AT(struct memory_row, allocs) },
+	{ "bytes", UNIT_BYTES, "bytes", "allocated in all", .get = get_u64,
+		AT(struct memory_row, bytes) },
+	{ "freed_count", UNIT_COUNT, "freed", "allocations whose free was seen", .get = get_u64,
+		AT(struct memory_row, freed) },
+	{ "at_peak_count", UNIT_COUNT, "at peak", "blocks that were live at the peak",
+		.get = get_u64, AT(struct memory_row, at_peak) },
+	{ "at_peak_bytes", UNIT_BYTES, "bytes at peak", "their bytes", .get = get_u64,
+		AT(struct memory_row, at_peak_bytes) },
+	{ "live_at_exit_count", UNIT_COUNT, "live at exit", "blocks that were never freed",
+		.get = get_u64, AT(struct memory_row, live) },
+	{ "live_at_exit_bytes", UNIT_BYTES, "bytes live at exit", "their bytes", .get = get_u64,
+		AT(struct memory_row, live_bytes) },
+	{ "called_by", UNIT_STACK, "called by", "the innermost frames of the program, in a line",
+		.get = get_key_called_by },
+	{ "frames", UNIT_LIST, "frames", "innermost first", .get = get_key_frames,
+		.inner = &section_frames },
+	{ 0 },
+};
+
+static int make_allocations(struct rows *rows)
+{
+	const struct memory_rows *callers = &rows->r->memory_detail->callers;
+	rows_take(rows, callers->v, callers->n, sizeof *callers->v);
+	return 0;
+}
+
+const struct section section_memory_stacks = {
+	.name = "by_call_stack",
+	.columns = allocation_columns,
+	.make = make_allocations,
+};

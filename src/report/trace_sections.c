@@ -1,0 +1,463 @@
+/* Sections of the recording as a whole: the trace, what recorded it, warnings, totals. */
+#include "report/provenance.h"
+#include "report/report_make.h"
+#include "report/sections.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "hint/summary.h"
+
+#include "base/banned.h"
+
+/* ---- the trace ---- */
+
+static int make_trace(struct rows *rows)
+{
+	rows->v = rows->r->trace;
+	return 0;
+}
+
+static struct value get_form(const struct row *row, const void *of)
+{
+	return value_text(row->r->trace->header.form == TRACE_PACKED ? "packed" : "raw");
+}
+
+static struct value get_mode(const struct row *row, const void *of)
+{
+	return value_text(row->r->trace->header.mode == TRACE_FLIGHT ? "flight" : "file");
+}
+
+static struct value get_finished(const struct row *row, const void *of)
+{
+	return value_bool(row->r->trace->header.state == TRACE_FINISHED);
+}
+
+static struct value get_exit_status(const struct row *row, const void *of)
+{
+	return value_u64(trace_exit_status(&row->r->trace->header));
+}
+
+static struct value get_exit_signal(const struct row *row, const void *of)
+{
+	return value_u64(trace_exit_signal(&row->r->trace->header));
+}
+
+/* Which part of the recording this is about; NULL: all of it. */
+static const void *part(const struct row *row)
+{
+	return row->r->trace->parts.n ? row->r->trace : NULL;
+}
+
+static struct value get_parts(const struct row *row, const void *of)
+{
+	return value_u64(row->r->trace->parts.n);
+}
+
+#define PART_OF(key, unit, heading, meaning, value, member)                                        \
+	{                                                                                          \
+		"part." key, unit, heading, meaning, .get = value, .find = part,                   \
+						     AT(struct trace, part.member), .absent = true \
+	}
+
+static const struct column trace_columns[] = {
+	{ "version", UNIT_ID, "version", "of the format", .get = get_u32,
+		AT(struct trace, header.version) },
+	{ "form", UNIT_TEXT, "form", "`packed` or `raw`", .get = get_form },
+	{ "mode", UNIT_TEXT, "mode", "`file` or `flight`", .get = get_mode },
+	{ "program", UNIT_TEXT, "program", "command line", .get = get_chars,
+		AT(struct trace, header.program) },
+	{ "host", UNIT_TEXT, "host", "host name", .get = get_chars, AT(struct trace, header.host) },
+	{ "start_realtime_ns", UNIT_DATE, "began", "since 1970", .get = get_u64,
+		AT(struct trace, header.start.real_ns) },
+	{ "finished", UNIT_BOOL, "finished", "the recording was ended in order",
+		.get = get_finished },
+	{ "exit_status", UNIT_ID, "exit status", "of the program, valid when finished",
+		.get = get_exit_status },
+	{ "exit_signal", UNIT_ID, "exit signal", "of the program, valid when finished",
+		.get = get_exit_signal },
+	{ "clock_known", UNIT_BOOL, "clock known", "false: times are ticks of unknown length",
+		.get = get_bool, AT(struct trace, clock.known) },
+	PART_OF("from_ns", UNIT_NS, "part from",
+		"begin of the first part, since the recording began. All other times are counted from "
+		"here, with the time between parts taken out",
+		get_u64, from_ns),
+	PART_OF("to_ns", UNIT_NS, "part to", "end of the last part", get_u64, to_ns),
+	PART_OF("part_ns", UNIT_NS, "part", "all parts together", get_u64, part_ns),
+	PART_OF("whole_ns", UNIT_NS, "whole", "the recording", get_u64, whole_ns),
+	{ "part.parts", UNIT_COUNT, "parts", "how many there are", .get = get_parts, .find = part,
+		.absent = true },
+	PART_OF("how", UNIT_TEXT, "chosen",
+		"how they were chosen: `steps 5 to 20 of 40`; empty for times", get_chars, how),
+	{ 0 },
+};
+
+const struct section section_trace = {
+	.name = "trace",
+	.heading = "Trace",
+	.form = SECTION_OBJECT,
+	.of = OF_CALLS,
+	.columns = trace_columns,
+	.make = make_trace,
+	.about = "`part` is absent when all was recorded and read.",
+};
+
+/* ---- what it was recorded with ---- */
+
+/* The column's key is the fact's. */
+static struct value fact(const struct row *row, const char *key)
+{
+	return value_text(provenance_fact(row->r, key, row->text, ROW_TEXT) ? row->text : NULL);
+}
+
+#define FACT(key)                                                                                  \
+	static struct value get_##key(const struct row *row, const void *of)                       \
+	{                                                                                          \
+		return fact(row, #key);                                                            \
+	}
+FACT(driver)
+FACT(cuda)
+FACT(torch)
+FACT(python)
+FACT(weir)
+FACT(level)
+
+static struct value get_clock_hz(const struct row *row, const void *of)
+{
+	const double hz = provenance_tick_rate(row->r->trace);
+	return hz > 0 ? value_u64((uint64_t)(hz + 0.5)) : value_null();
+}
+
+static struct value get_device_name(const struct row *row, const void *of)
+{
+	return value_text(row->r->meta.names.v[*(const uint32_t *)of].text);
+}
+
+/* Null where it is 0: the file does not say. */
+static struct value get_said_u32(const struct row *row, const void *of)
+{
+	const uint32_t v = *(const uint32_t *)of;
+	return value_u64_if(v, v);
+}
+
+static struct value get_said_u64(const struct row *row, const void *of)
+{
+	const uint64_t v = *(const uint64_t *)of;
+	return value_u64_if(v, v);
+}
+
+static const struct column said_columns[] = {
+	{ "device", UNIT_ID, "device", "its number", .get = get_u32,
+		AT(struct meta_device, device) },
+	{ "name", UNIT_TEXT, "name", "its name", .get = get_device_name,
+		AT(struct meta_device, name) },
+	{ "sms", UNIT_COUNT, "SMs", "null: the file does not say", .get = get_said_u32,
+		AT(struct meta_device, multiprocessors) },
+	{ "memory_bytes", UNIT_BYTES, "memory", "its memory", .get = get_said_u64,
+		AT(struct meta_device, memory_bytes) },
+	{ "clock_khz", UNIT_KHZ, "clock", "the highest", .get = get_said_u64,
+		AT(struct meta_device, clock_khz) },
+	{ "memory_clock_khz", UNIT_KHZ, "memory clock", "the highest", .get = get_said_u64,
+		AT(struct meta_device, memory_clock_khz) },
+	{ 0 },
+};
+
+static int make_said(struct rows *rows)
+{
+	const struct report *r = rows->r;
+	struct meta_device *v = calloc(r->meta.devices.n + 1, sizeof *v);
+	size_t n = 0;
+	if (!v)
+		return -ENOMEM;
+	for (size_t i = 0; i < r->meta.devices.n; i++)
+		if (!provenance_is_said(r, i))
+			v[n++] = r->meta.devices.v[i];
+	rows_own(rows, v, n, sizeof *v);
+	return 0;
+}
+
+const struct section section_provenance_devices = {
+	.name = "provenance.devices",
+	.heading = "Devices of the recording",
+	.about = "Of recordings with `--gpu` or `--args`.",
+	.of = OF_GPU,
+	.columns = said_columns,
+	.make = make_said,
+	.fini = rows_free,
+	.nested = true,
+};
+
+static const struct column provenance_columns[] = {
+	{ "driver", UNIT_TEXT, "driver", "version of the kernel driver", .get = get_driver },
+	{ "cuda", UNIT_TEXT, "CUDA", "the CUDA version of the driver", .get = get_cuda },
+	{ "torch", UNIT_TEXT, "PyTorch", "its version, with `--python`", .get = get_torch },
+	{ "python", UNIT_TEXT, "Python", "its version, with `--python`", .get = get_python },
+	{ "weir", UNIT_TEXT, "Weir", "who recorded", .get = get_weir },
+	{ "level", UNIT_TEXT, "level", "what was asked for", .get = get_level },
+	{ "clock_hz", UNIT_COUNT, "clock, Hz", "of the processor's time-stamp counter",
+		.get = get_clock_hz },
+	{ "devices", UNIT_LIST, "devices", "the devices", .inner = &section_provenance_devices },
+	{ 0 },
+};
+
+const struct section section_provenance = {
+	.name = "provenance",
+	.heading = "Recorded with",
+	.about =
+		"What it was recorded with, as far as the recording says. Processes that disagree are listed with commas between.",
+	.form = SECTION_OBJECT,
+	.of = OF_CALLS,
+	.columns = provenance_columns,
+};
+
+/* ---- sentences ---- */
+
+static const struct column summary_columns[] = {
+	{ "text", UNIT_TEXT, "summary", "what took the time, why, what to do first",
+		.get = get_chars },
+	{ 0 },
+};
+
+static int make_summary(struct rows *rows)
+{
+	struct summary *s = calloc(1, sizeof *s);
+	if (!s)
+		return -ENOMEM;
+	summary_make(rows->r, s);
+	rows_own(rows, s, s->n, sizeof *s->text);
+	rows->v = s->text;
+	return 0;
+}
+
+const struct section section_summary = {
+	.name = "summary",
+	.heading = "Summary",
+	.about = "At most three sentences.",
+	.of = OF_WARNINGS,
+	.columns = summary_columns,
+	.make = make_summary,
+	.fini = rows_free,
+	.texts = true,
+};
+
+static const struct column warning_columns[] = {
+	{ "text", UNIT_TEXT, "warning", "a sentence about what is missing or doubtful",
+		.get = get_text },
+	{ 0 },
+};
+
+const struct section section_warnings = {
+	.name = "warnings",
+	.heading = "Warnings",
+	.of = OF_WARNINGS,
+	.columns = warning_columns,
+	ROWS_OF(warnings),
+	.texts = true,
+};
+
+/* ---- totals ---- */
+
+static struct value get_processes(const struct row *row, const void *of)
+{
+	return value_u64(row->r->trace->processes.n);
+}
+
+static struct value get_threads(const struct row *row, const void *of)
+{
+	return value_u64(row->r->threads.n);
+}
+
+static struct value get_probes(const struct row *row, const void *of)
+{
+	return value_u64(failures_probed(row->r));
+}
+
+static struct value get_overwritten(const struct row *row, const void *of)
+{
+	return value_u64(row->r->trace->header.overwritten);
+}
+
+/* Only finished live recordings tell what was entered and left. */
+static const void *accounts(const struct row *row)
+{
+	return row->r->accounts.known ? row->r : NULL;
+}
+
+/* Null where not all calls of the driver are known to be here. */
+static struct value get_used(const struct row *row, const void *of)
+{
+	const uint64_t n = *(const uint64_t *)of;
+	return value_u64_if(row->r->trace->header.launched || n, n);
+}
+
+static struct value get_sampled(const struct row *row, const void *of)
+{
+	return value_u64_if(row->r->sampled, row->r->sampled);
+}
+
+static const void *sampled(const struct row *row)
+{
+	return row->r->sampled ? row->r : NULL;
+}
+
+static const void *reconstructed(const struct row *row)
+{
+	return row->r->reconstructed ? row->r : NULL;
+}
+
+static struct value get_rounded(const struct row *row, const void *of)
+{
+	return value_u64(sat_from(*(const double *)of + 0.5));
+}
+
+static struct value get_least(const struct row *row, const void *of)
+{
+	const double ns = row->r->sampled_least_ns;
+	return isnan(ns) ? value_null() : value_u64(sat_from(ns));
+}
+
+static struct value get_most(const struct row *row, const void *of)
+{
+	return value_u64(sat_from(report_sampled_most_ns(row->r) + 0.5));
+}
+
+static const struct column total_columns[] = {
+	{ "wall_ns", UNIT_NS, "wall time", "wall time", .get = get_u64,
+		AT(struct report, wall_ns) },
+	{ "off_ns", UNIT_NS, "switched off", "the part of it in which recording was switched off",
+		.get = get_u64, AT(struct report, off_ns) },
+	{ "processes", UNIT_COUNT, "processes", "that made calls", .get = get_processes },
+	{ "threads", UNIT_COUNT, "threads", "that made calls", .get = get_threads },
+	{ "calls", UNIT_COUNT, "calls", "of driver and runtime, counted ones included",
+		.get = get_u64, AT(struct report, calls) },
+	{ "allocator_events", UNIT_COUNT, "allocator events",
+		"of a program's own allocator, in imported traces", .get = get_u64,
+		AT(struct report, allocator_events) },
+	{ "launches", UNIT_COUNT, "kernels run",
+		"kernels that were launched, one by one or in graphs", .get = get_u64,
+		AT(struct report, launches) },
+	{ "graph_launches", UNIT_COUNT, "graph launches", "launches of graphs", .get = get_u64,
+		AT(struct report, graph_launches) },
+	{ "lost", UNIT_COUNT, "calls lost", "calls that are not in the trace", .get = get_u64,
+		AT(struct report, lost) },
+	{ "entered", UNIT_COUNT, "calls entered",
+		"calls that wrappers entered; only in finished live recordings", .get = get_u64,
+		.find = accounts, AT(struct report, accounts.entered), .absent = true },
+	{ "returned", UNIT_COUNT, "calls returned", "calls that wrappers left", .get = get_u64,
+		.find = accounts, AT(struct report, accounts.returned), .absent = true },
+	{ "overwritten", UNIT_COUNT, "calls overwritten", "calls that a flight recording overwrote",
+		.get = get_overwritten, .find = accounts, .absent = true },
+	{ "missing", UNIT_COUNT, "calls missing",
+		"calls that returned and are not accounted for; 0 unless Weir has a defect",
+		.get = get_u64, .find = accounts, AT(struct report, accounts.missing),
+		.absent = true },
+	{ "surplus", UNIT_COUNT, "calls surplus",
+		"calls that are in the trace and were not entered; 0 unless Weir has a defect",
+		.get = get_u64, .find = accounts, AT(struct report, accounts.surplus),
+		.absent = true },
+	{ "errors", UNIT_COUNT, "failing calls", "failing calls", .get = get_u64,
+		AT(struct report, errors) },
+	{ "probes", UNIT_COUNT, "of these no fault",
+		"the part of them that is no fault of the program", .get = get_probes },
+	{ "streams", UNIT_COUNT, "streams used",
+		"streams that something ran on, or without GPU activities that calls put launches, "
+		"copies or sets on",
+		.get = get_used, AT(struct report, streams) },
+	{ "contexts", UNIT_COUNT, "contexts used", "contexts, likewise", .get = get_used,
+		AT(struct report, contexts) },
+	{ "sampled", UNIT_COUNT, "sampled", "one launch in so many was timed; null: all",
+		.get = get_sampled },
+	{ "reconstructed", UNIT_COUNT, "reconstructed",
+		"GPU activities that are reconstructed, not measured; null: none", .get = get_u64,
+		.find = reconstructed, AT(struct report, reconstructed) },
+	{ "reconstructed_error_ns", UNIT_NS, "error of these",
+		"mean of their standard deviations; only where there are some", .get = get_rounded,
+		.find = reconstructed, AT(struct report, reconstructed_error_ns), .absent = true },
+	{ "device_kernels", UNIT_COUNT, "kernels timed", "kernels whose device time is known",
+		.get = get_u64, AT(struct report, device_kernels) },
+	{ "device_total_estimate_ns", UNIT_NS, "kernels, estimate",
+		"only of samples: estimated time of all kernels", .get = get_rounded,
+		.find = sampled, AT(struct report, sampled_ns), .absent = true },
+	{ "device_total_estimate_error_ns", UNIT_NS, "±",
+		"half the width of its 95 % confidence interval, for the choice of launches alone",
+		.get = get_rounded, .find = sampled, AT(struct report, sampled_error_ns),
+		.absent = true },
+	{ "device_total_least_ns", UNIT_NS, "at least",
+		"only of samples: lower end of the 95 % interval, without what events measure besides "
+		"the kernels; null: the recording has no empty event pairs",
+		.get = get_least, .find = sampled, .absent = true },
+	{ "device_total_most_ns", UNIT_NS, "at most",
+		"only of samples: upper end of that interval. Times by events are upper bounds, since "
+		"they include the wait of the device for the launch",
+		.get = get_most, .find = sampled, .absent = true },
+	{ 0 },
+};
+
+const struct section section_totals = {
+	.name = "totals",
+	.heading = "Totals",
+	.form = SECTION_OBJECT,
+	.of = OF_CALLS,
+	.columns = total_columns,
+};
+
+/* ---- clock, and how activities and calls fit ---- */
+
+static const void *clock_known(const struct row *row)
+{
+	return row->r->trace->clock.known ? row->r : NULL;
+}
+
+static const void *joined(const struct row *row)
+{
+	return row->r->links.joined ? row->r : NULL;
+}
+
+static const struct column clock_columns[] = {
+	{ "residual_ns", UNIT_NS, "residual",
+		"how far the clock's line is from its readings at most", .get = get_u64,
+		.find = clock_known, AT(struct report, clock_residual_ns), .absent = true },
+	{ "early_work", UNIT_COUNT, "early activities",
+		"activities that seem to begin before their call", .get = get_u64, .find = joined,
+		AT(struct report, links.early), .absent = true },
+	{ 0 },
+};
+
+const struct section section_clock = {
+	.name = "clock",
+	.heading = "Clock",
+	.form = SECTION_OBJECT,
+	.of = OF_CALLS,
+	.columns = clock_columns,
+};
+
+static const struct column join_columns[] = {
+	{ "work", UNIT_COUNT, "activities", "activities", .get = get_u64,
+		AT(struct report, links.activities) },
+	{ "joined", UNIT_COUNT, "joined", "activities whose call was found", .get = get_u64,
+		AT(struct report, links.joined) },
+	{ "checked", UNIT_COUNT, "checked",
+		"kernels whose name, grid and block agree with the call's", .get = get_u64,
+		AT(struct report, links.checked) },
+	{ "lost", UNIT_COUNT, "lost", "activities that the collector says are missing",
+		.get = get_u64, AT(struct report, lost_activities) },
+	{ 0 },
+};
+
+static int make_join(struct rows *rows)
+{
+	rows->absent = !rows->r->links.activities;
+	return 0;
+}
+
+const struct section section_join = {
+	.name = "join",
+	.heading = "Activities and calls",
+	.about = "Only where activities were joined to calls when the trace was read.",
+	.form = SECTION_OBJECT,
+	.of = OF_GPU,
+	.columns = join_columns,
+	.make = make_join,
+};
