@@ -10,10 +10,10 @@ const partLook = {
 	copying: ["memcpy and memset", "copy"],
 	queue: ["queued behind other GPU activities", "queue"],
 	launch: ["launch latency: from the call to the GPU", "call"],
-	idle_launching: ["idle, launch-bound: host still launching", "call"],
+	idle_launch_bound: ["idle, launch-bound: host still launching", "call"],
 	idle_waiting: ["idle: host in a synchronizing call", "wait"],
 	idle_driver: ["idle: host in another long CUDA call", "error"],
-	idle_host: ["idle: host busy outside CUDA", "python"],
+	idle_host_busy: ["idle: host busy outside CUDA", "python"],
 	idle_queued: ["idle: queued activities had not begun", "queue"],
 	idle_unknown: ["idle: cause not known", "other"],
 	off: ["not recorded: switched off", "other"],
@@ -111,7 +111,7 @@ function breakdownSection() {
 			...stacked(path, sumOf(path), "Critical path"),
 			...saidNotes("slack"),
 		);
-	if ((report.pauses || []).length)
+	if ((report.idle_gaps || []).length)
 		s.append(
 			el("h3", { class: "gap" }, "Longest idle gaps: no GPU ran anything"),
 			el("div", { class: "panel" }, idleGapsTable()),
@@ -128,7 +128,7 @@ function idleGapsTable() {
 		look(p.start_ns - p.ns * 0.6, p.start_ns + p.ns * 1.6);
 		document.getElementById("timeline").scrollIntoView();
 	};
-	const most = report.pauses[0].ns;
+	const most = report.idle_gaps[0].ns;
 	return el(
 		"div",
 		{ class: "sheet" },
@@ -156,7 +156,7 @@ function idleGapsTable() {
 			el(
 				"tbody",
 				{},
-				...report.pauses.slice(0, 6).map((p) =>
+				...report.idle_gaps.slice(0, 6).map((p) =>
 					el(
 						"tr",
 						{},

@@ -60,7 +60,7 @@ function totalsTable() {
 
 /* Of all that ran on a device, what changed most; what is next to nothing beside that is left out. */
 function largestChanges() {
-	const rows = ["kernels", "copies"].flatMap((table) =>
+	const rows = ["kernels", "memops"].flatMap((table) =>
 		data.diff[table].map((r) => ({
 			...r,
 			what: table === "kernels" ? "kernel" : copyName(r.name),
@@ -75,7 +75,7 @@ function largestChanges() {
 		.slice(0, 10);
 }
 
-const copyName = (name) => (name === "set" ? "memset" : name.startsWith("memcpy") ? name : `memcpy ${name}`);
+const copyName = (name) => (name.startsWith("memcpy") ? name : `memcpy ${name}`);
 
 /* More runs make a total larger, and nothing slower. */
 function runsText(r) {
@@ -192,7 +192,7 @@ function comparedTable(id, title, note, table, more) {
 		ratioColumn((r) => (r.a && r.b ? ratioOf(r.a.total_ns, r.b.total_ns) : null)),
 		...bothColumns(rows, "p50_ns", "median", "Half took less, half more.", time).map(seldom),
 		...bothColumns(rows, "count", "runs", "How many there were.").map(seldom),
-		...(table === "copies" ? bothColumns(rows, "bytes", "bytes", "All that was copied or set.", bytes) : []),
+		...(table === "memops" ? bothColumns(rows, "bytes", "bytes", "All that was copied or set.", bytes) : []),
 	];
 	return tableSection(id, title, note, rows, columns, change.key, ["Neither recording has any."]);
 }
@@ -225,7 +225,7 @@ function comparedTables() {
 		comparedTable("kernels", "Kernels", times, "kernels", { swatch: (k) => kernelColour(k.name) }),
 		comparedTable("operators", "Operators and ranges", null, "operators"),
 		comparedTable("calls", "CUDA calls", "time in the call, on the host", "calls"),
-		comparedTable("copies", "Copies and memsets", null, "copies", { show: copyName }),
+		comparedTable("copies", "Copies and memsets", null, "memops", { show: copyName }),
 	];
 }
 

@@ -406,13 +406,13 @@ function callsSection() {
 }
 
 function copiesSection() {
-	const way = (c) => c.direction || (c.kind === "set" ? "memset" : "");
-	if (report.device_copies.length)
+	const way = (c) => c.direction || (c.kind === "memset" ? "memset" : "");
+	if (report.memops.length)
 		return tableSection(
 			"copies",
 			"Copies and memsets",
 			"on the device",
-			report.device_copies,
+			report.memops,
 			[
 				column(way, "direction", "H is the host, D a device: HtoD is to a device."),
 				barColumn("device_total_ns", "time on the GPU", "All of them added up."),
@@ -427,8 +427,8 @@ function copiesSection() {
 			[],
 		);
 	const rows = [
-		...report.copies,
-		...(report.sets.count ? [{ ...report.sets, direction: "memset" }] : []),
+		...report.memcpys,
+		...(report.memsets.count ? [{ ...report.memsets, direction: "memset" }] : []),
 	];
 	return tableSection(
 		"copies",

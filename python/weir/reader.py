@@ -28,8 +28,8 @@ try:
 except ImportError:  # columns are then memoryviews and lists
     numpy = None
 
-REPORTED = ("kernels", "calls", "operators", "failures", "copies", "devices", "device_work", "device_copies", "spans",
-            "streams", "processes", "threads", "hints", "pauses", "breakdown", "critical_path")
+REPORTED = ("kernels", "calls", "operators", "failures", "memcpys", "devices", "device_activities", "memops", "spans",
+            "streams", "processes", "threads", "hints", "idle_gaps", "breakdown", "critical_path")
 EVENTS = ("activities", "ranges", "launches", "allocations")
 MEMORY_KINDS = ("device", "managed", "vmm", "host")
 ROWS_AT_ONCE = 65536
@@ -242,16 +242,16 @@ class Trace:
     calls: Table
     operators: Table
     failures: Table
-    copies: Table
+    memcpys: Table
     devices: Table
-    device_work: Table
-    device_copies: Table
+    device_activities: Table
+    memops: Table
     spans: Table
     streams: Table
     processes: Table
     threads: Table
     hints: Table
-    pauses: Table
+    idle_gaps: Table
     breakdown: Table
     critical_path: Table
     activities: Table

@@ -203,7 +203,7 @@ static void json_split(struct job *job, enum eval_split split, const eval_points
 {
 	json_begin_object(&job->json, eval_split_word(split));
 	json_line(job, "all", points, job->filter);
-	json_begin_object(&job->json, "tiers");
+	json_begin_object(&job->json, "predictors");
 	for (size_t row = 0; row < TIER_ROWS; row++)
 		json_line(job, tier_rows[row].key, points, of_tier(job, row));
 	json_end_object(&job->json);

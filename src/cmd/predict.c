@@ -272,7 +272,7 @@ static void print_features(const float features[static FEATURES])
 static void json_answer(struct json *j, const struct predict_answer *a)
 {
 	json_bool(j, "launches", a->launches);
-	json_str(j, "tier", predict_tier_word(a->tier));
+	json_str(j, "predictor", predict_tier_word(a->tier));
 	json_bool(j, "class_only", a->class_only);
 	json_put_real(j, "t50_ns", a->tier ? (double)a->t50_ns : NAN);
 	json_put_real(j, "t90_ns", a->tier ? (double)a->t90_ns : NAN);

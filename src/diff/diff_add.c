@@ -257,7 +257,7 @@ static int add_moved(struct adder *a, const struct moved_row *m, const char *nam
 
 static int add_copies(struct adder *a)
 {
-	int e = add_moved(a, &a->r->sets, "set");
+	int e = add_moved(a, &a->r->sets, "memset");
 	for (size_t i = 0; i < a->r->copies.n && !e; i++)
 		e = add_moved(a, &a->r->copies.v[i], a->r->copies.v[i].direction);
 	return e;

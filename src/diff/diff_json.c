@@ -239,6 +239,6 @@ void diff_print_json(const struct diff *d, const struct fail_condition *conditio
 	put_table(&j, d, TABLE_KERNELS, "kernels");
 	put_table(&j, d, TABLE_CALLS, "calls");
 	put_table(&j, d, TABLE_OPERATORS, "operators");
-	put_table(&j, d, TABLE_COPIES, "copies");
+	put_table(&j, d, TABLE_COPIES, "memops");
 	json_end_object(&j);
 }

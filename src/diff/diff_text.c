@@ -298,7 +298,7 @@ static void put_copies(const struct diff *d, const struct text_page *p)
 		cell_counts(&t, row);
 		cell(&t, UNIT_NS, row->value[DIFF_A].total_ns);
 		cell(&t, UNIT_NS, row->value[DIFF_B].total_ns);
-		cell_name(&t, strcmp(row->name, "set") ? row->name : "memset");
+		cell_name(&t, row->name);
 	}
 	table_print(&t, p->out, p->dim, p->plain);
 	table_fini(&t);

@@ -134,7 +134,7 @@ static const char views[] =
 	"device AS (SELECT s.value AS name, r.kind AS kind, COUNT(*) AS count, "
 	"SUM(a.duration) AS total FROM activities a JOIN ranges r ON r.id = a.rangeId "
 	"JOIN StringIds s ON s.id = r.nameId "
-	"WHERE a.kind IN ('kernel','copy','set','graph') GROUP BY 1, 2) "
+	"WHERE a.kind IN ('kernel','memcpy','memset','graph') GROUP BY 1, 2) "
 	"SELECT h.name, h.kind, h.count, h.total AS hostTotal, "
 	"CASE WHEN timed.any THEN COALESCE(d.count, 0) END AS activities, "
 	"CASE WHEN timed.any THEN COALESCE(d.total, 0) END AS deviceSelf "

@@ -76,12 +76,12 @@ static const char activities[] =
 	"w.fromKind - 1 AS srcKind, w.toKind - 1 AS dstKind, NULL AS srcDeviceId, "
 	"NULL AS srcContextId, NULL AS dstDeviceId, NULL AS dstContextId, "
 	"NULL AS migrationCause, w.graphNodeId AS graphNodeId, NULL AS virtualAddress "
-	"FROM work w WHERE w.kind = 'copy';"
+	"FROM work w WHERE w.kind = 'memcpy';"
 	"CREATE VIEW CUPTI_ACTIVITY_KIND_MEMSET AS SELECT " ACTIVITY
 	"NULL AS value, w.bytes AS bytes, w.graphNodeId AS graphNodeId, "
-	"w.fromKind - 1 AS memKind FROM work w WHERE w.kind = 'set';"
+	"w.fromKind - 1 AS memKind FROM work w WHERE w.kind = 'memset';"
 	"CREATE VIEW CUPTI_ACTIVITY_KIND_SYNCHRONIZATION AS SELECT " ACTIVITY
-	"COALESCE(w.what, 0) AS syncType, NULL AS eventId FROM work w WHERE w.kind = 'wait';"
+	"COALESCE(w.what, 0) AS syncType, NULL AS eventId FROM work w WHERE w.kind = 'sync';"
 	"CREATE VIEW CUPTI_ACTIVITY_KIND_GRAPH_TRACE AS SELECT " ACTIVITY
 	"w.graphId AS graphId, NULL AS graphExecId FROM work w WHERE w.kind = 'graph';";
 

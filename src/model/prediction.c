@@ -250,7 +250,7 @@ int prediction_fill(struct report *r)
 	r->prediction = p;
 	p->memory = all;
 	p->launches = r->predicted;
-	p->silent = r->unpredicted;
+	p->unpredicted = r->unpredicted;
 	int e = launch_samples_load(r->trace, &r->meta, all, &err);
 	for (size_t i = 0; i < all->v.n; i++) {
 		p->measured += all->v.v[i].has_prediction;
@@ -313,8 +313,8 @@ void prediction_put_text(const struct report *r, const struct text_page *p)
 	FILE *out = p->out;
 	struct number a, b, c;
 	fprintf(out, "  %s launches were predicted", number_count(&a, all->launches));
-	if (all->silent)
-		fprintf(out, ", %s were not", number_count(&b, all->silent));
+	if (all->unpredicted)
+		fprintf(out, ", %s were not", number_count(&b, all->unpredicted));
 	if (!all->measured) {
 		fputs("; there are no device times to compare them with\n", out);
 		return;

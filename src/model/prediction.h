@@ -25,7 +25,7 @@ struct prediction {
 	uint64_t launches;              /* that got an answer */
 	uint64_t measured;              /* of them: those whose time on a device is known */
 	uint64_t contended;             /* of measured */
-	uint64_t silent;                /* launches that got no answer */
+	uint64_t unpredicted;           /* launches that got no answer */
 	struct prediction_row all;      /* without a name; valid with measured */
 	struct prediction_rows tiers;   /* best first */
 	struct prediction_rows kernels; /* most time first */

@@ -164,7 +164,7 @@ static const struct column activity_columns[] = {
 		AT(struct event, w.start_ns) },
 	{ "duration_ns", UNIT_NS, "time", "how long it took on the device", .get = get_duration,
 		.sums = true },
-	{ "kind", UNIT_TEXT, "kind", "`kernel`, `copy`, `set` …", .get = get_kind,
+	{ "kind", UNIT_TEXT, "kind", "`kernel`, `memcpy`, `memset` …", .get = get_kind,
 		AT(struct event, w.kind) },
 	{ "name", UNIT_KERNEL, "name", "its name", .get = get_name },
 	{ "pid", UNIT_ID, "pid", "process", .get = get_pid, AT(struct event, process) },

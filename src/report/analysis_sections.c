@@ -90,7 +90,7 @@ static struct value get_part_share(const struct row *row, const void *of)
 	}
 
 static const struct column breakdown_columns[] = {
-	PART("`computing`, `communicating`, `copying`, `idle_launching`, `idle_waiting`, "
+	PART("`computing`, `communicating`, `copying`, `idle_launch_bound`, `idle_waiting`, "
 	     "`idle_driver`, `idle_host`, `idle_queued`, `idle_unknown`, `off` (not recorded: "
 	     "switched off), `before`, `after`",
 		get_wall_name, get_wall_text),
@@ -339,16 +339,15 @@ static const struct column gap_columns[] = {
 
 #define GAP_COLUMNS "start_ns,ns,cause,call,operator,module,line,after,before"
 
-const struct section section_pauses = {
-	.name = "pauses",
+const struct section section_longest_gaps = {
+	.name = "idle_gaps",
 	.heading = "Longest idle gaps",
-	.about = "The longest idle gaps, at most 20.",
+	.about = "The 20 longest idle gaps. `--only idle_gaps` has each, in the order of time.",
 	.of = OF_IDLE,
 	.columns = gap_columns,
 	ROWS_OF(analysis.idle_gaps),
 	.make = make_known,
 	.shown = GAP_COLUMNS,
-	.note = "The longest times in which no GPU ran anything, by what the host did meanwhile; at most 20.  Each: --only idle_gaps; their sums: --only breakdown.",
 };
 
 static int make_all_gaps(struct rows *rows)

@@ -51,8 +51,8 @@ static const struct column copies_columns[] = {
 	{ 0 },
 };
 
-const struct section section_copies = {
-	.name = "copies",
+const struct section section_memcpys = {
+	.name = "memcpys",
 	.heading = "Memcpys by bytes",
 	.of = OF_COPIES,
 	.columns = copies_columns,
@@ -71,8 +71,8 @@ static int make_sets(struct rows *rows)
 	return 0;
 }
 
-const struct section section_sets = {
-	.name = "sets",
+const struct section section_memsets = {
+	.name = "memsets",
 	.heading = "Memsets",
 	.form = SECTION_OBJECT,
 	.of = OF_COPIES,
@@ -84,7 +84,7 @@ const struct section section_sets = {
 
 static struct value get_kind(const struct row *row, const void *of)
 {
-	return value_text(((const struct copy_row *)of)->is_memset ? "set" : "copy");
+	return value_text(((const struct copy_row *)of)->is_memset ? "memset" : "memcpy");
 }
 
 static struct value get_direction(const struct row *row, const void *of)
@@ -129,7 +129,7 @@ static struct value get_device_rate(const struct row *row, const void *of)
 }
 
 static const struct column device_copy_columns[] = {
-	{ "kind", UNIT_TEXT, "kind", "`copy` or `set`", .get = get_kind },
+	{ "kind", UNIT_TEXT, "kind", "`memcpy` or `memset`", .get = get_kind },
 	{ "direction", UNIT_TEXT, "direction", "`HtoD` …; null of memset", .get = get_direction },
 	{ "from", UNIT_TEXT, "from", "memory kind that is read; null of memset", .get = get_from },
 	{ "to", UNIT_TEXT, "to", "memory kind that is written", .get = get_to },
@@ -151,11 +151,11 @@ static const struct column device_copy_columns[] = {
 	{ 0 },
 };
 
-const struct section section_device_copies = {
-	.name = "device_copies",
+const struct section section_memops = {
+	.name = "memops",
 	.heading = "Copies and memsets by time on the device",
 	.of = OF_GPU,
 	.columns = device_copy_columns,
 	ROWS_OF(device_copies),
-	.note = "From or to pageable memory the driver copies through a buffer of its own, at a fraction of the rate of pinned memory; what that costs, if it matters: weir hints.  Each copy: --only gpu_trace --filter 'kind = copy' --sort bytes.",
+	.note = "From or to pageable memory the driver copies through a buffer of its own, at a fraction of the rate of pinned memory; what that costs, if it matters: weir hints.  Each copy: --only gpu_trace --filter 'kind = memcpy' --sort bytes.",
 };

@@ -313,7 +313,7 @@ const struct section section_gpu_state = {
 			.get = get_u64, .find = found, AT(struct prediction_row, measured_ns),     \
 			.absent = true },                                                          \
 	{                                                                                          \
-		key "foretold_ns", UNIT_NS, words "predicted", "median of what was predicted",     \
+		key "predicted_ns", UNIT_NS, words "predicted", "median of what was predicted",    \
 			.get = get_u64, .find = found, AT(struct prediction_row, predicted_ns),    \
 			.absent = true                                                             \
 	}
@@ -335,21 +335,22 @@ static int make_predicted_kernels(struct rows *rows)
 }
 
 static const struct column tier_columns[] = {
-	{ "tier", UNIT_TEXT, "predicted by", "`exact`, `once`, `shape`, `near`, `cold`, `bound`",
-		.get = get_text, AT(struct prediction_row, name) },
+	{ "predictor", UNIT_TEXT, "predicted by",
+		"`exact`, `once`, `shape`, `near`, `cold`, `bound`", .get = get_text,
+		AT(struct prediction_row, name) },
 	PREDICTION("", "", NULL),
 	{ 0 },
 };
 
-const struct section section_prediction_tiers = {
-	.name = "prediction.tiers",
+const struct section section_predictors = {
+	.name = "prediction.predictors",
 	.heading = "Predictions by predictor",
 	.of = OF_PREDICTION,
 	.columns = tier_columns,
 	.make = make_tiers,
 	.each = sizeof(struct prediction_row),
 	.nested = true,
-	.shown = "launches,error_median,error_p90,covered,measured_ns,foretold_ns,tier",
+	.shown = "launches,error_median,error_p90,covered,measured_ns,predicted_ns,tier",
 };
 
 static const struct column predicted_columns[] = {
@@ -367,7 +368,7 @@ const struct section section_prediction_kernels = {
 	.make = make_predicted_kernels,
 	.each = sizeof(struct prediction_row),
 	.nested = true,
-	.shown = "launches,error_median,error_p90,covered,measured_ns,foretold_ns,kernel",
+	.shown = "launches,error_median,error_p90,covered,measured_ns,predicted_ns,kernel",
 };
 
 static const void *all(const struct row *row)
@@ -385,14 +386,14 @@ static const void *graphs(const struct row *row)
 static const struct column prediction_columns[] = {
 	{ "launches", UNIT_COUNT, "predicted", "launches with a prediction", .get = get_u64,
 		AT(struct prediction, launches) },
-	{ "silent", UNIT_COUNT, "not predicted", "launches without one", .get = get_u64,
-		AT(struct prediction, silent) },
+	{ "unpredicted", UNIT_COUNT, "not predicted", "launches without one", .get = get_u64,
+		AT(struct prediction, unpredicted) },
 	{ "measured", UNIT_COUNT, "measured", "predicted launches whose device time is known",
 		.get = get_u64, AT(struct prediction, measured) },
 	{ "contended", UNIT_COUNT, "contended", "of them beside another kernel", .get = get_u64,
 		AT(struct prediction, contended) },
 	PREDICTION("all.", "all: ", all),
-	{ "tiers", UNIT_LIST, "predictors", "by predictor", .inner = &section_prediction_tiers },
+	{ "predictors", UNIT_LIST, "predictors", "by predictor", .inner = &section_predictors },
 	PREDICTION("graphs.", "whole graphs: ", graphs),
 	{ "kernels", UNIT_LIST, "kernels", "by kernel", .inner = &section_prediction_kernels },
 	{ 0 },

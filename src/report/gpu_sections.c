@@ -92,7 +92,7 @@ static const struct column kernel_columns[] = {
 		.get = get_kernel_share, .find = kernel_activity, .sums = true },
 	{ "queued_ns", UNIT_NS, "queued", "sum of the times from the launch's return to the start",
 		.get = get_queued, .find = kernel_activity },
-	{ "starved_ns", UNIT_NS, "starved",
+	{ "launch_starved_ns", UNIT_NS, "starved",
 		"the device stood still before it, waiting for the host's launch",
 		.get = get_starved, .find = kernel_activity },
 	{ "path_ns", UNIT_NS, "on path", "on the critical path", .get = get_path,
@@ -158,7 +158,7 @@ static const struct column activity_columns[] = {
 	{ "name", UNIT_KERNEL, "name", "demangled", .get = get_text,
 		AT(struct activity_row, name) },
 	{ "kind", UNIT_TEXT, "kind",
-		"`kernel`, `copy`, `set`, `wait`, `span`, `graph`, `other`; `wait`: the host waited for "
+		"`kernel`, `memcpy`, `memset`, `sync`, `span`, `graph`, `other`; `sync`: the host waited for "
 		"the device, which is no work of it",
 		.get = get_activity_kind, AT(struct activity_row, kind) },
 	{ "count", UNIT_COUNT, "runs", "executions", .get = get_u64,
@@ -172,8 +172,8 @@ static const struct column activity_columns[] = {
 	{ 0 },
 };
 
-const struct section section_device_work = {
-	.name = "device_work",
+const struct section section_device_activities = {
+	.name = "device_activities",
 	.heading = "GPU activities by time on the device",
 	.about = "All that ran on devices, by name.",
 	.of = OF_GPU,

@@ -243,7 +243,7 @@ static const struct column cause_columns[] = {
 	{ "cause", UNIT_TEXT, "cause",
 		"`sync`, `copy`, `alloc`, `load`, `launch`, `host`, `between`, `queued`, `unknown`; in "
 		"the words of `breakdown`: `idle_waiting` (`sync`, `copy`), `idle_driver` (`alloc`, "
-		"`load`), `idle_launching` (`launch`), `idle_host` (`host`), `idle_queued` "
+		"`load`), `idle_launch_bound` (`launch`), `idle_host` (`host`), `idle_queued` "
 		"(`between`, `queued`), `idle_unknown`",
 		.get = get_cause },
 	{ "count", UNIT_COUNT, "gaps", "idle gaps", .get = get_u64,
@@ -252,8 +252,8 @@ static const struct column cause_columns[] = {
 	{ 0 },
 };
 
-const struct section section_hints_pauses = {
-	.name = "hints_pauses",
+const struct section section_hints_idle_gaps = {
+	.name = "hints_idle_gaps",
 	.heading = "Why GPUs were idle",
 	.of = OF_IDLE,
 	.columns = cause_columns,

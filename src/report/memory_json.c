@@ -162,10 +162,10 @@ static void put_operators(struct json *j, const struct report *r)
 static void put_extents(struct json *j, const char *key, const struct free_extents *h)
 {
 	json_begin_object(j, key);
-	json_u64(j, "reach_bytes", h->reach_bytes);
+	json_u64(j, "span_bytes", h->reach_bytes);
 	json_u64(j, "free_bytes", h->free_bytes);
-	json_u64(j, "largest_hole_bytes", h->largest_bytes);
-	json_u64(j, "holes", h->count);
+	json_u64(j, "largest_free_extent_bytes", h->largest_bytes);
+	json_u64(j, "free_extents", h->count);
 	put_share(j, "fragmentation", h);
 	json_end_object(j);
 }

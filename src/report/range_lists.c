@@ -1,5 +1,5 @@
 /*
- * Sections of the ranges that a program names: nvtx_pace, how long they take and from one start to
+ * Sections of the ranges that a program names: range_pace, how long they take and from one start to
  * the next, and range_kernels, what ran in them.
  */
 #include "report/device_events.h"
@@ -160,8 +160,8 @@ static const struct column pace_columns[] = {
 	{ 0 },
 };
 
-const struct section section_nvtx_pace = {
-	.name = "nvtx_pace",
+const struct section section_range_pace = {
+	.name = "range_pace",
 	.heading = "Pace of ranges",
 	.about =
 		"Ranges that a program names: NVTX and annotations. Names that number [steps](#steps) are one, as `ProfilerStep#`.",
@@ -497,7 +497,7 @@ static const struct column inside_columns[] = {
 		AT(struct named_range, name) },
 	{ "range_kind", UNIT_TEXT, "range kind", "`annotation`, `nvtx`, `nvtx span`",
 		.get = get_range_kind, .find = range_around, AT(struct named_range, kind) },
-	{ "kind", UNIT_TEXT, "kind", "`kernel`, `copy`, `set`, `graph`", .get = get_kind,
+	{ "kind", UNIT_TEXT, "kind", "`kernel`, `memcpy`, `memset`, `graph`", .get = get_kind,
 		AT(struct inside_row, kind) },
 	{ "name", UNIT_KERNEL, "name", "of the activities", .get = get_name,
 		AT(struct inside_row, name) },

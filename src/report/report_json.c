@@ -33,7 +33,7 @@ void report_print_json_compact(const struct report *r, FILE *out)
 void hints_print_json(const struct report *r, FILE *out)
 {
 	static const struct section *const sections[] = { &section_summary, &section_hints,
-		&section_hints_sum, &section_hints_window, &section_hints_pauses };
+		&section_hints_sum, &section_hints_window, &section_hints_idle_gaps };
 	struct json j;
 	json_begin_document(&j, out);
 	for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)

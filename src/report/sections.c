@@ -23,8 +23,8 @@ static const struct section *const tables[] = {
 	&section_kernels,
 	&section_memory,
 	&section_memory_live,
-	&section_copies,
-	&section_sets,
+	&section_memcpys,
+	&section_memsets,
 	&section_devices,
 	&section_gpu_state,
 	&section_gpu_state_gpus,
@@ -35,12 +35,12 @@ static const struct section *const tables[] = {
 	&section_queue,
 	&section_critical_path,
 	&section_path_host,
-	&section_pauses,
+	&section_longest_gaps,
 	&section_prediction,
-	&section_prediction_tiers,
+	&section_predictors,
 	&section_prediction_kernels,
-	&section_device_work,
-	&section_device_copies,
+	&section_device_activities,
+	&section_memops,
 	&section_operators,
 	&section_spans,
 	&section_streams,
@@ -49,7 +49,7 @@ static const struct section *const tables[] = {
 	&section_hints,
 	&section_hints_sum,
 	&section_hints_window,
-	&section_hints_pauses,
+	&section_hints_idle_gaps,
 	&section_provenance_devices,
 	&section_gpu_trace,
 	&section_api_trace,
@@ -63,7 +63,7 @@ static const struct section *const tables[] = {
 	&section_kernels_at_once,
 	&section_nccl,
 	&section_range_kernels,
-	&section_nvtx_pace,
+	&section_range_pace,
 	&section_steps,
 	&section_allocation_calls,
 	&section_memory_over_time,
@@ -77,7 +77,7 @@ const struct section *section_at(size_t i)
 
 const struct section *section_find(const char *name, size_t bytes)
 {
-	for (size_t i = 0; i < TABLES; i++)
+	for (size_t i = TABLES; i-- > 0;) /* those with all rows before those with the first */
 		if (tables[i]->form != SECTION_MEMBERS && !strncmp(tables[i]->name, name, bytes) &&
 			!tables[i]->name[bytes])
 			return tables[i];

@@ -11,17 +11,17 @@
 extern const struct section section_trace, section_provenance, section_summary, section_failures,
 	section_warnings, section_totals, section_clock, section_join, section_calls,
 	section_call_stacks, section_callers, section_kernels, section_memory, section_memory_live,
-	section_copies, section_sets, section_devices, section_gpu_state, section_gpu_state_gpus,
-	section_gpu, section_wall, section_breakdown, section_overlap, section_queue,
-	section_critical_path, section_path_host, section_pauses, section_prediction,
-	section_prediction_tiers, section_prediction_kernels, section_device_work,
-	section_device_copies, section_operators, section_spans, section_streams, section_processes,
-	section_threads, section_hints, section_hints_sum, section_hints_window,
-	section_hints_pauses, section_provenance_devices, section_gpu_trace, section_api_trace,
-	section_waits, section_operators_by_shape, section_kernel_shapes, section_launch_gaps,
-	section_kernel_families, section_idle_gaps, section_busy_over_time, section_kernels_at_once,
-	section_nccl, section_range_kernels, section_nvtx_pace, section_steps,
-	section_allocation_calls, section_memory_over_time;
+	section_memcpys, section_memsets, section_devices, section_gpu_state,
+	section_gpu_state_gpus, section_gpu, section_wall, section_breakdown, section_overlap,
+	section_queue, section_critical_path, section_path_host, section_longest_gaps,
+	section_prediction, section_predictors, section_prediction_kernels,
+	section_device_activities, section_memops, section_operators, section_spans,
+	section_streams, section_processes, section_threads, section_hints, section_hints_sum,
+	section_hints_window, section_hints_idle_gaps, section_provenance_devices,
+	section_gpu_trace, section_api_trace, section_waits, section_operators_by_shape,
+	section_kernel_shapes, section_launch_gaps, section_kernel_families, section_idle_gaps,
+	section_busy_over_time, section_kernels_at_once, section_nccl, section_range_kernels,
+	section_range_pace, section_steps, section_allocation_calls, section_memory_over_time;
 
 /* The i-th, in the order of the report's JSON; NULL behind the last. */
 const struct section *section_at(size_t i);

@@ -512,9 +512,11 @@ static int no_section(struct selection *s, const char *word, size_t bytes)
 {
 	char text[4096], given[40], name[40];
 	struct bounded names = BOUNDED(text);
-	for (size_t i = 0; section_at(i); i++)
-		if (section_at(i)->form != SECTION_MEMBERS)
-			bounded_printf(&names, "%s%s", names.used ? ", " : "", section_at(i)->name);
+	for (size_t i = 0; section_at(i); i++) {
+		const char *name = section_at(i)->name;
+		if (section_find(name, strlen(name)) == section_at(i))
+			bounded_printf(&names, "%s%s", names.used ? ", " : "", name);
+	}
 	bounded_end(&names);
 	snprintf(given, sizeof given, "%.*s", (int)bytes, word);
 	if (bytes < sizeof given && ((s->o->meant && s->o->meant(given, name)) ||

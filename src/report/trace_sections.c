@@ -419,7 +419,7 @@ static const struct column clock_columns[] = {
 	{ "residual_ns", UNIT_NS, "residual",
 		"how far the clock's line is from its readings at most", .get = get_u64,
 		.find = clock_known, AT(struct report, clock_residual_ns), .absent = true },
-	{ "early_work", UNIT_COUNT, "early activities",
+	{ "early_activities", UNIT_COUNT, "early activities",
 		"activities that seem to begin before their call", .get = get_u64, .find = joined,
 		AT(struct report, links.early), .absent = true },
 	{ 0 },
@@ -434,7 +434,7 @@ const struct section section_clock = {
 };
 
 static const struct column join_columns[] = {
-	{ "work", UNIT_COUNT, "activities", "activities", .get = get_u64,
+	{ "activities", UNIT_COUNT, "activities", "activities", .get = get_u64,
 		AT(struct report, links.activities) },
 	{ "joined", UNIT_COUNT, "joined", "activities whose call was found", .get = get_u64,
 		AT(struct report, links.joined) },

@@ -154,8 +154,8 @@ const char *activity_memory_kind_name(unsigned kind)
 
 const char *activity_kind_name(unsigned kind)
 {
-	static const char *const names[] = { NULL, "kernel", "copy", "set", "wait", "span", "graph",
-		"other" };
+	static const char *const names[] = { NULL, "kernel", "memcpy", "memset", "sync", "span",
+		"graph", "other" };
 	return NAME_OF(names, kind);
 }
 

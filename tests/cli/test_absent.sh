@@ -91,28 +91,29 @@ fi
 is_none() { # SECTION FILE WHY
 	expect 0 "^  none: $3" "$weir" report --only "$1" "$2"
 }
-is_none device_work plain.weir 'GPU activities were not recorded; weir record --gpu records them$'
+is_none device_activities plain.weir 'GPU activities were not recorded; weir record --gpu records them$'
+is_none idle_gaps plain.weir 'GPU activities were not recorded'
 is_none hints plain.weir 'GPU activities were not recorded'
 is_none range_kernels plain.weir 'GPU activities were not recorded'
-for section in pauses breakdown critical_path; do
+for section in breakdown critical_path; do
 	expect 2 "this recording has no section $section: GPU activities were not recorded; weir record --gpu" \
 		"$weir" report --only $section plain.weir
 done
 expect 2 'no section gpu_state: .*; weir record --nvml does so$' "$weir" report --only gpu_state plain.weir
 expect 2 'no section prediction: .*; weir record --predict' "$weir" report --only prediction plain.weir
 expect 2 'no section call_stacks: .*; weir record --stacks' "$weir" report --only call_stacks plain.weir
-is_none copies plain.weir 'no call copies memory$'
-expect 0 '^  none: there is none in the part that is read$' "$weir" report --only copies --before 0.1ms vecadd.weir
+is_none memcpys plain.weir 'no call copies memory$'
+expect 0 '^  none: there is none in the part that is read$' "$weir" report --only memcpys --before 0.1ms vecadd.weir
 "$weir" record --sim -q -g -o gpu.weir -- "$programs/leaking" >/dev/null || exit 1
 is_none gpu_trace gpu.weir 'the program launched nothing on a GPU$'
 is_none operators gpu.weir 'the program marks no range with NVTX; weir record --python names'
 is_none failures plain.weir 'no call failed$'
 is_none warnings plain.weir 'there is nothing to warn of$'
-is_none hints_pauses plain.weir 'GPU activities were not recorded'
+is_none hints_idle_gaps plain.weir 'GPU activities were not recorded'
 is_none allocation_calls plain.weir 'no call allocates or frees memory$'
 is_none kernels gpu.weir 'no kernel was launched$'
 is_none steps gpu.weir 'no kernel was launched$'
-is_none pauses over.json 'no GPU was idle between two activities$'
+is_none idle_gaps over.json 'no GPU was idle between two activities$'
 is_none nccl over.json 'no kernel of NCCL ran, and no range is gloo.s or MPI.s$'
 expect 0 '^  none: no row passes --filter$' "$weir" report --only kernels --filter 'name = x' plain.weir
 for level in stat off; do
@@ -121,11 +122,11 @@ done
 for section in operators operators_by_shape steps range_kernels waits; do
 	is_none $section stat.weir 'level stat only counts calls; weir record has the level full'
 done
-for section in calls operators nvtx_pace gpu_trace steps; do
+for section in calls operators range_pace gpu_trace steps; do
 	is_none $section off.weir 'nothing is recorded at level off'
 done
 "$weir" record --sim -q --gpu=sample:8 -o sampled.weir -- "$programs/phases" >/dev/null || exit 1
-for section in devices streams busy_over_time hints_pauses; do
+for section in devices streams busy_over_time hints_idle_gaps; do
 	is_none $section sampled.weir 'only one launch in some was timed; weir record --gpu times all that runs$'
 done
 expect 0 '^Layers and annotations by time on the host$' "$weir" report sampled.weir
@@ -147,5 +148,5 @@ expect 0 'damage at byte [0-9]+' "$weir" report --only warnings --csv half.weir
 expect 0 '"warnings": \[$' "$weir" report --only warnings,totals --json half.weir
 expect 0 'none: ' "$weir" report --only warnings,totals whole.weir
 # Of several sections one that this recording lacks says why.
-expect 0 'none: .*--gpu' "$weir" report --only totals,pauses plain.weir
-expect 0 '"pauses": null' "$weir" report --only totals,pauses --json plain.weir
+expect 0 'none: .*--gpu' "$weir" report --only totals,idle_gaps plain.weir
+expect 0 '"idle_gaps": null' "$weir" report --only totals,idle_gaps --json plain.weir

@@ -70,7 +70,7 @@ whole = [(side, key) for side in "ab" for key in ("breakdown", "critical_path")
 print(len(whole), "times the whole")'
 expect 0 ' idle: host in a synchronizing call$' "$weir" diff "$kept/slow.weir" "$kept/fixed.weir"
 expect 1 'FAIL +path_host > 1ns' "$weir" diff -f 'path_host > 1ns' "$kept/slow.weir" "$kept/fixed.weir"
-expect 2 'there are idle, idle_launching, ' "$weir" diff -f 'idl > 1ns' a.weir b.weir
+expect 2 'there are idle, idle_launch_bound, ' "$weir" diff -f 'idl > 1ns' a.weir b.weir
 # A sum of the calls that were timed is not said to be that of all.
 expect 0 ' time in driver calls that were timed$' "$weir" diff "$kept/slow.weir" "$kept/fixed.weir"
 expect 0 '^ +1,773 .* driver calls that were only counted$' "$weir" diff "$kept/slow.weir" "$kept/fixed.weir"

@@ -115,7 +115,7 @@ expect 0 'churn +1.6[0-9] GiB/s' "$weir" memory off.weir
 expect 0 'began +2026-11-20T16:35:26Z' "$weir" report --only trace "$slow"
 expect 0 '"start_realtime_ns": 1795192526[0-9]{9}' "$weir" report --only trace --json "$slow"
 # Where the host waited is in what was recorded, and no work of a GPU.
-expect 0 '"kind": "wait"' "$weir" report --only device_work --json "$slow"
+expect 0 '"kind": "sync"' "$weir" report --only device_activities --json "$slow"
 expect 1 '^0$' sh -c "'$weir' report --only gpu_trace --json '$slow' | grep -c '\"kind\": \"wait\"'"
 expect 0 ',"kernel",' "$weir" report --only gpu_trace --csv "$slow"
 finish

@@ -29,7 +29,7 @@ expect 0 'weir memory' first memory peak
 expect 0 'weir memory' first peak memory
 expect 0 'weir report --range' first time range
 expect 0 'only kernels' first kernel sum
-expect 0 'only pauses' first idle
+expect 0 'only idle_gaps' first idle
 expect 0 'record --stacks' first callstack
 expect 0 'only waits' first waiting
 expect 0 'only launch_gaps' first launching
@@ -40,10 +40,10 @@ trace=$(dirname "$0")/../golden/kineto/transformer-train.json.gz
 meant() { # WORD SECTION
 	expect 2 "there is no section $1; did you mean $2\\? There are " "$weir" report --only "$1" "$trace"
 }
-meant gaps pauses
+meant gaps idle_gaps
 meant kernels_at kernels_at_once
-meant idle pauses
-meant memcpy device_copies
+meant idle idle_gaps
+meant memcpy memops
 meant cuda_api_sum calls
 meant cuda_api_trace api_trace
 meant utilization breakdown

@@ -12,7 +12,7 @@ expect 0 '266 of 266 GPU activities joined' sh -c "$weir record --sim --gpu -q -
 	$weir report a.weir"
 expect 0 '200 kernels agree in name, grid and block' "$weir" report a.weir
 expect 0 '; 0 activities began before their call' "$weir" report a.weir
-expect 0 '"early_work": 0' "$weir" report --json a.weir
+expect 0 '"early_activities": 0' "$weir" report --json a.weir
 expect 0 '"joined": 266' "$weir" report --json a.weir
 expect 0 '"checked": 200' "$weir" report --json a.weir
 expect 0 '"device_kernels": 240' "$weir" report --json a.weir
@@ -36,8 +36,8 @@ one = lambda q: db.execute(q).fetchone()[0]
 print(one('SELECT count(*) FROM work JOIN calls c USING (pid, correlationId) JOIN StringIds s ON s.id = c.nameId '
 	  'WHERE kind = \"kernel\" AND value = \"cuLaunchKernel\"'),
       one('SELECT count(*) FROM work WHERE kind = \"kernel\" AND graphId IS NULL AND gridX = 4096'),
-      one('SELECT count(*) FROM work WHERE kind = \"copy\" AND bytes > 0'),
-      one('SELECT count(*) FROM work WHERE kind IN (\"kernel\", \"copy\") AND NOT EXISTS '
+      one('SELECT count(*) FROM work WHERE kind = \"memcpy\" AND bytes > 0'),
+      one('SELECT count(*) FROM work WHERE kind IN (\"kernel\", \"memcpy\") AND NOT EXISTS '
 	  '(SELECT 1 FROM calls c WHERE c.pid = work.pid AND c.correlationId = work.correlationId)'))"
 fi
 

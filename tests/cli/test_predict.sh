@@ -35,12 +35,12 @@ below() { # WHAT IS LIMIT
 # each scalar has a time of its own.
 expect 0 '^$' "$weir" record --sim -q --predict -o p.weir -- "$program" 20
 same 'launches' "$(value p.weir launches)" 76
-same 'silent launches' "$(value p.weir silent)" 4
+same 'launches without a prediction' "$(value p.weir unpredicted)" 4
 same 'measured' "$(value p.weir measured)" 76
-same 'best tier' "$(value p.weir tiers.0.tier)" exact
-same 'launches of it' "$(value p.weir tiers.0.launches)" 72
-below 'its error' "$(value p.weir tiers.0.error_p90)" 0.01
-same 'once' "$(value p.weir tiers.1.launches)" 4
+same 'best predictor' "$(value p.weir predictors.0.predictor)" exact
+same 'launches of it' "$(value p.weir predictors.0.launches)" 72
+below 'its error' "$(value p.weir predictors.0.error_p90)" 0.01
+same 'once' "$(value p.weir predictors.1.launches)" 4
 same 'kernel' "$(value p.weir kernels.0.kernel)" scale
 expect 0 'Predicted times' "$weir" report p.weir
 expect 0 '72 +0\.[0-9] % .* exact' "$weir" report p.weir
@@ -53,9 +53,9 @@ below 'the error when times change' "$(value slow.weir all.error_p90)" 0.05
 # Nobody asks CUPTI for what ran: it hands over full buffers, and they are small enough for that.
 again=$build/examples/problems/sync_in_loop
 expect 0 '^$' sh -c "$weir record --sim -q --predict -o loop.weir -- $again >/dev/null"
-below 'what could not be told in a loop' "$(value loop.weir silent)" 100
-same 'tier in a loop' "$(value loop.weir tiers.0.tier)" exact
-below 'its launches' 1800 "$(value loop.weir tiers.0.launches)"
+below 'what could not be told in a loop' "$(value loop.weir unpredicted)" 100
+same 'predictor in a loop' "$(value loop.weir predictors.0.predictor)" exact
+below 'its launches' 1800 "$(value loop.weir predictors.0.launches)"
 
 # A graph is told as a whole, when it ran before as it is.
 for name in graph1 graph2; do
@@ -63,19 +63,19 @@ for name in graph1 graph2; do
 done
 same 'whole graphs' "$(value graph2.weir graphs.launches)" 20
 below 'their error' "$(value graph2.weir graphs.error_p90)" 0.01
-below 'graphs that could not be told' "$(value graph2.weir silent)" "$(value graph1.weir silent)"
+below 'graphs that could not be told' "$(value graph2.weir unpredicted)" "$(value graph1.weir unpredicted)"
 expect 0 'from the first kernel to the last' "$weir" report graph2.weir
 
 # A run that begins with a trace, or with what another has left, knows all of it at once.
 expect 0 '^$' "$weir" record --sim -q --predict --history p.weir -o warm.weir -- "$program" 5
-same 'silent launches after a trace' "$(value warm.weir silent)" 0
-same 'tier after a trace' "$(value warm.weir tiers.0.launches)" 20
+same 'launches without a prediction after a trace' "$(value warm.weir unpredicted)" 0
+same 'predictor after a trace' "$(value warm.weir predictors.0.launches)" 20
 [ -z "$(ls "${TMPDIR:-/tmp}"/weir-scratch-* 2>/dev/null)" ] || same 'what was made of it' there gone
 expect 0 '^$' "$weir" record --sim -q --history left -o first.weir -- "$program" 5
 [ -s left ] || same 'what the run has left' nothing something
 expect 0 '^$' "$weir" record --sim -q --history left -o second.weir -- "$program" 5
-same 'silent launches of the first' "$(value first.weir silent)" 4
-same 'silent launches of the second' "$(value second.weir silent)" 0
+same 'launches without a prediction of the first' "$(value first.weir unpredicted)" 4
+same 'launches without a prediction of the second' "$(value second.weir unpredicted)" 0
 
 # Another GPU of the same kind takes it for first guesses, until each launch has run there.
 on() { # NUMBER OF UUID, HISTORY, TRACE
@@ -86,17 +86,17 @@ expect 1 '^$' sh -c "$weir report second.weir | grep 'first guesses'"
 cp left kin
 on uuid=7 kin kin.weir
 expect 0 "$guesses" "$weir" report kin.weir
-same 'silent launches on another device' "$(value kin.weir silent)" 0
-same 'guesses' "$(value kin.weir tiers.1.tier) $(value kin.weir tiers.1.launches)" 'once 8'
-same 'its own' "$(value kin.weir tiers.0.tier) $(value kin.weir tiers.0.launches)" 'exact 12'
+same 'launches without a prediction on another device' "$(value kin.weir unpredicted)" 0
+same 'guesses' "$(value kin.weir predictors.1.predictor) $(value kin.weir predictors.1.launches)" 'once 8'
+same 'its own' "$(value kin.weir predictors.0.predictor) $(value kin.weir predictors.0.launches)" 'exact 12'
 on uuid=7 kin kin2.weir
-same 'known on the second run' "$(value kin2.weir tiers.0.launches)" 20
+same 'known on the second run' "$(value kin2.weir predictors.0.launches)" 20
 on devices=2 kin both.weir
 expect 0 "$guesses" "$weir" report both.weir
 on devices=2 kin both2.weir
-same 'known to both' "$(value both2.weir tiers.0.launches)" 20
+same 'known to both' "$(value both2.weir predictors.0.launches)" 20
 on uuid=0 p.weir same.weir
-same 'known from a trace of the same' "$(value same.weir tiers.0.launches)" 20
+same 'known from a trace of the same' "$(value same.weir predictors.0.launches)" 20
 on uuid=1 p.weir other1.weir
 expect 0 "$guesses" "$weir" report other1.weir
 
@@ -111,7 +111,7 @@ expect 0 'no model is in use: none is for this device in .*/models' "$weir" repo
 expect 0 '^$' env "WEIR_SIM=name=NVIDIA H200" "$weir" record --sim -q --predict -o h200.weir -- \
 	"$program" 5
 expect 0 'the model is in use, .*/models/h200.weir-model: it fits' "$weir" report h200.weir
-same 'silent launches with a model' "$(value h200.weir silent)" 0
+same 'launches without a prediction with a model' "$(value h200.weir unpredicted)" 0
 printf 'no model' >model
 expect 0 '^$' "$weir" record --sim -q --predict=model -o model.weir -- "$program" 5
 expect 0 'the model is refused, .*: this is not a model' "$weir" report model.weir

@@ -14,7 +14,7 @@ kernel() { # KEY TRACE
 		sed -n "s/.*\"$1\": \([0-9a-z]*\).*/\1/p" | head -n 1
 }
 timed() { # TRACE
-	"$weir" report --json "$1" | sed -n '/"device_work": /,/^\t]/p' |
+	"$weir" report --json "$1" | sed -n '/"device_activities": /,/^\t]/p' |
 		sed -n 's/.*"device_timed": \([0-9]*\).*/\1/p' | awk '{ n += $1 } END { print n + 0 }'
 }
 record() { # TRACE OPTION...

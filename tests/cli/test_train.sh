@@ -53,11 +53,11 @@ expect 0 'bound +[0-9.]+ us, by bytes and FLOPs' $one --flops 2e9 --bytes 1e7
 expect 0 'order of magnitude' $one -m none
 expect 0 'predictor +cold: ' $one --flops 2e9 --bytes 1e7
 expect 0 'predictor +cold: ' $one -m m.weir-model --flops 2e9 --bytes 1e7
-expect 0 '"tier": "cold"' $one -m m.weir-model --flops 2e9 --bytes 1e7 --json
+expect 0 '"predictor": "cold"' $one -m m.weir-model --flops 2e9 --bytes 1e7 --json
 expect 0 'occupancy +1 +share of the SM' $one --features
 gemm="$weir predict l.csv -k sgemm_a_tile32 -g 9,16 -b 256 -a 1152 -a 1024 -a 3"
 expect 0 'predictor +shape: ' $gemm --flops 2e9 --bytes 1e7
-expect 0 '"tier": "shape"' $gemm --flops 2e9 --bytes 1e7 --json
+expect 0 '"predictor": "shape"' $gemm --flops 2e9 --bytes 1e7 --json
 # its model says what FLOPs and bytes take, another's what elements do
 expect 0 'predictor +(cold|bound): ' $gemm
 expect 0 'predictor +shape: ' "$weir" predict l.csv -k 'vectorized_elementwise_opa<32>' -g 900 -b 128 -a 460000

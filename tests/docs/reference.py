@@ -146,7 +146,7 @@ def json_outputs():
     for trace in fresh + kept[::3]:
         yield "report", weir("report", "--json", trace)
         lists = "gpu_trace,api_trace,operators_by_shape,kernel_shapes,launch_gaps,idle_gaps,kernel_families,busy_over_time,kernels_at_once,"
-        lists += "waits,nccl,range_kernels,nvtx_pace,steps,allocation_calls,memory_over_time"
+        lists += "waits,nccl,range_kernels,range_pace,steps,allocation_calls,memory_over_time"
         yield "report", weir("report", "--json", "--only", lists, trace)
     for trace in fresh + kept[::9]:
         yield "memory", weir("memory", "--json", trace)

@@ -75,8 +75,8 @@ static void compare(const char *what, const char *name, json_t *row, double coun
 
 static const char *kind_of(json_t *event)
 {
-	static const char *const kinds[][2] = { { "kernel", "kernel" }, { "gpu_memcpy", "copy" },
-		{ "gpu_memset", "set" }, { "gpu_user_annotation", "span" } };
+	static const char *const kinds[][2] = { { "kernel", "kernel" }, { "gpu_memcpy", "memcpy" },
+		{ "gpu_memset", "memset" }, { "gpu_user_annotation", "span" } };
 	for (size_t i = 0; i < 4; i++)
 		if (!strcmp(text(event, "cat"), kinds[i][0]))
 			return kinds[i][1];
@@ -120,8 +120,9 @@ static void compare_activity(json_t *report, json_t *sums)
 		snprintf(kind, sizeof kind, "%.*s", (int)(name - 1 - key), key);
 		const double count = json_number_value(json_array_get(sum, 0));
 		const double us = json_number_value(json_array_get(sum, 1));
-		compare(kind, name, row_of(json_object_get(report, "device_work"), name, kind),
-			count, us);
+		compare(kind, name,
+			row_of(json_object_get(report, "device_activities"), name, kind), count,
+			us);
 		if (!strcmp(kind, "kernel"))
 			compare("kernels", name,
 				row_of(json_object_get(report, "kernels"), name, NULL), count, us);
@@ -195,7 +196,8 @@ static void compare_expected(json_t *report, json_t *expected)
 		if (strcmp(kind ? kind + 1 : text(row, "device"), "CUDA") != 0 ||
 			strchr(name, '*') == name + strlen(name) - 1)
 			continue;
-		compare("torch", name, row_of(json_object_get(report, "device_work"), name, NULL),
+		compare("torch", name,
+			row_of(json_object_get(report, "device_activities"), name, NULL),
 			number(row, "count"), number(row, "self_device_us"));
 		rows++;
 	}

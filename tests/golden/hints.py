@@ -217,7 +217,7 @@ def culprits():
     check("as many gaps as kernels", len(got) == len(want) - 1, len(got))
     for row, w in zip(got, want[1:]):
         check("a culprit", {k: row[k] for k in w} == w, {k: row[k] for k in w}, w)
-    longest = json.loads(run("report", "--json", trace))["pauses"]
+    longest = json.loads(run("report", "--json", trace))["idle_gaps"]
     check("the longest gaps have the same", all(p in got for p in longest))
 
 
@@ -231,11 +231,11 @@ def resnet():
 
 def known_culprits():
     """Of the README's example: 50 ms in calls that load code, and a memset of cuBLAS."""
-    rows = json.loads(run("report", "--json", here + "readme/slow.weir"))["pauses"]
+    rows = json.loads(run("report", "--json", here + "readme/slow.weir"))["idle_gaps"]
     check("the longest gap", (rows[0]["operator"], rows[0]["before"]) == ("aten::bmm", "memset 4 B in aten::bmm"), rows[0])
     loads = [(r["call"], r["operator"]) for r in rows if r["cause"] == "idle_driver"]
     check("what loads code", loads[:2] == [("cuLibraryLoadData", "aten::_softmax"), ("cuLibraryLoadData", "aten::mul")], loads)
-    rows = json.loads(run("report", "--json", here + "live/leak.weir"))["pauses"]
+    rows = json.loads(run("report", "--json", here + "live/leak.weir"))["idle_gaps"]
     check("a line of Python", "train_step (leak.py:8)" in [r["line"] for r in rows], rows)
 
 

@@ -39,7 +39,7 @@ from invariant import differences, invariant, INVARIANTS, kept, Trace
 
 
 def more_kernels(t):
-    for row in t.report["device_work"]:
+    for row in t.report["device_activities"]:
         if row["kind"] == "kernel":
             row["count"] += 1
             return True
@@ -51,12 +51,12 @@ def device_work_is_the_traces(t):
     """Kernels, copies and sets: how many of each name, and how long together."""
     if not t.source:
         return
-    kinds = {"kernel": "kernel", "gpu_memcpy": "copy", "gpu_memset": "set"}
+    kinds = {"kernel": "kernel", "gpu_memcpy": "memcpy", "gpu_memset": "memset"}
     theirs, ours = Counter(), Counter()
     for e in t.events(*kinds):
         theirs[kinds[e["cat"]], e["name"]] += 1
         theirs[kinds[e["cat"]], e["name"], "ns"] += round(e.get("dur", 0) * 1000)
-    for row in t.report["device_work"]:
+    for row in t.report["device_activities"]:
         if row["kind"] in kinds.values():
             ours[row["kind"], row["name"]] += row["count"]
             ours[row["kind"], row["name"], "ns"] += row["device_total_ns"]
@@ -259,7 +259,7 @@ def device_work_is_what_torch_says_itself(t):
     for row in t.expected.get("rows", []):
         if row["device"].endswith("CUDA") and not row["key"].endswith("*"):  # ProfilerStep*: all numbers in one
             theirs[row["key"]] += row["count"]
-    for row in t.report["device_work"]:
+    for row in t.report["device_activities"]:
         ours[row["mangled"] if row.get("mangled") else row["name"]] += row["count"]
     yield from differences("torch's kernels", theirs, Counter({key: ours[key] for key in theirs}))
     peak = t.expected.get("memory", {}).get("peak_allocated")
@@ -462,8 +462,8 @@ def streams_used_are_those_that_something_ran_on(t):
 
 @invariant(spoil=longer_stream)
 def streams_add_up_to_the_device_work(t):
-    spans = ("kernel", "copy", "set")
-    work = [row for row in t.report["device_work"] if row["kind"] in spans]
+    spans = ("kernel", "memcpy", "memset")
+    work = [row for row in t.report["device_activities"] if row["kind"] in spans]
     for key in ("count", "device_total_ns"):
         parts, whole = sum(row[key] for row in t.report["streams"]), sum(row[key] for row in work)
         if parts != whole:
@@ -545,7 +545,7 @@ def an_operator_itself_takes_no_longer_than_with_its_children(t):
         for side in ("device", "host"):
             if row[side + "_self_ns"] > row[side + "_total_ns"]:
                 yield "%s: %s %d ns by itself, %d in all" % (row["name"], side, row[side + "_self_ns"], row[side + "_total_ns"])
-    device = sum(row["device_total_ns"] for row in t.report["device_work"] if row["kind"] in ("kernel", "copy", "set"))
+    device = sum(row["device_total_ns"] for row in t.report["device_activities"] if row["kind"] in ("kernel", "memcpy", "memset"))
     operators = sum(row["device_self_ns"] for row in t.report["operators"])
     if operators > device:
         yield "operators by themselves take %d ns on the device, which worked %d" % (operators, device)
@@ -558,16 +558,16 @@ OF_KERNELS = ("block-size", "small-grid", "tail", "lane-efficiency", "occupancy-
               "occupancy-barriers", "fp32-matmul", "low-precision", "mixed-precision", "slow-clock")
 
 
-def idle_host(t):
-    t.hints["hints_pauses"].append({"cause": "host", "count": 1, "ns": 10 ** 12})
+def idle_host_busy(t):
+    t.hints["hints_idle_gaps"].append({"cause": "host", "count": 1, "ns": 10 ** 12})
 
 
-@invariant(spoil=idle_host)
+@invariant(spoil=idle_host_busy)
 def hints_and_report_say_the_same_of_idle_gaps(t):
     """The rules look at a part of the time, or at all of it; what was in it is what the report says."""
     told = {row["name"]: row["ns"] for row in t.report.get("breakdown", ())}
     causes = Counter()
-    for row in t.hints["hints_pauses"]:
+    for row in t.hints["hints_idle_gaps"]:
         causes[row["cause"]] += row["ns"]
     if not told:
         if causes:
@@ -576,8 +576,8 @@ def hints_and_report_say_the_same_of_idle_gaps(t):
     idle = sum(ns for name, ns in told.items() if name.startswith("idle_"))
     queued = causes["between"] + causes["queued"] + causes["unknown"]
     for cause, part, whole in (
-            ("launch", causes["launch"], told["idle_launching"] + told["idle_waiting"] + told["idle_driver"] + told["idle_queued"]),
-            ("host", causes["host"], told["idle_host"]), ("all", sum(causes.values()), idle),
+            ("launch", causes["launch"], told["idle_launch_bound"] + told["idle_waiting"] + told["idle_driver"] + told["idle_queued"]),
+            ("host", causes["host"], told["idle_host_busy"]), ("all", sum(causes.values()), idle),
             ("queued", queued, told["idle_queued"] + told["idle_unknown"])):
         if part > whole:
             yield "%s: hints %d ns, the report %d" % (cause, part, whole)
@@ -595,7 +595,7 @@ def hints_and_report_say_the_same_of_idle_gaps(t):
 
 def swapped_neighbours(t):
     swapped = False
-    for p in t.report.get("pauses", ()):
+    for p in t.report.get("idle_gaps", ()):
         swapped |= p["before"] != p["after"]
         p["before"], p["after"] = p["after"], p["before"]
     return swapped
@@ -604,13 +604,13 @@ def swapped_neighbours(t):
 @invariant(spoil=swapped_neighbours)
 def an_idle_gap_comes_after_what_ended_and_before_what_began(t):
     """In the JSON, and in the text the same."""
-    pauses = t.report.get("pauses", ())
+    pauses = t.report.get("idle_gaps", ())
     if not pauses:
         return
     work = json.loads(t.run("report", "--json", "-n", "0", "--only", "gpu_trace", t.weir))["gpu_trace"]
     ended, began = defaultdict(set), defaultdict(set)
     for row in work:
-        name = row["name"] or {"copy": "memcpy", "set": "memset"}.get(row["kind"], "(no name)")
+        name = row["name"] or {"memcpy": "memcpy", "memset": "memset"}.get(row["kind"], "(no name)")
         ended[row["start_ns"] + row["duration_ns"]].add(name)
         began[row["start_ns"]].add(name)
     for p in pauses:
@@ -707,11 +707,11 @@ def without_own(told):
 def sums_of(report):
     """What two reports of one program must have in common."""
     sums = {}
-    for row in report["device_work"]:
+    for row in report["device_activities"]:
         if row["kind"] == "kernel":
             key = row["kind"], row["name"]
             sums[key] = row["count"], row["device_total_ns"], row["bytes"]
-    for row in report["device_copies"]:
+    for row in report["memops"]:
         sums["moved", row["kind"], row["direction"], row["from"], row["to"]] = row["count"], row["bytes"]
     for row in report["operators"]:
         sums["operator", row["kind"], row["name"]] = row["count"], row["device_total_ns"], row["device_self_ns"], row["flops"]

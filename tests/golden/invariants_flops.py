@@ -219,7 +219,7 @@ def an_operator_that_calls_itself_counts_once(t):
 
 
 def larger_copies(t):
-    for row in t.report["device_copies"]:
+    for row in t.report["memops"]:
         if row["bytes"]:
             row["bytes"] += 1
             return True
@@ -231,8 +231,8 @@ def copies_are_as_large_as_the_trace_says(t):
     """One that it says no size of has none: neither bytes nor a part in the rate."""
     if not t.source:
         return
-    for kind, category in ("copy", "gpu_memcpy"), ("set", "gpu_memset"):
-        rows = [row for row in t.report["device_copies"] if row["kind"] == kind]
+    for kind, category in ("memcpy", "gpu_memcpy"), ("memset", "gpu_memset"):
+        rows = [row for row in t.report["memops"] if row["kind"] == kind]
         known = [e for e in t.events(category) if "bytes" in e.get("args", {})]
         asked, told = sum(e["args"]["bytes"] for e in known), sum(row["bytes"] or 0 for row in rows)
         if asked != told:

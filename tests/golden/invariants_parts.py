@@ -51,7 +51,7 @@ def one_joined_twice(t):
 
 @invariant(spoil=one_joined_twice)
 def parts_have_together_the_activities_and_joins_of_the_whole(t):
-    for key in ("work", "joined", "checked"):
+    for key in ("activities", "joined", "checked"):
         parts = [report.get("join", {}).get(key, 0) for _, report, _ in part_reports(t)]
         whole = t.report.get("join", {}).get(key, 0)
         if sum(parts) != whole:

@@ -4,7 +4,7 @@ import re
 from invariant import invariant
 
 WORDS_MOST = 25
-IDLE = ("idle_launching", "idle_waiting", "idle_driver", "idle_host", "idle_queued", "idle_unknown")
+IDLE = ("idle_launch_bound", "idle_waiting", "idle_driver", "idle_host_busy", "idle_queued", "idle_unknown")
 BUSY = ("computing", "communicating", "copying")
 
 
@@ -55,11 +55,11 @@ def the_summary_names_the_largest_part_first(t):
     if part_text(ns, wall) not in said[0] or time_text(wall) + " wall time" not in said[0]:
         yield "the largest part is %s, %s of %s, and the summary says: %s" % (name, time_text(ns), time_text(wall), said[0])
     if name in IDLE and len(said) > 2:
-        longest = max((gap["ns"] for gap in t.report["pauses"] if gap["cause"] == name), default=None)
+        longest = max((gap["ns"] for gap in t.report["idle_gaps"] if gap["cause"] == name), default=None)
         if longest is not None and not re.search("lasted %s( in .*)?, from" % re.escape(time_text(longest)), said[1]):
             yield "the longest gap is %s, and the summary says: %s" % (time_text(longest), said[1])
     elif name == "computing":
-        kernels = [row["device_total_ns"] for row in t.report["device_work"] if row["kind"] == "kernel"]
+        kernels = [row["device_total_ns"] for row in t.report["device_activities"] if row["kind"] == "kernel"]
         if part_text(max(kernels), sum(kernels)) not in said[1]:
             yield "the largest kernel takes %s, and the summary says: %s" % (part_text(max(kernels), sum(kernels)), said[1])
     elif name in ("before", "after"):

@@ -18,11 +18,11 @@ MEMORY = {"alloc_count", "free_count", "allocated_bytes", "peak_bytes", "live_at
 # Places in what the report, its list of operators by shape, and weir memory say.
 FED_BY = {
     "device work": {"report": {".totals.streams", ".totals.contexts", ".totals.device_total_ns", ".totals.device_busy_ns"}
-                    | {".kernels[]." + key for key in ("device_total_ns", "device_p50_ns", "queued_ns", "starved_ns", "path_ns")}
+                    | {".kernels[]." + key for key in ("device_total_ns", "device_p50_ns", "queued_ns", "launch_starved_ns", "path_ns")}
                     | {".operators[]." + key for key in ("device_count", "device_self_ns", "device_total_ns", "device_p50_ns")}
-                    | {".device_work[].bytes", ".device_copies[].bytes", ".copies[].device_total_ns", ".sets.device_total_ns"},
+                    | {".device_activities[].bytes", ".memops[].bytes", ".memcpys[].device_total_ns", ".memsets.device_total_ns"},
                     "by_shape": {"[]." + key for key in ("device_count", "device_self_ns", "device_total_ns", "device_p50_ns")}},
-    "calls": {"report": {".kernels[]." + key for key in ("host_total_ns", "queued_ns", "starved_ns")}
+    "calls": {"report": {".kernels[]." + key for key in ("host_total_ns", "queued_ns", "launch_starved_ns")}
               | {".queue." + key for key in ("api_ns", "queued_ns", "queued_p50_ns", "queued_p99_ns", "depth_most", "depth_mean",
                                              "span_ns", "empty_ns", "empty_share")}
               | {".critical_path_host_most_ns", ".threads[].allocated_bytes", ".processes[].allocated_bytes"},

@@ -24,7 +24,7 @@ os.environ["LC_ALL"] = "C"
 weir = build + "/bin/weir"
 work = tempfile.TemporaryDirectory(prefix="weir-lists-")
 problems = []
-EVENTS = "gpu_trace", "api_trace", "waits", "operators_by_shape", "kernel_shapes", "launch_gaps", "idle_gaps", "nccl", "range_kernels", "nvtx_pace", "steps", "kernel_families", "busy_over_time", "kernels_at_once"
+EVENTS = "gpu_trace", "api_trace", "waits", "operators_by_shape", "kernel_shapes", "launch_gaps", "idle_gaps", "nccl", "range_kernels", "range_pace", "steps", "kernel_families", "busy_over_time", "kernels_at_once"
 
 
 def run(*arguments, code=0):
@@ -50,7 +50,7 @@ def near(what, got, want, most):
 
 def whole(trace, report):
     """Each section alone is what it is in all of the JSON."""
-    names = [k for k, v in report.items() if isinstance(v, dict) or (isinstance(v, list) and not (v and isinstance(v[0], str)))]
+    names = [k for k, v in report.items() if k != "idle_gaps" and (isinstance(v, dict) or (isinstance(v, list) and not (v and isinstance(v[0], str))))]
     got = lists(trace, "--only", ",".join(names))
     same("sections", got, {"schema_version": 1, **{name: report[name] for name in names}})
     same("blocks", lists(trace, "--only", "memory.live")["memory.live"], report["memory"]["live"])
@@ -59,7 +59,7 @@ def whole(trace, report):
 def chosen(trace, report):
     """Sorted and filtered as Python does it."""
     for section, column, word in (("kernels", "device_total_ns", "elementwise"), ("calls", "total_ns", "Launch"),
-                                  ("operators", "host_total_ns", "a"), ("device_work", "count", "Mem")):
+                                  ("operators", "host_total_ns", "a"), ("device_activities", "count", "Mem")):
         rows = [r for r in report.get(section) or [] if word in r["name"]]
         got = lists(trace, "--only", section, "--sort", column, "--filter", "name ~ " + word)[section]
         same(section + " by " + column, [r[column] for r in got], sorted(
@@ -111,7 +111,7 @@ def waited(activity, calls):
 def events(trace, report):
     lines = [json.loads(line) for line in run("export", "-f", "ndjson", trace).splitlines()]
     # Waits are no work of a device, and spans of ranges are sums of others.
-    device = [r for r in lines if r["api"] == "device" and r["class"] not in ("wait", "span")]
+    device = [r for r in lines if r["api"] == "device" and r["class"] not in ("sync", "span")]
     calls = {(c["pid"], c["correlation"]): c for c in lines if c["api"] in ("driver", "runtime") and "correlation" in c}
     got = lists(trace, "--only", ",".join(EVENTS))
     rows = got["gpu_trace"]
@@ -133,7 +133,7 @@ def events(trace, report):
     geometries(got["kernel_shapes"], [r for r in rows if r["kind"] == "kernel"])
     idle(got["idle_gaps"], report)
     gaps(got["launch_gaps"], [r for r in device if r["class"] == "kernel"], calls)
-    paces(got["nvtx_pace"], [r for r in lines if r["api"] == "range" and r["class"] in ("annotation", "nvtx", "nvtx span")])
+    paces(got["range_pace"], [r for r in lines if r["api"] == "range" and r["class"] in ("annotation", "nvtx", "nvtx span")])
     steps(trace, got["steps"], lines, rows)
     shapes(got["operators_by_shape"], report, lines)
     collectives(got["nccl"], rows, [r for r in lines if r["api"] == "range" and r["name"].startswith("gloo:")])
@@ -154,7 +154,7 @@ def waits(got, calls, device, report):
     asynchronous copies until the GPU had copied."""
     by, threads, copied = collections.defaultdict(list), collections.defaultdict(list), collections.defaultdict(int)
     for r in device:
-        if r["class"] == "copy":
+        if r["class"] == "memcpy":
             key = r["pid"], r.get("correlation")
             copied[key] = max(copied[key], r["begin_ns"] + r["duration_ns"])
     for c in calls:
@@ -181,14 +181,14 @@ def waits(got, calls, device, report):
 
 def sums(trace, report):
     """The last row of a list has the sums of all its rows, shown or not; and shares of all make a whole."""
-    for section, column in ("kernels", "count"), ("device_copies", "count"), ("streams", "count"), ("operators", "device_count"):
+    for section, column in ("kernels", "count"), ("memops", "count"), ("streams", "count"), ("operators", "device_count"):
         values = [r[column] for r in report.get(section) or []]
         if len(values) < 2 or None in values:
             continue
         last = run("report", "--only", section, "--columns", column, "-n", "1", trace).splitlines()
         same(f"the sum of {section}", [n.replace(",", "") for n in last[4].split()], [str(sum(values))])
         named = run("report", "--only", section, "--columns", column + "," + list(report[section][0])[0], trace)
-        same(f"the sum of {section} is named", f"total of {len(values)} rows" in named or section == "device_copies", True)
+        same(f"the sum of {section} is named", f"total of {len(values)} rows" in named or section == "memops", True)
     for section in "kernels", "operators":
         shares = [r["share"] for r in report.get(section) or [] if r["share"] is not None]
         if any(shares):
@@ -282,7 +282,7 @@ def owned(rows, calls, ranges, inside):
         names = named(around) + waiting(threads, c["pid"], since, key)
         same("the range of " + str(r["name"]), r["range"], names[0][0] if names else None)
         for name, kind in set(names):
-            if r["kind"] in ("kernel", "copy", "set", "graph"):
+            if r["kind"] in ("kernel", "memcpy", "memset", "graph"):
                 sums[name, kind, r["kind"], r["name"] or "(no name)"] += r["duration_ns"]
     got = {(g["range"], g["range_kind"], g["kind"], g["name"]): g["device_total_ns"] for g in inside if g["range_kind"] in NESTS}
     if sure:
@@ -334,13 +334,13 @@ def covered(intervals, begin, end):
 
 
 def busy(series, levels, rows, report):
-    devices = {r["device"] or 0 for r in rows if r["kind"] in ("kernel", "copy", "set", "graph")}
+    devices = {r["device"] or 0 for r in rows if r["kind"] in ("kernel", "memcpy", "memset", "graph")}
     same("devices over time", {s["device"] for s in series}, devices)
     same("devices with kernels at once", {s["device"] for s in levels}, devices)
     for device in devices:
         of = lambda *kinds: [(r["start_ns"], r["start_ns"] + r["duration_ns"]) for r in rows
                              if (r["device"] or 0) == device and r["kind"] in kinds]
-        kernels, copies = of("kernel", "graph"), of("copy", "set")
+        kernels, copies = of("kernel", "graph"), of("memcpy", "memset")
         points = [s for s in series if s["device"] == device]
         near("the whole of the intervals", sum(s["duration_ns"] for s in points), report["totals"]["wall_ns"], 0)
         for s in points[::7]:
@@ -366,7 +366,7 @@ def busy(series, levels, rows, report):
 
 
 def families(rows, report):
-    work = [w for w in report.get("device_work") or [] if w["kind"] in ("kernel", "copy", "set")]
+    work = [w for w in report.get("device_activities") or [] if w["kind"] in ("kernel", "memcpy", "memset")]
     for key, column in ("count", "count"), ("device_total_ns", "device_total_ns"):
         same("the sum of families", sum(r[key] for r in rows), sum(w[column] for w in work))
     same("names of families", sum(r["names"] for r in rows), len(work))
@@ -444,13 +444,13 @@ def live():
     same("a family for each kernel", [f["family"] for f in got["kernel_families"] if f["family"] == "unknown"], [])
     # Before each step the host is late, behind another activity in one step of three: no gap that came once.
     for steps in "5-8", "4-7", "6-9", "7-10":
-        part = lists(here + "autocast.weir", "--steps", steps, "--only", "idle_gaps,hints_pauses,hints")
+        part = lists(here + "autocast.weir", "--steps", steps, "--only", "idle_gaps,hints_idle_gaps,hints")
         late = [g["ns"] for g in part["idle_gaps"] if g["ns"] > 3000000]
-        host = sum(h["ns"] for h in part["hints_pauses"] if h["cause"] == "host")
+        host = sum(h["ns"] for h in part["hints_idle_gaps"] if h["cause"] == "host")
         same(f"late steps of {steps}", len(late), 3)
         same(f"idle gaps before steps {steps} count", host > sum(late), True)
         same(f"where the host is late in {steps}", [
-            h["where"].split("before ")[-1] for h in part["hints"] if h["id"] == "idle-host"], ["copy HtoD"])
+            h["where"].split("before ")[-1] for h in part["hints"] if h["id"] == "idle-host"], ["memcpy HtoD"])
     peak = {o["name"]: o for o in json.loads(run("memory", "--json", here + "autocast.weir"))["by_operator"]}
     same("operators that allocate for others are not to blame", [
         name for name in peak if name in ("aten::empty", "aten::empty_strided", "aten::empty_like", "aten::zeros")], [])
@@ -526,10 +526,10 @@ def copied(rows, report):
     way = lambda r: (r["kind"], r["direction"])
     by = collections.defaultdict(list)
     for r in rows:
-        if r["kind"] in ("copy", "set"):
-            by[r["kind"], r["direction"] if r["kind"] == "copy" else None].append(r)
+        if r["kind"] in ("memcpy", "memset"):
+            by[r["kind"], r["direction"] if r["kind"] == "memcpy" else None].append(r)
     got = collections.defaultdict(list)
-    for c in report["device_copies"]:
+    for c in report["memops"]:
         got[way(c)].append(c)
     if not report["totals"]["sampled"]:
         same("directions of copies", sorted(map(str, got)), sorted(map(str, by)))
@@ -552,16 +552,16 @@ def unsized():
         json.dump({"traceEvents": events}, out)
     trace = work.name + "/unsized.weir"
     run("import", "-q", "-o", trace, work.name + "/unsized.json")
-    got = lists(trace, "--only", "device_copies,copies,device_work,gpu_trace")
+    got = lists(trace, "--only", "memops,memcpys,device_activities,gpu_trace")
     want = [("DtoD", 2, 500, 25000000), ("DtoH", 2, None, None), ("HtoD", 3, 6000, 300000000)]
-    for section in "device_copies", "copies":
+    for section in "memops", "memcpys":
         same("sizes in " + section, sorted((c["direction"], c["count"], c["bytes"], c["bytes_per_second"]) for c in got[section]), want)
-    same("sizes by name", sorted(w["bytes"] is None for w in got["device_work"]), [False, False, True])
+    same("sizes by name", sorted(w["bytes"] is None for w in got["device_activities"]), [False, False, True])
     copied(got["gpu_trace"], {**got, "totals": {"sampled": 0}})
     text = run("report", trace)
     same("sizes in the text", [bool(re.search(line, text)) for line in (r"2 +- +- +20.0 us +10.0 us +-  DtoH", r"3 +5.86 KiB +2.93 KiB +30.0 us .* 286 MiB/s  HtoD")],
          [True, True])
-    said = json.loads(run("diff", "--json", trace, trace))["copies"]
+    said = json.loads(run("diff", "--json", trace, trace))["memops"]
     same("sizes compared", sorted((c["name"], c["a"]["bytes"], c["b"]["bytes"]) for c in said),
          [("DtoD", 500, 500), ("DtoH", None, None), ("HtoD", None, None)])
 
@@ -590,7 +590,7 @@ def each_call(rows, calls):
 def idle(rows, report):
     """Gaps do not overlap, are in order, add up to the idle time between activities, and the longest are the pauses."""
     same("gaps follow each other", [r for r, n in zip(rows, rows[1:]) if r["start_ns"] + r["ns"] > n["start_ns"]], [])
-    same("the longest gaps", sorted((r["ns"] for r in rows), reverse=True)[:20], [p["ns"] for p in report.get("pauses") or []])
+    same("the longest gaps", sorted((r["ns"] for r in rows), reverse=True)[:20], [p["ns"] for p in report.get("idle_gaps") or []])
     parts = [p["ns"] for p in report.get("breakdown") or [] if p["name"].startswith("idle")]
     near("all idle gaps", sum(r["ns"] for r in rows), sum(parts), len(rows) + 4)
 
@@ -824,7 +824,7 @@ def odd():
     trace = work.name + "/odd.weir"
     run("import", "-q", "-o", trace, work.name + "/odd.json")
     report = json.loads(run("report", "--json", trace))
-    for section in "device_work", "operators":
+    for section in "device_activities", "operators":
         same("odd names of " + section, lists(trace, "--only", section)[section], report[section])
         same("odd names alone", [r["name"] for r in lists(trace, "--only", section, "--columns", "name")[section]],
              [r["name"] for r in report[section]])
@@ -872,7 +872,7 @@ def short_names(trace):
     """Tables of text begin names with what tells, and show whole ones when asked; filters know the whole names alone."""
     odd_or = lambda name: "".join("?" if ord(c) < 32 else c for c in name)
     for section, column in (("kernels", "name"), ("gpu_trace", "name"), ("kernel_families", "longest"), ("launch_gaps", "name"),
-                            ("kernel_shapes", "name"), ("device_work", "name"), ("range_kernels", "name"), ("api_trace", "kernel")):
+                            ("kernel_shapes", "name"), ("device_activities", "name"), ("range_kernels", "name"), ("api_trace", "kernel")):
         names = [r[column] for r in lists(trace, "--only", section, "--columns", column, "-n", "0")[section]]
         text = lambda *more: [line[2:] for line in run("report", "--only", section, "--columns", column, "-n", "0", *more,
                                                        trace).splitlines() if line.startswith("  ")][1:1 + len(names)]

@@ -121,7 +121,7 @@ def check(trace):
     rows = [json.loads(line) for line in run("export", "-f", "ndjson", trace).splitlines()]
     device = [r for r in rows if r["api"] == "device"]
     kernels = [r for r in device if r["class"] == "kernel"]
-    copies = [r for r in device if r["class"] == "copy"]
+    copies = [r for r in device if r["class"] == "memcpy"]
     calls = outermost([r for r in rows if r["api"] in ("driver", "runtime")])
     same("kernels", sorted(query(KERNELS)), sums(kernels, lambda k: (k["name"],), lambda k: k["duration_ns"]))
     same("short names", sum(n for _, n in query(SHORT)), len(kernels))
@@ -134,7 +134,7 @@ def check(trace):
                                        lambda c: c["args"].get("bytes", 0), lambda c: c["duration_ns"]))
     same("kinds of memory", sum(row[2] for row in query(PINNED)), sum(" -> " in c["name"] for c in copies))
     same("streams", query(STREAMS), sums(
-        [r for r in device if r["class"] in ("kernel", "copy", "set")],
+        [r for r in device if r["class"] in ("kernel", "memcpy", "memset")],
         lambda r: tuple(r["args"].get(k) for k in ("device", "context", "stream")), lambda r: r["duration_ns"]))
     same("launches of each shape", sum(row[-1] for row in query(SHAPES)), len(kernels))
     same("shapes", {row[:6] for row in query(SHAPES)}, {(*k["args"]["grid"], *k["args"]["block"]) for k in kernels})

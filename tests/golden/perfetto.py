@@ -161,8 +161,8 @@ def check(name, trace):
         reader.packet(packet)
     report = json.loads(run(weir, "report", "--json", trace))
     assert not any(reader.open.values()), "slices that never end"
-    work = sorted((w["kind"], w["name"], w["count"], w["device_total_ns"]) for w in report["device_work"]
-                  if w["kind"] not in ("wait", "span"))
+    work = sorted((w["kind"], w["name"], w["count"], w["device_total_ns"]) for w in report["device_activities"]
+                  if w["kind"] not in ("sync", "span"))
     assert work == sorted((kind, name, *row) for (kind, name), row in reader.work.items()), reader.work
     assert reader.submitted <= reader.events, "arrows that end nowhere"
     assert sorted(reader.spans) == crossing(name, trace), (reader.spans, crossing(name, trace))

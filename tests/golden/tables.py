@@ -51,7 +51,7 @@ def database(trace, report):
     run("export", "-f", "sqlite", "-o", path, trace)
     db = sqlite3.connect(path)
     rows = lambda q: db.execute(q).fetchall()
-    kernels = {w["name"]: (w["count"], w["device_total_ns"]) for w in report["device_work"] if w["kind"] == "kernel"}
+    kernels = {w["name"]: (w["count"], w["device_total_ns"]) for w in report["device_activities"] if w["kind"] == "kernel"}
     same("kernel_times", {n: (k, ns) for n, k, ns in rows(
         "SELECT name, COUNT(*), SUM(duration) FROM kernel_times GROUP BY name")}, kernels)
     operators = {(n, k): (a, d) for n, k, a, d in rows("SELECT name, kind, activities, deviceSelf FROM operators")}

@@ -23,9 +23,9 @@ def moved(row):
 
 def table(report):
     yield "calls %d" % report["totals"]["calls"]
-    for row in report["device_copies"]:
+    for row in report["memops"]:
         yield moved(row)
-    for row in report["device_work"]:
+    for row in report["device_activities"]:
         if row["kind"] == "kernel":
             yield "kernel %d %d ns %s" % (row["count"], row["device_total_ns"], row["name"])
     for row in report["operators"]:

@@ -28,7 +28,7 @@ for way in eager compiled; do
 		import json, sys
 		way, plain, recorded, profiled = sys.argv[1:5]
 		report = json.load(open(sys.argv[5]))
-		kernels = [w for w in report["device_work"] if w["kind"] == "kernel"]
+		kernels = [w for w in report["device_activities"] if w["kind"] == "kernel"]
 		theirs = json.load(open(sys.argv[6]))
 		count = sum(k["count"] for k in kernels), sum(c for c, _ in theirs.values())
 		ms = sum(k["device_total_ns"] for k in kernels) / 1e6, sum(t for _, t in theirs.values()) / 1e3

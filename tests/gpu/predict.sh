@@ -42,14 +42,14 @@ judge() { # NAME SHARE
 import json, sys
 name, wanted = sys.argv[1], float(sys.argv[2])
 p = json.load(sys.stdin)["prediction"]
-exact = [t for t in p["tiers"] if t["tier"] == "exact"]
+exact = [t for t in p["predictors"] if t["predictor"] == "exact"]
 exact = exact[0] if exact else {"launches": 0, "error_median": 9, "error_p90": 9, "covered": 0}
-asked = p["launches"] + p["silent"]
-share = exact["launches"] / (p["measured"] - p["contended"] + p["silent"] or 1)
+asked = p["launches"] + p["unpredicted"]
+share = exact["launches"] / (p["measured"] - p["contended"] + p["unpredicted"] or 1)
 good = share >= wanted and exact["error_median"] < 0.05 and 0.8 < exact["covered"] <= 1
 print("%-4s %s: of %d launches %d had no answer and %d shared the device; of the others %.0f %% exact, off by "
       "median %.1f %%, p90 %.1f %%; within t90 %.0f %%" % (
-    ("ok" if good else "BAD", name, asked, p["silent"], p["contended"], 100 * share) + tuple(
+    ("ok" if good else "BAD", name, asked, p["unpredicted"], p["contended"], 100 * share) + tuple(
     100 * exact[k] for k in ("error_median", "error_p90", "covered"))))
 sys.exit(not good)' "$1" "$2" || failed=1
 }

@@ -17,7 +17,7 @@ for how in 'late linked default disable' 'late linked own disable' 'late dlsym o
 		failures=1
 	}
 	"$weir" report --json "$work/a.weir" >"$work/json"
-	for want in '"device_kernels": 130' '"early_work": 0' '"joined": 130' '"checked": 130'; do
+	for want in '"device_kernels": 130' '"early_activities": 0' '"joined": 130' '"checked": 130'; do
 		grep -q "$want" "$work/json" || {
 			echo "$how: expected $want"
 			grep -A4 -E '"join"|"clock"' "$work/json"

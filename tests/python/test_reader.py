@@ -85,7 +85,7 @@ class Reading(unittest.TestCase):
                              [(x["begin_ns"], x["duration_ns"], x["tid"], x["class"], x["name"])
                               for x in lines if x["api"] == "range"])
             listed = json.loads(run("report", "--json", "--only", "gpu_trace", path))["gpu_trace"]
-            self.assertEqual(sorted(str((a.start_ns, a.name, a.operator, a.range)) for a in t.activities if a.kind != "wait"),
+            self.assertEqual(sorted(str((a.start_ns, a.name, a.operator, a.range)) for a in t.activities if a.kind != "sync"),
                              sorted(str((r["start_ns"], r["name"], r["operator"], r["range"])) for r in listed))
             launches = [x for x in calls if x["api"] == "driver" and "grid" in x["args"] and "result" not in x["args"]]
             self.assertEqual([(s.start_ns, s.function, [s.grid_x, s.grid_y, s.grid_z]) for s in t.launches],
@@ -99,7 +99,7 @@ class Reading(unittest.TestCase):
                 keys = rows[0] if rows else ()
                 got = [tuple(getattr(row, key + "_" if key == "class" else key) for key in keys) for row in t.only(name)]
                 self.assertEqual(got, [tuple(row.values()) for row in rows], name)
-            self.assertEqual(sum(t.only("kernel_families").count), sum(a.kind in ("kernel", "copy", "set") for a in t.activities))
+            self.assertEqual(sum(t.only("kernel_families").count), sum(a.kind in ("kernel", "memcpy", "memset") for a in t.activities))
             with self.assertRaisesRegex(weir.Error, "there is no section nothing"):
                 t.only("nothing")
 
@@ -134,7 +134,7 @@ class Reading(unittest.TestCase):
             t, times = weir.open(path), collections.defaultdict(list)
             for a in t.activities:
                 times[a.kind, a.name].append(a.duration_ns)
-            for k in [("kernel", k) for k in t.kernels] + [(w.kind, w) for w in t.device_work]:
+            for k in [("kernel", k) for k in t.kernels] + [(w.kind, w) for w in t.device_activities]:
                 kind, k = k
                 of = times.get((kind, k.name))
                 if not of:

@@ -700,9 +700,9 @@ static void check_extents(const char *path, const struct model *s)
 		const char *which = pages ? "pages" : "span";
 		snprintf(key, sizeof key, "%s.device.%s.free_bytes", path, which);
 		assert_int_equal(number(key), e.free);
-		snprintf(key, sizeof key, "%s.device.%s.largest_hole_bytes", path, which);
+		snprintf(key, sizeof key, "%s.device.%s.largest_free_extent_bytes", path, which);
 		assert_int_equal(number(key), e.largest);
-		snprintf(key, sizeof key, "%s.device.%s.holes", path, which);
+		snprintf(key, sizeof key, "%s.device.%s.free_extents", path, which);
 		assert_int_equal(number(key), e.count);
 		snprintf(key, sizeof key, "%s.device.%s.fragmentation", path, which);
 		if (e.free)

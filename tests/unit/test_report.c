@@ -398,11 +398,11 @@ static void copies_go_by_direction(void **state)
 	call(FN_SET, 0, 4, U(0x1000), U(0), U(25), U(0));
 	call(FN_HTOD, 2, 4, U(0x1000), U(0x2000), U(64), U(0));
 	json_t *j = ask();
-	assert_int_equal(number(row(j, "copies", "direction", "HtoD"), "count"), 2);
-	assert_int_equal(number(row(j, "copies", "direction", "HtoD"), "bytes"), 100);
-	assert_int_equal(number(row(j, "copies", "direction", "DtoH"), "bytes"), 10);
-	assert_int_equal(number(row(j, "copies", "direction", "any"), "bytes"), 5);
-	assert_int_equal(number(j, "sets.bytes"), 100);
+	assert_int_equal(number(row(j, "memcpys", "direction", "HtoD"), "count"), 2);
+	assert_int_equal(number(row(j, "memcpys", "direction", "HtoD"), "bytes"), 100);
+	assert_int_equal(number(row(j, "memcpys", "direction", "DtoH"), "bytes"), 10);
+	assert_int_equal(number(row(j, "memcpys", "direction", "any"), "bytes"), 5);
+	assert_int_equal(number(j, "memsets.bytes"), 100);
 	json_decref(j);
 }
 
@@ -425,7 +425,7 @@ static void counters_add_to_counts(void **state)
 	assert_int_equal(number(r, "count"), 5);
 	assert_int_equal(number(r, "total_ns"), 4100);
 	assert_int_equal(number(r, "max_ns"), 100);
-	assert_int_equal(number(row(j, "copies", "direction", "HtoD"), "bytes"), 500);
+	assert_int_equal(number(row(j, "memcpys", "direction", "HtoD"), "bytes"), 500);
 	assert_int_equal(number(j, "totals.launches"), 9);
 	assert_int_equal(number(j, "totals.errors"), 1);
 	assert_true(warned(j, "without their error code"));
@@ -644,7 +644,7 @@ static void copies_that_do_not_say_their_size_have_none(void **state)
 	call(FN_HTOD, 0, 4, U(0x1000), U(0x2000), U(64), U(0));
 	call(FN_HTOD, 0, 2, U(0x1000), U(0x2000));
 	call(FN_DTOH, 0, 2, U(0x1000), U(0x2000));
-	json_t *json = ask(), *copies = json_object_get(json, "copies");
+	json_t *json = ask(), *copies = json_object_get(json, "memcpys");
 	assert_int_equal(json_array_size(copies), 2);
 	const json_t *to = json_array_get(copies, 0), *from = json_array_get(copies, 1);
 	assert_int_equal(json_integer_value(json_object_get(to, "count")), 2);
