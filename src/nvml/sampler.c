@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "record/chunk.h"
 
 #include "base/banned.h"
@@ -55,7 +56,7 @@ static void keep(struct sampler *s, const struct gpu_sample *sample)
 	const uint32_t valid = sample->valid;
 	*to = *sample;
 	to->valid = 0;
-	__atomic_store_n(&to->valid, valid, __ATOMIC_RELEASE);
+	store_release(shared(&to->valid), valid);
 	s->used += sizeof *to;
 	if (++s->written % SAMPLES_DOUBLE == 0)
 		s->interval_ns *= 2;

@@ -12,6 +12,7 @@
  */
 #include "predict/fit_shape.h"
 
+#include "base/atomic.h"
 #include "predict/fit_nnls.h"
 #include "predict/score.h"
 
@@ -69,7 +70,7 @@ static float gap(float a, float b)
 
 static float distance(const struct kernel_shape *a, const struct kernel_shape *b)
 {
-	const float width = (float)__atomic_load_n(&a->width, __ATOMIC_RELAXED);
+	const float width = (float)load_relaxed(shared(&a->width));
 	const float wider = (width - (float)b->width) * (1.0f / WIDTH_ONE);
 	float sum = gap(load_float(&a->waves) * 64, b->waves * 64);
 	sum += wider < 0 ? -wider : wider;
@@ -98,7 +99,7 @@ static float whole(float waves)
 /* Blocks of the SM that has most of them, as a multiple of what it holds at a time. */
 static float rounds_of(const struct kernel_shape *s, float waves)
 {
-	const float resident = (float)__atomic_load_n(&s->resident, __ATOMIC_RELAXED);
+	const float resident = (float)load_relaxed(shared(&s->resident));
 	return resident > 0 ? whole(waves * resident * (1 - ROUNDING)) / resident : waves;
 }
 
@@ -154,12 +155,12 @@ static void powers_of(const struct kernel_shape *s, float terms[static POWER_TER
 	terms[0] = 1;
 	terms[1] = log2_of(w * 64);
 	terms[2] = log2_of(rounds_of(s, w) * 64);
-	terms[3] = (float)__atomic_load_n(&s->width, __ATOMIC_RELAXED) * (1.0f / WIDTH_ONE);
+	terms[3] = (float)load_relaxed(shared(&s->width)) * (1.0f / WIDTH_ONE);
 	terms[4] = log2_of(load_float(&s->bytes_ns));
 	terms[5] = log2_of(load_float(&s->flops_ns));
 	for (int i = 0; i < PREDICT_ARGS; i++)
 		terms[6 + i] = log2_of(load_float(&s->arg[i]));
-	const uint8_t tile = __atomic_load_n(&s->tile, __ATOMIC_RELAXED);
+	const uint8_t tile = load_relaxed(shared(&s->tile));
 	terms[6 + PREDICT_ARGS] = log2_of(whole(w));
 	terms[7 + PREDICT_ARGS] = (float)(tile >> 4) / 2;
 	terms[8 + PREDICT_ARGS] = (float)(tile & 15) / 2;
@@ -212,7 +213,7 @@ static float around(const struct kernel_slot *slot, uint32_t shapes, const struc
 	float sum = 0, weights = 0;
 	for (uint32_t i = 0; i < shapes && i < SHAPES; i++) {
 		const float w = nearness(distance(&slot->shape[i], s));
-		sum += w * (float)__atomic_load_n(&slot->residual[i], __ATOMIC_RELAXED);
+		sum += w * (float)load_relaxed(shared(&slot->residual[i]));
 		weights += w;
 	}
 	return sum / (weights * RESIDUAL_ONE);

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 
+#include "base/atomic.h"
 #include "base/crc.h"
 #include "predict/approx.h"
 #include "predict/predict.h"
@@ -239,7 +240,7 @@ int predict_offer(struct predict *p, const struct predict_model *m,
 	struct error *err)
 {
 	const struct predict_device *d = &p->tables->device;
-	const struct predict_model *now = atomic_load_explicit(&p->model, memory_order_acquire);
+	const struct predict_model *now = load_acquire(&p->model);
 	float old_error, new_error;
 	const int ret = model_fits_device(m, d, err);
 	if (ret)

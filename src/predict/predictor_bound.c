@@ -5,6 +5,7 @@
  * thread moved eight bytes. Learned ratios are kept apart by what was known, so they are never
  * mixed.
  */
+#include "base/atomic.h"
 #include "predict/predictor.h"
 
 #include "predict/model.h"
@@ -37,7 +38,7 @@ static void first_guess(const struct predict *p, const struct predict_question *
 	float *ret_scale)
 {
 	/* Pairs with predict_swap(). */
-	const struct predict_model *m = atomic_load_explicit(&p->model, memory_order_acquire);
+	const struct predict_model *m = load_acquire(&p->model);
 	const unsigned known_cost = launch_known_cost(q->launch);
 	*ret_ratio = 1.5f;
 	*ret_scale = 2;

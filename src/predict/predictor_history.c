@@ -8,6 +8,7 @@
  */
 #include "predict/predictor_history.h"
 
+#include "base/atomic.h"
 #include "predict/question.h"
 #include "predict/score.h"
 #include "predict/tables.h"
@@ -25,7 +26,7 @@ static bool find(const struct predict *p, uint64_t key, struct entry *ret_e)
 {
 	for (uint32_t i = 0; i < WINDOW; i++) {
 		const struct entry *e = history_home(p, key + i);
-		if (__atomic_load_n(&e->key, __ATOMIC_RELAXED) == key)
+		if (load_relaxed(shared(&e->key)) == key)
 			return copy_stable(ret_e, e, sizeof *e, &e->sequence) && ret_e->key == key;
 	}
 	return false;

@@ -1,4 +1,5 @@
 /* Predicts a kernel that never ran here with a trained model. */
+#include "base/atomic.h"
 #include "predict/predictor.h"
 
 #include "predict/model.h"
@@ -9,7 +10,7 @@
 static bool ask(const struct predict *p, const struct predict_question *q, struct predict_answer *a)
 {
 	/* Pairs with predict_swap(): who sees the pointer sees the model. */
-	const struct predict_model *m = atomic_load_explicit(&p->model, memory_order_acquire);
+	const struct predict_model *m = load_acquire(&p->model);
 	struct model_answer answer;
 	if (!m)
 		return false;

@@ -13,6 +13,7 @@
  */
 #include "predict/predictor_shape.h"
 
+#include "base/atomic.h"
 #include "base/hash.h"
 #include "predict/question.h"
 #include "predict/predictor_sibling.h"
@@ -43,7 +44,7 @@ static const struct kernel_slot *slot_find(const struct predict *p, uint64_t ker
 	const struct kernel_slot *slots = tables_slots(p->tables);
 	for (uint32_t i = 0; i < WINDOW; i++) {
 		const struct kernel_slot *s = &slots[(kernel + i) & (p->tables->kernels - 1)];
-		if (__atomic_load_n(&s->head.kernel, __ATOMIC_RELAXED) == kernel)
+		if (load_relaxed(shared(&s->head.kernel)) == kernel)
 			return s;
 	}
 	return NULL;
@@ -145,7 +146,7 @@ static bool ask_slot(const struct predict *p, const struct predict_question *q, 
 	if (!may_predict(otherwise_known, (enum fit_kind)fit->kind))
 		return false;
 	if (!fit_predict(fit, slot, head.shapes, &shape, (float)q->device->floor_ns, &t) ||
-		head.sequence != __atomic_load_n(&slot->head.sequence, __ATOMIC_ACQUIRE))
+		head.sequence != load_acquire(shared(&slot->head.sequence)))
 		return false;
 	score_answer(p->tables, fitted ? PREDICT_SHAPE : PREDICT_NEAR, t,
 		towards_siblings(p, q, fit, t), fitted ? fit->scale : NEAR_SCALE, a);

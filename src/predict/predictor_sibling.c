@@ -13,6 +13,7 @@
  */
 #include "predict/predictor_sibling.h"
 
+#include "base/atomic.h"
 #include "base/hash.h"
 #include "predict/question.h"
 #include "predict/model.h"
@@ -321,7 +322,7 @@ static void copy_shapes(struct sibling_shape *into, const struct sibling_shape *
 	const wide_word *words = (const wide_word *)from;
 	wide_word *copy = (wide_word *)into;
 	for (size_t i = 0; i < n * sizeof *from / 8; i++)
-		copy[i] = __atomic_load_n(&words[i], __ATOMIC_ACQUIRE);
+		copy[i] = load_acquire(shared(&words[i]));
 }
 
 /* The weighted sum of the shapes from `from` on; several at a time, for the compiler's sake. */
@@ -353,7 +354,7 @@ bool sibling_ratio(const struct predict *p, const struct predict_question *q, fl
 	int16_t x[SIBLING_TERMS];
 	for (uint32_t i = 0; q->launch->kernel->group && i < WINDOW && !s; i++) {
 		s = &tables_siblings(p->tables)[(id + i) & (tables_sibling_slots(p->tables) - 1)];
-		if (__atomic_load_n(&s->head.id, __ATOMIC_RELAXED) != id)
+		if (load_relaxed(shared(&s->head.id)) != id)
 			s = NULL;
 	}
 	if (!s || !copy_stable(&head, &s->head, sizeof head, &s->head.sequence) || head.id != id ||
@@ -366,14 +367,13 @@ bool sibling_ratio(const struct predict *p, const struct predict_question *q, fl
 		const uint32_t n = head.fitted - i < TOGETHER ? head.fitted - i : TOGETHER;
 		*ret_ratio += weights_of(&s->shape[i], n, x, ret_nearest);
 	}
-	return is_finite(*ret_ratio) &&
-	       head.sequence == __atomic_load_n(&s->head.sequence, __ATOMIC_ACQUIRE);
+	return is_finite(*ret_ratio) && head.sequence == load_acquire(shared(&s->head.sequence));
 }
 
 static bool ask(const struct predict *p, const struct predict_question *q, struct predict_answer *a)
 {
 	/* Pairs with predict_swap(): who sees the pointer sees the model. */
-	const struct predict_model *m = atomic_load_explicit(&p->model, memory_order_acquire);
+	const struct predict_model *m = load_acquire(&p->model);
 	struct model_answer model;
 	float ratio, nearest, apart = 0;
 	if (!sibling_ratio(p, q, &ratio, &nearest))

@@ -1,6 +1,7 @@
 /* Scores, log ratios and the slowdown: see score.h. */
 #include "predict/score.h"
 
+#include "base/atomic.h"
 #include "base/banned.h"
 
 #define ENOUGH         10 /* scores, before which the first guess stands */
@@ -145,7 +146,7 @@ void log_ratio_push(struct log_ratio_ring *ring, float value)
 	store_float(&ring->median, median);
 	store_float(&ring->deviation, score_quantile(sorted, n, 0.5));
 	/* Release, pairs with log_ratio_count(): who sees the count sees its median. */
-	__atomic_store_n(&ring->n, count, __ATOMIC_RELEASE);
+	store_release(shared(&ring->n), count);
 }
 
 void slowdown_push(struct predict_tables *t, bool contended, float value)

@@ -14,6 +14,7 @@
 #ifndef WEIR_PREDICT_SCORE_H
 #define WEIR_PREDICT_SCORE_H
 
+#include "base/atomic.h"
 #include "predict/approx.h"
 #include "predict/predictor.h"
 #include "predict/tables.h"
@@ -40,9 +41,8 @@ static inline any_word *score_quantiles(
 static inline struct quantiles score_quantiles_read(
 	const struct predict_tables *t, enum predict_tier tier, float t50_ns)
 {
-	const uint32_t word = __atomic_load_n(
-		score_quantiles((struct predict_tables *)t, tier, score_duration(t50_ns)),
-		__ATOMIC_RELAXED);
+	const uint32_t word = load_relaxed(
+		shared(score_quantiles((struct predict_tables *)t, tier, score_duration(t50_ns))));
 	struct quantiles quantiles;
 	memcpy(&quantiles, &word, sizeof quantiles);
 	return quantiles;
@@ -57,7 +57,7 @@ static inline void score_quantiles_store(
 		    "quantiles are above 0, and have a place"))
 		return;
 	memcpy(&word, &quantiles, sizeof word);
-	__atomic_store_n(score_quantiles(t, tier, duration), word, __ATOMIC_RELAXED);
+	store_relaxed(shared(score_quantiles(t, tier, duration)), word);
 }
 
 /* An answer of ref_ns * 2^ratio, and its t90 and confidence. */
@@ -89,7 +89,7 @@ void log_ratio_push(struct log_ratio_ring *ring, float value);
 
 static inline uint32_t log_ratio_count(const struct log_ratio_ring *ring)
 {
-	return __atomic_load_n(&ring->n, __ATOMIC_ACQUIRE);
+	return load_acquire(shared(&ring->n));
 }
 
 /* One more log2(measured / expected). */

@@ -15,6 +15,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "base/expect.h"
 #include "predict/fit_power.h"
 #include "predict/launch.h"
@@ -248,15 +249,15 @@ static inline void copy_words(void *into, const void *from, size_t bytes)
 	const any_word *words = from;
 	any_word *copy = into;
 	for (size_t i = 0; i < bytes / 4; i++)
-		copy[i] = __atomic_load_n(&words[i], __ATOMIC_ACQUIRE);
+		copy[i] = load_acquire(shared(&words[i]));
 }
 
 /* The reader's half; false when the writer was at work. */
 static inline bool copy_stable(void *into, const void *from, size_t bytes, const uint32_t *sequence)
 {
-	const uint32_t before = __atomic_load_n(sequence, __ATOMIC_ACQUIRE);
+	const uint32_t before = load_acquire(shared(sequence));
 	copy_words(into, from, bytes);
-	return !(before & 1) && before == __atomic_load_n(sequence, __ATOMIC_RELAXED);
+	return !(before & 1) && before == load_relaxed(shared(sequence));
 }
 
 /* Whether a key may stand at this place of a table of `capacity`, a power of two. */
@@ -269,7 +270,7 @@ static inline bool in_window(uint64_t key, size_t at, uint32_t capacity)
  * is part of the object.  Who died in the middle has left it odd. */
 static inline void change_begin(uint32_t *sequence)
 {
-	__atomic_store_n(sequence, *sequence | 1, __ATOMIC_RELAXED);
+	store_relaxed(shared(sequence), *sequence | 1);
 }
 
 static inline void store_words(void *into, const void *from, size_t bytes)
@@ -277,14 +278,14 @@ static inline void store_words(void *into, const void *from, size_t bytes)
 	any_word *words = into;
 	const any_word *news = from;
 	for (size_t i = 0; i < bytes / 4; i++)
-		__atomic_store_n(&words[i], news[i], __ATOMIC_RELEASE);
+		store_release(shared(&words[i]), news[i]);
 }
 
 static inline void change_end(uint32_t *sequence)
 {
 	if (!expect_inside(*sequence & 1, "a change that ends has begun: its number is odd"))
 		return;
-	__atomic_store_n(sequence, *sequence + 1, __ATOMIC_RELEASE);
+	store_release(shared(sequence), *sequence + 1);
 }
 
 /* All three for a whole object, but for its sequence number. */
@@ -302,14 +303,12 @@ static inline void store_stable(void *into, const void *from, size_t bytes, uint
 /* A float that one thread stores and others read. */
 static inline float load_float(const float *at)
 {
-	float value;
-	__atomic_load(at, &value, __ATOMIC_RELAXED);
-	return value;
+	return load_relaxed(shared(at));
 }
 
 static inline void store_float(float *at, float value)
 {
-	__atomic_store(at, &value, __ATOMIC_RELAXED);
+	store_relaxed(shared(at), value);
 }
 
 #endif

@@ -1,4 +1,5 @@
 /* The tables' memory: how much, empty, attached, sealed.  See tables.h. */
+#include "base/atomic.h"
 #include "predict/predict.h"
 #include "predict/tables.h"
 
@@ -37,7 +38,7 @@ static int view(struct predict *p, struct predict_tables *t)
 		return -EINVAL;
 	p->tables = t;
 	p->mask = t->launches - 1;
-	atomic_store_explicit(&p->model, NULL, memory_order_relaxed);
+	store_relaxed(&p->model, NULL);
 	return 0;
 }
 
