@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "cmd/cli/command.h"
 #include "cmd/cli/running.h"
 #include "event/format.h"
@@ -32,7 +33,7 @@ static int map_header(const char *path, struct trace_header **ret_h)
 
 static int apply(struct trace_header *h, const char *command)
 {
-	const uint32_t now = __atomic_load_n(&h->control, __ATOMIC_ACQUIRE);
+	const uint32_t now = load_acquire(&h->control);
 	if (!strcmp(command, "status") && h->stopped == STOP_NOT) {
 		printf("%s%s\n", level_of_control(now), now & CONTROL_ARGS ? " args" : "");
 		return EXIT_YES;

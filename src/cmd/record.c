@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "base/number.h"
 #include "base/progress.h"
 #include "cmd/cli/command.h"
@@ -90,7 +91,7 @@ static int sum_up(const char *path, struct totals *sum)
 	const int done = trace_open(path, &t, &err);
 	if (done)
 		return complain(EXIT_ENVIRONMENT, "%s", err.text);
-	*sum = (struct totals){ .lost = t->header.lost };
+	*sum = (struct totals){ .lost = load_relaxed(&t->header.lost) };
 	for (size_t i = 0; i < t->chunk_count; i++) {
 		const uint16_t kind = t->chunks[i].head.kind;
 		if ((kind != CHUNK_EVENTS && kind != CHUNK_COUNTERS) ||
@@ -102,7 +103,7 @@ static int sum_up(const char *path, struct totals *sum)
 			add_counters(&buf, sum);
 	}
 	chunk_buf_fini(&buf);
-	sum->part_alone = t->header.optional & FEATURE_CAPTURE;
+	sum->part_alone = load_relaxed(&t->header.optional) & FEATURE_CAPTURE;
 	if (sum->part_alone && !sum->calls && !trace_cut(t, &(struct trace_cut){ 0 }, &err))
 		sum->parts = t->captures;
 	trace_close(t);
@@ -146,14 +147,14 @@ static uint64_t free_by_default(const char *path)
 static bool has_room(struct recording *rec)
 {
 	struct trace_header *h = rec->child.header;
-	const uint64_t taken = __atomic_load_n(&h->next, __ATOMIC_ACQUIRE);
-	if (h->stopped)
+	const uint64_t taken = load_acquire(&h->next);
+	if (load_relaxed(&h->stopped))
 		return false;
 	if (rec->most_bytes && taken + CONTROL_AHEAD > rec->most_bytes)
 		control_stop(rec->child.header, STOP_SIZE);
 	else if (rec->least_free && free_bytes(rec->raw) < rec->least_free)
 		control_stop(rec->child.header, STOP_DISK);
-	return !h->stopped;
+	return !load_relaxed(&h->stopped);
 }
 
 static void say_stopped(const struct recording *rec)
@@ -167,7 +168,7 @@ static void say_stopped(const struct recording *rec)
 			number_bytes(&n, rec->most_bytes));
 	else if (h->stopped == STOP_CUT)
 		remark("recording stopped before the program ended: somebody cut %s off", rec->raw);
-	else if (h->stopped)
+	else if (load_relaxed(&h->stopped))
 		remark("recording stopped before the program ended: less than %s were free on the disk of %s (--min-free)",
 			number_bytes(&n, rec->least_free), rec->raw);
 }
@@ -228,7 +229,7 @@ static void dump(struct recording *rec, const char *why)
 
 static bool failed_since(struct recording *rec)
 {
-	const uint32_t now = __atomic_load_n(&rec->child.header->failures, __ATOMIC_ACQUIRE);
+	const uint32_t now = load_acquire(&rec->child.header->failures);
 	const bool more = now != rec->failures_seen;
 	rec->failures_seen = now;
 	return more;
@@ -252,7 +253,7 @@ static int fly(struct recording *rec)
 
 static void stop_if_cut(struct recording *rec, struct drain *d)
 {
-	if (!rec->child.header->stopped && drain_is_cut(d))
+	if (!load_relaxed(&rec->child.header->stopped) && drain_is_cut(d))
 		control_stop(rec->child.header, STOP_CUT);
 }
 
@@ -284,7 +285,7 @@ static void say(const struct recording *rec, const struct totals *sum, int statu
 	bool shut_in = false;
 	if (!trace_open(rec->output, &t, NULL)) {
 		bytes = t->size;
-		shut_in = t->header.optional & FEATURE_SANDBOXED;
+		shut_in = load_relaxed(&t->header.optional) & FEATURE_SANDBOXED;
 		trace_close(t);
 	}
 	remark("%s calls, %s of them launches, %s lost; %s in %s", number_count(&calls, sum->calls),
@@ -323,13 +324,13 @@ static void say_no_part(const struct options *o, const struct totals *sum)
 /* How many processes still write here.  One that comes while they are counted is counted too. */
 static int count_others(const struct recording *rec)
 {
-	const uint32_t *processes = &rec->child.header->processes;
+	const _Atomic uint32_t *processes = &rec->child.header->processes;
 	uint32_t before;
 	int others;
 	do {
-		before = __atomic_load_n(processes, __ATOMIC_ACQUIRE);
+		before = load_acquire(processes);
 		others = child_others(&rec->child);
-	} while (!others && before != __atomic_load_n(processes, __ATOMIC_ACQUIRE));
+	} while (!others && before != load_acquire(processes));
 	return others;
 }
 
@@ -542,7 +543,8 @@ static int prepare(struct recording *rec, const struct options *o)
 		return complain(EXIT_ENVIRONMENT, "%s", err.text);
 	if (rec->most_bytes) {
 		rec->child.header->limit = rec->most_bytes;
-		rec->child.header->optional |= FEATURE_ENDS;
+		atomic_fetch_or_explicit(
+			&rec->child.header->optional, FEATURE_ENDS, memory_order_relaxed);
 	}
 	if (!opt_str(o, "min-free"))
 		rec->least_free = free_by_default(rec->raw);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "base/json.h"
 #include "base/number.h"
 #include "base/table.h"
@@ -106,7 +107,7 @@ static int read_counters(struct stat_run *s, const char *path)
 		s->rows[i].now = (struct value){ 0 };
 	for (size_t at = 0; trace_next(t, CHUNK_COUNTERS, &at, &buf, NULL) > 0;)
 		add_chunk(s, t, &buf);
-	s->lost += t->header.lost;
+	s->lost += load_relaxed(&t->header.lost);
 	chunk_buf_fini(&buf);
 	trace_close(t);
 	return 0;
@@ -409,7 +410,7 @@ static int run_once(struct stat_run *s, const struct options *o, int *ret_status
 		child_finish(&c, *ret_status);
 		code = read_counters(s, scratch.path);
 		end_run(s, (double)(c.header->end.mono_ns - begun));
-		if (!c.header->processes)
+		if (!load_relaxed(&c.header->processes))
 			child_say_static(&c);
 	}
 	scratch_remove(&scratch);

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "base/array.h"
+#include "base/atomic.h"
 #include "base/json.h"
 #include "base/map.h"
 #include "base/number.h"
@@ -474,7 +475,7 @@ static void end_lines(struct tracing *t, struct tail *tail)
 	drain_lines(t, tail);
 	if (t->counts)
 		put_counts(t);
-	const uint64_t lost = t->header->lost;
+	const uint64_t lost = load_relaxed(&t->header->lost);
 	if (lost)
 		remark("%" PRIu64 " calls are missing: there was no room for them", lost);
 	tail_close(tail);
@@ -493,7 +494,7 @@ static int follow(struct tracing *t, int *ret_status)
 		if (!t->stack_choice.asked)
 			drain_lines(t, tail);
 	child_finish(&t->child, *ret_status);
-	if (!t->child.header->processes)
+	if (!load_relaxed(&t->child.header->processes))
 		child_say_static(&t->child);
 	const int code = t->stack_choice.asked ? load_stacks(t) : 0;
 	end_lines(t, tail);

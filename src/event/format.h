@@ -12,6 +12,7 @@
 #define WEIR_EVENT_FORMAT_H
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -45,46 +46,49 @@ struct clock_pair {
 struct trace_header {
 	char magic[8];
 	uint32_t version;
-	uint32_t header_bytes; /* where the first chunk or block begins */
-	uint64_t required;     /* feature bits without which the file can't be read */
-	uint64_t optional;     /* feature bits that a reader may ignore */
-	uint32_t form;         /* enum trace_form */
-	uint32_t clock;        /* enum trace_clock */
-	uint32_t mode;         /* enum trace_mode */
-	uint32_t launched;     /* 1: weir record made the file and will finish it */
+	uint32_t header_bytes;     /* where the first chunk or block begins */
+	uint64_t required;         /* feature bits without which the file can't be read */
+	_Atomic uint64_t optional; /* feature bits that a reader may ignore */
+	uint32_t form;             /* enum trace_form */
+	uint32_t clock;            /* enum trace_clock */
+	uint32_t mode;             /* enum trace_mode */
+	uint32_t launched;         /* 1: weir record made the file and will finish it */
 
-	/* Changed while programs run, by any of them or by weir ctl: atomics. */
-	uint32_t control;   /* CONTROL_…: what to record now */
-	uint32_t state;     /* enum trace_state */
-	uint64_t next;      /* raw: first byte that no chunk has */
-	uint64_t limit;     /* next stays below this; 0: no limit */
-	uint64_t lost;      /* calls that no chunk could keep */
-	uint64_t reused;    /* flight: chunks overwritten */
-	uint32_t failures;  /* failing calls so far: a futex for flight recording */
-	uint32_t processes; /* processes that have written here */
+	/* The _Atomic members change while programs run, by any of them or by weir ctl. */
+	_Atomic uint32_t control;   /* CONTROL_…: what to record now */
+	_Atomic uint32_t state;     /* enum trace_state */
+	_Atomic uint64_t next;      /* raw: first byte that no chunk has */
+	uint64_t limit;             /* next stays below this; 0: no limit */
+	_Atomic uint64_t lost;      /* calls that no chunk could keep */
+	_Atomic uint64_t reused;    /* flight: chunks overwritten */
+	_Atomic uint32_t failures;  /* failing calls so far: a futex for flight recording */
+	_Atomic uint32_t processes; /* processes that have written here */
 
 	struct clock_pair start;
-	struct clock_pair end; /* zero until somebody reads the clocks again */
-	uint32_t root_pid;     /* the process whose run this is */
-	uint32_t exit_status;  /* of the root process, as wait() gives it; with state finished */
-	uint32_t closed;       /* chunks closed so far: tells who drains them that there is one */
-	uint32_t unnamed;      /* names, graphs and notes that found no room */
-	uint64_t root_start;   /* field 22 of /proc/root_pid/stat */
-	uint64_t lost_ranges;  /* ranges that no chunk could keep */
-	uint32_t sampled;      /* one launch in so many was timed; 0: all activities were */
-	uint32_t stopped;      /* enum trace_stop: nothing is begun any more */
-	uint64_t free; /* list of free chunks: granule of the first, 0 none; upper half: changes.
-			* Flight: granule where the next chunk to overwrite is looked for */
-	uint64_t stopped_ticks; /* when it was */
-	uint64_t off_ns;        /* how long nothing was recorded, before off_since_ns */
-	uint64_t off_since_ns;  /* nothing is, since then (CLOCK_MONOTONIC); 0: it is recorded */
-	char host[64];          /* NUL-terminated */
-	char program[232];      /* the command line, spaces between, cut to fit, NUL-terminated */
-	uint64_t lost_stacks; /* with FEATURE_STACKS: call stacks that no chunk could keep; before,
-			       * more of the command line */
+	struct clock_pair end;   /* zero until somebody reads the clocks again */
+	uint32_t root_pid;       /* the process whose run this is */
+	uint32_t exit_status;    /* of the root process, as wait() gives it; with state finished */
+	_Atomic uint32_t closed; /* chunks closed so far: tells who drains them that there is one */
+	_Atomic uint32_t unnamed;     /* names, graphs and notes that found no room */
+	uint64_t root_start;          /* field 22 of /proc/root_pid/stat */
+	_Atomic uint64_t lost_ranges; /* ranges that no chunk could keep */
+	uint32_t sampled;             /* one launch in so many was timed; 0: all activities were */
+	_Atomic uint32_t stopped;     /* enum trace_stop: nothing is begun any more */
+	_Atomic uint64_t
+		free; /* list of free chunks: granule of the first, 0 none; upper half: changes.
+		       * Flight: granule where the next chunk to overwrite is looked for */
+	_Atomic uint64_t stopped_ticks; /* when it was */
+	_Atomic uint64_t off_ns;        /* how long nothing was recorded, before off_since_ns */
+	_Atomic uint64_t
+		off_since_ns; /* nothing is, since then (CLOCK_MONOTONIC); 0: it is recorded */
+	char host[64];        /* NUL-terminated */
+	char program[232];    /* the command line, spaces between, cut to fit, NUL-terminated */
+	_Atomic uint64_t lost_stacks; /* with FEATURE_STACKS: call stacks that no chunk could keep;
+				       * before, more of the command line */
 	/* With FEATURE_ACCOUNTS; before, more of the command line. */
-	uint64_t overwritten; /* flight: calls that stood in chunks that were overwritten */
-	uint64_t unaccounted; /* calls entered by threads that had no struct thread_account */
+	_Atomic uint64_t overwritten; /* flight: calls that stood in chunks that were overwritten */
+	_Atomic uint64_t
+		unaccounted; /* calls entered by threads that had no struct thread_account */
 };
 static_assert(sizeof(struct trace_header) == 536, "on disk");
 static_assert(offsetof(struct trace_header, control) == 48, "on disk");

@@ -317,7 +317,7 @@ int chrome_memory_add(struct chrome_index *n, const struct export *x, const stru
 	return 0;
 }
 
-static int memory_order(const void *one, const void *two)
+static int order_of_memory(const void *one, const void *two)
 {
 	const struct chrome_memory *a = one, *b = two;
 	if (a->ticks != b->ticks)
@@ -372,7 +372,7 @@ int chrome_memory_finish(struct chrome_index *n)
 		if (n->memory.v[i].allocator == allocator)
 			n->memory.v[kept++] = n->memory.v[i];
 	n->memory.n = kept;
-	SORT(n->memory, memory_order);
+	SORT(n->memory, order_of_memory);
 	for (size_t i = 0; i < n->memory.n && !e; i++)
 		e = replay(n, &t, i);
 	map_fini(&t.live);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "base/json.h"
 #include "predict/occupancy.h"
 #include "trace/activity.h"
@@ -623,7 +624,7 @@ static void put_tail(struct export *x)
 	json_quote(x->out, h->program, strlen(h->program));
 	if (h->sampled)
 		fprintf(x->out, ",\"sampled\":%" PRIu32, h->sampled);
-	if (h->optional & FEATURE_REBUILT)
+	if (load_relaxed(&h->optional) & FEATURE_REBUILT)
 		fputs(",\"reconstructed\":true", x->out);
 	fputs("}}\n],\"traceName\":", x->out);
 	json_quote(x->out, h->program, strlen(h->program));

@@ -9,6 +9,7 @@
  * A function's number is its id, a name's its index plus NAME_BASE, and an argument's 64 × id +
  * index + 1. Annotations of launches are below 64, and a kernel as a value is its index plus 1.
  */
+#include "base/atomic.h"
 #include "export/export.h"
 
 #include <errno.h>
@@ -670,7 +671,7 @@ static void put_queue(struct export *x, const struct gpu_activity *w, uint32_t q
 	if (x->trace->header.sampled)
 		bounded_printf(
 			&b, ", one launch in %u, about when it was made", x->trace->header.sampled);
-	if (x->trace->header.optional & FEATURE_REBUILT)
+	if (load_relaxed(&x->trace->header.optional) & FEATURE_REBUILT)
 		bounded_printf(&b, ", reconstructed");
 	put_specification(s, QUEUE_BASE + queue, bounded_end(&b), CATEGORY_OTHER);
 }

@@ -3,6 +3,7 @@
  * changes. docs/reference/tables.md lists its tables, columns and views. Times are nanoseconds
  * since the trace began, and sqlite_nsight.c adds views with the tables of Nsight Systems.
  */
+#include "base/atomic.h"
 #include "export/export.h"
 #include "export/export_sqlite.h"
 
@@ -290,9 +291,9 @@ static int put_meta(struct export *x)
 		e = put_meta_int(x, "exit_status", trace_exit_status(h));
 	if (!e && h->sampled)
 		e = put_meta_int(x, "sampled", h->sampled);
-	if (!e && h->optional & FEATURE_REBUILT)
+	if (!e && load_relaxed(&h->optional) & FEATURE_REBUILT)
 		e = put_meta_int(x, "reconstructed", 1);
-	return e ? e : put_meta_int(x, "lost", h->lost);
+	return e ? e : put_meta_int(x, "lost", load_relaxed(&h->lost));
 }
 
 static int put_processes(struct export *x)

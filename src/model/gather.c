@@ -5,9 +5,9 @@
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "base/expect.h"
 #include "base/progress.h"
 #include "trace/thread_calls.h"
@@ -49,8 +49,8 @@ static void *run_worker(void *argument)
 		k->trace->chunk_count) {
 		const int e = chunk_has_calls(&k->trace->chunks[i]) ? count_chunk(w, i) : 0;
 		if (e)
-			atomic_store_explicit(&k->failed, e, memory_order_relaxed);
-		if (atomic_load_explicit(&k->failed, memory_order_relaxed))
+			store_relaxed(&k->failed, e);
+		if (load_relaxed(&k->failed))
 			break;
 		if (w->shows_progress)
 			progress_show(&k->progress, i, k->trace->chunk_count);
@@ -78,7 +78,7 @@ static int run_workers(struct worker *workers, unsigned count, struct work *work
 		if (workers[i].started)
 			pthread_join(workers[i].thread, NULL);
 	progress_fini(&work->progress);
-	return atomic_load_explicit(&work->failed, memory_order_relaxed);
+	return load_relaxed(&work->failed);
 }
 
 static int gather(const struct trace *trace, const struct meta *meta,
@@ -95,7 +95,8 @@ static int gather(const struct trace *trace, const struct meta *meta,
 		e = run_workers(workers, count, &work);
 	for (unsigned i = 1; i < count && !e; i++)
 		e = tally_merge(&workers[0].tally, &workers[i].tally);
-	expect(e || atomic_load(&work.next) >= trace->chunk_count, "each chunk was somebody's");
+	expect(e || atomic_load_explicit(&work.next, memory_order_seq_cst) >= trace->chunk_count,
+		"each chunk was somebody's");
 	return e;
 }
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "base/expect.h"
 #include "model/demangle.h"
 #include "model/tally.h"
@@ -322,7 +323,7 @@ static void see_thread(const struct report *r, struct thread_row *row, const str
 	if (!is_newest)
 		return;
 	row->last_seq = c->head.seq;
-	if (r->trace->header.optional & FEATURE_ACCOUNTS)
+	if (load_relaxed(&r->trace->header.optional) & FEATURE_ACCOUNTS)
 		return;
 	row->inflight_fn = c->head.next_free;
 	row->inflight_ticks = c->head.identity;
@@ -371,8 +372,10 @@ static uint64_t off_ns(const struct report *r)
 {
 	const struct trace_header *h = &r->trace->header;
 	const uint64_t end = h->start.mono_ns + r->wall_ns;
-	const uint64_t last = h->off_since_ns && h->off_since_ns < end ? end - h->off_since_ns : 0;
-	const uint64_t ns = sat_add(h->off_ns, last);
+	const uint64_t last = load_relaxed(&h->off_since_ns) && load_relaxed(&h->off_since_ns) < end
+				      ? end - load_relaxed(&h->off_since_ns)
+				      : 0;
+	const uint64_t ns = sat_add(load_relaxed(&h->off_ns), last);
 	return ns < r->wall_ns ? ns : r->wall_ns;
 }
 
@@ -393,7 +396,7 @@ int report_count(struct report *r, struct tally *t)
 {
 	r->torn = t->torn + r->meta.torn;
 	r->damaged_chunks = t->damaged_chunks;
-	r->lost = sat_add(r->trace->header.lost, t->torn);
+	r->lost = sat_add(load_relaxed(&r->trace->header.lost), t->torn);
 	r->first_ticks = t->first_ticks;
 	r->last_ticks = t->last_ticks;
 	r->unnamed_graphs = t->unnamed_graphs;

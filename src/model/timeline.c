@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "base/expect.h"
 #include "base/radix.h"
 #include "model/host_time.h"
@@ -181,7 +182,7 @@ static uint64_t overlap(uint64_t from, uint64_t to, uint64_t other_from, uint64_
 /* For how long between the two nobody recorded; in a part of a trace that is not known. */
 static uint64_t off_between(const struct trace *t, uint64_t from, uint64_t to)
 {
-	const uint64_t since = t->header.off_since_ns;
+	const uint64_t since = load_relaxed(&t->header.off_since_ns);
 	uint64_t ns = since ? overlap(from, to, since, UINT64_MAX) : 0;
 	for (uint32_t i = 0; i < t->off.count; i++)
 		ns += overlap(from, to, t->off.v[i].from_ns, t->off.v[i].to_ns);

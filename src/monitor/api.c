@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "event/level.h"
 #include "monitor/change.h"
 #include "monitor/prometheus.h"
@@ -102,14 +103,14 @@ static void put_recording(struct json *j, const struct recorded *p)
 	json_u64(j, "pid", p->pid);
 	json_str(j, "program", p->name);
 	json_str(j, "file", p->recording->path);
-	json_str(j, "level", level_of_control(h->control));
-	json_bool(j, "args", h->control & CONTROL_ARGS);
+	json_str(j, "level", level_of_control(load_relaxed(&h->control)));
+	json_bool(j, "args", load_relaxed(&h->control) & CONTROL_ARGS);
 	json_bool(j, "flight", h->mode == TRACE_FLIGHT);
-	json_str_or_null(j, "stopped", stop_name(h->stopped));
+	json_str_or_null(j, "stopped", stop_name(load_relaxed(&h->stopped)));
 	json_u64(j, "bytes", follow_file_bytes(p->recording->follow));
 	json_u64(j, "calls", p->calls);
 	json_u64(j, "launches", p->launches);
-	json_u64(j, "lost_calls", h->lost);
+	json_u64(j, "lost_calls", load_relaxed(&h->lost));
 	json_end_object(j);
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/atomic.h"
 #include "base/expect.h"
 #include "base/hash.h"
 #include "base/map.h"
@@ -383,7 +384,7 @@ static bool comes_again(const struct follow *f, const struct chunk_header *h)
 static bool look_at_place(struct follow *f, struct place *p)
 {
 	struct chunk_header h;
-	const bool overwritten = f->header.reused != f->reused;
+	const bool overwritten = load_relaxed(&f->header.reused) != f->reused;
 	if (p->over && f->header.mode == TRACE_FLIGHT && !overwritten)
 		return true;
 	if (read_at(f->fd, &h, sizeof h, p->offset) || h.magic != CHUNK_MAGIC ||
@@ -403,7 +404,8 @@ static bool look_at_place(struct follow *f, struct place *p)
 /* Granules that were taken since: a chunk, or one that will be. */
 static int walk(struct follow *f)
 {
-	const uint64_t end = f->header.next < f->size ? f->header.next : f->size;
+	const uint64_t end =
+		load_relaxed(&f->header.next) < f->size ? load_relaxed(&f->header.next) : f->size;
 	while (f->walked < end && end - f->walked >= TRACE_GRAIN) {
 		struct chunk_header h;
 		const bool there = !read_at(f->fd, &h, sizeof h, f->walked) &&
@@ -455,7 +457,7 @@ int follow_look(struct follow *f, const struct follow_sink *to)
 		return e;
 	look_at_places(f);
 	add_busy(f);
-	f->reused = f->header.reused;
+	f->reused = load_relaxed(&f->header.reused);
 	f->first = false;
 	return 0;
 }

@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 
+#include "base/atomic.h"
 #include "base/expect.h"
 #include "base/sys.h"
 #include "record/control.h"
@@ -32,8 +33,8 @@ static void begin(const struct recorder *r, struct chunk_header *c, enum chunk_k
 	c->last = (struct clock_pair){ 0 };
 	c->open = clock_pair_now(r->header->clock);
 	sys(prctl, PR_GET_NAME, c->thread);
-	__atomic_store_n(&c->state, CHUNK_OPEN, __ATOMIC_RELEASE);
-	__atomic_store_n(&c->magic, CHUNK_MAGIC, __ATOMIC_RELEASE);
+	store_release(shared(&c->state), CHUNK_OPEN);
+	store_release(shared(&c->magic), CHUNK_MAGIC);
 }
 
 /* How much of its payload a chunk of `bytes` says to be used: read once, and not believed. */
@@ -42,7 +43,7 @@ static uint32_t used_of(const struct chunk_header *c, uint32_t bytes)
 	if (!expect_inside(bytes >= TRACE_GRAIN, "a chunk is a granule at least"))
 		return 0;
 	const uint32_t room = bytes - CHUNK_PAYLOAD;
-	const uint32_t used = __atomic_load_n(&c->used, __ATOMIC_RELAXED);
+	const uint32_t used = load_relaxed(shared(&c->used));
 	return used < room ? used : room;
 }
 
@@ -50,7 +51,7 @@ static uint32_t used_of(const struct chunk_header *c, uint32_t bytes)
  * date that it is no more what it was.  (trace/load.c) */
 static void wipe(struct chunk_header *c, uint32_t bytes)
 {
-	__atomic_store_n(&c->open.ticks, 0, __ATOMIC_RELEASE);
+	store_release(shared(&c->open.ticks), 0);
 	memset((char *)c + CHUNK_PAYLOAD, 0, used_of(c, bytes));
 }
 
@@ -58,7 +59,7 @@ static bool has_unfinished_range(const char *at, const char *end)
 {
 	for (; end - at >= (long)sizeof(struct range); at += sizeof(struct range)) {
 		const struct range *g = (const struct range *)at;
-		const uint32_t word = __atomic_load_n((const uint32_t *)&g->kind, __ATOMIC_ACQUIRE);
+		const uint32_t word = load_acquire((const _Atomic uint32_t *)&g->kind);
 		if (!(word & UINT16_MAX) || word >> 16 & RANGE_OPEN)
 			return true;
 	}
@@ -74,8 +75,8 @@ uint32_t chunk_unfinished(const struct chunk_header *c, uint32_t bytes)
 		return has_unfinished_range(at, end);
 	while (end - at >= (long)sizeof(struct record)) {
 		const struct record *r = (const struct record *)at;
-		const uint16_t words = __atomic_load_n(&r->words, __ATOMIC_RELAXED);
-		unfinished += !__atomic_load_n(&r->fn, __ATOMIC_ACQUIRE);
+		const uint16_t words = load_relaxed(shared(&r->words));
+		unfinished += !load_acquire(shared(&r->fn));
 		if (words < RECORD_WORDS)
 			return unfinished + 1;
 		at += words * 8u;
@@ -91,8 +92,7 @@ static uint64_t count_records(const struct chunk_header *c, uint32_t bytes)
 	const char *const end = at + used_of(c, bytes);
 	uint64_t count = 0;
 	while (c->kind == CHUNK_EVENTS && end - at >= (long)sizeof(struct record)) {
-		const uint16_t words =
-			__atomic_load_n(&((const struct record *)at)->words, __ATOMIC_RELAXED);
+		const uint16_t words = load_relaxed(shared(&((const struct record *)at)->words));
 		if (words < RECORD_WORDS)
 			break;
 		count++;
@@ -108,14 +108,14 @@ static long overwrite(const struct recorder *r, long fd, uint64_t at, uint32_t b
 	if (sys_failed(map))
 		return map;
 	struct chunk_header *c = (struct chunk_header *)map;
-	uint16_t was = __atomic_load_n(&c->state, __ATOMIC_ACQUIRE);
+	uint16_t was = load_acquire(shared(&c->state));
 	const bool full = was == CHUNK_LEFT || (was == CHUNK_CLOSED && !chunk_unfinished(c, bytes));
-	if (full && __atomic_compare_exchange_n(&c->state, &was, CHUNK_OPEN, false,
-			    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+	if (full && atomic_compare_exchange_strong_explicit(shared(&c->state), &was, CHUNK_OPEN,
+			    memory_order_acq_rel, memory_order_relaxed)) {
 		/* Said before it is done: whoever is killed in between has said too much. */
-		__atomic_fetch_add(
-			&r->header->overwritten, count_records(c, bytes), __ATOMIC_RELAXED);
-		__atomic_fetch_add(&r->header->reused, 1, __ATOMIC_RELAXED);
+		atomic_fetch_add_explicit(
+			&r->header->overwritten, count_records(c, bytes), memory_order_relaxed);
+		atomic_fetch_add_explicit(&r->header->reused, 1, memory_order_relaxed);
 		wipe(c, bytes);
 		return map;
 	}
@@ -144,7 +144,7 @@ static bool is_candidate(const struct chunk_header *c, uint32_t bytes)
 static long overwrite_next(const struct recorder *r, long fd, uint32_t bytes, uint64_t end)
 {
 	for (int step = 0; step < HAND_STEPS; step++) {
-		uint64_t hand = __atomic_load_n(&r->header->free, __ATOMIC_ACQUIRE);
+		uint64_t hand = load_acquire(&r->header->free);
 		const uint64_t at = hand_place(hand, end);
 		struct chunk_header c;
 		if (sys(pread64, fd, &c, sizeof c, at) != sizeof c)
@@ -152,8 +152,8 @@ static long overwrite_next(const struct recorder *r, long fd, uint32_t bytes, ui
 		const bool sane = c.magic == CHUNK_MAGIC && c.bytes && c.bytes % TRACE_GRAIN == 0 &&
 				  c.bytes <= end - at;
 		const uint64_t next = (at + (sane ? c.bytes : TRACE_GRAIN)) / TRACE_GRAIN;
-		if (!__atomic_compare_exchange_n(&r->header->free, &hand, next, false,
-			    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED) ||
+		if (!atomic_compare_exchange_strong_explicit(&r->header->free, &hand, next,
+			    memory_order_acq_rel, memory_order_relaxed) ||
 			!sane || !is_candidate(&c, bytes))
 			continue;
 		const long map = overwrite(r, fd, at, bytes);
@@ -184,13 +184,15 @@ static bool is_plausible(uint64_t at, long fd)
  * take to fill the rest.  The chunk that brought it so far is still filled. */
 static void end_before_limit(struct trace_header *h, uint64_t next)
 {
-	if (h->optional & FEATURE_ENDS && next + CONTROL_AHEAD > h->limit && !h->stopped)
+	if (load_relaxed(&h->optional) & FEATURE_ENDS && next + CONTROL_AHEAD > h->limit &&
+		!load_relaxed(&h->stopped))
 		control_stop(h, STOP_SIZE);
 }
 
 static long extend(const struct recorder *r, long fd, uint32_t bytes)
 {
-	const uint64_t at = __atomic_fetch_add(&r->header->next, bytes, __ATOMIC_ACQ_REL);
+	const uint64_t at =
+		atomic_fetch_add_explicit(&r->header->next, bytes, memory_order_acq_rel);
 	end_before_limit(r->header, at + bytes);
 	long done = is_plausible(at, fd) ? file_allocate(fd, at, bytes) : -EINVAL;
 	if (!done)
@@ -199,8 +201,8 @@ static long extend(const struct recorder *r, long fd, uint32_t bytes)
 		return done;
 	/* Given back when nobody has taken more meanwhile: next is where the file ends. */
 	uint64_t taken = at + bytes;
-	__atomic_compare_exchange_n(
-		&r->header->next, &taken, at, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	atomic_compare_exchange_strong_explicit(
+		&r->header->next, &taken, at, memory_order_acq_rel, memory_order_relaxed);
 	return done;
 }
 
@@ -209,15 +211,15 @@ static long extend(const struct recorder *r, long fd, uint32_t bytes)
  * believed. */
 static uint64_t pop_free(const struct recorder *r, long fd, uint32_t *ret_bytes)
 {
-	uint64_t head = __atomic_load_n(&r->header->free, __ATOMIC_ACQUIRE);
+	uint64_t head = load_acquire(&r->header->free);
 	for (int tries = 0; (uint32_t)head && tries < 16; tries++) {
 		const uint64_t at = (head & UINT32_MAX) * TRACE_GRAIN;
 		struct chunk_header c;
 		if (sys(pread64, fd, &c, sizeof c, at) != sizeof c)
 			return 0;
 		const uint64_t rest = ((head >> 32) + 1) << 32 | c.next_free;
-		if (!__atomic_compare_exchange_n(&r->header->free, &head, rest, false,
-			    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		if (!atomic_compare_exchange_strong_explicit(&r->header->free, &head, rest,
+			    memory_order_acq_rel, memory_order_acquire))
 			continue;
 		const bool sane = c.magic == CHUNK_MAGIC && c.state == CHUNK_FREE && c.bytes &&
 				  c.bytes % TRACE_GRAIN == 0 && c.bytes <= CHUNK_LATER &&
@@ -244,25 +246,26 @@ static long take_free(const struct recorder *r, long fd, uint32_t *ret_bytes)
 void recorder_free(struct trace_header *h, struct chunk_header *c, uint64_t offset)
 {
 	/* Only now may its thread write over it.  (chunk_recycle, chunk_leave) */
-	const uint16_t was = __atomic_exchange_n(&c->state, CHUNK_FREE, __ATOMIC_ACQ_REL);
+	const uint16_t was =
+		atomic_exchange_explicit(shared(&c->state), CHUNK_FREE, memory_order_acq_rel);
 	const uint64_t granule = offset / TRACE_GRAIN;
 	if (!expect_inside(offset % TRACE_GRAIN == 0, "chunks begin at granules"))
 		return;
 	if (was != CHUNK_LEFT || granule > UINT32_MAX)
 		return;
-	uint64_t head = __atomic_load_n(&h->free, __ATOMIC_RELAXED), with;
+	uint64_t head = load_relaxed(&h->free), with;
 	do {
 		c->next_free = (uint32_t)head;
 		with = ((head >> 32) + 1) << 32 | granule;
-	} while (!__atomic_compare_exchange_n(
-		&h->free, &head, with, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+	} while (!atomic_compare_exchange_strong_explicit(
+		&h->free, &head, with, memory_order_acq_rel, memory_order_relaxed));
 }
 
 /* New room, as the header's limit has it. */
 static long more_room(const struct recorder *r, long fd, enum chunk_kind kind, uint32_t bytes)
 {
 	const uint64_t limit = r->header->limit;
-	const uint64_t end = __atomic_load_n(&r->header->next, __ATOMIC_ACQUIRE);
+	const uint64_t end = load_acquire(&r->header->next);
 	if (!chunk_is_drained((uint16_t)kind) || !limit || end + bytes <= limit)
 		return extend(r, fd, bytes);
 	if (r->header->mode == TRACE_FILE)
@@ -275,7 +278,7 @@ static long more_room(const struct recorder *r, long fd, enum chunk_kind kind, u
 /* CUPTI tells later of what had run when somebody asked to stop, and there is room for it. */
 static bool is_stopped(const struct trace_header *h, enum chunk_kind kind)
 {
-	const uint32_t why = __atomic_load_n(&h->stopped, __ATOMIC_RELAXED);
+	const uint32_t why = load_relaxed(&h->stopped);
 	return why != STOP_NOT && !(why == STOP_ASKED && kind == CHUNK_DEVICE);
 }
 
@@ -317,7 +320,7 @@ bool chunk_recycle(const struct recorder *r, const struct mapped *m, enum chunk_
 	const struct chunk_birth *birth)
 {
 	if (!expect_inside(m->chunk && birth, "a chunk that is begun anew is mapped") ||
-		__atomic_load_n(&m->chunk->state, __ATOMIC_ACQUIRE) != CHUNK_FREE)
+		load_acquire(shared(&m->chunk->state)) != CHUNK_FREE)
 		return false;
 	wipe(m->chunk, m->bytes);
 	begin(r, m->chunk, kind, m->bytes, birth->tid, birth);
@@ -327,8 +330,8 @@ bool chunk_recycle(const struct recorder *r, const struct mapped *m, enum chunk_
 void chunk_close(const struct recorder *r, struct chunk_header *c, uint32_t used)
 {
 	c->used = used;
-	__atomic_store_n(&c->state, CHUNK_CLOSED, __ATOMIC_RELEASE);
-	__atomic_fetch_add(&r->header->closed, 1, __ATOMIC_RELEASE);
+	store_release(shared(&c->state), CHUNK_CLOSED);
+	atomic_fetch_add_explicit(&r->header->closed, 1, memory_order_release);
 }
 
 /* Whoever drains the file need not keep it for us; one that was drained a moment ago is handed back
@@ -340,15 +343,15 @@ void chunk_leave(const struct recorder *r, const struct mapped *m)
 		return;
 	uint16_t was = CHUNK_CLOSED;
 	if (r->header->mode == TRACE_FILE &&
-		!__atomic_compare_exchange_n(
-			&c->state, &was, CHUNK_LEFT, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE) &&
+		!atomic_compare_exchange_strong_explicit(shared(&c->state), &was, CHUNK_LEFT,
+			memory_order_release, memory_order_acquire) &&
 		was == CHUNK_FREE) {
 		wipe(c, m->bytes);
 		c->used = 0;
 		c->lost = 0; /* the block says it */
 		c->open = clock_pair_now(r->header->clock);
-		__atomic_store_n(&c->state, CHUNK_LEFT, __ATOMIC_RELEASE);
-		__atomic_fetch_add(&r->header->closed, 1, __ATOMIC_RELEASE);
+		store_release(shared(&c->state), CHUNK_LEFT);
+		atomic_fetch_add_explicit(&r->header->closed, 1, memory_order_release);
 	}
 	sys(munmap, c, m->bytes);
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 
+#include "base/atomic.h"
 #include "base/expect.h"
 #include "base/sys.h"
 #include "record/chunk.h"
@@ -13,7 +14,7 @@
 #define LOOK     4    /* lanes looked at each time */
 
 static struct {
-	struct lane *segments[SEGMENTS];
+	_Atomic(struct lane *) segments[SEGMENTS];
 	_Atomic uint32_t count; /* lanes that were ever made */
 	_Atomic uint32_t hand;  /* the next that is looked at */
 } table;
@@ -24,16 +25,16 @@ static __thread struct lane *own;
 void lanes_forget(void)
 {
 	own = NULL;
-	for (uint32_t i = 0; i < SEGMENTS && table.segments[i]; i++)
-		table.segments[i] = NULL;
-	atomic_store(&table.count, 0);
-	atomic_store(&table.hand, 0);
+	for (uint32_t i = 0; i < SEGMENTS && load_relaxed(&table.segments[i]); i++)
+		store_relaxed(&table.segments[i], NULL);
+	atomic_store_explicit(&table.count, 0, memory_order_seq_cst);
+	atomic_store_explicit(&table.hand, 0, memory_order_seq_cst);
 }
 
 /* NULL while another thread is about to make it. */
 static struct lane *lane_at(uint32_t i)
 {
-	struct lane *s = __atomic_load_n(&table.segments[i / SEGMENT], __ATOMIC_ACQUIRE);
+	struct lane *s = load_acquire(&table.segments[i / SEGMENT]);
 	return s ? s + i % SEGMENT : NULL;
 }
 
@@ -52,7 +53,7 @@ static uint32_t end_of_records(const struct mapped *m)
 	uint32_t at = 0;
 	while (room - at >= sizeof(struct record)) {
 		const struct record *rec = (const struct record *)(from + at);
-		const uint32_t bytes = __atomic_load_n(&rec->words, __ATOMIC_RELAXED) * 8u;
+		const uint32_t bytes = load_relaxed(shared(&rec->words)) * 8u;
 		if (bytes < sizeof(struct record) || room - at < bytes)
 			break;
 		at += bytes;
@@ -62,7 +63,7 @@ static uint32_t end_of_records(const struct mapped *m)
 
 static void close_for_dead(const struct recorder *r, const struct mapped *m, bool records)
 {
-	if (__atomic_load_n(&m->chunk->state, __ATOMIC_ACQUIRE) == CHUNK_OPEN)
+	if (load_acquire(shared(&m->chunk->state)) == CHUNK_OPEN)
 		chunk_close(r, m->chunk, records ? end_of_records(m) : ranges_room(m->bytes));
 }
 
@@ -118,19 +119,20 @@ static uint64_t next_owner(uint64_t was, uint32_t tid)
 /* Gives a lane that was taken to a thread, or to nobody. */
 static void release(struct lane *lane, uint32_t tid)
 {
-	const uint64_t was = atomic_load(&lane->owner);
+	const uint64_t was = atomic_load_explicit(&lane->owner, memory_order_seq_cst);
 	if (!expect_inside((uint32_t)was == LANE_TAKEN, "a lane that is given was taken"))
 		return;
-	atomic_store_explicit(&lane->owner, next_owner(was, tid), memory_order_release);
+	store_release(&lane->owner, next_owner(was, tid));
 }
 
 /* Takes a lane whose thread is no more, cleared; tid: of who asks, which may have a dead one's. */
 static bool claim(const struct recorder *r, struct lane *lane, uint32_t tid)
 {
-	uint64_t was = atomic_load(&lane->owner);
+	uint64_t was = atomic_load_explicit(&lane->owner, memory_order_seq_cst);
 	const uint32_t of = (uint32_t)was;
 	if (of == LANE_TAKEN || (of && of != tid && sys(tgkill, r->pid, of, 0) != -ESRCH) ||
-		!atomic_compare_exchange_strong(&lane->owner, &was, next_owner(was, LANE_TAKEN)))
+		!atomic_compare_exchange_strong_explicit(&lane->owner, &was,
+			next_owner(was, LANE_TAKEN), memory_order_seq_cst, memory_order_seq_cst))
 		return false;
 	if (of) {
 		clear_track(r, &lane->calls, true);
@@ -142,10 +144,12 @@ static bool claim(const struct recorder *r, struct lane *lane, uint32_t tid)
 
 void lanes_sweep(struct recorder *r)
 {
-	const uint32_t count = atomic_load(&table.count);
+	const uint32_t count = atomic_load_explicit(&table.count, memory_order_seq_cst);
 	for (int i = 0; count && i < LOOK; i++) {
-		struct lane *lane = lane_at(atomic_fetch_add(&table.hand, 1) % count);
-		if (lane && (uint32_t)atomic_load(&lane->owner) && claim(r, lane, 0))
+		struct lane *lane = lane_at(
+			atomic_fetch_add_explicit(&table.hand, 1, memory_order_seq_cst) % count);
+		if (lane && (uint32_t)atomic_load_explicit(&lane->owner, memory_order_seq_cst) &&
+			claim(r, lane, 0))
 			release(lane, 0);
 	}
 }
@@ -155,15 +159,15 @@ void lanes_sweep(struct recorder *r)
 static bool make_segment(uint32_t s)
 {
 	struct lane *none = NULL;
-	if (__atomic_load_n(&table.segments[s], __ATOMIC_ACQUIRE))
+	if (load_acquire(&table.segments[s]))
 		return true;
 	const size_t bytes = SEGMENT * sizeof(struct lane);
 	const long at =
 		sys(mmap, NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (sys_failed(at))
 		return false;
-	if (!__atomic_compare_exchange_n(&table.segments[s], &none, (struct lane *)at, false,
-		    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+	if (!atomic_compare_exchange_strong_explicit(&table.segments[s], &none, (struct lane *)at,
+		    memory_order_acq_rel, memory_order_acquire))
 		sys(munmap, at, bytes); /* another thread was first */
 	return true;
 }
@@ -171,10 +175,11 @@ static bool make_segment(uint32_t s)
 /* One that is there and free, or whose thread is gone. */
 static struct lane *take_over(const struct recorder *r, uint32_t tid)
 {
-	const uint32_t count = atomic_load(&table.count);
+	const uint32_t count = atomic_load_explicit(&table.count, memory_order_seq_cst);
 	for (int i = 0; count && i < LOOK * 2; i++) {
-		struct lane *lane = lane_at(atomic_fetch_add(&table.hand, 1) % count);
-		if (lane && lane->account && claim(r, lane, tid))
+		struct lane *lane = lane_at(
+			atomic_fetch_add_explicit(&table.hand, 1, memory_order_seq_cst) % count);
+		if (lane && load_relaxed(&lane->account) && claim(r, lane, tid))
 			return lane;
 	}
 	return NULL;
@@ -183,11 +188,12 @@ static struct lane *take_over(const struct recorder *r, uint32_t tid)
 /* The number of a lane that nobody had, or UINT32_MAX. */
 static uint32_t new_number(void)
 {
-	uint32_t count = atomic_load(&table.count);
+	uint32_t count = atomic_load_explicit(&table.count, memory_order_seq_cst);
 	do {
 		if (count == SEGMENTS * SEGMENT || !make_segment(count / SEGMENT))
 			return UINT32_MAX;
-	} while (!atomic_compare_exchange_weak(&table.count, &count, count + 1));
+	} while (!atomic_compare_exchange_weak_explicit(
+		&table.count, &count, count + 1, memory_order_seq_cst, memory_order_seq_cst));
 	return count;
 }
 
@@ -201,8 +207,8 @@ static struct lane *make_lane(struct recorder *r)
 	struct lane *lane = lane_at(number);
 	if (!lane)
 		return NULL;
-	atomic_store(&lane->owner, LANE_TAKEN);
-	__atomic_store_n(&lane->account, account, __ATOMIC_RELEASE);
+	atomic_store_explicit(&lane->owner, LANE_TAKEN, memory_order_seq_cst);
+	store_release(&lane->account, account);
 	return lane;
 }
 
@@ -215,10 +221,10 @@ struct lane *lane_take(struct recorder *r, uint32_t tid)
 		lane = make_lane(r);
 	if (!lane)
 		return NULL;
-	if (!expect_inside(lane->account, "a lane has an account"))
+	if (!expect_inside(load_relaxed(&lane->account), "a lane has an account"))
 		return NULL;
-	lane->account->tid = tid;
-	lane->account->inflight_fn = 0;
+	load_relaxed(&lane->account)->tid = tid;
+	load_relaxed(&lane->account)->inflight_fn = 0;
 	release(lane, tid);
 	own = lane;
 	return lane;

@@ -43,9 +43,9 @@ struct track {
 };
 
 struct lane {
-	_Atomic uint64_t owner;         /* turn << 32 | thread id; id 0: free */
-	struct thread_account *account; /* in the file */
-	struct counter *counters;       /* in the file, or NULL */
+	_Atomic uint64_t owner;                   /* turn << 32 | thread id; id 0: free */
+	_Atomic(struct thread_account *) account; /* in the file */
+	struct counter *counters;                 /* in the file, or NULL */
 	struct track calls, ranges, stacks;
 };
 

@@ -4,6 +4,7 @@
  * The file is opened by path for each chunk and closed at once. The program could close a
  * descriptor that stays open, and reuse its number for a file of its own.
  */
+#include "base/atomic.h"
 #include "record/writer.h"
 
 #include <errno.h>
@@ -122,7 +123,7 @@ bool file_is_ours(long fd)
 /* Is any process that has written here still running? */
 static bool in_use(long fd, const struct trace_header *h)
 {
-	for (uint64_t at = h->header_bytes; at < h->next; at += TRACE_GRAIN) {
+	for (uint64_t at = h->header_bytes; at < load_relaxed(&h->next); at += TRACE_GRAIN) {
 		struct chunk_header c;
 		if (sys(pread64, fd, &c, sizeof c, at) != sizeof c)
 			break;
@@ -183,7 +184,7 @@ void header_blank(struct trace_header *h, uint32_t control)
 	};
 	memcpy(h->magic, TRACE_MAGIC, 8);
 	h->start = clock_pair_now(h->clock);
-	h->off_since_ns = control_is_off(control) ? h->start.mono_ns : 0;
+	store_relaxed(&h->off_since_ns, control_is_off(control) ? h->start.mono_ns : 0);
 	const long fd = sys(openat, AT_FDCWD, "/proc/sys/kernel/hostname", O_RDONLY | O_CLOEXEC);
 	if (sys_failed(fd))
 		return;
@@ -242,8 +243,8 @@ int trace_file_begin(int fd, struct trace_header *h)
 		.used = used,
 		.open = h->start,
 	};
-	h->next = TRACE_GRAIN + c.bytes;
-	long done = begin_file(fd, h->next);
+	store_relaxed(&h->next, TRACE_GRAIN + c.bytes);
+	long done = begin_file(fd, load_relaxed(&h->next));
 	if (!done)
 		done = write_whole(fd, schema_text, used, TRACE_GRAIN + CHUNK_PAYLOAD);
 	if (!done)
@@ -409,8 +410,8 @@ int recorder_open(struct recorder *r, const struct trace_header *blank)
 	sys(close, fd);
 	if (sys_failed(at))
 		return (int)at;
-	__atomic_store_n(&r->header, (struct trace_header *)at, __ATOMIC_RELEASE);
+	store_release(shared(&r->header), (struct trace_header *)at);
 	recorder_declare(r);
-	__atomic_fetch_add(&r->header->processes, 1, __ATOMIC_ACQ_REL);
+	atomic_fetch_add_explicit(&r->header->processes, 1, memory_order_acq_rel);
 	return 0;
 }

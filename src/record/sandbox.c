@@ -4,26 +4,27 @@
 #include <stdint.h>
 #include <sys/prctl.h>
 
+#include "base/atomic.h"
 #include "base/sys.h"
 
 enum { NOT_CHECKED, FREE, FILTERED };
-static uint32_t began; /* how the process was when it was first asked */
+static _Atomic uint32_t began; /* how the process was when it was first asked */
 
 /* Filters belong to threads, and are there to stay. */
 static __thread bool closed __attribute__((tls_model("initial-exec")));
 
 bool sandbox_is_closed(struct trace_header *h)
 {
-	const uint32_t before = __atomic_load_n(&began, __ATOMIC_RELAXED);
+	const uint32_t before = load_relaxed(&began);
 	if (closed || before == FILTERED)
 		return closed;
 	const bool filtered = sys(prctl, PR_GET_SECCOMP) > 0;
 	if (before == NOT_CHECKED)
-		__atomic_store_n(&began, filtered ? FILTERED : FREE, __ATOMIC_RELAXED);
+		store_relaxed(&began, filtered ? FILTERED : FREE);
 	else
 		closed = filtered;
 	if (closed && h)
-		__atomic_fetch_or(&h->optional, FEATURE_SANDBOXED, __ATOMIC_RELAXED);
+		atomic_fetch_or_explicit(&h->optional, FEATURE_SANDBOXED, memory_order_relaxed);
 	return closed;
 }
 

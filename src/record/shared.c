@@ -2,6 +2,7 @@
  * Chunks of a process that all its threads write to: metadata, ranges that any thread may end,
  * GPU activities and its links, and accounts.  Their functions are in writer.h and lane.h.
  */
+#include "base/atomic.h"
 #include "record/writer.h"
 
 #include <string.h>
@@ -41,18 +42,21 @@ static struct shared accounts = { .kind = CHUNK_ACCOUNTS };
 
 static char *chunk_of(const struct shared *s, uint64_t i)
 {
-	return (char *)(atomic_load(&s->chunks[i].place) & ~(uintptr_t)PAGE_MASK);
+	return (char *)(atomic_load_explicit(&s->chunks[i].place, memory_order_seq_cst) &
+			~(uintptr_t)PAGE_MASK);
 }
 
 static uint64_t room_of(const struct shared *s, uint64_t i)
 {
-	return (atomic_load(&s->chunks[i].place) & PAGE_MASK) * TRACE_GRAIN - CHUNK_PAYLOAD;
+	return (atomic_load_explicit(&s->chunks[i].place, memory_order_seq_cst) & PAGE_MASK) *
+		       TRACE_GRAIN -
+	       CHUNK_PAYLOAD;
 }
 
 static void forget(struct shared *s)
 {
-	atomic_store(&s->now, 0);
-	atomic_store(&s->bytes, 0);
+	atomic_store_explicit(&s->now, 0, memory_order_seq_cst);
+	atomic_store_explicit(&s->bytes, 0, memory_order_seq_cst);
 	memset(s->chunks, 0, sizeof s->chunks);
 }
 
@@ -60,7 +64,7 @@ static atomic_bool clock_is_read; /* by one thread at a time */
 
 void shared_forget(void)
 {
-	atomic_store(&clock_is_read, false);
+	atomic_store_explicit(&clock_is_read, false, memory_order_seq_cst);
 	forget(&metas);
 	forget(&spans);
 	forget(&works);
@@ -88,14 +92,16 @@ static bool grow(struct recorder *r, struct shared *s, uint32_t now, uint32_t by
 		return false;
 	uintptr_t none = 0;
 	/* One that another was faster with is in the file, too. */
-	atomic_fetch_add(&s->bytes, m.bytes);
-	if (!atomic_compare_exchange_strong(
-		    &s->chunks[now].place, &none, (uintptr_t)m.chunk | m.bytes / TRACE_GRAIN)) {
+	atomic_fetch_add_explicit(&s->bytes, m.bytes, memory_order_seq_cst);
+	if (!atomic_compare_exchange_strong_explicit(&s->chunks[now].place, &none,
+		    (uintptr_t)m.chunk | m.bytes / TRACE_GRAIN, memory_order_seq_cst,
+		    memory_order_seq_cst)) {
 		chunk_close(r, m.chunk, 0); /* another thread was first */
 		sys(munmap, m.chunk, m.bytes);
 	}
 	uint32_t expected = now;
-	atomic_compare_exchange_strong(&s->now, &expected, now + 1);
+	atomic_compare_exchange_strong_explicit(
+		&s->now, &expected, now + 1, memory_order_seq_cst, memory_order_seq_cst);
 	return true;
 }
 
@@ -104,11 +110,12 @@ static void *share(struct recorder *r, struct shared *s, uint32_t bytes, uint32_
 	uint32_t *ret_offset)
 {
 	for (;;) {
-		const uint32_t now = atomic_load(&s->now);
+		const uint32_t now = atomic_load_explicit(&s->now, memory_order_seq_cst);
 		if (!expect_inside(now <= SHARED_MOST && bytes % 8 == 0, "whole words, in a chunk"))
 			return NULL;
 		if (now) {
-			const uint64_t at = atomic_fetch_add(&s->chunks[now - 1].taken, bytes);
+			const uint64_t at = atomic_fetch_add_explicit(
+				&s->chunks[now - 1].taken, bytes, memory_order_seq_cst);
 			*ret_chunk = now - 1;
 			*ret_offset = (uint32_t)at;
 			if (at + bytes <= room_of(s, now - 1))
@@ -121,12 +128,13 @@ static void *share(struct recorder *r, struct shared *s, uint32_t bytes, uint32_
 
 void recorder_read_clock(struct recorder *r)
 {
-	const uint32_t now = atomic_load(&metas.now);
-	if (!r->header || !now || atomic_exchange(&clock_is_read, true))
+	const uint32_t now = atomic_load_explicit(&metas.now, memory_order_seq_cst);
+	if (!r->header || !now ||
+		atomic_exchange_explicit(&clock_is_read, true, memory_order_seq_cst))
 		return;
 	struct chunk_header *c = (struct chunk_header *)chunk_of(&metas, now - 1);
 	c->last = clock_pair_now(r->header->clock);
-	atomic_store(&clock_is_read, false);
+	atomic_store_explicit(&clock_is_read, false, memory_order_seq_cst);
 }
 
 struct record *meta_reserve(struct recorder *r, uint32_t words)
@@ -134,7 +142,7 @@ struct record *meta_reserve(struct recorder *r, uint32_t words)
 	uint32_t chunk, offset;
 	struct record *to = r->header ? share(r, &metas, words * 8, &chunk, &offset) : NULL;
 	if (!to && r->header)
-		__atomic_fetch_add(&r->header->unnamed, 1, __ATOMIC_RELAXED);
+		atomic_fetch_add_explicit(&r->header->unnamed, 1, memory_order_relaxed);
 	recorder_read_clock(r);
 	return to;
 }
@@ -143,7 +151,7 @@ bool meta_is_scarce(const struct recorder *r)
 {
 	const uint64_t limit = r->header ? r->header->limit / 4 : 0;
 	const uint64_t most = !limit ? SCARCE_BYTES : limit > SHARED_NEXT ? limit : SHARED_NEXT;
-	return atomic_load_explicit(&metas.bytes, memory_order_relaxed) > most;
+	return load_relaxed(&metas.bytes) > most;
 }
 
 struct range *span_reserve(struct recorder *r, uint64_t *ret_id)
@@ -152,7 +160,7 @@ struct range *span_reserve(struct recorder *r, uint64_t *ret_id)
 	struct range *to =
 		r->header ? share(r, &spans, sizeof(struct range), &chunk, &offset) : NULL;
 	if (!to && r->header)
-		__atomic_fetch_add(&r->header->lost_ranges, 1, __ATOMIC_RELAXED);
+		atomic_fetch_add_explicit(&r->header->lost_ranges, 1, memory_order_relaxed);
 	if (to)
 		*ret_id = ((uint64_t)chunk << 32 | offset / sizeof(struct range)) + 1;
 	return to;
@@ -179,18 +187,19 @@ struct thread_account *account_reserve(struct recorder *r)
 
 void activity_lose(struct recorder *r, uint64_t count)
 {
-	if (!r->header || !count || (!atomic_load(&works.now) && !grow(r, &works, 0, 0)))
+	if (!r->header || !count ||
+		(!atomic_load_explicit(&works.now, memory_order_seq_cst) && !grow(r, &works, 0, 0)))
 		return;
-	struct chunk_header *c =
-		(struct chunk_header *)chunk_of(&works, atomic_load(&works.now) - 1);
-	__atomic_fetch_add(&c->lost, count, __ATOMIC_RELAXED);
+	struct chunk_header *c = (struct chunk_header *)chunk_of(
+		&works, atomic_load_explicit(&works.now, memory_order_seq_cst) - 1);
+	atomic_fetch_add_explicit(shared(&c->lost), count, memory_order_relaxed);
 }
 
 struct range *span_find(uint64_t id)
 {
 	const uint64_t chunk = (id - 1) >> 32,
 		       offset = ((id - 1) & UINT32_MAX) * sizeof(struct range);
-	if (!id || chunk >= atomic_load(&spans.now) ||
+	if (!id || chunk >= atomic_load_explicit(&spans.now, memory_order_seq_cst) ||
 		!expect_inside(chunk < SHARED_MOST, "there are no more chunks than places"))
 		return NULL;
 	if (offset + sizeof(struct range) > room_of(&spans, chunk))

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/atomic.h"
 #include "base/expect.h"
 #include "base/sys.h"
 #include "record/chunk.h"
@@ -33,17 +34,17 @@ static void restore_signals(uint64_t mask)
 
 /* ---- what is lost ---- */
 
-static void add(uint64_t *counter, uint64_t by)
+static void add(_Atomic uint64_t *counter, uint64_t by)
 {
 	if (by)
-		__atomic_fetch_add(counter, by, __ATOMIC_RELAXED);
+		atomic_fetch_add_explicit(counter, by, memory_order_relaxed);
 }
 
 void recorder_declare(struct recorder *r)
 {
-	add(&r->header->lost, __atomic_exchange_n(&r->early_lost, 0, __ATOMIC_RELAXED));
+	add(&r->header->lost, atomic_exchange_explicit(&r->early_lost, 0, memory_order_relaxed));
 	add(&r->header->unaccounted,
-		__atomic_exchange_n(&r->early_unaccounted, 0, __ATOMIC_RELAXED));
+		atomic_exchange_explicit(&r->early_unaccounted, 0, memory_order_relaxed));
 }
 
 /* What this thread entered without an account. */
@@ -92,11 +93,11 @@ static bool has_lane(struct recorder *r, struct writer *w)
 	w->lane = lane_take(r, w->tid);
 	if (!w->lane || w->kind != CHUNK_EVENTS)
 		return w->lane;
-	w->account = w->lane->account;
+	w->account = load_relaxed(&w->lane->account);
 	if (!expect_inside(w->account, "a lane has an account"))
 		return false;
-	add(&w->account->entered, take_early(w));
-	add(&w->account->returned, -w->settled);
+	add(shared(&w->account->entered), take_early(w));
+	add(shared(&w->account->returned), -w->settled);
 	w->settled = 0;
 	return true;
 }
@@ -438,6 +439,6 @@ void recorder_forked(struct recorder *r)
 	shared_forget();
 	if (!r->header)
 		return;
-	__atomic_fetch_add(&r->header->processes, 1, __ATOMIC_ACQ_REL);
+	atomic_fetch_add_explicit(&r->header->processes, 1, memory_order_acq_rel);
 	recorder_declare(r);
 }

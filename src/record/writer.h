@@ -15,9 +15,9 @@
 #define WEIR_RECORD_WRITER_H
 
 #include <stdbool.h>
-#include <stdatomic.h>
 #include <stdint.h>
 
+#include "base/atomic.h"
 #include "event/format.h"
 #include "record/clock_readings.h"
 #include "record/control.h"
@@ -29,8 +29,9 @@ struct recorder {
 	uint32_t pid;
 	uint64_t process_start;
 	uint64_t identity; /* drawn by lot: of this process and of no other in the file */
-	uint64_t early_lost, early_unaccounted; /* before there was a header that could say it */
-	uint64_t device, inode;                 /* of the file: another may come to have its name */
+	_Atomic uint64_t early_lost,
+		early_unaccounted; /* before there was a header that could say it */
+	uint64_t device, inode;    /* of the file: another may come to have its name */
 	bool join;    /* only a recording that weir record has begun and not finished */
 	bool scratch; /* no file: records live until the thread's buffer comes round again */
 	char path[RECORDER_PATH];
@@ -235,7 +236,7 @@ static inline void *writer_reserve(struct recorder *r, struct writer *w, uint32_
 /* Publishes a filled record: stores the word that holds fn last.  Readers: trace_next_record. */
 static inline void record_commit(struct record *rec, uint16_t fn)
 {
-	__atomic_store_n(&rec->fn, fn, __ATOMIC_RELEASE);
+	store_release(shared(&rec->fn), fn);
 }
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "base/bounded.h"
 #include "base/number.h"
 #include "base/text.h"
@@ -33,7 +34,7 @@ bool provenance_asked_gpu(const struct report *r)
 	char text[VALUES_MOST];
 	return provenance_fact(r, "gpu", text, sizeof text) ||
 	       (!provenance_fact(r, "weir", text, sizeof text) &&
-		       r->trace->header.optional & FEATURE_DEVICE);
+		       load_relaxed(&r->trace->header.optional) & FEATURE_DEVICE);
 }
 
 bool provenance_is_said(const struct report *r, size_t i)

@@ -1,6 +1,7 @@
 /*
  * From a trace to a report: its parts in their order, and warnings of what is missing or damaged.
  */
+#include "base/atomic.h"
 #include "stack/stacks.h"
 #include "report/report_make.h"
 #include "report/provenance.h"
@@ -63,9 +64,9 @@ static void warn_missing(struct report *r)
 	warn_unbalanced(r);
 	if (r->lost)
 		warn(r, "%" PRIu64 " calls were lost: no room for them in the trace", r->lost);
-	if (r->trace->header.lost_ranges)
+	if (load_relaxed(&r->trace->header.lost_ranges))
 		warn(r, "%" PRIu64 " ranges were lost: no room for them in the trace",
-			r->trace->header.lost_ranges);
+			load_relaxed(&r->trace->header.lost_ranges));
 	if (r->lost_activities && r->sampled)
 		warn(r,
 			"%" PRIu64
@@ -75,17 +76,17 @@ static void warn_missing(struct report *r)
 	else if (r->lost_activities)
 		warn(r, "%" PRIu64 " GPU activities were lost: CUPTI had no buffer for them",
 			r->lost_activities);
-	if (r->trace->header.unnamed)
+	if (load_relaxed(&r->trace->header.unnamed))
 		warn(r, "%" PRIu32 " names and graphs are missing: no room for them in the trace",
-			r->trace->header.unnamed);
-	if (r->trace->header.optional & FEATURE_SANDBOXED)
+			load_relaxed(&r->trace->header.unnamed));
+	if (load_relaxed(&r->trace->header.optional) & FEATURE_SANDBOXED)
 		warn(r, "a process put itself behind a system-call filter (seccomp): from then on "
 			"its calls were kept only in memory that was mapped already");
 	if (r->torn)
 		warn(r, "%" PRIu64 " records were begun and never finished", r->torn);
-	if (r->trace->header.reused)
+	if (load_relaxed(&r->trace->header.reused))
 		warn(r, "only the newest calls are here: %" PRIu64 " older chunks were overwritten",
-			r->trace->header.reused);
+			load_relaxed(&r->trace->header.reused));
 	if (r->counted_errors)
 		warn(r, "%" PRIu64 " failing calls were counted without their error code",
 			r->counted_errors);
@@ -110,8 +111,9 @@ static void warn_off(struct report *r)
 static void warn_stopped_untimed(struct report *r)
 {
 	const struct trace_header *h = &r->trace->header;
-	if (h->stopped && !r->sampled && !r->trace->cut && h->optional & FEATURE_DEVICE &&
-		provenance_asked_gpu(r) && r->launches > r->device_kernels)
+	if (load_relaxed(&h->stopped) && !r->sampled && !r->trace->cut &&
+		load_relaxed(&h->optional) & FEATURE_DEVICE && provenance_asked_gpu(r) &&
+		r->launches > r->device_kernels)
 		warn(r,
 			"%" PRIu64 " of %" PRIu64
 			" kernels have no device times: they had not run, or CUPTI had not handed them over, when recording was stopped; busy and idle times leave them out",
@@ -124,8 +126,8 @@ static void warn_untimed(struct report *r)
 {
 	const struct trace_header *h = &r->trace->header;
 	const bool in_order = h->state == TRACE_FINISHED && !(h->launched && trace_exit_signal(h));
-	if (in_order || h->stopped || r->sampled || r->trace->parts.n ||
-		!(h->optional & FEATURE_DEVICE) || !provenance_asked_gpu(r) ||
+	if (in_order || load_relaxed(&h->stopped) || r->sampled || r->trace->parts.n ||
+		!(load_relaxed(&h->optional) & FEATURE_DEVICE) || !provenance_asked_gpu(r) ||
 		r->launches <= r->device_kernels + r->launches / 100)
 		return;
 	warn(r,
@@ -165,9 +167,9 @@ static void warn_stopped(struct report *r)
 	const struct trace *t = r->trace;
 	const struct trace_header *h = &t->header;
 	struct number after;
-	if (h->stopped)
+	if (load_relaxed(&h->stopped))
 		warn(r, "recording stopped after %s, before the program ended: %s",
-			number_ns(&after, trace_since_ns(t, h->stopped_ticks)),
+			number_ns(&after, trace_since_ns(t, load_relaxed(&h->stopped_ticks))),
 			h->stopped == STOP_ASKED ? "weir ctl asked for it"
 			: h->stopped == STOP_SIZE
 				? "the trace had reached the size that was asked for"

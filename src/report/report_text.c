@@ -1,4 +1,5 @@
 /* The report as text: warnings first, then the program's requests to the GPU, largest first. */
+#include "base/atomic.h"
 #include "report/callers_print.h"
 #include "report/analysis.h"
 #include "report/gpu_table.h"
@@ -691,7 +692,7 @@ static void put_nothing(const struct report *r, const struct text_page *p)
 	const bool ended = !t->damage_count && t->header.state == TRACE_FINISHED;
 	const char *what = "No CUDA calls were recorded.";
 	char level[64];
-	if (ended && !t->cut && t->header.optional & FEATURE_CAPTURE)
+	if (ended && !t->cut && load_relaxed(&t->header.optional) & FEATURE_CAPTURE)
 		return put_no_part(r, p);
 	if (t->damage_count)
 		what = "No CUDA call can be read from what is left of the file.";

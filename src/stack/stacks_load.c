@@ -1,4 +1,5 @@
 /* Filling the table of stacks from both forms of a trace: see stacks.h. */
+#include "base/atomic.h"
 #include "stack/stacks.h"
 
 #include <errno.h>
@@ -267,7 +268,7 @@ static int load(struct loader *l)
 
 int stacks_load(const struct trace *t, struct stacks *s, struct error *err)
 {
-	*s = (struct stacks){ .lost = t->header.lost_stacks };
+	*s = (struct stacks){ .lost = load_relaxed(&t->header.lost_stacks) };
 	struct loader l = { .t = t, .s = s };
 	int e = load(&l);
 	if (!e)

@@ -1,6 +1,7 @@
 /* Checks that a recording is whole. */
 #include "trace/accounts.h"
 
+#include "base/atomic.h"
 #include "record/writer.h"
 
 #include "base/banned.h"
@@ -37,16 +38,16 @@ static int add_accounts(const struct trace *t, struct accounts *a)
 int accounts_balance(
 	const struct trace *t, uint64_t calls, uint64_t lost, struct accounts *ret_accounts)
 {
-	struct accounts a = { .known = t->header.optional & FEATURE_ACCOUNTS && !t->cut &&
-				       !is_written_to(t) };
+	struct accounts a = { .known = load_relaxed(&t->header.optional) & FEATURE_ACCOUNTS &&
+				       !t->cut && !is_written_to(t) };
 	*ret_accounts = a;
 	if (!a.known)
 		return 0;
-	a.entered = a.returned = t->header.unaccounted;
+	a.entered = a.returned = load_relaxed(&t->header.unaccounted);
 	const int e = add_accounts(t, &a);
 	if (e)
 		return e;
-	a.kept = calls + lost + t->header.overwritten;
+	a.kept = calls + lost + load_relaxed(&t->header.overwritten);
 	a.missing = a.returned > a.kept ? a.returned - a.kept : 0;
 	/* Overwriting is said before it is done, so a program that was killed may have said too
 	 * much. */

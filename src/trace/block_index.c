@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/array.h"
+#include "base/atomic.h"
 #include "base/expect.h"
 #include "base/map.h"
 
@@ -92,7 +93,8 @@ static void walk_chunks(const struct trace *t, struct block_index *m)
 	struct stat st;
 	if (read_at(t->fd, &now, sizeof now, 0) || fstat(t->fd, &st))
 		return;
-	const uint64_t size = (uint64_t)st.st_size, end = now.next < size ? now.next : size;
+	const uint64_t size = (uint64_t)st.st_size,
+		       end = load_relaxed(&now.next) < size ? load_relaxed(&now.next) : size;
 	bool all = true;
 	uint64_t at = m->walked ? m->walked : now.header_bytes;
 	while (at < end && end - at >= TRACE_GRAIN) {

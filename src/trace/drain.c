@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/atomic.h"
 #include "base/expect.h"
 #include "record/writer.h"
 #include "trace/block.h"
@@ -63,7 +64,7 @@ static void close_container(const struct drain *d, struct container *to)
 	expect(to->used <= to->bytes - CHUNK_PAYLOAD, "a container holds what was put into it");
 	if (!d->cut) {
 		to->c->used = to->used;
-		__atomic_store_n(&to->c->state, CHUNK_CLOSED, __ATOMIC_RELEASE);
+		store_release(shared(&to->c->state), CHUNK_CLOSED);
 	}
 	munmap(to->c, to->bytes);
 	to->c = NULL;
@@ -109,7 +110,7 @@ static bool put_block(struct drain *d)
 	head.magic = 0;
 	memcpy(to + sizeof head, d->maker.packed, b->bytes);
 	memcpy(to, &head, sizeof head);
-	__atomic_store_n((uint32_t *)(void *)to, BLOCK_MAGIC, __ATOMIC_RELEASE);
+	store_release((_Atomic uint32_t *)(void *)to, BLOCK_MAGIC);
 	d->now.used += bytes;
 	return true;
 }
@@ -138,7 +139,7 @@ static bool pack_mapped(struct drain *d, const struct chunk_header *c, uint32_t 
 	if (block_make(&d->maker, &ref.head, &buf) || !put_block(d))
 		return false;
 	/* Records that were begun and are now left out. */
-	__atomic_fetch_add(&d->file.header->lost, d->maker.torn, __ATOMIC_RELAXED);
+	atomic_fetch_add_explicit(&d->file.header->lost, d->maker.torn, memory_order_relaxed);
 	d->maker.torn = 0;
 	return true;
 }
@@ -200,7 +201,7 @@ static bool look_at(struct drain *d, size_t i)
 static void walk(struct drain *d)
 {
 	struct stat st;
-	const uint64_t next = __atomic_load_n(&d->file.header->next, __ATOMIC_ACQUIRE);
+	const uint64_t next = load_acquire(&d->file.header->next);
 	const uint64_t size = fstat(d->fd, &st) ? 0 : (uint64_t)st.st_size;
 	for (const uint64_t end = next < size ? next : size; d->walked < end;) {
 		struct place *p = array_push(&d->places);
@@ -238,7 +239,7 @@ bool drain_step(struct drain *d)
 {
 	if (drain_is_cut(d))
 		return false;
-	const uint32_t closed = __atomic_load_n(&d->file.header->closed, __ATOMIC_ACQUIRE);
+	const uint32_t closed = load_acquire(&d->file.header->closed);
 	bool any = false;
 	if (!d->reserve.c)
 		d->reserve = new_container(d, 0);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "trace/activity.h"
 #include "trace/meta.h"
 
@@ -331,18 +332,23 @@ static void add_header(struct trace *t, const struct taken_in *s)
 	h->start = start.mono_ns < h->start.mono_ns ? start : h->start;
 	h->end = !h->end.ticks || (end.ticks && end.mono_ns > h->end.mono_ns) ? end : h->end;
 	t->last_ticks = last > t->last_ticks ? last : t->last_ticks;
-	const uint64_t accounts = h->optional & o->optional & FEATURE_ACCOUNTS;
-	h->optional = ((h->optional | o->optional) & ~(uint64_t)FEATURE_ACCOUNTS) | accounts;
-	h->state = h->state == TRACE_FINISHED ? o->state : h->state;
+	const uint64_t accounts =
+		load_relaxed(&h->optional) & load_relaxed(&o->optional) & FEATURE_ACCOUNTS;
+	store_relaxed(&h->optional, ((load_relaxed(&h->optional) | load_relaxed(&o->optional)) &
+					    ~(uint64_t)FEATURE_ACCOUNTS) |
+					    accounts);
+	if (load_relaxed(&h->state) == TRACE_FINISHED)
+		store_relaxed(&h->state, load_relaxed(&o->state));
 	h->exit_status = h->exit_status ? h->exit_status : o->exit_status;
-	h->lost += o->lost;
-	h->lost_ranges += o->lost_ranges;
-	h->lost_stacks += o->lost_stacks;
-	h->unnamed += o->unnamed;
-	h->reused += o->reused;
-	h->overwritten += o->overwritten;
-	h->unaccounted += o->unaccounted;
-	h->off_ns = h->off_since_ns = 0; /* each had its own */
+	add_alone(&h->lost, load_relaxed(&o->lost));
+	add_alone(&h->lost_ranges, load_relaxed(&o->lost_ranges));
+	add_alone(&h->lost_stacks, load_relaxed(&o->lost_stacks));
+	add_alone(&h->unnamed, load_relaxed(&o->unnamed));
+	add_alone(&h->reused, load_relaxed(&o->reused));
+	add_alone(&h->overwritten, load_relaxed(&o->overwritten));
+	add_alone(&h->unaccounted, load_relaxed(&o->unaccounted));
+	store_relaxed(&h->off_ns, 0);
+	store_relaxed(&h->off_since_ns, 0); /* each had its own */
 	t->off.count = 0;
 	if (strcmp(h->host, o->host) != 0)
 		snprintf(h->host, sizeof h->host, "several hosts");

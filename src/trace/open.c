@@ -3,6 +3,7 @@
  * the schema. Senseless parts are skipped and noted as damage. Only a file that cannot be a trace
  * is refused.
  */
+#include "base/atomic.h"
 #include "trace/trace.h"
 
 #include <errno.h>
@@ -132,10 +133,11 @@ static int read_header(struct trace *t, const char *path, struct error *err)
 			t->size);
 	h->host[sizeof h->host - 1] = '\0';
 	h->program[sizeof h->program - 1] = '\0';
-	if (!(h->optional & FEATURE_ACCOUNTS))
-		h->overwritten = h->unaccounted = 0;
-	if (!(h->optional & FEATURE_STACKS))
-		h->lost_stacks = 0;
+	if (!(load_relaxed(&h->optional) & FEATURE_ACCOUNTS))
+		store_relaxed(&h->overwritten, 0);
+	store_relaxed(&h->unaccounted, 0);
+	if (!(load_relaxed(&h->optional) & FEATURE_STACKS))
+		store_relaxed(&h->lost_stacks, 0);
 	int v = check_version(h, path, err);
 	if (!v)
 		v = check_header(t, path, err);
@@ -148,7 +150,7 @@ static int read_header(struct trace *t, const char *path, struct error *err)
 
 static uint32_t process_of(struct trace *t, const struct chunk_header *c)
 {
-	const bool named = t->header.optional & FEATURE_ACCOUNTS && c->identity;
+	const bool named = load_relaxed(&t->header.optional) & FEATURE_ACCOUNTS && c->identity;
 	const struct trace_process *p = MAP_ROW(&t->process_map,
 		MAP_KEY(c->pid, named ? c->identity : c->process_start), &t->processes,
 		(struct trace_process){ .pid = c->pid, .start = c->process_start });
@@ -380,13 +382,14 @@ static int drop_twins(struct chunk_list *list)
 
 static int walk_raw(struct trace *t, struct chunk_list *list)
 {
-	uint64_t end = t->header.next;
+	uint64_t end = load_relaxed(&t->header.next);
 	if (end > t->size) {
 		/* Room that was taken when the disk was full, or by who was killed before it was
 		 * there: what did not fit is counted, and what is missing shows (accounts.h). */
-		const bool counted =
-			t->header.optional & FEATURE_ACCOUNTS && t->header.state == TRACE_RECORDING;
-		const bool refused = counted || t->header.lost || t->header.lost_ranges;
+		const bool counted = load_relaxed(&t->header.optional) & FEATURE_ACCOUNTS &&
+				     t->header.state == TRACE_RECORDING;
+		const bool refused = counted || load_relaxed(&t->header.lost) ||
+				     load_relaxed(&t->header.lost_ranges);
 		if (refused && t->size % TRACE_GRAIN == 0)
 			t->unused_granules += (end - t->size) / TRACE_GRAIN;
 		else
@@ -416,7 +419,8 @@ static int walk_later(struct trace *t, struct chunk_list *list)
 	struct stat st;
 	if (read_at(t->fd, &now, sizeof now, 0) || fstat(t->fd, &st))
 		return 0;
-	const uint64_t size = (uint64_t)st.st_size, end = now.next < size ? now.next : size;
+	const uint64_t size = (uint64_t)st.st_size,
+		       end = load_relaxed(&now.next) < size ? load_relaxed(&now.next) : size;
 	int e = 0;
 	for (uint64_t at = list->walked; !e && at < end && end - at >= TRACE_GRAIN;) {
 		struct chunk_header c;
@@ -454,8 +458,9 @@ static int walk_packed(struct trace *t, struct chunk_list *list)
 		return e;
 	if (at < t->size)
 		trace_damage(t, at, t->size - at, "the file was cut off");
-	else if (t->header.next > t->size)
-		trace_damage(t, t->size, t->header.next - t->size, "the file was cut off");
+	else if (load_relaxed(&t->header.next) > t->size)
+		trace_damage(t, t->size, load_relaxed(&t->header.next) - t->size,
+			"the file was cut off");
 	return 0;
 }
 

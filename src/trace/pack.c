@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "base/expect.h"
 #include "base/newfile.h"
 #include "trace/block.h"
@@ -151,11 +152,11 @@ static struct trace_header packed_header(const struct packer *p)
 	struct trace_header h = p->t->header;
 	h.form = TRACE_PACKED;
 	h.header_bytes = p->t->off.count ? HEADER_WITH_OFF_TIMES : sizeof h;
-	h.lost += p->maker.torn;
-	h.next = p->bytes;
+	add_alone(&h.lost, p->maker.torn);
+	store_relaxed(&h.next, p->bytes);
 	if (p->rebuilds) {
 		h.sampled = 0;
-		h.optional |= FEATURE_REBUILT;
+		store_relaxed(&h.optional, load_relaxed(&h.optional) | FEATURE_REBUILT);
 	}
 	return h;
 }

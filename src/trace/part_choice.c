@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "base/bounded.h"
 #include "base/search.h"
 #include "base/sort.h"
@@ -448,14 +449,15 @@ static void put_header(struct trace *t)
 		(struct clock_pair){ first->from, first->from_ns, real + (first->from_ns - mono) };
 	h->end = (struct clock_pair){ t->last_ticks, last->to_ns - last->gaps_ns,
 		real + (last->to_ns - last->gaps_ns - mono) };
-	h->off_ns = h->off_since_ns = 0;
+	store_relaxed(&h->off_ns, 0);
+	store_relaxed(&h->off_since_ns, 0);
 }
 
 static int choose(
 	struct trace *t, const struct trace_cut *cut, struct spans *spans, struct error *err)
 {
 	int e = add(spans, t->header.start.ticks, last_ticks(t) + 1);
-	if (!e && t->header.optional & FEATURE_CAPTURE)
+	if (!e && load_relaxed(&t->header.optional) & FEATURE_CAPTURE)
 		e = captured(t, spans);
 	if (!e && (cut->after_ns || cut->before_ns))
 		e = cut_times(t, cut, spans);
@@ -474,7 +476,7 @@ int trace_cut(struct trace *t, const struct trace_cut *cut, struct error *err)
 	struct spans spans = { 0 };
 	const bool wanted =
 		cut->after_ns || cut->before_ns || cut->range || cut->steps || cut->steady;
-	if (!wanted && !(t->header.optional & FEATURE_CAPTURE))
+	if (!wanted && !(load_relaxed(&t->header.optional) & FEATURE_CAPTURE))
 		return 0;
 	err->text[0] = '\0';
 	int e = choose(t, cut, &spans, err);

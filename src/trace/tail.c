@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "base/expect.h"
 #include "record/writer.h"
 #include "trace/trace.h"
@@ -132,7 +133,8 @@ static bool chunk_at(struct tail *tail, uint64_t limit, struct tailed *c)
 static int find_chunks(struct tail *tail)
 {
 	const uint64_t size = file_size(tail->fd);
-	const uint64_t limit = tail->header.next < size ? tail->header.next : size;
+	const uint64_t limit =
+		load_relaxed(&tail->header.next) < size ? load_relaxed(&tail->header.next) : size;
 	while (tail->at < limit && limit - tail->at >= TRACE_GRAIN) {
 		struct tailed c = { .offset = tail->at };
 		if (!chunk_at(tail, limit, &c)) {

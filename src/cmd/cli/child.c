@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "base/bounded.h"
 #include "cmd/cli/binary.h"
 #include "cmd/cli/command.h"
@@ -149,7 +150,7 @@ void child_finish(struct child *c, int status)
 {
 	c->header->end = clock_pair_now(c->header->clock);
 	c->header->exit_status = (uint32_t)status;
-	__atomic_store_n(&c->header->state, TRACE_FINISHED, __ATOMIC_RELEASE);
+	store_release(&c->header->state, TRACE_FINISHED);
 }
 
 void child_close(struct child *c)
@@ -585,7 +586,7 @@ int child_others(const struct child *c)
 {
 	struct mapping file, other;
 	int count = 0;
-	if (!__atomic_load_n(&c->header->processes, __ATOMIC_ACQUIRE))
+	if (!load_acquire(&c->header->processes))
 		return 0; /* nobody has come to CUDA */
 	const uint64_t since = process_start_of(0);
 	DIR *proc = opendir("/proc");

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "base/bounded.h"
 #include "cmd/cli/child.h"
 #include "cmd/cli/command.h"
@@ -78,10 +79,11 @@ static uint64_t load_of(const struct share_file *f, const unsigned char uuid[16]
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
 		const struct share_slot *s = &f->slots[i];
 		const struct share_device *d = &f->devices[s->who.device % SHARE_DEVICES];
-		if (__atomic_load_n(&s->who.state, __ATOMIC_ACQUIRE) != SLOT_LIVE ||
+		if (load_acquire(&s->who.state) != SLOT_LIVE ||
 			memcmp(d->who.uuid, uuid, 16) != 0 || share_is_dead(s))
 			continue;
-		const uint64_t done = s->work.retired_ns, all = s->work.submitted_ns;
+		const uint64_t done = load_relaxed(&s->work.retired_ns),
+			       all = load_relaxed(&s->work.submitted_ns);
 		load += 1 + (all > done ? all - done : 0);
 	}
 	return load;

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "base/search.h"
 #include "model/links.h"
 #include "trace/activity.h"
@@ -16,12 +17,13 @@
 static bool was_off(const struct trace *t)
 {
 	const struct trace_header *h = &t->header;
-	return h->optional & FEATURE_DEVICE && !h->sampled && (t->off.count || h->off_since_ns);
+	return load_relaxed(&h->optional) & FEATURE_DEVICE && !h->sampled &&
+	       (t->off.count || load_relaxed(&h->off_since_ns));
 }
 
 static bool is_off_between(const struct trace *t, uint64_t from_ns, uint64_t to_ns)
 {
-	const uint64_t since = t->header.off_since_ns;
+	const uint64_t since = load_relaxed(&t->header.off_since_ns);
 	if (since && since < to_ns)
 		return true;
 	for (uint32_t i = 0; i < t->off.count; i++)
