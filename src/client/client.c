@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "record/control.h"
 #include "record/writer.h"
 #include "share/policy.h"
@@ -52,8 +53,7 @@ void sized_write(void *to, const void *from, size_t known)
 
 bool slot_is_live(const struct share_file *f, uint32_t i)
 {
-	return __atomic_load_n(&f->slots[i].who.state, __ATOMIC_ACQUIRE) == SLOT_LIVE &&
-	       !share_is_dead(&f->slots[i]);
+	return load_acquire(&f->slots[i].who.state) == SLOT_LIVE && !share_is_dead(&f->slots[i]);
 }
 
 int own_slots_find(struct handle *h, struct own_slots *ret)
@@ -167,7 +167,7 @@ static bool has_arbiter(const struct share_file *f)
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	const uint64_t now = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-	const uint64_t beat = __atomic_load_n(&f->arbiter.heartbeat_ns, __ATOMIC_RELAXED);
+	const uint64_t beat = load_relaxed(&f->arbiter.heartbeat_ns);
 	return beat && (beat > now || now - beat < ARBITER_GONE_NS);
 }
 
@@ -177,7 +177,7 @@ static uint32_t recording_state(void)
 	const struct trace_header *h = i ? i->trace() : NULL;
 	if (!h || h->stopped != STOP_NOT)
 		return 0;
-	const uint32_t control = __atomic_load_n(&h->control, __ATOMIC_RELAXED);
+	const uint32_t control = load_relaxed(&h->control);
 	return WEIR_STATE_TRACED | (control_is_off(control) ? 0 : WEIR_STATE_RECORDING);
 }
 
@@ -210,7 +210,7 @@ int weir_sched_set_log_level(weir_sched handle, int level)
 		return WEIR_ERROR_HANDLE;
 	const bool known = level >= WEIR_LOG_OFF && level <= WEIR_LOG_CHANGES;
 	if (known)
-		__atomic_store_n(&h->log_level, level, __ATOMIC_RELAXED);
+		store_relaxed(&h->log_level, level);
 	handle_leave(h);
 	return known ? WEIR_OK : WEIR_ERROR_ARGUMENT;
 }

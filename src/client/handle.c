@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
+
 #define HANDLES 16u
 
 /* Generation, whether the place is taken, whether the handle is open, how many are inside. */
@@ -18,10 +20,10 @@ static struct handle handles[HANDLES];
 struct handle *handle_new(void)
 {
 	for (struct handle *h = handles; h < handles + HANDLES; h++) {
-		uint64_t state = __atomic_load_n(&h->state, __ATOMIC_ACQUIRE);
+		uint64_t state = load_acquire(&h->state);
 		if (!(state & TAKEN) &&
-			__atomic_compare_exchange_n(&h->state, &state, state | TAKEN, false,
-				__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			atomic_compare_exchange_strong_explicit(&h->state, &state, state | TAKEN,
+				memory_order_acq_rel, memory_order_relaxed))
 			return h;
 	}
 	return NULL;
@@ -29,7 +31,8 @@ struct handle *handle_new(void)
 
 weir_sched handle_publish(struct handle *h)
 {
-	const uint64_t state = __atomic_or_fetch(&h->state, OPEN, __ATOMIC_RELEASE);
+	const uint64_t state =
+		atomic_fetch_or_explicit(&h->state, OPEN, memory_order_release) | OPEN;
 	return (state >> 32) << 8 | (uint64_t)(h - handles + 1);
 }
 
@@ -39,43 +42,43 @@ struct handle *handle_enter(weir_sched number)
 	if (!place || place > HANDLES)
 		return NULL;
 	struct handle *h = &handles[place - 1];
-	uint64_t state = __atomic_load_n(&h->state, __ATOMIC_ACQUIRE);
+	uint64_t state = load_acquire(&h->state);
 	do {
 		if (!(state & OPEN) || state >> 32 != generation)
 			return NULL;
-	} while (!__atomic_compare_exchange_n(
-		&h->state, &state, state + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+	} while (!atomic_compare_exchange_strong_explicit(
+		&h->state, &state, state + 1, memory_order_acq_rel, memory_order_acquire));
 	return h;
 }
 
 /* The next handle of this place is another. */
 static void forget(struct handle *h, uint64_t state)
 {
-	struct share_file *f = h->file;
-	h->file = NULL;
-	h->log_level = WEIR_LOG_OFF;
+	struct share_file *f = load_relaxed(&h->file);
+	store_relaxed(&h->file, NULL);
+	store_relaxed(&h->log_level, WEIR_LOG_OFF);
 	stream_pool_forget(&h->streams);
 	if (f)
 		share_close(f);
-	__atomic_store_n(&h->state, (state & ~(GENERATION - 1)) + GENERATION, __ATOMIC_RELEASE);
+	store_release(&h->state, (state & ~(GENERATION - 1)) + GENERATION);
 }
 
 void handle_leave(struct handle *h)
 {
-	const uint64_t state = __atomic_sub_fetch(&h->state, 1, __ATOMIC_ACQ_REL);
+	const uint64_t state = atomic_fetch_sub_explicit(&h->state, 1, memory_order_acq_rel) - 1;
 	if (!(state & OPEN) && !(state & USERS))
 		forget(h, state);
 }
 
 bool handle_close(struct handle *h)
 {
-	return __atomic_fetch_and(&h->state, ~OPEN, __ATOMIC_ACQ_REL) & OPEN;
+	return atomic_fetch_and_explicit(&h->state, ~OPEN, memory_order_acq_rel) & OPEN;
 }
 
 bool handle_any(void)
 {
 	for (const struct handle *h = handles; h < handles + HANDLES; h++)
-		if (__atomic_load_n(&h->state, __ATOMIC_ACQUIRE) & OPEN)
+		if (load_acquire(&h->state) & OPEN)
 			return true;
 	return false;
 }
@@ -86,7 +89,7 @@ int handle_reach_file(struct handle *h, struct share_file **ret_file)
 {
 	char path[SHARE_PATH + 8];
 	const char *why;
-	struct share_file *f = __atomic_load_n(&h->file, __ATOMIC_ACQUIRE), *seen = NULL;
+	struct share_file *f = load_acquire(&h->file), *seen = NULL;
 	*ret_file = f;
 	if (f)
 		return WEIR_OK;
@@ -97,8 +100,8 @@ int handle_reach_file(struct handle *h, struct share_file **ret_file)
 	f = share_open(h->directory, &why);
 	if (!f)
 		return WEIR_ERROR_FILE;
-	if (!__atomic_compare_exchange_n(
-		    &h->file, &seen, f, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+	if (!atomic_compare_exchange_strong_explicit(
+		    &h->file, &seen, f, memory_order_acq_rel, memory_order_acquire)) {
 		share_close(f);
 		f = seen;
 	}
@@ -110,7 +113,7 @@ int handle_reach_file(struct handle *h, struct share_file **ret_file)
 
 int handle_log(const struct handle *h, const char *function, int status, const char *details)
 {
-	const int level = h ? __atomic_load_n(&h->log_level, __ATOMIC_RELAXED) : WEIR_LOG_OFF;
+	const int level = h ? load_relaxed(&h->log_level) : WEIR_LOG_OFF;
 	if (level < (status ? WEIR_LOG_ERRORS : WEIR_LOG_CHANGES) || (!status && !details))
 		return status;
 	dprintf(STDERR_FILENO, "weir: %s: %s%s%s\n", function,

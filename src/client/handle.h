@@ -14,10 +14,10 @@
 #include "weir/sched.h"
 
 struct handle {
-	uint64_t state; /* see handle.c */
-	struct share_file *file;
+	_Atomic uint64_t state; /* see handle.c */
+	_Atomic(struct share_file *) file;
 	char directory[SHARE_PATH];
-	int log_level;
+	_Atomic int log_level;
 	struct stream_pool streams;
 };
 

@@ -6,8 +6,10 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/atomic.h"
+
 enum { UNKNOWN, MISSING, FOUND };
-static uint32_t known;
+static _Atomic uint32_t known;
 static struct injected functions;
 
 /* Several threads at once find the same. */
@@ -17,7 +19,7 @@ static bool find_all(void)
 	void *name = dlsym(RTLD_DEFAULT, "weir_hook_" #name);                                      \
 	if (!name)                                                                                 \
 		return false;                                                                      \
-	__atomic_store_n((void **)&functions.name, name, __ATOMIC_RELAXED);
+	store_relaxed(shared((void **)&functions.name), name);
 	INJECTED_FUNCTIONS(FIND)
 #undef FIND
 	return true;
@@ -25,12 +27,12 @@ static bool find_all(void)
 
 const struct injected *injected_find(void)
 {
-	uint32_t now = __atomic_load_n(&known, __ATOMIC_ACQUIRE);
+	uint32_t now = load_acquire(&known);
 	if (now == UNKNOWN) {
 		now = find_all() ? FOUND : MISSING;
 		if (now == MISSING)
 			dlerror(); /* is nothing that the program should hear of */
-		__atomic_store_n(&known, now, __ATOMIC_RELEASE);
+		store_release(&known, now);
 	}
 	return now == FOUND ? &functions : NULL;
 }

@@ -1,6 +1,7 @@
 /* Metrics of a process that shares, and its memory, from its slots: it has one a GPU. */
 #include <string.h>
 
+#include "base/atomic.h"
 #include "client/client.h"
 #include "share/quota.h"
 
@@ -14,9 +15,9 @@ struct sums {
 	uint32_t request[SHARE_BUCKETS], wait[SHARE_BUCKETS];
 };
 
-static uint64_t load(const uint64_t *word)
+static uint64_t load(const _Atomic uint64_t *word)
 {
-	return __atomic_load_n(word, __ATOMIC_RELAXED);
+	return load_relaxed(word);
 }
 
 static uint64_t retired_on(const struct share_file *f, uint32_t device)
@@ -32,7 +33,7 @@ static void add(struct sums *sum, const struct share_file *f, const struct share
 {
 	const struct share_counts *c = &s->counts;
 	sum->slots++;
-	sum->class = __atomic_load_n(&s->grant.class, __ATOMIC_RELAXED);
+	sum->class = load_relaxed(&s->grant.class);
 	sum->waits += load(&c->waits);
 	sum->waited_ns += load(&c->waited_ns);
 	sum->expired += load(&c->expired);
@@ -42,8 +43,8 @@ static void add(struct sums *sum, const struct share_file *f, const struct share
 	sum->retired_ns += load(&s->work.retired_ns);
 	sum->all_retired_ns += retired_on(f, s->who.device);
 	for (uint32_t i = 0; i < SHARE_BUCKETS; i++) {
-		sum->request[i] += __atomic_load_n(&c->request[i], __ATOMIC_RELAXED);
-		sum->wait[i] += __atomic_load_n(&c->wait[i], __ATOMIC_RELAXED);
+		sum->request[i] += load_relaxed(shared(&c->request[i]));
+		sum->wait[i] += load_relaxed(shared(&c->wait[i]));
 	}
 }
 
@@ -163,14 +164,13 @@ static void put_memory(struct weir_sched_memory *to, const struct share_file *f,
 	const struct share_device *d = &f->devices[s->who.device % SHARE_DEVICES];
 	memcpy(to->gpu_uuid, d->who.uuid, sizeof to->gpu_uuid);
 	to->used = load(&m->used);
-	to->contexts =
-		__atomic_load_n(&m->contexts, __ATOMIC_RELAXED) * load(&d->who.context_bytes);
+	to->contexts = load_relaxed(&m->contexts) * load(&d->who.context_bytes);
 	to->idle = load(&m->idle);
 	to->pool_spare = load(&m->spare);
 	to->given_away = load(&m->given);
 	to->wanted = load(&m->wanted);
 	to->group_peak = load(&m->peak);
-	to->refused_count = __atomic_load_n(&m->refused, __ATOMIC_RELAXED);
+	to->refused_count = load_relaxed(&m->refused);
 	to->pool_hit_count = load(&m->hits);
 	to->driver_alloc_count = count_of(m->took);
 	to->driver_alloc_p50_ns = share_percentile(m->took, 0.5);

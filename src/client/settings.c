@@ -2,6 +2,7 @@
  * shared file that exist. */
 #include <string.h>
 
+#include "base/atomic.h"
 #include "client/client.h"
 
 #define MOST_US (INT64_MAX / 1000)
@@ -53,15 +54,14 @@ static int check(const struct weir_sched_config *c)
 static void set_class(const struct own_slots *own, enum share_class class)
 {
 	for (uint32_t i = 0; i < own->count; i++)
-		if (own->file->slots[own->slot[i]].grant.class != class)
+		if (load_relaxed(&own->file->slots[own->slot[i]].grant.class) != class)
 			share_set_class(own->file, own->slot[i], class);
 }
 
 static void set_threshold(const struct own_slots *own, uint64_t us)
 {
 	for (uint32_t i = 0; i < own->count; i++)
-		__atomic_store_n(&own->file->slots[own->slot[i]].who.target_p99_ns, us * 1000,
-			__ATOMIC_RELAXED);
+		store_relaxed(&own->file->slots[own->slot[i]].who.target_p99_ns, us * 1000);
 }
 
 static void apply_to_self(const struct own_slots *own, const struct weir_sched_config *c)
@@ -85,10 +85,9 @@ static void apply_to_self(const struct own_slots *own, const struct weir_sched_c
 static void apply_to_all(struct share_file *f, const struct weir_sched_config *c)
 {
 	if (is_set(c, WEIR_SET_PREEMPTION))
-		__atomic_store_n(
-			&f->arbiter.open, c->preemption == WEIR_PREEMPTION_OFF, __ATOMIC_RELAXED);
+		store_relaxed(&f->arbiter.open, c->preemption == WEIR_PREEMPTION_OFF);
 	if (is_set(c, WEIR_SET_BUDGET))
-		__atomic_store_n(&f->tuning.budget_ns, c->budget_us * 1000, __ATOMIC_RELAXED);
+		store_relaxed(shared(&f->tuning.budget_ns), c->budget_us * 1000);
 }
 
 static int configure(struct handle *h, const struct weir_sched_config *from)
@@ -133,7 +132,7 @@ static void read_self(const struct own_slots *own, struct weir_sched_config *c)
 	c->sched_class =
 		s->grant.class == CLASS_LATENCY ? WEIR_CLASS_LATENCY : WEIR_CLASS_BEST_EFFORT;
 	c->throughput = c->sched_class == WEIR_CLASS_BEST_EFFORT;
-	c->latency_threshold_us = s->who.target_p99_ns / 1000;
+	c->latency_threshold_us = load_relaxed(&s->who.target_p99_ns) / 1000;
 	c->deadline_us = own->injected->deadline_now() / 1000;
 }
 
@@ -149,8 +148,9 @@ static int get_config(struct handle *h, struct weir_sched_config *ret_config)
 	const int status = handle_reach_file(h, &f);
 	if (status)
 		return status;
-	c.preemption = f->arbiter.open ? WEIR_PREEMPTION_OFF : WEIR_PREEMPTION_LAUNCHES;
-	c.budget_us = f->tuning.budget_ns / 1000;
+	c.preemption =
+		load_relaxed(&f->arbiter.open) ? WEIR_PREEMPTION_OFF : WEIR_PREEMPTION_LAUNCHES;
+	c.budget_us = load_relaxed(shared(&f->tuning.budget_ns)) / 1000;
 	if (!own_slots_find(h, &own))
 		read_self(&own, &c);
 	sized_write(ret_config, &c, sizeof c);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "client/handle.h"
 
 enum { FREE, IN_WORK, IDLE, GIVEN_OUT };
@@ -68,13 +69,13 @@ static int find_current(struct current *c)
 
 static bool take(struct pool_stream *s, uint32_t from)
 {
-	return __atomic_compare_exchange_n(
-		&s->state, &from, IN_WORK, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	return atomic_compare_exchange_strong_explicit(
+		&s->state, &from, IN_WORK, memory_order_acq_rel, memory_order_relaxed);
 }
 
 static void put(struct pool_stream *s, uint32_t state)
 {
-	__atomic_store_n(&s->state, state, __ATOMIC_RELEASE);
+	store_release(&s->state, state);
 }
 
 static bool is_of(const struct pool_stream *s, const struct current *c)
@@ -103,7 +104,7 @@ static struct pool_stream *take_place(struct stream_pool *p)
 		if (take(s, FREE))
 			return s;
 	for (struct pool_stream *s = p->stream; s < p->stream + POOL_STREAMS; s++) {
-		const uint32_t state = __atomic_load_n(&s->state, __ATOMIC_ACQUIRE);
+		const uint32_t state = load_acquire(&s->state);
 		if (state != IN_WORK && s->pid != pid && take(s, state))
 			return s;
 	}
@@ -113,10 +114,12 @@ static struct pool_stream *take_place(struct stream_pool *p)
 static int create(struct pool_stream *s, const struct current *c, uint32_t class)
 {
 	int least = 0, greatest = 0;
+	void *stream = NULL;
 	if (c->driver.priority_range(&least, &greatest) ||
 		c->driver.create(
-			&s->stream, NON_BLOCKING, class == WEIR_CLASS_LATENCY ? greatest : least))
+			&stream, NON_BLOCKING, class == WEIR_CLASS_LATENCY ? greatest : least))
 		return WEIR_ERROR_DRIVER;
+	store_relaxed(&s->stream, stream);
 	s->class = class;
 	s->pid = (uint32_t)getpid();
 	s->context = c->context;
@@ -137,7 +140,7 @@ int stream_pool_get(struct stream_pool *p, uint32_t class, void **ret_stream)
 			return WEIR_ERROR_LIMIT;
 		status = create(s, &c, class);
 	}
-	*ret_stream = status ? NULL : s->stream;
+	*ret_stream = status ? NULL : load_relaxed(&s->stream);
 	put(s, status ? FREE : GIVEN_OUT);
 	return status;
 }
@@ -147,11 +150,10 @@ int stream_pool_return(struct stream_pool *p, void *stream)
 {
 	const uint32_t pid = (uint32_t)getpid();
 	for (struct pool_stream *s = p->stream; s < p->stream + POOL_STREAMS; s++) {
-		uint32_t state = __atomic_load_n(&s->state, __ATOMIC_ACQUIRE);
-		if (state == GIVEN_OUT && __atomic_load_n(&s->stream, __ATOMIC_RELAXED) == stream &&
-			s->pid == pid)
-			return __atomic_compare_exchange_n(&s->state, &state, IDLE, false,
-				       __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)
+		uint32_t state = load_acquire(&s->state);
+		if (state == GIVEN_OUT && load_relaxed(&s->stream) == stream && s->pid == pid)
+			return atomic_compare_exchange_strong_explicit(&s->state, &state, IDLE,
+				       memory_order_acq_rel, memory_order_relaxed)
 				       ? WEIR_OK
 				       : WEIR_ERROR_ARGUMENT;
 	}
@@ -169,7 +171,7 @@ void stream_pool_destroy(struct stream_pool *p)
 			c.context = NULL;
 		known = true;
 		if (c.context && is_of(s, &c))
-			c.driver.destroy(s->stream);
+			c.driver.destroy(load_relaxed(&s->stream));
 		put(s, FREE);
 	}
 }

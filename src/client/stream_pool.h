@@ -10,10 +10,10 @@
 #define POOL_STREAMS 64u
 
 struct pool_stream {
-	uint32_t state; /* of stream_pool.c; what follows is of who has it in work */
+	_Atomic uint32_t state; /* of stream_pool.c; what follows is of who has it in work */
 	uint32_t class;
 	uint32_t pid; /* a forked child has none of its parent's */
-	void *stream, *context;
+	_Atomic(void *) stream, *context;
 	uint64_t context_id; /* addresses of contexts come again */
 };
 

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "base/bounded.h"
 #include "cmd/cli/binary.h"
 #include "cmd/cli/child.h"
@@ -324,8 +325,9 @@ struct unheld {
 
 static struct unheld count_unheld(const struct run *run)
 {
-	return (struct unheld){ run->sharing.file->arbiter.refused,
-		run->sharing.file->arbiter.passed, run->sharing.file->arbiter.unpooled };
+	return (struct unheld){ load_relaxed(&run->sharing.file->arbiter.refused),
+		load_relaxed(&run->sharing.file->arbiter.passed),
+		load_relaxed(&run->sharing.file->arbiter.unpooled) };
 }
 
 /* Of this run or of another at the same time: the file does not say whose. */

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "base/json.h"
 #include "base/table.h"
 #include "cmd/cli/command.h"
@@ -28,13 +29,12 @@ static const char *name_of(const char *const *names, size_t n, uint32_t i)
 	return i < n ? names[i] : "?";
 }
 
-#define CLASS_NAME(s) name_of(class_name, 3, (s)->grant.class)
-#define MODE_NAME(s)  name_of(mode_name, 5, (s)->grant.mode)
+#define CLASS_NAME(s) name_of(class_name, 3, load_relaxed(&(s)->grant.class))
+#define MODE_NAME(s)  name_of(mode_name, 5, load_relaxed(&(s)->grant.mode))
 
 static bool is_live(const struct share_file *f, uint32_t i)
 {
-	return __atomic_load_n(&f->slots[i].who.state, __ATOMIC_ACQUIRE) == SLOT_LIVE &&
-	       !share_is_dead(&f->slots[i]);
+	return load_acquire(&f->slots[i].who.state) == SLOT_LIVE && !share_is_dead(&f->slots[i]);
 }
 
 static uint64_t now_ns(void)
@@ -53,7 +53,8 @@ static const char *policy_name(const struct share_file *f, char name[17])
 
 static bool has_arbiter(const struct share_file *f)
 {
-	return f->arbiter.heartbeat_ns && now_ns() - f->arbiter.heartbeat_ns < 1000000000u;
+	return load_relaxed(&f->arbiter.heartbeat_ns) &&
+	       now_ns() - load_relaxed(&f->arbiter.heartbeat_ns) < 1000000000u;
 }
 
 /* ---- status ---- */
@@ -64,7 +65,7 @@ static uint64_t all_retired(const struct share_file *f, uint32_t device)
 	uint64_t all = 0;
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
 		if (is_live(f, i) && f->slots[i].who.device == device)
-			all += f->slots[i].work.retired_ns;
+			all += load_relaxed(&f->slots[i].work.retired_ns);
 	return all;
 }
 
@@ -98,16 +99,17 @@ static void json_memory(struct json *j, const struct share_file *f, uint32_t i)
 	const struct quota_sum sum = quota_sum(f, i);
 	const struct share_device *d = &f->devices[f->slots[i].who.device % SHARE_DEVICES];
 	json_begin_object(j, "memory");
-	json_u64(j, "used_bytes", m->used);
-	json_u64(j, "idle_bytes", m->idle + m->spare);
-	json_u64(j, "given_bytes", m->given);
-	json_u64(j, "context_bytes", m->contexts * d->who.context_bytes);
+	json_u64(j, "used_bytes", load_relaxed(&m->used));
+	json_u64(j, "idle_bytes", load_relaxed(&m->idle) + load_relaxed(&m->spare));
+	json_u64(j, "given_bytes", load_relaxed(&m->given));
+	json_u64(j, "context_bytes",
+		load_relaxed(&m->contexts) * load_relaxed(&d->who.context_bytes));
 	json_u64_or_null(j, "quota_bytes", m->quota, m->quota);
 	json_u64_or_null(j, "quota_left_bytes", m->quota, quota_left(&sum));
 	json_u64_or_null(j, "group", m->group, m->group);
-	json_u64(j, "group_peak_bytes", m->peak);
-	json_u64(j, "refused", m->refused);
-	json_u64(j, "pool_hits", m->hits);
+	json_u64(j, "group_peak_bytes", load_relaxed(&m->peak));
+	json_u64(j, "refused", load_relaxed(&m->refused));
+	json_u64(j, "pool_hits", load_relaxed(&m->hits));
 	json_times(j, "driver_allocations", m->took);
 	json_end_object(j);
 }
@@ -118,8 +120,8 @@ static bool is_missed(const struct share_slot *s)
 	const struct share_steer *t = &s->steer;
 	const uint32_t worst = t->p50 > t->p90 ? t->p50 : t->p90;
 	const uint64_t p99 = share_percentile(s->counts.request, 0.99);
-	if (s->who.target_p99_ns)
-		return p99 > s->who.target_p99_ns;
+	if (load_relaxed(&s->who.target_p99_ns))
+		return p99 > load_relaxed(&s->who.target_p99_ns);
 	return t->target > 1000 && worst > t->target + (t->target - 1000) / 4;
 }
 
@@ -137,7 +139,7 @@ static const char *why(const struct share_slot *s)
 		[STEER_FIXED] = "set with weir sched policy",
 	};
 	const uint32_t reason = s->steer.reason;
-	return s->who.target_p99_ns                      ? "follows --target-p99"
+	return load_relaxed(&s->who.target_p99_ns)       ? "follows --target-p99"
 	       : reason < STEER_COUNT && s->steer.target ? text[reason]
 							 : NULL;
 }
@@ -154,13 +156,15 @@ static void json_times_alone(struct json *j, const char *key, uint32_t thousandt
 static void json_slowdown(struct json *j, const struct share_slot *s)
 {
 	const struct share_steer *t = &s->steer;
-	if (s->grant.class != CLASS_LATENCY || !(t->target || s->who.target_p99_ns)) {
+	if (s->grant.class != CLASS_LATENCY ||
+		!(t->target || load_relaxed(&s->who.target_p99_ns))) {
 		json_put_null(j, "slowdown");
 		return;
 	}
 	json_begin_object(j, "slowdown");
-	json_times_alone(j, "target", s->who.target_p99_ns ? 0 : t->target);
-	json_u64_or_null(j, "target_p99_ns", s->who.target_p99_ns, s->who.target_p99_ns);
+	json_times_alone(j, "target", load_relaxed(&s->who.target_p99_ns) ? 0 : t->target);
+	json_u64_or_null(j, "target_p99_ns", load_relaxed(&s->who.target_p99_ns),
+		load_relaxed(&s->who.target_p99_ns));
 	json_times_alone(j, "p50", t->p50);
 	json_times_alone(j, "p90", t->p90);
 	json_times_alone(j, "p99", t->p99);
@@ -189,25 +193,25 @@ static void json_program(struct json *j, const struct share_file *f, uint32_t i)
 	json_str(j, "mode", MODE_NAME(s));
 	json_u64(j, "weight", s->who.weight);
 	json_bool(j, "mps", s->who.under_mps);
-	json_bool(j, "inside", s->work.inside);
+	json_bool(j, "inside", load_relaxed(&s->work.inside));
 	json_u64_or_null(j, "waits_for", other, other ? other->who.pid : 0);
-	json_u64(j, "requests", s->work.requests);
-	json_u64_or_null(
-		j, "next_request_in_ns", s->work.next_ns > now_ns(), s->work.next_ns - now_ns());
-	json_u64(j, "cap_sms", s->grant.cap_sms);
-	json_u64(j, "cap_ahead_sms", s->grant.cap_ahead_sms);
-	json_u64(j, "budget_ns", s->grant.budget_ns);
-	json_u64(j, "hold_ns", s->grant.hold_ns);
-	json_u64(j, "predicted_device_ns", s->work.retired_ns);
-	json_u64(j, "waited_launches", c->waits);
-	json_u64(j, "waited_ns", c->waited_ns);
-	json_u64(j, "expired", c->expired);
-	json_u64(j, "capped", c->capped);
-	json_u64(j, "unmarked", c->unmarked);
-	json_u64(j, "contended", c->contended);
-	json_u64(j, "predicted_ns", c->predicted_ns);
-	json_u64(j, "measured_ns", c->measured_ns);
-	json_u64(j, "off_ns", c->off_ns);
+	json_u64(j, "requests", load_relaxed(&s->work.requests));
+	json_u64_or_null(j, "next_request_in_ns", load_relaxed(&s->work.next_ns) > now_ns(),
+		load_relaxed(&s->work.next_ns) - now_ns());
+	json_u64(j, "cap_sms", load_relaxed(&s->grant.cap_sms));
+	json_u64(j, "cap_ahead_sms", load_relaxed(&s->grant.cap_ahead_sms));
+	json_u64(j, "budget_ns", load_relaxed(&s->grant.budget_ns));
+	json_u64(j, "hold_ns", load_relaxed(&s->grant.hold_ns));
+	json_u64(j, "predicted_device_ns", load_relaxed(&s->work.retired_ns));
+	json_u64(j, "waited_launches", load_relaxed(&c->waits));
+	json_u64(j, "waited_ns", load_relaxed(&c->waited_ns));
+	json_u64(j, "expired", load_relaxed(&c->expired));
+	json_u64(j, "capped", load_relaxed(&c->capped));
+	json_u64(j, "unmarked", load_relaxed(&c->unmarked));
+	json_u64(j, "contended", load_relaxed(&c->contended));
+	json_u64(j, "predicted_ns", load_relaxed(&c->predicted_ns));
+	json_u64(j, "measured_ns", load_relaxed(&c->measured_ns));
+	json_u64(j, "off_ns", load_relaxed(&c->off_ns));
 	json_slowdown(j, s);
 	json_memory(j, f, i);
 	json_times(j, "request", c->request);
@@ -221,7 +225,8 @@ static void json_device(struct json *j, const struct share_device *d)
 	json_begin_object(j, NULL);
 	device_name(d->who.uuid, name);
 	json_str(j, "device", name);
-	json_u64_or_null(j, "context_bytes", d->who.context_bytes, d->who.context_bytes);
+	json_u64_or_null(j, "context_bytes", load_relaxed(&d->who.context_bytes),
+		load_relaxed(&d->who.context_bytes));
 	json_end_object(j);
 }
 
@@ -231,7 +236,7 @@ static void print_json(const struct share_file *f)
 	struct json j;
 	json_begin_document(&j, stdout);
 	json_str_or_null(&j, "policy", f ? policy_name(f, name) : NULL);
-	json_bool(&j, "open", f && f->arbiter.open);
+	json_bool(&j, "open", f && load_relaxed(&f->arbiter.open));
 	json_u64_or_null(&j, "arbiter", f && has_arbiter(f), f ? f->arbiter.pid : 0);
 	json_begin_array(&j, "programs");
 	for (uint32_t i = 0; f && i < SHARE_SLOTS; i++)
@@ -240,7 +245,7 @@ static void print_json(const struct share_file *f)
 	json_end_array(&j);
 	json_begin_array(&j, "devices");
 	for (uint32_t i = 0; f && i < SHARE_DEVICES; i++)
-		if (__atomic_load_n(&f->devices[i].who.state, __ATOMIC_ACQUIRE) == SLOT_LIVE)
+		if (load_acquire(&f->devices[i].who.state) == SLOT_LIVE)
 			json_device(&j, &f->devices[i]);
 	json_end_array(&j);
 	json_end_object(&j);
@@ -259,8 +264,9 @@ static void percentile_cell(struct table *t, const uint32_t bucket[SHARE_BUCKETS
 /* How far predictions were off, of what was predicted and measured. */
 static void off_cell(struct table *t, const struct share_counts *c)
 {
-	if (c->measured_ns)
-		table_percent(t, 100.0 * (double)c->off_ns / (double)c->measured_ns);
+	if (load_relaxed(&c->measured_ns))
+		table_percent(t, 100.0 * (double)load_relaxed(&c->off_ns) /
+					 (double)load_relaxed(&c->measured_ns));
 	else
 		table_none(t);
 }
@@ -274,13 +280,13 @@ static void add_program(struct table *t, const struct share_file *f, uint32_t i)
 	if (other)
 		table_cell(t, "waits for %u", other->who.pid);
 	else
-		table_cell(t, "%s", s->work.inside ? "runs" : "idle");
+		table_cell(t, "%s", load_relaxed(&s->work.inside) ? "runs" : "idle");
 	table_cell(t, "%s", MODE_NAME(s));
-	table_share(t, s->work.retired_ns, all_retired(f, s->who.device));
+	table_share(t, load_relaxed(&s->work.retired_ns), all_retired(f, s->who.device));
 	percentile_cell(t, s->counts.request, 0.5);
 	percentile_cell(t, s->counts.request, 0.95);
 	percentile_cell(t, s->counts.request, 0.99);
-	table_ns(t, s->counts.waited_ns);
+	table_ns(t, load_relaxed(&s->counts.waited_ns));
 	off_cell(t, &s->counts);
 	table_cell_name(t, s->who.name, SHARE_NAME);
 }
@@ -290,12 +296,12 @@ static void add_memory(struct table *t, const struct share_file *f, uint32_t i)
 	const struct share_slot *s = &f->slots[i];
 	const struct quota_sum sum = quota_sum(f, i);
 	table_cell(t, "%u", s->who.pid);
-	table_bytes(t, s->memory.used);
-	table_bytes(t, s->memory.idle + s->memory.spare);
+	table_bytes(t, load_relaxed(&s->memory.used));
+	table_bytes(t, load_relaxed(&s->memory.idle) + load_relaxed(&s->memory.spare));
 	table_bytes(t, sum.used + sum.contexts);
-	table_bytes(t, s->memory.peak);
+	table_bytes(t, load_relaxed(&s->memory.peak));
 	table_bytes(t, sum.quota);
-	table_cell(t, "%" PRIu32, s->memory.refused);
+	table_cell(t, "%" PRIu32, load_relaxed(&s->memory.refused));
 	table_cell_name(t, s->who.name, SHARE_NAME);
 }
 
@@ -340,8 +346,8 @@ static void add_slowdown(struct table *t, const struct share_slot *s)
 	const struct share_steer *r = &s->steer;
 	const char *because = why(s);
 	table_cell(t, "%u", s->who.pid);
-	if (s->who.target_p99_ns)
-		table_ns(t, s->who.target_p99_ns);
+	if (load_relaxed(&s->who.target_p99_ns))
+		table_ns(t, load_relaxed(&s->who.target_p99_ns));
 	else
 		times_cell(t, r->target);
 	times_cell(t, r->p50);
@@ -369,7 +375,7 @@ static void print_slowdown(const struct share_file *f)
 	for (uint32_t i = 0; f && i < SHARE_SLOTS; i++) {
 		const struct share_slot *s = &f->slots[i];
 		if (!is_live(f, i) || s->grant.class != CLASS_LATENCY ||
-			!(s->steer.target || s->who.target_p99_ns))
+			!(s->steer.target || load_relaxed(&s->who.target_p99_ns)))
 			continue;
 		add_slowdown(&t, s);
 		any = true;
@@ -400,7 +406,7 @@ static int status(const struct options *o, const struct share_file *f)
 		}
 	if (f)
 		printf("policy %s%s, %s\n", policy_name(f, name),
-			f->arbiter.open ? ", all gates open" : "",
+			load_relaxed(&f->arbiter.open) ? ", all gates open" : "",
 			has_arbiter(f) ? "an arbiter runs" : "no arbiter runs");
 	if (programs)
 		table_print(&t, stdout, "", "");
@@ -514,7 +520,7 @@ static bool is_alive(uint32_t pid)
 /* The weir sched start that runs; 0: none. */
 static uint32_t server_of(const struct share_file *f)
 {
-	const uint32_t pid = __atomic_load_n(&f->arbiter.server, __ATOMIC_ACQUIRE);
+	const uint32_t pid = load_acquire(&f->arbiter.server);
 	return is_alive(pid) ? pid : 0;
 }
 
@@ -522,22 +528,24 @@ static int start(struct sharing *s)
 {
 	const struct sigaction ends = { .sa_handler = end };
 	const uint32_t own = (uint32_t)getpid();
-	uint32_t *const server = &s->file->arbiter.server, seen = own;
+	_Atomic uint32_t *const server = &s->file->arbiter.server;
+	uint32_t seen = own;
 	if (server_of(s->file))
 		return complain(EXIT_NO, "weir sched start runs already, as process %u",
 			server_of(s->file));
 	struct arbiter *a = arbiter_new(s->file, s->directory);
 	if (!a)
 		return complain(EXIT_ENVIRONMENT, "no memory");
-	__atomic_store_n(server, own, __ATOMIC_RELEASE);
+	store_release(server, own);
 	sigaction(SIGINT, &ends, NULL);
 	sigaction(SIGTERM, &ends, NULL);
-	while (!asked_to_end && __atomic_load_n(server, __ATOMIC_ACQUIRE) == own) {
+	while (!asked_to_end && load_acquire(server) == own) {
 		const int ms = arbiter_step(a);
 		const struct timespec wait = { 0, ms * 1000000L };
 		nanosleep(&wait, NULL);
 	}
-	__atomic_compare_exchange_n(server, &seen, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	atomic_compare_exchange_strong_explicit(
+		server, &seen, 0, memory_order_acq_rel, memory_order_relaxed);
 	arbiter_free(a);
 	return EXIT_YES;
 }
@@ -566,20 +574,20 @@ static int set_word(const struct options *o, struct sharing *s)
 
 static int open_word(const struct options *o, struct sharing *s)
 {
-	s->file->arbiter.open = 1;
+	store_relaxed(&s->file->arbiter.open, 1);
 	return EXIT_YES;
 }
 
 static int close_word(const struct options *o, struct sharing *s)
 {
-	s->file->arbiter.open = 0;
+	store_relaxed(&s->file->arbiter.open, 0);
 	return EXIT_YES;
 }
 
 static int stop_word(const struct options *o, struct sharing *s)
 {
 	if (server_of(s->file)) {
-		__atomic_store_n(&s->file->arbiter.server, 0, __ATOMIC_RELEASE);
+		store_release(&s->file->arbiter.server, 0);
 		return EXIT_YES;
 	}
 	return has_arbiter(s->file) && is_alive(s->file->arbiter.pid)

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "monitor/recordings.h"
 #include "record/control.h"
 #include "share/policy.h"
@@ -21,8 +22,8 @@ int change_class(struct share_file *f, uint32_t pid, const char *class, struct e
 		return error_set(err, -EINVAL, "class is latency or best-effort");
 	for (uint32_t i = 0; f && i < SHARE_SLOTS; i++) {
 		const struct share_slot *s = &f->slots[i];
-		if (__atomic_load_n(&s->who.state, __ATOMIC_ACQUIRE) != SLOT_LIVE ||
-			s->who.pid != pid || share_is_dead(s))
+		if (load_acquire(&s->who.state) != SLOT_LIVE || s->who.pid != pid ||
+			share_is_dead(s))
 			continue;
 		share_set_class(f, i, latency ? CLASS_LATENCY : CLASS_BEST_EFFORT);
 		e = 0;

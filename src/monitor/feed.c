@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "model/demangle.h"
 #include "monitor/recordings.h"
 #include "monitor/request_level.h"
@@ -70,7 +71,8 @@ void feed_kernel(void *data, const struct follow_kernel *k)
 static void add_requests(struct feed *feed, const struct share_file *f, const struct share_slot *s,
 	uint64_t level, uint64_t now_ns)
 {
-	const char *class = watch_class_name(&(struct watch_program){ .class = s->grant.class });
+	const char *class =
+		watch_class_name(&(struct watch_program){ .class = load_relaxed(&s->grant.class) });
 	struct regress_what what = { .kind = REGRESS_REQUEST,
 		.name_hash = regress_text_hash(class, strlen(class)) };
 	snprintf(what.program, sizeof what.program, "%.*s", (int)SHARE_NAME, s->who.name);
@@ -86,9 +88,9 @@ static void look_at_slot(struct feed *feed, const struct share_file *f, uint32_t
 	const struct share_slot *s = &f->slots[i];
 	struct feed_slot *before = &feed->slots[i], now = { .pid = s->who.pid,
 		.start_time = s->who.start_time,
-		.request_ns = s->counts.request_ns };
+		.request_ns = load_relaxed(&s->counts.request_ns) };
 	uint32_t count;
-	if (__atomic_load_n(&s->who.state, __ATOMIC_ACQUIRE) != SLOT_LIVE ||
+	if (load_acquire(&s->who.state) != SLOT_LIVE ||
 		s->grant.class != CLASS_LATENCY) /* the others are slowed on purpose */
 		return;
 	memcpy(now.request, s->counts.request, sizeof now.request);

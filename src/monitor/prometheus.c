@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "base/banned.h"
 
 static void put_family(FILE *out, const char *name, const char *type, const char *help)
@@ -420,7 +421,7 @@ static double lost_calls(const struct watch *w)
 {
 	double lost = 0;
 	for (size_t i = 0; i < w->recordings.all.n; i++)
-		lost += (double)recording_header(w->recordings.all.v[i])->lost;
+		lost += (double)load_relaxed(&recording_header(w->recordings.all.v[i])->lost);
 	return lost;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/atomic.h"
 #include "share/policy.h"
 
 #include "base/banned.h"
@@ -82,9 +83,9 @@ static uint32_t waits_for(const struct share_file *f, uint32_t i)
  * overlap. */
 static uint64_t inside_ns(const struct share_slot *s, uint64_t now_ns)
 {
-	const uint64_t begun = s->work.begun_ns;
-	const bool inside = s->work.inside && now_ns > begun;
-	return s->counts.request_ns + (inside ? now_ns - begun : 0);
+	const uint64_t begun = load_relaxed(&s->work.begun_ns);
+	const bool inside = load_relaxed(&s->work.inside) && now_ns > begun;
+	return load_relaxed(&s->counts.request_ns) + (inside ? now_ns - begun : 0);
 }
 
 static int add_sharing(struct watch *w, uint32_t i)
@@ -95,25 +96,25 @@ static int add_sharing(struct watch *w, uint32_t i)
 		return -ENOMEM;
 	*p = (struct watch_program){ .pid = s->who.pid,
 		.shares = true,
-		.class = s->grant.class,
-		.mode = s->grant.mode,
-		.inside = s->work.inside,
+		.class = load_relaxed(&s->grant.class),
+		.mode = load_relaxed(&s->grant.mode),
+		.inside = load_relaxed(&s->work.inside),
 		.waits_for = waits_for(w->file, i),
-		.device_ns = s->work.retired_ns,
-		.requests = s->work.requests,
+		.device_ns = load_relaxed(&s->work.retired_ns),
+		.requests = load_relaxed(&s->work.requests),
 		.inside_ns = inside_ns(s, w->ns),
-		.launches = s->counts.launches,
-		.waits = s->counts.waits,
-		.waited_ns = s->counts.waited_ns,
-		.expired = s->counts.expired,
-		.capped = s->counts.capped,
+		.launches = load_relaxed(&s->counts.launches),
+		.waits = load_relaxed(&s->counts.waits),
+		.waited_ns = load_relaxed(&s->counts.waited_ns),
+		.expired = load_relaxed(&s->counts.expired),
+		.capped = load_relaxed(&s->counts.capped),
 		.request_p50_ns = share_percentile(s->counts.request, 0.5),
 		.request_p99_ns = share_percentile(s->counts.request, 0.99),
-		.request_ns = s->counts.request_ns,
+		.request_ns = load_relaxed(&s->counts.request_ns),
 		.steer = s->steer,
-		.memory_used = s->memory.used + s->memory.idle,
+		.memory_used = load_relaxed(&s->memory.used) + load_relaxed(&s->memory.idle),
 		.memory_quota = s->memory.quota,
-		.refused = s->memory.refused };
+		.refused = load_relaxed(&s->memory.refused) };
 	memcpy(p->request, s->counts.request, sizeof p->request);
 	memcpy(p->uuid, w->file->devices[s->who.device % SHARE_DEVICES].who.uuid, 16);
 	snprintf(p->name, sizeof p->name, "%.*s", (int)SHARE_NAME, s->who.name);
@@ -132,11 +133,11 @@ static int look_at_sharing(struct watch *w)
 	w->policy[sizeof w->policy - 1] = 0;
 	if (!policy_find(w->policy))
 		snprintf(w->policy, sizeof w->policy, "%s", POLICY_DEFAULT);
-	w->open = f->arbiter.open;
-	const uint64_t beat = f->arbiter.heartbeat_ns;
+	w->open = load_relaxed(&f->arbiter.open);
+	const uint64_t beat = load_relaxed(&f->arbiter.heartbeat_ns);
 	w->has_arbiter = beat && (beat > w->ns || w->ns - beat < ARBITER_LIVES_NS);
 	for (uint32_t i = 0; i < SHARE_SLOTS && !e; i++)
-		if (__atomic_load_n(&f->slots[i].who.state, __ATOMIC_ACQUIRE) == SLOT_LIVE &&
+		if (load_acquire(&f->slots[i].who.state) == SLOT_LIVE &&
 			!share_is_dead(&f->slots[i]))
 			e = add_sharing(w, i);
 	return e;
@@ -170,7 +171,7 @@ static int add_recorded(struct watch *w, const struct recorded *r)
 	p->gpu_until_ns = r->gpu_until_ns;
 	p->gpu_busy_ns = r->gpu_busy_ns;
 	p->gpu_look_from_ns = r->gpu_look_from_ns;
-	p->lost = recording_header(r->recording)->lost;
+	p->lost = load_relaxed(&recording_header(r->recording)->lost);
 	return 0;
 }
 

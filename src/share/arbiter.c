@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "share/alone.h"
 
 #define MS          1000000u
@@ -120,7 +121,7 @@ static uint64_t p99_of(struct arbiter *a, uint32_t i)
 	uint32_t fresh[SHARE_BUCKETS], all = 0;
 	const uint32_t *now = a->file->slots[i].counts.request;
 	for (uint32_t b = 0; b < SHARE_BUCKETS; b++) {
-		fresh[b] = now[b] - a->seen[i][b];
+		fresh[b] = load_relaxed(shared(&now[b])) - a->seen[i][b];
 		all += fresh[b];
 	}
 	if (all < FEWEST)
@@ -133,14 +134,13 @@ static uint64_t p99_of(struct arbiter *a, uint32_t i)
 static uint32_t fresh(struct arbiter *a, uint32_t i)
 {
 	const struct share_recent *r = &a->file->slots[i].recent;
-	const uint64_t count = __atomic_load_n(&r->count, __ATOMIC_ACQUIRE);
+	const uint64_t count = load_acquire(&r->count);
 	uint64_t from = a->told[i] <= count ? a->told[i] : count;
 	uint32_t n = 0;
 	if (count - from > SHARE_RECENT)
 		from = count - SHARE_RECENT;
 	for (; from < count; from++)
-		a->request[i][n++] =
-			__atomic_load_n(&r->request[from % SHARE_RECENT], __ATOMIC_RELAXED);
+		a->request[i][n++] = load_relaxed(&r->request[from % SHARE_RECENT]);
 	a->told[i] = count;
 	return n;
 }
@@ -148,25 +148,25 @@ static uint32_t fresh(struct arbiter *a, uint32_t i)
 static void look(struct arbiter *a, uint32_t i)
 {
 	const struct share_slot *s = &a->file->slots[i];
-	const uint64_t retired = __atomic_load_n(&s->work.retired_ns, __ATOMIC_RELAXED);
-	const uint64_t submitted = __atomic_load_n(&s->work.submitted_ns, __ATOMIC_RELAXED);
+	const uint64_t retired = load_relaxed(&s->work.retired_ns);
+	const uint64_t submitted = load_relaxed(&s->work.submitted_ns);
 	a->view.program[i] = (struct policy_program){ .here = true,
-		.class = s->grant.class,
+		.class = load_relaxed(&s->grant.class),
 		.weight = s->who.weight,
 		.sms = s->who.sms,
-		.widest = s->work.widest,
-		.inside = s->work.inside || submitted > retired,
-		.begun_ns = s->work.begun_ns,
-		.deadline_ns = s->who.deadline_ns,
-		.target_p99_ns = s->who.target_p99_ns,
-		.max_wait_ns = s->grant.max_wait_ns,
+		.widest = load_relaxed(&s->work.widest),
+		.inside = load_relaxed(&s->work.inside) || submitted > retired,
+		.begun_ns = load_relaxed(&s->work.begun_ns),
+		.deadline_ns = load_relaxed(&s->who.deadline_ns),
+		.target_p99_ns = load_relaxed(&s->who.target_p99_ns),
+		.max_wait_ns = load_relaxed(&s->grant.max_wait_ns),
 		.retired_ns = retired,
-		.requests = s->work.requests,
-		.launches = __atomic_load_n(&s->counts.launches, __ATOMIC_RELAXED),
+		.requests = load_relaxed(&s->work.requests),
+		.launches = load_relaxed(&s->counts.launches),
 		.lasts_ns = s->grant.class == CLASS_LATENCY
 				    ? share_percentile(s->counts.request, UNDISTURBED)
 				    : 0,
-		.p99_ns = s->who.target_p99_ns ? p99_of(a, i) : 0,
+		.p99_ns = load_relaxed(&s->who.target_p99_ns) ? p99_of(a, i) : 0,
 		.who = ((uint64_t)s->who.pid << 32 ^ s->who.start_time) | 1,
 		.slowdown = s->who.slowdown / 1e3,
 		.request = a->request[i],
@@ -180,8 +180,7 @@ static void look(struct arbiter *a, uint32_t i)
 static bool is_of(const struct arbiter *a, uint32_t i, uint32_t device)
 {
 	const struct share_slot *s = &a->file->slots[i];
-	return __atomic_load_n(&s->who.state, __ATOMIC_ACQUIRE) == SLOT_LIVE &&
-	       s->who.device == device;
+	return load_acquire(&s->who.state) == SLOT_LIVE && s->who.device == device;
 }
 
 /* How many programs there are. */
@@ -206,17 +205,17 @@ static uint32_t see(struct arbiter *a, uint32_t device, uint64_t now)
 
 /* Word by word: a program that reads meanwhile sees a mixture of two that are both right.  The
  * class is weir sched's to change. */
-static void put(struct share_grant *to, const struct share_grant *g)
+static void put(struct share_slot_grant *to, const struct share_grant *g)
 {
-	__atomic_store_n(&to->budget_ns, g->budget_ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&to->full_below_ns, g->full_below_ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&to->ahead_ns, g->ahead_ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&to->cap_sms, g->cap_sms, __ATOMIC_RELAXED);
-	__atomic_store_n(&to->cap_ahead_sms, g->cap_ahead_sms, __ATOMIC_RELAXED);
-	__atomic_store_n(&to->cap_always, g->cap_always, __ATOMIC_RELAXED);
-	__atomic_store_n(&to->hold_ns, g->hold_ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&to->alone_ns, g->alone_ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&to->mode, g->mode, __ATOMIC_RELEASE);
+	store_relaxed(&to->budget_ns, g->budget_ns);
+	store_relaxed(&to->full_below_ns, g->full_below_ns);
+	store_relaxed(&to->ahead_ns, g->ahead_ns);
+	store_relaxed(&to->cap_sms, g->cap_sms);
+	store_relaxed(&to->cap_ahead_sms, g->cap_ahead_sms);
+	store_relaxed(&to->cap_always, g->cap_always);
+	store_relaxed(&to->hold_ns, g->hold_ns);
+	store_relaxed(&to->alone_ns, g->alone_ns);
+	store_release(&to->mode, g->mode);
 }
 
 /* A program that comes is what it was when it was here before, until it has been measured. */
@@ -301,7 +300,7 @@ int arbiter_step(struct arbiter *a)
 	uint64_t again = now + 50 * MS;
 	if (!take(a))
 		return TAKE_MS;
-	__atomic_store_n(&a->file->arbiter.heartbeat_ns, now, __ATOMIC_RELEASE);
+	store_release(&a->file->arbiter.heartbeat_ns, now);
 	if (now - a->buried_ns > BURY_NS) {
 		share_bury(a->file);
 		share_keep(a->file, a->directory);
@@ -316,7 +315,7 @@ int arbiter_step(struct arbiter *a)
 		a->written_ns = now;
 	}
 	for (uint32_t i = 0; i < SHARE_DEVICES; i++) {
-		if (__atomic_load_n(&a->file->devices[i].who.state, __ATOMIC_ACQUIRE) != SLOT_LIVE)
+		if (load_acquire(&a->file->devices[i].who.state) != SLOT_LIVE)
 			continue;
 		const uint64_t next = decide(a, i, now);
 		again = next < again ? next : again;

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/atomic.h"
 #include "base/sys.h"
 #include "share/segment.h"
 
@@ -142,7 +143,7 @@ static struct share_name name_of(const struct share_file *f)
 	struct share_name name = { .version = f->version,
 		.size = f->size,
 		.identity = f->identity,
-		.open = f->arbiter.open,
+		.open = load_relaxed(&f->arbiter.open),
 		.tuning = f->tuning };
 	memcpy(name.magic, SHARE_MAGIC, sizeof name.magic);
 	memcpy(name.policy, f->arbiter.policy, sizeof name.policy);
@@ -217,7 +218,7 @@ static long begin_anew(long fd, const struct share_name *before, struct share_fi
 	if (failed)
 		return failed;
 	if (before) {
-		f->arbiter.open = before->open;
+		store_relaxed(&f->arbiter.open, before->open);
 		memcpy(f->arbiter.policy, before->policy, sizeof f->arbiter.policy);
 		f->tuning = before->tuning;
 	}

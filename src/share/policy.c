@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/atomic.h"
 #include "base/expect.h"
 #include "share/rule.h"
 

@@ -3,6 +3,7 @@
 
 #include <time.h>
 
+#include "base/atomic.h"
 #include "base/sys.h"
 
 #define TURNS         1000 /* that two who ask at once give way to each other */
@@ -10,14 +11,14 @@
 #define CONTEXT_MOST  (1ull << 30) /* more is memory of programs that nobody knows of: then */
 #define CONTEXT_ELSE  (512ull << 20)
 
-static uint64_t get(const uint64_t *word)
+static uint64_t get(const _Atomic uint64_t *word)
 {
-	return __atomic_load_n(word, __ATOMIC_SEQ_CST);
+	return atomic_load_explicit(word, memory_order_seq_cst);
 }
 
 static bool is_live(const struct share_slot *s)
 {
-	return __atomic_load_n(&s->who.state, __ATOMIC_ACQUIRE) == SLOT_LIVE;
+	return load_acquire(&s->who.state) == SLOT_LIVE;
 }
 
 static bool is_in(const struct share_slot *s, uint64_t group)
@@ -57,7 +58,7 @@ static struct quota_sum sum_of(
 			add(&sum.asked, get(&s->memory.asked));
 			add(&sum.used, get(&s->memory.used));
 			add(&sum.idle, get(&s->memory.idle));
-			contexts += __atomic_load_n(&s->memory.contexts, __ATOMIC_RELAXED);
+			contexts += load_relaxed(&s->memory.contexts);
 		}
 	if (__builtin_mul_overflow(contexts, get(&d->who.context_bytes), &sum.contexts))
 		sum.contexts = UINT64_MAX;
@@ -99,8 +100,8 @@ struct quota_sum quota_sum(const struct share_file *f, uint32_t slot)
 static void note_peak(struct share_memory *m, uint64_t bytes)
 {
 	uint64_t seen = get(&m->peak);
-	while (bytes > seen && !__atomic_compare_exchange_n(&m->peak, &seen, bytes, true,
-				       __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+	while (bytes > seen && !atomic_compare_exchange_weak_explicit(&m->peak, &seen, bytes,
+				       memory_order_relaxed, memory_order_relaxed))
 		;
 }
 
@@ -118,20 +119,20 @@ static bool ask(struct share_memory *m, uint64_t bytes, bool beside)
 {
 	uint64_t none = 0;
 	if (beside)
-		__atomic_fetch_add(&m->asked, bytes, __ATOMIC_SEQ_CST);
-	return beside || __atomic_compare_exchange_n(&m->asked, &none, bytes, false,
-				 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+		atomic_fetch_add_explicit(&m->asked, bytes, memory_order_seq_cst);
+	return beside || atomic_compare_exchange_strong_explicit(&m->asked, &none, bytes,
+				 memory_order_seq_cst, memory_order_relaxed);
 }
 
 static void withdraw(struct share_memory *m, uint64_t bytes)
 {
-	__atomic_fetch_sub(&m->asked, bytes, __ATOMIC_SEQ_CST);
+	atomic_fetch_sub_explicit(&m->asked, bytes, memory_order_seq_cst);
 }
 
 /* From asked to used: in between it counts twice, never not at all. */
 static enum quota_answer have(struct share_memory *m, const struct quota_sum *sum, uint64_t bytes)
 {
-	__atomic_fetch_add(&m->used, bytes, __ATOMIC_SEQ_CST);
+	atomic_fetch_add_explicit(&m->used, bytes, memory_order_seq_cst);
 	withdraw(m, bytes);
 	const uint64_t all = held(sum) + bytes;
 	note_peak(m, all);
@@ -188,7 +189,7 @@ enum quota_answer quota_take(struct share_file *f, uint32_t slot, uint64_t bytes
 	if (answer == QUOTA_REFUSED && bury_group(f, slot))
 		answer = take(f, slot, bytes);
 	if (answer == QUOTA_REFUSED)
-		__atomic_fetch_add(&f->slots[slot].memory.refused, 1, __ATOMIC_RELAXED);
+		atomic_fetch_add_explicit(&f->slots[slot].memory.refused, 1, memory_order_relaxed);
 	return answer;
 }
 
@@ -199,7 +200,7 @@ bool quota_try(struct share_file *f, uint32_t slot, uint64_t bytes)
 
 void quota_give(struct share_slot *s, uint64_t bytes)
 {
-	__atomic_fetch_sub(&s->memory.used, bytes, __ATOMIC_SEQ_CST);
+	atomic_fetch_sub_explicit(&s->memory.used, bytes, memory_order_seq_cst);
 }
 
 struct known {
@@ -216,8 +217,8 @@ static struct known known_of(const struct share_file *f, uint32_t device)
 		if (!is_live(s) || s->who.device != device)
 			continue;
 		add(&k.bytes, get(&s->memory.used) - get(&s->memory.lazy));
-		k.contexts += __atomic_load_n(&s->memory.contexts, __ATOMIC_SEQ_CST);
-		k.changing |= __atomic_load_n(&s->memory.changing, __ATOMIC_SEQ_CST) != 0;
+		k.contexts += atomic_load_explicit(&s->memory.contexts, memory_order_seq_cst);
+		k.changing |= atomic_load_explicit(&s->memory.changing, memory_order_seq_cst) != 0;
 	}
 	return k;
 }
@@ -240,18 +241,17 @@ void quota_measure(
 	const uint64_t each = measured <= CONTEXT_MOST ? measured : CONTEXT_ELSE;
 	uint64_t seen = get(&d->who.context_bytes);
 	while (each >= CONTEXT_LEAST && (!seen || measured < seen) &&
-		!__atomic_compare_exchange_n(&d->who.context_bytes, &seen, each, true,
-			__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		!atomic_compare_exchange_weak_explicit(&d->who.context_bytes, &seen, each,
+			memory_order_relaxed, memory_order_relaxed))
 		;
 }
 
 void quota_want(struct share_file *f, uint32_t slot, uint64_t bytes, uint64_t until_ns)
 {
 	struct share_slot *s = &f->slots[slot];
-	__atomic_store_n(&s->memory.wanted_until_ns, until_ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&s->memory.wanted, bytes, __ATOMIC_RELEASE);
-	__atomic_store_n(
-		&f->devices[s->who.device % SHARE_DEVICES].who.wanted_hint, 1, __ATOMIC_RELEASE);
+	store_relaxed(&s->memory.wanted_until_ns, until_ns);
+	store_release(&s->memory.wanted, bytes);
+	store_release(&f->devices[s->who.device % SHARE_DEVICES].who.wanted_hint, 1);
 }
 
 uint64_t quota_wanted(const struct share_file *f, uint32_t slot, uint64_t now_ns)

@@ -11,6 +11,8 @@
 #ifndef WEIR_SHARE_QUOTA_H
 #define WEIR_SHARE_QUOTA_H
 
+#include <stdatomic.h>
+
 #include "share/segment.h"
 
 enum quota_answer {
@@ -47,7 +49,8 @@ void quota_measure(
 /* Around a call that changes what is used. */
 static inline void quota_changes(struct share_slot *s, bool begins)
 {
-	__atomic_fetch_add(&s->memory.changing, begins ? 1 : UINT32_MAX, __ATOMIC_SEQ_CST);
+	atomic_fetch_add_explicit(
+		&s->memory.changing, begins ? 1 : UINT32_MAX, memory_order_seq_cst);
 }
 
 /* Says that this slot waits for so many bytes, until then; and what others on its device wait for.

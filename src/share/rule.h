@@ -8,19 +8,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/atomic.h"
 #include "share/segment.h"
 
 /* Whether launches of a program are asked nothing. */
 static inline bool rule_is_free(const struct share_slot *s, const struct share_file *f)
 {
-	return __atomic_load_n(&s->grant.mode, __ATOMIC_RELAXED) == MODE_OPEN ||
-	       __atomic_load_n(&f->arbiter.open, __ATOMIC_RELAXED);
+	return load_relaxed(&s->grant.mode) == MODE_OPEN || load_relaxed(&f->arbiter.open);
 }
 
 /* Whether they wait for nobody: all that they have to keep to is grant.alone_ns. */
 static inline bool rule_is_alone(const struct share_slot *s, const struct share_device *d)
 {
-	const uint32_t mode = __atomic_load_n(&s->grant.mode, __ATOMIC_RELAXED);
+	const uint32_t mode = load_relaxed(&s->grant.mode);
 	return mode != MODE_HOLD && mode != MODE_BUDGET && !share_any(d->present);
 }
 

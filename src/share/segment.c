@@ -7,10 +7,11 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/atomic.h"
 #include "base/sys.h"
 
 _Static_assert(sizeof(struct share_work) == 64, "a line of its own");
-_Static_assert(sizeof(struct share_grant) == 64, "a line of its own");
+_Static_assert(sizeof(struct share_slot_grant) == 64, "a line of its own");
 _Static_assert(sizeof(struct share_slot) % 64 == 0, "slots don't share lines");
 
 #define MAP_BYTES ((sizeof(struct share_file) + 4095) / 4096 * 4096)
@@ -119,7 +120,7 @@ bool share_is_dead(const struct share_slot *s)
 {
 	struct stat_line line;
 	const uint32_t pid = s->who.pid;
-	const uint64_t stack = s->who.stack;
+	const uint64_t stack = load_relaxed(&s->who.stack);
 	if (!pid || !s->who.pid_space || s->who.pid_space != own_pid_space())
 		return false;
 	if (sys(kill, pid, 0) == -ESRCH)
@@ -129,7 +130,7 @@ bool share_is_dead(const struct share_slot *s)
 	const bool is_another = stack && line.stack && line.stack != stack;
 	/* Not one that has just claimed this slot anew. */
 	return line.start != s->who.start_time || line.gone ||
-	       (is_another && stack == __atomic_load_n(&s->who.stack, __ATOMIC_ACQUIRE));
+	       (is_another && stack == load_acquire(&s->who.stack));
 }
 
 /* ---- slots ---- */
@@ -137,7 +138,7 @@ bool share_is_dead(const struct share_slot *s)
 /* Process and state of a slot change together, so that whoever finds one half done knows who was at
  * it, and whoever buries the dead does not bury the next.  While it is claimed the state also has
  * the name space of that process. */
-typedef uint64_t __attribute__((may_alias)) owner_word;
+typedef _Atomic uint64_t __attribute__((may_alias)) owner_word;
 _Static_assert(offsetof(struct share_who, state) == offsetof(struct share_who, pid) + 4, "a word");
 
 static owner_word *owner_of(struct share_slot *s)
@@ -170,11 +171,11 @@ _Static_assert(
 static bool make_device(struct share_device *d, uint64_t from, const uint8_t uuid[16], uint32_t sms)
 {
 	const uint64_t mine = claimed() | (uint64_t)sys(getpid) << 32;
-	if (!__atomic_compare_exchange_n(
-		    maker_of(d), &from, mine, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+	if (!atomic_compare_exchange_strong_explicit(
+		    maker_of(d), &from, mine, memory_order_acq_rel, memory_order_acquire))
 		return false;
 	memcpy(d->who.uuid, uuid, sizeof d->who.uuid);
-	__atomic_store_n(maker_of(d), SLOT_LIVE | (uint64_t)sms << 32, __ATOMIC_RELEASE);
+	store_release(maker_of(d), SLOT_LIVE | (uint64_t)sms << 32);
 	return true;
 }
 
@@ -183,7 +184,7 @@ static bool make_device(struct share_device *d, uint64_t from, const uint8_t uui
 static uint64_t settled(struct share_device *d)
 {
 	const struct timespec nap = { 0, 1000000 };
-	uint64_t seen = __atomic_load_n(maker_of(d), __ATOMIC_ACQUIRE);
+	uint64_t seen = load_acquire(maker_of(d));
 	for (int turn = 0; (uint32_t)seen > SLOT_LIVE && turn < 1500; turn++) {
 		if ((uint32_t)seen == claimed() && sys(kill, seen >> 32, 0) == -ESRCH)
 			break;
@@ -191,7 +192,7 @@ static uint64_t settled(struct share_device *d)
 			sys(sched_yield);
 		else
 			sys(nanosleep, &nap, NULL);
-		seen = __atomic_load_n(maker_of(d), __ATOMIC_ACQUIRE);
+		seen = load_acquire(maker_of(d));
 	}
 	return seen;
 }
@@ -215,8 +216,9 @@ uint32_t share_device(struct share_file *f, const uint8_t uuid[16], uint32_t sms
 
 static bool take(struct share_slot *s, uint64_t from)
 {
-	return __atomic_compare_exchange_n(owner_of(s), &from,
-		owner((uint32_t)sys(getpid), claimed()), false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	return atomic_compare_exchange_strong_explicit(owner_of(s), &from,
+		owner((uint32_t)sys(getpid), claimed()), memory_order_acq_rel,
+		memory_order_relaxed);
 }
 
 static void clear_bits(struct share_file *f, uint32_t slot)
@@ -238,7 +240,7 @@ static bool release_from(struct share_file *f, uint32_t slot, uint64_t from)
 	clear_bits(f, slot);
 	for (uint32_t i = 0; i < SHARE_DEVICES; i++)
 		share_bit_clear(f->devices[i].members, slot);
-	__atomic_store_n(owner_of(s), owner(0, SLOT_FREE), __ATOMIC_RELEASE);
+	store_release(owner_of(s), owner(0, SLOT_FREE));
 	return true;
 }
 
@@ -249,21 +251,22 @@ void share_release(struct share_file *f, uint32_t slot)
 
 static bool is_mine(const struct share_slot *s, const struct share_who *w)
 {
-	return __atomic_load_n(&s->who.state, __ATOMIC_ACQUIRE) == SLOT_LIVE &&
-	       s->who.pid == w->pid && s->who.start_time == w->start_time &&
-	       s->who.pid_space == w->pid_space;
+	return load_acquire(&s->who.state) == SLOT_LIVE && s->who.pid == w->pid &&
+	       s->who.start_time == w->start_time && s->who.pid_space == w->pid_space;
 }
 
 /* Of another device. */
-static bool is_held(const struct share_slot *s, uint32_t claimed_device, const uint32_t *held)
+static bool is_held(
+	const struct share_slot *s, uint32_t claimed_device, const _Atomic uint32_t *held)
 {
 	const uint32_t device = s->who.device;
 	return held && device != claimed_device && device < SHARE_DEVICES &&
-	       __atomic_load_n(held, __ATOMIC_ACQUIRE) >> device & 1;
+	       load_acquire(held) >> device & 1;
 }
 
 /* What a program left that was in this process before it. */
-static void release_own(struct share_file *f, const struct share_who *w, const uint32_t *held)
+static void release_own(
+	struct share_file *f, const struct share_who *w, const _Atomic uint32_t *held)
 {
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
 		if (is_mine(&f->slots[i], w) && !is_held(&f->slots[i], w->device, held))
@@ -280,7 +283,7 @@ static void fill(struct share_slot *s, const struct share_who *w, const struct s
 		.group = self->group,
 		.outer_quota = self->outer_quota,
 		.outer_group = self->outer_group };
-	s->grant = (struct share_grant){
+	s->grant = (struct share_slot_grant){
 		.class = self->class,
 		.mode = self->class == CLASS_BEST_EFFORT ? MODE_GATE : MODE_OPEN,
 		.budget_ns = 100000,
@@ -309,7 +312,7 @@ uint32_t share_claim(struct share_file *f, uint32_t device, const struct share_s
 	w.name[SHARE_NAME - 1] = 0;
 	if (read_stat(0, &line)) {
 		w.start_time = line.start;
-		w.stack = line.stack;
+		store_relaxed(&w.stack, line.stack);
 	} else {
 		w.pid_space = 0; /* nobody can ask after this process */
 	}
@@ -322,28 +325,45 @@ uint32_t share_claim(struct share_file *f, uint32_t device, const struct share_s
 			continue;
 		clear_bits(f, i % SHARE_SLOTS);
 		fill(s, &w, self);
-		__atomic_store_n(&s->who.state, SLOT_LIVE, __ATOMIC_RELEASE);
-		__atomic_fetch_add(&f->arbiter.joined, 1, __ATOMIC_RELAXED);
+		store_release(&s->who.state, SLOT_LIVE);
+		atomic_fetch_add_explicit(&f->arbiter.joined, 1, memory_order_relaxed);
 		share_bit_set(f->devices[device].members, i % SHARE_SLOTS);
 		if (self->class == CLASS_LATENCY)
 			share_bit_set(f->devices[device].present, i % SHARE_SLOTS);
 		return i % SHARE_SLOTS;
 	}
-	__atomic_fetch_add(&f->arbiter.refused, 1, __ATOMIC_RELAXED);
+	atomic_fetch_add_explicit(&f->arbiter.refused, 1, memory_order_relaxed);
 	return SHARE_SLOTS;
+}
+
+struct share_grant share_grant(const struct share_slot *s)
+{
+	const struct share_slot_grant *g = &s->grant;
+	/* Acquire pairs with the release of the arbiter's put(): who sees the mode sees the rest.
+	 */
+	const uint32_t mode = load_acquire(&g->mode);
+	return (struct share_grant){ .class = load_relaxed(&g->class),
+		.mode = mode,
+		.cap_sms = load_relaxed(&g->cap_sms),
+		.cap_ahead_sms = load_relaxed(&g->cap_ahead_sms),
+		.cap_always = load_relaxed(&g->cap_always),
+		.budget_ns = load_relaxed(&g->budget_ns),
+		.full_below_ns = load_relaxed(&g->full_below_ns),
+		.ahead_ns = load_relaxed(&g->ahead_ns),
+		.max_wait_ns = load_relaxed(&g->max_wait_ns),
+		.hold_ns = load_relaxed(&g->hold_ns),
+		.alone_ns = load_relaxed(&g->alone_ns) };
 }
 
 void share_set_class(struct share_file *f, uint32_t slot, enum share_class class)
 {
 	struct share_slot *s = &f->slots[slot];
 	const uint32_t device = s->who.device % SHARE_DEVICES;
-	__atomic_store_n(&s->grant.class, class, __ATOMIC_RELEASE);
-	__atomic_store_n(&s->grant.mode, class == CLASS_BEST_EFFORT ? MODE_GATE : MODE_OPEN,
-		__ATOMIC_RELEASE);
+	store_release(&s->grant.class, class);
+	store_release(&s->grant.mode, class == CLASS_BEST_EFFORT ? MODE_GATE : MODE_OPEN);
 	if (class == CLASS_LATENCY)
 		share_bit_set(f->devices[device].present, slot);
-	if (class != CLASS_LATENCY ||
-		__atomic_load_n(&s->who.state, __ATOMIC_ACQUIRE) != SLOT_LIVE) /* it has ended */
+	if (class != CLASS_LATENCY || load_acquire(&s->who.state) != SLOT_LIVE) /* it has ended */
 		clear_bits(f, slot);
 }
 
@@ -357,7 +377,7 @@ static bool was_left(uint64_t word)
 bool share_bury_slot(struct share_file *f, uint32_t slot)
 {
 	struct share_slot *s = &f->slots[slot];
-	const uint64_t word = __atomic_load_n(owner_of(s), __ATOMIC_ACQUIRE);
+	const uint64_t word = load_acquire(owner_of(s));
 	const bool live = word >> 32 == SLOT_LIVE;
 	return (live ? share_is_dead(s) : was_left(word)) && release_from(f, slot, word);
 }
@@ -376,10 +396,11 @@ uint64_t share_percentile(const uint32_t bucket[SHARE_BUCKETS], double p)
 {
 	uint64_t all = 0, below = 0;
 	for (uint32_t i = 0; i < SHARE_BUCKETS; i++)
-		all += bucket[i];
+		all += load_relaxed(shared(&bucket[i]));
 	for (uint32_t i = 0; i < SHARE_BUCKETS; i++) {
-		below += bucket[i];
-		if (bucket[i] && (double)below >= p * (double)all)
+		const uint32_t n = load_relaxed(shared(&bucket[i]));
+		below += n;
+		if (n && (double)below >= p * (double)all)
 			return (share_bucket_ns(i) + share_bucket_ns(i + 1)) / 2;
 	}
 	return 0;

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/atomic.h"
+
 #define SHARE_MAGIC   "WEIRSHR\n"
 #define SHARE_VERSION 7u
 #define SHARE_DEVICES 16u
@@ -36,7 +38,7 @@ enum share_mode {
 	MODE_HOLD,   /* wait, whoever is active: it is others' turn */
 };
 
-/* Written by the arbiter and by weir sched. */
+/* What a program is to keep to, as its reader has it. */
 struct share_grant {
 	uint32_t class, mode;   /* enum share_class, share_mode */
 	uint16_t cap_sms;       /* 0: no caps */
@@ -52,31 +54,39 @@ struct share_grant {
 	uint64_t alone_ns; /* most work in flight while no latency program is there */
 } SHARE_LINE;
 
+/* The same in the shared memory, written by the arbiter and by weir sched. */
+struct share_slot_grant {
+	_Atomic uint32_t class, mode;
+	_Atomic uint16_t cap_sms, cap_ahead_sms;
+	_Atomic uint32_t cap_always;
+	_Atomic uint64_t budget_ns, full_below_ns, ahead_ns, max_wait_ns, hold_ns, alone_ns;
+} SHARE_LINE;
+
 /* Written by the program: amounts. */
 struct share_work {
-	uint64_t submitted_ns, retired_ns; /* predicted device time, ever growing */
-	uint64_t requests;                 /* ever begun */
-	uint64_t begun_ns;                 /* CLOCK_MONOTONIC of the last request's begin */
-	uint64_t ended_ns;                 /* and of the end of the last that has ended */
-	uint64_t next_ns;                  /* when the next is expected; 0: can't be told */
-	uint64_t lasts_ns;                 /* how long requests last, in the mean */
-	uint32_t inside;
-	uint32_t widest; /* blocks of the widest launch, as SMs that it fills; 0: unknown */
+	_Atomic uint64_t submitted_ns, retired_ns; /* predicted device time, ever growing */
+	_Atomic uint64_t requests;                 /* ever begun */
+	_Atomic uint64_t begun_ns;                 /* CLOCK_MONOTONIC of the last request's begin */
+	_Atomic uint64_t ended_ns;                 /* and of the end of the last that has ended */
+	_Atomic uint64_t next_ns;                  /* when the next is expected; 0: can't be told */
+	_Atomic uint64_t lasts_ns;                 /* how long requests last, in the mean */
+	_Atomic uint32_t inside;
+	_Atomic uint32_t widest; /* blocks of the widest launch, as SMs that it fills; 0: unknown */
 } SHARE_LINE;
 
 struct share_who {
 	uint32_t pid;
-	uint32_t state;      /* enum share_state */
-	uint64_t start_time; /* of /proc/PID/stat */
-	uint64_t pid_space;  /* inode of its name space of process ids */
-	uint32_t device;     /* index of devices[] */
+	_Atomic uint32_t state; /* enum share_state */
+	uint64_t start_time;    /* of /proc/PID/stat */
+	uint64_t pid_space;     /* inode of its name space of process ids */
+	uint32_t device;        /* index of devices[] */
 	uint32_t weight;
-	uint64_t deadline_ns, target_p99_ns;
+	_Atomic uint64_t deadline_ns, target_p99_ns;
 	uint32_t sms; /* most that it may use; 0: all */
 	uint32_t under_mps;
-	char name[SHARE_NAME]; /* of the program, ends with NUL */
-	uint64_t stack;        /* where its program's begins, of the same file; 0: not told */
-	uint64_t command;      /* key of its command line; 0: not told */
+	char name[SHARE_NAME];  /* of the program, ends with NUL */
+	_Atomic uint64_t stack; /* where its program's begins, of the same file; 0: not told */
+	uint64_t command;       /* key of its command line; 0: not told */
 	uint32_t slowdown; /* thousandths of alone that its requests may take; 0: as the policy has
 			      it */
 } SHARE_LINE;
@@ -84,14 +94,15 @@ struct share_who {
 /* A request or a wait took so long: four buckets an octave, as share_bucket() has it. */
 #define SHARE_BUCKETS 160u
 struct share_counts {
-	uint64_t waits, waited_ns; /* launches that waited */
-	uint64_t expired;          /* whose patience ended */
-	uint64_t capped;
-	uint64_t predicted_ns, measured_ns, off_ns; /* of work that was predicted and measured */
-	uint64_t contended;                         /* measured in company: taught nothing */
-	uint64_t unmarked;                          /* launches that could not be marked */
-	uint64_t request_ns;                        /* sum of what is in request[] */
-	uint64_t launches;                          /* of kernels and graphs, ever */
+	_Atomic uint64_t waits, waited_ns; /* launches that waited */
+	_Atomic uint64_t expired;          /* whose patience ended */
+	_Atomic uint64_t capped;
+	_Atomic uint64_t predicted_ns, measured_ns,
+		off_ns;              /* of work that was predicted and measured */
+	_Atomic uint64_t contended;  /* measured in company: taught nothing */
+	_Atomic uint64_t unmarked;   /* launches that could not be marked */
+	_Atomic uint64_t request_ns; /* sum of what is in request[] */
+	_Atomic uint64_t launches;   /* of kernels and graphs, ever */
 	uint32_t request[SHARE_BUCKETS];
 	uint32_t wait[SHARE_BUCKETS];
 } SHARE_LINE;
@@ -101,8 +112,8 @@ struct share_counts {
 #define SHARE_ALONE   1u /* best effort had no work meanwhile */
 #define SHARE_REGULAR 2u /* such requests come when they are expected: they don't queue */
 struct share_recent {
-	uint64_t count;                 /* ever; the newest is at (count - 1) % SHARE_RECENT */
-	uint64_t request[SHARE_RECENT]; /* ns << 2 | SHARE_ALONE | SHARE_REGULAR */
+	_Atomic uint64_t count; /* ever; the newest is at (count - 1) % SHARE_RECENT */
+	_Atomic uint64_t request[SHARE_RECENT]; /* ns << 2 | SHARE_ALONE | SHARE_REGULAR */
 } SHARE_LINE;
 
 /* Why the budget of best effort is what it is. */
@@ -132,28 +143,28 @@ struct share_steer {
 
 /* Written by the program: device memory that it holds, and what it may.  Bytes (quota.h). */
 struct share_memory {
-	uint64_t used;   /* what it has allocated */
-	uint64_t asked;  /* what it is about to have */
-	uint64_t lazy;   /* of used: may not be on the device (managed memory) */
-	uint64_t idle;   /* beside used: what its pools keep, and could give back */
-	uint64_t spare;  /* of used: handles of the library's pool that others could have */
-	uint64_t wanted; /* what it waits for that others could give back; 0: nothing */
-	uint64_t wanted_until_ns;          /* CLOCK_MONOTONIC: then nobody needs to give any more */
+	_Atomic uint64_t used;   /* what it has allocated */
+	_Atomic uint64_t asked;  /* what it is about to have */
+	_Atomic uint64_t lazy;   /* of used: may not be on the device (managed memory) */
+	_Atomic uint64_t idle;   /* beside used: what its pools keep, and could give back */
+	_Atomic uint64_t spare;  /* of used: handles of the library's pool that others could have */
+	_Atomic uint64_t wanted; /* what it waits for that others could give back; 0: nothing */
+	_Atomic uint64_t wanted_until_ns;  /* CLOCK_MONOTONIC: then nobody needs to give any more */
 	uint64_t quota;                    /* what its group may have on this device; 0: no quota */
 	uint64_t group;                    /* whose quota it is; 0: nobody's */
 	uint64_t outer_quota, outer_group; /* that it is in as well; 0: none */
-	uint64_t peak;                     /* most that the group had when this program allocated */
-	uint64_t given;                    /* ever given back because another wanted it */
-	uint32_t contexts;
-	uint32_t refused;  /* allocations */
-	uint32_t changing; /* calls under way that change what is used */
-	uint64_t hits;     /* allocations of the pool that needed no call of the driver */
+	_Atomic uint64_t peak;             /* most that the group had when this program allocated */
+	_Atomic uint64_t given;            /* ever given back because another wanted it */
+	_Atomic uint32_t contexts;
+	_Atomic uint32_t refused;  /* allocations */
+	_Atomic uint32_t changing; /* calls under way that change what is used */
+	_Atomic uint64_t hits;     /* allocations of the pool that needed no call of the driver */
 	uint32_t took[SHARE_BUCKETS]; /* the others that had memory in the end, waits included */
 } SHARE_LINE;
 
 struct share_slot {
 	struct share_work work;
-	struct share_grant grant;
+	struct share_slot_grant grant;
 	struct share_memory memory;
 	struct share_who who;
 	struct share_counts counts;
@@ -166,16 +177,16 @@ enum share_state { SLOT_FREE, SLOT_CLAIMED, SLOT_LIVE };
 #define SLOT_STATE_BITS 8
 
 struct share_device {
-	uint64_t present[SHARE_WORDS] SHARE_LINE; /* latency programs */
-	uint64_t active[SHARE_WORDS];             /* inside a request */
-	uint64_t requests SHARE_LINE;             /* of latency programs, ever begun */
-	uint64_t members[SHARE_WORDS];            /* programs of all classes */
+	_Atomic uint64_t present[SHARE_WORDS] SHARE_LINE; /* latency programs */
+	_Atomic uint64_t active[SHARE_WORDS];             /* inside a request */
+	_Atomic uint64_t requests SHARE_LINE;             /* of latency programs, ever begun */
+	_Atomic uint64_t members[SHARE_WORDS];            /* programs of all classes */
 	struct {
-		uint32_t state; /* enum share_state */
-		uint32_t sms;   /* of one that is claimed, the process that makes it */
+		_Atomic uint32_t state; /* enum share_state */
+		uint32_t sms;           /* of one that is claimed, the process that makes it */
 		uint8_t uuid[16];
-		uint64_t context_bytes; /* that a context takes, as measured; 0: not yet */
-		uint64_t wanted_hint;   /* somebody waits for memory, or has */
+		_Atomic uint64_t context_bytes; /* that a context takes, as measured; 0: not yet */
+		_Atomic uint64_t wanted_hint;   /* somebody waits for memory, or has */
 	} who SHARE_LINE;
 };
 
@@ -191,16 +202,17 @@ struct share_file {
 	uint32_t version, size; /* size: of all of it */
 	struct share_identity identity;
 	struct {
-		uint64_t heartbeat_ns; /* CLOCK_MONOTONIC */
+		_Atomic uint64_t heartbeat_ns; /* CLOCK_MONOTONIC */
 		uint32_t pid;
-		uint32_t open;      /* all gates */
-		uint32_t server;    /* process of the weir sched start that runs; 0: it ends */
+		_Atomic uint32_t open;   /* all gates */
+		_Atomic uint32_t server; /* process of the weir sched start that runs; 0: it ends */
 		uint32_t min_share; /* millionths of the device time; 0: as the policy has it */
 		char policy[16];
-		uint64_t joined;   /* slots ever claimed */
-		uint64_t refused;  /* programs for which there was none */
-		uint64_t passed;   /* programs of which calls passed before they had joined */
-		uint64_t unpooled; /* pools that the library did not make, where one was wanted */
+		_Atomic uint64_t joined;  /* slots ever claimed */
+		_Atomic uint64_t refused; /* programs for which there was none */
+		_Atomic uint64_t passed; /* programs of which calls passed before they had joined */
+		_Atomic uint64_t
+			unpooled; /* pools that the library did not make, where one was wanted */
 	} arbiter SHARE_LINE;
 	/* What a person has asked of the policy; 0: as it is by default. */
 	struct share_tuning {
@@ -239,9 +251,9 @@ struct share_self {
 	uint64_t deadline_ns, target_p99_ns, max_wait_ns;
 	uint64_t command; /* key of the command line */
 	uint32_t slowdown;
-	const uint32_t *held; /* bits of the devices where it has slots, which others of its threads
-				 may just be claiming; NULL: none */
-	uint64_t quota, group; /* bytes of device memory, and whose they are; 0: no quota */
+	const _Atomic uint32_t *held; /* bits of the devices where it has slots, which others of its
+				 threads may just be claiming; NULL: none */
+	uint64_t quota, group;        /* bytes of device memory, and whose they are; 0: no quota */
 	uint64_t outer_quota, outer_group;
 	char name[SHARE_NAME];
 };
@@ -255,6 +267,9 @@ uint32_t share_claim(struct share_file *f, uint32_t device, const struct share_s
 
 /* One that the calling process has. */
 void share_release(struct share_file *f, uint32_t slot);
+
+/* What a slot is to keep to now.  Each word is right, though the arbiter may be changing them. */
+struct share_grant share_grant(const struct share_slot *s);
 
 /* The class of a slot changes: its bits with it. */
 void share_set_class(struct share_file *f, uint32_t slot, enum share_class class);
@@ -271,27 +286,27 @@ uint32_t share_bury(struct share_file *f);
 
 /* ---- bits ---- */
 
-static inline bool share_bit(const uint64_t bits[SHARE_WORDS], uint32_t slot)
+static inline bool share_bit(const _Atomic uint64_t bits[SHARE_WORDS], uint32_t slot)
 {
-	return __atomic_load_n(&bits[slot / 64], __ATOMIC_RELAXED) >> slot % 64 & 1;
+	return load_relaxed(&bits[slot / 64]) >> slot % 64 & 1;
 }
 
-static inline void share_bit_set(uint64_t bits[SHARE_WORDS], uint32_t slot)
+static inline void share_bit_set(_Atomic uint64_t bits[SHARE_WORDS], uint32_t slot)
 {
-	__atomic_fetch_or(&bits[slot / 64], 1ull << slot % 64, __ATOMIC_SEQ_CST);
+	atomic_fetch_or_explicit(&bits[slot / 64], 1ull << slot % 64, memory_order_seq_cst);
 }
 
-static inline void share_bit_clear(uint64_t bits[SHARE_WORDS], uint32_t slot)
+static inline void share_bit_clear(_Atomic uint64_t bits[SHARE_WORDS], uint32_t slot)
 {
-	__atomic_fetch_and(&bits[slot / 64], ~(1ull << slot % 64), __ATOMIC_SEQ_CST);
+	atomic_fetch_and_explicit(&bits[slot / 64], ~(1ull << slot % 64), memory_order_seq_cst);
 }
 
 /* Whether any is set. */
-static inline bool share_any(const uint64_t bits[SHARE_WORDS])
+static inline bool share_any(const _Atomic uint64_t bits[SHARE_WORDS])
 {
 	uint64_t all = 0;
 	for (uint32_t i = 0; i < SHARE_WORDS; i++)
-		all |= __atomic_load_n(&bits[i], __ATOMIC_RELAXED);
+		all |= load_relaxed(&bits[i]);
 	return all;
 }
 
@@ -318,19 +333,19 @@ uint64_t share_percentile(const uint32_t bucket[SHARE_BUCKETS], double p);
 
 static inline void share_count(uint32_t bucket[SHARE_BUCKETS], uint64_t ns)
 {
-	__atomic_fetch_add(&bucket[share_bucket(ns)], 1, __ATOMIC_RELAXED);
+	atomic_fetch_add_explicit(shared(&bucket[share_bucket(ns)]), 1, memory_order_relaxed);
 }
 
 static inline void share_count_request(struct share_counts *c, uint64_t ns)
 {
 	share_count(c->request, ns);
-	__atomic_fetch_add(&c->request_ns, ns, __ATOMIC_RELAXED);
+	atomic_fetch_add_explicit(&c->request_ns, ns, memory_order_relaxed);
 }
 
 static inline void share_tell_request(struct share_recent *r, uint64_t ns, uint32_t bits)
 {
-	const uint64_t at = __atomic_fetch_add(&r->count, 1, __ATOMIC_RELAXED);
-	__atomic_store_n(&r->request[at % SHARE_RECENT], ns << 2 | bits, __ATOMIC_RELEASE);
+	const uint64_t at = atomic_fetch_add_explicit(&r->count, 1, memory_order_relaxed);
+	store_release(&r->request[at % SHARE_RECENT], ns << 2 | bits);
 }
 
 #endif

@@ -4,6 +4,7 @@
 #include <linux/futex.h>
 #include <limits.h>
 
+#include "base/atomic.h"
 #include "base/sys.h"
 #include "event/level.h"
 #include "hook/core/hook_parts.h"
@@ -55,7 +56,7 @@ static void report_failure(void)
 	struct trace_header *h = hook_recorder.header;
 	if (!h)
 		return;
-	__atomic_fetch_add(&h->failures, 1, __ATOMIC_RELEASE);
+	atomic_fetch_add_explicit(&h->failures, 1, memory_order_release);
 	if (h->mode == TRACE_FLIGHT)
 		sys(futex, &h->failures, FUTEX_WAKE, INT_MAX);
 }

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "record/writer.h"
 #include "fn_ids.h"
 #include "hook/core/hook_table.h"
@@ -24,7 +25,7 @@
 /* The real function, found on first use; never NULL (see resolve.h). */
 INLINE void *real_of(enum fn fn)
 {
-	void *real = __atomic_load_n(&hook_real[fn], __ATOMIC_RELAXED);
+	void *real = real_at(fn);
 	if (__builtin_expect(!real, 0))
 		return resolve(fn, __builtin_return_address(0));
 	return real;
@@ -96,7 +97,7 @@ INLINE uint64_t call_enter_long(enum fn fn)
 	struct thread_account *a = hook_self.account;
 	if (__builtin_expect(a != NULL, 1)) {
 		a->inflight_ticks = now;
-		__atomic_store_n(&a->inflight_fn, (uint32_t)fn, __ATOMIC_RELAXED);
+		store_relaxed(shared(&a->inflight_fn), (uint32_t)fn);
 	}
 	return now;
 }
@@ -105,7 +106,7 @@ INLINE void call_returned(void)
 {
 	struct thread_account *a = hook_self.account;
 	if (__builtin_expect(a != NULL, 1))
-		__atomic_store_n(&a->inflight_fn, 0, __ATOMIC_RELAXED);
+		store_relaxed(shared(&a->inflight_fn), 0);
 }
 
 #define LONG_TICKS (1u << 23) /* a few milliseconds */
@@ -149,7 +150,7 @@ void call_publish(const struct record *r);
 INLINE void call_commit(struct record *r, enum fn fn)
 {
 	record_commit(r, (uint16_t)fn);
-	if (__builtin_expect(hook_hot.listen, 0))
+	if (__builtin_expect(load_relaxed(&hook_hot.listen), 0))
 		call_publish(r);
 	writer_unmark(&hook_self);
 }

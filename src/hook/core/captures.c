@@ -11,13 +11,13 @@ bool stream_is_capturing(void *stream, int per_thread)
 	if (!stream && !per_thread)
 		return false; /* the legacy stream can't be captured, and asking it may fail */
 	const enum fn fn = per_thread ? FN_cuStreamIsCapturing_ptsz : FN_cuStreamIsCapturing;
-	int (*ask)(void *, int *) = hook_real[fn];
+	int (*ask)(void *, int *) = real_at(fn);
 	return ask && !ask(stream, &status) && status == 1;
 }
 
 static void captures_add(int by)
 {
-	__atomic_fetch_add(&hook_hot.captures, by, __ATOMIC_RELAXED);
+	atomic_fetch_add_explicit(&hook_hot.captures, by, memory_order_relaxed);
 }
 
 void after_cuStreamBeginCapture(int result, void *stream)

@@ -9,13 +9,14 @@
 #ifndef WEIR_HOOK_CORE_GATE_H
 #define WEIR_HOOK_CORE_GATE_H
 
+#include "base/atomic.h"
 #include "cuda_types.h"
 #include "hook/core/process.h"
 #include "hook/sched/sched.h"
 
 static inline bool gate_is_open(void)
 {
-	return __builtin_expect(!__atomic_load_n(&hook_hot.gate, __ATOMIC_RELAXED), 1);
+	return __builtin_expect(!load_relaxed(&hook_hot.gate), 1);
 }
 
 /* One call on its way, in the wrapper's frame: where it goes, and that nothing is to be done behind

@@ -6,6 +6,7 @@
 #ifndef WEIR_HOOK_CORE_HOOK_TABLE_H
 #define WEIR_HOOK_CORE_HOOK_TABLE_H
 
+#include "base/atomic.h"
 #include "fn_ids.h"
 #include "library_ids.h"
 
@@ -22,10 +23,16 @@ extern const unsigned int fn_stack_bits[FN_COUNT]; /* CONTROL_STACK() of its gro
 
 /* The real functions by id; NULL until found.  Relaxed atomics: a value never changes once
  * set, except that the runtime's go back to NULL when a program has two runtimes. */
-extern void *hook_real[HOOK_COUNT];
+extern _Atomic(void *) hook_real[HOOK_COUNT];
+
+/* NULL: it was not found yet. */
+static inline void *real_at(enum fn fn)
+{
+	return load_relaxed(&hook_real[fn]);
+}
 
 /* The real function by its table name, typed by its first use. */
-#define REAL(name, ...) ((int (*)(__VA_ARGS__))hook_real[FN_##name])
+#define REAL(name, ...) ((int (*)(__VA_ARGS__))real_at(FN_##name))
 
 /* Finds the real fn for `caller`.  Never NULL: a function that nobody has answers
  * CUDA_ERROR_STUB_LIBRARY, as the toolkit's own stub does. */

@@ -18,6 +18,7 @@
 #include <sys/auxv.h>
 #include <time.h>
 
+#include "base/atomic.h"
 #include "hook/core/elf.h"
 
 /* ---- bytes ---- */
@@ -203,11 +204,11 @@ static void *find(const char *name)
 /* The address of a function of libc: looked up once, with the same answer for every thread. */
 #define REAL(name)                                                                                 \
 	({                                                                                         \
-		static __typeof__(&name) known;                                                    \
-		__typeof__(&name) real = __atomic_load_n(&known, __ATOMIC_RELAXED);                \
+		static _Atomic(__typeof__(&name)) known;                                           \
+		__typeof__(&name) real = load_relaxed(&known);                                     \
 		if (__builtin_expect(!real, 0)) {                                                  \
 			real = (__typeof__(&name))find(#name);                                     \
-			__atomic_store_n(&known, real, __ATOMIC_RELAXED);                          \
+			store_relaxed(&known, real);                                               \
 		}                                                                                  \
 		real;                                                                              \
 	})

@@ -2,6 +2,7 @@
 #include "hook/core/metadata.h"
 
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/sys.h"
@@ -36,7 +37,7 @@ bool meta_has_room(void)
 {
 	if (!hook_recorder.header || !meta_is_scarce(&hook_recorder))
 		return true;
-	__atomic_fetch_add(&hook_recorder.header->unnamed, 1, __ATOMIC_RELAXED);
+	atomic_fetch_add_explicit(&hook_recorder.header->unnamed, 1, memory_order_relaxed);
 	return false;
 }
 

@@ -45,7 +45,7 @@ struct own_calls {
  */
 static inline void own_calls_exchange(int *mode)
 {
-	if (hook_real[FN_cuThreadExchangeStreamCaptureMode])
+	if (real_at(FN_cuThreadExchangeStreamCaptureMode))
 		REAL(cuThreadExchangeStreamCaptureMode, int *)(mode);
 }
 

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "base/sys.h"
 #include "hook/core/strings.h"
 #include "hook/core/process.h"
@@ -19,8 +20,7 @@ uint64_t own_range_begin(uint16_t kind, const char *name)
 	g->ticks = clock_now();
 	g->tid = (uint32_t)sys(gettid);
 	g->name = string_id(name, strlen(name));
-	__atomic_store_n(
-		(uint32_t *)(void *)&g->kind, kind | (uint32_t)RANGE_OPEN << 16, __ATOMIC_RELEASE);
+	store_release((_Atomic uint32_t *)(void *)&g->kind, kind | (uint32_t)RANGE_OPEN << 16);
 	return id;
 }
 
@@ -31,5 +31,5 @@ void own_range_end(uint64_t id)
 		return;
 	const uint64_t now = clock_now();
 	g->dur = now > g->ticks ? now - g->ticks : 0;
-	__atomic_store_n(&g->valid, (uint16_t)0, __ATOMIC_RELEASE);
+	store_release(shared(&g->valid), 0);
 }

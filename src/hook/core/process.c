@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "base/atomic.h"
 #include "base/sys.h"
 #include "hook/core/config.h"
 #include "hook/core/hook_parts.h"
@@ -27,10 +28,10 @@ union hook_hot_page hook_hot_page;
 
 /* Everything is wanted, so that the first call of a process comes to call_leave, which starts it;
  * and all calls that other threads make meanwhile, which wait there. */
-uint32_t hook_idle = (1u << CLASS_COUNT) - 1;
+_Atomic uint32_t hook_idle = (1u << CLASS_COUNT) - 1;
 
 /* What is wanted of calls where no trace says it: nothing, unless a part has said so. */
-static uint32_t own_control;
+static _Atomic uint32_t own_control;
 
 /* What this memory is of: of no process that began to start; of this one, or of whom it was forked
  * from; of a child whose threads no longer write where their parent does. */
@@ -46,29 +47,28 @@ uint64_t clock_monotonic(void)
 /* ---- life ---- */
 
 /* From now on calls are recorded, or left alone, as this word says. */
-static void control_by(const uint32_t *word)
+static void control_by(const _Atomic uint32_t *word)
 {
-	__atomic_store_n(
-		&hook_hot.control, (const char *)word - (const char *)&hook_idle, __ATOMIC_RELEASE);
+	store_release(&hook_hot.control, (const char *)word - (const char *)&hook_idle);
 }
 
 void process_control_set(uint32_t control)
 {
-	own_control = control;
+	store_relaxed(&own_control, control);
 }
 
 /* What a trace's own word has been replaced by, or NULL. */
-static const uint32_t *diverted;
+static _Atomic(const _Atomic uint32_t *) diverted;
 
-static const uint32_t *control_word(void)
+static const _Atomic uint32_t *control_word(void)
 {
-	const uint32_t *other = __atomic_load_n(&diverted, __ATOMIC_ACQUIRE);
+	const _Atomic uint32_t *other = load_acquire(&diverted);
 	return other ? other : hook_recorder.header ? &hook_recorder.header->control : &own_control;
 }
 
-void process_divert(const uint32_t *word)
+void process_divert(const _Atomic uint32_t *word)
 {
-	__atomic_store_n(&diverted, word, __ATOMIC_RELEASE);
+	store_release(&diverted, word);
 	if (process_is_started())
 		control_by(control_word());
 }
@@ -213,11 +213,11 @@ void process_start(void)
 	/* With signals blocked no handler can come here while this thread is at it. */
 	uint64_t all = ~0ull, mask = 0;
 	sys(rt_sigprocmask, SIG_BLOCK, &all, &mask, 8);
-	if (__atomic_compare_exchange_n(&hook_hot.state, &seen, PROCESS_STARTING, false,
-		    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+	if (atomic_compare_exchange_strong_explicit(&hook_hot.state, &seen, PROCESS_STARTING,
+		    memory_order_acq_rel, memory_order_acquire)) {
 		begin_anew();
 		start();
-		__atomic_store_n(&hook_hot.state, PROCESS_READY, __ATOMIC_RELEASE);
+		store_release(&hook_hot.state, PROCESS_READY);
 	} else {
 		await_start();
 	}

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/atomic.h"
 #include "fn_ids.h"
 #include "record/writer.h"
 
@@ -25,15 +26,16 @@ extern __thread struct writer hook_stacks __attribute__((tls_model("initial-exec
  * of zeros, however it was forked: a bare clone() runs no handlers.  So it begins anew by itself.
  */
 struct hot_line {
-	ptrdiff_t control; /* from hook_idle to the word that says what to record: of the mapped
-			    * trace, or of this library */
-	uint32_t tsc;      /* whether the clock is the processor's counter, which may be read */
-	uint32_t state;    /* enum process_state */
-	int32_t captures;  /* how many streams of this process are capturing */
-	uint32_t listen;   /* enum listen: who gets the calls that are kept */
-	uint32_t gate;     /* launches are regulated (gate.h) */
-	uint32_t memory;   /* and memory (mem/answers.h) */
-	uint64_t look;     /* ticks: when to look again what is mapped (stack/stack.h); 0: never */
+	_Atomic ptrdiff_t control; /* from hook_idle to the word that says what to record: of the
+				    * mapped trace, or of this library */
+	uint32_t tsc; /* whether the clock is the processor's counter, which may be read */
+	_Atomic uint32_t state;   /* enum process_state */
+	_Atomic int32_t captures; /* how many streams of this process are capturing */
+	_Atomic uint32_t listen;  /* enum listen: who gets the calls that are kept */
+	_Atomic uint32_t gate;    /* launches are regulated (gate.h) */
+	_Atomic uint32_t memory;  /* and memory (mem/answers.h) */
+	_Atomic uint64_t
+		look; /* ticks: when to look again what is mapped (stack/stack.h); 0: never */
 } __attribute__((aligned(64)));
 enum listen {
 	LISTEN_TEXT = 1,    /* WEIR=trace: each call becomes a line */
@@ -50,20 +52,20 @@ extern union hook_hot_page hook_hot_page __attribute__((visibility("hidden")));
 #define hook_hot hook_hot_page.hot
 
 /* The control word of a process that has not started. */
-extern uint32_t hook_idle __attribute__((visibility("hidden")));
+extern _Atomic uint32_t hook_idle __attribute__((visibility("hidden")));
 
 /* The control word now. */
 static inline uint32_t process_control(void)
 {
-	const char *at = (const char *)&hook_idle + hook_hot.control;
-	return __atomic_load_n((const uint32_t *)at, __ATOMIC_RELAXED);
+	const char *at = (const char *)&hook_idle + load_relaxed(&hook_hot.control);
+	return load_relaxed((const _Atomic uint32_t *)at);
 }
 
 enum process_state { PROCESS_NEW, PROCESS_STARTING, PROCESS_READY };
 
 static inline bool process_is_started(void)
 {
-	return __atomic_load_n(&hook_hot.state, __ATOMIC_ACQUIRE) == PROCESS_READY;
+	return load_acquire(&hook_hot.state) == PROCESS_READY;
 }
 
 uint64_t clock_monotonic(void); /* nanoseconds */
@@ -90,7 +92,7 @@ void process_start(void);
 void process_control_set(uint32_t control);
 
 /* Calls go by this word in place of the trace's, NULL: by the trace's. */
-void process_divert(const uint32_t *word);
+void process_divert(const _Atomic uint32_t *word);
 
 /* Has at_exit() of the parts called, also in forked children: once, when the driver is there and
  * CUPTI is loaded, so that it comes before what they have registered to end themselves. */

@@ -2,10 +2,10 @@
 #include "hook/core/resolve.h"
 
 #include <dlfcn.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "hook/core/elf.h"
 #include "hook/core/hook_parts.h"
 #include "hook/core/after.h"
@@ -15,8 +15,8 @@
 #define HIDDEN __attribute__((visibility("hidden")))
 #define PASS   ((void *)-1)
 
-void *hook_real[HOOK_COUNT];
-HIDDEN void *real_dlsym, *real_dlvsym; /* for entry.S */
+_Atomic(void *) hook_real[HOOK_COUNT];
+HIDDEN _Atomic(void *) real_dlsym, real_dlvsym; /* for entry.S */
 
 /* ---- names and addresses ---- */
 
@@ -45,12 +45,12 @@ static void fill_names(void)
 			at = (at + 1) % SLOTS;
 		by_name[at] = (uint16_t)fn; /* the same from every thread that comes here */
 	}
-	atomic_store_explicit(&by_name_ready, true, memory_order_release);
+	store_release(&by_name_ready, true);
 }
 
 enum fn fn_of_name(const char *name)
 {
-	if (!atomic_load_explicit(&by_name_ready, memory_order_acquire))
+	if (!load_acquire(&by_name_ready))
 		fill_names();
 	for (uint32_t at = hash_name(name) % SLOTS; by_name[at]; at = (at + 1) % SLOTS)
 		if (!strcmp(hooked[by_name[at]].name, name))
@@ -67,20 +67,22 @@ static uint32_t hash_address(const void *p)
  * another, else the table would fill up. */
 static bool is_gone(uint32_t slot, const void *real)
 {
-	const enum fn fn = atomic_load(&by_address[slot].fn);
-	return fn && __atomic_load_n(&hook_real[fn], __ATOMIC_RELAXED) != real;
+	const enum fn fn = atomic_load_explicit(&by_address[slot].fn, memory_order_seq_cst);
+	return fn && real_at(fn) != real;
 }
 
 static void learn(enum fn fn, void *real)
 {
-	__atomic_store_n(&hook_real[fn], real, __ATOMIC_RELAXED);
+	store_relaxed(&hook_real[fn], real);
 	for (uint32_t i = 0, at = hash_address(real); i < SLOTS; i++, at = (at + 1) % SLOTS) {
 		void *seen = NULL;
-		if (atomic_compare_exchange_strong(&by_address[at].real, &seen, real) ||
+		if (atomic_compare_exchange_strong_explicit(&by_address[at].real, &seen, real,
+			    memory_order_seq_cst, memory_order_seq_cst) ||
 			seen == real ||
-			(is_gone(at, seen) && atomic_compare_exchange_strong(
-						      &by_address[at].real, &seen, real))) {
-			atomic_store(&by_address[at].fn, fn);
+			(is_gone(at, seen) &&
+				atomic_compare_exchange_strong_explicit(&by_address[at].real, &seen,
+					real, memory_order_seq_cst, memory_order_seq_cst))) {
+			atomic_store_explicit(&by_address[at].fn, fn, memory_order_seq_cst);
 			return;
 		}
 	}
@@ -89,11 +91,11 @@ static void learn(enum fn fn, void *real)
 static enum fn fn_of_address(const void *real)
 {
 	for (uint32_t i = 0, at = hash_address(real); i < SLOTS; i++, at = (at + 1) % SLOTS) {
-		const void *seen = atomic_load(&by_address[at].real);
+		const void *seen = atomic_load_explicit(&by_address[at].real, memory_order_seq_cst);
 		if (!seen)
 			break;
 		if (seen == real)
-			return atomic_load(&by_address[at].fn);
+			return atomic_load_explicit(&by_address[at].fn, memory_order_seq_cst);
 	}
 	return FN_NONE;
 }
@@ -101,7 +103,7 @@ static enum fn fn_of_address(const void *real)
 void *wrapper_of(const void *real)
 {
 	const enum fn fn = fn_of_address(real);
-	return fn && hook_real[fn] == real ? hooked[fn].wrapper : NULL;
+	return fn && real_at(fn) == real ? hooked[fn].wrapper : NULL;
 }
 
 /* ---- loaded libraries ---- */
@@ -167,8 +169,8 @@ bool resolve_is_behind(const struct elf *e)
 
 static void find_dl_functions(void)
 {
-	real_dlvsym = resolve_next("dlvsym");
-	__atomic_store_n(&real_dlsym, resolve_next("dlsym"), __ATOMIC_RELEASE);
+	store_relaxed(&real_dlvsym, resolve_next("dlvsym"));
+	store_release(&real_dlsym, resolve_next("dlsym"));
 }
 
 /* The driver whose functions hook_real holds: where it was mapped, or 0. */
@@ -176,7 +178,7 @@ static _Atomic uintptr_t driver_base;
 
 static void adopt_driver(const struct elf *e)
 {
-	if (atomic_exchange(&driver_base, e->base) == e->base)
+	if (atomic_exchange_explicit(&driver_base, e->base, memory_order_seq_cst) == e->base)
 		return;
 	for (uint32_t fn = 1; fn < FN_DRIVER_END; fn++) {
 		void *real = elf_find(e, hooked[fn].name);
@@ -190,7 +192,7 @@ static bool find_driver(void)
 {
 	struct elf e;
 	if (!elf_search(&e, has_soname, "libcuda.so"))
-		return driver_base != 0 && elf_of_address(&e, hook_real[FN_cuInit]);
+		return driver_base != 0 && elf_of_address(&e, real_at(FN_cuInit));
 	adopt_driver(&e);
 	return true;
 }
@@ -201,7 +203,7 @@ static void find_runtime(void)
 	if (!elf_search(&e, is_runtime, NULL))
 		return;
 	for (uint32_t fn = FN_DRIVER_END; fn < FN_COUNT; fn++) {
-		void *real = hook_real[fn] ? NULL : elf_find(&e, hooked[fn].name);
+		void *real = real_at(fn) ? NULL : elf_find(&e, hooked[fn].name);
 		if (real)
 			learn(fn, real);
 	}
@@ -230,7 +232,7 @@ void *resolve(enum fn fn, const void *caller)
 		find_driver();
 	else
 		find_runtime();
-	void *real = hook_real[fn];
+	void *real = real_at(fn);
 	if (!real && (real = resolve_next(hooked[fn].name)))
 		learn(fn, real);
 	return real ? real : (void *)nobody_has_it;
@@ -254,13 +256,13 @@ static void declare_unknown(uint32_t i)
 
 static void *thunk_for(void *real, const char *name)
 {
-	const uint32_t taken = unknown_taken;
+	const uint32_t taken = load_relaxed(&unknown_taken);
 	for (uint32_t i = 0; i < taken && i < UNKNOWN; i++)
 		if (unknown_real[i] == real)
 			return (void *)(unknown_thunks + 32 * i);
-	const uint32_t i = atomic_fetch_add(&unknown_taken, 1);
+	const uint32_t i = atomic_fetch_add_explicit(&unknown_taken, 1, memory_order_seq_cst);
 	if (i >= UNKNOWN) {
-		unknown_taken = UNKNOWN;
+		store_relaxed(&unknown_taken, UNKNOWN);
 		return real;
 	}
 	strncpy(unknown_names[i], name, sizeof unknown_names[i] - 1);
@@ -273,14 +275,14 @@ static void *thunk_for(void *real, const char *name)
 void resolve_declare(void)
 {
 	const uint32_t bytes = CHUNK_PAYLOAD + sizeof unknown_local;
-	if (!unknown_taken || !hook_recorder.header)
+	if (!load_relaxed(&unknown_taken) || !hook_recorder.header)
 		return;
 	struct chunk_header *c = recorder_chunk(&hook_recorder, CHUNK_UNKNOWN, bytes, 0);
 	if (!c)
 		return;
 	c->used = sizeof unknown_local;
 	unknown_counts = (uint64_t *)((char *)c + CHUNK_PAYLOAD);
-	for (uint32_t i = 0; i < unknown_taken && i < UNKNOWN; i++)
+	for (uint32_t i = 0; i < load_relaxed(&unknown_taken) && i < UNKNOWN; i++)
 		declare_unknown(i);
 }
 
@@ -333,7 +335,7 @@ static void *answer_for(enum fn fn, const char *name, void *real)
 	if (real == hooked[fn].wrapper) /* found by a search that begins with us */
 		return real;
 	process_start();
-	if (hook_real[fn] != real) {
+	if (real_at(fn) != real) {
 		if (fn < FN_DRIVER_END)
 			find_driver();
 		else if (fn < FN_COUNT)
@@ -341,7 +343,7 @@ static void *answer_for(enum fn fn, const char *name, void *real)
 		else
 			hook_above.library_look(fn);
 	}
-	return hook_real[fn] == real ? hooked[fn].wrapper : real;
+	return real_at(fn) == real ? hooked[fn].wrapper : real;
 }
 
 /*
@@ -354,12 +356,12 @@ static bool called_by_tool(const void *caller)
 	static _Atomic uint64_t seen[64];
 	const uint64_t key = (uintptr_t)caller << 16 | (elf_changes() & 0x7fff) << 1;
 	_Atomic uint64_t *at = &seen[key * UINT64_C(0x9e3779b97f4a7c15) >> 58];
-	const uint64_t was = atomic_load(at);
+	const uint64_t was = atomic_load_explicit(at, memory_order_seq_cst);
 	struct elf e;
 	if ((was & ~UINT64_C(1)) == key)
 		return was & 1;
 	const bool is_tool = elf_of_address(&e, caller) && has_soname(&e, "libcupti.so");
-	atomic_store(at, key | is_tool);
+	atomic_store_explicit(at, key | is_tool, memory_order_seq_cst);
 	return is_tool;
 }
 
@@ -367,7 +369,7 @@ static bool called_by_tool(const void *caller)
  * library can reach besides, through libraries of its own, we can't ask: then yes. */
 static bool found_without_us(const char *name, const void *caller)
 {
-	void *(*real_lookup)(void *, const char *) = real_dlsym;
+	void *(*real_lookup)(void *, const char *) = load_relaxed(&real_dlsym);
 	struct elf e;
 	if (real_lookup(RTLD_NEXT, name))
 		return true;
@@ -390,7 +392,7 @@ static bool is_tool_name(const char *name)
 /* Other tools in the program are told of what stands in front of CUPTI; we are not. */
 static void *tool_answer(void *handle, const char *name, const void *caller)
 {
-	void *(*real_lookup)(void *, const char *) = real_dlsym;
+	void *(*real_lookup)(void *, const char *) = load_relaxed(&real_dlsym);
 	struct elf e;
 	if (elf_of_address(&e, caller) && (resolve_is_us(&e) || has_soname(&e, "libcupti.so")))
 		return PASS;
@@ -403,7 +405,7 @@ static void *tool_answer(void *handle, const char *name, const void *caller)
 HIDDEN void *dlsym_answer(void *handle, const char *name, const void *caller);
 HIDDEN void *dlsym_answer(void *handle, const char *name, const void *caller)
 {
-	if (!__atomic_load_n(&real_dlsym, __ATOMIC_ACQUIRE))
+	if (!load_acquire(&real_dlsym))
 		find_dl_functions();
 	if (!may_be_ours(name))
 		return PASS;
@@ -412,7 +414,7 @@ HIDDEN void *dlsym_answer(void *handle, const char *name, const void *caller)
 	const enum fn fn = fn_of_name(name);
 	if ((!fn && !is_driver_name(name)) || called_by_tool(caller))
 		return PASS;
-	void *(*real_lookup)(void *, const char *) = real_dlsym;
+	void *(*real_lookup)(void *, const char *) = load_relaxed(&real_dlsym);
 	if (handle == RTLD_DEFAULT || handle == RTLD_NEXT) {
 		/* Our own definition stands first in most searches, and must not make a program
 		 * believe in a driver that it could not reach. */
@@ -433,12 +435,12 @@ HIDDEN void *dlsym_answer(void *handle, const char *name, const void *caller)
 HIDDEN void *dlvsym_answer(void *handle, const char *name, const char *version, const void *caller);
 HIDDEN void *dlvsym_answer(void *handle, const char *name, const char *version, const void *caller)
 {
-	if (!__atomic_load_n(&real_dlsym, __ATOMIC_ACQUIRE))
+	if (!load_acquire(&real_dlsym))
 		find_dl_functions();
 	if (!may_be_ours(name) || handle == RTLD_NEXT || handle == RTLD_DEFAULT)
 		return PASS;
 	const enum fn fn = fn_of_name(name);
-	void *(*real_lookup)(void *, const char *, const char *) = real_dlvsym;
+	void *(*real_lookup)(void *, const char *, const char *) = load_relaxed(&real_dlvsym);
 	void *real = fn ? real_lookup(handle, name, version) : NULL;
 	return real ? answer_for(fn, name, real) : PASS;
 }
@@ -459,13 +461,13 @@ __attribute__((visibility("default"))) void *weir_bound_by_audit(
 		return real;
 	/* A second copy of the driver, in a namespace of its own, keeps to itself: one table
 	 * holds one driver. */
-	if (fn < FN_DRIVER_END && has_soname(&e, "libcuda.so") && !hook_real[FN_cuInit])
+	if (fn < FN_DRIVER_END && has_soname(&e, "libcuda.so") && !real_at(FN_cuInit))
 		adopt_driver(&e);
 	else if (fn >= FN_COUNT)
 		hook_above.library_bound_by_audit(fn, &e);
-	else if (fn >= FN_DRIVER_END && is_runtime(&e, NULL) && !hook_real[fn])
+	else if (fn >= FN_DRIVER_END && is_runtime(&e, NULL) && !real_at(fn))
 		learn(fn, real);
-	was_bound_by_audit = hook_real[fn] == real;
+	was_bound_by_audit = real_at(fn) == real;
 	return was_bound_by_audit ? hooked[fn].wrapper : real;
 }
 

@@ -10,6 +10,7 @@
 #ifndef WEIR_HOOK_CORE_SLOTS_H
 #define WEIR_HOOK_CORE_SLOTS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -17,10 +18,10 @@
 
 /* All constants where it is used, so that the compiler sees the orders. */
 struct slots {
-	uint64_t *keys; /* 0 is free, and no key */
-	uint32_t size;  /* a power of two */
+	_Atomic uint64_t *keys; /* 0 is free, and no key */
+	uint32_t size;          /* a power of two */
 	uint32_t window;
-	int load, claim; /* the memory orders of looking at a key, and of storing one */
+	memory_order load, claim; /* the memory orders of looking at a key, and of storing one */
 };
 
 /* The key's slot, or SLOTS_NONE.  The first slot is taken modulo the size. */
@@ -28,7 +29,7 @@ static inline uint32_t slots_find(struct slots s, uint32_t first, uint64_t key)
 {
 	for (uint32_t i = 0; i < s.window; i++) {
 		const uint32_t at = (first + i) & (s.size - 1);
-		if (__atomic_load_n(&s.keys[at], s.load) == key)
+		if (atomic_load_explicit(&s.keys[at], s.load) == key)
 			return at;
 	}
 	return SLOTS_NONE;
@@ -41,10 +42,10 @@ static inline uint32_t slots_claim(struct slots s, uint32_t first, uint64_t key,
 	*ret_new = false;
 	for (uint32_t i = 0; i < s.window; i++) {
 		const uint32_t at = (first + i) & (s.size - 1);
-		uint64_t seen = __atomic_load_n(&s.keys[at], s.load);
+		uint64_t seen = atomic_load_explicit(&s.keys[at], s.load);
 		if (!seen && key)
-			*ret_new = __atomic_compare_exchange_n(
-				&s.keys[at], &seen, key, false, s.claim, s.load);
+			*ret_new = atomic_compare_exchange_strong_explicit(
+				&s.keys[at], &seen, key, s.claim, s.load);
 		if (*ret_new || seen == key)
 			return at;
 	}

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/atomic.h"
 #include "hook/core/metadata.h"
 #include "hook/core/pages.h"
 #include "hook/core/slots.h"
@@ -13,9 +14,10 @@
 #define WINDOW      64u
 
 /* Hashes; 0 free.  Collisions of 64 bits do not happen. */
-static uint64_t table[STRINGS] OWN_PAGES;
-static const struct slots slots = { table, STRINGS, WINDOW, __ATOMIC_RELAXED, __ATOMIC_RELAXED };
-static uint32_t beyond = STRINGS;
+static _Atomic uint64_t table[STRINGS] OWN_PAGES;
+static const struct slots slots = { table, STRINGS, WINDOW, memory_order_relaxed,
+	memory_order_relaxed };
+static _Atomic uint32_t beyond = STRINGS;
 
 static uint64_t fold(uint64_t a, uint64_t b)
 {
@@ -49,9 +51,9 @@ void string_write(uint32_t id, const char *text, uint64_t bytes)
 /* 0: such texts have had their share of the trace, or there are no more numbers. */
 static uint32_t next_beyond(void)
 {
-	if (__atomic_load_n(&beyond, __ATOMIC_RELAXED) >= BEYOND_MOST || !meta_has_room())
+	if (load_relaxed(&beyond) >= BEYOND_MOST || !meta_has_room())
 		return 0;
-	return __atomic_add_fetch(&beyond, 1, __ATOMIC_RELAXED);
+	return atomic_fetch_add_explicit(&beyond, 1, memory_order_relaxed) + 1;
 }
 
 bool string_claim(uint64_t key, uint32_t *ret_id)
@@ -86,5 +88,5 @@ uint32_t string_once(const char *text, uint64_t bytes)
 void strings_forget(void)
 {
 	DROP(table);
-	beyond = STRINGS;
+	store_relaxed(&beyond, STRINGS);
 }

@@ -15,6 +15,7 @@
 #ifndef WEIR_HOOK_CORE_WRAPPER_H
 #define WEIR_HOOK_CORE_WRAPPER_H
 
+#include "base/atomic.h"
 #include "cuda_types.h"
 #include "hook/core/after.h"
 #include "hook/core/call.h"
@@ -143,7 +144,7 @@ void call_begin_long(struct call *c);
  */
 INLINE void call_looks(struct call *c)
 {
-	const uint64_t due = __atomic_load_n(&hook_hot.look, __ATOMIC_RELAXED);
+	const uint64_t due = load_relaxed(&hook_hot.look);
 	if (__builtin_expect(c->begun > due - 1, 0)) /* 0: never */
 		c->begun = hook_above.stack_look(c->begun);
 }
@@ -216,7 +217,7 @@ void launch_fill_config(
 /* While any stream of the process is capturing, work may go into a graph instead. */
 static inline bool is_captured(void *stream, int per_thread)
 {
-	return __builtin_expect(__atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED) > 0, 0) &&
+	return __builtin_expect(load_relaxed(&hook_hot.captures) > 0, 0) &&
 	       stream_is_capturing(stream, per_thread);
 }
 
@@ -255,7 +256,7 @@ INLINE void launch_begin_config(
 INLINE void move_begin(struct call *c, void *stream, int per_thread, uint64_t bytes, bool blocks)
 {
 	c->timer = NULL;
-	if (__builtin_expect(event_timer_adapts, 0)) {
+	if (__builtin_expect(load_relaxed(&event_timer_adapts), 0)) {
 		event_timer_want(c->fn, bytes);
 		c->timer = event_timer_begin(stream, per_thread);
 	}

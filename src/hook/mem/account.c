@@ -1,6 +1,7 @@
 /* Charges allocations to the process's quota and returns them. */
 #include "hook/mem/account.h"
 
+#include "base/atomic.h"
 #include "hook/core/config.h"
 #include "hook/core/hook_table.h"
 #include "hook/mem/pools.h"
@@ -23,7 +24,7 @@ uint64_t whole_blocks(uint64_t bytes)
 uint64_t account_context(void)
 {
 	void *context = NULL;
-	return hook_real[FN_cuCtxGetCurrent] && !REAL(cuCtxGetCurrent, void **)(&context)
+	return real_at(FN_cuCtxGetCurrent) && !REAL(cuCtxGetCurrent, void **)(&context)
 		       ? (uint64_t)(uintptr_t)context
 		       : 0;
 }
@@ -34,7 +35,7 @@ static void measure(const struct member *m)
 {
 	size_t free, total;
 	const uint64_t before = quota_known(m->file, m->device_index);
-	if (hook_real[FN_cuMemGetInfo_v2] && before != QUOTA_UNKNOWN &&
+	if (real_at(FN_cuMemGetInfo_v2) && before != QUOTA_UNKNOWN &&
 		!REAL(cuMemGetInfo_v2, size_t *, size_t *)(&free, &total))
 		quota_measure(m->file, m->device_index, before, free, total);
 }
@@ -54,29 +55,29 @@ static bool remember_context(const struct member *m, uint64_t context)
 	return is_new;
 }
 
-static uint64_t last_context; /* that was seen */
+static _Atomic uint64_t last_context; /* that was seen */
 
 static void count_context(struct member *m, uint64_t context)
 {
 	if (remember_context(m, context)) {
-		__atomic_fetch_add(&m->slot->memory.contexts, 1, __ATOMIC_SEQ_CST);
+		atomic_fetch_add_explicit(&m->slot->memory.contexts, 1, memory_order_seq_cst);
 		share_bury(m->file); /* what the dead had is missing no more */
 		measure(m);
 	}
-	__atomic_store_n(&last_context, context, __ATOMIC_RELAXED);
+	store_relaxed(&last_context, context);
 }
 
 static void see_context(struct member *m, uint64_t context)
 {
-	if (context && context != __atomic_load_n(&last_context, __ATOMIC_RELAXED))
+	if (context && context != load_relaxed(&last_context))
 		count_context(m, context);
-	else if (!__atomic_load_n(&m->device->who.context_bytes, __ATOMIC_RELAXED))
+	else if (!load_relaxed(&m->device->who.context_bytes))
 		measure(m); /* others were allocating when it was tried before */
 }
 
 void account_forget(void)
 {
-	last_context = 0;
+	store_relaxed(&last_context, 0);
 }
 
 void context_seen(struct member *m)
@@ -94,11 +95,11 @@ void account_give(uint16_t device, enum owned_kind kind, uint64_t bytes)
 {
 	struct member *m = member_at(device);
 	if (m && kind == OWNED_CONTEXT)
-		__atomic_fetch_sub(&m->slot->memory.contexts, 1, __ATOMIC_SEQ_CST);
+		atomic_fetch_sub_explicit(&m->slot->memory.contexts, 1, memory_order_seq_cst);
 	else if (m)
 		quota_give(m->slot, bytes);
 	if (m && is_lazy(kind))
-		__atomic_fetch_sub(&m->slot->memory.lazy, bytes, __ATOMIC_SEQ_CST);
+		atomic_fetch_sub_explicit(&m->slot->memory.lazy, bytes, memory_order_seq_cst);
 }
 
 void account_changes(bool begins)
@@ -120,7 +121,7 @@ void context_ended(uint64_t context)
 		account_give(o->device, o->kind, o->bytes);
 		owned_drop(o);
 	}
-	__atomic_store_n(&last_context, 0, __ATOMIC_RELAXED);
+	store_relaxed(&last_context, 0);
 	owned_unlock();
 }
 
@@ -164,7 +165,7 @@ static enum quota_answer take(struct member *m, uint64_t bytes)
 /* Without a quota there is nobody to be asked. */
 static enum quota_answer count(const struct member *m, uint64_t bytes)
 {
-	__atomic_fetch_add(&m->slot->memory.used, bytes, __ATOMIC_SEQ_CST);
+	atomic_fetch_add_explicit(&m->slot->memory.used, bytes, memory_order_seq_cst);
 	return QUOTA_GRANTED;
 }
 
@@ -232,7 +233,8 @@ int claim_end(struct claim *c, int result, enum owned_kind kind, uint64_t key)
 		return result;
 	const bool counts = !result && remember(c, kind, key);
 	if (counts && is_lazy(kind))
-		__atomic_fetch_add(&c->member->slot->memory.lazy, c->bytes, __ATOMIC_SEQ_CST);
+		atomic_fetch_add_explicit(
+			&c->member->slot->memory.lazy, c->bytes, memory_order_seq_cst);
 	claim_settle(c, counts);
 	return result;
 }

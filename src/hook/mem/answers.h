@@ -12,12 +12,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/atomic.h"
 #include "hook/core/process.h"
 
 /* Whether the driver answers for itself. */
 static inline bool memory_is_plain(void)
 {
-	return __builtin_expect(!__atomic_load_n(&hook_hot.memory, __ATOMIC_RELAXED), 1);
+	return __builtin_expect(!load_relaxed(&hook_hot.memory), 1);
 }
 
 /* The part of the library (process.h). */

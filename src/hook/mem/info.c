@@ -2,6 +2,7 @@
  * Answers a program's questions about device memory from its quota, and releases the memory of a
  * context that ends.
  */
+#include "base/atomic.h"
 #include "hook/core/hook_table.h"
 #include "hook/core/config.h"
 #include "hook/mem/account.h"
@@ -147,8 +148,8 @@ static int device_of(void *context)
 {
 	void *current;
 	int device = -1;
-	if (!hook_real[FN_cuCtxPushCurrent_v2] || !hook_real[FN_cuCtxPopCurrent_v2] ||
-		!hook_real[FN_cuCtxGetDevice] || REAL(cuCtxPushCurrent_v2, void *)(context))
+	if (!real_at(FN_cuCtxPushCurrent_v2) || !real_at(FN_cuCtxPopCurrent_v2) ||
+		!real_at(FN_cuCtxGetDevice) || REAL(cuCtxPushCurrent_v2, void *)(context))
 		return -1;
 	REAL(cuCtxGetDevice, int *)(&device);
 	REAL(cuCtxPopCurrent_v2, void **)(&current);
@@ -211,7 +212,7 @@ static bool primary_is_active(int device)
 {
 	unsigned int flags;
 	int active = 0;
-	return hook_real[FN_cuDevicePrimaryCtxGetState] &&
+	return real_at(FN_cuDevicePrimaryCtxGetState) &&
 	       !REAL(cuDevicePrimaryCtxGetState, int, unsigned int *, int *)(
 		       device, &flags, &active) &&
 	       active;
@@ -221,8 +222,8 @@ static bool primary_is_active(int device)
 static uint64_t primary_of(int device)
 {
 	void *context = NULL;
-	int (*release)(int) = hook_real[FN_cuDevicePrimaryCtxRelease_v2];
-	if (!release || !hook_real[FN_cuDevicePrimaryCtxRetain] || !primary_is_active(device) ||
+	int (*release)(int) = real_at(FN_cuDevicePrimaryCtxRelease_v2);
+	if (!release || !real_at(FN_cuDevicePrimaryCtxRetain) || !primary_is_active(device) ||
 		REAL(cuDevicePrimaryCtxRetain, void **, int)(&context, device))
 		return 0;
 	release(device);
@@ -269,7 +270,7 @@ void memory_start(void)
 {
 	const struct config *c = config_get();
 	if (c->sched) /* without a quota too: others see what it has */
-		__atomic_store_n(&hook_hot.memory, 1, __ATOMIC_RELEASE);
+		store_release(&hook_hot.memory, 1);
 }
 
 void memory_forget(void)

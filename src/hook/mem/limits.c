@@ -11,7 +11,7 @@ enum { STACK_SIZE, PRINTF_FIFO_SIZE, MALLOC_HEAP_SIZE }; /* CUlimit */
 static uint64_t attribute(const struct member *m, int what)
 {
 	int value = 0;
-	return hook_real[FN_cuDeviceGetAttribute] &&
+	return real_at(FN_cuDeviceGetAttribute) &&
 			       !REAL(cuDeviceGetAttribute, int *, int, int)(
 				       &value, what, m->ordinal) &&
 			       value > 0
@@ -49,7 +49,8 @@ static bool add(const struct claim *c, uint64_t key)
 	limit.bytes = c->bytes + (before ? before->bytes : 0);
 	const bool kept = owned_put(&limit);
 	if (kept)
-		__atomic_fetch_add(&c->member->slot->memory.lazy, c->bytes, __ATOMIC_SEQ_CST);
+		atomic_fetch_add_explicit(
+			&c->member->slot->memory.lazy, c->bytes, memory_order_seq_cst);
 	owned_unlock();
 	return kept;
 }
@@ -74,7 +75,7 @@ int memory_cuCtxSetLimit(int limit, size_t value)
 	size_t now = 0;
 	const struct member *m = member_current();
 	int (*const real)(int, size_t) = REAL(cuCtxSetLimit, int, size_t);
-	if (!m || !hook_real[FN_cuCtxGetLimit] || REAL(cuCtxGetLimit, size_t *, int)(&now, limit))
+	if (!m || !real_at(FN_cuCtxGetLimit) || REAL(cuCtxGetLimit, size_t *, int)(&now, limit))
 		return real(limit, value);
 	const uint64_t before = whole_blocks(reserved(m, limit, now));
 	const uint64_t after = whole_blocks(reserved(m, limit, value));

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
+#include "base/atomic.h"
 #include "base/hash.h"
 #include "base/sys.h"
 #include "hook/core/process.h"
@@ -13,7 +14,7 @@
 #define SPINS        (1u << 16)
 
 static struct {
-	uint64_t holder; /* of the lock: a variable of its thread, by address */
+	_Atomic uint64_t holder; /* of the lock: a variable of its thread, by address */
 	struct owned *places;
 	uint64_t size, used;         /* used: also those that are gone; size: a power of two */
 	struct held_signals signals; /* the holder's */
@@ -32,8 +33,8 @@ static bool try_lock(void)
 	uint64_t holder = 0;
 	struct held_signals signals;
 	signals_hold(&signals);
-	const bool has = __atomic_compare_exchange_n(
-		&table.holder, &holder, own_name(), false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+	const bool has = atomic_compare_exchange_strong_explicit(
+		&table.holder, &holder, own_name(), memory_order_acquire, memory_order_relaxed);
 	if (has)
 		table.signals = signals;
 	else
@@ -44,7 +45,7 @@ static bool try_lock(void)
 bool owned_lock(void)
 {
 	for (uint32_t spin = 0; spin < SPINS; spin++) {
-		const uint64_t holder = __atomic_load_n(&table.holder, __ATOMIC_RELAXED);
+		const uint64_t holder = load_relaxed(&table.holder);
 		if (!holder && try_lock())
 			return true;
 		if (holder == own_name())
@@ -60,7 +61,7 @@ bool owned_lock(void)
 void owned_unlock(void)
 {
 	const struct held_signals signals = table.signals;
-	__atomic_store_n(&table.holder, 0, __ATOMIC_RELEASE);
+	store_release(&table.holder, 0);
 	signals_release(&signals);
 }
 
@@ -149,5 +150,6 @@ void owned_forget(void)
 	if (table.places)
 		sys(munmap, table.places, bytes_of(table.size));
 	table.places = NULL;
-	table.holder = table.size = table.used = 0;
+	store_relaxed(&table.holder, 0);
+	table.size = table.used = 0;
 }

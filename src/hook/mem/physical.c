@@ -2,6 +2,7 @@
  * Physical memory that a program maps itself.  It is the device's until its handles are released
  * and nothing is mapped to it any more, so it is counted apart from them.
  */
+#include <stdatomic.h>
 #include <string.h>
 
 #include "cuda_types.h"
@@ -9,7 +10,7 @@
 #include "hook/mem/account.h"
 #include "hook/mem/answers.h"
 
-static uint64_t last_physical; /* number that was given */
+static _Atomic uint64_t last_physical; /* number that was given */
 
 static uint64_t handle_at(const void *handle)
 {
@@ -70,7 +71,7 @@ static bool created(const struct claim *c, uint64_t handle)
 {
 	bool counts = false;
 	struct owned physical = { .kind = OWNED_PHYSICAL,
-		.key = __atomic_add_fetch(&last_physical, 1, __ATOMIC_RELAXED),
+		.key = atomic_fetch_add_explicit(&last_physical, 1, memory_order_relaxed) + 1,
 		.bytes = c->bytes,
 		.device = (uint16_t)c->member->ordinal };
 	if (!owned_lock())
@@ -170,7 +171,7 @@ int memory_cuMemExportToShareableHandle(
 static int device_of(uint64_t handle)
 {
 	struct cu_mem_allocation_prop p = { 0 };
-	if (!hook_real[FN_cuMemGetAllocationPropertiesFromHandle] ||
+	if (!real_at(FN_cuMemGetAllocationPropertiesFromHandle) ||
 		REAL(cuMemGetAllocationPropertiesFromHandle, void *, uint64_t)(&p, handle) ||
 		!is_on_device(&p) || !member_of(p.location.id))
 		return -1;
@@ -185,7 +186,7 @@ int memory_cuMemImportFromShareableHandle(void *handle, void *shareable, int typ
 	if (device < 0 || !owned_lock())
 		return result;
 	const struct owned physical = { .kind = OWNED_PHYSICAL,
-		.key = __atomic_add_fetch(&last_physical, 1, __ATOMIC_RELAXED),
+		.key = atomic_fetch_add_explicit(&last_physical, 1, memory_order_relaxed) + 1,
 		.device = (uint16_t)device,
 		.imported = 1 };
 	if (owned_find(OWNED_HANDLE, handle_at(handle)) || owned_put(&physical))

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "base/atomic.h"
 #include "cuda_types.h"
 #include "hook/core/hook_table.h"
 #include "hook/mem/account.h"
@@ -27,16 +28,16 @@
 enum { POOL_RESERVED = 5, POOL_RESERVED_HIGH, POOL_USED, POOL_USED_HIGH, GRAPH_RESERVED = 2 };
 
 static struct {
-	void *pool;        /* NULL: none yet, or destroyed */
-	uint32_t place;    /* 1 + its device; 0: not said yet */
-	uint32_t visitors; /* threads that may be asking the driver about it */
+	_Atomic(void *) pool;      /* NULL: none yet, or destroyed */
+	_Atomic uint32_t place;    /* 1 + its device; 0: not said yet */
+	_Atomic uint32_t visitors; /* threads that may be asking the driver about it */
 } pools[POOLS];
-static int graphs; /* have memory nodes */
+static _Atomic int graphs; /* have memory nodes */
 
 void pools_forget(void)
 {
 	memset(pools, 0, sizeof pools);
-	graphs = 0;
+	store_relaxed(&graphs, 0);
 }
 
 /* ---- idle ---- */
@@ -44,12 +45,12 @@ void pools_forget(void)
 static void see_pool(void *pool, int device)
 {
 	for (uint32_t i = 0; i < POOLS; i++) {
-		void *seen = __atomic_load_n(&pools[i].pool, __ATOMIC_ACQUIRE);
+		void *seen = load_acquire(&pools[i].pool);
 		if (seen == pool)
 			return;
-		if (!seen && __atomic_compare_exchange_n(&pools[i].pool, &seen, pool, false,
-				     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-			__atomic_store_n(&pools[i].place, (uint32_t)device + 1, __ATOMIC_RELEASE);
+		if (!seen && atomic_compare_exchange_strong_explicit(&pools[i].pool, &seen, pool,
+				     memory_order_acq_rel, memory_order_acquire)) {
+			store_release(&pools[i].place, (uint32_t)device + 1);
 			return;
 		}
 		if (seen == pool)
@@ -59,15 +60,15 @@ static void see_pool(void *pool, int device)
 
 static void leave(uint32_t i)
 {
-	__atomic_fetch_sub(&pools[i].visitors, 1, __ATOMIC_RELEASE);
+	atomic_fetch_sub_explicit(&pools[i].visitors, 1, memory_order_release);
 }
 
 /* One of that device, which is not destroyed before leave(); or NULL. */
 static void *visit(uint32_t i, int device)
 {
-	__atomic_fetch_add(&pools[i].visitors, 1, __ATOMIC_SEQ_CST);
-	void *pool = __atomic_load_n(&pools[i].pool, __ATOMIC_SEQ_CST);
-	if (pool && __atomic_load_n(&pools[i].place, __ATOMIC_ACQUIRE) == (uint32_t)device + 1)
+	atomic_fetch_add_explicit(&pools[i].visitors, 1, memory_order_seq_cst);
+	void *pool = atomic_load_explicit(&pools[i].pool, memory_order_seq_cst);
+	if (pool && load_acquire(&pools[i].place) == (uint32_t)device + 1)
 		return pool;
 	leave(i);
 	return NULL;
@@ -76,12 +77,12 @@ static void *visit(uint32_t i, int device)
 static void forget_pool(void *pool)
 {
 	for (uint32_t i = 0; i < POOLS && pool; i++) {
-		if (__atomic_load_n(&pools[i].pool, __ATOMIC_ACQUIRE) != pool)
+		if (load_acquire(&pools[i].pool) != pool)
 			continue;
-		__atomic_store_n(&pools[i].place, 0, __ATOMIC_SEQ_CST);
-		__atomic_store_n(&pools[i].pool, NULL, __ATOMIC_SEQ_CST);
-		for (uint32_t turn = 0;
-			turn < TURNS && __atomic_load_n(&pools[i].visitors, __ATOMIC_SEQ_CST);
+		atomic_store_explicit(&pools[i].place, 0, memory_order_seq_cst);
+		atomic_store_explicit(&pools[i].pool, NULL, memory_order_seq_cst);
+		for (uint32_t turn = 0; turn < TURNS && atomic_load_explicit(&pools[i].visitors,
+								memory_order_seq_cst);
 			turn++)
 			sys(sched_yield);
 	}
@@ -90,8 +91,8 @@ static void forget_pool(void *pool)
 static uint64_t attribute(void *pool, int which)
 {
 	uint64_t value = 0;
-	return hook_real[FN_cuMemPoolGetAttribute] && !REAL(cuMemPoolGetAttribute, void *, int,
-							      void *)(pool, which, &value)
+	return real_at(FN_cuMemPoolGetAttribute) && !REAL(cuMemPoolGetAttribute, void *, int,
+							    void *)(pool, which, &value)
 		       ? value
 		       : 0;
 }
@@ -112,7 +113,7 @@ static void note_idle(struct member *m)
 		idle += idle_of(pool);
 		leave(i);
 	}
-	__atomic_store_n(&m->slot->memory.idle, idle, __ATOMIC_RELAXED);
+	store_relaxed(&m->slot->memory.idle, idle);
 }
 
 static uint64_t trim(void *pool, uint64_t excess)
@@ -128,7 +129,7 @@ void pools_trim(struct member *m)
 	const struct quota_sum sum = quota_sum(m->file, m->index);
 	const uint64_t left = quota_left(&sum);
 	uint64_t excess = sum.idle > left ? sum.idle - left : 0;
-	if (!hook_real[FN_cuMemPoolTrimTo] || hook_hot.captures > 0)
+	if (!real_at(FN_cuMemPoolTrimTo) || load_relaxed(&hook_hot.captures) > 0)
 		return;
 	for (uint32_t i = 0; i < POOLS && excess; i++) {
 		void *pool = visit(i, m->ordinal);
@@ -145,7 +146,7 @@ void pools_trim(struct member *m)
 static bool ask_graphs(int device, uint64_t *ret_bytes)
 {
 	struct own_calls own;
-	if (!hook_real[FN_cuDeviceGetGraphMemAttribute])
+	if (!real_at(FN_cuDeviceGetGraphMemAttribute))
 		return false;
 	own_calls_begin(&own);
 	const int result = REAL(cuDeviceGetGraphMemAttribute, int, int, void *)(
@@ -159,8 +160,7 @@ static void count_graphs(int device)
 {
 	uint64_t bytes = 0;
 	struct member *m = member_of(device);
-	if (!m || !__atomic_load_n(&graphs, __ATOMIC_RELAXED) || !ask_graphs(device, &bytes) ||
-		!owned_lock())
+	if (!m || !load_relaxed(&graphs) || !ask_graphs(device, &bytes) || !owned_lock())
 		return;
 	const struct owned *before = owned_find(OWNED_GRAPHS, (uint64_t)device);
 	const uint64_t had = before ? before->bytes : 0;
@@ -168,14 +168,13 @@ static void count_graphs(int device)
 		    .key = (uint64_t)device,
 		    .bytes = bytes,
 		    .device = (uint16_t)device }))
-		__atomic_fetch_add(&m->slot->memory.used, bytes - had, __ATOMIC_SEQ_CST);
+		atomic_fetch_add_explicit(&m->slot->memory.used, bytes - had, memory_order_seq_cst);
 	owned_unlock();
 }
 
 void graphs_changed(void)
 {
-	const struct member *m =
-		__atomic_load_n(&graphs, __ATOMIC_RELAXED) ? member_current() : NULL;
+	const struct member *m = load_relaxed(&graphs) ? member_current() : NULL;
 	if (m)
 		count_graphs(m->ordinal);
 }
@@ -194,14 +193,13 @@ static int node_added(const struct claim *c, int result)
 
 static bool is_captured(void *stream, int per_thread)
 {
-	return __atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED) > 0 &&
-	       stream_is_capturing(stream, per_thread);
+	return load_relaxed(&hook_hot.captures) > 0 && stream_is_capturing(stream, per_thread);
 }
 
 static void *own_pool(const struct member *m)
 {
 	void *pool = NULL;
-	if (hook_real[FN_cuDeviceGetMemPool])
+	if (real_at(FN_cuDeviceGetMemPool))
 		REAL(cuDeviceGetMemPool, void **, int)(&pool, m->ordinal);
 	return pool;
 }
@@ -239,7 +237,7 @@ static bool begin(
 {
 	r->is_captured = is_captured(stream, per_thread);
 	if (r->is_captured)
-		__atomic_store_n(&graphs, 1, __ATOMIC_RELAXED);
+		store_relaxed(&graphs, 1);
 	return claim_begin(&r->claim, address ? in_grains(bytes) : 0);
 }
 
@@ -331,7 +329,7 @@ int memory_cuMemFreeAsync_ptsz(unsigned long long address, void *stream)
 static void *default_pool(int device)
 {
 	void *pool = NULL;
-	if (hook_real[FN_cuDeviceGetDefaultMemPool])
+	if (real_at(FN_cuDeviceGetDefaultMemPool))
 		REAL(cuDeviceGetDefaultMemPool, void **, int)(&pool, device);
 	return pool;
 }
@@ -408,7 +406,7 @@ static bool node_begins(struct claim *c, const struct cu_mem_alloc_node_params *
 	*c = (struct claim){ 0 };
 	if (!p)
 		return true;
-	__atomic_store_n(&graphs, 1, __ATOMIC_RELAXED);
+	store_relaxed(&graphs, 1);
 	return claim_begin_on(c, p->pool.location.id, whole_blocks(p->bytes));
 }
 

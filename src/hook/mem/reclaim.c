@@ -3,6 +3,7 @@
 
 #include <time.h>
 
+#include "base/atomic.h"
 #include "base/sys.h"
 #include "hook/core/config.h"
 #include "hook/core/process.h"
@@ -27,6 +28,6 @@ bool reclaim_goes_on(struct reclaim *w, struct member *m, uint64_t bytes)
 
 void reclaim_ends(struct member *m, bool in_vain)
 {
-	if (!in_vain && __atomic_load_n(&m->slot->memory.wanted, __ATOMIC_RELAXED))
-		__atomic_store_n(&m->slot->memory.wanted, 0, __ATOMIC_RELAXED);
+	if (!in_vain && load_relaxed(&m->slot->memory.wanted))
+		store_relaxed(&m->slot->memory.wanted, 0);
 }

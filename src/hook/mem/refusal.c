@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/atomic.h"
 #include "base/bounded.h"
 #include "hook/core/strings.h"
 #include "hook/range/range.h"
@@ -17,13 +18,13 @@ static uint32_t text_id(const char *text)
 
 static uint64_t held_by(const struct share_slot *s)
 {
-	return __atomic_load_n(&s->memory.used, __ATOMIC_RELAXED);
+	return load_relaxed(&s->memory.used);
 }
 
 static bool is_of_group(const struct share_slot *s, const struct share_slot *own)
 {
-	return __atomic_load_n(&s->who.state, __ATOMIC_ACQUIRE) == SLOT_LIVE &&
-	       s->memory.group == own->memory.group && s->who.device == own->who.device;
+	return load_acquire(&s->who.state) == SLOT_LIVE && s->memory.group == own->memory.group &&
+	       s->who.device == own->who.device;
 }
 
 /* Who of the group holds most but no more than `below`; SHARE_SLOTS: nobody. */
@@ -51,7 +52,7 @@ static void put(struct bounded *b, const char *word, uint64_t value)
 
 void refusal_count(const struct member *m, uint64_t bytes)
 {
-	__atomic_fetch_add(&m->slot->memory.refused, 1, __ATOMIC_RELAXED);
+	atomic_fetch_add_explicit(&m->slot->memory.refused, 1, memory_order_relaxed);
 	refusal_report(m, bytes);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/atomic.h"
 #include "hook/core/config.h"
 #include "hook/core/hook_table.h"
 #include "hook/core/process.h"
@@ -60,8 +61,8 @@ void served_calls(struct served *s)
 static bool try_lock(struct served *s)
 {
 	uint64_t holder = 0;
-	if (!__atomic_compare_exchange_n(
-		    &s->lock, &holder, own_name(), false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+	if (!atomic_compare_exchange_strong_explicit(
+		    &s->lock, &holder, own_name(), memory_order_acquire, memory_order_relaxed))
 		return false;
 	s->frame = __builtin_frame_address(0);
 	return true;
@@ -85,18 +86,19 @@ static int free_tagged(struct served *s, uint64_t address, uint32_t tag)
 		return -1;
 	if (tag)
 		v->frees = true;
-	v->last = pool_now(s->pool);
+	store_relaxed(&v->last, pool_now(s->pool));
 	return 0;
 }
 
 /* What was freed while somebody else had the lock. */
 static void free_left(struct served *s)
 {
-	if (!__atomic_load_n(&s->has_left, __ATOMIC_RELAXED) ||
-		!__atomic_exchange_n(&s->has_left, false, __ATOMIC_ACQUIRE))
+	if (!load_relaxed(&s->has_left) ||
+		!atomic_exchange_explicit(&s->has_left, false, memory_order_acquire))
 		return;
 	for (uint32_t i = 0; i < MOST_LEFT; i++) {
-		const uint64_t left = __atomic_exchange_n(&s->left[i], 0, __ATOMIC_ACQUIRE);
+		const uint64_t left =
+			atomic_exchange_explicit(&s->left[i], 0, memory_order_acquire);
 		if (left)
 			free_tagged(s, left - left % POOL_GRAIN, left % POOL_GRAIN);
 	}
@@ -108,7 +110,7 @@ static void free_left(struct served *s)
 static bool lock(struct served *s)
 {
 	for (uint32_t i = 0; i < SPINS + NAPS && !s->is_broken; i++) {
-		const uint64_t holder = __atomic_load_n(&s->lock, __ATOMIC_RELAXED);
+		const uint64_t holder = load_relaxed(&s->lock);
 		if (!holder && try_lock(s)) {
 			free_left(s);
 			return true;
@@ -131,14 +133,14 @@ static void unlock(struct served *s)
 	void *popped;
 	struct own_calls own;
 	if (!s->is_calling) {
-		__atomic_store_n(&s->lock, 0, __ATOMIC_RELEASE);
+		store_release(&s->lock, 0);
 		return;
 	}
 	if (s->has_pushed)
 		REAL(cuCtxPopCurrent_v2, void **)(&popped);
 	own = s->own;
 	s->is_calling = false;
-	__atomic_store_n(&s->lock, 0, __ATOMIC_RELEASE);
+	store_release(&s->lock, 0);
 	own_calls_end(&own);
 }
 
@@ -147,7 +149,7 @@ static struct served *of_device(int device)
 	if (device < 0 || device >= (int)MEMBERS)
 		return NULL;
 	struct served *s = &all[device];
-	return __atomic_load_n(&s->state, __ATOMIC_ACQUIRE) == SERVED_READY ? s : NULL;
+	return load_acquire(&s->state) == SERVED_READY ? s : NULL;
 }
 
 static struct served *of_address(uint64_t address)
@@ -174,11 +176,10 @@ static struct served *current(void)
 		return NULL;
 	struct served *s = &all[m->ordinal];
 	uint32_t seen = SERVED_NONE;
-	if (__atomic_load_n(&s->state, __ATOMIC_ACQUIRE) == SERVED_NONE &&
-		__atomic_compare_exchange_n(&s->state, &seen, SERVED_STARTING, false,
-			__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-		__atomic_store_n(&s->state, served_begin(s, m) ? SERVED_READY : SERVED_DECLINED,
-			__ATOMIC_RELEASE);
+	if (load_acquire(&s->state) == SERVED_NONE &&
+		atomic_compare_exchange_strong_explicit(&s->state, &seen, SERVED_STARTING,
+			memory_order_acq_rel, memory_order_acquire))
+		store_release(&s->state, served_begin(s, m) ? SERVED_READY : SERVED_DECLINED);
 	s = of_device(m->ordinal);
 	return s && is_its_context(s) ? s : NULL;
 }
@@ -200,7 +201,7 @@ static bool is_at_rest(const struct served *s, uint32_t tag)
 static bool is_its_stream(const struct served *s, void *stream)
 {
 	void *context = NULL;
-	return !stream || !hook_real[FN_cuStreamGetCtx] ||
+	return !stream || !real_at(FN_cuStreamGetCtx) ||
 	       (!REAL(cuStreamGetCtx, void *, void **)(stream, &context) && context == s->context);
 }
 
@@ -348,8 +349,7 @@ static int alloc_locked(struct served *s, uint64_t bytes, uint32_t tag, uint64_t
 
 static bool is_captured(void *stream)
 {
-	return __atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED) > 0 &&
-	       stream_is_capturing(stream, 0);
+	return load_relaxed(&hook_hot.captures) > 0 && stream_is_capturing(stream, 0);
 }
 
 /* Sets *since_ns at the first call of the driver. */
@@ -372,7 +372,7 @@ static void count(struct share_memory *m, uint64_t since_ns)
 	if (since_ns)
 		share_count(m->took, clock_monotonic() - since_ns);
 	else
-		__atomic_fetch_add(&m->hits, 1, __ATOMIC_RELAXED);
+		atomic_fetch_add_explicit(&m->hits, 1, memory_order_relaxed);
 }
 
 bool served_alloc(void *address, size_t bytes, const struct served_order *order, int *ret_result)
@@ -381,10 +381,11 @@ bool served_alloc(void *address, size_t bytes, const struct served_order *order,
 	if (!config_get()->pool || !address || !bytes ||
 		(order->ordered && order->stream == THREAD_STREAM) ||
 		(order->ordered ? is_captured(order->stream)
-				: __atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED) > 0))
+				: load_relaxed(&hook_hot.captures) > 0))
 		return false;
 	struct served *s = current();
-	if (!s || bytes > s->bytes || (order->ordered ? s->is_driver_used : s->is_ordered_only))
+	if (!s || bytes > s->bytes ||
+		(order->ordered ? load_relaxed(&s->is_driver_used) : s->is_ordered_only))
 		return false;
 	struct reclaim w = { 0 };
 	do
@@ -432,10 +433,10 @@ static void leave(struct served *s, uint64_t address, uint32_t tag)
 {
 	for (uint32_t i = 0; i < MOST_LEFT; i++) {
 		uint64_t none = 0;
-		if (!__atomic_compare_exchange_n(&s->left[i], &none, address + tag, false,
-			    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		if (!atomic_compare_exchange_strong_explicit(&s->left[i], &none, address + tag,
+			    memory_order_release, memory_order_relaxed))
 			continue;
-		__atomic_store_n(&s->has_left, true, __ATOMIC_RELEASE);
+		store_release(&s->has_left, true);
 		return;
 	}
 }
@@ -467,8 +468,8 @@ static uint64_t context_frees(struct served *s)
 {
 	const struct served_stream *v = &s->streams[CONTEXT_TAG];
 	uint64_t until = 0;
-	if (__atomic_load_n(&v->last, __ATOMIC_RELAXED) && lock(s)) {
-		until = v->last;
+	if (load_relaxed(&v->last) && lock(s)) {
+		until = load_relaxed(&v->last);
 		unlock(s);
 	}
 	return until;
@@ -479,9 +480,9 @@ static void context_reached(struct served *s, uint64_t until)
 	struct served_stream *v = &s->streams[CONTEXT_TAG];
 	if (!until || !lock(s))
 		return;
-	if (v->last == until) {
+	if (load_relaxed(&v->last) == until) {
 		pool_settle(s->pool, CONTEXT_TAG);
-		__atomic_store_n(&v->last, 0, __ATOMIC_RELAXED);
+		store_relaxed(&v->last, 0);
 		v->frees = false;
 		v->recorded = 0;
 	}
@@ -573,7 +574,7 @@ bool served_free(uint64_t address, const struct served_order *order, int *ret_re
 	if (!s)
 		return false;
 	if (!order->ordered) {
-		*ret_result = __atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED) > 0
+		*ret_result = load_relaxed(&hook_hot.captures) > 0
 				      ? free_while_capturing(s, address)
 				      : free_after_device(s, address);
 		return true;
@@ -634,13 +635,14 @@ void served_trim(int device, uint64_t keep)
 void served_use_driver(int device, bool yes)
 {
 	if (device >= 0 && device < (int)MEMBERS)
-		__atomic_store_n(&all[device].is_driver_used, yes, __ATOMIC_RELAXED);
+		store_relaxed(&all[device].is_driver_used, yes);
 }
 
 void served_reach(int device, int reader)
 {
 	if (device < 0 || device >= (int)MEMBERS || reader < 0 || reader >= (int)MEMBERS ||
-		__atomic_fetch_or(&all[device].readers, 1ull << reader, __ATOMIC_SEQ_CST) >>
+		atomic_fetch_or_explicit(
+			&all[device].readers, 1ull << reader, memory_order_seq_cst) >>
 				reader &
 			1)
 		return;
@@ -671,10 +673,10 @@ static void reset(struct served *s)
 {
 	if (!lock(s))
 		return;
-	__atomic_store_n(&s->state, SERVED_DECLINED, __ATOMIC_RELEASE);
+	store_release(&s->state, SERVED_DECLINED);
 	served_end(s);
 	unlock(s);
-	__atomic_store_n(&s->state, SERVED_NONE, __ATOMIC_RELEASE);
+	store_release(&s->state, SERVED_NONE);
 }
 
 void served_context_ended(void *context)

@@ -2,6 +2,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/atomic.h"
 #include "base/sys.h"
 #include "cuda_types.h"
 #include "hook/core/config.h"
@@ -32,7 +33,7 @@ static bool has_all_calls(void)
 		FN_cuCtxGetCurrent, FN_cuCtxPushCurrent_v2, FN_cuCtxPopCurrent_v2,
 		FN_cuDeviceGetAttribute, FN_cuDeviceTotalMem_v2 };
 	for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
-		if (!hook_real[needed[i]])
+		if (!real_at(needed[i]))
 			return false;
 	return true;
 }
@@ -116,7 +117,7 @@ static const char *begin(struct served *s, struct member *m)
 	s->base = base;
 	s->bytes = bytes;
 	s->streams[CONTEXT_TAG] = (struct served_stream){ .taken = true, .stream = WHOLE_CONTEXT };
-	__atomic_fetch_or(&s->readers, 1ull << m->ordinal, __ATOMIC_SEQ_CST);
+	atomic_fetch_or_explicit(&s->readers, 1ull << m->ordinal, memory_order_seq_cst);
 	return NULL;
 }
 
@@ -128,7 +129,7 @@ bool served_begin(struct served *s, struct member *m)
 	own_calls_end(&own);
 	if (!why)
 		return true;
-	__atomic_fetch_add(&m->file->arbiter.unpooled, 1, __ATOMIC_RELAXED);
+	atomic_fetch_add_explicit(&m->file->arbiter.unpooled, 1, memory_order_relaxed);
 	meta_message(why);
 	return false;
 }
@@ -148,7 +149,8 @@ void served_end(struct served *s)
 	quota_give(s->member->slot, backed);
 	REAL(cuMemAddressFree, unsigned long long, size_t)(s->base, s->bytes);
 	s->pool = NULL; /* its pages stay: another thread may still look */
-	s->base = s->bytes = s->shares = s->host_seen = s->readers = 0;
+	s->base = s->bytes = s->shares = s->host_seen = 0;
+	store_relaxed(&s->readers, 0);
 	s->is_tight = false;
 	memset(s->streams, 0, sizeof s->streams);
 }
@@ -160,7 +162,7 @@ static bool may_record(const void *stream)
 {
 	if (stream == ENDED_STREAM)
 		return false;
-	if (!__atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED))
+	if (!load_relaxed(&hook_hot.captures))
 		return true;
 	return stream && stream != WHOLE_CONTEXT && !stream_is_capturing((void *)stream, 0);
 }
@@ -169,7 +171,7 @@ static bool record(const struct served *s, const struct served_stream *v)
 {
 	if (v->stream != WHOLE_CONTEXT)
 		return !REAL(cuEventRecord, void *, void *)(v->event, v->stream);
-	return hook_real[FN_cuCtxRecordEvent] &&
+	return real_at(FN_cuCtxRecordEvent) &&
 	       !REAL(cuCtxRecordEvent, void *, void *)(s->context, v->event);
 }
 
@@ -261,7 +263,7 @@ static int let_reach(const struct served *s, uint64_t address, uint64_t bytes)
 {
 	struct cu_mem_access_desc access[MEMBERS];
 	size_t n = 0;
-	for (uint64_t left = s->readers; left; left &= left - 1)
+	for (uint64_t left = load_relaxed(&s->readers); left; left &= left - 1)
 		access[n++] = (struct cu_mem_access_desc){ { DEVICE, __builtin_ctzll(left) },
 			READ_WRITE };
 	return REAL(cuMemSetAccess, unsigned long long, size_t, const void *, size_t)(
@@ -369,19 +371,20 @@ void served_let_reach(struct served *s)
 void served_give_wanted(struct served *s)
 {
 	struct member *m = s->member;
-	uint64_t *hint = &m->device->who.wanted_hint;
-	if (!__atomic_load_n(hint, __ATOMIC_RELAXED))
+	_Atomic uint64_t *hint = &m->device->who.wanted_hint;
+	if (!load_relaxed(hint))
 		return;
 	/* First cleared: who wants some after the look sets it again.  What this program itself
 	 * waits for is for others to see. */
-	__atomic_store_n(hint, 0, __ATOMIC_SEQ_CST);
+	atomic_store_explicit(hint, 0, memory_order_seq_cst);
 	const uint64_t now = clock_monotonic();
 	const uint64_t wanted = quota_wanted(m->file, m->index, now);
-	if (wanted || __atomic_load_n(&m->slot->memory.wanted_until_ns, __ATOMIC_SEQ_CST) > now)
-		__atomic_store_n(hint, 1, __ATOMIC_SEQ_CST);
+	if (wanted ||
+		atomic_load_explicit(&m->slot->memory.wanted_until_ns, memory_order_seq_cst) > now)
+		atomic_store_explicit(hint, 1, memory_order_seq_cst);
 	if (!wanted)
 		return;
 	served_poll(s);
 	for (uint64_t given = 0; given < wanted && served_release_idle(s); given += SLOT_BYTES)
-		__atomic_fetch_add(&m->slot->memory.given, SLOT_BYTES, __ATOMIC_RELAXED);
+		atomic_fetch_add_explicit(&m->slot->memory.given, SLOT_BYTES, memory_order_relaxed);
 }

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/atomic.h"
 #include "hook/core/pages.h"
 #include "hook/sched/member.h"
 #include "hook/core/own_calls.h"
@@ -26,35 +27,36 @@ struct served_stream {
 	bool taken;
 	bool frees; /* since the event was recorded */
 	void *stream;
-	void *event;       /* behind its frees */
-	uint64_t recorded; /* pool_now() when it was; 0: it has come, or never was */
-	uint64_t shared;   /* of `shares`, when its frees became everybody's */
-	uint64_t seen;     /* shares that it waits for already */
-	uint64_t last;     /* pool_now() at the last free of CONTEXT_TAG */
+	void *event;           /* behind its frees */
+	uint64_t recorded;     /* pool_now() when it was; 0: it has come, or never was */
+	uint64_t shared;       /* of `shares`, when its frees became everybody's */
+	uint64_t seen;         /* shares that it waits for already */
+	_Atomic uint64_t last; /* pool_now() at the last free of CONTEXT_TAG */
 };
 
 struct served {
-	uint32_t state;
-	uint64_t lock;
+	_Atomic uint32_t state;
+	_Atomic uint64_t lock;
 	const void *frame;       /* of the holder's stack */
 	bool is_broken;          /* the holder was left by a jump: nobody knows in what state */
 	bool is_calling;         /* the driver: served_calls() */
 	struct own_calls own;    /* the holder's */
 	bool has_pushed;         /* the context, over the holder's */
 	uint64_t calls_since_ns; /* CLOCK_MONOTONIC, where is_calling */
-	bool has_left;
-	uint64_t left[MOST_LEFT]; /* freed without the lock */
+	_Atomic bool has_left;
+	_Atomic uint64_t left[MOST_LEFT]; /* freed without the lock */
 	struct pool *pool;
 	uint64_t base, bytes; /* of addresses */
 	struct member *member;
-	void *context;    /* in which it began */
-	uint64_t readers; /* a bit for each device that may use the memory */
+	void *context;            /* in which it began */
+	_Atomic uint64_t readers; /* a bit for each device that may use the memory */
 	uint64_t shares, host_seen;
 	bool is_tight; /* there was no new memory once */
 	/* Only memory that cuMemAlloc gave can be opened by other processes: the driver gives it.
 	 */
 	bool is_ordered_only;
-	bool is_driver_used; /* the program has a pool of its own for allocations that name none */
+	_Atomic bool is_driver_used; /* the program has a pool of its own for allocations that name
+					none */
 	struct served_stream streams[POOL_TAGS];
 } OWN_PAGES;
 
@@ -76,8 +78,8 @@ bool served_poll(struct served *s);
 static inline void served_publish(const struct served *s)
 {
 	const struct pool_counters *c = &s->pool->counters;
-	__atomic_store_n(&s->member->slot->memory.spare,
-		(c->idle_slots + c->waiting_slots) * SLOT_BYTES, __ATOMIC_RELAXED);
+	store_relaxed(
+		&s->member->slot->memory.spare, (c->idle_slots + c->waiting_slots) * SLOT_BYTES);
 }
 
 /* Handles for all slots of a block: 0, CUDA_ERROR_OUT_OF_MEMORY or SERVED_LATER. */

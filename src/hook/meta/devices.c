@@ -19,9 +19,9 @@ static uint64_t device_attribute(int device, int which)
 /* Of a part of a device (MIG) its own, where the driver knows that question. */
 static void ask_uuid(int i, uint8_t ret_uuid[16])
 {
-	int (*ask)(void *, int) = hook_real[FN_cuDeviceGetUuid_v2];
+	int (*ask)(void *, int) = real_at(FN_cuDeviceGetUuid_v2);
 	if (!ask)
-		ask = hook_real[FN_cuDeviceGetUuid];
+		ask = real_at(FN_cuDeviceGetUuid);
 	if (!ask || ask(ret_uuid, i))
 		memset(ret_uuid, 0, 16);
 }
@@ -70,8 +70,8 @@ static bool same_kind(const struct device_properties *a, const struct device_pro
 void devices_describe(void)
 {
 	int count = 0;
-	if (!hook_real[FN_cuDeviceGetCount] || !hook_real[FN_cuDeviceGetName] ||
-		!hook_real[FN_cuDeviceTotalMem_v2] || !hook_real[FN_cuDeviceGetAttribute] ||
+	if (!real_at(FN_cuDeviceGetCount) || !real_at(FN_cuDeviceGetName) ||
+		!real_at(FN_cuDeviceTotalMem_v2) || !real_at(FN_cuDeviceGetAttribute) ||
 		REAL(cuDeviceGetCount, int *)(&count))
 		return;
 	struct device_properties first = { 0 }, d;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "base/sys.h"
 #include "event/level.h"
 #include "hook/core/config.h"
@@ -19,10 +20,10 @@
 /* From outside, for this process and for those that it forks. */
 #define FACTS_KEPT 8u
 static struct {
-	uint32_t bytes; /* 0: being written */
+	_Atomic uint32_t bytes; /* 0: being written */
 	char text[FACT_MOST];
 } kept[FACTS_KEPT];
-static uint32_t kept_count;
+static _Atomic uint32_t kept_count;
 
 /* "KEY VALUE"; how long it is, 0 when it is too long or says nothing. */
 static uint32_t join(char text[FACT_MOST], const char *key, const char *value, size_t bytes)
@@ -49,7 +50,7 @@ void facts_of_recording(void)
 	static const char version[] = WEIR_VERSION;
 	if (!hook_recorder.header)
 		return;
-	const char *level = level_of_control(hook_recorder.header->control);
+	const char *level = level_of_control(load_relaxed(&hook_recorder.header->control));
 	put_fact("weir", version, sizeof version - 1);
 	put_fact("level", level, strlen(level));
 	const struct config_capture *c = &config_get()->capture;
@@ -58,7 +59,7 @@ void facts_of_recording(void)
 	if (config_get()->gpu)
 		put_fact("gpu", "asked", sizeof "asked" - 1);
 	for (uint32_t i = 0; i < FACTS_KEPT; i++) {
-		const uint32_t bytes = __atomic_load_n(&kept[i].bytes, __ATOMIC_ACQUIRE);
+		const uint32_t bytes = load_acquire(&kept[i].bytes);
 		if (bytes)
 			meta_text(META_FACT, NULL, 0, kept[i].text, bytes);
 	}
@@ -105,7 +106,7 @@ void facts_of_driver(void)
 	int version = 0;
 	if (sandbox_is_closed(hook_recorder.header))
 		return;
-	if (hook_real[FN_cuDriverGetVersion] && !REAL(cuDriverGetVersion, int *)(&version))
+	if (real_at(FN_cuDriverGetVersion) && !REAL(cuDriverGetVersion, int *)(&version))
 		put_cuda(version);
 	const long fd = sys(openat, AT_FDCWD, "/proc/driver/nvidia/version", O_RDONLY | O_CLOEXEC);
 	if (sys_failed(fd))
@@ -130,10 +131,10 @@ void weir_fact(const char *key, const char *value)
 	const uint32_t bytes = key && value ? join(text, key, value, strnlen(value, FACT_MOST)) : 0;
 	if (!bytes)
 		return;
-	const uint32_t at = __atomic_fetch_add(&kept_count, 1, __ATOMIC_RELAXED);
+	const uint32_t at = atomic_fetch_add_explicit(&kept_count, 1, memory_order_relaxed);
 	if (at < FACTS_KEPT) {
 		memcpy(kept[at].text, text, bytes);
-		__atomic_store_n(&kept[at].bytes, bytes, __ATOMIC_RELEASE);
+		store_release(&kept[at].bytes, bytes);
 	}
 	if (process_is_started() && hook_recorder.header)
 		meta_text(META_FACT, NULL, 0, text, bytes);

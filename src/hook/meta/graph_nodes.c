@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/atomic.h"
 #include "base/sys.h"
 #include "cuda_types.h"
 #include "hook/core/after.h"
@@ -31,10 +32,10 @@ static void describe_kernel(struct graph_node *to, void *node)
 {
 	struct cu_kernel_node_params p;
 	memset(&p, 0, sizeof p);
-	const enum fn fn = hook_real[FN_cuGraphKernelNodeGetParams_v2]
+	const enum fn fn = real_at(FN_cuGraphKernelNodeGetParams_v2)
 				   ? FN_cuGraphKernelNodeGetParams_v2
 				   : FN_cuGraphKernelNodeGetParams;
-	int (*ask)(void *, void *) = hook_real[fn];
+	int (*ask)(void *, void *) = real_at(fn);
 	if (!ask || ask(node, &p))
 		return;
 	to->function = (uintptr_t)(p.func ? p.func : p.kern);
@@ -69,7 +70,7 @@ static void expand_node(struct expansion *x, void *node, int depth)
 	void *child = NULL;
 	if (REAL(cuGraphNodeGetType, void *, int *)(node, &type) || !make_room(x, 1))
 		return;
-	if (type == NODE_CHILD && depth < 16 && hook_real[FN_cuGraphChildGraphNodeGetGraph] &&
+	if (type == NODE_CHILD && depth < 16 && real_at(FN_cuGraphChildGraphNodeGetGraph) &&
 		!REAL(cuGraphChildGraphNodeGetGraph, void *, void **)(node, &child)) {
 		expand(x, child, depth + 1);
 		return;
@@ -83,8 +84,8 @@ static void expand_node(struct expansion *x, void *node, int depth)
 static void expand(struct expansion *x, void *graph, int depth)
 {
 	size_t count = 0;
-	int (*get)(void *, void **, size_t *) = hook_real[FN_cuGraphGetNodes];
-	if (!get || !hook_real[FN_cuGraphNodeGetType] || get(graph, NULL, &count) || !count)
+	int (*get)(void *, void **, size_t *) = real_at(FN_cuGraphGetNodes);
+	if (!get || !real_at(FN_cuGraphNodeGetType) || get(graph, NULL, &count) || !count)
 		return;
 	const size_t bytes = count * sizeof(void *);
 	const long at =
@@ -116,17 +117,17 @@ static void write_graph(uint64_t exec, const struct expansion *x)
 	}
 }
 
-static bool any;
+static _Atomic bool any;
 
 bool graph_nodes_any(void)
 {
-	return __atomic_load_n(&any, __ATOMIC_RELAXED);
+	return load_relaxed(&any);
 }
 
 /* Most updates change parameters alone, and are nothing new. */
 static void record_graph(uint64_t exec, void *graph)
 {
-	__atomic_store_n(&any, true, __ATOMIC_RELAXED);
+	store_relaxed(&any, true);
 	if (!hook_recorder.header)
 		return;
 	struct expansion x = { 0 };
@@ -214,8 +215,7 @@ void after_cuGraphNodeSetEnabled(int result, void *exec, void *node, unsigned en
 		return;
 	struct graph_node to = { .type = NODE_KERNEL, .node = (uintptr_t)node };
 	int type = NODE_KERNEL;
-	if (hook_real[FN_cuGraphNodeGetType] &&
-		!REAL(cuGraphNodeGetType, void *, int *)(node, &type))
+	if (real_at(FN_cuGraphNodeGetType) && !REAL(cuGraphNodeGetType, void *, int *)(node, &type))
 		to.type = (uint32_t)type;
 	if (type == NODE_KERNEL)
 		describe_kernel(&to, node);

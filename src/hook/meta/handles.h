@@ -18,8 +18,8 @@
  * first slot, and that handle may be written twice.
  */
 struct handles {
-	uint64_t handle[HANDLES_SIZE];
-	uint64_t hash[HANDLES_SIZE];
+	_Atomic uint64_t handle[HANDLES_SIZE];
+	_Atomic uint64_t hash[HANDLES_SIZE];
 };
 
 /* True when it was not known that the handle means this. */

@@ -33,10 +33,10 @@ static void name_kernel(uint64_t handle, uint64_t module, const char *name)
 const char *kernel_name(uint64_t handle)
 {
 	const char *name = NULL;
-	if (hook_real[FN_cuFuncGetName] &&
+	if (real_at(FN_cuFuncGetName) &&
 		!REAL(cuFuncGetName, const char **, void *)(&name, (void *)handle) && name)
 		return name;
-	if (hook_real[FN_cuKernelGetName] &&
+	if (real_at(FN_cuKernelGetName) &&
 		!REAL(cuKernelGetName, const char **, void *)(&name, (void *)handle))
 		return name;
 	return NULL;
@@ -102,11 +102,11 @@ static bool ask_attribute(uint64_t handle, unsigned i, uint32_t *ret_value)
 {
 	int value = 0;
 	void *function = NULL;
-	if (!hook_real[FN_cuFuncGetAttribute])
+	if (!real_at(FN_cuFuncGetAttribute))
 		return false;
-	int (*ask)(int *, int, void *) = hook_real[FN_cuFuncGetAttribute];
+	int (*ask)(int *, int, void *) = real_at(FN_cuFuncGetAttribute);
 	if (ask(&value, attribute_asked[i], (void *)handle) &&
-		(!hook_real[FN_cuKernelGetFunction] ||
+		(!real_at(FN_cuKernelGetFunction) ||
 			REAL(cuKernelGetFunction, void **, void *)(&function, (void *)handle) ||
 			ask(&value, attribute_asked[i], function)))
 		return false;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/atomic.h"
 #include "hook/core/hook_table.h"
 #include "hook/meta/kernels.h"
 #include "hook/core/metadata.h"
@@ -19,11 +20,11 @@ enum { SUCCESS = 0, INVALID_VALUE = 1 }; /* CUresult */
 #define PLACES     1024u /* the most parameters of one function that are looked at */
 
 static uint64_t room[ROOM_WORDS];
-static uint32_t room_used;
-static uint32_t slots[SLOTS] OWN_PAGES; /* where in the room, counted from 1 */
+static _Atomic uint32_t room_used;
+static _Atomic uint32_t slots[SLOTS] OWN_PAGES; /* where in the room, counted from 1 */
 
 /* Goes up whenever handles may have died.  Never 0, which no layout is of. */
-static uint32_t generation = 1;
+static _Atomic uint32_t generation = 1;
 
 static uint32_t slot_of(uint64_t handle)
 {
@@ -32,7 +33,7 @@ static uint32_t slot_of(uint64_t handle)
 
 static struct function *function_at(uint32_t slot)
 {
-	const uint32_t place = __atomic_load_n(&slots[slot], __ATOMIC_ACQUIRE);
+	const uint32_t place = load_acquire(&slots[slot]);
 	return place ? (struct function *)&room[place - 1] : NULL;
 }
 
@@ -41,7 +42,7 @@ static struct function *find(uint64_t handle)
 	const uint32_t first = slot_of(handle);
 	for (uint32_t i = 0; i < WINDOW; i++) {
 		struct function *l = function_at(first + i);
-		if (l && l->handle == handle)
+		if (l && load_relaxed(&l->handle) == handle)
 			return l;
 	}
 	return NULL;
@@ -56,12 +57,12 @@ static uint32_t words_of(uint32_t count)
  * and each launch would ask again. */
 static bool is_full(void)
 {
-	return __atomic_load_n(&room_used, __ATOMIC_RELAXED) >= ROOM_WORDS;
+	return load_relaxed(&room_used) >= ROOM_WORDS;
 }
 
 static void close_room(void)
 {
-	if (__atomic_exchange_n(&room_used, ROOM_WORDS, __ATOMIC_RELAXED) < ROOM_WORDS)
+	if (atomic_exchange_explicit(&room_used, ROOM_WORDS, memory_order_relaxed) < ROOM_WORDS)
 		meta_message("there is no room for more functions: what those that come now are "
 			     "given is not kept, and their times are not predicted");
 }
@@ -70,10 +71,10 @@ static void close_room(void)
 static uint32_t take_room(uint32_t count)
 {
 	const uint32_t words = words_of(count);
-	uint32_t at = __atomic_load_n(&room_used, __ATOMIC_RELAXED);
+	uint32_t at = load_relaxed(&room_used);
 	while (at + words <= ROOM_WORDS)
-		if (__atomic_compare_exchange_n(
-			    &room_used, &at, at + words, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		if (atomic_compare_exchange_strong_explicit(&room_used, &at, at + words,
+			    memory_order_relaxed, memory_order_relaxed))
 			return at + 1;
 	close_room();
 	return 0;
@@ -87,12 +88,12 @@ static void publish(uint64_t handle, uint32_t place)
 	uint32_t to = first;
 	for (uint32_t i = WINDOW; i-- > 0;) {
 		const struct function *l = function_at(first + i);
-		if (!l || l->handle == handle)
+		if (!l || load_relaxed(&l->handle) == handle)
 			to = first + i;
-		if (l && l->handle == handle)
+		if (l && load_relaxed(&l->handle) == handle)
 			break;
 	}
-	__atomic_store_n(&slots[to], place, __ATOMIC_RELEASE);
+	store_release(&slots[to], place);
 }
 
 /* ---- asking the driver ---- */
@@ -116,8 +117,8 @@ static int ask(ask_param *with, uint64_t handle, uint32_t i, struct param_place 
  */
 static ask_param *who_knows(uint64_t handle)
 {
-	ask_param *function = (ask_param *)hook_real[FN_cuFuncGetParamInfo];
-	ask_param *kernel = (ask_param *)hook_real[FN_cuKernelGetParamInfo];
+	ask_param *function = (ask_param *)real_at(FN_cuFuncGetParamInfo);
+	ask_param *kernel = (ask_param *)real_at(FN_cuKernelGetParamInfo);
 	struct param_place first;
 	const int as_function = function ? ask(function, handle, 0, &first) : -1;
 	if (as_function == SUCCESS)
@@ -166,7 +167,7 @@ static bool same_kernel(const struct predict_kernel *a, const struct predict_ker
 
 static const struct function *learn(uint64_t handle, struct function *before)
 {
-	const uint32_t now = __atomic_load_n(&generation, __ATOMIC_ACQUIRE);
+	const uint32_t now = load_acquire(&generation);
 	if (!before && is_full())
 		return NULL;
 	ask_param *with = who_knows(handle);
@@ -174,13 +175,13 @@ static const struct function *learn(uint64_t handle, struct function *before)
 	const uint32_t count = count_params(with, handle, before, &as_before);
 	const struct predict_kernel kernel = describe(handle);
 	if (as_before && same_kernel(&kernel, &before->kernel)) {
-		__atomic_store_n(&before->generation, now, __ATOMIC_RELEASE);
+		store_release(&before->generation, now);
 		return before;
 	}
 	const uint32_t place = take_room(count);
 	if (!place) {
 		if (before) /* another function now: not to be asked about again */
-			__atomic_store_n(&before->handle, 0, __ATOMIC_RELAXED);
+			store_relaxed(&before->handle, 0);
 		return NULL;
 	}
 	struct function *l = (struct function *)&room[place - 1];
@@ -214,9 +215,9 @@ static const void *buffer_of(void *const *extra, size_t *ret_bytes)
 
 const struct function *params_function(uint64_t handle)
 {
-	const uint32_t now = __atomic_load_n(&generation, __ATOMIC_ACQUIRE);
+	const uint32_t now = load_acquire(&generation);
 	struct function *f = find(handle);
-	if (f && __atomic_load_n(&f->generation, __ATOMIC_ACQUIRE) == now)
+	if (f && load_acquire(&f->generation) == now)
 		return f;
 	return learn(handle, f);
 }
@@ -242,19 +243,19 @@ void params_invalidate(uint64_t function)
 	const uint32_t first = slot_of(function);
 	for (uint32_t i = 0; i < WINDOW; i++) {
 		struct function *l = function_at(first + i);
-		if (l && l->handle == function)
-			__atomic_store_n(&l->generation, 0, __ATOMIC_RELEASE);
+		if (l && load_relaxed(&l->handle) == function)
+			store_release(&l->generation, 0);
 	}
 }
 
 void params_invalidate_all(void)
 {
-	if (!__atomic_add_fetch(&generation, 1, __ATOMIC_ACQ_REL))
-		__atomic_store_n(&generation, 1, __ATOMIC_RELEASE);
+	if (atomic_fetch_add_explicit(&generation, 1, memory_order_acq_rel) == UINT32_MAX)
+		store_release(&generation, 1);
 }
 
 void params_forget(void)
 {
 	DROP(slots);
-	room_used = 0;
+	store_relaxed(&room_used, 0);
 }

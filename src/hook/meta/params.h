@@ -18,8 +18,9 @@
 /* A function, as far as it is known.  Stays where it is, as it is. */
 struct function {
 	struct predict_kernel kernel;
-	uint64_t handle;
-	uint32_t generation; /* in which it was learnt; another: to be asked for again.  Changes. */
+	_Atomic uint64_t handle;
+	_Atomic uint32_t
+		generation; /* in which it was learnt; another: to be asked for again.  Changes. */
 	uint16_t count;
 	uint16_t known; /* whether the driver told how the parameters lie */
 	struct param_place place[];

@@ -44,7 +44,7 @@ void text_start(void)
 	hook_recorder.scratch = true;
 	hook_recorder.pid = (uint32_t)sys(getpid);
 	hook_hot.tsc = true;
-	hook_hot.listen |= LISTEN_TEXT;
+	atomic_fetch_or_explicit(&hook_hot.listen, LISTEN_TEXT, memory_order_relaxed);
 	const long fd = open_text(O_CREAT);
 	if (sys_failed(fd))
 		return;

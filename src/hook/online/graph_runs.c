@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "base/hash.h"
 #include "hook/core/pages.h"
 #include "hook/core/slots.h"
@@ -13,10 +14,10 @@
 #define RUNS   64u
 
 static struct {
-	uint64_t exec[SLOTS], signature[SLOTS];
+	_Atomic uint64_t exec[SLOTS], signature[SLOTS];
 } graphs OWN_PAGES;
-static const struct slots slots = { graphs.exec, SLOTS, WINDOW, __ATOMIC_ACQUIRE,
-	__ATOMIC_ACQ_REL };
+static const struct slots slots = { graphs.exec, SLOTS, WINDOW, memory_order_acquire,
+	memory_order_acq_rel };
 
 static struct graph_run runs[RUNS];
 static uint32_t next_run;
@@ -34,8 +35,8 @@ static uint32_t make_slot(uint64_t exec)
 	const uint32_t at = slots_claim(slots, first, exec, &new);
 	if (at != SLOTS_NONE)
 		return at;
-	__atomic_store_n(&graphs.signature[first % SLOTS], 0, __ATOMIC_RELEASE);
-	__atomic_store_n(&graphs.exec[first % SLOTS], exec, __ATOMIC_RELEASE);
+	store_release(&graphs.signature[first % SLOTS], 0);
+	store_release(&graphs.exec[first % SLOTS], exec);
 	return first % SLOTS;
 }
 
@@ -48,13 +49,13 @@ void graphs_set(uint64_t exec, uint64_t signature)
 {
 	const uint32_t at = signature ? make_slot(exec) : find_slot(exec);
 	if (at != SLOTS_NONE)
-		__atomic_store_n(&graphs.signature[at], signature, __ATOMIC_RELEASE);
+		store_release(&graphs.signature[at], signature);
 }
 
 uint64_t graphs_find(uint64_t exec)
 {
 	const uint32_t at = find_slot(exec);
-	return at != SLOTS_NONE ? __atomic_load_n(&graphs.signature[at], __ATOMIC_ACQUIRE) : 0;
+	return at != SLOTS_NONE ? load_acquire(&graphs.signature[at]) : 0;
 }
 
 static struct graph_run *run_of(uint64_t correlation)

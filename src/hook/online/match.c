@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/atomic.h"
 #include "base/hash.h"
 #include "base/sys.h"
 #include "hook/core/process.h"
@@ -16,7 +17,7 @@
 #define SLACK_NS     20000 /* clocks of host and device agree no better */
 
 struct pending {
-	uint64_t turn; /* of the ring, from 1; stored last */
+	_Atomic uint64_t turn; /* of the ring, from 1; stored last */
 	uint64_t signature;
 	uint64_t ticks;
 	uint64_t key;
@@ -37,9 +38,9 @@ static struct {
 	struct pending *ring;
 	uint64_t *behind; /* by turn modulo RING: the next turn of the same signature */
 	struct queue *queues;
-	uint64_t given;        /* turns that writers have taken */
-	uint64_t taken;        /* that have been looked at */
-	struct clock_pair now; /* with the header's: what a tick is */
+	_Atomic uint64_t given; /* turns that writers have taken */
+	uint64_t taken;         /* that have been looked at */
+	struct clock_pair now;  /* with the header's: what a tick is */
 } m;
 
 bool match_start(void)
@@ -53,7 +54,8 @@ bool match_start(void)
 	m.ring = (struct pending *)at;
 	m.behind = (uint64_t *)(m.ring + RING);
 	m.queues = (struct queue *)(m.behind + RING);
-	m.given = m.taken = 0;
+	store_relaxed(&m.given, 0);
+	m.taken = 0;
 	return true;
 }
 
@@ -75,7 +77,7 @@ uint64_t match_name(
 /* Who sees a word of what is stored here sees turn 0 as well, or a later one: copy_turn(). */
 void match_push(uint64_t signature, uint64_t ticks, const struct predict_launch *l)
 {
-	const uint64_t turn = __atomic_add_fetch(&m.given, 1, __ATOMIC_RELAXED);
+	const uint64_t turn = atomic_fetch_add_explicit(&m.given, 1, memory_order_relaxed) + 1;
 	const size_t behind = offsetof(struct pending, signature);
 	const uint32_t args = l->args < PREDICT_ARGS ? l->args : PREDICT_ARGS;
 	struct pending *to = &m.ring[turn % RING], a;
@@ -86,24 +88,24 @@ void match_push(uint64_t signature, uint64_t ticks, const struct predict_launch 
 	a.args = args;
 	a.reserved = 0;
 	memcpy(a.arg, l->arg, args * sizeof a.arg[0]);
-	__atomic_store_n(&to->turn, 0, __ATOMIC_RELAXED);
+	store_relaxed(&to->turn, 0);
 	store_words(&to->signature, &a.signature, offsetof(struct pending, arg[args]) - behind);
-	__atomic_store_n(&to->turn, turn, __ATOMIC_RELEASE); /* pairs with copy_turn() */
+	store_release(&to->turn, turn); /* pairs with copy_turn() */
 }
 
 static bool copy_turn(uint64_t turn, struct pending *ret_a)
 {
 	const struct pending *a = &m.ring[turn % RING];
-	if (__atomic_load_n(&a->turn, __ATOMIC_ACQUIRE) != turn)
+	if (load_acquire(&a->turn) != turn)
 		return false;
 	copy_words(ret_a, a, offsetof(struct pending, padding));
-	return __atomic_load_n(&a->turn, __ATOMIC_RELAXED) == turn;
+	return load_relaxed(&a->turn) == turn;
 }
 
 static void give_up(void)
 {
 	memset(m.queues, 0, SIGNATURES * sizeof *m.queues);
-	m.taken = __atomic_load_n(&m.given, __ATOMIC_ACQUIRE);
+	m.taken = load_acquire(&m.given);
 }
 
 /* The signature's queue, a free one made its own, or NULL in a full window. */
@@ -139,7 +141,7 @@ static void append(uint64_t turn, uint64_t signature)
 void match_take(void)
 {
 	struct pending a;
-	const uint64_t given = __atomic_load_n(&m.given, __ATOMIC_ACQUIRE);
+	const uint64_t given = load_acquire(&m.given);
 	m.now = clock_pair_now(hook_recorder.header->clock);
 	if (given - m.taken > RING / 2)
 		give_up();

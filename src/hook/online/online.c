@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/atomic.h"
 #include "base/sys.h"
 #include "event/predicted.h"
 #include "hook/online/history_file.h"
@@ -41,8 +42,8 @@ struct item { /* of an order */
 
 static struct {
 	struct predict predict;
-	uint32_t ready; /* last: launches look at nothing else before it is set */
-	bool known;     /* what the device can do */
+	_Atomic uint32_t ready; /* last: launches look at nothing else before it is set */
+	bool known;             /* what the device can do */
 	struct ran *batch;
 	struct item *order;
 	struct span *spans;
@@ -103,7 +104,7 @@ static bool start(const struct predict_config *o, const struct device_properties
 		meta_message("of this device's peaks nothing is known: times are predicted of "
 			     "kernels that have run before");
 	history_file_start(&f.predict, o, &d);
-	__atomic_store_n(&f.ready, 1, __ATOMIC_RELEASE);
+	store_release(&f.ready, 1);
 	return true;
 }
 
@@ -123,7 +124,7 @@ void online_start(const struct device_properties *first, bool one_kind)
 
 void online_forget(void)
 {
-	f.ready = 0;
+	store_relaxed(&f.ready, 0);
 	overlap_forget();
 	graphs_forget();
 	history_file_forget();
@@ -145,7 +146,7 @@ static void shape_of(const struct record *r, struct predict_launch *l)
 bool online_ask(
 	struct predict_launch *l, const struct launch_args *args, struct predict_answer *ret_a)
 {
-	if (!__atomic_load_n(&f.ready, __ATOMIC_ACQUIRE))
+	if (!load_acquire(&f.ready))
 		return false;
 	if (args) {
 		l->args = args->kept;
@@ -210,7 +211,7 @@ static struct predict_launch launch_of_graph(uint64_t signature)
 uint64_t online_graph(const struct record *r)
 {
 	struct predict_answer a;
-	if (!__atomic_load_n(&f.ready, __ATOMIC_ACQUIRE))
+	if (!load_acquire(&f.ready))
 		return 0;
 	const uint64_t signature = graphs_find(r->arg[0]);
 	if (!signature)
@@ -368,7 +369,7 @@ static bool end_batch(void)
 
 bool online_learn(const struct gpu_activity *w, const char *name)
 {
-	if (!__atomic_load_n(&f.ready, __ATOMIC_ACQUIRE))
+	if (!load_acquire(&f.ready))
 		return false;
 	if (!w)
 		return end_batch();

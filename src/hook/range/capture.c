@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/atomic.h"
 #include "base/sys.h"
 #include "event/schema.h"
 #include "event/schema_text.h"
@@ -19,52 +20,50 @@ enum role { ROLE_NONE, ROLE_LAUNCH, ROLE_WAIT };
 /* Of this process.  What several threads change is changed atomically. */
 static struct {
 	bool active;
-	uint32_t asked;        /* how many want recording: 1 without --capture */
-	uint32_t delayed;      /* the delay is not over */
-	uint32_t done;         /* nothing will be recorded any more */
-	uint64_t range;        /* the open RANGE_CAPTURE, 0: none */
-	uint64_t opened_ns;    /* when the first part began; 0: none has */
-	uint64_t looked_ticks; /* when the clock was last asked */
-	uint64_t launches;     /* recorded ones */
-	uint32_t launched;     /* since the last wait */
-	uint32_t steps;        /* that are over */
-	uint64_t spans[SPANS];
+	_Atomic uint32_t asked;        /* how many want recording: 1 without --capture */
+	_Atomic uint32_t delayed;      /* the delay is not over */
+	_Atomic uint32_t done;         /* nothing will be recorded any more */
+	_Atomic uint64_t range;        /* the open RANGE_CAPTURE, 0: none */
+	_Atomic uint64_t opened_ns;    /* when the first part began; 0: none has */
+	_Atomic uint64_t looked_ticks; /* when the clock was last asked */
+	_Atomic uint64_t launches;     /* recorded ones */
+	_Atomic uint32_t launched;     /* since the last wait */
+	_Atomic uint32_t steps;        /* that are over */
+	_Atomic uint64_t spans[SPANS];
 	uint8_t role[FN_COUNT];
 } capture;
 
-static uint32_t closed_word; /* what wrappers see while nothing is recorded */
+static _Atomic uint32_t closed_word; /* what wrappers see while nothing is recorded */
 
 /* ---- opening and closing ---- */
 
 static bool is_open(void)
 {
-	return __atomic_load_n(&capture.asked, __ATOMIC_ACQUIRE) &&
-	       !__atomic_load_n(&capture.delayed, __ATOMIC_ACQUIRE) &&
-	       !__atomic_load_n(&capture.done, __ATOMIC_ACQUIRE);
+	return load_acquire(&capture.asked) && !load_acquire(&capture.delayed) &&
+	       !load_acquire(&capture.done);
 }
 
 /* Whether calls have to be looked at to see the next part begin. */
 static bool is_watching(void)
 {
-	return !__atomic_load_n(&capture.done, __ATOMIC_ACQUIRE) &&
-	       (__atomic_load_n(&capture.delayed, __ATOMIC_ACQUIRE) ||
-		       config_get()->capture.last_step);
+	return !load_acquire(&capture.done) &&
+	       (load_acquire(&capture.delayed) || config_get()->capture.last_step);
 }
 
 static void begin_range(void)
 {
 	uint64_t none = 0;
-	if (__atomic_load_n(&capture.range, __ATOMIC_ACQUIRE))
+	if (load_acquire(&capture.range))
 		return;
 	const uint64_t id = own_range_begin(RANGE_CAPTURE, "capture");
-	if (id && !__atomic_compare_exchange_n(
-			  &capture.range, &none, id, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+	if (id && !atomic_compare_exchange_strong_explicit(
+			  &capture.range, &none, id, memory_order_acq_rel, memory_order_acquire))
 		own_range_end(id); /* another was first */
 }
 
 static void end_range(void)
 {
-	own_range_end(__atomic_exchange_n(&capture.range, 0, __ATOMIC_ACQ_REL));
+	own_range_end(atomic_exchange_explicit(&capture.range, 0, memory_order_acq_rel));
 }
 
 /* Where CUPTI has windows of its own, it is on in those alone. */
@@ -77,19 +76,19 @@ static void pause_times(bool pause)
 static void open_part(void)
 {
 	uint64_t never = 0;
-	__atomic_compare_exchange_n(&capture.opened_ns, &never, clock_monotonic(), false,
-		__ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	atomic_compare_exchange_strong_explicit(&capture.opened_ns, &never, clock_monotonic(),
+		memory_order_relaxed, memory_order_relaxed);
 	pause_times(false);
 	begin_range();
-	__atomic_fetch_and(&hook_hot.listen, ~(uint32_t)LISTEN_CLOSED, __ATOMIC_RELAXED);
+	atomic_fetch_and_explicit(&hook_hot.listen, ~(uint32_t)LISTEN_CLOSED, memory_order_relaxed);
 	process_divert(NULL);
 }
 
 static void close_part(void)
 {
-	closed_word = is_watching() ? CONTROL_COUNT : 0;
+	store_relaxed(&closed_word, is_watching() ? CONTROL_COUNT : 0);
 	process_divert(&closed_word);
-	__atomic_fetch_or(&hook_hot.listen, LISTEN_CLOSED, __ATOMIC_RELAXED);
+	atomic_fetch_or_explicit(&hook_hot.listen, LISTEN_CLOSED, memory_order_relaxed);
 	end_range();
 	pause_times(true);
 }
@@ -109,13 +108,13 @@ static void settle(void)
 
 static void ask(bool more)
 {
-	__atomic_fetch_add(&capture.asked, more ? 1u : -1u, __ATOMIC_ACQ_REL);
+	atomic_fetch_add_explicit(&capture.asked, more ? 1u : -1u, memory_order_acq_rel);
 	settle();
 }
 
 static void end_all(void)
 {
-	if (!__atomic_exchange_n(&capture.done, 1, __ATOMIC_ACQ_REL))
+	if (!atomic_exchange_explicit(&capture.done, 1, memory_order_acq_rel))
 		settle();
 }
 
@@ -133,21 +132,21 @@ static bool is_long(uint64_t ns)
 static bool has_looked(const struct config_capture *c)
 {
 	const uint64_t now = clock_now();
-	if (now - __atomic_load_n(&capture.looked_ticks, __ATOMIC_RELAXED) < LOOK_TICKS &&
-		is_long(c->delay_ns) && is_long(c->duration_ns))
+	if (now - load_relaxed(&capture.looked_ticks) < LOOK_TICKS && is_long(c->delay_ns) &&
+		is_long(c->duration_ns))
 		return true;
-	__atomic_store_n(&capture.looked_ticks, now, __ATOMIC_RELAXED);
+	store_relaxed(&capture.looked_ticks, now);
 	return false;
 }
 
 static void look_at_clock(const struct config_capture *c)
 {
 	const uint64_t now = clock_monotonic();
-	if (__atomic_load_n(&capture.delayed, __ATOMIC_ACQUIRE) &&
+	if (load_acquire(&capture.delayed) &&
 		now - hook_recorder.header->start.mono_ns >= c->delay_ns &&
-		__atomic_exchange_n(&capture.delayed, 0, __ATOMIC_ACQ_REL))
+		atomic_exchange_explicit(&capture.delayed, 0, memory_order_acq_rel))
 		settle();
-	const uint64_t opened = __atomic_load_n(&capture.opened_ns, __ATOMIC_RELAXED);
+	const uint64_t opened = load_relaxed(&capture.opened_ns);
 	/* Where it is the delay that ended just now, the part began after `now`. */
 	if (c->duration_ns && opened && now > opened && now - opened >= c->duration_ns)
 		end_all();
@@ -156,9 +155,10 @@ static void look_at_clock(const struct config_capture *c)
 /* A step is what was launched until a call waited for it. */
 static void end_step(const struct config_capture *c)
 {
-	if (!__atomic_exchange_n(&capture.launched, 0, __ATOMIC_ACQ_REL))
+	if (!atomic_exchange_explicit(&capture.launched, 0, memory_order_acq_rel))
 		return;
-	const uint32_t over = __atomic_add_fetch(&capture.steps, 1, __ATOMIC_ACQ_REL);
+	const uint32_t over =
+		atomic_fetch_add_explicit(&capture.steps, 1, memory_order_acq_rel) + 1;
 	if (over + 1 == c->first_step)
 		ask(true);
 	else if (over == c->last_step)
@@ -167,9 +167,10 @@ static void end_step(const struct config_capture *c)
 
 static void count_launch(const struct config_capture *c)
 {
-	__atomic_store_n(&capture.launched, 1, __ATOMIC_RELEASE);
+	store_release(&capture.launched, 1);
 	if (c->launches && is_open() &&
-		__atomic_add_fetch(&capture.launches, 1, __ATOMIC_ACQ_REL) >= c->launches)
+		(atomic_fetch_add_explicit(&capture.launches, 1, memory_order_acq_rel) + 1) >=
+			c->launches)
 		end_all();
 }
 
@@ -191,7 +192,7 @@ void after_cuProfilerStart(int result)
 {
 	if (!capture.active || !config_get()->capture.profiler)
 		return;
-	__atomic_store_n(&capture.asked, 1, __ATOMIC_RELEASE);
+	store_release(&capture.asked, 1);
 	settle();
 }
 
@@ -199,7 +200,7 @@ void after_cuProfilerStop(int result)
 {
 	if (!capture.active || !config_get()->capture.profiler)
 		return;
-	__atomic_store_n(&capture.asked, 0, __ATOMIC_RELEASE);
+	store_release(&capture.asked, 0);
 	settle();
 }
 
@@ -264,8 +265,8 @@ void capture_span_began(uint64_t span)
 {
 	for (uint32_t i = 0; span && capture.active && i < SPANS; i++) {
 		uint64_t none = 0;
-		if (__atomic_compare_exchange_n(&capture.spans[i], &none, span, false,
-			    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		if (atomic_compare_exchange_strong_explicit(&capture.spans[i], &none, span,
+			    memory_order_acq_rel, memory_order_acquire))
 			return;
 	}
 	if (capture.active)
@@ -276,8 +277,8 @@ void capture_span_ended(uint64_t span)
 {
 	for (uint32_t i = 0; span && capture.active && i < SPANS; i++) {
 		uint64_t seen = span;
-		if (__atomic_compare_exchange_n(&capture.spans[i], &seen, 0, false,
-			    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		if (atomic_compare_exchange_strong_explicit(&capture.spans[i], &seen, 0,
+			    memory_order_acq_rel, memory_order_acquire)) {
 			ask(false);
 			return;
 		}
@@ -323,14 +324,14 @@ void capture_start(void)
 	if (config_get()->keep != KEEP_RECORDS || !hook_recorder.header || !is_asked(c))
 		return;
 	find_roles();
-	capture.asked = !c->profiler && !*c->range && c->first_step <= 1;
-	capture.delayed = c->delay_ns > 0;
+	store_relaxed(&capture.asked, !c->profiler && !*c->range && c->first_step <= 1);
+	store_relaxed(&capture.delayed, c->delay_ns > 0);
 	capture.active = true;
-	__atomic_fetch_or(&hook_recorder.header->optional, FEATURE_CAPTURE | FEATURE_DEVICE,
-		__ATOMIC_RELAXED);
+	atomic_fetch_or_explicit(&hook_recorder.header->optional, FEATURE_CAPTURE | FEATURE_DEVICE,
+		memory_order_relaxed);
 	if (c->delay_ns || c->duration_ns || c->launches || c->last_step)
-		hook_hot.listen |= LISTEN_CAPTURE;
-	if (capture.delayed)
+		atomic_fetch_or_explicit(&hook_hot.listen, LISTEN_CAPTURE, memory_order_relaxed);
+	if (load_relaxed(&capture.delayed))
 		look_at_clock(c);
 	settle();
 }
@@ -338,8 +339,12 @@ void capture_start(void)
 void capture_forget(void)
 {
 	capture.active = false;
-	capture.done = capture.launched = capture.steps = 0;
-	capture.range = capture.opened_ns = capture.launches = 0;
+	store_relaxed(&capture.done, 0);
+	store_relaxed(&capture.launched, 0);
+	store_relaxed(&capture.steps, 0);
+	store_relaxed(&capture.range, 0);
+	store_relaxed(&capture.opened_ns, 0);
+	store_relaxed(&capture.launches, 0);
 	memset(capture.spans, 0, sizeof capture.spans);
 	process_divert(NULL);
 }

@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/atomic.h"
 #include "hook/core/config.h"
 #include "hook/core/process.h"
 

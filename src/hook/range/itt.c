@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "hook/core/call.h"
 #include "hook/range/capture.h"
 #include "hook/range/operator.h"
@@ -24,7 +25,7 @@
 
 /* The task that python/weir begins to see whether we are there: it is in no trace. */
 #define TRIAL "weir"
-static bool tried;
+static _Atomic bool tried;
 
 struct api { /* __itt_api_info */
 	const char *name;
@@ -73,7 +74,7 @@ static uintptr_t handle_of(const char *text)
 	if (!text || (!ranges_wanted() && !(part && hook_recorder.header)))
 		return OURS;
 	if (!strcmp(text, TRIAL)) {
-		__atomic_store_n(&tried, true, __ATOMIC_RELEASE);
+		store_release(&tried, true);
 		return OURS;
 	}
 	const size_t bytes = strnlen(text, STRING_MOST);
@@ -89,12 +90,12 @@ static void *text_create(const char *text)
 
 static bool is_torch(const struct domain *domain)
 {
-	static const struct domain *known;
-	if (domain == __atomic_load_n(&known, __ATOMIC_RELAXED))
+	static _Atomic(const struct domain *) known;
+	if (domain == load_relaxed(&known))
 		return domain;
 	if (!domain || !domain->name || strcmp(domain->name, "PyTorch") != 0)
 		return false;
-	__atomic_store_n(&known, domain, __ATOMIC_RELAXED);
+	store_relaxed(&known, domain);
 	return true;
 }
 
@@ -162,5 +163,5 @@ void __itt_api_init(struct global *global, int groups)
 /* Whether the trial has come. */
 int weir_range_itt(void)
 {
-	return __atomic_load_n(&tried, __ATOMIC_ACQUIRE);
+	return load_acquire(&tried);
 }

@@ -1,15 +1,15 @@
 /* Wraps calls of cuBLAS, cuBLASLt and cuDNN in ranges. */
 #include "hook/range/library.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "hook/range/range.h"
 #include "hook/core/resolve.h"
 #include "hook/core/slots.h"
 #include "hook/core/strings.h"
 
-void *library_ask[LIBRARY_QUESTIONS];
+_Atomic(void *) library_ask[LIBRARY_QUESTIONS];
 
 static const struct {
 	enum library_id of;
@@ -56,17 +56,15 @@ static bool count_copy(const struct elf *e, const void *arg)
 /* e NULL: none of them. */
 static void adopt(enum library_id which, const struct elf *e, uintptr_t base)
 {
-	if (atomic_exchange(&bases[which], base) == base)
+	if (atomic_exchange_explicit(&bases[which], base, memory_order_seq_cst) == base)
 		return;
-	atomic_fetch_add(&generation, 1);
+	atomic_fetch_add_explicit(&generation, 1, memory_order_seq_cst);
 	for (unsigned fn = FN_COUNT; fn < HOOK_COUNT; fn++)
 		if (library_of[fn - FN_COUNT] == which)
-			__atomic_store_n(&hook_real[fn], e ? elf_find(e, hooked[fn].name) : NULL,
-				__ATOMIC_RELAXED);
+			store_relaxed(&hook_real[fn], e ? elf_find(e, hooked[fn].name) : NULL);
 	for (unsigned i = 0; i < LIBRARY_QUESTIONS; i++)
 		if (questions[i].of == which)
-			__atomic_store_n(&library_ask[i], e ? elf_find(e, questions[i].name) : NULL,
-				__ATOMIC_RELAXED);
+			store_relaxed(&library_ask[i], e ? elf_find(e, questions[i].name) : NULL);
 }
 
 /* elf_changes() when the copies of a library were last counted. */
@@ -79,20 +77,20 @@ void library_look(unsigned fn)
 	struct census c = { .library = &libraries[which] };
 	const uint64_t changes = elf_changes();
 	struct elf none;
-	if (atomic_load(&looked[which]) == changes)
+	if (atomic_load_explicit(&looked[which], memory_order_seq_cst) == changes)
 		return;
 	elf_search(&none, count_copy, &c);
 	if (c.count == 1)
 		adopt(which, &c.first, c.first.base);
 	else if (c.count)
 		adopt(which, NULL, SEVERAL);
-	atomic_store(&looked[which], changes);
+	atomic_store_explicit(&looked[which], changes, memory_order_seq_cst);
 }
 
 void library_bound_by_audit(unsigned fn, const struct elf *e)
 {
 	const enum library_id which = library_of[fn - FN_COUNT];
-	if (!atomic_load(&bases[which]))
+	if (!atomic_load_explicit(&bases[which], memory_order_seq_cst))
 		adopt(which, e, e->base);
 }
 
@@ -148,27 +146,30 @@ static void *reach(struct elf *e, const char *name)
 #define REACHED 1024u
 #define WINDOW  8u
 static struct {
-	uint64_t key[REACHED];
+	_Atomic uint64_t key[REACHED];
 	_Atomic(void *) real[REACHED];
 } reached;
-static const struct slots slots = { reached.key, REACHED, WINDOW, __ATOMIC_SEQ_CST,
-	__ATOMIC_SEQ_CST };
+static const struct slots slots = { reached.key, REACHED, WINDOW, memory_order_seq_cst,
+	memory_order_seq_cst };
 
 static void *real_of_caller(unsigned fn, const void *caller)
 {
-	const uint64_t words[] = { fn, (uintptr_t)caller, atomic_load(&generation) };
+	const uint64_t words[] = { fn, (uintptr_t)caller,
+		atomic_load_explicit(&generation, memory_order_seq_cst) };
 	const uint64_t key = string_hash(words, sizeof words, 6) | 1;
 	const uint32_t first = (uint32_t)(key >> 32);
 	struct elf e;
 	bool new;
 	uint32_t at = slots_find(slots, first, key);
-	void *real = at != SLOTS_NONE ? atomic_load(&reached.real[at]) : NULL;
+	void *real = at != SLOTS_NONE
+			     ? atomic_load_explicit(&reached.real[at], memory_order_seq_cst)
+			     : NULL;
 	if (real)
 		return real;
 	real = elf_of_address(&e, caller) ? reach(&e, hooked[fn].name) : NULL;
 	at = real ? slots_claim(slots, first, key, &new) : SLOTS_NONE;
 	if (at != SLOTS_NONE)
-		atomic_store(&reached.real[at], real);
+		atomic_store_explicit(&reached.real[at], real, memory_order_seq_cst);
 	return real;
 }
 
@@ -182,14 +183,14 @@ void *library_real(unsigned fn, const void *caller)
 {
 	const enum library_id which = library_of[fn - FN_COUNT];
 	const bool opens = !strcmp(hooked[fn].name, libraries[which].opener);
-	void *real = __atomic_load_n(&hook_real[fn], __ATOMIC_RELAXED);
+	void *real = real_at(fn);
 	if (__builtin_expect(real && !opens, 1))
 		return real;
 	process_start();
-	if (opens || atomic_load(&bases[which]) != SEVERAL)
+	if (opens || atomic_load_explicit(&bases[which], memory_order_seq_cst) != SEVERAL)
 		library_look(fn);
-	real = __atomic_load_n(&hook_real[fn], __ATOMIC_RELAXED);
-	if (!real && atomic_load(&bases[which]) == SEVERAL)
+	real = real_at(fn);
+	if (!real && atomic_load_explicit(&bases[which], memory_order_seq_cst) == SEVERAL)
 		real = real_of_caller(fn, caller);
 	if (!real)
 		real = resolve_next(hooked[fn].name);

@@ -25,7 +25,7 @@ extern const unsigned char library_of[HOOK_COUNT - FN_COUNT]; /* enum library_id
 
 /* What a library is asked about the descriptors of a call; NULL when it can't be. */
 enum library_question { ASK_LAYOUT, ASK_MATMUL, ASK_TENSOR, ASK_FILTER, LIBRARY_QUESTIONS };
-extern void *library_ask[LIBRARY_QUESTIONS];
+extern _Atomic(void *) library_ask[LIBRARY_QUESTIONS];
 
 /* The real function for this caller.  Never NULL: one that nobody has answers that the library is
  * not initialised. */

@@ -9,11 +9,11 @@
  * A program keeps handles of domains and registered strings. Ours point to a copy of the text,
  * because a forked child writes it again into its own part of the trace.
  */
-#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <wchar.h>
 
+#include "base/atomic.h"
 #include "base/sys.h"
 #include "hook/core/call.h"
 #include "hook/range/capture.h"
@@ -31,14 +31,14 @@
 #define WIDE_MOST  1024u
 
 struct kept {
-	uint32_t mark;
+	_Atomic uint32_t mark;
 	uint32_t bytes;
-	uint32_t pid; /* of the process in whose part of the trace it has `id` */
+	_Atomic uint32_t pid; /* of the process in whose part of the trace it has `id` */
 	uint32_t id;
 	char text[];
 };
 
-static char *kept_base;
+static _Atomic(char *) kept_base;
 static _Atomic uint64_t kept_used;
 
 /* Texts that are registered again and again get one place; a full table costs only room. */
@@ -47,15 +47,15 @@ static _Atomic uint32_t again[AGAIN]; /* offset + 1; 0 free */
 
 static char *keep_map(void)
 {
-	char *base = __atomic_load_n(&kept_base, __ATOMIC_ACQUIRE);
+	char *base = load_acquire(&kept_base);
 	if (base)
 		return base;
 	const long at = sys(mmap, NULL, KEPT_BYTES, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (sys_failed(at))
 		return NULL;
-	if (__atomic_compare_exchange_n(
-		    &kept_base, &base, (char *)at, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+	if (atomic_compare_exchange_strong_explicit(
+		    &kept_base, &base, (char *)at, memory_order_acq_rel, memory_order_acquire))
 		return (char *)at;
 	sys(munmap, at, KEPT_BYTES);
 	return base;
@@ -64,15 +64,15 @@ static char *keep_map(void)
 static struct kept *keep_new(char *base, const char *text, size_t bytes)
 {
 	const uint64_t need = (sizeof(struct kept) + bytes + 7) & ~7ull;
-	if (atomic_load(&kept_used) + need > KEPT_BYTES)
+	if (atomic_load_explicit(&kept_used, memory_order_seq_cst) + need > KEPT_BYTES)
 		return NULL;
-	const uint64_t at = atomic_fetch_add(&kept_used, need);
+	const uint64_t at = atomic_fetch_add_explicit(&kept_used, need, memory_order_seq_cst);
 	if (at + need > KEPT_BYTES)
 		return NULL;
 	struct kept *k = (struct kept *)(base + at);
 	k->bytes = (uint32_t)bytes;
 	memcpy(k->text, text, bytes);
-	__atomic_store_n(&k->mark, KEPT_MARK, __ATOMIC_RELEASE);
+	store_release(&k->mark, KEPT_MARK);
 	return k;
 }
 
@@ -81,12 +81,13 @@ static struct kept *keep(const char *text, size_t bytes)
 	char *const base = keep_map();
 	uint32_t at = (uint32_t)string_hash(text, bytes, 2);
 	for (int i = 0; base && i < 16; i++, at++) {
-		uint32_t offset = atomic_load(&again[at % AGAIN]);
+		uint32_t offset = atomic_load_explicit(&again[at % AGAIN], memory_order_seq_cst);
 		if (!offset) {
 			struct kept *new = keep_new(base, text, bytes);
 			if (new)
-				atomic_compare_exchange_strong(&again[at % AGAIN], &offset,
-					(uint32_t)((char *)new - base) + 1);
+				atomic_compare_exchange_strong_explicit(&again[at % AGAIN], &offset,
+					(uint32_t)((char *)new - base) + 1, memory_order_seq_cst,
+					memory_order_seq_cst);
 			return new;
 		}
 		struct kept *k = (struct kept *)(base + offset - 1);
@@ -99,11 +100,12 @@ static struct kept *keep(const char *text, size_t bytes)
 /* A handle may be anything: NULL for one that we did not give out. */
 static struct kept *kept_of_handle(const void *handle)
 {
-	const uintptr_t base = (uintptr_t)__atomic_load_n(&kept_base, __ATOMIC_ACQUIRE);
-	const uintptr_t offset = (uintptr_t)handle - base, used = atomic_load(&kept_used);
+	const uintptr_t base = (uintptr_t)load_acquire(&kept_base);
+	const uintptr_t offset = (uintptr_t)handle - base,
+			used = atomic_load_explicit(&kept_used, memory_order_seq_cst);
 	struct kept *k = (struct kept *)(base + offset);
 	if (!base || !handle || offset % 8 || used < sizeof *k || offset > used - sizeof *k ||
-		k->mark != KEPT_MARK)
+		load_relaxed(&k->mark) != KEPT_MARK)
 		return NULL;
 	return k;
 }
@@ -113,9 +115,9 @@ static uint32_t id_of_handle(const void *handle)
 	struct kept *k = kept_of_handle(handle);
 	if (!k)
 		return 0;
-	if (__atomic_load_n(&k->pid, __ATOMIC_ACQUIRE) != hook_recorder.pid) {
+	if (load_acquire(&k->pid) != hook_recorder.pid) {
 		k->id = string_id(k->text, k->bytes);
-		__atomic_store_n(&k->pid, hook_recorder.pid, __ATOMIC_RELEASE);
+		store_release(&k->pid, hook_recorder.pid);
 	}
 	return k->id;
 }

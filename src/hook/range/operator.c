@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/atomic.h"
 #include "hook/core/pages.h"
 #include "hook/core/strings.h"
 
@@ -63,7 +64,7 @@ static bool take_sizes(struct cursor *c, const char **ret_sizes, size_t *ret_byt
 #define TYPE_MOST 240u /* with the rest of it 256 bytes: all are whole pages */
 enum part { DTYPE, AUTOCAST, CONV, PARTS };
 struct type {
-	uint32_t id; /* 0 free, TAKEN being filled */
+	_Atomic uint32_t id; /* 0 free, TAKEN being filled */
 	uint32_t bytes[PARTS];
 	char text[TYPE_MOST]; /* "float32", "bfloat16" and the object of conv */
 };
@@ -146,10 +147,10 @@ void operator_set_args(uint32_t id, const char *text, size_t bytes)
 		return;
 	for (uint32_t i = 0; i < TYPES; i++) {
 		uint32_t seen = 0;
-		if (__atomic_compare_exchange_n(&types[i].id, &seen, TAKEN, false, __ATOMIC_ACQUIRE,
-			    __ATOMIC_ACQUIRE)) {
+		if (atomic_compare_exchange_strong_explicit(&types[i].id, &seen, TAKEN,
+			    memory_order_acquire, memory_order_acquire)) {
 			fill_type(&types[i], pieces);
-			__atomic_store_n(&types[i].id, id, __ATOMIC_RELEASE);
+			store_release(&types[i].id, id);
 			return;
 		}
 		if (seen == id)
@@ -160,7 +161,7 @@ void operator_set_args(uint32_t id, const char *text, size_t bytes)
 /* Names that came with a sequence: operators, though a name alone does not say it.  By number; the
  * last one of those that share a place. */
 #define SEQUENCED 1024u
-static uint32_t sequenced[SEQUENCED] OWN_PAGES;
+static _Atomic uint32_t sequenced[SEQUENCED] OWN_PAGES;
 
 void operator_forget(void)
 {
@@ -172,7 +173,7 @@ void operator_forget(void)
 static uint32_t find_type(uint32_t module)
 {
 	uint32_t i = module ? 0 : TYPES;
-	while (i < TYPES && __atomic_load_n(&types[i].id, __ATOMIC_ACQUIRE) != module)
+	while (i < TYPES && load_acquire(&types[i].id) != module)
 		i++;
 	return i;
 }
@@ -260,7 +261,7 @@ static bool is_backward(const char *name, size_t bytes)
 bool operator_is(const char *name, size_t bytes, uint32_t id)
 {
 	return is_scoped(name, bytes) || is_backward(name, bytes) ||
-	       (id && __atomic_load_n(&sequenced[id % SEQUENCED], __ATOMIC_RELAXED) == id);
+	       (id && load_relaxed(&sequenced[id % SEQUENCED]) == id);
 }
 
 static uint16_t kind_of(const char *name, size_t bytes, const struct range_text *r)
@@ -269,7 +270,7 @@ static uint16_t kind_of(const char *name, size_t bytes, const struct range_text 
 		return RANGE_OPERATOR;
 	if (!(r->valid & RANGE_HAS_SEQUENCE))
 		return RANGE_ANNOTATION;
-	__atomic_store_n(&sequenced[r->name % SEQUENCED], r->name, __ATOMIC_RELAXED);
+	store_relaxed(&sequenced[r->name % SEQUENCED], r->name);
 	return RANGE_OPERATOR;
 }
 

@@ -5,9 +5,9 @@
  */
 #include "hook/range/python.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "hook/core/call.h"
 #include "hook/range/capture.h"
 #include "hook/range/operator.h"
@@ -23,7 +23,7 @@ PUBLIC void weir_range_push(uint32_t number);
 PUBLIC void weir_range_pop(uint32_t scope);
 PUBLIC int weir_range_inside(uint32_t scope);
 
-static uint32_t part_name; /* of the ranges in which recording is on; 0: none has come */
+static _Atomic uint32_t part_name; /* of the ranges in which recording is on; 0: none has come */
 
 /*
  * The number of a text in this process's part of the trace; 0: nothing is being recorded.  Of NULL:
@@ -39,21 +39,21 @@ uint32_t weir_range_string(const char *text)
 	const size_t bytes = strnlen(text, STRING_MOST);
 	const uint32_t id = string_id(text, bytes);
 	if (capture_ranges_are_asked() && capture_range_is(text, bytes))
-		__atomic_store_n(&part_name, id, __ATOMIC_RELAXED);
+		store_relaxed(&part_name, id);
 	operator_set_args(id, text, bytes);
 	return id;
 }
 
 #define DEFINED (1u << 16)
 static struct {
-	uint32_t kind, scope, name, args;
+	_Atomic uint32_t kind, scope, name, args;
 } defined[DEFINED] OWN_PAGES;
 static _Atomic uint32_t used;
 
 void python_forget(void)
 {
-	atomic_store(&used, 0);
-	part_name = 0;
+	atomic_store_explicit(&used, 0, memory_order_seq_cst);
+	store_relaxed(&part_name, 0);
 	DROP(defined);
 }
 
@@ -63,15 +63,15 @@ uint32_t weir_range_define(uint32_t kind, uint32_t scope, uint32_t name, uint32_
 	if (!kind || kind >= RANGE_CAPTURE) /* which only recording itself makes */
 		return 0;
 	ranges_wanted(); /* a forked child forgets its parent's numbers */
-	if (atomic_load(&used) >= DEFINED)
+	if (atomic_load_explicit(&used, memory_order_seq_cst) >= DEFINED)
 		return 0;
-	const uint32_t at = atomic_fetch_add(&used, 1);
+	const uint32_t at = atomic_fetch_add_explicit(&used, 1, memory_order_seq_cst);
 	if (at >= DEFINED)
 		return 0;
-	defined[at].scope = scope;
-	defined[at].name = name;
-	defined[at].args = args;
-	__atomic_store_n(&defined[at].kind, kind, __ATOMIC_RELEASE);
+	store_relaxed(&defined[at].scope, scope);
+	store_relaxed(&defined[at].name, name);
+	store_relaxed(&defined[at].args, args);
+	store_release(&defined[at].kind, kind);
 	return at + 1;
 }
 
@@ -83,11 +83,12 @@ static const void *domain_of(uint32_t scope)
 
 static void watch_push(uint32_t number)
 {
-	if (!number || number > DEFINED || number > atomic_load(&used))
+	if (!number || number > DEFINED ||
+		number > atomic_load_explicit(&used, memory_order_seq_cst))
 		return;
-	const uint32_t name = __atomic_load_n(&part_name, __ATOMIC_RELAXED);
-	capture_range_push(
-		domain_of(defined[number - 1].scope), name && defined[number - 1].name == name);
+	const uint32_t name = load_relaxed(&part_name);
+	capture_range_push(domain_of(load_relaxed(&defined[number - 1].scope)),
+		name && load_relaxed(&defined[number - 1].name) == name);
 }
 
 void weir_range_push(uint32_t number)
@@ -98,15 +99,17 @@ void weir_range_push(uint32_t number)
 		range_push(NULL);
 		return;
 	}
-	if (!number || number > DEFINED || number > atomic_load(&used)) {
-		__atomic_fetch_add(&hook_recorder.header->lost_ranges, 1, __ATOMIC_RELAXED);
+	if (!number || number > DEFINED ||
+		number > atomic_load_explicit(&used, memory_order_seq_cst)) {
+		atomic_fetch_add_explicit(
+			&hook_recorder.header->lost_ranges, 1, memory_order_relaxed);
 		range_push(NULL);
 		return;
 	}
-	range_push(&(struct range_text){ .kind = (uint16_t)defined[number - 1].kind,
-		.scope = defined[number - 1].scope,
-		.name = defined[number - 1].name,
-		.args = defined[number - 1].args });
+	range_push(&(struct range_text){ .kind = (uint16_t)load_relaxed(&defined[number - 1].kind),
+		.scope = load_relaxed(&defined[number - 1].scope),
+		.name = load_relaxed(&defined[number - 1].name),
+		.args = load_relaxed(&defined[number - 1].args) });
 }
 
 void weir_range_pop(uint32_t scope)

@@ -1,6 +1,7 @@
 /* See range.h.  The chain and its levels are explained at struct writer. */
 #include "hook/range/range.h"
 
+#include "base/atomic.h"
 #include "base/sys.h"
 #include "hook/core/call.h"
 
@@ -22,7 +23,7 @@ static struct range *innermost(void)
 
 static char *place_around(const struct range *g)
 {
-	return (char *)(uintptr_t)__atomic_load_n(&g->dur, __ATOMIC_RELAXED);
+	return (char *)(uintptr_t)load_relaxed(shared(&g->dur));
 }
 
 /* The one around an open range, on which the mark is. */
@@ -36,8 +37,8 @@ void ranges_begin(void)
 	process_start();
 	hook_ranges.tid = (uint32_t)sys(gettid);
 	if (hook_recorder.header)
-		__atomic_fetch_or(
-			&hook_recorder.header->optional, FEATURE_DEVICE, __ATOMIC_RELAXED);
+		atomic_fetch_or_explicit(
+			&hook_recorder.header->optional, FEATURE_DEVICE, memory_order_relaxed);
 }
 
 /* All but the word of kind and valid, which is stored last and says that the rest is there. */
@@ -56,8 +57,8 @@ static void fill(struct range *to, const struct range_text *text, uint32_t level
 static void commit(struct range *to, uint16_t kind, uint16_t valid)
 {
 	_Static_assert(offsetof(struct range, valid) == offsetof(struct range, kind) + 2, "a word");
-	uint32_t *const word = (uint32_t *)(void *)&to->kind;
-	__atomic_store_n(word, kind | (uint32_t)valid << 16, __ATOMIC_RELEASE);
+	_Atomic uint32_t *const word = (_Atomic uint32_t *)(void *)&to->kind;
+	store_release(word, kind | (uint32_t)valid << 16);
 }
 
 int range_push(const struct range_text *text)
@@ -84,7 +85,7 @@ static void finish(struct range *g, uint64_t now)
 {
 	g->dur = now > g->ticks ? now - g->ticks : 0;
 	g->reserved = 0;
-	__atomic_store_n(&g->valid, (uint16_t)(g->valid & ~RANGE_OPEN), __ATOMIC_RELEASE);
+	store_release(shared(&g->valid), (uint16_t)(g->valid & ~RANGE_OPEN));
 }
 
 #define CROSSED_MOST (1 << 20) /* a file that others write to may hold a circle */

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/atomic.h"
 #include "hook/core/hook_parts.h"
 
 static __thread struct {
@@ -52,14 +53,14 @@ void request_range_pop(const void *domain)
 
 #define IS_REQUEST (1ull << 63) /* spans are counted from 1 */
 
-static uint64_t spans[OPEN_REQUESTS]; /* by the place of a request */
+static _Atomic uint64_t spans[OPEN_REQUESTS]; /* by the place of a request */
 
 uint64_t request_range_start(uint64_t span)
 {
 	const uint64_t request = hook_above.request_begin(0);
 	if (!request || request & IS_REQUEST)
 		return span;
-	__atomic_store_n(&spans[request % OPEN_REQUESTS], span, __ATOMIC_RELAXED);
+	store_relaxed(&spans[request % OPEN_REQUESTS], span);
 	return request | IS_REQUEST;
 }
 
@@ -68,6 +69,6 @@ uint64_t request_range_stop(uint64_t id)
 	if (!(id & IS_REQUEST))
 		return id;
 	const uint64_t request = id & ~IS_REQUEST;
-	const uint64_t span = __atomic_load_n(&spans[request % OPEN_REQUESTS], __ATOMIC_RELAXED);
+	const uint64_t span = load_relaxed(&spans[request % OPEN_REQUESTS]);
 	return hook_above.request_end(request) ? span : 0;
 }

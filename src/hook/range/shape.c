@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "hook/range/library.h"
 #include "hook/core/strings.h"
 
@@ -201,8 +202,8 @@ static bool ask_size(get_attribute *get, void *of, int attribute, int64_t *ret_v
 
 uint32_t matmul_args(void *desc, void *a, void *b, void *d)
 {
-	get_attribute *layout = (get_attribute *)library_ask[ASK_LAYOUT];
-	get_attribute *matmul = (get_attribute *)library_ask[ASK_MATMUL];
+	get_attribute *layout = (get_attribute *)load_relaxed(&library_ask[ASK_LAYOUT]);
+	get_attribute *matmul = (get_attribute *)load_relaxed(&library_ask[ASK_MATMUL]);
 	if (!layout || !matmul || !desc || !a || !b || !d)
 		return 0;
 	const int inner = ask32(matmul, desc, MATMUL_TRANSPOSE_A, 0) ? LAYOUT_ROWS : LAYOUT_COLS;
@@ -232,8 +233,8 @@ struct tensor { /* no padding: it is hashed */
 
 static bool ask_tensor(void *of, struct tensor *ret)
 {
-	int (*get)(void *, int, int32_t *, int32_t *, int32_t *, int32_t *) = (int (*)(
-		void *, int, int32_t *, int32_t *, int32_t *, int32_t *))library_ask[ASK_TENSOR];
+	int (*get)(void *, int, int32_t *, int32_t *, int32_t *, int32_t *) = (int (*)(void *, int,
+		int32_t *, int32_t *, int32_t *, int32_t *))load_relaxed(&library_ask[ASK_TENSOR]);
 	int32_t strides[DIMS];
 	return get && of && !get(of, DIMS, &ret->type, &ret->dims, ret->dim, strides) &&
 	       ret->dims > 0 && ret->dims <= DIMS;
@@ -241,8 +242,8 @@ static bool ask_tensor(void *of, struct tensor *ret)
 
 static bool ask_filter(void *of, struct tensor *ret)
 {
-	int (*get)(void *, int, int32_t *, int32_t *, int32_t *, int32_t *) = (int (*)(
-		void *, int, int32_t *, int32_t *, int32_t *, int32_t *))library_ask[ASK_FILTER];
+	int (*get)(void *, int, int32_t *, int32_t *, int32_t *, int32_t *) = (int (*)(void *, int,
+		int32_t *, int32_t *, int32_t *, int32_t *))load_relaxed(&library_ask[ASK_FILTER]);
 	int32_t format = 0;
 	return get && of && !get(of, DIMS, &ret->type, &format, &ret->dims, ret->dim) &&
 	       ret->dims > 0 && ret->dims <= DIMS;

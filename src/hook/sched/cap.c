@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/atomic.h"
 #include "cuda_types.h"
 #include "hook/core/call.h"
 
@@ -15,7 +16,7 @@
 #define LEAST_PRIORITY 0
 
 struct cap_lane {
-	uint32_t taken;
+	_Atomic uint32_t taken;
 	void *stream, *before, *behind; /* and events */
 };
 
@@ -23,7 +24,7 @@ enum cap_state { CAP_NONE, CAP_MAKING, CAP_READY, CAP_IMPOSSIBLE };
 
 /* A green context of some SMs of a device. */
 static struct cap {
-	uint32_t state; /* enum cap_state */
+	_Atomic uint32_t state; /* enum cap_state */
 	uint32_t sms;
 	int device;
 	void *context, *primary;
@@ -32,7 +33,7 @@ static struct cap {
 
 bool cap_is_safe(const struct cost *c, uint32_t sms, uint32_t cap_sms)
 {
-	if (!c->plain || !c->resident || !cap_sms)
+	if (!load_relaxed(&c->plain) || !c->resident || !cap_sms)
 		return false;
 	return c->blocks > (uint64_t)sms * c->resident ||
 	       c->blocks <= (uint64_t)cap_sms * c->resident;
@@ -47,7 +48,7 @@ static bool driver_can(void)
 		FN_cuDevicePrimaryCtxRetain, FN_cuDevicePrimaryCtxRelease_v2, FN_cuStreamQuery,
 		FN_cuStreamDestroy_v2, FN_cuEventDestroy_v2, FN_cuGreenCtxDestroy };
 	for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
-		if (!hook_real[needed[i]])
+		if (!real_at(needed[i]))
 			return false;
 	return true;
 }
@@ -114,7 +115,7 @@ static uint32_t try_to_make(struct cap *c, int device, uint32_t sms)
 static bool is_idle(const struct cap *c)
 {
 	for (uint32_t i = 0; i < LANES; i++)
-		if (__atomic_load_n(&c->lane[i].taken, __ATOMIC_SEQ_CST) ||
+		if (atomic_load_explicit(&c->lane[i].taken, memory_order_seq_cst) ||
 			REAL(cuStreamQuery, void *)(c->lane[i].stream) == NOT_READY)
 			return false;
 	return true;
@@ -135,13 +136,13 @@ static void end(struct cap *c)
 static bool leave(struct cap *c, bool also_busy)
 {
 	uint32_t seen = CAP_READY;
-	if (!__atomic_compare_exchange_n(
-		    &c->state, &seen, CAP_MAKING, false, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE))
+	if (!atomic_compare_exchange_strong_explicit(
+		    &c->state, &seen, CAP_MAKING, memory_order_seq_cst, memory_order_acquire))
 		return false;
 	const bool ends = also_busy || is_idle(c);
 	if (ends)
 		end(c);
-	__atomic_store_n(&c->state, ends ? CAP_NONE : CAP_READY, __ATOMIC_RELEASE);
+	store_release(&c->state, ends ? CAP_NONE : CAP_READY);
 	return ends;
 }
 
@@ -149,7 +150,7 @@ static struct cap *find(int device, uint32_t sms)
 {
 	for (uint32_t i = 0; i < SIZES; i++) {
 		struct cap *c = &caps[i];
-		const uint32_t seen = __atomic_load_n(&c->state, __ATOMIC_ACQUIRE);
+		const uint32_t seen = load_acquire(&c->state);
 		if ((seen == CAP_READY || seen == CAP_IMPOSSIBLE) && c->sms == sms &&
 			c->device == device)
 			return c;
@@ -163,15 +164,15 @@ static struct cap *make_any(int device, uint32_t sms)
 	for (uint32_t i = 0; i < 2 * SIZES; i++) {
 		struct cap *c = &caps[i % SIZES];
 		uint32_t seen = CAP_NONE;
-		if (__atomic_load_n(&c->state, __ATOMIC_ACQUIRE) == CAP_MAKING)
+		if (load_acquire(&c->state) == CAP_MAKING)
 			return NULL; /* perhaps just this one */
 		if (i >= SIZES && !leave(c, false))
 			continue;
-		if (!__atomic_compare_exchange_n(&c->state, &seen, CAP_MAKING, false,
-			    __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
+		if (!atomic_compare_exchange_strong_explicit(&c->state, &seen, CAP_MAKING,
+			    memory_order_acquire, memory_order_acquire))
 			continue;
 		seen = try_to_make(c, device, sms);
-		__atomic_store_n(&c->state, seen, __ATOMIC_RELEASE);
+		store_release(&c->state, seen);
 		return seen == CAP_READY ? c : NULL;
 	}
 	return NULL;
@@ -186,9 +187,7 @@ static struct cap *cap_of(int device, uint32_t sms)
 	struct cap *c = find(device, sms);
 	if (!c)
 		return make_any(device, sms);
-	return __atomic_load_n(&c->state, __ATOMIC_ACQUIRE) == CAP_READY && is_current(c->primary)
-		       ? c
-		       : NULL;
+	return load_acquire(&c->state) == CAP_READY && is_current(c->primary) ? c : NULL;
 }
 
 /* The lane first, then whether the cap is still the one: whoever gives its place to another looks
@@ -197,12 +196,12 @@ static struct cap_lane *take(struct cap *c, uint32_t sms, void *stream)
 {
 	struct cap_lane *l = &c->lane[(uintptr_t)stream * 0x9e3779b97f4a7c15u >> 61];
 	uint32_t seen = 0;
-	if (!__atomic_compare_exchange_n(
-		    &l->taken, &seen, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+	if (!atomic_compare_exchange_strong_explicit(
+		    &l->taken, &seen, 1, memory_order_seq_cst, memory_order_relaxed))
 		return NULL;
-	if (__atomic_load_n(&c->state, __ATOMIC_SEQ_CST) == CAP_READY && c->sms == sms)
+	if (atomic_load_explicit(&c->state, memory_order_seq_cst) == CAP_READY && c->sms == sms)
 		return l;
-	__atomic_store_n(&l->taken, 0, __ATOMIC_RELEASE);
+	store_release(&l->taken, 0);
 	return NULL;
 }
 
@@ -226,7 +225,7 @@ struct cap_lane *cap_enter(
 	if (!l)
 		return NULL;
 	if (record(l->before, stream, per_thread) || await(l->stream, l->before, 0)) {
-		__atomic_store_n(&l->taken, 0, __ATOMIC_RELEASE);
+		store_release(&l->taken, 0);
 		return NULL;
 	}
 	*ret_stream = l->stream;
@@ -237,7 +236,7 @@ void cap_leave(struct cap_lane *lane, void *stream, int per_thread)
 {
 	if (!record(lane->behind, lane->stream, 0))
 		await(stream, lane->behind, per_thread);
-	__atomic_store_n(&lane->taken, 0, __ATOMIC_RELEASE);
+	store_release(&lane->taken, 0);
 }
 
 void cap_leave_contexts(bool with_all)

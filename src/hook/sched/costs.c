@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/atomic.h"
 #include "hook/core/hook_table.h"
 #include "hook/core/own_calls.h"
 
@@ -10,7 +11,7 @@
 #define PROBES 32u
 
 static struct cost costs[COSTS], further;
-static uint32_t generation = 1;
+static _Atomic uint32_t generation = 1;
 
 static uint64_t mix(uint64_t h, uint64_t word)
 {
@@ -37,13 +38,13 @@ static uint32_t ask_resident(const struct sched_launch *l)
 	void *function = NULL;
 	const uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
 	if (!l->what || !threads || threads > 1024 ||
-		!hook_real[FN_cuOccupancyMaxActiveBlocksPerMultiprocessor])
+		!real_at(FN_cuOccupancyMaxActiveBlocksPerMultiprocessor))
 		return 0;
 	int (*ask)(int *, const void *, int, size_t) =
-		hook_real[FN_cuOccupancyMaxActiveBlocksPerMultiprocessor];
+		real_at(FN_cuOccupancyMaxActiveBlocksPerMultiprocessor);
 	if (!ask(&n, l->what, (int)threads, l->shared))
 		return (uint32_t)n;
-	if (hook_real[FN_cuKernelGetFunction] &&
+	if (real_at(FN_cuKernelGetFunction) &&
 		!REAL(cuKernelGetFunction, void **, const void *)(&function, l->what) &&
 		!ask(&n, function, (int)threads, l->shared))
 		return (uint32_t)n;
@@ -63,7 +64,7 @@ static float sibling(const struct cost *c, const void *what)
 		return 0;
 	for (uint32_t i = 0; i < COSTS; i++) {
 		const struct cost *s = &costs[i];
-		if (s->what == what && s->count && s->blocks)
+		if (load_relaxed(&s->what) == what && s->count && s->blocks)
 			return s->mean_ns *
 			       (c->blocks > s->blocks ? (float)c->blocks / (float)s->blocks : 1);
 	}
@@ -78,21 +79,21 @@ static void fill(struct cost *c, const struct sched_launch *l)
 	c->resident = l->block[0] ? ask_resident(l) : 0;
 	own_calls_end(&own);
 	c->guess_ns = l->bytes ? copy_guess(l) : sibling(c, l->what);
-	c->generation = generation;
-	__atomic_store_n(&c->what, l->what, __ATOMIC_RELEASE);
-	__atomic_store_n(&c->plain, l->plain, __ATOMIC_RELEASE);
+	store_relaxed(&c->generation, load_relaxed(&generation));
+	store_release(&c->what, l->what);
+	store_release(&c->plain, l->plain);
 }
 
 /* What is at a handle now that was learnt of one before. */
 static struct cost *fresh(struct cost *c, const struct sched_launch *l)
 {
-	uint32_t seen = __atomic_load_n(&c->generation, __ATOMIC_ACQUIRE);
-	const uint32_t now = __atomic_load_n(&generation, __ATOMIC_ACQUIRE);
+	uint32_t seen = load_acquire(&c->generation);
+	const uint32_t now = load_acquire(&generation);
 	if (seen == now || !seen)
 		return c;
-	c->plain = false; /* until it is known again */
-	if (__atomic_compare_exchange_n(
-		    &c->generation, &seen, now, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+	store_relaxed(&c->plain, false); /* until it is known again */
+	if (atomic_compare_exchange_strong_explicit(
+		    &c->generation, &seen, now, memory_order_acq_rel, memory_order_relaxed)) {
 		c->count = c->bounds = 0;
 		c->mean_ns = c->off_ns = 0;
 		fill(c, l);
@@ -105,13 +106,13 @@ struct cost *costs_of(const struct sched_launch *l)
 	const uint64_t key = key_of(l);
 	for (uint32_t i = 0; i < PROBES; i++) {
 		struct cost *c = &costs[((key >> 20) + i) % COSTS];
-		uint64_t seen = __atomic_load_n(&c->key, __ATOMIC_RELAXED);
+		uint64_t seen = load_relaxed(&c->key);
 		if (seen == key)
 			return fresh(c, l);
 		if (seen)
 			continue;
-		if (__atomic_compare_exchange_n(
-			    &c->key, &seen, key, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+		if (atomic_compare_exchange_strong_explicit(
+			    &c->key, &seen, key, memory_order_acq_rel, memory_order_relaxed)) {
 			fill(c, l);
 			return c;
 		}
@@ -161,7 +162,7 @@ void cost_correct(struct cost *c, float scale)
 
 void costs_expire(void)
 {
-	__atomic_fetch_add(&generation, 1, __ATOMIC_ACQ_REL);
+	atomic_fetch_add_explicit(&generation, 1, memory_order_acq_rel);
 }
 
 void costs_forget(void)

@@ -11,8 +11,8 @@
 #include "hook/sched/gated.h"
 
 struct cost {
-	uint64_t key;     /* 0: nobody's */
-	const void *what; /* kernel or graph */
+	_Atomic uint64_t key;       /* 0: nobody's */
+	_Atomic(const void *) what; /* kernel or graph */
 	uint64_t blocks;
 	float mean_ns;  /* 0: never measured */
 	float off_ns;   /* mean distance from it */
@@ -20,10 +20,10 @@ struct cost {
 			   shape; 0: none */
 	float least_ns; /* of the bounds */
 	uint32_t bounds;
-	uint32_t generation; /* of handles */
-	uint32_t count;      /* measurements */
-	uint32_t resident;   /* blocks of it that one SM holds; 0: unknown */
-	bool plain;          /* a kernel that may be given to another stream */
+	_Atomic uint32_t generation; /* of handles */
+	uint32_t count;              /* measurements */
+	uint32_t resident;           /* blocks of it that one SM holds; 0: unknown */
+	_Atomic bool plain;          /* a kernel that may be given to another stream */
 };
 
 /* All for which there is no room share one. */

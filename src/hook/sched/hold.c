@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/atomic.h"
 #include "hook/core/call.h"
 #include "hook/core/own_calls.h"
 
@@ -15,8 +16,8 @@
 
 /* What holds of this process write. */
 struct hold_page {
-	uint64_t ignored[SHARE_WORDS]; /* bits of `active` that a hold has waited for in vain */
-	uint64_t waited[WAITED];       /* ns, odd; 0: not yet */
+	uint64_t ignored[SHARE_WORDS];   /* bits of `active` that a hold has waited for in vain */
+	_Atomic uint64_t waited[WAITED]; /* ns, odd; 0: not yet */
 };
 _Static_assert(sizeof(struct hold_page) <= PAGE, "memory is registered by the page");
 
@@ -34,7 +35,7 @@ static bool driver_can(void)
 		FN_cuMemHostUnregister, FN_cuMemHostGetDevicePointer_v2, FN_cuLaunchKernel,
 		FN_cuLaunchKernel_ptsz, FN_cuCtxGetCurrent };
 	for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
-		if (!hook_real[needed[i]])
+		if (!real_at(needed[i]))
 			return false;
 	return true;
 }
@@ -107,29 +108,28 @@ static enum hold_state make(struct hold *h, const struct hold_of *of)
 
 static bool change_state(struct hold *h, uint32_t from)
 {
-	return __atomic_compare_exchange_n(
-		&h->state, &from, HOLD_MAKING, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+	return atomic_compare_exchange_strong_explicit(
+		&h->state, &from, HOLD_MAKING, memory_order_acquire, memory_order_relaxed);
 }
 
 void hold_prepare(struct hold *h, const struct hold_of *of)
 {
 	struct own_calls own;
-	if (!of->slot->grant.hold_ns || !of->slot->who.under_mps ||
-		__atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED) > 0 ||
-		__atomic_load_n(&h->state, __ATOMIC_RELAXED) != HOLD_NONE ||
+	if (!load_relaxed(&of->slot->grant.hold_ns) || !of->slot->who.under_mps ||
+		load_relaxed(&hook_hot.captures) > 0 || load_relaxed(&h->state) != HOLD_NONE ||
 		!change_state(h, HOLD_NONE))
 		return;
 	own_calls_begin(&own);
 	const enum hold_state made = driver_can() ? make(h, of) : HOLD_IMPOSSIBLE;
 	own_calls_end(&own);
-	__atomic_store_n(&h->state, made, __ATOMIC_RELEASE);
+	store_release(&h->state, made);
 }
 
 /* ---- launched ---- */
 
 bool hold_is_ready(const struct hold *h, const struct share_slot *slot)
 {
-	return slot->grant.hold_ns && __atomic_load_n(&h->state, __ATOMIC_ACQUIRE) == HOLD_READY &&
+	return load_relaxed(&slot->grant.hold_ns) && load_acquire(&h->state) == HOLD_READY &&
 	       current_context() == h->context;
 }
 
@@ -145,7 +145,7 @@ static int send(const struct hold *h, void *stream, int per_thread, void **args)
 
 static int launch(struct hold *h, const struct hold_of *of, void *stream, int per_thread)
 {
-	const uint32_t i = __atomic_fetch_add(&h->put, 1, __ATOMIC_RELAXED) % WAITED;
+	const uint32_t i = atomic_fetch_add_explicit(&h->put, 1, memory_order_relaxed) % WAITED;
 #define AT(what) (h->file_at + (uint64_t)((const char *)(what) - (const char *)of->file))
 	uint64_t active = AT(of->device->active), mode = AT(&of->slot->grant.mode),
 		 open = AT(&of->file->arbiter.open),
@@ -159,13 +159,13 @@ static int launch(struct hold *h, const struct hold_of *of, void *stream, int pe
 
 static uint64_t requests_of(const struct hold_of *of)
 {
-	return __atomic_load_n(&of->device->requests, __ATOMIC_RELAXED) + 1;
+	return load_relaxed(&of->device->requests) + 1;
 }
 
 /* Behind so much work, and when a request has begun that none of the stream's holds waits for. */
 static bool is_due(const struct hold_of *of, const struct hold_stream *s, uint64_t ns)
 {
-	return s->ns + ns > of->slot->grant.hold_ns ||
+	return s->ns + ns > load_relaxed(&of->slot->grant.hold_ns) ||
 	       (share_any(of->device->active) && s->requests != requests_of(of));
 }
 
@@ -183,7 +183,7 @@ bool hold_put(struct hold *h, const struct hold_of *of, struct hold_stream *s, u
 	own_calls_end(&own);
 	*s = (struct hold_stream){ ns, requests_of(of) };
 	if (e)
-		__atomic_store_n(&h->state, HOLD_IMPOSSIBLE, __ATOMIC_RELEASE);
+		store_release(&h->state, HOLD_IMPOSSIBLE);
 	return !e;
 }
 
@@ -192,22 +192,23 @@ static void count(const struct hold_of *of, uint64_t ns)
 	struct share_counts *c = &of->slot->counts;
 	if (ns < WAITED_NS)
 		return;
-	__atomic_fetch_add(&c->waits, 1, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&c->waited_ns, ns, __ATOMIC_RELAXED);
+	atomic_fetch_add_explicit(&c->waits, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&c->waited_ns, ns, memory_order_relaxed);
 	if (ns >= of->max_wait_ns)
-		__atomic_fetch_add(&c->expired, 1, __ATOMIC_RELAXED);
+		atomic_fetch_add_explicit(&c->expired, 1, memory_order_relaxed);
 	share_count(c->wait, ns);
 }
 
 void hold_collect(struct hold *h, const struct hold_of *of)
 {
-	if (__atomic_load_n(&h->state, __ATOMIC_ACQUIRE) != HOLD_READY)
+	if (load_acquire(&h->state) != HOLD_READY)
 		return;
 	for (uint32_t i = 0; i < WAITED; i++) {
-		if (!__atomic_load_n(&h->page->waited[i], __ATOMIC_RELAXED))
+		if (!load_relaxed(&h->page->waited[i]))
 			continue;
-		const uint64_t ns = __atomic_exchange_n(&h->page->waited[i], 0, __ATOMIC_RELAXED);
-		__atomic_fetch_add(&h->ended, ns > 0, __ATOMIC_RELAXED);
+		const uint64_t ns =
+			atomic_exchange_explicit(&h->page->waited[i], 0, memory_order_relaxed);
+		atomic_fetch_add_explicit(&h->ended, ns > 0, memory_order_relaxed);
 		count(of, ns);
 	}
 }
@@ -222,10 +223,11 @@ void hold_leave(struct hold *h, const struct hold_of *of)
 	hold_collect(h, of);
 	if (!change_state(h, HOLD_READY))
 		return;
-	const bool goes = h->put == h->ended && current_context() == h->context;
+	const bool goes =
+		load_relaxed(&h->put) == load_relaxed(&h->ended) && current_context() == h->context;
 	own_calls_begin(&own);
 	if (goes)
 		unmake(h);
 	own_calls_end(&own);
-	__atomic_store_n(&h->state, goes ? HOLD_NONE : HOLD_IMPOSSIBLE, __ATOMIC_RELEASE);
+	store_release(&h->state, goes ? HOLD_NONE : HOLD_IMPOSSIBLE);
 }

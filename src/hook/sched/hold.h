@@ -20,8 +20,9 @@ enum hold_state { HOLD_NONE, HOLD_MAKING, HOLD_READY, HOLD_IMPOSSIBLE };
 
 /* Of a program on a device. */
 struct hold {
-	uint32_t state;      /* enum hold_state */
-	uint32_t put, ended; /* holds; more than there is room for are not all seen to end */
+	_Atomic uint32_t state; /* enum hold_state */
+	_Atomic uint32_t put,
+		ended; /* holds; more than there is room for are not all seen to end */
 	void *context, *module, *function;
 	struct share_file *file; /* mapped for the device alone */
 	struct hold_page *page;

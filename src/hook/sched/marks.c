@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "hook/core/call.h"
 #include "hook/core/own_calls.h"
 
@@ -17,11 +18,11 @@
 static bool try_lock(struct marks *m)
 {
 	const uint64_t now = __builtin_ia32_rdtsc() | 1;
-	uint64_t seen = __atomic_load_n(&m->lock, __ATOMIC_RELAXED);
+	uint64_t seen = load_relaxed(&m->lock);
 	if (seen && now - seen < LOCK_TICKS)
 		return false;
-	return __atomic_compare_exchange_n(
-		&m->lock, &seen, now, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+	return atomic_compare_exchange_strong_explicit(
+		&m->lock, &seen, now, memory_order_acquire, memory_order_relaxed);
 }
 
 /* For what can't be left out: its holder is quick, unless it has left or sleeps. */
@@ -37,30 +38,30 @@ static bool lock_patiently(struct marks *m)
 
 static void unlock(struct marks *m)
 {
-	__atomic_store_n(&m->lock, 0, __ATOMIC_RELEASE);
+	store_release(&m->lock, 0);
 }
 
 static void submit(struct marks *m, const struct gated *g, bool is_dated)
 {
 	const uint64_t now = is_dated ? clock_monotonic() + SENDING_NS : 0;
-	const uint64_t from = m->ends_ns > now ? m->ends_ns : now;
-	__atomic_store_n(&m->ends_ns, from + g->took_ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&m->submitted_ns, m->submitted_ns + g->took_ns, __ATOMIC_RELAXED);
+	const uint64_t from = load_relaxed(&m->ends_ns) > now ? load_relaxed(&m->ends_ns) : now;
+	store_relaxed(&m->ends_ns, from + g->took_ns);
+	add_alone(&m->submitted_ns, g->took_ns);
 	if (g->lane)
-		__atomic_store_n(&m->capped_ns, m->capped_ns + g->took_ns, __ATOMIC_RELAXED);
+		add_alone(&m->capped_ns, g->took_ns);
 }
 
 static void retire(struct marks *m, const struct mark *k)
 {
-	__atomic_store_n(&m->retired_ns, m->retired_ns + k->ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&m->capped_ns, m->capped_ns - k->capped_ns, __ATOMIC_RELAXED);
+	add_alone(&m->retired_ns, k->ns);
+	add_alone(&m->capped_ns, -k->capped_ns);
 }
 
 uint64_t marks_inflight(const struct marks *m, uint64_t now)
 {
-	const uint64_t retired = __atomic_load_n(&m->retired_ns, __ATOMIC_RELAXED);
-	const uint64_t submitted = __atomic_load_n(&m->submitted_ns, __ATOMIC_RELAXED);
-	const uint64_t ends = __atomic_load_n(&m->ends_ns, __ATOMIC_RELAXED);
+	const uint64_t retired = load_relaxed(&m->retired_ns);
+	const uint64_t submitted = load_relaxed(&m->submitted_ns);
+	const uint64_t ends = load_relaxed(&m->ends_ns);
 	const uint64_t all = submitted > retired ? submitted - retired : 0;
 	const uint64_t capped = marks_capped(m);
 	if (capped)
@@ -84,7 +85,7 @@ static uint32_t count(const struct marks *m)
 static bool of_this_context(struct marks *m)
 {
 	void *context = NULL;
-	if (!hook_real[FN_cuCtxGetCurrent] || REAL(cuCtxGetCurrent, void **)(&context) || !context)
+	if (!real_at(FN_cuCtxGetCurrent) || REAL(cuCtxGetCurrent, void **)(&context) || !context)
 		return false;
 	if (!m->context)
 		m->context = context;
@@ -100,7 +101,7 @@ static int record(void *event, void *stream, int per_thread)
 static void empty(struct marks *m)
 {
 	m->next = (struct mark){ .teaches = true };
-	__atomic_store_n(&m->next_measures, false, __ATOMIC_RELAXED);
+	store_relaxed(&m->next_measures, false);
 }
 
 /* What was collected becomes a mark, or is taken for done. */
@@ -113,19 +114,20 @@ static void put(struct marks *m, struct share_slot *slot)
 		m->tail = m->head;
 	own_calls_begin(&own);
 	bool done = count(m) < MARKS && of_this_context(m) &&
-		    __atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED) <= 0 &&
-		    hook_real[FN_cuEventCreate] && hook_real[FN_cuEventRecord_ptsz];
+		    load_relaxed(&hook_hot.captures) <= 0 && real_at(FN_cuEventCreate) &&
+		    real_at(FN_cuEventRecord_ptsz);
 	*at = m->next;
 	at->event = event;
 	done = done && (event || !REAL(cuEventCreate, void **, unsigned)(&at->event, NO_TIMING)) &&
 	       !record(at->event, at->stream, at->per_thread);
 	if (done) {
 		m->head++;
-		if (m->next_measures)
-			__atomic_store_n(&m->measuring, m->head, __ATOMIC_RELAXED);
+		if (load_relaxed(&m->next_measures))
+			store_relaxed(&m->measuring, m->head);
 	} else {
 		retire(m, &m->next);
-		slot->counts.unmarked += m->next.launches;
+		atomic_fetch_add_explicit(
+			&slot->counts.unmarked, m->next.launches, memory_order_relaxed);
 	}
 	empty(m);
 	own_calls_end(&own);
@@ -134,8 +136,7 @@ static void put(struct marks *m, struct share_slot *slot)
 /* Best effort in flight: what it has published.  While it is held it has none. */
 static bool is_idle(const struct share_slot *s)
 {
-	return __atomic_load_n(&s->work.submitted_ns, __ATOMIC_RELAXED) ==
-	       __atomic_load_n(&s->work.retired_ns, __ATOMIC_RELAXED);
+	return load_relaxed(&s->work.submitted_ns) == load_relaxed(&s->work.retired_ns);
 }
 
 static bool none_active(const struct others *o)
@@ -144,8 +145,7 @@ static bool none_active(const struct others *o)
 	if (share_any(d->active))
 		return false;
 	for (uint32_t i = 0; i < SHARE_WORDS; i++) {
-		uint64_t bits = __atomic_load_n(&d->members[i], __ATOMIC_RELAXED) &
-				~__atomic_load_n(&d->present[i], __ATOMIC_RELAXED);
+		uint64_t bits = load_relaxed(&d->members[i]) & ~load_relaxed(&d->present[i]);
 		for (; bits; bits &= bits - 1) {
 			const uint32_t slot = i * 64 + (uint32_t)__builtin_ctzll(bits);
 			if (slot != o->index && !is_idle(&o->file->slots[slot]))
@@ -157,7 +157,7 @@ static bool none_active(const struct others *o)
 
 static uint64_t requests_of(const struct others *o)
 {
-	return __atomic_load_n(&o->device->requests, __ATOMIC_RELAXED);
+	return load_relaxed(&o->device->requests);
 }
 
 static void begin(struct marks *m, const struct others *others)
@@ -186,7 +186,7 @@ static void collect(struct marks *m, const struct others *others, const struct g
 	if (n->kinds < MARK_COSTS)
 		n->cost[n->kinds++] = g->cost;
 	if (!g->cost->count)
-		__atomic_store_n(&m->next_measures, true, __ATOMIC_RELAXED);
+		store_relaxed(&m->next_measures, true);
 }
 
 void marks_stream_ends(struct marks *m, struct share_slot *slot, const void *stream)
@@ -200,9 +200,8 @@ void marks_stream_ends(struct marks *m, struct share_slot *slot, const void *str
 
 bool marks_are_measuring(const struct marks *m)
 {
-	return __atomic_load_n(&m->next_measures, __ATOMIC_RELAXED) ||
-	       (count(m) &&
-		       (int32_t)(__atomic_load_n(&m->measuring, __ATOMIC_RELAXED) - m->tail) > 0);
+	return load_relaxed(&m->next_measures) ||
+	       (count(m) && (int32_t)(load_relaxed(&m->measuring) - m->tail) > 0);
 }
 
 bool marks_have_room(const struct marks *m)
@@ -221,9 +220,9 @@ static void teach(const struct mark *k, struct share_slot *slot, uint64_t span)
 		alike = alike && k->cost[i] == k->cost[0];
 	}
 	if (known) {
-		slot->counts.predicted_ns += k->ns;
-		slot->counts.measured_ns += span;
-		slot->counts.off_ns += span > k->ns ? span - k->ns : k->ns - span;
+		add_alone(&slot->counts.predicted_ns, k->ns);
+		add_alone(&slot->counts.measured_ns, span);
+		add_alone(&slot->counts.off_ns, span > k->ns ? span - k->ns : k->ns - span);
 	}
 	if (alike && k->kinds)
 		cost_learn(k->cost[0], (float)span / (float)k->kinds);
@@ -278,7 +277,7 @@ static void came(struct marks *m, struct share_slot *slot, const struct others *
 	if (sharp && k->teaches && span && !k->capped_ns && was_alone(m, k, others)) {
 		teach(k, slot, span);
 	} else {
-		slot->counts.contended += sharp && span;
+		add_alone(&slot->counts.contended, sharp && span);
 		bound(k, span ? span : now - k->first_ns);
 	}
 	m->came_ns = sharp ? now : 0;
@@ -287,7 +286,8 @@ static void came(struct marks *m, struct share_slot *slot, const struct others *
 	m->requests = requests_of(others);
 	retire(m, k);
 	m->tail++;
-	__atomic_store_n(&m->ends_ns, now + m->submitted_ns - m->retired_ns, __ATOMIC_RELAXED);
+	store_relaxed(
+		&m->ends_ns, now + load_relaxed(&m->submitted_ns) - load_relaxed(&m->retired_ns));
 }
 
 /* Under the lock, between own_calls_begin() and _end(). */
@@ -306,7 +306,7 @@ static void look(struct marks *m, struct share_slot *slot, const struct others *
 void marks_ask(struct marks *m, struct share_slot *slot, const struct others *others)
 {
 	struct own_calls own;
-	if (!count(m) || !hook_real[FN_cuEventQuery])
+	if (!count(m) || !real_at(FN_cuEventQuery))
 		return;
 	own_calls_begin(&own);
 	if (try_lock(m)) {
@@ -320,7 +320,7 @@ void marks_ask(struct marks *m, struct share_slot *slot, const struct others *ot
 static void make_room(struct marks *m, struct share_slot *slot, const struct others *others)
 {
 	struct own_calls own;
-	if (count(m) <= MARKS / 2 || !hook_real[FN_cuEventQuery])
+	if (count(m) <= MARKS / 2 || !real_at(FN_cuEventQuery))
 		return;
 	own_calls_begin(&own);
 	look(m, slot, others);
@@ -331,7 +331,7 @@ void marks_add(struct marks *m, struct share_slot *slot, const struct others *ot
 	const struct gated *g, struct quantum quantum)
 {
 	if (!try_lock(m)) {
-		slot->counts.unmarked++;
+		atomic_fetch_add_explicit(&slot->counts.unmarked, 1, memory_order_relaxed);
 		return;
 	}
 	submit(m, g, quantum.is_dated);
@@ -358,15 +358,15 @@ static void drop(struct marks *m)
 {
 	m->tail = m->head;
 	empty(m);
-	__atomic_store_n(&m->retired_ns, m->submitted_ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&m->capped_ns, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&m->ends_ns, 0, __ATOMIC_RELAXED);
+	store_relaxed(&m->retired_ns, load_relaxed(&m->submitted_ns));
+	store_relaxed(&m->capped_ns, 0);
+	store_relaxed(&m->ends_ns, 0);
 	m->came_ns = 0;
 }
 
 void marks_retire_all(struct marks *m)
 {
-	if (m->submitted_ns == m->retired_ns || !try_lock(m))
+	if (load_relaxed(&m->submitted_ns) == load_relaxed(&m->retired_ns) || !try_lock(m))
 		return;
 	drop(m);
 	unlock(m);
@@ -377,7 +377,7 @@ static void leave(struct marks *m, bool destroy)
 	if (!lock_patiently(m))
 		return;
 	for (uint32_t i = 0; i < MARKS; i++) {
-		if (destroy && m->ring[i].event && hook_real[FN_cuEventDestroy_v2])
+		if (destroy && m->ring[i].event && real_at(FN_cuEventDestroy_v2))
 			REAL(cuEventDestroy_v2, void *)(m->ring[i].event);
 		m->ring[i].event = NULL;
 	}

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/atomic.h"
 #include "hook/sched/costs.h"
 #include "share/segment.h"
 
@@ -47,16 +48,16 @@ struct quantum {
 };
 
 struct marks {
-	uint64_t lock;       /* 0, or since when: ticks */
-	const void *context; /* that the events are of */
-	uint32_t head, tail; /* both grow */
-	uint32_t measuring;  /* head behind the last mark of what was never measured */
-	bool next_measures;  /* there is such in next */
-	uint32_t stuck;      /* tail + 1 when somebody waited for it in vain; 0: nobody did */
-	struct mark next;    /* what was submitted since the last mark */
-	uint64_t submitted_ns, retired_ns; /* predicted work */
-	uint64_t capped_ns;                /* of what is not retired: on part of the SMs */
-	uint64_t ends_ns;                  /* when all is expected to be done */
+	_Atomic uint64_t lock;      /* 0, or since when: ticks */
+	const void *context;        /* that the events are of */
+	uint32_t head, tail;        /* both grow */
+	_Atomic uint32_t measuring; /* head behind the last mark of what was never measured */
+	_Atomic bool next_measures; /* there is such in next */
+	uint32_t stuck;   /* tail + 1 when somebody waited for it in vain; 0: nobody did */
+	struct mark next; /* what was submitted since the last mark */
+	_Atomic uint64_t submitted_ns, retired_ns; /* predicted work */
+	_Atomic uint64_t capped_ns;                /* of what is not retired: on part of the SMs */
+	_Atomic uint64_t ends_ns;                  /* when all is expected to be done */
 	/* The last mark that was seen to come, and what was going on then. */
 	uint64_t came_ns, not_yet_ns;
 	uint64_t requests; /* of latency programs, begun by then */
@@ -71,7 +72,7 @@ uint64_t marks_inflight(const struct marks *m, uint64_t now);
 
 static inline uint64_t marks_capped(const struct marks *m)
 {
-	return __atomic_load_n(&m->capped_ns, __ATOMIC_RELAXED);
+	return load_relaxed(&m->capped_ns);
 }
 
 /* A launch that has succeeded; records a mark when a quantum is together.  Counts what could

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "base/sys.h"
 #include "hook/core/config.h"
 #include "hook/core/hook_table.h"
@@ -17,9 +18,9 @@
 #define JOIN_NS           2000000000u /* so long a thread waits for one that joins */
 
 static struct member members[MEMBERS];
-static struct share_file *file;
-static uint32_t held;    /* bits of the devices of the file */
-static int device_count; /* that the driver tells; 0: not asked yet */
+static _Atomic(struct share_file *) file;
+static _Atomic uint32_t held; /* bits of the devices of the file */
+static int device_count;      /* that the driver tells; 0: not asked yet */
 
 static void read_name(char to[SHARE_NAME])
 {
@@ -46,8 +47,8 @@ static uint64_t command_key(void)
 
 static bool ask_uuid(int device, uint8_t uuid[16])
 {
-	int (*ask)(void *, int) = hook_real[FN_cuDeviceGetUuid_v2];
-	ask = ask ? ask : hook_real[FN_cuDeviceGetUuid];
+	int (*ask)(void *, int) = real_at(FN_cuDeviceGetUuid_v2);
+	ask = ask ? ask : real_at(FN_cuDeviceGetUuid);
 	return ask && !ask(uuid, device);
 }
 
@@ -55,7 +56,7 @@ static uint32_t ask_sms(int device)
 {
 	enum { MULTIPROCESSORS = 16 };
 	int n = 0;
-	if (!hook_real[FN_cuDeviceGetAttribute] ||
+	if (!real_at(FN_cuDeviceGetAttribute) ||
 		REAL(cuDeviceGetAttribute, int *, int, int)(&n, MULTIPROCESSORS, device) || n < 0)
 		return 0;
 	return (uint32_t)n;
@@ -78,8 +79,8 @@ static struct share_file *reach_file(void)
 	const char *why = "";
 	char directory[SHARE_PATH];
 	const struct config *c = config_get();
-	if (__atomic_load_n(&file, __ATOMIC_ACQUIRE))
-		return file;
+	if (load_acquire(&file))
+		return load_relaxed(&file);
 	if (*c->share)
 		memcpy(directory, c->share, sizeof directory);
 	else
@@ -87,7 +88,7 @@ static struct share_file *reach_file(void)
 	struct share_file *f = share_open(directory, &why);
 	if (!f)
 		outside(why);
-	__atomic_store_n(&file, f, __ATOMIC_RELEASE);
+	store_release(&file, f);
 	return f;
 }
 
@@ -115,21 +116,21 @@ static bool join(struct member *m, int ordinal)
 	if (!reach_file() || !ask_uuid(ordinal, uuid))
 		return false;
 	m->sms = ask_sms(ordinal);
-	m->device_index = share_device(file, uuid, m->sms);
+	m->device_index = share_device(load_relaxed(&file), uuid, m->sms);
 	if (m->device_index == SHARE_DEVICES)
 		return false;
 	read_name(self.name);
 	self.command = command_key();
-	__atomic_fetch_or(&held, 1u << m->device_index, __ATOMIC_RELEASE);
-	m->index = share_claim(file, m->device_index, &self);
+	atomic_fetch_or_explicit(&held, 1u << m->device_index, memory_order_release);
+	m->index = share_claim(load_relaxed(&file), m->device_index, &self);
 	if (m->index == SHARE_SLOTS) {
 		outside("256 programs share the GPU already");
 		return false;
 	}
 	m->max_wait_ns = c->max_wait_ns;
-	m->file = file;
-	m->slot = &file->slots[m->index];
-	m->device = &file->devices[m->device_index];
+	m->file = load_relaxed(&file);
+	m->slot = &m->file->slots[m->index];
+	m->device = &m->file->devices[m->device_index];
 	return true;
 }
 
@@ -152,7 +153,7 @@ static uint32_t await_join(struct member *m, uint32_t seen)
 	const struct timespec nap = { .tv_nsec = 50000 };
 	const uint64_t since = clock_monotonic();
 	const bool shut_in = sandbox_is_closed(NULL);
-	if (seen == join_word() || __atomic_load_n(&m->abandoned, __ATOMIC_RELAXED))
+	if (seen == join_word() || load_relaxed(&m->abandoned))
 		return seen;
 	for (uint32_t turn = 0; is_joining(seen) && clock_monotonic() - since < JOIN_NS; turn++) {
 		if (shut_in)
@@ -161,13 +162,13 @@ static uint32_t await_join(struct member *m, uint32_t seen)
 			sys(sched_yield);
 		else
 			sys(nanosleep, &nap, NULL);
-		seen = __atomic_load_n(&m->state, __ATOMIC_ACQUIRE);
+		seen = load_acquire(&m->state);
 	}
-	if (is_joining(seen) && !__atomic_exchange_n(&m->abandoned, 1, __ATOMIC_RELAXED)) {
+	if (is_joining(seen) && !atomic_exchange_explicit(&m->abandoned, 1, memory_order_relaxed)) {
 		outside("its first calls passed while one of its threads joined for more than 2 s");
-		struct share_file *f = __atomic_load_n(&file, __ATOMIC_ACQUIRE);
+		struct share_file *f = load_acquire(&file);
 		if (f)
-			__atomic_fetch_add(&f->arbiter.passed, 1, __ATOMIC_RELAXED);
+			atomic_fetch_add_explicit(&f->arbiter.passed, 1, memory_order_relaxed);
 	}
 	return seen;
 }
@@ -176,13 +177,13 @@ static struct member *joined(struct member *m, int ordinal)
 {
 	uint32_t seen = MEMBER_NONE;
 	const int kept = errno;
-	if (__atomic_compare_exchange_n(
-		    &m->state, &seen, join_word(), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+	if (atomic_compare_exchange_strong_explicit(
+		    &m->state, &seen, join_word(), memory_order_acq_rel, memory_order_acquire)) {
 		struct own_calls own;
 		own_calls_begin(&own);
 		m->ordinal = ordinal;
 		seen = join(m, ordinal) ? MEMBER_JOINED : MEMBER_OUTSIDE;
-		__atomic_store_n(&m->state, seen, __ATOMIC_RELEASE);
+		store_release(&m->state, seen);
 		own_calls_end(&own);
 	} else if (is_joining(seen)) {
 		seen = await_join(m, seen);
@@ -196,10 +197,10 @@ static int current_device(void)
 {
 	int ordinal = 0;
 	if (!device_count &&
-		(!hook_real[FN_cuDeviceGetCount] || REAL(cuDeviceGetCount, int *)(&device_count)))
+		(!real_at(FN_cuDeviceGetCount) || REAL(cuDeviceGetCount, int *)(&device_count)))
 		return -1;
 	if (device_count > 1 &&
-		(!hook_real[FN_cuCtxGetDevice] || REAL(cuCtxGetDevice, int *)(&ordinal)))
+		(!real_at(FN_cuCtxGetDevice) || REAL(cuCtxGetDevice, int *)(&ordinal)))
 		return -1;
 	return ordinal;
 }
@@ -214,7 +215,7 @@ struct member *member_of(int ordinal)
 	if (ordinal < 0 || ordinal >= (int)MEMBERS)
 		return NULL;
 	struct member *m = &members[ordinal];
-	const uint32_t state = __atomic_load_n(&m->state, __ATOMIC_ACQUIRE);
+	const uint32_t state = load_acquire(&m->state);
 	return state == MEMBER_JOINED ? m : state == MEMBER_OUTSIDE ? NULL : joined(m, ordinal);
 }
 
@@ -226,12 +227,12 @@ bool member_is_only(void)
 struct member *member_at(uint32_t i)
 {
 	struct member *m = &members[i];
-	return __atomic_load_n(&m->state, __ATOMIC_ACQUIRE) == MEMBER_JOINED ? m : NULL;
+	return load_acquire(&m->state) == MEMBER_JOINED ? m : NULL;
 }
 
 bool member_is_latency(const struct member *m)
 {
-	return __atomic_load_n(&m->slot->grant.class, __ATOMIC_RELAXED) == CLASS_LATENCY;
+	return load_relaxed(&m->slot->grant.class) == CLASS_LATENCY;
 }
 
 void members_leave(void)
@@ -240,10 +241,11 @@ void members_leave(void)
 		struct member *m = member_at(i);
 		if (!m)
 			continue;
-		__atomic_store_n(&m->state, MEMBER_OUTSIDE, __ATOMIC_RELEASE);
+		store_release(&m->state, MEMBER_OUTSIDE);
 		/* What it has is on the device until the driver sees it gone: who buries it then.
 		 */
-		if (!m->slot->memory.used && !m->slot->memory.contexts && !sandbox_is_closed(NULL))
+		if (!load_relaxed(&m->slot->memory.used) &&
+			!load_relaxed(&m->slot->memory.contexts) && !sandbox_is_closed(NULL))
 			share_release(m->file, m->index);
 	}
 }
@@ -251,6 +253,6 @@ void members_leave(void)
 void members_forget(void)
 {
 	memset(members, 0, sizeof members);
-	held = 0;
+	store_relaxed(&held, 0);
 	device_count = 0;
 }

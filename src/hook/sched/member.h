@@ -15,9 +15,10 @@
 enum member_state { MEMBER_NONE, MEMBER_JOINING, MEMBER_JOINED, MEMBER_OUTSIDE };
 
 struct member {
-	uint32_t state;     /* enum member_state; above it the thread that joins (join_word()) */
-	uint32_t abandoned; /* a thread has waited in vain for the one that joins */
-	int ordinal;        /* CUdevice */
+	_Atomic uint32_t
+		state; /* enum member_state; above it the thread that joins (join_word()) */
+	_Atomic uint32_t abandoned; /* a thread has waited in vain for the one that joins */
+	int ordinal;                /* CUdevice */
 	struct share_file *file;
 	struct share_device *device;
 	struct share_slot *slot;

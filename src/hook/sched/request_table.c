@@ -1,11 +1,13 @@
 /* Stores the open requests that a program declares. */
 #include "hook/sched/request_table.h"
 
+#include "base/atomic.h"
+
 _Static_assert(OPEN_REQUESTS == 64, "an entry's number has six bits in a name");
 
-static uint64_t load(const uint64_t *word)
+static uint64_t load(const _Atomic uint64_t *word)
 {
-	return __atomic_load_n(word, __ATOMIC_SEQ_CST);
+	return atomic_load_explicit(word, memory_order_seq_cst);
 }
 
 static bool holds(uint64_t begun, uint64_t now, uint64_t patience)
@@ -19,8 +21,8 @@ static uint32_t take(struct request_table *t, uint64_t now, uint64_t patience)
 	for (uint32_t i = 0; i < OPEN_REQUESTS; i++) {
 		uint64_t begun = load(&t->open[i].begun_ns);
 		if (!holds(begun, now, patience) &&
-			__atomic_compare_exchange_n(&t->open[i].begun_ns, &begun, now, false,
-				__ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+			atomic_compare_exchange_strong_explicit(&t->open[i].begun_ns, &begun, now,
+				memory_order_seq_cst, memory_order_relaxed))
 			return i;
 	}
 	return OPEN_REQUESTS;
@@ -34,11 +36,10 @@ uint64_t request_table_open(
 		i = take(t, now, patience);
 	if (i == OPEN_REQUESTS)
 		return 0;
-	__atomic_store_n(
-		&t->open[i].deadline_ns, deadline_ns ? now + deadline_ns : 0, __ATOMIC_RELEASE);
-	uint32_t used = __atomic_load_n(&t->used, __ATOMIC_RELAXED);
-	while (used <= i && !__atomic_compare_exchange_n(&t->used, &used, i + 1, false,
-				    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+	store_release(&t->open[i].deadline_ns, deadline_ns ? now + deadline_ns : 0);
+	uint32_t used = load_relaxed(&t->used);
+	while (used <= i && !atomic_compare_exchange_strong_explicit(&t->used, &used, i + 1,
+				    memory_order_seq_cst, memory_order_relaxed))
 		;
 	return now << 6 | i;
 }
@@ -48,8 +49,8 @@ bool request_table_close(struct request_table *t, uint64_t name, uint64_t *ret_b
 	const uint32_t i = name % OPEN_REQUESTS;
 	const uint64_t begun = name >> 6;
 	uint64_t seen = begun;
-	if (!begun || !__atomic_compare_exchange_n(&t->open[i].begun_ns, &seen, 0, false,
-			      __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+	if (!begun || !atomic_compare_exchange_strong_explicit(&t->open[i].begun_ns, &seen, 0,
+			      memory_order_seq_cst, memory_order_relaxed))
 		return false;
 	*ret_begun_ns = begun;
 	return true;
@@ -57,7 +58,7 @@ bool request_table_close(struct request_table *t, uint64_t name, uint64_t *ret_b
 
 bool request_table_holds(const struct request_table *t, uint64_t now, uint64_t patience)
 {
-	const uint32_t n = __atomic_load_n(&t->used, __ATOMIC_SEQ_CST);
+	const uint32_t n = atomic_load_explicit(&t->used, memory_order_seq_cst);
 	for (uint32_t i = 0; i < n && i < OPEN_REQUESTS; i++)
 		if (holds(load(&t->open[i].begun_ns), now, patience))
 			return true;
@@ -67,7 +68,7 @@ bool request_table_holds(const struct request_table *t, uint64_t now, uint64_t p
 uint64_t request_table_deadline(const struct request_table *t, uint64_t now, uint64_t patience)
 {
 	uint64_t first = 0;
-	const uint32_t n = __atomic_load_n(&t->used, __ATOMIC_SEQ_CST);
+	const uint32_t n = atomic_load_explicit(&t->used, memory_order_seq_cst);
 	for (uint32_t i = 0; i < n && i < OPEN_REQUESTS; i++) {
 		const uint64_t at = load(&t->open[i].deadline_ns);
 		if (holds(load(&t->open[i].begun_ns), now, patience) && at &&

@@ -12,10 +12,10 @@
 #include "hook/core/hook_parts.h"
 
 struct request_table {
-	uint32_t used; /* entries that were ever taken: the first ones */
+	_Atomic uint32_t used; /* entries that were ever taken: the first ones */
 	struct {
-		uint64_t begun_ns;    /* 0: free */
-		uint64_t deadline_ns; /* when it is to be done; 0: whenever */
+		_Atomic uint64_t begun_ns;    /* 0: free */
+		_Atomic uint64_t deadline_ns; /* when it is to be done; 0: whenever */
 	} open[OPEN_REQUESTS];
 };
 

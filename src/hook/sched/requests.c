@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "hook/core/config.h"
 #include "hook/core/process.h"
 #include "hook/sched/member.h"
@@ -25,15 +26,15 @@ PUBLIC int weir_hook_slot(uint32_t number, uint32_t *ret_slot);
 PUBLIC struct trace_header *weir_hook_trace(void);
 
 static struct request_table table;
-static uint32_t said;
+static _Atomic uint32_t said;
 static struct {
-	uint32_t is_set;
-	uint64_t ns;
+	_Atomic uint32_t is_set;
+	_Atomic uint64_t ns;
 } own_deadline; /* in place of the one in WEIR */
 
 bool requests_are_said(void)
 {
-	return __atomic_load_n(&said, __ATOMIC_RELAXED) || *config_get()->request_range;
+	return load_relaxed(&said) || *config_get()->request_range;
 }
 
 bool requests_hold(void)
@@ -43,24 +44,24 @@ bool requests_hold(void)
 
 static uint64_t program_deadline(void)
 {
-	if (__atomic_load_n(&own_deadline.is_set, __ATOMIC_ACQUIRE))
-		return __atomic_load_n(&own_deadline.ns, __ATOMIC_RELAXED);
+	if (load_acquire(&own_deadline.is_set))
+		return load_relaxed(&own_deadline.ns);
 	return config_get()->deadline_ns;
 }
 
 /* A policy adds it to the begin of the program's last request. */
 static void publish_deadline(struct member *m)
 {
-	const uint64_t begun = __atomic_load_n(&m->slot->work.begun_ns, __ATOMIC_RELAXED);
+	const uint64_t begun = load_relaxed(&m->slot->work.begun_ns);
 	const uint64_t at =
 		request_table_deadline(&table, clock_monotonic(), config_get()->max_wait_ns);
 	const uint64_t ns = !at ? program_deadline() : at > begun ? at - begun : 1;
-	__atomic_store_n(&m->slot->who.deadline_ns, ns, __ATOMIC_RELAXED);
+	store_relaxed(&m->slot->who.deadline_ns, ns);
 }
 
 static bool is_sharing(void)
 {
-	return process_is_started() && hook_hot.gate;
+	return process_is_started() && load_relaxed(&hook_hot.gate);
 }
 
 /* On each device; of a process that has come to none yet the first launch says it. */
@@ -87,7 +88,7 @@ uint64_t request_begin(uint64_t deadline_ns)
 		request_table_open(&table, clock_monotonic(), deadline_ns, c->max_wait_ns);
 	if (!name)
 		return 0;
-	__atomic_store_n(&said, 1, __ATOMIC_SEQ_CST);
+	atomic_store_explicit(&said, 1, memory_order_seq_cst);
 	if (is_sharing())
 		enter_members();
 	return name;
@@ -117,8 +118,8 @@ bool request_end(uint64_t name)
 void requests_forget(void)
 {
 	memset(&table, 0, sizeof table);
-	said = 0;
-	own_deadline.is_set = 0;
+	store_relaxed(&said, 0);
+	store_relaxed(&own_deadline.is_set, 0);
 }
 
 /* ---- for libweirapi ---- */
@@ -140,7 +141,7 @@ void weir_hook_requests_by_work(void)
 	if (*config_get()->request_range) /* they stay what the ranges say */
 		return;
 	memset(&table, 0, sizeof table);
-	__atomic_store_n(&said, 0, __ATOMIC_SEQ_CST);
+	atomic_store_explicit(&said, 0, memory_order_seq_cst);
 	for (uint32_t i = 0; i < MEMBERS && is_sharing(); i++) {
 		struct member *m = member_at(i);
 		if (m)
@@ -151,8 +152,8 @@ void weir_hook_requests_by_work(void)
 /* Of requests that have none of their own; 0: none. */
 void weir_hook_deadline(uint64_t ns)
 {
-	__atomic_store_n(&own_deadline.ns, ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&own_deadline.is_set, 1, __ATOMIC_RELEASE);
+	store_relaxed(&own_deadline.ns, ns);
+	store_release(&own_deadline.is_set, 1);
 	for (uint32_t i = 0; i < MEMBERS && is_sharing(); i++) {
 		struct member *m = member_at(i);
 		if (m)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "hook/core/call.h"
 #include "hook/core/config.h"
 #include "hook/core/hook_table.h"
@@ -25,15 +26,15 @@
 #define REPEATS         64u
 
 __thread struct sched_last sched_last;
-uint32_t sched_generation = 1;
+_Atomic uint32_t sched_generation = 1;
 
 /* ---- requests ---- */
 
 /* What others are to see: weir sched may change the class at any time. */
 static bool is_active(const struct member *m)
 {
-	return __atomic_load_n(&m->slot->work.inside, __ATOMIC_SEQ_CST) &&
-	       __atomic_load_n(&m->slot->grant.class, __ATOMIC_SEQ_CST) == CLASS_LATENCY;
+	return atomic_load_explicit(&m->slot->work.inside, memory_order_seq_cst) &&
+	       atomic_load_explicit(&m->slot->grant.class, memory_order_seq_cst) == CLASS_LATENCY;
 }
 
 /* Whoever goes in or out says so; of several at once the last one's word holds. */
@@ -53,18 +54,17 @@ static void show_inside(const struct member *m)
 static uint64_t quiet(const struct member *m)
 {
 	uint64_t sum = 1;
-	if (__atomic_load_n(&m->file->arbiter.open, __ATOMIC_RELAXED))
+	if (load_relaxed(&m->file->arbiter.open))
 		return 0;
 	for (uint32_t i = 0; i < SHARE_WORDS; i++) {
-		uint64_t bits = __atomic_load_n(&m->device->members[i], __ATOMIC_RELAXED) &
-				~__atomic_load_n(&m->device->present[i], __ATOMIC_RELAXED);
+		uint64_t bits = load_relaxed(&m->device->members[i]) &
+				~load_relaxed(&m->device->present[i]);
 		for (; bits; bits &= bits - 1) {
 			const struct share_slot *s =
 				&m->file->slots[i * 64 + (uint32_t)__builtin_ctzll(bits)];
-			const uint64_t submitted =
-				__atomic_load_n(&s->work.submitted_ns, __ATOMIC_RELAXED);
-			if (__atomic_load_n(&s->grant.mode, __ATOMIC_RELAXED) == MODE_OPEN ||
-				__atomic_load_n(&s->work.retired_ns, __ATOMIC_RELAXED) != submitted)
+			const uint64_t submitted = load_relaxed(&s->work.submitted_ns);
+			if (load_relaxed(&s->grant.mode) == MODE_OPEN ||
+				load_relaxed(&s->work.retired_ns) != submitted)
 				return 0;
 			sum += submitted;
 		}
@@ -109,16 +109,16 @@ static bool request_begins(struct member *m)
 {
 	struct share_work *w = &m->slot->work;
 	uint32_t outside = 0;
-	if (!__atomic_compare_exchange_n(
-		    &w->inside, &outside, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+	if (!atomic_compare_exchange_strong_explicit(
+		    &w->inside, &outside, 1, memory_order_seq_cst, memory_order_seq_cst))
 		return false;
 	const uint64_t now = clock_monotonic();
-	__atomic_store_n(&w->begun_ns, now, __ATOMIC_RELEASE);
-	__atomic_store_n(&w->requests, w->requests + 1, __ATOMIC_RELEASE);
+	store_release(&w->begun_ns, now);
+	store_release(&w->requests, load_relaxed(&w->requests) + 1);
 	if (!member_is_latency(m))
 		return true;
 	show_inside(m);
-	__atomic_fetch_add(&m->device->requests, 1, __ATOMIC_RELAXED);
+	atomic_fetch_add_explicit(&m->device->requests, 1, memory_order_relaxed);
 	arrival_begins(&m->arrival, now);
 	if (arrival_run_ends(&m->run, now))
 		tell_run(m);
@@ -134,8 +134,8 @@ static bool is_busy(void)
 
 static bool change_inside(struct member *m, uint32_t from, uint32_t to)
 {
-	return __atomic_compare_exchange_n(
-		&m->slot->work.inside, &from, to, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	return atomic_compare_exchange_strong_explicit(
+		&m->slot->work.inside, &from, to, memory_order_seq_cst, memory_order_seq_cst);
 }
 
 /* From inside to outside.  A request that came between saw that there was one, and is entered for
@@ -156,18 +156,18 @@ static bool go_outside(struct member *m)
 static void request_ends(struct member *m)
 {
 	struct share_work *w = &m->slot->work;
-	if (!__atomic_load_n(&w->inside, __ATOMIC_RELAXED) || !go_outside(m))
+	if (!load_relaxed(&w->inside) || !go_outside(m))
 		return;
-	const uint64_t now = clock_monotonic(), begun = w->begun_ns;
-	__atomic_store_n(&w->ended_ns, now, __ATOMIC_RELEASE);
+	const uint64_t now = clock_monotonic(), begun = load_relaxed(&w->begun_ns);
+	store_release(&w->ended_ns, now);
 	show_inside(m); /* also of one that was of another class when it began */
 	if (!member_is_latency(m)) {
 		if (!requests_are_said())
 			share_count_request(&m->slot->counts, now - begun);
 		return;
 	}
-	__atomic_store_n(&w->next_ns, arrival_ends(&m->arrival, now), __ATOMIC_RELAXED);
-	__atomic_store_n(&w->lasts_ns, (uint64_t)m->arrival.lasts.ns, __ATOMIC_RELAXED);
+	store_relaxed(&w->next_ns, arrival_ends(&m->arrival, now));
+	store_relaxed(&w->lasts_ns, (uint64_t)m->arrival.lasts.ns);
 	if (!requests_are_said())
 		tell(m, begun, now);
 }
@@ -178,8 +178,8 @@ void sched_enter_request(struct member *m)
 	struct share_work *w = &m->slot->work;
 	if (request_begins(m))
 		return;
-	__atomic_store_n(&w->begun_ns, clock_monotonic(), __ATOMIC_RELEASE);
-	__atomic_fetch_add(&w->requests, 1, __ATOMIC_RELEASE);
+	store_release(&w->begun_ns, clock_monotonic());
+	atomic_fetch_add_explicit(&w->requests, 1, memory_order_release);
 }
 
 void sched_leave_request(struct member *m)
@@ -194,16 +194,17 @@ static void widen(struct member *m, const struct sched_launch *l)
 {
 	const uint64_t blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
 	const uint32_t wide = blocks < m->sms ? (uint32_t)blocks : m->sms;
-	if (blocks && __builtin_expect(m->slot->work.widest < wide, 0))
-		__atomic_store_n(&m->slot->work.widest, wide, __ATOMIC_RELAXED);
+	if (blocks && __builtin_expect(load_relaxed(&m->slot->work.widest) < wide, 0))
+		store_relaxed(&m->slot->work.widest, wide);
 }
 
 /* What was launched again since the launch before. */
 static void take_repeats(struct gated *g, const struct member *m)
 {
 	struct sched_last *l = &sched_last;
-	g->more =
-		l->slot == m->slot && l->generation == sched_generation ? l->given - l->repeats : 0;
+	g->more = l->slot == m->slot && l->generation == load_relaxed(&sched_generation)
+			  ? l->given - l->repeats
+			  : 0;
 	g->more_ns = g->more * l->took_ns;
 	l->given = l->repeats = 0;
 }
@@ -211,21 +212,23 @@ static void take_repeats(struct gated *g, const struct member *m)
 /* For the next launch.  Where there are several devices, the stream does not say which. */
 static void remember(const struct member *m, const struct sched_launch *l, struct stream_work *work)
 {
-	sched_last = (struct sched_last){ .generation = member_is_only() ? sched_generation : 0,
-		.sms = m->sms,
-		.per_thread = l->per_thread,
-		.stream = l->stream,
-		.work = work,
-		.slot = m->slot,
-		.device = m->device,
-		.file = m->file };
+	sched_last =
+		(struct sched_last){ .generation =
+					     member_is_only() ? load_relaxed(&sched_generation) : 0,
+			.sms = m->sms,
+			.per_thread = l->per_thread,
+			.stream = l->stream,
+			.work = work,
+			.slot = m->slot,
+			.device = m->device,
+			.file = m->file };
 }
 
 /* Counted, and the request's begin; NULL: the program is not scheduled. */
 static struct member *enter(struct gated *g, const struct sched_launch *l)
 {
 	const int kept = errno;
-	if (__atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED) > 0)
+	if (load_relaxed(&hook_hot.captures) > 0)
 		return NULL;
 	struct member *m = member_current();
 	errno = kept;
@@ -238,7 +241,7 @@ static struct member *enter(struct gated *g, const struct sched_launch *l)
 	if (l->what)
 		sched_count_launch(m->slot);
 	struct share_work *w = &m->slot->work;
-	if (__builtin_expect(!__atomic_load_n(&w->inside, __ATOMIC_SEQ_CST), 0) &&
+	if (__builtin_expect(!atomic_load_explicit(&w->inside, memory_order_seq_cst), 0) &&
 		(!requests_are_said() || requests_hold()))
 		request_begins(m);
 	widen(m, l);
@@ -253,15 +256,16 @@ static bool is_regulated(const struct member *m)
 /* What was sent and not seen to end is little, even if none of it has ended. */
 static bool goes_alone(const struct gated *g, const struct member *m)
 {
-	const uint64_t sent = m->marks.submitted_ns - m->marks.retired_ns;
+	const uint64_t sent =
+		load_relaxed(&m->marks.submitted_ns) - load_relaxed(&m->marks.retired_ns);
 	return g->cost->count && rule_is_alone(m->slot, m->device) &&
-	       sent + g->took_ns <= m->slot->grant.alone_ns;
+	       sent + g->took_ns <= load_relaxed(&m->slot->grant.alone_ns);
 }
 
 static void give_repeats(
 	const struct gated *g, const struct member *m, const struct sched_launch *l)
 {
-	const uint64_t quantum = m->slot->grant.alone_ns / ALONE_MARKS,
+	const uint64_t quantum = load_relaxed(&m->slot->grant.alone_ns) / ALONE_MARKS,
 		       ns = quantum < REPEATS_NS ? quantum : REPEATS_NS,
 		       most = ns / (g->took_ns ? g->took_ns : 1);
 	sched_last.what = l->what;
@@ -324,10 +328,12 @@ void sched_joined(const struct gated *g)
  * those need not teach. */
 static struct quantum quantum_of(const struct member *m)
 {
-	const struct share_grant *g = &m->slot->grant;
+	const struct share_slot_grant *g = &m->slot->grant;
 	if (rule_is_alone(m->slot, m->device))
-		return (struct quantum){ g->alone_ns / ALONE_MARKS, UINT32_MAX, false };
-	const uint64_t most = g->budget_ns > g->hold_ns ? g->budget_ns : g->hold_ns;
+		return (struct quantum){ load_relaxed(&g->alone_ns) / ALONE_MARKS, UINT32_MAX,
+			false };
+	const uint64_t budget = load_relaxed(&g->budget_ns), held = load_relaxed(&g->hold_ns);
+	const uint64_t most = budget > held ? budget : held;
 	const uint64_t ns = most / 2 > QUANTUM_MOST    ? QUANTUM_MOST
 			    : most / 2 < QUANTUM_LEAST ? QUANTUM_LEAST
 						       : most / 2;
@@ -343,9 +349,8 @@ void sched_passed(const struct gated *g, int result)
 	if (m && g->cost) {
 		const struct others others = member_others(m);
 		marks_add(&m->marks, m->slot, &others, g, quantum_of(m));
-		__atomic_store_n(
-			&m->slot->work.submitted_ns, m->marks.submitted_ns, __ATOMIC_RELAXED);
-		__atomic_store_n(&m->slot->work.retired_ns, m->marks.retired_ns, __ATOMIC_RELAXED);
+		store_relaxed(&m->slot->work.submitted_ns, load_relaxed(&m->marks.submitted_ns));
+		store_relaxed(&m->slot->work.retired_ns, load_relaxed(&m->marks.retired_ns));
 	}
 	errno = kept;
 }
@@ -361,7 +366,7 @@ static void settling_stream(struct settling *s, void *stream, int per_thread)
 {
 	s->stream = streams_find(stream, per_thread);
 	if (s->stream)
-		s->upto = __atomic_load_n(&s->stream->submitted, __ATOMIC_ACQUIRE);
+		s->upto = load_acquire(&s->stream->submitted);
 	else if (s->what == SETTLES_STREAM || s->what == SETTLES_FORGET)
 		s->what = SETTLES_NOTHING;
 }
@@ -396,7 +401,7 @@ void sched_settling(
 	const int kept = errno;
 	*s = (struct settling){ .what = what,
 		.event = event,
-		.when = __atomic_fetch_add(&streams_epoch, 1, __ATOMIC_ACQ_REL) };
+		.when = atomic_fetch_add_explicit(&streams_epoch, 1, memory_order_acq_rel) };
 	switch (what) {
 	case SETTLES_FORGET:
 		if (event)
@@ -443,7 +448,7 @@ static void settle_members(bool ended)
 		if (!m)
 			continue;
 		marks_retire_all(&m->marks);
-		__atomic_store_n(&m->slot->work.retired_ns, m->marks.retired_ns, __ATOMIC_RELAXED);
+		store_relaxed(&m->slot->work.retired_ns, load_relaxed(&m->marks.retired_ns));
 		request_ends(m);
 		const struct hold_of of = member_hold(m);
 		hold_collect(&m->hold, &of);
@@ -494,7 +499,7 @@ void sched_driver_begins(void)
 {
 	const int kept = errno;
 	int n;
-	if (any_member() && hook_real[FN_cuDeviceGetCount] &&
+	if (any_member() && real_at(FN_cuDeviceGetCount) &&
 		REAL(cuDeviceGetCount, int *)(&n) == NOT_INITIALIZED) {
 		for (uint32_t i = 0; i < MEMBERS; i++)
 			if (member_at(i)) {
@@ -504,7 +509,7 @@ void sched_driver_begins(void)
 		cap_forget();
 		costs_expire();
 		streams_forget();
-		sched_generation++;
+		add_alone(&sched_generation, 1);
 		settle_members(true);
 	}
 	errno = kept;
@@ -515,13 +520,13 @@ void sched_driver_begins(void)
 void sched_start(void)
 {
 	if (config_get()->sched)
-		__atomic_store_n(&hook_hot.gate, 1, __ATOMIC_RELEASE);
+		store_release(&hook_hot.gate, 1);
 }
 
 /* What is here is of the parent, its slots too. */
 void sched_forget(void)
 {
-	sched_generation++;
+	add_alone(&sched_generation, 1);
 	members_forget();
 	requests_forget();
 	streams_forget();
@@ -531,9 +536,9 @@ void sched_forget(void)
 
 void sched_at_exit(void)
 {
-	if (!process_is_started() || !hook_hot.gate)
+	if (!process_is_started() || !load_relaxed(&hook_hot.gate))
 		return;
-	__atomic_store_n(&hook_hot.gate, 0, __ATOMIC_RELEASE);
-	sched_generation++;
+	store_release(&hook_hot.gate, 0);
+	add_alone(&sched_generation, 1);
 	members_leave();
 }

@@ -9,6 +9,7 @@
 #ifndef WEIR_HOOK_SCHED_H
 #define WEIR_HOOK_SCHED_H
 
+#include "base/atomic.h"
 #include "hook/core/process.h"
 #include "hook/sched/gated.h"
 #include "hook/sched/streams.h"
@@ -32,12 +33,12 @@ struct sched_last {
 	uint32_t repeats, given; /* left, and at the begin */
 };
 extern __thread struct sched_last sched_last __attribute__((tls_model("initial-exec")));
-extern uint32_t sched_generation; /* goes up when what is remembered may be gone */
+extern _Atomic uint32_t sched_generation; /* goes up when what is remembered may be gone */
 
 /* Others are to see how many there are. */
 static inline void sched_count_launch(struct share_slot *s)
 {
-	__atomic_fetch_add(&s->counts.launches, 1, __ATOMIC_RELAXED);
+	atomic_fetch_add_explicit(&s->counts.launches, 1, memory_order_relaxed);
 }
 
 /* The same kernel once more, while nobody is waited for. */
@@ -57,13 +58,12 @@ static inline bool sched_counts_only(
 	struct gated *g, const void *stream, int per_thread, uint64_t blocks, const void *what)
 {
 	const struct sched_last *l = &sched_last;
-	if (l->generation != sched_generation || l->stream != stream ||
-		l->per_thread != per_thread ||
-		__atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED) > 0)
+	if (l->generation != load_relaxed(&sched_generation) || l->stream != stream ||
+		l->per_thread != per_thread || load_relaxed(&hook_hot.captures) > 0)
 		return false;
 	const struct share_work *w = &l->slot->work;
-	if (!__atomic_load_n(&w->inside, __ATOMIC_RELAXED) ||
-		(blocks > w->widest && w->widest < l->sms) ||
+	if (!load_relaxed(&w->inside) ||
+		(blocks > load_relaxed(&w->widest) && load_relaxed(&w->widest) < l->sms) ||
 		(!rule_is_free(l->slot, l->file) && !sched_repeats(what, blocks)))
 		return false;
 	g->work = l->work;

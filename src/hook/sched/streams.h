@@ -8,27 +8,28 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/atomic.h"
 #include "hook/sched/hold.h"
 
 #define STREAM_WAITS 4u
 
 struct stream_work {
-	uintptr_t key;      /* 0: nobody's */
-	uint64_t submitted; /* entered */
-	uint64_t retired;   /* known to be done; at most submitted, but for a moment */
-	uint64_t newest;    /* streams_epoch when the last was entered */
+	_Atomic uintptr_t key;      /* 0: nobody's */
+	_Atomic uint64_t submitted; /* entered */
+	_Atomic uint64_t retired;   /* known to be done; at most submitted, but for a moment */
+	_Atomic uint64_t newest;    /* streams_epoch when the last was entered */
 	struct hold_stream held;
-	uint32_t waits_put; /* of waits[], ever */
-	bool blocking;      /* the legacy stream waits for it */
+	_Atomic uint32_t waits_put; /* of waits[], ever */
+	bool blocking;              /* the legacy stream waits for it */
 	/* It goes on when the first `upto` of others are done: those before its own number `at`. */
 	struct stream_wait {
-		struct stream_work *other; /* NULL: none */
+		_Atomic(struct stream_work *) other; /* NULL: none */
 		uint64_t upto, at;
 	} waits[STREAM_WAITS];
 } __attribute__((aligned(64)));
 
 /* How many calls have waited for all streams. */
-extern uint64_t streams_epoch __attribute__((visibility("hidden")));
+extern _Atomic uint64_t streams_epoch __attribute__((visibility("hidden")));
 
 /* The stream's entry; that of one that has nothing left is given away when all are taken.
  * Per-thread default streams are told apart.  When none is left, further streams share the last
@@ -41,15 +42,15 @@ struct stream_work *streams_find(void *stream, int per_thread);
 /* One more is about to be submitted; a full barrier. */
 static inline void streams_submit(struct stream_work *s)
 {
-	__atomic_store_n(&s->newest, streams_epoch, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&s->submitted, 1, __ATOMIC_SEQ_CST);
+	store_relaxed(&s->newest, load_relaxed(&streams_epoch));
+	atomic_fetch_add_explicit(&s->submitted, 1, memory_order_seq_cst);
 }
 
 /* The same without a barrier, one instruction: between threads on one stream a launch may get lost,
  * and with it for a moment that the stream is not done. */
 static inline void streams_count(struct stream_work *s)
 {
-	s->newest = streams_epoch;
+	store_relaxed(&s->newest, load_relaxed(&streams_epoch));
 	__asm__ volatile("addq $1, %0" : "+m"(s->submitted) : : "cc");
 }
 

@@ -3,6 +3,7 @@
 
 #include <time.h>
 
+#include "base/atomic.h"
 #include "base/sys.h"
 #include "hook/core/process.h"
 #include "hook/sched/cap.h"
@@ -40,15 +41,14 @@ struct waiting {
 static bool believed(const struct member *m, uint32_t i, uint64_t now)
 {
 	const struct share_slot *s = &m->file->slots[i];
-	const uint64_t begun = __atomic_load_n(&s->work.begun_ns, __ATOMIC_ACQUIRE);
+	const uint64_t begun = load_acquire(&s->work.begun_ns);
 	const uint64_t apart = now > begun ? now - begun : begun - now;
 	return i != m->index && apart < m->max_wait_ns;
 }
 
 static uint64_t end_of(const struct share_slot *s)
 {
-	const uint64_t end = __atomic_load_n(&s->work.begun_ns, __ATOMIC_RELAXED) +
-			     __atomic_load_n(&s->work.lasts_ns, __ATOMIC_RELAXED);
+	const uint64_t end = load_relaxed(&s->work.begun_ns) + load_relaxed(&s->work.lasts_ns);
 	return end ? end : 1;
 }
 
@@ -56,7 +56,7 @@ static uint64_t end_of(const struct share_slot *s)
 static uint64_t active_until(const struct member *m, uint64_t now, uint32_t *ret_other)
 {
 	for (uint32_t w = 0; w < SHARE_WORDS; w++) {
-		uint64_t bits = __atomic_load_n(&m->device->active[w], __ATOMIC_ACQUIRE);
+		uint64_t bits = load_acquire(&m->device->active[w]);
 		for (; bits; bits &= bits - 1) {
 			*ret_other = w * 64 + (uint32_t)__builtin_ctzll(bits);
 			if (believed(m, *ret_other, now))
@@ -72,11 +72,10 @@ static uint64_t next_request(const struct member *m, uint64_t since)
 {
 	uint64_t next = 0;
 	for (uint32_t w = 0; w < SHARE_WORDS; w++) {
-		uint64_t bits = __atomic_load_n(&m->device->present[w], __ATOMIC_RELAXED);
+		uint64_t bits = load_relaxed(&m->device->present[w]);
 		for (; bits; bits &= bits - 1) {
 			const uint32_t i = w * 64 + (uint32_t)__builtin_ctzll(bits);
-			const uint64_t at =
-				__atomic_load_n(&m->file->slots[i].work.next_ns, __ATOMIC_RELAXED);
+			const uint64_t at = load_relaxed(&m->file->slots[i].work.next_ns);
 			if (at > since && (!next || at < next))
 				next = at;
 		}
@@ -87,8 +86,8 @@ static uint64_t next_request(const struct member *m, uint64_t since)
 /* Caps need somebody who watches over them, and turns somebody who gives the next. */
 static struct share_grant grant_of(const struct member *m, uint64_t now)
 {
-	struct share_grant g = m->slot->grant;
-	const uint64_t beat = __atomic_load_n(&m->file->arbiter.heartbeat_ns, __ATOMIC_RELAXED);
+	struct share_grant g = share_grant(m->slot);
+	const uint64_t beat = load_relaxed(&m->file->arbiter.heartbeat_ns);
 	if (now <= beat + STALE_NS)
 		return g;
 	g.cap_sms = g.cap_ahead_sms = 0;
@@ -168,7 +167,7 @@ static bool is_long(const struct member *m, const struct waiting *w, uint64_t no
 		       (now + AWAKE_NS < w->until_ns || now > w->until_ns + AWAKE_NS);
 	if (w->reason != REASON_BUDGET)
 		return now - w->since_ns > AWAKE_NS;
-	return m->marks.ends_ns > now + AHEAD_NS && !marks_are_measuring(&m->marks);
+	return load_relaxed(&m->marks.ends_ns) > now + AHEAD_NS && !marks_are_measuring(&m->marks);
 }
 
 /* What is in flight may wait for this very launch, or for one behind it: until some of it is seen
@@ -213,10 +212,10 @@ static void count(struct member *m, const struct waiting *w)
 		return;
 	struct share_counts *c = &m->slot->counts;
 	const uint64_t waited = clock_monotonic() - w->since_ns;
-	__atomic_fetch_add(&c->waits, 1, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&c->waited_ns, waited, __ATOMIC_RELAXED);
+	atomic_fetch_add_explicit(&c->waits, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&c->waited_ns, waited, memory_order_relaxed);
 	if (w->expired)
-		__atomic_fetch_add(&c->expired, 1, __ATOMIC_RELAXED);
+		atomic_fetch_add_explicit(&c->expired, 1, memory_order_relaxed);
 	share_count(c->wait, waited);
 }
 
@@ -229,7 +228,7 @@ static bool enter_cap(struct gated *g, struct member *m, const struct sched_laun
 	own_calls_end(&own);
 	if (!g->lane)
 		return false;
-	m->slot->counts.capped++;
+	atomic_fetch_add_explicit(&m->slot->counts.capped, 1, memory_order_relaxed);
 	g->slower = (float)m->sms / (float)sms;
 	g->took_ns = (uint64_t)((float)g->took_ns * g->slower);
 	return true;
@@ -246,8 +245,8 @@ static bool go(struct gated *g, struct member *m, const struct sched_launch *l, 
 /* Gates may be opened, a capture may begin, and the program end, while it waits. */
 static bool is_still_gated(const struct member *m)
 {
-	return __atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED) <= 0 &&
-	       __atomic_load_n(&hook_hot.gate, __ATOMIC_RELAXED) && !rule_is_free(m->slot, m->file);
+	return load_relaxed(&hook_hot.captures) <= 0 && load_relaxed(&hook_hot.gate) &&
+	       !rule_is_free(m->slot, m->file);
 }
 
 static enum wait_way way_of(const struct gated *g, const struct waiting *w)
@@ -274,7 +273,7 @@ void wait_for_turn(struct gated *g, struct member *m, const struct sched_launch 
 			break;
 		const struct others others = member_others(m);
 		marks_ask(&m->marks, m->slot, &others);
-		__atomic_store_n(&m->slot->work.retired_ns, m->marks.retired_ns, __ATOMIC_RELAXED);
+		store_relaxed(&m->slot->work.retired_ns, load_relaxed(&m->marks.retired_ns));
 	}
 	wait_range_ends(&w);
 	wait_range_marks(m, way_of(g, &w), w.other);

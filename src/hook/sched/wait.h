@@ -3,6 +3,7 @@
 #ifndef WEIR_HOOK_SCHED_WAIT_H
 #define WEIR_HOOK_SCHED_WAIT_H
 
+#include "base/atomic.h"
 #include "hook/sched/member.h"
 #include "hook/sched/gated.h"
 #include "share/rule.h"
@@ -15,7 +16,7 @@ static inline uint64_t wait_least_ns(const struct member *m, const struct cost *
 {
 	return c->count || !rule_is_alone(m->slot, m->device)
 		       ? 0
-		       : m->slot->grant.alone_ns / RULE_UNKNOWN_ALONE;
+		       : load_relaxed(&m->slot->grant.alone_ns) / RULE_UNKNOWN_ALONE;
 }
 
 /* When the launch may go; with g->lane when on fewer SMs. */

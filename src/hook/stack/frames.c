@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "base/sys.h"
 #include "hook/core/metadata.h"
 #include "hook/core/strings.h"
@@ -86,10 +87,10 @@ PUBLIC void weir_frames_switch(int on);
 
 static int32_t offset_of[FIELDS];
 static get_state *state_of_thread;
-static bool is_on;
+static _Atomic bool is_on;
 
-static uint64_t codes[CODES] OWN_PAGES;
-static const struct slots slots = { codes, CODES, 64, __ATOMIC_RELAXED, __ATOMIC_RELAXED };
+static _Atomic uint64_t codes[CODES] OWN_PAGES;
+static const struct slots slots = { codes, CODES, 64, memory_order_relaxed, memory_order_relaxed };
 
 /* ---- memory ---- */
 
@@ -315,7 +316,7 @@ static uint64_t word_of_frame(const struct frame *f, const char *object)
 
 uint32_t frames_most(void)
 {
-	return __atomic_load_n(&is_on, __ATOMIC_ACQUIRE) ? PYTHON_FRAMES : 0;
+	return load_acquire(&is_on) ? PYTHON_FRAMES : 0;
 }
 
 uint32_t frames_read(uint64_t *to, uint32_t most, bool *ret_more)
@@ -345,7 +346,7 @@ void frames_forget(void)
 
 int weir_frames_layout(const int32_t *offsets, uint32_t count, get_state *state)
 {
-	__atomic_store_n(&is_on, false, __ATOMIC_RELEASE);
+	store_release(&is_on, false);
 	if (count != FIELDS || !state)
 		return 0;
 	for (uint32_t i = 0; i < FIELDS; i++)
@@ -387,5 +388,5 @@ uint32_t weir_frames_code(uint64_t code, uint64_t *ret, char *to, uint32_t most)
 
 void weir_frames_switch(int on)
 {
-	__atomic_store_n(&is_on, on != 0, __ATOMIC_RELEASE);
+	store_release(&is_on, on != 0);
 }

@@ -5,6 +5,7 @@
  * In between it reads behind calls that keep a stack and before runtime calls, as often as pace.h
  * says. One thread reads at a time, into memory of this file. Nothing is written twice.
  */
+#include "base/atomic.h"
 #include "hook/stack/stack.h"
 
 #include <elf.h>
@@ -27,14 +28,15 @@
 #define BUILD_ID  64u
 #define LINE_MOST (PAGE + 128u)
 
-static uint64_t seen[SEEN] OWN_PAGES; /* of mappings that stand in the trace */
-static const struct slots slots = { seen, SEEN, WINDOW, __ATOMIC_RELAXED, __ATOMIC_RELAXED };
+static _Atomic uint64_t seen[SEEN] OWN_PAGES; /* of mappings that stand in the trace */
+static const struct slots slots = { seen, SEEN, WINDOW, memory_order_relaxed,
+	memory_order_relaxed };
 static char text[2 * PAGE + LINE_MOST] OWN_PAGES; /* of who is busy */
-static uint32_t busy;
-static uint64_t pause;                /* ticks from one look to the next */
-static bool found;                    /* something new, in the look that is under way */
-static uintptr_t main_from, main_end; /* of the main thread's stack; 0: not known */
-static uintptr_t main_begun;          /* where that stood when the program began; 0: not known */
+static _Atomic uint32_t busy;
+static uint64_t pause;                        /* ticks from one look to the next */
+static bool found;                            /* something new, in the look that is under way */
+static _Atomic uintptr_t main_from, main_end; /* of the main thread's stack; 0: not known */
+static uintptr_t main_begun; /* where that stood when the program began; 0: not known */
 
 /* ---- reading ---- */
 
@@ -61,8 +63,8 @@ uint32_t read_mapped(void *to, uintptr_t from, uint32_t bytes)
 
 bool mappings_main_stack(uintptr_t at, uintptr_t *ret_end)
 {
-	*ret_end = __atomic_load_n(&main_end, __ATOMIC_RELAXED);
-	return at < *ret_end && at >= __atomic_load_n(&main_from, __ATOMIC_RELAXED);
+	*ret_end = load_relaxed(&main_end);
+	return at < *ret_end && at >= load_relaxed(&main_from);
 }
 
 /* ---- build-id ---- */
@@ -204,8 +206,8 @@ static void take_line(const struct mapping *m, struct mapping *head)
 	static const char stack[] = "[stack]";
 	if (m->path_bytes == sizeof stack - 1 && !memcmp(m->path, stack, sizeof stack - 1)) {
 		const bool begun = main_begun > m->from && main_begun < m->end;
-		__atomic_store_n(&main_from, m->from, __ATOMIC_RELAXED);
-		__atomic_store_n(&main_end, begun ? main_begun : m->end, __ATOMIC_RELAXED);
+		store_relaxed(&main_from, m->from);
+		store_relaxed(&main_end, begun ? main_begun : m->end);
 	}
 	if (m->inode && !m->offset)
 		*head = *m;
@@ -262,10 +264,10 @@ static void read_maps(void)
 
 void mappings_look(uint64_t ticks, bool now)
 {
-	const uint64_t due = __atomic_load_n(&hook_hot.look, __ATOMIC_RELAXED);
+	const uint64_t due = load_relaxed(&hook_hot.look);
 	if (!now && (!due || ticks < due))
 		return;
-	if (__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE))
+	if (atomic_exchange_explicit(&busy, 1, memory_order_acquire))
 		return;
 	const uint64_t before = clock_now();
 	found = false;
@@ -276,15 +278,17 @@ void mappings_look(uint64_t ticks, bool now)
 	}
 	const uint64_t after = clock_now();
 	pause = pace_next(pause, after - before, found);
-	__atomic_store_n(&hook_hot.look, after + pause, __ATOMIC_RELAXED);
-	__atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
+	store_relaxed(&hook_hot.look, after + pause);
+	store_release(&busy, 0);
 }
 
 void mappings_forget(void)
 {
 	DROP(seen);
-	busy = 0;
+	store_relaxed(&busy, 0);
 	pause = 0;
-	__atomic_store_n(&hook_hot.look, 0, __ATOMIC_RELAXED);
-	main_from = main_end = main_begun = 0;
+	store_relaxed(&hook_hot.look, 0);
+	store_relaxed(&main_from, 0);
+	store_relaxed(&main_end, 0);
+	main_begun = 0;
 }

@@ -1,6 +1,7 @@
 /* Taking the stack of a call: see stack.h. */
 #include "hook/stack/stack.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/expect.h"
@@ -68,7 +69,7 @@ static uint32_t copy_other(void *to, uintptr_t rsp, uint32_t bytes)
 
 static void lose(void)
 {
-	__atomic_fetch_add(&hook_recorder.header->lost_stacks, 1, __ATOMIC_RELAXED);
+	atomic_fetch_add_explicit(&hook_recorder.header->lost_stacks, 1, memory_order_relaxed);
 }
 
 /* What stands behind the registers: frames of Python, then the stack.  Nothing is read back: a

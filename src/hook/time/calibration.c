@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "hook/core/call.h"
 #include "hook/core/config.h"
 #include "hook/core/hook_table.h"
@@ -21,22 +22,22 @@
 enum window_state { OFF, CLOSED, OPENING, OPEN, ENDING };
 
 static struct {
-	uint32_t state;
-	uint32_t count; /* windows so far */
-	uint32_t left;  /* launches, of the window or until the next */
+	_Atomic uint32_t state;
+	uint32_t count;        /* windows so far */
+	_Atomic uint32_t left; /* launches, of the window or until the next */
 	uint64_t until_ns;
 	uint64_t range; /* id of the open one */
 } window;
 
 bool calibration_is_open(void)
 {
-	return __atomic_load_n(&window.state, __ATOMIC_RELAXED) == OPEN;
+	return load_relaxed(&window.state) == OPEN;
 }
 
 static bool move(uint32_t from, uint32_t to)
 {
-	return __atomic_compare_exchange_n(
-		&window.state, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	return atomic_compare_exchange_strong_explicit(
+		&window.state, &from, to, memory_order_acq_rel, memory_order_relaxed);
 }
 
 static void open_window(uint32_t from)
@@ -47,7 +48,7 @@ static void open_window(uint32_t from)
 	window.until_ns = asked ? UINT64_MAX : clock_monotonic() + WINDOW_NS;
 	window.range = own_range_begin(RANGE_OVERHEAD, "calibration");
 	cupti_pause(false);
-	__atomic_store_n(&window.left, asked ? (uint32_t)asked : WINDOW_LAUNCHES, __ATOMIC_RELAXED);
+	store_relaxed(&window.left, asked ? (uint32_t)asked : WINDOW_LAUNCHES);
 	move(OPENING, OPEN);
 }
 
@@ -58,7 +59,7 @@ static void close_window(void)
 	cupti_pause(true);
 	own_range_end(window.range);
 	window.range = 0;
-	__atomic_store_n(&window.left, FIRST_PAUSE << 2 * window.count++, __ATOMIC_RELAXED);
+	store_relaxed(&window.left, FIRST_PAUSE << 2 * window.count++);
 	move(OPENING, ENDING);
 }
 
@@ -66,9 +67,9 @@ static bool is_idle(void *stream, bool per_thread)
 {
 	if (stream_is_capturing(stream, per_thread))
 		return false;
-	return per_thread ? hook_real[FN_cuStreamQuery_ptsz] &&
-				    !REAL(cuStreamQuery_ptsz, void *)(stream)
-			  : hook_real[FN_cuStreamQuery] && !REAL(cuStreamQuery, void *)(stream);
+	return per_thread
+		       ? real_at(FN_cuStreamQuery_ptsz) && !REAL(cuStreamQuery_ptsz, void *)(stream)
+		       : real_at(FN_cuStreamQuery) && !REAL(cuStreamQuery, void *)(stream);
 }
 
 /* A graph that was made while CUPTI was there may hold what CUPTI put into it, and is not to be
@@ -84,16 +85,16 @@ static void end_cupti(void *stream, bool per_thread)
 void calibration_start(void)
 {
 	cupti_pause(true);
-	__atomic_store_n(&window.left, 1, __ATOMIC_RELAXED);
+	store_relaxed(&window.left, 1);
 	move(OFF, CLOSED);
 }
 
 void calibration_timed(void *stream, bool per_thread)
 {
-	const uint32_t state = __atomic_load_n(&window.state, __ATOMIC_ACQUIRE);
+	const uint32_t state = load_acquire(&window.state);
 	if (state == OFF || state == OPENING)
 		return;
-	const bool over = __atomic_sub_fetch(&window.left, 1, __ATOMIC_RELAXED) == 0;
+	const bool over = atomic_fetch_sub_explicit(&window.left, 1, memory_order_relaxed) == 1;
 	if (state == ENDING && !over)
 		end_cupti(stream, per_thread);
 	else if (state != OPEN && over && window.count < WINDOWS)

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "base/atomic.h"
 #include "base/sys.h"
 #include "cupti_records.h"
 #include "hook/core/strings.h"
@@ -68,15 +69,15 @@ static uint64_t monotonic_ns(void)
 static struct {
 	struct chunk_header *chunk;
 	uint32_t used;
-	uint32_t locked; /* by this thread; 0: by none */
-	uint64_t lost;   /* pieces that no chunk says to be lost yet */
+	_Atomic uint32_t locked; /* by this thread; 0: by none */
+	uint64_t lost;           /* pieces that no chunk says to be lost yet */
 } out;
 
 static bool try_lock(uint32_t tid)
 {
 	uint32_t none = 0;
-	return __atomic_compare_exchange_n(
-		&out.locked, &none, tid, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+	return atomic_compare_exchange_strong_explicit(
+		&out.locked, &none, tid, memory_order_acquire, memory_order_relaxed);
 }
 
 static void lock(void)
@@ -88,7 +89,7 @@ static void lock(void)
 
 static void unlock(void)
 {
-	__atomic_store_n(&out.locked, 0, __ATOMIC_RELEASE);
+	store_release(&out.locked, 0);
 }
 
 static void store_lost(void)
@@ -104,7 +105,7 @@ static struct gpu_activity *take_slot(void)
 	const uint32_t each = sizeof(struct gpu_activity);
 	if (out.chunk && CHUNK_BYTES - CHUNK_PAYLOAD - out.used < each) {
 		out.chunk->used = out.used;
-		__atomic_store_n(&out.chunk->state, CHUNK_CLOSED, __ATOMIC_RELEASE);
+		store_release(shared(&out.chunk->state), CHUNK_CLOSED);
 		sys(munmap, out.chunk, CHUNK_BYTES);
 		out.chunk = NULL;
 	}
@@ -135,9 +136,8 @@ void cupti_number_apart(void)
 static bool is_after_stop(const struct gpu_activity *w)
 {
 	const struct trace_header *h = trace->header;
-	const uint64_t since = __atomic_load_n(&h->off_since_ns, __ATOMIC_RELAXED);
-	return __atomic_load_n(&h->stopped, __ATOMIC_ACQUIRE) && since &&
-	       w->start_ns > since + QUEUED_NS;
+	const uint64_t since = load_relaxed(&h->off_since_ns);
+	return load_acquire(&h->stopped) && since && w->start_ns > since + QUEUED_NS;
 }
 
 static void keep(const struct gpu_activity *activity)
@@ -149,7 +149,7 @@ static void keep(const struct gpu_activity *activity)
 	unfinished.kind = 0;
 	unfinished.correlation += first_correlation;
 	*to = unfinished;
-	__atomic_store_n(&to->kind, activity->kind, __ATOMIC_RELEASE);
+	store_release(shared(&to->kind), activity->kind);
 }
 
 /* ---- records ---- */
@@ -315,31 +315,31 @@ static void keep_record(const void *record)
 
 /* The buffers that are ours: whatever else comes back is another client's. */
 #define BUFFERS 256u
-static uint8_t *buffers[BUFFERS];
+static _Atomic(uint8_t *) buffers[BUFFERS];
 
 static bool swap_buffer(uint8_t *old, uint8_t *new)
 {
 	for (uint32_t i = 0; i < BUFFERS; i++) {
 		uint8_t *seen = old;
-		if (__atomic_compare_exchange_n(
-			    &buffers[i], &seen, new, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		if (atomic_compare_exchange_strong_explicit(
+			    &buffers[i], &seen, new, memory_order_acq_rel, memory_order_relaxed))
 			return true;
 	}
 	return false;
 }
 
-static uint32_t next_bytes = QUICK_BYTES; /* of the next one */
-static uint32_t given;                    /* that are with CUPTI */
-static uint64_t last_ns;                  /* when one came back last */
+static _Atomic uint32_t next_bytes = QUICK_BYTES; /* of the next one */
+static _Atomic uint32_t given;                    /* that are with CUPTI */
+static uint64_t last_ns;                          /* when one came back last */
 
 static uint32_t bytes_of_next(void)
 {
-	return __atomic_load_n(&next_bytes, __ATOMIC_RELAXED);
+	return load_relaxed(&next_bytes);
 }
 
 static void set_next(uint32_t bytes)
 {
-	__atomic_store_n(&next_bytes, bytes, __ATOMIC_RELAXED);
+	store_relaxed(&next_bytes, bytes);
 }
 
 /* As long as there is news the next is to come soon, then ever later. */
@@ -367,7 +367,7 @@ static void set_pace(uint64_t now)
  * many small ones would wait, and there are only so many. */
 static size_t room_of_next(void)
 {
-	if (__atomic_load_n(&given, __ATOMIC_RELAXED) < BUFFERS / 4)
+	if (load_relaxed(&given) < BUFFERS / 4)
 		return bytes_of_next();
 	return completions_are_wanted() ? SLOW_BYTES : BUFFER_BYTES;
 }
@@ -382,7 +382,7 @@ static void give_buffer(uint8_t **ret_buffer, size_t *ret_bytes, size_t *ret_rec
 		buffer = NULL;
 	}
 	if (buffer)
-		__atomic_fetch_add(&given, 1, __ATOMIC_RELAXED);
+		atomic_fetch_add_explicit(&given, 1, memory_order_relaxed);
 	*ret_buffer = buffer;
 	*ret_bytes = buffer ? room_of_next() : 0;
 	*ret_records = 0;
@@ -421,7 +421,7 @@ static void hand_on(const struct returned *b)
 		share_pass(b->context, b->stream, b->buffer, b->bytes, b->valid);
 		return;
 	}
-	__atomic_fetch_sub(&given, 1, __ATOMIC_RELAXED);
+	atomic_fetch_sub_explicit(&given, 1, memory_order_relaxed);
 	share_copy(cupti.next_record, b->context, b->stream, b->buffer, b->valid);
 	sys(munmap, b->buffer, BUFFER_BYTES);
 }
@@ -469,7 +469,7 @@ bool cupti_end_learning(void)
 	const uint32_t tid = (uint32_t)sys(gettid);
 	const uint64_t until = monotonic_ns() + LEARNER_WAIT_NS;
 	while (!try_lock(tid)) {
-		if (__atomic_load_n(&out.locked, __ATOMIC_RELAXED) == tid || monotonic_ns() > until)
+		if (load_relaxed(&out.locked) == tid || monotonic_ns() > until)
 			return false;
 		sys(sched_yield);
 	}
@@ -496,11 +496,11 @@ static int use_default_clock(void)
 
 /* ---- another client ---- */
 
-static bool collecting;
+static _Atomic bool collecting;
 
 bool cupti_is_collecting(void)
 {
-	return __atomic_load_n(&collecting, __ATOMIC_ACQUIRE);
+	return load_acquire(&collecting);
 }
 
 /* Not CUPTI_SYNC: the calls say when a host waited, and that kind makes each launch more expensive
@@ -508,15 +508,15 @@ bool cupti_is_collecting(void)
 static const int kinds[] = { CUPTI_KERNEL, CUPTI_MEMCPY, CUPTI_MEMSET };
 #define KINDS (sizeof kinds / sizeof *kinds)
 
-static bool paused;
-static bool left; /* CUPTI has been ended */
+static _Atomic bool paused;
+static _Atomic bool left; /* CUPTI has been ended */
 
 bool cupti_records(int kind)
 {
 	bool ours = false;
 	for (size_t i = 0; i < KINDS; i++)
 		ours |= kind == kinds[i];
-	return ours && !__atomic_load_n(&paused, __ATOMIC_ACQUIRE);
+	return ours && !load_acquire(&paused);
 }
 
 static const char *attach(void)
@@ -531,7 +531,7 @@ static const char *attach(void)
 			return "no device times: CUPTI refuses to record kernels here";
 	last_ns = monotonic_ns();
 	cupti.flush_period(completions_are_wanted() ? QUICK_PERIOD_MS : FLUSH_PERIOD_MS);
-	__atomic_store_n(&collecting, true, __ATOMIC_RELEASE);
+	store_release(&collecting, true);
 	share_prepare();
 	return NULL;
 }
@@ -539,9 +539,9 @@ static const char *attach(void)
 /* What another client has enabled stays so. */
 void cupti_pause(bool pause)
 {
-	if (__atomic_exchange_n(&paused, pause, __ATOMIC_ACQ_REL) == pause || !is_here())
+	if (atomic_exchange_explicit(&paused, pause, memory_order_acq_rel) == pause || !is_here())
 		return;
-	if (!pause && __atomic_exchange_n(&left, false, __ATOMIC_ACQ_REL)) {
+	if (!pause && atomic_exchange_explicit(&left, false, memory_order_acq_rel)) {
 		/* It may count from the beginning, and calls since have no number. */
 		first_correlation += 1ull << 32;
 		attach();
@@ -560,12 +560,12 @@ bool cupti_leave(void)
 		return false;
 	cupti.flush_all(0);
 	cupti.flush_all(1);
-	__atomic_store_n(&collecting, false, __ATOMIC_RELEASE);
+	store_release(&collecting, false);
 	if (cupti.finalize()) {
-		__atomic_store_n(&collecting, true, __ATOMIC_RELEASE);
+		store_release(&collecting, true);
 		return false;
 	}
-	__atomic_store_n(&left, true, __ATOMIC_RELEASE);
+	store_release(&left, true);
 	return true;
 }
 
@@ -605,7 +605,7 @@ void cupti_hand_on_waiting(void)
  * child writes to is copied. */
 void cupti_forked(void)
 {
-	if (__atomic_load_n(&out.locked, __ATOMIC_RELAXED)) {
+	if (load_relaxed(&out.locked)) {
 		waiting_count = 0;
 		unlock();
 	}
@@ -666,8 +666,8 @@ static const char *start(uint32_t rate)
 	const char *why = attach();
 	if (why)
 		return why;
-	__atomic_fetch_or(&r->header->optional, FEATURE_DEVICE, __ATOMIC_RELAXED);
-	if (__atomic_exchange_n(&paused, false, __ATOMIC_ACQ_REL))
+	atomic_fetch_or_explicit(&r->header->optional, FEATURE_DEVICE, memory_order_relaxed);
+	if (atomic_exchange_explicit(&paused, false, memory_order_acq_rel))
 		cupti_pause(true);
 	return NULL;
 }

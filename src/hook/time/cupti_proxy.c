@@ -3,6 +3,7 @@
  * While no device times are recorded they only remember the client's calls. Otherwise we call the
  * client's callbacks ourselves (cupti_shared.h), and its disabling does not end our collection.
  */
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -24,8 +25,8 @@
 /* Once a process, into the trace. */
 static void message_once(const char *text)
 {
-	static uint32_t done;
-	if (!__atomic_exchange_n(&done, 1, __ATOMIC_RELAXED))
+	static _Atomic uint32_t done;
+	if (!atomic_exchange_explicit(&done, 1, memory_order_relaxed))
 		meta_message(text);
 }
 

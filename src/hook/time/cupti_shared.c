@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/atomic.h"
 #include "base/sys.h"
 #include "cupti_records.h"
 
@@ -17,16 +18,17 @@ struct pair {
 
 /* Written by the client's calls, read when a buffer comes back: single words, atomically. */
 static struct {
-	share_request *request;
-	share_complete *complete;
-	uint64_t (*now)(void);
+	_Atomic(share_request *) request;
+	_Atomic(share_complete *) complete;
+	uint64_t (*_Atomic now)(void);
 	struct {
-		uint64_t from_ns, until_ns; /* 0: never, not yet */
+		_Atomic uint64_t from_ns, until_ns; /* 0: never, not yet */
 	} enabled[KINDS];
-	size_t dropped;
-	uint32_t listening; /* it has enabled something and not flushed since it ended that */
-	uint32_t flushing;  /* calls of its cuptiActivityFlushAll that have not returned */
-	uint32_t left;      /* exit has come: what it was may be gone */
+	_Atomic size_t dropped;
+	_Atomic uint32_t
+		listening; /* it has enabled something and not flushed since it ended that */
+	_Atomic uint32_t flushing; /* calls of its cuptiActivityFlushAll that have not returned */
+	_Atomic uint32_t left;     /* exit has come: what it was may be gone */
 } client;
 
 /* Readings of its clock: they belong together, and are changed and read under a lock. */
@@ -38,7 +40,7 @@ struct readings {
 
 static struct {
 	struct readings of;
-	uint32_t locked;
+	_Atomic uint32_t locked;
 } clocks;
 
 struct copy {
@@ -54,19 +56,19 @@ struct copy {
 static struct {
 	struct copy copy;
 	bool asked;
-	uint32_t locked;
+	_Atomic uint32_t locked;
 } spare;
 
 /* Who has it neither waits nor calls anybody. */
-static void lock(uint32_t *word)
+static void lock(_Atomic uint32_t *word)
 {
-	while (__atomic_exchange_n(word, 1, __ATOMIC_ACQUIRE))
+	while (atomic_exchange_explicit(word, 1, memory_order_acquire))
 		sys(sched_yield);
 }
 
-static void unlock(uint32_t *word)
+static void unlock(_Atomic uint32_t *word)
 {
-	__atomic_store_n(word, 0, __ATOMIC_RELEASE);
+	store_release(word, 0);
 }
 
 static struct copy take_spare(void)
@@ -82,11 +84,11 @@ void share_forked(void)
 {
 	if (spare.asked)
 		spare.asked = false; /* whoever asked is not here */
-	if (__atomic_load_n(&spare.locked, __ATOMIC_RELAXED)) {
+	if (load_relaxed(&spare.locked)) {
 		spare.copy = (struct copy){ 0 };
 		unlock(&spare.locked);
 	}
-	if (__atomic_load_n(&clocks.locked, __ATOMIC_RELAXED)) {
+	if (load_relaxed(&clocks.locked)) {
 		clocks.of = (struct readings){ 0 };
 		unlock(&clocks.locked);
 	}
@@ -103,16 +105,16 @@ static uint64_t monotonic_ns(void)
 
 void share_callbacks(share_request *request, share_complete *complete)
 {
-	if (complete != __atomic_load_n(&client.complete, __ATOMIC_RELAXED))
+	if (complete != load_relaxed(&client.complete))
 		take_spare(); /* of whoever was here before */
-	__atomic_store_n(&client.complete, complete, __ATOMIC_RELEASE);
-	__atomic_store_n(&client.request, request, __ATOMIC_RELEASE);
+	store_release(&client.complete, complete);
+	store_release(&client.request, request);
 }
 
 void share_forget(void)
 {
 	share_callbacks(NULL, NULL);
-	__atomic_store_n(&client.listening, 0, __ATOMIC_RELEASE);
+	store_release(&client.listening, 0);
 	for (int i = 0; i < KINDS; i++)
 		if (share_is_enabled(i))
 			share_enable(i, false);
@@ -122,7 +124,7 @@ void share_clock(uint64_t (*now)(void), bool collecting)
 {
 	if (!share_is_clock(now)) {
 		lock(&clocks.locked);
-		__atomic_store_n(&client.now, now, __ATOMIC_RELEASE);
+		store_release(&client.now, now);
 		clocks.of.first = clocks.of.last = (struct pair){ 0 };
 		clocks.of.switched |= collecting;
 		unlock(&clocks.locked);
@@ -132,7 +134,7 @@ void share_clock(uint64_t (*now)(void), bool collecting)
 
 bool share_is_clock(uint64_t (*now)(void))
 {
-	return __atomic_load_n(&client.now, __ATOMIC_ACQUIRE) == now;
+	return load_acquire(&client.now) == now;
 }
 
 void share_enable(int kind, bool on)
@@ -141,39 +143,38 @@ void share_enable(int kind, bool on)
 		return;
 	const uint64_t now = monotonic_ns();
 	if (on) {
-		__atomic_store_n(&client.enabled[kind].until_ns, 0, __ATOMIC_RELAXED);
-		__atomic_store_n(&client.enabled[kind].from_ns, now, __ATOMIC_RELEASE);
-		__atomic_store_n(&client.listening, 1, __ATOMIC_RELEASE);
+		store_relaxed(&client.enabled[kind].until_ns, 0);
+		store_release(&client.enabled[kind].from_ns, now);
+		store_release(&client.listening, 1);
 	} else {
-		__atomic_store_n(&client.enabled[kind].until_ns, now, __ATOMIC_RELEASE);
+		store_release(&client.enabled[kind].until_ns, now);
 	}
 }
 
 bool share_is_enabled(int kind)
 {
-	return kind >= 0 && kind < KINDS &&
-	       __atomic_load_n(&client.enabled[kind].from_ns, __ATOMIC_ACQUIRE) &&
-	       !__atomic_load_n(&client.enabled[kind].until_ns, __ATOMIC_ACQUIRE);
+	return kind >= 0 && kind < KINDS && load_acquire(&client.enabled[kind].from_ns) &&
+	       !load_acquire(&client.enabled[kind].until_ns);
 }
 
 bool share_has_client(void)
 {
-	return __atomic_load_n(&client.request, __ATOMIC_ACQUIRE) != NULL;
+	return load_acquire(&client.request) != NULL;
 }
 
 bool share_has_clock(void)
 {
-	return __atomic_load_n(&client.now, __ATOMIC_ACQUIRE) != NULL;
+	return load_acquire(&client.now) != NULL;
 }
 
 void share_add_dropped(size_t count)
 {
-	__atomic_fetch_add(&client.dropped, count, __ATOMIC_RELAXED);
+	atomic_fetch_add_explicit(&client.dropped, count, memory_order_relaxed);
 }
 
 size_t share_take_dropped(void)
 {
-	return __atomic_exchange_n(&client.dropped, 0, __ATOMIC_RELAXED);
+	return atomic_exchange_explicit(&client.dropped, 0, memory_order_relaxed);
 }
 
 /* ---- the clock ---- */
@@ -196,7 +197,7 @@ static struct pair read_pair(uint64_t (*now)(void))
 
 void share_read_clocks(void)
 {
-	uint64_t (*now)(void) = __atomic_load_n(&client.now, __ATOMIC_ACQUIRE);
+	uint64_t (*now)(void) = load_acquire(&client.now);
 	const struct pair p = now ? read_pair(now) : (struct pair){ 0 };
 	lock(&clocks.locked);
 	if (!clocks.of.since_ns)
@@ -253,8 +254,8 @@ static bool is_wanted(const void *record)
 	uint64_t start, end;
 	if (kind >= KINDS)
 		return true;
-	const uint64_t from = __atomic_load_n(&client.enabled[kind].from_ns, __ATOMIC_ACQUIRE);
-	const uint64_t until = __atomic_load_n(&client.enabled[kind].until_ns, __ATOMIC_ACQUIRE);
+	const uint64_t from = load_acquire(&client.enabled[kind].from_ns);
+	const uint64_t until = load_acquire(&client.enabled[kind].until_ns);
 	if (!cupti_span(record, &start, &end))
 		return true; /* a kind that only the client can have enabled */
 	start = share_to_monotonic(start);
@@ -273,7 +274,7 @@ static bool put_spare(const struct copy *c)
 
 static void open_copy(struct copy *c)
 {
-	share_request *request = __atomic_load_n(&client.request, __ATOMIC_ACQUIRE);
+	share_request *request = load_acquire(&client.request);
 	*c = (struct copy){ 0 };
 	if (request)
 		request(&c->to, &c->bytes, &c->most);
@@ -290,8 +291,7 @@ static void close_copy(struct copy *c, void *context, uint32_t stream)
 
 static bool is_listening(void)
 {
-	return share_has_client() && __atomic_load_n(&client.listening, __ATOMIC_ACQUIRE) &&
-	       !share_is_shut();
+	return share_has_client() && load_acquire(&client.listening) && !share_is_shut();
 }
 
 void share_prepare(void)
@@ -316,7 +316,7 @@ void share_prepare(void)
 
 void share_begin_flush(void)
 {
-	__atomic_fetch_add(&client.flushing, 1, __ATOMIC_ACQ_REL);
+	atomic_fetch_add_explicit(&client.flushing, 1, memory_order_acq_rel);
 }
 
 static bool wants_any(void)
@@ -330,23 +330,22 @@ static bool wants_any(void)
 void share_end_flush(void)
 {
 	if (!wants_any()) {
-		__atomic_store_n(&client.listening, 0, __ATOMIC_RELEASE);
+		store_release(&client.listening, 0);
 		const struct copy c = take_spare();
 		if (c.to)
 			share_pass(NULL, 0, c.to, c.bytes, 0);
 	}
-	__atomic_fetch_sub(&client.flushing, 1, __ATOMIC_ACQ_REL);
+	atomic_fetch_sub_explicit(&client.flushing, 1, memory_order_acq_rel);
 }
 
 void share_leave(void)
 {
-	__atomic_store_n(&client.left, 1, __ATOMIC_RELEASE);
+	store_release(&client.left, 1);
 }
 
 bool share_is_shut(void)
 {
-	return __atomic_load_n(&client.left, __ATOMIC_ACQUIRE) &&
-	       !__atomic_load_n(&client.flushing, __ATOMIC_ACQUIRE);
+	return load_acquire(&client.left) && !load_acquire(&client.flushing);
 }
 
 /* ---- records ---- */
@@ -388,7 +387,7 @@ void share_copy(share_next *next, void *context, uint32_t stream, uint8_t *buffe
 
 void share_pass(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid)
 {
-	share_complete *complete = __atomic_load_n(&client.complete, __ATOMIC_ACQUIRE);
+	share_complete *complete = load_acquire(&client.complete);
 	if (complete)
 		complete(context, stream, buffer, bytes, valid);
 }

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/atomic.h"
 #include "hook/core/after.h"
 #include "hook/core/hook_table.h"
 #include "hook/core/config.h"
@@ -31,12 +32,12 @@ static void record_instead(const char *why)
 }
 
 static const struct collector none;
-static const struct collector *collector = &none;
+static _Atomic(const struct collector *) collector = &none;
 
 /* NULL, or why it can't.  Other threads may end contexts as soon as it has started. */
 static const char *start_with(const struct collector *c, uint32_t rate)
 {
-	__atomic_store_n(&collector, c, __ATOMIC_RELEASE);
+	store_release(&collector, c);
 	return c->start(rate);
 }
 
@@ -86,16 +87,16 @@ static void start_times(uint32_t rate)
 static bool devices_matter(void)
 {
 	return config_get()->gpu ||
-	       hook_recorder.header->control & (CONTROL_ARGS | CONTROL_PREDICT);
+	       load_relaxed(&hook_recorder.header->control) & (CONTROL_ARGS | CONTROL_PREDICT);
 }
 
 /* Device times begin when the driver is there and before anything can run on it. */
 void after_cuInit(int result, unsigned flags)
 {
-	static uint32_t started;
+	static _Atomic uint32_t started;
 	const bool matter = hook_recorder.header && devices_matter();
 	if (result || !(hook_recorder.header || config_get()->sched) ||
-		__atomic_exchange_n(&started, 1, __ATOMIC_RELAXED))
+		atomic_exchange_explicit(&started, 1, memory_order_relaxed))
 		return;
 	if (hook_recorder.header)
 		facts_of_driver();
@@ -109,7 +110,7 @@ void after_cuInit(int result, unsigned flags)
 
 static const struct collector *collector_get(void)
 {
-	return __atomic_load_n(&collector, __ATOMIC_ACQUIRE);
+	return load_acquire(&collector);
 }
 
 void context_ends(void)
@@ -144,7 +145,7 @@ void after_cuDevicePrimaryCtxRelease(int result, int device)
 {
 	unsigned flags;
 	int active = 0;
-	if (result || !hook_real[FN_cuDevicePrimaryCtxGetState] ||
+	if (result || !real_at(FN_cuDevicePrimaryCtxGetState) ||
 		REAL(cuDevicePrimaryCtxGetState, int, unsigned *, int *)(device, &flags, &active))
 		return;
 	if (!active)

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "base/hash.h"
 #include "base/sys.h"
 #include "record/writer.h"
@@ -44,7 +45,7 @@ struct sample {
 };
 
 struct run {
-	uint64_t state;
+	_Atomic uint64_t state;
 	struct pool *pool;
 	void *stream;
 	bool per_thread;
@@ -65,22 +66,22 @@ struct run {
 enum pool_state { EMPTY, MAKING, READY };
 
 struct pool {
-	uint32_t state;     /* enum pool_state */
-	uint64_t id;        /* that the driver gives each context once; without: its handle */
-	uint64_t context;   /* handle */
-	const void *driver; /* one function of the driver that its events are of */
+	_Atomic uint32_t state; /* enum pool_state */
+	uint64_t id;            /* that the driver gives each context once; without: its handle */
+	uint64_t context;       /* handle */
+	const void *driver;     /* one function of the driver that its events are of */
 	int32_t device;
 	bool has_id;
-	uint32_t next, tail; /* of runs, both grow; modulo RUNS */
-	uint64_t last_end[STREAMS];
+	_Atomic uint32_t next, tail; /* of runs, both grow; modulo RUNS */
+	_Atomic uint64_t last_end[STREAMS];
 	struct run runs[RUNS];
 } OWN_PAGES;
 
 static struct pool pools[CONTEXTS];
-static uint32_t rate; /* 0: nobody wants times */
-static uint64_t correlations;
-static uint64_t owners;
-static uint32_t threads_seen;
+static _Atomic uint32_t rate; /* 0: nobody wants times */
+static _Atomic uint64_t correlations;
+static _Atomic uint64_t owners;
+static _Atomic uint32_t threads_seen;
 
 __thread uint32_t event_timer_left = 1;
 
@@ -112,14 +113,16 @@ static uint32_t random_below(uint64_t n)
  */
 static bool is_next(void)
 {
-	const uint64_t n = __atomic_load_n(&rate, __ATOMIC_RELAXED);
+	const uint64_t n = load_relaxed(&rate);
 	if (!n) {
 		event_timer_left = LOST_SIGHT; /* cuInit() may come yet */
 		return false;
 	}
 	if (!turn.random) {
 		turn.random =
-			(__atomic_add_fetch(&threads_seen, 1, __ATOMIC_RELAXED) * 0x9e3779b9u) | 1;
+			((atomic_fetch_add_explicit(&threads_seen, 1, memory_order_relaxed) + 1) *
+				0x9e3779b9u) |
+			1;
 		event_timer_left = random_below(n);
 		if (event_timer_left)
 			return false;
@@ -140,14 +143,14 @@ static bool is_next(void)
 #define FIRST_FEW  8u /* of each are timed */
 
 static struct {
-	uint32_t slot[SEEN]; /* 24 bits of a hash, never 0, and how many were wanted */
+	_Atomic uint32_t slot[SEEN]; /* 24 bits of a hash, never 0, and how many were wanted */
 } shapes OWN_PAGES;
 
-uint32_t event_timer_adapts;
+_Atomic uint32_t event_timer_adapts;
 
 void event_timer_adapt(void)
 {
-	__atomic_store_n(&event_timer_adapts, 1, __ATOMIC_RELAXED);
+	store_relaxed(&event_timer_adapts, 1);
 }
 
 /* Counts may be lost to a thread that counts at the same time: then it is one more. */
@@ -157,19 +160,19 @@ bool event_timer_is_new(uint64_t what, uint64_t shape)
 	const uint32_t tag = (uint32_t)(h >> 32) << 8 | 1u << 31;
 	if (calibration_is_open())
 		return true;
-	if (__atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED) > 0)
+	if (load_relaxed(&hook_hot.captures) > 0)
 		return false;
 	for (uint32_t i = 0; i < SEEN_TRIES; i++) {
-		uint32_t *at = &shapes.slot[(h + i) % SEEN];
-		uint32_t now = __atomic_load_n(at, __ATOMIC_RELAXED);
-		if (!now && __atomic_compare_exchange_n(
-				    at, &now, tag | 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		_Atomic uint32_t *at = &shapes.slot[(h + i) % SEEN];
+		uint32_t now = load_relaxed(at);
+		if (!now && atomic_compare_exchange_strong_explicit(
+				    at, &now, tag | 1, memory_order_relaxed, memory_order_relaxed))
 			return true;
 		if ((now & ~0xffu) != tag)
 			continue;
 		if ((now & 0xff) >= FIRST_FEW)
 			return false;
-		__atomic_store_n(at, now + 1, __ATOMIC_RELAXED);
+		store_relaxed(at, now + 1);
 		return true;
 	}
 	return false;
@@ -178,7 +181,7 @@ bool event_timer_is_new(uint64_t what, uint64_t shape)
 static bool is_wanted(void)
 {
 	return process_is_started() && hook_recorder.header && process_control() & CONTROL_SAMPLE &&
-	       __atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED) <= 0;
+	       load_relaxed(&hook_hot.captures) <= 0;
 }
 
 /* ---- the driver ---- */
@@ -189,7 +192,7 @@ static bool is_wanted(void)
  */
 static int exchange_mode(int mode)
 {
-	if (hook_real[FN_cuThreadExchangeStreamCaptureMode])
+	if (real_at(FN_cuThreadExchangeStreamCaptureMode))
 		REAL(cuThreadExchangeStreamCaptureMode, int *)(&mode);
 	return mode;
 }
@@ -197,7 +200,7 @@ static int exchange_mode(int mode)
 static bool record_event(struct run *r, uint32_t i)
 {
 	const enum fn fn = r->per_thread ? FN_cuEventRecord_ptsz : FN_cuEventRecord;
-	if (((int (*)(void *, void *))hook_real[fn])(r->event[i], r->stream))
+	if (((int (*)(void *, void *))real_at(fn))(r->event[i], r->stream))
 		return false;
 	r->recorded_ns[i] = clock_monotonic();
 	return true;
@@ -215,7 +218,7 @@ static bool is_of(void *stream, uint64_t context)
 	void *its = NULL;
 	if ((uintptr_t)stream <= 2) /* the legacy stream and the thread's: of any context */
 		return true;
-	return !hook_real[FN_cuStreamGetCtx] ||
+	return !real_at(FN_cuStreamGetCtx) ||
 	       (!REAL(cuStreamGetCtx, void *, void **)(stream, &its) && (uintptr_t)its == context);
 }
 
@@ -225,7 +228,7 @@ static bool driver_can(void)
 		FN_cuEventElapsedTime, FN_cuCtxGetCurrent, FN_cuCtxGetDevice,
 		FN_cuCtxPushCurrent_v2, FN_cuCtxPopCurrent_v2 };
 	for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
-		if (!hook_real[needed[i]])
+		if (!real_at(needed[i]))
 			return false;
 	return true;
 }
@@ -234,7 +237,7 @@ static bool driver_can(void)
 
 static const void *driver(void)
 {
-	return hook_real[FN_cuCtxPushCurrent_v2];
+	return real_at(FN_cuCtxPushCurrent_v2);
 }
 
 static struct pool *make_pool(uint64_t context, uint64_t id, bool has_id)
@@ -242,18 +245,19 @@ static struct pool *make_pool(uint64_t context, uint64_t id, bool has_id)
 	for (uint32_t i = 0; i < CONTEXTS; i++) {
 		struct pool *p = &pools[i];
 		uint32_t seen = EMPTY;
-		if (!__atomic_compare_exchange_n(
-			    &p->state, &seen, MAKING, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		if (!atomic_compare_exchange_strong_explicit(
+			    &p->state, &seen, MAKING, memory_order_acquire, memory_order_relaxed))
 			continue;
 		p->id = id;
 		p->context = context;
 		p->has_id = has_id;
 		p->driver = driver();
-		p->next = p->tail = 0;
+		store_relaxed(&p->next, 0);
+		store_relaxed(&p->tail, 0);
 		memset(p->last_end, 0, sizeof p->last_end);
 		if (REAL(cuCtxGetDevice, int *)(&p->device))
 			p->device = -1;
-		__atomic_store_n(&p->state, READY, __ATOMIC_RELEASE);
+		store_release(&p->state, READY);
 		return p;
 	}
 	return NULL;
@@ -263,29 +267,30 @@ static struct pool *make_pool(uint64_t context, uint64_t id, bool has_id)
 static void drop(struct pool *p)
 {
 	uint32_t seen = READY;
-	if (!__atomic_compare_exchange_n(
-		    &p->state, &seen, MAKING, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+	if (!atomic_compare_exchange_strong_explicit(
+		    &p->state, &seen, MAKING, memory_order_acquire, memory_order_relaxed))
 		return;
 	uint64_t lost = 0;
 	for (uint32_t i = 0; i < RUNS; i++) {
-		const uint64_t was = __atomic_exchange_n(&p->runs[i].state, NONE, __ATOMIC_ACQ_REL);
+		const uint64_t was =
+			atomic_exchange_explicit(&p->runs[i].state, NONE, memory_order_acq_rel);
 		if (was % STATES == OPEN || was % STATES == PENDING)
 			lost += p->runs[i].count;
 	}
 	activity_lose(&hook_recorder, lost);
-	__atomic_store_n(&p->state, EMPTY, __ATOMIC_RELEASE);
+	store_release(&p->state, EMPTY);
 }
 
 /* The current context's.  NULL: there are none left, or another thread is making it. */
 static struct pool *pool_of(uint64_t context)
 {
 	unsigned long long id = 0;
-	const bool has_id = hook_real[FN_cuCtxGetId] &&
+	const bool has_id = real_at(FN_cuCtxGetId) &&
 			    !REAL(cuCtxGetId, void *, unsigned long long *)((void *)context, &id);
 	id = has_id ? id : context;
 	for (uint32_t i = 0; i < CONTEXTS; i++) {
 		struct pool *p = &pools[i];
-		const uint32_t state = __atomic_load_n(&p->state, __ATOMIC_ACQUIRE);
+		const uint32_t state = load_acquire(&p->state);
 		if (state == MAKING)
 			return NULL;
 		if (state == READY && p->driver != driver()) /* loaded anew: events of none */
@@ -314,8 +319,8 @@ static void device_gone(int device)
 
 static bool move(struct run *r, uint64_t from, uint64_t to)
 {
-	return __atomic_compare_exchange_n(
-		&r->state, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	return atomic_compare_exchange_strong_explicit(
+		&r->state, &from, to, memory_order_acq_rel, memory_order_relaxed);
 }
 
 static uint64_t span_ns(uint64_t from, uint64_t to)
@@ -332,29 +337,31 @@ static uint64_t host_ns(const struct run *r, const struct sample *s)
 
 static void keep(const struct run *r, struct sample *s, uint64_t ns)
 {
-	uint64_t *last = &r->pool->last_end[(uintptr_t)r->stream * 0x9e3779b97f4a7c15u >> 58];
-	const uint64_t before = __atomic_load_n(last, __ATOMIC_RELAXED);
+	_Atomic uint64_t *last =
+		&r->pool->last_end[(uintptr_t)r->stream * 0x9e3779b97f4a7c15u >> 58];
+	const uint64_t before = load_relaxed(last);
 	s->activity.start_ns = before > s->returned_ns ? before : s->returned_ns;
 	s->activity.end_ns = s->activity.start_ns + ns;
 	s->activity.host_ns = host_ns(r, s);
 	s->activity.pair_ns = r->pair_ns;
 	s->activity.valid |= r->pair_valid;
-	__atomic_store_n(last, s->activity.end_ns, __ATOMIC_RELAXED);
+	store_relaxed(last, s->activity.end_ns);
 	struct link *link = link_reserve(&hook_recorder);
 	struct gpu_activity *activity = link ? activity_reserve(&hook_recorder) : NULL;
 	if (!activity) {
 		activity_lose(&hook_recorder, 1);
 		return;
 	}
-	const uint64_t correlation = __atomic_add_fetch(&correlations, 1, __ATOMIC_RELAXED);
+	const uint64_t correlation =
+		atomic_fetch_add_explicit(&correlations, 1, memory_order_relaxed) + 1;
 	const uint16_t kind = s->activity.kind;
 	s->link.correlation = 0;
 	*link = s->link;
-	__atomic_store_n(&link->correlation, correlation, __ATOMIC_RELEASE);
+	store_release(shared(&link->correlation), correlation);
 	s->activity.correlation = correlation;
 	s->activity.kind = 0;
 	*activity = s->activity;
-	__atomic_store_n(&activity->kind, kind, __ATOMIC_RELEASE);
+	store_release(shared(&activity->kind), kind);
 }
 
 static int elapsed(const struct run *r, uint32_t from, uint32_t to, uint64_t *ret_ns)
@@ -399,7 +406,7 @@ static bool collect(struct run *r)
 /* False: it waits for the device, or is not the caller's to ask. */
 static bool collect_run(struct run *r, enum run_state which)
 {
-	const uint64_t seen = __atomic_load_n(&r->state, __ATOMIC_ACQUIRE);
+	const uint64_t seen = load_acquire(&r->state);
 	const uint64_t taken = seen - seen % STATES + TAKEN;
 	if (seen % STATES != which || !move(r, seen, taken))
 		return false;
@@ -410,15 +417,15 @@ static bool collect_run(struct run *r, enum run_state which)
 
 static bool is(const struct run *r, enum run_state which)
 {
-	return __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) % STATES == which;
+	return load_acquire(&r->state) % STATES == which;
 }
 
 /* From the oldest on, until one that is not through.  Those that others have just now are left to
  * when the ring comes round. */
 static void collect_oldest(struct pool *p)
 {
-	uint32_t at = __atomic_load_n(&p->tail, __ATOMIC_RELAXED);
-	const uint32_t next = __atomic_load_n(&p->next, __ATOMIC_RELAXED);
+	uint32_t at = load_relaxed(&p->tail);
+	const uint32_t next = load_relaxed(&p->next);
 	at = next - at > RUNS ? next - RUNS : at;
 	while (at != next) {
 		struct run *r = &p->runs[at % RUNS];
@@ -426,7 +433,7 @@ static void collect_oldest(struct pool *p)
 			break;
 		at++;
 	}
-	__atomic_store_n(&p->tail, at, __ATOMIC_RELAXED);
+	store_relaxed(&p->tail, at);
 }
 
 /* ---- around a launch ---- */
@@ -435,7 +442,7 @@ static bool make_events(struct run *r)
 {
 	for (uint32_t i = 0; i < EVENTS; i++)
 		if (REAL(cuEventCreate, void **, unsigned)(&r->event[i], 0)) {
-			while (i-- && hook_real[FN_cuEventDestroy_v2])
+			while (i-- && real_at(FN_cuEventDestroy_v2))
 				REAL(cuEventDestroy_v2, void *)(r->event[i]);
 			return false;
 		}
@@ -445,8 +452,9 @@ static bool make_events(struct run *r)
 /* For this thread, unless another was quicker. */
 static bool take(struct run *r)
 {
-	const uint64_t seen = __atomic_load_n(&r->state, __ATOMIC_ACQUIRE);
-	const uint64_t owner = __atomic_add_fetch(&owners, STATES, __ATOMIC_RELAXED);
+	const uint64_t seen = load_acquire(&r->state);
+	const uint64_t owner =
+		atomic_fetch_add_explicit(&owners, STATES, memory_order_relaxed) + STATES;
 	if ((seen % STATES != NONE && seen % STATES != FREE) || !move(r, seen, owner + TAKEN))
 		return false;
 	if (seen % STATES == NONE && !make_events(r)) {
@@ -460,7 +468,7 @@ static bool take(struct run *r)
  * wait for the device. */
 static struct run *take_run(struct pool *p)
 {
-	const uint32_t next = __atomic_load_n(&p->next, __ATOMIC_RELAXED);
+	const uint32_t next = load_relaxed(&p->next);
 	for (uint32_t i = 0; i < 2 * RUNS; i++) {
 		struct run *r = &p->runs[(next + i) % RUNS];
 		collect_run(r, i < RUNS ? PENDING : OPEN);
@@ -468,7 +476,7 @@ static struct run *take_run(struct pool *p)
 			return NULL;
 		if (!take(r))
 			continue;
-		__atomic_store_n(&p->next, next + i % RUNS + 1, __ATOMIC_RELAXED);
+		store_relaxed(&p->next, next + i % RUNS + 1);
 		return r;
 	}
 	return NULL;
@@ -478,7 +486,7 @@ static void ask_stream(struct run *r)
 {
 	unsigned long long id = 0;
 	const enum fn fn = r->per_thread ? FN_cuStreamGetId_ptsz : FN_cuStreamGetId;
-	int (*ask)(void *, unsigned long long *) = hook_real[fn];
+	int (*ask)(void *, unsigned long long *) = real_at(fn);
 	r->stream_valid = ask && !ask(r->stream, &id) ? GPU_HAS_STREAM : 0;
 	r->stream_id = (uint32_t)id;
 }
@@ -533,7 +541,7 @@ static bool nothing_since(const struct run *r)
 		const struct record *record = (const struct record *)at;
 		if (pos - at < (long)sizeof *record || record->ticks > r->begun)
 			return false;
-		const uint16_t words = __atomic_load_n(&record->words, __ATOMIC_RELAXED);
+		const uint16_t words = load_relaxed(shared(&record->words));
 		if (words < RECORD_WORDS)
 			return false;
 		at += words * 8u;
@@ -556,7 +564,7 @@ static bool is_over(const struct run *r)
 /* The run is over, goes on with the next launch, or has come to nothing. */
 static void leave(struct run *r)
 {
-	const uint64_t taken = __atomic_load_n(&r->state, __ATOMIC_RELAXED);
+	const uint64_t taken = load_relaxed(&r->state);
 	const uint64_t owner = taken - taken % STATES;
 	if (taken % STATES != TAKEN) /* its context has gone */
 		return;
@@ -587,7 +595,7 @@ struct sample *event_timer_take(void *stream, bool per_thread)
 	if (!is_next() || !is_wanted())
 		return NULL;
 	const int kept = errno;
-	if (event_timer_adapts)
+	if (load_relaxed(&event_timer_adapts))
 		calibration_timed(stream, per_thread);
 	struct run *r = resume(stream, per_thread);
 	if (!r)
@@ -606,7 +614,8 @@ struct sample *event_timer_take_config(const struct cu_launch_config *c, bool pe
 	const struct cu_launch_attribute *const attrs = c ? c->attrs : NULL;
 	bool alone = c != NULL;
 	for (uint32_t i = 0; alone && attrs && i < c->attr_count; i++)
-		alone = attrs[i].id != PROGRAMMATIC || !attrs[i].u.value || event_timer_adapts;
+		alone = attrs[i].id != PROGRAMMATIC || !attrs[i].u.value ||
+			load_relaxed(&event_timer_adapts);
 	if (!alone) {
 		event_timer_left = 1; /* the next one, then */
 		return NULL;
@@ -700,7 +709,7 @@ void event_timer_end_config(struct sample *s, int result, const struct event_tim
 static bool is_there(const struct pool *p)
 {
 	struct elf e;
-	return __atomic_load_n(&p->state, __ATOMIC_ACQUIRE) == READY && p->driver == driver() &&
+	return load_acquire(&p->state) == READY && p->driver == driver() &&
 	       elf_of_address(&e, p->driver);
 }
 
@@ -739,9 +748,9 @@ static const char *start_timing(uint32_t n)
 	if (!driver_can())
 		return "no device times: the driver lacks what sampling needs";
 	h->sampled = n;
-	__atomic_fetch_or(&h->optional, FEATURE_DEVICE, __ATOMIC_RELAXED);
-	__atomic_fetch_or(&h->control, CONTROL_SAMPLE, __ATOMIC_RELAXED);
-	__atomic_store_n(&rate, n, __ATOMIC_RELEASE);
+	atomic_fetch_or_explicit(&h->optional, FEATURE_DEVICE, memory_order_relaxed);
+	atomic_fetch_or_explicit(&h->control, CONTROL_SAMPLE, memory_order_relaxed);
+	store_release(&rate, n);
 	return NULL;
 }
 
@@ -749,8 +758,8 @@ void event_timer_forget(void)
 {
 	DROP(pools);
 	DROP(shapes);
-	event_timer_adapts = 0;
-	rate = 0;
+	store_relaxed(&event_timer_adapts, 0);
+	store_relaxed(&rate, 0);
 	event_timer_left = 1;
 	memset(&turn, 0, sizeof turn);
 }

@@ -22,6 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/atomic.h"
 #include "cuda_types.h"
 #include "fn_ids.h"
 
@@ -43,7 +44,7 @@ extern __thread uint32_t event_timer_left __attribute__((tls_model("initial-exec
 
 /* Whether the first few launches of each kernel and shape are timed whatever the turn, and copies
  * and sets of memory as launches are: for a timeline that is to be reconstructed. */
-extern uint32_t event_timer_adapts;
+extern _Atomic uint32_t event_timer_adapts;
 void event_timer_adapt(void); /* before it starts */
 
 /* Whether too little is known of what takes equally long: then it is this one's turn. */
@@ -51,7 +52,8 @@ bool event_timer_is_new(uint64_t what, uint64_t shape);
 
 static inline void event_timer_want(uint64_t what, uint64_t shape)
 {
-	if (__builtin_expect(event_timer_adapts, 0) && event_timer_is_new(what, shape))
+	if (__builtin_expect(load_relaxed(&event_timer_adapts), 0) &&
+		event_timer_is_new(what, shape))
 		event_timer_left = 1;
 }
 
