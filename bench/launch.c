@@ -29,6 +29,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -125,7 +126,7 @@ static void **some_params(void)
 	return params;
 }
 
-static uint64_t ticks_seen; /* so that the readings are used */
+static _Atomic uint64_t ticks_seen; /* so that the readings are used */
 
 static uint64_t run_between_clocks(const struct worker *w)
 {
@@ -144,7 +145,7 @@ static uint64_t run_between_clocks(const struct worker *w)
 		ticks += __builtin_ia32_rdtsc() - begun;
 	}
 	const uint64_t took = now_ns() - start;
-	__atomic_fetch_add(&ticks_seen, ticks, __ATOMIC_RELAXED);
+	atomic_fetch_add_explicit(&ticks_seen, ticks, memory_order_relaxed);
 	return took;
 }
 
@@ -200,7 +201,8 @@ static void *work(void *arg)
 				continue;
 			if (header &&
 				pthread_barrier_wait(&barrier) == PTHREAD_BARRIER_SERIAL_THREAD)
-				__atomic_store_n(&header->control, control_of(v), __ATOMIC_SEQ_CST);
+				atomic_store_explicit(
+					&header->control, control_of(v), memory_order_seq_cst);
 			if (header)
 				pthread_barrier_wait(&barrier);
 			w->ns[v][r] = v == CLOCKS ? run_between_clocks(w)
@@ -298,9 +300,9 @@ int main(int argc, char **argv)
 		return 2;
 	if (optind < argc)
 		map_trace(argv[optind]);
-	full_control = header ? header->control & ~EXTRAS : 0;
-	predicts = header && header->control & CONTROL_PREDICT;
-	stacks = header ? header->control & CONTROL_STACKS : 0;
+	full_control = header ? load_relaxed(&header->control) & ~EXTRAS : 0;
+	predicts = header && load_relaxed(&header->control) & CONTROL_PREDICT;
+	stacks = header ? load_relaxed(&header->control) & CONTROL_STACKS : 0;
 	struct worker *w = calloc((size_t)threads, sizeof *w);
 	set_up(w);
 	samples = header && header->sampled; /* known once the driver is there */

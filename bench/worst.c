@@ -16,6 +16,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "base/atomic.h"
 #include "cu.h"
 #include "event/format.h"
 
@@ -41,8 +42,8 @@ static int fill(const char *path)
 		fprintf(stderr, "%s is no trace\n", path);
 		return 1;
 	}
-	while (h->mode == TRACE_FLIGHT && !__atomic_load_n(&h->reused, __ATOMIC_RELAXED))
-		if (cu_launch(1000) || h->lost)
+	while (h->mode == TRACE_FLIGHT && !load_relaxed(&h->reused))
+		if (cu_launch(1000) || load_relaxed(&h->lost))
 			return 1;
 	return 0;
 }

@@ -84,7 +84,7 @@ static void write_number(char *field, unsigned long long n)
 	for (int i = NUMBER_WIDTH - 1; i >= 0; i--) {
 		char c = (n || i == NUMBER_WIDTH - 1) ? (char)('0' + n % 10) : ' ';
 
-		__atomic_store_n(&field[i], c, __ATOMIC_SEQ_CST);
+		atomic_store_explicit((_Atomic char *)&field[i], c, memory_order_seq_cst);
 		n /= 10;
 	}
 }

@@ -85,7 +85,7 @@ static bool request_end(uint64_t name)
 const struct hook_above hook_above = { .request_begin = request_begin, .request_end = request_end };
 
 __thread struct writer hook_ranges = { .tid = 1 };
-uint32_t hook_idle = 1;
+_Atomic uint32_t hook_idle = 1;
 static struct trace_header header;
 union hook_hot_page hook_hot_page = { .hot = { .state = PROCESS_READY } };
 

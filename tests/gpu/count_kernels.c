@@ -6,12 +6,13 @@
  * Writes the count to FILE when the program ends.  Graphs are counted kernel by kernel.
  */
 #include <cupti.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #define BUFFER_BYTES (4u << 20)
 
-static unsigned long long kernels, dropped;
+static _Atomic unsigned long long kernels, dropped;
 
 static void CUPTIAPI give_buffer(uint8_t **buffer, size_t *size, size_t *records)
 {
@@ -26,10 +27,11 @@ static void CUPTIAPI take_buffer(
 	CUpti_Activity *record = NULL;
 	size_t lost = 0;
 	while (cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS)
-		__atomic_fetch_add(&kernels, record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
-			__ATOMIC_RELAXED);
+		atomic_fetch_add_explicit(&kernels,
+			record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+			memory_order_relaxed);
 	if (cuptiActivityGetNumDroppedRecords(context, stream, &lost) == CUPTI_SUCCESS)
-		__atomic_fetch_add(&dropped, lost, __ATOMIC_RELAXED);
+		atomic_fetch_add_explicit(&dropped, lost, memory_order_relaxed);
 	free(buffer);
 }
 

@@ -46,6 +46,10 @@ hook ''
 
 violate() {
 	case $1 in
+	atomics)
+		printf 'static _Atomic int a;\nint f(void)\n{\n\treturn a;\n}\n' >src/trace/bad_plain.c
+		printf 'static int a;\nint f(void)\n{\n\treturn __atomic_load_n(&a, 0);\n}\n' >src/trace/bad.c
+		;;
 	bans) printf 'int f(char *to) { return sprintf(to, "x"); }\n' >src/trace/bad.c ;;
 	circles)
 		for pair in bad:one_two one_two:three three:four four:bad; do
@@ -88,6 +92,10 @@ violate() {
 
 named() {
 	case $1 in
+	atomics)
+		awk '/bad.c/ { word = 1 } /bad_plain.c/ { plain = 1 } END { exit !(word && plain) }' ||
+			! command -v clang-14 clang >/dev/null
+		;;
 	exports) grep -q cuStranger ;;
 	hook-calls) grep -q 'f uses getpid' ;;
 	hook-symbols) grep -q malloc ;;

@@ -348,7 +348,7 @@ static void metrics_are_what_the_slot_says(void **state)
 static void memory_is_what_the_slots_say(void **state)
 {
 	const uint64_t MiB = 1 << 20;
-	const uint32_t held[SHARE_WORDS] = { 3 };
+	const _Atomic uint32_t held[SHARE_WORDS] = { 3 };
 	const struct share_self self = { .class = CLASS_BEST_EFFORT,
 		.weight = 1,
 		.held = held,

@@ -2,6 +2,7 @@
  * forgotten, and what a look costs does not grow with the file. */
 #include "unit.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -31,7 +32,7 @@ static void put_chunk(enum chunk_kind kind, const void *payload, uint32_t bytes)
 	assert_non_null(c);
 	memcpy((char *)c + CHUNK_PAYLOAD, payload, bytes);
 	c->used = bytes;
-	__atomic_store_n(&c->state, CHUNK_CLOSED, __ATOMIC_RELEASE);
+	atomic_store_explicit(&c->state, CHUNK_CLOSED, memory_order_release);
 }
 
 static void find_functions(void)
@@ -214,7 +215,7 @@ static void kernels_are_told_of_once_and_by_name(void **state)
 		put_kernels(c, &used, room - room / 2);
 		put += room;
 		c->used = used;
-		__atomic_store_n(&c->state, CHUNK_CLOSED, __ATOMIC_RELEASE);
+		atomic_store_explicit(&c->state, CHUNK_CLOSED, memory_order_release);
 		if (i % 2)
 			look(&to);
 	}

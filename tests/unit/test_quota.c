@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -324,15 +325,16 @@ enum { MOST_THREADS = 12, TURNS = 3000 };
 static struct {
 	int threads, share;
 	bool own_slot; /* one each, or one for all */
-	int arrived, granted[TURNS];
-	uint64_t most;
+	_Atomic int arrived, granted[TURNS];
+	_Atomic uint64_t most;
 } many;
 
 /* They are to come at the very same time, which is what a barrier of the system avoids. */
 static void meet(int time)
 {
-	__atomic_fetch_add(&many.arrived, 1, __ATOMIC_SEQ_CST);
-	for (int spin = 0; __atomic_load_n(&many.arrived, __ATOMIC_SEQ_CST) < time * many.threads;)
+	atomic_fetch_add_explicit(&many.arrived, 1, memory_order_seq_cst);
+	for (int spin = 0;
+		atomic_load_explicit(&many.arrived, memory_order_seq_cst) < time * many.threads;)
 		if (++spin % 1000 == 0)
 			sched_yield();
 }
@@ -346,10 +348,11 @@ static void note_most(void)
 {
 	uint64_t used = 0;
 	for (uintptr_t i = 0; i < (many.own_slot ? (uintptr_t)many.threads : 1); i++)
-		used += __atomic_load_n(&file->slots[slot_of(i)].memory.used, __ATOMIC_SEQ_CST);
-	uint64_t seen = __atomic_load_n(&many.most, __ATOMIC_SEQ_CST);
-	while (used > seen && !__atomic_compare_exchange_n(&many.most, &seen, used, true,
-				      __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		used += atomic_load_explicit(
+			&file->slots[slot_of(i)].memory.used, memory_order_seq_cst);
+	uint64_t seen = atomic_load_explicit(&many.most, memory_order_seq_cst);
+	while (used > seen && !atomic_compare_exchange_weak_explicit(&many.most, &seen, used,
+				      memory_order_seq_cst, memory_order_seq_cst))
 		;
 }
 
@@ -359,7 +362,7 @@ static void *ask_once_a_turn(void *number)
 	for (int turn = 0; turn < TURNS; turn++) {
 		meet(2 * turn + 1);
 		const bool has = quota_take(file, own, MIB) != QUOTA_REFUSED;
-		__atomic_fetch_add(&many.granted[turn], has, __ATOMIC_SEQ_CST);
+		atomic_fetch_add_explicit(&many.granted[turn], has, memory_order_seq_cst);
 		note_most();
 		meet(2 * turn + 2);
 		if (has)

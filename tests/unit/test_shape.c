@@ -9,7 +9,7 @@
 #include "hook/core/strings.h"
 #include "model/cost.h"
 
-void *library_ask[LIBRARY_QUESTIONS];
+_Atomic(void *) library_ask[LIBRARY_QUESTIONS];
 
 static char written[STRING_MOST + 1];
 static unsigned writes;

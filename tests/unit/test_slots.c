@@ -13,9 +13,9 @@
 #define KEYS    1500u
 #define ROUNDS  40u
 
-static uint64_t keys[SIZE];
-static const struct slots table = { keys, SIZE, 64, __ATOMIC_ACQUIRE, __ATOMIC_ACQ_REL };
-static const struct slots small = { keys, 16, 4, __ATOMIC_RELAXED, __ATOMIC_RELAXED };
+static _Atomic uint64_t keys[SIZE];
+static const struct slots table = { keys, SIZE, 64, memory_order_acquire, memory_order_acq_rel };
+static const struct slots small = { keys, 16, 4, memory_order_relaxed, memory_order_relaxed };
 
 static int empty(void **state)
 {

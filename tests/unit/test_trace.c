@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -681,7 +682,7 @@ static void write_live(char *payload)
 		r->dur = 5;
 		r->words = 4;
 		r->arg[0] = ~i;
-		__atomic_store_n(&r->fn, FN_SYNC, __ATOMIC_RELEASE);
+		atomic_store_explicit(&r->fn, FN_SYNC, memory_order_release);
 	}
 	_exit(0);
 }

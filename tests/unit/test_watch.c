@@ -2,6 +2,7 @@
  * any length and content; and what is not known of a program is not said. */
 #include "unit.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -116,7 +117,7 @@ static void put_kernel(uint64_t start_ns, uint64_t end_ns)
 	assert_non_null(c);
 	memcpy((char *)c + CHUNK_PAYLOAD, &w, sizeof w);
 	c->used = sizeof w;
-	__atomic_store_n(&c->state, CHUNK_CLOSED, __ATOMIC_RELEASE);
+	atomic_store_explicit(&c->state, CHUNK_CLOSED, memory_order_release);
 }
 
 static const struct watch_program *look_at_self(struct watch *w)

@@ -3,6 +3,8 @@
 #ifndef WEIR_TESTS_OWN_SLOT_H
 #define WEIR_TESTS_OWN_SLOT_H
 
+#include <stdatomic.h>
+
 #include "../../hostile/programs/cu.h"
 #include "share/segment.h"
 
@@ -34,7 +36,7 @@ static inline void find_slot(const char *directory)
 /* Of a program of class latency, alone on its device. */
 static inline bool is_inside(void)
 {
-	const bool inside = __atomic_load_n(&slot->work.inside, __ATOMIC_SEQ_CST);
+	const bool inside = atomic_load_explicit(&slot->work.inside, memory_order_seq_cst);
 	EXPECT(share_any(device->active) == inside);
 	return inside;
 }

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 
 #include "own_slot.h"
@@ -204,7 +205,7 @@ static void signal_handlers_have_requests(void)
 	cu_need(pthread_create(&t, NULL, send_signals, &self), "pthread_create");
 	while (handled < 2000) {
 		const uint64_t request = begin(0);
-		EXPECT(__atomic_load_n(&slot->work.inside, __ATOMIC_SEQ_CST));
+		EXPECT(atomic_load_explicit(&slot->work.inside, memory_order_seq_cst));
 		cu_launch(1);
 		EXPECT(!weir_sched_request_end(weir, request));
 	}

@@ -8,6 +8,7 @@
  *
  * hostile_hook is called inside cuCtxSynchronize(), which is where a test does its mischief.
  */
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,7 @@ EXPORT void (*hostile_hook)(void);
 static int context, module, function;
 /* There from the start of a thread: nothing is allocated for it inside a call. */
 static _Thread_local void *current __attribute__((tls_model("initial-exec")));
-static uint64_t next_address = 0x700000000000;
+static _Atomic uint64_t next_address = 0x700000000000;
 
 #define CALL(name, ...)                                                                            \
 	int name(__VA_ARGS__);                                                                     \
@@ -188,7 +189,8 @@ CALL(cuMemAlloc_v2, uint64_t *address, size_t bytes)
 {
 	if (!bytes)
 		return 1;
-	*address = __atomic_fetch_add(&next_address, (bytes + 511) & ~511ull, __ATOMIC_RELAXED);
+	*address = atomic_fetch_add_explicit(
+		&next_address, (bytes + 511) & ~511ull, memory_order_relaxed);
 	return 0;
 }
 

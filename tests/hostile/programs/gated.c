@@ -8,6 +8,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <setjmp.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -562,8 +563,8 @@ static void *expect_another(void *unused)
 {
 	struct share_slot *s = &shared->slots[OTHER + 1];
 	share_bit_set(shared->devices[0].present, OTHER + 1);
-	while (!__atomic_load_n(&stop_peer, __ATOMIC_RELAXED)) {
-		__atomic_store_n(&s->work.next_ns, now_ns() + 50000000, __ATOMIC_RELAXED);
+	while (!atomic_load_explicit(&stop_peer, memory_order_relaxed)) {
+		atomic_store_explicit(&s->work.next_ns, now_ns() + 50000000, memory_order_relaxed);
 		usleep(1000);
 	}
 	return NULL;

@@ -5,6 +5,8 @@
  */
 #include "regulated.h"
 
+#include <stdatomic.h>
+
 #define LAST_FUNCTIONS(X) X(cuStreamQuery, (void *))
 LAST_FUNCTIONS(CU_DECLARE)
 
@@ -31,7 +33,7 @@ static void other_begins(void)
 {
 	if (!shared)
 		return;
-	__atomic_fetch_add(&shared->devices[0].requests, 1, __ATOMIC_RELAXED);
+	atomic_fetch_add_explicit(&shared->devices[0].requests, 1, memory_order_relaxed);
 	shared->slots[OTHER].work.begun_ns = now_ns() + 20000000000u;
 	share_bit_set(shared->devices[0].active, OTHER);
 }
@@ -108,7 +110,7 @@ static void stopped(void)
 	in_order();
 	const uint64_t expired = own()->counts.expired;
 	for (int i = 0; shared && i < 20; i++) {
-		__atomic_fetch_add(&shared->devices[0].requests, 1, __ATOMIC_RELAXED);
+		atomic_fetch_add_explicit(&shared->devices[0].requests, 1, memory_order_relaxed);
 		share_bit_set(shared->devices[0].active, OTHER + 1);
 		launch_some(12);
 		CHECK(cuStreamQuery(stream[0]) == NOT_READY);

@@ -4,6 +4,8 @@
  */
 #include "regulated.h"
 
+#include <stdatomic.h>
+
 enum { PATIENT = 100 }; /* launches */
 
 /* ---- cases ---- */
@@ -382,7 +384,7 @@ static void *capture_beside(void *context)
 	void *s, *graph;
 	cu_need(cuCtxSetCurrent(cu_context), "cuCtxSetCurrent");
 	s = stream_new();
-	while (shared && !__atomic_load_n(&stop_peer, __ATOMIC_RELAXED) &&
+	while (shared && !atomic_load_explicit(&stop_peer, memory_order_relaxed) &&
 		own()->counts.waits == 0 && !atomic_load(&held))
 		sched_yield();
 	for (int mode = 0; mode < 3; mode++) {
@@ -474,15 +476,15 @@ static void *write_nonsense(void *unused)
 	uint64_t lot = 88172645463325252u;
 	const uint64_t values[] = { 0, 1, UINT64_MAX, 1ull << 63, 0xffffffff, now_ns(), 77, 256,
 		65536 };
-	while (!__atomic_load_n(&stop_peer, __ATOMIC_RELAXED)) {
+	while (!atomic_load_explicit(&stop_peer, memory_order_relaxed)) {
 		lot ^= lot << 13, lot ^= lot >> 7, lot ^= lot << 17;
 		const size_t at = lot % (sizeof *shared / 8);
 		const uint64_t value =
 			lot >> 40 & 1 ? values[(lot >> 50) % 9] : lot * 0x9e3779b97f4a7c15u;
-		__atomic_store_n((uint64_t *)shared + at, value, __ATOMIC_RELAXED);
-		__atomic_store_n(
-			(uint64_t *)own() + (lot >> 30) % (sizeof(struct share_work) * 3 / 8),
-			value, __ATOMIC_RELAXED);
+		atomic_store_explicit((_Atomic uint64_t *)shared + at, value, memory_order_relaxed);
+		atomic_store_explicit((_Atomic uint64_t *)own() +
+					      (lot >> 30) % (sizeof(struct share_work) * 3 / 8),
+			value, memory_order_relaxed);
 	}
 	return NULL;
 }

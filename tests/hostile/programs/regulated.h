@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -50,7 +51,8 @@ enum { OTHER = 200 }; /* the slot of the latency program */
 MORE_FUNCTIONS(CU_DECLARE)
 
 static struct share_file *shared; /* NULL: the program is alone */
-static bool is_mps, stop_peer;
+static bool is_mps;
+static _Atomic bool stop_peer;
 static int bad;
 
 #define CHECK(true_) check(true_, #true_, __LINE__)
@@ -112,7 +114,7 @@ static inline void other_comes(bool inside)
 	s->who.pid_space = 0;
 	s->grant.class = CLASS_LATENCY;
 	s->work.begun_ns = now_ns();
-	__atomic_store_n(&s->who.state, SLOT_LIVE, __ATOMIC_RELEASE);
+	atomic_store_explicit(&s->who.state, SLOT_LIVE, memory_order_release);
 	share_bit_set(shared->devices[0].present, OTHER);
 	if (inside)
 		share_bit_set(shared->devices[0].active, OTHER);
@@ -120,9 +122,11 @@ static inline void other_comes(bool inside)
 
 static inline void *keep_inside(void *unused)
 {
-	while (!__atomic_load_n(&stop_peer, __ATOMIC_RELAXED)) {
-		__atomic_store_n(&shared->slots[OTHER].work.begun_ns, now_ns(), __ATOMIC_RELAXED);
-		__atomic_store_n(&shared->arbiter.heartbeat_ns, now_ns(), __ATOMIC_RELAXED);
+	while (!atomic_load_explicit(&stop_peer, memory_order_relaxed)) {
+		atomic_store_explicit(
+			&shared->slots[OTHER].work.begun_ns, now_ns(), memory_order_relaxed);
+		atomic_store_explicit(
+			&shared->arbiter.heartbeat_ns, now_ns(), memory_order_relaxed);
 		usleep(1000);
 	}
 	return NULL;
@@ -142,7 +146,7 @@ static inline void other_ends(pthread_t t)
 {
 	if (!shared)
 		return;
-	__atomic_store_n(&stop_peer, true, __ATOMIC_RELAXED);
+	atomic_store_explicit(&stop_peer, true, memory_order_relaxed);
 	pthread_join(t, NULL);
 }
 

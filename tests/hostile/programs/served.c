@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <ucontext.h>
 
 #define MIB ((size_t)1 << 20)
@@ -578,7 +579,7 @@ static void steady(void)
 /* ---- threads ---- */
 
 enum { THREADS = 8, EACH = 2000 };
-static uint64_t exchanged[THREADS];
+static _Atomic uint64_t exchanged[THREADS];
 
 /* What one has taken another gives back, in another order; some are cancelled meanwhile. */
 static void *trade(void *number)
@@ -593,7 +594,8 @@ static void *trade(void *number)
 		const int out = cuMemAllocAsync(&p, 1000 + 7919 * i % 3000000, i % 3 ? s : NULL);
 		wrong += out && out != 2; /* there may be too little for all */
 		p = out ? 0 : p;
-		p = __atomic_exchange_n(&exchanged[(own + i) % THREADS], p, __ATOMIC_SEQ_CST);
+		p = atomic_exchange_explicit(
+			&exchanged[(own + i) % THREADS], p, memory_order_seq_cst);
 		wrong += p && (i % 64 ? cuMemFreeAsync(p, s) : cuMemFree_v2(p));
 		pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
 		pthread_testcancel();
