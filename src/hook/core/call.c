@@ -85,16 +85,16 @@ static bool count_or_drop(enum fn fn, uint64_t ticks, int result)
 		call_unwanted();
 	else
 		count_call(fn, ticks, result && result != NOT_READY);
-	if (hook_hot.listen & LISTEN_CAPTURE)
+	if (load_relaxed(&hook_hot.listen) & LISTEN_CAPTURE)
 		hook_above.capture_saw(fn, result, 0);
 	return !drops;
 }
 
 void call_publish(const struct record *r)
 {
-	if (hook_hot.listen & LISTEN_TEXT)
+	if (load_relaxed(&hook_hot.listen) & LISTEN_TEXT)
 		hook_above.print(r);
-	if (hook_hot.listen & LISTEN_CAPTURE)
+	if (load_relaxed(&hook_hot.listen) & LISTEN_CAPTURE)
 		hook_above.capture_saw(r->fn, r->result, r->flags);
 }
 

@@ -82,7 +82,7 @@ static inline uint64_t clock_now(void)
 /* Whether calls are looked at and nothing of them is kept. */
 static inline bool capture_is_closed(void)
 {
-	return hook_hot.listen & LISTEN_CLOSED;
+	return load_relaxed(&hook_hot.listen) & LISTEN_CLOSED;
 }
 
 /* Opens the trace, once a process.  Called with the first sign of CUDA, never before. */

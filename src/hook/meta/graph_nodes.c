@@ -132,7 +132,7 @@ static void record_graph(uint64_t exec, void *graph)
 		return;
 	struct expansion x = { 0 };
 	expand(&x, graph, 0);
-	if (hook_recorder.header->control & CONTROL_PREDICT)
+	if (load_relaxed(&hook_recorder.header->control) & CONTROL_PREDICT)
 		hook_above.graph_made(exec, x.nodes, x.count);
 	if (handles_remember(&graphs, exec, handles_hash(x.nodes, x.count * sizeof *x.nodes)))
 		write_graph(exec, &x);
