@@ -1,4 +1,5 @@
 /* Sections of the recording as a whole: the trace, what recorded it, warnings, totals. */
+#include "base/atomic.h"
 #include "report/provenance.h"
 #include "report/report_make.h"
 #include "report/sections.h"
@@ -276,7 +277,7 @@ static struct value get_probes(const struct row *row, const void *of)
 
 static struct value get_overwritten(const struct row *row, const void *of)
 {
-	return value_u64(row->r->trace->header.overwritten);
+	return value_u64(load_relaxed(&row->r->trace->header.overwritten));
 }
 
 /* Only finished live recordings tell what was entered and left. */
