@@ -6,7 +6,7 @@ packages='cmake ninja-build gcc libc6-dev pkg-config libzstd-dev liblz4-dev zlib
 	libjansson-dev libcmocka-dev libxgboost0 libncurses-dev
 	libmicrohttpd-dev libdw-dev'
 case ${1:-build} in
-check) packages="$packages mandoc g++ python3 python3-pyte chromium-headless-shell protobuf-compiler" ;;
+check) packages="$packages mandoc g++ python3 python3-pyte python3-jsonschema chromium-headless-shell protobuf-compiler" ;;
 lint) packages="$packages clang-format-14 universal-ctags binutils" ;;
 fuzz) packages="$packages clang-14 libclang-rt-14-dev" ;;
 esac

@@ -3,6 +3,8 @@
 WHAT is json (every key of every --json, with its type) or tables (every column).  What is written and not listed
 is an error, and so is what is listed and never written; the outputs are those of many kept and some fresh traces.
 Then the same is asked of pages with a row less, a row more and another type, which must be noticed.
+The pages make docs/reference/weir.schema.json, which each --json must be valid by (json) and which must be what the
+pages make (schema; with --update it is written).
 """
 import csv
 import glob
@@ -16,6 +18,7 @@ import sys
 import tempfile
 
 build, source, what = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3]
+update = "--update" in sys.argv
 golden = source + "/tests/golden/"
 if not os.path.exists(build + "/lib/weir/sim/libcuda.so.1"):
     print("the simulated driver is not built")
@@ -265,24 +268,125 @@ def check_command(command, listed, found):
         complain(f"{command}: {path} is listed and was never written")
 
 
+def shortened(value):
+    """Rows of lists are alike: the first say enough."""
+    if isinstance(value, list):
+        return [shortened(v) for v in value[:20]]
+    return {k: shortened(v) for k, v in value.items()} if isinstance(value, dict) else value
+
+
 def json_written():
     written = {}
     for command, text in json_outputs():
-        walk(json.loads(text), "", written.setdefault(command, {}))
+        value = json.loads(text)
+        walk(value, "", written.setdefault(command, {}))
+        samples.setdefault(command, []).append(shortened(value))
     return written
+
+
+# ---- the schema ----
+
+SCHEMA = source + "/docs/reference/weir.schema.json"
+samples = {}
+
+
+def node(types=()):
+    return {"types": set(types), "keys": {}, "any": None, "items": None}
+
+
+def inner_of(at, step):
+    """The node of a step of a path: a key, <name> for any key, or [] for the rows of an array."""
+    if step == "[]":
+        at["types"] |= {"array"}
+        at["items"] = at["items"] or node()
+        return at["items"]
+    at["types"] |= {"object"}
+    if step.startswith("<"):
+        at["any"] = at["any"] or node()
+        return at["any"]
+    return at["keys"].setdefault(step.replace("·", "."), node())
+
+
+def add_path(root, path, kind):
+    at = root
+    for step in re.findall(r"\[\]|<[^>]*>|[^.\[\]<>]+", path):
+        at = inner_of(at, step)
+    words = kind.split(" of ", 1)
+    at["types"] |= allowed(words[0]) | ({"null"} if "null" in kind else set())
+    if len(words) > 1:
+        inner_of(at, "[]")["types"] |= allowed(words[1])
+
+
+def schema_of(at, listed):
+    types = at["types"] | (set() if listed else {"null"})
+    types -= {"integer"} if "number" in types else set()
+    made = {"type": sorted(types) if len(types) > 1 else types.pop()} if types else {}
+    if at["items"]:
+        made["items"] = schema_of(at["items"], True)
+    if at["keys"] or at["any"]:
+        made["properties"] = {key: schema_of(at["keys"][key], bool(at["keys"][key]["types"] - {"object", "array"}))
+                              for key in sorted(at["keys"])}
+        made["additionalProperties"] = schema_of(at["any"], True) if at["any"] else False
+    return made
+
+
+def make_schema(listed):
+    roots = {}
+    for (command, path), kind in listed.items():
+        add_path(roots.setdefault(command, node(["object"])), path, kind)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "What weir writes with --json: a definition a command. Absent keys are described in the pages beside this file.",
+        "$defs": {command: schema_of(roots[command], True) for command in sorted(roots)},
+    }
+
+
+def laid_out(value, indent=""):
+    """JSON with what is short on one line."""
+    text = json.dumps(value, ensure_ascii=False)
+    if len(indent + text) <= 120 or not isinstance(value, dict):
+        return text
+    inner = indent + " "
+    return "{\n" + ",\n".join(f"{inner}{json.dumps(k)}: {laid_out(v, inner)}" for k, v in value.items()) + "\n" + indent + "}"
+
+
+def schema_text(listed):
+    return laid_out(make_schema(listed)) + "\n"
+
+
+def check_schema(listed, written):
+    with open(SCHEMA, encoding="utf-8") as file:
+        if file.read() != schema_text(listed):
+            complain("docs/reference/weir.schema.json is not what the pages make: tests/docs/reference.py BUILD SOURCE schema --update")
+
+
+def check_values(schema):
+    """Each output against the definition of its command."""
+    for command, values in samples.items():
+        valid = jsonschema.Draft202012Validator({"$ref": "#/$defs/" + command, "$defs": schema["$defs"]})
+        for error in (e for value in values for e in valid.iter_errors(value)):
+            complain(f"weir {command} --json is not valid by the schema at {error.json_path}: {error.message[:120]}")
+            break
 
 
 def check_json(listed, written):
     for command in sorted(set(written) | {c for c, _ in listed}):
         mine = {path: kind for (c, path), kind in listed.items() if c == command}
         check_command(f"weir {command} --json", mine, written.get(command, {}))
+    check_values(make_schema(listed))
 
 
 def spoil_json(listed):
     del listed["report", "totals.lost"]
     listed["memory", "no_such_key"] = "integer"
     listed["stat", "totals.calls"] = "string"
-    return ["report --json: totals.lost", "memory --json: no_such_key", "stat --json: totals.calls is listed as string"]
+    return ["report --json: totals.lost", "memory --json: no_such_key", "stat --json: totals.calls is listed as string",
+            "weir report --json is not valid by the schema at $.totals", "weir stat --json is not valid by the schema"]
+
+
+def spoil_schema(listed):
+    listed["stat", "totals.calls"] = "string"
+    return ["is not what the pages make"]
 
 
 # ---- tables ----
@@ -339,7 +443,17 @@ def spoil_tables(listed):
 
 
 if what == "json":
+    try:
+        import jsonschema
+    except ImportError:
+        print("python3-jsonschema is not installed")
+        sys.exit(77)
     listed, written, check, spoil = listed_json(), json_written(), check_json, spoil_json
+elif what == "schema":
+    listed, written, check, spoil = listed_json(), None, check_schema, spoil_schema
+    if update:
+        with open(SCHEMA, "w", encoding="utf-8") as file:
+            file.write(schema_text(listed))
 else:
     listed, written, check, spoil = listed_tables(), dict(columns_written()), check_tables, spoil_tables
 
