@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "hint/hint.h"
+#include "report/sections.h"
 #include "report/select.h"
 
 #include "base/banned.h"
@@ -62,9 +63,10 @@ static int show_lists(const struct options *o, struct report *r, unsigned rows)
 
 static int show(const struct options *o, struct report *r, unsigned rows)
 {
-	if (hints_make(r, &r->hints))
+	const char *only = opt_str(o, "only");
+	if ((!only || sections_need_hints(only)) && hints_make(r, &r->hints))
 		complain(EXIT_YES, "there is no memory for hints");
-	return (opt_str(o, "only") ? show_lists : show_whole)(o, r, rows);
+	return (only ? show_lists : show_whole)(o, r, rows);
 }
 
 int cmd_report(const struct options *o)

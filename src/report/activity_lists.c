@@ -216,7 +216,7 @@ const struct section section_gpu_trace = {
 	.name = "gpu_trace",
 	.heading = "GPU activities by time",
 	.about =
-		"Each activity of a device, in the order of their start, without the times in which the host waited for one.",
+		"Each activity of a device, in the order of their start. Times in which the host waited for a device are left out.",
 	.of = OF_GPU,
 	.columns = activity_columns,
 	.make = make_activities,
@@ -338,7 +338,7 @@ const struct section section_launch_gaps = {
 	.name = "launch_gaps",
 	.heading = "From the launch to the kernel",
 	.about =
-		"Kernels by name: from the launching call to the kernel. Those that waited longest together come first. To wait is not bad in itself, since a queue that is never empty keeps the device busy.",
+		"Kernels by name: from the launching call to the kernel. The kernels that waited longest together come first. Waiting is not bad in itself: a queue that is never empty keeps the device busy.",
 	.of = OF_GPU,
 	.columns = gap_columns,
 	.make = make_gaps,
@@ -501,7 +501,7 @@ const struct section section_kernel_families = {
 	.name = "kernel_families",
 	.heading = "Kernels by family",
 	.about =
-		"What kept devices busy, by family, most time first: kernels by what their names say that they do, collective operations, memcpys and memsets. The words are in `api/family.tbl`.",
+		"Kernels by what their names say that they do, collective operations, memcpys and memsets, most time first. `api/family.tbl` has the words.",
 	.of = OF_GPU,
 	.columns = family_columns,
 	.make = make_families,

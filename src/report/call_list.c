@@ -491,7 +491,7 @@ const struct section section_waits = {
 	.name = "waits",
 	.heading = "Calls that wait for the GPU",
 	.about =
-		"Functions whose calls return when the GPU has done something, and how long they took. A call that another one of these made, such as that of the driver in one of the runtime, counts with the outer one alone, so the rows add up.",
+		"Functions whose calls return when the GPU has done something, and how long they took. If one of these calls made another one, as the runtime does, the outer one alone counts. So the rows add up.",
 	.of = OF_WAITS,
 	.columns = wait_columns,
 	.make = make_waits,

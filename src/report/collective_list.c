@@ -230,7 +230,7 @@ const struct section section_nccl = {
 	.name = "nccl",
 	.heading = "Collective operations",
 	.about =
-		"Collective operations, by kernel, process and device, and those that gloo, MPI or UCC do on the host, by the name of their range. A process whose operations last much longer than those of the others waits in them for the slowest. Of a recording of samples only what was timed counts.",
+		"Collective operations, by kernel, process and device, and operations of gloo, MPI or UCC on the host, by the name of their range. A process whose operations last much longer than those of the others waits in them for the slowest. A recording of samples counts only what was timed.",
 	.of = OF_NCCL,
 	.columns = collective_columns,
 	.make = make_collectives,

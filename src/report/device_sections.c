@@ -88,7 +88,7 @@ static const struct column gpu_columns[] = {
 const struct section section_gpu = {
 	.name = "gpu",
 	.heading = "Ceilings of the GPU",
-	.about = "The device's ceilings; null: not known.",
+	.about = "Ceilings of the busiest device. Null: not known.",
 	.form = SECTION_OBJECT,
 	.of = OF_GPU,
 	.columns = gpu_columns,
@@ -254,7 +254,7 @@ const struct section section_gpu_state_gpus = {
 	.name = "gpu_state.gpus",
 	.heading = "GPU state",
 	.about =
-		"Of the GPUs that the program used where that is known, else of all. Null: the GPU does not tell.",
+		"The GPUs that the program used, or all if that is not known. Null: the GPU does not tell it.",
 	.of = OF_NVML,
 	.columns = state_columns,
 	.make = make_states,
@@ -288,7 +288,8 @@ static const struct column states_columns[] = {
 const struct section section_gpu_state = {
 	.name = "gpu_state",
 	.heading = "GPU state",
-	.about = "What NVML said of the GPUs meanwhile; null: recorded without `--nvml`.",
+	.about =
+		"State of the GPUs during the recording, as NVML told it. Null: recorded without `--nvml`.",
 	.form = SECTION_OBJECT,
 	.of = OF_NVML,
 	.columns = states_columns,
@@ -350,7 +351,7 @@ const struct section section_predictors = {
 	.make = make_tiers,
 	.each = sizeof(struct prediction_row),
 	.nested = true,
-	.shown = "launches,error_median,error_p90,covered,measured_ns,predicted_ns,tier",
+	.shown = "launches,error_median,error_p90,covered,measured_ns,predicted_ns,predictor",
 };
 
 static const struct column predicted_columns[] = {

@@ -141,7 +141,7 @@ const struct section section_memory = {
 	.name = "memory",
 	.heading = "Memory",
 	.about =
-		"What is not of a kind is of all memory on GPUs. Null: an imported trace does not tell it.",
+		"Keys outside of an object count all memory on GPUs. Null: an imported trace does not tell it.",
 	.form = SECTION_OBJECT,
 	.of = OF_ALLOCATIONS,
 	.columns = memory_columns,
@@ -299,7 +299,7 @@ const struct section section_allocation_calls = {
 	.name = "allocation_calls",
 	.heading = "Allocating and freeing calls by total time",
 	.about =
-		"Functions that allocate and free memory: the rows of `call_time.calls[]` of [`weir memory --json`](json-memory.md).",
+		"Functions that allocate and free memory. [`weir memory --json`](json-memory.md) has the same rows in `call_time.calls[]`.",
 	.of = OF_ALLOCATIONS,
 	.columns = time_columns,
 	.make = make_calls,
@@ -366,7 +366,7 @@ static int make_points(struct rows *rows)
 const struct section section_memory_over_time = {
 	.name = "memory_over_time",
 	.heading = "Memory over time",
-	.about = "The rows of `series[]` of [`weir memory --json`](json-memory.md).",
+	.about = "[`weir memory --json`](json-memory.md) has the same rows in `series[]`.",
 	.of = OF_CALLS,
 	.columns = point_columns,
 	.make = make_points,

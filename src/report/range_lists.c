@@ -514,7 +514,7 @@ const struct section section_range_kernels = {
 	.name = "range_kernels",
 	.heading = "What ran in ranges",
 	.about =
-		"For each name of a range that the program names, what ran on devices that was asked for inside, by name: kernels, memcpys, memsets, whole graphs. An activity counts in all ranges around its call, once for each name. In those that NVTX starts and ends it counts wherever the call was made, on any thread of the process. What a thread launches outside of ranges of its own while exactly one other thread of the process is inside some counts in those, as a backward pass does, which PyTorch launches from a thread of its own. The range with most time on devices comes first.",
+		"A row says what ran under one name in all ranges of one name: kernels, memcpys, memsets, whole graphs. An activity counts in all ranges around its call, once for each name. NVTX ranges with a start and an end count the calls of all threads of the process. A thread may launch outside of ranges of its own while exactly one other thread of the process is inside some. Such a launch counts in the ranges of that other thread. PyTorch launches the backward pass so. The range with most time on devices comes first.",
 	.of = OF_RANGE_KERNELS,
 	.columns = inside_columns,
 	.make = make_inside,

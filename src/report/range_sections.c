@@ -125,7 +125,7 @@ const struct section section_operators = {
 	.name = "operators",
 	.heading = "Operators by their own time on the device",
 	.about =
-		"Operators, annotations and nested ranges. What is of devices is null where no device times were recorded.",
+		"Operators, annotations and nested ranges. Keys about devices are null if no device times were recorded.",
 	.of = OF_RANGES,
 	.columns = operator_columns,
 	ROWS_OF(operators),
@@ -200,7 +200,7 @@ static const struct column span_columns[] = {
 const struct section section_spans = {
 	.name = "spans",
 	.heading = "Ranges that may cross others, and marks",
-	.about = "Ranges that may cross others: NVTX start and end, marks.",
+	.about = "Ranges of NVTX with a start and an end, which may cross others, and marks.",
 	.of = OF_CROSSING,
 	.columns = span_columns,
 	ROWS_OF(span_rows),

@@ -241,6 +241,7 @@ struct section {
 	const char *(*choose)(const struct report *r); /* the same, by what was recorded */
 	bool nested;      /* a list inside another section's object, which has it in JSON */
 	bool texts;       /* a row in JSON is the text of its one column */
+	bool of_hints;    /* needs r->hints */
 	bool asked;       /* only made when somebody asks for it */
 	bool series;      /* text shows all rows: the first say little */
 	const char *note; /* below its table */

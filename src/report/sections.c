@@ -11,6 +11,7 @@
 static const struct section *const tables[] = {
 	&section_trace,
 	&section_provenance,
+	&section_provenance_devices,
 	&section_summary,
 	&section_failures,
 	&section_warnings,
@@ -50,7 +51,6 @@ static const struct section *const tables[] = {
 	&section_hints_sum,
 	&section_hints_window,
 	&section_hints_idle_gaps,
-	&section_provenance_devices,
 	&section_gpu_trace,
 	&section_api_trace,
 	&section_waits,
@@ -162,6 +162,18 @@ static bool is_of_ranges(enum made_of of)
 {
 	return of == OF_RANGES || of == OF_CROSSING || of == OF_RANGE_KERNELS ||
 	       of == OF_OPERATORS || of == OF_STEPS;
+}
+
+bool sections_need_hints(const char *names)
+{
+	bool needs = false;
+	while (names && *names) {
+		const size_t bytes = strcspn(names, ",");
+		const struct section *s = section_find(names, bytes);
+		needs |= s && s->of_hints;
+		names += bytes + (names[bytes] == ',');
+	}
+	return needs;
 }
 
 void section_put_note(FILE *out, const char *note, size_t width)

@@ -513,9 +513,9 @@ static int no_section(struct selection *s, const char *word, size_t bytes)
 	char text[4096], given[40], name[40];
 	struct bounded names = BOUNDED(text);
 	for (size_t i = 0; section_at(i); i++) {
-		const char *name = section_at(i)->name;
-		if (section_find(name, strlen(name)) == section_at(i))
-			bounded_printf(&names, "%s%s", names.used ? ", " : "", name);
+		const char *there = section_at(i)->name;
+		if (section_find(there, strlen(there)) == section_at(i))
+			bounded_printf(&names, "%s%s", names.used ? ", " : "", there);
 	}
 	bounded_end(&names);
 	snprintf(given, sizeof given, "%.*s", (int)bytes, word);

@@ -218,7 +218,7 @@ const struct section section_kernel_shapes = {
 	.name = "kernel_shapes",
 	.heading = "Kernels by shape",
 	.about =
-		"Kernels by the shape of their launches, those that took longest first. Occupancy is the theoretical one, of `weir occupancy`: by block, registers and shared memory, whatever the carveout.",
+		"Kernels by the shape of their launches, those that took longest first. Occupancy is the theoretical one of `weir occupancy`: by block, registers and shared memory, without regard to the carveout.",
 	.of = OF_GPU,
 	.columns = form_columns,
 	.make = make_forms,

@@ -163,7 +163,7 @@ static int make_stacks(struct rows *rows)
 const struct section section_call_stacks = {
 	.name = "call_stacks",
 	.heading = "Call stacks",
-	.about = "Of recordings with call stacks (`weir record --stacks`).",
+	.about = "Recordings with call stacks have it (`weir record --stacks`).",
 	.form = SECTION_OBJECT,
 	.of = OF_STACKS,
 	.columns = stacks_columns,

@@ -275,9 +275,9 @@ const struct section section_steps = {
 	.about =
 		"Steps, one by one, in the order of their start, with the numbers that `--steps` takes. The first of these ways that finds steps counts. The other ways have to find two or more.\n"
 		"\n"
-		"1. Ranges that the program numbers: a range of NVTX or an annotation whose name ends in `#` and a number, as `ProfilerStep#5`, or in `step`, `iteration`, `iter` or `batch` and a number, as `train_step 5`. If there are several names, the one that lasts longest together counts.\n"
-		"2. What was done from the end of one optimizer's step to the end of the next. PyTorch marks those (`Optimizer.step#…`).\n"
-		"3. What the process that launches most launched until a call waited for it.\n"
+		"1. Ranges that the program numbers. The name of a range of NVTX or of an annotation ends in `#` and a number, as `ProfilerStep#5`. Or it ends in `step`, `iteration`, `iter` or `batch` and a number, as `train_step 5`. If there are several names, the one that lasts longest together counts.\n"
+		"2. The time from the end of one optimizer's step to the end of the next. PyTorch marks them (`Optimizer.step#…`).\n"
+		"3. The launches of the process that launches most, until a call waited for them.\n"
 		"4. From one launch of a kernel to the next, if as many launches are between them each time, over most of the run.\n"
 		"5. From one range of a name to the next, if that range is in no other.\n"
 		"\n"

@@ -285,7 +285,7 @@ const struct section section_busy_over_time = {
 	.name = "busy_over_time",
 	.heading = "Busy over time",
 	.about =
-		"For each device the wall time in 120 intervals of equal length. The line `busy` of the text is that of all devices together, two intervals a column.",
+		"The wall time of each device in 120 intervals of equal length. The line `busy` of the report has all devices together, two intervals a column.",
 	.of = OF_GPU,
 	.columns = interval_columns,
 	.make = make_intervals,
@@ -314,7 +314,7 @@ const struct section section_kernels_at_once = {
 	.name = "kernels_at_once",
 	.heading = "Kernels at once",
 	.about =
-		"For each device how much of the wall time no kernel ran, one, two …; a graph that was timed as a whole counts as one.",
+		"For how much of the wall time no kernel ran on a device, one, two and so on. A graph that was timed as a whole counts as one.",
 	.of = OF_GPU,
 	.columns = level_columns,
 	.make = make_levels,

@@ -182,7 +182,7 @@ static int make_said(struct rows *rows)
 const struct section section_provenance_devices = {
 	.name = "provenance.devices",
 	.heading = "Devices of the recording",
-	.about = "Of recordings with `--gpu` or `--args`.",
+	.about = "Recordings with `--gpu` or `--args` have them.",
 	.of = OF_GPU,
 	.columns = said_columns,
 	.make = make_said,
@@ -207,7 +207,7 @@ const struct section section_provenance = {
 	.name = "provenance",
 	.heading = "Recorded with",
 	.about =
-		"What it was recorded with, as far as the recording says. Processes that disagree are listed with commas between.",
+		"The software and the machine of the recording, as far as the recording says. If processes disagree, their values stand with commas between.",
 	.form = SECTION_OBJECT,
 	.of = OF_CALLS,
 	.columns = provenance_columns,
@@ -239,6 +239,7 @@ const struct section section_summary = {
 	.of = OF_WARNINGS,
 	.columns = summary_columns,
 	.make = make_summary,
+	.of_hints = true,
 	.fini = rows_free,
 	.texts = true,
 };

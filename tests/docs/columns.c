@@ -1,0 +1,218 @@
+/*
+ * Writes docs/reference/json-report.md from the report's tables of columns: columns.sh compares the
+ * page with it.  Ends with 1 where a table is not what it must be: a column without a heading or a
+ * meaning, a key that is there twice, or a key of a text's columns that the section lacks.
+ */
+#include "report/sections.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define WIDTH 100
+
+static int wrong;
+
+static void complain(const struct section *s, const char *key, const char *what)
+{
+	fprintf(stderr, "%s: %s %s\n", s->name, key, what);
+	wrong = 1;
+}
+
+/* ---- the tables ---- */
+
+static void check_column(const struct section *s, const struct column *c)
+{
+	if (!c->heading || !*c->heading || !c->meaning || !*c->meaning)
+		complain(s, c->key, "has no heading or no meaning");
+	if (section_column(s, c->key, strlen(c->key)) != c)
+		complain(s, c->key, "is there twice");
+	if (!c->get && !(c->unit == UNIT_LIST && c->inner))
+		complain(s, c->key, "has nothing that takes its value");
+}
+
+static void check_shown(const struct section *s)
+{
+	for (const char *key = s->shown; key && *key;) {
+		const size_t bytes = strcspn(key, ",");
+		if (!section_column(s, key, bytes))
+			complain(s, key, "is no column");
+		key += bytes + (key[bytes] == ',');
+	}
+}
+
+static void check_section(const struct section *s)
+{
+	for (const struct column *c = s->columns; c->key; c++)
+		check_column(s, c);
+	check_shown(s);
+	if (section_find(s->name, strlen(s->name)) == s && !s->heading)
+		complain(s, s->name, "has no heading");
+}
+
+/* ---- the page ---- */
+
+/* A paragraph, or an element of a list, whose other lines are indented. */
+static void put_wrapped(const char *text, size_t bytes)
+{
+	const int indent = *text >= '1' && *text <= '9' && text[1] == '.' ? 3 : 0;
+	size_t column = 0;
+	while (bytes) {
+		const size_t blanks = strspn(text, " ");
+		size_t n = blanks;
+		while (n < bytes && text[n] != ' ')
+			n++;
+		const size_t word = n - blanks;
+		if (column && column + 1 + word > WIDTH)
+			column = (size_t)printf("\n%*s", indent, "") - 1;
+		else if (column)
+			column += (size_t)printf(" ");
+		column += (size_t)printf("%.*s", (int)word, text + blanks);
+		text += n;
+		bytes -= n;
+	}
+	putchar('\n');
+}
+
+static void put_about(const char *text)
+{
+	putchar('\n');
+	while (text && *text) {
+		const size_t bytes = strcspn(text, "\n");
+		put_wrapped(text, bytes);
+		text += bytes + (text[bytes] == '\n');
+	}
+}
+
+static bool is_never_null(const struct column *c)
+{
+	struct value (*const plain[])(const struct row *row, const void *of) = { get_u64, get_u32,
+		get_u16, get_size, get_bool, get_dim3, get_span, get_since, get_since_start,
+		get_pid, get_function, get_chars };
+	for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++)
+		if (c->get == plain[i])
+			return !c->find || c->absent;
+	return c->inner != NULL && !c->absent;
+}
+
+static const char *type_of(const struct column *c)
+{
+	switch (c->unit) {
+	case UNIT_FLOPS:
+	case UNIT_FLOPS_PER_S:
+	case UNIT_BYTES_PER_S:
+	case UNIT_SHARE:
+	case UNIT_REAL:
+		return "number";
+	case UNIT_BOOL:
+		return "boolean";
+	case UNIT_TEXT:
+	case UNIT_KERNEL:
+	case UNIT_STACK:
+		return "string";
+	case UNIT_DIM3:
+		return "array of integer";
+	case UNIT_LIST:
+		return !c->inner ? "object" : c->inner->texts ? "array of string" : "array";
+	default:
+		return "integer";
+	}
+}
+
+static const char *unit_of(enum unit unit)
+{
+	static const char *const words[UNIT_LIST + 1] = { [UNIT_NS] = "ns",
+		[UNIT_MOMENT] = "ns, a moment",
+		[UNIT_DATE] = "ns since 1970",
+		[UNIT_BYTES] = "bytes",
+		[UNIT_BYTES_PER_S] = "bytes/s",
+		[UNIT_FLOPS] = "FLOP",
+		[UNIT_FLOPS_PER_S] = "FLOP/s",
+		[UNIT_SHARE] = "share",
+		[UNIT_KHZ] = "kHz" };
+	return words[unit] ? words[unit] : "";
+}
+
+static void put_columns(const struct section *s)
+{
+	for (const struct column *c = s->columns; c->key; c++)
+		if (!c->text_only)
+			printf("| `%s` | %s%s | %s | %s | %s |\n", c->key, type_of(c),
+				is_never_null(c) ? "" : " or null", unit_of(c->unit), c->heading,
+				c->meaning);
+}
+
+static void put_head(void)
+{
+	printf("\n| key | type | unit | in text | meaning |\n|---|---|---|---|---|\n");
+}
+
+static void put_section(const struct section *s, const char *path)
+{
+	printf("\n## `%s`\n", path);
+	if (s->about)
+		put_about(s->about);
+	put_head();
+	put_columns(s);
+	for (const struct column *c = s->columns; c->key; c++) {
+		char inner[200];
+		if (!c->inner || c->inner->texts || c->inner->nested)
+			continue;
+		snprintf(inner, sizeof inner, "%s.%s[]", path, c->key);
+		put_section(c->inner, inner);
+	}
+}
+
+/* A list that the report's JSON has in part is there already. */
+static bool is_said(const struct section *s)
+{
+	for (size_t i = 0; section_at(i) != s; i++)
+		if (!strcmp(section_at(i)->name, s->name))
+			return true;
+	return false;
+}
+
+static void put_named(const struct section *s)
+{
+	char path[100];
+	if (s->form == SECTION_MEMBERS || s->texts || is_said(s))
+		return;
+	snprintf(path, sizeof path, "%s%s", s->name, s->form == SECTION_LIST ? "[]" : "");
+	put_section(s, path);
+}
+
+static void put_top(void)
+{
+	printf("\n## Top level of `weir report --json`\n");
+	put_head();
+	printf("| `schema_version` | integer | | | of this page: %d; it grows when a key goes or changes "
+	       "its meaning, not when one is added |\n",
+		JSON_SCHEMA_VERSION);
+	for (size_t i = 0; section_at(i); i++) {
+		const struct section *s = section_at(i);
+		if (s->form == SECTION_MEMBERS)
+			put_columns(s);
+		else if (!s->nested && !s->asked)
+			printf("| `%s` | %s | | %s | %s |\n", s->name,
+				s->texts                  ? "array of string"
+				: s->form == SECTION_LIST ? "array"
+							  : "object or null",
+				s->heading, s->texts ? s->columns->meaning : "");
+	}
+}
+
+int main(void)
+{
+	for (size_t i = 0; section_at(i); i++)
+		check_section(section_at(i));
+	put_top();
+	for (size_t i = 0; section_at(i); i++)
+		if (!section_at(i)->asked)
+			put_named(section_at(i));
+	printf("\n# Lists of `--only`\n");
+	put_about(
+		"`weir report --only NAME` makes these lists. `weir report --json` does not have them.");
+	for (size_t i = 0; section_at(i); i++)
+		if (section_at(i)->asked)
+			put_named(section_at(i));
+	return wrong;
+}
