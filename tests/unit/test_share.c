@@ -6,7 +6,10 @@
 #include <time.h>
 
 #include "cupti_records.h"
+#include "hook/core/process.h"
 #include "hook/time/cupti_shared.h"
+
+__thread struct writer hook_self;
 
 #define CLIENT_BYTES (3 * sizeof(struct cupti_kernel))
 

@@ -4,17 +4,15 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
-#include "base/atomic.h"
 #include "base/hash.h"
 #include "base/sys.h"
-#include "hook/core/process.h"
+#include "hook/core/lock.h"
 #include "hook/core/own_calls.h"
 
 #define FIRST_PLACES 4096u
-#define SPINS        (1u << 16)
 
 static struct {
-	_Atomic uint64_t holder; /* of the lock: a variable of its thread, by address */
+	struct lock lock;
 	struct owned *places;
 	uint64_t size, used;         /* used: also those that are gone; size: a power of two */
 	struct held_signals signals; /* the holder's */
@@ -22,19 +20,12 @@ static struct {
 
 /* ---- the lock ---- */
 
-static uint64_t own_name(void)
-{
-	return (uint64_t)(uintptr_t)&hook_self;
-}
-
 /* No handler of its thread comes while it is held: it might never return. */
-static bool try_lock(void)
+bool owned_lock(void)
 {
-	uint64_t holder = 0;
 	struct held_signals signals;
 	signals_hold(&signals);
-	const bool has = atomic_compare_exchange_strong_explicit(
-		&table.holder, &holder, own_name(), memory_order_acquire, memory_order_relaxed);
+	const bool has = lock_take(&table.lock, LOCK_NAPS);
 	if (has)
 		table.signals = signals;
 	else
@@ -42,26 +33,10 @@ static bool try_lock(void)
 	return has;
 }
 
-bool owned_lock(void)
-{
-	for (uint32_t spin = 0; spin < SPINS; spin++) {
-		const uint64_t holder = load_relaxed(&table.holder);
-		if (!holder && try_lock())
-			return true;
-		if (holder == own_name())
-			return false;
-		if (spin % 16 == 15)
-			sys(sched_yield);
-		else
-			__builtin_ia32_pause();
-	}
-	return false;
-}
-
 void owned_unlock(void)
 {
 	const struct held_signals signals = table.signals;
-	store_release(&table.holder, 0);
+	lock_give(&table.lock);
 	signals_release(&signals);
 }
 
@@ -150,6 +125,6 @@ void owned_forget(void)
 	if (table.places)
 		sys(munmap, table.places, bytes_of(table.size));
 	table.places = NULL;
-	store_relaxed(&table.holder, 0);
+	lock_forked(&table.lock);
 	table.size = table.used = 0;
 }

@@ -19,8 +19,6 @@
 #include "share/quota.h"
 
 #define INVALID_VALUE 1 /* CUresult */
-#define SPINS         1000u
-#define NAPS          50000u /* some seconds */
 #define NAP_NS        50000
 #define LEGACY_STREAM ((void *)1)
 #define THREAD_STREAM ((void *)2)
@@ -30,11 +28,6 @@
 static struct served all[MEMBERS] OWN_PAGES;
 
 /* ---- the lock ---- */
-
-static uint64_t own_name(void)
-{
-	return (uint64_t)(uintptr_t)&hook_self;
-}
 
 /* Without the lock, and with the program's handlers: work may take long. */
 static bool nap(void)
@@ -56,26 +49,6 @@ void served_calls(struct served *s)
 	s->calls_since_ns = clock_monotonic();
 	REAL(cuCtxGetCurrent, void **)(&current);
 	s->has_pushed = current != s->context && !REAL(cuCtxPushCurrent_v2, void *)(s->context);
-}
-
-static bool try_lock(struct served *s)
-{
-	uint64_t holder = 0;
-	if (!atomic_compare_exchange_strong_explicit(
-		    &s->lock, &holder, own_name(), memory_order_acquire, memory_order_relaxed))
-		return false;
-	s->frame = __builtin_frame_address(0);
-	return true;
-}
-
-/* This thread has the lock: in a call that a handler of the program has interrupted, and it comes
- * from there; or in one that was left by a jump, whose part of the stack is used again. */
-static bool was_left(const struct served *s)
-{
-	stack_t own = { 0 };
-	const bool elsewhere =
-		!sys_failed(sys(sigaltstack, NULL, &own)) && own.ss_flags & SS_ONSTACK;
-	return !elsewhere && (const char *)__builtin_frame_address(0) >= (const char *)s->frame;
 }
 
 /* -1: no block begins there. */
@@ -104,28 +77,15 @@ static void free_left(struct served *s)
 	}
 }
 
-/* The holder may be waiting for the device, as in a call of the driver's. */
-/* Whoever was left in the middle has left a pool that can't be trusted: the driver serves from then
- * on, and what is freed stays. */
+/* The holder may be waiting for the device, as in a call of the driver's.  One that was left in the
+ * middle has left a pool that can't be trusted: the driver serves from then on, and what is freed
+ * stays. */
 static bool lock(struct served *s)
 {
-	for (uint32_t i = 0; i < SPINS + NAPS && !s->is_broken; i++) {
-		const uint64_t holder = load_relaxed(&s->lock);
-		if (!holder && try_lock(s)) {
-			free_left(s);
-			return true;
-		}
-		if (holder == own_name()) {
-			s->is_broken = was_left(s);
-			return false;
-		}
-		if (i < SPINS)
-			__builtin_ia32_pause();
-		else
-			nap();
-	}
-	s->is_broken = true;
-	return false;
+	if (!lock_take(&s->lock, LOCK_NAPS))
+		return false;
+	free_left(s);
+	return true;
 }
 
 static void unlock(struct served *s)
@@ -133,14 +93,14 @@ static void unlock(struct served *s)
 	void *popped;
 	struct own_calls own;
 	if (!s->is_calling) {
-		store_release(&s->lock, 0);
+		lock_give(&s->lock);
 		return;
 	}
 	if (s->has_pushed)
 		REAL(cuCtxPopCurrent_v2, void **)(&popped);
 	own = s->own;
 	s->is_calling = false;
-	store_release(&s->lock, 0);
+	lock_give(&s->lock);
 	own_calls_end(&own);
 }
 

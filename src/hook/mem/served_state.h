@@ -8,6 +8,7 @@
 #include "base/atomic.h"
 #include "hook/core/pages.h"
 #include "hook/sched/member.h"
+#include "hook/core/lock.h"
 #include "hook/core/own_calls.h"
 #include "pool/pool.h"
 
@@ -36,9 +37,7 @@ struct served_stream {
 
 struct served {
 	_Atomic uint32_t state;
-	_Atomic uint64_t lock;
-	const void *frame;       /* of the holder's stack */
-	bool is_broken;          /* the holder was left by a jump: nobody knows in what state */
+	struct lock lock;
 	bool is_calling;         /* the driver: served_calls() */
 	struct own_calls own;    /* the holder's */
 	bool has_pushed;         /* the context, over the holder's */

@@ -8,38 +8,11 @@
 #include "hook/core/call.h"
 #include "hook/core/own_calls.h"
 
-#define NO_TIMING  2u           /* CU_EVENT_DISABLE_TIMING */
-#define LOCK_TICKS (1ull << 30) /* a third of a second: its holder left by longjmp */
+#define NO_TIMING  2u /* CU_EVENT_DISABLE_TIMING */
 #define BOUNDS     4u
 #define GUESS_OFF  100   /* times as long as guessed: then it was no guess */
 #define SENDING_NS 3000u /* from a launch's return to its begin on an idle device */
 #define SHARP_NS   4000u /* a mark has come within so much of when it was last asked after */
-
-static bool try_lock(struct marks *m)
-{
-	const uint64_t now = __builtin_ia32_rdtsc() | 1;
-	uint64_t seen = load_relaxed(&m->lock);
-	if (seen && now - seen < LOCK_TICKS)
-		return false;
-	return atomic_compare_exchange_strong_explicit(
-		&m->lock, &seen, now, memory_order_acquire, memory_order_relaxed);
-}
-
-/* For what can't be left out: its holder is quick, unless it has left or sleeps. */
-static bool lock_patiently(struct marks *m)
-{
-	for (int i = 0; i < 10000; i++) {
-		if (try_lock(m))
-			return true;
-		__builtin_ia32_pause();
-	}
-	return false;
-}
-
-static void unlock(struct marks *m)
-{
-	store_release(&m->lock, 0);
-}
 
 static void submit(struct marks *m, const struct gated *g, bool is_dated)
 {
@@ -59,6 +32,8 @@ static void retire(struct marks *m, const struct mark *k)
 
 uint64_t marks_inflight(const struct marks *m, uint64_t now)
 {
+	if (lock_is_vain(&m->lock)) /* nobody may ever see what is there end */
+		return 0;
 	const uint64_t retired = load_relaxed(&m->retired_ns);
 	const uint64_t submitted = load_relaxed(&m->submitted_ns);
 	const uint64_t ends = load_relaxed(&m->ends_ns);
@@ -74,12 +49,10 @@ uint64_t marks_inflight(const struct marks *m, uint64_t now)
 
 /* ---- marks ---- */
 
-/* How many are to come.  Who was stopped with the lock and goes on beside the next holder may leave
- * anything in tail and head. */
+/* How many are to come. */
 static uint32_t count(const struct marks *m)
 {
-	const uint32_t n = m->head - m->tail;
-	return n <= MARKS ? n : 0;
+	return m->head - m->tail;
 }
 
 static bool of_this_context(struct marks *m)
@@ -110,8 +83,6 @@ static void put(struct marks *m, struct share_slot *slot)
 	struct own_calls own;
 	struct mark *at = &m->ring[m->head % MARKS];
 	void *const event = at->event;
-	if (m->head - m->tail > MARKS)
-		m->tail = m->head;
 	own_calls_begin(&own);
 	bool done = count(m) < MARKS && of_this_context(m) &&
 		    load_relaxed(&hook_hot.captures) <= 0 && real_at(FN_cuEventCreate) &&
@@ -191,11 +162,11 @@ static void collect(struct marks *m, const struct others *others, const struct g
 
 void marks_stream_ends(struct marks *m, struct share_slot *slot, const void *stream)
 {
-	if (!m->next.launches || m->next.stream != stream || !lock_patiently(m))
+	if (!m->next.launches || m->next.stream != stream || !lock_take(&m->lock, LOCK_NAPS))
 		return;
 	if (m->next.launches && m->next.stream == stream)
 		put(m, slot);
-	unlock(m);
+	lock_give(&m->lock);
 }
 
 bool marks_are_measuring(const struct marks *m)
@@ -309,9 +280,9 @@ void marks_ask(struct marks *m, struct share_slot *slot, const struct others *ot
 	if (!count(m) || !real_at(FN_cuEventQuery))
 		return;
 	own_calls_begin(&own);
-	if (try_lock(m)) {
+	if (lock_try(&m->lock)) {
 		look(m, slot, others);
-		unlock(m);
+		lock_give(&m->lock);
 	}
 	own_calls_end(&own);
 }
@@ -330,7 +301,7 @@ static void make_room(struct marks *m, struct share_slot *slot, const struct oth
 void marks_add(struct marks *m, struct share_slot *slot, const struct others *others,
 	const struct gated *g, struct quantum quantum)
 {
-	if (!try_lock(m)) {
+	if (!lock_try(&m->lock)) {
 		atomic_fetch_add_explicit(&slot->counts.unmarked, 1, memory_order_relaxed);
 		return;
 	}
@@ -340,18 +311,18 @@ void marks_add(struct marks *m, struct share_slot *slot, const struct others *ot
 		make_room(m, slot, others);
 		put(m, slot);
 	}
-	unlock(m);
+	lock_give(&m->lock);
 }
 
 void marks_cut(struct marks *m, struct share_slot *slot, const struct others *others)
 {
-	if (!m->next.launches || !try_lock(m))
+	if (!m->next.launches || !lock_try(&m->lock))
 		return;
 	if (m->next.launches) {
 		make_room(m, slot, others);
 		put(m, slot);
 	}
-	unlock(m);
+	lock_give(&m->lock);
 }
 
 static void drop(struct marks *m)
@@ -366,15 +337,15 @@ static void drop(struct marks *m)
 
 void marks_retire_all(struct marks *m)
 {
-	if (load_relaxed(&m->submitted_ns) == load_relaxed(&m->retired_ns) || !try_lock(m))
+	if (load_relaxed(&m->submitted_ns) == load_relaxed(&m->retired_ns) || !lock_try(&m->lock))
 		return;
 	drop(m);
-	unlock(m);
+	lock_give(&m->lock);
 }
 
 static void leave(struct marks *m, bool destroy)
 {
-	if (!lock_patiently(m))
+	if (!lock_take(&m->lock, LOCK_NAPS))
 		return;
 	for (uint32_t i = 0; i < MARKS; i++) {
 		if (destroy && m->ring[i].event && real_at(FN_cuEventDestroy_v2))
@@ -383,7 +354,7 @@ static void leave(struct marks *m, bool destroy)
 	}
 	m->context = NULL;
 	drop(m);
-	unlock(m);
+	lock_give(&m->lock);
 }
 
 void marks_leave(struct marks *m)

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/atomic.h"
+#include "hook/core/lock.h"
 #include "hook/sched/costs.h"
 #include "share/segment.h"
 
@@ -48,7 +49,7 @@ struct quantum {
 };
 
 struct marks {
-	_Atomic uint64_t lock;      /* 0, or since when: ticks */
+	struct lock lock;
 	const void *context;        /* that the events are of */
 	uint32_t head, tail;        /* both grow */
 	_Atomic uint32_t measuring; /* head behind the last mark of what was never measured */

@@ -5,7 +5,6 @@
  * In between it reads behind calls that keep a stack and before runtime calls, as often as pace.h
  * says. One thread reads at a time, into memory of this file. Nothing is written twice.
  */
-#include "base/atomic.h"
 #include "hook/stack/stack.h"
 
 #include <elf.h>
@@ -13,7 +12,9 @@
 #include <string.h>
 #include <sys/uio.h>
 
+#include "base/atomic.h"
 #include "base/sys.h"
+#include "hook/core/lock.h"
 #include "hook/core/metadata.h"
 #include "hook/core/strings.h"
 #include "hook/core/pages.h"
@@ -32,7 +33,7 @@ static _Atomic uint64_t seen[SEEN] OWN_PAGES; /* of mappings that stand in the t
 static const struct slots slots = { seen, SEEN, WINDOW, memory_order_relaxed,
 	memory_order_relaxed };
 static char text[2 * PAGE + LINE_MOST] OWN_PAGES; /* of who is busy */
-static _Atomic uint32_t busy;
+static struct lock busy;
 static uint64_t pause;                        /* ticks from one look to the next */
 static bool found;                            /* something new, in the look that is under way */
 static _Atomic uintptr_t main_from, main_end; /* of the main thread's stack; 0: not known */
@@ -267,7 +268,7 @@ void mappings_look(uint64_t ticks, bool now)
 	const uint64_t due = load_relaxed(&hook_hot.look);
 	if (!now && (!due || ticks < due))
 		return;
-	if (atomic_exchange_explicit(&busy, 1, memory_order_acquire))
+	if (!lock_try(&busy))
 		return;
 	const uint64_t before = clock_now();
 	found = false;
@@ -279,13 +280,13 @@ void mappings_look(uint64_t ticks, bool now)
 	const uint64_t after = clock_now();
 	pause = pace_next(pause, after - before, found);
 	store_relaxed(&hook_hot.look, after + pause);
-	store_release(&busy, 0);
+	lock_give(&busy);
 }
 
 void mappings_forget(void)
 {
 	DROP(seen);
-	store_relaxed(&busy, 0);
+	lock_forked(&busy);
 	pause = 0;
 	store_relaxed(&hook_hot.look, 0);
 	store_relaxed(&main_from, 0);

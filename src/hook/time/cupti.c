@@ -2,7 +2,6 @@
 #include "hook/time/cupti.h"
 
 #include <dlfcn.h>
-#include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "base/sys.h"
 #include "cupti_records.h"
 #include "hook/core/strings.h"
+#include "hook/core/lock.h"
 #include "hook/core/process.h"
 #include "hook/time/collector.h"
 #include "hook/time/cupti_shared.h"
@@ -29,9 +29,6 @@
 #define QUICK_BYTES     (16u << 10)
 #define SLOW_BYTES      (256u << 10)
 #define QUICK_PERIOD_MS 10u
-
-/* That an exit waits for who learns: a batch takes some milliseconds. */
-#define LEARNER_WAIT_NS 2000000000u
 
 /* What starts so long after the recording was stopped is not looked at any more. */
 #define QUEUED_NS 1000000000u
@@ -69,34 +66,18 @@ static uint64_t monotonic_ns(void)
 static struct {
 	struct chunk_header *chunk;
 	uint32_t used;
-	_Atomic uint32_t locked; /* by this thread; 0: by none */
-	uint64_t lost;           /* pieces that no chunk says to be lost yet */
+	struct lock lock;
+	uint64_t lost; /* pieces that no chunk says to be lost yet */
 } out;
 
-static bool try_lock(uint32_t tid)
-{
-	uint32_t none = 0;
-	return atomic_compare_exchange_strong_explicit(
-		&out.locked, &none, tid, memory_order_acquire, memory_order_relaxed);
-}
-
-static void lock(void)
-{
-	const uint32_t tid = (uint32_t)sys(gettid);
-	while (!try_lock(tid))
-		sys(sched_yield);
-}
-
-static void unlock(void)
-{
-	store_release(&out.locked, 0);
-}
+static _Atomic uint64_t lost_unlocked; /* by who did not get the lock */
 
 static void store_lost(void)
 {
 	if (!out.chunk)
 		return;
-	out.chunk->lost += out.lost;
+	out.chunk->lost +=
+		out.lost + atomic_exchange_explicit(&lost_unlocked, 0, memory_order_relaxed);
 	out.lost = 0;
 }
 
@@ -388,11 +369,21 @@ static void give_buffer(uint8_t **ret_buffer, size_t *ret_bytes, size_t *ret_rec
 	*ret_records = 0;
 }
 
+static void lose_records(uint8_t *buffer, size_t valid)
+{
+	void *record = NULL;
+	while (valid && !cupti.next_record(buffer, valid, &record))
+		atomic_fetch_add_explicit(&lost_unlocked, 1, memory_order_relaxed);
+}
+
 static void keep_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t valid)
 {
 	void *record = NULL;
 	size_t dropped = 0;
-	lock();
+	if (!lock_take(&out.lock, LOCK_NAPS)) {
+		lose_records(buffer, valid);
+		return;
+	}
 	share_read_clocks();
 	while (valid && !cupti.next_record(buffer, valid, &record))
 		keep_record(record);
@@ -405,7 +396,7 @@ static void keep_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t 
 		set_pace_of_learner(completions_publish(NULL, NULL));
 	else
 		set_pace(monotonic_ns());
-	unlock();
+	lock_give(&out.lock);
 }
 
 struct returned {
@@ -432,10 +423,11 @@ static uint32_t waiting_count;
 
 static void wait_for_flush(const struct returned *b)
 {
-	lock();
+	if (!lock_take(&out.lock, LOCK_NAPS))
+		return;
 	if (waiting_count < BUFFERS)
 		waiting[waiting_count++] = *b;
-	unlock();
+	lock_give(&out.lock);
 }
 
 static void take_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid)
@@ -466,15 +458,10 @@ void cupti_at_exit(void)
  * handler that has interrupted this very thread at it would wait for itself. */
 bool cupti_end_learning(void)
 {
-	const uint32_t tid = (uint32_t)sys(gettid);
-	const uint64_t until = monotonic_ns() + LEARNER_WAIT_NS;
-	while (!try_lock(tid)) {
-		if (load_relaxed(&out.locked) == tid || monotonic_ns() > until)
-			return false;
-		sys(sched_yield);
-	}
+	if (!lock_take(&out.lock, LOCK_NAPS))
+		return false;
 	completions_stop();
-	unlock();
+	lock_give(&out.lock);
 	return true;
 }
 
@@ -584,13 +571,14 @@ int cupti_share(void)
 
 static bool take_waiting(struct returned *ret_b)
 {
-	lock();
+	if (!lock_take(&out.lock, LOCK_NAPS))
+		return false;
 	const bool any = waiting_count > 0;
 	if (any) {
 		*ret_b = waiting[0];
 		memmove(waiting, waiting + 1, --waiting_count * sizeof *waiting);
 	}
-	unlock();
+	lock_give(&out.lock);
 	return any;
 }
 
@@ -605,10 +593,8 @@ void cupti_hand_on_waiting(void)
  * child writes to is copied. */
 void cupti_forked(void)
 {
-	if (load_relaxed(&out.locked)) {
+	if (lock_forked(&out.lock))
 		waiting_count = 0;
-		unlock();
-	}
 	share_forked();
 }
 

@@ -1,13 +1,13 @@
 /* Copies CUPTI's records for another client in the program. */
 #include "hook/time/cupti_shared.h"
 
-#include <sched.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/atomic.h"
 #include "base/sys.h"
 #include "cupti_records.h"
+#include "hook/core/lock.h"
 
 #define SECOND_NS 1000000000u
 #define KINDS     SHARE_KINDS
@@ -40,7 +40,7 @@ struct readings {
 
 static struct {
 	struct readings of;
-	_Atomic uint32_t locked;
+	struct lock lock;
 } clocks;
 
 struct copy {
@@ -56,27 +56,18 @@ struct copy {
 static struct {
 	struct copy copy;
 	bool asked;
-	_Atomic uint32_t locked;
+	struct lock lock;
 } spare;
 
-/* Who has it neither waits nor calls anybody. */
-static void lock(_Atomic uint32_t *word)
-{
-	while (atomic_exchange_explicit(word, 1, memory_order_acquire))
-		sys(sched_yield);
-}
-
-static void unlock(_Atomic uint32_t *word)
-{
-	store_release(word, 0);
-}
-
+/* Who has one of the two locks neither waits nor calls anybody. */
 static struct copy take_spare(void)
 {
-	lock(&spare.locked);
-	const struct copy c = spare.copy;
+	struct copy c = { 0 };
+	if (!lock_take(&spare.lock, LOCK_NAPS))
+		return c;
+	c = spare.copy;
 	spare.copy = (struct copy){ 0 };
-	unlock(&spare.locked);
+	lock_give(&spare.lock);
 	return c;
 }
 
@@ -84,14 +75,10 @@ void share_forked(void)
 {
 	if (spare.asked)
 		spare.asked = false; /* whoever asked is not here */
-	if (load_relaxed(&spare.locked)) {
+	if (lock_forked(&spare.lock))
 		spare.copy = (struct copy){ 0 };
-		unlock(&spare.locked);
-	}
-	if (load_relaxed(&clocks.locked)) {
+	if (lock_forked(&clocks.lock))
 		clocks.of = (struct readings){ 0 };
-		unlock(&clocks.locked);
-	}
 }
 
 static uint64_t monotonic_ns(void)
@@ -123,11 +110,13 @@ void share_forget(void)
 void share_clock(uint64_t (*now)(void), bool collecting)
 {
 	if (!share_is_clock(now)) {
-		lock(&clocks.locked);
+		const bool has = lock_take(&clocks.lock, LOCK_NAPS);
 		store_release(&client.now, now);
-		clocks.of.first = clocks.of.last = (struct pair){ 0 };
-		clocks.of.switched |= collecting;
-		unlock(&clocks.locked);
+		if (has) { /* else no date fits any more: lost */
+			clocks.of.first = clocks.of.last = (struct pair){ 0 };
+			clocks.of.switched |= collecting;
+			lock_give(&clocks.lock);
+		}
 	}
 	share_read_clocks();
 }
@@ -199,7 +188,8 @@ void share_read_clocks(void)
 {
 	uint64_t (*now)(void) = load_acquire(&client.now);
 	const struct pair p = now ? read_pair(now) : (struct pair){ 0 };
-	lock(&clocks.locked);
+	if (!lock_take(&clocks.lock, LOCK_NAPS))
+		return;
 	if (!clocks.of.since_ns)
 		clocks.of.since_ns = monotonic_ns();
 	if (now && share_is_clock(now)) {
@@ -207,14 +197,16 @@ void share_read_clocks(void)
 			clocks.of.first = p;
 		clocks.of.last = p;
 	}
-	unlock(&clocks.locked);
+	lock_give(&clocks.lock);
 }
 
 static struct readings readings(void)
 {
-	lock(&clocks.locked);
-	const struct readings r = clocks.of;
-	unlock(&clocks.locked);
+	struct readings r = { .switched = true }; /* fits no date: what has one is lost */
+	if (!lock_take(&clocks.lock, LOCK_NAPS))
+		return r;
+	r = clocks.of;
+	lock_give(&clocks.lock);
 	return r;
 }
 
@@ -264,11 +256,12 @@ static bool is_wanted(const void *record)
 
 static bool put_spare(const struct copy *c)
 {
-	lock(&spare.locked);
+	if (!lock_take(&spare.lock, LOCK_NAPS))
+		return false;
 	const bool empty = !spare.copy.to;
 	if (empty)
 		spare.copy = *c;
-	unlock(&spare.locked);
+	lock_give(&spare.lock);
 	return empty;
 }
 
@@ -299,16 +292,18 @@ void share_prepare(void)
 	struct copy c;
 	if (!is_listening())
 		return;
-	lock(&spare.locked);
+	if (!lock_take(&spare.lock, LOCK_NAPS))
+		return;
 	const bool needed = !spare.copy.to && !spare.asked;
 	spare.asked |= needed;
-	unlock(&spare.locked);
+	lock_give(&spare.lock);
 	if (!needed)
 		return;
 	open_copy(&c);
-	lock(&spare.locked);
-	spare.asked = false;
-	unlock(&spare.locked);
+	if (lock_take(&spare.lock, LOCK_NAPS)) {
+		spare.asked = false;
+		lock_give(&spare.lock);
+	}
 	close_copy(&c, NULL, 0);
 }
 
