@@ -46,10 +46,11 @@ static bool is_wanted(const struct reading *g, const struct memory_op *op)
 	       (op->free || op->kind == MEMORY_DEVICE);
 }
 
-static int choose(struct reading *g, const struct memory_list *lists, unsigned count)
+static void choose(struct reading *g, const struct memory_list *lists, unsigned count)
 {
 	const size_t n = g->r->trace->processes.n;
-	uint64_t *allocs[2] = { calloc(n + 1, sizeof(uint64_t)), calloc(n + 1, sizeof(uint64_t)) };
+	uint64_t *allocs[2] = { xcalloc(n + 1, sizeof(uint64_t)),
+		xcalloc(n + 1, sizeof(uint64_t)) };
 	uint64_t most = 0;
 	for (unsigned l = 0; allocs[0] && allocs[1] && l < count; l++)
 		for (size_t i = 0; i < lists[l].count; i++) {
@@ -68,14 +69,12 @@ static int choose(struct reading *g, const struct memory_list *lists, unsigned c
 			g->process = i;
 		}
 	}
-	const bool failed = !allocs[0] || !allocs[1];
 	free(allocs[0]);
 	free(allocs[1]);
-	return failed ? -ENOMEM : 0;
 }
 
 /* Of allocations `source` becomes the number of the stream. */
-static int number_streams(struct reading *g, struct memory_list *l)
+static void number_streams(struct reading *g, struct memory_list *l)
 {
 	for (size_t i = 0; i < l->count; i++) {
 		struct memory_op *op = &l->ops[i];
@@ -83,20 +82,15 @@ static int number_streams(struct reading *g, struct memory_list *l)
 			continue;
 		const struct memory_source *s = &l->sources[op->source];
 		op->source = map_number(&g->streams, MAP_KEY(s->has_stream ? s->stream : 0));
-		if (op->source == MAP_NONE)
-			return -ENOMEM;
 	}
-	return 0;
 }
 
 /* ---- events ---- */
 
-static int put_event(
+static void put_event(
 	struct reading *g, const struct memory_op *op, const struct live *b, bool is_free)
 {
 	struct alloc_event *e = array_push(&g->t->events);
-	if (!e)
-		return -ENOMEM;
 	if (g->t->events.n == 1)
 		g->first_ticks = op->ticks;
 	*e = (struct alloc_event){ .ns = trace_span_ns(g->r->trace, op->ticks - g->first_ticks),
@@ -104,26 +98,24 @@ static int put_event(
 		.block = b->block,
 		.stream = b->stream,
 		.free = is_free };
-	return 0;
 }
 
-static int put_free(struct reading *g, const struct memory_op *op, struct live *b)
+static void put_free(struct reading *g, const struct memory_op *op, struct live *b)
 {
 	if (b->block == MAP_NONE)
-		return 0;
-	const int e = put_event(g, op, b, true);
+		return;
+	put_event(g, op, b, true);
 	g->live_bytes -= b->bytes;
 	g->live_blocks--;
 	b->block = MAP_NONE;
-	return e;
 }
 
 static int put_alloc(struct reading *g, const struct memory_op *op, struct live *b)
 {
 	struct alloc_trace *t = g->t;
-	const int e = put_free(g, op, b);
-	if (e || !op->bytes || op->bytes > BYTES_MOST || t->blocks == MAP_NONE)
-		return e;
+	put_free(g, op, b);
+	if (!op->bytes || op->bytes > BYTES_MOST || t->blocks == MAP_NONE)
+		return 0;
 	*b = (struct live){ t->blocks++, op->bytes, op->source };
 	if (__builtin_add_overflow(g->live_bytes, op->bytes, &g->live_bytes))
 		return -EOVERFLOW;
@@ -132,33 +124,34 @@ static int put_alloc(struct reading *g, const struct memory_op *op, struct live 
 		t->live_peak = g->live_bytes;
 	if (g->live_blocks > t->live_most)
 		t->live_most = g->live_blocks;
-	return put_event(g, op, b, false);
+	put_event(g, op, b, false);
+	return 0;
 }
 
-static int take(struct reading *g, const struct memory_op *op)
+static void take(struct reading *g, const struct memory_op *op)
 {
 	if (!is_wanted(g, op))
-		return 0;
+		return;
 	if (op->free && map_find(&g->by_address, MAP_KEY(op->pointer)) == MAP_NONE)
-		return 0;
+		return;
 	struct live *b = MAP_ROW(
 		&g->by_address, MAP_KEY(op->pointer), &g->live, (struct live){ .block = MAP_NONE });
-	if (!b)
-		return -ENOMEM;
-	return op->free ? put_free(g, op, b) : put_alloc(g, op, b);
+	if (op->free)
+		put_free(g, op, b);
+	else
+		put_alloc(g, op, b);
 }
 
-static int read_lists(struct reading *g, struct memory_list *lists, unsigned count)
+static void read_lists(struct reading *g, struct memory_list *lists, unsigned count)
 {
 	const struct memory_op *op;
-	int e = choose(g, lists, count);
-	for (unsigned i = 0; i < count && !e; i++)
-		e = number_streams(g, &lists[i]);
+	choose(g, lists, count);
+	for (unsigned i = 0; i < count; i++)
+		number_streams(g, &lists[i]);
 	memory_sort(lists, count);
-	while (!e && (op = memory_next(lists, count)))
-		e = take(g, op);
+	while ((op = memory_next(lists, count)))
+		take(g, op);
 	g->t->streams = (uint32_t)g->streams.taken;
-	return e;
 }
 
 int alloc_trace_read(const struct report *r, struct alloc_trace *ret_trace, struct error *err)
@@ -169,7 +162,7 @@ int alloc_trace_read(const struct report *r, struct alloc_trace *ret_trace, stru
 	*ret_trace = (struct alloc_trace){ 0 };
 	int e = tallies_gather(&tallies, r->trace, &r->meta, 0);
 	if (!e)
-		e = read_lists(&g, lists, tallies_memory(&tallies, lists));
+		read_lists(&g, lists, tallies_memory(&tallies, lists));
 	if (g.process < r->trace->processes.n)
 		ret_trace->pid = r->trace->processes.v[g.process].pid;
 	tallies_fini(&tallies);

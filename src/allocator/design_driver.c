@@ -43,12 +43,10 @@ static void *open_pages(const struct alloc_trace *t, const struct alloc_setup *s
 	const uint64_t limit = POOL_MOST_BYTES / PAGE, pages = 2 * most + 2;
 	const struct pool_shape shape = { 0, (pages < limit ? pages : limit) * PAGE, PAGE,
 		(uint32_t)most * 2 + 64 };
-	struct state *s = calloc(1, sizeof *s);
-	if (!s)
-		return NULL;
-	s->small = calloc(1, pool_memory(&shape));
-	s->addresses = calloc(t->blocks + 1, sizeof *s->addresses);
-	if (s->small && s->addresses && !pool_init(s->small, &shape))
+	struct state *s = xcalloc(1, sizeof *s);
+	s->small = xcalloc(1, pool_memory(&shape));
+	s->addresses = xcalloc(t->blocks + 1, sizeof *s->addresses);
+	if (!pool_init(s->small, &shape))
 		return s;
 	close_pages(s);
 	return NULL;

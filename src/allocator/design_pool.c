@@ -53,14 +53,12 @@ static struct pool_shape shape_for(const struct alloc_trace *t, uint64_t slot)
 static void *open_pool(const struct alloc_trace *t, const struct alloc_setup *setup)
 {
 	const struct pool_shape shape = shape_for(t, setup->handle_bytes);
-	struct state *s = calloc(1, sizeof *s);
-	if (!s)
-		return NULL;
+	struct state *s = xcalloc(1, sizeof *s);
 	s->limit =
 		setup->limit_bytes ? (uint32_t)(setup->limit_bytes / shape.slot_bytes) : UINT32_MAX;
-	s->pool = calloc(1, pool_memory(&shape));
-	s->addresses = calloc(t->blocks + 1, sizeof *s->addresses);
-	if (s->pool && s->addresses && !pool_init(s->pool, &shape))
+	s->pool = xcalloc(1, pool_memory(&shape));
+	s->addresses = xcalloc(t->blocks + 1, sizeof *s->addresses);
+	if (!pool_init(s->pool, &shape))
 		return s;
 	close_pool(s);
 	return NULL;

@@ -68,20 +68,13 @@ static void close_heaps(void *state)
 
 static void *open_heaps(const struct alloc_trace *t, bool expandable)
 {
-	struct state *s = calloc(1, sizeof *s);
-	if (!s)
-		return NULL;
+	struct state *s = xcalloc(1, sizeof *s);
 	s->expandable = expandable;
 	s->heap_count = 2 * t->streams;
-	s->heaps = calloc(s->heap_count + 1, sizeof *s->heaps);
-	s->placed = calloc(t->blocks + 1, sizeof *s->placed);
-	struct block *none = array_push(&s->blocks);
-	if (s->heaps && s->placed && none) {
-		*none = (struct block){ 0 };
-		return s;
-	}
-	close_heaps(s);
-	return NULL;
+	s->heaps = xcalloc(s->heap_count + 1, sizeof *s->heaps);
+	s->placed = xcalloc(t->blocks + 1, sizeof *s->placed);
+	*array_push(&s->blocks) = (struct block){ 0 }; /* none */
+	return s;
 }
 
 static void *open_default(const struct alloc_trace *t, const struct alloc_setup *setup)
@@ -101,15 +94,16 @@ static uint64_t up_to(uint64_t n, uint64_t multiple)
 
 /* ---- blocks and rooms ---- */
 
-/* 0 without memory. */
+/* 0: there are too many. */
 static uint32_t block_new(struct state *s, const struct block *b)
 {
 	uint32_t i = s->unused;
 	if (i) {
 		s->unused = s->blocks.v[i].next;
 	} else {
-		if (s->blocks.n >= UINT32_MAX || !array_reserve(&s->blocks, 1))
+		if (s->blocks.n >= UINT32_MAX)
 			return 0;
+		array_reserve(&s->blocks, 1);
 		i = (uint32_t)s->blocks.n++;
 	}
 	s->blocks.v[i] = *b;
@@ -130,17 +124,15 @@ static size_t room_at(const struct heap *h, uint64_t size, uint64_t address)
 		v[i].size < size || (v[i].size == size && v[i].address < address));
 }
 
-static int room_add(struct state *s, uint32_t block)
+static void room_add(struct state *s, uint32_t block)
 {
 	struct block *b = &s->blocks.v[block];
 	struct heap *h = &s->heaps[b->pool];
 	const size_t at = room_at(h, b->size, b->address);
-	if (!array_reserve(&h->rooms, 1))
-		return -ENOMEM;
+	array_reserve(&h->rooms, 1);
 	memmove(&h->rooms.v[at + 1], &h->rooms.v[at], (h->rooms.n++ - at) * sizeof *h->rooms.v);
 	h->rooms.v[at] = (struct room){ b->size, b->address, block };
 	b->free = true;
-	return 0;
 }
 
 static void room_take(struct state *s, uint32_t block)
@@ -162,7 +154,7 @@ static uint64_t segment_bytes(uint64_t size)
 	return size < MIDDLE_MOST ? LARGE_PART : up_to(size, SMALL_PART);
 }
 
-/* A free block of at least that size that is in no list of rooms; 0 without memory. */
+/* A free block of at least that size that is in no list of rooms. */
 static uint32_t new_segment(struct state *s, uint32_t pool, uint64_t size, struct alloc_meter *m)
 {
 	const uint64_t bytes = segment_bytes(size);
@@ -214,7 +206,8 @@ static int split(struct state *s, uint32_t i, uint64_t size)
 	s->blocks.v[i].size = size;
 	if (s->heaps[b.pool].last == i)
 		s->heaps[b.pool].last = new;
-	return room_add(s, new);
+	room_add(s, new);
+	return 0;
 }
 
 static int place(void *state, const struct alloc_event *e, struct alloc_meter *m)
@@ -264,7 +257,8 @@ static int release(void *state, const struct alloc_event *e, struct alloc_meter 
 		join(s, prev, i);
 		i = prev;
 	}
-	return room_add(s, i);
+	room_add(s, i);
+	return 0;
 }
 
 const struct alloc_design design_pytorch = { "pytorch", LINE_RED, open_default, place, release,

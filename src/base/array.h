@@ -1,7 +1,6 @@
 /*
  * Arrays that grow: ARRAY(T) declares one, zeroed memory is an empty one, and array_free() releases
- * it. Elements move when the array grows, so keep indices, not pointers. If memory is short,
- * array_push() returns NULL and leaves the array unchanged.
+ * it. Elements move when the array grows, so keep indices, not pointers.
  */
 #ifndef WEIR_BASE_ARRAY_H
 #define WEIR_BASE_ARRAY_H
@@ -10,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "base/xmalloc.h"
 
 #define ARRAY(T)                                                                                   \
 	struct {                                                                                   \
@@ -17,33 +17,25 @@
 		size_t n, room;                                                                    \
 	}
 
-/* Room for `more` elements after n; false without memory. */
-static inline bool array_reserve_(void **v, size_t *room, size_t n, size_t more, size_t each)
+/* Room for `more` elements after n. */
+static inline void array_reserve_(void **v, size_t *room, size_t n, size_t more, size_t each)
 {
-	size_t want, bytes;
-	if (!check_add(n, more, &want))
-		return false;
+	size_t want = sat_add(n, more);
 	if (want <= *room)
-		return true;
+		return;
 	if (want < *room * 2)
 		want = *room * 2;
 	if (want < 16)
 		want = 16;
-	if (!check_mul(want, each, &bytes))
-		return false;
-	void *p = realloc(*v, bytes);
-	if (!p)
-		return false;
-	*v = p;
+	*v = xrealloc(*v, want, each);
 	*room = want;
-	return true;
 }
 
 #define array_reserve(a, more)                                                                     \
 	array_reserve_((void **)&(a)->v, &(a)->room, (a)->n, (more), sizeof(*(a)->v))
 
-/* A new last element, not initialised; NULL without memory. */
-#define array_push(a) (array_reserve((a), 1) ? &(a)->v[(a)->n++] : NULL)
+/* A new last element, not initialised. */
+#define array_push(a) (array_reserve((a), 1), &(a)->v[(a)->n++])
 
 #define array_free(a)                                                                              \
 	do {                                                                                       \

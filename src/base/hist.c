@@ -8,6 +8,7 @@
  *	2^e …           e - HIST_BITS + 1           the HIST_BITS bits below the highest
  */
 #include "base/hist.h"
+#include "base/xmalloc.h"
 
 #include <stdlib.h>
 
@@ -41,18 +42,16 @@ static uint64_t middle_of(unsigned octave, unsigned bucket)
 static uint64_t *buckets(struct hist *h, unsigned octave)
 {
 	if (!h->octave[octave])
-		h->octave[octave] = calloc(BUCKETS, sizeof(uint64_t));
+		h->octave[octave] = xcalloc(BUCKETS, sizeof(uint64_t));
 	return h->octave[octave];
 }
 
 void hist_add_times(struct hist *h, uint64_t value, uint64_t times)
 {
 	const unsigned octave = octave_of(value);
-	uint64_t *b = times ? buckets(h, octave) : NULL;
-	if (!b) {
-		h->dropped += times;
+	if (!times)
 		return;
-	}
+	uint64_t *b = buckets(h, octave);
 	b[bucket_of(value, octave)] += times;
 	if (!h->count || value < h->min)
 		h->min = value;
@@ -63,17 +62,7 @@ void hist_add_times(struct hist *h, uint64_t value, uint64_t times)
 
 void hist_add(struct hist *h, uint64_t value)
 {
-	const unsigned octave = octave_of(value);
-	uint64_t *b = buckets(h, octave);
-	if (!b) {
-		h->dropped++;
-		return;
-	}
-	b[bucket_of(value, octave)]++;
-	if (!h->count++ || value < h->min)
-		h->min = value;
-	if (value > h->max)
-		h->max = value;
+	hist_add_times(h, value, 1);
 }
 
 void hist_merge(struct hist *h, const struct hist *from)
@@ -84,14 +73,10 @@ void hist_merge(struct hist *h, const struct hist *from)
 		if (!from->octave[o])
 			continue;
 		uint64_t *b = buckets(h, o);
-		for (unsigned i = 0; i < BUCKETS; i++) {
-			if (b)
-				b[i] += from->octave[o][i], h->count += from->octave[o][i];
-			else
-				h->dropped += from->octave[o][i];
-		}
+		for (unsigned i = 0; i < BUCKETS; i++)
+			b[i] += from->octave[o][i];
 	}
-	h->dropped += from->dropped;
+	h->count += from->count;
 	if (from->max > h->max)
 		h->max = from->max;
 }

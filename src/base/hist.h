@@ -17,7 +17,6 @@ struct hist {
 	uint64_t count;
 	uint64_t min; /* with max, exact; valid when count is not 0 */
 	uint64_t max;
-	uint64_t dropped; /* values that found no memory */
 };
 
 void hist_add(struct hist *h, uint64_t value);

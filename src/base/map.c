@@ -19,18 +19,15 @@ static size_t slot_of(const struct map *m, const struct map_key *key)
 	return i;
 }
 
-static bool grow(struct map *m)
+static void grow(struct map *m)
 {
 	struct map bigger = { .size = m->size ? m->size * 2 : 64, .taken = m->taken };
-	bigger.slots = calloc(bigger.size, sizeof *bigger.slots);
-	if (!bigger.slots)
-		return false;
+	bigger.slots = xcalloc(bigger.size, sizeof *bigger.slots);
 	for (size_t i = 0; i < m->size; i++)
 		if (m->slots[i].taken)
 			bigger.slots[slot_of(&bigger, &m->slots[i].key)] = m->slots[i];
 	free(m->slots);
 	*m = bigger;
-	return true;
 }
 
 uint32_t *map_get(struct map *m, struct map_key key)
@@ -40,8 +37,8 @@ uint32_t *map_get(struct map *m, struct map_key key)
 		if (s->taken)
 			return &s->value;
 	}
-	if (m->taken * 3 >= m->size * 2 && !grow(m))
-		return NULL;
+	if (m->taken * 3 >= m->size * 2)
+		grow(m);
 	struct map_slot *s = &m->slots[slot_of(m, &key)];
 	*s = (struct map_slot){ .key = key, .value = MAP_NONE, .taken = 1 };
 	m->taken++;
@@ -64,9 +61,9 @@ struct map_key map_text_key(const char *text, size_t bytes, uint64_t number)
 uint32_t map_number(struct map *m, struct map_key key)
 {
 	uint32_t *number = map_get(m, key);
-	if (number && *number == MAP_NONE)
+	if (*number == MAP_NONE)
 		*number = (uint32_t)(m->taken - 1);
-	return number ? *number : MAP_NONE;
+	return *number;
 }
 
 void map_fini(struct map *m)

@@ -30,19 +30,18 @@ struct map {
 	size_t taken;
 };
 
-/* Where the key's value is; a new one is MAP_NONE.  NULL without memory.  Valid until the
- * next map_get(). */
+/* Where the key's value is; a new one is MAP_NONE.  Valid until the next map_get(). */
 uint32_t *map_get(struct map *m, struct map_key key);
 
 /* The value, or MAP_NONE for a key that is not there. */
 uint32_t map_find(const struct map *m, struct map_key key);
 
-/* The key's number, given out from 0 in the order in which keys come; MAP_NONE without memory.  Of
- * a map that holds nothing else. */
+/* The key's number, given out from 0 in the order in which keys come, in a map that
+ * holds nothing else. */
 uint32_t map_number(struct map *m, struct map_key key);
 
 /*
- * The row of an ARRAY that a key stands for; NULL without memory.  The map holds where.  For a new
+ * The row of an ARRAY that a key stands for.  The map holds where.  For a new
  * key there is a new last row, whose content is the last argument: that is evaluated for new keys
  * alone, after the row has its place.
  *
@@ -52,10 +51,11 @@ uint32_t map_number(struct map *m, struct map_key key);
 #define MAP_ROW(m, key, array, ...)                                                                \
 	({                                                                                         \
 		uint32_t *index_ = map_get((m), (key));                                            \
-		__typeof__((array)->v) row_ = NULL;                                                \
-		if (index_ && *index_ != MAP_NONE) {                                               \
+		__typeof__((array)->v) row_;                                                       \
+		if (*index_ != MAP_NONE) {                                                         \
 			row_ = &(array)->v[*index_];                                               \
-		} else if (index_ && (row_ = array_push(array))) {                                 \
+		} else {                                                                           \
+			row_ = array_push(array);                                                  \
 			*row_ = (__VA_ARGS__);                                                     \
 			*index_ = (uint32_t)((array)->n - 1);                                      \
 		}                                                                                  \

@@ -1,5 +1,6 @@
 /* Writes a file that gets its name once it is whole. */
 #include "base/newfile.h"
+#include "base/xmalloc.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -106,21 +107,13 @@ static int give_name(struct newfile *f)
 
 int newfile_open_named(struct newfile *f, const char *path)
 {
-	*f = (struct newfile){ .path = path };
-	if (asprintf(&f->temp, "%s.unfinished", path) < 0) {
-		f->temp = NULL;
-		return -ENOMEM;
-	}
+	*f = (struct newfile){ .path = path, .temp = xasprintf("%s.unfinished", path) };
 	return take_name(f, make_named);
 }
 
 int newfile_open(struct newfile *f, const char *path)
 {
-	*f = (struct newfile){ .path = path };
-	if (asprintf(&f->temp, "%s.unfinished", path) < 0) {
-		f->temp = NULL;
-		return -ENOMEM;
-	}
+	*f = (struct newfile){ .path = path, .temp = xasprintf("%s.unfinished", path) };
 	return make_unnamed(f) ? take_name(f, make_named) : 0;
 }
 

@@ -1,13 +1,12 @@
 /* Sorts by radix. */
 #include "base/radix.h"
 
-#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/check.h"
+#include "base/xmalloc.h"
 
 #include "base/banned.h"
 
@@ -68,16 +67,14 @@ static void deal(
 			from + i * l->each, l->each);
 }
 
-int radix_sort(void *v, size_t n, size_t each, size_t key, size_t width)
+void radix_sort(void *v, size_t n, size_t each, size_t key, size_t width)
 {
 	const struct layout l = { n, each, key, width };
-	size_t counts[VALUES], bytes;
+	size_t counts[VALUES];
 	char *from = v;
 	if (is_sorted(v, &l))
-		return 0;
-	char *other = check_mul(n, each, &bytes) ? malloc(bytes) : NULL, *to = other;
-	if (!other)
-		return -ENOMEM;
+		return;
+	char *other = xcalloc(n, each), *to = other;
 	for (int digit = 0; digit < DIGITS; digit++) {
 		if (!count_digit(from, &l, digit, counts))
 			continue;
@@ -87,7 +84,6 @@ int radix_sort(void *v, size_t n, size_t each, size_t key, size_t width)
 		to = swap;
 	}
 	if (from == other)
-		memcpy(v, other, bytes);
+		memcpy(v, other, n * each);
 	free(other);
-	return 0;
 }

@@ -8,8 +8,8 @@
 #include <stddef.h>
 
 /* n records of `each` bytes at v; the number stands `key` bytes into a record and has `width`
- * bytes, 4 or 8.  0 or -ENOMEM, then v is as it was. */
-int radix_sort(void *v, size_t n, size_t each, size_t key, size_t width);
+ * bytes, 4 or 8. */
+void radix_sort(void *v, size_t n, size_t each, size_t key, size_t width);
 
 /* By a field of the elements of an ARRAY. */
 #define RADIX_SORT(array, field)                                                                   \

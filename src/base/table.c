@@ -25,11 +25,7 @@ void table_cell(struct table *t, const char *format, ...)
 	va_end(ap);
 	if (n >= 0)
 		text_make_safe(text);
-	char **cell = array_push(&t->cells);
-	if (cell)
-		*cell = n < 0 ? NULL : text;
-	else
-		free(n < 0 ? NULL : text);
+	*array_push(&t->cells) = n < 0 ? NULL : text;
 }
 
 void table_cell_name(struct table *t, const char *name, size_t most)

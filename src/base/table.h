@@ -1,9 +1,7 @@
 /*
  * A table of text as wide as its content. Add cells row by row, with long text in the last column,
  * which is not padded. Control characters become '?' (text.h), so names from a trace cannot drive a
- * terminal.
- *
- * One owner thread, and without memory rows are missing.
+ * terminal. One owner thread.
  */
 #ifndef WEIR_BASE_TABLE_H
 #define WEIR_BASE_TABLE_H

@@ -141,11 +141,7 @@ static int take_ranges(const struct trace *t, struct finder *f)
 int blame_find(const struct trace *t, const struct meta *m, struct blame *v, size_t n)
 {
 	static const struct answer none = { .name = META_NONE };
-	struct finder f = { .m = m, .v = n ? calloc(n, sizeof *f.v) : NULL, .n = n };
-	if (!n)
-		return 0;
-	if (!f.v)
-		return -ENOMEM;
+	struct finder f = { .m = m, .v = xcalloc(n + 1, sizeof *f.v), .n = n };
 	for (size_t i = 0; i < n; i++)
 		f.v[i] = (struct question){ &v[i], i, { none, none, none } };
 	sort_records(f.v, n, sizeof *f.v, question_order);

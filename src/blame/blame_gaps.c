@@ -49,7 +49,7 @@ static int gap_order(const void *one, const void *two)
 	return a->tid != b->tid ? ORDER(a->tid, b->tid) : ORDER(a->from, b->from);
 }
 
-static int take_gaps(struct gaps *g)
+static void take_gaps(struct gaps *g)
 {
 	const struct report *r = g->r;
 	const uint64_t last =
@@ -57,11 +57,9 @@ static int take_gaps(struct gaps *g)
 	for (uint32_t i = 0; i < r->analysis.idle_gaps.n; i++) {
 		const struct idle_gap *p = &r->analysis.idle_gaps.v[i];
 		const struct call_link *l = p->link < r->links.v.n ? &r->links.v.v[p->link] : NULL;
-		struct gap *to = l ? array_push(&g->v) : NULL;
-		if (l && !to)
-			return -ENOMEM;
 		if (!l)
 			continue;
+		struct gap *to = array_push(&g->v);
 		const uint64_t from_ns = r->analysis.start_ns + p->start_ns;
 		*to = (struct gap){ .from = ticks_at(r->trace, from_ns, last + 1),
 			.to = ticks_at(r->trace, from_ns + p->ns, last + 1),
@@ -70,7 +68,6 @@ static int take_gaps(struct gaps *g)
 			.index = i };
 	}
 	SORT(g->v, gap_order);
-	return 0;
 }
 
 /* ---- calls ---- */
@@ -151,7 +148,8 @@ static int take_calls(struct gaps *g)
 {
 	struct thread_chunks list;
 	struct chunk_buf buf = { 0 };
-	int e = trace_thread_chunks(g->r->trace, false, &list);
+	trace_thread_chunks(g->r->trace, false, &list);
+	int e = 0;
 	for (size_t i = 0; i < list.v.n && !e; i++)
 		if (may_have(g, &list, i))
 			e = take_chunk(g, list.v.v[i], &buf);
@@ -200,9 +198,7 @@ static void put_culprit(
 static int take_ranges(struct gaps *g)
 {
 	struct report *r = g->r;
-	struct blame *v = calloc(2 * g->v.n + 1, sizeof *v), *began = v + g->v.n;
-	if (!v)
-		return -ENOMEM;
+	struct blame *v = xcalloc(2 * g->v.n + 1, sizeof *v), *began = v + g->v.n;
 	for (size_t i = 0; i < g->v.n; i++) {
 		const struct gap *p = &g->v.v[i];
 		const struct idle_gap *of = &r->analysis.idle_gaps.v[p->index];
@@ -223,8 +219,9 @@ static int take_ranges(struct gaps *g)
 int blame_gaps(struct report *r)
 {
 	struct gaps g = { .r = r };
-	int e = take_gaps(&g);
-	if (!e && g.v.n)
+	take_gaps(&g);
+	int e = 0;
+	if (g.v.n)
 		e = take_calls(&g);
 	if (!e && g.v.n)
 		e = take_ranges(&g);

@@ -92,8 +92,7 @@ static int count_a(const struct options *o)
 
 static int judge(struct diff *d, struct conditions *g, int *ret_code)
 {
-	if (diff_finish(d))
-		return complain(EXIT_ENVIRONMENT, "no memory to compare");
+	diff_finish(d);
 	for (size_t i = 0; i < g->n; i++) {
 		condition_judge(&g->v[i], d, &g->judged[i]);
 		if (g->judged[i].failed && *ret_code == EXIT_YES)
@@ -141,12 +140,10 @@ int cmd_diff(const struct options *o)
 		condition_print_help(stdout);
 		return EXIT_YES;
 	}
-	struct conditions *g = calloc(1, sizeof *g);
+	struct conditions *g = xcalloc(1, sizeof *g);
 	struct diff *d = NULL;
 	unsigned rows = 0;
 	double threshold = 0;
-	if (!g)
-		return complain(EXIT_ENVIRONMENT, "no memory for fail conditions");
 	int code = report_input_rows(o, &rows);
 	if (!code)
 		code = parse_threshold(opt_str(o, "threshold"), &threshold);
@@ -156,10 +153,10 @@ int cmd_diff(const struct options *o)
 		code = complain(EXIT_USAGE,
 			"name two recordings, weir diff A B, or the runs of both "
 			"sides, weir diff A... -- B...");
-	if (!code && diff_new(&d, threshold))
-		code = complain(EXIT_ENVIRONMENT, "no memory to compare");
-	if (!code)
+	if (!code) {
+		diff_new(&d, threshold);
 		code = compare(o, d, g, rows);
+	}
 	diff_free(d);
 	free(g);
 	return code;

@@ -3,6 +3,7 @@
  * the parser.
  */
 #include "cmd/cli/options.h"
+#include "base/xmalloc.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,21 +102,17 @@ static void print_questions(const char *text)
 		     "Nsight Systems (SQLite).");
 }
 
-/* Several arguments are words of one question: joined, or NULL without memory. */
+/* Several arguments are words of one question: joined. */
 static char *join(char **argv)
 {
 	char *text = NULL;
 	size_t bytes;
-	FILE *out = open_memstream(&text, &bytes);
+	FILE *out = xcheck(open_memstream(&text, &bytes));
 
-	if (!out)
-		return NULL;
 	for (int i = 0; argv[i]; i++)
 		fprintf(out, "%s%s", i ? " " : "", argv[i]);
-	if (!fclose(out))
-		return text;
-	free(text);
-	return NULL;
+	fclose(out);
+	return xcheck(text);
 }
 
 static int answer(const char *text)
@@ -147,8 +144,6 @@ int cmd_help(const struct options *o)
 		return EXIT_YES;
 	}
 	char *text = join(argv);
-	if (!text)
-		return complain(EXIT_ENVIRONMENT, "there is no memory");
 	const int code = answer(text);
 	free(text);
 	return code;

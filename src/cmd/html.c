@@ -122,10 +122,12 @@ static int make_page(struct job *j, int side)
 
 static int compare(struct job *j)
 {
-	int e = diff_new(&j->diff, THRESHOLD_PCT);
+	diff_new(&j->diff, THRESHOLD_PCT);
+	int e = 0;
 	for (int side = 0; side < DIFF_SIDES && !e; side++)
 		e = diff_add(j->diff, (enum diff_side_id)side, j->name[side], j->page[side].report);
-	e = e ? e : diff_finish(j->diff);
+	if (!e)
+		diff_finish(j->diff);
 	if (e)
 		return complain(EXIT_ENVIRONMENT, "no memory to compare");
 	j->page[DIFF_A].other = &j->page[DIFF_B];

@@ -10,6 +10,7 @@
 
 #include "base/number.h"
 #include "import/import.h"
+#include "base/xmalloc.h"
 
 #include "base/banned.h"
 
@@ -44,8 +45,7 @@ static int import_one(const struct options *o, const char *from, const char *to)
 	const int e = import_file(from, to, &st, &err);
 	if (e)
 		return complain(
-			e == -ENOMEM || e == -ENOSPC || e == -EIO ? EXIT_ENVIRONMENT : EXIT_USAGE,
-			"%s", err.text);
+			e == -ENOSPC || e == -EIO ? EXIT_ENVIRONMENT : EXIT_USAGE, "%s", err.text);
 	warn(&st, from);
 	if (!opt_flag(o, "quiet"))
 		put_summary(&st, to);
@@ -114,9 +114,7 @@ static int import_many(const struct options *o)
 			"%s is no directory: several files become a trace each, so -o names a directory "
 			"that is there",
 			folder);
-	char **targets = calloc((size_t)opt_argc(o), sizeof *targets);
-	if (!targets)
-		return complain(EXIT_ENVIRONMENT, "no memory for %d names", opt_argc(o));
+	char **targets = xcalloc((size_t)opt_argc(o), sizeof *targets);
 	for (int i = 0; i < opt_argc(o); i++)
 		targets[i] = target_of(folder, opt_argv(o)[i]);
 	const int code = import_each(o, targets);

@@ -66,8 +66,8 @@ static int put_replay(const struct options *o, struct alloc_replay *replay)
 static int replay_trace(const struct options *o, const struct alloc_trace *t, unsigned designs,
 	uint64_t handle_bytes)
 {
-	struct alloc_replay *replay = malloc(sizeof *replay);
-	int e = replay ? allocator_replay(t, designs, handle_bytes, replay) : -ENOMEM, code;
+	struct alloc_replay *replay = xmalloc(sizeof *replay);
+	int e = allocator_replay(t, designs, handle_bytes, replay), code;
 	if (e)
 		code = complain(EXIT_ENVIRONMENT, "the allocations can't be replayed: %s",
 			e == -ENOSPC ? "they take more addresses than the pool can have"

@@ -36,7 +36,8 @@ static int look(void *data)
 	if (!m->sharing.file && sharing_open(&m->sharing, opt_str(m->options, "share"), false))
 		return -EACCES;
 	m->watch.file = m->sharing.file;
-	return watch_look(&m->watch, NVML_ALL);
+	watch_look(&m->watch, NVML_ALL);
+	return 0;
 }
 
 /* ---- slowdowns ---- */

@@ -344,13 +344,9 @@ struct kernel_rows {
 static struct kernel_row *row_of(struct kernel_rows *rows, const struct predict_sample *s)
 {
 	uint32_t *at = map_get(&rows->by_id, MAP_KEY(s->launch.kernel->id));
-	if (!at)
-		return NULL;
 	if (*at != MAP_NONE)
 		return &rows->v.v[*at];
 	struct kernel_row *r = array_push(&rows->v);
-	if (!r)
-		return NULL;
 	*r = (struct kernel_row){ .name = s->name, .kernel = s->launch.kernel };
 	*at = (uint32_t)rows->v.n - 1;
 	return r;
@@ -475,8 +471,8 @@ static int prepare(struct job *job)
 		code = complain(EXIT_USAGE, "%s: %s", path, err.text);
 	if (code)
 		return code;
-	job->memory = aligned_alloc(64, bytes);
-	if (!job->memory || predict_init(&job->p, job->memory, bytes, &sizes, &job->device))
+	job->memory = xcheck(aligned_alloc(64, bytes));
+	if (predict_init(&job->p, job->memory, bytes, &sizes, &job->device))
 		return complain(EXIT_ENVIRONMENT, "there is not enough memory");
 	predict_swap(&job->p, model ? &job->model : NULL);
 	return 0;

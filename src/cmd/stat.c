@@ -462,20 +462,16 @@ static int open_intervals(struct stat_run *s, const struct options *o)
 				      strerror(errno));
 }
 
-static int prepare(struct stat_run *s)
+static void prepare(struct stat_run *s)
 {
 	const size_t need = schema_need(schema_text, schema_text_bytes);
-	s->schema_memory = malloc(need);
+	s->schema_memory = xmalloc(need);
 	struct arena arena = { .base = s->schema_memory, .size = need };
-	if (!s->schema_memory || schema_parse(&s->schema, &arena, schema_text, schema_text_bytes))
-		return complain(EXIT_ENVIRONMENT, "no memory");
-	s->rows = calloc(s->schema.fn_count + 1, sizeof *s->rows);
-	s->sorted = calloc(s->schema.fn_count + 1, sizeof *s->sorted);
-	if (!s->rows || !s->sorted)
-		return complain(EXIT_ENVIRONMENT, "no memory");
+	schema_parse(&s->schema, &arena, schema_text, schema_text_bytes);
+	s->rows = xcalloc(s->schema.fn_count + 1, sizeof *s->rows);
+	s->sorted = xcalloc(s->schema.fn_count + 1, sizeof *s->sorted);
 	for (uint32_t i = 0; i < s->schema.fn_count; i++)
 		s->rows[i].fn = &s->schema.fns[i];
-	return 0;
 }
 
 int cmd_stat(const struct options *o)
@@ -483,7 +479,8 @@ int cmd_stat(const struct options *o)
 	struct stat_run s = { 0 };
 	int status = 0;
 	int code = take_options(&s, o);
-	code = code ? code : prepare(&s);
+	if (!code)
+		prepare(&s);
 	code = code ? code : open_intervals(&s, o);
 	code = code ? code : run_all(&s, o, &status);
 	if (s.intervals && s.intervals != stderr && fclose(s.intervals) && !code)

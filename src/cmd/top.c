@@ -33,7 +33,8 @@ static int look(void *data)
 		sharing_open(&top->sharing, opt_str(top->options, "share"), false))
 		return -EACCES;
 	top->watch.file = top->sharing.file;
-	return watch_look(&top->watch, NVML_QUICK);
+	watch_look(&top->watch, NVML_QUICK);
+	return 0;
 }
 
 /* ---- for scripts ---- */

@@ -94,8 +94,8 @@ static void learn_name(struct tracing *t, const struct record *r)
 	struct kernel_name *name = r->aux <= room - 16 ? array_push(&t->names) : NULL;
 	if (!name)
 		return;
-	name->mangled = strndup((const char *)(r->arg + 2), r->aux);
-	name->demangled = t->filter.kernels.n && name->mangled ? demangle(name->mangled) : NULL;
+	name->mangled = xstrndup((const char *)(r->arg + 2), r->aux);
+	name->demangled = t->filter.kernels.n ? demangle(name->mangled) : NULL;
 	*index = (uint32_t)(t->names.n - 1);
 }
 
@@ -104,10 +104,7 @@ static void learn_program(struct tracing *t, const struct record *r)
 	size_t bytes;
 	const char *text = record_text(r, 1, &bytes);
 	uint32_t *index = map_get(&t->programs_by_pid, MAP_KEY(t->pid));
-	char **program = index ? array_push(&t->programs) : NULL;
-	if (!program)
-		return;
-	*program = strndup(text, bytes);
+	*array_push(&t->programs) = xstrndup(text, bytes);
 	*index = (uint32_t)(t->programs.n - 1);
 }
 
@@ -456,9 +453,7 @@ static void put_counts_text(const struct tracing *t, const uint32_t *order, uint
 
 static void put_counts(const struct tracing *t)
 {
-	uint32_t *order = calloc(t->schema.fn_count + 1, sizeof *order), n = 0;
-	if (!order)
-		return;
+	uint32_t *order = xcalloc(t->schema.fn_count + 1, sizeof *order), n = 0;
 	for (uint32_t i = 0; i < t->schema.fn_count; i++)
 		if (t->counted[i].calls)
 			order[n++] = i;
@@ -539,15 +534,13 @@ static int follow_process(struct tracing *t, const char *pid)
 
 /* ---- the command ---- */
 
-static int read_schema(struct tracing *t)
+static void read_schema(struct tracing *t)
 {
 	const size_t need = schema_need(schema_text, schema_text_bytes);
-	t->schema_memory = malloc(need);
+	t->schema_memory = xmalloc(need);
 	struct arena arena = { .base = t->schema_memory, .size = need };
-	if (!t->schema_memory || schema_parse(&t->schema, &arena, schema_text, schema_text_bytes))
-		return complain(EXIT_ENVIRONMENT, "no memory");
-	t->counted = calloc(t->schema.fn_count + 1, sizeof *t->counted);
-	return t->counted ? 0 : complain(EXIT_ENVIRONMENT, "no memory");
+	schema_parse(&t->schema, &arena, schema_text, schema_text_bytes);
+	t->counted = xcalloc(t->schema.fn_count + 1, sizeof *t->counted);
 }
 
 static int take_looks(struct tracing *t, const struct options *o)
@@ -586,7 +579,8 @@ static int prepare(struct tracing *t, const struct options *o)
 {
 	const char *output = opt_str(o, "output");
 	int code = check_target(o);
-	code = code ? code : read_schema(t);
+	if (!code)
+		read_schema(t);
 	code = code ? code : call_filter_take(&t->filter, &t->schema, o);
 	code = code ? code : take_looks(t, o);
 	if (code)

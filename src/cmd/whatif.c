@@ -229,9 +229,7 @@ int cmd_whatif(const struct options *o)
 	if (!opt_argc(o) || opt_argc(o) > REPLAY_PROGRAMS)
 		return complain(
 			EXIT_USAGE, "name recordings: weir whatif latency.weir best-effort.weir");
-	struct question *q = calloc(1, sizeof *q);
-	if (!q)
-		return complain(EXIT_ENVIRONMENT, "no memory");
+	struct question *q = xcalloc(1, sizeof *q);
 	const int code = ask(o, q);
 	whatif_fini(&q->w);
 	for (size_t i = 0; i < q->count; i++)

@@ -113,15 +113,15 @@ static bool is_wanted(const struct diff_row *row, enum which_steps which)
 	return is_judged(row) && (which == ANY || (which == MARKED) == diff_has_marked_steps(row));
 }
 
-/* 0 or -ENOMEM; without a row that can be judged *ret_c is ONE_NONE. */
-static int judge_mix(const struct diff *d, enum diff_one one, enum diff_table table,
+/* Without a row that can be judged *ret_c is ONE_NONE. */
+static void judge_mix(const struct diff *d, enum diff_one one, enum diff_table table,
 	enum which_steps which, struct diff_conclusion *ret_c)
 {
 	const bool several = d->inputs[DIFF_A].n > 1 && d->inputs[DIFF_B].n > 1;
 	struct mix m = { .d = d, .c.one = one };
 	*ret_c = (struct diff_conclusion){ .change.verdict = VERDICT_NONE };
 	for (int s = 0; s < DIFF_SIDES && several; s++)
-		m.runs[s] = calloc(d->inputs[s].n, sizeof *m.runs[s]);
+		m.runs[s] = xcalloc(d->inputs[s].n, sizeof *m.runs[s]);
 	const bool room = !several || (m.runs[DIFF_A] && m.runs[DIFF_B]);
 	for (size_t i = 0; i < d->rows[table].n && room; i++) {
 		const struct diff_row *row = &d->rows[table].v[i];
@@ -134,7 +134,6 @@ static int judge_mix(const struct diff *d, enum diff_one one, enum diff_table ta
 	}
 	free(m.runs[DIFF_A]);
 	free(m.runs[DIFF_B]);
-	return room ? 0 : -ENOMEM;
 }
 
 /* ---- which of them ---- */
@@ -165,32 +164,31 @@ static void judge_run(const struct diff *d, struct diff_conclusion *c)
 	}
 }
 
-static int choose_one(const struct diff *d, struct diff_conclusion *ret_c)
+static void choose_one(const struct diff *d, struct diff_conclusion *ret_c)
 {
 	const bool kernels = d->rows[TABLE_KERNELS].n;
 	struct diff_conclusion steps = { 0 }, launches = { 0 };
-	int e = judge_mix(d, ONE_REQUEST, TABLE_REQUESTS, ANY, ret_c);
-	if (!e && ret_c->one == ONE_NONE && d->work.steps)
-		e = judge_mix(d, ONE_STEP, TABLE_STEPS, MARKED, ret_c);
-	if (e || ret_c->one != ONE_NONE)
-		return e;
+	judge_mix(d, ONE_REQUEST, TABLE_REQUESTS, ANY, ret_c);
+	if (ret_c->one == ONE_NONE && d->work.steps)
+		judge_mix(d, ONE_STEP, TABLE_STEPS, MARKED, ret_c);
+	if (ret_c->one != ONE_NONE)
+		return;
 	if (d->work.steps)
-		e = judge_mix(d, ONE_STEP, TABLE_STEPS, FOUND, &steps);
-	if (!e && (d->work.kernels || !kernels))
-		e = judge_mix(d, kernels ? ONE_LAUNCH : ONE_CALL,
-			kernels ? TABLE_KERNELS : TABLE_CALLS, ANY, &launches);
+		judge_mix(d, ONE_STEP, TABLE_STEPS, FOUND, &steps);
+	if ((d->work.kernels || !kernels))
+		judge_mix(d, kernels ? ONE_LAUNCH : ONE_CALL, kernels ? TABLE_KERNELS : TABLE_CALLS,
+			ANY, &launches);
 	*ret_c = *choose(&steps, &launches);
-	return e;
 }
 
-int diff_conclude(struct diff *d)
+void diff_conclude(struct diff *d)
 {
 	struct diff_conclusion *c = &d->conclusion;
-	int e = diff_is_empty(d, DIFF_A) || diff_is_empty(d, DIFF_B) ? 0 : choose_one(d, c);
-	if (!e)
-		judge_run(d, c);
+	if (!(diff_is_empty(d, DIFF_A) || diff_is_empty(d, DIFF_B)))
+		choose_one(d, c);
+	judge_run(d, c);
 	expect(!moves(c) || (c->side[DIFF_B] > c->side[DIFF_A]) ==
 				    (c->change.verdict == VERDICT_SLOWER),
 		"what takes longer is slower");
-	return e ? e : diff_say(d);
+	diff_say(d);
 }

@@ -61,16 +61,13 @@ const char *diff_verdict_word(enum diff_verdict v)
 	return expect(v <= VERDICT_GONE, "a verdict is one of all") ? words[v] : NULL;
 }
 
-int diff_new(struct diff **ret_d, double threshold_pct)
+void diff_new(struct diff **ret_d, double threshold_pct)
 {
-	struct diff *d = calloc(1, sizeof *d);
-	if (!d)
-		return -ENOMEM;
+	struct diff *d = xcalloc(1, sizeof *d);
 	d->threshold_pct = threshold_pct;
 	d->has_device[DIFF_A] = d->has_device[DIFF_B] = true;
 	d->analysed[DIFF_A] = d->analysed[DIFF_B] = true;
 	*ret_d = d;
-	return 0;
 }
 
 static void row_fini(struct diff_row *row)
@@ -425,31 +422,28 @@ static bool is_apart(const struct diff *d)
 	return some && !all;
 }
 
-int diff_finish(struct diff *d)
+void diff_finish(struct diff *d)
 {
 	struct judge j = { .d = d, .na = d->inputs[DIFF_A].n, .nb = d->inputs[DIFF_B].n };
 	j.several = j.na > 1 && j.nb > 1;
 	d->by_device = d->has_device[DIFF_A] && d->has_device[DIFF_B];
 	d->apart = d->by_device && is_apart(d);
-	j.a = calloc(j.na + 1, sizeof *j.a);
-	j.b = calloc(j.nb + 1, sizeof *j.b);
-	int e = j.a && j.b ? diff_make_notes(d) : -ENOMEM;
-	for (int t = 0; t < DIFF_TABLES && !e; t++) {
+	j.a = xcalloc(j.na + 1, sizeof *j.a);
+	j.b = xcalloc(j.nb + 1, sizeof *j.b);
+	diff_make_notes(d);
+	for (int t = 0; t < DIFF_TABLES; t++) {
 		for (size_t i = 0; i < d->rows[t].n; i++)
 			judge_row(&j, &d->rows[t].v[i], (enum diff_table)t);
 		if (d->rows[t].n)
 			qsort(d->rows[t].v, d->rows[t].n, sizeof *d->rows[t].v, row_order);
 		check_rows(d, (enum diff_table)t);
 	}
-	for (unsigned t = 0; t < DIFF_SUMS && !e; t++)
+	for (unsigned t = 0; t < DIFF_SUMS; t++)
 		add_total(&j, t);
-	if (!e)
-		diff_compare_work(d);
-	for (unsigned t = 0; t < DIFF_SUMS && !e && d->work.same; t++)
+	diff_compare_work(d);
+	for (unsigned t = 0; t < DIFF_SUMS && d->work.same; t++)
 		judge_total(&j, t);
-	if (!e)
-		e = diff_conclude(d);
+	diff_conclude(d);
 	free(j.a);
 	free(j.b);
-	return e;
 }

@@ -200,15 +200,15 @@ struct diff {
 	struct diff_conclusion conclusion;
 };
 
-/* threshold_pct: changes that are smaller are none.  0 or -ENOMEM. */
-int diff_new(struct diff **ret_d, double threshold_pct);
+/* threshold_pct: changes that are smaller are none. */
+void diff_new(struct diff **ret_d, double threshold_pct);
 void diff_free(struct diff *d);
 
-/* 0 or -ENOMEM. */
+/* 0 or -errno. */
 int diff_add(struct diff *d, enum diff_side_id side, const char *file, const struct report *r);
 
-/* Makes verdicts and sorts rows by how much their total changed.  0 or -ENOMEM. */
-int diff_finish(struct diff *d);
+/* Makes verdicts and sorts rows by how much their total changed. */
+void diff_finish(struct diff *d);
 
 /* Percentile of a row on one side, of all runs together; NAN when no single durations are known.
  * The median that is compared is value[side].median_ns. */
@@ -233,11 +233,11 @@ bool diff_is_empty(const struct diff *d, enum diff_side_id side);
 bool diff_copied_same(const struct diff *d);
 
 /* For diff_finish(): what the runs lack and what that means; whether both did the same work; what
- * is said first.  0 or -ENOMEM. */
-int diff_make_notes(struct diff *d);
+ * is said first. */
+void diff_make_notes(struct diff *d);
 void diff_compare_work(struct diff *d);
-int diff_conclude(struct diff *d);
-int diff_say(struct diff *d);
+void diff_conclude(struct diff *d);
+void diff_say(struct diff *d);
 
 /* B's number against A's, by the threshold. */
 struct diff_change diff_change_of(const struct diff *d, const struct stat_medians *m);

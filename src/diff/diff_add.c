@@ -37,8 +37,8 @@ static struct diff_row *row_of(
 {
 	const uint64_t other = kind ? hash_fnv32(kind, strlen(kind)) : 0;
 	struct diff_row *row = MAP_ROW(&a->d->names[table], map_text_key(name, strlen(name), other),
-		&a->d->rows[table], (struct diff_row){ .name = strdup(name), .kind = kind });
-	return row && row->name ? row : NULL;
+		&a->d->rows[table], (struct diff_row){ .name = xstrdup(name), .kind = kind });
+	return row;
 }
 
 /* The row, with room for this run's numbers; runs in which there was no such row are zeros. */
@@ -46,13 +46,10 @@ static struct diff_row *enter(
 	struct adder *a, enum diff_table table, const char *name, const char *kind)
 {
 	struct diff_row *row = row_of(a, table, name, kind);
-	while (row && row->runs[a->side].n <= a->run) {
-		struct diff_run *new = array_push(&row->runs[a->side]);
-		if (!new)
-			return NULL;
-		*new = (struct diff_run){ 0 };
+	while (row->runs[a->side].n <= a->run) {
+		*array_push(&row->runs[a->side]) = (struct diff_run){ 0 };
 	}
-	expect(!row || row->runs[a->side].n == a->run + 1, "the run at hand is a row's last");
+	expect(row->runs[a->side].n == a->run + 1, "the run at hand is a row's last");
 	return row;
 }
 
@@ -68,7 +65,7 @@ static void add_ticks(const struct adder *a, struct hist *to, const struct hist 
 		hist_add_times(to, ns_of(a, value), count);
 }
 
-static int add_kernels(struct adder *a)
+static void add_kernels(struct adder *a)
 {
 	const struct report *r = a->r;
 	for (size_t i = 0; i < r->kernel_rows.n; i++) {
@@ -78,8 +75,6 @@ static int add_kernels(struct adder *a)
 		expect(k->activity == ACTIVITY_NONE || k->activity < r->activities.n,
 			"the GPU activities of a kernel are one of the rows");
 		struct diff_row *row = enter(a, TABLE_KERNELS, k->name, NULL);
-		if (!row)
-			return -ENOMEM;
 		struct diff_run *run = run_of(a, row);
 		run->count = sat_add(run->count, k->count);
 		run->host_ns = sat_add(run->host_ns, ns_of(a, k->host_ticks));
@@ -89,10 +84,9 @@ static int add_kernels(struct adder *a)
 		run->device_ns = sat_add(run->device_ns, w->total_ns);
 		hist_merge(&row->run_device, &w->hist);
 	}
-	return 0;
 }
 
-static int add_calls(struct adder *a)
+static void add_calls(struct adder *a)
 {
 	const struct report *r = a->r;
 	for (size_t i = 0; i < r->call_rows.n; i++) {
@@ -101,8 +95,6 @@ static int add_calls(struct adder *a)
 		struct fn_name room;
 		const char *name = report_fn_name(r, c->id, &room);
 		struct diff_row *row = enter(a, TABLE_CALLS, name, api);
-		if (!row)
-			return -ENOMEM;
 		struct diff_run *run = run_of(a, row);
 		run->count = sat_add(run->count, c->count);
 		run->bytes = sat_add(run->bytes, c->bytes);
@@ -111,17 +103,14 @@ static int add_calls(struct adder *a)
 		if (call_total_known(c)) /* those that are timed all the same have failed */
 			add_ticks(a, &row->run_host, &c->hist);
 	}
-	return 0;
 }
 
-static int add_operators(struct adder *a)
+static void add_operators(struct adder *a)
 {
 	for (size_t i = 0; i < a->r->operators.n; i++) {
 		const struct operator_row *o = &a->r->operators.v[i];
 		const char *kind = range_kind_name(o->kind);
 		struct diff_row *row = enter(a, TABLE_OPERATORS, o->name, kind);
-		if (!row)
-			return -ENOMEM;
 		struct diff_run *run = run_of(a, row);
 		run->count = sat_add(run->count, o->count);
 		run->host_ns = sat_add(run->host_ns, ns_of(a, o->host_ticks));
@@ -129,18 +118,15 @@ static int add_operators(struct adder *a)
 		add_ticks(a, &row->run_host, &o->host_hist);
 		hist_merge(&row->run_device, &o->device_hist);
 	}
-	return 0;
 }
 
-static int add_phases(struct adder *a)
+static void add_phases(struct adder *a)
 {
 	for (size_t i = 0; i < a->r->operators.n; i++) {
 		const struct operator_row *o = &a->r->operators.v[i];
 		if (o->kind == RANGE_OPERATOR)
 			continue;
 		struct diff_row *row = enter(a, TABLE_PHASES, o->name, range_kind_name(o->kind));
-		if (!row)
-			return -ENOMEM;
 		struct diff_run *run = run_of(a, row);
 		run->count = sat_add(run->count, o->count);
 		run->host_ns = sat_add(run->host_ns, ns_of(a, o->host_ticks));
@@ -149,13 +135,12 @@ static int add_phases(struct adder *a)
 		add_ticks(a, &row->run_host, &o->host_hist);
 		hist_merge(&row->run_device, &o->span_hist);
 	}
-	return 0;
 }
 
 /* A step is as long as its steps are on the host; ranges that the program numbers also have spans
  * on the device, and what a wait ends begins with its first launch: time in which the program was
  * asked for nothing is no part of it. */
-static int add_step_lengths(struct adder *a, const struct steps *s)
+static void add_step_lengths(struct adder *a, const struct steps *s)
 {
 	static const char *const ways[] = { [STEPS_NUMBERED] = "numbered",
 		[STEPS_OPTIMIZER] = "optimizer",
@@ -163,13 +148,12 @@ static int add_step_lengths(struct adder *a, const struct steps *s)
 		[STEPS_REPEATED] = DIFF_BY_RANGES };
 	/* That kernels come again tells a launch from the next as well: those are compared. */
 	if (s->found == STEPS_KERNELS)
-		return 0;
+		return;
 	/* In a ring the begin of the first is not known. */
 	const size_t first = is_window(a->r) && s->found != STEPS_NUMBERED;
-	struct diff_row *row =
-		s->v.n > first ? enter(a, TABLE_STEPS, "step", ways[s->found]) : NULL;
-	if (!row)
-		return s->v.n > first ? -ENOMEM : 0;
+	if (s->v.n <= first)
+		return;
+	struct diff_row *row = enter(a, TABLE_STEPS, "step", ways[s->found]);
 	struct diff_run *run = run_of(a, row);
 	run->count = s->v.n;
 	for (size_t i = first; i < s->v.n; i++) {
@@ -187,7 +171,6 @@ static int add_step_lengths(struct adder *a, const struct steps *s)
 		run->device_ns = sat_add(run->device_ns, o->span_ns);
 		hist_merge(&row->run_device, &o->span_hist);
 	}
-	return 0;
 }
 
 static int add_steps(struct adder *a)
@@ -196,7 +179,7 @@ static int add_steps(struct adder *a)
 	int e = steps_load(a->r->trace, &a->r->meta, &s);
 	if (!e) {
 		a->totals[TOTAL_STEPS] = (double)s.v.n;
-		e = add_step_lengths(a, &s);
+		add_step_lengths(a, &s);
 	}
 	steps_fini(&s);
 	return e;
@@ -242,25 +225,23 @@ static void add_requests(struct adder *a)
 	}
 }
 
-static int add_moved(struct adder *a, const struct moved_row *m, const char *name)
+static void add_moved(struct adder *a, const struct moved_row *m, const char *name)
 {
-	struct diff_row *row = m->count ? enter(a, TABLE_COPIES, name, NULL) : NULL;
-	if (!row)
-		return m->count ? -ENOMEM : 0;
+	if (!m->count)
+		return;
+	struct diff_row *row = enter(a, TABLE_COPIES, name, NULL);
 	struct diff_run *run = run_of(a, row);
 	run->count = sat_add(run->count, m->count);
 	run->bytes = sat_add(run->bytes, m->bytes);
 	run->unsized |= m->sized < m->count;
 	run->device_ns = sat_add(run->device_ns, m->device_ns);
-	return 0;
 }
 
-static int add_copies(struct adder *a)
+static void add_copies(struct adder *a)
 {
-	int e = add_moved(a, &a->r->sets, "memset");
-	for (size_t i = 0; i < a->r->copies.n && !e; i++)
-		e = add_moved(a, &a->r->copies.v[i], a->r->copies.v[i].direction);
-	return e;
+	add_moved(a, &a->r->sets, "memset");
+	for (size_t i = 0; i < a->r->copies.n; i++)
+		add_moved(a, &a->r->copies.v[i], a->r->copies.v[i].direction);
 }
 
 /* Several rows of a report may have one name: the median is that of all. */
@@ -309,14 +290,11 @@ static void add_analysis(const struct report *r, double *v)
 		v[TOTAL_PATH + i] = (double)a->path_ns[i];
 }
 
-static int add_totals(struct adder *a)
+static void add_totals(struct adder *a)
 {
 	const struct report *r = a->r;
-	double *v = a->totals = array_reserve(&a->d->totals[a->side], DIFF_SUMS)
-					? a->d->totals[a->side].v + a->d->totals[a->side].n
-					: NULL;
-	if (!v)
-		return -ENOMEM;
+	array_reserve(&a->d->totals[a->side], DIFF_SUMS);
+	double *v = a->totals = a->d->totals[a->side].v + a->d->totals[a->side].n;
 	a->d->totals[a->side].n += DIFF_SUMS;
 	expect(a->d->totals[a->side].n == (a->run + 1) * DIFF_SUMS, "each run has its totals");
 	memset(v, 0, DIFF_SUMS * sizeof *v);
@@ -340,34 +318,24 @@ static int add_totals(struct adder *a)
 	}
 	for (size_t i = 0; i < r->copies.n; i++)
 		v[TOTAL_COPIED] += (double)r->copies.v[i].bytes;
-	return 0;
 }
 
 int diff_add(struct diff *d, enum diff_side_id side, const char *file, const struct report *r)
 {
 	struct adder a = { .d = d, .r = r, .side = side, .run = d->inputs[side].n };
-	struct diff_input *in = array_push(&d->inputs[side]);
-	if (!in)
-		return -ENOMEM;
-	*in = (struct diff_input){ strdup(file), strdup(r->trace->header.program), r->lost != 0,
-		r->sampled };
+	*array_push(&d->inputs[side]) = (struct diff_input){ xstrdup(file),
+		xstrdup(r->trace->header.program), r->lost != 0, r->sampled };
 	d->has_device[side] &= r->device_kernels != 0;
 	d->analysed[side] &= r->analysis.known;
 	d->sampled[side] |= r->sampled != 0;
 	d->window[side] |= is_window(r);
-	int e = in->file && in->program ? add_totals(&a) : -ENOMEM;
-	if (!e)
-		e = add_kernels(&a);
-	if (!e)
-		e = add_calls(&a);
-	if (!e)
-		e = add_operators(&a);
-	if (!e)
-		e = add_phases(&a);
-	if (!e)
-		e = add_copies(&a);
-	if (!e)
-		e = add_steps(&a);
+	add_totals(&a);
+	add_kernels(&a);
+	add_calls(&a);
+	add_operators(&a);
+	add_phases(&a);
+	add_copies(&a);
+	int e = add_steps(&a);
 	if (!e)
 		add_requests(&a);
 	end_runs(&a);

@@ -3,6 +3,7 @@
  * the source of their times.
  */
 #include "diff/diff.h"
+#include "base/xmalloc.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,21 +12,16 @@
 
 #include "base/banned.h"
 
-static int note(struct diff *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void note(struct diff *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-static int note(struct diff *d, const char *format, ...)
+static void note(struct diff *d, const char *format, ...)
 {
 	char *text = NULL;
 	va_list ap;
 	va_start(ap, format);
 	const int n = vasprintf(&text, format, ap);
 	va_end(ap);
-	char **to = n < 0 ? NULL : array_push(&d->notes);
-	if (to)
-		*to = text;
-	else if (n >= 0)
-		free(text);
-	return to ? 0 : -ENOMEM;
+	*array_push(&d->notes) = xcheck(n < 0 ? NULL : text);
 }
 
 static const char *name_of(int side)
@@ -33,62 +29,52 @@ static const char *name_of(int side)
 	return side == DIFF_A ? "A" : "B";
 }
 
-static int note_devices(struct diff *d)
+static void note_devices(struct diff *d)
 {
 	if (d->has_device[DIFF_A] == d->has_device[DIFF_B])
-		return 0;
-	return note(d,
+		return;
+	note(d,
 		"Only %s has GPU activities, so kernels are compared by the time of their launches on "
 		"the host, and operators and phases by their time on the host.",
 		name_of(d->has_device[DIFF_A] ? DIFF_A : DIFF_B));
 }
 
-static int note_samples(struct diff *d, int side)
+static void note_samples(struct diff *d, int side)
 {
-	int e = 0;
-	for (size_t i = 0; i < d->inputs[side].n && !e; i++) {
+	for (size_t i = 0; i < d->inputs[side].n; i++) {
 		const uint32_t each = d->inputs[side].v[i].sampled;
 		if (each)
-			e = note(d, "Run %zu of %s timed one launch in %" PRIu32 ".", i + 1,
+			note(d, "Run %zu of %s timed one launch in %" PRIu32 ".", i + 1,
 				name_of(side), each);
 	}
-	return e;
 }
 
-static int note_sampling(struct diff *d)
+static void note_sampling(struct diff *d)
 {
-	int e = 0;
-	for (int s = 0; s < DIFF_SIDES && !e; s++)
-		e = note_samples(d, s);
-	if (e || (!d->sampled[DIFF_A] && !d->sampled[DIFF_B]))
-		return e;
-	e = note(d,
-		"Of samples, times of kernels include the wait of the device for the launch, and "
+	for (int s = 0; s < DIFF_SIDES; s++)
+		note_samples(d, s);
+	if ((!d->sampled[DIFF_A] && !d->sampled[DIFF_B]))
+		return;
+	note(d, "Of samples, times of kernels include the wait of the device for the launch, and "
 		"totals are estimates\nwithout memcpys and memsets; operators and phases are "
 		"compared by their time on the host.");
-	if (!e && d->apart)
-		e = note(d,
-			"Times of the other runs include no such wait, so no kernel is judged to "
+	if (d->apart)
+		note(d, "Times of the other runs include no such wait, so no kernel is judged to "
 			"be faster or slower.");
-	return e;
 }
 
-static int note_losses(struct diff *d, int side)
+static void note_losses(struct diff *d, int side)
 {
-	int e = 0;
-	for (size_t i = 0; i < d->inputs[side].n && !e; i++)
+	for (size_t i = 0; i < d->inputs[side].n; i++)
 		if (d->inputs[side].v[i].lost)
-			e = note(d, "Run %zu of %s lost calls: its numbers are too small.", i + 1,
+			note(d, "Run %zu of %s lost calls: its numbers are too small.", i + 1,
 				name_of(side));
-	return e;
 }
 
-int diff_make_notes(struct diff *d)
+void diff_make_notes(struct diff *d)
 {
-	int e = note_devices(d);
-	if (!e)
-		e = note_sampling(d);
-	for (int s = 0; s < DIFF_SIDES && !e; s++)
-		e = note_losses(d, s);
-	return e;
+	note_devices(d);
+	note_sampling(d);
+	for (int s = 0; s < DIFF_SIDES; s++)
+		note_losses(d, s);
 }

@@ -481,7 +481,7 @@ static void say_sure(const struct diff *d, struct bounded *b)
 		bounded_printf(b, " in %zu and %zu recordings", na, nb);
 }
 
-int diff_say(struct diff *d)
+void diff_say(struct diff *d)
 {
 	static void (*const say[DIFF_SENTENCES])(
 		const struct diff *, struct bounded *) = { say_slower, say_changed, say_sure };
@@ -490,9 +490,6 @@ int diff_say(struct diff *d)
 		struct bounded b = BOUNDED(text);
 		say[i](d, &b);
 		bounded_char(&b, '.');
-		d->conclusion.sentence[i] = strdup(bounded_end(&b));
-		if (!d->conclusion.sentence[i])
-			return -ENOMEM;
+		d->conclusion.sentence[i] = xstrdup(bounded_end(&b));
 	}
-	return 0;
 }

@@ -86,11 +86,9 @@ static int take_ranges(struct chrome_index *n, const struct trace *t)
 	struct range r;
 	int e;
 	while ((e = trace_next_range(&at, &r)) > 0) {
-		struct chrome_range *to = array_push(&n->ranges);
-		e = to ? 0 : -ENOMEM;
-		if (e)
-			break;
-		*to = (struct chrome_range){ .r = r, .process = buf.ref->process, .parent = NONE };
+		*array_push(&n->ranges) = (struct chrome_range){
+			.r = r, .process = buf.ref->process, .parent = NONE
+		};
 	}
 	chunk_buf_fini(&buf);
 	return e;
@@ -138,57 +136,50 @@ struct pairing {
 };
 
 /* Of operators with one number the last is the one that makes a step back necessary. */
-static int take_forward(struct chrome_index *n, struct pairing *p, uint32_t i)
+static void take_forward(struct chrome_index *n, struct pairing *p, uint32_t i)
 {
 	const struct chrome_range *g = &n->ranges.v[i];
 	uint32_t *last = map_get(&p->forward, MAP_KEY(g->process, g->r.sequence));
-	if (!last)
-		return -ENOMEM;
 	if (*last == MAP_NONE || n->ranges.v[*last].r.ticks <= g->r.ticks)
 		*last = i;
-	return 0;
 }
 
 /* Of the backward pass the first, which is the outermost. */
-static int take_backward(struct chrome_index *n, struct pairing *p, uint32_t i)
+static void take_backward(struct chrome_index *n, struct pairing *p, uint32_t i)
 {
 	const struct chrome_range *g = &n->ranges.v[i];
 	const struct map_key key = MAP_KEY(g->process, g->r.sequence);
 	const uint32_t forward = map_find(&p->forward, key);
 	uint32_t *pair = forward == MAP_NONE ? NULL : map_get(&p->pairs, key);
 	if (forward == MAP_NONE)
-		return 0;
+		return;
 	if (pair && *pair != MAP_NONE) {
 		uint32_t *first = &n->pairs.v[*pair].backward;
 		*first = g->r.ticks < n->ranges.v[*first].r.ticks ? i : *first;
-		return 0;
+		return;
 	}
-	struct chrome_pair *new = pair ? array_push(&n->pairs) : NULL;
-	if (!new)
-		return -ENOMEM;
 	expect(forward < n->ranges.n && forward != i, "a step back is of another operator");
-	*new = (struct chrome_pair){ forward, i };
+	*array_push(&n->pairs) = (struct chrome_pair){ forward, i };
 	*pair = (uint32_t)(n->pairs.n - 1);
-	return 0;
 }
 
-static int pair_up(struct chrome_index *n, struct export *x)
+static void pair_up(struct chrome_index *n, struct export *x)
 {
 	struct pairing p = { 0 };
-	int e = 0;
 	for (int backward = 0; backward < 2; backward++) {
-		for (size_t i = 0; i < n->ranges.n && !e; i++) {
+		for (size_t i = 0; i < n->ranges.n; i++) {
 			const struct chrome_range *g = &n->ranges.v[i];
 			if (g->r.kind != RANGE_OPERATOR || !(g->r.valid & RANGE_HAS_SEQUENCE) ||
 				chrome_is_backward(x, g) != backward)
 				continue;
-			e = backward ? take_backward(n, &p, (uint32_t)i)
-				     : take_forward(n, &p, (uint32_t)i);
+			if (backward)
+				take_backward(n, &p, (uint32_t)i);
+			else
+				take_forward(n, &p, (uint32_t)i);
 		}
 	}
 	map_fini(&p.forward);
 	map_fini(&p.pairs);
-	return e;
 }
 
 /* ---- calls ---- */
@@ -205,45 +196,43 @@ struct outer_call {
 	bool there;
 };
 
-static int add_outer(struct chrome_index *n, const struct chunk_ref *c,
+static void add_outer(struct chrome_index *n, const struct chunk_ref *c,
 	const struct outer_call *outer, uint32_t link)
 {
 	uint32_t *to = map_get(&n->outer, call_key(c, outer->ticks, outer->fn));
 	uint32_t *back = map_get(&n->asked, MAP_KEY(link));
 	uint64_t *ticks = array_push(&n->calls);
-	if (!to || !back || !ticks)
-		return -ENOMEM;
 	*to = link;
 	*back = (uint32_t)(n->calls.n - 1);
 	*ticks = outer->ticks;
-	return 0;
 }
 
-static int look_at_call(struct chrome_index *n, struct export *x, const struct chunk_ref *c,
+static void look_at_call(struct chrome_index *n, struct export *x, const struct chunk_ref *c,
 	const struct record *r, struct outer_call *outer)
 {
 	const struct schema_fn *fn = schema_find(&x->trace->schema, r->fn);
 	if (!fn)
-		return 0;
+		return;
 	if (!outer->there || r->ticks < outer->ticks)
 		*outer = (struct outer_call){ r->ticks, r->fn, fn->api == API_RUNTIME };
 	if (!outer->there || (outer->ticks == r->ticks && outer->fn == r->fn))
-		return 0;
+		return;
 	const struct call_link *link = export_link_of(x, c->process, c->head.tid, r);
-	return link ? add_outer(n, c, outer, (uint32_t)(link - x->links.v.v)) : 0;
+	if (link)
+		add_outer(n, c, outer, (uint32_t)(link - x->links.v.v));
 }
 
 static int find_outer(struct chrome_index *n, struct export *x)
 {
 	struct thread_calls c;
 	struct outer_call outer = { 0 };
-	int e = thread_calls_init(&c, x->trace);
-	while (!e && (e = thread_calls_next(&c)) > 0) {
-		e = 0;
+	thread_calls_init(&c, x->trace);
+	int e;
+	while ((e = thread_calls_next(&c)) > 0) {
 		if (c.new_thread)
 			outer = (struct outer_call){ 0 };
-		for (size_t i = c.calls.n; i-- > 0 && !e;)
-			e = look_at_call(n, x, c.buf.ref, c.calls.v[i], &outer);
+		for (size_t i = c.calls.n; i-- > 0;)
+			look_at_call(n, x, c.buf.ref, c.calls.v[i], &outer);
 	}
 	thread_calls_fini(&c);
 	return e;
@@ -283,7 +272,7 @@ static bool number_of(const struct export_call *c, const char *name, uint64_t *r
 	return false;
 }
 
-int chrome_memory_add(struct chrome_index *n, const struct export *x, const struct export_call *c)
+void chrome_memory_add(struct chrome_index *n, const struct export *x, const struct export_call *c)
 {
 	const struct schema_fn *fn = c->fn;
 	const struct record *r = c->record;
@@ -291,7 +280,7 @@ int chrome_memory_add(struct chrome_index *n, const struct export *x, const stru
 	if (!fn || fn->api == API_RUNTIME || r->result || r->flags & RECORD_CAPTURED ||
 		(fn->kind != CALL_ALLOC && fn->kind != CALL_FREE) ||
 		(strcmp(fn->memory, "device") != 0 && strcmp(fn->memory, "managed") != 0))
-		return 0;
+		return;
 	struct chrome_memory m = { .process = c->chunk->process,
 		.pid = c->chunk->head.pid,
 		.tid = c->chunk->head.tid,
@@ -300,7 +289,7 @@ int chrome_memory_add(struct chrome_index *n, const struct export *x, const stru
 		.seen = strcmp(fn->class, MEMORY_UNSEEN) != 0 };
 	m.ticks = m.is_free ? r->ticks : record_end(r);
 	if (!schema_call_pointer(fn, r, &m.pointer) || !m.pointer)
-		return 0;
+		return;
 	if (m.allocator && number_of(c, "device", &device))
 		m.device = (uint32_t)device;
 	else if (x->meta->devices.n)
@@ -309,12 +298,8 @@ int chrome_memory_add(struct chrome_index *n, const struct export *x, const stru
 		m.has_reserved = number_of(c, "reserved", &m.reserved);
 	if (m.is_free ? m.allocator && !number_of(c, "bytes", &m.bytes)
 		      : !schema_call_bytes(fn, r, &m.bytes))
-		return 0;
-	struct chrome_memory *to = array_push(&n->memory);
-	if (!to)
-		return -ENOMEM;
-	*to = m;
-	return 0;
+		return;
+	*array_push(&n->memory) = m;
 }
 
 static int order_of_memory(const void *one, const void *two)
@@ -338,17 +323,15 @@ static uint64_t *total_of(struct totals *t, const struct chrome_memory *m)
 	return MAP_ROW(&t->devices, MAP_KEY(m->process, m->device), &t->total, 0);
 }
 
-static int replay(struct chrome_index *n, struct totals *t, size_t i)
+static void replay(struct chrome_index *n, struct totals *t, size_t i)
 {
 	struct chrome_memory *m = &n->memory.v[i];
 	uint32_t *live = map_get(&t->live, MAP_KEY(m->process, m->pointer));
-	expect(!live || *live == MAP_NONE || *live < i, "what is live was allocated before");
-	const struct chrome_memory *old = live && *live != MAP_NONE ? &n->memory.v[*live] : NULL;
+	expect(*live == MAP_NONE || *live < i, "what is live was allocated before");
+	const struct chrome_memory *old = *live != MAP_NONE ? &n->memory.v[*live] : NULL;
 	if (m->is_free && old && !m->allocator)
 		m->device = old->device;
-	uint64_t *total = live ? total_of(t, m) : NULL;
-	if (!total)
-		return -ENOMEM;
+	uint64_t *total = total_of(t, m);
 	if (old)
 		*total -= old->bytes < *total ? old->bytes : *total;
 	if (old && m->is_free)
@@ -357,15 +340,13 @@ static int replay(struct chrome_index *n, struct totals *t, size_t i)
 		*total += m->bytes;
 	*live = m->is_free ? MAP_NONE : (uint32_t)i;
 	m->total = *total;
-	return 0;
 }
 
-int chrome_memory_finish(struct chrome_index *n)
+void chrome_memory_finish(struct chrome_index *n)
 {
 	struct totals t = { 0 };
 	bool allocator = false;
 	size_t kept = 0;
-	int e = 0;
 	for (size_t i = 0; i < n->memory.n; i++)
 		allocator |= n->memory.v[i].allocator;
 	for (size_t i = 0; i < n->memory.n; i++)
@@ -373,12 +354,11 @@ int chrome_memory_finish(struct chrome_index *n)
 			n->memory.v[kept++] = n->memory.v[i];
 	n->memory.n = kept;
 	SORT(n->memory, order_of_memory);
-	for (size_t i = 0; i < n->memory.n && !e; i++)
-		e = replay(n, &t, i);
+	for (size_t i = 0; i < n->memory.n; i++)
+		replay(n, &t, i);
 	map_fini(&t.live);
 	map_fini(&t.devices);
 	array_free(&t.total);
-	return e;
 }
 
 /* ---- the whole ---- */
@@ -401,7 +381,8 @@ int chrome_index_make(struct chrome_index *n, struct export *x)
 	SORT(n->ranges, range_order);
 	find_parents(n);
 	number_ranges(n);
-	return pair_up(n, x);
+	pair_up(n, x);
+	return 0;
 }
 
 void chrome_index_fini(struct chrome_index *n)

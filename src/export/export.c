@@ -119,23 +119,19 @@ static int call_order(const void *one, const void *two)
 	return a > b ? -1 : a < b;
 }
 
-static int gather(struct run *r)
+static void gather(struct run *r)
 {
 	struct records it = records_of(&r->buf);
 	const struct record *record;
 	r->records.n = 0;
 	while ((record = records_next(&it))) {
-		const struct record **to = array_push(&r->records);
-		if (!to)
-			return -ENOMEM;
-		*to = record;
+		*array_push(&r->records) = record;
 	}
 	if (r->records.n)
 		qsort(r->records.v, r->records.n, sizeof *r->records.v, call_order);
 	for (size_t i = 1; i < r->records.n; i++)
 		expect_slow(call_order(&r->records.v[i - 1], &r->records.v[i]) < 0,
 			"callers come before what they call");
-	return 0;
 }
 
 static int hand_over(struct run *r, const struct chunk_ref *c, const struct record *record)
@@ -164,8 +160,6 @@ static int hand_over(struct run *r, const struct chunk_ref *c, const struct reco
 static int announce(struct run *r, const struct chunk_ref *c)
 {
 	uint32_t *seen = map_get(&r->threads, MAP_KEY(c->process, c->head.tid));
-	if (!seen)
-		return -ENOMEM;
 	if (*seen != MAP_NONE)
 		return 0;
 	*seen = 1;
@@ -175,9 +169,8 @@ static int announce(struct run *r, const struct chunk_ref *c)
 static int export_calls(struct run *r)
 {
 	const struct chunk_ref *c = r->buf.ref;
-	int e = gather(r);
-	if (!e)
-		e = announce(r, c);
+	gather(r);
+	int e = announce(r, c);
 	for (size_t k = 0; k < r->records.n && !e; k++)
 		e = hand_over(r, c, r->records.v[k]);
 	return e;

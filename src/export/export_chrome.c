@@ -151,28 +151,23 @@ static int thread(struct export *x, const struct chunk_ref *c)
 }
 
 /* A device and its stream, when they are first seen. */
-static int name_stream(struct export *x, uint32_t process, uint32_t device, uint32_t stream)
+static void name_stream(struct export *x, uint32_t process, uint32_t device, uint32_t stream)
 {
 	struct chrome *c = x->state;
 	char name[32];
 	uint32_t *new = map_get(&c->devices, MAP_KEY(device));
-	if (!new)
-		return -ENOMEM;
 	if (*new == MAP_NONE) {
 		snprintf(name, sizeof name, "GPU %" PRIu32, device);
 		name_process(x, device, program_of(x, process), name, DEVICES_BEHIND + device);
 	}
 	*new = 1;
 	new = map_get(&c->streams, MAP_KEY(device, stream));
-	if (!new)
-		return -ENOMEM;
 	if (*new == MAP_NONE) {
 		snprintf(name, sizeof name, "stream %" PRIu32 " ", stream);
 		put_meta_text(x, "thread_name", device, stream, "name", name);
 		put_meta_number(x, "thread_sort_index", device, stream, stream);
 	}
 	*new = 1;
-	return 0;
 }
 
 /* ---- the head ---- */
@@ -234,8 +229,8 @@ static void put_head(struct export *x)
 
 static int begin(struct export *x)
 {
-	struct chrome *c = x->state = calloc(1, sizeof *c);
-	const int e = c ? chrome_index_make(&c->index, x) : -ENOMEM;
+	struct chrome *c = x->state = xcalloc(1, sizeof *c);
+	const int e = chrome_index_make(&c->index, x);
 	if (e)
 		return e;
 	put_head(x);
@@ -251,8 +246,7 @@ static int begin(struct export *x)
 static int call(struct export *x, const struct export_call *c)
 {
 	struct chrome_index *n = index_of(x);
-	if (chrome_memory_add(n, x, c))
-		return -ENOMEM;
+	chrome_memory_add(n, x, c);
 	if (c->fn && c->fn->api == API_ALLOCATOR)
 		return 0;
 	const bool runtime = c->fn && c->fn->api == API_RUNTIME;
@@ -404,9 +398,7 @@ static int activity(struct export *x, const struct chunk_ref *c, const struct gp
 	const uint32_t device = w->valid & GPU_HAS_DEVICE ? w->device : 0;
 	const uint32_t stream = w->valid & GPU_HAS_STREAM ? w->stream : 0;
 	const uint64_t asked = link ? chrome_issued_at(n, x, link) : 0;
-	const int e = name_stream(x, c->process, device, stream);
-	if (e)
-		return e;
+	name_stream(x, c->process, device, stream);
 	char name[64];
 	struct json j = begin_event(x, "X", category_of_activity(w->kind),
 		name_of_activity(x, w, name, sizeof name), device, stream);
@@ -638,11 +630,11 @@ static int end(struct export *x)
 		put_range(x, &n->ranges.v[i]);
 	for (size_t i = 0; i < n->pairs.n; i++)
 		put_pair(x, &n->pairs.v[i]);
-	const int e = chrome_memory_finish(n);
-	for (size_t i = 0; i < n->memory.n && !e; i++)
+	chrome_memory_finish(n);
+	for (size_t i = 0; i < n->memory.n; i++)
 		put_memory(x, &n->memory.v[i]);
 	put_tail(x);
-	return e ? e : wrong(x);
+	return wrong(x);
 }
 
 static void cleanup(struct export *x)

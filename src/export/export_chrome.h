@@ -58,12 +58,12 @@ const struct call_link *chrome_link_of(
 uint64_t chrome_issued_at(
 	const struct chrome_index *n, const struct export *x, const struct call_link *link);
 
-/* Takes the call if it allocates or frees.  0 or -ENOMEM. */
-int chrome_memory_add(struct chrome_index *n, const struct export *x, const struct export_call *c);
+/* Takes the call if it allocates or frees. */
+void chrome_memory_add(struct chrome_index *n, const struct export *x, const struct export_call *c);
 
 /* When all are there: puts them in the order of time and finds totals and sizes of frees; where
- * there are an allocator's events the driver's go.  0 or -ENOMEM. */
-int chrome_memory_finish(struct chrome_index *n);
+ * there are an allocator's events the driver's go. */
+void chrome_memory_finish(struct chrome_index *n);
 
 /* Whether the range is part of a backward pass. */
 bool chrome_is_backward(struct export *x, const struct chrome_range *g);

@@ -103,31 +103,27 @@ struct columns {
 
 enum text_kind { OF_LITERAL, OF_FUNCTION, OF_NAME, OF_STRING };
 
-static int add_text(struct columns *c, const char *text, uint32_t *ret_number)
+static void add_text(struct columns *c, const char *text, uint32_t *ret_number)
 {
 	const size_t bytes = strlen(text);
 	uint32_t *number = map_get(&c->by_text, map_text_key(text, bytes, 0));
-	if (!number || !array_reserve(&c->texts, bytes + 1))
-		return -ENOMEM;
+	array_reserve(&c->texts, bytes + 1);
 	if (*number == MAP_NONE) {
 		*number = c->text_count++;
 		memcpy(c->texts.v + c->texts.n, text, bytes + 1);
 		c->texts.n += bytes + 1;
 	}
 	*ret_number = *number;
-	return 0;
 }
 
 /* Its number, from who it is where that has been asked for before. */
-static int text_number(struct columns *c, enum text_kind kind, uint64_t who, const char *text,
+static void text_number(struct columns *c, enum text_kind kind, uint64_t who, const char *text,
 	uint32_t *ret_number)
 {
 	uint32_t *number = map_get(&c->by_number, MAP_KEY(kind, who));
-	if (!number)
-		return -ENOMEM;
-	const int e = *number == MAP_NONE ? add_text(c, text, number) : 0;
+	if (*number == MAP_NONE)
+		add_text(c, text, number);
 	*ret_number = *number;
-	return e;
 }
 
 static void write_texts(struct export *x)
@@ -185,28 +181,28 @@ static void put(struct block *b, bool known, uint64_t value)
 		memcpy(to, &narrow, sizeof narrow);
 }
 
-static int put_text(
+static void put_text(
 	struct export *x, struct block *b, enum text_kind kind, uint64_t who, const char *text)
 {
 	uint32_t number = 0;
 	expect(tables[b->table].columns[b->at].type == TEXT, "a text goes into a column of texts");
-	const int e = text ? text_number(x->state, kind, who, text, &number) : 0;
+	if (text)
+		text_number(x->state, kind, who, text, &number);
 	put(b, text != NULL, number);
-	return e;
 }
 
 /* One that is in the program, not in the trace. */
-static int put_literal(struct export *x, struct block *b, const char *text)
+static void put_literal(struct export *x, struct block *b, const char *text)
 {
-	return put_text(x, b, OF_LITERAL, (uintptr_t)text, text);
+	put_text(x, b, OF_LITERAL, (uintptr_t)text, text);
 }
 
-static int end_row(struct export *x, struct block *b, int e)
+static int end_row(struct export *x, struct block *b)
 {
 	expect(b->at == tables[b->table].count, "a row has a value for each column");
-	if (!e && ++b->rows == BLOCK_ROWS)
+	if (++b->rows == BLOCK_ROWS)
 		write_block(x, b);
-	return e ? e : ferror(x->out) ? errno ? -errno : -EIO : 0;
+	return ferror(x->out) ? errno ? -errno : -EIO : 0;
 }
 
 /* ---- rows ---- */
@@ -229,27 +225,27 @@ static int call_row(struct export *x, const struct export_call *c)
 {
 	struct block *b = block_of(x, CALLS);
 	put_call_times(x, b, c);
-	const int e = put_text(x, b, OF_FUNCTION, c->record->fn, c->name);
+	put_text(x, b, OF_FUNCTION, c->record->fn, c->name);
 	put(b, true, c->record->result);
 	put(b, true, (c->record->flags & RECORD_CAPTURED) != 0);
 	put(b, c->link != NULL, c->link ? c->link->correlation : 0);
-	return end_row(x, b, e);
+	return end_row(x, b);
 }
 
 static int launch_row(struct export *x, const struct export_call *c)
 {
 	struct block *b = block_of(x, LAUNCHES);
 	put_call_times(x, b, c);
-	int e = put_text(x, b, OF_NAME, c->kernel,
+	put_text(x, b, OF_NAME, c->kernel,
 		c->kernel == META_NONE ? NULL : export_kernel_name(x, c->kernel));
-	const int failed = put_text(x, b, OF_FUNCTION, c->record->fn, c->name);
+	put_text(x, b, OF_FUNCTION, c->record->fn, c->name);
 	for (int i = 0; i < 6; i++)
 		put(b, true, i < 3 ? c->shape.grid[i] : c->shape.block[i - 3]);
 	put(b, true, c->record->aux);
 	put(b, true, c->record->arg[LAUNCH_STREAM]);
 	put(b, true, (c->record->flags & RECORD_CAPTURED) != 0);
 	put(b, c->link != NULL, c->link ? c->link->correlation : 0);
-	return end_row(x, b, e ? e : failed);
+	return end_row(x, b);
 }
 
 static int allocation_row(struct export *x, const struct export_call *c)
@@ -259,13 +255,13 @@ static int allocation_row(struct export *x, const struct export_call *c)
 	put(b, true, since(x, c->begin_ns));
 	put(b, true, c->chunk->head.pid);
 	put(b, true, c->chunk->head.tid);
-	int e = put_literal(x, b, c->fn->kind == CALL_ALLOC ? "alloc" : "free");
-	const int failed = put_literal(x, b, c->fn->memory);
+	put_literal(x, b, c->fn->kind == CALL_ALLOC ? "alloc" : "free");
+	put_literal(x, b, c->fn->memory);
 	const bool has_address = schema_call_pointer(c->fn, c->record, &address);
 	put(b, has_address, address);
 	const bool has_bytes = schema_call_bytes(c->fn, c->record, &bytes);
 	put(b, has_bytes, bytes);
-	return end_row(x, b, e ? e : failed);
+	return end_row(x, b);
 }
 
 static bool wants(const struct export *x, enum columns_table table)
@@ -287,9 +283,9 @@ static int call(struct export *x, const struct export_call *c)
 }
 
 /* 0: no text. */
-static int put_string(struct export *x, struct block *b, uint32_t id)
+static void put_string(struct export *x, struct block *b, uint32_t id)
 {
-	return put_text(
+	put_text(
 		x, b, OF_STRING, (uint64_t)x->process << 32 | id, id ? export_string(x, id) : NULL);
 }
 
@@ -304,22 +300,21 @@ static void put_shape(struct block *b, const struct gpu_activity *w)
 }
 
 /* Of the range that an activity was asked for in; the name of a range is one of meta's. */
-static int put_owner(struct export *x, struct block *b, const struct owners *o, uint32_t at)
+static void put_owner(struct export *x, struct block *b, const struct owners *o, uint32_t at)
 {
 	const uint32_t name = owners_name(o, at);
-	return put_text(x, b, OF_NAME, name,
+	put_text(x, b, OF_NAME, name,
 		at == OWNER_NONE ? NULL : demangled_name(&x->names, name, "(no name)"));
 }
 
-static int put_owners(struct export *x, struct block *b, const struct gpu_activity *w,
+static void put_owners(struct export *x, struct block *b, const struct gpu_activity *w,
 	const struct call_link *link)
 {
 	struct owners *o = &((struct columns *)x->state)->owners;
 	const uint32_t at = owners_of(o, x->process, w, link);
-	const int e = put_owner(x, b, o, owners_operator(o, at));
+	put_owner(x, b, o, owners_operator(o, at));
 	const uint32_t named = owners_named(o, at);
-	return e ? e
-		 : put_owner(x, b, o, named == OWNER_NONE ? owners_waiting(o, at, link) : named);
+	put_owner(x, b, o, named == OWNER_NONE ? owners_waiting(o, at, link) : named);
 }
 
 static int activity(struct export *x, const struct chunk_ref *c, const struct gpu_activity *w,
@@ -331,25 +326,21 @@ static int activity(struct export *x, const struct chunk_ref *c, const struct gp
 	put(b, true, w->end_ns - w->start_ns);
 	put(b, true, c->head.pid);
 	put(b, link != NULL, link ? link->tid : 0);
-	int e = put_literal(x, b, activity_kind_name(w->kind));
-	if (!e)
-		e = put_string(x, b, w->name);
-	if (e)
-		return e;
+	put_literal(x, b, activity_kind_name(w->kind));
+	put_string(x, b, w->name);
 	put(b, w->valid & GPU_HAS_DEVICE, w->device);
 	put(b, w->valid & GPU_HAS_CONTEXT, w->context);
 	put(b, w->valid & GPU_HAS_STREAM, w->stream);
 	put(b, w->valid & GPU_HAS_CORRELATION, w->correlation);
 	put_shape(b, w);
 	put(b, w->valid & GPU_HAS_BYTES, w->bytes);
-	e = put_literal(x, b, activity_direction(w));
+	put_literal(x, b, activity_direction(w));
 	put(b, graph, w->graph);
 	put(b, graph, w->graph_node);
 	put(b, link != NULL, link ? since(x, trace_ns(x->trace, link->ticks)) : 0);
 	put(b, link && link->dur, link ? trace_span_ns(x->trace, link->dur) : 0);
-	if (!e)
-		e = put_owners(x, b, w, link);
-	return e ? e : end_row(x, b, e);
+	put_owners(x, b, w, link);
+	return end_row(x, b);
 }
 
 static int range(struct export *x, const struct chunk_ref *c, const struct range *g)
@@ -360,16 +351,12 @@ static int range(struct export *x, const struct chunk_ref *c, const struct range
 	put(b, true, trace_ns(x->trace, range_end(g)) - begin);
 	put(b, true, c->head.pid);
 	put(b, true, g->tid);
-	int e = put_literal(x, b, range_kind_name(g->kind));
-	if (!e)
-		e = put_string(x, b, g->name);
-	if (!e)
-		e = put_string(x, b, g->args);
-	if (e)
-		return e;
+	put_literal(x, b, range_kind_name(g->kind));
+	put_string(x, b, g->name);
+	put_string(x, b, g->args);
 	put(b, g->valid & RANGE_HAS_EXTERNAL, g->external);
 	put(b, g->valid & RANGE_HAS_SEQUENCE, g->sequence);
-	return end_row(x, b, 0);
+	return end_row(x, b);
 }
 
 /* ---- the whole ---- */
@@ -396,9 +383,7 @@ static int parse_wanted(struct export *x, uint32_t *ret_wanted)
 
 static int begin(struct export *x)
 {
-	struct columns *c = x->state = calloc(1, sizeof *c);
-	if (!c)
-		return -ENOMEM;
+	struct columns *c = x->state = xcalloc(1, sizeof *c);
 	int e = parse_wanted(x, &c->wanted);
 	if (!e && wants(x, ACTIVITIES))
 		e = owners_load(x->trace, x->meta, &c->owners);
@@ -409,9 +394,7 @@ static int begin(struct export *x)
 		c->blocks[t].table = (enum columns_table)t;
 		for (uint32_t i = 0; i < tables[t].count && wants(x, (enum columns_table)t); i++) {
 			c->blocks[t].data[i] =
-				malloc(BLOCK_ROWS * bytes_of(tables[t].columns[i].type));
-			if (!c->blocks[t].data[i])
-				return -ENOMEM;
+				xmalloc(BLOCK_ROWS * bytes_of(tables[t].columns[i].type));
 		}
 	}
 	return 0;

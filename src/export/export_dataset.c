@@ -209,11 +209,10 @@ static int number_order(const void *one, const void *two)
 
 static uint64_t *sorted(const struct launch_samples *all, uint64_t (*of)(const struct sample *s))
 {
-	uint64_t *v = calloc(all->v.n + 1, sizeof *v);
-	for (size_t i = 0; v && i < all->v.n; i++)
+	uint64_t *v = xcalloc(all->v.n + 1, sizeof *v);
+	for (size_t i = 0; i < all->v.n; i++)
 		v[i] = of(&all->v.v[i]);
-	if (v)
-		qsort(v, all->v.n, sizeof *v, number_order);
+	qsort(v, all->v.n, sizeof *v, number_order);
 	return v;
 }
 
@@ -280,7 +279,7 @@ static void put_counts(struct export *x, const struct launch_samples *all)
 			all->shapeless);
 }
 
-static int put_distribution(struct export *x, const struct launch_samples *all)
+static void put_distribution(struct export *x, const struct launch_samples *all)
 {
 	uint64_t *keys = sorted(all, key_of), *ns = sorted(all, ns_of);
 	const size_t n = all->v.n;
@@ -292,7 +291,6 @@ static int put_distribution(struct export *x, const struct launch_samples *all)
 	}
 	free(keys);
 	free(ns);
-	return keys && ns ? 0 : -ENOMEM;
 }
 
 static void put_families(struct export *x, const struct launch_samples *all)
@@ -317,9 +315,7 @@ static int write_card(struct export *x, const struct launch_samples *all)
 	put_source(x);
 	fputs("\n", x->out);
 	put_counts(x, all);
-	const int e = put_distribution(x, all);
-	if (e)
-		return e;
+	put_distribution(x, all);
 	put_families(x, all);
 	fputs("\n## Columns\n\nAn empty field is a value that is not known.\n\n| column | meaning "
 	      "|\n|---|---|\n",

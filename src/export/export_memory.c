@@ -13,13 +13,9 @@
 
 /* ---- collecting ---- */
 
-static int push(struct block_log *log, const struct block_event *e)
+static void push(struct block_log *log, const struct block_event *e)
 {
-	struct block_event *to = array_push(&log->events);
-	if (!to)
-		return -ENOMEM;
-	*to = *e;
-	return 0;
+	*array_push(&log->events) = *e;
 }
 
 static uint64_t stream_of(const struct schema_fn *fn, const struct record *r)
@@ -31,13 +27,13 @@ static uint64_t stream_of(const struct schema_fn *fn, const struct record *r)
 	return 0;
 }
 
-static int add_vmm(struct block_log *log, const struct export_call *c, struct block_event *e)
+static void add_vmm(struct block_log *log, const struct export_call *c, struct block_event *e)
 {
 	const uint8_t role = memory_vmm_role(c->fn);
 	struct vmm_op op;
 	if (role == VMM_CREATE || role == VMM_RELEASE ||
 		!memory_vmm_op(c->fn, role, c->record, &op))
-		return 0;
+		return;
 	e->ticks = op.ticks;
 	e->pointer = op.pointer;
 	e->bytes = op.bytes;
@@ -47,35 +43,37 @@ static int add_vmm(struct block_log *log, const struct export_call *c, struct bl
 					: SEGMENT_FREE;
 	/* Addresses that are only reserved are no memory. */
 	if (!op.segment && (role == VMM_RESERVE || role == VMM_GIVE_BACK))
-		return 0;
-	return push(log, e);
+		return;
+	push(log, e);
 }
 
-int block_log_add(struct block_log *log, const struct export_call *c)
+void block_log_add(struct block_log *log, const struct export_call *c)
 {
 	const struct record *r = c->record;
 	const struct schema_fn *fn = c->fn;
 	if (!fn || fn->api == API_RUNTIME || r->flags & RECORD_CAPTURED)
-		return 0;
+		return;
 	struct block_event e = { .process = c->chunk->process,
 		.tid = c->chunk->head.tid,
 		.range = META_NONE,
 		.fn_id = r->fn,
 		.stream = stream_of(fn, r) };
-	if (!r->result && memory_vmm_role(fn))
-		return add_vmm(log, c, &e);
+	if (!r->result && memory_vmm_role(fn)) {
+		add_vmm(log, c, &e);
+		return;
+	}
 	if ((fn->kind != CALL_ALLOC && fn->kind != CALL_FREE) || !strcmp(fn->memory, "host"))
-		return 0;
+		return;
 	const bool is_free = fn->kind == CALL_FREE;
 	if (r->result && is_free)
-		return 0;
+		return;
 	e.ticks = is_free ? r->ticks : record_end(r);
 	e.what = is_free ? BLOCK_FREE : r->result ? BLOCK_FAILED : BLOCK_ALLOC;
 	if (!r->result && (!schema_call_pointer(fn, r, &e.pointer) || !e.pointer))
-		return 0;
+		return;
 	if (!is_free && !schema_call_bytes(fn, r, &e.bytes))
-		return 0;
-	return push(log, &e);
+		return;
+	push(log, &e);
 }
 
 /* ---- playing ---- */
@@ -139,8 +137,6 @@ static int begin_block(struct player *p, uint32_t index)
 	if (error)
 		return error;
 	uint32_t *slot = map_get(&p->live, MAP_KEY(e->process, e->pointer, is_segment(e)));
-	if (!slot)
-		return -ENOMEM;
 	*slot = index;
 	return p->sink->event(p->sink->context, e, e);
 }
@@ -184,11 +180,7 @@ static int play_live(struct player *p)
 		const struct map_slot *s = &p->live.slots[i];
 		if (!s->taken || s->value == MAP_NONE)
 			continue;
-		const struct block_event **to = array_push(&live);
-		if (to)
-			*to = &p->log->events.v[s->value];
-		else
-			error = -ENOMEM;
+		*array_push(&live) = &p->log->events.v[s->value];
 	}
 	if (live.n)
 		qsort(live.v, live.n, sizeof *live.v, live_order);
@@ -208,12 +200,7 @@ static int find_operators(struct block_log *log, const struct export *x)
 		const struct block_event *e = &log->events.v[i];
 		if (e->what != BLOCK_ALLOC)
 			continue;
-		struct range_query *q = array_push(&queries);
-		if (!q) {
-			array_free(&queries);
-			return -ENOMEM;
-		}
-		*q = (struct range_query){
+		*array_push(&queries) = (struct range_query){
 			.ticks = e->ticks, .process = e->process, .tid = e->tid, .tag = (uint32_t)i
 		};
 	}

@@ -34,7 +34,7 @@ struct block_log {
 
 /* Takes the call, if it is about memory of a GPU: handles of virtual memory come as what is mapped
  * of them. */
-int block_log_add(struct block_log *log, const struct export_call *c);
+void block_log_add(struct block_log *log, const struct export_call *c);
 
 /*
  * Hands all events over in the order of time.  `alloc` is what a free frees; frees of what nobody

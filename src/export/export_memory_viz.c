@@ -78,7 +78,7 @@ static void put_text(struct pickle *p, const char *text)
 {
 	const size_t all = strlen(text), n = all < 4096 ? all : 4096;
 	uint32_t *number = map_get(&p->texts, map_text_key(text, n, 0));
-	if (number && *number != MAP_NONE) {
+	if (*number != MAP_NONE) {
 		putc(OP_RECALL, p->out);
 		put_u32(p, *number);
 		return;
@@ -87,8 +87,6 @@ static void put_text(struct pickle *p, const char *text)
 	put_u32(p, (uint32_t)n);
 	for (size_t i = 0; i < n; i++)
 		putc((unsigned char)text[i] < 0x80 ? text[i] : '?', p->out);
-	if (!number)
-		return;
 	expect(p->text_count < p->texts.taken, "each text is written once");
 	*number = p->text_count++;
 	putc(OP_MEMOIZE, p->out);
@@ -194,11 +192,10 @@ static bool is_held(const struct snapshot *s, const struct block_event *e)
 	       e->bytes <= g->bytes - (e->pointer - g->pointer);
 }
 
-static int add_segment(struct snapshot *s, const struct block_event *e)
+static void add_segment(struct snapshot *s, const struct block_event *e)
 {
 	size_t i = s->segments.n;
-	if (!array_reserve(&s->segments, 1))
-		return -ENOMEM;
+	array_reserve(&s->segments, 1);
 	while (i && s->segments.v[i - 1].pointer > e->pointer)
 		i--;
 	expect(i == s->segments.n || s->segments.v[i].pointer >= e->pointer,
@@ -207,7 +204,6 @@ static int add_segment(struct snapshot *s, const struct block_event *e)
 		(s->segments.n - i) * sizeof *s->segments.v);
 	s->segments.v[i] = *e;
 	s->segments.n++;
-	return 0;
 }
 
 static void remove_segment(struct snapshot *s, const struct block_event *e)
@@ -225,12 +221,11 @@ static void remove_segment(struct snapshot *s, const struct block_event *e)
 static int put_event(void *context, const struct block_event *e, struct block_event *alloc)
 {
 	struct snapshot *s = context;
-	int error = 0;
 	if (e->process != s->process)
 		return 0;
 	switch (e->what) {
 	case SEGMENT_ALLOC:
-		error = add_segment(s, e);
+		add_segment(s, e);
 		put_action(s, "segment_alloc", e, alloc);
 		break;
 	case SEGMENT_FREE:
@@ -252,16 +247,15 @@ static int put_event(void *context, const struct block_event *e, struct block_ev
 	default: /* what was refused changes nothing */
 		break;
 	}
-	return error ? error : ferror(s->x->out) ? errno ? -errno : -EIO : 0;
+	return ferror(s->x->out) ? errno ? -errno : -EIO : 0;
 }
 
 static int keep_live(void *context, const struct block_event *e)
 {
 	struct snapshot *s = context;
-	struct block_event *to = e->process == s->process ? array_push(&s->live) : NULL;
-	if (to)
-		*to = *e;
-	return to || e->process != s->process ? 0 : -ENOMEM;
+	if (e->process == s->process)
+		*array_push(&s->live) = *e;
+	return 0;
 }
 
 /* ---- what is there at the end ---- */
@@ -378,9 +372,7 @@ static int put_all(struct snapshot *s)
 
 static int begin_viz(struct export *x)
 {
-	struct snapshot *s = calloc(1, sizeof *s);
-	if (!s)
-		return -ENOMEM;
+	struct snapshot *s = xcalloc(1, sizeof *s);
 	s->x = x;
 	s->p.out = x->out;
 	x->state = s;
@@ -390,7 +382,8 @@ static int begin_viz(struct export *x)
 static int call_viz(struct export *x, const struct export_call *c)
 {
 	struct snapshot *s = x->state;
-	return block_log_add(&s->log, c);
+	block_log_add(&s->log, c);
+	return 0;
 }
 
 static int end_viz(struct export *x)

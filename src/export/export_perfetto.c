@@ -92,8 +92,6 @@ static size_t open_packet(struct perfetto *s)
 static int write_out(struct export *x)
 {
 	struct perfetto *s = x->state;
-	if (s->p.failed)
-		return -ENOMEM;
 	if (s->p.bytes.n && fwrite(s->p.bytes.v, 1, s->p.bytes.n, x->out) != s->p.bytes.n)
 		return errno ? -errno : -EIO;
 	s->p.bytes.n = 0;
@@ -212,16 +210,12 @@ static int find_drawn(struct export *x)
 
 static int begin(struct export *x)
 {
-	struct perfetto *s = x->state = calloc(1, sizeof *s);
-	if (!s)
-		return -ENOMEM;
-	s->fn_sent = calloc(0x10000, sizeof(bool));
-	s->kernel_sent = calloc(x->meta->names.n + 1, sizeof(bool));
-	s->name_sent = calloc(x->meta->names.n + 1, sizeof(bool));
-	s->link_drawn = calloc(x->links.v.n + 1, sizeof(bool));
-	s->link_seen = calloc(x->links.v.n + 1, sizeof(bool));
-	if (!s->fn_sent || !s->kernel_sent || !s->name_sent || !s->link_drawn || !s->link_seen)
-		return -ENOMEM;
+	struct perfetto *s = x->state = xcalloc(1, sizeof *s);
+	s->fn_sent = xcalloc(0x10000, sizeof(bool));
+	s->kernel_sent = xcalloc(x->meta->names.n + 1, sizeof(bool));
+	s->name_sent = xcalloc(x->meta->names.n + 1, sizeof(bool));
+	s->link_drawn = xcalloc(x->links.v.n + 1, sizeof(bool));
+	s->link_seen = xcalloc(x->links.v.n + 1, sizeof(bool));
 	const int e = find_drawn(x);
 	if (e)
 		return e;
@@ -263,15 +257,14 @@ static void put_part(struct perfetto *s, uint64_t parent, uint32_t number, const
 }
 
 /* The number of a thread's track, which is written when it is first asked for. */
-static int track_of(struct export *x, const struct chunk_ref *c, uint32_t tid,
+static void track_of(struct export *x, const struct chunk_ref *c, uint32_t tid,
 	enum thread_part part, uint64_t *ret_track)
 {
 	struct perfetto *s = x->state;
 	uint64_t parent = 0;
-	const int e = part == PART_CALLS ? 0 : track_of(x, c, tid, PART_CALLS, &parent);
-	uint32_t *track = e ? NULL : map_get(&s->tracks, MAP_KEY(c->process, tid, part));
-	if (!track)
-		return -ENOMEM;
+	if (part != PART_CALLS)
+		track_of(x, c, tid, PART_CALLS, &parent);
+	uint32_t *track = map_get(&s->tracks, MAP_KEY(c->process, tid, part));
 	if (*track == MAP_NONE) {
 		*track = ++s->track_count;
 		if (part == PART_CALLS)
@@ -280,7 +273,6 @@ static int track_of(struct export *x, const struct chunk_ref *c, uint32_t tid,
 			put_part(s, parent, *track, part == PART_RANGES ? "ranges" : "Python");
 	}
 	*ret_track = *track;
-	return 0;
 }
 
 /* ---- names ---- */
@@ -454,8 +446,7 @@ static int call(struct export *x, const struct export_call *c)
 	uint64_t end = c->end_ns;
 	if (c->fn && c->fn->api == API_ALLOCATOR)
 		return 0;
-	if (track_of(x, c->chunk, c->chunk->head.tid, PART_CALLS, &s->track))
-		return -ENOMEM;
+	track_of(x, c->chunk, c->chunk->head.tid, PART_CALLS, &s->track);
 	pop(s, c->begin_ns);
 	if (s->depth && end > s->ends[s->depth - 1])
 		end = s->ends[s->depth - 1];
@@ -485,45 +476,36 @@ static void put_name(struct export *x, uint32_t id)
 
 /* ---- ranges ---- */
 
-static int add_edge(struct export *x, const struct range *g, uint64_t ticks, enum event_type type)
+static void add_edge(struct export *x, const struct range *g, uint64_t ticks, enum event_type type)
 {
 	struct perfetto *s = x->state;
-	struct edge *to = array_push(&s->edges);
-	if (!to)
-		return -ENOMEM;
-	*to = (struct edge){ .ticks = ticks,
+	*array_push(&s->edges) = (struct edge){ .ticks = ticks,
 		.process = x->process,
 		.name = g->name,
 		.span = (uint32_t)s->span_tracks.n,
 		.kind = g->kind,
 		.type = (uint8_t)type };
-	return 0;
 }
 
 /* Slices of a track can't cross: these wait until all are there, and then share tracks. */
-static int add_span(struct export *x, const struct range *g)
+static void add_span(struct export *x, const struct range *g)
 {
 	struct perfetto *s = x->state;
 	const bool instant = range_end(g) == g->ticks;
-	int e = add_edge(x, g, g->ticks, instant ? TYPE_INSTANT : TYPE_BEGIN);
-	if (!e && !instant)
-		e = add_edge(x, g, range_end(g), TYPE_END);
-	uint64_t *track = e ? NULL : array_push(&s->span_tracks);
-	if (!track)
-		return -ENOMEM;
-	*track = 0;
-	return 0;
+	add_edge(x, g, g->ticks, instant ? TYPE_INSTANT : TYPE_BEGIN);
+	if (!instant)
+		add_edge(x, g, range_end(g), TYPE_END);
+	*array_push(&s->span_tracks) = 0;
 }
 
 static int range(struct export *x, const struct chunk_ref *c, const struct range *g)
 {
 	struct perfetto *s = x->state;
-	if (!range_nests(g->kind) && g->kind != RANGE_PYTHON)
-		return add_span(x, g);
-	struct range *to = array_push(&s->ranges);
-	if (!to)
-		return -ENOMEM;
-	*to = *g;
+	if (!range_nests(g->kind) && g->kind != RANGE_PYTHON) {
+		add_span(x, g);
+		return 0;
+	}
+	*array_push(&s->ranges) = *g;
 	return 0;
 }
 
@@ -569,7 +551,7 @@ static void put_range(struct export *x, const struct range *g)
 	push_end(s, end);
 }
 
-static int put_ranges(struct export *x, const struct chunk_ref *c)
+static void put_ranges(struct export *x, const struct chunk_ref *c)
 {
 	struct perfetto *s = x->state;
 	SORT(s->ranges, range_order);
@@ -578,21 +560,19 @@ static int put_ranges(struct export *x, const struct chunk_ref *c)
 		if (!last || last->tid != g->tid ||
 			range_nests(last->kind) != range_nests(g->kind)) {
 			pop(s, UINT64_MAX);
-			if (track_of(x, c, g->tid, range_nests(g->kind) ? PART_RANGES : PART_PYTHON,
-				    &s->track))
-				return -ENOMEM;
+			track_of(x, c, g->tid, range_nests(g->kind) ? PART_RANGES : PART_PYTHON,
+				&s->track);
 		}
 		put_range(x, g);
 	}
 	s->ranges.n = 0;
-	return 0;
 }
 
 static int chunk_end(struct export *x, const struct chunk_ref *c)
 {
-	const int e = put_ranges(x, c);
+	put_ranges(x, c);
 	pop(x->state, UINT64_MAX);
-	return e ? e : write_out(x);
+	return write_out(x);
 }
 
 /* ---- ranges that may cross others ---- */
@@ -637,8 +617,6 @@ static int put_edge(struct export *x, const struct edge *at)
 	else
 		put_named(x, ns, at->name, at->type);
 	uint64_t *to = at->type == TYPE_BEGIN ? &s->track : array_push(&s->free_tracks);
-	if (!to)
-		return -ENOMEM;
 	*to = s->track;
 	return write_out(x);
 }
@@ -678,14 +656,12 @@ static void put_queue(struct export *x, const struct gpu_activity *w, uint32_t q
 
 /* The queue of the activity's stream; what is new of queue and name goes into the packet that is
  * open: a packet has room for interned data once. */
-static int intern_activity(struct export *x, const struct gpu_activity *w, uint64_t *ret_queue)
+static void intern_activity(struct export *x, const struct gpu_activity *w, uint64_t *ret_queue)
 {
 	struct perfetto *s = x->state;
 	const uint64_t stream = w->valid & GPU_HAS_STREAM ? w->stream : UINT32_MAX;
 	uint32_t *queue = map_get(
 		&s->tracks, MAP_KEY(x->process, stream << 32 | w->device, w->context, UINT64_MAX));
-	if (!queue)
-		return -ENOMEM;
 	const bool new_queue = *queue == MAP_NONE;
 	if (new_queue)
 		*queue = s->queue_count++;
@@ -697,7 +673,6 @@ static int intern_activity(struct export *x, const struct gpu_activity *w, uint6
 		proto_close(&s->p, data);
 	}
 	*ret_queue = QUEUE_BASE + *queue;
-	return 0;
 }
 
 static void put_dim3(struct perfetto *s, uint32_t field, const uint32_t *v)
@@ -744,8 +719,7 @@ static int activity(struct export *x, const struct chunk_ref *c, const struct gp
 		return 0;
 	const size_t packet = open_packet(s);
 	proto_uint(&s->p, PACKET_TIMESTAMP, w->start_ns);
-	if (intern_activity(x, w, &queue))
-		return -ENOMEM;
+	intern_activity(x, w, &queue);
 	const size_t stage = proto_open(&s->p, PACKET_STAGE);
 	proto_uint(&s->p, STAGE_EVENT, activity_number(x, link));
 	proto_uint(&s->p, STAGE_DURATION, w->end_ns - w->start_ns);

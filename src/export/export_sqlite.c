@@ -214,8 +214,6 @@ int db_text_id(struct export *x, const char *text, size_t bytes, uint32_t *ret_i
 {
 	struct database *d = x->state;
 	uint32_t *id = map_get(&d->texts, map_text_key(text, bytes, 0));
-	if (!id)
-		return -ENOMEM;
 	if (*id == MAP_NONE) {
 		*id = ++d->string_count;
 		struct row r = db_row(x, STRINGS);
@@ -234,8 +232,6 @@ static int string_id(struct export *x, enum string_kind kind, uint64_t number, c
 {
 	struct database *d = x->state;
 	uint32_t *id = map_get(&d->strings, MAP_KEY(kind, number));
-	if (!id)
-		return -ENOMEM;
 	if (*id == MAP_NONE) {
 		const int e = db_text_id(x, text, strlen(text), id);
 		if (e)
@@ -348,9 +344,7 @@ static int put_devices(struct export *x)
 
 static int begin(struct export *x)
 {
-	struct database *d = x->state = calloc(1, sizeof *d);
-	if (!d)
-		return -ENOMEM;
+	struct database *d = x->state = xcalloc(1, sizeof *d);
 	const int rc = sqlite3_open_v2(x->path, &d->db, SQLITE_OPEN_READWRITE, NULL);
 	if (rc)
 		return db_complain(x, rc);
@@ -490,9 +484,8 @@ static int call(struct export *x, const struct export_call *c)
 	struct database *d = x->state;
 	const uint64_t id = ++d->calls;
 	uint64_t outer;
-	int e = db_place_call(x, c, id, &outer);
-	if (!e)
-		e = put_call(x, c, id, outer);
+	db_place_call(x, c, id, &outer);
+	int e = put_call(x, c, id, outer);
 	if (!e)
 		e = db_inherit(x, c, outer);
 	if (!e)
@@ -545,8 +538,6 @@ static int put_kernel_forms(struct export *x, uint32_t name, uint32_t id)
 	struct database *d = x->state;
 	uint32_t *known = map_get(&d->named, MAP_KEY(id)), short_id, mangled_id = 0;
 	size_t bytes;
-	if (!known)
-		return -ENOMEM;
 	if (*known != MAP_NONE)
 		return 0;
 	*known = id;
@@ -630,7 +621,7 @@ static int make_nsight(struct export *x)
 	if (e)
 		return e;
 	char *sql = nsight_sql(runtime, driver);
-	e = sql ? run(x, sql) : -ENOMEM;
+	e = run(x, xcheck(sql));
 	sqlite3_free(sql);
 	return e;
 }

@@ -89,7 +89,7 @@ int db_complain(struct export *x, int rc);
 uint64_t db_since(const struct export *x, uint64_t ns);
 
 /* The call of the runtime that made this one, which gets the number id; 0: none in its chunk. */
-int db_place_call(struct export *x, const struct export_call *c, uint64_t id, uint64_t *ret_outer);
+void db_place_call(struct export *x, const struct export_call *c, uint64_t id, uint64_t *ret_outer);
 
 /* Its activities' number goes to the call that the program made. */
 int db_inherit(struct export *x, const struct export_call *c, uint64_t outer);
@@ -102,7 +102,7 @@ int db_put_stacks(struct export *x);
 int db_put_call_stack(struct export *x, const struct export_call *c, uint64_t id);
 
 /* SQL that makes them once Weir's own tables are full; sqlite3_free() it.  runtime, driver: the
- * numbers of those two texts in StringIds.  NULL without memory. */
+ * numbers of those two texts in StringIds. */
 char *nsight_sql(uint32_t runtime, uint32_t driver);
 
 /* The name of a kernel alone, of "void ns::name<…>(…)": neither what it returns, nor namespaces,

@@ -46,8 +46,6 @@ static void put_value(struct proto *p, uint32_t track, uint64_t ns, double value
 
 static int write_out(struct proto *p, FILE *out)
 {
-	if (p->failed)
-		return -ENOMEM;
 	if (p->bytes.n && fwrite(p->bytes.v, 1, p->bytes.n, out) != p->bytes.n)
 		return errno ? -errno : -EIO;
 	p->bytes.n = 0;

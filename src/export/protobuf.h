@@ -15,15 +15,11 @@
 
 struct proto {
 	ARRAY(uint8_t) bytes;
-	bool failed; /* without memory: what follows is dropped */
 };
 
 static inline void proto_raw(struct proto *p, const void *data, size_t n)
 {
-	if (p->failed || !array_reserve(&p->bytes, n)) {
-		p->failed = true;
-		return;
-	}
+	array_reserve(&p->bytes, n);
 	if (n)
 		memcpy(p->bytes.v + p->bytes.n, data, n);
 	p->bytes.n += n;
@@ -74,9 +70,8 @@ static inline size_t proto_open(struct proto *p, uint32_t field)
 
 static inline void proto_close(struct proto *p, size_t begin)
 {
-	if (p->failed ||
-		!expect(begin >= 4 && begin <= p->bytes.n && p->bytes.n - begin < 1u << 28,
-			"a message lies in what was written, and its length in four bytes"))
+	if (!expect(begin >= 4 && begin <= p->bytes.n && p->bytes.n - begin < 1u << 28,
+		    "a message lies in what was written, and its length in four bytes"))
 		return;
 	const size_t n = p->bytes.n - begin;
 	uint8_t *length = p->bytes.v + begin - 4;

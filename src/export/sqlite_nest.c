@@ -27,16 +27,15 @@ const char *const db_statements[STATEMENTS] = {
 static struct call_chunk *begin_chunk(struct database *d, const struct export_call *c, uint64_t id)
 {
 	struct call_chunk *new = array_push(&d->chunks);
-	if (new)
-		*new = (struct call_chunk){ .chunk = c->chunk,
-			.first_id = id,
-			.begin_ns = c->begin_ns,
-			.end_ns = c->end_ns,
-			.runtime = c->fn && c->fn->api == API_RUNTIME };
+	*new = (struct call_chunk){ .chunk = c->chunk,
+		.first_id = id,
+		.begin_ns = c->begin_ns,
+		.end_ns = c->end_ns,
+		.runtime = c->fn && c->fn->api == API_RUNTIME };
 	return new;
 }
 
-int db_place_call(struct export *x, const struct export_call *c, uint64_t id, uint64_t *ret_outer)
+void db_place_call(struct export *x, const struct export_call *c, uint64_t id, uint64_t *ret_outer)
 {
 	struct database *d = x->state;
 	struct call_chunk *k = d->chunks.n ? &d->chunks.v[d->chunks.n - 1] : NULL;
@@ -44,8 +43,6 @@ int db_place_call(struct export *x, const struct export_call *c, uint64_t id, ui
 		d->outer_id = 0;
 		k = begin_chunk(d, c, id);
 	}
-	if (!k)
-		return -ENOMEM;
 	k->last_id = id;
 	const bool inner = d->outer_id && c->end_ns <= d->outer_end_ns;
 	*ret_outer = inner ? d->outer_id : 0;
@@ -53,7 +50,6 @@ int db_place_call(struct export *x, const struct export_call *c, uint64_t id, ui
 		d->outer_id = id;
 		d->outer_end_ns = c->end_ns;
 	}
-	return 0;
 }
 
 int db_inherit(struct export *x, const struct export_call *c, uint64_t outer)
@@ -185,10 +181,7 @@ static int place(struct export *x, struct nesting *n, sqlite3_stmt *s)
 		e = set_parent(x, n, &at, around->id);
 	expect(!n->open.n || (around && around->tid == at.tid && around->pid == at.pid),
 		"the ranges that are open are of one thread");
-	struct open_range *to = array_push(&n->open);
-	if (!to)
-		return -ENOMEM;
-	*to = at;
+	*array_push(&n->open) = at;
 	return e;
 }
 

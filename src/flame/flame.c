@@ -12,9 +12,9 @@
 
 static uint32_t name_of(struct flame *f, const char *name)
 {
-	char **row =
-		MAP_ROW(&f->name_map, map_text_key(name, strlen(name), 0), &f->names, strdup(name));
-	return row && *row ? (uint32_t)(row - f->names.v) : FLAME_NONE;
+	char **row = MAP_ROW(
+		&f->name_map, map_text_key(name, strlen(name), 0), &f->names, xstrdup(name));
+	return (uint32_t)(row - f->names.v);
 }
 
 uint32_t flame_child(struct flame *f, uint32_t parent, enum frame_kind kind, const char *name)
@@ -98,7 +98,7 @@ static void check(const struct flame *f)
 /* Linked smallest first, so that each list comes out with the largest in front. */
 void flame_finish(struct flame *f)
 {
-	uint32_t *order = calloc(f->nodes.n + 1, sizeof *order);
+	uint32_t *order = xcalloc(f->nodes.n + 1, sizeof *order);
 	for (size_t i = f->nodes.n; i-- > 0;) {
 		struct flame_node *n = &f->nodes.v[i];
 		n->total_ns = sat_add(n->total_ns, n->self_ns);
@@ -108,13 +108,13 @@ void flame_finish(struct flame *f)
 			p->total_ns = sat_add(p->total_ns, n->total_ns);
 		}
 	}
-	for (size_t i = 0; i < f->nodes.n && order; i++)
+	for (size_t i = 0; i < f->nodes.n; i++)
 		order[i] = (uint32_t)i;
 	sorting = f;
-	if (order && f->nodes.n)
+	if (f->nodes.n)
 		qsort(order + 1, f->nodes.n - 1, sizeof *order, smaller_first);
 	for (size_t i = 1; i < f->nodes.n; i++) {
-		const uint32_t at = order ? order[i] : (uint32_t)i;
+		const uint32_t at = order[i];
 		struct flame_node *n = &f->nodes.v[at], *p = &f->nodes.v[n->parent];
 		n->next = p->first_child;
 		p->first_child = at;

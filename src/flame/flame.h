@@ -61,7 +61,7 @@ enum flame_by { FLAME_AUTO, FLAME_DEVICE, FLAME_HOST };
 int flame_make(const struct trace *t, enum flame_by by, struct flame **ret_f, struct error *err);
 void flame_free(struct flame *f);
 
-/* The node of a name below parent; makes it when there is none.  FLAME_NONE without memory. */
+/* The node of a name below parent; makes it when there is none. */
 uint32_t flame_child(struct flame *f, uint32_t parent, enum frame_kind kind, const char *name);
 void flame_add(struct flame *f, uint32_t node, uint64_t ns);
 

@@ -30,18 +30,17 @@ void flame_estimate(struct flame *f, const struct report *r)
 	if (!f->by_device || !r->sampled)
 		return;
 	f->sampled = r->sampled;
-	double *factor = calloc(f->names.n + 1, sizeof *factor); /* 0: not asked for yet */
+	double *factor = xcalloc(f->names.n + 1, sizeof *factor); /* 0: not asked for yet */
 	for (size_t i = 0; i < f->nodes.n; i++) {
 		struct flame_node *n = &f->nodes.v[i];
 		n->total_ns = 0;
 		if (n->kind != FRAME_KERNEL)
 			continue;
 		expect(n->name < f->names.n, "the name of a frame is one of all");
-		double once = factor ? factor[n->name] : 0;
+		double once = factor[n->name];
 		if (once <= 0)
 			once = factor_of(r, f->names.v[n->name]);
-		if (factor)
-			factor[n->name] = once;
+		factor[n->name] = once;
 		n->self_ns = sat_from((double)n->self_ns * once + 0.5);
 		n->count = sat_from((double)n->count * once + 0.5);
 	}

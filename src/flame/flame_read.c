@@ -112,17 +112,13 @@ static uint32_t call_node(struct reader *r, uint32_t parent, uint16_t id)
 		fn && fn->api == API_RUNTIME ? FRAME_RUNTIME : FRAME_DRIVER, fn ? fn->name : text);
 }
 
-static int thread_of(
-	struct reader *r, uint32_t process, uint32_t tid, const char *name, uint32_t *ret_thread)
+static struct thread *thread_of(struct reader *r, uint32_t process, uint32_t tid, const char *name)
 {
 	struct thread *t = MAP_ROW(&r->thread_map, MAP_KEY(process, tid), &r->threads,
 		(struct thread){ .process = process, .tid = tid, .node = NONE });
-	if (!t)
-		return -ENOMEM;
-	*ret_thread = (uint32_t)(t - r->threads.v);
 	if (name && !*t->name)
 		snprintf(t->name, sizeof t->name, "%.15s", name);
-	return 0;
+	return t;
 }
 
 /* ---- ranges ---- */
@@ -136,10 +132,7 @@ static int take_ranges(struct reader *r)
 		const uint32_t process = r->buf.ref->process;
 		if (!range_nests(g.kind))
 			continue;
-		struct span *to = array_push(&r->spans);
-		if (!to)
-			return -ENOMEM;
-		*to = (struct span){ .at = nested_of(&g, process),
+		*array_push(&r->spans) = (struct span){ .at = nested_of(&g, process),
 			.name = meta_find_string(&r->meta, process, g.name),
 			.node = NONE };
 	}
@@ -160,9 +153,7 @@ static void nest_spans(struct reader *r)
 /* The frame of a thread, which is made when something is to stand in it. */
 static uint32_t thread_frame(struct reader *r, uint32_t process, uint32_t tid)
 {
-	uint32_t thread;
-	return thread_of(r, process, tid, NULL, &thread) ? NONE
-							 : thread_node(r, &r->threads.v[thread]);
+	return thread_node(r, thread_of(r, process, tid, NULL));
 }
 
 /* Made when something is asked for below: ranges without activities are no frames. */
@@ -200,9 +191,7 @@ static int take_links(struct reader *r)
 	int e = links_load(r->t, &r->meta, &r->links);
 	if (!e)
 		e = links_by_call(&r->links, &r->by_call);
-	r->link_node = malloc((r->links.v.n + 1) * sizeof *r->link_node);
-	if (!r->link_node)
-		return -ENOMEM;
+	r->link_node = xmalloc((r->links.v.n + 1) * sizeof *r->link_node);
 	memset(r->link_node, 0xff, r->links.v.n * sizeof *r->link_node); /* NONE */
 	return e;
 }
@@ -265,7 +254,7 @@ static bool is_in_operator(struct reader *r, const struct record *c)
 	return i != NONE;
 }
 
-static int enter(struct reader *r, const struct record *c)
+static void enter(struct reader *r, const struct record *c)
 {
 	const struct chunk_ref *of = r->calls.buf.ref;
 	while (r->depth && (r->stack[r->depth - 1].ticks > c->ticks ||
@@ -275,12 +264,10 @@ static int enter(struct reader *r, const struct record *c)
 				   : node_at(r, of->process, of->head.tid, c->ticks);
 	if (!r->depth && r->stacks.samples.n && !is_in_operator(r, c))
 		around = code_node(r, around, c);
-	const uint32_t node = around == NONE ? NONE : call_node(r, around, c->fn);
-	if (node == NONE)
-		return -ENOMEM;
+	const uint32_t node = call_node(r, around, c->fn);
 	give_links(r, c, node);
 	if (r->depth == CALLS_DEEP)
-		return 0;
+		return;
 	struct launch_shape shape;
 	const struct schema_fn *fn = schema_find(&r->t->schema, c->fn);
 	const bool launch = fn && fn->launch_layout && decode_shape(c, &shape);
@@ -292,40 +279,34 @@ static int enter(struct reader *r, const struct record *c)
 		.kernel = launch ? meta_find_kernel(&r->meta, r->calls.buf.ref->process,
 					   c->arg[LAUNCH_FUNCTION], record_end(c))
 				 : META_NONE };
-	return 0;
 }
 
-static int read_calls(struct reader *r)
+static void read_calls(struct reader *r)
 {
-	int e = 0;
 	while (r->depth && r->calls.new_thread)
 		leave(r);
-	for (size_t i = r->calls.calls.n; i-- > 0 && !e;)
-		e = enter(r, r->calls.calls.v[i]);
-	return e;
+	for (size_t i = r->calls.calls.n; i-- > 0;)
+		enter(r, r->calls.calls.v[i]);
 }
 
 /* Those of damaged chunks too. */
-static int name_threads(struct reader *r)
+static void name_threads(struct reader *r)
 {
-	uint32_t thread;
-	int e = 0;
-	for (size_t i = 0; i < r->calls.chunks.v.n && !e; i++) {
+	for (size_t i = 0; i < r->calls.chunks.v.n; i++) {
 		const struct chunk_ref *c = &r->t->chunks[r->calls.chunks.v.v[i]];
-		e = thread_of(r, c->process, c->head.tid, c->head.thread, &thread);
+		thread_of(r, c->process, c->head.tid, c->head.thread);
 	}
-	return e;
 }
 
 static int read_threads(struct reader *r)
 {
 	struct progress progress;
-	int e = thread_calls_init(&r->calls, r->t);
-	if (!e)
-		e = name_threads(r);
+	thread_calls_init(&r->calls, r->t);
+	name_threads(r);
+	int e = 0;
 	progress_init(&progress, "reading");
-	while (!e && (e = thread_calls_next(&r->calls)) > 0) {
-		e = read_calls(r);
+	while (e >= 0 && (e = thread_calls_next(&r->calls)) > 0) {
+		read_calls(r);
 		progress_show(&progress, r->calls.next - 1, r->calls.chunks.v.n);
 	}
 	while (r->depth)
@@ -384,13 +365,8 @@ static int take_activity(struct reader *r)
 			continue;
 		const uint32_t name = meta_find_string(&r->meta, r->buf.ref->process, w.name);
 		const uint32_t around = owner_of(r, &w);
-		const uint32_t node =
-			around == NONE ? NONE
-				       : flame_child(r->f, around, move ? FRAME_MOVE : FRAME_KERNEL,
-						 move ? move_name(&w, room, sizeof room)
-						      : kernel_text(r, name));
-		if (node == NONE)
-			return -ENOMEM;
+		const uint32_t node = flame_child(r->f, around, move ? FRAME_MOVE : FRAME_KERNEL,
+			move ? move_name(&w, room, sizeof room) : kernel_text(r, name));
 		expect(w.end_ns >= w.start_ns, "an activity ends after it began");
 		flame_add(r->f, node, w.end_ns - w.start_ns);
 	}
@@ -444,17 +420,15 @@ static void reader_fini(struct reader *r)
 
 int flame_make(const struct trace *t, enum flame_by by, struct flame **ret_f, struct error *err)
 {
-	struct reader r = { .t = t, .f = calloc(1, sizeof(struct flame)) };
-	if (!r.f)
-		return error_set(err, -ENOMEM, "no memory for a flame graph");
+	struct reader r = { .t = t, .f = xcalloc(1, sizeof(struct flame)) };
 	r.f->by_device = by == FLAME_DEVICE || (by == FLAME_AUTO && has_device(t));
 	snprintf(r.f->program, sizeof r.f->program, "%s", t->header.program);
 	int e = meta_load(t, &r.meta, err);
 	if (e)
 		goto fail;
 	e = demangled_init(&r.names, &r.meta);
-	if (!e && flame_child(r.f, NONE, FRAME_ALL, "all") != 0)
-		e = -ENOMEM;
+	if (!e)
+		flame_child(r.f, NONE, FRAME_ALL, "all");
 	if (!e)
 		e = read_all(&r);
 	reader_fini(&r);

@@ -313,9 +313,8 @@ static void put_head(const struct canvas *c)
 void flame_put_svg(const struct flame *f, FILE *out)
 {
 	struct canvas c = { .f = f, .out = out, .all_ns = f->nodes.v[0].total_ns };
-	c.x = calloc(f->nodes.n + 1, sizeof *c.x);
-	if (c.x)
-		place(&c, false);
+	c.x = xcalloc(f->nodes.n + 1, sizeof *c.x);
+	place(&c, false);
 	const double bottom = HEAD + (c.depth + 1) * ROW, height = bottom + FOOT + 16;
 	fprintf(out,
 		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
@@ -325,14 +324,14 @@ void flame_put_svg(const struct flame *f, FILE *out)
 	fputs(style, out);
 	fprintf(out, "<rect width=\"%.0f\" height=\"%.0f\" fill=\"#fff\"/>\n", WIDTH, height);
 	put_head(&c);
-	if (c.x && c.all_ns)
+	if (c.all_ns)
 		place(&c, true);
 	else
-		fprintf(out, "<text x=\"%.0f\" y=\"%.0f\">%s</text>\n", EDGE, HEAD + 12,
-			c.x ? "Nothing took any time." : "There was no memory for the frames.");
+		fprintf(out, "<text x=\"%.0f\" y=\"%.0f\">Nothing took any time.</text>\n", EDGE,
+			HEAD + 12);
 	fprintf(out, "<text id=\"told\" x=\"%.0f\" y=\"%.0f\"></text>\n", EDGE, bottom + 16);
 	put_legend(&c, bottom + 28);
-	if (c.x && c.all_ns)
+	if (c.all_ns)
 		fputs(script, out);
 	fputs("</svg>\n", out);
 	free(c.x);

@@ -10,6 +10,7 @@
 #include "hint/hint_facts.h"
 
 #include "base/expect.h"
+#include "base/xmalloc.h"
 
 #include "base/banned.h"
 
@@ -22,31 +23,24 @@ char *hint_text(const char *format, ...)
 	va_start(ap, format);
 	const int n = vasprintf(&text, format, ap);
 	va_end(ap);
-	return n < 0 ? NULL : text;
+	return xcheck(n < 0 ? NULL : text);
 }
 
-int hint_add(struct hints *to, const struct hint_rule *rule, double gain, double confidence,
+void hint_add(struct hints *to, const struct hint_rule *rule, double gain, double confidence,
 	char *where, char *evidence)
 {
-	struct hint *new = NULL;
 	expect(confidence >= 0 && confidence <= 1, "a confidence is between 0 and 1");
 	const bool little = gain < GAIN_SHOWN || gain * confidence < HOPE_SHOWN; /* not of NAN */
-	if (where && evidence && !little)
-		new = array_push(&to->v);
-	if (new) {
-		*new = (struct hint){ .rule = rule,
-			.where = where,
-			.evidence = evidence,
-			.gain = fmin(gain, 1), /* fmin() gives 1 for NAN */
-			.confidence = confidence };
-		if (isnan(gain))
-			new->gain = NAN;
-		return 0;
+	if (little) {
+		free(where);
+		free(evidence);
+		return;
 	}
-	const bool failed = !where || !evidence || !little;
-	free(where);
-	free(evidence);
-	return failed ? -ENOMEM : 0;
+	*array_push(&to->v) = (struct hint){ .rule = rule,
+		.where = where,
+		.evidence = evidence,
+		.gain = isnan(gain) ? NAN : fmin(gain, 1),
+		.confidence = confidence };
 }
 
 static int hint_order(const void *one, const void *two)
@@ -118,11 +112,10 @@ static double together(const struct hints *h)
 	return 1 - left;
 }
 
-static int ask_rules(const struct hint_facts *f, struct hints *h)
+static void ask_rules(const struct hint_facts *f, struct hints *h)
 {
-	int e = 0;
-	for (size_t i = 0; i < hint_rule_count && !e; i++)
-		e = hint_rules[i].evaluate(f, &hint_rules[i], h);
+	for (size_t i = 0; i < hint_rule_count; i++)
+		hint_rules[i].evaluate(f, &hint_rules[i], h);
 	if (h->v.n)
 		qsort(h->v.v, h->v.n, sizeof *h->v.v, hint_order);
 	h->wall_ns = f->report->wall_ns;
@@ -140,18 +133,15 @@ static int ask_rules(const struct hint_facts *f, struct hints *h)
 	h->sampled = f->report->sampled;
 	h->launches = f->report->launches + f->report->graph_launches;
 	check(h);
-	return e;
 }
 
 int hints_make(const struct report *r, struct hints **ret_hints)
 {
 	struct hint_facts f;
-	struct hints *h = calloc(1, sizeof *h);
-	if (!h)
-		return -ENOMEM;
+	struct hints *h = xcalloc(1, sizeof *h);
 	int e = facts_make(r, &f);
 	if (!e) {
-		e = ask_rules(&f, h);
+		ask_rules(&f, h);
 		facts_fini(&f);
 	}
 	if (e)

@@ -85,7 +85,8 @@ struct hint_rule {
 	const char *when; /* the rule, in words */
 	const char *advice;
 	const char *compiled; /* the same in a program that torch.compile has made; NULL: as well */
-	int (*evaluate)(const struct hint_facts *f, const struct hint_rule *rule, struct hints *to);
+	void (*evaluate)(
+		const struct hint_facts *f, const struct hint_rule *rule, struct hints *to);
 };
 extern const struct hint_rule hint_rules[];
 extern const size_t hint_rule_count;

@@ -46,7 +46,7 @@ static void put_reasons(char to[static 160], uint16_t reasons)
 	}
 }
 
-static int add(const struct hint_facts *f, const struct hint_rule *rule, struct hints *to,
+static void add(const struct hint_facts *f, const struct hint_rule *rule, struct hints *to,
 	const struct gpu_state *g, const struct slowed *s)
 {
 	char reasons[160];
@@ -57,18 +57,16 @@ static int add(const struct hint_facts *f, const struct hint_rule *rule, struct 
 			  "to %.0f MHz, which was so for %s%s%s; estimated by the lowest clock",
 			number_ns(&kernels, s->kernel_ns), s->mhz, g->range[METRIC_SM_CLOCK].high,
 			number_ns(&phases, s->ns), *reasons ? "; the driver says: " : "", reasons);
-	return hint_add(to, rule, fmin(facts_share(f, s->lost_ns), facts_most(f, NULL)), 0.5,
+	hint_add(to, rule, fmin(facts_share(f, s->lost_ns), facts_most(f, NULL)), 0.5,
 		hint_text("GPU %u", g->device), evidence);
 }
 
 HINT_RULE(clock)
 {
-	int e = 0;
 	const struct gpu_states *states = f->report->gpu_states;
-	for (size_t i = 0; states && !e && i < states->gpus.n; i++) {
+	for (size_t i = 0; states && i < states->gpus.n; i++) {
 		const struct slowed s = slowed_of(&states->gpus.v[i]);
 		if (s.lost_ns > 0)
-			e = add(f, rule, to, &states->gpus.v[i], &s);
+			add(f, rule, to, &states->gpus.v[i], &s);
 	}
-	return e;
 }

@@ -54,24 +54,18 @@ static uint64_t exposed(struct edges *edges)
 	return ns;
 }
 
-static int add_activity(struct edges *edges, const struct hint_activity *w, bool communicates)
+static void add_activity(struct edges *edges, const struct hint_activity *w, bool communicates)
 {
 	const int other = !communicates;
-	struct edge *to = array_push(&edges->v);
-	if (to)
-		*to = (struct edge){ w->start_ns, communicates, other };
-	to = to ? array_push(&edges->v) : NULL;
-	if (to)
-		*to = (struct edge){ w->end_ns, -(int)communicates, -other };
-	return to ? 0 : -ENOMEM;
+	*array_push(&edges->v) = (struct edge){ w->start_ns, communicates, other };
+	*array_push(&edges->v) = (struct edge){ w->end_ns, -(int)communicates, -other };
 }
 
-static int traffic_of(const struct hint_facts *f, uint32_t device, struct traffic *ret)
+static void traffic_of(const struct hint_facts *f, uint32_t device, struct traffic *ret)
 {
 	struct traffic t = { .device = device };
 	struct edges edges = { 0 };
-	int e = 0;
-	for (size_t i = 0; i < f->activities.n && !e; i++) {
+	for (size_t i = 0; i < f->activities.n; i++) {
 		const struct hint_activity *w = &f->activities.v[i];
 		if (w->device != device)
 			continue;
@@ -79,41 +73,38 @@ static int traffic_of(const struct hint_facts *f, uint32_t device, struct traffi
 					  activity_communicates(f->kernels.v[w->kernel].name);
 		t.count += communicates;
 		t.total_ns += communicates ? w->end_ns - w->start_ns : 0;
-		e = add_activity(&edges, w, communicates);
+		add_activity(&edges, w, communicates);
 	}
-	t.exposed_ns = e ? 0 : exposed(&edges);
+	t.exposed_ns = exposed(&edges);
 	array_free(&edges.v);
 	*ret = t;
-	return e;
 }
 
 /* The devices whose operations last longest, and shortest; false without any. */
-static int find_ends(
+static void find_ends(
 	const struct hint_facts *f, struct traffic *ret_longest, struct traffic *ret_last)
 {
 	struct traffic longest = { 0 }, last = { .total_ns = UINT64_MAX };
-	int e = 0;
-	for (size_t i = 0; i < f->report->devices.n && !e; i++) {
+	for (size_t i = 0; i < f->report->devices.n; i++) {
 		struct traffic t;
-		e = traffic_of(f, f->report->devices.v[i].device, &t);
-		if (e || !t.count)
+		traffic_of(f, f->report->devices.v[i].device, &t);
+		if (!t.count)
 			continue;
 		longest = t.total_ns > longest.total_ns ? t : longest;
 		last = t.total_ns < last.total_ns ? t : last;
 	}
 	*ret_longest = longest;
 	*ret_last = last;
-	return e;
 }
 
-static int add_late(const struct hint_facts *f, const struct hint_rule *rule, struct hints *to,
+static void add_late(const struct hint_facts *f, const struct hint_rule *rule, struct hints *to,
 	const struct traffic *t, const struct traffic *last)
 {
 	struct number total, other, only;
 	const double waited =
 		fmin((double)t->exposed_ns, (double)t->total_ns - (double)last->total_ns);
 	/* With the work shared out evenly all meet in the middle. */
-	return hint_add(to, rule, facts_share(f, waited) / 2, 0.5,
+	hint_add(to, rule, facts_share(f, waited) / 2, 0.5,
 		hint_text("device %u, which waits for device %u", t->device, last->device),
 		hint_text(
 			"%llu operations took %s on device %u, of which nothing else ran there for "
@@ -123,11 +114,11 @@ static int add_late(const struct hint_facts *f, const struct hint_rule *rule, st
 			last->device));
 }
 
-static int add_exposed(const struct hint_facts *f, const struct hint_rule *rule, struct hints *to,
+static void add_exposed(const struct hint_facts *f, const struct hint_rule *rule, struct hints *to,
 	const struct traffic *t)
 {
 	struct number total, only;
-	return hint_add(to, rule, facts_share(f, (double)t->exposed_ns) / 2, 0.3,
+	hint_add(to, rule, facts_share(f, (double)t->exposed_ns) / 2, 0.3,
 		hint_text("device %u", t->device),
 		hint_text("%llu operations took %s, of which nothing else ran on the device for %s "
 			  "(%.0f %% of the analysed time); whether it waited for another device "
@@ -140,10 +131,11 @@ static int add_exposed(const struct hint_facts *f, const struct hint_rule *rule,
 HINT_RULE(collective)
 {
 	struct traffic longest, last;
-	const int e = find_ends(f, &longest, &last);
-	if (e || !longest.count)
-		return e;
+	find_ends(f, &longest, &last);
+	if (!longest.count)
+		return;
 	if ((double)last.total_ns <= LATE_LEAST * (double)longest.total_ns)
-		return add_late(f, rule, to, &longest, &last);
-	return add_exposed(f, rule, to, &longest);
+		add_late(f, rule, to, &longest, &last);
+	else
+		add_exposed(f, rule, to, &longest);
 }

@@ -26,16 +26,13 @@ struct reader {
 
 /* ---- activities ---- */
 
-static int stream_of(struct reader *d, const struct gpu_activity *w, uint32_t *ret_stream)
+static void stream_of(struct reader *d, const struct gpu_activity *w, uint32_t *ret_stream)
 {
 	const uint32_t process = d->buf.ref->process;
 	const struct hint_stream *s =
 		MAP_ROW(&d->streams, MAP_KEY(process, w->device, w->context, w->stream),
 			&d->f->streams, (struct hint_stream){ .process = process });
-	if (!s)
-		return -ENOMEM;
 	*ret_stream = (uint32_t)(s - d->f->streams.v);
-	return 0;
 }
 
 static struct hint_kernel new_kernel(struct reader *d, const struct gpu_activity *w, uint32_t name)
@@ -49,29 +46,23 @@ static struct hint_kernel new_kernel(struct reader *d, const struct gpu_activity
 	k.name = demangle(name == META_NONE ? "(no name)" : d->f->report->meta.names.v[name].text);
 	memcpy(k.shape.grid, w->grid, sizeof w->grid);
 	memcpy(k.shape.block, w->block, sizeof w->block);
-	if (k.name)
-		k.names = hint_names_of(k.name);
+	k.names = hint_names_of(k.name);
 	return k;
 }
 
-static int kernel_of(struct reader *d, const struct gpu_activity *w, uint32_t *ret_kernel)
+static void kernel_of(struct reader *d, const struct gpu_activity *w, uint32_t *ret_kernel)
 {
 	const uint32_t name = meta_find_string(&d->f->report->meta, d->buf.ref->process, w->name);
 	const uint64_t shared = (uint64_t)w->shared_static << 32 | w->shared_dynamic;
 	if (!(w->valid & GPU_HAS_SHAPE))
-		return 0;
+		return;
 	const uint32_t shape = map_number(
 		&d->shapes, MAP_KEY((uint64_t)w->grid[0] << 32 | w->grid[1],
 				    (uint64_t)w->grid[2] << 32 | w->block[0],
 				    (uint64_t)w->block[1] << 32 | w->block[2], w->device));
-	const struct hint_kernel *k =
-		shape == MAP_NONE ? NULL
-				  : MAP_ROW(&d->kernels, MAP_KEY(name, shape, w->registers, shared),
-					    &d->f->kernels, new_kernel(d, w, name));
-	if (!k || !k->name)
-		return -ENOMEM;
+	const struct hint_kernel *k = MAP_ROW(&d->kernels,
+		MAP_KEY(name, shape, w->registers, shared), &d->f->kernels, new_kernel(d, w, name));
 	*ret_kernel = (uint32_t)(k - d->f->kernels.v);
-	return 0;
 }
 
 static bool is_busy(uint16_t kind)
@@ -79,7 +70,7 @@ static bool is_busy(uint16_t kind)
 	return kind == GPU_KERNEL || kind == GPU_MEMCPY || kind == GPU_MEMSET || kind == GPU_GRAPH;
 }
 
-static int keep_activity(struct reader *d, const struct gpu_activity *w)
+static void keep_activity(struct reader *d, const struct gpu_activity *w)
 {
 	struct hint_activity new = { .start_ns = w->start_ns,
 		.end_ns = w->end_ns,
@@ -92,16 +83,12 @@ static int keep_activity(struct reader *d, const struct gpu_activity *w)
 		.from = w->valid & GPU_HAS_MEMORY_KINDS ? w->from : 0,
 		.to = w->valid & GPU_HAS_MEMORY_KINDS ? w->to : 0,
 		.in_graph = w->valid & GPU_HAS_GRAPH };
-	int e = stream_of(d, w, &new.stream);
-	if (!e && w->kind == GPU_KERNEL)
-		e = kernel_of(d, w, &new.kernel);
-	if (e)
-		return e;
+	stream_of(d, w, &new.stream);
+	if (w->kind == GPU_KERNEL)
+		kernel_of(d, w, &new.kernel);
 	struct hint_activity *to = array_push(&d->f->activities);
 	uint64_t *correlation = array_push(&d->correlations);
 	uint32_t *process = array_push(&d->processes);
-	if (!to || !correlation || !process)
-		return -ENOMEM;
 	*to = new;
 	to->call = (uint32_t)(d->f->activities.n -
 			      1); /* until it is known: where its correlation is */
@@ -109,7 +96,6 @@ static int keep_activity(struct reader *d, const struct gpu_activity *w)
 		"each activity has a correlation and a process beside it");
 	*correlation = w->valid & GPU_HAS_CORRELATION ? w->correlation : 0;
 	*process = d->buf.ref->process;
-	return 0;
 }
 
 static int take_activity(struct reader *d)
@@ -122,8 +108,8 @@ static int take_activity(struct reader *d)
 			w.device = 0;
 		if (d->f->activities.n >= MOST)
 			d->f->cut = true;
-		else if (is_busy(w.kind) && (e = keep_activity(d, &w)))
-			break;
+		else if (is_busy(w.kind))
+			keep_activity(d, &w);
 	}
 	return e;
 }
@@ -138,14 +124,11 @@ static int activity_order(const void *one, const void *two)
 
 /* ---- calls ---- */
 
-static int thread_of(struct reader *d, uint32_t process, uint32_t tid, uint32_t *ret_thread)
+static void thread_of(struct reader *d, uint32_t process, uint32_t tid, uint32_t *ret_thread)
 {
 	const struct hint_thread *t = MAP_ROW(&d->threads, MAP_KEY(process, tid), &d->f->threads,
 		(struct hint_thread){ process, tid });
-	if (!t)
-		return -ENOMEM;
 	*ret_thread = (uint32_t)(t - d->f->threads.v);
-	return 0;
 }
 
 /* HINT_CALLS: of no interest. */
@@ -184,82 +167,73 @@ static void add_arguments(
 }
 
 /* Which streams wait for the default stream: those that were made without the flag. */
-static int see_stream(struct reader *d, const struct schema_fn *fn, const struct record *r)
+static void see_stream(struct reader *d, const struct schema_fn *fn, const struct record *r)
 {
 	if (strncmp(fn->name, "cuStreamCreate", 14) != 0 || r->result ||
 		r->words < RECORD_WORDS + 2 || r->aux & 1)
-		return 0;
+		return;
 	uint32_t *flags = map_get(&d->made, MAP_KEY(d->buf.ref->process, r->arg[0]));
-	if (!flags)
-		return -ENOMEM;
 	*flags = (uint32_t)r->arg[1] & 1;
-	return 0;
 }
 
 /* Queries are in a trace of level all only. */
-static int see_occupancy(struct reader *d, const struct schema_fn *fn, const struct record *r)
+static void see_occupancy(struct reader *d, const struct schema_fn *fn, const struct record *r)
 {
 	static const char name[] = "cuOccupancyMaxActiveBlocksPerMultiprocessor";
 	if (strncmp(fn->name, name, sizeof name - 1) != 0 || r->words < RECORD_WORDS + 4 ||
 		r->aux & 1 || d->f->answers.n >= 4096)
-		return 0;
-	struct hint_answer *to = array_push(&d->f->answers);
-	if (!to)
-		return -ENOMEM;
-	*to = (struct hint_answer){ .name_id = meta_find_kernel(&d->f->report->meta,
-					    d->buf.ref->process, r->arg[1], record_end(r)),
-		.threads = (uint32_t)r->arg[2],
-		.dynamic_bytes = r->arg[3],
-		.blocks = (uint32_t)r->arg[0] };
-	return 0;
+		return;
+	*array_push(&d->f->answers) =
+		(struct hint_answer){ .name_id = meta_find_kernel(&d->f->report->meta,
+					      d->buf.ref->process, r->arg[1], record_end(r)),
+			.threads = (uint32_t)r->arg[2],
+			.dynamic_bytes = r->arg[3],
+			.blocks = (uint32_t)r->arg[0] };
 }
 
-static int see_other(struct reader *d, const struct schema_fn *fn, const struct record *r)
+static void see_other(struct reader *d, const struct schema_fn *fn, const struct record *r)
 {
-	const int e = see_stream(d, fn, r);
-	return e ? e : see_occupancy(d, fn, r);
+	see_stream(d, fn, r);
+	see_occupancy(d, fn, r);
 }
 
-static int take_call(struct reader *d, uint32_t thread, const struct record *r)
+static void take_call(struct reader *d, uint32_t thread, const struct record *r)
 {
 	const struct schema_fn *fn = schema_find(&d->t->schema, r->fn);
 	struct hint_call call = { .thread = thread, .fn = r->fn, .ticks = r->ticks };
 	if (!fn || r->result || fn->api == API_ALLOCATOR)
-		return 0;
+		return;
 	call.kind = kind_of(fn);
-	if (call.kind == HINT_CALLS)
-		return see_other(d, fn, r);
+	if (call.kind == HINT_CALLS) {
+		see_other(d, fn, r);
+		return;
+	}
 	call.begin_ns = trace_ns(d->t, r->ticks);
 	call.end_ns = trace_ns(d->t, record_end(r));
 	add_arguments(fn, r, &call);
-	struct hint_call *to = array_push(&d->f->calls);
-	if (!to)
-		return -ENOMEM;
-	*to = call;
-	return 0;
+	*array_push(&d->f->calls) = call;
 }
 
-static int take_chunk(struct reader *d)
+static void take_chunk(struct reader *d)
 {
 	struct records it = records_of(&d->buf);
 	const struct record *r;
 	uint32_t thread;
-	int e = thread_of(d, d->buf.ref->process, d->buf.ref->head.tid, &thread);
-	while (!e && (r = records_next(&it))) {
+	thread_of(d, d->buf.ref->process, d->buf.ref->head.tid, &thread);
+	while ((r = records_next(&it))) {
 		if (d->f->calls.n < MOST)
-			e = take_call(d, thread, r);
+			take_call(d, thread, r);
 		else
 			d->f->cut = true;
 	}
-	return e;
 }
 
 static int take_calls(struct reader *d)
 {
 	size_t at = 0;
 	int e;
-	while ((e = trace_next(d->t, CHUNK_EVENTS, &at, &d->buf, NULL)) > 0 && !(e = take_chunk(d)))
-		;
+	while ((e = trace_next(d->t, CHUNK_EVENTS, &at, &d->buf, NULL)) > 0)
+		take_chunk(d);
 	return e;
 }
 
@@ -349,14 +323,12 @@ static void join_streams(struct reader *d)
 
 /* ---- devices ---- */
 
-static int add_device(struct hint_facts *f, const struct meta_device *m)
+static void add_device(struct hint_facts *f, const struct meta_device *m)
 {
 	for (size_t i = 0; i < f->devices.n; i++)
 		if (f->devices.v[i].device == m->device)
-			return 0;
+			return;
 	struct hint_device *new = array_push(&f->devices);
-	if (!new)
-		return -ENOMEM;
 	const unsigned major = m->capability >> 16, minor = m->capability & 0xffff;
 	expect(m->name < f->report->meta.names.n, "the name of a device is one of all");
 	*new = (struct hint_device){ .device = m->device,
@@ -364,16 +336,13 @@ static int add_device(struct hint_facts *f, const struct meta_device *m)
 		.multiprocessors = m->multiprocessors,
 		.limits = occupancy_device_find(major, minor) };
 	new->gpu = gpu_find(new->name, major < 100 && minor < 10 ? major * 10 + minor : 0);
-	return 0;
 }
 
-static int add_devices(struct hint_facts *f)
+static void add_devices(struct hint_facts *f)
 {
 	const struct meta *m = &f->report->meta;
-	int e = 0;
-	for (size_t i = 0; i < m->devices.n && !e; i++)
-		e = add_device(f, &m->devices.v[i]);
-	return e;
+	for (size_t i = 0; i < m->devices.n; i++)
+		add_device(f, &m->devices.v[i]);
 }
 
 const struct hint_device *facts_device(const struct hint_facts *f, uint32_t device)
@@ -388,9 +357,8 @@ const struct hint_device *facts_device(const struct hint_facts *f, uint32_t devi
 
 static int read_all(struct reader *d)
 {
-	int e = add_devices(d->f);
-	if (!e && !d->f->report->sampled)
-		e = take_activity(d);
+	add_devices(d->f);
+	int e = d->f->report->sampled ? 0 : take_activity(d);
 	if (e || !d->f->activities.n)
 		return e; /* without device times no rule asks for calls */
 	e = take_calls(d);
@@ -401,7 +369,9 @@ static int read_all(struct reader *d)
 	join_streams(d);
 	if (!e)
 		e = facts_window(d->f);
-	return e ? e : facts_idle_gaps(d->f);
+	if (!e)
+		facts_idle_gaps(d->f);
+	return e;
 }
 
 int facts_make(const struct report *r, struct hint_facts *ret_facts)

@@ -132,11 +132,11 @@ const struct hint_device *facts_device(const struct hint_facts *f, uint32_t devi
 /* hint_window.c: keeps the activities that count.  0 or -errno. */
 int facts_window(struct hint_facts *f);
 
-/* hint_idle.c: alone_ns, idle gaps and counted_ns, from activities and calls.  0 or -ENOMEM. */
-int facts_idle_gaps(struct hint_facts *f);
+/* hint_idle.c: alone_ns, idle gaps and counted_ns, from activities and calls. */
+void facts_idle_gaps(struct hint_facts *f);
 
 /* hint_place.c: calls of a kind, as text: the function that is called most, and the range, as far
- * as there are any, in which that is done most.  NULL without memory; `otherwise` when there are
+ * as there are any, in which that is done most.  `otherwise` when there are
  * none. */
 char *facts_place(const struct hint_facts *f, uint8_t kind, const char *otherwise);
 
@@ -153,9 +153,9 @@ uint32_t hint_names_of(const char *kernel);
 
 #define GAIN_SHOWN 0.05 /* estimates are not better than that */
 
-/* Adds a hint; `where` and `evidence` move to it, NULL: -ENOMEM.  Gains of less than 5 % of the
+/* Adds a hint; `where` and `evidence` move to it.  Gains of less than 5 % of the
  * analysed time are dropped. */
-int hint_add(struct hints *to, const struct hint_rule *rule, double gain, double confidence,
+void hint_add(struct hints *to, const struct hint_rule *rule, double gain, double confidence,
 	char *where, char *evidence);
 
 /* Text in memory of its own, or NULL. */
@@ -180,7 +180,7 @@ static inline uint64_t hint_u64(double value)
 /* The functions of the rules: a file that defines some includes hint_rules.h, which declares one
  * for each row of api/hint.tbl are declared so. */
 #define HINT_RULE(name)                                                                            \
-	int evaluate_##name(                                                                       \
+	void evaluate_##name(                                                                      \
 		const struct hint_facts *f, const struct hint_rule *rule, struct hints *to)
 
 #endif

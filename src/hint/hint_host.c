@@ -67,20 +67,20 @@ HINT_RULE(launch_bound)
 	s.gain = fmin(s.gain + between.gain, 1);
 	/* A program that uses graphs already needs no such hint. */
 	if (s.count < 50 || s.gain < GAIN_LEAST || is_eager(f) || 2 * in_graphs > kernels)
-		return 0;
+		return;
 	char *evidence = gap_evidence(f, &s, GAP_LAUNCH,
 		between.count ? ", or the short time from one kernel to the next" : "");
 	char *where = hint_text("%llu kernels, %s graph launches", (unsigned long long)kernels,
 		number_count(&graphs, f->report->graph_launches));
-	return hint_add(to, rule, s.gain, f->report->graph_launches ? 0.5 : 0.7, where, evidence);
+	hint_add(to, rule, s.gain, f->report->graph_launches ? 0.5 : 0.7, where, evidence);
 }
 
 HINT_RULE(sync)
 {
 	const struct saving s = saving_of(f, GAP_SYNC, STREAM_NS);
 	if (s.count < 10 || s.gain < GAIN_LEAST)
-		return 0;
-	return hint_add(to, rule, s.gain, 0.6, facts_place(f, HINT_SYNC, "copies that wait"),
+		return;
+	hint_add(to, rule, s.gain, 0.6, facts_place(f, HINT_SYNC, "copies that wait"),
 		gap_evidence(f, &s, GAP_SYNC, ""));
 }
 
@@ -113,16 +113,16 @@ HINT_RULE(idle_host)
 {
 	const struct saving s = saving_of(f, GAP_HOST, STREAM_NS);
 	if (s.count < 3 || s.gain < GAIN_LEAST)
-		return 0;
-	return hint_add(to, rule, s.gain, 0.6, host_place(f), gap_evidence(f, &s, GAP_HOST, ""));
+		return;
+	hint_add(to, rule, s.gain, 0.6, host_place(f), gap_evidence(f, &s, GAP_HOST, ""));
 }
 
 HINT_RULE(alloc)
 {
 	const struct saving s = saving_of(f, GAP_ALLOC, STREAM_NS);
 	if (s.count < 10 || s.gain < GAIN_LEAST)
-		return 0;
-	return hint_add(to, rule, s.gain, 0.7, facts_place(f, HINT_FREE, "allocations"),
+		return;
+	hint_add(to, rule, s.gain, 0.7, facts_place(f, HINT_FREE, "allocations"),
 		gap_evidence(f, &s, GAP_ALLOC, ""));
 }
 
@@ -173,15 +173,15 @@ HINT_RULE(default_stream)
 	for (size_t i = 0; i < f->activities.n && s.streams; i++)
 		add_side(f, &f->activities.v[i], &s);
 	if (s.turns < 10 || !s.blocking_ns)
-		return 0;
+		return;
 	const double room = fmax(s.room / (double)s.blocking_ns, 0.01);
 	const double beside = fmin(s.streams, 1 / room); /* so many could run at a time */
 	const double both = (double)s.legacy_ns + (double)s.blocking_ns;
 	const double gain = facts_share(
 		f, both - fmax((double)s.blocking_ns / fmax(beside, 1), (double)s.legacy_ns));
 	if (gain < GAIN_LEAST || (beside < 2 && room > 0.5))
-		return 0;
-	return hint_add(to, rule, gain, 0.5,
+		return;
+	hint_add(to, rule, gain, 0.5,
 		hint_text("the default stream, and %u streams that wait for it", s.streams),
 		hint_text("GPU activities went from one to the other %llu times; kernels of these "
 			  "streams fill %.0f %% of the device and ran alone for %s",

@@ -163,11 +163,9 @@ static struct map_key turn_key(const struct gap *p, enum side side)
 		 : MAP_KEY(SIDES);
 }
 
-static int add_turn(struct turns *t, const struct gap *p, enum side side)
+static void add_turn(struct turns *t, const struct gap *p, enum side side)
 {
 	struct turn *turn = MAP_ROW(&t->map, turn_key(p, side), &t->v, (struct turn){ 0 });
-	if (!turn)
-		return -ENOMEM;
 	uint64_t ns = p->to - p->from;
 	for (size_t i = 0; i < OFTEN; i++) {
 		uint64_t *kept = &turn->longest[i];
@@ -176,7 +174,6 @@ static int add_turn(struct turns *t, const struct gap *p, enum side side)
 		ns = less;
 		expect(!i || *kept <= kept[-1], "the longest idle gaps of a turn come first");
 	}
-	return 0;
 }
 
 static struct turn *turn_of(struct turns *t, const struct gap *p, enum side side)
@@ -220,19 +217,16 @@ static void add_gap(struct hint_facts *f, struct turns *t, const struct gap *p, 
 	}
 }
 
-static int sum_gaps(struct hint_facts *f, struct turns *t)
+static void sum_gaps(struct hint_facts *f, struct turns *t)
 {
 	struct gap p;
 	const uint64_t from = f->window.from_ns;
 	uint64_t covered = from, idle = 0;
-	int e = 0;
-	for (size_t i = 0; !e && next_gap(f, &i, &covered, &p);) {
+	for (size_t i = 0; next_gap(f, &i, &covered, &p);) {
 		idle += p.to - p.from;
-		for (enum side s = 0; s < SIDES && !e; s++)
-			e = add_turn(t, &p, s);
+		for (enum side s = 0; s < SIDES; s++)
+			add_turn(t, &p, s);
 	}
-	if (e)
-		return e;
 	expect(idle <= covered - from, "idle gaps lie in the window");
 	f->counted_ns = covered - from - idle;
 	covered = from;
@@ -241,7 +235,6 @@ static int sum_gaps(struct hint_facts *f, struct turns *t)
 			f->once_ns += p.to - p.from;
 		else
 			add_gap(f, t, &p, &at);
-	return 0;
 }
 
 /* An activity that contains several others is given less than it had: the safe side. */
@@ -263,12 +256,11 @@ static void sum_alone(struct hint_facts *f)
 	}
 }
 
-int facts_idle_gaps(struct hint_facts *f)
+void facts_idle_gaps(struct hint_facts *f)
 {
 	struct turns t = { 0 };
 	sum_alone(f);
-	const int e = sum_gaps(f, &t);
+	sum_gaps(f, &t);
 	map_fini(&t.map);
 	array_free(&t.v);
-	return e;
 }

@@ -112,32 +112,30 @@ static double occupancy_share(const struct fit *t, uint32_t warps)
 }
 
 /* Calls `use` for each kernel that matters. */
-static int each_kernel(const struct hint_facts *f, const struct hint_rule *rule, struct hints *to,
-	int (*use)(const struct fit *t, const struct hint_rule *rule, struct hints *to))
+static void each_kernel(const struct hint_facts *f, const struct hint_rule *rule, struct hints *to,
+	void (*use)(const struct fit *t, const struct hint_rule *rule, struct hints *to))
 {
 	struct fit t;
-	int e = 0;
-	for (size_t i = 0; i < f->kernels.n && !e; i++)
+	for (size_t i = 0; i < f->kernels.n; i++)
 		if (fit_of(f, &f->kernels.v[i], &t))
-			e = use(&t, rule, to);
-	return e;
+			use(&t, rule, to);
 }
 
 /* ---- the grid ---- */
 
-static int small_grid(const struct fit *t, const struct hint_rule *rule, struct hints *to)
+static void small_grid(const struct fit *t, const struct hint_rule *rule, struct hints *to)
 {
 	const uint32_t sms = t->d->multiprocessors;
 	struct number n;
 	if (t->blocks >= sms)
-		return 0;
+		return;
 	/* A library has weighed more blocks against adding up what they compute. */
 	const double gain = (1 - (double)t->blocks / sms) * above_floor(t->k) *
 			    (t->k->names & NAME_LIBRARY ? 0.5 : 1);
 	if (gain < GAIN_LEAST)
-		return 0;
-	return hint_add(to, rule, fmin(t->share * gain, t->most),
-		t->k->names & NAME_LIBRARY ? 0.3 : 0.6, where(t),
+		return;
+	hint_add(to, rule, fmin(t->share * gain, t->most), t->k->names & NAME_LIBRARY ? 0.3 : 0.6,
+		where(t),
 		hint_text("%llu blocks for %u multiprocessors: %.0f %% of them have nothing to do "
 			  "for %s, %.0f %% of the analysed time",
 			(unsigned long long)t->blocks, sms, 100 * (1 - (double)t->blocks / sms),
@@ -146,16 +144,16 @@ static int small_grid(const struct fit *t, const struct hint_rule *rule, struct 
 
 HINT_RULE(small_grid)
 {
-	return each_kernel(f, rule, to, small_grid);
+	each_kernel(f, rule, to, small_grid);
 }
 
-static int tail(const struct fit *t, const struct hint_rule *rule, struct hints *to)
+static void tail(const struct fit *t, const struct hint_rule *rule, struct hints *to)
 {
 	const double waves = (double)t->blocks / (double)t->resident;
 	const double gain = 1 - waves / ceil(waves);
 	if (waves <= 1 || gain < GAIN_LEAST || t->k->names & NAME_LIBRARY)
-		return 0;
-	return hint_add(to, rule, fmin(t->share * gain, t->most), 0.5, where(t),
+		return;
+	hint_add(to, rule, fmin(t->share * gain, t->most), 0.5, where(t),
 		hint_text(
 			"%llu blocks, of which the device holds %llu at a time (%u on each of "
 			"%u multiprocessors): %.2f waves take the time of %.0f, in %.0f %% of the "
@@ -166,19 +164,19 @@ static int tail(const struct fit *t, const struct hint_rule *rule, struct hints 
 
 HINT_RULE(tail)
 {
-	return each_kernel(f, rule, to, tail);
+	each_kernel(f, rule, to, tail);
 }
 
 /* ---- the block ---- */
 
-static int lanes(const struct fit *t, const struct hint_rule *rule, struct hints *to)
+static void lanes(const struct fit *t, const struct hint_rule *rule, struct hints *to)
 {
 	const uint32_t threads = t->launch.threads,
 		       warps = (threads + OCCUPANCY_WARP - 1) / OCCUPANCY_WARP;
 	const double gain = 1 - (double)threads / (warps * OCCUPANCY_WARP);
 	if (gain < GAIN_LEAST || t->k->names & NAME_LIBRARY)
-		return 0;
-	return hint_add(to, rule, fmin(t->share * gain, t->most), 0.6, where(t),
+		return;
+	hint_add(to, rule, fmin(t->share * gain, t->most), 0.6, where(t),
 		hint_text("%u threads a block are %u warps of 32, so %.0f %% of the lanes do "
 			  "nothing, in %.0f %% of the analysed time",
 			threads, warps, 100 * gain, 100 * t->share));
@@ -186,7 +184,7 @@ static int lanes(const struct fit *t, const struct hint_rule *rule, struct hints
 
 HINT_RULE(lanes)
 {
-	return each_kernel(f, rule, to, lanes);
+	each_kernel(f, rule, to, lanes);
 }
 
 /* Fewer blocks than the device holds: more room would stay empty. */
@@ -229,13 +227,13 @@ static double block_gain(const struct fit *t, uint32_t *ret_block, uint32_t *ret
 	return 1 - (double)t->o.warps / *ret_warps;
 }
 
-static int block_size(const struct fit *t, const struct hint_rule *rule, struct hints *to)
+static void block_size(const struct fit *t, const struct hint_rule *rule, struct hints *to)
 {
 	uint32_t block, warps;
 	const double gain = block_gain(t, &block, &warps);
 	if (gain < 2 * GAIN_LEAST)
-		return 0;
-	return hint_add(to, rule, fmin(t->share * gain, t->most), 0.4, where(t),
+		return;
+	hint_add(to, rule, fmin(t->share * gain, t->most), 0.4, where(t),
 		hint_text(
 			"blocks of %u threads fill %u of %u warps of a multiprocessor (limited by "
 			"%s); blocks of %u would fill %u, in %.0f %% of the analysed time",
@@ -245,7 +243,7 @@ static int block_size(const struct fit *t, const struct hint_rule *rule, struct 
 
 HINT_RULE(block_size)
 {
-	return each_kernel(f, rule, to, block_size);
+	each_kernel(f, rule, to, block_size);
 }
 
 /* ---- registers and shared memory ---- */
@@ -291,10 +289,10 @@ static bool shared_of(const struct fit *t, struct step *ret)
 		t->k->shared_static + t->k->shared_dynamic, ret);
 }
 
-static int add_step(const struct fit *t, const struct step *s, const struct hint_rule *rule,
+static void add_step(const struct fit *t, const struct step *s, const struct hint_rule *rule,
 	struct hints *to, const char *unit)
 {
-	return hint_add(to, rule, fmin(t->share * s->gain, t->most), s->near ? 0.5 : 0.4, where(t),
+	hint_add(to, rule, fmin(t->share * s->gain, t->most), s->near ? 0.5 : 0.4, where(t),
 		hint_text("%u %s let %u blocks (%u of %u warps) live on a multiprocessor; with %u "
 			  "it would be %u (%u warps), in %.0f %% of the analysed time",
 			s->now, unit, t->o.blocks, t->o.warps, t->d->limits->warps_per_sm,
@@ -304,39 +302,44 @@ static int add_step(const struct fit *t, const struct step *s, const struct hint
 #define REGISTERS "registers a thread"
 #define SHARED    "bytes of shared memory a block"
 
-static int registers(const struct fit *t, const struct hint_rule *rule, struct hints *to)
+static void registers(const struct fit *t, const struct hint_rule *rule, struct hints *to)
 {
 	struct step s;
-	return registers_of(t, &s) && !s.near ? add_step(t, &s, rule, to, REGISTERS) : 0;
+	if (registers_of(t, &s) && !s.near)
+		add_step(t, &s, rule, to, REGISTERS);
 }
 
 HINT_RULE(registers)
 {
-	return each_kernel(f, rule, to, registers);
+	each_kernel(f, rule, to, registers);
 }
 
-static int shared(const struct fit *t, const struct hint_rule *rule, struct hints *to)
+static void shared(const struct fit *t, const struct hint_rule *rule, struct hints *to)
 {
 	struct step s;
-	return shared_of(t, &s) && !s.near ? add_step(t, &s, rule, to, SHARED) : 0;
+	if (shared_of(t, &s) && !s.near)
+		add_step(t, &s, rule, to, SHARED);
 }
 
 HINT_RULE(shared)
 {
-	return each_kernel(f, rule, to, shared);
+	each_kernel(f, rule, to, shared);
 }
 
-static int cliff(const struct fit *t, const struct hint_rule *rule, struct hints *to)
+static void cliff(const struct fit *t, const struct hint_rule *rule, struct hints *to)
 {
 	struct step s;
-	if (registers_of(t, &s) && s.near)
-		return add_step(t, &s, rule, to, REGISTERS);
-	return shared_of(t, &s) && s.near ? add_step(t, &s, rule, to, SHARED) : 0;
+	if (registers_of(t, &s) && s.near) {
+		add_step(t, &s, rule, to, REGISTERS);
+		return;
+	}
+	if (shared_of(t, &s) && s.near)
+		add_step(t, &s, rule, to, SHARED);
 }
 
 HINT_RULE(cliff)
 {
-	return each_kernel(f, rule, to, cliff);
+	each_kernel(f, rule, to, cliff);
 }
 
 /* ---- barriers ---- */
@@ -361,8 +364,7 @@ static const struct hint_answer *answer_of(const struct hint_facts *f, const str
 HINT_RULE(barriers)
 {
 	struct fit t;
-	int e = 0;
-	for (size_t i = 0; i < f->kernels.n && !e; i++) {
+	for (size_t i = 0; i < f->kernels.n; i++) {
 		if (!fit_of(f, &f->kernels.v[i], &t) || !t.d->limits->barriers_per_sm)
 			continue;
 		const struct hint_answer *a = answer_of(f, &t);
@@ -374,7 +376,7 @@ HINT_RULE(barriers)
 		const double gain = 1 - (double)a->blocks / t.o.blocks;
 		if (gain < GAIN_LEAST)
 			continue;
-		e = hint_add(to, rule, fmin(t.share * gain, t.most), 0.5, where(&t),
+		hint_add(to, rule, fmin(t.share * gain, t.most), 0.5, where(&t),
 			hint_text(
 				"the driver lets %u blocks live on a multiprocessor, where all but "
 				"barriers would allow %u: a block has %u barriers of the "
@@ -382,5 +384,4 @@ HINT_RULE(barriers)
 				a->blocks, t.o.blocks, barriers, t.d->limits->barriers_per_sm,
 				100 * t.share));
 	}
-	return e;
 }

@@ -66,19 +66,19 @@ static uint64_t staging_ns(const struct hint_facts *f, uint8_t what)
 	return sum_paged(f, other).count ? 0 : f->idle_gaps[GAP_COPY].ns;
 }
 
-static int paged(
+static void paged(
 	const struct hint_facts *f, uint8_t what, const struct hint_rule *rule, struct hints *to)
 {
 	const struct copied c = sum_paged(f, what);
 	struct number bytes, rate;
 	if (!c.count || !c.total_ns)
-		return 0;
+		return;
 	const double pinned = pinned_rate(f, what), ideal = (double)c.bytes / pinned;
 	const double saved = (double)c.alone_ns + (double)staging_ns(f, what) - ideal;
 	if (saved < 0.2 * (double)c.alone_ns)
-		return 0;
+		return;
 	const double now = (double)c.bytes * 1e9 / (double)c.total_ns;
-	return hint_add(to, rule, facts_share(f, saved), 0.8,
+	hint_add(to, rule, facts_share(f, saved), 0.8,
 		hint_text("%llu copies %s, %s", (unsigned long long)c.count,
 			copy_direction_name(what), number_bytes(&bytes, c.bytes)),
 		hint_text("memory that is not pinned is copied at %s/s; pinned memory would take "
@@ -89,8 +89,8 @@ static int paged(
 
 HINT_RULE(pageable)
 {
-	const int e = paged(f, COPY_HTOD, rule, to);
-	return e ? e : paged(f, COPY_DTOH, rule, to);
+	paged(f, COPY_HTOD, rule, to);
+	paged(f, COPY_DTOH, rule, to);
 }
 
 /* ---- copies in the hot loop ---- */
@@ -132,17 +132,17 @@ static struct loop_copies sum_loop(const struct hint_facts *f, uint8_t what)
 	return l;
 }
 
-static int loop_copies(
+static void loop_copies(
 	const struct hint_facts *f, uint8_t what, const struct hint_rule *rule, struct hints *to)
 {
 	const struct loop_copies l = sum_loop(f, what);
 	const double gain = facts_share(f, (double)l.sum.alone_ns);
 	struct number bytes, time;
 	if (l.sum.count < COPIES_LEAST || gain < 0.1)
-		return 0;
+		return;
 	expect(l.same <= l.sum.count, "copies of the same memory are part of all");
 	const bool same = l.same * 10 >= l.sum.count * 8;
-	return hint_add(to, rule, gain, same ? 0.7 : 0.5,
+	hint_add(to, rule, gain, same ? 0.7 : 0.5,
 		hint_text("%llu copies %s between kernels, %s", (unsigned long long)l.sum.count,
 			copy_direction_name(what),
 			l.sum.bytes ? number_bytes(&bytes, l.sum.bytes) : "of unknown size"),
@@ -153,8 +153,8 @@ static int loop_copies(
 
 HINT_RULE(copies)
 {
-	const int e = loop_copies(f, COPY_HTOD, rule, to);
-	return e ? e : loop_copies(f, COPY_DTOH, rule, to);
+	loop_copies(f, COPY_HTOD, rule, to);
+	loop_copies(f, COPY_DTOH, rule, to);
 }
 
 /* ---- memory ---- */
@@ -170,16 +170,16 @@ HINT_RULE(leak)
 	/* Counted by allocations, whatever is built up once would be growth. */
 	if (!d || d->growth.mark != MARK_KERNEL || d->growth.periods < GROWTH_PERIODS ||
 		d->growth.bytes_a_period < 1 || d->growth.confidence < GROWTH_SURE)
-		return 0;
+		return;
 	const struct memory_growth *g = &d->growth;
 	const double grown = g->bytes_a_period * (double)g->periods;
 	if (grown < 0.01 * (double)f->report->gpu_memory.peak_bytes)
-		return 0;
+		return;
 	struct fn_name room;
 	struct text_short name;
 	const struct report *r = f->report;
 	char who[512];
-	return hint_add(to, rule, NAN, g->confidence,
+	hint_add(to, rule, NAN, g->confidence,
 		hint_text("memory on the GPU, its largest block allocated by %s%s",
 			r->live.n ? report_fn_name(r, r->live.v[0].fn_id, &room)
 				  : "an unknown call",
@@ -200,20 +200,20 @@ HINT_RULE(fragmentation)
 	double share = 0;
 	struct number a, b, c;
 	if (!s || !s->used || !fragmentation_of(&s->pages, &share) || share < PIECES_LEAST)
-		return 0;
+		return;
 	if ((double)s->pages.free_bytes < EXTENTS_LEAST * (double)s->live_bytes ||
 		s->pages.free_bytes < 16u << 20)
-		return 0;
+		return;
 	/* Blocks whose place no trace says may lie in what seems free. */
 	if (2 * d->nowhere_bytes > s->pages.free_bytes)
-		return 0;
+		return;
 	/* Free extents that nobody made by freeing are the rest of the driver's pages. */
 	const struct memory_use *u = &f->report->memory[MEMORY_DEVICE];
 	expect(share <= 1 && s->pages.largest_bytes <= s->pages.free_bytes,
 		"one free extent is part of all");
 	if (u->allocated_bytes - u->live_bytes < s->pages.free_bytes / 2)
-		return 0;
-	return hint_add(to, rule, NAN, 0.6, hint_text("memory on the GPU, at its peak"),
+		return;
+	hint_add(to, rule, NAN, 0.6, hint_text("memory on the GPU, at its peak"),
 		hint_text("%s are free between %s that are live, in %llu free extents, the largest "
 			  "of %s (fragmentation %.2f)",
 			number_bytes(&a, s->pages.free_bytes), number_bytes(&b, s->live_bytes),

@@ -54,7 +54,7 @@ static double ratio_of(
 	return b / a;
 }
 
-static int precision(const struct hint_facts *f, const struct hint_rule *rule, struct hints *to,
+static void precision(const struct hint_facts *f, const struct hint_rule *rule, struct hints *to,
 	uint32_t names, enum gpu_unit now, enum gpu_unit then, double confidence)
 {
 	const struct hint_kernel *k = largest_of(f, names);
@@ -62,13 +62,13 @@ static int precision(const struct hint_facts *f, const struct hint_rule *rule, s
 	struct text_short name;
 	const double share = facts_share(f, alone_of(f, names, &count));
 	if (!k)
-		return 0;
+		return;
 	/* Memory does not keep up with all of it. */
 	const double ratio = ratio_of(f, k->device, now, then), reached = fmax(1, 0.9 * ratio);
 	const double gain = fmin(share * (1 - 1 / reached), facts_most(f, NULL));
 	if (gain < GAIN_LEAST)
-		return 0;
-	return hint_add(to, rule, gain, confidence,
+		return;
+	hint_add(to, rule, gain, confidence,
 		hint_text("%llu matrix products, most time in %s", (unsigned long long)count,
 			text_short(&name, text_kernel(k->name), NAME_CUT)),
 		hint_text("%.0f %% of the analysed time is in %s products; the peak of this device "
@@ -78,7 +78,7 @@ static int precision(const struct hint_facts *f, const struct hint_rule *rule, s
 
 HINT_RULE(fp32)
 {
-	return precision(f, rule, to, NAME_FP32, GPU_FP32, GPU_TF32, 0.6);
+	precision(f, rule, to, NAME_FP32, GPU_FP32, GPU_TF32, 0.6);
 }
 
 /* Small products are bound by memory, training in eight bits is another matter, and convolutions
@@ -90,16 +90,16 @@ HINT_RULE(low_precision)
 	const struct hint_kernel *k = largest_of(f, NAME_HALF);
 	if (largest_of(f, NAME_TRAINING) || !k || k->names & NAME_CONV ||
 		ns / (double)count < 50000 || facts_share(f, ns) < 0.4)
-		return 0;
-	return precision(f, rule, to, NAME_HALF, GPU_FP16, GPU_FP8, 0.3);
+		return;
+	precision(f, rule, to, NAME_HALF, GPU_FP16, GPU_FP8, 0.3);
 }
 
 /* Steps of training; what inference may round to is its user's to know. */
 HINT_RULE(mixed_precision)
 {
 	if (!largest_of(f, NAME_TRAINING))
-		return 0;
-	return precision(f, rule, to, NAME_TF32, GPU_TF32, GPU_FP16, 0.5);
+		return;
+	precision(f, rule, to, NAME_TF32, GPU_TF32, GPU_FP16, 0.5);
 }
 
 /* ---- layouts ---- */
@@ -111,8 +111,8 @@ HINT_RULE(layout)
 	struct text_short name;
 	struct number all;
 	if (count < 10 || gain < GAIN_SHOWN)
-		return 0;
-	return hint_add(to, rule, gain, 0.7,
+		return;
+	hint_add(to, rule, gain, 0.7,
 		hint_text("%llu kernels, most time in %s", (unsigned long long)count,
 			text_short(&name, text_kernel(largest_of(f, NAME_LAYOUT)->name), NAME_CUT)),
 		hint_text(
@@ -179,12 +179,10 @@ static double largest_ns(const struct sequence *s, size_t from, size_t to)
 }
 
 /* Calls `look` with each stream's kernels. */
-static int each_sequence(const struct hint_facts *f, struct runs *r,
+static void each_sequence(const struct hint_facts *f, struct runs *r,
 	void (*look)(const struct sequence *s, struct runs *r))
 {
-	struct sequence s = { .f = f, .v = calloc(f->activities.n + 1, sizeof *s.v) };
-	if (!s.v)
-		return -ENOMEM;
+	struct sequence s = { .f = f, .v = xcalloc(f->activities.n + 1, sizeof *s.v) };
 	for (uint32_t stream = 0; stream < f->streams.n && stream < 64; stream++) {
 		s.n = 0;
 		for (size_t i = 0; i < f->activities.n; i++)
@@ -194,7 +192,6 @@ static int each_sequence(const struct hint_facts *f, struct runs *r,
 		look(&s, r);
 	}
 	free(s.v);
-	return 0;
 }
 
 /* A product, a softmax a few kernels later, and a product a few later again.  What the products
@@ -281,21 +278,21 @@ static void find_small(const struct sequence *s, struct runs *r)
 	}
 }
 
-static int fuse(const struct hint_facts *f, const struct hint_rule *rule, struct hints *to,
+static void fuse(const struct hint_facts *f, const struct hint_rule *rule, struct hints *to,
 	void (*look)(const struct sequence *s, struct runs *r), uint64_t least, double confidence,
 	const char *what)
 {
 	struct runs r = { 0 };
 	struct number ns;
-	const int e = each_sequence(f, &r, look);
+	each_sequence(f, &r, look);
 	const double gain = facts_share(f, r.all_ns - r.fused_ns);
 	expect(r.fused_ns <= r.all_ns * (1 + 1e-9),
 		"one kernel takes no longer than those it replaces");
 	expect(r.again <= r.groups, "groups that come again are part of all");
 	/* What follows on each other by chance differs from time to time. */
-	if (e || r.groups < least || gain < GAIN_LEAST || 3 * r.again < r.groups)
-		return e;
-	return hint_add(to, rule, gain, confidence,
+	if (r.groups < least || gain < GAIN_LEAST || 3 * r.again < r.groups)
+		return;
+	hint_add(to, rule, gain, confidence,
 		hint_text("%llu %s", (unsigned long long)r.groups, what),
 		hint_text(
 			"%llu kernels take %s alone (%.0f %% of the analysed time); one kernel each "
@@ -306,18 +303,17 @@ static int fuse(const struct hint_facts *f, const struct hint_rule *rule, struct
 
 HINT_RULE(attention)
 {
-	return fuse(f, rule, to, find_attention, 3, 0.7, "times product, softmax, product");
+	fuse(f, rule, to, find_attention, 3, 0.7, "times product, softmax, product");
 }
 
 HINT_RULE(norm)
 {
-	return fuse(f, rule, to, find_norm, 3, 0.7, "normalisations in several kernels");
+	fuse(f, rule, to, find_norm, 3, 0.7, "normalisations in several kernels");
 }
 
 HINT_RULE(small_kernels)
 {
-	return fuse(
-		f, rule, to, find_small, 10, 0.5, "runs of short kernels over the same elements");
+	fuse(f, rule, to, find_small, 10, 0.5, "runs of short kernels over the same elements");
 }
 
 /* ---- torch.compile ---- */
@@ -330,13 +326,13 @@ HINT_RULE(compile)
 	alone_of(f, NAME_TORCH, &torch);
 	if (torch * 10 < facts_kernels(f, 0) * 3 || facts_compiled(f) ||
 		f->report->graph_launches * 20 > torch)
-		return 0;
+		return;
 	const double single = alone_of(f, NAME_POINTWISE, NULL);
 	const double waits = fmax(0, (double)p->ns - (double)p->count * STAYS_NS);
 	const double gain = facts_share(f, 0.8 * waits + 0.5 * single);
 	if (gain < 1.5 * GAIN_LEAST)
-		return 0;
-	return hint_add(to, rule, gain, 0.5,
+		return;
+	hint_add(to, rule, gain, 0.5,
 		hint_text("%llu kernels of PyTorch operators, none compiled",
 			(unsigned long long)torch),
 		hint_text("%s%s: %s (%.0f %% of the analysed time), and element-wise operators "

@@ -73,10 +73,10 @@ static uint32_t usual_name(struct range_query *v, size_t n)
 static uint32_t usual_range(const struct hint_facts *f, uint8_t kind)
 {
 	const struct report *r = f->report;
-	struct range_query *v = calloc(QUERIES_MOST, sizeof *v);
+	struct range_query *v = xcalloc(QUERIES_MOST, sizeof *v);
 	uint32_t name = META_NONE;
 	bool any = false;
-	const size_t n = v ? make_queries(f, kind, v) : 0;
+	const size_t n = make_queries(f, kind, v);
 	if (n && !ranges_name(r->trace, &r->meta, v, n, &any) && any)
 		name = usual_name(v, n);
 	free(v);

@@ -152,18 +152,15 @@ static size_t warm_up_of(const struct measured *m, enum steps_found found, bool 
 	return warm;
 }
 
-static int drop_warm_up(
+static void drop_warm_up(
 	const struct hint_facts *f, const struct steps *s, struct range_of *kept, bool *ret_alike)
 {
 	const size_t n = kept->to - kept->from;
-	uint64_t *v = calloc(3 * n, sizeof *v);
-	if (!v)
-		return -ENOMEM;
+	uint64_t *v = xcalloc(3 * n, sizeof *v);
 	struct measured m = { .length = v, .count = v + n, .room = v + 2 * n, .n = n };
 	measure_steps(f, s, kept, &m);
 	kept->from += warm_up_of(&m, s->found, ret_alike);
 	free(v);
-	return 0;
 }
 
 /* The activities from the first that was asked for in the steps to the last. */
@@ -208,9 +205,9 @@ static int widen_to_steps(struct hint_facts *f, struct range_of *w)
 	if (!e && s.v.n > 1) {
 		struct range_of kept = steps_of(f, &s, w);
 		bool alike;
-		e = drop_warm_up(f, &s, &kept, &alike);
+		drop_warm_up(f, &s, &kept, &alike);
 		const struct range_of whole = activities_of(f, &s, &kept);
-		if (!e && whole.to - whole.from >= LAUNCHES_LEAST) {
+		if (whole.to - whole.from >= LAUNCHES_LEAST) {
 			*w = whole;
 			put_steps(&f->window, &s, &kept, alike);
 		}

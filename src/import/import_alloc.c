@@ -212,9 +212,7 @@ static int read_header(struct alloc_reader *a)
 bool import_is_alloc(const char *path)
 {
 	struct error err;
-	struct alloc_reader *a = calloc(1, sizeof *a);
-	if (!a)
-		return false;
+	struct alloc_reader *a = xcalloc(1, sizeof *a);
 	*a = (struct alloc_reader){ .path = path, .err = &err, .file = gzopen(path, "rbe") };
 	const bool is = a->file && !read_header(a);
 	if (a->file)
@@ -343,13 +341,11 @@ static int put_call(struct alloc_reader *a, enum action act, uint64_t pointer, u
 		return e;
 	expect(act == ACT_FAIL || a->fn[act], "what an action becomes is declared");
 	const bool is_free = act == ACT_FREE || act == ACT_SEGMENT_FREE;
-	if (store_thread(s, a->process, tid, (uint32_t)tid, &thread) ||
-		!array_reserve(&s->args, 3) || s->args.n > UINT32_MAX - 3)
-		return -ENOMEM;
-	struct store_call *c = array_push(&s->calls);
-	if (!c)
-		return -ENOMEM;
-	*c = (struct store_call){ .start_ns = ns,
+	store_thread(s, a->process, tid, (uint32_t)tid, &thread);
+	if (s->args.n > UINT32_MAX - 3)
+		return -EOVERFLOW;
+	array_reserve(&s->args, 3);
+	*array_push(&s->calls) = (struct store_call){ .start_ns = ns,
 		.thread = thread,
 		.fn = a->fn[act == ACT_FAIL ? ACT_ALLOC : act],
 		.result = act == ACT_FAIL ? NO_MEMORY : 0,
@@ -427,7 +423,7 @@ static int read_all(struct alloc_reader *a)
 	int e = read_header(a);
 	if (e)
 		return error_set(a->err, e, "%s is no table of allocations", a->path);
-	e = store_process(a->s, 0, 1, &a->process);
+	store_process(a->s, 0, 1, &a->process);
 	if (!e)
 		e = declare(a);
 	if (!e)
@@ -440,9 +436,7 @@ static int read_all(struct alloc_reader *a)
 
 int import_alloc(const char *path, struct store *s, struct import_stats *st, struct error *err)
 {
-	struct alloc_reader *a = calloc(1, sizeof *a);
-	if (!a)
-		return error_set(err, -ENOMEM, "no memory to import %s", path);
+	struct alloc_reader *a = xcalloc(1, sizeof *a);
 	*a = (struct alloc_reader){
 		.path = path, .s = s, .st = st, .err = err, .most = unpack_most(st->bytes)
 	};

@@ -71,9 +71,9 @@ static const struct word arg_words[] = {
 
 /* ---- fields ---- */
 
-static int take_text(struct kineto *k, uint32_t *ret_id)
+static void take_text(struct kineto *k, uint32_t *ret_id)
 {
-	return store_string(k->s, k->r.text.v, k->r.text.n, ret_id);
+	store_string(k->s, k->r.text.v, k->r.text.n, ret_id);
 }
 
 /* A value where a number belongs: `5`, `"5"`, or a text that stands for itself. */
@@ -87,15 +87,17 @@ static int take_field(struct kineto *k, enum json_token t, int power, struct fie
 	f->bad = !f->there;
 	if (f->there || t == JSON_NUMBER || power)
 		return 0;
-	const int e = take_text(k, &id);
-	*f = (struct field){ .there = !e, .text = true, .value = id };
-	return e;
+	take_text(k, &id);
+	*f = (struct field){ .there = true, .text = true, .value = id };
+	return 0;
 }
 
 static int take_string_value(struct kineto *k, enum json_token t, uint32_t *ret_id)
 {
-	if (t == JSON_STRING || t == JSON_NUMBER)
-		return take_text(k, ret_id);
+	if (t == JSON_STRING || t == JSON_NUMBER) {
+		take_text(k, ret_id);
+		return 0;
+	}
 	return json_skip(&k->r, t) ? 0 : -EBADMSG;
 }
 
@@ -123,13 +125,15 @@ static int keep_arg(struct kineto *k, const char *key, size_t key_bytes, enum js
 {
 	struct event *ev = &k->event;
 	const size_t before = ev->args.bytes.n;
-	bool cut = before + key_bytes + 4 > ARGS_MOST || !array_reserve(&ev->args.bytes, 4);
+	bool cut = before + key_bytes + 4 > ARGS_MOST;
+	array_reserve(&ev->args.bytes, 4);
 	if (!cut)
 		ev->args.bytes.v[ev->args.bytes.n++] = before ? ',' : '{';
 	/* Keys come from the profiler and are plain words; others are left out. */
 	for (size_t i = 0; i < key_bytes; i++)
 		cut |= key[i] == '"' || key[i] == '\\' || (uint8_t)key[i] < ' ';
-	if (!cut && array_reserve(&ev->args.bytes, key_bytes + 3)) {
+	if (!cut) {
+		array_reserve(&ev->args.bytes, key_bytes + 3);
 		char *to = ev->args.bytes.v + ev->args.bytes.n;
 		*to++ = '"';
 		memcpy(to, key, key_bytes);
@@ -277,7 +281,7 @@ static int take_events(struct kineto *k)
 		}
 		e = take_event(k);
 		if (!e)
-			e = kineto_event(k);
+			kineto_event(k);
 		if (!e && ++k->events % 16384 == 0)
 			progress_show(&k->progress, json_file_offset(&k->r), k->file_bytes);
 	}
@@ -317,10 +321,7 @@ static int take_device(struct kineto *k)
 		e = t == JSON_KEY ? take_device_member(k, &d) : -EBADMSG;
 	if (e || !d.name)
 		return e;
-	struct store_device *to = array_push(&k->s->devices);
-	if (!to)
-		return -ENOMEM;
-	*to = d;
+	*array_push(&k->s->devices) = d;
 	return 0;
 }
 
@@ -391,9 +392,6 @@ static void tell_partial(struct kineto *k)
 
 static int finish(struct kineto *k, const char *path, int e, struct error *err)
 {
-	if (e == -ENOMEM)
-		return error_set(
-			err, e, "no memory for the %" PRIu64 " events of %s", k->events, path);
 	if (!k->saw_events && *k->r.problem)
 		return error_set(err, -EINVAL,
 			"%s is no trace in JSON: %s; have the profiler write it again", path,
@@ -407,7 +405,7 @@ static int finish(struct kineto *k, const char *path, int e, struct error *err)
 			"%s holds no whole event: %s; have the profiler write it again", path,
 			k->r.problem);
 	if (import_memory_finish(&k->memory, k->s))
-		return error_set(err, -ENOMEM, "no memory for the allocations of %s", path);
+		return error_set(err, -EOVERFLOW, "%s has too many allocations", path);
 	tell_partial(k);
 	kineto_names(k);
 	k->s->real_ns = k->base_ns < IMPORT_TIME_MOST ? k->base_ns : 0;
@@ -432,9 +430,7 @@ static void kineto_fini(struct kineto *k)
 
 int import_kineto(const char *path, struct store *s, struct import_stats *st, struct error *err)
 {
-	struct kineto *k = calloc(1, sizeof *k);
-	if (!k)
-		return error_set(err, -ENOMEM, "no memory to read %s", path);
+	struct kineto *k = xcalloc(1, sizeof *k);
 	k->s = s;
 	k->st = st;
 	k->file_bytes = st->bytes;

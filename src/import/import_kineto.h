@@ -137,7 +137,7 @@ struct word {
 uint8_t kineto_meaning(const struct word *words, size_t count, const char *text, size_t bytes);
 
 /* Takes what k->event is.  0 or -errno. */
-int kineto_event(struct kineto *k);
+void kineto_event(struct kineto *k);
 
 /* Whether the event has the name of a function of CUDA's. */
 bool kineto_is_call(const struct kineto *k);
@@ -148,8 +148,8 @@ static inline uint64_t kineto_key(const struct field *f)
 	return f->there ? (uint64_t)f->value | (f->text ? TEXT_ID : 0) : 0;
 }
 
-/* Notes what the name of a process or thread says of its events.  0 or -ENOMEM. */
-int xla_name(struct kineto *k, const struct named *n);
+/* Notes what the name of a process or thread says of its events. */
+void xla_name(struct kineto *k, const struct named *n);
 
 /* What k->event is, which has no category, by its process and thread; sets its device and stream.
  */

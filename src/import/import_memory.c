@@ -36,11 +36,10 @@ static int declare(struct memory_import *m, struct store *s)
 
 static int put(struct store *s, const struct store_call *call, const uint64_t *args, uint8_t count)
 {
-	if (!array_reserve(&s->args, count) || s->args.n > UINT32_MAX - count)
-		return -ENOMEM;
+	if (s->args.n > UINT32_MAX - count)
+		return -EOVERFLOW;
+	array_reserve(&s->args, count);
 	struct store_call *c = array_push(&s->calls);
-	if (!c)
-		return -ENOMEM;
 	*c = *call;
 	c->arg_count = count;
 	c->first_arg = (uint32_t)s->args.n;
@@ -85,10 +84,7 @@ static int put_early(struct memory_import *m, struct store *s, const struct memo
 	uint64_t address, uint64_t bytes)
 {
 	const uint64_t args[] = { address, bytes, d->number };
-	size_t *new = array_push(&m->early);
-	if (!new)
-		return -ENOMEM;
-	*new = s->calls.n;
+	*array_push(&m->early) = s->calls.n;
 	return put(s, &(struct store_call){ .thread = d->thread, .fn = m->before }, args, 3);
 }
 
@@ -102,13 +98,10 @@ static uint32_t live_at(const struct memory_import *m, const struct memory_event
 	return map_find(&m->live, MAP_KEY(e->place, e->address));
 }
 
-static int set_live(struct memory_import *m, uint32_t place, uint64_t address, uint32_t block)
+static void set_live(struct memory_import *m, uint32_t place, uint64_t address, uint32_t block)
 {
 	uint32_t *value = map_get(&m->live, MAP_KEY(place, address));
-	if (!value)
-		return -ENOMEM;
 	*value = block;
-	return 0;
 }
 
 static bool is_live(const struct memory_import *m, uint32_t i)
@@ -117,16 +110,14 @@ static bool is_live(const struct memory_import *m, uint32_t i)
 	return map_find(&m->live, MAP_KEY(b->place, b->address)) == i;
 }
 
-static int add_block(struct memory_import *m, struct memory_blocks *list, uint32_t place,
+static void add_block(struct memory_import *m, struct memory_blocks *list, uint32_t place,
 	uint64_t address, uint64_t bytes)
 {
 	struct memory_block *block = array_push(&m->blocks);
-	uint32_t *new = block ? array_push(list) : NULL;
-	if (!new)
-		return -ENOMEM;
+	uint32_t *new = array_push(list);
 	*block = (struct memory_block){ address, bytes, place };
 	*new = (uint32_t)(m->blocks.n - 1);
-	return set_live(m, place, address, *new);
+	set_live(m, place, address, *new);
 }
 
 /* Of those that are live one of that size, or else the last; NONE. */
@@ -146,7 +137,9 @@ static int allocate_unseen(struct memory_import *m, struct store *s, struct memo
 	const uint64_t address = ++m->made_up;
 	const int failed = put_unseen(m, s, e, m->unseen, address, bytes);
 	d->now += bytes;
-	return failed ? failed : add_block(m, &d->loose, e->place, address, bytes);
+	if (!failed)
+		add_block(m, &d->loose, e->place, address, bytes);
+	return failed;
 }
 
 static int free_block(struct memory_import *m, struct store *s, struct memory_device *d,
@@ -154,9 +147,9 @@ static int free_block(struct memory_import *m, struct store *s, struct memory_de
 {
 	expect(i < m->blocks.n && is_live(m, i), "what is freed is live");
 	const struct memory_block b = m->blocks.v[i];
-	const int failed = set_live(m, e->place, b.address, NONE);
+	set_live(m, e->place, b.address, NONE);
 	d->now -= b.bytes;
-	return failed ? failed : put_unseen(m, s, e, m->gone, b.address, b.bytes);
+	return put_unseen(m, s, e, m->gone, b.address, b.bytes);
 }
 
 /* Part of what was there before becomes a block of a made-up address, which goes. */
@@ -203,19 +196,16 @@ static int balance(struct memory_import *m, struct store *s, struct memory_devic
 
 /* ---- events ---- */
 
-int import_memory_event(struct memory_import *m, struct store *s, const struct memory_event *e)
+void import_memory_event(struct memory_import *m, struct store *s, const struct memory_event *e)
 {
 	expect(e->thread < s->threads.n, "the thread of an event is one of all");
 	const uint32_t process = s->threads.v[e->thread].process;
 	const struct memory_device *d = MAP_ROW(&m->device_map, MAP_KEY(process, e->device),
 		&m->devices, (struct memory_device){ .number = e->device, .thread = e->thread });
-	struct memory_event *to = d ? array_push(&m->events) : NULL;
-	if (!to)
-		return -ENOMEM;
+	struct memory_event *to = array_push(&m->events);
 	*to = *e;
 	to->place = (uint32_t)(d - m->devices.v);
 	to->order = (uint32_t)(m->events.n - 1);
-	return 0;
 }
 
 static int event_by_time(const void *one, const void *two)
@@ -256,8 +246,8 @@ static int put_earlier(struct memory_import *m, struct store *s, const struct me
 	if (bytes > d->before || live_at(m, e) != NONE)
 		return 0;
 	d->before -= bytes;
-	const int failed = add_block(m, &d->firm, e->place, e->address, bytes);
-	return failed ? failed : put_early(m, s, d, e->address, bytes);
+	add_block(m, &d->firm, e->place, e->address, bytes);
+	return put_early(m, s, d, e->address, bytes);
 }
 
 /* Which allocations are freed later, and which frees are of blocks that were there before. */
@@ -268,11 +258,8 @@ static int look_ahead(struct memory_import *m, struct store *s)
 	for (size_t i = 0; i < m->events.n && !failed; i++) {
 		const struct memory_event *e = &m->events.v[i];
 		uint32_t *index = map_get(&allocated, MAP_KEY(e->place, e->address));
-		struct memory_event *old =
-			index && *index != MAP_NONE ? &m->events.v[*index] : NULL;
-		if (!index) {
-			failed = -ENOMEM;
-		} else if (e->bytes > 0) {
+		struct memory_event *old = *index != MAP_NONE ? &m->events.v[*index] : NULL;
+		if (e->bytes > 0) {
 			*index = (uint32_t)i;
 		} else if (e->bytes < 0 && old) {
 			old->freed = old->bytes == -e->bytes;
@@ -306,7 +293,7 @@ static int replay_alloc(struct memory_import *m, struct store *s, struct memory_
 	if (!failed && live_before(e, &was))
 		failed = balance(m, s, d, e, was);
 	if (!failed)
-		failed = add_block(m, e->freed ? &d->firm : &d->loose, e->place, e->address,
+		add_block(m, e->freed ? &d->firm : &d->loose, e->place, e->address,
 			(uint64_t)e->bytes);
 	d->now += (uint64_t)e->bytes;
 	return failed ? failed : put_event(m, s, e);
@@ -322,7 +309,7 @@ static int replay_free(struct memory_import *m, struct store *s, struct memory_d
 	uint64_t was;
 	int failed = block != NONE && !known ? free_block(m, s, d, e, block) : 0;
 	if (known && !failed)
-		failed = set_live(m, e->place, e->address, NONE);
+		set_live(m, e->place, e->address, NONE);
 	d->now -= known ? bytes : 0;
 	if (!failed && live_before(e, &was)) {
 		failed = balance(m, s, d, e, was - bytes);

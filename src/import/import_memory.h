@@ -60,10 +60,10 @@ struct memory_import {
 	uint64_t last_ns;
 };
 
-/* Keeps the event.  0 or -ENOMEM. */
-int import_memory_event(struct memory_import *m, struct store *s, const struct memory_event *e);
+/* Keeps the event. */
+void import_memory_event(struct memory_import *m, struct store *s, const struct memory_event *e);
 
-/* Puts all events, and what they tell of others, into the store.  0 or -ENOMEM. */
+/* Puts all events, and what they tell of others, into the store.  0 or -errno. */
 int import_memory_finish(struct memory_import *m, struct store *s);
 void import_memory_fini(struct memory_import *m);
 

@@ -38,15 +38,12 @@ struct row {
 
 /* ---- SQL ---- */
 
-static int fail(struct nsys *n, const char *table)
+static void fail(struct nsys *n, const char *table)
 {
-	const int code = sqlite3_errcode(n->db);
-	if (code == SQLITE_NOMEM)
-		return -ENOMEM;
+	xcheck(sqlite3_errcode(n->db) == SQLITE_NOMEM ? NULL : n);
 	if (!*n->st->partial)
 		snprintf(n->st->partial, sizeof n->st->partial, "table %s: %s", table,
 			sqlite3_errmsg(n->db));
-	return 0;
 }
 
 /* Only real tables: a view could be anything. */
@@ -86,24 +83,23 @@ static int prepare(struct nsys *n, const char *table, const char *const *columns
 }
 
 /* Calls `take` with each row of a table, if there is one. */
-static int each_row(struct nsys *n, const char *table, const char *const *columns,
-	int (*take)(struct nsys *n, struct row *r))
+static void each_row(struct nsys *n, const char *table, const char *const *columns,
+	void (*take)(struct nsys *n, struct row *r))
 {
 	struct row r = { 0 };
-	int e = 0, step = SQLITE_DONE;
+	int step = SQLITE_DONE;
 	if (!has_table(n, table))
-		return 0;
+		return;
 	if (prepare(n, table, columns, &r.st)) {
-		e = fail(n, table);
+		fail(n, table);
 	} else {
 		n->tables++;
-		while (!e && (step = sqlite3_step(r.st)) == SQLITE_ROW)
-			e = take(n, &r);
-		if (!e && step != SQLITE_DONE)
-			e = fail(n, table);
+		while ((step = sqlite3_step(r.st)) == SQLITE_ROW)
+			take(n, &r);
+		if (step != SQLITE_DONE)
+			fail(n, table);
 	}
 	sqlite3_finalize(r.st);
-	return e;
 }
 
 /* ---- cells ---- */
@@ -146,53 +142,48 @@ static uint32_t text_of(const struct nsys *n, const struct row *r, int i)
 	return text == MAP_NONE ? 0 : text;
 }
 
-static int process_of(struct nsys *n, const struct row *r, int i, uint32_t *ret_process)
+static void process_of(struct nsys *n, const struct row *r, int i, uint32_t *ret_process)
 {
 	uint64_t global = 0;
 	cell(r, i, INT64_MAX, &global);
-	return store_process(n->s, global >> 24, global >> 24 & 0xffffff, ret_process);
+	store_process(n->s, global >> 24, global >> 24 & 0xffffff, ret_process);
 }
 
-static int thread_of(struct nsys *n, const struct row *r, int i, uint32_t *ret_thread)
+static void thread_of(struct nsys *n, const struct row *r, int i, uint32_t *ret_thread)
 {
 	uint64_t global = 0;
 	uint32_t process;
 	cell(r, i, INT64_MAX, &global);
-	const int e = process_of(n, r, i, &process);
-	return e ? e
-		 : store_thread(n->s, process, global & 0xffffff, global & 0xffffff, ret_thread);
+	process_of(n, r, i, &process);
+	store_thread(n->s, process, global & 0xffffff, global & 0xffffff, ret_thread);
 }
 
 /* ---- texts and enumerations ---- */
 
-static int take_text(struct nsys *n, struct row *r)
+static void take_text(struct nsys *n, struct row *r)
 {
 	uint64_t id;
 	uint32_t text;
 	const char *s = (const char *)sqlite3_column_text(r->st, 1);
 	if (!s || !cell(r, 0, INT64_MAX, &id))
-		return 0;
-	const int e = store_string(n->s, s, (size_t)sqlite3_column_bytes(r->st, 1), &text);
-	uint32_t *slot = e ? NULL : map_get(&n->texts, MAP_KEY(id));
-	if (!slot)
-		return -ENOMEM;
+		return;
+	store_string(n->s, s, (size_t)sqlite3_column_bytes(r->st, 1), &text);
+	uint32_t *slot = map_get(&n->texts, MAP_KEY(id));
 	*slot = text;
-	return 0;
 }
 
-static int take_memory_kind(struct nsys *n, struct row *r)
+static void take_memory_kind(struct nsys *n, struct row *r)
 {
 	static const char *const labels[] = { "", "Pageable", "Pinned", "Device", "Array",
 		"Managed", "Device Static", "Managed Static" };
 	uint64_t id;
 	const char *s = (const char *)sqlite3_column_text(r->st, 1);
 	if (!s || !cell(r, 0, sizeof n->memory_kinds - 1, &id))
-		return 0;
+		return;
 	n->memory_kinds[id] = 0;
 	for (uint8_t i = 1; i < ACTIVITY_MEMORY_KINDS; i++)
 		if (!strcmp(labels[i], s))
 			n->memory_kinds[id] = i;
-	return 0;
 }
 
 static uint8_t memory_kind_of(const struct nsys *n, const struct row *r, int i)
@@ -228,13 +219,13 @@ static void take_number(
 	w->valid |= bit;
 }
 
-/* 1: not to be had. */
-static int begin_activity(struct nsys *n, struct row *r, uint16_t kind, struct gpu_activity *w)
+/* False: not to be had. */
+static bool begin_activity(struct nsys *n, struct row *r, uint16_t kind, struct gpu_activity *w)
 {
 	uint32_t process;
 	*w = (struct gpu_activity){ .kind = kind };
 	if (!take_times(n, r, &w->start_ns, &w->end_ns))
-		return 1;
+		return false;
 	take_number(r, COL_DEVICE, w, &w->device, GPU_HAS_DEVICE);
 	take_number(r, COL_CONTEXT, w, &w->context, GPU_HAS_CONTEXT);
 	take_number(r, COL_STREAM, w, &w->stream, GPU_HAS_STREAM);
@@ -245,35 +236,30 @@ static int begin_activity(struct nsys *n, struct row *r, uint16_t kind, struct g
 		w->valid |= GPU_HAS_GRAPH;
 	}
 	if (sqlite3_column_type(r->st, COL_PID) != SQLITE_INTEGER)
-		return 0; /* whose it is, its call will tell */
-	const int e = process_of(n, r, COL_PID, &process);
+		return true; /* whose it is, its call will tell */
+	process_of(n, r, COL_PID, &process);
 	w->host_ns = process + 1ull;
-	return e;
+	return true;
 }
 
-static int end_activity(struct nsys *n, const struct gpu_activity *w)
+static void end_activity(struct nsys *n, const struct gpu_activity *w)
 {
-	struct gpu_activity *to = array_push(&n->s->activities);
-	if (!to)
-		return -ENOMEM;
 	expect(w->end_ns >= w->start_ns, "an activity ends after it began");
 	expect(w->host_ns <= n->s->processes.n, "the process of an activity is one of all");
-	*to = *w;
+	*array_push(&n->s->activities) = *w;
 	n->st->activities++;
-	return 0;
 }
 
 static const char *const kernel_columns[] = { ACTIVITY_COLUMNS, "demangledName", "shortName",
 	"gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "staticSharedMemory",
 	"dynamicSharedMemory", "registersPerThread", NULL };
 
-static int take_kernel(struct nsys *n, struct row *r)
+static void take_kernel(struct nsys *n, struct row *r)
 {
 	struct gpu_activity w;
 	uint64_t value;
-	int e = begin_activity(n, r, GPU_KERNEL, &w);
-	if (e)
-		return e < 0 ? e : 0;
+	if (!begin_activity(n, r, GPU_KERNEL, &w))
+		return;
 	w.name = text_of(n, r, COL_OWN);
 	if (!w.name)
 		w.name = text_of(n, r, COL_OWN + 1);
@@ -289,11 +275,11 @@ static int take_kernel(struct nsys *n, struct row *r)
 		w.registers = (uint16_t)value;
 		w.valid |= GPU_HAS_REGISTERS;
 	}
-	return end_activity(n, &w);
+	end_activity(n, &w);
 }
 
 /* A name as Kineto would give it, so that reports of both look alike. */
-static int name_activity(struct nsys *n, struct gpu_activity *w, const char *what)
+static void name_activity(struct nsys *n, struct gpu_activity *w, const char *what)
 {
 	const char *direction = copy_direction_name(w->what);
 	const char *from = activity_memory_kind_name(w->from),
@@ -307,19 +293,18 @@ static int name_activity(struct nsys *n, struct gpu_activity *w, const char *wha
 			name + bytes, sizeof name - (size_t)bytes, " (%s to %s)", from, to);
 	else if (w->kind == GPU_MEMSET && from)
 		bytes += snprintf(name + bytes, sizeof name - (size_t)bytes, " (%s)", from);
-	return store_string(n->s, name, (size_t)bytes, &w->name);
+	store_string(n->s, name, (size_t)bytes, &w->name);
 }
 
 static const char *const memcpy_columns[] = { ACTIVITY_COLUMNS, "bytes", "copyKind", "srcKind",
 	"dstKind", NULL };
 
-static int take_memcpy(struct nsys *n, struct row *r)
+static void take_memcpy(struct nsys *n, struct row *r)
 {
 	struct gpu_activity w;
 	uint64_t kind;
-	int e = begin_activity(n, r, GPU_MEMCPY, &w);
-	if (e)
-		return e < 0 ? e : 0;
+	if (!begin_activity(n, r, GPU_MEMCPY, &w))
+		return;
 	if (cell(r, COL_OWN, INT64_MAX, &w.bytes))
 		w.valid |= GPU_HAS_BYTES;
 	if (cell(r, COL_OWN + 1, COPY_DIRECTIONS - 1, &kind)) {
@@ -329,54 +314,51 @@ static int take_memcpy(struct nsys *n, struct row *r)
 	w.from = memory_kind_of(n, r, COL_OWN + 2);
 	w.to = memory_kind_of(n, r, COL_OWN + 3);
 	w.valid |= w.from || w.to ? GPU_HAS_MEMORY_KINDS : 0;
-	e = name_activity(n, &w, "Memcpy");
-	return e ? e : end_activity(n, &w);
+	name_activity(n, &w, "Memcpy");
+	end_activity(n, &w);
 }
 
 static const char *const memset_columns[] = { ACTIVITY_COLUMNS, "bytes", "memKind", NULL };
 
-static int take_memset(struct nsys *n, struct row *r)
+static void take_memset(struct nsys *n, struct row *r)
 {
 	struct gpu_activity w;
-	int e = begin_activity(n, r, GPU_MEMSET, &w);
-	if (e)
-		return e < 0 ? e : 0;
+	if (!begin_activity(n, r, GPU_MEMSET, &w))
+		return;
 	if (cell(r, COL_OWN, INT64_MAX, &w.bytes))
 		w.valid |= GPU_HAS_BYTES;
 	w.from = memory_kind_of(n, r, COL_OWN + 1);
 	w.valid |= w.from ? GPU_HAS_MEMORY_KINDS : 0;
-	e = name_activity(n, &w, "Memset");
-	return e ? e : end_activity(n, &w);
+	name_activity(n, &w, "Memset");
+	end_activity(n, &w);
 }
 
 static const char *const sync_columns[] = { ACTIVITY_COLUMNS, "syncType", NULL };
 
-static int take_sync(struct nsys *n, struct row *r)
+static void take_sync(struct nsys *n, struct row *r)
 {
 	struct gpu_activity w;
 	uint64_t kind;
-	int e = begin_activity(n, r, GPU_SYNC, &w);
-	if (e)
-		return e < 0 ? e : 0;
+	if (!begin_activity(n, r, GPU_SYNC, &w))
+		return;
 	if (cell(r, COL_OWN, 4, &kind) && kind) {
 		w.what = (uint8_t)kind;
 		w.valid |= GPU_HAS_WHAT;
 	}
-	e = name_activity(n, &w, "Synchronize");
-	return e ? e : end_activity(n, &w);
+	name_activity(n, &w, "Synchronize");
+	end_activity(n, &w);
 }
 
 static const char *const graph_columns[] = { ACTIVITY_COLUMNS, NULL };
 
-static int take_graph(struct nsys *n, struct row *r)
+static void take_graph(struct nsys *n, struct row *r)
 {
 	struct gpu_activity w;
-	int e = begin_activity(n, r, GPU_GRAPH, &w);
-	if (e)
-		return e < 0 ? e : 0;
+	if (!begin_activity(n, r, GPU_GRAPH, &w))
+		return;
 	take_number(r, COL_GRAPH, &w, &w.graph, GPU_HAS_GRAPH);
-	e = name_activity(n, &w, "Graph");
-	return e ? e : end_activity(n, &w);
+	name_activity(n, &w, "Graph");
+	end_activity(n, &w);
 }
 
 /* ---- calls ---- */
@@ -384,12 +366,12 @@ static int take_graph(struct nsys *n, struct row *r)
 static const char *const call_columns[] = { "start", "end", "globalTid", "correlationId", "nameId",
 	"returnValue", NULL };
 
-static int take_call(struct nsys *n, struct row *r)
+static void take_call(struct nsys *n, struct row *r)
 {
 	struct store_call c = { 0 };
 	uint64_t end, result;
 	if (!take_times(n, r, &c.start_ns, &end))
-		return 0;
+		return;
 	c.dur_ns = end - c.start_ns;
 	cell(r, 3, INT64_MAX, &c.correlation);
 	if (cell(r, 5, UINT16_MAX, &result))
@@ -397,15 +379,10 @@ static int take_call(struct nsys *n, struct row *r)
 	const uint32_t name = text_of(n, r, 4);
 	expect(name <= n->s->strings.n, "the number of a text is one of all");
 	const struct store_string *text = name ? &n->s->strings.v[name - 1] : NULL;
-	int e = thread_of(n, r, 2, &c.thread);
-	if (!e)
-		e = store_function(n->s, text ? text->text : "?", text ? text->bytes : 1, &c.fn);
-	struct store_call *to = e ? NULL : array_push(&n->s->calls);
-	if (!to)
-		return -ENOMEM;
-	*to = c;
+	thread_of(n, r, 2, &c.thread);
+	store_function(n->s, text ? text->text : "?", text ? text->bytes : 1, &c.fn);
+	*array_push(&n->s->calls) = c;
 	n->st->calls++;
-	return 0;
 }
 
 /* ---- NVTX ---- */
@@ -415,46 +392,41 @@ static const char *const nvtx_columns[] = { "start", "end", "globalTid", "eventT
 
 enum { NVTX_PUSH_POP = 59, NVTX_START_END = 60 };
 
-static int nvtx_name(struct nsys *n, const struct row *r, uint32_t *ret_name)
+static void nvtx_name(struct nsys *n, const struct row *r, uint32_t *ret_name)
 {
 	const char *s = (const char *)sqlite3_column_text(r->st, 5);
 	*ret_name = text_of(n, r, 4);
 	if (*ret_name || !s)
-		return 0;
-	return store_string(n->s, s, (size_t)sqlite3_column_bytes(r->st, 5), ret_name);
+		return;
+	store_string(n->s, s, (size_t)sqlite3_column_bytes(r->st, 5), ret_name);
 }
 
-static int take_nvtx(struct nsys *n, struct row *r)
+static void take_nvtx(struct nsys *n, struct row *r)
 {
 	struct range g = { .kind = RANGE_NVTX };
 	uint64_t end, type = NVTX_PUSH_POP;
 	cell(r, 3, UINT32_MAX, &type);
 	if (type != NVTX_PUSH_POP && type != NVTX_START_END)
-		return 0; /* marks, names of threads and domains */
+		return; /* marks, names of threads and domains */
 	if (!take_times(n, r, &g.ticks, &end))
-		return 0;
+		return;
 	g.dur = end - g.ticks;
 	if (type == NVTX_START_END)
 		g.kind = RANGE_NVTX_SPAN;
-	int e = nvtx_name(n, r, &g.name);
-	if (!e)
-		e = thread_of(n, r, 2, &g.tid);
-	struct range *to = e ? NULL : array_push(&n->s->ranges);
-	if (!to)
-		return -ENOMEM;
-	*to = g;
+	nvtx_name(n, r, &g.name);
+	thread_of(n, r, 2, &g.tid);
+	*array_push(&n->s->ranges) = g;
 	n->st->ranges++;
-	return 0;
 }
 
 /* ---- names and devices ---- */
 
-static int take_thread_name(struct nsys *n, struct row *r)
+static void take_thread_name(struct nsys *n, struct row *r)
 {
 	uint64_t global;
 	const uint32_t name = text_of(n, r, 1);
 	if (!name || !cell(r, 0, INT64_MAX, &global))
-		return 0;
+		return;
 	const uint32_t process = map_find(&n->s->process_map, MAP_KEY(global >> 24));
 	const uint32_t thread = process == MAP_NONE ? MAP_NONE
 						    : map_find(&n->s->thread_map,
@@ -462,43 +434,37 @@ static int take_thread_name(struct nsys *n, struct row *r)
 	if (thread != MAP_NONE)
 		snprintf(n->s->threads.v[thread].name, sizeof n->s->threads.v[thread].name, "%.15s",
 			n->s->strings.v[name - 1].text);
-	return 0;
 }
 
-static int take_process_name(struct nsys *n, struct row *r)
+static void take_process_name(struct nsys *n, struct row *r)
 {
 	uint64_t global;
 	const char *s = (const char *)sqlite3_column_text(r->st, 1);
 	if (!s || !cell(r, 0, INT64_MAX, &global))
-		return 0;
+		return;
 	const uint32_t process = map_find(&n->s->process_map, MAP_KEY(global >> 24));
 	if (process == MAP_NONE)
-		return 0;
-	return store_string(
+		return;
+	store_string(
 		n->s, s, (size_t)sqlite3_column_bytes(r->st, 1), &n->s->processes.v[process].name);
 }
 
-static int take_device(struct nsys *n, struct row *r)
+static void take_device(struct nsys *n, struct row *r)
 {
 	struct store_device d = { 0 };
 	const char *s = (const char *)sqlite3_column_text(r->st, 1);
 	if (!s)
-		return 0;
+		return;
 	for (int i = 0; i < 3; i++)
 		cell(r, i ? i + 1 : 0, INT64_MAX, &d.args[i]);
 	d.args[3] = (uint64_t)(cell32(r, 4) & 0xffff) << 16 | (cell32(r, 5) & 0xffff);
-	const int e = store_string(n->s, s, (size_t)sqlite3_column_bytes(r->st, 1), &d.name);
-	struct store_device *to = e ? NULL : array_push(&n->s->devices);
-	if (!to)
-		return -ENOMEM;
-	*to = d;
-	return 0;
+	store_string(n->s, s, (size_t)sqlite3_column_bytes(r->st, 1), &d.name);
+	*array_push(&n->s->devices) = d;
 }
 
-static int take_start(struct nsys *n, struct row *r)
+static void take_start(struct nsys *n, struct row *r)
 {
 	cell(r, 0, IMPORT_TIME_MOST, &n->s->real_ns);
-	return 0;
 }
 
 /* ---- the whole ---- */
@@ -506,7 +472,7 @@ static int take_start(struct nsys *n, struct row *r)
 static const struct {
 	const char *table;
 	const char *const *columns;
-	int (*take)(struct nsys *n, struct row *r);
+	void (*take)(struct nsys *n, struct row *r);
 	bool needed; /* one of these at least */
 } tables[] = {
 	{ "StringIds", (const char *const[]){ "id", "value", NULL }, take_text, false },
@@ -534,14 +500,11 @@ static const struct {
 static int read_tables(struct nsys *n, const char *path, struct error *err)
 {
 	unsigned needed = 0;
-	int e = 0;
-	for (size_t i = 0; i < sizeof tables / sizeof tables[0] && !e; i++) {
+	for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
 		const unsigned before = n->tables;
-		e = each_row(n, tables[i].table, tables[i].columns, tables[i].take);
+		each_row(n, tables[i].table, tables[i].columns, tables[i].take);
 		needed += tables[i].needed && n->tables > before;
 	}
-	if (e)
-		return error_set(err, e, "no memory for what %s holds", path);
 	if (!needed && *n->st->partial)
 		return error_set(err, -EINVAL, "%s can't be read: %s", path, n->st->partial);
 	if (!needed && has_table(n, "call_ranges"))

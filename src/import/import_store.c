@@ -24,7 +24,7 @@ static uint32_t *text_slot(struct map *m, const char *text, size_t bytes)
 	return map_get(m, map_text_key(text, bytes, 0));
 }
 
-int store_string(struct store *s, const char *text, size_t bytes, uint32_t *ret_id)
+void store_string(struct store *s, const char *text, size_t bytes, uint32_t *ret_id)
 {
 	static const char many[] = "(too many texts)";
 	if (s->string_bytes > TEXTS_MOST) {
@@ -33,15 +33,9 @@ int store_string(struct store *s, const char *text, size_t bytes, uint32_t *ret_
 	}
 	bytes = bytes < TEXT_MOST ? bytes : TEXT_MOST;
 	uint32_t *id = text_slot(&s->string_map, text, bytes);
-	if (!id)
-		return -ENOMEM;
 	if (*id == MAP_NONE) {
-		char *copy = malloc(bytes + 1);
-		struct store_string *new = copy ? array_push(&s->strings) : NULL;
-		if (!new) {
-			free(copy);
-			return -ENOMEM;
-		}
+		char *copy = xmalloc(bytes + 1);
+		struct store_string *new = array_push(&s->strings);
 		memcpy(copy, text, bytes);
 		copy[bytes] = '\0';
 		*new = (struct store_string){ copy, (uint32_t)bytes };
@@ -50,31 +44,24 @@ int store_string(struct store *s, const char *text, size_t bytes, uint32_t *ret_
 	}
 	expect(*id && *id <= s->strings.n, "the number of a text is one of all");
 	*ret_id = *id;
-	return 0;
 }
 
 /* ---- processes and threads ---- */
 
-int store_process(struct store *s, uint64_t key, uint32_t pid, uint32_t *ret_process)
+void store_process(struct store *s, uint64_t key, uint32_t pid, uint32_t *ret_process)
 {
 	const struct store_process *p = MAP_ROW(
 		&s->process_map, MAP_KEY(key), &s->processes, (struct store_process){ .pid = pid });
-	if (!p)
-		return -ENOMEM;
 	*ret_process = (uint32_t)(p - s->processes.v);
-	return 0;
 }
 
-int store_thread(
+void store_thread(
 	struct store *s, uint32_t process, uint64_t key, uint32_t tid, uint32_t *ret_thread)
 {
 	expect(process < s->processes.n, "the process of a thread is one of all");
 	const struct store_thread *t = MAP_ROW(&s->thread_map, MAP_KEY(process, key), &s->threads,
 		(struct store_thread){ .process = process, .tid = tid });
-	if (!t)
-		return -ENOMEM;
 	*ret_thread = (uint32_t)(t - s->threads.v);
-	return 0;
 }
 
 /* ---- functions ---- */
@@ -118,13 +105,11 @@ bool store_knows_function(const struct store *s, const char *name, size_t bytes)
 	return known_function(s, name, bytes) != MAP_NONE;
 }
 
-static int add_schema_text(struct store *s, const char *text, size_t bytes)
+static void add_schema_text(struct store *s, const char *text, size_t bytes)
 {
-	if (!array_reserve(&s->schema_text, bytes))
-		return -ENOMEM;
+	array_reserve(&s->schema_text, bytes);
 	memcpy(s->schema_text.v + s->schema_text.n, text, bytes);
 	s->schema_text.n += bytes;
-	return 0;
 }
 
 /* A name as a line of the schema may have it. */
@@ -152,12 +137,12 @@ static const char *class_of(const char *name)
 	return "other";
 }
 
-static int new_function(struct store *s, const char *name, size_t bytes, uint32_t *ret_fn)
+static void new_function(struct store *s, const char *name, size_t bytes, uint32_t *ret_fn)
 {
 	char clean[NAME_MOST + 1], line[NAME_MOST + 64];
 	if (s->next_fn > ID_MOST - DECLARED) {
 		*ret_fn = ID_MOST - DECLARED;
-		return 0;
+		return;
 	}
 	const size_t length = clean_name(clean, name, bytes);
 	clean[length] = '\0';
@@ -165,22 +150,18 @@ static int new_function(struct store *s, const char *name, size_t bytes, uint32_
 	const int n = snprintf(line, sizeof line, "%u %s %s call %s()\n", s->next_fn,
 		runtime ? "runtime" : "driver", class_of(clean), clean);
 	*ret_fn = s->next_fn++;
-	return add_schema_text(s, line, (size_t)n);
+	add_schema_text(s, line, (size_t)n);
 }
 
-int store_function(struct store *s, const char *name, size_t bytes, uint16_t *ret_fn)
+void store_function(struct store *s, const char *name, size_t bytes, uint16_t *ret_fn)
 {
 	uint32_t fn = known_function(s, name, bytes);
 	if (fn == MAP_NONE) {
-		const int e = new_function(s, name, bytes, &fn);
-		uint32_t *slot = e ? NULL : text_slot(&s->function_map, name, bytes);
-		if (!slot)
-			return -ENOMEM;
-		*slot = fn;
+		new_function(s, name, bytes, &fn);
+		*text_slot(&s->function_map, name, bytes) = fn;
 	}
 	expect(fn <= ID_MOST, "a function is not numbered as a meta record");
 	*ret_fn = (uint16_t)fn;
-	return 0;
 }
 
 int store_declare(struct store *s, const char *line, uint16_t *ret_fn)
@@ -191,22 +172,20 @@ int store_declare(struct store *s, const char *line, uint16_t *ret_fn)
 		!expect(s->next_fn <= ID_MOST, "a function is not numbered as a meta record"))
 		return -EOVERFLOW;
 	*ret_fn = (uint16_t)s->next_fn++;
-	return add_schema_text(s, text, (size_t)n);
+	add_schema_text(s, text, (size_t)n);
+	return 0;
 }
 
-static int index_functions(struct store *s)
+static void index_functions(struct store *s)
 {
 	for (uint32_t i = 0; i < s->schema.fn_count; i++) {
 		const struct schema_fn *fn = &s->schema.fns[i];
 		uint32_t *slot = text_slot(&s->function_map, fn->name, strlen(fn->name));
-		if (!slot)
-			return -ENOMEM;
 		if (*slot == MAP_NONE)
 			*slot = fn->id;
 		if (fn->id >= s->next_fn)
 			s->next_fn = fn->id + 1u;
 	}
-	return 0;
 }
 
 /* ---- the whole ---- */
@@ -215,14 +194,14 @@ int store_init(struct store *s)
 {
 	*s = (struct store){ .next_fn = 1 };
 	const size_t need = schema_need(schema_text, schema_text_bytes);
-	s->schema_memory = malloc(need);
-	if (!s->schema_memory)
-		return -ENOMEM;
+	s->schema_memory = xmalloc(need);
 	struct arena arena = { .base = s->schema_memory, .size = need };
 	int e = schema_parse(&s->schema, &arena, schema_text, schema_text_bytes);
 	if (!e)
-		e = add_schema_text(s, schema_text, schema_text_bytes);
-	return e ? e : index_functions(s);
+		add_schema_text(s, schema_text, schema_text_bytes);
+	if (!e)
+		index_functions(s);
+	return e;
 }
 
 void store_fini(struct store *s)

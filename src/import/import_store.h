@@ -92,19 +92,19 @@ struct store {
 int store_init(struct store *s);
 void store_fini(struct store *s);
 
-/* The process or thread of a key that is the source's own; made when new.  -ENOMEM. */
-int store_process(struct store *s, uint64_t key, uint32_t pid, uint32_t *ret_process);
-int store_thread(
+/* The process or thread of a key that is the source's own; made when new. */
+void store_process(struct store *s, uint64_t key, uint32_t pid, uint32_t *ret_process);
+void store_thread(
 	struct store *s, uint32_t process, uint64_t key, uint32_t tid, uint32_t *ret_thread);
 
-/* The id of a text, from 1; long ones are cut.  -ENOMEM. */
-int store_string(struct store *s, const char *text, size_t bytes, uint32_t *ret_id);
+/* The id of a text, from 1; long ones are cut. */
+void store_string(struct store *s, const char *text, size_t bytes, uint32_t *ret_id);
 
 /* Whether the tables have a function of that name. */
 bool store_knows_function(const struct store *s, const char *name, size_t bytes);
 
 /* The id of a function by name; one that the tables lack gets a line in the schema. */
-int store_function(struct store *s, const char *name, size_t bytes, uint16_t *ret_fn);
+void store_function(struct store *s, const char *name, size_t bytes, uint16_t *ret_fn);
 
 /* A new function, as the schema has it behind the id: "driver memory call f(int x)". */
 int store_declare(struct store *s, const char *line, uint16_t *ret_fn);

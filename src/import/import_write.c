@@ -91,13 +91,11 @@ static struct store_call *call_of(struct store *s, const struct gpu_activity *w)
 	return NULL;
 }
 
-static int add_link(struct store *s, struct store_call *c)
+static void add_link(struct store *s, struct store_call *c)
 {
 	expect(c->thread < s->threads.n && !c->linked, "a call has a thread, and one link");
 	const struct store_thread *t = &s->threads.v[c->thread];
 	struct store_link *l = array_push(&s->links);
-	if (!l)
-		return -ENOMEM;
 	c->linked = true;
 	*l = (struct store_link){ .process = t->process,
 		.link = { .correlation = c->correlation,
@@ -105,13 +103,11 @@ static int add_link(struct store *s, struct store_call *c)
 			.dur = c->dur_ns,
 			.tid = t->tid,
 			.fn = c->fn } };
-	return 0;
 }
 
-static int join_activity(struct store *s)
+static void join_activity(struct store *s)
 {
-	int e = 0;
-	for (size_t i = 0; i < s->activities.n && !e; i++) {
+	for (size_t i = 0; i < s->activities.n; i++) {
 		struct gpu_activity *w = &s->activities.v[i];
 		struct store_call *c = call_of(s, w);
 		if (c)
@@ -119,26 +115,25 @@ static int join_activity(struct store *s)
 		else if (w->kind != GPU_SPAN)
 			s->unjoined++;
 		if (c && !c->linked)
-			e = add_link(s, c);
+			add_link(s, c);
 	}
-	return e;
 }
 
 /* What belongs to no process belongs to the first: there is one, nearly always. */
-static int adopt_orphans(struct store *s)
+static void adopt_orphans(struct store *s)
 {
 	uint32_t process = 0, thread;
-	int e = s->processes.n ? 0 : store_process(s, 0, 0, &process);
+	if (!s->processes.n)
+		store_process(s, 0, 0, &process);
 	for (size_t i = 0; i < s->activities.n; i++)
 		if (!s->activities.v[i].host_ns)
 			s->activities.v[i].host_ns = 1;
-	for (size_t i = 0; i < s->ranges.n && !e; i++) {
+	for (size_t i = 0; i < s->ranges.n; i++) {
 		if (s->ranges.v[i].tid != STORE_NONE)
 			continue;
-		e = store_thread(s, 0, 0, 0, &thread);
+		store_thread(s, 0, 0, 0, &thread);
 		s->ranges.v[i].tid = thread;
 	}
-	return e;
 }
 
 /* ---- sorting ---- */
@@ -182,20 +177,18 @@ static int link_by_process(const void *one, const void *two)
 	return ORDER(a->link.ticks, b->link.ticks);
 }
 
-static int arrange(struct store *s)
+static void arrange(struct store *s)
 {
 	SORT(s->calls, call_by_correlation);
 	SORT(s->activities, activity_by_start);
-	int e = join_activity(s);
-	if (!e)
-		e = adopt_orphans(s);
+	join_activity(s);
+	adopt_orphans(s);
 	expect(s->links.n <= s->calls.n, "links are of different calls");
 	expect(s->unjoined <= s->activities.n, "activities without a call are part of all");
 	SORT(s->calls, call_by_end);
 	SORT(s->ranges, range_by_start);
 	SORT(s->activities, activity_by_process);
 	SORT(s->links, link_by_process);
-	return e;
 }
 
 /* ---- blocks ---- */
@@ -259,14 +252,12 @@ static int put_pile(
 	return put_block(w, &h);
 }
 
-static int pile_up(struct writer *w, const void *data, size_t bytes)
+static void pile_up(struct writer *w, const void *data, size_t bytes)
 {
-	if (!array_reserve(&w->pile.bytes, bytes))
-		return -ENOMEM;
+	array_reserve(&w->pile.bytes, bytes);
 	if (bytes)
 		memcpy(w->pile.bytes.v + w->pile.bytes.n, data, bytes);
 	w->pile.bytes.n += bytes;
-	return 0;
 }
 
 /* ---- names ---- */
@@ -281,12 +272,11 @@ static int pile_meta(struct writer *w, uint16_t id, const uint64_t *args, size_t
 	const struct record r = {
 		.ticks = w->start_ns, .fn = id, .words = (uint16_t)words, .aux = (uint32_t)bytes
 	};
-	int e = pile_up(w, &r, sizeof r);
-	if (!e)
-		e = pile_up(w, args, arg_count * sizeof *args);
-	if (!e)
-		e = pile_up(w, text, bytes);
-	return e ? e : pile_up(w, zeros, -bytes & 7);
+	pile_up(w, &r, sizeof r);
+	pile_up(w, args, arg_count * sizeof *args);
+	pile_up(w, text, bytes);
+	pile_up(w, zeros, -bytes & 7);
+	return 0;
 }
 
 static int put_process(struct writer *w, const struct store_process *p)
@@ -309,21 +299,15 @@ struct uses {
 	struct map seen;
 };
 
-static int use(struct uses *u, uint64_t process, uint32_t id)
+static void use(struct uses *u, uint64_t process, uint32_t id)
 {
 	if (!id)
-		return 0;
+		return;
 	uint32_t *seen = map_get(&u->seen, MAP_KEY(process, id));
-	if (!seen)
-		return -ENOMEM;
 	if (*seen != MAP_NONE)
-		return 0;
+		return;
 	*seen = 1;
-	uint64_t *pair = array_push(&u->pairs);
-	if (!pair)
-		return -ENOMEM;
-	*pair = process << 32 | id;
-	return 0;
+	*array_push(&u->pairs) = process << 32 | id;
 }
 
 static int pair_order(const void *one, const void *two)
@@ -331,23 +315,19 @@ static int pair_order(const void *one, const void *two)
 	return ORDER(*(const uint64_t *)one, *(const uint64_t *)two);
 }
 
-static int find_uses(const struct store *s, struct uses *u)
+static void find_uses(const struct store *s, struct uses *u)
 {
-	int e = 0;
-	for (size_t i = 0; i < s->activities.n && !e; i++)
-		e = use(u, s->activities.v[i].host_ns - 1, s->activities.v[i].name);
-	for (size_t i = 0; i < s->ranges.n && !e; i++) {
+	for (size_t i = 0; i < s->activities.n; i++)
+		use(u, s->activities.v[i].host_ns - 1, s->activities.v[i].name);
+	for (size_t i = 0; i < s->ranges.n; i++) {
 		const struct range *r = &s->ranges.v[i];
 		expect(r->tid < s->threads.n, "the thread of a range is one of all");
 		const uint32_t process = s->threads.v[r->tid].process;
-		e = use(u, process, r->name);
-		if (!e)
-			e = use(u, process, r->args);
-		if (!e)
-			e = use(u, process, r->scope);
+		use(u, process, r->name);
+		use(u, process, r->args);
+		use(u, process, r->scope);
 	}
 	SORT(u->pairs, pair_order);
-	return e;
 }
 
 static int put_strings(struct writer *w, uint32_t process, const struct uses *u, size_t *at)
@@ -388,7 +368,8 @@ static int put_names(struct writer *w)
 {
 	struct uses uses = { 0 };
 	size_t at = 0;
-	int e = find_uses(w->s, &uses);
+	find_uses(w->s, &uses);
+	int e = 0;
 	for (uint32_t i = 0; i < w->s->processes.n && !e; i++) {
 		w->pile.seq = 0;
 		e = put_process(w, &w->s->processes.v[i]);
@@ -407,7 +388,7 @@ static int put_names(struct writer *w)
 
 /* ---- records ---- */
 
-static int pile_call(struct writer *w, const struct store_call *c)
+static void pile_call(struct writer *w, const struct store_call *c)
 {
 	const bool is_long = c->dur_ns > UINT32_MAX;
 	expect(c->first_arg + (size_t)c->arg_count <= w->s->args.n,
@@ -420,10 +401,10 @@ static int pile_call(struct writer *w, const struct store_call *c)
 		.aux = c->aux,
 		.result = c->result,
 		.flags = is_long ? RECORD_LONG : 0 };
-	const int e = pile_up(w, &r, sizeof r);
-	if (e || !c->arg_count)
-		return e;
-	return pile_up(w, w->s->args.v + c->first_arg, c->arg_count * sizeof(uint64_t));
+	pile_up(w, &r, sizeof r);
+	if (!c->arg_count)
+		return;
+	pile_up(w, w->s->args.v + c->first_arg, c->arg_count * sizeof(uint64_t));
 }
 
 /* True when record i of `array` begins a chunk: another owner, or the pile is full. */
@@ -441,7 +422,7 @@ static int put_calls(struct writer *w)
 			e = put_pile(w, CHUNK_EVENTS, t->process, t);
 		}
 		if (!e && i < s->calls.n)
-			e = pile_call(w, &s->calls.v[i]);
+			pile_call(w, &s->calls.v[i]);
 	}
 	return e;
 }
@@ -459,7 +440,7 @@ static int put_ranges(struct writer *w)
 			break;
 		struct range r = s->ranges.v[i];
 		r.tid = s->threads.v[r.tid].tid;
-		e = pile_up(w, &r, sizeof r);
+		pile_up(w, &r, sizeof r);
 	}
 	return e;
 }
@@ -478,7 +459,7 @@ static int put_activity(struct writer *w)
 		expect(r.host_ns && r.host_ns <= s->processes.n,
 			"the process of an activity is one of all");
 		r.host_ns = 0;
-		e = pile_up(w, &r, sizeof r);
+		pile_up(w, &r, sizeof r);
 	}
 	return e;
 }
@@ -491,7 +472,7 @@ static int put_links(struct writer *w)
 		if (i && NEW_CHUNK(w, s->links, i, process))
 			e = put_pile(w, CHUNK_LINKS, s->links.v[i - 1].process, NULL);
 		if (!e && i < s->links.n)
-			e = pile_up(w, &s->links.v[i].link, sizeof(struct link));
+			pile_up(w, &s->links.v[i].link, sizeof(struct link));
 	}
 	return e;
 }
@@ -551,9 +532,8 @@ static int put_header(struct writer *w)
 static int put_all(struct writer *w)
 {
 	struct store *s = w->s;
-	int e = pile_up(w, s->schema_text.v, s->schema_text.n);
-	if (!e)
-		e = put_pile(w, CHUNK_SCHEMA, STORE_NONE, NULL);
+	pile_up(w, s->schema_text.v, s->schema_text.n);
+	int e = put_pile(w, CHUNK_SCHEMA, STORE_NONE, NULL);
 	if (!e)
 		e = put_names(w);
 	if (!e)
@@ -568,10 +548,9 @@ static int put_all(struct writer *w)
 int store_write(struct store *s, FILE *out, uint64_t *ret_bytes)
 {
 	struct writer w = { .s = s, .out = out, .bytes = sizeof(struct trace_header) };
-	int e = arrange(s);
+	arrange(s);
 	find_span(&w);
-	if (!e)
-		e = block_maker_init(&w.maker, LEVEL);
+	int e = block_maker_init(&w.maker, LEVEL);
 	if (!e)
 		e = put_header(&w); /* to be written again when the length is known */
 	if (!e)

@@ -39,7 +39,7 @@ static bool number_behind(const char *text, const char *word, uint64_t most, uin
 	return !errno && *ret_value <= most;
 }
 
-int xla_name(struct kineto *k, const struct named *n)
+void xla_name(struct kineto *k, const struct named *n)
 {
 	const char *name = string_of(k, n->name);
 	uint64_t number;
@@ -52,12 +52,9 @@ int xla_name(struct kineto *k, const struct named *n)
 		number = HOST;
 		to = map_get(&k->xla_processes, MAP_KEY(n->pid));
 	} else {
-		return 0;
+		return;
 	}
-	if (!to)
-		return -ENOMEM;
 	*to = (uint32_t)number;
-	return 0;
 }
 
 static uint8_t activity_category(const char *name)

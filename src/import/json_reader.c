@@ -85,10 +85,7 @@ static bool keep(struct json_reader *r, const void *bytes, size_t n)
 {
 	if (r->text.n + n > TEXT_MOST)
 		n = r->text.n < TEXT_MOST ? TEXT_MOST - r->text.n : 0;
-	if (!array_reserve(&r->text, n + 1)) {
-		problem(r, "there is no memory for a string");
-		return false;
-	}
+	array_reserve(&r->text, n + 1);
 	expect(r->text.n + n <= TEXT_MOST, "a string is no longer than is kept");
 	memcpy(r->text.v + r->text.n, bytes, n);
 	r->text.n += n;
@@ -351,10 +348,11 @@ struct copier {
 
 static void copy_bytes(struct copier *c, const char *bytes, size_t n)
 {
-	if (c->to->bytes.n + n > c->most || !array_reserve(&c->to->bytes, n + 1)) {
+	if (c->to->bytes.n + n > c->most) {
 		c->cut = true;
 		return;
 	}
+	array_reserve(&c->to->bytes, n + 1);
 	memcpy(c->to->bytes.v + c->to->bytes.n, bytes, n);
 	c->to->bytes.n += n;
 	expect_slow(c->to->bytes.n <= c->most, "a copy is no longer than is wanted");
@@ -517,14 +515,12 @@ int json_reader_open(struct json_reader *r, const char *path, struct error *err)
 	struct stat st;
 	*r = (struct json_reader){ .state = WANT_VALUE };
 	r->most = unpack_most(stat(path, &st) ? 0 : (uint64_t)st.st_size);
-	r->window = malloc(WINDOW);
-	if (!r->window)
-		return error_set(err, -ENOMEM, "no memory to read %s", path);
+	r->window = xmalloc(WINDOW);
 	errno = 0;
 	r->file = gzopen(path, "rbe");
-	if (!r->file)
-		return error_set(err, errno ? -errno : -ENOMEM, "%s can't be read: %s", path,
-			strerror(errno ? errno : ENOMEM));
+	if (!r->file && errno)
+		return error_set(err, -errno, "%s can't be read: %s", path, strerror(errno));
+	xcheck(r->file);
 	gzbuffer(r->file, WINDOW);
 	r->compressed = !gzdirect(r->file);
 	return 0;

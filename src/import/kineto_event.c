@@ -68,13 +68,10 @@ uint8_t kineto_meaning(const struct word *words, size_t count, const char *text,
 
 /* ---- what an event is ---- */
 
-static int category_of(struct kineto *k, uint32_t string, uint8_t *ret_kind)
+static void category_of(struct kineto *k, uint32_t string, uint8_t *ret_kind)
 {
 	while (k->kinds.n <= string) {
-		uint8_t *new = array_push(&k->kinds);
-		if (!new)
-			return -ENOMEM;
-		*new = 0;
+		*array_push(&k->kinds) = 0;
 	}
 	expect(string <= k->s->strings.n, "the number of a text is one of all");
 	uint8_t *kind = &k->kinds.v[string];
@@ -83,7 +80,6 @@ static int category_of(struct kineto *k, uint32_t string, uint8_t *ret_kind)
 		*kind = kineto_meaning(categories, COUNT(categories), text->text, text->bytes);
 	}
 	*ret_kind = *kind ? *kind : C_UNKNOWN;
-	return 0;
 }
 
 /* Numbers that are no pid or tid of Linux get one that cannot be. */
@@ -94,17 +90,15 @@ static uint32_t number_of(const struct field *f)
 	return f->there ? 0x80000000u | (uint32_t)(f->value & 0x7fffffff) : 0;
 }
 
-static int thread_of(struct kineto *k, uint32_t *ret_thread)
+static void thread_of(struct kineto *k, uint32_t *ret_thread)
 {
 	const struct event *ev = &k->event;
 	uint32_t process;
 	*ret_thread = STORE_NONE;
 	if (ev->pid.there && !ev->pid.text && ev->pid.value < 0)
-		return 0;
-	const int e = store_process(k->s, kineto_key(&ev->pid), number_of(&ev->pid), &process);
-	return e ? e
-		 : store_thread(
-			   k->s, process, kineto_key(&ev->tid), number_of(&ev->tid), ret_thread);
+		return;
+	store_process(k->s, kineto_key(&ev->pid), number_of(&ev->pid), &process);
+	store_thread(k->s, process, kineto_key(&ev->tid), number_of(&ev->tid), ret_thread);
 }
 
 static bool number_arg(const struct event *ev, enum known what, int64_t most, uint64_t *ret)
@@ -118,18 +112,17 @@ static bool number_arg(const struct event *ev, enum known what, int64_t most, ui
 
 /* ---- ranges ---- */
 
-static int args_string(struct kineto *k, uint32_t *ret_id)
+static void args_string(struct kineto *k, uint32_t *ret_id)
 {
 	struct event *ev = &k->event;
 	if (!ev->args.bytes.n)
-		return 0;
-	if (!array_reserve(&ev->args.bytes, 1))
-		return -ENOMEM;
+		return;
+	array_reserve(&ev->args.bytes, 1);
 	ev->args.bytes.v[ev->args.bytes.n++] = '}';
-	return store_string(k->s, ev->args.bytes.v, ev->args.bytes.n, ret_id);
+	store_string(k->s, ev->args.bytes.v, ev->args.bytes.n, ret_id);
 }
 
-static int make_range(struct kineto *k, uint16_t kind, struct range *r)
+static void make_range(struct kineto *k, uint16_t kind, struct range *r)
 {
 	const struct event *ev = &k->event;
 	*r = (struct range){ .ticks = (uint64_t)ev->ts.value,
@@ -142,25 +135,21 @@ static int make_range(struct kineto *k, uint16_t kind, struct range *r)
 		r->valid |= RANGE_HAS_EXTERNAL;
 	if (number_arg(ev, A_SEQUENCE, INT64_MAX, &r->sequence))
 		r->valid |= RANGE_HAS_SEQUENCE;
-	int e = thread_of(k, &r->tid);
-	return e ? e : args_string(k, &r->args);
+	thread_of(k, &r->tid);
+	args_string(k, &r->args);
 }
 
-static int add_range(struct kineto *k, const struct range *r)
+static void add_range(struct kineto *k, const struct range *r)
 {
-	struct range *to = array_push(&k->s->ranges);
-	if (!to)
-		return -ENOMEM;
-	*to = *r;
+	*array_push(&k->s->ranges) = *r;
 	k->st->ranges++;
-	return 0;
 }
 
-static int take_range(struct kineto *k, uint16_t kind)
+static void take_range(struct kineto *k, uint16_t kind)
 {
 	struct range r;
-	const int e = make_range(k, kind, &r);
-	return e ? e : add_range(k, &r);
+	make_range(k, kind, &r);
+	add_range(k, &r);
 }
 
 static uint16_t range_kind(uint8_t category)
@@ -184,37 +173,32 @@ static uint16_t range_kind(uint8_t category)
 }
 
 /* A begin event: kept until its thread ends it. */
-static int begin_range(struct kineto *k, uint8_t category)
+static void begin_range(struct kineto *k, uint8_t category)
 {
 	struct open_range o = { 0 };
-	const int e = make_range(k, range_kind(category), &o.range);
-	if (e || o.range.tid == STORE_NONE)
-		return e;
+	make_range(k, range_kind(category), &o.range);
+	if (o.range.tid == STORE_NONE)
+		return;
 	o.thread = o.range.tid;
 	uint32_t *top = map_get(&k->top, MAP_KEY(o.thread));
-	struct open_range *to = top ? array_push(&k->open) : NULL;
-	if (!to)
-		return -ENOMEM;
+	struct open_range *to = array_push(&k->open);
 	o.below = *top;
 	*to = o;
 	*top = (uint32_t)(k->open.n - 1);
-	return 0;
 }
 
-static int end_range(struct kineto *k)
+static void end_range(struct kineto *k)
 {
 	uint32_t thread;
-	const int e = thread_of(k, &thread);
-	uint32_t *top = e ? NULL : map_get(&k->top, MAP_KEY(thread));
-	if (!top)
-		return e ? e : -ENOMEM;
+	thread_of(k, &thread);
+	uint32_t *top = map_get(&k->top, MAP_KEY(thread));
 	if (*top == MAP_NONE) {
 		k->st->left_out++;
-		return 0;
+		return;
 	}
 	if (!expect(*top < k->open.n && k->open.v[*top].thread == thread,
 		    "the range that ends is open on its thread"))
-		return 0;
+		return;
 	const struct open_range *o = &k->open.v[*top];
 	struct range r = o->range;
 	const uint64_t end = (uint64_t)k->event.ts.value;
@@ -223,76 +207,61 @@ static int end_range(struct kineto *k)
 	while (k->open.n && k->open.v[k->open.n - 1].thread == STORE_NONE)
 		k->open.n--;
 	r.dur = end > r.ticks ? end - r.ticks : 0;
-	return add_range(k, &r);
+	add_range(k, &r);
 }
 
 /* Those that Weir exports as two events with one number, since they may cross others. */
-static int take_crossing(struct kineto *k)
+static void take_crossing(struct kineto *k)
 {
 	const struct event *ev = &k->event;
 	const struct map_key key = MAP_KEY(kineto_key(&ev->pid), (uint64_t)ev->id.value);
 	uint32_t *index = map_get(&k->crossing, key);
-	if (!index)
-		return -ENOMEM;
 	if (ev->phase == 'b') {
 		*index = (uint32_t)k->s->ranges.n;
-		return take_range(k, RANGE_NVTX_SPAN);
+		take_range(k, RANGE_NVTX_SPAN);
+		return;
 	}
 	if (*index == MAP_NONE) {
 		k->st->left_out++;
-		return 0;
+		return;
 	}
 	if (!expect(*index < k->s->ranges.n, "the range that ends is one of all"))
-		return 0;
+		return;
 	struct range *r = &k->s->ranges.v[*index];
 	r->dur = (uint64_t)ev->ts.value > r->ticks ? (uint64_t)ev->ts.value - r->ticks : 0;
 	*index = MAP_NONE;
-	return 0;
 }
 
 /* ---- calls and activities ---- */
 
-static int function_of(struct kineto *k, uint16_t *ret_fn)
+static void function_of(struct kineto *k, uint16_t *ret_fn)
 {
 	const uint32_t name = k->event.name;
 	while (k->fns.n <= name) {
-		uint16_t *new = array_push(&k->fns);
-		if (!new)
-			return -ENOMEM;
-		*new = 0;
+		*array_push(&k->fns) = 0;
 	}
 	if (!k->fns.v[name]) {
 		const struct store_string *text = name ? &k->s->strings.v[name - 1] : NULL;
-		const int e = store_function(
+		store_function(
 			k->s, text ? text->text : "?", text ? text->bytes : 1, &k->fns.v[name]);
-		if (e)
-			return e;
 	}
 	*ret_fn = k->fns.v[name];
-	return 0;
 }
 
-static int take_call(struct kineto *k)
+static void take_call(struct kineto *k)
 {
 	struct event *ev = &k->event;
 	struct store_call c = { .start_ns = (uint64_t)ev->ts.value,
 		.dur_ns = ev->dur.there ? (uint64_t)ev->dur.value : 0 };
-	int e = thread_of(k, &c.thread);
-	if (!e && c.thread == STORE_NONE) {
+	thread_of(k, &c.thread);
+	if (c.thread == STORE_NONE) {
 		k->st->left_out++;
-		return 0;
+		return;
 	}
-	if (!e)
-		e = function_of(k, &c.fn);
-	if (e)
-		return e;
+	function_of(k, &c.fn);
 	number_arg(ev, A_CORRELATION, INT64_MAX, &c.correlation);
-	struct store_call *to = array_push(&k->s->calls);
-	if (!to)
-		return -ENOMEM;
-	*to = c;
+	*array_push(&k->s->calls) = c;
 	k->st->calls++;
-	return 0;
 }
 
 static void take_number(
@@ -346,7 +315,7 @@ static void take_activity_args(const struct kineto *k, struct event *ev, struct 
 		xla_details(k->s->strings.v[ev->details - 1].text, w);
 }
 
-static int take_activity(struct kineto *k, uint16_t kind)
+static void take_activity(struct kineto *k, uint16_t kind)
 {
 	struct event *ev = &k->event;
 	const uint64_t start = (uint64_t)ev->ts.value;
@@ -362,12 +331,8 @@ static int take_activity(struct kineto *k, uint16_t kind)
 		import_memcpy_name(&w, name);
 	else if (kind == GPU_SYNC)
 		import_sync_name(&w, name);
-	struct gpu_activity *to = array_push(&k->s->activities);
-	if (!to)
-		return -ENOMEM;
-	*to = w;
+	*array_push(&k->s->activities) = w;
 	k->st->activities++;
-	return 0;
 }
 
 /* Of categories that are not known, what has the name of a function is a call. */
@@ -381,49 +346,60 @@ bool kineto_is_call(const struct kineto *k)
 	return store_knows_function(k->s, text->text, text->bytes);
 }
 
-static int take_complete(struct kineto *k, uint8_t category)
+static void take_complete(struct kineto *k, uint8_t category)
 {
 	switch (category) {
 	case C_NONE:
-		return 0;
+		return;
 	case C_RUNTIME:
 	case C_DRIVER:
-		return take_call(k);
+		take_call(k);
+		return;
 	case C_KERNEL:
-		return take_activity(k, GPU_KERNEL);
+		take_activity(k, GPU_KERNEL);
+		return;
 	case C_MEMCPY:
-		return take_activity(k, GPU_MEMCPY);
+		take_activity(k, GPU_MEMCPY);
+		return;
 	case C_MEMSET:
-		return take_activity(k, GPU_MEMSET);
+		take_activity(k, GPU_MEMSET);
+		return;
 	case C_SYNC:
-		return take_activity(k, GPU_SYNC);
+		take_activity(k, GPU_SYNC);
+		return;
 	case C_SPAN:
-		return take_activity(k, GPU_SPAN);
+		take_activity(k, GPU_SPAN);
+		return;
 	case C_GRAPH:
-		return take_activity(k, GPU_GRAPH);
+		take_activity(k, GPU_GRAPH);
+		return;
 	case C_ACTIVITY:
-		return take_activity(k, GPU_OTHER);
+		take_activity(k, GPU_OTHER);
+		return;
 	case C_UNKNOWN:
-		return kineto_is_call(k) ? take_call(k) : take_range(k, RANGE_OTHER);
+		if (kineto_is_call(k))
+			take_call(k);
+		else
+			take_range(k, RANGE_OTHER);
+		return;
 	default:
-		return take_range(k, range_kind(category));
+		take_range(k, range_kind(category));
+		return;
 	}
 }
 
 /* ---- names of processes and threads ---- */
 
-static int take_metadata(struct kineto *k)
+static void take_metadata(struct kineto *k)
 {
 	const struct event *ev = &k->event;
 	const char *what = ev->name ? k->s->strings.v[ev->name - 1].text : "";
 	const bool thread = !strcmp(what, "thread_name");
 	if (!ev->label || (!thread && strcmp(what, "process_name") != 0))
-		return 0;
+		return;
 	struct named *n = array_push(&k->names);
-	if (!n)
-		return -ENOMEM;
 	*n = (struct named){ kineto_key(&ev->pid), kineto_key(&ev->tid), ev->label, thread };
-	return xla_name(k, n);
+	xla_name(k, n);
 }
 
 /* "thread 1072 (python3)" is python3. */
@@ -475,7 +451,7 @@ static bool correct_times(struct kineto *k)
 #define CUDA       1           /* a device type of PyTorch */
 #define BYTES_MOST (1ll << 56) /* no device has more */
 
-static int take_instant(struct kineto *k)
+static void take_instant(struct kineto *k)
 {
 	const struct event *ev = &k->event;
 	const char *name = ev->name ? k->s->strings.v[ev->name - 1].text : "";
@@ -486,37 +462,48 @@ static int take_instant(struct kineto *k)
 		!number_arg(ev, A_ADDRESS, INT64_MAX, &m.address) || !ev->arg[A_BYTES].there ||
 		ev->arg[A_BYTES].text || m.bytes > BYTES_MOST || m.bytes < -BYTES_MOST ||
 		!correct_times(k))
-		return 0;
+		return;
 	m.ns = (uint64_t)ev->ts.value;
 	m.device = (uint32_t)device;
 	m.has_total = number_arg(ev, A_TOTAL, BYTES_MOST, &m.total);
 	m.has_reserved = number_arg(ev, A_RESERVED, BYTES_MOST, &m.reserved);
-	const int e = thread_of(k, &m.thread);
-	if (e || m.thread == STORE_NONE)
-		return e;
+	thread_of(k, &m.thread);
+	if (m.thread == STORE_NONE)
+		return;
 	k->st->allocator_events++;
-	return import_memory_event(&k->memory, k->s, &m);
+	import_memory_event(&k->memory, k->s, &m);
 }
 
-int kineto_event(struct kineto *k)
+void kineto_event(struct kineto *k)
 {
 	const struct event *ev = &k->event;
 	uint8_t category;
-	if (ev->phase == 'M')
-		return take_metadata(k);
-	if (ev->phase == 'i')
-		return take_instant(k);
+	if (ev->phase == 'M') {
+		take_metadata(k);
+		return;
+	}
+	if (ev->phase == 'i') {
+		take_instant(k);
+		return;
+	}
 	const bool crosses = (ev->phase == 'b' || ev->phase == 'e') && ev->id.there;
 	if (ev->phase != 'X' && ev->phase != 'B' && ev->phase != 'E' && !crosses)
-		return 0; /* flows, counters */
-	int e = category_of(k, ev->category, &category);
+		return; /* flows, counters */
+	category_of(k, ev->category, &category);
 	if (!ev->category)
 		category = xla_category(k);
-	if (e || category == C_NONE || (crosses && category != C_NVTX_SPAN) || !correct_times(k))
-		return e;
-	if (crosses)
-		return take_crossing(k);
-	if (ev->phase == 'B')
-		return begin_range(k, category);
-	return ev->phase == 'E' ? end_range(k) : take_complete(k, category);
+	if (category == C_NONE || (crosses && category != C_NVTX_SPAN) || !correct_times(k))
+		return;
+	if (crosses) {
+		take_crossing(k);
+		return;
+	}
+	if (ev->phase == 'B') {
+		begin_range(k, category);
+		return;
+	}
+	if (ev->phase == 'E')
+		end_range(k);
+	else
+		take_complete(k, category);
 }

@@ -131,34 +131,30 @@ static void shrink_use(struct memory_use *u, uint64_t bytes)
 	u->live_bytes -= bytes < u->live_bytes ? bytes : u->live_bytes;
 }
 
-static int forget(struct replay *p, uint32_t index)
+static void forget(struct replay *p, uint32_t index)
 {
 	if (!expect(index < p->blocks.n && p->blocks.v[index], "the block that is freed is there"))
-		return 0;
+		return;
 	struct memory_op *b = p->blocks.v[index];
 	struct memory_detail *d = p->r->memory_detail;
-	uint32_t *u = array_push(&p->unused);
-	if (!u)
-		return -ENOMEM;
-	*u = index;
+	*array_push(&p->unused) = index;
 	shrink_use(&p->r->memory[b->kind], b->bytes);
 	if (b->kind != MEMORY_HOST)
 		shrink_use(&p->r->gpu_memory, b->bytes);
 	b->end = p->seq;
 	p->blocks.v[index] = NULL;
-	return d ? detail_free(d, b, p->ticks) : 0;
+	if (d)
+		detail_free(d, b, p->ticks);
 }
 
-static int do_alloc(struct replay *p, struct memory_op *op, uint32_t *slot)
+static void do_alloc(struct replay *p, struct memory_op *op, uint32_t *slot)
 {
 	struct memory_detail *d = p->r->memory_detail;
 	/* If there is one, its free was not seen. */
-	const int e = *slot != MAP_NONE ? forget(p, *slot) : 0;
-	if (e)
-		return e;
+	if (*slot != MAP_NONE)
+		forget(p, *slot);
 	if (!p->unused.n) {
-		if (!array_reserve(&p->blocks, 1))
-			return -ENOMEM;
+		array_reserve(&p->blocks, 1);
 		*slot = (uint32_t)p->blocks.n++;
 	} else {
 		*slot = p->unused.v[--p->unused.n];
@@ -168,20 +164,20 @@ static int do_alloc(struct replay *p, struct memory_op *op, uint32_t *slot)
 	grow_use(&p->r->memory[op->kind], op->bytes);
 	if (op->kind != MEMORY_HOST)
 		grow_use(&p->r->gpu_memory, op->bytes);
-	return d ? detail_alloc(d, op) : 0;
+	if (d)
+		detail_alloc(d, op);
 }
 
-static int do_free(struct replay *p, const struct memory_op *op, uint32_t *slot)
+static void do_free(struct replay *p, const struct memory_op *op, uint32_t *slot)
 {
 	const uint8_t kind = *slot == MAP_NONE ? op->kind : p->blocks.v[*slot]->kind;
 	p->r->memory[kind].frees++;
 	if (kind != MEMORY_HOST)
 		p->r->gpu_memory.frees++;
 	if (*slot == MAP_NONE)
-		return 0;
-	const int e = forget(p, *slot);
+		return;
+	forget(p, *slot);
 	*slot = MAP_NONE;
-	return e;
 }
 
 static int block_order(const void *one, const void *two)
@@ -192,19 +188,15 @@ static int block_order(const void *one, const void *two)
 	return a->pointer < b->pointer ? -1 : a->pointer > b->pointer;
 }
 
-int memory_keep_block(const struct report *r, struct live_blocks *to, const struct memory_op *op)
+void memory_keep_block(const struct report *r, struct live_blocks *to, const struct memory_op *op)
 {
-	struct live_block *b = array_push(to);
-	if (!b)
-		return -ENOMEM;
-	*b = (struct live_block){ .pointer = op->pointer,
+	*array_push(to) = (struct live_block){ .pointer = op->pointer,
 		.bytes = op->bytes,
 		.ticks = op->ticks,
 		.process = op->process,
 		.stack = r->memory_detail ? detail_stack(r->memory_detail, op) : STACK_NONE,
 		.fn_id = op->fn_id,
 		.kind = op->kind };
-	return 0;
 }
 
 void memory_sort_blocks(struct live_blocks *blocks)
@@ -233,17 +225,14 @@ static void check_live(const struct report *r)
 	expect(gpu == r->gpu_memory.live, "the blocks of the GPU are as many as are live");
 }
 
-static int keep_live(struct replay *p)
+static void keep_live(struct replay *p)
 {
 	struct report *r = p->r;
-	int e = 0;
-	for (size_t i = 0; i < p->blocks.n && !e; i++)
+	for (size_t i = 0; i < p->blocks.n; i++)
 		if (p->blocks.v[i])
-			e = memory_keep_block(r, &r->live, p->blocks.v[i]);
+			memory_keep_block(r, &r->live, p->blocks.v[i]);
 	memory_sort_blocks(&r->live);
-	if (!e)
-		check_live(r);
-	return e;
+	check_live(r);
 }
 
 /* What was done before what is read counts by what it leaves. */
@@ -265,38 +254,35 @@ static void begin_part(struct replay *p)
 		detail_begin_part(p->r->memory_detail, p->r, p->seq);
 }
 
-static int replay_one(struct replay *p, struct memory_op *op)
+static void replay_one(struct replay *p, struct memory_op *op)
 {
 	struct memory_detail *d = p->r->memory_detail;
 	uint32_t *slot = map_get(&p->by_pointer, key_of(op));
-	if (!slot)
-		return -ENOMEM;
 	p->ticks = op->ticks;
 	if (op->ticks >= p->r->first_ticks && !p->inside)
 		begin_part(p);
 	if (d)
 		detail_before(d, p->r, p->seq, op->ticks);
-	const int e = op->free ? do_free(p, op, slot) : do_alloc(p, op, slot);
-	if (d && !e)
+	if (op->free)
+		do_free(p, op, slot);
+	else
+		do_alloc(p, op, slot);
+	if (d)
 		detail_after(d, p->r, p->seq, op->ticks);
 	p->seq++;
-	return e;
 }
 
-int memory_replay(struct report *r, struct memory_list *lists, unsigned count)
+void memory_replay(struct report *r, struct memory_list *lists, unsigned count)
 {
 	struct replay p = { .r = r };
 	struct memory_op *op;
-	int e = 0;
 	memory_sort(lists, count);
-	while (!e && (op = memory_next(lists, count)))
-		e = replay_one(&p, op);
+	while ((op = memory_next(lists, count)))
+		replay_one(&p, op);
 	if (!p.inside)
 		begin_part(&p);
-	if (!e)
-		e = keep_live(&p);
+	keep_live(&p);
 	map_fini(&p.by_pointer);
 	array_free(&p.blocks);
 	array_free(&p.unused);
-	return e;
 }

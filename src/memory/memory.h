@@ -194,7 +194,7 @@ struct tally;
 
 /* Replays the operations of all lists in time order into r's memory; sorts the lists.
  * r->memory_detail may be NULL. */
-int memory_replay(struct report *r, struct memory_list *lists, unsigned count);
+void memory_replay(struct report *r, struct memory_list *lists, unsigned count);
 
 /* memory_replay() and everything of struct memory_detail.  lists has room for one more. */
 int memory_fill(struct report *r, struct memory_list *lists, unsigned count, const struct tally *t);
@@ -205,7 +205,7 @@ void memory_sort(struct memory_list *lists, unsigned count);
 struct memory_op *memory_next(struct memory_list *lists, unsigned count);
 
 /* Copies an allocation; sorts by bytes. */
-int memory_keep_block(const struct report *r, struct live_blocks *to, const struct memory_op *op);
+void memory_keep_block(const struct report *r, struct live_blocks *to, const struct memory_op *op);
 void memory_sort_blocks(struct live_blocks *blocks);
 
 /* One minus the largest free extent of all that is free; false when nothing is free. */
@@ -220,8 +220,8 @@ void detail_before(struct memory_detail *d, const struct report *r, uint32_t seq
 
 /* The call stack of an allocation, into stacks.rows, or STACK_NONE. */
 uint32_t detail_stack(const struct memory_detail *d, const struct memory_op *op);
-int detail_alloc(struct memory_detail *d, const struct memory_op *op);
-int detail_free(struct memory_detail *d, const struct memory_op *block, uint64_t ticks);
+void detail_alloc(struct memory_detail *d, const struct memory_op *op);
+void detail_free(struct memory_detail *d, const struct memory_op *block, uint64_t ticks);
 void detail_after(struct memory_detail *d, const struct report *r, uint32_t seq, uint64_t ticks);
 
 /* memory_vmm.c: what was mapped when.  Blocks of VMM memory, from their creation until they are
@@ -229,7 +229,7 @@ void detail_after(struct memory_detail *d, const struct report *r, uint32_t seq,
 struct vmm_blocks {
 	ARRAY(struct memory_op) ops;
 };
-int vmm_replay(struct memory_vmm *v, const struct memory_list *lists, unsigned count,
+void vmm_replay(struct memory_vmm *v, const struct memory_list *lists, unsigned count,
 	struct vmm_blocks *blocks);
 
 /* When segments come and go, in the order of time; free ret_changes. */
@@ -240,11 +240,11 @@ struct vmm_changes { /* as ARRAY() */
 	struct vmm_change *v;
 	size_t n, room;
 };
-int vmm_segment_changes(
+void vmm_segment_changes(
 	const struct memory_list *lists, unsigned count, struct vmm_changes *ret_changes);
 
 /* What of segments is there at the peak: a second look, when the peak is known. */
-int vmm_segments_at(
+void vmm_segments_at(
 	const struct memory_list *lists, unsigned count, uint64_t ticks, uint64_t *ret_bytes);
 
 /* memory_space.c: where blocks are. */
@@ -266,7 +266,7 @@ struct touched { /* pages of 2 MiB of one kind in one process */
 	struct map map;
 	ARRAY(struct touched_set) sets;
 };
-int touched_add(struct touched *t, const struct extent *e);
+void touched_add(struct touched *t, const struct extent *e);
 void touched_fini(struct touched *t);
 
 /* Sorts the extents, and what was touched. */
@@ -302,15 +302,15 @@ int ranges_name(const struct trace *t, const struct meta *m, struct range_query 
 
 /* memory_stack.c: of each block of the GPU, in the order of time; then the end.  overflown: sizes
  * that can't be added up, and no layers. */
-int stack_add(struct memory_detail *d, struct memory_ranges *ranges, const struct memory_op *op,
+void stack_add(struct memory_detail *d, struct memory_ranges *ranges, const struct memory_op *op,
 	uint32_t seq);
 void stack_finish(struct memory_detail *d, bool overflown);
 void stack_free(struct memory_detail *d);
 
 /* memory_unused.c: what is reserved, beside what is live.  The replay says what it does: first
  * what time it is, then what has changed. */
-int unused_begin(struct report *r, const struct memory_list *lists, unsigned count);
-int unused_change(struct memory_detail *d, const struct memory_op *block, bool is_free);
+void unused_begin(struct report *r, const struct memory_list *lists, unsigned count);
+void unused_change(struct memory_detail *d, const struct memory_op *block, bool is_free);
 void unused_advance(struct memory_detail *d, uint64_t ticks, uint32_t ops);
 /* Whether the block, which was operation seq, was live at the worst moment. */
 bool unused_is_worst(const struct memory_detail *d, const struct memory_op *block, uint32_t seq);
@@ -320,7 +320,7 @@ void unused_end(struct memory_detail *d);
 uint32_t detail_point(const struct memory_detail *d, uint64_t ticks);
 
 /* memory_time.c: report.call_rows are there. */
-int memory_time_fill(struct report *r, const struct memory_list *lists, unsigned count);
+void memory_time_fill(struct report *r, const struct memory_list *lists, unsigned count);
 
 /* What share of the run some thread was in such a call, or in one of this row; NAN when not every
  * call was timed. */

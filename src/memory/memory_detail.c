@@ -43,7 +43,7 @@ struct rows {
 	int n;
 };
 
-static int rows_of(struct memory_detail *d, const struct memory_op *op, struct rows *ret_rows)
+static void rows_of(struct memory_detail *d, const struct memory_op *op, struct rows *ret_rows)
 {
 	struct rows r = { .n = op->kind == MEMORY_HOST ? 1 : 3 };
 	const uint32_t stack = detail_stack(d, op);
@@ -54,33 +54,27 @@ static int rows_of(struct memory_detail *d, const struct memory_op *op, struct r
 	}
 	if (stack != STACK_NONE)
 		r.v[r.n++] = row_of(&d->callers, &d->caller_map, stack);
-	for (int i = 0; i < r.n; i++)
-		if (!r.v[i])
-			return -ENOMEM;
 	*ret_rows = r;
-	return 0;
 }
 
-int detail_alloc(struct memory_detail *d, const struct memory_op *op)
+void detail_alloc(struct memory_detail *d, const struct memory_op *op)
 {
 	struct rows r;
-	if (rows_of(d, op, &r))
-		return -ENOMEM;
+	rows_of(d, op, &r);
 	for (int i = 0; i < r.n; i++) {
 		r.v[i]->allocs++;
 		r.v[i]->bytes = sat_add(r.v[i]->bytes, op->bytes);
 		r.v[i]->live++;
 		r.v[i]->live_bytes = sat_add(r.v[i]->live_bytes, op->bytes);
 	}
-	return unused_change(d, op, false);
+	unused_change(d, op, false);
 }
 
-int detail_free(struct memory_detail *d, const struct memory_op *block, uint64_t ticks)
+void detail_free(struct memory_detail *d, const struct memory_op *block, uint64_t ticks)
 {
 	const uint64_t lifetime = ticks > block->ticks ? ticks - block->ticks : 0;
 	struct rows r;
-	if (rows_of(d, block, &r))
-		return -ENOMEM;
+	rows_of(d, block, &r);
 	for (int i = 0; i < r.n; i++) {
 		struct memory_row *row = r.v[i];
 		expect(row->live, "what is freed was live");
@@ -90,7 +84,7 @@ int detail_free(struct memory_detail *d, const struct memory_op *block, uint64_t
 		row->live_bytes -= block->bytes < row->live_bytes ? block->bytes : row->live_bytes;
 	}
 	d->matched += block->kind != MEMORY_HOST;
-	return unused_change(d, block, true);
+	unused_change(d, block, true);
 }
 
 /* ---- over time ---- */
@@ -174,7 +168,7 @@ struct walk {
 	ARRAY(struct peak_block) blocks;
 };
 
-static int count_operator(struct walk *w, const struct memory_op *op)
+static void count_operator(struct walk *w, const struct memory_op *op)
 {
 	struct memory_detail *d = w->r->memory_detail;
 	const uint32_t at =
@@ -182,17 +176,14 @@ static int count_operator(struct walk *w, const struct memory_op *op)
 	const char *name = at == META_NONE ? NULL : w->r->meta.names.v[at].text;
 	struct memory_operator *o = MAP_ROW(&w->operator_map, MAP_KEY(at), &d->operators,
 		(struct memory_operator){ .name = name });
-	struct blame *blame = o ? array_push(&w->blames) : NULL;
-	struct peak_block *block = blame ? array_push(&w->blocks) : NULL;
-	if (!block)
-		return -ENOMEM;
+	struct blame *blame = array_push(&w->blames);
+	struct peak_block *block = array_push(&w->blocks);
 	*blame = (struct blame){
 		.ticks = op->ticks, .process = op->process, .tid = d->sources.v[op->source].tid
 	};
 	*block = (struct peak_block){ (uint32_t)(o - d->operators.v), op->bytes };
 	o->at_peak++;
 	o->at_peak_bytes += op->bytes;
-	return 0;
 }
 
 struct place { /* of an operator's blocks */
@@ -218,10 +209,7 @@ static int find_places(struct walk *w)
 		const uint32_t operator= w->blocks.v[i].operator;
 		struct place *p = MAP_ROW(&map, MAP_KEY(operator, b->module, b->line), &places,
 			(struct place){ operator, b->module, b->line, 0 });
-		if (p)
-			p->bytes = sat_add(p->bytes, w->blocks.v[i].bytes);
-		else
-			e = -ENOMEM;
+		p->bytes = sat_add(p->bytes, w->blocks.v[i].bytes);
 	}
 	for (size_t i = 0; i < places.n && !e; i++) {
 		const struct place *p = &places.v[i];
@@ -237,19 +225,19 @@ static int find_places(struct walk *w)
 	return e;
 }
 
-static int add_peak(struct walk *w, const struct memory_op *op)
+static void add_peak(struct walk *w, const struct memory_op *op)
 {
 	struct rows r;
 	struct memory_detail *d = w->r->memory_detail;
 	if (!expect(op->source < d->sources.n, "the source of an allocation is known"))
-		return 0;
-	if (rows_of(d, op, &r))
-		return -ENOMEM;
+		return;
+	rows_of(d, op, &r);
 	for (int i = 0; i < r.n; i++) {
 		r.v[i]->at_peak++;
 		r.v[i]->at_peak_bytes = sat_add(r.v[i]->at_peak_bytes, op->bytes);
 	}
-	return ranges_any(w->ranges) ? count_operator(w, op) : 0;
+	if (ranges_any(w->ranges))
+		count_operator(w, op);
 }
 
 #define MADE_UP_MOST 0x10000u /* no device has memory there */
@@ -265,37 +253,30 @@ static bool is_made_up(const struct report *r, const struct memory_op *op)
 	return op->pointer <= MADE_UP_MOST && is_unseen(schema_find(&r->trace->schema, op->fn_id));
 }
 
-static int walk_alloc(struct walk *w, const struct memory_op *op, uint32_t seq)
+static void walk_alloc(struct walk *w, const struct memory_op *op, uint32_t seq)
 {
 	const struct memory_detail *d = w->r->memory_detail;
 	const bool in_peak = d->peak_live && seq <= d->peak_seq && op->end > d->peak_seq;
 	const struct extent e = { op->pointer, op->pointer + op->bytes, op->process, op->kind };
-	if (in_peak && op->kind != MEMORY_HOST && add_peak(w, op))
-		return -ENOMEM;
-	if (op->kind != MEMORY_HOST && stack_add(w->r->memory_detail, w->ranges, op, seq))
-		return -ENOMEM;
-	if (unused_is_worst(d, op, seq) &&
-		memory_keep_block(w->r, &w->r->memory_detail->unused.worst_blocks, op))
-		return -ENOMEM;
+	if (in_peak && op->kind != MEMORY_HOST)
+		add_peak(w, op);
+	if (op->kind != MEMORY_HOST)
+		stack_add(w->r->memory_detail, w->ranges, op, seq);
+	if (unused_is_worst(d, op, seq))
+		memory_keep_block(w->r, &w->r->memory_detail->unused.worst_blocks, op);
 	if (is_made_up(w->r, op)) {
 		struct memory_detail *to = w->r->memory_detail;
 		to->nowhere_bytes = sat_add(to->nowhere_bytes, in_peak ? op->bytes : 0);
-		return 0;
+		return;
 	}
 	/* A handle is no address. */
 	if (op->kind == MEMORY_VMM || op->pointer > ADDRESS_MOST || op->bytes > ADDRESS_MOST)
-		return 0;
-	if (touched_add(&w->touched, &e))
-		return -ENOMEM;
-	struct extent *peak = in_peak ? array_push(&w->at_peak) : NULL;
-	struct extent *end = op->end == MEMORY_NEVER ? array_push(&w->at_end) : NULL;
-	if ((in_peak && !peak) || (op->end == MEMORY_NEVER && !end))
-		return -ENOMEM;
-	if (peak)
-		*peak = e;
-	if (end)
-		*end = e;
-	return 0;
+		return;
+	touched_add(&w->touched, &e);
+	if (in_peak)
+		*array_push(&w->at_peak) = e;
+	if (op->end == MEMORY_NEVER)
+		*array_push(&w->at_end) = e;
 }
 
 static int operator_order(const void *one, const void *two)
@@ -313,7 +294,7 @@ static int walk(struct walk *w, struct memory_list *lists, unsigned count)
 	int e = 0;
 	for (uint32_t seq = 0; !e && (op = memory_next(lists, count)); seq++) {
 		if (!op->free)
-			e = walk_alloc(w, op, seq);
+			walk_alloc(w, op, seq);
 		if (!e && seq == d->peak_seq)
 			space_measure(w->at_peak.v, w->at_peak.n, &w->touched, d->at_peak);
 	}
@@ -345,39 +326,32 @@ static int look_again(struct report *r, struct memory_list *lists, unsigned coun
 
 /* ---- sources ---- */
 
-static int take_source(struct memory_detail *d, const struct memory_source *s, uint32_t *ret_index)
+static void take_source(struct memory_detail *d, const struct memory_source *s, uint32_t *ret_index)
 {
 	const struct memory_source *row =
 		MAP_ROW(&d->source_map, memory_source_key(s), &d->sources, *s);
-	if (!row)
-		return -ENOMEM;
 	*ret_index = (uint32_t)(row - d->sources.v);
-	return 0;
 }
 
 /* From the numbers of one worker to those of all. */
-static int take_sources(struct memory_detail *d, struct memory_list *l)
+static void take_sources(struct memory_detail *d, struct memory_list *l)
 {
-	uint32_t *to = calloc(l->source_count + 1, sizeof *to);
-	int e = to ? 0 : -ENOMEM;
-	for (size_t i = 0; i < l->source_count && !e; i++)
-		e = take_source(d, &l->sources[i], &to[i]);
-	for (size_t i = 0; i < l->count && !e; i++)
+	uint32_t *to = xcalloc(l->source_count + 1, sizeof *to);
+	for (size_t i = 0; i < l->source_count; i++)
+		take_source(d, &l->sources[i], &to[i]);
+	for (size_t i = 0; i < l->count; i++)
 		if (!l->ops[i].free)
 			l->ops[i].source = to[l->ops[i].source];
 	free(to);
-	return e;
 }
 
-static int take_vmm_sources(struct memory_detail *d, struct memory_list *l)
+static void take_vmm_sources(struct memory_detail *d, struct memory_list *l)
 {
-	int e = 0;
-	for (size_t i = 0; i < l->count && !e; i++)
-		e = take_source(d,
+	for (size_t i = 0; i < l->count; i++)
+		take_source(d,
 			&(struct memory_source){
 				.process = l->ops[i].process, .tid = l->ops[i].source },
 			&l->ops[i].source);
-	return e;
 }
 
 /* ---- the whole ---- */
@@ -475,40 +449,40 @@ static int fill(struct report *r, struct memory_list *lists, unsigned count, con
 {
 	struct memory_detail *d = r->memory_detail;
 	struct memory_list again[MEMORY_LISTS];
-	int e = vmm_replay(&d->vmm, lists, count, blocks);
+	vmm_replay(&d->vmm, lists, count, blocks);
+	int e = 0;
 	for (unsigned i = 0; i < count && !e; i++)
-		e = take_sources(d, &lists[i]);
+		take_sources(d, &lists[i]);
 	lists[count] = (struct memory_list){ .ops = blocks->ops.v, .count = blocks->ops.n };
 	if (!e)
-		e = take_vmm_sources(d, &lists[count]);
+		take_vmm_sources(d, &lists[count]);
 	if (!e)
 		e = growth_find_marks(r, lists, count + 1, t);
 	memcpy(again, lists, (count + 1) * sizeof *lists);
 	if (!e)
-		e = unused_begin(r, lists, count);
+		unused_begin(r, lists, count);
 	if (!e)
-		e = memory_replay(r, lists, count + 1);
+		memory_replay(r, lists, count + 1);
 	if (!e)
 		finish_timeline(r);
 	if (!e)
 		e = look_again(r, again, count + 1);
 	expect(e || d->peak_live == r->gpu_memory.peak_bytes, "both ways find the same peak");
-	return e ? e : vmm_segments_at(lists, count, d->peak_ticks, &d->vmm.segments_at_peak);
+	if (!e)
+		vmm_segments_at(lists, count, d->peak_ticks, &d->vmm.segments_at_peak);
+	return e;
 }
 
 int memory_fill(struct report *r, struct memory_list *lists, unsigned count, const struct tally *t)
 {
 	struct vmm_blocks blocks = { 0 };
-	struct memory_detail *d = calloc(1, sizeof *d);
-	if (!d)
-		return -ENOMEM;
+	struct memory_detail *d = xcalloc(1, sizeof *d);
 	r->memory_detail = d;
 	d->stacks = r->stacks && r->stacks->samples.n ? r->stacks : NULL;
 	d->first_ticks = r->first_ticks;
 	d->last_ticks = r->last_ticks > r->first_ticks ? r->last_ticks : r->first_ticks;
-	int e = memory_time_fill(r, lists, count);
-	if (!e)
-		e = fill(r, lists, count, t, &blocks);
+	memory_time_fill(r, lists, count);
+	int e = fill(r, lists, count, t, &blocks);
 	array_free(&blocks.ops);
 	unused_end(d);
 	growth_finish(d);

@@ -58,8 +58,6 @@ static uint64_t find_anchor(const struct tally *t, uint64_t *ret_kernel)
 		const struct shape_row *s = &t->shapes.v[i];
 		struct anchor *a =
 			MAP_ROW(&map, MAP_KEY(s->kernel), &rows, (struct anchor){ s->kernel, 0 });
-		if (!a)
-			break;
 		a->count += s->count - s->graph_count;
 	}
 	for (size_t i = 0; i < rows.n; i++) {
@@ -74,7 +72,7 @@ static uint64_t find_anchor(const struct tally *t, uint64_t *ret_kernel)
 	return most;
 }
 
-static int find_handles(struct finder *f)
+static void find_handles(struct finder *f)
 {
 	const struct meta *m = &f->r->meta;
 	const bool named = !(f->kernel & KERNEL_UNNAMED);
@@ -83,12 +81,9 @@ static int find_handles(struct finder *f)
 			continue;
 		if (i == m->kernels.n && named)
 			continue;
-		uint64_t *to = array_push(&f->handles);
-		if (!to)
-			return -ENOMEM;
-		*to = named ? m->kernels.v[i].handle : f->kernel & ~KERNEL_UNNAMED;
+		*array_push(&f->handles) =
+			named ? m->kernels.v[i].handle : f->kernel & ~KERNEL_UNNAMED;
 	}
-	return 0;
 }
 
 static bool is_anchor(const struct finder *f, uint32_t process, const struct record *r)
@@ -110,25 +105,20 @@ static bool is_launch(const struct finder *f, const struct record *r)
 	       !(r->flags & RECORD_CAPTURED) && r->words > RECORD_WORDS + LAUNCH_BLOCK_YZ;
 }
 
-static int look_at_chunk(struct finder *f, const struct chunk_buf *buf)
+static void look_at_chunk(struct finder *f, const struct chunk_buf *buf)
 {
 	struct records it = records_of(buf);
 	const struct record *r;
 	uint64_t *count =
 		MAP_ROW(&f->threads, MAP_KEY(buf->ref->process, buf->ref->head.tid), &f->counts, 0);
-	if (!count)
-		return -ENOMEM;
 	while ((r = records_next(&it))) {
 		if (!is_launch(f, r) || !is_anchor(f, buf->ref->process, r))
 			continue;
 		if ((*count)++ % f->stride)
 			continue;
-		struct seen_launch *to = array_push(&f->seen);
-		if (!to)
-			return -ENOMEM;
-		*to = (struct seen_launch){ r->ticks, (uint32_t)(count - f->counts.v) };
+		*array_push(&f->seen) =
+			(struct seen_launch){ r->ticks, (uint32_t)(count - f->counts.v) };
 	}
-	return 0;
 }
 
 static int look_at_chunks(struct finder *f)
@@ -136,9 +126,8 @@ static int look_at_chunks(struct finder *f)
 	struct chunk_buf buf = { 0 };
 	size_t at = 0;
 	int e;
-	while ((e = trace_next(f->r->trace, CHUNK_EVENTS, &at, &buf, NULL)) > 0 &&
-		!(e = look_at_chunk(f, &buf)))
-		;
+	while ((e = trace_next(f->r->trace, CHUNK_EVENTS, &at, &buf, NULL)) > 0)
+		look_at_chunk(f, &buf);
 	chunk_buf_fini(&buf);
 	return e;
 }
@@ -149,27 +138,25 @@ static int tick_order(const void *one, const void *two)
 	return a < b ? -1 : a > b;
 }
 
-static int make_marks(struct marks *m, size_t n)
+static void make_marks(struct marks *m, size_t n)
 {
-	m->ticks = calloc(n + 1, sizeof *m->ticks);
-	m->least = calloc(n + 1, sizeof *m->least);
-	return m->ticks && m->least ? 0 : -ENOMEM;
+	m->ticks = xcalloc(n + 1, sizeof *m->ticks);
+	m->least = xcalloc(n + 1, sizeof *m->least);
 }
 
-static int keep_thread(struct finder *f, struct marks *m, uint64_t *ret_count)
+static void keep_thread(struct finder *f, struct marks *m, uint64_t *ret_count)
 {
 	uint32_t best = 0;
 	for (uint32_t i = 1; i < f->counts.n; i++)
 		if (f->counts.v[i] > f->counts.v[best])
 			best = i;
 	*ret_count = f->counts.n ? f->counts.v[best] : 0;
-	const int e = make_marks(m, f->seen.n);
-	for (size_t i = 0; i < f->seen.n && !e; i++)
+	make_marks(m, f->seen.n);
+	for (size_t i = 0; i < f->seen.n; i++)
 		if (f->seen.v[i].thread == best)
 			m->ticks[m->n++] = f->seen.v[i].ticks;
-	if (!e && m->n)
+	if (m->n)
 		qsort(m->ticks, m->n, sizeof *m->ticks, tick_order);
-	return e;
 }
 
 static const char *name_of(const struct report *r, uint64_t kernel)
@@ -187,11 +174,10 @@ static int marks_of_kernel(struct report *r, uint64_t kernel, uint64_t launches)
 {
 	struct memory_growth *g = &r->memory_detail->growth;
 	struct finder f = { .r = r, .kernel = kernel, .stride = 1 + launches / MARKS_MOST };
-	int e = find_handles(&f);
+	find_handles(&f);
+	int e = look_at_chunks(&f);
 	if (!e)
-		e = look_at_chunks(&f);
-	if (!e)
-		e = keep_thread(&f, &r->memory_detail->marks, &g->marks);
+		keep_thread(&f, &r->memory_detail->marks, &g->marks);
 	g->mark = MARK_KERNEL;
 	g->kernel = name_of(r, kernel);
 	g->stride = f.stride;
@@ -208,23 +194,20 @@ struct size_count {
 	uint64_t bytes, count;
 };
 
-static int count_sizes(const struct memory_list *l, struct map *map, struct size_count *most)
+static void count_sizes(const struct memory_list *l, struct map *map, struct size_count *most)
 {
 	for (size_t i = 0; i < l->count; i++) {
 		const struct memory_op *op = &l->ops[i];
 		if (op->free || op->kind == MEMORY_HOST)
 			continue;
 		uint32_t *n = map_get(map, MAP_KEY(op->bytes));
-		if (!n)
-			return -ENOMEM;
 		*n = *n == MAP_NONE ? 1 : *n + (*n < MAP_NONE - 1);
 		if (*n > most->count || (*n == most->count && op->bytes < most->bytes))
 			*most = (struct size_count){ op->bytes, *n };
 	}
-	return 0;
 }
 
-static int marks_of_size(
+static void marks_of_size(
 	struct memory_detail *d, const struct memory_list *lists, unsigned count, uint64_t bytes)
 {
 	struct marks *m = &d->marks;
@@ -232,38 +215,34 @@ static int marks_of_size(
 	size_t room = 0;
 	for (unsigned i = 0; i < count; i++)
 		room += lists[i].count;
-	const int e = make_marks(m, all < room ? all : room);
-	for (unsigned i = 0; i < count && !e; i++)
+	make_marks(m, all < room ? all : room);
+	for (unsigned i = 0; i < count; i++)
 		for (size_t k = 0; k < lists[i].count; k++) {
 			const struct memory_op *op = &lists[i].ops[k];
 			if (!op->free && op->kind != MEMORY_HOST && op->bytes == bytes)
 				m->ticks[m->n++] = op->ticks;
 		}
-	if (e)
-		return e;
 	qsort(m->ticks, m->n, sizeof *m->ticks, tick_order);
 	size_t kept = 0;
 	for (size_t i = 0; i < m->n; i += d->growth.stride)
 		m->ticks[kept++] = m->ticks[i];
 	m->n = kept;
-	return 0;
 }
 
-static int marks_of_sizes(struct memory_detail *d, const struct memory_list *lists, unsigned count)
+static void marks_of_sizes(struct memory_detail *d, const struct memory_list *lists, unsigned count)
 {
 	struct map map = { 0 };
 	struct size_count most = { 0 };
-	int e = 0;
-	for (unsigned i = 0; i < count && !e; i++)
-		e = count_sizes(&lists[i], &map, &most);
+	for (unsigned i = 0; i < count; i++)
+		count_sizes(&lists[i], &map, &most);
 	map_fini(&map);
-	if (e || most.count < MARKS_LEAST)
-		return e;
+	if (most.count < MARKS_LEAST)
+		return;
 	d->growth.mark = MARK_SIZE;
 	d->growth.size = most.bytes;
 	d->growth.marks = most.count;
 	d->growth.stride = 1 + most.count / MARKS_MOST;
-	return marks_of_size(d, lists, count, most.bytes);
+	marks_of_size(d, lists, count, most.bytes);
 }
 
 int growth_find_marks(
@@ -277,7 +256,8 @@ int growth_find_marks(
 	const uint64_t launches = find_anchor(t, &kernel);
 	if (launches >= MARKS_LEAST)
 		return marks_of_kernel(r, kernel, launches);
-	return marks_of_sizes(r->memory_detail, lists, count);
+	marks_of_sizes(r->memory_detail, lists, count);
+	return 0;
 }
 
 /* ---- the period ---- */
@@ -331,11 +311,9 @@ static int real_order(const void *one, const void *two)
 static void slope(struct memory_growth *g, const uint64_t *least, size_t n, size_t each)
 {
 	const size_t pairs = n * (n - 1) / 2;
-	double *slopes = calloc(pairs, sizeof *slopes);
+	double *slopes = xcalloc(pairs, sizeof *slopes);
 	int64_t rising = 0;
 	size_t k = 0;
-	if (!slopes)
-		return;
 	for (size_t i = 0; i < n; i++)
 		for (size_t j = i + 1; j < n; j++) {
 			const double d = (double)least[j] - (double)least[i];

@@ -38,13 +38,8 @@ static int take_ranges(const struct trace *t, const struct meta *m, struct memor
 	int e;
 	while ((e = trace_next_range(&at, &g)) > 0) {
 		const uint32_t process = buf.ref->process;
-		struct span *to = range_nests(g.kind) ? array_push(&s->v) : NULL;
-		if (to)
-			*to = span_of(m, process, &g);
-		else if (range_nests(g.kind)) {
-			e = -ENOMEM;
-			break;
-		}
+		if (range_nests(g.kind))
+			*array_push(&s->v) = span_of(m, process, &g);
 	}
 	chunk_buf_fini(&buf);
 	return e;
@@ -52,9 +47,7 @@ static int take_ranges(const struct trace *t, const struct meta *m, struct memor
 
 int ranges_open(const struct trace *t, const struct meta *m, struct memory_ranges **ret_ranges)
 {
-	struct memory_ranges *g = calloc(1, sizeof *g);
-	if (!g)
-		return -ENOMEM;
+	struct memory_ranges *g = xcalloc(1, sizeof *g);
 	*ret_ranges = g;
 	const int e = take_ranges(t, m, g);
 	NESTED(g->v);

@@ -55,18 +55,14 @@ static void tidy(struct touched_set *s)
 
 #define UNTIDY_MOST 4096u /* runs, or as many as are tidy: so sorting stays cheap */
 
-static int run_add(struct touched_set *s, const struct page_run *new)
+static void run_add(struct touched_set *s, const struct page_run *new)
 {
 	const size_t untidy = s->runs.n - s->tidy;
 	if (run_is_in(s, new))
-		return 0;
+		return;
 	if (untidy > UNTIDY_MOST && untidy > s->tidy)
 		tidy(s);
-	struct page_run *to = array_push(&s->runs);
-	if (!to)
-		return -ENOMEM;
-	*to = *new;
-	return 0;
+	*array_push(&s->runs) = *new;
 }
 
 static struct touched_set *touched_get(struct touched *t, const struct extent *e)
@@ -75,15 +71,12 @@ static struct touched_set *touched_get(struct touched *t, const struct extent *e
 		(struct touched_set){ .process = e->process, .kind = e->kind });
 }
 
-int touched_add(struct touched *t, const struct extent *e)
+void touched_add(struct touched *t, const struct extent *e)
 {
 	if (e->start >= e->end)
-		return 0;
+		return;
 	struct touched_set *s = touched_get(t, e);
-	if (!s)
-		return -ENOMEM;
-	return run_add(
-		s, &(struct page_run){ e->start >> PAGE_BITS, ((e->end - 1) >> PAGE_BITS) + 1 });
+	run_add(s, &(struct page_run){ e->start >> PAGE_BITS, ((e->end - 1) >> PAGE_BITS) + 1 });
 }
 
 void touched_fini(struct touched *t)

@@ -41,19 +41,16 @@ static struct memory_layer *layer_of(struct memory_stack *s, uint64_t key)
 	return MAP_ROW(&s->map, MAP_KEY(known), &s->layers, (struct memory_layer){ .key = known });
 }
 
-static int add_to(
+static void add_to(
 	struct memory_stack *s, uint64_t key, uint32_t from, uint32_t until, uint64_t bytes)
 {
 	struct memory_layer *l = layer_of(s, key);
-	if (!l)
-		return -ENOMEM;
 	l->live[from] += bytes;
 	if (until < MEMORY_POINTS)
 		l->live[until] -= bytes;
-	return 0;
 }
 
-int stack_add(struct memory_detail *d, struct memory_ranges *ranges, const struct memory_op *op,
+void stack_add(struct memory_detail *d, struct memory_ranges *ranges, const struct memory_op *op,
 	uint32_t seq)
 {
 	const uint32_t from = moments_until(d, seq);
@@ -65,11 +62,9 @@ int stack_add(struct memory_detail *d, struct memory_ranges *ranges, const struc
 		[STACK_SIZE] = op->bytes ? 63 - (unsigned)__builtin_clzll(op->bytes) : 0,
 		[STACK_KIND] = op->kind,
 	};
-	int e = 0;
-	for (int by = 0; by < STACK_BYS && from < until && !e; by++)
+	for (int by = 0; by < STACK_BYS && from < until; by++)
 		if (by != STACK_OPERATOR || ranges_any(ranges))
-			e = add_to(&d->stack[by], keys[by], from, until, op->bytes);
-	return e;
+			add_to(&d->stack[by], keys[by], from, until, op->bytes);
 }
 
 /* ---- the end ---- */

@@ -36,14 +36,12 @@ static uint64_t covered(const struct call_span *v, size_t n, const struct call_r
 	return sum;
 }
 
-static int find_busy(struct memory_time *t, const struct memory_list *lists, unsigned count)
+static void find_busy(struct memory_time *t, const struct memory_list *lists, unsigned count)
 {
 	size_t n = 0, at = 0;
 	for (unsigned i = 0; i < count; i++)
 		n += lists[i].span_count;
-	struct call_span *all = n ? calloc(n, sizeof *all) : NULL;
-	if (!all)
-		return n ? -ENOMEM : 0;
+	struct call_span *all = xcalloc(n + 1, sizeof *all);
 	for (unsigned i = 0; i < count; i++) {
 		if (lists[i].span_count)
 			memcpy(all + at, lists[i].spans, lists[i].span_count * sizeof *all);
@@ -54,24 +52,20 @@ static int find_busy(struct memory_time *t, const struct memory_list *lists, uns
 	for (size_t i = 0; i < t->calls.n; i++)
 		t->calls.v[i].busy_ticks = covered(all, n, t->calls.v[i].call);
 	free(all);
-	return 0;
 }
 
-int memory_time_fill(struct report *r, const struct memory_list *lists, unsigned count)
+void memory_time_fill(struct report *r, const struct memory_list *lists, unsigned count)
 {
 	struct memory_time *t = &r->memory_detail->time;
 	for (size_t i = 0; i < r->call_rows.n; i++) {
 		const struct call_row *c = &r->call_rows.v[i];
-		struct memory_call_time *to = c->memory_call ? array_push(&t->calls) : NULL;
 		if (!c->memory_call)
 			continue;
-		if (!to)
-			return -ENOMEM;
-		*to = (struct memory_call_time){ .call = c };
+		*array_push(&t->calls) = (struct memory_call_time){ .call = c };
 		t->count = sat_add(t->count, c->count);
 		t->timed += c->timed;
 	}
-	return find_busy(t, lists, count);
+	find_busy(t, lists, count);
 }
 
 double memory_time_share(const struct report *r, const struct memory_call_time *row)

@@ -66,39 +66,30 @@ static int change_order(const void *one, const void *two)
 	return a->device < b->device ? -1 : a->device > b->device;
 }
 
-static int take_notes(struct unused_replay *u, const struct memory_list *l)
+static void take_notes(struct unused_replay *u, const struct memory_list *l)
 {
 	for (size_t i = 0; i < l->reserved_count; i++) {
 		const struct reserved_note *n = &l->reserved[i];
-		const struct said *said = MAP_ROW(&u->said_map, MAP_KEY(n->process, n->device),
-			&u->said, (struct said){ .known = false });
-		struct change *c = said ? array_push(&u->changes) : NULL;
-		if (!c)
-			return -ENOMEM;
-		*c = (struct change){ .ticks = n->ticks,
+		MAP_ROW(&u->said_map, MAP_KEY(n->process, n->device), &u->said,
+			(struct said){ .known = false });
+		*array_push(&u->changes) = (struct change){ .ticks = n->ticks,
 			.bytes = n->bytes,
 			.process = n->process,
 			.device = n->device };
 	}
 	u->unsaid = u->said.n;
-	return 0;
 }
 
-static int take_segments(struct unused_replay *u, const struct memory_list *lists, unsigned count)
+static void take_segments(struct unused_replay *u, const struct memory_list *lists, unsigned count)
 {
 	struct vmm_changes found = { 0 };
-	int e = vmm_segment_changes(lists, count, &found);
-	for (size_t i = 0; i < found.n && !e; i++) {
-		struct change *c = array_push(&u->changes);
-		if (c)
-			*c = (struct change){ .ticks = found.v[i].ticks,
-				.add = found.v[i].add,
-				.take = found.v[i].take };
-		else
-			e = -ENOMEM;
+	vmm_segment_changes(lists, count, &found);
+	for (size_t i = 0; i < found.n; i++) {
+		*array_push(&u->changes) = (struct change){
+			.ticks = found.v[i].ticks, .add = found.v[i].add, .take = found.v[i].take
+		};
 	}
 	array_free(&found);
-	return e;
 }
 
 /* Whether blocks are an allocator's: those of the driver are then what it has reserved. */
@@ -111,33 +102,29 @@ static bool any_framework(const struct report *r, const struct memory_list *list
 	return false;
 }
 
-static int find_changes(struct unused_replay *u, struct memory_unused *to,
+static void find_changes(struct unused_replay *u, struct memory_unused *to,
 	const struct memory_list *lists, unsigned count)
 {
-	int e = 0;
-	for (unsigned i = 0; i < count && !e; i++)
-		e = take_notes(u, &lists[i]);
+	for (unsigned i = 0; i < count; i++)
+		take_notes(u, &lists[i]);
 	to->source = u->changes.n ? RESERVED_ALLOCATOR : RESERVED_SEGMENTS;
-	if (!e && !u->changes.n)
-		e = take_segments(u, lists, count);
+	if (!u->changes.n)
+		take_segments(u, lists, count);
 	if (!u->changes.n)
 		to->source = RESERVED_PAGES;
 	else
 		qsort(u->changes.v, u->changes.n, sizeof *u->changes.v, change_order);
-	return e;
 }
 
-int unused_begin(struct report *r, const struct memory_list *lists, unsigned count)
+void unused_begin(struct report *r, const struct memory_list *lists, unsigned count)
 {
 	struct memory_detail *d = r->memory_detail;
-	struct unused_replay *u = calloc(1, sizeof *u);
-	if (!u)
-		return -ENOMEM;
+	struct unused_replay *u = xcalloc(1, sizeof *u);
 	d->unused_replay = u;
 	u->r = r;
 	u->ticks = d->first_ticks;
 	u->framework = any_framework(r, lists, count);
-	return find_changes(u, &d->unused, lists, count);
+	find_changes(u, &d->unused, lists, count);
 }
 
 void unused_end(struct memory_detail *d)
@@ -170,11 +157,9 @@ static void apply(struct unused_replay *u, const struct change *c)
 	u->reserved = sat_add(u->reserved - (take < u->reserved ? take : u->reserved), add);
 }
 
-static int count_page(struct unused_replay *u, uint32_t process, uint64_t page, bool is_free)
+static void count_page(struct unused_replay *u, uint32_t process, uint64_t page, bool is_free)
 {
 	uint32_t *blocks = map_get(&u->page_map, MAP_KEY(page, process));
-	if (!blocks)
-		return -ENOMEM;
 	if (*blocks == MAP_NONE)
 		*blocks = 0;
 	expect(!is_free || *blocks, "a block that is freed had its pages");
@@ -182,20 +167,20 @@ static int count_page(struct unused_replay *u, uint32_t process, uint64_t page, 
 		u->reserved += 1u << PAGE_BITS;
 	else if (is_free && *blocks && !--*blocks)
 		u->reserved -= 1u << PAGE_BITS;
-	return 0;
 }
 
 /* The pages inside are the block's alone; others may lie on the first and the last. */
-static int count_pages(struct unused_replay *u, const struct memory_op *b, bool is_free)
+static void count_pages(struct unused_replay *u, const struct memory_op *b, bool is_free)
 {
 	if (!b->bytes)
-		return 0;
+		return;
 	const uint64_t first = b->pointer >> PAGE_BITS;
 	const uint64_t last = (b->pointer + b->bytes - 1) >> PAGE_BITS;
 	const uint64_t inside = last - first > 1 ? (last - first - 1) << PAGE_BITS : 0;
 	u->reserved = is_free ? u->reserved - inside : u->reserved + inside;
-	const int e = count_page(u, b->process, first, is_free);
-	return e || first == last ? e : count_page(u, b->process, last, is_free);
+	count_page(u, b->process, first, is_free);
+	if (first != last)
+		count_page(u, b->process, last, is_free);
 }
 
 static bool is_mine(const struct memory_detail *d, const struct memory_op *b)
@@ -208,16 +193,17 @@ static bool is_mine(const struct memory_detail *d, const struct memory_op *b)
 		       !(u->framework && b->pointer <= MADE_UP_MOST));
 }
 
-int unused_change(struct memory_detail *d, const struct memory_op *block, bool is_free)
+void unused_change(struct memory_detail *d, const struct memory_op *block, bool is_free)
 {
 	struct unused_replay *u = d->unused_replay;
 	if (!is_mine(d, block))
-		return 0;
+		return;
 	if (is_free)
 		u->live -= block->bytes < u->live ? block->bytes : u->live;
 	else
 		u->live = sat_add(u->live, block->bytes);
-	return d->unused.source == RESERVED_PAGES ? count_pages(u, block, is_free) : 0;
+	if (d->unused.source == RESERVED_PAGES)
+		count_pages(u, block, is_free);
 }
 
 bool unused_is_worst(const struct memory_detail *d, const struct memory_op *block, uint32_t seq)

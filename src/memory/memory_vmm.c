@@ -47,12 +47,9 @@ static void fall(struct level *l, uint64_t bytes)
 	l->now -= bytes < l->now ? bytes : l->now;
 }
 
-static int add_block(struct vmm_replay *p, const struct vmm_op *made, uint64_t ticks, bool free)
+static void add_block(struct vmm_replay *p, const struct vmm_op *made, uint64_t ticks, bool free)
 {
-	struct memory_op *op = array_push(&p->blocks->ops);
-	if (!op)
-		return -ENOMEM;
-	*op = (struct memory_op){ .ticks = ticks,
+	*array_push(&p->blocks->ops) = (struct memory_op){ .ticks = ticks,
 		.pointer = made->pointer,
 		.bytes = made->bytes,
 		.process = made->process,
@@ -61,50 +58,46 @@ static int add_block(struct vmm_replay *p, const struct vmm_op *made, uint64_t t
 		.fn_id = made->fn_id,
 		.kind = MEMORY_VMM,
 		.free = free };
-	return 0;
 }
 
-static int drop(struct vmm_replay *p, uint32_t index, uint64_t ticks)
+static void drop(struct vmm_replay *p, uint32_t index, uint64_t ticks)
 {
 	struct handle *h = &p->handles.v[index];
 	if (!expect(h->refs, "a handle that is dropped is held"))
-		return 0;
+		return;
 	if (--h->refs)
-		return 0;
+		return;
 	fall(&p->v->backed, h->made.bytes);
-	return add_block(p, &h->made, ticks, true);
+	add_block(p, &h->made, ticks, true);
 }
 
-static int create(struct vmm_replay *p, const struct vmm_op *op)
+static void create(struct vmm_replay *p, const struct vmm_op *op)
 {
 	uint32_t *slot = map_get(&p->handle_map, MAP_KEY(op->process, op->pointer));
-	struct handle *h = slot ? array_push(&p->handles) : NULL;
-	if (!h)
-		return -ENOMEM;
-	*h = (struct handle){ *op, 1, true };
+	*array_push(&p->handles) = (struct handle){ *op, 1, true };
 	*slot = (uint32_t)(p->handles.n - 1);
 	p->v->creates++;
 	rise(&p->v->backed, op->bytes);
-	return add_block(p, op, op->ticks, false);
+	add_block(p, op, op->ticks, false);
 }
 
 /* A free of a handle that nobody was seen making is for the replay to count. */
-static int release(struct vmm_replay *p, const struct vmm_op *op)
+static void release(struct vmm_replay *p, const struct vmm_op *op)
 {
 	const uint32_t i = map_find(&p->handle_map, MAP_KEY(op->process, op->pointer));
-	if (i == MAP_NONE || !p->handles.v[i].held)
-		return add_block(p, op, op->ticks, true);
+	if (i == MAP_NONE || !p->handles.v[i].held) {
+		add_block(p, op, op->ticks, true);
+		return;
+	}
 	p->handles.v[i].held = false;
-	return drop(p, i, op->ticks);
+	drop(p, i, op->ticks);
 }
 
-static int map(struct vmm_replay *p, const struct vmm_op *op)
+static void map(struct vmm_replay *p, const struct vmm_op *op)
 {
 	const uint32_t handle = map_find(&p->handle_map, MAP_KEY(op->process, op->handle));
 	uint32_t *slot = map_get(&p->mapping_map, MAP_KEY(op->process, op->pointer));
-	struct mapping *m = slot ? array_push(&p->mappings) : NULL;
-	if (!m)
-		return -ENOMEM;
+	struct mapping *m = array_push(&p->mappings);
 	*m = (struct mapping){ op->bytes, handle };
 	if (handle != MAP_NONE && p->handles.v[handle].refs)
 		p->handles.v[handle].refs++;
@@ -113,81 +106,75 @@ static int map(struct vmm_replay *p, const struct vmm_op *op)
 	*slot = (uint32_t)(p->mappings.n - 1);
 	p->v->maps++;
 	rise(&p->v->mapped, op->bytes);
-	return 0;
 }
 
 /* One call may take away several mappings that lie side by side. */
-static int unmap(struct vmm_replay *p, const struct vmm_op *op)
+static void unmap(struct vmm_replay *p, const struct vmm_op *op)
 {
 	uint64_t done = 0;
-	int e = 0;
-	while (done < op->bytes && !e) {
+	while (done < op->bytes) {
 		const struct map_key key = MAP_KEY(op->process, op->pointer + done);
 		if (map_find(&p->mapping_map, key) == MAP_NONE) {
 			p->v->unknown++;
 			break;
 		}
 		uint32_t *slot = map_get(&p->mapping_map, key);
-		if (!slot)
-			return -ENOMEM;
 		expect(*slot < p->mappings.n, "the mapping is one of all");
 		const struct mapping m = p->mappings.v[*slot];
 		*slot = MAP_NONE;
 		fall(&p->v->mapped, m.bytes);
 		if (m.handle != MAP_NONE)
-			e = drop(p, m.handle, op->ticks);
+			drop(p, m.handle, op->ticks);
 		if (!m.bytes)
 			break;
 		done = sat_add(done, m.bytes);
 	}
-	return e;
 }
 
-static int reserve(struct vmm_replay *p, const struct vmm_op *op)
+static void reserve(struct vmm_replay *p, const struct vmm_op *op)
 {
 	uint32_t *slot = map_get(&p->reserve_map, MAP_KEY(op->process, op->pointer));
-	struct vmm_op *r = slot ? array_push(&p->reserved) : NULL;
-	if (!r)
-		return -ENOMEM;
-	*r = *op;
+	*array_push(&p->reserved) = *op;
 	*slot = (uint32_t)(p->reserved.n - 1);
 	p->v->reserves += !op->segment;
 	rise(op->segment ? &p->v->segments : &p->v->reserved, op->bytes);
-	return 0;
 }
 
-static int give_back(struct vmm_replay *p, const struct vmm_op *op)
+static void give_back(struct vmm_replay *p, const struct vmm_op *op)
 {
 	const struct map_key key = MAP_KEY(op->process, op->pointer);
 	if (map_find(&p->reserve_map, key) == MAP_NONE) {
 		p->v->unknown++;
-		return 0;
+		return;
 	}
 	uint32_t *slot = map_get(&p->reserve_map, key);
-	if (!slot)
-		return -ENOMEM;
 	expect(*slot < p->reserved.n, "what is given back was reserved");
 	const struct vmm_op *r = &p->reserved.v[*slot];
 	fall(r->segment ? &p->v->segments : &p->v->reserved, r->bytes);
 	*slot = MAP_NONE;
-	return 0;
 }
 
-static int do_one(struct vmm_replay *p, const struct vmm_op *op)
+static void do_one(struct vmm_replay *p, const struct vmm_op *op)
 {
 	switch (op->what) {
 	case VMM_CREATE:
-		return create(p, op);
+		create(p, op);
+		return;
 	case VMM_RELEASE:
-		return release(p, op);
+		release(p, op);
+		return;
 	case VMM_MAP:
-		return map(p, op);
+		map(p, op);
+		return;
 	case VMM_UNMAP:
-		return unmap(p, op);
+		unmap(p, op);
+		return;
 	case VMM_RESERVE:
-		return reserve(p, op);
+		reserve(p, op);
+		return;
 	default:
-		return give_back(p, op);
+		give_back(p, op);
+		return;
 	}
 }
 
@@ -207,17 +194,15 @@ struct vmm_ops {
 };
 
 /* All of them, sorted; free() v. */
-static int gather(const struct memory_list *lists, unsigned count, struct vmm_ops *ret_ops)
+static void gather(const struct memory_list *lists, unsigned count, struct vmm_ops *ret_ops)
 {
 	size_t n = 0;
 	*ret_ops = (struct vmm_ops){ 0 };
 	for (unsigned i = 0; i < count; i++)
 		n += lists[i].vmm_count;
 	if (!n)
-		return 0;
-	ret_ops->v = calloc(n, sizeof *ret_ops->v);
-	if (!ret_ops->v)
-		return -ENOMEM;
+		return;
+	ret_ops->v = xcalloc(n, sizeof *ret_ops->v);
 	for (unsigned i = 0; i < count; i++) {
 		if (lists[i].vmm_count)
 			memcpy(ret_ops->v + ret_ops->n, lists[i].vmm,
@@ -225,17 +210,16 @@ static int gather(const struct memory_list *lists, unsigned count, struct vmm_op
 		ret_ops->n += lists[i].vmm_count;
 	}
 	qsort(ret_ops->v, n, sizeof *ret_ops->v, vmm_order);
-	return 0;
 }
 
-int vmm_replay(struct memory_vmm *v, const struct memory_list *lists, unsigned count,
+void vmm_replay(struct memory_vmm *v, const struct memory_list *lists, unsigned count,
 	struct vmm_blocks *blocks)
 {
 	struct vmm_replay p = { .v = v, .blocks = blocks };
 	struct vmm_ops ops;
-	int e = gather(lists, count, &ops);
-	for (size_t i = 0; i < ops.n && !e; i++)
-		e = do_one(&p, &ops.v[i]);
+	gather(lists, count, &ops);
+	for (size_t i = 0; i < ops.n; i++)
+		do_one(&p, &ops.v[i]);
 	free(ops.v);
 	map_fini(&p.handle_map);
 	map_fini(&p.mapping_map);
@@ -243,52 +227,46 @@ int vmm_replay(struct memory_vmm *v, const struct memory_list *lists, unsigned c
 	array_free(&p.handles);
 	array_free(&p.mappings);
 	array_free(&p.reserved);
-	return e;
 }
 
-static int add_change(
+static void add_change(
 	struct vmm_changes *to, const struct vmm_replay *p, uint64_t ticks, uint64_t before)
 {
 	const uint64_t now = p->v->segments.now;
-	struct vmm_change *c = now != before ? array_push(to) : NULL;
-	if (c)
-		*c = (struct vmm_change){ .ticks = ticks,
+	if (now != before)
+		*array_push(to) = (struct vmm_change){ .ticks = ticks,
 			.add = now > before ? now - before : 0,
 			.take = now < before ? before - now : 0 };
-	return c || now == before ? 0 : -ENOMEM;
 }
 
-int vmm_segment_changes(
+void vmm_segment_changes(
 	const struct memory_list *lists, unsigned count, struct vmm_changes *ret_changes)
 {
 	struct memory_vmm v = { 0 };
 	struct vmm_blocks blocks = { 0 };
 	struct vmm_replay p = { .v = &v, .blocks = &blocks };
 	struct vmm_ops ops;
-	int e = gather(lists, count, &ops);
-	for (size_t i = 0; i < ops.n && !e; i++) {
+	gather(lists, count, &ops);
+	for (size_t i = 0; i < ops.n; i++) {
 		const uint64_t before = v.segments.now;
 		if (ops.v[i].what != VMM_RESERVE && ops.v[i].what != VMM_GIVE_BACK)
 			continue;
-		e = do_one(&p, &ops.v[i]);
-		if (!e)
-			e = add_change(ret_changes, &p, ops.v[i].ticks, before);
+		do_one(&p, &ops.v[i]);
+		add_change(ret_changes, &p, ops.v[i].ticks, before);
 	}
 	free(ops.v);
 	map_fini(&p.reserve_map);
 	array_free(&p.reserved);
-	return e;
 }
 
-int vmm_segments_at(
+void vmm_segments_at(
 	const struct memory_list *lists, unsigned count, uint64_t ticks, uint64_t *ret_bytes)
 {
 	struct vmm_changes changes = { 0 };
-	const int e = vmm_segment_changes(lists, count, &changes);
+	vmm_segment_changes(lists, count, &changes);
 	uint64_t now = 0;
 	for (size_t i = 0; i < changes.n && changes.v[i].ticks <= ticks; i++)
 		now = now + changes.v[i].add - changes.v[i].take;
 	array_free(&changes);
 	*ret_bytes = now;
-	return e;
 }

@@ -18,27 +18,24 @@ static int caller_order(const void *one, const void *two)
 	return a->stack < b->stack ? -1 : a->stack > b->stack;
 }
 
-static int count(struct report *r, struct map *rows, const struct stack_sample *s)
+static void count(struct report *r, struct map *rows, const struct stack_sample *s)
 {
 	const uint32_t stack = r->stacks->rows.v[s->stack].like;
 	struct caller_row *row = MAP_ROW(rows, MAP_KEY(stack, s->fn), &r->callers,
 		(struct caller_row){ .stack = stack, .fn_id = s->fn });
-	if (!row)
-		return -ENOMEM;
 	row->count++;
 	row->errors += s->result != 0;
 	row->ticks = sat_add(row->ticks, s->dur);
 	row->most_ticks = s->dur > row->most_ticks ? s->dur : row->most_ticks;
-	return 0;
 }
 
 int callers_fill(struct report *r)
 {
 	struct map rows = { 0 };
-	r->stacks = calloc(1, sizeof *r->stacks);
-	int e = r->stacks ? stacks_load(r->trace, r->stacks, NULL) : -ENOMEM;
+	r->stacks = xcalloc(1, sizeof *r->stacks);
+	int e = stacks_load(r->trace, r->stacks, NULL);
 	for (size_t i = 0; !e && i < r->stacks->samples.n; i++)
-		e = count(r, &rows, &r->stacks->samples.v[i]);
+		count(r, &rows, &r->stacks->samples.v[i]);
 	if (r->callers.n)
 		qsort(r->callers.v, r->callers.n, sizeof *r->callers.v, caller_order);
 	map_fini(&rows);

@@ -55,8 +55,8 @@ struct cost_table {
 };
 
 /* Where the cost is, or COST_NONE when it is not known.  The texts are those of the trace's names,
- * or NULL, and told apart by where they are.  0 or -ENOMEM. */
-int cost_table_find(struct cost_table *t, const char *name, const char *args, uint32_t *ret_cost);
+ * or NULL, and told apart by where they are. */
+void cost_table_find(struct cost_table *t, const char *name, const char *args, uint32_t *ret_cost);
 void cost_table_fini(struct cost_table *t);
 
 #endif

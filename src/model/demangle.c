@@ -22,13 +22,14 @@ char *demangle(const char *mangled)
 	if (name && status == 0)
 		return name;
 	free(name);
-	return strdup(mangled);
+	return xstrdup(mangled);
 }
 
 int demangled_init(struct demangled *d, const struct meta *meta)
 {
-	*d = (struct demangled){ .meta = meta, .text = calloc(meta->names.n + 1, sizeof *d->text) };
-	return d->text ? 0 : -ENOMEM;
+	*d = (struct demangled){ .meta = meta,
+		.text = xcalloc(meta->names.n + 1, sizeof *d->text) };
+	return 0;
 }
 
 void demangled_fini(struct demangled *d)
@@ -47,5 +48,5 @@ const char *demangled_name(struct demangled *d, uint32_t name, const char *other
 		return otherwise;
 	if (!d->text[name])
 		d->text[name] = demangle(d->meta->names.v[name].text);
-	return d->text[name] ? d->text[name] : d->meta->names.v[name].text;
+	return d->text[name];
 }

@@ -4,7 +4,7 @@
 
 #include "trace/meta.h"
 
-/* free() it.  NULL without memory. */
+/* free() it. */
 char *demangle(const char *mangled);
 
 /* The names of a trace, each demangled when it is asked for first.  One owner thread; meta outlives
@@ -14,10 +14,10 @@ struct demangled {
 	char **text; /* by index into meta->names; NULL: not yet */
 };
 
-int demangled_init(struct demangled *d, const struct meta *meta); /* 0 or -ENOMEM */
-void demangled_fini(struct demangled *d);                         /* also when zeroed */
+int demangled_init(struct demangled *d, const struct meta *meta);
+void demangled_fini(struct demangled *d); /* also when zeroed */
 
-/* Without memory, the name as it is; `otherwise` for META_NONE. */
+/* `otherwise` for META_NONE. */
 const char *demangled_name(struct demangled *d, uint32_t name, const char *otherwise);
 
 #endif

@@ -23,34 +23,30 @@ static void take_order(struct doing *d, const struct predict_product *p, uint64_
 		d->input_to = ticks;
 }
 
-int cost_claim(struct joiner *j, uint32_t span, uint32_t row, uint32_t call, uint64_t ns)
+void cost_claim(struct joiner *j, uint32_t span, uint32_t row, uint32_t call, uint64_t ns)
 {
 	const uint64_t ticks = call == NO_CALL ? 0 : sat_add(j->r->links.v.v[call].ticks, 1);
 	uint32_t at = span;
 	for (int i = 0; at != NONE && j->spans.v[at].cost == NONE && i < LOOK_UP_MOST; i++)
 		at = j->spans.v[at].at.parent;
 	if (at == NONE || j->spans.v[at].cost == NONE)
-		return 0;
+		return;
 	if (!expect(at < j->spans.n && row < j->products.n, "a range and a kernel are of all"))
-		return 0;
+		return;
 	struct doing *d = &j->spans.v[at].doing;
 	const struct predict_product *p = &j->products.v[row];
 	d->by.fewer |= p->fewer;
 	take_order(d, p, ticks);
 	if (j->costs.v.v[j->spans.v[at].cost].matrix && p->helps)
-		return 0;
+		return;
 	if (p->copies && at != span)
-		return 0; /* an operator inside converts what this one is given */
-	struct claim *new = array_push(&j->claims);
-	if (!new)
-		return -ENOMEM;
-	*new = (struct claim){
+		return; /* an operator inside converts what this one is given */
+	*array_push(&j->claims) = (struct claim){
 		.ns = ns, .ticks = ticks, .span = at, .row = row, .weight = p->weight
 	};
 	d->ns = sat_add(d->ns, ns);
 	d->weight_ns = sat_add(d->weight_ns, p->weight ? ns : 0);
 	d->count++;
-	return 0;
 }
 
 /*

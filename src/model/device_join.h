@@ -81,8 +81,8 @@ struct joiner {
 #define LOOK_UP_MOST 256 /* ranges around; recursion that is deeper counts several times */
 
 /* A kernel of this row ran for the span: what the innermost operator of known cost around asked for
- * is its, unless it only helps.  call: its launch, or NO_CALL.  0 or -ENOMEM. */
-int cost_claim(struct joiner *j, uint32_t span, uint32_t row, uint32_t call, uint64_t ns);
+ * is its, unless it only helps.  call: its launch, or NO_CALL. */
+void cost_claim(struct joiner *j, uint32_t span, uint32_t row, uint32_t call, uint64_t ns);
 
 /* Gives rows of kernels and operators their FLOPs and bytes, once all activities are claimed and
  * times of ranges inside are added.  owner_span: the range whose activities those of a library's

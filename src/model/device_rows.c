@@ -97,13 +97,12 @@ static struct moved_row *moved_of(struct report *r, const struct copy_row *c)
 		if (!strcmp(r->copies.v[i].direction, direction))
 			return &r->copies.v[i];
 	struct moved_row *new = array_push(&r->copies);
-	if (new)
-		*new = (struct moved_row){ .direction = direction };
+	*new = (struct moved_row){ .direction = direction };
 	return new;
 }
 
 /* What devices moved, instead of what calls asked for. */
-static int replace_moved(struct report *r)
+static void replace_moved(struct report *r)
 {
 	bool copies = false, sets = false;
 	for (size_t i = 0; i < r->device_copies.n; i++)
@@ -115,8 +114,6 @@ static int replace_moved(struct report *r)
 	for (size_t i = 0; i < r->device_copies.n; i++) {
 		const struct copy_row *c = &r->device_copies.v[i];
 		struct moved_row *to = moved_of(r, c);
-		if (!to)
-			return -ENOMEM;
 		to->count = sat_add(to->count, c->count);
 		to->sized = sat_add(to->sized, c->sized);
 		to->bytes = sat_add(to->bytes, c->bytes);
@@ -124,20 +121,16 @@ static int replace_moved(struct report *r)
 		to->device_ns = sat_add(to->device_ns, c->total_ns);
 	}
 	SORT(r->copies, moved_order);
-	return 0;
 }
 
 /* Names of kernels that calls asked for: which row each is. */
-static int name_kernels(const struct report *r, struct map *names)
+static void name_kernels(const struct report *r, struct map *names)
 {
 	for (size_t i = 0; i < r->kernel_rows.n; i++) {
 		uint32_t *index = device_text_slot(names, r->kernel_rows.v[i].name, GPU_KERNEL);
-		if (!index)
-			return -ENOMEM;
 		if (*index == MAP_NONE)
 			*index = (uint32_t)i;
 	}
-	return 0;
 }
 
 /* Memcpys and memsets are not: of those a file has all, or none. */
@@ -147,18 +140,16 @@ static bool is_sampled(const struct activity_row *w)
 }
 
 /* How often it ran: as the calls say, which were all recorded, or as the samples suggest. */
-static int estimate(const struct report *r, struct map *names, struct activity_row *w)
+static void estimate(const struct report *r, struct map *names, struct activity_row *w)
 {
 	const uint64_t timed = w->count;
 	if (!is_sampled(w))
-		return 0;
+		return;
 	uint64_t runs = sat_mul(timed, r->sampled);
 	if (w->kind == GPU_GRAPH && r->graph_launches >= timed)
 		runs = r->graph_launches;
 	if (w->kind == GPU_KERNEL) {
 		const uint32_t *index = device_text_slot(names, w->name, GPU_KERNEL);
-		if (!index)
-			return -ENOMEM;
 		if (*index != MAP_NONE && r->kernel_rows.v[*index].count >= timed)
 			runs = r->kernel_rows.v[*index].count;
 	}
@@ -168,7 +159,6 @@ static int estimate(const struct report *r, struct map *names, struct activity_r
 	w->total_ns = total < (double)(UINT64_MAX / 2) ? (uint64_t)total : UINT64_MAX / 2;
 	w->error_ns = stat_estimate_error(&w->hist, (double)runs);
 	w->count = runs;
-	return 0;
 }
 
 /* Nodes of graphs are in what graphs take. */
@@ -216,25 +206,20 @@ static void sum_estimates(struct report *r, struct map *names)
 	r->sampled_least_ns = isnan(least) ? NAN : fmax(least - r->sampled_error_ns, 0);
 }
 
-static int estimate_all(struct report *r)
+static void estimate_all(struct report *r)
 {
 	struct map names = { 0 };
-	int e = name_kernels(r, &names);
-	for (size_t i = 0; i < r->activities.n && !e; i++)
-		e = estimate(r, &names, &r->activities.v[i]);
+	name_kernels(r, &names);
+	for (size_t i = 0; i < r->activities.n; i++)
+		estimate(r, &names, &r->activities.v[i]);
 	sum_estimates(r, &names);
 	map_fini(&names);
-	return e;
 }
 
 static struct kernel_row *new_kernel(struct report *r, const struct activity_row *w)
 {
-	char *name = strdup(w->name);
-	struct kernel_row *k = name ? array_push(&r->kernel_rows) : NULL;
-	if (!k) {
-		free(name);
-		return NULL;
-	}
+	char *name = xstrdup(w->name);
+	struct kernel_row *k = array_push(&r->kernel_rows);
 	*k = (struct kernel_row){ .name = name,
 		.mangled = w->mangled,
 		.host_ticks = w->host_ticks,
@@ -249,11 +234,8 @@ static int join_kernel(struct report *r, struct map *names, uint32_t activity)
 {
 	const struct activity_row *w = &r->activities.v[activity];
 	uint32_t *index = device_text_slot(names, w->name, GPU_KERNEL);
-	if (!index)
-		return -ENOMEM;
 	if (*index == MAP_NONE) {
-		if (!new_kernel(r, w))
-			return -ENOMEM;
+		new_kernel(r, w);
 		*index = (uint32_t)(r->kernel_rows.n - 1);
 	}
 	if (!expect(*index < r->kernel_rows.n, "the row of a kernel is one of all"))
@@ -277,7 +259,8 @@ static int kernel_order(const void *one, const void *two)
 static int join_kernels(struct report *r)
 {
 	struct map names = { 0 };
-	int e = name_kernels(r, &names);
+	name_kernels(r, &names);
+	int e = 0;
 	for (size_t i = 1; i < r->activities.n; i++)
 		expect(r->activities.v[i - 1].total_ns >= r->activities.v[i].total_ns,
 			"activities come in the order of their times");
@@ -311,17 +294,18 @@ static void fill_totals(struct report *r)
 
 int device_make_rows(struct report *r)
 {
-	const int estimated = r->sampled ? estimate_all(r) : 0;
-	if (estimated)
-		return estimated;
+	if (r->sampled)
+		estimate_all(r);
 	SORT(r->activities, activity_order);
 	SORT(r->device_copies, copy_order);
 	SORT(r->operators, operator_order);
 	SORT(r->span_rows, span_order);
 	SORT(r->stream_rows, stream_order);
 	SORT(r->devices, device_order);
-	int e = r->device_copies.n ? replace_moved(r) : 0;
-	if (!e && r->device_kernels)
+	if (r->device_copies.n)
+		replace_moved(r);
+	int e = 0;
+	if (r->device_kernels)
 		e = join_kernels(r);
 	fill_totals(r);
 	roofline_fill(r);

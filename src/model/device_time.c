@@ -22,14 +22,11 @@ static struct cursor start(struct joiner *j)
 	};
 }
 
-static int thread_of(struct joiner *j, uint32_t process, uint32_t tid, uint32_t *ret_thread)
+static void thread_of(struct joiner *j, uint32_t process, uint32_t tid, uint32_t *ret_thread)
 {
 	const uint32_t *thread =
 		MAP_ROW(&j->thread_map, MAP_KEY(process, tid), &j->thread_process, process);
-	if (!thread)
-		return -ENOMEM;
 	*ret_thread = (uint32_t)(thread - j->thread_process.v);
-	return 0;
 }
 
 static const char *text_of(const struct joiner *j, uint32_t name)
@@ -59,7 +56,7 @@ static const char *shape_of(struct joiner *j, const struct range *g, size_t *ret
 	return at;
 }
 
-static int operator_of(struct joiner *j, const struct range *g, uint32_t *ret_row)
+static void operator_of(struct joiner *j, const struct range *g, uint32_t *ret_row)
 {
 	const uint32_t name = meta_find_string(&j->r->meta, j->buf.ref->process, g->name);
 	size_t bytes;
@@ -71,46 +68,36 @@ static int operator_of(struct joiner *j, const struct range *g, uint32_t *ret_ro
 			.shape_bytes = bytes,
 			.kind = g->kind,
 			.library = owner_is_library(g->kind, text_of(j, name)) });
-	if (!o)
-		return -ENOMEM;
 	*ret_row = (uint32_t)(o - j->r->operators.v);
-	return 0;
 }
 
-static int cost_index(struct joiner *j, const struct range *g, uint32_t row, uint32_t *ret_cost)
+static void cost_index(struct joiner *j, const struct range *g, uint32_t row, uint32_t *ret_cost)
 {
 	const uint32_t args = meta_find_string(&j->r->meta, j->buf.ref->process, g->args);
-	return cost_table_find(&j->costs, j->r->operators.v[row].name,
+	cost_table_find(&j->costs, j->r->operators.v[row].name,
 		args == META_NONE ? NULL : text_of(j, args), ret_cost);
 }
 
-static int count_span(struct joiner *j, const struct range *g)
+static void count_span(struct joiner *j, const struct range *g)
 {
 	const uint32_t name = meta_find_string(&j->r->meta, j->buf.ref->process, g->name);
 	struct span_row *s = MAP_ROW(&j->row_map, MAP_KEY(name, g->kind), &j->r->span_rows,
 		(struct span_row){ .name = text_of(j, name), .kind = g->kind });
-	if (!s)
-		return -ENOMEM;
 	s->count++;
 	s->host_ticks = sat_add(s->host_ticks, g->dur);
 	if (g->dur)
 		hist_add(&s->host_hist, g->dur);
-	return 0;
 }
 
-static int keep_span(struct joiner *j, const struct range *g)
+static void keep_span(struct joiner *j, const struct range *g)
 {
 	struct span s = {
 		.at = nested_of(g, j->buf.ref->process), .cost = NONE, .told = g->args != 0
 	};
-	int e = operator_of(j, g, &s.row);
-	if (!e && g->args && g->kind == RANGE_OPERATOR)
-		e = cost_index(j, g, s.row, &s.cost);
-	struct span *to = e ? NULL : array_push(&j->spans);
-	if (!to)
-		return -ENOMEM;
-	*to = s;
-	return 0;
+	operator_of(j, g, &s.row);
+	if (g->args && g->kind == RANGE_OPERATOR)
+		cost_index(j, g, s.row, &s.cost);
+	*array_push(&j->spans) = s;
 }
 
 static int take_ranges(struct joiner *j)
@@ -119,11 +106,10 @@ static int take_ranges(struct joiner *j)
 	struct range g;
 	int e;
 	while ((e = trace_next_range(&at, &g)) > 0) {
-		const int failed = range_nests(g.kind)      ? keep_span(j, &g)
-				   : g.kind == RANGE_PYTHON ? 0
-							    : count_span(j, &g);
-		if (failed)
-			return failed;
+		if (range_nests(g.kind))
+			keep_span(j, &g);
+		else if (g.kind != RANGE_PYTHON)
+			count_span(j, &g);
 	}
 	return e;
 }
@@ -137,15 +123,11 @@ static bool launches_kernel(const struct trace *t, uint16_t id)
 			     !strncmp(fn->name, "cudaLaunchKernelEx", 18));
 }
 
-static int take_link(struct joiner *j, const struct call_link *l)
+static void take_link(struct joiner *j, const struct call_link *l)
 {
 	struct launch n = { .span = NONE, .kernel = launches_kernel(j->r->trace, l->fn) };
-	const int e = thread_of(j, l->process, l->tid, &n.thread);
-	struct launch *to = e ? NULL : array_push(&j->launches);
-	if (!to)
-		return -ENOMEM;
-	*to = n;
-	return 0;
+	thread_of(j, l->process, l->tid, &n.thread);
+	*array_push(&j->launches) = n;
 }
 
 static int take_links(struct joiner *j)
@@ -153,7 +135,7 @@ static int take_links(struct joiner *j)
 	const struct links *l = &j->r->links;
 	int e = links_load(j->r->trace, &j->r->meta, &j->r->links);
 	for (size_t i = 0; i < l->v.n && !e; i++)
-		e = take_link(j, &l->v.v[i]);
+		take_link(j, &l->v.v[i]);
 	for (size_t i = 0; i < j->r->trace->chunk_count; i++) {
 		const struct chunk_header *c = &j->r->trace->chunks[i].head;
 		if (c->kind == CHUNK_DEVICE)
@@ -231,62 +213,51 @@ static const char *kind_text(uint16_t kind)
 }
 
 /* The row of a name: two that are demangled to the same text share it. */
-static int new_activity(struct joiner *j, uint32_t name, uint16_t kind, uint32_t *ret_row)
+static void new_activity(struct joiner *j, uint32_t name, uint16_t kind, uint32_t *ret_row)
 {
 	char *text = demangle(name == META_NONE ? kind_text(kind) : text_of(j, name));
-	uint32_t *index = text ? device_text_slot(&j->text_map, text, kind) : NULL;
-	if (index && *index != MAP_NONE) {
+	uint32_t *index = device_text_slot(&j->text_map, text, kind);
+	if (*index != MAP_NONE) {
 		*ret_row = *index;
 		free(text);
-		return 0;
+		return;
 	}
-	struct activity_row *new = index ? array_push(&j->r->activities) : NULL;
-	struct predict_product *product = new ? array_push(&j->products) : NULL;
-	if (!product) {
-		j->r->activities.n -= new != NULL;
-		free(text);
-		return -ENOMEM;
-	}
+	struct activity_row *new = array_push(&j->r->activities);
+	struct predict_product *product = array_push(&j->products);
 	*new = (struct activity_row){ .name = text,
 		.mangled = name == META_NONE ? NULL : text_of(j, name),
 		.kind = kind,
 		.communicates = activity_communicates(text) };
 	*product = predict_product_of(text);
 	*ret_row = *index = (uint32_t)(j->r->activities.n - 1);
-	return 0;
 }
 
-static int activity_of(struct joiner *j, const struct gpu_activity *w, uint32_t *ret_row)
+static void activity_of(struct joiner *j, const struct gpu_activity *w, uint32_t *ret_row)
 {
 	const uint32_t name = meta_find_string(&j->r->meta, j->buf.ref->process, w->name);
 	uint32_t *index = map_get(&j->activity_map, MAP_KEY(name, w->kind));
-	if (!index)
-		return -ENOMEM;
-	const int e = *index == MAP_NONE ? new_activity(j, name, w->kind, index) : 0;
+	if (*index == MAP_NONE)
+		new_activity(j, name, w->kind, index);
 	*ret_row = *index;
-	return e;
 }
 
-static int count_shape(struct joiner *j, uint32_t index, const struct gpu_activity *w)
+static void count_shape(struct joiner *j, uint32_t index, const struct gpu_activity *w)
 {
 	struct activity_row *row = &j->r->activities.v[index];
 	if (!(w->valid & GPU_HAS_SHAPE))
-		return 0;
+		return;
 	uint64_t *count = MAP_ROW(&j->shape_map,
 		MAP_KEY((uint64_t)index << 32 | w->grid[0], (uint64_t)w->grid[1] << 32 | w->grid[2],
 			(uint64_t)w->block[0] << 32 | w->block[1], w->block[2]),
 		&j->shape_counts, 0);
-	if (!count)
-		return -ENOMEM;
 	row->shapes += !*count;
 	struct launch_shape shape;
 	memcpy(shape.grid, w->grid, sizeof w->grid);
 	memcpy(shape.block, w->block, sizeof w->block);
 	tally_common(&row->shape, &row->common, &shape, ++*count);
-	return 0;
 }
 
-static int count_copy(struct joiner *j, const struct gpu_activity *w)
+static void count_copy(struct joiner *j, const struct gpu_activity *w)
 {
 	const bool set = w->kind == GPU_MEMSET, kinds = w->valid & GPU_HAS_MEMORY_KINDS;
 	const struct copy_row key = { .what = w->valid & GPU_HAS_WHAT && !set ? w->what : 0,
@@ -295,22 +266,19 @@ static int count_copy(struct joiner *j, const struct gpu_activity *w)
 		.is_memset = set };
 	struct copy_row *c = MAP_ROW(&j->copy_map, MAP_KEY(w->kind, key.what, key.from, key.to),
 		&j->r->device_copies, key);
-	if (!c)
-		return -ENOMEM;
 	c->count++;
 	c->total_ns = sat_add(c->total_ns, w->end_ns - w->start_ns);
 	hist_add(&c->hist, w->end_ns - w->start_ns);
 	if (!(w->valid & GPU_HAS_BYTES))
-		return 0;
+		return;
 	c->min_bytes = !c->sized || w->bytes < c->min_bytes ? w->bytes : c->min_bytes;
 	c->max_bytes = w->bytes > c->max_bytes ? w->bytes : c->max_bytes;
 	c->sized++;
 	c->bytes = sat_add(c->bytes, w->bytes);
 	c->sized_ns = sat_add(c->sized_ns, w->end_ns - w->start_ns);
-	return 0;
 }
 
-static int count_stream(struct joiner *j, const struct gpu_activity *w, uint32_t *ret_stream)
+static void count_stream(struct joiner *j, const struct gpu_activity *w, uint32_t *ret_stream)
 {
 	const struct stream_row key = { .process = j->buf.ref->process,
 		.device = w->valid & GPU_HAS_DEVICE ? w->device : 0,
@@ -318,17 +286,14 @@ static int count_stream(struct joiner *j, const struct gpu_activity *w, uint32_t
 		.stream = w->stream,
 		.first_ns = w->start_ns };
 	if (!(w->valid & GPU_HAS_STREAM))
-		return 0;
+		return;
 	struct stream_row *s = MAP_ROW(&j->stream_map,
 		MAP_KEY(key.process, key.device, key.context, key.stream), &j->r->stream_rows, key);
-	if (!s)
-		return -ENOMEM;
 	*ret_stream = (uint32_t)(s - j->r->stream_rows.v);
 	s->count++;
 	s->total_ns = sat_add(s->total_ns, w->end_ns - w->start_ns);
 	s->first_ns = w->start_ns < s->first_ns ? w->start_ns : s->first_ns;
 	s->last_ns = w->end_ns > s->last_ns ? w->end_ns : s->last_ns;
-	return 0;
 }
 
 static const char *device_name(const struct joiner *j, uint32_t device)
@@ -340,21 +305,18 @@ static const char *device_name(const struct joiner *j, uint32_t device)
 	return NULL;
 }
 
-static int count_device(struct joiner *j, const struct gpu_activity *w, uint32_t *ret_device)
+static void count_device(struct joiner *j, const struct gpu_activity *w, uint32_t *ret_device)
 {
 	const uint64_t ns = w->end_ns - w->start_ns;
 	const uint32_t device = w->valid & GPU_HAS_DEVICE ? w->device : 0;
 	struct device_row *d = MAP_ROW(&j->device_map, MAP_KEY(device), &j->r->devices,
 		(struct device_row){ .device = device, .name = device_name(j, device) });
-	if (!d)
-		return -ENOMEM;
 	uint64_t *sum = w->kind == GPU_MEMCPY   ? &d->copy_ns
 			: w->kind == GPU_MEMSET ? &d->set_ns
 						: &d->kernel_ns;
 	d->count++;
 	*sum = sat_add(*sum, ns);
 	*ret_device = (uint32_t)(d - j->r->devices.v);
-	return 0;
 }
 
 /* The call and the span that launched the activity, or NONE. */
@@ -384,18 +346,15 @@ static bool is_busy(uint16_t kind)
 	return kind == GPU_KERNEL || kind == GPU_MEMCPY || kind == GPU_MEMSET || kind == GPU_GRAPH;
 }
 
-static int keep_activity(struct joiner *j, const struct gpu_activity *w, struct activity *activity)
+static void keep_activity(struct joiner *j, const struct gpu_activity *w, struct activity *activity)
 {
 	struct activity *new = array_push(&j->timeline.activities);
-	if (!new)
-		return -ENOMEM;
 	*new = *activity;
 	new->start_ns = w->start_ns;
 	new->end_ns = w->end_ns;
 	new->kind = w->kind;
 	new->bytes = w->valid &GPU_HAS_BYTES ? w->bytes : 0;
 	new->communicates = j->r->activities.v[activity->row].communicates;
-	return 0;
 }
 
 /* Widens what the activities of a span covers. */
@@ -421,7 +380,7 @@ static void count_events(struct report *r, struct activity_row *row, const struc
 	pairs->total_ns += w->pair_ns;
 }
 
-static int take_busy(struct joiner *j, const struct gpu_activity *w, uint32_t index)
+static void take_busy(struct joiner *j, const struct gpu_activity *w, uint32_t index)
 {
 	struct activity_row *row = &j->r->activities.v[index];
 	struct activity activity = { .row = index, .stream = NO_STREAM };
@@ -435,12 +394,11 @@ static int take_busy(struct joiner *j, const struct gpu_activity *w, uint32_t in
 			((double)w->uncertainty_ns - j->r->reconstructed_error_ns) / n;
 	}
 	if (j->r->sampled)
-		return 0; /* sums of samples are no times of operators, streams and devices */
-	int e = 0;
+		return; /* sums of samples are no times of operators, streams and devices */
 	owner_of(j, w, row, &activity.call, &span);
 	if (w->kind == GPU_KERNEL) {
 		j->r->unowned_kernels += span == NONE && j->spans.n;
-		e = cost_claim(j, span, index, activity.call, w->end_ns - w->start_ns);
+		cost_claim(j, span, index, activity.call, w->end_ns - w->start_ns);
 	}
 	if (span != NONE &&
 		expect(span < j->spans.n, "the range of a GPU activity is one of all")) {
@@ -449,41 +407,34 @@ static int take_busy(struct joiner *j, const struct gpu_activity *w, uint32_t in
 		cover(s, w->start_ns, w->end_ns);
 		s->activity_count++;
 	}
-	if (!e && (w->kind == GPU_MEMCPY || w->kind == GPU_MEMSET))
-		e = count_copy(j, w);
-	if (!e)
-		e = count_stream(j, w, &activity.stream);
-	if (!e)
-		e = count_device(j, w, &activity.device);
-	return e ? e : keep_activity(j, w, &activity);
+	if ((w->kind == GPU_MEMCPY || w->kind == GPU_MEMSET))
+		count_copy(j, w);
+	count_stream(j, w, &activity.stream);
+	count_device(j, w, &activity.device);
+	keep_activity(j, w, &activity);
 }
 
 /* The number that CUPTI gives the default stream, whose waits are for more than what it was given.
  */
 #define DEFAULT_STREAM 7u
 
-static int take_wait(struct joiner *j, const struct gpu_activity *w)
+static void take_wait(struct joiner *j, const struct gpu_activity *w)
 {
 	const uint32_t process = j->buf.ref->process;
 	const uint32_t context = w->valid & GPU_HAS_CONTEXT ? w->context : 0;
 	const struct call_link *l = links_of(&j->r->links, process, w, &j->hint);
 	if (!l || !(w->valid & GPU_HAS_STREAM) || !(w->valid & GPU_HAS_WHAT) ||
 		w->what != WAIT_STREAM || w->stream == DEFAULT_STREAM)
-		return 0;
+		return;
 	const uint32_t stream = map_number(&j->waited_map, MAP_KEY(process, context, w->stream));
-	struct stream_wait *to = stream == MAP_NONE ? NULL : array_push(&j->timeline.waits);
-	if (!to)
-		return -ENOMEM;
-	*to = (struct stream_wait){ (uint32_t)(l - j->r->links.v.v), stream };
-	return 0;
+	*array_push(&j->timeline.waits) =
+		(struct stream_wait){ (uint32_t)(l - j->r->links.v.v), stream };
 }
 
-static int count_activity(struct joiner *j, const struct gpu_activity *w)
+static void count_activity(struct joiner *j, const struct gpu_activity *w)
 {
 	uint32_t index;
-	int e = activity_of(j, w, &index);
-	if (e)
-		return e;
+	activity_of(j, w, &index);
 	struct activity_row *row = &j->r->activities.v[index];
 	row->count++;
 	row->total_ns = sat_add(row->total_ns, w->end_ns - w->start_ns);
@@ -494,10 +445,10 @@ static int count_activity(struct joiner *j, const struct gpu_activity *w)
 	if (w->valid & GPU_HAS_BYTES)
 		row->bytes = sat_add(row->bytes, w->bytes);
 	if (is_busy(w->kind))
-		e = take_busy(j, w, index);
+		take_busy(j, w, index);
 	else if (w->kind == GPU_SYNC && !j->r->sampled)
-		e = take_wait(j, w);
-	return e ? e : count_shape(j, index, w);
+		take_wait(j, w);
+	count_shape(j, index, w);
 }
 
 /* Of samples, what CUPTI timed as well in a window: that is to correct them, and counts once. */
@@ -513,8 +464,8 @@ static int take_activity(struct joiner *j)
 	struct gpu_activity w;
 	int e;
 	while ((e = trace_next_activity(&at, &w)) > 0)
-		if (!is_again(j, &w) && (e = count_activity(j, &w)))
-			break;
+		if (!is_again(j, &w))
+			count_activity(j, &w);
 	return e;
 }
 
@@ -603,46 +554,38 @@ static void sum_selves(struct joiner *j)
 
 /* ---- the whole ---- */
 
-static int add_moment(struct joiner *j, uint32_t thread, uint64_t ticks)
+static void add_moment(struct joiner *j, uint32_t thread, uint64_t ticks)
 {
-	struct moment *to = array_push(&j->timeline.moments);
-	if (!to)
-		return -ENOMEM;
-	*to = (struct moment){ .ns = trace_ns(j->r->trace, ticks), .thread = thread };
-	return 0;
+	*array_push(&j->timeline.moments) =
+		(struct moment){ .ns = trace_ns(j->r->trace, ticks), .thread = thread };
 }
 
 /* All threads that made calls, and when ranges began and ended: of use where there are several. */
-static int add_moments(struct joiner *j)
+static void add_moments(struct joiner *j)
 {
 	const struct trace *t = j->r->trace;
 	uint32_t thread;
-	int e = 0;
-	for (size_t i = 0; i < t->chunk_count && !e; i++)
+	for (size_t i = 0; i < t->chunk_count; i++)
 		if (t->chunks[i].head.kind == CHUNK_EVENTS)
-			e = thread_of(j, t->chunks[i].process, t->chunks[i].head.tid, &thread);
-	for (size_t i = 0; i < j->spans.n && !e && j->thread_process.n > 1; i++) {
+			thread_of(j, t->chunks[i].process, t->chunks[i].head.tid, &thread);
+	for (size_t i = 0; i < j->spans.n && j->thread_process.n > 1; i++) {
 		const struct nested *at = &j->spans.v[i].at;
 		thread = map_find(&j->thread_map, MAP_KEY(at->process, at->tid));
 		if (thread == MAP_NONE)
 			continue;
-		e = add_moment(j, thread, at->ticks);
-		if (!e)
-			e = add_moment(j, thread, at->end);
+		add_moment(j, thread, at->ticks);
+		add_moment(j, thread, at->end);
 	}
-	return e;
 }
 
 /* Waits name the streams by numbers of their own.  Those of streams without activities are left
  * out.
  */
-static int name_waits(struct joiner *j)
+static void name_waits(struct joiner *j)
 {
 	struct timeline *t = &j->timeline;
 	size_t kept = 0;
-	uint32_t *row = malloc((j->waited_map.taken + 1) * sizeof *row);
-	if (!row)
-		return -ENOMEM;
+	uint32_t *row = xmalloc((j->waited_map.taken + 1) * sizeof *row);
 	for (size_t i = 0; i < j->waited_map.taken; i++)
 		row[i] = NO_STREAM;
 	for (uint32_t i = 0; i < j->r->stream_rows.n; i++) {
@@ -659,7 +602,6 @@ static int name_waits(struct joiner *j)
 	}
 	t->waits.n = kept;
 	free(row);
-	return 0;
 }
 
 /* Calls keep their places: activities name them by those. */
@@ -667,8 +609,7 @@ static int account(struct joiner *j)
 {
 	const struct trace *t = j->r->trace;
 	struct timeline *to = &j->timeline;
-	if (!array_reserve(&to->calls, j->launches.n))
-		return -ENOMEM;
+	array_reserve(&to->calls, j->launches.n);
 	for (size_t i = 0; i < j->launches.n; i++) {
 		const struct call_link *l = &j->r->links.v.v[i];
 		to->calls.v[to->calls.n++] = (struct caller){ .start_ns = trace_ns(t, l->ticks),
@@ -676,10 +617,9 @@ static int account(struct joiner *j)
 			.thread = j->launches.v[i].thread };
 	}
 	to->stream_count = j->r->stream_rows.n;
-	int e = add_moments(j);
-	if (!e)
-		e = name_waits(j);
-	return e ? e : timeline_fill(j->r, to, &j->thread_map, j->thread_process.n);
+	add_moments(j);
+	name_waits(j);
+	return timeline_fill(j->r, to, &j->thread_map, j->thread_process.n);
 }
 
 /* What was counted in several places. */

@@ -37,7 +37,9 @@ static int count_chunk(struct worker *w, size_t i)
 		w->tally.damaged_chunks++;
 		return 0;
 	}
-	return e ? e : tally_chunk(&w->tally, i, &w->buf);
+	if (!e)
+		tally_chunk(&w->tally, i, &w->buf);
+	return e;
 }
 
 static void *run_worker(void *argument)
@@ -89,12 +91,12 @@ static int gather(const struct trace *trace, const struct meta *meta,
 	for (unsigned i = 0; i < count && !e; i++) {
 		workers[i].work = &work;
 		workers[i].buf.history = true;
-		e = tally_init(&workers[i].tally, trace, meta, thread_numbers);
+		tally_init(&workers[i].tally, trace, meta, thread_numbers);
 	}
 	if (!e)
 		e = run_workers(workers, count, &work);
 	for (unsigned i = 1; i < count && !e; i++)
-		e = tally_merge(&workers[0].tally, &workers[i].tally);
+		tally_merge(&workers[0].tally, &workers[i].tally);
 	expect(e || atomic_load_explicit(&work.next, memory_order_seq_cst) >= trace->chunk_count,
 		"each chunk was somebody's");
 	return e;
@@ -104,9 +106,9 @@ int tallies_gather(
 	struct tallies *t, const struct trace *trace, const struct meta *meta, unsigned threads)
 {
 	t->count = worker_count(trace, threads);
-	t->workers = calloc(t->count, sizeof *t->workers);
-	const int e = t->workers ? trace_number_threads(trace, &t->thread_numbers) : -ENOMEM;
-	return e ? e : gather(trace, meta, t->thread_numbers, t->workers, t->count);
+	t->workers = xcalloc(t->count, sizeof *t->workers);
+	trace_number_threads(trace, &t->thread_numbers);
+	return gather(trace, meta, t->thread_numbers, t->workers, t->count);
 }
 
 struct tally *tallies_sum(const struct tallies *t)

@@ -90,18 +90,15 @@ static struct fn_use fn_use_of(const struct schema_fn *fn)
 		.per_thread = strstr(fn->name, "_ptsz") || strstr(fn->name, "_ptds") };
 }
 
-static int find_uses(struct loader *l)
+static void find_uses(struct loader *l)
 {
 	const struct schema *s = &l->t->schema;
-	l->fns = calloc(s->id_count + 1, sizeof *l->fns);
-	if (!l->fns)
-		return -ENOMEM;
+	l->fns = xcalloc(s->id_count + 1, sizeof *l->fns);
 	for (uint32_t id = 0; id < s->id_count; id++) {
 		const struct schema_fn *fn = schema_find(s, id);
 		if (fn)
 			l->fns[id] = fn_use_of(fn);
 	}
-	return 0;
 }
 
 /* ---- one record ---- */
@@ -177,7 +174,7 @@ static bool returns_done(const struct gpu_call *c)
 
 /* Calls stand in the order of their ends, so one that the last was made in comes behind it: it is
  * left out, but for a wait that the inner one does not do. */
-static int add(struct loader *l, struct gpu_call c)
+static void add(struct loader *l, struct gpu_call c)
 {
 	struct gpu_call *last =
 		l->calls->v.n > l->thread_from ? &l->calls->v.v[l->calls->v.n - 1] : NULL;
@@ -185,16 +182,12 @@ static int add(struct loader *l, struct gpu_call c)
 	if (outer) {
 		last->outer = c.start;
 		if (!returns_done(&c) || returns_done(last))
-			return 0;
+			return;
 		c.use = USE_SYNC;
 		c.waits = false;
 		c.start = last->end;
 	}
-	struct gpu_call *to = array_push(&l->calls->v);
-	if (!to)
-		return -ENOMEM;
-	*to = c;
-	return 0;
+	*array_push(&l->calls->v) = c;
 }
 
 static int take_chunk(struct loader *l, size_t chunk)
@@ -208,7 +201,7 @@ static int take_chunk(struct loader *l, size_t chunk)
 		const struct fn_use *u = known ? &l->fns[r->fn] : NULL;
 		if (u && u->use && !r->result && !(r->flags & RECORD_CAPTURED)) {
 			const struct gpu_call c = call_of(l, r, u);
-			e = add(l, c);
+			add(l, c);
 		}
 	}
 	return e;
@@ -220,9 +213,9 @@ int gpu_calls_load(const struct trace *t, struct gpu_calls *ret_calls)
 	struct thread_chunks list = { 0 };
 	const struct chunk_ref *before = NULL;
 	*ret_calls = (struct gpu_calls){ 0 };
-	int e = find_uses(&l);
-	if (!e)
-		e = trace_thread_chunks(t, false, &list);
+	find_uses(&l);
+	trace_thread_chunks(t, false, &list);
+	int e = 0;
 	for (size_t i = 0; i < list.v.n && !e; i++) {
 		const struct chunk_ref *c = &t->chunks[list.v.v[i]];
 		if (!before || before->process != c->process || before->head.tid != c->head.tid)

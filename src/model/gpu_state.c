@@ -131,12 +131,7 @@ static int read_samples(const struct trace *t, struct gpu_states *to)
 	struct gpu_sample s;
 	int e;
 	while ((e = trace_next_sample(&at, &s)) > 0) {
-		struct gpu_sample *room = array_push(&to->samples);
-		if (!room) {
-			e = -ENOMEM;
-			break;
-		}
-		*room = s;
+		*array_push(&to->samples) = s;
 	}
 	chunk_buf_fini(&buf);
 	return e;
@@ -199,7 +194,7 @@ static bool is_slow(const struct gpu_sample *s, double highest)
 }
 
 /* From each slow sample to the next sample, and on while those are slow. */
-static int find_slow(struct gpu_state *g, const struct gpu_sample *s)
+static void find_slow(struct gpu_state *g, const struct gpu_sample *s)
 {
 	bool open = false;
 	for (size_t i = 0; i + 1 < g->count; i++) {
@@ -208,8 +203,6 @@ static int find_slow(struct gpu_state *g, const struct gpu_sample *s)
 			continue;
 		}
 		struct gpu_slow *at = open ? &g->slow.v[g->slow.n - 1] : array_push(&g->slow);
-		if (!at)
-			return -ENOMEM;
 		if (!open)
 			*at = (struct gpu_slow){ .start_ns = s[i].ns, .mhz = s[i].sm_mhz };
 		open = true;
@@ -218,15 +211,12 @@ static int find_slow(struct gpu_state *g, const struct gpu_sample *s)
 		at->reasons |= s[i].valid & SAMPLE_HAS_REASONS ? s[i].reasons : 0;
 		g->slow_ns += s[i + 1].ns - s[i].ns;
 	}
-	return 0;
 }
 
-static int add_gpu(struct gpu_states *to, size_t first, size_t count, double *room)
+static void add_gpu(struct gpu_states *to, size_t first, size_t count, double *room)
 {
 	const struct gpu_sample *s = to->samples.v + first;
 	struct gpu_state *g = array_push(&to->gpus);
-	if (!g)
-		return -ENOMEM;
 	*g = (struct gpu_state){ .device = s->device, .first = first, .count = count };
 	memcpy(g->uuid, s->uuid, sizeof g->uuid);
 	for (enum gpu_metric m = 0; m < GPU_METRICS; m++)
@@ -238,21 +228,19 @@ static int add_gpu(struct gpu_states *to, size_t first, size_t count, double *ro
 		const double distance = room[(count - 2) / 2];
 		to->interval_ns = distance < 0x1p63 ? (uint64_t)distance : UINT64_MAX;
 	}
-	return find_slow(g, s);
+	find_slow(g, s);
 }
 
-static int add_gpus(struct gpu_states *to)
+static void add_gpus(struct gpu_states *to)
 {
-	double *room = to->samples.n ? calloc(to->samples.n, sizeof *room) : NULL;
-	int e = to->samples.n && !room ? -ENOMEM : 0;
-	for (size_t at = 0, end; !e && at < to->samples.n; at = end) {
+	double *room = xcalloc(to->samples.n + 1, sizeof *room);
+	for (size_t at = 0, end; at < to->samples.n; at = end) {
 		for (end = at + 1; end < to->samples.n &&
 				   to->samples.v[end].device == to->samples.v[at].device;)
 			end++;
-		e = add_gpu(to, at, end - at, room);
+		add_gpu(to, at, end - at, room);
 	}
 	free(room);
-	return e;
 }
 
 /* ---- what ran meanwhile ---- */
@@ -310,7 +298,7 @@ int gpu_states_load(const struct trace *t, const struct meta *m, struct gpu_stat
 	if (!e) {
 		drop_unused(ret, m);
 		SORT(ret->samples, sample_order);
-		e = add_gpus(ret);
+		add_gpus(ret);
 	}
 	if (!e && m)
 		e = add_kernels(t, m, ret);

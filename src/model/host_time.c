@@ -40,17 +40,14 @@ static uint8_t traits_of(const struct schema_fn *fn)
 	       (strcmp(fn->class, "memory") ? 0 : ALLOCATES) | (loads ? LOADS : 0);
 }
 
-static int find_traits(struct maker *m)
+static void find_traits(struct maker *m)
 {
 	const struct schema *s = &m->trace->schema;
-	m->traits = calloc(s->id_count + 1, 1);
-	if (!m->traits)
-		return -ENOMEM;
+	m->traits = xcalloc(s->id_count + 1, 1);
 	for (uint32_t id = 0; id < s->id_count; id++) {
 		const struct schema_fn *fn = schema_find(s, id);
 		m->traits[id] = fn ? traits_of(fn) : 0;
 	}
-	return 0;
 }
 
 static enum host_state state_of(const struct maker *m, const struct call *c, uint64_t ns)
@@ -74,39 +71,36 @@ static enum host_state state_of(const struct maker *m, const struct call *c, uin
 /* ---- spans ---- */
 
 /* Grows the last span, or begins another. */
-static int put_span(struct host_thread *thread, uint64_t start, uint64_t end, enum host_state state)
+static void put_span(
+	struct host_thread *thread, uint64_t start, uint64_t end, enum host_state state)
 {
 	struct host_span *last = thread->spans.n ? &thread->spans.v[thread->spans.n - 1] : NULL;
 	if (last && last->end_ns > start)
 		start = last->end_ns;
 	if (start >= end)
-		return 0;
+		return;
 	expect(!last || last->end_ns <= start, "what a thread did comes in the order of time");
 	if (last && last->end_ns == start && last->state == state) {
 		last->end_ns = end;
-		return 0;
+		return;
 	}
 	const uint32_t wait = last ? last->last_wait : MAP_NONE;
 	struct host_span *new = array_push(&thread->spans);
-	if (!new)
-		return -ENOMEM;
 	*new = (struct host_span){ .start_ns = start,
 		.end_ns = end,
 		.last_wait = state == HOST_WAITING ? (uint32_t)(thread->spans.n - 1) : wait,
 		.state = (uint8_t)state };
-	return 0;
 }
 
-static int put_call(struct maker *m, struct host_thread *thread, const struct call *c)
+static void put_call(struct maker *m, struct host_thread *thread, const struct call *c)
 {
 	const uint64_t start = trace_ns(m->trace, c->start), end = trace_ns(m->trace, c->end);
 	const enum host_state state = state_of(m, c, end > start ? end - start : 0);
 	const struct host_span *last =
 		thread->spans.n ? &thread->spans.v[thread->spans.n - 1] : NULL;
-	int e = 0;
 	if (last && start > last->end_ns && start - last->end_ns < HOST_GAP_NS)
-		e = put_span(thread, last->end_ns, start, HOST_LAUNCHING);
-	return e ? e : put_span(thread, start, end, state);
+		put_span(thread, last->end_ns, start, HOST_LAUNCHING);
+	put_span(thread, start, end, state);
 }
 
 /* ---- chunks ---- */
@@ -123,38 +117,36 @@ static void mark_inner(struct maker *m)
 	}
 }
 
-static int read_calls(struct maker *m)
+static void read_calls(struct maker *m)
 {
 	struct records it = records_of(&m->buf);
 	m->calls.n = 0;
 	for (const struct record *r; (r = records_next(&it));) {
 		if (!schema_is_call(&m->trace->schema, r->fn))
 			continue;
-		struct call *c = array_push(&m->calls);
-		if (!c)
-			return -ENOMEM;
-		*c = (struct call){ .start = r->ticks, .end = record_end(r), .fn = r->fn };
+		*array_push(&m->calls) =
+			(struct call){ .start = r->ticks, .end = record_end(r), .fn = r->fn };
 	}
 	mark_inner(m);
-	return 0;
 }
 
 static int take_chunk(struct maker *m, size_t chunk, struct host_thread *thread)
 {
 	int e = trace_load(m->trace, chunk, &m->buf, NULL);
 	if (e)
-		return e == -ENOMEM ? e : 0;
-	e = read_calls(m);
+		return 0;
+	read_calls(m);
 	for (size_t i = 0; i < m->calls.n && !e; i++)
 		if (!m->calls.v[i].inner)
-			e = put_call(m, thread, &m->calls.v[i]);
+			put_call(m, thread, &m->calls.v[i]);
 	return e;
 }
 
 static int take_chunks(struct maker *m, const struct map *threads)
 {
 	struct thread_chunks list;
-	int e = trace_thread_chunks(m->trace, false, &list);
+	trace_thread_chunks(m->trace, false, &list);
+	int e = 0;
 	for (size_t i = 0; i < list.v.n && !e; i++) {
 		const struct chunk_ref *c = &m->trace->chunks[list.v.v[i]];
 		const uint32_t thread = map_find(threads, MAP_KEY(c->process, c->head.tid));
@@ -167,12 +159,11 @@ static int take_chunks(struct maker *m, const struct map *threads)
 
 static int make(struct maker *m, const struct map *threads, size_t count)
 {
-	if (!array_reserve(&m->h->threads, count))
-		return -ENOMEM;
+	array_reserve(&m->h->threads, count);
 	for (size_t i = 0; i < count; i++)
 		m->h->threads.v[m->h->threads.n++] = (struct host_thread){ 0 };
-	const int e = find_traits(m);
-	return e ? e : take_chunks(m, threads);
+	find_traits(m);
+	return take_chunks(m, threads);
 }
 
 int host_time_make(

@@ -43,7 +43,7 @@ struct host_time {
 };
 
 /* threads: (process, tid) to the number of a thread, 0 to count - 1; calls of others are passed
- * over.  0 or -ENOMEM; damaged chunks are passed over. */
+ * over.  0 or -errno; damaged chunks are passed over. */
 int host_time_make(
 	const struct trace *t, const struct map *threads, size_t count, struct host_time *ret_h);
 void host_time_fini(struct host_time *h);

@@ -18,6 +18,7 @@
 #include "base/expect.h"
 #include "base/hash.h"
 #include "base/search.h"
+#include "base/xmalloc.h"
 
 #define CLOCK_ERROR_NS  20000u /* how far off the device's clock may be */
 #define NUMBER_EARLY_NS 5000u  /* before its call began, as others see it */
@@ -71,13 +72,11 @@ static size_t merge_runs(const struct join_call *from, struct join_call *to, siz
 	return runs;
 }
 
-int join_sort(struct join_call *calls, size_t count)
+void join_sort(struct join_call *calls, size_t count)
 {
 	if (count < 2 || run_end(calls, 0, count) == count)
-		return 0;
-	struct join_call *other = malloc(count * sizeof *other);
-	if (!other)
-		return -ENOMEM;
+		return;
+	struct join_call *other = xmalloc(count * sizeof *other);
 	struct join_call *from = calls, *to = other;
 	for (size_t runs = 2; runs > 1;) {
 		runs = merge_runs(from, to, count);
@@ -88,7 +87,6 @@ int join_sort(struct join_call *calls, size_t count)
 	if (from != calls)
 		memcpy(calls, from, count * sizeof *calls);
 	free(other);
-	return 0;
 }
 
 /* ---- state ---- */
@@ -670,12 +668,12 @@ static uint32_t count_found(const struct join *j)
 }
 
 /* A handle that stands for several streams costs matches: then it is as it was. */
-static int run_by_streams(struct join *j)
+static void run_by_streams(struct join *j)
 {
 	const size_t bytes = (j->activity_count + 1) * sizeof *j->ret_call;
-	struct handle *handles = calloc(HANDLES, sizeof *handles);
-	uint32_t *before = malloc(bytes);
-	for (int i = 0; handles && before && i < 2 && learn_streams(j, handles); i++) {
+	struct handle *handles = xcalloc(HANDLES, sizeof *handles);
+	uint32_t *before = xmalloc(bytes);
+	for (int i = 0; i < 2 && learn_streams(j, handles); i++) {
 		memcpy(before, j->ret_call, j->activity_count * sizeof *before);
 		const uint32_t found = count_found(j);
 		run_best(j);
@@ -684,10 +682,8 @@ static int run_by_streams(struct join *j)
 		memcpy(j->ret_call, before, j->activity_count * sizeof *before);
 		break;
 	}
-	const bool room = handles && before;
 	free(handles);
 	free(before);
-	return room ? 0 : -ENOMEM;
 }
 
 int join_calls(const struct join_call *calls, size_t call_count,
@@ -700,22 +696,19 @@ int join_calls(const struct join_call *calls, size_t call_count,
 		.activities = activities,
 		.call_count = (uint32_t)call_count,
 		.activity_count = (uint32_t)activity_count,
-		.next = malloc((call_count + 1) * sizeof *j.next),
-		.prev = malloc((call_count + 1) * sizeof *j.prev),
-		.until = malloc((activity_count + 1) * sizeof *j.until),
-		.since = malloc((activity_count + 1) * sizeof *j.since),
-		.stream = calloc(call_count + 1, sizeof *j.stream),
+		.next = xmalloc((call_count + 1) * sizeof *j.next),
+		.prev = xmalloc((call_count + 1) * sizeof *j.prev),
+		.until = xmalloc((activity_count + 1) * sizeof *j.until),
+		.since = xmalloc((activity_count + 1) * sizeof *j.since),
+		.stream = xcalloc(call_count + 1, sizeof *j.stream),
 		.ret_call = ret_call,
 	};
-	int e = j.next && j.prev && j.until && j.since && j.stream ? 0 : -ENOMEM;
-	if (!e) {
-		run_best(&j);
-		e = run_by_streams(&j);
-	}
+	run_best(&j);
+	run_by_streams(&j);
 	free(j.next);
 	free(j.prev);
 	free(j.until);
 	free(j.since);
 	free(j.stream);
-	return e;
+	return 0;
 }

@@ -50,13 +50,13 @@ struct join_activity {
 	uint32_t stream; /* what tells the streams that activities ran on; 0 not known */
 };
 
-/* Puts calls into the order of begin.  0 or -ENOMEM. */
-int join_sort(struct join_call *calls, size_t count);
+/* Puts calls into the order of begin. */
+void join_sort(struct join_call *calls, size_t count);
 
 /*
  * calls: in the order of begin.  activities: in the order of correlation, each once.  Fills
  * ret_call[i] with the index of the call that launched activities[i], or JOIN_NONE; no call is
- * given twice.  At most UINT32_MAX - 1 of each: -EOVERFLOW; else 0 or -ENOMEM.
+ * given twice.  At most UINT32_MAX - 1 of each: -EOVERFLOW; else 0 or -errno.
  */
 int join_calls(const struct join_call *calls, size_t call_count,
 	const struct join_activity *activities, size_t activity_count, uint32_t *ret_call);

@@ -81,10 +81,7 @@ static int take_links(struct loader *o)
 	struct link l;
 	int e;
 	while ((e = trace_next_link(&at, &l)) > 0) {
-		struct call_link *to = array_push(&o->l->v);
-		if (!to)
-			return -ENOMEM;
-		*to = (struct call_link){ .correlation = l.correlation,
+		*array_push(&o->l->v) = (struct call_link){ .correlation = l.correlation,
 			.ticks = l.ticks,
 			.dur = l.dur,
 			.process = o->buf.ref->process,
@@ -179,8 +176,6 @@ static int take_activities(struct loader *o)
 			!w.correlation || !join_kind_of(&w))
 			continue;
 		struct device_activity *to = array_push(&o->found);
-		if (!to)
-			return -ENOMEM;
 		*to = device_activity_of(o, &w);
 		o->has_activity[process] = true;
 		o->l->activities += to->counts;
@@ -194,7 +189,7 @@ static uint64_t node_hash(uint32_t name, uint64_t shape)
 }
 
 /* One entry a correlation; a graph's name is the sum over its kernels. */
-static int group(struct loader *o, size_t from, size_t to)
+static void group(struct loader *o, size_t from, size_t to)
 {
 	o->activities.n = 0;
 	uint64_t nodes = 0;
@@ -204,8 +199,6 @@ static int group(struct loader *o, size_t from, size_t to)
 			o->activities.n ? &o->activities.v[o->activities.n - 1] : NULL;
 		if (!w || w->correlation != p->correlation) {
 			w = array_push(&o->activities);
-			if (!w)
-				return -ENOMEM;
 			*w = (struct join_activity){ p->correlation, p->start_ns, p->end_ns,
 				p->shape, p->name, p->kind, p->stream };
 			nodes = 0;
@@ -220,7 +213,6 @@ static int group(struct loader *o, size_t from, size_t to)
 		w->shape = 0;
 		w->name = nodes ? fold(nodes) : 0;
 	}
-	return 0;
 }
 
 /* ---- calls ---- */
@@ -316,34 +308,29 @@ static bool describe(
 	}
 }
 
-static int take_call(struct loader *o, const struct record *r)
+static void take_call(struct loader *o, const struct record *r)
 {
 	const struct schema_fn *fn = schema_find(&o->t->schema, r->fn);
 	if (!fn || fn->api != API_DRIVER || r->result || r->flags & RECORD_CAPTURED)
-		return 0;
+		return;
 	struct join_call c = { .begin_ns = trace_ns(o->t, r->ticks),
 		.end_ns = trace_ns(o->t, record_end(r)),
 		.thread = o->buf.ref->head.tid,
 		.id = (uint32_t)o->callers.n };
 	if (!describe(o, fn, r, &c))
-		return 0;
+		return;
 	struct join_call *to = array_push(&o->calls);
-	struct caller *who = to ? array_push(&o->callers) : NULL;
-	if (!who)
-		return -ENOMEM;
+	struct caller *who = array_push(&o->callers);
 	*to = c;
 	*who = (struct caller){ r->ticks, record_dur(r), o->buf.ref->head.tid, r->fn };
-	return 0;
 }
 
-static int take_chunk(struct loader *o)
+static void take_chunk(struct loader *o)
 {
 	struct records it = records_of(&o->buf);
 	const struct record *r;
-	int e = 0;
-	while (!e && (r = records_next(&it)))
-		e = take_call(o, r);
-	return e;
+	while ((r = records_next(&it)))
+		take_call(o, r);
 }
 
 static int take_calls(struct loader *o, uint32_t process)
@@ -355,9 +342,14 @@ static int take_calls(struct loader *o, uint32_t process)
 		if (o->t->chunks[chunk].process != process)
 			continue;
 		e = trace_load(o->t, chunk, &o->buf, NULL);
-		e = trace_lost(e) ? 0 : e ? e : take_chunk(o);
+		if (!e)
+			take_chunk(o);
+		else if (trace_lost(e))
+			e = 0;
 	}
-	return e ? e : join_sort(o->calls.v, o->calls.n);
+	if (!e)
+		join_sort(o->calls.v, o->calls.n);
+	return e;
 }
 
 /* ---- joining ---- */
@@ -377,7 +369,7 @@ static void count(struct loader *o, const struct join_call *c, size_t from, size
 }
 
 /* The links of the calls found. */
-static int keep(struct loader *o, uint32_t process, size_t from, size_t to, const uint32_t *call)
+static void keep(struct loader *o, uint32_t process, size_t from, size_t to, const uint32_t *call)
 {
 	size_t at = from;
 	for (size_t i = 0; i < o->activities.n; i++) {
@@ -391,10 +383,7 @@ static int keep(struct loader *o, uint32_t process, size_t from, size_t to, cons
 			continue;
 		const struct join_call *c = &o->calls.v[call[i]];
 		const struct caller *who = &o->callers.v[c->id];
-		struct call_link *l = array_push(&o->l->v);
-		if (!l)
-			return -ENOMEM;
-		*l = (struct call_link){ .correlation = w->correlation,
+		*array_push(&o->l->v) = (struct call_link){ .correlation = w->correlation,
 			.ticks = who->ticks,
 			.dur = who->dur,
 			.process = process,
@@ -403,7 +392,6 @@ static int keep(struct loader *o, uint32_t process, size_t from, size_t to, cons
 		count(o, c, first, at);
 	}
 	expect(at <= to, "an activity is joined inside its process");
-	return 0;
 }
 
 /* How many kernels were joined: those of a name that the calls do not know are none. */
@@ -427,26 +415,24 @@ static int join_by_shape(struct loader *o, uint32_t *call)
 static int join_process(struct loader *o, size_t from, size_t to)
 {
 	const uint32_t process = o->found.v[from].process;
-	int e = group(o, from, to);
-	if (!e)
-		e = take_calls(o, process);
+	group(o, from, to);
+	int e = take_calls(o, process);
 	if (e)
 		return e;
-	uint32_t *call = calloc(o->activities.n, sizeof *call);
-	if (!call)
-		return -ENOMEM;
+	uint32_t *call = xcalloc(o->activities.n, sizeof *call);
 	e = join_calls(o->calls.v, o->calls.n, o->activities.v, o->activities.n, call);
 	if (!e && !count_kernels(o, call))
 		e = join_by_shape(o, call);
 	if (!e)
-		e = keep(o, process, from, to, call);
+		keep(o, process, from, to, call);
 	free(call);
 	return e;
 }
 
 static int join_all(struct loader *o)
 {
-	int e = trace_thread_chunks(o->t, false, &o->chunks);
+	trace_thread_chunks(o->t, false, &o->chunks);
+	int e = 0;
 	SORT(o->found, activity_order);
 	for (size_t from = 0, to; from < o->found.n && !e; from = to) {
 		to = from + 1;
@@ -479,16 +465,13 @@ int links_load(const struct trace *t, const struct meta *m, struct links *ret_li
 	struct loader o = { .t = t,
 		.m = m,
 		.l = &l,
-		.has_links = calloc(t->processes.n + 1, sizeof(bool)),
-		.has_activity = calloc(t->processes.n + 1, sizeof(bool)),
+		.has_links = xcalloc(t->processes.n + 1, sizeof(bool)),
+		.has_activity = xcalloc(t->processes.n + 1, sizeof(bool)),
 		.buf.whole =
 			true, /* a call may be outside of the part in which its activities are */
-		.graph_hashes = malloc((m->steps.n + 1) * sizeof(uint64_t)) };
-	int e = o.has_links && o.has_activity && o.graph_hashes ? 0 : -ENOMEM;
-	if (!e) {
-		memset(o.graph_hashes, 0xff, m->steps.n * sizeof(uint64_t));
-		e = load_all(&o);
-	}
+		.graph_hashes = xmalloc((m->steps.n + 1) * sizeof(uint64_t)) };
+	memset(o.graph_hashes, 0xff, m->steps.n * sizeof(uint64_t));
+	int e = load_all(&o);
 	free(o.has_links);
 	free(o.has_activity);
 	free(o.graph_hashes);
@@ -553,8 +536,7 @@ static int by_call(const void *one, const void *two, void *links)
 int links_by_call(const struct links *l, struct links_by_call *ret_calls)
 {
 	*ret_calls = (struct links_by_call){ .l = l };
-	if (!array_reserve(&ret_calls->v, l->v.n))
-		return -ENOMEM;
+	array_reserve(&ret_calls->v, l->v.n);
 	for (size_t i = 0; i < l->v.n; i++)
 		ret_calls->v.v[ret_calls->v.n++] = (uint32_t)i;
 	if (l->v.n)

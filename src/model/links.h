@@ -39,7 +39,7 @@ struct links_by_call {
 	ARRAY(uint32_t) v;
 };
 
-/* 0 or -ENOMEM.  l must stay as it is. */
+/* 0 or -errno.  l must stay as it is. */
 int links_by_call(const struct links *l, struct links_by_call *ret_calls);
 
 /* Where the first link of a thread is whose call began then or later, and the link there, if its

@@ -120,20 +120,16 @@ static int edge_order(const void *one, const void *two)
 	return a->ticks != b->ticks ? ORDER(a->ticks, b->ticks) : (int)b->leaves - (int)a->leaves;
 }
 
-static int find_outermost(const void *v, size_t n, size_t each, struct outermost *to)
+static void find_outermost(const void *v, size_t n, size_t each, struct outermost *to)
 {
 	for (size_t i = 0; i < n; i++) {
 		const struct nested *at = element(v, each, i);
 		if (!at->named || at->end <= at->ticks ||
 			nested_named(v, each, at->parent) != NESTED_NONE)
 			continue;
-		struct alone *new = array_push(&to->v);
-		if (!new)
-			return -ENOMEM;
-		*new = (struct alone){ at->ticks, at->end, at->process, at->tid };
+		*array_push(&to->v) = (struct alone){ at->ticks, at->end, at->process, at->tid };
 	}
 	SORT(to->v, outermost_order);
-	return 0;
 }
 
 /* A thread that is inside of ranges only while another is all the while, and longer, does a part of
@@ -155,17 +151,15 @@ static void drop_parts(struct outermost *of)
 	of->v.n = n;
 }
 
-static int add_edges(struct edges *to, const struct alone *of)
+static void add_edges(struct edges *to, const struct alone *of)
 {
-	if (!array_reserve(&to->v, 2))
-		return -ENOMEM;
+	array_reserve(&to->v, 2);
 	to->v.v[to->v.n++] = (struct edge){ of->from, of->process, of->tid, false };
 	to->v.v[to->v.n++] = (struct edge){ of->to, of->process, of->tid, true };
-	return 0;
 }
 
 /* The sum of the threads that are inside says which it is, once there is one. */
-static int put_alones(const struct edges *edges, struct alones *to)
+static void put_alones(const struct edges *edges, struct alones *to)
 {
 	uint64_t inside = 0, sum = 0;
 	for (size_t i = 0; i < edges->v.n; i++) {
@@ -174,13 +168,10 @@ static int put_alones(const struct edges *edges, struct alones *to)
 		sum += e->leaves ? -(uint64_t)e->tid : e->tid;
 		if (inside != 1 || next->ticks == e->ticks)
 			continue;
-		struct alone *new = array_push(&to->v);
-		if (!new)
-			return -ENOMEM;
-		*new = (struct alone){ e->ticks, next->ticks, e->process, (uint32_t)sum };
+		*array_push(&to->v) =
+			(struct alone){ e->ticks, next->ticks, e->process, (uint32_t)sum };
 	}
 	expect(!inside, "threads leave the ranges that they went into");
-	return 0;
 }
 
 int alones_make(const void *v, size_t n, size_t each, struct alones *ret_alones)
@@ -188,16 +179,15 @@ int alones_make(const void *v, size_t n, size_t each, struct alones *ret_alones)
 	struct outermost outermost = { 0 };
 	struct edges edges = { 0 };
 	*ret_alones = (struct alones){ 0 };
-	int e = find_outermost(v, n, each, &outermost);
+	find_outermost(v, n, each, &outermost);
 	drop_parts(&outermost);
-	for (size_t i = 0; i < outermost.v.n && !e; i++)
-		e = add_edges(&edges, &outermost.v.v[i]);
+	for (size_t i = 0; i < outermost.v.n; i++)
+		add_edges(&edges, &outermost.v.v[i]);
 	SORT(edges.v, edge_order);
-	if (!e)
-		e = put_alones(&edges, ret_alones);
+	put_alones(&edges, ret_alones);
 	array_free(&outermost.v);
 	array_free(&edges.v);
-	return e;
+	return 0;
 }
 
 uint32_t alones_at(
@@ -229,10 +219,8 @@ int externals_make(const void *v, size_t n, size_t each, struct externals *ret_e
 		const struct nested *at = element(v, each, i);
 		if (!at->external)
 			continue;
-		struct external *x = array_push(&ret_externals->v);
-		if (!x)
-			return -ENOMEM;
-		*x = (struct external){ at->external, at->process, (uint32_t)i };
+		*array_push(&ret_externals->v) =
+			(struct external){ at->external, at->process, (uint32_t)i };
 	}
 	SORT(ret_externals->v, external_order);
 	return 0;
@@ -254,17 +242,13 @@ bool owner_is_library(uint16_t kind, const char *name)
 	       (!strncmp(name, "cublas", 6) || !strncmp(name, "cudnn", 5));
 }
 
-static int take(struct owners *o, const struct meta *m, const struct range *g, uint32_t process)
+static void take(struct owners *o, const struct meta *m, const struct range *g, uint32_t process)
 {
 	const uint32_t name = meta_find_string(m, process, g->name);
-	struct owner *to = array_push(&o->v);
-	if (!to)
-		return -ENOMEM;
-	*to = (struct owner){ .at = nested_of(g, process),
+	*array_push(&o->v) = (struct owner){ .at = nested_of(g, process),
 		.name = name,
 		.kind = g->kind,
 		.library = name != META_NONE && owner_is_library(g->kind, m->names.v[name].text) };
-	return 0;
 }
 
 int owners_load(const struct trace *t, const struct meta *m, struct owners *ret_owners)
@@ -275,9 +259,8 @@ int owners_load(const struct trace *t, const struct meta *m, struct owners *ret_
 	int e;
 	*ret_owners = (struct owners){ 0 };
 	while ((e = trace_next_range(&at, &g)) > 0) {
-		e = range_nests(g.kind) ? take(ret_owners, m, &g, buf.ref->process) : 0;
-		if (e)
-			break;
+		if (range_nests(g.kind))
+			take(ret_owners, m, &g, buf.ref->process);
 	}
 	chunk_buf_fini(&buf);
 	if (!e && ret_owners->v.n >= OWNER_NONE)

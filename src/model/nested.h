@@ -56,7 +56,7 @@ struct externals {
 	ARRAY(struct external) v;
 };
 
-/* 0 or -ENOMEM. */
+/* 0 or -errno. */
 int externals_make(const void *v, size_t n, size_t each, struct externals *ret_externals);
 
 /* The first range of a process with that number; or NESTED_NONE. */
@@ -78,7 +78,7 @@ struct alones {
 	size_t hint; /* of nested_at() */
 };
 
-/* After nested().  0 or -ENOMEM. */
+/* After nested().  0 or -errno. */
 int alones_make(const void *v, size_t n, size_t each, struct alones *ret_alones);
 
 /* The innermost named range of the thread that alone is inside of some at that moment; or

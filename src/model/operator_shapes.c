@@ -195,16 +195,13 @@ static bool same_cost(const struct finder *l, const struct span *a, const struct
 	       one->has_flops == two->has_flops && one->has_bytes == two->has_bytes;
 }
 
-static int offer(struct finder *l, uint64_t looks, uint32_t span)
+static void offer(struct finder *l, uint64_t looks, uint32_t span)
 {
 	uint32_t *to = map_get(&l->known, MAP_KEY(looks));
-	if (!to)
-		return -ENOMEM;
 	if (*to == MAP_NONE)
 		*to = span;
 	else if (*to != AMBIGUOUS && !same_cost(l, &l->j->spans.v[*to], &l->j->spans.v[span]))
 		*to = AMBIGUOUS;
-	return 0;
 }
 
 /* An operator of PyTorch that launches something: whether its shapes were told, or are to be found.
@@ -216,17 +213,15 @@ static bool is_candidate(const struct finder *l, size_t i, bool told)
 	return s->told == told && o->kind == RANGE_OPERATOR && !o->library && l->v[i].inside;
 }
 
-static int offer_all(struct finder *l)
+static void offer_all(struct finder *l)
 {
 	for (uint32_t i = 0; i < l->j->spans.n; i++) {
 		if (!is_candidate(l, i, true))
 			continue;
 		find_place(l, i);
 		for (int way = 0; way < WAYS; way++)
-			if (offer(l, join(l->v[i].way[way], (uint64_t)way), i))
-				return -ENOMEM;
+			offer(l, join(l->v[i].way[way], (uint64_t)way), i);
 	}
-	return 0;
 }
 
 /* The widest look in which all whose shapes are known agree. */
@@ -274,13 +269,13 @@ int cost_alike(struct joiner *j)
 {
 	if (!is_needed(j))
 		return 0;
-	struct finder l = { .j = j, .v = calloc(j->spans.n, sizeof *l.v) };
-	int e = l.v ? take_launches(&l) : -ENOMEM;
+	struct finder l = { .j = j, .v = xcalloc(j->spans.n, sizeof *l.v) };
+	int e = take_launches(&l);
 	if (!e) {
 		find_inside(&l);
 		find_own(&l);
 		find_turns(&l);
-		e = offer_all(&l);
+		offer_all(&l);
 	}
 	if (!e)
 		take_all(&l);

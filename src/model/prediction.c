@@ -81,7 +81,7 @@ static uint32_t kernel_of(const struct sample *s)
 }
 
 /* Those that had the device to themselves, in groups. */
-static int gather(
+static void gather(
 	struct pairs *p, const struct launch_samples *all, uint32_t (*group)(const struct sample *))
 {
 	p->v.n = 0;
@@ -90,10 +90,7 @@ static int gather(
 		if (!s->has_prediction || s->p.launch.contended || s->end_ns == s->start_ns)
 			continue;
 		const double took = s->p.measured_ns, predicted = (double)s->prediction.t50_ns;
-		struct pair *to = array_push(&p->v);
-		if (!to)
-			return -ENOMEM;
-		*to = (struct pair){ .error = fabs(predicted / took - 1),
+		*array_push(&p->v) = (struct pair){ .error = fabs(predicted / took - 1),
 			.measured_ns = took,
 			.predicted_ns = predicted,
 			.group = group(s),
@@ -101,10 +98,9 @@ static int gather(
 	}
 	if (p->v.n)
 		qsort(p->v.v, p->v.n, sizeof *p->v.v, group_order);
-	return 0;
 }
 
-static int sum_groups(struct pairs *p, struct prediction_rows *to,
+static void sum_groups(struct pairs *p, struct prediction_rows *to,
 	const char *(*name)(const struct launch_samples *, uint32_t),
 	const struct launch_samples *all)
 {
@@ -113,12 +109,9 @@ static int sum_groups(struct pairs *p, struct prediction_rows *to,
 		for (end = from; end < p->v.n && p->v.v[end].group == group;)
 			end++;
 		struct prediction_row *row = array_push(&to->rows);
-		if (!row)
-			return -ENOMEM;
 		*row = sum(p->v.v + from, end - from);
 		row->name = name(all, group);
 	}
-	return 0;
 }
 
 static const char *tier_name(const struct launch_samples *all, uint32_t group)
@@ -156,25 +149,21 @@ static uint64_t count_of(const struct prediction_rows *r)
 	return sum;
 }
 
-static int compare(struct prediction *p, const struct launch_samples *all)
+static void compare(struct prediction *p, const struct launch_samples *all)
 {
 	struct pairs pairs = { 0 };
-	int e = gather(&pairs, all, tier_of);
-	if (!e)
-		e = sum_groups(&pairs, &p->tiers, tier_name, all);
+	gather(&pairs, all, tier_of);
+	sum_groups(&pairs, &p->tiers, tier_name, all);
 	reverse(p->tiers.rows.v, p->tiers.rows.n);
-	if (!e && pairs.v.n)
+	if (pairs.v.n)
 		p->all = sum(pairs.v.v, pairs.v.n);
-	if (!e)
-		e = gather(&pairs, all, kernel_of);
-	if (!e)
-		e = sum_groups(&pairs, &p->kernels, kernel_name, all);
-	expect(e || count_of(&p->tiers) == pairs.v.n, "the rows of sources add up to all");
-	expect(e || count_of(&p->kernels) == pairs.v.n, "the rows of kernels add up to all");
-	if (!e && p->kernels.rows.n)
+	gather(&pairs, all, kernel_of);
+	sum_groups(&pairs, &p->kernels, kernel_name, all);
+	expect(count_of(&p->tiers) == pairs.v.n, "the rows of sources add up to all");
+	expect(count_of(&p->kernels) == pairs.v.n, "the rows of kernels add up to all");
+	if (p->kernels.rows.n)
 		qsort(p->kernels.rows.v, p->kernels.rows.n, sizeof *p->kernels.rows.v, time_order);
 	array_free(&pairs.v);
-	return e;
 }
 
 static int call_order(const void *one, const void *two)
@@ -204,35 +193,27 @@ static struct pair pair_of_graph(const struct sample *const *v, size_t n)
 		.covered = took <= (double)v[0]->prediction.t90_ns };
 }
 
-static int sum_graphs(struct prediction *p, const struct launch_samples *all)
+static void sum_graphs(struct prediction *p, const struct launch_samples *all)
 {
 	ARRAY(const struct sample *) of = { 0 };
 	struct pairs pairs = { 0 };
-	int e = 0;
-	for (size_t i = 0; i < all->v.n && !e; i++) {
-		const struct sample **to = all->v.v[i].graph_predicted ? array_push(&of) : NULL;
-		if (to)
-			*to = &all->v.v[i];
-		else
-			e = all->v.v[i].graph_predicted ? -ENOMEM : 0;
+	for (size_t i = 0; i < all->v.n; i++) {
+		if (all->v.v[i].graph_predicted)
+			*array_push(&of) = &all->v.v[i];
 	}
 	if (of.n)
 		qsort(of.v, of.n, sizeof *of.v, call_order);
-	for (size_t from = 0, end; from < of.n && !e; from = end) {
+	for (size_t from = 0, end; from < of.n; from = end) {
 		for (end = from + 1; end < of.n && !call_order(&of.v[from], &of.v[end]);)
 			end++;
 		struct pair *to = array_push(&pairs.v);
-		if (to)
-			*to = pair_of_graph(of.v + from, end - from);
-		else
-			e = -ENOMEM;
+		*to = pair_of_graph(of.v + from, end - from);
 	}
-	if (!e && pairs.v.n)
+	if (pairs.v.n)
 		p->graphs = sum(pairs.v.v, pairs.v.n);
 	p->graphs.name = "from the first kernel to the last";
 	array_free(&pairs.v);
 	array_free(&of);
-	return e;
 }
 
 int prediction_fill(struct report *r)
@@ -240,13 +221,8 @@ int prediction_fill(struct report *r)
 	struct error err;
 	if (!r->predicted && !r->unpredicted)
 		return 0;
-	struct prediction *p = calloc(1, sizeof *p);
-	struct launch_samples *all = calloc(1, sizeof *all);
-	if (!p || !all) {
-		free(p);
-		free(all);
-		return -ENOMEM;
-	}
+	struct prediction *p = xcalloc(1, sizeof *p);
+	struct launch_samples *all = xcalloc(1, sizeof *all);
 	r->prediction = p;
 	p->memory = all;
 	p->launches = r->predicted;
@@ -259,9 +235,9 @@ int prediction_fill(struct report *r)
 	expect(p->contended <= p->measured && p->measured <= all->v.n,
 		"what shared the device is part of what was measured");
 	if (!e)
-		e = compare(p, all);
+		compare(p, all);
 	if (!e)
-		e = sum_graphs(p, all);
+		sum_graphs(p, all);
 	p->measured += p->graphs.count;
 	return e;
 }

@@ -108,27 +108,23 @@ static void total_memory(struct report *r, const struct call_row *c)
 	}
 }
 
-static int total_moved(struct report *r, const struct call_row *c)
+static void total_moved(struct report *r, const struct call_row *c)
 {
 	if (!c->fn || !c->ok_plain || (c->fn->kind != CALL_COPY && c->fn->kind != CALL_SET))
-		return 0;
+		return;
 	struct moved_row *to = &r->sets;
 	if (c->fn->kind == CALL_COPY) {
 		size_t i = 0;
 		while (i < r->copies.n && strcmp(r->copies.v[i].direction, c->fn->memory) != 0)
 			i++;
 		if (i == r->copies.n) {
-			struct moved_row *new = array_push(&r->copies);
-			if (!new)
-				return -ENOMEM;
-			*new = (struct moved_row){ .direction = c->fn->memory };
+			*array_push(&r->copies) = (struct moved_row){ .direction = c->fn->memory };
 		}
 		to = &r->copies.v[i];
 	}
 	to->count = sat_add(to->count, c->ok_plain);
 	to->sized = sat_add(to->sized, c->sized);
 	to->bytes = sat_add(to->bytes, c->bytes);
-	return 0;
 }
 
 /* What is no call has no row among the calls, nor has what was only called before what is read. */
@@ -146,16 +142,15 @@ static void drop_allocators(struct report *r)
 }
 
 /* The rows move from the tally to the report, histograms with them. */
-static int take_calls(struct report *r, struct tally *t)
+static void take_calls(struct report *r, struct tally *t)
 {
-	int e = 0;
 	memcpy(&r->call_rows, &t->calls, sizeof r->call_rows);
 	memset(&t->calls, 0, sizeof t->calls);
-	for (size_t i = 0; i < r->call_rows.n && !e; i++) {
+	for (size_t i = 0; i < r->call_rows.n; i++) {
 		const struct call_row *c = &r->call_rows.v[i];
 		total_call(r, c);
 		total_memory(r, c);
-		e = total_moved(r, c);
+		total_moved(r, c);
 		r->counted_errors += c->errors;
 	}
 	drop_allocators(r);
@@ -170,7 +165,6 @@ static int take_calls(struct report *r, struct tally *t)
 	if (r->failure_rows.n)
 		qsort(r->failure_rows.v, r->failure_rows.n, sizeof *r->failure_rows.v,
 			failure_order);
-	return e;
 }
 
 /* ---- kernels ---- */
@@ -178,7 +172,6 @@ static int take_calls(struct report *r, struct tally *t)
 struct graph_sum {
 	struct report *r;
 	struct tally *t;
-	int failed;
 };
 
 static void add_graph_node(void *context, uint32_t process, uint32_t name,
@@ -190,23 +183,17 @@ static void add_graph_node(void *context, uint32_t process, uint32_t name,
 	memcpy(shape.block, n->block, sizeof shape.block);
 	const uint64_t kernel = name == META_NONE ? KERNEL_UNNAMED | n->function : name;
 	s->r->launches = sat_add(s->r->launches, launches);
-	const int e = tally_shape(s->t, kernel, &shape, launches, 0, true);
-	if (e)
-		s->failed = e;
+	tally_shape(s->t, kernel, &shape, launches, 0, true);
 }
 
 static char *kernel_name(const struct report *r, uint64_t kernel)
 {
-	char *name = NULL;
 	if (!(kernel & KERNEL_UNNAMED))
 		return demangle(r->meta.names.v[kernel].text);
-	if (asprintf(&name, "(unknown kernel 0x%" PRIx64 ")",
-		    (uint64_t)(kernel & ~KERNEL_UNNAMED)) < 0)
-		return NULL;
-	return name;
+	return xasprintf("(unknown kernel 0x%" PRIx64 ")", (uint64_t)(kernel & ~KERNEL_UNNAMED));
 }
 
-static int kernel_row_of(struct report *r, struct map *rows, uint64_t kernel, uint32_t *ret_row)
+static void kernel_row_of(struct report *r, struct map *rows, uint64_t kernel, uint32_t *ret_row)
 {
 	expect(kernel & KERNEL_UNNAMED || kernel < r->meta.names.n,
 		"a kernel's name is one of all");
@@ -215,10 +202,7 @@ static int kernel_row_of(struct report *r, struct map *rows, uint64_t kernel, ui
 		(struct kernel_row){ .name = kernel_name(r, kernel),
 			.mangled = mangled,
 			.activity = ACTIVITY_NONE });
-	if (!k || !k->name)
-		return -ENOMEM;
 	*ret_row = (uint32_t)(k - r->kernel_rows.v);
-	return 0;
 }
 
 static void add_shape(struct kernel_row *k, const struct shape_row *s)
@@ -241,31 +225,26 @@ static bool rows_add_up(const struct report *r, const struct tally *t)
 	return rows == shapes;
 }
 
-static int make_kernels(struct report *r, struct tally *t)
+static void make_kernels(struct report *r, struct tally *t)
 {
 	struct graph_sum sum = { .r = r, .t = t };
 	struct map rows = { 0 };
-	int e = meta_expand_graphs(&r->meta, t->graph_launches, add_graph_node, &sum);
-	if (!e)
-		e = sum.failed;
-	for (size_t i = 0; i < t->shapes.n && !e; i++) {
+	meta_expand_graphs(&r->meta, t->graph_launches, add_graph_node, &sum);
+	for (size_t i = 0; i < t->shapes.n; i++) {
 		uint32_t row;
-		e = kernel_row_of(r, &rows, t->shapes.v[i].kernel, &row);
-		if (!e)
-			add_shape(&r->kernel_rows.v[row], &t->shapes.v[i]);
+		kernel_row_of(r, &rows, t->shapes.v[i].kernel, &row);
+		add_shape(&r->kernel_rows.v[row], &t->shapes.v[i]);
 	}
-	expect(e || rows_add_up(r, t), "the rows of kernels add up to the launches in all shapes");
-	for (size_t i = 0; i < t->times.n && !e; i++) {
+	expect(rows_add_up(r, t), "the rows of kernels add up to the launches in all shapes");
+	for (size_t i = 0; i < t->times.n; i++) {
 		uint32_t row;
-		e = kernel_row_of(r, &rows, t->times.v[i].kernel, &row);
-		if (!e)
-			hist_merge(&r->kernel_rows.v[row].hist, &t->times.v[i].hist);
+		kernel_row_of(r, &rows, t->times.v[i].kernel, &row);
+		hist_merge(&r->kernel_rows.v[row].hist, &t->times.v[i].hist);
 	}
 	map_fini(&rows);
 	if (r->kernel_rows.n)
 		qsort(r->kernel_rows.v, r->kernel_rows.n, sizeof *r->kernel_rows.v,
 			kernel_row_order);
-	return e;
 }
 
 /* ---- threads ---- */
@@ -279,17 +258,14 @@ static struct thread_row *thread_of(
 }
 
 /* By thread id: the row of the newest thread that has it. */
-static int index_newest(const struct report *r, struct map *ids)
+static void index_newest(const struct report *r, struct map *ids)
 {
 	for (size_t i = 0; i < r->threads.n; i++) {
 		const struct thread_row *t = &r->threads.v[i];
 		uint32_t *row = map_get(ids, MAP_KEY(t->process, t->tid));
-		if (!row)
-			return -ENOMEM;
 		if (*row == MAP_NONE || r->threads.v[*row].sums.number < t->sums.number)
 			*row = (uint32_t)i;
 	}
-	return 0;
 }
 
 /* What each thread was in, as its account says. */
@@ -338,10 +314,7 @@ static int find_threads(struct report *r, const struct tally *t)
 		if (t->thread_numbers[i] == MAP_NONE)
 			continue;
 		struct thread_row *row = thread_of(r, &index, t->thread_numbers[i], c);
-		if (!row)
-			e = -ENOMEM;
-		else
-			see_thread(r, row, c);
+		see_thread(r, row, c);
 	}
 	for (size_t i = 0; i < t->threads.n; i++) {
 		const struct thread_sums *s = &t->threads.v[i];
@@ -350,7 +323,7 @@ static int find_threads(struct report *r, const struct tally *t)
 			r->threads.v[row].sums = *s;
 	}
 	if (!e)
-		e = index_newest(r, &ids);
+		index_newest(r, &ids);
 	if (!e)
 		e = find_inflight(r, &ids);
 	map_fini(&index);
@@ -408,11 +381,9 @@ int report_count(struct report *r, struct tally *t)
 	r->off_ns = off_ns(r);
 	expect(r->off_ns <= r->wall_ns, "recording is off for the wall time at most");
 	r->clock_residual_ns = clock_residual(r->trace);
-	int e = take_calls(r, t);
-	if (!e)
-		e = make_kernels(r, t);
-	if (!e)
-		e = find_threads(r, t);
+	take_calls(r, t);
+	make_kernels(r, t);
+	int e = find_threads(r, t);
 	if (!e)
 		e = accounts_balance(r->trace, r->calls, r->lost, &r->accounts);
 	return e;

@@ -38,7 +38,7 @@ struct loader {
 
 /* ---- launches ---- */
 
-static int take_launches(struct loader *l)
+static void take_launches(struct loader *l)
 {
 	struct records it = records_of(&l->buf);
 	const struct record *r;
@@ -57,21 +57,16 @@ static int take_launches(struct loader *l)
 		if (!g.has_args && !g.has_prediction)
 			continue;
 		g.function = r->arg[LAUNCH_FUNCTION];
-		struct given *to = array_push(&l->given);
-		if (!to)
-			return -ENOMEM;
-		*to = g;
+		*array_push(&l->given) = g;
 	}
-	return 0;
 }
 
 static int take_calls(struct loader *l)
 {
 	size_t at = 0;
 	int e;
-	while ((e = trace_next(l->t, CHUNK_EVENTS, &at, &l->buf, NULL)) > 0 &&
-		!(e = take_launches(l)))
-		;
+	while ((e = trace_next(l->t, CHUNK_EVENTS, &at, &l->buf, NULL)) > 0)
+		take_launches(l);
 	return e;
 }
 
@@ -124,12 +119,8 @@ static struct predict_kernel attributes_of(
 static struct sample_kernel *new_kernel(
 	const char *mangled, const struct predict_kernel *attributes)
 {
-	struct sample_kernel *n = calloc(1, sizeof *n);
-	char *name = n ? demangle(mangled) : NULL;
-	if (!name) {
-		free(n);
-		return NULL;
-	}
+	struct sample_kernel *n = xcalloc(1, sizeof *n);
+	char *name = demangle(mangled);
 	n->name = name;
 	n->mangled = mangled;
 	n->k = *attributes;
@@ -138,7 +129,7 @@ static struct sample_kernel *new_kernel(
 	return n;
 }
 
-static int kernel_of(struct loader *l, const struct gpu_activity *w,
+static void kernel_of(struct loader *l, const struct gpu_activity *w,
 	const struct meta_attributes *a, uint32_t *ret_kernel)
 {
 	const uint32_t name = meta_find_string(l->m, l->buf.ref->process, w->name);
@@ -148,24 +139,14 @@ static int kernel_of(struct loader *l, const struct gpu_activity *w,
 	uint32_t *index = map_get(&l->kernel_map,
 		MAP_KEY(name, (uint64_t)k.regs << 32 | k.smem_static_bytes, k.local_bytes,
 			k.has_regs | k.has_local << 1 | has_shared << 2));
-	if (!index)
-		return -ENOMEM;
 	if (*index == MAP_NONE) {
 		struct sample_kernel *n =
 			new_kernel(name == META_NONE ? "(no name)" : l->m->names.v[name].text, &k);
-		struct sample_kernel **to = n ? array_push(&l->s->kernels) : NULL;
-		if (!to) {
-			if (n)
-				free(n->name);
-			free(n);
-			return -ENOMEM;
-		}
 		n->has_shared = has_shared;
-		*to = n;
+		*array_push(&l->s->kernels) = n;
 		*index = (uint32_t)(l->s->kernels.n - 1);
 	}
 	*ret_kernel = *index;
-	return 0;
 }
 
 /* ---- samples ---- */
@@ -190,7 +171,7 @@ static void fill_args(struct sample *s, const struct launch_args *a)
 	memcpy(launch->arg, a->value, a->kept * sizeof a->value[0]);
 }
 
-static int add_sample(struct loader *l, const struct gpu_activity *w)
+static void add_sample(struct loader *l, const struct gpu_activity *w)
 {
 	const struct call_link *link = links_of(&l->links, l->buf.ref->process, w, &l->hint);
 	const struct given *whole = given_to(l, link);
@@ -221,12 +202,8 @@ static int add_sample(struct loader *l, const struct gpu_activity *w)
 	s.graph_predicted = !g && whole && whole->has_prediction;
 	if (s.has_prediction || s.graph_predicted)
 		s.prediction = whole->prediction;
-	const int e = kernel_of(l, w, a, &s.p.name);
-	struct sample *to = e ? NULL : array_push(&l->s->v);
-	if (!to)
-		return -ENOMEM;
-	*to = s;
-	return 0;
+	kernel_of(l, w, a, &s.p.name);
+	*array_push(&l->s->v) = s;
 }
 
 static int take_activity(struct loader *l)
@@ -236,8 +213,8 @@ static int take_activity(struct loader *l)
 	int e;
 	while ((e = trace_next_activity(&at, &w)) > 0) {
 		const bool has_shape = w.valid & GPU_HAS_SHAPE;
-		if (w.kind == GPU_KERNEL && has_shape && (e = add_sample(l, &w)))
-			break;
+		if (w.kind == GPU_KERNEL && has_shape)
+			add_sample(l, &w);
 		l->s->shapeless += w.kind == GPU_KERNEL && !has_shape;
 	}
 	return e;

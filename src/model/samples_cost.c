@@ -46,14 +46,11 @@ static int take_ranges(struct coster *c)
 		uint32_t cost;
 		if (g.kind != RANGE_OPERATOR || !g.args)
 			continue;
-		if (cost_table_find(&c->costs, text_of(c, g.name), text_of(c, g.args), &cost))
-			return -ENOMEM;
+		cost_table_find(&c->costs, text_of(c, g.name), text_of(c, g.args), &cost);
 		if (cost == COST_NONE)
 			continue;
-		struct span *to = array_push(&c->spans);
-		if (!to)
-			return -ENOMEM;
-		*to = (struct span){ .at = nested_of(&g, c->buf.ref->process), .cost = cost };
+		*array_push(&c->spans) =
+			(struct span){ .at = nested_of(&g, c->buf.ref->process), .cost = cost };
 	}
 	return e;
 }

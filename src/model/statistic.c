@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/expect.h"
+#include "base/xmalloc.h"
 
 #include "base/banned.h"
 
@@ -168,11 +169,11 @@ static double normal_p(double u, double na, double nb, double ties)
 double stat_ranks_p(const double *a, size_t na, const double *b, size_t nb)
 {
 	const size_t n = na + nb;
-	struct ranked *v = na && nb ? calloc(n, sizeof *v) : NULL;
-	unsigned *twice = v ? calloc(n, sizeof *twice) : NULL;
-	double p = NAN;
-	if (!twice)
-		goto done;
+	double p;
+	if (!na || !nb)
+		return NAN;
+	struct ranked *v = xcalloc(n, sizeof *v);
+	unsigned *twice = xcalloc(n, sizeof *twice);
 	for (size_t i = 0; i < n; i++)
 		v[i] = (struct ranked){ i < na ? a[i] : b[i - na], i >= na };
 	qsort(v, n, sizeof *v, ranked_order);
@@ -185,7 +186,6 @@ double stat_ranks_p(const double *a, size_t na, const double *b, size_t nb)
 	else
 		p = normal_p(
 			sum / 2 - (double)nb * (double)(nb + 1) / 2, (double)na, (double)nb, ties);
-done:
 	free(v);
 	free(twice);
 	return p;

@@ -16,16 +16,15 @@ bool chunk_has_calls(const struct chunk_ref *c)
 	return c->head.kind == CHUNK_EVENTS || c->head.kind == CHUNK_COUNTERS;
 }
 
-int tally_init(struct tally *t, const struct trace *trace, const struct meta *meta,
+void tally_init(struct tally *t, const struct trace *trace, const struct meta *meta,
 	const uint32_t *thread_numbers)
 {
 	*t = (struct tally){ .trace = trace,
 		.meta = meta,
 		.thread_numbers = thread_numbers,
 		.first_ticks = UINT64_MAX };
-	t->row_of = calloc(FN_IDS, sizeof *t->row_of);
-	t->graph_launches = calloc(meta->steps.n + 1, sizeof *t->graph_launches);
-	return t->row_of && t->graph_launches ? 0 : -ENOMEM;
+	t->row_of = xcalloc(FN_IDS, sizeof *t->row_of);
+	t->graph_launches = xcalloc(meta->steps.n + 1, sizeof *t->graph_launches);
 }
 
 void tally_fini(struct tally *t)
@@ -70,8 +69,6 @@ static struct call_row *row_of(struct tally *t, uint32_t id)
 	if (t->row_of[id])
 		return &t->calls.v[t->row_of[id] - 1];
 	struct call_row *c = array_push(&t->calls);
-	if (!c)
-		return NULL;
 	*c = (struct call_row){ .id = id, .fn = schema_find(&t->trace->schema, id) };
 	c->vmm = c->fn ? memory_vmm_role(c->fn) : VMM_NOTHING;
 	c->memory_call = c->fn ? memory_call_of(c->fn) : MEMORY_CALL_NO;
@@ -83,19 +80,16 @@ static struct call_row *row_of(struct tally *t, uint32_t id)
 
 /* ---- failures ---- */
 
-static int add_failure(struct tally *t, const struct failure_row *f)
+static void add_failure(struct tally *t, const struct failure_row *f)
 {
 	const size_t before = t->failures.n;
 	struct failure_row *to = MAP_ROW(&t->failure_map,
 		MAP_KEY((uint64_t)f->fn_id << 32 | f->code, f->process, f->tid), &t->failures, *f);
-	if (!to)
-		return -ENOMEM;
 	if (t->failures.n > before)
-		return 0;
+		return;
 	to->count += f->count;
 	if (f->first_ticks < to->first_ticks)
 		to->first_ticks = f->first_ticks;
-	return 0;
 }
 
 static bool is_failure(const struct call_row *c, const struct record *r)
@@ -105,7 +99,7 @@ static bool is_failure(const struct call_row *c, const struct record *r)
 
 /* ---- launches ---- */
 
-static int merge_shape(struct tally *t, const struct shape_row *row)
+static void merge_shape(struct tally *t, const struct shape_row *row)
 {
 	const struct launch_shape *s = &row->shape;
 	const size_t before = t->shapes.n;
@@ -114,24 +108,21 @@ static int merge_shape(struct tally *t, const struct shape_row *row)
 			(uint64_t)s->block[0] << 32 | s->grid[2],
 			(uint64_t)s->block[2] << 32 | s->block[1]),
 		&t->shapes, *row);
-	if (!to)
-		return -ENOMEM;
 	if (t->shapes.n > before)
-		return 0;
+		return;
 	to->count += row->count;
 	to->graph_count += row->graph_count;
 	to->host_ticks += row->host_ticks;
-	return 0;
 }
 
-int tally_shape(struct tally *t, uint64_t kernel, const struct launch_shape *shape, uint64_t count,
+void tally_shape(struct tally *t, uint64_t kernel, const struct launch_shape *shape, uint64_t count,
 	uint64_t ticks, bool graph)
 {
-	return merge_shape(t, &(struct shape_row){ .kernel = kernel,
-				      .count = count,
-				      .graph_count = graph ? count : 0,
-				      .host_ticks = ticks,
-				      .shape = *shape });
+	merge_shape(t, &(struct shape_row){ .kernel = kernel,
+			       .count = count,
+			       .graph_count = graph ? count : 0,
+			       .host_ticks = ticks,
+			       .shape = *shape });
 }
 
 void tally_common(struct launch_shape *common, uint64_t *most, const struct launch_shape *shape,
@@ -147,23 +138,21 @@ static struct hist *times_of(struct tally *t, uint64_t kernel)
 {
 	struct kernel_times *k = MAP_ROW(&t->times_map, MAP_KEY(kernel), &t->times,
 		(struct kernel_times){ .kernel = kernel });
-	return k ? &k->hist : NULL;
+	return &k->hist;
 }
 
-static int add_launch(struct tally *t, const struct record *r)
+static void add_launch(struct tally *t, const struct record *r)
 {
 	struct launch_shape shape = { 0 };
 	if (!decode_shape(r, &shape))
-		return 0;
+		return;
 	const uint64_t handle = r->arg[LAUNCH_FUNCTION];
 	const uint32_t name = meta_find_kernel(t->meta, t->process, handle, record_end(r));
 	const uint64_t kernel = name == META_NONE ? KERNEL_UNNAMED | handle : name;
 	expect(name == META_NONE || name < t->meta->names.n, "a kernel's name is one of all");
 	struct hist *times = times_of(t, kernel);
-	if (!times)
-		return -ENOMEM;
 	hist_add(times, record_dur(r));
-	return tally_shape(t, kernel, &shape, 1, record_dur(r), false);
+	tally_shape(t, kernel, &shape, 1, record_dur(r), false);
 }
 
 static void add_graph_launch(struct tally *t, const struct record *r)
@@ -208,7 +197,7 @@ static bool is_source(const struct memory_source *a, const struct memory_source 
 	       a->tid == b->tid && a->has_stream == b->has_stream;
 }
 
-static int source_of(
+static void source_of(
 	struct tally *t, const struct schema_fn *fn, const struct record *r, uint32_t *ret_source)
 {
 	struct memory_source s = { .process = t->process, .tid = t->tid };
@@ -216,17 +205,14 @@ static int source_of(
 	argument_of(fn, r, "CUmemoryPool", &s.pool);
 	*ret_source = t->last_source;
 	if (t->sources.n && is_source(&s, &t->sources.v[t->last_source]))
-		return 0;
+		return;
 	const struct memory_source *row =
 		MAP_ROW(&t->source_map, memory_source_key(&s), &t->sources, s);
-	if (!row)
-		return -ENOMEM;
 	*ret_source = t->last_source = (uint32_t)(row - t->sources.v);
 	expect(*ret_source < t->sources.n, "where memory came from is one of all sources");
-	return 0;
 }
 
-static int add_memory(struct tally *t, const struct call_row *c, const struct record *r)
+static void add_memory(struct tally *t, const struct call_row *c, const struct record *r)
 {
 	const bool is_free = c->fn->kind == CALL_FREE;
 	struct memory_op op = { .process = t->process,
@@ -236,66 +222,47 @@ static int add_memory(struct tally *t, const struct call_row *c, const struct re
 		.ticks = is_free ? r->ticks : record_end(r),
 		.kind = kind_of_memory(c->fn->memory) };
 	if (!schema_call_pointer(c->fn, r, &op.pointer) || !op.pointer)
-		return 0;
+		return;
 	if (!is_free && !schema_call_bytes(c->fn, r, &op.bytes))
-		return 0;
-	if (!is_free && source_of(t, c->fn, r, &op.source))
-		return -ENOMEM;
-	struct memory_op *to = array_push(&t->memory);
-	if (!to)
-		return -ENOMEM;
-	*to = op;
-	return 0;
+		return;
+	if (!is_free)
+		source_of(t, c->fn, r, &op.source);
+	*array_push(&t->memory) = op;
 }
 
-static int add_vmm(struct tally *t, const struct call_row *c, const struct record *r)
+static void add_vmm(struct tally *t, const struct call_row *c, const struct record *r)
 {
 	struct vmm_op op;
 	if (!memory_vmm_op(c->fn, c->vmm, r, &op))
-		return 0;
+		return;
 	op.process = t->process;
 	op.tid = t->tid;
-	struct vmm_op *to = array_push(&t->vmm);
-	if (!to)
-		return -ENOMEM;
-	*to = op;
-	return 0;
+	*array_push(&t->vmm) = op;
 }
 
-static int add_reserved(struct tally *t, const struct schema_fn *fn, const struct record *r)
+static void add_reserved(struct tally *t, const struct schema_fn *fn, const struct record *r)
 {
 	struct reserved_note note;
 	if (!memory_reserved_note(fn, r, &note))
-		return 0;
+		return;
 	note.process = t->process;
-	struct reserved_note *to = array_push(&t->reserved);
-	if (!to)
-		return -ENOMEM;
-	*to = note;
-	return 0;
+	*array_push(&t->reserved) = note;
 }
 
-static int add_span(struct tally *t, const struct record *r)
+static void add_span(struct tally *t, const struct record *r)
 {
-	struct call_span *to = array_push(&t->memory_spans);
-	if (!to)
-		return -ENOMEM;
-	*to = (struct call_span){ r->ticks, record_end(r), r->fn };
-	return 0;
+	*array_push(&t->memory_spans) = (struct call_span){ r->ticks, record_end(r), r->fn };
 }
 
 /* ---- streams and contexts ---- */
 
-static int see(struct map *seen, uint64_t *last, uint32_t process, uint64_t handle)
+static void see(struct map *seen, uint64_t *last, uint32_t process, uint64_t handle)
 {
 	if (*last == handle + 1)
-		return 0;
+		return;
 	uint32_t *value = map_get(seen, MAP_KEY(process, handle));
-	if (!value)
-		return -ENOMEM;
 	*value = 1;
 	*last = handle + 1;
-	return 0;
 }
 
 /* Two characters of the type decide for nearly all arguments. */
@@ -304,34 +271,34 @@ static bool is_type(const char *type, const char *word)
 	return type[2] == word[2] && !strcmp(type, word);
 }
 
-static int see_handles(struct tally *t, const struct call_row *c, const struct record *r)
+static void see_handles(struct tally *t, const struct call_row *c, const struct record *r)
 {
 	const struct schema_fn *fn = c->fn;
-	int e = 0;
-	for (unsigned i = 0; i < fn->arg_count && !e; i++) {
+	for (unsigned i = 0; i < fn->arg_count; i++) {
 		const struct schema_arg *a = &fn->args[i];
 		if (a->kind != ARG_PTR || a->first >= r->words - RECORD_WORDS)
 			continue;
 		if (a->out && i < 32 && (r->aux >> i & 1))
 			continue;
 		if (c->uses_stream && is_type(a->type, "CUstream"))
-			e = see(&t->streams, &t->last_stream, t->process, r->arg[a->first]);
+			see(&t->streams, &t->last_stream, t->process, r->arg[a->first]);
 		else if (is_type(a->type, "CUcontext") && r->arg[a->first])
-			e = see(&t->contexts, &t->last_context, t->process, r->arg[a->first]);
+			see(&t->contexts, &t->last_context, t->process, r->arg[a->first]);
 	}
-	return e;
 }
 
 /* ---- one record ---- */
 
-static int add_live(struct tally *t, const struct call_row *c, const struct record *r)
+static void add_live(struct tally *t, const struct call_row *c, const struct record *r)
 {
-	if (c->vmm)
-		return add_vmm(t, c, r);
+	if (c->vmm) {
+		add_vmm(t, c, r);
+		return;
+	}
 	if (c->fn->kind != CALL_ALLOC && c->fn->kind != CALL_FREE)
-		return 0;
-	const int e = add_memory(t, c, r);
-	return e ? e : add_reserved(t, c->fn, r);
+		return;
+	add_memory(t, c, r);
+	add_reserved(t, c->fn, r);
 }
 
 /* ---- threads ---- */
@@ -397,13 +364,11 @@ static void add_to_thread(struct thread_sums *s, const struct call_row *c, uint6
 	s->wait_ticks = sat_add(s->wait_ticks, ticks);
 }
 
-static int merge_threads(struct tally *t, const struct tally *from)
+static void merge_threads(struct tally *t, const struct tally *from)
 {
 	for (size_t i = 0; i < from->threads.n; i++) {
 		const struct thread_sums *f = &from->threads.v[i];
 		struct thread_sums *s = thread_of(t, f->number, f->process, f->tid);
-		if (!s)
-			return -ENOMEM;
 		s->calls = sat_add(s->calls, f->calls);
 		s->launches = sat_add(s->launches, f->launches);
 		s->timed = sat_add(s->timed, f->timed);
@@ -412,64 +377,62 @@ static int merge_threads(struct tally *t, const struct tally *from)
 		s->wait_ticks = sat_add(s->wait_ticks, f->wait_ticks);
 		s->allocated_bytes = sat_add(s->allocated_bytes, f->allocated_bytes);
 	}
-	return 0;
 }
 
 /* What a driver call that succeeded asked the GPU for. */
-static int add_activity(struct tally *t, struct call_row *c, const struct record *r)
+static void add_activity(struct tally *t, struct call_row *c, const struct record *r)
 {
 	uint64_t bytes = 0;
-	if (c->fn->launch_layout)
-		return r->words > RECORD_WORDS + LAUNCH_STREAM
-			       ? see(&t->streams, &t->last_stream, t->process,
-					 r->arg[LAUNCH_STREAM])
-			       : 0;
+	if (c->fn->launch_layout) {
+		if (r->words > RECORD_WORDS + LAUNCH_STREAM)
+			see(&t->streams, &t->last_stream, t->process, r->arg[LAUNCH_STREAM]);
+		return;
+	}
 	if (schema_call_bytes(c->fn, r, &bytes)) {
 		c->bytes = sat_add(c->bytes, bytes);
 		c->sized++;
 	}
 	if (c->fn->kind == CALL_ALLOC && c->fn->api == API_DRIVER)
 		t->thread->allocated_bytes = sat_add(t->thread->allocated_bytes, bytes);
-	const int e = add_live(t, c, r);
-	return e ? e : see_handles(t, c, r);
+	add_live(t, c, r);
+	see_handles(t, c, r);
 }
 
-static int add_success(struct tally *t, struct call_row *c, const struct record *r)
+static void add_success(struct tally *t, struct call_row *c, const struct record *r)
 {
 	if (r->flags & RECORD_CAPTURED || !c->fn || c->fn->api == API_RUNTIME)
-		return 0;
+		return;
 	c->ok_plain++;
 	t->thread->launches += is_launch(c);
-	int e = 0;
 	struct predicted_time prediction;
 	if (c->fn->kind == CALL_LAUNCH) {
 		t->predicted += predicted_get(r, &prediction);
 		t->unpredicted += r->flags & RECORD_PREDICTED && !predicted_get(r, &prediction);
-		e = add_launch(t, r);
+		add_launch(t, r);
 	} else if (c->fn->kind == CALL_GRAPHLAUNCH) {
 		const bool predicted = predicted_get_behind(r, GRAPH_LAUNCH_WORDS, &prediction);
 		t->predicted += predicted;
 		t->unpredicted += r->flags & RECORD_PREDICTED && !predicted;
 		add_graph_launch(t, r);
 	}
-	return e ? e : add_activity(t, c, r);
+	add_activity(t, c, r);
 }
 
 /* Before what is read: only what is live counts. */
-static int add_history(struct tally *t, const struct call_row *c, const struct record *r)
+static void add_history(struct tally *t, const struct call_row *c, const struct record *r)
 {
 	if (r->result || r->flags & RECORD_CAPTURED || !c->fn || c->fn->api == API_RUNTIME)
-		return 0;
-	return add_live(t, c, r);
+		return;
+	add_live(t, c, r);
 }
 
-static int tally_record(struct tally *t, const struct record *r)
+static void tally_record(struct tally *t, const struct record *r)
 {
 	struct call_row *c = row_of(t, r->fn);
-	if (!c)
-		return -ENOMEM;
-	if (r->flags & RECORD_OUTSIDE)
-		return add_history(t, c, r);
+	if (r->flags & RECORD_OUTSIDE) {
+		add_history(t, c, r);
+		return;
+	}
 	const uint64_t dur = record_dur(r), end = r->ticks + dur;
 	c->count++;
 	c->timed++;
@@ -482,41 +445,39 @@ static int tally_record(struct tally *t, const struct record *r)
 		t->first_ticks = r->ticks;
 	if (end > t->last_ticks)
 		t->last_ticks = end;
-	if (c->memory_call && add_span(t, r))
-		return -ENOMEM;
-	if (!r->result)
-		return add_success(t, c, r);
+	if (c->memory_call)
+		add_span(t, r);
+	if (!r->result) {
+		add_success(t, c, r);
+		return;
+	}
 	if (!is_failure(c, r))
-		return 0;
+		return;
 	c->errors++;
-	return add_failure(t, &(struct failure_row){ .fn_id = r->fn,
-				      .code = r->result,
-				      .process = t->process,
-				      .tid = t->tid,
-				      .count = 1,
-				      .first_ticks = r->ticks });
+	add_failure(t, &(struct failure_row){ .fn_id = r->fn,
+			       .code = r->result,
+			       .process = t->process,
+			       .tid = t->tid,
+			       .count = 1,
+			       .first_ticks = r->ticks });
 }
 
-static int tally_records(struct tally *t, const struct chunk_buf *buf)
+static void tally_records(struct tally *t, const struct chunk_buf *buf)
 {
 	struct records it = records_of(buf);
 	const struct record *r;
-	int e = 0;
 	t->inner_ticks = 0;
-	while (!e && (r = records_next(&it)))
-		e = tally_record(t, r);
+	while ((r = records_next(&it)))
+		tally_record(t, r);
 	t->torn += it.torn;
 	t->damaged_chunks += it.damaged != NULL;
-	return e;
 }
 
 /* ---- counters ---- */
 
-static int tally_counter(struct tally *t, uint32_t id, const struct counter *k)
+static void tally_counter(struct tally *t, uint32_t id, const struct counter *k)
 {
 	struct call_row *c = row_of(t, id);
-	if (!c)
-		return -ENOMEM;
 	c->count = sat_add(c->count, k->count);
 	c->summed = sat_add(c->summed, k->ticks ? k->count : 0);
 	c->total_ticks = sat_add(c->total_ticks, k->ticks);
@@ -524,7 +485,7 @@ static int tally_counter(struct tally *t, uint32_t id, const struct counter *k)
 	if (!c->fn || c->fn->kind != CALL_STATUS)
 		c->errors = sat_add(c->errors, k->errors);
 	if (!c->fn || c->fn->api != API_DRIVER)
-		return 0;
+		return;
 	const uint64_t ok = k->count > k->errors ? k->count - k->errors : 0;
 	c->ok_plain = sat_add(c->ok_plain, ok);
 	c->ok_counted = sat_add(c->ok_counted, ok);
@@ -533,45 +494,41 @@ static int tally_counter(struct tally *t, uint32_t id, const struct counter *k)
 	t->thread->launches += is_launch(c) ? ok : 0;
 	if (c->fn->kind == CALL_ALLOC)
 		t->thread->allocated_bytes = sat_add(t->thread->allocated_bytes, k->bytes);
-	return 0;
 }
 
-static int tally_counters(struct tally *t, const struct chunk_buf *buf)
+static void tally_counters(struct tally *t, const struct chunk_buf *buf)
 {
 	const size_t count = buf->bytes / sizeof(struct counter);
-	int e = 0;
-	for (size_t id = 1; id < count && id < META_PROCESS && !e; id++) {
+	for (size_t id = 1; id < count && id < META_PROCESS; id++) {
 		struct counter k;
 		memcpy(&k, buf->payload + id * sizeof k, sizeof k);
 		if (k.count)
-			e = tally_counter(t, (uint32_t)id, &k);
+			tally_counter(t, (uint32_t)id, &k);
 	}
-	return e;
 }
 
-int tally_chunk(struct tally *t, size_t i, const struct chunk_buf *buf)
+void tally_chunk(struct tally *t, size_t i, const struct chunk_buf *buf)
 {
 	if (t->process != buf->ref->process)
 		t->last_stream = t->last_context = 0;
 	t->process = buf->ref->process;
 	t->tid = buf->ref->head.tid;
 	t->thread = thread_of(t, t->thread_numbers[i], t->process, t->tid);
-	if (!t->thread)
-		return -ENOMEM;
-	if (buf->ref->head.kind == CHUNK_EVENTS)
-		return tally_records(t, buf);
-	return buf->ref->head.kind == CHUNK_COUNTERS ? tally_counters(t, buf) : 0;
+	if (buf->ref->head.kind == CHUNK_EVENTS) {
+		tally_records(t, buf);
+		return;
+	}
+	if (buf->ref->head.kind == CHUNK_COUNTERS)
+		tally_counters(t, buf);
 }
 
 /* ---- merging ---- */
 
-static int merge_calls(struct tally *t, const struct tally *from)
+static void merge_calls(struct tally *t, const struct tally *from)
 {
 	for (size_t i = 0; i < from->calls.n; i++) {
 		const struct call_row *f = &from->calls.v[i];
 		struct call_row *c = row_of(t, f->id);
-		if (!c)
-			return -ENOMEM;
 		c->count = sat_add(c->count, f->count);
 		c->timed += f->timed;
 		c->summed = sat_add(c->summed, f->summed);
@@ -584,45 +541,36 @@ static int merge_calls(struct tally *t, const struct tally *from)
 		hist_merge(&c->hist, &f->hist);
 		expect(c->hist.count <= c->timed, "no more calls have a duration than were timed");
 	}
-	return 0;
 }
 
-static int merge_seen(struct map *to, const struct map *from)
+static void merge_seen(struct map *to, const struct map *from)
 {
 	for (size_t i = 0; i < from->size; i++)
-		if (from->slots[i].taken && !map_get(to, from->slots[i].key))
-			return -ENOMEM;
-	return 0;
+		if (from->slots[i].taken)
+			map_get(to, from->slots[i].key);
 }
 
-static int merge_times(struct tally *t, const struct tally *from)
+static void merge_times(struct tally *t, const struct tally *from)
 {
 	for (size_t i = 0; i < from->times.n; i++) {
 		struct hist *to = times_of(t, from->times.v[i].kernel);
-		if (!to)
-			return -ENOMEM;
 		hist_merge(to, &from->times.v[i].hist);
 	}
-	return 0;
 }
 
-static int merge_rows(struct tally *t, const struct tally *from)
+static void merge_rows(struct tally *t, const struct tally *from)
 {
-	int e = 0;
-	for (size_t i = 0; i < from->failures.n && !e; i++)
-		e = add_failure(t, &from->failures.v[i]);
-	for (size_t i = 0; i < from->shapes.n && !e; i++)
-		e = merge_shape(t, &from->shapes.v[i]);
-	if (!e)
-		e = merge_times(t, from);
-	if (!e)
-		e = merge_threads(t, from);
-	if (!e)
-		e = merge_seen(&t->streams, &from->streams);
-	return e ? e : merge_seen(&t->contexts, &from->contexts);
+	for (size_t i = 0; i < from->failures.n; i++)
+		add_failure(t, &from->failures.v[i]);
+	for (size_t i = 0; i < from->shapes.n; i++)
+		merge_shape(t, &from->shapes.v[i]);
+	merge_times(t, from);
+	merge_threads(t, from);
+	merge_seen(&t->streams, &from->streams);
+	merge_seen(&t->contexts, &from->contexts);
 }
 
-int tally_merge(struct tally *t, const struct tally *from)
+void tally_merge(struct tally *t, const struct tally *from)
 {
 	for (size_t i = 0; i < t->meta->steps.n; i++)
 		t->graph_launches[i] += from->graph_launches[i];
@@ -635,6 +583,6 @@ int tally_merge(struct tally *t, const struct tally *from)
 		t->first_ticks = from->first_ticks;
 	if (from->last_ticks > t->last_ticks)
 		t->last_ticks = from->last_ticks;
-	const int e = merge_calls(t, from);
-	return e ? e : merge_rows(t, from);
+	merge_calls(t, from);
+	merge_rows(t, from);
 }

@@ -58,19 +58,19 @@ struct tally {
 /* Whether a tally is interested in the chunk. */
 bool chunk_has_calls(const struct chunk_ref *c);
 
-int tally_init(struct tally *t, const struct trace *trace, const struct meta *meta,
+void tally_init(struct tally *t, const struct trace *trace, const struct meta *meta,
 	const uint32_t *thread_numbers);
 void tally_fini(struct tally *t);
 
-/* Counts chunk i, which is loaded.  0 or -ENOMEM. */
-int tally_chunk(struct tally *t, size_t i, const struct chunk_buf *buf);
+/* Counts chunk i, which is loaded. */
+void tally_chunk(struct tally *t, size_t i, const struct chunk_buf *buf);
 
 /* Adds from to t, all but its memory operations: those are many, and replayed from where
  * they are. */
-int tally_merge(struct tally *t, const struct tally *from);
+void tally_merge(struct tally *t, const struct tally *from);
 
 /* The count of one shape of one kernel. */
-int tally_shape(struct tally *t, uint64_t kernel, const struct launch_shape *shape, uint64_t count,
+void tally_shape(struct tally *t, uint64_t kernel, const struct launch_shape *shape, uint64_t count,
 	uint64_t ticks, bool graph);
 
 /* Keeps in common the shape of most launches; of several such the same one in whatever order they

@@ -106,28 +106,25 @@ static uint64_t find_latency(const struct timeline *t)
 }
 
 /* Keeps the longest, longest first. */
-static int keep_long_gap(struct analysis *to, const struct idle_gap *p)
+static void keep_long_gap(struct analysis *to, const struct idle_gap *p)
 {
 	const bool full = to->idle_gaps.n == IDLE_GAPS_KEPT;
 	if (full && to->idle_gaps.v[IDLE_GAPS_KEPT - 1].ns >= p->ns)
-		return 0;
-	if (!array_reserve(&to->idle_gaps, 1))
-		return -ENOMEM;
+		return;
+	array_reserve(&to->idle_gaps, 1);
 	size_t at = full ? IDLE_GAPS_KEPT - 1 : to->idle_gaps.n++;
 	for (; at && to->idle_gaps.v[at - 1].ns < p->ns; at--)
 		to->idle_gaps.v[at] = to->idle_gaps.v[at - 1];
 	to->idle_gaps.v[at] = *p;
-	return 0;
 }
 
-static int keep_gap(struct report *r, const struct idle_gap *p)
+static void keep_gap(struct report *r, const struct idle_gap *p)
 {
-	if (!r->all_gaps)
-		return keep_long_gap(&r->analysis, p);
-	struct idle_gap *to = array_push(&r->analysis.idle_gaps);
-	if (to)
-		*to = *p;
-	return to ? 0 : -ENOMEM;
+	if (!r->all_gaps) {
+		keep_long_gap(&r->analysis, p);
+		return;
+	}
+	*array_push(&r->analysis.idle_gaps) = *p;
 }
 
 static enum wall_part largest_part(const uint64_t ns[WALL_PARTS])
@@ -147,14 +144,12 @@ static enum wall_part part_of(const struct idle *i)
 					 : part_of_state[i->what];
 }
 
-static int put_idle(struct account *a, struct idle i, uint64_t ns[WALL_PARTS])
+static void put_idle(struct account *a, struct idle i, uint64_t ns[WALL_PARTS])
 {
-	struct idle *new = i.ns ? array_push(&a->r->analysis.idle) : NULL;
-	if (!new)
-		return i.ns ? -ENOMEM : 0;
-	*new = i;
+	if (!i.ns)
+		return;
+	*array_push(&a->r->analysis.idle) = i;
 	ns[part_of(&i)] += i.ns;
-	return 0;
 }
 
 /* What the host was in when the device ran dry: a launch takes its time to reach it. */
@@ -197,30 +192,34 @@ static int explain(struct account *a, const struct activity *p, uint64_t from, u
 		struct idle i = {
 			.until_ns = to, .ns = off_between(a->r->trace, from, to), .what = IDLE_OFF
 		};
-		const int e = put_idle(a, i, ns);
+		put_idle(a, i, ns);
 		i.ns = to - from - i.ns;
 		i.what = IDLE_UNKNOWN;
-		return e ? e : put_idle(a, i, ns);
+		put_idle(a, i, ns);
+		int e = 0;
+		return e;
 	}
 	const struct caller *c = &a->t->calls.v[p->call];
 	const uint64_t issued = c->end_ns < from ? from : c->end_ns > to ? to : c->end_ns;
 	uint64_t host[HOST_STATES] = { 0 };
 	struct idle i = begin_of(a, p, from);
-	int e = 0;
 	host_time_split(&a->host, c->thread, from, issued, host);
 	i.what = IDLE_OFF;
 	i.ns = off_between(a->r->trace, from, issued);
 	i.ns = i.ns < host[HOST_ELSEWHERE] ? i.ns : host[HOST_ELSEWHERE];
 	host[HOST_ELSEWHERE] -= i.ns;
-	e = put_idle(a, i, ns);
+	put_idle(a, i, ns);
+	int e = 0;
 	for (int s = 0; s < HOST_STATES && !e; s++) {
 		i.what = (uint8_t)s;
 		i.ns = host[s];
-		e = put_idle(a, i, ns);
+		put_idle(a, i, ns);
 	}
 	i.what = IDLE_QUEUED;
 	i.ns = to - issued;
-	return e ? e : put_idle(a, i, ns);
+	if (!e)
+		put_idle(a, i, ns);
+	return e;
 }
 
 static int count_gap(struct account *a, const struct activity *p)
@@ -246,7 +245,9 @@ static int count_gap(struct account *a, const struct activity *p)
 			.line = META_NONE,
 			.began_in = META_NONE,
 			.stack = UINT32_MAX } };
-	return e ? e : keep_gap(a->r, &kept);
+	if (!e)
+		keep_gap(a->r, &kept);
+	return e;
 }
 
 /* ---- the queue ---- */
@@ -296,12 +297,10 @@ static void walk_queue(const struct depth *d, struct queue *q)
 }
 
 /* An activity that began before its call did has waited for nothing: the clocks differ by that. */
-static int measure_queue(struct account *a)
+static void measure_queue(struct account *a)
 {
 	const struct timeline *t = a->t;
-	uint64_t *moments = calloc(t->calls.n ? t->calls.n : 1, 2 * sizeof *moments);
-	if (!moments)
-		return -ENOMEM;
+	uint64_t *moments = xcalloc(t->calls.n ? t->calls.n : 1, 2 * sizeof *moments);
 	struct depth d = { .grown = moments, .shrunk = moments + t->calls.n };
 	for (size_t i = 0; i < t->calls.n; i++) {
 		const struct caller *c = &t->calls.v[i];
@@ -310,13 +309,10 @@ static int measure_queue(struct account *a)
 		d.grown[d.n] = c->start_ns < c->first_ns ? c->start_ns : c->first_ns;
 		d.shrunk[d.n++] = c->first_ns;
 	}
-	int e = radix_sort(d.grown, d.n, sizeof *moments, 0, sizeof *moments);
-	if (!e)
-		e = radix_sort(d.shrunk, d.n, sizeof *moments, 0, sizeof *moments);
-	if (!e)
-		walk_queue(&d, &a->r->analysis.queue);
+	radix_sort(d.grown, d.n, sizeof *moments, 0, sizeof *moments);
+	radix_sort(d.shrunk, d.n, sizeof *moments, 0, sizeof *moments);
+	walk_queue(&d, &a->r->analysis.queue);
 	free(moments);
-	return e;
 }
 
 /* ---- the whole ---- */
@@ -385,24 +381,23 @@ static void add_overlap(struct analysis *to, const struct device_cover *d)
 		d->communication.ns + d->compute.ns - d->compute_communication.ns;
 }
 
-static int measure_devices(struct account *a)
+static void measure_devices(struct account *a)
 {
 	struct report *r = a->r;
-	struct device_cover *devices = calloc(r->devices.n, sizeof *devices);
-	struct cover *streams = calloc(r->stream_rows.n + 1, sizeof *streams);
-	const int e = devices && streams ? 0 : -ENOMEM;
-	for (size_t i = 0; i < a->t->activities.n && !e; i++) {
+	struct device_cover *devices = xcalloc(r->devices.n, sizeof *devices);
+	struct cover *streams = xcalloc(r->stream_rows.n + 1, sizeof *streams);
+	for (size_t i = 0; i < a->t->activities.n; i++) {
 		const struct activity *p = &a->t->activities.v[i];
 		cover_device(&devices[p->device], p);
 		if (p->stream != NO_STREAM)
 			cover_add(&streams[p->stream], p);
 	}
-	for (size_t i = 0; i < r->devices.n && !e; i++) {
+	for (size_t i = 0; i < r->devices.n; i++) {
 		r->devices.v[i].busy_ns = devices[i].all.ns;
 		add_overlap(&r->analysis, &devices[i]);
 		expect(devices[i].all.ns <= a->all.ns, "a device is busy while any is");
 	}
-	for (size_t i = 0; i < r->stream_rows.n && !e; i++) {
+	for (size_t i = 0; i < r->stream_rows.n; i++) {
 		r->stream_rows.v[i].busy_ns = streams[i].ns;
 		expect(streams[i].ns <= a->all.ns, "a stream is busy while any device is");
 	}
@@ -412,7 +407,6 @@ static int measure_devices(struct account *a)
 		"no more communication is hidden than there is");
 	free(devices);
 	free(streams);
-	return e;
 }
 
 static uint64_t sum_of(const uint64_t *v, size_t n)
@@ -459,9 +453,8 @@ int timeline_fill(
 	struct account a = { .r = r, .t = t };
 	if (!t->activities.n)
 		return 0;
-	int e = RADIX_SORT(t->activities, start_ns);
-	if (!e)
-		e = host_time_make(r->trace, threads, thread_count, &a.host);
+	RADIX_SORT(t->activities, start_ns);
+	int e = host_time_make(r->trace, threads, thread_count, &a.host);
 	if (!e) {
 		find_wall(&a);
 		a.latency_ns = find_latency(t);
@@ -469,13 +462,13 @@ int timeline_fill(
 		sum_covers(&a);
 	}
 	if (!e)
-		e = measure_devices(&a);
+		measure_devices(&a);
 	if (!e)
-		e = measure_queue(&a);
+		measure_queue(&a);
 	if (!e)
-		e = RADIX_SORT(t->moments, ns);
+		RADIX_SORT(t->moments, ns);
 	if (!e)
-		e = RADIX_SORT(t->moments, thread);
+		RADIX_SORT(t->moments, thread);
 	if (!e)
 		e = fill_path(&a, threads, thread_count);
 	host_time_fini(&a.host);

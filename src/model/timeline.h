@@ -15,7 +15,7 @@
 #include "path/path.h"
 
 /* Fills r->analysis from the activities and calls.  threads: (process, tid) to caller.thread, of
- * which there are thread_count.  0 or -ENOMEM. */
+ * which there are thread_count.  0 or -errno. */
 int timeline_fill(
 	struct report *r, struct timeline *t, const struct map *threads, size_t thread_count);
 void timeline_fini(struct timeline *t);

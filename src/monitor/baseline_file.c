@@ -23,8 +23,8 @@ static int load(struct regress *r, int fd, const char *path, uint64_t now_ns, st
 		return error_set(err, -EINVAL, "%s is no file of yours", path);
 	if (st.st_size > (off_t)LARGEST)
 		return error_set(err, -EINVAL, "%s is too large for a baseline", path);
-	char *data = malloc((size_t)st.st_size + 1);
-	int e = data ? read_at(fd, data, (size_t)st.st_size, 0) : -ENOMEM;
+	char *data = xmalloc((size_t)st.st_size + 1);
+	int e = read_at(fd, data, (size_t)st.st_size, 0);
 	if (e)
 		e = error_set(err, e, "%s can't be read: %s", path, strerror(-e));
 	else if (regress_load(r, data, (size_t)st.st_size, now_ns, &why))

@@ -1,5 +1,6 @@
 /* Keeps the connections of the server and cuts late ones. */
 #include "monitor/clients.h"
+#include "base/xmalloc.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -63,9 +64,7 @@ static void *cut(void *data)
 struct clients *clients_new(uint32_t most, uint32_t patience_s)
 {
 	pthread_condattr_t monotonic;
-	struct clients *all = calloc(1, sizeof *all + most * sizeof all->client[0]);
-	if (!all)
-		return NULL;
+	struct clients *all = xcalloc(1, sizeof *all + most * sizeof all->client[0]);
 	all->most = most;
 	all->patience_ns = patience_s * (uint64_t)1000000000u;
 	for (uint32_t i = 0; i < most; i++)

@@ -39,7 +39,7 @@ static void take_program(struct feed *feed, uint32_t pid)
 static void begin_series(struct feed *feed, struct regress_what *what, const char *mangled)
 {
 	char *name = demangle(mangled);
-	snprintf(what->name, sizeof what->name, "%s", name ? name : mangled);
+	snprintf(what->name, sizeof what->name, "%s", name);
 	free(name);
 	snprintf(what->program, sizeof what->program, "%s", feed->program);
 }
@@ -103,17 +103,14 @@ static void look_at_slot(struct feed *feed, const struct share_file *f, uint32_t
 	*before = now;
 }
 
-int feed_requests(struct feed *feed, const struct share_file *f, uint64_t now_ns)
+void feed_requests(struct feed *feed, const struct share_file *f, uint64_t now_ns)
 {
 	if (!f || !feed->regress)
-		return 0;
+		return;
 	if (!feed->slots)
-		feed->slots = calloc(SHARE_SLOTS, sizeof *feed->slots);
-	if (!feed->slots)
-		return -ENOMEM;
+		feed->slots = xcalloc(SHARE_SLOTS, sizeof *feed->slots);
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
 		look_at_slot(feed, f, i, now_ns);
-	return 0;
 }
 
 void feed_fini(struct feed *feed)

@@ -28,8 +28,8 @@ struct feed {
 /* A follow_sink's, of a struct feed. */
 void feed_kernel(void *data, const struct follow_kernel *k);
 
-/* f: NULL: nobody shares.  0 or -ENOMEM. */
-int feed_requests(struct feed *feed, const struct share_file *f, uint64_t now_ns);
+/* f: NULL: nobody shares. */
+void feed_requests(struct feed *feed, const struct share_file *f, uint64_t now_ns);
 
 void feed_fini(struct feed *feed); /* not the detector */
 

@@ -211,7 +211,7 @@ static void keep_name(struct follow *f, uint32_t pid, const struct record *r)
 	struct name *n = at ? array_push(&f->names) : NULL;
 	if (!n)
 		return;
-	*n = (struct name){ .text = strndup(text, bytes < NAME_KEPT ? bytes : NAME_KEPT),
+	*n = (struct name){ .text = xstrndup(text, bytes < NAME_KEPT ? bytes : NAME_KEPT),
 		.hash = hash_bytes(text, bytes) };
 	*at = (uint32_t)(f->names.n - 1);
 }
@@ -233,10 +233,8 @@ static size_t read_piece(struct follow *f, const struct place *p, size_t bytes)
 	const size_t left = p->bytes - CHUNK_PAYLOAD - p->at;
 	const size_t n = left < bytes ? left : bytes;
 	f->bytes.n = 0;
-	if (!array_reserve(&f->bytes, n + 8) ||
-		read_at(f->fd, f->bytes.v, n, p->offset + CHUNK_PAYLOAD + p->at))
-		return 0;
-	return n;
+	array_reserve(&f->bytes, n + 8);
+	return read_at(f->fd, f->bytes.v, n, p->offset + CHUNK_PAYLOAD + p->at) ? 0 : n;
 }
 
 /* How many bytes of what was read are records that are finished. */
@@ -318,9 +316,8 @@ static void keep_span(
 		return;
 	if (f->spans.n >= SPANS_MOST)
 		add_busy(f);
-	struct span *s = array_push(&f->spans);
-	if (s)
-		*s = (struct span){ w->start_ns, w->end_ns, (size_t)(of - f->processes.v) };
+	*array_push(&f->spans) =
+		(struct span){ w->start_ns, w->end_ns, (size_t)(of - f->processes.v) };
 }
 
 /* Up to the last slot that holds something: one before it that is filled later is passed over. */
@@ -402,7 +399,7 @@ static bool look_at_place(struct follow *f, struct place *p)
 }
 
 /* Granules that were taken since: a chunk, or one that will be. */
-static int walk(struct follow *f)
+static void walk(struct follow *f)
 {
 	const uint64_t end =
 		load_relaxed(&f->header.next) < f->size ? load_relaxed(&f->header.next) : f->size;
@@ -411,16 +408,13 @@ static int walk(struct follow *f)
 		const bool there = !read_at(f->fd, &h, sizeof h, f->walked) &&
 				   h.magic == CHUNK_MAGIC && chunk_sane(&h, end - f->walked);
 		if (!there && !f->first && ++f->tries < TRIES)
-			return 0;
-		struct place *p = there ? array_push(&f->places) : NULL;
-		if (there && !p)
-			return -ENOMEM;
-		if (p)
-			*p = (struct place){ .offset = f->walked, .bytes = h.bytes };
+			return;
+		if (there)
+			*array_push(&f->places) =
+				(struct place){ .offset = f->walked, .bytes = h.bytes };
 		f->walked += there ? h.bytes : TRACE_GRAIN;
 		f->tries = 0;
 	}
-	return 0;
 }
 
 /* Blocks first: what is drained is still known as it was. */
@@ -442,24 +436,21 @@ static void look_at_places(struct follow *f)
 	f->places.n = kept;
 }
 
-int follow_look(struct follow *f, const struct follow_sink *to)
+void follow_look(struct follow *f, const struct follow_sink *to)
 {
 	struct stat st;
 	if (read_at(f->fd, &f->header, sizeof f->header, 0) || fstat(f->fd, &st))
-		return 0;
+		return;
 	f->size = (uint64_t)st.st_size;
 	f->to = to;
 	f->unpacked = 0;
 	for (size_t i = 0; i < f->processes.n; i++)
 		f->processes.v[i].look_from_ns = 0;
-	const int e = walk(f);
-	if (e)
-		return e;
+	walk(f);
 	look_at_places(f);
 	add_busy(f);
 	f->reused = load_relaxed(&f->header.reused);
 	f->first = false;
-	return 0;
 }
 
 /* ---- opening ---- */
@@ -485,9 +476,7 @@ static int open_trace(struct follow *f, const char *path)
 
 int follow_open(const char *path, struct follow **ret_f)
 {
-	struct follow *f = calloc(1, sizeof *f);
-	if (!f)
-		return -ENOMEM;
+	struct follow *f = xcalloc(1, sizeof *f);
 	f->first = true;
 	f->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	int e = f->fd < 0 ? -errno : open_trace(f, path);

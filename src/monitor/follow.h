@@ -51,8 +51,7 @@ struct follow_sink {
 int follow_open(const char *path, struct follow **ret_f);
 void follow_close(struct follow *f);
 
-/* 0 or -ENOMEM; what can't be read is left out. */
-int follow_look(struct follow *f, const struct follow_sink *to);
+void follow_look(struct follow *f, const struct follow_sink *to);
 
 /* As of the last look. */
 const struct trace_header *follow_header(const struct follow *f);

@@ -95,15 +95,13 @@ static void recording_free(struct recording *r)
 	free(r);
 }
 
-/* NULL without memory, or when it can't be followed yet: its schema may still be to come. */
+/* NULL when it can't be followed yet: its schema may still be to come. */
 static struct recording *recording_of(struct recordings *r, const char *path, const struct stat *st)
 {
 	for (size_t i = 0; i < r->all.n; i++)
 		if (r->all.v[i]->inode == st->st_ino && r->all.v[i]->device == st->st_dev)
 			return r->all.v[i];
-	struct recording *new = calloc(1, sizeof *new);
-	if (!new)
-		return NULL;
+	struct recording *new = xcalloc(1, sizeof *new);
 	new->device = st->st_dev;
 	new->inode = st->st_ino;
 	snprintf(new->path, sizeof new->path, "%s", path);
@@ -185,7 +183,7 @@ static void find_out(struct recordings *r, struct watched *w, const struct stat 
 		name_of_process(w->pid, w->name);
 }
 
-static int watch_process(struct recordings *r, int proc, const char *number, uint64_t now)
+static void watch_process(struct recordings *r, int proc, const char *number, uint64_t now)
 {
 	const uint32_t pid = (uint32_t)strtoul(number, NULL, 10);
 	const struct watched *before = known(r, pid);
@@ -193,36 +191,29 @@ static int watch_process(struct recordings *r, int proc, const char *number, uin
 	struct watched w = before ? *before : (struct watched){ .pid = pid };
 	if (now >= w.until_ns) {
 		if (fstatat(proc, number, &st, 0))
-			return 0;
+			return;
 		find_out(r, &w, &st, now);
 	}
-	struct watched *to = array_push(&r->watched);
-	if (!to)
-		return -ENOMEM;
-	*to = w;
+	*array_push(&r->watched) = w;
 	if (w.recording)
 		w.recording->seen = true;
-	return 0;
 }
 
-static int list_processes(struct recordings *r, uint64_t now)
+static void list_processes(struct recordings *r, uint64_t now)
 {
 	DIR *proc = opendir("/proc");
-	int e = 0;
-	for (struct dirent *d; proc && !e && (d = readdir(proc));)
+	for (struct dirent *d; proc && (d = readdir(proc));)
 		if (*d->d_name >= '1' && *d->d_name <= '9')
-			e = watch_process(r, dirfd(proc), d->d_name, now);
+			watch_process(r, dirfd(proc), d->d_name, now);
 	if (proc)
 		closedir(proc);
 	SORT(r->watched, by_pid);
-	return e;
 }
 
 /* Those that are known, but for who is gone. */
-static int keep_processes(struct recordings *r)
+static void keep_processes(struct recordings *r)
 {
-	if (!array_reserve(&r->watched, r->before.n))
-		return -ENOMEM;
+	array_reserve(&r->watched, r->before.n);
 	for (size_t i = 0; i < r->before.n; i++) {
 		const struct watched *w = &r->before.v[i];
 		if (w->recording && kill((pid_t)w->pid, 0))
@@ -231,28 +222,25 @@ static int keep_processes(struct recordings *r)
 		if (w->recording)
 			w->recording->seen = true;
 	}
-	return 0;
 }
 
-static int find_processes(struct recordings *r)
+static void find_processes(struct recordings *r)
 {
 	const uint64_t now = time_ns(CLOCK_MONOTONIC), begun = time_ns(CLOCK_THREAD_CPUTIME_ID);
-	if (now < r->list_ns)
-		return keep_processes(r);
-	const int e = list_processes(r, now);
+	if (now < r->list_ns) {
+		keep_processes(r);
+		return;
+	}
+	list_processes(r, now);
 	r->list_ns = now + RECORDINGS_LISTING * (time_ns(CLOCK_THREAD_CPUTIME_ID) - begun);
-	return e;
 }
 
 /* ---- looking ---- */
 
-static int add_recorded(struct recordings *r, const struct watched *w)
+static void add_recorded(struct recordings *r, const struct watched *w)
 {
 	const struct follow_process *p = follow_find(w->recording->follow, w->pid);
-	struct recorded *to = array_push(&r->processes);
-	if (!to)
-		return -ENOMEM;
-	*to = (struct recorded){ .pid = w->pid,
+	*array_push(&r->processes) = (struct recorded){ .pid = w->pid,
 		.name = w->name,
 		.recording = w->recording,
 		.calls = p ? p->calls : 0,
@@ -261,28 +249,25 @@ static int add_recorded(struct recordings *r, const struct watched *w)
 		.gpu_until_ns = p ? p->until_ns : 0,
 		.gpu_busy_ns = p ? p->busy_ns : 0,
 		.gpu_look_from_ns = p ? p->look_from_ns : 0 };
-	return 0;
 }
 
-int recordings_look(struct recordings *r, const struct follow_sink *to)
+void recordings_look(struct recordings *r, const struct follow_sink *to)
 {
 	r->before.n = 0;
-	if (!array_reserve(&r->before, r->watched.n))
-		return -ENOMEM;
+	array_reserve(&r->before, r->watched.n);
 	if (r->watched.n)
 		memcpy(r->before.v, r->watched.v, r->watched.n * sizeof *r->watched.v);
 	r->before.n = r->watched.n;
 	r->watched.n = r->processes.n = 0;
 	for (size_t i = 0; i < r->all.n; i++)
 		r->all.v[i]->seen = false;
-	int e = find_processes(r);
-	for (size_t i = 0; !e && i < r->all.n; i++)
-		e = follow_look(r->all.v[i]->follow, to);
+	find_processes(r);
+	for (size_t i = 0; i < r->all.n; i++)
+		follow_look(r->all.v[i]->follow, to);
 	forget_ended(r);
-	for (size_t i = 0; !e && i < r->watched.n; i++)
+	for (size_t i = 0; i < r->watched.n; i++)
 		if (r->watched.v[i].recording)
-			e = add_recorded(r, &r->watched.v[i]);
-	return e;
+			add_recorded(r, &r->watched.v[i]);
 }
 
 void recordings_fini(struct recordings *r)

@@ -57,8 +57,8 @@ struct recordings {
 };
 
 /* What is recorded now, in r; kernels that have run go to `to`, if it is not NULL.  What can't be
- * read is left out.  0 or -ENOMEM. */
-int recordings_look(struct recordings *r, const struct follow_sink *to);
+ * read is left out. */
+void recordings_look(struct recordings *r, const struct follow_sink *to);
 void recordings_fini(struct recordings *r);
 
 /* Of a process that is recorded; "?" of another. */

@@ -28,9 +28,7 @@ struct regress {
 
 struct regress *regress_new(uint32_t most, uint64_t window_ns, uint64_t seed)
 {
-	struct regress *r = calloc(1, sizeof *r);
-	if (!r)
-		return NULL;
+	struct regress *r = xcalloc(1, sizeof *r);
 	r->most = most < REGRESS_SERIES ? most : REGRESS_SERIES;
 	r->window_ns = window_ns;
 	r->random = hash_mix(seed) | 1;
@@ -78,12 +76,7 @@ static void tidy_map(struct regress *r)
 	if (r->map.taken < 2 * (size_t)r->most)
 		return;
 	for (uint32_t i = 0; i < r->all.n; i++) {
-		uint32_t *at = map_get(&new, MAP_KEY(r->all.v[i].key));
-		if (!at) {
-			map_fini(&new);
-			return;
-		}
-		*at = i;
+		*map_get(&new, MAP_KEY(r->all.v[i].key)) = i;
 	}
 	map_fini(&r->map);
 	r->map = new;
@@ -110,8 +103,8 @@ bool regress_begin(struct regress *r, const struct regress_what *w, uint64_t now
 		return true;
 	tidy_map(r);
 	uint32_t *at = map_get(&r->map, MAP_KEY(key));
-	struct regress_series *s = at && r->all.n < r->most ? array_push(&r->all) : NULL;
-	if (at && !s && r->all.n)
+	struct regress_series *s = r->all.n < r->most ? array_push(&r->all) : NULL;
+	if (!s && r->all.n)
 		s = place_that_may_go(r, now_ns);
 	if (!s) {
 		r->counts.left_out++;

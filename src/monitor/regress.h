@@ -101,7 +101,7 @@ struct regress_counts {
 
 struct regress;
 
-/* NULL without memory.  most: of series, at most REGRESS_SERIES; window_ns: REGRESS_WINDOW_NS, or
+/* most: of series, at most REGRESS_SERIES; window_ns: REGRESS_WINDOW_NS, or
  * less where it is known to be quiet: what is said above of times goes with it. */
 struct regress *regress_new(uint32_t most, uint64_t window_ns, uint64_t seed);
 void regress_free(struct regress *r);

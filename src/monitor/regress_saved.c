@@ -12,6 +12,7 @@
 
 #include "base/crc.h"
 #include "base/expect.h"
+#include "base/xmalloc.h"
 
 #include "base/banned.h"
 
@@ -62,9 +63,9 @@ static void put(const struct regress_series *s, struct saved *to)
 int saved_put(const struct regress_series *v, size_t n, void **ret_data, size_t *ret_bytes)
 {
 	const size_t bytes = sizeof(struct saved_header) + n * sizeof(struct saved);
-	char *data = n <= REGRESS_SERIES ? malloc(bytes) : NULL;
-	if (!data)
-		return -ENOMEM;
+	if (n > REGRESS_SERIES)
+		return -EOVERFLOW;
+	char *data = xmalloc(bytes);
 	for (size_t i = 0; i < n; i++) {
 		struct saved s;
 		put(&v[i], &s);

@@ -346,9 +346,7 @@ static void draw_programs(struct screen *s, int y)
 {
 	const struct watch *w = s->watch;
 	const int room = LINES - 1 - y, count = (int)w->programs.n;
-	const struct watch_program **sorted = calloc(w->programs.n + 1, sizeof *sorted);
-	if (!sorted)
-		return;
+	const struct watch_program **sorted = xcalloc(w->programs.n + 1, sizeof *sorted);
 	for (int i = 0; i < count; i++)
 		sorted[i] = &w->programs.v[i];
 	sorting = s;

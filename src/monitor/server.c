@@ -110,7 +110,7 @@ static void take_body(struct body *b, const char *upload, size_t bytes)
 
 static struct body *new_body(const char *method)
 {
-	struct body *b = strcmp(method, MHD_HTTP_METHOD_PUT) ? &no_body : malloc(sizeof *b);
+	struct body *b = strcmp(method, MHD_HTTP_METHOD_PUT) ? &no_body : xmalloc(sizeof *b);
 	if (b && b != &no_body)
 		b->bytes = b->too_long = 0;
 	return b;
@@ -394,9 +394,7 @@ static int begin(struct server *s, unsigned *ret_port, struct error *err)
 int server_start(
 	const struct server_config *c, struct server **ret_s, unsigned *ret_port, struct error *err)
 {
-	struct server *s = calloc(1, sizeof *s);
-	if (!s)
-		return error_set(err, -ENOMEM, "no memory");
+	struct server *s = xcalloc(1, sizeof *s);
 	s->c = *c;
 	pthread_mutex_init(&s->lock, NULL);
 	raise_files();

@@ -88,12 +88,10 @@ static uint64_t inside_ns(const struct share_slot *s, uint64_t now_ns)
 	return load_relaxed(&s->counts.request_ns) + (inside ? now_ns - begun : 0);
 }
 
-static int add_sharing(struct watch *w, uint32_t i)
+static void add_sharing(struct watch *w, uint32_t i)
 {
 	const struct share_slot *s = &w->file->slots[i];
 	struct watch_program *p = array_push(&w->programs);
-	if (!p)
-		return -ENOMEM;
 	*p = (struct watch_program){ .pid = s->who.pid,
 		.shares = true,
 		.class = load_relaxed(&s->grant.class),
@@ -118,17 +116,15 @@ static int add_sharing(struct watch *w, uint32_t i)
 	memcpy(p->request, s->counts.request, sizeof p->request);
 	memcpy(p->uuid, w->file->devices[s->who.device % SHARE_DEVICES].who.uuid, 16);
 	snprintf(p->name, sizeof p->name, "%.*s", (int)SHARE_NAME, s->who.name);
-	return 0;
 }
 
-static int look_at_sharing(struct watch *w)
+static void look_at_sharing(struct watch *w)
 {
 	const struct share_file *f = w->file;
-	int e = 0;
 	*w->policy = 0;
 	w->open = w->has_arbiter = false;
 	if (!f)
-		return 0;
+		return;
 	memcpy(w->policy, f->arbiter.policy, sizeof w->policy - 1);
 	w->policy[sizeof w->policy - 1] = 0;
 	if (!policy_find(w->policy))
@@ -136,11 +132,10 @@ static int look_at_sharing(struct watch *w)
 	w->open = load_relaxed(&f->arbiter.open);
 	const uint64_t beat = load_relaxed(&f->arbiter.heartbeat_ns);
 	w->has_arbiter = beat && (beat > w->ns || w->ns - beat < ARBITER_LIVES_NS);
-	for (uint32_t i = 0; i < SHARE_SLOTS && !e; i++)
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
 		if (load_acquire(&f->slots[i].who.state) == SLOT_LIVE &&
 			!share_is_dead(&f->slots[i]))
-			e = add_sharing(w, i);
-	return e;
+			add_sharing(w, i);
 }
 
 /* ---- those that are recorded ---- */
@@ -154,13 +149,11 @@ static struct watch_program *find(
 	return NULL;
 }
 
-static int add_recorded(struct watch *w, const struct recorded *r)
+static void add_recorded(struct watch *w, const struct recorded *r)
 {
 	struct watch_program *p = find(w->programs.v, w->programs.n, r->pid, NULL);
 	if (!p) {
 		p = array_push(&w->programs);
-		if (!p)
-			return -ENOMEM;
 		*p = (struct watch_program){ .pid = r->pid };
 		snprintf(p->name, sizeof p->name, "%s", r->name);
 	}
@@ -172,17 +165,15 @@ static int add_recorded(struct watch *w, const struct recorded *r)
 	p->gpu_busy_ns = r->gpu_busy_ns;
 	p->gpu_look_from_ns = r->gpu_look_from_ns;
 	p->lost = load_relaxed(&recording_header(r->recording)->lost);
-	return 0;
 }
 
-static int look_at_recordings(struct watch *w)
+static void look_at_recordings(struct watch *w)
 {
 	const struct follow_sink to = { feed_kernel, &w->feed };
 	w->feed.recordings = &w->recordings;
-	int e = recordings_look(&w->recordings, w->feed.regress ? &to : NULL);
-	for (size_t i = 0; !e && i < w->recordings.processes.n; i++)
-		e = add_recorded(w, &w->recordings.processes.v[i]);
-	return e;
+	recordings_look(&w->recordings, w->feed.regress ? &to : NULL);
+	for (size_t i = 0; i < w->recordings.processes.n; i++)
+		add_recorded(w, &w->recordings.processes.v[i]);
 }
 
 /* ---- rates ---- */
@@ -260,12 +251,10 @@ static void add_to_class(struct watch *w, const struct watch_program *p, uint64_
 
 /* ---- GPUs ---- */
 
-static int look_at_gpus(struct watch *w, enum nvml_how how)
+static void look_at_gpus(struct watch *w, enum nvml_how how)
 {
 	for (unsigned i = 0; i < nvml_count(w->nvml); i++) {
 		struct watch_gpu *g = i < w->gpus.n ? &w->gpus.v[i] : array_push(&w->gpus);
-		if (!g)
-			return -ENOMEM;
 		if (w->looks == 0) {
 			*g = (struct watch_gpu){ 0 };
 			snprintf(g->name, sizeof g->name, "%s", nvml_name(w->nvml, i));
@@ -274,24 +263,22 @@ static int look_at_gpus(struct watch *w, enum nvml_how how)
 		memmove(g->history, g->history + 1, sizeof g->history - sizeof *g->history);
 		g->history[WATCH_HISTORY - 1] = g->sample.busy_pct;
 	}
-	return 0;
 }
 
-int watch_look(struct watch *w, enum nvml_how how)
+void watch_look(struct watch *w, enum nvml_how how)
 {
 	const uint64_t before_ns = w->ns;
 	w->before.n = 0;
-	if (!array_reserve(&w->before, w->programs.n))
-		return -ENOMEM;
+	array_reserve(&w->before, w->programs.n);
 	if (w->programs.n)
 		memcpy(w->before.v, w->programs.v, w->programs.n * sizeof *w->programs.v);
 	w->before.n = w->programs.n;
 	w->programs.n = 0;
 	w->ns = now_ns();
-	int e = look_at_sharing(w);
-	e = e ? e : look_at_recordings(w);
-	e = e ? e : feed_requests(&w->feed, w->file, w->ns);
-	e = e ? e : look_at_gpus(w, how);
+	look_at_sharing(w);
+	look_at_recordings(w);
+	feed_requests(&w->feed, w->file, w->ns);
+	look_at_gpus(w, how);
 	for (size_t i = 0; i < w->programs.n; i++) {
 		struct watch_program *p = &w->programs.v[i];
 		rate(p, find(w->before.v, w->before.n, p->pid, p->uuid), before_ns,
@@ -300,7 +287,6 @@ int watch_look(struct watch *w, enum nvml_how how)
 	}
 	w->looks++;
 	w->took_ns = now_ns() - w->ns;
-	return e;
 }
 
 void watch_fini(struct watch *w)

@@ -76,7 +76,7 @@ struct watch {
 };
 
 /* Zeroed but for file, nvml and feed.regress it begins.  0 or -errno. */
-int watch_look(struct watch *w, enum nvml_how how);
+void watch_look(struct watch *w, enum nvml_how how);
 void watch_fini(struct watch *w);
 
 /* Whether there are rates of calls; of launches; of requests and waits. */

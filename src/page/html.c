@@ -59,7 +59,6 @@ static int put_flame(const struct layout *t, const struct flame *f, FILE *out)
 	for (uint32_t i = 0; i != FLAME_NONE; i = next_frame(f, i, least)) {
 		const struct flame_node *n = &f->nodes.v[i];
 		const uint32_t name = layout_name((struct layout *)t, f->names.v[n->name]);
-		bytes.failed |= name == LAYOUT_NONE;
 		packed_varint(&bytes, n->depth);
 		packed_varint(&bytes, name);
 		packed_varint(&bytes, n->kind);
@@ -69,10 +68,10 @@ static int put_flame(const struct layout *t, const struct flame *f, FILE *out)
 	}
 	expect(frames == frames_of(f, least), "all frames that are long enough are drawn");
 	fprintf(out, "{\"left_out\":%zu,\"frames\":\"", frames_of(f, 1) - frames);
-	const int e = packed_put(&bytes, out);
+	packed_put(&bytes, out);
 	fputs("\"}", out);
 	packed_fini(&bytes);
-	return e;
+	return 0;
 }
 
 /* ---- the page ---- */
@@ -119,7 +118,7 @@ static void put_layer_name(const struct report *r, enum stack_by by, uint64_t ke
 }
 
 /* A layer's bytes at each point: differences, since most do not change. */
-static int put_layer(
+static void put_layer(
 	const struct report *r, enum stack_by by, const struct memory_layer *l, FILE *out)
 {
 	struct packed bytes = { 0 };
@@ -128,56 +127,47 @@ static int put_layer(
 	for (uint32_t k = 0; k < MEMORY_POINTS; k++)
 		packed_difference(&bytes, l->live[k] - (k ? l->live[k - 1] : 0));
 	fputs(",\"live\":\"", out);
-	const int e = packed_put(&bytes, out);
+	packed_put(&bytes, out);
 	fputs("\"}", out);
 	packed_fini(&bytes);
-	return e;
 }
 
 /* What was live when by what it belongs to. */
-static int put_stacks(const struct report *r, FILE *out)
+static void put_stacks(const struct report *r, FILE *out)
 {
-	int e = 0;
 	putc('{', out);
-	for (enum stack_by by = 0; by < STACK_BYS && !e; by++) {
+	for (enum stack_by by = 0; by < STACK_BYS; by++) {
 		const struct memory_stack *s = &r->memory_detail->stack[by];
 		fprintf(out, "%s\"%s\":[", by ? ",\n" : "", stack_by_name[by]);
-		for (size_t i = 0; i < s->layers.n && !e; i++) {
+		for (size_t i = 0; i < s->layers.n; i++) {
 			fputs(i ? ",\n" : "", out);
-			e = put_layer(r, by, &s->layers.v[i], out);
+			put_layer(r, by, &s->layers.v[i], out);
 		}
 		putc(']', out);
 	}
 	putc('}', out);
-	return e;
 }
 
 /* Sentences of the text as they are, so that a page can't say anything else. */
-static int put_said(const struct report *r, FILE *out)
+static void put_said(const struct report *r, FILE *out)
 {
 	char *growth = NULL, *slack = NULL;
 	size_t size;
 	struct json j;
-	FILE *to = open_memstream(&growth, &size);
-	if (to) {
-		const struct text_page p = text_page_of(to, 0, false);
-		memory_put_growth(r, &p);
-		fclose(to);
-	}
-	to = open_memstream(&slack, &size);
-	if (to) {
-		if (report_has_device_times(r))
-			analysis_put_slack(r, to);
-		fclose(to);
-	}
+	FILE *to = xcheck(open_memstream(&growth, &size));
+	const struct text_page p = text_page_of(to, 0, false);
+	memory_put_growth(r, &p);
+	fclose(to);
+	to = xcheck(open_memstream(&slack, &size));
+	if (report_has_device_times(r))
+		analysis_put_slack(r, to);
+	fclose(to);
 	json_begin_compact(&j, out);
-	json_str(&j, "growth", growth ? growth : "");
-	json_str(&j, "slack", slack ? slack : "");
+	json_str(&j, "growth", xcheck(growth));
+	json_str(&j, "slack", xcheck(slack));
 	json_end_object(&j);
-	const int e = growth && slack ? 0 : -ENOMEM;
 	free(growth);
 	free(slack);
-	return e;
 }
 
 /* The keys of one recording. */
@@ -188,15 +178,14 @@ static int put_recording(const struct html *h, FILE *out)
 	fputs(",\"memory\":", out);
 	memory_print_json_compact(h->report, out);
 	fputs(",\"said\":", out);
-	int e = put_said(h->report, out);
+	put_said(h->report, out);
 	fputs(",\"stacks\":", out);
-	e = e ? e : put_stacks(h->report, out);
+	put_stacks(h->report, out);
 	fputs(",\"timeline\":", out);
-	e = e ? e
-	      : timeline_put(h->report, h->layout, (struct timeline_numbers *)&h->numbers,
-			h->fine_items, h->fine_bin_ns, out);
+	timeline_put(h->report, h->layout, (struct timeline_numbers *)&h->numbers, h->fine_items,
+		h->fine_bin_ns, out);
 	fputs(",\n\"flame\":{\"device\":", out);
-	e = e ? e : put_flame(h->layout, h->device, out);
+	int e = put_flame(h->layout, h->device, out);
 	fputs(",\"host\":", out);
 	e = e ? e : put_flame(h->layout, h->host, out);
 	putc('}', out);
@@ -243,12 +232,10 @@ int html_put(const struct html *h, FILE *out)
 {
 	char *data = NULL;
 	size_t bytes = 0;
-	FILE *memory = open_memstream(&data, &bytes);
-	if (!memory)
-		return -ENOMEM;
-	int e = html_put_data(h, memory);
-	if (fclose(memory) && !e)
-		e = -ENOMEM;
+	FILE *memory = xcheck(open_memstream(&data, &bytes));
+	const int e = html_put_data(h, memory);
+	fclose(memory);
+	xcheck(data);
 	if (!e) {
 		fputs(viewer_before, out);
 		put_escaped(data, bytes, out);
@@ -270,9 +257,7 @@ static int make_timeline(struct html *h, const struct html_sizes *most, struct e
 	int e = layout_make(h->report, fine, &h->layout, err);
 	if (e || h->layout->items <= most->items)
 		return e;
-	e = timeline_pack(h->layout, &h->numbers, &h->fine, &h->fine_bytes);
-	if (e)
-		return error_set(err, e, "no memory for a timeline");
+	timeline_pack(h->layout, &h->numbers, &h->fine, &h->fine_bytes);
 	h->fine_items = h->layout->items;
 	h->fine_bin_ns = h->layout->bin_ns;
 	layout_coarsen(h->layout, most->items);

@@ -42,7 +42,7 @@ int html_make(struct html *h, const struct trace *t, const struct decoder *decod
 	const struct html_sizes *most, struct error *err);
 void html_fini(struct html *h);
 
-/* Errors of `out` show in ferror(out); -ENOMEM. */
+/* Errors of `out` show in ferror(out). */
 int html_put(const struct html *h, FILE *out);
 
 /* The data alone: one JSON object. */

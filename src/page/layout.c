@@ -28,9 +28,9 @@ const char *lane_kind_name(unsigned kind)
 
 uint32_t layout_name(struct layout *t, const char *name)
 {
-	char **row =
-		MAP_ROW(&t->name_map, map_text_key(name, strlen(name), 0), &t->names, strdup(name));
-	return row && *row ? (uint32_t)(row - t->names.v) : LAYOUT_NONE;
+	char **row = MAP_ROW(
+		&t->name_map, map_text_key(name, strlen(name), 0), &t->names, xstrdup(name));
+	return (uint32_t)(row - t->names.v);
 }
 
 /* Word by word: there may be one a call. */
@@ -49,7 +49,7 @@ uint32_t layout_detail(struct layout *t, const struct layout_detail *d)
 {
 	const struct layout_detail *row =
 		MAP_ROW(&t->detail_map, key_of_detail(d), &t->details, *d);
-	return row ? (uint32_t)(row - t->details.v) : LAYOUT_NONE;
+	return (uint32_t)(row - t->details.v);
 }
 
 uint32_t layout_lane(struct layout *t, const struct layout_lane *lane)
@@ -58,7 +58,7 @@ uint32_t layout_lane(struct layout *t, const struct layout_lane *lane)
 		MAP_KEY((uint64_t)lane->process << 32 | lane->kind, lane->tid, lane->device,
 			(uint64_t)lane->context << 32 | lane->stream),
 		&t->lanes, *lane);
-	return row ? (uint32_t)(row - t->lanes.v) : LAYOUT_NONE;
+	return (uint32_t)(row - t->lanes.v);
 }
 
 static struct layout_row *row_of(struct layout *t, uint32_t lane, uint32_t depth)
@@ -176,9 +176,7 @@ int layout_add(struct layout *t, uint32_t lane, uint32_t depth, const struct lay
 	if (t->items >= room_of(t))
 		shrink(t, room_of(t) / 3 * 2, false);
 	struct layout_row *row = row_of(t, lane, depth);
-	struct layout_item *to = row ? array_push(&row->items) : NULL;
-	if (!to)
-		return -ENOMEM;
+	struct layout_item *to = array_push(&row->items);
 	expect(item->end_ns >= item->start_ns, "an item ends after it began");
 	expect(lane < t->lanes.n, "the lane of an item is one of all");
 	*to = *item;
@@ -243,9 +241,7 @@ void layout_coarsen(struct layout *t, size_t most)
 
 int layout_make(const struct report *r, size_t most, struct layout **ret_t, struct error *err)
 {
-	struct layout *t = calloc(1, sizeof *t);
-	if (!t)
-		return error_set(err, -ENOMEM, "no memory for a timeline");
+	struct layout *t = xcalloc(1, sizeof *t);
 	t->most = most;
 	const int e = layout_read(t, r);
 	if (e) {

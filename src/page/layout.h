@@ -89,8 +89,7 @@ struct layout {
 int layout_make(const struct report *r, size_t most, struct layout **ret_t, struct error *err);
 void layout_free(struct layout *t);
 
-/* Parts of layout_make() that tests use alone.  Each returns LAYOUT_NONE, or -ENOMEM,
- * without memory. */
+/* Parts of layout_make() that tests use alone. */
 uint32_t layout_name(struct layout *t, const char *name);
 uint32_t layout_detail(struct layout *t, const struct layout_detail *d);
 uint32_t layout_lane(struct layout *t, const struct layout_lane *lane);

@@ -62,7 +62,7 @@ static uint32_t name_of(struct reader *r, uint32_t name, const char *instead)
 		return NONE;
 	if (r->meta_name[name] == NONE) {
 		char *text = demangle(r->r->meta.names.v[name].text);
-		r->meta_name[name] = layout_name(r->t, text ? text : r->r->meta.names.v[name].text);
+		r->meta_name[name] = layout_name(r->t, text);
 		free(text);
 	}
 	return r->meta_name[name];
@@ -92,14 +92,14 @@ static uint64_t link_of(const struct reader *r, uint32_t tid, const struct recor
 	return l ? l->correlation : 0;
 }
 
-static int describe(struct reader *r, const struct record *c, struct layout_detail *d)
+static void describe(struct reader *r, const struct record *c, struct layout_detail *d)
 {
 	const struct schema_fn *fn = schema_find(&r->r->trace->schema, c->fn);
 	const char *error = c->result ? decode_result(r->r->decoder, fn, c->result) : NULL;
 	struct launch_shape shape;
 	char line[2100];
-	if (error && (d->error = layout_name(r->t, error)) == NONE)
-		return -ENOMEM;
+	if (error)
+		d->error = layout_name(r->t, error);
 	if (fn && fn->launch_layout && decode_shape(c, &shape)) {
 		const uint32_t name = meta_find_kernel(&r->r->meta, r->calls.buf.ref->process,
 			c->arg[LAUNCH_FUNCTION], record_end(c));
@@ -108,24 +108,22 @@ static int describe(struct reader *r, const struct record *c, struct layout_deta
 		memcpy(d->block, shape.block, sizeof d->block);
 		d->shared = c->aux;
 		if (name == META_NONE) /* the driver's call below a runtime's may know it */
-			return 0;
+			return;
 		d->kernel = name_of(r, name, "");
-		return d->kernel == NONE ? -ENOMEM : 0;
+		return;
 	}
 	if (fn && schema_call_bytes(fn, c, &d->bytes))
 		d->valid |= DETAIL_BYTES;
 	if (!r->with_text)
-		return 0;
+		return;
 	decode_record(r->r->decoder, c, line, sizeof line);
 	d->text = layout_name(r->t, line);
-	return d->text == NONE ? -ENOMEM : 0;
 }
 
-static int put_detail(struct reader *r, const struct layout_detail *d, uint32_t *ret_detail)
+static void put_detail(struct reader *r, const struct layout_detail *d, uint32_t *ret_detail)
 {
 	const bool empty = !d->valid && d->kernel == NONE && d->text == NONE && d->error == NONE;
 	*ret_detail = empty ? NONE : layout_detail(r->t, d);
-	return empty || *ret_detail != NONE ? 0 : -ENOMEM;
 }
 
 /* Leaves the calls that this one is not in, and enters it; its depth. */
@@ -152,12 +150,11 @@ static int take_call(struct reader *r, uint32_t lane, const struct record *c)
 		.end_ns = trace_since_ns(r->r->trace, record_end(c)),
 		.name = call_name(r, c->fn),
 		.link = link_of(r, r->calls.buf.ref->head.tid, c) };
-	int e = item.name == NONE ? -ENOMEM : describe(r, c, &d);
-	if (!e)
-		e = put_detail(r, &d, &item.detail);
+	describe(r, c, &d);
+	put_detail(r, &d, &item.detail);
 	if (item.end_ns < item.start_ns)
 		item.end_ns = item.start_ns;
-	return e ? e : layout_add(r->t, lane, enter(r, c), &item);
+	return layout_add(r->t, lane, enter(r, c), &item);
 }
 
 static int read_calls(struct reader *r)
@@ -166,7 +163,7 @@ static int read_calls(struct reader *r)
 	const uint32_t lane = layout_lane(
 		r->t, &(struct layout_lane){
 			      .kind = LANE_CALLS, .process = c->process, .tid = c->head.tid });
-	int e = lane == NONE ? -ENOMEM : 0;
+	int e = 0;
 	if (r->calls.new_thread)
 		r->depth = 0;
 	for (size_t i = r->calls.calls.n; i-- > 0 && !e;)
@@ -177,7 +174,8 @@ static int read_calls(struct reader *r)
 static int read_threads(struct reader *r)
 {
 	struct progress progress;
-	int e = thread_calls_init(&r->calls, r->r->trace);
+	thread_calls_init(&r->calls, r->r->trace);
+	int e = 0;
 	progress_init(&progress, "laying out");
 	while (!e && (e = thread_calls_next(&r->calls)) > 0) {
 		e = read_calls(r);
@@ -210,9 +208,7 @@ static int take_ranges(struct reader *r)
 			.args = META_NONE };
 		if (g.args)
 			s.args = meta_find_string(&r->r->meta, r->buf.ref->process, g.args);
-		struct span *to = s.lane == NONE || s.name == NONE ? NULL : array_push(&r->spans);
-		if (!to)
-			return -ENOMEM;
+		struct span *to = array_push(&r->spans);
 		if (s.end_ns < s.start_ns)
 			s.end_ns = s.start_ns;
 		*to = s;
@@ -236,8 +232,8 @@ static int put_range(struct reader *r, const struct span *s, uint32_t depth)
 	struct layout_item item = { .start_ns = s->start_ns, .end_ns = s->end_ns, .name = s->name };
 	if (r->spans.n <= TEXT_MOST && s->args != META_NONE)
 		d.text = name_of(r, s->args, "");
-	const int e = put_detail(r, &d, &item.detail);
-	return e ? e : layout_add(r->t, s->lane, depth, &item);
+	put_detail(r, &d, &item.detail);
+	return layout_add(r->t, s->lane, depth, &item);
 }
 
 /* Each on the row below the last that has not ended. */
@@ -320,9 +316,7 @@ static int add_activity(struct reader *r, const struct gpu_activity *w)
 		.name = activity_name(r, w) };
 	const uint32_t at_lane = layout_lane(r->t, &lane);
 	describe_activity(w, &d);
-	const bool failed = item.name == NONE || at_lane == NONE || put_detail(r, &d, &item.detail);
-	if (failed)
-		return -ENOMEM;
+	put_detail(r, &d, &item.detail);
 	return w->kind == GPU_SYNC ? 0 : layout_add(r->t, at_lane, 0, &item);
 }
 
@@ -341,8 +335,8 @@ static int take_activity(struct reader *r)
 static uint32_t *nones(size_t n)
 {
 	static_assert(NONE == UINT32_MAX, "in all its bytes");
-	uint32_t *v = malloc((n + 1) * sizeof *v);
-	return v ? memset(v, 0xff, (n + 1) * sizeof *v) : NULL;
+	uint32_t *v = xmalloc((n + 1) * sizeof *v);
+	return memset(v, 0xff, (n + 1) * sizeof *v);
 }
 
 static int read_all(struct reader *r)
@@ -364,7 +358,7 @@ int layout_read(struct layout *t, const struct report *report)
 		.meta_name = nones(report->meta.names.n),
 		.fn_name = nones(FN_IDS),
 		.with_text = report->calls <= TEXT_MOST };
-	const int e = r.meta_name && r.fn_name ? read_all(&r) : -ENOMEM;
+	const int e = read_all(&r);
 	chunk_buf_fini(&r.buf);
 	thread_calls_fini(&r.calls);
 	array_free(&r.spans);

@@ -11,12 +11,7 @@
 void packed_varint(struct packed *to, uint64_t value)
 {
 	do {
-		uint8_t *p = array_push(&to->b);
-		if (!p) {
-			to->failed = true;
-			return;
-		}
-		*p = (uint8_t)((value & 0x7f) | (value > 0x7f ? 0x80 : 0));
+		*array_push(&to->b) = (uint8_t)((value & 0x7f) | (value > 0x7f ? 0x80 : 0));
 	} while (value >>= 7);
 }
 
@@ -27,8 +22,8 @@ void packed_difference(struct packed *to, uint64_t difference)
 
 void packed_append(struct packed *to, struct packed *from)
 {
-	to->failed |= from->failed || !array_reserve(&to->b, from->b.n);
-	if (!to->failed && from->b.n) {
+	array_reserve(&to->b, from->b.n);
+	if (from->b.n) {
 		memcpy(to->b.v + to->b.n, from->b.v, from->b.n);
 		to->b.n += from->b.n;
 	}
@@ -50,24 +45,21 @@ static void put_base64(const uint8_t *v, size_t n, FILE *out)
 	}
 }
 
-int packed_put(struct packed *from, FILE *out)
+void packed_put(struct packed *from, FILE *out)
 {
 	put_base64(from->b.v, from->b.n, out);
 	from->b.n = 0;
-	return from->failed ? -ENOMEM : 0;
 }
 
-int packed_put_deflated(struct packed *from, FILE *out)
+void packed_put_deflated(struct packed *from, FILE *out)
 {
 	uLongf bytes = compressBound(from->b.n);
-	uint8_t *room = malloc(bytes);
-	const bool done =
-		room && !from->failed && compress2(room, &bytes, from->b.v, from->b.n, 6) == Z_OK;
+	uint8_t *room = xmalloc(bytes);
+	const bool done = compress2(room, &bytes, from->b.v, from->b.n, 6) == Z_OK;
 	if (done)
 		put_base64(room, bytes, out);
 	free(room);
 	from->b.n = 0;
-	return done ? 0 : -ENOMEM;
 }
 
 void packed_fini(struct packed *p)

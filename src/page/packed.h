@@ -13,7 +13,6 @@
 
 struct packed {
 	ARRAY(uint8_t) b;
-	bool failed;
 };
 
 void packed_varint(struct packed *to, uint64_t value);
@@ -24,9 +23,9 @@ void packed_difference(struct packed *to, uint64_t difference);
 /* All of `from`, which is then empty. */
 void packed_append(struct packed *to, struct packed *from);
 
-/* Each writes base64 and empties the pack.  0 or -ENOMEM. */
-int packed_put(struct packed *from, FILE *out);
-int packed_put_deflated(struct packed *from, FILE *out);
+/* Each writes base64 and empties the pack. */
+void packed_put(struct packed *from, FILE *out);
+void packed_put_deflated(struct packed *from, FILE *out);
 
 void packed_fini(struct packed *p);
 

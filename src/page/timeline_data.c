@@ -29,11 +29,10 @@ static struct packed *to(struct writer *w, int column)
 	return w->fine ? &w->column[column] : &w->bytes;
 }
 
-static int link_number(struct writer *w, uint32_t process, uint64_t link, uint64_t *ret_number)
+static void link_number(struct writer *w, uint32_t process, uint64_t link, uint64_t *ret_number)
 {
 	const uint32_t number = link ? map_number(&w->n->link_map, MAP_KEY(process, link)) : 0;
 	*ret_number = link ? number + 1ull : 0;
-	return number == MAP_NONE ? -ENOMEM : 0;
 }
 
 static uint32_t detail_number(struct writer *w, uint32_t detail)
@@ -48,12 +47,11 @@ static uint32_t detail_number(struct writer *w, uint32_t detail)
 }
 
 /* Items from..until-1 of a row. */
-static int pack_items(struct writer *w, const struct layout_row *row, size_t from, size_t until)
+static void pack_items(struct writer *w, const struct layout_row *row, size_t from, size_t until)
 {
 	const uint32_t process = w->t->lanes.v[row->lane].process;
 	uint64_t end = 0, link = 0;
-	int e = 0;
-	for (size_t i = from; i < until && !e; i++) {
+	for (size_t i = from; i < until; i++) {
 		const struct layout_item *it = &row->items.v[i];
 		const uint64_t last = link;
 		expect(it->end_ns >= it->start_ns, "an item does not end before it begins");
@@ -70,35 +68,31 @@ static int pack_items(struct writer *w, const struct layout_row *row, size_t fro
 				packed_varint(&w->bytes, it->parts);
 			continue;
 		}
-		e = link_number(w, process, it->link, &link);
+		link_number(w, process, it->link, &link);
 		packed_varint(to(w, DETAIL), detail_number(w, it->detail));
 		packed_difference(to(w, LINK), link - last);
 	}
-	return e;
 }
 
-static int put_row(struct writer *w, const struct layout_row *row)
+static void put_row(struct writer *w, const struct layout_row *row)
 {
-	int e = pack_items(w, row, 0, row->items.n);
+	pack_items(w, row, 0, row->items.n);
 	putc('"', w->out);
-	e = e ? e : packed_put(&w->bytes, w->out);
+	packed_put(&w->bytes, w->out);
 	putc('"', w->out);
-	return e;
 }
 
 /* A row a depth; one that is not there is an empty string. */
-static int put_rows(struct writer *w, size_t lane, size_t *at)
+static void put_rows(struct writer *w, size_t lane, size_t *at)
 {
 	const struct layout *t = w->t;
-	int e = 0;
-	for (uint32_t depth = 0; *at < t->rows.n && t->rows.v[*at].lane == lane && !e; depth++) {
+	for (uint32_t depth = 0; *at < t->rows.n && t->rows.v[*at].lane == lane; depth++) {
 		fputs(depth ? "," : "", w->out);
 		if (t->rows.v[*at].depth == depth)
-			e = put_row(w, &t->rows.v[(*at)++]);
+			put_row(w, &t->rows.v[(*at)++]);
 		else
 			fputs("\"\"", w->out);
 	}
-	return e;
 }
 
 static const char *thread_name(const struct report *r, const struct layout_lane *l)
@@ -153,12 +147,10 @@ static void put_detail(const struct layout_detail *d, FILE *out)
 }
 
 /* In the order of their numbers. */
-static int put_details(const struct writer *w)
+static void put_details(const struct writer *w)
 {
 	const struct layout *t = w->t;
-	uint32_t *order = calloc(w->n->details + 1u, sizeof *order);
-	if (!order)
-		return -ENOMEM;
+	uint32_t *order = xcalloc(w->n->details + 1u, sizeof *order);
 	for (size_t i = 0; i < t->details.n; i++)
 		if (w->n->detail[i] &&
 			expect(w->n->detail[i] <= w->n->details, "details are counted"))
@@ -170,94 +162,79 @@ static int put_details(const struct writer *w)
 	}
 	putc(']', w->out);
 	free(order);
-	return 0;
 }
 
-static int put_lanes(struct writer *w)
+static void put_lanes(struct writer *w)
 {
 	size_t at = 0;
-	int e = 0;
-	for (size_t i = 0; i < w->t->lanes.n && !e; i++) {
+	for (size_t i = 0; i < w->t->lanes.n; i++) {
 		fputs(i ? ",\n" : "\n", w->out);
 		put_lane_head(w, &w->t->lanes.v[i]);
-		e = put_rows(w, i, &at);
+		put_rows(w, i, &at);
 		fputs("]}", w->out);
 	}
-	expect(e || at == w->t->rows.n, "each row is in one of the lanes");
-	return e;
+	expect(at == w->t->rows.n, "each row is in one of the lanes");
 }
 
 /* As many as there are kinds of details; kept until the end. */
-static int begin(struct timeline_numbers *n, const struct layout *t)
+static void begin(struct timeline_numbers *n, const struct layout *t)
 {
 	if (!n->detail)
-		n->detail = calloc(t->details.n + 1, sizeof *n->detail);
-	return n->detail ? 0 : -ENOMEM;
+		n->detail = xcalloc(t->details.n + 1, sizeof *n->detail);
 }
 
-int timeline_put(const struct report *r, const struct layout *t, struct timeline_numbers *n,
+void timeline_put(const struct report *r, const struct layout *t, struct timeline_numbers *n,
 	uint64_t fine_items, uint64_t fine_bin_ns, FILE *out)
 {
 	struct writer w = { .r = r, .t = t, .n = n, .out = out };
-	int e = begin(n, t);
-	if (e)
-		return e;
+	begin(n, t);
 	fprintf(out, "{\"events\":%llu,\"items\":%llu,\"bin_ns\":%llu,",
 		(unsigned long long)t->events, (unsigned long long)t->items,
 		(unsigned long long)t->bin_ns);
 	fprintf(out, "\"fine_items\":%llu,\"fine_bin_ns\":%llu,\"block\":%u,\"lanes\":[",
 		(unsigned long long)fine_items, (unsigned long long)fine_bin_ns, TIMELINE_BLOCK);
-	e = put_lanes(&w);
+	put_lanes(&w);
 	putc(']', out);
-	if (!e)
-		e = put_details(&w);
+	put_details(&w);
 	putc('}', out);
 	packed_fini(&w.bytes);
-	return e;
 }
 
 /* ---- blocks ---- */
 
 /* Column behind column, since what is alike is packed closely: their lengths, then they. */
-static int put_block(struct writer *w)
+static void put_block(struct writer *w)
 {
 	for (int k = 0; k < COLUMNS; k++)
 		packed_varint(&w->bytes, w->column[k].b.n);
 	for (int k = 0; k < COLUMNS; k++)
 		packed_append(&w->bytes, &w->column[k]);
-	const int e = packed_put_deflated(&w->bytes, w->out);
+	packed_put_deflated(&w->bytes, w->out);
 	putc('\n', w->out);
-	return e;
 }
 
-static int put_blocks(struct writer *w, const struct layout_row *row)
+static void put_blocks(struct writer *w, const struct layout_row *row)
 {
-	int e = 0;
-	for (size_t from = 0; from < row->items.n && !e; from += TIMELINE_BLOCK) {
+	for (size_t from = 0; from < row->items.n; from += TIMELINE_BLOCK) {
 		const size_t left = row->items.n - from;
-		e = pack_items(
-			w, row, from, from + (left < TIMELINE_BLOCK ? left : TIMELINE_BLOCK));
-		e = e ? e : put_block(w);
+		pack_items(w, row, from, from + (left < TIMELINE_BLOCK ? left : TIMELINE_BLOCK));
+		put_block(w);
 	}
-	return e;
 }
 
-int timeline_pack(
+void timeline_pack(
 	const struct layout *t, struct timeline_numbers *n, char **ret_text, size_t *ret_bytes)
 {
-	FILE *memory = open_memstream(ret_text, ret_bytes);
+	FILE *memory = xcheck(open_memstream(ret_text, ret_bytes));
 	struct writer w = { .t = t, .n = n, .out = memory, .fine = true };
-	if (!memory)
-		return -ENOMEM;
-	int e = begin(n, t);
-	for (size_t i = 0; i < t->rows.n && !e; i++)
-		e = put_blocks(&w, &t->rows.v[i]);
-	if (fclose(memory) && !e)
-		e = -ENOMEM;
+	begin(n, t);
+	for (size_t i = 0; i < t->rows.n; i++)
+		put_blocks(&w, &t->rows.v[i]);
+	fclose(memory);
+	xcheck(*ret_text);
 	for (int k = 0; k < COLUMNS; k++)
 		packed_fini(&w.column[k]);
 	packed_fini(&w.bytes);
-	return e;
 }
 
 void timeline_numbers_fini(struct timeline_numbers *n)

@@ -30,11 +30,11 @@ struct timeline_numbers {
 };
 
 /* The blocks of all rows, a line each, in *ret_text, which the caller frees.  0 or -errno. */
-int timeline_pack(
+void timeline_pack(
 	const struct layout *t, struct timeline_numbers *n, char **ret_text, size_t *ret_bytes);
 
 /* An object of JSON.  fine_items: those in the blocks; 0 without. */
-int timeline_put(const struct report *r, const struct layout *t, struct timeline_numbers *n,
+void timeline_put(const struct report *r, const struct layout *t, struct timeline_numbers *n,
 	uint64_t fine_items, uint64_t fine_bin_ns, FILE *out);
 
 void timeline_numbers_fini(struct timeline_numbers *n);

@@ -101,16 +101,16 @@ struct cause {
 	bool unknown;        /* the lane itself, or another */
 };
 
-/* Reads what threads did; a lane for each.  0 or -ENOMEM. */
+/* Reads what threads did; a lane for each.  0 or -errno. */
 int host_read(struct host *h);
 
-/* Finds the order of activities, and which ended each wait.  0 or -ENOMEM. */
-int host_order(struct host *h);
+/* Finds the order of activities, and which ended each wait. */
+void host_order(struct host *h);
 
-/* Joins threads that take turns; then, once waits are known, finds who wakes whom.  0 or -ENOMEM.
+/* Joins threads that take turns; then, once waits are known, finds who wakes whom.
  */
-int host_join_lanes(struct host *h);
-int host_find_wakes(struct host *h);
+void host_join_lanes(struct host *h);
+void host_find_wakes(struct host *h);
 
 struct cause host_cause(const struct host *h, uint32_t lane, uint32_t mark);
 
@@ -127,7 +127,7 @@ uint32_t host_behind(const struct host *h, uint32_t activity);
 uint32_t host_ended_by(const struct host *h, uint64_t ns);
 
 /* How much of the time from the first activity's start to the last one's end a host that takes no
- * time saves.  0 or -ENOMEM. */
-int host_replay(const struct host *h, uint64_t *ret_saved_ns);
+ * time saves. */
+void host_replay(const struct host *h, uint64_t *ret_saved_ns);
 
 #endif

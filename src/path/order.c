@@ -43,19 +43,15 @@ struct sweep {
 
 /* ---- streams ---- */
 
-static int index_activities(struct host *h)
+static void index_activities(struct host *h)
 {
 	const struct timeline *t = h->in->t;
 	const size_t n = t->activities.n;
-	uint32_t *last = malloc((t->stream_count + 1) * sizeof *last);
-	h->ended = malloc(n * sizeof *h->ended);
-	h->previous = malloc(n * sizeof *h->previous);
-	h->awaits = malloc(n * sizeof *h->awaits);
-	h->behind_host = calloc(n, sizeof *h->behind_host);
-	if (!last || !h->ended || !h->previous || !h->awaits || !h->behind_host) {
-		free(last);
-		return -ENOMEM;
-	}
+	uint32_t *last = xmalloc((t->stream_count + 1) * sizeof *last);
+	h->ended = xmalloc(n * sizeof *h->ended);
+	h->previous = xmalloc(n * sizeof *h->previous);
+	h->awaits = xmalloc(n * sizeof *h->awaits);
+	h->behind_host = xcalloc(n, sizeof *h->behind_host);
 	for (size_t i = 0; i <= t->stream_count; i++)
 		last[i] = NONE;
 	for (uint32_t i = 0; i < n; i++) {
@@ -67,7 +63,7 @@ static int index_activities(struct host *h)
 		last[known ? p->stream : t->stream_count] = i;
 	}
 	free(last);
-	return radix_sort(h->ended, n, sizeof *h->ended, offsetof(struct ended, end_ns),
+	radix_sort(h->ended, n, sizeof *h->ended, offsetof(struct ended, end_ns),
 		sizeof h->ended->end_ns);
 }
 
@@ -165,12 +161,8 @@ static struct mark *wait_at(struct host *h, uint32_t thread, uint64_t ns)
 static struct lane *functions_of(struct sweep *s, uint32_t owner)
 {
 	uint32_t *at = map_get(&s->functions, MAP_KEY(owner));
-	if (!at)
-		return NULL;
 	if (*at == MAP_NONE) {
 		struct lane *new = array_push(&s->h->lanes);
-		if (!new)
-			return NULL;
 		*new = (struct lane){ .process = s->h->lanes.v[owner].process, .owner = owner };
 		*at = (uint32_t)(s->h->lanes.n - 1);
 	}
@@ -178,7 +170,7 @@ static struct lane *functions_of(struct sweep *s, uint32_t owner)
 }
 
 /* It begins when what is in front of it has ended, or when the call that gave it has returned. */
-static int give_function(struct sweep *s, struct stream *to, const struct order *o)
+static void give_function(struct sweep *s, struct stream *to, const struct order *o)
 {
 	const uint32_t owner = s->h->lane_of[o->thread],
 		       call = host_mark_at(s->h, owner, o->start_ns);
@@ -186,9 +178,7 @@ static int give_function(struct sweep *s, struct stream *to, const struct order 
 		call == NONE ? o->start_ns : s->h->lanes.v[owner].marks.v[call].end_ns;
 	const uint64_t end = to->last == NONE ? 0 : s->h->in->t->activities.v[to->last].end_ns;
 	struct lane *lane = functions_of(s, owner);
-	struct mark *new = lane ? array_push(&lane->marks) : NULL;
-	if (!new)
-		return -ENOMEM;
+	struct mark *new = array_push(&lane->marks);
 	*new = (struct mark){ .start_ns = end > given ? end : given,
 		.activity = end > given ? to->last : NONE,
 		.kind = MARK_WAIT,
@@ -196,7 +186,6 @@ static int give_function(struct sweep *s, struct stream *to, const struct order 
 	new->end_ns = new->start_ns;
 	to->trigger = (uint32_t)(lane->marks.n - 1);
 	to->trigger_owner = owner;
-	return 0;
 }
 
 /* The next activity of the stream had to wait for it: that says when it had ended, if its launch
@@ -230,14 +219,11 @@ static struct stream *stream_of(struct sweep *s, const struct order *o, uint32_t
 	return &s->streams[number];
 }
 
-static int record_event(struct sweep *s, const struct order *o, uint32_t process)
+static void record_event(struct sweep *s, const struct order *o, uint32_t process)
 {
 	const struct stream *from = stream_of(s, o, process);
 	uint32_t *event = map_get(&s->events, MAP_KEY(process, o->event));
-	if (!event)
-		return -ENOMEM;
 	*event = from ? from->last : NONE;
-	return 0;
 }
 
 static void wait_for_event(struct sweep *s, const struct order *o, uint32_t process)
@@ -266,27 +252,30 @@ static void synchronize(struct sweep *s, const struct order *o, uint32_t process
 	}
 }
 
-static int take_order(struct sweep *s, const struct order *o)
+static void take_order(struct sweep *s, const struct order *o)
 {
 	const uint32_t process = s->h->lanes.v[s->h->lane_of[o->thread]].process;
 	struct stream *in;
 	switch ((enum order_kind)o->kind) {
 	case ORDER_RECORD:
-		return o->event == UINT64_MAX ? 0 : record_event(s, o, process);
+		if (!(o->event == UINT64_MAX))
+			record_event(s, o, process);
+		return;
 	case ORDER_WAIT_EVENT:
 		wait_for_event(s, o, process);
-		return 0;
+		return;
 	case ORDER_HOST_FUNCTION:
 		in = stream_of(s, o, process);
-		return in ? give_function(s, in, o) : 0;
+		if (in)
+			give_function(s, in, o);
+		return;
 	case ORDER_SYNC_STREAM:
 	case ORDER_SYNC_EVENT:
 		synchronize(s, o, process);
-		return 0;
+		return;
 	case ORDER_LAUNCH:
-		return 0; /* only where an activity has such a call */
+		return; /* only where an activity has such a call */
 	}
-	return 0;
 }
 
 static void take_launch(struct sweep *s, const struct launched *c)
@@ -311,39 +300,33 @@ static void take_launch(struct sweep *s, const struct launched *c)
 }
 
 /* The handle of the call with which an activity was launched says the stream's number. */
-static int learn_handle(struct sweep *s, const struct launched *c, const struct order *o)
+static void learn_handle(struct sweep *s, const struct launched *c, const struct order *o)
 {
 	const struct timeline *t = s->h->in->t;
 	const uint32_t number = t->activities.v[c->first].stream;
 	if (o->thread != t->calls.v[c->call].thread || o->stream == UINT64_MAX ||
 		number == NO_STREAM)
-		return 0;
+		return;
 	uint32_t *to = map_get(
 		&s->handles, MAP_KEY(s->h->lanes.v[s->h->lane_of[o->thread]].process, o->stream));
-	if (!to)
-		return -ENOMEM;
 	*to = number;
-	return 0;
 }
 
-static int take_all(struct sweep *s)
+static void take_all(struct sweep *s)
 {
 	size_t c = 0;
-	int e = 0;
-	for (size_t i = 0; i < s->h->orders.n && !e; i++) {
+	for (size_t i = 0; i < s->h->orders.n; i++) {
 		const struct order *o = &s->h->orders.v[i];
 		for (; c < s->calls.n && s->calls.v[c].start_ns < o->start_ns; c++)
 			take_launch(s, &s->calls.v[c]);
-		for (size_t k = c; o->kind == ORDER_LAUNCH && k < s->calls.n && !e &&
+		for (size_t k = c; o->kind == ORDER_LAUNCH && k < s->calls.n &&
 				   s->calls.v[k].start_ns == o->start_ns;
 			k++)
-			e = learn_handle(s, &s->calls.v[k], o);
-		if (!e)
-			e = take_order(s, o);
+			learn_handle(s, &s->calls.v[k], o);
+		take_order(s, o);
 	}
 	for (; c < s->calls.n; c++)
 		take_launch(s, &s->calls.v[c]);
-	return e;
 }
 
 /* From one activity to the next, where the next had long been launched: in steps of STEP_NS. */
@@ -387,14 +370,11 @@ static void find_handover(struct host *h)
 		h->handover_most_ns = most;
 }
 
-static int list_calls(struct sweep *s)
+static void list_calls(struct sweep *s)
 {
 	const struct timeline *t = s->h->in->t;
-	uint32_t *at = malloc((t->calls.n + 1) * sizeof *at);
-	if (!at || !array_reserve(&s->calls, t->calls.n)) {
-		free(at);
-		return -ENOMEM;
-	}
+	uint32_t *at = xmalloc((t->calls.n + 1) * sizeof *at);
+	array_reserve(&s->calls, t->calls.n);
 	for (size_t i = 0; i < t->calls.n; i++)
 		at[i] = NONE;
 	for (uint32_t i = 0; i < t->activities.n; i++) {
@@ -414,48 +394,41 @@ static int list_calls(struct sweep *s)
 			c->last = i;
 	}
 	free(at);
-	return RADIX_SORT(s->calls, start_ns);
+	RADIX_SORT(s->calls, start_ns);
 }
 
-static int prepare(struct sweep *s)
+static void prepare(struct sweep *s)
 {
 	const struct path_input *in = s->h->in;
-	s->streams = calloc(in->t->stream_count + 1, sizeof *s->streams);
-	s->last_stream = malloc((in->thread_count + 1) * sizeof *s->last_stream);
-	if (!s->streams || !s->last_stream)
-		return -ENOMEM;
+	s->streams = xcalloc(in->t->stream_count + 1, sizeof *s->streams);
+	s->last_stream = xmalloc((in->thread_count + 1) * sizeof *s->last_stream);
 	for (size_t i = 0; i < in->t->stream_count; i++)
 		s->streams[i] = (struct stream){ NONE, NONE, NONE, NONE };
 	for (size_t i = 0; i < in->thread_count; i++)
 		s->last_stream[i] = MAP_NONE;
-	return list_calls(s);
+	list_calls(s);
 }
 
-int host_order(struct host *h)
+void host_order(struct host *h)
 {
 	struct sweep s = { .h = h };
-	int e = index_activities(h);
-	if (!e)
-		e = prepare(&s);
-	if (!e)
-		e = RADIX_SORT(h->orders, start_ns);
-	if (!e)
-		e = take_all(&s);
-	if (!e)
-		find_handover(h);
-	for (size_t i = 0; i < h->lanes.n && !e; i++) {
+	index_activities(h);
+	prepare(&s);
+	RADIX_SORT(h->orders, start_ns);
+	take_all(&s);
+	find_handover(h);
+	for (size_t i = 0; i < h->lanes.n; i++) {
 		struct lane *lane = &h->lanes.v[i];
 		for (size_t k = 0; k < lane->marks.n; k++)
 			find_waited(h, lane, &lane->marks.v[k]);
 	}
-	for (size_t i = 0; i < s.functions.size && !e; i++)
+	for (size_t i = 0; i < s.functions.size; i++)
 		if (s.functions.slots[i].taken)
-			e = RADIX_SORT(h->lanes.v[s.functions.slots[i].value].marks, start_ns);
+			RADIX_SORT(h->lanes.v[s.functions.slots[i].value].marks, start_ns);
 	array_free(&s.calls);
 	free(s.streams);
 	free(s.last_stream);
 	map_fini(&s.handles);
 	map_fini(&s.events);
 	map_fini(&s.functions);
-	return e;
 }

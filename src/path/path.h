@@ -100,7 +100,7 @@ struct path {
 	ARRAY(uint64_t) activity_ns; /* beside each activity: how much of it is on the path */
 };
 
-/* Of a timeline that has activities.  0 or -ENOMEM; path_fini() follows in either case. */
+/* Of a timeline that has activities.  0 or -errno; path_fini() follows in either case. */
 int path_find(const struct path_input *in, struct path *ret_path);
 void path_fini(struct path *p);
 

@@ -39,15 +39,14 @@ struct replay {
 	uint64_t first_ns;
 };
 
-static int list_resumes(struct replay *r)
+static void list_resumes(struct replay *r)
 {
 	for (uint32_t i = 0; i < r->h->lanes.n; i++) {
 		const struct lane *lane = &r->h->lanes.v[i];
 		for (uint32_t k = 0; k < lane->marks.n; k++) {
 			const struct mark *m = &lane->marks.v[k];
 			const struct cause c = host_cause(r->h, i, k);
-			if (!array_reserve(&r->resumes, 2))
-				return -ENOMEM;
+			array_reserve(&r->resumes, 2);
 			if (c.lane != i)
 				r->resumes.v[r->resumes.n++] =
 					(struct resume){ m->start_ns, i, c.lane, NONE };
@@ -57,7 +56,7 @@ static int list_resumes(struct replay *r)
 					(struct resume){ m->end_ns, i, NONE, m->activity };
 		}
 	}
-	return RADIX_SORT(r->resumes, ns);
+	RADIX_SORT(r->resumes, ns);
 }
 
 static uint64_t clock_at(const struct replay *r, uint32_t lane, uint64_t ns)
@@ -73,18 +72,14 @@ static uint64_t end_of(const struct replay *r, uint32_t activity)
 	return r->start_ns[activity] + (p->end_ns - p->start_ns);
 }
 
-static int resume(struct replay *r, const struct resume *at)
+static void resume(struct replay *r, const struct resume *at)
 {
 	const uint64_t now = clock_at(r, at->lane, at->ns);
 	const uint64_t other =
 		at->from == NONE ? end_of(r, at->activity) : clock_at(r, at->from, at->ns);
 	if (other <= now)
-		return 0;
-	struct reached *to = array_push(&r->lanes[at->lane].v);
-	if (!to)
-		return -ENOMEM;
-	*to = (struct reached){ at->ns, other };
-	return 0;
+		return;
+	*array_push(&r->lanes[at->lane].v) = (struct reached){ at->ns, other };
 }
 
 /* Whether the activity had been launched before the other ended: nothing but that held it up. */
@@ -128,19 +123,16 @@ static void start(struct replay *r, uint32_t activity)
 	r->start_ns[activity] = at;
 }
 
-static int play(struct replay *r)
+static void play(struct replay *r)
 {
 	const struct timeline *t = r->h->in->t;
 	size_t next = 0;
-	int e = 0;
-	for (uint32_t i = 0; i < t->activities.n && !e; i++) {
-		for (; next < r->resumes.n && !e &&
-			r->resumes.v[next].ns <= t->activities.v[i].start_ns;
+	for (uint32_t i = 0; i < t->activities.n; i++) {
+		for (; next < r->resumes.n && r->resumes.v[next].ns <= t->activities.v[i].start_ns;
 			next++)
-			e = resume(r, &r->resumes.v[next]);
+			resume(r, &r->resumes.v[next]);
 		start(r, i);
 	}
-	return e;
 }
 
 static uint64_t saved(const struct replay *r)
@@ -153,21 +145,17 @@ static uint64_t saved(const struct replay *r)
 	return recorded > end ? recorded - end : 0;
 }
 
-int host_replay(const struct host *h, uint64_t *ret_saved_ns)
+void host_replay(const struct host *h, uint64_t *ret_saved_ns)
 {
 	struct replay r = { .h = h, .first_ns = h->in->t->activities.v[0].start_ns };
-	r.lanes = calloc(h->lanes.n + 1, sizeof *r.lanes);
-	r.start_ns = calloc(h->in->t->activities.n, sizeof *r.start_ns);
-	int e = r.lanes && r.start_ns ? list_resumes(&r) : -ENOMEM;
-	if (!e) {
-		e = play(&r);
-	}
-	if (!e)
-		*ret_saved_ns = saved(&r);
-	for (size_t i = 0; r.lanes && i < h->lanes.n; i++)
+	r.lanes = xcalloc(h->lanes.n + 1, sizeof *r.lanes);
+	r.start_ns = xcalloc(h->in->t->activities.n, sizeof *r.start_ns);
+	list_resumes(&r);
+	play(&r);
+	*ret_saved_ns = saved(&r);
+	for (size_t i = 0; i < h->lanes.n; i++)
 		array_free(&r.lanes[i].v);
 	free(r.lanes);
 	free(r.start_ns);
 	array_free(&r.resumes);
-	return e;
 }

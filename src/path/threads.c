@@ -73,32 +73,25 @@ static struct trait trait_of(const struct schema_fn *fn)
 				: MARK_CALL };
 }
 
-static int find_traits(struct reader *r)
+static void find_traits(struct reader *r)
 {
 	const struct schema *s = &r->t->schema;
-	r->traits = calloc(s->id_count + 1, sizeof *r->traits);
-	if (!r->traits)
-		return -ENOMEM;
+	r->traits = xcalloc(s->id_count + 1, sizeof *r->traits);
 	for (uint32_t id = 0; id < s->id_count; id++) {
 		const struct schema_fn *fn = schema_find(s, id);
 		r->traits[id] = fn ? trait_of(fn) : (struct trait){ -1, -1, -1, MARK_CALL };
 	}
-	return 0;
 }
 
 /* Calls come in the order of their ends: those that are inside one came before it. */
-static int put_mark(struct lane *lane, struct mark m)
+static void put_mark(struct lane *lane, struct mark m)
 {
 	while (lane->marks.n && lane->marks.v[lane->marks.n - 1].start_ns >= m.start_ns)
 		lane->marks.n--;
 	const struct mark *last = lane->marks.n ? &lane->marks.v[lane->marks.n - 1] : NULL;
 	if (last && last->end_ns > m.start_ns)
 		m.start_ns = last->end_ns < m.end_ns ? last->end_ns : m.end_ns;
-	struct mark *to = array_push(&lane->marks);
-	if (!to)
-		return -ENOMEM;
-	*to = m;
-	return 0;
+	*array_push(&lane->marks) = m;
 }
 
 static uint64_t word(const struct record *r, int8_t at)
@@ -106,52 +99,46 @@ static uint64_t word(const struct record *r, int8_t at)
 	return at >= 0 && r->words > RECORD_WORDS + at ? r->arg[at] : UINT64_MAX;
 }
 
-static int put_order(struct reader *r, const struct record *c, const struct trait *t,
+static void put_order(struct reader *r, const struct record *c, const struct trait *t,
 	uint32_t thread, uint64_t start_ns)
 {
 	if (t->order < 0 || c->flags & RECORD_CAPTURED ||
 		(t->order == ORDER_LAUNCH && !r->launches))
-		return 0;
-	struct order *to = array_push(&r->h->orders);
-	if (!to)
-		return -ENOMEM;
-	*to = (struct order){ .start_ns = start_ns,
+		return;
+	*array_push(&r->h->orders) = (struct order){ .start_ns = start_ns,
 		.stream = word(c, t->stream_word),
 		.event = word(c, t->event_word),
 		.number = NO_STREAM,
 		.thread = thread,
 		.kind = (uint8_t)t->order };
-	return 0;
 }
 
-static int take_chunk(struct reader *r, uint32_t thread)
+static void take_chunk(struct reader *r, uint32_t thread)
 {
 	static const struct trait plain = { -1, -1, -1, MARK_CALL };
 	struct lane *lane = &r->h->lanes.v[thread];
 	struct records it = records_of(&r->buf);
-	int e = 0;
-	for (const struct record *c; !e && (c = records_next(&it));) {
+	for (const struct record *c; (c = records_next(&it));) {
 		if (!schema_is_call(&r->t->schema, c->fn))
 			continue;
 		const struct trait *t = c->fn < r->t->schema.id_count ? &r->traits[c->fn] : &plain;
 		const uint64_t start = trace_ns(r->t, c->ticks);
 		const uint64_t end = trace_ns(r->t, record_end(c));
-		e = put_mark(lane, (struct mark){ .start_ns = start,
-					   .end_ns = end > start ? end : start,
-					   .thread = thread,
-					   .activity = NONE,
-					   .fn = c->fn,
-					   .kind = t->mark });
-		if (!e)
-			e = put_order(r, c, t, thread, start);
+		put_mark(lane, (struct mark){ .start_ns = start,
+				       .end_ns = end > start ? end : start,
+				       .thread = thread,
+				       .activity = NONE,
+				       .fn = c->fn,
+				       .kind = t->mark });
+		put_order(r, c, t, thread, start);
 	}
-	return e;
 }
 
 static int take_chunks(struct reader *r)
 {
 	struct thread_chunks list;
-	int e = trace_thread_chunks(r->t, false, &list);
+	trace_thread_chunks(r->t, false, &list);
+	int e = 0;
 	for (size_t i = 0; i < list.v.n && !e; i++) {
 		const struct chunk_ref *c = &r->t->chunks[list.v.v[i]];
 		const uint32_t thread =
@@ -160,19 +147,21 @@ static int take_chunks(struct reader *r)
 			continue;
 		r->h->lanes.v[thread].process = c->process;
 		e = trace_load(r->t, list.v.v[i], &r->buf, NULL);
-		e = trace_lost(e) ? 0 : e ? e : take_chunk(r, thread);
+		if (!e)
+			take_chunk(r, thread);
+		else if (trace_lost(e))
+			e = 0;
 	}
 	array_free(&list.v);
 	return e;
 }
 
 /* Moments inside a call say nothing. */
-static int merge_moments(struct lane *lane, const struct moment *v, size_t n)
+static void merge_moments(struct lane *lane, const struct moment *v, size_t n)
 {
 	ARRAY(struct mark) all = { 0 };
 	size_t i = 0, k = 0;
-	if (!array_reserve(&all, lane->marks.n + n))
-		return -ENOMEM;
+	array_reserve(&all, lane->marks.n + n);
 	while (i < n || k < lane->marks.n) {
 		const struct mark *call = k < lane->marks.n ? &lane->marks.v[k] : NULL;
 		if (i == n || (call && call->start_ns <= v[i].ns)) {
@@ -189,29 +178,25 @@ static int merge_moments(struct lane *lane, const struct moment *v, size_t n)
 	}
 	array_free(&lane->marks);
 	memcpy(&lane->marks, &all, sizeof all);
-	return 0;
 }
 
-static int take_moments(struct host *h)
+static void take_moments(struct host *h)
 {
 	const struct timeline *t = h->in->t;
-	int e = 0;
-	for (size_t from = 0, to; from < t->moments.n && !e; from = to) {
+	for (size_t from = 0, to; from < t->moments.n; from = to) {
 		const struct moment *v = &t->moments.v[from];
 		for (to = from; to < t->moments.n && t->moments.v[to].thread == v->thread;)
 			to++;
 		if (expect(v->thread < h->in->thread_count, "a moment is a thread's"))
-			e = merge_moments(&h->lanes.v[v->thread], v, to - from);
+			merge_moments(&h->lanes.v[v->thread], v, to - from);
 	}
-	return e;
 }
 
 /* What profilers say of waits whose calls have no arguments. */
-static int take_waits(struct host *h)
+static void take_waits(struct host *h)
 {
 	const struct timeline *t = h->in->t;
-	if (!array_reserve(&h->orders, t->waits.n))
-		return -ENOMEM;
+	array_reserve(&h->orders, t->waits.n);
 	for (size_t i = 0; i < t->waits.n; i++) {
 		const struct caller *c = &t->calls.v[t->waits.v[i].call];
 		h->orders.v[h->orders.n++] = (struct order){ .start_ns = c->start_ns,
@@ -221,26 +206,23 @@ static int take_waits(struct host *h)
 			.thread = c->thread,
 			.kind = ORDER_SYNC_STREAM };
 	}
-	return 0;
 }
 
 int host_read(struct host *h)
 {
 	struct reader r = { .h = h, .t = h->in->trace, .launches = h->in->t->stream_count > 1 };
-	h->lane_of = calloc(h->in->thread_count + 1, sizeof *h->lane_of);
-	if (!h->lane_of || !array_reserve(&h->lanes, h->in->thread_count))
-		return -ENOMEM;
+	h->lane_of = xcalloc(h->in->thread_count + 1, sizeof *h->lane_of);
+	array_reserve(&h->lanes, h->in->thread_count);
 	for (uint32_t i = 0; i < h->in->thread_count; i++) {
 		h->lane_of[i] = i;
 		h->lanes.v[h->lanes.n++] = (struct lane){ .owner = NONE };
 	}
-	int e = find_traits(&r);
+	find_traits(&r);
+	int e = take_chunks(&r);
 	if (!e)
-		e = take_chunks(&r);
+		take_moments(h);
 	if (!e)
-		e = take_moments(h);
-	if (!e)
-		e = take_waits(h);
+		take_waits(h);
 	free(r.traits);
 	chunk_buf_fini(&r.buf);
 	return e;

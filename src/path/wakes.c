@@ -71,7 +71,7 @@ static void add_call(struct turns *t, struct member *m, const struct mark *at)
 	m->last_ns = at->end_ns;
 }
 
-static int list_turns(struct turns *t, uint32_t process)
+static void list_turns(struct turns *t, uint32_t process)
 {
 	t->n = 0;
 	t->calls.n = 0;
@@ -81,8 +81,7 @@ static int list_turns(struct turns *t, uint32_t process)
 			continue;
 		struct member *m = &t->members[t->n];
 		*m = (struct member){ .thread = i, .lane = i };
-		if (!array_reserve(&t->calls, lane->marks.n))
-			return -ENOMEM;
+		array_reserve(&t->calls, lane->marks.n);
 		for (size_t k = 0; k < lane->marks.n; k++) {
 			const struct mark *at = &lane->marks.v[k];
 			if (at->kind == MARK_MOMENT)
@@ -91,7 +90,8 @@ static int list_turns(struct turns *t, uint32_t process)
 		}
 		t->n++;
 	}
-	return t->n < 2 ? 0 : RADIX_SORT(t->calls, start_ns);
+	if (t->n >= 2)
+		RADIX_SORT(t->calls, start_ns);
 }
 
 static uint64_t count_meetings(struct turns *t)
@@ -137,65 +137,56 @@ static void choose_lanes(struct turns *t, uint64_t span_ns)
 	}
 }
 
-static int append(struct lane *to, struct lane *from)
+static void append(struct lane *to, struct lane *from)
 {
-	if (!array_reserve(&to->marks, from->marks.n))
-		return -ENOMEM;
+	array_reserve(&to->marks, from->marks.n);
 	memcpy(to->marks.v + to->marks.n, from->marks.v, from->marks.n * sizeof *from->marks.v);
 	to->marks.n += from->marks.n;
 	array_free(&from->marks);
-	return RADIX_SORT(to->marks, start_ns);
+	RADIX_SORT(to->marks, start_ns);
 }
 
-static int join_process(struct turns *t, uint32_t process)
+static void join_process(struct turns *t, uint32_t process)
 {
-	int e = list_turns(t, process);
-	if (e || t->n < 2)
-		return e;
+	list_turns(t, process);
+	if (t->n < 2)
+		return;
 	choose_lanes(t, count_meetings(t));
-	for (uint32_t i = 0; i < t->n && !e; i++) {
+	for (uint32_t i = 0; i < t->n; i++) {
 		const struct member *m = &t->members[i];
 		if (m->lane == m->thread)
 			continue;
 		t->h->lane_of[m->thread] = m->lane;
-		e = append(&t->h->lanes.v[m->lane], &t->h->lanes.v[m->thread]);
+		append(&t->h->lanes.v[m->lane], &t->h->lanes.v[m->thread]);
 	}
-	return e;
 }
 
-int host_join_lanes(struct host *h)
+void host_join_lanes(struct host *h)
 {
-	struct turns *t = calloc(1, sizeof *t);
+	struct turns *t = xcalloc(1, sizeof *t);
 	uint32_t processes = 0;
-	int e = t ? 0 : -ENOMEM;
 	for (uint32_t i = 0; i < h->in->thread_count; i++)
 		if (h->lanes.v[i].process >= processes)
 			processes = h->lanes.v[i].process + 1;
-	for (uint32_t p = 0; p < processes && !e; p++) {
+	for (uint32_t p = 0; p < processes; p++) {
 		t->h = h;
-		e = join_process(t, p);
+		join_process(t, p);
 	}
-	if (t)
-		array_free(&t->calls);
+	array_free(&t->calls);
 	free(t);
-	return e;
 }
 
 /* ---- who wakes whom ---- */
 
-static int list_edges(const struct host *h, struct lane *lane)
+static void list_edges(const struct host *h, struct lane *lane)
 {
 	for (uint32_t i = 0; i < lane->marks.n; i++) {
 		const struct mark *m = &lane->marks.v[i];
 		const bool stops = i + 1 == lane->marks.n || m[1].start_ns >= m->end_ns + STOP_NS;
 		if (host_waited(h, m) == NONE && !stops)
 			continue;
-		struct edge *to = array_push(&lane->edges);
-		if (!to)
-			return -ENOMEM;
-		*to = (struct edge){ m->end_ns, i };
+		*array_push(&lane->edges) = (struct edge){ m->end_ns, i };
 	}
-	return 0;
 }
 
 /* The last edge at that time, or NULL. */
@@ -343,38 +334,32 @@ static enum wakes judge(
 	return more >= surely - LESS ? WAKES_MAYBE : WAKES_NOT;
 }
 
-/* For each idle gap of all lanes: what is done with it, 0 or -errno. */
-typedef int gap_fn(struct weights *w, uint32_t lane, uint32_t mark, struct gap g);
+/* For each idle gap of all lanes: what is done with it. */
+typedef void gap_fn(struct weights *w, uint32_t lane, uint32_t mark, struct gap g);
 
-static int each_gap(struct weights *w, gap_fn *do_it)
+static void each_gap(struct weights *w, gap_fn *do_it)
 {
-	int e = 0;
 	for (uint32_t i = 0; i < w->h->lanes.n; i++)
-		for (uint32_t k = 0; k < w->h->lanes.v[i].marks.n && !e; k++) {
+		for (uint32_t k = 0; k < w->h->lanes.v[i].marks.n; k++) {
 			const struct gap g = gap_before(w->h, &w->h->lanes.v[i], k);
 			if (g.to_ns - g.from_ns >= IDLE_NS)
-				e = do_it(w, i, k, g);
+				do_it(w, i, k, g);
 		}
-	return e;
 }
 
-static int number_place(struct weights *w, uint32_t lane, uint32_t mark, struct gap g)
+static void number_place(struct weights *w, uint32_t lane, uint32_t mark, struct gap g)
 {
 	(void)g;
 	const struct map_key key = place_key(w->h, lane, mark);
-	return map_number(&w->h->places, key) == MAP_NONE ||
-			       map_number(&w->h->places, wider(key)) == MAP_NONE
-		       ? -ENOMEM
-		       : 0;
+	map_number(&w->h->places, key);
+	map_number(&w->h->places, wider(key));
 }
 
-static int weigh_place(struct weights *w, uint32_t lane, uint32_t mark, struct gap g)
+static void weigh_place(struct weights *w, uint32_t lane, uint32_t mark, struct gap g)
 {
 	const uint32_t place = map_find(&w->h->places, place_key(w->h, lane, mark));
-	if (!expect(place != MAP_NONE, "a gap has its place"))
-		return -EINVAL;
-	weigh_gap(w, lane, g, &w->v[place * (w->h->lanes.n + 1)]);
-	return 0;
+	if (expect(place != MAP_NONE, "a gap has its place"))
+		weigh_gap(w, lane, g, &w->v[place * (w->h->lanes.n + 1)]);
 }
 
 static struct evidence *evidence_at(const struct weights *w, struct map_key key)
@@ -439,35 +424,28 @@ static void judge_all(struct weights *w)
 			doubt_first(w, places->slots[i].value, places->slots[i].key);
 }
 
-static int weigh(struct weights *w)
+static void weigh(struct weights *w)
 {
 	struct host *h = w->h;
-	int e = each_gap(w, number_place);
-	w->v = calloc(h->places.taken * (h->lanes.n + 1) + 1, sizeof *w->v);
-	h->wakes = calloc(h->places.taken * h->lanes.n + 1, sizeof *h->wakes);
-	w->related = calloc(h->lanes.n * h->lanes.n, sizeof *w->related);
-	if (e || !w->v || !h->wakes || !w->related)
-		return -ENOMEM;
+	each_gap(w, number_place);
+	w->v = xcalloc(h->places.taken * (h->lanes.n + 1) + 1, sizeof *w->v);
+	h->wakes = xcalloc(h->places.taken * h->lanes.n + 1, sizeof *h->wakes);
+	w->related = xcalloc(h->lanes.n * h->lanes.n, sizeof *w->related);
 	w->surely = SURELY + log((double)h->places.taken + 1);
-	e = each_gap(w, weigh_place);
-	if (!e)
-		judge_all(w);
-	return e;
+	each_gap(w, weigh_place);
+	judge_all(w);
 }
 
-int host_find_wakes(struct host *h)
+void host_find_wakes(struct host *h)
 {
 	struct weights w = { .h = h };
-	int e = 0;
 	if (h->lanes.n < 2)
-		return 0;
-	for (size_t i = 0; i < h->lanes.n && !e; i++)
-		e = list_edges(h, &h->lanes.v[i]);
-	if (!e)
-		e = weigh(&w);
+		return;
+	for (size_t i = 0; i < h->lanes.n; i++)
+		list_edges(h, &h->lanes.v[i]);
+	weigh(&w);
 	free(w.v);
 	free(w.related);
-	return e;
 }
 
 /* The edge of another lane that may have ended the idle gap.  Whether a lane is suspected matters

@@ -183,10 +183,12 @@ static int prepare(struct host *h)
 {
 	int e = host_read(h);
 	if (!e)
-		e = host_join_lanes(h);
+		host_join_lanes(h);
 	if (!e)
-		e = host_order(h);
-	return e ? e : host_find_wakes(h);
+		host_order(h);
+	if (!e)
+		host_find_wakes(h);
+	return e;
 }
 
 static int find(struct host *h, struct path *ret_path)
@@ -194,13 +196,12 @@ static int find(struct host *h, struct path *ret_path)
 	struct walker w = { .h = h, .path = ret_path, .at = h->in->start_ns + h->in->wall_ns };
 	const size_t n = h->in->t->activities.n;
 	uint64_t saved = 0;
-	if (!array_reserve(&ret_path->activity_ns, n))
-		return -ENOMEM;
+	array_reserve(&ret_path->activity_ns, n);
 	memset(ret_path->activity_ns.v, 0, n * sizeof *ret_path->activity_ns.v);
 	ret_path->activity_ns.n = n;
 	int e = prepare(h);
 	if (!e)
-		e = host_replay(h, &saved);
+		host_replay(h, &saved);
 	if (e)
 		return e;
 	walk(&w);

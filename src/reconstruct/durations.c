@@ -24,15 +24,12 @@
 #define COPY_GB_S     25.0  /* … and how fast it is: a bus */
 #define USUAL_NS      10000 /* a kernel of a program of which none was measured */
 
-static int add_value(struct durations *d, struct map_key key, const struct duration_value *v)
+static void add_value(struct durations *d, struct map_key key, const struct duration_value *v)
 {
 	const uint32_t group = map_number(&d->groups, key);
-	struct duration_value *to = group == MAP_NONE ? NULL : array_push(&d->values);
-	if (!to)
-		return -ENOMEM;
+	struct duration_value *to = array_push(&d->values);
 	*to = *v;
 	to->group = group;
-	return 0;
 }
 
 /* Small copies count as much as large ones: by their relative error. */
@@ -50,15 +47,12 @@ int durations_add(struct durations *d, const struct duration_key *key, uint64_t 
 	uint64_t event_ns, enum duration_quality quality)
 {
 	const struct duration_value v = { 0, (uint8_t)quality, ns, event_ns };
-	int e = 0;
-	for (int i = 0; i < DURATION_LEVELS && !e; i++)
-		e = add_value(d, key->level[i], &v);
-	if (!e && key->bytes && quality > DURATION_MOST)
+	for (int i = 0; i < DURATION_LEVELS; i++)
+		add_value(d, key->level[i], &v);
+	if (key->bytes && quality > DURATION_MOST)
 		add_to_line(&d->lines[key->line % DURATION_LINES], key->bytes, ns);
-	uint64_t *to = e || key->bytes ? NULL : array_push(&d->work);
-	if (!to)
-		return e || key->bytes ? e : -ENOMEM;
-	*to = ns;
+	if (!key->bytes)
+		*array_push(&d->work) = ns;
 	return 0;
 }
 
@@ -195,12 +189,11 @@ static void settle_groups(struct durations *d)
 	}
 }
 
-int durations_settle(struct durations *d)
+void durations_settle(struct durations *d)
 {
 	const size_t groups = d->groups.taken;
 	d->of_group.n = 0;
-	if (!array_reserve(&d->of_group, groups + 1))
-		return -ENOMEM;
+	array_reserve(&d->of_group, groups + 1);
 	while (d->of_group.n < groups)
 		d->of_group.v[d->of_group.n++] = (struct duration){ 0 };
 	SORT(d->values, value_order);
@@ -208,7 +201,6 @@ int durations_settle(struct durations *d)
 	settle_groups(d);
 	const uint64_t ns = d->work.n ? d->work.v[d->work.n / 2] : USUAL_NS;
 	d->usual = (struct duration){ .ns = ns, .sd_ns = (uint64_t)(GUESS_SHARE * (double)ns) };
-	return 0;
 }
 
 /* ---- answers ---- */

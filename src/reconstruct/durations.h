@@ -58,13 +58,12 @@ enum duration_quality {
 	DURATION_EXACT,
 };
 
-/* event_ns: what an event said of the same piece, where `ns` is exact; 0: there was none.  0 or
- * -ENOMEM. */
+/* event_ns: what an event said of the same piece, where `ns` is exact; 0: there was none. */
 int durations_add(struct durations *d, const struct duration_key *key, uint64_t ns,
 	uint64_t event_ns, enum duration_quality quality);
 
-/* When all are there, before the first question. 0 or -ENOMEM. */
-int durations_settle(struct durations *d);
+/* When all are there, before the first question. */
+void durations_settle(struct durations *d);
 
 struct duration durations_get(const struct durations *d, const struct duration_key *key);
 void durations_fini(struct durations *d);

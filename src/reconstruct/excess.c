@@ -10,14 +10,10 @@
 #define EXCESS_NONE INT64_MIN
 #define FEW         4u /* fewer of a kernel say less than those of all others */
 
-int excess_note(struct excess *x, struct map_key kernel, bool idle, int64_t ns)
+void excess_note(struct excess *x, struct map_key kernel, bool idle, int64_t ns)
 {
 	const uint32_t number = map_number(&x->kernels, kernel);
-	struct excess_value *to = number == MAP_NONE ? NULL : array_push(&x->values);
-	if (!to)
-		return -ENOMEM;
-	*to = (struct excess_value){ number * 2 + idle, ns };
-	return 0;
+	*array_push(&x->values) = (struct excess_value){ number * 2 + idle, ns };
 }
 
 static int ns_order(const void *one, const void *two)
@@ -56,11 +52,10 @@ static void settle_kernels(struct excess *x)
 	}
 }
 
-int excess_settle(struct excess *x)
+void excess_settle(struct excess *x)
 {
 	const size_t n = (size_t)x->kernels.taken * 2;
-	if (!array_reserve(&x->of_kernel, n + 1))
-		return -ENOMEM;
+	array_reserve(&x->of_kernel, n + 1);
 	while (x->of_kernel.n < n)
 		x->of_kernel.v[x->of_kernel.n++] = EXCESS_NONE;
 	SORT(x->values, ns_order);
@@ -68,7 +63,6 @@ int excess_settle(struct excess *x)
 	x->usual[1] = median_where(x, true, x->usual[0]);
 	SORT(x->values, who_order);
 	settle_kernels(x);
-	return 0;
 }
 
 int64_t excess_of(const struct excess *x, struct map_key kernel, bool idle)

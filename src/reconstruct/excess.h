@@ -26,9 +26,8 @@ struct excess {
 	int64_t usual[2];         /* busy, idle */
 };
 
-/* 0 or -ENOMEM. */
-int excess_note(struct excess *x, struct map_key kernel, bool idle, int64_t ns);
-int excess_settle(struct excess *x);
+void excess_note(struct excess *x, struct map_key kernel, bool idle, int64_t ns);
+void excess_settle(struct excess *x);
 int64_t excess_of(const struct excess *x, struct map_key kernel, bool idle);
 void excess_fini(struct excess *x);
 

@@ -115,17 +115,13 @@ static void find_activities(struct measured_calls *v)
 	}
 }
 
-static int add(struct measured_calls *v, const struct gpu_activity *w, const struct call_link *link,
-	bool by_event)
+static void add(struct measured_calls *v, const struct gpu_activity *w,
+	const struct call_link *link, bool by_event)
 {
-	struct measured_call *to = array_push(&v->v);
-	struct measured_activity *a = to && !by_event ? array_push(&v->activities) : NULL;
-	if (!to || (!a && !by_event))
-		return -ENOMEM;
-	*to = measured_of(w, link, by_event);
-	if (a)
-		*a = (struct measured_activity){ link->ticks, link->process, link->tid, *w };
-	return 0;
+	*array_push(&v->v) = measured_of(w, link, by_event);
+	if (!by_event)
+		*array_push(&v->activities) =
+			(struct measured_activity){ link->ticks, link->process, link->tid, *w };
 }
 
 int measured_calls_load(const struct trace *t, const struct meta *m, struct measured_calls *ret_v)
@@ -137,11 +133,12 @@ int measured_calls_load(const struct trace *t, const struct meta *m, struct meas
 	size_t hint = 0;
 	*ret_v = (struct measured_calls){ 0 };
 	int e = links_load(t, m, &links);
-	while (!e && (e = trace_next_activity(&at, &w)) > 0) {
+	while (e >= 0 && (e = trace_next_activity(&at, &w)) > 0) {
 		const struct call_link *link =
 			runs(&w) ? links_of(&links, buf.ref->process, &w, &hint) : NULL;
 		const bool by_event = t->header.sampled && w.correlation < CUPTI_CORRELATIONS;
-		e = link ? add(ret_v, &w, link, by_event) : 0;
+		if (link)
+			add(ret_v, &w, link, by_event);
 	}
 	links_fini(&links);
 	chunk_buf_fini(&buf);

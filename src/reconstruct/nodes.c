@@ -7,23 +7,19 @@
 
 #define DISABLED 0x80000000u
 
-static int put(struct graph_nodes *g, const struct graph_node *n)
+static void put(struct graph_nodes *g, const struct graph_node *n)
 {
-	struct graph_node *to = array_push(&g->v);
-	if (!to)
-		return -ENOMEM;
-	*to = *n;
-	return 0;
+	*array_push(&g->v) = *n;
 }
 
-static int update(struct graph_nodes *g, const struct graph_node *n)
+static void update(struct graph_nodes *g, const struct graph_node *n)
 {
 	for (size_t i = 0; i < g->v.n; i++)
 		if (g->v.v[i].node == n->node) {
 			g->v.v[i] = *n;
-			return 0;
+			return;
 		}
-	return put(g, n);
+	put(g, n);
 }
 
 static void leave_out_disabled(struct graph_nodes *g)
@@ -35,21 +31,22 @@ static void leave_out_disabled(struct graph_nodes *g)
 	g->v.n = n;
 }
 
-int graph_nodes_of(const struct meta *m, uint32_t step, struct graph_nodes *ret_nodes)
+void graph_nodes_of(const struct meta *m, uint32_t step, struct graph_nodes *ret_nodes)
 {
 	uint32_t first = step;
 	ret_nodes->v.n = 0;
 	while (first && m->steps.v[first].kind != STEP_NEW &&
 		m->steps.v[first - 1].exec == m->steps.v[step].exec)
 		first--;
-	int e = 0;
-	for (uint32_t s = first; s <= step && !e; s++) {
+	for (uint32_t s = first; s <= step; s++) {
 		const struct graph_step *g = &m->steps.v[s];
-		for (uint32_t i = 0; i < g->node_count && !e; i++) {
+		for (uint32_t i = 0; i < g->node_count; i++) {
 			const struct graph_node *n = &m->nodes.v[g->first_node + i];
-			e = g->kind == STEP_UPDATE ? update(ret_nodes, n) : put(ret_nodes, n);
+			if (g->kind == STEP_UPDATE)
+				update(ret_nodes, n);
+			else
+				put(ret_nodes, n);
 		}
 	}
 	leave_out_disabled(ret_nodes);
-	return e;
 }

@@ -8,7 +8,7 @@ struct graph_nodes {
 	ARRAY(struct graph_node) v; /* those that are enabled, in the order of the trace */
 };
 
-/* `step` is of meta_find_graph(). 0 or -ENOMEM. */
-int graph_nodes_of(const struct meta *m, uint32_t step, struct graph_nodes *ret_nodes);
+/* `step` is of meta_find_graph(). */
+void graph_nodes_of(const struct meta *m, uint32_t step, struct graph_nodes *ret_nodes);
 
 #endif

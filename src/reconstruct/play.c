@@ -304,37 +304,28 @@ static void meet(struct player *q)
 	}
 }
 
-static bool have_room(const struct player *q)
-{
-	return q->before && q->most && q->variance && q->dur && q->newest && q->is_fixed;
-}
-
-int play(const struct play_program *p, struct play_time *ret_times)
+void play(const struct play_program *p, struct play_time *ret_times)
 {
 	const size_t n = p->steps.n;
 	struct player q = { .p = p,
 		.times = ret_times,
-		.before = calloc(n + 1, sizeof *q.before),
-		.most = calloc(n + 1, sizeof *q.most),
-		.variance = calloc(n + 1, sizeof *q.variance),
-		.dur = calloc(n + 1, sizeof *q.dur),
-		.newest = malloc((p->streams + 1) * sizeof *q.newest),
-		.is_fixed = calloc(n + 1, sizeof *q.is_fixed) };
-	const int e = have_room(&q) ? 0 : -ENOMEM;
-	for (uint32_t i = 0; !e && i < p->streams; i++)
+		.before = xcalloc(n + 1, sizeof *q.before),
+		.most = xcalloc(n + 1, sizeof *q.most),
+		.variance = xcalloc(n + 1, sizeof *q.variance),
+		.dur = xcalloc(n + 1, sizeof *q.dur),
+		.newest = xmalloc((p->streams + 1) * sizeof *q.newest),
+		.is_fixed = xcalloc(n + 1, sizeof *q.is_fixed) };
+	for (uint32_t i = 0; i < p->streams; i++)
 		q.newest[i] = PLAY_NONE;
-	if (!e) {
-		forward(&q);
-		meet(&q);
-		backward(&q);
-	}
+	forward(&q);
+	meet(&q);
+	backward(&q);
 	free(q.before);
 	free(q.most);
 	free(q.variance);
 	free(q.dur);
 	free(q.newest);
 	free(q.is_fixed);
-	return e;
 }
 
 /* ---- learning ---- */
@@ -383,10 +374,10 @@ static int64_t learn_reach(const struct play_program *p, const struct play_time 
 static uint64_t learn_behind(const struct play_program *p)
 {
 	struct delays d = { 0 };
-	uint32_t *newest = malloc((p->streams + 1) * sizeof *newest);
-	for (uint32_t i = 0; newest && i < p->streams; i++)
+	uint32_t *newest = xmalloc((p->streams + 1) * sizeof *newest);
+	for (uint32_t i = 0; i < p->streams; i++)
 		newest[i] = PLAY_NONE;
-	for (uint32_t i = 0; newest && i < p->steps.n; i++) {
+	for (uint32_t i = 0; i < p->steps.n; i++) {
 		const struct play_step *s = &p->steps.v[i];
 		const uint32_t before = newest[s->stream];
 		const struct play_step *b = before == PLAY_NONE ? NULL : &p->steps.v[before];

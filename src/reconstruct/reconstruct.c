@@ -237,7 +237,9 @@ static int learn_durations(struct rebuilder *b)
 		if (b->pieces[i].measured)
 			e = durations_add(&b->durations, &b->pieces[i].key, b->pieces[i].ns,
 				b->pieces[i].event_ns, b->pieces[i].quality);
-	return e ? e : durations_settle(&b->durations);
+	if (!e)
+		durations_settle(&b->durations);
+	return e;
 }
 
 /* What its kernels take one after the other, where the graph itself was never measured. */
@@ -256,10 +258,11 @@ static struct duration sum_of_nodes(struct rebuilder *b, const struct piece *p, 
 	return b->nodes.v.n ? all : durations_get(&b->durations, &p->key);
 }
 
-static int load_nodes(struct rebuilder *b, const struct piece *p)
+static void load_nodes(struct rebuilder *b, const struct piece *p)
 {
 	b->nodes.v.n = 0;
-	return p->graph_step == META_NONE ? 0 : graph_nodes_of(b->m, p->graph_step, &b->nodes);
+	if (!(p->graph_step == META_NONE))
+		graph_nodes_of(b->m, p->graph_step, &b->nodes);
 }
 
 /* On an idle stream an event measures how long the host was at it as well: its like know better. */
@@ -284,7 +287,7 @@ static void take_measured(const struct rebuilder *b, size_t i, struct duration *
 	d->is_known = true;
 }
 
-static int set_duration(struct rebuilder *b, size_t i)
+static void set_duration(struct rebuilder *b, size_t i)
 {
 	struct piece *p = &b->pieces[i];
 	const struct gpu_call *c = call_of(b, i);
@@ -292,9 +295,7 @@ static int set_duration(struct rebuilder *b, size_t i)
 	if (p->measured) {
 		take_measured(b, i, &d);
 	} else if (c->use == USE_GRAPH && !d.is_known) {
-		const int e = load_nodes(b, p);
-		if (e)
-			return e;
+		load_nodes(b, p);
 		d = sum_of_nodes(b, p, c->start);
 	}
 	p->is_known = d.is_known;
@@ -309,14 +310,13 @@ static int set_duration(struct rebuilder *b, size_t i)
 		s->start_ns = p->measured->start_ns;
 		s->end_ns = p->measured->end_ns;
 	}
-	return 0;
 }
 
 static int set_durations(struct rebuilder *b)
 {
 	int e = learn_durations(b);
 	for (size_t i = 0; i < b->p.work.n && !e; i++)
-		e = set_duration(b, i);
+		set_duration(b, i);
 	return e;
 }
 
@@ -331,25 +331,24 @@ static bool is_both(const struct rebuilder *b, size_t work)
 	       behind_recorded(b, work) <= m->end_ns;
 }
 
-static int note_excess(struct rebuilder *b, size_t work)
+static void note_excess(struct rebuilder *b, size_t work)
 {
 	const struct measured_call *m = b->pieces[work].measured;
 	const int64_t more = (int64_t)(m->event_ns - (m->end_ns - m->start_ns));
 	const bool idle = holds_launching(b, work);
-	return excess_note(&b->excess, b->pieces[work].key.level[DURATION_LEVELS - 1], idle,
+	excess_note(&b->excess, b->pieces[work].key.level[DURATION_LEVELS - 1], idle,
 		idle ? more - (int64_t)lead(b, work) : more);
 }
 
 /* What was timed both ways shows what an event measures besides the work: on an idle stream the
  * call, which comes between them, and something more; on a busy one only that. */
-static int learn_excess(struct rebuilder *b)
+static void learn_excess(struct rebuilder *b)
 {
-	int e = 0;
 	excess_fini(&b->excess);
-	for (size_t i = 0; i < b->p.work.n && !e; i++)
+	for (size_t i = 0; i < b->p.work.n; i++)
 		if (is_both(b, i))
-			e = note_excess(b, i);
-	return e ? e : excess_settle(&b->excess);
+			note_excess(b, i);
+	excess_settle(&b->excess);
 }
 
 /* No memcpy is slower than this: its event was recorded before the driver was ready. */
@@ -389,29 +388,25 @@ static void correct(struct rebuilder *b, size_t i)
 										 : DURATION_EVENT;
 }
 
-static int correct_events(struct rebuilder *b)
+static void correct_events(struct rebuilder *b)
 {
 	for (size_t i = 0; i < b->p.work.n; i++)
 		b->pieces[i].is_idle = b->times[b->p.work.v[i].step].is_idle;
-	const int e = learn_excess(b);
-	for (size_t i = 0; i < b->p.work.n && !e; i++)
+	learn_excess(b);
+	for (size_t i = 0; i < b->p.work.n; i++)
 		correct(b, i);
-	return e;
 }
 
 /* ---- activities ---- */
 
-/* From 1 on; 0 without memory. */
+/* From 1 on. */
 static uint32_t name_number(struct rebuilder *b, uint32_t name, const char *text)
 {
 	const struct map_key key =
 		name == META_NONE ? MAP_KEY(1, (uintptr_t)text) : MAP_KEY(0, name);
 	const uint32_t i = map_number(&b->names, key);
 	if (i != MAP_NONE && i == b->r->names.n) {
-		struct rebuilt_name *to = array_push(&b->r->names);
-		if (!to)
-			return 0;
-		*to = (struct rebuilt_name){ name, text };
+		*array_push(&b->r->names) = (struct rebuilt_name){ name, text };
 	}
 	return i == MAP_NONE ? 0 : i + 1;
 }
@@ -445,22 +440,18 @@ static uint32_t sd_of(uint64_t sd_ns)
 	return sd_ns < UINT32_MAX ? (uint32_t)sd_ns : UINT32_MAX;
 }
 
-static int put_named(struct rebuilder *b, const struct gpu_activity *w, bool is_named)
+static void put_named(struct rebuilder *b, const struct gpu_activity *w, bool is_named)
 {
-	struct rebuilt *to = array_push(&b->r->activities);
-	if (!to)
-		return -ENOMEM;
 	expect(w->end_ns >= w->start_ns, "what is reconstructed ends after it began");
-	*to = (struct rebuilt){ *w, b->process, is_named };
-	return 0;
+	*array_push(&b->r->activities) = (struct rebuilt){ *w, b->process, is_named };
 }
 
-static int put(struct rebuilder *b, const struct gpu_activity *w)
+static void put(struct rebuilder *b, const struct gpu_activity *w)
 {
-	return put_named(b, w, false);
+	put_named(b, w, false);
 }
 
-static int put_kernel(struct rebuilder *b, struct gpu_activity w, uint64_t function,
+static void put_kernel(struct rebuilder *b, struct gpu_activity w, uint64_t function,
 	const uint32_t grid[3], const uint32_t block[3], uint32_t shared, uint64_t ticks)
 {
 	const uint32_t name = meta_find_kernel(b->m, b->process, function, ticks);
@@ -470,7 +461,7 @@ static int put_kernel(struct rebuilder *b, struct gpu_activity w, uint64_t funct
 	w.shared_dynamic = shared;
 	memcpy(w.grid, grid, sizeof w.grid);
 	memcpy(w.block, block, sizeof w.block);
-	return w.name ? put(b, &w) : -ENOMEM;
+	put(b, &w);
 }
 
 /* How long a node takes by itself; the nodes of which nothing is known share what the others leave.
@@ -505,14 +496,13 @@ static struct layout lay_out(const struct rebuilder *b, uint64_t ticks, double a
 	return (struct layout){ known / n, all / sum, 0 };
 }
 
-static int put_nodes(struct rebuilder *b, struct gpu_activity w, const struct gpu_call *c)
+static void put_nodes(struct rebuilder *b, struct gpu_activity w, const struct gpu_call *c)
 {
 	const struct layout l = lay_out(b, c->start, (double)(w.end_ns - w.start_ns));
 	const double from = (double)w.start_ns;
 	const uint64_t end = w.end_ns;
 	double at = 0;
-	int e = 0;
-	for (size_t i = 0; i < b->nodes.v.n && !e; i++) {
+	for (size_t i = 0; i < b->nodes.v.n; i++) {
 		const struct graph_node *n = &b->nodes.v.v[i];
 		w.start_ns = (uint64_t)(from + at);
 		at += node_ns(b, i, c->start, l.unknown) * l.scale;
@@ -523,60 +513,51 @@ static int put_nodes(struct rebuilder *b, struct gpu_activity w, const struct gp
 		w.graph_node = n->node;
 		w.graph = (uint32_t)c->what;
 		w.valid |= GPU_HAS_GRAPH;
-		e = put_kernel(b, w, n->function, n->grid, n->block, n->shared, c->start);
+		put_kernel(b, w, n->function, n->grid, n->block, n->shared, c->start);
 	}
-	return e;
 }
 
-static int put_graph(struct rebuilder *b, struct gpu_activity w, size_t work)
+static void put_graph(struct rebuilder *b, struct gpu_activity w, size_t work)
 {
-	int e = load_nodes(b, &b->pieces[work]);
-	if (!e && b->nodes.v.n)
-		return put_nodes(b, w, call_of(b, work));
+	load_nodes(b, &b->pieces[work]);
+	if (b->nodes.v.n) {
+		put_nodes(b, w, call_of(b, work));
+		return;
+	}
 	w.kind = GPU_GRAPH;
 	w.name = name_number(b, META_NONE, "graph");
-	return e ? e : w.name ? put(b, &w) : -ENOMEM;
+	put(b, &w);
 }
 
-static int put_move(struct rebuilder *b, struct gpu_activity w, const struct gpu_call *c)
+static void put_move(struct rebuilder *b, struct gpu_activity w, const struct gpu_call *c)
 {
 	w.kind = c->is_set ? GPU_MEMSET : GPU_MEMCPY;
 	w.name = name_number(b, META_NONE, move_name(c));
 	w.bytes = c->bytes;
 	w.what = c->direction;
 	w.valid |= (c->sized ? GPU_HAS_BYTES : 0) | (c->direction ? GPU_HAS_WHAT : 0);
-	return w.name ? put(b, &w) : -ENOMEM;
+	put(b, &w);
 }
 
-static int put_link(struct rebuilder *b, const struct gpu_call *c)
+static void put_link(struct rebuilder *b, const struct gpu_call *c)
 {
-	struct rebuilt_link *to = array_push(&b->r->links);
-	if (!to)
-		return -ENOMEM;
-	*to = (struct rebuilt_link){ .link = { .correlation = b->correlation,
-					     .ticks = c->start,
-					     .dur = c->end - c->start,
-					     .tid = c->tid,
-					     .fn = c->fn },
+	*array_push(&b->r->links) = (struct rebuilt_link){ .link = { .correlation = b->correlation,
+								   .ticks = c->start,
+								   .dur = c->end - c->start,
+								   .tid = c->tid,
+								   .fn = c->fn },
 		.process = b->process };
-	return 0;
 }
 
 /* ---- what CUPTI has seen of its like ---- */
 
-static int note_templates(struct rebuilder *b)
+static void note_templates(struct rebuilder *b)
 {
 	for (size_t i = 0; i < b->p.work.n; i++) {
 		const struct measured_call *m = b->pieces[i].measured;
-		uint32_t *to = m && m->is_exact && m->count
-				       ? map_get(&b->templates, b->pieces[i].key.level[0])
-				       : NULL;
-		if (m && m->is_exact && m->count && !to)
-			return -ENOMEM;
-		if (to)
-			*to = (uint32_t)i;
+		if (m && m->is_exact && m->count)
+			*map_get(&b->templates, b->pieces[i].key.level[0]) = (uint32_t)i;
 	}
-	return 0;
 }
 
 /* Of the piece itself, else of one that takes equally long; NULL: CUPTI saw none. */
@@ -595,14 +576,13 @@ static uint64_t moved(uint64_t ns, uint64_t from, double scale, uint64_t to)
 }
 
 /* As it was seen, in the time that is `w`'s; where it was seen there, nothing is reconstructed. */
-static int put_like(
+static void put_like(
 	struct rebuilder *b, const struct gpu_activity *w, const struct measured_call *m)
 {
 	const uint64_t was = m->end_ns - m->start_ns, is = w->end_ns - w->start_ns;
 	const bool same = m->start_ns == w->start_ns && m->end_ns == w->end_ns;
 	const double scale = was ? (double)is / (double)was : 1;
-	int e = 0;
-	for (uint32_t i = 0; i < m->count && !e; i++) {
+	for (uint32_t i = 0; i < m->count; i++) {
 		struct gpu_activity a = b->measured->activities.v[m->first + i].activity;
 		a.start_ns = moved(a.start_ns, m->start_ns, scale, w->start_ns);
 		a.end_ns = moved(a.end_ns, m->start_ns, scale, w->start_ns);
@@ -614,12 +594,11 @@ static int put_like(
 		a.stream = m->count == 1 ? w->stream : a.stream;
 		a.valid |= w->valid & ~(same ? GPU_RECONSTRUCTED : 0u);
 		a.uncertainty_ns = same ? 0 : w->uncertainty_ns;
-		e = put_named(b, &a, true);
+		put_named(b, &a, true);
 	}
-	return e;
 }
 
-static int put_work(struct rebuilder *b, size_t i)
+static void put_work(struct rebuilder *b, size_t i)
 {
 	const struct gpu_call *c = call_of(b, i);
 	const struct play_time *time = &b->times[b->p.work.v[i].step];
@@ -633,15 +612,21 @@ static int put_work(struct rebuilder *b, size_t i)
 	w.start_ns = time->start_ns;
 	w.end_ns = time->end_ns;
 	w.uncertainty_ns = sd_of((uint64_t)hypot((double)time->sd_ns, (double)p->sd_ns));
-	const int e = put_link(b, c);
+	put_link(b, c);
 	const struct measured_call *like = template_of(b, i);
-	if (e)
-		return e;
-	if (like)
-		return put_like(b, &w, like);
-	if (c->use == USE_LAUNCH)
-		return put_kernel(b, w, c->what, c->grid, c->block, c->shared, c->end);
-	return c->use == USE_GRAPH ? put_graph(b, w, i) : put_move(b, w, c);
+	if (like) {
+		put_like(b, &w, like);
+		return;
+	}
+	if (c->use == USE_LAUNCH) {
+		put_kernel(b, w, c->what, c->grid, c->block, c->shared, c->end);
+		return;
+	}
+	if (c->use == USE_GRAPH) {
+		put_graph(b, w, i);
+		return;
+	}
+	put_move(b, w, c);
 }
 
 /* ---- a process ---- */
@@ -650,30 +635,31 @@ static int play_twice(struct rebuilder *b)
 {
 	int e = set_durations(b);
 	if (!e)
-		e = play(&b->p.play, b->times);
+		play(&b->p.play, b->times);
 	if (e)
 		return e;
-	e = correct_events(b);
+	correct_events(b);
 	b->p.play.delays = play_learn(&b->p.play, b->times);
 	e = e ? e : set_durations(b);
-	return e ? e : play(&b->p.play, b->times);
+	if (!e)
+		play(&b->p.play, b->times);
+	return e;
 }
 
 static int rebuild(struct rebuilder *b)
 {
-	b->pieces = calloc(b->p.work.n + 1, sizeof *b->pieces);
-	b->places = calloc(b->p.streams.n + 1, sizeof *b->places);
-	b->times = calloc(b->p.play.steps.n + 1, sizeof *b->times);
+	b->pieces = xcalloc(b->p.work.n + 1, sizeof *b->pieces);
+	b->places = xcalloc(b->p.streams.n + 1, sizeof *b->places);
+	b->times = xcalloc(b->p.play.steps.n + 1, sizeof *b->times);
 	b->usual = (struct place){ 0 };
-	int e = b->pieces && b->places && b->times ? 0 : -ENOMEM;
-	if (!e)
-		find_pieces(b);
-	if (!e && b->usual.valid)
+	find_pieces(b);
+	int e = 0;
+	if (b->usual.valid)
 		e = play_twice(b);
 	if (!e)
-		e = note_templates(b);
+		note_templates(b);
 	for (size_t i = 0; i < b->p.work.n && !e && b->usual.valid; i++)
-		e = put_work(b, i);
+		put_work(b, i);
 	free(b->pieces);
 	free(b->places);
 	free(b->times);

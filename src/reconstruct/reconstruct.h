@@ -78,7 +78,7 @@ struct reconstruction {
 	uint64_t bounded;  /* activities that were moved, to have ended when the host knew so */
 };
 
-/* 0 or -ENOMEM.  Processes of which nothing was measured are left out. */
+/* 0 or -errno.  Processes of which nothing was measured are left out. */
 int reconstruct(const struct trace *t, const struct meta *m, const struct gpu_calls *calls,
 	const struct measured_calls *measured, struct reconstruction *ret_r);
 

@@ -51,31 +51,28 @@ static struct chunk_header head_of(const struct writer *w, uint32_t process)
 }
 
 /* The payload is copied. */
-static int add_chunk(
+static void add_chunk(
 	struct writer *w, uint32_t process, enum chunk_kind kind, const void *payload, size_t bytes)
 {
-	struct pack_extra *x = bytes ? array_push(&w->extra) : NULL;
-	void *copy = x ? malloc(bytes) : NULL;
-	if (x)
-		*x = (struct pack_extra){ .head = head_of(w, process), .payload = copy };
-	if (!copy)
-		return bytes ? -ENOMEM : 0;
+	if (!bytes)
+		return;
+	struct pack_extra *x = array_push(&w->extra);
+	void *copy = xmalloc(bytes);
+	*x = (struct pack_extra){ .head = head_of(w, process), .payload = copy };
 	memcpy(copy, payload, bytes);
 	x->bytes = bytes;
 	x->head.kind = (uint16_t)kind;
 	x->head.seq = SEQUENCES + w->sequence++;
-	return 0;
 }
 
 /* ---- names ---- */
 
-static int put_record(
+static void put_record(
 	struct writer *w, uint16_t id, const uint64_t *args, uint32_t count, const char *text)
 {
 	const size_t bytes = strlen(text), padded = (bytes + 7) / 8;
 	const size_t words = RECORD_WORDS + count + padded, at = w->words.n;
-	if (!array_reserve(&w->words, words))
-		return -ENOMEM;
+	array_reserve(&w->words, words);
 	memset(&w->words.v[at], 0, words * sizeof(uint64_t));
 	const struct record r = { .ticks = w->t->header.start.ticks,
 		.fn = id,
@@ -86,7 +83,6 @@ static int put_record(
 		w->words.v[at + RECORD_WORDS + i] = args[i];
 	memcpy(&w->words.v[at + RECORD_WORDS + count], text, bytes);
 	w->words.n += words;
-	return 0;
 }
 
 static const char *text_of(const struct writer *w, const struct rebuilt_name *n)
@@ -94,18 +90,16 @@ static const char *text_of(const struct writer *w, const struct rebuilt_name *n)
 	return n->name == META_NONE ? n->text : w->m->names.v[n->name].text;
 }
 
-static int put_names(struct writer *w)
+static void put_names(struct writer *w)
 {
-	int e = 0;
-	for (size_t i = 0; i < w->r->names.n && !e; i++) {
+	for (size_t i = 0; i < w->r->names.n; i++) {
 		const uint64_t id = STRINGS + i + 1;
-		e = put_record(w, META_STRING, &id, 1, text_of(w, &w->r->names.v[i]));
+		put_record(w, META_STRING, &id, 1, text_of(w, &w->r->names.v[i]));
 	}
-	return e;
 }
 
 /* What every reader that shows what a recording has to say will show. */
-static int put_sentence(struct writer *w)
+static void put_sentence(struct writer *w)
 {
 	const struct rewritten *d = w->done;
 	struct number measured, all, guessed, off;
@@ -117,70 +111,60 @@ static int put_sentence(struct writer *w)
 		number_count(&all, d->measured + d->like + d->guessed),
 		number_count(&measured, d->measured), number_count(&guessed, d->guessed),
 		number_ns(&off, d->uncertainty_ns));
-	return put_record(w, META_MESSAGE, NULL, 0, text);
+	put_record(w, META_MESSAGE, NULL, 0, text);
 }
 
-static int add_names(struct writer *w, uint32_t process)
+static void add_names(struct writer *w, uint32_t process)
 {
 	const bool first = !w->extra.n;
 	w->words.n = 0;
-	int e = put_names(w);
-	if (!e && first)
-		e = put_sentence(w);
-	return e ? e : add_chunk(w, process, CHUNK_META, w->words.v, w->words.n * sizeof(uint64_t));
+	put_names(w);
+	if (first)
+		put_sentence(w);
+	add_chunk(w, process, CHUNK_META, w->words.v, w->words.n * sizeof(uint64_t));
 }
 
 /* ---- activities and links ---- */
 
-static int add_activities(struct writer *w, uint32_t process, size_t from, size_t to)
+static void add_activities(struct writer *w, uint32_t process, size_t from, size_t to)
 {
-	struct gpu_activity *chunk = malloc(PER_CHUNK * sizeof *chunk);
-	int e = chunk ? 0 : -ENOMEM;
-	while (from < to && !e) {
+	struct gpu_activity *chunk = xmalloc(PER_CHUNK * sizeof *chunk);
+	while (from < to) {
 		const size_t n = to - from < PER_CHUNK ? to - from : PER_CHUNK;
 		for (size_t i = 0; i < n; i++) {
 			const struct rebuilt *a = &w->r->activities.v[from + i];
 			chunk[i] = a->activity;
 			chunk[i].name += a->is_named ? 0 : STRINGS;
 		}
-		e = add_chunk(w, process, CHUNK_DEVICE, chunk, n * sizeof *chunk);
+		add_chunk(w, process, CHUNK_DEVICE, chunk, n * sizeof *chunk);
 		from += n;
 	}
 	free(chunk);
-	return e;
 }
 
-static int add_links(struct writer *w, uint32_t process)
+static void add_links(struct writer *w, uint32_t process)
 {
 	ARRAY(struct link) links = { 0 };
-	int e = 0;
-	for (size_t i = 0; i < w->r->links.n && !e; i++) {
+	for (size_t i = 0; i < w->r->links.n; i++) {
 		if (w->r->links.v[i].process != process)
 			continue;
-		struct link *to = array_push(&links);
-		if (to)
-			*to = w->r->links.v[i].link;
-		e = to ? 0 : -ENOMEM;
+		*array_push(&links) = w->r->links.v[i].link;
 	}
-	if (!e)
-		e = add_chunk(w, process, CHUNK_LINKS, links.v, links.n * sizeof *links.v);
+	add_chunk(w, process, CHUNK_LINKS, links.v, links.n * sizeof *links.v);
 	array_free(&links);
-	return e;
 }
 
-static int add_all(struct writer *w)
+static void add_all(struct writer *w)
 {
-	int e = 0;
-	for (size_t from = 0, to; from < w->r->activities.n && !e; from = to) {
+	for (size_t from = 0, to; from < w->r->activities.n; from = to) {
 		const uint32_t process = w->r->activities.v[from].process;
 		to = from + 1;
 		while (to < w->r->activities.n && w->r->activities.v[to].process == process)
 			to++;
-		e = add_names(w, process);
-		e = e ? e : add_links(w, process);
-		e = e ? e : add_activities(w, process, from, to);
+		add_names(w, process);
+		add_links(w, process);
+		add_activities(w, process, from, to);
 	}
-	return e;
 }
 
 static void writer_fini(struct writer *w)
@@ -200,9 +184,7 @@ static int number_order(const void *one, const void *two)
 
 static int count(const struct reconstruction *r, struct rewritten *ret)
 {
-	uint32_t *off = malloc((r->activities.n + 1) * sizeof *off);
-	if (!off)
-		return -ENOMEM;
+	uint32_t *off = xmalloc((r->activities.n + 1) * sizeof *off);
 	for (size_t i = 0; i < r->activities.n; i++)
 		off[i] = r->activities.v[i].activity.uncertainty_ns;
 	sort_records(off, r->activities.n, sizeof *off, number_order);
@@ -222,7 +204,7 @@ static int rewrite(const struct trace *t, const struct meta *m, const struct rec
 	int e = count(r, ret_r);
 	if (e || !r->activities.n)
 		return e;
-	e = add_all(&w);
+	add_all(&w);
 	if (!e)
 		e = trace_rebuild(t, path, w.extra.v, w.extra.n, err);
 	writer_fini(&w);

@@ -86,7 +86,7 @@ static const char *keep_name(struct stacks *s, const char *name)
 	return kept;
 }
 
-static int add_place(struct stacks *s, const struct place *p, const char *module, uint32_t *ret)
+static void add_place(struct stacks *s, const struct place *p, const char *module, uint32_t *ret)
 {
 	const char *file = p->file ? p->file : "";
 	const struct stack_frame f = { .function = keep_name(s, p->function),
@@ -94,8 +94,7 @@ static int add_place(struct stacks *s, const struct place *p, const char *module
 		.file = stacks_text(s, file, strlen(file)),
 		.line = p->line,
 		.kind = CALLER_NATIVE };
-	*ret = f.function && f.file ? stacks_add_frame(s, &f) : STACK_NONE;
-	return *ret == STACK_NONE ? -ENOMEM : 0;
+	*ret = stacks_add_frame(s, &f);
 }
 
 int line_find(struct line_finder *l, struct stacks *s, uint64_t address, const char *module,
@@ -115,6 +114,6 @@ int line_find(struct line_finder *l, struct stacks *s, uint64_t address, const c
 		p[n - 1].function = m ? dw->dwfl_module_addrname(m, address) : NULL;
 	}
 	for (int i = 0; i < n && !e; i++)
-		e = add_place(s, &p[i], module, &frames[i]);
+		add_place(s, &p[i], module, &frames[i]);
 	return e ? e : n;
 }

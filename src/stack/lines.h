@@ -12,7 +12,7 @@ struct line_finder {
 	Dwfl *dwfl;
 };
 
-/* The frames of an address in code, innermost first: how many, or -ENOMEM. */
+/* The frames of an address in code, innermost first: how many. */
 int line_find(struct line_finder *l, struct stacks *s, uint64_t address, const char *module,
 	uint32_t frames[LINES_INLINED]);
 

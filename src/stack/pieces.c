@@ -9,27 +9,23 @@
 
 static char *copy_bytes(const void *from, size_t bytes)
 {
-	char *to = malloc(bytes + 1);
-	if (to) {
-		memcpy(to, from, bytes);
-		to[bytes] = 0;
-	}
+	char *to = xmalloc(bytes + 1);
+	memcpy(to, from, bytes);
+	to[bytes] = 0;
 	return to;
 }
 
 /* ---- mappings ---- */
 
-static int take_mapping(struct pieces *p, const struct record *r, uint32_t process)
+static void take_mapping(struct pieces *p, const struct record *r, uint32_t process)
 {
 	size_t bytes;
 	const char *text = record_text(r, 4, &bytes);
 	const bool sane = r->words >= RECORD_WORDS + 4 && r->arg[3] <= BUILD_ID_MOST &&
 			  r->arg[3] <= bytes && r->arg[0] < r->arg[1];
 	if (!sane)
-		return 0;
+		return;
 	struct code_mapping *m = array_push(&p->mappings);
-	if (!m)
-		return -ENOMEM;
 	*m = (struct code_mapping){ .process = process,
 		.from = r->arg[0],
 		.end = r->arg[1],
@@ -38,7 +34,6 @@ static int take_mapping(struct pieces *p, const struct record *r, uint32_t proce
 		.build_id_bytes = (uint32_t)r->arg[3] };
 	memcpy(m->build_id, text, m->build_id_bytes);
 	m->path = copy_bytes(text + m->build_id_bytes, bytes - m->build_id_bytes);
-	return m->path ? 0 : -ENOMEM;
 }
 
 /* ---- Python's code ---- */
@@ -60,15 +55,14 @@ static size_t put_utf8(uint32_t c, char *to)
 /* Characters of 1, 2 or 4 bytes as UTF-8. */
 static char *decode_text(const char *from, size_t bytes, unsigned width)
 {
-	char *const text = malloc(bytes / width * 4 + 1);
+	char *const text = xmalloc(bytes / width * 4 + 1);
 	char *to = text;
-	for (size_t at = 0; text && at + width <= bytes; at += width) {
+	for (size_t at = 0; at + width <= bytes; at += width) {
 		uint32_t c = 0;
 		memcpy(&c, from + at, width);
 		to += put_utf8(c > 0x10ffff ? '?' : c, to);
 	}
-	if (text)
-		*to = 0;
+	*to = 0;
 	return text;
 }
 
@@ -77,29 +71,26 @@ static bool is_width(uint64_t w)
 	return w == 1 || w == 2 || w == 4;
 }
 
-static int take_code(struct pieces *p, const struct record *r, uint32_t process)
+static void take_code(struct pieces *p, const struct record *r, uint32_t process)
 {
 	size_t bytes;
 	const char *text = record_text(r, 3, &bytes);
 	if (r->words < RECORD_WORDS + 3)
-		return 0;
+		return;
 	const uint64_t file = r->arg[2] & UINT32_MAX, name = r->arg[2] >> 32;
 	const unsigned wide_file = r->arg[1] >> 32 & 0xff, wide_name = r->arg[1] >> 40 & 0xff;
 	if (file + name > bytes || (file && !is_width(wide_file)) || (name && !is_width(wide_name)))
-		return 0;
+		return;
 	struct python_code *c =
 		MAP_ROW(&p->code_map, MAP_KEY(process, r->arg[0] & UINT32_MAX), &p->codes,
 			(struct python_code){ .process = process, .number = (uint32_t)r->arg[0] });
-	if (!c)
-		return -ENOMEM;
 	if (c->file)
-		return 0;
+		return;
 	c->first_line = r->arg[1] & UINT32_MAX;
 	c->file = decode_text(text, file, file ? wide_file : 1);
 	c->name = decode_text(text + file, name, name ? wide_name : 1);
 	c->table_bytes = (uint32_t)(bytes - file - name);
 	c->table = (uint8_t *)copy_bytes(text + file + name, c->table_bytes);
-	return c->file && c->name && c->table ? 0 : -ENOMEM;
 }
 
 const struct python_code *pieces_code(const struct pieces *p, uint32_t process, uint32_t number)
@@ -175,14 +166,13 @@ uint32_t python_line(const struct python_code *c, uint32_t at)
 static int take_chunk(struct pieces *p, const struct chunk_buf *buf)
 {
 	struct records it = records_of(buf);
-	int e = 0;
-	for (const struct record *r; !e && (r = records_next(&it));) {
+	for (const struct record *r; (r = records_next(&it));) {
 		if (r->fn == META_MAPPING)
-			e = take_mapping(p, r, buf->ref->process);
+			take_mapping(p, r, buf->ref->process);
 		else if (r->fn == META_CODE)
-			e = take_code(p, r, buf->ref->process);
+			take_code(p, r, buf->ref->process);
 	}
-	return e;
+	return 0;
 }
 
 int pieces_load(const struct trace *t, struct pieces *p)

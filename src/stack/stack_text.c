@@ -97,22 +97,18 @@ uint32_t stacks_pick(
 	return n ? n : r->count < most ? r->count : most;
 }
 
-int stacks_compare(struct stacks *s)
+void stacks_compare(struct stacks *s)
 {
 	const struct stack_frame *f[PICKED_ALL];
 	struct map seen = { 0 };
-	int e = 0;
-	for (size_t i = 0; i < s->rows.n && !e; i++) {
+	for (size_t i = 0; i < s->rows.n; i++) {
 		const uint32_t n = stacks_pick(s, (uint32_t)i, f, PICKED_ALL);
 		uint32_t *slot = map_get(&seen, map_text_key((const char *)f, n * sizeof *f, n));
-		if (!slot)
-			e = -ENOMEM;
-		else if (*slot == MAP_NONE)
+		if (*slot == MAP_NONE)
 			*slot = (uint32_t)i;
-		s->rows.v[i].like = slot ? *slot : (uint32_t)i;
+		s->rows.v[i].like = *slot;
 	}
 	map_fini(&seen);
-	return e;
 }
 
 void stacks_put_json(struct json *j, const struct stack_frame *const *frames, uint32_t n)

@@ -16,16 +16,10 @@
 const char *stacks_text(struct stacks *s, const char *text, size_t bytes)
 {
 	uint32_t *slot = map_get(&s->text_map, map_text_key(text, bytes, 0));
-	if (!slot)
-		return NULL;
 	if (*slot != MAP_NONE)
 		return s->texts.v[*slot];
-	char *copy = malloc(bytes + 1);
-	char **to = copy ? array_push(&s->texts) : NULL;
-	if (!to) {
-		free(copy);
-		return NULL;
-	}
+	char *copy = xmalloc(bytes + 1);
+	char **to = array_push(&s->texts);
 	memcpy(copy, text, bytes);
 	copy[bytes] = 0;
 	*to = copy;
@@ -39,7 +33,7 @@ uint32_t stacks_add_frame(struct stacks *s, const struct stack_frame *f)
 	const struct map_key key = MAP_KEY((uintptr_t)f->function, (uintptr_t)f->file,
 		(uintptr_t)f->module, (uint64_t)f->kind << 32 | f->line);
 	const struct stack_frame *row = MAP_ROW(&s->frame_map, key, &s->frames, *f);
-	return row ? (uint32_t)(row - s->frames.v) : STACK_NONE;
+	return (uint32_t)(row - s->frames.v);
 }
 
 uint32_t stacks_add_row(
@@ -47,13 +41,10 @@ uint32_t stacks_add_row(
 {
 	const struct map_key key = map_text_key(
 		(const char *)frames, count * sizeof *frames, (uint64_t)end << 32 | count);
-	if (!array_reserve(&s->pool, count))
-		return STACK_NONE;
+	array_reserve(&s->pool, count);
 	const size_t before = s->rows.n;
 	const struct stack_row *row = MAP_ROW(&s->row_map, key, &s->rows,
 		(struct stack_row){ .first = s->pool.n, .count = count, .end = end });
-	if (!row)
-		return STACK_NONE;
 	if (s->rows.n > before && count) {
 		memcpy(s->pool.v + s->pool.n, frames, count * sizeof *frames);
 		s->pool.n += count;

@@ -113,10 +113,10 @@ int stacks_pack(const struct trace *t,
 /* Puts samples in their order. */
 void stacks_sort(struct stacks *s);
 
-/* Fills in `like`.  0 or -ENOMEM. */
-int stacks_compare(struct stacks *s);
+/* Fills in `like`. */
+void stacks_compare(struct stacks *s);
 
-/* The number of a text, of a frame, of a stack; STACK_NONE without memory. */
+/* The number of a text, of a frame, of a stack. */
 const char *stacks_text(struct stacks *s, const char *text, size_t bytes);
 uint32_t stacks_add_frame(struct stacks *s, const struct stack_frame *f);
 uint32_t stacks_add_row(

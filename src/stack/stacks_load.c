@@ -17,10 +17,9 @@
 static int add_sample(
 	struct stacks *s, const struct chunk_ref *ref, const struct record *r, uint32_t row)
 {
-	struct stack_sample *to = row == STACK_NONE ? NULL : array_push(&s->samples);
-	if (!to)
-		return -ENOMEM;
-	*to = (struct stack_sample){ .ticks = r->ticks,
+	if (row == STACK_NONE)
+		return -EOVERFLOW;
+	*array_push(&s->samples) = (struct stack_sample){ .ticks = r->ticks,
 		.dur = record_dur(r),
 		.process = ref->process,
 		.tid = ref->head.tid,
@@ -46,10 +45,7 @@ static struct unwinder *unwinder_of(struct loader *l, uint32_t process)
 {
 	struct stacks *s = l->s;
 	while (l->unwinders.n <= process) {
-		struct unwinder **to = array_push(&l->unwinders);
-		if (!to)
-			return NULL;
-		*to = NULL;
+		*array_push(&l->unwinders) = NULL;
 	}
 	struct unwinder **u = &l->unwinders.v[process];
 	if (!*u && !l->without)
@@ -65,7 +61,7 @@ struct python_frames {
 	bool more;
 };
 
-static int add_python(struct loader *l, uint32_t process, uint64_t word, uint32_t *ret)
+static void add_python(struct loader *l, uint32_t process, uint64_t word, uint32_t *ret)
 {
 	struct stacks *s = l->s;
 	const struct python_code *c = pieces_code(&l->pieces, process, (uint32_t)word);
@@ -75,8 +71,7 @@ static int add_python(struct loader *l, uint32_t process, uint64_t word, uint32_
 		.file = stacks_text(s, file, strlen(file)),
 		.line = c ? python_line(c, word >> 32 & STACK_PYTHON_AT) : 0,
 		.kind = CALLER_PYTHON };
-	*ret = f.function && f.module && f.file ? stacks_add_frame(s, &f) : STACK_NONE;
-	return *ret == STACK_NONE ? -ENOMEM : 0;
+	*ret = stacks_add_frame(s, &f);
 }
 
 /* The frames up to the one that C has called; all: all that are left. */
@@ -86,7 +81,7 @@ static int put_python(struct loader *l, uint32_t process, struct python_frames *
 	int e = 0;
 	while (!e && p->at < p->count && *count < FRAMES_MOST) {
 		const uint64_t word = p->words[p->at++];
-		e = add_python(l, process, word, &frames[*count]);
+		add_python(l, process, word, &frames[*count]);
 		*count += !e;
 		if (word & STACK_PYTHON_ENTRY && !all)
 			break;
@@ -157,18 +152,16 @@ struct numbers { /* of the file: what they are here */
 	struct map frames, rows;
 };
 
-static int take_frame(
+static void take_frame(
 	struct stacks *s, struct map *numbers, uint64_t source, const struct record *r)
 {
 	size_t bytes;
 	const char *text = record_text(r, 2, &bytes), *part[3];
 	if (r->words < RECORD_WORDS + 2)
-		return 0;
+		return;
 	for (int i = 0; i < 3; i++) {
 		const size_t n = strnlen(text, bytes);
 		part[i] = stacks_text(s, text, n);
-		if (!part[i])
-			return -ENOMEM;
 		text += n + (n < bytes);
 		bytes -= n + (n < bytes);
 	}
@@ -176,19 +169,16 @@ static int take_frame(
 		s, &(struct stack_frame){ part[0], part[1], part[2], r->arg[1] & UINT32_MAX,
 			   r->arg[1] >> 32 == CALLER_PYTHON ? CALLER_PYTHON : CALLER_NATIVE });
 	uint32_t *slot = map_get(numbers, MAP_KEY(source, r->arg[0]));
-	if (!slot || number == STACK_NONE)
-		return -ENOMEM;
 	*slot = number;
-	return 0;
 }
 
-static int take_row(struct stacks *s, struct numbers *n, uint64_t source, const struct record *r)
+static void take_row(struct stacks *s, struct numbers *n, uint64_t source, const struct record *r)
 {
 	uint32_t frames[FRAMES_MOST], count = 0, number;
 	size_t bytes;
 	const char *text = record_text(r, 2, &bytes);
 	if (r->words < RECORD_WORDS + 2)
-		return 0;
+		return;
 	for (; bytes >= sizeof number && count < FRAMES_MOST; bytes -= sizeof number) {
 		memcpy(&number, text, sizeof number);
 		text += sizeof number;
@@ -200,10 +190,7 @@ static int take_row(struct stacks *s, struct numbers *n, uint64_t source, const 
 	const uint32_t row = stacks_add_row(s, frames, count,
 		end == STACK_WHOLE || end == STACK_CUT ? (enum stack_end)end : STACK_UNKNOWN);
 	uint32_t *slot = map_get(&n->rows, MAP_KEY(source, r->arg[0]));
-	if (!slot || row == STACK_NONE)
-		return -ENOMEM;
 	*slot = row;
-	return 0;
 }
 
 static int take_known(struct stacks *s, struct numbers *n, const struct chunk_buf *buf)
@@ -214,9 +201,9 @@ static int take_known(struct stacks *s, struct numbers *n, const struct chunk_bu
 	for (const struct record *r; !e && (r = records_next(&it));) {
 		uint32_t row = MAP_NONE;
 		if (r->fn == META_FRAME)
-			e = take_frame(s, &n->frames, source, r);
+			take_frame(s, &n->frames, source, r);
 		else if (r->fn == META_STACK)
-			e = take_row(s, n, source, r);
+			take_row(s, n, source, r);
 		else if (r->fn < META_PROCESS && r->words > RECORD_WORDS)
 			row = map_find(&n->rows, MAP_KEY(source, r->arg[0]));
 		if (!e && row != MAP_NONE)
@@ -272,7 +259,7 @@ int stacks_load(const struct trace *t, struct stacks *s, struct error *err)
 	struct loader l = { .t = t, .s = s };
 	int e = load(&l);
 	if (!e)
-		e = stacks_compare(s);
+		stacks_compare(s);
 	stacks_sort(s);
 	return e ? error_set(err, e, "the call stacks can't be read: %s", strerror(-e)) : 0;
 }

@@ -27,8 +27,7 @@ struct packing {
 static struct record *add(struct packing *p, uint16_t fn, uint32_t args, uint32_t bytes)
 {
 	const size_t words = RECORD_WORDS + args + (bytes + 7) / 8;
-	if (!array_reserve(&p->words, words))
-		return NULL;
+	array_reserve(&p->words, words);
 	struct record *r = (struct record *)(p->words.v + p->words.n);
 	memset(r, 0, words * 8);
 	p->words.n += words;
@@ -44,18 +43,16 @@ static uint32_t text_bytes(const char *text)
 	return (uint32_t)(n < TEXT_MOST ? n : TEXT_MOST);
 }
 
-static int put_frame(struct packing *p, uint32_t number)
+static void put_frame(struct packing *p, uint32_t number)
 {
 	const struct stack_frame *f = &p->s->frames.v[number];
 	const char *const part[] = { f->function, f->module, f->file };
 	uint32_t bytes = 3;
 	if (p->frame_is_put[number])
-		return 0;
+		return;
 	for (int i = 0; i < 3; i++)
 		bytes += text_bytes(part[i]);
 	struct record *r = add(p, META_FRAME, 2, bytes);
-	if (!r)
-		return -ENOMEM;
 	r->arg[0] = number;
 	r->arg[1] = f->line | (uint64_t)f->kind << 32;
 	char *to = (char *)(r->arg + 2);
@@ -64,42 +61,33 @@ static int put_frame(struct packing *p, uint32_t number)
 		to += text_bytes(part[i]) + 1;
 	}
 	p->frame_is_put[number] = true;
-	return 0;
 }
 
-static int put_row(struct packing *p, uint32_t number)
+static void put_row(struct packing *p, uint32_t number)
 {
 	const struct stack_row *row = &p->s->rows.v[number];
-	int e = 0;
 	if (p->row_is_put[number])
-		return 0;
-	for (uint32_t i = 0; i < row->count && !e; i++)
-		e = put_frame(p, p->s->pool.v[row->first + i]);
-	struct record *r =
-		e ? NULL : add(p, META_STACK, 2, row->count * (uint32_t)sizeof(uint32_t));
-	if (!r)
-		return -ENOMEM;
+		return;
+	for (uint32_t i = 0; i < row->count; i++)
+		put_frame(p, p->s->pool.v[row->first + i]);
+	struct record *r = add(p, META_STACK, 2, row->count * (uint32_t)sizeof(uint32_t));
 	r->arg[0] = number;
 	r->arg[1] = row->count | (uint64_t)row->end << 32;
 	if (row->count)
 		memcpy(r->arg + 2, p->s->pool.v + row->first, row->count * sizeof(uint32_t));
 	p->row_is_put[number] = true;
-	return 0;
 }
 
-static int put_sample(struct packing *p, const struct stack_sample *s)
+static void put_sample(struct packing *p, const struct stack_sample *s)
 {
-	const int e = put_row(p, s->stack);
-	struct record *r = e ? NULL : add(p, s->fn, 1, 0);
-	if (!r)
-		return -ENOMEM;
+	put_row(p, s->stack);
+	struct record *r = add(p, s->fn, 1, 0);
 	const bool is_long = s->dur > UINT32_MAX;
 	r->ticks = s->ticks;
 	r->dur = (uint32_t)(is_long ? s->dur >> 10 : s->dur);
 	r->flags = is_long ? RECORD_LONG : 0;
 	r->result = s->result;
 	r->arg[0] = s->stack;
-	return 0;
 }
 
 static int flush(struct packing *p)
@@ -137,7 +125,7 @@ static int put_samples(struct packing *p)
 		if (other)
 			set_head(p, at);
 		if (!e)
-			e = put_sample(p, at);
+			put_sample(p, at);
 	}
 	return e ? e : flush(p);
 }
@@ -162,10 +150,8 @@ int stacks_pack(const struct trace *t,
 	int e = stacks_load(t, &s, NULL);
 	if (!e && s.waiting)
 		e = -ENOSYS;
-	p.frame_is_put = calloc(s.frames.n + 1, 1);
-	p.row_is_put = calloc(s.rows.n + 1, 1);
-	if (!e && (!p.frame_is_put || !p.row_is_put))
-		e = -ENOMEM;
+	p.frame_is_put = xcalloc(s.frames.n + 1, 1);
+	p.row_is_put = xcalloc(s.rows.n + 1, 1);
 	if (!e)
 		e = put_samples(&p);
 	free(p.frame_is_put);

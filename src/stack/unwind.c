@@ -104,18 +104,14 @@ static bool overlaps(const struct unwinder *u, const struct code_mapping *m)
 }
 
 /* Of two files that were mapped at one address, one after the other, the first counts. */
-static int report_file(struct unwinder *u, const struct code_mapping *m)
+static void report_file(struct unwinder *u, const struct code_mapping *m)
 {
 	const struct libdw *dw = u->dw;
 	uint64_t bias;
 	if (overlaps(u, m))
-		return 0;
+		return;
 	struct module *to = array_push(&u->modules);
-	if (!to)
-		return -ENOMEM;
 	const char *name = stacks_text(u->s, base_name(m->path), strlen(base_name(m->path)));
-	if (!name)
-		return -ENOMEM;
 	*to = (struct module){ m->from, m->end, name, !strcmp(name, INJECTED) };
 	const int fd = open_file(m->path);
 	Elf *elf = fd < 0 ? NULL : dw->elf_begin(fd, ELF_C_READ_MMAP, NULL);
@@ -124,7 +120,6 @@ static int report_file(struct unwinder *u, const struct code_mapping *m)
 	dw->elf_end(elf);
 	if (fd >= 0)
 		close(fd);
-	return 0;
 }
 
 static int report_files(struct unwinder *u, const struct pieces *p, uint32_t process)
@@ -133,9 +128,9 @@ static int report_files(struct unwinder *u, const struct pieces *p, uint32_t pro
 	u->dw->dwfl_report_begin(u->dwfl);
 	for (size_t i = 0; i < p->mappings.n && !e; i++)
 		if (p->mappings.v[i].process == process)
-			e = report_file(u, &p->mappings.v[i]);
+			report_file(u, &p->mappings.v[i]);
 	if (u->dw->dwfl_report_end(u->dwfl, NULL, NULL) && !e)
-		e = -ENOMEM;
+		e = -EIO;
 	return e;
 }
 
@@ -206,15 +201,14 @@ static int find_frames(struct unwinder *u, uint64_t pc, const struct module *m, 
 {
 	uint32_t *slot = map_get(&u->known, MAP_KEY(pc));
 	uint32_t frames[LINES_INLINED];
-	if (!slot)
-		return -ENOMEM;
 	*ret_place = *slot;
 	if (*slot != MAP_NONE)
 		return 0;
 	const int n = line_find(&u->lines, u->s, pc, m ? m->name : "", frames);
-	struct place *to = n < 0 ? NULL : array_push(&u->places);
-	if (!to || !array_reserve(&u->pool, (size_t)n))
-		return -ENOMEM;
+	if (n < 0)
+		return n;
+	struct place *to = array_push(&u->places);
+	array_reserve(&u->pool, (size_t)n);
 	*to = (struct place){ .first = u->pool.n, .count = (uint32_t)n };
 	memcpy(u->pool.v + u->pool.n, frames, (size_t)n * sizeof *frames);
 	u->pool.n += (size_t)n;
@@ -280,7 +274,7 @@ static int start(struct unwinder *u, const struct pieces *p, uint32_t process)
 	callbacks.find_debuginfo = u->dw->dwfl_standard_find_debuginfo;
 	u->dwfl = u->dw->dwfl_begin(&callbacks);
 	if (!u->dwfl)
-		return -ENOMEM;
+		return -EIO;
 	u->lines = (struct line_finder){ .dw = u->dw, .dwfl = u->dwfl };
 	const int e = report_files(u, p, process);
 	/* Fails when no file is left that could be read: then no piece has a caller. */
@@ -298,9 +292,7 @@ struct unwinder *unwinder_new(
 		snprintf(why, why_size, "%s", missing);
 		return NULL;
 	}
-	struct unwinder *u = calloc(1, sizeof *u);
-	if (!u)
-		return NULL;
+	struct unwinder *u = xcalloc(1, sizeof *u);
 	u->dw = dw;
 	u->s = s;
 	if (!start(u, p, process))

@@ -32,7 +32,7 @@ struct unwound {
 	enum stack_end end;
 };
 
-/* Fills in at most to->room frames; those of the injected library are left out.  0 or -ENOMEM. */
+/* Fills in at most to->room frames; those of the injected library are left out.  0 or -errno. */
 int unwinder_run(struct unwinder *u, const struct stack_piece *piece, struct unwound *to);
 
 #endif

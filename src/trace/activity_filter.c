@@ -16,14 +16,10 @@ static int number_order(const void *one, const void *two)
 					: ORDER(a->correlation, b->correlation);
 }
 
-int activity_filter_add(struct trace *t, uint32_t process, uint64_t correlation)
+void activity_filter_add(struct trace *t, uint32_t process, uint64_t correlation)
 {
-	struct launch_number *to = array_push(&t->excluded);
-	if (!to)
-		return -ENOMEM;
-	*to = (struct launch_number){ process, correlation };
+	*array_push(&t->excluded) = (struct launch_number){ process, correlation };
 	t->excluded_activities++;
-	return 0;
 }
 
 void activity_filter_finish(struct trace *t)

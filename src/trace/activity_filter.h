@@ -9,8 +9,8 @@
 #include "trace/trace.h"
 
 /* One more activity with that number; before anything is loaded by several threads, and to be
- * followed by activity_filter_finish().  0 or -ENOMEM. */
-int activity_filter_add(struct trace *t, uint32_t process, uint64_t correlation);
+ * followed by activity_filter_finish(). */
+void activity_filter_add(struct trace *t, uint32_t process, uint64_t correlation);
 void activity_filter_finish(struct trace *t);
 
 /* Internal to src/trace: takes them out of what was loaded. */

@@ -14,9 +14,7 @@
 
 static int deflate_from(struct block_maker *m, const uint8_t *data, size_t bytes)
 {
-	int e = buffer_want(&m->packed, &m->packed_room, ZSTD_compressBound(bytes));
-	if (e)
-		return e;
+	buffer_want(&m->packed, &m->packed_room, ZSTD_compressBound(bytes));
 	const size_t n = ZSTD_compress2(m->zstd, m->packed, m->packed_room, data, bytes);
 	if (ZSTD_isError(n))
 		return -EIO;
@@ -32,7 +30,7 @@ static int split_records(struct block_maker *m, const struct chunk_buf *buf)
 	const struct record *r;
 	int e = splitter_begin(&m->split, buf->payload);
 	while (!e && (r = records_next(&it)))
-		e = splitter_add(&m->split, r);
+		splitter_add(&m->split, r);
 	expect(e || it.damaged || (size_t)(it.end - it.at) < sizeof *r,
 		"all records of a chunk are packed");
 	m->torn += it.torn;
@@ -46,7 +44,7 @@ static int make_columns(struct block_maker *m, const struct chunk_buf *buf)
 	int e = split_records(m, buf);
 	const size_t bytes = splitter_bytes(&m->split);
 	if (!e)
-		e = buffer_want(&m->columns, &m->columns_room, bytes);
+		buffer_want(&m->columns, &m->columns_room, bytes);
 	if (e)
 		return e;
 	splitter_put(&m->split, m->columns);
@@ -75,9 +73,7 @@ static int make_words(struct block_maker *m, const struct chunk_buf *buf, size_t
 	const size_t used = without_zeros(buf->payload, buf->bytes);
 	const size_t count = (used + each - 1) / each, whole = count * each;
 	expect(used <= whole && each % 4 == 0, "records of one size are of whole words");
-	int e = buffer_want(&m->columns, &m->columns_room, whole ? 2 * whole : 8);
-	if (e)
-		return e;
+	buffer_want(&m->columns, &m->columns_room, whole ? 2 * whole : 8);
 	uint8_t *records = m->columns + whole;
 	memset(records, 0, whole);
 	memcpy(records, buf->payload, used);
@@ -131,9 +127,7 @@ int block_make(struct block_maker *m, const struct chunk_header *head, const str
 
 int block_maker_init(struct block_maker *m, int level)
 {
-	*m = (struct block_maker){ .zstd = ZSTD_createCCtx() };
-	if (!m->zstd)
-		return -ENOMEM;
+	*m = (struct block_maker){ .zstd = xcheck(ZSTD_createCCtx()) };
 	ZSTD_CCtx_setParameter(m->zstd, ZSTD_c_compressionLevel, level);
 	ZSTD_CCtx_setParameter(m->zstd, ZSTD_c_checksumFlag, 1);
 	return 0;

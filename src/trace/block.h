@@ -27,7 +27,7 @@ struct block_maker {
 	uint64_t damaged; /* chunks that end in bytes that are no records */
 };
 
-/* level: zstd's.  0 or -ENOMEM; block_maker_fini() takes it either way. */
+/* level: zstd's.  0 or -errno; block_maker_fini() takes it either way. */
 int block_maker_init(struct block_maker *m, int level);
 void block_maker_fini(struct block_maker *m);
 

@@ -27,9 +27,8 @@ struct block_index {
 
 struct block_index *block_index_new(void)
 {
-	struct block_index *m = calloc(1, sizeof *m);
-	if (m)
-		pthread_mutex_init(&m->lock, NULL);
+	struct block_index *m = xcalloc(1, sizeof *m);
+	pthread_mutex_init(&m->lock, NULL);
 	return m;
 }
 
@@ -54,10 +53,7 @@ static struct map_key identity(const struct chunk_header *c)
 static bool add_block(struct block_index *m, const struct block_header *b, uint64_t payload)
 {
 	uint32_t *index = map_get(&m->index, identity(&b->chunk));
-	struct chunk_ref *ref = index ? array_push(&m->blocks) : NULL;
-	if (!ref)
-		return false;
-	*ref = chunk_ref_of_block(b, payload);
+	*array_push(&m->blocks) = chunk_ref_of_block(b, payload);
 	*index = (uint32_t)(m->blocks.n - 1);
 	return true;
 }
@@ -65,10 +61,9 @@ static bool add_block(struct block_index *m, const struct block_header *b, uint6
 static void add_container(struct block_index *m, uint64_t offset, uint64_t end)
 {
 	uint32_t *known = map_get(&m->index, MAP_KEY(0, 0, 0, offset));
-	struct container *to = known && *known == MAP_NONE ? array_push(&m->containers) : NULL;
-	if (!to)
+	if (*known != MAP_NONE)
 		return;
-	*to = (struct container){ offset + CHUNK_PAYLOAD, end };
+	*array_push(&m->containers) = (struct container){ offset + CHUNK_PAYLOAD, end };
 	*known = 0;
 }
 

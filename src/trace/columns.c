@@ -20,9 +20,7 @@
 int last_table_init(struct last_table *t, struct last_args **slots, size_t *room)
 {
 	if (!*slots) {
-		*slots = malloc(256 * sizeof **slots);
-		if (!*slots)
-			return -ENOMEM;
+		*slots = xmalloc(256 * sizeof **slots);
 		*room = 256;
 	}
 	memset(*slots, 0, *room * sizeof **slots);
@@ -41,9 +39,7 @@ static struct last_args *probe(struct last_args *slots, size_t room, uint32_t ke
 static bool grow(struct last_table *t)
 {
 	const size_t room = *t->room * 2;
-	struct last_args *bigger = calloc(room, sizeof *bigger);
-	if (!bigger)
-		return false;
+	struct last_args *bigger = xcalloc(room, sizeof *bigger);
 	for (size_t i = 0; i < *t->room; i++)
 		if ((*t->slots)[i].key)
 			*probe(bigger, room, (*t->slots)[i].key) = (*t->slots)[i];
@@ -197,8 +193,6 @@ int columns_join(const uint8_t *columns, size_t bytes, uint32_t records, uint8_t
 		if (!r->fn || !join_times(&s[COL_TIMES], &end, r))
 			return -EBADMSG;
 		struct last_args *l = last_table_get(last, (uint32_t)r->fn << 16 | r->words);
-		if (!l)
-			return -ENOMEM;
 		if (!join_args(&s[COL_ARGS], r, base, l))
 			return -EBADMSG;
 		out += r->words * sizeof(uint64_t);
@@ -210,9 +204,9 @@ int columns_join(const uint8_t *columns, size_t bytes, uint32_t records, uint8_t
 
 /* ---- writing ---- */
 
-static bool column_room(struct column_out *c, size_t more)
+static void column_room(struct column_out *c, size_t more)
 {
-	return array_reserve_((void **)&c->data, &c->room, c->bytes, more, 1);
+	array_reserve_((void **)&c->data, &c->room, c->bytes, more, 1);
 }
 
 static void put_raw(struct column_out *c, const void *data, size_t bytes)
@@ -240,14 +234,13 @@ int splitter_begin(struct splitter *s, const uint8_t *base)
 	return last_table_init(&s->last, &s->slots, &s->slots_room);
 }
 
-static bool room_for(struct splitter *s, const struct record *r)
+static void room_for(struct splitter *s, const struct record *r)
 {
 	const size_t args = (size_t)(r->words - RECORD_WORDS) * VARINT_BYTES;
 	for (int c = COL_FN; c < COL_TIMES; c++)
-		if (!column_room(&s->column[c], 4))
-			return false;
-	return column_room(&s->column[COL_TIMES], 2 * VARINT_BYTES) &&
-	       column_room(&s->column[COL_ARGS], args);
+		column_room(&s->column[c], 4);
+	column_room(&s->column[COL_TIMES], 2 * VARINT_BYTES);
+	column_room(&s->column[COL_ARGS], args);
 }
 
 static void split_args(struct splitter *s, const struct record *r, struct last_args *l)
@@ -261,11 +254,10 @@ static void split_args(struct splitter *s, const struct record *r, struct last_a
 		"a record's arguments have room");
 }
 
-int splitter_add(struct splitter *s, const struct record *r)
+void splitter_add(struct splitter *s, const struct record *r)
 {
 	struct last_args *l = last_table_get(&s->last, (uint32_t)r->fn << 16 | r->words);
-	if (!l || !room_for(s, r))
-		return -ENOMEM;
+	room_for(s, r);
 	put_raw(&s->column[COL_FN], &r->fn, 2);
 	put_raw(&s->column[COL_WORDS], &r->words, 2);
 	put_raw(&s->column[COL_RESULT], &r->result, 2);
@@ -276,7 +268,6 @@ int splitter_add(struct splitter *s, const struct record *r)
 	s->last_end = record_end(r);
 	split_args(s, r, l);
 	s->records++;
-	return 0;
 }
 
 size_t splitter_bytes(const struct splitter *s)

@@ -25,16 +25,16 @@ struct last_table {
 	size_t used;
 };
 
-/* Empties the table, keeping its memory.  -ENOMEM possible. */
+/* Empties the table, keeping its memory. */
 int last_table_init(struct last_table *t, struct last_args **slots, size_t *room);
 
-/* The slot of a key, its key set; `offset` is UINT32_MAX when new.  NULL without memory. */
+/* The slot of a key, its key set; `offset` is UINT32_MAX when new. */
 struct last_args *last_table_get(struct last_table *t, uint32_t key);
 
 /* Bytes of the records that these columns make, or -EBADMSG. */
 int64_t columns_joined_bytes(const uint8_t *columns, size_t bytes, uint32_t records);
 
-/* Joins into out, which holds columns_joined_bytes().  0, -EBADMSG or -ENOMEM. */
+/* Joins into out, which holds columns_joined_bytes().  0 or -EBADMSG. */
 int columns_join(const uint8_t *columns, size_t bytes, uint32_t records, uint8_t *out,
 	struct last_table *last);
 
@@ -56,7 +56,7 @@ struct splitter {
 
 /* Starts a block whose records lie behind base. */
 int splitter_begin(struct splitter *s, const uint8_t *base);
-int splitter_add(struct splitter *s, const struct record *r);
+void splitter_add(struct splitter *s, const struct record *r);
 
 /* Bytes of the six sections with their lengths, and the sections themselves. */
 size_t splitter_bytes(const struct splitter *s);

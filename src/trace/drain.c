@@ -120,9 +120,9 @@ static bool make_room(struct drain *d, uint32_t bytes)
 	if (bytes <= d->copy_room)
 		return true;
 	free(d->copy);
-	d->copy = malloc(bytes);
-	d->copy_room = d->copy ? bytes : 0;
-	return d->copy;
+	d->copy = xmalloc(bytes);
+	d->copy_room = bytes;
+	return true;
 }
 
 static bool pack_mapped(struct drain *d, const struct chunk_header *c, uint32_t bytes)
@@ -205,8 +205,6 @@ static void walk(struct drain *d)
 	const uint64_t size = fstat(d->fd, &st) ? 0 : (uint64_t)st.st_size;
 	for (const uint64_t end = next < size ? next : size; d->walked < end;) {
 		struct place *p = array_push(&d->places);
-		if (!p)
-			return;
 		expect(d->places.n == 1 || p[-1].offset < d->walked, "places come in their order");
 		*p = (struct place){ .offset = d->walked };
 		d->walked += TRACE_GRAIN;
@@ -274,9 +272,7 @@ static int attach(struct drain *d, const char *path)
 
 int drain_open(const char *path, struct drain **ret_d, struct error *err)
 {
-	struct drain *d = calloc(1, sizeof *d);
-	if (!d)
-		return error_set(err, -ENOMEM, "no memory to drain %s", path);
+	struct drain *d = xcalloc(1, sizeof *d);
 	d->fd = -1;
 	const int e = attach(d, path);
 	if (e) {

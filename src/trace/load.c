@@ -23,14 +23,13 @@
 
 #include "base/banned.h"
 
-int buffer_want(uint8_t **p, size_t *room, size_t bytes)
+void buffer_want(uint8_t **p, size_t *room, size_t bytes)
 {
 	if (bytes <= *room)
-		return 0;
+		return;
 	free(*p);
-	*p = malloc(bytes);
-	*room = *p ? bytes : 0;
-	return *p ? 0 : -ENOMEM;
+	*p = xmalloc(bytes);
+	*room = bytes;
 }
 
 /* ---- raw ---- */
@@ -90,9 +89,8 @@ static int load_raw(const struct trace *t, const struct chunk_ref *ref, struct c
 {
 	const bool open = ref->head.state == CHUNK_OPEN;
 	const size_t bytes = open ? ref->room : ref->head.used;
-	int e = buffer_want(&buf->payload, &buf->payload_room, bytes ? bytes : 8);
-	if (!e)
-		e = read_at(t->fd, buf->payload, bytes, ref->offset);
+	buffer_want(&buf->payload, &buf->payload_room, bytes ? bytes : 8);
+	int e = read_at(t->fd, buf->payload, bytes, ref->offset);
 	if (e)
 		return e;
 	buf->bytes = bytes;
@@ -106,9 +104,7 @@ static int load_raw(const struct trace *t, const struct chunk_ref *ref, struct c
 static int inflate_to(struct chunk_buf *buf, uint8_t *to, size_t raw_bytes, size_t packed_bytes)
 {
 	if (!buf->zstd)
-		buf->zstd = ZSTD_createDCtx();
-	if (!buf->zstd)
-		return -ENOMEM;
+		buf->zstd = xcheck(ZSTD_createDCtx());
 	const size_t n = ZSTD_decompressDCtx(buf->zstd, to, raw_bytes, buf->packed, packed_bytes);
 	return ZSTD_isError(n) || n != raw_bytes ? -EBADMSG : 0;
 }
@@ -129,9 +125,8 @@ static int join(struct chunk_buf *buf, const struct chunk_ref *ref)
 	if (bytes > ref->head.used) /* what trace_open() counted */
 		return -EBADMSG;
 	expect(bytes % 8 == 0, "records are of whole words");
-	int e = buffer_want(&buf->payload, &buf->payload_room, bytes ? (size_t)bytes : 8);
-	if (!e)
-		e = last_table_init(&last, &buf->last, &buf->last_room);
+	buffer_want(&buf->payload, &buf->payload_room, bytes ? (size_t)bytes : 8);
+	int e = last_table_init(&last, &buf->last, &buf->last_room);
 	if (!e)
 		e = columns_join(buf->columns, ref->raw_bytes, ref->records, buf->payload, &last);
 	if (!e)
@@ -144,10 +139,7 @@ static int join_words(struct chunk_buf *buf, const struct chunk_ref *ref)
 	const size_t each = array_record_bytes(ref->head.kind);
 	if (!each || ref->raw_bytes != (uint64_t)ref->records * each)
 		return -EBADMSG;
-	const int e =
-		buffer_want(&buf->payload, &buf->payload_room, ref->raw_bytes ? ref->raw_bytes : 8);
-	if (e)
-		return e;
+	buffer_want(&buf->payload, &buf->payload_room, ref->raw_bytes ? ref->raw_bytes : 8);
 	words_join(buf->columns, ref->records, each, buf->payload);
 	buf->bytes = ref->raw_bytes;
 	return 0;
@@ -160,13 +152,12 @@ static int load_packed(const struct trace *t, const struct chunk_ref *ref, struc
 	size_t *room = columns ? &buf->columns_room : &buf->payload_room;
 	if (ref->encoding > ENCODING_WORDS || ref->room > CHUNK_LIMIT)
 		return -EBADMSG;
-	int e = buffer_want(&buf->packed, &buf->packed_room, ref->room ? ref->room : 8);
-	if (!e)
-		e = read_at(t->fd, buf->packed, ref->room, ref->offset);
+	buffer_want(&buf->packed, &buf->packed_room, ref->room ? ref->room : 8);
+	int e = read_at(t->fd, buf->packed, ref->room, ref->offset);
 	if (!e && !raw_bytes_agree(ref, buf))
 		e = -EBADMSG;
 	if (!e)
-		e = buffer_want(to, room, ref->raw_bytes ? ref->raw_bytes : 8);
+		buffer_want(to, room, ref->raw_bytes ? ref->raw_bytes : 8);
 	if (!e)
 		e = inflate_to(buf, *to, ref->raw_bytes, ref->room);
 	if (!e && columns)

@@ -120,12 +120,7 @@ static int find_used(const struct trace *t, struct used *u)
 	while ((e = trace_next_activity(&at, &w)) > 0) {
 		if (!(w.valid & GPU_HAS_DEVICE) || is_used(u, w.device))
 			continue;
-		uint32_t *to = array_push(&u->v);
-		if (!to) {
-			e = -ENOMEM;
-			break;
-		}
-		*to = w.device;
+		*array_push(&u->v) = w.device;
 	}
 	chunk_buf_fini(&buf);
 	return e;
@@ -160,12 +155,9 @@ static int number_devices(
 		struct renamed *to = array_push(&s->devices);
 		const bool two =
 			has_uuid(d) || (is_used(&here, d->device) && is_used(&there, d->device));
-		if (to)
-			*to = (struct renamed){ d->device, known ? known->device
-							   : two ? t->next_device++
-								 : d->device };
-		else
-			e = -ENOMEM;
+		*to = (struct renamed){ d->device, known ? known->device
+						   : two ? t->next_device++
+							 : d->device };
 	}
 	array_free(&here.v);
 	array_free(&there.v);
@@ -298,14 +290,12 @@ static int check_alike(
 	return 0;
 }
 
-static int add_chunks(struct trace *t, const struct taken_in *s, uint32_t source)
+static void add_chunks(struct trace *t, const struct taken_in *s, uint32_t source)
 {
 	const struct trace *other = s->trace;
 	const size_t all = t->chunk_count + other->chunk_count;
-	struct chunk_ref *chunks = reallocarray(t->chunks, all ? all : 1, sizeof *chunks);
-	if (!chunks || !array_reserve(&t->processes, other->processes.n))
-		return -ENOMEM;
-	t->chunks = chunks;
+	t->chunks = xrealloc(t->chunks, all + 1, sizeof *t->chunks);
+	array_reserve(&t->processes, other->processes.n);
 	const uint32_t first = (uint32_t)t->processes.n;
 	for (size_t i = 0; i < other->processes.n; i++)
 		t->processes.v[t->processes.n++] = other->processes.v[i];
@@ -320,7 +310,6 @@ static int add_chunks(struct trace *t, const struct taken_in *s, uint32_t source
 		ref.head.last = pair_in(s, ref.head.last);
 		t->chunks[t->chunk_count++] = ref;
 	}
-	return 0;
 }
 
 static void add_header(struct trace *t, const struct taken_in *s)
@@ -364,19 +353,18 @@ static void free_one(struct taken_in *s)
 
 int trace_take_in(struct trace *t, struct trace *other, const char *name, struct error *err)
 {
-	struct taken_in *s = calloc(1, sizeof *s);
-	int e = s ? check_alike(t, other, name, err) : -ENOMEM;
-	struct taken_in **to = e ? NULL : array_push(&t->taken_in);
-	if (!to) {
+	struct taken_in *s = xcalloc(1, sizeof *s);
+	int e = check_alike(t, other, name, err);
+	if (e) {
 		free(s);
-		return e ? e : error_set(err, -ENOMEM, "no memory to read %s", name);
+		return e;
 	}
-	*to = s;
+	*array_push(&t->taken_in) = s;
 	s->trace = other;
 	compare_clocks(t, s);
 	e = compare_devices(t, s, err);
 	if (!e)
-		e = add_chunks(t, s, (uint32_t)t->taken_in.n);
+		add_chunks(t, s, (uint32_t)t->taken_in.n);
 	if (e) {
 		t->taken_in.n--;
 		free_one(s);

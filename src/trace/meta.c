@@ -26,30 +26,25 @@ struct loader {
 
 static char *copy_text(const char *s, size_t bytes)
 {
-	char *copy = malloc(bytes + 1);
-	if (copy) {
-		memcpy(copy, s, bytes);
-		copy[bytes] = '\0';
-	}
+	char *copy = xmalloc(bytes + 1);
+	memcpy(copy, s, bytes);
+	copy[bytes] = '\0';
 	return copy;
 }
 
 /* The same text is kept once. */
-static int intern(struct meta *m, const char *s, size_t bytes, uint32_t *ret_name)
+static void intern(struct meta *m, const char *s, size_t bytes, uint32_t *ret_name)
 {
 	const struct meta_name *n = MAP_ROW(&m->name_map, map_text_key(s, bytes, 0), &m->names,
 		(struct meta_name){ .text = copy_text(s, bytes), .bytes = (uint32_t)bytes });
-	if (!n || !n->text)
-		return -ENOMEM;
 	*ret_name = (uint32_t)(n - m->names.v);
-	return 0;
 }
 
-static int intern_text(struct meta *m, const struct record *r, unsigned args, uint32_t *ret_name)
+static void intern_text(struct meta *m, const struct record *r, unsigned args, uint32_t *ret_name)
 {
 	size_t bytes;
 	const char *text = record_text(r, args, &bytes);
-	return intern(m, text, strnlen(text, bytes), ret_name);
+	intern(m, text, strnlen(text, bytes), ret_name);
 }
 
 /* ---- one record ---- */
@@ -59,7 +54,7 @@ static uint64_t arg(const struct record *r, unsigned i)
 	return r->words > RECORD_WORDS + i ? r->arg[i] : 0;
 }
 
-static int add_process(struct loader *l, const struct record *r)
+static void add_process(struct loader *l, const struct record *r)
 {
 	struct meta_process *p = &l->m->processes.v[l->process];
 	size_t bytes;
@@ -68,11 +63,6 @@ static int add_process(struct loader *l, const struct record *r)
 	const size_t rest = exe < bytes ? exe + 1 : bytes;
 	char *executable = copy_text(text, exe);
 	char *arguments = copy_text(text + rest, bytes - rest);
-	if (!executable || !arguments) {
-		free(executable);
-		free(arguments);
-		return -ENOMEM;
-	}
 	size_t used = bytes - rest;
 	while (used && !arguments[used - 1])
 		used--;
@@ -82,42 +72,32 @@ static int add_process(struct loader *l, const struct record *r)
 	free(p->executable);
 	free(p->arguments);
 	*p = (struct meta_process){ (uint32_t)arg(r, 0), executable, arguments };
-	return 0;
 }
 
-static int add_kernel(struct loader *l, const struct record *r, bool alias)
+static void add_kernel(struct loader *l, const struct record *r, bool alias)
 {
 	uint32_t name = META_NONE;
-	const int e = alias ? 0 : intern_text(l->m, r, 2, &name);
-	if (e)
-		return e;
-	struct meta_kernel *k = array_push(&l->m->kernels);
-	if (!k)
-		return -ENOMEM;
-	*k = (struct meta_kernel){ .process = l->process,
+	if (!alias)
+		intern_text(l->m, r, 2, &name);
+	*array_push(&l->m->kernels) = (struct meta_kernel){ .process = l->process,
 		.name = name,
 		.handle = arg(r, 0),
 		.ticks = r->ticks,
 		.alias = alias ? arg(r, 1) : 0 };
-	return 0;
 }
 
-static int exec_of(struct loader *l, uint64_t handle, uint32_t *ret_exec)
+static void exec_of(struct loader *l, uint64_t handle, uint32_t *ret_exec)
 {
 	struct meta *m = l->m;
 	const struct graph_exec *x = MAP_ROW(&m->exec_map, MAP_KEY(l->process, handle), &m->execs,
 		(struct graph_exec){ .process = l->process, .handle = handle });
-	if (!x)
-		return -ENOMEM;
 	*ret_exec = (uint32_t)(x - m->execs.v);
-	return 0;
 }
 
-static int add_nodes(struct meta *m, const void *from, size_t count, struct graph_step *step)
+static void add_nodes(struct meta *m, const void *from, size_t count, struct graph_step *step)
 {
 	step->first_node = (uint32_t)m->nodes.n;
-	if (!array_reserve(&m->nodes, count))
-		return -ENOMEM;
+	array_reserve(&m->nodes, count);
 	for (size_t i = 0; i < count; i++) {
 		struct graph_node n;
 		memcpy(&n, (const char *)from + i * sizeof n, sizeof n);
@@ -125,10 +105,9 @@ static int add_nodes(struct meta *m, const void *from, size_t count, struct grap
 			m->nodes.v[m->nodes.n++] = n;
 	}
 	step->node_count = (uint32_t)(m->nodes.n - step->first_node);
-	return 0;
 }
 
-static int add_graph(struct loader *l, const struct record *r, bool update)
+static void add_graph(struct loader *l, const struct record *r, bool update)
 {
 	struct meta *m = l->m;
 	const unsigned args = update ? 1 : 3;
@@ -136,59 +115,37 @@ static int add_graph(struct loader *l, const struct record *r, bool update)
 	const size_t room = words > args ? (words - args) * 8 / sizeof(struct graph_node) : 0;
 	const size_t said = update ? 1 : r->aux;
 	struct graph_step step = { .ticks = r->ticks, .order = (uint32_t)m->steps.n };
-	int e = exec_of(l, arg(r, 0), &step.exec);
-	if (!e)
-		e = add_nodes(m, r->arg + args, said < room ? said : room, &step);
-	if (e)
-		return e;
+	exec_of(l, arg(r, 0), &step.exec);
+	add_nodes(m, r->arg + args, said < room ? said : room, &step);
 	step.kind = update ? STEP_UPDATE : arg(r, 2) ? STEP_MORE : STEP_NEW;
-	struct graph_step *s = array_push(&m->steps);
-	if (!s)
-		return -ENOMEM;
-	*s = step;
-	return 0;
+	*array_push(&m->steps) = step;
 }
 
-static int add_unknown(struct loader *l, const struct record *r)
+static void add_unknown(struct loader *l, const struct record *r)
 {
 	struct meta_unknown u = { .process = l->process, .index = arg(r, 0) };
-	const int e = intern_text(l->m, r, 1, &u.name);
-	if (e)
-		return e;
-	struct meta_unknown *to = array_push(&l->m->unknown);
-	if (!to)
-		return -ENOMEM;
-	*to = u;
-	return 0;
+	intern_text(l->m, r, 1, &u.name);
+	*array_push(&l->m->unknown) = u;
 }
 
-static int add_message(struct loader *l, const struct record *r)
+static void add_message(struct loader *l, const struct record *r)
 {
 	struct meta_message n = { .process = l->process, .ticks = r->ticks };
 	if (l->m->messages.n >= MESSAGES_KEPT)
-		return 0;
-	const int e = intern_text(l->m, r, 0, &n.name);
-	if (e)
-		return e;
-	struct meta_message *to = array_push(&l->m->messages);
-	if (!to)
-		return -ENOMEM;
-	*to = n;
-	return 0;
+		return;
+	intern_text(l->m, r, 0, &n.name);
+	*array_push(&l->m->messages) = n;
 }
 
-static int add_string(struct loader *l, const struct record *r)
+static void add_string(struct loader *l, const struct record *r)
 {
 	uint32_t name;
-	const int e = intern_text(l->m, r, 1, &name);
-	uint32_t *index = e ? NULL : map_get(&l->m->string_map, MAP_KEY(l->process, arg(r, 0)));
-	if (!index)
-		return -ENOMEM;
+	intern_text(l->m, r, 1, &name);
+	uint32_t *index = map_get(&l->m->string_map, MAP_KEY(l->process, arg(r, 0)));
 	*index = name;
-	return 0;
 }
 
-static int add_device(struct loader *l, const struct record *r)
+static void add_device(struct loader *l, const struct record *r)
 {
 	struct meta_device d = { .process = l->process,
 		.device = (uint32_t)arg(r, 0),
@@ -196,13 +153,9 @@ static int add_device(struct loader *l, const struct record *r)
 		.multiprocessors = (uint32_t)arg(r, 2),
 		.capability = (uint32_t)arg(r, 3) };
 	if (l->m->devices.n >= DEVICES_KEPT)
-		return 0;
-	const int e = intern_text(l->m, r, 4, &d.name);
-	struct meta_device *to = e ? NULL : array_push(&l->m->devices);
-	if (!to)
-		return -ENOMEM;
-	*to = d;
-	return 0;
+		return;
+	intern_text(l->m, r, 4, &d.name);
+	*array_push(&l->m->devices) = d;
 }
 
 /* That was told of before, or NULL. */
@@ -216,103 +169,105 @@ static struct meta_device *device_of(struct loader *l, const struct record *r)
 	return NULL;
 }
 
-static int add_uuid(struct loader *l, const struct record *r)
+static void add_uuid(struct loader *l, const struct record *r)
 {
 	struct meta_device *d = device_of(l, r);
 	const uint64_t uuid[2] = { arg(r, 1), arg(r, 2) };
 	if (d)
 		memcpy(d->uuid, uuid, sizeof d->uuid);
-	return 0;
 }
 
-static int add_clocks(struct loader *l, const struct record *r)
+static void add_clocks(struct loader *l, const struct record *r)
 {
 	struct meta_device *d = device_of(l, r);
 	if (d) {
 		d->clock_khz = arg(r, 1);
 		d->memory_clock_khz = arg(r, 2);
 	}
-	return 0;
 }
 
 #define FACTS_KEPT 64u /* different ones: as many as keys, where all processes agree */
 
-static int add_fact(struct loader *l, const struct record *r)
+static void add_fact(struct loader *l, const struct record *r)
 {
 	struct meta_fact f = { .process = l->process };
-	const int e = intern_text(l->m, r, 0, &f.text);
-	for (size_t i = 0; !e && i < l->m->facts.n; i++)
+	intern_text(l->m, r, 0, &f.text);
+	for (size_t i = 0; i < l->m->facts.n; i++)
 		if (l->m->facts.v[i].text == f.text)
-			return 0;
-	if (e || l->m->facts.n == FACTS_KEPT)
-		return e;
-	struct meta_fact *to = array_push(&l->m->facts);
-	if (!to)
-		return -ENOMEM;
-	*to = f;
-	return 0;
+			return;
+	if (l->m->facts.n == FACTS_KEPT)
+		return;
+	*array_push(&l->m->facts) = f;
 }
 
-static int add_attributes(struct loader *l, const struct record *r)
+static void add_attributes(struct loader *l, const struct record *r)
 {
 	struct meta_attributes *to = array_push(&l->m->attributes);
-	if (!to)
-		return -ENOMEM;
 	*to = (struct meta_attributes){ .process = l->process,
 		.known = (uint32_t)arg(r, 1) & ((1u << ATTRIBUTES) - 1),
 		.handle = arg(r, 0),
 		.ticks = r->ticks };
 	for (unsigned i = 0; i < ATTRIBUTES; i++)
 		to->value[i] = (uint32_t)(arg(r, 2 + i / 2) >> i % 2 * 32);
-	return 0;
 }
 
-static int add_record(struct loader *l, const struct record *r)
+static void add_record(struct loader *l, const struct record *r)
 {
 	switch (r->fn) {
 	case META_PROCESS:
-		return add_process(l, r);
+		add_process(l, r);
+		return;
 	case META_KERNEL:
-		return add_kernel(l, r, false);
+		add_kernel(l, r, false);
+		return;
 	case META_ALIAS:
-		return add_kernel(l, r, true);
+		add_kernel(l, r, true);
+		return;
 	case META_GRAPH:
-		return add_graph(l, r, false);
+		add_graph(l, r, false);
+		return;
 	case META_NODE:
-		return add_graph(l, r, true);
+		add_graph(l, r, true);
+		return;
 	case META_UNKNOWN:
-		return add_unknown(l, r);
+		add_unknown(l, r);
+		return;
 	case META_MESSAGE:
-		return add_message(l, r);
+		add_message(l, r);
+		return;
 	case META_STRING:
-		return add_string(l, r);
+		add_string(l, r);
+		return;
 	case META_DEVICE:
-		return add_device(l, r);
+		add_device(l, r);
+		return;
 	case META_UUID:
-		return add_uuid(l, r);
+		add_uuid(l, r);
+		return;
 	case META_CLOCKS:
-		return add_clocks(l, r);
+		add_clocks(l, r);
+		return;
 	case META_FACT:
-		return add_fact(l, r);
+		add_fact(l, r);
+		return;
 	case META_ATTRIBUTES:
-		return add_attributes(l, r);
+		add_attributes(l, r);
+		return;
 	default: /* of a later version */
-		return 0;
+		return;
 	}
 }
 
 /* ---- collecting ---- */
 
-static int add_records(struct loader *l, const struct chunk_buf *buf)
+static void add_records(struct loader *l, const struct chunk_buf *buf)
 {
 	struct records it = records_of(buf);
 	const struct record *r;
-	int e = 0;
-	while (!e && (r = records_next(&it)))
-		e = add_record(l, r);
+	while ((r = records_next(&it)))
+		add_record(l, r);
 	l->m->torn += it.torn;
 	l->m->damaged += it.damaged != NULL;
-	return e;
 }
 
 static int load_chunk(struct loader *l, size_t i, struct chunk_buf *buf)
@@ -323,7 +278,9 @@ static int load_chunk(struct loader *l, size_t i, struct chunk_buf *buf)
 		return 0;
 	}
 	l->process = l->t->chunks[i].process;
-	return e ? e : add_records(l, buf);
+	if (!e)
+		add_records(l, buf);
+	return e;
 }
 
 static int load_chunks(struct loader *l)
@@ -349,7 +306,7 @@ static void count_unknown(struct meta *m, uint32_t process, const struct chunk_b
 	}
 }
 
-static int load_unknown(struct loader *l)
+static void load_unknown(struct loader *l)
 {
 	struct chunk_buf buf = { 0 };
 	int e = 0;
@@ -363,21 +320,15 @@ static int load_unknown(struct loader *l)
 			l->m->damaged++;
 	}
 	chunk_buf_fini(&buf);
-	return e == -ENOMEM ? e : 0;
 }
 
-static int prepare_processes(struct loader *l)
+static void prepare_processes(struct loader *l)
 {
 	struct meta *m = l->m;
 	for (size_t i = 0; i < l->t->processes.n; i++) {
-		struct meta_process *p = array_push(&m->processes);
-		if (!p)
-			return -ENOMEM;
-		*p = (struct meta_process){ 0, copy_text("", 0), copy_text("", 0) };
-		if (!p->executable || !p->arguments)
-			return -ENOMEM;
+		*array_push(&m->processes) =
+			(struct meta_process){ 0, copy_text("", 0), copy_text("", 0) };
 	}
-	return 0;
 }
 
 /* ---- sorting ---- */
@@ -412,19 +363,16 @@ static int step_order(const void *one, const void *two)
 	return ORDER(a->order, b->order);
 }
 
-static int index_kernels(struct meta *m)
+static void index_kernels(struct meta *m)
 {
 	if (m->kernels.n)
 		qsort(m->kernels.v, m->kernels.n, sizeof *m->kernels.v, kernel_order);
 	for (size_t i = 0; i < m->kernels.n; i++) {
 		const struct meta_kernel *k = &m->kernels.v[i];
 		uint32_t *first = map_get(&m->kernel_map, MAP_KEY(k->process, k->handle));
-		if (!first)
-			return -ENOMEM;
 		if (*first == MAP_NONE)
 			*first = (uint32_t)i;
 	}
-	return 0;
 }
 
 /* An alias of an alias needs another round; more than a few are a circle. */
@@ -454,13 +402,12 @@ int meta_load(const struct trace *t, struct meta *m, struct error *err)
 {
 	struct loader l = { .t = t, .m = m };
 	*m = (struct meta){ 0 };
-	int e = prepare_processes(&l);
+	prepare_processes(&l);
+	int e = load_chunks(&l);
 	if (!e)
-		e = load_chunks(&l);
+		load_unknown(&l);
 	if (!e)
-		e = load_unknown(&l);
-	if (!e)
-		e = index_kernels(m);
+		index_kernels(m);
 	if (e) {
 		meta_fini(m);
 		return error_set(err, e, "the trace's names can't be read: %s", strerror(-e));
@@ -597,54 +544,44 @@ static void report_all(struct expansion *x)
 	map_fini(&x->by_handle);
 }
 
-static int set_node(struct expansion *x, const struct graph_node *n, uint64_t ticks, bool replace)
+static void set_node(struct expansion *x, const struct graph_node *n, uint64_t ticks, bool replace)
 {
 	const struct live_node now = { .node = n, .since = x->launches, .ticks = ticks };
 	uint32_t *index = map_get(&x->by_handle, MAP_KEY(n->node));
-	if (!index)
-		return -ENOMEM;
 	if (replace && *index != MAP_NONE) {
 		report_node(x, &x->live.v[*index]);
 		x->live.v[*index] = now;
-		return 0;
+		return;
 	}
-	struct live_node *l = array_push(&x->live);
-	if (!l)
-		return -ENOMEM;
-	*l = now;
+	*array_push(&x->live) = now;
 	*index = (uint32_t)(x->live.n - 1);
-	return 0;
 }
 
-static int expand_exec(struct expansion *x, const uint64_t *launches)
+static void expand_exec(struct expansion *x, const uint64_t *launches)
 {
-	int e = 0;
 	x->launches = 0;
-	for (uint32_t i = 0; i < x->exec->step_count && !e; i++) {
+	for (uint32_t i = 0; i < x->exec->step_count; i++) {
 		const uint32_t at = x->exec->first_step + i;
 		const struct graph_step *s = &x->m->steps.v[at];
 		if (s->kind == STEP_NEW)
 			report_all(x);
-		for (uint32_t n = 0; n < s->node_count && !e; n++)
-			e = set_node(x, &x->m->nodes.v[s->first_node + n], s->ticks,
+		for (uint32_t n = 0; n < s->node_count; n++)
+			set_node(x, &x->m->nodes.v[s->first_node + n], s->ticks,
 				s->kind == STEP_UPDATE);
 		x->launches += launches[at];
 	}
 	report_all(x);
-	return e;
 }
 
-int meta_expand_graphs(const struct meta *m, const uint64_t *launches,
+void meta_expand_graphs(const struct meta *m, const uint64_t *launches,
 	void (*node)(void *context, uint32_t process, uint32_t name, const struct graph_node *n,
 		uint64_t launches),
 	void *context)
 {
 	struct expansion x = { .m = m, .node = node, .context = context };
-	int e = 0;
-	for (size_t i = 0; i < m->execs.n && !e; i++) {
+	for (size_t i = 0; i < m->execs.n; i++) {
 		x.exec = &m->execs.v[i];
-		e = expand_exec(&x, launches);
+		expand_exec(&x, launches);
 	}
 	array_free(&x.live);
-	return e;
 }

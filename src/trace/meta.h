@@ -139,7 +139,7 @@ uint32_t meta_find_graph(const struct meta *m, uint32_t process, uint64_t exec, 
  * that ran it.  launches[i]: launches that found step i.  A node that does not change is
  * reported once for all steps that it lived through.
  */
-int meta_expand_graphs(const struct meta *m, const uint64_t *launches,
+void meta_expand_graphs(const struct meta *m, const uint64_t *launches,
 	void (*node)(void *context, uint32_t process, uint32_t name, const struct graph_node *n,
 		uint64_t launches),
 	void *context);

@@ -52,9 +52,7 @@ void trace_damage(struct trace *t, uint64_t offset, uint64_t bytes, const char *
 	}
 	if (t->damage.n >= DAMAGE_KEPT)
 		return;
-	struct damage *d = array_push(&t->damage);
-	if (d)
-		*d = (struct damage){ .offset = offset, .bytes = bytes, .what = what };
+	*array_push(&t->damage) = (struct damage){ .offset = offset, .bytes = bytes, .what = what };
 }
 
 /* ---- the header ---- */
@@ -154,7 +152,7 @@ static uint32_t process_of(struct trace *t, const struct chunk_header *c)
 	const struct trace_process *p = MAP_ROW(&t->process_map,
 		MAP_KEY(c->pid, named ? c->identity : c->process_start), &t->processes,
 		(struct trace_process){ .pid = c->pid, .start = c->process_start });
-	return p ? (uint32_t)(p - t->processes.v) : MAP_NONE;
+	return (uint32_t)(p - t->processes.v);
 }
 
 /* A chunk of drained chunks that was open when the walk came by: more may have been added. */
@@ -176,23 +174,17 @@ static void add_clock(struct trace *t, const struct clock_pair *pair)
 		t->last_ticks = pair->ticks;
 }
 
-static int add_chunk(struct trace *t, struct chunk_list *list, struct chunk_ref ref)
+static void add_chunk(struct trace *t, struct chunk_list *list, struct chunk_ref ref)
 {
 	ref.head.thread[sizeof ref.head.thread - 1] = '\0';
 	if (chunk_has_process(ref.head.kind)) {
 		ref.process = process_of(t, &ref.head);
-		if (ref.process == MAP_NONE)
-			return -ENOMEM;
 	}
 	add_clock(t, &ref.head.open);
 	add_clock(t, &ref.head.last);
 	expect(ref.process < t->processes.n || !chunk_has_process(ref.head.kind),
 		"the process of a chunk is known");
-	struct chunk_ref *r = array_push(&list->refs);
-	if (!r)
-		return -ENOMEM;
-	*r = ref;
-	return 0;
+	*array_push(&list->refs) = ref;
 }
 
 bool chunk_sane(const struct chunk_header *c, uint64_t left)
@@ -254,7 +246,8 @@ static int walk_block(struct trace *t, struct chunk_list *list, uint64_t end, ui
 			"blocks unpack to more than a file of this size may hold");
 		return 0;
 	}
-	return add_chunk(t, list, chunk_ref_of_block(&b, payload));
+	add_chunk(t, list, chunk_ref_of_block(&b, payload));
+	return 0;
 }
 
 /* The blocks of a container, up to the first word of zeros. */
@@ -278,10 +271,9 @@ static int walk_container(
 	const bool open = head->state == CHUNK_OPEN;
 	struct container c = { .at = at, .end = at + (open ? room : head->used) };
 	const int e = walk_blocks(t, list, &c);
-	struct container *keep = open && !e ? array_push(&list->open) : NULL;
-	if (keep)
-		*keep = c;
-	return open && !e && !keep ? -ENOMEM : e;
+	if (open && !e)
+		*array_push(&list->open) = c;
+	return e;
 }
 
 /* Moves *at, behind a granule that is not used, behind all that the file has no blocks for. */
@@ -332,8 +324,9 @@ static int walk_granule(struct trace *t, struct chunk_list *list, uint64_t end, 
 	}
 	if (c.kind == CHUNK_PACKED)
 		return walk_container(t, list, &c, offset + CHUNK_PAYLOAD);
-	return add_chunk(t, list,
+	add_chunk(t, list,
 		(struct chunk_ref){ .offset = offset + CHUNK_PAYLOAD, .room = room, .head = c });
+	return 0;
 }
 
 /* A thread id may come again in a process, and then counts its chunks from 0 once more: what tells
@@ -359,12 +352,10 @@ static int by_owner(const void *one, const void *two)
 
 /* A chunk that was being drained when the file was left stands there twice: as itself and as
  * a block.  The block stays. */
-static int drop_twins(struct chunk_list *list)
+static void drop_twins(struct chunk_list *list)
 {
 	size_t blocks = 0, kept = 0;
-	struct chunk_ref *sorted = malloc((list->refs.n + 1) * sizeof *sorted);
-	if (!sorted)
-		return -ENOMEM;
+	struct chunk_ref *sorted = xmalloc((list->refs.n + 1) * sizeof *sorted);
 	for (size_t i = 0; i < list->refs.n; i++)
 		if (list->refs.v[i].packed)
 			sorted[blocks++] = list->refs.v[i];
@@ -377,7 +368,6 @@ static int drop_twins(struct chunk_list *list)
 	}
 	list->refs.n = kept;
 	free(sorted);
-	return 0;
 }
 
 static int walk_raw(struct trace *t, struct chunk_list *list)
@@ -472,10 +462,10 @@ static int walk(struct trace *t, const char *path, struct error *err)
 	int e = t->header.form == TRACE_RAW ? walk_raw(t, &list) : walk_packed(t, &list);
 	if (!e && t->header.form == TRACE_RAW && t->header.state == TRACE_RECORDING) {
 		t->block_index = block_index_new();
-		e = t->block_index ? walk_again(t, &list) : -ENOMEM;
+		e = walk_again(t, &list);
 	}
 	if (!e && t->header.form == TRACE_RAW)
-		e = drop_twins(&list);
+		drop_twins(&list);
 	array_free(&list.open);
 	t->chunks = list.refs.v;
 	t->chunk_count = list.refs.n;
@@ -494,9 +484,7 @@ static int parse_schema(struct trace *t, const struct chunk_buf *buf)
 	const char *text = (const char *)buf->payload;
 	size_t bytes = strnlen(text, buf->bytes);
 	const size_t need = schema_need(text, bytes);
-	t->schema_memory = malloc(need);
-	if (!t->schema_memory)
-		return -ENOMEM;
+	t->schema_memory = xmalloc(need);
 	struct arena arena = { .base = t->schema_memory, .size = need };
 	return schema_parse(&t->schema, &arena, text, bytes);
 }
@@ -546,9 +534,7 @@ static int open_file(struct trace *t, const char *path, struct error *err)
 
 int trace_open(const char *path, struct trace **ret_t, struct error *err)
 {
-	struct trace *t = calloc(1, sizeof *t);
-	if (!t)
-		return error_set(err, -ENOMEM, "no memory to read %s", path);
+	struct trace *t = xcalloc(1, sizeof *t);
 	const int e = open_file(t, path, err);
 	if (e) {
 		trace_close(t);

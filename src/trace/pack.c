@@ -57,8 +57,8 @@ static uint16_t kind_of(const struct packer *p, uint16_t kind)
 static int copy_block(struct packer *p, const struct chunk_ref *ref)
 {
 	struct block_header b;
-	uint8_t *payload = malloc(ref->room ? ref->room : 1);
-	int e = payload ? read_at(p->t->fd, &b, sizeof b, ref->offset - sizeof b) : -ENOMEM;
+	uint8_t *payload = xmalloc(ref->room ? ref->room : 1);
+	int e = read_at(p->t->fd, &b, sizeof b, ref->offset - sizeof b);
 	if (!e)
 		e = read_at(p->t->fd, payload, ref->room, ref->offset);
 	b.chunk.kind = kind_of(p, b.chunk.kind);

@@ -23,12 +23,10 @@ struct spans {
 	ARRAY(struct trace_span) v;
 };
 
-static int add(struct spans *s, uint64_t from, uint64_t to)
+static void add(struct spans *s, uint64_t from, uint64_t to)
 {
-	struct trace_span *new = from < to ? array_push(&s->v) : NULL;
-	if (new)
-		*new = (struct trace_span){ from, to };
-	return new || from >= to ? 0 : -ENOMEM;
+	if (from < to)
+		*array_push(&s->v) = (struct trace_span){ from, to };
 }
 
 static int span_order(const void *one, const void *two)
@@ -53,14 +51,12 @@ static void merge(struct spans *s)
 }
 
 /* a becomes what is in both. */
-static int intersect(struct spans *a, const struct spans *b)
+static void intersect(struct spans *a, const struct spans *b)
 {
 	struct spans both = { 0 };
-	int e = 0;
-	for (size_t i = 0, k = 0; i < a->v.n && k < b->v.n && !e;) {
+	for (size_t i = 0, k = 0; i < a->v.n && k < b->v.n;) {
 		const struct trace_span *x = &a->v.v[i], *y = &b->v.v[k];
-		e = add(&both, x->from > y->from ? x->from : y->from,
-			x->to < y->to ? x->to : y->to);
+		add(&both, x->from > y->from ? x->from : y->from, x->to < y->to ? x->to : y->to);
 		if (x->to < y->to)
 			i++;
 		else
@@ -68,7 +64,6 @@ static int intersect(struct spans *a, const struct spans *b)
 	}
 	array_free(&a->v);
 	*a = both;
-	return e;
 }
 
 /* ---- times ---- */
@@ -93,18 +88,15 @@ static uint64_t last_ticks(const struct trace *t)
 	return last > t->header.start.ticks ? last : t->header.start.ticks + 1;
 }
 
-static int cut_times(const struct trace *t, const struct trace_cut *cut, struct spans *s)
+static void cut_times(const struct trace *t, const struct trace_cut *cut, struct spans *s)
 {
 	struct spans one = { 0 };
 	const uint64_t start = t->header.start.mono_ns, last = last_ticks(t);
 	const uint64_t from = cut->after_ns ? ticks_at(t, start + cut->after_ns, last + 1)
 					    : t->header.start.ticks;
-	int e = add(&one, from,
-		cut->before_ns ? ticks_at(t, start + cut->before_ns, last + 1) : last + 1);
-	if (!e)
-		e = intersect(s, &one);
+	add(&one, from, cut->before_ns ? ticks_at(t, start + cut->before_ns, last + 1) : last + 1);
+	intersect(s, &one);
 	array_free(&one.v);
-	return e;
 }
 
 /* ---- ranges ---- */
@@ -127,16 +119,17 @@ static void note_name(struct search *s, uint32_t name)
 		s->names[s->name_count++] = name;
 }
 
-static int take_range(struct search *s, uint32_t process, const struct range *g)
+static void take_range(struct search *s, uint32_t process, const struct range *g)
 {
 	const uint32_t name = meta_find_string(&s->meta, process, g->name);
 	if (name == META_NONE || g->kind == RANGE_CAPTURE)
-		return 0;
-	if (!strcmp(s->meta.names.v[name].text, s->name))
-		return add(&s->found, g->ticks, range_end(g));
+		return;
+	if (!strcmp(s->meta.names.v[name].text, s->name)) {
+		add(&s->found, g->ticks, range_end(g));
+		return;
+	}
 	if (g->kind != RANGE_OPERATOR && g->kind != RANGE_PYTHON)
 		note_name(s, name);
-	return 0;
 }
 
 static int take_ranges(struct search *s)
@@ -145,8 +138,8 @@ static int take_ranges(struct search *s)
 	struct cursor at = { .t = s->t, .buf = &buf };
 	struct range g;
 	int e;
-	while ((e = trace_next_range(&at, &g)) > 0 && !(e = take_range(s, buf.ref->process, &g)))
-		;
+	while ((e = trace_next_range(&at, &g)) > 0)
+		take_range(s, buf.ref->process, &g);
 	chunk_buf_fini(&buf);
 	merge(&s->found);
 	return e;
@@ -173,7 +166,7 @@ static int cut_range(struct trace *t, const char *name, struct spans *spans, str
 	if (!e && !s.found.v.n)
 		e = no_range(&s, err);
 	if (!e)
-		e = intersect(spans, &s.found);
+		intersect(spans, &s.found);
 	snprintf(t->part.how, sizeof t->part.how,
 		"range %.60s: calls made while it was open, and the GPU work that they launched",
 		name);
@@ -194,19 +187,17 @@ struct chosen {
 };
 
 /* Those from v[from] on that have such a number. */
-static int keep_steps(struct chosen *c, size_t from, uint64_t first, uint64_t last)
+static void keep_steps(struct chosen *c, size_t from, uint64_t first, uint64_t last)
 {
-	int e = 0;
-	for (size_t i = from; i < c->steps->v.n && !e; i++) {
+	for (size_t i = from; i < c->steps->v.n; i++) {
 		const struct step *s = &c->steps->v.v[i];
 		if (s->number < first || s->number > last)
 			continue;
 		c->first = !c->spans.v.n || s->number < c->first ? s->number : c->first;
 		c->last = s->number > c->last ? s->number : c->last;
-		e = add(&c->spans, s->from, s->to);
+		add(&c->spans, s->from, s->to);
 	}
 	merge(&c->spans);
-	return e;
 }
 
 static void say_steps(struct trace *t, const struct chosen *c, const struct trace_cut *cut)
@@ -249,9 +240,9 @@ static const char *meaning(enum steps_found found)
 static int choose_steps(const struct trace_cut *cut, struct chosen *c, struct error *err)
 {
 	const struct steps *s = c->steps;
-	const int e = keep_steps(c, 0, cut->first_step, cut->last_step);
-	if (e || c->spans.v.n)
-		return e;
+	keep_steps(c, 0, cut->first_step, cut->last_step);
+	if (c->spans.v.n)
+		return 0;
 	if (s->found != STEPS_NUMBERED)
 		return error_set(err, -ENODATA, "there %s only %zu step%s in the trace%s",
 			s->v.n == 1 ? "is" : "are", s->v.n, s->v.n == 1 ? "" : "s",
@@ -268,14 +259,13 @@ static int choose_steady(struct chosen *c, struct error *err)
 		return error_set(err, -ENODATA,
 			"there %s in the trace%s; warm-up shows only beside another step",
 			n ? "is one step" : "are no steps", meaning(c->steps->found));
-	uint64_t *length = malloc(n * sizeof *length);
-	if (!length)
-		return -ENOMEM;
+	uint64_t *length = xmalloc(n * sizeof *length);
 	for (size_t i = 0; i < n; i++)
 		length[i] = c->steps->v.v[i].to - c->steps->v.v[i].from;
 	c->warm = steps_warm_up(length, n);
 	free(length);
-	return keep_steps(c, c->warm, 0, UINT64_MAX);
+	keep_steps(c, c->warm, 0, UINT64_MAX);
+	return 0;
 }
 
 static int choose_of(struct trace *t, const struct trace_cut *cut, const struct meta *m,
@@ -291,7 +281,7 @@ static int choose_of(struct trace *t, const struct trace_cut *cut, const struct 
 	if (!e)
 		e = cut->steady ? choose_steady(&c, err) : choose_steps(cut, &c, err);
 	if (!e)
-		e = intersect(spans, &c.spans);
+		intersect(spans, &c.spans);
 	if (!e && s.found != STEPS_NUMBERED)
 		t->part.steps_before = c.first - 1;
 	if (!e) {
@@ -324,8 +314,8 @@ static int take_captures(const struct trace *t, struct spans *s)
 	struct range g;
 	int e;
 	while ((e = trace_next_range(&at, &g)) > 0)
-		if (g.kind == RANGE_CAPTURE && (e = add(s, g.ticks, range_end(&g))))
-			break;
+		if (g.kind == RANGE_CAPTURE)
+			add(s, g.ticks, range_end(&g));
 	chunk_buf_fini(&buf);
 	merge(s);
 	return e;
@@ -364,7 +354,8 @@ static int add_tails(const struct trace *t, struct spans *s)
 {
 	struct spans ns = { 0 };
 	const uint64_t last = last_ticks(t) + 1;
-	int e = array_reserve(&ns.v, s->v.n) ? 0 : -ENOMEM;
+	int e = 0;
+	array_reserve(&ns.v, s->v.n);
 	for (size_t i = 0; i < s->v.n && !e; i++)
 		ns.v.v[ns.v.n++] = (struct trace_span){ trace_ns(t, s->v.v[i].from),
 			trace_ns(t, s->v.v[i].to) };
@@ -386,20 +377,18 @@ static int captured(struct trace *t, struct spans *spans)
 	if (!e)
 		e = add_tails(t, &s);
 	if (!e && s.v.n)
-		e = intersect(spans, &s);
+		intersect(spans, &s);
 	array_free(&s.v);
 	return e;
 }
 
 /* ---- the whole ---- */
 
-static int put_asked(struct trace *t, const struct spans *s)
+static void put_asked(struct trace *t, const struct spans *s)
 {
-	if (!array_reserve(&t->asked, s->v.n))
-		return -ENOMEM;
+	array_reserve(&t->asked, s->v.n);
 	for (size_t i = 0; i < s->v.n; i++)
 		t->asked.v[t->asked.n++] = s->v.v[i];
-	return 0;
 }
 
 /* Launches that are told make the parts as long as what they launched. */
@@ -408,15 +397,13 @@ static int take_launches(struct trace *t, const struct trace_cut *cut, struct sp
 	const size_t bytes = cut->launched_count * sizeof *t->launched;
 	if (!cut->launched_count)
 		return 0;
-	t->launched = malloc(bytes);
-	if (!t->launched)
-		return -ENOMEM;
+	t->launched = xmalloc(bytes);
 	memcpy(t->launched, cut->launched, bytes);
 	t->launched_count = cut->launched_count;
 	return add_tails(t, spans);
 }
 
-static int put_parts(struct trace *t, const struct spans *s)
+static void put_parts(struct trace *t, const struct spans *s)
 {
 	uint64_t gaps = 0, gaps_ns = 0;
 	for (size_t i = 0; i < s->v.n; i++) {
@@ -426,13 +413,10 @@ static int put_parts(struct trace *t, const struct spans *s)
 			gaps += now->from - s->v.v[i - 1].to;
 			gaps_ns += from_ns - t->parts.v[i - 1].to_ns;
 		}
-		struct trace_part *p = array_push(&t->parts);
-		if (!p)
-			return -ENOMEM;
-		*p = (struct trace_part){ now->from, now->to, from_ns, to_ns, gaps, gaps_ns };
+		*array_push(&t->parts) =
+			(struct trace_part){ now->from, now->to, from_ns, to_ns, gaps, gaps_ns };
 		t->part.part_ns += to_ns - from_ns;
 	}
-	return 0;
 }
 
 /* The recording is from now on what is left of it. */
@@ -456,11 +440,12 @@ static void put_header(struct trace *t)
 static int choose(
 	struct trace *t, const struct trace_cut *cut, struct spans *spans, struct error *err)
 {
-	int e = add(spans, t->header.start.ticks, last_ticks(t) + 1);
-	if (!e && load_relaxed(&t->header.optional) & FEATURE_CAPTURE)
+	add(spans, t->header.start.ticks, last_ticks(t) + 1);
+	int e = 0;
+	if (load_relaxed(&t->header.optional) & FEATURE_CAPTURE)
 		e = captured(t, spans);
 	if (!e && (cut->after_ns || cut->before_ns))
-		e = cut_times(t, cut, spans);
+		cut_times(t, cut, spans);
 	if (!e && cut->range)
 		e = cut_range(t, cut->range, spans, err);
 	if (!e && (cut->steps || cut->steady))
@@ -481,11 +466,11 @@ int trace_cut(struct trace *t, const struct trace_cut *cut, struct error *err)
 	err->text[0] = '\0';
 	int e = choose(t, cut, &spans, err);
 	if (!e)
-		e = put_asked(t, &spans);
+		put_asked(t, &spans);
 	if (!e)
 		e = take_launches(t, cut, &spans);
 	if (!e)
-		e = put_parts(t, &spans);
+		put_parts(t, &spans);
 	if (!e)
 		put_header(t);
 	t->cut = wanted;

@@ -100,7 +100,7 @@ static enum steps_found way_of(const struct ranges *r, const char *text, size_t 
 									: STEPS_OPTIMIZER;
 }
 
-static int take_range(struct ranges *r, uint32_t process, const struct range *g)
+static void take_range(struct ranges *r, uint32_t process, const struct range *g)
 {
 	const uint32_t name =
 		range_is_named(g->kind) ? meta_find_string(r->m, process, g->name) : META_NONE;
@@ -108,14 +108,12 @@ static int take_range(struct ranges *r, uint32_t process, const struct range *g)
 	size_t common;
 	const enum steps_found found = *text ? way_of(r, text, &common) : STEPS_NONE;
 	if (found == STEPS_NONE)
-		return 0;
+		return;
 	const uint64_t thread = r->repeated ? (uint64_t)process << 32 | g->tid : 0;
 	const uint64_t hash = hash_bytes(text, common);
 	struct family *of = MAP_ROW(&r->by_name, MAP_KEY(hash, found, thread), &r->families,
 		(struct family){ .name = hash, .found = found });
-	struct candidate *to = of ? array_push(&r->v) : NULL;
-	if (!to)
-		return -ENOMEM;
+	struct candidate *to = array_push(&r->v);
 	of->count++;
 	*to = (struct candidate){ .step = { .from = g->ticks,
 					  .to = range_end(g),
@@ -126,7 +124,6 @@ static int take_range(struct ranges *r, uint32_t process, const struct range *g)
 		.family = (uint32_t)(of - r->families.v) };
 	if (found == STEPS_NUMBERED)
 		to->step.number = strtoull(text + common, NULL, 10);
-	return 0;
 }
 
 static int take_ranges(const struct trace *t, struct ranges *r)
@@ -135,8 +132,8 @@ static int take_ranges(const struct trace *t, struct ranges *r)
 	struct cursor at = { .t = t, .buf = &buf };
 	struct range g;
 	int e;
-	while ((e = trace_next_range(&at, &g)) > 0 && !(e = take_range(r, buf.ref->process, &g)))
-		;
+	while ((e = trace_next_range(&at, &g)) > 0)
+		take_range(r, buf.ref->process, &g);
 	chunk_buf_fini(&buf);
 	return e;
 }
@@ -234,11 +231,9 @@ static int number_order(const void *one, const void *two)
 }
 
 /* To the begin of the next; the last is taken to be as long as the usual one. */
-static int step_to_the_next(const struct trace *t, struct steps *s)
+static void step_to_the_next(const struct trace *t, struct steps *s)
 {
-	uint64_t *length = calloc(s->v.n, sizeof *length);
-	if (!length)
-		return -ENOMEM;
+	uint64_t *length = xcalloc(s->v.n, sizeof *length);
 	SORT(s->v, step_order);
 	for (size_t i = 0; i < s->v.n; i++) {
 		struct step *step = &s->v.v[i];
@@ -257,38 +252,32 @@ static int step_to_the_next(const struct trace *t, struct steps *s)
 		last->to = usual > last->to ? usual : last->to;
 	}
 	free(length);
-	return 0;
 }
 
-static int push_step(struct steps *s, const struct step *step)
+static void push_step(struct steps *s, const struct step *step)
 {
-	struct step *new = array_push(&s->v);
-	if (new)
-		*new = *step;
-	return new ? 0 : -ENOMEM;
+	*array_push(&s->v) = *step;
 }
 
-static int take_family(
+static void take_family(
 	const struct trace *t, const struct ranges *r, enum steps_found found, struct steps *s)
 {
 	const uint32_t of = choose_family(t, r, found);
-	int e = 0;
 	s->v.n = 0;
-	for (size_t i = 0; i < r->v.n && !e && of != MAP_NONE; i++)
+	for (size_t i = 0; i < r->v.n && of != MAP_NONE; i++)
 		if (r->v.v[i].family == of)
-			e = push_step(s, &r->v.v[i].step);
-	if (e || !s->v.n)
-		return e;
+			push_step(s, &r->v.v[i].step);
+	if (!s->v.n)
+		return;
 	if (found == STEPS_NUMBERED)
 		SORT(s->v, step_order);
 	else if (found == STEPS_OPTIMIZER)
 		step_to_the_end(t, s);
 	else
-		e = step_to_the_next(t, s);
+		step_to_the_next(t, s);
 	SORT(s->v, step_order);
 	s->found = found;
 	s->name = r->families.v[of].name;
-	return e;
 }
 
 static void ranges_fini(struct ranges *r)
@@ -315,9 +304,9 @@ static int find_by_ranges(
 		drop_inner(t, &r);
 	sum_families(&r);
 	if (!e)
-		e = take_family(t, &r, repeated ? STEPS_REPEATED : STEPS_NUMBERED, s);
+		take_family(t, &r, repeated ? STEPS_REPEATED : STEPS_NUMBERED, s);
 	if (!e && !repeated && !is_enough(t, s))
-		e = take_family(t, &r, STEPS_OPTIMIZER, s);
+		take_family(t, &r, STEPS_OPTIMIZER, s);
 	ranges_fini(&r);
 	return e;
 }
@@ -343,20 +332,17 @@ static int moment_order(const void *one, const void *two)
 	return a->ticks != b->ticks ? ORDER(a->ticks, b->ticks) : ORDER(a->waits, b->waits);
 }
 
-static int take_record(struct finder *f, uint32_t process, const struct record *r)
+static void take_record(struct finder *f, uint32_t process, const struct record *r)
 {
 	const struct schema_fn *fn = schema_find(&f->t->schema, r->fn);
 	const bool launches = fn && !strcmp(fn->class, "launch") && !(r->flags & RECORD_CAPTURED);
 	if (r->result || !fn || (!launches && !schema_blocks(fn)))
-		return 0;
+		return;
 	struct moment *m = array_push(&f->moments);
-	if (!m)
-		return -ENOMEM;
 	*m = (struct moment){ r->ticks, record_end(r), process, 0, !launches };
 	if (launches && fn->launch_layout && r->words > RECORD_WORDS)
 		m->function = (uint32_t)hash_bytes(&r->arg[0], sizeof r->arg[0]) | 1;
 	f->launches[process] += launches;
-	return 0;
 }
 
 static int take_all(struct finder *f)
@@ -368,7 +354,7 @@ static int take_all(struct finder *f)
 		struct records it = records_of(&buf);
 		e = 0;
 		for (const struct record *r; !e && (r = records_next(&it));)
-			e = take_record(f, buf.ref->process, r);
+			take_record(f, buf.ref->process, r);
 		if (e)
 			break;
 	}
@@ -385,16 +371,15 @@ static uint32_t busiest(const struct finder *f)
 	return most;
 }
 
-static int split(struct finder *f, struct steps *s)
+static void split(struct finder *f, struct steps *s)
 {
 	const uint32_t process = busiest(f);
 	struct step next = { .from = f->t->header.start.ticks,
 		.number = 1 + f->t->part.steps_before,
 		.process = process };
 	bool launched = false;
-	int e = 0;
 	SORT(f->moments, moment_order);
-	for (size_t i = 0; i < f->moments.n && !e; i++) {
+	for (size_t i = 0; i < f->moments.n; i++) {
 		const struct moment *m = &f->moments.v[i];
 		if (m->process != process)
 			continue;
@@ -402,13 +387,12 @@ static int split(struct finder *f, struct steps *s)
 			next.launched = m->begin;
 		if (launched && m->waits) {
 			next.to = m->ticks;
-			e = push_step(s, &next);
+			push_step(s, &next);
 			next.from = m->ticks;
 			next.number++;
 		}
 		launched = !m->waits;
 	}
-	return e;
 }
 
 /* ---- by kernels ---- */
@@ -427,16 +411,11 @@ struct comers {
 	size_t launches;
 };
 
-static int take_launch(struct comers *c, uint32_t function)
+static void take_launch(struct comers *c, uint32_t function)
 {
 	const size_t at = c->launches++;
-	struct comer *k =
-		function ? MAP_ROW(&c->map, MAP_KEY(function), &c->v,
-				   (struct comer){
-					   .function = function, .first = at, .least = SIZE_MAX })
-			 : NULL;
-	if (!k)
-		return function ? -ENOMEM : 0;
+	struct comer *k = MAP_ROW(&c->map, MAP_KEY(function), &c->v,
+		(struct comer){ .function = function, .first = at, .least = SIZE_MAX });
 	if (k->count) {
 		const size_t apart = at - k->last;
 		k->least = apart < k->least ? apart : k->least;
@@ -444,7 +423,6 @@ static int take_launch(struct comers *c, uint32_t function)
 	}
 	k->last = at;
 	k->count++;
-	return 0;
 }
 
 /* Three times or more, about as far apart, over most of the run. */
@@ -464,51 +442,48 @@ static const struct comer *choose_comer(const struct comers *c)
 	return best;
 }
 
-static int push_turns(const struct finder *f, uint32_t process, uint32_t function, struct steps *s)
+static void push_turns(const struct finder *f, uint32_t process, uint32_t function, struct steps *s)
 {
-	int e = 0;
 	s->v.n = 0;
-	for (size_t i = 0; i < f->moments.n && !e; i++) {
+	for (size_t i = 0; i < f->moments.n; i++) {
 		const struct moment *m = &f->moments.v[i];
 		if (m->process == process && m->function == function)
-			e = push_step(s, &(struct step){ .from = m->begin,
-						 .to = m->ticks,
-						 .launched = m->begin,
-						 .process = process });
+			push_step(s, &(struct step){ .from = m->begin,
+					     .to = m->ticks,
+					     .launched = m->begin,
+					     .process = process });
 	}
 	s->found = STEPS_KERNELS;
 	s->name = function;
-	return e ? e : step_to_the_next(f->t, s);
+	step_to_the_next(f->t, s);
 }
 
-static int find_by_kernels(const struct finder *f, struct steps *s)
+static void find_by_kernels(const struct finder *f, struct steps *s)
 {
 	const uint32_t process = busiest(f);
 	struct comers c = { 0 };
-	int e = 0;
-	for (size_t i = 0; i < f->moments.n && !e; i++)
+	for (size_t i = 0; i < f->moments.n; i++)
 		if (f->moments.v[i].process == process && !f->moments.v[i].waits)
-			e = take_launch(&c, f->moments.v[i].function);
-	const struct comer *k = e ? NULL : choose_comer(&c);
+			take_launch(&c, f->moments.v[i].function);
+	const struct comer *k = choose_comer(&c);
 	if (k)
-		e = push_turns(f, process, k->function, s);
+		push_turns(f, process, k->function, s);
 	array_free(&c.v);
 	map_fini(&c.map);
-	return e;
 }
 
 static int find_by_calls(const struct trace *t, struct steps *s)
 {
-	struct finder f = { .t = t, .launches = calloc(t->processes.n + 1, sizeof *f.launches) };
-	int e = f.launches ? take_all(&f) : -ENOMEM;
+	struct finder f = { .t = t, .launches = xcalloc(t->processes.n + 1, sizeof *f.launches) };
+	int e = take_all(&f);
 	s->v.n = 0;
 	s->found = STEPS_WAITS;
 	if (!e && t->part.steps_found == STEPS_KERNELS)
-		e = push_turns(&f, busiest(&f), (uint32_t)t->part.steps_name, s);
+		push_turns(&f, busiest(&f), (uint32_t)t->part.steps_name, s);
 	else if (!e)
-		e = split(&f, s);
+		split(&f, s);
 	if (!e && !is_enough(t, s))
-		e = find_by_kernels(&f, s);
+		find_by_kernels(&f, s);
 	array_free(&f.moments);
 	free(f.launches);
 	return e;

@@ -56,9 +56,7 @@ struct tail {
 
 int tail_open(const char *path, struct tail **ret_tail, struct error *err)
 {
-	struct tail *tail = calloc(1, sizeof *tail);
-	if (!tail)
-		return error_set(err, -ENOMEM, "no memory to read %s", path);
+	struct tail *tail = xcalloc(1, sizeof *tail);
 	int e = 0;
 	tail->consuming = -1;
 	tail->fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -130,7 +128,7 @@ static bool chunk_at(struct tail *tail, uint64_t limit, struct tailed *c)
 	       h->bytes <= limit - tail->at && h->bytes <= CHUNK_LIMIT;
 }
 
-static int find_chunks(struct tail *tail)
+static void find_chunks(struct tail *tail)
 {
 	const uint64_t size = file_size(tail->fd);
 	const uint64_t limit =
@@ -141,14 +139,10 @@ static int find_chunks(struct tail *tail)
 			c.head.magic = 0; /* watched until it becomes one */
 			c.head.bytes = TRACE_GRAIN;
 		}
-		struct tailed *to = array_push(&tail->chunks);
-		if (!to)
-			return -ENOMEM;
-		*to = c;
+		*array_push(&tail->chunks) = c;
 		tail->at += c.head.bytes;
 		expect(tail->at <= limit, "a walk over chunks stays inside the file");
 	}
-	return 0;
 }
 
 static void keep_schema(struct tail *tail, const struct tailed *c)
@@ -156,8 +150,8 @@ static void keep_schema(struct tail *tail, const struct tailed *c)
 	const uint32_t room = c->head.bytes - CHUNK_PAYLOAD;
 	if (tail->schema || c->head.state == CHUNK_OPEN || c->head.used > room)
 		return;
-	char *text = malloc(c->head.used + 1);
-	if (!text || read_at(tail->fd, text, c->head.used, c->offset + CHUNK_PAYLOAD)) {
+	char *text = xmalloc(c->head.used + 1);
+	if (read_at(tail->fd, text, c->head.used, c->offset + CHUNK_PAYLOAD)) {
 		free(text);
 		return;
 	}
@@ -183,8 +177,7 @@ static int64_t read_new(struct tail *tail, struct tailed *c, size_t piece)
 		return 0;
 	const size_t left = c->head.bytes - CHUNK_PAYLOAD - c->at;
 	const size_t bytes = left < piece ? left : piece;
-	if (!array_reserve(&tail->bytes, bytes + 8))
-		return -ENOMEM;
+	array_reserve(&tail->bytes, bytes + 8);
 	uint8_t *to = tail->bytes.v + tail->bytes.n;
 	if (read_at(tail->fd, to, bytes, from))
 		return 0;
@@ -196,21 +189,18 @@ static int64_t read_new(struct tail *tail, struct tailed *c, size_t piece)
 	return n && read_at(tail->fd, to, n, from) ? 0 : (int64_t)n;
 }
 
-static int add_records(struct tail *tail, uint32_t chunk, size_t start, size_t bytes)
+static void add_records(struct tail *tail, uint32_t chunk, size_t start, size_t bytes)
 {
 	struct records it = { .at = tail->bytes.v + start, .end = tail->bytes.v + start + bytes };
 	const struct record *r;
 	while ((r = records_next(&it))) {
 		struct found *f = array_push(&tail->found);
-		if (!f)
-			return -ENOMEM;
 		*f = (struct found){ .end = record_end(r),
 			.chunk = chunk,
 			.at = (uint32_t)((const uint8_t *)r - tail->bytes.v),
 			.call = tail->chunks.v[chunk].head.kind == CHUNK_EVENTS,
 			.order = tail->found.n };
 	}
-	return 0;
 }
 
 /* How much to read at c->at: nothing when no record is finished there. */
@@ -234,9 +224,7 @@ static int read_records(struct tail *tail, uint32_t chunk)
 			return (int)n;
 		tail->bytes.n += (size_t)n;
 		c->at += (uint32_t)n;
-		const int e = add_records(tail, chunk, start, (size_t)n);
-		if (e)
-			return e;
+		add_records(tail, chunk, start, (size_t)n);
 	}
 	return 0;
 }
@@ -362,7 +350,7 @@ int64_t tail_poll(struct tail *tail,
 	tail->bytes.n = tail->found.n = 0;
 	int e = read_at(tail->fd, &tail->header, sizeof tail->header, 0);
 	if (!e)
-		e = find_chunks(tail);
+		find_chunks(tail);
 	for (uint32_t i = 0; !e && i < tail->chunks.n; i++)
 		e = poll_chunk(tail, i);
 	if (e)

@@ -38,18 +38,16 @@ static int oldest_first(const void *one, const void *two, void *trace)
 	return chunk_order(trace, one, two, false);
 }
 
-int trace_thread_chunks(const struct trace *t, bool newest, struct thread_chunks *ret_list)
+void trace_thread_chunks(const struct trace *t, bool newest, struct thread_chunks *ret_list)
 {
 	*ret_list = (struct thread_chunks){ 0 };
-	if (!array_reserve(&ret_list->v, t->chunk_count))
-		return -ENOMEM;
+	array_reserve(&ret_list->v, t->chunk_count);
 	for (size_t i = 0; i < t->chunk_count; i++)
 		if (t->chunks[i].head.kind == CHUNK_EVENTS)
 			ret_list->v.v[ret_list->v.n++] = (uint32_t)i;
 	if (ret_list->v.n)
 		qsort_r(ret_list->v.v, ret_list->v.n, sizeof *ret_list->v.v,
 			newest ? newest_first : oldest_first, (void *)t);
-	return 0;
 }
 
 /* ---- threads whose id comes again ---- */
@@ -92,16 +90,11 @@ static void number_sorted(
 	}
 }
 
-int trace_number_threads(const struct trace *t, uint32_t **ret_numbers)
+void trace_number_threads(const struct trace *t, uint32_t **ret_numbers)
 {
-	uint32_t *numbers = malloc((t->chunk_count + 1) * sizeof *numbers);
-	uint32_t *sorted = malloc((t->chunk_count + 1) * sizeof *sorted);
+	uint32_t *numbers = xmalloc((t->chunk_count + 1) * sizeof *numbers);
+	uint32_t *sorted = xmalloc((t->chunk_count + 1) * sizeof *sorted);
 	size_t count = 0;
-	if (!numbers || !sorted) {
-		free(numbers);
-		free(sorted);
-		return -ENOMEM;
-	}
 	for (size_t i = 0; i < t->chunk_count; i++) {
 		numbers[i] = MAP_NONE;
 		if (is_of_thread(&t->chunks[i].head))
@@ -112,18 +105,17 @@ int trace_number_threads(const struct trace *t, uint32_t **ret_numbers)
 	number_sorted(t, sorted, count, numbers);
 	free(sorted);
 	*ret_numbers = numbers;
-	return 0;
 }
 
 /* ---- the calls of a thread ---- */
 
-int thread_calls_init(struct thread_calls *c, const struct trace *t)
+void thread_calls_init(struct thread_calls *c, const struct trace *t)
 {
 	*c = (struct thread_calls){ .t = t };
-	return trace_thread_chunks(t, true, &c->chunks);
+	trace_thread_chunks(t, true, &c->chunks);
 }
 
-static int take_calls(struct thread_calls *c)
+static void take_calls(struct thread_calls *c)
 {
 	struct records it = records_of(&c->buf);
 	const struct record *r;
@@ -131,12 +123,8 @@ static int take_calls(struct thread_calls *c)
 	while ((r = records_next(&it))) {
 		if (!schema_is_call(&c->t->schema, r->fn))
 			continue;
-		const struct record **to = array_push(&c->calls);
-		if (!to)
-			return -ENOMEM;
-		*to = r;
+		*array_push(&c->calls) = r;
 	}
-	return 0;
 }
 
 int thread_calls_next(struct thread_calls *c)
@@ -155,7 +143,7 @@ int thread_calls_next(struct thread_calls *c)
 		!c->last || c->last->process != now->process || c->last->head.tid != now->head.tid;
 	expect(c->new_thread || age_order(c->last, now) >= 0, "a thread's newest calls come first");
 	c->last = now;
-	e = take_calls(c);
+	take_calls(c);
 	return e ? e : 1;
 }
 

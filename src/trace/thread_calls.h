@@ -25,16 +25,16 @@ struct thread_chunks {
 	ARRAY(uint32_t) v;
 };
 
-/* The chunks of calls by process and thread, and of a thread by age.  0 or -ENOMEM. */
-int trace_thread_chunks(const struct trace *t, bool newest_first, struct thread_chunks *ret_list);
+/* The chunks of calls by process and thread, and of a thread by age. */
+void trace_thread_chunks(const struct trace *t, bool newest_first, struct thread_chunks *ret_list);
 
 /*
  * Which thread each chunk of calls, counts or ranges is of, by chunk: numbers from 0, of one
  * thread id the older thread first.  An id that comes again in a process is another thread: its
  * chunks of a kind are counted from 0 once more.  Other chunks have MAP_NONE.  The caller frees the
- * array. 0 or -ENOMEM.
+ * array.
  */
-int trace_number_threads(const struct trace *t, uint32_t **ret_numbers);
+void trace_number_threads(const struct trace *t, uint32_t **ret_numbers);
 
 struct thread_calls {
 	const struct trace *t;
@@ -46,8 +46,7 @@ struct thread_calls {
 	ARRAY(const struct record *) calls; /* of it, but for an allocator's, as they ended */
 };
 
-/* 0 or -ENOMEM; thread_calls_fini() follows in either case. */
-int thread_calls_init(struct thread_calls *c, const struct trace *t);
+void thread_calls_init(struct thread_calls *c, const struct trace *t);
 
 /* The next chunk: 1, 0 when there is none, or -errno.  Damaged ones are passed over. */
 int thread_calls_next(struct thread_calls *c);

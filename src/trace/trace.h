@@ -232,8 +232,8 @@ static inline bool trace_lost(int e)
 	return e == -EBADMSG || e == -ENODATA;
 }
 
-/* Internal to src/trace: room for `bytes`, whose content may go.  0 or -ENOMEM. */
-int buffer_want(uint8_t **p, size_t *room, size_t bytes);
+/* Internal to src/trace: room for `bytes`, whose content may go. */
+void buffer_want(uint8_t **p, size_t *room, size_t bytes);
 
 /* Internal to src/trace: where in the file something was left out.  Literal `what`. */
 void trace_damage(struct trace *t, uint64_t offset, uint64_t bytes, const char *what);

@@ -102,30 +102,22 @@ static struct baseline_kernel *get(
 	struct baselines *b, const struct predict_question *q, float ratio)
 {
 	struct baseline_kernel **k = MAP_ROW(
-		&b->kernels, MAP_KEY(q->launch->kernel->id), &b->kernel, calloc(1, sizeof **k));
-	if (!k || !*k)
-		return NULL;
+		&b->kernels, MAP_KEY(q->launch->kernel->id), &b->kernel, xcalloc(1, sizeof **k));
 	const unsigned known_cost = launch_known_cost(q->launch);
 	const enum predict_family family = q->launch->kernel->family;
-	float *all = array_push(&b->ratios[FAMILY_UNKNOWN][known_cost]);
-	if (all)
-		*all = ratio;
-	float *own = family ? array_push(&b->ratios[family][known_cost]) : NULL;
-	if (own)
-		*own = ratio;
+	*array_push(&b->ratios[FAMILY_UNKNOWN][known_cost]) = ratio;
+	if (family)
+		*array_push(&b->ratios[family][known_cost]) = ratio;
 	return *k;
 }
 
-int baseline_learn(struct baselines *b, const struct predict_question *q, double measured_ns)
+void baseline_learn(struct baselines *b, const struct predict_question *q, double measured_ns)
 {
 	const float t = (float)measured_ns;
 	struct baseline_kernel *k = get(b, q, t / q->bound_ns);
-	uint32_t *at = k ? map_get(&b->keys, MAP_KEY(q->key)) : NULL;
-	if (!at)
-		return -ENOMEM;
+	uint32_t *at = map_get(&b->keys, MAP_KEY(q->key));
 	if (*at == MAP_NONE) {
-		if (!array_reserve(&b->last, 1))
-			return -ENOMEM;
+		array_reserve(&b->last, 1);
 		*at = (uint32_t)b->last.n++;
 		struct baseline_shape *s = &k->shape[k->shapes++ % BASELINE_SPAN];
 		*s = shape_of(q);
@@ -135,7 +127,6 @@ int baseline_learn(struct baselines *b, const struct predict_question *q, double
 	k->last_ns = t;
 	k->t_ns[k->n % BASELINE_SPAN] = t;
 	k->ratio[k->n++ % BASELINE_SPAN] = t / q->bound_ns;
-	return 0;
 }
 
 void baseline_fini(struct baselines *b)

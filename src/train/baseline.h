@@ -44,8 +44,7 @@ struct baselines {
 void baseline_ask(const struct baselines *b, const struct predict_question *q,
 	float ret_ns[static BASELINES]);
 
-/* -ENOMEM */
-int baseline_learn(struct baselines *b, const struct predict_question *q, double measured_ns);
+void baseline_learn(struct baselines *b, const struct predict_question *q, double measured_ns);
 
 void baseline_fini(struct baselines *b);
 

@@ -316,7 +316,7 @@ static int take_kernel(const struct reader *r, struct dataset *d, struct predict
 		k.family = predict_family_find(family->text);
 	s->name = dataset_name(d, name->text, name->bytes);
 	s->launch.kernel = dataset_kernel(d, &k);
-	return s->launch.kernel && s->name != UINT32_MAX ? 0 : -ENOMEM;
+	return 0;
 }
 
 static int take_row(const struct reader *r, struct dataset *d)
@@ -360,19 +360,14 @@ static int take_row(const struct reader *r, struct dataset *d)
 	l->key = predict_key(l);
 	if (has_key)
 		l->key = predict_key_of_args(l->key, key);
-	struct predict_sample *at = array_push(&d->samples);
-	if (!at || s.app == UINT32_MAX)
-		return -ENOMEM;
-	*at = s;
+	*array_push(&d->samples) = s;
 	return 0;
 }
 
 int dataset_csv(
 	struct dataset *d, const char *text, size_t bytes, const char *file, struct error *err)
 {
-	struct reader *r = calloc(1, sizeof *r);
-	if (!r)
-		return -ENOMEM;
+	struct reader *r = xcalloc(1, sizeof *r);
 	*r = (struct reader){ .file = file, .at = text, .end = text + bytes, .err = err };
 	int ret = take_header(r);
 	while (!ret) {
@@ -383,8 +378,6 @@ int dataset_csv(
 		}
 		ret = take_row(r, d);
 	}
-	if (ret == -ENOMEM)
-		error_set(err, ret, "%s: there is not enough memory for its rows", file);
 	free(r);
 	return ret;
 }
@@ -395,15 +388,10 @@ static uint32_t intern(
 {
 	const uint64_t h = hash_bytes(text, bytes);
 	uint32_t *at = map_get(map, MAP_KEY(h, bytes));
-	if (!at)
-		return UINT32_MAX;
 	if (*at != MAP_NONE)
 		return *at;
-	if (!array_reserve_((void **)v, room, *n, 1, sizeof(char *)))
-		return UINT32_MAX;
-	(*v)[*n] = strndup(text, bytes);
-	if (!(*v)[*n])
-		return UINT32_MAX;
+	array_reserve_((void **)v, room, *n, 1, sizeof(char *));
+	(*v)[*n] = xstrndup(text, bytes);
 	return *at = (uint32_t)(*n)++;
 }
 
@@ -422,16 +410,10 @@ const struct predict_kernel *dataset_kernel(struct dataset *d, const struct pred
 	uint32_t *at = map_get(
 		&d->kernel_map, MAP_KEY(k->id, (uint64_t)k->regs << 32 | k->smem_static_bytes,
 					k->local_bytes, k->has_regs | k->has_local << 1));
-	if (!at)
-		return NULL;
 	if (*at != MAP_NONE)
 		return d->kernels.v[*at];
-	struct predict_kernel *copy = malloc(sizeof *copy);
-	struct predict_kernel **slot = copy ? array_push(&d->kernels) : NULL;
-	if (!slot) {
-		free(copy);
-		return NULL;
-	}
+	struct predict_kernel *copy = xmalloc(sizeof *copy);
+	struct predict_kernel **slot = array_push(&d->kernels);
 	*copy = *k;
 	*slot = copy;
 	*at = (uint32_t)d->kernels.n - 1;

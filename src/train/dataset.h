@@ -31,16 +31,16 @@ struct dataset {
  * unit, bytes, contended and ns; others are passed over.  An empty field is not known.
  *
  * -EINVAL with file and line in words when the text is no such table, or is of another device than
- * the rows before; -ENOMEM.  The rows before the bad one are then in.
+ * the rows before.  The rows before the bad one are then in.
  */
 int dataset_csv(
 	struct dataset *d, const char *text, size_t bytes, const char *file, struct error *err);
 
-/* The number of a name; UINT32_MAX without memory. */
+/* The number of a name. */
 uint32_t dataset_name(struct dataset *d, const char *name, size_t bytes);
 uint32_t dataset_app(struct dataset *d, const char *name, size_t bytes);
 
-/* The dataset's own copy of a kernel, one for each id and attributes; NULL without memory. */
+/* The dataset's own copy of a kernel, one for each id and attributes. */
 const struct predict_kernel *dataset_kernel(struct dataset *d, const struct predict_kernel *k);
 
 void dataset_fini(struct dataset *d);

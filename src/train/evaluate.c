@@ -59,8 +59,8 @@ static int begin(
 		sizes.kernels *= 2;
 	const size_t bytes = predict_bytes(&sizes);
 	*e = (struct evaluation){ .device = d, .points = points };
-	e->memory = aligned_alloc(64, bytes);
-	return e->memory ? predict_init(&e->p, e->memory, bytes, &sizes, d) : -ENOMEM;
+	e->memory = xcheck(aligned_alloc(64, bytes));
+	return predict_init(&e->p, e->memory, bytes, &sizes, d);
 }
 
 static void end(struct evaluation *e)
@@ -82,15 +82,13 @@ static uint32_t shapes_known(const struct predict *p, const struct predict_launc
 	return most;
 }
 
-static int ask(struct evaluation *e, const struct predict_sample *s)
+static void ask(struct evaluation *e, const struct predict_sample *s)
 {
 	struct predict_question q = { .launch = &s->launch, .device = e->device };
 	struct predict_answer a;
 	if (s->launch.contended || !(s->measured_ns > 0) || !question_shape(&q))
-		return 0;
+		return;
 	struct eval_point *p = array_push(e->points);
-	if (!p)
-		return -ENOMEM;
 	q.key = s->launch.key;
 	predict_ask(&e->p, &s->launch, &a);
 	*p = (struct eval_point){
@@ -105,16 +103,15 @@ static int ask(struct evaluation *e, const struct predict_sample *s)
 		.shapes = shapes_known(&e->p, &s->launch),
 	};
 	baseline_ask(&e->baselines, &q, p->baseline_ns);
-	return 0;
 }
 
-static int learn(struct evaluation *e, const struct predict_sample *s)
+static void learn(struct evaluation *e, const struct predict_sample *s)
 {
 	struct predict_question q = { .launch = &s->launch, .device = e->device };
 	if (!predict_learn(&e->p, s) || s->launch.contended || !question_shape(&q))
-		return 0;
+		return;
 	q.key = s->launch.key;
-	return baseline_learn(&e->baselines, &q, s->measured_ns);
+	baseline_learn(&e->baselines, &q, s->measured_ns);
 }
 
 static int prequential(const struct predict_device *d, const struct predict_sample *samples,
@@ -126,9 +123,9 @@ static int prequential(const struct predict_device *d, const struct predict_samp
 	if (!ret)
 		predict_swap(&e.p, model);
 	for (size_t i = 0; i < n && !ret; i++) {
-		ret = ask(&e, &samples[i]);
+		ask(&e, &samples[i]);
 		if (!ret)
-			ret = learn(&e, &samples[i]);
+			learn(&e, &samples[i]);
 		if (i % (n / 64 + 1) == 0)
 			fit_step(progress);
 	}
@@ -159,9 +156,9 @@ static unsigned part_of(enum eval_split split, const struct predict_sample *s, s
 static float large_bound(
 	const struct predict_device *d, const struct predict_sample *samples, size_t n)
 {
-	float *bounds = calloc(n + 1, sizeof *bounds), large = 0;
+	float *bounds = xcalloc(n + 1, sizeof *bounds), large = 0;
 	size_t count = 0;
-	for (size_t i = 0; bounds && i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		struct predict_question q = { .launch = &samples[i].launch, .device = d };
 		if (question_shape(&q))
 			bounds[count++] = q.bound_ns;
@@ -199,59 +196,51 @@ static int by_group(const void *a, const void *b)
 }
 
 /* The parts of one group, whose kernels stand together. */
-static int deal(struct map *turns, const struct relative *v, size_t n, bool lonely)
+static void deal(struct map *turns, const struct relative *v, size_t n, bool lonely)
 {
 	uint32_t turn = 0;
 	for (size_t i = 0; i < n; i++) {
 		if (i && v[i].id == v[i - 1].id)
 			continue;
 		uint32_t *at = map_get(turns, MAP_KEY(v[i].id));
-		if (!at)
-			return -ENOMEM;
 		*at = lonely ? PARTS_MOST : turn++ % SIBLING_PARTS;
 	}
-	return 0;
 }
 
 /* Siblings are dealt out in turn, so that each part leaves some of them behind; kernels without are
  * in a part that is never held out. */
-static int deal_siblings(const struct predict_sample *samples, size_t n, uint8_t *part)
+static void deal_siblings(const struct predict_sample *samples, size_t n, uint8_t *part)
 {
-	struct relative *v = calloc(n + 1, sizeof *v);
+	struct relative *v = xcalloc(n + 1, sizeof *v);
 	struct map turns = { 0 };
-	int ret = v ? 0 : -ENOMEM;
-	for (size_t i = 0; i < n && v; i++)
+	for (size_t i = 0; i < n; i++)
 		v[i] = (struct relative){ samples[i].launch.kernel->group,
 			samples[i].launch.kernel->id };
-	if (v)
-		qsort(v, n, sizeof *v, by_group);
-	for (size_t from = 0, to; from < n && !ret; from = to) {
+	qsort(v, n, sizeof *v, by_group);
+	for (size_t from = 0, to; from < n; from = to) {
 		for (to = from; to < n && v[to].group == v[from].group;)
 			to++;
 		const bool lonely = v[from].id == v[to - 1].id;
-		ret = deal(&turns, v + from, to - from, lonely);
+		deal(&turns, v + from, to - from, lonely);
 	}
-	for (size_t i = 0; i < n && !ret; i++)
+	for (size_t i = 0; i < n; i++)
 		part[i] = (uint8_t)map_find(&turns, MAP_KEY(samples[i].launch.kernel->id));
 	map_fini(&turns);
 	free(v);
-	return ret;
 }
 
 /* All but one part are learnt.  The model has seen those launches, so how far off it was there is
  * forgotten again: it would flatter.  So is what slowed the last of them: what is asked did not run
  * then. */
-static int learn_rest(struct evaluation *e, const struct predict_model *m,
+static void learn_rest(struct evaluation *e, const struct predict_model *m,
 	const struct predict_sample *rest, size_t n)
 {
 	struct predict_tables *t = e->p.tables;
-	int ret = 0;
 	predict_swap(&e->p, m);
-	for (size_t i = 0; i < n && !ret; i++)
-		ret = learn(e, &rest[i]);
+	for (size_t i = 0; i < n; i++)
+		learn(e, &rest[i]);
 	score_forget(t, PREDICT_COLD);
 	t->hot.slower[0] = 1;
-	return ret;
 }
 
 /* Then the one is asked. */
@@ -259,12 +248,12 @@ static int hold_out(const struct predict_device *d, const struct predict_sample 
 	const uint8_t *part, unsigned out, const struct predict_model *like, eval_points *points,
 	struct error *err)
 {
-	struct predict_sample *rest = calloc(n + 1, sizeof *rest);
+	struct predict_sample *rest = xcalloc(n + 1, sizeof *rest);
 	struct evaluation e = { 0 };
 	struct model_file *f = NULL;
 	struct predict_model m;
 	size_t kept = 0;
-	int ret = rest ? begin(&e, d, n, points) : -ENOMEM;
+	int ret = begin(&e, d, n, points);
 	for (size_t i = 0; i < n && !ret; i++)
 		if (part[i] != out)
 			rest[kept++] = samples[i];
@@ -276,11 +265,11 @@ static int hold_out(const struct predict_device *d, const struct predict_sample 
 			m.forest = (const void *)((const char *)f + f->forest_offset);
 		if (f->network_bytes)
 			m.network = (const void *)((const char *)f + f->network_offset);
-		ret = learn_rest(&e, &m, rest, kept);
+		learn_rest(&e, &m, rest, kept);
 	}
 	for (size_t i = 0; i < n && !ret; i++)
 		if (part[i] == out)
-			ret = ask(&e, &samples[i]);
+			ask(&e, &samples[i]);
 	end(&e);
 	free(f);
 	free(rest);
@@ -291,18 +280,18 @@ static int held_out(enum eval_split split, const struct predict_device *d,
 	const struct predict_sample *samples, size_t n, const struct predict_model *like,
 	struct fit_progress *progress, eval_points *points, struct error *err)
 {
-	uint8_t *part = calloc(n + 1, 1);
+	uint8_t *part = xcalloc(n + 1, 1);
 	size_t count[PARTS_MOST + 1] = { 0 };
 	unsigned parts = 0;
-	if (!part)
-		return -ENOMEM;
 	const float large = split == EVAL_EXTRAPOLATION ? large_bound(d, samples, n) : 0;
 	for (size_t i = 0; i < n; i++)
 		part[i] = (uint8_t)part_of(split, &samples[i], i, d, large);
-	int ret = split == EVAL_SIBLING ? deal_siblings(samples, n, part) : 0;
+	if (split == EVAL_SIBLING)
+		deal_siblings(samples, n, part);
 	for (size_t i = 0; i < n; i++)
 		parts += !count[part[i]]++;
-	if (!ret && parts < 2)
+	int ret = 0;
+	if (parts < 2)
 		ret = error_set(err, -ENODATA,
 			"there is only one part to hold out, so nothing to learn from");
 	for (unsigned out = split == EVAL_EXTRAPOLATION; out < PARTS_MOST && !ret; out++) {
@@ -328,8 +317,6 @@ int eval_run(enum eval_split split, const struct predict_device *d,
 		ret = held_out(split, d, samples, n, model, progress, &points, err);
 	if (!ret && !points.n)
 		ret = error_set(err, -ENODATA, "there is no launch to predict");
-	if (ret == -ENOMEM)
-		error_set(err, ret, "there is not enough memory");
 	if (ret)
 		array_free(&points);
 	else

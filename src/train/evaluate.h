@@ -82,12 +82,11 @@ struct eval_filter {
 	uint32_t shapes; /* at least so many of the kernel's were known */
 };
 
-/* -ENOMEM */
 int eval_measure(const eval_points *points, struct eval_filter filter, int predictor,
 	struct eval_cell *ret_cell);
 
 /* model may be NULL in the prequential split.  -ENODATA when the split leaves nothing to learn or
- * to ask, with the reason; -ENOMEM, -EIO. */
+ * to ask, with the reason; -EIO. */
 int eval_run(enum eval_split split, const struct predict_device *d,
 	const struct predict_sample *samples, size_t n, const struct predict_model *model,
 	struct fit_progress *progress, eval_points *ret_points, struct error *err);

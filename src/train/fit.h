@@ -26,8 +26,8 @@ struct fit_progress {
 void fit_step(struct fit_progress *p);
 
 /* Four quantiles at once, by the loss that each is the least of (Koenker and Bassett 1978), with
- * Adam (Kingma and Ba 2015).  -ENOMEM. */
-int fit_network(const struct fit_row *rows, size_t n, uint64_t seed, struct fit_progress *progress,
+ * Adam (Kingma and Ba 2015). */
+void fit_network(const struct fit_row *rows, size_t n, uint64_t seed, struct fit_progress *progress,
 	struct network *ret_network);
 #define FIT_NETWORK_STEPS 40 /* calls of fit_step() */
 
@@ -35,7 +35,7 @@ int fit_network(const struct fit_row *rows, size_t n, uint64_t seed, struct fit_
 #define FIT_DEPTH 6
 
 /* With XGBoost's library, which is loaded when first asked for.  The block is the caller's to free.
- * -ENOSYS when the library is not there, -EIO with its own words when it fails, -ENOMEM. */
+ * -ENOSYS when the library is not there, -EIO with its own words when it fails. */
 int fit_forest(const struct fit_row *rows, size_t n, uint64_t seed, struct fit_progress *progress,
 	struct forest **ret_forest, struct error *err);
 

@@ -13,6 +13,7 @@
 
 #include "train/fit.h"
 #include "train/xgboost.h"
+#include "base/xmalloc.h"
 
 #include "base/banned.h"
 
@@ -129,11 +130,9 @@ static int grow(const struct xgboost *x, xgboost_handle booster, xgboost_handle 
 /* Features row by row, then targets as far from the mean as they are, then weights. */
 static float *table_of(const struct fit_row *rows, size_t n, float *ret_bias)
 {
-	float *data = malloc(n * (FEATURES + 2) * sizeof(float));
+	float *data = xmalloc(n * (FEATURES + 2) * sizeof(float));
 	float *targets = data + n * FEATURES, *weights = targets + n;
 	double sum = 0, all = 0;
-	if (!data)
-		return NULL;
 	for (size_t i = 0; i < n; i++) {
 		sum += (double)(rows[i].weight * rows[i].y);
 		all += (double)rows[i].weight;
@@ -156,14 +155,11 @@ int fit_forest(const struct fit_row *rows, size_t n, uint64_t seed, struct fit_p
 		return error_set(err, -ENOSYS,
 			"trees are grown with XGBoost's library, which is not installed (Debian: "
 			"libxgboost0)");
-	struct forest *f = calloc(1, forest_bytes(FIT_TREES, FIT_DEPTH));
-	float *data = f ? table_of(rows, n, &f->bias) : NULL;
-	int ret = -ENOMEM;
-	if (!data)
-		goto out;
+	struct forest *f = xcalloc(1, forest_bytes(FIT_TREES, FIT_DEPTH));
+	float *data = table_of(rows, n, &f->bias);
 	f->trees = FIT_TREES;
 	f->depth = FIT_DEPTH;
-	ret = -EIO;
+	int ret = -EIO;
 	if (x->matrix_create(data, n, FEATURES, NAN, &matrix) ||
 		x->matrix_set(matrix, "label", data + n * FEATURES, n) ||
 		x->matrix_set(matrix, "weight", data + n * (FEATURES + 1), n) ||

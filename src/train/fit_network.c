@@ -10,6 +10,7 @@
 
 #include "base/hash.h"
 #include "train/fit.h"
+#include "base/xmalloc.h"
 
 #include "base/banned.h"
 
@@ -173,12 +174,10 @@ static size_t draw(struct training *t, const struct fit_row *rows, size_t n)
 	}
 }
 
-int fit_network(const struct fit_row *rows, size_t n, uint64_t seed, struct fit_progress *progress,
+void fit_network(const struct fit_row *rows, size_t n, uint64_t seed, struct fit_progress *progress,
 	struct network *ret_network)
 {
-	struct training *t = calloc(1, sizeof *t);
-	if (!t)
-		return -ENOMEM;
+	struct training *t = xcalloc(1, sizeof *t);
 	t->random = seed;
 	scale_inputs(&t->net, rows, n);
 	scale_target(t, rows, n);
@@ -196,7 +195,6 @@ int fit_network(const struct fit_row *rows, size_t n, uint64_t seed, struct fit_
 	unscale(t);
 	*ret_network = t->net;
 	free(t);
-	return 0;
 }
 
 void fit_step(struct fit_progress *p)

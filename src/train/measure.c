@@ -158,14 +158,9 @@ static void measure_t90(const eval_points *points, struct eval_filter f, struct 
 int eval_measure(const eval_points *points, struct eval_filter filter, int predictor,
 	struct eval_cell *ret_cell)
 {
-	struct pair *v = calloc(points->n + 1, 2 * sizeof *v);
-	double *off = calloc(points->n + 1, sizeof *off);
+	struct pair *v = xcalloc(points->n + 1, 2 * sizeof *v);
+	double *off = xcalloc(points->n + 1, sizeof *off);
 	struct eval_cell c = { 0 };
-	if (!v || !off) {
-		free(v);
-		free(off);
-		return -ENOMEM;
-	}
 	for (size_t i = 0; i < points->n; i++) {
 		const struct eval_point *p = &points->v[i];
 		if (counts(p, filter, predictor))

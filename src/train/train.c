@@ -12,6 +12,7 @@
 #include "predict/question.h"
 #include "predict/score.h"
 #include "train/xgboost.h"
+#include "base/xmalloc.h"
 
 #include "base/banned.h"
 
@@ -63,11 +64,9 @@ static size_t count_distinct(uint64_t *v, size_t n)
 	return distinct;
 }
 
-static int count_rows(struct train_rows *r)
+static void count_rows(struct train_rows *r)
 {
-	uint64_t *ids = calloc(r->n + 1, sizeof *ids);
-	if (!ids)
-		return -ENOMEM;
+	uint64_t *ids = xcalloc(r->n + 1, sizeof *ids);
 	for (size_t i = 0; i < r->n; i++)
 		ids[i] = r->v[i].sample->launch.kernel->id;
 	r->kernels = count_distinct(ids, r->n);
@@ -75,20 +74,14 @@ static int count_rows(struct train_rows *r)
 		ids[i] = r->v[i].group;
 	r->groups = count_distinct(ids, r->n);
 	free(ids);
-	return 0;
 }
 
 int train_rows_of(const struct predict_device *d, const struct predict_sample *samples, size_t n,
 	struct train_rows *ret_rows)
 {
-	const struct predict_sample **sorted = calloc(n + 1, sizeof *sorted);
-	struct train_rows r = { .v = calloc(n + 1, sizeof *r.v) };
+	const struct predict_sample **sorted = xcalloc(n + 1, sizeof *sorted);
+	struct train_rows r = { .v = xcalloc(n + 1, sizeof *r.v) };
 	size_t kept = 0;
-	if (!sorted || !r.v) {
-		free(sorted);
-		free(r.v);
-		return -ENOMEM;
-	}
 	for (size_t i = 0; i < n; i++)
 		if (!samples[i].launch.contended && samples[i].launch.key)
 			sorted[kept++] = &samples[i];
@@ -99,12 +92,9 @@ int train_rows_of(const struct predict_device *d, const struct predict_sample *s
 		r.n += row_of(d, sorted[from + (to - from) / 2], &r.v[r.n]);
 	}
 	free(sorted);
-	const int ret = count_rows(&r);
-	if (ret)
-		train_rows_fini(&r);
-	else
-		*ret_rows = r;
-	return ret;
+	count_rows(&r);
+	*ret_rows = r;
+	return 0;
 }
 
 void train_rows_fini(struct train_rows *r)
@@ -245,9 +235,7 @@ static struct model_file *assemble(const struct forest *forest, bool network)
 	const size_t trees = forest ? forest_bytes(forest->trees, forest->depth) : 0;
 	const size_t first = aligned(sizeof(struct model_file)), second = first + aligned(trees);
 	const size_t all = second + (network ? aligned(sizeof(struct network)) : 0);
-	struct model_file *f = aligned_alloc(MODEL_ALIGN, all);
-	if (!f)
-		return NULL;
+	struct model_file *f = xcheck(aligned_alloc(MODEL_ALIGN, all));
 	memset(f, 0, all);
 	f->file_bytes = all;
 	f->forest_bytes = trees;
@@ -264,33 +252,26 @@ static int fit_file(const struct predict_device *d, const struct train_rows *r, 
 	unsigned kinds, const struct train_options *o, struct fit_progress *progress,
 	struct model_file **ret_file, struct error *err)
 {
-	struct fit_row *rows = calloc(r->n + 1, sizeof *rows);
-	float *scratch = calloc(r->n + 1, sizeof *scratch);
+	struct fit_row *rows = xcalloc(r->n + 1, sizeof *rows);
+	float *scratch = xcalloc(r->n + 1, sizeof *scratch);
 	struct model_file *f = NULL;
 	struct forest *forest = NULL;
 	struct log_ratios e;
-	int ret = -ENOMEM;
-	if (!rows || !scratch)
-		goto out;
 	log_ratios_of(r, without, scratch, &e);
 	const size_t n = fill_all(d, r, &e, without, rows);
 	weigh(rows, n);
-	ret = n ? 0 : error_set(err, -ENODATA, "there are no launches to train on");
+	int ret = n ? 0 : error_set(err, -ENODATA, "there are no launches to train on");
 	if (!ret && (kinds & MODEL_FOREST))
 		ret = fit_forest(rows, n, o->seed, progress, &forest, err);
 	if (ret)
 		goto out;
-	ret = -ENOMEM;
 	f = assemble(forest, kinds & MODEL_NETWORK);
-	if (!f)
-		goto out;
 	put_head(f, d, r, o);
 	put_ranges(f, rows, n);
 	memcpy(f->families, e.family, sizeof f->families);
 	f->kind = kinds & MODEL_FOREST ? MODEL_FOREST : MODEL_NETWORK;
-	ret = 0;
 	if (kinds & MODEL_NETWORK)
-		ret = fit_network(rows, n, o->seed, progress,
+		fit_network(rows, n, o->seed, progress,
 			(struct network *)((char *)f + f->network_offset));
 out:
 	free(rows);
@@ -300,7 +281,7 @@ out:
 		free(f);
 	else
 		*ret_file = f;
-	return ret == -ENOMEM ? error_set(err, ret, "there is not enough memory to train") : ret;
+	return ret;
 }
 
 int train_fit(const struct predict_device *d, const struct train_rows *rows, unsigned kinds,
@@ -434,9 +415,7 @@ static int train_rows(const struct predict_device *d, struct train_rows *r, unsi
 	const struct train_options *o, struct model_file **ret_bytes, struct train_report *report,
 	struct error *err)
 {
-	float *numbers = calloc(4 * r->n + 1, sizeof *numbers);
-	if (!numbers)
-		return error_set(err, -ENOMEM, "there is not enough memory to train");
+	float *numbers = xcalloc(4 * r->n + 1, sizeof *numbers);
 	struct held_out h = { numbers, numbers + r->n, numbers + 2 * r->n };
 	float *scratch = numbers + 3 * r->n;
 	struct fit_progress progress = o->progress;

@@ -34,7 +34,7 @@ struct train_row {
 	uint64_t group;
 };
 
-/* Contended launches and those that make no sense are left out.  -ENOMEM. */
+/* Contended launches and those that make no sense are left out. */
 int train_rows_of(const struct predict_device *d, const struct predict_sample *samples, size_t n,
 	struct train_rows *ret_rows);
 void train_rows_fini(struct train_rows *r);
@@ -74,7 +74,7 @@ int train_fit(const struct predict_device *d, const struct train_rows *rows, uns
 	struct error *err);
 
 /* As told above.  -ENODATA when there are too few launches, -EDOM when no kind is better than the
- * family's usual ratio (the report is filled then, too), -ENOSYS, -EIO, -ENOMEM. */
+ * family's usual ratio (the report is filled then, too), -ENOSYS, -EIO. */
 int train_model(const struct predict_device *d, const struct predict_sample *samples, size_t n,
 	const struct train_options *o, struct model_file **ret_bytes,
 	struct train_report *ret_report, struct error *err);

@@ -149,12 +149,7 @@ static int take(struct timed_ops *ops, const struct trace *t, const struct meta 
 			continue;
 		}
 		const struct op_device d = op_device_of(m, process);
-		struct timed_op *to = array_push(&ops->v);
-		if (!to) {
-			e = -ENOMEM;
-			break;
-		}
-		*to = (struct timed_op){ .ticks = link->ticks,
+		*array_push(&ops->v) = (struct timed_op){ .ticks = link->ticks,
 			.start_ns = w.start_ns,
 			.end_ns = w.end_ns,
 			.process = process,

@@ -2,7 +2,6 @@
 #ifndef WEIR_WHATIF_QUANTILE_H
 #define WEIR_WHATIF_QUANTILE_H
 
-#include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,15 +11,6 @@
 struct durations {
 	ARRAY(uint64_t) v; /* ns */
 };
-
-static inline int durations_push(struct durations *d, uint64_t ns)
-{
-	uint64_t *to = array_push(&d->v);
-	if (!to)
-		return -ENOMEM;
-	*to = ns;
-	return 0;
-}
 
 static inline int durations_order(const void *one, const void *two)
 {

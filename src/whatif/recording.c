@@ -63,10 +63,7 @@ static uint32_t stream_of(struct builder *b, uint64_t handle)
 {
 	const uint32_t s = map_number(&b->stream_map, MAP_KEY(handle));
 	while (s != MAP_NONE && b->last_end.n <= s) {
-		uint64_t *to = array_push(&b->last_end);
-		if (!to)
-			return MAP_NONE;
-		*to = 0;
+		*array_push(&b->last_end) = 0;
 	}
 	return s;
 }
@@ -103,8 +100,6 @@ static uint32_t kind_of(struct builder *b, const struct gpu_call *c)
 		return i;
 	struct kind *k = array_push(&b->kinds);
 	struct launch_cost *cost = array_push(&b->p->costs);
-	if (!k || !cost)
-		return MAP_NONE;
 	*k = (struct kind){ 0 };
 	*cost = cost_of(b, c);
 	const uint64_t wide = cost->blocks < b->device.sms ? cost->blocks : b->device.sms;
@@ -127,8 +122,6 @@ static struct step *add_step(struct builder *b, const struct event *e, enum step
 {
 	const uint64_t gap = gap_of(b, e);
 	struct step *s = array_push(&b->p->steps);
-	if (!s)
-		return NULL;
 	*s = (struct step){
 		.gap_ns = gap, .kind = (uint8_t)kind, .event = NO_EVENT, .stream = ALL_STREAMS
 	};
@@ -139,30 +132,32 @@ static struct step *add_step(struct builder *b, const struct event *e, enum step
 	return s;
 }
 
-static int note(struct durations *d, uint64_t from, uint64_t to)
+static void note(struct durations *d, uint64_t from, uint64_t to)
 {
 	if (to < from)
-		return 0;
-	return durations_push(d, to - from < DELAY_MOST ? to - from : DELAY_MOST);
+		return;
+	*array_push(&d->v) = to - from < DELAY_MOST ? to - from : DELAY_MOST;
 }
 
 /* ---- submissions ---- */
 
-static int note_begin(struct builder *b, const struct event *e, uint32_t stream, uint64_t began)
+static void note_begin(struct builder *b, const struct event *e, uint32_t stream, uint64_t began)
 {
 	const uint64_t before = b->last_end.v[stream];
-	if (before <= e->start_ns)
-		return note(&b->first, e->start_ns, began);
-	return before >= e->end_ns ? note(&b->behind, before, began) : 0;
+	if (before <= e->start_ns) {
+		note(&b->first, e->start_ns, began);
+		return;
+	}
+	if (before >= e->end_ns)
+		note(&b->behind, before, began);
 }
 
-static int add_timed(struct builder *b, struct step *s, const struct event *e, size_t at)
+static void add_timed(struct builder *b, struct step *s, const struct event *e, size_t at)
 {
 	struct kind *k = &b->kinds.v[s->cost];
 	uint64_t *last = &b->last_end.v[s->stream], took = 0;
-	const int error = note_begin(b, e, s->stream, b->ops->v.v[at].start_ns);
-	if (error || !array_reserve(&b->p->ops, s->op_count))
-		return -ENOMEM;
+	note_begin(b, e, s->stream, b->ops->v.v[at].start_ns);
+	array_reserve(&b->p->ops, s->op_count);
 	for (uint32_t i = 0; i < s->op_count; i++) {
 		const struct timed_op *o = &b->ops->v.v[at + i];
 		b->p->ops.v[b->p->ops.n++] = o->op;
@@ -172,41 +167,38 @@ static int add_timed(struct builder *b, struct step *s, const struct event *e, s
 	k->op = b->ops->v.v[at].op;
 	k->sum_ns += (double)took;
 	k->count++;
-	return 0;
 }
 
-static int add_untimed(struct builder *b, struct step *s, const struct gpu_call *c)
+static void add_untimed(struct builder *b, struct step *s, const struct gpu_call *c)
 {
 	if (c->use != USE_LAUNCH) {
 		b->p->left_out++;
-		return 0;
+		return;
 	}
 	struct device_op *op = array_push(&b->p->ops);
 	struct untimed *u = array_push(&b->untimed);
-	if (!op || !u)
-		return -ENOMEM;
 	*op = op_of_launch(
 		&b->device, c, meta_find_attributes(b->m, c->process, c->what, c->start));
 	*u = (struct untimed){ b->p->ops.n - 1, s->cost, c->predicted_ns };
 	s->op_count = 1;
-	return 0;
 }
 
-static int add_submission(struct builder *b, const struct event *e, const struct gpu_call *c)
+static void add_submission(struct builder *b, const struct event *e, const struct gpu_call *c)
 {
 	uint32_t count;
 	const size_t at = timed_ops_find(b->ops, c, &count);
 	const uint32_t cost = kind_of(b, c), stream = stream_of(b, c->stream);
 	struct step *s = add_step(b, e, STEP_SUBMIT);
-	if (!s || cost == MAP_NONE || stream == MAP_NONE)
-		return -ENOMEM;
 	s->first_op = b->p->ops.n;
 	s->op_count = count;
 	s->cost = cost;
 	s->stream = stream;
 	s->counts = !c->apart;
 	s->gated = c->use != USE_MOVE || (s->counts && c->bytes >= COPY_LARGE);
-	return count ? add_timed(b, s, e, at) : add_untimed(b, s, c);
+	if (count)
+		add_timed(b, s, e, at);
+	else
+		add_untimed(b, s, c);
 }
 
 /* ---- waits and events ---- */
@@ -220,40 +212,40 @@ static uint64_t end_of(const struct builder *b, uint32_t stream)
 	return end;
 }
 
-static int add_wait(struct builder *b, const struct event *e, const struct gpu_call *c)
+static void add_wait(struct builder *b, const struct event *e, const struct gpu_call *c)
 {
 	struct step *s = add_step(b, e, STEP_SYNC);
-	if (!s)
-		return -ENOMEM;
 	if (c->event)
 		s->event = map_number(&b->event_map, MAP_KEY(c->event));
 	else if (c->stream)
 		s->stream = stream_of(b, c->stream);
 	if (c->event || c->use != USE_SYNC)
-		return 0;
+		return;
 	const uint64_t end = end_of(b, s->stream);
-	return e->start_ns < end ? note(&b->back, end, e->end_ns) : 0;
+	if (e->start_ns < end)
+		note(&b->back, end, e->end_ns);
 }
 
-static int add_event(struct builder *b, const struct event *e, const struct gpu_call *c)
+static void add_event(struct builder *b, const struct event *e, const struct gpu_call *c)
 {
 	struct step *s =
 		add_step(b, e, c->use == USE_RECORD ? STEP_RECORD_EVENT : STEP_AWAIT_EVENT);
-	if (!s)
-		return -ENOMEM;
 	s->event = map_number(&b->event_map, MAP_KEY(c->event));
 	s->stream = stream_of(b, c->stream ? c->stream : 1);
-	return s->event == MAP_NONE || s->stream == MAP_NONE ? -ENOMEM : 0;
 }
 
-static int take(struct builder *b, const struct event *e)
+static void take(struct builder *b, const struct event *e)
 {
 	const struct gpu_call *c = &b->calls->v.v[e->call];
-	if (e->is_wait || c->use == USE_SYNC)
-		return add_wait(b, e, c);
-	if (c->use == USE_RECORD || c->use == USE_AWAIT)
-		return add_event(b, e, c);
-	return add_submission(b, e, c);
+	if (e->is_wait || c->use == USE_SYNC) {
+		add_wait(b, e, c);
+		return;
+	}
+	if (c->use == USE_RECORD || c->use == USE_AWAIT) {
+		add_event(b, e, c);
+		return;
+	}
+	add_submission(b, e, c);
 }
 
 /* ---- in the order of time ---- */
@@ -266,13 +258,11 @@ static int event_order(const void *one, const void *two)
 	return a->call != b->call ? ORDER(a->call, b->call) : ORDER(a->is_wait, b->is_wait);
 }
 
-static int push_event(struct builder *b, uint32_t call, bool is_wait)
+static void push_event(struct builder *b, uint32_t call, bool is_wait)
 {
 	const struct gpu_call *c = &b->calls->v.v[call];
 	const uint64_t start = trace_ns(b->t, c->start), end = trace_ns(b->t, c->end);
 	struct event *e = array_push(&b->events);
-	if (!e)
-		return -ENOMEM;
 	*e = (struct event){ .start_ns = start,
 		.end_ns = end > start ? end : start,
 		.call = call,
@@ -280,22 +270,19 @@ static int push_event(struct builder *b, uint32_t call, bool is_wait)
 	e->at_ns = is_wait || c->use == USE_SYNC ? e->end_ns : start;
 	if (c->waits && !is_wait) /* the time of the call is that of the wait */
 		e->end_ns = start;
-	return 0;
 }
 
-static int order_events(struct builder *b, uint32_t process)
+static void order_events(struct builder *b, uint32_t process)
 {
-	int e = 0;
-	for (size_t i = 0; i < b->calls->v.n && !e; i++) {
+	for (size_t i = 0; i < b->calls->v.n; i++) {
 		const struct gpu_call *c = &b->calls->v.v[i];
 		if (c->process != process || c->use == USE_STREAM)
 			continue;
-		e = push_event(b, (uint32_t)i, false);
-		if (!e && c->waits)
-			e = push_event(b, (uint32_t)i, true);
+		push_event(b, (uint32_t)i, false);
+		if (c->waits)
+			push_event(b, (uint32_t)i, true);
 	}
 	SORT(b->events, event_order);
-	return e;
 }
 
 /* ---- costs ---- */
@@ -334,11 +321,11 @@ static uint64_t step_ns(const struct program *p, const struct step *s)
 }
 
 /* As the gate has it: 1.28 standard deviations, each 1.25 mean distances. */
-static int set_t90(struct program *p)
+static void set_t90(struct program *p)
 {
-	double *off = calloc(p->costs.n + 1, sizeof *off);
-	uint32_t *count = calloc(p->costs.n + 1, sizeof *count);
-	for (size_t i = 0; off && count && i < p->steps.n; i++) {
+	double *off = xcalloc(p->costs.n + 1, sizeof *off);
+	uint32_t *count = xcalloc(p->costs.n + 1, sizeof *count);
+	for (size_t i = 0; i < p->steps.n; i++) {
 		struct step *s = &p->steps.v[i];
 		const uint64_t ns = s->kind == STEP_SUBMIT ? step_ns(p, s) : 0;
 		if (!ns) { /* of which no time is known */
@@ -350,13 +337,11 @@ static int set_t90(struct program *p)
 		count[s->cost]++;
 		p->work_ns += ns;
 	}
-	for (size_t i = 0; off && count && i < p->costs.n; i++)
+	for (size_t i = 0; i < p->costs.n; i++)
 		p->costs.v[i].t90_ns = p->costs.v[i].mean_ns +
 				       (count[i] ? (uint64_t)(1.6 * off[i] / count[i]) : 0);
-	const int e = off && count ? 0 : -ENOMEM;
 	free(off);
 	free(count);
-	return e;
 }
 
 /* ---- requests ---- */
@@ -411,16 +396,16 @@ static void follow(struct program *p, struct requests *r, struct step *s)
 static int find_requests(struct builder *b)
 {
 	struct program *p = b->p;
-	struct requests r = { .given = calloc(p->streams + 1, sizeof *r.given),
-		.waited = calloc(p->streams + 1, sizeof *r.waited),
-		.event = calloc(p->events + 1, sizeof *r.event) };
-	int e = r.given && r.waited && r.event ? 0 : -ENOMEM;
+	struct requests r = { .given = xcalloc(p->streams + 1, sizeof *r.given),
+		.waited = xcalloc(p->streams + 1, sizeof *r.waited),
+		.event = xcalloc(p->events + 1, sizeof *r.event) };
+	int e = 0;
 	for (size_t i = 0; !e && i < p->steps.n; i++)
 		follow(p, &r, &p->steps.v[i]);
 	if (!e && r.inside) { /* the end of the program waits for the rest */
 		const struct event end = { b->free_ns, b->free_ns, b->free_ns, 0, true };
 		struct step *s = add_step(b, &end, STEP_SYNC);
-		e = s ? 0 : -ENOMEM;
+		e = 0;
 		if (s)
 			follow(p, &r, s);
 	}
@@ -431,36 +416,32 @@ static int find_requests(struct builder *b)
 }
 
 /* Who begins anew pauses as usual. */
-static int set_first_gap(struct program *p)
+static void set_first_gap(struct program *p)
 {
 	struct durations pauses = { 0 };
-	int e = 0;
-	for (size_t i = 1; i < p->steps.n && !e; i++)
+	for (size_t i = 1; i < p->steps.n; i++)
 		if (p->steps.v[i].begins)
-			e = durations_push(&pauses, p->steps.v[i].gap_ns);
+			*array_push(&pauses.v) = p->steps.v[i].gap_ns;
 	SORT(pauses.v, durations_order);
 	if (p->steps.n && p->steps.v[0].begins)
 		p->steps.v[0].gap_ns = durations_quantile(&pauses, 0.5, 0);
 	array_free(&pauses.v);
-	return e;
 }
 
 /* How long they took when they were recorded. */
-static int time_requests(struct builder *b)
+static void time_requests(struct builder *b)
 {
 	struct durations d = { 0 };
 	uint64_t begun = 0;
-	int e = 0;
-	for (size_t i = 0; i < b->events.n && i < b->p->steps.n && !e; i++) {
+	for (size_t i = 0; i < b->events.n && i < b->p->steps.n; i++) {
 		if (b->p->steps.v[i].begins)
 			begun = b->events.v[i].at_ns;
 		if (b->p->steps.v[i].ends)
-			e = durations_push(&d, b->events.v[i].at_ns - begun);
+			*array_push(&d.v) = b->events.v[i].at_ns - begun;
 	}
 	SORT(d.v, durations_order);
 	b->p->recorded_p50_ns = durations_quantile(&d, 0.5, 0);
 	array_free(&d.v);
-	return e;
 }
 
 /* ---- a program ---- */
@@ -477,9 +458,10 @@ static void set_delays(struct builder *b)
 
 static int build(struct builder *b, uint32_t process)
 {
-	int e = order_events(b, process);
+	order_events(b, process);
+	int e = 0;
 	for (size_t i = 0; i < b->events.n && !e; i++)
-		e = take(b, &b->events.v[i]);
+		take(b, &b->events.v[i]);
 	if (e)
 		return e;
 	set_means(b);
@@ -487,10 +469,13 @@ static int build(struct builder *b, uint32_t process)
 	set_delays(b);
 	b->p->streams = (uint32_t)b->last_end.n;
 	b->p->events = (uint32_t)b->event_map.taken;
-	e = set_t90(b->p);
+	set_t90(b->p);
 	e = e ? e : find_requests(b);
-	e = e ? e : set_first_gap(b->p);
-	return e ? e : time_requests(b);
+	if (!e)
+		set_first_gap(b->p);
+	if (!e)
+		time_requests(b);
+	return e;
 }
 
 static void builder_fini(struct builder *b)
@@ -522,14 +507,13 @@ static int add_program(struct builder b, struct recording *r, uint32_t process)
 	b.device = op_device_of(b.m, process);
 	int e = build(&b, process);
 	builder_fini(&b);
-	struct program *to = !e && p.work_ns ? array_push(&r->programs) : NULL;
-	if (to) {
-		*to = p;
+	if (!e && p.work_ns) {
+		*array_push(&r->programs) = p;
 		r->sms = r->sms ? r->sms : b.device.sms;
 		return 0;
 	}
 	program_fini(&p);
-	return !e && p.work_ns ? -ENOMEM : e;
+	return e;
 }
 
 /* ---- a recording ---- */

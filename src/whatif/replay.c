@@ -161,21 +161,20 @@ static bool is_done(const struct host *h)
 	return h->ended[h->wait_stream] >= h->wait_given;
 }
 
-static int returned(struct world *w, struct host *h)
+static void returned(struct world *w, struct host *h)
 {
 	struct replay_result *r = h->result;
 	if (step_of(h)->ends) {
 		host_ends_request(w, h);
 		r->requests++;
 		const bool kept = h->class == CLASS_LATENCY && r->latency.v.n < w->r->requests;
-		if (kept && durations_push(&r->latency, w->now - h->due_ns))
-			return -ENOMEM;
+		if (kept)
+			*array_push(&r->latency.v) = w->now - h->due_ns;
 	}
 	next_step(w, h);
-	return 0;
 }
 
-static int wait(struct world *w, struct host *h, const struct step *s)
+static void wait(struct world *w, struct host *h, const struct step *s)
 {
 	h->wait_stream = s->stream;
 	if (s->event != NO_EVENT) {
@@ -184,11 +183,12 @@ static int wait(struct world *w, struct host *h, const struct step *s)
 	} else if (s->stream != ALL_STREAMS) {
 		h->wait_given = h->given[s->stream];
 	}
-	if (is_done(h))
-		return returned(w, h);
+	if (is_done(h)) {
+		returned(w, h);
+		return;
+	}
 	h->state = HOST_WAITS;
 	h->at_ns = LAW_NEVER;
-	return 0;
 }
 
 static int await_event(struct world *w, struct host *h, const struct step *s)
@@ -209,10 +209,14 @@ static int await_event(struct world *w, struct host *h, const struct step *s)
 static int act(struct world *w, struct host *h)
 {
 	const struct step *s = step_of(h);
-	if (h->state == HOST_RETURNS)
-		return returned(w, h);
-	if (s->kind == STEP_SYNC)
-		return wait(w, h, s);
+	if (h->state == HOST_RETURNS) {
+		returned(w, h);
+		return 0;
+	}
+	if (s->kind == STEP_SYNC) {
+		wait(w, h, s);
+		return 0;
+	}
 	if (s->kind == STEP_SUBMIT && s->op_count)
 		return submit(w, h, s);
 	if (s->kind == STEP_AWAIT_EVENT)
@@ -235,7 +239,9 @@ static int count_done(struct world *w, struct host *h, const struct law_done *do
 		return 0;
 	h->result->work_ns += h->p->ops.v[op].alone_ns;
 	h->result->ops++;
-	return w->r->ends ? durations_push(w->r->ends, done->end_ns - EPOCH_NS) : 0;
+	if (w->r->ends)
+		*array_push(&w->r->ends->v) = done->end_ns - EPOCH_NS;
+	return 0;
 }
 
 static int collect(struct world *w, struct host *h)
@@ -327,13 +333,11 @@ static int host_init(struct world *w, size_t i)
 		.client = (unsigned)i,
 		.random = hash_mix(w->r->arrivals.seed + i + 1),
 		.due_ns = EPOCH_NS,
-		.given = calloc(p->streams + 1, sizeof *h->given),
-		.ended = calloc(p->streams + 1, sizeof *h->ended),
-		.last_id = calloc(p->streams + 1, sizeof *h->last_id),
-		.events = calloc(p->events + 1, sizeof *h->events),
+		.given = xcalloc(p->streams + 1, sizeof *h->given),
+		.ended = xcalloc(p->streams + 1, sizeof *h->ended),
+		.last_id = xcalloc(p->streams + 1, sizeof *h->last_id),
+		.events = xcalloc(p->events + 1, sizeof *h->events),
 		.result = &w->results->programs[i] };
-	if (!h->given || !h->ended || !h->last_id || !h->events)
-		return -ENOMEM;
 	/* Under MPS, weir run has best-effort blocks placed behind those of latency programs. */
 	const bool behind = w->r->policy && h->class != CLASS_LATENCY;
 	const int e = law_client_open(w->law, h->client, behind ? -1 : 0, 0);
@@ -343,9 +347,7 @@ static int host_init(struct world *w, size_t i)
 
 static int start(struct world *w)
 {
-	w->law = malloc(law_size());
-	if (!w->law)
-		return -ENOMEM;
+	w->law = xmalloc(law_size());
 	int e = law_reset(w->law, &w->r->device);
 	if (e)
 		return e;
@@ -371,9 +373,7 @@ static void world_free(struct world *w)
 int replay_run(const struct replay *r, struct replay_results *ret_results)
 {
 	*ret_results = (struct replay_results){ 0 };
-	struct world *w = calloc(1, sizeof *w);
-	if (!w)
-		return -ENOMEM;
+	struct world *w = xcalloc(1, sizeof *w);
 	w->r = r;
 	w->results = ret_results;
 	int e = start(w);

@@ -67,7 +67,7 @@ struct replay_results {
 	struct replay_result programs[REPLAY_PROGRAMS];
 };
 
-/* 0, -ENOMEM, or -EINVAL for a device that can't be; replay_fini() follows in either case. */
+/* 0, or -EINVAL for a device that can't be; replay_fini() follows in either case. */
 int replay_run(const struct replay *r, struct replay_results *ret_results);
 void replay_fini(struct replay_results *results);
 

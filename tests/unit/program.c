@@ -422,7 +422,8 @@ static void truth(const struct player *y, uint64_t wall_ns, uint64_t ns[PATH_PAR
 static void start(struct player *y, const char *path)
 {
 	char *schema = malloc(strlen(maker_schema) + sizeof more_schema);
-	need(schema && array_reserve(&y->moments, 1));
+	need(schema != NULL);
+	array_reserve(&y->moments, 1);
 	y->moments.n = 1;
 	y->moments.v[0] = (struct instant){ 0 };
 	sprintf(schema, "%s%s", maker_schema, more_schema);

@@ -477,8 +477,7 @@ static void a_radix_sort_is_stable_and_sorts_by_all_bits(void **state)
 	for (int bits = 1; bits <= 64; bits += 9) {
 		for (uint32_t i = 0; i < N; i++)
 			items[i] = (struct item){ i, hash_mix(i) >> (64 - bits), i };
-		assert_int_equal(
-			radix_sort(items, N, sizeof *items, offsetof(struct item, key), 8), 0);
+		radix_sort(items, N, sizeof *items, offsetof(struct item, key), 8);
 		for (uint32_t i = 1; i < N; i++)
 			assert_true(items[i - 1].key < items[i].key ||
 				    (items[i - 1].key == items[i].key &&
@@ -486,10 +485,10 @@ static void a_radix_sort_is_stable_and_sorts_by_all_bits(void **state)
 	}
 	for (uint32_t i = 0; i < N; i++)
 		items[i] = (struct item){ (uint32_t)hash_mix(i), 0, i };
-	assert_int_equal(radix_sort(items, N, sizeof *items, offsetof(struct item, before), 4), 0);
+	radix_sort(items, N, sizeof *items, offsetof(struct item, before), 4);
 	for (uint32_t i = 1; i < N; i++)
 		assert_true(items[i - 1].before <= items[i].before);
-	assert_int_equal(radix_sort(NULL, 0, 8, 0, 8), 0);
+	radix_sort(NULL, 0, 8, 0, 8);
 }
 
 int main(void)

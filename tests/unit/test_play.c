@@ -119,7 +119,7 @@ static void random_programs_obey_order_calls_and_waits(void **state_)
 		struct maker m = make();
 		struct play_time *t = calloc(m.p.steps.n + 1, sizeof *t);
 		assert_non_null(t);
-		assert_int_equal(play(&m.p, t), 0);
+		play(&m.p, t);
 		check_streams(&m.p, t);
 		check_order(&m.p, t);
 		free(t);
@@ -151,7 +151,7 @@ static void a_fast_host_fills_the_stream(void **state_)
 {
 	struct play_program p = launches(10, 1000, 50000, 100);
 	struct play_time t[10];
-	assert_int_equal(play(&p, t), 0);
+	play(&p, t);
 	assert_int_equal(t[0].start_ns, 1500);
 	for (int i = 1; i < 10; i++)
 		assert_int_equal(t[i].start_ns, t[i - 1].end_ns);
@@ -163,7 +163,7 @@ static void a_slow_host_leaves_gaps(void **state_)
 {
 	struct play_program p = launches(10, 80000, 50000, 100);
 	struct play_time t[10];
-	assert_int_equal(play(&p, t), 0);
+	play(&p, t);
 	for (int i = 0; i < 10; i++) {
 		assert_int_equal(t[i].start_ns, 1500 + 80000 * i);
 		assert_int_equal(t[i].end_ns - t[i].start_ns, 50000);
@@ -178,7 +178,7 @@ static void a_wait_says_how_long_it_took_together(void **state_)
 	struct play_program p = launches(10, 1000, 50000, 5000);
 	struct play_time t[10];
 	wait_for(&p, 9, 20000, 1500 + 530000 + 1000);
-	assert_int_equal(play(&p, t), 0);
+	play(&p, t);
 	assert_in_range(t[9].end_ns, 1500 + 529000, 1500 + 531000);
 	for (int i = 0; i < 10; i++)
 		assert_in_range(t[i].end_ns - t[i].start_ns, 52800, 53200);
@@ -190,7 +190,7 @@ static void a_host_that_comes_back_much_later_says_nothing(void **state_)
 	struct play_program p = launches(10, 1000, 50000, 1000);
 	struct play_time t[10];
 	wait_for(&p, 9, 20000, 1500 + 900000);
-	assert_int_equal(play(&p, t), 0);
+	play(&p, t);
 	assert_int_equal(t[9].end_ns, 1500 + 500000);
 	play_program_fini(&p);
 }
@@ -201,7 +201,7 @@ static void a_host_that_comes_back_sooner_is_right(void **state_)
 	struct play_program p = launches(10, 1000, 50000, 2000);
 	struct play_time t[10];
 	wait_for(&p, 9, 20000, 1500 + 480000);
-	assert_int_equal(play(&p, t), 0);
+	play(&p, t);
 	assert_true(t[9].end_ns <= 1500 + 480000);
 	for (int i = 0; i < 10; i++)
 		assert_in_range(t[i].end_ns - t[i].start_ns, 47000, 48500);
@@ -215,7 +215,7 @@ static void the_uncertain_give_way(void **state_)
 	struct play_time t[2];
 	p.steps.v[1].dur_sd_ns = 20000;
 	wait_for(&p, 1, 20000, 1500 + 120000 + 1000);
-	assert_int_equal(play(&p, t), 0);
+	play(&p, t);
 	assert_in_range(t[0].end_ns - t[0].start_ns, 49990, 50010);
 	assert_in_range(t[1].end_ns - t[1].start_ns, 69900, 70100);
 	play_program_fini(&p);
@@ -228,7 +228,7 @@ static void what_was_measured_lies_where_it_was(void **state_)
 	p.steps.v[1].is_measured = true;
 	p.steps.v[1].start_ns = 53500;
 	p.steps.v[1].end_ns = 90000;
-	assert_int_equal(play(&p, t), 0);
+	play(&p, t);
 	assert_int_equal(t[1].start_ns, 53500);
 	assert_int_equal(t[1].end_ns, 90000);
 	assert_in_range(t[0].end_ns, 53400, 53500);
@@ -243,10 +243,10 @@ static void a_stream_waits_for_the_event_of_another(void **state_)
 	struct play_time t[2];
 	p.streams = 2;
 	p.steps.v[1].stream = 1;
-	assert_int_equal(play(&p, t), 0);
+	play(&p, t);
 	assert_int_equal(t[1].start_ns, 2500);
 	*array_push(&p.edges) = (struct play_edge){ 0, 1 };
-	assert_int_equal(play(&p, t), 0);
+	play(&p, t);
 	assert_int_equal(t[1].start_ns, t[0].end_ns);
 	play_program_fini(&p);
 }

@@ -37,11 +37,7 @@ static int add_word(struct call_filter *f, const struct schema *schema, const ch
 		return complain(EXIT_USAGE,
 			"-e '%s' fits no CUDA call; give names (cuMem*), classes (launch, memory, copy …) or error",
 			word);
-	struct filter_word *to = array_push(&f->words);
-	char *copy = strdup(word);
-	if (!to || !copy)
-		return complain(EXIT_ENVIRONMENT, "no memory");
-	*to = (struct filter_word){ .word = copy, .exclude = exclude };
+	*array_push(&f->words) = (struct filter_word){ .word = xstrdup(word), .exclude = exclude };
 	f->any_include |= !exclude;
 	return 0;
 }
@@ -50,7 +46,7 @@ static int take_words(struct call_filter *f, const struct schema *schema, const 
 {
 	int code = 0;
 	for (int i = 0; !code && opt_nth(o, "expression", i); i++) {
-		char *list = strdup(opt_nth(o, "expression", i)), *rest = list;
+		char *list = xstrdup(opt_nth(o, "expression", i)), *rest = list;
 		for (char *word; !code && (word = strsep(&rest, ","));)
 			code = add_word(f, schema, word);
 		free(list);

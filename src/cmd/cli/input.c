@@ -83,7 +83,7 @@ static int import_to(int fd, const char *path, struct trace **ret_t)
 		return complain(EXIT_ENVIRONMENT, "no memory to import %s", path);
 	}
 	const int e = import_stream(path, out, &stats, &err);
-	int code = e == -ENOMEM || e == -ENOSPC || e == -EIO ? EXIT_ENVIRONMENT : EXIT_USAGE;
+	int code = e == -ENOSPC || e == -EIO ? EXIT_ENVIRONMENT : EXIT_USAGE;
 	if (e)
 		code = complain(code, "%s", err.text);
 	else if (fflush(out))
@@ -111,8 +111,8 @@ static int open_any(const char *path, struct trace **ret_t)
 
 static int copy(int from, int to)
 {
-	char *buffer = malloc(COPY_BYTES);
-	ssize_t n = buffer ? 1 : -1, put = 0;
+	char *buffer = xmalloc(COPY_BYTES);
+	ssize_t n = 1, put = 0;
 	while (n > 0 && put >= 0) {
 		n = read(from, buffer, COPY_BYTES);
 		if (n < 0 && errno == EINTR)

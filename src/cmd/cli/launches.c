@@ -40,10 +40,10 @@ int file_load(const char *path, void **ret_bytes, size_t *ret_n)
 					      : "not a regular file");
 	}
 	const size_t n = (size_t)st.st_size, room = (n / MODEL_ALIGN + 1) * MODEL_ALIGN;
-	char *bytes = aligned_alloc(MODEL_ALIGN, room);
-	const size_t got = bytes ? fread(bytes, 1, n, in) : 0;
+	char *bytes = xcheck(aligned_alloc(MODEL_ALIGN, room));
+	const size_t got = fread(bytes, 1, n, in);
 	fclose(in);
-	if (!bytes || got != n) {
+	if (got != n) {
 		free(bytes);
 		return complain(EXIT_ENVIRONMENT, "%s can't be read whole", path);
 	}
@@ -145,14 +145,10 @@ static int take_sample(struct dataset *d, const struct launch_samples *all, cons
 	const int code = s->on ? take_device(d, m, s->on, path) : 0;
 	if (code)
 		return code;
-	const struct predict_kernel *own = dataset_kernel(d, &k->k);
-	const uint32_t name = dataset_name(d, k->name, strlen(k->name));
 	struct predict_sample *to = array_push(&d->samples);
-	if (!own || name == UINT32_MAX || !to)
-		return complain(EXIT_ENVIRONMENT, "there is not enough memory for %s", path);
 	*to = s->p;
-	to->launch.kernel = own;
-	to->name = name;
+	to->launch.kernel = dataset_kernel(d, &k->k);
+	to->name = dataset_name(d, k->name, strlen(k->name));
 	to->app = app;
 	return 0;
 }

@@ -14,6 +14,7 @@
 
 #include "cmd/cli/command.h"
 #include "cmd/cli/device_choice.h"
+#include "base/xmalloc.h"
 
 #define CONTROL "nvidia-cuda-mps-control"
 
@@ -21,16 +22,15 @@ extern char **environ;
 
 /* ---- the daemon ---- */
 
-/* Without what says which GPUs the program may see: those that come later may see others.  NULL
- * without memory. */
+/* Without what says which GPUs the program may see: those that come later may see others.  NULL */
 static char **environment_of_daemon(void)
 {
 	static const char seen[] = "CUDA_VISIBLE_DEVICES=";
 	size_t n = 0, kept = 0;
 	while (environ[n])
 		n++;
-	char **all = calloc(n + 1, sizeof *all);
-	for (size_t i = 0; all && i < n; i++)
+	char **all = xcalloc(n + 1, sizeof *all);
+	for (size_t i = 0; i < n; i++)
 		if (strncmp(environ[i], seen, sizeof seen - 1) != 0)
 			all[kept++] = environ[i];
 	return all;

@@ -65,9 +65,7 @@ static int take_activities(struct trace *t, const struct links *l)
 		if (!(w.valid & GPU_HAS_CORRELATION) || !w.correlation ||
 			links_of(l, process, &w, &hint) || !is_of_off_time(t, l, process, &w))
 			continue;
-		e = activity_filter_add(t, process, w.correlation);
-		if (e)
-			break;
+		activity_filter_add(t, process, w.correlation);
 	}
 	chunk_buf_fini(&buf);
 	return e;

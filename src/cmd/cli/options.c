@@ -18,6 +18,7 @@
 
 #include "base/text.h"
 #include "cmd/cli/library_path.h"
+#include "base/xmalloc.h"
 
 static const struct command *speaker;
 
@@ -34,7 +35,7 @@ void command_enter(const struct command *c)
 	speaker = c;
 }
 
-/* Names of files and kernels may be in it.  NULL without memory. */
+/* Names of files and kernels may be in it. */
 static char *safe_text(const char *format, va_list ap)
 {
 	char *text;
@@ -476,11 +477,9 @@ static int walk(struct options *o, int argc, char **argv)
 
 int options_parse(const struct command *c, int argc, char **argv, struct options **ret_o)
 {
-	struct options *o = calloc(1, sizeof *o + (size_t)argc * sizeof o->given[0]);
+	struct options *o = xcalloc(1, sizeof *o + (size_t)argc * sizeof o->given[0]);
 	int rc;
 
-	if (!o)
-		return complain(EXIT_ENVIRONMENT, "no memory for %d arguments", argc);
 	o->command = c;
 	o->split = -1;
 	rc = walk(o, argc, argv);

@@ -55,7 +55,7 @@ void command_enter(const struct command *c);
 
 /*
  * Parses what follows the command's name: argv[0 .. argc-1], with argv[argc] NULL.  Returns 0,
- * or EXIT_USAGE after saying on stderr what is wrong, or EXIT_ENVIRONMENT without memory.
+ * or EXIT_USAGE after saying on stderr what is wrong.
  */
 int options_parse(const struct command *c, int argc, char **argv, struct options **ret_o);
 void options_free(struct options *o);

@@ -58,10 +58,9 @@ static int take_launches(struct trace *t, struct trace_cut *cut, struct error *e
 	int e = meta_load(t, &m, err);
 	if (!e)
 		e = links_load(t, &m, &l);
-	struct launch_time *v = e ? NULL : malloc((l.v.n + 1) * sizeof *v);
-	if (!v)
-		e = error_set(err, e ? e : -ENOMEM, "the trace's launches can't be read: %s",
-			strerror(e ? -e : ENOMEM));
+	struct launch_time *v = e ? NULL : xmalloc((l.v.n + 1) * sizeof *v);
+	if (e)
+		error_set(err, e, "the trace's launches can't be read: %s", strerror(-e));
 	for (size_t i = 0; v && i < l.v.n; i++)
 		v[i] = (struct launch_time){ l.v.v[i].correlation, l.v.v[i].ticks,
 			l.v.v[i].process };

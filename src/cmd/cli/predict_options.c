@@ -94,8 +94,8 @@ static int learn(
 	const struct predict_sizes sizes = { PREDICTED_LAUNCHES, PREDICTED_KERNELS };
 	const size_t bytes = predict_bytes(&sizes);
 	struct predict p;
-	void *memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
-	if (!memory || predict_init(&p, memory, bytes, &sizes, d)) {
+	void *memory = xcheck(aligned_alloc(64, (bytes + 63) / 64 * 64));
+	if (predict_init(&p, memory, bytes, &sizes, d)) {
 		free(memory);
 		return complain(EXIT_ENVIRONMENT, "there is no memory for what was learnt");
 	}

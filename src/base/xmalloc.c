@@ -1,0 +1,54 @@
+/* Memory that is there, or the end of the program. */
+#include "base/xmalloc.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+#define EXIT_WITHOUT_MEMORY 3 /* EXIT_ENVIRONMENT of the commands */
+
+void *xcheck(void *p)
+{
+	if (p)
+		return p;
+	fputs("weir: there is not enough memory\n", stderr);
+	exit(EXIT_WITHOUT_MEMORY);
+}
+
+void *xmalloc(size_t bytes)
+{
+	return xcheck(malloc(bytes));
+}
+
+void *xcalloc(size_t n, size_t each)
+{
+	return xcheck(calloc(n, each));
+}
+
+void *xrealloc(void *p, size_t n, size_t each)
+{
+	return xcheck(reallocarray(p, n, each));
+}
+
+char *xstrdup(const char *text)
+{
+	return xcheck(strdup(text));
+}
+
+char *xstrndup(const char *text, size_t most)
+{
+	return xcheck(strndup(text, most));
+}
+
+char *xasprintf(const char *format, ...)
+{
+	va_list values;
+	char *text;
+	va_start(values, format);
+	const int n = vasprintf(&text, format, values);
+	va_end(values);
+	return xcheck(n < 0 ? NULL : text);
+}

@@ -1,0 +1,21 @@
+/*
+ * Memory of the program: these never return NULL.  Without memory weir says so and ends with the
+ * status of an environment that does not let it work, so no caller looks for a failure.  Any
+ * thread; not for code that runs inside other people's programs.
+ */
+#ifndef WEIR_BASE_XMALLOC_H
+#define WEIR_BASE_XMALLOC_H
+
+#include <stddef.h>
+
+void *xmalloc(size_t bytes);
+void *xcalloc(size_t n, size_t each);
+void *xrealloc(void *p, size_t n, size_t each);
+char *xstrdup(const char *text);
+char *xstrndup(const char *text, size_t most);
+char *xasprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* What a library allocated, unless that is NULL. */
+void *xcheck(void *p);
+
+#endif
