@@ -416,14 +416,14 @@ def columns_written():
 
 
 def listed_tables():
-    listed, table = {}, None
+    listed, tables = {}, []
     with open(source + "/docs/reference/tables.md", encoding="utf-8") as file:
         for line in file:
             if line.startswith("#"):
-                names = re.findall(r"`([^`]*)`", line)
-                table = names[0] if names else None
-            elif line.startswith("| `") and table:
-                listed.setdefault(table, []).extend(re.findall(r"`([^`]*)`", line.split("|")[1]))
+                tables = re.findall(r"`([^`]*)`", line)
+            elif line.startswith("| `"):
+                for table in tables:
+                    listed.setdefault(table, []).extend(re.findall(r"`([^`]*)`", line.split("|")[1]))
     return listed
 
 
