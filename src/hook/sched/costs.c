@@ -79,7 +79,8 @@ static void fill(struct cost *c, const struct sched_launch *l)
 	c->resident = l->block[0] ? ask_resident(l) : 0;
 	own_calls_end(&own);
 	c->guess_ns = l->bytes ? copy_guess(l) : sibling(c, l->what);
-	store_relaxed(&c->generation, load_relaxed(&generation));
+	/* Pairs with fresh(): who sees the generation sees what was learnt in it. */
+	store_release(&c->generation, load_relaxed(&generation));
 	store_release(&c->what, l->what);
 	store_release(&c->plain, l->plain);
 }
