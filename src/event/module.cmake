@@ -1,13 +1,15 @@
 # What everything is generated from api/ with.
-# make_of_tables(FILE WHAT): one output of api/gen.awk
+# make_of_tables(FILE WHAT): one output of api/gen.awk or api/lists.awk
 function(make_of_tables file what)
 	set(TABLES types.tbl enums.tbl cuda.tbl cudart.tbl)
 	list(TRANSFORM TABLES PREPEND ${CMAKE_SOURCE_DIR}/api/)
+	set(SCRIPTS ${CMAKE_SOURCE_DIR}/api/tables.awk ${CMAKE_SOURCE_DIR}/api/gen.awk ${CMAKE_SOURCE_DIR}/api/lists.awk)
+	list(TRANSFORM SCRIPTS PREPEND "-f;" OUTPUT_VARIABLE SCRIPT_OPTIONS)
 	add_custom_command(OUTPUT ${GEN}/${file}
 		COMMAND ${AWK} -v want=${what} -v sorted=${GEN}/${file}.sorted
-			-f ${CMAKE_SOURCE_DIR}/api/gen.awk ${TABLES} > ${GEN}/${file}.new
+			${SCRIPT_OPTIONS} ${TABLES} > ${GEN}/${file}.new
 		COMMAND ${CMAKE_COMMAND} -E rename ${GEN}/${file}.new ${GEN}/${file}
-		DEPENDS ${CMAKE_SOURCE_DIR}/api/gen.awk ${TABLES} VERBATIM)
+		DEPENDS ${SCRIPTS} ${TABLES} VERBATIM)
 endfunction()
 
 # make_of_libraries(FILE WHAT): one output of api/library.awk

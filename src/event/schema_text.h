@@ -1,6 +1,6 @@
 /*
  * The tables of api/ as constant data: the schema for every trace, and the names of enumeration
- * values. api/gen.awk makes both at build time.
+ * values. api/lists.awk makes both at build time.
  */
 #ifndef WEIR_EVENT_SCHEMA_TEXT_H
 #define WEIR_EVENT_SCHEMA_TEXT_H

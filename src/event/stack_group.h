@@ -1,6 +1,6 @@
 /*
  * The groups of calls that `--stacks=` names. `weir record --stacks`, the injected library and the
- * manual use this one table. api/gen.awk (stack_group) gives each function its group.
+ * manual use this one table. api/tables.awk (stack_group) gives each function its group.
  */
 #ifndef WEIR_EVENT_STACK_GROUP_H
 #define WEIR_EVENT_STACK_GROUP_H

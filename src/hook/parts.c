@@ -19,6 +19,7 @@
 #include "hook/time/calibration.h"
 #include "hook/time/cupti.h"
 #include "hook/time/cupti_proxy.h"
+#include "hook/time/device_times.h"
 #include "hook/time/event_timer.h"
 #include "hook/meta/trace_text.h"
 
@@ -28,8 +29,9 @@ const struct hook_part hook_parts[] = {
 	{ "unknown functions", .start = resolve_declare, .forked = resolve_forked },
 	{ "kernels", .forget = kernels_forget },
 	{ "graphs", .forget = graph_nodes_forget },
-	{ "arguments", .forget = params_forget },
+	{ "arguments", .forget = params_forget, .functions_end = params_invalidate_all },
 	{ "predictions", .forget = online_forget, .at_exit = history_file_at_exit },
+	{ "device times", .context_ends = device_times_collect },
 	{ "events", .forget = event_timer_forget, .at_exit = event_timer_at_exit },
 	{ "calibration", .forget = calibration_forget },
 	{ "CUPTI", .forked = cupti_forked, .at_exit = cupti_at_exit },
@@ -38,13 +40,24 @@ const struct hook_part hook_parts[] = {
 	{ "Python", .forget = python_forget },
 	{ "stacks", .start = stack_start, .forget = stack_forget, .unloaded = stack_unloaded },
 	{ "lines", .start = text_start },
-	{ "scheduler", .start = sched_start, .forget = sched_forget, .at_exit = sched_at_exit },
+	{ "scheduler", .start = sched_start, .forget = sched_forget, .at_exit = sched_at_exit,
+		.functions_end = sched_functions_end, .driver_begins = sched_driver_begins },
 	{ "capture", .start = capture_start, .forget = capture_forget },
 	{ "memory", .start = memory_start, .forget = memory_forget },
 	{ NULL },
 };
 
 const struct hook_above hook_above = {
+	.gate_launch = sched_launch,
+	.gate_joined = sched_joined,
+	.gate_passed = sched_passed,
+	.gate_settling = sched_settling,
+	.gate_settled = sched_settled,
+	.timing_take = event_timer_take,
+	.timing_end = event_timer_end,
+	.given_read = params_given,
+	.given_put = online_given,
+	.graph_time = online_graph,
 	.print = text_print,
 	.capture_saw = capture_saw,
 	.stack_take = stack_take,

@@ -4,7 +4,7 @@ name=$1 source=$(cd "$2" && pwd)
 tree=$(mktemp -d) || exit 1
 trap 'rm -rf "$tree"' EXIT
 cd "$tree" || exit 1
-mkdir -p viewer api include src/base src/trace src/model src/hook src/cmd sim tests man tools \
+mkdir -p viewer api include src/base src/trace src/model src/hook/core src/cmd sim tests man tools \
 	build/lib/weir build/gen
 cp "$source/.clang-format" .
 cp "$source/src/modules.tbl" src/
@@ -68,7 +68,11 @@ violate() {
 		ninja -C build gen/bad.h >/dev/null && ninja -C build bad.o >/dev/null
 		;;
 	headers) printf 'int f(uint64_t x);\n' >src/trace/bad.h ;;
-	includes) printf '#include "model/report.h"\n' >src/trace/bad.c ;;
+	includes)
+		printf '#include "model/report.h"\n' >src/trace/bad.c
+		printf '#include "hook/meta/kernels.h"\n' >src/hook/core/worse.c
+		printf 'early  late\nlate  base\n' >>src/modules.tbl
+		;;
 	length) awk 'BEGIN { for (i = 0; i < 1001; i++) print "int v" i ";" }' >src/trace/bad.c ;;
 	manual) printf 'fly | g | FILE | help\n' >>api/command.tbl ;;
 	prose)
@@ -99,6 +103,10 @@ named() {
 	exports) grep -q cuStranger ;;
 	hook-calls) grep -q 'f uses getpid' ;;
 	hook-symbols) grep -q malloc ;;
+	includes)
+		awk '/trace\/bad.c/ { a = 1 } /hook\/core may not include/ { b = 1 } /early stands below late/ { c = 1 }
+			END { exit !(a && b && c) }'
+		;;
 	manual) grep -q weir-fly ;;
 	prose) awk '/begins/ { a = 1 } /semicolon/ { b = 1 } END { exit !(a && b) }' ;;
 	subjects) awk '{ n++ } /say it:/ { n = 9 } END { exit n != 5 }' ;;

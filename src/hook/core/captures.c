@@ -1,7 +1,7 @@
 /* Finds out whether a stream is capturing. */
 #include "hook/core/captures.h"
 
-#include "hook/core/after.h"
+#include "named_functions.h"
 #include "hook/core/hook_table.h"
 #include "hook/core/process.h"
 

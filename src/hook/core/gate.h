@@ -12,109 +12,106 @@
 #include "base/atomic.h"
 #include "cuda_types.h"
 #include "hook/core/process.h"
-#include "hook/sched/sched.h"
+#include "hook/core/hook_parts.h"
+#include "hook/core/launch_shape.h"
+
+struct cost;
+struct cap_lane;
+struct hold_stream;
+struct stream_work;
+
+/* A call between the gate and the driver's answer. */
+struct gated {
+	bool entered;             /* there is something to do behind it */
+	bool per_thread;          /* stream 0 is the thread's own */
+	struct stream_work *work; /* where it is counted; NULL: nowhere */
+	struct hold_stream *held; /* of that stream */
+	void *stream;             /* where it goes */
+	void *own_stream;         /* where the program sent it */
+	struct cost *cost;        /* what it is counted as; NULL: it is not marked */
+	struct cap_lane *lane;    /* NULL: it is not capped */
+	uint64_t took_ns;         /* predicted */
+	uint32_t more;            /* launches before it that count with it */
+	uint64_t more_ns;         /* and what they take, predicted */
+	float slower;             /* for being capped; 1 */
+};
+
+enum settles {
+	SETTLES_NOTHING,
+	SETTLES_STREAM, /* one stream, or an event */
+	SETTLES_COPY,   /* a default stream, by a copy there: the legacy one waits for others */
+	SETTLES_ALL,    /* the context */
+	SETTLES_ENDED,  /* a context ends, with what was made there, or one that uses it less */
+	SETTLES_RESET,  /* it ends whoever uses it */
+	SETTLES_FORGET, /* the stream goes, whatever is in it, or the event */
+	SETTLES_RECORD, /* nothing yet: an event is recorded in a stream */
+	SETTLES_WAIT,   /* nothing yet: a stream waits for an event */
+};
+
+struct settling {
+	enum settles what;
+	struct stream_work *stream; /* NULL: nothing is known of it */
+	uint64_t upto;              /* launches that were entered before */
+	uint64_t when;              /* it was asked: streams_epoch */
+	void *event;
+	struct stream_work *waiting; /* SETTLES_WAIT: who waits */
+	bool blocking;               /* and all streams that the legacy one waits for */
+};
 
 static inline bool gate_is_open(void)
 {
 	return __builtin_expect(!load_relaxed(&hook_hot.gate), 1);
 }
 
-/* One call on its way, in the wrapper's frame: where it goes, and that nothing is to be done behind
- * it. */
-static inline void gate_begin(struct gated *g, void *stream)
+/* A call on its way: where it goes, and that nothing is to be done behind it; then the gate. */
+static inline void gate_enter(struct gated *g, const struct launch_shape *s)
 {
 	g->entered = false;
 	g->work = NULL;
 	g->lane = NULL;
-	g->stream = stream;
+	g->stream = s->stream;
+	if (!gate_is_open())
+		hook_above.gate_launch(g, s);
 }
 
-static inline void gate_kernel(struct gated *g, const void *function, void *stream, int per_thread,
-	uint32_t gx, uint32_t gy, uint32_t gz, uint32_t bx, uint32_t by, uint32_t bz,
-	uint32_t shared, bool plain)
+/* If the gate has replaced the stream of the configuration, ret_copy is passed on in its place. */
+static inline const struct cu_launch_config *gate_config(
+	const struct gated *g, const struct cu_launch_config *c, struct cu_launch_config *ret_copy)
 {
-	gate_begin(g, stream);
-	if (gate_is_open() ||
-		sched_counts_only(g, stream, per_thread, (uint64_t)gx * gy * gz, function))
-		return;
-	sched_kernel(g, &(struct sched_launch){ .what = function,
-				.stream = stream,
-				.per_thread = per_thread,
-				.grid = { gx, gy, gz },
-				.block = { bx, by, bz },
-				.shared = shared,
-				.plain = plain });
-}
-
-/* Where the stream of the configuration is replaced, ret_copy is passed on in its place. */
-static inline const struct cu_launch_config *gate_config(struct gated *g, const void *function,
-	const struct cu_launch_config *c, int per_thread, struct cu_launch_config *ret_copy)
-{
-	gate_begin(g, NULL);
-	if (gate_is_open() || !c)
-		return c;
-	gate_kernel(g, function, c->stream, per_thread, c->grid_x, c->grid_y, c->grid_z, c->block_x,
-		c->block_y, c->block_z, c->shared_bytes, !(c->attrs && c->attr_count));
-	if (g->stream == c->stream)
+	if (!c || g->stream == c->stream)
 		return c;
 	*ret_copy = *c;
 	ret_copy->stream = g->stream;
 	return ret_copy;
 }
 
-/* A graph, a copy, or what else has no shape; bytes: of copies. */
-static inline void gate_other(
-	struct gated *g, const void *what, void *stream, int per_thread, uint64_t bytes)
-{
-	gate_begin(g, stream);
-	if (!gate_is_open() && !sched_counts_only(g, stream, per_thread, 0, what))
-		sched_other(g, &(struct sched_launch){ .what = what,
-				       .stream = stream,
-				       .per_thread = per_thread,
-				       .bytes = bytes });
-}
-
 /* The driver has answered: what was sent to another stream is joined to its own. */
 static inline void gate_returned(const struct gated *g)
 {
 	if (__builtin_expect(g->lane != NULL, 0))
-		sched_joined(g);
+		hook_above.gate_joined(g);
 }
 
 /* And what else is to be done. */
-static inline void gate_passed(struct gated *g, int result)
+static inline void gate_passed(const struct gated *g, int result)
 {
 	if (__builtin_expect(g->entered || (result && g->work), 0))
-		sched_passed(g, result);
+		hook_above.gate_passed(g, result);
 }
 
 /* Before a call that returns when work is done; with both, the event is recorded there. */
 static inline void gate_settling(
-	struct settling *s, enum settles what, void *event, void *stream, int per_thread)
+	struct settling *s, enum settles what, void *event, void *stream, bool per_thread)
 {
 	s->what = SETTLES_NOTHING;
 	if (!gate_is_open())
-		sched_settling(s, what, event, stream, per_thread);
+		hook_above.gate_settling(s, what, event, stream, per_thread);
 }
 
 static inline void gate_settled(const struct settling *s, int result)
 {
 	if (__builtin_expect(s->what != SETTLES_NOTHING, 0) && !result)
-		sched_settled(s);
-}
-
-/* Before cuInit(): the driver may be another than it was. */
-static inline void gate_driver_begins(void)
-{
-	if (!gate_is_open())
-		sched_driver_begins();
-}
-
-/* Handles of kernels may be given out anew. */
-static inline void gate_module_ends(void)
-{
-	if (!gate_is_open())
-		sched_module_ends();
+		hook_above.gate_settled(s);
 }
 
 #endif

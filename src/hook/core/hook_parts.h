@@ -18,6 +18,12 @@
  *	forget   in a child that comes to CUDA, before it starts: what was of the parent
  *	at_exit  when the program ends in order, the last part first: see process_at_exit()
  *	unloaded last of all, when it ends in order and is recorded
+ *
+ * What calls marked in api/cuda.tbl say, before the driver's call:
+ *
+ *	driver_begins  the driver may be another than it was
+ *	functions_end  handles of kernels may be given out anew
+ *	context_ends   a context may end, and with it what was begun there
  */
 struct hook_part {
 	const char *name;
@@ -26,10 +32,23 @@ struct hook_part {
 	void (*forget)(void);
 	void (*at_exit)(void);
 	void (*unloaded)(void);
+	void (*driver_begins)(void);
+	void (*functions_end)(void);
+	void (*context_ends)(void);
 };
 extern const struct hook_part hook_parts[]; /* the last has no name */
 
+void process_driver_begins(void);
+void process_functions_end(void);
+void process_context_ends(void);
+
 struct elf;
+struct gated;
+struct launch_given;
+struct launch_shape;
+struct sample;
+struct settling;
+struct timed_call;
 struct record;
 struct graph_node;
 struct device_properties;
@@ -42,6 +61,23 @@ struct hook_above {
 	void (*capture_saw)(uint32_t fn, int result, uint32_t flags);
 	void (*stack_take)(uint32_t fn, const struct record *r);
 	uint64_t (*stack_look)(uint64_t ticks);
+
+	/* Launches. The gate: see gate.h. The timer: timing_begin() in timing.h, and its end. What
+	 * a kernel was given and will take: the words that it takes in a record, and the words
+	 * themselves from arg[at] on; of a graph, one word. */
+	void (*gate_launch)(struct gated *g, const struct launch_shape *s);
+	void (*gate_joined)(const struct gated *g);
+	void (*gate_passed)(const struct gated *g, int result);
+	void (*gate_settling)(
+		struct settling *s, int what, void *event, void *stream, bool per_thread);
+	void (*gate_settled)(const struct settling *s);
+	struct sample *(*timing_take)(uint32_t fn, const struct launch_shape *s);
+	void (*timing_end)(
+		struct sample *s, const struct launch_shape *shape, const struct timed_call *call);
+	uint32_t (*given_read)(uint32_t control, const struct launch_shape *s, void *const *params,
+		void *const *extra, struct launch_given *ret_given);
+	void (*given_put)(struct record *r, const struct launch_given *g, uint32_t at);
+	uint64_t (*graph_time)(const struct record *r);
 
 	/* Functions that the program looks up: of libraries above CUDA, and CUPTI's own. */
 	void (*library_look)(unsigned fn);

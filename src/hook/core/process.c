@@ -37,6 +37,11 @@ static _Atomic uint32_t own_control;
  * from; of a child whose threads no longer write where their parent does. */
 static enum { MEMORY_NEW, MEMORY_USED, MEMORY_PARTED } memory;
 
+#define EACH_PART(function)                                                                        \
+	for (const struct hook_part *each = hook_parts; each->name; each++)                        \
+		if (each->function)                                                                \
+	each->function()
+
 uint64_t clock_monotonic(void)
 {
 	struct timespec t = { 0 };
@@ -104,9 +109,7 @@ static void start(void)
 		sys(madvise, &hook_hot_page, sizeof hook_hot_page, MADV_WIPEONFORK);
 	if (c->keep == KEEP_RECORDS)
 		open_trace(c);
-	for (const struct hook_part *part = hook_parts; part->name; part++)
-		if (part->start)
-			part->start();
+	EACH_PART(start);
 	/* Last: until here every call of any thread has come to wait.  A trace has a word of its
 	 * own, which other processes change. */
 	control_by(control_word());
@@ -131,11 +134,19 @@ uint64_t clock_slowly(void)
 							  : __builtin_ia32_rdtsc();
 }
 
-static void parts_forked(void)
+void process_driver_begins(void)
 {
-	for (const struct hook_part *part = hook_parts; part->name; part++)
-		if (part->forked)
-			part->forked();
+	EACH_PART(driver_begins);
+}
+
+void process_functions_end(void)
+{
+	EACH_PART(functions_end);
+}
+
+void process_context_ends(void)
+{
+	EACH_PART(context_ends);
 }
 
 /* In the child of a fork: what it is in the middle of is finished in memory of its own. */
@@ -157,20 +168,18 @@ static void part(void)
 static void begin_anew(void)
 {
 	if (memory == MEMORY_USED)
-		parts_forked(); /* in_child() has not run */
+		EACH_PART(forked); /* in_child() has not run */
 	part();
 	if (memory != MEMORY_PARTED)
 		return;
-	for (const struct hook_part *each = hook_parts; each->name; each++)
-		if (each->forget)
-			each->forget();
+	EACH_PART(forget);
 	recorder_forked(&hook_recorder);
 }
 
 static void in_child(void)
 {
 	hook_hot = (struct hot_line){ 0 }; /* on kernels that do not wipe */
-	parts_forked();
+	EACH_PART(forked);
 	if (memory != MEMORY_USED || stands_aside())
 		return;
 	part();
@@ -245,9 +254,7 @@ __attribute__((destructor)) static void unloaded(void)
 {
 	if (!process_is_started())
 		return;
-	for (const struct hook_part *each = hook_parts; each->name; each++)
-		if (each->unloaded)
-			each->unloaded();
+	EACH_PART(unloaded);
 	recorder_read_clock(&hook_recorder);
 }
 

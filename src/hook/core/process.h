@@ -68,6 +68,12 @@ static inline bool process_is_started(void)
 	return load_acquire(&hook_hot.state) == PROCESS_READY;
 }
 
+/* Whether the driver answers for itself what is marked `memory` in api/cuda.tbl. */
+static inline bool memory_is_plain(void)
+{
+	return __builtin_expect(!load_relaxed(&hook_hot.memory), 1);
+}
+
 uint64_t clock_monotonic(void); /* nanoseconds */
 
 /* Ticks of the trace's clock, where that is not the processor's counter or nobody knows yet whether

@@ -8,7 +8,7 @@
 #include "base/atomic.h"
 #include "hook/core/elf.h"
 #include "hook/core/hook_parts.h"
-#include "hook/core/after.h"
+#include "named_functions.h"
 #include "hook/core/metadata.h"
 #include "hook/core/process.h"
 

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "event/level.h"
-#include "hook/online/online.h"
+
+__thread uint32_t timing_left = 1;
+_Atomic uint32_t timing_adapts;
 
 char *text_put(struct record *r, char *at, const char *s, uint32_t bytes)
 {
@@ -19,36 +21,10 @@ char *text_put(struct record *r, char *at, const char *s, uint32_t bytes)
 	return at + (bytes + 7) / 8 * 8;
 }
 
-uint32_t launch_given_read(uint32_t control, uint64_t function, void *const *params,
-	void *const *extra, struct launch_given *ret_given)
-{
-	struct launch_given *g = ret_given;
-	g->function = params_function(function);
-	if (!g->function)
-		return 0;
-	g->has_args = params_read(g->function, params, extra, &g->args);
-	g->keep = g->has_args && control & CONTROL_ARGS;
-	g->predict = control & CONTROL_PREDICT;
-	return (g->keep ? args_words(&g->args) : 0) + g->predict;
-}
-
-void launch_given_put(struct record *r, const struct launch_given *g, uint32_t at)
-{
-	if (g->keep) {
-		r->flags |= RECORD_ARGS;
-		args_put(&g->args, r->arg + at);
-	}
-	if (!g->predict)
-		return;
-	r->flags |= RECORD_PREDICTED;
-	r->arg[at + (g->keep ? args_words(&g->args) : 0)] =
-		online_launch(&g->function->kernel, g->has_args ? &g->args : NULL, r);
-}
-
 void graph_put_prediction(struct record *r)
 {
 	r->flags |= RECORD_PREDICTED;
-	r->arg[GRAPH_LAUNCH_WORDS] = online_graph(r);
+	r->arg[GRAPH_LAUNCH_WORDS] = hook_above.graph_time(r);
 }
 
 /* CUlaunchAttributeID */
@@ -72,13 +48,8 @@ static uint64_t pack_attributes(const struct cu_launch_config *c)
 	return word;
 }
 
-void launch_fill_config(
-	struct record *r, uint64_t function, const struct cu_launch_config *c, uint32_t extended)
+void launch_fill_attributes(struct record *r, const struct cu_launch_config *c, uint32_t extended)
 {
-	static const struct cu_launch_config none;
-	c = c ? c : &none;
-	launch_fill(r, function, (uintptr_t)c->stream, c->grid_x, c->grid_y, c->grid_z, c->block_x,
-		c->block_y, c->block_z, c->shared_bytes);
 	if (!extended)
 		return;
 	r->flags |= RECORD_CLUSTER;

@@ -8,7 +8,7 @@
  *	call_record() or its like       a record to be filled, or NULL
  *	call_commit() or its like
  *	call_left()
- *	after_NAME()                    rows marked after (after.h), whether or not it was wanted
+ *	after_NAME()                    rows marked after, whether or not it was wanted
  *
  * Everything is inlined. Rare cases are in wrapper.c.
  */
@@ -17,15 +17,13 @@
 
 #include "base/atomic.h"
 #include "cuda_types.h"
-#include "hook/core/after.h"
 #include "hook/core/call.h"
-#include "hook/core/gate.h"
-#include "hook/mem/answers.h"
 #include "hook/core/captures.h"
-#include "hook/meta/params.h"
+#include "hook/core/gate.h"
 #include "hook/core/hook_parts.h"
-#include "hook/time/device_times.h"
-#include "hook/time/event_timer.h"
+#include "hook/core/launch_shape.h"
+#include "hook/core/timing.h"
+#include "named_functions.h"
 
 #define TEXT_KEPT 504u
 
@@ -70,13 +68,6 @@ static inline uint64_t derive_copy3d_v1_bytes(const struct cu_memcpy3d_v1 *c)
 }
 
 /* ---- a call ---- */
-
-/* What a launch record holds besides its shape. */
-struct launch_given {
-	const struct function *function;
-	struct launch_args args;
-	bool has_args, keep, predict;
-};
 
 /* One call on its way, in the wrapper's frame and mostly in registers: nothing in it is set before
  * it is needed. */
@@ -162,6 +153,19 @@ INLINE struct record *call_record(const struct call *c, uint32_t words)
 struct record *call_record_apart(const struct call *c, uint32_t words);
 void call_commit_apart(struct record *r, enum fn fn);
 
+INLINE struct record *call_record_at(const struct call *c, uint32_t words, bool apart)
+{
+	return apart ? call_record_apart(c, words) : call_record(c, words);
+}
+
+INLINE void call_commit_at(struct record *r, enum fn fn, bool apart)
+{
+	if (apart)
+		call_commit_apart(r, fn);
+	else
+		call_commit(r, fn);
+}
+
 /* Whether bytes, or what went into a graph, are to be counted. */
 INLINE bool call_is_counted(const struct call *c)
 {
@@ -170,15 +174,14 @@ INLINE bool call_is_counted(const struct call *c)
 
 /* ---- launches ---- */
 
-static inline void launch_fill(struct record *r, uint64_t function, uint64_t stream, uint32_t gx,
-	uint32_t gy, uint32_t gz, uint32_t bx, uint32_t by, uint32_t bz, size_t shared)
+static inline void launch_fill(struct record *r, const struct launch_shape *s)
 {
-	r->aux = (uint32_t)shared;
-	r->arg[LAUNCH_FUNCTION] = function;
-	r->arg[LAUNCH_STREAM] = stream;
-	r->arg[LAUNCH_GRID_XY] = gx | (uint64_t)gy << 32;
-	r->arg[LAUNCH_GRID_Z_BLOCK_X] = gz | (uint64_t)bx << 32;
-	r->arg[LAUNCH_BLOCK_YZ] = by | (uint64_t)bz << 32;
+	r->aux = s->shared;
+	r->arg[LAUNCH_FUNCTION] = (uintptr_t)s->what;
+	r->arg[LAUNCH_STREAM] = (uintptr_t)s->stream;
+	r->arg[LAUNCH_GRID_XY] = s->grid[0] | (uint64_t)s->grid[1] << 32;
+	r->arg[LAUNCH_GRID_Z_BLOCK_X] = s->grid[2] | (uint64_t)s->block[0] << 32;
+	r->arg[LAUNCH_BLOCK_YZ] = s->block[1] | (uint64_t)s->block[2] << 32;
 }
 
 static inline uint32_t launch_extra(const struct cu_launch_config *c)
@@ -186,88 +189,47 @@ static inline uint32_t launch_extra(const struct cu_launch_config *c)
 	return c && c->attr_count && c->attrs ? 1 : 0;
 }
 
-/* Words for what the kernel was given and will take, once the driver has taken it; 0 when nobody
- * asks. */
-uint32_t launch_given_read(uint32_t control, uint64_t function, void *const *params,
-	void *const *extra, struct launch_given *ret_given);
-
-static inline uint32_t launch_more(
-	int result, uint64_t function, void *params, void *extra, struct launch_given *ret_given)
-{
-	const uint32_t control = process_control() & (CONTROL_ARGS | CONTROL_PREDICT);
-	if (__builtin_expect(!control, 1) || result)
-		return 0;
-	return launch_given_read(control, function, params, extra, ret_given);
-}
-
-void launch_given_put(struct record *r, const struct launch_given *g, uint32_t at);
-
-/* The launch of a graph: a word more when its time is to be predicted. */
-static inline uint32_t graph_more(int result)
-{
-	return !result && process_control() & CONTROL_PREDICT;
-}
-
-void graph_put_prediction(struct record *r);
-
 /* extended: launch_extra(), for which the record has room. */
-void launch_fill_config(
-	struct record *r, uint64_t function, const struct cu_launch_config *c, uint32_t extended);
+void launch_fill_attributes(struct record *r, const struct cu_launch_config *c, uint32_t extended);
 
 /* While any stream of the process is capturing, work may go into a graph instead. */
-static inline bool is_captured(void *stream, int per_thread)
+static inline bool is_captured(void *stream, bool per_thread)
 {
 	return __builtin_expect(load_relaxed(&hook_hot.captures) > 0, 0) &&
 	       stream_is_capturing(stream, per_thread);
 }
 
-static inline void mark_captured(struct record *r, void *stream, int per_thread)
+static inline void mark_captured(struct record *r, void *stream, bool per_thread)
 {
 	if (is_captured(stream, per_thread))
 		r->flags |= RECORD_CAPTURED;
 }
 
-/* What tells launches of a kernel apart that take long in different ways. */
-#define SHAPE(gx, gy, gz, bx, by, bz, shared)                                                      \
-	((((gx)*31ull + (gy)) * 31ull + (gz)) * 31ull + (((bx)*31ull + (by)) * 31ull + (bz)) +     \
-		((uint64_t)(shared) << 32))
-
-INLINE void launch_begin(
-	struct call *c, void *stream, int per_thread, const void *what, uint64_t shape)
+INLINE void launch_begin(struct call *c, const struct launch_shape *s)
 {
-	event_timer_want((uintptr_t)what, shape);
-	c->timer = event_timer_begin(stream, per_thread);
+	c->timer = timing_begin(c->fn, s);
 	c->begun = call_enter();
 }
 
-INLINE void launch_begin_config(
-	struct call *c, const struct cu_launch_config *config, int per_thread, const void *what)
-{
-	if (config)
-		event_timer_want((uintptr_t)what,
-			SHAPE(config->grid_x, config->grid_y, config->grid_z, config->block_x,
-				config->block_y, config->block_z, config->shared_bytes));
-	c->timer = event_timer_begin_config(config, per_thread);
-	c->begun = call_enter();
-}
-
-/* Memcpys and memsets of memory are timed only where the whole timeline is wanted; `blocks`: it may
- * wait. */
-INLINE void move_begin(struct call *c, void *stream, int per_thread, uint64_t bytes, bool blocks)
+/* Memcpys and memsets are timed only where the whole timeline is wanted; `blocks`: it may wait. */
+INLINE void move_begin(struct call *c, const struct launch_shape *s, bool blocks)
 {
 	c->timer = NULL;
-	if (__builtin_expect(load_relaxed(&event_timer_adapts), 0)) {
-		event_timer_want(c->fn, bytes);
-		c->timer = event_timer_begin(stream, per_thread);
-	}
+	if (__builtin_expect(load_relaxed(&timing_adapts), 0))
+		c->timer = hook_above.timing_take(c->fn, s);
 	c->begun = blocks ? call_enter_long(c->fn) : call_enter();
 }
 
-INLINE struct record *launch_record(struct call *c, struct launch_given *given, void *function,
-	void *params, void *extra, uint32_t words)
+/* Words for what the kernel was given and will take, once the driver has taken it; 0 when nobody
+ * asks. */
+INLINE struct record *launch_record(struct call *c, struct launch_given *given,
+	const struct launch_shape *s, void *params, void *extra, uint32_t words)
 {
+	const uint32_t control = process_control() & (CONTROL_ARGS | CONTROL_PREDICT);
 	c->took = clock_now() - c->begun;
-	c->more = launch_more(c->result, (uintptr_t)function, params, extra, given);
+	c->more = __builtin_expect(!control, 1) || c->result
+			  ? 0
+			  : hook_above.given_read(control, s, params, extra, given);
 	return call_leave_after(c->fn, c->begun, c->took, c->result, c->want, words + c->more);
 }
 
@@ -277,16 +239,19 @@ INLINE void launch_commit(
 	const struct call *c, const struct launch_given *given, struct record *r, uint32_t at)
 {
 	if (c->more)
-		launch_given_put(r, given, at);
+		hook_above.given_put(r, given, at);
 	call_commit(r, c->fn);
 }
 
+/* The launch of a graph: a word more when its time is to be predicted. */
 INLINE struct record *graph_record(struct call *c, uint32_t words)
 {
 	c->took = clock_now() - c->begun;
-	c->more = graph_more(c->result);
+	c->more = !c->result && process_control() & CONTROL_PREDICT;
 	return call_leave_after(c->fn, c->begun, c->took, c->result, c->want, words + c->more);
 }
+
+void graph_put_prediction(struct record *r);
 
 INLINE void graph_commit(const struct call *c, struct record *r)
 {
@@ -295,56 +260,34 @@ INLINE void graph_commit(const struct call *c, struct record *r)
 	call_commit(r, c->fn);
 }
 
-INLINE void launch_time(const struct call *c, void *function, uint32_t gx, uint32_t gy, uint32_t gz,
-	uint32_t bx, uint32_t by, uint32_t bz, uint32_t shared)
+/* direction: of memcpys. */
+INLINE void launch_time(
+	const struct call *c, const struct launch_shape *s, uint16_t kind, uint8_t direction)
 {
 	if (__builtin_expect(c->timer != NULL, 0))
-		event_timer_end(c->timer, c->result,
-			&(struct event_timer_call){ .begun = c->begun,
+		hook_above.timing_end(c->timer, s,
+			&(struct timed_call){ .begun = c->begun,
 				.took = c->took,
-				.function = (uintptr_t)function,
 				.fn = c->fn,
-				.kind = function ? GPU_KERNEL : GPU_GRAPH,
-				.grid = { gx, gy, gz },
-				.block = { bx, by, bz },
-				.shared = shared });
+				.result = c->result,
+				.kind = kind,
+				.direction = direction });
 }
 
-INLINE void move_time(struct call *c, uint16_t kind, uint64_t bytes, uint8_t direction)
+INLINE void move_time(
+	struct call *c, const struct launch_shape *s, uint16_t kind, uint8_t direction)
 {
 	if (__builtin_expect(c->timer == NULL, 1))
 		return;
 	c->took = clock_now() - c->begun;
-	event_timer_end(c->timer, c->result,
-		&(struct event_timer_call){ .begun = c->begun,
-			.took = c->took,
-			.fn = c->fn,
-			.kind = kind,
-			.bytes = bytes,
-			.direction = direction });
+	launch_time(c, s, kind, direction);
 }
 
-INLINE void launch_time_config(
-	const struct call *c, void *function, const struct cu_launch_config *config)
-{
-	if (__builtin_expect(c->timer != NULL, 0))
-		event_timer_end_config(c->timer, c->result,
-			&(struct event_timer_call){ .begun = c->begun,
-				.took = c->took,
-				.function = (uintptr_t)function,
-				.fn = c->fn,
-				.kind = GPU_KERNEL },
-			config);
-}
+/* ---- rows of the tables ---- */
 
-INLINE void graph_time(const struct call *c)
-{
-	launch_time(c, NULL, 0, 0, 0, 0, 0, 0, 0);
-}
-
-INLINE void *config_stream(const struct cu_launch_config *config)
-{
-	return config ? config->stream : NULL;
-}
+/* cuX of a prefix, as FN_cuX: see wrapper_row.inc. */
+#define ROW(prefix)         ROW_JOIN(prefix, ROW_NAME)
+#define ROW_JOIN(one, two)  ROW_JOIN_(one, two)
+#define ROW_JOIN_(one, two) one##two
 
 #endif

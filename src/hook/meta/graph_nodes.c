@@ -11,7 +11,7 @@
 #include "base/atomic.h"
 #include "base/sys.h"
 #include "cuda_types.h"
-#include "hook/core/after.h"
+#include "named_functions.h"
 #include "hook/core/hook_table.h"
 #include "hook/meta/kernels.h"
 #include "hook/meta/handles.h"
@@ -195,14 +195,14 @@ static void record_params(
 	record_node(exec, &to);
 }
 
-void after_cuGraphExecKernelNodeSetParams(int result, void *exec, void *node, const void *params)
+void after_cuGraphExecKernelNodeSetParams(int result, void *exec, void *node, void *params)
 {
 	const struct cu_kernel_node_params *p = params; /* version 1 ends before kern */
 	if (!result && p)
 		record_params(exec, node, p, p->func);
 }
 
-void after_cuGraphExecKernelNodeSetParams_v2(int result, void *exec, void *node, const void *params)
+void after_cuGraphExecKernelNodeSetParams_v2(int result, void *exec, void *node, void *params)
 {
 	const struct cu_kernel_node_params *p = params;
 	if (!result && p)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cuda_types.h"
-#include "hook/core/after.h"
+#include "named_functions.h"
 #include "hook/core/hook_table.h"
 #include "hook/meta/handles.h"
 #include "hook/core/metadata.h"

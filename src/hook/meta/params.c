@@ -259,3 +259,16 @@ void params_forget(void)
 	DROP(slots);
 	store_relaxed(&room_used, 0);
 }
+
+uint32_t params_given(uint32_t control, const struct launch_shape *s, void *const *params,
+	void *const *extra, struct launch_given *ret_given)
+{
+	struct launch_given *g = ret_given;
+	g->function = params_function((uintptr_t)s->what);
+	if (!g->function)
+		return 0;
+	g->has_args = params_read(g->function, params, extra, &g->args);
+	g->keep = g->has_args && control & CONTROL_ARGS;
+	g->predict = control & CONTROL_PREDICT;
+	return (g->keep ? args_words(&g->args) : 0) + g->predict;
+}

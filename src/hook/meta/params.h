@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "event/args.h"
+#include "hook/core/launch_shape.h"
 #include "predict/predict.h"
 
 /* A function, as far as it is known.  Stays where it is, as it is. */
@@ -39,6 +40,10 @@ void params_invalidate(uint64_t function);
 
 /* Functions are about to go: none of the handles can be relied on. */
 void params_invalidate_all(void);
+
+/* What a launch's record holds besides its shape, in words; by CONTROL_ARGS and CONTROL_PREDICT. */
+uint32_t params_given(uint32_t control, const struct launch_shape *s, void *const *params,
+	void *const *extra, struct launch_given *ret_given);
 
 void params_forget(void); /* after a fork */
 

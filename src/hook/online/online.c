@@ -16,6 +16,7 @@
 #include "hook/core/process.h"
 #include "hook/meta/devices.h"
 #include "hook/meta/kernels.h"
+#include "hook/meta/params.h"
 #include "hook/time/collector.h"
 #include "predict/predictor_history.h"
 #include "predict/key.h"
@@ -159,7 +160,8 @@ bool online_ask(
 	return true;
 }
 
-uint64_t online_launch(
+/* The answer as it stands in a record: see predicted_word(). */
+static uint64_t predict_launch(
 	const struct predict_kernel *kernel, const struct launch_args *args, const struct record *r)
 {
 	struct predict_launch l = { .kernel = kernel };
@@ -174,6 +176,19 @@ uint64_t online_launch(
 		return 0;
 	const struct predicted_time time = { a.t50_ns, a.t90_ns, (uint8_t)a.tier, a.class_only };
 	return predicted_word(&time);
+}
+
+void online_given(struct record *r, const struct launch_given *g, uint32_t at)
+{
+	if (g->keep) {
+		r->flags |= RECORD_ARGS;
+		args_put(&g->args, r->arg + at);
+	}
+	if (!g->predict)
+		return;
+	r->flags |= RECORD_PREDICTED;
+	r->arg[at + (g->keep ? args_words(&g->args) : 0)] =
+		predict_launch(&g->function->kernel, g->has_args ? &g->args : NULL, r);
 }
 
 /* 0 of a graph that has a node whose work nobody knows beforehand, or no kernel. */

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "event/args.h"
+#include "hook/core/launch_shape.h"
 #include "event/format.h"
 #include "predict/predict.h"
 
@@ -39,10 +40,9 @@ void online_graph_made(uint64_t exec, const struct graph_node *nodes, size_t cou
 bool online_ask(
 	struct predict_launch *l, const struct launch_args *args, struct predict_answer *ret_a);
 
-/* The answer as it stands in a record (see predicted_word() in event/predicted.h), for a launch in
- * r that has succeeded.  args may be NULL.  Remembers the launch, to learn from it. */
-uint64_t online_launch(const struct predict_kernel *kernel, const struct launch_args *args,
-	const struct record *r);
+/* Puts what a kernel was given into the record of its launch, from arg[at] on, and how long it will
+ * run. The launch has succeeded, and is remembered to learn from it. */
+void online_given(struct record *r, const struct launch_given *g, uint32_t at);
 
 /* The same for the launch of a graph: 0 when it did not run before as it is now. */
 uint64_t online_graph(const struct record *r);

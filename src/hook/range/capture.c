@@ -8,7 +8,7 @@
 #include "base/sys.h"
 #include "event/schema.h"
 #include "event/schema_text.h"
-#include "hook/core/after.h"
+#include "named_functions.h"
 #include "hook/core/call.h"
 #include "hook/core/own_range.h"
 #include "hook/time/cupti.h"

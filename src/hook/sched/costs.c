@@ -20,7 +20,7 @@ static uint64_t mix(uint64_t h, uint64_t word)
 }
 
 /* Copies of one size class are alike. */
-static uint64_t key_of(const struct sched_launch *l)
+static uint64_t key_of(const struct launch_shape *l)
 {
 	uint64_t h = mix(0, (uintptr_t)l->what);
 	if (l->bytes)
@@ -32,7 +32,7 @@ static uint64_t key_of(const struct sched_launch *l)
 }
 
 /* A handle of cuLibraryGetKernel() has to become a function first. */
-static uint32_t ask_resident(const struct sched_launch *l)
+static uint32_t ask_resident(const struct launch_shape *l)
 {
 	int n = 0;
 	void *function = NULL;
@@ -52,7 +52,7 @@ static uint32_t ask_resident(const struct sched_launch *l)
 }
 
 /* A copy's time by its bytes, at what a slow link carries. */
-static float copy_guess(const struct sched_launch *l)
+static float copy_guess(const struct launch_shape *l)
 {
 	return l->what ? 0 : 2000 + (float)l->bytes / 8;
 }
@@ -71,10 +71,10 @@ static float sibling(const struct cost *c, const void *what)
 	return 0;
 }
 
-static void fill(struct cost *c, const struct sched_launch *l)
+static void fill(struct cost *c, const struct launch_shape *l)
 {
 	struct own_calls own;
-	c->blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+	c->blocks = launch_blocks(l);
 	own_calls_begin(&own);
 	c->resident = l->block[0] ? ask_resident(l) : 0;
 	own_calls_end(&own);
@@ -86,7 +86,7 @@ static void fill(struct cost *c, const struct sched_launch *l)
 }
 
 /* What is at a handle now that was learnt of one before. */
-static struct cost *fresh(struct cost *c, const struct sched_launch *l)
+static struct cost *fresh(struct cost *c, const struct launch_shape *l)
 {
 	uint32_t seen = load_acquire(&c->generation);
 	const uint32_t now = load_acquire(&generation);
@@ -102,7 +102,7 @@ static struct cost *fresh(struct cost *c, const struct sched_launch *l)
 	return c;
 }
 
-struct cost *costs_of(const struct sched_launch *l)
+struct cost *costs_of(const struct launch_shape *l)
 {
 	const uint64_t key = key_of(l);
 	for (uint32_t i = 0; i < PROBES; i++) {

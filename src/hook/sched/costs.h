@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "hook/sched/gated.h"
+#include "hook/core/gate.h"
 
 struct cost {
 	_Atomic uint64_t key;       /* 0: nobody's */
@@ -27,7 +27,7 @@ struct cost {
 };
 
 /* All for which there is no room share one. */
-struct cost *costs_of(const struct sched_launch *l);
+struct cost *costs_of(const struct launch_shape *l);
 
 /* The 90th percentile and the mean; of what was never measured: from the same kernel in another
  * shape, else `unknown`. */

@@ -25,8 +25,62 @@
 #define REPEATS_NS      100000u /* predicted, of launches that are counted with the next one */
 #define REPEATS         64u
 
-__thread struct sched_last sched_last;
 _Atomic uint32_t sched_generation = 1;
+
+/* What a launch needs that goes where the last one of this thread went.  generation: of
+ * sched_generation; 0: there was none. */
+static __thread struct last {
+	uint32_t generation, sms;
+	bool per_thread;
+	const void *stream;
+	struct stream_work *work;
+	struct share_slot *slot;
+	const struct share_device *device;
+	const struct share_file *file;
+	/* Best effort that is alone: so often it may be launched again, the next that differs
+	 * counts those. */
+	const void *what;
+	uint64_t blocks, took_ns;
+	uint32_t repeats, given; /* left, and at the begin */
+} last __attribute__((tls_model("initial-exec")));
+
+/* Others are to see how many there are. */
+static void count_launch(struct share_slot *s)
+{
+	atomic_fetch_add_explicit(&s->counts.launches, 1, memory_order_relaxed);
+}
+
+/* The same kernel once more, while nobody is waited for. */
+static bool repeats(const struct launch_shape *s)
+{
+	struct last *l = &last;
+	if (!l->repeats || l->what != s->what || l->blocks != launch_blocks(s) ||
+		!rule_is_alone(l->slot, l->device))
+		return false;
+	l->repeats--;
+	return true;
+}
+
+/* Most launches: inside of a request that has begun, on the same stream as before, no wider than
+ * others were, with nobody to wait for.  They are counted, and that is all. */
+static bool only_counts(struct gated *g, const struct launch_shape *s)
+{
+	const struct last *l = &last;
+	const uint64_t blocks = launch_blocks(s);
+	if (l->generation != load_relaxed(&sched_generation) || l->stream != s->stream ||
+		l->per_thread != s->per_thread || load_relaxed(&hook_hot.captures) > 0)
+		return false;
+	const struct share_work *w = &l->slot->work;
+	if (!load_relaxed(&w->inside) ||
+		(blocks > load_relaxed(&w->widest) && load_relaxed(&w->widest) < l->sms) ||
+		(!rule_is_free(l->slot, l->file) && !repeats(s)))
+		return false;
+	g->work = l->work;
+	streams_count(l->work);
+	if (s->what)
+		count_launch(l->slot);
+	return true;
+}
 
 /* ---- requests ---- */
 
@@ -190,9 +244,9 @@ void sched_leave_request(struct member *m)
 /* ---- before the driver ---- */
 
 /* The SMs that it fills, at one block each until all have one. */
-static void widen(struct member *m, const struct sched_launch *l)
+static void widen(struct member *m, const struct launch_shape *l)
 {
-	const uint64_t blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+	const uint64_t blocks = launch_blocks(l);
 	const uint32_t wide = blocks < m->sms ? (uint32_t)blocks : m->sms;
 	if (blocks && __builtin_expect(load_relaxed(&m->slot->work.widest) < wide, 0))
 		store_relaxed(&m->slot->work.widest, wide);
@@ -201,7 +255,7 @@ static void widen(struct member *m, const struct sched_launch *l)
 /* What was launched again since the launch before. */
 static void take_repeats(struct gated *g, const struct member *m)
 {
-	struct sched_last *l = &sched_last;
+	struct last *l = &last;
 	g->more = l->slot == m->slot && l->generation == load_relaxed(&sched_generation)
 			  ? l->given - l->repeats
 			  : 0;
@@ -210,22 +264,20 @@ static void take_repeats(struct gated *g, const struct member *m)
 }
 
 /* For the next launch.  Where there are several devices, the stream does not say which. */
-static void remember(const struct member *m, const struct sched_launch *l, struct stream_work *work)
+static void remember(const struct member *m, const struct launch_shape *l, struct stream_work *work)
 {
-	sched_last =
-		(struct sched_last){ .generation =
-					     member_is_only() ? load_relaxed(&sched_generation) : 0,
-			.sms = m->sms,
-			.per_thread = l->per_thread,
-			.stream = l->stream,
-			.work = work,
-			.slot = m->slot,
-			.device = m->device,
-			.file = m->file };
+	last = (struct last){ .generation = member_is_only() ? load_relaxed(&sched_generation) : 0,
+		.sms = m->sms,
+		.per_thread = l->per_thread,
+		.stream = l->stream,
+		.work = work,
+		.slot = m->slot,
+		.device = m->device,
+		.file = m->file };
 }
 
 /* Counted, and the request's begin; NULL: the program is not scheduled. */
-static struct member *enter(struct gated *g, const struct sched_launch *l)
+static struct member *enter(struct gated *g, const struct launch_shape *l)
 {
 	const int kept = errno;
 	if (load_relaxed(&hook_hot.captures) > 0)
@@ -239,7 +291,7 @@ static struct member *enter(struct gated *g, const struct sched_launch *l)
 	take_repeats(g, m);
 	remember(m, l, g->work);
 	if (l->what)
-		sched_count_launch(m->slot);
+		count_launch(m->slot);
 	struct share_work *w = &m->slot->work;
 	if (__builtin_expect(!atomic_load_explicit(&w->inside, memory_order_seq_cst), 0) &&
 		(!requests_are_said() || requests_hold()))
@@ -263,20 +315,18 @@ static bool goes_alone(const struct gated *g, const struct member *m)
 }
 
 static void give_repeats(
-	const struct gated *g, const struct member *m, const struct sched_launch *l)
+	const struct gated *g, const struct member *m, const struct launch_shape *l)
 {
 	const uint64_t quantum = load_relaxed(&m->slot->grant.alone_ns) / ALONE_MARKS,
 		       ns = quantum < REPEATS_NS ? quantum : REPEATS_NS,
 		       most = ns / (g->took_ns ? g->took_ns : 1);
-	sched_last.what = l->what;
-	sched_last.blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
-	sched_last.took_ns = g->took_ns;
-	sched_last.given = sched_last.repeats = !l->what         ? 0
-						: most < REPEATS ? (uint32_t)most
-								 : REPEATS;
+	last.what = l->what;
+	last.blocks = launch_blocks(l);
+	last.took_ns = g->took_ns;
+	last.given = last.repeats = !l->what ? 0 : most < REPEATS ? (uint32_t)most : REPEATS;
 }
 
-static void regulate(struct gated *g, struct member *m, const struct sched_launch *l)
+static void regulate(struct gated *g, struct member *m, const struct launch_shape *l)
 {
 	const int kept = errno;
 	g->entered = true;
@@ -301,16 +351,9 @@ static void regulate(struct gated *g, struct member *m, const struct sched_launc
 	errno = kept;
 }
 
-void sched_kernel(struct gated *g, const struct sched_launch *l)
+void sched_launch(struct gated *g, const struct launch_shape *l)
 {
-	struct member *m = enter(g, l);
-	if (m && is_regulated(m))
-		regulate(g, m, l);
-}
-
-void sched_other(struct gated *g, const struct sched_launch *l)
-{
-	struct member *m = enter(g, l);
+	struct member *m = only_counts(g, l) ? NULL : enter(g, l);
 	if (m && is_regulated(m))
 		regulate(g, m, l);
 }
@@ -395,11 +438,10 @@ static void leave_contexts(bool with_all)
 	cap_leave_contexts(with_all);
 }
 
-void sched_settling(
-	struct settling *s, enum settles what, void *event, void *stream, int per_thread)
+void sched_settling(struct settling *s, int what, void *event, void *stream, bool per_thread)
 {
 	const int kept = errno;
-	*s = (struct settling){ .what = what,
+	*s = (struct settling){ .what = (enum settles)what,
 		.event = event,
 		.when = atomic_fetch_add_explicit(&streams_epoch, 1, memory_order_acq_rel) };
 	switch (what) {
@@ -442,7 +484,7 @@ static void settle_members(bool ended)
 {
 	const bool done = streams_are_done();
 	if (done)
-		sched_last.given = sched_last.repeats;
+		last.given = last.repeats;
 	for (uint32_t i = 0; done && i < MEMBERS; i++) {
 		struct member *m = member_at(i);
 		if (!m)
@@ -480,9 +522,10 @@ void sched_settled(const struct settling *s)
 	errno = kept;
 }
 
-void sched_module_ends(void)
+void sched_functions_end(void)
 {
-	costs_expire();
+	if (!gate_is_open())
+		costs_expire();
 }
 
 static bool any_member(void)
@@ -499,7 +542,7 @@ void sched_driver_begins(void)
 {
 	const int kept = errno;
 	int n;
-	if (any_member() && real_at(FN_cuDeviceGetCount) &&
+	if (!gate_is_open() && any_member() && real_at(FN_cuDeviceGetCount) &&
 		REAL(cuDeviceGetCount, int *)(&n) == NOT_INITIALIZED) {
 		for (uint32_t i = 0; i < MEMBERS; i++)
 			if (member_at(i)) {

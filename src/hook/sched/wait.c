@@ -13,11 +13,12 @@
 #include "record/sandbox.h"
 #include "share/rule.h"
 
-#define AWAKE_NS 200000u  /* so long it asks without sleeping */
-#define AHEAD_NS 2000000u /* of its own work so much has to be left before it sleeps */
-#define NAP_NS   50000
-#define DEATH_NS 5000000u /* so often it asks whether they still live */
-#define STALE_NS 1000000000u
+#define SMALL_BYTES (1u << 20) /* of a copy; less keeps no request waiting */
+#define AWAKE_NS    200000u    /* so long it asks without sleeping */
+#define AHEAD_NS    2000000u   /* of its own work so much has to be left before it sleeps */
+#define NAP_NS      50000
+#define DEATH_NS    5000000u /* so often it asks whether they still live */
+#define STALE_NS    1000000000u
 
 struct waiting {
 	uint64_t since_ns, asked_ns; /* 0: not yet */
@@ -103,7 +104,7 @@ static bool may_go_ahead(const struct gated *g, struct member *m)
 	       !marks_are_measuring(&m->marks) && marks_have_room(&m->marks);
 }
 
-static enum rule_verdict ask(struct gated *g, struct member *m, const struct sched_launch *l,
+static enum rule_verdict ask(struct gated *g, struct member *m, const struct launch_shape *l,
 	struct waiting *w, uint32_t *ret_sms)
 {
 	const uint64_t now = clock_monotonic();
@@ -129,7 +130,7 @@ static enum rule_verdict ask(struct gated *g, struct member *m, const struct sch
 	const uint64_t t90 = cost_t90(g->cost, UNKNOWN_NS), least = wait_least_ns(m, g->cost);
 	const struct rule_launch launch = { .t90_ns = t90 > least ? t90 : least,
 		.may_be_capped = !w->uncapped && cap_is_safe(g->cost, m->sms, fewest),
-		.is_small = gated_is_small(l) };
+		.is_small = !l->what && l->bytes < SMALL_BYTES };
 	return rule_of(&grant, &view, &launch, ret_sms, &w->reason);
 }
 
@@ -220,7 +221,7 @@ static void count(struct member *m, const struct waiting *w)
 }
 
 /* False: it can't be had. */
-static bool enter_cap(struct gated *g, struct member *m, const struct sched_launch *l, uint32_t sms)
+static bool enter_cap(struct gated *g, struct member *m, const struct launch_shape *l, uint32_t sms)
 {
 	struct own_calls own;
 	own_calls_begin(&own);
@@ -235,7 +236,7 @@ static bool enter_cap(struct gated *g, struct member *m, const struct sched_laun
 }
 
 /* False: no hold could be put in front of it. */
-static bool go(struct gated *g, struct member *m, const struct sched_launch *l, struct waiting *w)
+static bool go(struct gated *g, struct member *m, const struct launch_shape *l, struct waiting *w)
 {
 	const struct hold_of of = member_hold(m);
 	return !w->on_device ||
@@ -258,7 +259,7 @@ static enum wait_way way_of(const struct gated *g, const struct waiting *w)
 					     : WAY_FREE;
 }
 
-void wait_for_turn(struct gated *g, struct member *m, const struct sched_launch *l)
+void wait_for_turn(struct gated *g, struct member *m, const struct launch_shape *l)
 {
 	struct waiting w = { 0 };
 	uint32_t sms = 0;

@@ -5,7 +5,7 @@
 
 #include "base/atomic.h"
 #include "hook/sched/member.h"
-#include "hook/sched/gated.h"
+#include "hook/core/gate.h"
 #include "share/rule.h"
 
 #define UNKNOWN_NS 1000000u /* of a kernel that was never seen */
@@ -20,6 +20,6 @@ static inline uint64_t wait_least_ns(const struct member *m, const struct cost *
 }
 
 /* When the launch may go; with g->lane when on fewer SMs. */
-void wait_for_turn(struct gated *g, struct member *m, const struct sched_launch *l);
+void wait_for_turn(struct gated *g, struct member *m, const struct launch_shape *l);
 
 #endif

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/atomic.h"
-#include "hook/core/after.h"
+#include "named_functions.h"
 #include "hook/core/hook_table.h"
 #include "hook/core/config.h"
 #include "hook/meta/devices.h"
@@ -113,7 +113,7 @@ static const struct collector *collector_get(void)
 	return load_acquire(&collector);
 }
 
-void context_ends(void)
+void device_times_collect(void)
 {
 	const struct collector *c = collector_get();
 	if (c->collect)

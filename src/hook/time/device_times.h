@@ -2,7 +2,7 @@
 #ifndef WEIR_HOOK_TIME_DEVICE_TIMES_H
 #define WEIR_HOOK_TIME_DEVICE_TIMES_H
 
-/* Before a call that may end a context. */
-void context_ends(void);
+/* Before a call that may end a context: what has completed is collected. */
+void device_times_collect(void);
 
 #endif

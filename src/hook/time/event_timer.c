@@ -83,8 +83,6 @@ static _Atomic uint64_t correlations;
 static _Atomic uint64_t owners;
 static _Atomic uint32_t threads_seen;
 
-__thread uint32_t event_timer_left = 1;
-
 /* Where this thread is in its runs. */
 static __thread struct {
 	struct run *run; /* the open one, or NULL */
@@ -115,7 +113,7 @@ static bool is_next(void)
 {
 	const uint64_t n = load_relaxed(&rate);
 	if (!n) {
-		event_timer_left = LOST_SIGHT; /* cuInit() may come yet */
+		timing_left = LOST_SIGHT; /* cuInit() may come yet */
 		return false;
 	}
 	if (!turn.random) {
@@ -123,8 +121,8 @@ static bool is_next(void)
 			((atomic_fetch_add_explicit(&threads_seen, 1, memory_order_relaxed) + 1) *
 				0x9e3779b9u) |
 			1;
-		event_timer_left = random_below(n);
-		if (event_timer_left)
+		timing_left = random_below(n);
+		if (timing_left)
 			return false;
 	}
 	if (!turn.left) {
@@ -132,7 +130,7 @@ static bool is_next(void)
 		turn.left = turn.length;
 	}
 	turn.left--;
-	event_timer_left = turn.left ? 1 : 1 + random_below(2 * (n - 1) * turn.length + 1);
+	timing_left = turn.left ? 1 : 1 + random_below(2 * (n - 1) * turn.length + 1);
 	return true;
 }
 
@@ -146,16 +144,28 @@ static struct {
 	_Atomic uint32_t slot[SEEN]; /* 24 bits of a hash, never 0, and how many were wanted */
 } shapes OWN_PAGES;
 
-_Atomic uint32_t event_timer_adapts;
-
 void event_timer_adapt(void)
 {
-	store_relaxed(&event_timer_adapts, 1);
+	store_relaxed(&timing_adapts, 1);
 }
 
-/* Counts may be lost to a thread that counts at the same time: then it is one more. */
-bool event_timer_is_new(uint64_t what, uint64_t shape)
+/* What tells launches of a kernel apart that take long in different ways. */
+static uint64_t hash_of(const struct launch_shape *s)
 {
+	uint64_t h = 0;
+	for (int i = 0; i < 3; i++)
+		h = h * 31 + s->grid[i];
+	for (int i = 0; i < 3; i++)
+		h = h * 31 + s->block[i];
+	return h + ((uint64_t)s->shared << 32);
+}
+
+/* Whether too little is known of what takes equally long. Counts may be lost to a thread that
+ * counts at the same time: then it is one more. */
+static bool is_new(uint32_t fn, const struct launch_shape *s)
+{
+	const uint64_t what = s->what ? (uintptr_t)s->what : fn,
+		       shape = s->what ? hash_of(s) : s->bytes;
 	const uint64_t h = hash_mix(hash_mix(what) ^ shape);
 	const uint32_t tag = (uint32_t)(h >> 32) << 8 | 1u << 31;
 	if (calibration_is_open())
@@ -590,52 +600,56 @@ static struct sample *start(struct run *r)
 	return NULL;
 }
 
-struct sample *event_timer_take(void *stream, bool per_thread)
+/* CUlaunchAttributeID: may begin before its predecessor ends, if its value is not 0.  An event
+ * between them keeps it from that; where all kernels are to be known, one in N is worth it. */
+static bool may_overlap(const struct launch_shape *s)
 {
+	enum { PROGRAMMATIC = 6 };
+	const struct cu_launch_attribute *const attrs = s->config ? s->config->attrs : NULL;
+	const uint32_t count = attrs && !load_relaxed(&timing_adapts) ? s->config->attr_count : 0;
+	for (uint32_t i = 0; i < count; i++)
+		if (attrs[i].id == PROGRAMMATIC && attrs[i].u.value)
+			return true;
+	return false;
+}
+
+struct sample *event_timer_take(uint32_t fn, const struct launch_shape *shape)
+{
+	const bool adapts = load_relaxed(&timing_adapts);
+	if (adapts && is_new(fn, shape))
+		timing_left = 1;
+	if (adapts && --timing_left)
+		return NULL;
+	if (may_overlap(shape)) {
+		timing_left = 1; /* the next one, then */
+		return NULL;
+	}
 	if (!is_next() || !is_wanted())
 		return NULL;
 	const int kept = errno;
-	if (load_relaxed(&event_timer_adapts))
-		calibration_timed(stream, per_thread);
-	struct run *r = resume(stream, per_thread);
+	if (adapts)
+		calibration_timed(shape->stream, shape->per_thread);
+	struct run *r = resume(shape->stream, shape->per_thread);
 	if (!r)
-		r = begin(stream, per_thread);
+		r = begin(shape->stream, shape->per_thread);
 	struct sample *s = r ? start(r) : NULL;
 	errno = kept;
 	return s;
 }
 
-struct sample *event_timer_take_config(const struct cu_launch_config *c, bool per_thread)
-{
-	/* CUlaunchAttributeID: may begin before its predecessor ends, if its value is not 0.  An
-	 * event between them keeps it from that; where all kernels are to be known, one in N is
-	 * worth it. */
-	enum { PROGRAMMATIC = 6 };
-	const struct cu_launch_attribute *const attrs = c ? c->attrs : NULL;
-	bool alone = c != NULL;
-	for (uint32_t i = 0; alone && attrs && i < c->attr_count; i++)
-		alone = attrs[i].id != PROGRAMMATIC || !attrs[i].u.value ||
-			load_relaxed(&event_timer_adapts);
-	if (!alone) {
-		event_timer_left = 1; /* the next one, then */
-		return NULL;
-	}
-	return event_timer_take(c->stream, per_thread);
-}
-
-static const char *name_of(const struct event_timer_call *call)
+static const char *name_of(const struct launch_shape *shape, const struct timed_call *call)
 {
 	static const char *const copies[COPY_DIRECTIONS] = { "Memcpy", "Memcpy HtoD", "Memcpy DtoH",
 		"Memcpy HtoA", "Memcpy AtoH", "Memcpy AtoA", "Memcpy AtoD", "Memcpy DtoA",
 		"Memcpy DtoD", "Memcpy HtoH", "Memcpy PtoP" };
 	if (call->kind == GPU_KERNEL)
-		return kernel_name(call->function);
+		return kernel_name((uintptr_t)shape->what);
 	return call->kind == GPU_GRAPH    ? "graph"
 	       : call->kind == GPU_MEMSET ? "Memset"
 					  : copies[call->direction % COPY_DIRECTIONS];
 }
 
-static uint32_t valid_of(const struct event_timer_call *call)
+static uint32_t valid_of(const struct timed_call *call)
 {
 	if (call->kind == GPU_KERNEL)
 		return GPU_HAS_SHAPE;
@@ -644,11 +658,12 @@ static uint32_t valid_of(const struct event_timer_call *call)
 	return GPU_HAS_BYTES | (call->direction ? GPU_HAS_WHAT : 0);
 }
 
-static void describe(struct sample *s, const struct event_timer_call *call)
+static void describe(
+	struct sample *s, const struct launch_shape *shape, const struct timed_call *call)
 {
 	const struct run *r = s->run;
 	const struct pool *p = r->pool;
-	const char *name = name_of(call);
+	const char *name = name_of(shape, call);
 	const uint32_t valid = GPU_HAS_CORRELATION | r->stream_valid |
 			       (p->device >= 0 ? GPU_HAS_DEVICE : 0) |
 			       (p->has_id ? GPU_HAS_CONTEXT : 0) | valid_of(call);
@@ -657,14 +672,14 @@ static void describe(struct sample *s, const struct event_timer_call *call)
 		.device = (uint32_t)p->device,
 		.context = (uint32_t)p->id,
 		.stream = r->stream_id,
-		.shared_dynamic = call->shared,
-		.bytes = call->bytes,
+		.shared_dynamic = shape->shared,
+		.bytes = shape->bytes,
 		.what = call->direction,
 		.kind = call->kind,
 		.valid = valid,
 	};
-	memcpy(s->activity.grid, call->grid, sizeof s->activity.grid);
-	memcpy(s->activity.block, call->block, sizeof s->activity.block);
+	memcpy(s->activity.grid, shape->grid, sizeof s->activity.grid);
+	memcpy(s->activity.block, shape->block, sizeof s->activity.block);
 	s->link = (struct link){
 		.ticks = call->begun,
 		.dur = call->took,
@@ -673,14 +688,15 @@ static void describe(struct sample *s, const struct event_timer_call *call)
 	};
 }
 
-void event_timer_end(struct sample *s, int result, const struct event_timer_call *call)
+void event_timer_end(
+	struct sample *s, const struct launch_shape *shape, const struct timed_call *call)
 {
 	struct run *r = s->run;
 	const int kept = errno;
 	s->returned_ns = clock_monotonic();
 	r->pos = NULL;
-	if (!result && r->count < RUN && record_event(r, s->to)) {
-		describe(s, call);
+	if (!call->result && r->count < RUN && record_event(r, s->to)) {
+		describe(s, shape, call);
 		r->count++;
 		r->events = s->to + 1;
 		r->begun = call->begun;
@@ -690,16 +706,6 @@ void event_timer_end(struct sample *s, int result, const struct event_timer_call
 	}
 	leave(r);
 	errno = kept;
-}
-
-void event_timer_end_config(struct sample *s, int result, const struct event_timer_call *call,
-	const struct cu_launch_config *c)
-{
-	struct event_timer_call whole = *call;
-	memcpy(whole.grid, &c->grid_x, sizeof whole.grid);
-	memcpy(whole.block, &c->block_x, sizeof whole.block);
-	whole.shared = c->shared_bytes;
-	event_timer_end(s, result, &whole);
 }
 
 /* ---- life ---- */
@@ -758,9 +764,9 @@ void event_timer_forget(void)
 {
 	DROP(pools);
 	DROP(shapes);
-	store_relaxed(&event_timer_adapts, 0);
+	store_relaxed(&timing_adapts, 0);
 	store_relaxed(&rate, 0);
-	event_timer_left = 1;
+	timing_left = 1;
 	memset(&turn, 0, sizeof turn);
 }
 
