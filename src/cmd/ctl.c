@@ -26,7 +26,7 @@ static int map_header(const char *path, struct trace_header **ret_h)
 		return complain(EXIT_USAGE, "%s is no trace", path);
 	if (other)
 		return complain(EXIT_USAGE, "%s can't be opened: %s", path, strerror(-e));
-	return e ? complain(EXIT_NO, "%s is finished; only a running recording can be switched",
+	return e ? complain(EXIT_NO, "%s is finished. Only a running recording can be switched",
 			   path)
 		 : 0;
 }
@@ -43,7 +43,7 @@ static int apply(struct trace_header *h, const char *command)
 		return EXIT_YES;
 	case CONTROL_UNKNOWN:
 		return complain(EXIT_USAGE,
-			"'%s' is nothing that a recording can be switched to; say on, off, stat, work, full, all, args, no-args, stop or status",
+			"'%s' is no command for a recording. Use on, off, stat, work, full, all, args, no-args, stop or status",
 			command);
 	case CONTROL_STOPPED:
 		return complain(
@@ -51,8 +51,8 @@ static int apply(struct trace_header *h, const char *command)
 	case CONTROL_FINISHED:
 		return complain(EXIT_NO, "the recording is finished");
 	default:
-		return complain(EXIT_NO,
-			"the recording has ended: its file had no room for more, or was cut off");
+		return complain(
+			EXIT_NO, "the recording has ended: its file was full, or was cut off");
 	}
 }
 
@@ -62,7 +62,7 @@ int cmd_ctl(const struct options *o)
 	struct trace_header *h = NULL;
 	if (opt_argc(o) != 2)
 		return complain(EXIT_USAGE,
-			"give a process or a trace, and what to do; for example: weir ctl 1234 off");
+			"name a process or a trace, and a command: weir ctl 1234 off, for example");
 	const char *target = opt_argv(o)[0];
 	const bool is_pid = target[strspn(target, "0123456789")] == 0;
 	int code = is_pid ? running_trace_of(target, path, sizeof path) : 0;

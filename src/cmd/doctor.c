@@ -270,7 +270,7 @@ static void check_libdw(struct examination *x)
 		add_finding(x, OK, "libdw", NULL, "libdw.so.1, for weir record --stacks");
 	else
 		add_finding(x, OK, "libdw", NULL,
-			"none: call stacks of weir record --stacks can't be unwound here; %s", why);
+			"none: call stacks of weir record --stacks can't be unwound here. %s", why);
 }
 
 static void check_optional(struct examination *x)
@@ -286,7 +286,7 @@ static void check_optional(struct examination *x)
 	if (!binary_look("nvcc", &nvcc) || !binary_look(home, &nvcc))
 		add_finding(x, OK, "toolkit", NULL, "%s", nvcc.path);
 	else
-		add_finding(x, OK, "toolkit", NULL, "none; recording needs none");
+		add_finding(x, OK, "toolkit", NULL, "none, and recording needs none");
 	check_cupti(x);
 	check_libdw(x);
 	if (nvtx && *nvtx)
@@ -300,7 +300,7 @@ static void check_optional(struct examination *x)
 	if (loadable(nvml, name, sizeof name))
 		add_finding(x, OK, "nvml", NULL, "%s", name);
 	else
-		add_finding(x, OK, "nvml", NULL, "none; recording needs none");
+		add_finding(x, OK, "nvml", NULL, "none, and recording needs none");
 }
 
 /* ---- the system ---- */
@@ -370,10 +370,9 @@ static void check_clock(struct examination *x)
 	first_line(path, source, sizeof source);
 	if (!strcmp(source, "tsc") || invariant_counter())
 		add_finding(x, OK, "clock", NULL, "the time-stamp counter is steady%s%s",
-			*source ? "; the kernel uses " : "", source);
+			*source ? ". The kernel uses " : "", source);
 	else
-		add_finding(x, WARN, "clock",
-			"nothing has to be done; a call costs some 30 ns more",
+		add_finding(x, WARN, "clock", "nothing to do, but a call costs about 30 ns more",
 			"the time-stamp counter is not steady: CLOCK_MONOTONIC is used");
 }
 
@@ -391,7 +390,7 @@ static void check_room(struct examination *x)
 	else if (free_gb < 1)
 		add_finding(x, WARN, "room",
 			"name another disk (-o FILE), or record less (--level=work)",
-			"%.1f GB free here; a million calls take about 0.06 GB", free_gb);
+			"%.1f GB free here. A million calls take about 0.06 GB", free_gb);
 	else
 		add_finding(x, OK, "room", NULL, "%.1f GB free here", free_gb);
 }
@@ -509,7 +508,7 @@ static void try_program(struct examination *x, char **program)
 	if (!sum.driver && !sum.runtime)
 		add_finding(x, NO, "recorded",
 			"does it use CUDA when started like this?  Give it the arguments that make it",
-			"no CUDA call was seen; it left with status %d", WEXITSTATUS(status));
+			"no CUDA call was seen, and it left with status %d", WEXITSTATUS(status));
 	else
 		add_finding(x, OK, "recorded", NULL, "%llu driver and %llu runtime calls, %s",
 			(unsigned long long)sum.driver, (unsigned long long)sum.runtime,
@@ -530,7 +529,8 @@ static void describe_cuda(struct examination *x, const struct binary *b)
 	else if (b->needs_driver)
 		add_finding(x, OK, "cuda", NULL, "the driver, libcuda.so.1");
 	else
-		add_finding(x, OK, "cuda", NULL, "not by itself; perhaps a library that it loads");
+		add_finding(x, OK, "cuda", NULL,
+			"not by itself, perhaps through a library that it loads");
 }
 
 static bool check_binary(struct examination *x, const struct binary *b)

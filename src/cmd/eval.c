@@ -288,7 +288,7 @@ static int take_family(const struct options *o, struct eval_filter *f)
 	if (f->family)
 		return 0;
 	return complain(EXIT_USAGE,
-		"--family=%s: there is no such family; api/family.tbl and the column `family` of "
+		"--family=%s: there is no such family. See api/family.tbl or the column `family` of "
 		"weir export -f dataset have them",
 		text);
 }

@@ -55,10 +55,11 @@ int cmd_export(const struct options *o)
 	if (!e)
 		return list_formats(format, path);
 	if (!path && e->wants_path)
-		return complain(EXIT_USAGE, "%s needs a file: -o FILE", e->name);
+		return complain(EXIT_USAGE, "%s needs a file: name one with -o", e->name);
 	if (!path && (e == &export_perfetto || e == &export_memory_viz || e == &export_columns) &&
 		isatty(STDOUT_FILENO) == 1)
-		return complain(EXIT_USAGE, "%s is no text for a terminal: -o FILE", e->name);
+		return complain(
+			EXIT_USAGE, "%s is no text for a terminal: name a file with -o", e->name);
 	int code = input_open(o, &t);
 	if (code)
 		return code;

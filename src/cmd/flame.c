@@ -113,7 +113,7 @@ static void say_why_empty(const struct trace *t, bool by_device)
 			? NULL
 			: section_why_empty(r, by_device ? &section_gpu_trace : &section_api_trace);
 	complain(0, "the flame graph is empty%s%s%s", why ? ": " : "", why ? why : "",
-		by_device && r && r->calls ? "; --by host has the time of the calls" : "");
+		by_device && r && r->calls ? ". --by host has the time of the calls" : "");
 	report_free(r);
 }
 

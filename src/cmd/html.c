@@ -162,7 +162,8 @@ int cmd_html(const struct options *o)
 	if (code)
 		return code;
 	if (!output_path(o) && isatty(STDOUT_FILENO) == 1)
-		return complain(EXIT_USAGE, "a page is no text to read: name a file with -o");
+		return complain(
+			EXIT_USAGE, "a page is no text for a terminal: name a file with -o");
 	code = open_all(o, &j);
 	code = code ? code : write_page(o, &j);
 	diff_free(j.diff);

@@ -332,7 +332,7 @@ static int take_number(const struct options *o, const char *name, uint32_t *ret_
 	uint64_t value;
 	if (!text)
 		return complain(
-			EXIT_USAGE, "--%s is missing; `weir occupancy --help` says more", name);
+			EXIT_USAGE, "--%s is missing. `weir occupancy --help` says more", name);
 	if (!size_parse(text, &value))
 		return complain(EXIT_USAGE, "--%s=%s is not a whole number", name, text);
 	*ret_value = value < UINT32_MAX ? (uint32_t)value : UINT32_MAX;
@@ -347,8 +347,9 @@ static int take_device(const struct options *o, const struct occupancy_device **
 			occupancy_device_list());
 	*ret_device = occupancy_device_named(text, strlen(text));
 	if (!*ret_device)
-		return complain(EXIT_USAGE, "compute capability '%s' is not known; known are %s",
-			text, occupancy_device_list());
+		return complain(EXIT_USAGE,
+			"compute capability '%s' is not known. The known ones are %s", text,
+			occupancy_device_list());
 	return 0;
 }
 

@@ -129,7 +129,7 @@ static int take_new_kernel(struct job *job, const char *name)
 		return 0;
 	return complain(EXIT_USAGE,
 		"--kernel=%s: no kernel of the files has that in its name, and none differs from it "
-		"in template arguments alone; without --kernel they are listed",
+		"in template arguments alone. Without --kernel they are listed",
 		text_short(&n, name, NAME_CUT));
 }
 

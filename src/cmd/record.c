@@ -199,7 +199,7 @@ static int pack(const char *from, const char *to)
 	if (!done && stats.damage.what)
 		remark("%s: %s; %s of what was recorded could not be read", from, stats.damage.what,
 			stats.damage.bytes ? number_bytes(&missing, stats.damage.bytes) : "some");
-	return done ? complain(EXIT_ENVIRONMENT, "%s; the trace stays as it was recorded, in %s",
+	return done ? complain(EXIT_ENVIRONMENT, "%s. The trace stays as it was recorded, in %s",
 			      err.text, from)
 		    : 0;
 }
@@ -295,8 +295,7 @@ static void say(const struct recording *rec, const struct totals *sum, int statu
 		remark("%s was killed by signal %d (%s)", rec->child.argv[0], WTERMSIG(status),
 			strsignal(WTERMSIG(status)));
 	if (shut_in)
-		remark("a process put itself behind a system-call filter (seccomp) and was "
-		       "left alone from then on");
+		remark("a process installed a system-call filter (seccomp) and was left alone after that");
 }
 
 /* Whoever sees no call where some were expected learns where to ask. */
@@ -305,16 +304,16 @@ static void say_where_to_ask(const struct recording *rec)
 	const bool sim = rec->child.sim;
 	if (child_say_static(&rec->child))
 		return;
-	remark("no CUDA call was seen; `weir doctor %s-- %s` says why%s", sim ? "--sim " : "",
+	remark("no CUDA call was seen. `weir doctor %s-- %s` says why%s", sim ? "--sim " : "",
 		rec->child.argv[0],
-		sim ? "" : "; without a GPU, `weir record --sim` simulates one");
+		sim ? "" : ". Without a GPU, `weir record --sim` simulates one");
 }
 
 /* Nothing is wrong with a program whose part alone did not come. */
 static void say_no_part(const struct options *o, const struct totals *sum)
 {
 	const char *what = opt_str(o, "capture"), *delay = opt_str(o, "delay");
-	remark("%s (%s%s%s%s%s); calls outside of it are not recorded; leave that out to record all",
+	remark("%s (%s%s%s%s%s). Calls outside of it are not recorded. Leave the option out to record all",
 		sum->parts ? "no CUDA call was made in the part that was asked for"
 			   : "the part that was asked for never began",
 		what ? "--capture=" : "", what ? what : "", what && delay ? " " : "",
@@ -365,7 +364,7 @@ static void reconstruct(const struct recording *rec, bool packed, bool quiet)
 		remark("no launch was timed: there is nothing to reconstruct a timeline of");
 	} else if (!quiet) {
 		remark("device timeline reconstructed: %s launches, memcpys and memsets, %s of them "
-		       "timed, %s guessed; times are off by %s in the median",
+		       "timed, %s guessed. Times are off by %s in the median",
 			number_count(&all, r.measured + r.like + r.guessed),
 			number_count(&measured, r.measured), number_count(&guessed, r.guessed),
 			number_ns(&off, r.uncertainty_ns));
@@ -379,7 +378,7 @@ static void finish(struct recording *rec, const struct options *o, int status)
 	const bool quiet = opt_flag(o, "quiet");
 	const int others = count_others(rec);
 	if (others)
-		remark("%d process%s of the program still run%s and record%s on; %s stays uncompressed",
+		remark("%d process%s of the program still run%s and record%s on. %s stays uncompressed",
 			others, others == 1 ? "" : "es", others == 1 ? "s" : "",
 			others == 1 ? "s" : "", rec->raw);
 	else
@@ -432,13 +431,12 @@ static int take_gpu(struct recording *rec, const struct options *o)
 	const char *how = opt_str(o, "gpu");
 	if (!gpu_words(how, &rec->child))
 		return complain(EXIT_USAGE,
-			"--gpu=%s: device times are of all activities, --gpu; or of one launch in N, "
-			"--gpu=sample:N with N from 1 to %u; or all others are reconstructed of "
-			"these, --gpu=predict:N",
+			"--gpu=%s: give --gpu for all activities, --gpu=sample:N for one launch in N, "
+			"or --gpu=predict:N to reconstruct the others. N is from 1 to %u",
 			how, SAMPLE_MOST);
 	if (rec->child.reconstruct && opt_str(o, "flight"))
 		return complain(EXIT_USAGE,
-			"--gpu=predict needs the whole run, and --flight keeps its end; give one of "
+			"--gpu=predict needs the whole run, and --flight keeps its end. Give one of "
 			"them, or --gpu=sample");
 	return 0;
 }
@@ -464,15 +462,15 @@ static int take_sizes(struct recording *rec, const struct options *o)
 	if (flight &&
 		(!size_parse(flight, &rec->flight_bytes) || rec->flight_bytes < FLIGHT_SMALLEST))
 		return complain(EXIT_USAGE,
-			"'%s' is no size for a flight recording; give at least 1M", flight);
+			"'%s' is no size for a flight recording. Give at least 1M", flight);
 	if (most && flight)
 		return complain(EXIT_USAGE,
-			"--flight keeps the newest calls and --max-size the oldest; give one of them");
+			"--flight keeps the newest calls and --max-size the oldest. Give one of them");
 	if (most && (!size_parse(most, &rec->most_bytes) || rec->most_bytes < SIZE_SMALLEST))
 		return complain(EXIT_USAGE, "--max-size=%s: give a size of at least 8M", most);
 	if (least && !size_parse(least, &rec->least_free))
 		return complain(
-			EXIT_USAGE, "--min-free=%s is no size; write 1G, for example", least);
+			EXIT_USAGE, "--min-free=%s is no size. Write 1G, for example", least);
 	return 0;
 }
 
@@ -482,10 +480,10 @@ static int prepare(struct recording *rec, const struct options *o)
 	uint32_t control;
 	struct error err;
 	if (!opt_argc(o))
-		return complain(EXIT_USAGE, "no program is given; try: weir record -- ./program");
+		return complain(EXIT_USAGE, "no program is given. Try: weir record -- ./program");
 	if (!control_of_level(level, &control))
 		return complain(EXIT_USAGE,
-			"'%s' is no level; levels are off, stat, work, full and all", level);
+			"'%s' is no level. The levels are off, stat, work, full and all", level);
 	if (opt_flag(o, "args"))
 		control |= CONTROL_ARGS;
 	int code = take_sizes(rec, o);
@@ -493,7 +491,7 @@ static int prepare(struct recording *rec, const struct options *o)
 		return code;
 	if (!python_words(opt_str(o, "python")))
 		return complain(EXIT_USAGE,
-			"--python=%s: what can be asked for are lines, names and shapes, with commas between",
+			"--python=%s: give lines, names or shapes, with commas between",
 			opt_str(o, "python"));
 	code = take_gpu(rec, o);
 	if (code)
@@ -531,7 +529,7 @@ static int prepare(struct recording *rec, const struct options *o)
 	if (rec->child.reconstruct && rec->predict.wanted)
 		return complain(EXIT_USAGE,
 			"--predict learns from times that were measured, and --gpu=predict reconstructs "
-			"them; give one of the two");
+			"them. Give one of the two");
 	if (rec->child.reconstruct)
 		control |= CONTROL_ARGS; /* what takes equally long has equal arguments */
 	if (rec->predict.wanted) {

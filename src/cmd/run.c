@@ -52,7 +52,7 @@ static int put_duration(
 		return 0;
 	if (!duration_parse(text, &ns))
 		return complain(EXIT_USAGE,
-			"--%s=%s is no duration; write 500ms, 20us or 2s, for example", option,
+			"--%s=%s is no duration. Write 500ms, 20us or 2s, for example", option,
 			text);
 	bounded_printf(to, ",%s=%" PRIu64, word, ns);
 	return 0;
@@ -116,7 +116,7 @@ static int put_outer_memory(struct bounded *to, bool has_own)
 {
 	if (has_own && given(WEIR_OPTION_outer_memory))
 		return complain(EXIT_USAGE,
-			"--memory: this is within two of weir run --memory already, which are as many as hold");
+			"--memory: this is inside two weir run --memory already, and at most two hold");
 	put_given(to, WEIR_OPTION_memory, has_own ? WEIR_OPTION_outer_memory : WEIR_OPTION_memory);
 	put_given(to, WEIR_OPTION_memory_group,
 		has_own ? WEIR_OPTION_outer_group : WEIR_OPTION_memory_group);
@@ -151,7 +151,7 @@ static int put_pool(const struct options *o, struct bounded *to)
 		return 0;
 	bounded_printf(to, "," WEIR_OPTION_pool);
 	if (getenv(conf) || getenv("PYTORCH_ALLOC_CONF")) {
-		remark("PyTorch's allocator is set already: --pool serves what it asks the driver for");
+		remark("PyTorch's allocator is configured already: --pool serves only its requests to the driver");
 		return 0;
 	}
 	return setenv(conf, "backend:cudaMallocAsync", 1)
@@ -170,7 +170,7 @@ static int put_request(const struct options *o, struct bounded *to)
 		return 0;
 	if (strncmp(text, range, k) != 0 || n == k || n - k > 63 || strchr(text, ','))
 		return complain(EXIT_USAGE,
-			"--request=%s: give the name of an NVTX range, of 63 bytes at most and without a comma: range:answer, for example",
+			"--request=%s: give an NVTX range's name of at most 63 bytes without a comma: range:answer, for example",
 			text);
 	bounded_printf(to, "," WEIR_OPTION_request "=%s", text);
 	return 0;
@@ -193,7 +193,7 @@ static int take_sms(const struct options *o, struct run *run)
 			"--sms=%s: give a number of SMs, or a percentage such as 60%%", text);
 	if (opt_flag(o, "isolated"))
 		return complain(EXIT_USAGE,
-			"--sms needs MPS, which --isolated does without; give one of them");
+			"--sms needs MPS, which --isolated does without. Give one of them");
 	return 0;
 }
 
@@ -201,8 +201,8 @@ static int put_class(const struct options *o, struct run *run, struct bounded *t
 {
 	const char *class = opt_str(o, "class");
 	if (strcmp(class, "latency") != 0 && strcmp(class, "best-effort") != 0)
-		return complain(
-			EXIT_USAGE, "'%s' is no class; classes are latency and best-effort", class);
+		return complain(EXIT_USAGE,
+			"'%s' is no class. The classes are latency and best-effort", class);
 	run->mps.is_latency = !strcmp(class, "latency");
 	bounded_printf(to, "," WEIR_OPTION_class "=%s", class);
 	return 0;
@@ -272,7 +272,7 @@ static int check_held(const struct options *o, struct run *run)
 		!(opt_str(o, "memory") || given(WEIR_OPTION_memory)))
 		return 0;
 	return complain(EXIT_ENVIRONMENT,
-		"%s can't be held to a quota: %s, so the library can't be loaded into it; with --best-effort-quota it runs without one",
+		"%s can't be held to a quota: %s, so the library can't be loaded into it. With --best-effort-quota it runs without one",
 		program, run->unheld);
 }
 
@@ -335,20 +335,20 @@ static void say_unheld(const struct options *o, const struct run *run, const str
 {
 	const struct unheld now = count_unheld(run);
 	if (run->unheld && !opt_flag(o, "quiet"))
-		remark("1 program was held neither to its class nor to a quota: %s, %s",
-			opt_argv(o)[0], run->unheld);
+		remark("1 program ran without its class and quota: %s, %s", opt_argv(o)[0],
+			run->unheld);
 	const uint64_t refused = now.refused - before->refused;
 	const uint64_t passed = now.passed - before->passed;
 	if (refused && !opt_flag(o, "quiet"))
 		remark("%" PRIu64
-		       " program%s not scheduled, since %u share the GPU already; the launches of those went on unregulated",
+		       " program%s not scheduled, since %u share the GPU already. The launches of those went on unregulated",
 			refused, refused == 1 ? " was" : "s were", SHARE_SLOTS);
 	if (passed && !opt_flag(o, "quiet"))
 		remark("%" PRIu64
-		       " program%s took more than 2 s to join those that share the GPU: the first calls passed unregulated, and no quota counts them",
+		       " program%s took more than 2 s to join the shared GPU: first calls passed unregulated, and no quota counts them",
 			passed, passed == 1 ? "" : "s");
 	if (now.unpooled > before->unpooled && opt_flag(o, "pool") && !opt_flag(o, "quiet"))
-		remark("the pool served no memory: see why in a recording (-o FILE, then weir report FILE)");
+		remark("the pool served no memory: a recording says why (-o FILE, then weir report FILE)");
 }
 
 int cmd_run(const struct options *o)

@@ -468,11 +468,11 @@ static int set_policy(const struct options *o, struct share_file *f)
 	}
 	if (!policy_find(to))
 		return complain(
-			EXIT_USAGE, "'%s' is no policy; `weir sched policy` lists them", to);
+			EXIT_USAGE, "'%s' is no policy. `weir sched policy` lists them", to);
 	for (int i = 2; i < opt_argc(o); i++)
 		if (!tune(&tuning, opt_argv(o)[i]))
 			return complain(EXIT_USAGE,
-				"'%s' is nothing that a policy can be told; say budget=100us, full-below=100us, cap=64, hold=200us, alone=20ms, slowdown=1.15 or min-share=2%%",
+				"'%s' is no setting of a policy. Use budget=100us, full-below=100us, cap=64, hold=200us, alone=20ms, slowdown=1.15 or min-share=2%%",
 				opt_argv(o)[i]);
 	f->tuning = tuning;
 	memset(f->arbiter.policy, 0, sizeof f->arbiter.policy);
@@ -488,10 +488,10 @@ static int set_class(const struct options *o, struct share_file *f)
 	bool found = false;
 	if (!pid || *end)
 		return complain(EXIT_USAGE,
-			"give a process and its class; for example: weir sched set 1234 latency");
+			"name a process and its class: weir sched set 1234 latency, for example");
 	if (strcmp(word[2], "latency") != 0 && strcmp(word[2], "best-effort") != 0)
-		return complain(EXIT_USAGE, "'%s' is no class; classes are latency and best-effort",
-			word[2]);
+		return complain(EXIT_USAGE,
+			"'%s' is no class. The classes are latency and best-effort", word[2]);
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
 		if (is_live(f, i) && f->slots[i].who.pid == pid) {
 			share_set_class(f, i, *word[2] == 'l' ? CLASS_LATENCY : CLASS_BEST_EFFORT);
@@ -499,7 +499,7 @@ static int set_class(const struct options *o, struct share_file *f)
 		}
 	return found ? EXIT_YES
 		     : complain(EXIT_NO,
-			       "process %lu does not share a GPU; `weir sched status` lists those that do",
+			       "process %lu does not share a GPU. `weir sched status` lists those that do",
 			       pid);
 }
 
@@ -626,7 +626,7 @@ int cmd_sched(const struct options *o)
 	const struct word *word = find_word(name);
 	if (!word)
 		return complain(EXIT_USAGE,
-			"'%s' is nothing that can be done; say status, start, policy, set, open, close or stop",
+			"'%s' is no command of weir sched. Use status, start, policy, set, open, close or stop",
 			name);
 	int code = sharing_open(&s, opt_str(o, "share"), word->makes);
 	if (code)

@@ -318,7 +318,7 @@ static int put_counts(struct stat_run *s, const struct options *o)
 	if (!e || !path)
 		return 0;
 	put(s, stderr);
-	return complain(EXIT_ENVIRONMENT, "%s can't be written: %s; so the counts are above", path,
+	return complain(EXIT_ENVIRONMENT, "%s can't be written: %s. The counts are above", path,
 		strerror(-e));
 }
 
@@ -438,7 +438,7 @@ static int take_options(struct stat_run *s, const struct options *o)
 {
 	const char *runs = opt_str(o, "repeat"), *interval = opt_str(o, "interval");
 	if (!opt_argc(o))
-		return complain(EXIT_USAGE, "no program is given; try: weir stat -- ./program");
+		return complain(EXIT_USAGE, "no program is given. Try: weir stat -- ./program");
 	if (!size_parse(runs, &s->runs) || !s->runs || s->runs > RUNS_MOST)
 		return complain(EXIT_USAGE, "--repeat=%s: give a number of runs from 1 to %u", runs,
 			RUNS_MOST);

@@ -164,10 +164,10 @@ static int answer(int e)
 		return EXIT_ENVIRONMENT;
 	case -ENOTTY:
 		return complain(EXIT_ENVIRONMENT,
-			"this terminal (TERM) is not known; weir top --once needs none");
+			"this terminal (TERM) is not known. Use `weir top --once`, which needs none");
 	case -ENOSYS:
 		return complain(EXIT_ENVIRONMENT,
-			"this Weir was built without ncurses; weir top --once needs none");
+			"this Weir was built without ncurses. Use `weir top --once`, which needs none");
 	default:
 		return complain(EXIT_ENVIRONMENT, "%s", strerror(-e));
 	}
@@ -186,7 +186,7 @@ int cmd_top(const struct options *o)
 	const bool prints = opt_flag(o, "once") || opt_flag(o, "json");
 	if (!prints && !isatty(STDOUT_FILENO))
 		return complain(EXIT_USAGE,
-			"standard output is no terminal; weir top --once prints one look, --json each as an object");
+			"standard output is no terminal. `weir top --once` prints one look, and --json prints each as an object");
 	int code = sharing_open(&top.sharing, opt_str(o, "share"), false);
 	if (code)
 		return code;

@@ -550,7 +550,7 @@ static int take_looks(struct tracing *t, const struct options *o)
 	t->counts = opt_flag(o, "count");
 	if (opt_flag(o, "time-of-day") && opt_flag(o, "relative"))
 		return complain(
-			EXIT_USAGE, "-t and -r are two ways to say when a call began; give one");
+			EXIT_USAGE, "-t and -r both say when a call began. Give one of them");
 	t->stamp = opt_flag(o, "time-of-day") ? STAMP_TIME_OF_DAY
 		   : opt_flag(o, "relative")  ? STAMP_SINCE_LAST
 					      : STAMP_SINCE_BEGIN;
@@ -562,7 +562,7 @@ static int check_target(const struct options *o)
 	const char *pid = opt_str(o, "pid");
 	if (!pid && !opt_argc(o))
 		return complain(EXIT_USAGE,
-			"no program is given; try: weir trace -- ./program, or -p PID for one that is being recorded");
+			"no program is given. Try: weir trace -- ./program, or -p PID for one that is being recorded");
 	if (pid && opt_argc(o))
 		return complain(
 			EXIT_USAGE, "give a program or the process of one that runs, not both");

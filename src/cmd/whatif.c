@@ -138,7 +138,7 @@ static int add_programs(
 		if (class == CLASS_LATENCY && !r->programs.v[i].requests)
 			return complain(EXIT_USAGE,
 				"%s has no request to replay: in %s no launch is recorded whose kernel "
-				"has a time; record the program with weir record --gpu, or say "
+				"has a time. Record the program with weir record --gpu, or say "
 				"--class=best-effort",
 				path, r->programs.v[i].name);
 		if (w->count == REPLAY_PROGRAMS)
@@ -186,7 +186,7 @@ static int check_picture(const struct options *o, const struct whatif *w)
 	if (!output_path(o) || (latency && latency < w->count))
 		return 0;
 	return complain(EXIT_USAGE,
-		"a picture needs a latency program and a best-effort one; give two recordings, or --class");
+		"a picture needs a latency program and a best-effort one. Give two recordings, or --class");
 }
 
 /* ---- the answer ---- */

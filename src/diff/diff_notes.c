@@ -55,8 +55,8 @@ static void note_sampling(struct diff *d)
 		note_samples(d, s);
 	if ((!d->sampled[DIFF_A] && !d->sampled[DIFF_B]))
 		return;
-	note(d, "Of samples, times of kernels include the wait of the device for the launch, and "
-		"totals are estimates\nwithout memcpys and memsets; operators and phases are "
+	note(d, "Sampled times of kernels include the device's wait for the launch, and "
+		"totals are estimates\nwithout memcpys and memsets. Operators and phases are "
 		"compared by their time on the host.");
 	if (d->apart)
 		note(d, "Times of the other runs include no such wait, so no kernel is judged to "

@@ -50,7 +50,7 @@ static const struct unit_name units[] = { { "", UNIT_COUNT, 1 }, { "ns", UNIT_NS
 static int wrong_value(const struct fail_condition *g, struct words v, struct error *err)
 {
 	return error_set(err, -EINVAL,
-		"'%.200s': '%.*s' is no value; write +5%% (a change against A), 10ms, 4GiB or 3",
+		"'%.200s': '%.*s' is no value. Write +5%% (a change against A), 10ms, 4GiB or 3",
 		g->text, (int)(v.n < 60 ? v.n : 60), v.at);
 }
 
@@ -189,10 +189,10 @@ static int wrong_metric(
 	list_metrics(word, of_rows, list, sizeof list);
 	if (!w.n)
 		return error_set(err, -EINVAL,
-			"'%.100s': which metric? There are %s …; weir diff --fail-on=help lists all",
+			"'%.100s': which metric? There are %s …. `weir diff --fail-on=help` lists all",
 			g->text, list);
 	return error_set(err, -EINVAL,
-		"'%.100s': '%s' is no metric; there are %s …; weir diff --fail-on=help lists all",
+		"'%.100s': '%s' is no metric. There are %s …. `weir diff --fail-on=help` lists all",
 		g->text, word, list);
 }
 
@@ -227,7 +227,7 @@ static int parse_pattern(
 		rest = (struct words){ rest.at + 1, rest.n - 2 };
 	if (rest.n >= sizeof g->pattern)
 		return error_set(
-			err, -EINVAL, "the name in '%.60s…' is too long; use a *", g->text);
+			err, -EINVAL, "the name in '%.60s…' is too long. Use a *", g->text);
 	memcpy(g->pattern, rest.at, rest.n);
 	g->pattern[rest.n] = '\0';
 	return 0;
@@ -305,7 +305,7 @@ int condition_parse(const char *text, struct fail_condition *ret_condition, stru
 		e = parse_value(&g, value, err);
 	if (!e && g.metric >= METRIC_SLOWER && g.against != AGAINST_NUMBER)
 		e = error_set(err, -EINVAL,
-			"'%.200s': a number of rows has nothing to be compared with in A; write a "
+			"'%.200s': A has no number of rows to compare with. Write a "
 			"plain number",
 			text);
 	expect(e || (g.table < DIFF_TABLES && g.total < DIFF_SUMS),

@@ -341,7 +341,7 @@ static int with_samples(
 	if (!all.v.n) {
 		launch_samples_fini(&all);
 		return error_set(x->err, -ENODATA,
-			"the trace says of no kernel how long it ran: record with --gpu --args");
+			"the trace has no kernel with a device time: record with --gpu --args");
 	}
 	const int done = write(x, &all);
 	launch_samples_fini(&all);

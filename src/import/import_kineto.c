@@ -394,7 +394,7 @@ static int finish(struct kineto *k, const char *path, int e, struct error *err)
 {
 	if (!k->saw_events && *k->r.problem)
 		return error_set(err, -EINVAL,
-			"%s is no trace in JSON: %s; have the profiler write it again", path,
+			"%s is no trace in JSON: %s. Have the profiler write it again", path,
 			k->r.problem);
 	if (!k->saw_events)
 		return error_set(err, -EINVAL,
@@ -402,7 +402,7 @@ static int finish(struct kineto *k, const char *path, int e, struct error *err)
 			path);
 	if (*k->r.problem && !k->events)
 		return error_set(err, -EINVAL,
-			"%s holds no whole event: %s; have the profiler write it again", path,
+			"%s holds no whole event: %s. Have the profiler write it again", path,
 			k->r.problem);
 	if (import_memory_finish(&k->memory, k->s))
 		return error_set(err, -EOVERFLOW, "%s has too many allocations", path);

@@ -508,9 +508,8 @@ static int read_tables(struct nsys *n, const char *path, struct error *err)
 	if (!needed && *n->st->partial)
 		return error_set(err, -EINVAL, "%s can't be read: %s", path, n->st->partial);
 	if (!needed && has_table(n, "call_ranges"))
-		return error_set(err, -EINVAL,
-			"%s is what weir export made of a trace; give the trace that it was made of",
-			path);
+		return error_set(
+			err, -EINVAL, "%s is an export of a trace. Give the trace itself", path);
 	if (!needed)
 		return error_set(err, -EINVAL,
 			"%s is an SQLite file without the tables of Nsight Systems for "

@@ -312,7 +312,7 @@ static bool answer_stranger(
 {
 	const bool hidden = route && !route->open && r->may == API_READS;
 	if (!route || hidden)
-		refuse(a, NOT_FOUND, "nothing is here; metrics are at /metrics");
+		refuse(a, NOT_FOUND, "nothing is here. Metrics are at /metrics");
 	else if (!route->open && r->may == API_UNKNOWN)
 		refuse(a, UNAUTHORIZED,
 			"this needs the token: a header Authorization: Bearer TOKEN");
@@ -334,7 +334,7 @@ void api_ask(const struct api *api, const struct api_request *r, struct api_answ
 	if (!(get && (route->text || route->view)) && !(put && route->set)) {
 		a->allow = methods(route);
 		refuse(a, METHOD_NOT_ALLOWED,
-			"this is not done here; the header Allow says what is");
+			"this method is not allowed here. The header Allow lists the others");
 	} else if (route->text != put_health && api->look(api->data)) {
 		refuse(a, BROKEN, "programs can't be looked at");
 	} else if (put) {

@@ -28,7 +28,7 @@ static int load(struct regress *r, int fd, const char *path, uint64_t now_ns, st
 	if (e)
 		e = error_set(err, e, "%s can't be read: %s", path, strerror(-e));
 	else if (regress_load(r, data, (size_t)st.st_size, now_ns, &why))
-		e = error_set(err, -EINVAL, "%s: %s; remove it to begin anew", path, why.text);
+		e = error_set(err, -EINVAL, "%s: %s. Remove it to begin anew", path, why.text);
 	free(data);
 	return e;
 }

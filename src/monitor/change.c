@@ -33,13 +33,13 @@ int change_class(struct share_file *f, uint32_t pid, const char *class, struct e
 	if (recordings_find(pid, path) == -EPERM)
 		return error_set(err, -EPERM, "process %u is another user's", pid);
 	return error_set(
-		err, -ESRCH, "no process %u shares a GPU here; weir run starts one that does", pid);
+		err, -ESRCH, "no process %u shares a GPU here. Start one with weir run", pid);
 }
 
 int change_policy(struct share_file *f, const char *policy, struct error *err)
 {
 	if (!policy_find(policy))
-		return error_set(err, -EINVAL, "no such policy; weir sched policy lists them");
+		return error_set(err, -EINVAL, "no such policy. `weir sched policy` lists them");
 	if (!f)
 		return error_set(err, -ESRCH, "nobody shares a GPU");
 	f->tuning = (struct share_tuning){ 0 };
@@ -62,8 +62,8 @@ static int switch_recording(struct trace_header *h, const char *to, struct error
 	case CONTROL_FINISHED:
 		return error_set(err, -EBUSY, "the recording is finished");
 	default:
-		return error_set(err, -EBUSY,
-			"the recording has ended: its file had no room for more, or was cut off");
+		return error_set(
+			err, -EBUSY, "the recording has ended: its file was full, or was cut off");
 	}
 }
 
@@ -78,7 +78,7 @@ int change_recording(uint32_t pid, const char *to, struct error *err)
 		return error_set(err, e, "there is no process %u", pid);
 	if (e)
 		return error_set(err, -ESRCH,
-			"process %u is not recorded, and can't be from outside; weir record --level off starts one that can be switched on",
+			"process %u is not being recorded. Start it with `weir record --level off`, and switch it on later",
 			pid);
 	e = live_header_open(path, false, &h);
 	if (e)

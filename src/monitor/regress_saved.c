@@ -120,12 +120,12 @@ int saved_check(const void *data, size_t bytes, uint32_t *ret_count, struct erro
 	memcpy(&h, data, sizeof h);
 	if (h.version != SAVED_VERSION || h.record_bytes != sizeof s)
 		return error_set(err, -EINVAL,
-			"it is a baseline of another version (%u; this one reads %u)", h.version,
-			SAVED_VERSION);
+			"it is a baseline of another version (%u, and this one reads %u)",
+			h.version, SAVED_VERSION);
 	if (h.count > REGRESS_SERIES || bytes - sizeof h != (size_t)h.count * sizeof s)
-		return error_set(err, -EINVAL, "it is damaged: its length is not what it says");
+		return error_set(err, -EINVAL, "it is damaged: its length is wrong");
 	if (crc32c((const char *)data + sizeof h, bytes - sizeof h) != h.check)
-		return error_set(err, -EINVAL, "it is damaged: its checksum is another");
+		return error_set(err, -EINVAL, "it is damaged: its checksum is wrong");
 	for (uint32_t i = 0; i < h.count; i++) {
 		get(data, i, &s);
 		if (!is_sound(&s))

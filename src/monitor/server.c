@@ -211,7 +211,7 @@ static int take_token(struct server *s, const char *path, char text[], struct er
 	size_t n = strcspn(text, "\r\n \t");
 	if (text[n + strspn(text + n, "\r\n \t")] || n < TOKEN_LEAST || n > TOKEN_MOST)
 		return error_set(err, -EINVAL,
-			"%s: a token is one word of %u to %u characters; openssl rand -hex 24 makes one",
+			"%s: a token is one word of %u to %u characters. `openssl rand -hex 24` makes one",
 			path, TOKEN_LEAST, TOKEN_MOST);
 	memcpy(s->token, text, n);
 	return 0;
@@ -230,7 +230,7 @@ static int read_token(struct server *s, const char *path, struct error *err)
 	close(fd);
 	if (!own)
 		return error_set(err, -EINVAL,
-			"%s: others may read it, or it is no file of yours; chmod 600 makes it safe",
+			"%s: others may read it, or it is no file of yours. Make it safe with chmod 600",
 			path);
 	return n < 0 ? error_set(err, -EINVAL, "%s can't be read", path)
 		     : take_token(s, path, text, err);
@@ -338,7 +338,7 @@ static int load(struct error *err)
 		return 0;
 	return error_set(err, -ENOSYS,
 		LIBRARY
-		" is not here; install it (Debian: libmicrohttpd12, Ubuntu: libmicrohttpd12t64)");
+		" is missing. Install it (Debian: libmicrohttpd12, Ubuntu: libmicrohttpd12t64)");
 }
 
 static struct MHD_Daemon *serve(struct server *s, int fd, MHD_AccessHandlerCallback handler)

@@ -191,7 +191,7 @@ int nvml_open(const char *path, struct nvml **ret_n, struct error *err)
 	n->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	int e = n->library ? 0
 			   : error_set(err, -ENOENT,
-				     "%s can't be loaded (%s); it comes with NVIDIA's driver", path,
+				     "%s can't be loaded (%s). It comes with NVIDIA's driver", path,
 				     dlerror());
 	e = e ? e : find_symbols(n, path, err);
 	e = e ? e : begin(n, err);

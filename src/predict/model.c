@@ -40,7 +40,7 @@ static int check_start(const struct model_file *f, size_t n, struct error *err)
 			n, (unsigned long long)f->file_bytes);
 	const size_t from = offsetof(struct model_file, check) + sizeof f->check;
 	if (f->check != crc32c((const char *)f + from, n - from))
-		return refuse(err, "the model is damaged: its checksum is another");
+		return refuse(err, "the model is damaged: its checksum is wrong");
 	if (f->schema != feature_schema())
 		return refuse(err, "the model has other features than this program: train it "
 				   "with this version of weir");
@@ -250,7 +250,7 @@ int predict_offer(struct predict *p, const struct predict_model *m,
 		new_error > old_error * 1.05f + SCALE_LEAST)
 		return error_set(err, -ERANGE,
 			"the new model is worse on the last launches: median relative error %.1f %% "
-			"instead of %.1f %%; the old one stays",
+			"instead of %.1f %%. The old one stays",
 			100 * (double)(approx_exp2(new_error) - 1),
 			100 * (double)(approx_exp2(old_error) - 1));
 	*ret_old = predict_swap(p, m);

@@ -80,7 +80,7 @@ static void warn_missing(struct report *r)
 		warn(r, "%" PRIu32 " names and graphs are missing: no room for them in the trace",
 			load_relaxed(&r->trace->header.unnamed));
 	if (load_relaxed(&r->trace->header.optional) & FEATURE_SANDBOXED)
-		warn(r, "a process put itself behind a system-call filter (seccomp): from then on "
+		warn(r, "a process installed a system-call filter (seccomp): after that "
 			"its calls were kept only in memory that was mapped already");
 	if (r->torn)
 		warn(r, "%" PRIu64 " records were begun and never finished", r->torn);
@@ -116,7 +116,7 @@ static void warn_stopped_untimed(struct report *r)
 		r->launches > r->device_kernels)
 		warn(r,
 			"%" PRIu64 " of %" PRIu64
-			" kernels have no device times: they had not run, or CUPTI had not handed them over, when recording was stopped; busy and idle times leave them out",
+			" kernels have no device times: they had not run, or CUPTI had not handed them over, when recording was stopped. Busy and idle times leave them out",
 			r->launches - r->device_kernels, r->launches);
 }
 
@@ -132,7 +132,7 @@ static void warn_untimed(struct report *r)
 		return;
 	warn(r,
 		"%" PRIu64 " of %" PRIu64
-		" kernels have no device times: the program did not end in order, and CUPTI had not handed them over; busy and "
+		" kernels have no device times: the program did not end in order, and CUPTI had not handed them over. Busy and "
 		"idle times leave them out",
 		r->launches - r->device_kernels, r->launches);
 }
@@ -158,7 +158,7 @@ static void warn_names(struct report *r)
 			m->names.v[m->messages.v[i].name].text);
 	for (size_t i = 0; i < m->unknown.n; i++)
 		if (m->unknown.v[i].count)
-			warn(r, "%s was called %" PRIu64 " times; this Weir does not know it",
+			warn(r, "%s was called %" PRIu64 " times. This Weir does not know it",
 				m->names.v[m->unknown.v[i].name].text, m->unknown.v[i].count);
 }
 
@@ -190,7 +190,7 @@ static void warn_damage(struct report *r)
 		warn(r, "%" PRIu64 " chunks are damaged and were left out, in part or whole",
 			chunks);
 	if (!t->schema.fn_count && t->chunk_count)
-		warn(r, "the trace says nothing about its functions: they are shown as numbers");
+		warn(r, "the trace has no table of functions: they are shown as numbers");
 	if (t->schema.bad_lines)
 		warn(r, "%u lines of the trace's schema make no sense", t->schema.bad_lines);
 	if (!t->clock.known && (r->calls || r->allocator_events))

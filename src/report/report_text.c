@@ -683,7 +683,7 @@ static void put_no_part(const struct report *r, const struct text_page *p)
 		text_put_safe(p->out, part);
 		putc(')', p->out);
 	}
-	fputs("; calls outside of it are not recorded.\n", p->out);
+	fputs(". Calls outside of it are not recorded.\n", p->out);
 }
 
 static void put_nothing(const struct report *r, const struct text_page *p)

@@ -277,15 +277,14 @@ static int check_alike(
 	const struct trace *t, const struct trace *other, const char *name, struct error *err)
 {
 	if (is_there(t, other))
-		return error_set(err, -EEXIST,
-			"%s is a recording that is read already: it is given twice", name);
+		return error_set(err, -EEXIST, "%s is given twice", name);
 	if (!same_functions(&t->schema, &other->schema))
 		return error_set(err, -EINVAL,
 			"%s can't be read together with the first: they were recorded by different versions of Weir, or by other tools",
 			name);
 	if (t->header.sampled != other->header.sampled)
 		return error_set(err, -EINVAL,
-			"%s can't be read together with the first: device times of only one of them are samples, or of one launch in another number",
+			"%s can't be read together with the first: only one of them has sampled device times, or they sampled at different rates",
 			name);
 	return 0;
 }

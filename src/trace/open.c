@@ -91,7 +91,7 @@ static int check_header(const struct trace *t, const char *path, struct error *e
 	const struct trace_header *h = &t->header;
 	if (h->version == 0 && h->header_bytes == 0) /* recorder.c, begin_file */
 		return error_set(err, -EINVAL,
-			"%s was begun and not written: whoever made it was killed, and nothing was recorded",
+			"%s was begun and not written: its recorder was killed, and it is empty",
 			path);
 	if (h->version == 0 || h->form > TRACE_PACKED || h->header_bytes < sizeof *h ||
 		h->header_bytes % 8)
@@ -124,7 +124,8 @@ static int read_header(struct trace *t, const char *path, struct error *err)
 	const size_t magic = there < 8 ? there : 8;
 	if (memcmp(h->magic, TRACE_MAGIC, magic) != 0)
 		return error_set(err, -EINVAL,
-			"%s is not a trace; weir import makes one of another tool's file", path);
+			"%s is not a trace. Make one from another tool's file with weir import",
+			path);
 	if (there < sizeof *h)
 		return error_set(err, -EINVAL,
 			"%s is truncated: it ends after %" PRIu64 " bytes, inside its header", path,

@@ -257,7 +257,7 @@ static int choose_steady(struct chosen *c, struct error *err)
 	const size_t n = c->steps->v.n;
 	if (n < 2)
 		return error_set(err, -ENODATA,
-			"there %s in the trace%s; warm-up shows only beside another step",
+			"there %s in the trace%s. Warm-up shows only beside another step",
 			n ? "is one step" : "are no steps", meaning(c->steps->found));
 	uint64_t *length = xmalloc(n * sizeof *length);
 	for (size_t i = 0; i < n; i++)
@@ -452,7 +452,7 @@ static int choose(
 		e = cut_steps(t, cut, spans, err);
 	if (!e && !spans->v.n)
 		e = error_set(
-			err, -ENODATA, "nothing of the trace is in the part that is asked for");
+			err, -ENODATA, "the part that was chosen contains nothing of the trace");
 	return e;
 }
 

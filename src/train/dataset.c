@@ -179,7 +179,7 @@ static int take_header(struct reader *r)
 	for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++)
 		if (r->place[needed[i]] < 0)
 			return error_set(r->err, -EINVAL,
-				"%s, line %u: there is no column '%s'; kernel, grid_x and block_x "
+				"%s, line %u: there is no column '%s', and kernel, grid_x and block_x "
 				"are needed",
 				r->file, r->line, column_names[needed[i]]);
 	return 0;

@@ -153,8 +153,7 @@ int fit_forest(const struct fit_row *rows, size_t n, uint64_t seed, struct fit_p
 	xgboost_handle matrix = NULL, booster = NULL;
 	if (!x)
 		return error_set(err, -ENOSYS,
-			"trees are grown with XGBoost's library, which is not installed (Debian: "
-			"libxgboost0)");
+			"trees need XGBoost's library: install it (Debian: libxgboost0)");
 	struct forest *f = xcalloc(1, forest_bytes(FIT_TREES, FIT_DEPTH));
 	float *data = table_of(rows, n, &f->bias);
 	f->trees = FIT_TREES;

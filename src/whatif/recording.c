@@ -564,8 +564,8 @@ int recording_load(
 	name_programs(path, t, ret_r);
 	if (!ret_r->programs.n)
 		return error_set(err, -ENODATA,
-			"%s says nothing of how long anything took on a device, so it can't be "
-			"replayed; record the program with: weir record --gpu",
+			"%s has no device times, so it can't be "
+			"replayed. Record the program with: weir record --gpu",
 			path);
 	return 0;
 }

@@ -252,7 +252,7 @@ def check_recordings(work):
     # One that is not there, one that is not recorded, one of somebody else.
     assert "no process" in ask("PUT", "/v1/recordings/%d" % (2 ** 31 - 1), 404, '{"to": "on"}')["error"]
     ask("PUT", "/v1/recordings/-1", 404, '{"to": "on"}')
-    assert "not recorded" in ask("PUT", "/v1/recordings/%d" % os.getpid(), 404, '{"to": "on"}')["error"]
+    assert "not being recorded" in ask("PUT", "/v1/recordings/%d" % os.getpid(), 404, '{"to": "on"}')["error"]
     stranger = subprocess.Popen(["sleep", "1000"], user=65534, cwd="/") if os.getuid() == 0 else None
     if stranger:
         started.append(stranger)
@@ -363,7 +363,7 @@ def check_regressions(work):
         f.write(b"damaged")
     bad = subprocess.run([weir, "monitor", "--listen", "127.0.0.1:0", "--baseline", work + "/baseline"], env=environment,
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    assert bad.returncode == 2 and b"checksum" in bad.stdout and b"remove it" in bad.stdout, bad
+    assert bad.returncode == 2 and b"checksum" in bad.stdout and b"Remove it" in bad.stdout, bad
     control = before
 
 

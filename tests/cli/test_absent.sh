@@ -135,7 +135,7 @@ for format in folded svg speedscope; do
 	expect 0 '^weir flame: the flame graph is empty: level stat only counts calls' \
 		"$weir" flame -f $format stat.weir
 done
-expect 0 'is empty: GPU activities were not recorded; weir record --gpu records them; --by host has' \
+expect 0 'is empty: GPU activities were not recorded; weir record --gpu records them. --by host has' \
 	"$weir" flame --by device plain.weir
 
 finish

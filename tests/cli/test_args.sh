@@ -54,7 +54,7 @@ expect 0 '15 kernels|' "$weir" import -q -o k.weir "$2/tests/golden/kineto/eager
 expect 0 '^trace,app,order,kernel,.*,args7,flops,bytes,ns,contended,sampled$' "$weir" export -f dataset k.weir
 expect 0 '^16$' sh -c "$weir export -f dataset k.weir | wc -l"
 expect 0 '^\| rows \| 15 \|$' "$weir" export -f dataset-card k.weir
-expect 2 'says of no kernel how long it ran' "$weir" export -f dataset a.weir
+expect 2 'has no kernel with a device time' "$weir" export -f dataset a.weir
 
 # The bit is switched apart from the level, which keeps it.
 expect 0 '' "$weir" record --sim -q --no-pack --level=off -o live.weir -- sh -c "

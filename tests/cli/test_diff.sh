@@ -70,7 +70,7 @@ whole = [(side, key) for side in "ab" for key in ("breakdown", "critical_path")
 print(len(whole), "times the whole")'
 expect 0 ' idle: host in a synchronizing call$' "$weir" diff "$kept/slow.weir" "$kept/fixed.weir"
 expect 1 'FAIL +path_host > 1ns' "$weir" diff -f 'path_host > 1ns' "$kept/slow.weir" "$kept/fixed.weir"
-expect 2 'there are idle, idle_launch_bound, ' "$weir" diff -f 'idl > 1ns' a.weir b.weir
+expect 2 'There are idle, idle_launch_bound, ' "$weir" diff -f 'idl > 1ns' a.weir b.weir
 # A sum of the calls that were timed is not said to be that of all.
 expect 0 ' time in driver calls that were timed$' "$weir" diff "$kept/slow.weir" "$kept/fixed.weir"
 expect 0 '^ +1,773 .* driver calls that were only counted$' "$weir" diff "$kept/slow.weir" "$kept/fixed.weir"
@@ -134,15 +134,15 @@ expect 2 'name two recordings' "$weir" diff a.weir
 expect 2 'name two recordings' "$weir" diff a.weir b.weir a.weir
 expect 2 'name two recordings' "$weir" diff -- a.weir b.weir
 expect 2 'name two recordings' "$weir" diff
-expect 2 "'slowness' is no metric; there are slower, .*; weir diff --fail-on=help lists all" "$weir" diff -f 'slowness > 3' a.weir b.weir
-expect 2 "'peak' is no metric; .*peak_bytes" "$weir" diff -f 'peak > 3' a.weir b.weir
-expect 2 "'launchs' is no metric; there are launch, launches, " "$weir" diff -f 'launchs > 3' a.weir b.weir
-expect 2 "'krenel' is no metric; there are kernel, " "$weir" diff -f 'krenel p50 > 3' a.weir b.weir
-expect 2 "'p90' is no metric; there are p50, p95, p99, " "$weir" diff -f 'call p90 > 3' a.weir b.weir
+expect 2 "'slowness' is no metric. There are slower, .*.weir diff --fail-on=help. lists all" "$weir" diff -f 'slowness > 3' a.weir b.weir
+expect 2 "'peak' is no metric. .*peak_bytes" "$weir" diff -f 'peak > 3' a.weir b.weir
+expect 2 "'launchs' is no metric. There are launch, launches, " "$weir" diff -f 'launchs > 3' a.weir b.weir
+expect 2 "'krenel' is no metric. There are kernel, " "$weir" diff -f 'krenel p50 > 3' a.weir b.weir
+expect 2 "'p90' is no metric. There are p50, p95, p99, " "$weir" diff -f 'call p90 > 3' a.weir b.weir
 # Before a row's metric none of the run's can stand, so none is offered.
 "$weir" diff -f 'kernel walls > 3' a.weir b.weir 2>said || :
 expect 1 '^$' grep -E ' wall,|peak_bytes' said
-expect 0 "'walls' is no metric; there are count, total, mean, " cat said
+expect 0 "'walls' is no metric. There are count, total, mean, " cat said
 expect 0 '^ +graph_launches +the whole run +3 +launches of graphs$' "$weir" diff --fail-on=help
 expect 0 '^ +p50 +each row +10ms +the median time' "$weir" diff -f help a.weir b.weir
 expect 2 'write \+5%' "$weir" diff -f 'wall > 5%' a.weir b.weir
@@ -154,7 +154,7 @@ expect 0 '' "$weir" flame -o a.svg a.weir
 expect 0 '</svg>' cat a.svg
 expect 0 '^600$' stat -c %a a.svg
 expect 0 'speedscope.app/file-format-schema' "$weir" flame -f speedscope a.weir
-expect 0 'GPU activities were not recorded; weir record --gpu records them; --by host has the time of the calls' "$weir" flame --by device a.weir
+expect 0 'GPU activities were not recorded; weir record --gpu records them. --by host has the time of the calls' "$weir" flame --by device a.weir
 expect 2 'there are device and host' "$weir" flame --by moon a.weir
 expect 2 'is no format: there are svg' "$weir" flame -f png a.weir
 expect 2 'choose with --format' "$weir" flame -o a.png a.weir

@@ -34,8 +34,8 @@ for command in 'report -n 0' 'report --json' 'hints -n 0' 'hints --json' 'memory
 done
 # What is exported as SQLite is no trace, and is not taken for another tool's; nor is it when it comes through a pipe.
 "$weir" export -f sqlite -o own.sqlite names.weir || exit 1
-expect 2 'own.sqlite is what weir export made of a trace' "$weir" report own.sqlite
-expect 2 'is what weir export made of a trace' sh -c "cat own.sqlite | '$weir' report -"
+expect 2 'own.sqlite is an export of a trace' "$weir" report own.sqlite
+expect 2 'is an export of a trace' sh -c "cat own.sqlite | '$weir' report -"
 
 # Without -f the name of the output chooses: each ending that is listed, in the manual too, means one format.
 listed=$("$weir" export names.weir 2>&1) && exit 1

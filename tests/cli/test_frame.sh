@@ -11,12 +11,12 @@ expect 0 '^weir [0-9]+\.[0-9]+\.[0-9]+$' "$weir" version
 expect 0 '^weir [0-9]' "$weir" --version
 expect 0 'usage: weir COMMAND' "$weir" --help
 
-expect 2 "no command 'versoin'; did you mean 'version'" "$weir" versoin
-expect 2 "no command 'zzzzzz', nor a question about it; .weir help. lists them" "$weir" zzzzzz
+expect 2 "no command 'versoin'. Did you mean 'version'" "$weir" versoin
+expect 2 "no command 'zzzzzz', nor a question about it. .weir help. lists the commands" "$weir" zzzzzz
 expect 2 "no command 'zzzzzz'" "$weir" help zzzzzz
-expect 2 "weir version: there is no option --hepl; did you mean --help" "$weir" version --hepl
+expect 2 "weir version: there is no option --hepl. Did you mean --help" "$weir" version --hepl
 expect 2 "weir version: there is no option -z" "$weir" version -z
-expect 2 "'x' is one argument too many; usage: weir version" "$weir" version x
+expect 2 "'x' is one argument too many. Usage: weir version" "$weir" version x
 expect 2 "no command 'help b'" "$weir" help help b
 # Several words are one question, the same with quotes, and what fits best comes first.
 first() {
@@ -50,9 +50,9 @@ meant utilization breakdown
 meant nvtx_sum operators
 meant cuda_gpu_kern_sum kernels
 expect 2 'there is no section zzzzzz: there are trace' "$weir" report --only zzzzzz "$trace"
-expect 2 "no command 'profile'; try .weir record" "$weir" profile
-expect 2 "no command 'stats'; try .weir report [^ ]*transformer-train" "$weir" stats "$trace"
-expect 2 "no command 'stats'; try .weir stat -- " "$weir" stats
+expect 2 "no command 'profile'. Try .weir record" "$weir" profile
+expect 2 "no command 'stats'. Try .weir report [^ ]*transformer-train" "$weir" stats "$trace"
+expect 2 "no command 'stats'. Try .weir stat -- " "$weir" stats
 
 # Success is not claimed for output that was lost.
 if [ -e /dev/full ]; then
@@ -63,10 +63,10 @@ has() {
 	"$weir" help "$1" >/dev/null 2>&1
 }
 if has record; then
-	expect 2 'PROGRAM is missing; usage: weir record .* -- PROGRAM' "$weir" record
+	expect 2 'PROGRAM is missing. Usage: weir record .* -- PROGRAM' "$weir" record
 	expect 2 '--output needs a value: --output=FILE' "$weir" record -o
 	expect 2 '--quiet takes no value' "$weir" record --quiet=yes true
-	expect 2 "there is no option --outptu; did you mean --output" "$weir" record --outptu x
+	expect 2 "there is no option --outptu. Did you mean --output" "$weir" record --outptu x
 fi
 if has report; then
 	expect 2 'FILE is missing, and there is no weir.weir here.* make one with .weir record' "$weir" report --json

@@ -5,7 +5,7 @@ gen=$(dirname "$weir")/../tests/gen-trace
 "$gen" -n 2000 -t 1 -s 7 "$scratch/a.weir" 2>/dev/null || exit 1
 
 expect 2 'FILE is missing' "$weir" html
-expect 2 'it is given twice' "$weir" html "$scratch/a.weir" "$scratch/a.weir"
+expect 2 'is given twice' "$weir" html "$scratch/a.weir" "$scratch/a.weir"
 expect 2 'no such file|No such file' "$weir" html "$scratch/missing.weir"
 expect 2 'items wants a number' "$weir" html --items many "$scratch/a.weir"
 expect 2 'items wants a number' "$weir" html --items 10 "$scratch/a.weir"

@@ -36,7 +36,7 @@ sums() {
 }
 expect 0 '^ok$' sums
 expect 0 '^ok$' sums -r
-expect 2 'give one' "$weir" trace -t -r -- "$app"
+expect 2 'Give one' "$weir" trace -t -r -- "$app"
 # Counts, of what passes the filters.
 expect 0 '^ +204 +- .* cuLaunchKernel$' "$weir" trace --sim -c -- "$app"
 expect 0 '"name": "cuLaunchKernel", "count": 204, "errors": 0, "total_ns": [1-9]' "$weir" trace --sim -c --json -- "$app"
@@ -89,7 +89,7 @@ expect 2 'no number of a process' "$weir" trace -p abc
 expect 1 'is not being recorded .*started with .weir record. can be followed' "$weir" trace -p $$
 expect 2 'there is no process 2147483647$' "$weir" trace -p 2147483647
 expect 2 'there is no process 2147483647$' "$weir" ctl 2147483647 off
-cat /proc/1/maps >/dev/null 2>&1 || expect 3 'may not look at process 1: .* ask as its user, or as root' "$weir" trace -p 1
+cat /proc/1/maps >/dev/null 2>&1 || expect 3 'may not look at process 1: .* Ask as its user, or as root' "$weir" trace -p 1
 expect 2 'not both' "$weir" trace -p 1 -- "$app"
 rm -f followed.weir followed.txt followed.err times.txt counts.json lines.json go go.done
 

@@ -28,7 +28,7 @@ expect 1 'a thread has at most 255 registers' "$weir" occupancy --cc 9.0 --block
 expect 1 '"refusal": "a block has at most' $ask --block 2000 --json
 
 expect 2 '--cc is missing: .*9\.0' "$weir" occupancy --regs 32 --block 32
-expect 2 "compute capability '6.1' is not known; known are 7.0, .* 12.1" "$weir" occupancy --cc 6.1
+expect 2 "compute capability '6.1' is not known. The known ones are 7.0, .* 12.1" "$weir" occupancy --cc 6.1
 expect 2 '--block is missing' $ask
 expect 2 '--regs is missing' "$weir" occupancy --cc 9.0 --block 32
 expect 2 '--smem=x is not a whole number' $ask --block 32 --smem x
@@ -69,7 +69,7 @@ silent '\357\273\277"name",regs_per_thread, CC,threads_per_block,smem_static_byt
 rows "$header\n9.0,x,1,0,0\n9.0,32\n9.0,64,16,0,0\n" \
 	"$header$more\n9.0,x,1,0,0,,,\n9.0,32,,,,,,\n9.0,64,16,0,0,32,1,warps\n" 2 \
 	"line 2: threads_per_block is 'x', not a whole number"
-rows "$header\n\n6.1,32,1,0,0\n" "$header$more\n\n6.1,32,1,0,0,,,\n" 2 "line 3: cc is '6.1'; known"
+rows "$header\n\n6.1,32,1,0,0\n" "$header$more\n\n6.1,32,1,0,0,,,\n" 2 "line 3: cc is '6.1'. The known"
 rows "$header\n9.0,-1,1,0,0\n" "$header$more\n9.0,-1,1,0,0,,,\n" 2 "'-1', not a whole number"
 rows "$header\n9.0,,1,0,0\n" "$header$more\n9.0,,1,0,0,,,\n" 2 "'', not a whole number"
 rows "$header\n9.0,1,1,0,0,7\n" "$header$more\n9.0,1,1,0,0,7,,,\n" 2 'are 6 fields, but the header has 5'

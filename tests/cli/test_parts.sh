@@ -49,10 +49,10 @@ never() {
 	"$weir" record --sim -o part.weir "$@" -- "$parts" 2>&1 || return
 	"$weir" report part.weir
 }
-outside='calls outside of it are not recorded'
-expect 0 "^weir: the part that was asked for never began \(--capture=range:foo\); $outside; leave" never --capture=range:foo
-expect 0 "^The part that was asked for never began \(--capture=range:foo\); $outside\.$" "$weir" report part.weir
-expect 0 "^The part .* never began \(--capture=step:50-99\); $outside\.$" never --capture=step:50-99
+outside='[Cc]alls outside of it are not recorded'
+expect 0 "^weir: the part that was asked for never began \(--capture=range:foo\). $outside. Leave" never --capture=range:foo
+expect 0 "^The part that was asked for never began \(--capture=range:foo\). $outside\.$" "$weir" report part.weir
+expect 0 "^The part .* never began \(--capture=step:50-99\). $outside\.$" never --capture=step:50-99
 expect 0 "^weir: the part .* never began \(--delay=1m\)" never --delay=1m
 expect 0 '^The part .* never began \(--delay of 60.0 s\)' "$weir" report part.weir
 expect 0 '^weir: the part .* never began \(--capture=range:foo --delay=1m\)' never --capture=range:foo --delay=1m
@@ -70,10 +70,10 @@ expect 0 '^"launches": 30 "missing": 0 "surplus": 0 $' sh -c "
 expect 7 '^$' "$weir" record --sim -q -o seven.weir --capture=step:2 -- sh -c "$parts; exit 7"
 
 # What makes no sense is said before anything runs.
-expect 2 'capture=steps: what can be captured is profiler, range:NAME or step:N-M' "$weir" record --capture=steps -- "$parts"
+expect 2 'capture=steps: give profiler, range:NAME or step:N-M' "$weir" record --capture=steps -- "$parts"
 expect 2 'capture=step:9-2: give the first and the last step' "$weir" record --capture=step:9-2 -- "$parts"
-expect 2 'capture=range:: give the name' "$weir" record --capture=range: -- "$parts"
-expect 2 'capture=range:a,b: give the name' "$weir" record --capture=range:a,b -- "$parts"
+expect 2 'capture=range:: give a range.s name' "$weir" record --capture=range: -- "$parts"
+expect 2 'capture=range:a,b: give a range.s name' "$weir" record --capture=range:a,b -- "$parts"
 expect 2 'delay=5 is no time' "$weir" record --delay=5 -- "$parts"
 expect 2 'until-launches=0' "$weir" record --until-launches=0 -- "$parts"
 expect 2 'level=off records nothing' "$weir" record --level=off --delay=1s -- "$parts"
@@ -123,7 +123,7 @@ for name in leak tail default_stream; do
 		grep 'checks of weir'"
 done
 expect 2 'no range nope in the trace; there are' "$weir" report --range nope all.weir
-expect 0 'all.weir is read in part, .* of .*; steps 3 to 4 of 11' "$weir" hints --steps 3-4 all.weir
+expect 0 'all.weir is read in part, .* of .*: steps 3 to 4 of 11' "$weir" hints --steps 3-4 all.weir
 expect 0 'This is a part of the recording, .* of .*; steps 3 to 4 of 11' "$weir" report --only kernels --steps 3-4 all.weir
 expect 2 'steps=4-2: give the numbers of the first' "$weir" hints --steps 4-2 all.weir
 expect 2 'before is not later' "$weir" flame --after 2s --before 1s -f folded all.weir
@@ -138,7 +138,7 @@ expect 0 'cuLaunchKernel;nothing' "$weir" flame --by host -f folded --steps 2 al
 expect 0 '^1$' sh -c "$weir html --steady all.weir -o - 2>/dev/null | grep -cE 'of 11; the first [a-z0-9 ]+ left out as warm-up'"
 expect 0 'all.html' sh -c "$weir html --steady -o all.html all.weir && ls"
 # So are both sides of a comparison.
-expect 0 'all.weir is read in part, .*; steps 3 to 4 of 11' "$weir" diff --steps 3-4 all.weir all.weir
+expect 0 'all.weir is read in part, .*: steps 3 to 4 of 11' "$weir" diff --steps 3-4 all.weir all.weir
 expect 2 'only 11 steps' "$weir" diff --steps 12 all.weir all.weir
 # What was live before is live in the part.
 "$weir" record --sim -q -o app.weir -- "$build/examples/vecadd" >/dev/null || exit 1
@@ -170,7 +170,7 @@ expect 2 'hello is neither JSON' sh -c "echo hi there >hello; $weir report hello
 
 # A recording is no program, found in PATH or not.
 for command in record trace stat; do
-	expect 127 'all.weir is a recording, not a program; .*weir report all.weir. .* .weir export -f csv all.weir' \
+	expect 127 'all.weir is a recording, not a program. .*weir report all.weir. .* .weir export -f csv all.weir' \
 		"$weir" $command all.weir
 	expect 126 './all.weir is a recording, not a program' "$weir" $command -- ./all.weir
 done
@@ -187,7 +187,7 @@ expect 0 'cuLaunchKernel;nothing' "$weir" flame --by host -f folded rank0.weir r
 expect 0 'ranks.html' sh -c "$weir html -o ranks.html rank0.weir rank1.weir && ls"
 expect 2 "eager.json can.t be read together with the first" "$weir" report rank0.weir "$source/tests/golden/kineto/eager.json"
 expect 2 'absent can.t be read' "$weir" hints rank0.weir absent
-expect 2 'rank1.weir is a recording that is read already' "$weir" hints rank0.weir rank1.weir rank1.weir
+expect 2 'rank1.weir is given twice' "$weir" hints rank0.weir rank1.weir rank1.weir
 
 # Names of outputs.
 expect 0 'run.7.weir' sh -c "RANK=7 $weir record --sim -q -o run.%q{RANK}.weir -- $parts && ls"

@@ -121,6 +121,6 @@ expect 0 '^$' "$weir" import -q -o other.weir "$2/tests/golden/kineto/eager.json
 expect 0 '^$' "$weir" record --sim -q --history other.weir -o other2.weir -- "$program" 5
 expect 0 'learnt on another kind of device' "$weir" report other2.weir
 expect 0 '^$' "$weir" record --sim -q -o plain.weir -- "$program" 5
-expect 2 'does not say what its devices are' "$weir" record --sim -q --history plain.weir \
+expect 2 'does not name its devices' "$weir" record --sim -q --history plain.weir \
 	-o x.weir -- "$program" 5
 finish

@@ -28,7 +28,7 @@ expect 127 'no-such' "$weir" record -o b.weir -- ./no-such
 expect 37 'no CUDA call was seen' "$weir" record -q -- sh -c 'exit 37'
 
 # Where there was nothing to record, somebody says where to look.
-expect 0 'weir doctor -- true. says why; without a GPU, .weir record --sim. simulates' \
+expect 0 'weir doctor -- true. says why. Without a GPU, .weir record --sim. simulates' \
 	"$weir" record -o none.weir -- true
 expect 0 'weir doctor --sim -- true. says why$' "$weir" record --sim -o none.weir -- true
 expect 1 '^0$' sh -c "$weir record --sim --level=off -o none.weir -- $app 2>&1 | grep -c doctor"

@@ -11,7 +11,7 @@ cd "$scratch" || exit 1
 
 expect 2 'at least 8M' "$weir" record --max-size=1M -- true
 expect 2 'is no size' "$weir" record --min-free=much -- true
-expect 2 'give one of them' "$weir" record --flight=64M --max-size=64M -- true
+expect 2 'Give one of them' "$weir" record --flight=64M --max-size=64M -- true
 
 # Neither the trace nor the program is harmed by the limit, and it is said here and there.
 expect 0 'stopped before the program ended: the trace had reached 8.00 MiB' \

@@ -14,7 +14,7 @@ mkdir -m 700 s
 expect 0 'no program shares a GPU' $sched status
 expect 0 '"programs": \[' $sched status --json
 expect 1 'no program has shared' $sched open
-expect 2 'is nothing that can be done' $weir sched --share "$scratch" dance
+expect 2 'is no command of weir sched' $weir sched --share "$scratch" dance
 
 # MPS serves all GPUs, also when the first program may see one.
 mkdir bin
@@ -35,7 +35,7 @@ expect 2 'sms=' $run --sms= -- true
 expect 2 'slowdown=1: give a number' $run --slowdown 1 -- true
 expect 2 'slowdown=fast: give a number' $run --slowdown fast -- true
 expect 2 'sms=0%' $run --sms 0% -- true
-expect 2 'give one of them' $run --sms 60% --isolated -- true
+expect 2 'Give one of them' $run --sms 60% --isolated -- true
 expect 127 'can.t be run' $run -- ./no-such-program
 mkdir -m 777 open
 chmod 777 open
@@ -75,16 +75,16 @@ expect 0 '^\* fit' $sched policy
 expect 0 '' $sched policy strict budget=70us
 expect 0 '^\* strict' $sched policy
 expect 2 'is no policy' $sched policy kind
-expect 2 'nothing that a policy can be told' $sched policy fit cap=0
-expect 2 'nothing that a policy can be told' $sched policy fit cap=4294967296
-expect 2 'nothing that a policy can be told' $sched policy fit speed=2
+expect 2 'no setting of a policy' $sched policy fit cap=0
+expect 2 'no setting of a policy' $sched policy fit cap=4294967296
+expect 2 'no setting of a policy' $sched policy fit speed=2
 expect 0 '"policy": "strict"' $sched status --json
 expect 0 '' $sched policy fit
 expect 0 '' $sched open
 expect 0 'all gates open' $sched status
 expect 0 '' $sched close
 expect 1 'does not share a GPU' $sched set 1 latency
-expect 2 'give a process and its class' $sched set 1
+expect 2 'name a process and its class' $sched set 1
 expect 2 "'fast' is no class" $sched set 1 fast
 expect 2 "'lat' is no class" $sched set 1 lat
 
@@ -133,7 +133,7 @@ if [ -x "$fill" ]; then
 	expect 0 '^6$' $q --memory 512M -- $weir run --quiet --sim --memory 1G -- "$fill" fill 64
 	expect 0 '^2$' $q --memory 512M -- $weir run --quiet --sim --memory 256M -- "$fill" fill 64
 	expect 0 '^6$' $q --memory 512M -- $weir run --quiet --sim -- "$fill" fill 64
-	expect 2 'as many as hold' $q --memory 1G -- $weir run --quiet --sim --memory 512M -- \
+	expect 2 'at most two hold' $q --memory 1G -- $weir run --quiet --sim --memory 512M -- \
 		$weir run --quiet --sim --memory 256M -- true
 	expect 0 'no program shares a GPU' $sched status
 
@@ -152,13 +152,13 @@ printf 'int main(void) { return 0; }\n' >static.c
 if cc -static -o static static.c 2>/dev/null; then
 	expect 3 'static can.t be held to a quota: it is linked statically' $run --memory 1G -- ./static
 	expect 3 'can.t be held to a quota' $run --memory 1G -- $weir run --sim --share "$scratch/s" -- ./static
-	expect 0 '1 program was held neither to its class nor to a quota' $run --memory 1G --best-effort-quota -- ./static
-	expect 0 '1 program was held neither to its class nor to a quota' $run -- ./static
+	expect 0 '1 program ran without its class and quota' $run --memory 1G --best-effort-quota -- ./static
+	expect 0 '1 program ran without its class and quota' $run -- ./static
 fi
 cp /bin/true raised
 chmod 4755 raised
 expect 3 'raised can.t be held to a quota: it gains rights' $run --memory 1G -- ./raised
-expect 0 '1 program was held neither' $run --memory 1G --best-effort-quota -- ./raised
+expect 0 '1 program ran without' $run --memory 1G --best-effort-quota -- ./raised
 
 # The GPU with the least to do.
 expect 0 '^CUDA_VISIBLE_DEVICES=GPU-' env WEIR_SIM=devices=2 $run --device auto -- env

@@ -109,8 +109,8 @@ one = lambda name: db.execute('SELECT count(DISTINCT c.start) FROM work JOIN cal
 print(one('cuLaunchKernel'), one('cuGraphLaunch'))"
 fi
 
-expect 2 'sample:N with N from 1' "$weir" record --gpu=sample:0 -- "$app"
-expect 2 'sample:N with N from 1' "$weir" record --gpu=sample:x -- "$app"
-expect 2 'sample:N with N from 1' "$weir" record --gpu=some -- "$app"
+expect 2 'sample:N for one launch in N' "$weir" record --gpu=sample:0 -- "$app"
+expect 2 'sample:N for one launch in N' "$weir" record --gpu=sample:x -- "$app"
+expect 2 'sample:N for one launch in N' "$weir" record --gpu=some -- "$app"
 expect 0 'WEIR=gpu=sample:0,record' env LD_PRELOAD="$build/lib/weir/libweir.so" WEIR=gpu=sample:0,record:x.weir true
 finish

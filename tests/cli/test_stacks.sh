@@ -111,7 +111,7 @@ expect 0 '' "$weir" record --sim -q --stacks=bytes:512 -o small.weir -- "$app"
 expect 0 'of 24 call stacks end early' "$weir" report small.weir
 expect 0 '' "$weir" record --sim -q -o without.weir -- "$app"
 expect 1 '' sh -c "'$weir' report --json without.weir | grep call_stacks"
-expect 2 'what can be asked for are alloc, free, sync' "$weir" record --sim --stacks=everything -o no.weir -- "$app"
+expect 2 'give alloc, free, sync' "$weir" record --sim --stacks=everything -o no.weir -- "$app"
 expect 2 'bytes:SIZE' "$weir" record --sim --stacks=bytes:1M -o no.weir -- "$app"
 [ -e no.weir ] && { echo "a refusal left a trace"; failures=$((failures + 1)); }
 

@@ -16,10 +16,10 @@ expect 0 'network +[0-9.]+/[0-9.]+ +[0-9.]+/[0-9.]+' "$weir" train --kind networ
 expect 0 '"kind": "network"' "$weir" train --kind network --json l.csv -o m.weir-model
 [ -e m.weir-model.part ] && { echo "FAILED: something is left beside the model"; failures=1; }
 expect 2 '[0-9]+ different launches with a device time, and 40 are needed' "$weir" train few.csv
-expect 2 "don't say which device it was: --device NAME" "$weir" train nameless.csv
+expect 2 "don't name the device. Give --device" "$weir" train nameless.csv
 expect 0 'predictions are those of the network' "$weir" train -k network -d H200 nameless.csv -o n.weir-model
 expect 2 'ran on another device|another device than those before' "$weir" train l.csv a100.csv
-expect 2 "says of no launch how long it ran" "$weir" train timeless.csv
+expect 2 "has no launch with a time" "$weir" train timeless.csv
 expect 2 'nothing is known of a device .Voodoo.' "$weir" train -d Voodoo nameless.csv
 expect 2 '--kind=oracle: there are auto, forest and network' "$weir" train -k oracle l.csv
 expect 2 "no/such.csv can't be read: No such file" "$weir" train no/such.csv
@@ -68,16 +68,16 @@ expect 1 '"t50_ns": null' "$weir" predict -d H200 -k x -g 1 -b 1025 --json
 expect 2 'several kernels of the files' "$weir" predict l.csv -k sgemm -g 1 -b 32
 # A kernel that the files do not have is a slip, unless they have siblings of it.
 expect 2 'no kernel of the files has that in its name' "$weir" predict l.csv -k no_such_kernel -g 1 -b 32
-expect 2 'without --kernel they are listed' "$weir" predict l.csv -k no_such_kernel -g 1 -b 32 --json
+expect 2 'Without --kernel they are listed' "$weir" predict l.csv -k no_such_kernel -g 1 -b 32 --json
 new='vectorized_elementwise_opa<33>'
 expect 0 'kernel +not in the files; siblings of it are' "$weir" predict l.csv -k "$new" -g 900 -b 128
 expect 0 '"kernel_known": false' "$weir" predict l.csv -k "$new" -g 900 -b 128 --json
 # Devices are found as people write them; who names another is told which there are, and each of those
 # is one.
 expect 0 'predictor' "$weir" predict -d h200 -k my_gemm -g 128 -b 256
-expect 2 "of a device 'Voodoo'.* known are: .*, T4, .*, H200, " "$weir" predict -d Voodoo -k x -g 1 -b 32
-expect 2 'or one of: .*, T4, ' "$weir" predict -k x -g 1 -b 32
-"$weir" predict -d Voodoo -k x -g 1 -b 32 2>&1 | sed 's/.*known are: //; s/, /\n/g' >devices
+expect 2 "of a device 'Voodoo'.* known devices are: .*, T4, .*, H200, " "$weir" predict -d Voodoo -k x -g 1 -b 32
+expect 2 'one of: .*, T4, ' "$weir" predict -k x -g 1 -b 32
+"$weir" predict -d Voodoo -k x -g 1 -b 32 2>&1 | sed 's/.*known devices are: //; s/, /\n/g' >devices
 while read -r device; do
 	expect 0 'predictor' "$weir" predict -d "$device" -k x -g 1 -b 32
 done <devices
@@ -92,5 +92,5 @@ expect 2 '--bytes=-1: not a number above 0' $one --bytes -1
 expect 2 '--unit=int4: there are' $one --unit int4
 expect 2 '--arg=x: ' $one -a x
 expect 2 'name traces or tables' "$weir" predict
-expect 2 "don't say which device" "$weir" predict -k x -g 1 -b 32
+expect 2 "don't name the device" "$weir" predict -k x -g 1 -b 32
 finish

@@ -75,7 +75,7 @@ cp "$golden/kineto/eager.json" "$golden/variants/rocm.json" .
 expect 0 '^latency:     eager, ' "$weir" whatif eager.weir
 expect 0 '' sh -c "'$weir' whatif eager.json >json.out 2>err && '$weir' whatif eager.weir >weir.out && cmp json.out weir.out"
 "$weir" import -q -o rocm.weir rocm.json 2>err
-expect 2 'rocm.weir has no request to replay: .* record the program with weir record --gpu, or say --class=best-effort' \
+expect 2 'rocm.weir has no request to replay: .* Record the program with weir record --gpu, or say --class=best-effort' \
 	timeout 60 "$weir" whatif rocm.weir rocm.weir
 expect 0 '^device: .* as of an H200: the number of its own GPU is not recorded' "$weir" whatif --class=best-effort rocm.weir
 expect 0 'the replay of a request takes [0-9.]+ times as long as recorded' "$weir" whatif "$golden/live/unet.weir"
@@ -124,7 +124,7 @@ expect 0 'were predicted' python3 compare.py
 
 # What can't be answered.
 expect 0 '' "$weir" record -q --sim -o untimed.weir -- "$build/examples/vecadd"
-expect 2 'untimed.weir says nothing of how long.*weir record --gpu' "$weir" whatif lc.weir untimed.weir
+expect 2 'untimed.weir has no device times.*weir record --gpu' "$weir" whatif lc.weir untimed.weir
 expect 2 'FILE is missing' "$weir" whatif
 expect 2 'none.weir' "$weir" whatif none.weir
 expect 2 'there are fifo, strict, fair, edf and fit' "$weir" whatif -p best lc.weir

@@ -12,7 +12,7 @@ for command in report hints memory html flame; do
 	expect 2 'absent can.t be read: No such file' "$weir" "$command" absent
 	expect 2 'directory is a directory, not a trace' "$weir" "$command" directory
 	expect 2 'empty is empty' "$weir" "$command" empty
-	expect 2 'text is (neither JSON, nor an SQLite export|not a trace; weir import)' "$weir" "$command" text
+	expect 2 'text is (neither JSON, nor an SQLite export|not a trace. Make one)' "$weir" "$command" text
 	expect 2 'cut.weir is truncated' "$weir" "$command" cut.weir
 done
 for command in train predict; do
@@ -20,7 +20,7 @@ for command in train predict; do
 	expect 2 'directory is a directory' "$weir" "$command" directory
 	expect 2 'empty is empty' "$weir" "$command" empty
 	expect 2 "there is no column 'kernel'" "$weir" "$command" text
-	expect 2 'says of no kernel how long it ran' "$weir" "$command" plain.weir
+	expect 2 'has no kernel with a device time' "$weir" "$command" plain.weir
 done
 expect 2 'text: this is not a model' "$weir" eval text gpu.weir
 
@@ -40,13 +40,13 @@ expect 2 'absent is no directory: several files' "$weir" import -o absent rank0.
 expect 2 'FILE is missing' "$weir" import
 
 # Without device times
-expect 2 'says of no kernel how long it ran' "$weir" export -f dataset plain.weir
+expect 2 'has no kernel with a device time' "$weir" export -f dataset plain.weir
 expect 0 'has no launch of a kernel' "$weir" hints plain.weir
 expect 0 '^$' "$weir" html plain.weir -o page.html
 
 # A file of somebody else's is not taken for an old trace.
 if "$weir" help record >/dev/null 2>&1 && [ -e "$(dirname "$weir")/../lib/weir/libweir.so" ]; then
-	expect 3 'text is there and is no trace; remove it' "$weir" record -q -o text -- true
+	expect 3 'text is there and is no trace. Remove it' "$weir" record -q -o text -- true
 	expect 0 '^hello$' cat text
 	expect 0 'no CUDA call was seen' "$weir" record -q -o empty -- true
 	expect 0 'no CUDA call was seen' "$weir" record -q -o empty -- true

@@ -75,7 +75,7 @@ while IFS= read -r row; do
 		# A word that is a command's name has that command's help.
 		grep -qF -- "$here_text" "$work/help" || grep -q "^weir $word:" "$work/help" ||
 			wrong "weir help $word does not lead to: $here_text"
-		grep -q "^weir: there is no command '$word'; try .*$(printf '%s' "$here_text" | cut -c1-12)" "$work/said" ||
+		grep -q "^weir: there is no command '$word'. Try .*$(printf '%s' "$here_text" | cut -c1-12)" "$work/said" ||
 			[ "$here" = - ] || weir "$word" --help >/dev/null 2>&1 || wrong "weir $word does not lead to: $here"
 	done
 	weir help questions | grep -qF -- "$question" || wrong "weir help questions lacks: $question"

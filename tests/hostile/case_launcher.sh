@@ -55,7 +55,7 @@ have=$(recorded_count term.weir cuLaunchKernel)
 "$weir" record -q -o outer.weir -- "$weir" record -q -o inner.weir -- \
 	"$programs/many_launches" 100 >out 2>&1
 code=$?
-[ $code = 0 ] && [ "$(grep -v '^weir: no CUDA call was seen; ' out)" = "0 failed" ] || complain "nested: status $code, $(cat out)"
+[ $code = 0 ] && [ "$(grep -v '^weir: no CUDA call was seen. ' out)" = "0 failed" ] || complain "nested: status $code, $(cat out)"
 [ "$(recorded_count inner.weir cuLaunchKernel)" = 100 ] || complain "nested: the inner one is not whole"
 
 # The same file again: the new recording replaces the old one.

@@ -97,7 +97,7 @@ reached() {
 # it would be wrong, and show.
 forget_warning() {
 	[ "$trace" != maybe ] && [ -n "$(reached plain)" ] ||
-		sed -i '/^weir: no CUDA call was seen; /d' "$work/$mode.err"
+		sed -i '/^weir: no CUDA call was seen. /d' "$work/$mode.err"
 	case $option in *--capture*)
 		sed -i -E '/^weir: (no CUDA call was made in the part|the part that was asked for never began) /d' "$work/$mode.err" ;;
 	esac

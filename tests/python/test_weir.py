@@ -577,7 +577,7 @@ class Whole(unittest.TestCase):
     def test_a_wrong_word_is_told(self):
         result = self.run_it(os.environ["WEIR_BIN"], "record", "--python=shape", "--", "true")
         self.assertEqual(result.returncode, 2)
-        self.assertIn("lines, names and shapes", result.stderr)
+        self.assertIn("lines, names or shapes", result.stderr)
 
 
 if __name__ == "__main__":

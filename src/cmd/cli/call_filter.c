@@ -35,7 +35,7 @@ static int add_word(struct call_filter *f, const struct schema *schema, const ch
 	word += exclude;
 	if (!word_is_known(schema, word))
 		return complain(EXIT_USAGE,
-			"-e '%s' fits no CUDA call; give names (cuMem*), classes (launch, memory, copy …) or error",
+			"-e '%s' fits no CUDA call. Give names (cuMem*), classes (launch, memory, copy …) or error",
 			word);
 	*array_push(&f->words) = (struct filter_word){ .word = xstrdup(word), .exclude = exclude };
 	f->any_include |= !exclude;
@@ -72,7 +72,7 @@ int call_filter_take(struct call_filter *f, const struct schema *schema, const s
 	const char *longer = opt_str(o, "longer");
 	if (longer && !duration_parse(longer, &f->least_ns))
 		return complain(EXIT_USAGE,
-			"--longer=%s is no time; give a number with its unit: 10us, for example",
+			"--longer=%s is no time. Give a number with its unit: 10us, for example",
 			longer);
 	int code = take_words(f, schema, o);
 	code = code ? code : TAKE_ALL(&f->kernels, o, "kernel");

@@ -22,7 +22,7 @@ static int put_time(const struct options *o, const char *name, const char *word,
 		return 0;
 	if (!duration_parse(text, &ns))
 		return complain(EXIT_USAGE,
-			"--%s=%s is no time; give a number with its unit: 500ms, for example", name,
+			"--%s=%s is no time. Give a number with its unit: 500ms, for example", name,
 			text);
 	bounded_printf(to, "%s=%" PRIu64 ",", word, ns);
 	return 0;
@@ -57,16 +57,15 @@ static int put_capture(const struct options *o, struct bounded *to)
 	const char *range = behind(text, "range:"), *step = behind(text, "step:");
 	if (range && (!*range || strlen(range) > RANGE_MOST || strchr(range, ',')))
 		return complain(EXIT_USAGE,
-			"--capture=%s: give the name of a range, of %u bytes at most and without a comma: range:train, for example",
+			"--capture=%s: give a range's name of at most %u bytes without a comma: range:train, for example",
 			text, RANGE_MOST);
 	if (step && (!step_numbers_parse(step, &steps) || !steps.first))
 		return complain(EXIT_USAGE,
 			"--capture=%s: give the first and the last step, counted from 1: step:10-19, for example",
 			text);
 	if (!range && !step && strcmp(text, "profiler") != 0)
-		return complain(EXIT_USAGE,
-			"--capture=%s: what can be captured is profiler, range:NAME or step:N-M",
-			text);
+		return complain(
+			EXIT_USAGE, "--capture=%s: give profiler, range:NAME or step:N-M", text);
 	if (step)
 		bounded_printf(to, WEIR_OPTION_capture "=step:%" PRIu32 "-%" PRIu32 ",",
 			steps.first, steps.last);
@@ -88,7 +87,7 @@ int capture_options_take(struct capture_options *c, const struct options *o)
 	c->wanted = *c->config;
 	if (c->wanted && !strcmp(opt_str(o, "level"), "off"))
 		return complain(EXIT_USAGE,
-			"--level=off records nothing, so there is no part of it to be captured; leave one of them out");
+			"--level=off records nothing, so no part can be captured. Leave one of them out");
 	return 0;
 }
 
@@ -101,7 +100,7 @@ int stack_choice_take(const struct options *o, struct stack_choice *ret_choice, 
 		return 0;
 	if (!stack_options_parse(what, strlen(what), &stacks) || strlen(what) >= STACK_CHOICE_MOST)
 		return complain(EXIT_USAGE,
-			"--stacks=%s: what can be asked for are alloc, free, sync, launch, copy, set, graph "
+			"--stacks=%s: give alloc, free, sync, launch, copy, set, graph "
 			"and module, sample:N and bytes:SIZE (512 to 48K), with commas between",
 			what);
 	snprintf(ret_choice->text, sizeof ret_choice->text, "%s%.*s", *what ? "=" : "",

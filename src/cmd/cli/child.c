@@ -60,16 +60,16 @@ static int check_replaceable(const char *path, struct error *err)
 		return 0;
 	if (!S_ISREG(st.st_mode))
 		return error_set(
-			err, -EEXIST, "%s is not a regular file; a trace can't be put there", path);
+			err, -EEXIST, "%s is not a regular file. A trace can't be put there", path);
 	const ssize_t n = read_start(path, magic, sizeof magic);
 	if (n < 0)
 		return error_set(err, -errno,
-			"%s is there and can't be read: %s; name another file", path,
+			"%s is there and can't be read: %s. Name another file", path,
 			strerror(errno));
 	if (!n || (n == (ssize_t)sizeof magic && !memcmp(magic, TRACE_MAGIC, sizeof magic)))
 		return 0;
 	return error_set(
-		err, -EEXIST, "%s is there and is no trace; remove it, or name another file", path);
+		err, -EEXIST, "%s is there and is no trace. Remove it, or name another file", path);
 }
 
 int child_clear(const char *path, struct error *err)
@@ -171,7 +171,7 @@ bool child_trace_is_there(const struct child *c)
 			     memcmp(magic, TRACE_MAGIC, sizeof magic) != 0))
 		what = "cut off";
 	if (what)
-		complain(0, "%s was %s while the program ran; what it recorded is lost", c->trace,
+		complain(0, "%s was %s while the program ran. What it recorded is lost", c->trace,
 			what);
 	return !what;
 }
@@ -242,7 +242,7 @@ static int set_python(const struct child *c)
 	char directory[PATH_MAX];
 	if (library_path("python", directory, sizeof directory))
 		return complain(EXIT_ENVIRONMENT,
-			"the Python package is not in ../lib/weir/python; install Weir again");
+			"the Python package is not in ../lib/weir/python. Install Weir again");
 	char words[256]; /* python_words() has looked at what the person has given */
 	snprintf(words, sizeof words, "%s%s%s",
 		!c->python   ? ""
@@ -289,7 +289,7 @@ static int set_config(const struct child *c)
 	char *full = realpath(c->trace, NULL);
 	if (!full)
 		return complain(EXIT_ENVIRONMENT,
-			"the whole path of %s is not known: %s; give one that begins with a slash",
+			"the whole path of %s is unknown: %s. Give a path that begins with a slash",
 			c->trace, strerror(errno));
 	const int done = set_words(c, full);
 	free(full);
@@ -302,11 +302,11 @@ static int set_environment(const struct child *c)
 	char hook[PATH_MAX], audit[PATH_MAX], sim[PATH_MAX];
 	if (library_path("libweir.so", hook, sizeof hook))
 		return complain(EXIT_ENVIRONMENT,
-			"libweir.so is not in ../lib/weir beside this program; install Weir again");
+			"libweir.so is not in ../lib/weir beside this program. Install Weir again");
 	if (strpbrk(hook, " :"))
 		return complain(EXIT_ENVIRONMENT,
-			"%s can't be preloaded: the loader takes blanks and colons in a path for its end; "
-			"install Weir elsewhere",
+			"%s can't be preloaded: for the loader a blank or colon ends a path. "
+			"Install Weir elsewhere",
 			hook);
 	if (allow_sanitizer() || append_path("LD_PRELOAD", hook, ':') || set_injection(hook))
 		return cannot_set();
@@ -323,7 +323,7 @@ static int set_environment(const struct child *c)
 		return 0;
 	if (library_path("sim", sim, sizeof sim))
 		return complain(EXIT_ENVIRONMENT,
-			"the simulated driver is not in ../lib/weir/sim; install Weir again");
+			"the simulated driver is not in ../lib/weir/sim. Install Weir again");
 	if (c->reconstruct &&
 		setenv("WEIR_SIM", "time=real", 0)) /* what a host waits for takes time */
 		return cannot_set();
@@ -383,10 +383,10 @@ static int refuse(const struct child *c, int why)
 	const int code = why == ENOENT || why == ENOTDIR ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
 	if (input_is_recording(name))
 		return complain(code,
-			"%s is a recording, not a program; `weir report %s` says what is in it, and `weir export -f csv %s` lists its calls",
+			"%s is a recording, not a program. `weir report %s` says what is in it, and `weir export -f csv %s` lists its calls",
 			name, name, name);
 	return complain(code, "%s can't be run: %s%s", name, strerror(why),
-		why == ENOENT ? "; is it spelled right, and is its directory in PATH?" : "");
+		why == ENOENT ? ". Is it spelled right, and is its directory in PATH?" : "");
 }
 
 static int why_not(const char *path)

@@ -123,11 +123,11 @@ int device_choose(const struct sharing *s, const char *device, bool sim)
 		return set_visible(device);
 	if (sim && library_path("sim/libcuda.so.1", library, sizeof library))
 		return complain(EXIT_ENVIRONMENT,
-			"the simulated driver is not in ../lib/weir/sim; install Weir again");
+			"the simulated driver is not in ../lib/weir/sim. Install Weir again");
 	const int count = ask_devices(library, devices);
 	if (!count)
 		return complain(
-			EXIT_ENVIRONMENT, "--device=auto: no GPU is seen; `weir doctor` says why");
+			EXIT_ENVIRONMENT, "--device=auto: no GPU is seen. `weir doctor` says why");
 	for (int i = 1; i < count; i++)
 		if (load_of(s->file, devices[i].uuid) < load_of(s->file, devices[best].uuid))
 			best = i;

@@ -19,7 +19,7 @@ int gpu_sampling_open(bool sim, struct nvml **ret_n)
 	struct error err;
 	if (sim && library_path("sim/libnvidia-ml.so.1", path, sizeof path))
 		return complain(EXIT_ENVIRONMENT,
-			"the simulated driver is not in ../lib/weir/sim; install Weir again");
+			"the simulated driver is not in ../lib/weir/sim. Install Weir again");
 	if (nvml_open(sim ? path : NULL, ret_n, &err))
 		return complain(EXIT_ENVIRONMENT, "%s", err.text);
 	return 0;

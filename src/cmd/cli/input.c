@@ -102,8 +102,8 @@ static int open_any(const char *path, struct trace **ret_t)
 	const int fd = open_unnamed();
 	if (fd < 0)
 		return complain(EXIT_ENVIRONMENT,
-			"%s has to be imported, and nothing can be written for that to TMPDIR: %s",
-			path, strerror(errno));
+			"%s has to be imported, and no file can be written in TMPDIR: %s", path,
+			strerror(errno));
 	return import_to(fd, path, ret_t);
 }
 
@@ -131,7 +131,7 @@ static int open_standard_input(struct trace **ret_t)
 	struct stat st;
 	if (isatty(STDIN_FILENO))
 		return complain(EXIT_USAGE,
-			"standard input is a terminal; give it a trace: weir report - <FILE");
+			"standard input is a terminal. Give it a trace: weir report - <FILE");
 	if (!fstat(STDIN_FILENO, &st) && S_ISREG(st.st_mode))
 		return open_any(path_of(STDIN_FILENO, &room), ret_t);
 	const int fd = open_unnamed();

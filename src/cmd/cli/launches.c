@@ -184,7 +184,7 @@ static int take_trace(struct dataset *d, const char *path)
 		code = take_samples(d, t, &m, path);
 	if (!code && d->samples.n == before)
 		code = complain(EXIT_USAGE,
-			"%s says of no kernel how long it ran: record with --gpu --args", path);
+			"%s has no kernel with a device time: record with --gpu --args", path);
 	meta_fini(&m);
 	trace_close(t);
 	return code;
@@ -203,7 +203,7 @@ static int take_table(struct dataset *d, const char *path)
 		code = complain(EXIT_USAGE, "%s", err.text);
 	else if (d->samples.n == before)
 		code = complain(EXIT_USAGE,
-			"%s says of no launch how long it ran: its column 'ns' is empty or not there",
+			"%s has no launch with a time: its column 'ns' is empty or not there",
 			path);
 	free(text);
 	return code;
@@ -264,7 +264,7 @@ static int unknown_device(const char *name, unsigned cc)
 {
 	char known[1024];
 	return complain(EXIT_USAGE,
-		"nothing is known of a device '%s'%s, so nothing can be predicted for it; known are: %s",
+		"nothing is known of a device '%s'%s, so nothing can be predicted for it. The known devices are: %s",
 		name, cc ? " of that compute capability" : "", known_devices(known, sizeof known));
 }
 
@@ -278,8 +278,8 @@ int launches_device(
 		name = only_name(d->cc, d->sms);
 	if (!name)
 		return complain(EXIT_USAGE,
-			"the files don't say which device it was: --device NAME, as the driver names "
-			"it, or one of: %s",
+			"the files don't name the device. Give --device with the driver's name for it, "
+			"or with one of: %s",
 			known_devices((char[1024]){ "" }, 1024));
 	return predict_device_find(name, d->cc, d->sms, ret_device) ? unknown_device(name, d->cc)
 								    : 0;

@@ -108,7 +108,7 @@ static void set_limits(struct mps *m)
 	char percent[32];
 	setenv("CUDA_MPS_CLIENT_PRIORITY", m->is_latency ? "0" : "1", 0);
 	if (m->sms && !percent_of_sms(m))
-		remark("how many SMs the GPU has can't be told, so --sms has no effect; give a percentage");
+		remark("the number of the GPU's SMs is unknown, so --sms has no effect. Give a percentage");
 	if (m->percent > 0 && m->percent < 100) {
 		snprintf(percent, sizeof percent, "%.3f", m->percent);
 		setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", percent, 1);
@@ -120,7 +120,7 @@ static bool without(struct mps *m, const char *why)
 	unsetenv("CUDA_MPS_PIPE_DIRECTORY");
 	unsetenv("CUDA_MPS_LOG_DIRECTORY");
 	remark("%s: programs take turns on the GPU, each change costs about 0.1 ms, and nothing runs beside a request%s",
-		why, m->percent > 0 || m->sms ? "; --sms has no effect" : "");
+		why, m->percent > 0 || m->sms ? ". --sms has no effect" : "");
 	return false;
 }
 

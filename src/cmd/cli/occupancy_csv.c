@@ -186,8 +186,8 @@ static const struct occupancy_device *read_device(struct table_of_launches *t, s
 		return t->device;
 	t->device = occupancy_device_named(text.s, text.n);
 	if (!t->device) {
-		complain_of(
-			t, "cc is '%s'; known are %s", shown(text, show), occupancy_device_list());
+		complain_of(t, "cc is '%s'. The known ones are %s", shown(text, show),
+			occupancy_device_list());
 		return NULL;
 	}
 	assert(text.n <= sizeof t->name); /* no device is called by a longer one */
@@ -277,7 +277,7 @@ static int read_header(struct table_of_launches *t, const struct line *line)
 	for (int c = 0; c < COLUMNS; c++)
 		if (t->role[c] < 0)
 			return complain(EXIT_USAGE,
-				"the header has no column '%s'; needed are cc, threads_per_block, "
+				"the header has no column '%s'. It needs cc, threads_per_block, "
 				"regs_per_thread, smem_static_bytes and smem_dynamic_bytes",
 				names[c]);
 	fwrite(line->text, 1, line->bytes, t->out);

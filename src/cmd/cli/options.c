@@ -269,11 +269,11 @@ static int complain_of_topic(const char *word, const char *file)
 	}
 	if (!*text && file)
 		return complain(
-			EXIT_USAGE, "there is no command '%s'; try `weir report %s`", word, file);
+			EXIT_USAGE, "there is no command '%s'. Try `weir report %s`", word, file);
 	if (!*text)
 		return complain(
-			EXIT_USAGE, "there is no command '%s'; see `weir help %s`", word, word);
-	return complain(EXIT_USAGE, "there is no command '%s'; try %s", word, text);
+			EXIT_USAGE, "there is no command '%s'. See `weir help %s`", word, word);
+	return complain(EXIT_USAGE, "there is no command '%s'. Try %s", word, text);
 }
 
 static bool is_file(const char *path)
@@ -292,9 +292,9 @@ int unknown_command(const char *word, const char *argument)
 		return complain_of_topic(word, is_file(argument) ? argument : NULL);
 	if (near)
 		return complain(
-			EXIT_USAGE, "there is no command '%s'; did you mean '%s'?", word, near);
+			EXIT_USAGE, "there is no command '%s'. Did you mean '%s'?", word, near);
 	return complain(EXIT_USAGE,
-		"there is no command '%s', nor a question about it; `weir help` lists them, `weir help questions` what they answer",
+		"there is no command '%s', nor a question about it. `weir help` lists the commands, `weir help questions` the questions",
 		word);
 }
 
@@ -308,9 +308,9 @@ static int unknown(const struct command *c, const char *name, size_t length)
 	near = nearest(word, next_option, &at);
 	if (near)
 		return complain(
-			EXIT_USAGE, "there is no option --%s; did you mean --%s?", word, near);
+			EXIT_USAGE, "there is no option --%s. Did you mean --%s?", word, near);
 	return complain(
-		EXIT_USAGE, "there is no option --%s; `weir %s --help` lists them", word, c->name);
+		EXIT_USAGE, "there is no option --%s. `weir %s --help` lists them", word, c->name);
 }
 
 static void add(struct options *o, const struct option_row *row, const char *value)
@@ -357,7 +357,7 @@ static int take_long(struct options *o, char **argv)
 		return -1;
 	}
 	if (equals && !row->argument) {
-		complain(EXIT_USAGE, "--%s takes no value; leave out %s", row->name, equals);
+		complain(EXIT_USAGE, "--%s takes no value. Leave out %s", row->name, equals);
 		return -1;
 	}
 	return take(o, row, equals ? equals + 1 : NULL, argv);
@@ -369,12 +369,12 @@ static int take_short(struct options *o, char **argv)
 	const struct option_row *row = find_letter(o->command, argv[0][1]);
 
 	if (!row) {
-		complain(EXIT_USAGE, "there is no option %.2s; `weir %s --help` lists them",
+		complain(EXIT_USAGE, "there is no option %.2s. `weir %s --help` lists them",
 			argv[0], o->command->name);
 		return -1;
 	}
 	if (*rest && !row->argument) {
-		complain(EXIT_USAGE, "-%c takes no value; give each letter its own -: %s",
+		complain(EXIT_USAGE, "-%c takes no value. Give each letter its own -: %s",
 			row->letter, argv[0]);
 		return -1;
 	}
@@ -428,11 +428,11 @@ static int check_arguments(const struct options *o)
 	if (o->argc < least) {
 		const int length = argument_name(c->arguments, o->argc, &missing);
 
-		return complain(EXIT_USAGE, "%.*s is missing; usage: weir %s [OPTION...] %s",
+		return complain(EXIT_USAGE, "%.*s is missing. Usage: weir %s [OPTION...] %s",
 			length, missing, c->name, c->arguments);
 	}
 	if (o->argc > most)
-		return complain(EXIT_USAGE, "'%s' is one argument too many; usage: weir %s %s%s",
+		return complain(EXIT_USAGE, "'%s' is one argument too many. Usage: weir %s %s%s",
 			o->argv[most], c->name, "[OPTION...] ", c->arguments);
 	return 0;
 }

@@ -20,7 +20,7 @@ static int take_time(const struct options *o, const char *name, uint64_t *ret_ns
 	const char *text = opt_str(o, name);
 	if (text && !duration_parse(text, ret_ns))
 		return complain(EXIT_USAGE,
-			"--%s=%s is no time; give a number with its unit, counted from the begin of the recording: 2.5s, for example",
+			"--%s=%s is no time. Give a number with its unit, counted from the begin of the recording: 2.5s, for example",
 			name, text);
 	return 0;
 }
@@ -35,10 +35,10 @@ static int take(const struct options *o, struct trace_cut *cut)
 		return code;
 	if (cut->before_ns && cut->before_ns <= cut->after_ns)
 		return complain(
-			EXIT_USAGE, "--before is not later than --after; nothing is between them");
+			EXIT_USAGE, "--before is not later than --after. Nothing is between them");
 	if (text && !step_numbers_parse(text, &steps))
 		return complain(EXIT_USAGE,
-			"--steps=%s: give the numbers of the first and the last step: 10-19, for example; weir report --only steps lists them",
+			"--steps=%s: give the numbers of the first and the last step: 10-19, for example. `weir report --only steps` lists them",
 			text);
 	cut->steps = text;
 	cut->first_step = steps.first;
@@ -46,7 +46,7 @@ static int take(const struct options *o, struct trace_cut *cut)
 	cut->range = opt_str(o, "range");
 	cut->steady = opt_flag(o, "steady");
 	if (cut->steady && text)
-		return complain(EXIT_USAGE, "--steady finds the steps itself; leave out --steps");
+		return complain(EXIT_USAGE, "--steady finds the steps itself. Leave out --steps");
 	return 0;
 }
 
@@ -75,7 +75,7 @@ static void say_part(const char *file, const struct trace *t)
 {
 	struct number part, whole;
 	remark("%s is read in part, %s of %s%s%s", file, number_ns(&part, t->part.part_ns),
-		number_ns(&whole, t->part.whole_ns), *t->part.how ? "; " : "", t->part.how);
+		number_ns(&whole, t->part.whole_ns), *t->part.how ? ": " : "", t->part.how);
 }
 
 int part_options_cut(const struct options *o, struct trace *t, const char *file)

@@ -25,7 +25,7 @@ static int absolute(const char *path, char *ret_full, size_t size)
 			EXIT_USAGE, "%s can't be used: its name must not hold a comma", path);
 	if (*path != '/' && !getcwd(here, sizeof here))
 		return complain(EXIT_ENVIRONMENT,
-			"the whole path of %s is not known: %s; give one that begins with a slash",
+			"the whole path of %s is unknown: %s. Give a path that begins with a slash",
 			path, strerror(errno));
 	if (snprintf(ret_full, size, "%s%s%s", here, *path == '/' ? "" : "/", path) >= (int)size)
 		return complain(EXIT_USAGE, "the name %s is too long", path);
@@ -60,7 +60,7 @@ static int device_of(const struct meta *m, const char *path, struct predict_devi
 	bool known;
 	if (!m->devices.n)
 		return complain(EXIT_USAGE,
-			"%s does not say what its devices are; record it again, with --gpu", path);
+			"%s does not name its devices. Record it again, with --gpu", path);
 	const struct meta_device *d = &m->devices.v[0];
 	const unsigned cc = (d->capability >> 16) * 10 + (d->capability & 0xffff);
 	if (predict_device_any(m->names.v[d->name].text, cc, d->multiprocessors, ret_d, &known))
@@ -124,7 +124,7 @@ static int learn_from(struct predict_options *f, const struct trace *t, const ch
 	} else if (!code) {
 		code = all.v.n ? learn(f, &all, &d)
 			       : complain(EXIT_USAGE,
-					 "%s says of no kernel how long it ran: record it "
+					 "%s has no kernel with a device time: record it "
 					 "again, with --gpu",
 					 path);
 		launch_samples_fini(&all);

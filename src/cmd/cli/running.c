@@ -31,7 +31,7 @@ static int complain_of_process(const char *pid, int error)
 	if (error == EACCES || error == EPERM)
 		return complain(EXIT_ENVIRONMENT,
 			"this user may not look at process %s: /proc/%s/maps, which says whether it "
-			"is being recorded, can't be read (%s); ask as its user, or as root",
+			"is being recorded, can't be read (%s). Ask as its user, or as root",
 			pid, pid, strerror(error));
 	return complain(EXIT_ENVIRONMENT, "/proc/%s/maps can't be read: %s", pid, strerror(error));
 }
@@ -56,7 +56,7 @@ int running_trace_of(const char *pid, char *ret_path, size_t size)
 	fclose(maps);
 	return found ? 0
 		     : complain(EXIT_NO,
-			       "process %s is not being recorded (it has no trace open); one that is "
+			       "process %s is not being recorded (it has no trace open). One that is "
 			       "started with `weir record` can be followed",
 			       pid);
 }
