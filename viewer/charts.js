@@ -142,9 +142,9 @@ function idleGapsTable() {
 					"tr",
 					{},
 					...[
-						["cause", "What the host did for most of it."],
-						["idle", "How long no GPU ran anything."],
-						["at", "When that began; a click shows it in the timeline."],
+						["cause", "The host's state for most of the gap."],
+						["idle", "The time in which no GPU ran anything."],
+						["at", "The begin of the gap. A click shows it in the timeline."],
 						["culprit", "The call, operator, module and line in which the host was."],
 						["after", "What ended before."],
 						["before", "What ran next."],

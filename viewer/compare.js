@@ -29,12 +29,12 @@ const changeText = (pct) => (pct === null ? "" : `${signed(pct, (x) => x.toFixed
 const verdictColumn = column(
 	"verdict",
 	"verdict",
-	"Of the median of one run, call or range: faster, slower, same, new or gone; empty: the numbers can't tell a difference from chance.",
+	"Verdict on the median of one run, call or range: faster, slower, same, new or gone. Empty if the numbers cannot tell a difference from chance.",
 	(v) => v || "",
 );
 
 const ratioColumn = (key) =>
-	numberColumn(key, "B ÷ A", "B's by A's: less than 1 is less in B.", ratioText);
+	numberColumn(key, "B ÷ A", "B's value divided by A's: below 1 is less in B.", ratioText);
 
 /* ---- what differs ---- */
 
@@ -48,11 +48,11 @@ function totalsTable() {
 	const value = (side) =>
 		numberColumn(side, side.toUpperCase(), `In ${side.toUpperCase()}.`, (v, row) => row.show(v));
 	const columns = [
-		nameColumn("What is added up."),
+		nameColumn("The sum of this row."),
 		value("a"),
 		value("b"),
 		ratioColumn((t) => ratioOf(t.a, t.b)),
-		column("change_pct", "change", "Of B against A.", changeText),
+		column("change_pct", "change", "The change of B against A.", changeText),
 		verdictColumn,
 	];
 	return new Table(columns, totalsRows(), null).element;
@@ -113,7 +113,7 @@ function comparedSection() {
 	const s = section(
 		"overview",
 		"What differs",
-		"B against A; numbers of weir diff",
+		"B against A, by weir diff",
 		el("p", { class: "conclusion" }, data.diff.conclusion.join(" ")),
 		data.diff.notes.length
 			? el("ul", { class: "warnings" }, ...data.diff.notes.map((n) => el("li", {}, n)))
@@ -180,19 +180,19 @@ function comparedTable(id, title, note, table, more) {
 	const change = numberColumn(
 		(r) => (r.change_ns === null ? null : Math.abs(r.change_ns)),
 		"total change",
-		"Of the time of all of them, B against A.",
+		"Change of the total time, B against A.",
 		(v, r) => signed(r.change_ns, time),
 	);
 	const columns = [
-		nameColumn("What it is about.", more),
+		nameColumn("The subject of the row.", more),
 		verdictColumn,
-		numberColumn("median_change_pct", "median change", "Of one run or call, B against A: the verdict is about this.", changeText),
+		numberColumn("median_change_pct", "median change", "Change of the median of one, B against A. The verdict is about this.", changeText),
 		change,
-		...bothColumns(rows, "total_ns", "time", "All of them added up.", time),
+		...bothColumns(rows, "total_ns", "time", "The total of all of them.", time),
 		ratioColumn((r) => (r.a && r.b ? ratioOf(r.a.total_ns, r.b.total_ns) : null)),
 		...bothColumns(rows, "p50_ns", "median", "Half took less, half more.", time).map(seldom),
 		...bothColumns(rows, "count", "runs", "How many there were.").map(seldom),
-		...(table === "memops" ? bothColumns(rows, "bytes", "bytes", "All that was copied or set.", bytes) : []),
+		...(table === "memops" ? bothColumns(rows, "bytes", "bytes", "All bytes that were copied or set.", bytes) : []),
 	];
 	return tableSection(id, title, note, rows, columns, change.key, ["Neither recording has any."]);
 }
@@ -208,9 +208,9 @@ function phasesSection() {
 		[
 			nameColumn("The range."),
 			verdictColumn,
-			numberColumn("factor", "A ÷ B", "How many times as fast B's is.", ratioText),
+			numberColumn("factor", "A ÷ B", "How many times as fast B is.", ratioText),
 			...bothColumns(rows, "span_p50_ns", "span on device", "The median range: from the start of the first GPU activity that was launched inside to the end of the last, idle gaps included.", time),
-			...bothColumns(rows, "host_p50_ns", "on the host", "From its begin to its end.", time),
+			...bothColumns(rows, "host_p50_ns", "on the host", "The time from its begin to its end.", time),
 			...bothColumns(rows, "count", "runs", "How many there were."),
 		],
 		"factor",
@@ -248,7 +248,7 @@ function comparedBreakdown() {
 	return section(
 		"time",
 		"Where the time went",
-		"wall time; the longer bar is the longer time",
+		"wall time, on a common scale",
 		...both.flatMap((s) => {
 			const whole = sumOf(s.report.breakdown);
 			const [bar, keys] = stacked(s.report.breakdown, whole, `Wall time of ${s.letter}`);

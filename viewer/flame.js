@@ -132,7 +132,7 @@ function putFlamePath(g) {
 	const at = flame.focus,
 		parts = [];
 	for (let i = at; i >= 0; i = g.parent[i]) parts.unshift(shortName(g.name[i]));
-	const less = g.leftOut ? `; ${count(g.leftOut)} smaller frames are left out` : "";
+	const less = g.leftOut ? `. ${count(g.leftOut)} smaller frames are left out` : "";
 	flame.path.textContent = `${time(g.total[at])}, ${percent(g.total[at], g.total[0])} of all: ${parts.join(" › ")}${less}`;
 }
 

@@ -79,7 +79,7 @@ async function showBand(band) {
 				: el(
 						"button",
 						{ class: "small", type: "button", id: "enter", click: () => enterBand(band) },
-						"go into it (Enter)",
+						"open it (Enter)",
 					),
 			closer ? el("span", { class: "note" }, " single events are in ") : null,
 			closer ? el("code", {}, closer) : null,
@@ -378,7 +378,7 @@ async function hoverBand(band, x, y) {
 	showTip(x, y, title, bandFacts(band));
 	const found = await namesIn(band);
 	if (view.hovered === band.pick)
-		showTip(x, y, title, [...nameRows(found), ...bandFacts(band), ["", "a double click goes into it"]]);
+		showTip(x, y, title, [...nameRows(found), ...bandFacts(band), ["", "a double click opens it"]]);
 }
 
 /* In the map: a click moves the view there, a drag keeps moving it. */
@@ -425,12 +425,12 @@ function itemsNote(t) {
 		? ""
 		: t.fine_bin_ns
 			? `, nearby those shorter than ${time(t.fine_bin_ns)}`
-			: "; nearby each is there";
-	return `${count(t.events)} events drawn as ${count(t.items)} items; neighbours shorter than ${time(t.bin_ns)} are merged${near}`;
+			: ". Nearby each is there";
+	return `${count(t.events)} events drawn as ${count(t.items)} items, and neighbours shorter than ${time(t.bin_ns)} are merged${near}`;
 }
 
 function timelineNote() {
-	return sides.map((s) => (two ? `${s.letter}: ` : "") + itemsNote(s.timeline)).join("; ");
+	return sides.map((s) => (two ? `${s.letter}: ` : "") + itemsNote(s.timeline)).join(". ");
 }
 
 function listenTimeline() {
@@ -504,7 +504,7 @@ function timelineSection() {
 			el(
 				"span",
 				{ class: "note desk" },
-				"click it, then scroll to zoom; shift-drag measures",
+				"click it, then scroll to zoom. Shift-drag measures",
 			),
 			view.groups.length > 1 ? button("fold", "fold all groups, or none (g)", foldGroups) : null,
 			button("−", "zoom out", () => zoom(1 / 0.6)),

@@ -206,7 +206,7 @@ function shareChart(side, scale, width) {
 		viewBox: `0 0 ${width} ${SHARE.height}`,
 		height: SHARE.height,
 		role: "img",
-		"aria-label": "Of what was reserved, the share that was not live, over time.",
+		"aria-label": "The share of reserved memory that was not live, over time.",
 	});
 	for (const v of [0, 0.5, 1]) picture.append(...gridLine(a, SHARE, width, v, `${v * 100} %`));
 	picture.append(
@@ -242,7 +242,7 @@ function pointFacts(side, i) {
 	return [
 		["live at most", bytes(p.max_bytes)],
 		["reserved", p.reserved_bytes ? bytes(p.reserved_bytes) : ""],
-		["of it not live", p.reserved_bytes ? percent(unusedShare(p), 1) : ""],
+		["not live", p.reserved_bytes ? percent(unusedShare(p), 1) : ""],
 		["pinned", p.host_bytes ? bytes(p.host_bytes) : ""],
 		...layers,
 	];
@@ -345,14 +345,14 @@ function callTimeTable(m) {
 	if (!rows.length) return null;
 	const columns = [
 		nameColumn("The function."),
-		barColumn("total_ns", "time", "All calls added up."),
-		numberColumn("share_of_run", "of the run", "The share of the run that a thread was in it.", (v) => percent(v, 1)),
+		barColumn("total_ns", "time", "The total of all calls."),
+		numberColumn("share_of_run", "of the run", "The share of the run in which some thread was in it.", (v) => percent(v, 1)),
 		numberColumn("count", "calls", "How often it was called."),
 		numberColumn("p50_ns", "median", "Half of the calls took less, half more.", time),
 		numberColumn("p90_ns", "p90", "90 of 100 calls took less.", time),
 		numberColumn("p99_ns", "p99", "99 of 100 calls took less.", time),
 		numberColumn("max_ns", "longest", "The longest call.", time),
-		column((r) => r.histogram.length, "spread", "How many calls took how long: twice as long from bar to bar.", (v, r) =>
+		column((r) => r.histogram.length, "spread", "The calls by duration, which doubles from bar to bar.", (v, r) =>
 			miniHistogram(r.histogram),
 		),
 		column((r) => (r.waits ? "waits" : ""), "waits", "Whether the call waits for the device."),
@@ -394,7 +394,7 @@ function memoryPanel(side, scale) {
 		holder.replaceChildren(
 			memoryChart(side, scale, width),
 			...(fragments
-				? [el("h3", {}, "Of what was reserved, the share that was not live"), shareChart(side, scale, width)]
+				? [el("h3", {}, "The share of reserved memory that was not live"), shareChart(side, scale, width)]
 				: []),
 		);
 		legend.replaceChildren(layerLegend(side));

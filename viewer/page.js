@@ -131,7 +131,7 @@ function overviewSection() {
 			el(
 				"p",
 				{ class: "note" },
-				`One launch in ${count(report.totals.sampled)} was timed, with events around it. Times on the GPU are upper bounds, since they include its wait for the launch. Totals are estimates without memcpys and memsets, and the timeline has those launches alone, each about when it was made.`,
+				`One launch in ${count(report.totals.sampled)} was timed, with events around it. Times on the GPU are upper bounds, since they include its wait for the launch. Totals are estimates without memcpys and memsets. The timeline shows only those launches, at about their time.`,
 			),
 		);
 	if (report.warnings.length)
@@ -203,7 +203,7 @@ function hintsSection() {
 	return section(
 		"hints",
 		"Hints",
-		`what to try first, by what it may gain in ${report.hints_window ? report.hints_window.what : "memory"}`,
+		`what to try first, by its possible gain in ${report.hints_window ? report.hints_window.what : "memory"}`,
 		el("ul", { class: "hints" }, ...hints.map(hint)),
 	);
 }
@@ -237,11 +237,11 @@ function searchBox() {
 }
 
 const keyHelp = [
-	["/", "search; Enter goes to the next event found"],
+	["/", "search, and Enter goes to the next match"],
 	["W S", "timeline: zoom in and out, also + and −, and the wheel"],
 	["A D ← →", "timeline: earlier and later"],
 	[", .", "timeline: the event before, the event after"],
-	["Enter", "timeline: from a launch to its kernel and back, into many short events; flame graph: zoom"],
+	["Enter", "timeline: between launch and kernel, or into many short events. Flame graph: zoom"],
 	["G", "timeline: fold all groups, or none"],
 	["N n", "timeline: the match before, the next match"],
 	["F", "timeline: zoom to the chosen event"],
@@ -412,7 +412,7 @@ function build() {
 	const foot = el(
 		"footer",
 		{ class: "wide" },
-		"Made by weir html. This page holds all of its data and asks nobody for anything: it works without a network. ",
+		"Made by weir html. This page holds all of its data and works without a network. ",
 		el("span", { class: "desk" }, "Press ", el("kbd", {}, "?"), " for the keys."),
 	);
 	document.getElementById("app").replaceChildren(

@@ -283,8 +283,8 @@ function rooflineSection() {
 			null,
 			empty(
 				report.totals.sampled
-					? "Times of samples hold what the device waited for the launch, so they say little of how fast it was."
-					: "Which device the kernels ran on is not in this trace, or its peaks are not known, so there is no ceiling to measure against.",
+					? "Sampled times include the device's wait for the launch, so they say little about speed."
+					: "The trace does not name the device, or its peaks are unknown, so there is no ceiling to compare with.",
 			),
 		);
 	if (!peaks.length)
@@ -293,7 +293,7 @@ function rooflineSection() {
 			"Roofline",
 			null,
 			empty(
-				"How many FLOPs and bytes kernels need follows from the shapes of their operators, and this trace has none that are known. ",
+				"FLOPs and bytes come from the shapes of operators, and this trace has no known shapes. ",
 				el("code", {}, "torch.profiler"),
 				" records them with ",
 				el("code", {}, "record_shapes=True"),
@@ -305,7 +305,7 @@ function rooflineSection() {
 	const s = section(
 		"roofline",
 		"Roofline",
-		`${count(points.length)} kernels whose FLOPs and bytes are known and that took over 0.1 % of the time, on ${name}; the larger, the more time`,
+		`${count(points.length)} kernels whose FLOPs and bytes are known and that took over 0.1 % of the time, on ${name}. Larger means more time`,
 		el(
 			"div",
 			{ class: "panel" },

@@ -216,7 +216,7 @@ const seldom = (c) => ({ ...c, seldom: true });
 const boundColumn = column(
 	"class",
 	"bound by",
-	"What limits it: compute or memory, with how much of the device's ceiling it reaches; launch, the GPU waited for the host; latency, too little to do at a time. A question mark: known by the name alone.",
+	"The limit: compute or memory with the share of the device's ceiling, launch if the GPU waited for the host, or latency. A question mark means a guess by the name.",
 	boundText,
 );
 
@@ -244,15 +244,15 @@ function kernelsSection() {
 	const timed = report.kernels.some((k) => k[key]);
 	const all = report.kernels.reduce((sum, k) => sum + (k[key] || 0), 0);
 	const columns = [
-		nameColumn("The kernel, without the types of its parameters; its colour is the same in all views.", {
+		nameColumn("The kernel, without the types of its parameters. Its colour is the same in all views.", {
 			swatch: (k) => kernelColour(k.name),
 		}),
 		barColumn(
 			timed ? key : "host_total_ns",
 			!timed ? "time in launches" : sampled ? "time on the GPU, estimated" : "time on the GPU",
 			timed
-				? "All runs of the kernel added up, as the GPU timed them."
-				: "How long the host was in the calls that launch the kernel.",
+				? "The total of all runs of the kernel on the GPU."
+				: "The host's time in the calls that launch the kernel.",
 		),
 		...(sampled
 			? [
@@ -268,7 +268,7 @@ function kernelsSection() {
 		numberColumn(
 			(k) => (timed && k[key] ? k[key] / all : null),
 			"share",
-			"Its part of the time of all kernels.",
+			"Its share of the time of all kernels.",
 			(v) => percent(v, 1),
 		),
 		numberColumn("count", "runs", "How often the kernel ran."),
@@ -292,7 +292,7 @@ function kernelsSection() {
 					numberColumn(
 						"host_total_ns",
 						"in launches",
-						"How long the host was in the calls that launch the kernel.",
+						"The host's time in the calls that launch the kernel.",
 						time,
 						{ hideZero: true },
 					),
@@ -336,7 +336,7 @@ function operatorsSection() {
 		numberColumn(
 			"device_self_ns",
 			"GPU self",
-			"The same without the operators inside: what it launched itself.",
+			"The same without the operators inside.",
 			time,
 		),
 		numberColumn(
@@ -383,7 +383,7 @@ function operatorsSection() {
 function callsSection() {
 	const columns = [
 		nameColumn("The function."),
-		barColumn("total_ns", "time", "All calls of the function added up, on the host."),
+		barColumn("total_ns", "time", "The total of all calls of the function, on the host."),
 		numberColumn("count", "calls", "How often it was called."),
 		numberColumn("p50_ns", "median", "Half of the calls took less, half more.", time),
 		numberColumn("p99_ns", "p99", "99 of 100 calls took less.", time),
@@ -391,8 +391,8 @@ function callsSection() {
 		numberColumn("errors", "failing", "Calls that returned an error.", count, {
 			hideZero: true,
 		}),
-		column("api", "API", "The CUDA runtime, or the driver below it: its calls are inside of the runtime's."),
-		column("class", "class", "What sort of call it is: launch, copy, memory, sync and so on."),
+		column("api", "API", "The CUDA runtime or the driver. Calls of the driver may be inside those of the runtime."),
+		column("class", "class", "The kind of call: launch, copy, memory, sync and so on."),
 	];
 	return tableSection(
 		"calls",
@@ -415,13 +415,13 @@ function copiesSection() {
 			report.memops,
 			[
 				column(way, "direction", "H is the host, D a device: HtoD is to a device."),
-				barColumn("device_total_ns", "time on the GPU", "All of them added up."),
+				barColumn("device_total_ns", "time on the GPU", "The total of all of them."),
 				numberColumn("count", "times", "How many there were."),
-				numberColumn("bytes", "bytes", "All that was copied or set.", bytes),
-				numberColumn("bytes_per_second", "rate", "Bytes in each second of that time.", rate),
+				numberColumn("bytes", "bytes", "All bytes that were copied or set.", bytes),
+				numberColumn("bytes_per_second", "rate", "Bytes a second.", rate),
 				numberColumn("device_p50_ns", "median", "Half took less, half more.", time),
-				column("from", "from", "Memory that was read: of the device, pinned or pageable of the host."),
-				column("to", "to", "Memory that was written."),
+				column("from", "from", "The memory that was read: device, or pinned or pageable host memory."),
+				column("to", "to", "The memory that was written."),
 			],
 			"device_total_ns",
 			[],
@@ -437,7 +437,7 @@ function copiesSection() {
 		rows,
 		[
 			column(way, "direction", "H is the host, D a device: HtoD is to a device."),
-			barColumn("bytes", "bytes", "All that calls copied or set.", bytes),
+			barColumn("bytes", "bytes", "All bytes that calls copied or set.", bytes),
 			numberColumn("count", "calls", "How many calls did that."),
 			numberColumn(
 				(c) => (c.count && c.bytes !== null ? c.bytes / c.count : null),
@@ -464,8 +464,8 @@ function failuresSection() {
 			{ key: "name", head: "call", help: "The function.", text: true },
 			numberColumn("count", "times", "How often the call failed so."),
 			column((f) => f.error || `error ${f.code}`, "error", "What it returned."),
-			column((f) => f.probe ? "no" : "", "fault", "Whether it may be one: programs ask, take no for an answer, and go on."),
-			numberColumn("first_ns", "first at", "When it first did, since the recording began.", time),
+			column((f) => f.probe ? "no" : "", "fault", "Whether it may be a fault. Some programs try a call and expect a failure."),
+			numberColumn("first_ns", "first at", "The first failure, since the recording began.", time),
 			numberColumn("tid", "thread", "The thread that called.", String),
 		],
 		"count",

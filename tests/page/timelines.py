@@ -159,7 +159,7 @@ def a_band_is_gone_into_until_single_events_show():
     every = sorted(map(tuple, whole.js(events)))
     page = page_of(trace, "--items", "1000")
     note = text_of(page, "#timeline .note")
-    assert "are merged; nearby each is there" in note, note
+    assert "are merged. Nearby each is there" in note, note
     page.js("show('timeline')")
     page.drawn()
     # As it is before anybody has looked closely.
