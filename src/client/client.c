@@ -78,22 +78,22 @@ const char *weir_sched_strerror(int status)
 		[WEIR_ERROR_ARGUMENT] = "an argument is NULL, out of range, or contradicts another",
 		[WEIR_ERROR_HANDLE] = "the handle is closed, or never was one",
 		[WEIR_ERROR_SIZE] =
-			"the structure has a size, or says something, that this library does not know; set its first member to sizeof",
+			"the structure has an unknown size or value: set its first member to sizeof",
 		[WEIR_ERROR_NO_FILE] =
-			"no program has shared a GPU in that directory; start one with: weir run",
+			"no program has shared a GPU in that directory. Start one with: weir run",
 		[WEIR_ERROR_FILE] =
-			"the shared file can't be used: it is of another version, or others may write to it; `weir sched status` says which",
+			"the shared file can't be used: it is of another version, or others may write to it. `weir sched status` says which",
 		[WEIR_ERROR_NOT_SCHEDULED] =
 			"this process does not run under weir run, or shares through another directory",
 		[WEIR_ERROR_NOT_JOINED] =
-			"this process has not come to a GPU yet; call it after cuInit()",
+			"this process has not called cuInit() yet: call it after that",
 		[WEIR_ERROR_UNSUPPORTED] =
 			"the scheduler can't do that: a kernel that runs is not interrupted",
 		[WEIR_ERROR_NOT_FOUND] =
-			"there is no such policy or process; `weir sched policy` and `weir sched status` list them",
+			"there is no such policy or process. `weir sched policy` and `weir sched status` list them",
 		[WEIR_ERROR_LIMIT] = "too many are open at once",
 		[WEIR_ERROR_NOT_RECORDED] =
-			"calls of this process are not recorded, or not yet; record with: weir run -o FILE",
+			"calls of this process are not recorded. Record with: weir run -o FILE",
 		[WEIR_ERROR_RECORDING_ENDED] =
 			"the recording has ended: there was no room for more",
 		[WEIR_ERROR_NO_DRIVER] =

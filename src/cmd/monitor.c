@@ -144,7 +144,7 @@ static bool read_time(const struct options *o, const char *name, uint64_t *ret_n
 	const char *text = opt_str(o, name);
 	if (duration_parse(text, ret_ns) && *ret_ns >= TIME_SHORTEST && *ret_ns <= TIME_LONGEST)
 		return true;
-	complain(EXIT_USAGE, "--%s=%s: give a time from 50ms to 60s; 5s, for example", name, text);
+	complain(EXIT_USAGE, "--%s=%s: give a time from 50ms to 60s: 5s, for example", name, text);
 	return false;
 }
 

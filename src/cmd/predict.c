@@ -321,7 +321,7 @@ static int answer_one(struct job *job)
 		if (opt_flag(job->options, "features"))
 			print_features(features);
 	} else {
-		printf("  the device refuses the launch; `weir occupancy` says why\n");
+		printf("  the device refuses the launch. `weir occupancy` says why\n");
 	}
 	return a.launches ? EXIT_YES : EXIT_NO;
 }

@@ -66,7 +66,7 @@ static int put_slowdown(const struct options *o, struct bounded *to)
 		return 0;
 	if (!slowdown_parse(text, &thousandths))
 		return complain(EXIT_USAGE,
-			"--slowdown=%s: give a number from 1.01 to 100; 1.15 is 15 %% longer than alone",
+			"--slowdown=%s: give a number from 1.01 to 100. 1.15 is 15 %% longer than alone",
 			text);
 	bounded_printf(to, "," WEIR_OPTION_slowdown "=%" PRIu32, thousandths);
 	return 0;

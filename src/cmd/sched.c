@@ -411,7 +411,7 @@ static int status(const struct options *o, const struct share_file *f)
 	if (programs)
 		table_print(&t, stdout, "", "");
 	else
-		puts("no program shares a GPU; start one with: weir run -- ./program");
+		puts("no program shares a GPU. Start one with: weir run -- ./program");
 	table_fini(&t);
 	print_slowdown(f);
 	print_memory(f);

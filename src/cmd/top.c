@@ -118,7 +118,7 @@ static void print_programs(const struct watch *w)
 		"requests/s", "p99", "waiting", "memory", "program" };
 	struct table t;
 	if (!w->programs.n) {
-		puts("no program shares a GPU or is recorded; start one with: weir run -- ./program");
+		puts("no program shares a GPU or is recorded. Start one with: weir run -- ./program");
 		return;
 	}
 	table_init(&t, "><>>>>>>><", headings);
@@ -181,7 +181,7 @@ int cmd_top(const struct options *o)
 	if (!duration_parse(text, &interval) || interval < INTERVAL_SHORTEST ||
 		interval > INTERVAL_LONGEST)
 		return complain(EXIT_USAGE,
-			"--interval=%s: give the time between two looks, from 50ms to 60m; 1s, for example",
+			"--interval=%s: give the time between two looks, from 50ms to 60m: 1s, for example",
 			text);
 	const bool prints = opt_flag(o, "once") || opt_flag(o, "json");
 	if (!prints && !isatty(STDOUT_FILENO))

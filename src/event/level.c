@@ -19,7 +19,7 @@ const struct level levels[] = {
 		"driver calls that make, move or await GPU activities: launches, copies, memory, graphs, "
 		"synchronisation, modules and contexts" },
 	{ "full", ALL | CONTROL_RUNTIME | CONTROL_QUERY_COUNT,
-		"every driver and runtime call; queries that succeed are counted, not timed" },
+		"every driver and runtime call. Queries that succeed are only counted" },
 	{ "all", ALL | CONTROL_RUNTIME, "every driver and runtime call, queries timed as well" },
 	{ 0 },
 };

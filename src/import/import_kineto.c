@@ -384,7 +384,7 @@ static void tell_partial(struct kineto *k)
 	struct import_stats *st = k->st;
 	if (*k->r.problem)
 		snprintf(st->partial, sizeof st->partial,
-			"%s; the %" PRIu64 " events before it are here", k->r.problem, k->events);
+			"%s. The %" PRIu64 " events before it are here", k->r.problem, k->events);
 	st->left_out += k->no_time;
 	for (size_t i = 0; i < k->open.n; i++)
 		st->left_out += k->open.v[i].thread != STORE_NONE;

@@ -63,7 +63,7 @@ VALUE(launches, p->launches)
 
 static const struct program_family program_families[] = {
 	{ "weir_program_device_seconds_total", "counter",
-		"Predicted device time of what the program launched.", SHARING, device_s },
+		"Predicted device time of the program's launches.", SHARING, device_s },
 	{ "weir_program_requests_total", "counter", "Requests begun.", SHARING, requests },
 	{ "weir_program_request_median_seconds", "gauge", "Median duration of all its requests.",
 		WITH_REQUESTS, p50_s },
@@ -83,10 +83,10 @@ static const struct program_family program_families[] = {
 		WITH_QUOTA, memory_quota },
 	{ "weir_program_memory_refused_total", "counter", "Allocations refused for the quota.",
 		WITH_QUOTA, refused },
-	{ "weir_program_calls_total", "counter", "CUDA calls recorded since it is watched.",
+	{ "weir_program_calls_total", "counter", "CUDA calls recorded since the first look.",
 		RECORDED, calls },
 	{ "weir_program_launches_total", "counter",
-		"Kernels and graphs launched; of a recorded program since it is watched.", ANY,
+		"Kernels and graphs launched, for a recorded program since the first look.", ANY,
 		launches },
 };
 
@@ -146,7 +146,7 @@ static void put_histogram(FILE *out, const struct watch_program *p, const char *
 static void put_requests(FILE *out, const struct watch *w, size_t count)
 {
 	static const char name[] = "weir_program_request_seconds";
-	put_family(out, name, "histogram", "How long its requests took.");
+	put_family(out, name, "histogram", "Durations of its requests.");
 	for (size_t i = 0; i < count; i++)
 		if (has(&w->programs.v[i], WITH_REQUESTS))
 			put_histogram(out, &w->programs.v[i], name);
@@ -166,7 +166,7 @@ static void put_ratio(
 static void put_slowdown_of(FILE *out, const struct watch *w, size_t count)
 {
 	put_family(out, "weir_program_request_slowdown_target_ratio", "gauge",
-		"How many times as long as alone its requests are to take.");
+		"Target slowdown of its requests, as a multiple of alone.");
 	for (size_t i = 0; i < count; i++) {
 		const struct watch_program *p = &w->programs.v[i];
 		if (!p->shares || !p->steer.target)
@@ -176,7 +176,7 @@ static void put_slowdown_of(FILE *out, const struct watch *w, size_t count)
 		fprintf(out, "} %.17g\n", p->steer.target / 1e3);
 	}
 	put_family(out, "weir_program_request_slowdown_ratio", "gauge",
-		"How many times as long as alone they take, beside the best effort of now.");
+		"Slowdown of its requests beside the current best effort, as a multiple of alone.");
 	for (size_t i = 0; i < count; i++) {
 		const struct watch_program *p = &w->programs.v[i];
 		if (!p->shares || !p->steer.target)
@@ -201,7 +201,7 @@ static void put_programs(FILE *out, const struct watch *w, size_t count)
 			fprintf(out, "} %.17g\n", f->value(p));
 		}
 	}
-	put_family(out, "weir_program_info", "gauge", "What a program is; always 1.");
+	put_family(out, "weir_program_info", "gauge", "A program, always 1.");
 	for (size_t i = 0; i < count; i++) {
 		const struct watch_program *p = &w->programs.v[i];
 		fputs("weir_program_info", out);
@@ -254,9 +254,9 @@ static void put_classes(FILE *out, const struct watch *w)
 		"Predicted device time of the programs of a class, while they were watched.",
 		device_of);
 	put_class(out, w, "weir_class_waiting_seconds_total", "counter",
-		"How long their launches waited, while they were watched.", waiting_of);
+		"Time that their launches waited, while they were watched.", waiting_of);
 	put_class(out, w, "weir_class_requests_total", "counter",
-		"Requests that they began, while they were watched.", requests_of);
+		"Requests begun, while they were watched.", requests_of);
 }
 
 /* ---- GPUs ---- */
@@ -297,7 +297,7 @@ static const struct gpu_family gpu_families[] = {
 	{ "weir_gpu_memory_utilization_ratio", "gauge",
 		"Time in which memory was read or written, as NVML has it.", SAMPLE_HAS_BUSY,
 		memory_busy },
-	{ "weir_gpu_memory_used_bytes", "gauge", "Memory that is in use, of all programs.",
+	{ "weir_gpu_memory_used_bytes", "gauge", "Memory in use by all programs.",
 		SAMPLE_HAS_MEMORY, gpu_memory_used },
 	{ "weir_gpu_memory_size_bytes", "gauge", "Memory that the GPU has.", SAMPLE_HAS_MEMORY,
 		gpu_memory },
@@ -361,7 +361,7 @@ static void put_reasons(FILE *out, const struct watch *w)
 static void put_gpus(FILE *out, const struct watch *w)
 {
 	char uuid[WATCH_UUID];
-	put_family(out, "weir_gpu_info", "gauge", "What a GPU is; always 1.");
+	put_family(out, "weir_gpu_info", "gauge", "A GPU, always 1.");
 	for (size_t i = 0; i < w->gpus.n; i++) {
 		watch_uuid(w->gpus.v[i].sample.uuid, uuid);
 		fprintf(out, "weir_gpu_info{gpu=\"%u\",", w->gpus.v[i].sample.device);
@@ -402,15 +402,14 @@ static void put_slowdowns(FILE *out, const struct watch *w)
 		"Kernels and classes of requests that are watched for slowdowns.",
 		regress_count(r));
 	put_one(out, "weir_regression_left_out_total", "counter",
-		"Durations of others, for which there is no room.", (double)c.left_out);
+		"Durations without room for their series.", (double)c.left_out);
 	put_one(out, "weir_regression_durations_total", "counter", "Durations looked at.",
 		(double)c.values);
 	put_one(out, "weir_regressions_raised_total", "counter", "Alarms raised.",
 		(double)c.raised);
-	put_one(out, "weir_regressions_firing", "gauge",
-		"Series that are slower than they were, for good.", all);
+	put_one(out, "weir_regressions_firing", "gauge", "Series with a lasting slowdown.", all);
 	put_family(out, "weir_regression_slowdown_ratio", "gauge",
-		"Of those the slowest: how many times as long they take as before.");
+		"The largest lasting slowdown, as a multiple of before.");
 	for (uint32_t i = 0; i < all && i < PROMETHEUS_REGRESSIONS; i++)
 		put_slowdown(out, firing[i]);
 }
@@ -429,24 +428,22 @@ void prometheus_put(FILE *out, const struct watch *w, const char *version)
 {
 	const size_t all = w->programs.n;
 	const size_t count = all < PROMETHEUS_PROGRAMS ? all : PROMETHEUS_PROGRAMS;
-	put_family(out, "weir_build_info", "gauge", "Version of Weir; always 1.");
+	put_family(out, "weir_build_info", "gauge", "Version of Weir, always 1.");
 	fprintf(out, "weir_build_info{version=\"%s\"} 1\n", version);
 	put_one(out, "weir_sharing_arbiter", "gauge", "Whether an arbiter runs.", w->has_arbiter);
 	put_one(out, "weir_sharing_gates_open", "gauge", "Whether all gates are open.", w->open);
-	put_family(out, "weir_sharing_policy_info", "gauge", "The policy; always 1.");
+	put_family(out, "weir_sharing_policy_info", "gauge", "The policy, always 1.");
 	if (*w->policy)
 		fprintf(out, "weir_sharing_policy_info{policy=\"%s\"} 1\n", w->policy);
 	put_one(out, "weir_recordings", "gauge", "Recordings that are being written.",
 		(double)w->recordings.all.n);
 	put_one(out, "weir_recordings_lost_calls", "gauge",
-		"Calls that those have lost: there was no room.", lost_calls(w));
+		"Calls that recordings lost because there was no room.", lost_calls(w));
 	put_one(out, "weir_programs_left_out", "gauge",
-		"Programs that have no metrics here, since there are too many.",
-		(double)(all - count));
-	put_one(out, "weir_monitor_look_seconds", "gauge", "How long it took to look at all this.",
+		"Programs without metrics, because there are too many.", (double)(all - count));
+	put_one(out, "weir_monitor_look_seconds", "gauge", "Duration of the last look.",
 		(double)w->took_ns / 1e9);
-	put_one(out, "weir_monitor_looks_total", "counter", "How often it was looked at.",
-		(double)w->looks);
+	put_one(out, "weir_monitor_looks_total", "counter", "Number of looks.", (double)w->looks);
 	put_classes(out, w);
 	put_programs(out, w, count);
 	put_requests(out, w, count);

@@ -359,7 +359,7 @@ static void draw_programs(struct screen *s, int y)
 		draw_program(s, y + i, sorted[s->first + i]);
 	if (!count)
 		put_line(y,
-			"nothing shares a GPU or is recorded; start one with: weir run -- ./program");
+			"nothing shares a GPU or is recorded. Start one with: weir run -- ./program");
 	free(sorted);
 }
 

@@ -257,15 +257,15 @@ static const char *why_not(long failed)
 {
 	switch (failed) {
 	case -EINVAL:
-		return "it is of another version of Weir; end the programs that use it, or share in another directory";
+		return "it is of another version of Weir. End the programs that use it, or share in another directory";
 	case -EBADMSG:
-		return "it is damaged; remove it: programs that share already go on without it";
+		return "it is damaged. Remove it: programs that share already continue";
 	case -EPERM:
-		return "the directory is another user's, or others may write to it; share in one of your own";
+		return "the directory is another user's, or others may write to it. Share in one of your own";
 	case -ESTALE:
-		return "it is another user's, or others may write to it; remove it";
+		return "it is another user's, or others may write to it. Remove it";
 	case -EXDEV:
-		return "the programs that share there are in another IPC namespace; start the containers with one, such as docker run --ipc=host";
+		return "the programs that share there are in another IPC namespace. Start the containers with one, such as docker run --ipc=host";
 	case -ENOENT:
 		return "there is no such directory";
 	case -EACCES:
@@ -273,16 +273,16 @@ static const char *why_not(long failed)
 	case -ELOOP:
 	case -EEXIST:
 	case -ENOTDIR:
-		return "something else has its name; remove that";
+		return "something else has its name. Remove that";
 	case -EFBIG:
 		return "the limit for the size of files is too small";
 	case -ENOSPC:
 	case -EDQUOT:
 		return "no room is left";
 	case -EAGAIN:
-		return "it is damaged, and the arbiter, which would mend it, does not go on; end that, or share in another directory";
+		return "it is damaged, and the arbiter, which would repair it, is stopped. End that, or share in another directory";
 	case -EBUSY:
-		return "another process has locked it for more than 2 s; end that, or share in another directory";
+		return "another process has locked it for more than 2 s. End that, or share in another directory";
 	default:
 		return "it can't be made or attached";
 	}

@@ -26,7 +26,7 @@ const struct libdw *libdw_open(const char **ret_why)
 		e == -ENOSYS ? LIBRARY
 			" is too old: it lacks functions that elfutils has had since 0.164"
 			     : LIBRARY
-			" is not here; install elfutils' library (Debian and Ubuntu: libdw1, Fedora: elfutils-libs)";
+			" is missing. Install elfutils' library (Debian and Ubuntu: libdw1, Fedora: elfutils-libs)";
 	if (e)
 		return NULL;
 	/* Debugging information that is not on this machine is not fetched from elsewhere. */

@@ -42,7 +42,7 @@ chmod 777 open
 expect 3 'others may write' $weir run --sim --share open -- true
 mkdir -m 700 old
 printf 'something else' >old/sched
-expect 3 'damaged; remove it' $weir run --sim --share old -- true
+expect 3 'damaged. Remove it' $weir run --sim --share old -- true
 # A file of another version of Weir, which nobody uses any more, is made anew.
 mkdir -m 700 older
 printf 'WEIRSHR\n\001\000\000\000\000\020\000\000' >older/sched

@@ -48,13 +48,13 @@ nameless "" "the file name is missing;"
 nameless "/$long" "the file name is too long;"
 said=$(mkdir "$work/gone" && cd "$work/gone" && rmdir "$work/gone" &&
 	"$weir" record -q --predict --history=h -o "$work/t.weir" -- true 2>&1)
-case $said in *"whole path of h is not known"*) ;; *) expect --history "$said" "the path is not known" ;; esac
+case $said in *"whole path of h is unknown"*) ;; *) expect --history "$said" "the path is not known" ;; esac
 # One that is not mounted any more has files, but no path.
 if unshare -m true 2>/dev/null; then
 	mkdir mount
 	said=$(unshare -m sh -c 'mount -t tmpfs none mount && cd mount && umount -l ../mount &&
 		"$1" record -q -o t.weir -- true' sh "$weir" 2>&1)
-	case $said in *"whole path of t.weir is not known"*) ;; *) expect unmounted "$said" "the path is not known" ;; esac
+	case $said in *"whole path of t.weir is unknown"*) ;; *) expect unmounted "$said" "the path is not known" ;; esac
 	said=$(unshare -m sh -c 'mount -t tmpfs none mount && cd mount && umount -l ../mount &&
 		LD_PRELOAD=$1 WEIR=record:t.weir "$2"' sh "$hook" "$programs/no_cuda" 2>&1 >/dev/null)
 	case $said in *"has no name any more"*) ;; *) expect "unmounted, preloaded" "$said" "no name" ;; esac

@@ -37,7 +37,7 @@ comes_now() {
 	status=$?
 	case $status in
 	0) ;;
-	3) grep -Eq 'remove (it|that)' out || failed "no remedy: $(cat out)" ;;
+	3) grep -Eq 'Remove (it|that)' out || failed "no remedy: $(cat out)" ;;
 	*) failed "weir run leaves with $status: $(cat out)" ;;
 	esac
 	timeout 60 $sched status >out 2>&1

@@ -34,7 +34,7 @@ int gpu_sampling_prepare(struct gpu_sampling *g, const struct options *o)
 	if (*interval &&
 		(!duration_parse(interval, &g->interval_ns) || g->interval_ns < INTERVAL_SHORTEST))
 		return complain(EXIT_USAGE,
-			"--nvml=%s: give how often the GPUs are asked, 1ms at least; 100ms, for example",
+			"--nvml=%s: give the time between two samples, at least 1ms: 100ms, for example",
 			interval);
 	return gpu_sampling_open(opt_flag(o, "sim"), &g->nvml);
 }

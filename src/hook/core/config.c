@@ -353,7 +353,7 @@ static const char *set_path(const char *path)
 		const long got = sys(getcwd, config.path, sizeof config.path);
 		/* one that was unmounted begins with "(unreachable)" */
 		if (got != -ERANGE && (got <= 1 || config.path[0] != '/'))
-			return "the working directory has no name any more; give the file's whole path";
+			return "the working directory has no name any more. Give the file's whole path";
 		at = got > 1 ? (size_t)got : sizeof config.path;
 		config.path[at - 1] = '/'; /* in place of the NUL, which is counted */
 	}

@@ -107,12 +107,12 @@ int InitializeInjection(void)
 	if (!resolve_driver() || !find_cupti())
 		meta_message(
 			"loaded by CUDA_INJECTION64_PATH, but libcupti.so can't be found: nothing is "
-			"recorded; put it into LD_LIBRARY_PATH, or preload libweir.so");
+			"recorded. Put it into LD_LIBRARY_PATH, or preload libweir.so");
 	else if (cupti.subscribe(&subscriber, on_call, NULL) ||
 		 cupti.enable_domain(1, subscriber, DOMAIN_DRIVER))
 		meta_message(
 			"loaded by CUDA_INJECTION64_PATH, but another tool holds CUPTI: nothing is "
-			"recorded; preload libweir.so");
+			"recorded. Preload libweir.so");
 	else
 		meta_message(
 			"loaded by CUDA_INJECTION64_PATH: driver calls after cuInit are recorded "

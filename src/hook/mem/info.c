@@ -140,7 +140,7 @@ int memory_cuIpcGetMemHandle(void *handle, unsigned long long address)
 	struct served_block b;
 	if (served_find(address, &b) && b.bytes)
 		meta_message(
-			"the program asks for a handle by which another process opens its memory; memory of the pool has none: run it without --pool");
+			"the program shares memory with another process, which the pool does not allow: run it without --pool");
 	return REAL(cuIpcGetMemHandle, void *, unsigned long long)(handle, address);
 }
 

@@ -78,9 +78,9 @@ static void *read_file(const char *path, size_t *ret_bytes, const char **ret_why
 static const char *why_not(int e)
 {
 	return e == -ENODEV
-		       ? "it was learnt on another kind of device; this run begins with nothing"
-	       : e == -EBADMSG ? "it is damaged; this run begins with nothing"
-			       : "it holds nothing that was learnt; this run begins with nothing";
+		       ? "it was learnt on another kind of device. This run begins with nothing"
+	       : e == -EBADMSG ? "it is damaged. This run begins with nothing"
+			       : "it is empty. This run begins with nothing";
 }
 
 /* The tables are taken as they are, when they have the room that ours have. */

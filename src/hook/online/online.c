@@ -117,7 +117,7 @@ void online_start(const struct device_properties *first, bool one_kind)
 		return;
 	const struct predict_config config = { c->history, c->warm, c->model, c->models };
 	if (!one_kind)
-		meta_message("no times are predicted: the devices are of several kinds; choose one "
+		meta_message("no times are predicted: the devices are of several kinds. Choose one "
 			     "with CUDA_VISIBLE_DEVICES");
 	else if (start(&config, first))
 		completions_listen(online_learn);
