@@ -1,6 +1,6 @@
 /*
- * Sections of activities of devices: gpu_trace, each in the order of their start, launch_gaps, from
- * the launch to the kernel, and kernel_families, kernels by what their names say that they do.
+ * Sections of device activities. gpu_trace has each in the order of their start, launch_gaps has
+ * the wait from launch to kernel, and kernel_families groups kernels by their names.
  */
 #include "report/device_events.h"
 #include "report/report_make.h"

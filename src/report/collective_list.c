@@ -1,6 +1,6 @@
 /*
- * Section nccl: collective operations by kernel, process and device, and those that gloo, MPI or
- * UCC do on the host, by the name of their range.
+ * Section nccl: collective operations by kernel, process and device. Operations of gloo, MPI or UCC
+ * on the host are listed by the name of their range.
  */
 #include "report/device_events.h"
 #include "report/sections.h"

@@ -1,6 +1,6 @@
 /*
- * What the sections that are only made when somebody asks for them have in common: durations of one
- * kind, and the GPU activities of a trace with their owners.  Internal to src/report.  One thread.
+ * The code that sections made on request share: durations of one kind, and the GPU activities of a
+ * trace with their owners. Internal to src/report. One thread.
  */
 #ifndef WEIR_REPORT_DEVICE_EVENTS_H
 #define WEIR_REPORT_DEVICE_EVENTS_H

@@ -1,6 +1,6 @@
 /*
- * Sections of the ranges that a program names: range_pace, how long they take and from one start to
- * the next, and range_kernels, what ran in them.
+ * Sections of the ranges that a program names. range_pace has their length and the time between
+ * starts, and range_kernels has the kernels launched inside.
  */
 #include "report/device_events.h"
 #include "report/sections.h"

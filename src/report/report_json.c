@@ -1,6 +1,6 @@
 /*
- * The report as JSON: all sections that nobody has to ask for, in their order.  Times are
- * nanoseconds, sizes bytes; rows are never left out.
+ * The report as JSON: all sections that are not made on request, in their order. Times are
+ * nanoseconds, sizes are bytes, and rows are never left out.
  */
 #include "base/json.h"
 #include "report/report_make.h"

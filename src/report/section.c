@@ -1,4 +1,4 @@
-/* What columns of all sections share: how rows are made, how a value is taken, JSON and CSV. */
+/* Makes rows of sections, takes values of columns, and writes them as JSON and CSV. */
 #include "report/section.h"
 
 #include <inttypes.h>

@@ -1,10 +1,10 @@
 /*
- * Sections of a report, each with one table of columns.  JSON, CSV, text, sorting, filters, and the
- * page docs/reference/json-report.md come from that table: a new column is one row of it.
+ * Sections of a report, each with one table of columns. JSON, CSV, text, sorting, filters and
+ * docs/reference/json-report.md come from that table. A new column is one row of it.
  *
- * A section is a list of rows, or an object, which is a section of one row.  section_open() makes
- * the rows, struct row walks over them, a column takes its value out of a row.  The rows live until
- * section_close().  A text that a value points to lives until the next value is taken.  One thread.
+ * A section is a list of rows, or an object, which is a section of one row. section_open() makes
+ * the rows, struct row walks over them, and a column takes its value out of a row. Rows live until
+ * section_close(), and a text until the next value is taken. One thread.
  */
 #ifndef WEIR_REPORT_SECTION_H
 #define WEIR_REPORT_SECTION_H

@@ -1,7 +1,7 @@
 /*
- * All sections of the report (section.h) by their names: what they show, and why one is empty, that
- * is what the program did not do, or what was not recorded and which option records it.  For weir
- * report, weir report --only and weir flame.
+ * All sections of the report (section.h) by their names. If one is empty, this module says what the
+ * program did not do, or which option records it. weir report, weir report --only and weir flame
+ * use it.
  */
 #ifndef WEIR_REPORT_SECTIONS_H
 #define WEIR_REPORT_SECTIONS_H

@@ -1,8 +1,9 @@
 /*
- * Lists of a report as somebody wants them: some sections, filtered, sorted, with these columns, as
- * text, CSV or JSON.  Sections and columns bear the names that they have in `weir report --json`
- * (section.h).  A list may have a row an event: rows in their own order are written at once, and
- * sorted ones are kept by their place.  One thread.
+ * Prints chosen sections of a report, filtered, sorted and with chosen columns, as text, CSV or
+ * JSON. Sections and columns have the names of `weir report --json` (section.h).
+ *
+ * A list may have a row an event. Rows in their own order are written at once, and sorted ones are
+ * kept by their place. One thread.
  */
 #ifndef WEIR_REPORT_SELECT_H
 #define WEIR_REPORT_SELECT_H

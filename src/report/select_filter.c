@@ -1,4 +1,4 @@
-/* See select_filter.h. */
+/* Parses the conditions of --filter and applies them to rows. */
 #include "report/select_filter.h"
 
 #include <errno.h>

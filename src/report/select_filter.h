@@ -1,9 +1,11 @@
 /*
- * Conditions on the fields of a row: `device_total_ns > 10us`, `name ~ gemm`.  A column, one of
- * = != < <= > >= ~ !~, and a value: a number, with a unit of time (ns us ms s) or size (K M G,
- * powers of 1024) if it has one, or a text.  ~ is: contains, or fits a pattern with a *.  What is
- * not known (null) fits nothing but `= null`.  A text in quotation marks is taken as it is; without
- * them one that is empty, or has an operator at an end, is a condition that is half written.
+ * Conditions on the fields of a row, such as `device_total_ns > 10us` or `name ~ gemm`. A condition
+ * has a column, one of = != < <= > >= ~ !~, and a value.
+ *
+ * A value is a text, or a number that may have a unit of time (ns us ms s) or size (K M G, powers
+ * of 1024). ~ means contains, or matches a pattern with a *. An unknown value (null) matches only
+ * `= null`. A text in quotation marks is taken as it is. Without them a text that is empty or has
+ * an operator at an end is an incomplete condition.
  */
 #ifndef WEIR_REPORT_SELECT_FILTER_H
 #define WEIR_REPORT_SELECT_FILTER_H

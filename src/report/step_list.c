@@ -1,6 +1,6 @@
 /*
- * Section steps: steps, one by one; trace/steps.h says what they are.  What is in a step is
- * found in two lists that are in order: when launches returned, and when GPUs were busy.
+ * Section steps: steps, one by one (trace/steps.h). The content of a step is found in two ordered
+ * lists: when launches returned, and when GPUs were busy.
  */
 #include "report/device_events.h"
 #include "report/sections.h"
