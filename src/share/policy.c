@@ -471,14 +471,14 @@ static void fit(const struct policy_view *v, const struct policy_params *p, stru
 }
 
 const struct policy policies[] = {
-	{ "fifo", "nobody waits: what the driver does by itself", fifo },
+	{ "fifo", "nobody waits, as with the driver alone", fifo },
 	{ "strict", "best effort waits while a latency program is inside a request", strict },
-	{ "fair", "device time by weight, of all programs alike", fair },
+	{ "fair", "device time by weight for all programs, whatever their class", fair },
 	{ "edf",
-		"strict, and of latency programs the one with the least time to its deadline first",
+		"like strict, and among latency programs the one with the earliest deadline goes first",
 		edf },
 	{ "fit",
-		"strict, but under MPS what fits beside the latency programs runs on part of the SMs",
+		"like strict. Under MPS, best-effort kernels that fit may also run beside a request, on some of the SMs",
 		fit },
 	{ NULL },
 };
