@@ -137,9 +137,9 @@ static void another_version_is_refused(void **state)
 static void a_damaged_file_is_refused_with_what_to_do(void **state)
 {
 	write_file("something else", 14, 0600);
-	is_refused("damaged; remove it");
+	is_refused("damaged. Remove it");
 	write_file("WEIRSHR\n", 8, 0600);
-	is_refused("damaged; remove it");
+	is_refused("damaged. Remove it");
 	unlink(path);
 }
 

@@ -541,7 +541,7 @@ static void a_trace_without_schema_still_counts(void **state)
 	call(FN_SYNC, 0, 1, U(7));
 	json_t *j = ask();
 	assert_int_equal(number(row(j, "calls", "name", "function 9"), "count"), 1);
-	assert_true(warned(j, "says nothing about its functions"));
+	assert_true(warned(j, "has no table of functions"));
 	json_decref(j);
 }
 

@@ -460,7 +460,7 @@ static void a_new_model_replaces_the_old_only_if_it_is_no_worse(void **state)
 	assert_int_equal(predict_offer(&p, &m[0], recent, 2000, &old, &err), 0);
 	assert_null(old);
 	assert_int_equal(predict_offer(&p, &m[2], recent, 2000, &old, &err), -ERANGE);
-	assert_non_null(strstr(err.text, "the old one stays"));
+	assert_non_null(strstr(err.text, "The old one stays"));
 	assert_ptr_equal(atomic_load(&p.model), &m[0]);
 	/* with nothing to compare on, the newer one is taken */
 	assert_int_equal(predict_offer(&p, &m[1], recent, 0, &old, &err), 0);
