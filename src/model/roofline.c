@@ -234,16 +234,15 @@ void roofline_put_over(FILE *out)
 		out);
 }
 
-void roofline_cell(struct table *t, const struct roofline *l)
+bool roofline_text(const struct roofline *l, char *to, size_t size)
 {
 	const double share = class_share(l);
-	if (!l->class)
-		table_none(t);
-	else if (share > 0)
-		table_cell(t, "%s %.0f %%", bound_class_name[l->class], in_percent(share));
-	else
-		table_cell(
-			t, "%s%s", bound_class_name[l->class], l->basis == BASIS_NAME ? "?" : "");
+	if (share > 0)
+		snprintf(to, size, "%s %.0f %%", bound_class_name[l->class], in_percent(share));
+	else if (l->class)
+		snprintf(to, size, "%s%s", bound_class_name[l->class],
+			l->basis == BASIS_NAME ? "?" : "");
+	return l->class;
 }
 
 void roofline_put_sum(FILE *out, const struct report *r)

@@ -23,9 +23,9 @@ void roofline_add(const struct gpu *gpu, struct roofline *to, const struct cost 
 /* After the rows are made. */
 void roofline_fill(struct report *r);
 
-/* "memory 85 %", "launch", "compute?" when only the name says so; "-".  What is over 100 % is shown
- * as it is, and once, below the table, how that can be. */
-void roofline_cell(struct table *t, const struct roofline *l);
+/* "memory 82 %": the class, and its share of the ceiling where that is known.  False: no class is.
+ */
+bool roofline_text(const struct roofline *l, char *to, size_t size);
 bool roofline_is_over(const struct roofline *l);
 void roofline_put_over(FILE *out);
 

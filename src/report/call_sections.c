@@ -67,6 +67,8 @@ static const struct column call_columns[] = {
 		"calls whose time is known one by one; queries that succeed are only counted unless the "
 		"level is `all`",
 		.get = get_u64, AT(struct call_row, timed) },
+	{ "summed_count", UNIT_COUNT, "timed", "calls whose time is in `total_ns`", .get = get_u64,
+		AT(struct call_row, summed), .text_only = true },
 	{ "total_ns", UNIT_NS, "total",
 		"on the host, of all the calls; null: of some of them it is not known",
 		.get = get_call_total },
@@ -226,6 +228,13 @@ static struct value get_arguments(const struct row *row, const void *of)
 	return value_text(((const struct process_row *)of)->meta->arguments);
 }
 
+/* The command line, or the executable where nobody knows it. */
+static struct value get_program(const struct row *row, const void *of)
+{
+	const struct meta_process *m = ((const struct process_row *)of)->meta;
+	return value_text(*m->arguments ? m->arguments : m->executable);
+}
+
 static const struct column process_columns[] = {
 	{ "pid", UNIT_ID, "pid", "process", .get = get_pid, AT(struct process_row, process) },
 	{ "parent", UNIT_ID, "parent", "the process that started it", .get = get_parent },
@@ -236,7 +245,9 @@ static const struct column process_columns[] = {
 		"time of its activities on GPUs, added up; null: not recorded",
 		.get = get_process_device, .sums = true },
 	{ "executable", UNIT_TEXT, "executable", "the program's file", .get = get_executable },
-	{ "arguments", UNIT_TEXT, "program", "the command line", .get = get_arguments },
+	{ "program", UNIT_TEXT, "program", "`arguments`, or `executable` without them",
+		.get = get_program, .text_only = true },
+	{ "arguments", UNIT_TEXT, "arguments", "the command line", .get = get_arguments },
 	{ 0 },
 };
 

@@ -104,6 +104,18 @@ static struct value get_to(const struct row *row, const void *of)
 	return value_text(activity_memory_kind_name(c->is_memset ? c->from : c->to));
 }
 
+/* "HtoD, pageable to device" */
+static struct value get_route(const struct row *row, const void *of)
+{
+	const struct copy_row *c = of;
+	const char *direction = c->is_memset ? "memset" : copy_direction_name(c->what);
+	const char *from = activity_memory_kind_name(c->from),
+		   *to = activity_memory_kind_name(c->to);
+	snprintf(row->text, ROW_TEXT, "%s%s%s%s%s", direction ? direction : "copy",
+		from ? ", " : "", from ? from : "", to ? " to " : "", to ? to : "");
+	return value_text(row->text);
+}
+
 /* One of the four sums, of those whose size is known. */
 static const void *sized(const struct row *row)
 {
@@ -131,6 +143,8 @@ static struct value get_device_rate(const struct row *row, const void *of)
 static const struct column device_copy_columns[] = {
 	{ "kind", UNIT_TEXT, "kind", "`memcpy` or `memset`", .get = get_kind },
 	{ "direction", UNIT_TEXT, "direction", "`HtoD` …; null of memset", .get = get_direction },
+	{ "route", UNIT_TEXT, "direction", "direction, memory kinds", .get = get_route,
+		.text_only = true },
 	{ "from", UNIT_TEXT, "from", "memory kind that is read; null of memset", .get = get_from },
 	{ "to", UNIT_TEXT, "to", "memory kind that is written", .get = get_to },
 	{ "count", UNIT_COUNT, "count", "activities", .get = get_u64, AT(struct copy_row, count),

@@ -50,6 +50,12 @@ static struct value get_kernel_share(const struct row *row, const void *of)
 	return row->rows->all > 0 ? value_real((double)w->total_ns / row->rows->all) : value_null();
 }
 
+static struct value get_estimate_error(const struct row *row, const void *of)
+{
+	const struct activity_row *w = of;
+	return w->total_ns ? value_real(w->error_ns / (double)w->total_ns) : value_null();
+}
+
 static struct value get_queued(const struct row *row, const void *of)
 {
 	const struct activity_row *w = of;
@@ -88,6 +94,8 @@ static const struct column kernel_columns[] = {
 	{ "shapes", UNIT_COUNT, "shapes", "different grids and blocks", .get = get_u32,
 		AT(struct kernel_row, shapes) },
 	DEVICE_TIMES(kernel_activity, true),
+	{ "estimate_error", UNIT_SHARE, "±", "`device_total_estimate_error_ns` of the estimate",
+		.get = get_estimate_error, .find = kernel_activity, .text_only = true },
 	{ "share", UNIT_SHARE, "share", "of the time of all kernels on devices",
 		.get = get_kernel_share, .find = kernel_activity, .sums = true },
 	{ "queued_ns", UNIT_NS, "queued", "sum of the times from the launch's return to the start",
@@ -208,7 +216,7 @@ static const struct column device_columns[] = {
 		AT(struct device_row, count) },
 	{ "busy_ns", UNIT_NS, "busy", "time in which something ran", .get = get_u64,
 		AT(struct device_row, busy_ns) },
-	{ "busy_share", UNIT_SHARE, "of wall", BUSY_SHARE_MEANING, .get = get_busy_share,
+	{ "busy_share", UNIT_SHARE, "busy share", BUSY_SHARE_MEANING, .get = get_busy_share,
 		AT(struct device_row, busy_ns) },
 	{ "kernel_ns", UNIT_NS, "kernels", "sum of the kernels' times, which may overlap",
 		.get = get_u64, AT(struct device_row, kernel_ns) },
@@ -242,7 +250,7 @@ static const struct column stream_columns[] = {
 		AT(struct stream_row, total_ns), .sums = true },
 	{ "busy_ns", UNIT_NS, "busy", "time in which something of it ran", .get = get_u64,
 		AT(struct stream_row, busy_ns) },
-	{ "busy_share", UNIT_SHARE, "busy of wall", BUSY_SHARE_MEANING, .get = get_busy_share,
+	{ "busy_share", UNIT_SHARE, "busy share", BUSY_SHARE_MEANING, .get = get_busy_share,
 		AT(struct stream_row, busy_ns) },
 	{ "first_ns", UNIT_MOMENT, "first at", "when its first activity began",
 		.get = get_since_start, AT(struct stream_row, first_ns) },

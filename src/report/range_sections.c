@@ -77,7 +77,7 @@ static const void *operator_bound(const struct row *row)
 }
 
 #define OPERATOR                                                                                   \
-	{ "name", UNIT_TEXT, "operator", "name", .get = get_text, AT(struct operator_row, name) }, \
+	{ "name", UNIT_TEXT, "name", "name", .get = get_text, AT(struct operator_row, name) },     \
 		{ "kind", UNIT_TEXT, "kind", "`operator`, `annotation`, `nvtx` …",                 \
 			.get = get_kind, AT(struct operator_row, kind) },                          \
 		{ "count", UNIT_COUNT, "count", "how often it ran", .get = get_u64,                \

@@ -8,6 +8,8 @@
 #include "hint/summary.h"
 #include "report/memory_print.h"
 #include "report/report_make.h"
+#include "report/sections.h"
+#include "report/view.h"
 #include "model/roofline.h"
 #include "model/prediction.h"
 
@@ -23,8 +25,6 @@
 #include "trace/activity.h"
 
 #include "base/banned.h"
-
-#define NAME_CUT 110 /* bytes of a kernel's name */
 
 /* ---- what went wrong ---- */
 
@@ -133,63 +133,37 @@ static int api_of(const struct call_row *c)
 	return c->fn ? c->fn->api : API_DRIVER;
 }
 
-/* Where only some are timed, what is said of times is of those alone. */
-static bool is_timed_in_part(const struct call_row *c)
+static bool is_of_runtime(const void *row)
 {
-	return c->timed && !call_total_known(c);
+	return api_of(row) == API_RUNTIME;
 }
 
-static void put_call(
-	const struct report *r, struct table *t, const struct call_row *c, bool says_timed)
+static bool is_of_driver(const void *row)
 {
-	struct fn_name room;
-	table_count(t, c->count);
-	if (says_timed)
-		table_count(t, c->summed);
-	if (call_total_known(c))
-		table_ns(t, trace_span_ns(r->trace, c->total_ticks));
-	else
-		table_none(t);
-	for (int i = 0; i < 3; i++) {
-		const double at[] = { 0.5, 0.99, 1 };
-		if (c->timed)
-			table_ns(t, trace_span_ns(r->trace,
-					    i == 2 ? c->hist.max : hist_at(&c->hist, at[i])));
-		else
-			table_none(t);
-	}
-	if (c->errors)
-		table_count(t, c->errors);
-	else
-		table_none(t);
-	table_cell(t, "%s", report_fn_name(r, c->id, &room));
+	return api_of(row) == API_DRIVER;
 }
 
-/* The calls of one layer, or of all where `api` is negative. */
-static void put_calls_of(
-	const struct report *r, const struct text_page *p, int api, const char *heading)
+static bool is_of_allocator(const void *row)
 {
-	static const char *const all[] = { "calls", "total", "median", "p99", "max", "errors",
-		"function" };
-	static const char *const some[] = { "calls", "timed", "total", "median", "p99", "max",
-		"errors", "function" };
-	struct table t;
-	size_t rows = 0;
+	return api_of(row) == API_ALLOCATOR;
+}
+
+/* If only some calls of a function are timed, its times are of those alone, and a column says how
+ * many they are. */
+static void put_calls_of(const struct report *r, const struct text_page *p,
+	bool (*has)(const void *row), const char *heading)
+{
 	bool in_part = false;
 	for (size_t i = 0; i < r->call_rows.n; i++) {
-		const bool shown = api < 0 || api_of(&r->call_rows.v[i]) == api;
-		rows += shown;
-		in_part |= shown && is_timed_in_part(&r->call_rows.v[i]);
+		const struct call_row *c = &r->call_rows.v[i];
+		in_part |= (!has || has(c)) && c->timed && !call_total_known(c);
 	}
-	page_heading(p, heading);
-	table_init(&t, in_part ? ">>>>>>><" : ">>>>>><", in_part ? some : all);
-	for (size_t i = 0, shown = 0; shown < page_shown(p, rows); i++) {
-		if (api >= 0 && api_of(&r->call_rows.v[i]) != api)
-			continue;
-		put_call(r, &t, &r->call_rows.v[i], in_part);
-		shown++;
-	}
-	page_end_table(p, &t, rows);
+	const struct view view = { .section = &section_calls,
+		.heading = heading,
+		.keys = in_part ? "count,summed_count,total_ns,p50_ns,p99_ns,max_ns,errors,name"
+				: "count,total_ns,p50_ns,p99_ns,max_ns,errors,name",
+		.has = has };
+	view_put(&view, r, p);
 }
 
 /* A call of the runtime lasts as long as those that it makes of the driver: in one table the same
@@ -198,10 +172,12 @@ static void put_calls(const struct report *r, const struct text_page *p)
 {
 	static const struct {
 		int api;
+		bool (*has)(const void *row);
 		const char *name, *more;
-	} layers[] = { { API_RUNTIME, "Runtime calls", "" },
-		{ API_DRIVER, "Driver calls", "; those that runtime calls make are here too" },
-		{ API_ALLOCATOR, "Calls of the program's allocator", "" } };
+	} layers[] = { { API_RUNTIME, is_of_runtime, "Runtime calls", "" },
+		{ API_DRIVER, is_of_driver, "Driver calls",
+			"; those that runtime calls make are here too" },
+		{ API_ALLOCATOR, is_of_allocator, "Calls of the program's allocator", "" } };
 	struct {
 		uint64_t ticks, count, summed;
 	} of[API_ALLOCATOR + 1] = { 0 };
@@ -215,7 +191,7 @@ static void put_calls(const struct report *r, const struct text_page *p)
 		of[api].ticks = sat_add(of[api].ticks, c->total_ticks);
 	}
 	if (!of[API_RUNTIME].count || !of[API_DRIVER].count)
-		return put_calls_of(r, p, -1, "Calls by total time on the host");
+		return put_calls_of(r, p, NULL, "Calls by total time on the host");
 	for (size_t i = 0; i < sizeof layers / sizeof layers[0]; i++) {
 		const int api = layers[i].api;
 		if (!of[api].count)
@@ -225,66 +201,25 @@ static void put_calls(const struct report *r, const struct text_page *p)
 		snprintf(heading, sizeof heading, "%s by total time on the host, together %s%s%s",
 			layers[i].name, number_ns(&sum, trace_span_ns(r->trace, of[api].ticks)),
 			of[api].count > of[api].summed ? without : "", layers[i].more);
-		put_calls_of(r, p, layers[i].api, heading);
+		put_calls_of(r, p, layers[i].has, heading);
 	}
 }
 
 /* ---- kernels ---- */
 
-static void cell_triple(struct table *t, const uint32_t *v)
-{
-	table_cell(t, "(%" PRIu32 ",%" PRIu32 ",%" PRIu32 ")", v[0], v[1], v[2]);
-}
-
-/* A last column: on a terminal it is cut where that ends. */
-static void cell_name(const struct text_page *p, struct table *t, const char *name)
-{
-	if (p->full_names || p->width)
-		table_cell(t, "%s", name);
-	else
-		table_cell_name(t, name, NAME_CUT);
-}
-
-static void cell_kernel(const struct text_page *p, struct table *t, const char *name)
-{
-	cell_name(p, t, p->full_names ? name : text_kernel(name));
-}
-
 static void put_kernels(const struct report *r, const struct text_page *p)
 {
-	static const char *const headings[] = { "runs", "in graphs", "host time", "grid", "block",
-		"shapes", "kernel" };
-	struct table t;
+	static const struct view view = { .section = &section_kernels,
+		.heading = "Kernels by number of runs",
+		.keys = "count,graph_count,host_total_ns,grid,block,shapes,name" };
 	if (!r->kernel_rows.n || r->device_kernels)
 		return;
-	page_heading(p, "Kernels by number of runs");
-	table_init(&t, ">>><<><", headings);
-	for (size_t i = 0; i < page_shown(p, r->kernel_rows.n); i++) {
-		const struct kernel_row *k = &r->kernel_rows.v[i];
-		table_count(&t, k->count);
-		table_count(&t, k->graph_count);
-		table_ns(&t, trace_span_ns(r->trace, k->host_ticks));
-		cell_triple(&t, k->shape.grid);
-		cell_triple(&t, k->shape.block);
-		table_count(&t, k->shapes);
-		cell_kernel(p, &t, k->name);
-	}
-	page_end_table(p, &t, r->kernel_rows.n);
+	view_put(&view, r, p);
 	if (!r->activities.n && !r->sampled)
 		fputs("  device times were not recorded: weir record --gpu has them\n", p->out);
 }
 
 /* ---- what ran on devices ---- */
-
-/* What the devices did for a kernel, or NULL. */
-static const struct activity_row *activity_of(const struct report *r, const struct kernel_row *k)
-{
-	if (k->activity == ACTIVITY_NONE ||
-		!expect(k->activity < r->activities.n,
-			"the activities of a kernel are one of the rows"))
-		return NULL;
-	return &r->activities.v[k->activity];
-}
 
 static void put_reconstructed(const struct report *r, const struct text_page *p)
 {
@@ -298,172 +233,74 @@ static void put_reconstructed(const struct report *r, const struct text_page *p)
 
 static void put_devices(const struct report *r, const struct text_page *p)
 {
-	const char *const headings[] = { "device", "busy", r->off_ns ? "while on" : "of wall",
-		"kernels", "memcpys", "memsets", "name" };
-	struct table t;
+	static const struct view view = { .section = &section_devices,
+		.heading = "Devices",
+		.keys = "device,busy_ns,busy_share,kernel_ns,copy_ns,set_ns,name" };
 	if (r->sampled)
 		return analysis_put_sampling(r, p);
-	if (!r->devices.n)
+	if (!view_put(&view, r, p))
 		return;
-	page_heading(p, "Devices");
-	table_init(&t, ">>>>>><", headings);
-	for (size_t i = 0; i < page_shown(p, r->devices.n); i++) {
-		const struct device_row *d = &r->devices.v[i];
-		table_cell(&t, "%" PRIu32, d->device);
-		table_ns(&t, d->busy_ns);
-		table_share(&t, d->busy_ns, r->wall_ns - r->off_ns);
-		table_ns(&t, d->kernel_ns);
-		table_ns(&t, d->copy_ns);
-		table_ns(&t, d->set_ns);
-		table_cell(&t, "%s", d->name ? d->name : "");
-	}
-	page_end_table(p, &t, r->devices.n);
 	put_reconstructed(r, p);
 	analysis_put_join(r, p);
 }
 
-/* In percent: what is estimated is beside it. */
-static void cell_error(struct table *t, const struct activity_row *w)
+/* Says why a share may be above 1, if one of the kernels that the page shows has one. */
+static void put_over(const struct report *r, const struct text_page *p)
 {
-	if (isnan(w->error_ns) || !w->total_ns)
-		table_cell(t, "?");
-	else
-		table_cell(t, "%.2g %%", 100 * w->error_ns / (double)w->total_ns);
-}
-
-static void put_nones(struct table *t, int count)
-{
-	while (count-- > 0)
-		table_none(t);
-}
-
-static void put_sampled_kernels(const struct report *r, const struct text_page *p)
-{
-	static const char *const headings[] = { "estimate", "±", "share", "runs", "timed", "mean",
-		"median", "grid", "block", "kernel" };
-	uint64_t all = 0;
-	struct table t;
-	for (size_t i = 0; i < r->activities.n; i++)
-		if (r->activities.v[i].kind == GPU_KERNEL)
-			all = sat_add(all, r->activities.v[i].total_ns);
-	page_heading(p, "Kernels by estimated time on the device");
-	table_init(&t, ">>>>>>><<<", headings);
 	for (size_t i = 0; i < page_shown(p, r->kernel_rows.n); i++) {
-		const struct kernel_row *k = &r->kernel_rows.v[i];
-		const struct activity_row *w = activity_of(r, k);
-		if (w) {
-			table_ns(&t, w->total_ns);
-			cell_error(&t, w);
-			expect(w->total_ns <= all, "a kernel is part of all");
-			table_share(&t, w->total_ns, all);
-		}
-		put_nones(&t, w ? 0 : 3);
-		table_count(&t, k->count);
-		table_count(&t, w ? w->hist.count : 0);
-		if (w) {
-			table_ns(&t, w->count ? w->total_ns / w->count : 0);
-			table_ns(&t, hist_at(&w->hist, 0.5));
-		}
-		put_nones(&t, w ? 0 : 2);
-		cell_triple(&t, k->shape.grid);
-		cell_triple(&t, k->shape.block);
-		cell_kernel(p, &t, k->name);
+		const uint32_t activity = r->kernel_rows.v[i].activity;
+		if (activity != ACTIVITY_NONE &&
+			roofline_is_over(&r->activities.v[activity].roofline))
+			return roofline_put_over(p->out);
 	}
-	page_end_table(p, &t, r->kernel_rows.n);
 }
 
 static void put_kernel_times(const struct report *r, const struct text_page *p)
 {
-	static const char *const headings[] = { "time", "share", "runs", "mean", "median",
-		"bound by", "grid", "block", "kernel" };
-	const uint64_t all = report_kernels_ns(r);
-	bool over = false;
-	struct table t;
+	static const struct view times = { .section = &section_kernels,
+		.heading = "Kernels by time on the device",
+		.keys = "device_total_ns,share,count,device_mean_ns,device_p50_ns,bound,grid,block,"
+			"name" };
+	static const struct view estimates = { .section = &section_kernels,
+		.heading = "Kernels by estimated time on the device",
+		.keys = "device_total_estimate_ns,estimate_error,share,count,device_timed,"
+			"device_mean_ns,device_p50_ns,grid,block,name" };
 	if (!r->device_kernels)
 		return;
-	if (r->sampled)
-		return put_sampled_kernels(r, p);
-	page_heading(p, "Kernels by time on the device");
-	table_init(&t, ">>>>><<<<", headings);
-	for (size_t i = 0; i < page_shown(p, r->kernel_rows.n); i++) {
-		const struct kernel_row *k = &r->kernel_rows.v[i];
-		const struct activity_row *w = activity_of(r, k);
-		if (w) {
-			table_ns(&t, w->total_ns);
-			table_share(&t, w->total_ns, all);
-			table_count(&t, w->count);
-			table_ns(&t, w->count ? w->total_ns / w->count : 0);
-			table_ns(&t, hist_at(&w->hist, 0.5));
-			roofline_cell(&t, &w->roofline);
-			over |= roofline_is_over(&w->roofline);
-		} else {
-			put_nones(&t, 2);
-			table_count(&t, k->count);
-			put_nones(&t, 3);
-		}
-		cell_triple(&t, k->shape.grid);
-		cell_triple(&t, k->shape.block);
-		cell_kernel(p, &t, k->name);
-	}
-	page_end_table(p, &t, r->kernel_rows.n);
-	if (over)
-		roofline_put_over(p->out);
+	view_put(r->sampled ? &estimates : &times, r, p);
+	if (!r->sampled)
+		put_over(r, p);
 }
 
-static void cell_device(struct table *t, const struct report *r, uint64_t ns)
+static bool is_operator(const void *row)
 {
-	if (report_has_device_times(r))
-		table_ns(t, ns);
-	else
-		table_none(t);
+	return ((const struct operator_row *)row)->kind == RANGE_OPERATOR;
+}
+
+static bool is_layer(const void *row)
+{
+	return !is_operator(row);
 }
 
 static void put_operators(const struct report *r, const struct text_page *p)
 {
-	static const char *const headings[] = { "self", "share", "total", "count", "activities",
-		"host self", "host total", "bound by", "operator" };
-	const uint64_t all = report_operators_ns(r);
-	size_t rows = 0, put = 0;
+	const struct view view = { .section = &section_operators,
+		.heading = report_has_device_times(r) ? "Operators by their own time on the device"
+						      : "Operators by their time on the host",
+		.keys = "device_self_ns,share,device_total_ns,count,device_count,host_self_ns,"
+			"host_total_ns,bound,name",
+		.has = is_operator };
+	const size_t shown = page_shown(p, view_put(&view, r, p));
 	bool over = false;
-	struct table t;
-	for (size_t i = 0; i < r->operators.n; i++)
-		rows += r->operators.v[i].kind == RANGE_OPERATOR;
-	if (!rows)
-		return;
-	page_heading(p, report_has_device_times(r) ? "Operators by their own time on the device"
-						   : "Operators by their time on the host");
-	table_init(&t, ">>>>>>><<", headings);
-	for (size_t i = 0; put < page_shown(p, rows); i++) {
+	for (size_t i = 0, n = 0; i < r->operators.n && n < shown; i++) {
 		const struct operator_row *o = &r->operators.v[i];
-		if (o->kind != RANGE_OPERATOR)
-			continue;
-		put++;
-		cell_device(&t, r, o->device_self_ns);
-		table_share(&t, o->device_self_ns, all);
-		cell_device(&t, r, o->device_total_ns);
-		table_count(&t, o->count);
-		if (report_has_device_times(r))
-			table_count(&t, o->activity_count);
-		else
-			table_none(&t);
-		table_ns(&t, trace_span_ns(r->trace, o->host_self_ticks));
-		table_ns(&t, trace_span_ns(r->trace, o->host_ticks));
-		roofline_cell(&t, &o->roofline);
-		over |= roofline_is_over(&o->roofline);
-		cell_name(p, &t, o->name);
+		n += is_operator(o);
+		over |= is_operator(o) && roofline_is_over(&o->roofline);
 	}
-	page_end_table(p, &t, rows);
 	if (over)
 		roofline_put_over(p->out);
-	roofline_put_unknown(p->out, r);
-}
-
-static void cell_p50(struct table *t, uint64_t count, uint64_t ns)
-{
-	if (count)
-		table_ns(t, ns);
-	else
-		table_none(t);
+	if (shown)
+		roofline_put_unknown(p->out, r);
 }
 
 static int layer_order(const void *one, const void *two)
@@ -481,91 +318,37 @@ static int layer_order(const void *one, const void *two)
 /* What the program, or its framework, has given a name to: with all that runs inside. */
 static void put_layers(const struct report *r, const struct text_page *p)
 {
-	static const char *const headings[] = { "device", "count", "host", "median span on device",
-		"median host", "kind", "name" };
-	const struct operator_row **rows = calloc(r->operators.n + 1, sizeof *rows);
-	size_t n = 0;
+	const struct view view = { .section = &section_operators,
+		.heading = report_has_device_times(r)
+				   ? "Layers and annotations by time on the device, with all inside"
+				   : "Layers and annotations by time on the host",
+		.keys = "device_total_ns,count,host_total_ns,span_p50_ns,host_p50_ns,kind,name",
+		.has = is_layer,
+		.order = layer_order };
 	bool spans = false;
-	struct table t;
-	for (size_t i = 0; rows && i < r->operators.n; i++)
-		if (r->operators.v[i].kind != RANGE_OPERATOR)
-			rows[n++] = &r->operators.v[i];
-	if (n) {
-		qsort(rows, n, sizeof *rows, layer_order);
-		page_heading(p, report_has_device_times(r)
-					? "Layers and annotations by time on the device, "
-					  "with all inside"
-					: "Layers and annotations by time on the host");
-		table_init(&t, ">>>>><<", headings);
-	}
-	for (size_t i = 0; i < page_shown(p, n); i++) {
-		cell_device(&t, r, rows[i]->device_total_ns);
-		table_count(&t, rows[i]->count);
-		table_ns(&t, trace_span_ns(r->trace, rows[i]->host_ticks));
-		cell_p50(&t, rows[i]->span_hist.count, hist_at(&rows[i]->span_hist, 0.5));
-		cell_p50(&t, rows[i]->host_hist.count,
-			trace_span_ns(r->trace, hist_at(&rows[i]->host_hist, 0.5)));
-		table_cell(&t, "%s", range_kind_name(rows[i]->kind));
-		cell_name(p, &t, rows[i]->name);
-		spans |= rows[i]->span_hist.count != 0;
-	}
-	if (n)
-		page_end_table(p, &t, n);
-	if (spans)
+	for (size_t i = 0; i < r->operators.n; i++)
+		spans |= is_layer(&r->operators.v[i]) && r->operators.v[i].span_hist.count;
+	if (view_put(&view, r, p) && spans)
 		fprintf(p->out, "%s\n", range_span_meaning);
-	free(rows);
 }
 
 static void put_spans(const struct report *r, const struct text_page *p)
 {
-	static const char *const headings[] = { "host", "count", "median host", "kind", "name" };
-	struct table t;
-	if (!r->span_rows.n)
-		return;
-	page_heading(p, "Ranges that may cross others, and marks");
-	table_init(&t, ">>><<", headings);
-	for (size_t i = 0; i < page_shown(p, r->span_rows.n); i++) {
-		const struct span_row *s = &r->span_rows.v[i];
-		table_ns(&t, trace_span_ns(r->trace, s->host_ticks));
-		table_count(&t, s->count);
-		cell_p50(&t, s->host_hist.count,
-			trace_span_ns(r->trace, hist_at(&s->host_hist, 0.5)));
-		table_cell(&t, "%s", range_kind_name(s->kind));
-		cell_name(p, &t, s->name);
-	}
-	page_end_table(p, &t, r->span_rows.n);
+	static const struct view view = { .section = &section_spans,
+		.heading = "Ranges that may cross others, and marks",
+		.keys = "host_total_ns,count,host_p50_ns,kind,name" };
+	view_put(&view, r, p);
 }
 
 static void put_streams(const struct report *r, const struct text_page *p)
 {
-	static const char *const headings[] = { "time", "busy of wall", "activities", "device",
-		"context", "stream", "pid" };
-	struct table t;
-	if (!r->stream_rows.n)
-		return;
-	page_heading(p, "Streams by time on the device");
-	table_init(&t, ">>>>>>>", headings);
-	for (size_t i = 0; i < page_shown(p, r->stream_rows.n); i++) {
-		const struct stream_row *s = &r->stream_rows.v[i];
-		table_ns(&t, s->total_ns);
-		table_share(&t, s->busy_ns, r->wall_ns - r->off_ns);
-		table_count(&t, s->count);
-		table_cell(&t, "%" PRIu32, s->device);
-		table_cell(&t, "%" PRIu32, s->context);
-		table_cell(&t, "%" PRIu32, s->stream);
-		table_cell(&t, "%" PRIu32, r->trace->processes.v[s->process].pid);
-	}
-	page_end_table(p, &t, r->stream_rows.n);
+	static const struct view view = { .section = &section_streams,
+		.heading = "Streams by time on the device",
+		.keys = "device_total_ns,busy_share,count,device,context,stream,pid" };
+	view_put(&view, r, p);
 }
 
-static void cell_rate(struct table *t, uint64_t bytes, uint64_t ns)
-{
-	struct number n;
-	if (ns)
-		table_cell(t, "%s/s", number_bytes(&n, sat_from((double)bytes * 1e9 / (double)ns)));
-	else
-		table_none(t);
-}
+/* ---- copies ---- */
 
 static void cell_bytes(struct table *t, bool known, uint64_t bytes)
 {
@@ -574,35 +357,6 @@ static void cell_bytes(struct table *t, bool known, uint64_t bytes)
 	else
 		table_none(t);
 }
-
-static void put_device_copy(struct table *t, const struct copy_row *c)
-{
-	const char *direction = c->is_memset ? "memset" : copy_direction_name(c->what);
-	const char *from = activity_memory_kind_name(c->from),
-		   *to = activity_memory_kind_name(c->to);
-	table_count(t, c->count);
-	cell_bytes(t, c->sized, c->bytes);
-	cell_bytes(t, c->sized, c->sized ? c->bytes / c->sized : 0);
-	table_ns(t, c->total_ns);
-	table_ns(t, hist_at(&c->hist, 0.5));
-	cell_rate(t, c->bytes, c->sized_ns);
-	table_cell(t, "%s%s%s%s%s", direction ? direction : "copy", from ? ", " : "",
-		from ? from : "", to ? " to " : "", to ? to : "");
-}
-
-static void put_device_copies(const struct report *r, const struct text_page *p)
-{
-	static const char *const headings[] = { "count", "bytes", "mean", "time", "median", "rate",
-		"direction" };
-	struct table t;
-	page_heading(p, "Copies and memsets by time on the device");
-	table_init(&t, ">>>>>><", headings);
-	for (size_t i = 0; i < page_shown(p, r->device_copies.n); i++)
-		put_device_copy(&t, &r->device_copies.v[i]);
-	page_end_table(p, &t, r->device_copies.n);
-}
-
-/* ---- copies ---- */
 
 static void put_moved(struct table *t, const struct moved_row *m, const char *name)
 {
@@ -614,10 +368,14 @@ static void put_moved(struct table *t, const struct moved_row *m, const char *na
 
 static void put_copies(const struct report *r, const struct text_page *p)
 {
+	static const struct view device_copies = { .section = &section_memops,
+		.heading = "Copies and memsets by time on the device",
+		.keys = "count,bytes,mean_bytes,device_total_ns,device_p50_ns,bytes_per_second,"
+			"route" };
 	static const char *const headings[] = { "calls", "bytes", "mean", "direction" };
 	struct table t;
-	if (r->device_copies.n)
-		return put_device_copies(r, p);
+	if (view_put(&device_copies, r, p))
+		return;
 	if (!r->copies.n && !r->sets.count)
 		return;
 	page_heading(p, "Copies and memsets");
@@ -634,19 +392,10 @@ static void put_copies(const struct report *r, const struct text_page *p)
 
 static void put_processes(const struct report *r, const struct text_page *p)
 {
-	static const char *const headings[] = { "pid", "parent", "program" };
-	struct table t;
-	if (!r->meta.processes.n)
-		return;
-	page_heading(p, "Processes");
-	table_init(&t, ">><", headings);
-	for (size_t i = 0; i < page_shown(p, r->meta.processes.n); i++) {
-		const struct meta_process *m = &r->meta.processes.v[i];
-		table_cell(&t, "%" PRIu32, r->trace->processes.v[i].pid);
-		table_cell(&t, "%" PRIu32, m->parent);
-		table_cell(&t, "%.*s", 120, *m->arguments ? m->arguments : m->executable);
-	}
-	page_end_table(p, &t, r->meta.processes.n);
+	static const struct view view = {
+		.section = &section_processes, .heading = "Processes", .keys = "pid,parent,program"
+	};
+	view_put(&view, r, p);
 }
 
 static void put_prediction(const struct report *r, const struct text_page *p)

@@ -306,7 +306,7 @@ static void put_column(struct json *j, struct nesting *n, const struct column *c
 {
 	const bool makes = c->unit == UNIT_LIST && !c->get;
 	const struct value v = makes ? (struct value){ .kind = VALUE_LIST } : column_get(c, row);
-	if (c->text_only || (v.kind == VALUE_ABSENT && !always))
+	if (!always && (c->text_only || v.kind == VALUE_ABSENT))
 		return;
 	const char *key = enter(j, n, c->key);
 	if (v.kind == VALUE_LIST)

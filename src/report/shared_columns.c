@@ -91,6 +91,11 @@ struct value get_bound_class(const struct row *row, const void *of)
 	return v;
 }
 
+struct value get_bound(const struct row *row, const void *of)
+{
+	return value_text(roofline_text(of, row->text, ROW_TEXT) ? row->text : NULL);
+}
+
 struct value get_bound_basis(const struct row *row, const void *of)
 {
 	return value_text(bound_basis_name[((const struct roofline *)of)->basis]);

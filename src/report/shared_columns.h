@@ -64,9 +64,13 @@ struct value get_flops_share(const struct row *row, const void *of);
 struct value get_flops_peak_share(const struct row *row, const void *of);
 struct value get_bytes_share(const struct row *row, const void *of);
 
+struct value get_bound(const struct row *row, const void *of); /* "memory 82 %" */
+
 #define ROOFLINE(found, adds_up)                                                                    \
-	{ "class", UNIT_TEXT, "bound by", "`compute`, `memory`, `latency` or `launch`",             \
-		.get = get_bound_class, .find = found },                                            \
+	{ "bound", UNIT_TEXT, "bound by", "`class`, and its share of the ceiling",                  \
+		.get = get_bound, .find = found, .text_only = true },                               \
+		{ "class", UNIT_TEXT, "class", "`compute`, `memory`, `latency` or `launch`",        \
+			.get = get_bound_class, .find = found },                                    \
 		{ "class_basis", UNIT_TEXT, "basis",                                                \
 			"what `class` is known from: `cost` (FLOPs and bytes), `time`, `name`",     \
 			.get = get_bound_basis, .find = found },                                    \

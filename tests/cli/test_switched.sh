@@ -31,7 +31,7 @@ adds_up() {
 	timed=$(number '"device_kernels": [0-9]+')
 	untimed=$(number '[0-9]+ of [0-9]+ kernels have no device times')
 	left=$(number '[0-9]+ GPU activities were left out')
-	[ "$(number '"joined": [0-9]+')" = "$(number '"work": [0-9]+')" ] && echo joined
+	[ "$(number '"joined": [0-9]+')" = "$(number '"activities": [0-9]+')" ] && echo joined
 	[ $((timed + ${untimed:-0})) = "$launches" ] && echo "timed, ${untimed:-0} not"
 	echo "$((155 - launches - ${left:-0})) elsewhere"
 }
@@ -57,7 +57,7 @@ for packed in '' --no-pack; do
 	# Why nothing ran then nobody knows, and it is not said to be the host.
 	expect 0 ' not recorded: switched off$' "$weir" report off.weir
 	# What was switched off is no time in which a device could have been seen to be busy.
-	expect 0 '^ +device +busy +while on +kernels' "$weir" report off.weir
+	expect 0 '^ +device +busy +busy share +kernels' "$weir" report off.weir
 	rm -f off.weir
 done
 

@@ -1,0 +1,83 @@
+/* Prints some columns of a section's rows as a table of the text report. */
+#include "report/view.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/expect.h"
+
+#include "base/banned.h"
+
+#define NAME_CUT 110 /* characters of a name where there is no terminal */
+
+struct picked {
+	const void **v;
+	size_t n;
+};
+
+static int pick(const struct view *view, const struct rows *rows, struct picked *to)
+{
+	to->v = calloc(rows->n + 1, sizeof *to->v);
+	if (!to->v)
+		return -1;
+	for (size_t i = 0; i < rows->n; i++) {
+		const void *row = (const char *)rows->v + i * rows->each;
+		if (!view->has || view->has(row))
+			to->v[to->n++] = row;
+	}
+	if (view->order && to->n)
+		qsort(to->v, to->n, sizeof *to->v, view->order);
+	return 0;
+}
+
+static size_t find_columns(const struct view *view, const struct column **columns)
+{
+	size_t n = 0;
+	for (const char *key = view->keys; *key;) {
+		const size_t bytes = strcspn(key, ",");
+		columns[n] = section_column(view->section, key, bytes);
+		if (expect(columns[n] && n < TABLE_COLUMNS, "a view has columns of its section"))
+			n++;
+		key += bytes + (key[bytes] == ',');
+	}
+	return n;
+}
+
+static void put_table(const struct view *view, struct rows *rows, const struct picked *picked,
+	const struct text_page *p)
+{
+	const struct column *columns[TABLE_COLUMNS + 1];
+	const size_t n = find_columns(view, columns);
+	const struct cell_style style = { .full = p->full_names,
+		.most = p->full_names || p->width ? 0 : NAME_CUT };
+	char align[TABLE_COLUMNS + 1] = "";
+	const char *headings[TABLE_COLUMNS];
+	struct table t;
+	for (size_t i = 0; i < n; i++) {
+		align[i] = unit_is_number(columns[i]->unit) ? '>' : '<';
+		headings[i] = columns[i]->heading;
+	}
+	page_heading(p, view->heading);
+	table_init(&t, align, headings);
+	for (size_t k = 0; k < page_shown(p, picked->n); k++) {
+		const size_t index =
+			(size_t)((const char *)picked->v[k] - (const char *)rows->v) / rows->each;
+		const struct row row = row_at(rows, index);
+		for (size_t i = 0; i < n; i++) {
+			const struct value v = column_get(columns[i], &row);
+			section_put_cell(&t, columns[i], &v, &style);
+		}
+	}
+	page_end_table(p, &t, picked->n);
+}
+
+size_t view_put(const struct view *view, const struct report *r, const struct text_page *p)
+{
+	struct picked picked = { 0 };
+	struct rows rows;
+	if (!section_open(view->section, r, &rows) && !pick(view, &rows, &picked) && picked.n)
+		put_table(view, &rows, &picked, p);
+	free(picked.v);
+	section_close(&rows);
+	return picked.n;
+}
