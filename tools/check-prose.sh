@@ -41,7 +41,7 @@ for page in $pages; do
 			line = $0
 			gsub(/[\200-\277]/, "", line) # of UTF-8: bytes of a character but its first
 		}
-		!code && !/^[|@]/ && length(line) > 100 && !/https?:/ {
+		!code && !/^[|@#]/ && length(line) > 100 && !/https?:/ {
 			printf "  %s:%d: %d columns\n", page, FNR, length(line)
 			if (++n == 3) exit
 		}

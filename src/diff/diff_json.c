@@ -200,12 +200,12 @@ static void put_work(struct json *j, const struct diff *d)
 static void put_conditions(struct json *j, const struct fail_condition *conditions,
 	const struct judgement *judged, size_t count)
 {
-	json_begin_array(j, "gates");
+	json_begin_array(j, "fail_conditions");
 	for (size_t i = 0; i < count; i++) {
 		json_begin_object(j, NULL);
 		json_str(j, "expression", conditions[i].text);
 		json_put_real(j, "value", judged[i].known ? judged[i].value : NAN);
-		json_bool(j, "fired", judged[i].failed);
+		json_bool(j, "failed", judged[i].failed);
 		json_str_or_null(j, "name", judged[i].where);
 		json_u64(j, "rows", judged[i].rows);
 		json_str_or_null(j, "per", diff_one_word(judged[i].per));

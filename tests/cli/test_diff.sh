@@ -59,7 +59,7 @@ expect 0 '^Totals have no verdict: A and B did different work\.$' "$weir" diff a
 expect 1 '^$' sh -c "'$weir' diff a.weir a.weir | grep 'different work'"
 expect 0 'and 1 more run:' "$weir" diff a.weir a.weir -- b.weir
 expect 0 'several: weir diff A' "$weir" diff a.weir -- b.weir
-expect 0 '"gates": \[\]' "$weir" diff --json a.weir b.weir
+expect 0 '"fail_conditions": \[\]' "$weir" diff --json a.weir b.weir
 # What the wall time and the critical path consist of is compared, and adds up to it.
 "$weir" diff --json "$kept/slow.weir" "$kept/fixed.weir" >parts.json
 expect 0 '^4 times the whole$' python3 -c '
@@ -90,7 +90,7 @@ expect 2 'per what\? There are launch, step and request' "$weir" diff -f 'wall p
 expect 0 'pass +launches > \+5%: -[0-9.]+ %' "$weir" diff -f 'launches > +5%' a.weir b.weir
 expect 1 'FAIL +launches < -5%: -[0-9.]+ %' "$weir" diff -f 'launches < -5%' a.weir b.weir
 expect 1 'FAIL +count of \*gemm\* > 3: [0-9]+ of ' "$weir" diff -f 'count of *gemm* > 3' a.weir b.weir
-expect 1 '"fired": true' "$weir" diff --json -f 'wall > 1ns' -f 'wall > 1000s' a.weir b.weir
+expect 1 '"failed": true' "$weir" diff --json -f 'wall > 1ns' -f 'wall > 1000s' a.weir b.weir
 expect 0 'nothing to compare, no recording has that name' "$weir" diff -f 'p95 of nobody > 1ns' a.weir b.weir
 expect 2 "which metric. There are count, total" "$weir" diff -f 'kernel > 5%' a.weir b.weir
 

@@ -12,6 +12,17 @@ Options of commands that run a program stand before `--`.
 You may repeat an option whose argument ends in ….
 END
 	awk -F ' [|] ' '
+		function print_wrapped(text, words, n, i, line) {
+			n = split(text, words, " ")
+			for (i = 1; i <= n; i++) {
+				if (length(line) + length(words[i]) >= 100) {
+					print line
+					line = ""
+				}
+				line = line (line == "" ? "" : " ") words[i]
+			}
+			print line
+		}
 		/^#/ || !NF { next }
 		{ for (i = 1; i <= NF; i++) gsub(/^[ \t]+|[ \t]+$/, "", $i) }
 		FNR == NR { names[++n] = $1; synopsis[$1] = $3; help[$1] = $4; next }
@@ -31,8 +42,8 @@ END
 		END {
 			for (i = 1; i <= n; i++) {
 				c = names[i]
-				printf "\n## `weir %s%s`\n\n%s.\n", c, synopsis[c] == "" ? "" : " " synopsis[c], \
-					toupper(substr(help[c], 1, 1)) substr(help[c], 2)
+				printf "\n## `weir %s%s`\n\n", c, synopsis[c] == "" ? "" : " " synopsis[c]
+				print_wrapped(toupper(substr(help[c], 1, 1)) substr(help[c], 2) ".")
 				if (rows[c] != "")
 					printf "\n| option | | default | |\n|---|---|---|---|\n%s", rows[c]
 			}

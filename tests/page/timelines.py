@@ -14,7 +14,7 @@ def two_recordings_are_beside_each_other():
     page = page_of((slow, fixed()))
     diff = json.loads(weir("diff", "--json", slow, fixed()), parse_int=float)
     held = json.loads(page.js("JSON.stringify(data.diff)"), parse_int=float)
-    assert {k: v for k, v in diff.items() if k != "gates"} == {k: v for k, v in held.items() if k != "gates"}
+    assert {k: v for k, v in diff.items() if k != "fail_conditions"} == {k: v for k, v in held.items() if k != "fail_conditions"}
     # What differs stands first: what it comes to, the totals of both, and their ratio.
     assert page.js("all('#overview .conclusion').map(e => e.innerText)") == [" ".join(diff["conclusion"])]
     assert page.js("all('main section')[0].id") == "overview"
