@@ -75,6 +75,30 @@ static void await_first(void)
 		usleep(2000); /* nothing hangs on it: it may be anywhere on its way */
 }
 
+/* How often a thread has slept so far. */
+static long naps_of(pid_t tid)
+{
+	char path[64], line[256];
+	long n = 0;
+	snprintf(path, sizeof path, "/proc/self/task/%d/status", (int)tid);
+	FILE *status = fopen(path, "r");
+	while (status && fgets(line, sizeof line, status))
+		sscanf(line, "voluntary_ctxt_switches: %ld", &n);
+	if (status)
+		fclose(status);
+	return n;
+}
+
+/* Until a thread waits at the gate, or has passed.  Whoever waits for a long request sleeps again
+ * and again; on its way to the gate a thread sleeps a few times at most. */
+static void await_wait(pid_t tid, const atomic_int *passed)
+{
+	enum { AGAIN_AND_AGAIN = 20 };
+	const long begun = naps_of(tid);
+	while (shared && !atomic_load(passed) && naps_of(tid) < begun + AGAIN_AND_AGAIN)
+		usleep(1000);
+}
+
 static pthread_t start_thread(void *(*run)(void *))
 {
 	pthread_t t;
@@ -412,10 +436,13 @@ static void reloads(void)
 	in_order();
 }
 
+static atomic_int through_gate;
+
+/* Lets the first thread go when it waits, or has gone on by itself. */
 static void *let_go_soon(void *unused)
 {
 	await(&at_gate);
-	usleep(2000);
+	await_wait(getpid(), &through_gate);
 	other_leaves();
 	return NULL;
 }
@@ -469,11 +496,13 @@ static void sizes(void)
 		const pthread_t t = start_thread(let_go_soon);
 		atomic_store(&at_gate, 1);
 		printf("launched %d\n", launch_on(stream, 4));
+		atomic_store(&through_gate, 1);
 		pthread_join(t, NULL);
 		printf("synchronised %d\n", cuStreamSynchronize(stream));
 		if (shared)
 			CHECK(own()->counts.capped == before_it + 1);
 		atomic_store(&at_gate, 0);
+		atomic_store(&through_gate, 0);
 		other_begins();
 	}
 	other_leaves();
@@ -524,7 +553,7 @@ static void devices(void)
 static void *open_soon(void *unused)
 {
 	await(&at_gate);
-	usleep(2000);
+	await_wait(getpid(), &through_gate);
 	if (shared)
 		shared->arbiter.open = 1;
 	return NULL;
@@ -743,8 +772,12 @@ static void *launch_alone(void *unused)
 	return NULL;
 }
 
+static pid_t launchers[8];
+static atomic_int launcher_count;
+
 static void *launch_first(void *unused)
 {
+	launchers[atomic_fetch_add(&launcher_count, 1)] = gettid();
 	pthread_barrier_wait(&start);
 	return launch_alone(unused);
 }
@@ -763,7 +796,8 @@ static void together(void)
 	if (shared) {
 		while (own()->who.state != SLOT_LIVE)
 			sched_yield();
-		usleep(2000); /* those that would pass have passed */
+		for (int i = 0; i < 8; i++)
+			await_wait(launchers[i], &launched);
 	}
 	CHECK(!shared || !atomic_load(&launched));
 	other_leaves();
