@@ -1,5 +1,7 @@
-# What the documentation names is there: files and directories of this tree, targets of make and of links,
-# the cases that guard a rule of the injected library.  Pages stay short, and each is in the index: check-docs.sh ROOT.
+# What the documentation names is there: files and directories of this tree, targets of make and of links, commands,
+# options and keys of JSON, the cases that guard a rule of the injected library.  Pages stay short, and each is in the
+# index: check-docs.sh ROOT.
+tools=$(cd "$(dirname "$0")" && pwd)
 cd "$1" || exit 1
 pages=$(ls ./*.md docs/*.md docs/*/*.md examples/*/*.md bench/*/*.md 2>/dev/null)
 bad=0
@@ -27,6 +29,10 @@ done
 		bad=1
 	done
 done
+
+# Commands, options, keys of JSON.
+keys=$(ls docs/reference/json-*.md 2>/dev/null)
+[ -z "$pages" ] || awk -f "$tools/named.awk" api/command.tbl api/option.tbl $keys pages=1 $pages || bad=1
 
 # Links to a heading: `page.md#its-words-in-lower-case`.
 headings() {

@@ -56,7 +56,13 @@ violate() {
 			printf '#include "base/%s.h"\n' ${pair#*:} >src/base/${pair%:*}.h
 		done ;;
 	dialect) printf '/* A file. */\nint f(int bad)\n{\n\treturn sizeof(bad);\n}\n' >src/trace/bad.c ;;
-	docs) printf 'See `src/trace/bad.c`.\n' >README.md ;;
+	docs)
+		mkdir -p docs/reference
+		printf '| key | |\n|---|---|\n| `good` | |\n' >docs/reference/json-a.md
+		printf 'See `%s`.\n' src/trace/bad.c 'weir run --out' 'weir run --wrong -- x --any' '--bare' 'weir fly --any' '--out' \
+			'list[].good' 'good[].missing' >README.md
+		printf 'The key `%s` is there.\n' good absent >>README.md
+		;;
 	exports) hook 'int cuStranger;' ;;
 	format) printf 'int   f( int x ){ return x;}\n' >src/trace/bad.c ;;
 	hook-calls) hook 'int getpid(void); int f(void) { return getpid(); }' ;;
@@ -100,6 +106,10 @@ named() {
 		awk '/bad.c/ { word = 1 } /bad_plain.c/ { plain = 1 } END { exit !(word && plain) }' ||
 			! command -v clang-14 clang >/dev/null
 		;;
+	docs)
+		awk '/no (src.trace.bad.c|option --wrong of weir run|option --bare|command weir fly)/ { n++ }
+			/no key (list|missing|absent) in / { n++ }
+			END { exit n != 7 || NR != 7 }' ;;
 	exports) grep -q cuStranger ;;
 	hook-calls) grep -q 'f uses getpid' ;;
 	hook-symbols) grep -q malloc ;;
