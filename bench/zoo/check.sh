@@ -18,7 +18,7 @@ command -v "$cxx" >/dev/null || { echo "there is no C++ compiler, $cxx"; exit 77
 # Two at a time: compilers, then families.
 for f in $kernels shapes check zoo; do echo "$f"; done | xargs -P2 -I% "$cxx" -std=c++17 -O1 -g -w \
 	-fsanitize=address,undefined -fno-sanitize-recover=all -x c++ -c "$here/%.cu" -o %.emu.o
-"$cxx" -std=c++17 -O1 -g -fsanitize=address,undefined -c "$here/emulate.cc" -o emulate.emu.o
+"$cxx" -std=c++17 -O1 -g1 -fsanitize=address,undefined -c "$here/emulate.cc" -o emulate.emu.o
 "$cxx" -fsanitize=address,undefined ./*.emu.o -o emulated
 ./emulated --dry-run >dry.txt 2>/dev/null
 export ASAN_OPTIONS=detect_stack_use_after_return=0:detect_leaks=0

@@ -66,11 +66,5 @@ for how in pairs changed pushes fork config; do
 	awk "$ended" $how.json >ends || complain "$how: $(cat ends)"
 	[ $how != config ] || awk "$astray" $how.json >ends || complain "$how: $(cat ends)"
 done
-
-# A handler that forks where a call stack is being copied: the child finishes it where nobody sees it, and nowhere else;
-# and its call, which is lost, was entered once.
-timeout 200 env LD_PRELOAD="$hook" NVTX_INJECTION64_PATH="$hook" WEIR="stacks=launch+sync+alloc,record:$work/stacks.weir" \
-	"$programs/stepped" fork >with.out 2>&1 || complain "fork with stacks: leaves with status $?"
-check_readable stacks.weir || complain "fork with stacks: what was entered is not what is here or lost"
 [ $bad = 0 ] && rm -rf "$work"
 exit $bad

@@ -6,7 +6,7 @@
  * there is HOW: `pairs` of ranges and calls through more chunks than a thread keeps, the same after
  * the heads of all chunks were `changed` in the file, `pushes` that nobody pops, a `fork` that
  * comes back from the handler, or a launch after it has changed the `config` of the one that it
- * interrupts.
+ * interrupts.  `stacks` forks as well, but only in a launch, whose call stack is copied.
  */
 #include "cu.h"
 #include "nvtx.h"
@@ -175,6 +175,7 @@ static void child(void)
 {
 	const struct sigaction action = { .sa_handler = handler };
 	const bool pushes = !strcmp(how, "pushes");
+	const bool only_calls = !strcmp(how, "config") || !strcmp(how, "stacks");
 
 	self = getpid();
 	nvtx_load();
@@ -187,7 +188,7 @@ static void child(void)
 	ptrace(PTRACE_TRACEME, 0, 0, 0);
 	raise(SIGSTOP);
 	for (at = 0; at < (int)(sizeof all / sizeof *all); at++) {
-		if (!strcmp(how, "config") && all[at] != call)
+		if (only_calls && all[at] != call)
 			continue;
 		for (shared->left = 0; !shared->left; shared->rounds++) {
 			NVTX(push, "outer");
