@@ -16,8 +16,8 @@
 #include "base/banned.h"
 
 const struct exporter *const exporters[] = { &export_perfetto, &export_chrome, &export_csv,
-	&export_ndjson, &export_columns, &export_sqlite, &export_memory_viz, &export_rmm,
-	&export_dataset, &export_dataset_card, NULL };
+	&export_ndjson, &export_columns, &export_sqlite, &export_memory_viz, &export_dataset,
+	&export_dataset_card, NULL };
 
 const struct exporter *exporter_find(const char *name)
 {

@@ -28,7 +28,7 @@ unsafe() {
 }
 for command in 'report -n 0' 'report --json' 'hints -n 0' 'hints --json' 'memory -n 0' 'memory --json' \
 	'diff names.weir' 'diff --json names.weir' 'flame -f folded' 'flame -f svg' 'flame -f speedscope' html \
-	'export -f chrome' 'export -f ndjson' 'export -f dataset' 'export -f dataset-card' 'export -f rmm'; do
+	'export -f chrome' 'export -f ndjson' 'export -f dataset' 'export -f dataset-card'; do
 	# shellcheck disable=SC2086 # words of a command
 	expect 1 '^0$' unsafe $command names.weir
 done

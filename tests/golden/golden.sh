@@ -98,7 +98,6 @@ say() {
 		for page in page.html two.html; do
 			echo "$page: $(grep -c '^</html>$' $page) end, recordings: $(grep -o '"timeline":' $page | wc -l)"
 		done ;;
-	rmm) "$weir" export -f rmm golden.weir ;;
 	wrong) echo "not what is expected of text" ;;
 	esac
 }
@@ -106,7 +105,7 @@ say() {
 make_traces
 if [ "$case" = --update ]; then
 	for name in text all json csv ndjson chrome perfetto empty kineto kineto-json training diff diff-json phases phases-json \
-		sampled flame flame-svg flame-json memory memory-blocks memory-json page rmm; do
+		sampled flame flame-svg flame-json memory memory-blocks memory-json page; do
 		say "$name" >"$here/expected/$name"
 	done
 	exit 0
