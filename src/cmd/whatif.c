@@ -177,25 +177,7 @@ static int load(const struct options *o, struct question *q)
 	return code;
 }
 
-/* A point has the latency of one and the rate of another. */
-static int check_picture(const struct options *o, const struct whatif *w)
-{
-	size_t latency = 0;
-	for (size_t i = 0; i < w->count; i++)
-		latency += w->programs[i].class == CLASS_LATENCY;
-	if (!output_path(o) || (latency && latency < w->count))
-		return 0;
-	return complain(EXIT_USAGE,
-		"a picture needs a latency program and a best-effort one. Give two recordings, or --class");
-}
-
 /* ---- the answer ---- */
-
-static int put_picture(void *context, FILE *out)
-{
-	whatif_put_svg(context, out);
-	return 0;
-}
 
 static int answer(const struct options *o, struct whatif *w)
 {
@@ -206,10 +188,6 @@ static int answer(const struct options *o, struct whatif *w)
 		whatif_put_json(w, stdout);
 	else
 		whatif_put_text(w, stdout, report_input_colour());
-	const char *path = output_path(o);
-	const int e = path ? output_write(path, put_picture, w) : 0;
-	if (e)
-		return complain(EXIT_ENVIRONMENT, "%s can't be written: %s", path, strerror(-e));
 	return EXIT_YES;
 }
 
@@ -220,7 +198,6 @@ static int ask(const struct options *o, struct question *q)
 	code = code ? code : take_policies(o, &q->w);
 	code = code ? code : take_numbers(o, &q->w);
 	code = code ? code : load(o, q);
-	code = code ? code : check_picture(o, &q->w);
 	return code ? code : answer(o, &q->w);
 }
 

@@ -59,6 +59,5 @@ double whatif_share(const struct whatif *w, const struct replay_results *r, size
 
 void whatif_put_text(const struct whatif *w, FILE *out, bool colour);
 void whatif_put_json(const struct whatif *w, FILE *out);
-void whatif_put_svg(const struct whatif *w, FILE *out);
 
 #endif
