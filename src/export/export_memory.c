@@ -175,13 +175,13 @@ static int play_one(struct player *p, uint32_t index)
 static int play_live(struct player *p)
 {
 	ARRAY(const struct block_event *) live = { 0 };
-	int error = 0;
-	for (size_t i = 0; i < p->live.size && !error; i++) {
+	for (size_t i = 0; i < p->live.size; i++) {
 		const struct map_slot *s = &p->live.slots[i];
 		if (!s->taken || s->value == MAP_NONE)
 			continue;
 		*array_push(&live) = &p->log->events.v[s->value];
 	}
+	int error = 0;
 	if (live.n)
 		qsort(live.v, live.n, sizeof *live.v, live_order);
 	for (size_t i = 0; i < live.n && !error; i++)

@@ -136,7 +136,7 @@ struct word {
 /* What a word means, written in any case; 0 for one that is not known. */
 uint8_t kineto_meaning(const struct word *words, size_t count, const char *text, size_t bytes);
 
-/* Takes what k->event is.  0 or -errno. */
+/* Takes what k->event is. */
 void kineto_event(struct kineto *k);
 
 /* Whether the event has the name of a function of CUDA's. */

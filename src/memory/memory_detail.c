@@ -291,18 +291,15 @@ static int walk(struct walk *w, struct memory_list *lists, unsigned count)
 {
 	struct memory_detail *d = w->r->memory_detail;
 	const struct memory_op *op;
-	int e = 0;
-	for (uint32_t seq = 0; !e && (op = memory_next(lists, count)); seq++) {
+	for (uint32_t seq = 0; (op = memory_next(lists, count)); seq++) {
 		if (!op->free)
 			walk_alloc(w, op, seq);
-		if (!e && seq == d->peak_seq)
+		if (seq == d->peak_seq)
 			space_measure(w->at_peak.v, w->at_peak.n, &w->touched, d->at_peak);
 	}
 	memory_sort_blocks(&d->unused.worst_blocks);
-	if (!e)
-		space_measure(w->at_end.v, w->at_end.n, &w->touched, d->at_end);
-	if (!e)
-		e = find_places(w);
+	space_measure(w->at_end.v, w->at_end.n, &w->touched, d->at_end);
+	int e = find_places(w);
 	if (d->operators.n)
 		qsort(d->operators.v, d->operators.n, sizeof *d->operators.v, operator_order);
 	stack_finish(d, w->r->gpu_memory.allocated_bytes == UINT64_MAX);
@@ -450,14 +447,11 @@ static int fill(struct report *r, struct memory_list *lists, unsigned count, con
 	struct memory_detail *d = r->memory_detail;
 	struct memory_list again[MEMORY_LISTS];
 	vmm_replay(&d->vmm, lists, count, blocks);
-	int e = 0;
-	for (unsigned i = 0; i < count && !e; i++)
+	for (unsigned i = 0; i < count; i++)
 		take_sources(d, &lists[i]);
 	lists[count] = (struct memory_list){ .ops = blocks->ops.v, .count = blocks->ops.n };
-	if (!e)
-		take_vmm_sources(d, &lists[count]);
-	if (!e)
-		e = growth_find_marks(r, lists, count + 1, t);
+	take_vmm_sources(d, &lists[count]);
+	int e = growth_find_marks(r, lists, count + 1, t);
 	memcpy(again, lists, (count + 1) * sizeof *lists);
 	if (!e)
 		unused_begin(r, lists, count);

@@ -87,14 +87,12 @@ static int gather(const struct trace *trace, const struct meta *meta,
 	const uint32_t *thread_numbers, struct worker *workers, unsigned count)
 {
 	struct work work = { .trace = trace };
-	int e = 0;
-	for (unsigned i = 0; i < count && !e; i++) {
+	for (unsigned i = 0; i < count; i++) {
 		workers[i].work = &work;
 		workers[i].buf.history = true;
 		tally_init(&workers[i].tally, trace, meta, thread_numbers);
 	}
-	if (!e)
-		e = run_workers(workers, count, &work);
+	int e = run_workers(workers, count, &work);
 	for (unsigned i = 1; i < count && !e; i++)
 		tally_merge(&workers[0].tally, &workers[i].tally);
 	expect(e || atomic_load_explicit(&work.next, memory_order_seq_cst) >= trace->chunk_count,

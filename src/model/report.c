@@ -308,8 +308,7 @@ static void see_thread(const struct report *r, struct thread_row *row, const str
 static int find_threads(struct report *r, const struct tally *t)
 {
 	struct map index = { 0 }, ids = { 0 };
-	int e = 0;
-	for (size_t i = 0; i < r->trace->chunk_count && !e; i++) {
+	for (size_t i = 0; i < r->trace->chunk_count; i++) {
 		const struct chunk_ref *c = &r->trace->chunks[i];
 		if (t->thread_numbers[i] == MAP_NONE)
 			continue;
@@ -322,10 +321,8 @@ static int find_threads(struct report *r, const struct tally *t)
 		if (row != MAP_NONE && expect(row < r->threads.n, "a thread has its row"))
 			r->threads.v[row].sums = *s;
 	}
-	if (!e)
-		index_newest(r, &ids);
-	if (!e)
-		e = find_inflight(r, &ids);
+	index_newest(r, &ids);
+	int e = find_inflight(r, &ids);
 	map_fini(&index);
 	map_fini(&ids);
 	return e;

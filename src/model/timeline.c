@@ -185,7 +185,7 @@ static uint64_t off_between(const struct trace *t, uint64_t from, uint64_t to)
 }
 
 /* Why nothing ran from `from` until p began. */
-static int explain(struct account *a, const struct activity *p, uint64_t from, uint64_t ns[])
+static void explain(struct account *a, const struct activity *p, uint64_t from, uint64_t ns[])
 {
 	const uint64_t to = p->start_ns;
 	if (p->call == NO_CALL) {
@@ -196,8 +196,7 @@ static int explain(struct account *a, const struct activity *p, uint64_t from, u
 		i.ns = to - from - i.ns;
 		i.what = IDLE_UNKNOWN;
 		put_idle(a, i, ns);
-		int e = 0;
-		return e;
+		return;
 	}
 	const struct caller *c = &a->t->calls.v[p->call];
 	const uint64_t issued = c->end_ns < from ? from : c->end_ns > to ? to : c->end_ns;
@@ -209,25 +208,22 @@ static int explain(struct account *a, const struct activity *p, uint64_t from, u
 	i.ns = i.ns < host[HOST_ELSEWHERE] ? i.ns : host[HOST_ELSEWHERE];
 	host[HOST_ELSEWHERE] -= i.ns;
 	put_idle(a, i, ns);
-	int e = 0;
-	for (int s = 0; s < HOST_STATES && !e; s++) {
+	for (int s = 0; s < HOST_STATES; s++) {
 		i.what = (uint8_t)s;
 		i.ns = host[s];
 		put_idle(a, i, ns);
 	}
 	i.what = IDLE_QUEUED;
 	i.ns = to - issued;
-	if (!e)
-		put_idle(a, i, ns);
-	return e;
+	put_idle(a, i, ns);
 }
 
-static int count_gap(struct account *a, const struct activity *p)
+static void count_gap(struct account *a, const struct activity *p)
 {
 	struct analysis *to = &a->r->analysis;
 	struct activity_row *row = &a->r->activities.v[p->row];
 	uint64_t ns[WALL_PARTS] = { 0 };
-	const int e = explain(a, p, a->all.until, ns);
+	explain(a, p, a->all.until, ns);
 	for (int k = 0; k < WALL_PARTS; k++)
 		to->wall_ns[k] += ns[k];
 	row->starved_ns += ns[WALL_LAUNCHING];
@@ -245,9 +241,7 @@ static int count_gap(struct account *a, const struct activity *p)
 			.line = META_NONE,
 			.began_in = META_NONE,
 			.stack = UINT32_MAX } };
-	if (!e)
-		keep_gap(a->r, &kept);
-	return e;
+	keep_gap(a->r, &kept);
 }
 
 /* ---- the queue ---- */
@@ -332,18 +326,17 @@ static void find_wall(struct account *a)
 	a->r->analysis.start_ns = a->start_ns;
 }
 
-static int walk(struct account *a)
+static void walk(struct account *a)
 {
 	const struct timeline *t = a->t;
 	uint64_t *wall = a->r->analysis.wall_ns;
-	int e = 0;
 	a->all.until = t->activities.v[0].start_ns;
 	wall[WALL_BEFORE] = a->all.until - a->start_ns;
-	for (size_t i = 0; i < t->activities.n && !e; i++) {
+	for (size_t i = 0; i < t->activities.n; i++) {
 		const struct activity *p = &t->activities.v[i];
 		expect(!i || p[-1].start_ns <= p->start_ns, "activities come in the order of time");
 		if (p->start_ns > a->all.until) {
-			e = count_gap(a, p);
+			count_gap(a, p);
 			a->all.until = p->start_ns;
 		}
 		if (p->end_ns >= a->all.until)
@@ -352,7 +345,6 @@ static int walk(struct account *a)
 		count_activity(a, p);
 	}
 	wall[WALL_AFTER] = a->end_ns - a->all.until;
-	return e;
 }
 
 /* Of one device: of all activities and of sets of kinds.  What another device computes meanwhile
@@ -458,7 +450,7 @@ int timeline_fill(
 	if (!e) {
 		find_wall(&a);
 		a.latency_ns = find_latency(t);
-		e = walk(&a);
+		walk(&a);
 		sum_covers(&a);
 	}
 	if (!e)

@@ -75,7 +75,7 @@ struct watch {
 	ARRAY(struct watch_gpu) gpus;
 };
 
-/* Zeroed but for file, nvml and feed.regress it begins.  0 or -errno. */
+/* Zeroed but for file, nvml and feed.regress it begins. */
 void watch_look(struct watch *w, enum nvml_how how);
 void watch_fini(struct watch *w);
 

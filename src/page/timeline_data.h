@@ -29,7 +29,7 @@ struct timeline_numbers {
 	uint32_t details;
 };
 
-/* The blocks of all rows, a line each, in *ret_text, which the caller frees.  0 or -errno. */
+/* The blocks of all rows, a line each, in *ret_text, which the caller frees. */
 void timeline_pack(
 	const struct layout *t, struct timeline_numbers *n, char **ret_text, size_t *ret_bytes);
 

@@ -74,7 +74,7 @@ struct play_time {
 /* What is usual on a device of a data centre, until something is learnt. */
 extern const struct play_delays play_usual;
 
-/* ret_times: one a step.  0 or -errno. */
+/* ret_times: one a step. */
 void play(const struct play_program *p, struct play_time *ret_times);
 
 /* The delays as the measured steps show them; `times` are of a play(), with the same steps. */

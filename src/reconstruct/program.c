@@ -196,23 +196,19 @@ static void order_calls(struct builder *b, uint32_t process)
 		qsort_r(b->order.v, b->order.n, sizeof *b->order.v, start_order, (void *)b->calls);
 }
 
-int program_of(const struct trace *t, const struct gpu_calls *calls, uint32_t process,
+void program_of(const struct trace *t, const struct gpu_calls *calls, uint32_t process,
 	struct process_program *ret_p)
 {
 	struct builder b = { .t = t, .calls = calls, .p = ret_p, .legacy = PLAY_NONE };
 	*ret_p = (struct process_program){ .play.delays = play_usual };
 	order_calls(&b, process);
-	int e = 0;
-	for (size_t i = 0; i < b.order.n && !e; i++)
+	for (size_t i = 0; i < b.order.n; i++)
 		take(&b, b.order.v[i]);
 	ret_p->play.streams = (uint32_t)ret_p->streams.n;
 	map_fini(&b.streams);
 	map_fini(&b.events);
 	array_free(&b.recorded);
 	array_free(&b.order);
-	if (e)
-		process_program_fini(ret_p);
-	return e;
 }
 
 void process_program_fini(struct process_program *p)

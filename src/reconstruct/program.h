@@ -30,8 +30,8 @@ struct process_program {
 	ARRAY(struct program_stream) streams;
 };
 
-/* Of one process of the trace, without durations.  0 or -errno. */
-int program_of(const struct trace *t, const struct gpu_calls *calls, uint32_t process,
+/* Of one process of the trace, without durations. */
+void program_of(const struct trace *t, const struct gpu_calls *calls, uint32_t process,
 	struct process_program *ret_p);
 void process_program_fini(struct process_program *p);
 

@@ -684,7 +684,7 @@ int reconstruct(const struct trace *t, const struct meta *m, const struct gpu_ca
 	*ret_r = (struct reconstruction){ 0 };
 	for (uint32_t i = 0; i < t->processes.n && !e; i++) {
 		b.process = i;
-		e = program_of(t, calls, i, &b.p);
+		program_of(t, calls, i, &b.p);
 		e = e ? e : rebuild(&b);
 		process_program_fini(&b.p);
 	}

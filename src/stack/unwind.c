@@ -124,11 +124,11 @@ static void report_file(struct unwinder *u, const struct code_mapping *m)
 
 static int report_files(struct unwinder *u, const struct pieces *p, uint32_t process)
 {
-	int e = 0;
 	u->dw->dwfl_report_begin(u->dwfl);
-	for (size_t i = 0; i < p->mappings.n && !e; i++)
+	for (size_t i = 0; i < p->mappings.n; i++)
 		if (p->mappings.v[i].process == process)
 			report_file(u, &p->mappings.v[i]);
+	int e = 0;
 	if (u->dw->dwfl_report_end(u->dwfl, NULL, NULL) && !e)
 		e = -EIO;
 	return e;

@@ -354,13 +354,11 @@ static int add_tails(const struct trace *t, struct spans *s)
 {
 	struct spans ns = { 0 };
 	const uint64_t last = last_ticks(t) + 1;
-	int e = 0;
 	array_reserve(&ns.v, s->v.n);
-	for (size_t i = 0; i < s->v.n && !e; i++)
+	for (size_t i = 0; i < s->v.n; i++)
 		ns.v.v[ns.v.n++] = (struct trace_span){ trace_ns(t, s->v.v[i].from),
 			trace_ns(t, s->v.v[i].to) };
-	if (!e)
-		e = find_tails(t, s, &ns);
+	int e = find_tails(t, s, &ns);
 	for (size_t i = 0; i < ns.v.n && !e; i++)
 		if (ns.v.v[i].to > trace_ns(t, s->v.v[i].to))
 			s->v.v[i].to = ticks_at(t, ns.v.v[i].to, last);

@@ -399,10 +399,10 @@ static int find_requests(struct builder *b)
 	struct requests r = { .given = xcalloc(p->streams + 1, sizeof *r.given),
 		.waited = xcalloc(p->streams + 1, sizeof *r.waited),
 		.event = xcalloc(p->events + 1, sizeof *r.event) };
-	int e = 0;
-	for (size_t i = 0; !e && i < p->steps.n; i++)
+	for (size_t i = 0; i < p->steps.n; i++)
 		follow(p, &r, &p->steps.v[i]);
-	if (!e && r.inside) { /* the end of the program waits for the rest */
+	int e = 0;
+	if (r.inside) { /* the end of the program waits for the rest */
 		const struct event end = { b->free_ns, b->free_ns, b->free_ns, 0, true };
 		struct step *s = add_step(b, &end, STEP_SYNC);
 		e = 0;
@@ -459,18 +459,15 @@ static void set_delays(struct builder *b)
 static int build(struct builder *b, uint32_t process)
 {
 	order_events(b, process);
-	int e = 0;
-	for (size_t i = 0; i < b->events.n && !e; i++)
+	for (size_t i = 0; i < b->events.n; i++)
 		take(b, &b->events.v[i]);
-	if (e)
-		return e;
 	set_means(b);
 	set_untimed(b);
 	set_delays(b);
 	b->p->streams = (uint32_t)b->last_end.n;
 	b->p->events = (uint32_t)b->event_map.taken;
 	set_t90(b->p);
-	e = e ? e : find_requests(b);
+	int e = find_requests(b);
 	if (!e)
 		set_first_gap(b->p);
 	if (!e)
