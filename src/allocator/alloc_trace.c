@@ -160,7 +160,7 @@ int alloc_trace_read(const struct report *r, struct alloc_trace *ret_trace, stru
 	struct memory_list lists[MEMORY_LISTS];
 	struct reading g = { .r = r, .t = ret_trace };
 	*ret_trace = (struct alloc_trace){ 0 };
-	int e = tallies_gather(&tallies, r->trace, &r->meta, 0);
+	int e = tallies_gather(&tallies, r->trace, &r->meta, FACET(MEMORY), 0);
 	if (!e)
 		read_lists(&g, lists, tallies_memory(&tallies, lists));
 	if (g.process < r->trace->processes.n)

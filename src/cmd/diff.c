@@ -61,7 +61,7 @@ static int add_report(
 	};
 	struct report *r;
 	struct error err;
-	if (report_make(t, &decoder, 0, &r, &err))
+	if (report_make(t, &decoder, 0, FACETS_BUT_HINTS, &r, &err))
 		return complain(EXIT_ENVIRONMENT, "%s: %s", file, err.text);
 	const int e = diff_add(d, side, file, r);
 	report_free(r);

@@ -1,8 +1,6 @@
 /* weir hints FILE: what the recorded program could gain, and how. */
 #include "cmd/cli/command.h"
 
-#include <string.h>
-
 #include "cmd/cli/pager.h"
 #include "cmd/cli/report_input.h"
 #include "hint/hint.h"
@@ -23,9 +21,6 @@ static void print(const struct options *o, const struct report *r, unsigned rows
 
 static int show(const struct options *o, struct report *r, unsigned rows)
 {
-	const int e = hints_make(r, &r->hints);
-	if (e)
-		return complain(EXIT_ENVIRONMENT, "no hints: %s", strerror(-e));
 	const bool colour = report_input_colour();
 	pager_begin();
 	print(o, r, rows, colour);
@@ -35,5 +30,5 @@ static int show(const struct options *o, struct report *r, unsigned rows)
 
 int cmd_hints(const struct options *o)
 {
-	return report_input_show(o, show);
+	return report_input_show(o, FACETS_ALL, show);
 }

@@ -107,8 +107,6 @@ static int show(const struct options *o, struct report *r, unsigned rows)
 	if (opt_str(o, "output"))
 		return complain(EXIT_USAGE, "--output draws a replay: give --replay too");
 	const bool colour = report_input_colour();
-	if (hints_make(r, &r->hints))
-		complain(EXIT_YES, "there is no memory for hints");
 	pager_begin();
 	if (opt_flag(o, "json"))
 		(rows ? memory_print_json : memory_print_json_all)(r, stdout);
@@ -120,5 +118,5 @@ static int show(const struct options *o, struct report *r, unsigned rows)
 
 int cmd_memory(const struct options *o)
 {
-	return report_input_show(o, show);
+	return report_input_show(o, FACETS_ALL, show);
 }

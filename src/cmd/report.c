@@ -63,10 +63,7 @@ static int show_lists(const struct options *o, struct report *r, unsigned rows)
 
 static int show(const struct options *o, struct report *r, unsigned rows)
 {
-	const char *only = opt_str(o, "only");
-	if ((!only || sections_need_hints(only)) && hints_make(r, &r->hints))
-		complain(EXIT_YES, "there is no memory for hints");
-	return (only ? show_lists : show_whole)(o, r, rows);
+	return (opt_str(o, "only") ? show_lists : show_whole)(o, r, rows);
 }
 
 int cmd_report(const struct options *o)
@@ -79,5 +76,6 @@ int cmd_report(const struct options *o)
 			"--only, as in --only kernels");
 	if (opt_flag(o, "csv") && opt_flag(o, "json"))
 		return complain(EXIT_USAGE, "choose --csv or --json");
-	return report_input_show(o, show);
+	return report_input_show(o,
+		opt_str(o, "only") ? report_select_facets(opt_str(o, "only")) : FACETS_ALL, show);
 }

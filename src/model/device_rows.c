@@ -327,7 +327,6 @@ void device_fini(struct report *r)
 	}
 	for (size_t i = 0; i < r->span_rows.n; i++)
 		hist_fini(&r->span_rows.v[i].host_hist);
-	links_fini(&r->links);
 	hist_fini(&r->analysis.queue.queued);
 	array_free(&r->analysis.idle_gaps);
 	array_free(&r->analysis.idle);

@@ -130,18 +130,11 @@ static void take_link(struct joiner *j, const struct call_link *l)
 	*array_push(&j->launches) = n;
 }
 
-static int take_links(struct joiner *j)
+static void take_links(struct joiner *j)
 {
 	const struct links *l = &j->r->links;
-	int e = links_load(j->r->trace, &j->r->meta, &j->r->links);
-	for (size_t i = 0; i < l->v.n && !e; i++)
+	for (size_t i = 0; i < l->v.n; i++)
 		take_link(j, &l->v.v[i]);
-	for (size_t i = 0; i < j->r->trace->chunk_count; i++) {
-		const struct chunk_header *c = &j->r->trace->chunks[i].head;
-		if (c->kind == CHUNK_DEVICE)
-			j->r->lost_activities = sat_add(j->r->lost_activities, c->lost);
-	}
-	return e;
 }
 
 static bool is_repeated(const struct joiner *j, const struct span *s)
@@ -654,10 +647,9 @@ static void drop_unused(struct report *r)
 static int join(struct joiner *j)
 {
 	int e = take_ranges(j);
-	if (!e)
-		e = take_links(j);
 	if (e)
 		return e;
+	take_links(j);
 	if (j->spans.n >= NONE || j->launches.n >= NONE)
 		return -EOVERFLOW;
 	e = find_owners(j);
@@ -679,7 +671,6 @@ static int join(struct joiner *j)
 int device_fill(struct report *r)
 {
 	struct joiner j = { .r = r };
-	r->sampled = r->trace->header.sampled;
 	int e = join(&j);
 	chunk_buf_fini(&j.buf);
 	struct map *maps[] = { &j.thread_map, &j.row_map, &j.activity_map, &j.copy_map,

@@ -11,7 +11,7 @@
 #include "base/map.h"
 #include "model/report.h"
 
-/* After the calls and kernels of r are there.  0 or -errno. */
+/* After the calls, kernels and links of r are there.  0 or -errno. */
 int device_fill(struct report *r);
 void device_fini(struct report *r);
 

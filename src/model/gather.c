@@ -83,14 +83,16 @@ static int run_workers(struct worker *workers, unsigned count, struct work *work
 	return load_relaxed(&work->failed);
 }
 
-static int gather(const struct trace *trace, const struct meta *meta,
-	const uint32_t *thread_numbers, struct worker *workers, unsigned count)
+static int gather(
+	struct tallies *t, const struct trace *trace, const struct meta *meta, uint32_t facets)
 {
+	struct worker *workers = t->workers;
+	const unsigned count = t->count;
 	struct work work = { .trace = trace };
 	for (unsigned i = 0; i < count; i++) {
 		workers[i].work = &work;
 		workers[i].buf.history = true;
-		tally_init(&workers[i].tally, trace, meta, thread_numbers);
+		tally_init(&workers[i].tally, trace, meta, t->thread_numbers, facets);
 	}
 	int e = run_workers(workers, count, &work);
 	for (unsigned i = 1; i < count && !e; i++)
@@ -100,13 +102,13 @@ static int gather(const struct trace *trace, const struct meta *meta,
 	return e;
 }
 
-int tallies_gather(
-	struct tallies *t, const struct trace *trace, const struct meta *meta, unsigned threads)
+int tallies_gather(struct tallies *t, const struct trace *trace, const struct meta *meta,
+	uint32_t facets, unsigned threads)
 {
 	t->count = worker_count(trace, threads);
 	t->workers = xcalloc(t->count, sizeof *t->workers);
 	trace_number_threads(trace, &t->thread_numbers);
-	return gather(trace, meta, t->thread_numbers, t->workers, t->count);
+	return gather(t, trace, meta, facets);
 }
 
 struct tally *tallies_sum(const struct tallies *t)

@@ -16,10 +16,10 @@ struct tallies {
 	unsigned count;
 };
 
-/* Reads the trace with so many threads, 0 for as many as there are processors.  0 or -errno;
- * tallies_fini() follows in either case. */
-int tallies_gather(
-	struct tallies *t, const struct trace *trace, const struct meta *meta, unsigned threads);
+/* Counts what those facets need, with so many threads, 0 for as many as there are processors.  0 or
+ * -errno; tallies_fini() follows in either case. */
+int tallies_gather(struct tallies *t, const struct trace *trace, const struct meta *meta,
+	uint32_t facets, unsigned threads);
 void tallies_fini(struct tallies *t);
 
 struct tally *tallies_sum(const struct tallies *t);

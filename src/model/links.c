@@ -459,9 +459,18 @@ static int load_all(struct loader *o)
 	return e;
 }
 
+static uint64_t lost_activities(const struct trace *t)
+{
+	uint64_t lost = 0;
+	for (size_t i = 0; i < t->chunk_count; i++)
+		if (t->chunks[i].head.kind == CHUNK_DEVICE)
+			lost = sat_add(lost, t->chunks[i].head.lost);
+	return lost;
+}
+
 int links_load(const struct trace *t, const struct meta *m, struct links *ret_links)
 {
-	struct links l = { 0 };
+	struct links l = { .lost = lost_activities(t) };
 	struct loader o = { .t = t,
 		.m = m,
 		.l = &l,

@@ -27,6 +27,7 @@ struct links {
 	uint64_t joined;           /* of activities: whose call was found */
 	uint64_t checked; /* of joined: kernels whose name, grid and block agree with the call's */
 	uint64_t early;   /* of joined: that started before their call began */
+	uint64_t lost;    /* GPU activities that are missing, as who collected them says */
 };
 
 /* Reads the trace once or twice.  0 or -errno; damaged chunks are passed over. */

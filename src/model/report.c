@@ -362,26 +362,73 @@ static uint64_t clock_residual(const struct trace *t)
 	return most;
 }
 
-int report_count(struct report *r, struct tally *t)
+static void check_rows(const struct report *r)
+{
+	uint64_t calls = 0, errors = 0;
+	for (size_t i = 0; i < r->call_rows.n; i++) {
+		calls = sat_add(calls, r->call_rows.v[i].count);
+		errors = sat_add(errors, r->call_rows.v[i].errors);
+		expect(r->call_rows.v[i].summed <= r->call_rows.v[i].count,
+			"the calls whose time is added up are part of all");
+	}
+	expect(calls == r->calls, "the rows of calls add up to all calls");
+	expect(errors <= r->errors, "the errors of calls are part of all");
+}
+
+int calls_make(struct report *r, struct tally *t)
 {
 	r->torn = t->torn + r->meta.torn;
 	r->damaged_chunks = t->damaged_chunks;
 	r->lost = sat_add(load_relaxed(&r->trace->header.lost), t->torn);
 	r->first_ticks = t->first_ticks;
 	r->last_ticks = t->last_ticks;
-	r->unnamed_graphs = t->unnamed_graphs;
-	r->predicted = t->predicted;
-	r->unpredicted = t->unpredicted;
-	r->streams = t->streams.taken;
-	r->contexts = t->contexts.taken;
 	r->wall_ns = wall_ns(r);
 	r->off_ns = off_ns(r);
 	expect(r->off_ns <= r->wall_ns, "recording is off for the wall time at most");
 	r->clock_residual_ns = clock_residual(r->trace);
 	take_calls(r, t);
+	check_rows(r);
+	return accounts_balance(r->trace, r->calls, r->lost, &r->accounts);
+}
+
+void calls_free(struct report *r)
+{
+	for (size_t i = 0; i < r->call_rows.n; i++)
+		hist_fini(&r->call_rows.v[i].hist);
+	array_free(&r->call_rows);
+	array_free(&r->failure_rows);
+	array_free(&r->copies);
+}
+
+int kernels_make(struct report *r, struct tally *t)
+{
+	r->unnamed_graphs = sat_add(r->unnamed_graphs, t->unnamed_graphs);
 	make_kernels(r, t);
-	int e = find_threads(r, t);
-	if (!e)
-		e = accounts_balance(r->trace, r->calls, r->lost, &r->accounts);
-	return e;
+	return 0;
+}
+
+void kernels_free(struct report *r)
+{
+	for (size_t i = 0; i < r->kernel_rows.n; i++) {
+		free(r->kernel_rows.v[i].name);
+		hist_fini(&r->kernel_rows.v[i].hist);
+	}
+	array_free(&r->kernel_rows);
+}
+
+int threads_make(struct report *r, struct tally *t)
+{
+	return find_threads(r, t);
+}
+
+void threads_free(struct report *r)
+{
+	array_free(&r->threads);
+}
+
+int streams_make(struct report *r, struct tally *t)
+{
+	r->streams = t->streams.taken;
+	r->contexts = t->contexts.taken;
+	return 0;
 }

@@ -368,8 +368,9 @@ struct caller_row {
 struct report {
 	const struct trace *trace;
 	const struct decoder *decoder;
-	bool by_shape; /* a row of operators for each shape that one was given */
-	bool all_gaps; /* analysis.idle_gaps are all, by time */
+	uint32_t facets; /* FACET(): those that are here; the members of others mean nothing */
+	bool by_shape;   /* a row of operators for each shape that one was given */
+	bool all_gaps;   /* analysis.idle_gaps are all, by time */
 	struct meta meta;
 
 	uint64_t calls, errors, launches, graph_launches, lost;
@@ -424,7 +425,6 @@ struct report {
 	double reconstructed_error_ns; /* mean of how far those are off */
 	uint64_t device_kernels;       /* how many ran; sampled: how many were timed */
 	uint64_t unjoined_activities;  /* no call is known that asked for it */
-	uint64_t lost_activities;      /* missing, as who collected them says */
 	uint64_t unowned_kernels;      /* no operator is known that asked for it */
 	ARRAY(char *) warnings;
 	uint64_t predicted,
@@ -450,10 +450,15 @@ static inline double report_sampled_most_ns(const struct report *r)
 }
 #define LIVE_SHOWN 100u /* in JSON, unless all are asked for */
 
-/* Makes the rows of calls, failures, copies, kernels and threads from the sum of the tallies.  0 or
- * -errno. */
+/* Facets from the sum of the tallies, some of whose rows move into r.  0 or -errno. */
 struct tally;
-int report_count(struct report *r, struct tally *t);
+int calls_make(struct report *r, struct tally *t);
+void calls_free(struct report *r);
+int kernels_make(struct report *r, struct tally *t);
+void kernels_free(struct report *r);
+int threads_make(struct report *r, struct tally *t);
+void threads_free(struct report *r);
+int streams_make(struct report *r, struct tally *t);
 
 /* The name of a function, also of one that the schema lacks. */
 struct fn_name {

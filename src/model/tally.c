@@ -17,11 +17,12 @@ bool chunk_has_calls(const struct chunk_ref *c)
 }
 
 void tally_init(struct tally *t, const struct trace *trace, const struct meta *meta,
-	const uint32_t *thread_numbers)
+	const uint32_t *thread_numbers, uint32_t facets)
 {
 	*t = (struct tally){ .trace = trace,
 		.meta = meta,
 		.thread_numbers = thread_numbers,
+		.facets = facets,
 		.first_ticks = UINT64_MAX };
 	t->row_of = xcalloc(FN_IDS, sizeof *t->row_of);
 	t->graph_launches = xcalloc(meta->steps.n + 1, sizeof *t->graph_launches);
@@ -90,6 +91,11 @@ static void add_failure(struct tally *t, const struct failure_row *f)
 	to->count += f->count;
 	if (f->first_ticks < to->first_ticks)
 		to->first_ticks = f->first_ticks;
+}
+
+static bool counts(const struct tally *t, uint32_t facets)
+{
+	return (t->facets & facets) != 0;
 }
 
 static bool is_failure(const struct call_row *c, const struct record *r)
@@ -274,6 +280,8 @@ static bool is_type(const char *type, const char *word)
 static void see_handles(struct tally *t, const struct call_row *c, const struct record *r)
 {
 	const struct schema_fn *fn = c->fn;
+	if (!counts(t, FACET(STREAMS)))
+		return;
 	for (unsigned i = 0; i < fn->arg_count; i++) {
 		const struct schema_arg *a = &fn->args[i];
 		if (a->kind != ARG_PTR || a->first >= r->words - RECORD_WORDS)
@@ -291,6 +299,8 @@ static void see_handles(struct tally *t, const struct call_row *c, const struct 
 
 static void add_live(struct tally *t, const struct call_row *c, const struct record *r)
 {
+	if (!counts(t, FACET(MEMORY)))
+		return;
 	if (c->vmm) {
 		add_vmm(t, c, r);
 		return;
@@ -384,7 +394,7 @@ static void add_activity(struct tally *t, struct call_row *c, const struct recor
 {
 	uint64_t bytes = 0;
 	if (c->fn->launch_layout) {
-		if (r->words > RECORD_WORDS + LAUNCH_STREAM)
+		if (counts(t, FACET(STREAMS)) && r->words > RECORD_WORDS + LAUNCH_STREAM)
 			see(&t->streams, &t->last_stream, t->process, r->arg[LAUNCH_STREAM]);
 		return;
 	}
@@ -398,23 +408,32 @@ static void add_activity(struct tally *t, struct call_row *c, const struct recor
 	see_handles(t, c, r);
 }
 
+static void count_prediction(struct tally *t, const struct call_row *c, const struct record *r)
+{
+	struct predicted_time got;
+	bool predicted = false;
+	if (c->fn->kind == CALL_LAUNCH)
+		predicted = predicted_get(r, &got);
+	else if (c->fn->kind == CALL_GRAPHLAUNCH)
+		predicted = predicted_get_behind(r, GRAPH_LAUNCH_WORDS, &got);
+	else
+		return;
+	t->predicted += predicted;
+	t->unpredicted += !predicted;
+}
+
 static void add_success(struct tally *t, struct call_row *c, const struct record *r)
 {
 	if (r->flags & RECORD_CAPTURED || !c->fn || c->fn->api == API_RUNTIME)
 		return;
 	c->ok_plain++;
 	t->thread->launches += is_launch(c);
-	struct predicted_time prediction;
-	if (c->fn->kind == CALL_LAUNCH) {
-		t->predicted += predicted_get(r, &prediction);
-		t->unpredicted += r->flags & RECORD_PREDICTED && !predicted_get(r, &prediction);
+	if (counts(t, FACET(PREDICTION)) && r->flags & RECORD_PREDICTED)
+		count_prediction(t, c, r);
+	if (counts(t, FACET(KERNELS)) && c->fn->kind == CALL_LAUNCH)
 		add_launch(t, r);
-	} else if (c->fn->kind == CALL_GRAPHLAUNCH) {
-		const bool predicted = predicted_get_behind(r, GRAPH_LAUNCH_WORDS, &prediction);
-		t->predicted += predicted;
-		t->unpredicted += r->flags & RECORD_PREDICTED && !predicted;
+	else if (counts(t, FACET(KERNELS)) && c->fn->kind == CALL_GRAPHLAUNCH)
 		add_graph_launch(t, r);
-	}
 	add_activity(t, c, r);
 }
 
@@ -438,14 +457,17 @@ static void tally_record(struct tally *t, const struct record *r)
 	c->timed++;
 	c->summed++;
 	c->total_ticks += dur;
-	hist_add(&c->hist, dur);
-	add_to_thread(t->thread, c, 1, 1, dur);
-	note_inner(t, c, r);
+	if (counts(t, FACET(CALL_TIMES)))
+		hist_add(&c->hist, dur);
+	if (counts(t, FACET(THREADS))) {
+		add_to_thread(t->thread, c, 1, 1, dur);
+		note_inner(t, c, r);
+	}
 	if (r->ticks < t->first_ticks)
 		t->first_ticks = r->ticks;
 	if (end > t->last_ticks)
 		t->last_ticks = end;
-	if (c->memory_call)
+	if (c->memory_call && counts(t, FACET(MEMORY)))
 		add_span(t, r);
 	if (!r->result) {
 		add_success(t, c, r);

@@ -6,6 +6,7 @@
 #define WEIR_MODEL_TALLY_H
 
 #include "base/map.h"
+#include "model/facet.h"
 #include "model/memory_op.h"
 #include "model/report.h"
 
@@ -21,6 +22,7 @@ struct tally {
 	const struct trace *trace;
 	const struct meta *meta;
 	const uint32_t *thread_numbers; /* by chunk, of whoever gathers */
+	uint32_t facets;                /* what is counted; rows of calls always are */
 	uint32_t process;               /* of the chunk at hand */
 	uint32_t tid;
 
@@ -59,7 +61,7 @@ struct tally {
 bool chunk_has_calls(const struct chunk_ref *c);
 
 void tally_init(struct tally *t, const struct trace *trace, const struct meta *meta,
-	const uint32_t *thread_numbers);
+	const uint32_t *thread_numbers, uint32_t facets);
 void tally_fini(struct tally *t);
 
 /* Counts chunk i, which is loaded. */

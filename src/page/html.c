@@ -276,12 +276,9 @@ int html_make(struct html *h, const struct trace *t, const struct decoder *decod
 	const struct html_sizes *most, struct error *err)
 {
 	*h = (struct html){ 0 };
-	int e = report_make(t, decoder, 0, &h->report, err);
+	int e = report_make(t, decoder, 0, FACETS_ALL, &h->report, err);
 	if (e)
 		return e;
-	e = hints_make(h->report, &h->report->hints);
-	if (e)
-		return error_set(err, e, "no memory for hints");
 	e = make_timeline(h, most, err);
 	return e ? e : make_flames(h, t, err);
 }

@@ -218,6 +218,7 @@ const struct section section_gpu_trace = {
 	.about =
 		"Each activity of a device, in the order of their start. Times in which the host waited for a device are left out.",
 	.of = OF_GPU,
+	.facets = FACET(LINKS),
 	.columns = activity_columns,
 	.make = make_activities,
 	.fini = free_activities,
@@ -340,6 +341,7 @@ const struct section section_launch_gaps = {
 	.about =
 		"Kernels by name: from the launching call to the kernel. The kernels that waited longest together come first. Waiting is not bad in itself: a queue that is never empty keeps the device busy.",
 	.of = OF_GPU,
+	.facets = FACET(LINKS),
 	.columns = gap_columns,
 	.make = make_gaps,
 	.fini = free_gaps,
@@ -503,6 +505,7 @@ const struct section section_kernel_families = {
 	.about =
 		"Kernels by what their names say that they do, collective operations, memcpys and memsets, most time first. `api/family.tbl` has the words.",
 	.of = OF_GPU,
+	.facets = FACET(DEVICE),
 	.columns = family_columns,
 	.make = make_families,
 	.fini = rows_free,

@@ -236,6 +236,7 @@ const struct section section_api_trace = {
 	.about =
 		"Each call of the host to CUDA, in the order of their begin. Calls that were only counted (`--level=stat`) or lost are not here. The runtime calls the driver: both are here, and `caller` of the inner one is the outer one. So times of rows without `caller` add up to what the program spent in CUDA.",
 	.of = OF_EVENTS,
+	.facets = FACET(LINKS),
 	.columns = call_columns,
 	.make = make_calls,
 	.fini = free_calls,
@@ -493,6 +494,7 @@ const struct section section_waits = {
 	.about =
 		"Functions whose calls return when the GPU has done something, and how long they took. If one of these calls made another one, as the runtime does, the outer one alone counts. So the rows add up.",
 	.of = OF_WAITS,
+	.facets = FACET(CALLS) | FACET(LINKS),
 	.columns = wait_columns,
 	.make = make_waits,
 	.fini = free_waits,

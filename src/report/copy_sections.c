@@ -55,6 +55,7 @@ const struct section section_memcpys = {
 	.name = "memcpys",
 	.heading = "Memcpys by bytes",
 	.of = OF_COPIES,
+	.facets = FACET(CALLS) | FACET(DEVICE),
 	.columns = copies_columns,
 	ROWS_OF(copies),
 	.shown = "count,bytes,device_total_ns,bytes_per_second,direction",
@@ -76,6 +77,7 @@ const struct section section_memsets = {
 	.heading = "Memsets",
 	.form = SECTION_OBJECT,
 	.of = OF_COPIES,
+	.facets = FACET(CALLS) | FACET(DEVICE),
 	.columns = sets_columns,
 	.make = make_sets,
 };
@@ -169,6 +171,7 @@ const struct section section_memops = {
 	.name = "memops",
 	.heading = "Copies and memsets by time on the device",
 	.of = OF_GPU,
+	.facets = FACET(DEVICE),
 	.columns = device_copy_columns,
 	ROWS_OF(device_copies),
 	.note = "From or to pageable memory the driver copies through a buffer of its own, at a fraction of the rate of pinned memory; what that costs, if it matters: weir hints.  Each copy: --only gpu_trace --filter 'kind = memcpy' --sort bytes.",

@@ -91,6 +91,7 @@ const struct section section_gpu = {
 	.about = "Ceilings of the busiest device. Null: not known.",
 	.form = SECTION_OBJECT,
 	.of = OF_GPU,
+	.facets = FACET(DEVICE),
 	.columns = gpu_columns,
 	.make = make_gpu,
 };
@@ -256,6 +257,7 @@ const struct section section_gpu_state_gpus = {
 	.about =
 		"The GPUs that the program used, or all if that is not known. Null: the GPU does not tell it.",
 	.of = OF_NVML,
+	.facets = FACET(GPU_STATES),
 	.columns = state_columns,
 	.make = make_states,
 	.each = sizeof(struct gpu_state),
@@ -292,6 +294,7 @@ const struct section section_gpu_state = {
 		"State of the GPUs during the recording, as NVML told it. Null: recorded without `--nvml`.",
 	.form = SECTION_OBJECT,
 	.of = OF_NVML,
+	.facets = FACET(GPU_STATES),
 	.columns = states_columns,
 	.make = make_state,
 };
@@ -347,6 +350,7 @@ const struct section section_predictors = {
 	.name = "prediction.predictors",
 	.heading = "Predictions by predictor",
 	.of = OF_PREDICTION,
+	.facets = FACET(PREDICTION),
 	.columns = tier_columns,
 	.make = make_tiers,
 	.each = sizeof(struct prediction_row),
@@ -365,6 +369,7 @@ const struct section section_prediction_kernels = {
 	.name = "prediction.kernels",
 	.heading = "Predictions by kernel",
 	.of = OF_PREDICTION,
+	.facets = FACET(PREDICTION),
 	.columns = predicted_columns,
 	.make = make_predicted_kernels,
 	.each = sizeof(struct prediction_row),
@@ -413,6 +418,7 @@ const struct section section_prediction = {
 	.about = "Absent: recorded without `--predict`.",
 	.form = SECTION_OBJECT,
 	.of = OF_PREDICTION,
+	.facets = FACET(PREDICTION),
 	.columns = prediction_columns,
 	.make = make_prediction,
 };

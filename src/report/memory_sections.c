@@ -144,6 +144,7 @@ const struct section section_memory = {
 		"Keys outside of an object count all memory on GPUs. Null: an imported trace does not tell it.",
 	.form = SECTION_OBJECT,
 	.of = OF_ALLOCATIONS,
+	.facets = FACET(MEMORY),
 	.columns = memory_columns,
 };
 
@@ -156,6 +157,7 @@ static const struct column member_columns[] = {
 const struct section section_memory_members = {
 	.name = "memory_members",
 	.form = SECTION_MEMBERS,
+	.facets = FACET(MEMORY),
 	.columns = member_columns,
 };
 
@@ -206,6 +208,7 @@ const struct section section_memory_live = {
 	.heading = "Largest blocks live at exit",
 	.about = "The largest blocks that were never freed.",
 	.of = OF_ALLOCATIONS,
+	.facets = FACET(MEMORY),
 	.columns = live_columns,
 	ROWS_OF(live),
 	.make = make_live,
@@ -301,6 +304,7 @@ const struct section section_allocation_calls = {
 	.about =
 		"Functions that allocate and free memory. [`weir memory --json`](json-memory.md) has the same rows in `call_time.calls[]`.",
 	.of = OF_ALLOCATIONS,
+	.facets = FACET(CALL_TIMES) | FACET(MEMORY),
 	.columns = time_columns,
 	.make = make_calls,
 	.each = sizeof(struct memory_call_time),
@@ -368,6 +372,7 @@ const struct section section_memory_over_time = {
 	.heading = "Memory over time",
 	.about = "[`weir memory --json`](json-memory.md) has the same rows in `series[]`.",
 	.of = OF_CALLS,
+	.facets = FACET(MEMORY),
 	.columns = point_columns,
 	.make = make_points,
 	.each = sizeof(struct memory_point),

@@ -516,6 +516,7 @@ const struct section section_range_kernels = {
 	.about =
 		"A row says what ran under one name in all ranges of one name: kernels, memcpys, memsets, whole graphs. An activity counts in all ranges around its call, once for each name. NVTX ranges with a start and an end count the calls of all threads of the process. A thread may launch outside of ranges of its own while exactly one other thread of the process is inside some. Such a launch counts in the ranges of that other thread. PyTorch launches the backward pass so. The range with most time on devices comes first.",
 	.of = OF_RANGE_KERNELS,
+	.facets = FACET(LINKS),
 	.columns = inside_columns,
 	.make = make_inside,
 	.fini = free_inside,

@@ -127,6 +127,7 @@ const struct section section_operators = {
 	.about =
 		"Operators, annotations and nested ranges. Keys about devices are null if no device times were recorded.",
 	.of = OF_RANGES,
+	.facets = FACET(DEVICE),
 	.columns = operator_columns,
 	ROWS_OF(operators),
 	.make = make_operators,
@@ -202,6 +203,7 @@ const struct section section_spans = {
 	.heading = "Ranges that may cross others, and marks",
 	.about = "Ranges of NVTX with a start and an end, which may cross others, and marks.",
 	.of = OF_CROSSING,
+	.facets = FACET(DEVICE),
 	.columns = span_columns,
 	ROWS_OF(span_rows),
 	.shown = "host_total_ns,count,host_p50_ns,kind,name",

@@ -2,12 +2,14 @@
 #ifndef WEIR_REPORT_REPORT_MAKE_H
 #define WEIR_REPORT_REPORT_MAKE_H
 
+#include "model/facet.h"
 #include "model/report.h"
 
-/* 0 or -errno.  threads: how many to use, 0 for as many as there are processors.  trace and
- * decoder must outlive the report; decoder's schema is the trace's. */
+/* With those facets, and what they need.  0 or -errno.  threads: how many to use, 0 for as many as
+ * there are processors.  trace and decoder must outlive the report; decoder's schema is the
+ * trace's. */
 int report_make(const struct trace *trace, const struct decoder *decoder, unsigned threads,
-	struct report **ret_report, struct error *err);
+	uint32_t facets, struct report **ret_report, struct error *err);
 void report_free(struct report *r);
 
 /* The same trace once more, with a row of operators for each shape that one was given. */

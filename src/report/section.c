@@ -190,9 +190,19 @@ static void take_array(struct rows *rows)
 	rows->each = rows->section->each;
 }
 
+uint32_t section_facets(const struct section *s)
+{
+	uint32_t facets = s->facets;
+	for (const struct column *c = s->columns; c->key; c++)
+		if (c->inner)
+			facets |= section_facets(c->inner);
+	return facets;
+}
+
 int section_open(const struct section *s, const struct report *r, struct rows *ret_rows)
 {
 	*ret_rows = (struct rows){ .section = s, .r = r, .v = r, .n = 1, .all = NAN };
+	expect(!(s->facets & ~r->facets), "the facets of a section are made before it");
 	const int e = demangled_init(&ret_rows->names, &r->meta);
 	if (e)
 		return e;

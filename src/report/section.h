@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "base/table.h"
 #include "model/demangle.h"
+#include "model/facet.h"
 #include "model/report.h"
 
 /* What the values of a column are.  Text shows them accordingly, and numbers on the right. */
@@ -231,6 +232,7 @@ struct section {
 	const char *about; /* above its columns in the reference */
 	enum section_form form;
 	enum made_of of;
+	uint32_t facets; /* that it is made of; those of its inner sections come on top */
 	const struct column *columns; /* up to one without a key */
 	/* The rows: an ARRAY() of struct report, … */
 	uint16_t array, each;
@@ -241,7 +243,6 @@ struct section {
 	const char *(*choose)(const struct report *r); /* the same, by what was recorded */
 	bool nested;      /* a list inside another section's object, which has it in JSON */
 	bool texts;       /* a row in JSON is the text of its one column */
-	bool of_hints;    /* needs r->hints */
 	bool asked;       /* only made when somebody asks for it */
 	bool series;      /* text shows all rows: the first say little */
 	const char *note; /* below its table */
@@ -252,6 +253,9 @@ struct section {
 
 #define ROWS_OF(member)                                                                            \
 	.array = offsetof(struct report, member), .each = sizeof *((struct report *)0)->member.v
+
+/* All facets that it takes to print the section. */
+uint32_t section_facets(const struct section *s);
 
 /* 0 or -errno; section_close() either way. */
 int section_open(const struct section *s, const struct report *r, struct rows *ret_rows);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "report/provenance.h"
+#include "report/report_make.h"
 
 #include "base/banned.h"
 
@@ -164,18 +165,6 @@ static bool is_of_ranges(enum made_of of)
 	       of == OF_OPERATORS || of == OF_STEPS;
 }
 
-bool sections_need_hints(const char *names)
-{
-	bool needs = false;
-	while (names && *names) {
-		const size_t bytes = strcspn(names, ",");
-		const struct section *s = section_find(names, bytes);
-		needs |= s && s->of_hints;
-		names += bytes + (names[bytes] == ',');
-	}
-	return needs;
-}
-
 void section_put_note(FILE *out, const char *note, size_t width)
 {
 	const char *at = note;
@@ -191,7 +180,7 @@ void section_put_note(FILE *out, const char *note, size_t width)
 	}
 }
 
-const char *section_why_empty(const struct report *r, const struct section *section)
+static const char *why_empty(const struct report *r, const struct section *section)
 {
 	const enum made_of of = section->of;
 	if (!r->calls && is_at_level(r, "off") && of != OF_WARNINGS)
@@ -241,4 +230,25 @@ const char *section_why_empty(const struct report *r, const struct section *sect
 	default:
 		return r->activities.n ? "nothing was found" : why_no_activity(r);
 	}
+}
+
+static uint32_t facets_of_why(enum made_of of)
+{
+	const bool by_calls = of == OF_CALLS || of == OF_FAILURES || of == OF_EVENTS ||
+			      of == OF_WAITS || of == OF_ALLOCATIONS;
+	return by_calls ? FACET(CALLS) : FACET(CALLS) | FACET(DEVICE);
+}
+
+const char *section_why_empty(const struct report *r, const struct section *section)
+{
+	const uint32_t facets = facets_of_why(section->of);
+	struct report *more;
+	struct error err;
+	if (!(facets & ~r->facets))
+		return why_empty(r, section);
+	if (report_make(r->trace, r->decoder, 0, facets, &more, &err))
+		return NULL;
+	const char *why = why_empty(more, section);
+	report_free(more);
+	return why;
 }

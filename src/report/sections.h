@@ -29,13 +29,11 @@ const struct section *section_at(size_t i);
 /* The section of that name, of so many bytes, that can be asked for; or NULL. */
 const struct section *section_find(const char *name, size_t bytes);
 
-/* Whether one of the sections of such names, with commas between, needs hints to be made. */
-bool sections_need_hints(const char *names);
-
 /* Sentences for below a table, in lines of that width; NULL: there are none. */
 void section_put_note(FILE *out, const char *note, size_t width);
 
-/* A clause without a full stop. */
+/* A clause without a full stop, or NULL when there is no memory for one.  Facets that it takes and
+ * r lacks are made for it. */
 const char *section_why_empty(const struct report *r, const struct section *section);
 
 #endif

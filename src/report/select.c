@@ -461,6 +461,12 @@ static void begin_document(struct selection *s)
 		json_begin_document(&s->json, s->out);
 }
 
+static const char *why_absent(const struct selection *s)
+{
+	const char *why = section_why_empty(s->r, s->section);
+	return why ? why : "there is no memory to say why";
+}
+
 static void write_absent(struct selection *s)
 {
 	const struct text_page p = text_page_of(s->out, s->o->rows, s->o->colour);
@@ -468,7 +474,7 @@ static void write_absent(struct selection *s)
 	if (s->o->form == SELECT_JSON)
 		return json_put_null(&s->json, s->section->name);
 	page_heading(&p, s->section->heading);
-	fprintf(s->out, "  none: %s\n", section_why_empty(s->r, s->section));
+	fprintf(s->out, "  none: %s\n", why_absent(s));
 }
 
 static int write_section(struct selection *s)
@@ -497,7 +503,7 @@ static int select_section(struct selection *s, const struct section *section, bo
 	const bool absent = s->rows.absent || (section->form != SECTION_LIST && !s->rows.n);
 	if (!e && absent && alone)
 		e = error_set(s->err, -EINVAL, "this recording has no section %s: %s",
-			section->name, section_why_empty(s->r, section));
+			section->name, why_absent(s));
 	else if (!e && absent)
 		write_absent(s);
 	else if (!e)
@@ -555,6 +561,18 @@ static void say_part(const struct selection *s)
 			number_ns(&part, c->part_ns), number_ns(&whole, c->whole_ns),
 			*c->how ? "; " : "", c->how, (double)c->from_ns / 1e9,
 			s->r->trace->parts.n > 1 ? ", without what is between its parts" : "");
+}
+
+uint32_t report_select_facets(const char *only)
+{
+	uint32_t facets = 0;
+	while (only) {
+		const size_t bytes = strcspn(only, ",");
+		const struct section *section = section_find(only, bytes);
+		facets |= section ? section_facets(section) : 0;
+		only = only[bytes] ? only + bytes + 1 : NULL;
+	}
+	return facets;
 }
 
 int report_select(

@@ -32,6 +32,9 @@ struct select_options {
 	bool (*meant)(const char *word, char ret_name[40]);
 };
 
+/* The facets of the sections that are named, with commas between. */
+uint32_t report_select_facets(const char *only);
+
 /* 0, -EINVAL with a sentence when something is asked for that is not there, or -errno. */
 int report_select(
 	const struct report *r, const struct select_options *o, FILE *out, struct error *err);

@@ -50,6 +50,7 @@ static const struct column frame_columns[] = {
 
 const struct section section_frames = {
 	.name = "call_stacks.rows[].frames",
+	.facets = FACET(STACKS),
 	.columns = frame_columns,
 	.each = sizeof(uint32_t),
 };
@@ -116,6 +117,7 @@ const struct section section_callers = {
 	.heading = "Calls by call stack",
 	.about = "Calls by their stack, those that took longest first.",
 	.of = OF_STACKS,
+	.facets = FACET(STACKS),
 	.columns = caller_columns,
 	ROWS_OF(callers),
 	.make = make_callers,
@@ -166,6 +168,7 @@ const struct section section_call_stacks = {
 	.about = "Recordings with call stacks have it (`weir record --stacks`).",
 	.form = SECTION_OBJECT,
 	.of = OF_STACKS,
+	.facets = FACET(STACKS),
 	.columns = stacks_columns,
 	.make = make_stacks,
 	.note = "The stacks, to sort and to filter: --only call_stacks.rows.",
@@ -216,6 +219,7 @@ static int make_allocations(struct rows *rows)
 
 const struct section section_memory_stacks = {
 	.name = "by_call_stack",
+	.facets = FACET(MEMORY),
 	.columns = allocation_columns,
 	.make = make_allocations,
 };

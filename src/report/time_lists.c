@@ -287,6 +287,7 @@ const struct section section_busy_over_time = {
 	.about =
 		"The wall time of each device in 120 intervals of equal length. The line `busy` of the report has all devices together, two intervals a column.",
 	.of = OF_GPU,
+	.facets = FACET(DEVICE),
 	.columns = interval_columns,
 	.make = make_intervals,
 	.fini = rows_free,
@@ -316,6 +317,7 @@ const struct section section_kernels_at_once = {
 	.about =
 		"For how much of the wall time no kernel ran on a device, one, two and so on. A graph that was timed as a whole counts as one.",
 	.of = OF_GPU,
+	.facets = FACET(DEVICE),
 	.columns = level_columns,
 	.make = make_levels,
 	.fini = rows_free,

@@ -237,9 +237,9 @@ const struct section section_summary = {
 	.heading = "Summary",
 	.about = "At most three sentences.",
 	.of = OF_WARNINGS,
+	.facets = FACET(HINTS),
 	.columns = summary_columns,
 	.make = make_summary,
-	.of_hints = true,
 	.fini = rows_free,
 	.texts = true,
 };
@@ -254,6 +254,7 @@ const struct section section_warnings = {
 	.name = "warnings",
 	.heading = "Warnings",
 	.of = OF_WARNINGS,
+	.facets = FACET(WARNINGS),
 	.columns = warning_columns,
 	ROWS_OF(warnings),
 	.texts = true,
@@ -402,6 +403,7 @@ const struct section section_totals = {
 	.heading = "Totals",
 	.form = SECTION_OBJECT,
 	.of = OF_CALLS,
+	.facets = FACET(CALLS) | FACET(KERNELS) | FACET(THREADS) | FACET(STREAMS) | FACET(DEVICE),
 	.columns = total_columns,
 };
 
@@ -432,6 +434,7 @@ const struct section section_clock = {
 	.heading = "Clock",
 	.form = SECTION_OBJECT,
 	.of = OF_CALLS,
+	.facets = FACET(CALLS) | FACET(LINKS),
 	.columns = clock_columns,
 };
 
@@ -444,7 +447,7 @@ static const struct column join_columns[] = {
 		"kernels whose name, grid and block agree with the call's", .get = get_u64,
 		AT(struct report, links.checked) },
 	{ "lost", UNIT_COUNT, "lost", "activities that the collector says are missing",
-		.get = get_u64, AT(struct report, lost_activities) },
+		.get = get_u64, AT(struct report, links.lost) },
 	{ 0 },
 };
 
@@ -460,6 +463,7 @@ const struct section section_join = {
 	.about = "Only where activities were joined to calls when the trace was read.",
 	.form = SECTION_OBJECT,
 	.of = OF_GPU,
+	.facets = FACET(LINKS),
 	.columns = join_columns,
 	.make = make_join,
 };

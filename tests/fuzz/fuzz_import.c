@@ -55,7 +55,8 @@ static void read_report(const struct trace *t)
 	const struct decoder d = { .schema = &t->schema };
 	struct report *r;
 	struct error err;
-	if (report_make(t, &d, 1, &r, &err) || r->damaged_chunks || r->meta.damaged)
+	if (report_make(t, &d, 1, FACETS_BUT_HINTS, &r, &err) || r->damaged_chunks ||
+		r->meta.damaged)
 		abort();
 	report_print_text(r, nowhere, &(struct report_style){ .rows = 5 });
 	report_print_json(r, nowhere);

@@ -98,10 +98,9 @@ static void replay_allocations(const struct report *r)
 static void read_report(const struct trace *t, const struct decoder *d)
 {
 	struct report *r;
-	if (report_make(t, d, 1, &r, NULL))
+	if (report_make(t, d, 1, FACETS_ALL, &r, NULL))
 		return;
-	if (!hints_make(r, &r->hints))
-		hints_print_text(r->hints, nowhere, 0, false, true);
+	hints_print_text(r->hints, nowhere, 0, false, true);
 	report_print_text(r, nowhere, &(struct report_style){ .rows = 5 });
 	report_print_json(r, nowhere);
 	memory_print_text(r, nowhere, 5, false, true);

@@ -246,7 +246,7 @@ static void read_trace(const char *path)
 	assert_int_equal(import_file(path, TRACE, &stats, &err), 0);
 	assert_int_equal(trace_open(TRACE, &trace, &err), 0);
 	decoder = (struct decoder){ .schema = &trace->schema };
-	assert_int_equal(report_make(trace, &decoder, 2, &report, &err), 0);
+	assert_int_equal(report_make(trace, &decoder, 2, FACETS_BUT_HINTS, &report, &err), 0);
 	assert_int_equal(alloc_trace_read(report, &given, &err), 0);
 }
 

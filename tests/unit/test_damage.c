@@ -67,7 +67,7 @@ static void read_all(void)
 	if (trace_open(FILE_NAME, &t, &err))
 		return;
 	const struct decoder d = { .schema = &t->schema };
-	assert_int_equal(report_make(t, &d, 1, &r, &err), 0);
+	assert_int_equal(report_make(t, &d, 1, FACETS_BUT_HINTS, &r, &err), 0);
 	report_print_text(r, nowhere, &(struct report_style){ .rows = 0 });
 	report_print_json(r, nowhere);
 	report_free(r);
@@ -182,7 +182,7 @@ static void damage_is_said(void **state)
 	close(fd);
 	assert_int_equal(trace_open(FILE_NAME, &t, NULL), 0);
 	const struct decoder d = { .schema = &t->schema };
-	assert_int_equal(report_make(t, &d, 1, &r, NULL), 0);
+	assert_int_equal(report_make(t, &d, 1, FACETS_BUT_HINTS, &r, NULL), 0);
 	assert_int_equal(r->damaged_chunks + r->meta.damaged, 1);
 	bool said = false;
 	for (size_t i = 0; i < r->warnings.n; i++)

@@ -155,7 +155,7 @@ static void look(void)
 	m = NULL;
 	assert_int_equal(trace_open(FILE_NAME, &trace, &err), 0);
 	decoder = (struct decoder){ .schema = &trace->schema };
-	assert_int_equal(report_make(trace, &decoder, 1, &report, &err), 0);
+	assert_int_equal(report_make(trace, &decoder, 1, FACETS_BUT_HINTS, &report, &err), 0);
 	assert_int_equal(hints_make(report, &said), 0);
 }
 

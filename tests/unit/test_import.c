@@ -54,7 +54,7 @@ static int take_source(void)
 	if (trace_open(TRACE, &trace, &err))
 		fail_msg("%s", err.text);
 	decoder = (struct decoder){ .schema = &trace->schema };
-	if (report_make(trace, &decoder, 1, &report, &err))
+	if (report_make(trace, &decoder, 1, FACETS_BUT_HINTS, &report, &err))
 		fail_msg("%s", err.text);
 	assert_int_equal(trace->damage_count, 0);
 	assert_int_equal(report->damaged_chunks + report->meta.damaged, 0);

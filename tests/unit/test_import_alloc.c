@@ -51,7 +51,7 @@ static int import_bytes(const void *bytes, size_t n)
 	assert_int_equal(trace_open(TRACE, &trace, &err), 0);
 	assert_int_equal(trace->schema.bad_lines, 0);
 	decoder = (struct decoder){ .schema = &trace->schema };
-	assert_int_equal(report_make(trace, &decoder, 2, &report, &err), 0);
+	assert_int_equal(report_make(trace, &decoder, 2, FACETS_BUT_HINTS, &report, &err), 0);
 	return 0;
 }
 

@@ -93,7 +93,7 @@ static void ask_file(bool open)
 	m = NULL;
 	assert_int_equal(trace_open(FILE_NAME, &trace, &err), 0);
 	decoder = (struct decoder){ .schema = &trace->schema };
-	assert_int_equal(report_make(trace, &decoder, 3, &report, &err), 0);
+	assert_int_equal(report_make(trace, &decoder, 3, FACETS_BUT_HINTS, &report, &err), 0);
 	said = memory_json();
 }
 

@@ -180,7 +180,7 @@ static void a_report_is_of_all(void **state)
 	const struct decoder d = { .schema = &t->schema };
 	struct report *r = NULL;
 	struct error err;
-	assert_int_equal(report_make(t, &d, 1, &r, &err), 0);
+	assert_int_equal(report_make(t, &d, 1, FACETS_BUT_HINTS, &r, &err), 0);
 	assert_int_equal(r->calls, 2 * CALLS);
 	assert_int_equal(r->launches, 2 * CALLS);
 	assert_int_equal(r->device_kernels, 2 * CALLS);

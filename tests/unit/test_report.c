@@ -107,7 +107,7 @@ static void make_report(void)
 	decoder = (struct decoder){
 		.schema = &trace->schema, .enums = names, .enum_count = COUNT_OF(names)
 	};
-	assert_int_equal(report_make(trace, &decoder, 3, &report, &err), 0);
+	assert_int_equal(report_make(trace, &decoder, 3, FACETS_BUT_HINTS, &report, &err), 0);
 }
 
 static json_t *ask(void)
@@ -514,7 +514,7 @@ static void the_report_does_not_depend_on_form_or_threads(void **state)
 		call(FN_FREE, 0, 1, U(0x1000) * ((i + 50) % 100 + 1));
 	}
 	json_t *raw = ask();
-	assert_int_equal(report_make(trace, &decoder, 1, &other, NULL), 0);
+	assert_int_equal(report_make(trace, &decoder, 1, FACETS_BUT_HINTS, &other, NULL), 0);
 	report_free(report);
 	report = other;
 	json_t *single = report_json();

@@ -176,7 +176,7 @@ static struct report *load(void)
 	struct error err = { 0 };
 	assert_int_equal(trace_open(FILE_NAME, &trace, &err), 0);
 	decoder = (struct decoder){ .schema = &trace->schema };
-	assert_int_equal(report_make(trace, &decoder, 1, &r, &err), 0);
+	assert_int_equal(report_make(trace, &decoder, 1, FACETS_BUT_HINTS, &r, &err), 0);
 	return r;
 }
 

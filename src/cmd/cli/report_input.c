@@ -43,7 +43,7 @@ int report_input_rows(const struct options *o, unsigned *ret_rows)
 	return 0;
 }
 
-static int report_of(const struct options *o, const struct trace *t, unsigned rows,
+static int report_of(const struct options *o, const struct trace *t, uint32_t facets, unsigned rows,
 	int (*show)(const struct options *o, struct report *r, unsigned rows))
 {
 	const struct decoder decoder = {
@@ -51,14 +51,14 @@ static int report_of(const struct options *o, const struct trace *t, unsigned ro
 	};
 	struct report *r;
 	struct error err;
-	if (report_make(t, &decoder, 0, &r, &err))
+	if (report_make(t, &decoder, 0, facets, &r, &err))
 		return complain(EXIT_ENVIRONMENT, "%s", err.text);
 	const int code = show(o, r, rows);
 	report_free(r);
 	return code;
 }
 
-int report_input_show(const struct options *o,
+int report_input_show(const struct options *o, uint32_t facets,
 	int (*show)(const struct options *o, struct report *r, unsigned rows))
 {
 	struct trace *t;
@@ -69,7 +69,7 @@ int report_input_show(const struct options *o,
 	code = input_open(o, &t);
 	if (code)
 		return code;
-	code = report_of(o, t, rows, show);
+	code = report_of(o, t, facets, rows, show);
 	trace_close(t);
 	return code;
 }
