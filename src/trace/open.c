@@ -132,9 +132,10 @@ static int read_header(struct trace *t, const char *path, struct error *err)
 			t->size);
 	h->host[sizeof h->host - 1] = '\0';
 	h->program[sizeof h->program - 1] = '\0';
-	if (!(load_relaxed(&h->optional) & FEATURE_ACCOUNTS))
+	if (!(load_relaxed(&h->optional) & FEATURE_ACCOUNTS)) {
 		store_relaxed(&h->overwritten, 0);
-	store_relaxed(&h->unaccounted, 0);
+		store_relaxed(&h->unaccounted, 0);
+	}
 	if (!(load_relaxed(&h->optional) & FEATURE_STACKS))
 		store_relaxed(&h->lost_stacks, 0);
 	int v = check_version(h, path, err);
