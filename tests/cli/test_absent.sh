@@ -138,8 +138,6 @@ done
 expect 0 'is empty: GPU activities were not recorded; weir record --gpu records them. --by host has' \
 	"$weir" flame --by device plain.weir
 
-finish
-
 # Warnings are a list of texts, which is there with them and without.
 "$weir" record --sim -q --gpu -o whole.weir -- "$programs/phases" >/dev/null || exit 1
 head -c "$(($(wc -c <whole.weir) / 2))" whole.weir >half.weir
@@ -148,5 +146,7 @@ expect 0 'damage at byte [0-9]+' "$weir" report --only warnings --csv half.weir
 expect 0 '"warnings": \[$' "$weir" report --only warnings,totals --json half.weir
 expect 0 'none: ' "$weir" report --only warnings,totals whole.weir
 # Of several sections one that this recording lacks says why.
-expect 0 'none: .*--gpu' "$weir" report --only totals,idle_gaps plain.weir
-expect 0 '"idle_gaps": null' "$weir" report --only totals,idle_gaps --json plain.weir
+expect 0 'none: .*--gpu' "$weir" report --only totals,breakdown plain.weir
+expect 0 '"breakdown": null' "$weir" report --only totals,breakdown --json plain.weir
+expect 0 '"idle_gaps": \[\]' "$weir" report --only totals,idle_gaps --json plain.weir
+finish
