@@ -1,12 +1,10 @@
 # The sentences of README, docs and man pages: 9 in 10 have at most 25 words, at most one in a hundred begins with Of,
 # What, Who, Whoever, Where or Those (questions may), none has a semicolon, and lines have at most 100 columns.
-# Pages of tools/prose-pending.txt are still to be rewritten: check-prose.sh ROOT BUILD [PAGE...].
+# check-prose.sh ROOT BUILD [PAGE...].
 tools=$(cd "$(dirname "$0")" && pwd)
 cd "$1" || exit 1
 shift $(($# > 1 ? 2 : 1))
-pending=tools/prose-pending.txt
-[ -f $pending ] || pending=/dev/null
-pages=${*:-$(ls ./*.md docs/*.md docs/*/*.md man/*.in 2>/dev/null | sed 's,^\./,,' | grep -vxF -f $pending)}
+pages=${*:-$(ls ./*.md docs/*.md docs/*/*.md man/*.in 2>/dev/null | sed 's,^\./,,')}
 bad=0
 for page in $pages; do
 	awk -f "$tools/prose.awk" "$page" | sort -rn | awk -F'\t' -v page="$page" '
