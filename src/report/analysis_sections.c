@@ -254,8 +254,8 @@ static struct value get_host_most(const struct row *row, const void *of)
 
 static const struct column host_columns[] = {
 	{ "critical_path_host_most_ns", UNIT_NS, "host at most",
-		"what a host that takes no time would save of the path: its `host`, `launch` and "
-		"`waiting` together",
+		"the path's slack: the most that a faster host can save; the parts `host`, "
+		"`launch` and `waiting` together",
 		.get = get_host_most },
 	{ 0 },
 };

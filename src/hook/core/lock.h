@@ -1,11 +1,11 @@
 /*
  * The lock of the injected library: each lock in src/hook is a struct lock.
  *
- * Nobody takes a lock from its holder, a killed process takes its locks along, and a forked child
- * frees those that other threads held.  A signal handler never gets the lock of its own thread,
- * others wait two seconds at most, and after one vain wait nobody waits until it is back.  A thread
- * without the lock goes on: its call reaches the driver, and what it could not record or mark is
- * counted.
+ * No thread takes a lock from its holder. A killed process's locks end with it. A forked child
+ * frees the locks of its other threads. A signal handler never gets a lock that its own thread
+ * holds. Other threads wait for a few seconds at most. If one waits in vain, no thread waits again
+ * until the holder returns the lock. A thread without the lock goes on. Its call reaches the
+ * driver, and the library counts each call that it could not record or mark.
  *
  * A section that no handler may leave holds back signals first (own_calls.h).  No lock is held
  * across the program's own call of the driver.
