@@ -116,9 +116,9 @@ static int put_alloc(struct reading *g, const struct memory_op *op, struct live 
 	put_free(g, op, b);
 	if (!op->bytes || op->bytes > BYTES_MOST || t->blocks == MAP_NONE)
 		return 0;
-	*b = (struct live){ t->blocks++, op->bytes, op->source };
 	if (__builtin_add_overflow(g->live_bytes, op->bytes, &g->live_bytes))
 		return -EOVERFLOW;
+	*b = (struct live){ t->blocks++, op->bytes, op->source };
 	g->live_blocks++;
 	if (g->live_bytes > t->live_peak)
 		t->live_peak = g->live_bytes;
@@ -128,30 +128,32 @@ static int put_alloc(struct reading *g, const struct memory_op *op, struct live 
 	return 0;
 }
 
-static void take(struct reading *g, const struct memory_op *op)
+static int take(struct reading *g, const struct memory_op *op)
 {
 	if (!is_wanted(g, op))
-		return;
+		return 0;
 	if (op->free && map_find(&g->by_address, MAP_KEY(op->pointer)) == MAP_NONE)
-		return;
+		return 0;
 	struct live *b = MAP_ROW(
 		&g->by_address, MAP_KEY(op->pointer), &g->live, (struct live){ .block = MAP_NONE });
-	if (op->free)
-		put_free(g, op, b);
-	else
-		put_alloc(g, op, b);
+	if (!op->free)
+		return put_alloc(g, op, b);
+	put_free(g, op, b);
+	return 0;
 }
 
-static void read_lists(struct reading *g, struct memory_list *lists, unsigned count)
+static int read_lists(struct reading *g, struct memory_list *lists, unsigned count)
 {
 	const struct memory_op *op;
 	choose(g, lists, count);
 	for (unsigned i = 0; i < count; i++)
 		number_streams(g, &lists[i]);
 	memory_sort(lists, count);
-	while ((op = memory_next(lists, count)))
-		take(g, op);
+	int e = 0;
+	while (!e && (op = memory_next(lists, count)))
+		e = take(g, op);
 	g->t->streams = (uint32_t)g->streams.taken;
+	return e;
 }
 
 int alloc_trace_read(const struct report *r, struct alloc_trace *ret_trace, struct error *err)
@@ -162,7 +164,7 @@ int alloc_trace_read(const struct report *r, struct alloc_trace *ret_trace, stru
 	*ret_trace = (struct alloc_trace){ 0 };
 	int e = tallies_gather(&tallies, r->trace, &r->meta, FACET(MEMORY), 0);
 	if (!e)
-		read_lists(&g, lists, tallies_memory(&tallies, lists));
+		e = read_lists(&g, lists, tallies_memory(&tallies, lists));
 	if (g.process < r->trace->processes.n)
 		ret_trace->pid = r->trace->processes.v[g.process].pid;
 	tallies_fini(&tallies);
