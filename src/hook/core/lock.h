@@ -54,26 +54,29 @@ static inline bool lock_try(struct lock *l)
 	return false;
 }
 
-/* Waits for LOCK_SPINS looks, and then for so many naps.  A program that has shut itself in (see
- * sandbox.h) makes no system call here. */
+/* Waits for LOCK_SPINS looks, and then for so many naps.  A program that has shut itself in
+ * (see sandbox.h) makes no system call here. */
 static inline bool lock_take(struct lock *l, uint32_t naps)
 {
 	const struct timespec nap = { 0, LOCK_NAP_NS };
+	uint64_t first = 0; /* the holder when the naps began */
 	for (uint32_t i = 0; i < LOCK_SPINS + naps; i++) {
 		if (lock_try(l))
 			return true;
-		if (lock_is_vain(l) || (i == LOCK_SPINS && sandbox_is_closed(NULL)))
+		if (lock_is_vain(l) || (i >= LOCK_SPINS && sandbox_is_closed(NULL)))
 			return false;
+		if (i == LOCK_SPINS)
+			first = load_relaxed(&l->holder);
 		if (i < LOCK_SPINS)
 			__builtin_ia32_pause();
 		else
 			sys(nanosleep, &nap, NULL);
 	}
-	uint64_t seen = load_relaxed(&l->holder);
-	if (seen)
-		atomic_compare_exchange_strong_explicit(&l->holder, &seen, seen | LOCK_VAIN,
+	/* Who took it meanwhile is alive. */
+	if (first)
+		atomic_compare_exchange_strong_explicit(&l->holder, &first, first | LOCK_VAIN,
 			memory_order_relaxed, memory_order_relaxed);
-	return false;
+	return lock_try(l);
 }
 
 static inline void lock_give(struct lock *l)
