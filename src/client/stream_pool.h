@@ -13,7 +13,8 @@ struct pool_stream {
 	_Atomic uint32_t state; /* of stream_pool.c; what follows is of who has it in work */
 	uint32_t class;
 	uint32_t pid; /* a forked child has none of its parent's */
-	_Atomic(void *) stream, *context;
+	_Atomic(void *) stream;
+	void *context;
 	uint64_t context_id; /* addresses of contexts come again */
 };
 
