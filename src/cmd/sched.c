@@ -53,8 +53,8 @@ static const char *policy_name(const struct share_file *f, char name[17])
 
 static bool has_arbiter(const struct share_file *f)
 {
-	return load_relaxed(&f->arbiter.heartbeat_ns) &&
-	       now_ns() - load_relaxed(&f->arbiter.heartbeat_ns) < 1000000000u;
+	const uint64_t beat = load_relaxed(&f->arbiter.heartbeat_ns), now = now_ns();
+	return beat && (beat >= now || now - beat < 1000000000u);
 }
 
 /* ---- status ---- */
@@ -184,6 +184,7 @@ static void json_program(struct json *j, const struct share_file *f, uint32_t i)
 	const struct share_slot *s = &f->slots[i];
 	const struct share_counts *c = &s->counts;
 	const struct share_slot *other = waits_for(f, i);
+	const uint64_t next = load_relaxed(&s->work.next_ns), now = now_ns();
 	json_begin_object(j, NULL);
 	json_u64(j, "pid", s->who.pid);
 	json_strn(j, "program", s->who.name, strnlen(s->who.name, SHARE_NAME));
@@ -196,8 +197,7 @@ static void json_program(struct json *j, const struct share_file *f, uint32_t i)
 	json_bool(j, "inside", load_relaxed(&s->work.inside));
 	json_u64_or_null(j, "waits_for", other, other ? other->who.pid : 0);
 	json_u64(j, "requests", load_relaxed(&s->work.requests));
-	json_u64_or_null(j, "next_request_in_ns", load_relaxed(&s->work.next_ns) > now_ns(),
-		load_relaxed(&s->work.next_ns) - now_ns());
+	json_u64_or_null(j, "next_request_in_ns", next > now, next - now);
 	json_u64(j, "cap_sms", load_relaxed(&s->grant.cap_sms));
 	json_u64(j, "cap_ahead_sms", load_relaxed(&s->grant.cap_ahead_sms));
 	json_u64(j, "budget_ns", load_relaxed(&s->grant.budget_ns));
