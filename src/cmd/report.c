@@ -47,9 +47,11 @@ static int show_lists(const struct options *o, struct report *r, unsigned rows)
 		.full_names = opt_flag(o, "full-names"),
 		.colour = report_input_colour(),
 		.meant = question_section };
-	while (s.filter_count < FILTERS_MOST &&
+	while (s.filter_count <= FILTERS_MOST &&
 		(filters[s.filter_count] = opt_nth(o, "filter", (int)s.filter_count)))
 		s.filter_count++;
+	if (s.filter_count > FILTERS_MOST)
+		return complain(EXIT_USAGE, "give at most %d --filter", FILTERS_MOST);
 	s.rows_given = opt_nth(o, "top", 0);
 	s.rows = s.form == SELECT_TEXT || opt_nth(o, "top", 0) ? rows : 0;
 	pager_begin();

@@ -494,7 +494,7 @@ const struct section section_waits = {
 	.about =
 		"Functions whose calls return when the GPU has done something, and how long they took. If one of these calls made another one, as the runtime does, the outer one alone counts. So the rows add up.",
 	.of = OF_WAITS,
-	.facets = FACET(CALLS) | FACET(LINKS),
+	.facets = FACET(CALLS) | FACET(DEVICE), /* which knows how long the wall time is */
 	.columns = wait_columns,
 	.make = make_waits,
 	.fini = free_waits,

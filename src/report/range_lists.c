@@ -308,13 +308,9 @@ static int read_spans(struct inside *in)
 		const uint32_t name = meta_find_string(&in->r->meta, s.process, g.name);
 		if (g.kind != RANGE_NVTX_SPAN)
 			continue;
-		e = range_of(in, name, g.kind, &s.range);
-		struct open_span *to = e ? NULL : array_push(&in->spans);
-		if (!to) {
-			e = -ENOMEM;
+		if ((e = range_of(in, name, g.kind, &s.range)))
 			break;
-		}
-		*to = s;
+		*array_push(&in->spans) = s;
 	}
 	chunk_buf_fini(&buf);
 	merge_spans(in);

@@ -234,8 +234,9 @@ static const char *why_empty(const struct report *r, const struct section *secti
 
 static uint32_t facets_of_why(enum made_of of)
 {
-	const bool by_calls = of == OF_CALLS || of == OF_FAILURES || of == OF_EVENTS ||
-			      of == OF_WAITS || of == OF_ALLOCATIONS;
+	const bool by_calls = always[of] || of == OF_CALLS || of == OF_FAILURES ||
+			      of == OF_EVENTS || of == OF_WAITS || of == OF_ALLOCATIONS ||
+			      of == OF_COPIES;
 	return by_calls ? FACET(CALLS) : FACET(CALLS) | FACET(DEVICE);
 }
 

@@ -10,6 +10,7 @@
 #include "base/expect.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "base/xmalloc.h"
 #include "report/section.h"
 #include "report/sections.h"
 #include "report/select_filter.h"
@@ -77,11 +78,14 @@ static void add_column(struct selection *s, const struct column *c)
 
 static int add_listed(struct selection *s, const char *keys)
 {
+	const size_t most = s->o->form == SELECT_TEXT ? TABLE_COLUMNS : SECTION_COLUMNS;
 	while (*keys) {
 		const size_t bytes = strcspn(keys, ",");
 		const struct column *c = find_column(s, keys, bytes);
 		if (!c)
 			return -EINVAL;
+		if (s->column_count == most)
+			return error_set(s->err, -EINVAL, "give at most %zu --columns", most);
 		add_column(s, c);
 		keys += bytes + (keys[bytes] == ',');
 	}
@@ -187,38 +191,27 @@ static void forget_behind(struct selection *s, size_t rows)
 
 #define KEPT_BEYOND 4096u /* rows that may wait for being sorted out */
 
-static int keep_sorted(struct selection *s, const struct row *row)
+static void keep_sorted(struct selection *s, const struct row *row)
 {
 	char room[ROW_TEXT];
 	struct kept k = { .index = row->index, .order = s->passed, .number = NAN };
 	const struct value v = column_get(s->sort, row);
 	k.number = value_as_number(&v);
 	if (isnan(k.number) && v.kind != VALUE_ABSENT && v.kind != VALUE_NULL)
-		k.text = strdup(value_as_text(&v, room));
-	struct kept *to = array_push(&s->kept);
-	if (!to) {
-		free(k.text);
-		return -ENOMEM;
-	}
-	*to = k;
+		k.text = xstrdup(value_as_text(&v, room));
+	*array_push(&s->kept) = k;
 	if (s->o->rows && s->kept.n >= s->o->rows + KEPT_BEYOND) {
 		sort_kept(s);
 		forget_behind(s, s->o->rows);
 	}
-	return 0;
 }
 
-static int keep(struct selection *s, const struct row *row)
+static void keep(struct selection *s, const struct row *row)
 {
 	if (s->sort)
-		return keep_sorted(s, row);
-	if (s->o->rows && s->kept.n >= s->o->rows)
-		return 0;
-	struct kept *to = array_push(&s->kept);
-	if (!to)
-		return -ENOMEM;
-	*to = (struct kept){ .index = row->index };
-	return 0;
+		keep_sorted(s, row);
+	else if (!s->o->rows || s->kept.n < s->o->rows)
+		*array_push(&s->kept) = (struct kept){ .index = row->index };
 }
 
 static void add_sums(struct selection *s, const struct row *row)
@@ -233,26 +226,24 @@ static void add_sums(struct selection *s, const struct row *row)
 	}
 }
 
-static int choose_rows(struct selection *s)
+static void choose_rows(struct selection *s)
 {
-	int e = 0;
 	s->passed = 0;
 	for (size_t i = 0; i < SECTION_COLUMNS; i++)
 		s->sums[i] = NAN;
-	for (size_t i = 0; i < s->rows.n && !e; i++) {
+	for (size_t i = 0; i < s->rows.n; i++) {
 		const struct row row = row_at(&s->rows, i);
 		if (!passes(s, &row))
 			continue;
 		s->passed++;
 		if (s->o->form == SELECT_TEXT)
 			add_sums(s, &row);
-		e = keep(s, &row);
+		keep(s, &row);
 	}
 	if (s->sort)
 		sort_kept(s);
 	if (s->o->rows)
 		forget_behind(s, s->o->rows);
-	return e;
 }
 
 /* ---- CSV and JSON ---- */
@@ -292,7 +283,7 @@ static bool is_written_at_once(const struct selection *s)
 }
 
 /* Rows in their own order need not be kept. */
-static void write_at_once(struct selection *s)
+static size_t write_at_once(struct selection *s)
 {
 	size_t written = 0;
 	for (size_t i = 0; i < s->rows.n && (!s->o->rows || written < s->o->rows); i++) {
@@ -302,16 +293,16 @@ static void write_at_once(struct selection *s)
 		write_row(s, &row);
 		written++;
 	}
-	if (!written && s->o->form == SELECT_JSON && s->section->form != SECTION_LIST)
-		json_put_null(&s->json, s->section->name);
+	return written;
 }
 
-static void write_kept(struct selection *s)
+static size_t write_kept(struct selection *s)
 {
 	for (size_t k = 0; k < s->kept.n; k++) {
 		const struct row row = row_at(&s->rows, s->kept.v[k].index);
 		write_row(s, &row);
 	}
+	return s->kept.n;
 }
 
 static void write_data(struct selection *s)
@@ -323,12 +314,11 @@ static void write_data(struct selection *s)
 		putc('\n', s->out);
 	if (list)
 		json_begin_array(&s->json, s->section->name);
-	if (is_written_at_once(s))
-		write_at_once(s);
-	else
-		write_kept(s);
+	const size_t written = is_written_at_once(s) ? write_at_once(s) : write_kept(s);
 	if (list)
 		json_end_array(&s->json);
+	else if (!written && s->o->form == SELECT_JSON)
+		json_put_null(&s->json, s->section->name);
 }
 
 /* ---- text ---- */
@@ -464,7 +454,7 @@ static void begin_document(struct selection *s)
 static const char *why_absent(const struct selection *s)
 {
 	const char *why = section_why_empty(s->r, s->section);
-	return why ? why : "there is no memory to say why";
+	return why ? why : "the recording cannot be read again to say why";
 }
 
 static void write_absent(struct selection *s)
@@ -485,7 +475,7 @@ static int write_section(struct selection *s)
 	if (!e)
 		e = choose_columns(s);
 	if (!e && !is_written_at_once(s))
-		e = choose_rows(s);
+		choose_rows(s);
 	if (!e)
 		begin_document(s);
 	if (!e && s->o->form == SELECT_TEXT)

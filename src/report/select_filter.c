@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/xmalloc.h"
+
 #include "base/banned.h"
 
 enum op { OP_NOT_LIKE, OP_NOT, OP_LEAST, OP_MOST, OP_IS, OP_ABOVE, OP_BELOW, OP_LIKE, OPS };
@@ -79,9 +81,7 @@ static int take_value(
 			"%s is no condition: %s; it wants a column, one of = != < <= > >= ~ !~, and a "
 			"value, in quotation marks where that has an operator at an end",
 			text, half);
-	f->text = strndup(value + quoted, bytes - 2 * quoted);
-	if (!f->text)
-		return -ENOMEM;
+	f->text = xstrndup(value + quoted, bytes - 2 * quoted);
 	f->value = quoted ? NAN : number_of(f->text);
 	if (compares(f) && !isfinite(f->value))
 		return error_set(err, -EINVAL,
@@ -115,9 +115,7 @@ int select_filters_parse(
 	struct select_filters *f, const char *const *expressions, size_t count, struct error *err)
 {
 	int e = 0;
-	f->v = calloc(count + 1, sizeof *f->v);
-	if (!f->v)
-		return -ENOMEM;
+	f->v = xcalloc(count + 1, sizeof *f->v);
 	for (; f->count < count && !e; f->count++)
 		e = parse(&f->v[f->count], expressions[f->count], err);
 	return e;

@@ -54,6 +54,10 @@ def whole(trace, report):
     got = lists(trace, "--only", ",".join(names))
     same("sections", got, {"schema_version": 1, **{name: report[name] for name in names}})
     same("blocks", lists(trace, "--only", "memory.live")["memory.live"], report["memory"]["live"])
+    names += EVENTS
+    got = lists(trace, "--only", ",".join(names))
+    for name in names: # alone, for which less of the report is made
+        same(name + " alone", lists(trace, "--only", name).get(name), got[name])
 
 
 def chosen(trace, report):
