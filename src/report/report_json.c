@@ -1,6 +1,6 @@
 /*
- * The report as JSON: all sections that are not made on request, in their order. Times are
- * nanoseconds, sizes are bytes, and rows are never left out.
+ * The report as JSON: all sections of its facets that are not made on request, in their order.
+ * Times are nanoseconds, sizes are bytes, and rows are never left out.
  */
 #include "base/json.h"
 #include "report/report_make.h"
@@ -11,7 +11,8 @@
 static void put_all(struct json *j, const struct report *r)
 {
 	for (size_t i = 0; section_at(i); i++)
-		if (!section_at(i)->asked && !section_at(i)->nested)
+		if (!section_at(i)->asked && !section_at(i)->nested &&
+			!(section_facets(section_at(i)) & ~r->facets))
 			section_put_json(j, section_at(i), r);
 	json_end_object(j);
 }

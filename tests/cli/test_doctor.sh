@@ -12,9 +12,9 @@ expect 0 'ok +model +.*/models/h200.weir-model' env "WEIR_SIM=name=NVIDIA H200" 
 expect 0 '"can_record": true' "$weir" doctor --sim --json
 expect 0 'ok +cupti +.*sim/libcupti' "$weir" doctor --sim
 expect 0 'ok +python +.*/python, for weir record' "$weir" doctor --sim
-expect 0 'ok +libdw +(libdw.so.1, for weir record --stacks|none: call stacks .*install elfutils)' "$weir" doctor --sim
+expect 0 'ok +libdw +(libdw.so.1, for weir record --stacks|none: call stacks .*Install elfutils)' "$weir" doctor --sim
 mkdir "$scratch/broken" && echo none >"$scratch/broken/libdw.so.1" # what is found there is no library
-expect 0 'ok +libdw +none: call stacks .*; .*install elfutils. library' env LD_LIBRARY_PATH="$scratch/broken" "$weir" doctor --sim
+expect 0 'ok +libdw +none: call stacks .*[.] Install elfutils. library' env LD_LIBRARY_PATH="$scratch/broken" "$weir" doctor --sim
 expect 0 'warn +nvtx +ranges go to other.so' env NVTX_INJECTION64_PATH=other.so "$weir" doctor --sim
 expect 3 'no +recorded +no CUDA call was seen' "$weir" doctor --sim -- true
 expect 3 'no +file +no-such-program: No such file' "$weir" doctor --sim -- no-such-program

@@ -385,7 +385,13 @@ static void a_text_and_a_number_are_a_key(void **state)
 	map_fini(&m);
 }
 
-/* Against looking at one after the other, in parts of an array with equal ones. */
+/* Sanitizers end a program that asks for too much, unless it says this. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "allocator_may_return_null=1";
+}
+
 static void without_memory_the_program_ends_with_a_sentence(void **state)
 {
 	char said[64] = "";
@@ -407,6 +413,7 @@ static void without_memory_the_program_ends_with_a_sentence(void **state)
 	close(ends[0]);
 }
 
+/* Against looking at one after the other, in parts of an array with equal ones. */
 static void a_search_finds_the_first_that_is_not_before(void **state)
 {
 	enum { N = 40 };
