@@ -304,7 +304,7 @@ const struct section section_allocation_calls = {
 	.about =
 		"Functions that allocate and free memory. [`weir memory --json`](json-memory.md) has the same rows in `call_time.calls[]`.",
 	.of = OF_ALLOCATIONS,
-	.facets = FACET(CALL_TIMES) | FACET(MEMORY),
+	.facets = FACET(CALL_TIMES) | FACET(MEMORY) | FACET(DEVICE),
 	.columns = time_columns,
 	.make = make_calls,
 	.each = sizeof(struct memory_call_time),
