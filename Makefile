@@ -73,7 +73,7 @@ fuzz: ## run each fuzz target for FUZZ_SECONDS (60)
 # Not the controls, which try the tests' own scripts.
 asan: build-asan/build.ninja ## unit, golden and replayed fuzz tests with ASan and UBSan
 	cmake --build build-asan -j $(JOBS) --target weir tests/unit/all tests/golden/all tests/fuzz/all
-	$(CTEST) --no-tests=error --test-dir build-asan -L 'unit|golden|fuzz' -E '_notices_a_|_can_fail'
+	$(CTEST) --no-tests=error --test-dir build-asan -L 'unit|golden|fuzz' -E '_notices_a_|_can_fail|golden.alone'
 
 tsan: build-tsan/build.ninja ## the tests that use threads with ThreadSanitizer
 	cmake --build build-tsan -j $(JOBS) --target threads
