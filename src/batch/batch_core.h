@@ -1,0 +1,69 @@
+/* What the batcher is made of, for its own files. */
+#ifndef WEIR_BATCH_BATCH_CORE_H
+#define WEIR_BATCH_BATCH_CORE_H
+
+#include "base/array.h"
+#include "batch/batch.h"
+#include "batch/batch_demand.h"
+#include "batch/batch_latency.h"
+#include "batch/batch_queue.h"
+
+/* Each class has two lanes: work with a deadline, and work without, which weighs less. */
+enum { BATCH_LANES = 2 * BATCH_CLASSES };
+
+struct batch_model {
+	struct batcher *batcher;
+	struct batch_model_config config;
+	struct batch_slot *slots;
+	uint32_t room, free_slot; /* slots; `room`: none is free */
+	uint32_t queued, rows;    /* in all classes */
+	struct batch_queue queue[BATCH_CLASSES];
+	struct batch_latency latency;
+	double reached;    /* rows of a batch lately */
+	double between_ns; /* arrivals lately; 0: not known */
+	uint64_t last_arrival_ns;
+	uint32_t round; /* of the decision in which delay asked it */
+};
+
+struct batcher {
+	enum batch_policy policy;
+	double weight[BATCH_CLASSES];
+	double owed_ns[BATCH_LANES]; /* device time that others had of a lane's share */
+	ARRAY(struct batch_model *) models;
+	ARRAY(struct batch_queue *) active; /* with work; room for all is there */
+	struct batch_demand demand;
+	uint32_t order, running, round;
+	uint64_t busy_ns; /* the device is predicted to be busy until then */
+};
+
+static inline uint32_t queue_lane(const struct batch_queue *q)
+{
+	return 2 * q->class + (queue_head(q)->deadline_ns == BATCH_NEVER);
+}
+
+static inline void run_add(struct batch_run *run, struct batch_item *item)
+{
+	run->item[run->n++] = item;
+	run->rows += item->rows;
+}
+
+/* Whether it has work decides whether it is in the list of active queues. */
+void batch_note_work(struct batch_queue *q);
+/* Takes the item at that place of the heap out of the queue and all accounts. */
+struct batch_item *batch_take(struct batch_queue *q, uint32_t at);
+/* The head goes to the items that are shed; false: there is no room for more. */
+bool batch_shed_head(struct batch_queue *q, struct batch_run *run);
+
+/*
+ * Takes items from the front of the queue while they fit `most` rows, are of the run's group and
+ * have no deadline before end_ns.  The others stay.  The first item of a run always fits.
+ */
+void batch_fill(struct batch_queue *q, struct batch_run *run, uint32_t most, uint64_t end_ns);
+
+/* The policies: they fill the run's model and items, or its wake_ns. */
+void slack_next(struct batcher *b, uint64_t now, uint64_t start_ns, struct batch_run *run);
+void edf_next(struct batcher *b, uint64_t now, uint64_t start_ns, struct batch_run *run);
+void fifo_next(struct batcher *b, uint64_t now, uint64_t start_ns, struct batch_run *run);
+void delay_next(struct batcher *b, uint64_t now, uint64_t start_ns, struct batch_run *run);
+
+#endif

@@ -1,0 +1,71 @@
+/*
+ * What a batch of a model takes, by its rows, and how sure that is. Three numbers make a
+ * prediction: the median of the last runs of the size at the usual speed; the present slowdown,
+ * which all sizes share, so that a changed clock shows after a few batches; and a margin, which
+ * settles where 1 batch in 100 takes longer than predicted.
+ */
+#ifndef WEIR_BATCH_BATCH_LATENCY_H
+#define WEIR_BATCH_BATCH_LATENCY_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "batch/batch.h"
+
+enum {
+	LATENCY_RUNS = 7,   /* of a size, of which the median counts */
+	LATENCY_RECENT = 9, /* of all sizes, of whose ratios the median is the slowdown */
+};
+
+struct latency_size {
+	float ns[LATENCY_RUNS]; /* at slowdown 1 */
+	uint32_t runs;
+	float median; /* 0: never ran */
+};
+
+struct latency_run {
+	uint32_t rows;
+	float ns, ratio; /* to the median of its size; 0: it had none */
+	float margin;    /* before that run */
+};
+
+struct batch_latency {
+	uint32_t max_rows;
+	struct latency_size *size; /* [BATCH_MOST + 1], by the rows that the engine runs */
+	/* For planning: by any number of rows, never falling, guessed for sizes that never ran. */
+	float *ns;        /* [BATCH_MOST + 1], up to max_rows */
+	uint16_t *bucket; /* the same */
+	double slowdown, margin;
+	double deviation; /* typical, of a run from its prediction, as a share of it */
+	struct latency_run recent[LATENCY_RECENT];
+	uint32_t runs;
+};
+
+void latency_init(struct batch_latency *l);
+void latency_fini(struct batch_latency *l);
+void latency_configure(struct batch_latency *l, const struct batch_model_config *c);
+void latency_learn(struct batch_latency *l, uint32_t rows, uint64_t ns);
+/* The same of a batch for which so much was promised. */
+void latency_judge(struct batch_latency *l, uint32_t rows, uint64_t ns, uint64_t promised_ns);
+void latency_put(const struct batch_latency *l, FILE *out);
+int latency_read(struct batch_latency *l, FILE *in, struct error *err);
+
+static inline uint32_t latency_size_of(const struct batch_latency *l, uint32_t rows)
+{
+	return l->bucket[rows < 1 ? 1 : rows < BATCH_MOST ? rows : BATCH_MOST];
+}
+
+static inline double latency_typical(const struct batch_latency *l, uint32_t rows)
+{
+	return l->ns[rows < l->max_rows ? rows : l->max_rows] * l->slowdown;
+}
+
+static inline uint64_t latency_predict(const struct batch_latency *l, uint32_t rows)
+{
+	return (uint64_t)(latency_typical(l, rows) * (1 + l->margin));
+}
+
+/* The most rows that take no longer than that: 0, if not even one does. */
+uint32_t latency_fit(const struct batch_latency *l, uint64_t ns, uint32_t most);
+
+#endif

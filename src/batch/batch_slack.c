@@ -1,0 +1,208 @@
+/*
+ * slack: of all models and classes, the batch that gets most done in its time goes first, as long
+ * as each other one can still be in time after it; if none can, the one that must begin first. An
+ * efficient batch never waits for a small urgent one that has time left, which is where it gains
+ * over the order of deadlines.
+ */
+#include "batch/batch_core.h"
+
+#include "base/banned.h"
+
+/* Work without a deadline fills gaps: against work of its class with one it weighs that much. */
+#define NO_DEADLINE_WEIGHT (1.0 / 16)
+
+static bool has_deadline(const struct batch_queue *q)
+{
+	return queue_head(q)->deadline_ns != BATCH_NEVER;
+}
+
+static double weight(const struct batcher *b, const struct batch_queue *q)
+{
+	return b->weight[q->class] * (has_deadline(q) ? 1 : NO_DEADLINE_WEIGHT);
+}
+
+/* Of all classes, since those below may fill a batch up. */
+static uint32_t rows_like_head(const struct batch_queue *q)
+{
+	const struct batch_model *m = q->model;
+	const uint32_t group = queue_head(q)->group % QUEUE_GROUPS;
+	uint32_t rows = 0;
+	for (uint32_t c = 0; c < BATCH_CLASSES; c++)
+		rows += m->queue[c].rows[group];
+	return rows < m->config.max_rows ? rows : m->config.max_rows;
+}
+
+/* Sheds heads that can't be answered in time; false: the queue is empty, or run->gone full. */
+static bool shed_hopeless(struct batch_queue *q, uint64_t start, struct batch_run *run)
+{
+	while (q->n) {
+		const struct batch_item *head = queue_head(q);
+		const bool late =
+			head->start_by_ns < start ||
+			start + latency_predict(&q->model->latency, head->rows) > head->deadline_ns;
+		if (!late)
+			return true;
+		if (!batch_shed_head(q, run))
+			return false;
+	}
+	return false;
+}
+
+/* The most rows with which the head is in time, and the latest beginning of such a batch. */
+static void plan(struct batch_queue *q, uint64_t start)
+{
+	const struct batch_latency *l = &q->model->latency;
+	const struct batch_item *head = queue_head(q);
+	uint32_t rows = rows_like_head(q);
+	if (has_deadline(q))
+		rows = latency_fit(l, head->deadline_ns - start, rows);
+	q->plan_rows = rows > head->rows ? rows : head->rows;
+	q->length_ns = latency_predict(l, q->plan_rows);
+	q->latest_ns = has_deadline(q) ? head->deadline_ns - q->length_ns : BATCH_NEVER;
+}
+
+/* Plans for all queues with work.  Shedding takes queues off the list, and puts the last there. */
+static void plan_all(struct batcher *b, uint64_t start, struct batch_run *run)
+{
+	for (size_t i = 0; i < b->active.n;) {
+		struct batch_queue *q = b->active.v[i];
+		if (shed_hopeless(q, start, run))
+			plan(q, start);
+		else if (q->n)
+			return;
+		i += i < b->active.n && b->active.v[i] == q;
+	}
+}
+
+/* The earliest latest beginnings of a class and those above: whose it is, and of the others. */
+struct earliest {
+	const struct batch_queue *first;
+	uint64_t ns[2];
+};
+
+static void find_earliest(const struct batcher *b, struct earliest *e)
+{
+	for (uint32_t c = 0; c < BATCH_CLASSES; c++)
+		e[c] = (struct earliest){ NULL, { BATCH_NEVER, BATCH_NEVER } };
+	for (size_t i = 0; i < b->active.n; i++) {
+		const struct batch_queue *q = b->active.v[i];
+		for (uint32_t c = q->class; c < BATCH_CLASSES; c++) {
+			if (q->latest_ns < e[c].ns[0]) {
+				e[c].ns[1] = e[c].ns[0];
+				e[c].ns[0] = q->latest_ns;
+				e[c].first = q;
+			} else if (q->latest_ns < e[c].ns[1]) {
+				e[c].ns[1] = q->latest_ns;
+			}
+		}
+	}
+}
+
+static double gain(const struct batcher *b, const struct batch_queue *q)
+{
+	const struct batch_latency *l = &q->model->latency;
+	const double one = latency_typical(l, 1), all = latency_typical(l, q->plan_rows);
+	return weight(b, q) * (double)q->model->config.weight *
+	       (all > 0 ? q->plan_rows * one / all : q->plan_rows);
+}
+
+/* Of one lane, or of all. */
+static struct batch_queue *choose(const struct batcher *b, uint64_t start, int lane)
+{
+	struct earliest e[BATCH_CLASSES];
+	struct batch_queue *best = NULL, *urgent = NULL;
+	double most = -1;
+	find_earliest(b, e);
+	for (size_t i = 0; i < b->active.n; i++) {
+		struct batch_queue *q = b->active.v[i];
+		if (lane >= 0 && queue_lane(q) != (uint32_t)lane)
+			continue;
+		if (!urgent || q->latest_ns < urgent->latest_ns)
+			urgent = q;
+		const struct earliest *other = &e[q->class];
+		if (start + q->length_ns > other->ns[other->first == q])
+			continue;
+		const double has = gain(b, q);
+		if (has > most) {
+			most = has;
+			best = q;
+		}
+	}
+	return best ? best : urgent;
+}
+
+/*
+ * Nobody starves: while a lane has work, each batch owes it its share of the batch's time, and what
+ * it gets is taken off.  A lane that is owed more than four of its batches is next.
+ */
+static int lane_owed(const struct batcher *b)
+{
+	int lane = -1;
+	for (size_t i = 0; i < b->active.n; i++) {
+		const struct batch_queue *q = b->active.v[i];
+		const int its = (int)queue_lane(q);
+		if (b->owed_ns[its] > 4 * (double)q->length_ns &&
+			(lane < 0 || b->owed_ns[its] > b->owed_ns[lane]))
+			lane = its;
+	}
+	return lane;
+}
+
+static void account(struct batcher *b, const struct batch_queue *q)
+{
+	double share[BATCH_LANES] = { 0 }, all = 0;
+	const double ns = (double)q->length_ns;
+	for (size_t i = 0; i < b->active.n; i++) {
+		const struct batch_queue *other = b->active.v[i];
+		share[queue_lane(other)] = weight(b, other);
+	}
+	for (int i = 0; i < BATCH_LANES; i++)
+		all += share[i];
+	for (int i = 0; i < BATCH_LANES; i++)
+		b->owed_ns[i] = share[i] > 0 ? b->owed_ns[i] + ns * share[i] / all : 0;
+	b->owed_ns[queue_lane(q)] -= ns;
+}
+
+/* Fills up with the other classes of the model, whose deadlines the batch must meet as well. */
+static void fill(struct batch_queue *q, uint64_t start, struct batch_run *run)
+{
+	struct batch_model *m = q->model;
+	const uint32_t most = q->plan_rows;
+	const uint64_t end = start + q->length_ns;
+	batch_fill(q, run, most, end);
+	for (uint32_t c = 0; c < BATCH_CLASSES && run->rows < most; c++)
+		if (m->queue[c].n && c != q->class)
+			batch_fill(&m->queue[c], run, most, end);
+	run->model = m;
+}
+
+void slack_next(struct batcher *b, uint64_t now, uint64_t start, struct batch_run *run)
+{
+	plan_all(b, start, run);
+	if (run->shed == BATCH_MOST) {
+		run->wake_ns = now;
+		return;
+	}
+	struct batch_queue *q = b->active.n ? choose(b, start, lane_owed(b)) : NULL;
+	if (!q)
+		return;
+	account(b, q);
+	fill(q, start, run);
+}
+
+void edf_next(struct batcher *b, uint64_t now, uint64_t start, struct batch_run *run)
+{
+	plan_all(b, start, run);
+	if (run->shed == BATCH_MOST) {
+		run->wake_ns = now;
+		return;
+	}
+	struct batch_queue *first = NULL;
+	for (size_t i = 0; i < b->active.n; i++) {
+		struct batch_queue *q = b->active.v[i];
+		if (!first || q->heap[0].key < first->heap[0].key)
+			first = q;
+	}
+	if (first)
+		fill(first, start, run);
+}

@@ -1,0 +1,361 @@
+/* The batcher: models and their queues, admission, and what a batch that ran teaches. */
+#include "batch/batch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/expect.h"
+#include "batch/batch_core.h"
+
+#include "base/banned.h"
+
+#define NOWHERE UINT32_MAX
+
+static const char *const policy_names[BATCH_POLICIES] = { "slack", "delay", "fifo", "edf" };
+
+const char *batch_policy_name(enum batch_policy policy)
+{
+	return policy_names[policy];
+}
+
+int batch_policy_find(const char *name, enum batch_policy *ret)
+{
+	for (int p = 0; p < BATCH_POLICIES; p++)
+		if (!strcmp(name, policy_names[p])) {
+			*ret = (enum batch_policy)p;
+			return 0;
+		}
+	return -EINVAL;
+}
+
+static bool is_predictive(const struct batcher *b)
+{
+	return b->policy == BATCH_SLACK || b->policy == BATCH_EDF;
+}
+
+/* ---- the batcher and its models ---- */
+
+struct batcher *batcher_new(enum batch_policy policy)
+{
+	struct batcher *b = xcalloc(1, sizeof *b);
+	b->policy = policy;
+	for (uint32_t c = 0; c < BATCH_CLASSES; c++)
+		b->weight[c] = 1 << (BATCH_CLASSES - 1 - c);
+	return b;
+}
+
+void batcher_free(struct batcher *b)
+{
+	if (!b)
+		return;
+	while (b->models.n)
+		batch_model_remove(b->models.v[b->models.n - 1]);
+	array_free(&b->models);
+	array_free(&b->active);
+	free(b);
+}
+
+void batcher_set_class_weight(struct batcher *b, uint32_t class, float weight)
+{
+	if (class < BATCH_CLASSES && weight > 0)
+		b->weight[class] = (double)weight;
+}
+
+static uint64_t key_of(const struct batch_model *m, const struct batch_item *item)
+{
+	return is_predictive(m->batcher) && !m->config.preserve_ordering ? item->deadline_ns
+									 : item->arrived_ns;
+}
+
+static void order_queues(struct batch_model *m)
+{
+	for (uint32_t c = 0; c < BATCH_CLASSES; c++) {
+		struct batch_queue *q = &m->queue[c];
+		for (uint32_t i = 0; i < q->n; i++)
+			q->heap[i].key = key_of(m, m->slots[q->heap[i].slot].item);
+		queue_order(q);
+	}
+}
+
+void batcher_set_policy(struct batcher *b, enum batch_policy policy)
+{
+	b->policy = policy;
+	for (size_t i = 0; i < b->models.n; i++)
+		order_queues(b->models.v[i]);
+}
+
+static void take_config(struct batch_model *m, const struct batch_model_config *c)
+{
+	m->config = *c;
+	if (!m->config.max_rows)
+		m->config.max_rows = 1;
+	if (m->config.max_rows > BATCH_MOST)
+		m->config.max_rows = BATCH_MOST;
+	if (!m->config.max_queue)
+		m->config.max_queue = BATCH_QUEUE;
+	if (!(m->config.weight > 0))
+		m->config.weight = 1;
+	latency_configure(&m->latency, &m->config);
+}
+
+struct batch_model *batch_model_add(struct batcher *b, const struct batch_model_config *c)
+{
+	struct batch_model *m = xcalloc(1, sizeof *m);
+	m->batcher = b;
+	latency_init(&m->latency);
+	take_config(m, c);
+	m->room = m->config.max_queue;
+	m->slots = xcalloc(m->room, sizeof *m->slots);
+	for (uint32_t i = 0; i < m->room; i++)
+		m->slots[i].at = i + 1;
+	for (uint32_t class = 0; class < BATCH_CLASSES; class ++)
+		m->queue[class] = (struct batch_queue){
+			.model = m,
+			.class = class,
+			.active = NOWHERE,
+			.heap = xcalloc(m->room, sizeof *m->queue[class].heap),
+			.slots = m->slots,
+		};
+	*(array_push(&b->models)) = m;
+	array_reserve(&b->active, BATCH_CLASSES * b->models.n - b->active.n);
+	return m;
+}
+
+void batch_note_work(struct batch_queue *q)
+{
+	struct batcher *b = q->model->batcher;
+	if (q->n && q->active == NOWHERE) {
+		q->active = (uint32_t)b->active.n;
+		b->active.v[b->active.n++] = q;
+	} else if (!q->n && q->active != NOWHERE) {
+		struct batch_queue *last = b->active.v[--b->active.n];
+		b->active.v[q->active] = last;
+		last->active = q->active;
+		q->active = NOWHERE;
+	}
+}
+
+void batch_model_remove(struct batch_model *m)
+{
+	struct batcher *b = m->batcher;
+	size_t i = 0;
+	while (b->models.v[i] != m)
+		i++;
+	b->models.v[i] = b->models.v[--b->models.n];
+	for (uint32_t c = 0; c < BATCH_CLASSES; c++) {
+		while (m->queue[c].n)
+			batch_take(&m->queue[c], 0);
+		free(m->queue[c].heap);
+	}
+	latency_fini(&m->latency);
+	free(m->slots);
+	free(m);
+}
+
+void batch_model_configure(struct batch_model *m, const struct batch_model_config *c)
+{
+	take_config(m, c);
+	if (m->config.max_queue > m->room)
+		m->config.max_queue = m->room;
+	order_queues(m);
+}
+
+uint32_t batch_queued(const struct batch_model *m)
+{
+	return m->queued;
+}
+
+/* ---- latency ---- */
+
+void batch_learn(struct batch_model *m, uint32_t rows, uint64_t ns)
+{
+	latency_learn(&m->latency, rows, ns);
+}
+
+uint64_t batch_predict(const struct batch_model *m, uint32_t rows)
+{
+	return latency_predict(&m->latency, rows);
+}
+
+uint32_t batch_bucket(const struct batch_model *m, uint32_t rows)
+{
+	return latency_size_of(&m->latency, rows);
+}
+
+void batch_latency_put(const struct batch_model *m, FILE *out)
+{
+	latency_put(&m->latency, out);
+}
+
+int batch_latency_read(struct batch_model *m, FILE *in, struct error *err)
+{
+	return latency_read(&m->latency, in, err);
+}
+
+/* ---- into the queue ---- */
+
+/*
+ * The share of an item in a batch's time: of the batches that the model reached lately, or of one
+ * of all that is queued now, if that is larger.
+ */
+static uint64_t cost(const struct batch_model *m, uint32_t rows)
+{
+	double size = (double)m->rows + rows;
+	size = size > m->reached ? size : m->reached;
+	size = size < m->config.max_rows ? size : m->config.max_rows;
+	const uint32_t whole = size < 1 ? 1 : (uint32_t)size;
+	return (uint64_t)(latency_typical(&m->latency, whole) / whole * rows);
+}
+
+static void note_arrival(struct batch_model *m, uint64_t now)
+{
+	const double between = (double)(now - m->last_arrival_ns);
+	if (m->last_arrival_ns && now >= m->last_arrival_ns)
+		m->between_ns += (between - m->between_ns) / (m->between_ns > 0 ? 32 : 1);
+	m->last_arrival_ns = now;
+}
+
+static void push(struct batch_model *m, struct batch_item *item)
+{
+	struct batcher *b = m->batcher;
+	struct batch_queue *q = &m->queue[item->class];
+	const uint32_t slot = m->free_slot;
+	struct batch_slot *s = &m->slots[slot];
+	m->free_slot = s->at;
+	s->item = item;
+	item->place = slot;
+	s->cost_ns = 0;
+	if (item->deadline_ns != BATCH_NEVER) {
+		const uint64_t ns = cost(m, item->rows);
+		s->cost_ns = ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX;
+		s->bin = demand_add(&b->demand, q->class, item->deadline_ns, s->cost_ns);
+	}
+	m->queued++;
+	m->rows += item->rows;
+	*queue_rows(q, item->group) += item->rows;
+	queue_push(q, (struct queue_entry){ key_of(m, item), b->order++, slot });
+	batch_note_work(q);
+}
+
+struct batch_item *batch_take(struct batch_queue *q, uint32_t at)
+{
+	struct batch_model *m = q->model;
+	const uint32_t slot = queue_remove(q, at).slot;
+	struct batch_slot *s = &m->slots[slot];
+	struct batch_item *item = s->item;
+	if (s->cost_ns)
+		demand_drop(&m->batcher->demand, q->class, s->bin, s->cost_ns);
+	s->item = NULL;
+	s->at = m->free_slot;
+	m->free_slot = slot;
+	item->place = NOWHERE;
+	m->queued--;
+	m->rows -= item->rows;
+	*queue_rows(q, item->group) -= item->rows;
+	batch_note_work(q);
+	return item;
+}
+
+enum batch_refusal batch_admit(
+	struct batch_model *m, struct batch_item *item, uint64_t now, uint64_t *ret_retry_ns)
+{
+	struct batcher *b = m->batcher;
+	const uint64_t start = b->busy_ns > now ? b->busy_ns : now;
+	const uint64_t length = latency_predict(&m->latency, item->rows);
+	uint64_t end = start + length;
+	item->place = NOWHERE;
+	item->rows += !item->rows;
+	item->class = item->class < BATCH_CLASSES ? item->class : BATCH_CLASSES - 1;
+	note_arrival(m, now);
+	demand_advance(&b->demand, now);
+	if (m->queued >= m->config.max_queue) {
+		*ret_retry_ns = end - now;
+		return BATCH_QUEUE_FULL;
+	}
+	if (item->deadline_ns != BATCH_NEVER)
+		end += demand_ns(&b->demand, item->class, item->deadline_ns);
+	item->predicted_end_ns = end;
+	if (is_predictive(b) && end > item->deadline_ns) {
+		*ret_retry_ns = end - item->deadline_ns;
+		return BATCH_TOO_LATE;
+	}
+	push(m, item);
+	*ret_retry_ns = 0;
+	return BATCH_ADMITTED;
+}
+
+void batch_cancel(struct batch_model *m, struct batch_item *item)
+{
+	if (item->place < m->room && m->slots[item->place].item == item)
+		batch_take(&m->queue[item->class], m->slots[item->place].at);
+}
+
+/* ---- out of it ---- */
+
+bool batch_shed_head(struct batch_queue *q, struct batch_run *run)
+{
+	if (run->shed == BATCH_MOST)
+		return false;
+	run->gone[run->shed++] = batch_take(q, 0);
+	return true;
+}
+
+void batch_fill(struct batch_queue *q, struct batch_run *run, uint32_t most, uint64_t end_ns)
+{
+	struct queue_entry aside[64];
+	uint32_t others = 0;
+	while (q->n && run->n < BATCH_MOST && others < sizeof aside / sizeof *aside) {
+		struct batch_item *item = queue_head(q);
+		if (item->start_by_ns < run->began_ns) {
+			if (!batch_shed_head(q, run))
+				break;
+			continue;
+		}
+		if (run->n && item->group != run->item[0]->group) {
+			aside[others++] = queue_remove(q, 0);
+			continue;
+		}
+		if (run->n && (run->rows + item->rows > most || item->deadline_ns < end_ns))
+			break;
+		run_add(run, batch_take(q, 0));
+	}
+	while (others)
+		queue_push(q, aside[--others]);
+	batch_note_work(q);
+}
+
+void batch_next(struct batcher *b, uint64_t now, uint64_t free_ns, struct batch_run *ret)
+{
+	static void (*const policies[])(
+		struct batcher *, uint64_t, uint64_t, struct batch_run *) = {
+		[BATCH_SLACK] = slack_next,
+		[BATCH_DELAY] = delay_next,
+		[BATCH_FIFO] = fifo_next,
+		[BATCH_EDF] = edf_next,
+	};
+	const uint64_t start = free_ns > now ? free_ns : now;
+	ret->model = NULL;
+	ret->wake_ns = BATCH_NEVER;
+	ret->n = ret->rows = ret->bucket = ret->shed = 0;
+	ret->began_ns = start;
+	ret->predicted_ns = 0;
+	if (b->active.n)
+		policies[b->policy](b, now, start, ret);
+	if (!ret->n)
+		return;
+	struct batch_model *m = ret->model;
+	ret->bucket = batch_bucket(m, ret->rows);
+	ret->predicted_ns = latency_predict(&m->latency, ret->rows);
+	m->reached += (ret->rows - m->reached) / 8;
+	b->running++;
+	b->busy_ns = start + ret->predicted_ns;
+}
+
+void batch_done(struct batcher *b, struct batch_run *run, uint64_t now)
+{
+	const uint64_t ns = now > run->began_ns ? now - run->began_ns : 0;
+	latency_judge(&run->model->latency, run->rows, ns, run->predicted_ns);
+	if (expect(b->running > 0, "a batch that is done has begun") && !--b->running)
+		b->busy_ns = now;
+}

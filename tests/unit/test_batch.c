@@ -1,0 +1,296 @@
+/* The batcher by itself, under a virtual clock: queues, admission, policies. */
+#include "unit.h"
+
+#include "base/hash.h"
+#include "batch/batch.h"
+#include "batch/batch_demand.h"
+
+#define MS UINT64_C(1000000)
+
+struct bench {
+	struct batcher *b;
+	struct batch_model *m[4];
+	struct batch_run run;
+	struct batch_item item[4096];
+	uint32_t items;
+};
+
+static struct bench *bench_new(enum batch_policy policy)
+{
+	struct bench *t = calloc(1, sizeof *t);
+	assert_non_null(t);
+	t->b = batcher_new(policy);
+	return t;
+}
+
+static void bench_free(struct bench *t)
+{
+	batcher_free(t->b);
+	free(t);
+}
+
+/* A model whose batch takes alpha + beta * rows. */
+static struct batch_model *model(
+	struct bench *t, int i, struct batch_model_config c, uint64_t alpha, uint64_t beta)
+{
+	c.name = "m";
+	c.max_rows = c.max_rows ? c.max_rows : 32;
+	t->m[i] = batch_model_add(t->b, &c);
+	for (uint32_t rows = 1; rows <= c.max_rows && alpha + beta; rows++)
+		for (int k = 0; k < 3; k++)
+			batch_learn(t->m[i], rows, alpha + beta * rows);
+	return t->m[i];
+}
+
+static struct batch_item *item(struct bench *t, uint64_t arrived, uint64_t deadline)
+{
+	struct batch_item *x = &t->item[t->items++];
+	*x = (struct batch_item){
+		.arrived_ns = arrived,
+		.deadline_ns = deadline,
+		.start_by_ns = BATCH_NEVER,
+		.rows = 1,
+	};
+	return x;
+}
+
+static enum batch_refusal admit(struct batch_model *m, struct batch_item *x)
+{
+	uint64_t retry;
+	return batch_admit(m, x, x->arrived_ns, &retry);
+}
+
+static struct batch_item *admitted(struct bench *t, int m, uint64_t arrived, uint64_t deadline)
+{
+	struct batch_item *x = item(t, arrived, deadline);
+	assert_int_equal(admit(t->m[m], x), BATCH_ADMITTED);
+	return x;
+}
+
+static uint32_t next(struct bench *t, uint64_t now)
+{
+	batch_next(t->b, now, now, &t->run);
+	return t->run.n;
+}
+
+static void a_batch_takes_what_is_queued_by_deadline(void **state)
+{
+	struct bench *t = bench_new(BATCH_SLACK);
+	struct batch_item *x[5];
+	model(t, 0, (struct batch_model_config){ .max_rows = 4 }, MS, MS);
+	for (int i = 0; i < 5; i++)
+		x[i] = admitted(t, 0, 1, (100 - (uint64_t)i) * MS);
+	assert_int_equal(batch_queued(t->m[0]), 5);
+	assert_int_equal(next(t, 2), 4);
+	for (int i = 0; i < 4; i++)
+		assert_ptr_equal(t->run.item[i], x[4 - i]);
+	assert_int_equal(t->run.rows, 4);
+	assert_ptr_equal(t->run.model, t->m[0]);
+	assert_int_equal(t->run.predicted_ns, batch_predict(t->m[0], 4));
+	batch_done(t->b, &t->run, 5 * MS);
+	assert_int_equal(next(t, 5 * MS), 1);
+	batch_done(t->b, &t->run, 7 * MS);
+	assert_int_equal(next(t, 7 * MS), 0);
+	assert_true(t->run.wake_ns == BATCH_NEVER);
+	bench_free(t);
+}
+
+static void what_cannot_be_in_time_is_refused_or_shed(void **state)
+{
+	struct bench *t = bench_new(BATCH_SLACK);
+	uint64_t retry = 0;
+	model(t, 0, (struct batch_model_config){ .max_rows = 1 }, 10 * MS, 0);
+	struct batch_item *hopeless = item(t, 1, 5 * MS);
+	assert_int_equal(batch_admit(t->m[0], hopeless, 1, &retry), BATCH_TOO_LATE);
+	assert_true(retry > 5 * MS);
+	batch_cancel(t->m[0], hopeless); /* is in no queue */
+	/* Four of 10 ms and a margin, of which the fourth would not be in time. */
+	for (int i = 0; i < 3; i++)
+		admitted(t, 0, 1, 40 * MS);
+	assert_int_equal(admit(t->m[0], item(t, 1, 40 * MS)), BATCH_TOO_LATE);
+	assert_int_equal(batch_queued(t->m[0]), 3);
+	/* The device was away. */
+	assert_int_equal(next(t, 35 * MS), 0);
+	assert_int_equal(t->run.shed, 3);
+	assert_int_equal(batch_queued(t->m[0]), 0);
+	bench_free(t);
+}
+
+static void a_queue_has_a_bound_over_all_classes(void **state)
+{
+	struct bench *t = bench_new(BATCH_FIFO);
+	model(t, 0, (struct batch_model_config){ .max_queue = 3 }, MS, MS);
+	for (uint32_t i = 0; i < 3; i++) {
+		struct batch_item *x = item(t, 1, BATCH_NEVER);
+		x->class = i;
+		assert_int_equal(admit(t->m[0], x), BATCH_ADMITTED);
+	}
+	assert_int_equal(admit(t->m[0], item(t, 1, BATCH_NEVER)), BATCH_QUEUE_FULL);
+	batch_cancel(t->m[0], &t->item[1]);
+	assert_int_equal(admit(t->m[0], item(t, 1, BATCH_NEVER)), BATCH_ADMITTED);
+	assert_int_equal(next(t, 2), 3);
+	for (uint32_t i = 0; i < t->run.n; i++)
+		assert_ptr_not_equal(t->run.item[i], &t->item[1]);
+	bench_free(t);
+}
+
+static void groups_run_apart_and_none_starves(void **state)
+{
+	for (int policy = 0; policy < BATCH_POLICIES; policy++) {
+		struct bench *t = bench_new((enum batch_policy)policy);
+		uint32_t ran = 0;
+		model(t, 0, (struct batch_model_config){ 0 }, MS, MS);
+		for (uint32_t i = 0; i < 12; i++)
+			admitted(t, 0, 1 + i, 10000 * MS + i)->group = 0;
+		/* The group is looked at when it is queued: a second model for that. */
+		model(t, 1, (struct batch_model_config){ 0 }, MS, MS);
+		for (uint32_t i = 0; i < 12; i++) {
+			struct batch_item *x = item(t, 1 + i, 10000 * MS + i);
+			x->group = i % 3;
+			assert_int_equal(admit(t->m[1], x), BATCH_ADMITTED);
+		}
+		for (uint64_t now = 20; next(t, now); now += 100) {
+			for (uint32_t i = 1; i < t->run.n; i++)
+				assert_int_equal(t->run.item[i]->group, t->run.item[0]->group);
+			ran += t->run.n;
+			batch_done(t->b, &t->run, now + 50);
+		}
+		assert_int_equal(ran, 24);
+		bench_free(t);
+	}
+}
+
+static void an_efficient_batch_goes_before_one_that_can_wait(void **state)
+{
+	for (int policy = BATCH_SLACK; policy <= BATCH_EDF; policy += BATCH_EDF) {
+		struct bench *t = bench_new((enum batch_policy)policy);
+		model(t, 0, (struct batch_model_config){ 0 }, 4 * MS, MS / 10);
+		model(t, 1, (struct batch_model_config){ 0 }, 0, 2 * MS);
+		for (int i = 0; i < 20; i++)
+			admitted(t, 0, 1, 200 * MS);
+		admitted(t, 1, 1, 100 * MS);
+		assert_true(next(t, 2) > 0);
+		assert_ptr_equal(t->run.model, t->m[policy == BATCH_EDF]);
+		bench_free(t);
+		if (policy == BATCH_EDF)
+			break;
+	}
+	/* Not if that one could then be late. */
+	struct bench *t = bench_new(BATCH_SLACK);
+	model(t, 0, (struct batch_model_config){ 0 }, 4 * MS, MS / 10);
+	model(t, 1, (struct batch_model_config){ 0 }, 0, 2 * MS);
+	for (int i = 0; i < 20; i++)
+		admitted(t, 0, 1, 200 * MS);
+	admitted(t, 1, 1, 6 * MS);
+	assert_int_equal(next(t, 2), 1);
+	assert_ptr_equal(t->run.model, t->m[1]);
+	bench_free(t);
+}
+
+static void delay_waits_for_a_preferred_size(void **state)
+{
+	struct bench *t = bench_new(BATCH_DELAY);
+	const struct batch_model_config c = {
+		.max_rows = 8,
+		.max_delay_ns = 5 * MS,
+		.preferred = { 2, 4 },
+		.preferreds = 2,
+	};
+	model(t, 0, c, MS, MS);
+	admitted(t, 0, 1 * MS, BATCH_NEVER);
+	assert_int_equal(next(t, 2 * MS), 0);
+	assert_int_equal(t->run.wake_ns, 6 * MS); /* the oldest has waited for long enough */
+	for (int i = 0; i < 2; i++)
+		admitted(t, 0, 2 * MS, BATCH_NEVER);
+	assert_int_equal(next(t, 2 * MS), 2);
+	batch_done(t->b, &t->run, 3 * MS);
+	assert_int_equal(next(t, 3 * MS), 0);
+	assert_int_equal(t->run.wake_ns, 7 * MS);
+	assert_int_equal(next(t, 7 * MS), 1);
+	batch_done(t->b, &t->run, 8 * MS);
+	for (int i = 0; i < 9; i++)
+		admitted(t, 0, 8 * MS, BATCH_NEVER);
+	assert_int_equal(next(t, 8 * MS), 4); /* the largest preferred size */
+	batch_done(t->b, &t->run, 9 * MS);
+	/* A timeout is met by the cursor. */
+	t->item[t->items - 5].start_by_ns = 10 * MS;
+	assert_int_equal(next(t, 20 * MS), 4);
+	assert_int_equal(t->run.shed, 1);
+	bench_free(t);
+}
+
+static void classes_get_their_weights(void **state)
+{
+	struct bench *t = bench_new(BATCH_SLACK);
+	uint64_t now = 1, ns[2] = { 0 };
+	model(t, 0, (struct batch_model_config){ .max_rows = 1 }, MS, 0);
+	model(t, 1, (struct batch_model_config){ .max_rows = 1 }, MS, 0);
+	batcher_set_class_weight(t->b, 0, 3);
+	batcher_set_class_weight(t->b, 1, 1);
+	for (int i = 0; i < 4000; i++) {
+		struct batch_item *x = item(t, now, BATCH_NEVER);
+		x->class = (uint32_t)i % 2;
+		assert_int_equal(admit(t->m[i % 2], x), BATCH_ADMITTED);
+	}
+	for (int i = 0; i < 1000; i++) {
+		assert_int_equal(next(t, now), 1);
+		ns[t->run.item[0]->class] += MS;
+		now += MS;
+		batch_done(t->b, &t->run, now);
+	}
+	assert_in_range(ns[1] / MS, 235, 265);
+	bench_free(t);
+}
+
+/* ---- the demand by deadline ---- */
+
+static void demand_is_the_sum_of_what_is_due(void **state)
+{
+	enum { N = 400 };
+	static struct {
+		uint64_t deadline;
+		uint32_t class, bin, ns;
+		bool in;
+	} work[N];
+	struct batch_demand *d = calloc(1, sizeof *d);
+	uint64_t now = UINT64_C(5000) << DEMAND_BIN_BITS, random = 1;
+	demand_advance(d, now);
+	for (int round = 0; round < 20000; round++) {
+		const uint32_t i = (uint32_t)(hash_mix(++random) % N);
+		if (work[i].in) {
+			demand_drop(d, work[i].class, work[i].bin, work[i].ns);
+		} else {
+			work[i].class = hash_mix(random) >> 40 & 3;
+			work[i].ns = 1000 + (uint32_t)i;
+			work[i].deadline = now + hash_mix(random) % 5000 * MS;
+			work[i].bin = demand_add(d, work[i].class, work[i].deadline, work[i].ns);
+		}
+		work[i].in = !work[i].in;
+		if (round % 10 == 0)
+			now += hash_mix(random + 7) % (round % 1000 ? 20 : 6000) * MS;
+		demand_advance(d, now);
+		const uint64_t until = now + hash_mix(random + 9) % 4000 * MS;
+		uint64_t want = 0;
+		for (int k = 0; k < N; k++)
+			if (work[k].in && work[k].class <= 2 &&
+				(int32_t)(work[k].bin - (uint32_t)(until >> DEMAND_BIN_BITS)) <= 0)
+				want += work[k].ns;
+		assert_int_equal(demand_ns(d, 2, until), want);
+	}
+	free(d);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_batch_takes_what_is_queued_by_deadline),
+		cmocka_unit_test(what_cannot_be_in_time_is_refused_or_shed),
+		cmocka_unit_test(a_queue_has_a_bound_over_all_classes),
+		cmocka_unit_test(groups_run_apart_and_none_starves),
+		cmocka_unit_test(an_efficient_batch_goes_before_one_that_can_wait),
+		cmocka_unit_test(delay_waits_for_a_preferred_size),
+		cmocka_unit_test(classes_get_their_weights),
+		cmocka_unit_test(demand_is_the_sum_of_what_is_due),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
