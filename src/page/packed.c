@@ -6,6 +6,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "base/base64.h"
 #include "base/banned.h"
 
 void packed_varint(struct packed *to, uint64_t value)
@@ -32,17 +33,10 @@ void packed_append(struct packed *to, struct packed *from)
 
 static void put_base64(const uint8_t *v, size_t n, FILE *out)
 {
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	for (size_t i = 0; i < n; i += 3) {
-		const uint32_t three = (uint32_t)v[i] << 16 |
-				       (i + 1 < n ? (uint32_t)v[i + 1] << 8 : 0) |
-				       (i + 2 < n ? v[i + 2] : 0);
-		putc(digits[three >> 18], out);
-		putc(digits[three >> 12 & 63], out);
-		putc(i + 1 < n ? digits[three >> 6 & 63] : '=', out);
-		putc(i + 2 < n ? digits[three & 63] : '=', out);
-	}
+	struct buf text = { 0 };
+	base64_put(&text, v, n);
+	fwrite(text.v, 1, text.n, out);
+	buf_free(&text);
 }
 
 void packed_put(struct packed *from, FILE *out)
