@@ -1,0 +1,30 @@
+/*
+ * Control messages between protobuf and JSON, by the table api/infer.tbl alone.
+ *
+ * A message is an object whose keys are the fields, a repeated field an array, a map an object, an
+ * enum the name of its value, and bytes are base64. Fields that were not sent are absent. Messages
+ * that the table calls plain (InferParameter, settings) are the value itself. Any thread.
+ */
+#ifndef WEIR_WIRE_MESSAGE_H
+#define WEIR_WIRE_MESSAGE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+
+#define MESSAGE_DEPTH 16
+
+/* Unknown fields are skipped. -EINVAL: the bytes are no such message, or nest deeper than
+ * MESSAGE_DEPTH. The name is one of the table's. */
+int message_read(
+	const char *message_name, const char *bytes, size_t n, json_t **ret, struct error *err);
+/* Appends the message; keys that it does not have are left out. -EINVAL: a value is of a wrong
+ * type, and what was appended is taken back. */
+int message_put(const char *message_name, const json_t *value, struct buf *b, struct error *err);
+/* Whether the message has a field of that name. */
+bool message_has(const char *message_name, const char *field);
+
+#endif
