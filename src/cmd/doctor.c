@@ -24,7 +24,7 @@
 #include "cmd/cli/binary.h"
 #include "cmd/cli/child.h"
 #include "cmd/cli/launches.h"
-#include "cmd/cli/library_path.h"
+#include "base/library_path.h"
 #include "stack/libdw.h"
 #include "trace/trace.h"
 

@@ -22,7 +22,7 @@
 #include "cmd/cli/binary.h"
 #include "cmd/cli/command.h"
 #include "cmd/cli/input.h"
-#include "cmd/cli/library_path.h"
+#include "base/library_path.h"
 #include "record/writer.h"
 #include "weir_options.h"
 

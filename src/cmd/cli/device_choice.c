@@ -14,7 +14,7 @@
 #include "base/bounded.h"
 #include "cmd/cli/child.h"
 #include "cmd/cli/command.h"
-#include "cmd/cli/library_path.h"
+#include "base/library_path.h"
 
 #define DEVICES 64
 

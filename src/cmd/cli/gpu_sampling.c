@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cmd/cli/library_path.h"
+#include "base/library_path.h"
 #include "cmd/cli/values.h"
 
 #define INTERVAL_DEFAULT  100000000u

@@ -11,7 +11,7 @@
 
 #include "base/bounded.h"
 #include "cmd/cli/child.h"
-#include "cmd/cli/library_path.h"
+#include "base/library_path.h"
 #include "model/samples.h"
 #include "trace/trace.h"
 

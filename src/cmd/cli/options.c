@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 
 #include "base/text.h"
-#include "cmd/cli/library_path.h"
+#include "base/library_path.h"
 #include "base/xmalloc.h"
 
 static const struct command *speaker;

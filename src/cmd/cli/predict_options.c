@@ -12,7 +12,7 @@
 #include "event/predicted.h"
 #include "event/format.h"
 #include "cmd/cli/child.h"
-#include "cmd/cli/library_path.h"
+#include "base/library_path.h"
 #include "model/samples.h"
 #include "weir_options.h"
 

@@ -1,5 +1,5 @@
 /* Finds Weir's own libraries beside the program. */
-#include "cmd/cli/library_path.h"
+#include "base/library_path.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,6 +1,6 @@
 /* Finds Weir's own libraries. */
-#ifndef WEIR_CMD_CLI_LIBRARY_PATH_H
-#define WEIR_CMD_CLI_LIBRARY_PATH_H
+#ifndef WEIR_BASE_LIBRARY_PATH_H
+#define WEIR_BASE_LIBRARY_PATH_H
 
 #include <stddef.h>
 
