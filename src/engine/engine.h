@@ -1,0 +1,99 @@
+/*
+ * What runs models.  An engine loads a model's file, says what the model takes and gives, and runs
+ * it for a batch.  The server knows engines by this page alone.
+ *
+ * A model is run by one thread at a time.  Different models, engine_run_end() and loading may run
+ * at the same time.  Failures are -EINVAL where the request or the model's file is at fault, -EIO
+ * where the engine is, and a sentence that names the model.
+ */
+#ifndef WEIR_ENGINE_ENGINE_H
+#define WEIR_ENGINE_ENGINE_H
+
+#include "tensor/tensor.h"
+
+#define ENGINE_TENSORS 64 /* that a model takes, or gives */
+
+struct engine_options {
+	const char *onnxruntime; /* a file; NULL: beside the program, then where the loader looks */
+	unsigned threads;        /* of a run; 0: as many as the process may use processors */
+};
+
+/* Of a model's configuration; all is borrowed while the model loads. */
+struct engine_parameter {
+	const char *key, *value;
+};
+struct engine_config {
+	const char *name;
+	uint32_t max_batch_size; /* 0: the first dimension does not count rows */
+	const struct engine_parameter *parameter;
+	unsigned parameters;
+};
+
+/* What the model's file says, the batch dimension included.  Inputs that may be left out stand
+ * last. */
+struct engine_model {
+	const struct engine *engine;
+	char *name;
+	bool has_rows; /* the first dimension of each tensor counts them */
+	struct tensor_spec *in, *out;
+	unsigned ins, outs;
+	uint64_t bytes; /* of its weights, as far as known */
+};
+
+/* Rows of one request.  Memory of the caller that stays until engine_run() returns. */
+struct engine_piece {
+	const void *data;
+	size_t bytes;
+	uint32_t rows;
+};
+struct engine_input {
+	bool given; /* false: an optional input is left out */
+	enum dtype type;
+	struct shape shape; /* of all rows together */
+	const struct engine_piece *piece;
+	unsigned pieces;
+};
+struct engine_output {
+	bool wanted; /* the caller's; what follows is filled if it is */
+	enum dtype type;
+	struct shape shape;
+	const void *data; /* the engine's, until engine_run_end() */
+	size_t bytes;
+};
+/* The inputs and outputs are in the model's order. */
+struct engine_run {
+	struct engine_input in[ENGINE_TENSORS];
+	struct engine_output out[ENGINE_TENSORS];
+	void *own; /* the engine's */
+};
+
+struct engine {
+	const char *name;      /* "onnx" */
+	const char *platforms; /* names in config.pbtxt, with blanks between and around them */
+	const char *file;      /* of a version: "model.onnx" */
+	void (*put_version)(const struct engine_options *o, struct buf *b);
+	int (*load)(const struct engine_options *o, const struct engine_config *c, int fd,
+		const char *path, struct engine_model **ret, struct error *err);
+	int (*run)(struct engine_model *m, struct engine_run *run, struct error *err);
+	void (*end)(struct engine_model *m, struct engine_run *run);
+	void (*unload)(struct engine_model *m);
+};
+
+extern const struct engine *const engines[]; /* NULL behind the last */
+
+/* By a platform or backend of config.pbtxt.  NULL, and err says which there are. */
+const struct engine *engine_find(const char *platform, struct error *err);
+/* The engines and their versions, for people. */
+void engine_put_versions(const struct engine_options *o, struct buf *b);
+
+/* fd is the open model file, and path its name for messages and for files beside it. */
+int engine_load(const struct engine *e, const struct engine_options *o,
+	const struct engine_config *c, int fd, const char *path, struct engine_model **ret,
+	struct error *err);
+/* Checks the inputs against the model, and runs it.  If it succeeds, engine_run_end() frees what
+ * the outputs point to. */
+int engine_run(struct engine_model *m, struct engine_run *run, struct error *err);
+void engine_run_end(struct engine_model *m, struct engine_run *run);
+void engine_unload(struct engine_model *m); /* or NULL */
+
+#endif

@@ -1,0 +1,16 @@
+/* What engines share: the file that a model is loaded from, and the model's list of tensors. */
+#ifndef WEIR_ENGINE_MODEL_BASE_H
+#define WEIR_ENGINE_MODEL_BASE_H
+
+#include "engine/engine.h"
+
+extern const struct engine engine_onnx, engine_synthetic;
+
+/* The whole file, from its beginning. */
+int engine_read(int fd, const char *path, struct buf *ret, struct error *err);
+/* Of an engine's own struct, which begins with the model and was allocated zeroed. */
+void engine_model_init(
+	struct engine_model *m, const struct engine *e, const struct engine_config *c);
+void engine_model_fini(struct engine_model *m);
+
+#endif

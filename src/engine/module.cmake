@@ -1,0 +1,20 @@
+# ONNX Runtime's functions by their slots: api/ort.tbl.  The library is loaded when a model needs it.
+add_custom_command(OUTPUT ${GEN}/ort_functions.h
+	COMMAND ${AWK} -f ${PROJECT_SOURCE_DIR}/api/ort.awk ${PROJECT_SOURCE_DIR}/api/ort.tbl > ${GEN}/ort_functions.h.new
+	COMMAND ${CMAKE_COMMAND} -E rename ${GEN}/ort_functions.h.new ${GEN}/ort_functions.h
+	DEPENDS ${PROJECT_SOURCE_DIR}/api/ort.awk ${PROJECT_SOURCE_DIR}/api/ort.tbl VERBATIM)
+target_sources(engine PRIVATE ${GEN}/ort_functions.h)
+target_include_directories(engine PRIVATE ${GEN})
+target_link_libraries(engine PRIVATE ${CMAKE_DL_LIBS} Threads::Threads)
+# What `make onnxruntime` has put beside the program.
+install(FILES ${WEIR_LIB}/libonnxruntime.so.1 ${WEIR_LIB}/LICENSE.onnxruntime DESTINATION lib/weir OPTIONAL)
+# A synthetic model's file is JSON.
+include(CheckIncludeFile)
+check_include_file(jansson.h WEIR_HAS_JANSSON)
+if(WEIR_HAS_JANSSON)
+	target_link_libraries(engine PRIVATE -l:libjansson.a m)
+	target_compile_definitions(engine PRIVATE WEIR_JANSSON)
+else()
+	message(STATUS "jansson is not here (Debian: libjansson-dev): there are no synthetic models")
+	set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/engine/synthetic.c PROPERTIES HEADER_FILE_ONLY ON)
+endif()

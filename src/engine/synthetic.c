@@ -1,0 +1,266 @@
+/*
+ * Models that compute nothing and take a stated time, for tests and benchmarks of the server.
+ * model.json says all of it, times in microseconds:
+ *
+ *	{ "inputs":  [{ "name": "X", "datatype": "FP32", "shape": [-1, 16], "optional": false }],
+ *	  "outputs": [{ "name": "Y", "datatype": "FP32", "shape": [-1, 16] }],
+ *	  "us": 500, "us_per_row": 100, "jitter": 0.03, "how": "sleep", "seed": 1,
+ *	  "hiccups": { "probability": 0.001, "us": 2000 }, "fail_every": 1000 }
+ *
+ * A run takes us + us_per_row x rows. `jitter` is the standard deviation of that, relative. `how`
+ * is "sleep" (the default) or "spin", which uses the processor. Output k has the bytes of input k
+ * (or of the first) where they are as many. If they are not, each byte of a row is the same number
+ * from 0 to 63, a hash of the input's row. BYTES goes only with BYTES.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <jansson.h>
+
+#include "engine/model_base.h"
+
+#include "base/banned.h"
+
+struct synthetic {
+	struct engine_model base;
+	double us, us_per_row, jitter, hiccup, hiccup_us;
+	uint64_t random, runs, fail_every;
+	bool spin;
+};
+
+static int read_spec(const json_t *row, struct tensor_spec *spec)
+{
+	const char *name, *type;
+	int optional = 0;
+	json_t *dims, *dim;
+	size_t i;
+	if (json_unpack((json_t *)row, "{s:s, s:s, s:o, s?b !}", "name", &name, "datatype", &type,
+		    "shape", &dims, "optional", &optional))
+		return -EINVAL;
+	spec->type = dtype_find(slice_of(type));
+	spec->optional = optional;
+	if (!spec->type || !json_is_array(dims) || json_array_size(dims) > SHAPE_DIMS)
+		return -EINVAL;
+	json_array_foreach(dims, i, dim)
+	{
+		if (!json_is_integer(dim) || json_integer_value(dim) < -1)
+			return -EINVAL;
+		spec->shape.dims[spec->shape.n++] = json_integer_value(dim);
+	}
+	spec->name = xstrdup(name);
+	return 0;
+}
+
+static int read_specs(const json_t *list, struct tensor_spec *spec, unsigned *n, const char *model,
+	const char *what, struct error *err)
+{
+	if (!json_is_array(list) || json_array_size(list) > ENGINE_TENSORS ||
+		!json_array_size(list))
+		return error_set(err, -EINVAL, "model %s: '%s' is not a list of 1 to %d tensors",
+			model, what, ENGINE_TENSORS);
+	for (; *n < json_array_size(list); ++*n)
+		if (read_spec(json_array_get(list, *n), &spec[*n]))
+			return error_set(err, -EINVAL,
+				"model %s: number %u of '%s' needs a name, a datatype and a shape",
+				model, *n + 1, what);
+	return 0;
+}
+
+static const struct tensor_spec *source(const struct engine_model *m, unsigned out)
+{
+	return &m->in[out < m->ins ? out : 0];
+}
+
+static int read_model(struct synthetic *s, const json_t *root, const char *path, struct error *err)
+{
+	json_t *in, *out;
+	json_error_t why;
+	const char *how = "sleep";
+	json_int_t seed = 1, fail_every = 0;
+	struct engine_model *m = &s->base;
+	if (json_unpack_ex((json_t *)root, &why, 0,
+		    "{s:o, s:o, s?F, s?F, s?F, s?{s:F, s:F !}, s?I, s?s, s?I !}", "inputs", &in,
+		    "outputs", &out, "us", &s->us, "us_per_row", &s->us_per_row, "jitter",
+		    &s->jitter, "hiccups", "probability", &s->hiccup, "us", &s->hiccup_us, "seed",
+		    &seed, "how", &how, "fail_every", &fail_every))
+		return error_set(err, -EINVAL, "model %s: %s: %s", m->name, path, why.text);
+	s->spin = strcmp(how, "spin") == 0;
+	if (!s->spin && strcmp(how, "sleep") != 0)
+		return error_set(err, -EINVAL, "model %s: how is '%s', and not 'sleep' or 'spin'",
+			m->name, how);
+	if (s->us < 0 || s->us_per_row < 0 || s->jitter < 0 || s->hiccup_us < 0 || fail_every < 0)
+		return error_set(err, -EINVAL, "model %s: %s has a negative number", m->name, path);
+	s->random = (uint64_t)seed;
+	s->fail_every = (uint64_t)fail_every;
+	int e = read_specs(in, m->in, &m->ins, m->name, "inputs", err);
+	e = e ? e : read_specs(out, m->out, &m->outs, m->name, "outputs", err);
+	for (unsigned i = 0; i < m->outs && !e; i++)
+		if ((m->out[i].type == DTYPE_BYTES) != (source(m, i)->type == DTYPE_BYTES))
+			e = error_set(err, -EINVAL,
+				"model %s: %s and %s can't be made of each other", m->name,
+				source(m, i)->name, m->out[i].name);
+	return e;
+}
+
+static void unload(struct engine_model *m)
+{
+	engine_model_fini(m);
+	free(m);
+}
+
+static int load(const struct engine_options *o, const struct engine_config *c, int fd,
+	const char *path, struct engine_model **ret, struct error *err)
+{
+	struct buf file = { 0 };
+	int e = engine_read(fd, path, &file, err);
+	if (e)
+		return e;
+	json_error_t why;
+	json_t *root = json_loadb(file.v, file.n, 0, &why);
+	buf_free(&file);
+	if (!root)
+		return error_set(
+			err, -EINVAL, "model %s: %s:%d: %s", c->name, path, why.line, why.text);
+	struct synthetic *s = xcalloc(1, sizeof *s);
+	engine_model_init(&s->base, &engine_synthetic, c);
+	e = read_model(s, root, path, err);
+	json_decref(root);
+	if (e)
+		unload(&s->base);
+	else
+		*ret = &s->base;
+	return e;
+}
+
+/* From 0 to 1, by splitmix64. */
+static double draw(struct synthetic *s)
+{
+	uint64_t z = s->random += 0x9e3779b97f4a7c15;
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
+}
+
+static uint64_t duration_ns(struct synthetic *s, uint64_t rows)
+{
+	const double normal = sqrt(-2 * log(1 - draw(s))) * cos(2 * M_PI * draw(s));
+	double us = (s->us + s->us_per_row * (double)rows) * (1 + s->jitter * normal);
+	us = us > 0 ? us : 0;
+	return (uint64_t)((us + (draw(s) < s->hiccup ? s->hiccup_us : 0)) * 1000);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void wait_until(uint64_t ns, bool spin)
+{
+	const struct timespec t = { (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
+	while (spin ? now_ns() < ns
+		    : clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
+		;
+}
+
+/* The shape that an output has in this run: what the model leaves open is the input's. */
+static struct shape output_shape(const struct tensor_spec *spec, const struct engine_input *in)
+{
+	struct shape s = spec->shape;
+	for (unsigned i = 0; i < s.n; i++)
+		if (s.dims[i] < 0)
+			s.dims[i] = in->given && i < in->shape.n ? in->shape.dims[i] : 1;
+	return s;
+}
+
+static void fill_row(
+	unsigned char *row, size_t bytes, enum dtype type, const unsigned char *in, size_t n)
+{
+	uint64_t hash = 0xcbf29ce484222325;
+	for (size_t i = 0; i < n; i++)
+		hash = (hash ^ in[i]) * 0x100000001b3;
+	memset(row, (int)(hash % (type == DTYPE_BOOL ? 2 : 64)), bytes);
+}
+
+static int make_output(const struct engine_model *m, unsigned k, const struct engine_input *in,
+	struct engine_output *out, uint64_t rows, struct error *err)
+{
+	size_t have = 0;
+	uint64_t want = 0;
+	for (unsigned i = 0; in->given && i < in->pieces; i++)
+		have += in->piece[i].bytes;
+	out->type = m->out[k].type;
+	out->shape = output_shape(&m->out[k], in);
+	if (out->type == DTYPE_BYTES)
+		want = have;
+	else if (shape_bytes(&out->shape, out->type, &want) || want > 1ull << 30)
+		return error_set(err, -EINVAL, "model %s: output %s would be too large", m->name,
+			m->out[k].name);
+	unsigned char *gathered = xmalloc(have + 1), *to = gathered;
+	for (unsigned i = 0; in->given && i < in->pieces; i++)
+		if (in->piece[i].bytes)
+			to = mempcpy(to, in->piece[i].data, in->piece[i].bytes);
+	if (have != want) {
+		unsigned char *made = xmalloc(want + 1);
+		for (uint64_t r = 0; r < rows; r++)
+			fill_row(made + want / rows * r, want / rows, out->type,
+				gathered + have / rows * r, have / rows);
+		free(gathered);
+		gathered = made;
+	}
+	out->data = gathered;
+	out->bytes = want;
+	return 0;
+}
+
+static void end(struct engine_model *m, struct engine_run *run)
+{
+	for (unsigned i = 0; i < m->outs; i++)
+		if (run->out[i].wanted)
+			free((void *)run->out[i].data);
+}
+
+static uint64_t rows_of(const struct engine_model *m, const struct engine_run *run)
+{
+	for (unsigned i = 0; m->has_rows && i < m->ins; i++)
+		if (run->in[i].given && run->in[i].shape.n)
+			return (uint64_t)run->in[i].shape.dims[0];
+	return 1;
+}
+
+static int run(struct engine_model *m, struct engine_run *r, struct error *err)
+{
+	struct synthetic *s = (struct synthetic *)m;
+	const uint64_t began = now_ns(), rows = rows_of(m, r);
+	const bool fails = s->fail_every && ++s->runs % s->fail_every == 0;
+	int e = 0;
+	for (unsigned i = 0; i < m->outs && !e && !fails; i++)
+		if (r->out[i].wanted)
+			e = make_output(m, i, &r->in[source(m, i) - m->in], &r->out[i], rows, err);
+	wait_until(began + duration_ns(s, rows), s->spin);
+	if (fails)
+		e = error_set(err, -EIO, "model %s: the run failed, as fail_every says", m->name);
+	if (e)
+		end(m, r);
+	return e;
+}
+
+static void put_version(const struct engine_options *o, struct buf *b)
+{
+	buf_put_text(b, "synthetic");
+}
+
+const struct engine engine_synthetic = {
+	.name = "synthetic",
+	.platforms = " synthetic ",
+	.file = "model.json",
+	.put_version = put_version,
+	.load = load,
+	.run = run,
+	.end = end,
+	.unload = unload,
+};
