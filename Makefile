@@ -14,7 +14,7 @@ RESULTS := build-asan/tests.xml build-tsan/tests.xml $(BUILD)/tests.xml
 build-%/build.ninja:
 	cmake --preset $* $(if $(VERBOSE),,>/dev/null)
 
-.PHONY: build help demo on-call quick check suite storm faults fresh check-gpu lint bench fuzz asan tsan install clean deps
+.PHONY: build help demo on-call quick check suite storm faults fresh check-gpu lint bench fuzz asan tsan install clean deps onnxruntime
 
 build: ## build the program and its libraries into build/
 	@[ -f $(BUILD)/build.ninja ] || cmake --preset release
@@ -81,6 +81,9 @@ tsan: build-tsan/build.ninja ## the tests that use threads with ThreadSanitizer
 
 install: build ## install into PREFIX (/usr/local)
 	cmake --install $(BUILD) --prefix $(abspath $(PREFIX))
+
+onnxruntime: ## fetch ONNX Runtime with npm, for models of weir serve
+	@sh tools/onnxruntime.sh $(BUILD)
 
 deps:
 	@sh tools/deps.sh build

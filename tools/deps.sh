@@ -1,14 +1,15 @@
-# Installs the Debian packages that are missing for `deps.sh build`, `check`, `lint` or `fuzz`.  Does nothing
+# Installs the Debian packages that are missing for `deps.sh build`, `check`, `lint`, `fuzz` or `serve`.  Does nothing
 # when they are there; says what to install by hand where it cannot.
 set -u
 
 packages='cmake ninja-build gcc libc6-dev pkg-config libzstd-dev liblz4-dev zlib1g-dev libsqlite3-dev
 	libjansson-dev libcmocka-dev libxgboost0 libncurses-dev
-	libmicrohttpd-dev libdw-dev'
+	libmicrohttpd-dev libdw-dev libnghttp2-dev'
 case ${1:-build} in
 check) packages="$packages mandoc g++ python3 python3-pyte python3-jsonschema chromium-headless-shell protobuf-compiler" ;;
 lint) packages="$packages clang-format-14 universal-ctags binutils" ;;
 fuzz) packages="$packages clang-14 libclang-rt-14-dev" ;;
+serve) command -v npm >/dev/null || packages="$packages nodejs npm" ;; # others' nodejs has npm in it
 esac
 
 if ! command -v dpkg-query >/dev/null; then
