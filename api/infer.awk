@@ -55,6 +55,16 @@ $1 == "message" || $1 == "enum" {
 		fail("'" label[i] " " of[i] "' is no label")
 }
 
+# The codec recurses as deep as messages nest, so none may hold itself.
+function check_depth(m, depth,    j, k) {
+	if (depth > 16)
+		fail(name[m] " holds itself")
+	for (j = 1; kind[name[m]] == "message" && j <= fields[m]; j++)
+		for (k = 1; k <= n; k++)
+			if (name[k] == type[m, j])
+				check_depth(k, depth + 1)
+}
+
 # The rows of tables in C.
 function put_c(    m, j, i, t, rows, group, last, count) {
 	print "/* Made from api/infer.tbl. */"
@@ -122,6 +132,8 @@ function put_message(m, indent,    j, i, last, parent, declared) {
 END {
 	if (failed)
 		exit 1
+	for (m = 1; m <= n; m++)
+		check_depth(m, 1)
 	if (out == "c") {
 		put_c()
 		exit 0

@@ -38,8 +38,8 @@ int base64_read(struct buf *b, struct slice text)
 {
 	uint32_t bits = 0;
 	char *at = buf_more(b, text.n / 4 * 3 + 3), *const begin = at;
-	while (text.n && text.at[text.n - 1] == '=' && text.n % 4 != 1)
-		text.n--;
+	if (text.n && text.n % 4 == 0 && text.at[text.n - 1] == '=')
+		text.n -= text.at[text.n - 2] == '=' ? 2 : 1;
 	for (size_t i = 0; i < text.n; i++) {
 		const int digit = digit_of(text.at[i]);
 		if (digit < 0)

@@ -7,8 +7,8 @@
 #include "base/buf.h"
 
 void base64_put(struct buf *b, const void *bytes, size_t n);
-/* Appends the bytes of the text; -EINVAL: it is no base64, and nothing was appended. Padding may
- * be left out. */
+/* Appends the bytes of the text; -EINVAL: it is no base64, and nothing was appended. All
+ * padding may be left out. */
 int base64_read(struct buf *b, struct slice text);
 
 #endif

@@ -94,7 +94,6 @@ struct place { /* where a reader or writer is, for its sentences */
 	const struct message_type *message;
 	const struct message_field *field;
 	struct error *err;
-	unsigned depth;
 };
 
 static int refuse(const struct place *at, const char *what)
@@ -104,7 +103,7 @@ static int refuse(const struct place *at, const char *what)
 }
 
 static int read_message(
-	const struct message_type *m, struct slice s, const struct place *outer, json_t **ret);
+	const struct message_type *m, struct slice s, struct error *err, json_t **ret);
 
 static json_t *read_enum(unsigned of, uint64_t value)
 {
@@ -142,7 +141,7 @@ static int read_scalar(const struct place *at, uint64_t number, struct slice byt
 	const struct message_field *f = at->field;
 	switch (f->type) {
 	case TYPE_MESSAGE:
-		return read_message(&messages[f->of], bytes, at, ret);
+		return read_message(&messages[f->of], bytes, at->err, ret);
 	case TYPE_STRING:
 		*ret = json_stringn(bytes.at, bytes.n);
 		return *ret ? 0 : refuse(at, "is not UTF-8");
@@ -299,14 +298,12 @@ static json_t *unwrap(const struct message_type *m, json_t *object)
 }
 
 static int read_message(
-	const struct message_type *m, struct slice s, const struct place *outer, json_t **ret)
+	const struct message_type *m, struct slice s, struct error *err, json_t **ret)
 {
-	struct place at = { m, NULL, outer->err, outer->depth + 1 };
+	struct place at = { m, NULL, err };
 	struct pb_field field;
 	json_t *object;
 	int rc;
-	if (at.depth > MESSAGE_DEPTH)
-		return refuse(&at, "nests too deep");
 	object = xcheck(json_object());
 	while ((rc = pb_next(&s, &field)) > 0) {
 		at.field = NULL;
@@ -331,12 +328,11 @@ out:
 int message_read(
 	const char *message_name, const char *bytes, size_t n, json_t **ret, struct error *err)
 {
-	const struct place top = { .err = err };
-	return read_message(find_message(message_name), (struct slice){ bytes, n }, &top, ret);
+	return read_message(find_message(message_name), (struct slice){ bytes, n }, err, ret);
 }
 
-static int put_message(const struct message_type *m, const json_t *value, const struct place *outer,
-	struct buf *b);
+static int put_message(
+	const struct message_type *m, const json_t *value, struct error *err, struct buf *b);
 
 static void put_varint(struct buf *b, uint64_t value)
 {
@@ -420,7 +416,7 @@ static int put_scalar(const struct place *at, const json_t *value, struct buf *b
 	case TYPE_DOUBLE:
 		return put_real(at, value, b);
 	case TYPE_MESSAGE:
-		rc = put_message(&messages[at->field->of], value, at, b);
+		rc = put_message(&messages[at->field->of], value, at->err, b);
 		break;
 	case TYPE_STRING:
 		if (!json_is_string(value))
@@ -563,11 +559,9 @@ static int put_plain(struct place *at, const json_t *value, struct buf *b)
 }
 
 static int put_message(
-	const struct message_type *m, const json_t *value, const struct place *outer, struct buf *b)
+	const struct message_type *m, const json_t *value, struct error *err, struct buf *b)
 {
-	struct place at = { m, NULL, outer->err, outer->depth + 1 };
-	if (at.depth > MESSAGE_DEPTH)
-		return refuse(&at, "nests too deep");
+	struct place at = { m, NULL, err };
 	if (m->plain)
 		return put_plain(&at, value, b);
 	if (!json_is_object(value))
@@ -585,9 +579,8 @@ static int put_message(
 
 int message_put(const char *message_name, const json_t *value, struct buf *b, struct error *err)
 {
-	const struct place top = { .err = err };
 	const size_t begin = b->n;
-	const int rc = put_message(find_message(message_name), value, &top, b);
+	const int rc = put_message(find_message(message_name), value, err, b);
 	if (rc)
 		b->n = begin;
 	return rc;

@@ -15,10 +15,8 @@
 #include "base/buf.h"
 #include "base/error.h"
 
-#define MESSAGE_DEPTH 16
-
-/* Unknown fields are skipped. -EINVAL: the bytes are no such message, or nest deeper than
- * MESSAGE_DEPTH. The name is one of the table's. */
+/* Unknown fields are skipped. -EINVAL: the bytes are no such message. The name is one of the
+ * table's, in which no message holds itself, so nesting is bounded. */
 int message_read(
 	const char *message_name, const char *bytes, size_t n, json_t **ret, struct error *err);
 /* Appends the message; keys that it does not have are left out. -EINVAL: a value is of a wrong
