@@ -34,10 +34,10 @@ static int digit_of(char c)
 	return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-int base64_read(struct buf *b, struct slice text)
+int base64_read(struct slice text, char *to, size_t *ret_bytes)
 {
 	uint32_t bits = 0;
-	char *at = buf_more(b, text.n / 4 * 3 + 3), *const begin = at;
+	size_t n = 0;
 	if (text.n && text.n % 4 == 0 && text.at[text.n - 1] == '=')
 		text.n -= text.at[text.n - 2] == '=' ? 2 : 1;
 	for (size_t i = 0; i < text.n; i++) {
@@ -46,10 +46,10 @@ int base64_read(struct buf *b, struct slice text)
 			return -EINVAL;
 		bits = bits << 6 | (uint32_t)digit;
 		if (i % 4)
-			*at++ = (char)(bits >> (6 - i % 4 * 2));
+			to[n++] = (char)(bits >> (6 - i % 4 * 2));
 	}
 	if (text.n % 4 == 1)
 		return -EINVAL;
-	b->n += (size_t)(at - begin);
+	*ret_bytes = n;
 	return 0;
 }

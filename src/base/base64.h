@@ -1,5 +1,5 @@
 /*
- * Base64 (RFC 4648, with padding): bytes in JSON and in pages. Appends to the caller's buffer.
+ * Base64 (RFC 4648, with padding): bytes in JSON and in pages. The caller owns all memory.
  */
 #ifndef WEIR_BASE_BASE64_H
 #define WEIR_BASE_BASE64_H
@@ -7,8 +7,9 @@
 #include "base/buf.h"
 
 void base64_put(struct buf *b, const void *bytes, size_t n);
-/* Appends the bytes of the text; -EINVAL: it is no base64, and nothing was appended. All
- * padding may be left out. */
-int base64_read(struct buf *b, struct slice text);
+/* The bytes of the text to `to`, which has room for BASE64_BYTES(text.n). -EINVAL: it is no base64.
+ * All padding may be left out. */
+#define BASE64_BYTES(n) ((n) / 4 * 3 + 3)
+int base64_read(struct slice text, char *to, size_t *ret_bytes);
 
 #endif

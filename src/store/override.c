@@ -1,13 +1,14 @@
 /* What a load request brings in the place of the model's folder. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include <fcntl.h>
 
 #include "store/files.h"
 
+#include "base/base64.h"
 #include "base/banned.h"
 
 struct store_override *store_find_override(const struct store *s, const char *model)
@@ -29,40 +30,10 @@ void store_free_override(struct store_override *o)
 	free(o->model);
 }
 
-/* -1: it is none. */
-static int base64_value(char c)
-{
-	return c >= 'A' && c <= 'Z'   ? c - 'A'
-	       : c >= 'a' && c <= 'z' ? c - 'a' + 26
-	       : c >= '0' && c <= '9' ? c - '0' + 52
-	       : c == '+'             ? 62
-	       : c == '/'             ? 63
-				      : -1;
-}
-
-/* RFC 4648, with or without the signs at the end; to has room for 3 bytes of each 4. */
-static bool decode_base64(struct slice from, char *to, size_t *ret_bytes)
-{
-	while (from.n && from.at[from.n - 1] == '=')
-		from.n--;
-	uint32_t bits = 0;
-	size_t n = 0;
-	for (size_t i = 0; i < from.n; i++) {
-		const int value = base64_value(from.at[i]);
-		if (value < 0)
-			return false;
-		bits = bits << 6 | (uint32_t)value;
-		if (i % 4)
-			to[n++] = (char)(bits >> (6 - 2 * (i % 4)));
-	}
-	*ret_bytes = n;
-	return from.n % 4 != 1;
-}
-
 /* A file in memory that nobody changes any more; an fd or -errno. */
 static int make_file(struct slice base64)
 {
-	const size_t most = base64.n / 4 * 3 + 3;
+	const size_t most = BASE64_BYTES(base64.n);
 	const int fd = memfd_create("weir-model", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return -errno;
@@ -72,7 +43,7 @@ static int make_file(struct slice base64)
 	if (!e && to == MAP_FAILED)
 		e = -errno;
 	if (!e) {
-		e = decode_base64(base64, to, &n) ? 0 : -EINVAL;
+		e = base64_read(base64, to, &n);
 		munmap(to, most);
 	}
 	if (!e && (ftruncate(fd, (off_t)n) ||

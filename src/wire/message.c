@@ -405,6 +405,16 @@ static int put_real(const struct place *at, const json_t *value, struct buf *b)
 	return 0;
 }
 
+static int put_base64(const struct place *at, const json_t *value, struct buf *b)
+{
+	const struct slice text = { json_string_value(value), json_string_length(value) };
+	size_t n;
+	if (!text.at || base64_read(text, buf_more(b, BASE64_BYTES(text.n)), &n))
+		return refuse(at, "is no base64");
+	b->n += n;
+	return 0;
+}
+
 /* A value without its tag. */
 static int put_scalar(const struct place *at, const json_t *value, struct buf *b)
 {
@@ -424,10 +434,7 @@ static int put_scalar(const struct place *at, const json_t *value, struct buf *b
 		buf_put(b, json_string_value(value), json_string_length(value));
 		break;
 	case TYPE_BYTES:
-		if (!json_is_string(value) ||
-			base64_read(b, (struct slice){ json_string_value(value),
-					       json_string_length(value) }))
-			return refuse(at, "is no base64");
+		rc = put_base64(at, value, b);
 		break;
 	default:
 		rc = number_of(at, value, &number);

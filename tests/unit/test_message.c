@@ -225,21 +225,21 @@ static void base64_goes_both_ways(void **state)
 		{ "foo", "Zm9v" }, { "foob", "Zm9vYg==" }, { "\xff\xfe\xfd", "//79" } };
 	static const char *const wrong[] = { "Z", "Zg=", "Zg==x", "Z===", "=", "Zm9vY", "Zm 9" };
 	struct buf b = { 0 };
+	char back[BASE64_BYTES(8)];
+	size_t n = 0;
 	(void)state;
 	for (size_t i = 0; i < COUNT_OF(pairs); i++) {
 		b.n = 0;
 		base64_put(&b, pairs[i][0], strlen(pairs[i][0]));
 		assert_true(slice_is(buf_slice(&b), pairs[i][1]));
-		b.n = 0;
-		assert_int_equal(base64_read(&b, slice_of(pairs[i][1])), 0);
-		assert_true(slice_is(buf_slice(&b), pairs[i][0]));
+		assert_int_equal(base64_read(slice_of(pairs[i][1]), back, &n), 0);
+		assert_true(slice_is((struct slice){ back, n }, pairs[i][0]));
 	}
-	b.n = 0;
-	assert_int_equal(base64_read(&b, SLICE("Zg")), 0); /* without its padding */
+	assert_int_equal(base64_read(SLICE("Zg"), back, &n), 0); /* without its padding */
 	for (size_t i = 0; i < COUNT_OF(wrong); i++)
-		if (base64_read(&b, slice_of(wrong[i])) != -EINVAL)
+		if (base64_read(slice_of(wrong[i]), back, &n) != -EINVAL)
 			fail_msg("%s", wrong[i]);
-	assert_true(slice_is(buf_slice(&b), "f"));
+	assert_int_equal(n, 1);
 	buf_free(&b);
 }
 
