@@ -138,6 +138,10 @@ static size_t put_by_trial(char *out, double v, bool single)
 		if (single ? strtof(out, NULL) == (float)v : strtod(out, NULL) == v)
 			break;
 	}
+	if (strcspn(out, ".e") == (size_t)n) {
+		memcpy(out + n, ".0", 3);
+		n += 2;
+	}
 	return (size_t)n;
 }
 
