@@ -145,6 +145,9 @@ echo
 echo "the pool of device memory, a pair of calls:"
 "$build/bin/bench-pool"
 
+echo
+"$build/bin/bench-wire"
+
 if [ -z "$sim" ]; then
 	echo
 	echo "the driver's calls about memory:"

@@ -100,7 +100,11 @@ static enum http_header header_find(struct slice name)
 		return HTTP_HEADERS;
 	if (h == HEADER_DEADLINE && (*name.at | 32) == 'c')
 		h = HEADER_CONTENT_ENCODING;
-	return slice_is_nocase(name, headers[h].name) ? (enum http_header)h : HTTP_HEADERS;
+	/* The table's names have letters and hyphens, which no other byte of a token becomes. */
+	for (size_t i = 0; i < name.n; i++)
+		if ((name.at[i] | 32) != headers[h].name[i])
+			return HTTP_HEADERS;
+	return (enum http_header)h;
 }
 
 /* One of the words of a list: Connection: close, x. */
@@ -248,30 +252,38 @@ static int settle(struct http_head *head, const struct connection *c, struct err
 	return body_length(head, err);
 }
 
-/* Bytes of the head, 0: its end is not there yet; or a failure. */
-static int find_end(const char *bytes, size_t n, size_t *scanned, struct error *err)
+/* Where the lines of a head end, behind their LF. */
+struct lines {
+	unsigned n;
+	uint16_t end[HTTP_LINES_MOST + 2];
+};
+
+/* Looks for the empty line from *scanned on. 1: it is there. */
+static int find_lines(
+	const char *bytes, size_t n, size_t *scanned, struct lines *lines, struct error *err)
 {
-	if (n && !(classes[(unsigned char)*bytes] & TOKEN))
-		return error_set(err, -EINVAL, "the request does not begin with a method%s",
-			*bytes == 0x16 ? " but with TLS, which this port does not speak" : "");
 	const size_t limit = n < HTTP_HEAD_MOST ? n : HTTP_HEAD_MOST;
+	lines->n = 0;
 	while (*scanned < limit) {
 		const char *lf = memchr(bytes + *scanned, '\n', limit - *scanned);
-		*scanned = lf ? (size_t)(lf - bytes) + 1 : limit;
+		const size_t at = *scanned = lf ? (size_t)(lf - bytes) + 1 : limit;
 		if (!lf)
 			break;
-		const size_t at = *scanned;
 		if (at < 2 || bytes[at - 2] != '\r')
 			return error_set(err, -EINVAL,
 				"a line of the request's head ends with LF alone: it has to be CR "
 				"LF");
+		if (lines->n > HTTP_LINES_MOST + 1)
+			return error_set(err, -EMSGSIZE,
+				"the request's head has more than %d headers", HTTP_LINES_MOST);
 		if (at > 2 && bytes[at - 3] == '\n')
-			return (int)at;
+			return 1;
+		lines->end[lines->n++] = (uint16_t)at;
 	}
-	if (n >= HTTP_HEAD_MOST)
-		return error_set(err, -EMSGSIZE, "the request's head has more than %d bytes",
-			HTTP_HEAD_MOST);
-	return 0;
+	return n < HTTP_HEAD_MOST
+		       ? 0
+		       : error_set(err, -EMSGSIZE, "the request's head has more than %d bytes",
+				 HTTP_HEAD_MOST);
 }
 
 int http_head_parse(
@@ -279,24 +291,27 @@ int http_head_parse(
 {
 	struct http_head head = { 0 };
 	struct connection c = { 0 };
-	const int end = find_end(bytes, n, scanned, err);
-	if (end <= 0)
-		return end;
-	head.bytes = (size_t)end;
-	int lines = 0;
-	for (const char *at = bytes; at < bytes + end - 2;) {
-		const char *lf = memchr(at, '\n', (size_t)(bytes + end - at));
-		const struct slice line = { at, (size_t)(lf - at) - 1 };
-		const int rc =
-			lines ? header_line(line, &head, &c, err) : request_line(line, &head, err);
+	struct lines lines;
+	const bool resumed = *scanned;
+	if (n && !(classes[(unsigned char)*bytes] & TOKEN))
+		return error_set(err, -EINVAL, "the request does not begin with a method%s",
+			*bytes == 0x16 ? " but with TLS, which this port does not speak" : "");
+	int rc = find_lines(bytes, n, scanned, &lines, err);
+	if (rc > 0 && resumed) { /* now the lines in front, too */
+		*scanned = 0;
+		rc = find_lines(bytes, n, scanned, &lines, err);
+	}
+	if (rc <= 0)
+		return rc;
+	head.bytes = *scanned;
+	for (unsigned i = 0; i < lines.n; i++) {
+		const size_t from = i ? lines.end[i - 1] : 0;
+		const struct slice line = { bytes + from, lines.end[i] - from - 2 };
+		rc = i ? header_line(line, &head, &c, err) : request_line(line, &head, err);
 		if (rc)
 			return rc;
-		if (lines++ > HTTP_LINES_MOST)
-			return error_set(err, -EMSGSIZE,
-				"the request's head has more than %d headers", HTTP_LINES_MOST);
-		at = lf + 1;
 	}
-	const int rc = settle(&head, &c, err);
+	rc = settle(&head, &c, err);
 	if (rc)
 		return rc;
 	*ret = head;

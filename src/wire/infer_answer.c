@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/text.h"
+#include "wire/plain.h"
 #include "wire/real.h"
 
 #include "base/banned.h"
@@ -15,27 +16,25 @@ static bool put_string(struct buf *b, struct slice s)
 {
 	static const char escapes[] = "btn_fr";
 	PUT(b, "\"");
-	for (size_t i = 0; i < s.n;) {
-		const size_t from = i;
-		size_t n = 1;
-		for (; i < s.n && n; i += n) {
-			const unsigned char c = (unsigned char)s.at[i];
-			if (c < 0x20 || c == '"' || c == '\\')
-				break;
-			n = c < 0x80 ? 1 : utf8_length((const unsigned char *)s.at + i, s.n - i);
-		}
+	for (const char *at = s.at, *end = s.at + s.n; at < end;) {
+		const char *plain = plain_end(at, end);
+		buf_put(b, at, (size_t)(plain - at));
+		at = plain;
+		if (at == end)
+			break;
+		const unsigned char c = (unsigned char)*at;
+		const size_t n = utf8_length((const unsigned char *)at, (size_t)(end - at));
 		if (!n)
 			return false;
-		buf_put(b, s.at + from, i - from);
-		if (i == s.n)
-			break;
-		const unsigned char c = (unsigned char)s.at[i++];
-		if (c >= 0x20)
+		if (c >= 0x80)
+			buf_put(b, at, n);
+		else if (c >= 0x20)
 			buf_put(b, (char[]){ '\\', (char)c }, 2);
 		else if (c >= 8 && c <= 13 && c != 11)
 			buf_put(b, (char[]){ '\\', escapes[c - 8] }, 2);
 		else
 			buf_printf(b, "\\u%04x", c);
+		at += n;
 	}
 	PUT(b, "\"");
 	return true;

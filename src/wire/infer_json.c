@@ -14,6 +14,7 @@
 
 #include "base/text.h"
 #include "wire/infer_param.h"
+#include "wire/plain.h"
 #include "wire/real.h"
 
 #include "base/banned.h"
@@ -110,12 +111,10 @@ static size_t unescape(struct scan *s, char *out)
 	return put_utf8(out, 0x10000 + ((c & 0x3ff) << 10) + (low & 0x3ff));
 }
 
-/* A string; ret NULL: it is checked, but keeps its escapes. */
-static int string(struct scan *s, struct slice *ret)
+/* The rest of a string, from its first character on that is not plain. */
+static int string_rest(struct scan *s, char *from, struct slice *ret)
 {
-	if (peek(s) != '"')
-		return wrong(s, "a string belongs here");
-	char *from = ++s->at, *out = from;
+	char *out = s->at;
 	while (s->at < s->end && *s->at != '"') {
 		const unsigned char c = (unsigned char)*s->at;
 		char text[4];
@@ -143,6 +142,21 @@ static int string(struct scan *s, struct slice *ret)
 	s->at++;
 	if (ret)
 		*ret = (struct slice){ from, (size_t)(out - from) };
+	return 0;
+}
+
+/* A string; ret NULL: it is checked, but keeps its escapes. */
+static int string(struct scan *s, struct slice *ret)
+{
+	if (peek(s) != '"')
+		return wrong(s, "a string belongs here");
+	char *const from = s->at + 1, *const at = (char *)plain_end(from, s->end);
+	s->at = at;
+	if (at == s->end || *at != '"')
+		return string_rest(s, from, ret);
+	s->at++;
+	if (ret)
+		*ret = (struct slice){ from, (size_t)(at - from) };
 	return 0;
 }
 
