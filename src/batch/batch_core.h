@@ -7,6 +7,7 @@
 #include "batch/batch_demand.h"
 #include "batch/batch_latency.h"
 #include "batch/batch_queue.h"
+#include "batch/batch_traffic.h"
 
 /* Each class has two lanes: work with a deadline, and work without, which weighs less. */
 enum { BATCH_LANES = 2 * BATCH_CLASSES };
@@ -19,9 +20,8 @@ struct batch_model {
 	uint32_t queued, rows;    /* in all classes */
 	struct batch_queue queue[BATCH_CLASSES];
 	struct batch_latency latency;
-	double reached;    /* rows of a batch lately */
-	double between_ns; /* arrivals lately; 0: not known */
-	uint64_t last_arrival_ns;
+	double reached; /* rows of a batch lately */
+	uint32_t index; /* among the batcher's models */
 	uint32_t round; /* of the decision in which delay asked it */
 };
 
@@ -30,9 +30,11 @@ struct batcher {
 	double weight[BATCH_CLASSES];
 	double owed_ns[BATCH_LANES]; /* device time that others had of a lane's share */
 	ARRAY(struct batch_model *) models;
-	ARRAY(struct batch_queue *) active; /* with work; room for all is there */
+	ARRAY(struct batch_traffic) traffic; /* by model and class */
+	double caution;                      /* what admission takes expected demand times */
+	ARRAY(struct batch_queue *) active;  /* with work; room for all is there */
 	struct batch_demand demand;
-	uint32_t order, running, round;
+	uint32_t order, running, round, aged;
 	uint64_t busy_ns; /* the device is predicted to be busy until then */
 };
 

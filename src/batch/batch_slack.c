@@ -176,6 +176,15 @@ static void fill(struct batch_queue *q, uint64_t start, struct batch_run *run)
 	run->model = m;
 }
 
+static void trim(const struct batcher *b, struct batch_queue *q)
+{
+	const uint32_t rows = traffic_trim(b, q->model, q->class, q->plan_rows);
+	if (rows >= q->plan_rows)
+		return;
+	q->plan_rows = rows > queue_head(q)->rows ? rows : queue_head(q)->rows;
+	q->length_ns = latency_predict(&q->model->latency, q->plan_rows);
+}
+
 void slack_next(struct batcher *b, uint64_t now, uint64_t start, struct batch_run *run)
 {
 	plan_all(b, start, run);
@@ -186,6 +195,7 @@ void slack_next(struct batcher *b, uint64_t now, uint64_t start, struct batch_ru
 	struct batch_queue *q = b->active.n ? choose(b, start, lane_owed(b)) : NULL;
 	if (!q)
 		return;
+	trim(b, q);
 	account(b, q);
 	fill(q, start, run);
 }

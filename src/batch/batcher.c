@@ -2,6 +2,7 @@
 #include "batch/batch.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,15 @@
 #include "base/banned.h"
 
 #define NOWHERE UINT32_MAX
+
+/*
+ * What admission takes the demand that it expects times.  It rises while more than that share of
+ * what was admitted is shed later, and sinks otherwise.
+ */
+#define CAUTION_LEAST 1.0
+#define CAUTION_MOST  3.0
+#define CAUTION_STEP  0.01
+#define SHED_SHARE    0.003
 
 static const char *const policy_names[BATCH_POLICIES] = { "slack", "delay", "fifo", "edf" };
 
@@ -40,6 +50,7 @@ struct batcher *batcher_new(enum batch_policy policy)
 {
 	struct batcher *b = xcalloc(1, sizeof *b);
 	b->policy = policy;
+	b->caution = CAUTION_LEAST;
 	for (uint32_t c = 0; c < BATCH_CLASSES; c++)
 		b->weight[c] = 1 << (BATCH_CLASSES - 1 - c);
 	return b;
@@ -53,6 +64,7 @@ void batcher_free(struct batcher *b)
 		batch_model_remove(b->models.v[b->models.n - 1]);
 	array_free(&b->models);
 	array_free(&b->active);
+	array_free(&b->traffic);
 	free(b);
 }
 
@@ -117,7 +129,10 @@ struct batch_model *batch_model_add(struct batcher *b, const struct batch_model_
 			.heap = xcalloc(m->room, sizeof *m->queue[class].heap),
 			.slots = m->slots,
 		};
+	m->index = (uint32_t)b->models.n;
 	*(array_push(&b->models)) = m;
+	for (uint32_t class = 0; class < BATCH_CLASSES; class ++)
+		*(array_push(&b->traffic)) = (struct batch_traffic){ 0 };
 	array_reserve(&b->active, BATCH_CLASSES * b->models.n - b->active.n);
 	return m;
 }
@@ -139,10 +154,12 @@ void batch_note_work(struct batch_queue *q)
 void batch_model_remove(struct batch_model *m)
 {
 	struct batcher *b = m->batcher;
-	size_t i = 0;
-	while (b->models.v[i] != m)
-		i++;
-	b->models.v[i] = b->models.v[--b->models.n];
+	struct batch_model *last = b->models.v[--b->models.n];
+	b->traffic.n -= BATCH_CLASSES;
+	b->models.v[m->index] = last;
+	for (uint32_t c = 0; c < BATCH_CLASSES; c++)
+		b->traffic.v[m->index * BATCH_CLASSES + c] = b->traffic.v[b->traffic.n + c];
+	last->index = m->index;
 	for (uint32_t c = 0; c < BATCH_CLASSES; c++) {
 		while (m->queue[c].n)
 			batch_take(&m->queue[c], 0);
@@ -208,12 +225,14 @@ static uint64_t cost(const struct batch_model *m, uint32_t rows)
 	return (uint64_t)(latency_typical(&m->latency, whole) / whole * rows);
 }
 
-static void note_arrival(struct batch_model *m, uint64_t now)
+static void note_arrival(struct batch_model *m, const struct batch_item *item, uint64_t now)
 {
-	const double between = (double)(now - m->last_arrival_ns);
-	if (m->last_arrival_ns && now >= m->last_arrival_ns)
-		m->between_ns += (between - m->between_ns) / (m->between_ns > 0 ? 32 : 1);
-	m->last_arrival_ns = now;
+	const uint32_t most = m->config.max_rows;
+	if (item->deadline_ns == BATCH_NEVER || item->deadline_ns <= now)
+		return;
+	traffic_note(&m->batcher->traffic.v[m->index * BATCH_CLASSES + item->class], now,
+		(double)(item->deadline_ns - now),
+		latency_typical(&m->latency, most) / most * item->rows);
 }
 
 static void push(struct batch_model *m, struct batch_item *item)
@@ -257,24 +276,33 @@ struct batch_item *batch_take(struct batch_queue *q, uint32_t at)
 	return item;
 }
 
+/* Device time that goes to others before the item's deadline. */
+static uint64_t to_come(const struct batch_model *m, const struct batch_item *item, uint64_t now)
+{
+	const struct batcher *b = m->batcher;
+	const uint64_t within = item->deadline_ns > now ? item->deadline_ns - now : 0;
+	return demand_ns(&b->demand, item->class, item->deadline_ns) +
+	       traffic_expected(m, item->class, within, b->caution);
+}
+
 enum batch_refusal batch_admit(
 	struct batch_model *m, struct batch_item *item, uint64_t now, uint64_t *ret_retry_ns)
 {
 	struct batcher *b = m->batcher;
 	const uint64_t start = b->busy_ns > now ? b->busy_ns : now;
-	const uint64_t length = latency_predict(&m->latency, item->rows);
+	const uint64_t length = latency_predict(&m->latency, m->rows + item->rows);
 	uint64_t end = start + length;
 	item->place = NOWHERE;
 	item->rows += !item->rows;
 	item->class = item->class < BATCH_CLASSES ? item->class : BATCH_CLASSES - 1;
-	note_arrival(m, now);
+	note_arrival(m, item, now);
 	demand_advance(&b->demand, now);
 	if (m->queued >= m->config.max_queue) {
 		*ret_retry_ns = end - now;
 		return BATCH_QUEUE_FULL;
 	}
 	if (item->deadline_ns != BATCH_NEVER)
-		end += demand_ns(&b->demand, item->class, item->deadline_ns);
+		end += to_come(m, item, now);
 	item->predicted_end_ns = end;
 	if (is_predictive(b) && end > item->deadline_ns) {
 		*ret_retry_ns = end - item->deadline_ns;
@@ -325,6 +353,12 @@ void batch_fill(struct batch_queue *q, struct batch_run *run, uint32_t most, uin
 	batch_note_work(q);
 }
 
+static void learn_caution(struct batcher *b, const struct batch_run *run)
+{
+	b->caution += CAUTION_STEP * (run->shed - SHED_SHARE * (run->shed + run->n));
+	b->caution = fmax(CAUTION_LEAST, fmin(b->caution, CAUTION_MOST));
+}
+
 void batch_next(struct batcher *b, uint64_t now, uint64_t free_ns, struct batch_run *ret)
 {
 	static void (*const policies[])(
@@ -340,8 +374,11 @@ void batch_next(struct batcher *b, uint64_t now, uint64_t free_ns, struct batch_
 	ret->n = ret->rows = ret->bucket = ret->shed = 0;
 	ret->began_ns = start;
 	ret->predicted_ns = 0;
+	if (b->models.n)
+		traffic_age(b, now);
 	if (b->active.n)
 		policies[b->policy](b, now, start, ret);
+	learn_caution(b, ret);
 	if (!ret->n)
 		return;
 	struct batch_model *m = ret->model;
