@@ -220,6 +220,11 @@ int config_check(struct config_reader *r, struct model_config *c)
 	if (c->max_batch_size > INT32_MAX)
 		return config_fail(r, config_line_of(r, get(c->tree, "max_batch_size")),
 			"max_batch_size is %d; it is 0 or more", (int)c->max_batch_size);
+	if (c->inputs > CONFIG_TENSORS || c->outputs > CONFIG_TENSORS)
+		return config_fail(r, 0,
+			"the model has %u inputs and %u outputs, and %d of each are "
+			"possible",
+			c->inputs, c->outputs, CONFIG_TENSORS);
 	int e = check_each(r, c, c->inputs, check_input);
 	if (!e)
 		e = check_each(r, c, c->outputs, check_output);

@@ -10,6 +10,8 @@
 
 #include "base/banned.h"
 
+#define VALUES 1024 /* of one list; checks look through them */
+
 int config_fail(struct config_reader *r, unsigned line, const char *format, ...)
 {
 	char text[sizeof r->err->text], where[16] = "";
@@ -56,7 +58,7 @@ int config_find_field(struct config_reader *r, const struct config_message *m, s
 	char text[40];
 	snprintf(text, sizeof text, "%.*s", (int)(name.n < 39 ? name.n : 39), name.at);
 	const char *near = NULL;
-	unsigned best = 4;
+	unsigned best = name.n < 12 ? 2 + (unsigned)name.n / 4 : 5;
 	for (const struct config_field *f = m->fields; f->name; f++) {
 		const unsigned d = text_distance(text, f->name, best);
 		near = d < best ? f->name : near;
@@ -203,7 +205,9 @@ int config_add(struct config_reader *r, const struct config_message *m,
 			list = f->label == LABEL_MANY ? json_array() : json_object();
 			json_object_set_new(tree, f->name, list);
 		}
-		if (f->label == LABEL_MANY)
+		if (json_array_size(list) + json_object_size(list) >= VALUES)
+			e = config_fail(r, r->line, "%s has more than %d values", f->name, VALUES);
+		else if (f->label == LABEL_MANY)
 			json_array_append(list, value);
 		else
 			json_object_set(list, key, value);

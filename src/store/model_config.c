@@ -357,12 +357,26 @@ static int check_list(const struct model_config *c, const char *what, const stru
 	return 0;
 }
 
-static bool all_take_batches(const struct tensor_spec *spec, unsigned n)
+/* The first tensor that has no batch dimension; NULL: all have one. */
+static const struct tensor_spec *find_unbatched(const struct tensor_spec *spec, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		if (!spec[i].shape.n || spec[i].shape.dims[0] != -1)
-			return false;
-	return n > 0;
+			return &spec[i];
+	return NULL;
+}
+
+static int refuse_batches(
+	const struct model_config *c, const struct tensor_spec *spec, struct error *err)
+{
+	struct buf shape = { 0 };
+	shape_put(&shape, &spec->shape);
+	const int e = error_set(err, -EINVAL,
+		"%s: max_batch_size is %u here, and the model says that %s is %s, which has no "
+		"batch dimension; say max_batch_size: 0",
+		c->file, c->max_batch_size, spec->name, buf_text(&shape));
+	buf_free(&shape);
+	return e;
 }
 
 /* As Triton does it for a configuration that leaves out inputs or outputs. */
@@ -379,13 +393,11 @@ static void complete_batch(struct model_config *c, bool batches)
 int config_complete(struct model_config *c, const struct tensor_spec *in, unsigned nin,
 	const struct tensor_spec *out, unsigned nout, struct error *err)
 {
-	const bool batches = all_take_batches(in, nin) && all_take_batches(out, nout);
-	if (c->max_batch_size && !batches)
-		return error_set(err, -EINVAL,
-			"%s: max_batch_size is %u here, and the model has tensors without a "
-			"variable first dimension; say max_batch_size: 0",
-			c->file, c->max_batch_size);
-	complete_batch(c, batches);
+	const struct tensor_spec *unbatched = find_unbatched(in, nin);
+	unbatched = unbatched ? unbatched : find_unbatched(out, nout);
+	if (c->max_batch_size && unbatched)
+		return refuse_batches(c, unbatched, err);
+	complete_batch(c, !unbatched && nin && nout);
 	int e = complete_list(c, "input", c->input, c->inputs, in, nin, err);
 	if (!e)
 		e = complete_list(c, "output", c->output, c->outputs, out, nout, err);

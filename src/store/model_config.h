@@ -24,7 +24,7 @@
 #include "tensor/tensor.h"
 
 struct config_tensor {
-	const char *name, *label_filename;
+	const char *name, *label_filename; /* label_filename: of an output; NULL of an input */
 	enum dtype type;      /* DTYPE_NONE: the configuration leaves it to the model */
 	struct shape dims;    /* without the batch dimension */
 	struct shape reshape; /* what the model itself takes or gives, without it too */
@@ -135,6 +135,8 @@ struct model_config {
 	json_t *tree;
 	ARRAY(void *) memory;
 };
+
+#define CONFIG_TENSORS 64 /* the most inputs of a model, and the most outputs */
 
 /* The batch size of a model that takes batches, if its configuration does not say one. */
 #define CONFIG_DEFAULT_BATCH 4
