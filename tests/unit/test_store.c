@@ -185,6 +185,237 @@ static void no_path_leaves_the_repository(void **state)
 		REPOSITORY "/m/1/none can't be opened: No such file or directory");
 }
 
+static void links_of_models_and_versions_stay_inside(void **state)
+{
+	run("cd repository; mkdir -p good/1 real ../away/1; echo g >good/1/f; echo a >../away/1/f\n"
+	    "mv good real/good; ln -s real/good good; ln -s ../away away; ln -s $PWD/real/good abs\n"
+	    "mkdir bad config; ln -s ../../away/1 bad/1; mkdir config/1; echo f >config/1/f\n"
+	    "ln -s ../../outside config/config.pbtxt");
+	scan();
+	assert_null(get("good")->problem);
+	check_file("good", 1, "f", "g\n");
+	check_problem("away", REPOSITORY "/away can't be read: " OUT);
+	check_problem("abs", REPOSITORY "/abs can't be read: " OUT);
+	check_problem("bad", REPOSITORY "/bad/1 can't be opened: " OUT);
+	check_problem("config", REPOSITORY "/config/config.pbtxt can't be read: " OUT);
+}
+
+/* The fingerprint of a model after each of the commands is new; `command` runs in its folder. */
+static void check_change(const char *command, bool versions, bool config)
+{
+	char whole[400];
+	scan();
+	const struct store_model before = *get("m");
+	const uint64_t version = before.versions.v[0].fingerprint;
+	snprintf(whole, sizeof whole, "cd repository/m; %s", command);
+	run(whole);
+	scan();
+	const struct store_model *m = get("m");
+	assert_int_equal(m->fingerprint != before.fingerprint, versions || config);
+	assert_int_equal(m->versions.v[0].fingerprint != version, versions);
+	assert_int_equal(m->config_fingerprint != before.config_fingerprint, config);
+	assert_int_equal(m->settled, !versions && !config);
+	scan();
+	assert_true(get("m")->settled);
+}
+
+static void every_change_is_seen_and_waited_for(void **state)
+{
+	run("cd repository; mkdir -p m/1 other/1; echo one >m/1/model.onnx; echo labels >m/labels\n"
+	    "echo o >other/1/f");
+	check_change("true", false, false);
+	check_change("echo more >>1/model.onnx", true, false);
+	/* The same size and time of change, once in place and once by another file. */
+	check_change(
+		"touch -r 1/model.onnx ref; tr o e <1/model.onnx >../t; cat ../t >1/model.onnx\n"
+		"touch -r ref 1/model.onnx; rm ref ../t",
+		true, false);
+	check_change("cp -p 1/model.onnx x; mv x 1/model.onnx", true, false);
+	check_change("mkdir 1/data", true, false);
+	check_change("echo w >1/data/weights", true, false);
+	check_change("mv 1/data/weights 1/data/w", true, false);
+	check_change("rm -r 1/data", true, false);
+	check_change("echo 'max_batch_size: 2' >config.pbtxt", false, true);
+	check_change("echo label >>labels", false, true);
+	check_change("mkdir warmup; echo w >warmup/w", false, true);
+	check_change("ln -s 1 2; rm 2; echo x >../other/1/f; touch .hidden", false, false);
+	run("cp -r repository/m/1 repository/m/2");
+	scan();
+	assert_false(get("m")->settled);
+	assert_int_equal(get("m")->versions.n, 2);
+}
+
+static void a_side_file_is_found(void **state)
+{
+	int fd = -1;
+	char *path = NULL;
+	run("mkdir -p repository/m/warmup; echo l >repository/m/labels.txt; echo w "
+	    ">repository/m/warmup/w");
+	assert_int_equal(store_side_file(store, "m", "labels.txt", &fd, &path, &err), 0);
+	assert_string_equal(path, REPOSITORY "/m/labels.txt");
+	close(fd);
+	free(path);
+	assert_int_equal(store_side_file(store, "m", "warmup/w", &fd, &path, &err), 0);
+	close(fd);
+	free(path);
+	assert_int_equal(store_side_file(store, "m", "../m/labels.txt", &fd, &path, &err), -EINVAL);
+}
+
+static int override(const char *model, const char *json)
+{
+	json_t *parameters = json_loads(json, 0, NULL);
+	assert_non_null(parameters);
+	err.text[0] = '\0';
+	const int e = store_override(store, model, parameters, &err);
+	json_decref(parameters);
+	return e;
+}
+
+static void a_load_request_brings_files_and_configuration(void **state)
+{
+	run("mkdir -p repository/m/3; echo disk >repository/m/3/f");
+	scan();
+	const uint64_t before = get("m")->fingerprint;
+	assert_int_equal(override("m", "{\"config\": \"{\\\"max_batch_size\\\": 7}\"}"), 0);
+	scan();
+	assert_int_equal(get("m")->config->max_batch_size, 7);
+	assert_int_equal(get("m")->versions.v[0].number, 3);
+	assert_true(get("m")->fingerprint != before);
+	check_file("m", 3, "f", "disk\n");
+
+	assert_int_equal(override("m", "{\"config\": \"{}\", \"file:1/f\": \"aGVsbG8=\","
+				       "\"file:2/f\": \"\", \"unload_dependents\": true}"),
+		0);
+	scan();
+	assert_int_equal(get("m")->versions.n, 2);
+	assert_int_equal(get("m")->config->max_batch_size, 0);
+	assert_true(get("m")->settled && get("m")->is_inline);
+	assert_true(get("m")->versions.v[1].selected);
+	check_file("m", 1, "f", "hello");
+	check_file("m", 1, "f", "hello"); /* each has a position of its own */
+	check_file("m", 2, "f", "");
+	check_no_file("m", "g", -ENOENT, "the load request of m has no file 1/g");
+
+	/* A model that is in no folder, and one that is gone again. */
+	assert_int_equal(override("new", "{\"config\": {}, \"file:1/f\": \"aGk\"}"), 0);
+	scan();
+	assert_int_equal(found.models.n, 2);
+	check_file("new", 1, "f", "hi");
+	assert_int_equal(override("new", "{}"), 0);
+	assert_int_equal(store_override(store, "m", NULL, &err), 0);
+	scan();
+	assert_int_equal(found.models.n, 1);
+	assert_int_equal(get("m")->fingerprint, before);
+	check_file("m", 3, "f", "disk\n");
+}
+
+static void a_load_request_that_is_wrong_changes_nothing(void **state)
+{
+	static const struct {
+		const char *json, *message;
+		int code;
+	} rows[] = {
+		{ "{\"config\": \"{\"}",
+			"config of the load request of m: string or '}' expected near "
+			"end of file in line 1",
+			-EINVAL },
+		{ "{\"config\": \"{\\\"name\\\": 1}\"}",
+			"config of the load request of m: name takes no number", -EINVAL },
+		{ "{\"file:1/f\": \"\"}", "the load request of m has files and no config",
+			-EINVAL },
+		{ "{\"config\": \"{}\", \"file:1/f\": \"a\"}",
+			"file:1/f of the load request of m is no base64", -EINVAL },
+		{ "{\"config\": \"{}\", \"file:1/f\": \"aa!a\"}",
+			"file:1/f of the load request of m is no base64", -EINVAL },
+		{ "{\"config\": \"{}\", \"file:1/f\": 1}",
+			"file:1/f of the load request of m is no string", -EINVAL },
+		{ "{\"config\": \"{}\", \"file:0/f\": \"\"}",
+			"the load request of m has file:0/f; it is file:VERSION/NAME", -EINVAL },
+		{ "{\"config\": \"{}\", \"file:1/../f\": \"\"}",
+			"the load request of m has file:1/../f; it is file:VERSION/NAME", -EINVAL },
+		{ "{\"config\": \"{}\", \"file:1/\": \"\"}",
+			"the load request of m has file:1/; it is file:VERSION/NAME", -EINVAL },
+		{ "{\"config\": \"{}\", \"file:f\": \"\"}",
+			"the load request of m has file:f; it is file:VERSION/NAME", -EINVAL },
+	};
+	assert_int_equal(override("m", "{\"config\": \"{}\", \"file:1/f\": \"b25l\"}"), 0);
+	scan();
+	const uint64_t before = get("m")->fingerprint;
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		assert_int_equal(override("m", rows[i].json), rows[i].code);
+		assert_string_equal(err.text, rows[i].message);
+	}
+	assert_int_equal(override("../m", "{}"), -EINVAL);
+	/* Three files that have more bytes together than there may be. */
+	const size_t bytes = STORE_FILE_BYTES / 9 * 4 + 8;
+	char *text = malloc(bytes);
+	assert_non_null(text);
+	memset(text, 'A', bytes);
+	json_t *file = json_stringn_nocheck(text, bytes);
+	free(text);
+	json_t *large = json_pack("{s:s, s:O, s:O, s:o}", "config", "{}", "file:1/f", file,
+		"file:1/g", file, "file:2/f", file);
+	assert_int_equal(store_override(store, "m", large, &err), -EMSGSIZE);
+	assert_string_equal(
+		err.text, "the files of the load request of m have more than 268435456 bytes");
+	json_decref(large);
+	scan();
+	assert_int_equal(get("m")->fingerprint, before);
+	check_file("m", 1, "f", "one");
+}
+
+static void latencies_are_kept_for_their_owner(void **state)
+{
+	struct stat st;
+	char text[16] = "";
+	assert_null(store_latency_open(store, "m", 1));
+	assert_int_equal(store_latency_write(store, "m", 1, "1 200\n", 6), 0);
+	assert_int_equal(store_latency_write(store, "m", 1, "1 300\n", 6), 0);
+	FILE *in = store_latency_open(store, "m", 1);
+	assert_non_null(in);
+	assert_non_null(fgets(text, sizeof text, in));
+	fclose(in);
+	assert_string_equal(text, "1 300\n");
+	assert_int_equal(stat(REPOSITORY "/.weir", &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0700);
+	assert_int_equal(stat(REPOSITORY "/.weir/latency-m-1", &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	run("test \"$(ls -A repository/.weir)\" = latency-m-1");
+	assert_null(store_latency_open(store, "../m", 1));
+	scan();
+	assert_int_equal(found.models.n, 0);
+	/* A folder elsewhere is neither read nor written. */
+	run("mv repository/.weir kept; ln -s ../kept repository/.weir");
+	assert_null(store_latency_open(store, "m", 1));
+	assert_true(store_latency_write(store, "m", 1, "", 0) < 0);
+	run("rm repository/.weir; touch repository/.weir");
+	assert_null(store_latency_open(store, "m", 1));
+	assert_int_equal(store_latency_write(store, "m", 1, "", 0), -ENOTDIR);
+}
+
+static void what_cannot_be_read_is_said(void **state)
+{
+	struct store *other = NULL;
+	assert_int_equal(store_open("store.d/none", &other, &err), -ENOENT);
+	assert_string_equal(err.text, "store.d/none can't be opened: No such file or directory");
+	assert_int_equal(store_open("store.d/outside", &other, &err), -ENOTDIR);
+	run("mkdir -p repository/m/1 repository/n/1; echo f >repository/m/1/f; echo f >repository/n/1/f\n"
+	    "touch repository/m/config.pbtxt; chmod 0 repository/m/config.pbtxt repository/n\n"
+	    "head -c 1100000 /dev/zero | tr '\\0' '\\n' >big; mkdir -p repository/b/1; echo f >repository/b/1/f\n"
+	    "mv big repository/b/config.pbtxt");
+	scan();
+	check_problem("b", REPOSITORY "/b/config.pbtxt can't be read: it has more than 1 MiB");
+	if (geteuid() != 0) {
+		check_problem("m", REPOSITORY "/m/config.pbtxt can't be read: Permission denied");
+		check_problem("n", REPOSITORY "/n can't be read: Permission denied");
+		run("chmod 500 repository");
+		assert_int_equal(store_latency_write(store, "m", 1, "", 0), -EACCES);
+		assert_null(store_latency_open(store, "m", 1));
+		run("chmod 700 repository");
+	}
+	run("chmod 700 repository/n");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -193,6 +424,13 @@ int main(void)
 		TEST(the_version_policy_selects),
 		TEST(a_problem_is_a_sentence),
 		TEST(no_path_leaves_the_repository),
+		TEST(links_of_models_and_versions_stay_inside),
+		TEST(every_change_is_seen_and_waited_for),
+		TEST(a_side_file_is_found),
+		TEST(a_load_request_brings_files_and_configuration),
+		TEST(a_load_request_that_is_wrong_changes_nothing),
+		TEST(latencies_are_kept_for_their_owner),
+		TEST(what_cannot_be_read_is_said),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
