@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "base/base64.h"
+#include "store/model_config.h"
 #include "wire/message.h"
 
 static void assert_read(const char *name, const char *bytes, size_t n, const char *expected)
@@ -219,6 +220,67 @@ static void bytes_may_end_or_be_wrong_anywhere(void **state)
 	buf_free(&b);
 }
 
+/* Whether all that is in `part` is in `whole`, too. */
+static bool within(const json_t *part, json_t *whole)
+{
+	const char *key;
+	json_t *value;
+	if (json_is_array(part)) {
+		for (size_t i = 0; i < json_array_size(part); i++)
+			if (!within(json_array_get(part, i), json_array_get(whole, i)))
+				return false;
+		return json_array_size(part) == json_array_size(whole);
+	}
+	if (!json_is_object(part))
+		return json_equal(part, whole);
+	json_object_foreach((json_t *)part, key,
+		value) if (!json_object_get(whole, key) ||
+			   !within(value, json_object_get(whole, key))) return false;
+	return true;
+}
+
+static void a_configuration_of_the_repository_can_be_sent(void **state)
+{
+	static const char text[] =
+		"name: 'm' backend: 'onnxruntime' max_batch_size: 8\n"
+		"input { name: 'A' data_type: TYPE_STRING dims: [ -1, 3 ] reshape { shape: [ 3, -1 ] } }\n"
+		"output { name: 'Y' data_type: TYPE_FP32 dims: [ 1 ] label_filename: 'l' }\n"
+		"version_policy { specific { versions: [ 1, 3 ] } }\n"
+		"instance_group [ { count: 2 kind: KIND_GPU gpus: [ 0, 1 ] } ]\n"
+		"dynamic_batching { preferred_batch_size: [ 4, 8 ] max_queue_delay_microseconds: 100\n"
+		" priority_levels: 2 default_priority_level: 1 default_queue_policy { max_queue_size: 5\n"
+		" timeout_action: DELAY } priority_queue_policy { key: 2 value { max_queue_size: 9 } } }\n"
+		"optimization { cuda { graphs: true graph_spec { batch_size: 4 input { key: 'A' value\n"
+		" { dim: [ 3 ] } } } } }\n"
+		"model_warmup { name: 'w' batch_size: 1 inputs { key: 'A' value { data_type: TYPE_STRING\n"
+		" dims: [ 1, 3 ] zero_data: true } } }\n"
+		"parameters { key: 'weir.deadline_us' value { string_value: '5000' } }\n";
+	struct model_config *c;
+	struct buf warnings = { 0 }, b = { 0 };
+	struct error err = { .text = "" };
+	json_t *sent, *got;
+	(void)state;
+	if (config_read(text, strlen(text), "config.pbtxt", &c, &warnings, &err))
+		fail_msg("%s", err.text);
+	sent = json_pack("{s:o}", "config", config_json(c));
+	if (message_put("ModelConfigResponse", sent, &b, &err) ||
+		message_read("ModelConfigResponse", b.v, b.n, &got, &err))
+		fail_msg("%s", err.text);
+	if (!within(got, sent))
+		fail_msg("%s\n%s", json_dumps(got, 0), json_dumps(sent, 0));
+	assert_int_equal(json_array_size(json_object_get(
+				 json_object_get(json_object_get(json_object_get(got, "config"),
+							 "version_policy"),
+					 "specific"),
+				 "versions")),
+		2);
+	json_decref(sent);
+	json_decref(got);
+	buf_free(&b);
+	buf_free(&warnings);
+	config_free(c);
+}
+
 static void base64_goes_both_ways(void **state)
 {
 	static const char *const pairs[][2] = { { "", "" }, { "f", "Zg==" }, { "fo", "Zm8=" },
@@ -252,6 +314,7 @@ int main(void)
 		cmocka_unit_test(what_is_not_sent_takes_no_bytes),
 		cmocka_unit_test(the_deepest_message_goes_both_ways),
 		cmocka_unit_test(bytes_may_end_or_be_wrong_anywhere),
+		cmocka_unit_test(a_configuration_of_the_repository_can_be_sent),
 		cmocka_unit_test(base64_goes_both_ways),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
