@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
+#include "base/base64.h"
 #include "wire/http1.h"
 #include "wire/infer.h"
+#include "wire/message.h"
 
 enum { ROUNDS = 5, REQUESTS = 200000, VALUES = 16 };
 
@@ -56,6 +58,18 @@ static void make_request(struct buf *b, bool binary, const char *format)
 	buf_free(&data);
 }
 
+/* The answer to `request`: its input. */
+static void make_answer(void)
+{
+	answer.id = request.id;
+	answer.model = SLICE("identity");
+	answer.version = SLICE("1");
+	answer.outputs = 1;
+	answer.output[0] = request.input[0].tensor;
+	answer.output[0].name = request.output[0].name;
+	answer.binary[0] = request.output[0].binary;
+}
+
 static void serve(struct buf *bytes, struct buf *json, struct buf *out)
 {
 	struct http_head head;
@@ -72,13 +86,7 @@ static void serve(struct buf *bytes, struct buf *json, struct buf *out)
 	if (infer_json_read(
 		    &request, bytes->v + head.bytes, head.content_length, infer_length, &err))
 		goto failed;
-	answer.id = request.id;
-	answer.model = SLICE("identity");
-	answer.version = SLICE("1");
-	answer.outputs = 1;
-	answer.output[0] = request.input[0].tensor;
-	answer.output[0].name = request.output[0].name;
-	answer.binary[0] = request.output[0].binary;
+	make_answer();
 	if (infer_json_put(json, &answer, &json_bytes, &err))
 		goto failed;
 	http_head_put(out, 200, json_bytes ? "application/octet-stream" : "application/json",
@@ -90,36 +98,78 @@ failed:
 	exit(1);
 }
 
+/* What HTTP/2 carries is a message: there is no head to parse. */
+static void serve_grpc(struct buf *bytes, struct buf *unused, struct buf *out)
+{
+	struct error err = { "" };
+	(void)unused;
+	out->n = 0;
+	infer_request_reset(&request);
+	if (infer_pb_read(&request, bytes->v, bytes->n, &err)) {
+		fprintf(stderr, "bench-wire: %s\n", err.text);
+		exit(1);
+	}
+	make_answer();
+	infer_pb_put(out, &answer);
+}
+
 static int by_size(const void *a, const void *b)
 {
 	const double *x = a, *y = b;
 	return (*x > *y) - (*x < *y);
 }
 
-static void measure(const char *name, bool binary, const char *format)
+static void measure(
+	const char *name, struct buf *bytes, void (*one)(struct buf *, struct buf *, struct buf *))
 {
-	struct buf bytes = { 0 }, json = { 0 }, out = { 0 };
+	struct buf json = { 0 }, out = { 0 };
 	double us[ROUNDS];
-	make_request(&bytes, binary, format);
 	for (int round = 0; round < ROUNDS; round++) {
 		const double start = user_s();
 		for (int i = 0; i < REQUESTS; i++)
-			serve(&bytes, &json, &out);
+			one(bytes, &json, &out);
 		us[round] = (user_s() - start) * 1e6 / REQUESTS;
 	}
 	qsort(us, ROUNDS, sizeof *us, by_size);
-	printf("%-34s %4zu bytes in %4zu out  %6.3f us\n", name, bytes.n, out.n, us[ROUNDS / 2]);
-	buf_free(&bytes);
+	printf("%-34s %4zu bytes in %4zu out  %6.3f us\n", name, bytes->n, out.n, us[ROUNDS / 2]);
+	buf_free(bytes);
 	buf_free(&json);
 	buf_free(&out);
+}
+
+static void measure_rest(const char *name, bool binary, const char *format)
+{
+	struct buf bytes = { 0 };
+	make_request(&bytes, binary, format);
+	measure(name, &bytes, serve);
+}
+
+static void measure_grpc(void)
+{
+	static const float values[VALUES];
+	struct buf bytes = { 0 }, raw = { 0 };
+	struct error err = { "" };
+	json_t *message;
+	base64_put(&raw, values, sizeof values);
+	message = json_pack("{s:s, s:[{s:s, s:s, s:[i,i]}], s:[{s:s}], s:[s#]}", "id", "42",
+		"inputs", "name", "INPUT0", "datatype", "FP32", "shape", 1, VALUES, "outputs",
+		"name", "OUTPUT0", "raw_input_contents", raw.v, (int)raw.n);
+	if (message_put("ModelInferRequest", message, &bytes, &err)) {
+		fprintf(stderr, "bench-wire: %s\n", err.text);
+		exit(1);
+	}
+	json_decref(message);
+	buf_free(&raw);
+	measure("gRPC, raw, 64 bytes", &bytes, serve_grpc);
 }
 
 int main(void)
 {
 	printf("reading a request and printing its answer\n");
-	measure("JSON, 16 FP32 of 17 digits", false, "%.17g");
-	measure("JSON, 16 FP32 of 6 digits", false, "%.6g");
-	measure("binary, 64 bytes", true, "");
+	measure_rest("JSON, 16 FP32 of 17 digits", false, "%.17g");
+	measure_rest("JSON, 16 FP32 of 6 digits", false, "%.6g");
+	measure_rest("binary, 64 bytes", true, "");
+	measure_grpc();
 	infer_request_free(&request);
 	return 0;
 }
