@@ -15,6 +15,7 @@ static const struct {
 	{ "record", "See what a program does" },
 	{ "look", "Read a recording" },
 	{ "share", "Share a GPU" },
+	{ "serve", "Serve models" },
 	{ "help", "Find your way" },
 };
 

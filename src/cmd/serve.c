@@ -1,0 +1,183 @@
+/*
+ * weir serve answers inference requests for a repository of models, by the deadlines that they
+ * have (src/serve).  It ends after a drain at SIGTERM or SIGINT, at once at a second one, and reads
+ * the repository again at SIGHUP.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/slice.h"
+#include "cmd/cli/command.h"
+#include "cmd/cli/values.h"
+#include "serve/model_server.h"
+
+static bool read_time(const struct options *o, const char *name, uint64_t *ret_ns)
+{
+	const char *text = opt_str(o, name);
+	if (text && strcmp(text, "0") == 0)
+		*ret_ns = 0;
+	else if (text && !duration_parse(text, ret_ns))
+		return !complain(EXIT_USAGE, "--%s=%s: give a time, as in 500us or 2s", name, text);
+	return true;
+}
+
+static bool read_size(const struct options *o, const char *name, uint64_t *ret_bytes)
+{
+	const char *text = opt_str(o, name);
+	if (!text || (size_parse(text, ret_bytes) && *ret_bytes))
+		return true;
+	complain(EXIT_USAGE, "--%s=%s: give a size, as in 256M", name, text);
+	return false;
+}
+
+static bool read_number(const struct options *o, const char *name, unsigned *ret)
+{
+	const char *text = opt_str(o, name);
+	uint64_t n = 0;
+	if (text && (!slice_u64(slice_of(text), &n) || n < 1 || n > 64))
+		return !complain(EXIT_USAGE, "--%s=%s: give a number from 1 to 64", name, text);
+	*ret = (unsigned)n;
+	return true;
+}
+
+static bool read_control(const char *text, enum model_control *ret)
+{
+	static const char *const names[] = { "poll", "explicit", "none" };
+	for (int i = 0; i < 3; i++)
+		if (strcmp(text, names[i]) == 0) {
+			*ret = (enum model_control)i;
+			return true;
+		}
+	complain(EXIT_USAGE, "--model-control=%s: it is poll, explicit or none", text);
+	return false;
+}
+
+static bool read_policy(const char *text, enum batch_policy *ret)
+{
+	if (batch_policy_find(text, ret) == 0)
+		return true;
+	complain(EXIT_USAGE, "--policy=%s: it is slack, delay, fifo or edf", text);
+	return false;
+}
+
+static void add_listen(struct serve_options *s, const char *at)
+{
+	if (at)
+		s->listen[s->listens++] = at;
+}
+
+static bool read_options(const struct options *o, struct serve_options *s)
+{
+	add_listen(s, opt_str(o, "listen"));
+	add_listen(s, opt_str(o, "grpc"));
+	add_listen(s, opt_str(o, "metrics"));
+	s->onnxruntime = opt_str(o, "onnxruntime");
+	s->token = opt_str(o, "token");
+	s->log = opt_str(o, "log");
+	if (!read_number(o, "threads", &s->threads) || !read_number(o, "loops", &s->loops))
+		return false;
+	s->open = opt_flag(o, "open");
+	s->strict = opt_flag(o, "strict");
+	while (s->loads < SERVE_LOADS &&
+		(s->load[s->loads] = opt_nth(o, "load-model", (int)s->loads)))
+		s->loads++;
+	return read_control(opt_str(o, "model-control"), &s->control) &&
+	       read_policy(opt_str(o, "policy"), &s->policy) && read_time(o, "poll", &s->poll_ns) &&
+	       read_time(o, "delay", &s->delay_ns) && read_time(o, "drain-delay", &s->drain_ns) &&
+	       read_size(o, "body", &s->body_bytes) &&
+	       read_size(o, "request-memory", &s->memory_bytes);
+}
+
+/* ---- signals ---- */
+
+/* Blocked before there are threads, so that this one alone gets them. */
+static sigset_t block_signals(void)
+{
+	sigset_t all;
+	sigemptyset(&all);
+	sigaddset(&all, SIGINT);
+	sigaddset(&all, SIGTERM);
+	sigaddset(&all, SIGHUP);
+	sigprocmask(SIG_BLOCK, &all, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	return all;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Until SIGTERM or SIGINT. */
+static void wait_for_end(struct server *s, const sigset_t *signals)
+{
+	for (;;) {
+		const int got = sigwaitinfo(signals, NULL);
+		if (got == SIGHUP)
+			serve_reread(s);
+		else if (got > 0)
+			return;
+	}
+}
+
+/* Serves on for a while, so that whoever balances load sees that it is not ready.  False: a second
+ * signal came. */
+static bool drain(struct server *s, uint64_t ns, const sigset_t *signals)
+{
+	const uint64_t end = now_ns() + ns;
+	serve_drain(s);
+	for (uint64_t now; (now = now_ns()) < end;) {
+		const struct timespec left = { (time_t)((end - now) / 1000000000u),
+			(long)((end - now) % 1000000000u) };
+		const int got = sigtimedwait(signals, NULL, &left);
+		if (got == SIGTERM || got == SIGINT)
+			return false;
+	}
+	return true;
+}
+
+/* ---- the command ---- */
+
+static void say_ready(struct server *s, const struct serve_options *o, uint64_t began)
+{
+	serve_put_ready(s, stdout);
+	for (unsigned i = 0; i < o->listens; i++) {
+		const char *at = o->listen[i], *colon = strrchr(at, ':');
+		if (strncmp(at, "unix:", 5) == 0)
+			printf("ready at %s", at);
+		else
+			printf("ready at http://%.*s:%u", (int)(colon - at), at, serve_port(s, i));
+		printf(i ? "\n" : " after %.0f ms\n", (double)(now_ns() - began) / 1e6);
+	}
+	fflush(stdout);
+}
+
+int cmd_serve(const struct options *o)
+{
+	const uint64_t began = now_ns();
+	struct serve_options s = { 0 };
+	struct server *server;
+	struct error err;
+	if (opt_argc(o) != 1)
+		return complain(EXIT_USAGE, "give the repository of models, one folder");
+	s.repository = opt_argv(o)[0];
+	if (!read_options(o, &s))
+		return EXIT_USAGE;
+	const sigset_t signals = block_signals();
+	const int e = serve_start(&s, &server, &err);
+	if (e)
+		return complain(e == -EINVAL || e == -ENOENT ? EXIT_USAGE : EXIT_ENVIRONMENT, "%s",
+			err.text);
+	if (!opt_flag(o, "quiet"))
+		say_ready(server, &s, began);
+	wait_for_end(server, &signals);
+	const bool whole = drain(server, s.drain_ns, &signals);
+	serve_stop(server, !whole);
+	serve_free(server);
+	return EXIT_YES;
+}

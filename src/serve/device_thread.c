@@ -1,0 +1,320 @@
+/*
+ * The thread that runs batches.  Its queues and policy are the batcher's (src/batch), under one
+ * lock, which loops take to admit a request and this thread to choose a batch.  The engine runs
+ * without the lock.  Outputs stay the engine's until the last request of the batch has its answer.
+ */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "serve/internal.h"
+
+#define SPARE_PIECES 4096
+
+static struct exchange *exchange_of(struct batch_item *item)
+{
+	return (struct exchange *)item; /* its first member */
+}
+
+static void count_refused(struct version *v, int status)
+{
+	struct version_stats *s = &v->stats;
+	atomic_fetch_add_explicit(
+		status == -ETIME ? &s->shed : &s->refused, 1, memory_order_relaxed);
+}
+
+/* ---- admission ---- */
+
+/* Under the lock. */
+static int refuse(struct exchange *x, enum batch_refusal why)
+{
+	if (why == BATCH_TOO_LATE)
+		return error_set(&x->err, -ENOBUFS,
+			"model '%s' can't answer in time: its deadline comes before what is queued ends",
+			x->version->model->name);
+	return error_set(
+		&x->err, -ENOBUFS, "the queue of model '%s' is full", x->version->model->name);
+}
+
+#define GROUPS_MOST 4096
+
+/* Under the lock.  Numbers are not used again while older ones may be queued. */
+static uint32_t group_of(struct version *v, struct map_key key)
+{
+	if (!v->shapes_vary)
+		return 0;
+	if (v->groups.taken >= GROUPS_MOST)
+		map_fini(&v->groups);
+	uint32_t *number = map_get(&v->groups, key);
+	if (*number == MAP_NONE)
+		*number = v->next_group++;
+	return *number;
+}
+
+bool device_admit(struct device *d, struct exchange *x)
+{
+	struct version *v = x->version;
+	/* Read when it is back, by whoever has it: written before. */
+	x->queued_ns = x->item.arrived_ns;
+	pthread_mutex_lock(&d->lock);
+	x->item.group = group_of(v, x->group_key);
+	const enum batch_refusal why = batch_admit(v->queue, &x->item, x->queued_ns, &x->retry_ns);
+	if (why == BATCH_ADMITTED) {
+		x->state = EXCHANGE_QUEUED;
+		if (d->waiting) {
+			d->waiting = false;
+			pthread_cond_signal(&d->work);
+		}
+	}
+	pthread_mutex_unlock(&d->lock);
+	if (why == BATCH_ADMITTED)
+		return true;
+	x->status = refuse(x, why);
+	count_refused(v, x->status);
+	return false;
+}
+
+bool device_cancel(struct device *d, struct exchange *x)
+{
+	pthread_mutex_lock(&d->lock);
+	const bool queued = x->state == EXCHANGE_QUEUED;
+	if (queued) {
+		batch_cancel(x->version->queue, &x->item);
+		x->state = EXCHANGE_OWN;
+	}
+	pthread_mutex_unlock(&d->lock);
+	return queued;
+}
+
+/* ---- batches ---- */
+
+static struct batch *batch_take(struct device *d, struct version *v)
+{
+	struct batch *b = d->spare;
+	if (b)
+		d->spare = b->next;
+	else
+		b = xcalloc(1, sizeof *b);
+	b->version = v;
+	version_ref(v);
+	return b;
+}
+
+void batch_unref(struct device *d, struct batch *b)
+{
+	/* The last one reads what all wrote. */
+	if (atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	if (!b->failed)
+		engine_run_end(b->version->loaded, &b->run);
+	version_unref(b->version);
+	if (b->pieces.room > SPARE_PIECES)
+		array_free(&b->pieces);
+	pthread_mutex_lock(&d->lock);
+	b->next = d->spare;
+	d->spare = b;
+	pthread_mutex_unlock(&d->lock);
+}
+
+/* The request's tensor for an input of the model; NULL: it was left out. */
+static const struct tensor *input_of(const struct exchange *x, unsigned input)
+{
+	return x->order[input] ? &x->infer.input[x->order[input] - 1].tensor : NULL;
+}
+
+/* One input of all requests: pieces that need not be adjacent. */
+static void gather(struct batch *b, const struct batch_run *r, unsigned input, size_t piece)
+{
+	struct engine_input *in = &b->run.in[input];
+	const struct tensor *first = input_of(exchange_of(r->item[0]), input);
+	*in = (struct engine_input){ .given = first != NULL };
+	if (!first)
+		return;
+	in->type = first->type;
+	in->shape = first->shape;
+	in->piece = &b->pieces.v[piece];
+	in->pieces = r->n;
+	if (b->version->batched)
+		in->shape.dims[0] = r->rows;
+	for (uint32_t i = 0; i < r->n; i++) {
+		const struct exchange *x = exchange_of(r->item[i]);
+		const struct tensor *t = input_of(x, input);
+		b->pieces.v[piece + i] = (struct engine_piece){ t->data, t->bytes, x->item.rows };
+	}
+}
+
+static bool wants(const struct exchange *x, const char *output)
+{
+	for (unsigned i = 0; i < x->infer.outputs; i++)
+		if (slice_is(x->infer.output[i].name, output))
+			return true;
+	return x->infer.outputs == 0;
+}
+
+static void prepare(struct batch *b, const struct batch_run *r)
+{
+	const struct engine_model *m = b->version->loaded;
+	b->rows = r->rows;
+	b->items = r->n;
+	b->pieces.n = 0;
+	array_reserve(&b->pieces, (size_t)m->ins * r->n);
+	for (unsigned i = 0; i < m->ins; i++)
+		gather(b, r, i, (size_t)i * r->n);
+	for (unsigned i = 0; i < m->outs; i++) {
+		b->run.out[i] = (struct engine_output){ 0 };
+		for (uint32_t k = 0; k < r->n && !b->run.out[i].wanted; k++)
+			b->run.out[i].wanted = wants(exchange_of(r->item[k]), m->out[i].name);
+	}
+}
+
+/* Each output has a row for each row of the batch. */
+static int check_rows(const struct batch *b, struct error *err)
+{
+	const struct engine_model *m = b->version->loaded;
+	for (unsigned i = 0; b->version->batched && i < m->outs; i++) {
+		const struct shape *s = &b->run.out[i].shape;
+		if (b->run.out[i].wanted && (!s->n || s->dims[0] != b->rows))
+			return error_set(err, -EIO,
+				"model '%s' gave output '%s' another number of rows than its %u",
+				b->version->model->name, m->out[i].name, b->rows);
+	}
+	return 0;
+}
+
+static void add(struct duration *d, uint64_t count, uint64_t ns)
+{
+	atomic_fetch_add_explicit(&d->count, count, memory_order_relaxed);
+	atomic_fetch_add_explicit(&d->ns, ns, memory_order_relaxed);
+}
+
+static void count_batch(const struct batch_run *r, struct version_stats *s, uint64_t began,
+	uint64_t ran, uint64_t ended)
+{
+	const uint64_t ns = ended - ran;
+	add(&s->infer, r->n, ns * r->n);
+	add(&s->input, r->n, (ran - began) * r->n);
+	add(&s->sizes[r->rows <= BATCH_MOST ? r->rows : BATCH_MOST], 1, ns);
+	atomic_fetch_add_explicit(&s->executions, 1, memory_order_relaxed);
+	if (r->predicted_ns) {
+		const double ratio = (double)ns / (double)r->predicted_ns;
+		unsigned k = 0;
+		while (k < ERROR_RATIOS && ratio > error_ratios[k])
+			k++;
+		atomic_fetch_add_explicit(&s->error_buckets[k], 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(
+			&s->error_sum_ppm, (uint64_t)(ratio * 1e6), memory_order_relaxed);
+	}
+}
+
+/* Without the lock. */
+static void run_batch(struct batch *b, const struct batch_run *r)
+{
+	struct version *v = b->version;
+	struct error err;
+	const uint64_t began = now_ns();
+	prepare(b, r);
+	const uint64_t ran = now_ns();
+	int e = engine_run(v->loaded, &b->run, &err);
+	b->failed = e != 0;
+	const uint64_t ended = now_ns();
+	e = e ? e : check_rows(b, &err);
+	count_batch(r, &v->stats, began, ran, ended);
+	atomic_store_explicit(&b->refs, r->n + 1, memory_order_relaxed);
+	uint32_t row = 0;
+	for (uint32_t i = 0; i < r->n; i++) {
+		struct exchange *x = exchange_of(r->item[i]);
+		x->batch = b;
+		x->first_row = row;
+		x->batch_rows = r->rows;
+		x->ran_ns = ran;
+		x->ended_ns = ended;
+		x->status = e;
+		if (e)
+			x->err = err;
+		row += x->item.rows;
+		exchange_return(x);
+	}
+}
+
+static void shed(const struct batch_run *r)
+{
+	for (uint32_t i = 0; i < r->shed; i++) {
+		struct exchange *x = exchange_of(r->gone[i]);
+		x->state = EXCHANGE_OWN;
+		x->status = error_set(&x->err, -ETIME,
+			"model '%s' can't answer this request in time any more, so it did not run",
+			x->version->model->name);
+		count_refused(x->version, x->status);
+		exchange_return(x);
+	}
+}
+
+/* ---- the thread ---- */
+
+static void wait_until(struct device *d, uint64_t ns)
+{
+	const struct timespec t = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
+	d->waiting = true;
+	if (ns == UINT64_MAX)
+		pthread_cond_wait(&d->work, &d->lock);
+	else
+		pthread_cond_timedwait(&d->work, &d->lock, &t);
+	d->waiting = false;
+}
+
+static void *device_run(void *data)
+{
+	struct device *d = data;
+	struct batch_run *r = &d->run;
+	pthread_mutex_lock(&d->lock);
+	for (;;) {
+		const uint64_t now = now_ns();
+		batch_next(d->batcher, now, now, r);
+		shed(r);
+		if (!r->model) {
+			if (d->stopping && r->wake_ns == UINT64_MAX)
+				break;
+			wait_until(d, r->wake_ns);
+			continue;
+		}
+		struct batch *b = batch_take(d, exchange_of(r->item[0])->version);
+		for (uint32_t i = 0; i < r->n; i++)
+			exchange_of(r->item[i])->state = EXCHANGE_RUNNING;
+		pthread_mutex_unlock(&d->lock);
+		run_batch(b, r);
+		pthread_mutex_lock(&d->lock);
+		batch_done(d->batcher, r, now_ns());
+		pthread_mutex_unlock(&d->lock);
+		/* Only now: it keeps the model. */
+		batch_unref(d, b);
+		pthread_mutex_lock(&d->lock);
+	}
+	pthread_mutex_unlock(&d->lock);
+	return NULL;
+}
+
+int device_start(struct device *d, struct server *s, struct error *err)
+{
+	pthread_condattr_t clock;
+	pthread_condattr_init(&clock);
+	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+	pthread_cond_init(&d->work, &clock);
+	pthread_mutex_init(&d->lock, NULL);
+	d->server = s;
+	d->batcher = batcher_new(s->o.policy);
+	const int code = pthread_create(&d->thread, NULL, device_run, d);
+	return code ? error_set(err, -code, "the device's thread does not start") : 0;
+}
+
+void device_stop(struct device *d)
+{
+	pthread_mutex_lock(&d->lock);
+	d->stopping = true;
+	pthread_cond_signal(&d->work);
+	pthread_mutex_unlock(&d->lock);
+	pthread_join(d->thread, NULL);
+	for (struct batch *b = d->spare, *next; b; b = next) {
+		next = b->next;
+		array_free(&b->pieces);
+		free(b);
+	}
+}

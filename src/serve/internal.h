@@ -1,0 +1,385 @@
+/* What the files of this folder know of each other. */
+#ifndef WEIR_SERVE_INTERNAL_H
+#define WEIR_SERVE_INTERNAL_H
+
+#include <jansson.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "base/array.h"
+#include "base/buf.h"
+#include "base/check.h"
+#include "base/error.h"
+#include "base/map.h"
+#include "batch/batch.h"
+#include "engine/engine.h"
+#include "serve/model_server.h"
+#include "store/model_config.h"
+#include "store/store.h"
+#include "wire/http1.h"
+#include "wire/infer.h"
+#include "wire/message.h"
+#include "wire/route.h"
+#include "wire/status.h"
+
+struct conn;
+struct stream;
+struct loop;
+struct device;
+struct version;
+struct batch;
+
+static inline uint64_t now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* ---- one request, and its answer ---- */
+
+enum exchange_state { EXCHANGE_OWN, EXCHANGE_QUEUED, EXCHANGE_RUNNING };
+
+struct exchange {
+	struct batch_item item;
+	struct exchange *next; /* in the loop's inbox, or its free list */
+	struct loop *loop;
+	struct conn *conn;      /* NULL: the client is gone */
+	struct stream *stream;  /* HTTP/2: of that connection */
+	struct exchange *after; /* of a stream of requests: the next one, which is answered later */
+	enum exchange_state state; /* under the device's lock while it is away */
+	bool away;                 /* the device or the keeper has it */
+	bool grpc, streamed, answered;
+	struct route_match match;
+	char names[600]; /* what match has slices of */
+	/* What headers said. */
+	bool has_infer_length, wants_time;
+	uint64_t infer_length;
+	uint64_t timeout_ns; /* of Weir-Deadline-Us or grpc-timeout; 0: none */
+	char traceparent[56];
+	char encoding; /* of the body: 0, 'g'zip or 'd'eflate */
+	struct buf body;
+	size_t body_at; /* where it begins, so that binary data is aligned */
+	uint64_t held;  /* bytes that count against the server's memory */
+	struct infer_request infer;
+	uint8_t order[INFER_TENSORS]; /* by the model's input: 1 + that of the request; 0: left out
+				       */
+	struct buf scratch;           /* copies of data that is not aligned */
+	void *shared[INFER_TENSORS];  /* by the request's input: what was in shared memory */
+	struct map_key group_key;     /* of the shapes */
+	struct version *version;      /* a reference */
+	struct batch *batch;          /* a reference, when it ran */
+	uint32_t first_row;
+	uint64_t began_ns; /* first byte */
+	uint64_t queued_ns, ran_ns, ended_ns;
+	uint32_t batch_rows;
+	/* The answer. */
+	int status; /* 0 or -errno; then err says why */
+	struct error err;
+	uint64_t retry_ns;
+	struct buf answer;  /* body, or message without its prefix */
+	size_t answer_json; /* Inference-Header-Content-Length; 0: none */
+	const char *content_type;
+};
+
+/* Where a connection has to be told that the exchange is answered. */
+void conn_answered(struct exchange *x);
+/* Begins what a complete request asks for: answers at once, or later by conn_answered(). */
+void exchange_start(struct exchange *x);
+/* An answer of a status alone. */
+void exchange_fail(struct exchange *x, int code, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* From the device or the keeper: the loop gets it back. */
+void exchange_return(struct exchange *x);
+/* The client is gone. */
+void exchange_abandon(struct exchange *x);
+struct exchange *exchange_new(struct loop *l, struct conn *c);
+void exchange_free(struct exchange *x);
+/* Of a spare one: its memory too. */
+void exchange_release(struct exchange *x);
+/* Lines for the head of an answer over HTTP, "Name: value\r\n". */
+void exchange_put_lines(const struct exchange *x, struct buf *lines);
+
+/* inference.c */
+void infer_start(struct exchange *x);
+/* After its batch, on the loop's thread: writes the answer. */
+void infer_finish(struct exchange *x);
+
+/* methods.c */
+/* After it, on the loop's thread. */
+void control_finish(struct exchange *x);
+void settings_init(struct server *s);
+int settings_trace(struct server *s, const json_t *change, json_t **ret, struct error *err);
+int settings_log(struct server *s, const json_t *change, json_t **ret, struct error *err);
+void control_start(struct exchange *x);
+/* On the keeper's thread. */
+void control_run(struct exchange *x);
+
+/* ---- connections (conn.c, http1_conn.c, http2_conn.c) ---- */
+
+/* ENDING: answered, and what still comes is thrown away until the client closes. */
+enum conn_kind { CONN_NEW, CONN_HTTP1, CONN_HTTP2, CONN_ENDING };
+
+struct conn {
+	struct loop *loop;
+	struct conn *prev, *next;
+	int fd;
+	enum conn_kind kind;
+	bool closing;    /* after what is in out */
+	uint32_t events; /* what epoll is asked for */
+	bool dead;       /* freed at the end of the loop's turn */
+	struct buf in;
+	size_t in_at;
+	struct buf out;
+	size_t out_at;
+	uint64_t until_ns; /* when a slow client is cut; UINT64_MAX: not now */
+	uint64_t began_ns; /* first byte of the request */
+	/* HTTP/1.1 */
+	enum { READ_HEAD, READ_BODY, READ_CHUNKS, AWAIT_ANSWER } state;
+	size_t scanned;
+	uint64_t body_left;
+	struct http_chunks chunks;
+	bool keep_alive;
+	struct exchange *exchange;
+	/* HTTP/2 */
+	void *session;
+	struct stream *streams;
+	bool draining;
+	struct conn *next_later; /* of those that are flushed at the end of the loop's turn */
+	bool later;
+};
+
+void conn_new(struct loop *l, int fd);
+void conn_ready(struct conn *c, uint32_t events);
+void conn_flush(struct conn *c); /* writes what there is */
+void conn_close(struct conn *c);
+/* Flushes it at the end of the loop's turn: several answers go out in one write. */
+void conn_later(struct conn *c);
+/* Whether the client has said the server's word. */
+int check_token(const struct server *s, struct slice said, struct error *err);
+/* Whether the request may have so many bytes more; otherwise it has failed. */
+bool exchange_hold(struct exchange *x, uint64_t bytes);
+
+void http1_read(struct conn *c);
+void http1_answered(struct exchange *x);
+void http1_closed(struct conn *c);
+
+bool http2_begin(struct conn *c);
+void http2_read(struct conn *c);
+void http2_answered(struct exchange *x);
+bool http2_pump(struct conn *c);
+void http2_sweep(struct conn *c);
+void http2_drain(struct conn *c);
+void http2_closed(struct conn *c);
+
+/* ---- loops ---- */
+
+struct loop {
+	struct server *server;
+	pthread_t thread;
+	int epoll, wake;
+	_Atomic(struct exchange *) inbox;
+	atomic_bool asleep;
+	struct conn *conns, *later;
+	bool any_dead;
+	struct exchange *spare;
+	unsigned spares;
+	atomic_uint connections;
+	uint64_t now; /* at the begin of its turn */
+	struct buf log;
+	_Atomic uint64_t busy_ns;
+};
+
+int loop_start(struct loop *l, struct server *s, struct error *err);
+void loop_wake(struct loop *l);
+void loop_join(struct loop *l);
+void loop_fini(struct loop *l);
+
+/* ---- models ---- */
+
+struct duration {
+	_Atomic uint64_t count, ns;
+};
+
+#define ERROR_RATIOS 7
+extern const double error_ratios[ERROR_RATIOS]; /* where the buckets end */
+
+struct version_stats {
+	struct duration success, fail, queue, input, infer, output;
+	_Atomic uint64_t inferences, executions, last_ms;
+	_Atomic uint64_t met, late, shed, refused, cancelled, rejected;
+	struct duration sizes[BATCH_MOST + 1];            /* batches by rows */
+	_Atomic uint64_t error_buckets[ERROR_RATIOS + 1]; /* measured / predicted */
+	_Atomic uint64_t error_sum_ppm;
+};
+
+struct model;
+
+/* What clients see of an input or output, in the model's order. */
+struct version_tensor {
+	struct tensor_spec spec; /* the name is the config's */
+	bool has_reshape;
+	struct shape reshape; /* what the model itself has, with the batch dimension */
+	char **labels;        /* of classes */
+	size_t nlabels;
+};
+
+/* One version that is loaded.  Requests hold references, and the last one to go gives it to the
+ * keeper. */
+struct version {
+	atomic_uint refs;
+	struct model *model;
+	uint64_t number;
+	uint64_t fingerprint;
+	struct model_config *config;
+	const struct engine *engine;
+	struct engine_model *loaded;
+	struct version_tensor *in, *out; /* as many as loaded has */
+	struct device *device;
+	struct batch_model *queue;
+	bool batched;      /* the first dimension is rows */
+	bool shapes_vary;  /* beside the rows: requests of equal shapes run together */
+	struct map groups; /* under the device's lock */
+	uint32_t next_group;
+	_Atomic uint64_t load_ns;
+	struct version_stats stats;
+	struct version *next_dead;
+};
+
+enum model_state { MODEL_UNAVAILABLE, MODEL_LOADING, MODEL_READY, MODEL_UNLOADING };
+
+struct model {
+	char *name;
+	enum model_state state;
+	char *reason;                     /* why its last load failed, or NULL */
+	ARRAY(struct version *) versions; /* ready, ascending; references */
+	uint64_t fingerprint;             /* of what was loaded, or failed to */
+	uint64_t config_fingerprint;
+	bool wanted; /* CONTROL_EXPLICIT: somebody asked for it */
+};
+
+struct models {
+	pthread_rwlock_t lock;      /* for the list and what each model has */
+	ARRAY(struct model *) list; /* models are never freed before the end */
+	struct store *store;        /* the keeper's */
+};
+
+/* A reference to the version, or the latest; -ENOENT, -EAGAIN and a sentence. */
+int models_find(struct models *m, struct slice model, struct slice version, struct version **ret,
+	struct error *err);
+/* With the lock for reading; NULL: there is none. */
+struct model *models_by_name(struct models *m, struct slice name);
+void version_ref(struct version *v);
+void version_unref(struct version *v);
+/* The first scan, before there is a keeper. */
+int models_open(struct server *s, struct error *err);
+/* What follows is for the keeper's thread.  Compares the repository with what is loaded. */
+int models_scan(struct server *s, struct error *err);
+int models_load(struct server *s, const char *name, const json_t *parameters, struct error *err);
+int models_unload(struct server *s, const char *name, struct error *err);
+void models_close(struct server *s);
+
+/* version.c: loads, teaches the batcher what it takes, and frees. */
+int version_load(struct server *s, const struct store_model *from,
+	const struct store_version *which, struct version **ret, struct error *err);
+void version_free(struct server *s, struct version *v);
+
+/* ---- the device ---- */
+
+struct batch {
+	atomic_uint refs;
+	struct batch *next;
+	struct version *version;
+	struct engine_run run;
+	uint32_t rows, items;
+	bool failed; /* the engine has no outputs */
+	ARRAY(struct engine_piece) pieces;
+};
+
+struct device {
+	struct server *server;
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t work;
+	bool waiting, stopping;
+	struct batcher *batcher;
+	struct batch_run run;
+	struct batch *spare; /* under the lock */
+};
+
+int device_start(struct device *d, struct server *s, struct error *err);
+/* Ends when its queues are empty. */
+void device_stop(struct device *d);
+/* Queues it, or sets its status. */
+bool device_admit(struct device *d, struct exchange *x);
+/* Out of the queue; false: it runs. */
+bool device_cancel(struct device *d, struct exchange *x);
+void batch_unref(struct device *d, struct batch *b);
+
+/* ---- regions of shared memory ---- */
+
+struct regions;
+struct regions *regions_new(void);
+void regions_free(struct regions *r);
+/* Copies bytes out of or into a region: -EINVAL when it has not that many. */
+int regions_read(struct regions *r, struct slice name, uint64_t offset, void *to, uint64_t bytes,
+	struct error *err);
+int regions_write(struct regions *r, struct slice name, uint64_t offset, const void *from,
+	uint64_t bytes, struct error *err);
+int regions_register(struct regions *r, const char *name, const char *key, uint64_t offset,
+	uint64_t bytes, struct error *err);
+void regions_unregister(struct regions *r, const char *name); /* NULL: all */
+/* By name, one or all: -ENOENT. */
+int regions_json(struct regions *r, const char *name, json_t **ret, struct error *err);
+
+/* ---- all together ---- */
+
+struct listener {
+	int fd;
+	unsigned port;
+	char *path; /* of a Unix socket */
+};
+
+#define EXCHANGES_MOST 16384
+
+struct server {
+	struct serve_options o;
+	char *token;
+	size_t token_bytes;
+	struct listener listeners[4];
+	unsigned nlisteners;
+	struct loop *loops;
+	unsigned nloops;
+	struct device device;
+	struct models models;
+	struct regions *regions;
+	struct engine_options engine;
+	/* The keeper, and what it is asked. */
+	pthread_t keeper;
+	pthread_mutex_t keeper_lock;
+	pthread_cond_t keeper_work;
+	struct exchange *asked, **asked_end;
+	struct version *dead;
+	bool keeper_stops, reread, keeper_runs;
+	atomic_bool ready, draining, stopping, ends;
+	_Atomic uint64_t held_bytes, exchanges;
+	_Atomic uint64_t refused_bytes, log_lost;
+	int log;
+	uint64_t began_ns;
+	json_t *trace, *logging; /* settings, under the keeper's lock */
+};
+
+void keeper_ask(struct server *s, struct exchange *x);
+void keeper_bury(struct server *s, struct version *v);
+int keeper_start(struct server *s, struct error *err);
+void keeper_stop(struct server *s);
+/* Frees what has died since. */
+void keeper_bury_all(struct server *s);
+
+/* exposition.c: everything, as Prometheus reads it. */
+void metrics_put(struct server *s, struct buf *b);
+/* stats.c: a version's numbers as the statistics extension has them. */
+json_t *stats_json(const struct version *v);
+
+#endif

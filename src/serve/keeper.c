@@ -1,0 +1,123 @@
+/*
+ * The keeper's thread does what takes long: it loads and unloads models, looks at the repository,
+ * and frees versions whose last request has ended.
+ */
+#include <errno.h>
+
+#include "serve/internal.h"
+
+void keeper_ask(struct server *s, struct exchange *x)
+{
+	x->next = NULL;
+	x->away = true;
+	pthread_mutex_lock(&s->keeper_lock);
+	*s->asked_end = x;
+	s->asked_end = &x->next;
+	pthread_cond_signal(&s->keeper_work);
+	pthread_mutex_unlock(&s->keeper_lock);
+}
+
+void keeper_bury(struct server *s, struct version *v)
+{
+	pthread_mutex_lock(&s->keeper_lock);
+	v->next_dead = s->dead;
+	s->dead = v;
+	pthread_cond_signal(&s->keeper_work);
+	pthread_mutex_unlock(&s->keeper_lock);
+}
+
+void serve_reread(struct server *s)
+{
+	pthread_mutex_lock(&s->keeper_lock);
+	s->reread = true;
+	pthread_cond_signal(&s->keeper_work);
+	pthread_mutex_unlock(&s->keeper_lock);
+}
+
+static void bury(struct server *s, struct version *dead)
+{
+	for (struct version *v = dead, *next; v; v = next) {
+		next = v->next_dead;
+		version_free(s, v);
+	}
+}
+
+static void scan(struct server *s)
+{
+	static struct error last; /* the same trouble is told once */
+	struct error err = { "" };
+	if (models_scan(s, &err) == 0)
+		err.text[0] = 0;
+	if (strcmp(err.text, last.text) != 0 && err.text[0])
+		fprintf(stderr, "weir serve: %s\n", err.text);
+	last = err;
+}
+
+/* Waits until there is something to do, or it is time to look at the repository. */
+static bool wait_for_work(struct server *s, uint64_t look_ns)
+{
+	const struct timespec at = { (time_t)(look_ns / 1000000000u),
+		(long)(look_ns % 1000000000u) };
+	while (!s->asked && !s->dead && !s->reread && !s->keeper_stops) {
+		if (s->o.control != CONTROL_POLL)
+			pthread_cond_wait(&s->keeper_work, &s->keeper_lock);
+		else if (pthread_cond_timedwait(&s->keeper_work, &s->keeper_lock, &at) == ETIMEDOUT)
+			return true;
+	}
+	return s->reread;
+}
+
+static void *keeper_run(void *data)
+{
+	struct server *s = data;
+	uint64_t look_ns = now_ns() + s->o.poll_ns;
+	pthread_mutex_lock(&s->keeper_lock);
+	while (!s->keeper_stops || s->dead || s->asked) {
+		const bool look = wait_for_work(s, look_ns);
+		struct exchange *x = s->asked;
+		struct version *dead = s->dead;
+		if (x) {
+			s->asked = x->next;
+			if (!s->asked)
+				s->asked_end = &s->asked;
+		}
+		s->dead = NULL;
+		s->reread = false;
+		pthread_mutex_unlock(&s->keeper_lock);
+		bury(s, dead);
+		if (x) {
+			control_run(x);
+			exchange_return(x);
+		}
+		if (look) {
+			scan(s);
+			look_ns = now_ns() + s->o.poll_ns;
+		}
+		pthread_mutex_lock(&s->keeper_lock);
+	}
+	pthread_mutex_unlock(&s->keeper_lock);
+	return NULL;
+}
+
+int keeper_start(struct server *s, struct error *err)
+{
+	const int code = pthread_create(&s->keeper, NULL, keeper_run, s);
+	s->keeper_runs = code == 0;
+	return code ? error_set(err, -code, "the thread that loads models does not start") : 0;
+}
+
+void keeper_stop(struct server *s)
+{
+	pthread_mutex_lock(&s->keeper_lock);
+	s->keeper_stops = true;
+	pthread_cond_signal(&s->keeper_work);
+	pthread_mutex_unlock(&s->keeper_lock);
+	if (s->keeper_runs)
+		pthread_join(s->keeper, NULL);
+}
+
+void keeper_bury_all(struct server *s)
+{
+	bury(s, s->dead);
+	s->dead = NULL;
+}

@@ -1,0 +1,244 @@
+/*
+ * A loop waits for its sockets and for exchanges that come back from the device or the keeper.  All
+ * loops wait at the same listening sockets, and the kernel wakes one of them for a connection.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "serve/internal.h"
+
+#define CONNECTIONS_MOST 4096
+#define SWEEP_NS         500000000u
+
+/* ---- the inbox ---- */
+
+void exchange_return(struct exchange *x)
+{
+	struct loop *l = x->loop;
+	struct exchange *head = atomic_load_explicit(&l->inbox, memory_order_relaxed);
+	do
+		x->next = head;
+	while (!atomic_compare_exchange_weak_explicit(
+		&l->inbox, &head, x, memory_order_seq_cst, memory_order_relaxed));
+	/* Pairs with the store of `asleep` in wait_for_work(): one of both sees the other. */
+	if (atomic_exchange_explicit(&l->asleep, false, memory_order_seq_cst))
+		loop_wake(l);
+}
+
+void loop_wake(struct loop *l)
+{
+	const uint64_t one = 1;
+	if (write(l->wake, &one, sizeof one) < 0) {
+		/* Full: it is awake. */
+	}
+}
+
+/* Those that came back, the first first. */
+static void take_inbox(struct loop *l)
+{
+	struct exchange *x = atomic_exchange_explicit(&l->inbox, NULL, memory_order_acquire);
+	struct exchange *first = NULL;
+	while (x) {
+		struct exchange *next = x->next;
+		x->next = first;
+		first = x;
+		x = next;
+	}
+	while ((x = first) != NULL) {
+		first = x->next;
+		x->away = false;
+		if (x->match.route == ROUTE_INFER || x->match.route == ROUTE_STREAM_INFER)
+			infer_finish(x);
+		else
+			control_finish(x);
+	}
+}
+
+/* ---- new connections ---- */
+
+static void accept_some(struct loop *l, int listener)
+{
+	const int one = 1;
+	for (int i = 0; i < 16; i++) {
+		const int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd < 0)
+			return;
+		if (atomic_load_explicit(&l->connections, memory_order_relaxed) >=
+			CONNECTIONS_MOST) {
+			close(fd);
+			continue;
+		}
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+		conn_new(l, fd);
+	}
+}
+
+/* Cuts clients that take too long. */
+static void sweep(struct loop *l)
+{
+	for (struct conn *c = l->conns; c; c = c->next)
+		if (c->until_ns < l->now)
+			conn_close(c);
+		else if (c->kind == CONN_HTTP2)
+			http2_sweep(c);
+}
+
+static void free_dead(struct loop *l)
+{
+	if (!l->any_dead)
+		return;
+	l->any_dead = false;
+	for (struct conn *c = l->conns, *next; c; c = next) {
+		next = c->next;
+		if (!c->dead)
+			continue;
+		*(c->prev ? &c->prev->next : &l->conns) = c->next;
+		if (c->next)
+			c->next->prev = c->prev;
+		close(c->fd);
+		buf_free(&c->in);
+		buf_free(&c->out);
+		free(c);
+		atomic_fetch_sub_explicit(&l->connections, 1, memory_order_relaxed);
+	}
+}
+
+/* ---- the log ---- */
+
+static void write_log(struct loop *l)
+{
+	struct server *s = l->server;
+	if (l->log.n && write(s->log, l->log.v, l->log.n) != (ssize_t)l->log.n)
+		atomic_fetch_add_explicit(&s->log_lost, 1, memory_order_relaxed);
+	l->log.n = 0;
+}
+
+/* ---- its turns ---- */
+
+static void flush(struct loop *l)
+{
+	while (l->later) {
+		struct conn *c = l->later;
+		l->later = c->next_later;
+		c->later = false;
+		conn_flush(c);
+	}
+}
+
+static int wait_for_work(struct loop *l, struct epoll_event *events, int most)
+{
+	atomic_store_explicit(&l->asleep, true, memory_order_seq_cst);
+	const bool idle = !atomic_load_explicit(&l->inbox, memory_order_seq_cst);
+	const int n = epoll_wait(l->epoll, events, most, idle ? 500 : 0);
+	atomic_store_explicit(&l->asleep, false, memory_order_seq_cst);
+	return n;
+}
+
+static void handle(struct loop *l, const struct epoll_event *e)
+{
+	struct server *s = l->server;
+	if (e->data.ptr == l) {
+		uint64_t count;
+		if (read(l->wake, &count, sizeof count) < 0) {
+			/* Somebody read it before. */
+		}
+		return;
+	}
+	for (unsigned i = 0; i < s->nlisteners; i++)
+		if (e->data.ptr == &s->listeners[i]) {
+			accept_some(l, s->listeners[i].fd);
+			return;
+		}
+	struct conn *c = e->data.ptr;
+	if (!c->dead)
+		conn_ready(c, e->events);
+}
+
+/* No new requests: idle connections end, others after their answer. */
+static bool all_closed(struct loop *l)
+{
+	for (unsigned i = 0; i < l->server->nlisteners; i++)
+		epoll_ctl(l->epoll, EPOLL_CTL_DEL, l->server->listeners[i].fd, NULL);
+	for (struct conn *c = l->conns; c; c = c->next) {
+		if (atomic_load_explicit(&l->server->ends, memory_order_acquire))
+			conn_close(c);
+		else if (c->kind == CONN_HTTP2)
+			http2_drain(c);
+		else if (!c->exchange && c->out.n == c->out_at &&
+			 (c->kind == CONN_NEW || (c->state == READ_HEAD && c->in.n == c->in_at)))
+			conn_close(c);
+	}
+	flush(l);
+	free_dead(l);
+	return !l->conns;
+}
+
+static void *loop_run(void *data)
+{
+	struct loop *l = data;
+	struct epoll_event events[64];
+	uint64_t swept = now_ns();
+	for (;;) {
+		const int n = wait_for_work(l, events, 64);
+		l->now = now_ns();
+		for (int i = 0; i < n; i++)
+			handle(l, &events[i]);
+		take_inbox(l);
+		if (l->now - swept > SWEEP_NS) {
+			swept = l->now;
+			sweep(l);
+		}
+		flush(l);
+		free_dead(l);
+		if (l->log.n)
+			write_log(l);
+		atomic_fetch_add_explicit(&l->busy_ns, now_ns() - l->now, memory_order_relaxed);
+		if (atomic_load_explicit(&l->server->stopping, memory_order_acquire) &&
+			all_closed(l))
+			return NULL;
+	}
+}
+
+int loop_start(struct loop *l, struct server *s, struct error *err)
+{
+	l->server = s;
+	l->epoll = epoll_create1(EPOLL_CLOEXEC);
+	l->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	struct epoll_event e = { .events = EPOLLIN, .data.ptr = l };
+	if (l->epoll < 0 || l->wake < 0 || epoll_ctl(l->epoll, EPOLL_CTL_ADD, l->wake, &e))
+		return error_set(err, -errno, "no descriptors are left for a loop of the server");
+	for (unsigned i = 0; i < s->nlisteners; i++) {
+		e = (struct epoll_event){ .events = EPOLLIN | EPOLLEXCLUSIVE,
+			.data.ptr = &s->listeners[i] };
+		epoll_ctl(l->epoll, EPOLL_CTL_ADD, s->listeners[i].fd, &e);
+	}
+	const int code = pthread_create(&l->thread, NULL, loop_run, l);
+	return code ? error_set(err, -code, "a thread of the server does not start") : 0;
+}
+
+void loop_join(struct loop *l)
+{
+	pthread_join(l->thread, NULL);
+}
+
+/* When no thread is left that could return an exchange. */
+void loop_fini(struct loop *l)
+{
+	struct exchange *left = atomic_load_explicit(&l->inbox, memory_order_acquire);
+	for (struct exchange *x = left, *next; x; x = next) {
+		next = x->next;
+		exchange_free(x);
+	}
+	for (struct exchange *x = l->spare, *next; x; x = next) {
+		next = x->next;
+		exchange_release(x);
+	}
+	close(l->epoll);
+	close(l->wake);
+	buf_free(&l->log);
+}

@@ -1,0 +1,63 @@
+/*
+ * A server of models.  Loops own sockets and connections (loop.c); a device thread runs batches
+ * (device_thread.c); the keeper loads and unloads models (models.c).  A request is a struct
+ * exchange: its loop owns it, but the device has it from admission to the end of its batch.
+ *
+ *	socket -> conn (http1_conn.c, http2_conn.c) -> exchange -> its route:
+ *	    inference.c    admitted to a queue, run in a batch, back to the loop, answered
+ *	    methods.c      answered at once, or by the keeper
+ */
+#ifndef WEIR_SERVE_MODEL_SERVER_H
+#define WEIR_SERVE_MODEL_SERVER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "batch/batch.h"
+
+struct server;
+
+enum model_control { CONTROL_POLL, CONTROL_EXPLICIT, CONTROL_NONE };
+
+#define SERVE_LOADS 256
+
+/* What the command line says. Strings stay while the server lives. */
+struct serve_options {
+	const char *repository;
+	const char *listen[4]; /* ADDRESS:PORT or unix:PATH; those that are not NULL */
+	unsigned listens;
+	const char *onnxruntime;       /* or NULL */
+	const char *token;             /* a file with the word that clients have to say; or NULL */
+	const char *log;               /* a file for one JSON line a request; or NULL */
+	const char *load[SERVE_LOADS]; /* of CONTROL_EXPLICIT: what is loaded at the start */
+	unsigned loads;
+	unsigned loops;   /* 0: as many as fit the machine */
+	unsigned threads; /* of an engine on the CPU; 0: its own choice */
+	enum model_control control;
+	enum batch_policy policy;
+	uint64_t poll_ns;
+	uint64_t delay_ns; /* of BATCH_DELAY, where no config says one */
+	uint64_t drain_ns; /* from SIGTERM to the first refused connection */
+	uint64_t body_bytes;
+	uint64_t memory_bytes; /* of all requests together */
+	bool open;             /* other machines may ask without a token */
+	bool strict;           /* one model that does not load ends the start */
+};
+
+/* Listens, loads what there is, starts the threads.  -EINVAL: an option is wrong. */
+int serve_start(const struct serve_options *o, struct server **ret, struct error *err);
+/* What it serves, for people: a line for each model. */
+void serve_put_ready(struct server *s, FILE *out);
+unsigned serve_port(const struct server *s, unsigned listen);
+/* Reads the repository again. */
+void serve_reread(struct server *s);
+/* Not ready from now on; new connections and requests are served until drain_ns has passed. */
+void serve_drain(struct server *s);
+/* No new requests; what is queued is answered.  Returns when all is done, or at once when `now`. */
+void serve_stop(struct server *s, bool now);
+void serve_free(struct server *s);
+
+#endif

@@ -1,0 +1,361 @@
+/*
+ * One version of a model: its file goes to the engine, its configuration is completed from what the
+ * engine says, and a few batches of each size teach the batcher what they take.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "serve/internal.h"
+
+#define WARM_NS    150000000u /* of all sizes but the first */
+#define WARM_TIMES 3
+
+/* ---- engine and configuration ---- */
+
+static bool file_there(struct store *s, const char *model, uint64_t version, const char *file)
+{
+	struct error err;
+	int fd;
+	char *path;
+	if (store_model_file(s, model, version, file, &fd, &path, &err))
+		return false;
+	close(fd);
+	free(path);
+	return true;
+}
+
+/* What the configuration names, or what the version's folder has a file of. */
+static int choose_engine(struct store *s, const char *model, struct version *v, struct error *err)
+{
+	const struct model_config *c = v->config;
+	const char *name = *c->backend ? c->backend : c->platform;
+	if (*name) {
+		v->engine = engine_find(name, err);
+		return v->engine ? 0 : -EOPNOTSUPP;
+	}
+	struct buf files = { 0 };
+	for (size_t i = 0; engines[i]; i++) {
+		if (file_there(s, model, v->number, engines[i]->file)) {
+			v->engine = engines[i];
+			buf_free(&files);
+			return 0;
+		}
+		buf_printf(&files, "%s%s", files.n ? ", " : "", engines[i]->file);
+	}
+	const int e = error_set(err, -ENOENT,
+		"version %" PRIu64 " of model '%s' has none of the files %s", v->number, model,
+		buf_text(&files));
+	buf_free(&files);
+	return e;
+}
+
+static int load_file(struct server *s, const char *model, struct version *v, struct error *err)
+{
+	const struct model_config *c = v->config;
+	const char *file = *c->default_model_filename ? c->default_model_filename : v->engine->file;
+	int fd;
+	char *path;
+	int e = store_model_file(s->models.store, model, v->number, file, &fd, &path, err);
+	if (e)
+		return e;
+	ARRAY(struct engine_parameter) parameters = { 0 };
+	for (unsigned i = 0; i < c->parameters; i++)
+		*array_push(&parameters) =
+			(struct engine_parameter){ c->parameter[i].key, c->parameter[i].value };
+	const struct engine_config ec = { .name = model,
+		.max_batch_size = c->max_batch_size,
+		.parameter = parameters.v,
+		.parameters = (unsigned)parameters.n };
+	e = engine_load(v->engine, &s->engine, &ec, fd, path, &v->loaded, err);
+	array_free(&parameters);
+	close(fd);
+	free(path);
+	return e;
+}
+
+/* ---- what clients see ---- */
+
+static struct shape with_rows(const struct shape *dims, bool batched)
+{
+	struct shape s = { .n = 0 };
+	if (batched)
+		s.dims[s.n++] = -1;
+	for (unsigned i = 0; i < dims->n && s.n < SHAPE_DIMS; i++)
+		s.dims[s.n++] = dims->dims[i];
+	return s;
+}
+
+static void read_labels(
+	struct store *s, const char *model, const char *file, struct version_tensor *t)
+{
+	struct error err;
+	int fd;
+	char *path, *line = NULL;
+	size_t room = 0;
+	ARRAY(char *) labels = { 0 };
+	if (!file || !*file || store_side_file(s, model, file, &fd, &path, &err))
+		return;
+	free(path);
+	FILE *in = fdopen(fd, "r");
+	for (ssize_t n; in && (n = getline(&line, &room, in)) > 0;)
+		*array_push(&labels) = xstrndup(line, (size_t)n - (line[n - 1] == '\n'));
+	free(line);
+	if (in)
+		fclose(in);
+	t->labels = labels.v;
+	t->nlabels = labels.n;
+}
+
+/* In the model's order; config_complete() has seen to it that each has its row. */
+static struct version_tensor *tensors_of(struct server *s, const char *model,
+	const struct version *v, const struct tensor_spec *spec, unsigned n,
+	const struct config_tensor *of, unsigned nof)
+{
+	struct version_tensor *all = xcalloc(n + 1, sizeof *all);
+	for (unsigned i = 0; i < n; i++) {
+		const struct config_tensor *c = NULL;
+		for (unsigned k = 0; k < nof; k++)
+			if (strcmp(of[k].name, spec[i].name) == 0)
+				c = &of[k];
+		struct version_tensor *t = &all[i];
+		t->spec = spec[i];
+		t->spec.name = xstrdup(spec[i].name);
+		if (!c)
+			continue;
+		t->spec.type = c->type;
+		t->spec.optional |= c->optional;
+		t->spec.shape = with_rows(&c->dims, v->batched);
+		t->has_reshape = c->has_reshape;
+		t->reshape = with_rows(&c->reshape, v->batched);
+		read_labels(s->models.store, model, c->label_filename, t);
+	}
+	return all;
+}
+
+static void free_tensors(struct version_tensor *all, unsigned n)
+{
+	for (unsigned i = 0; all && i < n; i++) {
+		for (size_t k = 0; k < all[i].nlabels; k++)
+			free(all[i].labels[k]);
+		free(all[i].labels);
+		free(all[i].spec.name);
+	}
+	free(all);
+}
+
+static bool varies(const struct version *v)
+{
+	for (unsigned i = 0; i < v->loaded->ins; i++) {
+		if (v->in[i].spec.optional)
+			return true;
+		for (unsigned d = v->batched ? 1 : 0; d < v->in[i].spec.shape.n; d++)
+			if (v->in[i].spec.shape.dims[d] < 0)
+				return true;
+	}
+	return false;
+}
+
+/* ---- its queue ---- */
+
+static struct batch_model_config queue_config(const struct server *s, const struct version *v)
+{
+	const struct model_config *c = v->config;
+	const struct config_batching *d = &c->dynamic_batching;
+	const struct config_queue_policy *p = config_queue_policy(c, 0);
+	struct batch_model_config b = { .name = c->name,
+		.max_rows = v->batched ? c->max_batch_size : 1,
+		.max_queue = p ? p->max_queue : 0,
+		.max_delay_ns = c->has_dynamic_batching ? d->max_delay_us * 1000 : s->o.delay_ns,
+		.preserve_ordering = d->preserve_ordering,
+		.weight = (float)c->weir_weight };
+	for (unsigned i = 0; i < d->preferreds && b.preferreds < 16; i++)
+		b.preferred[b.preferreds++] = (uint32_t)d->preferred[i];
+	for (unsigned i = 0; i < c->weir_buckets && b.nbuckets < 16; i++)
+		b.buckets[b.nbuckets++] = c->weir_bucket[i];
+	return b;
+}
+
+/* ---- warm-up ---- */
+
+/* Zeros for so many rows; 1 where a dimension varies.  False: that can't be. */
+static bool zeros(const struct version *v, uint32_t rows, struct engine_run *run,
+	struct engine_piece *pieces, struct buf *memory)
+{
+	size_t most = 0;
+	for (unsigned i = 0; i < v->loaded->ins; i++) {
+		struct engine_input *in = &run->in[i];
+		const struct version_tensor *t = &v->in[i];
+		uint64_t elements = 0, bytes = 0;
+		*in = (struct engine_input){ .given = !t->spec.optional,
+			.type = t->spec.type,
+			.shape = t->has_reshape ? t->reshape : t->spec.shape,
+			.piece = &pieces[i],
+			.pieces = 1 };
+		for (unsigned d = 0; d < in->shape.n; d++)
+			if (in->shape.dims[d] < 0)
+				in->shape.dims[d] = d == 0 && v->batched ? rows : 1;
+		/* An element of BYTES is empty: four bytes of length. */
+		if (shape_elements(&in->shape, &elements) ||
+			shape_bytes(&in->shape, in->type, &bytes) || bytes > UINT32_MAX ||
+			elements > UINT32_MAX / 4)
+			return false;
+		bytes = in->type == DTYPE_BYTES ? elements * 4 : bytes;
+		pieces[i] = (struct engine_piece){ NULL, bytes, rows };
+		most = bytes > most ? bytes : most;
+	}
+	memory->n = 0;
+	memset(buf_more(memory, most + 64), 0, most + 64);
+	for (unsigned i = 0; i < v->loaded->ins; i++)
+		pieces[i].data = memory->v;
+	for (unsigned i = 0; i < v->loaded->outs; i++)
+		run->out[i].wanted = true;
+	return true;
+}
+
+static int warm_size(struct version *v, uint32_t rows, unsigned times, struct engine_run *run,
+	struct buf *memory, struct error *err)
+{
+	struct engine_piece pieces[ENGINE_TENSORS];
+	if (!zeros(v, rows, run, pieces, memory))
+		return 0;
+	for (unsigned i = 0; i < times; i++) {
+		const uint64_t began = now_ns();
+		const int e = engine_run(v->loaded, run, err);
+		const uint64_t ns = now_ns() - began;
+		if (e)
+			return e;
+		engine_run_end(v->loaded, run);
+		/* The first run of a size allocates. */
+		if (i || times == 1) {
+			pthread_mutex_lock(&v->device->lock);
+			batch_learn(v->queue, rows, ns);
+			pthread_mutex_unlock(&v->device->lock);
+		}
+	}
+	return 0;
+}
+
+/* A model that can't be warmed up, because zeros are nothing for it, learns from its requests. */
+static void warm_up(struct version *v)
+{
+	struct engine_run *run = xcalloc(1, sizeof *run);
+	struct buf memory = { 0 };
+	struct error err;
+	const uint64_t began = now_ns();
+	const uint32_t most = v->batched ? v->config->max_batch_size : 1;
+	int e = warm_size(v, 1, WARM_TIMES, run, &memory, &err);
+	for (uint32_t rows = 2; !e && rows / 2 < most; rows *= 2) {
+		const bool late = now_ns() - began > WARM_NS;
+		if (late)
+			break;
+		e = warm_size(v, rows < most ? rows : most, WARM_TIMES, run, &memory, &err);
+	}
+	buf_free(&memory);
+	free(run);
+}
+
+static void read_latency(struct server *s, const char *model, struct version *v)
+{
+	struct error err;
+	FILE *in = store_latency_open(s->models.store, model, v->number);
+	if (!in)
+		return;
+	pthread_mutex_lock(&v->device->lock);
+	batch_latency_read(v->queue, in, &err);
+	pthread_mutex_unlock(&v->device->lock);
+	fclose(in);
+}
+
+static void write_latency(struct server *s, const struct version *v)
+{
+	char *text = NULL;
+	size_t n = 0;
+	FILE *out = open_memstream(&text, &n);
+	if (!out)
+		return;
+	pthread_mutex_lock(&v->device->lock);
+	batch_latency_put(v->queue, out);
+	pthread_mutex_unlock(&v->device->lock);
+	/* A repository that can't be written to is served without. */
+	if (fclose(out) == 0)
+		store_latency_write(s->models.store, v->config->name, v->number, text, n);
+	free(text);
+}
+
+/* ---- the whole ---- */
+
+static int clone_config(const struct model_config *c, struct model_config **ret, struct error *err)
+{
+	struct buf warnings = { 0 };
+	const int e = config_from_json(c->tree, c->file, ret, &warnings, err);
+	buf_free(&warnings);
+	return e;
+}
+
+static int load(struct server *s, const char *model, struct version *v, struct error *err)
+{
+	int e = choose_engine(s->models.store, model, v, err);
+	e = e ? e : load_file(s, model, v, err);
+	if (e)
+		return e;
+	const struct engine_model *m = v->loaded;
+	e = config_complete(v->config, m->in, m->ins, m->out, m->outs, err);
+	if (e)
+		return e;
+	if (v->config->max_batch_size > BATCH_MOST)
+		return error_set(err, -EINVAL, "%s: max_batch_size is %u, and %u is the most",
+			v->config->file, v->config->max_batch_size, BATCH_MOST);
+	v->batched = v->config->max_batch_size > 0;
+	v->in = tensors_of(s, model, v, m->in, m->ins, v->config->input, v->config->inputs);
+	v->out = tensors_of(s, model, v, m->out, m->outs, v->config->output, v->config->outputs);
+	v->shapes_vary = varies(v);
+	const struct batch_model_config queue = queue_config(s, v);
+	pthread_mutex_lock(&v->device->lock);
+	v->queue = batch_model_add(v->device->batcher, &queue);
+	pthread_mutex_unlock(&v->device->lock);
+	read_latency(s, model, v);
+	warm_up(v);
+	write_latency(s, v);
+	return 0;
+}
+
+int version_load(struct server *s, const struct store_model *from,
+	const struct store_version *which, struct version **ret, struct error *err)
+{
+	const uint64_t began = now_ns();
+	struct version *v = xcalloc(1, sizeof *v);
+	atomic_init(&v->refs, 1);
+	v->number = which->number;
+	v->fingerprint = which->fingerprint;
+	v->device = &s->device;
+	int e = clone_config(from->config, &v->config, err);
+	if (!e)
+		config_set_name(v->config, from->name);
+	e = e ? e : load(s, from->name, v, err);
+	if (e) {
+		version_free(s, v);
+		return e;
+	}
+	atomic_store_explicit(&v->load_ns, now_ns() - began, memory_order_relaxed);
+	*ret = v;
+	return 0;
+}
+
+void version_free(struct server *s, struct version *v)
+{
+	if (v->queue) {
+		write_latency(s, v);
+		pthread_mutex_lock(&v->device->lock);
+		batch_model_remove(v->queue);
+		pthread_mutex_unlock(&v->device->lock);
+	}
+	if (v->loaded) {
+		free_tensors(v->in, v->loaded->ins);
+		free_tensors(v->out, v->loaded->outs);
+	}
+	engine_unload(v->loaded);
+	config_free(v->config);
+	map_fini(&v->groups);
+	free(v);
+}
