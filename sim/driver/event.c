@@ -31,6 +31,8 @@ void event_set_fence(struct event *event, struct fence *fence)
 	fence_unref(event->fence);
 	event->fence = fence;
 	event->recorded = true;
+	event->queried = false;
+	event->waits = timeline_waits();
 	event->capture_id = 0;
 }
 
@@ -134,6 +136,16 @@ static int event_get(void *handle, struct event **ret_event)
 	return CUDA_SUCCESS;
 }
 
+/* In virtual time the host is quicker than any device: it learns from its first question, unless it
+ * has waited meanwhile, that the device has not come to the event. */
+static bool is_ahead(struct event *e)
+{
+	const bool first = !e->queried && e->recorded && !script.real_time;
+
+	e->queried = true;
+	return first && e->waits == timeline_waits();
+}
+
 int sim_cuEventQuery(void *handle)
 {
 	struct event *e;
@@ -142,7 +154,9 @@ int sim_cuEventQuery(void *handle)
 	if (r)
 		return r;
 	timeline_look();
-	return fence_done(e->fence) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+	if (!fence_done(e->fence) || is_ahead(e))
+		return CUDA_ERROR_NOT_READY;
+	return CUDA_SUCCESS;
 }
 
 int sim_cuEventSynchronize(void *handle)

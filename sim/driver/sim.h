@@ -120,6 +120,7 @@ void timeline_look(void);
 uint64_t timeline_now_ns(void);
 /* Moves virtual time forward to a moment at which the host has waited for the device. */
 void timeline_reach(uint64_t ns);
+uint64_t timeline_waits(void); /* so often has the host waited for the device */
 /* False when work submitted now would have to wait for a host function or real time. */
 bool timeline_idle(const struct fence *fence);
 
@@ -227,7 +228,8 @@ struct event {
 	struct obj obj;
 	unsigned flags;
 	struct fence *fence;
-	bool recorded;
+	bool recorded, queried;
+	uint64_t waits;      /* timeline_waits() when it was recorded */
 	uint64_t capture_id; /* 0, or the capture in which it was recorded, behind heads */
 	struct node **heads;
 	size_t head_count;
@@ -261,6 +263,7 @@ struct function {
 	struct obj obj;
 	struct module *module;
 	const struct image_kernel *k;
+	bool loaded; /* was launched */
 	int max_dynamic_shared;
 	int carveout;
 	int non_portable_cluster, cluster_policy;

@@ -46,7 +46,7 @@ struct pending {
 
 static struct pending *first, **tail = &first;
 static unsigned pending_count, handed_count;
-static uint64_t virtual_ns;
+static uint64_t virtual_ns, waits;
 static pthread_cond_t changed; /* partner: timeline_thread(), fence_wait() */
 static bool thread_started;
 
@@ -85,8 +85,14 @@ uint64_t timeline_now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+uint64_t timeline_waits(void)
+{
+	return waits;
+}
+
 void timeline_reach(uint64_t ns)
 {
+	waits++;
 	if (ns > virtual_ns)
 		virtual_ns = ns;
 }
@@ -270,12 +276,33 @@ static bool collect(void)
 	return count != 0;
 }
 
+/* What has ended is done, also where the driver thread has not had a processor since. */
+static bool catch_up(void)
+{
+	for (struct pending **link = &first; *link; link = &(*link)->next) {
+		struct pending *p = *link;
+
+		if (!p->fence->dated)
+			date(p);
+		if (p->work.host || !ready(p))
+			continue;
+		run(take(link));
+		return true;
+	}
+	return false;
+}
+
 void timeline_look(void)
 {
 	bool any = false;
 
-	if (!gpu_shared())
+	if (!gpu_shared()) {
+		while (catch_up())
+			any = true;
+		if (any)
+			pthread_cond_broadcast(&changed);
 		return;
+	}
 	while (collect())
 		any = true;
 	if (any && handed_count < pending_count)

@@ -258,6 +258,8 @@ static bool set_value(const char *key, char *value)
 		return read_time(value, &script.launch_ns);
 	if (!strcmp(key, "wave"))
 		return read_time(value, &script.wave_ns);
+	if (!strcmp(key, "load"))
+		return read_time(value, &script.load_ns);
 	if (!strcmp(key, "kernel"))
 		return read_kernel(value);
 	if (!strcmp(key, "copy"))
@@ -358,7 +360,7 @@ const char *script_error(void)
 	return error_text[0] ? error_text : NULL;
 }
 
-static void wait_ns(uint64_t ns)
+void script_wait_ns(uint64_t ns)
 {
 	struct timespec t = { (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
 
@@ -369,7 +371,7 @@ static void wait_ns(uint64_t ns)
 static int apply(struct rule *rule)
 {
 	if (rule->delay_ns) {
-		wait_ns(rule->delay_ns);
+		script_wait_ns(rule->delay_ns);
 		return 0;
 	}
 	unsigned long call = atomic_fetch_add_explicit(&rule->seen, 1, memory_order_relaxed) + 1;

@@ -20,6 +20,7 @@ struct script {
 	int uuid;                           /* the last byte of the first device's */
 	size_t memory_bytes, context_bytes; /* of a device; that a context takes of it */
 	uint64_t launch_ns, wave_ns, copy_ns;
+	uint64_t load_ns; /* of the host: the first launch of a function, as with lazy loading */
 	/* A wave of the kernels of this name lasts unit_ns for each unit of their parameter. */
 	char kernel[64];
 	int kernel_param;
@@ -41,6 +42,9 @@ void script_load(void);
 
 /* NULL, or the reason why the script is not understood. */
 const char *script_error(void);
+
+/* Of the host, in real time. */
+void script_wait_ns(uint64_t ns);
 
 /* Waits as a delay rule says, then returns the code of the fault due now, or 0. */
 int script_fault(int id);
