@@ -226,10 +226,43 @@ static void take_truth(struct comparison *k)
 	}
 }
 
+/* Calls whose time is known: CUPTI misses what the device does while it starts. */
+static void note_calls(const struct comparison *k, struct map *known)
+{
+	struct map exact = { 0 };
+	for (size_t i = 0; i < k->all.v.n; i++) {
+		const struct measured_call *m = &k->all.v.v[i];
+		if (m->is_exact)
+			map_number(&exact, MAP_KEY(m->process, m->tid, m->ticks));
+	}
+	for (size_t i = 0; i < k->calls.v.n; i++) {
+		const struct gpu_call *c = &k->calls.v.v[i];
+		if (map_find(&exact, MAP_KEY(c->process, c->tid, c->start)) != MAP_NONE ||
+			map_find(&exact, MAP_KEY(c->process, c->tid, c->outer)) != MAP_NONE)
+			map_number(known, MAP_KEY(c->process, c->tid, c->start));
+	}
+	map_fini(&exact);
+}
+
+/* The call of the activity at `at`; links are in the order of activities. */
+static const struct rebuilt_link *link_of(const struct comparison *k, size_t at, size_t *hint)
+{
+	const uint64_t correlation = k->r.activities.v[at].activity.correlation;
+	while (k->r.links.v[*hint].link.correlation != correlation)
+		++*hint;
+	return &k->r.links.v[*hint];
+}
+
 /* Names of launches and of activities are of one table. */
 static void take_rebuilt(struct comparison *k)
 {
+	struct map known = { 0 };
+	size_t hint = 0;
+	note_calls(k, &known);
 	for (size_t i = 0; i < k->r.activities.n; i++) {
+		const struct rebuilt_link *l = link_of(k, i, &hint);
+		if (map_find(&known, MAP_KEY(l->process, l->link.tid, l->link.ticks)) == MAP_NONE)
+			continue;
 		const struct rebuilt *a = &k->r.activities.v[i];
 		const struct gpu_activity *w = &a->activity;
 		const uint32_t name = w->kind != GPU_KERNEL ? move_row(w)
@@ -238,6 +271,7 @@ static void take_rebuilt(struct comparison *k)
 		add_span(&k->rebuilt, w);
 		add_kernel(k, name, w->end_ns - w->start_ns, false);
 	}
+	map_fini(&known);
 }
 
 static int span_order(const void *one, const void *two)
