@@ -343,8 +343,9 @@ struct gpu_activity {
 	uint32_t valid;          /* enum gpu_activity_valid */
 	uint32_t uncertainty_ns; /* GPU_RECONSTRUCTED: standard deviation of where it lies */
 	uint32_t pair_ns; /* by events: how long two of them took with nothing in between, nearby */
-	uint64_t host_ns; /* by events: from the one in front until the launch had returned, and in
-			   * the upper half until the one behind was recorded; 0: not known */
+	uint64_t host_ns; /* by events: how long the stream waited for the host between them, and in
+			   * the upper half from the launch's return until the one behind was
+			   * recorded */
 };
 static_assert(sizeof(struct gpu_activity) == 128, "on disk");
 static_assert(offsetof(struct gpu_activity, kind) == 106, "on disk");
@@ -374,7 +375,14 @@ enum gpu_activity_valid {
 	GPU_HAS_MEMORY_KINDS = 1 << 11,
 	GPU_RECONSTRUCTED = 1 << 12, /* not measured: learnt from others, and uncertainty_ns */
 	GPU_HAS_PAIR = 1 << 13,
+	GPU_STREAM_BUSY = 1 << 14, /* by events: it had not come to the one in front when the one
+				    * behind was recorded, so it did not wait for the host … */
+	GPU_STREAM_IDLE = 1 << 15, /* … it had: host_ns says how long it waited; neither: unknown */
 };
+
+/* If the host takes longer for a launch or an event, it loads a module or has lost its processor.
+ * A pair of events around that says little of the work between them. */
+#define SLOW_HOST_NS 30000u
 
 /* In traces where some launches are timed with events and others by CUPTI, which counts from 1: the
  * correlations of CUPTI begin behind this. */

@@ -219,11 +219,19 @@ static void say_first(struct summary *s, const struct report *r)
 
 static void say_sampled(struct summary *s, const struct report *r)
 {
-	struct number ns, one;
+	struct number ns, least, most, one;
 	uint64_t all;
 	struct text_short name;
-	say(s, "Kernels ran for about %s, estimated from one launch in %s.",
-		number_ns(&ns, sat_from(r->sampled_ns + 0.5)), number_count(&one, r->sampled));
+	if (isnan(r->sampled_least_ns))
+		say(s, "Kernels ran for at most %s, estimated from one launch in %s.",
+			number_ns(&most, sat_from(report_sampled_most_ns(r))),
+			number_count(&one, r->sampled));
+	else
+		say(s, "Kernels ran for about %s (%s to %s), estimated from one launch in %s.",
+			number_ns(&ns, sat_from(r->sampled_ns + 0.5)),
+			number_ns(&least, sat_from(r->sampled_least_ns)),
+			number_ns(&most, sat_from(report_sampled_most_ns(r))),
+			number_count(&one, r->sampled));
 	const struct activity_row *a = largest_activity(r, true, false, &all);
 	if (a)
 		say(s, "The largest is %s: about %s.",

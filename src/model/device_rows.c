@@ -139,6 +139,13 @@ static bool is_sampled(const struct activity_row *w)
 	return w->kind == GPU_KERNEL || w->kind == GPU_GRAPH;
 }
 
+/* Of those that were timed: the part behind other work.  Events take time there; on an idle stream
+ * the host does so, until it has recorded the second. */
+static double busy_share(const struct activity_row *w)
+{
+	return w->hist.count ? 1 - (double)w->idle_count / (double)w->hist.count : 1;
+}
+
 /* How often it ran: as the calls say, which were all recorded, or as the samples suggest. */
 static void estimate(const struct report *r, struct map *names, struct activity_row *w)
 {
@@ -154,7 +161,7 @@ static void estimate(const struct report *r, struct map *names, struct activity_
 			runs = r->kernel_rows.v[*index].count;
 	}
 	const double mean = timed ? (double)w->total_ns / (double)timed : 0;
-	const double offset = (double)r->event_pairs.least_ns;
+	const double offset = (double)r->event_pairs.least_ns * busy_share(w);
 	const double total = mean > offset ? (mean - offset) * (double)runs : 0;
 	w->total_ns = total < (double)(UINT64_MAX / 2) ? (uint64_t)total : UINT64_MAX / 2;
 	w->error_ns = stat_estimate_error(&w->hist, (double)runs);
@@ -171,24 +178,24 @@ static uint64_t launched(const struct report *r, struct map *names, const struct
 }
 
 /*
- * What was measured holds more than the work: the least of what events alone took, which is taken
- * off, and on an idle stream the time that the host needed between them.  Whether the stream was
- * idle nobody knows.  So it took at least what is left without all of that.
+ * What was measured holds more than the work: what events alone take, of which the least is taken
+ * off, how long the stream waited for the host, of which the end is not known exactly, and the host
+ * until it recorded the event behind, where the work was over by then.  So the work took at least
+ * what is left without all of that, and at most what was measured.
  */
 static double least_mean(const struct report *r, const struct activity_row *w)
 {
 	const struct event_pairs *pairs = &r->event_pairs;
 	if (!pairs->count || w->waited_unknown)
 		return NAN;
-	const double timed = (double)w->hist.count;
-	const double besides =
-		((double)pairs->total_ns / (double)pairs->count) + ((double)w->waited_ns / timed);
+	const double besides = (double)pairs->total_ns / (double)pairs->count * busy_share(w) +
+			       (double)w->late_ns / (double)w->hist.count;
 	return fmax(w->spread.mean - besides, 0);
 }
 
 static void sum_estimates(struct report *r, struct map *names)
 {
-	double squares = 0, least = 0;
+	double squares = 0, least = 0, waited = 0;
 	for (size_t i = 0; i < r->activities.n; i++) {
 		struct activity_row *w = &r->activities.v[i];
 		if (!is_sampled(w))
@@ -201,7 +208,9 @@ static void sum_estimates(struct report *r, struct map *names)
 		r->sampled_ns += total;
 		squares += error * error;
 		least += least_mean(r, w) * (double)w->launched;
+		waited += (double)w->waited_ns / (double)w->hist.count * (double)w->launched;
 	}
+	r->sampled_waited_ns = waited;
 	r->sampled_error_ns = sqrt(squares);
 	r->sampled_least_ns = isnan(least) ? NAN : fmax(least - r->sampled_error_ns, 0);
 }

@@ -363,9 +363,10 @@ static void cover(struct span *s, uint64_t first_ns, uint64_t last_ns)
 static void count_events(struct report *r, struct activity_row *row, const struct gpu_activity *w)
 {
 	struct event_pairs *pairs = &r->event_pairs;
-	const uint64_t took = w->end_ns - w->start_ns, host = w->host_ns >> 32;
-	row->waited_ns = sat_add(row->waited_ns, host < took ? host : took);
-	row->waited_unknown |= !w->host_ns;
+	row->waited_ns = sat_add(row->waited_ns, activity_waited_ns(w));
+	row->idle_count += (w->valid & GPU_STREAM_IDLE) != 0;
+	row->late_ns = sat_add(row->late_ns, w->host_ns >> 32);
+	row->waited_unknown |= !(w->valid & (GPU_STREAM_BUSY | GPU_STREAM_IDLE));
 	if (!(w->valid & GPU_HAS_PAIR))
 		return;
 	if (!pairs->count++ || w->pair_ns < pairs->least_ns)
@@ -456,6 +457,7 @@ static int take_activity(struct joiner *j)
 	struct cursor at = start(j);
 	struct gpu_activity w;
 	int e;
+	at.left_out = &j->r->sampled_left_out;
 	while ((e = trace_next_activity(&at, &w)) > 0)
 		if (!is_again(j, &w))
 			count_activity(j, &w);

@@ -155,8 +155,11 @@ struct activity_row {
 	uint64_t total_ns;    /* report.sampled: estimated, mean times count */
 	uint64_t launched;    /* then of count: not as nodes of graphs */
 	double error_ns;      /* then half the 95 % interval of it; NAN: timed once, not known */
-	uint64_t waited_ns;   /* of those timed by events: how long the host was between these */
-	bool waited_unknown;  /* of some of them it is not known */
+	uint64_t waited_ns;   /* of those timed by events: how long the stream waited for the host,
+			       * which is taken off */
+	uint64_t idle_count;  /* of those: the stream had come to the event in front */
+	uint64_t late_ns;     /* how long after the launches the events behind were recorded */
+	bool waited_unknown;  /* of some of them both are not known */
 	uint64_t bytes;       /* of memcpys and memsets: of those whose size is known … */
 	uint64_t sized;       /* … so many */
 	uint64_t host_ticks;  /* of the launches, as far as they are known */
@@ -418,6 +421,8 @@ struct report {
 	double sampled_ns, sampled_error_ns; /* of all launches and graphs together, estimated so;
 					      * of kernels that were timed once the error is all */
 	double sampled_least_ns;             /* what they took at least; NAN: not known */
+	double sampled_waited_ns;            /* how long streams waited for the host, estimated */
+	uint64_t sampled_left_out;           /* timed, but the host was too slow to tell */
 	struct event_pairs {                 /* what two events measure with nothing between */
 		uint64_t count, total_ns, least_ns;
 	} event_pairs;
@@ -446,7 +451,7 @@ static inline bool report_has_device_times(const struct report *r)
 /* Upper end of the 95 % interval of what samples estimate. */
 static inline double report_sampled_most_ns(const struct report *r)
 {
-	return r->sampled_ns + r->sampled_error_ns;
+	return r->sampled_ns + r->sampled_error_ns + r->sampled_waited_ns;
 }
 #define LIVE_SHOWN 100u /* in JSON, unless all are asked for */
 

@@ -22,8 +22,9 @@ static struct measured_call measured_of(
 		.start_ns = w->start_ns,
 		.end_ns = w->end_ns,
 		.event_ns = w->end_ns - w->start_ns,
-		.lead_ns = (uint32_t)w->host_ns,
-		.host_ns = (uint32_t)(w->host_ns >> 32),
+		.waited_ns = (uint32_t)w->host_ns,
+		.late_ns = (uint32_t)(w->host_ns >> 32),
+		.stream_was = w->valid & (GPU_STREAM_BUSY | GPU_STREAM_IDLE),
 		.process = link->process,
 		.tid = link->tid,
 		.device = w->device,
@@ -49,8 +50,9 @@ static void add_to(struct measured_call *to, const struct measured_call *c)
 {
 	if (c->has_event) {
 		to->event_ns = c->event_ns;
-		to->lead_ns = c->lead_ns;
-		to->host_ns = c->host_ns;
+		to->waited_ns = c->waited_ns;
+		to->late_ns = c->late_ns;
+		to->stream_was = c->stream_was;
 		to->has_event = true;
 	} else if (to->is_exact) {
 		to->start_ns = c->start_ns < to->start_ns ? c->start_ns : to->start_ns;
@@ -127,7 +129,7 @@ static void add(struct measured_calls *v, const struct gpu_activity *w,
 int measured_calls_load(const struct trace *t, const struct meta *m, struct measured_calls *ret_v)
 {
 	struct chunk_buf buf = { 0 };
-	struct cursor at = { .t = t, .buf = &buf };
+	struct cursor at = { .t = t, .buf = &buf, .as_measured = true };
 	struct gpu_activity w;
 	struct links links = { 0 };
 	size_t hint = 0;

@@ -29,9 +29,6 @@
 #define MOVE_MOST_NS    50000
 #define MOVE_BLOCKS_NS  20000u /* a copy whose call took longer ran while that did */
 #define MOVE_LEAST_GB_S 1u
-#define LAUNCH_MOST                                                                                \
-	30000 /* nanoseconds: a launch that took longer waited for something as well               \
-	       */
 
 /* Where work of a stream ran, as far as it is known. */
 struct place {
@@ -177,24 +174,28 @@ static bool is_move(const struct rebuilder *b, size_t work)
 	return call_of(b, work)->use == USE_MOVE;
 }
 
-/* How long the host was at it before the device could begin, where that is in an event's time: when
- * the stream was idle.  A memcpy whose call takes long runs while it does. */
+/* Whether the time of its events holds how long the stream waited for the host: as the library saw,
+ * or if it did not look, as the calls are played.  A memcpy whose call takes long runs while it
+ * does. */
 static bool holds_launching(const struct rebuilder *b, size_t work)
 {
-	return b->pieces[work].is_idle && !(is_move(b, work) && took(b, work) > MOVE_BLOCKS_NS);
+	const struct measured_call *m = b->pieces[work].measured;
+	const bool idle =
+		m && m->stream_was ? m->stream_was == GPU_STREAM_IDLE : b->pieces[work].is_idle;
+	return idle && !(is_move(b, work) && took(b, work) > MOVE_BLOCKS_NS);
 }
 
 static uint64_t lead(const struct rebuilder *b, size_t work)
 {
 	const struct measured_call *m = b->pieces[work].measured;
-	return m->host_ns ? m->lead_ns : took(b, work);
+	return m->stream_was ? m->waited_ns : took(b, work);
 }
 
 /* When the event behind it was recorded; 0: not known. */
 static uint64_t behind_recorded(const struct rebuilder *b, size_t work)
 {
 	const struct measured_call *m = b->pieces[work].measured;
-	return m->host_ns ? step_of(b, work)->returned_ns + (m->host_ns - m->lead_ns) : 0;
+	return m->stream_was ? step_of(b, work)->returned_ns + m->late_ns : 0;
 }
 
 /* Streams ran where what was measured of them did; the others where most did. */
@@ -327,7 +328,7 @@ static int set_durations(struct rebuilder *b)
 static bool is_both(const struct rebuilder *b, size_t work)
 {
 	const struct measured_call *m = b->pieces[work].measured;
-	return m && m->is_exact && m->has_event && lead(b, work) < LAUNCH_MOST &&
+	return m && m->is_exact && m->has_event && lead(b, work) < SLOW_HOST_NS &&
 	       behind_recorded(b, work) <= m->end_ns;
 }
 
@@ -384,8 +385,8 @@ static void correct(struct rebuilder *b, size_t i)
 	const struct play_time *time = &b->times[b->p.work.v[i].step];
 	const bool late = time->end_ns < behind_recorded(b, i);
 	p->ns = without_excess(b, i);
-	p->quality = late || (holds_launching(b, i) && lead(b, i) > LAUNCH_MOST) ? DURATION_MOST
-										 : DURATION_EVENT;
+	p->quality = late || (holds_launching(b, i) && lead(b, i) > SLOW_HOST_NS) ? DURATION_MOST
+										  : DURATION_EVENT;
 }
 
 static void correct_events(struct rebuilder *b)

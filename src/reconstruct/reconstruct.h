@@ -22,9 +22,10 @@
 struct measured_call {
 	uint64_t ticks;            /* of the call */
 	uint64_t start_ns, end_ns; /* with is_exact: when it ran */
-	uint64_t event_ns; /* with has_event: from the event in front of it to that behind */
-	uint32_t lead_ns;  /* the host, from the event in front until the launch had returned … */
-	uint32_t host_ns;  /* … and until the event behind was recorded; 0: not known */
+	uint64_t event_ns;   /* with has_event: from the event in front of it to that behind */
+	uint32_t waited_ns;  /* the stream, for the host, from the event in front on … */
+	uint32_t late_ns;    /* … and how long after the launch the event behind was recorded */
+	uint32_t stream_was; /* GPU_STREAM_BUSY or _IDLE; 0: both are not known */
 	uint32_t process, tid;
 	uint32_t device, context, stream;
 	uint32_t valid; /* GPU_HAS_DEVICE, _CONTEXT, _STREAM */

@@ -278,9 +278,13 @@ void analysis_put_sampling(const struct report *r, const struct text_page *p)
 		fprintf(p->out, "  one launch in %s was timed, with events around it",
 			number_count(&each, r->sampled));
 	fprintf(p->out,
-		": %s kernels\n  times are upper bounds, since they include the wait of the "
-		"device for the launch; totals are estimates\n",
+		": %s kernels\n  times include what the events take, 1 to 2 us; totals are "
+		"estimates\n",
 		number_count(&timed, r->device_kernels));
+	if (r->sampled_left_out)
+		fprintf(p->out,
+			"  %s more are left out: the host was slow, and the stream waited for it\n",
+			number_count(&timed, r->sampled_left_out));
 	if (r->sampled_ns > 0) {
 		fprintf(p->out, "  launches and graphs took at most %s",
 			number_ns(&most, sat_from(report_sampled_most_ns(r))));

@@ -392,9 +392,14 @@ static const struct column total_columns[] = {
 		"the kernels; null: the recording has no empty event pairs",
 		.get = get_least, .find = sampled, .absent = true },
 	{ "device_total_most_ns", UNIT_NS, "at most",
-		"only of samples: upper end of that interval. Times by events are upper bounds, since "
-		"they include the wait of the device for the launch",
+		"only of samples: upper end of that interval, with the wait of the device for the "
+		"launch",
 		.get = get_most, .find = sampled, .absent = true },
+	{ "device_left_out", UNIT_COUNT, "left out",
+		"only of samples: timed launches that are left out, since the host was slow and the "
+		"device waited for it",
+		.get = get_u64, .find = sampled, AT(struct report, sampled_left_out),
+		.absent = true },
 	{ 0 },
 };
 

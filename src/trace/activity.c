@@ -91,11 +91,36 @@ static int next_chunk(struct cursor *c, enum chunk_kind kind)
 	return trace_next(c->t, kind, &c->chunk, c->buf, c->damaged);
 }
 
+bool activity_is_bound(const struct gpu_activity *w)
+{
+	return w->valid & GPU_STREAM_IDLE &&
+	       (activity_waited_ns(w) > SLOW_HOST_NS || w->host_ns >> 32 > SLOW_HOST_NS);
+}
+
+/* False: it is to be left out. */
+static bool take_wait_off(const struct cursor *c, struct gpu_activity *w)
+{
+	const uint64_t took = w->end_ns - w->start_ns, waited = activity_waited_ns(w);
+	if (c->as_measured)
+		return true;
+	if (activity_is_bound(w)) {
+		if (c->left_out)
+			++*c->left_out;
+		return false;
+	}
+	w->end_ns -= waited < took ? waited : took;
+	return true;
+}
+
 int trace_next_activity(struct cursor *c, struct gpu_activity *ret_activity)
 {
 	int e = 1;
-	while (e > 0 && !(c->inside && activity_next(c->buf, &c->at, ret_activity)))
-		e = next_chunk(c, CHUNK_DEVICE);
+	while (e > 0) {
+		if (!c->inside || !activity_next(c->buf, &c->at, ret_activity))
+			e = next_chunk(c, CHUNK_DEVICE);
+		else if (take_wait_off(c, ret_activity))
+			break;
+	}
 	return e;
 }
 

@@ -42,7 +42,16 @@ struct cursor {
 	size_t chunk; /* the next */
 	size_t at;    /* in the chunk at hand */
 	bool inside;
+	bool as_measured; /* activities: with what a pair of events measured besides the work */
+	uint64_t *
+		left_out; /* counts activities of which events only know that they took no longer */
 };
+
+/*
+ * The wait of a stream for the host is taken off what a pair of events measured.  Where it was long
+ * (SLOW_HOST_NS), or the event behind was late, the rest is no duration, and the activity is left
+ * out.  `as_measured` gives all as they were measured.
+ */
 int trace_next_activity(struct cursor *c, struct gpu_activity *ret_activity);
 int trace_next_range(struct cursor *c, struct range *ret_range);
 int trace_next_link(struct cursor *c, struct link *ret_link);
@@ -59,6 +68,15 @@ static inline bool range_nests(uint16_t kind)
 {
 	return kind == RANGE_OPERATOR || kind == RANGE_ANNOTATION || kind == RANGE_NVTX;
 }
+
+/* How long the stream waited for the host between the events that timed it; else 0. */
+static inline uint64_t activity_waited_ns(const struct gpu_activity *w)
+{
+	return w->valid & GPU_STREAM_IDLE ? (uint32_t)w->host_ns : 0;
+}
+
+/* Whether the events around it only say that it took no longer. */
+bool activity_is_bound(const struct gpu_activity *w);
 
 /* Whether a kernel of that name, demangled, is a collective operation. */
 static inline bool activity_communicates(const char *name)

@@ -148,8 +148,8 @@ $(cat "$work/complaint")"
 # As many launches were timed as can be, and nothing was lost.
 sampled() {
 	"$weir" report --json --top=0 "$file" >"$work/report"
-	timed=$(sed -n '/"device_activities"/,/^ *\]/s/.*"device_timed": *\([0-9]*\).*/\1/p' "$work/report" |
-		awk '{ n += $1 } END { print n + 0 }')
+	timed=$(sed -n -e '/"device_activities"/,/^ *\]/s/.*"device_timed": *\([0-9]*\).*/\1/p' \
+		-e 's/.*"device_left_out": *\([0-9]*\).*/\1/p' "$work/report" | awk '{ n += $1 } END { print n + 0 }')
 	[ "$timed" = "$(cat "$work/$mode/samples")" ] ||
 		failed "$timed launches were timed, not $(cat "$work/$mode/samples")"
 	! grep -q 'samples were lost' "$work/report" || failed "samples were lost"

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/atomic.h"
-#include "base/hash.h"
 #include "base/sys.h"
 #include "record/writer.h"
 #include "hook/core/call.h"
@@ -22,6 +21,8 @@
 #include "hook/core/pages.h"
 #include "hook/time/calibration.h"
 #include "hook/time/collector.h"
+#include "hook/time/event_waits.h"
+#include "hook/time/shape_counts.h"
 #include "hook/core/strings.h"
 
 #define CONTEXTS   16u
@@ -40,6 +41,7 @@ struct sample {
 	struct run *run;
 	uint32_t from, to;    /* of the run's events */
 	uint64_t returned_ns; /* when the launch had: CLOCK_MONOTONIC */
+	uint32_t stream;      /* GPU_STREAM_BUSY or _IDLE; 0: not known */
 	struct gpu_activity activity;
 	struct link link;
 };
@@ -56,9 +58,10 @@ struct run {
 	uint64_t returned_ns;             /* when it had */
 	const char *pos;                  /* where this thread's records ended then */
 	void *event[EVENTS];
-	uint64_t recorded_ns[EVENTS]; /* when the host had recorded it */
-	bool has_pair;                /* the last launch's event and the one behind it: empty */
-	uint32_t pair_ns;             /* what that took; with GPU_HAS_PAIR in pair_valid */
+	struct event_date date[EVENTS]; /* at_ns: from the first one on */
+	int64_t clock;                  /* event_clock() of them */
+	bool has_pair;                  /* the last launch's event and the one behind it: empty */
+	uint32_t pair_ns;               /* what that took; with GPU_HAS_PAIR in pair_valid */
 	uint32_t pair_valid;
 	struct sample launch[RUN];
 };
@@ -134,58 +137,9 @@ static bool is_next(void)
 	return true;
 }
 
-/* ---- what is new ---- */
-
-#define SEEN       4096u /* kernels and shapes that are told apart */
-#define SEEN_TRIES 8u
-#define FIRST_FEW  8u /* of each are timed */
-
-static struct {
-	_Atomic uint32_t slot[SEEN]; /* 24 bits of a hash, never 0, and how many were wanted */
-} shapes OWN_PAGES;
-
 void event_timer_adapt(void)
 {
 	store_relaxed(&timing_adapts, 1);
-}
-
-/* What tells launches of a kernel apart that take long in different ways. */
-static uint64_t hash_of(const struct launch_shape *s)
-{
-	uint64_t h = 0;
-	for (int i = 0; i < 3; i++)
-		h = h * 31 + s->grid[i];
-	for (int i = 0; i < 3; i++)
-		h = h * 31 + s->block[i];
-	return h + ((uint64_t)s->shared << 32);
-}
-
-/* Whether too little is known of what takes equally long. Counts may be lost to a thread that
- * counts at the same time: then it is one more. */
-static bool is_new(uint32_t fn, const struct launch_shape *s)
-{
-	const uint64_t what = s->what ? (uintptr_t)s->what : fn,
-		       shape = s->what ? hash_of(s) : s->bytes;
-	const uint64_t h = hash_mix(hash_mix(what) ^ shape);
-	const uint32_t tag = (uint32_t)(h >> 32) << 8 | 1u << 31;
-	if (calibration_is_open())
-		return true;
-	if (load_relaxed(&hook_hot.captures) > 0)
-		return false;
-	for (uint32_t i = 0; i < SEEN_TRIES; i++) {
-		_Atomic uint32_t *at = &shapes.slot[(h + i) % SEEN];
-		uint32_t now = load_relaxed(at);
-		if (!now && atomic_compare_exchange_strong_explicit(
-				    at, &now, tag | 1, memory_order_relaxed, memory_order_relaxed))
-			return true;
-		if ((now & ~0xffu) != tag)
-			continue;
-		if ((now & 0xff) >= FIRST_FEW)
-			return false;
-		store_relaxed(at, now + 1);
-		return true;
-	}
-	return false;
 }
 
 static bool is_wanted(void)
@@ -210,10 +164,24 @@ static int exchange_mode(int mode)
 static bool record_event(struct run *r, uint32_t i)
 {
 	const enum fn fn = r->per_thread ? FN_cuEventRecord_ptsz : FN_cuEventRecord;
+	struct event_date *d = &r->date[i];
+	d->begun_ns = clock_monotonic();
 	if (((int (*)(void *, void *))real_at(fn))(r->event[i], r->stream))
 		return false;
-	r->recorded_ns[i] = clock_monotonic();
+	d->recorded_ns = clock_monotonic();
 	return true;
+}
+
+/* Whether the stream has come to the event: if not, it has not waited for what came since.  Asked
+ * last: an event behind short work is late enough. */
+static uint32_t stream_at(const struct run *r, uint32_t i)
+{
+	if (!real_at(FN_cuEventQuery))
+		return 0;
+	const int mode = exchange_mode(RELAXED);
+	const int e = REAL(cuEventQuery, void *)(r->event[i]);
+	exchange_mode(mode);
+	return e == NOT_READY ? GPU_STREAM_BUSY : e ? 0 : GPU_STREAM_IDLE;
 }
 
 static uint64_t current_context(void)
@@ -338,11 +306,13 @@ static uint64_t span_ns(uint64_t from, uint64_t to)
 	return to <= from ? 0 : to - from < UINT32_MAX ? to - from : UINT32_MAX;
 }
 
-/* How long the host was at it: a stream that was idle shows that in the events. */
+/* How long the stream waited for the host, and how late the event behind was. */
 static uint64_t host_ns(const struct run *r, const struct sample *s)
 {
-	const uint64_t from = r->recorded_ns[s->from];
-	return span_ns(from, s->returned_ns) | span_ns(from, r->recorded_ns[s->to]) << 32;
+	const uint64_t waited = s->stream == GPU_STREAM_IDLE
+					? event_wait(&r->date[s->from], r->clock, s->returned_ns)
+					: 0;
+	return span_ns(0, waited) | span_ns(s->returned_ns, r->date[s->to].recorded_ns) << 32;
 }
 
 static void keep(const struct run *r, struct sample *s, uint64_t ns)
@@ -354,7 +324,7 @@ static void keep(const struct run *r, struct sample *s, uint64_t ns)
 	s->activity.end_ns = s->activity.start_ns + ns;
 	s->activity.host_ns = host_ns(r, s);
 	s->activity.pair_ns = r->pair_ns;
-	s->activity.valid |= r->pair_valid;
+	s->activity.valid |= r->pair_valid | s->stream;
 	store_relaxed(last, s->activity.end_ns);
 	struct link *link = link_reserve(&hook_recorder);
 	struct gpu_activity *activity = link ? activity_reserve(&hook_recorder) : NULL;
@@ -395,6 +365,20 @@ static bool collect_pair(struct run *r)
 	return e != NOT_READY;
 }
 
+/* When the stream came to the events, from the first one on; unknown ones say nothing about the
+ * clocks. */
+static void date_events(struct run *r, uint32_t count)
+{
+	struct event_date *d = r->date;
+	d[0].at_ns = 0;
+	for (uint32_t i = 1; i < count; i++) {
+		uint64_t ns = d[i].begun_ns - d[0].begun_ns;
+		elapsed(r, 0, i, &ns);
+		d[i].at_ns = (int64_t)ns;
+	}
+	r->clock = event_clock(d, count);
+}
+
 /* Of a run that is the caller's.  False: the device is not through.  Its last event tells: a stream
  * is in order. */
 static bool collect(struct run *r)
@@ -403,6 +387,7 @@ static bool collect(struct run *r)
 	const struct sample *last = r->count ? &r->launch[r->count - 1] : NULL;
 	if (last && (!collect_pair(r) || elapsed(r, last->from, last->to, &ns) == NOT_READY))
 		return false;
+	date_events(r, last ? last->to + 1 : 0);
 	for (uint32_t i = 0; i < r->count; i++) {
 		struct sample *s = &r->launch[i];
 		if (!elapsed(r, s->from, s->to, &ns))
@@ -616,7 +601,7 @@ static bool may_overlap(const struct launch_shape *s)
 struct sample *event_timer_take(uint32_t fn, const struct launch_shape *shape)
 {
 	const bool adapts = load_relaxed(&timing_adapts);
-	if (adapts && is_new(fn, shape))
+	if (adapts && shape_is_new(fn, shape))
 		timing_left = 1;
 	if (adapts && --timing_left)
 		return NULL;
@@ -703,6 +688,7 @@ void event_timer_end(
 		r->pos = hook_self.pos;
 		r->returned_ns = s->returned_ns;
 		r->has_pair = is_over(r) && record_event(r, EVENTS - 1);
+		s->stream = stream_at(r, s->from);
 	}
 	leave(r);
 	errno = kept;
@@ -763,7 +749,7 @@ static const char *start_timing(uint32_t n)
 void event_timer_forget(void)
 {
 	DROP(pools);
-	DROP(shapes);
+	shape_counts_forget();
 	store_relaxed(&timing_adapts, 0);
 	store_relaxed(&rate, 0);
 	timing_left = 1;
