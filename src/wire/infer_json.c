@@ -450,7 +450,7 @@ static int param_value(struct scan *s, struct param *p)
 	}
 	p->kind = PARAM_REAL;
 	p->d = decimal_value(&d, false);
-	return 0;
+	return isinf(p->d) ? wrong_for(s, p->name, "is too large a number") : 0;
 }
 
 /* The members of `parameters`, each taken for the request, or the input or output that is read. */
