@@ -21,7 +21,7 @@ struct buf {
 static inline char *buf_more(struct buf *b, size_t bytes)
 {
 	array_reserve(b, bytes);
-	return b->v + b->n;
+	return b->n ? b->v + b->n : b->v; /* v may be NULL */
 }
 
 static inline void buf_put(struct buf *b, const void *bytes, size_t n)
