@@ -10,8 +10,8 @@ written() {
 # Routes of the server of models
 
 `sh tests/docs/routes.sh . --update` makes this page from `api/route.tbl` and `api/status.tbl`.
-Paths, methods and messages are those of Triton Inference Server. The build writes the messages to
-`gen/inference.proto` and `gen/health.proto`, from which `protoc` makes clients.
+Paths, methods and messages are those of Triton Inference Server. `make install` puts the messages
+into `share/weir/inference.proto` and `share/weir/health.proto`, from which `protoc` makes clients.
 
 ## REST
 
