@@ -21,7 +21,7 @@ if checked "$build/lib/weir/$library" && [ -d "$models" ]; then
 	exit 0
 fi
 [ "$(uname -m)" = x86_64 ] || fail "the package is known for x86_64 alone; name a library with weir serve --onnxruntime FILE"
-sh "$tools/deps.sh" serve || exit
+command -v npm >/dev/null || sh "$tools/deps.sh" serve || exit
 command -v npm >/dev/null || fail "npm is missing (Debian: nodejs and npm); or name a library with weir serve --onnxruntime FILE"
 mkdir -p "$build/ort" "$build/lib/weir" || exit
 cp "$tools/serve/package.json" "$tools/serve/package-lock.json" "$build/ort" || exit
