@@ -1,16 +1,7 @@
 /*
  * Models that compute nothing and take a stated time, for tests and benchmarks of the server.
- * model.json says all of it, times in microseconds:
- *
- *	{ "inputs":  [{ "name": "X", "datatype": "FP32", "shape": [-1, 16], "optional": false }],
- *	  "outputs": [{ "name": "Y", "datatype": "FP32", "shape": [-1, 16] }],
- *	  "us": 500, "us_per_row": 100, "jitter": 0.03, "how": "sleep", "seed": 1,
- *	  "hiccups": { "probability": 0.001, "us": 2000 }, "fail_every": 1000 }
- *
- * A run takes us + us_per_row x rows. `jitter` is the standard deviation of that, relative. `how`
- * is "sleep" (the default) or "spin", which uses the processor. Output k has the bytes of input k
- * (or of the first) where they are as many. If they are not, each byte of a row is the same number
- * from 0 to 63, a hash of the input's row. BYTES goes only with BYTES.
+ * docs/reference/engines.md has the keys of model.json.  Answers depend on a row alone, so that a
+ * test can hold what came from a batch against what came by itself.
  */
 #include <errno.h>
 #include <math.h>
