@@ -60,6 +60,17 @@ expect 1 'fly2.weir.1' env WEIR_SIM=fault=cuMemAlloc_v2:3:2 \
 expect 0 '"errors": 1' "$weir" report --json fly2.weir.1
 expect 0 'CUDA_ERROR_OUT_OF_MEMORY' "$weir" report fly2.weir
 
+# A call that fails by design saves nothing, and the real failure behind it does.
+probes=$build/tests/cli/programs/probes
+if [ -x "$probes" ]; then
+	expect 0 '^$' "$weir" record --sim -q --flight=1M -o probed.weir -- "$probes"
+	expect 0 '"probes": 20' "$weir" report --json probed.weir
+	expect 0 '^$' find . -name 'probed.weir.*'
+	expect 0 'a call failed: saved probed.weir.1' "$weir" record --sim --flight=1M -o probed.weir -- "$probes" fails
+	expect 0 '"errors": 21' "$weir" report --json probed.weir.1
+	expect 0 '^./probed.weir.1$' find . -name 'probed.weir.*'
+fi
+
 # What is no trace is said to be none, whatever is asked of it.
 : >empty
 head -c 300 a.weir >cut

@@ -50,11 +50,27 @@ static void count_call(enum fn fn, uint64_t ticks, bool failed)
 	bump(&c[fn].errors, failed);
 }
 
-/* Tells the keeper of a flight recording, if there is one, that a call has failed. */
-static void report_failure(void)
+/* Calls that fail by design: api/probe.tbl. */
+static const struct {
+	uint16_t fn, code; /* FN_NONE: any function */
+} probes[] = {
+#include "hook_probes.h"
+};
+
+static bool is_probe(enum fn fn, int code)
+{
+	for (size_t i = 0; i < sizeof probes / sizeof *probes; i++)
+		if (probes[i].code == code && (probes[i].fn == fn || probes[i].fn == FN_NONE))
+			return true;
+	return false;
+}
+
+/* Tells the keeper of a flight recording, if there is one, that a call has failed.  It saves few
+ * files, and a probe takes none. */
+static void report_failure(enum fn fn, int code)
 {
 	struct trace_header *h = hook_recorder.header;
-	if (!h)
+	if (!h || is_probe(fn, code))
 		return;
 	atomic_fetch_add_explicit(&h->failures, 1, memory_order_release);
 	if (h->mode == TRACE_FLIGHT)
@@ -116,7 +132,7 @@ struct record *call_leave_slowly(
 	}
 	const bool failed = result && result != NOT_READY;
 	if (__builtin_expect(failed, 0))
-		report_failure();
+		report_failure(fn, result);
 	if (__builtin_expect(want & CONTROL_COUNT, 0) && !count_or_drop(fn, ticks, result))
 		return NULL;
 	if (!(want & ~(CONTROL_COUNT | CONTROL_QUERY_COUNT | CONTROL_STACKS)) &&
