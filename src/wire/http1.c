@@ -255,7 +255,7 @@ static int settle(struct http_head *head, const struct connection *c, struct err
 /* Where the lines of a head end, behind their LF. */
 struct lines {
 	unsigned n;
-	uint16_t end[HTTP_LINES_MOST + 2];
+	uint16_t end[HTTP_LINES_MOST + 1];
 };
 
 /* Looks for the empty line from *scanned on. 1: it is there. */
@@ -273,12 +273,11 @@ static int find_lines(
 			return error_set(err, -EINVAL,
 				"a line of the request's head ends with LF alone: it has to be CR "
 				"LF");
-		if (lines->n > HTTP_LINES_MOST + 1)
-			return error_set(err, -EMSGSIZE,
-				"the request's head has more than %d headers", HTTP_LINES_MOST);
 		if (at > 2 && bytes[at - 3] == '\n')
 			return 1;
-		lines->end[lines->n++] = (uint16_t)at;
+		if (lines->n < HTTP_LINES_MOST + 1)
+			lines->end[lines->n] = (uint16_t)at;
+		lines->n++;
 	}
 	return n < HTTP_HEAD_MOST
 		       ? 0
@@ -303,6 +302,9 @@ int http_head_parse(
 	}
 	if (rc <= 0)
 		return rc;
+	if (lines.n > HTTP_LINES_MOST + 1)
+		return error_set(err, -EMSGSIZE, "the request's head has more than %d headers",
+			HTTP_LINES_MOST);
 	head.bytes = *scanned;
 	for (unsigned i = 0; i < lines.n; i++) {
 		const size_t from = i ? lines.end[i - 1] : 0;

@@ -43,7 +43,7 @@ static int wrong_for(const struct scan *s, struct slice name, const char *what)
 		name.at ? name.at : "", what);
 }
 
-/* The next byte that is no blank; 0 at the end. */
+/* The next byte that is no blank; 0 at the end, and where a NUL stands. */
 static char peek(struct scan *s)
 {
 	while (s->at < s->end &&
@@ -642,7 +642,8 @@ static int request_read(struct scan *s)
 	}
 	if (rc)
 		return rc;
-	if (peek(s))
+	peek(s);
+	if (s->at < s->end)
 		return wrong(s, "something follows the request's object");
 	return seen & 2 ? 0 : wrong(s, "the request has no `inputs`");
 }

@@ -355,6 +355,13 @@ static void a_request_that_ends_early_is_refused(void **state)
 		assert_int_equal(read_body(text, n, n, NULL), -EINVAL);
 }
 
+static void a_nul_behind_a_request_is_refused(void **state)
+{
+	struct error err = { "" };
+	assert_int_equal(read_body("{\"inputs\":[]}\0x", 15, 15, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "byte 13: something follows"));
+}
+
 static const char binary_json[] =
 	"{\"inputs\":[{\"name\":\"a\",\"shape\":[2],\"datatype\":\"FP16\",\"parameters\":"
 	"{\"binary_data_size\":4}},{\"name\":\"b\",\"shape\":[1],\"datatype\":\"INT8\",\"data\":[7]},"
@@ -456,6 +463,7 @@ int main(void)
 		cmocka_unit_test(numbers_are_exact_and_short),
 		cmocka_unit_test(what_is_no_request_is_refused),
 		cmocka_unit_test(a_request_that_ends_early_is_refused),
+		cmocka_unit_test(a_nul_behind_a_request_is_refused),
 		cmocka_unit_test(binary_data_lies_behind_the_json),
 		cmocka_unit_test(binary_data_has_the_size_that_shapes_need),
 		cmocka_unit_test(a_raw_request_is_one_tensor),
