@@ -35,6 +35,7 @@ quick: lint ## before each commit: lint, and the tests that take less than a sec
 
 check: ## every test that needs no GPU, also with the sanitizers
 	@sh tools/deps.sh check
+	@sh tools/onnxruntime.sh $(BUILD) || true # without it, tests of models are skipped
 	@rm -f $(RESULTS)
 	@$(MAKE) --no-print-directory -k asan tsan suite; status=$$?; sh tools/summary.sh $(RESULTS) && exit $$status
 
