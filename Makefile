@@ -14,7 +14,7 @@ RESULTS := build-asan/tests.xml build-tsan/tests.xml $(BUILD)/tests.xml
 build-%/build.ninja:
 	cmake --preset $* $(if $(VERBOSE),,>/dev/null)
 
-.PHONY: build help demo on-call quick check suite storm faults fresh check-gpu lint bench fuzz asan tsan install clean deps onnxruntime
+.PHONY: build help demo demo-serve on-call quick check suite storm faults fresh check-gpu lint bench fuzz asan tsan install clean deps onnxruntime
 
 build: ## build the program and its libraries into build/
 	@[ -f $(BUILD)/build.ninja ] || cmake --preset release
@@ -26,6 +26,9 @@ demo: deps ## build what it needs, record an example program, print the report
 	@sh tools/demo.sh $(BUILD)
 	@sh tools/demo-share.sh $(BUILD)
 	@sh tools/demo.sh $(BUILD) next
+
+demo-serve: build ## serve a model, ask it with curl, print what each request waited for
+	@sh tools/demo-serve.sh $(BUILD)
 
 on-call: build ## try docs/howto/on-call.md on the simulated driver, until Enter is pressed
 	@python3 tools/on_call.py $(BUILD) --stay

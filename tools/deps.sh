@@ -6,8 +6,9 @@ packages='cmake ninja-build gcc libc6-dev pkg-config libzstd-dev liblz4-dev zlib
 	libjansson-dev libcmocka-dev libxgboost0 libncurses-dev
 	libmicrohttpd-dev libdw-dev libnghttp2-dev'
 case ${1:-build} in
-check) packages="$packages mandoc g++ python3 python3-pyte python3-jsonschema chromium-headless-shell protobuf-compiler" ;;
+check) packages="$packages mandoc g++ python3 python3-pyte python3-jsonschema chromium-headless-shell protobuf-compiler python3-grpcio" ;;
 lint) packages="$packages clang-format-14 universal-ctags binutils" ;;
+bench) packages="$packages wrk nghttp2-client nginx-light" ;;
 fuzz) packages="$packages clang-14 libclang-rt-14-dev" ;;
 serve) command -v npm >/dev/null || packages="$packages nodejs npm" ;; # others' nodejs has npm in it
 esac
@@ -32,7 +33,7 @@ if [ -n "$sudo" ] && ! command -v sudo >/dev/null; then
 fi
 
 echo "installing$missing"
-export DEBIAN_FRONTEND=noninteractive
+export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 # and start no service
 install="$sudo apt-get install -y -q --no-install-recommends$missing"
 $install >/dev/null 2>&1 && exit 0
 $sudo apt-get update -q >/dev/null && $install >/dev/null && exit 0

@@ -1,0 +1,72 @@
+"""What the measurements of weir serve share: a repository of synthetic models, and a server that is measured."""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.request
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return free.getsockname()[1]
+
+
+def cpu_us(pid):
+    """User and system time of a process."""
+    fields = pathlib.Path("/proc/%d/stat" % pid).read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) * 1e6 / os.sysconf("SC_CLK_TCK")
+
+
+class Repository:
+    def __init__(self):
+        self.path = pathlib.Path(tempfile.mkdtemp(prefix="weir-bench."))
+
+    def add(self, name, batch, width=16, **model):
+        folder = self.path / name / "1"
+        folder.mkdir(parents=True)
+        shape = [-1, width]
+        folder.joinpath("model.json").write_text(json.dumps(dict(
+            model, inputs=[{"name": "X", "datatype": "FP32", "shape": shape}], outputs=[{"name": "Y", "datatype": "FP32", "shape": shape}])))
+        (self.path / name / "config.pbtxt").write_text('backend: "synthetic"\nmax_batch_size: %d\ndynamic_batching { }\n' % batch)
+
+    def remove(self):
+        shutil.rmtree(self.path)
+
+
+class Server:
+    def __init__(self, build, repository, *options, command=None):
+        self.port = free_port()
+        self.log = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen(command or [build + "/bin/weir", "serve", "--listen=127.0.0.1:%d" % self.port, *options, str(repository)],
+                                        stdout=self.log, stderr=self.log)
+        self.pid = self.process.pid
+
+    def wait(self, path="/v2/health/ready"):
+        for _ in range(600):
+            try:
+                with urllib.request.urlopen("http://127.0.0.1:%d%s" % (self.port, path)):
+                    return self
+            except OSError:
+                time.sleep(.1)
+            if self.process.poll() is not None:
+                break
+        self.log.seek(0)
+        raise SystemExit("the server does not come: " + self.log.read())
+
+    def end(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(60)
+        self.log.close()
+
+
+def load(build, server, *options):
+    """What bench-serve says; a void run says so in its JSON."""
+    done = subprocess.run([build + "/bench/bench-serve", "--to", "127.0.0.1:%d" % server.port, *options], stdout=subprocess.PIPE, text=True)
+    if done.returncode > 1:
+        raise SystemExit(done.returncode)
+    return json.loads(done.stdout)
