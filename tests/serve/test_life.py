@@ -1,0 +1,174 @@
+"""The life of a server: drained and reloaded under load, killed and started again, and what it does not let clients do."""
+import os
+import shutil
+import signal
+import threading
+import time
+import unittest
+
+import cases
+from server import PATIENCE, SCRATCH, Repository, Server, tensor
+
+ONE = [tensor("X", "FP32", -1, 4)], [tensor("Y", "FP32", -1, 4)]
+
+
+class Load:
+    """Clients that ask until they are told to stop, each on a connection that it keeps while the server does."""
+
+    def __init__(self, server, clients=6):
+        self.server, self.failed, self.versions = server, [], {}
+        self.stop = threading.Event()
+        self.threads = [threading.Thread(target=self.client) for _ in range(clients)]
+        for thread in self.threads:
+            thread.start()
+
+    def client(self):
+        request = self.server.bytes_of("POST", "/v2/models/m/infer", cases.echo(cases.ROW))
+        while not self.stop.is_set():
+            try:
+                connection = self.server.connect()
+            except OSError:
+                return  # it listens no longer: the request was never sent
+            with connection:
+                while not self.stop.is_set():
+                    try:
+                        connection.sendall(request)
+                        answer = self.server.receive(connection)
+                    except OSError as error:
+                        self.failed.append(repr(error))
+                        return
+                    if answer.code != 200:
+                        self.failed.append(answer)
+                        return
+                    version = answer.json["model_version"]
+                    self.versions[version] = self.versions.get(version, 0) + 1
+                    if answer.headers.get("connection") == "close":
+                        break
+            if not self.ready():
+                return  # as a load balancer does
+
+    def ready(self):
+        try:
+            return self.server.ask("GET", "/v2/health/ready").code == 200
+        except OSError:
+            return False
+
+    def answered(self):
+        return sum(self.versions.values())
+
+    def end(self):
+        self.stop.set()
+        for thread in self.threads:
+            thread.join()
+        return self.failed
+
+
+class Life(unittest.TestCase):
+    def start(self, name, *options, **model):
+        repository = Repository(name)
+        repository.add("m", *ONE, **model)
+        server = Server(repository.path, *options)
+        self.addCleanup(server.end, signal.SIGKILL)
+        return repository, server
+
+    def test_it_is_not_ready_while_it_drains_and_a_second_signal_ends_it(self):
+        _, server = self.start("twice", "--drain-delay=3600s")
+        server.process.send_signal(signal.SIGTERM)
+        server.wait_for(lambda: server.ask("GET", "/v2/health/ready").code == 400)
+        self.assertEqual(server.ask("GET", "/v2/health/live").code, 200)
+        self.assertEqual(server.infer("m", cases.echo(cases.ROW)).code, 200)
+        server.end(signal.SIGTERM)
+
+    def test_a_new_version_is_taken_over_without_a_failed_request(self):
+        repository, server = self.start("reload", "--poll=50ms")
+        load = Load(server)
+        for version in ("2", "3"):
+            # made elsewhere and moved in, as a deployment does
+            made = repository.path.parent / "reload.new"
+            shutil.rmtree(made, ignore_errors=True)
+            shutil.copytree(repository.path / "m" / "1", made)
+            os.rename(made, repository.path / "m" / version)
+            server.wait_for(lambda: load.versions.get(version, 0) > 20)
+        self.assertEqual(load.end(), [])
+        self.assertEqual(server.infer("m/versions/1", cases.echo(cases.ROW)).code, 404)
+        self.assertEqual(server.end(), 0)
+
+    def test_load_requests_under_load_fail_none(self):
+        _, server = self.start("explicit", "--model-control=explicit", "--load-model=m")
+        load = Load(server, clients=64)
+        for _ in range(10):
+            self.assertEqual(server.ask("POST", "/v2/repository/models/m/load").code, 200)
+        self.assertEqual(load.end(), [])
+        self.assertEqual(server.end(), 0)
+
+    def test_a_broken_version_changes_nothing_and_is_told(self):
+        repository, server = self.start("broken", "--poll=50ms")
+        (repository.path / "m" / "2").mkdir()
+        (repository.path / "m" / "2" / "model.json").write_text("{")
+        server.wait_for(lambda: "model.json" in server.said())
+        self.assertEqual(server.infer("m", cases.echo(cases.ROW)).json["model_version"], "1")
+        self.assertEqual(server.end(), 0)
+
+    def test_after_a_kill_the_next_start_stumbles_over_nothing(self):
+        repository, server = self.start("killed")
+        load = Load(server, clients=2)
+        server.wait_for(lambda: load.answered() > 10)
+        server.end(signal.SIGKILL)
+        load.end()
+        again = Server(repository.path)
+        self.assertEqual(again.infer("m", cases.echo(cases.ROW)).code, 200)
+        self.assertEqual(again.end(), 0)
+
+    def test_a_socket_in_the_file_system_is_left_by_a_kill_and_taken_again(self):
+        repository = Repository("socket")
+        repository.add("m", *ONE)
+        path = os.path.join(SCRATCH, "serve.sock")
+        for how in (signal.SIGKILL, signal.SIGTERM):
+            server = Server(repository.path, listen="unix:" + path)
+            self.assertEqual(server.infer("m", cases.echo(cases.ROW)).code, 200)
+            server.end(how)
+        self.assertFalse(os.path.exists(path))
+
+    def test_a_slow_client_is_cut_and_holds_nobody_up(self):
+        _, server = self.start("loris")
+        head = server.bytes_of("POST", "/v2/models/m/infer", cases.echo(cases.ROW))
+        slow = [server.connect() for _ in range(3)]
+        for connection, part in zip(slow, (b"", head[:20], head[:-5])):
+            connection.sendall(part)
+        self.assertEqual(server.infer("m", cases.echo(cases.ROW)).code, 200)
+        for connection in slow[1:]:
+            with connection:
+                rest = b""
+                try:
+                    while (more := connection.recv(4096)):
+                        rest += more
+                except ConnectionResetError:
+                    pass
+                self.assertTrue(rest == b"" or b" 408 " in rest, rest)
+        slow[0].close()
+        self.assertEqual(server.end(), 0)
+
+    def test_a_word_is_asked_of_clients(self):
+        word = os.path.join(SCRATCH, "word")
+        with open(word, "w") as out:
+            out.write("sesame\n")
+        os.chmod(word, 0o600)
+        repository = Repository("token")
+        repository.add("m", *ONE)
+        server = Server(repository.path, "--token=" + word, wait=False)
+        asked = lambda said: server.infer("m", cases.echo(cases.ROW), {"Authorization": said} if said else {}).code
+        server.wait_for(lambda: asked("Bearer sesame") == 200)
+        for said in (None, "Bearer sesam", "Bearer sesame2", "Basic sesame"):
+            self.assertEqual(asked(said), 401, said)
+        self.assertEqual(server.end(), 0)
+
+    def test_another_address_needs_a_word(self):
+        repository = Repository("open")
+        repository.add("m", *ONE)
+        server = Server(repository.path, listen="0.0.0.0:0", wait=False)
+        self.assertNotEqual(server.process.wait(PATIENCE), 0)
+        self.assertIn("--token", server.said())
+
+
+if __name__ == "__main__":
+    unittest.main()
