@@ -283,6 +283,7 @@ static uint64_t decide(struct arbiter *a, uint32_t device, uint64_t now)
 	uint64_t again = now + 50 * MS;
 	if (!see(a, device, now))
 		return again;
+	const bool lingers = share_end_lingering(a->file, device, now);
 	const struct policy_params params = policy_params_of(&a->file->tuning);
 	const struct policy *policy = policy_of(a->file);
 	policy->decide(&a->view, &params, &a->state[device], a->grants, &again);
@@ -291,7 +292,7 @@ static uint64_t decide(struct arbiter *a, uint32_t device, uint64_t now)
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
 		if (a->view.program[i].here && is_of(a, i, device))
 			put(&a->file->slots[i].grant, &a->grants[i]);
-	return again;
+	return lingers && again > now + MS ? now + MS : again;
 }
 
 int arbiter_step(struct arbiter *a)

@@ -11,11 +11,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define ARRIVAL_REGULAR  0.04f   /* of the mean: it hardly changes */
-#define ARRIVAL_QUICK_NS 500000u /* a pause that belongs to one answer */
-#define ARRIVAL_QUICK    0.7f    /* of all pauses: most are */
-#define ARRIVAL_RUN      1000u   /* requests */
-#define ARRIVAL_PAUSES   4       /* of these an answer has one for a request, at most */
+#include "share/segment.h"
+
+#define ARRIVAL_REGULAR  0.04f /* of the mean: it hardly changes */
+#define ARRIVAL_QUICK_NS SHARE_QUICK_NS
+#define ARRIVAL_QUICK    0.7f  /* of all pauses: most are */
+#define ARRIVAL_RUN      1000u /* requests */
+#define ARRIVAL_PART     4u
 
 /* A mean and the mean distance from it. */
 struct arrival_mean {
@@ -117,10 +119,17 @@ static inline void arrival_run_add(
 	r->count++;
 }
 
+/* Whether others' work has begun or ended since: a part that is long enough counts by itself. */
+static inline bool arrival_run_breaks(const struct arrival_run *r, uint64_t mark)
+{
+	const bool goes_on = r->alone ? mark == r->mark : !mark;
+	return r->count >= ARRIVAL_PART && !goes_on;
+}
+
 /* Whether requests come like that: the pauses are little beside them. */
 static inline bool arrival_makes_runs(const struct arrival *a)
 {
-	return arrival_is_quick(a) && ARRIVAL_PAUSES * a->quick.ns < a->lasts.ns;
+	return arrival_is_quick(a) && SHARE_PAUSES * a->quick.ns < a->lasts.ns;
 }
 
 /* Whether one that is open has ended, when the next begins then; at most so many are together. */

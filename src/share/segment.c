@@ -390,6 +390,39 @@ uint32_t share_bury(struct share_file *f)
 	return buried;
 }
 
+/* Whoever goes inside or outside says so before its bit: that is looked at again behind it. */
+static bool end_lingering(struct share_file *f, uint32_t device, uint32_t slot, uint64_t now)
+{
+	struct share_work *w = &f->slots[slot].work;
+	_Atomic uint64_t *active = f->devices[device].active;
+	const uint64_t until = share_lingers_until(w);
+	if (load_acquire(&w->inside) || !until)
+		return false;
+	if (now < until)
+		return true;
+	share_bit_clear(active, slot);
+	while (atomic_load_explicit(&w->inside, memory_order_seq_cst)) {
+		share_bit_set(active, slot);
+		if (atomic_load_explicit(&w->inside, memory_order_seq_cst))
+			break;
+		share_bit_clear(active, slot);
+	}
+	return false;
+}
+
+bool share_end_lingering(struct share_file *f, uint32_t device, uint64_t now)
+{
+	bool any = false;
+	for (uint32_t w = 0; w < SHARE_WORDS; w++) {
+		uint64_t bits = load_acquire(&f->devices[device].active[w]);
+		for (; bits; bits &= bits - 1)
+			any = end_lingering(
+				      f, device, w * 64 + (uint32_t)__builtin_ctzll(bits), now) ||
+			      any;
+	}
+	return any;
+}
+
 /* ---- durations ---- */
 
 uint64_t share_percentile(const uint32_t bucket[SHARE_BUCKETS], double p)

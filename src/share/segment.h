@@ -63,6 +63,8 @@ struct share_slot_grant {
 } SHARE_LINE;
 
 /* Written by the program: amounts. */
+#define SHARE_QUICK_NS 500000u /* a pause that belongs to one answer */
+#define SHARE_PAUSES   4u      /* of these an answer has one for a request, at most */
 struct share_work {
 	_Atomic uint64_t submitted_ns, retired_ns; /* predicted device time, ever growing */
 	_Atomic uint64_t requests;                 /* ever begun */
@@ -277,6 +279,20 @@ void share_set_class(struct share_file *f, uint32_t slot, enum share_class class
 /* Whether its process is known to be gone, or has become another program: of another name space of
  * process ids nobody knows. */
 bool share_is_dead(const struct share_slot *s);
+
+/* Where requests follow each other soon, beside what they take, one that has ended counts as active
+ * until the next, for twice as long as that is expected to take: until when; 0: it does not. */
+static inline uint64_t share_lingers_until(const struct share_work *w)
+{
+	const uint64_t ended = load_relaxed(&w->ended_ns), next = load_relaxed(&w->next_ns);
+	const uint64_t pause = next > ended ? next - ended : 0;
+	const bool lingers = pause && pause <= SHARE_QUICK_NS &&
+			     SHARE_PAUSES * pause < load_relaxed(&w->lasts_ns);
+	return lingers ? next + pause : 0;
+}
+
+/* Clears the bits in `active` of those that have lingered for long enough.  True: some still do. */
+bool share_end_lingering(struct share_file *f, uint32_t device, uint64_t now);
 
 /* Frees it if its process is dead, or was killed while it claimed or freed it. */
 bool share_bury_slot(struct share_file *f, uint32_t slot);

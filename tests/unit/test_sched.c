@@ -219,6 +219,40 @@ static void the_class_may_change(void **state)
 	share_close(f);
 }
 
+/* Tokens of 1.3 ms, 60 us apart: the bit stays over the pause, and goes when none comes. */
+static void who_answers_in_pieces_is_active_between_them(void **state)
+{
+	struct share_file *f = open_file();
+	const uint32_t i = share_claim(f, 0, &latency);
+	struct share_work *w = &f->slots[i].work;
+	const uint64_t end = 5000000, pause = 60000;
+	w->begun_ns = end - 1300000;
+	w->ended_ns = end;
+	w->lasts_ns = 1300000;
+	w->next_ns = end + pause;
+	share_bit_set(f->devices[0].active, i);
+	assert_true(share_end_lingering(f, 0, end + pause));
+	assert_true(share_bit(f->devices[0].active, i));
+	w->inside = 1;
+	assert_false(share_end_lingering(f, 0, end + 3 * pause));
+	assert_true(share_bit(f->devices[0].active, i));
+	w->inside = 0;
+	assert_false(share_end_lingering(f, 0, end + 2 * pause));
+	assert_false(share_bit(f->devices[0].active, i));
+	w->lasts_ns = 100000; /* the pauses are not little */
+	assert_int_equal(share_lingers_until(w), 0);
+	w->lasts_ns = 13000000;
+	w->next_ns = end + 1000000; /* a closed loop */
+	assert_int_equal(share_lingers_until(w), 0);
+	w->next_ns = 0;
+	assert_int_equal(share_lingers_until(w), 0);
+	share_bit_set(f->devices[0].active, i); /* such a one clears its bit itself */
+	assert_false(share_end_lingering(f, 0, end * 2));
+	assert_true(share_bit(f->devices[0].active, i));
+	share_release(f, i);
+	share_close(f);
+}
+
 /* ---- durations ---- */
 
 static void each_duration_is_in_its_bucket(void **state)
@@ -413,6 +447,25 @@ static void requests_in_quick_succession_are_one(void **state)
 	assert_false(r.alone);
 	r.count = ARRIVAL_RUN;
 	assert_true(arrival_run_ends(&r, 1016001));
+}
+
+/* Best effort is held in the middle of an answer: that part is told as alone, a single token is
+ * not. */
+static void a_part_of_an_answer_may_be_alone(void **state)
+{
+	struct arrival_run r = { 0 };
+	for (uint64_t i = 0; i < 10; i++) {
+		const uint64_t mark = i < 5 ? 0 : 7;
+		assert_int_equal(arrival_run_breaks(&r, mark), i == 5);
+		if (arrival_run_breaks(&r, mark))
+			r.count = 0;
+		arrival_run_add(&r, 1000000 + i * 1500, 1000000 + i * 1500 + 1000, mark);
+	}
+	assert_int_equal(r.count, 5);
+	assert_true(r.alone);
+	assert_true(arrival_run_breaks(&r, 8));
+	r.count = 3;
+	assert_false(arrival_run_breaks(&r, 8));
 }
 
 /* Thirty tokens an answer, answers by chance: after a token the next is near. */
@@ -713,6 +766,7 @@ int main(void)
 		cmocka_unit_test(who_comes_again_has_one_slot),
 		cmocka_unit_test(when_all_are_taken_there_is_none),
 		cmocka_unit_test(the_class_may_change),
+		cmocka_unit_test(who_answers_in_pieces_is_active_between_them),
 		cmocka_unit_test(each_duration_is_in_its_bucket),
 		cmocka_unit_test(percentiles_are_of_what_is_counted),
 		cmocka_unit_test(an_open_gate_asks_nothing),
@@ -728,6 +782,7 @@ int main(void)
 		cmocka_unit_test(of_chance_nothing_is_told),
 		cmocka_unit_test(an_answer_lasts_longer_than_a_token),
 		cmocka_unit_test(requests_in_quick_succession_are_one),
+		cmocka_unit_test(a_part_of_an_answer_may_be_alone),
 		cmocka_unit_test(fifo_leaves_all_alone),
 		cmocka_unit_test(strict_gates_best_effort_only),
 		cmocka_unit_test(holds_are_for_best_effort_under_mps),

@@ -87,8 +87,10 @@ static bool only_counts(struct gated *g, const struct launch_shape *s)
 /* What others are to see: weir sched may change the class at any time. */
 static bool is_active(const struct member *m)
 {
-	return atomic_load_explicit(&m->slot->work.inside, memory_order_seq_cst) &&
-	       atomic_load_explicit(&m->slot->grant.class, memory_order_seq_cst) == CLASS_LATENCY;
+	const struct share_work *w = &m->slot->work;
+	return atomic_load_explicit(&m->slot->grant.class, memory_order_seq_cst) == CLASS_LATENCY &&
+	       (atomic_load_explicit(&w->inside, memory_order_seq_cst) ||
+		       share_lingers_until(w) > clock_monotonic());
 }
 
 /* Whoever goes in or out says so; of several at once the last one's word holds. */
@@ -155,7 +157,10 @@ static void tell(struct member *m, uint64_t begun, uint64_t now)
 		return;
 	}
 	share_count_request(&m->slot->counts, now - begun);
-	arrival_run_add(&m->run, begun, now, was_alone(m) ? m->quiet : 0);
+	const uint64_t mark = was_alone(m) ? m->quiet : 0;
+	if (arrival_run_breaks(&m->run, mark))
+		tell_run(m);
+	arrival_run_add(&m->run, begun, now, mark);
 }
 
 /* False: it is inside of one already. */
@@ -213,17 +218,16 @@ static void request_ends(struct member *m)
 	if (!load_relaxed(&w->inside) || !go_outside(m))
 		return;
 	const uint64_t now = clock_monotonic(), begun = load_relaxed(&w->begun_ns);
+	const bool is_latency = member_is_latency(m);
+	store_relaxed(&w->next_ns, is_latency ? arrival_ends(&m->arrival, now) : 0);
+	if (is_latency)
+		store_relaxed(&w->lasts_ns, (uint64_t)m->arrival.lasts.ns);
 	store_release(&w->ended_ns, now);
 	show_inside(m); /* also of one that was of another class when it began */
-	if (!member_is_latency(m)) {
-		if (!requests_are_said())
-			share_count_request(&m->slot->counts, now - begun);
-		return;
-	}
-	store_relaxed(&w->next_ns, arrival_ends(&m->arrival, now));
-	store_relaxed(&w->lasts_ns, (uint64_t)m->arrival.lasts.ns);
-	if (!requests_are_said())
+	if (!requests_are_said() && is_latency)
 		tell(m, begun, now);
+	else if (!requests_are_said())
+		share_count_request(&m->slot->counts, now - begun);
 }
 
 /* A request is believed from its own begin on, also when another one is open. */
