@@ -17,7 +17,8 @@
 #define TIGHTEST      0.1
 #define MOST_OF_FIRST 8       /* budgets that the first one can become */
 #define HOLD_LEAST    100000u /* a hold takes some microseconds of the host and of the device */
-#define AHEAD_NS      20000u  /* a request that can be told is expected so much early */
+#define IN_CALLS_NS   (5000ull * MS) /* that requests have been quick enough, and holds come back */
+#define AHEAD_NS      20000u         /* a request that can be told is expected so much early */
 
 const struct policy_params policy_params_default = {
 	.min_share = 0.02,
@@ -344,13 +345,15 @@ static bool is_steered(const struct policy_program *q)
 	return q->here && q->class == CLASS_LATENCY && !q->target_p99_ns;
 }
 
-/* Where requests are to take so many times as long as alone. */
+/* Where requests are to take so many times as long as alone.  More than the first budget between
+ * two holds makes requests slower, and best effort no faster. */
 static void steer(const struct policy_view *v, const struct policy_params *p,
 	struct policy_state *s, uint64_t budget_ns, bool has_caps)
 {
 	struct slowdown_input in = { .now_ns = v->now_ns,
 		.is_fixed = p->budget_ns,
 		.has_caps = has_caps,
+		.drains_ns = s->holds ? RULE_AHEAD_NS : 0,
 		.least_ns = BUDGET_LEAST };
 	double least = SLOWDOWN_MOST;
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
@@ -365,8 +368,9 @@ static void steer(const struct policy_view *v, const struct policy_params *p,
 	}
 	const double first = (double)budget_ns * (least - 1) / (SLOWDOWN_DEFAULT - 1);
 	in.first_ns = p->budget_ns || first < BUDGET_LEAST ? (double)budget_ns : first;
-	in.most_ns = in.first_ns * MOST_OF_FIRST > BUDGET_MOST ? in.first_ns * MOST_OF_FIRST
-							       : BUDGET_MOST;
+	in.most_ns = s->holds                                    ? in.first_ns
+		     : in.first_ns * MOST_OF_FIRST > BUDGET_MOST ? in.first_ns * MOST_OF_FIRST
+								 : BUDGET_MOST;
 	slowdown_step(&s->slowdown, &in);
 }
 
@@ -404,27 +408,26 @@ static uint64_t fit_budget(const struct policy_view *v, const struct policy_para
 	return any_has_target(v) && absolute < moved ? absolute : moved;
 }
 
-/* Which of both lets best effort launch more; where requests are so short that a hold is long for
- * them, or the least budget is too much, it is in calls. */
-static void go_ahead(const struct policy_view *v, const struct policy_params *p,
+/* Best effort waits on the device, so that its host works ahead: once the time of requests alone is
+ * known, which is measured in calls.  Where requests are so short that a hold is long for them, or
+ * the least budget is too much, it waits in its calls. */
+static void place_waits(const struct policy_view *v, const struct policy_params *p,
 	struct policy_state *s, uint64_t first_ns)
 {
-	uint64_t launches = 0;
-	bool any = false, too_slow = false;
+	bool any = false, known = true, too_slow = false;
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
-		const struct policy_program *q = &v->program[i];
-		const bool is_beside = q->here && q->class == CLASS_BEST_EFFORT;
-		launches += is_beside ? q->launches : 0;
-		any = any || is_beside;
+		const struct share_steer *t = &s->slowdown.program[i].steer;
+		if (!is_steered(&v->program[i]))
+			continue;
+		any = true;
+		known = known && t->alone_p50_ns;
 		too_slow = too_slow ||
-			   (is_steered(q) && s->slowdown.program[i].steer.reason == STEER_LEAST);
+			   (t->reason == STEER_LEAST && (t->p50 > t->target || t->p90 > t->target));
 	}
-	const bool can = any && v->mps && !p->hold_ns && !p->budget_ns && any_is_steered(v) &&
-			 first_ns >= 2 * HOLD_LEAST;
-	if (can && too_slow)
-		wait_place_give_up(&s->wait_place, v->now_ns);
-	else
-		wait_place_step(&s->wait_place, v->now_ns, launches, can);
+	if (s->holds && too_slow)
+		s->calls_until_ns = v->now_ns + IN_CALLS_NS;
+	s->holds = any && known && v->mps && !p->hold_ns && !p->budget_ns &&
+		   first_ns >= 2 * HOLD_LEAST && v->now_ns >= s->calls_until_ns;
 }
 
 /* Together, so that caps and holds tighten with the budget. */
@@ -437,7 +440,7 @@ static void fit_one(const struct policy_view *v, const struct policy_params *p,
 	const uint64_t full = g->budget_ns < first || p->budget_ns ? g->budget_ns : first;
 	g->full_below_ns = p->full_below_ns ? p->full_below_ns : RULE_FULL_BUDGETS * full;
 	g->hold_ns = g->hold_ns && full < first ? g->hold_ns * full / first + 1 : g->hold_ns;
-	if (s->wait_place.holds && !p->hold_ns)
+	if (s->holds)
 		g->hold_ns = g->budget_ns > HOLD_LEAST ? g->budget_ns : HOLD_LEAST;
 	g->ahead_ns = AHEAD_NS;
 	g->cap_sms = (uint16_t)(ahead ? sms : 0);
@@ -456,7 +459,7 @@ static void fit(const struct policy_view *v, const struct policy_params *p, stru
 	tune(v, s);
 	const uint64_t first_ns = budget_of(v, p, s);
 	steer(v, p, s, first_ns, left > 0);
-	go_ahead(v, p, s, first_ns);
+	place_waits(v, p, s, first_ns);
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
 		struct share_grant *g = &grants[i];
 		if (!v->program[i].here || v->program[i].class != CLASS_BEST_EFFORT)

@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "share/wait_place.h"
 #include "share/segment.h"
 #include "share/slowdown.h"
 
@@ -65,7 +64,8 @@ struct policy_state {
 	double tightness;    /* of the control loop, 1: as params say; smaller: less waits */
 	uint64_t tuned_ns;
 	struct slowdown slowdown; /* of fit */
-	struct wait_place wait_place;
+	bool holds;               /* best effort waits on the device */
+	uint64_t calls_until_ns;  /* till then it does not: requests were too slow */
 };
 
 /* again_ns: when it wants to be asked again, at the latest. */

@@ -388,7 +388,7 @@ static double wanted(const struct slowdown *s, const struct slowdown_input *in, 
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
 		const struct slowdown_program *p = &s->program[i];
 		const double lasts = p->requests > 0 ? p->inside_ns / p->requests : 0;
-		const double own = WINDOW_NS + 2 * lasts;
+		const double own = WINDOW_NS + 2 * lasts + in->drains_ns;
 		if (!in->seen[i].who || p->requests * own / LOAD_NS < RARE)
 			continue;
 		ns = own > ns ? own : ns;
@@ -463,6 +463,7 @@ void slowdown_step(struct slowdown *s, const struct slowdown_input *in)
 	}
 	if (!s->moved)
 		s->budget_ns = in->first_ns;
+	s->budget_ns = s->budget_ns < in->most_ns ? s->budget_ns : in->most_ns;
 	s->now_ns = in->now_ns;
 	for (uint32_t i = 0; i < SHARE_SLOTS && in->has_best_effort && !s->had_best_effort; i++)
 		keep_as_known(&s->program[i]);

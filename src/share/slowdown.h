@@ -76,8 +76,9 @@ struct slowdown_seen {
 
 struct slowdown_input {
 	uint64_t now_ns;
-	bool has_best_effort, has_caps;     /* best effort is there; some of its work is capped */
-	bool is_fixed;                      /* the setting is not to be moved: only looked at */
+	bool has_best_effort, has_caps; /* best effort is there; some of its work is capped */
+	bool is_fixed;                  /* the setting is not to be moved: only looked at */
+	double drains_ns; /* so long what best effort has launched goes on in a window */
 	double first_ns, least_ns, most_ns; /* the first budget, and between which */
 	struct slowdown_seen seen[SHARE_SLOTS];
 };

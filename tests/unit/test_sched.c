@@ -546,6 +546,46 @@ static void holds_are_for_best_effort_under_mps(void **state)
 	assert_int_equal(grants[1].hold_ns, 0);
 }
 
+/* Requests that take so long, alone or not, for so many decisions. */
+static void see_requests(uint64_t alone_ns, uint64_t beside_ns, int decisions)
+{
+	uint64_t request[8];
+	for (int i = 0; i < decisions; i++) {
+		const bool alone = remembered.slowdown.window || !remembered.slowdown.budget_ns;
+		for (int k = 0; k < 8; k++)
+			request[k] = (alone ? alone_ns : beside_ns) << 2 | alone;
+		view.program[0].request = request;
+		view.program[0].fresh = 8;
+		view.now_ns = decide("fit");
+	}
+}
+
+/* Where best effort waits, once it is known what requests take alone. */
+static void fit_lets_hosts_work_ahead_of_long_requests(void **state)
+{
+	static const struct {
+		uint64_t alone_ns, beside_ns;
+		bool mps, holds;
+	} t[] = { { 1200000, 1250000, true, true }, { 1200000, 1250000, false, false },
+		{ 200000, 210000, true, false }, { 1200000, 3600000, true, false } };
+	for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+		begin_view(t[i].mps);
+		view.program[0].who = 5;
+		decide("fit");
+		assert_int_equal(grants[1].hold_ns, 0);
+		see_requests(t[i].alone_ns, t[i].beside_ns, 1000);
+		assert_int_equal(remembered.holds, t[i].holds);
+		assert_int_equal(grants[1].hold_ns > 0, t[i].holds);
+		assert_true(grants[1].hold_ns <= t[i].alone_ns / 4);
+	}
+	/* They have been quick enough for long enough. */
+	see_requests(1200000, 1210000, 3000);
+	assert_true(remembered.holds);
+	params.budget_ns = 300000;
+	decide("fit");
+	assert_int_equal(grants[1].hold_ns, 0);
+}
+
 static void fit_caps_beside_the_narrow_under_mps(void **state)
 {
 	begin_view(true);
@@ -786,6 +826,7 @@ int main(void)
 		cmocka_unit_test(fifo_leaves_all_alone),
 		cmocka_unit_test(strict_gates_best_effort_only),
 		cmocka_unit_test(holds_are_for_best_effort_under_mps),
+		cmocka_unit_test(fit_lets_hosts_work_ahead_of_long_requests),
 		cmocka_unit_test(fit_caps_beside_the_narrow_under_mps),
 		cmocka_unit_test(fit_tightens_until_the_target_is_met),
 		cmocka_unit_test(the_starved_get_their_floor),

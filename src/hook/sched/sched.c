@@ -21,6 +21,7 @@
 #define NOT_INITIALIZED 3 /* CUDA_ERROR_NOT_INITIALIZED */
 #define QUANTUM_LEAST   20000u
 #define QUANTUM_MOST    100000u
+#define QUANTUM_HELD    250000u /* behind holds nobody waits for a mark */
 #define ALONE_MARKS     16u     /* quanta of what may be in flight alone */
 #define REPEATS_NS      100000u /* predicted, of launches that are counted with the next one */
 #define REPEATS         64u
@@ -380,10 +381,9 @@ static struct quantum quantum_of(const struct member *m)
 		return (struct quantum){ load_relaxed(&g->alone_ns) / ALONE_MARKS, UINT32_MAX,
 			false };
 	const uint64_t budget = load_relaxed(&g->budget_ns), held = load_relaxed(&g->hold_ns);
-	const uint64_t most = budget > held ? budget : held;
-	const uint64_t ns = most / 2 > QUANTUM_MOST    ? QUANTUM_MOST
-			    : most / 2 < QUANTUM_LEAST ? QUANTUM_LEAST
-						       : most / 2;
+	const uint64_t half = (budget > held ? budget : held) / 2,
+		       most = held ? QUANTUM_HELD : QUANTUM_MOST;
+	const uint64_t ns = half > most ? most : half < QUANTUM_LEAST ? QUANTUM_LEAST : half;
 	return (struct quantum){ ns, MARK_COSTS, true };
 }
 
