@@ -117,7 +117,7 @@ for cell in $models; do
 	case $cell${quick:+-quick} in
 	resnet-quick) cells resnet resnet "--model-seconds 8" 2 "$quick" "$(with_share budget) $(with_share hold)" ;;
 	llama-quick) cells llama llama "--model-seconds 14" 1 80 ;;
-	resnet) cells resnet resnet "--model-seconds 10" 3 190 ;;
+	resnet) cells resnet resnet "--model-seconds 9" 3 215 ;;
 	llama) cells llama llama "--model-seconds 18" 1 115 ;;
 	esac
 done

@@ -370,13 +370,14 @@ class Bench:
             end_all([be])
 
     def run_pair(self, cell, variant):
+        """LC is there first: the first client of MPS has quicker kernels than those that come later."""
         programs = []
         try:
-            programs.append(Program(variant.be + self.command(cell[1], []), self.env(variant, variant.be_env)))
             programs.append(Program(variant.lc + self.of_latency(cell), self.env(variant, {})))
-            for program, side in zip(programs, (cell[1], cell[0])):
-                program.ready(self.limit(side))
-            return measure_pair(*programs, self.length(cell))
+            programs[0].ready(self.limit(cell[0]))
+            programs.append(Program(variant.be + self.command(cell[1], []), self.env(variant, variant.be_env)))
+            programs[1].ready(self.limit(cell[1]))
+            return measure_pair(programs[1], programs[0], self.length(cell))
         finally:
             end_all(programs)
 
