@@ -14,7 +14,7 @@
 #include "hook/sched/costs.h"
 #include "share/segment.h"
 
-#define MARKS      64u
+#define MARKS      128u
 #define MARK_COSTS 16u /* kinds of launches that one mark remembers */
 
 struct mark {
