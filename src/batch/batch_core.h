@@ -16,6 +16,7 @@ struct batch_model {
 	struct batcher *batcher;
 	struct batch_model_config config;
 	struct batch_slot *slots;
+	uint32_t *at; /* by slot: its place in its heap; of a free one, the next free slot */
 	uint32_t room, free_slot; /* slots; `room`: none is free */
 	uint32_t queued, rows;    /* in all classes */
 	struct batch_queue queue[BATCH_CLASSES];

@@ -3,50 +3,33 @@
 
 #include "base/banned.h"
 
-static void sum_add(struct demand_sum *s, uint32_t class, uint64_t ns)
-{
-	for (uint32_t c = class; c < BATCH_CLASSES; c++)
-		s->ns[c] += ns;
-}
-
-static void tree_add(struct batch_demand *d, uint32_t position, const struct demand_sum *s)
-{
-	for (uint32_t i = position + 1; i <= DEMAND_BINS; i += i & -i)
-		for (uint32_t c = 0; c < BATCH_CLASSES; c++)
-			d->tree[i].ns[c] += s->ns[c];
-}
-
 /* Of the positions below that one. */
-static uint64_t below(const struct batch_demand *d, uint32_t position, uint32_t class)
+static uint64_t below(const uint64_t *tree, uint32_t position)
 {
 	uint64_t sum = 0;
 	for (uint32_t i = position; i; i &= i - 1)
-		sum += d->tree[i].ns[class];
+		sum += tree[i];
 	return sum;
 }
 
 /* Unsigned sums wrap around, so adding the negative takes away. */
-static void change(struct batch_demand *d, uint32_t class, uint32_t bin, uint64_t ns)
+static void change(struct batch_demand *d, uint32_t class, uint32_t position, uint64_t ns)
 {
-	struct demand_sum s = { 0 };
-	sum_add(&s, class, ns);
-	tree_add(d, bin % DEMAND_BINS, &s);
-	sum_add(&d->bin[bin % DEMAND_BINS], class, ns);
-	sum_add(&d->all, class, ns);
+	uint64_t *tree = d->tree[class];
+	for (uint32_t i = position + 1; i <= DEMAND_BINS; i += i & -i)
+		tree[i] += ns;
+	d->bin[class][position] += ns;
+	d->all[class] += ns;
 }
 
-static void pass(struct batch_demand *d, uint32_t position)
+/* The bin's time is over. */
+static void pass(struct batch_demand *d, uint32_t class, uint32_t position)
 {
-	struct demand_sum *bin = &d->bin[position], less;
-	if (!bin->ns[BATCH_CLASSES - 1])
+	const uint64_t ns = d->bin[class][position];
+	if (!ns)
 		return;
-	for (uint32_t c = 0; c < BATCH_CLASSES; c++) {
-		d->overdue.ns[c] += bin->ns[c];
-		d->all.ns[c] -= bin->ns[c];
-		less.ns[c] = -bin->ns[c];
-	}
-	tree_add(d, position, &less);
-	*bin = (struct demand_sum){ 0 };
+	change(d, class, position, -ns);
+	d->overdue[class] += ns;
 }
 
 void demand_advance(struct batch_demand *d, uint64_t now)
@@ -54,9 +37,9 @@ void demand_advance(struct batch_demand *d, uint64_t now)
 	const uint64_t bin = now >> DEMAND_BIN_BITS;
 	if (bin <= d->first)
 		return;
-	for (uint32_t i = 0; i < DEMAND_BINS && d->first + i < bin && d->all.ns[BATCH_CLASSES - 1];
-		i++)
-		pass(d, (uint32_t)(d->first + i) % DEMAND_BINS);
+	for (uint32_t c = 0; c < BATCH_CLASSES; c++)
+		for (uint32_t i = 0; i < DEMAND_BINS && d->first + i < bin && d->all[c]; i++)
+			pass(d, c, (uint32_t)(d->first + i) % DEMAND_BINS);
 	d->first = bin;
 }
 
@@ -69,24 +52,27 @@ static uint64_t bin_of(const struct batch_demand *d, uint64_t deadline)
 uint32_t demand_add(struct batch_demand *d, uint32_t class, uint64_t deadline, uint32_t ns)
 {
 	const uint32_t bin = (uint32_t)bin_of(d, deadline);
-	change(d, class, bin, ns);
+	change(d, class, bin % DEMAND_BINS, ns);
 	return bin;
 }
 
 void demand_drop(struct batch_demand *d, uint32_t class, uint32_t bin, uint32_t ns)
 {
 	if ((int32_t)(bin - (uint32_t)d->first) < 0)
-		sum_add(&d->overdue, class, -(uint64_t)ns);
+		d->overdue[class] -= ns;
 	else
-		change(d, class, bin, -(uint64_t)ns);
+		change(d, class, bin % DEMAND_BINS, -(uint64_t)ns);
 }
 
 uint64_t demand_ns(const struct batch_demand *d, uint32_t class, uint64_t deadline)
 {
 	const uint32_t first = (uint32_t)d->first % DEMAND_BINS;
 	const uint32_t end = (uint32_t)bin_of(d, deadline) % DEMAND_BINS;
-	uint64_t sum = d->overdue.ns[class] + below(d, end + 1, class) - below(d, first, class);
-	if (end < first)
-		sum += d->all.ns[class];
+	uint64_t sum = 0;
+	for (uint32_t c = 0; c <= class; c++) {
+		sum += d->overdue[c] + below(d->tree[c], end + 1) - below(d->tree[c], first);
+		if (end < first)
+			sum += d->all[c];
+	}
 	return sum;
 }

@@ -1,8 +1,7 @@
 /*
  * How much device time the queued work with a deadline up to some time takes: a Fenwick tree over
  * bins of a millisecond (2^20 ns), which rolls with the time. Later deadlines than its horizon are
- * in its last bin; what is overdue is a sum of its own. Class by class: the demand of a class has
- * that of the higher ones in it, since these go first.
+ * in its last bin; what is overdue is a sum of its own. Each class has a tree.
  */
 #ifndef WEIR_BATCH_BATCH_DEMAND_H
 #define WEIR_BATCH_BATCH_DEMAND_H
@@ -16,14 +15,10 @@ enum {
 	DEMAND_BINS = 4096,
 };
 
-struct demand_sum {
-	uint64_t ns[BATCH_CLASSES];
-};
-
 struct batch_demand {
 	uint64_t first; /* the bin of the present, counted from the clock's zero */
-	struct demand_sum all, overdue;
-	struct demand_sum tree[DEMAND_BINS + 1], bin[DEMAND_BINS];
+	uint64_t all[BATCH_CLASSES], overdue[BATCH_CLASSES];
+	uint64_t tree[BATCH_CLASSES][DEMAND_BINS + 1], bin[BATCH_CLASSES][DEMAND_BINS];
 };
 
 /* Time passes; at most DEMAND_BINS steps. */

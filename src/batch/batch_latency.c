@@ -87,6 +87,12 @@ static void plan(struct batch_latency *l)
 	}
 }
 
+static void predict(struct batch_latency *l)
+{
+	l->upper = l->slowdown * (1 + l->margin);
+	l->longest_ns = latency_predict(l, l->max_rows);
+}
+
 void latency_configure(struct batch_latency *l, const struct batch_model_config *c)
 {
 	uint32_t k = 0;
@@ -98,11 +104,12 @@ void latency_configure(struct batch_latency *l, const struct batch_model_config 
 		l->bucket[rows] = (uint16_t)(size < c->max_rows ? size : c->max_rows);
 	}
 	plan(l);
+	predict(l);
 }
 
 uint32_t latency_fit(const struct batch_latency *l, uint64_t ns, uint32_t most)
 {
-	const double room = (double)ns / (l->slowdown * (1 + l->margin));
+	const double room = (double)ns / l->upper;
 	uint32_t fits = 0, beyond = most + 1;
 	if (l->ns[most] <= room)
 		return most;
@@ -155,7 +162,7 @@ static void find_slowdown(struct batch_latency *l)
 		l->slowdown = (double)median(ratio, n);
 }
 
-void latency_learn(struct batch_latency *l, uint32_t rows, uint64_t ns)
+static void learn(struct batch_latency *l, uint32_t rows, uint64_t ns)
 {
 	const uint32_t size = latency_size_of(l, rows), late = LATENCY_RECENT / 2;
 	const double known = (double)l->size[size].median;
@@ -172,25 +179,37 @@ void latency_learn(struct batch_latency *l, uint32_t rows, uint64_t ns)
 	}
 }
 
+void latency_learn(struct batch_latency *l, uint32_t rows, uint64_t ns)
+{
+	learn(l, rows, ns);
+	predict(l);
+}
+
 /*
  * The margin rises by 99 parts when a batch took longer, and sinks by one part otherwise, so it
- * stays where one in 100 does.  A part is a typical deviation.  When the slowdown jumps, runs since
+ * stays where one in 100 does. A part is a typical deviation. When the slowdown jumps, runs since
  * the jump were late for another reason: the margin is again what it was before.
  */
-void latency_judge(struct batch_latency *l, uint32_t rows, uint64_t ns, uint64_t promised_ns)
+static void judge(struct batch_latency *l, uint64_t ns, uint64_t promised_ns, double slowdown)
 {
-	const double before = l->slowdown, typical = (double)promised_ns / (1 + l->margin);
-	latency_learn(l, rows, ns);
-	if (!promised_ns)
-		return;
+	const double typical = (double)promised_ns / (1 + l->margin);
 	const double off = fmin(fabs((double)ns / typical - 1), 10 * l->deviation);
 	l->deviation = fmax(l->deviation + (off - l->deviation) / 32, 0.002);
 	const double part = fmin(l->deviation, 0.1);
 	l->margin += part * ((ns > promised_ns) - LATE_SHARE);
-	if (fabs(l->slowdown / before - 1) > fmax(4 * l->deviation, 0.05) &&
+	if (fabs(l->slowdown / slowdown - 1) > fmax(4 * l->deviation, 0.05) &&
 		l->runs > LATENCY_RECENT)
 		l->margin = fmin(l->margin, (double)ago(l, LATENCY_RECENT / 2 + 1)->margin);
 	l->margin = fmax(0, fmin(l->margin, MARGIN_MOST));
+}
+
+void latency_judge(struct batch_latency *l, uint32_t rows, uint64_t ns, uint64_t promised_ns)
+{
+	const double before = l->slowdown;
+	learn(l, rows, ns);
+	if (promised_ns)
+		judge(l, ns, promised_ns, before);
+	predict(l);
 }
 
 /* ---- as text ---- */
@@ -247,5 +266,6 @@ int latency_read(struct batch_latency *l, FILE *in, struct error *err)
 	l->slowdown = 1;
 	l->runs = 0;
 	plan(l);
+	predict(l);
 	return 0;
 }

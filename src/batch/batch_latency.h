@@ -36,7 +36,9 @@ struct batch_latency {
 	float *ns;        /* [BATCH_MOST + 1], up to max_rows */
 	uint16_t *bucket; /* the same */
 	double slowdown, margin;
-	double deviation; /* typical, of a run from its prediction, as a share of it */
+	double upper;        /* slowdown with the margin */
+	uint64_t longest_ns; /* predicted of max_rows */
+	double deviation;    /* typical, of a run from its prediction, as a share of it */
 	struct latency_run recent[LATENCY_RECENT];
 	uint32_t runs;
 };
@@ -62,7 +64,7 @@ static inline double latency_typical(const struct batch_latency *l, uint32_t row
 
 static inline uint64_t latency_predict(const struct batch_latency *l, uint32_t rows)
 {
-	return (uint64_t)(latency_typical(l, rows) * (1 + l->margin));
+	return (uint64_t)(int64_t)(l->ns[rows < l->max_rows ? rows : l->max_rows] * l->upper);
 }
 
 /* The most rows that take no longer than that: 0, if not even one does. */

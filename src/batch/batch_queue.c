@@ -2,20 +2,29 @@
 #include "batch/batch_queue.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/xmalloc.h"
 
 #include "base/banned.h"
 
 enum { CHILDREN = 4 };
 
+/* As one number, so that comparing two of them needs no branch, which would be a guess. */
+static unsigned __int128 value(const struct queue_entry *e)
+{
+	return (unsigned __int128)e->key << 64 | (uint64_t)e->order << 32;
+}
+
 static bool is_before(const struct queue_entry *a, const struct queue_entry *b)
 {
-	return a->key != b->key ? a->key < b->key : (int32_t)(a->order - b->order) < 0;
+	return value(a) < value(b);
 }
 
 static void put(struct batch_queue *q, uint32_t at, struct queue_entry e)
 {
 	q->heap[at] = e;
-	q->slots[e.slot].at = at;
+	q->at[e.slot] = at;
 }
 
 static void sift_up(struct batch_queue *q, uint32_t at, struct queue_entry e)
@@ -30,22 +39,47 @@ static void sift_up(struct batch_queue *q, uint32_t at, struct queue_entry e)
 	put(q, at, e);
 }
 
+/* The least of four that lie side by side. */
+static uint32_t least_of_four(const struct queue_entry *e)
+{
+	const uint32_t left = is_before(&e[1], &e[0]), right = 2 + is_before(&e[3], &e[2]);
+	return is_before(&e[right], &e[left]) ? right : left;
+}
+
+/*
+ * The hole goes down to the last level, and the entry, which came from there, up from it: it rarely
+ * goes far, and on the way down nothing is compared with it.
+ */
 static void sift_down(struct batch_queue *q, uint32_t at, struct queue_entry e)
 {
 	for (;;) {
 		uint32_t child = CHILDREN * at + 1, least = child;
-		if (child >= q->n)
-			break;
-		const uint32_t end = child + CHILDREN < q->n ? child + CHILDREN : q->n;
-		while (++child < end)
-			if (is_before(&q->heap[child], &q->heap[least]))
-				least = child;
-		if (!is_before(&q->heap[least], &e))
+		if (child + CHILDREN <= q->n)
+			least += least_of_four(&q->heap[child]);
+		else
+			while (++child < q->n)
+				least = is_before(&q->heap[child], &q->heap[least]) ? child : least;
+		if (least >= q->n)
 			break;
 		put(q, at, q->heap[least]);
 		at = least;
 	}
-	put(q, at, e);
+	sift_up(q, at, e);
+}
+
+enum { BEFORE_ROOT = CHILDREN - 1 };
+
+struct queue_entry *queue_new_heap(uint32_t room)
+{
+	const size_t line = CHILDREN * sizeof(struct queue_entry);
+	const size_t bytes = (BEFORE_ROOT + room) * sizeof(struct queue_entry) + line - 1;
+	struct queue_entry *heap = xcheck(aligned_alloc(line, bytes / line * line));
+	return heap + BEFORE_ROOT;
+}
+
+void queue_free_heap(struct queue_entry *heap)
+{
+	free(heap - BEFORE_ROOT);
 }
 
 void queue_push(struct batch_queue *q, struct queue_entry e)
@@ -58,16 +92,14 @@ struct queue_entry queue_remove(struct batch_queue *q, uint32_t at)
 	const struct queue_entry gone = q->heap[at], last = q->heap[--q->n];
 	if (at == q->n)
 		return gone;
-	if (at && is_before(&last, &q->heap[(at - 1) / CHILDREN]))
-		sift_up(q, at, last);
-	else
-		sift_down(q, at, last);
+	sift_down(q, at, last);
 	return gone;
 }
 
 void queue_order(struct batch_queue *q)
 {
-	for (uint32_t at = q->n / CHILDREN + 1; at-- > 0;)
-		if (at < q->n)
-			sift_down(q, at, q->heap[at]);
+	const uint32_t n = q->n;
+	q->n = 0;
+	while (q->n < n)
+		queue_push(q, q->heap[q->n]);
 }

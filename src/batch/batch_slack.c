@@ -32,20 +32,21 @@ static uint32_t rows_like_head(const struct batch_queue *q)
 	return rows < m->config.max_rows ? rows : m->config.max_rows;
 }
 
+static bool is_hopeless(const struct batch_queue *q, uint64_t start)
+{
+	const struct batch_latency *l = &q->model->latency;
+	const struct batch_item *head = queue_head(q);
+	return head->start_by_ns < start ||
+	       start + latency_predict(l, head->rows) > head->deadline_ns;
+}
+
 /* Sheds heads that can't be answered in time; false: the queue is empty, or run->gone full. */
 static bool shed_hopeless(struct batch_queue *q, uint64_t start, struct batch_run *run)
 {
-	while (q->n) {
-		const struct batch_item *head = queue_head(q);
-		const bool late =
-			head->start_by_ns < start ||
-			start + latency_predict(&q->model->latency, head->rows) > head->deadline_ns;
-		if (!late)
-			return true;
+	while (q->n && is_hopeless(q, start))
 		if (!batch_shed_head(q, run))
 			return false;
-	}
-	return false;
+	return q->n;
 }
 
 /* The most rows with which the head is in time, and the latest beginning of such a batch. */
@@ -54,11 +55,12 @@ static void plan(struct batch_queue *q, uint64_t start)
 	const struct batch_latency *l = &q->model->latency;
 	const struct batch_item *head = queue_head(q);
 	uint32_t rows = rows_like_head(q);
-	if (has_deadline(q))
+	if (head->deadline_ns - start < l->longest_ns)
 		rows = latency_fit(l, head->deadline_ns - start, rows);
 	q->plan_rows = rows > head->rows ? rows : head->rows;
 	q->length_ns = latency_predict(l, q->plan_rows);
-	q->latest_ns = has_deadline(q) ? head->deadline_ns - q->length_ns : BATCH_NEVER;
+	q->latest_ns =
+		head->deadline_ns == BATCH_NEVER ? BATCH_NEVER : head->deadline_ns - q->length_ns;
 }
 
 /* Plans for all queues with work.  Shedding takes queues off the list, and puts the last there. */

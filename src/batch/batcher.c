@@ -119,15 +119,17 @@ struct batch_model *batch_model_add(struct batcher *b, const struct batch_model_
 	take_config(m, c);
 	m->room = m->config.max_queue;
 	m->slots = xcalloc(m->room, sizeof *m->slots);
+	m->at = xcalloc(m->room, sizeof *m->at);
 	for (uint32_t i = 0; i < m->room; i++)
-		m->slots[i].at = i + 1;
+		m->at[i] = i + 1;
 	for (uint32_t class = 0; class < BATCH_CLASSES; class ++)
 		m->queue[class] = (struct batch_queue){
 			.model = m,
 			.class = class,
 			.active = NOWHERE,
-			.heap = xcalloc(m->room, sizeof *m->queue[class].heap),
+			.heap = queue_new_heap(m->room),
 			.slots = m->slots,
+			.at = m->at,
 		};
 	m->index = (uint32_t)b->models.n;
 	*(array_push(&b->models)) = m;
@@ -163,10 +165,11 @@ void batch_model_remove(struct batch_model *m)
 	for (uint32_t c = 0; c < BATCH_CLASSES; c++) {
 		while (m->queue[c].n)
 			batch_take(&m->queue[c], 0);
-		free(m->queue[c].heap);
+		queue_free_heap(m->queue[c].heap);
 	}
 	latency_fini(&m->latency);
 	free(m->slots);
+	free(m->at);
 	free(m);
 }
 
@@ -241,7 +244,7 @@ static void push(struct batch_model *m, struct batch_item *item)
 	struct batch_queue *q = &m->queue[item->class];
 	const uint32_t slot = m->free_slot;
 	struct batch_slot *s = &m->slots[slot];
-	m->free_slot = s->at;
+	m->free_slot = m->at[slot];
 	s->item = item;
 	item->place = slot;
 	s->cost_ns = 0;
@@ -266,7 +269,7 @@ struct batch_item *batch_take(struct batch_queue *q, uint32_t at)
 	if (s->cost_ns)
 		demand_drop(&m->batcher->demand, q->class, s->bin, s->cost_ns);
 	s->item = NULL;
-	s->at = m->free_slot;
+	m->at[slot] = m->free_slot;
 	m->free_slot = slot;
 	item->place = NOWHERE;
 	m->queued--;
@@ -316,7 +319,7 @@ enum batch_refusal batch_admit(
 void batch_cancel(struct batch_model *m, struct batch_item *item)
 {
 	if (item->place < m->room && m->slots[item->place].item == item)
-		batch_take(&m->queue[item->class], m->slots[item->place].at);
+		batch_take(&m->queue[item->class], m->at[item->place]);
 }
 
 /* ---- out of it ---- */
@@ -333,6 +336,7 @@ void batch_fill(struct batch_queue *q, struct batch_run *run, uint32_t most, uin
 {
 	struct queue_entry aside[64];
 	uint32_t others = 0;
+	queue_expect(q);
 	while (q->n && run->n < BATCH_MOST && others < sizeof aside / sizeof *aside) {
 		struct batch_item *item = queue_head(q);
 		if (item->start_by_ns < run->began_ns) {
