@@ -146,6 +146,10 @@ echo "the pool of device memory, a pair of calls:"
 "$build/bin/bench-pool"
 
 echo
+echo "the batcher, 8 models of 4 classes with 1000 requests each:"
+"$build/bin/bench-batch"
+
+echo
 "$build/bin/bench-wire"
 
 if [ -z "$sim" ]; then

@@ -43,7 +43,7 @@ struct batch_model_config {
 	const char *name;
 	uint32_t max_rows;     /* 1: one at a time */
 	uint32_t max_queue;    /* items, over all classes */
-	uint64_t max_delay_ns; /* how long a batch may wait for more; 0: not at all */
+	uint64_t max_delay_ns; /* how long a batch of delay may wait for more; 0: not at all */
 	uint32_t preferred[16], preferreds;
 	bool preserve_ordering;         /* the queue is in order of arrival, whatever the policy */
 	uint32_t buckets[16], nbuckets; /* sizes that the engine runs, ascending; 0: every size */
@@ -80,6 +80,10 @@ void batch_model_configure(struct batch_model *m, const struct batch_model_confi
 void batch_learn(struct batch_model *m, uint32_t rows, uint64_t ns);
 /* What a batch takes at most, 99 times in 100; 0: nothing is known. */
 uint64_t batch_predict(const struct batch_model *m, uint32_t rows);
+/* What it takes typically: the median. */
+uint64_t batch_typical(const struct batch_model *m, uint32_t rows);
+/* The standard deviation of the logarithm of single runs which has 1 of 100 beyond the margin. */
+double batch_deviation(const struct batch_model *m);
 /* The size that so many rows run at. */
 uint32_t batch_bucket(const struct batch_model *m, uint32_t rows);
 /* Text, one line a size that ran. */

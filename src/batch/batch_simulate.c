@@ -182,7 +182,8 @@ static void play(struct play *p)
 			end(p);
 		else if (now == arrival)
 			arrive(p, i);
-		if (p->end_ns == BATCH_NEVER)
+		const bool more = p->sources[soonest(p)].next_ns == now;
+		if (p->end_ns == BATCH_NEVER && !more)
 			begin(p, now);
 	}
 }

@@ -198,6 +198,17 @@ uint64_t batch_predict(const struct batch_model *m, uint32_t rows)
 	return latency_predict(&m->latency, rows);
 }
 
+uint64_t batch_typical(const struct batch_model *m, uint32_t rows)
+{
+	return (uint64_t)latency_typical(&m->latency, rows);
+}
+
+double batch_deviation(const struct batch_model *m)
+{
+	const double normal_99 = 2.326;
+	return log1p(m->latency.margin) / normal_99;
+}
+
 uint32_t batch_bucket(const struct batch_model *m, uint32_t rows)
 {
 	return latency_size_of(&m->latency, rows);

@@ -9,6 +9,7 @@
 #include "cmd/cli/output.h"
 #include "cmd/cli/report_input.h"
 #include "cmd/cli/values.h"
+#include "whatif/served.h"
 #include "whatif/whatif.h"
 
 #include "base/banned.h"
@@ -16,6 +17,7 @@
 #define SEED_MOST     UINT32_MAX
 #define REQUESTS_MOST 10000000u
 #define RATE_MOST     1e8 /* a second */
+#define SECONDS_MOST  100000u
 
 struct question {
 	struct whatif w;
@@ -75,7 +77,8 @@ static int take_policies(const struct options *o, struct whatif *w)
 		const struct policy *p = policy_find(name);
 		if (!p)
 			return complain(EXIT_USAGE,
-				"--policy=%s: there are fifo, strict, fair, edf and fit", name);
+				"--policy=%s: there are fifo, strict, fair, edf and fit, and with --serve slack, delay, fifo and edf",
+				name);
 		if (w->policy_count == most)
 			return complain(EXIT_USAGE, "--policy may be given %zu times", most);
 		w->policies[w->policy_count++] = p;
@@ -201,11 +204,82 @@ static int ask(const struct options *o, struct question *q)
 	return code ? code : answer(o, &q->w);
 }
 
+/* ---- a server of models ---- */
+
+static int take_served_policies(const struct options *o, struct served *w)
+{
+	const char *name;
+	for (int i = 0; (name = opt_nth(o, "policy", i)); i++)
+		if (w->policy_count == BATCH_POLICIES ||
+			batch_policy_find(name, &w->policies[w->policy_count++]))
+			return complain(EXIT_USAGE,
+				"--policy=%s: a server of models has slack, delay, fifo and edf, each once",
+				name);
+	return 0;
+}
+
+static int take_seconds(const struct options *o, double *ret)
+{
+	uint64_t seconds = 0;
+	const char *text = opt_str(o, "seconds");
+	if (text && !number(text, 1, SECONDS_MOST, &seconds))
+		return complain(EXIT_USAGE, "--seconds=%s: give a whole number from 1 to %u", text,
+			SECONDS_MOST);
+	*ret = (double)seconds;
+	return 0;
+}
+
+static int take_served_arrivals(const struct options *o, struct served *w)
+{
+	struct error err;
+	const char *how;
+	for (int i = 0; (how = opt_nth(o, "arrivals", i)); i++)
+		if (served_arrive(w, how, &err))
+			return complain(EXIT_USAGE, "%s", err.text);
+	return 0;
+}
+
+static int ask_served(const struct options *o, struct served *w)
+{
+	struct error err;
+	if (opt_argc(o))
+		return complain(EXIT_USAGE, "--serve takes no recording: %s", opt_argv(o)[0]);
+	if (!opt_nth(o, "arrivals", 0))
+		return complain(EXIT_USAGE, "--serve needs --arrivals, poisson:300/s for example");
+	if (!number(opt_str(o, "seed"), 0, SEED_MOST, &w->seed))
+		return complain(EXIT_USAGE, "--seed=%s: give a whole number from 0 to %u",
+			opt_str(o, "seed"), SEED_MOST);
+	int code = take_served_policies(o, w);
+	code = code ? code : take_seconds(o, &w->seconds);
+	if (code)
+		return code;
+	if (served_load(w, opt_str(o, "serve"), &err))
+		return complain(EXIT_USAGE, "%s", err.text);
+	code = take_served_arrivals(o, w);
+	if (code)
+		return code;
+	if (served_run(w, &err))
+		return complain(EXIT_USAGE, "%s", err.text);
+	if (opt_flag(o, "json"))
+		served_put_json(w, stdout);
+	else
+		served_put_text(w, stdout);
+	return EXIT_YES;
+}
+
 int cmd_whatif(const struct options *o)
 {
+	if (opt_str(o, "serve")) {
+		struct served w = { 0 };
+		const int served = ask_served(o, &w);
+		served_fini(&w);
+		return served;
+	}
+	if (opt_str(o, "seconds"))
+		return complain(EXIT_USAGE, "--seconds needs --serve");
 	if (!opt_argc(o) || opt_argc(o) > REPLAY_PROGRAMS)
-		return complain(
-			EXIT_USAGE, "name recordings: weir whatif latency.weir best-effort.weir");
+		return complain(EXIT_USAGE,
+			"FILE is missing: name recordings, latency.weir best-effort.weir for example, or a repository with --serve");
 	struct question *q = xcalloc(1, sizeof *q);
 	const int code = ask(o, q);
 	whatif_fini(&q->w);

@@ -197,6 +197,15 @@ def json_outputs():
     yield "predict", weir("predict", "--json", "--device", "H200", *launch)
     record("timed.weir", "--gpu")
     yield "whatif", weir("whatif", "--json", "timed.weir", "timed.weir")
+    os.makedirs("models/quick/1")
+    os.mkdir("models/.weir")
+    with open("models/quick/1/model.onnx", "w", encoding="utf-8"):
+        pass
+    with open("models/quick/config.pbtxt", "w", encoding="utf-8") as file:
+        file.write('platform: "onnxruntime_onnx"\nmax_batch_size: 8\n')
+    with open("models/.weir/latency-quick-1", "w", encoding="utf-8") as file:
+        file.write("weir-latency 1\nmargin 0.05 deviation 0.02\nrows 1 ns 500000 runs 7\n")
+    yield "whatif", weir("whatif", "--json", "--serve", "models", "--arrivals", "poisson:100", "--seconds", "2")
     yield from live()
 
 

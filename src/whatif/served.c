@@ -1,0 +1,270 @@
+/* The models of a repository and what arrives for them. */
+#include "whatif/served.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sort.h"
+#include "store/store.h"
+
+#include "base/banned.h"
+
+#define SECONDS_DEFAULT 60.0
+#define RATE_MOST       1e7
+
+/* ---- models ---- */
+
+static struct batch_model_config queue_config(const struct model_config *c)
+{
+	const struct config_batching *d = &c->dynamic_batching;
+	struct batch_model_config b = {
+		.max_rows = c->max_batch_size ? c->max_batch_size : 1,
+		.max_queue = d->queue_policy.max_queue,
+		.max_delay_ns = d->max_delay_us * 1000,
+		.preserve_ordering = d->preserve_ordering,
+		.weight = (float)c->weir_weight,
+	};
+	b.max_rows = b.max_rows < BATCH_MOST ? b.max_rows : BATCH_MOST;
+	for (unsigned i = 0; i < d->preferreds && b.preferreds < 16; i++)
+		b.preferred[b.preferreds++] = (uint32_t)d->preferred[i];
+	for (unsigned i = 0; i < c->weir_buckets && b.nbuckets < 16; i++)
+		b.buckets[b.nbuckets++] = c->weir_bucket[i];
+	return b;
+}
+
+static uint64_t ns_of(uint64_t us)
+{
+	return us ? sat_mul(us, 1000) : BATCH_NEVER;
+}
+
+/* The medians of a saved latency by size, and how much single batches differ. */
+static int read_latency(struct served_model *m, FILE *in, struct error *err)
+{
+	struct simulated_model *s = &m->simulated;
+	struct batcher *b = batcher_new(BATCH_SLACK);
+	struct batch_model *of = batch_model_add(b, &s->config);
+	const int code = batch_latency_read(of, in, err);
+	if (!code) {
+		m->typical_ns = xcalloc(s->config.max_rows + 1, sizeof *m->typical_ns);
+		for (uint32_t rows = 1; rows <= s->config.max_rows; rows++)
+			m->typical_ns[rows] = (double)batch_typical(of, rows);
+		s->typical_ns = m->typical_ns;
+		s->deviation = batch_deviation(of);
+	}
+	batcher_free(b);
+	return code;
+}
+
+static FILE *newest_latency(struct store *store, const struct store_model *m, uint64_t *ret_version)
+{
+	FILE *in = NULL;
+	for (size_t i = m->versions.n; i-- > 0 && !in;) {
+		*ret_version = m->versions.v[i].number;
+		if (m->versions.v[i].selected)
+			in = store_latency_open(store, m->name, *ret_version);
+	}
+	return in;
+}
+
+static int add_model(
+	struct served *w, struct store *store, const struct store_model *from, struct error *err)
+{
+	uint64_t version;
+	struct error why;
+	FILE *in = from->config ? newest_latency(store, from, &version) : NULL;
+	if (!in) {
+		*(array_push(&w->left_out)) = xstrdup(from->name);
+		return 0;
+	}
+	struct served_model *m = array_push(&w->models);
+	*m = (struct served_model){
+		.name = xstrdup(from->name),
+		.version = version,
+		.simulated = {
+			.config = queue_config(from->config),
+			.deadline_ns = ns_of(from->config->weir_deadline_us),
+			.timeout_ns =
+				ns_of(from->config->dynamic_batching.queue_policy.timeout_us),
+		},
+	};
+	const int code = read_latency(m, in, &why);
+	fclose(in);
+	return code ? error_set(err, code, "%s: the saved latency of %s version %llu: %s",
+			      w->repository, m->name, (unsigned long long)version, why.text)
+		    : 0;
+}
+
+int served_load(struct served *w, const char *repository, struct error *err)
+{
+	struct store *store;
+	struct store_models all = { 0 };
+	w->repository = repository;
+	int code = store_open(repository, &store, err);
+	if (code)
+		return code;
+	code = store_scan(store, &all, err);
+	for (size_t i = 0; !code && i < all.models.n; i++)
+		code = add_model(w, store, &all.models.v[i], err);
+	if (!code && !w->models.n)
+		code = error_set(err, -ENOENT,
+			"%s: no model has a saved latency. Run weir serve %s once: it measures and saves them",
+			repository, repository);
+	store_models_free(&all);
+	store_close(store);
+	return code;
+}
+
+/* ---- arrivals ---- */
+
+static struct served_model *find_model(struct served *w, const char *name, size_t n)
+{
+	for (size_t i = 0; i < w->models.n; i++)
+		if (strlen(w->models.v[i].name) == n && !strncmp(w->models.v[i].name, name, n))
+			return &w->models.v[i];
+	return NULL;
+}
+
+/* "300" or "300/s". */
+static bool parse_rate(const char *text, double *ret)
+{
+	char *end;
+	*ret = strtod(text, &end);
+	return *text >= '0' && *text <= '9' && (!*end || !strcmp(end, "/s")) && *ret > 0 &&
+	       *ret <= RATE_MOST;
+}
+
+static int order_time(const void *a, const void *b)
+{
+	return ORDER(*(const uint64_t *)a, *(const uint64_t *)b);
+}
+
+/* Lines without a name go to the models in turn. */
+static bool read_line(struct served *w, char *line, size_t *turn)
+{
+	char *name, *end;
+	const double seconds = strtod(line, &end);
+	if (end == line || !(seconds >= 0) || !(seconds < 1e7))
+		return false;
+	name = end + strspn(end, " \t,");
+	name[strcspn(name, " \t\r\n")] = 0;
+	struct served_model *m =
+		*name ? find_model(w, name, strlen(name)) : &w->models.v[(*turn)++ % w->models.n];
+	if (!m)
+		return false;
+	m->is_told = true;
+	*(array_push(&m->arrivals)) = (uint64_t)(seconds * 1e9);
+	return true;
+}
+
+static int read_file(struct served *w, const char *path, struct error *err)
+{
+	char line[512];
+	unsigned number = 0;
+	size_t turn = 0;
+	FILE *in = fopen(path, "re");
+	if (!in)
+		return error_set(err, -errno,
+			"--arrivals=%s: give poisson:300/s, MODEL=poisson:300/s, or a file (%s)",
+			path, strerror(errno));
+	bool right = true;
+	while (right && fgets(line, sizeof line, in)) {
+		number++;
+		right = *line == '#' || *line == '\n' || read_line(w, line, &turn);
+	}
+	fclose(in);
+	if (!right)
+		return error_set(err, -EINVAL,
+			"%s:%u: give SECONDS, or SECONDS MODEL with a model of the repository",
+			path, number);
+	for (size_t i = 0; i < w->models.n; i++)
+		SORT(w->models.v[i].arrivals, order_time);
+	return 0;
+}
+
+int served_arrive(struct served *w, const char *how, struct error *err)
+{
+	const char *poisson = strstr(how, "poisson:");
+	if (!poisson)
+		return read_file(w, how, err);
+	double rate;
+	if (!parse_rate(poisson + strlen("poisson:"), &rate))
+		return error_set(err, -EINVAL,
+			"--arrivals=%s: give requests a second, poisson:300/s for example", how);
+	if (poisson == how) {
+		w->rest = rate;
+		return 0;
+	}
+	struct served_model *m = find_model(w, how, (size_t)(poisson - how) - 1);
+	if (poisson[-1] != '=' || !m)
+		return error_set(err, -EINVAL,
+			"--arrivals=%s: %s has no such model with a saved latency", how,
+			w->repository);
+	m->is_told = true;
+	m->simulated.rate = rate;
+	return 0;
+}
+
+/* ---- the answer ---- */
+
+static void share_rest(struct served *w)
+{
+	size_t others = 0;
+	for (size_t i = 0; i < w->models.n; i++)
+		others += !w->models.v[i].is_told;
+	for (size_t i = 0; i < w->models.n; i++) {
+		struct served_model *m = &w->models.v[i];
+		if (!m->is_told)
+			m->simulated.rate = w->rest / (double)others;
+		if (!m->arrivals.n)
+			continue;
+		m->simulated.arrivals = m->arrivals.v;
+		m->simulated.arrival_count = m->arrivals.n;
+		const double last = (double)m->arrivals.v[m->arrivals.n - 1] / 1e9;
+		w->seconds = last >= w->seconds ? last + 1e-9 : w->seconds;
+	}
+	if (!(w->seconds > 0))
+		w->seconds = SECONDS_DEFAULT;
+}
+
+int served_run(struct served *w, struct error *err)
+{
+	struct simulated_model *models = xcalloc(w->models.n, sizeof *models);
+	share_rest(w);
+	for (size_t i = 0; i < w->models.n; i++)
+		models[i] = w->models.v[i].simulated;
+	for (int p = 0; !w->policy_count && p < BATCH_POLICIES; p++)
+		w->policies[p] = (enum batch_policy)p;
+	w->policy_count = w->policy_count ? w->policy_count : BATCH_POLICIES;
+	for (size_t p = 0; p < w->policy_count; p++) {
+		w->results[p] = xcalloc(w->models.n + 1, sizeof *w->results[p]);
+		simulate(&(struct simulation){ .policy = w->policies[p],
+				 .models = models,
+				 .model_count = (uint32_t)w->models.n,
+				 .seconds = w->seconds,
+				 .seed = w->seed },
+			w->results[p]);
+	}
+	free(models);
+	if (!w->results[0][w->models.n].arrived)
+		return error_set(err, -EINVAL, "no request arrives in %g s", w->seconds);
+	return 0;
+}
+
+void served_fini(struct served *w)
+{
+	for (size_t p = 0; p < BATCH_POLICIES; p++) {
+		if (w->results[p])
+			simulated_fini(w->results[p], (uint32_t)w->models.n);
+		free(w->results[p]);
+	}
+	for (size_t i = 0; i < w->models.n; i++) {
+		free(w->models.v[i].name);
+		free(w->models.v[i].typical_ns);
+		array_free(&w->models.v[i].arrivals);
+	}
+	for (size_t i = 0; i < w->left_out.n; i++)
+		free(w->left_out.v[i]);
+	array_free(&w->models);
+	array_free(&w->left_out);
+}

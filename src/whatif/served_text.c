@@ -1,0 +1,151 @@
+/* The answer as text, with the answer first, and as JSON. */
+#include "whatif/served.h"
+
+#include "base/json.h"
+#include "base/number.h"
+#include "base/table.h"
+#include "base/text.h"
+
+#include "base/banned.h"
+
+static const struct simulated *sum(const struct served *w, size_t policy)
+{
+	return &w->results[policy][w->models.n];
+}
+
+static size_t best_policy(const struct served *w)
+{
+	size_t best = 0;
+	for (size_t p = 1; p < w->policy_count; p++)
+		if (sum(w, p)->met > sum(w, best)->met)
+			best = p;
+	return best;
+}
+
+static void put_answer(const struct served *w, FILE *out)
+{
+	const size_t best = best_policy(w);
+	const struct simulated *s = sum(w, best);
+	fprintf(out, "%s answers %.2f %% of %.4g requests a second in time",
+		batch_policy_name(w->policies[best]), 100 * simulated_goodput(s),
+		(double)s->arrived / w->seconds);
+	for (size_t p = 0; p < w->policy_count; p++)
+		if (p != best)
+			fprintf(out, ", %s %.2f %%", batch_policy_name(w->policies[p]),
+				100 * simulated_goodput(sum(w, p)));
+	fputs("\n\n", out);
+}
+
+static void put_share(struct table *t, uint64_t part, uint64_t all)
+{
+	if (all)
+		table_cell(t, "%.2f %%", 100 * (double)part / (double)all);
+	else
+		table_none(t);
+}
+
+static void put_time(struct table *t, const struct simulated *s, double p)
+{
+	if (s->latency.count)
+		table_ns(t, hist_at(&s->latency, p));
+	else
+		table_none(t);
+}
+
+static void put_row(struct table *t, const struct served *w, size_t policy, size_t i)
+{
+	const struct simulated *s = &w->results[policy][i];
+	const bool all = i == w->models.n;
+	table_cell(t, "%s", batch_policy_name(w->policies[policy]));
+	table_cell(t, "%.4g", (double)s->arrived / w->seconds);
+	put_share(t, s->met, s->arrived);
+	put_time(t, s, 0.5);
+	put_time(t, s, 0.99);
+	put_share(t, s->refused + s->full, s->arrived);
+	put_share(t, s->shed, s->arrived);
+	put_share(t, s->late, s->arrived);
+	if (s->batches)
+		table_cell(t, "%.1f", (double)(s->met + s->late) / (double)s->batches);
+	else
+		table_none(t);
+	if (all || w->models.v[i].simulated.deadline_ns == BATCH_NEVER)
+		table_none(t);
+	else
+		table_ns(t, w->models.v[i].simulated.deadline_ns);
+	table_cell_name(t, all ? "all models" : w->models.v[i].name, TEXT_MOST);
+}
+
+void served_put_text(const struct served *w, FILE *out)
+{
+	static const char *const headings[] = { "policy", "requests/s", "in time", "p50", "p99",
+		"refused", "shed", "late", "rows", "deadline", "model" };
+	struct table t;
+	put_answer(w, out);
+	table_init(&t, "<>>>>>>>>><", headings);
+	for (size_t p = 0; p < w->policy_count; p++)
+		for (size_t i = w->models.n == 1 ? 1 : 0; i <= w->models.n; i++)
+			put_row(&t, w, p, w->models.n == 1 ? 0 : i);
+	table_print(&t, out, "", "");
+	table_fini(&t);
+	for (size_t i = 0; i < w->left_out.n; i++) {
+		fputs(i ? ", " : "\nno saved latency, left out: ", out);
+		text_put_safe(out, w->left_out.v[i]);
+	}
+	if (w->left_out.n)
+		fputs("\n", out);
+}
+
+static void put_counts(struct json *j, const struct simulated *s)
+{
+	const bool ran = s->latency.count;
+	json_u64(j, "requests", s->arrived);
+	json_u64(j, "met", s->met);
+	json_u64(j, "late", s->late);
+	json_u64(j, "shed", s->shed);
+	json_u64(j, "refused", s->refused + s->full);
+	if (s->arrived)
+		json_put_real(j, "goodput", simulated_goodput(s));
+	else
+		json_put_null(j, "goodput");
+	json_u64_or_null(j, "p50_ns", ran, ran ? hist_at(&s->latency, 0.5) : 0);
+	json_u64_or_null(j, "p99_ns", ran, ran ? hist_at(&s->latency, 0.99) : 0);
+	json_u64(j, "batches", s->batches);
+	json_u64(j, "busy_ns", s->busy_ns);
+}
+
+void served_put_json(const struct served *w, FILE *out)
+{
+	struct json j;
+	json_begin_document(&j, out);
+	json_str(&j, "repository", w->repository);
+	json_u64(&j, "seed", w->seed);
+	json_put_real(&j, "seconds", w->seconds);
+	json_begin_array(&j, "models");
+	for (size_t i = 0; i < w->models.n; i++) {
+		const struct served_model *m = &w->models.v[i];
+		const uint64_t deadline = m->simulated.deadline_ns;
+		json_begin_object(&j, NULL);
+		json_str(&j, "model", m->name);
+		json_u64(&j, "version", m->version);
+		json_u64_or_null(&j, "deadline_ns", deadline != BATCH_NEVER, deadline);
+		json_end_object(&j);
+	}
+	json_end_array(&j);
+	json_begin_array(&j, "policies");
+	for (size_t p = 0; p < w->policy_count; p++) {
+		json_begin_object(&j, NULL);
+		json_str(&j, "policy", batch_policy_name(w->policies[p]));
+		put_counts(&j, sum(w, p));
+		json_begin_array(&j, "models");
+		for (size_t i = 0; i < w->models.n; i++) {
+			json_begin_object(&j, NULL);
+			json_str(&j, "model", w->models.v[i].name);
+			put_counts(&j, &w->results[p][i]);
+			json_end_object(&j);
+		}
+		json_end_array(&j);
+		json_end_object(&j);
+	}
+	json_end_array(&j);
+	json_end_object(&j);
+}
