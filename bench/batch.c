@@ -6,8 +6,7 @@
  *% answered in time, by policy: the median of five seeds, simulated (src/batch/batch_simulate.h)
  *	bench-batch overload   what is answered, late and shed beyond the rate of 99 %
  *
- * Each workload has three models. A batch of b requests takes alpha + beta b ms, give or take 3 %,
- * and one of 500 takes 2 ms longer; at most 32 run together.
+ * The workloads are those of the unit tests (tests/unit/workload.h).
  */
 #include <math.h>
 #include <stdio.h>
@@ -18,9 +17,9 @@
 #include "base/hash.h"
 #include "base/sort.h"
 #include "batch/batch.h"
-#include "batch/batch_simulate.h"
+#include "workload.h"
 
-enum { MODELS = 3, ROWS = 32, SEEDS = 5 };
+enum { MODELS = WORKLOAD_MODELS, ROWS = WORKLOAD_ROWS, SEEDS = 5, SECONDS = 20 };
 
 /* ---- what a decision costs ---- */
 
@@ -64,137 +63,83 @@ static void admit(struct batch_model *m, struct batch_item *item, uint64_t now)
 		abort();
 }
 
-static void measure(enum batch_policy policy)
-{
-	struct batcher *b = batcher_new(policy);
+struct queues {
+	struct batcher *b;
 	struct batch_model *m[MANY];
-	struct batch_item *items = calloc(MANY * BATCH_CLASSES * QUEUED, sizeof *items);
-	struct batch_run *run = calloc(1, sizeof *run);
-	double *decision = calloc(DECISIONS, sizeof *decision), timer = now_ns();
-	double least[2] = { 1e30, 1e30 }, requests = 0;
-	uint64_t now = 1000000;
-	if (!items || !run || !decision)
+	struct batch_item *items;
+	uint64_t now;
+};
+
+static struct queues full_queues(enum batch_policy policy)
+{
+	struct queues q = {
+		.b = batcher_new(policy),
+		.items = calloc(MANY * BATCH_CLASSES * QUEUED, sizeof *q.items),
+		.now = 1000000,
+	};
+	if (!q.items)
 		abort();
-	for (int i = 0; i < 1000; i++)
-		now_ns();
-	timer = (now_ns() - timer) / 1000;
 	for (uint32_t i = 0; i < MANY; i++) {
-		m[i] = batch_model_add(b, &(struct batch_model_config){ .max_rows = ROWS,
-						  .max_queue = 2 * BATCH_CLASSES * QUEUED });
+		q.m[i] = batch_model_add(q.b, &(struct batch_model_config){ .max_rows = ROWS,
+						      .max_queue = 2 * BATCH_CLASSES * QUEUED });
 		for (uint32_t rows = 1; rows <= ROWS; rows *= 2)
 			for (int k = 0; k < 3; k++)
-				batch_learn(m[i], rows, 10000 + 1000 * (uint64_t)rows);
+				batch_learn(q.m[i], rows, 10000 + 1000 * (uint64_t)rows);
 	}
 	for (uint32_t i = 0; i < MANY * BATCH_CLASSES * QUEUED; i++) {
-		items[i].class = i / MANY % BATCH_CLASSES;
-		admit(m[i % MANY], &items[i], now);
+		q.items[i].class = i / MANY % BATCH_CLASSES;
+		admit(q.m[i % MANY], &q.items[i], q.now);
 	}
+	return q;
+}
+
+/* The time of a decision and of an admission of the requests that it took, which come back. */
+static uint32_t decide(struct queues *q, double *ret_decision, double *ret_admissions)
+{
+	static struct batch_run run;
+	const double start = now_ns();
+	batch_next(q->b, q->now, q->now, &run);
+	const double decided = now_ns();
+	struct batch_model *m = run.model;
+	q->now += 10000 + 1000 * (uint64_t)run.rows;
+	batch_done(q->b, &run, q->now);
+	const double before = now_ns();
+	for (uint32_t k = 0; k < run.n; k++)
+		admit(m, run.item[k], q->now);
+	*ret_admissions = now_ns() - before;
+	*ret_decision = decided - start;
+	return run.n;
+}
+
+static void measure(enum batch_policy policy)
+{
+	static double decision[DECISIONS];
+	struct queues q = full_queues(policy);
+	double least[2] = { 1e30, 1e30 }, requests = 0;
 	for (uint32_t round = 0; round < ROUNDS; round++) {
-		double admissions = 0;
-		uint64_t n = 0;
+		double admissions = 0, one, n = 0;
 		for (uint32_t i = 0; i < DECISIONS; i++) {
-			const double start = now_ns();
-			batch_next(b, now, now, run);
-			decision[i] = now_ns() - start - timer;
-			now += 10000 + 1000 * (uint64_t)run->rows;
-			struct batch_model *ran = run->model;
-			batch_done(b, run, now);
-			const double before = now_ns();
-			for (uint32_t k = 0; k < run->n; k++)
-				admit(ran, run->item[k], now);
-			admissions += now_ns() - before - timer;
-			n += run->n;
+			n += decide(&q, &decision[i], &one);
+			admissions += one;
 		}
 		least[0] = fmin(least[0], median(decision, DECISIONS));
-		least[1] = fmin(least[1], admissions / (double)n);
-		requests += (double)n;
+		least[1] = fmin(least[1], admissions / n);
+		requests += n;
 	}
 	printf("%-6s a decision: %4.0f ns (%.1f requests); an admission: %3.0f ns\n",
 		batch_policy_name(policy), least[0], requests / (ROUNDS * DECISIONS), least[1]);
-	batcher_free(b);
-	free(items);
-	free(run);
-	free(decision);
+	batcher_free(q.b);
+	free(q.items);
 }
 
 /* ---- what it gains ---- */
-
-struct workload {
-	const char *name;
-	struct {
-		double alpha_ms, beta_ms, deadline_ms, share;
-	} model[MODELS];
-};
-
-static const struct workload workloads[] = {
-	{ "A", { { 1.0, .15, 25, .35 }, { 2.5, .55, 60, .15 }, { .4, .06, 10, .5 } } },
-	{ "B", { { 3.0, .5, 120, .15 }, { .3, .02, 10, .6 }, { 1.5, .3, 40, .25 } } },
-};
-
-struct setting {
-	enum batch_policy policy;
-	double delay_ms;
-	uint32_t max_rows;
-	bool timeout; /* requests that wait until their deadline are dropped */
-};
-
-/* The sum over the models is the last. */
-static void play(const struct workload *w, const struct setting *s, double rate, double seconds,
-	uint64_t with_seed, struct simulated *ret)
-{
-	double typical[MODELS][ROWS + 1];
-	struct simulated_model models[MODELS];
-	for (int i = 0; i < MODELS; i++) {
-		for (int rows = 1; rows <= ROWS; rows++)
-			typical[i][rows] =
-				(w->model[i].alpha_ms + w->model[i].beta_ms * rows) * 1e6;
-		models[i] = (struct simulated_model){
-			.config = { .max_rows = s->max_rows,
-				.max_queue = 100000,
-				.max_delay_ns = (uint64_t)(s->delay_ms * 1e6) },
-			.deadline_ns = (uint64_t)(w->model[i].deadline_ms * 1e6),
-			.timeout_ns = s->timeout ? (uint64_t)(w->model[i].deadline_ms * 1e6)
-						 : BATCH_NEVER,
-			.rate = rate * w->model[i].share,
-			.typical_ns = typical[i],
-			.deviation = .03,
-		};
-	}
-	simulate(&(struct simulation){ .policy = s->policy,
-			 .models = models,
-			 .model_count = MODELS,
-			 .seconds = seconds,
-			 .seed = with_seed,
-			 .hiccup_share = .002,
-			 .hiccup_ns = 2000000 },
-		ret);
-}
-
-static double goodput(const struct workload *w, const struct setting *s, double rate,
-	double seconds, uint64_t with)
-{
-	struct simulated ret[MODELS + 1];
-	play(w, s, rate, seconds, with, ret);
-	const double share = simulated_goodput(&ret[MODELS]);
-	simulated_fini(ret, MODELS);
-	return share;
-}
 
 /* The highest rate at which so large a share is answered in time: median of the seeds. */
 static double find_rate(const struct workload *w, const struct setting *s, double share)
 {
 	double found[SEEDS];
-	for (int i = 0; i < SEEDS; i++) {
-		double low = 200, high = 6000;
-		while (high - low > 10) {
-			const double middle = (low + high) / 2;
-			if (goodput(w, s, middle, 20, (uint64_t)i + 1) >= share)
-				low = middle;
-			else
-				high = middle;
-		}
-		found[i] = low;
-	}
+	for (uint64_t i = 0; i < SEEDS; i++)
+		found[i] = workload_rate(w, s, share, SECONDS, i + 1);
 	return median(found, SEEDS);
 }
 
@@ -234,11 +179,12 @@ static void overload(const struct workload *w)
 	const double full = find_rate(w, &s, .99);
 	for (int pct = 100; pct <= 300; pct += 50) {
 		struct simulated ret[MODELS + 1];
-		play(w, &s, full * pct / 100, 20, 1, ret);
+		workload_play(w, &s, full * pct / 100,
+			(struct simulation){ .seconds = SECONDS, .seed = 1 }, ret);
 		const struct simulated *all = &ret[MODELS];
 		const double admitted = (double)(all->arrived - all->refused - all->full);
 		printf("%s  %3d %% of %.0f /s: %6.0f /s in time; of those admitted %.3f %% late, %.2f %% shed\n",
-			w->name, pct, full, (double)all->met / 20,
+			w->name, pct, full, (double)all->met / SECONDS,
 			100 * (double)all->late / admitted, 100 * (double)all->shed / admitted);
 		simulated_fini(ret, MODELS);
 	}

@@ -21,9 +21,10 @@ struct batch_model {
 	uint32_t queued, rows;    /* in all classes */
 	struct batch_queue queue[BATCH_CLASSES];
 	struct batch_latency latency;
-	double reached; /* rows of a batch lately */
-	uint32_t index; /* among the batcher's models */
-	uint32_t round; /* of the decision in which delay asked it */
+	uint64_t cost_ns; /* of all that is queued and has a deadline */
+	double reached;   /* rows of a batch lately */
+	uint32_t index;   /* among the batcher's models */
+	uint32_t round;   /* of the decision in which delay asked it */
 };
 
 struct batcher {

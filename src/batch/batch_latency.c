@@ -167,7 +167,7 @@ static void learn(struct batch_latency *l, uint32_t rows, uint64_t ns)
 	const uint32_t size = latency_size_of(l, rows), late = LATENCY_RECENT / 2;
 	const double known = (double)l->size[size].median;
 	struct latency_run *run = &l->recent[l->runs++ % LATENCY_RECENT];
-	*run = (struct latency_run){ size, (float)ns, 0, (float)l->margin };
+	*run = (struct latency_run){ size, (float)ns, 0, (float)l->margin, (float)l->deviation };
 	if (known > 0)
 		run->ratio = (float)((double)ns / known);
 	find_slowdown(l);
@@ -187,20 +187,34 @@ void latency_learn(struct batch_latency *l, uint32_t rows, uint64_t ns)
 
 /*
  * The margin rises by 99 parts when a batch took longer, and sinks by one part otherwise, so it
- * stays where one in 100 does. A part is a typical deviation. When the slowdown jumps, runs since
- * the jump were late for another reason: the margin is again what it was before.
+ * stays where one in 100 does. A part is a typical deviation.
  */
-static void judge(struct batch_latency *l, uint64_t ns, uint64_t promised_ns, double slowdown)
+static void judge(struct batch_latency *l, uint64_t ns, uint64_t promised_ns)
 {
 	const double typical = (double)promised_ns / (1 + l->margin);
 	const double off = fmin(fabs((double)ns / typical - 1), 10 * l->deviation);
 	l->deviation = fmax(l->deviation + (off - l->deviation) / 32, 0.002);
 	const double part = fmin(l->deviation, 0.1);
 	l->margin += part * ((ns > promised_ns) - LATE_SHARE);
-	if (fabs(l->slowdown / slowdown - 1) > fmax(4 * l->deviation, 0.05) &&
-		l->runs > LATENCY_RECENT)
-		l->margin = fmin(l->margin, (double)ago(l, LATENCY_RECENT / 2 + 1)->margin);
 	l->margin = fmax(0, fmin(l->margin, MARGIN_MOST));
+}
+
+/*
+ * When the slowdown jumps, which needs half of the recent runs, these were late for another reason:
+ * the margin is again what it was before them, and what ran before them says nothing any more.
+ */
+static void notice_jump(struct batch_latency *l, double slowdown)
+{
+	enum { SINCE = LATENCY_RECENT / 2 + 1 };
+	const struct latency_run *before = ago(l, SINCE);
+	if (l->runs <= LATENCY_RECENT ||
+		fabs(l->slowdown / slowdown - 1) < fmax(4 * (double)before->deviation, 0.05))
+		return;
+	l->margin = fmin(l->margin, (double)before->margin);
+	l->deviation = (double)before->deviation;
+	for (uint32_t i = SINCE; i < LATENCY_RECENT; i++)
+		l->recent[(l->runs - 1 - i) % LATENCY_RECENT].ratio = 0;
+	find_slowdown(l);
 }
 
 void latency_judge(struct batch_latency *l, uint32_t rows, uint64_t ns, uint64_t promised_ns)
@@ -208,7 +222,8 @@ void latency_judge(struct batch_latency *l, uint32_t rows, uint64_t ns, uint64_t
 	const double before = l->slowdown;
 	learn(l, rows, ns);
 	if (promised_ns)
-		judge(l, ns, promised_ns, before);
+		judge(l, ns, promised_ns);
+	notice_jump(l, before);
 	predict(l);
 }
 

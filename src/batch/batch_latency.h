@@ -25,8 +25,8 @@ struct latency_size {
 
 struct latency_run {
 	uint32_t rows;
-	float ns, ratio; /* to the median of its size; 0: it had none */
-	float margin;    /* before that run */
+	float ns, ratio;         /* to the median of its size; 0: it had none */
+	float margin, deviation; /* before that run */
 };
 
 struct batch_latency {

@@ -262,6 +262,7 @@ static void push(struct batch_model *m, struct batch_item *item)
 	if (item->deadline_ns != BATCH_NEVER) {
 		const uint64_t ns = cost(m, item->rows);
 		s->cost_ns = ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX;
+		m->cost_ns += s->cost_ns;
 		s->bin = demand_add(&b->demand, q->class, item->deadline_ns, s->cost_ns);
 	}
 	m->queued++;
@@ -279,6 +280,7 @@ struct batch_item *batch_take(struct batch_queue *q, uint32_t at)
 	struct batch_item *item = s->item;
 	if (s->cost_ns)
 		demand_drop(&m->batcher->demand, q->class, s->bin, s->cost_ns);
+	m->cost_ns -= s->cost_ns;
 	s->item = NULL;
 	m->at[slot] = m->free_slot;
 	m->free_slot = slot;
@@ -290,13 +292,21 @@ struct batch_item *batch_take(struct batch_queue *q, uint32_t at)
 	return item;
 }
 
-/* Device time that goes to others before the item's deadline. */
+/*
+ * Device time that goes to others before the item's deadline. What is queued of its own model runs
+ * with it, if there is room in a batch; how far that is relied on, caution decides.
+ */
 static uint64_t to_come(const struct batch_model *m, const struct batch_item *item, uint64_t now)
 {
 	const struct batcher *b = m->batcher;
 	const uint64_t within = item->deadline_ns > now ? item->deadline_ns - now : 0;
-	return demand_ns(&b->demand, item->class, item->deadline_ns) +
-	       traffic_expected(m, item->class, within, b->caution);
+	const double relied = (CAUTION_MOST - b->caution) / (CAUTION_MOST - CAUTION_LEAST);
+	uint64_t demand = demand_ns(&b->demand, item->class, item->deadline_ns);
+	if (m->rows + item->rows <= m->config.max_rows) {
+		const uint64_t beside = (uint64_t)((double)m->cost_ns * relied);
+		demand -= beside < demand ? beside : demand;
+	}
+	return demand + traffic_expected(m, item->class, within, b->caution);
 }
 
 enum batch_refusal batch_admit(
@@ -304,11 +314,10 @@ enum batch_refusal batch_admit(
 {
 	struct batcher *b = m->batcher;
 	const uint64_t start = b->busy_ns > now ? b->busy_ns : now;
-	const uint64_t length = latency_predict(&m->latency, m->rows + item->rows);
-	uint64_t end = start + length;
 	item->place = NOWHERE;
 	item->rows += !item->rows;
 	item->class = item->class < BATCH_CLASSES ? item->class : BATCH_CLASSES - 1;
+	uint64_t end = start + latency_predict(&m->latency, m->rows + item->rows);
 	note_arrival(m, item, now);
 	demand_advance(&b->demand, now);
 	if (m->queued >= m->config.max_queue) {

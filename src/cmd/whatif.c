@@ -9,7 +9,7 @@
 #include "cmd/cli/output.h"
 #include "cmd/cli/report_input.h"
 #include "cmd/cli/values.h"
-#include "whatif/served.h"
+#include "whatif/serving.h"
 #include "whatif/whatif.h"
 
 #include "base/banned.h"
@@ -206,7 +206,7 @@ static int ask(const struct options *o, struct question *q)
 
 /* ---- a server of models ---- */
 
-static int take_served_policies(const struct options *o, struct served *w)
+static int take_served_policies(const struct options *o, struct serving *w)
 {
 	const char *name;
 	for (int i = 0; (name = opt_nth(o, "policy", i)); i++)
@@ -229,17 +229,17 @@ static int take_seconds(const struct options *o, double *ret)
 	return 0;
 }
 
-static int take_served_arrivals(const struct options *o, struct served *w)
+static int take_served_arrivals(const struct options *o, struct serving *w)
 {
 	struct error err;
 	const char *how;
 	for (int i = 0; (how = opt_nth(o, "arrivals", i)); i++)
-		if (served_arrive(w, how, &err))
+		if (serving_arrive(w, how, &err))
 			return complain(EXIT_USAGE, "%s", err.text);
 	return 0;
 }
 
-static int ask_served(const struct options *o, struct served *w)
+static int ask_served(const struct options *o, struct serving *w)
 {
 	struct error err;
 	if (opt_argc(o))
@@ -253,26 +253,26 @@ static int ask_served(const struct options *o, struct served *w)
 	code = code ? code : take_seconds(o, &w->seconds);
 	if (code)
 		return code;
-	if (served_load(w, opt_str(o, "serve"), &err))
+	if (serving_load(w, opt_str(o, "serve"), &err))
 		return complain(EXIT_USAGE, "%s", err.text);
 	code = take_served_arrivals(o, w);
 	if (code)
 		return code;
-	if (served_run(w, &err))
+	if (serving_run(w, &err))
 		return complain(EXIT_USAGE, "%s", err.text);
 	if (opt_flag(o, "json"))
-		served_put_json(w, stdout);
+		serving_put_json(w, stdout);
 	else
-		served_put_text(w, stdout);
+		serving_put_text(w, stdout);
 	return EXIT_YES;
 }
 
 int cmd_whatif(const struct options *o)
 {
 	if (opt_str(o, "serve")) {
-		struct served w = { 0 };
+		struct serving w = { 0 };
 		const int served = ask_served(o, &w);
-		served_fini(&w);
+		serving_fini(&w);
 		return served;
 	}
 	if (opt_str(o, "seconds"))

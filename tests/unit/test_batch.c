@@ -1,6 +1,8 @@
 /* The batcher by itself, under a virtual clock: queues, admission, policies. */
 #include "unit.h"
 
+#include <errno.h>
+
 #include "base/hash.h"
 #include "batch/batch.h"
 #include "batch/batch_demand.h"
@@ -242,6 +244,62 @@ static void classes_get_their_weights(void **state)
 	bench_free(t);
 }
 
+/* ---- latency ---- */
+
+static void sizes_that_never_ran_are_between_those_that_did(void **state)
+{
+	struct bench *t = bench_new(BATCH_SLACK);
+	const struct batch_model_config c = {
+		.max_rows = 40, .buckets = { 1, 4, 8, 32 }, .nbuckets = 4
+	};
+	struct batch_model *m = model(t, 0, c, 0, 0);
+	assert_int_equal(batch_predict(m, 1), 0);
+	for (int k = 0; k < 3; k++) {
+		batch_learn(m, 1, 2 * MS);
+		batch_learn(m, 8, 9 * MS);
+		batch_learn(m, 8, k ? 9 * MS : 90 * MS); /* once, cold */
+	}
+	assert_int_equal(batch_bucket(m, 3), 4);
+	assert_int_equal(batch_typical(m, 3), 5 * MS); /* runs as 4 */
+	assert_int_equal(batch_typical(m, 8), 9 * MS);
+	assert_int_equal(batch_bucket(m, 33), 33);
+	assert_in_range(batch_typical(m, 9), 33 * MS - 10, 33 * MS + 10); /* 32: on the same line */
+	assert_true(batch_predict(m, 8) > batch_typical(m, 8));
+	bench_free(t);
+}
+
+static void latency_is_kept_as_text(void **state)
+{
+	static const char *const wrong[] = { "", "weir-latency 2\n", "weir-latency 1\nmargin x\n",
+		"weir-latency 1\nmargin 0.1 deviation 0.02\nrows 0 ns 5 runs 1\n",
+		"weir-latency 1\nmargin 0.1 deviation 0.02\nrows 2000 ns 5 runs 1\n",
+		"weir-latency 1\nmargin 0.1 deviation 0.02\nrows 2 ns nan runs 1\n",
+		"weir-latency 1\nmargin -1 deviation 0.02\n" };
+	struct bench *t = bench_new(BATCH_SLACK);
+	struct batch_model *m = model(t, 0, (struct batch_model_config){ 0 }, MS, MS);
+	struct batch_model *other = model(t, 1, (struct batch_model_config){ 0 }, 0, 0);
+	struct error err;
+	char *text = NULL;
+	size_t n = 0;
+	FILE *out = open_memstream(&text, &n);
+	batch_latency_put(m, out);
+	fclose(out);
+	FILE *in = fmemopen(text, n, "r");
+	assert_int_equal(batch_latency_read(other, in, &err), 0);
+	fclose(in);
+	free(text);
+	for (uint32_t rows = 1; rows <= 32; rows++)
+		assert_int_equal(batch_predict(m, rows), batch_predict(other, rows));
+	for (size_t i = 0; i < COUNT_OF(wrong); i++) {
+		in = *wrong[i] ? fmemopen((void *)wrong[i], strlen(wrong[i]), "r")
+			       : fopen("/dev/null", "r");
+		assert_int_equal(batch_latency_read(other, in, &err), -EINVAL);
+		fclose(in);
+	}
+	assert_int_equal(batch_predict(m, 7), batch_predict(other, 7));
+	bench_free(t);
+}
+
 /* ---- the demand by deadline ---- */
 
 static void demand_is_the_sum_of_what_is_due(void **state)
@@ -290,6 +348,8 @@ int main(void)
 		cmocka_unit_test(an_efficient_batch_goes_before_one_that_can_wait),
 		cmocka_unit_test(delay_waits_for_a_preferred_size),
 		cmocka_unit_test(classes_get_their_weights),
+		cmocka_unit_test(sizes_that_never_ran_are_between_those_that_did),
+		cmocka_unit_test(latency_is_kept_as_text),
 		cmocka_unit_test(demand_is_the_sum_of_what_is_due),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

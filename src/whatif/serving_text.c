@@ -1,5 +1,5 @@
 /* The answer as text, with the answer first, and as JSON. */
-#include "whatif/served.h"
+#include "whatif/serving.h"
 
 #include "base/json.h"
 #include "base/number.h"
@@ -8,12 +8,12 @@
 
 #include "base/banned.h"
 
-static const struct simulated *sum(const struct served *w, size_t policy)
+static const struct simulated *sum(const struct serving *w, size_t policy)
 {
 	return &w->results[policy][w->models.n];
 }
 
-static size_t best_policy(const struct served *w)
+static size_t best_policy(const struct serving *w)
 {
 	size_t best = 0;
 	for (size_t p = 1; p < w->policy_count; p++)
@@ -22,7 +22,7 @@ static size_t best_policy(const struct served *w)
 	return best;
 }
 
-static void put_answer(const struct served *w, FILE *out)
+static void put_answer(const struct serving *w, FILE *out)
 {
 	const size_t best = best_policy(w);
 	const struct simulated *s = sum(w, best);
@@ -52,7 +52,7 @@ static void put_time(struct table *t, const struct simulated *s, double p)
 		table_none(t);
 }
 
-static void put_row(struct table *t, const struct served *w, size_t policy, size_t i)
+static void put_row(struct table *t, const struct serving *w, size_t policy, size_t i)
 {
 	const struct simulated *s = &w->results[policy][i];
 	const bool all = i == w->models.n;
@@ -75,7 +75,7 @@ static void put_row(struct table *t, const struct served *w, size_t policy, size
 	table_cell_name(t, all ? "all models" : w->models.v[i].name, TEXT_MOST);
 }
 
-void served_put_text(const struct served *w, FILE *out)
+void serving_put_text(const struct serving *w, FILE *out)
 {
 	static const char *const headings[] = { "policy", "requests/s", "in time", "p50", "p99",
 		"refused", "shed", "late", "rows", "deadline", "model" };
@@ -113,7 +113,7 @@ static void put_counts(struct json *j, const struct simulated *s)
 	json_u64(j, "busy_ns", s->busy_ns);
 }
 
-void served_put_json(const struct served *w, FILE *out)
+void serving_put_json(const struct serving *w, FILE *out)
 {
 	struct json j;
 	json_begin_document(&j, out);
@@ -122,7 +122,7 @@ void served_put_json(const struct served *w, FILE *out)
 	json_put_real(&j, "seconds", w->seconds);
 	json_begin_array(&j, "models");
 	for (size_t i = 0; i < w->models.n; i++) {
-		const struct served_model *m = &w->models.v[i];
+		const struct serving_model *m = &w->models.v[i];
 		const uint64_t deadline = m->simulated.deadline_ns;
 		json_begin_object(&j, NULL);
 		json_str(&j, "model", m->name);

@@ -1,5 +1,5 @@
 /* The models of a repository and what arrives for them. */
-#include "whatif/served.h"
+#include "whatif/serving.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static uint64_t ns_of(uint64_t us)
 }
 
 /* The medians of a saved latency by size, and how much single batches differ. */
-static int read_latency(struct served_model *m, FILE *in, struct error *err)
+static int read_latency(struct serving_model *m, FILE *in, struct error *err)
 {
 	struct simulated_model *s = &m->simulated;
 	struct batcher *b = batcher_new(BATCH_SLACK);
@@ -68,7 +68,7 @@ static FILE *newest_latency(struct store *store, const struct store_model *m, ui
 }
 
 static int add_model(
-	struct served *w, struct store *store, const struct store_model *from, struct error *err)
+	struct serving *w, struct store *store, const struct store_model *from, struct error *err)
 {
 	uint64_t version;
 	struct error why;
@@ -77,8 +77,8 @@ static int add_model(
 		*(array_push(&w->left_out)) = xstrdup(from->name);
 		return 0;
 	}
-	struct served_model *m = array_push(&w->models);
-	*m = (struct served_model){
+	struct serving_model *m = array_push(&w->models);
+	*m = (struct serving_model){
 		.name = xstrdup(from->name),
 		.version = version,
 		.simulated = {
@@ -95,7 +95,7 @@ static int add_model(
 		    : 0;
 }
 
-int served_load(struct served *w, const char *repository, struct error *err)
+int serving_load(struct serving *w, const char *repository, struct error *err)
 {
 	struct store *store;
 	struct store_models all = { 0 };
@@ -117,7 +117,7 @@ int served_load(struct served *w, const char *repository, struct error *err)
 
 /* ---- arrivals ---- */
 
-static struct served_model *find_model(struct served *w, const char *name, size_t n)
+static struct serving_model *find_model(struct serving *w, const char *name, size_t n)
 {
 	for (size_t i = 0; i < w->models.n; i++)
 		if (strlen(w->models.v[i].name) == n && !strncmp(w->models.v[i].name, name, n))
@@ -140,7 +140,7 @@ static int order_time(const void *a, const void *b)
 }
 
 /* Lines without a name go to the models in turn. */
-static bool read_line(struct served *w, char *line, size_t *turn)
+static bool read_line(struct serving *w, char *line, size_t *turn)
 {
 	char *name, *end;
 	const double seconds = strtod(line, &end);
@@ -148,16 +148,16 @@ static bool read_line(struct served *w, char *line, size_t *turn)
 		return false;
 	name = end + strspn(end, " \t,");
 	name[strcspn(name, " \t\r\n")] = 0;
-	struct served_model *m =
+	struct serving_model *m =
 		*name ? find_model(w, name, strlen(name)) : &w->models.v[(*turn)++ % w->models.n];
 	if (!m)
 		return false;
-	m->is_told = true;
+	m->is_named = true;
 	*(array_push(&m->arrivals)) = (uint64_t)(seconds * 1e9);
 	return true;
 }
 
-static int read_file(struct served *w, const char *path, struct error *err)
+static int read_file(struct serving *w, const char *path, struct error *err)
 {
 	char line[512];
 	unsigned number = 0;
@@ -182,7 +182,7 @@ static int read_file(struct served *w, const char *path, struct error *err)
 	return 0;
 }
 
-int served_arrive(struct served *w, const char *how, struct error *err)
+int serving_arrive(struct serving *w, const char *how, struct error *err)
 {
 	const char *poisson = strstr(how, "poisson:");
 	if (!poisson)
@@ -195,26 +195,26 @@ int served_arrive(struct served *w, const char *how, struct error *err)
 		w->rest = rate;
 		return 0;
 	}
-	struct served_model *m = find_model(w, how, (size_t)(poisson - how) - 1);
+	struct serving_model *m = find_model(w, how, (size_t)(poisson - how) - 1);
 	if (poisson[-1] != '=' || !m)
 		return error_set(err, -EINVAL,
 			"--arrivals=%s: %s has no such model with a saved latency", how,
 			w->repository);
-	m->is_told = true;
+	m->is_named = true;
 	m->simulated.rate = rate;
 	return 0;
 }
 
 /* ---- the answer ---- */
 
-static void share_rest(struct served *w)
+static void share_rest(struct serving *w)
 {
 	size_t others = 0;
 	for (size_t i = 0; i < w->models.n; i++)
-		others += !w->models.v[i].is_told;
+		others += !w->models.v[i].is_named;
 	for (size_t i = 0; i < w->models.n; i++) {
-		struct served_model *m = &w->models.v[i];
-		if (!m->is_told)
+		struct serving_model *m = &w->models.v[i];
+		if (!m->is_named)
 			m->simulated.rate = w->rest / (double)others;
 		if (!m->arrivals.n)
 			continue;
@@ -227,7 +227,7 @@ static void share_rest(struct served *w)
 		w->seconds = SECONDS_DEFAULT;
 }
 
-int served_run(struct served *w, struct error *err)
+int serving_run(struct serving *w, struct error *err)
 {
 	struct simulated_model *models = xcalloc(w->models.n, sizeof *models);
 	share_rest(w);
@@ -251,7 +251,7 @@ int served_run(struct served *w, struct error *err)
 	return 0;
 }
 
-void served_fini(struct served *w)
+void serving_fini(struct serving *w)
 {
 	for (size_t p = 0; p < BATCH_POLICIES; p++) {
 		if (w->results[p])
