@@ -263,7 +263,7 @@ static int start(struct launch *l, void *handle, void *stream, void **params, vo
 	if (!strcmp(l->function->k->name, "weir_hold") && params &&
 		l->function->k->param_count == 6)
 		return hold_start(s, params);
-	if (!l->function->loaded)
+	if (!l->function->loaded && script.load_ns)
 		script_wait_ns(script.load_ns);
 	l->function->loaded = true;
 	l->wave_ns = wave_of(l->function->k, params);
