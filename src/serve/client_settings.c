@@ -6,11 +6,17 @@
 
 #include "serve/internal.h"
 
-void settings_init(struct server *s)
+/* Before a client changes any, and of those that one clears. */
+static json_t *trace_defaults(void)
 {
-	s->trace = json_pack("{s:[s], s:s, s:s, s:s, s:s, s:s}", "trace_level", "OFF", "trace_rate",
+	return json_pack("{s:[s], s:s, s:s, s:s, s:s, s:s}", "trace_level", "OFF", "trace_rate",
 		"1000", "trace_count", "-1", "log_frequency", "0", "trace_file", "", "trace_mode",
 		"triton");
+}
+
+void settings_init(struct server *s)
+{
+	s->trace = trace_defaults();
 	s->logging = json_pack("{s:s, s:b, s:b, s:b, s:i, s:s}", "log_file", "", "log_info", 1,
 		"log_warning", 1, "log_error", 1, "log_verbose_level", 0, "log_format", "default");
 }
@@ -51,15 +57,22 @@ static int trace_level(json_t *to, const json_t *value, struct error *err)
 	return 0;
 }
 
-static int trace_one(
-	json_t *to, const json_t *was, const char *key, const json_t *value, struct error *err)
+static void clear_trace(json_t *to, const char *key)
 {
-	const json_t *old = json_object_get(was, key);
-	if (!old)
+	json_t *defaults = trace_defaults();
+	json_object_set(to, key, json_object_get(defaults, key));
+	json_decref(defaults);
+}
+
+static int trace_one(json_t *to, const char *key, const json_t *value, struct error *err)
+{
+	if (!json_object_get(to, key))
 		return error_set(err, -EINVAL, "there is no trace setting '%s'", key);
 	/* Null, or nothing, clears it. */
-	if (json_is_null(value) || (json_is_array(value) && !json_array_size(value)))
+	if (json_is_null(value) || (json_is_array(value) && !json_array_size(value))) {
+		clear_trace(to, key);
 		return 0;
+	}
 	if (strcmp(key, "trace_level") == 0)
 		return trace_level(to, value, err);
 	const char *text = text_in(value);
@@ -80,7 +93,7 @@ int settings_trace(struct server *s, const json_t *change, json_t **ret, struct 
 	json_t *now = json_deep_copy(s->trace);
 	json_object_foreach((json_t *)change, key, value)
 	{
-		e = trace_one(now, s->trace, key, value, err);
+		e = trace_one(now, key, value, err);
 		if (e)
 			break;
 	}

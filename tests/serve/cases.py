@@ -143,7 +143,7 @@ CONTROL = [
     get("/v2/repository/index", 405, error()),
     get("/v2/trace/setting", 200, is_trace),
     post("/v2/trace/setting", {"trace_rate": "5", "trace_level": ["TIMESTAMPS"]}, 200, lambda a: is_trace(a) and a.json["trace_rate"] == "5"),
-    post("/v2/trace/setting", {"trace_rate": None, "trace_level": ["OFF"]}, 200, is_trace),
+    post("/v2/trace/setting", {"trace_rate": None, "trace_level": ["OFF"]}, 200, lambda a: is_trace(a) and a.json["trace_rate"] != "5"),
     post("/v2/trace/setting", {"trace_rate": "often"}, 400, error("often")),
     get("/v2/models/echo/trace/setting", 200, is_trace),
     get("/v2/logging", 200, is_log),
