@@ -275,7 +275,7 @@ void version_unref(struct version *v);
 /* The first scan, before there is a keeper. */
 int models_open(struct server *s, struct error *err);
 /* What follows is for the keeper's thread.  Compares the repository with what is loaded. */
-int models_scan(struct server *s, struct error *err);
+int models_scan(struct server *s, bool settled, struct error *err);
 int models_load(struct server *s, const char *name, const json_t *parameters, struct error *err);
 int models_unload(struct server *s, const char *name, struct error *err);
 void models_close(struct server *s);

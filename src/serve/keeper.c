@@ -42,18 +42,18 @@ static void bury(struct server *s, struct version *dead)
 	}
 }
 
-static void scan(struct server *s)
+static void scan(struct server *s, bool settled)
 {
 	static struct error last; /* the same trouble is told once */
 	struct error err = { "" };
-	if (models_scan(s, &err) == 0)
+	if (models_scan(s, settled, &err) == 0)
 		err.text[0] = 0;
 	if (strcmp(err.text, last.text) != 0 && err.text[0])
 		fprintf(stderr, "weir serve: %s\n", err.text);
 	last = err;
 }
 
-/* Waits until there is something to do, or it is time to look at the repository. */
+/* Waits until there is something to do; true when it is time to look at the repository. */
 static bool wait_for_work(struct server *s, uint64_t look_ns)
 {
 	const struct timespec at = { (time_t)(look_ns / 1000000000u),
@@ -64,7 +64,7 @@ static bool wait_for_work(struct server *s, uint64_t look_ns)
 		else if (pthread_cond_timedwait(&s->keeper_work, &s->keeper_lock, &at) == ETIMEDOUT)
 			return true;
 	}
-	return s->reread;
+	return false;
 }
 
 static void *keeper_run(void *data)
@@ -73,7 +73,7 @@ static void *keeper_run(void *data)
 	uint64_t look_ns = now_ns() + s->o.poll_ns;
 	pthread_mutex_lock(&s->keeper_lock);
 	while (!s->keeper_stops || s->dead || s->asked) {
-		const bool look = wait_for_work(s, look_ns);
+		const bool timely = wait_for_work(s, look_ns), asked = s->reread;
 		struct exchange *x = s->asked;
 		struct version *dead = s->dead;
 		if (x) {
@@ -89,8 +89,8 @@ static void *keeper_run(void *data)
 			control_run(x);
 			exchange_return(x);
 		}
-		if (look) {
-			scan(s);
+		if (timely || asked) {
+			scan(s, asked);
 			look_ns = now_ns() + s->o.poll_ns;
 		}
 		pthread_mutex_lock(&s->keeper_lock);

@@ -196,7 +196,8 @@ static bool wanted(struct server *s, const char *name)
 	return m && m->wanted;
 }
 
-int models_scan(struct server *s, struct error *err)
+/* Settled: somebody says that nothing is being copied now. */
+int models_scan(struct server *s, bool settled, struct error *err)
 {
 	struct store_models all = { 0 };
 	int e = store_scan(s->models.store, &all, err);
@@ -208,7 +209,8 @@ int models_scan(struct server *s, struct error *err)
 			!get_model(&s->models, from->name)->fingerprint)
 			fprintf(stderr, "%s", from->warnings);
 		const struct model *m = get_model(&s->models, from->name);
-		if (wanted(s, from->name) && from->settled && m->fingerprint != from->fingerprint)
+		if (wanted(s, from->name) && (settled || from->settled) &&
+			m->fingerprint != from->fingerprint)
 			e = load_model(s, from, err) ? -EINVAL : e;
 	}
 	for (size_t i = 0; i < s->models.list.n; i++) {
@@ -258,7 +260,7 @@ int models_open(struct server *s, struct error *err)
 		return e;
 	for (unsigned i = 0; i < s->o.loads; i++)
 		get_model(m, s->o.load[i])->wanted = true;
-	e = models_scan(s, err);
+	e = models_scan(s, true, err);
 	for (unsigned i = 0; !e && i < s->o.loads; i++)
 		if (!models_by_name(m, slice_of(s->o.load[i]))->versions.n)
 			e = error_set(

@@ -109,6 +109,13 @@ class Life(unittest.TestCase):
         self.assertEqual(server.infer("m", cases.echo(cases.ROW)).json["model_version"], "1")
         self.assertEqual(server.end(), 0)
 
+    def test_a_hangup_reads_the_repository_again(self):
+        repository, server = self.start("hangup", "--model-control=none")
+        repository.add("n", *ONE)
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_for(lambda: server.infer("n", cases.echo(cases.ROW)).code == 200)
+        self.assertEqual(server.end(), 0)
+
     def test_after_a_kill_the_next_start_stumbles_over_nothing(self):
         repository, server = self.start("killed")
         load = Load(server, clients=2)
