@@ -36,6 +36,7 @@ struct stream {
 	struct exchange *x;
 	struct buf in;
 	bool streamed, half_closed;
+	bool ends_on_error; /* a streamed one: asked for by the client */
 	/* What is sent. */
 	struct exchange *first, **last; /* of a streamed one, in order */
 	unsigned waiting;
@@ -64,6 +65,18 @@ static void put_message(struct buf *b, const char *text)
 			buf_printf(b, "%%%02X", (unsigned char)*text);
 }
 
+static void submit_trailer(struct stream *s)
+{
+	struct buf message = { 0 };
+	char number[12];
+	put_message(&message, s->status ? s->why.text : "");
+	snprintf(number, sizeof number, "%d", s->status ? status_of(s->status)->grpc : 0);
+	const nghttp2_nv trailer[] = { pair("grpc-status", number),
+		pair("grpc-message", buf_text(&message)) };
+	nghttp2_submit_trailer(s->conn->session, s->id, trailer, s->status ? 2 : 1);
+	buf_free(&message);
+}
+
 static ssize_t read_out(nghttp2_session *session, int32_t id, uint8_t *to, size_t most,
 	uint32_t *flags, nghttp2_data_source *source, void *user)
 {
@@ -79,9 +92,8 @@ static ssize_t read_out(nghttp2_session *session, int32_t id, uint8_t *to, size_
 		if (s->done) {
 			*flags |= NGHTTP2_DATA_FLAG_EOF;
 			if (s->grpc) {
-				const nghttp2_nv trailer[] = { pair("grpc-status", "0") };
 				*flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
-				nghttp2_submit_trailer(session, id, trailer, 1);
+				submit_trailer(s);
 			}
 		}
 	}
@@ -96,8 +108,16 @@ static void submit(struct stream *s, const nghttp2_nv *head, size_t n, bool body
 	conn_later(s->conn);
 }
 
+/* Behind the answers of a stream that has some, else alone.  What comes after it is not read. */
 static void submit_grpc_error(struct stream *s, int code, const char *text)
 {
+	s->done = s->refused = true;
+	if (s->submitted) {
+		s->status = error_set(&s->why, code, "%s", text);
+		nghttp2_session_resume_data(s->conn->session, s->id);
+		conn_later(s->conn);
+		return;
+	}
 	struct buf message = { 0 };
 	char number[12];
 	put_message(&message, text);
@@ -105,11 +125,7 @@ static void submit_grpc_error(struct stream *s, int code, const char *text)
 	const nghttp2_nv fields[] = { pair(":status", "200"),
 		pair("content-type", "application/grpc"), pair("grpc-status", number),
 		pair("grpc-message", buf_text(&message)) };
-	s->done = true;
-	if (!s->submitted)
-		submit(s, fields, 4, false);
-	else
-		nghttp2_submit_rst_stream(s->conn->session, 0, s->id, NGHTTP2_INTERNAL_ERROR);
+	submit(s, fields, 4, false);
 	buf_free(&message);
 }
 
@@ -180,6 +196,12 @@ static void send_in_order(struct stream *s)
 		if (!s->first)
 			s->last = &s->first;
 		s->waiting--;
+		if (x->status && s->ends_on_error && !s->done)
+			submit_grpc_error(s, x->status, x->err.text);
+		if (s->done) {
+			exchange_free(x);
+			continue;
+		}
 		if (x->status) {
 			struct infer_answer a = { .id = x->infer.id };
 			x->answer.n = 0;
@@ -285,6 +307,8 @@ static void take_header(struct stream *s, struct slice name, struct slice v)
 		x->timeout_ns = sat_mul(us, 1000);
 	} else if (slice_is(name, "weir-time")) {
 		x->wants_time = true;
+	} else if (slice_is(name, "triton_grpc_error")) {
+		s->ends_on_error = slice_is(v, "true");
 	} else if (slice_is(name, "traceparent") && v.n < sizeof x->traceparent) {
 		memcpy(x->traceparent, v.at, v.n);
 	} else if (slice_is(name, "authorization")) {

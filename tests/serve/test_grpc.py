@@ -108,6 +108,9 @@ class Methods(Grpc):
         change = pb.TraceSettingRequest()
         change.settings["trace_rate"].value.append("7")
         self.assertEqual(list(call("TraceSetting", change).settings["trace_rate"].value), ["7"])
+        clear = pb.TraceSettingRequest()
+        clear.settings["trace_rate"].SetInParent()
+        self.assertNotEqual(list(call("TraceSetting", clear).settings["trace_rate"].value), ["7"])
         change = pb.LogSettingsRequest()
         change.settings["log_verbose_level"].uint32_param = 1
         self.assertEqual(call("LogSettings", change).settings["log_verbose_level"].uint32_param, 1)
@@ -282,6 +285,12 @@ class Stream(Grpc):
         self.assertEqual([a.infer_response.id for a in answers], ["1", "2", "3"])
         self.assertEqual([bool(a.error_message) for a in answers], [False, True, False])
         self.assertIn("none", answers[1].error_message)
+
+    def test_a_failed_request_ends_the_stream_where_that_is_asked(self):
+        answers = self.stream([asked("none")], metadata=(("triton_grpc_error", "true"),))
+        with self.assertRaises(grpc.RpcError) as raised:
+            list(answers)
+        self.assertEqual(raised.exception.code(), CODE.NOT_FOUND)
 
     def test_a_stream_is_cancelled(self):
         answers = self.stream([asked("slow", (b"abcd",), [("X", "FP32", (1, 1))])] * 3)
