@@ -76,13 +76,17 @@ struct trace_header {
 	_Atomic uint32_t stopped;     /* enum trace_stop: nothing is begun any more */
 	_Atomic uint64_t
 		free; /* list of free chunks: granule of the first, 0 none; upper half: changes.
-		       * Flight: granule where the next chunk to overwrite is looked for */
+		       * Flight: of the oldest closed chunk, or 0 before there were two */
 	_Atomic uint64_t stopped_ticks; /* when it was */
 	_Atomic uint64_t off_ns;        /* how long nothing was recorded, before off_since_ns */
 	_Atomic uint64_t
 		off_since_ns; /* nothing is, since then (CLOCK_MONOTONIC); 0: it is recorded */
 	char host[64];        /* NUL-terminated */
-	char program[232];    /* the command line, spaces between, cut to fit, NUL-terminated */
+	char program[216];    /* the command line, spaces between, cut to fit, NUL-terminated */
+	/* Flight: the queue of closed chunks (record/flight.h); before, more of the command line.
+	 */
+	_Atomic uint64_t newest_closed; /* granule of the newest; upper half: changes */
+	_Atomic uint64_t first_closed;  /* of the chunk that was closed first, likewise */
 	_Atomic uint64_t lost_stacks; /* with FEATURE_STACKS: call stacks that no chunk could keep;
 				       * before, more of the command line */
 	/* With FEATURE_ACCOUNTS; before, more of the command line. */

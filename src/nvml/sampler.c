@@ -31,7 +31,7 @@ static void close_chunk(struct sampler *s)
 	if (!s->chunk)
 		return;
 	s->chunk->last = clock_pair_now(s->to.header->clock);
-	chunk_close(&s->to, s->chunk, s->used);
+	chunk_close(&s->to, &(struct mapped){ .chunk = s->chunk, .bytes = TRACE_GRAIN }, s->used);
 	munmap(s->chunk, TRACE_GRAIN);
 	s->chunk = NULL;
 }

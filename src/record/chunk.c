@@ -12,10 +12,11 @@
 #include "base/expect.h"
 #include "base/sys.h"
 #include "record/control.h"
+#include "record/flight.h"
+#include "record/raw_file.h"
 #include "record/sandbox.h"
 
-#define HAND_STEPS 1024 /* chunks looked at for one to overwrite: live threads have the others */
-
+#define OVERWRITE_TRIES 64 /* closed chunks that somebody may be in the middle of */
 /* The state goes last: until then readers pass the chunk over, or find it empty. */
 static void begin(const struct recorder *r, struct chunk_header *c, enum chunk_kind kind,
 	uint32_t bytes, uint32_t tid, const struct chunk_birth *birth)
@@ -37,8 +38,7 @@ static void begin(const struct recorder *r, struct chunk_header *c, enum chunk_k
 	store_release(shared(&c->magic), CHUNK_MAGIC);
 }
 
-/* How much of its payload a chunk of `bytes` says to be used: read once, and not believed. */
-static uint32_t used_of(const struct chunk_header *c, uint32_t bytes)
+uint32_t chunk_used(const struct chunk_header *c, uint32_t bytes)
 {
 	if (!expect_inside(bytes >= TRACE_GRAIN, "a chunk is a granule at least"))
 		return 0;
@@ -47,12 +47,11 @@ static uint32_t used_of(const struct chunk_header *c, uint32_t bytes)
 	return used < room ? used : room;
 }
 
-/* The payload of a chunk of `bytes` as it was when it was new.  Readers that knew it see by its
- * date that it is no more what it was.  (trace/load.c) */
-static void wipe(struct chunk_header *c, uint32_t bytes)
+/* Readers that knew it see by its date that it is no more what it was.  (trace/load.c) */
+void chunk_wipe(struct chunk_header *c, uint32_t bytes)
 {
 	store_release(shared(&c->open.ticks), 0);
-	memset((char *)c + CHUNK_PAYLOAD, 0, used_of(c, bytes));
+	memset((char *)c + CHUNK_PAYLOAD, 0, chunk_used(c, bytes));
 }
 
 static bool has_unfinished_range(const char *at, const char *end)
@@ -69,7 +68,7 @@ static bool has_unfinished_range(const char *at, const char *end)
 uint32_t chunk_unfinished(const struct chunk_header *c, uint32_t bytes)
 {
 	const char *at = (const char *)c + CHUNK_PAYLOAD;
-	const char *const end = at + used_of(c, bytes);
+	const char *const end = at + chunk_used(c, bytes);
 	uint32_t unfinished = 0;
 	if (c->kind == CHUNK_RANGES)
 		return has_unfinished_range(at, end);
@@ -89,7 +88,7 @@ uint32_t chunk_unfinished(const struct chunk_header *c, uint32_t bytes)
 static uint64_t count_records(const struct chunk_header *c, uint32_t bytes)
 {
 	const char *at = (const char *)c + CHUNK_PAYLOAD;
-	const char *const end = at + used_of(c, bytes);
+	const char *const end = at + chunk_used(c, bytes);
 	uint64_t count = 0;
 	while (c->kind == CHUNK_EVENTS && end - at >= (long)sizeof(struct record)) {
 		const uint16_t words = load_relaxed(shared(&((const struct record *)at)->words));
@@ -101,75 +100,65 @@ static uint64_t count_records(const struct chunk_header *c, uint32_t bytes)
 	return count;
 }
 
-/* Overwrites the chunk at `at` if it is full and nobody is in the middle of it; -EAGAIN if not. */
-static long overwrite(const struct recorder *r, long fd, uint64_t at, uint32_t bytes)
+static bool is_whole(const struct chunk_header *c, uint32_t bytes)
 {
+	return c->magic == CHUNK_MAGIC && chunk_is_drained(c->kind) && c->bytes == bytes &&
+	       load_acquire(shared(&c->state)) == CHUNK_CLOSED;
+}
+
+/* Overwrites the chunk, which nobody else can take.  If somebody is in the middle of a record in
+ * it, it goes behind the newest, and -EAGAIN is the answer, as if it is none. */
+static long overwrite(const struct recorder *r, long fd, uint32_t granule, uint32_t bytes)
+{
+	const uint64_t at = (uint64_t)granule * TRACE_GRAIN;
+	if (at + bytes > file_bytes(fd))
+		return -EAGAIN;
 	const long map = file_map(fd, at, bytes);
 	if (sys_failed(map))
 		return map;
 	struct chunk_header *c = (struct chunk_header *)map;
-	uint16_t was = load_acquire(shared(&c->state));
-	const bool full = was == CHUNK_LEFT || (was == CHUNK_CLOSED && !chunk_unfinished(c, bytes));
-	if (full && atomic_compare_exchange_strong_explicit(shared(&c->state), &was, CHUNK_OPEN,
-			    memory_order_acq_rel, memory_order_relaxed)) {
+	const bool whole = is_whole(c, bytes);
+	if (whole && !chunk_unfinished(c, bytes)) {
+		store_release(shared(&c->state), CHUNK_OPEN);
 		/* Said before it is done: whoever is killed in between has said too much. */
 		atomic_fetch_add_explicit(
 			&r->header->overwritten, count_records(c, bytes), memory_order_relaxed);
 		atomic_fetch_add_explicit(&r->header->reused, 1, memory_order_relaxed);
-		wipe(c, bytes);
+		chunk_wipe(c, bytes);
 		return map;
 	}
+	if (whole)
+		flight_push(r->header, fd, c, granule);
 	sys(munmap, map, bytes);
 	return -EAGAIN;
 }
 
-/* The hand's place, within the file and on a granule whatever the header says. */
-static uint64_t hand_place(uint64_t hand, uint64_t end)
+static long overwrite_oldest(
+	const struct recorder *r, long fd, uint32_t bytes, uint32_t *ret_granule)
 {
-	const uint64_t at = (hand & UINT32_MAX) * TRACE_GRAIN;
-	return at < TRACE_GRAIN || at >= end ? TRACE_GRAIN : at;
-}
-
-static bool is_candidate(const struct chunk_header *c, uint32_t bytes)
-{
-	return chunk_is_drained(c->kind) && c->bytes == bytes &&
-	       (c->state == CHUNK_CLOSED || c->state == CHUNK_LEFT);
-}
-
-/*
- * Flight recorder: overwrites the next full chunk.  The hand goes round the file once while all
- * chunks are overwritten once, so what it comes to is the oldest but for chunks that were in use
- * when it came by; and a refill costs the same however large the ring is.
- */
-static long overwrite_next(const struct recorder *r, long fd, uint32_t bytes, uint64_t end)
-{
-	for (int step = 0; step < HAND_STEPS; step++) {
-		uint64_t hand = load_acquire(&r->header->free);
-		const uint64_t at = hand_place(hand, end);
-		struct chunk_header c;
-		if (sys(pread64, fd, &c, sizeof c, at) != sizeof c)
-			return -ENOSPC;
-		const bool sane = c.magic == CHUNK_MAGIC && c.bytes && c.bytes % TRACE_GRAIN == 0 &&
-				  c.bytes <= end - at;
-		const uint64_t next = (at + (sane ? c.bytes : TRACE_GRAIN)) / TRACE_GRAIN;
-		if (!atomic_compare_exchange_strong_explicit(&r->header->free, &hand, next,
-			    memory_order_acq_rel, memory_order_relaxed) ||
-			!sane || !is_candidate(&c, bytes))
-			continue;
-		const long map = overwrite(r, fd, at, bytes);
+	for (int tries = 0; tries < OVERWRITE_TRIES; tries++) {
+		*ret_granule = flight_pop(r->header, fd);
+		if (!*ret_granule)
+			break;
+		const long map = overwrite(r, fd, *ret_granule, bytes);
 		if (map != -EAGAIN)
 			return map;
 	}
-	return -ENOSPC;
+	return -EAGAIN;
+}
+
+static void queue(const struct recorder *r, const struct mapped *m)
+{
+	if (!m->granule || sandbox_is_closed(r->header))
+		return;
+	const long fd = recorder_reopen(r);
+	if (sys_failed(fd))
+		return;
+	flight_push(r->header, fd, m->chunk, m->granule);
+	sys(close, fd);
 }
 
 /* ---- new room and free room ---- */
-
-static uint64_t file_bytes(long fd)
-{
-	struct stat st;
-	return sys(fstat, fd, &st) ? 0 : (uint64_t)st.st_size;
-}
 
 /* Where the header says that the file goes on.  Room that was refused lies between, but not that
  * much: readers would walk through it all. */
@@ -189,11 +178,12 @@ static void end_before_limit(struct trace_header *h, uint64_t next)
 		control_stop(h, STOP_SIZE);
 }
 
-static long extend(const struct recorder *r, long fd, uint32_t bytes)
+static long extend(const struct recorder *r, long fd, uint32_t bytes, uint32_t *ret_granule)
 {
 	const uint64_t at =
 		atomic_fetch_add_explicit(&r->header->next, bytes, memory_order_acq_rel);
 	end_before_limit(r->header, at + bytes);
+	*ret_granule = (uint32_t)(at / TRACE_GRAIN);
 	long done = is_plausible(at, fd) ? file_allocate(fd, at, bytes) : -EINVAL;
 	if (!done)
 		done = file_map(fd, at, bytes);
@@ -231,15 +221,16 @@ static uint64_t pop_free(const struct recorder *r, long fd, uint32_t *ret_bytes)
 }
 
 /* A chunk that was drained and that nobody has; or -EAGAIN. */
-static long take_free(const struct recorder *r, long fd, uint32_t *ret_bytes)
+static long take_free(const struct recorder *r, long fd, uint32_t *ret_bytes, uint32_t *ret_granule)
 {
 	uint32_t bytes;
 	const uint64_t at = r->header->mode == TRACE_FILE ? pop_free(r, fd, &bytes) : 0;
 	const long map = at ? file_map(fd, at, bytes) : -EAGAIN;
 	if (sys_failed(map))
 		return -EAGAIN;
-	wipe((struct chunk_header *)map, bytes);
+	chunk_wipe((struct chunk_header *)map, bytes);
 	*ret_bytes = bytes;
+	*ret_granule = (uint32_t)(at / TRACE_GRAIN);
 	return map;
 }
 
@@ -262,17 +253,17 @@ void recorder_free(struct trace_header *h, struct chunk_header *c, uint64_t offs
 }
 
 /* New room, as the header's limit has it. */
-static long more_room(const struct recorder *r, long fd, enum chunk_kind kind, uint32_t bytes)
+static long more_room(const struct recorder *r, long fd, enum chunk_kind kind, uint32_t bytes,
+	uint32_t *ret_granule)
 {
 	const uint64_t limit = r->header->limit;
 	const uint64_t end = load_acquire(&r->header->next);
 	if (!chunk_is_drained((uint16_t)kind) || !limit || end + bytes <= limit)
-		return extend(r, fd, bytes);
+		return extend(r, fd, bytes, ret_granule);
 	if (r->header->mode == TRACE_FILE)
 		return -ENOSPC;
-	const uint64_t size = file_bytes(fd);
-	const long map = overwrite_next(r, fd, bytes, end < size ? end : size);
-	return sys_failed(map) ? extend(r, fd, bytes) : map; /* all are in use */
+	const long map = overwrite_oldest(r, fd, bytes, ret_granule);
+	return sys_failed(map) ? extend(r, fd, bytes, ret_granule) : map; /* all are in use */
 }
 
 /* CUPTI tells later of what had run when somebody asked to stop, and there is room for it. */
@@ -294,9 +285,11 @@ struct mapped chunk_new(struct recorder *r, enum chunk_kind kind, uint32_t bytes
 	const long fd = recorder_reopen(r);
 	if (sys_failed(fd))
 		return none;
-	long map = chunk_is_drained((uint16_t)kind) && birth ? take_free(r, fd, &bytes) : -EAGAIN;
+	uint32_t granule = 0;
+	long map = chunk_is_drained((uint16_t)kind) && birth ? take_free(r, fd, &bytes, &granule)
+							     : -EAGAIN;
 	if (sys_failed(map))
-		map = more_room(r, fd, kind, bytes);
+		map = more_room(r, fd, kind, bytes, &granule);
 	sys(close, fd);
 	if (sys_failed(map))
 		return none;
@@ -305,7 +298,7 @@ struct mapped chunk_new(struct recorder *r, enum chunk_kind kind, uint32_t bytes
 		return none;
 	}
 	begin(r, (struct chunk_header *)map, kind, bytes, tid, birth);
-	return (struct mapped){ (struct chunk_header *)map, bytes };
+	return (struct mapped){ (struct chunk_header *)map, bytes, granule };
 }
 
 struct chunk_header *recorder_chunk(
@@ -322,16 +315,19 @@ bool chunk_recycle(const struct recorder *r, const struct mapped *m, enum chunk_
 	if (!expect_inside(m->chunk && birth, "a chunk that is begun anew is mapped") ||
 		load_acquire(shared(&m->chunk->state)) != CHUNK_FREE)
 		return false;
-	wipe(m->chunk, m->bytes);
+	chunk_wipe(m->chunk, m->bytes);
 	begin(r, m->chunk, kind, m->bytes, birth->tid, birth);
 	return true;
 }
 
-void chunk_close(const struct recorder *r, struct chunk_header *c, uint32_t used)
+void chunk_close(const struct recorder *r, const struct mapped *m, uint32_t used)
 {
+	struct chunk_header *c = m->chunk;
 	c->used = used;
 	store_release(shared(&c->state), CHUNK_CLOSED);
 	atomic_fetch_add_explicit(&r->header->closed, 1, memory_order_release);
+	if (r->header->mode == TRACE_FLIGHT && chunk_is_drained(c->kind))
+		queue(r, m);
 }
 
 /* Whoever drains the file need not keep it for us; one that was drained a moment ago is handed back
@@ -346,7 +342,7 @@ void chunk_leave(const struct recorder *r, const struct mapped *m)
 		!atomic_compare_exchange_strong_explicit(shared(&c->state), &was, CHUNK_LEFT,
 			memory_order_release, memory_order_acquire) &&
 		was == CHUNK_FREE) {
-		wipe(c, m->bytes);
+		chunk_wipe(c, m->bytes);
 		c->used = 0;
 		c->lost = 0; /* the block says it */
 		c->open = clock_pair_now(r->header->clock);

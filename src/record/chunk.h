@@ -6,9 +6,9 @@
  *	OPEN -> CLOSED -> FREE -> OPEN      its thread has kept it mapped and takes it up again
  *	          \-> LEFT -> FREE -> OPEN  nobody has it; whoever needs one takes it from the list
  *
- * In a flight recording nobody drains, and the oldest chunks are overwritten:
+ * In a flight recording nobody drains, and the oldest chunks are overwritten (flight.h):
  *
- *	OPEN -> CLOSED -> OPEN              by whichever thread the header's hand comes to it for
+ *	OPEN -> CLOSED -> OPEN              by whichever thread takes it from the queue
  *
  * The thread that moves a chunk to OPEN owns it until it is CLOSED. While it is FREE nobody reads
  * it, so its content may go, but its magic and size stay.
@@ -34,9 +34,6 @@ bool file_is_ours(long fd);
 /* Blocks for [offset, offset + bytes), now; 0 or -errno. */
 long file_allocate(long fd, uint64_t offset, uint64_t bytes);
 
-/* Maps them, shared and populated; an address or -errno. */
-long file_map(long fd, uint64_t offset, uint64_t bytes);
-
 /* Adds to the header what was lost before there was one. */
 void recorder_declare(struct recorder *r);
 
@@ -59,7 +56,13 @@ bool chunk_recycle(const struct recorder *r, const struct mapped *m, enum chunk_
 	const struct chunk_birth *birth);
 
 /* Closes an open chunk of this process where its content ends. */
-void chunk_close(const struct recorder *r, struct chunk_header *c, uint32_t used);
+void chunk_close(const struct recorder *r, const struct mapped *m, uint32_t used);
+
+/* How much of its payload a chunk of `bytes` says to be used: read once, and not believed. */
+uint32_t chunk_used(const struct chunk_header *c, uint32_t bytes);
+
+/* The payload of a chunk of `bytes` as it was when it was new. */
+void chunk_wipe(struct chunk_header *c, uint32_t bytes);
 
 /* Unmaps a full chunk for good, so that others may have it. */
 void chunk_leave(const struct recorder *r, const struct mapped *m);

@@ -64,7 +64,7 @@ static uint32_t end_of_records(const struct mapped *m)
 static void close_for_dead(const struct recorder *r, const struct mapped *m, bool records)
 {
 	if (load_acquire(shared(&m->chunk->state)) == CHUNK_OPEN)
-		chunk_close(r, m->chunk, records ? end_of_records(m) : ranges_room(m->bytes));
+		chunk_close(r, m, records ? end_of_records(m) : ranges_room(m->bytes));
 }
 
 bool track_park(struct track *t, const struct mapped *m)

@@ -19,6 +19,7 @@
 
 #include "base/sys.h"
 #include "record/chunk.h"
+#include "record/raw_file.h"
 #include "event/schema_text.h"
 
 /* ---- processes ---- */
@@ -87,12 +88,6 @@ long file_allocate(long fd, uint64_t offset, uint64_t bytes)
 		at += (uint64_t)put;
 	}
 	return 0;
-}
-
-long file_map(long fd, uint64_t offset, uint64_t bytes)
-{
-	return sys(
-		mmap, NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, offset);
 }
 
 static long open_trace(const struct recorder *r, int flags)

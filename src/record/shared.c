@@ -96,7 +96,7 @@ static bool grow(struct recorder *r, struct shared *s, uint32_t now, uint32_t by
 	if (!atomic_compare_exchange_strong_explicit(&s->chunks[now].place, &none,
 		    (uintptr_t)m.chunk | m.bytes / TRACE_GRAIN, memory_order_seq_cst,
 		    memory_order_seq_cst)) {
-		chunk_close(r, m.chunk, 0); /* another thread was first */
+		chunk_close(r, &m, 0); /* another thread was first */
 		sys(munmap, m.chunk, m.bytes);
 	}
 	uint32_t expected = now;

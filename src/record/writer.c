@@ -180,7 +180,7 @@ static void close_ended(const struct recorder *r, struct writer *w)
 	for (int i = 0; i < LANE_MOST && t->unclosed >> i; i++) {
 		if (!(t->unclosed >> i & 1) || holds_open(w, &t->kept[i]))
 			continue;
-		chunk_close(r, t->kept[i].chunk, ranges_room(t->kept[i].bytes));
+		chunk_close(r, &t->kept[i], ranges_room(t->kept[i].bytes));
 		t->unclosed &= ~(1u << i);
 	}
 }
@@ -260,7 +260,7 @@ static bool keep_chunk(struct recorder *r, struct writer *w, struct track *t)
 	if (w->kind == CHUNK_RANGES && holds_open(w, &t->open))
 		t->unclosed |= 1u << last;
 	else
-		chunk_close(r, w->chunk, (uint32_t)used);
+		chunk_close(r, &t->kept[last], (uint32_t)used);
 	t->open = (struct mapped){ 0 };
 	return true;
 }
@@ -308,7 +308,7 @@ static bool open_chunk(struct recorder *r, struct writer *w)
 		lanes_sweep(r);
 	}
 	if (!keep_chunk(r, w, t)) {
-		chunk_close(r, m.chunk, 0);
+		chunk_close(r, &m, 0);
 		chunk_leave(r, &m);
 		return false;
 	}

@@ -41,6 +41,7 @@ struct recorder {
 struct mapped {
 	struct chunk_header *chunk;
 	uint32_t bytes;
+	uint32_t granule; /* of the file: where it begins */
 };
 
 #define WRITER_MARKS 8
