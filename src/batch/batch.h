@@ -30,7 +30,10 @@ enum {
 };
 #define BATCH_NEVER UINT64_MAX
 
-/* Lies in the caller's request, which stays where it is until it was run, shed or cancelled. */
+/*
+ * Lies in the caller's request, which stays as it is, and where it is, until it was run, shed or
+ * cancelled.
+ */
 struct batch_item {
 	uint64_t arrived_ns, deadline_ns; /* BATCH_NEVER: no deadline */
 	uint64_t start_by_ns; /* queue timeout: shed unless it runs by then; or BATCH_NEVER */
@@ -101,7 +104,7 @@ void batch_cancel(struct batch_model *m, struct batch_item *item);
 struct batch_run {
 	struct batch_model *model; /* NULL: nothing to run now */
 	uint64_t wake_ns; /* then: look again at that time; BATCH_NEVER: when something arrives */
-	uint32_t n, rows, bucket;
+	uint32_t n, rows, group, bucket;
 	uint64_t began_ns, predicted_ns;
 	struct batch_item *item[BATCH_MOST];
 	uint32_t shed; /* items that can't be answered in time any more: they are in no queue now */

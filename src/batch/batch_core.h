@@ -10,7 +10,7 @@
 #include "batch/batch_traffic.h"
 
 /* Each class has two lanes: work with a deadline, and work without, which weighs less. */
-enum { BATCH_LANES = 2 * BATCH_CLASSES };
+enum { BATCH_LANES = 2 * BATCH_CLASSES, BATCH_GROUPS = 64 };
 
 struct batch_model {
 	struct batcher *batcher;
@@ -19,6 +19,8 @@ struct batch_model {
 	uint32_t *at; /* by slot: its place in its heap; of a free one, the next free slot */
 	uint32_t room, free_slot; /* slots; `room`: none is free */
 	uint32_t queued, rows;    /* in all classes */
+	/* Rows by group, where groups of one remainder count as one: so many at most. */
+	uint32_t group_rows[BATCH_GROUPS];
 	struct batch_queue queue[BATCH_CLASSES];
 	struct batch_latency latency;
 	uint64_t cost_ns; /* of all that is queued and has a deadline */
@@ -40,19 +42,10 @@ struct batcher {
 	uint64_t busy_ns; /* the device is predicted to be busy until then */
 };
 
-static inline uint32_t queue_lane(const struct batch_queue *q)
-{
-	return 2 * q->class + (queue_head(q)->deadline_ns == BATCH_NEVER);
-}
-
-static inline void run_add(struct batch_run *run, struct batch_item *item)
-{
-	run->item[run->n++] = item;
-	run->rows += item->rows;
-}
-
 /* Whether it has work decides whether it is in the list of active queues. */
 void batch_note_work(struct batch_queue *q);
+/* The head is one of the run's items. */
+void batch_take_head(struct batch_queue *q, struct batch_run *run);
 /* Takes the item at that place of the heap out of the queue and all accounts. */
 struct batch_item *batch_take(struct batch_queue *q, uint32_t at);
 /* The head goes to the items that are shed; false: there is no room for more. */

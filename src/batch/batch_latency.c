@@ -91,6 +91,7 @@ static void predict(struct batch_latency *l)
 {
 	l->upper = l->slowdown * (1 + l->margin);
 	l->longest_ns = latency_predict(l, l->max_rows);
+	l->version++;
 }
 
 void latency_configure(struct batch_latency *l, const struct batch_model_config *c)

@@ -40,7 +40,7 @@ struct batch_latency {
 	uint64_t longest_ns; /* predicted of max_rows */
 	double deviation;    /* typical, of a run from its prediction, as a share of it */
 	struct latency_run recent[LATENCY_RECENT];
-	uint32_t runs;
+	uint32_t runs, version; /* the version counts changes */
 };
 
 void latency_init(struct batch_latency *l);

@@ -98,11 +98,11 @@ static struct pending look(struct batch_model *m, uint64_t start, struct batch_r
 		struct batch_queue *q = &m->queue[c];
 		uint32_t n = 0;
 		while (q->n && p.n < most && !p.full) {
-			const struct batch_item *item = queue_head(q);
-			group = p.n ? group : item->group;
-			if (item->start_by_ns < start && batch_shed_head(q, run))
+			const struct batch_slot *head = queue_head(q);
+			group = p.n ? group : head->group;
+			if (head->start_by_ns < start && batch_shed_head(q, run))
 				continue;
-			p.full = item->group != group || !grow(&p, &m->config, item);
+			p.full = head->group != group || !grow(&p, &m->config, head->item);
 			if (!p.full)
 				seen[n++] = queue_remove(q, 0);
 		}
@@ -159,6 +159,6 @@ void delay_next(struct batcher *b, uint64_t now, uint64_t start, struct batch_ru
 		run->model = left ? m : NULL;
 		for (uint32_t c = 0; c < BATCH_CLASSES; c++)
 			for (; left && m->queue[c].n; left--)
-				run_add(run, batch_take(&m->queue[c], 0));
+				batch_take_head(&m->queue[c], run);
 	}
 }

@@ -7,13 +7,17 @@
 #ifndef WEIR_BATCH_BATCH_QUEUE_H
 #define WEIR_BATCH_BATCH_QUEUE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "batch/batch.h"
 
+/* What decisions need of an item, in half a line of the cache: items lie anywhere. */
 struct batch_slot {
 	struct batch_item *item; /* NULL: free */
-	uint32_t bin, cost_ns;   /* in the demand (batch_demand.h) */
+	uint64_t start_by_ns;
+	uint32_t rows, group;
+	uint32_t bin, cost_ns; /* in the demand (batch_demand.h) */
 };
 
 struct queue_entry {
@@ -21,21 +25,20 @@ struct queue_entry {
 	uint32_t order, slot;
 };
 
-enum { QUEUE_GROUPS = 64 };
-
 struct batch_queue {
 	struct batch_model *model;
 	uint32_t class;
+	bool by_arrival; /* its keys, or by deadline */
 	struct queue_entry *heap;
 	struct batch_slot *slots;
 	uint32_t *at; /* by slot: its place in the heap */
 	uint32_t n;
 	uint32_t active; /* its place among the queues with work */
-	/* Rows by group, where groups of one remainder count as one: so many at most. */
-	uint32_t rows[QUEUE_GROUPS];
-	/* What the policy thinks of its head in one decision. */
-	uint32_t plan_rows;
+	/* What slack thinks of its head in one decision. */
+	uint32_t lane, plan_rows;
+	uint32_t plan_version; /* of the latencies from which length_ns and gain are */
 	uint64_t length_ns, latest_ns;
+	double gain;
 };
 
 /* Children of one entry lie in one cache line. */
@@ -47,24 +50,21 @@ struct queue_entry queue_remove(struct batch_queue *q, uint32_t at);
 /* Keys have changed. */
 void queue_order(struct batch_queue *q);
 
-static inline struct batch_item *queue_head(const struct batch_queue *q)
+static inline const struct batch_slot *queue_head(const struct batch_queue *q)
 {
-	return q->slots[q->heap[0].slot].item;
+	return &q->slots[q->heap[0].slot];
 }
 
-/* Most of the next heads are near the root, and their items anywhere in memory. */
+/* Most of the next heads are near the root. */
 static inline void queue_expect(const struct batch_queue *q)
 {
-	const uint32_t n = q->n < 21 ? q->n : 21;
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < q->n && i < 21; i++)
 		__builtin_prefetch(&q->slots[q->heap[i].slot]);
-	for (uint32_t i = 0; i < n; i++)
-		__builtin_prefetch(q->slots[q->heap[i].slot].item);
 }
 
-static inline uint32_t *queue_rows(struct batch_queue *q, uint32_t group)
+static inline uint64_t queue_deadline(const struct batch_queue *q)
 {
-	return &q->rows[group % QUEUE_GROUPS];
+	return q->by_arrival ? queue_head(q)->item->deadline_ns : q->heap[0].key;
 }
 
 #endif

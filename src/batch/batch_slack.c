@@ -11,33 +11,25 @@
 /* Work without a deadline fills gaps: against work of its class with one it weighs that much. */
 #define NO_DEADLINE_WEIGHT (1.0 / 16)
 
-static bool has_deadline(const struct batch_queue *q)
+static double weight(const struct batcher *b, uint32_t lane)
 {
-	return queue_head(q)->deadline_ns != BATCH_NEVER;
-}
-
-static double weight(const struct batcher *b, const struct batch_queue *q)
-{
-	return b->weight[q->class] * (has_deadline(q) ? 1 : NO_DEADLINE_WEIGHT);
+	return b->weight[lane / 2] * (lane % 2 ? NO_DEADLINE_WEIGHT : 1);
 }
 
 /* Of all classes, since those below may fill a batch up. */
 static uint32_t rows_like_head(const struct batch_queue *q)
 {
 	const struct batch_model *m = q->model;
-	const uint32_t group = queue_head(q)->group % QUEUE_GROUPS;
-	uint32_t rows = 0;
-	for (uint32_t c = 0; c < BATCH_CLASSES; c++)
-		rows += m->queue[c].rows[group];
+	const uint32_t rows = m->group_rows[queue_head(q)->group % BATCH_GROUPS];
 	return rows < m->config.max_rows ? rows : m->config.max_rows;
 }
 
 static bool is_hopeless(const struct batch_queue *q, uint64_t start)
 {
 	const struct batch_latency *l = &q->model->latency;
-	const struct batch_item *head = queue_head(q);
+	const struct batch_slot *head = queue_head(q);
 	return head->start_by_ns < start ||
-	       start + latency_predict(l, head->rows) > head->deadline_ns;
+	       start + latency_predict(l, head->rows) > queue_deadline(q);
 }
 
 /* Sheds heads that can't be answered in time; false: the queue is empty, or run->gone full. */
@@ -49,18 +41,31 @@ static bool shed_hopeless(struct batch_queue *q, uint64_t start, struct batch_ru
 	return q->n;
 }
 
+/* So many rows, of which the length and the gain against single requests are mostly known. */
+static void plan_rows(struct batch_queue *q, uint32_t rows)
+{
+	const struct batch_latency *l = &q->model->latency;
+	if (q->plan_rows == rows && q->plan_version == l->version)
+		return;
+	const double one = latency_typical(l, 1), all = latency_typical(l, rows);
+	q->plan_rows = rows;
+	q->plan_version = l->version;
+	q->length_ns = latency_predict(l, rows);
+	q->gain = (double)q->model->config.weight * (all > 0 ? rows * one / all : rows);
+}
+
 /* The most rows with which the head is in time, and the latest beginning of such a batch. */
 static void plan(struct batch_queue *q, uint64_t start)
 {
 	const struct batch_latency *l = &q->model->latency;
-	const struct batch_item *head = queue_head(q);
+	const uint64_t deadline = queue_deadline(q);
+	const uint32_t least = queue_head(q)->rows;
 	uint32_t rows = rows_like_head(q);
-	if (head->deadline_ns - start < l->longest_ns)
-		rows = latency_fit(l, head->deadline_ns - start, rows);
-	q->plan_rows = rows > head->rows ? rows : head->rows;
-	q->length_ns = latency_predict(l, q->plan_rows);
-	q->latest_ns =
-		head->deadline_ns == BATCH_NEVER ? BATCH_NEVER : head->deadline_ns - q->length_ns;
+	if (deadline - start < l->longest_ns)
+		rows = latency_fit(l, deadline - start, rows);
+	plan_rows(q, rows > least ? rows : least);
+	q->lane = 2 * q->class + (deadline == BATCH_NEVER);
+	q->latest_ns = deadline == BATCH_NEVER ? BATCH_NEVER : deadline - q->length_ns;
 }
 
 /* Plans for all queues with work.  Shedding takes queues off the list, and puts the last there. */
@@ -82,30 +87,29 @@ struct earliest {
 	uint64_t ns[2];
 };
 
+static void note_latest(struct earliest *e, uint64_t ns, const struct batch_queue *q)
+{
+	if (ns < e->ns[0]) {
+		e->ns[1] = e->ns[0];
+		e->ns[0] = ns;
+		e->first = q;
+	} else if (ns < e->ns[1]) {
+		e->ns[1] = ns;
+	}
+}
+
 static void find_earliest(const struct batcher *b, struct earliest *e)
 {
 	for (uint32_t c = 0; c < BATCH_CLASSES; c++)
 		e[c] = (struct earliest){ NULL, { BATCH_NEVER, BATCH_NEVER } };
 	for (size_t i = 0; i < b->active.n; i++) {
 		const struct batch_queue *q = b->active.v[i];
-		for (uint32_t c = q->class; c < BATCH_CLASSES; c++) {
-			if (q->latest_ns < e[c].ns[0]) {
-				e[c].ns[1] = e[c].ns[0];
-				e[c].ns[0] = q->latest_ns;
-				e[c].first = q;
-			} else if (q->latest_ns < e[c].ns[1]) {
-				e[c].ns[1] = q->latest_ns;
-			}
-		}
+		note_latest(&e[q->class], q->latest_ns, q);
 	}
-}
-
-static double gain(const struct batcher *b, const struct batch_queue *q)
-{
-	const struct batch_latency *l = &q->model->latency;
-	const double one = latency_typical(l, 1), all = latency_typical(l, q->plan_rows);
-	return weight(b, q) * (double)q->model->config.weight *
-	       (all > 0 ? q->plan_rows * one / all : q->plan_rows);
+	for (uint32_t c = 1; c < BATCH_CLASSES; c++) {
+		note_latest(&e[c], e[c - 1].ns[0], e[c - 1].first);
+		note_latest(&e[c], e[c - 1].ns[1], NULL);
+	}
 }
 
 /* Of one lane, or of all. */
@@ -117,14 +121,14 @@ static struct batch_queue *choose(const struct batcher *b, uint64_t start, int l
 	find_earliest(b, e);
 	for (size_t i = 0; i < b->active.n; i++) {
 		struct batch_queue *q = b->active.v[i];
-		if (lane >= 0 && queue_lane(q) != (uint32_t)lane)
+		if (lane >= 0 && q->lane != (uint32_t)lane)
 			continue;
 		if (!urgent || q->latest_ns < urgent->latest_ns)
 			urgent = q;
 		const struct earliest *other = &e[q->class];
 		if (start + q->length_ns > other->ns[other->first == q])
 			continue;
-		const double has = gain(b, q);
+		const double has = weight(b, q->lane) * q->gain;
 		if (has > most) {
 			most = has;
 			best = q;
@@ -142,7 +146,7 @@ static int lane_owed(const struct batcher *b)
 	int lane = -1;
 	for (size_t i = 0; i < b->active.n; i++) {
 		const struct batch_queue *q = b->active.v[i];
-		const int its = (int)queue_lane(q);
+		const int its = (int)q->lane;
 		if (b->owed_ns[its] > 4 * (double)q->length_ns &&
 			(lane < 0 || b->owed_ns[its] > b->owed_ns[lane]))
 			lane = its;
@@ -155,14 +159,14 @@ static void account(struct batcher *b, const struct batch_queue *q)
 	double share[BATCH_LANES] = { 0 }, all = 0;
 	const double ns = (double)q->length_ns;
 	for (size_t i = 0; i < b->active.n; i++) {
-		const struct batch_queue *other = b->active.v[i];
-		share[queue_lane(other)] = weight(b, other);
+		const uint32_t lane = b->active.v[i]->lane;
+		share[lane] = weight(b, lane);
 	}
 	for (int i = 0; i < BATCH_LANES; i++)
 		all += share[i];
 	for (int i = 0; i < BATCH_LANES; i++)
 		b->owed_ns[i] = share[i] > 0 ? b->owed_ns[i] + ns * share[i] / all : 0;
-	b->owed_ns[queue_lane(q)] -= ns;
+	b->owed_ns[q->lane] -= ns;
 }
 
 /* Fills up with the other classes of the model, whose deadlines the batch must meet as well. */
@@ -181,10 +185,7 @@ static void fill(struct batch_queue *q, uint64_t start, struct batch_run *run)
 static void trim(const struct batcher *b, struct batch_queue *q)
 {
 	const uint32_t rows = traffic_trim(b, q->model, q->class, q->plan_rows);
-	if (rows >= q->plan_rows)
-		return;
-	q->plan_rows = rows > queue_head(q)->rows ? rows : queue_head(q)->rows;
-	q->length_ns = latency_predict(&q->model->latency, q->plan_rows);
+	plan_rows(q, rows > queue_head(q)->rows ? rows : queue_head(q)->rows);
 }
 
 void slack_next(struct batcher *b, uint64_t now, uint64_t start, struct batch_run *run)

@@ -74,18 +74,18 @@ void batcher_set_class_weight(struct batcher *b, uint32_t class, float weight)
 		b->weight[class] = (double)weight;
 }
 
-static uint64_t key_of(const struct batch_model *m, const struct batch_item *item)
+static uint64_t key_of(const struct batch_queue *q, const struct batch_item *item)
 {
-	return is_predictive(m->batcher) && !m->config.preserve_ordering ? item->deadline_ns
-									 : item->arrived_ns;
+	return q->by_arrival ? item->arrived_ns : item->deadline_ns;
 }
 
 static void order_queues(struct batch_model *m)
 {
 	for (uint32_t c = 0; c < BATCH_CLASSES; c++) {
 		struct batch_queue *q = &m->queue[c];
+		q->by_arrival = m->config.preserve_ordering || !is_predictive(m->batcher);
 		for (uint32_t i = 0; i < q->n; i++)
-			q->heap[i].key = key_of(m, m->slots[q->heap[i].slot].item);
+			q->heap[i].key = key_of(q, m->slots[q->heap[i].slot].item);
 		queue_order(q);
 	}
 }
@@ -131,6 +131,7 @@ struct batch_model *batch_model_add(struct batcher *b, const struct batch_model_
 			.slots = m->slots,
 			.at = m->at,
 		};
+	order_queues(m);
 	m->index = (uint32_t)b->models.n;
 	*(array_push(&b->models)) = m;
 	for (uint32_t class = 0; class < BATCH_CLASSES; class ++)
@@ -256,9 +257,8 @@ static void push(struct batch_model *m, struct batch_item *item)
 	const uint32_t slot = m->free_slot;
 	struct batch_slot *s = &m->slots[slot];
 	m->free_slot = m->at[slot];
-	s->item = item;
+	*s = (struct batch_slot){ item, item->start_by_ns, item->rows, item->group, 0, 0 };
 	item->place = slot;
-	s->cost_ns = 0;
 	if (item->deadline_ns != BATCH_NEVER) {
 		const uint64_t ns = cost(m, item->rows);
 		s->cost_ns = ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX;
@@ -267,8 +267,8 @@ static void push(struct batch_model *m, struct batch_item *item)
 	}
 	m->queued++;
 	m->rows += item->rows;
-	*queue_rows(q, item->group) += item->rows;
-	queue_push(q, (struct queue_entry){ key_of(m, item), b->order++, slot });
+	m->group_rows[item->group % BATCH_GROUPS] += item->rows;
+	queue_push(q, (struct queue_entry){ key_of(q, item), b->order++, slot });
 	batch_note_work(q);
 }
 
@@ -284,10 +284,9 @@ struct batch_item *batch_take(struct batch_queue *q, uint32_t at)
 	s->item = NULL;
 	m->at[slot] = m->free_slot;
 	m->free_slot = slot;
-	item->place = NOWHERE;
 	m->queued--;
-	m->rows -= item->rows;
-	*queue_rows(q, item->group) -= item->rows;
+	m->rows -= s->rows;
+	m->group_rows[s->group % BATCH_GROUPS] -= s->rows;
 	batch_note_work(q);
 	return item;
 }
@@ -352,25 +351,31 @@ bool batch_shed_head(struct batch_queue *q, struct batch_run *run)
 	return true;
 }
 
+void batch_take_head(struct batch_queue *q, struct batch_run *run)
+{
+	run->rows += queue_head(q)->rows;
+	run->item[run->n++] = batch_take(q, 0);
+}
+
 void batch_fill(struct batch_queue *q, struct batch_run *run, uint32_t most, uint64_t end_ns)
 {
 	struct queue_entry aside[64];
 	uint32_t others = 0;
 	queue_expect(q);
 	while (q->n && run->n < BATCH_MOST && others < sizeof aside / sizeof *aside) {
-		struct batch_item *item = queue_head(q);
-		if (item->start_by_ns < run->began_ns) {
+		const struct batch_slot *head = queue_head(q);
+		if (head->start_by_ns < run->began_ns) {
 			if (!batch_shed_head(q, run))
 				break;
-			continue;
-		}
-		if (run->n && item->group != run->item[0]->group) {
+		} else if (run->n && head->group != run->group) {
 			aside[others++] = queue_remove(q, 0);
-			continue;
-		}
-		if (run->n && (run->rows + item->rows > most || item->deadline_ns < end_ns))
+		} else if (run->n && (run->rows + head->rows > most ||
+					     (end_ns && queue_deadline(q) < end_ns))) {
 			break;
-		run_add(run, batch_take(q, 0));
+		} else {
+			run->group = head->group;
+			batch_take_head(q, run);
+		}
 	}
 	while (others)
 		queue_push(q, aside[--others]);

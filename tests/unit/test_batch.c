@@ -13,7 +13,7 @@ struct bench {
 	struct batcher *b;
 	struct batch_model *m[4];
 	struct batch_run run;
-	struct batch_item item[4096];
+	struct batch_item item[65536];
 	uint32_t items;
 };
 
@@ -210,13 +210,14 @@ static void delay_waits_for_a_preferred_size(void **state)
 	assert_int_equal(t->run.wake_ns, 7 * MS);
 	assert_int_equal(next(t, 7 * MS), 1);
 	batch_done(t->b, &t->run, 8 * MS);
-	for (int i = 0; i < 9; i++)
-		admitted(t, 0, 8 * MS, BATCH_NEVER);
+	for (int i = 0; i < 9; i++) {
+		struct batch_item *x = item(t, 8 * MS, BATCH_NEVER);
+		x->start_by_ns = i == 4 ? 10 * MS : BATCH_NEVER;
+		assert_int_equal(admit(t->m[0], x), BATCH_ADMITTED);
+	}
 	assert_int_equal(next(t, 8 * MS), 4); /* the largest preferred size */
 	batch_done(t->b, &t->run, 9 * MS);
-	/* A timeout is met by the cursor. */
-	t->item[t->items - 5].start_by_ns = 10 * MS;
-	assert_int_equal(next(t, 20 * MS), 4);
+	assert_int_equal(next(t, 20 * MS), 4); /* the cursor meets the timeout */
 	assert_int_equal(t->run.shed, 1);
 	bench_free(t);
 }
@@ -241,6 +242,43 @@ static void classes_get_their_weights(void **state)
 		batch_done(t->b, &t->run, now);
 	}
 	assert_in_range(ns[1] / MS, 235, 265);
+	bench_free(t);
+}
+
+/* What has no deadline, or a low class, gets its part beside work that never ends. */
+static void nobody_starves(void **state)
+{
+	struct bench *t = bench_new(BATCH_SLACK);
+	uint64_t now = 1000 * MS, waited[3] = { 0 }, last[3] = { now, now, now };
+	model(t, 0, (struct batch_model_config){ 0 }, MS, MS / 10);
+	model(t, 1, (struct batch_model_config){ .max_rows = 2 }, 0, 3 * MS); /* gains nothing */
+	for (int round = 0; round < 1000; round++) {
+		/* Of each kind, some are always there. */
+		while (batch_queued(t->m[0]) < 100) {
+			struct batch_item *x = item(t, now, now + 200 * MS);
+			admit(t->m[0], x);
+		}
+		while (batch_queued(t->m[1]) < 4) {
+			struct batch_item *x = item(t, now, BATCH_NEVER);
+			x->class = t->items % 2 ? 0 : 3;
+			admit(t->m[1], x);
+		}
+		assert_true(next(t, now) > 0);
+		now += t->run.predicted_ns;
+		for (uint32_t i = 0; i < t->run.n; i++) {
+			const uint32_t kind = t->run.model == t->m[0] ? 0
+					      : t->run.item[i]->class ? 2
+								      : 1;
+			waited[kind] =
+				now - last[kind] > waited[kind] ? now - last[kind] : waited[kind];
+			last[kind] = now;
+		}
+		batch_done(t->b, &t->run, now);
+	}
+	for (int kind = 0; kind < 3; kind++) {
+		assert_true(waited[kind] < 1000 * MS);
+		assert_true(now - last[kind] < 1000 * MS);
+	}
 	bench_free(t);
 }
 
@@ -348,6 +386,7 @@ int main(void)
 		cmocka_unit_test(an_efficient_batch_goes_before_one_that_can_wait),
 		cmocka_unit_test(delay_waits_for_a_preferred_size),
 		cmocka_unit_test(classes_get_their_weights),
+		cmocka_unit_test(nobody_starves),
 		cmocka_unit_test(sizes_that_never_ran_are_between_those_that_did),
 		cmocka_unit_test(latency_is_kept_as_text),
 		cmocka_unit_test(demand_is_the_sum_of_what_is_due),
