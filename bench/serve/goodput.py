@@ -16,27 +16,9 @@ import sys
 
 import rig
 
-# us, us a row, deadline in us, share
-WORKLOADS = {"A": [(1000, 150, 25000, 35), (2500, 550, 60000, 15), (400, 60, 10000, 50)],
-             "B": [(3000, 500, 120000, 15), (300, 20, 10000, 60), (1500, 300, 40000, 25)]}
 POLICIES = "slack,edf,fifo,delay:0,delay:500us,delay:1ms,delay:2ms,delay:4ms"
 SHARES = (99, 99.9)
 OVERLOADS = (100, 150, 200, 300)
-
-
-def repository_of(workload):
-    repository = rig.Repository()
-    for i, (us, us_per_row, _, _) in enumerate(WORKLOADS[workload]):
-        repository.add("m%d" % i, 32, us=us, us_per_row=us_per_row, jitter=.03, how="sleep", seed=i + 1,
-                       hiccups={"probability": .001, "us": 2000})
-    return repository
-
-
-def models_of(workload, transit):
-    options = []
-    for i, (_, _, deadline, share) in enumerate(WORKLOADS[workload]):
-        options += ["--model", "m%d,share=%d,deadline=%d,ask=%d" % (i, share, deadline, deadline - transit)]
-    return options
 
 
 def with_server(o, repository, policy, then):
@@ -50,7 +32,7 @@ def with_server(o, repository, policy, then):
 
 def rates(o, workload, repository, policy, seed):
     found = with_server(o, repository, policy, lambda server: rig.load(
-        o.build, server, *models_of(workload, o.transit), "--arrivals", "poisson:500", "--seconds", str(o.seconds), "--warm", "1",
+        o.build, server, *rig.models_of(workload, o.transit), "--arrivals", "poisson:500", "--seconds", str(o.seconds), "--warm", "1",
         "--seed", str(1000 * seed), "--precision", str(o.precision), "--find-rate", ",".join(map(str, SHARES)), "--behind", str(o.behind)))
     return {"workload": workload, "policy": policy, "seed": seed, "rates": found["rates"], "probes": found["probes"]}
 
@@ -59,7 +41,7 @@ def overload(o, workload, repository, policy, rate, seed):
     runs = {}
     for percent in OVERLOADS:
         runs[percent] = with_server(o, repository, policy, lambda server: rig.load(
-            o.build, server, *models_of(workload, o.transit), "--arrivals", "poisson:%.0f" % (rate * percent / 100), "--seconds", str(2 * o.seconds),
+            o.build, server, *rig.models_of(workload, o.transit), "--arrivals", "poisson:%.0f" % (rate * percent / 100), "--seconds", str(2 * o.seconds),
             "--warm", "2", "--seed", str(1000 * seed + percent), "--behind", str(o.behind))["run"])
     met = {percent: run["met"] / run["seconds"] for percent, run in runs.items()}
     return {"workload": workload, "policy": policy, "seed": seed, "rate": rate, "runs": runs,
@@ -82,7 +64,7 @@ def table(found, policies, workloads):
                 value = median(r["rate"] for r in of)
                 row += "%19s" % ("-" if value is None else "%.0f%s" % (value, "*" if any(r["void"] for r in of) else ""))
         print(row, file=sys.stderr)
-    print("* a probe was void, the rate is the highest that is sure", file=sys.stderr)
+    print("* in a probe the generator fell behind, and so it did in its repetitions", file=sys.stderr)
 
 
 def main():
@@ -99,7 +81,7 @@ def main():
     o = asked.parse_args()
     found, overloads = [], []
     for workload in o.workloads:
-        repository = repository_of(workload)
+        repository = rig.repository_of(workload)
         try:
             for policy in o.policies:
                 found += [rates(o, workload, repository, policy, seed) for seed in o.seeds]
@@ -112,7 +94,7 @@ def main():
     for one in overloads:
         print("%s %s seed %d: " % (one["workload"], one["policy"], one["seed"]) + ", ".join(
             "%d %%: met %.3f of 100 %%, late %.3f %%" % (p, one["met_against_100"][p] or 0, 100 * (one["late_share"][p] or 0)) for p in OVERLOADS), file=sys.stderr)
-    print(json.dumps({"workloads": {w: WORKLOADS[w] for w in o.workloads}, "seeds": o.seeds, "seconds": o.seconds, "transit_us": o.transit,
+    print(json.dumps({"workloads": {w: rig.WORKLOADS[w] for w in o.workloads}, "seeds": o.seeds, "seconds": o.seconds, "transit_us": o.transit,
                       "processors": os.cpu_count(), "found": found, "overload": overloads}, indent=1))
 
 

@@ -15,8 +15,9 @@
  * of them (--behind SHARE) is void, because it no longer says anything about the server.
  *
  * --find-rate 99,99.9 looks for the highest rate at which that share is met, by doubling and then
- * halving the interval down to --precision; each probe lasts --seconds and has a seed of its own,
- * and a void probe is repeated.  The result is JSON on standard output.
+ * halving the interval down to --precision; each probe lasts --seconds and has a seed of its own.
+ * A void probe is repeated; when the repetitions are void too, the one that was least behind
+ *counts, and the rate is marked.  The result is JSON on standard output.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -358,7 +359,8 @@ struct search {
 
 static const struct probe *look(struct search *s, double rate)
 {
-	for (unsigned repeated = 0;; repeated++) {
+	const struct probe *best = NULL;
+	for (unsigned repeated = 0; repeated <= VOID_REPEATED; repeated++) {
 		if (s->probes == PROBES_MOST)
 			refuse("more probes than there is room for", "a coarser --precision helps");
 		struct probe *p = malloc(sizeof *p);
@@ -368,9 +370,12 @@ static const struct probe *look(struct search *s, double rate)
 		s->probe[s->probes++] = p;
 		fprintf(stderr, "bench-serve: %.0f/s: %.3f %% met%s\n", rate, 100 * share_met(p),
 			p->is_void ? " (void: the generator fell behind)" : "");
-		if (!p->is_void || repeated == VOID_REPEATED)
+		if (!best || p->behind < best->behind)
+			best = p;
+		if (!p->is_void)
 			return p;
 	}
+	return best;
 }
 
 /* The highest rate that kept the share; 0: none did.  What was probed before bounds the search. */
@@ -393,10 +398,7 @@ static double find_rate(struct search *s, double wanted, bool *ret_void)
 		if (rate < 1)
 			return 0;
 		const struct probe *p = look(s, rate);
-		if (p->is_void) {
-			*ret_void = true;
-			return low;
-		}
+		*ret_void |= p->is_void;
 		*(share_met(p) >= wanted ? &low : &high) = rate;
 	}
 	return low;

@@ -22,17 +22,40 @@ def cpu_us(pid):
     return (int(fields[11]) + int(fields[12])) * 1e6 / os.sysconf("SC_CLK_TCK")
 
 
+# Two mixes of models, as us, us a row, deadline in us, and share of the requests.
+WORKLOADS = {"A": [(1000, 150, 25000, 35), (2500, 550, 60000, 15), (400, 60, 10000, 50)],
+             "B": [(3000, 500, 120000, 15), (300, 20, 10000, 60), (1500, 300, 40000, 25)]}
+
+
+def repository_of(workload, with_deadlines=False):
+    repository = Repository()
+    for i, (us, us_per_row, deadline, _) in enumerate(WORKLOADS[workload]):
+        repository.add("m%d" % i, 32, us=us, us_per_row=us_per_row, jitter=.03, how="sleep", seed=i + 1,
+                       hiccups={"probability": .001, "us": 2000}, deadline_us=deadline if with_deadlines else 0)
+    return repository
+
+
+def models_of(workload, transit):
+    """Options of bench-serve: clients tell the server what is left of their deadline without the way there and back."""
+    options = []
+    for i, (_, _, deadline, share) in enumerate(WORKLOADS[workload]):
+        options += ["--model", "m%d,share=%d,deadline=%d,ask=%d" % (i, share, deadline, deadline - transit)]
+    return options
+
+
 class Repository:
     def __init__(self):
         self.path = pathlib.Path(tempfile.mkdtemp(prefix="weir-bench."))
 
-    def add(self, name, batch, width=16, **model):
+    def add(self, name, batch, width=16, deadline_us=0, **model):
         folder = self.path / name / "1"
         folder.mkdir(parents=True)
         shape = [-1, width]
         folder.joinpath("model.json").write_text(json.dumps(dict(
             model, inputs=[{"name": "X", "datatype": "FP32", "shape": shape}], outputs=[{"name": "Y", "datatype": "FP32", "shape": shape}])))
-        (self.path / name / "config.pbtxt").write_text('backend: "synthetic"\nmax_batch_size: %d\ndynamic_batching { }\n' % batch)
+        deadline = 'parameters { key: "weir.deadline_us" value { string_value: "%d" } }\n' % deadline_us
+        (self.path / name / "config.pbtxt").write_text('backend: "synthetic"\nmax_batch_size: %d\ndynamic_batching { }\n%s' % (
+            batch, deadline if deadline_us else ""))
 
     def remove(self):
         shutil.rmtree(self.path)
