@@ -1,6 +1,6 @@
 #!/bin/sh
-# Device times of one launch in N, by events, against those of all launches, by CUPTI.  Prints, kernel by kernel, the medians and how far they are apart, which is what the device
-# waited for the launch; exits 1 when kernels are missing, when a sampled median is below CUPTI's by
+# Device times of one launch in N, by events, against those of all launches, by CUPTI.  Prints, kernel by kernel, the medians and how far they are apart, which is what the events
+# take; exits 1 when kernels are missing, when a sampled median is below CUPTI's by
 # more than a microsecond and 5 %, or when there are not about as many samples as there should be.
 #
 #	sh tests/gpu/sample.sh BUILD [WORK]
