@@ -106,6 +106,7 @@ struct batch_run {
 	uint64_t wake_ns; /* then: look again at that time; BATCH_NEVER: when something arrives */
 	uint32_t n, rows, group, bucket;
 	uint64_t began_ns, predicted_ns;
+	bool failed; /* the caller's: what failed teaches nothing about latency */
 	struct batch_item *item[BATCH_MOST];
 	uint32_t shed; /* items that can't be answered in time any more: they are in no queue now */
 	struct batch_item *gone[BATCH_MOST];

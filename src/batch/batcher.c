@@ -399,6 +399,7 @@ void batch_next(struct batcher *b, uint64_t now, uint64_t free_ns, struct batch_
 	};
 	const uint64_t start = free_ns > now ? free_ns : now;
 	ret->model = NULL;
+	ret->failed = false;
 	ret->wake_ns = BATCH_NEVER;
 	ret->n = ret->rows = ret->bucket = ret->shed = 0;
 	ret->began_ns = start;
@@ -421,7 +422,8 @@ void batch_next(struct batcher *b, uint64_t now, uint64_t free_ns, struct batch_
 void batch_done(struct batcher *b, struct batch_run *run, uint64_t now)
 {
 	const uint64_t ns = now > run->began_ns ? now - run->began_ns : 0;
-	latency_judge(&run->model->latency, run->rows, ns, run->predicted_ns);
+	if (!run->failed)
+		latency_judge(&run->model->latency, run->rows, ns, run->predicted_ns);
 	if (expect(b->running > 0, "a batch that is done has begun") && !--b->running)
 		b->busy_ns = now;
 }

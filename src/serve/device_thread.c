@@ -281,6 +281,7 @@ static void *device_run(void *data)
 			exchange_of(r->item[i])->state = EXCHANGE_RUNNING;
 		pthread_mutex_unlock(&d->lock);
 		run_batch(b, r);
+		r->failed = b->failed;
 		pthread_mutex_lock(&d->lock);
 		batch_done(d->batcher, r, now_ns());
 		pthread_mutex_unlock(&d->lock);

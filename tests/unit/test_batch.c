@@ -306,6 +306,23 @@ static void sizes_that_never_ran_are_between_those_that_did(void **state)
 	bench_free(t);
 }
 
+static void a_batch_that_failed_teaches_nothing(void **state)
+{
+	struct bench *t = bench_new(BATCH_SLACK);
+	struct batch_model *m = model(t, 0, (struct batch_model_config){ 0 }, MS, MS);
+	const uint64_t before = batch_predict(m, 1);
+	for (int failed = 1; failed >= 0; failed--) {
+		for (uint64_t k = 1; k <= 20; k++) {
+			admitted(t, 0, k * 1000 * MS, BATCH_NEVER);
+			assert_int_equal(next(t, k * 1000 * MS), 1);
+			t->run.failed = failed;
+			batch_done(t->b, &t->run, k * 1000 * MS + 1000);
+		}
+		assert_int_equal(batch_predict(m, 1) == before, failed);
+	}
+	bench_free(t);
+}
+
 static void latency_is_kept_as_text(void **state)
 {
 	static const char *const wrong[] = { "", "weir-latency 2\n", "weir-latency 1\nmargin x\n",
@@ -388,6 +405,7 @@ int main(void)
 		cmocka_unit_test(classes_get_their_weights),
 		cmocka_unit_test(nobody_starves),
 		cmocka_unit_test(sizes_that_never_ran_are_between_those_that_did),
+		cmocka_unit_test(a_batch_that_failed_teaches_nothing),
 		cmocka_unit_test(latency_is_kept_as_text),
 		cmocka_unit_test(demand_is_the_sum_of_what_is_due),
 	};
