@@ -194,6 +194,11 @@ static void count_batch(const struct batch_run *r, struct version_stats *s, uint
 	add(&s->input, r->n, (ran - began) * r->n);
 	add(&s->sizes[r->rows <= BATCH_MOST ? r->rows : BATCH_MOST], 1, ns);
 	atomic_fetch_add_explicit(&s->executions, 1, memory_order_relaxed);
+	struct timespec wall;
+	clock_gettime(CLOCK_REALTIME, &wall);
+	atomic_store_explicit(&s->last_ms,
+		(uint64_t)wall.tv_sec * 1000 + (uint64_t)wall.tv_nsec / 1000000,
+		memory_order_relaxed);
 	if (r->predicted_ns) {
 		const double ratio = (double)ns / (double)r->predicted_ns;
 		unsigned k = 0;

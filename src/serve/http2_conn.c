@@ -612,17 +612,22 @@ void http2_sweep(struct conn *c)
 		}
 }
 
-void http2_drain(struct conn *c)
+void http2_drain(struct conn *c, bool last)
 {
-	if (!c->draining) {
-		c->draining = true;
-		nghttp2_submit_goaway(c->session, 0,
-			nghttp2_session_get_last_proc_stream_id(c->session), NGHTTP2_NO_ERROR, NULL,
+	nghttp2_session *session = c->session;
+	if (c->drained == 0)
+		nghttp2_submit_shutdown_notice(session);
+	else if (c->drained == 1 && last)
+		nghttp2_submit_goaway(session, NGHTTP2_FLAG_NONE,
+			nghttp2_session_get_last_proc_stream_id(session), NGHTTP2_NO_ERROR, NULL,
 			0);
+	if (c->drained < 1u + last) {
+		c->drained++;
 		conn_later(c);
-	}
-	if (!c->streams && c->out.n == c->out_at && !nghttp2_session_want_write(c->session))
+	} else if (last && !c->streams && c->out.n == c->out_at &&
+		   !nghttp2_session_want_write(session)) {
 		conn_close(c);
+	}
 }
 
 void http2_closed(struct conn *c)

@@ -145,7 +145,7 @@ struct conn {
 	/* HTTP/2 */
 	void *session;
 	struct stream *streams;
-	bool draining;
+	unsigned drained;        /* how often the client was told */
 	struct conn *next_later; /* of those that are flushed at the end of the loop's turn */
 	bool later;
 };
@@ -170,7 +170,8 @@ void http2_read(struct conn *c);
 void http2_answered(struct exchange *x);
 bool http2_pump(struct conn *c);
 void http2_sweep(struct conn *c);
-void http2_drain(struct conn *c);
+/* Says that the connection will end; `last`: and that it takes no more streams. */
+void http2_drain(struct conn *c, bool last);
 void http2_closed(struct conn *c);
 
 /* ---- loops ---- */
@@ -186,7 +187,8 @@ struct loop {
 	struct exchange *spare;
 	unsigned spares;
 	atomic_uint connections;
-	uint64_t now; /* at the begin of its turn */
+	uint64_t now;        /* at the begin of its turn */
+	uint64_t stopped_ns; /* since when it takes no connections; 0: it does */
 	struct buf log;
 	_Atomic uint64_t busy_ns;
 };

@@ -14,6 +14,7 @@
 
 #define CONNECTIONS_MOST 4096
 #define SWEEP_NS         500000000u
+#define GRACE_NS         300000000u
 
 /* ---- the inbox ---- */
 
@@ -134,7 +135,8 @@ static int wait_for_work(struct loop *l, struct epoll_event *events, int most)
 {
 	atomic_store_explicit(&l->asleep, true, memory_order_seq_cst);
 	const bool idle = !atomic_load_explicit(&l->inbox, memory_order_seq_cst);
-	const int n = epoll_wait(l->epoll, events, most, idle ? 500 : 0);
+	const int longest = l->stopped_ns ? 20 : 500;
+	const int n = epoll_wait(l->epoll, events, most, idle ? longest : 0);
 	atomic_store_explicit(&l->asleep, false, memory_order_seq_cst);
 	return n;
 }
@@ -159,18 +161,38 @@ static void handle(struct loop *l, const struct epoll_event *e)
 		conn_ready(c, e->events);
 }
 
-/* No new requests: idle connections end, others after their answer. */
+/* Takes the connections that wait, and no more. */
+static void end_listening(struct loop *l)
+{
+	struct server *s = l->server;
+	l->stopped_ns = l->now;
+	for (unsigned i = 0; i < s->nlisteners; i++) {
+		accept_some(l, s->listeners[i].fd);
+		epoll_ctl(l->epoll, EPOLL_CTL_DEL, s->listeners[i].fd, NULL);
+		shutdown(s->listeners[i].fd, SHUT_RD);
+	}
+}
+
+static bool is_idle(const struct conn *c)
+{
+	return !c->exchange && c->out.n == c->out_at &&
+	       (c->kind == CONN_NEW || c->state == READ_HEAD) && c->in.n == c->in_at;
+}
+
+/* A request may be on its way: clients learn of the end by the answer to their next one, and those
+ * that send none for a while are cut. */
 static bool all_closed(struct loop *l)
 {
-	for (unsigned i = 0; i < l->server->nlisteners; i++)
-		epoll_ctl(l->epoll, EPOLL_CTL_DEL, l->server->listeners[i].fd, NULL);
+	const bool now = atomic_load_explicit(&l->server->ends, memory_order_acquire);
+	if (!l->stopped_ns)
+		end_listening(l);
+	const bool late = l->now - l->stopped_ns > GRACE_NS;
 	for (struct conn *c = l->conns; c; c = c->next) {
-		if (atomic_load_explicit(&l->server->ends, memory_order_acquire))
+		if (now)
 			conn_close(c);
 		else if (c->kind == CONN_HTTP2)
-			http2_drain(c);
-		else if (!c->exchange && c->out.n == c->out_at &&
-			 (c->kind == CONN_NEW || (c->state == READ_HEAD && c->in.n == c->in_at)))
+			http2_drain(c, late);
+		else if (late && is_idle(c))
 			conn_close(c);
 	}
 	flush(l);

@@ -239,6 +239,9 @@ void serve_free(struct server *s)
 		loop_fini(&s->loops[i]);
 	models_close(s);
 	keeper_bury_all(s);
+	if (s->models.store)
+		store_close(s->models.store);
+	pthread_rwlock_destroy(&s->models.lock);
 	if (s->device.batcher)
 		batcher_free(s->device.batcher);
 	regions_free(s->regions);

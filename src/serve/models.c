@@ -268,7 +268,7 @@ int models_open(struct server *s, struct error *err)
 	return e && s->o.strict ? e : 0;
 }
 
-/* All threads have ended. */
+/* All threads have ended, but for what they left to bury. */
 void models_close(struct server *s)
 {
 	struct models *m = &s->models;
@@ -282,7 +282,4 @@ void models_close(struct server *s)
 		free(model);
 	}
 	array_free(&m->list);
-	if (m->store)
-		store_close(m->store);
-	pthread_rwlock_destroy(&m->lock);
 }
