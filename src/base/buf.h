@@ -31,6 +31,14 @@ static inline void buf_put(struct buf *b, const void *bytes, size_t n)
 	b->n += n;
 }
 
+/* So many zeros. */
+static inline void buf_fill(struct buf *b, size_t n)
+{
+	if (n)
+		memset(buf_more(b, n), 0, n);
+	b->n += n;
+}
+
 static inline void buf_put_slice(struct buf *b, struct slice s)
 {
 	buf_put(b, s.at, s.n);

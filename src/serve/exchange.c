@@ -219,8 +219,7 @@ static int inflate_body(struct exchange *x, struct error *err)
 	const uint64_t most = x->loop->server->o.body_bytes;
 	struct buf plain = { 0 };
 	const size_t at = x->has_infer_length ? -x->infer_length & 63 : 0;
-	memset(buf_more(&plain, at), 0, at);
-	plain.n = at;
+	buf_fill(&plain, at);
 	z_stream z = { .next_in = (unsigned char *)x->body.v + x->body_at,
 		.avail_in = (unsigned)(x->body.n - x->body_at) };
 	int code = inflateInit2(&z, x->encoding == 'g' ? 31 : 15);

@@ -116,8 +116,7 @@ static int begin_request(struct conn *c, const struct http_head *h, struct error
 		return e;
 	c->body_left = h->content_length;
 	x->body_at = aligned_start(x);
-	memset(buf_more(&x->body, x->body_at), 0, x->body_at);
-	x->body.n = x->body_at;
+	buf_fill(&x->body, x->body_at);
 	return 0;
 }
 

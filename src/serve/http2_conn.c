@@ -357,8 +357,7 @@ static void take_unary(struct stream *s, const uint8_t *bytes, size_t n)
 		return;
 	if (!x->body.n && x->has_infer_length) {
 		x->body_at = -x->infer_length & 63;
-		memset(buf_more(&x->body, x->body_at), 0, x->body_at);
-		x->body.n = x->body_at;
+		buf_fill(&x->body, x->body_at);
 	}
 	if (x->body.n + n > s->conn->loop->server->o.body_bytes + 64) {
 		exchange_fail(x, -EMSGSIZE, "the body has more than %llu MiB",

@@ -205,7 +205,7 @@ static bool zeros(const struct version *v, uint32_t rows, struct engine_run *run
 		most = bytes > most ? bytes : most;
 	}
 	memory->n = 0;
-	memset(buf_more(memory, most + 64), 0, most + 64);
+	buf_fill(memory, most + 64);
 	for (unsigned i = 0; i < v->loaded->ins; i++)
 		pieces[i].data = memory->v;
 	for (unsigned i = 0; i < v->loaded->outs; i++)
