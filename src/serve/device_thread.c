@@ -58,19 +58,26 @@ bool device_admit(struct device *d, struct exchange *x)
 	pthread_mutex_lock(&d->lock);
 	x->item.group = group_of(v, x->group_key);
 	const enum batch_refusal why = batch_admit(v->queue, &x->item, x->queued_ns, &x->retry_ns);
-	if (why == BATCH_ADMITTED) {
-		x->state = EXCHANGE_QUEUED;
-		if (d->waiting) {
-			d->waiting = false;
-			pthread_cond_signal(&d->work);
-		}
-	}
-	pthread_mutex_unlock(&d->lock);
 	if (why == BATCH_ADMITTED)
+		x->state = EXCHANGE_QUEUED;
+	pthread_mutex_unlock(&d->lock);
+	if (why == BATCH_ADMITTED) {
+		x->loop->admitted = true;
 		return true;
+	}
 	x->status = refuse(x, why);
 	count_refused(v, x->status);
 	return false;
+}
+
+void device_wake(struct device *d)
+{
+	pthread_mutex_lock(&d->lock);
+	const bool waits = d->waiting;
+	d->waiting = false;
+	pthread_mutex_unlock(&d->lock);
+	if (waits)
+		pthread_cond_signal(&d->work);
 }
 
 bool device_cancel(struct device *d, struct exchange *x)

@@ -184,6 +184,7 @@ struct loop {
 	atomic_bool asleep;
 	struct conn *conns, *later;
 	bool any_dead;
+	bool admitted; /* what the device does not know of yet */
 	struct exchange *spare;
 	unsigned spares;
 	atomic_uint connections;
@@ -313,8 +314,10 @@ struct device {
 int device_start(struct device *d, struct server *s, struct error *err);
 /* Ends when its queues are empty. */
 void device_stop(struct device *d);
-/* Queues it, or sets its status. */
+/* Queues it, or sets its status.  The device looks at what is queued once the loop wakes it, after
+ * all that it read in one turn: that is one wake, and one batch. */
 bool device_admit(struct device *d, struct exchange *x);
+void device_wake(struct device *d);
 /* Out of the queue; false: it runs. */
 bool device_cancel(struct device *d, struct exchange *x);
 void batch_unref(struct device *d, struct batch *b);

@@ -200,6 +200,13 @@ static bool all_closed(struct loop *l)
 	return !l->conns;
 }
 
+static void wake_device(struct loop *l)
+{
+	if (l->admitted)
+		device_wake(&l->server->device);
+	l->admitted = false;
+}
+
 static void *loop_run(void *data)
 {
 	struct loop *l = data;
@@ -211,12 +218,14 @@ static void *loop_run(void *data)
 		for (int i = 0; i < n; i++)
 			handle(l, &events[i]);
 		take_inbox(l);
+		wake_device(l);
 		if (l->now - swept > SWEEP_NS) {
 			swept = l->now;
 			sweep(l);
 		}
 		flush(l);
 		free_dead(l);
+		wake_device(l); /* of what stood behind a request that was answered */
 		if (l->log.n)
 			write_log(l);
 		atomic_fetch_add_explicit(&l->busy_ns, now_ns() - l->now, memory_order_relaxed);
