@@ -1,5 +1,4 @@
-/* What Prometheus reads of a server: api/serve_metric.tbl for each version of a model, histograms,
- * and the server itself. */
+/* What Prometheus reads of a server: each row of api/serve_metric.tbl. */
 #include <inttypes.h>
 #include <stddef.h>
 
@@ -7,14 +6,12 @@
 
 struct metric {
 	const char *name, *type, *labels, *meaning;
+	/* Writes its lines of one version, with the lock for reading; or NULL. */
+	void (*put)(struct buf *b, const struct version *v, const struct metric *m);
+	double (*server)(const struct server *s);
 	size_t at;       /* of an _Atomic uint64_t in struct version */
 	uint64_t divide; /* from ns to the unit of the name */
 };
-
-static const struct metric metrics[] = {
-#include "serve_metrics.h"
-};
-#define METRICS (sizeof metrics / sizeof *metrics)
 
 static uint64_t get(const _Atomic uint64_t *n)
 {
@@ -32,19 +29,8 @@ static void put_head(struct buf *b, const char *name, const char *type, const ch
 	buf_printf(b, "# HELP %s %s\n# TYPE %s %s\n", name, meaning, name, type);
 }
 
-/* With the lock for reading. */
-typedef void (*put_version)(struct buf *b, const struct version *v, const void *what);
-
-static void for_each(const struct models *m, put_version put, struct buf *b, const void *what)
+static void put_value(struct buf *b, const struct version *v, const struct metric *m)
 {
-	for (size_t i = 0; i < m->list.n; i++)
-		for (size_t k = 0; k < m->list.v[i]->versions.n; k++)
-			put(b, m->list.v[i]->versions.v[k], what);
-}
-
-static void put_value(struct buf *b, const struct version *v, const void *what)
-{
-	const struct metric *m = what;
 	const uint64_t n = get((const _Atomic uint64_t *)((const char *)v + m->at));
 	buf_put_text(b, m->name);
 	put_labels(b, v, m->labels);
@@ -54,104 +40,170 @@ static void put_value(struct buf *b, const struct version *v, const void *what)
 		buf_printf(b, "%" PRIu64 "\n", n / m->divide);
 }
 
-static void put_pending(struct buf *b, const struct version *v, const void *what)
+static void put_pending(struct buf *b, const struct version *v, const struct metric *m)
 {
 	pthread_mutex_lock(&v->device->lock);
 	const uint32_t n = batch_queued(v->queue);
 	pthread_mutex_unlock(&v->device->lock);
-	buf_put_text(b, "nv_inference_pending_request_count");
+	buf_put_text(b, m->name);
 	put_labels(b, v, "");
 	buf_printf(b, "%u\n", n);
 }
 
-static void put_rows(struct buf *b, const struct version *v, const void *what)
+/* ---- histograms ---- */
+
+/* Buckets that end at a number which `le` says. */
+static void put_bucket(struct buf *b, const struct version *v, const struct metric *m,
+	const char *le, uint64_t count)
+{
+	char label[32];
+	snprintf(label, sizeof label, "le=\"%s\"", le);
+	buf_printf(b, "%s_bucket", m->name);
+	put_labels(b, v, label);
+	buf_printf(b, "%" PRIu64 "\n", count);
+}
+
+static void put_bucket_to(
+	struct buf *b, const struct version *v, const struct metric *m, double le, uint64_t count)
+{
+	char text[16];
+	snprintf(text, sizeof text, "%g", le);
+	put_bucket(b, v, m, text, count);
+}
+
+static void put_end(
+	struct buf *b, const struct version *v, const struct metric *m, double sum, uint64_t count)
+{
+	put_bucket(b, v, m, "+Inf", count);
+	buf_printf(b, "%s_sum", m->name);
+	put_labels(b, v, "");
+	buf_printf(b, "%.12g\n%s_count", sum, m->name);
+	put_labels(b, v, "");
+	buf_printf(b, "%" PRIu64 "\n", count);
+}
+
+static void put_rows(struct buf *b, const struct version *v, const struct metric *m)
 {
 	uint64_t count = 0, rows = 0;
-	char label[32];
 	for (uint32_t size = 1, most = 1; most <= BATCH_MOST; most *= 2) {
 		for (; size <= most; size++) {
 			const uint64_t n = get(&v->stats.sizes[size].count);
 			count += n;
 			rows += n * size;
 		}
-		snprintf(label, sizeof label, "le=\"%u\"", most);
-		buf_put_text(b, "weir_serve_batch_rows_bucket");
-		put_labels(b, v, label);
-		buf_printf(b, "%" PRIu64 "\n", count);
+		put_bucket_to(b, v, m, most, count);
 	}
-	buf_put_text(b, "weir_serve_batch_rows_bucket");
-	put_labels(b, v, "le=\"+Inf\"");
-	buf_printf(b, "%" PRIu64 "\nweir_serve_batch_rows_sum", count);
-	put_labels(b, v, "");
-	buf_printf(b, "%" PRIu64 "\nweir_serve_batch_rows_count", rows);
-	put_labels(b, v, "");
-	buf_printf(b, "%" PRIu64 "\n", count);
+	put_end(b, v, m, (double)rows, count);
 }
 
 const double error_ratios[ERROR_RATIOS] = { .5, .8, .9, 1, 1.1, 1.25, 2 };
 
-static void put_errors(struct buf *b, const struct version *v, const void *what)
+static void put_errors(struct buf *b, const struct version *v, const struct metric *m)
 {
 	uint64_t count = 0;
-	char label[32] = "le=\"+Inf\"";
-	for (unsigned i = 0; i <= ERROR_RATIOS; i++) {
-		count += get(&v->stats.error_buckets[i]);
-		if (i < ERROR_RATIOS)
-			snprintf(label, sizeof label, "le=\"%g\"", error_ratios[i]);
-		else
-			snprintf(label, sizeof label, "le=\"+Inf\"");
-		buf_put_text(b, "weir_serve_prediction_error_ratio_bucket");
-		put_labels(b, v, label);
-		buf_printf(b, "%" PRIu64 "\n", count);
-	}
-	buf_put_text(b, "weir_serve_prediction_error_ratio_sum");
-	put_labels(b, v, "");
-	buf_printf(b, "%.6g\nweir_serve_prediction_error_ratio_count",
-		(double)get(&v->stats.error_sum_ppm) / 1e6);
-	put_labels(b, v, "");
-	buf_printf(b, "%" PRIu64 "\n", count);
+	for (unsigned i = 0; i < ERROR_RATIOS; i++)
+		put_bucket_to(b, v, m, error_ratios[i], count += get(&v->stats.error_buckets[i]));
+	put_end(b, v, m, (double)get(&v->stats.error_sum_ppm) / 1e6,
+		count + get(&v->stats.error_buckets[ERROR_RATIOS]));
 }
 
-static void put_server(struct server *s, struct buf *b)
+static const double latency_bounds[LATENCY_BOUNDS] = { 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3,
+	.01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 50, 100 };
+
+unsigned latency_bound(uint64_t ns)
 {
-	uint64_t busy = 0, connections = 0;
-	for (unsigned i = 0; i < s->nloops; i++) {
-		busy += get(&s->loops[i].busy_ns);
-		connections += atomic_load_explicit(&s->loops[i].connections, memory_order_relaxed);
-	}
-	put_head(b, "weir_serve_loop_busy_seconds_total", "counter",
-		"Time that loops worked, not waiting for sockets");
-	buf_printf(b, "weir_serve_loop_busy_seconds_total %.9g\n", (double)busy / 1e9);
-	put_head(b, "weir_serve_connections", "gauge", "Connections that are open");
-	buf_printf(b, "weir_serve_connections %" PRIu64 "\n", connections);
-	put_head(b, "weir_serve_request_bytes", "gauge",
-		"Memory of the requests that are being received or answered");
-	buf_printf(b, "weir_serve_request_bytes %" PRIu64 "\n", get(&s->held_bytes));
-	put_head(b, "weir_serve_memory_refused_total", "counter",
-		"Requests refused because all together had too many bytes");
-	buf_printf(b, "weir_serve_memory_refused_total %" PRIu64 "\n", get(&s->refused_bytes));
-	put_head(b, "weir_serve_log_lost_total", "counter", "Writes to the log that failed");
-	buf_printf(b, "weir_serve_log_lost_total %" PRIu64 "\n", get(&s->log_lost));
-	put_head(b, "weir_serve_up_seconds", "gauge", "Time since the server started");
-	buf_printf(b, "weir_serve_up_seconds %.3f\n", (double)(now_ns() - s->began_ns) / 1e9);
+	unsigned i = 0;
+	while (i < LATENCY_BOUNDS && (double)ns > latency_bounds[i] * 1e9)
+		i++;
+	return i;
 }
+
+static void put_latency(struct buf *b, const struct version *v, const struct metric *m)
+{
+	uint64_t count = 0;
+	for (unsigned i = 0; i < LATENCY_BOUNDS; i++)
+		put_bucket_to(b, v, m, latency_bounds[i], count += get(&v->stats.bounds[i]));
+	put_end(b, v, m, (double)get(&v->stats.success.ns) / 1e9,
+		count + get(&v->stats.bounds[LATENCY_BOUNDS]));
+}
+
+/* Triton's buckets end where some of ours do. */
+static void put_first_response(struct buf *b, const struct version *v, const struct metric *m)
+{
+	static const double ends[] = { .1, .5, 2, 5 };
+	uint64_t count = 0;
+	unsigned end = 0;
+	for (unsigned i = 0; i < LATENCY_BOUNDS; i++) {
+		count += get(&v->stats.bounds[i]);
+		if (end < 4 && latency_bounds[i] == ends[end])
+			put_bucket_to(b, v, m, ends[end++] * 1e3, count);
+	}
+	put_end(b, v, m, (double)get(&v->stats.success.ns) / 1e6,
+		count + get(&v->stats.bounds[LATENCY_BOUNDS]));
+}
+
+/* ---- the server ---- */
+
+static double server_ready(const struct server *s)
+{
+	return server_is_ready(s);
+}
+
+static double server_busy_seconds(const struct server *s)
+{
+	uint64_t busy = 0;
+	for (unsigned i = 0; i < s->nloops; i++)
+		busy += get(&s->loops[i].busy_ns);
+	return (double)busy / 1e9;
+}
+
+static double server_connections(const struct server *s)
+{
+	unsigned n = 0;
+	for (unsigned i = 0; i < s->nloops; i++)
+		n += atomic_load_explicit(&s->loops[i].connections, memory_order_relaxed);
+	return n;
+}
+
+static double server_request_bytes(const struct server *s)
+{
+	return (double)get(&s->held_bytes);
+}
+
+static double server_memory_refused(const struct server *s)
+{
+	return (double)get(&s->refused_bytes);
+}
+
+static double server_log_lost(const struct server *s)
+{
+	return (double)get(&s->log_lost);
+}
+
+static double server_up_seconds(const struct server *s)
+{
+	return (double)(now_ns() - s->began_ns) / 1e9;
+}
+
+/* ---- all ---- */
+
+static const struct metric metrics[] = {
+#include "serve_metrics.h"
+};
+#define METRICS (sizeof metrics / sizeof *metrics)
 
 void metrics_put(struct server *s, struct buf *b)
 {
-	struct models *m = &s->models;
-	pthread_rwlock_rdlock(&m->lock);
-	for (size_t i = 0; i < METRICS; i++) {
-		if (!i || strcmp(metrics[i].name, metrics[i - 1].name) != 0)
-			put_head(b, metrics[i].name, metrics[i].type, metrics[i].meaning);
-		for_each(m, put_value, b, &metrics[i]);
+	struct models *all = &s->models;
+	pthread_rwlock_rdlock(&all->lock);
+	for (const struct metric *m = metrics; m < metrics + METRICS; m++) {
+		if (m == metrics || strcmp(m->name, m[-1].name) != 0)
+			put_head(b, m->name, m->type, m->meaning);
+		if (m->server)
+			buf_printf(b, "%s %.12g\n", m->name, m->server(s));
+		for (size_t i = 0; m->put && i < all->list.n; i++)
+			for (size_t k = 0; k < all->list.v[i]->versions.n; k++)
+				m->put(b, all->list.v[i]->versions.v[k], m);
 	}
-	put_head(b, "nv_inference_pending_request_count", "gauge", "Requests that are queued");
-	for_each(m, put_pending, b, NULL);
-	put_head(b, "weir_serve_batch_rows", "histogram", "Rows of the batches that ran");
-	for_each(m, put_rows, b, NULL);
-	put_head(b, "weir_serve_prediction_error_ratio", "histogram",
-		"Time of a batch by what was predicted for it");
-	for_each(m, put_errors, b, NULL);
-	pthread_rwlock_unlock(&m->lock);
-	put_server(s, b);
+	pthread_rwlock_unlock(&all->lock);
 }

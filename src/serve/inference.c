@@ -468,6 +468,7 @@ static void count(struct exchange *x, uint64_t began)
 	struct version_stats *s = &x->version->stats;
 	const uint64_t now = now_ns();
 	add(&s->success, now - x->began_ns);
+	stats_add_latency(s, now - x->began_ns);
 	add(&s->queue, x->ran_ns - x->queued_ns);
 	add(&s->output, now - began);
 	atomic_fetch_add_explicit(&s->inferences, x->item.rows, memory_order_relaxed);

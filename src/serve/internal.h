@@ -208,6 +208,10 @@ struct duration {
 #define ERROR_RATIOS 7
 extern const double error_ratios[ERROR_RATIOS]; /* where the buckets end */
 
+#define LATENCY_BOUNDS 20
+/* 8 an octave, from 1 us (all that is shorter) to 2 minutes (all that is longer). */
+#define LATENCY_BUCKETS 224
+
 struct version_stats {
 	struct duration success, fail, queue, input, infer, output;
 	_Atomic uint64_t inferences, executions, last_ms;
@@ -215,6 +219,8 @@ struct version_stats {
 	struct duration sizes[BATCH_MOST + 1];            /* batches by rows */
 	_Atomic uint64_t error_buckets[ERROR_RATIOS + 1]; /* measured / predicted */
 	_Atomic uint64_t error_sum_ppm;
+	_Atomic uint64_t bounds[LATENCY_BOUNDS + 1]; /* latency, by /metrics' buckets */
+	_Atomic uint64_t latency[LATENCY_BUCKETS];   /* finer, for quantiles */
 };
 
 struct model;
@@ -375,6 +381,7 @@ struct server {
 	json_t *trace, *logging; /* settings, under the keeper's lock */
 };
 
+bool server_is_ready(const struct server *s);
 void keeper_ask(struct server *s, struct exchange *x);
 void keeper_bury(struct server *s, struct version *v);
 int keeper_start(struct server *s, struct error *err);
@@ -384,7 +391,13 @@ void keeper_bury_all(struct server *s);
 
 /* exposition.c: everything, as Prometheus reads it. */
 void metrics_put(struct server *s, struct buf *b);
+/* The first bucket of /metrics that has it. */
+unsigned latency_bound(uint64_t ns);
 /* stats.c: a version's numbers as the statistics extension has them. */
 json_t *stats_json(const struct version *v);
+/* A successful request took so long. */
+void stats_add_latency(struct version_stats *s, uint64_t ns);
+/* What weir top reads. */
+json_t *watch_json(const struct version *v);
 
 #endif

@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "serve/internal.h"
@@ -111,12 +112,28 @@ static void free_dead(struct loop *l)
 
 /* ---- the log ---- */
 
+static uint64_t lines_in(const char *text, size_t n)
+{
+	uint64_t lines = 0;
+	for (size_t i = 0; i < n; i++)
+		lines += text[i] == '\n';
+	return lines;
+}
+
+/* Lines that do not fit, or would go to a file that was removed, are lost, and counted. */
 static void write_log(struct loop *l)
 {
-	struct server *s = l->server;
-	if (l->log.n && write(s->log, l->log.v, l->log.n) != (ssize_t)l->log.n)
-		atomic_fetch_add_explicit(&s->log_lost, 1, memory_order_relaxed);
+	struct stat st;
+	const bool there = fstat(l->server->log, &st) == 0 && st.st_nlink;
+	const ssize_t n = there ? write(l->server->log, l->log.v, l->log.n) : -1;
+	const size_t wrote = n > 0 ? (size_t)n : 0;
+	/* A part of a line is ended with the next ones, so that those can be read. */
+	const bool torn = wrote && l->log.v[wrote - 1] != '\n';
+	atomic_fetch_add_explicit(&l->server->log_lost,
+		lines_in(l->log.v + wrote, l->log.n - wrote), memory_order_relaxed);
 	l->log.n = 0;
+	if (torn)
+		buf_put_text(&l->log, "\n");
 }
 
 /* ---- its turns ---- */

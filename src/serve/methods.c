@@ -35,7 +35,7 @@ static int live(struct exchange *x, json_t *request, json_t **ret, struct error 
 	return 0;
 }
 
-static bool is_ready(const struct server *s)
+bool server_is_ready(const struct server *s)
 {
 	return atomic_load_explicit(&s->ready, memory_order_acquire) &&
 	       !atomic_load_explicit(&s->draining, memory_order_acquire);
@@ -43,7 +43,7 @@ static bool is_ready(const struct server *s)
 
 static int ready(struct exchange *x, json_t *request, json_t **ret, struct error *err)
 {
-	*ret = json_pack("{s:b}", "ready", is_ready(server_of(x)));
+	*ret = json_pack("{s:b}", "ready", server_is_ready(server_of(x)));
 	return 0;
 }
 
@@ -53,7 +53,8 @@ static int health_check(struct exchange *x, json_t *request, json_t **ret, struc
 	if (service.n && !slice_is(service, "inference.GRPCInferenceService"))
 		return error_set(
 			err, -ENOENT, "there is no service '%.*s' here", SLICE_ARG(service));
-	*ret = json_pack("{s:s}", "status", is_ready(server_of(x)) ? "SERVING" : "NOT_SERVING");
+	*ret = json_pack(
+		"{s:s}", "status", server_is_ready(server_of(x)) ? "SERVING" : "NOT_SERVING");
 	return 0;
 }
 
@@ -175,6 +176,19 @@ static int stats(struct exchange *x, json_t *request, json_t **ret, struct error
 		*ret = NULL;
 	}
 	return e;
+}
+
+static int watch(struct exchange *x, json_t *request, json_t **ret, struct error *err)
+{
+	struct models *m = &server_of(x)->models;
+	json_t *all = json_array();
+	pthread_rwlock_rdlock(&m->lock);
+	for (size_t i = 0; i < m->list.n; i++)
+		for (size_t k = 0; k < m->list.v[i]->versions.n; k++)
+			json_array_append_new(all, watch_json(m->list.v[i]->versions.v[k]));
+	pthread_rwlock_unlock(&m->lock);
+	*ret = json_pack("{s:I, s:o}", "monotonic_ns", (json_int_t)now_ns(), "models", all);
+	return 0;
 }
 
 /* ---- the repository ---- */
@@ -339,6 +353,7 @@ static const struct control {
 	[ROUTE_MODEL_READY] = { model_ready },
 	[ROUTE_CONFIG] = { config },
 	[ROUTE_STATS] = { stats },
+	[ROUTE_WEIR_MODELS] = { watch },
 	[ROUTE_INDEX] = { list_models },
 	[ROUTE_LOAD] = { load, true },
 	[ROUTE_UNLOAD] = { unload, true },

@@ -146,7 +146,8 @@ static int open_log(struct server *s, struct error *err)
 	s->log = -1;
 	if (!s->o.log)
 		return 0;
-	s->log = open(s->o.log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	/* A pipe that nobody reads does not hold up requests. */
+	s->log = open(s->o.log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0600);
 	return s->log < 0 ? error_set(err, -EINVAL, "--log=%s: %s", s->o.log, strerror(errno)) : 0;
 }
 

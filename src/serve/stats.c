@@ -46,3 +46,80 @@ json_t *stats_json(const struct version *v)
 		(json_int_t)get(&s->executions), "inference_stats", times, "response_stats",
 		"batch_stats", sizes_json(s), "memory_usage");
 }
+
+/* ---- latency ---- */
+
+/* Eighths of an octave above 1,024 ns: three bits below the highest. */
+static unsigned bucket_of(uint64_t ns)
+{
+	if (ns < 1024)
+		return 0;
+	const unsigned octave = 63 - (unsigned)__builtin_clzll(ns);
+	const unsigned k = (octave - 10) * 8 + (unsigned)(ns >> (octave - 3) & 7) + 1;
+	return k < LATENCY_BUCKETS ? k : LATENCY_BUCKETS - 1;
+}
+
+/* Where a bucket ends. */
+static uint64_t bucket_end(unsigned k)
+{
+	return (8 + (uint64_t)k % 8) << (k / 8 + 7);
+}
+
+void stats_add_latency(struct version_stats *s, uint64_t ns)
+{
+	atomic_fetch_add_explicit(&s->bounds[latency_bound(ns)], 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&s->latency[bucket_of(ns)], 1, memory_order_relaxed);
+}
+
+/* [where a bucket ends in ns, requests in it], those that have any. */
+static json_t *latency_json(const struct version_stats *s)
+{
+	json_t *all = json_array();
+	for (unsigned k = 0; k < LATENCY_BUCKETS; k++) {
+		const uint64_t n = get(&s->latency[k]);
+		if (n)
+			json_array_append_new(
+				all, json_pack("[I, I]", (json_int_t)bucket_end(k), (json_int_t)n));
+	}
+	return all;
+}
+
+static json_t *rows_json(const struct version_stats *s)
+{
+	json_t *all = json_array();
+	for (uint32_t rows = 1; rows <= BATCH_MOST; rows++) {
+		const uint64_t n = get(&s->sizes[rows].count);
+		if (n)
+			json_array_append_new(
+				all, json_pack("[I, I]", (json_int_t)rows, (json_int_t)n));
+	}
+	return all;
+}
+
+/* An unknown prediction is left out. */
+static void set_predicted(json_t *to, const char *key, uint64_t ns)
+{
+	if (ns)
+		json_object_set_new(to, key, json_integer((json_int_t)ns));
+}
+
+json_t *watch_json(const struct version *v)
+{
+	const struct version_stats *s = &v->stats;
+	const uint32_t most = v->batched ? v->config->max_batch_size : 1;
+	pthread_mutex_lock(&v->device->lock);
+	const uint32_t queued = batch_queued(v->queue);
+	const uint64_t one = batch_predict(v->queue, 1), all = batch_predict(v->queue, most);
+	pthread_mutex_unlock(&v->device->lock);
+	json_t *j = json_pack("{s:s, s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}",
+		"name", v->model->name, "version", (json_int_t)v->number, "engine", v->engine->name,
+		"success", (json_int_t)get(&s->success.count), "failed",
+		(json_int_t)get(&s->rejected), "cancelled", (json_int_t)get(&s->cancelled), "met",
+		(json_int_t)get(&s->met), "late", (json_int_t)get(&s->late), "shed",
+		(json_int_t)get(&s->shed), "refused", (json_int_t)get(&s->refused), "queued",
+		(json_int_t)queued, "latency_ns", latency_json(s), "batch_rows", rows_json(s));
+	json_object_set_new(j, "max_rows", json_integer(most));
+	set_predicted(j, "predicted_one_ns", one);
+	set_predicted(j, "predicted_max_ns", all);
+	return j;
+}

@@ -191,9 +191,9 @@ int route_request(const struct route_match *m, json_t *body, json_t **ret, struc
 	}
 	if (m->row->rest_key && message_has(message, m->row->rest_key))
 		object = json_pack("{s:o}", m->row->rest_key, object);
-	rc = set_name(
-		object, message_has(message, "model_name") ? "model_name" : "name", m->model, err);
-	if (!rc && message_has(message, "version"))
+	rc = set_name(object, message && message_has(message, "model_name") ? "model_name" : "name",
+		m->model, err);
+	if (!rc && message && message_has(message, "version"))
 		rc = set_name(object, "version", m->version, err);
 	if (!rc)
 		rc = set_name(object, "name", m->region, err);

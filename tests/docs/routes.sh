@@ -7,7 +7,7 @@ rows() { # TABLE AWK_PROGRAM
 }
 written() {
 	cat <<'END'
-# Routes of the server of models
+# Routes of `weir serve`
 
 `sh tests/docs/routes.sh . --update` makes this page from `api/route.tbl` and `api/status.tbl`.
 Paths, methods and messages are those of Triton Inference Server. `make install` puts the messages
