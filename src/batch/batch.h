@@ -39,7 +39,9 @@ struct batch_item {
 	uint64_t start_by_ns; /* queue timeout: shed unless it runs by then; or BATCH_NEVER */
 	uint32_t rows, class, group; /* only items of one group run together */
 	uint32_t place;              /* the batcher's */
-	uint64_t predicted_end_ns;   /* at admission: what was promised */
+	bool trial; /* the batcher's: it runs as if it had no deadline, for what is learnt by that
+		     */
+	uint64_t predicted_end_ns; /* at admission: what was promised */
 };
 
 struct batch_model_config {

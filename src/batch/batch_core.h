@@ -23,10 +23,11 @@ struct batch_model {
 	uint32_t group_rows[BATCH_GROUPS];
 	struct batch_queue queue[BATCH_CLASSES];
 	struct batch_latency latency;
-	uint64_t cost_ns; /* of all that is queued and has a deadline */
-	double reached;   /* rows of a batch lately */
-	uint32_t index;   /* among the batcher's models */
-	uint32_t round;   /* of the decision in which delay asked it */
+	uint64_t cost_ns;  /* of all that is queued and has a deadline */
+	double reached;    /* rows of a batch lately */
+	uint64_t trial_ns; /* before that, what looks too late is not tried */
+	uint32_t index;    /* among the batcher's models */
+	uint32_t round;    /* of the decision in which delay asked it */
 };
 
 struct batcher {

@@ -167,6 +167,8 @@ static void learn(struct batch_latency *l, uint32_t rows, uint64_t ns)
 {
 	const uint32_t size = latency_size_of(l, rows), late = LATENCY_RECENT / 2;
 	const double known = (double)l->size[size].median;
+	float *least = &l->size[size].least;
+	*least = *least > 0 && *least < (float)ns ? *least : (float)ns;
 	struct latency_run *run = &l->recent[l->runs++ % LATENCY_RECENT];
 	*run = (struct latency_run){ size, (float)ns, 0, (float)l->margin, (float)l->deviation };
 	if (known > 0)

@@ -21,6 +21,7 @@ struct latency_size {
 	float ns[LATENCY_RUNS]; /* at slowdown 1 */
 	uint32_t runs;
 	float median; /* 0: never ran */
+	float least;  /* the fastest run, as it was; 0: none was seen */
 };
 
 struct latency_run {

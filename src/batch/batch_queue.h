@@ -62,9 +62,14 @@ static inline void queue_expect(const struct batch_queue *q)
 		__builtin_prefetch(&q->slots[q->heap[i].slot]);
 }
 
+static inline uint64_t item_deadline(const struct batch_item *item)
+{
+	return item->trial ? BATCH_NEVER : item->deadline_ns;
+}
+
 static inline uint64_t queue_deadline(const struct batch_queue *q)
 {
-	return q->by_arrival ? queue_head(q)->item->deadline_ns : q->heap[0].key;
+	return q->by_arrival ? item_deadline(queue_head(q)->item) : q->heap[0].key;
 }
 
 #endif

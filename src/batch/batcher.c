@@ -21,6 +21,8 @@
 #define CAUTION_MOST  3.0
 #define CAUTION_STEP  0.01
 #define SHED_SHARE    0.003
+#define TRIAL_LEAST   100000000u /* what looks too late is tried so often at most, */
+#define TRIAL_SHARE   10         /* and for one in so many parts of the time */
 
 static const char *const policy_names[BATCH_POLICIES] = { "slack", "delay", "fifo", "edf" };
 
@@ -76,7 +78,7 @@ void batcher_set_class_weight(struct batcher *b, uint32_t class, float weight)
 
 static uint64_t key_of(const struct batch_queue *q, const struct batch_item *item)
 {
-	return q->by_arrival ? item->arrived_ns : item->deadline_ns;
+	return q->by_arrival ? item->arrived_ns : item_deadline(item);
 }
 
 static void order_queues(struct batch_model *m)
@@ -259,7 +261,7 @@ static void push(struct batch_model *m, struct batch_item *item)
 	m->free_slot = m->at[slot];
 	*s = (struct batch_slot){ item, item->start_by_ns, item->rows, item->group, 0, 0 };
 	item->place = slot;
-	if (item->deadline_ns != BATCH_NEVER) {
+	if (item_deadline(item) != BATCH_NEVER) {
 		const uint64_t ns = cost(m, item->rows);
 		s->cost_ns = ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX;
 		m->cost_ns += s->cost_ns;
@@ -308,6 +310,26 @@ static uint64_t to_come(const struct batch_model *m, const struct batch_item *it
 	return demand + traffic_expected(m, item->class, within, b->caution);
 }
 
+/*
+ * Whether the model's own latency is what refuses, and nothing of the model ran for a while, though
+ * it once was fast enough.  A device that was slow for a time would be taken for slow for ever,
+ * since what is refused teaches nothing: so one request runs all the same.
+ */
+static bool is_trial(const struct batch_model *m, const struct batch_item *item, uint64_t now)
+{
+	const uint64_t left = item->deadline_ns > now ? item->deadline_ns - now : 0;
+	const struct batch_latency *l = &m->latency;
+	const double least = (double)l->size[latency_size_of(l, item->rows)].least;
+	return m->queued == 0 && now >= m->trial_ns && least > 0 && (double)left >= least &&
+	       left < latency_predict(l, item->rows);
+}
+
+static void wait_for_trial(struct batch_model *m, uint32_t rows, uint64_t now)
+{
+	const double ns = TRIAL_SHARE * latency_typical(&m->latency, rows);
+	m->trial_ns = now + (uint64_t)fmax(ns, TRIAL_LEAST);
+}
+
 enum batch_refusal batch_admit(
 	struct batch_model *m, struct batch_item *item, uint64_t now, uint64_t *ret_retry_ns)
 {
@@ -326,7 +348,10 @@ enum batch_refusal batch_admit(
 	if (item->deadline_ns != BATCH_NEVER)
 		end += to_come(m, item, now);
 	item->predicted_end_ns = end;
-	if (is_predictive(b) && end > item->deadline_ns) {
+	item->trial = is_predictive(b) && end > item->deadline_ns && is_trial(m, item, now);
+	if (item->trial) {
+		wait_for_trial(m, item->rows, now);
+	} else if (is_predictive(b) && end > item->deadline_ns) {
 		*ret_retry_ns = end - item->deadline_ns;
 		return BATCH_TOO_LATE;
 	}
@@ -415,6 +440,7 @@ void batch_next(struct batcher *b, uint64_t now, uint64_t free_ns, struct batch_
 	ret->bucket = batch_bucket(m, ret->rows);
 	ret->predicted_ns = latency_predict(&m->latency, ret->rows);
 	m->reached += (ret->rows - m->reached) / 8;
+	wait_for_trial(m, ret->rows, start);
 	b->running++;
 	b->busy_ns = start + ret->predicted_ns;
 }
@@ -424,6 +450,8 @@ void batch_done(struct batcher *b, struct batch_run *run, uint64_t now)
 	const uint64_t ns = now > run->began_ns ? now - run->began_ns : 0;
 	if (!run->failed)
 		latency_judge(&run->model->latency, run->rows, ns, run->predicted_ns);
+	if (ns < run->predicted_ns / 2) /* it is as fast as it was: the next trial need not wait */
+		run->model->trial_ns = now;
 	if (expect(b->running > 0, "a batch that is done has begun") && !--b->running)
 		b->busy_ns = now;
 }

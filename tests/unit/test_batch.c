@@ -323,6 +323,54 @@ static void a_batch_that_failed_teaches_nothing(void **state)
 	bench_free(t);
 }
 
+/* One request with so much time, which runs in 2 ms if it is admitted. */
+static bool asked_on_a_fast_device(struct bench *t, uint64_t now, uint64_t within)
+{
+	if (admit(t->m[0], item(t, now, now + within)) != BATCH_ADMITTED)
+		return false;
+	assert_int_equal(next(t, now), 1);
+	batch_done(t->b, &t->run, now + 2 * MS);
+	return true;
+}
+
+static void a_device_that_was_slow_is_tried_again(void **state)
+{
+	struct bench *t = bench_new(BATCH_SLACK);
+	struct batch_model *m = model(t, 0, (struct batch_model_config){ 0 }, MS, MS);
+	uint64_t now = 1000 * MS;
+	for (int k = 0; k < 50; k++, now += 60 * MS) {
+		admitted(t, 0, now, BATCH_NEVER);
+		assert_int_equal(next(t, now), 1);
+		batch_done(t->b, &t->run, now + 50 * MS);
+	}
+	assert_true(batch_predict(m, 1) > 10 * MS);
+	/* What the model never did in time is not tried at all. */
+	for (int k = 0; k < 100; k++, now += 10 * MS)
+		assert_false(asked_on_a_fast_device(t, now, MS));
+	int in_time = 0;
+	for (int k = 0; k < 200; k++, now += 10 * MS)
+		in_time += asked_on_a_fast_device(t, now, 10 * MS) && k >= 100;
+	assert_true(in_time >= 95);
+	bench_free(t);
+}
+
+static void a_slow_device_is_tried_seldom(void **state)
+{
+	struct bench *t = bench_new(BATCH_SLACK);
+	model(t, 0, (struct batch_model_config){ 0 }, MS, MS);
+	uint64_t now = 1000 * MS;
+	int tried = 0;
+	for (int k = 0; k < 1000; k++, now += 10 * MS)
+		if (admit(t->m[0], item(t, now, now + 10 * MS)) == BATCH_ADMITTED) {
+			tried += k >= 100;
+			assert_int_equal(next(t, now), 1);
+			batch_done(t->b, &t->run, now + 9 * MS + 50 * MS);
+			now += 50 * MS;
+		}
+	assert_true(tried <= 100); /* of 900 */
+	bench_free(t);
+}
+
 static void latency_is_kept_as_text(void **state)
 {
 	static const char *const wrong[] = { "", "weir-latency 2\n", "weir-latency 1\nmargin x\n",
@@ -406,6 +454,8 @@ int main(void)
 		cmocka_unit_test(nobody_starves),
 		cmocka_unit_test(sizes_that_never_ran_are_between_those_that_did),
 		cmocka_unit_test(a_batch_that_failed_teaches_nothing),
+		cmocka_unit_test(a_device_that_was_slow_is_tried_again),
+		cmocka_unit_test(a_slow_device_is_tried_seldom),
 		cmocka_unit_test(latency_is_kept_as_text),
 		cmocka_unit_test(demand_is_the_sum_of_what_is_due),
 	};
