@@ -71,6 +71,15 @@ class Life(unittest.TestCase):
         self.addCleanup(server.end, signal.SIGKILL)
         return repository, server
 
+    def test_a_drain_fails_no_request(self):
+        _, server = self.start("drain", "--drain-delay=300ms")
+        load = Load(server)
+        server.wait_for(lambda: load.answered() > 50)
+        server.process.send_signal(signal.SIGTERM)
+        status = server.process.wait(PATIENCE)
+        self.assertEqual(load.end(), [])
+        self.assertEqual(status, 0, server.said())
+
     def test_it_is_not_ready_while_it_drains_and_a_second_signal_ends_it(self):
         _, server = self.start("twice", "--drain-delay=3600s")
         server.process.send_signal(signal.SIGTERM)
