@@ -28,10 +28,10 @@ struct stream {
 	char method[8];
 	size_t head_bytes;
 	bool grpc, refused;
-	char token[1100];
 	char encoding; /* grpc-encoding */
-	struct error why;
-	int status; /* what a header got wrong */
+	int status;    /* what a header got wrong, and why */
+	char *why;     /* rare, so it is allocated */
+	bool authorized;
 	/* What is received: one request, or bytes of several. */
 	struct exchange *x;
 	struct buf in;
@@ -55,6 +55,15 @@ static nghttp2_nv pair(const char *name, const char *value)
 		.valuelen = strlen(value) };
 }
 
+/* The first failure counts. */
+static void set_status(struct stream *s, int code, const char *text)
+{
+	if (s->status)
+		return;
+	s->status = code;
+	s->why = xstrdup(text);
+}
+
 /* Percent-encodes what may not stand in a header. */
 static void put_message(struct buf *b, const char *text)
 {
@@ -69,7 +78,7 @@ static void submit_trailer(struct stream *s)
 {
 	struct buf message = { 0 };
 	char number[12];
-	put_message(&message, s->status ? s->why.text : "");
+	put_message(&message, s->status ? s->why : "");
 	snprintf(number, sizeof number, "%d", s->status ? status_of(s->status)->grpc : 0);
 	const nghttp2_nv trailer[] = { pair("grpc-status", number),
 		pair("grpc-message", buf_text(&message)) };
@@ -113,7 +122,7 @@ static void submit_grpc_error(struct stream *s, int code, const char *text)
 {
 	s->done = s->refused = true;
 	if (s->submitted) {
-		s->status = error_set(&s->why, code, "%s", text);
+		set_status(s, code, text);
 		nghttp2_session_resume_data(s->conn->session, s->id);
 		conn_later(s->conn);
 		return;
@@ -238,12 +247,6 @@ void http2_answered(struct exchange *x)
 
 /* ---- heads ---- */
 
-static void fail_head(struct stream *s, int code, const char *text)
-{
-	if (!s->status)
-		s->status = error_set(&s->why, code, "%s", text);
-}
-
 /* Digits and a unit: "1500m". */
 static bool read_timeout(struct slice v, uint64_t *ret_ns)
 {
@@ -267,7 +270,7 @@ static bool read_timeout(struct slice v, uint64_t *ret_ns)
 static void take_number(struct stream *s, struct slice v, uint64_t *ret, const char *what)
 {
 	if (!slice_u64(v, ret))
-		fail_head(s, -EINVAL, what);
+		set_status(s, -EINVAL, what);
 }
 
 static char encoding_of(struct stream *s, struct slice v)
@@ -277,7 +280,7 @@ static char encoding_of(struct stream *s, struct slice v)
 	if (slice_is(v, "deflate"))
 		return 'd';
 	if (!slice_is(v, "identity"))
-		fail_head(s, -EOPNOTSUPP, "this encoding is not supported; gzip and deflate are");
+		set_status(s, -EOPNOTSUPP, "this encoding is not supported; gzip and deflate are");
 	return 0;
 }
 
@@ -288,12 +291,13 @@ static void take_header(struct stream *s, struct slice name, struct slice v)
 	if (slice_is(name, ":path")) {
 		buf_put_slice(&s->path, v);
 	} else if (slice_is(name, ":method")) {
-		snprintf(s->method, sizeof s->method, "%.*s", SLICE_ARG(v));
+		if (v.n < sizeof s->method)
+			memcpy(s->method, v.at, v.n);
 	} else if (slice_is(name, "content-type")) {
 		s->grpc = v.n >= 16 && memcmp(v.at, "application/grpc", 16) == 0;
 	} else if (slice_is(name, "grpc-timeout")) {
 		if (!read_timeout(v, &x->timeout_ns))
-			fail_head(s, -EINVAL,
+			set_status(s, -EINVAL,
 				"grpc-timeout has at most 8 digits and a unit of H, M, S, m, u, n");
 	} else if (slice_is(name, "grpc-encoding")) {
 		s->encoding = encoding_of(s, v);
@@ -312,7 +316,7 @@ static void take_header(struct stream *s, struct slice name, struct slice v)
 	} else if (slice_is(name, "traceparent") && v.n < sizeof x->traceparent) {
 		memcpy(x->traceparent, v.at, v.n);
 	} else if (slice_is(name, "authorization")) {
-		snprintf(s->token, sizeof s->token, "%.*s", SLICE_ARG(v));
+		s->authorized = check_token(s->conn->loop->server, v, NULL) == 0;
 	}
 }
 
@@ -322,15 +326,13 @@ static void begin_request(struct stream *s)
 	struct exchange *x = s->x;
 	struct error err;
 	struct slice path = buf_slice(&s->path);
-	int e = check_token(s->conn->loop->server, slice_of(s->token), &err);
+	int e = s->authorized ? 0 : check_token(s->conn->loop->server, SLICE(""), &err);
 	x->grpc = s->grpc;
 	const char *query = path.n ? memchr(path.at, '?', path.n) : NULL;
 	if (query)
 		path.n = (size_t)(query - path.at);
-	if (!e && s->status) {
-		e = s->status;
-		err = s->why;
-	}
+	if (!e && s->status)
+		e = error_set(&err, s->status, "%s", s->why);
 	if (!e)
 		e = s->grpc ? route_find_grpc(path, &x->match, &err)
 			    : route_find_rest(slice_of(s->method), path, x->names, &x->match, &err);
@@ -523,6 +525,7 @@ static void free_stream(struct stream *s)
 		after = x->after;
 		exchange_abandon(x);
 	}
+	free(s->why);
 	buf_free(&s->path);
 	buf_free(&s->in);
 	buf_free(&s->out);

@@ -398,16 +398,17 @@ static int put_into_region(
 }
 
 static int put_output(struct exchange *x, struct infer_answer *a, unsigned output,
-	const struct infer_output *asked, struct buf classes[static INFER_TENSORS],
-	struct error *err)
+	const struct infer_output *asked, struct error *err)
 {
 	struct tensor *t = &a->output[a->outputs];
 	*t = rows_of(x, output);
 	a->binary[a->outputs] = x->infer.raw || (asked ? asked->binary : x->infer.binary_output);
 	if (asked && asked->classes) {
+		if (!x->classes)
+			x->classes = xcalloc(INFER_TENSORS, sizeof *x->classes);
 		const int e = classes_put(t, x->version->batched, asked->classes,
 			x->version->out[output].labels, x->version->out[output].nlabels,
-			&classes[a->outputs], err);
+			&x->classes[a->outputs], err);
 		if (e)
 			return e;
 	}
@@ -415,31 +416,27 @@ static int put_output(struct exchange *x, struct infer_answer *a, unsigned outpu
 	return asked && asked->region.at ? put_into_region(x, asked, t, err) : 0;
 }
 
-static int put_outputs(struct exchange *x, struct infer_answer *a,
-	struct buf classes[static INFER_TENSORS], struct error *err)
+static int put_outputs(struct exchange *x, struct infer_answer *a, struct error *err)
 {
 	const struct version *v = x->version;
 	int e = 0;
 	for (unsigned i = 0; !e && !x->infer.outputs && i < v->loaded->outs; i++)
-		e = put_output(x, a, i, NULL, classes, err);
+		e = put_output(x, a, i, NULL, err);
 	for (unsigned k = 0; !e && k < x->infer.outputs; k++)
 		for (unsigned i = 0; !e && i < v->loaded->outs; i++)
 			if (slice_is(x->infer.output[k].name, v->out[i].spec.name))
-				e = put_output(x, a, i, &x->infer.output[k], classes, err);
+				e = put_output(x, a, i, &x->infer.output[k], err);
 	return e;
 }
 
 static int put_answer(struct exchange *x, struct error *err)
 {
-	struct buf classes[INFER_TENSORS] = { 0 };
-	char number[24];
-	struct infer_answer a;
+	struct infer_answer a; /* 15 KB, of which little is used */
 	a.outputs = a.params = 0;
-	snprintf(number, sizeof number, "%" PRIu64, x->version->number);
 	a.model = slice_of(model_of(x));
-	a.version = slice_of(number);
+	a.version = slice_of(x->version->text);
 	a.id = x->infer.id;
-	int e = put_outputs(x, &a, classes, err);
+	int e = put_outputs(x, &a, err);
 	if (x->streamed)
 		a.param[a.params++] = (struct param){
 			.name = SLICE("triton_final_response"), .kind = PARAM_BOOL, .b = true
@@ -452,8 +449,10 @@ static int put_answer(struct exchange *x, struct error *err)
 	else if (!e)
 		e = infer_json_put(&x->answer, &a, &x->answer_json, err);
 	x->content_type = x->answer_json ? "application/octet-stream" : "application/json";
-	for (unsigned i = 0; i < a.outputs; i++)
-		buf_free(&classes[i]);
+	for (unsigned i = 0; x->classes && i < INFER_TENSORS; i++)
+		buf_free(&x->classes[i]);
+	free(x->classes);
+	x->classes = NULL;
 	return e;
 }
 
@@ -479,7 +478,6 @@ static void count(struct exchange *x, uint64_t began)
 
 void infer_finish(struct exchange *x)
 {
-	struct error err = x->err;
 	const uint64_t began = now_ns();
 	int e = x->status;
 	if (!x->conn) {
@@ -487,9 +485,9 @@ void infer_finish(struct exchange *x)
 		return;
 	}
 	if (!e)
-		e = put_answer(x, &err);
+		e = put_answer(x, &x->err);
 	if (e) {
-		fail(x, e, &err);
+		fail(x, e, &x->err);
 		return;
 	}
 	count(x, began);

@@ -65,6 +65,7 @@ struct exchange {
 	struct infer_request infer;
 	uint8_t order[INFER_TENSORS]; /* by the model's input: 1 + that of the request; 0: left out
 				       */
+	struct buf *classes;          /* by output, where classes were asked for; or NULL */
 	struct buf scratch;           /* copies of data that is not aligned */
 	void *shared[INFER_TENSORS];  /* by the request's input: what was in shared memory */
 	struct map_key group_key;     /* of the shapes */
@@ -240,6 +241,7 @@ struct version {
 	atomic_uint refs;
 	struct model *model;
 	uint64_t number;
+	char text[24]; /* the number */
 	uint64_t fingerprint;
 	struct model_config *config;
 	const struct engine *engine;

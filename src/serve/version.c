@@ -327,6 +327,7 @@ int version_load(struct server *s, const struct store_model *from,
 	struct version *v = xcalloc(1, sizeof *v);
 	atomic_init(&v->refs, 1);
 	v->number = which->number;
+	snprintf(v->text, sizeof v->text, "%" PRIu64, v->number);
 	v->fingerprint = which->fingerprint;
 	v->device = &s->device;
 	int e = clone_config(from->config, &v->config, err);
