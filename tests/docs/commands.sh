@@ -7,9 +7,12 @@
 #	                     in the order shown.  Lines may be left out; "…" stands for any text in a line.  Exports
 #	                     hold for the commands that follow.
 #	```console fresh     the same, but numbers and their units are not compared: the times of a new recording
-#	```console with-T    the same, where the tool T is installed
+#	```console with-T    the same, where the tool T is installed; with-onnxruntime: where `make onnxruntime` was run
 #	```console needs-X   is not run here: it needs X (gpu, docker, slurm, mpi, network), or builds (build)
 #	```sh NAME           a file: it is there as NAME for the commands after it
+#
+# Ports 8000 to 8009 of 127.0.0.1 stand for free ones. A server that a page leaves behind, with its process id in a
+# file *.pid, is ended.
 #
 # Whether run or not, a shell can read the commands, and the commands and options of weir that the page names are
 # there.
@@ -20,8 +23,16 @@ build=$(cd "$1" && pwd) source=$(cd "$2" && pwd) page=$(realpath "$3")
 	exit 77
 }
 work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
+end() {
+	for pid in "$work"/root/*.pid; do
+		[ ! -e "$pid" ] || kill "$(cat "$pid")" 2>/dev/null
+	done
+	rm -rf "$work"
+}
+trap end EXIT
 mkdir "$work/steps" "$work/root"
+# Below those that the kernel gives to clients; tests at the same time have other process ids.
+ports=$((1000 + $$ % 2000))
 cd "$work/root" || exit 1
 for part in examples tests docs models api deploy; do ln -s "$source/$part" .; done
 ln -s "$build" build
@@ -52,6 +63,7 @@ awk -v to="$work/steps/" '
 # lengths of bars do not count.
 cat >"$work/compare.awk" <<'END'
 function plain(s) {
+	sub(/\r$/, "", s) # of HTTP
 	if (fresh) {
 		gsub(/[0-9]+([.,][0-9]+)*(e[-+]?[0-9]+)?/, "0", s)
 		gsub(/0 (ns|us|ms|s|B|KiB|MiB|GiB)( |$|,|;|\))/, "0 U ", s)
@@ -108,9 +120,15 @@ for how in "$work"/steps/*.how; do
 		continue
 	}
 	[ -e "$step.run" ] || continue
-	command=$(sed "s,PREFIX,$build,g" "$step.run")
+	command=$(sed "s,PREFIX,$build,g; s,127\.0\.0\.1:800,127.0.0.1:$ports,g" "$step.run")
 	case $how in
 	'' | fresh) ;;
+	with-onnxruntime)
+		[ -e "$build/lib/weir/libonnxruntime.so.1" ] && [ -d "$build/ort" ] || {
+			echo "skipped, there is no ONNX Runtime: $command"
+			continue
+		}
+		;;
 	with-*)
 		command -v "${how#with-}" >/dev/null || {
 			echo "skipped, there is no ${how#with-}: $command"
