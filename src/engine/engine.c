@@ -36,6 +36,13 @@ const struct engine *engine_find(const char *platform, struct error *err)
 	return NULL;
 }
 
+const char *engine_backend(const struct engine *e, char to[static ENGINE_BACKEND])
+{
+	const char *first = e->platforms + 1;
+	snprintf(to, ENGINE_BACKEND, "%.*s", (int)strcspn(first, " "), first);
+	return to;
+}
+
 void engine_put_versions(const struct engine_options *o, struct buf *b)
 {
 	for (const struct engine *const *e = engines; *e; e++) {

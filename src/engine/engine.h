@@ -69,7 +69,8 @@ struct engine_run {
 
 struct engine {
 	const char *name;      /* "onnx" */
-	const char *platforms; /* names in config.pbtxt, with blanks between and around them */
+	const char *platforms; /* names in config.pbtxt, with blanks between and around, the backend
+				  first */
 	const char *file;      /* of a version: "model.onnx" */
 	void (*put_version)(const struct engine_options *o, struct buf *b);
 	int (*load)(const struct engine_options *o, const struct engine_config *c, int fd,
@@ -83,6 +84,9 @@ extern const struct engine *const engines[]; /* NULL behind the last */
 
 /* By a platform or backend of config.pbtxt.  NULL, and err says which there are. */
 const struct engine *engine_find(const char *platform, struct error *err);
+/* Its backend in config.pbtxt: the first of its platforms.  Returns to. */
+enum { ENGINE_BACKEND = 40 };
+const char *engine_backend(const struct engine *e, char to[static ENGINE_BACKEND]);
 /* The engines and their versions, for people. */
 void engine_put_versions(const struct engine_options *o, struct buf *b);
 

@@ -28,16 +28,18 @@ static bool file_there(struct store *s, const char *model, uint64_t version, con
 /* What the configuration names, or what the version's folder has a file of. */
 static int choose_engine(struct store *s, const char *model, struct version *v, struct error *err)
 {
-	const struct model_config *c = v->config;
+	struct model_config *c = v->config;
 	const char *name = *c->backend ? c->backend : c->platform;
 	if (*name) {
 		v->engine = engine_find(name, err);
 		return v->engine ? 0 : -EOPNOTSUPP;
 	}
 	struct buf files = { 0 };
+	char backend[ENGINE_BACKEND];
 	for (size_t i = 0; engines[i]; i++) {
 		if (file_there(s, model, v->number, engines[i]->file)) {
 			v->engine = engines[i];
+			config_set_backend(c, engine_backend(v->engine, backend));
 			buf_free(&files);
 			return 0;
 		}

@@ -229,12 +229,22 @@ void config_free(struct model_config *c)
 	free(c);
 }
 
+static void complete(struct model_config *c, const char *key, const char **field, const char *value)
+{
+	if (**field)
+		return;
+	json_object_set_new(c->tree, key, json_string(value));
+	*field = json_string_value(json_object_get(c->tree, key));
+}
+
 void config_set_name(struct model_config *c, const char *name)
 {
-	if (*c->name)
-		return;
-	json_object_set_new(c->tree, "name", json_string(name));
-	c->name = json_string_value(json_object_get(c->tree, "name"));
+	complete(c, "name", &c->name, name);
+}
+
+void config_set_backend(struct model_config *c, const char *backend)
+{
+	complete(c, "backend", &c->backend, backend);
 }
 
 const char *config_parameter(const struct model_config *c, const char *key)

@@ -159,6 +159,7 @@ int config_complete(struct model_config *c, const struct tensor_spec *in, unsign
 
 /* Gives a configuration without a name this one. */
 void config_set_name(struct model_config *c, const char *name);
+void config_set_backend(struct model_config *c, const char *backend);
 
 /* All fields with their defaults. The caller owns the object. */
 json_t *config_json(const struct model_config *c);

@@ -242,6 +242,14 @@ class Models(unittest.TestCase):
         self.assertEqual(server.infer("inline", cases.echo(*[cases.ROW] * 5)).code, 400)
         self.assertEqual(self.control("inline", "unload").code, 200)
 
+    def test_a_model_whose_configuration_names_no_engine_says_which_it_has(self):
+        model = {"inputs": [tensor("X", "FP32", -1, 4)], "outputs": [tensor("Y", "FP32", -1, 4)]}
+        files = {"file:1/model.json": base64.b64encode(json.dumps(model).encode()).decode()}
+        self.assertEqual(self.control("bare", "load", config=json.dumps({"max_batch_size": 4}), **files).code, 200)
+        self.assertEqual(server.ask("GET", "/v2/models/bare").json["platform"], "synthetic")
+        self.assertEqual(server.ask("GET", "/v2/models/bare/config").json["backend"], "synthetic")
+        self.assertEqual(self.control("bare", "unload").code, 200)
+
     def test_what_can_t_be_loaded_says_why_and_leaves_the_old(self):
         for parameters, part in (({"config": "{"}, "config"), ({"config": self.CONFIG, "file:1/model.json": "%%%"}, "base64"),
                                  ({"config": self.CONFIG, "file:../../x": ""}, "..")):
