@@ -24,8 +24,8 @@ build=$(cd "$1" && pwd) source=$(cd "$2" && pwd) page=$(realpath "$3")
 }
 work=$(mktemp -d) || exit 1
 end() {
-	for pid in "$work"/root/*.pid; do
-		[ ! -e "$pid" ] || kill "$(cat "$pid")" 2>/dev/null
+	for left in "$work/root"/*.pid; do
+		[ ! -e "$left" ] || kill "$(cat "$left")" 2>/dev/null
 	done
 	rm -rf "$work"
 }
@@ -111,12 +111,15 @@ FNR == NR { output[++lines] = plain($0); next }
 END { exit bad }
 END
 
+placed() {
+	sed "s,127\\.0\\.0\\.1:800,127.0.0.1:$ports,g" "$1"
+}
 bad=0 ran=0 compared=0
 for how in "$work"/steps/*.how; do
 	[ -e "$how" ] || break
 	step=${how%.how} how=$(cat "$how")
 	[ ! -e "$step.name" ] || {
-		cp "$step.file" "$(cat "$step.name")"
+		placed "$step.file" >"$(cat "$step.name")"
 		continue
 	}
 	[ -e "$step.run" ] || continue

@@ -87,7 +87,7 @@ while IFS= read -r row; do
 	[ "$expected" = - ] || grep -qE -- "$expected" "$work/out" || wrong "no /$expected/: $command: $(head -5 "$work/out")"
 done <"$work/rows"
 echo "$answered of $all questions are answered"
-[ "$all" -eq 65 ] && [ "$answered" -eq 60 ] || wrong "65 questions and 60 answers are promised"
+[ "$all" -eq 68 ] && [ "$answered" -eq 60 ] || wrong "68 questions and 60 answers are promised"
 for word in share quota mps pool prometheus monitor; do
 	weir help "$word" | grep -qE "weir (run|monitor)" || wrong "weir help $word names no command for it"
 done
