@@ -1,6 +1,6 @@
-"""Whether `weir whatif --serve` foretells what a server does: the same arrivals, simulated and real.
+"""Whether `weir whatif --serve` predicts what a server does: the same arrivals, simulated and real.
 
-	foretold.py BUILD [--workload A] [--rates 1000,2000,3000] [--policies slack,delay] [--seconds 10] [--seed 1]
+	predicted.py BUILD [--workload A] [--rates 1000,2000,3000] [--policies slack,delay] [--seconds 10] [--seed 1]
 
 The server runs first and saves the latencies that it measured; then the simulation answers the same requests from them.
 Goodput and p99 of both, and their ratios, as JSON.
@@ -46,10 +46,10 @@ def main():
                 said = subprocess.run([o.build + "/bin/weir", "whatif", "--serve=%s" % repository.path, "--arrivals=%s" % file, "--policy=" + policy, "--json"],
                                       stdout=subprocess.PIPE, text=True, check=True).stdout
                 file.unlink()
-                foretold = json.loads(said)["policies"][0]
-                p99 = foretold["p99_ns"] / 1e3 if foretold["p99_ns"] else None
-                rows.append({"policy": policy, "rate": rate, "void": real["void"], "goodput": real["goodput"], "goodput_foretold": foretold["goodput"],
-                             "p99_us": real["p99_us"], "p99_us_foretold": p99, "goodput_ratio": foretold["goodput"] / real["goodput"],
+                predicted = json.loads(said)["policies"][0]
+                p99 = predicted["p99_ns"] / 1e3 if predicted["p99_ns"] else None
+                rows.append({"policy": policy, "rate": rate, "void": real["void"], "goodput": real["goodput"], "goodput_predicted": predicted["goodput"],
+                             "p99_us": real["p99_us"], "p99_us_predicted": p99, "goodput_ratio": predicted["goodput"] / real["goodput"],
                              "p99_ratio": p99 / real["p99_us"] if p99 else None})
         finally:
             repository.remove()
