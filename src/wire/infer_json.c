@@ -206,7 +206,8 @@ static int next_key(struct scan *s, bool *inside, struct slice *ret)
 	return 1;
 }
 
-/* The place of a key among those that are known, -1: it is another; or -EINVAL: it stands twice. */
+/* The place of a key among those that are known, -1: it is another, or its value is null, which
+ * some clients send for what they leave out; or -EINVAL: it stands twice. */
 static int known_key(
 	struct scan *s, struct slice key, const struct slice *keys, int n, unsigned *seen, int *ret)
 {
@@ -214,6 +215,8 @@ static int known_key(
 	for (int i = 0; i < n && *ret < 0; i++)
 		if (slice_equal(key, keys[i]))
 			*ret = i;
+	if (peek(s) == 'n')
+		*ret = -1;
 	if (*ret >= 0 && *seen & 1u << *ret)
 		return wrong_for(s, key, "stands twice in one object");
 	if (*ret >= 0)

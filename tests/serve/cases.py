@@ -179,6 +179,9 @@ ANSWERS = [
     infer("a model without rows", "flat", {"inputs": [data_of("X", "INT32", [3], [1, 2, 3])]}, 200, outputs(Y=[1, 2, 3])),
     infer("numbers that are no finite ones", "echo", b'{"inputs":[{"name":"X","datatype":"FP32","shape":[1,4],"data":[NaN,Infinity,-Infinity,0]}]}', 200,
           lambda a: math.isinf(a.json["outputs"][0]["data"][1]) and a.json["outputs"][0]["data"][2] < 0),
+    infer("null for what is left out", "echo", {"id": None, "parameters": None, "outputs": None, "inputs": [
+        dict(data_of("X", "FP32", [1, 4], ROW), parameters=None)]}, 200, lambda a: outputs(Y=ROW)(a) and "id" not in a.json),
+    infer("nothing, as KServe sends it", "flat", {"inputs": [dict(blob_of("X", "INT32", [0], 0), data=None)]}, 200, outputs(Y=[])),
     infer("a version", "many/versions/2", echo(ROW), 200, has(model_version="2")),
     infer("the latest version", "many", echo(ROW), 200, has(model_version="30")),
     blobs("all types as JSON", "types", ALL_JSON, [b"abcd", b"efgh"], 200,
