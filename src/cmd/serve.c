@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -13,6 +14,7 @@
 #include "cmd/cli/command.h"
 #include "cmd/cli/values.h"
 #include "serve/model_server.h"
+#include "share/segment.h"
 
 static bool read_time(const struct options *o, const char *name, uint64_t *ret_ns)
 {
@@ -168,6 +170,9 @@ int cmd_serve(const struct options *o)
 	s.repository = opt_argv(o)[0];
 	if (!read_options(o, &s))
 		return EXIT_USAGE;
+	char watch[SHARE_PATH];
+	share_directory(watch, getenv("XDG_RUNTIME_DIR"));
+	s.watch = watch;
 	const sigset_t signals = block_signals();
 	const int e = serve_start(&s, &server, &err);
 	if (e)

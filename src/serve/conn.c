@@ -18,11 +18,12 @@
 #define OUT_MOST   (4u << 20) /* of a client that doesn't read */
 #define READ_CHUNK (64u << 10)
 
-void conn_new(struct loop *l, int fd)
+void conn_new(struct loop *l, int fd, bool trusted)
 {
 	struct conn *c = xcalloc(1, sizeof *c);
 	*c = (struct conn){ .loop = l,
 		.fd = fd,
+		.trusted = trusted,
 		.next = l->conns,
 		.until_ns = l->now + IDLE_NS,
 		.events = EPOLLIN | EPOLLRDHUP };

@@ -318,6 +318,11 @@ int device_start(struct device *d, struct server *s, struct error *err)
 	pthread_mutex_init(&d->lock, &spins);
 	d->server = s;
 	d->batcher = batcher_new(s->o.policy);
+	d->policy = s->o.policy;
+	for (unsigned i = 0; i < BATCH_CLASSES; i++) {
+		d->class_weights[i] = (float)(1u << (BATCH_CLASSES - 1 - i));
+		batcher_set_class_weight(d->batcher, i, d->class_weights[i]);
+	}
 	const int code = pthread_create(&d->thread, NULL, device_run, d);
 	return code ? error_set(err, -code, "the device's thread does not start") : 0;
 }

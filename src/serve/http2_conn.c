@@ -316,7 +316,7 @@ static void take_header(struct stream *s, struct slice name, struct slice v)
 	} else if (slice_is(name, "traceparent") && v.n < sizeof x->traceparent) {
 		memcpy(x->traceparent, v.at, v.n);
 	} else if (slice_is(name, "authorization")) {
-		s->authorized = check_token(s->conn->loop->server, v, NULL) == 0;
+		s->authorized = check_token(s->conn, v, NULL) == 0;
 	}
 }
 
@@ -326,7 +326,7 @@ static void begin_request(struct stream *s)
 	struct exchange *x = s->x;
 	struct error err;
 	struct slice path = buf_slice(&s->path);
-	int e = s->authorized ? 0 : check_token(s->conn->loop->server, SLICE(""), &err);
+	int e = s->authorized ? 0 : check_token(s->conn, SLICE(""), &err);
 	x->grpc = s->grpc;
 	const char *query = path.n ? memchr(path.at, '?', path.n) : NULL;
 	if (query)

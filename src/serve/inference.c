@@ -245,7 +245,8 @@ static void set_times(struct exchange *x)
 	item->arrived_ns = now_ns();
 	uint64_t deadline = earlier(UINT64_MAX, x->began_ns, x->timeout_ns);
 	deadline = earlier(deadline, x->began_ns, from_us(x->infer.timeout_us));
-	item->deadline_ns = earlier(deadline, x->began_ns, from_us(c->weir_deadline_us));
+	item->deadline_ns = earlier(deadline, x->began_ns,
+		from_us(atomic_load_explicit(&x->version->deadline_us, memory_order_relaxed)));
 	uint64_t level = x->infer.priority;
 	if (b->priority_levels) {
 		level = level && level <= b->priority_levels ? level : b->default_priority;

@@ -113,6 +113,8 @@ void control_finish(struct exchange *x);
 void settings_init(struct server *s);
 int settings_trace(struct server *s, const json_t *change, json_t **ret, struct error *err);
 int settings_log(struct server *s, const json_t *change, json_t **ret, struct error *err);
+/* live_settings.c: changes and answers how the scheduler works. */
+int settings_live(struct server *s, const json_t *change, json_t **ret, struct error *err);
 void control_start(struct exchange *x);
 /* On the keeper's thread. */
 void control_run(struct exchange *x);
@@ -127,6 +129,7 @@ struct conn {
 	struct conn *prev, *next;
 	int fd;
 	enum conn_kind kind;
+	bool trusted;    /* it came by the socket of this user, and needs no token */
 	bool closing;    /* after what is in out */
 	uint32_t events; /* what epoll is asked for */
 	bool dead;       /* freed at the end of the loop's turn */
@@ -151,14 +154,14 @@ struct conn {
 	bool later;
 };
 
-void conn_new(struct loop *l, int fd);
+void conn_new(struct loop *l, int fd, bool trusted);
 void conn_ready(struct conn *c, uint32_t events);
 void conn_flush(struct conn *c); /* writes what there is */
 void conn_close(struct conn *c);
 /* Flushes it at the end of the loop's turn: several answers go out in one write. */
 void conn_later(struct conn *c);
 /* Whether the client has said the server's word. */
-int check_token(const struct server *s, struct slice said, struct error *err);
+int check_token(const struct conn *c, struct slice said, struct error *err);
 /* Whether the request may have so many bytes more; otherwise it has failed. */
 bool exchange_hold(struct exchange *x, uint64_t bytes);
 
@@ -235,6 +238,12 @@ struct version_tensor {
 	size_t nlabels;
 };
 
+/* What can change while it runs. */
+struct version_limits {
+	struct batch_model_config queue;
+	uint64_t deadline_us; /* of a request that says none; 0: none */
+};
+
 /* One version that is loaded.  Requests hold references, and the last one to go gives it to the
  * keeper. */
 struct version {
@@ -249,9 +258,12 @@ struct version {
 	struct version_tensor *in, *out; /* as many as loaded has */
 	struct device *device;
 	struct batch_model *queue;
-	bool batched;      /* the first dimension is rows */
-	bool shapes_vary;  /* beside the rows: requests of equal shapes run together */
-	struct map groups; /* under the device's lock */
+	struct version_limits limits; /* under the device's lock */
+	uint32_t queue_most;          /* the most that max_queue can be */
+	_Atomic uint64_t deadline_us; /* that of limits */
+	bool batched;                 /* the first dimension is rows */
+	bool shapes_vary;             /* beside the rows: requests of equal shapes run together */
+	struct map groups;            /* under the device's lock */
 	uint32_t next_group;
 	_Atomic uint64_t load_ns;
 	struct version_stats stats;
@@ -315,6 +327,8 @@ struct device {
 	pthread_cond_t work;
 	bool waiting, stopping;
 	struct batcher *batcher;
+	enum batch_policy policy; /* the batcher's, and its weights: under the lock */
+	float class_weights[BATCH_CLASSES];
 	struct batch_run run;
 	struct batch *spare; /* under the lock */
 };
@@ -351,7 +365,8 @@ int regions_json(struct regions *r, const char *name, json_t **ret, struct error
 struct listener {
 	int fd;
 	unsigned port;
-	char *path; /* of a Unix socket */
+	char *path;   /* of a Unix socket */
+	bool trusted; /* only this user can reach it */
 };
 
 #define EXCHANGES_MOST 16384
@@ -360,7 +375,7 @@ struct server {
 	struct serve_options o;
 	char *token;
 	size_t token_bytes;
-	struct listener listeners[4];
+	struct listener listeners[5];
 	unsigned nlisteners;
 	struct loop *loops;
 	unsigned nloops;

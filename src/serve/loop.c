@@ -63,11 +63,11 @@ static void take_inbox(struct loop *l)
 
 /* ---- new connections ---- */
 
-static void accept_some(struct loop *l, int listener)
+static void accept_some(struct loop *l, const struct listener *listener)
 {
 	const int one = 1;
 	for (int i = 0; i < 16; i++) {
-		const int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		const int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd < 0)
 			return;
 		if (atomic_load_explicit(&l->connections, memory_order_relaxed) >=
@@ -76,7 +76,7 @@ static void accept_some(struct loop *l, int listener)
 			continue;
 		}
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-		conn_new(l, fd);
+		conn_new(l, fd, listener->trusted);
 	}
 }
 
@@ -170,7 +170,7 @@ static void handle(struct loop *l, const struct epoll_event *e)
 	}
 	for (unsigned i = 0; i < s->nlisteners; i++)
 		if (e->data.ptr == &s->listeners[i]) {
-			accept_some(l, s->listeners[i].fd);
+			accept_some(l, &s->listeners[i]);
 			return;
 		}
 	struct conn *c = e->data.ptr;
@@ -184,7 +184,7 @@ static void end_listening(struct loop *l)
 	struct server *s = l->server;
 	l->stopped_ns = l->now;
 	for (unsigned i = 0; i < s->nlisteners; i++) {
-		accept_some(l, s->listeners[i].fd);
+		accept_some(l, &s->listeners[i]);
 		epoll_ctl(l->epoll, EPOLL_CTL_DEL, s->listeners[i].fd, NULL);
 		shutdown(s->listeners[i].fd, SHUT_RD);
 	}

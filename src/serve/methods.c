@@ -338,6 +338,11 @@ static int logging(struct exchange *x, json_t *request, json_t **ret, struct err
 	return settings_log(server_of(x), json_object_get(request, "settings"), ret, err);
 }
 
+static int live_settings(struct exchange *x, json_t *request, json_t **ret, struct error *err)
+{
+	return settings_live(server_of(x), request, ret, err);
+}
+
 /* ---- by route ---- */
 
 typedef int (*control_function)(struct exchange *, json_t *, json_t **, struct error *);
@@ -354,6 +359,7 @@ static const struct control {
 	[ROUTE_CONFIG] = { config },
 	[ROUTE_STATS] = { stats },
 	[ROUTE_WEIR_MODELS] = { watch },
+	[ROUTE_WEIR_SETTINGS] = { live_settings },
 	[ROUTE_INDEX] = { list_models },
 	[ROUTE_LOAD] = { load, true },
 	[ROUTE_UNLOAD] = { unload, true },

@@ -2,6 +2,7 @@
 #include "serve/model_server.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -119,6 +120,45 @@ static int listen_all(struct server *s, struct error *err)
 	return e;
 }
 
+/* The sockets of servers that were killed. */
+static void remove_dead(const char *directory)
+{
+	DIR *d = opendir(directory);
+	for (struct dirent *e; d && (e = readdir(d));) {
+		struct sockaddr_un a = { .sun_family = AF_UNIX };
+		if (strncmp(e->d_name, "serve-", 6) != 0)
+			continue;
+		const int n =
+			snprintf(a.sun_path, sizeof a.sun_path, "%s/%s", directory, e->d_name);
+		if (n > 0 && (size_t)n < sizeof a.sun_path)
+			remove_stale(&a);
+	}
+	if (d)
+		closedir(d);
+}
+
+/* Where weir top finds this server.  It serves without it, too. */
+static void listen_watch(struct server *s)
+{
+	struct error err;
+	char at[512];
+	if (!s->o.watch || !*s->o.watch)
+		return;
+	mkdir(s->o.watch, 0700);
+	remove_dead(s->o.watch);
+	struct listener *l = &s->listeners[s->nlisteners];
+	const int n = snprintf(at, sizeof at, "unix:%s/serve-%d.sock", s->o.watch, (int)getpid());
+	if (n < (int)sizeof at && listen_unix(l, at, &err) == 0) {
+		l->trusted = true;
+		s->nlisteners++;
+		return;
+	}
+	if (l->fd > 0)
+		close(l->fd);
+	fprintf(stderr, "weir serve: weir top can't see this server: no socket in %s can be made\n",
+		s->o.watch);
+}
+
 /* ---- files of options ---- */
 
 static int read_token(struct server *s, struct error *err)
@@ -196,6 +236,8 @@ int serve_start(const struct serve_options *o, struct server **ret, struct error
 	int e = read_token(s, err);
 	e = e ? e : open_log(s, err);
 	e = e ? e : listen_all(s, err);
+	if (!e)
+		listen_watch(s);
 	e = e ? e : device_start(&s->device, s, err);
 	e = e ? e : start_loops(s, err);
 	e = e ? e : models_open(s, err);

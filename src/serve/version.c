@@ -167,10 +167,10 @@ static struct batch_model_config queue_config(const struct server *s, const stru
 	const struct config_queue_policy *p = config_queue_policy(c, 0);
 	struct batch_model_config b = { .name = c->name,
 		.max_rows = v->batched ? c->max_batch_size : 1,
-		.max_queue = p ? p->max_queue : 0,
+		.max_queue = p && p->max_queue ? p->max_queue : BATCH_QUEUE,
 		.max_delay_ns = c->has_dynamic_batching ? d->max_delay_us * 1000 : s->o.delay_ns,
 		.preserve_ordering = d->preserve_ordering,
-		.weight = (float)c->weir_weight };
+		.weight = c->weir_weight > 0 ? (float)c->weir_weight : 1 };
 	for (unsigned i = 0; i < d->preferreds && b.preferreds < 16; i++)
 		b.preferred[b.preferreds++] = (uint32_t)d->preferred[i];
 	for (unsigned i = 0; i < c->weir_buckets && b.nbuckets < 16; i++)
@@ -312,9 +312,11 @@ static int load(struct server *s, const char *model, struct version *v, struct e
 	v->in = tensors_of(s, model, v, m->in, m->ins, v->config->input, v->config->inputs);
 	v->out = tensors_of(s, model, v, m->out, m->outs, v->config->output, v->config->outputs);
 	v->shapes_vary = varies(v);
-	const struct batch_model_config queue = queue_config(s, v);
+	v->limits.queue = queue_config(s, v);
+	v->queue_most = v->limits.queue.max_queue;
+	atomic_store_explicit(&v->deadline_us, v->config->weir_deadline_us, memory_order_relaxed);
 	pthread_mutex_lock(&v->device->lock);
-	v->queue = batch_model_add(v->device->batcher, &queue);
+	v->queue = batch_model_add(v->device->batcher, &v->limits.queue);
 	pthread_mutex_unlock(&v->device->lock);
 	read_latency(s, model, v);
 	warm_up(v);

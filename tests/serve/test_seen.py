@@ -1,14 +1,23 @@
 """What a server shows of itself: metrics, what weir top reads, its log."""
+import http.client
 import json
+import os
+import pathlib
 import re
 import shutil
+import signal
+import socket
 import subprocess
+import tempfile
 import unittest
 
 import cases
 from server import Repository, Server
 
 repository = Repository("repository").standard()
+scratch = tempfile.TemporaryDirectory()  # a socket's path is short
+os.environ["XDG_RUNTIME_DIR"] = scratch.name
+runtime = pathlib.Path(scratch.name) / "weir"
 
 
 def values(server):
@@ -69,8 +78,83 @@ class Seen(unittest.TestCase):
         self.assertGreater(after["predicted_max_ns"], 0)
 
 
+    def settings(self, **change):
+        return self.server.ask("POST", "/v2/weir/settings", change)
+
+    def test_settings_change_while_it_runs(self):
+        first = self.server.ask("GET", "/v2/weir/settings").json
+        self.assertEqual((first["policy"], first["class_weights"]), ("slack", [8, 4, 2, 1]))
+        self.assertEqual(first["models"]["echo"], {"max_queue": 4096, "max_delay_us": 0, "weight": 1, "deadline_us": 0})
+        self.assertEqual(first["models"]["narrow"]["max_queue"], 2)
+        change = {"policy": "edf", "class_weights": [16, 4, 2, .5],
+                  "models": {"echo": {"max_queue": 5, "max_delay_us": 700, "weight": 2.5, "deadline_us": 1}}}
+        now = self.settings(**change).json
+        self.assertEqual({k: now[k] for k in ("policy", "class_weights")}, {k: change[k] for k in ("policy", "class_weights")})
+        self.assertEqual(now["models"]["echo"], change["models"]["echo"])
+        self.assertEqual(self.server.ask("GET", "/v2/weir/settings").json, now)
+        self.assertEqual(self.ask().code, 429)  # its deadline is now one microsecond
+        self.assertEqual(self.settings(**first).json, first)
+        self.assertEqual(self.ask().code, 200)
+
+    def test_a_wrong_setting_changes_none(self):
+        first = self.server.ask("GET", "/v2/weir/settings").json
+        for code, part, change in (
+                (400, "policy", {"policy": "best"}), (400, "class_weights", {"class_weights": [1, 2, 3]}),
+                (400, "weight", {"class_weights": [1, 2, 3, 0]}), (400, "speed", {"speed": 1}), (400, "object", {"models": 1}),
+                (404, "nobody", {"models": {"nobody": {}}}), (400, "object", {"models": {"echo": 7}}),
+                (400, "max_queue", {"models": {"echo": {"max_queue": 5000}}}), (400, "from 1 to 2", {"models": {"narrow": {"max_queue": 3}}}),
+                (400, "max_queue", {"models": {"echo": {"max_queue": 0}}}), (400, "deadline_us", {"models": {"echo": {"deadline_us": -1}}}),
+                (400, "max_delay_us", {"models": {"echo": {"max_delay_us": "1"}}}), (400, "weight", {"models": {"echo": {"weight": -2}}}),
+                (400, "'size'", {"models": {"echo": {"weight": 3, "size": 1}}})):
+            answer = self.settings(**dict({"policy": "fifo"}, **change))
+            self.assertEqual(answer.code, code, (change, answer))
+            self.assertIn(part, answer.json["error"])
+        self.assertEqual(self.server.ask("GET", "/v2/weir/settings").json, first)
+
+
 def lines(path):
-    return [json.loads(line) for line in open(path)]
+    with open(path) as file:
+        return [json.loads(line) for line in file]
+
+
+class Sockets(unittest.TestCase):
+    def ask(self, server):
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(runtime / ("serve-%d.sock" % server.process.pid)))
+            connection.sendall(server.bytes_of("GET", "/v2/weir/models"))
+            answer = http.client.HTTPResponse(connection)
+            answer.begin()
+            return answer.status
+
+    def test_this_user_needs_no_token_there(self):
+        token = repository.path.parent / "token"
+        token.write_text("word\n")
+        server = Server(repository.path, "--token=" + str(token), wait=False)
+        server.wait_for(lambda: server.ask("GET", "/v2/health/live").code == 401)
+        server.wait_for(lambda: "ready at" in server.said())
+        self.assertEqual(self.ask(server), 200)
+        self.assertEqual(server.ask("GET", "/v2/weir/models").code, 401)
+        path = runtime / ("serve-%d.sock" % server.process.pid)
+        self.assertEqual(path.stat().st_mode & 0o777, 0o600)
+        self.assertEqual(server.end(), 0)
+        self.assertFalse(path.exists())
+
+    def test_the_socket_of_a_killed_server_goes(self):
+        killed = Server(repository.path)
+        killed.end(signal.SIGKILL)
+        left = runtime / ("serve-%d.sock" % killed.process.pid)
+        self.assertTrue(left.exists())
+        server = Server(repository.path)
+        self.assertFalse(left.exists())
+        self.assertEqual(self.ask(server), 200)
+        self.assertEqual(server.end(), 0)
+
+    def test_without_a_folder_it_serves_and_says_so(self):
+        os.environ["XDG_RUNTIME_DIR"] = "/dev/null"
+        self.addCleanup(os.environ.update, XDG_RUNTIME_DIR=scratch.name)
+        server = Server(repository.path)
+        self.assertIn("weir top can't see this server", server.said())
+        self.assertEqual(server.end(), 0)
 
 
 class Log(unittest.TestCase):
