@@ -3,6 +3,7 @@
  * a screen, or text or JSON for scripts.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -23,6 +24,7 @@ struct top {
 	const struct options *options;
 	struct sharing sharing;
 	struct watch watch;
+	struct servers servers;
 };
 
 /* Programs may begin to share while this runs: the file is looked for until it is there. */
@@ -34,6 +36,7 @@ static int look(void *data)
 		return -EACCES;
 	top->watch.file = top->sharing.file;
 	watch_look(&top->watch, NVML_QUICK);
+	servers_look(&top->servers);
 	return 0;
 }
 
@@ -44,6 +47,7 @@ static void print_json(const struct watch *w)
 	struct json j;
 	json_begin_document(&j, stdout);
 	watch_put_json(&j, w);
+	servers_put_json(&j, w->servers);
 	json_end_object(&j);
 	putchar('\n');
 	fflush(stdout);
@@ -117,6 +121,8 @@ static void print_programs(const struct watch *w)
 	static const char *const headings[] = { "pid", "class", "busy", "launches/s", "calls/s",
 		"requests/s", "p99", "waiting", "memory", "program" };
 	struct table t;
+	if (!w->programs.n && w->servers->models.n)
+		return;
 	if (!w->programs.n) {
 		puts("no program shares a GPU or is recorded. Start one with: weir run -- ./program");
 		return;
@@ -128,6 +134,39 @@ static void print_programs(const struct watch *w)
 	table_fini(&t);
 }
 
+static void add_model(struct table *t, const struct served_model *m)
+{
+	table_cell(t, "%u", m->pid);
+	cell_if(t, m->has_rate, 1, m->requests_per_s, "");
+	if (m->p50_ns)
+		table_ns(t, m->p50_ns);
+	else
+		table_none(t);
+	if (m->p99_ns)
+		table_ns(t, m->p99_ns);
+	else
+		table_none(t);
+	cell_if(t, m->has_missed, 1, m->missed * 100, " %");
+	table_cell(t, "%" PRIu64, m->queued);
+	cell_if(t, m->mean_rows > 0, 1, m->mean_rows, "");
+	table_cell(t, "%" PRIu64, m->version);
+	table_cell_name(t, m->name, SERVERS_NAME);
+}
+
+static void print_models(const struct servers *s)
+{
+	static const char *const headings[] = { "pid", "requests/s", "p50", "p99", "missed",
+		"queued", "mean batch", "version", "model" };
+	struct table t;
+	if (!s->models.n)
+		return;
+	table_init(&t, ">>>>>>>><", headings);
+	for (size_t i = 0; i < s->models.n; i++)
+		add_model(&t, &s->models.v[i]);
+	table_print(&t, stdout, "", "");
+	table_fini(&t);
+}
+
 static void print(const struct options *o, const struct watch *w)
 {
 	if (opt_flag(o, "json")) {
@@ -135,6 +174,7 @@ static void print(const struct options *o, const struct watch *w)
 		return;
 	}
 	print_gpus(w);
+	print_models(w->servers);
 	print_programs(w);
 }
 
@@ -190,10 +230,13 @@ int cmd_top(const struct options *o)
 	int code = sharing_open(&top.sharing, opt_str(o, "share"), false);
 	if (code)
 		return code;
+	top.servers.directory = top.sharing.directory;
+	top.watch.servers = &top.servers;
 	nvml_open(NULL, &top.watch.nvml, NULL); /* without it there are no lines of GPUs */
 	const int e = prints ? print_looks(&top, interval)
 			     : screen_run(&top.watch, look, &top, (int)(interval / 1000000));
 	watch_fini(&top.watch);
+	servers_fini(&top.servers);
 	nvml_close(top.watch.nvml);
 	sharing_close(&top.sharing);
 	return answer(e);

@@ -2,6 +2,7 @@
 #include "monitor/screen.h"
 
 #include <errno.h>
+#include <inttypes.h>
 
 #ifdef WEIR_NCURSES
 
@@ -363,6 +364,55 @@ static void draw_programs(struct screen *s, int y)
 	free(sorted);
 }
 
+/* ---- models of servers ---- */
+
+static void put_time(struct bounded *to, uint64_t ns)
+{
+	struct number n;
+	char cell[CELL];
+	struct bounded c = BOUNDED(cell);
+	bounded_put(&c, ns ? number_ns(&n, ns) : "-");
+	put_cell(to, 8, bounded_end(&c));
+}
+
+static void draw_model(int y, const struct served_model *m)
+{
+	char text[600], cell[CELL];
+	struct bounded b = BOUNDED(text), rate = BOUNDED(cell);
+	bounded_printf(&b, "%7u ", m->pid);
+	put_rate(&rate, m->has_rate, m->requests_per_s);
+	put_cell(&b, 6, bounded_end(&rate));
+	put_time(&b, m->p50_ns);
+	put_time(&b, m->p99_ns);
+	struct bounded missed = BOUNDED(cell);
+	put_share(&missed, m->has_missed, m->missed);
+	put_cell(&b, 6, bounded_end(&missed));
+	bounded_printf(&b, "%5" PRIu64 " ", m->queued);
+	struct bounded rows = BOUNDED(cell);
+	put_rate(&rows, m->mean_rows > 0, m->mean_rows);
+	put_cell(&b, 6, bounded_end(&rows));
+	bounded_printf(&b, "%s %" PRIu64, m->name, m->version);
+	if (m->missed > .01)
+		attron(COLOR_PAIR(BAD));
+	put_line(y, bounded_end(&b));
+	attroff(COLOR_PAIR(BAD));
+}
+
+/* The line below them; at most half of the screen has them. */
+static int draw_models(const struct screen *s, int y)
+{
+	const struct servers *all = s->watch->servers;
+	if (!all || !all->models.n)
+		return y;
+	attron(A_REVERSE);
+	mvhline(y, 0, ' ', COLS);
+	put_line(y++, "    PID  REQ/S      P50      P99  MISS% QUEUE  BATCH MODEL");
+	attroff(A_REVERSE);
+	for (size_t i = 0; i < all->models.n && y < LINES / 2; i++)
+		draw_model(y++, &all->models.v[i]);
+	return y;
+}
+
 static void draw_help(void)
 {
 	static const char *const lines[] = { "weir top: keys", "", "q          quit",
@@ -376,7 +426,8 @@ static void draw_help(void)
 		"           --gpu, or predicted under weir run; - where that is not known",
 		"LAUNCH/S   kernels and graphs launched, of recorded programs",
 		"WAIT%      time in which launches waited for other programs",
-		"P99        of requests: 99 of 100 took no longer", "",
+		"P99        of requests: 99 of 100 took no longer",
+		"MISS%      requests that weir serve answered late, shed or refused", "",
 		"A GPU's line: utilisation, memory, power, temperature and SM clock, as NVML",
 		"has them; red while its clock is held down." };
 	for (int i = 0; i < (int)(sizeof lines / sizeof *lines); i++)
@@ -393,6 +444,7 @@ static void draw(struct screen *s)
 		draw_head(s);
 		for (size_t i = 0; i < s->watch->gpus.n && y < LINES - 4; i++)
 			draw_gpu(s, y++, &s->watch->gpus.v[i]);
+		y = draw_models(s, y);
 		draw_headings(s, y);
 		draw_programs(s, y + 1);
 	}

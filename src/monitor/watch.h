@@ -17,6 +17,7 @@
 #include "nvml/nvml.h"
 #include "monitor/feed.h"
 #include "monitor/recordings.h"
+#include "monitor/servers.h"
 #include "share/segment.h"
 
 #define WATCH_HISTORY 60u /* values of the looks before, the newest last */
@@ -58,9 +59,10 @@ struct watch_gpu {
 };
 
 struct watch {
-	struct share_file *file; /* may come and go between looks; NULL: nobody shares */
-	struct nvml *nvml;       /* NULL: none */
-	struct feed feed;        /* its regress NULL: slowdowns are not looked for */
+	struct share_file *file;       /* may come and go between looks; NULL: nobody shares */
+	const struct servers *servers; /* models, for the screen; or NULL */
+	struct nvml *nvml;             /* NULL: none */
+	struct feed feed;              /* its regress NULL: slowdowns are not looked for */
 	struct recordings recordings;
 	uint64_t ns;             /* CLOCK_MONOTONIC of the look; 0: none yet */
 	uint64_t looks, took_ns; /* how many; how long the last took */

@@ -6,6 +6,7 @@ Then the same is asked of pages with a row less, a row more and another type, wh
 The pages make docs/reference/weir.schema.json, which each --json must be valid by (json) and which must be what the
 pages make (schema; with --update it is written).
 """
+import contextlib
 import csv
 import glob
 import io
@@ -16,6 +17,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 
 build, source, what = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3]
 update = "--update" in sys.argv
@@ -60,9 +62,36 @@ def top():
     """Asked until the programs, which may have been held up, have done something in the time that was looked at."""
     for _ in range(40):
         said = weir("top", "--once", "--json", "--interval", "50ms", "--share", "together")
-        if all(any(key in p for p in json.loads(said)["programs"]) for key in ("busy", "waiting")):
+        look = json.loads(said)
+        if (all(any(key in p for p in look["programs"]) for key in ("busy", "waiting")) and
+                any(m.get("missed") and "mean_batch_rows" in m for m in look["models"])):
             break
     return said
+
+
+@contextlib.contextmanager
+def serving():
+    """A server of models that is asked all the time."""
+    os.symlink("together", "weir")
+    os.environ.update(WEIR_BUILD=build, WEIR_BIN=build + "/bin/weir", WEIR_SCRATCH=work.name, XDG_RUNTIME_DIR=work.name)
+    sys.path.insert(0, source + "/tests/serve")
+    sys.dont_write_bytecode = True
+    import cases
+    from server import Repository, Server
+    server = Server(Repository("repository").standard().path)
+    end = threading.Event()
+
+    def ask():
+        while not end.is_set():
+            for deadline in ("1", "60000000"):
+                server.infer("echo", cases.echo(cases.ROW), {"Weir-Deadline-Us": deadline})
+    client = threading.Thread(target=ask)
+    client.start()
+    yield
+    end.set()
+    client.join()
+    server.end()
+    del os.environ["XDG_RUNTIME_DIR"]
 
 
 def live():
@@ -74,8 +103,9 @@ def live():
                 (share + ("--class", "latency", "--memory", "1G"), share, ("weir", "record", "--sim", "-q", "-o", "top.weir"))]
     for program in programs:
         program.stdout.readline()
-    said = [("top", top()),
-            ("sched", weir("sched", "--share", "together", "--json", "status"))]
+    with serving():
+        said = [("top", top()),
+                ("sched", weir("sched", "--share", "together", "--json", "status"))]
     for program in programs:
         program.terminate()
         program.wait()

@@ -9,10 +9,11 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import unittest
 
 import cases
-from server import Repository, Server
+from server import WEIR, Repository, Server
 
 repository = Repository("repository").standard()
 scratch = tempfile.TemporaryDirectory()  # a socket's path is short
@@ -115,6 +116,86 @@ class Seen(unittest.TestCase):
 def lines(path):
     with open(path) as file:
         return [json.loads(line) for line in file]
+
+
+def top(*options):
+    return subprocess.run([WEIR, "top", "--once", "--interval=200ms", *options], capture_output=True, text=True, check=True).stdout
+
+
+class Top(unittest.TestCase):
+    def setUp(self):
+        self.server = Server(repository.path)
+        self.addCleanup(self.server.end)
+
+    def models(self, until):
+        """One look after another, since a busy machine may answer too late for one."""
+        for _ in range(100):
+            rows = {m["model"]: m for m in json.loads(top("--json"))["models"] if m["pid"] == self.server.process.pid}
+            if until(rows):
+                return rows
+        raise AssertionError(rows)
+
+    def keep_asking(self):
+        end = threading.Event()
+
+        def client():
+            while not end.is_set():
+                self.server.infer("echo", cases.echo(cases.ROW))
+                self.server.infer("echo", cases.echo(cases.ROW), {"Weir-Deadline-Us": "1"})
+        thread = threading.Thread(target=client)
+        thread.start()
+        self.addCleanup(lambda: (end.set(), thread.join()))
+
+    def test_models_are_listed(self):
+        self.keep_asking()
+        row = self.models(lambda rows: "mean_batch_rows" in rows.get("echo", {}))["echo"]
+        self.assertGreater(row["requests_per_s"], 0)
+        self.assertGreaterEqual(row["p99_ns"], row["p50_ns"])
+        self.assertTrue(.2 < row["missed"] < .8, row)
+        self.assertEqual(row["mean_batch_rows"], 1)
+        self.assertGreater(row["refused"], 0)
+        for _ in range(100):
+            text = top()
+            if "echo" in text:
+                break
+        self.assertRegex(text, r"pid +requests/s +p50 +p99 +missed +queued +mean batch +version +model")
+        self.assertRegex(text, r"(?m)^ *%d .* 1 +echo$" % self.server.process.pid)
+
+    def test_one_that_nobody_asks_has_no_rates(self):
+        row = self.models(lambda rows: rows.get("two", {}).get("requests_per_s") == 0)["two"]
+        self.assertFalse({"p50_ns", "p99_ns", "missed", "mean_batch_rows"} & set(row), row)
+
+    def test_wrong_and_hung_servers_delay_nothing_and_are_left_out(self):
+        answers = {90001: None, 90002: b"", 90003: b"HTTP/1.1 200 OK\r\n\r\n[[[[", 90004: b'HTTP/1.1 200 OK\r\n\r\n{"models": [1, {"name": 3}, '
+                   b'{"name": "bad\\u001b", "success": -5, "latency_ns": [[9, 1], [3, 2], 5], "batch_rows": {}}]}', 90005: b"x" * (5 << 20)}
+        ends = threading.Event()
+
+        def serve(listener, answer):
+            while not ends.is_set():
+                try:
+                    connection, _ = listener.accept()
+                except OSError:
+                    continue
+                with connection:
+                    if answer is None:
+                        ends.wait()
+                    try:
+                        connection.recv(1000)
+                        connection.sendall(answer or b"")
+                    except OSError:
+                        pass
+        for pid, answer in answers.items():
+            listener = socket.socket(socket.AF_UNIX)
+            path = runtime / ("serve-%d.sock" % pid)
+            listener.bind(str(path))
+            listener.listen()
+            listener.settimeout(.1)
+            thread = threading.Thread(target=serve, args=(listener, answer))
+            thread.start()
+            self.addCleanup(lambda p=path, t=thread, l=listener: (ends.set(), t.join(), l.close(), p.unlink()))
+        self.models(lambda rows: "echo" in rows)
+        names = {m["pid"]: m["model"] for m in json.loads(top("--json"))["models"] if m["pid"] > 90000}
+        self.assertLessEqual(set(names.items()), {(90004, "bad?")})
 
 
 class Sockets(unittest.TestCase):
