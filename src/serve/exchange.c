@@ -197,6 +197,18 @@ void conn_answered(struct exchange *x)
 
 /* ---- its begin ---- */
 
+/* One that is as W3C's Trace Context has it: it goes into the answer and into the log as it is. */
+void exchange_set_trace(struct exchange *x, struct slice v)
+{
+	if (v.n != sizeof x->traceparent - 1)
+		return;
+	for (size_t i = 0; i < v.n; i++)
+		if (!strchr("0123456789abcdef-", v.at[i]) || !v.at[i])
+			return;
+	memcpy(x->traceparent, v.at, v.n);
+	x->traceparent[v.n] = 0;
+}
+
 /* Whether the client has said the server's word. */
 int check_token(const struct conn *c, struct slice said, struct error *err)
 {

@@ -29,7 +29,7 @@ static void read_next(struct conn *c)
 	c->scanned = 0;
 	c->began_ns = 0;
 	c->closing |= !c->keep_alive;
-	c->until_ns = c->loop->now + IDLE_NS;
+	c->until_ns = c->loop->now + IDLE_NS + ((c->out.n - c->out_at) >> 10) * BODY_NS_A_KIB;
 }
 
 void http1_answered(struct exchange *x)
@@ -85,8 +85,8 @@ static int take_headers(struct exchange *x, const struct http_head *h, struct er
 			SLICE_ARG(deadline));
 	x->timeout_ns = us * 1000;
 	x->wants_time = h->header[HEADER_TIME].at != NULL;
-	if (trace.at && trace.n < sizeof x->traceparent)
-		memcpy(x->traceparent, trace.at, trace.n);
+	if (trace.at)
+		exchange_set_trace(x, trace);
 	if (slice_is_nocase(encoding, "gzip"))
 		x->encoding = 'g';
 	else if (slice_is_nocase(encoding, "deflate"))

@@ -14,6 +14,7 @@
 #define BACKLOG       (256u << 10) /* written ahead of the socket */
 #define HEAD_MOST     (16u << 10)
 #define REQUEST_NS    10000000000u
+#define SEND_NS       60000000000u
 #define BODY_NS_A_KIB 16000000u
 #define PREFIX        5  /* of a message: a flag and four bytes of length */
 #define IN_ORDER_MOST 64 /* requests of one stream that wait */
@@ -42,8 +43,28 @@ struct stream {
 	unsigned waiting;
 	struct buf out;
 	size_t out_at;
+	uint64_t held; /* bytes of both, which count against the server's memory */
 	bool submitted, done;
 };
+
+/* True while all requests and answers have no more bytes than they may. */
+static bool count_bytes(struct stream *s)
+{
+	struct server *server = s->conn->loop->server;
+	const uint64_t bytes = s->in.n + s->out.n - s->out_at;
+	const uint64_t all = atomic_fetch_add_explicit(
+				     &server->held_bytes, bytes - s->held, memory_order_relaxed) +
+			     bytes - s->held;
+	s->held = bytes;
+	return all <= server->o.memory_bytes;
+}
+
+/* What is sent has to be taken in some time, which grows with its size. */
+static void begin_to_send(struct stream *s)
+{
+	count_bytes(s);
+	s->until_ns = s->conn->loop->now + SEND_NS + (s->out.n >> 10) * BODY_NS_A_KIB;
+}
 
 /* ---- answers ---- */
 
@@ -98,6 +119,7 @@ static ssize_t read_out(nghttp2_session *session, int32_t id, uint8_t *to, size_
 	s->out_at += n;
 	if (s->out_at == s->out.n) {
 		s->out.n = s->out_at = 0;
+		count_bytes(s);
 		if (s->done) {
 			*flags |= NGHTTP2_DATA_FLAG_EOF;
 			if (s->grpc) {
@@ -175,6 +197,7 @@ static void submit_rest(struct stream *s, struct exchange *x)
 		pair("content-length", length) };
 	buf_put(&s->out, x->answer.v, x->answer.n);
 	s->done = true;
+	begin_to_send(s);
 	submit(s, head, add_lines(x, &lines, head, 3, 10), true);
 	buf_free(&lines);
 }
@@ -185,6 +208,7 @@ static void put_prefixed(struct stream *s, const struct exchange *x)
 	buf_put(&s->out, "", 1);
 	buf_put(&s->out, &n, sizeof n);
 	buf_put(&s->out, x->answer.v, x->answer.n);
+	begin_to_send(s);
 }
 
 static void end_if_all_answered(struct stream *s)
@@ -313,8 +337,8 @@ static void take_header(struct stream *s, struct slice name, struct slice v)
 		x->wants_time = true;
 	} else if (slice_is(name, "triton_grpc_error")) {
 		s->ends_on_error = slice_is(v, "true");
-	} else if (slice_is(name, "traceparent") && v.n < sizeof x->traceparent) {
-		memcpy(x->traceparent, v.at, v.n);
+	} else if (slice_is(name, "traceparent")) {
+		exchange_set_trace(x, v);
 	} else if (slice_is(name, "authorization")) {
 		s->authorized = check_token(s->conn, v, NULL) == 0;
 	}
@@ -421,6 +445,8 @@ static void take_streamed(struct stream *s, const uint8_t *bytes, size_t n)
 	s->in.n -= at;
 	if (s->in.n > s->conn->loop->server->o.body_bytes)
 		submit_grpc_error(s, -EMSGSIZE, "the message is larger than the server takes");
+	else if (!count_bytes(s) && s->in.n)
+		submit_grpc_error(s, -ENOBUFS, "the server has no room for this request now");
 }
 
 /* The client has sent all. */
@@ -529,6 +555,8 @@ static void free_stream(struct stream *s)
 	buf_free(&s->path);
 	buf_free(&s->in);
 	buf_free(&s->out);
+	s->out_at = 0;
+	count_bytes(s);
 	free(s);
 }
 
@@ -608,7 +636,7 @@ bool http2_pump(struct conn *c)
 void http2_sweep(struct conn *c)
 {
 	for (struct stream *s = c->streams; s; s = s->next)
-		if (s->until_ns < c->loop->now && !s->streamed) {
+		if (s->until_ns < c->loop->now && (!s->streamed || s->out.n > s->out_at)) {
 			nghttp2_submit_rst_stream(c->session, 0, s->id, NGHTTP2_ENHANCE_YOUR_CALM);
 			conn_later(c);
 		}

@@ -333,6 +333,9 @@ void infer_start(struct exchange *x)
 	struct server *s = x->loop->server;
 	struct error err;
 	int e = read_request(x, &err);
+	/* Numbers that were text take more room than the text. */
+	if (!e && x->infer.memory.n && !exchange_hold(x, x->infer.memory.n))
+		return;
 	e = e ? e : find_model(x, &err);
 	e = e ? e : check_request(x, &err);
 	if (!e && atomic_load_explicit(&s->exchanges, memory_order_relaxed) > EXCHANGES_MOST)

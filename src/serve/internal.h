@@ -56,9 +56,9 @@ struct exchange {
 	/* What headers said. */
 	bool has_infer_length, wants_time;
 	uint64_t infer_length;
-	uint64_t timeout_ns; /* of Weir-Deadline-Us or grpc-timeout; 0: none */
-	char traceparent[56];
-	char encoding; /* of the body: 0, 'g'zip or 'd'eflate */
+	uint64_t timeout_ns;  /* of Weir-Deadline-Us or grpc-timeout; 0: none */
+	char traceparent[56]; /* "": none */
+	char encoding;        /* of the body: 0, 'g'zip or 'd'eflate */
 	struct buf body;
 	size_t body_at; /* where it begins, so that binary data is aligned */
 	uint64_t held;  /* bytes that count against the server's memory */
@@ -95,6 +95,7 @@ void exchange_fail(struct exchange *x, int code, const char *format, ...)
 void exchange_return(struct exchange *x);
 /* The client is gone. */
 void exchange_abandon(struct exchange *x);
+void exchange_set_trace(struct exchange *x, struct slice traceparent);
 struct exchange *exchange_new(struct loop *l, struct conn *c);
 void exchange_free(struct exchange *x);
 /* Of a spare one: its memory too. */
