@@ -8,9 +8,6 @@
 
 #include "serve/internal.h"
 
-#define WARM_NS    150000000u /* of all sizes but the first */
-#define WARM_TIMES 3
-
 /* ---- engine and configuration ---- */
 
 static bool file_there(struct store *s, const char *model, uint64_t version, const char *file)
@@ -178,84 +175,7 @@ static struct batch_model_config queue_config(const struct server *s, const stru
 	return b;
 }
 
-/* ---- warm-up ---- */
-
-/* Zeros for so many rows; 1 where a dimension varies.  False: that can't be. */
-static bool zeros(const struct version *v, uint32_t rows, struct engine_run *run,
-	struct engine_piece *pieces, struct buf *memory)
-{
-	size_t most = 0;
-	for (unsigned i = 0; i < v->loaded->ins; i++) {
-		struct engine_input *in = &run->in[i];
-		const struct version_tensor *t = &v->in[i];
-		uint64_t elements = 0, bytes = 0;
-		*in = (struct engine_input){ .given = !t->spec.optional,
-			.type = t->spec.type,
-			.shape = t->has_reshape ? t->reshape : t->spec.shape,
-			.piece = &pieces[i],
-			.pieces = 1 };
-		for (unsigned d = 0; d < in->shape.n; d++)
-			if (in->shape.dims[d] < 0)
-				in->shape.dims[d] = d == 0 && v->batched ? rows : 1;
-		/* An element of BYTES is empty: four bytes of length. */
-		if (shape_elements(&in->shape, &elements) ||
-			shape_bytes(&in->shape, in->type, &bytes) || bytes > UINT32_MAX ||
-			elements > UINT32_MAX / 4)
-			return false;
-		bytes = in->type == DTYPE_BYTES ? elements * 4 : bytes;
-		pieces[i] = (struct engine_piece){ NULL, bytes, rows };
-		most = bytes > most ? bytes : most;
-	}
-	memory->n = 0;
-	buf_fill(memory, most + 64);
-	for (unsigned i = 0; i < v->loaded->ins; i++)
-		pieces[i].data = memory->v;
-	for (unsigned i = 0; i < v->loaded->outs; i++)
-		run->out[i].wanted = true;
-	return true;
-}
-
-static int warm_size(struct version *v, uint32_t rows, unsigned times, struct engine_run *run,
-	struct buf *memory, struct error *err)
-{
-	struct engine_piece pieces[ENGINE_TENSORS];
-	if (!zeros(v, rows, run, pieces, memory))
-		return 0;
-	for (unsigned i = 0; i < times; i++) {
-		const uint64_t began = now_ns();
-		const int e = engine_run(v->loaded, run, err);
-		const uint64_t ns = now_ns() - began;
-		if (e)
-			return e;
-		engine_run_end(v->loaded, run);
-		/* The first run of a size allocates. */
-		if (i || times == 1) {
-			pthread_mutex_lock(&v->device->lock);
-			batch_learn(v->queue, rows, ns);
-			pthread_mutex_unlock(&v->device->lock);
-		}
-	}
-	return 0;
-}
-
-/* A model that can't be warmed up, because zeros are nothing for it, learns from its requests. */
-static void warm_up(struct version *v)
-{
-	struct engine_run *run = xcalloc(1, sizeof *run);
-	struct buf memory = { 0 };
-	struct error err;
-	const uint64_t began = now_ns();
-	const uint32_t most = v->batched ? v->config->max_batch_size : 1;
-	int e = warm_size(v, 1, WARM_TIMES, run, &memory, &err);
-	for (uint32_t rows = 2; !e && rows / 2 < most; rows *= 2) {
-		const bool late = now_ns() - began > WARM_NS;
-		if (late)
-			break;
-		e = warm_size(v, rows < most ? rows : most, WARM_TIMES, run, &memory, &err);
-	}
-	buf_free(&memory);
-	free(run);
-}
+/* ---- what is known of its latency ---- */
 
 static void read_latency(struct server *s, const char *model, struct version *v)
 {
@@ -319,9 +239,10 @@ static int load(struct server *s, const char *model, struct version *v, struct e
 	v->queue = batch_model_add(v->device->batcher, &v->limits.queue);
 	pthread_mutex_unlock(&v->device->lock);
 	read_latency(s, model, v);
-	warm_up(v);
-	write_latency(s, v);
-	return 0;
+	e = warm_up(s, model, v, err);
+	if (!e)
+		write_latency(s, v);
+	return e;
 }
 
 int version_load(struct server *s, const struct store_model *from,

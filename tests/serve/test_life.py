@@ -118,6 +118,21 @@ class Life(unittest.TestCase):
         self.assertEqual(server.infer("m", cases.echo(cases.ROW)).json["model_version"], "1")
         self.assertEqual(server.end(), 0)
 
+    def test_samples_of_the_configuration_run_before_a_model_is_ready(self):
+        config = """model_warmup { name: "s" batch_size: 2
+            inputs { key: "X" value { data_type: TYPE_FP32 dims: 4 input_data_file: "x" } } }"""
+        repository = Repository("warm")
+        repository.add("warm", [tensor("X", "FP32", -1, 4)], [tensor("Y", "FP32", -1, 4)], config)
+        folder = os.path.join(repository.path, "warm")
+        server = Server(repository.path, "--model-control=explicit")
+        self.assertIn("warmup/x", server.ask("POST", "/v2/repository/models/warm/load").json["error"])
+        os.mkdir(os.path.join(folder, "warmup"))
+        for size, code in ((31, 400), (33, 400), (32, 200)):
+            with open(os.path.join(folder, "warmup", "x"), "wb") as f:
+                f.write(bytes(size))
+            self.assertEqual(server.ask("POST", "/v2/repository/models/warm/load").code, code, size)
+        server.end()
+
     def test_a_hangup_reads_the_repository_again(self):
         repository, server = self.start("hangup", "--model-control=none")
         repository.add("n", *ONE)
