@@ -338,8 +338,14 @@ static int logging(struct exchange *x, json_t *request, json_t **ret, struct err
 	return settings_log(server_of(x), json_object_get(request, "settings"), ret, err);
 }
 
+/* Whoever may ask for answers may not, by that alone, change how others are served. */
 static int live_settings(struct exchange *x, json_t *request, json_t **ret, struct error *err)
 {
+	const struct server *s = server_of(x);
+	if (json_object_size(request) && s->o.open && !s->token && !x->conn->trusted)
+		return error_set(err, -EACCES,
+			"a server that is open to other machines takes settings with a token only: start it "
+			"with --token");
 	return settings_live(server_of(x), request, ret, err);
 }
 

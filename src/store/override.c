@@ -125,6 +125,10 @@ int store_override(struct store *s, const char *model, const json_t *parameters,
 			e = add_config(&o, value, err);
 		else if (!e && !strncmp(key, "file:", 5))
 			e = add_file(&o, key + 5, value, &left, err);
+		else if (!e)
+			e = error_set(err, -EINVAL,
+				"a load request has the parameters config and file:VERSION/NAME, and not '%s'",
+				key);
 	}
 	if (!e && o.files.n && !o.config)
 		e = error_set(

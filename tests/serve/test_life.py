@@ -126,6 +126,8 @@ class Life(unittest.TestCase):
         folder = os.path.join(repository.path, "warm")
         server = Server(repository.path, "--model-control=explicit")
         self.assertIn("warmup/x", server.ask("POST", "/v2/repository/models/warm/load").json["error"])
+        answer = server.ask("POST", "/v2/repository/models/warm/load", b'{"parameters":{"confg":"{}"}}')
+        self.assertEqual((answer.code, "'confg'" in answer.json["error"]), (400, True))
         os.mkdir(os.path.join(folder, "warmup"))
         for size, code in ((31, 400), (33, 400), (32, 200)):
             with open(os.path.join(folder, "warmup", "x"), "wb") as f:
@@ -191,6 +193,14 @@ class Life(unittest.TestCase):
         server.wait_for(lambda: asked("Bearer sesame") == 200)
         for said in (None, "Bearer sesam", "Bearer sesame2", "Basic sesame"):
             self.assertEqual(asked(said), 401, said)
+        self.assertEqual(server.end(), 0)
+
+    def test_a_server_that_is_open_takes_settings_with_a_word_only(self):
+        _, server = self.start("open", "--open")
+        settings = "/v2/weir/settings"
+        self.assertEqual(server.ask("GET", settings).code, 200)
+        self.assertEqual(server.ask("POST", settings, b'{"policy":"edf"}').code, 401)
+        self.assertEqual(server.ask("GET", settings).json["policy"], "slack")
         self.assertEqual(server.end(), 0)
 
     def test_another_address_needs_a_word(self):

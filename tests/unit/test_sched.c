@@ -549,7 +549,7 @@ static void holds_are_for_best_effort_under_mps(void **state)
 /* Requests that take so long, alone or not, for so many decisions. */
 static void see_requests(uint64_t alone_ns, uint64_t beside_ns, int decisions)
 {
-	uint64_t request[8];
+	static uint64_t request[8]; /* which the view keeps */
 	for (int i = 0; i < decisions; i++) {
 		const bool alone = remembered.slowdown.window || !remembered.slowdown.budget_ns;
 		for (int k = 0; k < 8; k++)

@@ -284,7 +284,7 @@ static void a_load_request_brings_files_and_configuration(void **state)
 	check_file("m", 3, "f", "disk\n");
 
 	assert_int_equal(override("m", "{\"config\": \"{}\", \"file:1/f\": \"aGVsbG8=\","
-				       "\"file:2/f\": \"\", \"unload_dependents\": true}"),
+				       "\"file:2/f\": \"\"}"),
 		0);
 	scan();
 	assert_int_equal(get("m")->versions.n, 2);

@@ -34,7 +34,8 @@ int main(int argc, char **argv)
 	} else {
 		value = json_loadb(in.v, in.n, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
 		rc = message_put(argv[2], value, &out, &err);
-		fwrite(out.v, 1, out.n, stdout);
+		if (out.n)
+			fwrite(out.v, 1, out.n, stdout);
 	}
 	if (rc)
 		fprintf(stderr, "%s\n", err.text);
