@@ -66,7 +66,6 @@ lint: build ## format, layers, symbols, manual: the rules that a tool can check
 	$(CTEST) --no-tests=error --test-dir $(BUILD) -L lint
 
 bench: build ## measure what a recorded call and a prediction cost
-	cmake --build $(BUILD) --target bench-launch bench-range bench-fork bench-worst bench-predict bench-law bench-pool bench-batch bench-wire bench-memory
 	@sh tools/bench.sh $(BUILD)
 
 fuzz: ## run each fuzz target for FUZZ_SECONDS (60)

@@ -39,6 +39,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "event/format.h"
 #include "event/level.h"
 #include "hook/core/elf.h"
