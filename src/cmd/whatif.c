@@ -245,7 +245,7 @@ static int ask_served(const struct options *o, struct serving *w)
 	if (opt_argc(o))
 		return complain(EXIT_USAGE, "--serve takes no recording: %s", opt_argv(o)[0]);
 	if (!opt_nth(o, "arrivals", 0))
-		return complain(EXIT_USAGE, "--serve needs --arrivals, poisson:300/s for example");
+		return complain(EXIT_USAGE, "--serve needs --arrivals, poisson:300 for example");
 	if (!number(opt_str(o, "seed"), 0, SEED_MOST, &w->seed))
 		return complain(EXIT_USAGE, "--seed=%s: give a whole number from 0 to %u",
 			opt_str(o, "seed"), SEED_MOST);

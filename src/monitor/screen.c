@@ -236,10 +236,13 @@ static void draw_head(const struct screen *s)
 	struct bounded b = BOUNDED(text);
 	struct tm tm;
 	const struct watch *w = s->watch;
+	const size_t models = w->servers ? w->servers->models.n : 0;
 	const time_t now = time(NULL);
 	strftime(clock, sizeof clock, "%H:%M:%S", localtime_r(&now, &tm));
 	bounded_printf(&b, "weir top %s  %zu program%s", clock, w->programs.n,
 		w->programs.n == 1 ? "" : "s");
+	if (models)
+		bounded_printf(&b, "  %zu model%s", models, models == 1 ? "" : "s");
 	if (*w->policy)
 		bounded_printf(&b, "  policy %s%s, %s", w->policy,
 			w->open ? ", all gates open" : "",

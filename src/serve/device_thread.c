@@ -29,7 +29,7 @@ static int refuse(struct exchange *x, enum batch_refusal why)
 {
 	if (why == BATCH_TOO_LATE)
 		return error_set(&x->err, -ENOBUFS,
-			"model '%s' can't answer in time: its deadline comes before what is queued ends",
+			"model '%s' can't answer in time: the predicted answer comes after the deadline",
 			x->version->model->name);
 	return error_set(
 		&x->err, -ENOBUFS, "the queue of model '%s' is full", x->version->model->name);

@@ -165,8 +165,8 @@ static int read_file(struct serving *w, const char *path, struct error *err)
 	FILE *in = fopen(path, "re");
 	if (!in)
 		return error_set(err, -errno,
-			"--arrivals=%s: give poisson:300/s, MODEL=poisson:300/s, or a file (%s)",
-			path, strerror(errno));
+			"--arrivals=%s: give poisson:300, MODEL=poisson:300, or a file (%s)", path,
+			strerror(errno));
 	bool right = true;
 	while (right && fgets(line, sizeof line, in)) {
 		number++;
@@ -190,7 +190,7 @@ int serving_arrive(struct serving *w, const char *how, struct error *err)
 	double rate;
 	if (!parse_rate(poisson + strlen("poisson:"), &rate))
 		return error_set(err, -EINVAL,
-			"--arrivals=%s: give requests a second, poisson:300/s for example", how);
+			"--arrivals=%s: give requests a second, poisson:300 for example", how);
 	if (poisson == how) {
 		w->rest = rate;
 		return 0;

@@ -22,8 +22,21 @@ static size_t best_policy(const struct serving *w)
 	return best;
 }
 
+static bool have_deadlines(const struct serving *w)
+{
+	bool have = false;
+	for (size_t i = 0; i < w->models.n; i++)
+		have |= w->models.v[i].simulated.deadline_ns != BATCH_NEVER;
+	return have;
+}
+
 static void put_answer(const struct serving *w, FILE *out)
 {
+	if (!have_deadlines(w)) {
+		fputs("no model has a deadline (weir.deadline_us in config.pbtxt), so every answer is in time\n\n",
+			out);
+		return;
+	}
 	const size_t best = best_policy(w);
 	const struct simulated *s = sum(w, best);
 	fprintf(out, "%s answers %.2f %% of %.4g requests a second in time",
@@ -84,7 +97,8 @@ void serving_put_text(const struct serving *w, FILE *out)
 	table_init(&t, "<>>>>>>>>><", headings);
 	for (size_t p = 0; p < w->policy_count; p++)
 		for (size_t i = w->models.n == 1 ? 1 : 0; i <= w->models.n; i++)
-			put_row(&t, w, p, w->models.n == 1 ? 0 : i);
+			if (w->results[p][i].arrived)
+				put_row(&t, w, p, w->models.n == 1 ? 0 : i);
 	table_print(&t, out, "", "");
 	table_fini(&t);
 	for (size_t i = 0; i < w->left_out.n; i++) {

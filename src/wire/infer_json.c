@@ -647,7 +647,8 @@ static int request_read(struct scan *s)
 		return rc;
 	peek(s);
 	if (s->at < s->end)
-		return wrong(s, "something follows the request's object");
+		return wrong(s,
+			"something follows the request's object. Binary tensors need the header Inference-Header-Content-Length");
 	return seen & 2 ? 0 : wrong(s, "the request has no `inputs`");
 }
 

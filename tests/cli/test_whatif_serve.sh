@@ -62,6 +62,16 @@ expect 0 '^  fifo +[78][0-9.]+ +[0-9.]+ % .* 60.0 ms  slow$' cat text
 expect 0 '^no saved latency, left out: new$' cat text
 expect 0 '^slack answers 100.00 % of [0-9.]+ requests' "$weir" whatif --serve models --arrivals poisson:20 -p slack
 
+# A model that nobody asks has no row, and without a deadline nothing is late.
+"$weir" whatif --serve models --arrivals quick=poisson:20 -p slack >text
+expect 0 ' 10.0 ms  quick$' cat text
+expect 1 '' grep ' slow$' text
+mkdir -p free/.weir
+cp -r models/quick free
+cp models/.weir/latency-quick-1 free/.weir
+sed -i '/deadline/d' free/quick/config.pbtxt
+expect 0 '^no model has a deadline' "$weir" whatif --serve free --arrivals poisson:20
+
 # Arrivals from a file: two requests of one model at a time run together, and a late one is alone.
 printf '# seconds, model\n0.5 quick\n0.5 quick\n0.9 slow\n' >arrivals
 "$weir" whatif --serve models --arrivals arrivals --json -p edf >file.json
@@ -74,7 +84,7 @@ expect 2 'arrivals:1: give SECONDS, or SECONDS MODEL with a model of the reposit
 # What can't be answered.
 expect 2 'models has no such model' "$weir" whatif --serve models --arrivals nobody=poisson:3
 expect 2 'give requests a second' "$weir" whatif --serve models --arrivals poisson:fast
-expect 2 'give poisson:300/s, MODEL=poisson:300/s, or a file' "$weir" whatif --serve models --arrivals absent
+expect 2 'give poisson:300, MODEL=poisson:300, or a file' "$weir" whatif --serve models --arrivals absent
 expect 2 'needs --arrivals' "$weir" whatif --serve models
 expect 2 'slack, delay, fifo and edf' "$weir" whatif --serve models --arrivals poisson:3 -p strict
 expect 2 'takes no recording' "$weir" whatif --serve models --arrivals poisson:3 a.weir
