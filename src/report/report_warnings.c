@@ -115,13 +115,15 @@ static void warn_untimed(struct report *r)
 	const bool in_order = h->state == TRACE_FINISHED && !(h->launched && trace_exit_signal(h));
 	if (in_order || load_relaxed(&h->stopped) || r->sampled || r->trace->parts.n ||
 		!(load_relaxed(&h->optional) & FEATURE_DEVICE) || !provenance_asked_gpu(r) ||
-		r->launches <= r->device_kernels + r->launches / 100)
+		r->launches <= r->device_kernels)
 		return;
 	warn(r,
 		"%" PRIu64 " of %" PRIu64
-		" kernels have no device times: the program did not end in order, and CUPTI had not handed them over. Busy and "
+		" kernels have no device times: the program %s, and CUPTI had not handed them over. Busy and "
 		"idle times leave them out",
-		r->launches - r->device_kernels, r->launches);
+		r->launches - r->device_kernels, r->launches,
+		h->state == TRACE_FINISHED ? "did not end in order"
+					   : "runs, or did not end in order");
 }
 
 static void warn_inflight(struct report *r)

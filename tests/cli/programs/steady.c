@@ -1,7 +1,7 @@
 /* Launches kernels, some at a time and never more, until it is killed: for whoever looks at
  * programs while they run.  `steady ranges` does so inside NVTX ranges; `steady killed` kills
- * itself after 1,000 launches; `steady runs KERNEL MS` has a kernel of that name, and so long
- * pauses. */
+ * itself after 1,000 launches, and `steady killed ranges` launches those inside ranges;
+ * `steady runs KERNEL MS` has a kernel of that name, and so long pauses. */
 #include "../../hostile/programs/cu.h"
 #include "../../hostile/programs/nvtx.h"
 
@@ -25,8 +25,8 @@ int main(int count, char **arguments)
 	const bool named = count > 3 && !strcmp(arguments[1], "runs");
 	const struct timespec pause = { 0,
 		named ? strtol(arguments[3], NULL, 10) % 1000 * 1000000 : 2000000 };
-	const bool ranges = count > 1 && !strcmp(arguments[1], "ranges");
 	const bool killed = count > 1 && !strcmp(arguments[1], "killed");
+	const bool ranges = count > 1 && !strcmp(arguments[count - 1], "ranges");
 	cu_start();
 	if (named)
 		load_kernel(arguments[2]);
