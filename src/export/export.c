@@ -86,7 +86,8 @@ static int load_links(struct run *r)
 {
 	struct export *x = &r->x;
 	const int e = r->e->activity ? links_load(x->trace, x->meta, &x->links) : 0;
-	return e ? e : links_by_call(&x->links, &x->calls);
+	links_by_call(&x->links, &x->calls);
+	return e;
 }
 
 const struct call_link *export_link_of(
@@ -232,9 +233,8 @@ static int export_chunks(struct run *r)
 
 static int run_exporter(struct run *r)
 {
-	int e = demangled_init(&r->x.names, &r->meta);
-	if (!e)
-		e = load_links(r);
+	demangled_init(&r->x.names, &r->meta);
+	int e = load_links(r);
 	if (!e && r->e->call)
 		e = stacks_load(r->x.trace, &r->x.stacks, r->x.err);
 	if (!e && r->e->begin)

@@ -188,9 +188,8 @@ static uint32_t node_at(struct reader *r, uint32_t process, uint32_t tid, uint64
 
 static int take_links(struct reader *r)
 {
-	int e = links_load(r->t, &r->meta, &r->links);
-	if (!e)
-		e = links_by_call(&r->links, &r->by_call);
+	const int e = links_load(r->t, &r->meta, &r->links);
+	links_by_call(&r->links, &r->by_call);
 	r->link_node = xmalloc((r->links.v.n + 1) * sizeof *r->link_node);
 	memset(r->link_node, 0xff, r->links.v.n * sizeof *r->link_node); /* NONE */
 	return e;
@@ -390,8 +389,8 @@ static int read_all(struct reader *r)
 	e = read_threads(r);
 	if (e || !r->f->by_device)
 		return e;
-	e = EXTERNALS_MAKE(r->spans, &r->externals);
-	return e ? e : take_activity(r);
+	EXTERNALS_MAKE(r->spans, &r->externals);
+	return take_activity(r);
 }
 
 static bool has_device(const struct trace *t)
@@ -426,11 +425,9 @@ int flame_make(const struct trace *t, enum flame_by by, struct flame **ret_f, st
 	int e = meta_load(t, &r.meta, err);
 	if (e)
 		goto fail;
-	e = demangled_init(&r.names, &r.meta);
-	if (!e)
-		flame_child(r.f, NONE, FRAME_ALL, "all");
-	if (!e)
-		e = read_all(&r);
+	demangled_init(&r.names, &r.meta);
+	flame_child(r.f, NONE, FRAME_ALL, "all");
+	e = read_all(&r);
 	reader_fini(&r);
 	if (e) {
 		error_set(err, e, "the trace can't be read to its end: %s", strerror(-e));

@@ -25,11 +25,10 @@ char *demangle(const char *mangled)
 	return xstrdup(mangled);
 }
 
-int demangled_init(struct demangled *d, const struct meta *meta)
+void demangled_init(struct demangled *d, const struct meta *meta)
 {
 	*d = (struct demangled){ .meta = meta,
 		.text = xcalloc(meta->names.n + 1, sizeof *d->text) };
-	return 0;
 }
 
 void demangled_fini(struct demangled *d)

@@ -14,7 +14,7 @@ struct demangled {
 	char **text; /* by index into meta->names; NULL: not yet */
 };
 
-int demangled_init(struct demangled *d, const struct meta *meta);
+void demangled_init(struct demangled *d, const struct meta *meta);
 void demangled_fini(struct demangled *d); /* also when zeroed */
 
 /* `otherwise` for META_NONE. */

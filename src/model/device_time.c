@@ -173,13 +173,11 @@ static void find_repeated(struct joiner *j, struct span *s)
 }
 
 /* The range in which each launch was made. */
-static int find_owners(struct joiner *j)
+static void find_owners(struct joiner *j)
 {
 	size_t hint = 0;
 	NESTED(j->spans);
-	const int e = ALONES_MAKE(j->spans, &j->alones);
-	if (e)
-		return e;
+	ALONES_MAKE(j->spans, &j->alones);
 	for (size_t i = 0; i < j->spans.n; i++)
 		enter(j, &j->spans.v[i]);
 	for (size_t i = 0; i < j->spans.n; i++)
@@ -191,7 +189,7 @@ static int find_owners(struct joiner *j)
 		if (n->span == NONE)
 			n->span = ALONES_AT(&j->alones, j->spans, l->process, l->ticks);
 	}
-	return EXTERNALS_MAKE(j->spans, &j->externals);
+	EXTERNALS_MAKE(j->spans, &j->externals);
 }
 
 /* ---- activities ---- */
@@ -654,9 +652,8 @@ static int join(struct joiner *j)
 	take_links(j);
 	if (j->spans.n >= NONE || j->launches.n >= NONE)
 		return -EOVERFLOW;
-	e = find_owners(j);
-	if (!e)
-		e = cost_alike(j);
+	find_owners(j);
+	e = cost_alike(j);
 	if (!e)
 		e = take_activity(j);
 	if (!e && !j->r->sampled)

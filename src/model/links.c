@@ -542,7 +542,7 @@ static int by_call(const void *one, const void *two, void *links)
 	return order ? order : ORDER(a, b);
 }
 
-int links_by_call(const struct links *l, struct links_by_call *ret_calls)
+void links_by_call(const struct links *l, struct links_by_call *ret_calls)
 {
 	*ret_calls = (struct links_by_call){ .l = l };
 	array_reserve(&ret_calls->v, l->v.n);
@@ -550,7 +550,6 @@ int links_by_call(const struct links *l, struct links_by_call *ret_calls)
 		ret_calls->v.v[ret_calls->v.n++] = (uint32_t)i;
 	if (l->v.n)
 		qsort_r(ret_calls->v.v, l->v.n, sizeof(uint32_t), by_call, (void *)l);
-	return 0;
 }
 
 size_t links_from(const struct links_by_call *c, uint32_t process, uint32_t tid, uint64_t ticks)

@@ -40,8 +40,8 @@ struct links_by_call {
 	ARRAY(uint32_t) v;
 };
 
-/* 0 or -errno.  l must stay as it is. */
-int links_by_call(const struct links *l, struct links_by_call *ret_calls);
+/* l must stay as it is. */
+void links_by_call(const struct links *l, struct links_by_call *ret_calls);
 
 /* Where the first link of a thread is whose call began then or later, and the link there, if its
  * call is of that thread and began at `to` at the latest; else NULL. */

@@ -174,7 +174,7 @@ static void put_alones(const struct edges *edges, struct alones *to)
 	expect(!inside, "threads leave the ranges that they went into");
 }
 
-int alones_make(const void *v, size_t n, size_t each, struct alones *ret_alones)
+void alones_make(const void *v, size_t n, size_t each, struct alones *ret_alones)
 {
 	struct outermost outermost = { 0 };
 	struct edges edges = { 0 };
@@ -187,7 +187,6 @@ int alones_make(const void *v, size_t n, size_t each, struct alones *ret_alones)
 	put_alones(&edges, ret_alones);
 	array_free(&outermost.v);
 	array_free(&edges.v);
-	return 0;
 }
 
 uint32_t alones_at(
@@ -212,7 +211,7 @@ static int external_order(const void *one, const void *two)
 	return a->id != b->id ? ORDER(a->id, b->id) : ORDER(a->index, b->index);
 }
 
-int externals_make(const void *v, size_t n, size_t each, struct externals *ret_externals)
+void externals_make(const void *v, size_t n, size_t each, struct externals *ret_externals)
 {
 	*ret_externals = (struct externals){ 0 };
 	for (size_t i = 0; i < n; i++) {
@@ -223,7 +222,6 @@ int externals_make(const void *v, size_t n, size_t each, struct externals *ret_e
 			(struct external){ at->external, at->process, (uint32_t)i };
 	}
 	SORT(ret_externals->v, external_order);
-	return 0;
 }
 
 uint32_t externals_find(const struct externals *x, uint32_t process, uint64_t id)
@@ -268,8 +266,9 @@ int owners_load(const struct trace *t, const struct meta *m, struct owners *ret_
 	if (e)
 		return e;
 	NESTED(ret_owners->v);
-	e = ALONES_MAKE(ret_owners->v, &ret_owners->alones);
-	return e ? e : EXTERNALS_MAKE(ret_owners->v, &ret_owners->externals);
+	ALONES_MAKE(ret_owners->v, &ret_owners->alones);
+	EXTERNALS_MAKE(ret_owners->v, &ret_owners->externals);
+	return 0;
 }
 
 void owners_fini(struct owners *o)

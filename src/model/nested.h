@@ -56,8 +56,7 @@ struct externals {
 	ARRAY(struct external) v;
 };
 
-/* 0 or -errno. */
-int externals_make(const void *v, size_t n, size_t each, struct externals *ret_externals);
+void externals_make(const void *v, size_t n, size_t each, struct externals *ret_externals);
 
 /* The first range of a process with that number; or NESTED_NONE. */
 uint32_t externals_find(const struct externals *x, uint32_t process, uint64_t id);
@@ -78,8 +77,8 @@ struct alones {
 	size_t hint; /* of nested_at() */
 };
 
-/* After nested().  0 or -errno. */
-int alones_make(const void *v, size_t n, size_t each, struct alones *ret_alones);
+/* After nested(). */
+void alones_make(const void *v, size_t n, size_t each, struct alones *ret_alones);
 
 /* The innermost named range of the thread that alone is inside of some at that moment; or
  * NESTED_NONE. */

@@ -171,7 +171,7 @@ static uint64_t room_of(const struct layout *t)
 	return t->most < MANY ? t->most * 4 : t->most + t->most / 2;
 }
 
-int layout_add(struct layout *t, uint32_t lane, uint32_t depth, const struct layout_item *item)
+void layout_add(struct layout *t, uint32_t lane, uint32_t depth, const struct layout_item *item)
 {
 	if (t->items >= room_of(t))
 		shrink(t, room_of(t) / 3 * 2, false);
@@ -184,7 +184,6 @@ int layout_add(struct layout *t, uint32_t lane, uint32_t depth, const struct lay
 	to->count = 1;
 	t->items++;
 	t->events++;
-	return 0;
 }
 
 static int row_order(const void *one, const void *two)

@@ -93,7 +93,7 @@ void layout_free(struct layout *t);
 uint32_t layout_name(struct layout *t, const char *name);
 uint32_t layout_detail(struct layout *t, const struct layout_detail *d);
 uint32_t layout_lane(struct layout *t, const struct layout_lane *lane);
-int layout_add(struct layout *t, uint32_t lane, uint32_t depth, const struct layout_item *item);
+void layout_add(struct layout *t, uint32_t lane, uint32_t depth, const struct layout_item *item);
 void layout_finish(struct layout *t);
 
 /* Of a finished one: items are merged further until there are at most so many, in the same order.

@@ -143,7 +143,7 @@ static uint32_t enter(struct reader *r, const struct record *c)
 	return depth;
 }
 
-static int take_call(struct reader *r, uint32_t lane, const struct record *c)
+static void take_call(struct reader *r, uint32_t lane, const struct record *c)
 {
 	struct layout_detail d = { .kernel = NONE, .text = NONE, .error = NONE };
 	struct layout_item item = { .start_ns = trace_since_ns(r->r->trace, c->ticks),
@@ -154,31 +154,29 @@ static int take_call(struct reader *r, uint32_t lane, const struct record *c)
 	put_detail(r, &d, &item.detail);
 	if (item.end_ns < item.start_ns)
 		item.end_ns = item.start_ns;
-	return layout_add(r->t, lane, enter(r, c), &item);
+	layout_add(r->t, lane, enter(r, c), &item);
 }
 
-static int read_calls(struct reader *r)
+static void read_calls(struct reader *r)
 {
 	const struct chunk_ref *c = r->calls.buf.ref;
 	const uint32_t lane = layout_lane(
 		r->t, &(struct layout_lane){
 			      .kind = LANE_CALLS, .process = c->process, .tid = c->head.tid });
-	int e = 0;
 	if (r->calls.new_thread)
 		r->depth = 0;
-	for (size_t i = r->calls.calls.n; i-- > 0 && !e;)
-		e = take_call(r, lane, r->calls.calls.v[i]);
-	return e;
+	for (size_t i = r->calls.calls.n; i-- > 0;)
+		take_call(r, lane, r->calls.calls.v[i]);
 }
 
 static int read_threads(struct reader *r)
 {
 	struct progress progress;
 	thread_calls_init(&r->calls, r->r->trace);
-	int e = 0;
+	int e;
 	progress_init(&progress, "laying out");
-	while (!e && (e = thread_calls_next(&r->calls)) > 0) {
-		e = read_calls(r);
+	while ((e = thread_calls_next(&r->calls)) > 0) {
+		read_calls(r);
 		progress_show(&progress, r->calls.next - 1, r->calls.chunks.v.n);
 	}
 	progress_fini(&progress);
@@ -226,25 +224,23 @@ static int span_order(const void *one, const void *two)
 }
 
 /* Arguments are most of a range, so they are kept only of few. */
-static int put_range(struct reader *r, const struct span *s, uint32_t depth)
+static void put_range(struct reader *r, const struct span *s, uint32_t depth)
 {
 	struct layout_detail d = { .kernel = NONE, .text = NONE, .error = NONE };
 	struct layout_item item = { .start_ns = s->start_ns, .end_ns = s->end_ns, .name = s->name };
 	if (r->spans.n <= TEXT_MOST && s->args != META_NONE)
 		d.text = name_of(r, s->args, "");
 	put_detail(r, &d, &item.detail);
-	return layout_add(r->t, s->lane, depth, &item);
+	layout_add(r->t, s->lane, depth, &item);
 }
 
 /* Each on the row below the last that has not ended. */
-static int place_ranges(struct reader *r)
+static void place_ranges(struct reader *r)
 {
 	uint64_t ends[OPEN_MOST];
 	uint32_t depth = 0;
-	int e = 0;
-	if (r->spans.n)
-		qsort(r->spans.v, r->spans.n, sizeof *r->spans.v, span_order);
-	for (size_t i = 0; i < r->spans.n && !e; i++) {
+	SORT(r->spans, span_order);
+	for (size_t i = 0; i < r->spans.n; i++) {
 		const struct span *s = &r->spans.v[i];
 		if (i && r->spans.v[i - 1].lane != s->lane)
 			depth = 0;
@@ -252,11 +248,10 @@ static int place_ranges(struct reader *r)
 			depth--;
 		expect(depth <= OPEN_MOST && (!depth || ends[depth - 1] > s->start_ns),
 			"a range stands below one that has not ended");
-		e = put_range(r, s, depth);
+		put_range(r, s, depth);
 		if (depth < OPEN_MOST)
 			ends[depth++] = s->end_ns;
 	}
-	return e;
 }
 
 /* ---- GPU activities ---- */
@@ -302,7 +297,7 @@ static uint64_t since_start(const struct reader *r, uint64_t ns)
 	return ns > start ? ns - start : 0;
 }
 
-static int add_activity(struct reader *r, const struct gpu_activity *w)
+static void add_activity(struct reader *r, const struct gpu_activity *w)
 {
 	struct layout_detail d = { .kernel = NONE, .text = NONE, .error = NONE };
 	const struct layout_lane lane = { .kind = w->kind == GPU_SPAN ? LANE_SPANS : LANE_STREAM,
@@ -317,7 +312,8 @@ static int add_activity(struct reader *r, const struct gpu_activity *w)
 	const uint32_t at_lane = layout_lane(r->t, &lane);
 	describe_activity(w, &d);
 	put_detail(r, &d, &item.detail);
-	return w->kind == GPU_SYNC ? 0 : layout_add(r->t, at_lane, 0, &item);
+	if (w->kind != GPU_SYNC)
+		layout_add(r->t, at_lane, 0, &item);
 }
 
 static int take_activity(struct reader *r)
@@ -325,8 +321,8 @@ static int take_activity(struct reader *r)
 	struct cursor at = { .t = r->r->trace, .buf = &r->buf };
 	struct gpu_activity w;
 	int e;
-	while ((e = trace_next_activity(&at, &w)) > 0 && !(e = add_activity(r, &w)))
-		;
+	while ((e = trace_next_activity(&at, &w)) > 0)
+		add_activity(r, &w);
 	return e;
 }
 
@@ -344,10 +340,8 @@ static int read_all(struct reader *r)
 	int e = take_activity(r);
 	if (!e)
 		e = take_ranges(r);
-	if (!e)
-		e = place_ranges(r);
-	if (!e)
-		e = links_by_call(&r->r->links, &r->links);
+	place_ranges(r);
+	links_by_call(&r->r->links, &r->links);
 	return e ? e : read_threads(r);
 }
 

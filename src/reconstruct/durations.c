@@ -43,7 +43,7 @@ static void add_to_line(struct duration_line *l, uint64_t bytes, uint64_t ns)
 	l->xy += w * x * y;
 }
 
-int durations_add(struct durations *d, const struct duration_key *key, uint64_t ns,
+void durations_add(struct durations *d, const struct duration_key *key, uint64_t ns,
 	uint64_t event_ns, enum duration_quality quality)
 {
 	const struct duration_value v = { 0, (uint8_t)quality, ns, event_ns };
@@ -53,7 +53,6 @@ int durations_add(struct durations *d, const struct duration_key *key, uint64_t 
 		add_to_line(&d->lines[key->line % DURATION_LINES], key->bytes, ns);
 	if (!key->bytes)
 		*array_push(&d->work) = ns;
-	return 0;
 }
 
 /* ---- groups ---- */

@@ -59,7 +59,7 @@ enum duration_quality {
 };
 
 /* event_ns: what an event said of the same piece, where `ns` is exact; 0: there was none. */
-int durations_add(struct durations *d, const struct duration_key *key, uint64_t ns,
+void durations_add(struct durations *d, const struct duration_key *key, uint64_t ns,
 	uint64_t event_ns, enum duration_quality quality);
 
 /* When all are there, before the first question. */

@@ -229,18 +229,15 @@ static void find_pieces(struct rebuilder *b)
 
 /* ---- durations ---- */
 
-static int learn_durations(struct rebuilder *b)
+static void learn_durations(struct rebuilder *b)
 {
 	durations_fini(&b->durations);
 	b->durations = (struct durations){ 0 };
-	int e = 0;
-	for (size_t i = 0; i < b->p.work.n && !e; i++)
+	for (size_t i = 0; i < b->p.work.n; i++)
 		if (b->pieces[i].measured)
-			e = durations_add(&b->durations, &b->pieces[i].key, b->pieces[i].ns,
+			durations_add(&b->durations, &b->pieces[i].key, b->pieces[i].ns,
 				b->pieces[i].event_ns, b->pieces[i].quality);
-	if (!e)
-		durations_settle(&b->durations);
-	return e;
+	durations_settle(&b->durations);
 }
 
 /* What its kernels take one after the other, where the graph itself was never measured. */
@@ -313,12 +310,11 @@ static void set_duration(struct rebuilder *b, size_t i)
 	}
 }
 
-static int set_durations(struct rebuilder *b)
+static void set_durations(struct rebuilder *b)
 {
-	int e = learn_durations(b);
-	for (size_t i = 0; i < b->p.work.n && !e; i++)
+	learn_durations(b);
+	for (size_t i = 0; i < b->p.work.n; i++)
 		set_duration(b, i);
-	return e;
 }
 
 /* ---- what events measure besides ---- */
@@ -632,34 +628,27 @@ static void put_work(struct rebuilder *b, size_t i)
 
 /* ---- a process ---- */
 
-static int play_twice(struct rebuilder *b)
+static void play_twice(struct rebuilder *b)
 {
-	int e = set_durations(b);
-	if (!e)
-		play(&b->p.play, b->times);
-	if (e)
-		return e;
+	set_durations(b);
+	play(&b->p.play, b->times);
 	correct_events(b);
 	b->p.play.delays = play_learn(&b->p.play, b->times);
-	e = e ? e : set_durations(b);
-	if (!e)
-		play(&b->p.play, b->times);
-	return e;
+	set_durations(b);
+	play(&b->p.play, b->times);
 }
 
-static int rebuild(struct rebuilder *b)
+static void rebuild(struct rebuilder *b)
 {
 	b->pieces = xcalloc(b->p.work.n + 1, sizeof *b->pieces);
 	b->places = xcalloc(b->p.streams.n + 1, sizeof *b->places);
 	b->times = xcalloc(b->p.play.steps.n + 1, sizeof *b->times);
 	b->usual = (struct place){ 0 };
 	find_pieces(b);
-	int e = 0;
 	if (b->usual.valid)
-		e = play_twice(b);
-	if (!e)
-		note_templates(b);
-	for (size_t i = 0; i < b->p.work.n && !e && b->usual.valid; i++)
+		play_twice(b);
+	note_templates(b);
+	for (size_t i = 0; i < b->p.work.n && b->usual.valid; i++)
 		put_work(b, i);
 	free(b->pieces);
 	free(b->places);
@@ -669,10 +658,9 @@ static int rebuild(struct rebuilder *b)
 	durations_fini(&b->durations);
 	excess_fini(&b->excess);
 	b->durations = (struct durations){ 0 };
-	return e;
 }
 
-int reconstruct(const struct trace *t, const struct meta *m, const struct gpu_calls *calls,
+void reconstruct(const struct trace *t, const struct meta *m, const struct gpu_calls *calls,
 	const struct measured_calls *measured, struct reconstruction *ret_r)
 {
 	struct rebuilder b = { .t = t,
@@ -681,19 +669,15 @@ int reconstruct(const struct trace *t, const struct meta *m, const struct gpu_ca
 		.measured = measured,
 		.r = ret_r,
 		.correlation = CORRELATIONS };
-	int e = 0;
 	*ret_r = (struct reconstruction){ 0 };
-	for (uint32_t i = 0; i < t->processes.n && !e; i++) {
+	for (uint32_t i = 0; i < t->processes.n; i++) {
 		b.process = i;
 		program_of(t, calls, i, &b.p);
-		e = e ? e : rebuild(&b);
+		rebuild(&b);
 		process_program_fini(&b.p);
 	}
 	map_fini(&b.names);
 	array_free(&b.nodes.v);
-	if (e)
-		reconstruction_fini(ret_r);
-	return e;
 }
 
 int reconstruct_trace(const struct trace *t, const struct meta *m, struct reconstruction *ret_r)
@@ -704,7 +688,7 @@ int reconstruct_trace(const struct trace *t, const struct meta *m, struct recons
 	if (!e)
 		e = measured_calls_load(t, m, &measured);
 	if (!e)
-		e = reconstruct(t, m, &calls, &measured, ret_r);
+		reconstruct(t, m, &calls, &measured, ret_r);
 	array_free(&calls.v);
 	measured_calls_fini(&measured);
 	return e;

@@ -79,11 +79,11 @@ struct reconstruction {
 	uint64_t bounded;  /* activities that were moved, to have ended when the host knew so */
 };
 
-/* 0 or -errno.  Processes of which nothing was measured are left out. */
-int reconstruct(const struct trace *t, const struct meta *m, const struct gpu_calls *calls,
+/* Processes of which nothing was measured are left out. */
+void reconstruct(const struct trace *t, const struct meta *m, const struct gpu_calls *calls,
 	const struct measured_calls *measured, struct reconstruction *ret_r);
 
-/* From the trace alone. */
+/* From the trace alone.  0 or -errno. */
 int reconstruct_trace(const struct trace *t, const struct meta *m, struct reconstruction *ret_r);
 void reconstruction_fini(struct reconstruction *r);
 

@@ -7,10 +7,10 @@
 #include "report/sections.h"
 #include "report/shared_columns.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/map.h"
+#include "base/sort.h"
 #include "predict/predict.h"
 #include "trace/activity.h"
 
@@ -32,9 +32,7 @@ static void keep_own(struct events *events)
 
 static int make_activities(struct rows *rows)
 {
-	struct events *events = calloc(1, sizeof *events);
-	if (!events)
-		return -ENOMEM;
+	struct events *events = xcalloc(1, sizeof *events);
 	rows_own(rows, events, 0, sizeof *events->v.v);
 	const int e = events_read(rows->r, events);
 	keep_own(events);
@@ -44,8 +42,7 @@ static int make_activities(struct rows *rows)
 
 static void free_activities(struct rows *rows)
 {
-	if (rows->own)
-		events_fini(rows->own);
+	events_fini(rows->own);
 	free(rows->own);
 }
 
@@ -242,24 +239,21 @@ struct gap_rows {
 	bool *launched; /* by link: its first kernel was there */
 };
 
-static int add_gap(const struct report *r, struct gap_rows *gaps, const struct event *v)
+static void add_gap(const struct report *r, struct gap_rows *gaps, const struct event *v)
 {
 	const uint32_t name = meta_find_string(&r->meta, v->process, v->w.name);
 	struct gap_row *row = MAP_ROW(&gaps->map, MAP_KEY(name), &gaps->v,
 		(struct gap_row){ .process = v->process, .name = v->w.name });
-	if (!row)
-		return -ENOMEM;
 	row->count++;
 	values_add(&row->device, v->w.end_ns - v->w.start_ns);
 	const struct call_link *c = v->link == UINT32_MAX ? NULL : &r->links.v.v[v->link];
 	if (!c || !c->dur || gaps->launched[v->link])
-		return 0;
+		return;
 	gaps->launched[v->link] = true; /* the others of a graph wait for each other */
 	const uint64_t ns = trace_span_ns(r->trace, c->dur);
 	const uint64_t end = trace_ns(r->trace, c->ticks) + ns;
 	values_add(&row->call, ns);
 	values_add(&row->queued, v->w.start_ns > end ? v->w.start_ns - end : 0);
-	return 0;
 }
 
 static int gap_order(const void *one, const void *two)
@@ -273,24 +267,19 @@ static int gap_order(const void *one, const void *two)
 static int count_gaps(const struct report *r, struct gap_rows *gaps)
 {
 	struct events events = { 0 };
-	int e = events_read(r, &events);
-	gaps->launched = calloc(r->links.v.n + 1, sizeof *gaps->launched);
-	if (!e && !gaps->launched)
-		e = -ENOMEM;
+	const int e = events_read(r, &events);
+	gaps->launched = xcalloc(r->links.v.n + 1, sizeof *gaps->launched);
 	for (size_t i = 0; i < events.v.n && !e; i++)
 		if (events.v.v[i].w.kind == GPU_KERNEL)
-			e = add_gap(r, gaps, &events.v.v[i]);
+			add_gap(r, gaps, &events.v.v[i]);
 	events_fini(&events);
-	if (gaps->v.n)
-		qsort(gaps->v.v, gaps->v.n, sizeof *gaps->v.v, gap_order);
+	SORT(gaps->v, gap_order);
 	return e;
 }
 
 static int make_gaps(struct rows *rows)
 {
-	struct gap_rows *gaps = calloc(1, sizeof *gaps);
-	if (!gaps)
-		return -ENOMEM;
+	struct gap_rows *gaps = xcalloc(1, sizeof *gaps);
 	rows_own(rows, gaps, 0, sizeof *gaps->v.v);
 	const int e = count_gaps(rows->r, gaps);
 	rows_take(rows, gaps->v.v, gaps->v.n, sizeof *gaps->v.v);
@@ -300,8 +289,6 @@ static int make_gaps(struct rows *rows)
 static void free_gaps(struct rows *rows)
 {
 	struct gap_rows *gaps = rows->own;
-	if (!gaps)
-		return;
 	for (size_t i = 0; i < gaps->v.n; i++) {
 		hist_fini(&gaps->v.v[i].call.hist);
 		hist_fini(&gaps->v.v[i].queued.hist);
@@ -427,10 +414,8 @@ static void add_family(struct family_row *rows, const struct activity_row *w)
 static int make_families(struct rows *rows)
 {
 	const struct report *r = rows->r;
-	struct family_row *v = calloc(FAMILY_ROWS, sizeof *v);
+	struct family_row *v = xcalloc(FAMILY_ROWS, sizeof *v);
 	size_t n = 0;
-	if (!v)
-		return -ENOMEM;
 	for (size_t i = 0; i < r->activities.n; i++)
 		add_family(v, &r->activities.v[i]);
 	qsort(v, FAMILY_ROWS, sizeof *v, family_order);

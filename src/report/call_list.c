@@ -55,19 +55,16 @@ static struct call call_of(const struct report *r, const struct chunk_buf *buf,
 	return c;
 }
 
-static int take_chunk(const struct report *r, const struct chunk_buf *buf, struct calls *calls)
+static void take_chunk(const struct report *r, const struct chunk_buf *buf, struct calls *calls)
 {
 	struct records it = records_of(buf);
 	const struct record *from;
 	while ((from = records_next(&it))) {
 		if (!schema_is_call(&r->trace->schema, from->fn))
 			continue;
-		struct call *to = array_push(&calls->v);
-		if (!to)
-			return -ENOMEM;
-		*to = call_of(r, buf, schema_find(&r->trace->schema, from->fn), from);
+		*array_push(&calls->v) =
+			call_of(r, buf, schema_find(&r->trace->schema, from->fn), from);
 	}
-	return 0;
 }
 
 static int begin_order(const void *one, const void *two)
@@ -89,8 +86,7 @@ static int read_calls(const struct report *r, struct calls *calls)
 	size_t at = 0;
 	int e;
 	while ((e = trace_next(r->trace, CHUNK_EVENTS, &at, &buf, NULL)) > 0)
-		if ((e = take_chunk(r, &buf, calls)))
-			break;
+		take_chunk(r, &buf, calls);
 	chunk_buf_fini(&buf);
 	if (e)
 		return e;
@@ -103,14 +99,13 @@ static int read_calls(const struct report *r, struct calls *calls)
 		c->caller = c->has_caller ? calls->v.v[c->at.parent].fn : 0;
 	}
 	SORT(calls->v, begin_order);
-	return links_by_call(&r->links, &calls->links);
+	links_by_call(&r->links, &calls->links);
+	return 0;
 }
 
 static int make_calls(struct rows *rows)
 {
-	struct calls *calls = calloc(1, sizeof *calls);
-	if (!calls)
-		return -ENOMEM;
+	struct calls *calls = xcalloc(1, sizeof *calls);
 	rows_own(rows, calls, 0, sizeof *calls->v.v);
 	const int e = read_calls(rows->r, calls);
 	rows_take(rows, calls->v.v, calls->v.n, sizeof *calls->v.v);
@@ -120,8 +115,6 @@ static int make_calls(struct rows *rows)
 static void free_calls(struct rows *rows)
 {
 	struct calls *calls = rows->own;
-	if (!calls)
-		return;
 	array_free(&calls->v);
 	array_free(&calls->links.v);
 	free(calls);
@@ -293,25 +286,22 @@ static enum wait_kind wait_of(const struct report *r, const struct schema_fn *fn
 	return copies && trace_span_ns(r->trace, ticks) >= HOST_GAP_NS ? WAIT_LONG_COPY : WAIT_NONE;
 }
 
-static int take_waits(const struct report *r, const struct chunk_buf *buf, struct waits *waits)
+static void take_waits(const struct report *r, const struct chunk_buf *buf, struct waits *waits)
 {
 	struct records it = records_of(buf);
 	const struct record *from;
 	while ((from = records_next(&it))) {
 		const struct schema_fn *fn = schema_find(&r->trace->schema, from->fn);
 		const enum wait_kind wait = wait_of(r, fn, from->dur);
-		struct wait_call *to = wait ? array_push(&waits->calls) : NULL;
-		if (to)
-			*to = (struct wait_call){ .at = { .ticks = from->ticks,
-							  .end = record_end(from),
-							  .process = buf->ref->process,
-							  .tid = buf->ref->head.tid },
-				.fn = from->fn,
-				.wait = (uint8_t)wait };
-		else if (wait)
-			return -ENOMEM;
+		if (wait)
+			*array_push(&waits->calls) =
+				(struct wait_call){ .at = { .ticks = from->ticks,
+							    .end = record_end(from),
+							    .process = buf->ref->process,
+							    .tid = buf->ref->head.tid },
+					.fn = from->fn,
+					.wait = (uint8_t)wait };
 	}
-	return 0;
 }
 
 static int read_waits(const struct report *r, struct waits *waits)
@@ -320,8 +310,7 @@ static int read_waits(const struct report *r, struct waits *waits)
 	size_t at = 0;
 	int e;
 	while ((e = trace_next(r->trace, CHUNK_EVENTS, &at, &buf, NULL)) > 0)
-		if ((e = take_waits(r, &buf, waits)))
-			break;
+		take_waits(r, &buf, waits);
 	chunk_buf_fini(&buf);
 	if (!e && waits->calls.n >= NESTED_NONE)
 		e = -EOVERFLOW;
@@ -350,13 +339,9 @@ static int take_copied(const struct report *r, struct waits *waits)
 		const struct call_link *l =
 			w.kind == GPU_MEMCPY ? links_of(&r->links, buf.ref->process, &w, &hint)
 					     : NULL;
-		struct copied *to = l ? array_push(&waits->copied) : NULL;
-		if (to)
-			*to = (struct copied){ l->ticks, w.end_ns, l->process, l->tid };
-		else if (l) {
-			e = -ENOMEM;
-			break;
-		}
+		if (l)
+			*array_push(&waits->copied) =
+				(struct copied){ l->ticks, w.end_ns, l->process, l->tid };
 	}
 	chunk_buf_fini(&buf);
 	SORT(waits->copied, copied_order);
@@ -392,17 +377,14 @@ static uint64_t waited_ns(
 	return !until || until >= begin + took ? took : until > begin ? until - begin : 0;
 }
 
-static int add_wait(const struct report *r, struct waits *waits, const struct wait_call *c)
+static void add_wait(const struct report *r, struct waits *waits, const struct wait_call *c)
 {
 	const uint64_t ns = waited_ns(r, waits, c);
 	if (c->wait == WAIT_LONG_COPY && ns < HOST_GAP_NS)
-		return 0;
+		return;
 	struct wait_row *row = MAP_ROW(&waits->map, MAP_KEY(c->fn, c->wait), &waits->v,
 		(struct wait_row){ .fn = c->fn, .wait = c->wait });
-	if (!row)
-		return -ENOMEM;
 	values_add(&row->time, ns);
-	return 0;
 }
 
 static int wait_order(const void *one, const void *two)
@@ -419,16 +401,14 @@ static int count_waits(const struct report *r, struct waits *waits)
 		e = read_copied(r, waits);
 	for (size_t i = 0; i < waits->calls.n && !e; i++)
 		if (waits->calls.v[i].at.parent == NESTED_NONE)
-			e = add_wait(r, waits, &waits->calls.v[i]);
+			add_wait(r, waits, &waits->calls.v[i]);
 	SORT(waits->v, wait_order);
 	return e;
 }
 
 static int make_waits(struct rows *rows)
 {
-	struct waits *waits = calloc(1, sizeof *waits);
-	if (!waits)
-		return -ENOMEM;
+	struct waits *waits = xcalloc(1, sizeof *waits);
 	rows_own(rows, waits, 0, sizeof *waits->v.v);
 	const int e = count_waits(rows->r, waits);
 	rows_take(rows, waits->v.v, waits->v.n, sizeof *waits->v.v);
@@ -438,8 +418,6 @@ static int make_waits(struct rows *rows)
 static void free_waits(struct rows *rows)
 {
 	struct waits *waits = rows->own;
-	if (!waits)
-		return;
 	for (size_t i = 0; i < waits->v.n; i++)
 		hist_fini(&waits->v.v[i].time.hist);
 	array_free(&waits->calls);

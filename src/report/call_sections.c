@@ -3,7 +3,6 @@
 #include "report/provenance.h"
 #include "report/sections.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/expect.h"
@@ -193,9 +192,7 @@ static int make_processes(struct rows *rows)
 {
 	const struct report *r = rows->r;
 	const size_t n = r->meta.processes.n;
-	struct process_row *v = calloc(n + 1, sizeof *v);
-	if (!v)
-		return -ENOMEM;
+	struct process_row *v = xcalloc(n + 1, sizeof *v);
 	for (size_t i = 0; i < n; i++) {
 		v[i].meta = &r->meta.processes.v[i];
 		v[i].process = (uint32_t)i;

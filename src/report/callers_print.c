@@ -162,9 +162,9 @@ static void put_live(const struct text_page *p, const struct memory_detail *d)
 
 static void put_peak(const struct text_page *p, const struct memory_detail *d)
 {
-	size_t *order = malloc((d->callers.n + 1) * sizeof *order), n = 0;
+	size_t *order = xmalloc((d->callers.n + 1) * sizeof *order), n = 0;
 	uint64_t bytes = 0, count = 0;
-	for (size_t i = 0; order && i < d->callers.n; i++)
+	for (size_t i = 0; i < d->callers.n; i++)
 		if (d->callers.v[i].at_peak)
 			order[n++] = i;
 	if (n) {

@@ -6,7 +6,6 @@
 #include "report/sections.h"
 #include "report/shared_columns.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,19 +53,16 @@ struct collective_rows {
 	struct map map;
 };
 
-static int add_collective(struct rows *rows, struct collective_rows *all, const struct event *v)
+static void add_collective(struct rows *rows, struct collective_rows *all, const struct event *v)
 {
 	const char *name = v->w.name ? rows_string(rows, v->process, v->w.name) : "";
 	const uint32_t device = v->w.valid & GPU_HAS_DEVICE ? v->w.device : UINT32_MAX;
 	if (v->w.kind != GPU_KERNEL || !activity_communicates(name))
-		return 0;
+		return;
 	struct collective_row *row = MAP_ROW(&all->map,
 		MAP_KEY(v->process, device, hash_bytes(name, strlen(name))), &all->v,
 		(struct collective_row){ .of = v->w, .process = v->process, .name = name });
-	if (!row)
-		return -ENOMEM;
 	values_add(&row->device, v->w.end_ns - v->w.start_ns);
-	return 0;
 }
 
 /* "all_reduce" of gloo:all_reduce, which a library does on the host; NULL: it is none. */
@@ -79,24 +75,19 @@ static const char *host_collective(const char *range)
 	return NULL;
 }
 
-static int add_host_collective(
+static void add_host_collective(
 	struct rows *rows, struct collective_rows *all, uint32_t process, const struct range *g)
 {
 	const char *name = rows_string(rows, process, g->name);
 	if (!range_is_named(g->kind) || !host_collective(name))
-		return 0;
+		return;
 	struct collective_row *row =
 		MAP_ROW(&all->map, MAP_KEY(process, UINT64_MAX, hash_bytes(name, strlen(name))),
 			&all->v, (struct collective_row){ .process = process, .name = name });
-	if (!row)
-		return -ENOMEM;
 	struct host_span *span = array_push(&all->spans);
-	if (!span)
-		return -ENOMEM;
 	*span = (struct host_span){ trace_ns(rows->r->trace, g->ticks),
 		trace_ns(rows->r->trace, range_end(g)), (uint32_t)(row - all->v.v) };
 	values_add(&row->host, span->to_ns - span->from_ns);
-	return 0;
 }
 
 static int span_order(const void *one, const void *two)
@@ -124,9 +115,8 @@ static int read_host_collectives(struct rows *rows, struct collective_rows *all)
 	struct cursor at = { .t = rows->r->trace, .buf = &buf };
 	struct range g;
 	int e;
-	while ((e = trace_next_range(&at, &g)) > 0 &&
-		!(e = add_host_collective(rows, all, buf.ref->process, &g)))
-		;
+	while ((e = trace_next_range(&at, &g)) > 0)
+		add_host_collective(rows, all, buf.ref->process, &g);
 	chunk_buf_fini(&buf);
 	return e;
 }
@@ -145,7 +135,7 @@ static int count_collectives(struct rows *rows, struct collective_rows *all)
 	struct events events = { 0 };
 	int e = events_read(rows->r, &events);
 	for (size_t i = 0; i < events.v.n && !e; i++)
-		e = add_collective(rows, all, &events.v.v[i]);
+		add_collective(rows, all, &events.v.v[i]);
 	if (!e)
 		e = read_host_collectives(rows, all);
 	events_fini(&events);
@@ -156,9 +146,7 @@ static int count_collectives(struct rows *rows, struct collective_rows *all)
 
 static int make_collectives(struct rows *rows)
 {
-	struct collective_rows *all = calloc(1, sizeof *all);
-	if (!all)
-		return -ENOMEM;
+	struct collective_rows *all = xcalloc(1, sizeof *all);
 	rows_own(rows, all, 0, sizeof *all->v.v);
 	const int e = count_collectives(rows, all);
 	rows_take(rows, all->v.v, all->v.n, sizeof *all->v.v);
@@ -168,8 +156,6 @@ static int make_collectives(struct rows *rows)
 static void free_collectives(struct rows *rows)
 {
 	struct collective_rows *all = rows->own;
-	if (!all)
-		return;
 	for (size_t i = 0; i < all->v.n; i++) {
 		hist_fini(&all->v.v[i].device.hist);
 		hist_fini(&all->v.v[i].host.hist);

@@ -1,9 +1,9 @@
 /* Reads the GPU activities of a trace with their owners, in the order of their start. */
 #include "report/device_events.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
+#include "base/sort.h"
 #include "trace/activity.h"
 
 #include "base/banned.h"
@@ -39,14 +39,12 @@ int events_read(const struct report *r, struct events *ret_events)
 	struct gpu_activity w;
 	size_t hint = 0;
 	int e = owners_load(r->trace, &r->meta, &ret_events->owners);
-	while (!e && (e = trace_next_activity(&at, &w)) > 0) {
+	if (e)
+		return e;
+	while ((e = trace_next_activity(&at, &w)) > 0) {
 		const struct call_link *link = links_of(&r->links, buf.ref->process, &w, &hint);
-		struct event *to = array_push(&ret_events->v);
-		e = to ? 0 : -ENOMEM;
-		if (e)
-			break;
 		const uint32_t owner = owners_of(&ret_events->owners, buf.ref->process, &w, link);
-		*to = (struct event){ .w = w,
+		*array_push(&ret_events->v) = (struct event){ .w = w,
 			.process = buf.ref->process,
 			.link = link ? (uint32_t)(link - r->links.v.v) : UINT32_MAX,
 			.owner = owner,
@@ -54,7 +52,6 @@ int events_read(const struct report *r, struct events *ret_events)
 			.waiting = owners_waiting(&ret_events->owners, owner, link) };
 	}
 	chunk_buf_fini(&buf);
-	if (!e && ret_events->v.n)
-		qsort(ret_events->v.v, ret_events->v.n, sizeof *ret_events->v.v, event_order);
+	SORT(ret_events->v, event_order);
 	return e;
 }

@@ -225,10 +225,8 @@ struct cause_row {
 static int make_causes(struct rows *rows)
 {
 	const struct hints *h = rows->r->hints;
-	struct cause_row *v = calloc(GAP_CAUSES, sizeof *v);
+	struct cause_row *v = xcalloc(GAP_CAUSES, sizeof *v);
 	size_t n = 0;
-	if (!v)
-		return -ENOMEM;
 	for (enum gap_cause c = 0; h && c < GAP_CAUSES; c++)
 		if (h->idle_gaps[c].count)
 			v[n++] = (struct cause_row){ c, h->idle_gaps[c] };

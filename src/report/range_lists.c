@@ -6,7 +6,6 @@
 #include "report/sections.h"
 #include "report/shared_columns.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,7 +42,7 @@ static int start_order(const void *one, const void *two)
 	return a->ns < b->ns ? -1 : a->ns > b->ns;
 }
 
-static int add_start(
+static void add_start(
 	struct rows *rows, struct pace_rows *paces, uint32_t process, const struct range *g)
 {
 	const char *name = rows_string(rows, process, g->name);
@@ -54,14 +53,10 @@ static int add_start(
 			.name = g->name,
 			.kind = g->kind,
 			.numbered = name[common] });
-	struct range_start *to = row ? array_push(&paces->starts) : NULL;
-	if (!to)
-		return -ENOMEM;
 	const uint64_t begin = trace_ns(rows->r->trace, g->ticks);
-	*to = (struct range_start){ .ns = begin,
+	*array_push(&paces->starts) = (struct range_start){ .ns = begin,
 		.duration_ns = trace_ns(rows->r->trace, range_end(g)) - begin,
 		.row = (uint32_t)(row - paces->v.v) };
-	return 0;
 }
 
 static int read_starts(struct rows *rows, struct pace_rows *paces)
@@ -70,14 +65,11 @@ static int read_starts(struct rows *rows, struct pace_rows *paces)
 	struct cursor at = { .t = rows->r->trace, .buf = &buf };
 	struct range g;
 	int e;
-	while ((e = trace_next_range(&at, &g)) > 0) {
-		e = range_is_named(g.kind) ? add_start(rows, paces, buf.ref->process, &g) : 0;
-		if (e)
-			break;
-	}
+	while ((e = trace_next_range(&at, &g)) > 0)
+		if (range_is_named(g.kind))
+			add_start(rows, paces, buf.ref->process, &g);
 	chunk_buf_fini(&buf);
-	if (!e && paces->starts.n)
-		qsort(paces->starts.v, paces->starts.n, sizeof *paces->starts.v, start_order);
+	SORT(paces->starts, start_order);
 	return e;
 }
 
@@ -107,9 +99,7 @@ static void count_paces(struct pace_rows *paces)
 
 static int make_paces(struct rows *rows)
 {
-	struct pace_rows *paces = calloc(1, sizeof *paces);
-	if (!paces)
-		return -ENOMEM;
+	struct pace_rows *paces = xcalloc(1, sizeof *paces);
 	rows_own(rows, paces, 0, sizeof *paces->v.v);
 	const int e = read_starts(rows, paces);
 	if (!e)
@@ -121,8 +111,6 @@ static int make_paces(struct rows *rows)
 static void free_paces(struct rows *rows)
 {
 	struct pace_rows *paces = rows->own;
-	if (!paces)
-		return;
 	for (size_t i = 0; i < paces->v.n; i++) {
 		hist_fini(&paces->v.v[i].pace.hist);
 		hist_fini(&paces->v.v[i].duration.hist);
@@ -206,26 +194,20 @@ struct inside {
 	const struct report *r; /* for sorting */
 };
 
-static int range_of(struct inside *in, uint32_t name, uint16_t kind, uint32_t *ret_range)
+static uint32_t range_of(struct inside *in, uint32_t name, uint16_t kind)
 {
 	const struct named_range *row = MAP_ROW(&in->range_map, MAP_KEY(name, kind), &in->ranges,
 		(struct named_range){ .name = name, .kind = kind });
-	if (!row)
-		return -ENOMEM;
-	*ret_range = (uint32_t)(row - in->ranges.v);
-	return 0;
+	return (uint32_t)(row - in->ranges.v);
 }
 
-static int add_inside(struct inside *in, uint32_t range, const struct event *v)
+static void add_inside(struct inside *in, uint32_t range, const struct event *v)
 {
 	const uint32_t name = meta_find_string(&in->r->meta, v->process, v->w.name);
 	struct inside_row *row = MAP_ROW(&in->map, MAP_KEY(range, name, v->w.kind), &in->v,
 		(struct inside_row){ .range = range, .name = name, .kind = v->w.kind });
-	if (!row)
-		return -ENOMEM;
 	values_add(&row->device, v->w.end_ns - v->w.start_ns);
 	in->ranges.v[range].total_ns += v->w.end_ns - v->w.start_ns;
-	return 0;
 }
 
 /* Inside another one of its name: that one has all that is in it. */
@@ -238,25 +220,12 @@ static bool is_repeated(const struct owners *o, uint32_t at)
 	return false;
 }
 
-static int add_from(struct inside *in, uint32_t at, const struct event *v)
+static void add_from(struct inside *in, uint32_t at, const struct event *v)
 {
 	const struct owners *o = &in->events.owners;
-	for (; at != OWNER_NONE; at = owners_named(o, o->v.v[at].at.parent)) {
-		uint32_t range;
-		int e = is_repeated(o, at) ? 1
-					   : range_of(in, o->v.v[at].name, o->v.v[at].kind, &range);
-		if (!e)
-			e = add_inside(in, range, v);
-		if (e < 0)
-			return e;
-	}
-	return 0;
-}
-
-static int add_to_owners(struct inside *in, const struct event *v)
-{
-	const int e = add_from(in, v->named, v);
-	return e ? e : add_from(in, v->waiting, v);
+	for (; at != OWNER_NONE; at = owners_named(o, o->v.v[at].at.parent))
+		if (!is_repeated(o, at))
+			add_inside(in, range_of(in, o->v.v[at].name, o->v.v[at].kind), v);
 }
 
 /* ---- those that may cross ---- */
@@ -304,13 +273,11 @@ static int read_spans(struct inside *in)
 	struct range g;
 	int e;
 	while ((e = trace_next_range(&at, &g)) > 0) {
-		struct open_span s = { g.ticks, range_end(&g), buf.ref->process, 0 };
-		const uint32_t name = meta_find_string(&in->r->meta, s.process, g.name);
-		if (g.kind != RANGE_NVTX_SPAN)
-			continue;
-		if ((e = range_of(in, name, g.kind, &s.range)))
-			break;
-		*array_push(&in->spans) = s;
+		const uint32_t process = buf.ref->process,
+			       name = meta_find_string(&in->r->meta, process, g.name);
+		if (g.kind == RANGE_NVTX_SPAN)
+			*array_push(&in->spans) = (struct open_span){ g.ticks, range_end(&g),
+				process, range_of(in, name, g.kind) };
 	}
 	chunk_buf_fini(&buf);
 	merge_spans(in);
@@ -328,18 +295,13 @@ static int call_order(const void *one, const void *two, void *context)
 	return a->ticks < b->ticks ? -1 : a->ticks > b->ticks;
 }
 
-static int order_by_call(struct inside *in)
+static void order_by_call(struct inside *in)
 {
-	for (size_t i = 0; i < in->events.v.n; i++) {
-		uint32_t *to = in->events.v.v[i].link == UINT32_MAX ? NULL : array_push(&in->order);
-		if (to)
-			*to = (uint32_t)i;
-		else if (in->events.v.v[i].link != UINT32_MAX)
-			return -ENOMEM;
-	}
+	for (size_t i = 0; i < in->events.v.n; i++)
+		if (in->events.v.v[i].link != UINT32_MAX)
+			*array_push(&in->order) = (uint32_t)i;
 	if (in->order.n)
 		qsort_r(in->order.v, in->order.n, sizeof *in->order.v, call_order, in);
-	return 0;
 }
 
 struct open_spans {
@@ -347,51 +309,44 @@ struct open_spans {
 	size_t next; /* of the spans: the first that has not begun */
 };
 
-static int open_until(const struct inside *in, struct open_spans *open, const struct call_link *c)
+static void open_until(const struct inside *in, struct open_spans *open, const struct call_link *c)
 {
 	for (; open->next < in->spans.n; open->next++) {
 		const struct open_span *s = &in->spans.v[open->next];
 		if (s->process > c->process || (s->process == c->process && s->from > c->ticks))
-			return 0;
-		uint32_t *to = array_push(&open->v);
-		if (!to)
-			return -ENOMEM;
-		*to = (uint32_t)open->next;
+			return;
+		*array_push(&open->v) = (uint32_t)open->next;
 	}
-	return 0;
 }
 
 /* To all that are open; those that have ended are forgotten. */
-static int add_to_open(struct inside *in, struct open_spans *open, const struct call_link *c,
+static void add_to_open(struct inside *in, struct open_spans *open, const struct call_link *c,
 	const struct event *v)
 {
 	size_t n = 0;
-	int e = 0;
-	for (size_t k = 0; k < open->v.n && !e; k++) {
+	for (size_t k = 0; k < open->v.n; k++) {
 		const struct open_span *s = &in->spans.v[open->v.v[k]];
 		if (s->process != c->process || s->to <= c->ticks)
 			continue;
 		open->v.v[n++] = open->v.v[k];
-		e = add_inside(in, s->range, v);
+		add_inside(in, s->range, v);
 	}
 	open->v.n = n;
-	return e;
 }
 
 /* Through the calls in the order of time, with the ranges that are open. */
-static int add_to_spans(struct inside *in)
+static void add_to_spans(struct inside *in)
 {
 	struct open_spans open = { 0 };
-	int e = in->spans.n ? order_by_call(in) : 0;
-	for (size_t i = 0; i < in->order.n && !e; i++) {
+	if (in->spans.n)
+		order_by_call(in);
+	for (size_t i = 0; i < in->order.n; i++) {
 		const struct event *v = &in->events.v.v[in->order.v[i]];
 		const struct call_link *c = &in->r->links.v.v[v->link];
-		e = open_until(in, &open, c);
-		if (!e)
-			e = add_to_open(in, &open, c, v);
+		open_until(in, &open, c);
+		add_to_open(in, &open, c, v);
 	}
 	array_free(&open.v);
-	return e;
 }
 
 /* ---- the rows ---- */
@@ -426,18 +381,19 @@ static int count_inside(struct inside *in)
 		if (is_work(events->v.v[i].w.kind))
 			events->v.v[n++] = events->v.v[i];
 	events->v.n = n;
-	for (size_t i = 0; i < n && !e; i++)
-		e = add_to_owners(in, &events->v.v[i]);
+	for (size_t i = 0; i < n; i++) {
+		add_from(in, events->v.v[i].named, &events->v.v[i]);
+		add_from(in, events->v.v[i].waiting, &events->v.v[i]);
+	}
 	if (!e)
 		e = read_spans(in);
-	return e ? e : add_to_spans(in);
+	add_to_spans(in);
+	return e;
 }
 
 static int make_inside(struct rows *rows)
 {
-	struct inside *in = calloc(1, sizeof *in);
-	if (!in)
-		return -ENOMEM;
+	struct inside *in = xcalloc(1, sizeof *in);
 	rows_own(rows, in, 0, sizeof *in->v.v);
 	in->r = rows->r;
 	const int e = count_inside(in);
@@ -450,8 +406,6 @@ static int make_inside(struct rows *rows)
 static void free_inside(struct rows *rows)
 {
 	struct inside *in = rows->own;
-	if (!in)
-		return;
 	for (size_t i = 0; i < in->v.n; i++)
 		hist_fini(&in->v.v[i].device.hist);
 	events_fini(&in->events);

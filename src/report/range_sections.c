@@ -3,8 +3,6 @@
 #include "report/sections.h"
 #include "report/shared_columns.h"
 
-#include <errno.h>
-
 #include "base/check.h"
 #include "model/roofline.h"
 #include "trace/activity.h"

@@ -203,9 +203,7 @@ int section_open(const struct section *s, const struct report *r, struct rows *r
 {
 	*ret_rows = (struct rows){ .section = s, .r = r, .v = r, .n = 1, .all = NAN };
 	expect(!(s->facets & ~r->facets), "the facets of a section are made before it");
-	const int e = demangled_init(&ret_rows->names, &r->meta);
-	if (e)
-		return e;
+	demangled_init(&ret_rows->names, &r->meta);
 	if (s->array)
 		take_array(ret_rows);
 	return s->make ? s->make(ret_rows) : 0;

@@ -28,7 +28,7 @@ struct select_filters {
 	size_t count;
 };
 
-/* 0, -EINVAL with a sentence, or -ENOMEM; select_filters_free() either way. */
+/* 0, or -EINVAL with a sentence; select_filters_free() either way. */
 int select_filters_parse(
 	struct select_filters *f, const char *const *expressions, size_t count, struct error *err);
 

@@ -6,7 +6,6 @@
 #include "report/sections.h"
 #include "report/shared_columns.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -37,7 +36,7 @@ static uint64_t two(uint32_t high, uint32_t low)
 	return (uint64_t)high << 32 | low;
 }
 
-static int add_launch(const struct report *r, struct form_rows *forms, const struct event *v)
+static void add_launch(const struct report *r, struct form_rows *forms, const struct event *v)
 {
 	const struct gpu_activity *w = &v->w;
 	const uint32_t name = meta_find_string(&r->meta, v->process, w->name);
@@ -49,14 +48,9 @@ static int add_launch(const struct report *r, struct form_rows *forms, const str
 	const uint32_t shape = map_number(
 		&forms->shapes, MAP_KEY(two(w->grid[0], w->grid[1]), two(w->grid[2], w->block[0]),
 					two(w->block[1], w->block[2])));
-	if (kernel == MAP_NONE || shape == MAP_NONE)
-		return -ENOMEM;
 	struct form_row *row = MAP_ROW(&forms->rows, MAP_KEY(kernel, shape), &forms->v,
 		(struct form_row){ .of = *w, .process = v->process });
-	if (!row)
-		return -ENOMEM;
 	values_add(&row->device, w->end_ns - w->start_ns);
-	return 0;
 }
 
 static int shape_order(const void *one, const void *two)
@@ -104,11 +98,11 @@ static void fill_occupancy(const struct report *r, struct form_row *row)
 static int count_forms(const struct report *r, struct form_rows *forms)
 {
 	struct events events = { 0 };
-	int e = events_read(r, &events);
+	const int e = events_read(r, &events);
 	for (size_t i = 0; i < events.v.n && !e; i++) {
 		const struct gpu_activity *w = &events.v.v[i].w;
 		if (w->kind == GPU_KERNEL && w->valid & GPU_HAS_SHAPE)
-			e = add_launch(r, forms, &events.v.v[i]);
+			add_launch(r, forms, &events.v.v[i]);
 	}
 	events_fini(&events);
 	for (size_t i = 0; i < forms->v.n; i++)
@@ -119,9 +113,7 @@ static int count_forms(const struct report *r, struct form_rows *forms)
 
 static int make_forms(struct rows *rows)
 {
-	struct form_rows *forms = calloc(1, sizeof *forms);
-	if (!forms)
-		return -ENOMEM;
+	struct form_rows *forms = xcalloc(1, sizeof *forms);
 	rows_own(rows, forms, 0, sizeof *forms->v.v);
 	const int e = count_forms(rows->r, forms);
 	rows_take(rows, forms->v.v, forms->v.n, sizeof *forms->v.v);
@@ -131,8 +123,6 @@ static int make_forms(struct rows *rows)
 static void free_forms(struct rows *rows)
 {
 	struct form_rows *forms = rows->own;
-	if (!forms)
-		return;
 	for (size_t i = 0; i < forms->v.n; i++)
 		hist_fini(&forms->v.v[i].device.hist);
 	array_free(&forms->v);

@@ -45,20 +45,16 @@ static int busy_order(const void *one, const void *two)
 
 /* ---- what is in them ---- */
 
-static int add_launch(const struct report *r, struct step_lists *lists, const struct chunk_buf *buf,
-	const struct record *c)
+static void add_launch(const struct report *r, struct step_lists *lists,
+	const struct chunk_buf *buf, const struct record *c)
 {
 	const struct schema_fn *fn = schema_find(&r->trace->schema, c->fn);
 	if (!fn || c->result || c->flags & RECORD_CAPTURED || strcmp(fn->class, "launch") != 0)
-		return 0;
-	struct nested *to = array_push(&lists->launches);
-	if (!to)
-		return -ENOMEM;
-	*to = (struct nested){ .ticks = c->ticks,
+		return;
+	*array_push(&lists->launches) = (struct nested){ .ticks = c->ticks,
 		.end = record_end(c),
 		.process = buf->ref->process,
 		.tid = buf->ref->head.tid };
-	return 0;
 }
 
 /* A launch of the runtime and the one of the driver that it makes are one. */
@@ -82,11 +78,8 @@ static int read_launches(const struct report *r, struct step_lists *lists)
 	int e;
 	while ((e = trace_next(r->trace, CHUNK_EVENTS, &at, &buf, NULL)) > 0) {
 		struct records it = records_of(&buf);
-		e = 0;
-		for (const struct record *c; !e && (c = records_next(&it));)
-			e = add_launch(r, lists, &buf, c);
-		if (e)
-			break;
+		for (const struct record *c; (c = records_next(&it));)
+			add_launch(r, lists, &buf, c);
 	}
 	chunk_buf_fini(&buf);
 	if (!e)
@@ -122,12 +115,8 @@ static int read_busy(const struct report *r, struct step_lists *lists)
 	while ((e = trace_next_activity(&at, &w)) > 0) {
 		if (w.kind == GPU_SYNC || w.kind == GPU_SPAN)
 			continue; /* of the host, and of idle time too */
-		struct busy_span *to = array_push(&lists->busy);
-		if (!to) {
-			e = -ENOMEM;
-			break;
-		}
-		*to = (struct busy_span){ buf.ref->process, w.start_ns, w.end_ns, 0 };
+		*array_push(&lists->busy) =
+			(struct busy_span){ buf.ref->process, w.start_ns, w.end_ns, 0 };
 	}
 	chunk_buf_fini(&buf);
 	merge_busy(lists);
@@ -160,9 +149,7 @@ static uint64_t busy_until(const struct step_lists *lists, uint32_t process, uin
 
 static int make_steps(struct rows *rows)
 {
-	struct step_lists *lists = calloc(1, sizeof *lists);
-	if (!lists)
-		return -ENOMEM;
+	struct step_lists *lists = xcalloc(1, sizeof *lists);
 	rows_own(rows, lists, 0, sizeof *lists->steps.v.v);
 	int e = steps_load(rows->r->trace, &rows->r->meta, &lists->steps);
 	if (!e)
@@ -176,8 +163,6 @@ static int make_steps(struct rows *rows)
 static void free_steps(struct rows *rows)
 {
 	struct step_lists *lists = rows->own;
-	if (!lists)
-		return;
 	steps_fini(&lists->steps);
 	array_free(&lists->launches);
 	array_free(&lists->busy);

@@ -2,7 +2,6 @@
 #include "report/device_events.h"
 #include "report/sections.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -96,27 +95,20 @@ struct intervals {
 	ARRAY(struct interval_row) v;
 };
 
-static int list_device(
+static void list_device(
 	const struct report *r, const struct events *events, uint32_t device, void *to)
 {
 	const struct wall wall = wall_of(r);
 	struct intervals *list = to;
-	struct busy_device *d = calloc(1, sizeof *d);
-	int e = d ? 0 : -ENOMEM;
-	for (size_t i = 0; i < events->v.n && !e; i++) {
+	struct busy_device *d = xcalloc(1, sizeof *d);
+	for (size_t i = 0; i < events->v.n; i++) {
 		const struct gpu_activity *w = &events->v.v[i].w;
 		if ((is_kernel(w->kind) || is_copy(w->kind)) && device_of(w) == device)
 			add(d, &wall, w);
 	}
-	for (unsigned i = 0; i < BUSY_POINTS && !e; i++) {
-		struct interval_row *row = array_push(&list->v);
-		if (row)
-			*row = interval(&wall, d, device, i);
-		else
-			e = -ENOMEM;
-	}
+	for (unsigned i = 0; i < BUSY_POINTS; i++)
+		*array_push(&list->v) = interval(&wall, d, device, i);
 	free(d);
-	return e;
 }
 
 /* ---- at once ---- */
@@ -133,47 +125,31 @@ struct at_once {
 	ARRAY(uint64_t) ns; /* by how many ran */
 };
 
-static int push(struct at_once *a, const struct gpu_activity *w)
+static void spend(struct at_once *a, size_t running, uint64_t ns)
 {
-	uint64_t *start = array_push(&a->starts), *end = array_push(&a->ends);
-	if (!start || !end)
-		return -ENOMEM;
-	*start = w->start_ns;
-	*end = w->end_ns;
-	return 0;
-}
-
-static int spend(struct at_once *a, size_t running, uint64_t ns)
-{
-	while (a->ns.n <= running) {
-		uint64_t *to = array_push(&a->ns);
-		if (!to)
-			return -ENOMEM;
-		*to = 0;
-	}
+	while (a->ns.n <= running)
+		*array_push(&a->ns) = 0;
 	a->ns.v[running] += ns;
-	return 0;
 }
 
 /* Through the moments at which one began or ended. */
-static int walk(struct at_once *a, const struct wall *wall)
+static void walk(struct at_once *a, const struct wall *wall)
 {
 	uint64_t last = wall->from_ns;
 	size_t in = 0, out = 0;
-	int e = 0;
 	SORT(a->starts, time_order);
 	SORT(a->ends, time_order);
-	while (out < a->ends.n && !e) {
+	while (out < a->ends.n) {
 		const bool begins = in < a->starts.n && a->starts.v[in] < a->ends.v[out];
 		const uint64_t at = begins ? a->starts.v[in] : a->ends.v[out];
 		const size_t running = in > out ? in - out : 0;
 		if (at > last)
-			e = spend(a, running, at - last);
+			spend(a, running, at - last);
 		last = at > last ? at : last;
 		*(begins ? &in : &out) += 1;
 	}
 	const uint64_t end = wall->from_ns + wall->ns;
-	return e ? e : spend(a, 0, end > last ? end - last : 0);
+	spend(a, 0, end > last ? end - last : 0);
 }
 
 struct level_row {
@@ -186,55 +162,51 @@ struct levels {
 	ARRAY(struct level_row) v;
 };
 
-static int put_levels(
+static void put_levels(
 	struct levels *to, const struct at_once *a, const struct wall *wall, uint32_t device)
 {
 	uint64_t busy = 0;
 	for (size_t i = 1; i < a->ns.n; i++)
 		busy += a->ns.v[i];
-	for (size_t i = 0; i < a->ns.n; i++) {
-		struct level_row *row = array_push(&to->v);
-		if (!row)
-			return -ENOMEM;
-		*row = (struct level_row){ .device = device,
+	for (size_t i = 0; i < a->ns.n; i++)
+		*array_push(&to->v) = (struct level_row){ .device = device,
 			.at_once = i,
 			.ns = a->ns.v[i],
 			.share = wall->ns ? (double)a->ns.v[i] / (double)wall->ns : 0,
 			.of_busy = i && busy ? (double)a->ns.v[i] / (double)busy : NAN };
-	}
-	return 0;
 }
 
-static int list_levels(
+static void list_levels(
 	const struct report *r, const struct events *events, uint32_t device, void *to)
 {
 	const struct wall wall = wall_of(r);
 	struct at_once a = { 0 };
-	int e = 0;
-	for (size_t i = 0; i < events->v.n && !e; i++)
-		if (is_kernel(events->v.v[i].w.kind) && device_of(&events->v.v[i].w) == device)
-			e = push(&a, &events->v.v[i].w);
-	if (!e)
-		e = walk(&a, &wall);
-	if (!e)
-		e = put_levels(to, &a, &wall, device);
+	for (size_t i = 0; i < events->v.n; i++) {
+		const struct gpu_activity *w = &events->v.v[i].w;
+		if (!is_kernel(w->kind) || device_of(w) != device)
+			continue;
+		*array_push(&a.starts) = w->start_ns;
+		*array_push(&a.ends) = w->end_ns;
+	}
+	walk(&a, &wall);
+	put_levels(to, &a, &wall, device);
 	array_free(&a.starts);
 	array_free(&a.ends);
 	array_free(&a.ns);
-	return e;
 }
 
 /* ---- each device ---- */
 
 /* Times of samples make no timeline. */
 static int each_device(const struct report *r,
-	int (*list)(const struct report *r, const struct events *events, uint32_t device, void *to),
+	void (*list)(
+		const struct report *r, const struct events *events, uint32_t device, void *to),
 	void *to)
 {
 	struct events events = { 0 };
-	int e = r->analysis.known ? events_read(r, &events) : 0;
+	const int e = r->analysis.known ? events_read(r, &events) : 0;
 	for (size_t i = 0; i < r->devices.n && !e && r->analysis.known; i++)
-		e = list(r, &events, r->devices.v[i].device, to);
+		list(r, &events, r->devices.v[i].device, to);
 	events_fini(&events);
 	return e;
 }

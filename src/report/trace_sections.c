@@ -4,7 +4,6 @@
 #include "report/report_make.h"
 #include "report/sections.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -168,10 +167,8 @@ static const struct column said_columns[] = {
 static int make_said(struct rows *rows)
 {
 	const struct report *r = rows->r;
-	struct meta_device *v = calloc(r->meta.devices.n + 1, sizeof *v);
+	struct meta_device *v = xcalloc(r->meta.devices.n + 1, sizeof *v);
 	size_t n = 0;
-	if (!v)
-		return -ENOMEM;
 	for (size_t i = 0; i < r->meta.devices.n; i++)
 		if (!provenance_is_said(r, i))
 			v[n++] = r->meta.devices.v[i];
@@ -223,9 +220,7 @@ static const struct column summary_columns[] = {
 
 static int make_summary(struct rows *rows)
 {
-	struct summary *s = calloc(1, sizeof *s);
-	if (!s)
-		return -ENOMEM;
+	struct summary *s = xcalloc(1, sizeof *s);
 	summary_make(rows->r, s);
 	rows_own(rows, s, s->n, sizeof *s->text);
 	rows->v = s->text;

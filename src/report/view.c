@@ -15,11 +15,9 @@ struct picked {
 	size_t n;
 };
 
-static int pick(const struct view *view, const struct rows *rows, struct picked *to)
+static void pick(const struct view *view, const struct rows *rows, struct picked *to)
 {
-	to->v = calloc(rows->n + 1, sizeof *to->v);
-	if (!to->v)
-		return -1;
+	to->v = xcalloc(rows->n + 1, sizeof *to->v);
 	for (size_t i = 0; i < rows->n; i++) {
 		const void *row = (const char *)rows->v + i * rows->each;
 		if (!view->has || view->has(row))
@@ -27,7 +25,6 @@ static int pick(const struct view *view, const struct rows *rows, struct picked 
 	}
 	if (view->order && to->n)
 		qsort(to->v, to->n, sizeof *to->v, view->order);
-	return 0;
 }
 
 static size_t find_columns(const struct view *view, const struct column **columns)
@@ -75,7 +72,9 @@ size_t view_put(const struct view *view, const struct report *r, const struct te
 {
 	struct picked picked = { 0 };
 	struct rows rows;
-	if (!section_open(view->section, r, &rows) && !pick(view, &rows, &picked) && picked.n)
+	if (!section_open(view->section, r, &rows))
+		pick(view, &rows, &picked);
+	if (picked.n)
 		put_table(view, &rows, &picked, p);
 	free(picked.v);
 	section_close(&rows);

@@ -62,15 +62,12 @@ static struct duration estimate(const struct run *r)
 	struct durations d = { 0 };
 	for (int i = 0; i < r->both; i++) {
 		const double ns = took(r, 1);
-		assert_int_equal(durations_add(&d, &key, at_least_one(ns),
-					 at_least_one(ns + waited(r)), DURATION_EXACT),
-			0);
+		durations_add(
+			&d, &key, at_least_one(ns), at_least_one(ns + waited(r)), DURATION_EXACT);
 	}
 	for (int i = 0; i < r->after; i++)
-		assert_int_equal(
-			durations_add(&d, &key, at_least_one(took(r, r->changed) + waited(r)), 0,
-				DURATION_EVENT),
-			0);
+		durations_add(
+			&d, &key, at_least_one(took(r, r->changed) + waited(r)), 0, DURATION_EVENT);
 	durations_settle(&d);
 	const struct duration found = durations_get(&d, &key);
 	durations_fini(&d);
