@@ -19,9 +19,7 @@
 static bool read_time(const struct options *o, const char *name, uint64_t *ret_ns)
 {
 	const char *text = opt_str(o, name);
-	if (text && strcmp(text, "0") == 0)
-		*ret_ns = 0;
-	else if (text && !duration_parse(text, ret_ns))
+	if (text && !pause_parse(text, ret_ns))
 		return !complain(EXIT_USAGE, "--%s=%s: give a time, as in 500us or 2s", name, text);
 	return true;
 }

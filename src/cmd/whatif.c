@@ -249,6 +249,9 @@ static int ask_served(const struct options *o, struct serving *w)
 	if (!number(opt_str(o, "seed"), 0, SEED_MOST, &w->seed))
 		return complain(EXIT_USAGE, "--seed=%s: give a whole number from 0 to %u",
 			opt_str(o, "seed"), SEED_MOST);
+	const char *delay = opt_str(o, "delay");
+	if (delay && !pause_parse(delay, &w->delay_ns))
+		return complain(EXIT_USAGE, "--delay=%s: give a time, as in 2ms", delay);
 	int code = take_served_policies(o, w);
 	code = code ? code : take_seconds(o, &w->seconds);
 	if (code)
@@ -275,8 +278,9 @@ int cmd_whatif(const struct options *o)
 		serving_fini(&w);
 		return served;
 	}
-	if (opt_str(o, "seconds"))
-		return complain(EXIT_USAGE, "--seconds needs --serve");
+	if (opt_str(o, "seconds") || opt_str(o, "delay"))
+		return complain(EXIT_USAGE, "--%s needs --serve",
+			opt_str(o, "seconds") ? "seconds" : "delay");
 	if (!opt_argc(o) || opt_argc(o) > REPLAY_PROGRAMS)
 		return complain(EXIT_USAGE,
 			"FILE is missing: name recordings, latency.weir best-effort.weir for example, or a repository with --serve");

@@ -8,9 +8,8 @@
 #include <inttypes.h>
 
 #include "serve/classes.h"
+#include "store/config_queue.h"
 #include "serve/internal.h"
-
-#define DEFAULT_CLASS 1 /* of requests that name no priority: one class is above, two below */
 
 /* ---- inputs ---- */
 
@@ -239,25 +238,15 @@ static uint64_t from_us(uint64_t us)
 
 static void set_times(struct exchange *x)
 {
-	const struct model_config *c = x->version->config;
-	const struct config_batching *b = &c->dynamic_batching;
 	struct batch_item *item = &x->item;
 	item->arrived_ns = now_ns();
 	uint64_t deadline = earlier(UINT64_MAX, x->began_ns, x->timeout_ns);
 	deadline = earlier(deadline, x->began_ns, from_us(x->infer.timeout_us));
 	item->deadline_ns = earlier(deadline, x->began_ns,
 		from_us(atomic_load_explicit(&x->version->deadline_us, memory_order_relaxed)));
-	uint64_t level = x->infer.priority;
-	if (b->priority_levels) {
-		level = level && level <= b->priority_levels ? level : b->default_priority;
-		level = level ? level : 1;
-	}
-	item->class = level ? (uint32_t)(level < BATCH_CLASSES ? level : BATCH_CLASSES) - 1
-			    : DEFAULT_CLASS;
-	item->start_by_ns = UINT64_MAX;
-	const struct config_queue_policy *p = config_queue_policy(c, level);
-	if (p && p->timeout_action == CONFIG_TIMEOUT_REJECT)
-		item->start_by_ns = earlier(UINT64_MAX, item->arrived_ns, from_us(p->timeout_us));
+	const struct config_wait wait = config_wait(x->version->config, x->infer.priority);
+	item->class = wait.class;
+	item->start_by_ns = earlier(UINT64_MAX, item->arrived_ns, wait.timeout_ns);
 }
 
 /* Requests run together when all but the number of rows is equal. */

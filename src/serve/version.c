@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "serve/internal.h"
+#include "store/config_queue.h"
 
 /* ---- engine and configuration ---- */
 
@@ -155,32 +156,12 @@ static bool varies(const struct version *v)
 	return false;
 }
 
-/* ---- its queue ---- */
-
-static struct batch_model_config queue_config(const struct server *s, const struct version *v)
-{
-	const struct model_config *c = v->config;
-	const struct config_batching *d = &c->dynamic_batching;
-	const struct config_queue_policy *p = config_queue_policy(c, 0);
-	struct batch_model_config b = { .name = c->name,
-		.max_rows = v->batched ? c->max_batch_size : 1,
-		.max_queue = p && p->max_queue ? p->max_queue : BATCH_QUEUE,
-		.max_delay_ns = c->has_dynamic_batching ? d->max_delay_us * 1000 : s->o.delay_ns,
-		.preserve_ordering = d->preserve_ordering,
-		.weight = c->weir_weight > 0 ? (float)c->weir_weight : 1 };
-	for (unsigned i = 0; i < d->preferreds && b.preferreds < 16; i++)
-		b.preferred[b.preferreds++] = (uint32_t)d->preferred[i];
-	for (unsigned i = 0; i < c->weir_buckets && b.nbuckets < 16; i++)
-		b.buckets[b.nbuckets++] = c->weir_bucket[i];
-	return b;
-}
-
 /* ---- what is known of its latency ---- */
 
 static void read_latency(struct server *s, const char *model, struct version *v)
 {
 	struct error err;
-	FILE *in = store_latency_open(s->models.store, model, v->number);
+	FILE *in = store_kept_open(s->models.store, STORE_LATENCY, model, v->number);
 	if (!in)
 		return;
 	pthread_mutex_lock(&v->device->lock);
@@ -201,7 +182,19 @@ static void write_latency(struct server *s, const struct version *v)
 	pthread_mutex_unlock(&v->device->lock);
 	/* A repository that can't be written to is served without. */
 	if (fclose(out) == 0)
-		store_latency_write(s->models.store, v->config->name, v->number, text, n);
+		store_kept_write(
+			s->models.store, STORE_LATENCY, v->config->name, v->number, text, n);
+	free(text);
+}
+
+/* For who simulates the server: what the model adds to its configuration. */
+static void write_model(struct server *s, const struct version *v)
+{
+	const struct engine_model *m = v->loaded;
+	char *text = config_model_text(m->in, m->ins, m->out, m->outs);
+	if (text)
+		store_kept_write(s->models.store, STORE_MODEL, v->config->name, v->number, text,
+			strlen(text));
 	free(text);
 }
 
@@ -229,10 +222,11 @@ static int load(struct server *s, const char *model, struct version *v, struct e
 		return error_set(err, -EINVAL, "%s: max_batch_size is %u, and %u is the most",
 			v->config->file, v->config->max_batch_size, BATCH_MOST);
 	v->batched = v->config->max_batch_size > 0;
+	v->loaded->has_rows = v->batched;
 	v->in = tensors_of(s, model, v, m->in, m->ins, v->config->input, v->config->inputs);
 	v->out = tensors_of(s, model, v, m->out, m->outs, v->config->output, v->config->outputs);
 	v->shapes_vary = varies(v);
-	v->limits.queue = queue_config(s, v);
+	v->limits.queue = config_queue(v->config, s->o.delay_ns);
 	v->queue_most = v->limits.queue.max_queue;
 	atomic_store_explicit(&v->deadline_us, v->config->weir_deadline_us, memory_order_relaxed);
 	pthread_mutex_lock(&v->device->lock);
@@ -240,8 +234,10 @@ static int load(struct server *s, const char *model, struct version *v, struct e
 	pthread_mutex_unlock(&v->device->lock);
 	read_latency(s, model, v);
 	e = warm_up(s, model, v, err);
-	if (!e)
+	if (!e) {
+		write_model(s, v);
 		write_latency(s, v);
+	}
 	return e;
 }
 

@@ -165,12 +165,12 @@ static int open_kept(struct store *s, bool make)
 	return store_open_beneath(s->fd, ".weir", O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
 }
 
-FILE *store_latency_open(struct store *s, const char *model, uint64_t version)
+FILE *store_kept_open(struct store *s, const char *what, const char *model, uint64_t version)
 {
 	const int folder = store_is_model_name(model) ? open_kept(s, false) : -EINVAL;
 	if (folder < 0)
 		return NULL;
-	char *name = xasprintf("latency-%s-%" PRIu64, model, version);
+	char *name = xasprintf("%s-%s-%" PRIu64, what, model, version);
 	const int fd = store_open_beneath(folder, name, O_RDONLY | O_NOFOLLOW);
 	struct stat st;
 	FILE *in = fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) ? fdopen(fd, "r") : NULL;
@@ -181,14 +181,14 @@ FILE *store_latency_open(struct store *s, const char *model, uint64_t version)
 	return in;
 }
 
-int store_latency_write(
-	struct store *s, const char *model, uint64_t version, const char *text, size_t n)
+int store_kept_write(struct store *s, const char *what, const char *model, uint64_t version,
+	const char *text, size_t n)
 {
 	const int folder = store_is_model_name(model) ? open_kept(s, true) : -EINVAL;
 	if (folder < 0)
 		return folder;
 	struct newfile f;
-	char *path = xasprintf("/proc/self/fd/%d/latency-%s-%" PRIu64, folder, model, version);
+	char *path = xasprintf("/proc/self/fd/%d/%s-%s-%" PRIu64, folder, what, model, version);
 	int e = newfile_open(&f, path);
 	if (!e && fwrite(text, 1, n, f.out) != n)
 		e = -EIO;

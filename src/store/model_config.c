@@ -270,8 +270,11 @@ static json_t *tree_of_spec(const struct tensor_spec *spec, unsigned skip)
 	json_t *dims = json_array();
 	for (unsigned i = skip; i < spec->shape.n; i++)
 		json_array_append_new(dims, json_integer(spec->shape.dims[i]));
-	return json_pack("{s:s, s:s, s:o}", "name", spec->name, "data_type",
+	json_t *tree = json_pack("{s:s, s:s, s:o}", "name", spec->name, "data_type",
 		dtype_rows[spec->type].config, "dims", dims);
+	if (spec->optional)
+		json_object_set_new(tree, "optional", json_true());
+	return tree;
 }
 
 static const struct tensor_spec *find_spec(
@@ -429,5 +432,52 @@ int config_complete(struct model_config *c, const struct tensor_spec *in, unsign
 		e = check_list(c, "input", c->input, c->inputs, in, nin, err);
 	if (!e)
 		e = check_list(c, "output", c->output, c->outputs, out, nout, err);
+	return e;
+}
+
+/* ---- what the model tells, kept for those who do not load it ---- */
+
+static json_t *trees_of_specs(const struct tensor_spec *spec, unsigned n)
+{
+	json_t *list = json_array();
+	for (unsigned i = 0; i < n; i++)
+		json_array_append_new(list, tree_of_spec(&spec[i], 0));
+	return list;
+}
+
+char *config_model_text(
+	const struct tensor_spec *in, unsigned nin, const struct tensor_spec *out, unsigned nout)
+{
+	json_t *tree = json_pack("{s:o, s:o}", "input", trees_of_specs(in, nin), "output",
+		trees_of_specs(out, nout));
+	char *text = json_dumps(tree, JSON_COMPACT);
+	json_decref(tree);
+	return text;
+}
+
+static void take_specs(const struct config_tensor *from, unsigned n, struct tensor_spec *to)
+{
+	for (unsigned i = 0; i < n; i++)
+		to[i] = (struct tensor_spec){ (char *)from[i].name, from[i].type, from[i].dims,
+			from[i].optional };
+}
+
+int config_complete_from(struct model_config *c, FILE *kept, struct error *err)
+{
+	struct tensor_spec in[CONFIG_TENSORS], out[CONFIG_TENSORS];
+	struct model_config *own = NULL;
+	struct buf warnings = { 0 };
+	json_error_t why;
+	json_t *tree = json_loadf(kept, 0, &why);
+	int e = tree ? config_from_json(tree, "what is kept of the model", &own, &warnings, err)
+		     : error_set(err, -EINVAL, "what is kept of the model: %s", why.text);
+	if (!e) {
+		take_specs(own->input, own->inputs, in);
+		take_specs(own->output, own->outputs, out);
+		e = config_complete(c, in, own->inputs, out, own->outputs, err);
+	}
+	config_free(own);
+	buf_free(&warnings);
+	json_decref(tree);
 	return e;
 }

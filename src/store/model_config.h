@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/array.h"
 #include "base/buf.h"
@@ -156,6 +157,11 @@ int config_from_json(const json_t *object, const char *file, struct model_config
  */
 int config_complete(struct model_config *c, const struct tensor_spec *in, unsigned nin,
 	const struct tensor_spec *out, unsigned nout, struct error *err);
+
+/* What the model itself tells, as a text, and config_complete() with what that text says. */
+char *config_model_text(
+	const struct tensor_spec *in, unsigned nin, const struct tensor_spec *out, unsigned nout);
+int config_complete_from(struct model_config *c, FILE *kept, struct error *err);
 
 /* Gives a configuration without a name this one. */
 void config_set_name(struct model_config *c, const char *name);

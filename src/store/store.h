@@ -72,11 +72,16 @@ int store_side_file(struct store *s, const char *model, const char *filename, in
  */
 int store_override(struct store *s, const char *model, const json_t *parameters, struct error *err);
 
-/* What is known of a version's latency, in REPOSITORY/.weir; NULL: nothing. */
-FILE *store_latency_open(struct store *s, const char *model, uint64_t version);
+/*
+ * What a server keeps of a version, in REPOSITORY/.weir: its latency, and the tensors that the
+ * model itself says (config_put_model). NULL: nothing.
+ */
+#define STORE_LATENCY "latency"
+#define STORE_MODEL   "model"
+FILE *store_kept_open(struct store *s, const char *what, const char *model, uint64_t version);
 
 /* Keeps it, whole or not at all. A repository that can't be written to is -EROFS or -EACCES. */
-int store_latency_write(
-	struct store *s, const char *model, uint64_t version, const char *text, size_t n);
+int store_kept_write(struct store *s, const char *what, const char *model, uint64_t version,
+	const char *text, size_t n);
 
 #endif

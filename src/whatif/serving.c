@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/sort.h"
+#include "store/config_queue.h"
 #include "store/store.h"
 
 #include "base/banned.h"
@@ -14,24 +15,6 @@
 #define RATE_MOST       1e7
 
 /* ---- models ---- */
-
-static struct batch_model_config queue_config(const struct model_config *c)
-{
-	const struct config_batching *d = &c->dynamic_batching;
-	struct batch_model_config b = {
-		.max_rows = c->max_batch_size ? c->max_batch_size : 1,
-		.max_queue = d->queue_policy.max_queue,
-		.max_delay_ns = d->max_delay_us * 1000,
-		.preserve_ordering = d->preserve_ordering,
-		.weight = (float)c->weir_weight,
-	};
-	b.max_rows = b.max_rows < BATCH_MOST ? b.max_rows : BATCH_MOST;
-	for (unsigned i = 0; i < d->preferreds && b.preferreds < 16; i++)
-		b.preferred[b.preferreds++] = (uint32_t)d->preferred[i];
-	for (unsigned i = 0; i < c->weir_buckets && b.nbuckets < 16; i++)
-		b.buckets[b.nbuckets++] = c->weir_bucket[i];
-	return b;
-}
 
 static uint64_t ns_of(uint64_t us)
 {
@@ -56,15 +39,35 @@ static int read_latency(struct serving_model *m, FILE *in, struct error *err)
 	return code;
 }
 
-static FILE *newest_latency(struct store *store, const struct store_model *m, uint64_t *ret_version)
+/* Of the newest version that the configuration selects and that has run. */
+static FILE *open_kept(
+	struct store *store, const struct store_model *m, uint64_t *ret_version, FILE **ret_model)
 {
-	FILE *in = NULL;
-	for (size_t i = m->versions.n; i-- > 0 && !in;) {
-		*ret_version = m->versions.v[i].number;
-		if (m->versions.v[i].selected)
-			in = store_latency_open(store, m->name, *ret_version);
+	for (size_t i = m->versions.n; i-- > 0;) {
+		const uint64_t version = m->versions.v[i].number;
+		FILE *model = m->versions.v[i].selected
+				      ? store_kept_open(store, STORE_MODEL, m->name, version)
+				      : NULL;
+		FILE *latency =
+			model ? store_kept_open(store, STORE_LATENCY, m->name, version) : NULL;
+		*ret_version = version;
+		*ret_model = model;
+		if (latency)
+			return latency;
+		if (model)
+			fclose(model);
 	}
-	return in;
+	return NULL;
+}
+
+static void take_config(struct serving *w, struct serving_model *m, const struct model_config *c)
+{
+	const struct config_wait wait = config_wait(c, 0);
+	m->simulated.config = config_queue(c, w->delay_ns);
+	m->simulated.config.name = m->name;
+	m->simulated.deadline_ns = ns_of(c->weir_deadline_us);
+	m->simulated.timeout_ns = wait.timeout_ns;
+	m->simulated.class = wait.class;
 }
 
 static int add_model(
@@ -72,24 +75,20 @@ static int add_model(
 {
 	uint64_t version;
 	struct error why;
-	FILE *in = from->config ? newest_latency(store, from, &version) : NULL;
-	if (!in) {
+	FILE *model, *latency = from->config ? open_kept(store, from, &version, &model) : NULL;
+	if (!latency) {
 		*(array_push(&w->left_out)) = xstrdup(from->name);
 		return 0;
 	}
 	struct serving_model *m = array_push(&w->models);
-	*m = (struct serving_model){
-		.name = xstrdup(from->name),
-		.version = version,
-		.simulated = {
-			.config = queue_config(from->config),
-			.deadline_ns = ns_of(from->config->weir_deadline_us),
-			.timeout_ns =
-				ns_of(from->config->dynamic_batching.queue_policy.timeout_us),
-		},
-	};
-	const int code = read_latency(m, in, &why);
-	fclose(in);
+	*m = (struct serving_model){ .name = xstrdup(from->name), .version = version };
+	int code = config_complete_from(from->config, model, &why);
+	if (!code) {
+		take_config(w, m, from->config);
+		code = read_latency(m, latency, &why);
+	}
+	fclose(latency);
+	fclose(model);
 	return code ? error_set(err, code, "%s: the saved latency of %s version %llu: %s",
 			      w->repository, m->name, (unsigned long long)version, why.text)
 		    : 0;

@@ -25,6 +25,7 @@ struct serving {
 	const char *repository;
 	double seconds; /* 0: until the last arrival of a file, or 60 */
 	uint64_t seed;
+	uint64_t delay_ns; /* as the server's --delay */
 	enum batch_policy policies[BATCH_POLICIES];
 	size_t policy_count; /* 0: all */
 	ARRAY(struct serving_model) models;

@@ -127,6 +127,16 @@ static void put_counts(struct json *j, const struct simulated *s)
 	json_u64(j, "busy_ns", s->busy_ns);
 }
 
+static void put_queue(struct json *j, const struct simulated_model *m)
+{
+	json_u64_or_null(j, "timeout_ns", m->timeout_ns != BATCH_NEVER, m->timeout_ns);
+	json_u64(j, "class", m->class);
+	json_u64(j, "max_rows", m->config.max_rows);
+	json_u64(j, "max_queue", m->config.max_queue);
+	json_u64(j, "max_delay_ns", m->config.max_delay_ns);
+	json_put_real(j, "weight", (double)m->config.weight);
+}
+
 void serving_put_json(const struct serving *w, FILE *out)
 {
 	struct json j;
@@ -142,6 +152,7 @@ void serving_put_json(const struct serving *w, FILE *out)
 		json_str(&j, "model", m->name);
 		json_u64(&j, "version", m->version);
 		json_u64_or_null(&j, "deadline_ns", deadline != BATCH_NEVER, deadline);
+		put_queue(&j, &m->simulated);
 		json_end_object(&j);
 	}
 	json_end_array(&j);

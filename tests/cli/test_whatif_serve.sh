@@ -15,6 +15,8 @@ model() {
 	END
 }
 saved() {
+	printf '{"input": [{"name": "X", "data_type": "TYPE_FP32", "dims": [-1, 4]}], "output": []}' \
+		>"models/.weir/model-$1-1"
 	printf 'weir-latency 1\nmargin 0.07 deviation 0.02\nrows 1 ns %s runs 7\nrows 32 ns %s runs 7\n' "$2" "$3" \
 		>"models/.weir/latency-$1-1"
 }
@@ -80,6 +82,23 @@ expect 0 '"model": "quick", "requests": 2, "met": 2, .*"batches": 1, .*"model": 
 printf '0.5 nobody\n' >arrivals
 expect 2 'arrivals:1: give SECONDS, or SECONDS MODEL with a model of the repository' \
 	"$weir" whatif --serve models --arrivals arrivals
+
+# A configuration that leaves the rest to the model is completed as in the server: 4 rows, and the delay of --delay.
+: >models/quick/config.pbtxt
+printf '{"input": [{"name": "X", "data_type": "TYPE_FP32", "dims": [-1, 4]}],
+	"output": [{"name": "Y", "data_type": "TYPE_FP32", "dims": [-1, 4]}]}' >models/.weir/model-quick-1
+expect 0 '"timeout_ns": null, "class": 1, "max_rows": 4, "max_queue": 4096, "max_delay_ns": 0, "weight": 1' \
+	ask -p delay --json
+expect 0 '"max_rows": 4, "max_queue": 4096, "max_delay_ns": 2000000,' ask -p delay --delay=2ms --json
+echo 'max_batch_size: 2 dynamic_batching { max_queue_delay_microseconds: 7 priority_levels: 9 default_priority_level: 3
+	default_queue_policy { max_queue_size: 5 default_timeout_microseconds: 6 } }' >models/quick/config.pbtxt
+expect 0 '"timeout_ns": 6000, "class": 2, "max_rows": 2, "max_queue": 5, "max_delay_ns": 7000,' \
+	ask -p delay --delay=2ms --json
+echo 'input { name: "Z" }' >models/quick/config.pbtxt
+expect 2 'saved latency of quick version 1: .*the model has no input Z; it has X' ask
+model quick 10000
+expect 2 '--delay=soon: give a time' ask --delay=soon
+expect 2 '--delay needs --serve' "$weir" whatif --delay=2ms a.weir
 
 # What can't be answered.
 expect 2 'models has no such model' "$weir" whatif --serve models --arrivals nobody=poisson:3

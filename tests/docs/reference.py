@@ -235,6 +235,8 @@ def json_outputs():
         file.write('platform: "onnxruntime_onnx"\nmax_batch_size: 8\n')
     with open("models/.weir/latency-quick-1", "w", encoding="utf-8") as file:
         file.write("weir-latency 1\nmargin 0.05 deviation 0.02\nrows 1 ns 500000 runs 7\n")
+    with open("models/.weir/model-quick-1", "w", encoding="utf-8") as file:
+        file.write('{"input": [{"name": "X", "data_type": "TYPE_FP32", "dims": [-1, 1]}], "output": []}')
     yield "whatif", weir("whatif", "--json", "--serve", "models", "--arrivals", "poisson:100", "--seconds", "2")
     yield from live()
 

@@ -13,7 +13,7 @@ import threading
 import unittest
 
 import cases
-from server import WEIR, Repository, Server
+from server import WEIR, Repository, Server, tensor
 
 repository = Repository("repository").standard()
 scratch = tempfile.TemporaryDirectory()  # a socket's path is short
@@ -115,6 +115,36 @@ class Seen(unittest.TestCase):
             self.assertEqual(answer.code, code, (change, answer))
             self.assertIn(part, answer.json["error"])
         self.assertEqual(self.server.ask("GET", "/v2/weir/settings").json, first)
+
+
+class Simulated(unittest.TestCase):
+    """`weir whatif --serve` asks for the queues that the server has."""
+
+    CONFIGS = [None, "", "max_batch_size: 0", "max_batch_size: 3", "dynamic_batching { }", 'input { name: "X" }', 'input { name: "X" } output { name: "Y" }',
+               "max_batch_size: 6 dynamic_batching { max_queue_delay_microseconds: 500 default_queue_policy { max_queue_size: 9 } }",
+               'max_batch_size: 8 parameters { key: "weir.weight" value { string_value: "2.5" } }']
+
+    def test_the_simulation_has_the_queues_of_the_server(self):
+        models = Repository("simulated")
+        for i, config in enumerate(self.CONFIGS):
+            folder = models.add("m%d" % i, [tensor("X", "FP32", -1, 4)], [tensor("Y", "FP32", -1, 4)])
+            (folder / "config.pbtxt").write_text('backend: "synthetic"\n%s\n' % config)
+            if config is None:
+                (folder / "config.pbtxt").unlink()
+        server = Server(models.path, "--delay=3ms")
+        self.addCleanup(server.end)
+        said = subprocess.run([WEIR, "whatif", "--json", "--serve", models.path, "--delay=3ms", "--arrivals=poisson:100", "--seconds=1"],
+                              capture_output=True, check=True, text=True).stdout
+        simulated = {m["model"]: m for m in json.loads(said)["models"]}
+        settings = server.ask("GET", "/v2/weir/settings").json["models"]
+        self.assertEqual(set(simulated), {"m%d" % i for i in range(len(self.CONFIGS))})
+        for name, m in simulated.items():
+            config = server.ask("GET", "/v2/models/%s/config" % name).json
+            self.assertEqual(m["max_rows"], config["max_batch_size"] or 1, name)
+            self.assertEqual((m["max_queue"], m["max_delay_ns"], m["weight"]),
+                             (settings[name]["max_queue"], settings[name]["max_delay_us"] * 1000, settings[name]["weight"]), name)
+        self.assertEqual([simulated["m%d" % i]["max_rows"] for i in range(7)], [4, 4, 1, 3, 4, 4, 1])
+        self.assertEqual([simulated["m%d" % i]["max_delay_ns"] for i in (0, 4, 7)], [3000000, 3000000, 500000])
 
 
 def lines(path):

@@ -368,10 +368,10 @@ static void latencies_are_kept_for_their_owner(void **state)
 {
 	struct stat st;
 	char text[16] = "";
-	assert_null(store_latency_open(store, "m", 1));
-	assert_int_equal(store_latency_write(store, "m", 1, "1 200\n", 6), 0);
-	assert_int_equal(store_latency_write(store, "m", 1, "1 300\n", 6), 0);
-	FILE *in = store_latency_open(store, "m", 1);
+	assert_null(store_kept_open(store, STORE_LATENCY, "m", 1));
+	assert_int_equal(store_kept_write(store, STORE_LATENCY, "m", 1, "1 200\n", 6), 0);
+	assert_int_equal(store_kept_write(store, STORE_LATENCY, "m", 1, "1 300\n", 6), 0);
+	FILE *in = store_kept_open(store, STORE_LATENCY, "m", 1);
 	assert_non_null(in);
 	assert_non_null(fgets(text, sizeof text, in));
 	fclose(in);
@@ -381,16 +381,16 @@ static void latencies_are_kept_for_their_owner(void **state)
 	assert_int_equal(stat(REPOSITORY "/.weir/latency-m-1", &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
 	run("test \"$(ls -A repository/.weir)\" = latency-m-1");
-	assert_null(store_latency_open(store, "../m", 1));
+	assert_null(store_kept_open(store, STORE_LATENCY, "../m", 1));
 	scan();
 	assert_int_equal(found.models.n, 0);
 	/* A folder elsewhere is neither read nor written. */
 	run("mv repository/.weir kept; ln -s ../kept repository/.weir");
-	assert_null(store_latency_open(store, "m", 1));
-	assert_true(store_latency_write(store, "m", 1, "", 0) < 0);
+	assert_null(store_kept_open(store, STORE_LATENCY, "m", 1));
+	assert_true(store_kept_write(store, STORE_LATENCY, "m", 1, "", 0) < 0);
 	run("rm repository/.weir; touch repository/.weir");
-	assert_null(store_latency_open(store, "m", 1));
-	assert_int_equal(store_latency_write(store, "m", 1, "", 0), -ENOTDIR);
+	assert_null(store_kept_open(store, STORE_LATENCY, "m", 1));
+	assert_int_equal(store_kept_write(store, STORE_LATENCY, "m", 1, "", 0), -ENOTDIR);
 }
 
 static void what_cannot_be_read_is_said(void **state)
@@ -409,8 +409,8 @@ static void what_cannot_be_read_is_said(void **state)
 		check_problem("m", REPOSITORY "/m/config.pbtxt can't be read: Permission denied");
 		check_problem("n", REPOSITORY "/n can't be read: Permission denied");
 		run("chmod 500 repository");
-		assert_int_equal(store_latency_write(store, "m", 1, "", 0), -EACCES);
-		assert_null(store_latency_open(store, "m", 1));
+		assert_int_equal(store_kept_write(store, STORE_LATENCY, "m", 1, "", 0), -EACCES);
+		assert_null(store_kept_open(store, STORE_LATENCY, "m", 1));
 		run("chmod 700 repository");
 	}
 	run("chmod 700 repository/n");

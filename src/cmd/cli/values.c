@@ -41,6 +41,14 @@ bool duration_parse(const char *text, uint64_t *ret_ns)
 	return false;
 }
 
+bool pause_parse(const char *text, uint64_t *ret_ns)
+{
+	if (strcmp(text, "0") != 0)
+		return duration_parse(text, ret_ns);
+	*ret_ns = 0;
+	return true;
+}
+
 bool percent_parse(const char *text, double *ret_share)
 {
 	char *end;

@@ -11,6 +11,8 @@ bool size_parse(const char *text, uint64_t *ret_bytes);
 /* 500ms, 20us, 2s, 100ns, 1m: nanoseconds; false when the text is no duration, is 0, or does not
  * fit. */
 bool duration_parse(const char *text, uint64_t *ret_ns);
+/* The same, or 0. */
+bool pause_parse(const char *text, uint64_t *ret_ns);
 
 /* "60%", "60" or "0.6%": the share, from 0 to 1; false when it is none. */
 bool percent_parse(const char *text, double *ret_share);

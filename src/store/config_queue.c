@@ -1,0 +1,49 @@
+/* See config_queue.h: what is not said there has the batcher's defaults. */
+#include "store/config_queue.h"
+
+#include "base/check.h"
+
+#include "base/banned.h"
+
+#define DEFAULT_CLASS 1 /* of requests that name no priority: one class is above, two below */
+
+static bool says_delay(const struct model_config *c)
+{
+	const json_t *batching = json_object_get(c->tree, "dynamic_batching");
+	return json_object_get(batching, "max_queue_delay_microseconds");
+}
+
+struct batch_model_config config_queue(const struct model_config *c, uint64_t default_delay_ns)
+{
+	const struct config_batching *d = &c->dynamic_batching;
+	const uint32_t rows = c->max_batch_size ? c->max_batch_size : 1;
+	const struct config_queue_policy *p = config_queue_policy(c, 0);
+	struct batch_model_config b = { .name = c->name,
+		.max_rows = rows < BATCH_MOST ? rows : BATCH_MOST,
+		.max_queue = p && p->max_queue ? p->max_queue : BATCH_QUEUE,
+		.max_delay_ns = says_delay(c) ? sat_mul(d->max_delay_us, 1000) : default_delay_ns,
+		.preserve_ordering = d->preserve_ordering,
+		.weight = c->weir_weight > 0 ? (float)c->weir_weight : 1 };
+	for (unsigned i = 0;
+		i < d->preferreds && b.preferreds < sizeof b.preferred / sizeof *b.preferred; i++)
+		b.preferred[b.preferreds++] = (uint32_t)d->preferred[i];
+	for (unsigned i = 0;
+		i < c->weir_buckets && b.nbuckets < sizeof b.buckets / sizeof *b.buckets; i++)
+		b.buckets[b.nbuckets++] = c->weir_bucket[i];
+	return b;
+}
+
+struct config_wait config_wait(const struct model_config *c, uint64_t priority)
+{
+	const struct config_batching *d = &c->dynamic_batching;
+	uint64_t level = priority;
+	if (d->priority_levels && (!level || level > d->priority_levels))
+		level = d->default_priority ? d->default_priority : 1;
+	const struct config_queue_policy *p = config_queue_policy(c, level);
+	const bool rejects = p && p->timeout_action == CONFIG_TIMEOUT_REJECT && p->timeout_us;
+	const uint64_t class = level ? level - 1 : DEFAULT_CLASS;
+	return (struct config_wait){
+		.class = (uint32_t)(class < BATCH_CLASSES ? class : BATCH_CLASSES - 1),
+		.timeout_ns = rejects ? sat_mul(p->timeout_us, 1000) : BATCH_NEVER,
+	};
+}
