@@ -2,6 +2,9 @@
  * The thread that runs batches.  Its queues and policy are the batcher's (src/batch), under one
  * lock, which loops take to admit a request and this thread to choose a batch.  The engine runs
  * without the lock.  Outputs stay the engine's until the last request of the batch has its answer.
+ *
+ * While this thread sleeps, a loop may borrow the device and run one short batch itself: waking a
+ * thread, and being woken by it, takes longer than the batch.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -9,6 +12,8 @@
 #include "serve/internal.h"
 
 #define SPARE_PIECES 4096
+/* As long as what it saves: two threads that wake each other. */
+#define BORROWED_NS 100000u
 
 static struct exchange *exchange_of(struct batch_item *item)
 {
@@ -58,8 +63,11 @@ bool device_admit(struct device *d, struct exchange *x)
 	pthread_mutex_lock(&d->lock);
 	x->item.group = group_of(v, x->group_key);
 	const enum batch_refusal why = batch_admit(v->queue, &x->item, x->queued_ns, &x->retry_ns);
-	if (why == BATCH_ADMITTED)
+	if (why == BATCH_ADMITTED) {
 		x->state = EXCHANGE_QUEUED;
+		d->fresh++;
+		d->fresh_ns = batch_predict(v->queue, x->item.rows);
+	}
 	pthread_mutex_unlock(&d->lock);
 	if (why == BATCH_ADMITTED) {
 		x->loop->admitted = true;
@@ -68,16 +76,6 @@ bool device_admit(struct device *d, struct exchange *x)
 	x->status = refuse(x, why);
 	count_refused(v, x->status);
 	return false;
-}
-
-void device_wake(struct device *d)
-{
-	pthread_mutex_lock(&d->lock);
-	const bool waits = d->waiting;
-	d->waiting = false;
-	pthread_mutex_unlock(&d->lock);
-	if (waits)
-		pthread_cond_signal(&d->work);
 }
 
 bool device_cancel(struct device *d, struct exchange *x)
@@ -260,46 +258,86 @@ static void shed(const struct batch_run *r)
 	}
 }
 
-/* ---- the thread ---- */
+/* ---- who runs them ---- */
 
-static void wait_until(struct device *d, uint64_t ns)
+/*
+ * The next batch, from the decision to what it teaches; false: there is none now, and run.wake_ns
+ * says when to look again.  With the lock, which is free while the batch runs, and by the one
+ * thread that has the device.
+ */
+static bool run_next(struct device *d)
+{
+	struct batch_run *r = &d->run;
+	const uint64_t now = now_ns();
+	d->fresh = 0;
+	batch_next(d->batcher, now, now, r);
+	shed(r);
+	if (!r->model)
+		return false;
+	struct batch *b = batch_take(d, exchange_of(r->item[0])->version);
+	for (uint32_t i = 0; i < r->n; i++)
+		exchange_of(r->item[i])->state = EXCHANGE_RUNNING;
+	pthread_mutex_unlock(&d->lock);
+	run_batch(b, r);
+	r->failed = b->failed;
+	pthread_mutex_lock(&d->lock);
+	batch_done(d->batcher, r, now_ns());
+	pthread_mutex_unlock(&d->lock);
+	/* Only now: it keeps the model. */
+	batch_unref(d, b);
+	pthread_mutex_lock(&d->lock);
+	return true;
+}
+
+/* Since it fell asleep one request came, which by all that is known is answered soon. */
+static bool can_be_borrowed(const struct device *d)
+{
+	return d->state == DEVICE_ASLEEP && d->run.wake_ns == BATCH_NEVER && d->fresh == 1 &&
+	       d->fresh_ns && d->fresh_ns <= BORROWED_NS;
+}
+
+bool device_wake(struct device *d, bool may_borrow)
+{
+	bool ran = false;
+	pthread_mutex_lock(&d->lock);
+	if (may_borrow && can_be_borrowed(d)) {
+		d->state = DEVICE_BORROWED;
+		ran = run_next(d);
+		d->state = DEVICE_ASLEEP;
+	}
+	/* What other loops admitted meanwhile, they left to this one. */
+	const bool wake = d->state == DEVICE_ASLEEP && (d->fresh || d->run.wake_ns != BATCH_NEVER);
+	if (wake)
+		d->state = DEVICE_AWAKE;
+	pthread_mutex_unlock(&d->lock);
+	if (wake)
+		pthread_cond_signal(&d->work);
+	return ran;
+}
+
+static void sleep_until(struct device *d, uint64_t ns)
 {
 	const struct timespec t = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
-	d->waiting = true;
-	if (ns == UINT64_MAX)
-		pthread_cond_wait(&d->work, &d->lock);
-	else
-		pthread_cond_timedwait(&d->work, &d->lock, &t);
-	d->waiting = false;
+	d->state = DEVICE_ASLEEP;
+	do
+		if (ns == BATCH_NEVER)
+			pthread_cond_wait(&d->work, &d->lock);
+		else
+			pthread_cond_timedwait(&d->work, &d->lock, &t);
+	while (d->state == DEVICE_BORROWED);
+	d->state = DEVICE_AWAKE;
 }
 
 static void *device_run(void *data)
 {
 	struct device *d = data;
-	struct batch_run *r = &d->run;
 	pthread_mutex_lock(&d->lock);
 	for (;;) {
-		const uint64_t now = now_ns();
-		batch_next(d->batcher, now, now, r);
-		shed(r);
-		if (!r->model) {
-			if (d->stopping && r->wake_ns == UINT64_MAX)
-				break;
-			wait_until(d, r->wake_ns);
+		if (run_next(d))
 			continue;
-		}
-		struct batch *b = batch_take(d, exchange_of(r->item[0])->version);
-		for (uint32_t i = 0; i < r->n; i++)
-			exchange_of(r->item[i])->state = EXCHANGE_RUNNING;
-		pthread_mutex_unlock(&d->lock);
-		run_batch(b, r);
-		r->failed = b->failed;
-		pthread_mutex_lock(&d->lock);
-		batch_done(d->batcher, r, now_ns());
-		pthread_mutex_unlock(&d->lock);
-		/* Only now: it keeps the model. */
-		batch_unref(d, b);
-		pthread_mutex_lock(&d->lock);
+		if (d->stopping && d->run.wake_ns == BATCH_NEVER)
+			break;
+		sleep_until(d, d->run.wake_ns);
 	}
 	pthread_mutex_unlock(&d->lock);
 	return NULL;

@@ -194,6 +194,8 @@ struct loop {
 	unsigned spares;
 	atomic_uint connections;
 	uint64_t now;        /* at the begin of its turn */
+	uint64_t ended_ns;   /* its last turn */
+	uint64_t last;       /* the socket that it read then; 0: several */
 	uint64_t stopped_ns; /* since when it takes no connections; 0: it does */
 	struct buf log;
 	_Atomic uint64_t busy_ns;
@@ -323,12 +325,18 @@ struct batch {
 	ARRAY(struct engine_piece) pieces;
 };
 
+/* Of its thread; BORROWED: it sleeps, and a loop runs a batch meanwhile. */
+enum device_state { DEVICE_AWAKE, DEVICE_ASLEEP, DEVICE_BORROWED };
+
 struct device {
 	struct server *server;
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t work;
-	bool waiting, stopping;
+	enum device_state state; /* under the lock, as all that follows */
+	bool stopping;
+	uint32_t fresh;    /* requests that were admitted since the last decision */
+	uint64_t fresh_ns; /* what the last of them takes at most; 0: not known */
 	struct batcher *batcher;
 	enum batch_policy policy; /* the batcher's, and its weights: under the lock */
 	float class_weights[BATCH_CLASSES];
@@ -340,9 +348,10 @@ int device_start(struct device *d, struct server *s, struct error *err);
 /* Ends when its queues are empty. */
 void device_stop(struct device *d);
 /* Queues it, or sets its status.  The device looks at what is queued once the loop wakes it, after
- * all that it read in one turn: that is one wake, and one batch. */
+ * all that it read in one turn: that is one wake, and one batch.  A loop that has nothing else to
+ * do may borrow it: true, if a batch ran so, and its requests are in their loops' inboxes. */
 bool device_admit(struct device *d, struct exchange *x);
-void device_wake(struct device *d);
+bool device_wake(struct device *d, bool may_borrow);
 /* Out of the queue; false: it runs. */
 bool device_cancel(struct device *d, struct exchange *x);
 void batch_unref(struct device *d, struct batch *b);

@@ -16,6 +16,7 @@
 #define CONNECTIONS_MOST 4096
 #define SWEEP_NS         500000000u
 #define GRACE_NS         300000000u
+#define QUIET_NS         100000u
 
 /* ---- the inbox ---- */
 
@@ -217,11 +218,25 @@ static bool all_closed(struct loop *l)
 	return !l->conns;
 }
 
-static void wake_device(struct loop *l)
+/*
+ * Whether a request that was read now is the only one for a while: it is all that woke the loop,
+ * which slept, or had the last one from the same client.  Otherwise more is to come, and batches
+ * grow while the device runs.
+ */
+static bool is_quiet(struct loop *l, const struct epoll_event *events, int n)
 {
-	if (l->admitted)
-		device_wake(&l->server->device);
+	const uint64_t last = l->last;
+	if (n == 0 || (n == 1 && events[0].data.ptr == l)) /* answers alone */
+		return false;
+	l->last = n == 1 ? events[0].data.u64 : 0;
+	return n == 1 && (l->last == last || l->now - l->ended_ns > QUIET_NS);
+}
+
+static bool wake_device(struct loop *l, bool may_borrow)
+{
+	const bool admitted = l->admitted;
 	l->admitted = false;
+	return admitted && device_wake(&l->server->device, may_borrow);
 }
 
 static void *loop_run(void *data)
@@ -235,17 +250,19 @@ static void *loop_run(void *data)
 		for (int i = 0; i < n; i++)
 			handle(l, &events[i]);
 		take_inbox(l);
-		wake_device(l);
+		if (wake_device(l, is_quiet(l, events, n)))
+			take_inbox(l);
 		if (l->now - swept > SWEEP_NS) {
 			swept = l->now;
 			sweep(l);
 		}
 		flush(l);
 		free_dead(l);
-		wake_device(l); /* of what stood behind a request that was answered */
+		wake_device(l, false); /* of what stood behind a request that was answered */
 		if (l->log.n)
 			write_log(l);
-		atomic_fetch_add_explicit(&l->busy_ns, now_ns() - l->now, memory_order_relaxed);
+		l->ended_ns = now_ns();
+		atomic_fetch_add_explicit(&l->busy_ns, l->ended_ns - l->now, memory_order_relaxed);
 		if (atomic_load_explicit(&l->server->stopping, memory_order_acquire) &&
 			all_closed(l))
 			return NULL;

@@ -1,5 +1,7 @@
 """The life of a server: drained and reloaded under load, killed and started again, and what it does not let clients do."""
 import os
+import pathlib
+import re
 import shutil
 import signal
 import threading
@@ -109,6 +111,25 @@ class Life(unittest.TestCase):
             self.assertEqual(server.ask("POST", "/v2/repository/models/m/load").code, 200)
         self.assertEqual(load.end(), [])
         self.assertEqual(server.end(), 0)
+
+    def test_a_short_batch_on_a_quiet_server_wakes_no_other_thread(self):
+        _, server = self.start("quiet", how="spin")
+        requests, before = 200, self.sleeps(server)
+        with server.connect() as connection:
+            for _ in range(requests):
+                connection.sendall(server.bytes_of("POST", "/v2/models/m/infer", cases.echo(cases.ROW)))
+                self.assertEqual(server.receive(connection).code, 200)
+        after = self.sleeps(server)
+        loop, other, *_ = sorted((after[thread] - before[thread] for thread in before), reverse=True)
+        self.assertLess(other, requests / 2, loop)
+        self.assertEqual(server.end(), 0)
+
+    @staticmethod
+    def sleeps(server):
+        """By thread, how often it went to sleep."""
+        threads = pathlib.Path("/proc/%d/task" % server.process.pid)
+        return {thread.name: int(re.search(r"\nvoluntary_ctxt_switches:\s*(\d+)", (thread / "status").read_text())[1])
+                for thread in threads.iterdir()}
 
     def test_a_broken_version_changes_nothing_and_is_told(self):
         repository, server = self.start("broken", "--poll=50ms")
