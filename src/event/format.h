@@ -1,5 +1,5 @@
 /*
- * The layout of the trace file in C. docs/reference/trace-format.md explains it.
+ * The layout of the trace file. docs/reference/trace-format.md says how a reader puts it together.
  *
  * A raw trace is a header and a run of chunks, multiples of TRACE_GRAIN bytes, that the recorded
  * processes map and fill. A packed trace is the same header and a compressed block for each chunk.
@@ -281,9 +281,9 @@ enum kernel_attribute {
 	ATTRIBUTE_MAX_THREADS,
 	ATTRIBUTE_STATIC_SHARED, /* bytes a block */
 	ATTRIBUTE_MAX_DYNAMIC_SHARED,
-	ATTRIBUTE_LOCAL, /* bytes a thread */
-	ATTRIBUTE_CONST, /* bytes */
-	ATTRIBUTE_BINARY_VERSION,
+	ATTRIBUTE_LOCAL,          /* bytes a thread */
+	ATTRIBUTE_CONST,          /* bytes */
+	ATTRIBUTE_BINARY_VERSION, /* 90 is 9.0 */
 	ATTRIBUTE_PTX_VERSION,
 	ATTRIBUTES,
 };
@@ -329,11 +329,11 @@ struct gpu_activity {
 	uint64_t start_ns; /* of CLOCK_MONOTONIC, not ticks */
 	uint64_t end_ns;
 	uint64_t correlation; /* of the call that asked for it */
-	uint64_t external;
-	uint64_t bytes;
+	uint64_t external;    /* of the range that asked for it, if the source says so */
+	uint64_t bytes;       /* copied or set */
 	uint64_t graph_node;
-	uint32_t graph;
-	uint32_t name;
+	uint32_t graph; /* the executable graph whose node it was */
+	uint32_t name;  /* of the kernel, mangled or not, or of the copy */
 	uint32_t device;
 	uint32_t context;
 	uint32_t stream;
@@ -420,12 +420,12 @@ enum activity_memory_kind { /* CUpti_ActivityMemoryKind */
 struct range {
 	uint64_t ticks; /* when it began */
 	uint64_t dur;
-	uint64_t external;
-	uint64_t sequence;
+	uint64_t external; /* its id in the source */
+	uint64_t sequence; /* pairs a forward with its backward operator */
 	uint32_t tid;
 	uint32_t name;
-	uint32_t args;
-	uint32_t scope;
+	uint32_t args;  /* a JSON object: shapes, types, values */
+	uint32_t scope; /* NVTX domain, library, or kind of annotation */
 	uint16_t kind;  /* enum range_kind */
 	uint16_t valid; /* enum range_valid */
 	uint32_t reserved;

@@ -1,6 +1,6 @@
 /*
  * A model file: forest, network or both, and the range of the training data.
- * docs/reference/model-format.md describes the format, and struct model_file is its beginning. The
+ * The file begins with struct model_file, and docs/reference/model-format.md has the rules. The
  * caller owns the bytes, which are used in place, never change, and are aligned to 64.
  */
 #ifndef WEIR_PREDICT_MODEL_H
@@ -46,9 +46,9 @@ struct model_file {
 	float answer_low, answer_high;       /* of log2(time / bound) */
 	struct model_family families[FAMILIES][KNOWN_COSTS]; /* of FAMILY_UNKNOWN: of all */
 };
-static_assert(offsetof(struct model_file, schema) == 32, "as docs/reference/model-format.md says");
-static_assert(offsetof(struct model_file, low) == 184, "as docs/reference/model-format.md says");
-static_assert(sizeof(struct model_file) == 1112, "as docs/reference/model-format.md says");
+static_assert(offsetof(struct model_file, schema) == 32, "on disk");
+static_assert(offsetof(struct model_file, low) == 184, "on disk");
+static_assert(sizeof(struct model_file) == 1112, "on disk");
 
 struct predict_model {
 	const struct model_file *file;

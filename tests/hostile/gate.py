@@ -20,7 +20,7 @@ import struct
 import sys
 
 EDGE_NS = 2000  # the clocks of two recordings are compared through CLOCK_MONOTONIC, read at their begins and ends
-START_MONO_AT = 104  # docs/reference/trace-format.md: the header's first reading of the clocks
+START_MONO_AT = 104  # src/event/format.h: the header's first reading of the clocks
 WAYS = {"goes to fewer SMs": "capped", "has waited for long enough": "expired", "goes on for its share": "budget",
         "waits on the GPU": "on the GPU"}
 
