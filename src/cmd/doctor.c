@@ -25,6 +25,7 @@
 #include "cmd/cli/child.h"
 #include "cmd/cli/launches.h"
 #include "base/library_path.h"
+#include "engine/engine.h"
 #include "stack/libdw.h"
 #include "trace/trace.h"
 
@@ -273,6 +274,16 @@ static void check_libdw(struct examination *x)
 			"none: call stacks of weir record --stacks can't be unwound here. %s", why);
 }
 
+/* What weir serve runs models with. */
+static void check_engines(struct examination *x)
+{
+	struct buf versions = { 0 };
+
+	engine_put_versions(&(struct engine_options){ 0 }, &versions);
+	add_finding(x, OK, "engines", NULL, "for weir serve: %s", buf_text(&versions));
+	buf_free(&versions);
+}
+
 static void check_optional(struct examination *x)
 {
 	static const char *const nvml[] = { "libnvidia-ml.so.1", NULL };
@@ -289,6 +300,7 @@ static void check_optional(struct examination *x)
 		add_finding(x, OK, "toolkit", NULL, "none, and recording needs none");
 	check_cupti(x);
 	check_libdw(x);
+	check_engines(x);
 	if (nvtx && *nvtx)
 		add_finding(x, WARN, "nvtx",
 			"unset NVTX_INJECTION64_PATH to have NVTX ranges recorded",

@@ -46,7 +46,7 @@ const char *engine_backend(const struct engine *e, char to[static ENGINE_BACKEND
 void engine_put_versions(const struct engine_options *o, struct buf *b)
 {
 	for (const struct engine *const *e = engines; *e; e++) {
-		buf_put_text(b, e == engines ? "" : ", ");
+		buf_put_text(b, e == engines ? "" : "; ");
 		(*e)->put_version(o, b);
 	}
 }

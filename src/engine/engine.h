@@ -87,7 +87,7 @@ const struct engine *engine_find(const char *platform, struct error *err);
 /* Its backend in config.pbtxt: the first of its platforms.  Returns to. */
 enum { ENGINE_BACKEND = 40 };
 const char *engine_backend(const struct engine *e, char to[static ENGINE_BACKEND]);
-/* The engines and their versions, for people. */
+/* The engines, their versions and files, and how to get what is missing, for people. */
 void engine_put_versions(const struct engine_options *o, struct buf *b);
 
 /* fd is the open model file, and path its name for messages and for files beside it. */

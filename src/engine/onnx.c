@@ -41,6 +41,7 @@ static struct {
 	pthread_mutex_t lock;
 	bool ready;
 	const char *version;
+	char path[PATH_MAX]; /* of the library, as the loader found it */
 	struct ort_env *env;
 	struct ort_memory *memory;
 	struct ort_allocator *allocator;
@@ -122,7 +123,10 @@ static int open_locked(const struct engine_options *o, struct error *err)
 			err);
 	if (e)
 		return e;
+	Dl_info from;
 	runtime.version = base->version();
+	if (dladdr((const void *)base, &from) && from.dli_fname)
+		snprintf(runtime.path, sizeof runtime.path, "%s", from.dli_fname);
 	runtime.ready = true;
 	return 0;
 }
@@ -137,10 +141,11 @@ static int open_runtime(const struct engine_options *o, struct error *err)
 
 static void put_version(const struct engine_options *o, struct buf *b)
 {
-	if (open_runtime(o, NULL))
-		buf_put_text(b, "no ONNX Runtime");
+	struct error err;
+	if (open_runtime(o, &err))
+		buf_put_text(b, err.text);
 	else
-		buf_printf(b, "ONNX Runtime %s", runtime.version);
+		buf_printf(b, "ONNX Runtime %s, %s", runtime.version, runtime.path);
 }
 
 static unsigned processors(void)
