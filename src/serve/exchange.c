@@ -60,6 +60,21 @@ static void clear(struct exchange *x)
 	x->err.text[0] = 0;
 }
 
+int exchange_encoding(struct slice name, char *ret, struct error *err)
+{
+	if (slice_is_nocase(name, "gzip"))
+		*ret = 'g';
+	else if (slice_is_nocase(name, "deflate"))
+		*ret = 'd';
+	else if (name.n && !slice_is_nocase(name, "identity"))
+		return error_set(err, -EOPNOTSUPP,
+			"the encoding '%.*s' is not supported; gzip and deflate are",
+			SLICE_ARG(name));
+	else
+		*ret = 0;
+	return 0;
+}
+
 void exchange_release(struct exchange *x)
 {
 	buf_free(&x->body);

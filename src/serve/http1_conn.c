@@ -87,15 +87,7 @@ static int take_headers(struct exchange *x, const struct http_head *h, struct er
 	x->wants_time = h->header[HEADER_TIME].at != NULL;
 	if (trace.at)
 		exchange_set_trace(x, trace);
-	if (slice_is_nocase(encoding, "gzip"))
-		x->encoding = 'g';
-	else if (slice_is_nocase(encoding, "deflate"))
-		x->encoding = 'd';
-	else if (encoding.n && !slice_is_nocase(encoding, "identity"))
-		return error_set(err, -EOPNOTSUPP,
-			"Content-Encoding: '%.*s' is not supported; gzip and deflate are",
-			SLICE_ARG(encoding));
-	return 0;
+	return exchange_encoding(encoding, &x->encoding, err);
 }
 
 /* A request whose body comes.  Failures that leave the body unread end the connection. */

@@ -297,15 +297,12 @@ static void take_number(struct stream *s, struct slice v, uint64_t *ret, const c
 		set_status(s, -EINVAL, what);
 }
 
-static char encoding_of(struct stream *s, struct slice v)
+static void take_encoding(struct stream *s, struct slice v, char *ret)
 {
-	if (slice_is(v, "gzip"))
-		return 'g';
-	if (slice_is(v, "deflate"))
-		return 'd';
-	if (!slice_is(v, "identity"))
-		set_status(s, -EOPNOTSUPP, "this encoding is not supported; gzip and deflate are");
-	return 0;
+	struct error err;
+	const int e = exchange_encoding(v, ret, &err);
+	if (e)
+		set_status(s, e, err.text);
 }
 
 static void take_header(struct stream *s, struct slice name, struct slice v)
@@ -324,9 +321,9 @@ static void take_header(struct stream *s, struct slice name, struct slice v)
 			set_status(s, -EINVAL,
 				"grpc-timeout has at most 8 digits and a unit of H, M, S, m, u, n");
 	} else if (slice_is(name, "grpc-encoding")) {
-		s->encoding = encoding_of(s, v);
+		take_encoding(s, v, &s->encoding);
 	} else if (slice_is(name, "content-encoding")) {
-		x->encoding = encoding_of(s, v);
+		take_encoding(s, v, &x->encoding);
 	} else if (slice_is(name, "inference-header-content-length")) {
 		x->has_infer_length = true;
 		take_number(s, v, &x->infer_length, "inference-header-content-length is no number");

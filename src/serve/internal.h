@@ -95,6 +95,8 @@ void exchange_fail(struct exchange *x, int code, const char *format, ...)
 void exchange_return(struct exchange *x);
 /* The client is gone. */
 void exchange_abandon(struct exchange *x);
+/* Of a body: none for an empty name.  -EOPNOTSUPP. */
+int exchange_encoding(struct slice name, char *ret, struct error *err);
 void exchange_set_trace(struct exchange *x, struct slice traceparent);
 struct exchange *exchange_new(struct loop *l, struct conn *c);
 void exchange_free(struct exchange *x);

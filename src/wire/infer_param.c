@@ -41,8 +41,18 @@ static int sequence(const struct param *p, uint64_t *ret, struct error *err)
 	return 0;
 }
 
+int infer_grpc_param(struct infer_request *r, const struct param *p, struct error *err)
+{
+	/* Of streams whose answers may be none: here each request has one. */
+	bool asked;
+	if (slice_is(p->name, "triton_enable_empty_final_response"))
+		return boolean(p, &asked, err);
+	return infer_request_param(r, p, err);
+}
+
 int infer_request_param(struct infer_request *r, const struct param *p, struct error *err)
 {
+	static const char reserved[] = "triton_";
 	if (slice_is(p->name, "priority"))
 		return whole(p, &r->priority, err);
 	if (slice_is(p->name, "timeout"))
@@ -51,6 +61,10 @@ int infer_request_param(struct infer_request *r, const struct param *p, struct e
 		return sequence(p, &r->sequence_id, err);
 	if (slice_is(p->name, "binary_data_output"))
 		return boolean(p, &r->binary_output, err);
+	if (p->name.n >= sizeof reserved - 1 &&
+		memcmp(p->name.at, reserved, sizeof reserved - 1) == 0)
+		return wrong(
+			p, "reserved for Triton usage, as all whose names begin with triton_", err);
 	if (r->params == INFER_PARAMS)
 		return error_set(err, -EINVAL, "a request has at most %d parameters", INFER_PARAMS);
 	r->param[r->params++] = *p;

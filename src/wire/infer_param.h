@@ -13,8 +13,9 @@
 /*
  * A parameter of the request, of an input, or of an output, by its name. Those of a request that
  * have no place of their own go to r->param, other unknown ones are ignored. -EINVAL: the value is
- * of a wrong type, or there are too many.
+ * of a wrong type, there are too many, or the protocol keeps the name for itself.
  */
+int infer_grpc_param(struct infer_request *r, const struct param *p, struct error *err);
 int infer_request_param(struct infer_request *r, const struct param *p, struct error *err);
 int infer_input_param(struct infer_input *in, const struct param *p, struct error *err);
 int infer_output_param(struct infer_output *out, const struct param *p, struct error *err);

@@ -214,7 +214,7 @@ static int read_field(struct reading *in, const struct pb_field *f)
 		return read_text(in, f, "the id", &in->r->id);
 	case 4:
 		rc = read_param(in, f->bytes, &p);
-		return rc || !p.name.at ? rc : infer_request_param(in->r, &p, in->err);
+		return rc || !p.name.at ? rc : infer_grpc_param(in->r, &p, in->err);
 	case 5:
 		return read_input(in, f->bytes);
 	case 6:

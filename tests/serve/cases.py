@@ -170,7 +170,7 @@ ANSWERS = [
     infer("an id, and keys that say nothing", "echo", echo(ROW, id="a\u00e9\U0001f600", model_name="echo", more={"x": [1, {}]}), 200,
           has(id="a\u00e9\U0001f600")),
     infer("raw UTF-8 in an id", "echo", json.dumps(echo(ROW, id="\u00e9"), ensure_ascii=False).encode(), 200, has(id="\u00e9")),
-    infer("parameters that nobody knows", "echo", echo(ROW, parameters={"a": 1, "b": "x", "c": True, "d": 1.5, "priority": 2, "timeout": 60000000}), 200, outputs(Y=ROW)),
+    infer("parameters that nobody knows", "echo", echo(ROW, parameters={"a": 1, "triton": 2, "headers": "h", "b": "x", "c": True, "d": 1.5, "priority": 2, "timeout": 60000000}), 200, outputs(Y=ROW)),
     infer("a named output", "echo", echo(ROW, outputs=[{"name": "Y"}]), 200, outputs(Y=ROW)),
     infer("an empty list of outputs", "echo", echo(ROW, outputs=[]), 200, outputs(Y=ROW)),
     infer("one of two outputs", "two", {"inputs": [data_of("A", "INT64", [1, 1], [5]), data_of("B", "INT64", [1, 1], [6])], "outputs": [{"name": "B2"}]},
@@ -250,8 +250,10 @@ REFUSALS = [
     infer("a length that is no number", "echo", echo(ROW), 400, error(), {"Inference-Header-Content-Length": "x"}),
     infer("a deadline that is over", "slow", X([1, 1], [1]), 429, error(), {"Weir-Deadline-Us": 1}),
     infer("a timeout that is over", "slow", dict(X([1, 1], [1]), parameters={"timeout": 1}), 429, error()),
+    *[infer("a reserved parameter", "echo", echo(ROW, parameters={name: True}), 400, error("'%s' is reserved for Triton usage" % name))
+      for name in ("triton_", "triton_final_response", "triton_enable_empty_final_response", "triton_nobody_knows")],
     infer("a deadline that is no number", "echo", echo(ROW), 400, error(), {"Weir-Deadline-Us": "soon"}),
-    infer("an encoding that nobody knows", "echo", echo(ROW), 501, error("encoding"), {"Content-Encoding": "br"}),
+    infer("an encoding that nobody knows", "echo", echo(ROW), 501, error("the encoding 'br' is not supported; gzip and deflate are"), {"Content-Encoding": "br"}),
     infer("no gzip", "echo", echo(ROW), 400, error(), {"Content-Encoding": "gzip"}),
     get("/v2/models/echo/infer", 405, error()),
 ]

@@ -184,10 +184,14 @@ class Inference(Grpc):
         request.parameters["mine too"].double_param = 1.5
         request.inputs[0].parameters["binary_data_size"].int64_param = 16  # KServe's, which means nothing here
         request.outputs.add(name="Y").parameters["binary_data"].bool_param = True
+        request.parameters["triton_enable_empty_final_response"].bool_param = True
         self.assertEqual(list(call("ModelInfer", request).raw_output_contents), [FLOATS])
 
     def test_what_is_wrong_has_its_code(self):
         wrong = CODE.INVALID_ARGUMENT
+        request = asked()
+        request.parameters["triton_final_response"].bool_param = True
+        self.fails(wrong, "'triton_final_response' is reserved for Triton usage", "ModelInfer", request)
         for code, part, request in (
                 (CODE.NOT_FOUND, "none", asked("none")), (CODE.NOT_FOUND, "7", asked(model_version="7")),
                 (wrong, "", asked(model_version="x")), (wrong, "X", asked(raw=())), (wrong, "X", asked(raw=(FLOATS[:12],))),
