@@ -75,6 +75,21 @@ for policy in ${STOPPED-strict fit edf fair}; do
 	is_clean
 done
 
+# A latency program leaves work on a stream that nobody waits for: its requests end all the same, and best effort goes on
+# between them.  No launch is let go by the clock.
+for policy in ${LEAVES-strict fit "strict hold=100us"}; do
+	begin "leaves work, $policy"
+	rm -f ends
+	$sched policy $policy
+	$run --max-wait 100s --class latency -- "$programs/regulated" leaves_work >out.leaves &
+	leaves=$!
+	until_is serves cat out.leaves
+	ends $run --max-wait 100s --class best-effort -- "$programs/regulated" work
+	: >ends
+	wait $leaves || failed "the latency program leaves with $?"
+	is_clean
+done
+
 # Classes, policies and gates change all the time.
 begin "hammered"
 $run --class latency -- "$programs/regulated" work >out.1 &

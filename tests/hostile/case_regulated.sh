@@ -104,6 +104,7 @@ regulated many_threads     best-effort latency
 regulated failures         best-effort latency
 regulated events           best-effort latency
 regulated joins            best-effort latency
+regulated left             best-effort latency
 regulated capture          best-effort latency
 regulated errno            best-effort latency
 regulated child            best-effort latency

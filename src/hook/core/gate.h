@@ -110,8 +110,8 @@ static inline void gate_settling(
 
 static inline void gate_settled(const struct settling *s, int result)
 {
-	if (__builtin_expect(s->what != SETTLES_NOTHING, 0) && !result)
-		hook_above.gate_settled(s);
+	if (__builtin_expect(s->what != SETTLES_NOTHING, 0))
+		hook_above.gate_settled(s, result);
 }
 
 #endif

@@ -70,7 +70,7 @@ struct hook_above {
 	void (*gate_passed)(const struct gated *g, int result);
 	void (*gate_settling)(
 		struct settling *s, int what, void *event, void *stream, bool per_thread);
-	void (*gate_settled)(const struct settling *s);
+	void (*gate_settled)(const struct settling *s, int result);
 	struct sample *(*timing_take)(uint32_t fn, const struct launch_shape *s);
 	void (*timing_end)(
 		struct sample *s, const struct launch_shape *shape, const struct timed_call *call);

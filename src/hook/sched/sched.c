@@ -189,7 +189,7 @@ static bool request_begins(struct member *m)
 /* Whether the program is inside of a request: as it says, else as its streams say. */
 static bool is_busy(void)
 {
-	return requests_are_said() ? requests_hold() : !streams_are_done();
+	return requests_are_said() ? requests_hold() : streams_have_request();
 }
 
 static bool change_inside(struct member *m, uint32_t from, uint32_t to)
@@ -299,7 +299,7 @@ static struct member *enter(struct gated *g, const struct launch_shape *l)
 		count_launch(m->slot);
 	struct share_work *w = &m->slot->work;
 	if (__builtin_expect(!atomic_load_explicit(&w->inside, memory_order_seq_cst), 0) &&
-		(!requests_are_said() || requests_hold()))
+		(requests_are_said() ? requests_hold() : !streams_is_left(g->work)))
 		request_begins(m);
 	widen(m, l);
 	return m;
@@ -442,6 +442,11 @@ static void leave_contexts(bool with_all)
 	cap_leave_contexts(with_all);
 }
 
+static bool is_wait(const struct settling *s)
+{
+	return (s->what == SETTLES_STREAM || s->what == SETTLES_COPY) && s->stream;
+}
+
 void sched_settling(struct settling *s, int what, void *event, void *stream, bool per_thread)
 {
 	const int kept = errno;
@@ -480,6 +485,8 @@ void sched_settling(struct settling *s, int what, void *event, void *stream, boo
 	default:
 		break;
 	}
+	if (is_wait(s))
+		streams_await(s->stream);
 	errno = kept;
 }
 
@@ -489,13 +496,18 @@ static void settle_members(bool ended)
 	const bool done = streams_are_done();
 	if (done)
 		last.given = last.repeats;
-	for (uint32_t i = 0; done && i < MEMBERS; i++) {
+	for (uint32_t i = 0; i < MEMBERS; i++) {
 		struct member *m = member_at(i);
 		if (!m)
 			continue;
-		marks_retire_all(&m->marks);
-		store_relaxed(&m->slot->work.retired_ns, load_relaxed(&m->marks.retired_ns));
+		if (done) {
+			marks_retire_all(&m->marks);
+			store_relaxed(
+				&m->slot->work.retired_ns, load_relaxed(&m->marks.retired_ns));
+		}
 		request_ends(m);
+		if (!done)
+			continue;
 		const struct hold_of of = member_hold(m);
 		hold_collect(&m->hold, &of);
 		if (!ended && member_is_only())
@@ -503,9 +515,13 @@ static void settle_members(bool ended)
 	}
 }
 
-void sched_settled(const struct settling *s)
+void sched_settled(const struct settling *s, int result)
 {
 	const int kept = errno;
+	if (is_wait(s))
+		streams_awaited(s->stream);
+	if (result)
+		return;
 	if (s->what == SETTLES_RECORD || (s->what == SETTLES_FORGET && s->event)) {
 		streams_note_event(s->event, s->stream);
 		return;
@@ -522,6 +538,8 @@ void sched_settled(const struct settling *s)
 		streams_end(s->stream);
 	else if (s->stream)
 		streams_retire(s->stream, s->upto);
+	if (is_wait(s) && !streams_are_done())
+		streams_skip(s->stream);
 	settle_members(ended);
 	errno = kept;
 }

@@ -23,7 +23,7 @@ void sched_joined(const struct gated *g);
 void sched_passed(const struct gated *g, int result);
 
 void sched_settling(struct settling *s, int what, void *event, void *stream, bool per_thread);
-void sched_settled(const struct settling *s);
+void sched_settled(const struct settling *s, int result);
 
 struct member;
 

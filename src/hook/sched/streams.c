@@ -94,6 +94,8 @@ struct stream_work *streams_of(void *stream, int per_thread)
 	s = take_any(key);
 	s->blocking = is_blocking(stream, key);
 	s->held = (struct hold_stream){ 0 };
+	store_relaxed(&s->skipped, 0);
+	store_relaxed(&s->skipped_at, 0);
 	const uint32_t i = (uint32_t)(s - streams);
 	for (uint32_t k = 0; k < i; k++) /* another thread had the same in mind */
 		if (load_acquire(&streams[k].key) == key && take(s, key, 0))
@@ -115,6 +117,8 @@ void streams_take_back(struct stream_work *s)
 static void retire(struct stream_work *s, uint64_t upto, uint32_t depth)
 {
 	uint64_t now = load_relaxed(&s->retired);
+	if (now < upto)
+		store_relaxed(&s->skipped, 0);
 	while (now < upto && !atomic_compare_exchange_strong_explicit(&s->retired, &now, upto,
 				     memory_order_acq_rel, memory_order_relaxed))
 		;
@@ -161,6 +165,52 @@ bool streams_are_done(void)
 		if (!is_done(&streams[i]))
 			return false;
 	return true;
+}
+
+void streams_await(struct stream_work *s)
+{
+	store_relaxed(&s->skipped, 0);
+	atomic_fetch_add_explicit(&s->waiters, 1, memory_order_relaxed);
+}
+
+void streams_awaited(struct stream_work *s)
+{
+	atomic_fetch_sub_explicit(&s->waiters, 1, memory_order_relaxed);
+}
+
+bool streams_is_left(const struct stream_work *s)
+{
+	return load_relaxed(&s->skipped) >= STREAM_SKIPS && !load_relaxed(&s->waiters);
+}
+
+bool streams_have_request(void)
+{
+	const uint32_t n = load_acquire(&used);
+	for (uint32_t i = 0; i < n; i++)
+		if (!is_done(&streams[i]) && !streams_is_left(&streams[i]))
+			return true;
+	return false;
+}
+
+/* Several waits in a row end one request: the next one is of work that was launched since. */
+static bool is_skipped_anew(const struct stream_work *s, const struct stream_work *waited)
+{
+	return !is_done(s) && load_relaxed(&waited->newest) >= load_relaxed(&s->skipped_at);
+}
+
+void streams_skip(const struct stream_work *waited)
+{
+	const uint32_t n = load_acquire(&used);
+	for (uint32_t i = 0; i < n; i++)
+		if (!is_done(&streams[i]) && load_relaxed(&streams[i].waiters))
+			return;
+	for (uint32_t i = 0; i < n; i++) {
+		struct stream_work *s = &streams[i];
+		if (!is_skipped_anew(s, waited))
+			continue;
+		store_relaxed(&s->skipped_at, load_relaxed(&streams_epoch));
+		atomic_fetch_add_explicit(&s->skipped, 1, memory_order_relaxed);
+	}
 }
 
 void streams_note_wait(struct stream_work *s, struct stream_work *other, uint64_t upto)

@@ -12,6 +12,7 @@
 #include "hook/sched/hold.h"
 
 #define STREAM_WAITS 4u
+#define STREAM_SKIPS 3u /* requests that a stream may prolong while no call waits for it */
 
 struct stream_work {
 	_Atomic uintptr_t key;      /* 0: nobody's */
@@ -19,8 +20,11 @@ struct stream_work {
 	_Atomic uint64_t retired;   /* known to be done; at most submitted, but for a moment */
 	_Atomic uint64_t newest;    /* streams_epoch when the last was entered */
 	struct hold_stream held;
-	_Atomic uint32_t waits_put; /* of waits[], ever */
-	bool blocking;              /* the legacy stream waits for it */
+	_Atomic uint32_t waiters;    /* calls that wait for it now */
+	_Atomic uint32_t skipped;    /* requests that had ended without it since a call waited */
+	_Atomic uint64_t skipped_at; /* streams_epoch at the last of them */
+	_Atomic uint32_t waits_put;  /* of waits[], ever */
+	bool blocking;               /* the legacy stream waits for it */
 	/* It goes on when the first `upto` of others are done: those before its own number `at`. */
 	struct stream_wait {
 		_Atomic(struct stream_work *) other; /* NULL: none */
@@ -68,6 +72,25 @@ void streams_retire_all(uint64_t when, bool blocking_only);
 void streams_end(struct stream_work *s);
 
 bool streams_are_done(void);
+
+/* A call that waits for the stream, or asks whether it is done, begins; has returned. */
+void streams_await(struct stream_work *s);
+void streams_awaited(struct stream_work *s);
+
+/*
+ * A program may leave work on a stream that it never waits for: what is prefetched, or written
+ * back.  Such work belongs to no request, or one would last for ever.  A stream is left if the last
+ * STREAM_SKIPS requests had ended without it, and no call has waited for it or asked about it since
+ * the first of them.
+ */
+bool streams_is_left(const struct stream_work *s);
+
+/* Whether a stream that is not left has work: the request lasts. */
+bool streams_have_request(void);
+
+/* A wait for that stream has returned.  If nobody waits for the others that have work, the request
+ * would have ended without them. */
+void streams_skip(const struct stream_work *waited);
 
 /* An event was recorded behind what is submitted to the stream now; NULL: behind nothing that is
  * known here, or it is no more. */

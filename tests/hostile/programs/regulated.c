@@ -379,6 +379,78 @@ static void joins(void)
 	printf("joined\n");
 }
 
+static atomic_int waiter;
+
+static void *wait_for(void *stream)
+{
+	atomic_store(&waiter, gettid());
+	cu_need(cuCtxSetCurrent(cu_context), "cuCtxSetCurrent");
+	printf("waited %d\n", cuStreamSynchronize(stream));
+	return NULL;
+}
+
+static bool is_asleep(int tid)
+{
+	char path[64], state = 0;
+	snprintf(path, sizeof path, "/proc/self/task/%d/stat", tid);
+	FILE *stat = fopen(path, "r");
+	const bool read = stat && fscanf(stat, "%*d (%*[^)]) %c", &state) == 1;
+	if (stat)
+		fclose(stat);
+	return read && state == 'S';
+}
+
+/* Until it is asleep at each of many looks: on its way to the wait it sleeps for moments only. */
+static void await_waiter(void)
+{
+	for (int looks = 0; looks < 50; usleep(1000))
+		looks = atomic_load(&waiter) && is_asleep(atomic_load(&waiter)) ? looks + 1 : 0;
+}
+
+/* Requests on a stream: how many of so many are over when their wait returns. */
+static int requests_over(void *stream, int n)
+{
+	int over = 0;
+	for (int i = 0; i < n; i++) {
+		cu_need(launch_on(stream, 1), "cuLaunchKernel");
+		cu_need(cuStreamSynchronize(stream), "cuStreamSynchronize");
+		over += shared && !own()->work.inside;
+	}
+	return over;
+}
+
+/* A request does not last for work that no call waits for, but for work that one waits for. */
+static void left(void)
+{
+	enum { REQUESTS = 20, SKIPS = 3 };
+	void *own_stream = stream_new(), *beside = stream_new();
+	pthread_t t;
+	cu_need(cuLaunchHostFunc(beside, hold, NULL), "cuLaunchHostFunc");
+	cu_need(launch_on(beside, 1), "cuLaunchKernel");
+	int over = requests_over(own_stream, REQUESTS);
+	if (shared)
+		CHECK(over == REQUESTS - SKIPS + 1);
+	cu_need(launch_on(beside, 1), "cuLaunchKernel"); /* that begins none either */
+	if (shared)
+		CHECK(!own()->work.inside);
+
+	cu_need(pthread_create(&t, NULL, wait_for, beside), "pthread_create");
+	await_waiter();
+	over = requests_over(own_stream, REQUESTS);
+	if (shared)
+		CHECK(over == 0);
+	atomic_store(&released, 1);
+	pthread_join(t, NULL);
+	if (shared)
+		CHECK(!own()->work.inside);
+	cu_need(launch_on(beside, 1), "cuLaunchKernel");
+	if (shared)
+		CHECK(own()->work.inside);
+	printf("synchronised %d\n", cuCtxSynchronize());
+	if (shared)
+		CHECK(!own()->work.inside);
+}
+
 static void *capture_beside(void *context)
 {
 	void *s, *graph;
@@ -516,6 +588,22 @@ static void work(void)
 	}
 }
 
+/* Requests that each leave work on a stream that nobody ever waits for, until told to end. */
+static void leaves_work(void)
+{
+	void *requests = stream_new(), *beside = stream_new();
+	cu_need(cuLaunchHostFunc(beside, hold, NULL), "cuLaunchHostFunc");
+	puts("serves");
+	fflush(stdout);
+	while (access("ends", F_OK)) {
+		cu_need(launch_on(beside, 1), "cuLaunchKernel");
+		cu_need(launch_on(requests, 1), "cuLaunchKernel");
+		cu_need(cuStreamSynchronize(requests), "cuStreamSynchronize");
+		usleep(1000);
+	}
+	atomic_store(&released, 1);
+}
+
 /* And what is to be left of those that were: nothing. */
 static void clean(void)
 {
@@ -545,9 +633,10 @@ static const struct regulated_case cases[] = { { "depends", depends, false },
 	{ "reset", reset, false }, { "modules", modules, false },
 	{ "streams_end", streams_end, false }, { "many_streams", many_streams, false },
 	{ "many_threads", many_threads, false }, { "failures", failures, false },
-	{ "events", events, false }, { "joins", joins, false }, { "capture", capture, false },
-	{ "errno", errno_stays, false }, { "child", child, false }, { "nonsense", nonsense, false },
-	{ "work", work, false }, { "clean", clean, false }, { "keeps", keeps, true },
+	{ "events", events, false }, { "joins", joins, false }, { "left", left, false },
+	{ "capture", capture, false }, { "errno", errno_stays, false }, { "child", child, false },
+	{ "nonsense", nonsense, false }, { "work", work, false },
+	{ "leaves_work", leaves_work, false }, { "clean", clean, false }, { "keeps", keeps, true },
 	{ NULL, NULL, false } };
 
 int main(int argc, char **argv)
