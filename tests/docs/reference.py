@@ -268,6 +268,8 @@ def listed_json():
                     if (command, path) in listed:
                         complain(f"{page} lists {path} of weir {command} twice")
                     listed[command, path] = kind
+    for command in {command for command, _ in listed}:
+        listed.setdefault((command, "schema_version"), "integer")  # said once for all
     return listed
 
 
