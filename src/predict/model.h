@@ -1,7 +1,11 @@
 /*
- * A model file: forest, network or both, and the range of the training data.
- * The file begins with struct model_file, and docs/reference/model-format.md has the rules. The
- * caller owns the bytes, which are used in place, never change, and are aligned to 64.
+ * A model file: forest, network or both, and the range of the training data. `weir train` writes
+ * it. The caller owns the bytes, which are used in place, never change, and are aligned to 64.
+ *
+ * The file begins with struct model_file. Numbers are little-endian, floats have 32 bits. The
+ * blocks of forest and network begin at multiples of MODEL_ALIGN, inside the file and behind the
+ * header: struct forest and struct network, as their headers describe them. A file of another
+ * version or schema is refused.
  */
 #ifndef WEIR_PREDICT_MODEL_H
 #define WEIR_PREDICT_MODEL_H
@@ -36,7 +40,7 @@ struct model_file {
 	uint64_t created; /* seconds since 1970, 0: not known */
 	uint64_t launches;
 	uint32_t kernels;
-	uint32_t cc, sms;
+	uint32_t cc, sms; /* cc: 10 * major + minor */
 	uint32_t reserved;
 	uint8_t uuid[16]; /* zeros: any device of that kind */
 	char device[64];
