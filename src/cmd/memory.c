@@ -108,8 +108,9 @@ static int show(const struct options *o, struct report *r, unsigned rows)
 		return complain(EXIT_USAGE, "--output draws a replay: give --replay too");
 	const bool colour = report_input_colour();
 	pager_begin();
+	r->all_live = !rows;
 	if (opt_flag(o, "json"))
-		(rows ? memory_print_json : memory_print_json_all)(r, stdout);
+		memory_print_json(r, stdout, false);
 	else
 		memory_print_text(r, stdout, rows, colour, report_input_utf8());
 	pager_end();

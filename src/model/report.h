@@ -374,6 +374,7 @@ struct report {
 	uint32_t facets; /* FACET(): those that are here; the members of others mean nothing */
 	bool by_shape;   /* a row of operators for each shape that one was given */
 	bool all_gaps;   /* analysis.idle_gaps are all, by time */
+	bool all_live;   /* JSON has all blocks that are live, not LIVE_SHOWN */
 	struct meta meta;
 
 	uint64_t calls, errors, launches, graph_launches, lost;

@@ -176,7 +176,7 @@ static int put_recording(const struct html *h, FILE *out)
 	fputs("\"report\":", out);
 	report_print_json_compact(h->report, out);
 	fputs(",\"memory\":", out);
-	memory_print_json_compact(h->report, out);
+	memory_print_json(h->report, out, true);
 	fputs(",\"said\":", out);
 	put_said(h->report, out);
 	fputs(",\"stacks\":", out);

@@ -1,5 +1,7 @@
 /* Prints call stacks as text and as arrays of frames in JSON. */
 #include "report/callers_print.h"
+#include "report/sections.h"
+#include "report/view.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -12,7 +14,6 @@
 
 #include "base/banned.h"
 
-#define LINE_FRAMES  4u /* of a stack in a line of a table */
 #define BLOCK_FRAMES 8u /* of one that is printed below each other */
 #define BLOCKS       5u
 #define LINE_SHOWN   120u /* bytes of a stack in a cell of a list */
@@ -20,19 +21,6 @@
 #define LINE_OUTER   72u  /* and bytes from its outermost */
 
 /* ---- text ---- */
-
-void callers_cell(struct table *t, const struct stacks *s, const char *function, uint32_t stack,
-	uint32_t frames)
-{
-	char text[512];
-	if (!s || stack == STACK_NONE) {
-		table_cell(t, "%s", function);
-		return;
-	}
-	stacks_row_text(s, stack, frames, text, sizeof text);
-	text_make_safe(text);
-	table_cell(t, "%s < %s", function, text);
-}
 
 void callers_cell_line(struct table *t, const char *text)
 {
@@ -57,25 +45,11 @@ static bool has_lines(const struct stacks *s)
 
 void callers_put_text(const struct report *r, const struct text_page *p)
 {
-	static const char *const headings[] = { "calls", "total", "mean", "max",
-		"call, and who called" };
-	struct table t;
-	struct fn_name room;
-	if (!r->callers.n)
+	static const struct view view = { .section = &section_callers,
+		.heading = "Calls by call stack",
+		.keys = "count,total_ns,mean_ns,max_ns,name,called_by" };
+	if (!view_put(&view, r, p))
 		return;
-	page_heading(p, "Calls by call stack");
-	table_init(&t, ">>>><", headings);
-	for (size_t i = 0; i < page_shown(p, r->callers.n); i++) {
-		const struct caller_row *c = &r->callers.v[i];
-		expect(c->count, "a row has a call");
-		table_count(&t, c->count);
-		table_ns(&t, trace_span_ns(r->trace, c->ticks));
-		table_ns(&t, trace_span_ns(r->trace, c->ticks / c->count));
-		table_ns(&t, trace_span_ns(r->trace, c->most_ticks));
-		callers_cell(
-			&t, r->stacks, report_fn_name(r, c->fn_id, &room), c->stack, LINE_FRAMES);
-	}
-	page_end_table(p, &t, r->callers.n);
 	if (!has_lines(r->stacks))
 		fputs("  No frame has a file and a line: build the program with -g for those.\n",
 			p->out);

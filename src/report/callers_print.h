@@ -14,10 +14,6 @@ void callers_put_text(const struct report *r, const struct text_page *p);
 /* The same of allocations. */
 void callers_put_memory(const struct report *r, const struct text_page *p);
 
-/* A cell: the function, and the first frames of its caller's. */
-void callers_cell(struct table *t, const struct stacks *s, const char *function, uint32_t stack,
-	uint32_t frames);
-
 /* A line of a stack, innermost first, with the middle left out where it is long: who called in the
  * program stands at its other end. */
 void callers_cell_line(struct table *t, const char *text);

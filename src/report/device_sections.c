@@ -266,12 +266,6 @@ const struct section section_gpu_state_gpus = {
 		 "power_w.max,temperature_celsius.max,sm_clock_mhz.median,sm_clock_mhz.min,slow_ns",
 };
 
-static struct value get_interval(const struct row *row, const void *of)
-{
-	const uint64_t ns = ((const struct gpu_states *)of)->interval_ns;
-	return value_u64_if(ns, ns);
-}
-
 static int make_state(struct rows *rows)
 {
 	const struct gpu_states *s = rows->r->gpu_states;
@@ -281,8 +275,8 @@ static int make_state(struct rows *rows)
 
 static const struct column states_columns[] = {
 	{ "interval_ns", UNIT_NS, "interval",
-		"median distance of two samples of a GPU; null: there is one",
-		.get = get_interval },
+		"median distance of two samples of a GPU; null: there is one", .get = get_nonzero,
+		AT(struct gpu_states, interval_ns) },
 	{ "gpus", UNIT_LIST, "GPUs", "GPUs", .inner = &section_gpu_state_gpus },
 	{ 0 },
 };

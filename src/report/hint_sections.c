@@ -128,12 +128,6 @@ static int make_of_hints(struct rows *rows)
 	return 0;
 }
 
-static struct value get_of(const struct row *row, const void *of)
-{
-	const struct hints *h = of;
-	return value_u64_if(h->counted_ns, h->counted_ns);
-}
-
 static struct value get_together(const struct row *row, const void *of)
 {
 	const struct hints *h = of;
@@ -142,7 +136,7 @@ static struct value get_together(const struct row *row, const void *of)
 
 static const struct column sum_columns[] = {
 	{ "hints_of_ns", UNIT_NS, "analysed", "the analysed time, of which `gain_pct` is a share",
-		.get = get_of },
+		.get = get_nonzero, AT(struct hints, counted_ns) },
 	{ "hints_together_ns", UNIT_NS, "all gains", "what all gains come to at most",
 		.get = get_together },
 	{ 0 },

@@ -1,7 +1,7 @@
-/* `weir memory --json`: sections of the report that are about memory, and what only it has. */
+/* `weir memory --json`: the sections that it has at its top, which the text takes its tables from.
+ */
 #include "report/memory_print.h"
-
-#include <math.h>
+#include "report/memory_sections.h"
 
 #include "base/expect.h"
 #include "base/json.h"
@@ -10,321 +10,578 @@
 
 #include "base/banned.h"
 
-static void put_share(struct json *j, const char *key, const struct free_extents *h)
+/* ---- objects ---- */
+
+static const void *of_report(const struct row *row)
 {
-	double share;
-	const bool known = fragmentation_of(h, &share);
-	expect(!known || (share >= 0 && share <= 1), "fragmentation is a share");
-	json_put_real(j, key, known ? share : NAN);
+	return row->r;
 }
 
-/* ---- blocks ---- */
-
-static void put_blocks(
-	struct json *j, const struct report *r, const struct live_blocks *blocks, size_t most)
+static const void *known_use(const struct row *row)
 {
-	struct rows rows = { .section = &section_memory_live, .r = r };
-	rows_take(&rows, blocks->v, blocks->n < most ? blocks->n : most, sizeof *blocks->v);
-	section_put_rows(j, "live", &rows);
+	return memory_knows_use(row->r, &row->r->gpu_memory) ? row->at : NULL;
 }
 
-/* ---- over time ---- */
-
-static double share_of(double part, double all)
+static const void *growth(const struct row *row)
 {
-	expect(part >= 0 && part <= all, "a part is no more than its whole");
-	return all > 0 ? part / all : NAN;
+	const struct memory_detail *d = row->at;
+	return d->growth.mark != MARK_NONE ? d : NULL;
 }
 
-static void put_worst(struct json *j, const struct report *r, size_t blocks)
+static const void *reserved(const struct row *row)
 {
-	const struct memory_unused *u = &r->memory_detail->unused;
-	const uint64_t unused = u->worst_reserved - u->worst_live;
-	json_begin_object(j, "worst");
-	json_u64(j, "at_ns", trace_since_ns(r->trace, u->worst_ticks));
-	json_u64(j, "reserved_bytes", u->worst_reserved);
-	json_u64(j, "live_bytes", u->worst_live);
-	json_u64(j, "unused_bytes", unused);
-	json_put_real(j, "unused_share", share_of((double)unused, (double)u->worst_reserved));
-	json_u64(j, "blocks", u->worst_blocks.n);
-	put_blocks(j, r, &u->worst_blocks, blocks);
-	json_end_object(j);
+	const struct memory_detail *d = row->at;
+	return d->unused.known && d->unused.reserved_peak ? d : NULL;
 }
 
-static void put_reserved(struct json *j, const struct report *r, size_t blocks)
+/* What a quota refused, or NULL. */
+static const void *refused(const struct row *row)
 {
-	const struct memory_unused *u = &r->memory_detail->unused;
-	if (!u->known || !u->reserved_peak)
-		return json_put_null(j, "reserved");
-	json_begin_object(j, "reserved");
-	json_str(j, "source", reserved_source_name[u->source]);
-	json_u64(j, "peak_bytes", u->reserved_peak);
-	json_u64(j, "peak_at_ns", trace_since_ns(r->trace, u->peak_ticks));
-	json_u64(j, "live_at_peak_bytes", u->peak_live);
-	json_put_real(j, "unused_share", share_of(u->unused_area, u->reserved_area));
-	json_u64(j, "unknown_ns", trace_span_ns(r->trace, u->unknown_ticks));
-	put_worst(j, r, blocks);
-	json_end_object(j);
+	const struct refusals *refused = row->rows->own;
+	return refused->count ? refused : NULL;
 }
 
-/* ---- time in calls ---- */
-
-static void put_call_times(struct json *j, const struct report *r)
+static int make_details(struct rows *rows)
 {
-	const struct memory_time *t = &r->memory_detail->time;
-	json_begin_object(j, "call_time");
-	json_u64(j, "count", t->count);
-	json_u64(j, "timed_count", t->timed);
-	json_u64_or_null(
-		j, "busy_ns", t->timed == t->count, trace_span_ns(r->trace, t->busy_ticks));
-	json_put_real(j, "share_of_run", memory_time_share(r, NULL));
-	section_put_list(j, "calls", &section_allocation_calls, r);
-	json_end_object(j);
+	rows->v = rows->r->memory_detail;
+	rows->own = xcalloc(1, sizeof(struct refusals));
+	memory_refusals(rows->r, rows->own);
+	return 0;
 }
 
-/* ---- rows ---- */
-
-static void put_row(struct json *j, const struct report *r, const struct memory_row *row)
+/* An object that has columns of its own, or null in its place. */
+static struct value get_nothing(const struct row *row, const void *of)
 {
-	json_u64(j, "count", row->allocs);
-	json_u64(j, "bytes", row->bytes);
-	json_u64(j, "freed_count", row->freed);
-	json_u64_or_null(j, "mean_lifetime_ns", row->freed,
-		trace_span_ns(r->trace, row->freed ? row->lifetime_ticks / row->freed : 0));
-	json_u64(j, "at_peak_count", row->at_peak);
-	json_u64(j, "at_peak_bytes", row->at_peak_bytes);
-	json_u64(j, "live_at_exit_count", row->live);
-	json_u64(j, "live_at_exit_bytes", row->live_bytes);
+	return value_absent();
 }
 
-static void put_calls(struct json *j, const struct report *r)
+static struct value get_rate(const struct row *row, const void *of)
 {
-	const struct memory_rows *rows = &r->memory_detail->calls;
-	struct fn_name room;
-	json_begin_array(j, "by_call");
-	for (size_t i = 0; i < rows->n; i++) {
-		json_begin_object(j, NULL);
-		json_str(j, "name", report_fn_name(r, (uint32_t)rows->v[i].key, &room));
-		put_row(j, r, &rows->v[i]);
-		json_end_object(j);
+	const struct report *r = row->r;
+	const struct memory_detail *d = of;
+	const double bytes = (double)(r->gpu_memory.allocated_bytes - d->before_bytes);
+	return value_real(bytes * 1e9 / (double)(r->wall_ns - r->off_ns));
+}
+
+static struct value get_pairs_per_launch(const struct row *row, const void *of)
+{
+	return value_real((double)*(const uint64_t *)of / (double)row->r->launches);
+}
+
+static struct value get_mark(const struct row *row, const void *of)
+{
+	const struct memory_growth *g = of;
+	return value_text(g->mark == MARK_KERNEL ? "launch" : "allocation");
+}
+
+static struct value get_kernel(const struct row *row, const void *of)
+{
+	const struct memory_growth *g = of;
+	if (g->mark != MARK_KERNEL)
+		return value_absent();
+	return value_text(g->kernel ? g->kernel : "(unknown kernel)");
+}
+
+static struct value get_size_mark(const struct row *row, const void *of)
+{
+	const struct memory_growth *g = of;
+	return g->mark == MARK_SIZE ? value_u64(g->size) : value_absent();
+}
+
+static struct value get_busy(const struct row *row, const void *of)
+{
+	const struct memory_time *t = of;
+	return value_u64_if(t->timed == t->count, trace_span_ns(row->r->trace, t->busy_ticks));
+}
+
+static struct value get_share_of_run(const struct row *row, const void *of)
+{
+	return value_real(memory_time_share(row->r, NULL));
+}
+
+static struct value get_holders(const struct row *row, const void *of)
+{
+	const struct refusal *x = of;
+	return (struct value){ .kind = VALUE_LIST, .list = x->holder, .n = x->holders };
+}
+
+static const struct column holder_columns[] = {
+	{ "pid", UNIT_ID, "pid", "process", .get = get_u32, AT(struct refusal_holder, pid) },
+	{ "program", UNIT_TEXT, "program", "its name", .get = get_chars,
+		AT(struct refusal_holder, program) },
+	{ "bytes", UNIT_BYTES, "bytes", "that it had", .get = get_u64,
+		AT(struct refusal_holder, bytes) },
+	{ 0 },
+};
+
+static const struct section holders = {
+	.columns = holder_columns,
+	.each = sizeof(struct refusal_holder),
+};
+
+static struct value get_source(const struct row *row, const void *of)
+{
+	return value_text(reserved_source_name[*(const uint8_t *)of]);
+}
+
+static struct value get_unused_share(const struct row *row, const void *of)
+{
+	const struct memory_unused *u = of;
+	expect(u->unused_area <= u->reserved_area, "a part is no more than its whole");
+	return value_real(u->unused_area / u->reserved_area);
+}
+
+static struct value get_worst_unused(const struct row *row, const void *of)
+{
+	const struct memory_unused *u = of;
+	return value_u64(u->worst_reserved - u->worst_live);
+}
+
+static struct value get_worst_share(const struct row *row, const void *of)
+{
+	const struct memory_unused *u = of;
+	return value_share(u->worst_reserved - u->worst_live, u->worst_reserved);
+}
+
+const struct section section_memory_worst = {
+	.columns = memory_live_columns,
+	ROWS_OF_MEMORY(unused.worst_blocks),
+};
+
+#define DETAIL(key, unit, heading, meaning, value, has, member)                                    \
+	{                                                                                          \
+		key, unit, heading, meaning, .get = value, .find = has,                            \
+					     AT(struct memory_detail, member)                      \
 	}
-	json_end_array(j);
+/* Left out with its object. */
+#define DETAIL_OF(key, unit, heading, meaning, value, has, member)                                 \
+	{                                                                                          \
+		key, unit, heading, meaning, .get = value, .find = has, .absent = true,            \
+					     AT(struct memory_detail, member)                      \
+	}
+#define LEVEL(key, words, what, member)                                                            \
+	DETAIL("virtual_memory." key ".peak_bytes", UNIT_BYTES, words ", peak",                    \
+		what ", at most at one time", get_u64, NULL, vmm.member.most),                     \
+		DETAIL("virtual_memory." key ".at_exit_bytes", UNIT_BYTES, words ", at exit",      \
+			what ", at the end", get_u64, NULL, vmm.member.now)
+#define REFUSED(key, unit, heading, meaning, value, member)                                        \
+	{                                                                                          \
+		"refused." key, unit, heading, meaning,                                            \
+			.get = value, .find = refused, .absent = true, AT(struct refusals, member) \
+	}
+#define REFUSAL(key, words, member)                                                                \
+	REFUSED(key ".at_ns", UNIT_MOMENT, words ", at", "when", get_since, member.ticks),         \
+		REFUSED(key ".asked_bytes", UNIT_BYTES, words ", asked", "asked for", get_u64,     \
+			member.asked),                                                             \
+		REFUSED(key ".quota_bytes", UNIT_BYTES, words ", quota", "the quota", get_u64,     \
+			member.quota),                                                             \
+		REFUSED(key ".used_bytes", UNIT_BYTES, words ", used",                             \
+			"of all programs of the quota", get_u64, member.used),                     \
+		REFUSED(key ".context_bytes", UNIT_BYTES, words ", contexts", "of their contexts", \
+			get_u64, member.contexts),                                                 \
+	{                                                                                          \
+		"refused." key ".holders", UNIT_LIST, words ", holders",                           \
+			"up to three, largest first", .get = get_holders, .find = refused,         \
+						      .absent = true, AT(struct refusals, member), \
+						      .inner = &holders                            \
+	}
+
+static const struct column detail_columns[] = {
+	DETAIL("churn.bytes_per_second", UNIT_BYTES_PER_S, "allocated", "allocated a second",
+		get_rate, known_use, sources),
+	DETAIL("churn.pairs", UNIT_COUNT, "freed blocks", "blocks whose free was seen", get_u64,
+		known_use, matched),
+	DETAIL("churn.pairs_per_launch", UNIT_REAL, "freed blocks a launch",
+		"`churn.pairs` by kernels run", get_pairs_per_launch, known_use, matched),
+	{ "growth", UNIT_LIST, "growth",
+		"null: no iterations were found. *Period* is an iteration, *mark* what iterations are "
+		"counted by",
+		.get = get_nothing, .find = growth },
+	DETAIL_OF("growth.mark", UNIT_TEXT, "counted by", "`launch` or `allocation`", get_mark,
+		growth, growth),
+	DETAIL_OF("growth.kernel", UNIT_KERNEL, "kernel", "the most frequent one; of `launch`",
+		get_kernel, growth, growth),
+	DETAIL_OF("growth.size", UNIT_BYTES, "size", "the most common one; of `allocation`",
+		get_size_mark, growth, growth),
+	DETAIL_OF("growth.marks", UNIT_COUNT, "marks", "marks seen", get_u64, growth, growth.marks),
+	DETAIL_OF("growth.marks_per_period", UNIT_COUNT, "marks an iteration",
+		"null: nothing repeats", get_nonzero, growth, growth.period),
+	DETAIL_OF("growth.periods", UNIT_COUNT, "iterations", "iterations looked at", get_u64,
+		growth, growth.periods),
+	DETAIL("call_time.count", UNIT_COUNT, "calls", "calls that allocate or free", get_u64, NULL,
+		time.count),
+	DETAIL("call_time.timed_count", UNIT_COUNT, "timed", "those of known duration", get_u64,
+		NULL, time.timed),
+	DETAIL("call_time.busy_ns", UNIT_NS, "in a call",
+		"some thread was in such a call; null: not all were timed", get_busy, NULL, time),
+	DETAIL("call_time.share_of_run", UNIT_SHARE, "of run", "of the wall time", get_share_of_run,
+		NULL, time),
+	{ "call_time.calls", UNIT_LIST, "calls", "the rows of `--only allocation_calls`",
+		.inner = &section_allocation_calls },
+	DETAIL("virtual_memory.creates", UNIT_COUNT, "creates", "calls", get_u64, NULL,
+		vmm.creates),
+	DETAIL("virtual_memory.maps", UNIT_COUNT, "maps", "calls", get_u64, NULL, vmm.maps),
+	DETAIL("virtual_memory.reserves", UNIT_COUNT, "reserves", "calls", get_u64, NULL,
+		vmm.reserves),
+	DETAIL("virtual_memory.unknown", UNIT_COUNT, "calls about unknown addresses",
+		"calls about addresses whose mapping or reservation was not recorded", get_u64,
+		NULL, vmm.unknown),
+	LEVEL("reserved", "addresses reserved", "addresses", reserved),
+	LEVEL("mapped", "mapped", "mapped addresses", mapped),
+	LEVEL("backed", "backed", "memory of handles that are held or mapped", backed),
+	LEVEL("segments", "segments", "segments of another allocator", segments),
+	DETAIL("virtual_memory.segments_at_peak_bytes", UNIT_BYTES,
+		"segments at the peak of blocks",
+		"segments of another allocator, at the peak of blocks", get_u64, NULL,
+		vmm.segments_at_peak),
+	REFUSED("count", UNIT_COUNT, "refused",
+		"allocations that `weir run --memory` refused; the object is absent without any",
+		get_u64, count),
+	REFUSAL("first", "first", first),
+	REFUSAL("largest", "largest", largest),
+	{ "live", UNIT_LIST, "live",
+		"the 100 largest blocks that are live at the end, all with `-n 0`",
+		.get = get_blocks, .find = of_report, AT(struct report, live),
+		.inner = &section_memory_live },
+	{ "reserved", UNIT_LIST, "reserved",
+		"what an allocator has from the level below it; *unused* is what of that is not live. "
+		"A state counts when it lasts: several changes at one time are one. Null: nothing was "
+		"reserved, or it is not known",
+		.get = get_nothing, .find = reserved },
+	DETAIL_OF("reserved.source", UNIT_TEXT, "source",
+		"`allocator`, `segments` or `pages`, as weir-memory(1) explains", get_source,
+		reserved, unused.source),
+	DETAIL_OF("reserved.peak_bytes", UNIT_BYTES, "peak", "reserved at most", get_u64, reserved,
+		unused.reserved_peak),
+	DETAIL_OF("reserved.peak_at_ns", UNIT_MOMENT, "peak at", "when that was", get_since,
+		reserved, unused.peak_ticks),
+	DETAIL_OF("reserved.live_at_peak_bytes", UNIT_BYTES, "live at the peak", "live then",
+		get_u64, reserved, unused.peak_live),
+	DETAIL_OF("reserved.unused_share", UNIT_SHARE, "unused",
+		"unused by reserved, each summed over the time", get_unused_share, reserved,
+		unused),
+	DETAIL_OF("reserved.unknown_ns", UNIT_NS, "not known for",
+		"nothing was said yet, or more was live than reserved", get_span, reserved,
+		unused.unknown_ticks),
+	DETAIL_OF("reserved.worst.at_ns", UNIT_MOMENT, "worst at",
+		"the first moment with the most unused bytes", get_since, reserved,
+		unused.worst_ticks),
+	DETAIL_OF("reserved.worst.reserved_bytes", UNIT_BYTES, "worst, reserved", "reserved then",
+		get_u64, reserved, unused.worst_reserved),
+	DETAIL_OF("reserved.worst.live_bytes", UNIT_BYTES, "worst, live", "live then", get_u64,
+		reserved, unused.worst_live),
+	DETAIL_OF("reserved.worst.unused_bytes", UNIT_BYTES, "worst, unused", "the difference",
+		get_worst_unused, reserved, unused),
+	DETAIL_OF("reserved.worst.unused_share", UNIT_SHARE, "worst, unused share",
+		"of what was reserved", get_worst_share, reserved, unused),
+	DETAIL_OF("reserved.worst.blocks", UNIT_COUNT, "worst, blocks", "that were live", get_size,
+		reserved, unused.worst_blocks.n),
+	{ "reserved.worst.live", UNIT_LIST, "worst, live",
+		"the 100 largest of them, all with `-n 0`", .get = get_blocks, .find = reserved,
+		.absent = true, AT(struct memory_detail, unused.worst_blocks),
+		.inner = &section_memory_live },
+	{ "series", UNIT_LIST, "series", "the rows of `--only memory_over_time`",
+		.inner = &section_memory_over_time },
+	{ 0 },
+};
+
+#define VMM "virtual_memory."
+
+const struct section section_memory_details = {
+	.heading = "Virtual memory and segments",
+	.form = SECTION_MEMBERS,
+	.columns = detail_columns,
+	.make = make_details,
+	.shown = VMM "reserved.peak_bytes," VMM "reserved.at_exit_bytes," VMM
+		     "mapped.peak_bytes," VMM "mapped.at_exit_bytes," VMM "backed.peak_bytes," VMM
+		     "backed.at_exit_bytes," VMM "segments.peak_bytes," VMM
+		     "segments.at_exit_bytes," VMM "unknown",
+	.fini = rows_free,
+};
+
+/* ---- allocations by what they have in common ---- */
+
+#define SHOWN                                                                                      \
+	"count,bytes,mean_bytes,mean_lifetime_ns,at_peak_bytes,at_peak_count,live_at_exit_bytes,"  \
+	"live_at_exit_count,"
+
+static struct value get_lifetime(const struct row *row, const void *of)
+{
+	const struct memory_row *m = of;
+	return m->freed ? value_u64(trace_span_ns(row->r->trace, m->lifetime_ticks / m->freed))
+			: value_null();
 }
 
-static void put_classes(struct json *j, const struct report *r)
+static struct value get_mean(const struct row *row, const void *of)
 {
-	const struct memory_rows *rows = &r->memory_detail->classes;
-	json_begin_array(j, "by_size");
-	for (size_t i = 0; i < rows->n; i++) {
-		json_begin_object(j, NULL);
-		json_u64(j, "from_bytes", rows->v[i].key ? 1ull << rows->v[i].key : 0);
-		put_row(j, r, &rows->v[i]);
-		json_end_object(j);
-	}
-	json_end_array(j);
+	const struct memory_row *m = of;
+	return value_u64(m->allocs ? m->bytes / m->allocs : 0);
 }
 
-static void put_origins(struct json *j, const struct report *r)
-{
-	const struct memory_detail *d = r->memory_detail;
-	json_begin_array(j, "by_thread");
-	for (size_t i = 0; i < d->origins.n; i++) {
-		const struct memory_source *s = &d->sources.v[d->origins.v[i].key];
-		json_begin_object(j, NULL);
-		json_u64(j, "pid", r->trace->processes.v[s->process].pid);
-		json_u64(j, "tid", s->tid);
-		json_u64_or_null(j, "stream", s->has_stream, s->stream);
-		json_u64_or_null(j, "pool", s->has_stream, s->pool);
-		put_row(j, r, &d->origins.v[i]);
-		json_end_object(j);
+#define ALLOCATIONS                                                                                \
+	{ "count", UNIT_COUNT, "allocs", "allocations", .get = get_u64,                            \
+		AT(struct memory_row, allocs) },                                                   \
+		{ "bytes", UNIT_BYTES, "bytes", "allocated in all", .get = get_u64,                \
+			AT(struct memory_row, bytes) },                                            \
+		{ "mean_bytes", UNIT_BYTES, "mean", "of one", .get = get_mean,                     \
+			.text_only = true },                                                       \
+		{ "freed_count", UNIT_COUNT, "freed", "allocations whose free was seen",           \
+			.get = get_u64, AT(struct memory_row, freed) },                            \
+		{ "mean_lifetime_ns", UNIT_NS, "mean lifetime", "null: none was freed",            \
+			.get = get_lifetime },                                                     \
+		{ "at_peak_count", UNIT_COUNT, "blocks", "blocks that were live at the peak",      \
+			.get = get_u64, AT(struct memory_row, at_peak) },                          \
+		{ "at_peak_bytes", UNIT_BYTES, "at peak", "their bytes", .get = get_u64,           \
+			AT(struct memory_row, at_peak_bytes) },                                    \
+		{ "live_at_exit_count", UNIT_COUNT, "blocks", "blocks that were never freed",      \
+			.get = get_u64, AT(struct memory_row, live) },                             \
+	{                                                                                          \
+		"live_at_exit_bytes", UNIT_BYTES, "at exit", "their bytes",                        \
+			.get = get_u64, AT(struct memory_row, live_bytes)                          \
 	}
-	json_end_array(j);
+
+static struct value get_call(const struct row *row, const void *of)
+{
+	return function_name(row, (uint32_t)((const struct memory_row *)of)->key);
 }
 
-static void put_operators(struct json *j, const struct report *r)
+static const struct column call_columns[] = {
+	{ "name", UNIT_TEXT, "call", "function", .get = get_call },
+	ALLOCATIONS,
+	{ 0 },
+};
+
+const struct section section_memory_by_call = {
+	.name = "by_call",
+	.heading = "Allocations by call",
+	.columns = call_columns,
+	ROWS_OF_MEMORY(calls),
+	.shown = SHOWN "name",
+};
+
+static struct value get_from(const struct row *row, const void *of)
 {
-	const struct memory_detail *d = r->memory_detail;
-	json_begin_array(j, "by_operator");
-	for (size_t i = 0; i < d->operators.n; i++) {
-		json_begin_object(j, NULL);
-		json_str_or_null(j, "name", d->operators.v[i].name);
-		json_u64(j, "at_peak_count", d->operators.v[i].at_peak);
-		json_u64(j, "at_peak_bytes", d->operators.v[i].at_peak_bytes);
-		json_str_or_null(j, "module", d->operators.v[i].module);
-		json_str_or_null(j, "line", d->operators.v[i].line);
-		json_end_object(j);
-	}
-	json_end_array(j);
+	const uint64_t log2 = ((const struct memory_row *)of)->key;
+	return value_u64(log2 ? 1ull << log2 : 0);
 }
+
+static const struct column size_columns[] = {
+	{ "from_bytes", UNIT_BYTES, "size from", "to less than twice this; 0: up to 1 byte",
+		.get = get_from },
+	ALLOCATIONS,
+	{ 0 },
+};
+
+const struct section section_memory_by_size = {
+	.name = "by_size",
+	.heading = "Allocations on the GPU by size",
+	.columns = size_columns,
+	ROWS_OF_MEMORY(classes),
+	.shown = SHOWN "from_bytes",
+};
+
+static const void *source(const struct row *row)
+{
+	const struct memory_detail *d = row->r->memory_detail;
+	const uint64_t key = ((const struct memory_row *)row->at)->key;
+	return expect(key < d->sources.n, "where memory came from is one of all")
+		       ? &d->sources.v[key]
+		       : NULL;
+}
+
+static const void *stream_source(const struct row *row)
+{
+	const struct memory_source *s = source(row);
+	return s && s->has_stream ? s : NULL;
+}
+
+static const struct column thread_columns[] = {
+	{ "pid", UNIT_ID, "pid", "process", .get = get_pid, .find = source,
+		AT(struct memory_source, process) },
+	{ "tid", UNIT_ID, "thread", "thread", .get = get_u32, .find = source,
+		AT(struct memory_source, tid) },
+	{ "stream", UNIT_ADDRESS, "stream", "handle, of allocations in stream order",
+		.get = get_u64, .find = stream_source, AT(struct memory_source, stream) },
+	{ "pool", UNIT_ADDRESS, "pool", "handle, of allocations in stream order", .get = get_u64,
+		.find = stream_source, AT(struct memory_source, pool) },
+	ALLOCATIONS,
+	{ 0 },
+};
+
+const struct section section_memory_by_thread = {
+	.name = "by_thread",
+	.heading = "Allocations on the GPU by thread and stream",
+	.columns = thread_columns,
+	ROWS_OF_MEMORY(origins),
+	.shown = SHOWN "pid,tid,stream,pool",
+};
+
+static const struct column operator_columns[] = {
+	{ "name", UNIT_TEXT, "operator",
+		"innermost operator or range around the allocation, beyond those that allocate for "
+		"others, as `aten::empty`; null: outside of all, or before the recording",
+		.get = get_text, AT(struct memory_operator, name) },
+	{ "at_peak_count", UNIT_COUNT, "blocks", "blocks that were live at the peak",
+		.get = get_u64, AT(struct memory_operator, at_peak) },
+	{ "at_peak_bytes", UNIT_BYTES, "at peak", "their bytes", .get = get_u64,
+		AT(struct memory_operator, at_peak_bytes) },
+	{ "module", UNIT_TEXT, "mostly in", "named range around most of these bytes",
+		.get = get_text, AT(struct memory_operator, module) },
+	{ "line", UNIT_TEXT, "line", "Python function around most of these bytes", .get = get_text,
+		AT(struct memory_operator, line) },
+	{ 0 },
+};
+
+const struct section section_memory_by_operator = {
+	.name = "by_operator",
+	.heading =
+		"Live at the peak by operator (-: outside of operators, or before the recording)",
+	.columns = operator_columns,
+	ROWS_OF_MEMORY(operators),
+	.shown = "at_peak_bytes,at_peak_count,name,module,line",
+};
+
+static int make_by_stack(struct rows *rows)
+{
+	rows->absent = !rows->r->memory_detail->stacks;
+	return 0;
+}
+
+static struct value get_key_called_by(const struct row *row, const void *of)
+{
+	const uint32_t stack = (uint32_t)((const struct memory_row *)of)->key;
+	return get_called_by(row, &stack);
+}
+
+static struct value get_key_frames(const struct row *row, const void *of)
+{
+	const uint32_t stack = (uint32_t)((const struct memory_row *)of)->key;
+	return get_frames(row, &stack);
+}
+
+static const struct column stack_columns[] = {
+	ALLOCATIONS,
+	{ "called_by", UNIT_STACK, "called by", "the innermost frames of the program, in a line",
+		.get = get_key_called_by },
+	{ "frames", UNIT_LIST, "frames", "innermost first", .get = get_key_frames,
+		.inner = &section_frames },
+	{ 0 },
+};
+
+const struct section section_memory_by_stack = {
+	.name = "by_call_stack",
+	.about =
+		"For recordings with `weir record --stacks`, by what is live at exit. Stacks that differ only between the program and CUDA are one row.",
+	.columns = stack_columns,
+	ROWS_OF_MEMORY(callers),
+	.make = make_by_stack,
+};
 
 /* ---- space ---- */
 
-static void put_extents(struct json *j, const char *key, const struct free_extents *h)
-{
-	json_begin_object(j, key);
-	json_u64(j, "span_bytes", h->reach_bytes);
-	json_u64(j, "free_bytes", h->free_bytes);
-	json_u64(j, "largest_free_extent_bytes", h->largest_bytes);
-	json_u64(j, "free_extents", h->count);
-	put_share(j, "fragmentation", h);
-	json_end_object(j);
-}
+struct space_row {
+	const char *when, *kind, *of;
+	const struct memory_space *space;
+	const struct free_extents *extents;
+};
 
-static void put_spaces(struct json *j, const char *key, const struct memory_space *spaces)
+static void add_spaces(struct space_row *to, size_t *n, const struct memory_space *space, int kind,
+	const char *when)
 {
-	json_begin_object(j, key);
-	for (int k = 0; k < MEMORY_KINDS; k++) {
-		if (!spaces[k].used)
-			continue;
-		json_begin_object(j, memory_kind_name[k]);
-		json_u64(j, "live_bytes", spaces[k].live_bytes);
-		put_extents(j, "pages", &spaces[k].pages);
-		put_extents(j, "span", &spaces[k].span);
-		json_end_object(j);
-	}
-	json_end_object(j);
-}
-
-static void put_level(struct json *j, const char *key, const struct level *l)
-{
-	json_begin_object(j, key);
-	json_u64(j, "peak_bytes", l->most);
-	json_u64(j, "at_exit_bytes", l->now);
-	json_end_object(j);
-}
-
-static void put_vmm(struct json *j, const struct report *r)
-{
-	const struct memory_vmm *v = &r->memory_detail->vmm;
-	json_begin_object(j, "virtual_memory");
-	json_u64(j, "creates", v->creates);
-	json_u64(j, "maps", v->maps);
-	json_u64(j, "reserves", v->reserves);
-	json_u64(j, "unknown", v->unknown);
-	put_level(j, "reserved", &v->reserved);
-	put_level(j, "mapped", &v->mapped);
-	put_level(j, "backed", &v->backed);
-	put_level(j, "segments", &v->segments);
-	json_u64(j, "segments_at_peak_bytes", v->segments_at_peak);
-	json_end_object(j);
-}
-
-/* ---- the rest ---- */
-
-static void put_growth(struct json *j, const struct report *r)
-{
-	const struct memory_growth *g = &r->memory_detail->growth;
-	if (g->mark == MARK_NONE)
-		return json_put_null(j, "growth");
-	json_begin_object(j, "growth");
-	json_str(j, "mark", g->mark == MARK_KERNEL ? "launch" : "allocation");
-	if (g->mark == MARK_KERNEL)
-		json_str(j, "kernel", g->kernel ? g->kernel : "(unknown kernel)");
-	else
-		json_u64(j, "size", g->size);
-	json_u64(j, "marks", g->marks);
-	json_u64_or_null(j, "marks_per_period", g->period, g->period);
-	json_u64(j, "periods", g->periods);
-	json_put_real(
-		j, "bytes_per_period", g->periods >= GROWTH_PERIODS ? g->bytes_a_period : NAN);
-	json_put_real(j, "confidence", g->periods >= GROWTH_PERIODS ? g->confidence : NAN);
-	json_end_object(j);
-}
-
-static void put_ratio(struct json *j, const char *key, double a, double b)
-{
-	json_put_real(j, key, b > 0 ? a / b : NAN);
-}
-
-static void put_churn(struct json *j, const struct report *r)
-{
-	const struct memory_detail *d = r->memory_detail;
-	json_begin_object(j, "churn");
-	const bool known = memory_knows_use(r, &r->gpu_memory);
-	put_ratio(j, "bytes_per_second",
-		(double)(r->gpu_memory.allocated_bytes - d->before_bytes) * 1e9,
-		known ? (double)(r->wall_ns - r->off_ns) : 0);
-	json_u64_or_null(j, "pairs", known, d->matched);
-	put_ratio(j, "pairs_per_launch", (double)d->matched, known ? (double)r->launches : 0);
-	json_end_object(j);
-}
-
-static void put_refusal(
-	struct json *j, const char *key, const struct report *r, const struct refusal *x)
-{
-	json_begin_object(j, key);
-	json_u64(j, "at_ns", trace_since_ns(r->trace, x->ticks));
-	json_u64(j, "asked_bytes", x->asked);
-	json_u64(j, "quota_bytes", x->quota);
-	json_u64(j, "used_bytes", x->used);
-	json_u64(j, "context_bytes", x->contexts);
-	json_begin_array(j, "holders");
-	for (uint32_t i = 0; i < x->holders; i++) {
-		json_begin_object(j, NULL);
-		json_u64(j, "pid", x->holder[i].pid);
-		json_str(j, "program", x->holder[i].program);
-		json_u64(j, "bytes", x->holder[i].bytes);
-		json_end_object(j);
-	}
-	json_end_array(j);
-	json_end_object(j);
-}
-
-static void put_refused(struct json *j, const struct report *r)
-{
-	struct refusals refused;
-	memory_refusals(r, &refused);
-	if (!refused.count)
+	if (!space->used)
 		return;
-	json_begin_object(j, "refused");
-	json_u64(j, "count", refused.count);
-	put_refusal(j, "first", r, &refused.first);
-	put_refusal(j, "largest", r, &refused.largest);
-	json_end_object(j);
+	to[(*n)++] =
+		(struct space_row){ when, memory_kind_name[kind], "pages", space, &space->pages };
+	to[(*n)++] =
+		(struct space_row){ when, memory_kind_name[kind], "span", space, &space->span };
 }
 
-static void put_all(struct json *j, const struct report *r, size_t blocks)
+static int make_space(struct rows *rows)
 {
+	struct space_row *v = xcalloc(MEMORY_KINDS * 4, sizeof *v);
+	size_t n = 0;
+	for (int k = 0; k < MEMORY_KINDS; k++) {
+		add_spaces(v, &n, &rows->r->memory_detail->at_peak[k], k, "peak");
+		add_spaces(v, &n, &rows->r->memory_detail->at_end[k], k, "exit");
+	}
+	rows_own(rows, v, n, sizeof *v);
+	return 0;
+}
+
+static const void *space(const struct row *row)
+{
+	return ((const struct space_row *)row->at)->space;
+}
+
+static const void *extents(const struct row *row)
+{
+	return ((const struct space_row *)row->at)->extents;
+}
+
+static struct value get_fragmentation(const struct row *row, const void *of)
+{
+	const struct free_extents *h = of;
+	double share;
+	expect(h->free_bytes <= h->reach_bytes, "what is free is part of the range");
+	return fragmentation_of(h, &share) ? value_real(share) : value_null();
+}
+
+static const struct column space_columns[] = {
+	{ "when", UNIT_TEXT, "when", "`peak` or `exit`", .get = get_text,
+		AT(struct space_row, when) },
+	{ "kind", UNIT_TEXT, "kind", "memory kind: `device`, `managed`, `vmm`, `host`",
+		.get = get_text, AT(struct space_row, kind) },
+	{ "of", UNIT_TEXT, "of",
+		"`pages`: those of 2 MiB that a block has ever touched; `span`: from the lowest live "
+		"address to the highest",
+		.get = get_text, AT(struct space_row, of) },
+	{ "live_bytes", UNIT_BYTES, "live", "in blocks", .get = get_u64, .find = space,
+		AT(struct memory_space, live_bytes) },
+	{ "span_bytes", UNIT_BYTES, "range", "looked at", .get = get_u64, .find = extents,
+		AT(struct free_extents, reach_bytes) },
+	{ "free_bytes", UNIT_BYTES, "free", "of these", .get = get_u64, .find = extents,
+		AT(struct free_extents, free_bytes) },
+	{ "largest_free_extent_bytes", UNIT_BYTES, "largest extent",
+		"the largest free extent of each process", .get = get_u64, .find = extents,
+		AT(struct free_extents, largest_bytes) },
+	{ "free_extents", UNIT_COUNT, "extents", "free extents", .get = get_u64, .find = extents,
+		AT(struct free_extents, count) },
+	{ "fragmentation", UNIT_SHARE, "fragmented",
+		"one minus `largest_free_extent_bytes` by `free_bytes`; null: nothing is free",
+		.get = get_fragmentation, .find = extents },
+	{ 0 },
+};
+
+const struct section section_memory_space = {
+	.name = "space",
+	.heading = "Free extents between blocks",
+	.columns = space_columns,
+	.make = make_space,
+	.shown = "live_bytes,span_bytes,free_bytes,largest_free_extent_bytes,free_extents,"
+		 "fragmentation,kind,when,of",
+	.fini = rows_free,
+};
+
+/* ---- the whole ---- */
+
+static const struct section *const sections[] = { &section_memory_members, &section_memory_details,
+	&section_memory_by_call, &section_memory_by_size, &section_memory_by_thread,
+	&section_memory_by_operator, &section_memory_by_stack, &section_memory_space };
+#define SECTIONS (sizeof sections / sizeof sections[0])
+
+const struct section *memory_section_at(size_t i)
+{
+	return i < SECTIONS ? sections[i] : NULL;
+}
+
+void memory_print_json(const struct report *r, FILE *out, bool compact)
+{
+	struct json j;
 	struct summary summary;
+	(compact ? json_begin_compact : json_begin_document)(&j, out);
 	summary_make_memory(r, &summary);
-	summary_put_json(&summary, j);
-	section_put_json(j, &section_memory_members, r);
-	put_churn(j, r);
-	put_growth(j, r);
-	put_call_times(j, r);
-	put_calls(j, r);
-	put_classes(j, r);
-	put_origins(j, r);
-	put_operators(j, r);
-	if (r->memory_detail->stacks)
-		section_put_list(j, "by_call_stack", &section_memory_stacks, r);
-	put_spaces(j, "space_at_peak", r->memory_detail->at_peak);
-	put_spaces(j, "space_at_exit", r->memory_detail->at_end);
-	put_vmm(j, r);
-	put_refused(j, r);
-	put_blocks(j, r, &r->live, blocks);
-	put_reserved(j, r, blocks);
-	section_put_list(j, "series", &section_memory_over_time, r);
-	json_end_object(j);
-}
-
-void memory_print_json(const struct report *r, FILE *out)
-{
-	struct json j;
-	json_begin_document(&j, out);
-	put_all(&j, r, LIVE_SHOWN);
-}
-
-void memory_print_json_all(const struct report *r, FILE *out)
-{
-	struct json j;
-	json_begin_document(&j, out);
-	put_all(&j, r, SIZE_MAX);
-}
-
-void memory_print_json_compact(const struct report *r, FILE *out)
-{
-	struct json j;
-	json_begin_compact(&j, out);
-	put_all(&j, r, LIVE_SHOWN);
+	summary_put_json(&summary, &j);
+	for (size_t i = 0; i < SECTIONS; i++)
+		section_put_json(&j, sections[i], r);
+	json_end_object(&j);
 }

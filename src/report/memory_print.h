@@ -5,16 +5,13 @@
 
 #include "memory/memory.h"
 
-/* `weir memory`; utf8: the terminal knows block characters. */
+/* `weir memory`; utf8: the terminal knows block characters; compact: for a page. */
 void memory_print_text(const struct report *r, FILE *out, unsigned rows, bool colour, bool utf8);
-void memory_print_json(const struct report *r, FILE *out);         /* LIVE_SHOWN blocks */
-void memory_print_json_all(const struct report *r, FILE *out);     /* all that are live */
-void memory_print_json_compact(const struct report *r, FILE *out); /* for a page */
+void memory_print_json(const struct report *r, FILE *out, bool compact);
 
 /* Parts of the text: memory_text.c, memory_time_text.c. */
 struct text_page;
-void memory_put_blocks(const struct report *r, const struct text_page *p, const char *heading,
-	const struct live_blocks *blocks);
+const char *memory_block_keys(const struct report *r); /* the columns of blocks */
 void memory_put_times(const struct report *r, const struct text_page *p, bool utf8);
 
 /* "  growth  …", where iterations are known. */

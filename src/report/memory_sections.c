@@ -1,6 +1,6 @@
 /* Sections of memory: use by kind, blocks that are live, allocating calls, memory over time. */
 #include "report/memory_print.h"
-#include "report/sections.h"
+#include "report/memory_sections.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -82,12 +82,11 @@ static const void *growth(const struct row *row)
 	return g->periods >= GROWTH_PERIODS ? g : NULL;
 }
 
-static struct value get_live(const struct row *row, const void *of)
+struct value get_blocks(const struct row *row, const void *of)
 {
-	const struct report *r = of;
-	return (struct value){ .kind = VALUE_LIST,
-		.list = r->live.v,
-		.n = r->live.n < LIVE_SHOWN ? r->live.n : LIVE_SHOWN };
+	const struct live_blocks *b = of;
+	const size_t n = row->r->all_live || b->n < LIVE_SHOWN ? b->n : LIVE_SHOWN;
+	return (struct value){ .kind = VALUE_LIST, .list = b->v, .n = n };
 }
 
 #define USE(kind, words, member)                                                                   \
@@ -133,7 +132,7 @@ static const struct column memory_columns[] = {
 	USE("vmm.", "vmm: ", memory[MEMORY_VMM]),
 	USE("host.", "host: ", memory[MEMORY_HOST]),
 	{ "live", UNIT_LIST, "live", "the largest blocks that were never freed, at most 100",
-		.get = get_live, .inner = &section_memory_live },
+		.get = get_blocks, AT(struct report, live), .inner = &section_memory_live },
 	{ 0 },
 };
 
@@ -182,14 +181,8 @@ static const void *block_stack(const struct row *row)
 	return row->r->memory_detail->stacks ? &((const struct live_block *)row->at)->stack : NULL;
 }
 
-static int make_live(struct rows *rows)
-{
-	rows->n = rows->n < LIVE_SHOWN ? rows->n : LIVE_SHOWN;
-	return 0;
-}
-
-static const struct column live_columns[] = {
-	{ "address", UNIT_ID, "address", "where it begins", .get = get_u64,
+const struct column memory_live_columns[] = {
+	{ "address", UNIT_ADDRESS, "address", "where it begins", .get = get_u64,
 		AT(struct live_block, pointer) },
 	{ "bytes", UNIT_BYTES, "bytes", "its size", .get = get_u64, AT(struct live_block, bytes) },
 	{ "kind", UNIT_TEXT, "kind", "memory kind: `device`, `managed`, `vmm`, `host`",
@@ -206,12 +199,11 @@ static const struct column live_columns[] = {
 const struct section section_memory_live = {
 	.name = "memory.live",
 	.heading = "Largest blocks live at exit",
-	.about = "The largest blocks that were never freed.",
+	.about = "Blocks that were never freed, the largest first.",
 	.of = OF_ALLOCATIONS,
 	.facets = FACET(MEMORY),
-	.columns = live_columns,
+	.columns = memory_live_columns,
 	ROWS_OF(live),
-	.make = make_live,
 	.nested = true,
 	.shown = "bytes,kind,at_ns,pid,address,name,called_by",
 };
@@ -291,13 +283,6 @@ static const struct column time_columns[] = {
 	{ 0 },
 };
 
-static int make_calls(struct rows *rows)
-{
-	const struct memory_time *t = &rows->r->memory_detail->time;
-	rows_take(rows, t->calls.v, t->calls.n, sizeof *t->calls.v);
-	return 0;
-}
-
 const struct section section_allocation_calls = {
 	.name = "allocation_calls",
 	.heading = "Allocating and freeing calls by total time",
@@ -306,8 +291,7 @@ const struct section section_allocation_calls = {
 	.of = OF_ALLOCATIONS,
 	.facets = FACET(CALL_TIMES) | FACET(MEMORY) | FACET(DEVICE),
 	.columns = time_columns,
-	.make = make_calls,
-	.each = sizeof(struct memory_call_time),
+	ROWS_OF_MEMORY(time.calls),
 	.asked = true,
 	.shown = "total_ns,share_of_run,count,p50_ns,p90_ns,p99_ns,max_ns,waits,name",
 	.note = "A call of the runtime contains that of the driver that it makes: their times are in both, and don't add up.",

@@ -1,6 +1,7 @@
 /* `weir memory` for people: the live set over time, what made its peak, and where it leaks. */
 #include "hint/summary.h"
 #include "report/memory_print.h"
+#include "report/memory_sections.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -10,19 +11,12 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "report/callers_print.h"
+#include "report/view.h"
 
 #include "base/banned.h"
 
 #define COLUMNS 60u
 #define LINES   8u
-
-static void cell_some(struct table *t, uint64_t bytes)
-{
-	if (bytes)
-		table_bytes(t, bytes);
-	else
-		table_none(t);
-}
 
 /* ---- totals ---- */
 
@@ -143,118 +137,12 @@ static void put_chart(const struct report *r, const struct text_page *p, bool ut
 
 /* ---- the peak, and all allocations ---- */
 
-static void cell_key(struct table *t, uint64_t count)
+static void put_allocations(const struct report *r, const struct text_page *p)
 {
-	struct number n;
-	table_cell(t, "%s", count ? number_count(&n, count) : "-");
-}
-
-static void put_row(struct table *t, const struct report *r, const struct memory_row *row)
-{
-	table_count(t, row->allocs);
-	table_bytes(t, row->bytes);
-	table_bytes(t, row->allocs ? row->bytes / row->allocs : 0);
-	if (row->freed)
-		table_ns(t, trace_span_ns(r->trace, row->lifetime_ticks / row->freed));
-	else
-		table_none(t);
-	cell_some(t, row->at_peak_bytes);
-	cell_key(t, row->at_peak);
-	cell_some(t, row->live_bytes);
-	cell_key(t, row->live);
-}
-
-#define ROW_HEADINGS                                                                               \
-	"allocs", "bytes", "mean", "mean lifetime", "at peak", "blocks", "at exit", "blocks"
-
-static void put_calls(const struct report *r, const struct text_page *p)
-{
-	static const char *const headings[] = { ROW_HEADINGS, "call" };
-	struct table t;
-	struct fn_name room;
-	page_heading(p, "Allocations by call");
-	table_init(&t, ">>>>>>>><", headings);
-	for (size_t i = 0; i < page_shown(p, r->memory_detail->calls.n); i++) {
-		put_row(&t, r, &r->memory_detail->calls.v[i]);
-		table_cell(&t, "%s",
-			report_fn_name(r, (uint32_t)r->memory_detail->calls.v[i].key, &room));
-	}
-	page_end_table(p, &t, r->memory_detail->calls.n);
-}
-
-static void put_classes(const struct report *r, const struct text_page *p)
-{
-	static const char *const headings[] = { ROW_HEADINGS, "size" };
-	struct table t;
-	struct number n;
-	if (!r->memory_detail->classes.n)
-		return;
-	page_heading(p, "Allocations on the GPU by size");
-	table_init(&t, ">>>>>>>><", headings);
-	for (size_t i = 0; i < page_shown(p, r->memory_detail->classes.n); i++) {
-		const struct memory_row *row = &r->memory_detail->classes.v[i];
-		put_row(&t, r, row);
-		if (row->key)
-			table_cell(&t, "%s and more", number_bytes(&n, 1ull << row->key));
-		else
-			table_cell(&t, "up to 1 B");
-	}
-	page_end_table(p, &t, r->memory_detail->classes.n);
-}
-
-static void put_origins(const struct report *r, const struct text_page *p)
-{
-	static const char *const headings[] = { ROW_HEADINGS, "pid", "thread", "stream and pool" };
-	const struct memory_detail *d = r->memory_detail;
-	struct table t;
-	if (!d->origins.n)
-		return;
-	page_heading(p, "Allocations on the GPU by thread and stream");
-	table_init(&t, ">>>>>>>>>><", headings);
-	for (size_t i = 0; i < page_shown(p, d->origins.n); i++) {
-		expect(d->origins.v[i].key < d->sources.n, "where memory came from is one of all");
-		const struct memory_source *s = &d->sources.v[d->origins.v[i].key];
-		put_row(&t, r, &d->origins.v[i]);
-		table_cell(&t, "%" PRIu32, r->trace->processes.v[s->process].pid);
-		table_cell(&t, "%" PRIu32, s->tid);
-		if (!s->has_stream)
-			table_none(&t);
-		else if (!s->pool)
-			table_cell(&t, "0x%" PRIx64, s->stream);
-		else
-			table_cell(&t, "0x%" PRIx64 ", pool 0x%" PRIx64, s->stream, s->pool);
-	}
-	page_end_table(p, &t, d->origins.n);
-}
-
-static void cell_place(struct table *t, const char *name)
-{
-	if (name)
-		table_cell_name(t, name, 60);
-	else
-		table_none(t);
-}
-
-static void put_operators(const struct report *r, const struct text_page *p)
-{
-	static const char *const headings[] = { "at peak", "blocks", "operator", "mostly in",
-		"line" };
-	const struct memory_detail *d = r->memory_detail;
-	struct table t;
-	if (!d->operators.n)
-		return;
-	page_heading(p, "Live at the peak by operator");
-	table_init(&t, ">><<<", headings);
-	for (size_t i = 0; i < page_shown(p, d->operators.n); i++) {
-		const struct memory_operator *o = &d->operators.v[i];
-		table_bytes(&t, o->at_peak_bytes);
-		table_count(&t, o->at_peak);
-		table_cell(&t, "%.110s",
-			o->name ? o->name : "(outside of operators, or before the recording)");
-		cell_place(&t, o->module && o->module != o->name ? o->module : NULL);
-		cell_place(&t, o->line);
-	}
-	page_end_table(p, &t, d->operators.n);
+	static const struct section *const sections[] = { &section_memory_by_call,
+		&section_memory_by_size, &section_memory_by_thread, &section_memory_by_operator };
+	for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
+		view_put(&(struct view){ .section = sections[i] }, r, p);
 }
 
 static void put_peak(const struct report *r, const struct text_page *p)
@@ -284,46 +172,11 @@ static void put_peak(const struct report *r, const struct text_page *p)
 
 /* ---- space ---- */
 
-static void put_space(struct table *t, const struct memory_space *s, const char *when,
-	const char *kind, bool pages)
-{
-	const struct free_extents *h = pages ? &s->pages : &s->span;
-	double share;
-	if (!s->used)
-		return;
-	table_bytes(t, s->live_bytes);
-	table_bytes(t, h->reach_bytes);
-	table_bytes(t, h->free_bytes);
-	table_bytes(t, h->largest_bytes);
-	table_count(t, h->count);
-	expect(h->free_bytes <= h->reach_bytes, "what is free is part of the range");
-	if (fragmentation_of(h, &share))
-		table_percent(t, share * 100);
-	else
-		table_none(t);
-	table_cell(t, "%s, %s, in the %s", kind, when, pages ? "pages touched" : "address span");
-}
-
 static void put_spaces(const struct report *r, const struct text_page *p)
 {
-	static const char *const headings[] = { "live", "range", "free", "largest extent",
-		"extents", "fragmented", "where" };
-	struct table t;
 	struct number n;
-	bool any = false;
-	for (int k = 0; k < MEMORY_KINDS; k++)
-		any = any || r->memory_detail->at_peak[k].used || r->memory_detail->at_end[k].used;
-	if (!any)
+	if (!view_put(&(struct view){ .section = &section_memory_space }, r, p))
 		return;
-	page_heading(p, "Free extents between blocks");
-	table_init(&t, ">>>>>><", headings);
-	for (int k = 0; k < MEMORY_KINDS; k++)
-		for (int i = 0; i < 4; i++)
-			put_space(&t,
-				i < 2 ? &r->memory_detail->at_peak[k]
-				      : &r->memory_detail->at_end[k],
-				i < 2 ? "at the peak" : "at exit", memory_kind_name[k], !(i % 2));
-	page_end_table(p, &t, 0);
 	fprintf(p->out,
 		"  %sFragmented: 1 - largest extent / free.  Addresses are those that the program got: "
 		"whether a free\n  extent is backed by memory, and what the driver adds to a block, is not "
@@ -337,33 +190,11 @@ static void put_spaces(const struct report *r, const struct text_page *p)
 			p->dim, number_bytes(&n, r->memory_detail->nowhere_bytes), p->plain);
 }
 
-static void put_level(struct table *t, const char *name, const struct level *l)
-{
-	if (!l->most)
-		return;
-	table_bytes(t, l->most);
-	table_bytes(t, l->now);
-	table_cell(t, "%s", name);
-}
-
 static void put_vmm(const struct report *r, const struct text_page *p)
 {
-	static const char *const headings[] = { "peak", "at exit", "virtual memory" };
 	const struct memory_vmm *v = &r->memory_detail->vmm;
-	struct table t;
-	struct number n;
-	if (!v->reserved.most && !v->mapped.most && !v->backed.most && !v->segments.most)
-		return;
-	page_heading(p, "Virtual memory and segments");
-	table_init(&t, ">><", headings);
-	put_level(&t, "addresses reserved", &v->reserved);
-	put_level(&t, "mapped", &v->mapped);
-	put_level(&t, "memory of handles that are held or mapped", &v->backed);
-	put_level(&t, "segments of another allocator", &v->segments);
-	page_end_table(p, &t, 0);
-	if (v->unknown)
-		fprintf(p->out, "  %s calls were about addresses whose mapping was not recorded\n",
-			number_count(&n, v->unknown));
+	if (v->reserved.most || v->mapped.most || v->backed.most || v->segments.most)
+		view_put_object(&(struct view){ .section = &section_memory_details }, r, p);
 }
 
 /* ---- growth and leaks ---- */
@@ -443,35 +274,19 @@ static void put_growth_unknown(const struct report *r, const struct text_page *p
 		GROWTH_PERIODS);
 }
 
-void memory_put_blocks(const struct report *r, const struct text_page *p, const char *heading,
-	const struct live_blocks *blocks)
+const char *memory_block_keys(const struct report *r)
 {
-	static const char *const headings[] = { "bytes", "address", "at", "memory",
-		"allocated by" };
-	struct table t;
-	struct fn_name room;
-	if (!blocks->n)
-		return;
-	page_heading(p, heading);
-	table_init(&t, ">>><<", headings);
-	for (size_t i = 0; i < page_shown(p, blocks->n); i++) {
-		const struct live_block *b = &blocks->v[i];
-		expect(!i || b[-1].bytes >= b->bytes, "the largest block comes first");
-		table_bytes(&t, b->bytes);
-		table_cell(&t, "0x%" PRIx64, b->pointer);
-		table_ns(&t, trace_since_ns(r->trace, b->ticks));
-		table_cell(&t, "%s", memory_kind_name[b->kind]);
-		callers_cell(&t, r->stacks, report_fn_name(r, b->fn_id, &room), b->stack, 2);
-	}
-	page_end_table(p, &t, blocks->n);
+	return r->memory_detail->stacks ? "bytes,address,at_ns,kind,name,called_by"
+					: "bytes,address,at_ns,kind,name";
 }
 
 static void put_live(const struct report *r, const struct text_page *p)
 {
-	memory_put_blocks(r, p,
-		r->memory_detail->leaks_known ? "Largest blocks never freed"
-					      : "Largest blocks whose free was not seen",
-		&r->live);
+	const struct view view = { .section = &section_memory_live,
+		.heading = r->memory_detail->leaks_known ? "Largest blocks never freed"
+							 : "Largest blocks whose free was not seen",
+		.keys = memory_block_keys(r) };
+	view_put(&view, r, p);
 }
 
 #define LIVE_FEW 5 /* the rest is what weir memory is for, or -n 0 */
@@ -557,10 +372,7 @@ void memory_print_text(const struct report *r, FILE *out, unsigned rows, bool co
 	put_growth_unknown(r, &p);
 	memory_put_unused(r, &p, utf8);
 	memory_put_times(r, &p, utf8);
-	put_calls(r, &p);
-	put_classes(r, &p);
-	put_origins(r, &p);
-	put_operators(r, &p);
+	put_allocations(r, &p);
 	callers_put_memory(r, &p);
 	put_spaces(r, &p);
 	put_vmm(r, &p);

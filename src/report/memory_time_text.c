@@ -1,6 +1,8 @@
 /* `weir memory` for people, the parts about time: how long calls for memory took, and what was
  * reserved without being live when. */
 #include "report/memory_print.h"
+#include "report/memory_sections.h"
+#include "report/view.h"
 
 #include <math.h>
 #include <string.h>
@@ -129,27 +131,27 @@ void memory_put_times(const struct report *r, const struct text_page *p, bool ut
 
 /* ---- what is reserved ---- */
 
-struct column {
+struct instant {
 	uint64_t reserved, live;
 };
 
 /* Each column its moment in which most was reserved and not live. */
-static uint64_t find_columns(const struct memory_detail *d, struct column column[COLUMNS])
+static uint64_t find_columns(const struct memory_detail *d, struct instant column[COLUMNS])
 {
 	uint64_t most = 0;
 	for (uint32_t i = 0; i < MEMORY_POINTS; i++) {
 		const struct memory_point *q = &d->points[i];
-		struct column *to = &column[i * COLUMNS / MEMORY_POINTS];
+		struct instant *to = &column[i * COLUMNS / MEMORY_POINTS];
 		if (!q->reserved_known || (to->reserved && q->unused <= to->reserved - to->live))
 			continue;
-		*to = (struct column){ q->reserved, q->reserved - q->unused };
+		*to = (struct instant){ q->reserved, q->reserved - q->unused };
 		most = q->reserved > most ? q->reserved : most;
 	}
 	return most;
 }
 
 /* A character of the line stands for what lies above its middle. */
-static const char *area(const struct column *c, uint64_t most, unsigned line, bool utf8)
+static const char *area(const struct instant *c, uint64_t most, unsigned line, bool utf8)
 {
 	const __uint128_t middle = (__uint128_t)most * (2 * line + 1);
 	if ((__uint128_t)c->live * 2 * LINES >= middle)
@@ -161,7 +163,7 @@ static const char *area(const struct column *c, uint64_t most, unsigned line, bo
 
 static void put_area(const struct report *r, const struct text_page *p, bool utf8)
 {
-	struct column column[COLUMNS] = { 0 };
+	struct instant column[COLUMNS] = { 0 };
 	const uint64_t most = find_columns(r->memory_detail, column);
 	struct number n, from, to;
 	number_ns(&from, trace_since_ns(r->trace, r->memory_detail->first_ticks));
@@ -235,6 +237,9 @@ void memory_put_unused(const struct report *r, const struct text_page *p, bool u
 	}
 	put_area(r, p, utf8);
 	put_worst(r, p);
+	const struct view view = { .section = &section_memory_worst,
+		.heading = "Live at the worst moment",
+		.keys = memory_block_keys(r) };
 	few.rows = !p->rows || p->rows > BLOCKS_FEW ? BLOCKS_FEW : p->rows;
-	memory_put_blocks(r, p->rows ? &few : p, "Live at the worst moment", &u->worst_blocks);
+	view_put(&view, r, p->rows ? &few : p);
 }

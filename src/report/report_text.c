@@ -133,30 +133,31 @@ static int api_of(const struct call_row *c)
 	return c->fn ? c->fn->api : API_DRIVER;
 }
 
-static bool is_of_runtime(const void *row)
+static bool is_of_runtime(const struct row *row)
 {
-	return api_of(row) == API_RUNTIME;
+	return api_of(row->at) == API_RUNTIME;
 }
 
-static bool is_of_driver(const void *row)
+static bool is_of_driver(const struct row *row)
 {
-	return api_of(row) == API_DRIVER;
+	return api_of(row->at) == API_DRIVER;
 }
 
-static bool is_of_allocator(const void *row)
+static bool is_of_allocator(const struct row *row)
 {
-	return api_of(row) == API_ALLOCATOR;
+	return api_of(row->at) == API_ALLOCATOR;
 }
 
 /* If only some calls of a function are timed, its times are of those alone, and a column says how
  * many they are. */
 static void put_calls_of(const struct report *r, const struct text_page *p,
-	bool (*has)(const void *row), const char *heading)
+	bool (*has)(const struct row *row), const char *heading)
 {
 	bool in_part = false;
 	for (size_t i = 0; i < r->call_rows.n; i++) {
 		const struct call_row *c = &r->call_rows.v[i];
-		in_part |= (!has || has(c)) && c->timed && !call_total_known(c);
+		in_part |=
+			(!has || has(&(struct row){ .at = c })) && c->timed && !call_total_known(c);
 	}
 	const struct view view = { .section = &section_calls,
 		.heading = heading,
@@ -172,7 +173,7 @@ static void put_calls(const struct report *r, const struct text_page *p)
 {
 	static const struct {
 		int api;
-		bool (*has)(const void *row);
+		bool (*has)(const struct row *row);
 		const char *name, *more;
 	} layers[] = { { API_RUNTIME, is_of_runtime, "Runtime calls", "" },
 		{ API_DRIVER, is_of_driver, "Driver calls",
@@ -272,12 +273,12 @@ static void put_kernel_times(const struct report *r, const struct text_page *p)
 		put_over(r, p);
 }
 
-static bool is_operator(const void *row)
+static bool is_operator(const struct row *row)
 {
-	return ((const struct operator_row *)row)->kind == RANGE_OPERATOR;
+	return ((const struct operator_row *)row->at)->kind == RANGE_OPERATOR;
 }
 
-static bool is_layer(const void *row)
+static bool is_layer(const struct row *row)
 {
 	return !is_operator(row);
 }
@@ -294,8 +295,8 @@ static void put_operators(const struct report *r, const struct text_page *p)
 	bool over = false;
 	for (size_t i = 0, n = 0; i < r->operators.n && n < shown; i++) {
 		const struct operator_row *o = &r->operators.v[i];
-		n += is_operator(o);
-		over |= is_operator(o) && roofline_is_over(&o->roofline);
+		n += o->kind == RANGE_OPERATOR;
+		over |= o->kind == RANGE_OPERATOR && roofline_is_over(&o->roofline);
 	}
 	if (over)
 		roofline_put_over(p->out);
@@ -327,7 +328,8 @@ static void put_layers(const struct report *r, const struct text_page *p)
 		.order = layer_order };
 	bool spans = false;
 	for (size_t i = 0; i < r->operators.n; i++)
-		spans |= is_layer(&r->operators.v[i]) && r->operators.v[i].span_hist.count;
+		spans |= r->operators.v[i].kind != RANGE_OPERATOR &&
+			 r->operators.v[i].span_hist.count;
 	if (view_put(&view, r, p) && spans)
 		fprintf(p->out, "%s\n", range_span_meaning);
 }

@@ -29,6 +29,18 @@ struct value get_u32(const struct row *row, const void *of)
 	return value_u64(*(const uint32_t *)of);
 }
 
+struct value get_nonzero(const struct row *row, const void *of)
+{
+	const uint64_t u64 = *(const uint64_t *)of;
+	return value_u64_if(u64, u64);
+}
+
+struct value get_nonzero_u32(const struct row *row, const void *of)
+{
+	const uint32_t u32 = *(const uint32_t *)of;
+	return value_u64_if(u32, u32);
+}
+
 struct value get_u16(const struct row *row, const void *of)
 {
 	return value_u64(*(const uint16_t *)of);
@@ -184,10 +196,14 @@ const char *rows_string(struct rows *rows, uint32_t process, uint32_t id)
 
 static void take_array(struct rows *rows)
 {
-	const ARRAY(char) *array = (const void *)((const char *)rows->r + rows->section->array);
+	const struct section *s = rows->section;
+	const char *in = (const char *)rows->r;
+	if (s->pointer)
+		in = *(const char *const *)(in + s->pointer);
+	const ARRAY(char) *array = (const void *)(in + s->array);
 	rows->v = array->v;
 	rows->n = array->n;
-	rows->each = rows->section->each;
+	rows->each = s->each;
 }
 
 uint32_t section_facets(const struct section *s)
@@ -204,7 +220,7 @@ int section_open(const struct section *s, const struct report *r, struct rows *r
 	*ret_rows = (struct rows){ .section = s, .r = r, .v = r, .n = 1, .all = NAN };
 	expect(!(s->facets & ~r->facets), "the facets of a section are made before it");
 	demangled_init(&ret_rows->names, &r->meta);
-	if (s->array)
+	if (s->array || s->pointer)
 		take_array(ret_rows);
 	return s->make ? s->make(ret_rows) : 0;
 }

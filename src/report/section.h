@@ -22,8 +22,9 @@
 
 /* What the values of a column are.  Text shows them accordingly, and numbers on the right. */
 enum unit {
-	UNIT_COUNT, /* 12,345 */
-	UNIT_ID,    /* 12345: a number that names something */
+	UNIT_COUNT,   /* 12,345 */
+	UNIT_ID,      /* 12345: a number that names something */
+	UNIT_ADDRESS, /* 0x7f0010000000 */
 	UNIT_NS,
 	UNIT_MOMENT, /* ns since the recording began; rows differ in digits that three don't show */
 	UNIT_DATE,   /* ns since 1970 */
@@ -164,7 +165,7 @@ struct column {
 	struct value (*get)(const struct row *row, const void *of);
 	/* `of` is what this finds for the row, else the row's struct, … */
 	const void *(*find)(const struct row *row);
-	uint16_t offset;             /* … plus this */
+	uint32_t offset;             /* … plus this */
 	bool sums;                   /* the sum over all rows means something */
 	bool text_only;              /* no key of JSON */
 	bool absent;                 /* where find() has nothing the key is left out, not null */
@@ -176,6 +177,8 @@ struct value column_get(const struct column *c, const struct row *row);
 /* Plain members of the row's struct, and what is often made of one. */
 struct value get_u64(const struct row *row, const void *of);
 struct value get_u32(const struct row *row, const void *of);
+struct value get_nonzero(const struct row *row, const void *of); /* uint64_t, 0: not known */
+struct value get_nonzero_u32(const struct row *row, const void *of);
 struct value get_u16(const struct row *row, const void *of);
 struct value get_size(const struct row *row, const void *of);  /* size_t */
 struct value get_text(const struct row *row, const void *of);  /* const char *, or NULL */
@@ -234,8 +237,9 @@ struct section {
 	enum made_of of;
 	uint32_t facets; /* that it is made of; those of its inner sections come on top */
 	const struct column *columns; /* up to one without a key */
-	/* The rows: an ARRAY() of struct report, … */
-	uint16_t array, each;
+	/* The rows: an ARRAY() of struct report, or of what a pointer of it points to, … */
+	uint16_t pointer, each;
+	uint32_t array;
 	/* … or what this makes of the report: 0 or -errno. */
 	int (*make)(struct rows *rows);
 	void (*fini)(struct rows *rows);

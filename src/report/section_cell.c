@@ -49,6 +49,8 @@ static void put_number(struct table *t, enum unit unit, const struct value *v)
 		return table_count(t, whole);
 	case UNIT_ID:
 		return table_cell(t, "%llu", (unsigned long long)whole);
+	case UNIT_ADDRESS:
+		return table_cell(t, "0x%llx", (unsigned long long)whole);
 	case UNIT_NS:
 		return table_ns(t, whole);
 	case UNIT_MOMENT:

@@ -13,6 +13,7 @@
 #include "base/xmalloc.h"
 #include "report/section.h"
 #include "report/sections.h"
+#include "report/view.h"
 #include "report/select_filter.h"
 
 #include "base/banned.h"
@@ -403,25 +404,19 @@ static bool has_column(const struct selection *s, const char *key)
 
 static void write_list(struct selection *s, const struct text_page *p)
 {
-	char align[TABLE_COLUMNS + 1] = "";
-	const char *headings[TABLE_COLUMNS];
-	struct table t;
+	struct view_table t;
 	if (!s->o->columns)
 		thin_columns(s);
 	if (s->column_count > TABLE_COLUMNS)
 		s->column_count = TABLE_COLUMNS;
-	for (size_t i = 0; i < s->column_count; i++) {
-		align[i] = unit_is_number(s->columns[i]->unit) ? '>' : '<';
-		headings[i] = s->columns[i]->heading;
-	}
-	table_init(&t, align, headings);
+	view_table_begin(&t, s->columns, s->column_count);
 	for (size_t k = 0; k < s->kept.n; k++) {
 		const struct row row = row_at(&s->rows, s->kept.v[k].index);
 		for (size_t i = 0; i < s->column_count; i++)
-			put_cell(s, &t, s->columns[i], &row, i == s->column_count - 1);
+			put_cell(s, &t.t, s->columns[i], &row, i == s->column_count - 1);
 	}
-	put_sums(s, &t);
-	page_end_table(p, &t, s->passed);
+	put_sums(s, &t.t);
+	page_end_table(p, &t.t, s->passed);
 	if (s->section->below && has_column(s, s->section->below_with))
 		s->section->below(s->r, s->out);
 }

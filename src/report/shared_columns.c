@@ -121,18 +121,6 @@ struct value get_flop_bytes(const struct row *row, const void *of)
 	return cost(l->has_bytes, l->bytes);
 }
 
-struct value get_costed_count(const struct row *row, const void *of)
-{
-	const struct roofline *l = of;
-	return value_u64_if(l->count, l->count);
-}
-
-struct value get_costed_ns(const struct row *row, const void *of)
-{
-	const struct roofline *l = of;
-	return value_u64_if(l->ns, l->ns);
-}
-
 struct value get_flops_per_second(const struct row *row, const void *of)
 {
 	const struct roofline *l = of;

@@ -56,8 +56,6 @@ struct value get_bound_class(const struct row *row, const void *of);
 struct value get_bound_basis(const struct row *row, const void *of);
 struct value get_flops(const struct row *row, const void *of);
 struct value get_flop_bytes(const struct row *row, const void *of);
-struct value get_costed_count(const struct row *row, const void *of);
-struct value get_costed_ns(const struct row *row, const void *of);
 struct value get_flops_per_second(const struct row *row, const void *of);
 struct value get_unit(const struct row *row, const void *of);
 struct value get_flops_share(const struct row *row, const void *of);
@@ -83,9 +81,9 @@ struct value get_bound(const struct row *row, const void *of); /* "memory 82 %" 
 			.get = get_flop_bytes, .find = found, .sums = adds_up },                    \
 		{ "costed_count", UNIT_COUNT, "costed",                                             \
 			"how many these are; the other calls of `count` are in no sum",             \
-			.get = get_costed_count, .find = found },                                   \
+			.get = get_nonzero, .find = found, AT(struct roofline, count) },            \
 		{ "costed_ns", UNIT_NS, "time of these", "that these took on the device",           \
-			.get = get_costed_ns, .find = found },                                      \
+			.get = get_nonzero, .find = found, AT(struct roofline, ns) },               \
 		{ "flops_per_second", UNIT_FLOPS_PER_S, "FLOP/s",                                   \
 			"`flops` by `costed_ns`; the ceilings are in `gpu`",                        \
 			.get = get_flops_per_second, .find = found },                               \

@@ -9,8 +9,7 @@
 struct value get_called_by(const struct row *row, const void *of); /* uint32_t into stacks.rows */
 struct value get_frames(const struct row *row, const void *of);
 
-/* Frames of a stack; for weir memory --json: allocations by stack, and what it has at its top. */
-extern const struct section section_frames, section_memory_stacks, section_memory_members;
+extern const struct section section_frames; /* of a stack */
 
 #define STACK(found, at)                                                                           \
 	{ "called_by", UNIT_STACK, "called by",                                                    \

@@ -2,7 +2,6 @@
 #include "report/stack_columns.h"
 
 #include "base/expect.h"
-#include "memory/memory.h"
 #include "stack/stacks.h"
 
 #include "base/banned.h"
@@ -22,12 +21,6 @@ static struct value get_filled(const struct row *row, const void *of)
 	return value_text(*text ? text : NULL);
 }
 
-static struct value get_line(const struct row *row, const void *of)
-{
-	const uint32_t line = *(const uint32_t *)of;
-	return value_u64_if(line, line);
-}
-
 static struct value get_language(const struct row *row, const void *of)
 {
 	const struct stack_frame *f = of;
@@ -39,7 +32,7 @@ static const struct column frame_columns[] = {
 		.find = frame, AT(struct stack_frame, function) },
 	{ "file", UNIT_TEXT, "file", "of the source", .get = get_filled, .find = frame,
 		AT(struct stack_frame, file) },
-	{ "line", UNIT_ID, "line", "of the source", .get = get_line, .find = frame,
+	{ "line", UNIT_ID, "line", "of the source", .get = get_nonzero_u32, .find = frame,
 		AT(struct stack_frame, line) },
 	{ "module", UNIT_TEXT, "module", "program or library; null: Python", .get = get_filled,
 		.find = frame, AT(struct stack_frame, module) },
@@ -89,6 +82,13 @@ static struct value get_caller_function(const struct row *row, const void *of)
 	return function_name(row, *(const uint16_t *)of);
 }
 
+static struct value get_caller_mean(const struct row *row, const void *of)
+{
+	const struct caller_row *c = of;
+	expect(c->count, "a row has a call");
+	return value_u64(trace_span_ns(row->r->trace, c->ticks / c->count));
+}
+
 static const struct column caller_columns[] = {
 	{ "name", UNIT_TEXT, "call", "the function that was called", .get = get_caller_function,
 		AT(struct caller_row, fn_id) },
@@ -98,6 +98,7 @@ static const struct column caller_columns[] = {
 		AT(struct caller_row, errors), .sums = true },
 	{ "total_ns", UNIT_NS, "total", "time in the calls", .get = get_span,
 		AT(struct caller_row, ticks), .sums = true },
+	{ "mean_ns", UNIT_NS, "mean", "of one of them", .get = get_caller_mean, .text_only = true },
 	{ "max_ns", UNIT_NS, "max", "in one of them", .get = get_span,
 		AT(struct caller_row, most_ticks) },
 	{ "end", UNIT_TEXT, "end", "`whole`, `cut` or `unknown`, as of `call_stacks`",
@@ -172,54 +173,4 @@ const struct section section_call_stacks = {
 	.columns = stacks_columns,
 	.make = make_stacks,
 	.note = "The stacks, to sort and to filter: --only call_stacks.rows.",
-};
-
-/* ---- allocations by stack ---- */
-
-static struct value get_key_called_by(const struct row *row, const void *of)
-{
-	const uint32_t stack = (uint32_t)((const struct memory_row *)of)->key;
-	return get_called_by(row, &stack);
-}
-
-static struct value get_key_frames(const struct row *row, const void *of)
-{
-	const uint32_t stack = (uint32_t)((const struct memory_row *)of)->key;
-	return get_frames(row, &stack);
-}
-
-static const struct column allocation_columns[] = {
-	{ "count", UNIT_COUNT, "allocations", "allocations", .get = get_u64,
-		AT(struct memory_row, allocs) },
-	{ "bytes", UNIT_BYTES, "bytes", "allocated in all", .get = get_u64,
-		AT(struct memory_row, bytes) },
-	{ "freed_count", UNIT_COUNT, "freed", "allocations whose free was seen", .get = get_u64,
-		AT(struct memory_row, freed) },
-	{ "at_peak_count", UNIT_COUNT, "at peak", "blocks that were live at the peak",
-		.get = get_u64, AT(struct memory_row, at_peak) },
-	{ "at_peak_bytes", UNIT_BYTES, "bytes at peak", "their bytes", .get = get_u64,
-		AT(struct memory_row, at_peak_bytes) },
-	{ "live_at_exit_count", UNIT_COUNT, "live at exit", "blocks that were never freed",
-		.get = get_u64, AT(struct memory_row, live) },
-	{ "live_at_exit_bytes", UNIT_BYTES, "bytes live at exit", "their bytes", .get = get_u64,
-		AT(struct memory_row, live_bytes) },
-	{ "called_by", UNIT_STACK, "called by", "the innermost frames of the program, in a line",
-		.get = get_key_called_by },
-	{ "frames", UNIT_LIST, "frames", "innermost first", .get = get_key_frames,
-		.inner = &section_frames },
-	{ 0 },
-};
-
-static int make_allocations(struct rows *rows)
-{
-	const struct memory_rows *callers = &rows->r->memory_detail->callers;
-	rows_take(rows, callers->v, callers->n, sizeof *callers->v);
-	return 0;
-}
-
-const struct section section_memory_stacks = {
-	.name = "by_call_stack",
-	.facets = FACET(MEMORY),
-	.columns = allocation_columns,
-	.make = make_allocations,
 };

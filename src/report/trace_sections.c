@@ -136,30 +136,18 @@ static struct value get_device_name(const struct row *row, const void *of)
 }
 
 /* Null where it is 0: the file does not say. */
-static struct value get_said_u32(const struct row *row, const void *of)
-{
-	const uint32_t v = *(const uint32_t *)of;
-	return value_u64_if(v, v);
-}
-
-static struct value get_said_u64(const struct row *row, const void *of)
-{
-	const uint64_t v = *(const uint64_t *)of;
-	return value_u64_if(v, v);
-}
-
 static const struct column said_columns[] = {
 	{ "device", UNIT_ID, "device", "its number", .get = get_u32,
 		AT(struct meta_device, device) },
 	{ "name", UNIT_TEXT, "name", "its name", .get = get_device_name,
 		AT(struct meta_device, name) },
-	{ "sms", UNIT_COUNT, "SMs", "null: the file does not say", .get = get_said_u32,
+	{ "sms", UNIT_COUNT, "SMs", "null: the file does not say", .get = get_nonzero_u32,
 		AT(struct meta_device, multiprocessors) },
-	{ "memory_bytes", UNIT_BYTES, "memory", "its memory", .get = get_said_u64,
+	{ "memory_bytes", UNIT_BYTES, "memory", "its memory", .get = get_nonzero,
 		AT(struct meta_device, memory_bytes) },
-	{ "clock_khz", UNIT_KHZ, "clock", "the highest", .get = get_said_u64,
+	{ "clock_khz", UNIT_KHZ, "clock", "the highest", .get = get_nonzero,
 		AT(struct meta_device, clock_khz) },
-	{ "memory_clock_khz", UNIT_KHZ, "memory clock", "the highest", .get = get_said_u64,
+	{ "memory_clock_khz", UNIT_KHZ, "memory clock", "the highest", .get = get_nonzero,
 		AT(struct meta_device, memory_clock_khz) },
 	{ 0 },
 };
@@ -290,11 +278,6 @@ static struct value get_used(const struct row *row, const void *of)
 	return value_u64_if(row->r->trace->header.launched || n, n);
 }
 
-static struct value get_sampled(const struct row *row, const void *of)
-{
-	return value_u64_if(row->r->sampled, row->r->sampled);
-}
-
 static const void *sampled(const struct row *row)
 {
 	return row->r->sampled ? row->r : NULL;
@@ -366,7 +349,7 @@ static const struct column total_columns[] = {
 	{ "contexts", UNIT_COUNT, "contexts used", "contexts, likewise", .get = get_used,
 		AT(struct report, contexts) },
 	{ "sampled", UNIT_COUNT, "sampled", "one launch in so many was timed; null: all",
-		.get = get_sampled },
+		.get = get_nonzero_u32, AT(struct report, sampled) },
 	{ "reconstructed", UNIT_COUNT, "reconstructed",
 		"GPU activities that are reconstructed, not measured; null: none", .get = get_u64,
 		.find = reconstructed, AT(struct report, reconstructed) },

@@ -15,13 +15,13 @@ struct picked {
 	size_t n;
 };
 
-static void pick(const struct view *view, const struct rows *rows, struct picked *to)
+static void pick(const struct view *view, struct rows *rows, struct picked *to)
 {
 	to->v = xcalloc(rows->n + 1, sizeof *to->v);
 	for (size_t i = 0; i < rows->n; i++) {
-		const void *row = (const char *)rows->v + i * rows->each;
-		if (!view->has || view->has(row))
-			to->v[to->n++] = row;
+		const struct row row = row_at(rows, i);
+		if (!view->has || view->has(&row))
+			to->v[to->n++] = row.at;
 	}
 	if (view->order && to->n)
 		qsort(to->v, to->n, sizeof *to->v, view->order);
@@ -30,7 +30,7 @@ static void pick(const struct view *view, const struct rows *rows, struct picked
 static size_t find_columns(const struct view *view, const struct column **columns)
 {
 	size_t n = 0;
-	for (const char *key = view->keys; *key;) {
+	for (const char *key = view->keys ? view->keys : view->section->shown; *key;) {
 		const size_t bytes = strcspn(key, ",");
 		columns[n] = section_column(view->section, key, bytes);
 		if (expect(columns[n] && n < TABLE_COLUMNS, "a view has columns of its section"))
@@ -40,6 +40,17 @@ static size_t find_columns(const struct view *view, const struct column **column
 	return n;
 }
 
+void view_table_begin(struct view_table *t, const struct column *const *columns, size_t n)
+{
+	const char *headings[TABLE_COLUMNS];
+	for (size_t i = 0; i < n; i++) {
+		t->align[i] = unit_is_number(columns[i]->unit) ? '>' : '<';
+		headings[i] = columns[i]->heading;
+	}
+	t->align[n] = '\0';
+	table_init(&t->t, t->align, headings);
+}
+
 static void put_table(const struct view *view, struct rows *rows, const struct picked *picked,
 	const struct text_page *p)
 {
@@ -47,25 +58,39 @@ static void put_table(const struct view *view, struct rows *rows, const struct p
 	const size_t n = find_columns(view, columns);
 	const struct cell_style style = { .full = p->full_names,
 		.most = p->full_names || p->width ? 0 : NAME_CUT };
-	char align[TABLE_COLUMNS + 1] = "";
-	const char *headings[TABLE_COLUMNS];
-	struct table t;
-	for (size_t i = 0; i < n; i++) {
-		align[i] = unit_is_number(columns[i]->unit) ? '>' : '<';
-		headings[i] = columns[i]->heading;
-	}
-	page_heading(p, view->heading);
-	table_init(&t, align, headings);
+	struct view_table t;
+	page_heading(p, view->heading ? view->heading : view->section->heading);
+	view_table_begin(&t, columns, n);
 	for (size_t k = 0; k < page_shown(p, picked->n); k++) {
 		const size_t index =
 			(size_t)((const char *)picked->v[k] - (const char *)rows->v) / rows->each;
 		const struct row row = row_at(rows, index);
 		for (size_t i = 0; i < n; i++) {
 			const struct value v = column_get(columns[i], &row);
-			section_put_cell(&t, columns[i], &v, &style);
+			section_put_cell(&t.t, columns[i], &v, &style);
 		}
 	}
-	page_end_table(p, &t, picked->n);
+	page_end_table(p, &t.t, picked->n);
+}
+
+void view_put_object(const struct view *view, const struct report *r, const struct text_page *p)
+{
+	static const char *const headings[] = { "what", "value" };
+	const struct column *columns[TABLE_COLUMNS + 1];
+	const size_t n = find_columns(view, columns);
+	struct table t;
+	struct rows rows;
+	page_heading(p, view->heading ? view->heading : view->section->heading);
+	table_init(&t, "<<", headings);
+	if (!section_open(view->section, r, &rows))
+		for (size_t i = 0; i < n; i++) {
+			const struct row row = row_at(&rows, 0);
+			const struct value v = column_get(columns[i], &row);
+			table_cell(&t, "%s", columns[i]->heading);
+			section_put_cell(&t, columns[i], &v, &(struct cell_style){ .full = true });
+		}
+	section_close(&rows);
+	page_end_table(p, &t, 0);
 }
 
 size_t view_put(const struct view *view, const struct report *r, const struct text_page *p)

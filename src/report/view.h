@@ -9,11 +9,21 @@
 
 struct view {
 	const struct section *section;
-	const char *heading, *keys;
-	bool (*has)(const void *row); /* which rows; NULL: all */
+	const char *heading, *keys;         /* NULL: the section's, and those that it shows */
+	bool (*has)(const struct row *row); /* which rows; NULL: all */
 	int (*order)(
 		const void *one, const void *two); /* of pointers to them; NULL: the section's */
 };
+
+/* A table of these columns, whose align is their alignment. */
+struct view_table {
+	struct table t;
+	char align[TABLE_COLUMNS + 1];
+};
+void view_table_begin(struct view_table *t, const struct column *const *columns, size_t n);
+
+/* The keys' columns of an object, a line each. */
+void view_put_object(const struct view *view, const struct report *r, const struct text_page *p);
 
 /* How many rows it has, of which the page shows the first.  Without one nothing is printed. */
 size_t view_put(const struct view *view, const struct report *r, const struct text_page *p);

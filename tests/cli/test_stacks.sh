@@ -25,7 +25,7 @@ expect 0 'Never freed, by call stack' "$weir" memory c.weir
 take=$(line leaking.c take_buffer) forget=$(line leaking.c forget_it) wait=$(line leaking.c wait_for_it)
 expect 0 "^  8.00 MiB in 8 blocks;      take_buffer .leaking.c:$take.;      forget_it .leaking.c:$forget." \
 	sh -c "tr '\n' ';' <c.txt | sed 's/^.*Never freed, by call stack;//'"
-expect 0 "cuMemAlloc_v2 < take_buffer .leaking.c:$take. < forget_it .leaking.c:$forget." "$weir" memory c.weir
+expect 0 "cuMemAlloc_v2 +take_buffer .leaking.c:$take. < forget_it .leaking.c:$forget." "$weir" memory c.weir
 # What gives its memory back is no leak, but was live at the peak with the rest.
 expect 1 '' sh -c "sed -n '/^Never freed, by call stack/,/^Live at the peak/p' c.txt | grep give_it_back"
 expect 0 'give_it_back' cat c.txt
@@ -34,7 +34,7 @@ expect 1 '' grep 'without a call stack' c.txt
 expect 0 '' "$weir" record --sim -q --stacks=alloc,sample:3 -o some.weir -- "$app"
 expect 0 '^  [0-9.]+ [KM]iB in [0-9]+ blocks without a call stack' "$weir" memory some.weir
 # The compiler has put wait_for_it() into forget_it(): both are frames.
-expect 0 "8 .* cuCtxSynchronize < wait_for_it .leaking.c:$wait. < forget_it .leaking.c:.* < run .leaking.c" \
+expect 0 "8 .* cuCtxSynchronize +wait_for_it .leaking.c:$wait. < forget_it .leaking.c:.* < run .leaking.c" \
 	"$weir" report c.weir
 "$weir" report --json c.weir >c.json
 expect 0 '"call_stacks": {' cat c.json
@@ -148,7 +148,7 @@ expect 0 "3.00 MiB in 3 blocks;      Cache.put .leaking.py:$put.;      größer 
 	sh -c "tr '\n' ';' <py.txt"
 expect 0 "64.0 KiB in 1 block;      Cache.put .leaking.py:$put.;      main.<locals>.in_thread .leaking.py:$(line leaking.py in_thread).;      Thread.run .threading.py:" \
 	sh -c "tr '\n' ';' <py.txt"
-expect 0 "3 .* cuCtxSynchronize < fold .leaking.py:$fold. < main .leaking.py:$main. < <module> " "$weir" report py.weir
+expect 0 "3 .* cuCtxSynchronize +fold .leaking.py:$fold. < main .leaking.py:$main. < <module> " "$weir" report py.weir
 expect 0 '"function": "Cache.put", "file": "[^"]*leaking.py", "line": '"$put"', "module": null, "language": "python"' \
 	"$weir" memory --json py.weir
 # C and Python stand in one order: what reduce() calls is between fold() and main().

@@ -1,9 +1,10 @@
 /*
- * Writes docs/reference/json-report.md from the report's tables of columns: columns.sh compares the
- * page with it.  Ends with 1 where a table is not what it must be: a column without a heading or a
- * meaning, a key that is there twice, or a key of a text's columns that the section lacks.
+ * Writes docs/reference/json-report.md from the report's tables of columns, and json-memory.md with
+ * the argument `memory`: columns.sh compares the pages with it.  Ends with 1 where a table is not
+ * what it must be: a column without a heading or a meaning, a key that is there twice, or a key of
+ * a text's columns that the section lacks.
  */
-#include "report/sections.h"
+#include "report/memory_sections.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -45,7 +46,7 @@ static void check_section(const struct section *s)
 	for (const struct column *c = s->columns; c->key; c++)
 		check_column(s, c);
 	check_shown(s);
-	if (section_find(s->name, strlen(s->name)) == s && !s->heading)
+	if (s->name && section_find(s->name, strlen(s->name)) == s && !s->heading)
 		complain(s, s->name, "has no heading");
 }
 
@@ -146,6 +147,20 @@ static void put_head(void)
 	printf("\n| key | type | unit | in text | meaning |\n|---|---|---|---|---|\n");
 }
 
+static void put_section(const struct section *s, const char *path);
+
+/* The lists inside it, but for those that are sections of their own. */
+static void put_inner(const struct section *s, const char *path, bool nested)
+{
+	for (const struct column *c = s->columns; c->key; c++) {
+		char inner[200];
+		if (!c->inner || c->inner->texts || (c->inner->nested && !nested))
+			continue;
+		snprintf(inner, sizeof inner, "%s%s%s[]", path, *path ? "." : "", c->key);
+		put_section(c->inner, inner);
+	}
+}
+
 static void put_section(const struct section *s, const char *path)
 {
 	printf("\n## `%s`\n", path);
@@ -153,19 +168,13 @@ static void put_section(const struct section *s, const char *path)
 		put_about(s->about);
 	put_head();
 	put_columns(s);
-	for (const struct column *c = s->columns; c->key; c++) {
-		char inner[200];
-		if (!c->inner || c->inner->texts || c->inner->nested)
-			continue;
-		snprintf(inner, sizeof inner, "%s.%s[]", path, c->key);
-		put_section(c->inner, inner);
-	}
+	put_inner(s, path, false);
 }
 
 /* A list that the report's JSON has in part is there already. */
 static bool is_said(const struct section *s)
 {
-	for (size_t i = 0; section_at(i) != s; i++)
+	for (size_t i = 0; section_at(i) && section_at(i) != s; i++)
 		if (!strcmp(section_at(i)->name, s->name))
 			return true;
 	return false;
@@ -180,15 +189,15 @@ static void put_named(const struct section *s)
 	put_section(s, path);
 }
 
-static void put_top(void)
+static void put_top(const char *command, const struct section *(*at)(size_t i))
 {
-	printf("\n## Top level of `weir report --json`\n");
+	printf("\n## Top level of `weir %s --json`\n", command);
 	put_head();
 	printf("| `schema_version` | integer | | | of this page: %d; it grows when a key goes or changes "
 	       "its meaning, not when one is added |\n",
 		JSON_SCHEMA_VERSION);
-	for (size_t i = 0; section_at(i); i++) {
-		const struct section *s = section_at(i);
+	for (size_t i = 0; at(i); i++) {
+		const struct section *s = at(i);
 		if (s->form == SECTION_MEMBERS)
 			put_columns(s);
 		else if (!s->nested && !s->asked)
@@ -200,11 +209,29 @@ static void put_top(void)
 	}
 }
 
-int main(void)
+static int put_memory(void)
 {
+	for (size_t i = 0; memory_section_at(i); i++)
+		check_section(memory_section_at(i));
+	put_top("memory", memory_section_at);
+	printf("| `summary` | array of string | | | how much memory, who has it, what to do first |\n");
+	for (size_t i = 0; memory_section_at(i); i++) {
+		const struct section *s = memory_section_at(i);
+		if (s->form == SECTION_MEMBERS)
+			put_inner(s, "", true);
+		else
+			put_named(s);
+	}
+	return wrong;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1)
+		return put_memory();
 	for (size_t i = 0; section_at(i); i++)
 		check_section(section_at(i));
-	put_top();
+	put_top("report", section_at);
 	for (size_t i = 0; section_at(i); i++)
 		if (!section_at(i)->asked)
 			put_named(section_at(i));

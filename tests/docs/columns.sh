@@ -1,9 +1,11 @@
-# docs/reference/json-report.md is what the report's tables of columns say: columns.sh BUILD SOURCE [--update].
+# docs/reference/json-report.md and json-memory.md are what the report's tables of columns say:
+# columns.sh BUILD SOURCE [--update].
 set -eu
 build=$(cd "$1" && pwd)
 cd "$2"
-page=docs/reference/json-report.md
-written() {
+work=$(mktemp)
+trap 'rm -f "$work"' EXIT
+report() {
 	cat <<'END'
 # `weir report --json`
 
@@ -17,13 +19,28 @@ never 0. No row is left out. A key with dots lies in an object of that name.
 END
 	"$build/tests/columns"
 }
-if [ "${3-}" = --update ]; then
-	written >"$page"
-	exit 0
-fi
-written | diff -u "$page" - || {
-	echo "sh tests/docs/columns.sh $build . --update writes the page anew"
-	exit 1
+memory() {
+	cat <<'END'
+# `weir memory --json`
+
+`sh tests/docs/columns.sh build . --update` makes this page, up to `replay`, from the tables of
+columns in `src/report`. Conventions are those of [json-report.md](json-report.md).
+END
+	"$build/tests/columns" memory
+	printf '\n'
+	sed -n '/^## `replay`/,$p' docs/reference/json-memory.md
 }
-# It must be able to fail.
-! written | sed 's/launch/lunch/' | diff -q "$page" - >/dev/null
+for name in report memory; do
+	page=docs/reference/json-$name.md
+	$name >"$work"
+	if [ "${3-}" = --update ]; then
+		cat "$work" >$page
+	else
+		diff -u $page "$work" || {
+			echo "sh tests/docs/columns.sh $build . --update writes the pages anew"
+			exit 1
+		}
+		# It must be able to fail.
+		! sed 's/alloc/allot/; s/launch/lunch/' "$work" | diff -q $page - >/dev/null
+	fi
+done

@@ -61,7 +61,7 @@ static void read_report(const struct trace *t)
 	report_print_text(r, nowhere, &(struct report_style){ .rows = 5 });
 	report_print_json(r, nowhere);
 	memory_print_text(r, nowhere, 5, false, true);
-	memory_print_json(r, nowhere);
+	memory_print_json(r, nowhere, false);
 	report_free(r);
 }
 

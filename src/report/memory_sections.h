@@ -1,0 +1,21 @@
+/* Sections of `weir memory`, beside those of sections.h.  Internal to src/report and its tests. */
+#ifndef WEIR_REPORT_MEMORY_SECTIONS_H
+#define WEIR_REPORT_MEMORY_SECTIONS_H
+
+#include "memory/memory.h"
+#include "report/sections.h"
+
+/* The i-th of the sections of `weir memory --json`, in their order; NULL behind the last. */
+const struct section *memory_section_at(size_t i);
+extern const struct section section_memory_members, section_memory_details, section_memory_by_call,
+	section_memory_by_size, section_memory_by_thread, section_memory_by_operator,
+	section_memory_by_stack, section_memory_space, section_memory_worst;
+#define ROWS_OF_MEMORY(member)                                                                     \
+	.pointer = offsetof(struct report, memory_detail),                                         \
+	.array = offsetof(struct memory_detail, member),                                           \
+	.each = sizeof *((struct memory_detail *)0)->member.v
+
+extern const struct column memory_live_columns[];
+struct value get_blocks(const struct row *row, const void *of); /* struct live_blocks */
+
+#endif
