@@ -312,6 +312,8 @@ void models_close(struct server *s);
 int version_load(struct server *s, const struct store_model *from,
 	const struct store_version *which, struct version **ret, struct error *err);
 void version_free(struct server *s, struct version *v);
+/* A dimension beside the rows is the client's to choose. */
+bool version_has_free_size(const struct version *v);
 /* warm_up.c: runs the samples of the configuration, and batches of each size. */
 int warm_up(struct server *s, const char *model, struct version *v, struct error *err);
 

@@ -331,6 +331,9 @@ void serve_put_ready(struct server *s, FILE *out)
 			fprintf(out, "%s version %" PRIu64 ", %s", m->name, v->number,
 				v->engine->name);
 			put_latency(v, out);
+			if (version_has_free_size(v) && !v->config->warmups)
+				fputs(", for inputs of size 1: state their dims in config.pbtxt",
+					out);
 			putc('\n', out);
 		}
 		if (!m->versions.n && m->reason)

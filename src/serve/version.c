@@ -144,16 +144,21 @@ static void free_tensors(struct version_tensor *all, unsigned n)
 	free(all);
 }
 
+bool version_has_free_size(const struct version *v)
+{
+	bool has = false;
+	for (unsigned i = 0; i < v->loaded->ins; i++)
+		for (unsigned d = v->batched ? 1 : 0; d < v->in[i].spec.shape.n; d++)
+			has |= v->in[i].spec.shape.dims[d] < 0;
+	return has;
+}
+
 static bool varies(const struct version *v)
 {
-	for (unsigned i = 0; i < v->loaded->ins; i++) {
-		if (v->in[i].spec.optional)
-			return true;
-		for (unsigned d = v->batched ? 1 : 0; d < v->in[i].spec.shape.n; d++)
-			if (v->in[i].spec.shape.dims[d] < 0)
-				return true;
-	}
-	return false;
+	bool has = version_has_free_size(v);
+	for (unsigned i = 0; i < v->loaded->ins; i++)
+		has |= v->in[i].spec.optional;
+	return has;
 }
 
 /* ---- what is known of its latency ---- */

@@ -241,6 +241,13 @@ class Sockets(unittest.TestCase):
             answer.begin()
             return answer.status
 
+    def test_a_free_size_is_said_to_be_measured_as_1(self):
+        server = Server(repository.path)
+        server.wait_for(lambda: "ready at" in server.said())
+        self.assertRegex(server.said(), "(?m)^flat version 1, synthetic: rows 1 in .*, for inputs of size 1: state their dims")
+        self.assertRegex(server.said(), "(?m)^echo version 1, synthetic: rows 1 in .*[mu]s$")
+        self.assertEqual(server.end(), 0)
+
     def test_this_user_needs_no_token_there(self):
         token = repository.path.parent / "token"
         token.write_text("word\n")
