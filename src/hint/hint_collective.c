@@ -121,8 +121,8 @@ static void add_exposed(const struct hint_facts *f, const struct hint_rule *rule
 	hint_add(to, rule, facts_share(f, (double)t->exposed_ns) / 2, 0.3,
 		hint_text("device %u", t->device),
 		hint_text("%llu operations took %s, of which nothing else ran on the device for %s "
-			  "(%.0f %% of the analysed time); whether it waited for another device "
-			  "says the other's recording, read with this one",
+			  "(%.0f %% of the analysed time). A recording of the other device, read "
+			  "with this one, says whether they waited for it",
 			(unsigned long long)t->count, number_ns(&total, t->total_ns),
 			number_ns(&only, t->exposed_ns),
 			100 * facts_share(f, (double)t->exposed_ns)));

@@ -456,7 +456,7 @@ const char *facts_slowed(const struct hint_facts *f)
 	for (size_t i = 0; i < f->report->operators.n; i++) {
 		const struct operator_row *o = &f->report->operators.v[i];
 		if (o->kind == RANGE_OPERATOR && strstr(o->name, "::"))
-			return "; recording operators slowed the host, so it is less without recording";
+			return ". Recording operators slowed the host, so it is less without recording";
 	}
 	return "";
 }

@@ -39,7 +39,7 @@ static char *gap_evidence(const struct hint_facts *f, const struct saving *s, en
 	struct number ns, mean;
 	if (!expect(s->count, "what is said of idle gaps is of some"))
 		return NULL;
-	return hint_text("%s%s%s; %llu times, %s in all (%.0f %% of the analysed time), mean %s%s",
+	return hint_text("%s%s%s, %llu times, %s in all (%.0f %% of the analysed time), mean %s%s",
 		wall_part_text[words->part], words->besides, besides, (unsigned long long)s->count,
 		number_ns(&ns, s->ns), 100 * facts_share(f, (double)s->ns),
 		number_ns(&mean, s->ns / s->count), facts_slowed(f));
@@ -105,7 +105,7 @@ static char *host_place(const struct hint_facts *f)
 	struct number ns;
 	if (!f->host_before)
 		return hint_text("the thread that launches");
-	return hint_text("the thread that launches; most, %s, before %s",
+	return hint_text("the thread that launches, most (%s) before %s",
 		number_ns(&ns, f->host_most_ns), activity_text(f, f->host_before, &before));
 }
 
@@ -183,7 +183,7 @@ HINT_RULE(default_stream)
 		return;
 	hint_add(to, rule, gain, 0.5,
 		hint_text("the default stream, and %u streams that wait for it", s.streams),
-		hint_text("GPU activities went from one to the other %llu times; kernels of these "
+		hint_text("GPU activities went from one to the other %llu times. Kernels of these "
 			  "streams fill %.0f %% of the device and ran alone for %s",
 			(unsigned long long)s.turns, 100 * room, number_ns(&ns, s.blocking_ns)));
 }

@@ -236,7 +236,7 @@ static void block_size(const struct fit *t, const struct hint_rule *rule, struct
 	hint_add(to, rule, fmin(t->share * gain, t->most), 0.4, where(t),
 		hint_text(
 			"blocks of %u threads fill %u of %u warps of a multiprocessor (limited by "
-			"%s); blocks of %u would fill %u, in %.0f %% of the analysed time",
+			"%s). Blocks of %u would fill %u, in %.0f %% of the analysed time",
 			t->launch.threads, t->o.warps, t->d->limits->warps_per_sm,
 			occupancy_word(&t->o), block, warps, 100 * t->share));
 }
@@ -293,7 +293,7 @@ static void add_step(const struct fit *t, const struct step *s, const struct hin
 	struct hints *to, const char *unit)
 {
 	hint_add(to, rule, fmin(t->share * s->gain, t->most), s->near ? 0.5 : 0.4, where(t),
-		hint_text("%u %s let %u blocks (%u of %u warps) live on a multiprocessor; with %u "
+		hint_text("%u %s let %u blocks (%u of %u warps) live on a multiprocessor. With %u "
 			  "it would be %u (%u warps), in %.0f %% of the analysed time",
 			s->now, unit, t->o.blocks, t->o.warps, t->d->limits->warps_per_sm,
 			s->cliff.value, s->cliff.blocks, s->cliff.warps, 100 * t->share));

@@ -81,7 +81,7 @@ static void paged(
 	hint_add(to, rule, facts_share(f, saved), 0.8,
 		hint_text("%llu copies %s, %s", (unsigned long long)c.count,
 			copy_direction_name(what), number_bytes(&bytes, c.bytes)),
-		hint_text("memory that is not pinned is copied at %s/s; pinned memory would take "
+		hint_text("memory that is not pinned is copied at %s/s. Pinned memory would take "
 			  "%.0f %% of that time (%.0f GB/s)",
 			number_bytes(&rate, hint_u64(now)), 100 * ideal / (double)c.total_ns,
 			pinned));
@@ -148,7 +148,7 @@ static void loop_copies(
 			l.sum.bytes ? number_bytes(&bytes, l.sum.bytes) : "of unknown size"),
 		hint_text("nothing else runs meanwhile, for %s (%.0f %% of the analysed time)%s",
 			number_ns(&time, l.sum.alone_ns), 100 * gain,
-			same ? "; they copy the same host memory again and again" : ""));
+			same ? ". They copy the same host memory again and again" : ""));
 }
 
 HINT_RULE(copies)
@@ -185,7 +185,7 @@ HINT_RULE(leak)
 				  : "an unknown call",
 			r->live.n ? facts_stack(r, r->live.v[0].stack, who, sizeof who) : ""),
 		hint_text("%s more are live after each iteration (over %llu iterations, "
-			  "counted by launches of %s); %s were never freed",
+			  "counted by launches of %s). %s were never freed",
 			number_bytes(&a, hint_u64(g->bytes_a_period)),
 			(unsigned long long)g->periods,
 			g->kernel ? text_short(&name, text_kernel(g->kernel), 80) : "a kernel",

@@ -71,7 +71,7 @@ static void precision(const struct hint_facts *f, const struct hint_rule *rule, 
 	hint_add(to, rule, gain, confidence,
 		hint_text("%llu matrix products, most time in %s", (unsigned long long)count,
 			text_short(&name, text_kernel(k->name), NAME_CUT)),
-		hint_text("%.0f %% of the analysed time is in %s products; the peak of this device "
+		hint_text("%.0f %% of the analysed time is in %s products. The peak of this device "
 			  "is %.1f times as high in %s, of which 90 %% are assumed",
 			100 * share, gpu_unit_word(now), ratio, gpu_unit_word(then)));
 }
@@ -295,7 +295,7 @@ static void fuse(const struct hint_facts *f, const struct hint_rule *rule, struc
 	hint_add(to, rule, gain, confidence,
 		hint_text("%llu %s", (unsigned long long)r.groups, what),
 		hint_text(
-			"%llu kernels take %s alone (%.0f %% of the analysed time); one kernel each "
+			"%llu kernels take %s alone (%.0f %% of the analysed time). One kernel each "
 			"would take about %.0f %% of that",
 			(unsigned long long)r.kernels, number_ns(&ns, hint_u64(r.all_ns)),
 			100 * facts_share(f, r.all_ns), 100 * r.fused_ns / r.all_ns));

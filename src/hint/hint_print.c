@@ -34,13 +34,13 @@ static void put_saved(const struct hints *h, double gain, FILE *out)
 static void put_gain(const struct hints *all, const struct hint *h, FILE *out)
 {
 	if (isnan(h->gain)) {
-		fprintf(out, "saves memory, not time; confidence %s",
+		fprintf(out, "saves memory, not time, confidence %s",
 			hint_confidence_word(h->confidence));
 		return;
 	}
 	fputs("may save about ", out);
 	put_saved(all, h->gain, out);
-	fprintf(out, "; confidence %s", hint_confidence_word(h->confidence));
+	fprintf(out, ", confidence %s", hint_confidence_word(h->confidence));
 }
 
 static void put_line(FILE *out, const char *what, const char *text)
@@ -110,7 +110,7 @@ static void put_counted(const struct hints *h, FILE *out)
 		fputs("  Analysed: ", out);
 		hint_put_window(h, out);
 		if (h->window.ns > h->counted_ns)
-			fprintf(out, "; without %s that loaded code or came once or twice",
+			fprintf(out, ", without %s that loaded code or came once or twice",
 				number_ns(&n, h->window.ns - h->counted_ns));
 		fputs(".\n", out);
 	}
@@ -120,7 +120,7 @@ static void put_counted(const struct hints *h, FILE *out)
 		fputs(".\n", out);
 	}
 	if (count_gains(h) > 1) {
-		fputs("  Each gain is of that change alone; together they save at most ", out);
+		fputs("  Each gain is of that change alone. Together they save at most ", out);
 		put_saved(h, h->together, out);
 		fputs(".\n", out);
 	}
