@@ -15,6 +15,7 @@
 const struct engine *const engines[] = {
 	&engine_onnx,
 #ifdef WEIR_JANSSON
+	&engine_kernels,
 	&engine_synthetic,
 #endif
 	NULL,

@@ -12,9 +12,11 @@
 #include "tensor/tensor.h"
 
 #define ENGINE_TENSORS 64 /* that a model takes, or gives */
+#define ENGINE_BUCKETS 16 /* sizes of a batch that a configuration names */
 
 struct engine_options {
 	const char *onnxruntime; /* a file; NULL: beside the program, then where the loader looks */
+	const char *cuda;        /* the driver's file; NULL: what the loader finds */
 	unsigned threads;        /* of a run; 0: as many as the process may use processors */
 };
 
@@ -25,6 +27,8 @@ struct engine_parameter {
 struct engine_config {
 	const char *name;
 	uint32_t max_batch_size; /* 0: the first dimension does not count rows */
+	const uint32_t *bucket;  /* sizes that it is to run, ascending */
+	unsigned buckets;
 	const struct engine_parameter *parameter;
 	unsigned parameters;
 };
@@ -38,6 +42,8 @@ struct engine_model {
 	struct tensor_spec *in, *out;
 	unsigned ins, outs;
 	uint64_t bytes; /* of its weights, as far as known */
+	uint64_t replays; /* runs that were one graph of the device */
+	char no_graphs[160]; /* why there is none; or empty */
 };
 
 /* Rows of one request.  Memory of the caller that stays until engine_run() returns. */
@@ -72,11 +78,14 @@ struct engine {
 	const char *platforms; /* names in config.pbtxt, with blanks between and around, the backend
 				  first */
 	const char *file;      /* of a version: "model.onnx" */
+	bool pads; /* it runs the configuration's sizes alone, or 1, 2, 4 ... and max_batch_size */
 	void (*put_version)(const struct engine_options *o, struct buf *b);
 	int (*load)(const struct engine_options *o, const struct engine_config *c, int fd,
 		const char *path, struct engine_model **ret, struct error *err);
 	int (*run)(struct engine_model *m, struct engine_run *run, struct error *err);
 	void (*end)(struct engine_model *m, struct engine_run *run);
+	/* Its memory leaves the device, or returns.  NULL: it has none that could. */
+	int (*move)(struct engine_model *m, bool away, struct error *err);
 	void (*unload)(struct engine_model *m);
 };
 

@@ -4,7 +4,7 @@
 
 #include "engine/engine.h"
 
-extern const struct engine engine_onnx, engine_synthetic;
+extern const struct engine engine_onnx, engine_kernels, engine_synthetic;
 
 /* The whole file, from its beginning. */
 int engine_read(int fd, const char *path, struct buf *ret, struct error *err);
@@ -12,5 +12,16 @@ int engine_read(int fd, const char *path, struct buf *ret, struct error *err);
 void engine_model_init(
 	struct engine_model *m, const struct engine *e, const struct engine_config *c);
 void engine_model_fini(struct engine_model *m);
+
+#ifdef WEIR_JANSSON
+#include <jansson.h>
+
+/* A file of JSON.  The caller ends the reference. */
+int engine_read_json(
+	int fd, const char *path, const char *name, json_t **ret, struct error *err);
+/* The lists "inputs" and "outputs" of such a file, of objects with name, datatype and shape. */
+int engine_read_specs(
+	struct engine_model *m, const json_t *in, const json_t *out, struct error *err);
+#endif
 
 #endif

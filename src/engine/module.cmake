@@ -16,5 +16,6 @@ if(WEIR_HAS_JANSSON)
 	target_compile_definitions(engine PRIVATE WEIR_JANSSON)
 else()
 	message(STATUS "jansson is not here (Debian: libjansson-dev): there are no synthetic models")
-	set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/engine/synthetic.c PROPERTIES HEADER_FILE_ONLY ON)
+	set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/engine/synthetic.c
+		${CMAKE_CURRENT_SOURCE_DIR}/engine/kernels.c ${CMAKE_CURRENT_SOURCE_DIR}/engine/model_json.c PROPERTIES HEADER_FILE_ONLY ON)
 endif()

@@ -9,8 +9,6 @@
 #include <string.h>
 #include <time.h>
 
-#include <jansson.h>
-
 #include "engine/model_base.h"
 
 #include "base/banned.h"
@@ -21,44 +19,6 @@ struct synthetic {
 	uint64_t random, runs, fail_every;
 	bool spin;
 };
-
-static int read_spec(const json_t *row, struct tensor_spec *spec)
-{
-	const char *name, *type;
-	int optional = 0;
-	json_t *dims, *dim;
-	size_t i;
-	if (json_unpack((json_t *)row, "{s:s, s:s, s:o, s?b !}", "name", &name, "datatype", &type,
-		    "shape", &dims, "optional", &optional))
-		return -EINVAL;
-	spec->type = dtype_find(slice_of(type));
-	spec->optional = optional;
-	if (!spec->type || !json_is_array(dims) || json_array_size(dims) > SHAPE_DIMS)
-		return -EINVAL;
-	json_array_foreach(dims, i, dim)
-	{
-		if (!json_is_integer(dim) || json_integer_value(dim) < -1)
-			return -EINVAL;
-		spec->shape.dims[spec->shape.n++] = json_integer_value(dim);
-	}
-	spec->name = xstrdup(name);
-	return 0;
-}
-
-static int read_specs(const json_t *list, struct tensor_spec *spec, unsigned *n, const char *model,
-	const char *what, struct error *err)
-{
-	if (!json_is_array(list) || json_array_size(list) > ENGINE_TENSORS ||
-		!json_array_size(list))
-		return error_set(err, -EINVAL, "model %s: '%s' is not a list of 1 to %d tensors",
-			model, what, ENGINE_TENSORS);
-	for (; *n < json_array_size(list); ++*n)
-		if (read_spec(json_array_get(list, *n), &spec[*n]))
-			return error_set(err, -EINVAL,
-				"model %s: number %u of '%s' needs a name, a datatype and a shape",
-				model, *n + 1, what);
-	return 0;
-}
 
 static const struct tensor_spec *source(const struct engine_model *m, unsigned out)
 {
@@ -86,8 +46,7 @@ static int read_model(struct synthetic *s, const json_t *root, const char *path,
 		return error_set(err, -EINVAL, "model %s: %s has a negative number", m->name, path);
 	s->random = (uint64_t)seed;
 	s->fail_every = (uint64_t)fail_every;
-	int e = read_specs(in, m->in, &m->ins, m->name, "inputs", err);
-	e = e ? e : read_specs(out, m->out, &m->outs, m->name, "outputs", err);
+	int e = engine_read_specs(m, in, out, err);
 	for (unsigned i = 0; i < m->outs && !e; i++)
 		if ((m->out[i].type == DTYPE_BYTES) != (source(m, i)->type == DTYPE_BYTES))
 			e = error_set(err, -EINVAL,
@@ -105,16 +64,10 @@ static void unload(struct engine_model *m)
 static int load(const struct engine_options *o, const struct engine_config *c, int fd,
 	const char *path, struct engine_model **ret, struct error *err)
 {
-	struct buf file = { 0 };
-	int e = engine_read(fd, path, &file, err);
+	json_t *root;
+	int e = engine_read_json(fd, path, c->name, &root, err);
 	if (e)
 		return e;
-	json_error_t why;
-	json_t *root = json_loadb(file.v, file.n, 0, &why);
-	buf_free(&file);
-	if (!root)
-		return error_set(
-			err, -EINVAL, "model %s: %s:%d: %s", c->name, path, why.line, why.text);
 	struct synthetic *s = xcalloc(1, sizeof *s);
 	engine_model_init(&s->base, &engine_synthetic, c);
 	e = read_model(s, root, path, err);

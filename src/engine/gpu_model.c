@@ -1,0 +1,326 @@
+#include "engine/gpu_model.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+#define PLANS           64 /* of a model; the one that ran longest ago makes room */
+#define RELAXED         2  /* a capture during which the thread may call anything */
+#define NON_BLOCKING    1  /* a stream that does not wait for the default one */
+#define NO_TIMING_SLEEP 3  /* an event without a date, and whose waiters sleep */
+#define PIN_ALIGN       ((size_t)64)
+
+/* Of one run: where its bytes are on the host. */
+struct gpu_run {
+	struct gpu_pinned *in, *out;
+};
+
+/* The model's name before what happened. */
+static int of_model(const struct gpu_model *m, int e, struct error *err)
+{
+	if (!e || !err)
+		return e;
+	struct error why = *err;
+	return error_set(err, e, "model %s: %s", m->base.name, why.text);
+}
+
+/* ---- load ---- */
+
+static bool wants_graphs(const struct engine_config *c)
+{
+	for (unsigned i = 0; i < c->parameters; i++)
+		if (strcmp(c->parameter[i].key, "graphs") == 0)
+			return strcmp(c->parameter[i].value, "0") != 0;
+	return true;
+}
+
+int gpu_model_init(struct gpu_model *m, const struct engine *e, const struct gpu_engine *ops,
+	const struct engine_options *o, const struct engine_config *c, struct error *err)
+{
+	engine_model_init(&m->base, e, c);
+	m->ops = ops;
+	m->graphs = wants_graphs(c);
+	m->max_rows = c->max_batch_size;
+	m->buckets = c->buckets;
+	memcpy(m->bucket, c->bucket, c->buckets * sizeof *m->bucket);
+	int code = gpu_open(o->cuda, &m->gpu, err);
+	code = code ? code : gpu_space_init(&m->space, m->gpu, err);
+	code = code ? code
+		    : GPU_CALL(m->gpu, err, cuStreamCreateWithPriority, &m->stream, NON_BLOCKING,
+			      m->gpu->greatest_priority);
+	code = code ? code : GPU_CALL(m->gpu, err, cuEventCreate, &m->done, NO_TIMING_SLEEP);
+	return of_model(m, code, err);
+}
+
+static void free_plan(struct gpu_model *m, struct gpu_plan *p)
+{
+	if (p->graph)
+		m->gpu->cu.cuGraphExecDestroy(p->graph);
+	if (m->ops->unplan)
+		m->ops->unplan(m, p);
+	for (unsigned i = 0; i < ENGINE_TENSORS; i++) {
+		if (p->in[i].at)
+			gpu_space_free(&m->space, p->in[i].at, p->in[i].bytes);
+		if (p->out[i].at)
+			gpu_space_free(&m->space, p->out[i].at, p->out[i].bytes);
+	}
+	free(p);
+}
+
+void gpu_model_fini(struct gpu_model *m)
+{
+	if (m->gpu && !gpu_enter(m->gpu, NULL)) {
+		if (m->stream)
+			m->gpu->cu.cuStreamSynchronize(m->stream);
+		for (struct gpu_plan *p = m->plan, *next; p; p = next) {
+			next = p->next;
+			free_plan(m, p);
+		}
+		gpu_space_fini(&m->space);
+		if (m->done)
+			m->gpu->cu.cuEventDestroy_v2(m->done);
+		if (m->stream)
+			m->gpu->cu.cuStreamDestroy_v2(m->stream);
+	}
+	engine_model_fini(&m->base);
+}
+
+/* ---- plans ---- */
+
+static uint32_t rows_of(const struct gpu_model *m, const struct engine_run *r)
+{
+	for (unsigned i = 0; m->base.has_rows && i < m->base.ins; i++)
+		if (r->in[i].given && r->in[i].shape.n)
+			return (uint32_t)r->in[i].shape.dims[0];
+	return 1;
+}
+
+static uint32_t padded(const struct gpu_model *m, uint32_t rows)
+{
+	if (!m->base.has_rows)
+		return rows;
+	for (uint32_t i = 0; i < m->buckets; i++)
+		if (m->bucket[i] >= rows)
+			return m->bucket[i];
+	uint32_t size = 1;
+	while (size < rows)
+		size *= 2;
+	return m->max_rows && size > m->max_rows && rows <= m->max_rows ? m->max_rows : size;
+}
+
+static struct shape padded_shape(
+	const struct gpu_model *m, const struct engine_input *in, uint32_t rows)
+{
+	struct shape s = in->shape;
+	if (m->base.has_rows && s.n)
+		s.dims[0] = rows;
+	return s;
+}
+
+static bool fits(const struct gpu_model *m, const struct gpu_plan *p, const struct engine_run *r,
+	uint32_t rows)
+{
+	for (unsigned i = 0; i < m->base.ins; i++) {
+		const struct shape s = padded_shape(m, &r->in[i], rows);
+		if (!shape_equal(&s, &p->in[i].shape))
+			return false;
+	}
+	return true;
+}
+
+static int make_plan(struct gpu_model *m, const struct engine_run *r, uint32_t rows,
+	struct gpu_plan **ret, struct error *err)
+{
+	struct gpu_plan *p = xcalloc(1, sizeof *p);
+	int e = 0;
+	p->rows = rows;
+	for (unsigned i = 0; i < m->base.ins && !e; i++) {
+		struct gpu_tensor *t = &p->in[i];
+		uint64_t bytes = 0;
+		t->type = m->base.in[i].type;
+		t->shape = padded_shape(m, &r->in[i], rows);
+		if (t->type == DTYPE_BYTES || shape_bytes(&t->shape, t->type, &bytes))
+			e = error_set(err, -EINVAL, "input %s has no form that a GPU takes",
+				m->base.in[i].name);
+		t->bytes = bytes;
+		e = e ? e : gpu_space_alloc(&m->space, t->bytes, &t->at, err);
+	}
+	e = e ? e : m->ops->plan(m, p, err);
+	if (e)
+		free_plan(m, p);
+	else
+		*ret = p;
+	return e;
+}
+
+/* The one for these shapes, as the first of the list. */
+static int find_plan(
+	struct gpu_model *m, const struct engine_run *r, struct gpu_plan **ret, struct error *err)
+{
+	const uint32_t rows = padded(m, rows_of(m, r));
+	struct gpu_plan **at = &m->plan, *p;
+	unsigned n = 1;
+	while (*at && !fits(m, *at, r, rows) && n++ < PLANS)
+		at = &(*at)->next;
+	p = *at;
+	if (p)
+		*at = p->next;
+	if (p && !fits(m, p, r, rows)) {
+		free_plan(m, p);
+		p = NULL;
+	}
+	const int e = p ? 0 : make_plan(m, r, rows, &p, err);
+	if (e)
+		return e;
+	p->next = m->plan;
+	*ret = m->plan = p;
+	return 0;
+}
+
+/* What the stream gets, as a graph.  A model that can't be captured goes on without. */
+static int capture(struct gpu_model *m, struct gpu_plan *p, struct error *err)
+{
+	struct gpu *g = m->gpu;
+	void *graph = NULL;
+	int e = GPU_CALL(g, err, cuStreamBeginCapture_v2, m->stream, RELAXED);
+	if (e)
+		return e;
+	e = m->ops->enqueue(m, p, err);
+	const int ended = g->cu.cuStreamEndCapture(m->stream, &graph);
+	e = e ? e : gpu_check(g, ended, "cuStreamEndCapture", err);
+	e = e ? e : GPU_CALL(g, err, cuGraphInstantiateWithFlags, &p->graph, graph, 0);
+	if (graph)
+		g->cu.cuGraphDestroy(graph);
+	return e;
+}
+
+static int launch(struct gpu_model *m, struct gpu_plan *p, struct error *err)
+{
+	struct error why;
+	if (p->runs == 1 && m->graphs && capture(m, p, &why)) {
+		m->graphs = false;
+		snprintf(m->base.no_graphs, sizeof m->base.no_graphs, "%.*s",
+			(int)sizeof m->base.no_graphs - 1, why.text);
+	}
+	m->base.replays += p->graph != NULL;
+	const int e = p->graph ? GPU_CALL(m->gpu, err, cuGraphLaunch, p->graph, m->stream)
+			       : m->ops->enqueue(m, p, err);
+	p->runs += !e;
+	return e;
+}
+
+/* ---- a run ---- */
+
+static size_t aligned(size_t bytes)
+{
+	return (bytes + PIN_ALIGN - 1) & -PIN_ALIGN;
+}
+
+static int copy_in(struct gpu_model *m, struct gpu_plan *p, const struct engine_run *r,
+	struct gpu_run *own, struct error *err)
+{
+	size_t all = 0;
+	for (unsigned i = 0; i < m->base.ins; i++)
+		all += aligned(p->in[i].bytes);
+	int e = gpu_pinned_take(m->gpu, all, &own->in, err);
+	char *to = e ? NULL : own->in->data;
+	for (unsigned i = 0; i < m->base.ins && !e; i++) {
+		const struct engine_input *in = &r->in[i];
+		size_t bytes = 0;
+		for (unsigned k = 0; k < in->pieces; k++) {
+			memcpy(to + bytes, in->piece[k].data, in->piece[k].bytes);
+			bytes += in->piece[k].bytes;
+		}
+		if (bytes)
+			e = GPU_CALL(m->gpu, err, cuMemcpyHtoDAsync_v2, p->in[i].at, to, bytes,
+				m->stream);
+		to += aligned(p->in[i].bytes);
+	}
+	return e;
+}
+
+static int copy_out(struct gpu_model *m, const struct gpu_plan *p, struct engine_run *r,
+	uint32_t rows, struct gpu_run *own, struct error *err)
+{
+	size_t all = 0;
+	for (unsigned i = 0; i < m->base.outs; i++)
+		all += r->out[i].wanted ? aligned(p->out[i].bytes) : 0;
+	int e = gpu_pinned_take(m->gpu, all, &own->out, err);
+	char *to = e ? NULL : own->out->data;
+	for (unsigned i = 0; i < m->base.outs && !e; i++) {
+		struct engine_output *out = &r->out[i];
+		const struct gpu_tensor *t = &p->out[i];
+		if (!out->wanted)
+			continue;
+		out->type = t->type;
+		out->shape = t->shape;
+		out->bytes = t->bytes;
+		out->data = to;
+		if (m->base.has_rows && t->shape.n && t->shape.dims[0] == p->rows) {
+			out->shape.dims[0] = rows;
+			out->bytes = t->bytes / p->rows * rows;
+		}
+		if (out->bytes)
+			e = GPU_CALL(m->gpu, err, cuMemcpyDtoHAsync_v2, to, t->at, out->bytes,
+				m->stream);
+		to += aligned(t->bytes);
+	}
+	return e;
+}
+
+static int run(
+	struct gpu_model *m, struct engine_run *r, struct gpu_run *own, struct error *err)
+{
+	struct gpu_plan *p;
+	for (unsigned i = 0; i < m->base.ins; i++)
+		if (!r->in[i].given)
+			return error_set(err, -EINVAL, "input %s is missing", m->base.in[i].name);
+	if (m->gpu->lost)
+		return error_set(err, -EIO, "the GPU is lost since an error (%d) of an earlier run",
+			m->gpu->lost);
+	int e = gpu_enter(m->gpu, err);
+	e = e ? e : gpu_space_return(&m->space, m->stream, err);
+	e = e ? e : find_plan(m, r, &p, err);
+	e = e ? e : copy_in(m, p, r, own, err);
+	e = e ? e : launch(m, p, err);
+	e = e ? e : copy_out(m, p, r, rows_of(m, r), own, err);
+	e = e ? e : GPU_CALL(m->gpu, err, cuEventRecord, m->done, m->stream);
+	return e ? e : GPU_CALL(m->gpu, err, cuEventSynchronize, m->done);
+}
+
+void gpu_model_end(struct engine_model *base, struct engine_run *r)
+{
+	struct gpu_model *m = (struct gpu_model *)base;
+	struct gpu_run *own = r->own;
+	gpu_pinned_give(m->gpu, own->in);
+	gpu_pinned_give(m->gpu, own->out);
+	free(own);
+	r->own = NULL;
+}
+
+int gpu_model_run(struct engine_model *base, struct engine_run *r, struct error *err)
+{
+	struct gpu_model *m = (struct gpu_model *)base;
+	r->own = xcalloc(1, sizeof(struct gpu_run));
+	const int e = run(m, r, r->own, err);
+	if (e) {
+		/* Copies may be under way. */
+		m->gpu->cu.cuStreamSynchronize(m->stream);
+		gpu_model_end(base, r);
+	}
+	return of_model(m, e, err);
+}
+
+int gpu_model_move(struct engine_model *base, bool away, struct error *err)
+{
+	struct gpu_model *m = (struct gpu_model *)base;
+	int e = gpu_enter(m->gpu, err);
+	if (!e)
+		e = away ? gpu_space_leave(&m->space, true, m->stream, err)
+			 : gpu_space_return(&m->space, m->stream, err);
+	return of_model(m, e, err);
+}

@@ -1,0 +1,59 @@
+/*
+ * What engines on a GPU share.  A model runs in plans: one for each shape of its inputs, whose
+ * tensors keep their addresses.  The first run of a plan hands its work to the model's stream, the
+ * second one captures that work as a graph, and later ones replay the graph.  Rows are padded, so
+ * that there are few plans.
+ */
+#ifndef WEIR_ENGINE_GPU_MODEL_H
+#define WEIR_ENGINE_GPU_MODEL_H
+
+#include "engine/model_base.h"
+#include "gpu/gpu.h"
+
+struct gpu_tensor {
+	struct shape shape;
+	enum dtype type;
+	uint64_t at;
+	size_t bytes;
+};
+
+struct gpu_plan {
+	struct gpu_plan *next;
+	uint32_t rows; /* padded; 1 for models without rows */
+	struct gpu_tensor in[ENGINE_TENSORS], out[ENGINE_TENSORS];
+	unsigned runs;
+	void *graph; /* NULL: there is none */
+	void *own;   /* the engine's */
+};
+
+struct gpu_model;
+struct gpu_engine {
+	/* The inputs have shapes and memory.  Gives the outputs both. */
+	int (*plan)(struct gpu_model *m, struct gpu_plan *p, struct error *err);
+	/* Puts the work on the model's stream: all of it, and always the same. */
+	int (*enqueue)(struct gpu_model *m, struct gpu_plan *p, struct error *err);
+	void (*unplan)(struct gpu_model *m, struct gpu_plan *p); /* or NULL */
+};
+
+struct gpu_model {
+	struct engine_model base;
+	const struct gpu_engine *ops;
+	struct gpu *gpu;
+	struct gpu_space space; /* all that it has on the device */
+	void *stream, *done;    /* an event */
+	struct gpu_plan *plan;  /* the one that ran last is the first */
+	uint32_t bucket[ENGINE_BUCKETS], buckets, max_rows;
+	bool graphs; /* are wanted */
+};
+
+/* The engine has filled in nothing yet but the struct around it with zeros. */
+int gpu_model_init(struct gpu_model *m, const struct engine *e, const struct gpu_engine *ops,
+	const struct engine_options *o, const struct engine_config *c, struct error *err);
+void gpu_model_fini(struct gpu_model *m);
+
+/* For struct engine. */
+int gpu_model_run(struct engine_model *m, struct engine_run *run, struct error *err);
+void gpu_model_end(struct engine_model *m, struct engine_run *run);
+int gpu_model_move(struct engine_model *m, bool away, struct error *err);
+
+#endif

@@ -1,0 +1,213 @@
+/* Models of kernels, and what all engines on a GPU share, on the simulated driver.  Its kernels do
+ * nothing, so copies and fills are what is compared. */
+#include "unit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/shared_library.h"
+#include "engine/gpu_model.h"
+#include "engines.h"
+
+#define FOLDER "kernels-model"
+
+static const char image[] = ".version 7.0\n.target sm_50\n.address_size 64\n"
+			    ".visible .entry work(.param .u64 a, .param .u32 b)\n{\n\tret;\n}\n";
+
+static void put_file(const char *name, const void *data, size_t bytes)
+{
+	char path[200];
+	snprintf(path, sizeof path, FOLDER "/%s", name);
+	FILE *f = fopen(path, "w");
+	assert_int_equal(fwrite(data, 1, bytes, f), bytes);
+	fclose(f);
+}
+
+static struct engine_config config = { .name = "m", .max_batch_size = 6 };
+
+static int try_load(const char *json, struct engine_model **ret)
+{
+	put_file("model.json", json, strlen(json));
+	return load_config("kernels", FOLDER "/model.json", &config, ret);
+}
+
+static struct gpu_model *load(const char *json)
+{
+	struct engine_model *m;
+	if (try_load(json, &m))
+		fail_msg("%s", err.text);
+	return (struct gpu_model *)m;
+}
+
+#define SPEC(name) "{\"name\":\"" name "\",\"datatype\":\"FP32\",\"shape\":[-1,2]}"
+#define HEAD                                                                                       \
+	"{\"image\":\"model.ptx\",\"inputs\":[" SPEC("X") "],\"outputs\":[" SPEC("Y") "," SPEC(   \
+		"W") "],\"buffers\":[{\"name\":\"w\",\"bytes\":48,\"file\":\"w.bin\"},"            \
+		     "{\"name\":\"t\",\"bytes\":{\"rows\":8}}],\"launches\":["
+#define WORK                                                                                       \
+	"{\"kernel\":\"work\",\"grid\":[{\"rows\":1,\"over\":4},1,1],\"block\":[128,1,1],"         \
+	"\"arguments\":[{\"buffer\":\"t\",\"offset\":8},{\"u32\":{\"rows\":1}}]}"
+#define COPIES                                                                                     \
+	"{\"copy\":{\"from\":\"X\",\"to\":\"t\",\"bytes\":{\"rows\":8}}},"                         \
+	"{\"copy\":{\"from\":\"t\",\"to\":\"Y\",\"bytes\":{\"rows\":8}}},"                         \
+	"{\"copy\":{\"from\":\"w\",\"to\":\"W\",\"bytes\":{\"rows\":8}}}"
+
+/* As many rows as a batch has, from several requests; Y is X, and W the first rows of w. */
+static void run_rows(struct gpu_model *m, uint32_t rows, float first)
+{
+	float x[12], w[12];
+	struct engine_piece p[6];
+	for (uint32_t i = 0; i < 12; i++) {
+		x[i] = first + (float)i;
+		w[i] = (float)i * 10;
+	}
+	for (uint32_t i = 0; i < rows; i++)
+		p[i] = (struct engine_piece){ &x[2 * i], 8, 1 };
+	begin_run();
+	give_pieces(0, DTYPE_FP32, SHAPE(rows, 2), p, rows);
+	if (engine_run(&m->base, &run, &err))
+		fail_msg("%s", err.text);
+	check_output(0, DTYPE_FP32, SHAPE(rows, 2), x, rows * 8);
+	check_output(1, DTYPE_FP32, SHAPE(rows, 2), w, rows * 8);
+	engine_run_end(&m->base, &run);
+}
+
+static void rows_run_padded_and_from_the_third_run_on_as_a_graph(void **state)
+{
+	struct gpu_model *m = load(HEAD WORK "," COPIES "]}");
+	for (uint32_t round = 0; round < 4; round++)
+		for (uint32_t rows = 1; rows <= 6; rows++)
+			run_rows(m, rows, (float)(round * 100 + rows));
+	unsigned plans = 0;
+	for (const struct gpu_plan *p = m->plan; p; p = p->next, plans++)
+		assert_non_null(p->graph);
+	assert_int_equal(plans, 4); /* 1, 2, 4, 6 */
+	assert_int_equal(m->base.replays, 24 - plans);
+	assert_string_equal(m->base.no_graphs, "");
+	engine_unload(&m->base);
+}
+
+static void a_model_without_graphs_has_the_same_answers(void **state)
+{
+	const struct engine_parameter none = { "graphs", "0" };
+	config.parameter = &none;
+	config.parameters = 1;
+	struct gpu_model *m = load(HEAD WORK "," COPIES "]}");
+	config.parameters = 0;
+	for (uint32_t i = 0; i < 4; i++)
+		run_rows(m, 3, (float)i);
+	assert_int_equal(m->base.replays, 0);
+	engine_unload(&m->base);
+}
+
+static void memory_that_left_comes_back_to_graphs_and_weights(void **state)
+{
+	struct gpu_model *m = load(HEAD WORK "," COPIES "]}");
+	size_t free_with, free_without, total;
+	int (*info)(size_t *, size_t *);
+	const struct library_symbol symbol = { "cuMemGetInfo_v2", 0 };
+	assert_int_equal(library_load(options.cuda, &symbol, 1, &info), 0);
+	for (uint32_t i = 0; i < 3; i++)
+		run_rows(m, 2, (float)i);
+	info(&free_with, &total);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(m->base.engine->move(&m->base, true, &err), 0);
+		info(&free_without, &total);
+		assert_int_equal(free_without - free_with, m->space.mapped);
+		run_rows(m, 2, (float)i + 50);
+	}
+	assert_int_equal(m->base.replays, 5);
+	/* A plan that came later is kept too. */
+	run_rows(m, 6, 7);
+	assert_int_equal(m->base.engine->move(&m->base, true, &err), 0);
+	run_rows(m, 6, 8);
+	engine_unload(&m->base);
+	info(&free_without, &total);
+	assert_true(free_without > free_with);
+}
+
+static void files_that_are_wrong_say_what(void **state)
+{
+	static const struct {
+		const char *json, *part;
+	} wrong[] = {
+		{ "{", "model.json:1:" },
+		{ "{}", "image" },
+		{ "{\"image\":\"../x\",\"inputs\":[" SPEC("X") "],\"outputs\":[" SPEC(
+			  "Y") "],\"launches\":[]}",
+			"no name of a file" },
+		{ "{\"image\":\"none\",\"inputs\":[" SPEC("X") "],\"outputs\":[" SPEC(
+			  "Y") "],\"launches\":[]}",
+			"No such file" },
+		{ "{\"image\":\"w.bin\",\"inputs\":[" SPEC("X") "],\"outputs\":[" SPEC(
+			  "Y") "],\"launches\":[]}",
+			"no image" },
+		{ HEAD "{\"kernel\":\"no\",\"grid\":[1,1,1],\"block\":[1,1,1]}]}",
+			"no is no kernel" },
+		{ HEAD "{\"kernel\":\"work\",\"grid\":[1,1],\"block\":[1,1,1]}]}", "three numbers" },
+		{ HEAD "{\"kernel\":\"work\",\"grid\":[1,1,-1],\"block\":[1,1,1]}]}",
+			"three numbers" },
+		{ HEAD "{\"kernel\":\"work\",\"grid\":[1,1,1],\"block\":[1,1,1],\"arguments\":[{"
+		       "\"buffer\":\"q\"}]}]}",
+			"no buffer of this model" },
+		{ HEAD "{\"copy\":{\"from\":\"X\",\"to\":\"q\",\"bytes\":1}}]}",
+			"names no buffer" },
+		{ HEAD "{\"copy\":{\"from\":\"X\",\"to\":\"Y\",\"bytes\":{\"over\":0}}}]}",
+			"no amount" },
+		{ HEAD "7]}", "no kernel, copy or fill" },
+	};
+	struct engine_model *m;
+	for (unsigned i = 0; i < COUNT_OF(wrong); i++)
+		check_error(try_load(wrong[i].json, &m) < 0, true, wrong[i].part);
+}
+
+static void copies_longer_than_a_buffer_do_not_run(void **state)
+{
+	struct gpu_model *m = load(
+		HEAD "{\"copy\":{\"from\":\"w\",\"to\":\"W\",\"bytes\":{\"rows\":9}}}]}");
+	const float x[2] = { 1, 2 };
+	begin_run();
+	give(0, DTYPE_FP32, SHAPE(1, 2), x, sizeof x);
+	check_error(engine_run(&m->base, &run, &err), -EINVAL, "longer than its buffer");
+	engine_unload(&m->base);
+}
+
+/* The last test: one of its launches fails, and later one loses the device. */
+static void a_launch_that_fails_fails_alone(void **state)
+{
+	struct gpu_model *m = load(HEAD WORK "," COPIES "]}");
+	const float x[2] = { 1, 2 };
+	begin_run();
+	give(0, DTYPE_FP32, SHAPE(1, 2), x, sizeof x);
+	check_error(engine_run(&m->base, &run, &err), -EIO, "CUDA_ERROR_INVALID_VALUE");
+	run_rows(m, 1, 3);
+	begin_run();
+	give(0, DTYPE_FP32, SHAPE(2, 2), (float[4]){ 0 }, 16);
+	check_error(engine_run(&m->base, &run, &err), -EIO, "CUDA_ERROR_ILLEGAL_ADDRESS");
+	check_error(engine_run(&m->base, &run, &err), -EIO, "the GPU is lost");
+	engine_unload(&m->base);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rows_run_padded_and_from_the_third_run_on_as_a_graph),
+		cmocka_unit_test(a_model_without_graphs_has_the_same_answers),
+		cmocka_unit_test(memory_that_left_comes_back_to_graphs_and_weights),
+		cmocka_unit_test(files_that_are_wrong_say_what),
+		cmocka_unit_test(copies_longer_than_a_buffer_do_not_run),
+		cmocka_unit_test(a_launch_that_fails_fails_alone),
+	};
+	float w[12];
+	for (unsigned i = 0; i < 12; i++)
+		w[i] = (float)i * 10;
+	mkdir(FOLDER, 0700);
+	put_file("w.bin", w, sizeof w);
+	put_file("model.ptx", image, sizeof image - 1);
+	options.cuda = WEIR_LIB "/sim/libcuda.so.1";
+	/* The tests before the last one launch 4 + 4, 4 and 2 + 2 times, each plan's second time into
+	 * its graph. */
+	setenv("WEIR_SIM", "fault=cuLaunchKernel:17:1,fault=cuLaunchKernel:19:700", 1);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
