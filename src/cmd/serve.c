@@ -4,12 +4,14 @@
  * the repository again at SIGHUP.
  */
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/library_path.h"
 #include "base/slice.h"
 #include "cmd/cli/command.h"
 #include "cmd/cli/values.h"
@@ -69,6 +71,18 @@ static void add_listen(struct serve_options *s, const char *at)
 		s->listen[s->listens++] = at;
 }
 
+static bool find_driver(const struct options *o, struct serve_options *s)
+{
+	static char simulated[PATH_MAX];
+	if (!opt_flag(o, "sim"))
+		return true;
+	s->cuda = simulated;
+	if (!library_path("sim/libcuda.so.1", simulated, sizeof simulated))
+		return true;
+	complain(EXIT_FAILURE, "--sim: there is no %s", simulated);
+	return false;
+}
+
 static bool read_options(const struct options *o, struct serve_options *s)
 {
 	add_listen(s, opt_str(o, "listen"));
@@ -84,7 +98,7 @@ static bool read_options(const struct options *o, struct serve_options *s)
 	while (s->loads < SERVE_LOADS &&
 		(s->load[s->loads] = opt_nth(o, "load-model", (int)s->loads)))
 		s->loads++;
-	return read_control(opt_str(o, "model-control"), &s->control) &&
+	return find_driver(o, s) && read_control(opt_str(o, "model-control"), &s->control) &&
 	       read_policy(opt_str(o, "policy"), &s->policy) && read_time(o, "poll", &s->poll_ns) &&
 	       read_time(o, "delay", &s->delay_ns) && read_time(o, "drain-delay", &s->drain_ns) &&
 	       read_size(o, "body", &s->body_bytes) &&

@@ -89,6 +89,7 @@ void engine_model_fini(struct engine_model *m)
 	for (unsigned i = 0; i < 2 * ENGINE_TENSORS; i++)
 		free(m->in[i].name);
 	free(m->in);
+	free(m->no_graphs);
 	free(m->name);
 }
 
@@ -146,6 +147,7 @@ int engine_run(struct engine_model *m, struct engine_run *run, struct error *err
 	}
 	for (unsigned i = 0; i < m->outs; i++)
 		run->out[i].data = NULL;
+	run->replayed = false;
 	return m->engine->run(m, run, err);
 }
 

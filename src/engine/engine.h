@@ -42,8 +42,8 @@ struct engine_model {
 	struct tensor_spec *in, *out;
 	unsigned ins, outs;
 	uint64_t bytes; /* of its weights, as far as known */
-	uint64_t replays; /* runs that were one graph of the device */
-	char no_graphs[160]; /* why there is none; or empty */
+	_Atomic(char *) no_graphs; /* why its runs are no graphs of the device, if it is asked for
+				      them; or NULL */
 };
 
 /* Rows of one request.  Memory of the caller that stays until engine_run() returns. */
@@ -70,7 +70,8 @@ struct engine_output {
 struct engine_run {
 	struct engine_input in[ENGINE_TENSORS];
 	struct engine_output out[ENGINE_TENSORS];
-	void *own; /* the engine's */
+	bool replayed; /* it was a graph of the device */
+	void *own;     /* the engine's */
 };
 
 struct engine {

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -198,15 +197,15 @@ static int capture(struct gpu_model *m, struct gpu_plan *p, struct error *err)
 	return e;
 }
 
-static int launch(struct gpu_model *m, struct gpu_plan *p, struct error *err)
+static int launch(
+	struct gpu_model *m, struct gpu_plan *p, bool *ret_replayed, struct error *err)
 {
 	struct error why;
 	if (p->runs == 1 && m->graphs && capture(m, p, &why)) {
 		m->graphs = false;
-		snprintf(m->base.no_graphs, sizeof m->base.no_graphs, "%.*s",
-			(int)sizeof m->base.no_graphs - 1, why.text);
+		m->base.no_graphs = xstrdup(why.text);
 	}
-	m->base.replays += p->graph != NULL;
+	*ret_replayed = p->graph != NULL;
 	const int e = p->graph ? GPU_CALL(m->gpu, err, cuGraphLaunch, p->graph, m->stream)
 			       : m->ops->enqueue(m, p, err);
 	p->runs += !e;
@@ -286,7 +285,7 @@ static int run(
 	e = e ? e : gpu_space_return(&m->space, m->stream, err);
 	e = e ? e : find_plan(m, r, &p, err);
 	e = e ? e : copy_in(m, p, r, own, err);
-	e = e ? e : launch(m, p, err);
+	e = e ? e : launch(m, p, &r->replayed, err);
 	e = e ? e : copy_out(m, p, r, rows_of(m, r), own, err);
 	e = e ? e : GPU_CALL(m->gpu, err, cuEventRecord, m->done, m->stream);
 	return e ? e : GPU_CALL(m->gpu, err, cuEventSynchronize, m->done);

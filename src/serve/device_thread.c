@@ -191,14 +191,15 @@ static void add(struct duration *d, uint64_t count, uint64_t ns)
 	atomic_fetch_add_explicit(&d->ns, ns, memory_order_relaxed);
 }
 
-static void count_batch(const struct batch_run *r, struct version_stats *s, uint64_t began,
-	uint64_t ran, uint64_t ended)
+static void count_batch(const struct batch_run *r, struct version_stats *s, bool replayed,
+	uint64_t began, uint64_t ran, uint64_t ended)
 {
 	const uint64_t ns = ended - ran;
 	add(&s->infer, r->n, ns * r->n);
 	add(&s->input, r->n, (ran - began) * r->n);
 	add(&s->sizes[r->rows <= BATCH_MOST ? r->rows : BATCH_MOST], 1, ns);
 	atomic_fetch_add_explicit(&s->executions, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&s->replays, replayed, memory_order_relaxed);
 	struct timespec wall;
 	clock_gettime(CLOCK_REALTIME, &wall);
 	atomic_store_explicit(&s->last_ms,
@@ -227,7 +228,7 @@ static void run_batch(struct batch *b, const struct batch_run *r)
 	b->failed = e != 0;
 	const uint64_t ended = now_ns();
 	e = e ? e : check_rows(b, &err);
-	count_batch(r, &v->stats, began, ran, ended);
+	count_batch(r, &v->stats, b->run.replayed, began, ran, ended);
 	atomic_store_explicit(&b->refs, r->n + 1, memory_order_relaxed);
 	uint32_t row = 0;
 	for (uint32_t i = 0; i < r->n; i++) {

@@ -223,7 +223,7 @@ extern const double error_ratios[ERROR_RATIOS]; /* where the buckets end */
 
 struct version_stats {
 	struct duration success, fail, queue, input, infer, output;
-	_Atomic uint64_t inferences, executions, last_ms;
+	_Atomic uint64_t inferences, executions, replays, last_ms;
 	_Atomic uint64_t met, late, shed, refused, cancelled, rejected;
 	struct duration sizes[BATCH_MOST + 1];            /* batches by rows */
 	_Atomic uint64_t error_buckets[ERROR_RATIOS + 1]; /* measured / predicted */

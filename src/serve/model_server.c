@@ -205,7 +205,8 @@ static void init(struct server *s, const struct serve_options *o)
 	s->asked_end = &s->asked;
 	s->began_ns = now_ns();
 	s->regions = regions_new();
-	s->engine = (struct engine_options){ .onnxruntime = o->onnxruntime, .threads = o->threads };
+	s->engine = (struct engine_options){
+		.onnxruntime = o->onnxruntime, .cuda = o->cuda, .threads = o->threads };
 	settings_init(s);
 }
 

@@ -40,11 +40,14 @@ json_t *stats_json(const struct version *v)
 		"compute_infer", duration_json(&s->infer), "compute_output",
 		duration_json(&s->output), "cache_hit", duration_json(&none), "cache_miss",
 		duration_json(&none));
-	return json_pack("{s:s, s:s, s:I, s:I, s:I, s:o, s:{}, s:o, s:[]}", "name", v->model->name,
+	const char *no_graphs = v->loaded->no_graphs;
+	return json_pack("{s:s, s:s, s:I, s:I, s:I, s:o, s:{}, s:o, s:[], s:I, s:s*}", "name",
+		v->model->name,
 		"version", number, "last_inference", (json_int_t)get(&s->last_ms),
 		"inference_count", (json_int_t)get(&s->inferences), "execution_count",
 		(json_int_t)get(&s->executions), "inference_stats", times, "response_stats",
-		"batch_stats", sizes_json(s), "memory_usage");
+		"batch_stats", sizes_json(s), "memory_usage", "weir_graph_replays",
+		(json_int_t)get(&s->replays), "weir_no_graphs", no_graphs);
 }
 
 /* ---- latency ---- */

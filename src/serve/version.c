@@ -65,6 +65,8 @@ static int load_file(struct server *s, const char *model, struct version *v, str
 			(struct engine_parameter){ c->parameter[i].key, c->parameter[i].value };
 	const struct engine_config ec = { .name = model,
 		.max_batch_size = c->max_batch_size,
+		.bucket = c->weir_bucket,
+		.buckets = c->weir_buckets,
 		.parameter = parameters.v,
 		.parameters = (unsigned)parameters.n };
 	e = engine_load(v->engine, &s->engine, &ec, fd, path, &v->loaded, err);
@@ -221,6 +223,8 @@ static int load(struct server *s, const char *model, struct version *v, struct e
 		return e;
 	const struct engine_model *m = v->loaded;
 	e = config_complete(v->config, m->in, m->ins, m->out, m->outs, err);
+	if (!e && v->engine->pads)
+		e = config_pad(v->config, err);
 	if (e)
 		return e;
 	if (v->config->max_batch_size > BATCH_MOST)

@@ -481,3 +481,25 @@ int config_complete_from(struct model_config *c, FILE *kept, struct error *err)
 	json_decref(tree);
 	return e;
 }
+
+/* ---- sizes of batches ---- */
+
+int config_pad(struct model_config *c, struct error *err)
+{
+	struct buf sizes = { 0 };
+	if (c->weir_buckets || !c->max_batch_size)
+		return 0;
+	for (uint32_t size = 1; size < c->max_batch_size; size *= 2)
+		buf_printf(&sizes, "%u,", size);
+	buf_printf(&sizes, "%u", c->max_batch_size);
+	json_t *parameters = json_object_get(c->tree, "parameters");
+	if (!parameters) {
+		parameters = json_object();
+		json_object_set_new(c->tree, "parameters", parameters);
+	}
+	json_object_set_new(parameters, "weir.buckets",
+		json_pack("{s:s}", "string_value", buf_text(&sizes)));
+	buf_free(&sizes);
+	struct config_reader r = { .file = c->file, .err = err };
+	return bind_all(&r, c);
+}

@@ -157,6 +157,8 @@ int config_from_json(const json_t *object, const char *file, struct model_config
  */
 int config_complete(struct model_config *c, const struct tensor_spec *in, unsigned nin,
 	const struct tensor_spec *out, unsigned nout, struct error *err);
+/* Batches run at the sizes 1, 2, 4 ... and max_batch_size, unless it says others. */
+int config_pad(struct model_config *c, struct error *err);
 
 /* What the model itself tells, as a text, and config_complete() with what that text says. */
 char *config_model_text(
