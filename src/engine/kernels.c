@@ -1,6 +1,6 @@
 /*
  * Models that are kernels and a list of what to launch, by the CUDA driver alone.
- * docs/reference/engines.md has the keys of model.json.
+ * docs/reference/engines.md has the keys of kernels.json.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -66,7 +66,7 @@ static uint64_t amount(const struct amount *a, uint32_t rows)
 	return (a->each * rows + a->plus + a->over - 1) / a->over;
 }
 
-/* ---- model.json ---- */
+/* ---- kernels.json ---- */
 
 /* Small enough that no sum of a few overflows. */
 #define AMOUNT_MOST ((json_int_t)1 << 40)
@@ -492,7 +492,7 @@ static void put_version(const struct engine_options *o, struct buf *b)
 const struct engine engine_kernels = {
 	.name = "kernels",
 	.platforms = " kernels ",
-	.file = "model.json",
+	.file = "kernels.json",
 	.pads = true,
 	.put_version = put_version,
 	.load = load,

@@ -28,8 +28,8 @@ static struct engine_config config = { .name = "m", .max_batch_size = 6 };
 
 static int try_load(const char *json, struct engine_model **ret)
 {
-	put_file("model.json", json, strlen(json));
-	return load_config("kernels", FOLDER "/model.json", &config, ret);
+	put_file("kernels.json", json, strlen(json));
+	return load_config("kernels", FOLDER "/kernels.json", &config, ret);
 }
 
 static struct gpu_model *load(const char *json)
@@ -138,7 +138,7 @@ static void files_that_are_wrong_say_what(void **state)
 	static const struct {
 		const char *json, *part;
 	} wrong[] = {
-		{ "{", "model.json:1:" },
+		{ "{", "kernels.json:1:" },
 		{ "{}", "image" },
 		{ "{\"image\":\"../x\",\"inputs\":[" SPEC("X") "],\"outputs\":[" SPEC(
 			  "Y") "],\"launches\":[]}",
