@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "engine/model_base.h"
 
 #include "base/banned.h"
@@ -89,7 +90,7 @@ void engine_model_fini(struct engine_model *m)
 	for (unsigned i = 0; i < 2 * ENGINE_TENSORS; i++)
 		free(m->in[i].name);
 	free(m->in);
-	free(m->no_graphs);
+	free(load_relaxed(&m->no_graphs));
 	free(m->name);
 }
 

@@ -41,7 +41,7 @@ struct engine_model {
 	bool has_rows; /* the first dimension of each tensor counts them */
 	struct tensor_spec *in, *out;
 	unsigned ins, outs;
-	uint64_t bytes; /* of its weights, as far as known */
+	uint64_t bytes;            /* of its weights, as far as known */
 	_Atomic(char *) no_graphs; /* why its runs are no graphs of the device, if it is asked for
 				      them; or NULL */
 };

@@ -1,9 +1,13 @@
+/* How each engine on a GPU runs a batch: bytes to pinned memory, to the device, the work or its
+ * graph, and back.  One stream orders all of it. */
 #include "engine/gpu_model.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/atomic.h"
 
 #include "base/banned.h"
 
@@ -197,13 +201,12 @@ static int capture(struct gpu_model *m, struct gpu_plan *p, struct error *err)
 	return e;
 }
 
-static int launch(
-	struct gpu_model *m, struct gpu_plan *p, bool *ret_replayed, struct error *err)
+static int launch(struct gpu_model *m, struct gpu_plan *p, bool *ret_replayed, struct error *err)
 {
 	struct error why;
 	if (p->runs == 1 && m->graphs && capture(m, p, &why)) {
 		m->graphs = false;
-		m->base.no_graphs = xstrdup(why.text);
+		store_release(&m->base.no_graphs, xstrdup(why.text));
 	}
 	*ret_replayed = p->graph != NULL;
 	const int e = p->graph ? GPU_CALL(m->gpu, err, cuGraphLaunch, p->graph, m->stream)
@@ -271,16 +274,16 @@ static int copy_out(struct gpu_model *m, const struct gpu_plan *p, struct engine
 	return e;
 }
 
-static int run(
-	struct gpu_model *m, struct engine_run *r, struct gpu_run *own, struct error *err)
+static int run(struct gpu_model *m, struct engine_run *r, struct gpu_run *own, struct error *err)
 {
 	struct gpu_plan *p;
 	for (unsigned i = 0; i < m->base.ins; i++)
 		if (!r->in[i].given)
 			return error_set(err, -EINVAL, "input %s is missing", m->base.in[i].name);
-	if (m->gpu->lost)
-		return error_set(err, -EIO, "the GPU is lost since an error (%d) of an earlier run",
-			m->gpu->lost);
+	const int lost = load_relaxed(&m->gpu->lost);
+	if (lost)
+		return error_set(
+			err, -EIO, "the GPU is lost since an error (%d) of an earlier run", lost);
 	int e = gpu_enter(m->gpu, err);
 	e = e ? e : gpu_space_return(&m->space, m->stream, err);
 	e = e ? e : find_plan(m, r, &p, err);

@@ -17,8 +17,7 @@ void engine_model_fini(struct engine_model *m);
 #include <jansson.h>
 
 /* A file of JSON.  The caller ends the reference. */
-int engine_read_json(
-	int fd, const char *path, const char *name, json_t **ret, struct error *err);
+int engine_read_json(int fd, const char *path, const char *name, json_t **ret, struct error *err);
 /* The lists "inputs" and "outputs" of such a file, of objects with name, datatype and shape. */
 int engine_read_specs(
 	struct engine_model *m, const json_t *in, const json_t *out, struct error *err);

@@ -51,8 +51,7 @@ int engine_read_specs(
 	return e ? e : read_specs(out, m->out, &m->outs, m->name, "outputs", err);
 }
 
-int engine_read_json(
-	int fd, const char *path, const char *name, json_t **ret, struct error *err)
+int engine_read_json(int fd, const char *path, const char *name, json_t **ret, struct error *err)
 {
 	struct buf file = { 0 };
 	const int e = engine_read(fd, path, &file, err);
@@ -62,6 +61,6 @@ int engine_read_json(
 	*ret = json_loadb(file.v, file.n, 0, &why);
 	buf_free(&file);
 	return *ret ? 0
-		    : error_set(err, -EINVAL, "model %s: %s:%d: %s", name, path, why.line,
-			      why.text);
+		    : error_set(
+			      err, -EINVAL, "model %s: %s:%d: %s", name, path, why.line, why.text);
 }

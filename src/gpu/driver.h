@@ -5,7 +5,7 @@
 #ifndef WEIR_GPU_DRIVER_H
 #define WEIR_GPU_DRIVER_H
 
-#include "api/cuda_types.h"
+#include "cuda_types.h"
 
 #define GPU_FUNCTIONS(X)                                                                           \
 	X(cuInit, (unsigned flags))                                                                \
@@ -37,10 +37,9 @@
 	X(cuMemcpyDtoHAsync_v2, (void *to, uint64_t from, size_t bytes, void *stream))             \
 	X(cuMemcpyDtoDAsync_v2, (uint64_t to, uint64_t from, size_t bytes, void *stream))          \
 	X(cuMemsetD8Async, (uint64_t to, unsigned char value, size_t bytes, void *stream))         \
-	X(cuLaunchKernel,                                                                          \
-		(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,                \
-			unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,     \
-			void *stream, void **arguments, void **extra))                             \
+	X(cuLaunchKernel, (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,      \
+				  unsigned block_x, unsigned block_y, unsigned block_z,            \
+				  unsigned shared, void *stream, void **arguments, void **extra))  \
 	X(cuStreamBeginCapture_v2, (void *stream, int mode))                                       \
 	X(cuStreamEndCapture, (void *stream, void **ret))                                          \
 	X(cuGraphInstantiateWithFlags, (void **ret, void *graph, uint64_t flags))                  \
@@ -53,9 +52,8 @@
 	X(cuMemAddressReserve,                                                                     \
 		(uint64_t * ret, size_t bytes, size_t align, uint64_t hint, uint64_t flags))       \
 	X(cuMemAddressFree, (uint64_t at, size_t bytes))                                           \
-	X(cuMemCreate,                                                                             \
-		(uint64_t * ret, size_t bytes, const struct cu_mem_allocation_prop *prop,          \
-			uint64_t flags))                                                           \
+	X(cuMemCreate, (uint64_t * ret, size_t bytes, const struct cu_mem_allocation_prop *prop,   \
+			       uint64_t flags))                                                    \
 	X(cuMemRelease, (uint64_t handle))                                                         \
 	X(cuMemMap, (uint64_t at, size_t bytes, size_t offset, uint64_t handle, uint64_t flags))   \
 	X(cuMemUnmap, (uint64_t at, size_t bytes))                                                 \

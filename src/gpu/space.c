@@ -1,8 +1,10 @@
+/* Device memory comes in chunks that are mapped behind each other.  Blocks that were freed are
+ * holes, of which the smallest that fits is used again. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "gpu/gpu.h"
+#include "gpu/device.h"
 
 #include "base/banned.h"
 
@@ -20,8 +22,8 @@ static size_t round_up(size_t bytes, size_t to)
 int gpu_space_init(struct gpu_space *s, struct gpu *g, struct error *err)
 {
 	*s = (struct gpu_space){ .gpu = g };
-	const int e = GPU_CALL(
-		g, err, cuMemGetAllocationGranularity, &s->granularity, &on_device, 0);
+	const int e =
+		GPU_CALL(g, err, cuMemGetAllocationGranularity, &s->granularity, &on_device, 0);
 	if (e)
 		return e;
 	s->reserved = round_up(g->bytes, s->granularity);
@@ -106,7 +108,8 @@ static int grow(struct gpu_space *s, size_t bytes, struct error *err)
 int gpu_space_alloc(struct gpu_space *s, size_t bytes, uint64_t *ret, struct error *err)
 {
 	if (bytes > s->reserved)
-		return error_set(err, -ENOMEM, "%zu bytes are more than %s has", bytes, s->gpu->name);
+		return error_set(
+			err, -ENOMEM, "%zu bytes are more than %s has", bytes, s->gpu->name);
 	bytes = round_up(bytes ? bytes : 1, ALIGN);
 	if (take_hole(s, bytes, ret))
 		return 0;
@@ -170,8 +173,8 @@ int gpu_space_return(struct gpu_space *s, void *stream, struct error *err)
 		}
 		at += s->chunk.v[i].bytes;
 	}
-	const int e = GPU_CALL(
-		s->gpu, err, cuMemcpyHtoDAsync_v2, s->at, s->kept->data, s->used, stream);
+	const int e =
+		GPU_CALL(s->gpu, err, cuMemcpyHtoDAsync_v2, s->at, s->kept->data, s->used, stream);
 	if (e)
 		unmap(s, s->chunk.n);
 	else

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/atomic.h"
 #include "serve/internal.h"
 
 static uint64_t get(const _Atomic uint64_t *n)
@@ -40,10 +41,9 @@ json_t *stats_json(const struct version *v)
 		"compute_infer", duration_json(&s->infer), "compute_output",
 		duration_json(&s->output), "cache_hit", duration_json(&none), "cache_miss",
 		duration_json(&none));
-	const char *no_graphs = v->loaded->no_graphs;
+	const char *no_graphs = load_acquire(&v->loaded->no_graphs);
 	return json_pack("{s:s, s:s, s:I, s:I, s:I, s:o, s:{}, s:o, s:[], s:I, s:s*}", "name",
-		v->model->name,
-		"version", number, "last_inference", (json_int_t)get(&s->last_ms),
+		v->model->name, "version", number, "last_inference", (json_int_t)get(&s->last_ms),
 		"inference_count", (json_int_t)get(&s->inferences), "execution_count",
 		(json_int_t)get(&s->executions), "inference_stats", times, "response_stats",
 		"batch_stats", sizes_json(s), "memory_usage", "weir_graph_replays",

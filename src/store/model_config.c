@@ -497,8 +497,8 @@ int config_pad(struct model_config *c, struct error *err)
 		parameters = json_object();
 		json_object_set_new(c->tree, "parameters", parameters);
 	}
-	json_object_set_new(parameters, "weir.buckets",
-		json_pack("{s:s}", "string_value", buf_text(&sizes)));
+	json_object_set_new(
+		parameters, "weir.buckets", json_pack("{s:s}", "string_value", buf_text(&sizes)));
 	buf_free(&sizes);
 	struct config_reader r = { .file = c->file, .err = err };
 	return bind_all(&r, c);

@@ -42,7 +42,7 @@ static struct gpu_model *load(const char *json)
 
 #define SPEC(name) "{\"name\":\"" name "\",\"datatype\":\"FP32\",\"shape\":[-1,2]}"
 #define HEAD                                                                                       \
-	"{\"image\":\"model.ptx\",\"inputs\":[" SPEC("X") "],\"outputs\":[" SPEC("Y") "," SPEC(   \
+	"{\"image\":\"model.ptx\",\"inputs\":[" SPEC("X") "],\"outputs\":[" SPEC("Y") "," SPEC(    \
 		"W") "],\"buffers\":[{\"name\":\"w\",\"bytes\":48,\"file\":\"w.bin\"},"            \
 		     "{\"name\":\"t\",\"bytes\":{\"rows\":8}}],\"launches\":["
 #define WORK                                                                                       \
@@ -87,7 +87,7 @@ static void rows_run_padded_and_from_the_third_run_on_as_a_graph(void **state)
 		assert_non_null(p->graph);
 	assert_int_equal(plans, 4); /* 1, 2, 4, 6 */
 	assert_int_equal(replays, 24 - plans);
-	assert_null(m->base.no_graphs);
+	assert_null(atomic_load(&m->base.no_graphs));
 	engine_unload(&m->base);
 }
 
@@ -151,7 +151,8 @@ static void files_that_are_wrong_say_what(void **state)
 			"no image" },
 		{ HEAD "{\"kernel\":\"no\",\"grid\":[1,1,1],\"block\":[1,1,1]}]}",
 			"no is no kernel" },
-		{ HEAD "{\"kernel\":\"work\",\"grid\":[1,1],\"block\":[1,1,1]}]}", "three numbers" },
+		{ HEAD "{\"kernel\":\"work\",\"grid\":[1,1],\"block\":[1,1,1]}]}",
+			"three numbers" },
 		{ HEAD "{\"kernel\":\"work\",\"grid\":[1,1,-1],\"block\":[1,1,1]}]}",
 			"three numbers" },
 		{ HEAD "{\"kernel\":\"work\",\"grid\":[1,1,1],\"block\":[1,1,1],\"arguments\":[{"
@@ -170,8 +171,8 @@ static void files_that_are_wrong_say_what(void **state)
 
 static void copies_longer_than_a_buffer_do_not_run(void **state)
 {
-	struct gpu_model *m = load(
-		HEAD "{\"copy\":{\"from\":\"w\",\"to\":\"W\",\"bytes\":{\"rows\":9}}}]}");
+	struct gpu_model *m =
+		load(HEAD "{\"copy\":{\"from\":\"w\",\"to\":\"W\",\"bytes\":{\"rows\":9}}}]}");
 	const float x[2] = { 1, 2 };
 	begin_run();
 	give(0, DTYPE_FP32, SHAPE(1, 2), x, sizeof x);
@@ -213,8 +214,8 @@ int main(void)
 	put_file("w.bin", w, sizeof w);
 	put_file("model.ptx", image, sizeof image - 1);
 	options.cuda = WEIR_LIB "/sim/libcuda.so.1";
-	/* The tests before the last one launch 4 + 4, 4 and 2 + 2 times, each plan's second time into
-	 * its graph. */
+	/* The tests before the last one launch 4 + 4, 4 and 2 + 2 times, each plan's second time
+	 * into its graph. */
 	setenv("WEIR_SIM", "fault=cuLaunchKernel:17:1,fault=cuLaunchKernel:19:700", 1);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

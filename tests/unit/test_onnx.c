@@ -310,10 +310,9 @@ static void parameters_set_threads(void **state)
 		const struct engine_parameter p[] = { { "weir.deadline_us", "9" },
 			{ "session.use_env_allocators", "0" },
 			{ "intra_op_thread_count", value[i] } };
-		const struct engine_config c = { .name = "m",
-			.max_batch_size = 8,
-			.parameter = p,
-			.parameters = 3 };
+		const struct engine_config c = {
+			.name = "m", .max_batch_size = 8, .parameter = p, .parameters = 3
+		};
 		const int e = load_config("onnxruntime", MODELS "/fixed.onnx", &c, &m);
 		assert_int_equal(e, i ? -EINVAL : 0);
 		if (!e)

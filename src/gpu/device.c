@@ -1,9 +1,11 @@
-#include "gpu/gpu.h"
+/* Opens the device, and tells what the driver answers. */
+#include "gpu/device.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "base/shared_library.h"
 #include "base/xmalloc.h"
 
@@ -36,11 +38,10 @@ int gpu_check(struct gpu *g, int code, const char *function, struct error *err)
 	const char *name = NULL;
 	if (g->cu.cuGetErrorName(code, &name) || !name)
 		name = "an unknown error";
-	int none = 0;
 	if (is_last(code))
-		atomic_compare_exchange_strong(&g->lost, &none, code);
-	return error_set(err, code == GPU_NO_MEMORY ? -ENOMEM : -EIO, "%s: %s (%d)", function,
-		name, code);
+		store_relaxed(&g->lost, code);
+	return error_set(
+		err, code == GPU_NO_MEMORY ? -ENOMEM : -EIO, "%s: %s (%d)", function, name, code);
 }
 
 int gpu_enter(struct gpu *g, struct error *err)

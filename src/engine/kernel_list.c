@@ -15,8 +15,8 @@
 
 #define ARGUMENTS_MOST  64
 #define BATCH_ROWS_MOST 1024
-#define SHARED_PLAIN   49152 /* more dynamic shared memory a kernel must be allowed */
-#define SHARED_LIMIT   8     /* the attribute that allows it */
+#define SHARED_PLAIN    49152 /* more dynamic shared memory a kernel must be allowed */
+#define SHARED_LIMIT    8     /* the attribute that allows it */
 
 /* rows * each + plus, divided by over and rounded up. */
 struct amount {
@@ -146,8 +146,8 @@ static int wrong(const struct kernels *k, const char *what, const char *key, con
 	return error_set(err, -EINVAL, "model %s: %s: %s %s", k->gpu.base.name, what, key, needs);
 }
 
-static int read_launch(struct kernels *k, const json_t *j, const char *what, struct step *s,
-	struct error *err)
+static int read_launch(
+	struct kernels *k, const json_t *j, const char *what, struct step *s, struct error *err)
 {
 	const char *name;
 	json_t *grid, *block, *arguments = NULL, *shared = NULL;
@@ -163,8 +163,8 @@ static int read_launch(struct kernels *k, const json_t *j, const char *what, str
 	if (arguments && (!json_is_array(arguments) || json_array_size(arguments) > ARGUMENTS_MOST))
 		return wrong(k, what, name, "has no list of at most 64 arguments", err);
 	for (; s->arguments < json_array_size(arguments); s->arguments++)
-		if (read_argument(k, json_array_get(arguments, s->arguments),
-			    &s->argument[s->arguments]))
+		if (read_argument(
+			    k, json_array_get(arguments, s->arguments), &s->argument[s->arguments]))
 			return wrong(k, what, name,
 				"has an argument that is no buffer of this model, u32, u64, f32 or f64",
 				err);
@@ -227,11 +227,9 @@ static int fill_buffer(struct kernels *k, struct buffer *b, const char *file, st
 		return e;
 	e = read_file(k, file, &data, err);
 	if (!e && data.n != bytes)
-		e = error_set(err, -EINVAL,
-			"model %s: %s has %zu bytes, and buffer %s takes %zu", m->base.name, file,
-			data.n, b->name, bytes);
-	e = e ? e
-	      : GPU_CALL(m->gpu, err, cuMemcpyHtoDAsync_v2, b->at, data.v, data.n, m->stream);
+		e = error_set(err, -EINVAL, "model %s: %s has %zu bytes, and buffer %s takes %zu",
+			m->base.name, file, data.n, b->name, bytes);
+	e = e ? e : GPU_CALL(m->gpu, err, cuMemcpyHtoDAsync_v2, b->at, data.v, data.n, m->stream);
 	e = e ? e : GPU_CALL(m->gpu, err, cuStreamSynchronize, m->stream);
 	m->base.bytes += data.n;
 	buf_free(&data);
@@ -310,12 +308,13 @@ static int read_model(struct kernels *k, const json_t *root, const char *path, s
 
 /* ---- plans ---- */
 
-static uint64_t address(const struct kernels *k, const struct gpu_plan *p, unsigned place,
-	uint64_t *ret_bytes)
+static uint64_t address(
+	const struct kernels *k, const struct gpu_plan *p, unsigned place, uint64_t *ret_bytes)
 {
 	const struct engine_model *m = &k->gpu.base;
 	if (place < m->ins + m->outs) {
-		const struct gpu_tensor *t = place < m->ins ? &p->in[place] : &p->out[place - m->ins];
+		const struct gpu_tensor *t =
+			place < m->ins ? &p->in[place] : &p->out[place - m->ins];
 		*ret_bytes = t->bytes;
 		return t->at;
 	}
@@ -335,8 +334,8 @@ static int check_copy(
 		address(k, p, s->from, &other);
 	if (s->kind == LAUNCH || (bytes <= have && bytes <= other))
 		return 0;
-	return error_set(err, -EINVAL, "a copy or fill of %" PRIu64 " bytes is longer than its buffer",
-		bytes);
+	return error_set(err, -EINVAL,
+		"a copy or fill of %" PRIu64 " bytes is longer than its buffer", bytes);
 }
 
 static int plan(struct gpu_model *m, struct gpu_plan *p, struct error *err)
@@ -359,8 +358,8 @@ static int plan(struct gpu_model *m, struct gpu_plan *p, struct error *err)
 	}
 	for (size_t i = 0; i < k->buffer.n && !e; i++)
 		if (!k->buffer.v[i].at)
-			e = gpu_space_alloc(&m->space, amount(&k->buffer.v[i].bytes, p->rows),
-				&own[i], err);
+			e = gpu_space_alloc(
+				&m->space, amount(&k->buffer.v[i].bytes, p->rows), &own[i], err);
 	for (size_t i = 0; i < k->step.n && !e; i++)
 		e = check_copy(k, p, &k->step.v[i], err);
 	return e;
@@ -372,8 +371,7 @@ static void unplan(struct gpu_model *m, struct gpu_plan *p)
 	uint64_t *own = p->own;
 	for (size_t i = 0; own && i < k->buffer.n; i++)
 		if (own[i])
-			gpu_space_free(
-				&m->space, own[i], amount(&k->buffer.v[i].bytes, p->rows));
+			gpu_space_free(&m->space, own[i], amount(&k->buffer.v[i].bytes, p->rows));
 	free(own);
 }
 
@@ -485,8 +483,8 @@ static void put_version(const struct engine_options *o, struct buf *b)
 	if (gpu_open(o->cuda, &g, NULL) || g->cu.cuDriverGetVersion(&version))
 		buf_put_text(b, "no CUDA driver");
 	else
-		buf_printf(b, "CUDA driver %d.%d on %s", version / 1000, version % 1000 / 10,
-			g->name);
+		buf_printf(
+			b, "CUDA driver %d.%d on %s", version / 1000, version % 1000 / 10, g->name);
 }
 
 const struct engine engine_kernels = {

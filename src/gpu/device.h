@@ -5,8 +5,8 @@
  * Failures are -ENOMEM where memory does not suffice and -EIO for all else that the driver
  * refuses, with the function and the error's name.
  */
-#ifndef WEIR_GPU_GPU_H
-#define WEIR_GPU_GPU_H
+#ifndef WEIR_GPU_DEVICE_H
+#define WEIR_GPU_DEVICE_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -67,11 +67,13 @@ struct gpu_space {
 	ARRAY(struct gpu_chunk {
 		uint64_t handle;
 		size_t bytes;
-	}) chunk;
+	})
+	chunk;
 	ARRAY(struct gpu_hole {
 		uint64_t at;
 		size_t bytes;
-	}) hole;
+	})
+	hole;
 };
 
 int gpu_space_init(struct gpu_space *s, struct gpu *g, struct error *err);
