@@ -8,7 +8,7 @@
 #define WEIR_ENGINE_GPU_MODEL_H
 
 #include "engine/model_base.h"
-#include "gpu/device.h"
+#include "gpu/cuda_device.h"
 
 struct gpu_tensor {
 	struct shape shape;

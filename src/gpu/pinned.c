@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "base/xmalloc.h"
-#include "gpu/device.h"
+#include "gpu/cuda_device.h"
 
 #include "base/banned.h"
 

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "gpu/device.h"
+#include "gpu/cuda_device.h"
 
 #include "base/banned.h"
 

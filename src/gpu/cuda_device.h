@@ -5,8 +5,8 @@
  * Failures are -ENOMEM where memory does not suffice and -EIO for all else that the driver
  * refuses, with the function and the error's name.
  */
-#ifndef WEIR_GPU_DEVICE_H
-#define WEIR_GPU_DEVICE_H
+#ifndef WEIR_GPU_CUDA_DEVICE_H
+#define WEIR_GPU_CUDA_DEVICE_H
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
 /* Opens the device, and tells what the driver answers. */
-#include "gpu/device.h"
+#include "gpu/cuda_device.h"
 
 #include <dlfcn.h>
 #include <errno.h>
