@@ -1,8 +1,9 @@
 """How many requests a second are answered in time: the policies of weir serve on two mixes of models, in real time.
 
-	goodput.py BUILD [--workloads A,B] [--policies slack,delay:0,...] [--seeds 1,2,3,4,5] [--seconds 5]
+	goodput.py BUILD [--engine synthetic] [--workloads A,B] [--policies slack,delay:0,...] [--seeds 1,2,3,4,5] [--seconds 5]
 
-The models are synthetic ones that sleep for a + b x rows microseconds, with 3 % of jitter and now and then 2 ms more.  For
+The models are synthetic ones that sleep for a + b x rows microseconds, with 3 % of jitter and now and then 2 ms more; or,
+with --engine kernels, they occupy a GPU for that time.  For
 each policy and seed bench-serve looks for the highest rate at which 99 % and 99.9 % of all requests are answered by their
 deadlines (open loop, latency from the due time).  Then the first policy is asked for 100 to 300 % of its own rate at 99 %.
 Clients tell the server a deadline that is --transit microseconds shorter than theirs, for the way there and back.  Medians
@@ -70,6 +71,7 @@ def table(found, policies, workloads):
 def main():
     asked = argparse.ArgumentParser()
     asked.add_argument("build")
+    asked.add_argument("--engine", default="synthetic", choices=("synthetic", "kernels"))
     asked.add_argument("--workloads", default="A,B", type=lambda text: text.split(","))
     asked.add_argument("--policies", default=POLICIES, type=lambda text: text.split(","))
     asked.add_argument("--seeds", default="1,2,3,4,5", type=lambda text: [int(s) for s in text.split(",")])
@@ -81,7 +83,7 @@ def main():
     o = asked.parse_args()
     found, overloads = [], []
     for workload in o.workloads:
-        repository = rig.repository_of(workload)
+        repository = rig.repository_of(workload, engine=o.engine)
         try:
             for policy in o.policies:
                 found += [rates(o, workload, repository, policy, seed) for seed in o.seeds]

@@ -27,9 +27,13 @@ WORKLOADS = {"A": [(1000, 150, 25000, 35), (2500, 550, 60000, 15), (400, 60, 100
              "B": [(3000, 500, 120000, 15), (300, 20, 10000, 60), (1500, 300, 40000, 25)]}
 
 
-def repository_of(workload, with_deadlines=False):
+def repository_of(workload, with_deadlines=False, engine="synthetic"):
+    """On the engine kernels the models occupy the GPU for these times, without jitter of their own."""
     repository = Repository()
     for i, (us, us_per_row, deadline, _) in enumerate(WORKLOADS[workload]):
+        if engine == "kernels":
+            repository.add_kernels("m%d" % i, 32, [{"copy": {"from": "X", "to": "Y", "bytes": {"rows": 64}}}, spin(us, us_per_row)])
+            continue
         repository.add("m%d" % i, 32, us=us, us_per_row=us_per_row, jitter=.03, how="sleep", seed=i + 1,
                        hiccups={"probability": .001, "us": 2000}, deadline_us=deadline if with_deadlines else 0)
     return repository
@@ -41,6 +45,11 @@ def models_of(workload, transit):
     for i, (_, _, deadline, share) in enumerate(WORKLOADS[workload]):
         options += ["--model", "m%d,share=%d,deadline=%d,ask=%d" % (i, share, deadline, deadline - transit)]
     return options
+
+
+def spin(us, us_per_row):
+    """A launch that lasts so long."""
+    return {"kernel": "spin", "grid": [1, 1, 1], "block": [1, 1, 1], "arguments": [{"u64": {"rows": 1000 * us_per_row, "plus": 1000 * us}}]}
 
 
 class Repository:
@@ -56,6 +65,17 @@ class Repository:
         deadline = 'parameters { key: "weir.deadline_us" value { string_value: "%d" } }\n' % deadline_us
         (self.path / name / "config.pbtxt").write_text('backend: "synthetic"\nmax_batch_size: %d\ndynamic_batching { }\n%s' % (
             batch, deadline if deadline_us else ""))
+
+    def add_kernels(self, name, batch, launches, width=16, buffers=(), graphs=True):
+        folder = self.path / name / "1"
+        folder.mkdir(parents=True)
+        shutil.copy(pathlib.Path(__file__).parent / "work.ptx", folder)
+        shape = [-1, width]
+        folder.joinpath("kernels.json").write_text(json.dumps({
+            "image": "work.ptx", "inputs": [{"name": "X", "datatype": "FP32", "shape": shape}],
+            "outputs": [{"name": "Y", "datatype": "FP32", "shape": shape}], "buffers": list(buffers), "launches": launches}))
+        (self.path / name / "config.pbtxt").write_text('backend: "kernels"\nmax_batch_size: %d\ndynamic_batching { }\n'
+                                                       'parameters { key: "graphs" value { string_value: "%d" } }\n' % (batch, graphs))
 
     def remove(self):
         shutil.rmtree(self.path)

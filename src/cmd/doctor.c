@@ -278,8 +278,12 @@ static void check_libdw(struct examination *x)
 static void check_engines(struct examination *x)
 {
 	struct buf versions = { 0 };
+	char simulated[PATH_MAX];
+	struct engine_options o = { 0 };
 
-	engine_put_versions(&(struct engine_options){ 0 }, &versions);
+	if (x->sim && !library_path("sim/libcuda.so.1", simulated, sizeof simulated))
+		o.cuda = simulated;
+	engine_put_versions(&o, &versions);
 	add_finding(x, OK, "engines", NULL, "for weir serve: %s", buf_text(&versions));
 	buf_free(&versions);
 }

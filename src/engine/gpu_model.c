@@ -49,7 +49,8 @@ int gpu_model_init(struct gpu_model *m, const struct engine *e, const struct gpu
 	m->graphs = wants_graphs(c);
 	m->max_rows = c->max_batch_size;
 	m->buckets = c->buckets;
-	memcpy(m->bucket, c->bucket, c->buckets * sizeof *m->bucket);
+	if (c->buckets)
+		memcpy(m->bucket, c->bucket, c->buckets * sizeof *m->bucket);
 	int code = gpu_open(o->cuda, &m->gpu, err);
 	code = code ? code : gpu_space_init(&m->space, m->gpu, err);
 	code = code ? code

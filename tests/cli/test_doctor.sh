@@ -16,7 +16,7 @@ expect 0 'ok +libdw +(libdw.so.1, for weir record --stacks|none: call stacks .*I
 mkdir "$scratch/broken" && echo none >"$scratch/broken/libdw.so.1" # what is found there is no library
 expect 0 'ok +libdw +none: call stacks .*[.] Install elfutils. library' env LD_LIBRARY_PATH="$scratch/broken" "$weir" doctor --sim
 if [ -e "$lib/libonnxruntime.so.1" ]; then
-	expect 0 'ok +engines +for weir serve: ONNX Runtime [0-9.]+, /.*/lib/weir/libonnxruntime.so.1; synthetic' "$weir" doctor --sim
+	expect 0 'ok +engines +for weir serve: ONNX Runtime [0-9.]+, /.*/lib/weir/libonnxruntime.so.1; CUDA driver 13.0 on Weir simulated GPU; synthetic' "$weir" doctor --sim
 else
 	expect 0 'ok +engines +for weir serve: ONNX Runtime (is not installed: .*`make onnxruntime` fetches it|[0-9.]+, /)' "$weir" doctor --sim
 fi

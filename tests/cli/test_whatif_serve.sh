@@ -70,7 +70,7 @@ expect 0 ' 10.0 ms  quick$' cat text
 expect 1 '' grep ' slow$' text
 mkdir -p free/.weir
 cp -r models/quick free
-cp models/.weir/latency-quick-1 free/.weir
+cp models/.weir/*-quick-1 free/.weir
 sed -i '/deadline/d' free/quick/config.pbtxt
 expect 0 '^no model has a deadline' "$weir" whatif --serve free --arrivals poisson:20
 
