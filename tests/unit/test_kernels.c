@@ -93,7 +93,7 @@ static void rows_run_padded_and_from_the_third_run_on_as_a_graph(void **state)
 
 static void a_model_without_graphs_has_the_same_answers(void **state)
 {
-	const struct engine_parameter none = { "graphs", "0" };
+	static const struct engine_parameter none = { "graphs", "0" };
 	config.parameter = &none;
 	config.parameters = 1;
 	struct gpu_model *m = load(HEAD WORK "," COPIES "]}");
@@ -213,7 +213,13 @@ int main(void)
 	mkdir(FOLDER, 0700);
 	put_file("w.bin", w, sizeof w);
 	put_file("model.ptx", image, sizeof image - 1);
-	options.cuda = WEIR_LIB "/sim/libcuda.so.1";
+	const char *here = WEIR_LIB "/sim/libcuda.so.1",
+		   *plain = SOURCE "/build/lib/weir/sim/libcuda.so.1";
+	options.cuda = access(here, R_OK) ? plain : here;
+	if (access(options.cuda, R_OK)) {
+		puts("skipped: there is no simulated driver");
+		return 77;
+	}
 	/* The tests before the last one launch 4 + 4, 4 and 2 + 2 times, each plan's second time
 	 * into its graph. */
 	setenv("WEIR_SIM", "fault=cuLaunchKernel:17:1,fault=cuLaunchKernel:19:700", 1);
