@@ -88,17 +88,17 @@ struct host {
 	/* From one activity to the next in a stream, where nothing else is waited for: the mean,
 	 * and what nearly all take at most. */
 	uint64_t handover_ns, handover_most_ns;
-	uint32_t *previous; /* by activity: the one before in the same stream, or NONE */
-	uint32_t *awaits;   /* by activity: that of another stream for which it waits, or NONE */
-	bool *behind_host;  /* by activity: a host function stands in front of it in the stream */
-	struct map places;  /* (lane, call before, call behind) to where a lane may wait */
-	uint8_t *wakes;     /* enum wakes, by place * lanes + the lane that wakes; or NULL */
+	uint32_t *previous;   /* by activity: the one before in the same stream, or NONE */
+	uint32_t *awaits;     /* by activity: that of another stream for which it waits, or NONE */
+	bool *behind_host;    /* by activity: a host function stands in front of it in the stream */
+	struct map places;    /* (lane, call before, call behind) to where a lane may wait */
+	uint64_t *soonest_ns; /* by lane: the least time from what woke it to its next call */
+	uint8_t *wakes;       /* enum wakes, by place * lanes + the lane that wakes; or NULL */
 };
 
 /* What made a lane go on to one of its marks. */
 struct cause {
 	uint32_t lane, mark; /* mark NONE: nothing before */
-	bool unknown;        /* the lane itself, or another */
 };
 
 /* Reads what threads did; a lane for each.  0 or -errno. */
@@ -112,7 +112,10 @@ void host_order(struct host *h);
 void host_join_lanes(struct host *h);
 void host_find_wakes(struct host *h);
 
-struct cause host_cause(const struct host *h, uint32_t lane, uint32_t mark);
+/* Where the recording fits a lane that went on by itself and one that another woke: as `woken`
+ * says. */
+struct cause host_cause(
+	const struct host *h, uint32_t lane, uint32_t mark, bool woken, bool *ret_unknown);
 
 /* The last mark of the lane that had begun at that time, or NONE. */
 uint32_t host_mark_at(const struct host *h, uint32_t lane, uint64_t ns);

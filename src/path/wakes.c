@@ -37,6 +37,9 @@
 #define SURELY 2.0
 #define LESS   0.5
 
+/* The least time from what wakes a thread to its next call, where no gap shows less. */
+#define WAKE_LEAST_NS 15000u
+
 /* ---- threads that take turns ---- */
 
 struct turn { /* a call */
@@ -245,6 +248,7 @@ static bool is_first(struct map_key key)
 /* How often an edge stood at the end of an idle gap of a place, and how often by chance. */
 struct evidence {
 	double gaps, soon, any, chance;
+	double only; /* of soon: no other lane's edge stood there */
 };
 
 /* How long before the end of the gap: the time that a host function takes is not known. */
@@ -257,7 +261,8 @@ struct weights {
 	struct host *h;
 	struct evidence *v; /* by place * (lanes + 1) + the lane; the last: any of them */
 	bool *related;      /* by lane * lanes + lane: one wakes the other after its first call */
-	double surely;      /* what a place must have, but for a lane's first call */
+	uint64_t *soonest_ns;
+	double surely; /* what a place must have, but for a lane's first call */
 };
 
 static double chance_of(const struct weights *w, const struct lane *from, struct gap g)
@@ -271,11 +276,14 @@ static double chance_of(const struct weights *w, const struct lane *from, struct
 static void weigh_gap(struct weights *w, uint32_t lane, struct gap g, struct evidence *v)
 {
 	const size_t n = w->h->lanes.n;
-	bool any = false, soon = false;
+	const bool tells = g.to_ns - g.from_ns >= WAKE_NS;
+	bool any = false;
+	uint32_t soon = 0, only = 0;
 	double none = 1;
 	for (uint32_t i = 0; i < n; i++) {
 		const struct lane *from = &w->h->lanes.v[i];
-		if (i == lane || from->process != w->h->lanes.v[lane].process || !from->edges.n)
+		if (i == lane || from->process != w->h->lanes.v[lane].process || !from->edges.n ||
+			(!tells && from->owner != lane))
 			continue;
 		const struct edge *last = edge_before(from, g.to_ns);
 		const bool inside = is_inside(from, last, g);
@@ -287,12 +295,16 @@ static void weigh_gap(struct weights *w, uint32_t lane, struct gap g, struct evi
 		v[i].soon += near;
 		none *= 1 - chance;
 		any |= inside;
-		soon |= near;
+		soon += near;
+		only = near ? i : only;
 	}
+	if (!tells)
+		return;
 	v[n].gaps++;
 	v[n].chance += 1 - none;
 	v[n].any += any;
-	v[n].soon += soon;
+	v[n].soon += soon > 0;
+	v[only].only += soon == 1;
 }
 
 /* By how much it is likelier than by chance, as a logarithm. */
@@ -324,7 +336,7 @@ static enum wakes judge(
 {
 	if (own_function)
 		return v->soon * 2 >= v->any && v->soon > 0 ? WAKES : WAKES_NOT;
-	if (is_sure(any, surely) && v->soon > 0)
+	if (is_sure(any, surely) && v->only > 0)
 		return is_always(any) ? WAKES_ALWAYS : WAKES;
 	if (v->soon * 4 < v->any)
 		return WAKES_NOT;
@@ -379,6 +391,7 @@ static void add_to_wider(struct weights *w, struct map_key key)
 		to[i].soon += from[i].soon;
 		to[i].any += from[i].any;
 		to[i].chance += from[i].chance;
+		to[i].only += from[i].only;
 	}
 }
 
@@ -400,12 +413,15 @@ static void judge_place(struct weights *w, uint32_t place, struct map_key key)
 
 /* Somebody started a thread, so its first gap has a cause more often than others have.  But it
  * comes once, and chance explains it as well: unless the two wake each other elsewhere. */
-static void doubt_first(struct weights *w, uint32_t place, struct map_key key)
+static void judge_first(struct weights *w, uint32_t place, struct map_key key)
 {
 	const size_t n = w->h->lanes.n;
+	const struct evidence *v = evidence_at(w, key);
 	for (size_t i = 0; is_first(key) && i < n; i++) {
 		uint8_t *wakes = &w->h->wakes[place * n + i];
-		if (*wakes >= WAKES && !w->related[key.w[0] * n + i])
+		if (w->related[key.w[0] * n + i] && v[i].soon > 0 && w->h->lanes.v[i].owner == NONE)
+			*wakes = WAKES;
+		else if (*wakes >= WAKES)
 			*wakes = WAKES_MAYBE;
 	}
 }
@@ -421,7 +437,89 @@ static void judge_all(struct weights *w)
 			judge_place(w, places->slots[i].value, places->slots[i].key);
 	for (size_t i = 0; i < places->size; i++)
 		if (places->slots[i].taken)
-			doubt_first(w, places->slots[i].value, places->slots[i].key);
+			judge_first(w, places->slots[i].value, places->slots[i].key);
+}
+
+/* What wakes a lane takes a while until its next call; less where a long gap has shown that. */
+static bool is_late_enough(const struct host *h, uint32_t lane, uint64_t ns)
+{
+	return ns >= WAKE_LEAST_NS || ns >= h->soonest_ns[lane];
+}
+
+/* The edge of another lane that may have ended the idle gap.  Whether a lane is suspected matters
+ * only if it had waited for a device: else it is the host either way. */
+static const struct edge *edge_of(const struct host *h, uint32_t lane, const struct lane *from,
+	enum wakes wakes, struct gap g)
+{
+	const struct edge *last = wakes >= WAKES         ? edge_before(from, g.to_ns)
+				  : wakes == WAKES_MAYBE ? wait_before(h, from, g.to_ns)
+							 : NULL;
+	if (!is_inside(from, last, g) || !is_late_enough(h, lane, g.to_ns - last->ns))
+		return NULL;
+	return wakes == WAKES_ALWAYS || last->ns + window_of(from) >= g.to_ns ? last : NULL;
+}
+
+/* A host function that waited for no activity waited for the call that gave it. */
+static struct cause function_cause(const struct host *h, uint32_t lane, uint32_t mark)
+{
+	const uint32_t owner = h->lanes.v[lane].owner;
+	const uint64_t given = h->lanes.v[lane].marks.v[mark].start_ns;
+	return (struct cause){ owner, given ? host_mark_at(h, owner, given - 1) : NONE };
+}
+
+/* Of the lanes that may have ended the idle gap, the one that did something last; but a host
+ * function of the lane itself rather than another thread. */
+static struct cause other_cause(
+	const struct host *h, uint32_t lane, struct gap g, uint32_t place, enum wakes *ret_wakes)
+{
+	const struct lane *v = h->lanes.v;
+	struct cause found = { lane, NONE };
+	uint64_t latest = 0;
+	*ret_wakes = WAKES_NOT;
+	for (uint32_t i = 0; i < h->lanes.n && latest != UINT64_MAX; i++) {
+		const enum wakes wakes = h->wakes[place * h->lanes.n + i];
+		const struct edge *last = edge_of(h, lane, &v[i], wakes, g);
+		const bool own = v[i].owner == lane;
+		if (i == lane || v[i].process != v[lane].process || !last ||
+			(last->ns < latest && !own))
+			continue;
+		latest = own ? UINT64_MAX : last->ns;
+		found = (struct cause){ i, last->mark };
+		*ret_wakes = wakes;
+	}
+	return found;
+}
+
+struct cause host_cause(
+	const struct host *h, uint32_t lane, uint32_t mark, bool woken, bool *ret_unknown)
+{
+	const struct gap g = gap_before(h, &h->lanes.v[lane], mark);
+	const struct cause alone = { lane, mark ? mark - 1 : NONE };
+	enum wakes wakes;
+	*ret_unknown = false;
+	if (h->lanes.v[lane].owner != NONE)
+		return function_cause(h, lane, mark);
+	if (!h->wakes || g.to_ns - g.from_ns < IDLE_NS)
+		return alone;
+	const uint32_t place = map_find(&h->places, place_key(h, lane, mark));
+	if (!expect(place != MAP_NONE, "a gap has its place"))
+		return alone;
+	const struct cause other = other_cause(h, lane, g, place, &wakes);
+	*ret_unknown = wakes == WAKES_MAYBE;
+	return wakes >= WAKES || (*ret_unknown && woken) ? other : alone;
+}
+
+/* From what woke a lane to its next call. */
+static void learn_delay(struct weights *w, uint32_t lane, uint32_t mark, struct gap g)
+{
+	const struct host *h = w->h;
+	bool unknown;
+	const struct cause c = host_cause(h, lane, mark, false, &unknown);
+	if (c.lane == lane || c.mark == NONE || g.to_ns - g.from_ns < WAKE_NS)
+		return;
+	const uint64_t ns = g.to_ns - h->lanes.v[c.lane].marks.v[c.mark].end_ns;
+	if (ns < w->soonest_ns[lane])
+		w->soonest_ns[lane] = ns;
 }
 
 static void weigh(struct weights *w)
@@ -434,6 +532,12 @@ static void weigh(struct weights *w)
 	w->surely = SURELY + log((double)h->places.taken + 1);
 	each_gap(w, weigh_place);
 	judge_all(w);
+	h->soonest_ns = xcalloc(h->lanes.n, sizeof *h->soonest_ns);
+	w->soonest_ns = xmalloc(h->lanes.n * sizeof *w->soonest_ns);
+	memset(w->soonest_ns, 0xff, h->lanes.n * sizeof *w->soonest_ns);
+	each_gap(w, learn_delay);
+	free(h->soonest_ns);
+	h->soonest_ns = w->soonest_ns;
 }
 
 void host_find_wakes(struct host *h)
@@ -446,56 +550,4 @@ void host_find_wakes(struct host *h)
 	weigh(&w);
 	free(w.v);
 	free(w.related);
-}
-
-/* The edge of another lane that may have ended the idle gap.  Whether a lane is suspected matters
- * only if it had waited for a device: else it is the host either way. */
-static const struct edge *edge_of(
-	const struct host *h, const struct lane *from, enum wakes wakes, struct gap g)
-{
-	const struct edge *last = wakes >= WAKES         ? edge_before(from, g.to_ns)
-				  : wakes == WAKES_MAYBE ? wait_before(h, from, g.to_ns)
-							 : NULL;
-	if (!is_inside(from, last, g))
-		return NULL;
-	return wakes == WAKES_ALWAYS || last->ns + window_of(from) >= g.to_ns ? last : NULL;
-}
-
-/* A host function that waited for no activity waited for the call that gave it. */
-static struct cause function_cause(const struct host *h, uint32_t lane, uint32_t mark)
-{
-	const uint32_t owner = h->lanes.v[lane].owner;
-	const uint64_t given = h->lanes.v[lane].marks.v[mark].start_ns;
-	return (struct cause){ owner, given ? host_mark_at(h, owner, given - 1) : NONE, false };
-}
-
-/* Of the lanes that may have ended the idle gap, the one that did something last; but a host
- * function of the lane itself rather than another thread. */
-struct cause host_cause(const struct host *h, uint32_t lane, uint32_t mark)
-{
-	const struct lane *v = h->lanes.v;
-	const struct gap g = gap_before(h, &v[lane], mark);
-	const struct cause alone = { lane, mark ? mark - 1 : NONE, false };
-	struct cause found = alone;
-	uint64_t latest = 0;
-	if (v[lane].owner != NONE)
-		return function_cause(h, lane, mark);
-	if (!h->wakes || g.to_ns - g.from_ns < IDLE_NS)
-		return alone;
-	const uint32_t place = map_find(&h->places, place_key(h, lane, mark));
-	if (!expect(place != MAP_NONE, "a gap has its place"))
-		return alone;
-	for (uint32_t i = 0; i < h->lanes.n && latest != UINT64_MAX; i++) {
-		const bool other = i != lane && v[i].process == v[lane].process;
-		const enum wakes known = h->wakes[place * h->lanes.n + i];
-		const enum wakes wakes = other ? known : WAKES_NOT;
-		const struct edge *last = edge_of(h, &v[i], wakes, g);
-		const bool own = v[i].owner == lane;
-		if (!last || (last->ns < latest && !own))
-			continue;
-		latest = own ? UINT64_MAX : last->ns;
-		found = wakes >= WAKES ? (struct cause){ i, last->mark, false }
-				       : (struct cause){ alone.lane, alone.mark, true };
-	}
-	return found;
 }

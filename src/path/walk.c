@@ -45,6 +45,8 @@ struct walker {
 	struct path *path;
 	uint64_t at;       /* how far back it has come */
 	uint64_t early_ns; /* of it, in front of the first activity: the latency of its launch */
+	bool woken;        /* where the recording fits both, another thread woke this one … */
+	bool unknown;      /* … and the walk came by such a place */
 };
 
 static void spend(struct walker *w, enum path_part part, uint64_t until)
@@ -66,24 +68,15 @@ static uint32_t leave_wait(struct walker *w, const struct mark *m, uint32_t acti
 	return activity;
 }
 
-/* The idle gap in front of the mark. */
-static void leave_unknown(struct walker *w, const struct mark *m, uint64_t from)
-{
-	const uint64_t first = w->h->in->t->activities.v[0].start_ns;
-	spend(w, PATH_HOST, m->start_ns > first ? m->start_ns : first);
-	spend(w, PATH_UNKNOWN, from > first ? from : first);
-}
-
 /* Back along threads, from a call to the last wait that something on a device ended. */
 static uint32_t follow_host(struct walker *w, const struct caller *call)
 {
 	uint32_t lane = w->h->lane_of[call->thread];
 	uint32_t mark = host_mark_at(w->h, lane, call->start_ns);
 	while (mark != NONE) {
-		const struct cause c = host_cause(w->h, lane, mark);
-		if (c.unknown)
-			leave_unknown(w, &w->h->lanes.v[lane].marks.v[mark],
-				c.mark == NONE ? 0 : w->h->lanes.v[lane].marks.v[mark - 1].end_ns);
+		bool unknown = false;
+		const struct cause c = host_cause(w->h, lane, mark, w->woken, &unknown);
+		w->unknown |= unknown;
 		lane = c.lane;
 		mark = c.mark;
 		if (mark == NONE)
@@ -191,20 +184,49 @@ static int prepare(struct host *h)
 	return e;
 }
 
+static struct walker walked(const struct host *h, struct path *path, bool woken)
+{
+	struct walker w = {
+		.h = h, .path = path, .at = h->in->start_ns + h->in->wall_ns, .woken = woken
+	};
+	const size_t n = h->in->t->activities.n;
+	array_reserve(&path->activity_ns, n);
+	memset(path->activity_ns.v, 0, n * sizeof *path->activity_ns.v);
+	path->activity_ns.n = n;
+	walk(&w);
+	return w;
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* What both paths have is known. */
+static void leave_common(const struct host *h, struct path *p, const struct path *other)
+{
+	uint64_t known = 0;
+	for (int i = 0; i < PATH_PARTS; i++)
+		known += p->ns[i] = smaller(p->ns[i], other->ns[i]);
+	p->ns[PATH_UNKNOWN] = h->in->wall_ns - known;
+	for (size_t i = 0; i < p->activity_ns.n; i++)
+		p->activity_ns.v[i] = smaller(p->activity_ns.v[i], other->activity_ns.v[i]);
+}
+
 static int find(struct host *h, struct path *ret_path)
 {
-	struct walker w = { .h = h, .path = ret_path, .at = h->in->start_ns + h->in->wall_ns };
-	const size_t n = h->in->t->activities.n;
-	uint64_t saved = 0;
-	array_reserve(&ret_path->activity_ns, n);
-	memset(ret_path->activity_ns.v, 0, n * sizeof *ret_path->activity_ns.v);
-	ret_path->activity_ns.n = n;
-	int e = prepare(h);
-	if (!e)
-		host_replay(h, &saved);
+	uint64_t saved;
+	const int e = prepare(h);
 	if (e)
 		return e;
-	walk(&w);
+	host_replay(h, &saved);
+	const struct walker w = walked(h, ret_path, false);
+	if (w.unknown) {
+		struct path other = { 0 };
+		walked(h, &other, true);
+		leave_common(h, ret_path, &other);
+		path_fini(&other);
+	}
 	bound_host(ret_path, saved + w.early_ns);
 	return 0;
 }
@@ -226,6 +248,7 @@ int path_find(const struct path_input *in, struct path *ret_path)
 	free(h.awaits);
 	free(h.behind_host);
 	free(h.wakes);
+	free(h.soonest_ns);
 	map_fini(&h.places);
 	return e;
 }

@@ -305,7 +305,7 @@ static uint64_t sum(const uint64_t ns[PATH_PARTS])
  * So a few programs may be wrong.  Of those of a single thread one may: where an activity's launch
  * and the end of the one before it explain its start equally well.
  */
-#define WRONG_MOST (PROGRAMS * 4 / 100)
+#define WRONG_MOST (PROGRAMS * 5 / 200)
 
 static void the_path_is_the_true_one(void **state)
 {
