@@ -1,13 +1,14 @@
 /* The injected library in this process, found by name: its half of libweirapi is in
- * src/hook/sched/requests.c. */
+ * src/hook/sched/requests.c, that of weir serve in src/hook/range/serve_range.c. */
 #ifndef WEIR_CLIENT_INJECTED_H
 #define WEIR_CLIENT_INJECTED_H
 
 #include <stdint.h>
 
+struct served_request;
 struct trace_header;
 
-/* X(member, result, parameters): weir_hook_MEMBER. */
+/* X(member, result, parameters): weir_hook_MEMBER. The three served_ ones are for weir serve. */
 #define INJECTED_FUNCTIONS(X)                                                                      \
 	X(deadline, void, (uint64_t ns))                                                           \
 	X(deadline_now, uint64_t, (void))                                                          \
@@ -16,6 +17,9 @@ struct trace_header;
 	X(requests_by_work, void, (void))                                                          \
 	X(share_directory, const char *, (void))                                                   \
 	X(slot, int, (uint32_t number, uint32_t * ret_slot))                                       \
+	X(served_batch, void, (const char *model, uint64_t number))                                \
+	X(served_batch_end, void, (void))                                                          \
+	X(served_request, void, (const struct served_request *request, const char *model))         \
 	X(trace, struct trace_header *, (void))
 
 struct injected {

@@ -115,6 +115,7 @@ enum chunk_kind {
 	CHUNK_STACKS = 13,   /* struct record with stack_word: pieces of the stack of one thread */
 	CHUNK_CALLERS = 14,  /* what became of those: META_FRAME, META_STACK, and a record a call
 			      * whose arg[0] is its stack */
+	CHUNK_REQUESTS = 15, /* struct served_request: what a server of models was asked */
 };
 
 enum chunk_state {
@@ -459,6 +460,51 @@ struct link {
 	uint16_t reserved;
 };
 static_assert(sizeof(struct link) == 32, "on disk");
+
+/*
+ * Of CHUNK_REQUESTS: one request to a server of models.  Its batch is the range of that sequence
+ * with the scope SERVED_SCOPE, in the same process.  `outcome` is stored last; zero is a slot that
+ * holds nothing.
+ */
+#define SERVED_SCOPE "weir serve"
+
+enum request_stamp {
+	REQUEST_BEGAN,      /* its first byte was there */
+	REQUEST_READ,       /* … and its last one */
+	REQUEST_QUEUED,     /* its tensors were parsed and checked, and its model admitted it */
+	REQUEST_TAKEN,      /* into a batch, whose inputs were gathered from here on */
+	REQUEST_ON_DEVICE,  /* the engine began with the batch */
+	REQUEST_OFF_DEVICE, /* … and ended */
+	REQUEST_SENT,       /* its answer was given to the connection */
+	REQUEST_STAMPS
+};
+
+enum request_outcome {
+	REQUEST_ANSWERED = 1, /* it had no deadline */
+	REQUEST_MET = 2,
+	REQUEST_LATE = 3,
+	REQUEST_SHED = 4,      /* from the queue, when it could not be in time any more */
+	REQUEST_REFUSED = 5,   /* at admission */
+	REQUEST_CANCELLED = 6, /* the client was gone */
+	REQUEST_FAILED = 7,
+	REQUEST_OUTCOMES
+};
+
+struct served_request {
+	uint64_t id;                 /* counted from 1 */
+	uint64_t ns[REQUEST_STAMPS]; /* of CLOCK_MONOTONIC; 0: it did not come so far */
+	uint64_t deadline_ns;        /* of CLOCK_MONOTONIC; 0: none */
+	uint64_t batch;              /* sequence of the batch's range; 0: it ran in none */
+	uint64_t version;            /* of the model */
+	uint8_t trace_id[16];        /* of the client's trace (W3C Trace Context); zeros: none */
+	uint8_t span_id[8];          /* … and of its span there */
+	uint32_t model;              /* its name; 0: unknown */
+	uint32_t rows;
+	uint32_t batch_rows;
+	uint16_t class;   /* of its priority; 0 is the highest */
+	uint16_t outcome; /* enum request_outcome */
+};
+static_assert(sizeof(struct served_request) == 128, "on disk");
 
 /*
  * Of CHUNK_SAMPLES: the state of one GPU at one moment, as NVML had it.  `valid` is stored last;

@@ -162,6 +162,10 @@ struct range *span_find(uint64_t id);
 struct gpu_activity *activity_reserve(struct recorder *r);
 struct link *link_reserve(struct recorder *r);
 
+/* Room for a request of a server; NULL when there is none, which is counted as a lost range. The
+ * caller stores outcome last. */
+struct served_request *request_reserve(struct recorder *r);
+
 /* Counts GPU activities that nobody will hear of. */
 void activity_lose(struct recorder *r, uint64_t count);
 

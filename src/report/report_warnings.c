@@ -52,7 +52,9 @@ static void warn_missing(struct report *r)
 	if (r->lost)
 		warn(r, "%" PRIu64 " calls were lost: no room for them in the trace", r->lost);
 	if (load_relaxed(&r->trace->header.lost_ranges))
-		warn(r, "%" PRIu64 " ranges were lost: no room for them in the trace",
+		warn(r,
+			"%" PRIu64
+			" ranges were lost, or requests to a server: no room for them in the trace",
 			load_relaxed(&r->trace->header.lost_ranges));
 	if (r->links.lost && r->sampled)
 		warn(r,

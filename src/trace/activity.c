@@ -19,6 +19,8 @@ size_t array_record_bytes(uint16_t chunk_kind)
 		return sizeof(struct link);
 	case CHUNK_SAMPLES:
 		return sizeof(struct gpu_sample);
+	case CHUNK_REQUESTS:
+		return sizeof(struct served_request);
 	default:
 		return 0;
 	}
@@ -77,6 +79,14 @@ bool sample_next(const struct chunk_buf *buf, size_t *at, struct gpu_sample *ret
 {
 	while (next(buf, at, ret_sample, sizeof *ret_sample))
 		if (ret_sample->valid)
+			return true;
+	return false;
+}
+
+bool request_next(const struct chunk_buf *buf, size_t *at, struct served_request *ret_request)
+{
+	while (next(buf, at, ret_request, sizeof *ret_request))
+		if (ret_request->outcome)
 			return true;
 	return false;
 }
@@ -148,6 +158,14 @@ int trace_next_sample(struct cursor *c, struct gpu_sample *ret_sample)
 	return e;
 }
 
+int trace_next_request(struct cursor *c, struct served_request *ret_request)
+{
+	int e = 1;
+	while (e > 0 && !(c->inside && request_next(c->buf, &c->at, ret_request)))
+		e = next_chunk(c, CHUNK_REQUESTS);
+	return e;
+}
+
 /* ---- names of numbers ---- */
 
 static const char *name_of(const char *const *names, size_t count, unsigned i)
@@ -189,6 +207,13 @@ const char *wait_kind_name(unsigned kind)
 	static const char *const names[] = { NULL, "event", "stream for an event", "stream",
 		"context" };
 	return NAME_OF(names, kind);
+}
+
+const char *request_outcome_name(unsigned outcome)
+{
+	static const char *const names[] = { NULL, "answered", "met", "late", "shed", "refused",
+		"cancelled", "failed" };
+	return NAME_OF(names, outcome);
 }
 
 const char *range_kind_name(unsigned kind)

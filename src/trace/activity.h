@@ -1,7 +1,7 @@
 /*
- * Chunks of GPU activities, ranges and links (docs/reference/trace-format.md, "GPU activities,
- * ranges and links"): arrays of records of one size, and their packed form. Nothing here keeps
- * state. Any thread may read its own buffer.
+ * Chunks of GPU activities, ranges, links, samples and requests (docs/reference/trace-format.md,
+ * "GPU activities, ranges and links"): arrays of records of one size, and their packed form.
+ * Nothing here keeps state. Any thread may read its own buffer.
  */
 #ifndef WEIR_TRACE_ACTIVITY_H
 #define WEIR_TRACE_ACTIVITY_H
@@ -26,6 +26,7 @@ bool activity_next(const struct chunk_buf *buf, size_t *at, struct gpu_activity 
 bool range_next(const struct chunk_buf *buf, size_t *at, struct range *ret_range);
 bool link_next(const struct chunk_buf *buf, size_t *at, struct link *ret_link);
 bool sample_next(const struct chunk_buf *buf, size_t *at, struct gpu_sample *ret_sample);
+bool request_next(const struct chunk_buf *buf, size_t *at, struct served_request *ret_request);
 
 /*
  * The same of a whole trace, chunk after chunk through buf, whose `ref` is the chunk of the record
@@ -56,6 +57,7 @@ int trace_next_activity(struct cursor *c, struct gpu_activity *ret_activity);
 int trace_next_range(struct cursor *c, struct range *ret_range);
 int trace_next_link(struct cursor *c, struct link *ret_link);
 int trace_next_sample(struct cursor *c, struct gpu_sample *ret_sample);
+int trace_next_request(struct cursor *c, struct served_request *ret_request);
 
 /* Saturating: what a range covers is [ticks, range_end()). */
 static inline uint64_t range_end(const struct range *r)
@@ -90,6 +92,7 @@ const char *activity_direction(const struct gpu_activity *w); /* NULL also for w
 const char *activity_memory_kind_name(unsigned kind);
 const char *activity_kind_name(unsigned kind);
 const char *wait_kind_name(unsigned kind);
+const char *request_outcome_name(unsigned outcome);
 #define WAIT_STREAM 3u /* the kind of a wait for one stream */
 const char *range_kind_name(unsigned kind);
 

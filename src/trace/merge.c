@@ -220,6 +220,11 @@ static void apply_one(const struct taken_in *s, uint16_t kind, uint8_t *at)
 		w->start_ns = ns_in(s, w->start_ns);
 		w->end_ns = ns_in(s, w->end_ns);
 		w->device = device_in(s, w->device);
+	} else if (kind == CHUNK_REQUESTS) {
+		struct served_request *q = (struct served_request *)at;
+		for (unsigned i = 0; i < REQUEST_STAMPS; i++)
+			q->ns[i] = q->ns[i] ? ns_in(s, q->ns[i]) : 0;
+		q->deadline_ns = q->deadline_ns ? ns_in(s, q->deadline_ns) : 0;
 	} else {
 		l->ticks = ticks_in(s, l->ticks);
 		l->dur = length_in(s, l->dur);

@@ -160,6 +160,18 @@ static void apply_sample(const struct trace *t, struct gpu_sample *s)
 	s->ns = part_ns(p, s->ns);
 }
 
+/* One belongs to the part in which it began. */
+static void apply_request(const struct trace *t, struct served_request *q)
+{
+	const struct trace_part *p = part_at_ns(t, q->ns[REQUEST_BEGAN]);
+	if (t->cut && (!p || q->ns[REQUEST_BEGAN] >= p->to_ns))
+		q->outcome = 0;
+	const uint64_t gaps = q->ns[REQUEST_BEGAN] - part_ns(p, q->ns[REQUEST_BEGAN]);
+	for (unsigned i = 0; i < REQUEST_STAMPS; i++)
+		q->ns[i] -= q->ns[i] ? gaps : 0;
+	q->deadline_ns -= q->deadline_ns ? gaps : 0;
+}
+
 /* A record that is cut off stays as it is. */
 static void apply_array(const struct trace *t, struct chunk_buf *buf)
 {
@@ -173,6 +185,8 @@ static void apply_array(const struct trace *t, struct chunk_buf *buf)
 			apply_activity(t, buf->ref->process, (struct gpu_activity *)here);
 		else if (kind == CHUNK_SAMPLES)
 			apply_sample(t, (struct gpu_sample *)here);
+		else if (kind == CHUNK_REQUESTS)
+			apply_request(t, (struct served_request *)here);
 		else
 			((struct link *)here)->ticks = part_ticks(t, ((struct link *)here)->ticks);
 	}
@@ -196,6 +210,7 @@ void part_apply(const struct trace *t, struct chunk_buf *buf)
 	case CHUNK_DEVICE:
 	case CHUNK_LINKS:
 	case CHUNK_SAMPLES:
+	case CHUNK_REQUESTS:
 		apply_array(t, buf);
 		break;
 	default:
