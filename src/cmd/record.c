@@ -28,6 +28,7 @@
 #include "cmd/cli/values.h"
 #include "record/control.h"
 #include "stack/stacks.h"
+#include "trace/activity.h"
 #include "trace/drain.h"
 #include "reconstruct/rewrite.h"
 #include "trace/pack.h"
@@ -60,8 +61,9 @@ struct recording {
 
 struct totals {
 	uint64_t calls, launches, lost;
-	bool part_alone; /* of the run was to be recorded, and it came to CUDA */
-	size_t parts;    /* that began; without calls alone */
+	uint64_t requests; /* to a server of models */
+	bool part_alone;   /* of the run was to be recorded, and it came to CUDA */
+	size_t parts;      /* that began; without calls alone */
 };
 
 static void add_chunk(const struct trace *t, const struct chunk_buf *buf, struct totals *sum)
@@ -82,6 +84,13 @@ static void add_counters(const struct chunk_buf *buf, struct totals *sum)
 		sum->calls += c[i].count;
 }
 
+static void add_requests(const struct chunk_buf *buf, struct totals *sum)
+{
+	struct served_request q;
+	for (size_t at = 0; request_next(buf, &at, &q);)
+		sum->requests++;
+}
+
 /* What the closing line says, read from the file that was kept. */
 static int sum_up(const char *path, struct totals *sum)
 {
@@ -94,13 +103,16 @@ static int sum_up(const char *path, struct totals *sum)
 	*sum = (struct totals){ .lost = load_relaxed(&t->header.lost) };
 	for (size_t i = 0; i < t->chunk_count; i++) {
 		const uint16_t kind = t->chunks[i].head.kind;
-		if ((kind != CHUNK_EVENTS && kind != CHUNK_COUNTERS) ||
-			trace_load(t, i, &buf, &err))
+		const bool counts =
+			kind == CHUNK_EVENTS || kind == CHUNK_COUNTERS || kind == CHUNK_REQUESTS;
+		if (!counts || trace_load(t, i, &buf, &err))
 			continue;
 		if (kind == CHUNK_EVENTS)
 			add_chunk(t, &buf, sum);
-		else
+		else if (kind == CHUNK_COUNTERS)
 			add_counters(&buf, sum);
+		else
+			add_requests(&buf, sum);
 	}
 	chunk_buf_fini(&buf);
 	sum->part_alone = load_relaxed(&t->header.optional) & FEATURE_CAPTURE;
@@ -288,6 +300,8 @@ static void say(const struct recording *rec, const struct totals *sum, int statu
 		shut_in = load_relaxed(&t->header.optional) & FEATURE_SANDBOXED;
 		trace_close(t);
 	}
+	if (sum->requests)
+		remark("%s requests", number_count(&calls, sum->requests));
 	remark("%s calls, %s of them launches, %s lost; %s in %s", number_count(&calls, sum->calls),
 		number_count(&launches, sum->launches), number_count(&lost, sum->lost),
 		number_bytes(&size, bytes), rec->output);
@@ -397,7 +411,7 @@ static void finish(struct recording *rec, const struct options *o, int status)
 		say(rec, &sum, status);
 	if (!sum.calls && sum.part_alone && (opt_str(o, "capture") || opt_str(o, "delay")))
 		say_no_part(o, &sum);
-	else if (!sum.calls && strcmp(opt_str(o, "level"), "off") != 0)
+	else if (!sum.calls && !sum.requests && strcmp(opt_str(o, "level"), "off") != 0)
 		say_where_to_ask(rec);
 }
 

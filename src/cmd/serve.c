@@ -3,6 +3,7 @@
  * have (src/serve).  It ends after a drain at SIGTERM or SIGINT, at once at a second one, and reads
  * the repository again at SIGHUP.
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -10,12 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/library_path.h"
 #include "base/slice.h"
 #include "cmd/cli/command.h"
 #include "cmd/cli/values.h"
 #include "serve/model_server.h"
+#include "share/arbiter.h"
 #include "share/segment.h"
 
 static bool read_time(const struct options *o, const char *name, uint64_t *ret_ns)
@@ -105,6 +108,112 @@ static bool read_options(const struct options *o, struct serve_options *s)
 	       read_size(o, "request-memory", &s->memory_bytes);
 }
 
+/* ---- under the injected library ---- */
+
+#define WORDS_MOST 256
+
+/* The words of this command as they were given: the parser has moved its own. */
+static char **own_words(size_t *ret_n)
+{
+	static char *words[WORDS_MOST];
+	char *text = NULL;
+	size_t room = 0, n = 0;
+	FILE *f = fopen("/proc/self/cmdline", "re");
+	while (f && n < WORDS_MOST - 1 && getdelim(&text, &room, 0, f) > 0) {
+		words[n++] = text;
+		text = NULL;
+		room = 0;
+	}
+	free(text);
+	if (f)
+		fclose(f);
+	*ret_n = n;
+	return words;
+}
+
+static bool has_driver(const struct options *o)
+{
+	void *driver = opt_flag(o, "sim") ? NULL : dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+	if (driver)
+		dlclose(driver);
+	return driver || opt_flag(o, "sim");
+}
+
+/* Why programs can't share a GPU here; NULL: they can. */
+static const char *why_unshared(void)
+{
+	char directory[SHARE_PATH];
+	const char *why = NULL;
+	share_directory(directory, getenv("XDG_RUNTIME_DIR"));
+	struct share_file *f = share_open(directory, &why);
+	if (!f && arbiter_renew(directory))
+		f = share_open(directory, &why);
+	if (!f)
+		return why;
+	share_close(f);
+	return NULL;
+}
+
+/* Becomes weir run or weir record of this same command.  Returns if that fails. */
+static void become(const struct options *o, bool shares)
+{
+	const char *output = opt_str(o, "output");
+	const char *command[WORDS_MOST + 16];
+	char self[PATH_MAX];
+	const ssize_t bytes = readlink("/proc/self/exe", self, sizeof self - 1);
+	size_t words, n = 0;
+	char **own = own_words(&words);
+	if (bytes < 0 || words < 2)
+		return;
+	self[bytes] = 0;
+	command[n++] = own[0];
+	command[n++] = shares ? "run" : "record";
+	if (shares)
+		command[n++] = "--class=latency";
+	command[n++] = "--no-audit";
+	if (opt_flag(o, "quiet"))
+		command[n++] = "--quiet";
+	if (output) {
+		command[n++] = "--output";
+		command[n++] = output;
+	}
+	if (output && has_driver(o))
+		command[n++] = "--gpu";
+	if (opt_flag(o, "sim"))
+		command[n++] = "--sim";
+	command[n++] = "--";
+	command[n++] = self;
+	memcpy(command + n, own + 1, (words - 1) * sizeof *own);
+	command[n + words - 1] = NULL;
+	execv("/proc/self/exe", (char **)(uintptr_t)command);
+}
+
+/* Starts this command anew under libweir.so, which records and shares the GPU; alone where it
+ * needs neither or has to.  0, or an exit code. */
+static int start_anew(const struct options *o)
+{
+	char library[PATH_MAX];
+	const char *why = NULL;
+	if (serve_is_injected() || getenv("WEIR"))
+		return 0;
+	const bool records = opt_str(o, "output"), alone = opt_flag(o, "alone");
+	if (library_path("libweir.so", library, sizeof library))
+		why = "libweir.so is not in ../lib/weir beside this program";
+	else if (!alone && !has_driver(o))
+		why = "there is no CUDA driver";
+	else if (!alone)
+		why = why_unshared();
+	if (records || (!alone && !why))
+		become(o, !alone && !why);
+	if (records)
+		return complain(EXIT_ENVIRONMENT, "nothing can be recorded: %s",
+			why ? why : "weir can't start itself anew");
+	if (!alone && !opt_flag(o, "quiet"))
+		remark("the server shares no GPU with other programs: %s",
+			why ? why : "it can't start itself anew");
+	return 0;
+}
+
 /* ---- signals ---- */
 
 /* Blocked before there are threads, so that this one alone gets them. */
@@ -182,6 +291,9 @@ int cmd_serve(const struct options *o)
 	s.repository = opt_argv(o)[0];
 	if (!read_options(o, &s))
 		return EXIT_USAGE;
+	const int code = start_anew(o);
+	if (code)
+		return code;
 	char watch[SHARE_PATH];
 	share_directory(watch, getenv("XDG_RUNTIME_DIR"));
 	s.watch = watch;

@@ -222,11 +222,13 @@ static void run_batch(struct batch *b, const struct batch_run *r)
 	struct version *v = b->version;
 	struct error err;
 	const uint64_t began = now_ns();
+	recorded_batch(b, r, began);
 	prepare(b, r);
 	const uint64_t ran = now_ns();
 	int e = engine_run(v->loaded, &b->run, &err);
 	b->failed = e != 0;
 	const uint64_t ended = now_ns();
+	recorded_batch_end(b);
 	e = e ? e : check_rows(b, &err);
 	count_batch(r, &v->stats, b->run.replayed, began, ran, ended);
 	atomic_store_explicit(&b->refs, r->n + 1, memory_order_relaxed);
@@ -236,6 +238,7 @@ static void run_batch(struct batch *b, const struct batch_run *r)
 		x->batch = b;
 		x->first_row = row;
 		x->batch_rows = r->rows;
+		x->taken_ns = began;
 		x->ran_ns = ran;
 		x->ended_ns = ended;
 		x->status = e;

@@ -55,7 +55,9 @@ static void clear(struct exchange *x)
 	x->version = NULL;
 	x->batch = NULL;
 	x->first_row = x->batch_rows = 0;
-	x->began_ns = x->queued_ns = x->ran_ns = x->ended_ns = 0;
+	x->began_ns = x->read_ns = x->queued_ns = x->taken_ns = 0;
+	x->ran_ns = x->ended_ns = x->sent_ns = x->number = 0;
+	x->recorded = false;
 	x->status = 0;
 	x->err.text[0] = 0;
 }
@@ -88,6 +90,7 @@ void exchange_free(struct exchange *x)
 {
 	struct loop *l = x->loop;
 	struct server *s = l->server;
+	recorded_request(x);
 	if (x->batch)
 		batch_unref(&s->device, x->batch);
 	if (x->version)
@@ -158,6 +161,8 @@ static void put_time(const struct exchange *x, struct buf *b)
 	buf_printf(b, "queue=%" PRIu64 " batch=%u device=%" PRIu64 " total=%" PRIu64,
 		x->queued_ns ? (ran - x->queued_ns) / 1000 : 0, x->batch_rows,
 		x->ran_ns ? (end - ran) / 1000 : 0, (now_ns() - x->began_ns) / 1000);
+	if (x->number)
+		buf_printf(b, " request=%" PRIu64, x->number);
 }
 
 void exchange_put_lines(const struct exchange *x, struct buf *lines)
@@ -202,6 +207,7 @@ void conn_answered(struct exchange *x)
 {
 	if (x->loop->server->log >= 0 && x->match.row)
 		put_log(x);
+	recorded_request(x);
 	if (!x->conn)
 		exchange_free(x);
 	else if (x->stream)
@@ -274,6 +280,7 @@ static int inflate_body(struct exchange *x, struct error *err)
 void exchange_start(struct exchange *x)
 {
 	struct error err;
+	x->read_ns = now_ns();
 	if (x->encoding && x->body.n > x->body_at) {
 		const int e = inflate_body(x, &err);
 		if (e) {

@@ -321,6 +321,7 @@ void infer_start(struct exchange *x)
 {
 	struct server *s = x->loop->server;
 	struct error err;
+	recorded_number(x);
 	int e = read_request(x, &err);
 	/* Numbers that were text take more room than the text. */
 	if (!e && x->infer.memory.n && !exchange_hold(x, x->infer.memory.n))
@@ -458,7 +459,7 @@ static void add(struct duration *d, uint64_t ns)
 static void count(struct exchange *x, uint64_t began)
 {
 	struct version_stats *s = &x->version->stats;
-	const uint64_t now = now_ns();
+	const uint64_t now = x->sent_ns = now_ns();
 	add(&s->success, now - x->began_ns);
 	stats_add_latency(s, now - x->began_ns);
 	add(&s->queue, x->ran_ns - x->queued_ns);

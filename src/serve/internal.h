@@ -24,6 +24,7 @@
 #include "wire/status.h"
 
 struct conn;
+struct injected;
 struct stream;
 struct loop;
 struct device;
@@ -72,8 +73,10 @@ struct exchange {
 	struct version *version;      /* a reference */
 	struct batch *batch;          /* a reference, when it ran */
 	uint32_t first_row;
-	uint64_t began_ns; /* first byte */
-	uint64_t queued_ns, ran_ns, ended_ns;
+	/* Times: enum request_stamp of event/format.h explains them. */
+	uint64_t began_ns, read_ns, queued_ns, taken_ns, ran_ns, ended_ns, sent_ns;
+	uint64_t number; /* in a recording; 0: nobody records */
+	bool recorded;
 	uint32_t batch_rows;
 	/* The answer. */
 	int status; /* 0 or -errno; then err says why */
@@ -325,7 +328,9 @@ struct batch {
 	struct version *version;
 	struct engine_run run;
 	uint32_t rows, items;
-	bool failed; /* the engine has no outputs */
+	uint64_t number; /* in a recording */
+	uint64_t urgent; /* its request of the scheduler; 0: it has no deadline */
+	bool failed;     /* the engine has no outputs */
 	ARRAY(struct engine_piece) pieces;
 };
 
@@ -359,6 +364,16 @@ bool device_wake(struct device *d, bool may_borrow);
 /* Out of the queue; false: it runs. */
 bool device_cancel(struct device *d, struct exchange *x);
 void batch_unref(struct device *d, struct batch *b);
+
+/* ---- what is recorded, and the scheduler (recorded.c) ---- */
+
+void recorded_begin(struct server *s);
+/* Around a batch, on the thread that runs it. */
+void recorded_batch(struct batch *b, const struct batch_run *r, uint64_t now);
+void recorded_batch_end(struct batch *b);
+/* A request for a model begins, and is answered or gone. */
+void recorded_number(struct exchange *x);
+void recorded_request(struct exchange *x);
 
 /* ---- regions of shared memory ---- */
 
@@ -408,6 +423,8 @@ struct server {
 	bool keeper_stops, reread, keeper_runs;
 	atomic_bool ready, draining, stopping, ends;
 	_Atomic uint64_t held_bytes, exchanges;
+	const struct injected *injected;    /* the library that records and shares; or NULL */
+	_Atomic uint64_t requests, batches; /* numbers in a recording */
 	_Atomic uint64_t refused_bytes, log_lost;
 	int log;
 	uint64_t began_ns;

@@ -209,6 +209,7 @@ static void init(struct server *s, const struct serve_options *o)
 		.onnxruntime = o->onnxruntime, .cuda = o->cuda, .threads = o->threads
 	};
 	settings_init(s);
+	recorded_begin(s);
 }
 
 static unsigned loops_for(unsigned asked)

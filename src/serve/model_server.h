@@ -49,6 +49,8 @@ struct serve_options {
 	bool strict;           /* one model that does not load ends the start */
 };
 
+/* Whether libweir.so is in this process, to which the server then says its batches and requests. */
+bool serve_is_injected(void);
 /* Listens, loads what there is, starts the threads.  -EINVAL: an option is wrong. */
 int serve_start(const struct serve_options *o, struct server **ret, struct error *err);
 /* What it serves, for people: a line for each model. */
