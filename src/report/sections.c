@@ -68,6 +68,7 @@ static const struct section *const tables[] = {
 	&section_steps,
 	&section_allocation_calls,
 	&section_memory_over_time,
+	&section_requests,
 };
 #define TABLES (sizeof tables / sizeof tables[0])
 
@@ -156,6 +157,7 @@ static const char *const always[OF_HINTS + 1] = {
 	[OF_NVML] = "GPUs were not sampled; weir record --nvml does so",
 	[OF_PREDICTION] = "no kernel was predicted; weir record --predict does so",
 	[OF_STACKS] = "no call stack was recorded; weir record --stacks records them",
+	[OF_REQUESTS] = "no request was recorded; weir serve -o FILE records those to its models",
 	[OF_WARNINGS] = "there is nothing to warn of",
 };
 
@@ -183,7 +185,7 @@ void section_put_note(FILE *out, const char *note, size_t width)
 static const char *why_empty(const struct report *r, const struct section *section)
 {
 	const enum made_of of = section->of;
-	if (!r->calls && is_at_level(r, "off") && of != OF_WARNINGS)
+	if (!r->calls && is_at_level(r, "off") && of != OF_WARNINGS && of != OF_REQUESTS)
 		return why_no_calls(r);
 	if (is_of_ranges(of) && r->calls && is_at_level(r, "stat"))
 		return why_no_events(r);

@@ -14,6 +14,7 @@ import json
 import os
 import re
 import sqlite3
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -70,15 +71,15 @@ def top():
 
 
 @contextlib.contextmanager
-def serving():
-    """A server of models that is asked all the time."""
-    os.symlink("together", "weir")
+def serving(*options):
+    """A server of models that is asked all the time, but at least once with a trace."""
     os.environ.update(WEIR_BUILD=build, WEIR_BIN=build + "/bin/weir", WEIR_SCRATCH=work.name, XDG_RUNTIME_DIR=work.name)
     sys.path.insert(0, source + "/tests/serve")
     sys.dont_write_bytecode = True
     import cases
     from server import Repository, Server
-    server = Server(Repository("repository").standard().path)
+    server = Server(Repository("repository").standard().path, *options)
+    server.infer("echo", cases.echo(cases.ROW), {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})
     end = threading.Event()
 
     def ask():
@@ -103,6 +104,8 @@ def live():
                 (share + ("--class", "latency", "--memory", "1G"), share, ("weir", "record", "--sim", "-q", "-o", "top.weir"))]
     for program in programs:
         program.stdout.readline()
+    shutil.rmtree("weir")  # of an earlier server
+    os.symlink("together", "weir")
     with serving():
         said = [("top", top()),
                 ("sched", weir("sched", "--share", "together", "--json", "status"))]
@@ -131,6 +134,9 @@ def fresh_traces():
     if fill:
         weir("run", "-q", "--sim", "--share", "share", "--memory", "256M", "-o", "refused.weir", "--", *fill, "fill", "64")
         yield "refused.weir"
+    with serving("--alone", "--drain-delay=0", "-o", "served.weir"):
+        pass
+    yield "served.weir"
     if nvtx:
         yield record("ranges.weir", program=nvtx + ["spans"], codes=range(256))
     for trace in ("eager.json", "training.json", "ddp-rank0.json.gz", "stacks-modules.json.gz", "fragments.json.gz"):
@@ -179,7 +185,7 @@ def json_outputs():
     for trace in fresh + kept[::3]:
         yield "report", weir("report", "--json", trace)
         lists = "gpu_trace,api_trace,operators_by_shape,kernel_shapes,launch_gaps,idle_gaps,kernel_families,busy_over_time,kernels_at_once,"
-        lists += "waits,nccl,range_kernels,range_pace,steps,allocation_calls,memory_over_time"
+        lists += "waits,nccl,range_kernels,range_pace,steps,allocation_calls,memory_over_time,requests"
         yield "report", weir("report", "--json", "--only", lists, trace)
     for trace in fresh + kept[::9]:
         yield "memory", weir("memory", "--json", trace)

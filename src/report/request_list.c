@@ -1,0 +1,223 @@
+/* Section requests: what a server of models was asked, the slowest first (model/request_times.h).
+ */
+#include "report/sections.h"
+
+#include <stdlib.h>
+
+#include "base/sort.h"
+#include "base/xmalloc.h"
+#include "model/request_times.h"
+
+#include "base/banned.h"
+
+struct listed {
+	const struct request_row *q;
+	struct behind behind; /* the model that it waited for longest; ns 0: for none */
+};
+
+struct request_list {
+	struct requests requests;
+	ARRAY(struct listed) v;
+};
+
+static int total_order(const void *one, const void *two)
+{
+	const struct request_row *a = ((const struct listed *)one)->q,
+				 *b = ((const struct listed *)two)->q;
+	const uint64_t x = request_total(a), y = request_total(b);
+	return x != y ? ORDER(y, x) : ORDER(a->q.id, b->q.id);
+}
+
+static int make_requests(struct rows *rows)
+{
+	struct request_list *list = xcalloc(1, sizeof *list);
+	rows_own(rows, list, 0, sizeof *list->v.v);
+	const struct report *r = rows->r;
+	const int e = requests_load(r->trace, &r->meta, &r->links, &list->requests);
+	for (size_t i = 0; !e && i < list->requests.v.n; i++) {
+		struct behinds behind = { 0 };
+		const struct request_row *q = &list->requests.v.v[i];
+		request_behind(&list->requests, q, &behind);
+		*array_push(&list->v) = (struct listed){ .q = q,
+			.behind = behind.v.n ? behind.v.v[0] : (struct behind){ 0 } };
+		array_free(&behind.v);
+	}
+	SORT(list->v, total_order);
+	rows_take(rows, list->v.v, list->v.n, sizeof *list->v.v);
+	return e;
+}
+
+static void free_requests(struct rows *rows)
+{
+	struct request_list *list = rows->own;
+	if (!list)
+		return;
+	requests_fini(&list->requests);
+	array_free(&list->v);
+	free(list);
+}
+
+/* ---- columns ---- */
+
+static const void *request_of(const struct row *row)
+{
+	return ((const struct listed *)row->at)->q;
+}
+
+static const void *with_deadline(const struct row *row)
+{
+	const struct request_row *q = request_of(row);
+	return q->q.deadline_ns ? q : NULL;
+}
+
+static const struct batch_row *batch_of(const struct row *row, const void *of)
+{
+	const struct request_list *list = row->rows->own;
+	const struct request_row *q = of;
+	return q->batch == BATCH_NONE ? NULL : &list->requests.batches.v[q->batch];
+}
+
+static const void *in_batch(const struct row *row)
+{
+	const struct request_row *q = request_of(row);
+	return q->q.batch ? q : NULL;
+}
+
+static const void *waited(const struct row *row)
+{
+	const struct behind *b = &((const struct listed *)row->at)->behind;
+	return b->ns ? b : NULL;
+}
+
+static const void *traced(const struct row *row)
+{
+	const struct request_row *q = request_of(row);
+	for (size_t i = 0; i < sizeof q->q.trace_id; i++)
+		if (q->q.trace_id[i])
+			return q;
+	return NULL;
+}
+
+static struct value get_outcome(const struct row *row, const void *of)
+{
+	return value_text(request_outcome_name(((const struct request_row *)of)->q.outcome));
+}
+
+static struct value get_cause(const struct row *row, const void *of)
+{
+	return value_text(request_part_name(request_cause(of)));
+}
+
+static struct value get_total(const struct row *row, const void *of)
+{
+	return value_u64(request_total(of));
+}
+
+static struct value get_model(const struct row *row, const void *of)
+{
+	const uint32_t name = *(const uint32_t *)of;
+	return name == META_NONE ? value_null() : value_text(rows_name(row->rows, name));
+}
+
+static struct value get_deadline(const struct row *row, const void *of)
+{
+	const struct served_request *q = &((const struct request_row *)of)->q;
+	const uint64_t from = q->ns[REQUEST_BEGAN];
+	return value_u64(q->deadline_ns > from ? q->deadline_ns - from : 0);
+}
+
+static struct value get_batch_requests(const struct row *row, const void *of)
+{
+	const struct batch_row *b = batch_of(row, of);
+	return value_u64_if(b, b ? b->requests : 0);
+}
+
+static struct value get_beside(const struct row *row, const void *of)
+{
+	const struct batch_row *b = batch_of(row, of);
+	return value_u64_if(b, b ? b->beside_ns : 0);
+}
+
+static struct value get_trace_id(const struct row *row, const void *of)
+{
+	const struct served_request *q = &((const struct request_row *)of)->q;
+	for (size_t i = 0; i < sizeof q->trace_id; i++)
+		snprintf(row->text + 2 * i, 3, "%02x", q->trace_id[i]);
+	return value_text(row->text);
+}
+
+#define OF(member) .find = request_of, AT(struct request_row, member)
+#define PART(key, heading, meaning, which)                                                         \
+	{                                                                                          \
+		key, UNIT_NS, heading, meaning, .get = get_u64, OF(part[which]), .sums = true      \
+	}
+
+static const struct column request_columns[] = {
+	{ "id", UNIT_ID, "request", "its number in the recording", .get = get_u64, OF(q.id) },
+	{ "outcome", UNIT_TEXT, "outcome",
+		"`answered` (it had no deadline), `met`, `late`, `shed`, `refused`, `cancelled`, `failed`",
+		.get = get_outcome, .find = request_of },
+	{ "cause", UNIT_TEXT, "cause", "the longest of its parts, without `_ns`", .get = get_cause,
+		.find = request_of },
+	{ "total_ns", UNIT_NS, "time", "from its first byte to its answer", .get = get_total,
+		.find = request_of, .sums = true },
+	{ "model", UNIT_TEXT, "model", "null: it named none that is served", .get = get_model,
+		OF(model) },
+	{ "version", UNIT_ID, "version", "of the model", .get = get_u64, OF(q.version) },
+	{ "class", UNIT_ID, "class", "of its priority; 0 is the highest", .get = get_u16,
+		OF(q.class) },
+	{ "rows", UNIT_COUNT, "rows", "of its inputs", .get = get_u32, OF(q.rows), .sums = true },
+	{ "deadline_ns", UNIT_NS, "deadline", "from its first byte; null: none",
+		.get = get_deadline, .find = with_deadline },
+	{ "start_ns", UNIT_MOMENT, "at", "when its first byte came", .get = get_since_start,
+		OF(q.ns[REQUEST_BEGAN]) },
+	{ "batch", UNIT_ID, "batch", "number of the batch that it ran in; null: in none",
+		.get = get_u64, .find = in_batch, AT(struct request_row, q.batch) },
+	{ "batch_rows", UNIT_COUNT, "batch rows", "of that batch", .get = get_u32, .find = in_batch,
+		AT(struct request_row, q.batch_rows) },
+	{ "batch_requests", UNIT_COUNT, "batch requests", "of that batch in the recording",
+		.get = get_batch_requests, .find = in_batch },
+	PART("socket_ns", "socket", "from its first byte to its last one", PART_SOCKET),
+	PART("parse_ns", "parse", "until it was parsed, checked and admitted", PART_PARSE),
+	PART("queue_ns", "queue", "until a batch took it", PART_QUEUE),
+	PART("gather_ns", "gather", "until the inputs of the batch were put together", PART_GATHER),
+	PART("kernels_ns", "kernels", "kernels of its batch ran", PART_KERNELS),
+	PART("copies_ns", "copies", "memcpys and memsets of its batch ran, and no kernel of it",
+		PART_COPIES),
+	PART("neighbours_ns", "neighbours",
+		"so much longer than usual its batch took, as long as others had work on GPUs beside it",
+		PART_NEIGHBOURS),
+	PART("engine_ns", "engine", "the rest of the engine's time, on the host", PART_ENGINE),
+	PART("answer_ns", "answer", "until its answer was given to the connection", PART_ANSWER),
+	{ "behind", UNIT_TEXT, "behind",
+		"model whose batches ran longest while it was queued; null: none ran",
+		.get = get_model, .find = waited, AT(struct behind, model) },
+	{ "behind_batches", UNIT_COUNT, "batches", "of that model meanwhile", .get = get_u32,
+		.find = waited, AT(struct behind, batches) },
+	{ "behind_ns", UNIT_NS, "behind for", "how long those ran meanwhile", .get = get_u64,
+		.find = waited, AT(struct behind, ns), .sums = true },
+	{ "beside_ns", UNIT_NS, "beside",
+		"work of others ran on GPUs while its batch was on the device; null: in none",
+		.get = get_beside, .find = in_batch },
+	{ "trace_id", UNIT_TEXT, "trace", "of its `traceparent`; null: it had none",
+		.get = get_trace_id, .find = traced },
+	{ "pid", UNIT_ID, "pid", "of the server", .get = get_pid, OF(process) },
+	{ 0 },
+};
+
+const struct section section_requests = {
+	.name = "requests",
+	.heading = "Requests by time",
+	.about =
+		"Requests to `weir serve -o`, the slowest first. The time of a request is the sum of its nine parts, from `socket_ns` to `answer_ns`. A batch is usual if it takes the median of its model and number of rows. That median is of the batches beside which nothing ran, if there are some.",
+	.of = OF_REQUESTS,
+	.facets = FACET(LINKS),
+	.columns = request_columns,
+	.make = make_requests,
+	.fini = free_requests,
+	.asked = true,
+	.shown =
+		"id,outcome,total_ns,cause,behind,socket_ns,parse_ns,queue_ns,gather_ns,kernels_ns,"
+		"copies_ns,neighbours_ns,engine_ns,answer_ns,rows,batch_rows,model",
+	.note = "Cause: the longest part.  Behind: the model whose batches ran longest while the request was queued.  Neighbours: so much longer than usual the batch took beside work of others.",
+};

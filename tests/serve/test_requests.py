@@ -1,0 +1,110 @@
+"""A server that records its requests: each has its stamps, its batch, and the kernels that ran for it."""
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import threading
+import unittest
+
+import cases
+from server import SCRATCH, WEIR, Repository, Server, tensor
+
+scratch = tempfile.TemporaryDirectory()  # a socket's path is short
+os.environ["XDG_RUNTIME_DIR"] = scratch.name
+os.environ.pop("WEIR_SIM", None)
+PARTS = ["socket", "parse", "queue", "gather", "kernels", "copies", "neighbours", "engine", "answer"]
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+HOUR = "3600000000"
+
+
+def add_kernels(repository, name, grid):
+    """A model of one kernel, and a copy from its input to its output."""
+    row = tensor("X", "FP32", -1, 4), tensor("Y", "FP32", -1, 4)
+    folder = repository.add(name, [], [])
+    (folder / "config.pbtxt").write_text('backend: "kernels"\nmax_batch_size: 4\n')
+    (folder / "1" / "model.json").unlink()
+    (folder / "1" / "model.ptx").write_text(
+        ".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry work_%s(.param .u64 a)\n{\n\tret;\n}\n" % name)
+    (folder / "1" / "kernels.json").write_text(json.dumps({
+        "image": "model.ptx", "inputs": row[:1], "outputs": row[1:], "buffers": [], "launches": [
+            {"kernel": "work_" + name, "grid": [grid, 1, 1], "block": [128, 1, 1], "arguments": [{"buffer": "X"}]},
+            {"copy": {"from": "X", "to": "Y", "bytes": {"rows": 16}}}]}))
+
+
+def report(path, *options):
+    done = subprocess.run([WEIR, "report", *options, str(path)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout) if "--json" in options else done.stdout
+
+
+class Recorded(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        repository = Repository("requests").standard()
+        add_kernels(repository, "small", 4000)
+        add_kernels(repository, "large", 400000)
+        cls.path = pathlib.Path(SCRATCH) / "requests.weir"
+        cls.path.unlink(missing_ok=True)
+        server = Server(repository.path, "--sim", "--drain-delay=0", "-o", str(cls.path))
+        cls.answers = {}
+        ask = lambda model, row=cases.ROW, **headers: server.infer(
+            model, cases.echo(row), dict({k.replace("_", "-"): v for k, v in headers.items()}, **{"Weir-Time": "1"}))
+        number = lambda answer: int(answer.headers["weir-time"].split("request=")[1])
+        for what, model, headers in (
+                ("plain", "small", {}), ("met", "large", {"Weir_Deadline_Us": HOUR}),
+                ("refused", "small", {"Weir_Deadline_Us": "1"}), ("unknown", "nobody", {}),
+                ("traced", "small", {"traceparent": "00-%s-b7ad6b7169203331-01" % TRACE})):
+            cls.answers[number(ask(model, **headers))] = what
+        threads = [threading.Thread(target=lambda m: cls.answers.setdefault(number(ask(m)), "together"), args=(m,))
+                   for m in ("small", "large") * 8]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert server.end() == 0, server.said()
+        cls.said = server.said()
+        cls.rows = {row["id"]: row for row in report(cls.path, "--json", "--only", "requests")["requests"]}
+
+    def row(self, what):
+        return self.rows[next(number for number, w in self.answers.items() if w == what)]
+
+    def test_each_request_is_there_once(self):
+        self.assertEqual(sorted(self.rows), list(range(1, len(self.answers) + 1)))
+        self.assertIn("%d requests" % len(self.answers), self.said)
+
+    def test_outcomes(self):
+        for what, outcome in (("plain", "answered"), ("met", "met"), ("refused", "refused"), ("unknown", "failed"),
+                              ("traced", "answered"), ("together", "answered")):
+            self.assertEqual(self.row(what)["outcome"], outcome, what)
+        self.assertIsNone(self.row("unknown")["model"])
+        self.assertEqual(self.row("traced")["trace_id"], TRACE)
+        self.assertIsNone(self.row("plain")["trace_id"])
+        self.assertEqual(self.row("met")["deadline_ns"], int(HOUR) * 1000)
+
+    def test_parts_add_up(self):
+        for row in self.rows.values():
+            self.assertEqual(sum(row[part + "_ns"] for part in PARTS), row["total_ns"], row)
+            self.assertEqual(row[row["cause"] + "_ns"], max(row[part + "_ns"] for part in PARTS))
+
+    def test_each_request_has_the_kernels_of_its_batch(self):
+        ran = [row for row in self.rows.values() if row["batch"] is not None]
+        self.assertEqual(len(ran), len(self.rows) - 2)
+        for row in ran:
+            self.assertGreater(row["kernels_ns"] + row["neighbours_ns"], 0, row)
+            self.assertGreaterEqual(row["batch_rows"], row["rows"])
+        batches = {}
+        for row in ran:
+            batches.setdefault(row["batch"], []).append(row)
+        for rows in batches.values():
+            self.assertEqual({row["batch_requests"] for row in rows}, {len(rows)})
+            self.assertEqual(sum(row["rows"] for row in rows), rows[0]["batch_rows"])
+        # … and no other kernels are in its batches.
+        kernels = {(k["range"], k["name"]): k["count"] for k in
+                   report(self.path, "--json", "--only", "range_kernels")["range_kernels"] if k["kind"] == "kernel"}
+        count = lambda model: len({row["batch"] for row in ran if row["model"] == model})
+        self.assertEqual(kernels, {(m, "work_" + m): count(m) for m in ("small", "large")})
+
+
+if __name__ == "__main__":
+    unittest.main()
