@@ -188,29 +188,47 @@ static void become(const struct options *o, bool shares)
 	execv("/proc/self/exe", (char **)(uintptr_t)command);
 }
 
+/* Why the injected library can't be loaded into this program; NULL: it can. */
+static const char *why_not_injected(void)
+{
+	char library[PATH_MAX];
+	if (library_path("libweir.so", library, sizeof library))
+		return "libweir.so is not in ../lib/weir beside this program";
+	return strpbrk(library, " :") ? "Weir's path has a blank or a colon" : NULL;
+}
+
+static bool is_recorded(void)
+{
+	const char *words = getenv("WEIR");
+	return words && strstr(words, ",record:");
+}
+
+static int cannot_record(const char *why)
+{
+	return complain(EXIT_ENVIRONMENT, "nothing can be recorded: %s", why);
+}
+
 /* Starts this command anew under libweir.so, which records and shares the GPU; alone where it
  * needs neither or has to.  0, or an exit code. */
 static int start_anew(const struct options *o)
 {
-	char library[PATH_MAX];
-	const char *why = NULL;
-	if (serve_is_injected() || getenv("WEIR"))
+	const bool records = opt_str(o, "output") && !is_recorded();
+	const bool shares = !opt_flag(o, "alone") && !getenv("WEIR") && has_driver(o);
+	if (opt_str(o, "output") && !records && !serve_is_injected())
+		return cannot_record("libweir.so was not loaded into this program");
+	if (!records && !shares)
 		return 0;
-	const bool records = opt_str(o, "output"), alone = opt_flag(o, "alone");
-	if (library_path("libweir.so", library, sizeof library))
-		why = "libweir.so is not in ../lib/weir beside this program";
-	else if (!alone && !has_driver(o))
-		why = "there is no CUDA driver";
-	else if (!alone)
-		why = why_unshared();
-	if (records || (!alone && !why))
-		become(o, !alone && !why);
+	const char *why = why_not_injected(), *why_alone = why;
+	if (shares && !why)
+		why_alone = why_unshared();
+	if (!why && (records || !why_alone))
+		become(o, shares && !why_alone);
+	why = why ? why : "weir can't start itself anew";
 	if (records)
-		return complain(EXIT_ENVIRONMENT, "nothing can be recorded: %s",
-			why ? why : "weir can't start itself anew");
-	if (!alone && !opt_flag(o, "quiet"))
+		return cannot_record(why);
+	if (!opt_flag(o, "quiet"))
 		remark("the server shares no GPU with other programs: %s",
-			why ? why : "it can't start itself anew");
+			why_alone ? why_alone : why);
 	return 0;
 }
 

@@ -1,4 +1,5 @@
 """A server that records its requests: each has its stamps, its batch, and the kernels that ran for it."""
+import ctypes.util
 import json
 import os
 import pathlib
@@ -104,6 +105,45 @@ class Recorded(unittest.TestCase):
                    report(self.path, "--json", "--only", "range_kernels")["range_kernels"] if k["kind"] == "kernel"}
         count = lambda model: len({row["batch"] for row in ran if row["model"] == model})
         self.assertEqual(kernels, {(m, "work_" + m): count(m) for m in ("small", "large")})
+
+
+class Started(unittest.TestCase):
+    """A server that can neither record nor share goes on alone, or says why it does not start."""
+
+    def setUp(self):
+        self.path = Repository("started").standard().path
+
+    def start(self, *options):
+        server = Server(self.path, "--drain-delay=0", *options)
+        children = pathlib.Path("/proc/%d/task/%d/children" % (server.process.pid, server.process.pid)).read_text().split()
+        self.assertEqual(server.end(), 0)
+        return children, server.said()
+
+    def test_without_a_driver_nothing_changes(self):
+        if ctypes.util.find_library("cuda"):
+            self.skipTest("there is a driver")
+        children, said = self.start()
+        self.assertEqual(children, [])
+        self.assertNotIn("shares no GPU", said)
+
+    def test_with_a_driver_it_shares(self):
+        self.assertEqual(len(self.start("--sim")[0]), 1)
+        self.assertEqual(self.start("--sim", "--alone")[0], [])
+
+    def test_without_a_place_to_share_it_serves_alone(self):
+        os.environ["XDG_RUNTIME_DIR"] = "/dev/null"
+        self.addCleanup(os.environ.update, XDG_RUNTIME_DIR=scratch.name)
+        children, said = self.start("--sim")
+        self.assertEqual(children, [])
+        self.assertIn("the server shares no GPU with other programs", said)
+
+    def test_in_another_recording_it_does_not_begin_one(self):
+        path = pathlib.Path(SCRATCH) / "inner.weir"
+        done = subprocess.run([WEIR, "serve", "-o", str(path), str(self.path)], capture_output=True, text=True,
+                              env=dict(os.environ, WEIR="join,record:/nowhere"))
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("nothing can be recorded", done.stderr)
+        self.assertFalse(path.exists())
 
 
 if __name__ == "__main__":
