@@ -149,11 +149,12 @@ struct chunk_header {
 };
 static_assert(sizeof(struct chunk_header) == 120, "on disk");
 
-/* Calls, ranges and stacks come without end: their chunks are drained while a program runs, and in
- * flight the oldest are overwritten. */
+/* Calls, ranges, stacks and requests come without end: their chunks are drained while a program
+ * runs, and in flight the oldest are overwritten. */
 static inline bool chunk_is_drained(uint16_t kind)
 {
-	return kind == CHUNK_EVENTS || kind == CHUNK_RANGES || kind == CHUNK_STACKS;
+	return kind == CHUNK_EVENTS || kind == CHUNK_RANGES || kind == CHUNK_STACKS ||
+	       kind == CHUNK_REQUESTS;
 }
 
 #define CHUNK_PAYLOAD 128u /* offset of the payload in a chunk */

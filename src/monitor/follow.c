@@ -366,15 +366,14 @@ static void look_at_chunk(struct follow *f, struct place *p, const struct chunk_
 		look_at_blocks(f, p, h);
 		break;
 	default:
-		p->over = h->kind != CHUNK_RANGES || h->state != CHUNK_OPEN;
+		p->over = !chunk_is_drained(h->kind) || h->state != CHUNK_OPEN;
 	}
 }
 
 /* Whether what is over may become something else: chunks that are drained, or overwritten. */
 static bool comes_again(const struct follow *f, const struct chunk_header *h)
 {
-	return f->header.mode == TRACE_FLIGHT ||
-	       (f->header.launched && (h->kind == CHUNK_EVENTS || h->kind == CHUNK_RANGES));
+	return f->header.mode == TRACE_FLIGHT || (f->header.launched && chunk_is_drained(h->kind));
 }
 
 /* Whether the place is to be looked at again. */

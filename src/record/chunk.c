@@ -65,6 +65,14 @@ static bool has_unfinished_range(const char *at, const char *end)
 	return false;
 }
 
+static bool has_unfinished_request(const char *at, const char *end)
+{
+	for (; end - at >= (long)sizeof(struct served_request); at += sizeof(struct served_request))
+		if (!load_acquire(shared(&((const struct served_request *)at)->outcome)))
+			return true;
+	return false;
+}
+
 uint32_t chunk_unfinished(const struct chunk_header *c, uint32_t bytes)
 {
 	const char *at = (const char *)c + CHUNK_PAYLOAD;
@@ -72,6 +80,8 @@ uint32_t chunk_unfinished(const struct chunk_header *c, uint32_t bytes)
 	uint32_t unfinished = 0;
 	if (c->kind == CHUNK_RANGES)
 		return has_unfinished_range(at, end);
+	if (c->kind == CHUNK_REQUESTS)
+		return has_unfinished_request(at, end);
 	while (end - at >= (long)sizeof(struct record)) {
 		const struct record *r = (const struct record *)at;
 		const uint16_t words = load_relaxed(shared(&r->words));

@@ -38,9 +38,11 @@ static struct lane *lane_at(uint32_t i)
 	return s ? s + i % SEGMENT : NULL;
 }
 
-uint32_t ranges_room(uint32_t bytes)
+uint32_t slots_room(uint32_t bytes, uint32_t kind)
 {
-	return (bytes - CHUNK_PAYLOAD) / sizeof(struct range) * sizeof(struct range);
+	const uint32_t each =
+		kind == CHUNK_RANGES ? sizeof(struct range) : sizeof(struct served_request);
+	return (bytes - CHUNK_PAYLOAD) / each * each;
 }
 
 /* ---- threads that are gone ---- */
@@ -61,10 +63,11 @@ static uint32_t end_of_records(const struct mapped *m)
 	return expect_inside(at <= room, "records end inside their chunk") ? at : 0;
 }
 
-static void close_for_dead(const struct recorder *r, const struct mapped *m, bool records)
+static void close_for_dead(const struct recorder *r, const struct mapped *m, uint32_t kind)
 {
+	const bool records = kind == CHUNK_EVENTS || kind == CHUNK_STACKS;
 	if (load_acquire(shared(&m->chunk->state)) == CHUNK_OPEN)
-		chunk_close(r, m, records ? end_of_records(m) : ranges_room(m->bytes));
+		chunk_close(r, m, records ? end_of_records(m) : slots_room(m->bytes, kind));
 }
 
 bool track_park(struct track *t, const struct mapped *m)
@@ -88,7 +91,7 @@ static void clear_parked(const struct recorder *r, struct parked *p)
 	while (p) {
 		struct parked *const before = p->before;
 		for (uint64_t i = 0; i < p->count; i++) {
-			close_for_dead(r, &p->chunks[i], false);
+			close_for_dead(r, &p->chunks[i], CHUNK_RANGES);
 			chunk_leave(r, &p->chunks[i]);
 		}
 		sys(munmap, p, sizeof *p);
@@ -96,15 +99,16 @@ static void clear_parked(const struct recorder *r, struct parked *p)
 	}
 }
 
-static void clear_track(const struct recorder *r, struct track *t, bool records)
+static void clear_track(const struct recorder *r, struct lane *lane, uint32_t kind)
 {
+	struct track *t = lane_track(lane, kind);
 	for (int i = 0; i < LANE_MOST && t->kept[i].chunk; i++) {
 		if (t->unclosed >> i & 1)
-			close_for_dead(r, &t->kept[i], records);
+			close_for_dead(r, &t->kept[i], kind);
 		chunk_leave(r, &t->kept[i]);
 	}
 	if (t->open.chunk) {
-		close_for_dead(r, &t->open, records);
+		close_for_dead(r, &t->open, kind);
 		chunk_leave(r, &t->open);
 	}
 	clear_parked(r, t->parked);
@@ -135,9 +139,10 @@ static bool claim(const struct recorder *r, struct lane *lane, uint32_t tid)
 			next_owner(was, LANE_TAKEN), memory_order_seq_cst, memory_order_seq_cst))
 		return false;
 	if (of) {
-		clear_track(r, &lane->calls, true);
-		clear_track(r, &lane->ranges, false);
-		clear_track(r, &lane->stacks, true);
+		clear_track(r, lane, CHUNK_EVENTS);
+		clear_track(r, lane, CHUNK_RANGES);
+		clear_track(r, lane, CHUNK_STACKS);
+		clear_track(r, lane, CHUNK_REQUESTS);
 	}
 	return true;
 }
@@ -226,6 +231,7 @@ struct lane *lane_take(struct recorder *r, uint32_t tid)
 	load_relaxed(&lane->account)->tid = tid;
 	load_relaxed(&lane->account)->inflight_fn = 0;
 	release(lane, tid);
+	lane->served = (struct writer){ .kind = CHUNK_REQUESTS };
 	own = lane;
 	return lane;
 }

@@ -46,7 +46,9 @@ struct lane {
 	_Atomic uint64_t owner;                   /* turn << 32 | thread id; id 0: free */
 	_Atomic(struct thread_account *) account; /* in the file */
 	struct counter *counters;                 /* in the file, or NULL */
-	struct track calls, ranges, stacks;
+	struct track calls, ranges, stacks, requests;
+	/* Of requests, which few threads of few programs write: no thread-local one for each. */
+	struct writer served;
 };
 
 /* The lane of this thread, taken over or made; NULL: there is no room for one. */
@@ -54,9 +56,10 @@ struct lane *lane_take(struct recorder *r, uint32_t tid);
 
 static inline struct track *lane_track(struct lane *lane, uint32_t kind)
 {
-	return kind == CHUNK_RANGES   ? &lane->ranges
-	       : kind == CHUNK_STACKS ? &lane->stacks
-				      : &lane->calls;
+	return kind == CHUNK_RANGES     ? &lane->ranges
+	       : kind == CHUNK_STACKS   ? &lane->stacks
+	       : kind == CHUNK_REQUESTS ? &lane->requests
+					: &lane->calls;
 }
 
 /* Clears a few lanes of threads that are gone. */
@@ -67,8 +70,8 @@ bool track_park(struct track *t, const struct mapped *m);
 
 void lanes_forget(void); /* after a fork: there are none */
 
-/* Where the whole ranges of a chunk end: slots that nobody took are zeros. */
-uint32_t ranges_room(uint32_t bytes);
+/* Where the whole ranges (requests) of a chunk end: slots that nobody took are zeros. */
+uint32_t slots_room(uint32_t bytes, uint32_t kind);
 
 /* Room for an account of this process, or NULL. */
 struct thread_account *account_reserve(struct recorder *r);

@@ -36,7 +36,6 @@ static struct shared metas = { .kind = CHUNK_META };
 static struct shared spans = { .kind = CHUNK_RANGES };
 static struct shared works = { .kind = CHUNK_DEVICE };
 static struct shared links = { .kind = CHUNK_LINKS };
-static struct shared requests = { .kind = CHUNK_REQUESTS };
 static struct shared accounts = { .kind = CHUNK_ACCOUNTS };
 
 #define PAGE_MASK 4095u
@@ -70,7 +69,6 @@ void shared_forget(void)
 	forget(&spans);
 	forget(&works);
 	forget(&links);
-	forget(&requests);
 	forget(&accounts);
 }
 
@@ -165,16 +163,6 @@ struct range *span_reserve(struct recorder *r, uint64_t *ret_id)
 		atomic_fetch_add_explicit(&r->header->lost_ranges, 1, memory_order_relaxed);
 	if (to)
 		*ret_id = ((uint64_t)chunk << 32 | offset / sizeof(struct range)) + 1;
-	return to;
-}
-
-struct served_request *request_reserve(struct recorder *r)
-{
-	uint32_t chunk, offset;
-	struct served_request *to =
-		r->header ? share(r, &requests, sizeof *to, &chunk, &offset) : NULL;
-	if (!to && r->header)
-		atomic_fetch_add_explicit(&r->header->lost_ranges, 1, memory_order_relaxed);
 	return to;
 }
 

@@ -77,7 +77,7 @@ static bool refused(struct recorder *r, struct writer *w)
 	if (w->kind == CHUNK_EVENTS)
 		writer_lose(r, w);
 	else if (r->header)
-		add(w->kind == CHUNK_RANGES ? &r->header->lost_ranges : &r->header->lost_stacks, 1);
+		add(w->kind == CHUNK_STACKS ? &r->header->lost_stacks : &r->header->lost_ranges, 1);
 	return false;
 }
 
@@ -133,12 +133,24 @@ struct counter *writer_counters(struct recorder *r, struct writer *w)
 	return c;
 }
 
+struct writer *writer_of_requests(struct recorder *r)
+{
+	if (!r->header)
+		return NULL;
+	const uint64_t mask = block_signals();
+	struct lane *lane = lane_take(r, (uint32_t)sys(gettid));
+	restore_signals(mask);
+	if (!lane)
+		add(&r->header->lost_ranges, 1);
+	return lane ? &lane->served : NULL;
+}
+
 /* ---- full chunks ---- */
 
 static bool is_inside(const struct mapped *m, const char *at)
 {
 	const char *const from = (const char *)m->chunk + CHUNK_PAYLOAD;
-	return m->chunk && at >= from && at < from + ranges_room(m->bytes) &&
+	return m->chunk && at >= from && at < from + slots_room(m->bytes, CHUNK_RANGES) &&
 	       (at - from) % (long)sizeof(struct range) == 0;
 }
 
@@ -180,7 +192,7 @@ static void close_ended(const struct recorder *r, struct writer *w)
 	for (int i = 0; i < LANE_MOST && t->unclosed >> i; i++) {
 		if (!(t->unclosed >> i & 1) || holds_open(w, &t->kept[i]))
 			continue;
-		chunk_close(r, &t->kept[i], ranges_room(t->kept[i].bytes));
+		chunk_close(r, &t->kept[i], slots_room(t->kept[i].bytes, CHUNK_RANGES));
 		t->unclosed &= ~(1u << i);
 	}
 }

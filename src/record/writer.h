@@ -2,9 +2,9 @@
  * Writes events from inside a recorded program.
  *
  * A struct recorder is one process's hold on a trace file: the mapped header, the file's place, and
- * the threads' chunks. A struct writer is one thread's open chunk of one kind: calls, ranges or
- * stacks. Both belong to the hook (src/hook), which has one recorder and three writers a thread.
- * Data that must outlive a thread is in its lane (lane.h).
+ * the threads' chunks. A struct writer is one thread's open chunk of one kind: calls, ranges,
+ * stacks or requests. Both belong to the hook (src/hook), which has one recorder and three writers
+ * a thread. Data that must outlive a thread is in its lane (lane.h).
  *
  * Everything here may run inside an intercepted call: no allocation, stdio or locks. It leaves
  * errno alone and calls the kernel directly. A signal handler may interrupt any line and record
@@ -68,7 +68,7 @@ struct writer {
 	 * it ends; its reserved says how many were open around it. */
 	char *volatile open;
 	uint64_t lost; /* since the open chunk began */
-	uint32_t kind; /* enum chunk_kind: CHUNK_EVENTS, CHUNK_RANGES or CHUNK_STACKS */
+	uint32_t kind; /* enum chunk_kind: one of chunk_is_drained() */
 	uint32_t tid;
 	uint32_t seq;
 	uint32_t depth;         /* ranges: how many are open, those included that were not kept */
@@ -162,9 +162,9 @@ struct range *span_find(uint64_t id);
 struct gpu_activity *activity_reserve(struct recorder *r);
 struct link *link_reserve(struct recorder *r);
 
-/* Room for a request of a server; NULL when there is none, which is counted as a lost range. The
- * caller stores outcome last. */
-struct served_request *request_reserve(struct recorder *r);
+/* This thread's writer of requests to a server, or NULL, which is counted as a lost range.  A
+ * record is whole once its outcome is stored. */
+struct writer *writer_of_requests(struct recorder *r);
 
 /* Counts GPU activities that nobody will hear of. */
 void activity_lose(struct recorder *r, uint64_t count);

@@ -1,5 +1,5 @@
 """A server that records its requests: each has its stamps, its batch, and the kernels that ran for it."""
-import ctypes.util
+import ctypes
 import json
 import os
 import pathlib
@@ -120,7 +120,11 @@ class Started(unittest.TestCase):
         return children, server.said()
 
     def test_without_a_driver_nothing_changes(self):
-        if ctypes.util.find_library("cuda"):
+        try:
+            ctypes.CDLL("libcuda.so.1")
+        except OSError:
+            pass
+        else:
             self.skipTest("there is a driver")
         children, said = self.start()
         self.assertEqual(children, [])

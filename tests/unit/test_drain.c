@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "record/lane.h"
 #include "record/writer.h"
+#include "trace/activity.h"
 #include "trace/drain.h"
 #include "trace/trace.h"
 
@@ -103,6 +104,65 @@ static void a_file_does_not_grow_beyond_the_largest_burst(void **state)
 	assert_in_range(file.header->next, after_two, after_two + 2 * MIB);
 	assert_in_range(after_two, 8 * MIB, 18 * MIB);
 	check_values(next);
+}
+
+static struct served_request *reserve_request(struct writer **ret_writer)
+{
+	*ret_writer = writer_of_requests(&file);
+	assert_non_null(*ret_writer);
+	struct served_request *q =
+		writer_reserve(&file, *ret_writer, sizeof(struct served_request) / 8);
+	assert_non_null(q);
+	return q;
+}
+
+static void finish_request(struct writer *w, struct served_request *q, uint64_t id)
+{
+	q->id = id;
+	store_release(shared(&q->outcome), REQUEST_ANSWERED);
+	writer_unmark(w);
+}
+
+#define REQUESTS_MOST (1u << 20)
+
+/* Each once, in a file that is still written to or was packed. */
+static uint64_t count_requests(void)
+{
+	struct trace *t;
+	struct chunk_buf buf = { 0 };
+	struct served_request q;
+	uint8_t *seen = calloc(REQUESTS_MOST, 1);
+	uint64_t found = 0;
+	assert_non_null(seen);
+	assert_int_equal(trace_open(FILE_NAME, &t, NULL), 0);
+	for (struct cursor at = { .t = t, .buf = &buf }; trace_next_request(&at, &q) > 0; found++)
+		assert_true(q.id < REQUESTS_MOST && !seen[q.id]++);
+	chunk_buf_fini(&buf);
+	trace_close(t);
+	free(seen);
+	return found;
+}
+
+static void requests_of_a_server_are_drained(void **state)
+{
+	struct writer *w, *first;
+	uint64_t id = 0, after_two = 0;
+	struct served_request *open = reserve_request(&first); /* still being written */
+	for (int burst = 0; burst < 10; burst++) {
+		for (size_t i = 0; i < 8 * MIB / sizeof *open; i++) {
+			struct served_request *q = reserve_request(&w);
+			finish_request(w, q, ++id);
+		}
+		assert_true(drain_step(drain));
+		if (burst == 1)
+			after_two = file.header->next;
+	}
+	assert_in_range(file.header->next, after_two, after_two + 3 * MIB);
+	assert_int_equal(count_requests(), id);
+	finish_request(first, open, 0);
+	drain_step(drain);
+	assert_int_equal(count_requests(), id + 1);
+	assert_int_equal(file.header->lost_ranges, 0);
 }
 
 /* A thread takes what others of another kind have left. */
@@ -380,6 +440,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			a_file_does_not_grow_beyond_the_largest_burst, begin, end),
+		cmocka_unit_test_setup_teardown(requests_of_a_server_are_drained, begin, end),
 		cmocka_unit_test_setup_teardown(drained_chunks_are_anybody_s, begin, end),
 		cmocka_unit_test_setup_teardown(chunks_of_dead_threads_come_back, begin, end),
 		cmocka_unit_test_setup_teardown(

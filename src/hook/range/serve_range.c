@@ -49,7 +49,8 @@ void weir_hook_served_request(const struct served_request *request, const char *
 {
 	if (!ranges_are_kept() || !ranges_wanted())
 		return;
-	struct served_request *to = request_reserve(&hook_recorder);
+	struct writer *w = writer_of_requests(&hook_recorder);
+	struct served_request *to = w ? writer_reserve(&hook_recorder, w, sizeof *to / 8) : NULL;
 	if (!to)
 		return;
 	memcpy(to, request, offsetof(struct served_request, model));
@@ -58,4 +59,5 @@ void weir_hook_served_request(const struct served_request *request, const char *
 	to->batch_rows = request->batch_rows;
 	to->class = request->class;
 	store_release(shared(&to->outcome), request->outcome);
+	writer_unmark(w);
 }
