@@ -58,7 +58,8 @@ enum order_kind {
 	ORDER_WAIT_EVENT,
 	ORDER_HOST_FUNCTION,
 	ORDER_SYNC_STREAM,
-	ORDER_SYNC_EVENT
+	ORDER_SYNC_EVENT,
+	ORDER_SYNC_ALL
 };
 
 /* A call that puts something into a stream, or waits for what is there. */

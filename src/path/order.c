@@ -237,16 +237,36 @@ static void wait_for_event(struct sweep *s, const struct order *o, uint32_t proc
 		to->awaits = event;
 }
 
+/* Of the streams of all threads, that whose work ended last; but what ended after the call's return
+ * is of another context. */
+static const struct stream *last_stream(const struct sweep *s, uint64_t returned_ns)
+{
+	const struct timeline *t = s->h->in->t;
+	const struct stream *found = NULL;
+	uint64_t latest = 0;
+	for (size_t i = 0; i < t->stream_count; i++) {
+		const uint32_t last = s->streams[i].last;
+		const uint64_t end = last == NONE ? 0 : t->activities.v[last].end_ns;
+		if (end <= latest || end > returned_ns)
+			continue;
+		latest = end;
+		found = &s->streams[i];
+	}
+	return found;
+}
+
 static void synchronize(struct sweep *s, const struct order *o, uint32_t process)
 {
 	struct mark *m = wait_at(s->h, o->thread, o->start_ns);
-	const struct stream *with = stream_of(s, o, process);
 	if (!m)
 		return;
+	const struct stream *with =
+		o->kind == ORDER_SYNC_ALL ? last_stream(s, m->end_ns) : stream_of(s, o, process);
+	const bool known = o->kind == ORDER_SYNC_ALL || o->stream > DEFAULT_STREAMS;
 	if (o->kind == ORDER_SYNC_EVENT) {
 		const uint32_t event = map_find(&s->events, MAP_KEY(process, o->event));
 		m->activity = event == NONE ? m->activity : event;
-	} else if (o->stream > DEFAULT_STREAMS && with && with->last != NONE) {
+	} else if (known && with && with->last != NONE) {
 		m->activity = with->last;
 		m->host_function = with->trigger != NONE;
 	}
@@ -271,6 +291,7 @@ static void take_order(struct sweep *s, const struct order *o)
 		return;
 	case ORDER_SYNC_STREAM:
 	case ORDER_SYNC_EVENT:
+	case ORDER_SYNC_ALL:
 		synchronize(s, o, process);
 		return;
 	case ORDER_LAUNCH:

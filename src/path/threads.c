@@ -41,6 +41,8 @@ static int order_of(const struct schema_fn *fn)
 		{ "StreamAddCallback", ORDER_HOST_FUNCTION },
 		{ "StreamSynchronize", ORDER_SYNC_STREAM },
 		{ "EventSynchronize", ORDER_SYNC_EVENT },
+		{ "CtxSynchronize", ORDER_SYNC_ALL },
+		{ "DeviceSynchronize", ORDER_SYNC_ALL },
 	};
 	const char *name = fn->name + (strncmp(fn->name, "cuda", 4) ? 2 : 4);
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
