@@ -87,8 +87,11 @@ struct host {
 	ARRAY(struct order) orders;
 	struct ended *ended;
 	/* From one activity to the next in a stream, where nothing else is waited for: the mean,
-	 * and what nearly all take at most. */
-	uint64_t handover_ns, handover_most_ns;
+	 * what one in three takes, and what nearly all take at most. */
+	uint64_t handover_ns, handover_late_ns, handover_most_ns;
+	/* From a call to the activity that it launches, where that waits for nothing else: what
+	 * nearly all take.  Most 0: not known. */
+	uint64_t launch_least_ns, launch_most_ns;
 	uint32_t *previous;   /* by activity: the one before in the same stream, or NONE */
 	uint32_t *awaits;     /* by activity: that of another stream for which it waits, or NONE */
 	bool *behind_host;    /* by activity: a host function stands in front of it in the stream */

@@ -350,45 +350,80 @@ static void take_all(struct sweep *s)
 		take_launch(s, &s->calls.v[c]);
 }
 
-/* From one activity to the next, where the next had long been launched: in steps of STEP_NS. */
+/* How often a time below HANDOVER_NS came, in steps of STEP_NS. */
 #define STEP_NS 16u
 #define STEPS   (HANDOVER_NS / STEP_NS + 1)
+struct spans {
+	uint32_t counts[STEPS];
+	uint64_t sum, n;
+};
 
-static bool is_handover(const struct host *h, uint32_t activity, uint64_t *ret_ns)
+static void add_span(struct spans *s, uint64_t from, uint64_t to)
+{
+	if (from > to || to - from > HANDOVER_NS)
+		return;
+	s->counts[(to - from) / STEP_NS]++;
+	s->sum += to - from;
+	s->n++;
+}
+
+/* The steps that have `n` of the spans. */
+static uint64_t steps_of(const struct spans *s, uint64_t n)
+{
+	uint64_t below = 0, step = 0;
+	for (; step < STEPS && below < n; step++)
+		below += s->counts[step];
+	return step;
+}
+
+/* Of an activity that waited for one other: the end of the one before, where it had long been
+ * launched, or the launch, where the one before had long ended. */
+static void add_spans(
+	const struct host *h, uint32_t activity, struct spans *handovers, struct spans *launches)
 {
 	const struct timeline *t = h->in->t;
 	const struct activity *p = &t->activities.v[activity];
 	const uint32_t previous = h->previous[activity];
 	if (previous == NONE || p->call == NO_CALL || h->behind_host[activity] ||
 		h->awaits[activity] != NONE)
-		return false;
+		return;
 	const uint64_t ready = t->activities.v[previous].end_ns;
-	if (ready > p->start_ns || p->start_ns - ready > HANDOVER_NS ||
-		t->calls.v[p->call].end_ns + HANDOVER_NS > ready)
-		return false;
-	*ret_ns = p->start_ns - ready;
-	return true;
+	const uint64_t returned = t->calls.v[p->call].end_ns;
+	if (returned + HANDOVER_NS <= ready)
+		add_span(handovers, ready, p->start_ns);
+	else if (ready + HANDOVER_NS <= returned)
+		add_span(launches, returned, p->start_ns);
 }
 
-/* The mean, and what nearly all take at most: a little more, for few have not shown the longest. */
+/* The longest is a little more than what came, for few have not shown it. */
 static void find_handover(struct host *h)
 {
-	uint32_t counts[STEPS] = { 0 };
-	uint64_t sum = 0, n = 0, below = 0, most = 0, ns;
-	for (uint32_t i = 0; i < h->in->t->activities.n; i++) {
-		if (!is_handover(h, i, &ns))
-			continue;
-		counts[ns / STEP_NS]++;
-		sum += ns;
-		n++;
-	}
-	for (; most < STEPS && below < n - n / 200; most++)
-		below += counts[most];
-	h->handover_ns = n ? sum / n : HANDOVER_USUAL_NS;
-	most = most * STEP_NS + h->handover_ns / 32;
+	struct spans handovers = { 0 }, launches = { 0 };
+	for (uint32_t i = 0; i < h->in->t->activities.n; i++)
+		add_spans(h, i, &handovers, &launches);
+	const uint64_t n = handovers.n;
+	h->handover_ns = n ? handovers.sum / n : HANDOVER_USUAL_NS;
+	h->handover_late_ns = steps_of(&handovers, n * 2 / 3) * STEP_NS;
 	h->handover_most_ns = h->handover_ns * 3 / 2;
+	const uint64_t most = steps_of(&handovers, n - n / 200) * STEP_NS + h->handover_ns / 32;
 	if (n && most < h->handover_most_ns)
 		h->handover_most_ns = most;
+	const uint64_t few = launches.n / 200;
+	h->launch_least_ns = steps_of(&launches, few + 1) * STEP_NS;
+	h->launch_most_ns = steps_of(&launches, launches.n - few) * STEP_NS;
+}
+
+/* What is behind a host function began that much later than it ended. */
+static void take_handovers(struct host *h)
+{
+	for (size_t i = 0; i < h->lanes.n; i++) {
+		struct lane *lane = &h->lanes.v[i];
+		for (size_t k = 0; lane->owner != NONE && k < lane->marks.n; k++) {
+			struct mark *m = &lane->marks.v[k];
+			const uint64_t took = m->end_ns - m->start_ns;
+			m->end_ns -= took < h->handover_ns ? took : h->handover_ns;
+		}
+	}
 }
 
 static void list_calls(struct sweep *s)
@@ -438,6 +473,7 @@ void host_order(struct host *h)
 	RADIX_SORT(h->orders, start_ns);
 	take_all(&s);
 	find_handover(h);
+	take_handovers(h);
 	for (size_t i = 0; i < h->lanes.n; i++) {
 		struct lane *lane = &h->lanes.v[i];
 		for (size_t k = 0; k < lane->marks.n; k++)

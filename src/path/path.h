@@ -34,7 +34,7 @@ enum path_part {
 	PATH_HOST,    /* the host, on its way to a call */
 	PATH_WAITING, /* from the end of the activity to the return of the call that waits for it */
 	PATH_OVERLAPPED, /* of the last three, what GPU activities would take if the host did not */
-	PATH_UNKNOWN,    /* a thread computed or was woken: the recording fits both */
+	PATH_UNKNOWN,    /* what two paths that fit do not share */
 	PATH_BEFORE,     /* the host, before the first activity began */
 	PATH_AFTER,      /* after the last activity ended */
 	PATH_PARTS

@@ -35,27 +35,27 @@ const char *const path_part_text[PATH_PARTS] = {
 	[PATH_HOST] = "host, in CUDA calls or outside",
 	[PATH_WAITING] = "host synchronizing: from the end on the GPU to the call's return",
 	[PATH_OVERLAPPED] = "host, where GPU activities would take as long without it",
-	[PATH_UNKNOWN] = "not known: a thread computed, or another woke it",
+	[PATH_UNKNOWN] = "not known: what two paths that fit do not share",
 	[PATH_BEFORE] = "before the first GPU activity",
 	[PATH_AFTER] = "after the last GPU activity",
 };
 
 struct walker {
 	const struct host *h;
-	struct path *path;
+	uint64_t ns[PATH_PARTS];
 	uint64_t at;       /* how far back it has come */
 	uint64_t early_ns; /* of it, in front of the first activity: the latency of its launch */
-	bool woken;        /* where the recording fits both, another thread woke this one … */
-	bool unknown;      /* … and the walk came by such a place */
+	uint32_t activity; /* at whose end it is, or NONE: at the beginning of the recording */
+	bool other;        /* where the recording fits two causes, it takes the other one … */
+	bool unknown;      /* … and it came by such a place */
 };
 
 static void spend(struct walker *w, enum path_part part, uint64_t until)
 {
 	if (until >= w->at)
 		return;
-	w->path->ns[part] += w->at - until;
-	expect_slow(
-		w->path->ns[part] <= w->h->in->wall_ns, "no part of the path is longer than all");
+	w->ns[part] += w->at - until;
+	expect_slow(w->ns[part] <= w->h->in->wall_ns, "no part of the path is longer than all");
 	w->at = until;
 }
 
@@ -75,7 +75,7 @@ static uint32_t follow_host(struct walker *w, const struct caller *call)
 	uint32_t mark = host_mark_at(w->h, lane, call->start_ns);
 	while (mark != NONE) {
 		bool unknown = false;
-		const struct cause c = host_cause(w->h, lane, mark, w->woken, &unknown);
+		const struct cause c = host_cause(w->h, lane, mark, w->other, &unknown);
 		w->unknown |= unknown;
 		lane = c.lane;
 		mark = c.mark;
@@ -102,6 +102,18 @@ static bool is_launch_later(const struct host *h, const struct caller *call, uin
 	return !at_once && (call->end_ns >= ready || call->end_ns + HANDOVER_NS >= p->start_ns);
 }
 
+/* Whether its launch explains the start as well as what was before it: each was over as long before
+ * as it usually is, but few begin so late after an end. */
+static bool is_launch_as_late(
+	const struct host *h, const struct caller *call, uint32_t activity, uint64_t ready)
+{
+	const uint64_t start = h->in->t->activities.v[activity].start_ns;
+	return !h->behind_host[activity] && ready <= start && call->end_ns <= start &&
+	       start - ready >= h->handover_late_ns && start - ready <= h->handover_most_ns &&
+	       start - call->end_ns >= h->launch_least_ns &&
+	       start - call->end_ns <= h->launch_most_ns;
+}
+
 /*
  * What the activity waited for last: another activity, or NONE and the path is at its beginning.
  * Of a recording that is read in part, what was launched before the part had been queued when it
@@ -119,7 +131,9 @@ static uint32_t follow(struct walker *w, uint32_t activity)
 		spend(w, PATH_QUEUE, t->activities.v[0].start_ns);
 		return NONE;
 	}
-	if (call && is_launch_later(w->h, call, activity, before, ready)) {
+	const bool both = call && before != NONE && is_launch_as_late(w->h, call, activity, ready);
+	w->unknown |= both;
+	if (both ? w->other : call && is_launch_later(w->h, call, activity, before, ready)) {
 		spend(w, PATH_LAUNCH, returned);
 		return follow_host(w, call);
 	}
@@ -135,24 +149,93 @@ static enum path_part part_of(const struct activity *p)
 	return p->communicates ? PATH_COMMUNICATING : PATH_COMPUTING;
 }
 
-/* A path that ends where the host began, or where nothing is known to go back to. */
-static void walk(struct walker *w)
+/* At the beginning, which is where the host began, or where nothing is known to go back to. */
+static void finish(struct walker *w)
 {
-	const struct timeline *t = w->h->in->t;
-	uint32_t activity = w->h->ended[t->activities.n - 1].activity;
-	spend(w, PATH_AFTER, t->activities.v[activity].end_ns);
-	/* Equal times could lead round in a circle. */
-	for (size_t steps = 0; activity != NONE && steps < t->activities.n; steps++) {
-		const struct activity *p = &t->activities.v[activity];
-		const uint64_t before = w->at;
-		spend(w, part_of(p), p->start_ns);
-		w->path->activity_ns.v[activity] += before - w->at;
-		activity = follow(w, activity);
-	}
-	w->early_ns = w->at < t->activities.v[0].start_ns ? t->activities.v[0].start_ns - w->at : 0;
-	spend(w, PATH_HOST, t->activities.v[0].start_ns);
+	const uint64_t first = w->h->in->t->activities.v[0].start_ns;
+	w->activity = NONE;
+	w->early_ns = w->at < first ? first - w->at : 0;
+	spend(w, PATH_HOST, first);
 	spend(w, PATH_BEFORE, w->h->in->start_ns);
 	expect(w->at == w->h->in->start_ns, "the critical path ends where the recording begins");
+}
+
+/* One activity back; how much of it is on the path. */
+static uint64_t step(struct walker *w)
+{
+	const struct activity *p = &w->h->in->t->activities.v[w->activity];
+	const uint64_t from = w->at;
+	spend(w, part_of(p), p->start_ns);
+	const uint64_t ns = from - w->at;
+	w->activity = follow(w, w->activity);
+	if (w->activity == NONE)
+		finish(w);
+	return ns;
+}
+
+static bool is_together(const struct walker *one, const struct walker *two)
+{
+	return one->activity == two->activity && one->at == two->at;
+}
+
+/* Goes on until both are at the same end of an activity. */
+static void walk_apart(struct walker *one, struct walker *two, size_t *steps)
+{
+	while (!is_together(one, two) && *steps) {
+		struct walker *later =
+			two->activity == NONE || (one->activity != NONE && one->at >= two->at)
+				? one
+				: two;
+		step(later);
+		--*steps;
+	}
+	if (!is_together(one, two)) {
+		finish(one);
+		finish(two);
+	}
+}
+
+/* One activity back, or where the recording fits two causes, to where both ways meet: of what is
+ * between, only what both have is known. */
+static void walk_on(struct walker *w, size_t *steps, struct path *path)
+{
+	struct walker other = *w;
+	const uint32_t activity = w->activity;
+	const uint64_t from = w->at;
+	uint64_t known = 0;
+	other.other = true;
+	w->unknown = false;
+	path->activity_ns.v[activity] += step(w);
+	if (!--*steps)
+		finish(w);
+	if (w->unknown && *steps) {
+		step(&other);
+		walk_apart(w, &other, steps);
+	}
+	for (int i = 0; i < PATH_PARTS; i++) {
+		const bool more = w->unknown && other.ns[i] < w->ns[i];
+		const uint64_t ns = more ? other.ns[i] : w->ns[i];
+		path->ns[i] += ns;
+		known += ns;
+		w->ns[i] = 0;
+	}
+	path->ns[PATH_UNKNOWN] += from - w->at - known;
+}
+
+static uint64_t walk(const struct host *h, struct path *path)
+{
+	const struct timeline *t = h->in->t;
+	struct walker w = {
+		.h = h,
+		.at = h->in->start_ns + h->in->wall_ns,
+		.activity = h->ended[t->activities.n - 1].activity,
+	};
+	size_t steps = 2 * t->activities.n; /* equal times could lead round in a circle */
+	path->ns[PATH_AFTER] = w.at - t->activities.v[w.activity].end_ns;
+	w.at -= path->ns[PATH_AFTER];
+	while (w.activity != NONE)
+		walk_on(&w, &steps, path);
+	return w.early_ns;
 }
 
 /* What the host has of the path, a host that takes no time may not save: activities that are not on
@@ -184,50 +267,19 @@ static int prepare(struct host *h)
 	return e;
 }
 
-static struct walker walked(const struct host *h, struct path *path, bool woken)
-{
-	struct walker w = {
-		.h = h, .path = path, .at = h->in->start_ns + h->in->wall_ns, .woken = woken
-	};
-	const size_t n = h->in->t->activities.n;
-	array_reserve(&path->activity_ns, n);
-	memset(path->activity_ns.v, 0, n * sizeof *path->activity_ns.v);
-	path->activity_ns.n = n;
-	walk(&w);
-	return w;
-}
-
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
-/* What both paths have is known. */
-static void leave_common(const struct host *h, struct path *p, const struct path *other)
-{
-	uint64_t known = 0;
-	for (int i = 0; i < PATH_PARTS; i++)
-		known += p->ns[i] = smaller(p->ns[i], other->ns[i]);
-	p->ns[PATH_UNKNOWN] = h->in->wall_ns - known;
-	for (size_t i = 0; i < p->activity_ns.n; i++)
-		p->activity_ns.v[i] = smaller(p->activity_ns.v[i], other->activity_ns.v[i]);
-}
-
 static int find(struct host *h, struct path *ret_path)
 {
 	uint64_t saved;
+	const size_t n = h->in->t->activities.n;
 	const int e = prepare(h);
 	if (e)
 		return e;
+	array_reserve(&ret_path->activity_ns, n);
+	memset(ret_path->activity_ns.v, 0, n * sizeof *ret_path->activity_ns.v);
+	ret_path->activity_ns.n = n;
 	host_replay(h, &saved);
-	const struct walker w = walked(h, ret_path, false);
-	if (w.unknown) {
-		struct path other = { 0 };
-		walked(h, &other, true);
-		leave_common(h, ret_path, &other);
-		path_fini(&other);
-	}
-	bound_host(ret_path, saved + w.early_ns);
+	const uint64_t early = walk(h, ret_path);
+	bound_host(ret_path, saved + early);
 	return 0;
 }
 
