@@ -21,7 +21,8 @@ struct batch_model {
 	uint32_t queued, rows;    /* in all classes */
 	/* Rows by group, where groups of one remainder count as one: so many at most. */
 	uint32_t group_rows[BATCH_GROUPS];
-	struct batch_queue queue[BATCH_CLASSES];
+	struct batch_queue
+		queue[BATCH_LANES]; /* a queue by arrival holds both lanes of its class */
 	struct batch_latency latency;
 	uint64_t cost_ns;  /* of all that is queued and has a deadline */
 	double reached;    /* rows of a batch lately */

@@ -15,32 +15,19 @@ static void shed_expired(struct batcher *b, uint64_t start, struct batch_run *ru
 	}
 }
 
-static const struct queue_entry *first(const struct batch_queue *q)
-{
-	return &q->heap[0];
-}
-
-/* Oldest first; those that came at one time, in the order of their calls. */
-static bool is_older(const struct batch_queue *a, const struct batch_queue *b)
-{
-	if (first(a)->key != first(b)->key)
-		return first(a)->key < first(b)->key;
-	return (int32_t)(first(a)->order - first(b)->order) < 0;
-}
-
 void fifo_next(struct batcher *b, uint64_t now, uint64_t start, struct batch_run *run)
 {
 	struct batch_queue *oldest = NULL;
 	shed_expired(b, start, run);
 	for (size_t i = 0; i < b->active.n; i++)
-		if (!oldest || is_older(b->active.v[i], oldest))
+		if (!oldest || queue_is_older(b->active.v[i], oldest))
 			oldest = b->active.v[i];
 	if (!oldest)
 		return;
 	run->model = oldest->model;
 	batch_fill(oldest, run, run->model->config.max_rows, 0);
 	for (uint32_t c = 0; c < BATCH_CLASSES; c++)
-		batch_fill(&run->model->queue[c], run, run->model->config.max_rows, 0);
+		batch_fill(&run->model->queue[2 * c], run, run->model->config.max_rows, 0);
 }
 
 /* ---- delay ---- */
@@ -95,7 +82,7 @@ static struct pending look(struct batch_model *m, uint64_t start, struct batch_r
 	struct queue_entry seen[BATCH_MOST];
 	uint32_t group = 0, most = m->config.max_rows;
 	for (uint32_t c = 0; c < BATCH_CLASSES && !p.full; c++) {
-		struct batch_queue *q = &m->queue[c];
+		struct batch_queue *q = &m->queue[2 * c];
 		uint32_t n = 0;
 		while (q->n && p.n < most && !p.full) {
 			const struct batch_slot *head = queue_head(q);
@@ -140,8 +127,8 @@ static struct batch_queue *next_model(const struct batcher *b)
 		struct batch_queue *q = b->active.v[i];
 		bool leads = q->model->round != b->round;
 		for (uint32_t c = 0; c < q->class; c++)
-			leads &= !q->model->queue[c].n;
-		if (leads && (!oldest || is_older(q, oldest)))
+			leads &= !q->model->queue[2 * c].n;
+		if (leads && (!oldest || queue_is_older(q, oldest)))
 			oldest = q;
 	}
 	return oldest;
@@ -158,7 +145,7 @@ void delay_next(struct batcher *b, uint64_t now, uint64_t start, struct batch_ru
 		m->round = b->round;
 		run->model = left ? m : NULL;
 		for (uint32_t c = 0; c < BATCH_CLASSES; c++)
-			for (; left && m->queue[c].n; left--)
-				batch_take_head(&m->queue[c], run);
+			for (; left && m->queue[2 * c].n; left--)
+				batch_take_head(&m->queue[2 * c], run);
 	}
 }

@@ -1,8 +1,8 @@
 /*
- * The queue of a model and class: a heap of four children by a key, a deadline or the time of
- * arrival, where equal keys keep the order in which they came. Any item can be taken out, by its
- * slot: a model has one table of slots for all its classes, and item->place is the number there.
- * Memory is the model's.
+ * A queue of a model and class, for items with a deadline or for those without: a heap of four
+ * children by a key, a deadline or the time of arrival, where equal keys keep the order in which
+ * they came. Any item can be taken out, by its slot: a model has one table of slots for all its
+ * queues, and item->place is the number there. Memory is the model's.
  */
 #ifndef WEIR_BATCH_BATCH_QUEUE_H
 #define WEIR_BATCH_BATCH_QUEUE_H
@@ -29,6 +29,7 @@ struct batch_queue {
 	struct batch_model *model;
 	uint32_t class;
 	bool by_arrival; /* its keys, or by deadline */
+	bool endless;    /* nothing in it has a deadline: its keys are by arrival */
 	struct queue_entry *heap;
 	struct batch_slot *slots;
 	uint32_t *at; /* by slot: its place in the heap */
@@ -62,6 +63,14 @@ static inline void queue_expect(const struct batch_queue *q)
 		__builtin_prefetch(&q->slots[q->heap[i].slot]);
 }
 
+/* By the keys of the heads; those of one key in the order of their calls. */
+static inline bool queue_is_older(const struct batch_queue *a, const struct batch_queue *b)
+{
+	if (a->heap[0].key != b->heap[0].key)
+		return a->heap[0].key < b->heap[0].key;
+	return (int32_t)(a->heap[0].order - b->heap[0].order) < 0;
+}
+
 static inline uint64_t item_deadline(const struct batch_item *item)
 {
 	return item->trial ? BATCH_NEVER : item->deadline_ns;
@@ -69,6 +78,8 @@ static inline uint64_t item_deadline(const struct batch_item *item)
 
 static inline uint64_t queue_deadline(const struct batch_queue *q)
 {
+	if (q->endless)
+		return BATCH_NEVER;
 	return q->by_arrival ? item_deadline(queue_head(q)->item) : q->heap[0].key;
 }
 

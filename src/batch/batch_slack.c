@@ -2,7 +2,8 @@
  * slack: of all models and classes, the batch that gets most done in its time goes first, as long
  * as each other one can still be in time after it; if none can, the one that must begin first. An
  * efficient batch never waits for a small urgent one that has time left, which is where it gains
- * over the order of deadlines.
+ * over the order of deadlines. Work without a deadline runs in the order of arrival: of all models,
+ * only the oldest head of such a lane may run.
  */
 #include "batch/batch_core.h"
 
@@ -112,16 +113,31 @@ static void find_earliest(const struct batcher *b, struct earliest *e)
 	}
 }
 
+/* Of each lane without a deadline, the queue with the oldest head. */
+static void find_oldest(const struct batcher *b, struct batch_queue *ret[BATCH_LANES])
+{
+	for (int i = 0; i < BATCH_LANES; i++)
+		ret[i] = NULL;
+	for (size_t i = 0; i < b->active.n; i++) {
+		struct batch_queue *q = b->active.v[i], **best = &ret[q->lane];
+		if (q->lane % 2 && (!*best || queue_is_older(q, *best)))
+			*best = q;
+	}
+}
+
 /* Of one lane, or of all. */
 static struct batch_queue *choose(const struct batcher *b, uint64_t start, int lane)
 {
 	struct earliest e[BATCH_CLASSES];
-	struct batch_queue *best = NULL, *urgent = NULL;
+	struct batch_queue *best = NULL, *urgent = NULL, *oldest[BATCH_LANES];
 	double most = -1;
 	find_earliest(b, e);
+	find_oldest(b, oldest);
 	for (size_t i = 0; i < b->active.n; i++) {
 		struct batch_queue *q = b->active.v[i];
 		if (lane >= 0 && q->lane != (uint32_t)lane)
+			continue;
+		if (q->lane % 2 && q != oldest[q->lane])
 			continue;
 		if (!urgent || q->latest_ns < urgent->latest_ns)
 			urgent = q;
@@ -139,7 +155,8 @@ static struct batch_queue *choose(const struct batcher *b, uint64_t start, int l
 
 /*
  * Nobody starves: while a lane has work, each batch owes it its share of the batch's time, and what
- * it gets is taken off.  A lane that is owed more than four of its batches is next.
+ * it gets is taken off.  A lane that is owed more than four of its batches is next.  Of edf that
+ * holds for lanes without a deadline, since only these can wait for ever.
  */
 static int lane_owed(const struct batcher *b)
 {
@@ -147,6 +164,8 @@ static int lane_owed(const struct batcher *b)
 	for (size_t i = 0; i < b->active.n; i++) {
 		const struct batch_queue *q = b->active.v[i];
 		const int its = (int)q->lane;
+		if (b->policy == BATCH_EDF && its % 2 == 0)
+			continue;
 		if (b->owed_ns[its] > 4 * (double)q->length_ns &&
 			(lane < 0 || b->owed_ns[its] > b->owed_ns[lane]))
 			lane = its;
@@ -176,9 +195,9 @@ static void fill(struct batch_queue *q, uint64_t start, struct batch_run *run)
 	const uint32_t most = q->plan_rows;
 	const uint64_t end = start + q->length_ns;
 	batch_fill(q, run, most, end);
-	for (uint32_t c = 0; c < BATCH_CLASSES && run->rows < most; c++)
-		if (m->queue[c].n && c != q->class)
-			batch_fill(&m->queue[c], run, most, end);
+	for (uint32_t i = 0; i < BATCH_LANES && run->rows < most; i++)
+		if (m->queue[i].n && &m->queue[i] != q)
+			batch_fill(&m->queue[i], run, most, end);
 	run->model = m;
 }
 
@@ -195,12 +214,28 @@ void slack_next(struct batcher *b, uint64_t now, uint64_t start, struct batch_ru
 		run->wake_ns = now;
 		return;
 	}
-	struct batch_queue *q = b->active.n ? choose(b, start, lane_owed(b)) : NULL;
-	if (!q)
+	if (!b->active.n)
 		return;
+	struct batch_queue *q = choose(b, start, lane_owed(b));
 	trim(b, q);
 	account(b, q);
 	fill(q, start, run);
+}
+
+/* The earliest deadline, and without one the oldest, which one lane or all have. */
+static struct batch_queue *choose_by_deadline(const struct batcher *b, int lane)
+{
+	struct batch_queue *first = NULL;
+	for (size_t i = 0; i < b->active.n; i++) {
+		struct batch_queue *q = b->active.v[i];
+		if (lane >= 0 && q->lane != (uint32_t)lane)
+			continue;
+		const uint64_t deadline = queue_deadline(q);
+		if (!first || deadline < queue_deadline(first) ||
+			(deadline == queue_deadline(first) && queue_is_older(q, first)))
+			first = q;
+	}
+	return first;
 }
 
 void edf_next(struct batcher *b, uint64_t now, uint64_t start, struct batch_run *run)
@@ -210,12 +245,9 @@ void edf_next(struct batcher *b, uint64_t now, uint64_t start, struct batch_run 
 		run->wake_ns = now;
 		return;
 	}
-	struct batch_queue *first = NULL;
-	for (size_t i = 0; i < b->active.n; i++) {
-		struct batch_queue *q = b->active.v[i];
-		if (!first || q->heap[0].key < first->heap[0].key)
-			first = q;
-	}
-	if (first)
-		fill(first, start, run);
+	if (!b->active.n)
+		return;
+	struct batch_queue *q = choose_by_deadline(b, lane_owed(b));
+	account(b, q);
+	fill(q, start, run);
 }

@@ -78,18 +78,44 @@ void batcher_set_class_weight(struct batcher *b, uint32_t class, float weight)
 
 static uint64_t key_of(const struct batch_queue *q, const struct batch_item *item)
 {
-	return q->by_arrival ? item->arrived_ns : item_deadline(item);
+	return q->by_arrival || q->endless ? item->arrived_ns : item_deadline(item);
+}
+
+/* A queue by arrival takes all items of its class: the order of both kinds counts. */
+static struct batch_queue *queue_of(struct batch_model *m, const struct batch_item *item)
+{
+	struct batch_queue *q = &m->queue[2 * item->class];
+	return q + (!q->by_arrival && item_deadline(item) == BATCH_NEVER);
+}
+
+/* The entries of a class's two queues, each to where it belongs. */
+static void order_class(struct batch_queue *q)
+{
+	struct batch_model *m = q->model;
+	for (uint32_t i = 0; i < q[1].n; i++)
+		q->heap[q->n++] = q[1].heap[i];
+	const uint32_t n = q->n;
+	q[0].n = q[1].n = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		struct queue_entry e = q->heap[i];
+		const struct batch_item *item = m->slots[e.slot].item;
+		struct batch_queue *to = queue_of(m, item);
+		e.key = key_of(to, item);
+		to->heap[to->n++] = e;
+	}
+	for (int i = 0; i < 2; i++) {
+		queue_order(&q[i]);
+		batch_note_work(&q[i]);
+	}
 }
 
 static void order_queues(struct batch_model *m)
 {
-	for (uint32_t c = 0; c < BATCH_CLASSES; c++) {
-		struct batch_queue *q = &m->queue[c];
-		q->by_arrival = m->config.preserve_ordering || !is_predictive(m->batcher);
-		for (uint32_t i = 0; i < q->n; i++)
-			q->heap[i].key = key_of(q, m->slots[q->heap[i].slot].item);
-		queue_order(q);
-	}
+	const bool by_arrival = m->config.preserve_ordering || !is_predictive(m->batcher);
+	for (uint32_t i = 0; i < BATCH_LANES; i++)
+		m->queue[i].by_arrival = by_arrival;
+	for (uint32_t i = 0; i < BATCH_LANES; i += 2)
+		order_class(&m->queue[i]);
 }
 
 void batcher_set_policy(struct batcher *b, enum batch_policy policy)
@@ -124,21 +150,22 @@ struct batch_model *batch_model_add(struct batcher *b, const struct batch_model_
 	m->at = xcalloc(m->room, sizeof *m->at);
 	for (uint32_t i = 0; i < m->room; i++)
 		m->at[i] = i + 1;
-	for (uint32_t class = 0; class < BATCH_CLASSES; class ++)
-		m->queue[class] = (struct batch_queue){
+	for (uint32_t i = 0; i < BATCH_LANES; i++)
+		m->queue[i] = (struct batch_queue){
 			.model = m,
-			.class = class,
+			.class = i / 2,
+			.endless = i % 2,
 			.active = NOWHERE,
 			.heap = queue_new_heap(m->room),
 			.slots = m->slots,
 			.at = m->at,
 		};
-	order_queues(m);
 	m->index = (uint32_t)b->models.n;
 	*(array_push(&b->models)) = m;
 	for (uint32_t class = 0; class < BATCH_CLASSES; class ++)
 		*(array_push(&b->traffic)) = (struct batch_traffic){ 0 };
-	array_reserve(&b->active, BATCH_CLASSES * b->models.n - b->active.n);
+	array_reserve(&b->active, BATCH_LANES * b->models.n - b->active.n);
+	order_queues(m);
 	return m;
 }
 
@@ -165,10 +192,10 @@ void batch_model_remove(struct batch_model *m)
 	for (uint32_t c = 0; c < BATCH_CLASSES; c++)
 		b->traffic.v[m->index * BATCH_CLASSES + c] = b->traffic.v[b->traffic.n + c];
 	last->index = m->index;
-	for (uint32_t c = 0; c < BATCH_CLASSES; c++) {
-		while (m->queue[c].n)
-			batch_take(&m->queue[c], 0);
-		queue_free_heap(m->queue[c].heap);
+	for (uint32_t i = 0; i < BATCH_LANES; i++) {
+		while (m->queue[i].n)
+			batch_take(&m->queue[i], 0);
+		queue_free_heap(m->queue[i].heap);
 	}
 	latency_fini(&m->latency);
 	free(m->slots);
@@ -255,7 +282,7 @@ static void note_arrival(struct batch_model *m, const struct batch_item *item, u
 static void push(struct batch_model *m, struct batch_item *item)
 {
 	struct batcher *b = m->batcher;
-	struct batch_queue *q = &m->queue[item->class];
+	struct batch_queue *q = queue_of(m, item);
 	const uint32_t slot = m->free_slot;
 	struct batch_slot *s = &m->slots[slot];
 	m->free_slot = m->at[slot];
@@ -363,7 +390,7 @@ enum batch_refusal batch_admit(
 void batch_cancel(struct batch_model *m, struct batch_item *item)
 {
 	if (item->place < m->room && m->slots[item->place].item == item)
-		batch_take(&m->queue[item->class], m->at[item->place]);
+		batch_take(queue_of(m, item), m->at[item->place]);
 }
 
 /* ---- out of it ---- */

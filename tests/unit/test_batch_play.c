@@ -1,6 +1,8 @@
 /* The batcher at work, under a virtual clock: what holds whatever arrives, and how good it is. */
 #include "unit.h"
 
+#include <math.h>
+
 #include "base/hash.h"
 #include "batch/batch.h"
 #include "workload.h"
@@ -208,6 +210,154 @@ static void whatever_arrives_is_treated_by_the_rules(void **state)
 			batcher_free(w->b);
 			free(w);
 		}
+}
+
+/* ---- requests without a deadline ---- */
+
+enum { PATIENT = 4, CROWD = 4096 };
+
+/* Of each model, PATIENT requests without a deadline are always queued, beside others in time. */
+struct crowd {
+	uint64_t random, now, longest_ns, most_waited_ns;
+	struct batcher *b;
+	struct batch_model *m[MODELS];
+	uint32_t models, next, class[MODELS];
+	uint64_t alpha[MODELS], beta[MODELS];
+	uint64_t each_ns; /* between requests with a deadline */
+	struct batch_item item[CROWD], waiting[MODELS][PATIENT];
+	uint64_t met, broken;
+	struct batch_run run;
+};
+
+static void make_crowd(struct crowd *w, enum batch_policy policy, uint64_t seed)
+{
+	*w = (struct crowd){ .random = hash_mix(seed), .now = 1000 * MS };
+	w->b = batcher_new(policy);
+	w->models = 1 + (uint32_t)some(&w->random, MODELS);
+	double each = 0;
+	for (uint32_t i = 0; i < w->models; i++) {
+		const uint32_t most = 1 + (uint32_t)some(&w->random, 16);
+		w->alpha[i] = MS / 10 + some(&w->random, MS);
+		w->beta[i] = MS / 10;
+		w->class[i] = (uint32_t)some(&w->random, BATCH_CLASSES);
+		w->m[i] = batch_model_add(w->b, &(struct batch_model_config){ .max_rows = most });
+		for (uint32_t rows = 1; rows <= most; rows++)
+			for (int k = 0; k < 3; k++)
+				batch_learn(w->m[i], rows, w->alpha[i] + w->beta[i] * rows);
+		each += (double)batch_typical(w->m[i], most) / most / w->models;
+		if (batch_predict(w->m[i], most) > w->longest_ns)
+			w->longest_ns = batch_predict(w->m[i], most);
+	}
+	w->each_ns = (uint64_t)(each * 100 / (double)(50 + some(&w->random, 150)));
+}
+
+static void come(struct crowd *w, uint64_t at)
+{
+	const uint32_t i = (uint32_t)some(&w->random, w->models);
+	struct batch_item *item = &w->item[w->next++ % CROWD];
+	uint64_t retry;
+	*item = (struct batch_item){
+		.arrived_ns = at,
+		.deadline_ns = at + 5 * MS + some(&w->random, 100 * MS),
+		.start_by_ns = BATCH_NEVER,
+		.class = w->class[i],
+	};
+	batch_admit(w->m[i], item, at, &retry);
+}
+
+static void wait_again(struct crowd *w, struct batch_item *item)
+{
+	const uint32_t i = (uint32_t)(item - w->waiting[0]) / PATIENT;
+	uint64_t retry;
+	*item = (struct batch_item){
+		.arrived_ns = w->now,
+		.deadline_ns = BATCH_NEVER,
+		.start_by_ns = BATCH_NEVER,
+		.class = w->class[i],
+	};
+	assert_int_equal(batch_admit(w->m[i], item, w->now, &retry), BATCH_ADMITTED);
+}
+
+static void run_crowd(struct crowd *w)
+{
+	batch_next(w->b, w->now, w->now, &w->run);
+	uint64_t end = w->now + w->each_ns;
+	for (uint32_t i = 0; i < w->models; i++)
+		if (w->run.n && w->run.model == w->m[i])
+			end = w->now + w->alpha[i] + w->beta[i] * w->run.rows;
+	for (uint64_t at = w->now + w->each_ns; at <= end; at += w->each_ns)
+		come(w, at);
+	w->now = end;
+	if (!w->run.n)
+		return;
+	batch_done(w->b, &w->run, end);
+	for (uint32_t k = 0; k < w->run.n; k++) {
+		struct batch_item *item = w->run.item[k];
+		const uint64_t took = end - item->arrived_ns;
+		w->met += item->deadline_ns != BATCH_NEVER && end <= item->deadline_ns;
+		w->broken += !item->trial && end > item->deadline_ns;
+		if (item->deadline_ns == BATCH_NEVER) {
+			if (took > w->most_waited_ns)
+				w->most_waited_ns = took;
+			wait_again(w, item);
+		}
+	}
+}
+
+/* What is before it in its lane, four batches and its own, at its share; and one that runs. */
+static uint64_t longest_wait(const struct crowd *w)
+{
+	static const double weights[BATCH_CLASSES] = { 8, 4, 2, 1 };
+	double all = 0, least = 8;
+	for (uint32_t c = 0; c < BATCH_CLASSES; c++) {
+		bool has = false;
+		for (uint32_t i = 0; i < w->models; i++)
+			has |= w->class[i] == c;
+		all += has ? weights[c] * 17 / 16 : 0;
+		least = has ? weights[c] / 16 : least;
+	}
+	const double before = (4 + w->models * PATIENT + 1) * (double)w->longest_ns;
+	return (uint64_t)(before * all / least) + w->longest_ns;
+}
+
+/* The longest wait of one without a deadline, as a share of the bound. */
+static double live_in_crowd(struct crowd *w, bool patient)
+{
+	const uint64_t bound = longest_wait(w), until = w->now + 2 * bound;
+	for (uint32_t i = 0; patient && i < w->models * PATIENT; i++)
+		wait_again(w, &w->waiting[i / PATIENT][i % PATIENT]);
+	while (w->now < until)
+		run_crowd(w);
+	assert_int_equal(w->broken, 0);
+	for (uint32_t i = 0; patient && i < w->models * PATIENT; i++) {
+		const uint64_t waits = w->now - w->waiting[i / PATIENT][i % PATIENT].arrived_ns;
+		if (waits > w->most_waited_ns)
+			w->most_waited_ns = waits;
+	}
+	return (double)w->most_waited_ns / (double)bound;
+}
+
+static void who_has_no_deadline_waits_no_longer_than_its_share_allows(void **state)
+{
+	static const enum batch_policy policies[] = { BATCH_SLACK, BATCH_EDF };
+	struct crowd *w = malloc(sizeof *w);
+	uint64_t met[2] = { 0 };
+	double longest = 0;
+	assert_non_null(w);
+	for (uint64_t seed = 1; seed <= 60; seed++)
+		for (size_t p = 0; p < COUNT_OF(policies); p++)
+			for (int patient = 0; patient < 2; patient++) {
+				make_crowd(w, policies[p], seed);
+				const double share = live_in_crowd(w, patient);
+				longest = fmax(longest, share);
+				met[patient] += w->met;
+				batcher_free(w->b);
+			}
+	print_message("waited at most %.2f of the bound; beside them %.3f are answered in time\n",
+		longest, (double)met[1] / (double)met[0]);
+	assert_true(longest <= 1);
+	assert_true((double)met[1] >= .9 * (double)met[0]);
+	free(w);
 }
 
 /* ---- beside what is possible ---- */
@@ -422,6 +572,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(whatever_arrives_is_treated_by_the_rules),
+		cmocka_unit_test(who_has_no_deadline_waits_no_longer_than_its_share_allows),
 		cmocka_unit_test(few_requests_fare_almost_as_well_as_they_can),
 		cmocka_unit_test(one_promise_in_a_hundred_is_broken),
 		cmocka_unit_test(slack_carries_more_than_any_fixed_delay),
