@@ -53,10 +53,16 @@ void conn_close(struct conn *c)
 		http1_closed(c);
 }
 
+bool conn_is_full(const struct conn *c)
+{
+	return c->out.n - c->out_at > OUT_MOST;
+}
+
 /* What the socket is waited for: not for bytes while earlier ones wait for an answer. */
 static void update_events(struct conn *c)
 {
-	const bool full = c->kind == CONN_HTTP1 && c->state == AWAIT_ANSWER && c->in_at < c->in.n;
+	const bool full = c->kind == CONN_HTTP1 && (c->state == AWAIT_ANSWER || c->paused) &&
+			  c->in_at < c->in.n;
 	const uint32_t want =
 		EPOLLRDHUP | (full ? 0u : EPOLLIN) | (c->out_at < c->out.n ? EPOLLOUT : 0u);
 	if (c->dead || want == c->events)
@@ -98,26 +104,6 @@ static bool write_out(struct conn *c)
 	return true;
 }
 
-void conn_flush(struct conn *c)
-{
-	bool all = !c->dead;
-	do
-		all = all && write_out(c);
-	while (all && c->kind == CONN_HTTP2 && http2_pump(c));
-	if (all && c->closing && c->kind != CONN_ENDING)
-		linger(c);
-	update_events(c);
-}
-
-void conn_later(struct conn *c)
-{
-	if (c->later || c->dead)
-		return;
-	c->later = true;
-	c->next_later = c->loop->later;
-	c->loop->later = c;
-}
-
 static void choose_protocol(struct conn *c)
 {
 	const size_t n = c->in.n < sizeof PREFACE - 1 ? c->in.n : sizeof PREFACE - 1;
@@ -139,6 +125,38 @@ static void parse(struct conn *c)
 		c->in_at = c->in.n;
 	if (!c->dead && c->in_at == c->in.n)
 		c->in.n = c->in_at = 0;
+}
+
+/* The next part of what is to be written; false: there is none. */
+static bool go_on(struct conn *c)
+{
+	if (c->kind == CONN_HTTP2)
+		return http2_pump(c);
+	const bool was_paused = c->paused;
+	c->paused = false;
+	if (was_paused)
+		parse(c);
+	return was_paused && c->out_at < c->out.n;
+}
+
+void conn_flush(struct conn *c)
+{
+	bool all = !c->dead;
+	do
+		all = all && write_out(c);
+	while (all && go_on(c));
+	if (all && c->closing && c->kind != CONN_ENDING)
+		linger(c);
+	update_events(c);
+}
+
+void conn_later(struct conn *c)
+{
+	if (c->later || c->dead)
+		return;
+	c->later = true;
+	c->next_later = c->loop->later;
+	c->loop->later = c;
 }
 
 /* A large body of HTTP/1.1 is read where it will be used. */

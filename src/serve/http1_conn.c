@@ -204,6 +204,9 @@ void http1_read(struct conn *c)
 		const int state = c->state;
 		if (state == READ_HEAD && c->in_at == c->in.n)
 			return;
+		c->paused = state == READ_HEAD && conn_is_full(c);
+		if (c->paused)
+			return;
 		if (state == READ_HEAD)
 			read_head(c);
 		else if (state == READ_BODY)

@@ -151,6 +151,7 @@ struct conn {
 	uint64_t body_left;
 	struct http_chunks chunks;
 	bool keep_alive;
+	bool paused; /* the next request waits until the client has read its answers */
 	struct exchange *exchange;
 	/* HTTP/2 */
 	void *session;
@@ -164,6 +165,8 @@ void conn_new(struct loop *l, int fd, bool trusted);
 void conn_ready(struct conn *c, uint32_t events);
 void conn_flush(struct conn *c); /* writes what there is */
 void conn_close(struct conn *c);
+/* So many bytes wait for the socket that the connection takes no request meanwhile. */
+bool conn_is_full(const struct conn *c);
 /* Flushes it at the end of the loop's turn: several answers go out in one write. */
 void conn_later(struct conn *c);
 /* Whether the client has said the server's word. */

@@ -125,10 +125,29 @@ class Connections(unittest.TestCase):
             thread.join()
         self.assertEqual(failed, [])
 
+    def test_answers_that_nobody_reads_do_not_pile_up(self):
+        requests = 4000  # each is short, and its answer is long
+        with server.connect() as connection:
+            before = resident()
+            connection.sendall(server.bytes_of("GET", "/metrics") * requests)
+            for _ in range(20):  # meanwhile the server reads the others
+                self.assertEqual(server.ask("GET", "/v2/health/live").code, 200)
+            self.assertLess(resident() - before, 64 << 20)
+            file = connection.makefile("rb")
+            for _ in range(requests):
+                self.assertIn(b" 200 ", file.readline())
+                fields = dict(line.lower().split(b": ") for line in iter(file.readline, b"\r\n"))
+                self.assertTrue(file.read(int(fields[b"content-length"])).endswith(b"\n"))
+
     def test_a_large_tensor_comes_back(self):
         numbers = os.urandom(8 << 20)
         body, own = cases.with_blobs({"inputs": [cases.blob_of("X", "INT32", [2 << 20], len(numbers))], "parameters": {"binary_data_output": True}}, numbers)
         self.assertEqual(server.infer("flat", body, own).binary, numbers)
+
+
+def resident():
+    with open("/proc/%d/statm" % server.process.pid) as file:
+        return int(file.read().split()[1]) * mmap.PAGESIZE
 
 
 def counted(model, what):
