@@ -210,17 +210,25 @@ void conn_ready(struct conn *c, uint32_t events)
 
 /* ---- memory of requests ---- */
 
-bool exchange_hold(struct exchange *x, uint64_t bytes)
+int exchange_count(struct exchange *x, uint64_t bytes, struct error *err)
 {
 	struct server *s = x->loop->server;
 	const uint64_t before =
 		atomic_fetch_add_explicit(&s->held_bytes, bytes, memory_order_relaxed);
 	x->held += bytes;
 	if (before + bytes <= s->o.memory_bytes)
-		return true;
+		return 0;
 	atomic_fetch_add_explicit(&s->refused_bytes, 1, memory_order_relaxed);
-	exchange_fail(x, -ENOBUFS,
+	return error_set(err, -ENOBUFS,
 		"the server has no room for this request: all requests together may have %llu MiB",
 		(unsigned long long)(s->o.memory_bytes >> 20));
-	return false;
+}
+
+bool exchange_hold(struct exchange *x, uint64_t bytes)
+{
+	struct error err;
+	const int e = exchange_count(x, bytes, &err);
+	if (e)
+		exchange_fail(x, e, "%s", err.text);
+	return !e;
 }

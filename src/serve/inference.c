@@ -126,9 +126,10 @@ static int read_region(struct exchange *x, struct infer_input *in, unsigned at, 
 		return error_set(err, -EMSGSIZE,
 			"input '%.*s' has %" PRIu64 " bytes, and %" PRIu64 " MiB is the most",
 			SLICE_ARG(t->name), in->region_bytes, s->o.body_bytes >> 20);
+	const int e = exchange_count(x, in->region_bytes, err);
+	if (e)
+		return e;
 	x->shared[at] = xmalloc(in->region_bytes + 1);
-	x->held += in->region_bytes;
-	atomic_fetch_add_explicit(&s->held_bytes, in->region_bytes, memory_order_relaxed);
 	t->data = x->shared[at];
 	t->bytes = in->region_bytes;
 	return regions_read(s->regions, in->region, in->offset, x->shared[at], t->bytes, err);

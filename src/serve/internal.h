@@ -171,7 +171,9 @@ bool conn_is_full(const struct conn *c);
 void conn_later(struct conn *c);
 /* Whether the client has said the server's word. */
 int check_token(const struct conn *c, struct slice said, struct error *err);
-/* Whether the request may have so many bytes more; otherwise it has failed. */
+/* Counts bytes that the request has more: -ENOBUFS. */
+int exchange_count(struct exchange *x, uint64_t bytes, struct error *err);
+/* The same; false: the request has failed. */
 bool exchange_hold(struct exchange *x, uint64_t bytes);
 
 void http1_read(struct conn *c);

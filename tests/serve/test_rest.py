@@ -229,6 +229,22 @@ class SharedMemory(unittest.TestCase):
         self.assertEqual(server.ask("POST", "/v2/systemsharedmemory/region/mine/unregister").code, 200)
         self.assertEqual(server.infer("echo", asked(place(16), place(64))).code, 404)
 
+    def test_shared_memory_counts_as_a_request_s(self):
+        size = 2 << 20
+        small = Server(repository.path, "--model-control=explicit", "--load-model=flat", "--request-memory=1M", "--drain-delay=0")
+        self.addCleanup(small.end)
+        with open("/dev/shm/weir-test-%d" % small.port, "wb") as file:
+            self.addCleanup(os.unlink, file.name)
+            file.truncate(size)
+            region = {"key": os.path.basename(file.name), "byte_size": size}
+        self.assertEqual(small.ask("POST", "/v2/systemsharedmemory/region/mine/register", region).code, 200)
+        asked = lambda size: small.infer("flat", {"inputs": [{"name": "X", "datatype": "INT32", "shape": [size // 4], "parameters":
+                                                 {"shared_memory_region": "mine", "shared_memory_byte_size": size}}]})
+        answer = asked(size)
+        self.assertEqual(answer.code, 429, answer)
+        self.assertIn("all requests together may have 1 MiB", answer.json["error"])
+        self.assertEqual(asked(4096).code, 200)  # what was refused is not held
+
     def test_no_path_leads_out_of_shared_memory(self):
         for key in ("/../etc/passwd", "../../etc/passwd", "/a/b", "", "/"):
             answer = server.ask("POST", "/v2/systemsharedmemory/region/out/register", {"key": key, "byte_size": 8})
