@@ -108,13 +108,21 @@ static int shape_error(const struct exchange *x, const struct tensor *t,
 	return e;
 }
 
-/* The batch dimension is the request's, and what follows is the model's. */
-static void reshape(const struct version *v, const struct version_tensor *as, struct shape *s)
+/* The shape `to`.  Its open sizes, as the rows of a batch, are those that s has where `from`, which
+ * has as many, is open. */
+static void reshape(const struct shape *from, const struct shape *to, struct shape *s)
 {
-	const int64_t rows = s->dims[0];
-	*s = as->reshape;
-	if (v->batched)
-		s->dims[0] = rows;
+	struct shape made = *to;
+	unsigned at = 0;
+	if (s->n != from->n)
+		return;
+	for (unsigned i = 0; i < made.n; i++) {
+		while (made.dims[i] < 0 && at < from->n && from->dims[at] >= 0)
+			at++;
+		if (made.dims[i] < 0 && at < from->n)
+			made.dims[i] = s->dims[at++];
+	}
+	*s = made;
 }
 
 /* A copy: the client can change or take away its memory at any time. */
@@ -155,7 +163,7 @@ static int check_input(struct exchange *x, unsigned i, struct error *err)
 	}
 	const int e = tensor_check(t, err);
 	if (!e && as->has_reshape)
-		reshape(v, as, &t->shape);
+		reshape(&as->spec.shape, &as->reshape, &t->shape);
 	return e;
 }
 
@@ -354,8 +362,12 @@ static struct tensor rows_of(const struct exchange *x, unsigned output)
 	const struct engine_output *o = &x->batch->run.out[output];
 	struct tensor t = { slice_of(v->out[output].spec.name), o->type, o->shape, o->data,
 		o->bytes };
-	if (!v->batched)
+	const struct version_tensor *as = &v->out[output];
+	if (!v->batched) {
+		if (as->has_reshape)
+			reshape(&as->reshape, &as->spec.shape, &t.shape);
 		return t;
+	}
 	const uint32_t all = x->batch->rows, rows = x->item.rows, first = x->first_row;
 	t.shape.dims[0] = rows;
 	if (o->type != DTYPE_BYTES) {
@@ -369,10 +381,8 @@ static struct tensor rows_of(const struct exchange *x, unsigned output)
 		t.data = (const char *)o->data + begin;
 		t.bytes = bytes_skip(t.data, elements / all * rows);
 	}
-	if (v->out[output].has_reshape) {
-		t.shape = v->out[output].spec.shape;
-		t.shape.dims[0] = rows;
-	}
+	if (as->has_reshape)
+		reshape(&as->reshape, &as->spec.shape, &t.shape);
 	return t;
 }
 

@@ -48,6 +48,10 @@ class Repository:
         self.add("narrow", [tensor("X", "FP32", -1, 1)], [tensor("Y", "FP32", -1, 1)], batch=1, us=1000000,
                  config="dynamic_batching { default_queue_policy { max_queue_size: 2 } }")
         self.add("fails", [tensor("X", "FP32", -1, 1)], [tensor("Y", "FP32", -1, 1)], fail_every=2)
+        reshape = lambda dims, own: "".join("%s { name: \"%s\" data_type: TYPE_FP32 dims: %s reshape { shape: %s } }\n" % (
+            what, name, dims, own) for what, name in (("input", "X"), ("output", "Y")))
+        self.add("shaped", [tensor("X", "FP32", 1, 4)], [tensor("Y", "FP32", 1, 4)], reshape([4], [1, 4]), batch=0)
+        self.add("open_shaped", [tensor("X", "FP32", -1, 1, -1)], [tensor("Y", "FP32", -1, 1, -1)], reshape([-1, 1], [1, -1]))
         folder = self.add("labels", [tensor("X", "FP32", -1, 4)], [tensor("Y", "FP32", -1, 4)],
                           config='output { name: "Y" data_type: TYPE_FP32 dims: 4 label_filename: "labels.txt" }')
         (folder / "labels.txt").write_text("ant\nbee\ncat\ndog\n")
