@@ -281,8 +281,8 @@ static int shm_register(struct exchange *x, json_t *request, json_t **ret, struc
 	const json_t *bytes = json_object_get(request, "byte_size");
 	if (!json_is_string(key) || !json_is_integer(bytes) || json_integer_value(bytes) <= 0)
 		return error_set(err, -EINVAL, "a region needs a 'key' and a 'byte_size' above 0");
-	if (json_integer_value(offset) < 0)
-		return error_set(err, -EINVAL, "the 'offset' of a region is 0 or more");
+	if (offset && (!json_is_integer(offset) || json_integer_value(offset) < 0))
+		return error_set(err, -EINVAL, "the 'offset' of a region is a number from 0 on");
 	*ret = json_object();
 	return regions_register(server_of(x)->regions,
 		json_is_string(name) ? json_string_value(name) : "", json_string_value(key),

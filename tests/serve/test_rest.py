@@ -210,6 +210,7 @@ class SharedMemory(unittest.TestCase):
             memory = mmap.mmap(file.fileno(), 4096)
         register = lambda **what: server.ask("POST", "/v2/systemsharedmemory/region/mine/register", dict({"key": key, "byte_size": 4096}, **what))
         self.assertEqual(register(offset=4000).code, 400)  # it ends behind the memory
+        self.assertEqual(register(offset="0").code, 400)
         self.assertEqual(register().code, 200)
         self.assertEqual(register().code, 400)  # it is there
         status = server.ask("GET", "/v2/systemsharedmemory/status").json
