@@ -194,7 +194,7 @@ void http2_closed(struct conn *c);
 struct loop {
 	struct server *server;
 	pthread_t thread;
-	int epoll, wake;
+	int epoll, wake, kept;
 	_Atomic(struct exchange *) inbox;
 	atomic_bool asleep;
 	struct conn *conns, *later;

@@ -64,11 +64,26 @@ static void take_inbox(struct loop *l)
 
 /* ---- new connections ---- */
 
+/* Where no descriptor is left, one that is kept for that takes the connection, to close it: one
+ * that stayed would wake the loop again at once. */
+static int accept_one(struct loop *l, int listener)
+{
+	int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (fd >= 0 || (errno != EMFILE && errno != ENFILE) || l->kept < 0)
+		return fd;
+	close(l->kept);
+	fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (fd >= 0)
+		close(fd);
+	l->kept = eventfd(0, EFD_CLOEXEC);
+	return -1;
+}
+
 static void accept_some(struct loop *l, const struct listener *listener)
 {
 	const int one = 1;
 	for (int i = 0; i < 16; i++) {
-		const int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		const int fd = accept_one(l, listener->fd);
 		if (fd < 0)
 			return;
 		if (atomic_load_explicit(&l->connections, memory_order_relaxed) >=
@@ -275,7 +290,9 @@ int loop_start(struct loop *l, struct server *s, struct error *err)
 	l->epoll = epoll_create1(EPOLL_CLOEXEC);
 	l->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	struct epoll_event e = { .events = EPOLLIN, .data.ptr = l };
-	if (l->epoll < 0 || l->wake < 0 || epoll_ctl(l->epoll, EPOLL_CTL_ADD, l->wake, &e))
+	l->kept = eventfd(0, EFD_CLOEXEC);
+	if (l->epoll < 0 || l->wake < 0 || l->kept < 0 ||
+		epoll_ctl(l->epoll, EPOLL_CTL_ADD, l->wake, &e))
 		return error_set(err, -errno, "no descriptors are left for a loop of the server");
 	for (unsigned i = 0; i < s->nlisteners; i++) {
 		e = (struct epoll_event){ .events = EPOLLIN | EPOLLEXCLUSIVE,
@@ -305,5 +322,7 @@ void loop_fini(struct loop *l)
 	}
 	close(l->epoll);
 	close(l->wake);
+	if (l->kept >= 0)
+		close(l->kept);
 	buf_free(&l->log);
 }

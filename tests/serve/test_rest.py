@@ -1,8 +1,10 @@
 """REST as clients of Triton and KServe speak it: the cases of cases.py, whole and in pieces, and what takes more than one request."""
 import base64
+import contextlib
 import json
 import mmap
 import os
+import resource
 import shutil
 import subprocess
 import threading
@@ -124,6 +126,18 @@ class Connections(unittest.TestCase):
         for thread in threads:
             thread.join()
         self.assertEqual(failed, [])
+
+    def test_where_no_descriptor_is_left_connections_end(self):
+        own = Server(repository.path, "--model-control=explicit", "--drain-delay=0")
+        self.addCleanup(own.end)
+        most = len(os.listdir("/proc/%d/fd" % own.process.pid)) + 10
+        resource.prlimit(own.process.pid, resource.RLIMIT_NOFILE, (most, most))
+        connections = [own.connect() for _ in range(40)]
+        with contextlib.suppress(ConnectionResetError):
+            self.assertEqual(connections[-1].recv(1), b"")
+        for connection in connections:
+            connection.close()
+        own.wait_for(lambda: own.ask("GET", "/v2/health/live").code == 200)
 
     def test_answers_that_nobody_reads_do_not_pile_up(self):
         requests = 4000  # each is short, and its answer is long
