@@ -187,7 +187,7 @@ static void read_chunks(struct conn *c)
 		return;
 	}
 	const uint64_t more = x->body.n - before;
-	c->until_ns += (more >> 10) * BODY_NS_A_KIB;
+	c->until_ns += more * BODY_NS_A_KIB / 1024;
 	const bool keep = c->keep_alive;
 	c->keep_alive = false;
 	if (more && !exchange_hold(x, more))

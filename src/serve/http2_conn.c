@@ -389,7 +389,7 @@ static void take_unary(struct stream *s, const uint8_t *bytes, size_t n)
 	}
 	if (!exchange_hold(x, n))
 		return;
-	s->until_ns += (n >> 10) * BODY_NS_A_KIB;
+	s->until_ns += n * BODY_NS_A_KIB / 1024;
 	buf_put(&x->body, bytes, n);
 }
 
