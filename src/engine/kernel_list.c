@@ -66,6 +66,12 @@ static uint64_t amount(const struct amount *a, uint32_t rows)
 	return (a->each * rows + a->plus + a->over - 1) / a->over;
 }
 
+/* Of all that may run.  A configuration that says nothing of rows gets them later. */
+static uint64_t most_of(const struct kernels *k, const struct amount *a)
+{
+	return amount(a, k->gpu.max_rows ? k->gpu.max_rows : BATCH_ROWS_MOST);
+}
+
 /* ---- kernels.json ---- */
 
 /* Small enough that no sum of a few overflows. */
@@ -120,8 +126,10 @@ static int read_argument(const struct kernels *k, const json_t *j, struct argume
 	}
 	if (!value || json_object_size(j) != (offset ? 2 : 1) || (offset && a->kind != ADDRESS))
 		return -EINVAL;
-	if (a->kind == U32 || a->kind == U64)
-		return read_amount(value, &a->value);
+	if (a->kind == U32 || a->kind == U64) {
+		const int e = read_amount(value, &a->value);
+		return !e && a->kind == U32 && most_of(k, &a->value) > UINT32_MAX ? -ERANGE : e;
+	}
 	a->real = json_number_value(value);
 	if (a->kind != ADDRESS)
 		return json_is_number(value) ? 0 : -EINVAL;
@@ -160,20 +168,25 @@ static int read_launch(
 	if (read_amounts(grid, s->size, 3) || read_amounts(block, s->size + 3, 3) ||
 		(shared && read_amount(shared, &s->size[6])))
 		return wrong(k, what, name, "needs three numbers as grid and as block", err);
+	for (unsigned i = 0; i < 7; i++)
+		if (most_of(k, &s->size[i]) > INT32_MAX)
+			return wrong(
+				k, what, name, "has a grid, block or shared of 2^31 or more", err);
 	if (arguments && (!json_is_array(arguments) || json_array_size(arguments) > ARGUMENTS_MOST))
 		return wrong(k, what, name, "has no list of at most 64 arguments", err);
 	for (; s->arguments < json_array_size(arguments); s->arguments++)
 		if (read_argument(
 			    k, json_array_get(arguments, s->arguments), &s->argument[s->arguments]))
 			return wrong(k, what, name,
-				"has an argument that is no buffer of this model, u32, u64, f32 or f64",
+				"has an argument that is no buffer of this model, and no u32, u64, f32 or "
+				"f64 that fits",
 				err);
 	int e = GPU_CALL(g, err, cuModuleGetFunction, &s->function, k->module, name);
 	if (e)
 		return wrong(k, what, name, "is no kernel of the image", err);
-	if (amount(&s->size[6], BATCH_ROWS_MOST) > SHARED_PLAIN)
+	if (most_of(k, &s->size[6]) > SHARED_PLAIN)
 		e = GPU_CALL(g, err, cuFuncSetAttribute, s->function, SHARED_LIMIT,
-			(int)amount(&s->size[6], BATCH_ROWS_MOST));
+			(int)most_of(k, &s->size[6]));
 	return e;
 }
 
@@ -194,6 +207,8 @@ static int read_step(struct kernels *k, const json_t *j, const char *what, struc
 		s->kind = FILL;
 	else
 		return wrong(k, what, "a step", "is no kernel, copy or fill", err);
+	if (s->kind == FILL && (value < 0 || value > UINT8_MAX))
+		return wrong(k, what, "byte", "is a number from 0 to 255", err);
 	s->value = s->kind == FILL ? (unsigned char)value : 0;
 	if (read_amount(bytes, &s->bytes))
 		return wrong(k, what, "bytes", "is no amount", err);
@@ -282,6 +297,19 @@ static int check_specs(const struct kernels *k, const struct tensor_spec *spec, 
 	return 0;
 }
 
+/* Launches name tensors without saying whether they go in or out. */
+static int check_names(const struct kernels *k, const char *what, struct error *err)
+{
+	const struct engine_model *m = &k->gpu.base;
+	for (unsigned i = 0; i < m->ins + m->outs; i++) {
+		const char *name = i < m->ins ? m->in[i].name : m->out[i - m->ins].name;
+		unsigned first;
+		if (!find_place(k, name, &first) && first != i)
+			return wrong(k, what, name, "is there twice", err);
+	}
+	return 0;
+}
+
 static int read_model(struct kernels *k, const json_t *root, const char *path, struct error *err)
 {
 	const char *image;
@@ -295,6 +323,7 @@ static int read_model(struct kernels *k, const json_t *root, const char *path, s
 	int e = engine_read_specs(m, in, out, err);
 	e = e ? e : check_specs(k, m->in, m->ins, path, err);
 	e = e ? e : check_specs(k, m->out, m->outs, path, err);
+	e = e ? e : check_names(k, path, err);
 	e = e ? e : read_file(k, image, &code, err);
 	if (!e) {
 		buf_text(&code); /* PTX ends with a NUL */
@@ -343,6 +372,11 @@ static int plan(struct gpu_model *m, struct gpu_plan *p, struct error *err)
 	struct kernels *k = kernels_of(m);
 	uint64_t *own = p->own = xcalloc(k->buffer.n + 1, sizeof *own);
 	int e = 0;
+	for (unsigned i = 0; i < m->base.ins && !m->base.has_rows; i++)
+		if (m->base.in[i].shape.n && m->base.in[i].shape.dims[0] < 0)
+			return error_set(err, -EINVAL,
+				"input %s has rows, and max_batch_size is 0: say 1 or more",
+				m->base.in[i].name);
 	for (unsigned i = 0; i < m->base.outs && !e; i++) {
 		struct gpu_tensor *t = &p->out[i];
 		uint64_t bytes = 0;

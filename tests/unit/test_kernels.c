@@ -163,10 +163,42 @@ static void files_that_are_wrong_say_what(void **state)
 		{ HEAD "{\"copy\":{\"from\":\"X\",\"to\":\"Y\",\"bytes\":{\"over\":0}}}]}",
 			"no amount" },
 		{ HEAD "7]}", "no kernel, copy or fill" },
+		{ HEAD "{\"fill\":{\"buffer\":\"t\",\"byte\":256,\"bytes\":1}}]}",
+			"byte is a number from 0 to 255" },
+		{ HEAD "{\"kernel\":\"work\",\"grid\":[4294967297,1,1],\"block\":[1,1,1]}]}",
+			"2^31 or more" },
+		{ HEAD "{\"kernel\":\"work\",\"grid\":[1,1,1],\"block\":[1,1,1],"
+		       "\"shared\":{\"rows\":400000000}}]}",
+			"2^31 or more" },
+		{ HEAD "{\"kernel\":\"work\",\"grid\":[1,1,1],\"block\":[1,1,1],\"arguments\":[{"
+		       "\"u32\":4294967296}]}]}",
+			"u32, u64, f32 or f64 that fits" },
+		{ "{\"image\":\"model.ptx\",\"inputs\":[" SPEC("X") "],\"outputs\":[" SPEC(
+			  "X") "],\"launches\":[]}",
+			"X is there twice" },
 	};
 	struct engine_model *m;
 	for (unsigned i = 0; i < COUNT_OF(wrong); i++)
 		check_error(try_load(wrong[i].json, &m) < 0, true, wrong[i].part);
+}
+
+static void rows_need_a_batch_size(void **state)
+{
+	struct gpu_model *m = load(HEAD COPIES "]}");
+	m->base.has_rows = false;
+	const float x[4] = { 1, 2, 3, 4 };
+	begin_run();
+	give(0, DTYPE_FP32, SHAPE(2, 2), x, sizeof x);
+	check_error(engine_run(&m->base, &run, &err), -EINVAL, "max_batch_size is 0");
+	engine_unload(&m->base);
+}
+
+/* By the rows that the model may get, of which 1,024 would need more than a kernel can have. */
+static void shared_memory_may_grow_with_rows(void **state)
+{
+	engine_unload(&load(HEAD "{\"kernel\":\"work\",\"grid\":[1,1,1],\"block\":[1,1,1],"
+				 "\"shared\":{\"rows\":8192}}]}")
+			       ->base);
 }
 
 static void copies_longer_than_a_buffer_do_not_run(void **state)
@@ -204,6 +236,8 @@ int main(void)
 		cmocka_unit_test(a_model_without_graphs_has_the_same_answers),
 		cmocka_unit_test(memory_that_left_comes_back_to_graphs_and_weights),
 		cmocka_unit_test(files_that_are_wrong_say_what),
+		cmocka_unit_test(rows_need_a_batch_size),
+		cmocka_unit_test(shared_memory_may_grow_with_rows),
 		cmocka_unit_test(copies_longer_than_a_buffer_do_not_run),
 		cmocka_unit_test(a_launch_that_fails_fails_alone),
 	};
