@@ -29,12 +29,16 @@ static bool read_time(const struct options *o, const char *name, uint64_t *ret_n
 	return true;
 }
 
-static bool read_size(const struct options *o, const char *name, uint64_t *ret_bytes)
+/* More than this zlib, a message of gRPC and one read() can't have. */
+#define BODY_MOST ((uint64_t)1 << 30)
+
+static bool read_size(const struct options *o, const char *name, uint64_t most, uint64_t *ret_bytes)
 {
 	const char *text = opt_str(o, name);
-	if (!text || (size_parse(text, ret_bytes) && *ret_bytes))
+	if (!text || (size_parse(text, ret_bytes) && *ret_bytes && *ret_bytes <= most))
 		return true;
-	complain(EXIT_USAGE, "--%s=%s: give a size, as in 256M", name, text);
+	complain(EXIT_USAGE, "--%s=%s: give a size%s, as in 256M", name, text,
+		most == BODY_MOST ? " up to 1G" : "");
 	return false;
 }
 
@@ -104,8 +108,8 @@ static bool read_options(const struct options *o, struct serve_options *s)
 	return find_driver(o, s) && read_control(opt_str(o, "model-control"), &s->control) &&
 	       read_policy(opt_str(o, "policy"), &s->policy) && read_time(o, "poll", &s->poll_ns) &&
 	       read_time(o, "delay", &s->delay_ns) && read_time(o, "drain-delay", &s->drain_ns) &&
-	       read_size(o, "body", &s->body_bytes) &&
-	       read_size(o, "request-memory", &s->memory_bytes);
+	       read_size(o, "body", BODY_MOST, &s->body_bytes) &&
+	       read_size(o, "request-memory", UINT64_MAX, &s->memory_bytes);
 }
 
 /* ---- under the injected library ---- */
