@@ -287,13 +287,14 @@ static void host_function(struct player *y, uint32_t thread, const struct op *o)
 }
 
 /* False: nobody has given it. */
-static bool take(struct player *y, uint32_t thread, uint32_t signal)
+static bool take(struct player *y, uint32_t thread, uint32_t signal, uint32_t wake_ns)
 {
 	if (y->signals[signal].taken == y->signals[signal].given.n)
 		return false;
 	const uint32_t given = y->signals[signal].given.v[y->signals[signal].taken++];
+	const uint32_t usual_ns = 6000 + below(y, 40000);
 	struct before b[2] = { { y->threads[thread].now, 300, PATH_HOST },
-		{ given, 6000 + below(y, 40000), PATH_HOST } };
+		{ given, wake_ns ? wake_ns : usual_ns, PATH_HOST } };
 	if (at(y, given) <= at(y, y->threads[thread].now)) /* it need not sleep */
 		b[1].ns = 0;
 	y->threads[thread].now = moment(y, b, 2);
@@ -347,7 +348,7 @@ static bool play(struct player *y, uint32_t thread, const struct op *o)
 		give(y, o->what, y->threads[thread].now);
 		break;
 	case OP_TAKE:
-		return take(y, thread, o->what);
+		return take(y, thread, o->what, o->ns);
 	}
 	return true;
 }

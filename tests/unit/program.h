@@ -30,12 +30,12 @@ enum op_kind {
 	OP_WAIT_EVENT,    /* by a stream */
 	OP_HOST_FUNCTION, /* in a stream; gives a signal */
 	OP_GIVE,          /* a signal to another thread, as by a condition variable */
-	OP_TAKE           /* waits for one */
+	OP_TAKE           /* waits for one; ns: how long it takes to wake up, 0: some time */
 };
 
 struct op {
 	enum op_kind kind;
-	uint32_t ns;     /* the host's, the kernel's, or the function's */
+	uint32_t ns;     /* the host's, the kernel's, the function's, or of OP_TAKE */
 	uint32_t stream; /* below PROGRAM_STREAMS: the first half is device 0 */
 	uint32_t what;   /* event or signal */
 	uint32_t count;
