@@ -5,9 +5,11 @@
 #include "cmd/cli/report_input.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "hint/hint.h"
+#include "model/request_times.h"
 #include "report/sections.h"
 #include "report/select.h"
 
@@ -31,12 +33,21 @@ static int show_whole(const struct options *o, struct report *r, unsigned rows)
 	return EXIT_YES;
 }
 
+#define REQUEST_SECTIONS "request,request_behind,request_gpu_trace,request_beside"
+
+/* What is shown: NULL, the whole report. */
+static const char *sections_of(const struct options *o)
+{
+	const char *only = opt_str(o, "only");
+	return only || !opt_str(o, "request") ? only : REQUEST_SECTIONS;
+}
+
 /* All rows in a file, as many as asked for on a terminal. */
 static int show_lists(const struct options *o, struct report *r, unsigned rows)
 {
 	const char *filters[FILTERS_MOST + 1];
 	struct error err = { .text = "" };
-	struct select_options s = { .only = opt_str(o, "only"),
+	struct select_options s = { .only = sections_of(o),
 		.sort = opt_str(o, "sort"),
 		.columns = opt_str(o, "columns"),
 		.filters = filters,
@@ -63,9 +74,38 @@ static int show_lists(const struct options *o, struct report *r, unsigned rows)
 	return EXIT_YES;
 }
 
+static int find_request(const char *text, struct report *r)
+{
+	char *end;
+	errno = 0;
+	const uint64_t id = strtoull(text, &end, 10);
+	const struct requests *all = r->requests;
+	if (errno || *end || *text < '0' || *text > '9')
+		return complain(EXIT_USAGE, "--request=%s: give the number of a request", text);
+	for (size_t i = 0; i < all->v.n; i++) {
+		if (all->v.v[i].q.id != id)
+			continue;
+		if (r->request != REQUEST_NONE)
+			return complain(EXIT_USAGE,
+				"several servers of the recording have a request %s", text);
+		r->request = (uint32_t)i;
+	}
+	if (r->request != REQUEST_NONE)
+		return EXIT_YES;
+	return complain(EXIT_USAGE,
+		all->v.n
+			? "the recording has no request %s. `weir report --only requests` lists those that it has"
+			: "the recording has no request %s, nor any other. `weir serve -o FILE` records them",
+		text);
+}
+
 static int show(const struct options *o, struct report *r, unsigned rows)
 {
-	return (opt_str(o, "only") ? show_lists : show_whole)(o, r, rows);
+	const char *request = opt_str(o, "request");
+	const int code = request ? find_request(request, r) : EXIT_YES;
+	if (code)
+		return code;
+	return (sections_of(o) ? show_lists : show_whole)(o, r, rows);
 }
 
 int cmd_report(const struct options *o)
@@ -78,6 +118,8 @@ int cmd_report(const struct options *o)
 			"--only, as in --only kernels");
 	if (opt_flag(o, "csv") && opt_flag(o, "json"))
 		return complain(EXIT_USAGE, "choose --csv or --json");
-	return report_input_show(o,
-		opt_str(o, "only") ? report_select_facets(opt_str(o, "only")) : FACETS_ALL, show);
+	const char *only = sections_of(o);
+	const uint32_t of_request = opt_str(o, "request") ? FACET(REQUESTS) : 0;
+	return report_input_show(
+		o, only ? report_select_facets(only) | of_request : FACETS_ALL, show);
 }

@@ -359,6 +359,7 @@ struct analysis {
 struct hints;
 struct prediction;
 struct gpu_states;
+struct requests;
 struct stacks;
 
 /* The calls of a function that came with one call stack, of those whose stack was kept. */
@@ -440,6 +441,8 @@ struct report {
 	ARRAY(struct caller_row) callers; /* of these, by total time */
 	struct gpu_states *gpu_states;    /* gpu_state.h; without GPUs when none was sampled */
 	struct hints *hints;              /* hint.h; NULL unless somebody asked for them */
+	struct requests *requests;        /* request_times.h */
+	uint32_t request; /* of them: the one that somebody asks for, or REQUEST_NONE */
 };
 
 /* Whether what ran on devices is known with its times, and all of it: what nothing ran for then

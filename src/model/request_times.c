@@ -287,6 +287,11 @@ static int alike_order(const void *one, const void *two, void *context)
 	return ORDER(a->to - a->on, b->to - b->on);
 }
 
+static uint64_t above(uint64_t ns, uint64_t usual)
+{
+	return ns > usual ? ns - usual : 0;
+}
+
 /* Of batches [from, to) of one model and size, those first beside which nothing ran: the median of
  * these is usual, or of all where there is none. */
 static void compare(struct requests *r, const uint32_t *v, size_t n)
@@ -295,10 +300,11 @@ static void compare(struct requests *r, const uint32_t *v, size_t n)
 	while (quiet < n && !r->batches.v[v[quiet]].beside_ns)
 		quiet++;
 	const struct batch_row *middle = &r->batches.v[v[(quiet ? quiet : n) / 2]];
-	const uint64_t usual = middle->to - middle->on;
+	const uint64_t usual = middle->to - middle->on, kernels = middle->kernels_ns;
 	for (size_t i = 0; i < n; i++) {
 		struct batch_row *b = &r->batches.v[v[i]];
-		b->slower_ns = b->to - b->on > usual ? b->to - b->on - usual : 0;
+		b->slower_ns = above(b->to - b->on, usual);
+		b->kernels_slower_ns = above(b->kernels_ns, kernels);
 	}
 }
 
@@ -328,7 +334,8 @@ static uint64_t take(uint64_t *from, uint64_t most)
 	return ns;
 }
 
-/* The engine's time.  The neighbours' part is taken off what waits for a GPU, then off the rest. */
+/* The engine's time.  The neighbours' part is what kernels took longer, then what the host waited.
+ */
 static void cut_device_time(struct request_row *q, uint64_t ns, const struct batch_row *b)
 {
 	uint64_t *part = q->part;
@@ -336,12 +343,14 @@ static void cut_device_time(struct request_row *q, uint64_t ns, const struct bat
 	part[PART_COPIES] = take(&ns, b ? b->copies_ns : 0);
 	part[PART_ENGINE] = ns;
 	uint64_t slower = !b ? 0 : b->slower_ns < b->beside_ns ? b->slower_ns : b->beside_ns;
-	static const enum request_part from[] = { PART_KERNELS, PART_ENGINE, PART_COPIES };
-	for (unsigned i = 0; i < 3; i++) {
-		const uint64_t ours = take(&slower, part[from[i]]);
-		part[from[i]] -= ours;
-		part[PART_NEIGHBOURS] += ours;
-	}
+	const uint64_t longer = b && b->kernels_slower_ns < part[PART_KERNELS]
+					? b->kernels_slower_ns
+					: part[PART_KERNELS];
+	const uint64_t of_kernels = take(&slower, longer),
+		       of_engine = take(&slower, part[PART_ENGINE]);
+	part[PART_KERNELS] -= of_kernels;
+	part[PART_ENGINE] -= of_engine;
+	part[PART_NEIGHBOURS] = of_kernels + of_engine;
 }
 
 /* One that did not come so far as to be queued, say, spent its last part with what comes before. */

@@ -29,7 +29,8 @@ enum request_part {
 };
 const char *request_part_name(enum request_part part);
 
-#define BATCH_NONE UINT32_MAX
+#define BATCH_NONE   UINT32_MAX
+#define REQUEST_NONE UINT32_MAX
 
 struct batch_row {
 	struct nested at;  /* its range */
@@ -42,7 +43,8 @@ struct batch_row {
 	uint32_t first, count; /* its activities */
 	/* Within [on, to]: lengths of unions. */
 	uint64_t kernels_ns, copies_ns, beside_ns;
-	uint64_t slower_ns; /* than batches of its model and rows usually are */
+	/* Than batches of its model and rows usually take: in all, and their kernels. */
+	uint64_t slower_ns, kernels_slower_ns;
 };
 
 struct request_row {

@@ -15,6 +15,7 @@
 #include "model/gather.h"
 #include "model/gpu_state.h"
 #include "model/prediction.h"
+#include "model/request_times.h"
 #include "report/report_warnings.h"
 
 #include "base/banned.h"
@@ -77,6 +78,20 @@ static void free_hints(struct report *r)
 	hints_free(r->hints);
 }
 
+static int load_requests(struct report *r)
+{
+	r->requests = xcalloc(1, sizeof *r->requests);
+	r->request = REQUEST_NONE;
+	return requests_load(r->trace, &r->meta, &r->links, r->requests);
+}
+
+static void free_requests(struct report *r)
+{
+	if (r->requests)
+		requests_fini(r->requests);
+	free(r->requests);
+}
+
 static const struct facet_of {
 	uint32_t needs; /* in the table before it */
 	/* One of the three, or none: then the walk does it. */
@@ -107,6 +122,7 @@ static const struct facet_of {
 	[FACET_WARNINGS] = { .needs = FACET(THREADS) | FACET(STACKS) | FACET(DEVICE),
 		.make = warnings_make,
 		.free = warnings_free },
+	[FACET_REQUESTS] = { .needs = FACET(LINKS), .make = load_requests, .free = free_requests },
 };
 
 /* What a facet needs comes before it. */

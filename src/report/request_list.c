@@ -1,4 +1,6 @@
-/* Section requests: what a server of models was asked, the slowest first (model/request_times.h).
+/*
+ * Sections requests, what a server of models was asked, the slowest first, and request, one of them
+ * (model/request_times.h).
  */
 #include "report/sections.h"
 
@@ -15,8 +17,7 @@ struct listed {
 	struct behind behind; /* the model that it waited for longest; ns 0: for none */
 };
 
-struct request_list {
-	struct requests requests;
+struct listed_all {
 	ARRAY(struct listed) v;
 };
 
@@ -28,33 +29,35 @@ static int total_order(const void *one, const void *two)
 	return x != y ? ORDER(y, x) : ORDER(a->q.id, b->q.id);
 }
 
-static int make_requests(struct rows *rows)
+static void add_listed(const struct report *r, const struct request_row *q, struct listed_all *to)
 {
-	struct request_list *list = xcalloc(1, sizeof *list);
-	rows_own(rows, list, 0, sizeof *list->v.v);
-	const struct report *r = rows->r;
-	const int e = requests_load(r->trace, &r->meta, &r->links, &list->requests);
-	for (size_t i = 0; !e && i < list->requests.v.n; i++) {
-		struct behinds behind = { 0 };
-		const struct request_row *q = &list->requests.v.v[i];
-		request_behind(&list->requests, q, &behind);
-		*array_push(&list->v) = (struct listed){ .q = q,
-			.behind = behind.v.n ? behind.v.v[0] : (struct behind){ 0 } };
-		array_free(&behind.v);
-	}
-	SORT(list->v, total_order);
-	rows_take(rows, list->v.v, list->v.n, sizeof *list->v.v);
-	return e;
+	struct behinds behind = { 0 };
+	request_behind(r->requests, q, &behind);
+	*array_push(&to->v) = (struct listed){ .q = q,
+		.behind = behind.v.n ? behind.v.v[0] : (struct behind){ 0 } };
+	array_free(&behind.v);
 }
 
-static void free_requests(struct rows *rows)
+static int make_requests(struct rows *rows)
 {
-	struct request_list *list = rows->own;
-	if (!list)
-		return;
-	requests_fini(&list->requests);
-	array_free(&list->v);
-	free(list);
+	struct listed_all all = { 0 };
+	const struct requests *q = rows->r->requests;
+	for (size_t i = 0; i < q->v.n; i++)
+		add_listed(rows->r, &q->v.v[i], &all);
+	SORT(all.v, total_order);
+	rows_own(rows, all.v.v, all.v.n, sizeof *all.v.v);
+	return 0;
+}
+
+static int make_request(struct rows *rows)
+{
+	struct listed_all one = { 0 };
+	const struct report *r = rows->r;
+	rows->absent = r->request == REQUEST_NONE;
+	if (!rows->absent)
+		add_listed(r, &r->requests->v.v[r->request], &one);
+	rows_own(rows, one.v.v, one.v.n, sizeof *one.v.v);
+	return 0;
 }
 
 /* ---- columns ---- */
@@ -72,9 +75,8 @@ static const void *with_deadline(const struct row *row)
 
 static const struct batch_row *batch_of(const struct row *row, const void *of)
 {
-	const struct request_list *list = row->rows->own;
 	const struct request_row *q = of;
-	return q->batch == BATCH_NONE ? NULL : &list->requests.batches.v[q->batch];
+	return q->batch == BATCH_NONE ? NULL : &row->r->requests->batches.v[q->batch];
 }
 
 static const void *in_batch(const struct row *row)
@@ -211,13 +213,27 @@ const struct section section_requests = {
 	.about =
 		"Requests to `weir serve -o`, the slowest first. The time of a request is the sum of its nine parts, from `socket_ns` to `answer_ns`. A batch is usual if it takes the median of its model and number of rows. That median is of the batches beside which nothing ran, if there are some.",
 	.of = OF_REQUESTS,
-	.facets = FACET(LINKS),
+	.facets = FACET(REQUESTS),
 	.columns = request_columns,
 	.make = make_requests,
-	.fini = free_requests,
+	.fini = rows_free,
 	.asked = true,
 	.shown =
 		"id,outcome,total_ns,cause,behind,socket_ns,parse_ns,queue_ns,gather_ns,kernels_ns,"
 		"copies_ns,neighbours_ns,engine_ns,answer_ns,rows,batch_rows,model",
 	.note = "Cause: the longest part.  Behind: the model whose batches ran longest while the request was queued.  Neighbours: so much longer than usual the batch took beside work of others.",
+};
+
+const struct section section_request = {
+	.name = "request",
+	.heading = "Request",
+	.about =
+		"The request that `--request` names. Its columns are those of [`requests`](#requests).",
+	.form = SECTION_OBJECT,
+	.of = OF_REQUEST,
+	.facets = FACET(REQUESTS),
+	.columns = request_columns,
+	.make = make_request,
+	.fini = rows_free,
+	.asked = true,
 };

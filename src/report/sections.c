@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "model/request_times.h"
 #include "report/provenance.h"
 #include "report/report_make.h"
 
@@ -69,6 +70,10 @@ static const struct section *const tables[] = {
 	&section_allocation_calls,
 	&section_memory_over_time,
 	&section_requests,
+	&section_request,
+	&section_request_behind,
+	&section_request_gpu_trace,
+	&section_request_beside,
 };
 #define TABLES (sizeof tables / sizeof tables[0])
 
@@ -157,9 +162,24 @@ static const char *const always[OF_HINTS + 1] = {
 	[OF_NVML] = "GPUs were not sampled; weir record --nvml does so",
 	[OF_PREDICTION] = "no kernel was predicted; weir record --predict does so",
 	[OF_STACKS] = "no call stack was recorded; weir record --stacks records them",
-	[OF_REQUESTS] = "no request was recorded; weir serve -o FILE records those to its models",
 	[OF_WARNINGS] = "there is nothing to warn of",
 };
+
+static bool is_of_requests(enum made_of of)
+{
+	return of == OF_REQUESTS || of == OF_REQUEST || of == OF_REQUEST_WORK;
+}
+
+static const char *why_no_request(const struct report *r, enum made_of of)
+{
+	if (!r->requests->v.n)
+		return "no request was recorded; weir serve -o FILE records those to its models";
+	if (r->request == REQUEST_NONE)
+		return "weir report --request ID FILE says it of one request";
+	return of == OF_REQUEST ? "it was not queued while a batch ran"
+	       : r->requests->v.v[r->request].batch == BATCH_NONE ? "it ran in no batch"
+								  : "no such activity was recorded";
+}
 
 static bool is_of_ranges(enum made_of of)
 {
@@ -185,12 +205,14 @@ void section_put_note(FILE *out, const char *note, size_t width)
 static const char *why_empty(const struct report *r, const struct section *section)
 {
 	const enum made_of of = section->of;
-	if (!r->calls && is_at_level(r, "off") && of != OF_WARNINGS && of != OF_REQUESTS)
+	if (!r->calls && is_at_level(r, "off") && of != OF_WARNINGS && !is_of_requests(of))
 		return why_no_calls(r);
 	if (is_of_ranges(of) && r->calls && is_at_level(r, "stat"))
 		return why_no_events(r);
 	if (always[of])
 		return always[of];
+	if (is_of_requests(of))
+		return why_no_request(r, of);
 	switch (of) {
 	case OF_CALLS:
 		return why_no_calls(r);
@@ -236,6 +258,8 @@ static const char *why_empty(const struct report *r, const struct section *secti
 
 static uint32_t facets_of_why(enum made_of of)
 {
+	if (is_of_requests(of))
+		return FACET(REQUESTS);
 	const bool by_calls = always[of] || of == OF_CALLS || of == OF_FAILURES ||
 			      of == OF_EVENTS || of == OF_WAITS || of == OF_ALLOCATIONS ||
 			      of == OF_COPIES;

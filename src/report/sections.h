@@ -22,7 +22,8 @@ extern const struct section section_trace, section_provenance, section_summary, 
 	section_kernel_shapes, section_launch_gaps, section_kernel_families, section_idle_gaps,
 	section_busy_over_time, section_kernels_at_once, section_nccl, section_range_kernels,
 	section_range_pace, section_steps, section_allocation_calls, section_memory_over_time,
-	section_requests;
+	section_requests, section_request, section_request_behind, section_request_gpu_trace,
+	section_request_beside;
 
 /* The i-th, in the order of the report's JSON; NULL behind the last. */
 const struct section *section_at(size_t i);

@@ -98,6 +98,13 @@ say() {
 		for page in page.html two.html; do
 			echo "$page: $(grep -c '^</html>$' $page) end, recordings: $(grep -o '"timeline":' $page | wc -l)"
 		done ;;
+	requests) "$weir" report --only requests -n 12 "$here/serve/served.weir" "$here/serve/beside.weir" ;;
+	request) # in a batch beside others, in the queue of another model, refused
+		for id in 66 13 7; do
+			"$weir" report --request $id "$here/serve/served.weir" "$here/serve/beside.weir"
+		done
+		;;
+	request-json) "$weir" report --json --request 13 "$here/serve/served.weir" ;;
 	wrong) echo "not what is expected of text" ;;
 	esac
 }
@@ -105,7 +112,7 @@ say() {
 make_traces
 if [ "$case" = --update ]; then
 	for name in text all json csv ndjson chrome perfetto empty kineto kineto-json training diff diff-json phases phases-json \
-		sampled flame flame-svg flame-json memory memory-blocks memory-json page; do
+		sampled flame flame-svg flame-json memory memory-blocks memory-json page requests request request-json; do
 		say "$name" >"$here/expected/$name"
 	done
 	exit 0

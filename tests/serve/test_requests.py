@@ -88,6 +88,17 @@ class Recorded(unittest.TestCase):
             self.assertEqual(sum(row[part + "_ns"] for part in PARTS), row["total_ns"], row)
             self.assertEqual(row[row["cause"] + "_ns"], max(row[part + "_ns"] for part in PARTS))
 
+    def test_one_request(self):
+        for what, kernels in (("met", ["work_large"]), ("plain", ["work_small"]), ("refused", []), ("unknown", [])):
+            row = self.row(what)
+            said = report(self.path, "--json", "--request", str(row["id"]))
+            self.assertEqual(said["request"], row)
+            self.assertEqual([a["name"] for a in said["request_gpu_trace"] if a["kind"] == "kernel"], kernels, what)
+            self.assertEqual(sum(b["ns"] for b in said["request_behind"]) > 0, row["behind"] is not None)
+        for number in ("0", "1000", "-1", "x", ""):
+            done = subprocess.run([WEIR, "report", "--request=" + number, str(self.path)], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), number)
+
     def test_each_request_has_the_kernels_of_its_batch(self):
         ran = [row for row in self.rows.values() if row["batch"] is not None]
         self.assertEqual(len(ran), len(self.rows) - 2)
