@@ -205,7 +205,7 @@ static void put_log(struct exchange *x)
 
 void conn_answered(struct exchange *x)
 {
-	if (x->loop->server->log >= 0 && x->match.row)
+	if (x->loop->server->log && x->match.row)
 		put_log(x);
 	recorded_request(x);
 	if (!x->conn)

@@ -177,7 +177,7 @@ static double server_memory_refused(const struct server *s)
 
 static double server_log_lost(const struct server *s)
 {
-	return (double)get(&s->log_lost);
+	return (double)log_lost(s->log);
 }
 
 static double server_up_seconds(const struct server *s)

@@ -15,6 +15,7 @@
 #include "batch/batch.h"
 #include "engine/engine.h"
 #include "serve/model_server.h"
+#include "serve/request_log.h"
 #include "store/model_config.h"
 #include "store/store.h"
 #include "wire/http1.h"
@@ -207,7 +208,7 @@ struct loop {
 	uint64_t ended_ns;   /* its last turn */
 	uint64_t last;       /* the socket that it read then; 0: several */
 	uint64_t stopped_ns; /* since when it takes no connections; 0: it does */
-	struct buf log;
+	struct buf log;      /* lines of this turn */
 	_Atomic uint64_t busy_ns;
 };
 
@@ -430,8 +431,8 @@ struct server {
 	_Atomic uint64_t held_bytes, exchanges;
 	const struct injected *injected;    /* the library that records and shares; or NULL */
 	_Atomic uint64_t requests, batches; /* numbers in a recording */
-	_Atomic uint64_t refused_bytes, log_lost;
-	int log;
+	_Atomic uint64_t refused_bytes;
+	struct request_log *log; /* or NULL */
 	uint64_t began_ns;
 	json_t *trace, *logging; /* settings, under the keeper's lock */
 };

@@ -126,32 +126,6 @@ static void free_dead(struct loop *l)
 	}
 }
 
-/* ---- the log ---- */
-
-static uint64_t lines_in(const char *text, size_t n)
-{
-	uint64_t lines = 0;
-	for (size_t i = 0; i < n; i++)
-		lines += text[i] == '\n';
-	return lines;
-}
-
-/* Lines that do not fit, or would go to a file that was removed, are lost, and counted. */
-static void write_log(struct loop *l)
-{
-	struct stat st;
-	const bool there = fstat(l->server->log, &st) == 0 && st.st_nlink;
-	const ssize_t n = there ? write(l->server->log, l->log.v, l->log.n) : -1;
-	const size_t wrote = n > 0 ? (size_t)n : 0;
-	/* A part of a line is ended with the next ones, so that those can be read. */
-	const bool torn = wrote && l->log.v[wrote - 1] != '\n';
-	atomic_fetch_add_explicit(&l->server->log_lost,
-		lines_in(l->log.v + wrote, l->log.n - wrote), memory_order_relaxed);
-	l->log.n = 0;
-	if (torn)
-		buf_put_text(&l->log, "\n");
-}
-
 /* ---- its turns ---- */
 
 static void flush(struct loop *l)
@@ -275,7 +249,7 @@ static void *loop_run(void *data)
 		free_dead(l);
 		wake_device(l, false); /* of what stood behind a request that was answered */
 		if (l->log.n)
-			write_log(l);
+			log_put(l->server->log, &l->log);
 		l->ended_ns = now_ns();
 		atomic_fetch_add_explicit(&l->busy_ns, l->ended_ns - l->now, memory_order_relaxed);
 		if (atomic_load_explicit(&l->server->stopping, memory_order_acquire) &&

@@ -181,16 +181,6 @@ static int read_token(struct server *s, struct error *err)
 	return 0;
 }
 
-static int open_log(struct server *s, struct error *err)
-{
-	s->log = -1;
-	if (!s->o.log)
-		return 0;
-	/* A pipe that nobody reads does not hold up requests. */
-	s->log = open(s->o.log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0600);
-	return s->log < 0 ? error_set(err, -EINVAL, "--log=%s: %s", s->o.log, strerror(errno)) : 0;
-}
-
 /* ---- start and end ---- */
 
 static void init(struct server *s, const struct serve_options *o)
@@ -237,7 +227,8 @@ int serve_start(const struct serve_options *o, struct server **ret, struct error
 	struct server *s = xcalloc(1, sizeof *s);
 	init(s, o);
 	int e = read_token(s, err);
-	e = e ? e : open_log(s, err);
+	if (!e && o->log)
+		e = log_open(o->log, &s->log, err);
 	e = e ? e : listen_all(s, err);
 	if (!e)
 		listen_watch(s);
@@ -297,8 +288,7 @@ void serve_free(struct server *s)
 			unlink(s->listeners[i].path);
 		free(s->listeners[i].path);
 	}
-	if (s->log >= 0)
-		close(s->log);
+	log_close(s->log);
 	json_decref(s->trace);
 	json_decref(s->logging);
 	free(s->loops);

@@ -13,7 +13,7 @@ import threading
 import unittest
 
 import cases
-from server import WEIR, Repository, Server, tensor
+from server import PATIENCE, WEIR, Repository, Server, tensor
 
 repository = Repository("repository").standard()
 scratch = tempfile.TemporaryDirectory()  # a socket's path is short
@@ -308,6 +308,41 @@ class Log(unittest.TestCase):
         for _ in range(3):
             self.assertEqual(server.infer("echo", cases.echo(cases.ROW)).code, 200)
         server.wait_for(lambda: values(server)["weir_serve_log_lost_total"] >= 3)
+
+    def test_a_file_that_hangs_delays_nobody(self):
+        path = repository.path.parent / "pipe"
+        os.mkfifo(path)
+        reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # it never reads
+        self.addCleanup(os.close, reader)
+        server = self.serve(path)
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
+        self.addCleanup(connection.close)
+        lost = 0
+        for _ in range(20):
+            for _ in range(500):
+                connection.request("GET", "/v2/models/" + 200 * "m")
+                answer = connection.getresponse()
+                answer.read()
+                self.assertEqual(answer.status, 404)
+            lost = values(server)["weir_serve_log_lost_total"]
+            if lost:
+                break
+        self.assertGreater(lost, 0)
+        self.assertEqual(server.infer("echo", cases.echo(cases.ROW)).code, 200)
+        self.assertEqual(server.end(), 0)
+
+    def test_what_waits_is_written_at_the_end(self):
+        path = repository.path.parent / "slow"
+        os.mkfifo(path)
+        reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        server = self.serve(path)
+        for _ in range(500):
+            self.assertEqual(server.ask("GET", "/v2/models/" + 200 * "m").code, 404)
+        os.set_blocking(reader, True)
+        with os.fdopen(reader) as file:
+            server.process.send_signal(signal.SIGTERM)
+            self.assertEqual(sum(json.loads(line)["status"] == 404 for line in file), 500)
+        self.assertEqual(server.end(), 0)
 
     def test_a_removed_folder_stops_nothing(self):
         folder = repository.path.parent / "logs"
