@@ -440,9 +440,12 @@ static void judge_all(struct weights *w)
 			judge_first(w, places->slots[i].value, places->slots[i].key);
 }
 
-/* What wakes a lane takes a while until its next call; less where a long gap has shown that. */
-static bool is_late_enough(const struct host *h, uint32_t lane, uint64_t ns)
+/* What wakes a lane takes a while until its next call; less where a long gap has shown that.  A
+ * lane that waits for its own function is idle for so long at least. */
+static bool is_late_enough(const struct host *h, uint32_t lane, const struct lane *from,
+	uint64_t woken_ns, struct gap g)
 {
+	const uint64_t ns = g.to_ns - (from->owner == lane ? g.from_ns : woken_ns);
 	return ns >= WAKE_LEAST_NS || ns >= h->soonest_ns[lane];
 }
 
@@ -454,7 +457,7 @@ static const struct edge *edge_of(const struct host *h, uint32_t lane, const str
 	const struct edge *last = wakes >= WAKES         ? edge_before(from, g.to_ns)
 				  : wakes == WAKES_MAYBE ? wait_before(h, from, g.to_ns)
 							 : NULL;
-	if (!is_inside(from, last, g) || !is_late_enough(h, lane, g.to_ns - last->ns))
+	if (!is_inside(from, last, g) || !is_late_enough(h, lane, from, last->ns, g))
 		return NULL;
 	return wakes == WAKES_ALWAYS || last->ns + window_of(from) >= g.to_ns ? last : NULL;
 }

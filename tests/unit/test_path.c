@@ -15,7 +15,7 @@
 #include "trace/trace.h"
 
 #define PROGRAMS         2000u
-#define WRONG_MOST       34u
+#define WRONG_MOST       30u
 #define FRESH            1000u
 #define FRESH_WRONG_MOST 40u
 #define TRACE            "path.weir"
