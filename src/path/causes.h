@@ -87,8 +87,8 @@ struct host {
 	ARRAY(struct order) orders;
 	struct ended *ended;
 	/* From one activity to the next in a stream, where nothing else is waited for: the mean,
-	 * what one in three takes, and what nearly all take at most. */
-	uint64_t handover_ns, handover_late_ns, handover_most_ns;
+	 * the median, and what nearly all take at most. */
+	uint64_t handover_ns, handover_median_ns, handover_most_ns;
 	/* From a call to the activity that it launches, where that waits for nothing else: what
 	 * nearly all take.  Most 0: not known. */
 	uint64_t launch_least_ns, launch_most_ns;

@@ -403,7 +403,7 @@ static void find_handover(struct host *h)
 		add_spans(h, i, &handovers, &launches);
 	const uint64_t n = handovers.n;
 	h->handover_ns = n ? handovers.sum / n : HANDOVER_USUAL_NS;
-	h->handover_late_ns = steps_of(&handovers, n * 2 / 3) * STEP_NS;
+	h->handover_median_ns = steps_of(&handovers, n / 2) * STEP_NS;
 	h->handover_most_ns = h->handover_ns * 3 / 2;
 	const uint64_t most = steps_of(&handovers, n - n / 200) * STEP_NS + h->handover_ns / 32;
 	if (n && most < h->handover_most_ns)

@@ -103,13 +103,13 @@ static bool is_launch_later(const struct host *h, const struct caller *call, uin
 }
 
 /* Whether its launch explains the start as well as what was before it: each was over as long before
- * as it usually is, but few begin so late after an end. */
+ * as it usually is, but half begin sooner after an end. */
 static bool is_launch_as_late(
 	const struct host *h, const struct caller *call, uint32_t activity, uint64_t ready)
 {
 	const uint64_t start = h->in->t->activities.v[activity].start_ns;
 	return !h->behind_host[activity] && ready <= start && call->end_ns <= start &&
-	       start - ready >= h->handover_late_ns && start - ready <= h->handover_most_ns &&
+	       start - ready >= h->handover_median_ns && start - ready <= h->handover_most_ns &&
 	       start - call->end_ns >= h->launch_least_ns &&
 	       start - call->end_ns <= h->launch_most_ns;
 }
