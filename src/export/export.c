@@ -17,7 +17,7 @@
 
 const struct exporter *const exporters[] = { &export_perfetto, &export_chrome, &export_csv,
 	&export_ndjson, &export_columns, &export_sqlite, &export_memory_viz, &export_dataset,
-	&export_dataset_card, NULL };
+	&export_dataset_card, &export_otlp, NULL };
 
 const struct exporter *exporter_find(const char *name)
 {

@@ -102,6 +102,7 @@ const char *export_kernel_name(struct export *x, uint32_t kernel);
 const char *export_string(struct export *x, uint32_t id);
 
 extern const struct exporter export_perfetto, export_chrome, export_csv, export_ndjson,
-	export_columns, export_sqlite, export_memory_viz, export_dataset, export_dataset_card;
+	export_columns, export_sqlite, export_memory_viz, export_dataset, export_dataset_card,
+	export_otlp;
 
 #endif

@@ -2,7 +2,7 @@
  * Writes Perfetto's trace format (perfetto.dev, protos/perfetto/trace), a Trace of TracePackets.
  * Processes and threads are tracks, and calls are slices with their arguments as annotations.
  * Ranges have a track beside their thread's calls, and overlapping ones share tracks of their
- * process.
+ * process, as do requests to a server of models.
  *
  * A GPU activity is a render stage in its stream's queue, with an arrow from its call. It has grid
  * and block, or its call has them if it was not seen. Names are interned: sent once, then numbered.
@@ -632,6 +632,7 @@ static int end(struct export *x)
 			s->free_tracks.n = 0;
 		e = put_edge(x, at);
 	}
+	e = e ? e : perfetto_requests(x, &s->p, &s->track_count);
 	return e ? e : perfetto_counters(x, &s->p, s->track_count);
 }
 

@@ -1,6 +1,6 @@
 /*
  * Field numbers of Perfetto's messages (protos/perfetto/trace), named by message and field. Only
- * export_perfetto.c and perfetto_counters.c use them.
+ * export_perfetto.c, perfetto_counters.c and perfetto_requests.c use them.
  */
 #ifndef WEIR_EXPORT_EXPORT_PERFETTO_H
 #define WEIR_EXPORT_EXPORT_PERFETTO_H
@@ -15,6 +15,10 @@ struct proto;
 /* Writes the state of the GPUs as counters, on tracks whose numbers are above `tracks`; p is empty.
  * 0 or -errno. */
 int perfetto_counters(struct export *x, struct proto *p, uint32_t tracks);
+
+/* Writes requests to servers of models, their batches and the arrows between them, on tracks whose
+ * numbers are above *tracks, which becomes the last; p is empty.  0 or -errno. */
+int perfetto_requests(struct export *x, struct proto *p, uint32_t *tracks);
 
 enum { TRACE_PACKET = 1 };
 enum {
@@ -45,7 +49,10 @@ enum {
 	EVENT_TYPE = 9,
 	EVENT_NAME_IID = 10,
 	EVENT_TRACK = 11,
+	EVENT_NAME = 23,
 	EVENT_COUNTER = 44,
+	EVENT_FLOWS = 47,
+	EVENT_ENDING_FLOWS = 48,
 	EVENT_GPU_CORRELATION = 3000
 };
 enum { CORRELATION_SUBMITTED = 1 };

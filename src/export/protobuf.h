@@ -42,6 +42,12 @@ static inline void proto_uint(struct proto *p, uint32_t field, uint64_t value)
 	proto_varint(p, value);
 }
 
+static inline void proto_fixed64(struct proto *p, uint32_t field, uint64_t value)
+{
+	proto_varint(p, (uint64_t)field << 3 | 1);
+	proto_raw(p, &value, sizeof value);
+}
+
 static inline void proto_double(struct proto *p, uint32_t field, double value)
 {
 	proto_varint(p, (uint64_t)field << 3 | 1);

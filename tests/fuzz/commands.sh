@@ -64,7 +64,7 @@ look_at_trace() {
 	done
 	ask memory --replay -o out.svg "$file"
 	ask memory --replay --json "$file"
-	for format in perfetto chrome csv ndjson memory_viz dataset dataset-card; do
+	for format in perfetto chrome csv ndjson memory_viz dataset dataset-card otlp; do
 		ask export -f $format -o out.file "$file"
 	done
 	rm -f out.db

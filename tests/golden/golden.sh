@@ -105,6 +105,7 @@ say() {
 		done
 		;;
 	request-json) "$weir" report --json --request 13 "$here/serve/served.weir" ;;
+	otlp) "$weir" export -f otlp "$here/serve/served.weir" | head -n 90 ;;
 	wrong) echo "not what is expected of text" ;;
 	esac
 }
@@ -112,7 +113,7 @@ say() {
 make_traces
 if [ "$case" = --update ]; then
 	for name in text all json csv ndjson chrome perfetto empty kineto kineto-json training diff diff-json phases phases-json \
-		sampled flame flame-svg flame-json memory memory-blocks memory-json page requests request request-json; do
+		sampled flame flame-svg flame-json memory memory-blocks memory-json page requests request request-json otlp; do
 		say "$name" >"$here/expected/$name"
 	done
 	exit 0

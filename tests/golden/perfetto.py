@@ -58,6 +58,7 @@ class Reader:
         self.slices = self.arrows = 0
         self.counters = {}
         self.spans = []
+        self.served, self.flows, self.ran = {}, {}, []
         self.work, self.events, self.submitted, self.gpus = {}, set(), set(), []
 
     def intern(self, data):
@@ -82,7 +83,7 @@ class Reader:
             return
         self.slices += 1
         assert not stack or stack[-1][0] <= now, "a slice begins before the one around it"
-        name = self.names["event"][one(event, "name_iid")]
+        name = one(event, "name") or self.names["event"][one(event, "name_iid")]
         if one(event, "type") == "INSTANT":
             self.span(track, now, name, now)
         else:
@@ -90,8 +91,14 @@ class Reader:
         for iid in event.get("category_iids", []):
             assert iid in self.names["category"]
         for note in event.get("annotation", []):
-            assert one(note, "name_iid") in self.names["annotation"]
+            assert one(note, "name") or one(note, "name_iid") in self.names["annotation"]
             assert one(note, "string_iid", 0) in {0} | set(self.names["string"])
+        for flow in event.get("flow_ids", []):
+            assert flow not in self.flows, "two arrows are number %d" % flow
+            self.flows[flow] = {one(note, "name"): one(note, "uint_value") for note in event["annotation"]}["request"]
+        for flow in event.get("terminating_flow_ids", []):
+            batch = {one(note, "name"): one(note, "uint_value") for note in event["annotation"]}["batch"]
+            self.ran.append((self.flows.pop(flow), batch))
         for correlation in event.get("correlation", []):
             self.submitted.update(correlation["submitted"])
 
@@ -101,6 +108,9 @@ class Reader:
         parent = self.tracks.get(one(track, "parent"), {})
         if "name" in track and "process" in parent:
             assert not self.open[one(track, "uuid")], "slices of %s lie in each other" % one(track, "name")
+            if one(track, "name") in ("requests", "batches"):
+                self.served.setdefault(one(track, "name"), []).append((name, end - begin))
+                return
             self.spans.append((one(parent["process"][0], "pid"), one(track, "name"), name, end - begin))
 
     def stage(self, stage):
@@ -171,6 +181,10 @@ def check(name, trace):
     ranges = sum(o["count"] for o in report["operators"])
     assert reader.slices >= calls + ranges, (reader.slices, calls, ranges)
     assert reader.gpus == [d["name"] for d in report["devices"] if d["name"]], reader.gpus
+    assert not reader.flows, "arrows of requests that end at no batch"
+    requests = json.loads(run(weir, "report", "--json", "--only", "requests", trace))["requests"]
+    assert sorted(reader.ran) == sorted((q["id"], q["batch"]) for q in requests if q["batch"])
+    assert sorted(reader.served.get("requests", [])) == sorted((q["model"] or "unknown model", q["total_ns"]) for q in requests)
     print("%s: %d packets, %d slices, %d pieces of work, %d arrows" %
           (name, len(packets), reader.slices, len(reader.events), len(reader.submitted)))
     return reader.counters
@@ -186,6 +200,7 @@ with tempfile.TemporaryDirectory() as work:
     run(weir, "import", "-q", "-o", "spans.weir", "spans.json")
     for kind in ("eager", "kinds", "spans", "calls"):
         check(kind, kind + ".weir")
+    check("served", os.path.join(here, "serve", "served.weir"))
     # Slow in the second and third sample: NVML's simulation says so.
     if os.path.exists(os.path.join(build, "lib", "weir", "sim", "libnvidia-ml.so.1")):
         run("env", "WEIR_SIM_NVML=slow=1-2", weir, "record", "--sim", "-q", "--nvml=1ms", "-o", "states.weir", "--",

@@ -99,6 +99,29 @@ class Recorded(unittest.TestCase):
             done = subprocess.run([WEIR, "report", "--request=" + number, str(self.path)], capture_output=True, text=True)
             self.assertEqual((done.returncode, done.stdout), (2, ""), number)
 
+    def test_otlp(self):
+        """A trace for each request, or the client's; its spans lie in the request's and cover it."""
+        done = subprocess.run([WEIR, "export", "-f", "otlp", str(self.path)], capture_output=True, text=True, check=True)
+        (server,) = json.loads(done.stdout)["resourceSpans"]
+        spans = server["scopeSpans"][0]["spans"]
+        self.assertEqual(len({span["spanId"] for span in spans}), len(spans))
+        whole = [span for span in spans if span["kind"] == 2]
+        self.assertEqual(len(whole), len(self.rows))
+        for span in whole:
+            attributes = {a["key"]: next(iter(a["value"].values())) for a in span["attributes"]}
+            row = self.rows[int(attributes["weir.request"])]
+            inside = [s for s in spans if s.get("parentSpanId") == span["spanId"]]
+            length = lambda s: int(s["endTimeUnixNano"]) - int(s["startTimeUnixNano"])
+            self.assertEqual({s["traceId"] for s in inside}, {span["traceId"]})
+            self.assertEqual([sum(map(length, inside)), length(span)], [row["total_ns"]] * 2)
+            self.assertEqual([int(attributes["weir.%s_ns" % part]) for part in PARTS], [row[part + "_ns"] for part in PARTS])
+            self.assertEqual(span["status"]["code"], 2 if row["outcome"] in ("failed", "refused", "shed") else 0)
+            if row["trace_id"]:
+                self.assertEqual((span["traceId"], span["parentSpanId"]), (TRACE, "b7ad6b7169203331"))
+            else:
+                self.assertNotIn("parentSpanId", span)
+        self.assertGreater(min(int(span["startTimeUnixNano"]) for span in spans), 1.7e18)
+
     def test_each_request_has_the_kernels_of_its_batch(self):
         ran = [row for row in self.rows.values() if row["batch"] is not None]
         self.assertEqual(len(ran), len(self.rows) - 2)
