@@ -399,7 +399,7 @@ function timelineLegend() {
 				? ["kernel", "copy", "set"]
 				: l.kind === "calls"
 					? ["call"]
-					: l.kind === "ranges"
+					: l.kind === "ranges" || l.kind === "requests"
 						? ["range"]
 						: l.kind === "python"
 							? ["python"]

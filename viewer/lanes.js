@@ -95,7 +95,7 @@ function unfold(row) {
 
 /* ---- lanes ---- */
 
-const laneRank = { stream: 0, spans: 1, ranges: 2, python: 3, calls: 4, other: 5 };
+const laneRank = { stream: 0, spans: 1, ranges: 2, python: 3, calls: 4, other: 5, requests: 6 };
 const onDevice = (lane) => lane.kind === "stream" || lane.kind === "spans";
 
 /* What a lane is called within its group. */
@@ -114,6 +114,8 @@ function laneLabel(lane) {
 			return `Python, ${thread}`;
 		case "other":
 			return `other ranges, ${thread}`;
+		case "requests":
+			return "requests";
 		default:
 			return `CUDA calls, ${thread}`;
 	}
@@ -128,13 +130,15 @@ function groupTitle(lane) {
 		parts.push(`GPU ${lane.device}`, (device && device.name) || "");
 	} else {
 		const process = r.processes.find((p) => p.pid === lane.pid);
-		parts.push(`process ${lane.pid}`, (process && process.program) || "");
+		parts.push(`${lane.kind === "requests" ? "server, " : ""}process ${lane.pid}`, (process && process.program) || "");
 	}
 	return parts.filter(Boolean).join(" · ");
 }
 
-/* Devices first; the same of two recordings below one another. */
+/* Requests to a server over the devices, then those; the same of two recordings below one another. */
 function laneOrder(a, b) {
+	const served = Number(b.kind === "requests") - Number(a.kind === "requests");
+	if (served) return served;
 	const device = Number(onDevice(b)) - Number(onDevice(a));
 	if (device) return device;
 	if (!onDevice(a) && a.side !== b.side) return a.side.letter < b.side.letter ? -1 : 1;
@@ -248,7 +252,7 @@ function activityKind(index) {
 function kindOf(lane, row, i) {
 	if (lane.kind === "calls") return detailOf(row, i).error !== undefined ? "error" : "call";
 	if (lane.kind !== "stream")
-		return { spans: "span", ranges: "range", python: "python" }[lane.kind] || "other";
+		return { spans: "span", ranges: "range", python: "python", requests: "range" }[lane.kind] || "other";
 	return activityKind(row.name[i]);
 }
 

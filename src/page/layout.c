@@ -20,7 +20,7 @@ static_assert(sizeof(struct layout_detail) == 64, "it is hashed as bytes");
 const char *lane_kind_name(unsigned kind)
 {
 	static const char *const names[LANE_KINDS] = { "stream", "spans", "ranges", "python",
-		"other", "calls" };
+		"other", "calls", "requests" };
 	return kind < LANE_KINDS ? names[kind] : "other";
 }
 

@@ -1,10 +1,10 @@
 /*
  * Reduces a timeline to as many items as a picture can hold.
  *
- * A lane is a stream, the calls of a thread, or its ranges. It has rows of items that do not
- * overlap. If there are more events than requested, short neighbours merge. Time is cut into bins
- * of 2^n ns. Events shorter than a bin that begin in the same bin become one item. n is as small as
- * possible, so long events stay as they are.
+ * A lane is a stream, the calls of a thread, or its ranges, or the requests to a server. It has
+ * rows of items that do not overlap. If there are more events than requested, short neighbours
+ * merge. Time is cut into bins of 2^n ns. Events shorter than a bin that begin in the same bin
+ * become one item. n is as small as possible, so long events stay as they are.
  *
  * Memory grows with the requested items, ranges and links, not with calls. One owner thread.
  */
@@ -21,12 +21,13 @@
 #define LAYOUT_NONE UINT32_MAX
 
 enum lane_kind {
-	LANE_STREAM, /* of a device; items may overlap */
-	LANE_SPANS,  /* on a device: from the first to the last activity of an annotation */
-	LANE_RANGES, /* of a thread: operators, annotations, NVTX */
-	LANE_PYTHON, /* of a thread */
-	LANE_OTHER,  /* of a thread: ranges that need not nest */
-	LANE_CALLS,  /* of a thread */
+	LANE_STREAM,   /* of a device; items may overlap */
+	LANE_SPANS,    /* on a device: from the first to the last activity of an annotation */
+	LANE_RANGES,   /* of a thread: operators, annotations, NVTX */
+	LANE_PYTHON,   /* of a thread */
+	LANE_OTHER,    /* of a thread: ranges that need not nest */
+	LANE_CALLS,    /* of a thread */
+	LANE_REQUESTS, /* to a server of models; a row for each at one time */
 	LANE_KINDS,
 };
 

@@ -11,11 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bounded.h"
 #include "base/expect.h"
+#include "base/number.h"
 #include "base/progress.h"
 #include "base/search.h"
 #include "base/sort.h"
 #include "model/demangle.h"
+#include "model/request_times.h"
 #include "model/tally.h"
 #include "page/layout.h"
 #include "trace/activity.h"
@@ -326,6 +329,73 @@ static int take_activity(struct reader *r)
 	return e;
 }
 
+/* ---- requests ---- */
+
+/* As arguments of a range are: an object of JSON. */
+static uint32_t request_text(struct reader *r, const struct request_row *q)
+{
+	char text[600];
+	struct bounded b = BOUNDED(text);
+	struct number n;
+	bounded_printf(&b, "{\"request\":%llu,\"outcome\":\"%s\",\"cause\":\"%s\"",
+		(unsigned long long)q->q.id, request_outcome_name(q->q.outcome),
+		request_part_name(request_cause(q)));
+	if (q->q.batch)
+		bounded_printf(&b, ",\"batch\":%llu,\"batch rows\":%u",
+			(unsigned long long)q->q.batch, q->q.batch_rows);
+	for (int i = 0; i < REQUEST_PARTS; i++)
+		if (q->part[i])
+			bounded_printf(&b, ",\"%s\":\"%s\"",
+				request_part_name((enum request_part)i), number_ns(&n, q->part[i]));
+	bounded_printf(&b, "}");
+	return layout_name(r->t, bounded_end(&b));
+}
+
+/* The rows of a process: when the last of each ends. */
+struct request_rows {
+	uint64_t ends[OPEN_MOST];
+};
+
+/* The first that is free again; those beyond the last share it. */
+static uint32_t request_row(struct request_rows *of, uint64_t from, uint64_t to)
+{
+	uint32_t row = 0;
+	while (row < OPEN_MOST - 1 && of->ends[row] > from)
+		row++;
+	of->ends[row] = to;
+	return row;
+}
+
+static void take_requests(struct reader *r, const struct requests *all)
+{
+	struct request_rows *rows = xcalloc(r->r->trace->processes.n + 1, sizeof *rows);
+	for (size_t i = 0; i < all->v.n; i++) {
+		const struct request_row *q = &all->v.v[i];
+		const uint64_t from = since_start(r, q->q.ns[REQUEST_BEGAN]);
+		struct layout_detail d = { .kernel = NONE, .text = NONE, .error = NONE };
+		struct layout_item item = { .start_ns = from,
+			.end_ns = from + request_total(q),
+			.name = name_of(r, q->model, "unknown model") };
+		const struct layout_lane lane = { .kind = LANE_REQUESTS, .process = q->process };
+		if (all->v.n <= TEXT_MOST)
+			d.text = request_text(r, q);
+		put_detail(r, &d, &item.detail);
+		layout_add(r->t, layout_lane(r->t, &lane),
+			request_row(&rows[q->process], item.start_ns, item.end_ns), &item);
+	}
+	free(rows);
+}
+
+static int read_requests(struct reader *r)
+{
+	struct requests all = { 0 };
+	const int e = requests_load(r->r->trace, &r->r->meta, &r->r->links, &all);
+	if (!e)
+		take_requests(r, &all);
+	requests_fini(&all);
+	return e;
+}
+
 /* ---- the whole ---- */
 
 static uint32_t *nones(size_t n)
@@ -341,6 +411,8 @@ static int read_all(struct reader *r)
 	if (!e)
 		e = take_ranges(r);
 	place_ranges(r);
+	if (!e)
+		e = read_requests(r);
 	links_by_call(&r->r->links, &r->links);
 	return e ? e : read_threads(r);
 }

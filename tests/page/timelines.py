@@ -5,6 +5,25 @@ import os
 from pages import (CONTRAST, fixed, generated, kineto, page_of, recording, said, silent, source, test, text_of, weir, work)
 
 
+# ---- a server ----
+
+
+@test
+def requests_lie_over_the_kernels_that_ran_for_them():
+    served = source + "/tests/golden/serve/served.weir"
+    report = json.loads(weir("report", "--json", "--only", "requests", served))["requests"]
+    page = page_of(served)
+    assert page.js("view.lanes.map(l => l.kind)")[:2] == ["requests", "stream"]
+    told = page.js("""rowsOf('requests').flatMap(row => Array.from({ length: row.n }, (_, i) =>
+        [JSON.parse(names[detailOf(row, i).text]).request, names[row.name[i]], row.end[i] - row.start[i]]))""")
+    assert sorted(told) == sorted([q["id"], q["model"] or "unknown model", q["total_ns"]] for q in report)
+    assert page.js("rowsOf('requests').every(row => row.start.every((t, i) => !i || t >= row.end[i - 1]))")
+    page.js("choose((() => { const lane = view.lanes.find(l => l.kind === 'requests'); return { lane, row: 0, i: 0 }; })())")
+    page.drawn()
+    assert "gather" in page.js("document.body.innerText"), "what took the time of the chosen request"
+    silent(page)
+
+
 # ---- two recordings ----
 
 
