@@ -172,6 +172,8 @@ static int read_launch(
 		if (most_of(k, &s->size[i]) > INT32_MAX)
 			return wrong(
 				k, what, name, "has a grid, block or shared of 2^31 or more", err);
+		else if (i < 6 && !amount(&s->size[i], 1))
+			return wrong(k, what, name, "has a grid or block of 0", err);
 	if (arguments && (!json_is_array(arguments) || json_array_size(arguments) > ARGUMENTS_MOST))
 		return wrong(k, what, name, "has no list of at most 64 arguments", err);
 	for (; s->arguments < json_array_size(arguments); s->arguments++)

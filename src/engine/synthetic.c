@@ -13,6 +13,10 @@
 
 #include "base/banned.h"
 
+/* A run takes no longer than a time can be. */
+#define MOST_US     1e9
+#define MOST_JITTER 100.0
+
 struct synthetic {
 	struct engine_model base;
 	double us, us_per_row, jitter, hiccup, hiccup_us;
@@ -44,6 +48,11 @@ static int read_model(struct synthetic *s, const json_t *root, const char *path,
 			m->name, how);
 	if (s->us < 0 || s->us_per_row < 0 || s->jitter < 0 || s->hiccup_us < 0 || fail_every < 0)
 		return error_set(err, -EINVAL, "model %s: %s has a negative number", m->name, path);
+	if (s->us > MOST_US || s->us_per_row > MOST_US || s->hiccup_us > MOST_US ||
+		s->jitter > MOST_JITTER)
+		return error_set(err, -EINVAL,
+			"model %s: %s has a time above %.0f us or a jitter above %.0f", m->name,
+			path, MOST_US, MOST_JITTER);
 	s->random = (uint64_t)seed;
 	s->fail_every = (uint64_t)fail_every;
 	int e = engine_read_specs(m, in, out, err);

@@ -174,6 +174,7 @@ static void a_file_that_is_wrong_is_refused_in_words(void **state)
 		{ ECHO ",\"laency\":3}", "laency" },
 		{ ECHO ",\"how\":\"run\"}", "how is 'run'" },
 		{ ECHO ",\"us\":-1}", "negative" },
+		{ ECHO ",\"us\":1e30}", "above" },
 		{ "{\"inputs\":[],\"outputs\":[" X_FP32 "]}", "'inputs' is not a list of 1 to 64" },
 		{ "{\"inputs\":[" X_FP32 "],\"outputs\":[" X_FP32 ",{}]}",
 			"number 2 of 'outputs'" },

@@ -165,6 +165,8 @@ static void files_that_are_wrong_say_what(void **state)
 		{ HEAD "7]}", "no kernel, copy or fill" },
 		{ HEAD "{\"fill\":{\"buffer\":\"t\",\"byte\":256,\"bytes\":1}}]}",
 			"byte is a number from 0 to 255" },
+		{ HEAD "{\"kernel\":\"work\",\"grid\":[1,0,1],\"block\":[1,1,1]}]}",
+			"grid or block of 0" },
 		{ HEAD "{\"kernel\":\"work\",\"grid\":[4294967297,1,1],\"block\":[1,1,1]}]}",
 			"2^31 or more" },
 		{ HEAD "{\"kernel\":\"work\",\"grid\":[1,1,1],\"block\":[1,1,1],"
