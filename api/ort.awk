@@ -20,11 +20,12 @@ function fail(text) { print FILENAME ":" FNR ": " text > "/dev/stderr"; failed =
 
 END {
 	if (failed) exit 1
-	print "/* Made from api/ort.tbl. */\n#include <stddef.h>\n#include <stdint.h>\n#include <string.h>\n"
+	print "/* Made from api/ort.tbl. */\n#ifndef ORT_FUNCTIONS_H\n#define ORT_FUNCTIONS_H\n#include <stddef.h>\n#include <stdint.h>\n#include <string.h>\n"
 	print "struct ort_status;\nstruct ort_env;\nstruct ort_session;\nstruct ort_options;\nstruct ort_type;\nstruct ort_tensor;"
-	print "struct ort_value;\nstruct ort_memory;\nstruct ort_allocator;\n\nstruct ort_functions {"
+	print "struct ort_value;\nstruct ort_memory;\nstruct ort_allocator;"
+	print "struct ort_run_options;\nstruct ort_binding;\nstruct ort_cuda;\nstruct ort_tensorrt;\n\nstruct ort_functions {"
 	for (i = 1; i <= n; i++) print "\t" result[i] "(*" name[i] ")(" args[i] ");"
 	print "};\n\nstatic inline void ort_fill(struct ort_functions *f, const void *const *slots)\n{"
 	for (i = 1; i <= n; i++) print "\tmemcpy(&f->" name[i] ", &slots[" slot[i] "], sizeof f->" name[i] ");"
-	print "}"
+	print "}\n#endif"
 }

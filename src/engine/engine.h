@@ -24,8 +24,18 @@ struct engine_options {
 struct engine_parameter {
 	const char *key, *value;
 };
+/* What runs parts of the model: a provider of ONNX Runtime. */
+struct engine_accelerator {
+	const char *name;
+	const struct engine_parameter *parameter;
+	unsigned parameters;
+};
+enum engine_place { ENGINE_ANYWHERE, ENGINE_ON_GPU, ENGINE_ON_CPU };
 struct engine_config {
 	const char *name;
+	enum engine_place place;
+	const struct engine_accelerator *accelerator; /* on the GPU */
+	unsigned accelerators;
 	uint32_t max_batch_size; /* 0: the first dimension does not count rows */
 	const uint32_t *bucket;  /* sizes that it is to run, ascending */
 	unsigned buckets;

@@ -68,9 +68,9 @@ static void free_plan(struct gpu_model *m, struct gpu_plan *p)
 		m->ops->unplan(m, p);
 	for (unsigned i = 0; i < ENGINE_TENSORS; i++) {
 		if (p->in[i].at)
-			gpu_space_free(&m->space, p->in[i].at, p->in[i].bytes);
+			gpu_space_free(&m->space, NULL, p->in[i].at, p->in[i].bytes);
 		if (p->out[i].at)
-			gpu_space_free(&m->space, p->out[i].at, p->out[i].bytes);
+			gpu_space_free(&m->space, NULL, p->out[i].at, p->out[i].bytes);
 	}
 	free(p);
 }
@@ -84,6 +84,8 @@ void gpu_model_fini(struct gpu_model *m)
 			next = p->next;
 			free_plan(m, p);
 		}
+		if (m->ops->close)
+			m->ops->close(m);
 		gpu_space_fini(&m->space);
 		if (m->done)
 			m->gpu->cu.cuEventDestroy_v2(m->done);
@@ -151,7 +153,10 @@ static int make_plan(struct gpu_model *m, const struct engine_run *r, uint32_t r
 			e = error_set(err, -EINVAL, "input %s has no form that a GPU takes",
 				m->base.in[i].name);
 		t->bytes = bytes;
-		e = e ? e : gpu_space_alloc(&m->space, t->bytes, &t->at, err);
+		e = e ? e : gpu_space_alloc(&m->space, NULL, t->bytes, &t->at, err);
+		/* Rows that no request fills are run too. */
+		if (!e && t->bytes)
+			e = GPU_CALL(m->gpu, err, cuMemsetD8Async, t->at, 0, t->bytes, m->stream);
 	}
 	e = e ? e : m->ops->plan(m, p, err);
 	if (e)
@@ -323,7 +328,7 @@ int gpu_model_move(struct engine_model *base, bool away, struct error *err)
 	struct gpu_model *m = (struct gpu_model *)base;
 	int e = gpu_enter(m->gpu, err);
 	if (!e)
-		e = away ? gpu_space_leave(&m->space, true, m->stream, err)
+		e = away ? gpu_space_leave(&m->space, m->stream, err)
 			 : gpu_space_return(&m->space, m->stream, err);
 	return of_model(m, e, err);
 }

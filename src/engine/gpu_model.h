@@ -33,6 +33,7 @@ struct gpu_engine {
 	/* Puts the work on the model's stream: all of it, and always the same. */
 	int (*enqueue)(struct gpu_model *m, struct gpu_plan *p, struct error *err);
 	void (*unplan)(struct gpu_model *m, struct gpu_plan *p); /* or NULL */
+	void (*close)(struct gpu_model *m); /* the plans are gone, its memory is there; or NULL */
 };
 
 struct gpu_model {

@@ -239,7 +239,7 @@ static int fill_buffer(struct kernels *k, struct buffer *b, const char *file, st
 	struct gpu_model *m = &k->gpu;
 	struct buf data = { 0 };
 	const size_t bytes = amount(&b->bytes, 0);
-	int e = gpu_space_alloc(&m->space, bytes, &b->at, err);
+	int e = gpu_space_alloc(&m->space, NULL, bytes, &b->at, err);
 	if (e || !file)
 		return e;
 	e = read_file(k, file, &data, err);
@@ -390,12 +390,12 @@ static int plan(struct gpu_model *m, struct gpu_plan *p, struct error *err)
 			return error_set(err, -EINVAL, "output %s has no form that a GPU gives",
 				m->base.out[i].name);
 		t->bytes = bytes;
-		e = gpu_space_alloc(&m->space, t->bytes, &t->at, err);
+		e = gpu_space_alloc(&m->space, NULL, t->bytes, &t->at, err);
 	}
 	for (size_t i = 0; i < k->buffer.n && !e; i++)
 		if (!k->buffer.v[i].at)
-			e = gpu_space_alloc(
-				&m->space, amount(&k->buffer.v[i].bytes, p->rows), &own[i], err);
+			e = gpu_space_alloc(&m->space, NULL, amount(&k->buffer.v[i].bytes, p->rows),
+				&own[i], err);
 	for (size_t i = 0; i < k->step.n && !e; i++)
 		e = check_copy(k, p, &k->step.v[i], err);
 	return e;
@@ -407,7 +407,8 @@ static void unplan(struct gpu_model *m, struct gpu_plan *p)
 	uint64_t *own = p->own;
 	for (size_t i = 0; own && i < k->buffer.n; i++)
 		if (own[i])
-			gpu_space_free(&m->space, own[i], amount(&k->buffer.v[i].bytes, p->rows));
+			gpu_space_free(
+				&m->space, NULL, own[i], amount(&k->buffer.v[i].bytes, p->rows));
 	free(own);
 }
 
@@ -470,7 +471,7 @@ static int enqueue(struct gpu_model *m, struct gpu_plan *p, struct error *err)
 
 /* ---- the engine ---- */
 
-static const struct gpu_engine ops = { plan, enqueue, unplan };
+static const struct gpu_engine ops = { plan, enqueue, unplan, NULL };
 
 static void unload(struct engine_model *m)
 {

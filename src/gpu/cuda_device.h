@@ -29,7 +29,7 @@ struct gpu {
 	size_t bytes;    /* of device memory */
 	atomic_int lost; /* the error after which the context answers nothing any more; or 0 */
 	pthread_mutex_t lock;
-	struct gpu_pinned *spare[64]; /* by the logarithm of their size */
+	struct gpu_pinned *spare[512]; /* by size */
 };
 
 /* The first device of the process, opened once and never closed.  library is NULL for the driver
@@ -53,6 +53,15 @@ void gpu_pinned_give(struct gpu *g, struct gpu_pinned *p); /* or NULL */
 
 /* ---- device memory that leaves and returns ---- */
 
+/* Blocks that are free. */
+struct gpu_holes {
+	ARRAY(struct gpu_hole {
+		uint64_t at;
+		size_t bytes;
+	})
+	list;
+};
+
 /*
  * A range of addresses, of which the beginning has memory behind it.  gpu_space_leave() keeps what
  * is in there in pinned memory and gives the device its memory back.  gpu_space_return() puts all
@@ -63,27 +72,27 @@ struct gpu_space {
 	uint64_t at;
 	size_t granularity, reserved, used, mapped;
 	bool away;
-	struct gpu_pinned *kept; /* what was there */
+	struct gpu_pinned *kept; /* what was there, if that has not changed; or NULL */
 	ARRAY(struct gpu_chunk {
 		uint64_t handle;
 		size_t bytes;
 	})
 	chunk;
-	ARRAY(struct gpu_hole {
-		uint64_t at;
-		size_t bytes;
-	})
-	hole;
+	struct gpu_holes hole;
 };
 
 int gpu_space_init(struct gpu_space *s, struct gpu *g, struct error *err);
 void gpu_space_fini(struct gpu_space *s);
 /* 512 bytes aligned, of any content.  A block may be used again at once: by work of a later call
- * on the same stream. */
-int gpu_space_alloc(struct gpu_space *s, size_t bytes, uint64_t *ret, struct error *err);
-void gpu_space_free(struct gpu_space *s, uint64_t at, size_t bytes);
-/* Work that uses it has ended.  `same`: nothing in it has changed since it left before. */
-int gpu_space_leave(struct gpu_space *s, bool same, void *stream, struct error *err);
+ * on the same stream.  `own`: holes that nobody else uses, which are tried first; or NULL. */
+int gpu_space_alloc(
+	struct gpu_space *s, struct gpu_holes *own, size_t bytes, uint64_t *ret, struct error *err);
+void gpu_space_free(struct gpu_space *s, struct gpu_holes *own, uint64_t at, size_t bytes);
+/* The holes are anybody's now. */
+void gpu_space_share(struct gpu_space *s, struct gpu_holes *own);
+/* Work that uses it has ended.  Whoever uses it writes to a block before he reads it, or has
+ * written when he got it. */
+int gpu_space_leave(struct gpu_space *s, void *stream, struct error *err);
 /* The copies are on the stream.  On failure it is still away. */
 int gpu_space_return(struct gpu_space *s, void *stream, struct error *err);
 

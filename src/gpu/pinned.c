@@ -1,4 +1,5 @@
-/* Pinned memory costs milliseconds a megabyte, so blocks are kept, in sizes of powers of two. */
+/* Pinned memory costs milliseconds a megabyte, so blocks are kept, in eight sizes for each power of
+ * two. */
 #include <stdlib.h>
 
 #include "base/xmalloc.h"
@@ -8,29 +9,35 @@
 
 #define LEAST ((size_t)1 << 16)
 
-static unsigned log_of(size_t bytes)
+/* Rounds up to a size, and says its number. */
+static unsigned size_of(size_t *bytes)
 {
-	return bytes <= LEAST ? 16 : 64 - (unsigned)__builtin_clzl(bytes - 1);
+	const size_t least = *bytes < LEAST ? LEAST : *bytes;
+	const unsigned log = 63 - (unsigned)__builtin_clzl(least - 1);
+	const size_t power = (size_t)1 << log, step = power / 8;
+	const size_t steps = (least - power + step - 1) / step;
+	*bytes = power + steps * step;
+	return log * 8 + (unsigned)steps - 1;
 }
 
 int gpu_pinned_take(struct gpu *g, size_t bytes, struct gpu_pinned **ret, struct error *err)
 {
-	const unsigned log = log_of(bytes);
+	const unsigned size = size_of(&bytes);
 	pthread_mutex_lock(&g->lock);
-	struct gpu_pinned *p = g->spare[log];
+	struct gpu_pinned *p = g->spare[size];
 	if (p)
-		g->spare[log] = p->next;
+		g->spare[size] = p->next;
 	pthread_mutex_unlock(&g->lock);
 	*ret = p;
 	if (p)
 		return 0;
 	void *data;
-	const int e = GPU_CALL(g, err, cuMemHostAlloc, &data, (size_t)1 << log, 0);
+	const int e = GPU_CALL(g, err, cuMemHostAlloc, &data, bytes, 0);
 	if (e)
 		return e;
 	*ret = p = xcalloc(1, sizeof *p);
 	p->data = data;
-	p->bytes = (size_t)1 << log;
+	p->bytes = bytes;
 	return 0;
 }
 
@@ -38,9 +45,9 @@ void gpu_pinned_give(struct gpu *g, struct gpu_pinned *p)
 {
 	if (!p)
 		return;
-	const unsigned log = log_of(p->bytes);
+	const unsigned size = size_of(&p->bytes);
 	pthread_mutex_lock(&g->lock);
-	p->next = g->spare[log];
-	g->spare[log] = p;
+	p->next = g->spare[size];
+	g->spare[size] = p;
 	pthread_mutex_unlock(&g->lock);
 }

@@ -67,17 +67,17 @@ void gpu_space_fini(struct gpu_space *s)
 	s->gpu->cu.cuMemAddressFree(s->at, s->reserved);
 	gpu_pinned_give(s->gpu, s->kept);
 	array_free(&s->chunk);
-	array_free(&s->hole);
+	array_free(&s->hole.list);
 	*s = (struct gpu_space){ 0 };
 }
 
-static bool take_hole(struct gpu_space *s, size_t bytes, uint64_t *ret)
+static bool take_hole(struct gpu_holes *h, size_t bytes, uint64_t *ret)
 {
 	struct gpu_hole *best = NULL;
-	for (size_t i = 0; i < s->hole.n; i++) {
-		struct gpu_hole *h = &s->hole.v[i];
-		if (h->bytes >= bytes && (!best || h->bytes < best->bytes))
-			best = h;
+	for (size_t i = 0; i < h->list.n; i++) {
+		struct gpu_hole *one = &h->list.v[i];
+		if (one->bytes >= bytes && (!best || one->bytes < best->bytes))
+			best = one;
 	}
 	if (!best)
 		return false;
@@ -85,7 +85,7 @@ static bool take_hole(struct gpu_space *s, size_t bytes, uint64_t *ret)
 	best->at += bytes;
 	best->bytes -= bytes;
 	if (!best->bytes)
-		*best = s->hole.v[--s->hole.n];
+		*best = h->list.v[--h->list.n];
 	return true;
 }
 
@@ -105,13 +105,19 @@ static int grow(struct gpu_space *s, size_t bytes, struct error *err)
 	return 0;
 }
 
-int gpu_space_alloc(struct gpu_space *s, size_t bytes, uint64_t *ret, struct error *err)
+int gpu_space_alloc(
+	struct gpu_space *s, struct gpu_holes *own, size_t bytes, uint64_t *ret, struct error *err)
 {
 	if (bytes > s->reserved)
 		return error_set(
 			err, -ENOMEM, "%zu bytes are more than %s has", bytes, s->gpu->name);
 	bytes = round_up(bytes ? bytes : 1, ALIGN);
-	if (take_hole(s, bytes, ret))
+	if (own && take_hole(own, bytes, ret))
+		return 0;
+	/* Whoever gets it may write what stays. */
+	gpu_pinned_give(s->gpu, s->kept);
+	s->kept = NULL;
+	if (take_hole(&s->hole, bytes, ret))
 		return 0;
 	const int e = bytes > s->mapped - s->used ? grow(s, bytes - (s->mapped - s->used), err) : 0;
 	if (e)
@@ -121,40 +127,47 @@ int gpu_space_alloc(struct gpu_space *s, size_t bytes, uint64_t *ret, struct err
 	return 0;
 }
 
-void gpu_space_free(struct gpu_space *s, uint64_t at, size_t bytes)
+void gpu_space_free(struct gpu_space *s, struct gpu_holes *own, uint64_t at, size_t bytes)
 {
+	struct gpu_holes *h = own ? own : &s->hole;
 	bytes = round_up(bytes ? bytes : 1, ALIGN);
-	for (size_t i = 0; i < s->hole.n;) {
-		const struct gpu_hole h = s->hole.v[i];
-		if (h.at + h.bytes != at && at + bytes != h.at) {
+	for (size_t i = 0; i < h->list.n;) {
+		const struct gpu_hole one = h->list.v[i];
+		if (one.at + one.bytes != at && at + bytes != one.at) {
 			i++;
 			continue;
 		}
-		at = h.at < at ? h.at : at;
-		bytes += h.bytes;
-		s->hole.v[i] = s->hole.v[--s->hole.n];
+		at = one.at < at ? one.at : at;
+		bytes += one.bytes;
+		h->list.v[i] = h->list.v[--h->list.n];
 	}
-	*array_push(&s->hole) = (struct gpu_hole){ at, bytes };
+	*array_push(&h->list) = (struct gpu_hole){ at, bytes };
 }
 
-int gpu_space_leave(struct gpu_space *s, bool same, void *stream, struct error *err)
+void gpu_space_share(struct gpu_space *s, struct gpu_holes *own)
+{
+	for (size_t i = 0; i < own->list.n; i++)
+		gpu_space_free(s, NULL, own->list.v[i].at, own->list.v[i].bytes);
+	array_free(&own->list);
+}
+
+int gpu_space_leave(struct gpu_space *s, void *stream, struct error *err)
 {
 	struct gpu *g = s->gpu;
-	int e = 0;
 	if (s->away || !s->chunk.n)
 		return 0;
-	if (!s->kept || s->kept->bytes < s->used) {
-		same = false;
-		gpu_pinned_give(g, s->kept);
-		s->kept = NULL;
-		e = gpu_pinned_take(g, s->used, &s->kept, err);
-	}
-	if (!e && !same) {
+	if (!s->kept) {
+		int e = gpu_pinned_take(g, s->used, &s->kept, err);
+		if (e)
+			return e;
 		e = GPU_CALL(g, err, cuMemcpyDtoHAsync_v2, s->kept->data, s->at, s->used, stream);
 		e = e ? e : GPU_CALL(g, err, cuStreamSynchronize, stream);
+		if (e) {
+			gpu_pinned_give(g, s->kept);
+			s->kept = NULL;
+			return e;
+		}
 	}
-	if (e)
-		return e;
 	unmap(s, s->chunk.n);
 	s->away = true;
 	return 0;

@@ -322,7 +322,7 @@ void serve_put_ready(struct server *s, FILE *out)
 		for (size_t k = 0; k < m->versions.n; k++) {
 			const struct version *v = m->versions.v[k];
 			fprintf(out, "%s version %" PRIu64 ", %s", m->name, v->number,
-				v->engine->name);
+				v->loaded->engine->name);
 			put_latency(v, out);
 			if (version_has_free_size(v) && !v->config->warmups)
 				fputs(", for inputs of size 1: state their dims in config.pbtxt",

@@ -115,8 +115,8 @@ json_t *watch_json(const struct version *v)
 	const uint64_t one = batch_predict(v->queue, 1), all = batch_predict(v->queue, most);
 	pthread_mutex_unlock(&v->device->lock);
 	json_t *j = json_pack("{s:s, s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}",
-		"name", v->model->name, "version", (json_int_t)v->number, "engine", v->engine->name,
-		"success", (json_int_t)get(&s->success.count), "failed",
+		"name", v->model->name, "version", (json_int_t)v->number, "engine",
+		v->loaded->engine->name, "success", (json_int_t)get(&s->success.count), "failed",
 		(json_int_t)get(&s->rejected), "cancelled", (json_int_t)get(&s->cancelled), "met",
 		(json_int_t)get(&s->met), "late", (json_int_t)get(&s->late), "shed",
 		(json_int_t)get(&s->shed), "refused", (json_int_t)get(&s->refused), "queued",

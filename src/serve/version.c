@@ -50,6 +50,45 @@ static int choose_engine(struct store *s, const char *model, struct version *v, 
 	return e;
 }
 
+static enum engine_place place_of(const struct model_config *c)
+{
+	for (unsigned i = 0; i < c->instance_groups; i++) {
+		if (c->instance_group[i].kind == CONFIG_KIND_GPU)
+			return ENGINE_ON_GPU;
+		if (c->instance_group[i].kind == CONFIG_KIND_CPU)
+			return ENGINE_ON_CPU;
+	}
+	return ENGINE_ANYWHERE;
+}
+
+/* As the configuration's text has them.  The caller frees both lists. */
+static void read_accelerators(const struct model_config *c, struct engine_accelerator **ret,
+	struct engine_parameter **ret_parameters, unsigned *ret_n)
+{
+	const json_t *list = config_accelerators(c);
+	ARRAY(struct engine_accelerator) all = { 0 };
+	ARRAY(struct engine_parameter) parameters = { 0 };
+	size_t i, first = 0;
+	const json_t *one;
+	const char *key;
+	json_t *value;
+	json_array_foreach(list, i, one)
+	{
+		json_object_foreach(json_object_get(one, "parameters"), key, value) *
+			array_push(&parameters) =
+			(struct engine_parameter){ key, json_string_value(value) };
+		const char *name = json_string_value(json_object_get(one, "name"));
+		*array_push(&all) = (struct engine_accelerator){ name ? name : "", NULL,
+			(unsigned)(parameters.n - first) };
+		first = parameters.n;
+	}
+	for (i = 0, first = 0; i < all.n; first += all.v[i++].parameters)
+		all.v[i].parameter = parameters.v + first;
+	*ret = all.v;
+	*ret_parameters = parameters.v;
+	*ret_n = (unsigned)all.n;
+}
+
 static int load_file(struct server *s, const char *model, struct version *v, struct error *err)
 {
 	const struct model_config *c = v->config;
@@ -63,7 +102,14 @@ static int load_file(struct server *s, const char *model, struct version *v, str
 	for (unsigned i = 0; i < c->parameters; i++)
 		*array_push(&parameters) =
 			(struct engine_parameter){ c->parameter[i].key, c->parameter[i].value };
+	struct engine_accelerator *accelerators;
+	struct engine_parameter *of_accelerators;
+	unsigned n;
+	read_accelerators(c, &accelerators, &of_accelerators, &n);
 	const struct engine_config ec = { .name = model,
+		.place = place_of(c),
+		.accelerator = accelerators,
+		.accelerators = n,
 		.max_batch_size = c->max_batch_size,
 		.bucket = c->weir_bucket,
 		.buckets = c->weir_buckets,
@@ -71,6 +117,8 @@ static int load_file(struct server *s, const char *model, struct version *v, str
 		.parameters = (unsigned)parameters.n };
 	e = engine_load(v->engine, &s->engine, &ec, fd, path, &v->loaded, err);
 	array_free(&parameters);
+	free(accelerators);
+	free(of_accelerators);
 	close(fd);
 	free(path);
 	return e;
@@ -222,8 +270,12 @@ static int load(struct server *s, const char *model, struct version *v, struct e
 	if (e)
 		return e;
 	const struct engine_model *m = v->loaded;
+	if (config_accelerators(v->config) && !m->engine->move)
+		fprintf(stderr,
+			"%s: model '%s' runs without its gpu_execution_accelerator, on the CPU\n",
+			v->config->file, model);
 	e = config_complete(v->config, m->in, m->ins, m->out, m->outs, err);
-	if (!e && v->engine->pads)
+	if (!e && v->loaded->engine->pads)
 		e = config_pad(v->config, err);
 	if (e)
 		return e;

@@ -247,6 +247,13 @@ void config_set_backend(struct model_config *c, const char *backend)
 	complete(c, "backend", &c->backend, backend);
 }
 
+const json_t *config_accelerators(const struct model_config *c)
+{
+	const json_t *of =
+		json_object_get(json_object_get(c->tree, "optimization"), "execution_accelerators");
+	return json_object_get(of, "gpu_execution_accelerator");
+}
+
 const char *config_parameter(const struct model_config *c, const char *key)
 {
 	for (unsigned i = 0; i < c->parameters; i++)

@@ -172,6 +172,9 @@ void config_set_backend(struct model_config *c, const char *backend);
 /* All fields with their defaults. The caller owns the object. */
 json_t *config_json(const struct model_config *c);
 
+/* optimization.execution_accelerators.gpu_execution_accelerator, or NULL. */
+const json_t *config_accelerators(const struct model_config *c);
+
 /* The value of a parameter, or NULL. */
 const char *config_parameter(const struct model_config *c, const char *key);
 

@@ -1,0 +1,49 @@
+/*
+ * ONNX Runtime, loaded when the first model needs it.  Its functions come by slot from api/ort.tbl,
+ * so Weir is built without its headers and runs with each version from 1.22 on.
+ */
+#ifndef WEIR_ENGINE_ONNX_RUNTIME_H
+#define WEIR_ENGINE_ONNX_RUNTIME_H
+
+#include <limits.h>
+#include <pthread.h>
+
+#include "engine/model_base.h"
+#include "ort_functions.h"
+
+/* Of the process: loaded once, never unloaded. */
+struct onnx_runtime {
+	pthread_mutex_t lock;
+	bool ready;
+	const char *version;
+	char path[PATH_MAX]; /* of the library, as the loader found it */
+	struct ort_env *env;
+	struct ort_memory *memory;
+	struct ort_allocator *allocator;
+};
+extern struct onnx_runtime runtime;
+extern struct ort_functions ort; /* filled when runtime is ready */
+
+int onnx_open(const struct engine_options *o, struct error *err);
+void onnx_put_version(const struct engine_options *o, struct buf *b);
+/* 0, or the status in words, after the model's name and what it is about. */
+int ort_check(struct ort_status *status, const char *name, const char *what, struct error *err);
+
+/* What all sessions have, and what the model's parameters say. */
+int onnx_options(const struct engine_options *o, const struct engine_config *c, const char *path,
+	struct ort_options **ret, struct error *err);
+/* Inputs that may be left out are listed if `optional`. */
+int onnx_session(struct engine_model *m, const struct buf *file, const char *path,
+	const struct ort_options *options, bool optional, struct ort_session **ret,
+	struct error *err);
+
+/* The shape of a tensor, or of a type of tensors. */
+int onnx_read_shape(const struct ort_tensor *tensor, struct shape *ret, const char *name,
+	const char *what, struct error *err);
+
+/* Whether the CUDA provider lies beside ONNX Runtime, and there is a GPU. */
+bool onnx_cuda_is_there(const struct engine_options *o);
+int onnx_cuda_load(const struct engine_options *o, const struct engine_config *c,
+	const struct buf *file, const char *path, struct engine_model **ret, struct error *err);
+
+#endif
