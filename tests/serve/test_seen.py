@@ -311,6 +311,7 @@ class Log(unittest.TestCase):
 
     def test_a_file_that_hangs_delays_nobody(self):
         path = repository.path.parent / "pipe"
+        path.unlink(missing_ok=True)
         os.mkfifo(path)
         reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # it never reads
         self.addCleanup(os.close, reader)
@@ -333,15 +334,16 @@ class Log(unittest.TestCase):
 
     def test_what_waits_is_written_at_the_end(self):
         path = repository.path.parent / "slow"
+        path.unlink(missing_ok=True)
         os.mkfifo(path)
         reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         server = self.serve(path)
-        for _ in range(500):
+        for _ in range(200):
             self.assertEqual(server.ask("GET", "/v2/models/" + 200 * "m").code, 404)
         os.set_blocking(reader, True)
         with os.fdopen(reader) as file:
             server.process.send_signal(signal.SIGTERM)
-            self.assertEqual(sum(json.loads(line)["status"] == 404 for line in file), 500)
+            self.assertEqual(sum(json.loads(line)["status"] == 404 for line in file), 200)
         self.assertEqual(server.end(), 0)
 
     def test_a_removed_folder_stops_nothing(self):
