@@ -217,6 +217,11 @@ static struct lane *make_lane(struct recorder *r)
 	return lane;
 }
 
+struct lane *lane_own(void)
+{
+	return own;
+}
+
 struct lane *lane_take(struct recorder *r, uint32_t tid)
 {
 	if (own)

@@ -51,6 +51,9 @@ struct lane {
 	struct writer served;
 };
 
+/* The lane that this thread has, or NULL. */
+struct lane *lane_own(void);
+
 /* The lane of this thread, taken over or made; NULL: there is no room for one. */
 struct lane *lane_take(struct recorder *r, uint32_t tid);
 
