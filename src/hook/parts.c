@@ -1,4 +1,5 @@
 /* Lists the parts of the library, and fills what core and the lower parts call upwards. */
+#include "hook/injected_calls.h"
 #include "hook/range/capture.h"
 #include "hook/mem/answers.h"
 #include "hook/meta/facts.h"
@@ -48,6 +49,7 @@ const struct hook_part hook_parts[] = {
 };
 
 const struct hook_above hook_above = {
+	.injected = injected_calls,
 	.gate_launch = sched_launch,
 	.gate_joined = sched_joined,
 	.gate_passed = sched_passed,

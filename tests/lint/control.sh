@@ -44,6 +44,20 @@ hook() {
 }
 hook ''
 
+# object FILE TEXT: a source of the injected library, and its object in the build.
+object() {
+	objects=build/src/hook/CMakeFiles/hook.dir
+	mkdir -p "src/hook/$(dirname "$1")" "$objects/$(dirname "$1")"
+	printf '%s\n' "$2" >"src/hook/$1"
+	cc -c "src/hook/$1" -o "$objects/$1.o"
+}
+links() {
+	object core/low.c 'int low; extern int hook_above; int *above(void) { return &hook_above; }'
+	object mem/high.c 'extern int low; int high(void) { return low; }'
+	object parts.c 'int hook_above, high(void); int top(void) { return high(); }'
+}
+[ "$name" != links ] || links
+
 violate() {
 	case $1 in
 	atomics)
@@ -79,6 +93,7 @@ violate() {
 		printf '#include "hook/meta/kernels.h"\n' >src/hook/core/worse.c
 		printf 'early  late\nlate  base\n' >>src/modules.tbl
 		;;
+	links) object core/bad.c 'int high(void); int f(void) { return high(); }' ;;
 	length) awk 'BEGIN { for (i = 0; i < 1001; i++) print "int v" i ";" }' >src/trace/bad.c ;;
 	manual) printf 'fly | g | FILE | help\n' >>api/command.tbl ;;
 	prose)
@@ -117,6 +132,7 @@ named() {
 		awk '/trace\/bad.c/ { a = 1 } /hook\/core may not include/ { b = 1 } /early stands below late/ { c = 1 }
 			END { exit !(a && b && c) }'
 		;;
+	links) grep -q 'core/bad.c.* high, which is of hook/mem' ;;
 	manual) grep -q weir-fly ;;
 	prose) awk '/begins/ { a = 1 } /semicolon/ { b = 1 } END { exit !(a && b) }' ;;
 	subjects) awk '{ n++ } /say it:/ { n = 9 } END { exit n != 5 }' ;;

@@ -4,7 +4,7 @@
  *
  * While nobody shares, the gate is one look at a word that each wrapper reads
  * anyway. sched/sched.h describes the regulation behind that word. The gate may wait for a bounded
- * time and leaves errno alone. Calls that only CUPTI reports (inject.h) do not pass it.
+ * time and leaves errno alone. Calls that only CUPTI reports (inject.c) do not pass it.
  */
 #ifndef WEIR_HOOK_CORE_GATE_H
 #define WEIR_HOOK_CORE_GATE_H

@@ -53,8 +53,13 @@ struct record;
 struct graph_node;
 struct device_properties;
 
+/* Records a call that CUPTI reports: its arguments in a structure, its begin, its result. */
+typedef void injected_fn(const void *params, uint64_t begun, int result, uint32_t want);
+
 /* One function each of a part above the caller; none is NULL. */
 struct hook_above {
+	injected_fn *const *injected; /* by the number of the driver's function */
+
 	/* Calls that are kept: after one, whoever listens; before one of the runtime, stack_look()
 	 * looks what is mapped and returns when the call begins. */
 	void (*print)(const struct record *r);

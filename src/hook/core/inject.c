@@ -1,9 +1,12 @@
-/* Records driver calls from CUPTI's callbacks when the driver itself loaded this library. */
-#include "hook/core/inject.h"
-
+/*
+ * Records without a preload: the driver loads this library because CUDA_INJECTION64_PATH names it.
+ * CUPTI then reports driver calls, at about 100 ns a call more than a wrapper costs. Runtime calls,
+ * cuInit and everything before it are not seen.
+ */
 #include <dlfcn.h>
 
 #include "hook/core/call.h"
+#include "hook/core/hook_parts.h"
 #include "hook/core/metadata.h"
 #include "hook/core/resolve.h"
 
@@ -72,7 +75,8 @@ static void on_call(void *user, int domain, uint32_t id, const struct cupti_call
 		count_query(fn);
 		call_left();
 	} else if (want & (1u << fn_classes[fn] | CONTROL_COUNT))
-		injected_calls[fn](call->params, *call->kept, result, want & ~CONTROL_QUERY_COUNT);
+		hook_above.injected[fn](
+			call->params, *call->kept, result, want & ~CONTROL_QUERY_COUNT);
 	inside = false;
 }
 

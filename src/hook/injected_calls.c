@@ -1,12 +1,13 @@
 /* The records of calls that CUPTI reports: injected_row.inc for each row of api/cuda.tbl. */
-#include "hook/core/inject.h"
+#include "hook/injected_calls.h"
+
 #include "hook/core/wrapper.h"
 
-#define ROW_TEMPLATE "hook/core/injected_row.inc"
+#define ROW_TEMPLATE "hook/injected_row.inc"
 #include "hook_driver.h"
 
 #undef ROW_TEMPLATE
-#define ROW_TEMPLATE "hook/core/injected_entry.inc"
+#define ROW_TEMPLATE "hook/injected_entry.inc"
 injected_fn *const injected_calls[FN_DRIVER_END] = {
 #include "hook_driver.h"
 };
