@@ -157,7 +157,7 @@ static void run(struct kernels *k, uint32_t rows)
 			p.in[i].shape.dims[0] = rows;
 		e = shape_bytes(&p.in[i].shape, p.in[i].type, &bytes);
 		p.in[i].bytes = bytes;
-		e = e ? e : gpu_space_alloc(&k->gpu.space, bytes, &p.in[i].at, &err);
+		e = e ? e : gpu_space_alloc(&k->gpu.space, NULL, bytes, &p.in[i].at, &err);
 	}
 	e = e ? e : plan(&k->gpu, &p, &err);
 	e = e ? e : enqueue(&k->gpu, &p, &err);
