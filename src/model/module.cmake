@@ -1,5 +1,4 @@
-# The C++ runtime is for the demangler alone; by its soname, so that building needs no C++ compiler.
-target_link_libraries(model PRIVATE Threads::Threads -l:libstdc++.so.6 m)
+target_link_libraries(model PRIVATE Threads::Threads m)
 
 # What operators must do, by two tables.
 make_of_libraries(library_rules.tbl rules)

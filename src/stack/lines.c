@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cxx_name.h"
+
 /* Where an address is: from the table of lines, then outwards from where functions were put in. */
 struct place {
 	const char *function, *file;
@@ -69,18 +71,11 @@ static int find_scopes(struct line_finder *l, Dwfl_Module *m, uint64_t address, 
 	return n;
 }
 
-char *__cxa_demangle(const char *mangled, char *buf, size_t *length, int *status);
-
-#define MANGLED_MOST 8192u /* demangling may take exponential room */
-
 /* As people write it. */
 static const char *keep_name(struct stacks *s, const char *name)
 {
-	int status = -1;
-	char *plain = NULL;
-	if (name && !strncmp(name, "_Z", 2) && strlen(name) < MANGLED_MOST)
-		plain = __cxa_demangle(name, NULL, NULL, &status);
-	name = plain && !status ? plain : name ? name : "";
+	char *plain = name ? cxx_name(name) : NULL;
+	name = plain ? plain : name ? name : "";
 	const char *kept = stacks_text(s, name, strlen(name));
 	free(plain);
 	return kept;

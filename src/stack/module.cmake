@@ -8,5 +8,4 @@ else()
 	set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/stack/libdw.c ${CMAKE_CURRENT_SOURCE_DIR}/stack/lines.c
 		PROPERTIES HEADER_FILE_ONLY ON)
 endif()
-# The C++ runtime is for the demangler alone.
-target_link_libraries(stack PRIVATE ${CMAKE_DL_LIBS} -l:libstdc++.so.6)
+target_link_libraries(stack PRIVATE ${CMAKE_DL_LIBS})
