@@ -175,11 +175,13 @@ static int wait_for_lock(void)
 	int r;
 
 	do {
-		const uint64_t until = host_now_ns() + LOCK_NS;
-		const struct timespec t = { (time_t)(until / 1000000000u),
-			(long)(until % 1000000000u) };
+		struct timespec t;
 
-		r = pthread_mutex_clocklock(&file->lock, CLOCK_MONOTONIC, &t);
+		clock_gettime(CLOCK_REALTIME, &t);
+		const long ns = t.tv_nsec + LOCK_NS;
+		t.tv_sec += ns / 1000000000;
+		t.tv_nsec = ns % 1000000000;
+		r = pthread_mutex_timedlock(&file->lock, &t);
 	} while (r == ETIMEDOUT);
 	return r;
 }

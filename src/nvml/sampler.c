@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
+#include "base/sys.h"
 #include "record/chunk.h"
 
 #include "base/banned.h"
@@ -43,7 +44,7 @@ static bool has_room(struct sampler *s)
 		return true;
 	close_chunk(s);
 	s->used = 0;
-	s->chunk = recorder_chunk(&s->to, CHUNK_SAMPLES, TRACE_GRAIN, (uint32_t)gettid());
+	s->chunk = recorder_chunk(&s->to, CHUNK_SAMPLES, TRACE_GRAIN, (uint32_t)sys(gettid));
 	return s->chunk;
 }
 

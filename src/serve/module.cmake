@@ -6,5 +6,5 @@ add_custom_command(OUTPUT ${GEN}/serve_metrics.h
 target_sources(serve PRIVATE ${GEN}/serve_metrics.h)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)
-target_link_libraries(serve PRIVATE -l:libnghttp2.a PkgConfig::ZLIB Threads::Threads)
+target_link_libraries(serve PRIVATE -l:libnghttp2.a PkgConfig::ZLIB Threads::Threads rt)
 target_compile_definitions(serve PRIVATE WEIR_VERSION="${PROJECT_VERSION}")

@@ -130,9 +130,9 @@ void log_close(struct request_log *log)
 	log->ends = true;
 	pthread_cond_signal(&log->work);
 	pthread_mutex_unlock(&log->lock);
-	clock_gettime(CLOCK_MONOTONIC, &until);
+	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += CLOSE_S;
-	if (pthread_clockjoin_np(log->thread, NULL, CLOCK_MONOTONIC, &until)) {
+	if (pthread_timedjoin_np(log->thread, NULL, &until)) {
 		pthread_detach(log->thread);
 		return;
 	}

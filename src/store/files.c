@@ -14,6 +14,9 @@
 
 #include "base/banned.h"
 
+#ifndef SYS_openat2
+#define SYS_openat2 437 /* libc headers older than Linux 5.6 do not have it */
+#endif
 #define TRIES 64 /* the kernel asks for another try while somebody renames */
 
 int store_open_beneath(int directory, const char *path, int flags)
