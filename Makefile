@@ -14,7 +14,7 @@ RESULTS := build-asan/tests.xml build-tsan/tests.xml $(BUILD)/tests.xml
 build-%/build.ninja:
 	cmake --preset $* $(if $(VERBOSE),,>/dev/null)
 
-.PHONY: build help demo demo-serve on-call quick check suite storm faults fresh check-gpu lint bench fuzz asan tsan install clean deps onnxruntime
+.PHONY: build help demo demo-serve on-call quick check suite storm faults fresh check-gpu lint bench fuzz asan tsan install dist check-dist clean deps onnxruntime
 
 build: ## build the program and its libraries into build/
 	@[ -f $(BUILD)/build.ninja ] || cmake --preset release
@@ -86,6 +86,12 @@ tsan: build-tsan/build.ninja ## the tests that use threads with ThreadSanitizer
 install: build ## install into PREFIX (/usr/local)
 	cmake --install $(BUILD) --prefix $(abspath $(PREFIX))
 
+dist: ## build the portable tree, dist/weir-VERSION-linux-x86_64.tar.zst
+	@sh tools/dist.sh
+
+check-dist: dist ## build the portable tree a second time, elsewhere, and compare
+	@sh tests/dist/same.sh
+
 onnxruntime: ## fetch ONNX Runtime with npm, for models of weir serve
 	@sh tools/onnxruntime.sh $(BUILD)
 
@@ -93,7 +99,7 @@ deps:
 	@sh tools/deps.sh build
 
 clean: ## remove what was built
-	cmake -E rm -rf build build-debug build-asan build-tsan build-fuzz build-fresh
+	cmake -E rm -rf build build-debug build-asan build-tsan build-fuzz build-fresh build-dist-x86_64
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile

@@ -1,5 +1,5 @@
-# Installs the Debian packages that are missing for `deps.sh build`, `check`, `lint`, `fuzz` or `serve`.  Does nothing
-# when they are there; says what to install by hand where it cannot.
+# Installs the Debian packages that are missing for `deps.sh build`, `check`, `lint`, `fuzz`, `serve` or
+# `dist-MACHINE`.  Does nothing when they are there; says what to install by hand where it cannot.
 set -u
 
 packages='cmake ninja-build gcc libc6-dev pkg-config libzstd-dev liblz4-dev zlib1g-dev libsqlite3-dev
@@ -10,6 +10,8 @@ check) packages="$packages mandoc g++ python3 python3-pyte python3-jsonschema ch
 lint) packages="$packages clang-format-14 universal-ctags binutils" ;;
 bench) packages="$packages wrk nghttp2-client nginx-light" ;;
 fuzz) packages="$packages clang-14 libclang-rt-14-dev" ;;
+dist-x86_64) packages="$packages zstd binutils" ;;
+dist-aarch64) packages="$packages zstd binutils gcc-aarch64-linux-gnu" ;;
 serve) command -v npm >/dev/null || packages="$packages nodejs npm" ;; # others' nodejs has npm in it
 esac
 

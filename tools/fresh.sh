@@ -33,14 +33,8 @@ root=$folder/root
 source=$(realpath "$(dirname "$0")/..")
 trap 'exit 130' INT TERM
 
-# The mirror of the release that this machine runs, for the release that is tried: site [-security].
-site() {
-	apt-get indextargets --format '$(RELEASE) $(REPO_URI)' 'Created-By: Packages' |
-		awk -v release="$(. /etc/os-release && echo "$VERSION_CODENAME")$1" '$1 == release { print $2; exit }'
-}
-
 make_debian() {
-	mirror=$(site '') security=$(site -security)
+	mirror=$(sh "$source/tools/mirror.sh") security=$(sh "$source/tools/mirror.sh" -security)
 	case $mirror in
 	http*) ;;
 	*) cannot "apt has no source over HTTP that a Debian can be made from (apt-get indextargets)" ;;

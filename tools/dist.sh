@@ -1,0 +1,41 @@
+# Builds the portable tree: dist.sh [MACHINE [TO]], for x86_64 (the default) or aarch64.  It becomes
+# TO/weir-VERSION-linux-MACHINE.tar.zst (TO: dist), the same bytes from the same commit wherever they are built.
+# build-dist-MACHINE has the sysroot, what was built, and the tree itself.
+set -eu
+machine=${1:-x86_64} to=${2:-dist}
+cd "$(dirname "$0")/.."
+version=$(sed -n 's/^project(weir VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+name=weir-$version-linux-$machine
+work=build-dist-$machine
+tree=$work/$name
+: "${SOURCE_DATE_EPOCH:=$(git log -1 --format=%ct)}"
+export SOURCE_DATE_EPOCH
+
+sh tools/deps.sh "dist-$machine"
+sh tools/dist/sysroot.sh "$work/sysroot" "$machine"
+[ -f "$work/build.ninja" ] || cmake -G Ninja -B "$work" -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_LIBDIR=lib \
+	-DWEIR_PORTABLE=ON -DWEIR_TESTS=OFF -DMACHINE="$machine" -DSYSROOT="$PWD/$work/sysroot" \
+	-DCMAKE_TOOLCHAIN_FILE="$PWD/tools/dist/toolchain.cmake" >"$work/configure.log" || {
+	cat "$work/configure.log" >&2
+	exit 1
+}
+cmake --build "$work" ${JOBS:+-j "$JOBS"}
+
+rm -rf "$tree"
+cmake --install "$work" --prefix "$PWD/$tree" >/dev/null
+licences=$tree/share/doc/weir/licences
+mkdir -p "$licences"
+cp LICENSE "$licences/weir"
+# Of the packages whose archives are linked in: the C library and what is loaded are not.
+for file in "$work"/sysroot/usr/share/doc/*/copyright; do
+	package=$(basename "$(dirname "$file")")
+	case $package in
+	libc6* | libtinfo6 | linux-libc-dev | libmicrohttpd-dev | libdw-dev | libelf-dev) ;;
+	*) cp "$file" "$licences/$package" ;;
+	esac
+done
+
+mkdir -p "$to"
+tar -C "$work" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rwX \
+	-cf - "$name" | zstd -q -f -19 -o "$to/$name.tar.zst"
+ls -l "$to/$name.tar.zst"

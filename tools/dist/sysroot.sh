@@ -1,0 +1,59 @@
+# Makes a folder to compile against: sysroot.sh FOLDER MACHINE.  It has the C library of Debian 11, so that what is
+# linked to it runs with any newer one, and of Debian 12 the libraries that are linked into Weir, as archives, and the
+# headers of those that are loaded.  Needs apt, not root: the packages are unpacked, nothing is installed.
+set -eu
+folder=$1 machine=$2
+old=bullseye new=bookworm
+oldest='libc6 libc6-dev'
+linked='zlib1g-dev libzstd-dev liblz4-dev libsqlite3-dev libjansson-dev libncurses-dev libtinfo6 libnghttp2-dev'
+loaded='linux-libc-dev libmicrohttpd-dev libdw-dev libelf-dev'
+case $machine in
+x86_64) arch=amd64 ;;
+aarch64) arch=arm64 ;;
+*) echo "sysroot.sh: $machine is neither x86_64 nor aarch64" >&2; exit 2 ;;
+esac
+[ ! "$folder/made" -nt "$0" ] || exit 0 # by this list of packages
+
+tools=$(cd "$(dirname "$0")/.." && pwd)
+command -v apt-get >/dev/null || { echo "sysroot.sh: this is not a Debian system: there is no apt-get" >&2; exit 3; }
+mirror=$(sh "$tools/mirror.sh") security=$(sh "$tools/mirror.sh" -security)
+[ -n "$mirror" ] || { echo "sysroot.sh: apt knows no mirror of Debian; run: apt-get update" >&2; exit 3; }
+
+rm -rf "$folder"
+mkdir -p "$folder/apt/lists/partial" "$folder/apt/archives/partial" "$folder/packages"
+folder=$(cd "$folder" && pwd)
+: >"$folder/apt/status"
+cat >"$folder/apt/sources.list" <<EOF
+deb [arch=$arch] $mirror $old main
+deb [arch=$arch] $mirror $new main
+${security:+deb [arch=$arch] $security $new-security main}
+EOF
+apt() {
+	apt-get -q -o Dir::Etc::sourcelist="$folder/apt/sources.list" -o Dir::Etc::sourceparts=- -o Dir::State="$folder/apt" \
+		-o Dir::State::status="$folder/apt/status" -o Dir::Cache="$folder/apt" -o APT::Architecture=$arch \
+		-o APT::Architectures::=$arch -o APT::Sandbox::User= "$@" >"$folder/log" 2>&1 || {
+		cat "$folder/log" >&2
+		echo "sysroot.sh: apt-get $1 failed" >&2
+		exit 3
+	}
+}
+cd "$folder/packages"
+apt update
+apt download $(printf "%s/$old " $oldest) $(printf "%s/$new " $linked $loaded)
+for package in *.deb; do
+	dpkg-deb -x "$package" ..
+done
+
+# Links that begin at the root lead into this folder, not to the system's.
+cd ..
+find . -type l -lname '/*' | while read -r link; do
+	ln -sfr ".$(readlink "$link")" "$link"
+done
+for package in $linked; do
+	for archive in $(dpkg-deb -c packages/${package}_*.deb | grep -o '/lib[a-z0-9+]*\.a$'); do
+		rm -f "usr/lib/$machine-linux-gnu$(echo "$archive" | sed 's/a$/so/')"
+	done
+done
+for package in packages/*.deb; do
+	dpkg-deb -W --showformat '${Package} ${Version} ${Architecture}\n' "$package"
+done | sort >made
