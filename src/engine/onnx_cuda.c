@@ -1,13 +1,14 @@
 /*
- * ONNX Runtime on a GPU.  Its CUDA provider hands work to the model's stream, so that a run can be
- * captured, and has all its memory from the model's space, so that it can leave and return.  What a
- * plan's runs allocate and free stays that plan's: its graph writes there whenever it is replayed.
+ * ONNX Runtime on a GPU.  Its CUDA provider hands work to the model's stream, and has all its
+ * memory from the model's space, so that it can leave and return.  What a plan's runs allocate and
+ * free stays that plan's, as a graph that is replayed would need it.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "engine/gpu_model.h"
 #include "engine/onnx_runtime.h"
 
@@ -21,7 +22,14 @@ struct cuda_model {
 	struct gpu_model gpu;
 	struct ort_session *session;
 	struct ort_run_options *run_options;
-	ARRAY(struct gpu_hole) block; /* what ONNX Runtime has of the space, the newest last */
+	/* What ONNX Runtime has of the space, the newest last, and whose hole it will be: a plan's
+	 * graph may read what a run of another plan frees. */
+	ARRAY(struct block {
+		uint64_t at;
+		size_t bytes;
+		struct gpu_holes *of;
+	})
+	block;
 	struct cuda_model *next;
 };
 
@@ -60,7 +68,7 @@ static void *take(struct ort_allocator *a, size_t bytes)
 	(void)a;
 	if (!bytes || !m || gpu_space_alloc(&m->gpu.space, at_work.own, bytes, &at, NULL))
 		return NULL;
-	*array_push(&m->block) = (struct gpu_hole){ at, bytes };
+	*array_push(&m->block) = (struct block){ at, bytes, at_work.own };
 	return (void *)at;
 }
 
@@ -76,8 +84,7 @@ static void give(struct ort_allocator *a, void *memory)
 	for (size_t i = m ? m->block.n : 0; i--;) {
 		if (m->block.v[i].at != at)
 			continue;
-		gpu_space_free(&m->gpu.space, at_work.model == m ? at_work.own : NULL, at,
-			m->block.v[i].bytes);
+		gpu_space_free(&m->gpu.space, m->block.v[i].of, at, m->block.v[i].bytes);
 		memmove(&m->block.v[i], &m->block.v[i + 1],
 			(--m->block.n - i) * sizeof *m->block.v);
 		return;
@@ -276,11 +283,8 @@ static int plan_outputs(struct cuda_model *m, struct gpu_plan *p, struct error *
 		e = place_output(m, &p->out[i], &base->out[i], value[i], err);
 	for (unsigned i = 0; i < base->outs && !e; i++)
 		e = bind(own, &base->out[i], &p->out[i], false, base->name, err);
-	at_work.model = m;
-	at_work.own = &own->own;
 	for (size_t i = 0; i < n; i++)
 		ort.ReleaseValue(value[i]);
-	at_work.model = NULL;
 	if (value)
 		(void)ort_check(ort.AllocatorFree(runtime.allocator, value), base->name, "", NULL);
 	return e;
@@ -309,6 +313,10 @@ static void unplan(struct gpu_model *g, struct gpu_plan *p)
 		return;
 	if (own->binding)
 		ort.ReleaseIoBinding(own->binding);
+	struct cuda_model *m = cuda_of(g);
+	for (size_t i = 0; i < m->block.n; i++)
+		if (m->block.v[i].of == &own->own)
+			m->block.v[i].of = NULL;
 	gpu_space_share(&g->space, &own->own);
 	free(own);
 }
@@ -395,6 +403,13 @@ int onnx_cuda_load(const struct engine_options *o, const struct engine_config *c
 {
 	struct cuda_model *m = xcalloc(1, sizeof *m);
 	int e = gpu_model_init(&m->gpu, &engine_onnx_cuda, &ops, o, c, err);
+	/* On an H200 the graph of a convolution network's first plan gave wrong answers once other
+	 * plans had run; launched singly all plans are right. */
+	if (m->gpu.graphs) {
+		m->gpu.graphs = false;
+		store_release(&m->gpu.base.no_graphs,
+			xstrdup("graphs of ONNX models with convolutions are not reliable"));
+	}
 	pthread_mutex_lock(&cuda.lock);
 	m->next = cuda.models;
 	cuda.models = m;
