@@ -180,6 +180,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct kernels *k = xcalloc(1, sizeof *k);
 	engine_model_init(&k->gpu.base, &engine_kernels, &config);
 	k->gpu.gpu = &gpu;
+	k->gpu.ops = &ops;
 	k->gpu.max_rows = config.max_batch_size;
 	k->folder = dup(folder_fd);
 	loaded = k;
