@@ -407,8 +407,7 @@ int onnx_cuda_load(const struct engine_options *o, const struct engine_config *c
 	 * plans had run; launched singly all plans are right. */
 	if (m->gpu.graphs) {
 		m->gpu.graphs = false;
-		store_release(&m->gpu.base.no_graphs,
-			xstrdup("graphs of ONNX models with convolutions are not reliable"));
+		store_release(&m->gpu.base.no_graphs, xstrdup("no graphs are made of ONNX models"));
 	}
 	pthread_mutex_lock(&cuda.lock);
 	m->next = cuda.models;

@@ -90,8 +90,7 @@ int gpu_space_alloc(
 void gpu_space_free(struct gpu_space *s, struct gpu_holes *own, uint64_t at, size_t bytes);
 /* The holes are anybody's now. */
 void gpu_space_share(struct gpu_space *s, struct gpu_holes *own);
-/* Work that uses it has ended.  Whoever uses it writes to a block before he reads it, or has
- * written when he got it. */
+/* Waits for the stream.  What is in a block counts as unchanged while no block is taken. */
 int gpu_space_leave(struct gpu_space *s, void *stream, struct error *err);
 /* The copies are on the stream.  On failure it is still away. */
 int gpu_space_return(struct gpu_space *s, void *stream, struct error *err);

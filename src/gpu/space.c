@@ -112,11 +112,11 @@ int gpu_space_alloc(
 		return error_set(
 			err, -ENOMEM, "%zu bytes are more than %s has", bytes, s->gpu->name);
 	bytes = round_up(bytes ? bytes : 1, ALIGN);
-	if (own && take_hole(own, bytes, ret))
-		return 0;
 	/* Whoever gets it may write what stays. */
 	gpu_pinned_give(s->gpu, s->kept);
 	s->kept = NULL;
+	if (own && take_hole(own, bytes, ret))
+		return 0;
 	if (take_hole(&s->hole, bytes, ret))
 		return 0;
 	const int e = bytes > s->mapped - s->used ? grow(s, bytes - (s->mapped - s->used), err) : 0;
@@ -154,20 +154,24 @@ void gpu_space_share(struct gpu_space *s, struct gpu_holes *own)
 int gpu_space_leave(struct gpu_space *s, void *stream, struct error *err)
 {
 	struct gpu *g = s->gpu;
+	const bool fresh = !s->kept;
+	int e = 0;
 	if (s->away || !s->chunk.n)
 		return 0;
-	if (!s->kept) {
-		int e = gpu_pinned_take(g, s->used, &s->kept, err);
-		if (e)
-			return e;
-		e = GPU_CALL(g, err, cuMemcpyDtoHAsync_v2, s->kept->data, s->at, s->used, stream);
-		e = e ? e : GPU_CALL(g, err, cuStreamSynchronize, stream);
-		if (e) {
-			gpu_pinned_give(g, s->kept);
-			s->kept = NULL;
-			return e;
-		}
+	if (fresh) {
+		e = gpu_pinned_take(g, s->used, &s->kept, err);
+		e = e ? e
+		      : GPU_CALL(g, err, cuMemcpyDtoHAsync_v2, s->kept->data, s->at, s->used,
+				stream);
 	}
+	/* The copies of its last return may be under way too. */
+	e = e ? e : GPU_CALL(g, err, cuStreamSynchronize, stream);
+	if (e && fresh) {
+		gpu_pinned_give(g, s->kept);
+		s->kept = NULL;
+	}
+	if (e)
+		return e;
 	unmap(s, s->chunk.n);
 	s->away = true;
 	return 0;

@@ -74,9 +74,11 @@ static void read_accelerators(const struct model_config *c, struct engine_accele
 	json_t *value;
 	json_array_foreach(list, i, one)
 	{
-		json_object_foreach(json_object_get(one, "parameters"), key, value) *
-			array_push(&parameters) =
-			(struct engine_parameter){ key, json_string_value(value) };
+		json_object_foreach(json_object_get(one, "parameters"), key, value)
+		{
+			*array_push(&parameters) =
+				(struct engine_parameter){ key, json_string_value(value) };
+		}
 		const char *name = json_string_value(json_object_get(one, "name"));
 		*array_push(&all) = (struct engine_accelerator){ name ? name : "", NULL,
 			(unsigned)(parameters.n - first) };
