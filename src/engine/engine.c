@@ -17,6 +17,7 @@ const struct engine *const engines[] = {
 	&engine_onnx,
 #ifdef WEIR_JANSSON
 	&engine_kernels,
+	&engine_shared,
 	&engine_synthetic,
 #endif
 	NULL,
@@ -92,6 +93,14 @@ void engine_model_fini(struct engine_model *m)
 	free(m->in);
 	free(load_relaxed(&m->no_graphs));
 	free(m->name);
+}
+
+uint32_t engine_rows(const struct engine_model *m, const struct engine_run *r)
+{
+	for (unsigned i = 0; m->has_rows && i < m->ins; i++)
+		if (r->in[i].given && r->in[i].shape.n)
+			return (uint32_t)r->in[i].shape.dims[0];
+	return 1;
 }
 
 int engine_load(const struct engine *e, const struct engine_options *o,

@@ -17,6 +17,7 @@
 struct engine_options {
 	const char *onnxruntime; /* a file; NULL: beside the program, then where the loader looks */
 	const char *cuda;        /* the driver's file; NULL: what the loader finds */
+	const char *engines;     /* the folder of NAME.so; NULL: beside the program */
 	unsigned threads;        /* of a run; 0: as many as the process may use processors */
 };
 

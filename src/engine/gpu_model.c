@@ -97,14 +97,6 @@ void gpu_model_fini(struct gpu_model *m)
 
 /* ---- plans ---- */
 
-static uint32_t rows_of(const struct gpu_model *m, const struct engine_run *r)
-{
-	for (unsigned i = 0; m->base.has_rows && i < m->base.ins; i++)
-		if (r->in[i].given && r->in[i].shape.n)
-			return (uint32_t)r->in[i].shape.dims[0];
-	return 1;
-}
-
 static uint32_t padded(const struct gpu_model *m, uint32_t rows)
 {
 	if (!m->base.has_rows)
@@ -166,11 +158,35 @@ static int make_plan(struct gpu_model *m, const struct engine_run *r, uint32_t r
 	return e;
 }
 
+int gpu_plan_outputs(struct gpu_model *m, struct gpu_plan *p, struct error *err)
+{
+	int e = 0;
+	for (unsigned i = 0; i < m->base.ins && !m->base.has_rows; i++)
+		if (m->base.in[i].shape.n && m->base.in[i].shape.dims[0] < 0)
+			return error_set(err, -EINVAL,
+				"input %s has rows, and max_batch_size is 0: say 1 or more",
+				m->base.in[i].name);
+	for (unsigned i = 0; i < m->base.outs && !e; i++) {
+		struct gpu_tensor *t = &p->out[i];
+		uint64_t bytes = 0;
+		t->type = m->base.out[i].type;
+		t->shape = m->base.out[i].shape;
+		if (t->shape.n && t->shape.dims[0] < 0)
+			t->shape.dims[0] = p->rows;
+		if (t->type == DTYPE_BYTES || shape_bytes(&t->shape, t->type, &bytes))
+			return error_set(err, -EINVAL, "output %s has no form that a GPU gives",
+				m->base.out[i].name);
+		t->bytes = bytes;
+		e = gpu_space_alloc(&m->space, NULL, t->bytes, &t->at, err);
+	}
+	return e;
+}
+
 /* The one for these shapes, as the first of the list. */
 static int find_plan(
 	struct gpu_model *m, const struct engine_run *r, struct gpu_plan **ret, struct error *err)
 {
-	const uint32_t rows = padded(m, rows_of(m, r));
+	const uint32_t rows = padded(m, engine_rows(&m->base, r));
 	struct gpu_plan **at = &m->plan, *p;
 	unsigned n = 1;
 	while (*at && !fits(m, *at, r, rows) && n++ < PLANS)
@@ -295,7 +311,7 @@ static int run(struct gpu_model *m, struct engine_run *r, struct gpu_run *own, s
 	e = e ? e : find_plan(m, r, &p, err);
 	e = e ? e : copy_in(m, p, r, own, err);
 	e = e ? e : launch(m, p, &r->replayed, err);
-	e = e ? e : copy_out(m, p, r, rows_of(m, r), own, err);
+	e = e ? e : copy_out(m, p, r, engine_rows(&m->base, r), own, err);
 	e = e ? e : GPU_CALL(m->gpu, err, cuEventRecord, m->done, m->stream);
 	return e ? e : GPU_CALL(m->gpu, err, cuEventSynchronize, m->done);
 }

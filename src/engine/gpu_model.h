@@ -52,6 +52,10 @@ int gpu_model_init(struct gpu_model *m, const struct engine *e, const struct gpu
 	const struct engine_options *o, const struct engine_config *c, struct error *err);
 void gpu_model_fini(struct gpu_model *m);
 
+/* For struct gpu_engine: outputs have the model's shapes, and rows for a first dimension that is
+ * open. */
+int gpu_plan_outputs(struct gpu_model *m, struct gpu_plan *p, struct error *err);
+
 /* For struct engine. */
 int gpu_model_run(struct engine_model *m, struct engine_run *run, struct error *err);
 void gpu_model_end(struct engine_model *m, struct engine_run *run);

@@ -373,25 +373,7 @@ static int plan(struct gpu_model *m, struct gpu_plan *p, struct error *err)
 {
 	struct kernels *k = kernels_of(m);
 	uint64_t *own = p->own = xcalloc(k->buffer.n + 1, sizeof *own);
-	int e = 0;
-	for (unsigned i = 0; i < m->base.ins && !m->base.has_rows; i++)
-		if (m->base.in[i].shape.n && m->base.in[i].shape.dims[0] < 0)
-			return error_set(err, -EINVAL,
-				"input %s has rows, and max_batch_size is 0: say 1 or more",
-				m->base.in[i].name);
-	for (unsigned i = 0; i < m->base.outs && !e; i++) {
-		struct gpu_tensor *t = &p->out[i];
-		uint64_t bytes = 0;
-		t->type = m->base.out[i].type;
-		t->shape = m->base.out[i].shape;
-		if (t->shape.n && t->shape.dims[0] < 0)
-			t->shape.dims[0] = p->rows;
-		if (t->type == DTYPE_BYTES || shape_bytes(&t->shape, t->type, &bytes))
-			return error_set(err, -EINVAL, "output %s has no form that a GPU gives",
-				m->base.out[i].name);
-		t->bytes = bytes;
-		e = gpu_space_alloc(&m->space, NULL, t->bytes, &t->at, err);
-	}
+	int e = gpu_plan_outputs(m, p, err);
 	for (size_t i = 0; i < k->buffer.n && !e; i++)
 		if (!k->buffer.v[i].at)
 			e = gpu_space_alloc(&m->space, NULL, amount(&k->buffer.v[i].bytes, p->rows),

@@ -4,7 +4,7 @@
 
 #include "engine/engine.h"
 
-extern const struct engine engine_onnx, engine_kernels, engine_synthetic;
+extern const struct engine engine_onnx, engine_kernels, engine_shared, engine_synthetic;
 
 /* The whole file, from its beginning. */
 int engine_read(int fd, const char *path, struct buf *ret, struct error *err);
@@ -12,6 +12,8 @@ int engine_read(int fd, const char *path, struct buf *ret, struct error *err);
 void engine_model_init(
 	struct engine_model *m, const struct engine *e, const struct engine_config *c);
 void engine_model_fini(struct engine_model *m);
+/* Of a run's inputs; 1 if the model does not count rows. */
+uint32_t engine_rows(const struct engine_model *m, const struct engine_run *r);
 
 #ifdef WEIR_JANSSON
 #include <jansson.h>

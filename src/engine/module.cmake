@@ -17,5 +17,6 @@ if(WEIR_HAS_JANSSON)
 else()
 	message(STATUS "jansson is not here (Debian: libjansson-dev): there are no synthetic models")
 	set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/engine/synthetic.c
-		${CMAKE_CURRENT_SOURCE_DIR}/engine/kernel_list.c ${CMAKE_CURRENT_SOURCE_DIR}/engine/model_json.c PROPERTIES HEADER_FILE_ONLY ON)
+		${CMAKE_CURRENT_SOURCE_DIR}/engine/kernel_list.c ${CMAKE_CURRENT_SOURCE_DIR}/engine/shared_engine.c
+		${CMAKE_CURRENT_SOURCE_DIR}/engine/model_json.c PROPERTIES HEADER_FILE_ONLY ON)
 endif()

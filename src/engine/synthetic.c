@@ -177,18 +177,10 @@ static void end(struct engine_model *m, struct engine_run *run)
 			free((void *)run->out[i].data);
 }
 
-static uint64_t rows_of(const struct engine_model *m, const struct engine_run *run)
-{
-	for (unsigned i = 0; m->has_rows && i < m->ins; i++)
-		if (run->in[i].given && run->in[i].shape.n)
-			return (uint64_t)run->in[i].shape.dims[0];
-	return 1;
-}
-
 static int run(struct engine_model *m, struct engine_run *r, struct error *err)
 {
 	struct synthetic *s = (struct synthetic *)m;
-	const uint64_t began = now_ns(), rows = rows_of(m, r);
+	const uint64_t began = now_ns(), rows = engine_rows(m, r);
 	const bool fails = s->fail_every && ++s->runs % s->fail_every == 0;
 	int e = 0;
 	for (unsigned i = 0; i < m->outs && !e && !fails; i++)

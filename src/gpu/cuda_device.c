@@ -11,8 +11,6 @@
 
 #include "base/banned.h"
 
-#define LIBRARY "libcuda.so.1"
-
 static const struct library_symbol symbols[] = {
 #define GPU_SYMBOL(name, parameters) { #name, offsetof(struct gpu_driver, name) },
 	GPU_FUNCTIONS(GPU_SYMBOL)
@@ -65,7 +63,7 @@ static int open_device(struct gpu *g, struct error *err)
 static int open_locked(const char *library, struct error *err)
 {
 	struct gpu *g = xcalloc(1, sizeof *g);
-	const char *file = library ? library : LIBRARY;
+	const char *file = library ? library : GPU_LIBRARY;
 	const int found = library_load(file, symbols, sizeof symbols / sizeof *symbols, &g->cu);
 	int e = 0;
 	if (found == -ENOSYS)

@@ -20,6 +20,8 @@
 
 /* ---- the device ---- */
 
+#define GPU_LIBRARY "libcuda.so.1"
+
 struct gpu_pinned;
 struct gpu {
 	struct gpu_driver cu;

@@ -196,7 +196,10 @@ static void init(struct server *s, const struct serve_options *o)
 	s->began_ns = now_ns();
 	s->regions = regions_new();
 	s->engine = (struct engine_options){
-		.onnxruntime = o->onnxruntime, .cuda = o->cuda, .threads = o->threads
+		.onnxruntime = o->onnxruntime,
+		.cuda = o->cuda,
+		.engines = o->engines,
+		.threads = o->threads,
 	};
 	settings_init(s);
 	recorded_begin(s);

@@ -31,6 +31,7 @@ struct serve_options {
 	unsigned listens;
 	const char *onnxruntime;       /* or NULL */
 	const char *cuda;              /* the driver's file, or NULL */
+	const char *engines;           /* a folder, or NULL */
 	const char *watch;             /* a directory for the socket that weir top asks; or NULL */
 	const char *token;             /* a file with the word that clients have to say; or NULL */
 	const char *log;               /* a file for one JSON line a request; or NULL */

@@ -277,7 +277,7 @@ static int load(struct server *s, const char *model, struct version *v, struct e
 			"%s: model '%s' runs without its gpu_execution_accelerator, on the CPU\n",
 			v->config->file, model);
 	e = config_complete(v->config, m->in, m->ins, m->out, m->outs, err);
-	if (!e && v->loaded->engine->pads)
+	if (!e && m->engine->pads)
 		e = config_pad(v->config, err);
 	if (e)
 		return e;

@@ -56,7 +56,12 @@ expect 0 '' "$weir" run --sim --share share -- ./elsewhere share
 expect 0 '' cc -std=c99 -pedantic -Wall -Wextra -Werror "$source/examples/sched/requests.c" -o requests $flags -ldl
 expect 0 '^100 requests, p50 [0-9.]+ ms, p99 [0-9.]+ ms$' "$weir" run --sim --share share -- ./requests
 expect 0 'no threshold: this process does not run under weir run' ./requests
+for engine in scale shift; do
+	expect 0 '' cc -std=c99 -pedantic -Wall -Wextra -Werror -shared -fPIC $flags "$source/examples/engine_$engine.c" -o $engine.so
+done
+echo '#include <weir/engine.h>' >engine.cpp
 if command -v c++ >/dev/null; then
+	expect 0 '' c++ -std=c++11 -pedantic -Wall -Wextra -Werror $flags -fsyntax-only engine.cpp
 	expect 0 '' c++ -std=c++11 -pedantic -Wall -Wextra -Werror "$source/examples/sched/throughput.cpp" \
 		-o throughput $flags -ldl
 	expect 0 '^class best-effort, 0 launches waited$' "$weir" run --sim --share share --class latency -- ./throughput

@@ -1,0 +1,65 @@
+"""A server that runs the engines of examples/, in host memory and on the simulated GPU."""
+import json
+import math
+import os
+import struct
+import unittest
+
+import cases
+from server import Repository, Server, tensor
+
+os.environ.pop("WEIR_SIM", None)
+EXAMPLES = os.path.join(os.environ["WEIR_BUILD"], "examples", "engines")
+
+
+def add(repository, name, **model):
+    folder = repository.add(name, [], [])
+    (folder / "1" / "model.json").unlink()
+    (folder / "1" / "engine.json").write_text(json.dumps(model))
+    (folder / "config.pbtxt").write_text("max_batch_size: 4\n")
+
+
+class Engines(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        repository = Repository("engines").standard()
+        add(repository, "three", engine="scale", factor=3)
+        add(repository, "shift", engine="shift")
+        add(repository, "away", engine="away")
+        cls.server = Server(repository.path, "--sim", "--engines=" + EXAMPLES, "--drain-delay=0", wait=False)
+        cls.server.wait_for(lambda: all(cls.server.ask("GET", "/v2/models/%s/ready" % m).code == 200 for m in ("echo", "three", "shift")))
+
+    @classmethod
+    def tearDownClass(cls):
+        assert cls.server.end() == 0
+
+    def test_an_engine_in_host_memory_answers(self):
+        self.assertEqual(self.server.ask("GET", "/v2/models/three/config").json["backend"], "engine")
+        answer = self.server.infer("three", cases.echo([1, 2, 3, 4], [5, 6, 7, 8]))
+        self.assertEqual(answer.json["outputs"][0]["data"], [3, 6, 9, 12, 15, 18, 21, 24])
+
+    def test_a_fault_is_500_with_the_engines_sentence_and_the_next_request_runs(self):
+        row = [1, 2, 3, 4]
+        numbers = struct.pack("<4f", 1, 2, math.inf, 4)  # JSON has no infinity
+        body, headers = cases.with_blobs({"inputs": [cases.blob_of("X", "FP32", [1, 4], len(numbers))]}, numbers)
+        answer = self.server.infer("three", body, headers)
+        self.assertEqual(answer.code, 500, answer)
+        self.assertIn("number 2 of X is not finite", answer.json["error"])
+        self.assertEqual(self.server.infer("three", cases.echo(row)).code, 200)
+
+    def test_an_engine_on_the_gpu_answers_by_graphs(self):
+        body = {"inputs": [dict(tensor("X", "UINT8", 2, 8), data=list(range(1, 17)))]}
+        for _ in range(4):
+            answer = self.server.infer("shift", body)
+            self.assertEqual(answer.json["outputs"][0]["data"], [7] + list(range(1, 16)))
+        stats = self.server.ask("GET", "/v2/models/shift/stats").json["model_stats"][0]
+        self.assertGreaterEqual(stats["weir_graph_replays"], 4, stats)
+        self.assertNotIn("weir_no_graphs", stats)
+
+    def test_an_engine_that_is_not_there_fails_its_model_alone(self):
+        self.assertNotEqual(self.server.ask("GET", "/v2/models/away/ready").code, 200)
+        self.assertRegex(self.server.said(), "model away: engine away is not there: .*away.so")
+
+
+if __name__ == "__main__":
+    unittest.main()
