@@ -296,18 +296,26 @@ static int set_config(const struct child *c)
 	return done;
 }
 
+int child_hook(char ret_path[PATH_MAX])
+{
+	if (library_path("libweir.so", ret_path, PATH_MAX))
+		return complain(EXIT_ENVIRONMENT,
+			"libweir.so is not in ../lib/weir beside this program. Install Weir again");
+	if (strpbrk(ret_path, " :"))
+		return complain(EXIT_ENVIRONMENT,
+			"%s can't be preloaded: for the loader a blank or colon ends a path. "
+			"Install Weir elsewhere",
+			ret_path);
+	return 0;
+}
+
 /* 0, or an exit code. */
 static int set_environment(const struct child *c)
 {
 	char hook[PATH_MAX], audit[PATH_MAX], sim[PATH_MAX];
-	if (library_path("libweir.so", hook, sizeof hook))
-		return complain(EXIT_ENVIRONMENT,
-			"libweir.so is not in ../lib/weir beside this program. Install Weir again");
-	if (strpbrk(hook, " :"))
-		return complain(EXIT_ENVIRONMENT,
-			"%s can't be preloaded: for the loader a blank or colon ends a path. "
-			"Install Weir elsewhere",
-			hook);
+	const int none = child_hook(hook);
+	if (none)
+		return none;
 	if (allow_sanitizer() || append_path("LD_PRELOAD", hook, ':') || set_injection(hook))
 		return cannot_set();
 	const int unset = set_config(c);

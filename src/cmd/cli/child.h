@@ -5,6 +5,7 @@
 #ifndef WEIR_CMD_CLI_CHILD_H
 #define WEIR_CMD_CLI_CHILD_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -33,6 +34,9 @@ struct child {
 	dev_t device;                /* and its file */
 	ino_t inode;
 };
+
+/* What is preloaded into a program, libweir.so: 0, or an exit code after complaining. */
+int child_hook(char ret_path[PATH_MAX]);
 
 /* Whether the program can be found and run: 0, or an exit code after complaining. */
 int child_check(const struct child *c);

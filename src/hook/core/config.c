@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/utsname.h>
 
+#include "base/bounded.h"
 #include "base/sys.h"
 #include "event/level.h"
 #include "weir_options.h"
@@ -343,6 +345,21 @@ static bool parse_option(const char *text, size_t n)
 
 /* ---- the whole ---- */
 
+/* With the host's name for %h: each container has its own.  weir record has put it in already. */
+static void put_name(struct bounded *to, const char *path)
+{
+	struct utsname host = { 0 };
+	for (; *path; path++) {
+		const bool mark = !config.join && path[0] == '%' && path[1] == 'h';
+		if (!mark || sys_failed(sys(uname, &host))) {
+			bounded_char(to, *path);
+			continue;
+		}
+		bounded_put(to, host.nodename);
+		path++;
+	}
+}
+
 /* The path is made absolute: the program may change its directory.  NULL, or why it can't be. */
 static const char *set_path(const char *path)
 {
@@ -357,11 +374,10 @@ static const char *set_path(const char *path)
 		at = got > 1 ? (size_t)got : sizeof config.path;
 		config.path[at - 1] = '/'; /* in place of the NUL, which is counted */
 	}
-	const size_t n = strlen(path);
-	if (at + n + 1 > sizeof config.path)
-		return "the file name is too long";
-	memcpy(config.path + at, path, n + 1);
-	return NULL;
+	struct bounded b = { .to = config.path, .size = sizeof config.path, .used = at };
+	put_name(&b, path);
+	bounded_end(&b);
+	return b.cut ? "the file name is too long" : NULL;
 }
 
 /* Where records go is last; who only shares the GPU has none.  The end, or NULL. */
