@@ -551,8 +551,15 @@ static void describe_cuda(struct examination *x, const struct binary *b)
 
 static bool check_binary(struct examination *x, const struct binary *b)
 {
-	static const char *const rebuild = "link it dynamically to glibc, the default of compilers";
+	const char *why = binary_why_closed(b);
 
+	if (why) {
+		add_finding(x, NO, "file",
+			b->privileged ? "run a copy without setuid, setgid and capabilities"
+				      : "link it dynamically to glibc, the default of compilers",
+			"%s %s", b->path, why);
+		return false;
+	}
 	switch (b->kind) {
 	case BINARY_UNKNOWN:
 		add_finding(
@@ -562,25 +569,12 @@ static bool check_binary(struct examination *x, const struct binary *b)
 		add_finding(x, NO, "file", "only x86-64 Linux is known yet",
 			"%s is for another kind of machine", b->path);
 		return false;
-	case BINARY_STATIC:
-		add_finding(
-			x, NO, "file", rebuild, "%s is static: nothing can be preloaded", b->path);
-		return false;
 	case BINARY_SCRIPT:
 		add_finding(x, OK, "file", NULL, "%s is a script for %s", b->path, b->interpreter);
 		return true;
+	case BINARY_STATIC:
 	case BINARY_DYNAMIC:
 		break;
-	}
-	if (strstr(b->interpreter, "musl")) {
-		add_finding(x, NO, "file", rebuild, "%s is linked to musl", b->path);
-		return false;
-	}
-	if (b->privileged) {
-		add_finding(x, NO, "file", "run a copy without setuid, setgid and capabilities",
-			"%s gets rights from its file, so the dynamic linker ignores LD_PRELOAD",
-			b->path);
-		return false;
 	}
 	add_finding(x, OK, "file", NULL, "%s, 64-bit, dynamic", b->path);
 	describe_cuda(x, b);

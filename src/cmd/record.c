@@ -316,7 +316,7 @@ static void say(const struct recording *rec, const struct totals *sum, int statu
 static void say_where_to_ask(const struct recording *rec)
 {
 	const bool sim = rec->child.sim;
-	if (child_say_static(&rec->child))
+	if (child_say_closed(&rec->child))
 		return;
 	remark("no CUDA call was seen. `weir doctor %s-- %s` says why%s", sim ? "--sim " : "",
 		rec->child.argv[0],

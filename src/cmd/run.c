@@ -253,26 +253,18 @@ static int share_simulated(const struct run *run)
 		       : 0;
 }
 
-static const char *why_unheld(const char *program)
-{
-	struct binary b;
-	if (binary_look(program, &b))
-		return NULL; /* what can't be run is said when it is started */
-	if (b.privileged)
-		return "it gains rights when it starts (setuid, setgid or file capabilities)";
-	return b.kind == BINARY_STATIC ? "it is linked statically" : NULL;
-}
-
 /* Whether the program can be held to a quota. */
 static int check_held(const struct options *o, struct run *run)
 {
 	const char *program = opt_argv(o)[0];
-	run->unheld = why_unheld(program);
+	struct binary b;
+	/* what can't be run is said when it is started */
+	run->unheld = binary_look(program, &b) ? NULL : binary_why_closed(&b);
 	if (!run->unheld || opt_flag(o, "best-effort-quota") ||
 		!(opt_str(o, "memory") || given(WEIR_OPTION_memory)))
 		return 0;
 	return complain(EXIT_ENVIRONMENT,
-		"%s can't be held to a quota: %s, so the library can't be loaded into it. With --best-effort-quota it runs without one",
+		"%s can't be held to a quota: it %s. With --best-effort-quota it runs without one",
 		program, run->unheld);
 }
 
@@ -335,7 +327,7 @@ static void say_unheld(const struct options *o, const struct run *run, const str
 {
 	const struct unheld now = count_unheld(run);
 	if (run->unheld && !opt_flag(o, "quiet"))
-		remark("1 program ran without its class and quota: %s, %s", opt_argv(o)[0],
+		remark("1 program ran without its class and quota: %s %s", opt_argv(o)[0],
 			run->unheld);
 	const uint64_t refused = now.refused - before->refused;
 	const uint64_t passed = now.passed - before->passed;

@@ -411,7 +411,7 @@ static int run_once(struct stat_run *s, const struct options *o, int *ret_status
 		code = read_counters(s, scratch.path);
 		end_run(s, (double)(c.header->end.mono_ns - begun));
 		if (!load_relaxed(&c.header->processes))
-			child_say_static(&c);
+			child_say_closed(&c);
 	}
 	scratch_remove(&scratch);
 	child_close(&c);

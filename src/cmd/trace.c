@@ -490,7 +490,7 @@ static int follow(struct tracing *t, int *ret_status)
 			drain_lines(t, tail);
 	child_finish(&t->child, *ret_status);
 	if (!load_relaxed(&t->child.header->processes))
-		child_say_static(&t->child);
+		child_say_closed(&t->child);
 	const int code = t->stack_choice.asked ? load_stacks(t) : 0;
 	end_lines(t, tail);
 	return code;

@@ -28,7 +28,7 @@ expect 3 'is it spelled right' "$weir" doctor --sim -- ./no-such-program
 printf '\177ELF garbage' >"$scratch/elf" && chmod +x "$scratch/elf"
 expect 3 'is not a program' "$weir" doctor --sim -- "$scratch/elf"
 head -c 100 "$weir" >"$scratch/cut" && chmod +x "$scratch/cut"
-expect 3 'nothing can be preloaded' "$weir" doctor --sim -- "$scratch/cut"
+expect 3 'nothing can be loaded' "$weir" doctor --sim -- "$scratch/cut"
 printf '#!/bin/sh\nexit 0\n' >"$scratch/script" && chmod +x "$scratch/script"
 expect 3 'is a script for /bin/sh' "$weir" doctor --sim -- "$scratch/script"
 cp "$weir" "$scratch/setuid" && chmod 4755 "$scratch/setuid"

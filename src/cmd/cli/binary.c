@@ -211,3 +211,16 @@ int binary_look(const char *program, struct binary *ret_b)
 		*ret_b = b;
 	return rc;
 }
+
+const char *binary_why_closed(const struct binary *b)
+{
+	if (b->kind != BINARY_DYNAMIC && b->kind != BINARY_STATIC)
+		return NULL;
+	if (b->privileged)
+		return "gains rights when it starts (setuid, setgid or file capabilities): the dynamic linker ignores LD_PRELOAD";
+	if (b->kind == BINARY_STATIC)
+		return "is linked statically: nothing can be loaded into it";
+	return strstr(b->interpreter, "/ld-musl-")
+		       ? "is linked to musl: the injected library needs glibc"
+		       : NULL;
+}

@@ -30,4 +30,8 @@ struct binary {
 /* Finds the program as execvp() does and looks at it.  0 or -errno. */
 int binary_look(const char *program, struct binary *ret_b);
 
+/* Why the injected library can't work in it, as what follows its name in a sentence; NULL: it can.
+ */
+const char *binary_why_closed(const struct binary *b);
+
 #endif

@@ -2,7 +2,6 @@
 #include "cmd/cli/child.h"
 
 #include <dirent.h>
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -435,33 +434,13 @@ int child_check(const struct child *c)
 	return why ? refuse(c, why) : 0;
 }
 
-static bool is_static(const struct child *c)
+bool child_say_closed(const struct child *c)
 {
-	char path[PATH_MAX];
-	Elf64_Ehdr head;
-	Elf64_Phdr part;
-	if (find_program(c->argv[0], path))
-		return false;
-	const int fd = open(path, O_RDONLY | O_CLOEXEC);
-	bool is = fd >= 0 && pread(fd, &head, sizeof head, 0) == sizeof head &&
-		  !memcmp(head.e_ident, ELFMAG, SELFMAG) && head.e_ident[EI_CLASS] == ELFCLASS64 &&
-		  head.e_phentsize == sizeof part;
-	for (unsigned i = 0; is && i < head.e_phnum; i++) {
-		const off_t at = (off_t)(head.e_phoff + i * sizeof part);
-		is = pread(fd, &part, sizeof part, at) == sizeof part && part.p_type != PT_INTERP;
-	}
-	if (fd >= 0)
-		close(fd);
-	return is;
-}
-
-bool child_say_static(const struct child *c)
-{
-	if (!is_static(c))
-		return false;
-	remark("%s is linked statically: nothing can be loaded into it, so its CUDA calls can't be seen",
-		c->argv[0]);
-	return true;
+	struct binary program;
+	const char *why = binary_look(c->argv[0], &program) ? NULL : binary_why_closed(&program);
+	if (why)
+		remark("%s %s, so its CUDA calls can't be seen", c->argv[0], why);
+	return why;
 }
 
 static int explain(const struct child *c, int why)

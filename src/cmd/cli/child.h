@@ -63,8 +63,8 @@ bool child_wait(struct child *c, int wait_ms, int *keep_usr1, int *ret_status);
 /* Whether its name still leads to the trace; complains when it does not. */
 bool child_trace_is_there(const struct child *c);
 
-/* Whether the program is linked statically, so that nothing can be preloaded into it; says so. */
-bool child_say_static(const struct child *c);
+/* Whether the injected library can't work in the program; says why. */
+bool child_say_closed(const struct child *c);
 
 /* How many processes besides this one still have the trace open for writing. */
 int child_others(const struct child *c);

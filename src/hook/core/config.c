@@ -9,6 +9,7 @@
 #include "base/bounded.h"
 #include "base/sys.h"
 #include "event/level.h"
+#include "hook/core/libc.h"
 #include "weir_options.h"
 
 static struct config config;
@@ -412,7 +413,7 @@ static void set_share_default(void)
 static void read_config(void)
 {
 	const char *all = environment("WEIR");
-	if (!all || !*all || getauxval(AT_SECURE))
+	if (!all || !*all || getauxval(AT_SECURE) || !libc_is_glibc())
 		return;
 	set_defaults();
 	const char *p = parse_options(all);

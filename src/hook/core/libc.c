@@ -20,6 +20,7 @@
 
 #include "base/atomic.h"
 #include "hook/core/elf.h"
+#include "hook/core/libc.h"
 
 /* ---- bytes ---- */
 
@@ -191,12 +192,31 @@ char *strncpy(char *restrict to, const char *restrict from, size_t n)
 
 /* ---- what only libc has ---- */
 
+/* The loader's list of objects.  musl, the other libc, has the same list under its own name. */
+extern struct r_debug _r_debug __attribute__((weak));
+extern const struct r_debug *_dl_debug_addr __attribute__((weak));
+
+bool libc_is_glibc(void)
+{
+	return &_r_debug;
+}
+
+static bool is_libc(const struct elf *e)
+{
+	if (libc_is_glibc())
+		return e->soname && !strcmp(e->soname, "libc.so.6");
+	return elf_find(e, "__libc_start_main");
+}
+
 /* libc stands in the loader's list before anything that a program loads, and stays there. */
 static void *find(const char *name)
 {
+	const struct r_debug *loaded = libc_is_glibc()   ? &_r_debug
+				       : &_dl_debug_addr ? _dl_debug_addr
+							 : NULL;
 	struct elf e;
-	for (const struct link_map *m = _r_debug.r_map; m; m = m->l_next)
-		if (elf_read(&e, m->l_addr, m->l_ld) && e.soname && !strcmp(e.soname, "libc.so.6"))
+	for (const struct link_map *m = loaded ? loaded->r_map : NULL; m; m = m->l_next)
+		if (elf_read(&e, m->l_addr, m->l_ld) && is_libc(&e))
 			return elf_find(&e, name);
 	return NULL;
 }

@@ -1,0 +1,14 @@
+/*
+ * What the injected library knows of the C library that it has been loaded beside. libc.c also
+ * gives it the functions that it needs of it, under their usual names. Any thread may call.
+ */
+#ifndef WEIR_HOOK_CORE_LIBC_H
+#define WEIR_HOOK_CORE_LIBC_H
+
+#include <stdbool.h>
+
+/* False in a program of musl, to which LD_PRELOAD came from its parent: nothing is recorded there.
+ */
+bool libc_is_glibc(void);
+
+#endif
