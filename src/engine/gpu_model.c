@@ -105,8 +105,10 @@ static uint32_t padded(const struct gpu_model *m, uint32_t rows)
 		if (m->bucket[i] >= rows)
 			return m->bucket[i];
 	uint32_t size = 1;
-	while (size < rows)
+	while (size < rows && size <= UINT32_MAX / 2)
 		size *= 2;
+	if (size < rows)
+		return rows;
 	return m->max_rows && size > m->max_rows && rows <= m->max_rows ? m->max_rows : size;
 }
 

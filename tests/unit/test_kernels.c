@@ -196,6 +196,18 @@ static void rows_need_a_batch_size(void **state)
 }
 
 /* By the rows that the model may get, of which 1,024 would need more than a kernel can have. */
+/* Nothing that is padded has so many rows: the model fails, and in time. */
+static void more_rows_than_2_to_the_31_are_run_as_they_are(void **state)
+{
+	struct gpu_model *m = load(HEAD WORK "," COPIES "]}");
+	static const float row[2];
+	const struct engine_piece p = { row, sizeof row, 1 };
+	begin_run();
+	give_pieces(0, DTYPE_FP32, SHAPE((int64_t)UINT32_MAX, 2), &p, 1);
+	assert_int_not_equal(engine_run(&m->base, &run, &err), 0);
+	engine_unload(&m->base);
+}
+
 static void shared_memory_may_grow_with_rows(void **state)
 {
 	engine_unload(&load(HEAD "{\"kernel\":\"work\",\"grid\":[1,1,1],\"block\":[1,1,1],"
@@ -239,6 +251,7 @@ int main(void)
 		cmocka_unit_test(memory_that_left_comes_back_to_graphs_and_weights),
 		cmocka_unit_test(files_that_are_wrong_say_what),
 		cmocka_unit_test(rows_need_a_batch_size),
+		cmocka_unit_test(more_rows_than_2_to_the_31_are_run_as_they_are),
 		cmocka_unit_test(shared_memory_may_grow_with_rows),
 		cmocka_unit_test(copies_longer_than_a_buffer_do_not_run),
 		cmocka_unit_test(a_launch_that_fails_fails_alone),
