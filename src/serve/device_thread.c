@@ -366,19 +366,27 @@ int device_start(struct device *d, struct server *s, struct error *err)
 		batcher_set_class_weight(d->batcher, i, d->class_weights[i]);
 	}
 	const int code = pthread_create(&d->thread, NULL, device_run, d);
+	d->runs = code == 0;
 	return code ? error_set(err, -code, "the device's thread does not start") : 0;
 }
 
 void device_stop(struct device *d)
 {
+	if (!d->runs)
+		return;
 	pthread_mutex_lock(&d->lock);
 	d->stopping = true;
 	pthread_cond_signal(&d->work);
 	pthread_mutex_unlock(&d->lock);
 	pthread_join(d->thread, NULL);
+}
+
+void device_close(struct device *d)
+{
 	for (struct batch *b = d->spare, *next; b; b = next) {
 		next = b->next;
 		array_free(&b->pieces);
 		free(b);
 	}
+	batcher_free(d->batcher);
 }

@@ -349,7 +349,7 @@ struct device {
 	pthread_mutex_t lock;
 	pthread_cond_t work;
 	enum device_state state; /* under the lock, as all that follows */
-	bool stopping;
+	bool runs, stopping; /* runs: there is a thread */
 	uint32_t fresh;    /* requests that were admitted since the last decision */
 	uint64_t fresh_ns; /* what the last of them takes at most; 0: not known */
 	struct batcher *batcher;
@@ -362,6 +362,8 @@ struct device {
 int device_start(struct device *d, struct server *s, struct error *err);
 /* Ends when its queues are empty. */
 void device_stop(struct device *d);
+/* When no exchange and no version is left, which give their batches and queues back. */
+void device_close(struct device *d);
 /* Queues it, or sets its status.  The device looks at what is queued once the loop wakes it, after
  * all that it read in one turn: that is one wake, and one batch.  A loop that has nothing else to
  * do may borrow it: true, if a batch ran so, and its requests are in their loops' inboxes. */

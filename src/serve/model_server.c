@@ -268,8 +268,7 @@ void serve_stop(struct server *s, bool now)
 		loop_wake(&s->loops[i]);
 	for (unsigned i = 0; i < s->nloops; i++)
 		loop_join(&s->loops[i]);
-	if (s->device.batcher)
-		device_stop(&s->device);
+	device_stop(&s->device);
 	keeper_stop(s);
 }
 
@@ -282,8 +281,7 @@ void serve_free(struct server *s)
 	if (s->models.store)
 		store_close(s->models.store);
 	pthread_rwlock_destroy(&s->models.lock);
-	if (s->device.batcher)
-		batcher_free(s->device.batcher);
+	device_close(&s->device);
 	regions_free(s->regions);
 	for (unsigned i = 0; i < s->nlisteners; i++) {
 		close(s->listeners[i].fd);
