@@ -108,7 +108,8 @@ static bool read_options(const struct options *o, struct serve_options *s)
 		s->loads++;
 	return find_driver(o, s) && read_control(opt_str(o, "model-control"), &s->control) &&
 	       read_policy(opt_str(o, "policy"), &s->policy) && read_time(o, "poll", &s->poll_ns) &&
-	       read_time(o, "delay", &s->delay_ns) && read_time(o, "drain-delay", &s->drain_ns) &&
+	       read_time(o, "delay", &s->delay_ns) && read_time(o, "idle-time", &s->idle_ns) &&
+	       read_time(o, "drain-delay", &s->drain_ns) &&
 	       read_size(o, "body", BODY_MOST, &s->body_bytes) &&
 	       read_size(o, "request-memory", UINT64_MAX, &s->memory_bytes);
 }

@@ -12,7 +12,6 @@
 
 #include "serve/internal.h"
 
-#define IDLE_NS    120000000000u
 #define PREFACE    "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 #define LINGER_NS  2000000000u
 #define OUT_MOST   (4u << 20) /* of a client that doesn't read */
@@ -25,7 +24,7 @@ void conn_new(struct loop *l, int fd, bool trusted)
 		.fd = fd,
 		.trusted = trusted,
 		.next = l->conns,
-		.until_ns = l->now + IDLE_NS,
+		.until_ns = l->now + l->server->o.idle_ns,
 		.events = EPOLLIN | EPOLLRDHUP };
 	struct epoll_event e = { .events = c->events, .data.ptr = c };
 	if (epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &e)) {

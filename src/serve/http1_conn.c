@@ -5,7 +5,6 @@
 #include "serve/internal.h"
 
 #define HEAD_NS       10000000000u
-#define IDLE_NS       120000000000u
 #define BODY_NS_A_KIB 16000000u /* 64 KiB a second at least */
 
 /* ---- answers ---- */
@@ -29,7 +28,8 @@ static void read_next(struct conn *c)
 	c->scanned = 0;
 	c->began_ns = 0;
 	c->closing |= !c->keep_alive;
-	c->until_ns = c->loop->now + IDLE_NS + ((c->out.n - c->out_at) >> 10) * BODY_NS_A_KIB;
+	c->until_ns = c->loop->now + c->loop->server->o.idle_ns +
+		      ((c->out.n - c->out_at) >> 10) * BODY_NS_A_KIB;
 }
 
 void http1_answered(struct exchange *x)

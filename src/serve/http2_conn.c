@@ -14,6 +14,7 @@
 #define BACKLOG       (256u << 10) /* written ahead of the socket */
 #define HEAD_MOST     (16u << 10)
 #define REQUEST_NS    10000000000u
+#define END_NS        2000000000u
 #define SEND_NS       60000000000u
 #define BODY_NS_A_KIB 16000000u
 #define PREFIX        5  /* of a message: a flag and four bytes of length */
@@ -24,6 +25,7 @@ struct stream {
 	struct stream *prev, *next;
 	int32_t id;
 	uint64_t until_ns;
+	uint64_t part_until_ns; /* of a streamed one: when a message has to be complete */
 	/* Its head. */
 	struct buf path;
 	char method[8];
@@ -425,8 +427,20 @@ static void start_streamed(struct stream *s, const char *message, size_t n)
 	exchange_start(x);
 }
 
+/* The rest of a message has to come in some time, which grows with its size. */
+static void note_part(struct stream *s, bool begins, size_t n)
+{
+	if (!s->in.n)
+		s->part_until_ns = UINT64_MAX;
+	else if (begins)
+		s->part_until_ns = s->conn->loop->now + REQUEST_NS;
+	else
+		s->part_until_ns += n * BODY_NS_A_KIB / 1024;
+}
+
 static void take_streamed(struct stream *s, const uint8_t *bytes, size_t n)
 {
+	const bool is_first = !s->in.n;
 	size_t at = 0, length;
 	buf_put(&s->in, bytes, n);
 	while ((length = message_bytes(s->in.v + at, s->in.n - at)) != 0) {
@@ -440,6 +454,7 @@ static void take_streamed(struct stream *s, const uint8_t *bytes, size_t n)
 	}
 	memmove(s->in.v, s->in.v + at, s->in.n - at);
 	s->in.n -= at;
+	note_part(s, is_first || at, n);
 	if (s->in.n > s->conn->loop->server->o.body_bytes)
 		submit_grpc_error(s, -EMSGSIZE, "the message is larger than the server takes");
 	else if (!count_bytes(s) && s->in.n)
@@ -481,11 +496,13 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *f, vo
 	s->conn = c;
 	s->id = f->hd.stream_id;
 	s->until_ns = c->loop->now + REQUEST_NS;
+	s->part_until_ns = UINT64_MAX;
 	s->last = &s->first;
 	s->next = c->streams;
 	if (c->streams)
 		c->streams->prev = s;
 	c->streams = s;
+	c->until_ns = UINT64_MAX;
 	s->x = exchange_new(c->loop, c);
 	s->x->stream = s;
 	nghttp2_session_set_stream_user_data(session, s->id, s);
@@ -501,8 +518,10 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *f, const uin
 	s->head_bytes += nname + nvalue + 32;
 	if (s->head_bytes > HEAD_MOST)
 		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-	take_header(s, (struct slice){ (const char *)name, nname },
-		(struct slice){ (const char *)value, nvalue });
+	/* Trailers change nothing: a proxy in front has not judged them as it does headers. */
+	if (f->headers.cat == NGHTTP2_HCAT_REQUEST)
+		take_header(s, (struct slice){ (const char *)name, nname },
+			(struct slice){ (const char *)value, nvalue });
 	return 0;
 }
 
@@ -542,6 +561,8 @@ static void free_stream(struct stream *s)
 	*(s->prev ? &s->prev->next : &c->streams) = s->next;
 	if (s->next)
 		s->next->prev = s->prev;
+	if (!c->streams)
+		c->until_ns = c->loop->now + c->loop->server->o.idle_ns;
 	if (s->x)
 		exchange_abandon(s->x);
 	for (struct exchange *x = s->first, *after; x; x = after) {
@@ -597,7 +618,7 @@ bool http2_begin(struct conn *c)
 	nghttp2_submit_settings(session, NGHTTP2_FLAG_NONE, settings, 3);
 	nghttp2_session_set_local_window_size(session, NGHTTP2_FLAG_NONE, 0, CONN_WINDOW);
 	c->session = session;
-	c->until_ns = UINT64_MAX;
+	c->until_ns = c->loop->now + c->loop->server->o.idle_ns;
 	return true;
 }
 
@@ -629,14 +650,29 @@ bool http2_pump(struct conn *c)
 	return any;
 }
 
+static bool is_slow(const struct stream *s, uint64_t now)
+{
+	if (s->streamed && s->out.n == s->out_at)
+		return s->part_until_ns < now;
+	return s->until_ns < now;
+}
+
 /* Streams whose request does not come to its end. */
 void http2_sweep(struct conn *c)
 {
 	for (struct stream *s = c->streams; s; s = s->next)
-		if (s->until_ns < c->loop->now && (!s->streamed || s->out.n > s->out_at)) {
+		if (is_slow(s, c->loop->now)) {
 			nghttp2_submit_rst_stream(c->session, 0, s->id, NGHTTP2_ENHANCE_YOUR_CALM);
 			conn_later(c);
 		}
+}
+
+void http2_end(struct conn *c)
+{
+	nghttp2_session_terminate_session(c->session, NGHTTP2_NO_ERROR);
+	c->closing = true;
+	c->until_ns = c->loop->now + END_NS;
+	conn_later(c);
 }
 
 void http2_drain(struct conn *c, bool last)

@@ -186,6 +186,8 @@ void http2_read(struct conn *c);
 void http2_answered(struct exchange *x);
 bool http2_pump(struct conn *c);
 void http2_sweep(struct conn *c);
+/* Says that it takes no more streams, and ends: for a connection without streams. */
+void http2_end(struct conn *c);
 /* Says that the connection will end; `last`: and that it takes no more streams. */
 void http2_drain(struct conn *c, bool last);
 void http2_closed(struct conn *c);
@@ -349,9 +351,9 @@ struct device {
 	pthread_mutex_t lock;
 	pthread_cond_t work;
 	enum device_state state; /* under the lock, as all that follows */
-	bool runs, stopping; /* runs: there is a thread */
-	uint32_t fresh;    /* requests that were admitted since the last decision */
-	uint64_t fresh_ns; /* what the last of them takes at most; 0: not known */
+	bool runs, stopping;     /* runs: there is a thread */
+	uint32_t fresh;          /* requests that were admitted since the last decision */
+	uint64_t fresh_ns;       /* what the last of them takes at most; 0: not known */
 	struct batcher *batcher;
 	enum batch_policy policy; /* the batcher's, and its weights: under the lock */
 	float class_weights[BATCH_CLASSES];

@@ -96,11 +96,13 @@ static void accept_some(struct loop *l, const struct listener *listener)
 	}
 }
 
-/* Cuts clients that take too long. */
+/* Cuts clients that take too long, or ask nothing for long. */
 static void sweep(struct loop *l)
 {
 	for (struct conn *c = l->conns; c; c = c->next)
-		if (c->until_ns < l->now)
+		if (c->until_ns < l->now && c->kind == CONN_HTTP2 && !c->closing)
+			http2_end(c);
+		else if (c->until_ns < l->now)
 			conn_close(c);
 		else if (c->kind == CONN_HTTP2)
 			http2_sweep(c);

@@ -43,6 +43,7 @@ struct serve_options {
 	enum batch_policy policy;
 	uint64_t poll_ns;
 	uint64_t delay_ns; /* of BATCH_DELAY, where no config says one */
+	uint64_t idle_ns;  /* how long a connection stays open without a request */
 	uint64_t drain_ns; /* from SIGTERM to the first refused connection */
 	uint64_t body_bytes;
 	uint64_t memory_bytes; /* of all requests together */

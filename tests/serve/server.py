@@ -3,6 +3,7 @@ import http.client
 import json
 import os
 import pathlib
+import resource
 import signal
 import socket
 import subprocess
@@ -76,14 +77,15 @@ class Answer:
 
 
 class Server:
-    def __init__(self, repository, *options, wait=True, listen=None):
+    def __init__(self, repository, *options, wait=True, listen=None, limits=None):
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
         self.unix = listen[5:] if listen and listen.startswith("unix:") else None
         self.log = open(os.path.join(SCRATCH, "log.%d" % self.port), "w+")
         listen = listen or "127.0.0.1:%d" % self.port
         self.process = subprocess.Popen([WEIR, "serve", "--listen=" + listen, *options, str(repository)],
-                                        stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL)
+                                        stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL,
+                                        preexec_fn=lambda: [resource.setrlimit(of, (soft, resource.getrlimit(of)[1])) for of, soft in limits.items()] if limits else None)
         if wait:
             self.wait_ready()
 

@@ -1,14 +1,18 @@
 """The life of a server: drained and reloaded under load, killed and started again, and what it does not let clients do."""
+import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
+import struct
 import threading
 import time
 import unittest
 
 import cases
+import http2
 from server import PATIENCE, SCRATCH, Repository, Server, tensor
 
 ONE = [tensor("X", "FP32", -1, 4)], [tensor("Y", "FP32", -1, 4)]
@@ -189,6 +193,9 @@ class Life(unittest.TestCase):
         slow = [server.connect() for _ in range(3)]
         for connection, part in zip(slow, (b"", head[:20], head[:-5])):
             connection.sendall(part)
+        stream = http2.Http2(server)
+        stream.head(1, "/inference.GRPCInferenceService/ModelStreamInfer", ("content-type", "application/grpc"), ("te", "trailers"))
+        stream.data(1, struct.pack(">BI", 0, 100) + b"part")
         self.assertEqual(server.infer("m", cases.echo(cases.ROW)).code, 200)
         for connection in slow[1:]:
             with connection:
@@ -200,7 +207,66 @@ class Life(unittest.TestCase):
                     pass
                 self.assertTrue(rest == b"" or b" 408 " in rest, rest)
         slow[0].close()
+        self.assertIsNotNone(stream.until(http2.RST_STREAM, 1))
+        stream.__exit__()
         self.assertEqual(server.end(), 0)
+
+    def test_a_connection_without_requests_is_ended(self):
+        repository, server = self.start("idle", "--idle-time=700ms")
+        repository.add("slow", *ONE, batch=1, us=1200000)
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_for(lambda: server.ask("GET", "/v2/models/slow/ready").code == 200)
+        # what waits for an answer is not idle, though it lasts longer than several looks at the connections
+        body, ask = cases.echo(cases.ROW), "/v2/models/slow/infer"
+        with server.connect() as first, server.connect() as silent, http2.Http2(server) as second, http2.Http2(server) as quiet:
+            first.sendall(server.bytes_of("POST", ask, body))
+            second.head(1, ask)
+            second.data(1, json.dumps(body).encode(), end=True)
+            self.assertTrue(second.answer(1)[0])
+            self.assertEqual(server.receive(first).code, 200)
+            for connection in (second, quiet):
+                self.assertEqual(connection.until(http2.GOAWAY, 0)[3][4:8], bytes(4), "it ends without an error")
+                self.assertIsNone(connection.receive())
+            self.assertEqual((first.recv(1), silent.recv(1)), (b"", b""))
+        self.assertEqual(server.end(), 0)
+
+    def test_trailers_are_no_headers(self):
+        _, server = self.start("trailers")
+        with http2.Http2(server) as connection:
+            for stream, name, value in ((1, "weir-deadline-us", "1"), (3, "content-encoding", "gzip"), (5, "content-type", "application/grpc"),
+                                        (7, "inference-header-content-length", "1")):
+                connection.head(stream, "/v2/models/m/infer")
+                connection.data(stream, json.dumps(cases.echo(cases.ROW)).encode())
+                connection.trailers(stream, (name, value))
+                ok, body = connection.answer(stream)
+                self.assertTrue(ok and "outputs" in json.loads(body), (name, body))
+        self.assertEqual(server.end(), 0)
+
+    def test_it_ends_at_once_while_batches_run(self):
+        repository, server = self.start("busy", "--drain-delay=3600s")
+        repository.add("slow", *ONE, batch=1, us=300000)
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_for(lambda: server.ask("GET", "/v2/models/slow/ready").code == 200)
+        waiting = [server.connect() for _ in range(3)]
+        for connection in waiting:
+            connection.sendall(server.bytes_of("POST", "/v2/models/slow/infer", cases.echo(cases.ROW)))
+        # the answer of a fourth says that the device has taken the others
+        self.assertEqual(server.infer("slow", cases.echo(cases.ROW)).code, 200)
+        for connection in waiting:
+            connection.sendall(server.bytes_of("POST", "/v2/models/slow/infer", cases.echo(cases.ROW)))
+        server.process.send_signal(signal.SIGTERM)
+        server.wait_for(lambda: server.ask("GET", "/v2/health/ready").code == 400)
+        self.assertEqual(server.end(), 0)
+        for connection in waiting:
+            connection.close()
+
+    def test_a_thread_that_does_not_start_ends_the_start(self):
+        whole = 1 << 47  # as a thread's stack it is all the addresses that there are
+        repository = Repository("threads")
+        server = Server(repository.path, wait=False, limits={resource.RLIMIT_STACK: whole})
+        self.addCleanup(server.end)
+        self.assertEqual(server.process.wait(PATIENCE), 3, server.said())
+        self.assertIn("thread does not start", server.said())
 
     def test_a_word_is_asked_of_clients(self):
         word = os.path.join(SCRATCH, "word")
