@@ -14,7 +14,7 @@ RESULTS := build-asan/tests.xml build-tsan/tests.xml $(BUILD)/tests.xml
 build-%/build.ninja:
 	cmake --preset $* $(if $(VERBOSE),,>/dev/null)
 
-.PHONY: build help demo demo-serve on-call quick check suite storm faults fresh check-gpu lint bench fuzz asan tsan install dist check-dist clean deps onnxruntime
+.PHONY: build help demo demo-serve on-call quick check suite storm faults fresh check-gpu lint bench fuzz asan tsan install dist image check-dist clean deps onnxruntime
 
 build: ## build the program and its libraries into build/
 	@[ -f $(BUILD)/build.ninja ] || cmake --preset release
@@ -88,6 +88,9 @@ install: build ## install into PREFIX (/usr/local)
 
 dist: ## build the portable tree, dist/weir-VERSION-linux-x86_64.tar.zst
 	@sh tools/dist.sh
+
+image: dist ## build the image of the portable tree, dist/weir-VERSION-linux-x86_64.oci.tar
+	@sh deploy/container/image.sh
 
 check-dist: dist ## build the portable tree a second time, elsewhere, and compare
 	@sh tests/dist/same.sh

@@ -14,31 +14,13 @@ aarch64) arch=arm64 ;;
 esac
 [ ! "$folder/made" -nt "$0" ] || exit 0 # by this list of packages
 
-tools=$(cd "$(dirname "$0")/.." && pwd)
-command -v apt-get >/dev/null || { echo "sysroot.sh: this is not a Debian system: there is no apt-get" >&2; exit 3; }
-mirror=$(sh "$tools/mirror.sh") security=$(sh "$tools/mirror.sh" -security)
-[ -n "$mirror" ] || { echo "sysroot.sh: apt knows no mirror of Debian; run: apt-get update" >&2; exit 3; }
-
 rm -rf "$folder"
-mkdir -p "$folder/apt/lists/partial" "$folder/apt/archives/partial" "$folder/packages"
+mkdir -p "$folder/packages"
 folder=$(cd "$folder" && pwd)
-: >"$folder/apt/status"
-cat >"$folder/apt/sources.list" <<EOF
-deb [arch=$arch] $mirror $old main
-deb [arch=$arch] $mirror $new main
-${security:+deb [arch=$arch] $security $new-security main}
-EOF
-apt() {
-	apt-get -q -o Dir::Etc::sourcelist="$folder/apt/sources.list" -o Dir::Etc::sourceparts=- -o Dir::State="$folder/apt" \
-		-o Dir::State::status="$folder/apt/status" -o Dir::Cache="$folder/apt" -o APT::Architecture=$arch \
-		-o APT::Architectures::=$arch -o APT::Sandbox::User= "$@" >"$folder/log" 2>&1 || {
-		cat "$folder/log" >&2
-		echo "sysroot.sh: apt-get $1 failed" >&2
-		exit 3
-	}
-}
+tools=$(cd "$(dirname "$0")/.." && pwd)
+. "$tools/dist/apt.sh"
+begin_apt "$folder" $arch $old $new
 cd "$folder/packages"
-apt update
 apt download $(printf "%s/$old " $oldest) $(printf "%s/$new " $linked $loaded)
 for package in *.deb; do
 	dpkg-deb -x "$package" ..
