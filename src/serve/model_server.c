@@ -330,8 +330,6 @@ void serve_put_ready(struct server *s, FILE *out)
 					out);
 			putc('\n', out);
 		}
-		if (!m->versions.n && m->reason)
-			fprintf(out, "%s is not served: %s\n", m->name, m->reason);
 	}
 	pthread_rwlock_unlock(&s->models.lock);
 }

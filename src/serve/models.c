@@ -200,7 +200,8 @@ static bool wanted(struct server *s, const char *name)
 int models_scan(struct server *s, bool settled, struct error *err)
 {
 	struct store_models all = { 0 };
-	int e = store_scan(s->models.store, &all, err);
+	struct error why; /* which load_model() has told */
+	const int e = store_scan(s->models.store, &all, err);
 	if (e)
 		return e;
 	for (size_t i = 0; i < all.models.n; i++) {
@@ -211,7 +212,7 @@ int models_scan(struct server *s, bool settled, struct error *err)
 		const struct model *m = get_model(&s->models, from->name);
 		if (wanted(s, from->name) && (settled || from->settled) &&
 			m->fingerprint != from->fingerprint)
-			e = load_model(s, from, err) ? -EINVAL : e;
+			load_model(s, from, &why);
 	}
 	for (size_t i = 0; i < s->models.list.n; i++) {
 		struct model *m = s->models.list.v[i];
@@ -219,7 +220,7 @@ int models_scan(struct server *s, bool settled, struct error *err)
 			unload_model(s, m, "its folder is gone");
 	}
 	store_models_free(&all);
-	return e;
+	return 0;
 }
 
 int models_load(struct server *s, const char *name, const json_t *parameters, struct error *err)
@@ -261,11 +262,19 @@ int models_open(struct server *s, struct error *err)
 	for (unsigned i = 0; i < s->o.loads; i++)
 		get_model(m, s->o.load[i])->wanted = true;
 	e = models_scan(s, true, err);
-	for (unsigned i = 0; !e && i < s->o.loads; i++)
-		if (!models_by_name(m, slice_of(s->o.load[i]))->versions.n)
-			e = error_set(
-				err, -ENOENT, "the repository has no model '%s'", s->o.load[i]);
-	return e && s->o.strict ? e : 0;
+	if (e)
+		return e;
+	bool all = true;
+	for (size_t i = 0; i < m->list.n; i++) {
+		const struct model *model = m->list.v[i];
+		all &= model->versions.n || !wanted(s, model->name);
+		if (model->wanted && !model->fingerprint)
+			fprintf(stderr, "weir serve: the repository has no model '%s'\n",
+				model->name);
+	}
+	return all || !s->o.strict
+		       ? 0
+		       : error_set(err, -EINVAL, "with --strict, all models have to load");
 }
 
 /* All threads have ended, but for what they left to bury. */

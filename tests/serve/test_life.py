@@ -140,8 +140,23 @@ class Life(unittest.TestCase):
         (repository.path / "m" / "2").mkdir()
         (repository.path / "m" / "2" / "model.json").write_text("{")
         server.wait_for(lambda: "model.json" in server.said())
+        self.assertEqual(server.ask("POST", "/v2/repository/models/m/load").code, 503)  # by the thread that tells, after it has
+        self.assertEqual(server.said().count("is not loaded"), 1, server.said())
+        self.assertEqual(len([line for line in server.said().splitlines() if "model.json" in line]), 1, server.said())
         self.assertEqual(server.infer("m", cases.echo(cases.ROW)).json["model_version"], "1")
         self.assertEqual(server.end(), 0)
+
+    def test_what_does_not_load_at_the_start_is_told_once(self):
+        repository = Repository("start")
+        (repository.add("b", *ONE) / "1" / "model.json").write_text("{")
+        server = Server(repository.path, "--model-control=explicit", "--load-model=b", "--load-model=none")
+        said = server.said()
+        self.assertEqual([said.count(part) for part in ("model.json", "'none'")], [1, 1], said)
+        self.assertEqual(server.end(), 0)
+        server = Server(repository.path, "--strict", wait=False)
+        self.assertEqual(server.process.wait(PATIENCE), 2)
+        self.assertEqual([server.said().count(part) for part in ("model.json", "--strict")], [1, 1], server.said())
+        server.end()
 
     def test_samples_of_the_configuration_run_before_a_model_is_ready(self):
         config = """model_warmup { name: "s" batch_size: 2
