@@ -27,6 +27,7 @@ enum {
 	BATCH_MOST = 1024,  /* requests, and rows, in one batch */
 	BATCH_CLASSES = 4,  /* 0 is the highest */
 	BATCH_QUEUE = 4096, /* max_queue of a config that has 0 there */
+	BATCH_QUEUE_MOST = 65536,
 };
 #define BATCH_NEVER UINT64_MAX
 
@@ -46,8 +47,9 @@ struct batch_item {
 
 struct batch_model_config {
 	const char *name;
-	uint32_t max_rows;     /* 1: one at a time */
-	uint32_t max_queue;    /* items, over all classes */
+	uint32_t max_rows;                 /* 1: one at a time */
+	uint32_t max_queue;                /* items, over all classes */
+	uint32_t max_class[BATCH_CLASSES]; /* of one class; 0: only by max_queue */
 	uint64_t max_delay_ns; /* how long a batch of delay may wait for more; 0: not at all */
 	uint32_t preferred[16], preferreds;
 	bool preserve_ordering;         /* the queue is in order of arrival, whatever the policy */

@@ -134,6 +134,8 @@ static void take_config(struct batch_model *m, const struct batch_model_config *
 		m->config.max_rows = BATCH_MOST;
 	if (!m->config.max_queue)
 		m->config.max_queue = BATCH_QUEUE;
+	if (m->config.max_queue > BATCH_QUEUE_MOST)
+		m->config.max_queue = BATCH_QUEUE_MOST;
 	if (!(m->config.weight > 0))
 		m->config.weight = 1;
 	latency_configure(&m->latency, &m->config);
@@ -357,6 +359,13 @@ static void wait_for_trial(struct batch_model *m, uint32_t rows, uint64_t now)
 	m->trial_ns = now + (uint64_t)fmax(ns, TRIAL_LEAST);
 }
 
+static bool is_full(const struct batch_model *m, uint32_t class)
+{
+	const struct batch_queue *q = &m->queue[2 * class];
+	const uint32_t most = m->config.max_class[class];
+	return m->queued >= m->config.max_queue || (most && q[0].n + q[1].n >= most);
+}
+
 enum batch_refusal batch_admit(
 	struct batch_model *m, struct batch_item *item, uint64_t now, uint64_t *ret_retry_ns)
 {
@@ -368,7 +377,7 @@ enum batch_refusal batch_admit(
 	uint64_t end = start + latency_predict(&m->latency, m->rows + item->rows);
 	note_arrival(m, item, now);
 	demand_advance(&b->demand, now);
-	if (m->queued >= m->config.max_queue) {
+	if (is_full(m, item->class)) {
 		*ret_retry_ns = end - now;
 		return BATCH_QUEUE_FULL;
 	}

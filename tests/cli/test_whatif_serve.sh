@@ -92,7 +92,7 @@ expect 0 '"timeout_ns": null, "class": 1, "max_rows": 4, "max_queue": 4096, "max
 expect 0 '"max_rows": 4, "max_queue": 4096, "max_delay_ns": 2000000,' ask -p delay --delay=2ms --json
 echo 'max_batch_size: 2 dynamic_batching { max_queue_delay_microseconds: 7 priority_levels: 9 default_priority_level: 3
 	default_queue_policy { max_queue_size: 5 default_timeout_microseconds: 6 } }' >models/quick/config.pbtxt
-expect 0 '"timeout_ns": 6000, "class": 2, "max_rows": 2, "max_queue": 5, "max_delay_ns": 7000,' \
+expect 0 '"timeout_ns": 6000, "class": 2, "max_rows": 2, "max_queue": 45, "max_delay_ns": 7000,' \
 	ask -p delay --delay=2ms --json
 echo 'input { name: "Z" }' >models/quick/config.pbtxt
 expect 2 'saved latency of quick version 1: .*the model has no input Z; it has X' ask

@@ -136,6 +136,27 @@ static void a_queue_has_a_bound_over_all_classes(void **state)
 	bench_free(t);
 }
 
+static void a_class_has_a_bound_of_its_own(void **state)
+{
+	for (int policy = 0; policy < BATCH_POLICIES; policy++) {
+		struct bench *t = bench_new((enum batch_policy)policy);
+		model(t, 0, (struct batch_model_config){ .max_rows = 8, .max_class = { 0, 2 } }, MS,
+			MS);
+		for (uint32_t i = 0; i < 4; i++) {
+			struct batch_item *x = item(t, 1, i % 2 ? BATCH_NEVER : 10000 * MS);
+			x->class = 1;
+			assert_int_equal(
+				admit(t->m[0], x), i < 2 ? BATCH_ADMITTED : BATCH_QUEUE_FULL);
+			admitted(t, 0, 1, 10000 * MS);
+		}
+		assert_int_equal(next(t, 2), 6);
+		struct batch_item *x = item(t, 2, BATCH_NEVER);
+		x->class = 1;
+		assert_int_equal(admit(t->m[0], x), BATCH_ADMITTED);
+		bench_free(t);
+	}
+}
+
 static void groups_run_apart_and_none_starves(void **state)
 {
 	for (int policy = 0; policy < BATCH_POLICIES; policy++) {
@@ -447,6 +468,7 @@ int main(void)
 		cmocka_unit_test(a_batch_takes_what_is_queued_by_deadline),
 		cmocka_unit_test(what_cannot_be_in_time_is_refused_or_shed),
 		cmocka_unit_test(a_queue_has_a_bound_over_all_classes),
+		cmocka_unit_test(a_class_has_a_bound_of_its_own),
 		cmocka_unit_test(groups_run_apart_and_none_starves),
 		cmocka_unit_test(an_efficient_batch_goes_before_one_that_can_wait),
 		cmocka_unit_test(delay_waits_for_a_preferred_size),

@@ -43,7 +43,8 @@ static void put_batching(struct buf *b, unsigned rows)
 	put_field(b, "max_queue_delay_microseconds", 9000);
 	if (rows && below(2))
 		buf_printf(b, "preferred_batch_size: [1, %u]\n", rows);
-	if (below(2))
+	const bool levels = below(2);
+	if (levels)
 		buf_printf(b, "priority_levels: 6 default_priority_level: %u\n", 1 + below(6));
 	if (below(2))
 		buf_printf(b, "preserve_ordering: true\n");
@@ -53,6 +54,9 @@ static void put_batching(struct buf *b, unsigned rows)
 		put_field(b, "default_timeout_microseconds", 5000);
 		buf_put_text(b, below(3) ? "}\n" : "timeout_action: DELAY }\n");
 	}
+	if (levels && below(2))
+		buf_printf(b, "priority_queue_policy { key: %u value { max_queue_size: %u } }\n",
+			1 + below(6), 1 + below(9));
 	buf_put_text(b, "}\n");
 }
 
@@ -94,6 +98,7 @@ static void check(const struct batch_model_config *a, const struct batch_model_c
 {
 	assert_int_equal(a->max_rows, b->max_rows);
 	assert_int_equal(a->max_queue, b->max_queue);
+	assert_memory_equal(a->max_class, b->max_class, sizeof a->max_class);
 	assert_int_equal(a->max_delay_ns, b->max_delay_ns);
 	assert_int_equal(a->preserve_ordering, b->preserve_ordering);
 	assert_int_equal(a->preferreds, b->preferreds);
@@ -147,6 +152,44 @@ static void server_and_simulation_ask_for_the_same_queue(void **state)
 	assert_true(completed > 10);
 }
 
+static void each_level_has_its_own_queue(void **state)
+{
+#define LEVEL(key, size)                                                                           \
+	" priority_queue_policy { key: " key " value { max_queue_size: " size " } }"
+#define OTHERS " default_queue_policy { max_queue_size: 9 }"
+	static const struct {
+		const char *batching;
+		uint32_t all, of[BATCH_CLASSES];
+	} rows[] = {
+		{ "", BATCH_QUEUE, { 0 } },
+		{ OTHERS, 9, { 0 } },
+		{ "default_priority_level: 1 priority_levels: 2" OTHERS, 18, { 9, 9 } },
+		{ "default_priority_level: 1 priority_levels: 2" OTHERS LEVEL("1", "3"), 12,
+			{ 3, 9 } },
+		{ "default_priority_level: 1 priority_levels: 2" LEVEL("1", "3"), BATCH_QUEUE,
+			{ 3, 0 } },
+		{ "default_priority_level: 1 priority_levels: 6" OTHERS LEVEL("5", "2"), 47,
+			{ 9, 9, 9, 20 } },
+		{ "default_priority_level: 1 priority_levels: 4294967295" OTHERS, BATCH_QUEUE_MOST,
+			{ 9, 9, 9, BATCH_QUEUE_MOST } },
+		{ "default_queue_policy { max_queue_size: 4294967295 }", BATCH_QUEUE_MOST, { 0 } },
+	};
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		struct buf text = { 0 }, warnings = { 0 };
+		struct model_config *c;
+		buf_printf(&text, "max_batch_size: 2 dynamic_batching { %s }", rows[i].batching);
+		if (config_read(text.v, text.n, "config.pbtxt", &c, &warnings, &err))
+			fail_msg("%s", err.text);
+		const struct batch_model_config b = config_queue(c, 0);
+		assert_int_equal(b.max_queue, rows[i].all);
+		for (uint32_t k = 0; k < BATCH_CLASSES; k++)
+			assert_int_equal(b.max_class[k], rows[i].of[k]);
+		config_free(c);
+		buf_free(&text);
+		buf_free(&warnings);
+	}
+}
+
 static void a_request_waits_by_its_level(void **state)
 {
 	static const char text[] =
@@ -177,6 +220,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(server_and_simulation_ask_for_the_same_queue),
+		cmocka_unit_test(each_level_has_its_own_queue),
 		cmocka_unit_test(a_request_waits_by_its_level),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
