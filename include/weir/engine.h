@@ -111,7 +111,8 @@ struct weir_engine {
 	/* NULL exactly if there is enqueue(). */
 	int (*run)(void *own, struct weir_run *run);
 	/* Puts the work on the stream, and does not wait for it.  For the same addresses it has to
-	 * be the same work, because Weir captures it in a CUDA graph and replays the graph. */
+	 * be the same work, because Weir captures it in a CUDA graph and replays the graph.  It
+	 * must not change the inputs. */
 	int (*enqueue)(void *own, struct weir_run *run);
 	/* After a load() that returned 0.  The graphs and the memory on the device are gone. */
 	void (*unload)(void *own);

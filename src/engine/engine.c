@@ -161,6 +161,11 @@ int engine_run(struct engine_model *m, struct engine_run *run, struct error *err
 	return m->engine->run(m, run, err);
 }
 
+int engine_settle(struct engine_model *m, struct error *err)
+{
+	return m->engine->settle ? m->engine->settle(m, err) : 0;
+}
+
 void engine_run_end(struct engine_model *m, struct engine_run *run)
 {
 	m->engine->end(m, run);

@@ -96,6 +96,8 @@ struct engine {
 		const char *path, struct engine_model **ret, struct error *err);
 	int (*run)(struct engine_model *m, struct engine_run *run, struct error *err);
 	void (*end)(struct engine_model *m, struct engine_run *run);
+	/* The warm-up is over.  What runs keep for later ones is checked.  NULL: nothing is. */
+	int (*settle)(struct engine_model *m, struct error *err);
 	/* Its memory leaves the device, or returns.  NULL: it has none that could. */
 	int (*move)(struct engine_model *m, bool away, struct error *err);
 	void (*unload)(struct engine_model *m);
@@ -119,6 +121,8 @@ int engine_load(const struct engine *e, const struct engine_options *o,
  * the outputs point to. */
 int engine_run(struct engine_model *m, struct engine_run *run, struct error *err);
 void engine_run_end(struct engine_model *m, struct engine_run *run);
+/* When the sizes have run that are likely to come. */
+int engine_settle(struct engine_model *m, struct error *err);
 void engine_unload(struct engine_model *m); /* or NULL */
 
 #endif

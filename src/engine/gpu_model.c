@@ -11,10 +11,8 @@
 
 #include "base/banned.h"
 
-#define PLANS           64 /* of a model; the one that ran longest ago makes room */
-#define RELAXED         2  /* a capture during which the thread may call anything */
-#define NON_BLOCKING    1  /* a stream that does not wait for the default one */
-#define NO_TIMING_SLEEP 3  /* an event without a date, and whose waiters sleep */
+#define NON_BLOCKING    1 /* a stream that does not wait for the default one */
+#define NO_TIMING_SLEEP 3 /* an event without a date, and whose waiters sleep */
 #define PIN_ALIGN       ((size_t)64)
 
 /* Of one run: where its bytes are on the host. */
@@ -191,7 +189,7 @@ static int find_plan(
 	const uint32_t rows = padded(m, engine_rows(&m->base, r));
 	struct gpu_plan **at = &m->plan, *p;
 	unsigned n = 1;
-	while (*at && !fits(m, *at, r, rows) && n++ < PLANS)
+	while (*at && !fits(m, *at, r, rows) && n++ < GPU_PLANS)
 		at = &(*at)->next;
 	p = *at;
 	if (p)
@@ -208,35 +206,11 @@ static int find_plan(
 	return 0;
 }
 
-/* What the stream gets, as a graph.  A model that can't be captured goes on without. */
-static int capture(struct gpu_model *m, struct gpu_plan *p, struct error *err)
-{
-	struct gpu *g = m->gpu;
-	void *graph = NULL;
-	int e = GPU_CALL(g, err, cuStreamBeginCapture_v2, m->stream, RELAXED);
-	if (e)
-		return e;
-	e = m->ops->enqueue(m, p, err);
-	const int ended = g->cu.cuStreamEndCapture(m->stream, &graph);
-	e = e ? e : gpu_check(g, ended, "cuStreamEndCapture", err);
-	e = e ? e : GPU_CALL(g, err, cuGraphInstantiateWithFlags, &p->graph, graph, 0);
-	if (graph)
-		g->cu.cuGraphDestroy(graph);
-	return e;
-}
-
 static int launch(struct gpu_model *m, struct gpu_plan *p, bool *ret_replayed, struct error *err)
 {
-	struct error why;
-	if (p->runs == 1 && m->graphs && capture(m, p, &why)) {
-		m->graphs = false;
-		store_release(&m->base.no_graphs, xstrdup(why.text));
-	}
 	*ret_replayed = p->graph != NULL;
-	const int e = p->graph ? GPU_CALL(m->gpu, err, cuGraphLaunch, p->graph, m->stream)
-			       : m->ops->enqueue(m, p, err);
-	p->runs += !e;
-	return e;
+	return p->graph ? GPU_CALL(m->gpu, err, cuGraphLaunch, p->graph, m->stream)
+			: m->ops->enqueue(m, p, err);
 }
 
 /* ---- a run ---- */
@@ -315,7 +289,10 @@ static int run(struct gpu_model *m, struct engine_run *r, struct gpu_run *own, s
 	e = e ? e : launch(m, p, &r->replayed, err);
 	e = e ? e : copy_out(m, p, r, engine_rows(&m->base, r), own, err);
 	e = e ? e : GPU_CALL(m->gpu, err, cuEventRecord, m->done, m->stream);
-	return e ? e : GPU_CALL(m->gpu, err, cuEventSynchronize, m->done);
+	e = e ? e : GPU_CALL(m->gpu, err, cuEventSynchronize, m->done);
+	if (!e && ++p->runs == 2 && m->graphs)
+		gpu_graph_make(m, p);
+	return e;
 }
 
 void gpu_model_end(struct engine_model *base, struct engine_run *r)

@@ -1,14 +1,16 @@
 /*
  * What engines on a GPU share.  A model runs in plans: one for each shape of its inputs, whose
- * tensors keep their addresses.  The first run of a plan hands its work to the model's stream, the
- * second one captures that work as a graph, and later ones replay the graph.  Rows are padded, so
- * that there are few plans.
+ * tensors keep their addresses.  The first two runs of a plan hand its work to the model's stream.
+ * The work is captured as a graph then, which later runs replay.  Rows are padded, so that there
+ * are few plans.
  */
 #ifndef WEIR_ENGINE_GPU_MODEL_H
 #define WEIR_ENGINE_GPU_MODEL_H
 
 #include "engine/model_base.h"
 #include "gpu/cuda_device.h"
+
+#define GPU_PLANS 64 /* of a model; the one that ran longest ago makes room */
 
 struct gpu_tensor {
 	struct shape shape;
@@ -30,7 +32,8 @@ struct gpu_model;
 struct gpu_engine {
 	/* The inputs have shapes and memory.  Gives the outputs both. */
 	int (*plan)(struct gpu_model *m, struct gpu_plan *p, struct error *err);
-	/* Puts the work on the model's stream: all of it, and always the same. */
+	/* Puts the work on the model's stream: all of it, always the same, and without a change of
+	 * the inputs. */
 	int (*enqueue)(struct gpu_model *m, struct gpu_plan *p, struct error *err);
 	void (*unplan)(struct gpu_model *m, struct gpu_plan *p); /* or NULL */
 	void (*close)(struct gpu_model *m); /* the plans are gone, its memory is there; or NULL */
@@ -60,5 +63,10 @@ int gpu_plan_outputs(struct gpu_model *m, struct gpu_plan *p, struct error *err)
 int gpu_model_run(struct engine_model *m, struct engine_run *run, struct error *err);
 void gpu_model_end(struct engine_model *m, struct engine_run *run);
 int gpu_model_move(struct engine_model *m, bool away, struct error *err);
+int gpu_model_settle(struct engine_model *m, struct error *err);
+
+/* Of a plan that has run.  The model goes on without graphs if it can't be captured, or if the
+ * replay gives something else. */
+void gpu_graph_make(struct gpu_model *m, struct gpu_plan *p);
 
 #endif

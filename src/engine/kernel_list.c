@@ -515,6 +515,7 @@ const struct engine engine_kernels = {
 	.load = load,
 	.run = gpu_model_run,
 	.end = gpu_model_end,
+	.settle = gpu_model_settle,
 	.move = gpu_model_move,
 	.unload = unload,
 };

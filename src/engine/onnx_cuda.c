@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/atomic.h"
 #include "engine/gpu_model.h"
 #include "engine/onnx_runtime.h"
 
@@ -357,6 +356,7 @@ static const struct engine engine_onnx_cuda = {
 	.pads = true,
 	.run = gpu_model_run,
 	.end = gpu_model_end,
+	.settle = gpu_model_settle,
 	.move = gpu_model_move,
 	.unload = unload,
 };
@@ -403,12 +403,6 @@ int onnx_cuda_load(const struct engine_options *o, const struct engine_config *c
 {
 	struct cuda_model *m = xcalloc(1, sizeof *m);
 	int e = gpu_model_init(&m->gpu, &engine_onnx_cuda, &ops, o, c, err);
-	/* On an H200 the graph of a convolution network's first plan gave wrong answers once other
-	 * plans had run; launched singly all plans are right. */
-	if (m->gpu.graphs) {
-		m->gpu.graphs = false;
-		store_release(&m->gpu.base.no_graphs, xstrdup("no graphs are made of ONNX models"));
-	}
 	pthread_mutex_lock(&cuda.lock);
 	m->next = cuda.models;
 	cuda.models = m;

@@ -330,6 +330,7 @@ static const struct engine on_gpu = {
 	.pads = true,
 	.run = gpu_model_run,
 	.end = gpu_model_end,
+	.settle = gpu_model_settle,
 	.move = gpu_model_move,
 	.unload = unload,
 };

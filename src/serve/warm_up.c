@@ -5,14 +5,17 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <unistd.h>
 
 #include "base/hash.h"
 #include "serve/internal.h"
 
-#define WARM_NS    150000000u /* of all sizes but the first */
-#define WARM_TIMES 3
-#define INPUT_MOST ((uint64_t)1 << 30) /* bytes of an input */
+/* Of all sizes but the first; longer where the first run of a size prepares the others. */
+#define WARM_NS         150000000u
+#define WARM_PREPARE_NS 10000000000u
+#define WARM_TIMES      2
+#define INPUT_MOST      ((uint64_t)1 << 30) /* bytes of an input */
 
 struct sample {
 	struct engine_run run;
@@ -58,10 +61,16 @@ static void fill_random(struct sample *s, enum dtype type, char *to, uint64_t by
 		const uint64_t r = next_random(&s->random);
 		const float f = (float)(r >> 40) * 0x1p-24f;
 		const double d = (double)(r >> 11) * 0x1p-53;
+		const uint16_t half = (uint16_t)(0x3400 | (r >> 54)); /* 1/4 to 1/2 */
+		const uint16_t upper = (uint16_t)(0x3e80 | (r >> 57));
 		if (type == DTYPE_FP32)
 			memcpy(to + i, &f, sizeof f);
 		else if (type == DTYPE_FP64)
 			memcpy(to + i, &d, sizeof d);
+		else if (type == DTYPE_FP16)
+			memcpy(to + i, &half, sizeof half);
+		else if (type == DTYPE_BF16)
+			memcpy(to + i, &upper, sizeof upper);
 		else if (whole)
 			memcpy(to + i, &r, each);
 	}
@@ -117,7 +126,8 @@ static int add_input(struct server *s, const char *model, const struct version *
 	sample->pieces[i] = (struct engine_piece){ NULL, bytes, rows };
 	buf_fill(&sample->data, bytes);
 	char *to = sample->data.v + sample->at[i];
-	if (from && from->random)
+	/* Zeros as integers, because any number may be one too many in a list. */
+	if (from ? from->random : !isnan(dtype_float(in->type, to)))
 		fill_random(sample, in->type, to, bytes);
 	return from && *from->file ? read_file(s, model, from->file, to, bytes, err) : 0;
 }
@@ -139,6 +149,13 @@ static int fill(struct server *s, const char *model, const struct version *v,
 	return 0;
 }
 
+/* Runs of a size that take longer: the first one allocates, and the second one may become a
+ * graph. */
+static unsigned untypical(const struct version *v)
+{
+	return v->loaded->engine->settle ? 2 : 1;
+}
+
 static int run(
 	struct version *v, uint32_t rows, unsigned times, struct sample *sample, struct error *err)
 {
@@ -149,8 +166,7 @@ static int run(
 		if (e)
 			return e;
 		engine_run_end(v->loaded, &sample->run);
-		/* The first run of a size allocates. */
-		if (i || times == 1) {
+		if (i >= untypical(v) || times == 1) {
 			pthread_mutex_lock(&v->device->lock);
 			batch_learn(v->queue, rows, ns);
 			pthread_mutex_unlock(&v->device->lock);
@@ -178,6 +194,7 @@ static void run_sizes(struct server *s, const char *model, struct version *v, st
 	const struct config_warmup *w = v->config->warmups ? v->config->warmup : NULL;
 	const uint32_t most = v->batched ? v->config->max_batch_size : 1;
 	const uint64_t began = now_ns();
+	const uint64_t most_ns = v->loaded->engine->pads ? WARM_PREPARE_NS : WARM_NS;
 	struct error err;
 	/* Its files have the rows of its own batch size. */
 	struct config_warmup_input shapes[ENGINE_TENSORS];
@@ -190,9 +207,9 @@ static void run_sizes(struct server *s, const char *model, struct version *v, st
 	}
 	for (uint32_t rows = 1; rows / 2 < most; rows *= 2) {
 		const uint32_t n = rows < most ? rows : most;
-		if ((rows > 1 && now_ns() - began > WARM_NS) ||
+		if ((rows > 1 && now_ns() - began > most_ns) ||
 			fill(s, model, v, &only_shapes, n, sample, &err) ||
-			run(v, n, WARM_TIMES, sample, &err))
+			run(v, n, untypical(v) + WARM_TIMES, sample, &err))
 			return;
 	}
 }
@@ -200,9 +217,11 @@ static void run_sizes(struct server *s, const char *model, struct version *v, st
 int warm_up(struct server *s, const char *model, struct version *v, struct error *err)
 {
 	struct sample *sample = xcalloc(1, sizeof *sample);
-	const int e = run_samples(s, model, v, sample, err);
-	if (!e)
+	int e = run_samples(s, model, v, sample, err);
+	if (!e) {
 		run_sizes(s, model, v, sample);
+		e = engine_settle(v->loaded, err);
+	}
 	buf_free(&sample->data);
 	free(sample);
 	return e;

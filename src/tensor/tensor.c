@@ -5,6 +5,7 @@
 #include "tensor/tensor.h"
 
 #include <errno.h>
+#include <math.h>
 #include <inttypes.h>
 
 #include "base/check.h"
@@ -34,6 +35,37 @@ enum dtype dtype_of_onnx(int onnx)
 		if (dtype_rows[t].onnx == onnx)
 			return t;
 	return DTYPE_NONE;
+}
+
+double dtype_float(enum dtype type, const void *from)
+{
+	uint16_t bits;
+	uint32_t wide;
+	float f;
+	double d;
+	switch (type) {
+	case DTYPE_FP64:
+		memcpy(&d, from, sizeof d);
+		return d;
+	case DTYPE_FP32:
+		memcpy(&f, from, sizeof f);
+		return (double)f;
+	case DTYPE_BF16: /* the upper half of a float */
+		memcpy(&bits, from, sizeof bits);
+		wide = (uint32_t)bits << 16;
+		memcpy(&f, &wide, sizeof f);
+		return (double)f;
+	case DTYPE_FP16:
+		break;
+	default:
+		return NAN;
+	}
+	memcpy(&bits, from, sizeof bits);
+	const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+	d = exponent == 31 ? (fraction ? NAN : INFINITY)
+	    : exponent     ? ldexp(fraction + 1024, exponent - 25)
+			   : ldexp(fraction, -24);
+	return bits >> 15 ? -d : d;
 }
 
 int shape_elements(const struct shape *s, uint64_t *ret_elements)

@@ -50,6 +50,8 @@ extern const struct dtype_row dtype_rows[DTYPES];
 enum dtype dtype_find(struct slice v2_name);
 enum dtype dtype_of_config(struct slice name);
 enum dtype dtype_of_onnx(int onnx);
+/* The element of a floating type at `from`; NAN for all other types. */
+double dtype_float(enum dtype type, const void *from);
 
 #define SHAPE_DIMS 8
 struct shape {

@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "tensor/tensor.h"
@@ -16,6 +17,20 @@ static void each_type_is_found_by_all_its_names(void **state)
 	assert_int_equal(dtype_find(SLICE("FP31")), DTYPE_NONE);
 	assert_int_equal(dtype_find(SLICE("FP3")), DTYPE_NONE);
 	assert_int_equal(dtype_of_onnx(99), DTYPE_NONE);
+}
+
+static void floats_of_all_types_are_numbers(void **state)
+{
+	static const uint16_t half[] = { 0x3c00, 0xc000, 0x0001, 0x7bff, 0x8000 };
+	static const double value[] = { 1, -2, 0x1p-24, 65504, -0. };
+	for (unsigned i = 0; i < COUNT_OF(half); i++)
+		assert_true(dtype_float(DTYPE_FP16, &half[i]) == value[i]);
+	assert_true(isinf(dtype_float(DTYPE_FP16, &(uint16_t){ 0x7c00 })));
+	assert_true(isnan(dtype_float(DTYPE_FP16, &(uint16_t){ 0x7c01 })));
+	assert_true(dtype_float(DTYPE_BF16, &(uint16_t){ 0xbfc0 }) == -1.5);
+	assert_true(dtype_float(DTYPE_FP32, &(float){ 2.5f }) == 2.5);
+	assert_true(dtype_float(DTYPE_FP64, &(double){ 1e300 }) == 1e300);
+	assert_true(isnan(dtype_float(DTYPE_INT32, &(int32_t){ 1 })));
 }
 
 static void sizes_that_overflow_are_refused(void **state)
@@ -98,6 +113,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_type_is_found_by_all_its_names),
+		cmocka_unit_test(floats_of_all_types_are_numbers),
 		cmocka_unit_test(sizes_that_overflow_are_refused),
 		cmocka_unit_test(a_shape_fits_where_the_model_takes_any),
 		cmocka_unit_test(bytes_have_to_be_what_the_shape_says),
