@@ -92,7 +92,9 @@ dist: ## build the portable tree, dist/weir-VERSION-linux-x86_64.tar.zst
 image: dist ## build the image of the portable tree, dist/weir-VERSION-linux-x86_64.oci.tar
 	@sh deploy/container/image.sh
 
-check-dist: dist ## build the portable tree a second time, elsewhere, and compare
+check-dist: build dist ## try what was made in Debian 11 to 13 (root), build it a second time, elsewhere, and compare
+	@sh tools/deps.sh check-dist
+	$(CTEST) --no-tests=error --test-dir $(BUILD) -L dist
 	@sh tests/dist/same.sh
 
 onnxruntime: ## fetch ONNX Runtime with npm, for models of weir serve

@@ -77,6 +77,6 @@ expect 1 '^$' sh -c "ninja -C '$built' -t commands demo | grep -E '/tests/(unit|
 someone=
 [ "$(id -u)" != 0 ] || someone='setpriv --reuid 65534 --regid 65534 --clear-groups'
 chmod 755 "$scratch"
-cp "$source/tools/fresh.sh" "$scratch"
+cp "$source/tools/fresh.sh" "$source/tools/debian.sh" "$scratch"
 expect 3 "can't be made here: only root" $someone sh "$scratch/fresh.sh" "$scratch/fresh"
 finish
