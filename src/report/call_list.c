@@ -267,6 +267,7 @@ struct waits {
 	ARRAY(struct copied) copied; /* by process, thread and time */
 	ARRAY(struct wait_row) v;
 	struct map map;
+	uint8_t kept[UINT16_MAX + 1]; /* 1 + enum wait_kind of a function; 0: not known yet */
 };
 
 static const char *const wait_name[] = { [WAIT_SYNC] = "synchronization",
@@ -274,7 +275,7 @@ static const char *const wait_name[] = { [WAIT_SYNC] = "synchronization",
 	[WAIT_FREE] = "free",
 	[WAIT_LONG_COPY] = "long copy" };
 
-static enum wait_kind wait_of(const struct report *r, const struct schema_fn *fn, uint64_t ticks)
+static enum wait_kind wait_of(const struct schema_fn *fn)
 {
 	const bool copies = fn && (fn->kind == CALL_COPY || !strcmp(fn->class, "copy"));
 	if (!fn)
@@ -283,7 +284,16 @@ static enum wait_kind wait_of(const struct report *r, const struct schema_fn *fn
 		return copies ? WAIT_COPY : WAIT_SYNC;
 	if (memory_call_of(fn) == MEMORY_CALL_WAITS)
 		return WAIT_FREE;
-	return copies && trace_span_ns(r->trace, ticks) >= HOST_GAP_NS ? WAIT_LONG_COPY : WAIT_NONE;
+	return copies ? WAIT_LONG_COPY : WAIT_NONE;
+}
+
+/* As wait_of(), which compares names, asked once a function. */
+static enum wait_kind kept_wait(const struct report *r, struct waits *waits, uint16_t fn)
+{
+	uint8_t *kept = &waits->kept[fn];
+	if (!*kept)
+		*kept = (uint8_t)(1 + wait_of(schema_find(&r->trace->schema, fn)));
+	return *kept - 1;
 }
 
 static void take_waits(const struct report *r, const struct chunk_buf *buf, struct waits *waits)
@@ -291,9 +301,9 @@ static void take_waits(const struct report *r, const struct chunk_buf *buf, stru
 	struct records it = records_of(buf);
 	const struct record *from;
 	while ((from = records_next(&it))) {
-		const struct schema_fn *fn = schema_find(&r->trace->schema, from->fn);
-		const enum wait_kind wait = wait_of(r, fn, from->dur);
-		if (wait)
+		const enum wait_kind wait = kept_wait(r, waits, from->fn);
+		if (wait && (wait != WAIT_LONG_COPY ||
+				    trace_span_ns(r->trace, from->dur) >= HOST_GAP_NS))
 			*array_push(&waits->calls) =
 				(struct wait_call){ .at = { .ticks = from->ticks,
 							    .end = record_end(from),

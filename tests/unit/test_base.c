@@ -18,6 +18,7 @@
 #include "base/map.h"
 #include "base/number.h"
 #include "base/search.h"
+#include "base/sort.h"
 #include "base/table.h"
 #include "base/text.h"
 
@@ -430,6 +431,46 @@ static void a_search_finds_the_first_that_is_not_before(void **state)
 			}
 }
 
+struct wide {
+	uint64_t key;
+	uint64_t rest[5];
+};
+
+static int wide_order(const void *one, const void *two)
+{
+	const struct wide *a = one, *b = two;
+	return ORDER(a->key, b->key);
+}
+
+/* Runs of `run` records that overlap in time, in each of which every seventh is late by `late`. */
+static void check_sort(size_t n, size_t run, size_t late)
+{
+	struct wide *v = xcalloc(n + 1, sizeof *v);
+	for (size_t i = 0; i < n; i++) {
+		const size_t in = i % run, back = in % 7 ? 0 : in < late ? in : late;
+		v[i].key = ((i / run * 31 % 64) * (run / 2) + in - back) * n + i;
+		v[i].rest[4] = ~v[i].key;
+	}
+	struct wide *want = xmalloc((n + 1) * sizeof *v);
+	memcpy(want, v, (n + 1) * sizeof *v);
+	qsort(want, n, sizeof *v, wide_order);
+	sort_records(v, n, sizeof *v, wide_order);
+	assert_memory_equal(v, want, (n + 1) * sizeof *v);
+	free(v);
+	free(want);
+}
+
+static void runs_are_merged_into_order(void **state)
+{
+	static const size_t lates[] = { 0, 1, 15, 16, 17, 40 };
+	(void)state;
+	for (size_t n = 1; n < 3000; n = n * 2 + 1)
+		for (size_t run = 1; run <= 512; run *= 8)
+			for (size_t i = 0; i < sizeof lates / sizeof lates[0]; i++)
+				check_sort(n, run, lates[i]);
+	sort_records(NULL, 0, 8, wide_order);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -442,6 +483,7 @@ int main(void)
 		cmocka_unit_test(an_array_grows),
 		cmocka_unit_test(without_memory_the_program_ends_with_a_sentence),
 		cmocka_unit_test(a_search_finds_the_first_that_is_not_before),
+		cmocka_unit_test(runs_are_merged_into_order),
 		cmocka_unit_test(arithmetic_does_not_wrap),
 		cmocka_unit_test(an_arena_ends),
 		cmocka_unit_test(json_is_json_whatever_the_bytes),
