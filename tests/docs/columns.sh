@@ -23,8 +23,9 @@ memory() {
 	cat <<'END'
 # `weir memory --json`
 
-`sh tests/docs/columns.sh build . --update` makes this page, up to `replay`, from the tables of
-columns in `src/report`. Conventions are those of [json-report.md](json-report.md).
+`sh tests/docs/columns.sh build . --update` makes this page from the tables of columns in
+`src/report`, and `sh tests/docs/outputs.sh . --update` its end from `api/output.tbl`. Conventions
+are those of [json-report.md](json-report.md).
 END
 	"$build/tests/columns" memory
 	printf '\n'

@@ -1,0 +1,65 @@
+# docs/reference/json-diff.md, json-others.md and the end of json-memory.md are what api/output.tbl says:
+# outputs.sh SOURCE [--update].
+set -eu
+cd "$1"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+tables() { # COMMANDS LEVEL
+	awk -F ' [|] ' -v commands="$1" -v level="$2" '
+		function list(keys) { gsub(" ", "`, `", keys); return "`" keys "`" }
+		function fold(text,    n, word, i, line) {
+			n = split(text, word, " ")
+			for (i = 1; i <= n; i++) {
+				if (length(line word[i]) > 99) { print line; line = "" }
+				line = line (line == "" ? "" : " ") word[i]
+			}
+			print line
+		}
+		/^#/ || $1 !~ commands { next }
+		$1 != command && level == 3 { print "\n## `weir " $1 "`"; command = $1; object = "-"; table = 0 }
+		$2 != object {
+			print "\n" substr("###", 1, level) " " ($2 == "-" ? "Top level of `weir " $1 "`" : $2)
+			object = $2; table = 0
+		}
+		$3 == "-" { print ""; fold($5); next }
+		!table++ { print "\n| key | type | meaning |\n|---|---|---|" }
+		{ print "| " list($3) " | " $4 " | " ($5 == "-" ? "|" : $5 " |") }' api/output.tbl
+}
+diff_page() {
+	cat <<'END'
+# `weir diff --json`
+
+`sh tests/docs/outputs.sh . --update` makes this page from `api/output.tbl`. Conventions are those
+of [json-report.md](json-report.md). The end of a key is its unit. `schema_version` is 1. With
+several runs a side, values are those of the median run.
+END
+	tables '^diff' 2
+}
+others_page() {
+	cat <<'END'
+# `--json` of the other commands
+
+`sh tests/docs/outputs.sh . --update` makes this page from `api/output.tbl`. Conventions are those
+of [json-report.md](json-report.md). The end of a key is its unit. Each object has `schema_version`,
+which is 1.
+END
+	tables '^(hints|stat|trace|doctor|occupancy|predict|train|eval|whatif|sched|top)' 3
+}
+memory_page() { # after what columns.sh writes
+	sed '/^## `replay`/,$d' docs/reference/json-memory.md | sed '$d'
+	tables '^memory' 2
+}
+bad=0
+for name in diff others memory; do
+	page=docs/reference/json-$name.md
+	${name}_page >"$work/page"
+	if [ "${2-}" = --update ]; then
+		cat "$work/page" >$page
+	else
+		diff -u $page "$work/page" || bad=1
+		# It must be able to fail.
+		! sed '$s/ |$/s |/' "$work/page" | diff -q $page - >/dev/null || bad=1
+	fi
+done
+[ $bad = 0 ] || echo "sh tests/docs/outputs.sh . --update writes the pages anew"
+exit $bad
