@@ -44,6 +44,7 @@ static void clear(struct exchange *x)
 	infer_request_reset(&x->infer);
 	x->item = (struct batch_item){ 0 };
 	x->stream = NULL;
+	x->token = NULL;
 	x->next = x->after = NULL;
 	x->state = EXCHANGE_OWN;
 	x->away = false;
@@ -230,21 +231,16 @@ void exchange_set_trace(struct exchange *x, struct slice v)
 	x->traceparent[v.n] = 0;
 }
 
-/* Whether the client has said the server's word. */
-int check_token(const struct conn *c, struct slice said, struct error *err)
+int find_token(const struct conn *c, struct slice said, struct token **ret, struct error *err)
 {
 	const struct server *s = c->loop->server;
-	if (!s->token || c->trusted)
+	*ret = NULL;
+	if (!s->tokens || c->trusted)
 		return 0;
-	unsigned differ = 1;
-	if (said.n == s->token_bytes + 7 && strncasecmp(said.at, "Bearer ", 7) == 0) {
-		differ = 0;
-		for (size_t i = 0; i < s->token_bytes; i++)
-			differ |= (unsigned)(said.at[7 + i] ^ s->token[i]);
-	}
-	return differ ? error_set(err, -EACCES,
-				"this server wants 'Authorization: Bearer WORD' with the word of its --token file")
-		      : 0;
+	*ret = tokens_find(s->tokens, said);
+	return *ret ? 0
+		    : error_set(err, -EACCES,
+			      "this server wants 'Authorization: Bearer WORD' with a word of its --token file");
 }
 
 /* The body as it was before the client compressed it. */

@@ -175,6 +175,11 @@ static double server_memory_refused(const struct server *s)
 	return (double)get(&s->refused_bytes);
 }
 
+static double server_rate_refused(const struct server *s)
+{
+	return (double)get(&s->refused_rate);
+}
+
 static double server_log_lost(const struct server *s)
 {
 	return (double)log_lost(s->log);

@@ -95,7 +95,7 @@ static int begin_request(struct conn *c, const struct http_head *h, struct error
 {
 	struct exchange *x = c->exchange;
 	struct server *s = c->loop->server;
-	int e = check_token(c, h->header[HEADER_AUTHORIZATION], err);
+	int e = find_token(c, h->header[HEADER_AUTHORIZATION], &x->token, err);
 	if (!e)
 		e = route_find_rest(h->method, h->path, x->names, &x->match, err);
 	if (!e)

@@ -35,6 +35,7 @@ struct stream {
 	int status;    /* what a header got wrong, and why */
 	char *why;     /* rare, so it is allocated */
 	bool authorized;
+	struct token *token;
 	/* What is received: one request, or bytes of several. */
 	struct exchange *x;
 	struct buf in;
@@ -339,7 +340,7 @@ static void take_header(struct stream *s, struct slice name, struct slice v)
 	} else if (slice_is(name, "traceparent")) {
 		exchange_set_trace(x, v);
 	} else if (slice_is(name, "authorization")) {
-		s->authorized = check_token(s->conn, v, NULL) == 0;
+		s->authorized = find_token(s->conn, v, &s->token, NULL) == 0;
 	}
 }
 
@@ -349,8 +350,9 @@ static void begin_request(struct stream *s)
 	struct exchange *x = s->x;
 	struct error err;
 	struct slice path = buf_slice(&s->path);
-	int e = s->authorized ? 0 : check_token(s->conn, SLICE(""), &err);
+	int e = s->authorized ? 0 : find_token(s->conn, SLICE(""), &s->token, &err);
 	x->grpc = s->grpc;
+	x->token = s->token;
 	const char *query = path.n ? memchr(path.at, '?', path.n) : NULL;
 	if (query)
 		path.n = (size_t)(query - path.at);
@@ -410,6 +412,7 @@ static void start_streamed(struct stream *s, const char *message, size_t n)
 {
 	struct exchange *x = exchange_new(s->conn->loop, s->conn);
 	x->stream = s;
+	x->token = s->token;
 	x->grpc = x->streamed = true;
 	x->match = (struct route_match){ .route = ROUTE_STREAM_INFER };
 	*s->last = x;

@@ -339,6 +339,10 @@ void infer_start(struct exchange *x)
 	e = e ? e : check_request(x, &err);
 	if (!e && atomic_load_explicit(&s->exchanges, memory_order_relaxed) > EXCHANGES_MOST)
 		e = error_set(&err, -ENOBUFS, "the server has %u requests already", EXCHANGES_MOST);
+	if (!e && x->token && !token_take(x->token, x->item.rows, now_ns(), &x->retry_ns)) {
+		atomic_fetch_add_explicit(&s->refused_rate, 1, memory_order_relaxed);
+		e = error_set(&err, -ENOBUFS, "this client asks more often than its token may");
+	}
 	if (e) {
 		fail(x, e, &err);
 		return;

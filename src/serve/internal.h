@@ -16,6 +16,7 @@
 #include "engine/engine.h"
 #include "serve/model_server.h"
 #include "serve/request_log.h"
+#include "serve/tokens.h"
 #include "store/model_config.h"
 #include "store/store.h"
 #include "wire/http1.h"
@@ -49,6 +50,7 @@ struct exchange {
 	struct loop *loop;
 	struct conn *conn;      /* NULL: the client is gone */
 	struct stream *stream;  /* HTTP/2: of that connection */
+	struct token *token;    /* whose rates hold; or NULL */
 	struct exchange *after; /* of a stream of requests: the next one, which is answered later */
 	enum exchange_state state; /* under the device's lock while it is away */
 	bool away;                 /* the device or the keeper has it */
@@ -170,8 +172,8 @@ void conn_close(struct conn *c);
 bool conn_is_full(const struct conn *c);
 /* Flushes it at the end of the loop's turn: several answers go out in one write. */
 void conn_later(struct conn *c);
-/* Whether the client has said the server's word. */
-int check_token(const struct conn *c, struct slice said, struct error *err);
+/* Whether the client has said a word of the server's; *ret: which; NULL: it needs none. */
+int find_token(const struct conn *c, struct slice said, struct token **ret, struct error *err);
 /* Counts bytes that the request has more: -ENOBUFS. */
 int exchange_count(struct exchange *x, uint64_t bytes, struct error *err);
 /* The same; false: the request has failed. */
@@ -414,8 +416,7 @@ struct listener {
 
 struct server {
 	struct serve_options o;
-	char *token;
-	size_t token_bytes;
+	struct tokens *tokens; /* or NULL */
 	struct listener listeners[5];
 	unsigned nlisteners;
 	struct loop *loops;
@@ -435,7 +436,7 @@ struct server {
 	_Atomic uint64_t held_bytes, exchanges;
 	const struct injected *injected;    /* the library that records and shares; or NULL */
 	_Atomic uint64_t requests, batches; /* numbers in a recording */
-	_Atomic uint64_t refused_bytes;
+	_Atomic uint64_t refused_bytes, refused_rate;
 	struct request_log *log; /* or NULL */
 	uint64_t began_ns;
 	json_t *trace, *logging; /* settings, under the keeper's lock */

@@ -342,7 +342,7 @@ static int logging(struct exchange *x, json_t *request, json_t **ret, struct err
 static int live_settings(struct exchange *x, json_t *request, json_t **ret, struct error *err)
 {
 	const struct server *s = server_of(x);
-	if (json_object_size(request) && s->o.open && !s->token && !x->conn->trusted)
+	if (json_object_size(request) && s->o.open && !s->tokens && !x->conn->trusted)
 		return error_set(err, -EACCES,
 			"a server that is open to other machines takes settings with a token only: start it "
 			"with --token");

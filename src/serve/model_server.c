@@ -66,7 +66,7 @@ static int listen_unix(struct listener *l, const char *at, struct error *err)
 static int bind_address(struct server *s, struct listener *l, const struct addrinfo *a)
 {
 	const int one = 1;
-	if (!is_loopback(a->ai_addr) && !s->token && !s->o.open)
+	if (!is_loopback(a->ai_addr) && !s->tokens && !s->o.open)
 		return -EPERM;
 	l->fd = socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (l->fd < 0)
@@ -159,28 +159,6 @@ static void listen_watch(struct server *s)
 		s->o.watch);
 }
 
-/* ---- files of options ---- */
-
-static int read_token(struct server *s, struct error *err)
-{
-	char text[1024];
-	if (!s->o.token)
-		return 0;
-	const int fd = open(s->o.token, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text);
-	if (fd >= 0)
-		close(fd);
-	while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r'))
-		n--;
-	if (n <= 0 || n == (ssize_t)sizeof text)
-		return error_set(err, -EINVAL,
-			"--token=%s: it can't be read, or is empty, or has more than 1,023 bytes",
-			s->o.token);
-	s->token = xstrndup(text, (size_t)n);
-	s->token_bytes = (size_t)n;
-	return 0;
-}
-
 /* ---- start and end ---- */
 
 static void init(struct server *s, const struct serve_options *o)
@@ -229,7 +207,7 @@ int serve_start(const struct serve_options *o, struct server **ret, struct error
 {
 	struct server *s = xcalloc(1, sizeof *s);
 	init(s, o);
-	int e = read_token(s, err);
+	int e = o->token ? tokens_open(o->token, &s->tokens, err) : 0;
 	if (!e && o->log)
 		e = log_open(o->log, &s->log, err);
 	e = e ? e : listen_all(s, err);
@@ -293,7 +271,7 @@ void serve_free(struct server *s)
 	json_decref(s->trace);
 	json_decref(s->logging);
 	free(s->loops);
-	free(s->token);
+	tokens_free(s->tokens);
 	free(s);
 }
 

@@ -29,12 +29,12 @@ struct serve_options {
 	const char *repository;
 	const char *listen[4]; /* ADDRESS:PORT or unix:PATH; those that are not NULL */
 	unsigned listens;
-	const char *onnxruntime;       /* or NULL */
-	const char *cuda;              /* the driver's file, or NULL */
-	const char *engines;           /* a folder, or NULL */
-	const char *watch;             /* a directory for the socket that weir top asks; or NULL */
-	const char *token;             /* a file with the word that clients have to say; or NULL */
-	const char *log;               /* a file for one JSON line a request; or NULL */
+	const char *onnxruntime; /* or NULL */
+	const char *cuda;        /* the driver's file, or NULL */
+	const char *engines;     /* a folder, or NULL */
+	const char *watch;       /* a directory for the socket that weir top asks; or NULL */
+	const char *token; /* a file with words of clients, as serve/tokens.h has it; or NULL */
+	const char *log;   /* a file for one JSON line a request; or NULL */
 	const char *load[SERVE_LOADS]; /* of CONTROL_EXPLICIT: what is loaded at the start */
 	unsigned loads;
 	unsigned loops;   /* 0: as many as fit the machine */

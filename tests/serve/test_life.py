@@ -297,6 +297,33 @@ class Life(unittest.TestCase):
             self.assertEqual(asked(said), 401, said)
         self.assertEqual(server.end(), 0)
 
+    def test_a_token_has_a_rate(self):
+        word = os.path.join(SCRATCH, "rates.txt")
+        with open(word, "w") as out:
+            out.write("quick\nslow requests=1\nsmall rows=1\n")
+        repository = Repository("rates")
+        repository.add("m", *ONE, batch=1000)
+        server = Server(repository.path, "--token=" + word, wait=False)
+        ask = lambda who, rows=1: server.infer("m", cases.echo(*[cases.ROW] * rows), {"Authorization": "Bearer " + who})
+        server.wait_for(lambda: ask("quick").code == 200)
+        began = time.monotonic()
+        slow = [ask("slow") for _ in range(30)]
+        # one at once, and then one a second, however long it takes
+        self.assertLessEqual(sum(answer.code == 200 for answer in slow), 2 + time.monotonic() - began)
+        refused = [answer for answer in slow if answer.code != 200]
+        self.assertEqual({(answer.code, answer.headers["retry-after"]) for answer in refused}, {(429, "1")})
+        self.assertEqual((ask("small", 1000).code, ask("small").code), (200, 429))
+        self.assertEqual({ask("quick").code for _ in range(30)}, {200})
+        body = [b"weir_serve_rate_refused_total %d" % (len(refused) + 1)]
+        said = server.ask("GET", "/metrics", headers={"Authorization": "Bearer slow"}).body.splitlines()
+        self.assertEqual([line for line in said if line.startswith(b"weir_serve_rate_refused_total")], body)
+        for who, ok in (("quick", True), ("small", False)):
+            with http2.Http2(server) as connection:
+                connection.head(1, "/v2/models/m/infer", ("authorization", "Bearer " + who))
+                connection.data(1, json.dumps(cases.echo(cases.ROW)).encode(), end=True)
+                self.assertEqual(connection.answer(1)[0], ok)
+        self.assertEqual(server.end(), 0)
+
     def test_a_server_that_is_open_takes_settings_with_a_word_only(self):
         _, server = self.start("open", "--open")
         settings = "/v2/weir/settings"
