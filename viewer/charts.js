@@ -21,7 +21,7 @@ const partLook = {
 	after: ["after the last GPU activity", "other"],
 	host: ["host, in CUDA calls or outside", "python"],
 	waiting: ["host synchronizing", "wait"],
-	overlapped: ["host, where GPU activities would take as long", "other"],
+	overlapped: ["host and GPU at once: the GPU alone would take as long", "other"],
 	unknown: ["not known: computed, or woken by another thread", "other"],
 };
 

@@ -5,6 +5,10 @@
  * Launches of several kernels are compared as a mix. Each kernel's weight is the geometric mean of
  * its launches in A and B (Walsh's index of 1901). So the lengths of the recordings do not matter,
  * and A and B may change places.
+ *
+ * What is said of a part must not contradict the whole.  A launch that takes longer because more
+ * of them run beside each other is no slower program.  If the same work as a whole went another
+ * way, that is said first.
  */
 #include "diff/diff.h"
 
@@ -21,6 +25,9 @@ const char *diff_one_word(enum diff_one one)
 	static const char *const words[] = { NULL, "call", "launch", "step", "request", "run" };
 	return expect(one <= ONE_RUN, "what is compared is one of these") ? words[one] : NULL;
 }
+
+#define CONFIRMED  0.25 /* of its change on the device: as much is left without the overlap */
+#define SPAN_LEAST 5.0  /* %: a single span that changed less may have done so by chance */
 
 static bool is_judged(const struct diff_row *row)
 {
@@ -110,7 +117,8 @@ enum which_steps { ANY, MARKED, FOUND };
 
 static bool is_wanted(const struct diff_row *row, enum which_steps which)
 {
-	return is_judged(row) && (which == ANY || (which == MARKED) == diff_has_marked_steps(row));
+	return is_judged(row) && !(row->by_device && diff_is_resized(row)) &&
+	       (which == ANY || (which == MARKED) == diff_has_marked_steps(row));
 }
 
 /* Without a row that can be judged *ret_c is ONE_NONE. */
@@ -140,12 +148,35 @@ static void judge_mix(const struct diff *d, enum diff_one one, enum diff_table t
 
 /* Steps that were found by waits may be what the program does or not.  They say something that
  * launches do not where the host takes longer between these. */
-static const struct diff_conclusion *choose(
+static const struct diff_conclusion *choose(const struct diff *d,
 	const struct diff_conclusion *steps, const struct diff_conclusion *launches)
 {
-	if (launches->one == ONE_NONE)
+	if (launches->one == ONE_NONE || (d->work.periods && d->work.same && !moves(launches)))
 		return steps;
-	return moves(steps) && steps->change.verdict != launches->change.verdict ? steps : launches;
+	return moves(steps) && !d->work.periods && steps->change.verdict != launches->change.verdict
+		       ? steps
+		       : launches;
+}
+
+/* How many activities run at a time, while any does. */
+static double overlap(const struct diff *d, enum diff_side_id side)
+{
+	return d->sums[TOTAL_DEVICE].side[side] / d->sums[TOTAL_BUSY].side[side];
+}
+
+/* Whether launches take longer, or less, because others run beside them. */
+static bool is_overlap(const struct diff *d, const struct diff_conclusion *c)
+{
+	if (!moves(c) || !c->by_device)
+		return false;
+	const double change = log(c->side[DIFF_B] / c->side[DIFF_A]),
+		     beside = log(overlap(d, DIFF_B) / overlap(d, DIFF_A));
+	return isfinite(beside) && (change - beside) / change < CONFIRMED;
+}
+
+static struct diff_conclusion none(enum diff_doubt doubt)
+{
+	return (struct diff_conclusion){ .doubt = doubt, .change.verdict = VERDICT_NONE };
 }
 
 /* Where one of nothing takes longer, the same work may. */
@@ -178,7 +209,59 @@ static void choose_one(const struct diff *d, struct diff_conclusion *ret_c)
 	if ((d->work.kernels || !kernels))
 		judge_mix(d, kernels ? ONE_LAUNCH : ONE_CALL, kernels ? TABLE_KERNELS : TABLE_CALLS,
 			ANY, &launches);
-	*ret_c = *choose(&steps, &launches);
+	if (is_overlap(d, &launches))
+		launches = none(DOUBT_OVERLAP);
+	*ret_c = *choose(d, &steps, &launches);
+	if (d->work.periods && !d->work.same && !moves(ret_c))
+		*ret_c = none(DOUBT_STEPS);
+	else if (ret_c->one == ONE_NONE)
+		*ret_c = none(launches.doubt       ? launches.doubt
+			      : d->work.resized    ? DOUBT_SIZE
+			      : d->work.relaunched ? DOUBT_INPUT
+						   : DOUBT_FEW);
+}
+
+/* ---- the whole ---- */
+
+/* From the first GPU activity to the last. */
+static double span_pct(const struct diff *d)
+{
+	double span[DIFF_SIDES];
+	for (int s = 0; s < DIFF_SIDES; s++)
+		span[s] = d->sums[TOTAL_BUSY].side[s] + d->sums[TOTAL_IDLE].side[s];
+	return (span[DIFF_B] / span[DIFF_A] - 1) * 100;
+}
+
+/* By an interval; one that is wide tells nothing. */
+static enum diff_verdict way_of(const struct diff_change *c, double least)
+{
+	const bool narrow = fabs(c->pct) + fmax(c->below_pct, c->above_pct) < least;
+	return c->verdict != VERDICT_SAME || narrow ? c->verdict : VERDICT_NONE;
+}
+
+/* How the time from the first step to the last changed: the begin of a process varies by chance. */
+static enum diff_verdict inner_way(const struct diff *d, double least)
+{
+	const double pct = span_pct(d);
+	if (d->inputs[DIFF_A].n > 1 && d->inputs[DIFF_B].n > 1)
+		return way_of(&d->sums[TOTAL_WALL].change, least);
+	if (!isnan(d->work.period.p))
+		return way_of(&d->work.period, least);
+	return fabs(pct) < DIFF_SAME * 100               ? VERDICT_SAME
+	       : !(fabs(pct) >= fmax(least, SPAN_LEAST)) ? VERDICT_NONE
+	       : pct > 0                                 ? VERDICT_SLOWER
+							 : VERDICT_FASTER;
+}
+
+/* How the wall time of the same work changed, if that is more than chance. */
+static enum diff_verdict whole_way(const struct diff *d)
+{
+	const double pct = d->sums[TOTAL_WALL].change.pct,
+		     least = fmax(d->threshold_pct, DIFF_SAME * 100);
+	const enum diff_verdict way = !(fabs(pct) >= least) ? VERDICT_SAME
+				      : pct > 0             ? VERDICT_SLOWER
+							    : VERDICT_FASTER;
+	return d->work.same && way == inner_way(d, least) ? way : VERDICT_NONE;
 }
 
 void diff_conclude(struct diff *d)
@@ -187,6 +270,9 @@ void diff_conclude(struct diff *d)
 	if (!(diff_is_empty(d, DIFF_A) || diff_is_empty(d, DIFF_B)))
 		choose_one(d, c);
 	judge_run(d, c);
+	c->whole = c->one == ONE_NONE || c->one == ONE_RUN ? VERDICT_NONE : whole_way(d);
+	if (c->whole == c->change.verdict)
+		c->whole = VERDICT_NONE;
 	expect(!moves(c) || (c->side[DIFF_B] > c->side[DIFF_A]) ==
 				    (c->change.verdict == VERDICT_SLOWER),
 		"what takes longer is slower");

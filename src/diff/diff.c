@@ -12,7 +12,8 @@
 
 #include "base/banned.h"
 
-#define CHANCE 0.01 /* p below which a difference is not taken for chance */
+#define CHANCE    0.01 /* p below which a difference is not taken for chance */
+#define CONFIRMED 4    /* a period has at least this part of the change of the length */
 
 static const struct diff_total_name total_names[DIFF_TOTALS] = {
 	[TOTAL_WALL] = { "wall_ns", "wall time", UNIT_NS, false },
@@ -127,7 +128,7 @@ double diff_mean(const struct diff_row *row, enum diff_side_id side)
 	return v->there && v->count > 0 ? v->total_ns / v->count : NAN;
 }
 
-enum field { FIELD_COUNT, FIELD_BYTES, FIELD_TOTAL, FIELD_P50, FIELD_BUSY };
+enum field { FIELD_COUNT, FIELD_BYTES, FIELD_TOTAL, FIELD_P50, FIELD_BUSY, FIELD_THREADS };
 
 static double field_of(const struct diff_run *run, enum field field, bool device)
 {
@@ -140,6 +141,8 @@ static double field_of(const struct diff_run *run, enum field field, bool device
 		return (double)(device ? run->device_p50_ns : run->host_p50_ns);
 	case FIELD_BUSY:
 		return (double)run->busy_p50_ns;
+	case FIELD_THREADS:
+		return run->threads;
 	default:
 		return (double)(device ? run->device_ns : run->host_ns);
 	}
@@ -290,6 +293,16 @@ static double bytes_of(struct judge *j, const struct diff_row *row, int side)
 	return median_of(j, row, side, FIELD_BYTES, row->by_device);
 }
 
+/* NAN: of some launches the size is not known. */
+static double threads_of(struct judge *j, const struct diff_row *row, int side)
+{
+	for (size_t i = 0; i < row->runs[side].n; i++)
+		if (!(row->runs[side].v[i].threads > 0))
+			return NAN;
+	return median_of(j, row, side, FIELD_THREADS, row->by_device) /
+	       median_of(j, row, side, FIELD_COUNT, row->by_device);
+}
+
 static void judge_row(struct judge *j, struct diff_row *row, enum diff_table table)
 {
 	const bool device = is_by_device(j, row, table);
@@ -298,6 +311,7 @@ static void judge_row(struct judge *j, struct diff_row *row, enum diff_table tab
 		row->value[s] = (struct diff_value){ .there = row->runs[s].n,
 			.count = median_of(j, row, s, FIELD_COUNT, device),
 			.bytes = bytes_of(j, row, s),
+			.threads = threads_of(j, row, s),
 			.total_ns = total_of(j, row, table, s) };
 	const struct diff_value *a = &row->value[DIFF_A], *b = &row->value[DIFF_B];
 	expect(a->there || b->there, "a row is of one side at least");
@@ -374,6 +388,58 @@ static void judge_total(struct judge *j, unsigned t)
 	sum->change = diff_change_of(j->d, &m);
 }
 
+static struct diff_row *find_steps(struct diff *d, const char *kind)
+{
+	for (size_t i = 0; i < d->rows[TABLE_STEPS].n; i++)
+		if (!strcmp(d->rows[TABLE_STEPS].v[i].kind, kind))
+			return &d->rows[TABLE_STEPS].v[i];
+	return NULL;
+}
+
+static void drop_steps(struct diff *d, struct diff_row *row)
+{
+	struct diff_row *end = d->rows[TABLE_STEPS].v + d->rows[TABLE_STEPS].n--;
+	row_fini(row);
+	memmove(row, row + 1, (size_t)((char *)end - (char *)(row + 1)));
+}
+
+/* Whether the pace of steps rules out that they take as much longer, or less, as their lengths say:
+ * then the host does in a step what it did between two. */
+static bool is_ruled_out(const struct diff_row *length, const struct diff_row *period)
+{
+	const struct diff_value *l = length->value, *p = period->value;
+	const struct diff_change *c = &period->change;
+	const double change = l[DIFF_B].median_ns - l[DIFF_A].median_ns,
+		     pace = p[DIFF_B].median_ns - p[DIFF_A].median_ns,
+		     one = p[DIFF_A].median_ns / 100;
+	if (isnan(c->p))
+		return false;
+	return length->change.verdict == VERDICT_SLOWER
+		       ? pace + c->above_pct * one < change / CONFIRMED
+	       : length->change.verdict == VERDICT_FASTER
+		       ? pace - c->below_pct * one > change / CONFIRMED
+		       : false;
+}
+
+/* A step that ends with a wait has a length, from its first launch, and a period, from the end of
+ * the one before. Load that comes now and then changes periods, and a host that prepares the next
+ * step in this one changes lengths. If they contradict each other, steps of the same work are
+ * compared by periods, and others not at all. One of the two rows stays. */
+void diff_settle_steps(struct diff *d)
+{
+	struct diff_row *length = find_steps(d, DIFF_BY_WAITS),
+			*period = find_steps(d, DIFF_BY_PERIODS);
+	d->work.period.p = NAN;
+	if (!period)
+		return;
+	d->work.period = period->change;
+	d->work.periods = length && is_ruled_out(length, period);
+	if (d->work.periods && !d->work.same)
+		length->change.verdict = VERDICT_NONE;
+	if (length)
+		drop_steps(d, d->work.periods && d->work.same ? length : period);
+}
+
 /* What is not known comes last. */
 static double size_of_change(const struct diff_row *row)
 {
@@ -441,6 +507,7 @@ void diff_finish(struct diff *d)
 	for (unsigned t = 0; t < DIFF_SUMS; t++)
 		add_total(&j, t);
 	diff_compare_work(d);
+	diff_settle_steps(d);
 	for (unsigned t = 0; t < DIFF_SUMS && d->work.same; t++)
 		judge_total(&j, t);
 	diff_conclude(d);

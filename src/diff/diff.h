@@ -18,6 +18,7 @@
 #ifndef WEIR_DIFF_DIFF_H
 #define WEIR_DIFF_DIFF_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -81,9 +82,11 @@ enum diff_table {
 	TABLE_REQUESTS, /* ranges that the program names so */
 	DIFF_TABLES
 };
-/* Kinds of the rows of steps that calls which wait end, or that begin as ranges of one name do. */
-#define DIFF_BY_WAITS  "waits"
-#define DIFF_BY_RANGES "repeated"
+/* Kinds of the rows of steps that calls which wait end (from the first launch, or from the end of
+ * the step before), or that begin as ranges of one name do. */
+#define DIFF_BY_WAITS   "waits"
+#define DIFF_BY_PERIODS "periods"
+#define DIFF_BY_RANGES  "repeated"
 
 enum diff_verdict {
 	VERDICT_NONE, /* the numbers cannot tell */
@@ -99,8 +102,9 @@ const char *diff_verdict_word(enum diff_verdict v); /* NULL for VERDICT_NONE */
 struct diff_run {
 	uint64_t count;
 	uint64_t bytes;
-	bool untimed;                /* calls: of some of them the time is not known */
-	bool unsized;                /* copies: of some of them the size is not known */
+	bool untimed;   /* calls: of some of them the time is not known */
+	bool unsized;   /* copies: of some of them the size is not known */
+	double threads; /* kernels: of all launches; NAN: the size of some is not known */
 	uint64_t host_ns, device_ns; /* phases: device is their spans */
 	uint64_t host_p50_ns, device_p50_ns;
 	uint64_t busy_p50_ns; /* phases: what the devices did inside */
@@ -109,6 +113,7 @@ struct diff_run {
 struct diff_value { /* one row on one side: of several runs the medians */
 	bool there;
 	double count, bytes, total_ns; /* total_ns NAN: not known */
+	double threads;                /* kernels: of one launch; NAN: not known */
 	double median_ns; /* what is compared: of one launch, call, range; NAN: not known */
 	/* Phases: of the median one; NAN: not known. */
 	double span_ns, busy_ns, host_ns;
@@ -159,14 +164,30 @@ struct diff_input {
 struct diff_work {
 	bool same;
 	/* By which of them both can be compared: */
-	bool kernels;  /* those that both ran take most of the time */
-	bool steps;    /* found in the same way, and as many or of as many launches each */
-	bool requests; /* both have some */
+	bool kernels;    /* those that both ran take most of the time */
+	bool steps;      /* found in the same way, and as many or of as many launches each */
+	bool requests;   /* both have some */
+	bool resized;    /* launches of the kernels that both ran have other sizes … */
+	bool relaunched; /* … or come in other numbers for as much input */
+	bool periods; /* steps end in another pace than their lengths say, see diff_settle_steps()
+		       */
+	struct diff_change period; /* from the end of a step to the next; p NAN: not known */
 };
 
 /* One of what is compared in the end. */
 enum diff_one { ONE_NONE, ONE_CALL, ONE_LAUNCH, ONE_STEP, ONE_REQUEST, ONE_RUN };
 const char *diff_one_word(enum diff_one one); /* "launch"; NULL for ONE_NONE */
+
+/* Why nothing is judged. */
+enum diff_doubt {
+	DOUBT_FEW,     /* nothing that both did came often enough */
+	DOUBT_SIZE,    /* launches have other sizes … */
+	DOUBT_INPUT,   /* … or come in other numbers for as much input */
+	DOUBT_OVERLAP, /* kernels run beside each other more, or less */
+	DOUBT_STEPS,   /* one step takes longer, but steps end more often */
+};
+
+#define DIFF_SAME 0.01 /* of the larger: work that differs less is the same */
 
 #define DIFF_SENTENCES 3
 
@@ -179,6 +200,9 @@ struct diff_conclusion {
 	double side[DIFF_SIDES]; /* ns of one */
 	double n[DIFF_SIDES];    /* so many are behind it; of several runs these */
 	struct diff_change change;
+	enum diff_doubt doubt; /* if it is none */
+	enum diff_verdict
+		whole; /* the same work as a whole went this other way, to be said first */
 	char *sentence[DIFF_SENTENCES];
 };
 
@@ -224,7 +248,15 @@ enum diff_one diff_common(const struct diff *d);
 /* Whether the program or its framework marks the steps of the row. */
 static inline bool diff_has_marked_steps(const struct diff_row *row)
 {
-	return strcmp(row->kind, DIFF_BY_WAITS) != 0 && strcmp(row->kind, DIFF_BY_RANGES) != 0;
+	return strcmp(row->kind, DIFF_BY_WAITS) != 0 && strcmp(row->kind, DIFF_BY_PERIODS) != 0 &&
+	       strcmp(row->kind, DIFF_BY_RANGES) != 0;
+}
+
+/* Whether launches of the kernel have other sizes in B: one of them is other work. */
+static inline bool diff_is_resized(const struct diff_row *row)
+{
+	const double a = row->value[DIFF_A].threads, b = row->value[DIFF_B].threads;
+	return a > 0 && b > 0 && fabs(a - b) > DIFF_SAME * fmax(a, b);
 }
 
 /* Whether a side made no call and ran nothing. */
@@ -236,6 +268,7 @@ bool diff_copied_same(const struct diff *d);
  * is said first. */
 void diff_make_notes(struct diff *d);
 void diff_compare_work(struct diff *d);
+void diff_settle_steps(struct diff *d);
 void diff_conclude(struct diff *d);
 void diff_say(struct diff *d);
 

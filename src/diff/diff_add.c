@@ -2,6 +2,7 @@
 #include "diff/diff.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/expect.h"
@@ -65,6 +66,14 @@ static void add_ticks(const struct adder *a, struct hist *to, const struct hist 
 		hist_add_times(to, ns_of(a, value), count);
 }
 
+/* Of all launches, if most of them have one size. */
+static double threads_of(const struct kernel_row *k)
+{
+	const uint32_t *g = k->shape.grid, *b = k->shape.block;
+	const double threads = (double)g[0] * g[1] * g[2] * b[0] * b[1] * b[2];
+	return threads > 0 && k->common > k->count / 2 ? threads * (double)k->count : NAN;
+}
+
 static void add_kernels(struct adder *a)
 {
 	const struct report *r = a->r;
@@ -78,6 +87,7 @@ static void add_kernels(struct adder *a)
 		struct diff_run *run = run_of(a, row);
 		run->count = sat_add(run->count, k->count);
 		run->host_ns = sat_add(run->host_ns, ns_of(a, k->host_ticks));
+		run->threads += threads_of(k);
 		add_ticks(a, &row->run_host, &k->hist);
 		if (!w)
 			continue;
@@ -137,6 +147,22 @@ static void add_phases(struct adder *a)
 	}
 }
 
+/* From the end of a step to the end of the next: with what the host does before the first launch,
+ * and time in which the program was asked for nothing. */
+static void add_periods(struct adder *a, const struct steps *s)
+{
+	if (s->found != STEPS_WAITS || s->v.n < 2)
+		return;
+	struct diff_row *row = enter(a, TABLE_STEPS, "step", DIFF_BY_PERIODS);
+	struct diff_run *run = run_of(a, row);
+	run->count = s->v.n;
+	for (size_t i = 1; i < s->v.n; i++) {
+		const uint64_t ns = ns_of(a, s->v.v[i].to - s->v.v[i - 1].to);
+		run->host_ns = sat_add(run->host_ns, ns);
+		hist_add(&row->run_host, ns);
+	}
+}
+
 /* A step is as long as its steps are on the host; ranges that the program numbers also have spans
  * on the device, and what a wait ends begins with its first launch: time in which the program was
  * asked for nothing is no part of it. */
@@ -180,6 +206,7 @@ static int add_steps(struct adder *a)
 	if (!e) {
 		a->totals[TOTAL_STEPS] = (double)s.v.n;
 		add_step_lengths(a, &s);
+		add_periods(a, &s);
 	}
 	steps_fini(&s);
 	return e;

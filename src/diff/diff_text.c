@@ -35,8 +35,12 @@ static void cell(struct table *t, enum diff_unit unit, double value)
 
 static const char *percent(struct number *n, double pct)
 {
+	struct number factor;
 	if (isnan(pct))
 		snprintf(n->text, sizeof n->text, "-");
+	else if (pct >= 99900)
+		snprintf(n->text, sizeof n->text, "x %s",
+			number_count(&factor, (uint64_t)fmin(1.5 + pct / 100, 1e18)));
 	else if (pct > 999.95)
 		snprintf(n->text, sizeof n->text, "x %.3g", 1 + pct / 100);
 	else
@@ -273,7 +277,9 @@ static void put_phases(
 		cell_both(&t, a->busy_ns, b->busy_ns);
 		cell_both(&t, a->host_ns, b->host_ns);
 		cell_counts(&t, row);
-		cell_name(&t, row->name);
+		cell_name(&t, strcmp(row->kind ? row->kind : "", DIFF_BY_PERIODS)
+				      ? row->name
+				      : "step, from the end of the one before");
 	}
 	page_end_table(p, &t, d->rows[table].n);
 	if (spans)
@@ -343,9 +349,11 @@ static void put_meaning(const struct diff *d, const struct text_page *p)
 		fputs(".\n", p->out);
 	}
 	fputs("Verdict, change and noise are about the median of one launch, operator or call. More of "
-	      "them\nmake none slower. A dash: nothing to tell by. Tables begin with the largest change "
-	      "of the total.\n",
+	      "them\nmake none slower. A dash means that Weir cannot tell: too few calls, no times, or "
+	      "one run\na side. Tables begin with the largest change of the total.\n",
 		p->out);
+	if (d->analysed[DIFF_A] && d->analysed[DIFF_B])
+		fputs("A part may leave the critical path and take as long as before.\n", p->out);
 	if (!d->work.same)
 		fputs("Totals have no verdict: A and B did different work.\n", p->out);
 	if (d->inputs[DIFF_A].n < 2 || d->inputs[DIFF_B].n < 2)
@@ -366,7 +374,7 @@ void diff_print_text(const struct diff *d, const struct fail_condition *conditio
 	put_conditions(&p, conditions, judged, condition_count);
 	put_sums(d, &p, "Totals", 0, DIFF_TOTALS);
 	put_sums(d, &p, "Where the wall time went", TOTAL_BREAKDOWN, TOTAL_PATH);
-	put_sums(d, &p, "Critical path", TOTAL_PATH, DIFF_SUMS);
+	put_sums(d, &p, "Critical path: what was waited for last", TOTAL_PATH, DIFF_SUMS);
 	put_phases(d, &p, TABLE_REQUESTS, "Requests: median of one");
 	put_phases(d, &p, TABLE_STEPS, "Steps: median of one");
 	put_phases(d, &p, TABLE_PHASES, "Phases (ranges that the program names): median of each");

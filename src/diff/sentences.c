@@ -153,7 +153,10 @@ static void put_same(struct bounded *b, const struct diff *d)
 static const struct diff_sum *total_of(const struct diff *d)
 {
 	const struct diff_sum *busy = &d->sums[TOTAL_BUSY], *wall = &d->sums[TOTAL_WALL];
-	const struct diff_sum *s = busy->side[DIFF_A] > 0 && busy->side[DIFF_B] > 0 ? busy : wall;
+	const bool has_busy = busy->side[DIFF_A] > 0 && busy->side[DIFF_B] > 0,
+		   agree = (busy->change.pct > 0) == (wall->change.pct > 0) ||
+			   fabs(wall->change.pct) < d->threshold_pct;
+	const struct diff_sum *s = has_busy && agree ? busy : wall;
 	const double *steps = d->sums[TOTAL_STEPS].side;
 	const bool window = d->window[DIFF_A] || d->window[DIFF_B],
 		   same_steps = d->work.steps && steps[DIFF_A] == steps[DIFF_B] && !window;
@@ -182,20 +185,37 @@ static void put_total(struct bounded *b, const struct diff *d, const struct diff
 			b, "in %s steps each", count_text(&n, d->sums[TOTAL_STEPS].side[DIFF_A]));
 }
 
-/* A step or launch leaves out the time around it.  If the same work as a whole changed the other
- * way, that is said too. */
-static bool put_but(struct bounded *b, const struct diff *d)
+/* A step or launch leaves out the time around it.  The same work as a whole counts more. */
+static void put_whole(struct bounded *b, const struct diff *d)
 {
 	const struct diff_conclusion *c = &d->conclusion;
 	const struct diff_sum *wall = &d->sums[TOTAL_WALL];
-	struct number from, to;
-	if (!d->work.same || c->one == ONE_RUN || d->window[DIFF_A] || d->window[DIFF_B] ||
-		fabs(wall->change.pct) < fmax(d->threshold_pct, LEAST_SHARE * 100) ||
-		(wall->change.pct > 0) == (c->change.verdict == VERDICT_SLOWER))
-		return false;
-	bounded_printf(b, ", but B took %s instead of %s", ns_text(&to, wall->side[DIFF_B]),
-		ns_text(&from, wall->side[DIFF_A]));
-	return true;
+	struct number from, to, n;
+	if (c->whole == VERDICT_SAME)
+		bounded_printf(b, "B took as long for the same work (%s), though one ",
+			ns_text(&to, wall->side[DIFF_B]));
+	else
+		bounded_printf(b, "B took %s instead of %s for the same work, though one ",
+			ns_text(&to, wall->side[DIFF_B]), ns_text(&from, wall->side[DIFF_A]));
+	put_one(b, c);
+	if (is_moved(c->change.verdict))
+		bounded_printf(b, " is %s %s", pct_text(&n, c->change.pct),
+			diff_verdict_word(c->change.verdict));
+	else
+		bounded_printf(b, " takes as long (%s)", ns_text(&n, c->side[DIFF_B]));
+}
+
+static void put_unknown(struct bounded *b, const struct diff *d)
+{
+	static const char *const why[] = {
+		[DOUBT_FEW] = "nothing that both did came five times on each side",
+		[DOUBT_SIZE] = "launches of the same kernels have other sizes in B",
+		[DOUBT_INPUT] = "B made another number of launches for as many bytes copied",
+		[DOUBT_OVERLAP] = "launches take another time, but as many more or fewer of them "
+				  "run at once",
+		[DOUBT_STEPS] = "one step takes longer, but steps end more often, or the reverse",
+	};
+	bounded_printf(b, "It is not known which is faster: %s", why[d->conclusion.doubt]);
 }
 
 static void say_slower(const struct diff *d, struct bounded *b)
@@ -207,17 +227,17 @@ static void say_slower(const struct diff *d, struct bounded *b)
 			both ? "Neither A nor B made a CUDA call"
 			: a  ? "A made no CUDA call"
 			     : "B made no CUDA call");
+	} else if (c->whole != VERDICT_NONE) {
+		put_whole(b, d);
 	} else if (is_moved(c->change.verdict)) {
 		put_moved(b, c);
-		if (!put_but(b, d))
-			put_rows(b, c);
+		put_rows(b, c);
 	} else if (c->one != ONE_NONE) {
 		put_same(b, d);
 	} else if (total_of(d)) {
 		put_total(b, d, total_of(d));
 	} else {
-		bounded_put(b, "It is not known which is faster: nothing that both did came five "
-			       "times on each side");
+		put_unknown(b, d);
 	}
 }
 
@@ -389,7 +409,11 @@ static void put_work(struct bounded *b, const struct diff *d)
 				  : common == ONE_NONE                                ? ONE_LAUNCH
 										      : common;
 	struct number from, to;
-	if (d->work.same) {
+	if (d->work.same && differs(d, ONE_LAUNCH)) {
+		bounded_printf(b, "Both did the same work, A in %s launches and B in %s",
+			count_text(&from, diff_count(d, ONE_LAUNCH, DIFF_A)),
+			count_text(&to, diff_count(d, ONE_LAUNCH, DIFF_B)));
+	} else if (d->work.same) {
 		bounded_printf(b, "Both did the same work (%s launches",
 			count_text(&from, diff_count(d, ONE_LAUNCH, DIFF_A)));
 		if (common > ONE_LAUNCH)
@@ -452,22 +476,27 @@ static void say_sure(const struct diff *d, struct bounded *b)
 	const size_t na = d->inputs[DIFF_A].n, nb = d->inputs[DIFF_B].n;
 	struct number from, to;
 	if (c->one == ONE_NONE) {
-		bounded_put(b, diff_is_empty(d, DIFF_A) || diff_is_empty(d, DIFF_B)
-				       ? "`weir doctor` says why no call was seen"
-			       : !total_of(d)
-				       ? "Longer recordings, or several of each version, would tell"
-			       : na > 1 && nb > 1
-				       ? "The recordings differ too much to say how much of that "
-					 "is chance"
-				       : "One recording of a version does not say how much of "
-					 "that is chance: record each several times");
+		bounded_put(b,
+			diff_is_empty(d, DIFF_A) || diff_is_empty(d, DIFF_B)
+				? "`weir doctor` says why no call was seen"
+			: !total_of(d) && c->doubt != DOUBT_FEW
+				? "Ranges around steps or requests, for example of NVTX, would tell"
+			: !total_of(d) ? "Longer recordings, or several of each version, would tell"
+			: na > 1 && nb > 1
+				? "The recordings differ too much to say how much of that "
+				  "is chance"
+				: "One recording of a version does not say how much of "
+				  "that is chance: record each several times");
 		return;
 	}
 	if (c->change.below_pct > WIDE_PCT || c->change.above_pct > WIDE_PCT)
 		bounded_put(
 			b, "They vary too much for a verdict, so record more of them: there are ");
 	else
-		bounded_printf(b, "The change is %+.1f %% to %+.1f %% with 99 %% confidence, from ",
+		bounded_printf(b,
+			"The change%s%s is %+.1f %% to %+.1f %% with 99 %% confidence, from ",
+			c->whole != VERDICT_NONE ? " of one " : "",
+			c->whole != VERDICT_NONE ? diff_one_word(c->one) : "",
 			c->change.pct - c->change.below_pct, c->change.pct + c->change.above_pct);
 	if (na > 1 && nb > 1) {
 		bounded_printf(b, "%zu and %zu recordings", na, nb);

@@ -402,7 +402,7 @@ static void a_step_is_slower_where_the_host_is(void **state)
 }
 
 /* The host does between two steps what it now does in the step: the same work takes less. */
-static void a_step_is_slower_but_the_work_is_not(void **state)
+static void a_step_is_faster_if_steps_end_more_often(void **state)
 {
 	struct program a = decode, b = decode;
 	a.idle_ns = 4000000;
@@ -410,14 +410,37 @@ static void a_step_is_slower_but_the_work_is_not(void **state)
 	b.host_ns = 300000;
 	struct diff *d = pair(&a, &b, 3);
 	assert_int_equal(d->conclusion.one, ONE_STEP);
-	assert_int_equal(d->conclusion.change.verdict, VERDICT_SLOWER);
-	says(d, 0, ", but B took ");
+	assert_int_equal(d->conclusion.change.verdict, VERDICT_FASTER);
+	says(d, 0, "One step is ");
 	check_sentences(d);
+	check_swapped(d);
+	diff_free(d);
+	b.steps = 200; /* or are there fewer requests? */
+	d = pair(&a, &b, 3);
+	says(d, 0,
+		"It is not known which is faster: one step takes longer, but steps end more often");
+	check_sentences(d);
+	check_swapped(d);
 	diff_free(d);
 	a.idle_ns = 500000;
-	d = pair(&a, &b, 3); /* the work is slower, too */
-	if (strstr(d->conclusion.sentence[0], ", but "))
-		fail_msg("%s", d->conclusion.sentence[0]);
+	b.steps = a.steps;
+	d = pair(&a, &b, 3);
+	assert_int_equal(d->conclusion.change.verdict, VERDICT_SLOWER);
+	diff_free(d);
+}
+
+/* Kernels are slower, and the same work takes less time all the same. */
+static void the_same_work_as_a_whole_comes_first(void **state)
+{
+	struct program a = decode, b = decode;
+	a.idle_ns = 4000000;
+	b.idle_ns = 500000;
+	b.factor = 1.25;
+	struct diff *d = pair(&a, &b, 3);
+	says(d, 0, "B took ");
+	says(d, 0, " for the same work, though one launch of kernel_a is 25 % slower.");
+	says(d, 2, "The change of one launch is ");
+	check_sentences(d);
 	diff_free(d);
 }
 
@@ -532,7 +555,8 @@ int main(void)
 		cmocka_unit_test(renaming_changes_nothing),
 		cmocka_unit_test(a_shorter_recording_of_slower_kernels_is_slower),
 		cmocka_unit_test(a_step_is_slower_where_the_host_is),
-		cmocka_unit_test(a_step_is_slower_but_the_work_is_not),
+		cmocka_unit_test(a_step_is_faster_if_steps_end_more_often),
+		cmocka_unit_test(the_same_work_as_a_whole_comes_first),
 		cmocka_unit_test(load_is_no_speed),
 		cmocka_unit_test(requests_are_compared_by_their_name),
 		cmocka_unit_test(numbered_steps_of_a_host_that_is_ahead_are_compared_on_the_device),
