@@ -1,7 +1,7 @@
 # Builds the image of the portable tree that `make dist` made: image.sh [MACHINE [TO]].  It needs no Docker and no root,
 # and becomes TO/weir-VERSION-linux-MACHINE.oci.tar (TO: dist), the same bytes from the same tree and the same packages.
 #
-# In it are the tree (/opt/weir), Debian's C library, what weir loads if it is there (libmicrohttpd, libdw), and
+# In it are the tree (/weir), Debian's C library, what weir loads if it is there (libmicrohttpd, libdw), and
 # busybox, with which an init container copies the tree.  build-dist-MACHINE/image/root has it all, for the Dockerfile.
 set -eu
 umask 022
@@ -31,7 +31,7 @@ fi
 
 root=$work/root
 rm -rf "$root"
-mkdir -p "$root/opt" "$root/etc" "$root/tmp" "$root/proc" "$root/sys" "$root/dev" "$root/var/lib/weir" "$root/root"
+mkdir -p "$root/etc" "$root/tmp" "$root/proc" "$root/sys" "$root/dev" "$root/var/lib/weir" "$root/root"
 for package in "$work"/apt/archives/*.deb; do
 	dpkg-deb -x "$package" "$root"
 done
@@ -39,16 +39,16 @@ done
 rm -rf "$root"/usr/share/lintian "$root"/usr/share/man "$root"/usr/share/locale "$root"/usr/lib/*/gconv
 find "$root/usr/share/doc" -type f ! -name copyright -delete
 find "$root/usr/share/doc" -type d -empty -delete
-for applet in sh cat chmod cp env id ls mkdir mv rm sleep; do
+for applet in sh cat chmod cp env id ls mkdir mv rm sleep tar; do
 	ln -s busybox "$root/bin/$applet"
 done
 echo 'root:x:0:0:root:/root:/bin/sh' >"$root/etc/passwd"
 echo 12 >"$root/etc/debian_version" # by which NVIDIA's runtime knows the folders of libraries
-zstd -dc "$tree" | tar -C "$root/opt" -xf -
-mv "$root/opt/$name" "$root/opt/weir"
+zstd -dc "$tree" | tar -C "$root" -xf -
+mv "$root/$name" "$root/weir"
 chmod 1777 "$root/tmp" "$root/var/lib/weir"
 
 mkdir -p "$to"
-python3 "$here/oci.py" "$root" "$here/Dockerfile" "$arch" "$(stat -c %Y "$root/opt/weir/bin/weir")" \
+python3 "$here/oci.py" "$root" "$here/Dockerfile" "$arch" "$(stat -c %Y "$root/weir/bin/weir")" \
 	"$(echo "$name" | sed 's/weir-\(.*\)-linux-.*/\1/')" "$to/$name.oci.tar"
 ls -l "$to/$name.oci.tar"

@@ -6,7 +6,9 @@ import io
 import json
 import os
 import platform
+import re
 import shutil
+import socket
 import subprocess
 import sys
 import tarfile
@@ -79,7 +81,7 @@ class Image(unittest.TestCase):
     def test_the_layout_is_valid_and_small(self):
         layer, config = check(read(image()))
         self.assertLess(os.path.getsize(image()), MOST_BYTES)
-        self.assertEqual(config["Entrypoint"], ["/opt/weir/bin/weir"])
+        self.assertEqual(config["Entrypoint"], ["/weir/bin/weir"])
         with tarfile.open(fileobj=io.BytesIO(layer)) as tar:
             self.assertEqual({(entry.uid, entry.gid) for entry in tar}, {(0, 0)})
 
@@ -103,18 +105,24 @@ class Image(unittest.TestCase):
             said = json.loads(self.run_it("skopeo", "inspect", "--config", kind + ":" + image()))
             self.assertEqual(said["config"]["Cmd"], ["help"])
 
-    @unittest.skipUnless(os.geteuid() == 0, "only root can change the root folder")
-    def test_it_runs_in_a_chroot(self):
+    def unpack(self):
+        """How a command runs in the image, beside a program in /tmp/app, and the image's configuration."""
         layer, config = check(read(image()))
         with tarfile.open(fileobj=io.BytesIO(layer)) as tar:
             tar.extractall(self.scratch)
         shutil.copy(BUILD + "/examples/vecadd", self.scratch + "/tmp/app")
         env = dict(v.split("=", 1) for v in config["Env"])
 
-        def inside(*words):
+        def inside(*words, **more):
             return self.run_it("unshare", "-m", "sh", "-c", "mount --rbind /proc $0/proc && mount --rbind /dev $0/dev &&"
-                               ' exec %s $0 "$@"' % shutil.which("chroot"), self.scratch, *words, env={**os.environ, **env})
+                               ' exec %s $0 "$@"' % shutil.which("chroot"), self.scratch, *words,
+                               env={**os.environ, **env, **more})
 
+        return inside, config
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can change the root folder")
+    def test_it_runs_in_a_chroot(self):
+        inside, config = self.unpack()
         self.assertIn("record", inside(*config["Entrypoint"], *config["Cmd"]))
         doctor = inside("weir", "doctor", "--sim")
         self.assertIn("libdw.so.1", doctor)
@@ -123,6 +131,31 @@ class Image(unittest.TestCase):
         metrics = inside("sh", "-c", "weir monitor --listen 127.0.0.1:0 >/tmp/said 2>&1 & until [ -s /tmp/said ]; do sleep 0.1;"
                          " done; kill $!; cat /tmp/said")
         self.assertIn("metrics are at", metrics)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can change the root folder")
+    def test_init_containers_install_it_for_others(self):
+        inside, _ = self.unpack()
+        os.makedirs(self.scratch + "/opt/weir")
+        os.mkdir(self.scratch + "/etc/cdi")
+
+        def command(file):
+            with open(SOURCE + "/deploy/kubernetes/" + file) as text:
+                return " ".join(re.search(r">-\n((?: {14}.*\n)+)", text.read()).group(1).split())
+
+        library = self.scratch + "/opt/weir/lib/weir/libweir.so"
+        inside("sh", "-c", command("base/daemonset.yaml"))
+        with open(library, "rb") as used:  # by a program, while another version is installed
+            inside("sh", "-c", command("base/daemonset.yaml"))
+            self.assertNotEqual(os.fstat(used.fileno()).st_ino, os.stat(library).st_ino)
+        with open(self.scratch + "/etc/cdi/weir.json") as spec:
+            self.assertIn('"LD_PRELOAD=/opt/weir/lib/weir/libweir.so"', spec.read())
+        with open(SOURCE + "/deploy/kubernetes/inject-init/patch.yaml") as patch:
+            env = dict(re.findall(r"name: ([A-Z0-9_]+), value: \"?([^\"}]*)", patch.read()))
+        inside("sh", "-c", command("inject-init/patch.yaml"))
+        inside("sh", "-c", command("inject-init/patch.yaml"))  # as when a pod starts again
+        inside("env", "LD_PRELOAD=" + env.pop("LD_PRELOAD"), "LD_AUDIT=" + env.pop("LD_AUDIT"), "/tmp/app",
+               LD_LIBRARY_PATH="/weir/lib/weir/sim", **env)
+        self.assertIn("240", inside("weir", "report", "/opt/weir/traces/%s.weir" % socket.gethostname()))
 
     def podman(self, *words):
         return self.run_it("unshare", "-m", "sh", "-c", NAMESPACE.replace("{0}", self.scratch), "sh",
