@@ -314,7 +314,7 @@ int device_make_rows(struct report *r)
 	if (r->device_copies.n)
 		replace_moved(r);
 	int e = 0;
-	if (r->device_kernels)
+	if (r->device_kernels && r->facets & FACET(KERNELS))
 		e = join_kernels(r);
 	fill_totals(r);
 	roofline_fill(r);

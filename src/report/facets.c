@@ -110,7 +110,7 @@ static const struct facet_of {
 		.replay = replay_memory,
 		.free = free_memory },
 	[FACET_LINKS] = { .make = load_links, .free = free_links },
-	[FACET_DEVICE] = { .needs = FACET(CALLS) | FACET(KERNELS) | FACET(LINKS),
+	[FACET_DEVICE] = { .needs = FACET(CALLS) | FACET(LINKS),
 		.make = device_fill,
 		.free = device_fini },
 	[FACET_BLAME] = { .needs = FACET(STACKS) | FACET(DEVICE), .make = blame_gaps },
@@ -119,18 +119,20 @@ static const struct facet_of {
 	[FACET_HINTS] = { .needs = FACET(MEMORY) | FACET(BLAME) | FACET(GPU_STATES),
 		.make = make_hints,
 		.free = free_hints },
-	[FACET_WARNINGS] = { .needs = FACET(THREADS) | FACET(STACKS) | FACET(DEVICE),
+	[FACET_WARNINGS] = { .needs = FACET(KERNELS) | FACET(THREADS) | FACET(STACKS) |
+				      FACET(DEVICE),
 		.make = warnings_make,
 		.free = warnings_free },
 	[FACET_REQUESTS] = { .needs = FACET(LINKS), .make = load_requests, .free = free_requests },
 };
 
-/* What a facet needs comes before it. */
-static uint32_t with_needs(uint32_t asked)
+/* What a facet needs comes before it. Samples say what devices did by how often kernels ran. */
+static uint32_t with_needs(uint32_t asked, bool sampled)
 {
 	for (unsigned i = FACETS; i-- > 0;)
 		if (asked >> i & 1)
-			asked |= facets[i].needs;
+			asked |= facets[i].needs |
+				 (i == FACET_DEVICE && sampled ? FACET(KERNELS) : 0);
 	return asked;
 }
 
@@ -145,7 +147,7 @@ int facets_make(struct report *r, uint32_t asked, unsigned threads)
 {
 	struct tallies tallies = { 0 };
 	int e = 0;
-	r->facets = with_needs(asked);
+	r->facets = with_needs(asked, r->sampled);
 	if (r->facets & FACETS_TALLIED)
 		e = tallies_gather(&tallies, r->trace, &r->meta, r->facets, threads);
 	for (unsigned i = 0; i < FACETS && !e; i++)

@@ -428,8 +428,8 @@ static void write_text(struct selection *s)
 	p.full_names = s->o->full_names;
 	page_heading(&p, s->section->heading);
 	if (!s->passed) {
-		const char *why =
-			s->rows.n ? "no row passes --filter" : section_why_empty(s->r, s->section);
+		const char *why = s->rows.n ? "no row passes --filter"
+					    : section_why_empty(s->rows.r, s->section);
 		fprintf(s->out, "  none%s%s\n", why ? ": " : "", why ? why : "");
 		return;
 	}
