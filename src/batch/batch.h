@@ -83,6 +83,10 @@ void batch_model_remove(struct batch_model *m); /* its queue is empty, none of i
 /* Limits that change while it runs; max_queue no higher than it was at first. */
 void batch_model_configure(struct batch_model *m, const struct batch_model_config *c);
 
+/* Before its next batch so much is to be done first: its memory comes back to the device.  0: it is
+ * there. */
+void batch_model_before(struct batch_model *m, uint64_t ns);
+
 /* A batch of so many rows took so long: warm-up says so, and batch_done() by itself. */
 void batch_learn(struct batch_model *m, uint32_t rows, uint64_t ns);
 /* What a batch takes at most, 99 times in 100; 0: nothing is known. */
@@ -110,7 +114,9 @@ struct batch_run {
 	uint64_t wake_ns; /* then: look again at that time; BATCH_NEVER: when something arrives */
 	uint32_t n, rows, group, bucket;
 	uint64_t began_ns, predicted_ns;
-	bool failed; /* the caller's: what failed teaches nothing about latency */
+	uint64_t before_ns; /* of predicted_ns: what is to be done first */
+	uint64_t spent_ns;  /* the caller's: what that took */
+	bool failed;        /* the caller's: what failed teaches nothing about latency */
 	struct batch_item *item[BATCH_MOST];
 	uint32_t shed; /* items that can't be answered in time any more: they are in no queue now */
 	struct batch_item *gone[BATCH_MOST];

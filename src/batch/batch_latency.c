@@ -110,7 +110,7 @@ void latency_configure(struct batch_latency *l, const struct batch_model_config 
 
 uint32_t latency_fit(const struct batch_latency *l, uint64_t ns, uint32_t most)
 {
-	const double room = (double)ns / l->upper;
+	const double room = ((double)ns - (double)l->before_ns) / l->upper;
 	uint32_t fits = 0, beyond = most + 1;
 	if (l->ns[most] <= room)
 		return most;
@@ -227,6 +227,12 @@ void latency_judge(struct batch_latency *l, uint32_t rows, uint64_t ns, uint64_t
 	if (promised_ns)
 		judge(l, ns, promised_ns);
 	notice_jump(l, before);
+	predict(l);
+}
+
+void latency_before(struct batch_latency *l, uint64_t ns)
+{
+	l->before_ns = ns;
 	predict(l);
 }
 

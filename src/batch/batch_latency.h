@@ -39,6 +39,7 @@ struct batch_latency {
 	double slowdown, margin;
 	double upper;        /* slowdown with the margin */
 	uint64_t longest_ns; /* predicted of max_rows */
+	uint64_t before_ns;  /* what is to be done before the next batch, of any rows */
 	double deviation;    /* typical, of a run from its prediction, as a share of it */
 	struct latency_run recent[LATENCY_RECENT];
 	uint32_t runs, version; /* the version counts changes */
@@ -50,6 +51,7 @@ void latency_configure(struct batch_latency *l, const struct batch_model_config 
 void latency_learn(struct batch_latency *l, uint32_t rows, uint64_t ns);
 /* The same of a batch for which so much was promised. */
 void latency_judge(struct batch_latency *l, uint32_t rows, uint64_t ns, uint64_t promised_ns);
+void latency_before(struct batch_latency *l, uint64_t ns);
 void latency_put(const struct batch_latency *l, FILE *out);
 int latency_read(struct batch_latency *l, FILE *in, struct error *err);
 
@@ -60,12 +62,14 @@ static inline uint32_t latency_size_of(const struct batch_latency *l, uint32_t r
 
 static inline double latency_typical(const struct batch_latency *l, uint32_t rows)
 {
-	return l->ns[rows < l->max_rows ? rows : l->max_rows] * l->slowdown;
+	return l->ns[rows < l->max_rows ? rows : l->max_rows] * l->slowdown + (double)l->before_ns;
 }
 
 static inline uint64_t latency_predict(const struct batch_latency *l, uint32_t rows)
 {
-	return (uint64_t)(int64_t)(l->ns[rows < l->max_rows ? rows : l->max_rows] * l->upper);
+	const double ns = l->ns[rows < l->max_rows ? rows : l->max_rows] * l->upper;
+	/* While nothing is known, that is what is said. */
+	return ns > 0 ? (uint64_t)(int64_t)ns + l->before_ns : 0;
 }
 
 /* The most rows that take no longer than that: 0, if not even one does. */

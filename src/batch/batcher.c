@@ -225,6 +225,12 @@ void batch_learn(struct batch_model *m, uint32_t rows, uint64_t ns)
 	latency_learn(&m->latency, rows, ns);
 }
 
+void batch_model_before(struct batch_model *m, uint64_t ns)
+{
+	if (ns != m->latency.before_ns)
+		latency_before(&m->latency, ns);
+}
+
 uint64_t batch_predict(const struct batch_model *m, uint32_t rows)
 {
 	return latency_predict(&m->latency, rows);
@@ -349,7 +355,8 @@ static bool is_trial(const struct batch_model *m, const struct batch_item *item,
 	const uint64_t left = item->deadline_ns > now ? item->deadline_ns - now : 0;
 	const struct batch_latency *l = &m->latency;
 	const double least = (double)l->size[latency_size_of(l, item->rows)].least;
-	return m->queued == 0 && now >= m->trial_ns && least > 0 && (double)left >= least &&
+	return m->queued == 0 && now >= m->trial_ns && least > 0 &&
+	       (double)left >= least + (double)l->before_ns &&
 	       left < latency_predict(l, item->rows);
 }
 
@@ -464,7 +471,7 @@ void batch_next(struct batcher *b, uint64_t now, uint64_t free_ns, struct batch_
 	ret->wake_ns = BATCH_NEVER;
 	ret->n = ret->rows = ret->bucket = ret->shed = 0;
 	ret->began_ns = start;
-	ret->predicted_ns = 0;
+	ret->predicted_ns = ret->before_ns = ret->spent_ns = 0;
 	if (b->models.n)
 		traffic_age(b, now);
 	if (b->active.n)
@@ -475,6 +482,7 @@ void batch_next(struct batcher *b, uint64_t now, uint64_t free_ns, struct batch_
 	struct batch_model *m = ret->model;
 	ret->bucket = batch_bucket(m, ret->rows);
 	ret->predicted_ns = latency_predict(&m->latency, ret->rows);
+	ret->before_ns = ret->predicted_ns ? m->latency.before_ns : 0;
 	m->reached += (ret->rows - m->reached) / 8;
 	wait_for_trial(m, ret->rows, start);
 	b->running++;
@@ -485,7 +493,9 @@ void batch_done(struct batcher *b, struct batch_run *run, uint64_t now)
 {
 	const uint64_t ns = now > run->began_ns ? now - run->began_ns : 0;
 	if (!run->failed)
-		latency_judge(&run->model->latency, run->rows, ns, run->predicted_ns);
+		latency_judge(&run->model->latency, run->rows,
+			ns > run->spent_ns ? ns - run->spent_ns : 0,
+			run->predicted_ns - run->before_ns);
 	if (ns < run->predicted_ns / 2) /* it is as fast as it was: the next trial need not wait */
 		run->model->trial_ns = now;
 	if (expect(b->running > 0, "a batch that is done has begun") && !--b->running)

@@ -111,6 +111,7 @@ static bool read_options(const struct options *o, struct serve_options *s)
 	       read_time(o, "delay", &s->delay_ns) && read_time(o, "idle-time", &s->idle_ns) &&
 	       read_time(o, "drain-delay", &s->drain_ns) &&
 	       read_size(o, "body", BODY_MOST, &s->body_bytes) &&
+	       (!opt_str(o, "memory") || read_size(o, "memory", UINT64_MAX, &s->gpu_bytes)) &&
 	       read_size(o, "request-memory", UINT64_MAX, &s->memory_bytes);
 }
 

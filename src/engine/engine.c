@@ -11,6 +11,8 @@
 #include "base/atomic.h"
 #include "engine/model_base.h"
 
+#include "gpu/cuda_device.h"
+
 #include "base/banned.h"
 
 const struct engine *const engines[] = {
@@ -158,12 +160,26 @@ int engine_run(struct engine_model *m, struct engine_run *run, struct error *err
 	for (unsigned i = 0; i < m->outs; i++)
 		run->out[i].data = NULL;
 	run->replayed = false;
+	run->returned_ns = 0;
 	return m->engine->run(m, run, err);
 }
 
 int engine_settle(struct engine_model *m, struct error *err)
 {
 	return m->engine->settle ? m->engine->settle(m, err) : 0;
+}
+
+struct engine_memory engine_memory(const struct engine_model *m)
+{
+	struct engine_memory memory = { 0 };
+	if (m->engine->memory)
+		m->engine->memory(m, &memory);
+	return memory;
+}
+
+unsigned engine_memory_moves(void)
+{
+	return gpu_moves();
 }
 
 void engine_run_end(struct engine_model *m, struct engine_run *run)

@@ -17,6 +17,7 @@
 struct engine_options {
 	const char *onnxruntime; /* a file; NULL: beside the program, then where the loader looks */
 	const char *cuda;        /* the driver's file; NULL: what the loader finds */
+	uint64_t memory;         /* of the GPU, for all models together; 0: what it has */
 	const char *engines;     /* the folder of NAME.so; NULL: beside the program */
 	unsigned threads;        /* of a run; 0: as many as the process may use processors */
 };
@@ -81,8 +82,14 @@ struct engine_output {
 struct engine_run {
 	struct engine_input in[ENGINE_TENSORS];
 	struct engine_output out[ENGINE_TENSORS];
-	bool replayed; /* it was a graph of the device */
-	void *own;     /* the engine's */
+	bool replayed;        /* it was a graph of the device */
+	uint64_t returned_ns; /* before it ran, the model's memory came back to the device */
+	void *own;            /* the engine's */
+};
+
+struct engine_memory {
+	uint64_t there;   /* bytes on the device */
+	uint64_t away_ns; /* predicted: how long its next run waits for what is away */
 };
 
 struct engine {
@@ -98,8 +105,8 @@ struct engine {
 	void (*end)(struct engine_model *m, struct engine_run *run);
 	/* The warm-up is over.  What runs keep for later ones is checked.  NULL: nothing is. */
 	int (*settle)(struct engine_model *m, struct error *err);
-	/* Its memory leaves the device, or returns.  NULL: it has none that could. */
-	int (*move)(struct engine_model *m, bool away, struct error *err);
+	/* NULL: it has no memory on a device that could have to leave for other models. */
+	void (*memory)(const struct engine_model *m, struct engine_memory *ret);
 	void (*unload)(struct engine_model *m);
 };
 
@@ -123,6 +130,10 @@ int engine_run(struct engine_model *m, struct engine_run *run, struct error *err
 void engine_run_end(struct engine_model *m, struct engine_run *run);
 /* When the sizes have run that are likely to come. */
 int engine_settle(struct engine_model *m, struct error *err);
+/* Zeros for an engine without a device.  Any thread. */
+struct engine_memory engine_memory(const struct engine_model *m);
+/* Changes whenever the memory of a model has left or come back. */
+unsigned engine_memory_moves(void);
 void engine_unload(struct engine_model *m); /* or NULL */
 
 #endif

@@ -139,19 +139,28 @@ static int check_all(struct gpu_model *m, struct gpu_pinned **launched, struct e
 	return e;
 }
 
-int gpu_model_settle(struct engine_model *base, struct error *err)
+static void settle_graphs(struct gpu_model *m)
 {
-	struct gpu_model *m = (struct gpu_model *)base;
 	struct gpu_pinned *launched[GPU_PLANS] = { NULL };
 	struct error why;
-	int e = m->graphs ? gpu_enter(m->gpu, err) : 0;
-	if (e || !m->graphs)
-		return e;
 	if (check_all(m, launched, &why))
 		for (struct gpu_plan *p = m->plan; p; p = p->next)
 			drop(m, p, why.text);
 	for (unsigned i = 0; i < GPU_PLANS; i++)
 		gpu_pinned_give(m->gpu, launched[i]);
-	const int lost = load_relaxed(&m->gpu->lost);
-	return lost ? error_set(err, -EIO, "model %s: %s", base->name, why.text) : 0;
+}
+
+int gpu_model_settle(struct engine_model *base, struct error *err)
+{
+	struct gpu_model *m = (struct gpu_model *)base;
+	uint64_t ns;
+	int e = gpu_enter(m->gpu, err);
+	e = e ? e : gpu_space_hold(&m->space, &ns, err);
+	if (e)
+		return e;
+	if (m->graphs)
+		settle_graphs(m);
+	e = gpu_space_settle(&m->space, err);
+	gpu_space_release(&m->space);
+	return e;
 }

@@ -50,12 +50,17 @@ int gpu_model_init(struct gpu_model *m, const struct engine *e, const struct gpu
 	if (c->buckets)
 		memcpy(m->bucket, c->bucket, c->buckets * sizeof *m->bucket);
 	int code = gpu_open(o->cuda, &m->gpu, err);
-	code = code ? code : gpu_space_init(&m->space, m->gpu, err);
 	code = code ? code
 		    : GPU_CALL(m->gpu, err, cuStreamCreateWithPriority, &m->stream, NON_BLOCKING,
 			      m->gpu->greatest_priority);
 	code = code ? code : GPU_CALL(m->gpu, err, cuEventCreate, &m->done, NO_TIMING_SLEEP);
+	code = code ? code : gpu_space_init(&m->space, m->gpu, m->stream, o->memory, err);
 	return of_model(m, code, err);
+}
+
+void gpu_model_loaded(struct gpu_model *m)
+{
+	gpu_space_release(&m->space);
 }
 
 static void free_plan(struct gpu_model *m, struct gpu_plan *p)
@@ -75,9 +80,12 @@ static void free_plan(struct gpu_model *m, struct gpu_plan *p)
 
 void gpu_model_fini(struct gpu_model *m)
 {
-	if (m->gpu && !gpu_enter(m->gpu, NULL)) {
+	if (m->gpu) {
+		/* Without the device nothing of this works, and all is forgotten with it. */
+		(void)gpu_enter(m->gpu, NULL);
 		if (m->stream)
 			m->gpu->cu.cuStreamSynchronize(m->stream);
+		gpu_space_own(&m->space);
 		for (struct gpu_plan *p = m->plan, *next; p; p = next) {
 			next = p->next;
 			free_plan(m, p);
@@ -182,6 +190,19 @@ int gpu_plan_outputs(struct gpu_model *m, struct gpu_plan *p, struct error *err)
 	return e;
 }
 
+/* Of the plan that ran longest ago. */
+static bool drop_last_plan(struct gpu_model *m)
+{
+	struct gpu_plan **at = &m->plan;
+	if (!*at)
+		return false;
+	while ((*at)->next)
+		at = &(*at)->next;
+	free_plan(m, *at);
+	*at = NULL;
+	return true;
+}
+
 /* The one for these shapes, as the first of the list. */
 static int find_plan(
 	struct gpu_model *m, const struct engine_run *r, struct gpu_plan **ret, struct error *err)
@@ -198,7 +219,9 @@ static int find_plan(
 		free_plan(m, p);
 		p = NULL;
 	}
-	const int e = p ? 0 : make_plan(m, r, rows, &p, err);
+	int e = p ? 0 : make_plan(m, r, rows, &p, err);
+	while (e == -ENOMEM && drop_last_plan(m))
+		e = make_plan(m, r, rows, &p, err);
 	if (e)
 		return e;
 	p->next = m->plan;
@@ -272,9 +295,26 @@ static int copy_out(struct gpu_model *m, const struct gpu_plan *p, struct engine
 	return e;
 }
 
-static int run(struct gpu_model *m, struct engine_run *r, struct gpu_run *own, struct error *err)
+/* While the space is held. */
+static int run_held(
+	struct gpu_model *m, struct engine_run *r, struct gpu_run *own, struct error *err)
 {
 	struct gpu_plan *p;
+	int e = find_plan(m, r, &p, err);
+	e = e ? e : copy_in(m, p, r, own, err);
+	e = e ? e : launch(m, p, &r->replayed, err);
+	e = e ? e : copy_out(m, p, r, engine_rows(&m->base, r), own, err);
+	e = e ? e : GPU_CALL(m->gpu, err, cuEventRecord, m->done, m->stream);
+	e = e ? e : GPU_CALL(m->gpu, err, cuEventSynchronize, m->done);
+	if (!e && ++p->runs == 2 && m->graphs)
+		gpu_graph_make(m, p);
+	if (e) /* copies may be under way */
+		m->gpu->cu.cuStreamSynchronize(m->stream);
+	return e;
+}
+
+static int run(struct gpu_model *m, struct engine_run *r, struct gpu_run *own, struct error *err)
+{
 	for (unsigned i = 0; i < m->base.ins; i++)
 		if (!r->in[i].given)
 			return error_set(err, -EINVAL, "input %s is missing", m->base.in[i].name);
@@ -283,15 +323,11 @@ static int run(struct gpu_model *m, struct engine_run *r, struct gpu_run *own, s
 		return error_set(
 			err, -EIO, "the GPU is lost since an error (%d) of an earlier run", lost);
 	int e = gpu_enter(m->gpu, err);
-	e = e ? e : gpu_space_return(&m->space, m->stream, err);
-	e = e ? e : find_plan(m, r, &p, err);
-	e = e ? e : copy_in(m, p, r, own, err);
-	e = e ? e : launch(m, p, &r->replayed, err);
-	e = e ? e : copy_out(m, p, r, engine_rows(&m->base, r), own, err);
-	e = e ? e : GPU_CALL(m->gpu, err, cuEventRecord, m->done, m->stream);
-	e = e ? e : GPU_CALL(m->gpu, err, cuEventSynchronize, m->done);
-	if (!e && ++p->runs == 2 && m->graphs)
-		gpu_graph_make(m, p);
+	e = e ? e : gpu_space_hold(&m->space, &r->returned_ns, err);
+	if (e)
+		return e;
+	e = run_held(m, r, own, err);
+	gpu_space_release(&m->space);
 	return e;
 }
 
@@ -310,20 +346,14 @@ int gpu_model_run(struct engine_model *base, struct engine_run *r, struct error 
 	struct gpu_model *m = (struct gpu_model *)base;
 	r->own = xcalloc(1, sizeof(struct gpu_run));
 	const int e = run(m, r, r->own, err);
-	if (e) {
-		/* Copies may be under way. */
-		m->gpu->cu.cuStreamSynchronize(m->stream);
+	if (e)
 		gpu_model_end(base, r);
-	}
 	return of_model(m, e, err);
 }
 
-int gpu_model_move(struct engine_model *base, bool away, struct error *err)
+void gpu_model_memory(const struct engine_model *base, struct engine_memory *ret)
 {
-	struct gpu_model *m = (struct gpu_model *)base;
-	int e = gpu_enter(m->gpu, err);
-	if (!e)
-		e = away ? gpu_space_leave(&m->space, m->stream, err)
-			 : gpu_space_return(&m->space, m->stream, err);
-	return of_model(m, e, err);
+	const struct gpu_model *m = (const struct gpu_model *)base;
+	ret->away_ns = load_relaxed(&m->space.away_ns);
+	ret->there = load_relaxed(&m->space.there);
 }

@@ -53,6 +53,8 @@ struct gpu_model {
 /* The engine has filled in nothing yet but the struct around it with zeros. */
 int gpu_model_init(struct gpu_model *m, const struct engine *e, const struct gpu_engine *ops,
 	const struct engine_options *o, const struct engine_config *c, struct error *err);
+/* Its memory may leave from now on. */
+void gpu_model_loaded(struct gpu_model *m);
 void gpu_model_fini(struct gpu_model *m);
 
 /* For struct gpu_engine: outputs have the model's shapes, and rows for a first dimension that is
@@ -62,8 +64,8 @@ int gpu_plan_outputs(struct gpu_model *m, struct gpu_plan *p, struct error *err)
 /* For struct engine. */
 int gpu_model_run(struct engine_model *m, struct engine_run *run, struct error *err);
 void gpu_model_end(struct engine_model *m, struct engine_run *run);
-int gpu_model_move(struct engine_model *m, bool away, struct error *err);
 int gpu_model_settle(struct engine_model *m, struct error *err);
+void gpu_model_memory(const struct engine_model *m, struct engine_memory *ret);
 
 /* Of a plan that has run.  The model goes on without graphs if it can't be captured, or if the
  * replay gives something else. */

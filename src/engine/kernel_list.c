@@ -488,11 +488,13 @@ static int load(const struct engine_options *o, const struct engine_config *c, i
 		e = error_set(err, -errno, "model %s: %s: %s", c->name, path, strerror(errno));
 	e = e ? e : read_model(k, root, path, err);
 	json_decref(root);
-	if (e)
+	if (e) {
 		unload(&k->gpu.base);
-	else
-		*ret = &k->gpu.base;
-	return e;
+		return e;
+	}
+	gpu_model_loaded(&k->gpu);
+	*ret = &k->gpu.base;
+	return 0;
 }
 
 static void put_version(const struct engine_options *o, struct buf *b)
@@ -516,6 +518,6 @@ const struct engine engine_kernels = {
 	.run = gpu_model_run,
 	.end = gpu_model_end,
 	.settle = gpu_model_settle,
-	.move = gpu_model_move,
+	.memory = gpu_model_memory,
 	.unload = unload,
 };

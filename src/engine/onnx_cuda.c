@@ -357,7 +357,7 @@ static const struct engine engine_onnx_cuda = {
 	.run = gpu_model_run,
 	.end = gpu_model_end,
 	.settle = gpu_model_settle,
-	.move = gpu_model_move,
+	.memory = gpu_model_memory,
 	.unload = unload,
 };
 
@@ -415,6 +415,7 @@ int onnx_cuda_load(const struct engine_options *o, const struct engine_config *c
 		return e;
 	}
 	m->gpu.base.bytes = m->gpu.space.used;
+	gpu_model_loaded(&m->gpu);
 	*ret = &m->gpu.base;
 	return 0;
 }

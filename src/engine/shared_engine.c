@@ -331,7 +331,7 @@ static const struct engine on_gpu = {
 	.run = gpu_model_run,
 	.end = gpu_model_end,
 	.settle = gpu_model_settle,
-	.move = gpu_model_move,
+	.memory = gpu_model_memory,
 	.unload = unload,
 };
 
@@ -395,9 +395,12 @@ static int load(const struct engine_options *o, const struct engine_config *c, i
 	free(call);
 	free(folder);
 	buf_free(&text);
-	if (e)
+	if (e) {
 		unload(&s->gpu.base);
-	else
-		*ret = &s->gpu.base;
-	return e;
+		return e;
+	}
+	if (s->gpu.gpu)
+		gpu_model_loaded(&s->gpu);
+	*ret = &s->gpu.base;
+	return 0;
 }

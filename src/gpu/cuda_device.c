@@ -71,6 +71,7 @@ static int open_locked(const char *library, struct error *err)
 	else if (found)
 		e = error_set(err, -EIO, "there is no CUDA driver: %s", dlerror());
 	pthread_mutex_init(&g->lock, NULL);
+	gpu_budget_init(&g->budget);
 	e = e ? e : open_device(g, err);
 	if (e)
 		free(g);

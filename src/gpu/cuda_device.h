@@ -23,6 +23,18 @@
 #define GPU_LIBRARY "libcuda.so.1"
 
 struct gpu_pinned;
+struct gpu_space;
+/* Of the device memory of all spaces: src/gpu/budget.c. */
+struct gpu_budget {
+	pthread_mutex_t lock; /* taken after that of a space; of others, a space's is only tried */
+	pthread_cond_t freed;
+	struct gpu_space *first;
+	size_t most, there; /* bytes; most is 0: no limit but the device's */
+	unsigned waiting;
+	bool crowded;       /* a space had to leave */
+	double ns_per_byte; /* of a return */
+};
+
 struct gpu {
 	struct gpu_driver cu;
 	void *context;
@@ -30,6 +42,7 @@ struct gpu {
 	char name[80];
 	size_t bytes;    /* of device memory */
 	atomic_int lost; /* the error after which the context answers nothing any more; or 0 */
+	struct gpu_budget budget;
 	pthread_mutex_t lock;
 	struct gpu_pinned *spare[512]; /* by size */
 };
@@ -65,12 +78,14 @@ struct gpu_holes {
 };
 
 /*
- * A range of addresses, of which the beginning has memory behind it.  gpu_space_leave() keeps what
- * is in there in pinned memory and gives the device its memory back.  gpu_space_return() puts all
- * back to the same addresses, so that graphs and pointers stay valid.  One thread at a time.
+ * A range of addresses, of which the beginning has memory behind it while the space is held.  While
+ * nobody holds it, it may have to leave for another space: what is in there is kept in pinned
+ * memory then, and the device has its memory back.  It returns to the same addresses, so that
+ * graphs and pointers stay valid.  Only who holds a space calls its functions.
  */
 struct gpu_space {
 	struct gpu *gpu;
+	void *stream;
 	uint64_t at;
 	size_t granularity, reserved, used, mapped;
 	bool away;
@@ -81,10 +96,32 @@ struct gpu_space {
 	})
 	chunk;
 	struct gpu_holes hole;
+
+	pthread_mutex_t lock; /* of who holds it */
+	bool loading;         /* nobody has released it yet */
+	struct gpu_space *next;
+	double uses, used_s; /* how often it was used lately, and when last */
+	/* For any thread: bytes on the device, and what a return is predicted to take. */
+	_Atomic uint64_t there, away_ns;
 };
 
-int gpu_space_init(struct gpu_space *s, struct gpu *g, struct error *err);
+/* The caller holds it then.  The stream is that of all work that uses it.  All spaces of the device
+ * together have `most` bytes at most; 0: what it has. */
+int gpu_space_init(
+	struct gpu_space *s, struct gpu *g, void *stream, uint64_t most, struct error *err);
+/* The caller holds it. */
 void gpu_space_fini(struct gpu_space *s);
+/* Waits for another holder.  The memory is there then; ret_ns: how long it took to return. -ENOMEM:
+ * there is no room, and nobody holds it. */
+int gpu_space_hold(struct gpu_space *s, uint64_t *ret_ns, struct error *err);
+void gpu_space_release(struct gpu_space *s);
+/* As gpu_space_hold(), but what is away stays away: to end it. */
+void gpu_space_own(struct gpu_space *s);
+/* Nothing is allocated for a while: what is there is kept if spaces have to leave. */
+int gpu_space_settle(struct gpu_space *s, struct error *err);
+/* How often any space left or returned. */
+unsigned gpu_moves(void);
+
 /* 512 bytes aligned, of any content.  A block may be used again at once: by work of a later call
  * on the same stream.  `own`: holes that nobody else uses, which are tried first; or NULL. */
 int gpu_space_alloc(
@@ -92,9 +129,22 @@ int gpu_space_alloc(
 void gpu_space_free(struct gpu_space *s, struct gpu_holes *own, uint64_t at, size_t bytes);
 /* The holes are anybody's now. */
 void gpu_space_share(struct gpu_space *s, struct gpu_holes *own);
-/* Waits for the stream.  What is in a block counts as unchanged while no block is taken. */
-int gpu_space_leave(struct gpu_space *s, void *stream, struct error *err);
-/* The copies are on the stream.  On failure it is still away. */
-int gpu_space_return(struct gpu_space *s, void *stream, struct error *err);
+
+/* ---- between space.c and budget.c ---- */
+
+/* A copy of what is there.  It counts as unchanged while no block is taken. */
+int gpu_space_keep(struct gpu_space *s, struct error *err);
+int gpu_space_leave(struct gpu_space *s, struct error *err);
+/* On failure it is still away. */
+int gpu_space_return(struct gpu_space *s, struct error *err);
+
+void gpu_budget_init(struct gpu_budget *a);
+void gpu_budget_add(struct gpu_space *s, uint64_t most); /* and holds it */
+void gpu_budget_remove(struct gpu_space *s);
+/* So many bytes more for a space.  Others leave for them. */
+int gpu_budget_take(struct gpu *g, const struct gpu_space *s, size_t bytes, struct error *err);
+void gpu_budget_give(struct gpu *g, size_t bytes);
+/* The driver had no memory: another space leaves.  -ENOMEM: there is none. */
+int gpu_budget_make_room(struct gpu *g, const struct gpu_space *s, struct error *err);
 
 #endif

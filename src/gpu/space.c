@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/atomic.h"
 #include "gpu/cuda_device.h"
 
 #include "base/banned.h"
@@ -19,19 +20,22 @@ static size_t round_up(size_t bytes, size_t to)
 	return (bytes + to - 1) / to * to;
 }
 
-int gpu_space_init(struct gpu_space *s, struct gpu *g, struct error *err)
+int gpu_space_init(
+	struct gpu_space *s, struct gpu *g, void *stream, uint64_t most, struct error *err)
 {
-	*s = (struct gpu_space){ .gpu = g };
+	*s = (struct gpu_space){ .gpu = g, .stream = stream };
 	const int e =
 		GPU_CALL(g, err, cuMemGetAllocationGranularity, &s->granularity, &on_device, 0);
 	if (e)
 		return e;
 	s->reserved = round_up(g->bytes, s->granularity);
-	return GPU_CALL(g, err, cuMemAddressReserve, &s->at, s->reserved, 0, 0, 0);
+	const int code = GPU_CALL(g, err, cuMemAddressReserve, &s->at, s->reserved, 0, 0, 0);
+	if (!code)
+		gpu_budget_add(s, most);
+	return code;
 }
 
-/* Memory for the chunk at this place of the range. */
-static int map_chunk(struct gpu_space *s, uint64_t at, struct gpu_chunk *c, struct error *err)
+static int try_map(struct gpu_space *s, uint64_t at, struct gpu_chunk *c, struct error *err)
 {
 	struct gpu *g = s->gpu;
 	int e = GPU_CALL(g, err, cuMemCreate, &c->handle, c->bytes, &on_device, 0);
@@ -45,6 +49,17 @@ static int map_chunk(struct gpu_space *s, uint64_t at, struct gpu_chunk *c, stru
 	}
 	if (e)
 		g->cu.cuMemRelease(c->handle);
+	return e;
+}
+
+/* Memory for the chunk at this place of the range.  Programs beside this one may have taken what
+ * the budget says is left. */
+static int map_chunk(struct gpu_space *s, uint64_t at, struct gpu_chunk *c, struct error *err)
+{
+	int e;
+	while ((e = try_map(s, at, c, err)) == -ENOMEM)
+		if (gpu_budget_make_room(s->gpu, s, NULL))
+			break;
 	return e;
 }
 
@@ -64,6 +79,7 @@ void gpu_space_fini(struct gpu_space *s)
 		return;
 	if (!s->away)
 		unmap(s, s->chunk.n);
+	gpu_budget_remove(s);
 	s->gpu->cu.cuMemAddressFree(s->at, s->reserved);
 	gpu_pinned_give(s->gpu, s->kept);
 	array_free(&s->chunk);
@@ -89,20 +105,34 @@ static bool take_hole(struct gpu_holes *h, size_t bytes, uint64_t *ret)
 	return true;
 }
 
-static int grow(struct gpu_space *s, size_t bytes, struct error *err)
+static int add_chunk(struct gpu_space *s, size_t bytes, struct error *err)
 {
-	struct gpu_chunk c = { .bytes = round_up(bytes, s->granularity) };
-	if (s->mapped && c.bytes < CHUNK)
-		c.bytes = round_up(CHUNK, s->granularity);
-	if (c.bytes > s->reserved - s->mapped)
-		return error_set(
-			err, -ENOMEM, "%zu bytes more are more than %s has", bytes, s->gpu->name);
-	const int e = map_chunk(s, s->at + s->mapped, &c, err);
+	struct gpu_chunk c = { .bytes = bytes };
+	int e = gpu_budget_take(s->gpu, s, bytes, err);
 	if (e)
 		return e;
+	e = map_chunk(s, s->at + s->mapped, &c, err);
+	if (e) {
+		gpu_budget_give(s->gpu, bytes);
+		return e;
+	}
 	*array_push(&s->chunk) = c;
-	s->mapped += c.bytes;
+	s->mapped += bytes;
+	store_relaxed(&s->there, s->mapped);
 	return 0;
+}
+
+static int grow(struct gpu_space *s, size_t bytes, struct error *err)
+{
+	const size_t least = round_up(bytes, s->granularity),
+		     chunk = round_up(CHUNK, s->granularity);
+	if (least > s->reserved - s->mapped)
+		return error_set(
+			err, -ENOMEM, "%zu bytes more are more than %s has", bytes, s->gpu->name);
+	if (s->mapped && least < chunk && chunk <= s->reserved - s->mapped &&
+		!add_chunk(s, chunk, NULL))
+		return 0;
+	return add_chunk(s, least, err);
 }
 
 int gpu_space_alloc(
@@ -151,25 +181,25 @@ void gpu_space_share(struct gpu_space *s, struct gpu_holes *own)
 	array_free(&own->list);
 }
 
-int gpu_space_leave(struct gpu_space *s, void *stream, struct error *err)
+int gpu_space_keep(struct gpu_space *s, struct error *err)
 {
 	struct gpu *g = s->gpu;
-	const bool fresh = !s->kept;
-	int e = 0;
-	if (s->away || !s->chunk.n)
+	if (s->kept || !s->used)
 		return 0;
-	if (fresh) {
-		e = gpu_pinned_take(g, s->used, &s->kept, err);
-		e = e ? e
-		      : GPU_CALL(g, err, cuMemcpyDtoHAsync_v2, s->kept->data, s->at, s->used,
-				stream);
-	}
-	/* The copies of its last return may be under way too. */
-	e = e ? e : GPU_CALL(g, err, cuStreamSynchronize, stream);
-	if (e && fresh) {
+	int e = gpu_pinned_take(g, s->used, &s->kept, err);
+	e = e ? e
+	      : GPU_CALL(g, err, cuMemcpyDtoHAsync_v2, s->kept->data, s->at, s->used, s->stream);
+	e = e ? e : GPU_CALL(g, err, cuStreamSynchronize, s->stream);
+	if (e) {
 		gpu_pinned_give(g, s->kept);
 		s->kept = NULL;
 	}
+	return e;
+}
+
+int gpu_space_leave(struct gpu_space *s, struct error *err)
+{
+	const int e = gpu_space_keep(s, err);
 	if (e)
 		return e;
 	unmap(s, s->chunk.n);
@@ -177,23 +207,28 @@ int gpu_space_leave(struct gpu_space *s, void *stream, struct error *err)
 	return 0;
 }
 
-int gpu_space_return(struct gpu_space *s, void *stream, struct error *err)
+/* Each chunk is filled while the next one is mapped. */
+int gpu_space_return(struct gpu_space *s, struct error *err)
 {
-	uint64_t at = s->at;
-	if (!s->away)
-		return 0;
-	for (size_t i = 0; i < s->chunk.n; i++) {
-		const int e = map_chunk(s, at, &s->chunk.v[i], err);
-		if (e) {
-			unmap(s, i);
-			return e;
-		}
-		at += s->chunk.v[i].bytes;
+	struct gpu *g = s->gpu;
+	size_t at = 0, i = 0;
+	int e = 0;
+	for (; i < s->chunk.n && !e; i++) {
+		struct gpu_chunk *c = &s->chunk.v[i];
+		const size_t left = s->used > at ? s->used - at : 0;
+		const size_t bytes = c->bytes < left ? c->bytes : left;
+		e = map_chunk(s, s->at + at, c, err);
+		if (e)
+			break;
+		if (bytes)
+			e = GPU_CALL(g, err, cuMemcpyHtoDAsync_v2, s->at + at,
+				(char *)s->kept->data + at, bytes, s->stream);
+		at += c->bytes;
 	}
-	const int e =
-		GPU_CALL(s->gpu, err, cuMemcpyHtoDAsync_v2, s->at, s->kept->data, s->used, stream);
+	const int ended = GPU_CALL(g, e ? NULL : err, cuStreamSynchronize, s->stream);
+	e = e ? e : ended;
 	if (e)
-		unmap(s, s->chunk.n);
+		unmap(s, i);
 	else
 		s->away = false;
 	return e;

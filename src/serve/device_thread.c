@@ -27,6 +27,39 @@ static void count_refused(struct version *v, int status)
 		status == -ETIME ? &s->shed : &s->refused, 1, memory_order_relaxed);
 }
 
+/* ---- models ---- */
+
+void device_add(struct device *d, struct version *v)
+{
+	pthread_mutex_lock(&d->lock);
+	v->queue = batch_model_add(d->batcher, &v->limits.queue);
+	*array_push(&d->versions) = v;
+	pthread_mutex_unlock(&d->lock);
+}
+
+void device_drop(struct device *d, struct version *v)
+{
+	pthread_mutex_lock(&d->lock);
+	batch_model_remove(v->queue);
+	size_t at = 0;
+	while (d->versions.v[at] != v)
+		at++;
+	d->versions.v[at] = d->versions.v[--d->versions.n];
+	pthread_mutex_unlock(&d->lock);
+}
+
+/* Under the lock: whose memory has to come back before it runs. */
+static void note_memory(struct device *d)
+{
+	const unsigned moves = engine_memory_moves();
+	if (moves == d->moves)
+		return;
+	d->moves = moves;
+	for (size_t i = 0; i < d->versions.n; i++)
+		batch_model_before(
+			d->versions.v[i]->queue, engine_memory(d->versions.v[i]->loaded).away_ns);
+}
+
 /* ---- admission ---- */
 
 /* Under the lock. */
@@ -62,6 +95,7 @@ bool device_admit(struct device *d, struct exchange *x)
 	x->queued_ns = x->item.arrived_ns;
 	pthread_mutex_lock(&d->lock);
 	x->item.group = group_of(v, x->group_key);
+	note_memory(d);
 	const enum batch_refusal why = batch_admit(v->queue, &x->item, x->queued_ns, &x->retry_ns);
 	if (why == BATCH_ADMITTED) {
 		x->state = EXCHANGE_QUEUED;
@@ -191,15 +225,16 @@ static void add(struct duration *d, uint64_t count, uint64_t ns)
 	atomic_fetch_add_explicit(&d->ns, ns, memory_order_relaxed);
 }
 
-static void count_batch(const struct batch_run *r, struct version_stats *s, bool replayed,
-	uint64_t began, uint64_t ran, uint64_t ended)
+static void count_batch(const struct batch_run *r, struct version_stats *s,
+	const struct engine_run *run, uint64_t began, uint64_t ran, uint64_t ended)
 {
 	const uint64_t ns = ended - ran;
 	add(&s->infer, r->n, ns * r->n);
 	add(&s->input, r->n, (ran - began) * r->n);
 	add(&s->sizes[r->rows <= BATCH_MOST ? r->rows : BATCH_MOST], 1, ns);
 	atomic_fetch_add_explicit(&s->executions, 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&s->replays, replayed, memory_order_relaxed);
+	atomic_fetch_add_explicit(&s->replays, run->replayed, memory_order_relaxed);
+	atomic_fetch_add_explicit(&s->cold_loads, run->returned_ns > 0, memory_order_relaxed);
 	struct timespec wall;
 	clock_gettime(CLOCK_REALTIME, &wall);
 	atomic_store_explicit(&s->last_ms,
@@ -230,7 +265,7 @@ static void run_batch(struct batch *b, const struct batch_run *r)
 	const uint64_t ended = now_ns();
 	recorded_batch_end(b);
 	e = e ? e : check_rows(b, &err);
-	count_batch(r, &v->stats, b->run.replayed, began, ran, ended);
+	count_batch(r, &v->stats, &b->run, began, ran, ended);
 	atomic_store_explicit(&b->refs, r->n + 1, memory_order_relaxed);
 	uint32_t row = 0;
 	for (uint32_t i = 0; i < r->n; i++) {
@@ -274,6 +309,7 @@ static bool run_next(struct device *d)
 	struct batch_run *r = &d->run;
 	const uint64_t now = now_ns();
 	d->fresh = 0;
+	note_memory(d);
 	batch_next(d->batcher, now, now, r);
 	shed(r);
 	if (!r->model)
@@ -284,6 +320,7 @@ static bool run_next(struct device *d)
 	pthread_mutex_unlock(&d->lock);
 	run_batch(b, r);
 	r->failed = b->failed;
+	r->spent_ns = b->run.returned_ns;
 	pthread_mutex_lock(&d->lock);
 	batch_done(d->batcher, r, now_ns());
 	pthread_mutex_unlock(&d->lock);
@@ -389,4 +426,5 @@ void device_close(struct device *d)
 		free(b);
 	}
 	batcher_free(d->batcher);
+	array_free(&d->versions);
 }

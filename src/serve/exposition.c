@@ -50,6 +50,15 @@ static void put_pending(struct buf *b, const struct version *v, const struct met
 	buf_printf(b, "%u\n", n);
 }
 
+static void put_gpu_bytes(struct buf *b, const struct version *v, const struct metric *m)
+{
+	if (!v->loaded->engine->memory)
+		return;
+	buf_put_text(b, m->name);
+	put_labels(b, v, "");
+	buf_printf(b, "%" PRIu64 "\n", engine_memory(v->loaded).there);
+}
+
 /* ---- histograms ---- */
 
 /* Buckets that end at a number which `le` says. */

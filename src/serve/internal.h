@@ -236,7 +236,7 @@ extern const double error_ratios[ERROR_RATIOS]; /* where the buckets end */
 
 struct version_stats {
 	struct duration success, fail, queue, input, infer, output;
-	_Atomic uint64_t inferences, executions, replays, last_ms;
+	_Atomic uint64_t inferences, executions, replays, cold_loads, last_ms;
 	_Atomic uint64_t met, late, shed, refused, cancelled, rejected;
 	struct duration sizes[BATCH_MOST + 1];            /* batches by rows */
 	_Atomic uint64_t error_buckets[ERROR_RATIOS + 1]; /* measured / predicted */
@@ -360,7 +360,9 @@ struct device {
 	enum batch_policy policy; /* the batcher's, and its weights: under the lock */
 	float class_weights[BATCH_CLASSES];
 	struct batch_run run;
-	struct batch *spare; /* under the lock */
+	struct batch *spare;              /* under the lock */
+	ARRAY(struct version *) versions; /* of whose models it runs batches */
+	unsigned moves;                   /* of memory of models, as far as the batcher knows */
 };
 
 int device_start(struct device *d, struct server *s, struct error *err);
@@ -368,6 +370,9 @@ int device_start(struct device *d, struct server *s, struct error *err);
 void device_stop(struct device *d);
 /* When no exchange and no version is left, which give their batches and queues back. */
 void device_close(struct device *d);
+/* The version has a queue from then on, which is empty again when it is dropped. */
+void device_add(struct device *d, struct version *v);
+void device_drop(struct device *d, struct version *v);
 /* Queues it, or sets its status.  The device looks at what is queued once the loop wakes it, after
  * all that it read in one turn: that is one wake, and one batch.  A loop that has nothing else to
  * do may borrow it: true, if a batch ran so, and its requests are in their loops' inboxes. */

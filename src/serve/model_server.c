@@ -176,6 +176,7 @@ static void init(struct server *s, const struct serve_options *o)
 	s->engine = (struct engine_options){
 		.onnxruntime = o->onnxruntime,
 		.cuda = o->cuda,
+		.memory = o->gpu_bytes,
 		.engines = o->engines,
 		.threads = o->threads,
 	};

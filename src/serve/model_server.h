@@ -33,8 +33,9 @@ struct serve_options {
 	const char *cuda;        /* the driver's file, or NULL */
 	const char *engines;     /* a folder, or NULL */
 	const char *watch;       /* a directory for the socket that weir top asks; or NULL */
-	const char *token; /* a file with words of clients, as serve/tokens.h has it; or NULL */
-	const char *log;   /* a file for one JSON line a request; or NULL */
+	const char *token;  /* a file with words of clients, as serve/tokens.h has it; or NULL */
+	const char *log;    /* a file for one JSON line a request; or NULL */
+	uint64_t gpu_bytes; /* for all models together; 0: what the GPU has */
 	const char *load[SERVE_LOADS]; /* of CONTROL_EXPLICIT: what is loaded at the start */
 	unsigned loads;
 	unsigned loops;   /* 0: as many as fit the machine */

@@ -29,6 +29,14 @@ static json_t *sizes_json(const struct version_stats *s)
 	return all;
 }
 
+static json_t *memory_json(const struct version *v)
+{
+	const uint64_t bytes = engine_memory(v->loaded).there;
+	return bytes ? json_pack("[{s:s, s:i, s:I}]", "type", "GPU", "id", 0, "byte_size",
+			       (json_int_t)bytes)
+		     : json_array();
+}
+
 json_t *stats_json(const struct version *v)
 {
 	const struct version_stats *s = &v->stats;
@@ -42,12 +50,13 @@ json_t *stats_json(const struct version *v)
 		duration_json(&s->output), "cache_hit", duration_json(&none), "cache_miss",
 		duration_json(&none));
 	const char *no_graphs = load_acquire(&v->loaded->no_graphs);
-	return json_pack("{s:s, s:s, s:I, s:I, s:I, s:o, s:{}, s:o, s:[], s:I, s:s*}", "name",
+	return json_pack("{s:s, s:s, s:I, s:I, s:I, s:o, s:{}, s:o, s:o, s:I, s:I, s:s*}", "name",
 		v->model->name, "version", number, "last_inference", (json_int_t)get(&s->last_ms),
 		"inference_count", (json_int_t)get(&s->inferences), "execution_count",
 		(json_int_t)get(&s->executions), "inference_stats", times, "response_stats",
-		"batch_stats", sizes_json(s), "memory_usage", "weir_graph_replays",
-		(json_int_t)get(&s->replays), "weir_no_graphs", no_graphs);
+		"batch_stats", sizes_json(s), "memory_usage", memory_json(v), "weir_graph_replays",
+		(json_int_t)get(&s->replays), "weir_cold_loads", (json_int_t)get(&s->cold_loads),
+		"weir_no_graphs", no_graphs);
 }
 
 /* ---- latency ---- */

@@ -272,7 +272,7 @@ static int load(struct server *s, const char *model, struct version *v, struct e
 	if (e)
 		return e;
 	const struct engine_model *m = v->loaded;
-	if (config_accelerators(v->config) && !m->engine->move)
+	if (config_accelerators(v->config) && !m->engine->memory)
 		fprintf(stderr,
 			"%s: model '%s' runs without its gpu_execution_accelerator, on the CPU\n",
 			v->config->file, model);
@@ -292,9 +292,7 @@ static int load(struct server *s, const char *model, struct version *v, struct e
 	v->limits.queue = config_queue(v->config, s->o.delay_ns);
 	v->queue_most = v->limits.queue.max_queue;
 	atomic_store_explicit(&v->deadline_us, v->config->weir_deadline_us, memory_order_relaxed);
-	pthread_mutex_lock(&v->device->lock);
-	v->queue = batch_model_add(v->device->batcher, &v->limits.queue);
-	pthread_mutex_unlock(&v->device->lock);
+	device_add(v->device, v);
 	read_latency(s, model, v);
 	e = warm_up(s, model, v, err);
 	if (!e) {
@@ -331,9 +329,7 @@ void version_free(struct server *s, struct version *v)
 {
 	if (v->queue) {
 		write_latency(s, v);
-		pthread_mutex_lock(&v->device->lock);
-		batch_model_remove(v->queue);
-		pthread_mutex_unlock(&v->device->lock);
+		device_drop(v->device, v);
 	}
 	if (v->loaded) {
 		free_tensors(v->in, v->loaded->ins);

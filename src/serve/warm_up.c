@@ -168,7 +168,7 @@ static int run(
 		engine_run_end(v->loaded, &sample->run);
 		if (i >= untypical(v) || times == 1) {
 			pthread_mutex_lock(&v->device->lock);
-			batch_learn(v->queue, rows, ns);
+			batch_learn(v->queue, rows, ns - sample->run.returned_ns);
 			pthread_mutex_unlock(&v->device->lock);
 		}
 	}

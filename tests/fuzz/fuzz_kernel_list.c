@@ -113,6 +113,7 @@ static void make_gpu(void)
 	gpu.cu.cuMemcpyDtoDAsync_v2 = copy;
 	gpu.cu.cuMemsetD8Async = fill;
 	gpu.cu.cuLaunchKernel = start;
+	gpu_budget_init(&gpu.budget);
 }
 
 /* ---- the folder ---- */
@@ -184,7 +185,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	k->gpu.max_rows = config.max_batch_size;
 	k->folder = dup(folder_fd);
 	loaded = k;
-	must(!gpu_space_init(&k->gpu.space, &gpu, NULL));
+	must(!gpu_space_init(&k->gpu.space, &gpu, NULL, 0, NULL));
 	const int e = read_model(k, root, "kernels.json", &err);
 	must(!e == !*err.text);
 	if (!e) {

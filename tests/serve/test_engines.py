@@ -61,5 +61,34 @@ class Engines(unittest.TestCase):
         self.assertRegex(self.server.said(), "model away: engine away is not there: .*away.so")
 
 
+class Memory(unittest.TestCase):
+    """Three models of 2 MB each, where two find room."""
+
+    def test_models_take_turns_on_the_gpu(self):
+        names = ["a", "b", "c"]
+        repository = Repository("memory")
+        for name in names:
+            add(repository, name, engine="shift")
+        server = Server(repository.path, "--sim", "--memory=4M", "--engines=" + EXAMPLES, "--drain-delay=0")
+        for first in range(30):
+            body = {"inputs": [dict(tensor("X", "UINT8", 1, 8), data=list(range(first, first + 8)))]}
+            for name in names:
+                answer = server.infer(name, body)
+                self.assertEqual(answer.json["outputs"][0]["data"], [7] + list(range(first, first + 7)))
+        stats = {s["name"]: s for s in server.ask("GET", "/v2/models/stats").json["model_stats"]}
+        self.assertGreaterEqual(sum(s["weir_cold_loads"] for s in stats.values()), 30)
+        there = {name: s["memory_usage"] for name, s in stats.items()}
+        self.assertEqual(sorted(map(len, there.values())), [0, 1, 1], there)
+        for usage in filter(None, there.values()):
+            self.assertEqual(usage, [{"type": "GPU", "id": 0, "byte_size": 2 << 20}])
+        metrics = server.ask("GET", "/metrics").body.decode()
+        for name in names:
+            bytes_there = sum(u["byte_size"] for u in there[name])
+            self.assertIn('weir_serve_gpu_bytes{model="%s",version="1"} %d\n' % (name, bytes_there), metrics)
+            self.assertIn('weir_serve_cold_loads_total{model="%s",version="1"} %d\n' % (
+                name, stats[name]["weir_cold_loads"]), metrics)
+        self.assertEqual(server.end(), 0)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "engine/engine.h"
+#include "gpu/cuda_device.h"
 
 static struct error err;
 static struct engine_options options;
@@ -69,5 +70,20 @@ static inline void check_error(int got, int want, const char *part)
 	if (!strstr(err.text, part))
 		fail_msg("'%s' is not in: %s", part, err.text);
 }
+
+/* As for another space that needs the room. */
+static inline void put_away(struct gpu_space *s)
+{
+	assert_int_equal(gpu_budget_make_room(s->gpu, NULL, &err), 0);
+	assert_true(s->away);
+}
+
+/* As options.cuda.  A sanitized build has no simulated driver and takes the plain one's. */
+static inline bool find_simulated_driver(const char *here, const char *plain)
+{
+	options.cuda = access(here, R_OK) ? plain : here;
+	return access(options.cuda, R_OK) == 0;
+}
+#define SIMULATED_DRIVER WEIR_LIB "/sim/libcuda.so.1", SOURCE "/build/lib/weir/sim/libcuda.so.1"
 
 #endif

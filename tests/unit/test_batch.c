@@ -354,6 +354,32 @@ static bool asked_on_a_fast_device(struct bench *t, uint64_t now, uint64_t withi
 	return true;
 }
 
+/* The model's memory is away: 20 ms go by before its next batch, and no more before the one after.
+ */
+static void what_is_done_before_a_batch_is_promised_and_not_learnt(void **state)
+{
+	struct bench *t = bench_new(BATCH_SLACK);
+	struct batch_model *m = model(t, 0, (struct batch_model_config){ 0 }, MS, MS / 10);
+	const uint64_t one = batch_predict(m, 1);
+	batch_model_before(m, 20 * MS);
+	assert_int_equal(batch_predict(m, 1), one + 20 * MS);
+	assert_int_equal(admit(m, item(t, 0, one + 19 * MS)), BATCH_TOO_LATE);
+	for (uint64_t turn = 0; turn < 50; turn++) {
+		const uint64_t now = turn * 100 * MS;
+		batch_model_before(m, 20 * MS);
+		admitted(t, 0, now, now + one + 21 * MS);
+		batch_next(t->b, now, now, &t->run);
+		assert_int_equal(t->run.n, 1);
+		assert_int_equal(t->run.before_ns, 20 * MS);
+		batch_model_before(m, 0);
+		t->run.spent_ns = 18 * MS;
+		batch_done(t->b, &t->run, now + 18 * MS + MS + MS / 10);
+	}
+	assert_true(batch_typical(m, 1) < 12 * MS / 10 && batch_typical(m, 1) > MS);
+	assert_int_equal(admit(m, item(t, 5000 * MS, 5000 * MS + one + MS)), BATCH_ADMITTED);
+	bench_free(t);
+}
+
 static void a_device_that_was_slow_is_tried_again(void **state)
 {
 	struct bench *t = bench_new(BATCH_SLACK);
@@ -476,6 +502,7 @@ int main(void)
 		cmocka_unit_test(nobody_starves),
 		cmocka_unit_test(sizes_that_never_ran_are_between_those_that_did),
 		cmocka_unit_test(a_batch_that_failed_teaches_nothing),
+		cmocka_unit_test(what_is_done_before_a_batch_is_promised_and_not_learnt),
 		cmocka_unit_test(a_device_that_was_slow_is_tried_again),
 		cmocka_unit_test(a_slow_device_is_tried_seldom),
 		cmocka_unit_test(latency_is_kept_as_text),
