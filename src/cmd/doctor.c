@@ -270,7 +270,7 @@ static void check_libdw(struct examination *x)
 	if (libdw_open(&why))
 		add_finding(x, OK, "libdw", NULL, "libdw.so.1, for weir record --stacks");
 	else
-		add_finding(x, OK, "libdw", NULL,
+		add_finding(x, WARN, "libdw", "nothing to do, unless you want call stacks",
 			"none: call stacks of weir record --stacks can't be unwound here. %s", why);
 }
 
@@ -283,8 +283,10 @@ static void check_engines(struct examination *x)
 
 	if (x->sim && !library_path("sim/libcuda.so.1", simulated, sizeof simulated))
 		o.cuda = simulated;
-	engine_put_versions(&o, &versions);
-	add_finding(x, OK, "engines", NULL, "for weir serve: %s", buf_text(&versions));
+	const bool all = engine_put_versions(&o, &versions);
+	add_finding(x, all ? OK : WARN, "engines",
+		"nothing to do, unless weir serve is to run models of those that are missing",
+		"for weir serve: %s", buf_text(&versions));
 	buf_free(&versions);
 }
 

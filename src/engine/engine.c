@@ -48,12 +48,14 @@ const char *engine_backend(const struct engine *e, char to[static ENGINE_BACKEND
 	return to;
 }
 
-void engine_put_versions(const struct engine_options *o, struct buf *b)
+bool engine_put_versions(const struct engine_options *o, struct buf *b)
 {
+	bool all = true;
 	for (const struct engine *const *e = engines; *e; e++) {
 		buf_put_text(b, e == engines ? "" : "; ");
-		(*e)->put_version(o, b);
+		all &= (*e)->put_version(o, b);
 	}
+	return all;
 }
 
 int engine_read(int fd, const char *path, struct buf *ret, struct error *err)

@@ -98,7 +98,8 @@ struct engine {
 				  first */
 	const char *file;      /* of a version: "model.onnx" */
 	bool pads; /* it runs the configuration's sizes alone, or 1, 2, 4 ... and max_batch_size */
-	void (*put_version)(const struct engine_options *o, struct buf *b);
+	bool (*put_version)(
+		const struct engine_options *o, struct buf *b); /* false: it runs nothing here */
 	int (*load)(const struct engine_options *o, const struct engine_config *c, int fd,
 		const char *path, struct engine_model **ret, struct error *err);
 	int (*run)(struct engine_model *m, struct engine_run *run, struct error *err);
@@ -117,8 +118,9 @@ const struct engine *engine_find(const char *platform, struct error *err);
 /* Its backend in config.pbtxt: the first of its platforms.  Returns to. */
 enum { ENGINE_BACKEND = 40 };
 const char *engine_backend(const struct engine *e, char to[static ENGINE_BACKEND]);
-/* The engines, their versions and files, and how to get what is missing, for people. */
-void engine_put_versions(const struct engine_options *o, struct buf *b);
+/* The engines, their versions and files, and how to get what is missing, for people.  Returns
+ * whether all of them run models here. */
+bool engine_put_versions(const struct engine_options *o, struct buf *b);
 
 /* fd is the open model file, and path its name for messages and for files beside it. */
 int engine_load(const struct engine *e, const struct engine_options *o,

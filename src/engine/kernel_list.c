@@ -497,15 +497,17 @@ static int load(const struct engine_options *o, const struct engine_config *c, i
 	return 0;
 }
 
-static void put_version(const struct engine_options *o, struct buf *b)
+static bool put_version(const struct engine_options *o, struct buf *b)
 {
 	struct gpu *g;
 	int version = 0;
-	if (gpu_open(o->cuda, &g, NULL) || g->cu.cuDriverGetVersion(&version))
-		buf_put_text(b, "no CUDA driver");
-	else
+	const bool runs = !gpu_open(o->cuda, &g, NULL) && !g->cu.cuDriverGetVersion(&version);
+	if (runs)
 		buf_printf(
 			b, "CUDA driver %d.%d on %s", version / 1000, version % 1000 / 10, g->name);
+	else
+		buf_put_text(b, "no CUDA driver");
+	return runs;
 }
 
 const struct engine engine_kernels = {

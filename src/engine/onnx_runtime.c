@@ -108,13 +108,15 @@ int onnx_open(const struct engine_options *o, struct error *err)
 	return e;
 }
 
-void onnx_put_version(const struct engine_options *o, struct buf *b)
+bool onnx_put_version(const struct engine_options *o, struct buf *b)
 {
 	struct error err;
-	if (onnx_open(o, &err))
-		buf_put_text(b, err.text);
-	else
+	const bool runs = !onnx_open(o, &err);
+	if (runs)
 		buf_printf(b, "ONNX Runtime %s, %s", runtime.version, runtime.path);
+	else
+		buf_put_text(b, err.text);
+	return runs;
 }
 
 static unsigned processors(void)

@@ -25,7 +25,7 @@ extern struct onnx_runtime runtime;
 extern struct ort_functions ort; /* filled when runtime is ready */
 
 int onnx_open(const struct engine_options *o, struct error *err);
-void onnx_put_version(const struct engine_options *o, struct buf *b);
+bool onnx_put_version(const struct engine_options *o, struct buf *b);
 /* 0, or the status in words, after the model's name and what it is about. */
 int ort_check(struct ort_status *status, const char *name, const char *what, struct error *err);
 

@@ -315,9 +315,10 @@ static const struct gpu_engine ops = { .plan = gpu_plan_outputs, .enqueue = enqu
 
 /* ---- the engine ---- */
 
-static void put_version(const struct engine_options *o, struct buf *b)
+static bool put_version(const struct engine_options *o, struct buf *b)
 {
 	buf_printf(b, "weir/engine.h %d", WEIR_ENGINE_VERSION);
+	return true;
 }
 
 static int load(const struct engine_options *o, const struct engine_config *c, int fd,

@@ -194,9 +194,10 @@ static int run(struct engine_model *m, struct engine_run *r, struct error *err)
 	return e;
 }
 
-static void put_version(const struct engine_options *o, struct buf *b)
+static bool put_version(const struct engine_options *o, struct buf *b)
 {
 	buf_put_text(b, "synthetic");
+	return true;
 }
 
 const struct engine engine_synthetic = {
