@@ -91,6 +91,7 @@ struct maker *maker_new(const char *path, const char *schema, uint32_t chunk_byt
 {
 	struct maker *m = calloc(1, sizeof *m);
 	need(m, "calloc");
+	unlink(path); /* a file that is cut off and written again is flushed when it is closed */
 	m->fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	need(m->fd >= 0, path);
 	m->chunk_bytes = chunk_bytes;
