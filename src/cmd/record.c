@@ -300,11 +300,15 @@ static void say(const struct recording *rec, const struct totals *sum, int statu
 		shut_in = load_relaxed(&t->header.optional) & FEATURE_SANDBOXED;
 		trace_close(t);
 	}
-	if (sum->requests)
+	if (sum->requests && !sum->calls)
+		remark("%s requests; %s in %s", number_count(&calls, sum->requests),
+			number_bytes(&size, bytes), rec->output);
+	else
+		remark("%s calls, %s of them launches, %s lost; %s in %s",
+			number_count(&calls, sum->calls), number_count(&launches, sum->launches),
+			number_count(&lost, sum->lost), number_bytes(&size, bytes), rec->output);
+	if (sum->requests && sum->calls)
 		remark("%s requests", number_count(&calls, sum->requests));
-	remark("%s calls, %s of them launches, %s lost; %s in %s", number_count(&calls, sum->calls),
-		number_count(&launches, sum->launches), number_count(&lost, sum->lost),
-		number_bytes(&size, bytes), rec->output);
 	if (WIFSIGNALED(status))
 		remark("%s was killed by signal %d (%s)", rec->child.argv[0], WTERMSIG(status),
 			strsignal(WTERMSIG(status)));

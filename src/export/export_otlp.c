@@ -132,6 +132,8 @@ static void put_attributes(struct otlp *o, const struct request_row *q)
 		put_int(j, "weir.batch_rows", q->q.batch_rows);
 	}
 	for (int i = 0; i < REQUEST_PARTS; i++) {
+		if (!requests_tell(&o->all, (enum request_part)i))
+			continue;
 		snprintf(key, sizeof key, "weir.%s_ns", request_part_name((enum request_part)i));
 		put_int(j, key, q->part[i]);
 	}

@@ -125,7 +125,8 @@ static int put_request(struct writer *w, const struct request_row *q)
 	put_text(w->p, "outcome", request_outcome_name(q->q.outcome));
 	put_text(w->p, "cause", request_part_name(request_cause(q)));
 	for (int i = 0; i < REQUEST_PARTS; i++)
-		put_number(w->p, request_part_name((enum request_part)i), q->part[i]);
+		if (requests_tell(w->all, (enum request_part)i))
+			put_number(w->p, request_part_name((enum request_part)i), q->part[i]);
 	if (q->batch != BATCH_NONE)
 		proto_fixed64(w->p, EVENT_FLOWS, arrow(w, q));
 	end_slice(w->p, event, packet);

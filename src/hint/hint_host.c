@@ -7,6 +7,7 @@
 #include "base/expect.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "model/request_times.h"
 #include "trace/activity.h"
 
 #include "base/banned.h"
@@ -109,10 +110,12 @@ static char *host_place(const struct hint_facts *f)
 		number_ns(&ns, f->host_most_ns), activity_text(f, f->host_before, &before));
 }
 
+/* A server that is asked for nothing has nothing to do. */
 HINT_RULE(idle_host)
 {
 	const struct saving s = saving_of(f, GAP_HOST, STREAM_NS);
-	if (s.count < 3 || s.gain < GAIN_LEAST)
+	const struct requests *requests = f->report->requests;
+	if ((requests && requests->v.n) || s.count < 3 || s.gain < GAIN_LEAST)
 		return;
 	hint_add(to, rule, s.gain, 0.6, host_place(f), gap_evidence(f, &s, GAP_HOST, ""));
 }

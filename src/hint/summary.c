@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/bounded.h"
@@ -10,6 +11,7 @@
 #include "base/text.h"
 #include "hint/hint.h"
 #include "memory/memory.h"
+#include "model/request_times.h"
 
 #include "base/banned.h"
 
@@ -215,6 +217,78 @@ static void say_first(struct summary *s, const struct report *r)
 		say(s, "First: record with weir record --gpu, so that hints know what ran when.");
 }
 
+/* ---- requests to a server of models ---- */
+
+static const char *const part_words[REQUEST_PARTS] = {
+	[PART_SOCKET] = "Clients sent their bytes for",
+	[PART_PARSE] = "Parsing took",
+	[PART_QUEUE] = "Requests were queued for",
+	[PART_GATHER] = "Putting inputs together took",
+	[PART_KERNELS] = "Kernels ran for",
+	[PART_COPIES] = "Copies ran for",
+	[PART_NEIGHBOURS] = "Work of others on the GPU took",
+	[PART_ENGINE] = "The engine on the host took",
+	[PART_ANSWER] = "Writing the answers took",
+};
+
+static int time_order(const void *one, const void *two)
+{
+	const uint64_t a = *(const uint64_t *)one, b = *(const uint64_t *)two;
+	return a < b ? -1 : a > b;
+}
+
+static void say_times(struct summary *s, const struct requests *all)
+{
+	uint64_t *ns = xcalloc(all->v.n, sizeof *ns);
+	size_t answered = 0;
+	struct number count, of, p50, p99;
+	for (size_t i = 0; i < all->v.n; i++) {
+		const struct request_row *q = &all->v.v[i];
+		ns[i] = request_total(q);
+		answered += q->q.outcome == REQUEST_ANSWERED || q->q.outcome == REQUEST_MET ||
+			    q->q.outcome == REQUEST_LATE;
+	}
+	qsort(ns, all->v.n, sizeof *ns, time_order);
+	say(s, "The server answered %s of %s requests. Their median time was %s, the p99 %s.",
+		number_count(&count, answered), number_count(&of, all->v.n),
+		number_ns(&p50, ns[all->v.n / 2]), number_ns(&p99, ns[all->v.n * 99 / 100]));
+	free(ns);
+}
+
+static void say_largest(struct summary *s, const struct requests *all)
+{
+	uint64_t part[REQUEST_PARTS] = { 0 }, sum = 0;
+	int largest = 0;
+	struct number ns;
+	for (size_t i = 0; i < all->v.n; i++)
+		for (int k = 0; k < REQUEST_PARTS; k++) {
+			part[k] = sat_add(part[k], all->v.v[i].part[k]);
+			sum = sat_add(sum, all->v.v[i].part[k]);
+		}
+	for (int k = 0; k < REQUEST_PARTS; k++)
+		largest = part[k] > part[largest] ? k : largest;
+	say(s, "%s %s, %.1f %% of the time of all requests.", part_words[largest],
+		number_ns(&ns, part[largest]), percent(part[largest], sum));
+}
+
+static void say_slowest(struct summary *s, const struct requests *all)
+{
+	const struct request_row *slowest = &all->v.v[0];
+	struct number ns;
+	for (size_t i = 1; i < all->v.n; i++)
+		if (request_total(&all->v.v[i]) > request_total(slowest))
+			slowest = &all->v.v[i];
+	say(s, "First: `weir report --request %llu` says why the slowest took %s.",
+		(unsigned long long)slowest->q.id, number_ns(&ns, request_total(slowest)));
+}
+
+static void say_requests(struct summary *s, const struct requests *all)
+{
+	say_times(s, all);
+	say_largest(s, all);
+	say_slowest(s, all);
+}
+
 /* ---- without what ran when ---- */
 
 static void say_sampled(struct summary *s, const struct report *r)
@@ -258,6 +332,8 @@ static void say_calls(struct summary *s, const struct report *r)
 void summary_make(const struct report *r, struct summary *ret)
 {
 	*ret = (struct summary){ 0 };
+	if (r->requests && r->requests->v.n)
+		return say_requests(ret, r->requests);
 	if (report_has_device_times(r) && r->analysis.known) {
 		const enum wall_part part = largest_part(r);
 		say_part(ret, r, part);

@@ -22,15 +22,15 @@ enum facet {
 	FACET_BLAME,      /* who kept the host from asking, of each idle gap */
 	FACET_PREDICTION, /* what was predicted, against what was measured */
 	FACET_GPU_STATES, /* samples of NVML */
+	FACET_REQUESTS,   /* requests to a server of models, and their batches */
 	FACET_HINTS,      /* conclusions: what could be gained */
 	FACET_WARNINGS,   /* what is missing or damaged */
-	FACET_REQUESTS,   /* requests to a server of models, and their batches */
 	FACETS
 };
 
 /* A set of them, as bits. */
 #define FACET(name)      (1u << FACET_##name)
-#define FACETS_ALL       ((1u << FACET_REQUESTS) - 1) /* requests only if somebody asks for them */
+#define FACETS_ALL       ((1u << FACETS) - 1)
 #define FACETS_BUT_HINTS (FACETS_ALL & ~FACET(HINTS))
 
 /* Those that one walk over all calls counts. */

@@ -406,6 +406,12 @@ void requests_fini(struct requests *r)
 	array_free(&r->beside);
 }
 
+bool requests_tell(const struct requests *r, enum request_part part)
+{
+	return r->activities.n ||
+	       (part != PART_KERNELS && part != PART_COPIES && part != PART_NEIGHBOURS);
+}
+
 uint64_t request_total(const struct request_row *q)
 {
 	const uint64_t from = q->q.ns[REQUEST_BEGAN], to = q->q.ns[REQUEST_SENT];

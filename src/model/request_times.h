@@ -75,6 +75,9 @@ int requests_load(const struct trace *t, const struct meta *m, const struct link
 	struct requests *ret_requests);
 void requests_fini(struct requests *r);
 
+/* Whether the recording tells this part: without GPU activities nobody measured what ran there. */
+bool requests_tell(const struct requests *r, enum request_part part);
+
 /* From its first byte to its answer. */
 uint64_t request_total(const struct request_row *q);
 /* The longest part; its first one when it took no time. */

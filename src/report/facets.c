@@ -116,14 +116,15 @@ static const struct facet_of {
 	[FACET_BLAME] = { .needs = FACET(STACKS) | FACET(DEVICE), .make = blame_gaps },
 	[FACET_PREDICTION] = { .count = count_predictions, .free = free_prediction },
 	[FACET_GPU_STATES] = { .make = load_gpu_states, .free = free_gpu_states },
-	[FACET_HINTS] = { .needs = FACET(MEMORY) | FACET(BLAME) | FACET(GPU_STATES),
+	[FACET_REQUESTS] = { .needs = FACET(LINKS), .make = load_requests, .free = free_requests },
+	[FACET_HINTS] = { .needs = FACET(MEMORY) | FACET(BLAME) | FACET(GPU_STATES) |
+				   FACET(REQUESTS),
 		.make = make_hints,
 		.free = free_hints },
 	[FACET_WARNINGS] = { .needs = FACET(KERNELS) | FACET(THREADS) | FACET(STACKS) |
 				      FACET(DEVICE),
 		.make = warnings_make,
 		.free = warnings_free },
-	[FACET_REQUESTS] = { .needs = FACET(LINKS), .make = load_requests, .free = free_requests },
 };
 
 /* What a facet needs comes before it. Samples say what devices did by how often kernels ran. */

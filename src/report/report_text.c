@@ -408,6 +408,15 @@ static void put_prediction(const struct report *r, const struct text_page *p)
 	prediction_put_text(r, p);
 }
 
+static void put_requests(const struct report *r, const struct text_page *p)
+{
+	static const struct view view = { .section = &section_requests,
+		.keys = "id,outcome,total_ns,cause,queue_ns,kernels_ns,engine_ns,model" };
+	if (r->requests && view_put(&view, r, p))
+		fputs("  --only requests has all parts of their time, --request N what one waited for\n",
+			p->out);
+}
+
 static void put_title(const struct report *r, const struct text_page *p)
 {
 	const struct trace_header *h = &r->trace->header;
@@ -469,6 +478,7 @@ void report_print_text(const struct report *r, FILE *out, const struct report_st
 	provenance_put_text(r, &p);
 	failures_put_text(r, &p, false);
 	put_warnings(r, &p);
+	put_requests(r, &p);
 	if (!r->calls && !r->allocator_events && !r->activities.n && !r->operators.n) {
 		put_nothing(r, &p);
 		return put_processes(r, &p);

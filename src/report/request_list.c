@@ -137,7 +137,8 @@ static struct value get_batch_requests(const struct row *row, const void *of)
 static struct value get_beside(const struct row *row, const void *of)
 {
 	const struct batch_row *b = batch_of(row, of);
-	return value_u64_if(b, b ? b->beside_ns : 0);
+	const bool told = requests_tell(row->r->requests, PART_NEIGHBOURS);
+	return value_u64_if(b && told, b ? b->beside_ns : 0);
 }
 
 static struct value get_trace_id(const struct row *row, const void *of)
@@ -148,10 +149,20 @@ static struct value get_trace_id(const struct row *row, const void *of)
 	return value_text(row->text);
 }
 
+static const void *measured(const struct row *row)
+{
+	return requests_tell(row->r->requests, PART_KERNELS) ? request_of(row) : NULL;
+}
+
 #define OF(member) .find = request_of, AT(struct request_row, member)
 #define PART(key, heading, meaning, which)                                                         \
 	{                                                                                          \
 		key, UNIT_NS, heading, meaning, .get = get_u64, OF(part[which]), .sums = true      \
+	}
+#define PART_ON_GPU(key, heading, meaning, which)                                                  \
+	{                                                                                          \
+		key, UNIT_NS, heading, meaning, .get = get_u64, .find = measured,                  \
+						AT(struct request_row, part[which]), .sums = true  \
 	}
 
 static const struct column request_columns[] = {
@@ -183,10 +194,12 @@ static const struct column request_columns[] = {
 	PART("parse_ns", "parse", "until it was parsed, checked and admitted", PART_PARSE),
 	PART("queue_ns", "queue", "until a batch took it", PART_QUEUE),
 	PART("gather_ns", "gather", "until the inputs of the batch were put together", PART_GATHER),
-	PART("kernels_ns", "kernels", "kernels of its batch ran", PART_KERNELS),
-	PART("copies_ns", "copies", "memcpys and memsets of its batch ran, and no kernel of it",
+	PART_ON_GPU("kernels_ns", "kernels",
+		"kernels of its batch ran; null: nothing was recorded of GPUs", PART_KERNELS),
+	PART_ON_GPU("copies_ns", "copies",
+		"memcpys and memsets of its batch ran, and no kernel of it; null: as of kernels",
 		PART_COPIES),
-	PART("neighbours_ns", "neighbours",
+	PART_ON_GPU("neighbours_ns", "neighbours",
 		"so much longer than usual its batch took, as long as others had work on GPUs beside it",
 		PART_NEIGHBOURS),
 	PART("engine_ns", "engine", "the rest of the engine's time, on the host", PART_ENGINE),

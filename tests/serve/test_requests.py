@@ -141,6 +141,36 @@ class Recorded(unittest.TestCase):
         self.assertEqual(kernels, {(m, "work_" + m): count(m) for m in ("small", "large")})
 
 
+class WithoutGpu(unittest.TestCase):
+    """Models of the processor alone: the recording has requests and no CUDA call."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.path = pathlib.Path(SCRATCH) / "without_gpu.weir"
+        cls.path.unlink(missing_ok=True)
+        server = Server(Repository("without_gpu").standard().path, "--drain-delay=0", "--alone", "-o", str(cls.path))
+        for _ in range(5):
+            server.infer("echo", cases.echo(cases.ROW), {})
+        assert server.end() == 0, server.said()
+        cls.said = server.said()
+
+    def test_the_report_begins_with_them(self):
+        self.assertIn("weir: 5 requests; ", self.said)
+        self.assertNotIn("call", self.said.split("weir: 5 requests")[1])
+        lines = report(self.path).splitlines()
+        self.assertRegex(lines[1], r"^The server answered 5 of 5 requests\. Their median time was .*, the p99 ")
+        self.assertRegex(lines[3], r"^First: `weir report --request [1-5]` says why the slowest took ")
+        self.assertLess(lines.index("Requests by time"), lines.index("Totals"))
+
+    def test_nobody_measured_what_ran_on_gpus(self):
+        for row in report(self.path, "--json", "--only", "requests")["requests"]:
+            self.assertEqual([row[key] for key in ("kernels_ns", "copies_ns", "neighbours_ns", "beside_ns")], [None] * 4)
+            self.assertEqual(sum(row[part + "_ns"] or 0 for part in PARTS), row["total_ns"])
+        done = subprocess.run([WEIR, "export", "-f", "otlp", str(self.path)], capture_output=True, text=True, check=True)
+        self.assertIn("weir.engine_ns", done.stdout)
+        self.assertNotIn("weir.kernels_ns", done.stdout)
+
+
 class Started(unittest.TestCase):
     """A server that can neither record nor share goes on alone, or says why it does not start."""
 
