@@ -17,6 +17,7 @@
 
 const struct engine *const engines[] = {
 	&engine_onnx,
+	&engine_torch,
 #ifdef WEIR_JANSSON
 	&engine_kernels,
 	&engine_shared,

@@ -19,6 +19,8 @@ struct engine_options {
 	const char *cuda;        /* the driver's file; NULL: what the loader finds */
 	uint64_t memory;         /* of the GPU, for all models together; 0: what it has */
 	const char *engines;     /* the folder of NAME.so; NULL: beside the program */
+	const char *libtorch;    /* a folder; NULL: where the loader looks */
+	bool torch;              /* models of PyTorch may run, which are code */
 	unsigned threads;        /* of a run; 0: as many as the process may use processors */
 };
 
@@ -43,6 +45,9 @@ struct engine_config {
 	unsigned buckets;
 	const struct engine_parameter *parameter;
 	unsigned parameters;
+	/* What it says of the tensors, rows included, for an engine whose models don't say it. */
+	const struct tensor_spec *in, *out;
+	unsigned ins, outs;
 };
 
 /* What the model's file says, the batch dimension included.  Inputs that may be left out stand
@@ -97,6 +102,7 @@ struct engine {
 	const char *platforms; /* names in config.pbtxt, with blanks between and around, the backend
 				  first */
 	const char *file;      /* of a version: "model.onnx" */
+	bool code;             /* a model's file is code, which no client may bring */
 	bool pads; /* it runs the configuration's sizes alone, or 1, 2, 4 ... and max_batch_size */
 	bool (*put_version)(
 		const struct engine_options *o, struct buf *b); /* false: it runs nothing here */

@@ -18,6 +18,7 @@
 /* Of one run: where its bytes are on the host. */
 struct gpu_run {
 	struct gpu_pinned *in, *out;
+	void *packed[ENGINE_TENSORS]; /* outputs that were strided */
 };
 
 /* The model's name before what happened. */
@@ -285,7 +286,8 @@ static int copy_out(struct gpu_model *m, const struct gpu_plan *p, struct engine
 		out->data = to;
 		if (m->base.has_rows && t->shape.n && t->shape.dims[0] == p->rows) {
 			out->shape.dims[0] = rows;
-			out->bytes = t->bytes / p->rows * rows;
+			if (!t->strided)
+				out->bytes = t->bytes / p->rows * rows;
 		}
 		if (out->bytes)
 			e = GPU_CALL(m->gpu, err, cuMemcpyDtoHAsync_v2, to, t->at, out->bytes,
@@ -293,6 +295,34 @@ static int copy_out(struct gpu_model *m, const struct gpu_plan *p, struct engine
 		to += aligned(t->bytes);
 	}
 	return e;
+}
+
+/* The elements of dimension d and behind, without gaps.  Returns behind the last one. */
+static char *pack(
+	const struct gpu_tensor *t, const struct shape *s, unsigned d, const char *from, char *to)
+{
+	const size_t each = dtype_rows[t->type].bytes;
+	if (d == s->n)
+		return mempcpy(to, from, each);
+	for (int64_t i = 0; i < s->dims[d]; i++)
+		to = pack(t, s, d + 1, from + (size_t)(i * t->stride[d]) * each, to);
+	return to;
+}
+
+static void pack_strided(
+	struct gpu_model *m, const struct gpu_plan *p, struct engine_run *r, struct gpu_run *own)
+{
+	for (unsigned i = 0; i < m->base.outs; i++) {
+		struct engine_output *out = &r->out[i];
+		uint64_t bytes;
+		if (!out->wanted || !p->out[i].strided ||
+			shape_bytes(&out->shape, out->type, &bytes))
+			continue;
+		own->packed[i] = xmalloc(bytes + 1);
+		pack(&p->out[i], &out->shape, 0, out->data, own->packed[i]);
+		out->data = own->packed[i];
+		out->bytes = bytes;
+	}
 }
 
 /* While the space is held. */
@@ -310,6 +340,8 @@ static int run_held(
 		gpu_graph_make(m, p);
 	if (e) /* copies may be under way */
 		m->gpu->cu.cuStreamSynchronize(m->stream);
+	else
+		pack_strided(m, p, r, own);
 	return e;
 }
 
@@ -337,6 +369,8 @@ void gpu_model_end(struct engine_model *base, struct engine_run *r)
 	struct gpu_run *own = r->own;
 	gpu_pinned_give(m->gpu, own->in);
 	gpu_pinned_give(m->gpu, own->out);
+	for (unsigned i = 0; i < m->base.outs; i++)
+		free(own->packed[i]);
 	free(own);
 	r->own = NULL;
 }

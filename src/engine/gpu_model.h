@@ -16,7 +16,9 @@ struct gpu_tensor {
 	struct shape shape;
 	enum dtype type;
 	uint64_t at;
-	size_t bytes;
+	size_t bytes; /* of the span, if it is strided */
+	bool strided; /* an output that is not row-major without gaps, but as `stride` says */
+	int64_t stride[SHAPE_DIMS]; /* in elements */
 };
 
 struct gpu_plan {
@@ -33,7 +35,7 @@ struct gpu_engine {
 	/* The inputs have shapes and memory.  Gives the outputs both. */
 	int (*plan)(struct gpu_model *m, struct gpu_plan *p, struct error *err);
 	/* Puts the work on the model's stream: all of it, always the same, and without a change of
-	 * the inputs. */
+	 * the inputs.  The first time it may give the outputs shapes and memory. */
 	int (*enqueue)(struct gpu_model *m, struct gpu_plan *p, struct error *err);
 	void (*unplan)(struct gpu_model *m, struct gpu_plan *p); /* or NULL */
 	void (*close)(struct gpu_model *m); /* the plans are gone, its memory is there; or NULL */

@@ -4,7 +4,8 @@
 
 #include "engine/engine.h"
 
-extern const struct engine engine_onnx, engine_kernels, engine_shared, engine_synthetic;
+extern const struct engine engine_onnx, engine_torch, engine_kernels, engine_shared,
+	engine_synthetic;
 
 /* The whole file, from its beginning. */
 int engine_read(int fd, const char *path, struct buf *ret, struct error *err);

@@ -178,6 +178,8 @@ static void init(struct server *s, const struct serve_options *o)
 		.cuda = o->cuda,
 		.memory = o->gpu_bytes,
 		.engines = o->engines,
+		.libtorch = o->libtorch,
+		.torch = o->torch,
 		.threads = o->threads,
 	};
 	settings_init(s);

@@ -32,6 +32,7 @@ struct serve_options {
 	const char *onnxruntime; /* or NULL */
 	const char *cuda;        /* the driver's file, or NULL */
 	const char *engines;     /* a folder, or NULL */
+	const char *libtorch;    /* a folder, or NULL */
 	const char *watch;       /* a directory for the socket that weir top asks; or NULL */
 	const char *token;  /* a file with words of clients, as serve/tokens.h has it; or NULL */
 	const char *log;    /* a file for one JSON line a request; or NULL */
@@ -48,6 +49,7 @@ struct serve_options {
 	uint64_t drain_ns; /* from SIGTERM to the first refused connection */
 	uint64_t body_bytes;
 	uint64_t memory_bytes; /* of all requests together */
+	bool torch;            /* models of PyTorch may run, which are code */
 	bool open;             /* other machines may ask without a token */
 	bool strict;           /* one model that does not load ends the start */
 };

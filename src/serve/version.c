@@ -91,12 +91,38 @@ static void read_accelerators(const struct model_config *c, struct engine_accele
 	*ret_n = (unsigned)all.n;
 }
 
+static struct shape with_rows(const struct shape *dims, bool batched)
+{
+	struct shape s = { .n = 0 };
+	if (batched)
+		s.dims[s.n++] = -1;
+	for (unsigned i = 0; i < dims->n && s.n < SHAPE_DIMS; i++)
+		s.dims[s.n++] = dims->dims[i];
+	return s;
+}
+
+/* As the model itself has them.  The caller frees the list, whose names are the configuration's. */
+static struct tensor_spec *specs_of(
+	const struct config_tensor *of, unsigned n, const struct model_config *c)
+{
+	struct tensor_spec *all = xcalloc(n + 1, sizeof *all);
+	for (unsigned i = 0; i < n; i++)
+		all[i] = (struct tensor_spec){ (char *)of[i].name, of[i].type,
+			with_rows(of[i].has_reshape ? &of[i].reshape : &of[i].dims,
+				c->max_batch_size > 0),
+			of[i].optional };
+	return all;
+}
+
 static int load_file(struct server *s, const char *model, struct version *v, struct error *err)
 {
 	const struct model_config *c = v->config;
 	const char *file = *c->default_model_filename ? c->default_model_filename : v->engine->file;
 	int fd;
 	char *path;
+	if (v->engine->code && store_is_inline(s->models.store, model))
+		return error_set(err, -EINVAL,
+			"model %s: its file is code, which no load request may bring", model);
 	int e = store_model_file(s->models.store, model, v->number, file, &fd, &path, err);
 	if (e)
 		return e;
@@ -108,6 +134,8 @@ static int load_file(struct server *s, const char *model, struct version *v, str
 	struct engine_parameter *of_accelerators;
 	unsigned n;
 	read_accelerators(c, &accelerators, &of_accelerators, &n);
+	struct tensor_spec *in = specs_of(c->input, c->inputs, c);
+	struct tensor_spec *out = specs_of(c->output, c->outputs, c);
 	const struct engine_config ec = { .name = model,
 		.place = place_of(c),
 		.accelerator = accelerators,
@@ -116,27 +144,23 @@ static int load_file(struct server *s, const char *model, struct version *v, str
 		.bucket = c->weir_bucket,
 		.buckets = c->weir_buckets,
 		.parameter = parameters.v,
-		.parameters = (unsigned)parameters.n };
+		.parameters = (unsigned)parameters.n,
+		.in = in,
+		.ins = c->inputs,
+		.out = out,
+		.outs = c->outputs };
 	e = engine_load(v->engine, &s->engine, &ec, fd, path, &v->loaded, err);
 	array_free(&parameters);
 	free(accelerators);
 	free(of_accelerators);
+	free(in);
+	free(out);
 	close(fd);
 	free(path);
 	return e;
 }
 
 /* ---- what clients see ---- */
-
-static struct shape with_rows(const struct shape *dims, bool batched)
-{
-	struct shape s = { .n = 0 };
-	if (batched)
-		s.dims[s.n++] = -1;
-	for (unsigned i = 0; i < dims->n && s.n < SHAPE_DIMS; i++)
-		s.dims[s.n++] = dims->dims[i];
-	return s;
-}
 
 static void read_labels(
 	struct store *s, const char *model, const char *file, struct version_tensor *t)

@@ -154,6 +154,12 @@ int store_model_file(struct store *s, const char *model, uint64_t version, const
 	return open_file(s, model, folder, filename, ret_fd, ret_path, err);
 }
 
+bool store_is_inline(const struct store *s, const char *model)
+{
+	const struct store_override *o = store_find_override(s, model);
+	return o && o->files.n;
+}
+
 int store_side_file(struct store *s, const char *model, const char *filename, int *ret_fd,
 	char **ret_path, struct error *err)
 {

@@ -66,6 +66,9 @@ int store_model_file(struct store *s, const char *model, uint64_t version, const
 int store_side_file(struct store *s, const char *model, const char *filename, int *ret_fd,
 	char **ret_path, struct error *err);
 
+/* Whether a load request brought the model's files. */
+bool store_is_inline(const struct store *s, const char *model);
+
 /*
  * What a load request brings: "config", a text of JSON, and "file:VERSION/NAME", base64. Without
  * any (parameters may be NULL) the model is again what the folder says.

@@ -52,7 +52,7 @@ static void engines_are_found_by_platform_and_backend(void **state)
 		assert_null(engine_find(none[i], &err));
 	assert_string_equal(err.text,
 		"there is no engine for 'tensorrt_plan', only for: onnxruntime "
-		"onnxruntime_onnx kernels engine synthetic");
+		"onnxruntime_onnx pytorch torch_aoti kernels engine synthetic");
 }
 
 static void a_synthetic_model_gives_back_the_rows_of_all_pieces(void **state)
