@@ -1,4 +1,6 @@
-"""python3 -m weir SCRIPT [ARGUMENT...], or -m MODULE [ARGUMENT...]: runs it with its operators named."""
+"""python3 -m weir SCRIPT [ARGUMENT...], or -m MODULE [ARGUMENT...]: runs it with its operators named.
+
+python3 -m weir export-torch REPOSITORY MODEL: export_torch.py."""
 import os
 import runpy
 import sys
@@ -7,6 +9,7 @@ import weir
 
 USAGE = """usage: weir record -- python3 -m weir SCRIPT [ARGUMENT...]
        weir record -- python3 -m weir -m MODULE [ARGUMENT...]
+       python3 -m weir export-torch --help
 """
 
 
@@ -15,6 +18,9 @@ def main():
     if not sys.argv or sys.argv[0] in ("-h", "--help") or sys.argv == ["-m"]:
         sys.stderr.write(USAGE)
         return 2
+    if sys.argv[0] == "export-torch":
+        from weir import export_torch
+        return export_torch.main(sys.argv[1:])
     if not weir.recorded():
         weir.warn("nobody is recording; run it as\n\n    weir record -- python3 -m weir %s\n\n"
                   "or leave the command as it is: weir record --python -- python3 %s"
