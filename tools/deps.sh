@@ -7,7 +7,7 @@ packages='cmake ninja-build gcc libc6-dev pkg-config libzstd-dev liblz4-dev zlib
 	libmicrohttpd-dev libdw-dev libnghttp2-dev'
 case ${1:-build} in
 check) packages="$packages mandoc g++ musl-tools debootstrap python3 python3-pyte python3-jsonschema chromium-headless-shell protobuf-compiler python3-grpcio"
-	packages="$packages podman crun skopeo zstd" ;; # of containers
+	packages="$packages podman crun skopeo zstd slurm-wlm iproute2 python3-ipython" ;; # of containers
 lint) packages="$packages clang-format-14 universal-ctags binutils" ;;
 bench) packages="$packages wrk nghttp2-client nginx-light" ;;
 fuzz) packages="$packages clang-14 libclang-rt-14-dev" ;;
