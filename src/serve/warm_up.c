@@ -156,21 +156,25 @@ static unsigned untypical(const struct version *v)
 	return v->loaded->engine->settle ? 2 : 1;
 }
 
+/* Learns the shortest: one that the system held up for a second says nothing of the model. */
 static int run(
 	struct version *v, uint32_t rows, unsigned times, struct sample *sample, struct error *err)
 {
+	uint64_t least = 0;
 	for (unsigned i = 0; i < times; i++) {
 		const uint64_t began = now_ns();
 		const int e = engine_run(v->loaded, &sample->run, err);
-		const uint64_t ns = now_ns() - began;
+		const uint64_t ns = now_ns() - began - sample->run.returned_ns;
 		if (e)
 			return e;
 		engine_run_end(v->loaded, &sample->run);
-		if (i >= untypical(v) || times == 1) {
-			pthread_mutex_lock(&v->device->lock);
-			batch_learn(v->queue, rows, ns - sample->run.returned_ns);
-			pthread_mutex_unlock(&v->device->lock);
-		}
+		if ((i >= untypical(v) || times == 1) && (!least || ns < least))
+			least = ns;
+	}
+	if (least) {
+		pthread_mutex_lock(&v->device->lock);
+		batch_learn(v->queue, rows, least);
+		pthread_mutex_unlock(&v->device->lock);
 	}
 	return 0;
 }
