@@ -14,47 +14,21 @@ import pathlib
 import re
 import shutil
 import statistics
-import struct
 import subprocess
 import tempfile
 
 import rig
 
-FLOATS = struct.pack("<16f", *range(16))
-
-
-def field(number, data):
-    """A length-delimited field of protobuf."""
-    data = data.encode() if isinstance(data, str) else data
-    assert len(data) < 128
-    return bytes([number << 3 | 2, len(data)]) + data
-
-
-def grpc_frame():
-    message = field(1, "noop") + field(5, field(1, "X") + field(2, "FP32") + field(3, b"\1\20")) + field(7, FLOATS)
-    return b"\0" + struct.pack(">I", len(message)) + message
-
 
 def wrk(port, seconds, folder, path):
-    asked = json.dumps({"parameters": {"binary_data_output": True}, "inputs": [
-        {"name": "X", "datatype": "FP32", "shape": [1, 16], "parameters": {"binary_data_size": 64}}]}).encode()
-    body = "".join("\\%03d" % byte if not 32 <= byte < 127 or byte in b'"\\' else chr(byte) for byte in asked) + \
-        "".join("\\%03d" % byte for byte in FLOATS)
+    body = "".join("\\%03d" % byte if not 32 <= byte < 127 or byte in b'"\\' else chr(byte) for byte in rig.REST_HEAD) + \
+        "".join("\\%03d" % byte for byte in rig.FLOATS)
     script = folder / "infer.lua"
-    script.write_text('wrk.method = "POST"\nwrk.headers["Inference-Header-Content-Length"] = "%d"\nwrk.body = "%s"\n' % (len(asked), body))
+    script.write_text('wrk.method = "POST"\nwrk.headers["Inference-Header-Content-Length"] = "%d"\nwrk.body = "%s"\n' % (len(rig.REST_HEAD), body))
     said = subprocess.run(["wrk", "-t1", "-c64", "-d%ds" % seconds, "-s", script, "http://127.0.0.1:%d%s" % (port, path)],
                           capture_output=True, text=True, check=True).stdout
     assert "Non-2xx" not in said and "Socket errors" not in said, said
     return int(re.search(r"(\d+) requests in", said)[1]), float(re.search(r"Requests/sec:\s+([\d.]+)", said)[1])
-
-
-def h2load(port, requests, folder, path):
-    frame = folder / "frame"
-    frame.write_bytes(grpc_frame())
-    said = subprocess.run(["h2load", "-c8", "-m32", "-n%d" % requests, "-d", frame, "-H", "content-type: application/grpc", "-H", "te: trailers",
-                           "http://127.0.0.1:%d%s" % (port, path)], capture_output=True, text=True, check=True).stdout
-    assert re.search(r" 0 failed, 0 errored", said) and " %d 2xx" % requests in said, said
-    return requests, float(re.search(r", ([\d.]+) req/s", said)[1])
 
 
 def nginx(folder):
@@ -97,10 +71,10 @@ def main():
     try:
         for _ in range(o.rounds):
             turns = [("weir http", weir, wrk, weir.port, o.seconds, folder, "/v2/models/noop/infer"),
-                     ("weir grpc", weir, h2load, weir.port, 100000 * o.seconds, folder, "/inference.GRPCInferenceService/ModelInfer")]
+                     ("weir grpc", weir, rig.grpc, weir.port, 100000 * o.seconds, folder, "/inference.GRPCInferenceService/ModelInfer")]
             if other:
                 turns += [("nginx http", other, wrk, other.port, o.seconds, folder, "/"),
-                          ("nginx http2", other, h2load, other.port2, 50000 * o.seconds, folder, "/")]
+                          ("nginx http2", other, rig.grpc, other.port2, 50000 * o.seconds, folder, "/")]
             for name, server, what, *how in turns:
                 rows.setdefault(name, []).append(measure(server, what, *how))
             idle = rig.load(o.build, weir, "--model", "noop", "--arrivals", "closed:1", "--seconds", str(o.seconds), "--warm", ".2")["run"]

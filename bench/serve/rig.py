@@ -2,13 +2,51 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
 import time
 import urllib.request
+
+
+# One row of 16 numbers for the model `noop`, by the binary extension and by gRPC.
+FLOATS = struct.pack("<16f", *range(16))
+REST_HEAD = json.dumps({"parameters": {"binary_data_output": True}, "inputs": [
+    {"name": "X", "datatype": "FP32", "shape": [1, 16], "parameters": {"binary_data_size": 64}}]}).encode()
+
+
+def field(number, data):
+    """A length-delimited field of protobuf."""
+    data = data.encode() if isinstance(data, str) else data
+    assert len(data) < 128
+    return bytes([number << 3 | 2, len(data)]) + data
+
+
+def grpc_frame():
+    message = field(1, "noop") + field(5, field(1, "X") + field(2, "FP32") + field(3, b"\1\20")) + field(7, FLOATS)
+    return b"\0" + struct.pack(">I", len(message)) + message
+
+
+def h2load(port, requests, folder, path, data, *options):
+    """So many requests of one kind, none of which may fail; the rate."""
+    body = folder / "request"
+    body.write_bytes(data)
+    said = subprocess.run(["h2load", "-n%d" % requests, "-d", body, *options, "http://127.0.0.1:%d%s" % (port, path)],
+                          capture_output=True, text=True, check=True).stdout
+    assert re.search(r" 0 failed, 0 errored", said) and " %d 2xx" % requests in said, said
+    return requests, float(re.search(r", ([\d.]+) req/s", said)[1])
+
+
+def grpc(port, requests, folder, path):
+    return h2load(port, requests, folder, path, grpc_frame(), "-c8", "-m32", "-H", "content-type: application/grpc", "-H", "te: trailers")
+
+
+def rest(port, requests, folder, path):
+    return h2load(port, requests, folder, path, REST_HEAD + FLOATS, "--h1", "-c64", "-H", "inference-header-content-length: %d" % len(REST_HEAD))
 
 
 def free_port():

@@ -3,6 +3,7 @@
  * and frees versions whose last request has ended.
  */
 #include <errno.h>
+#include <malloc.h>
 
 #include "serve/internal.h"
 
@@ -40,6 +41,9 @@ static void bury(struct server *s, struct version *dead)
 		next = v->next_dead;
 		version_free(s, v);
 	}
+	/* A model's memory is large, and the next one may be another process's. */
+	if (dead)
+		malloc_trim(0);
 }
 
 static void scan(struct server *s, bool settled)

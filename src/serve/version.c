@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include "serve/internal.h"
@@ -340,6 +341,7 @@ int version_load(struct server *s, const struct store_model *from,
 	if (!e)
 		config_set_name(v->config, from->name);
 	e = e ? e : load(s, from->name, v, err);
+	malloc_trim(0); /* the file, and what the engine made of it on the way */
 	if (e) {
 		version_free(s, v);
 		return e;

@@ -178,3 +178,9 @@ class Server:
         except subprocess.TimeoutExpired:
             self.process.kill()
             raise
+
+
+def values(server):
+    """Of /metrics: {(name, labels): value}."""
+    text = server.ask("GET", "/metrics").body.decode()
+    return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line[0] != "#"}
