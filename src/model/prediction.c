@@ -211,7 +211,6 @@ static void sum_graphs(struct prediction *p, const struct launch_samples *all)
 	}
 	if (pairs.v.n)
 		p->graphs = sum(pairs.v.v, pairs.v.n);
-	p->graphs.name = "from the first kernel to the last";
 	array_free(&pairs.v);
 	array_free(&of);
 }
@@ -251,57 +250,4 @@ void prediction_free(struct prediction *p)
 	launch_samples_fini(p->memory);
 	free(p->memory);
 	free(p);
-}
-
-/* ---- text ---- */
-
-static void put_row(struct table *t, const struct prediction_row *row, const char *name)
-{
-	table_count(t, row->count);
-	table_percent(t, row->error * 100);
-	table_percent(t, row->error90 * 100);
-	table_cell(t, "%.0f %%", row->covered * 100);
-	table_ns(t, row->measured_ns);
-	table_ns(t, row->predicted_ns);
-	table_cell(t, "%.*s", KERNEL_CUT, name);
-}
-
-static void put_table(const struct text_page *p, const struct prediction_row *v, size_t count,
-	size_t rows, const char *what)
-{
-	const char *const headings[] = { "launches", "median error", "p90 error", "within p90",
-		"measured", "predicted", what };
-	struct table t;
-	if (!count)
-		return;
-	table_init(&t, ">>>>>><", headings);
-	for (size_t i = 0; i < count && (!rows || i < rows); i++)
-		put_row(&t, &v[i], p->full_names ? v[i].name : text_kernel(v[i].name));
-	table_print(&t, p->out, p->dim, p->plain);
-	table_fini(&t);
-	if (rows && count > rows)
-		fprintf(p->out, "  %s… %zu more%s\n", p->dim, count - rows, p->plain);
-}
-
-void prediction_put_text(const struct report *r, const struct text_page *p)
-{
-	const struct prediction *all = r->prediction;
-	FILE *out = p->out;
-	struct number a, b, c;
-	fprintf(out, "  %s launches were predicted", number_count(&a, all->launches));
-	if (all->unpredicted)
-		fprintf(out, ", %s were not", number_count(&b, all->unpredicted));
-	if (!all->measured) {
-		fputs("; there are no device times to compare them with\n", out);
-		return;
-	}
-	fprintf(out, "; %s of them have a device time", number_count(&c, all->measured));
-	if (all->contended)
-		fprintf(out, ", of which %s shared the device and are left out",
-			number_count(&b, all->contended));
-	fputs("\n\n", out);
-	put_table(p, all->tiers.rows.v, all->tiers.rows.n, 0, "predicted by");
-	put_table(p, &all->graphs, all->graphs.count > 0, 0, "whole graphs");
-	fputs("\n", out);
-	put_table(p, all->kernels.rows.v, all->kernels.rows.n, p->rows, "kernel");
 }

@@ -5,7 +5,6 @@
 #ifndef WEIR_MODEL_PREDICTION_H
 #define WEIR_MODEL_PREDICTION_H
 
-#include "base/table.h"
 #include "model/report.h"
 
 struct prediction_row {
@@ -36,7 +35,5 @@ struct prediction {
 /* r->prediction, when r->predicted launches say so.  0 or -errno. */
 int prediction_fill(struct report *r);
 void prediction_free(struct prediction *p);
-
-void prediction_put_text(const struct report *r, const struct text_page *p);
 
 #endif

@@ -5,6 +5,11 @@
 #include "report/sections.h"
 
 #include <stdio.h>
+#include <string.h>
+
+#include "base/bounded.h"
+#include "base/expect.h"
+#include "base/number.h"
 
 #include "base/banned.h"
 
@@ -81,11 +86,41 @@ static struct value get_part_share(const struct row *row, const void *of)
 	return row->rows->all > 0 ? value_real((double)ns / row->rows->all) : value_null();
 }
 
+/* Of the wall time from the first activity to the last: a program's start is often longer than all
+ * that it does.  NULL: the part is outside of it. */
+static const void *inside(const struct row *row)
+{
+	const size_t n = row->rows->section == &section_breakdown ? WALL_BEFORE : PATH_BEFORE;
+	return row->index < n ? row->at : NULL;
+}
+
+static struct value get_gpu_share(const struct row *row, const void *of)
+{
+	const uint64_t *wall = row->r->analysis.wall_ns;
+	expect(wall[WALL_BEFORE] <= row->r->wall_ns &&
+			wall[WALL_AFTER] <= row->r->wall_ns - wall[WALL_BEFORE],
+		"what is before the first GPU activity and after the last is part of the wall time");
+	return value_share(
+		*(const uint64_t *)of, row->r->wall_ns - wall[WALL_BEFORE] - wall[WALL_AFTER]);
+}
+
+static struct value get_bar(const struct row *row, const void *of)
+{
+	static const char bar[] = "####################";
+	const struct value share = inside(row) ? get_gpu_share(row, of) : value_null();
+	const double n = share.kind == VALUE_REAL ? share.real * 20 + 0.5 : 0;
+	return value_text(bar + 20 - (n < 20 ? (int)n : 20));
+}
+
 #define PART(names, name, words)                                                                   \
 	{ "name", UNIT_TEXT, "name", names, .get = name },                                         \
 		{ "ns", UNIT_NS, "time", "its time", .get = get_u64, .sums = true },               \
-		{ "share", UNIT_SHARE, "share", "of the wall time, to which the parts add up",     \
+		{ "share", UNIT_SHARE, "of wall", "of the wall time, to which the parts add up",   \
 			.get = get_part_share, .sums = true },                                     \
+		{ "gpu_share", UNIT_SHARE, "of GPU span",                                          \
+			"of the time from the first activity to the last", .get = get_gpu_share,   \
+			.find = inside, .text_only = true },                                       \
+		{ "bar", UNIT_TEXT, "", "the same as a bar", .get = get_bar, .text_only = true },  \
 	{                                                                                          \
 		"what", UNIT_TEXT, "what", "the part in words", .get = words                       \
 	}
@@ -313,6 +348,38 @@ static struct value get_before(const struct row *row, const void *of)
 	return kept(row, analysis_began(row->r, of, &room), &room);
 }
 
+/* That the devices were idle need not be said of an idle gap. */
+static struct value get_cause_text(const struct row *row, const void *of)
+{
+	static const char idle[] = "idle";
+	const char *text = wall_part_text[((const struct idle_gap *)of)->cause];
+	return value_text(strncmp(text, idle, sizeof idle - 1) ? text : text + sizeof idle + 1);
+}
+
+/* The call, the operator, the module, the line: those that are known. */
+static struct value get_culprit(const struct row *row, const void *of)
+{
+	const struct idle_gap *gap = of;
+	const struct idle_culprit *c = &gap->culprit;
+	const struct meta_name *names = row->r->meta.names.v;
+	struct fn_name fn;
+	struct gap_text room;
+	struct number ns;
+	struct bounded b = { .to = row->text, .size = 512 };
+	const char *line = analysis_line(row->r, gap, &room);
+	if (c->call_ns)
+		bounded_printf(&b, "%s %s", report_fn_name(row->r, c->call_fn, &fn),
+			number_ns(&ns, c->call_ns));
+	if (c->operator!= META_NONE)
+		bounded_printf(&b, "%s%.60s", b.used ? " in " : "", names[c->operator].text);
+	if (c->module != META_NONE)
+		bounded_printf(&b, "%s%.60s", b.used ? ", " : "", names[c->module].text);
+	if (line)
+		bounded_printf(&b, "%s%.80s", b.used ? ", " : "", line);
+	bounded_end(&b);
+	return value_text(b.used ? row->text : NULL);
+}
+
 static const struct column gap_columns[] = {
 	{ "start_ns", UNIT_MOMENT, "at", "when it began", .get = get_u64,
 		AT(struct idle_gap, start_ns) },
@@ -320,6 +387,10 @@ static const struct column gap_columns[] = {
 		.sums = true },
 	{ "cause", UNIT_TEXT, "cause", "what the host did for most of it: a name of `breakdown`",
 		.get = get_cause },
+	{ "cause_text", UNIT_TEXT, "cause", "the same in words", .get = get_cause_text,
+		.text_only = true },
+	{ "culprit", UNIT_TEXT, "culprit", "call, operator, module and line, as they are known",
+		.get = get_culprit, .text_only = true },
 	{ "call", UNIT_TEXT, "call",
 		"the call in which the host spent most of it; null: no call is to blame",
 		.get = get_call, .find = culprit_call },

@@ -1,5 +1,7 @@
 /* Prints the analysis of the wall time as text. */
 #include "report/analysis.h"
+#include "report/sections.h"
+#include "report/view.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -17,48 +19,6 @@
 
 #define NAME_CUT        40 /* bytes of a kernel's name */
 #define IDLE_GAPS_SHOWN 5u
-
-static void cell_share(struct table *t, uint64_t part, uint64_t all)
-{
-	table_percent(t, all ? (double)part * 100 / (double)all : 0);
-}
-
-static void cell_bar(struct table *t, uint64_t part, uint64_t all)
-{
-	static const char bar[] = "####################";
-	const double share = all ? (double)part / (double)all : 0;
-	table_cell(t, "%.*s", (int)(share * 20 + 0.5), bar);
-}
-
-/* Shares of the wall time, and of it from the first activity to the last: a program's start is
- * often longer than all that it does.  The parts from `inside` on are outside of that. */
-static void put_parts(const struct report *r, const struct text_page *p, const uint64_t *ns,
-	const char *const *names, unsigned count, unsigned inside)
-{
-	const uint64_t *wall = r->analysis.wall_ns;
-	expect(wall[WALL_BEFORE] <= r->wall_ns &&
-			wall[WALL_AFTER] <= r->wall_ns - wall[WALL_BEFORE],
-		"what is before the first GPU activity and after the last is part of the wall time");
-	const uint64_t activity_ns = r->wall_ns - wall[WALL_BEFORE] - wall[WALL_AFTER];
-	static const char *const headings[] = { "time", "of wall", "of GPU span", "", "what" };
-	struct table t;
-	table_init(&t, ">>><<", headings);
-	for (unsigned i = 0; i < count; i++) {
-		if (!ns[i])
-			continue;
-		expect(ns[i] <= r->wall_ns, "a part of the wall time is no longer than it");
-		table_ns(&t, ns[i]);
-		cell_share(&t, ns[i], r->wall_ns);
-		if (i >= inside)
-			table_none(&t);
-		else
-			cell_share(&t, ns[i], activity_ns);
-		cell_bar(&t, i >= inside ? 0 : ns[i], activity_ns);
-		table_cell(&t, "%s", names[i]);
-	}
-	table_print(&t, p->out, p->dim, p->plain);
-	table_fini(&t);
-}
 
 #define LINE_COLUMNS 60u
 static_assert(BUSY_POINTS % LINE_COLUMNS == 0, "as many intervals a column");
@@ -108,22 +68,6 @@ static void put_queue(const struct report *r, const struct text_page *p)
 		q->span_ns ? (double)q->empty_ns * 100 / (double)q->span_ns : 0);
 }
 
-static void cell_kernel(const struct text_page *p, struct table *t, const char *name)
-{
-	if (p->full_names)
-		table_cell(t, "%s", name);
-	else
-		table_cell_name(t, text_kernel(name), NAME_CUT);
-}
-
-/* That the devices were idle need not be said of an idle gap. */
-static const char *cause_of(const struct idle_gap *p)
-{
-	static const char idle[] = "idle";
-	const char *text = wall_part_text[p->cause];
-	return strncmp(text, idle, sizeof idle - 1) ? text : text + sizeof idle + 1;
-}
-
 const char *analysis_began(const struct report *r, const struct idle_gap *p, struct gap_text *room)
 {
 	const uint32_t in = p->culprit.began_in;
@@ -147,57 +91,24 @@ const char *analysis_line(const struct report *r, const struct idle_gap *p, stru
 	return room->text;
 }
 
-/* The call, the operator, the module, the line: those that are known. */
-static void cell_culprit(const struct report *r, struct table *t, const struct idle_gap *p)
+static bool has_time(const struct row *row)
 {
-	const struct idle_culprit *c = &p->culprit;
-	const struct meta_name *names = r->meta.names.v;
-	struct fn_name fn;
-	struct gap_text room;
-	struct number ns;
-	const char *line = analysis_line(r, p, &room);
-	char text[512] = "";
-	struct bounded b = BOUNDED(text);
-	if (c->call_ns)
-		bounded_printf(&b, "%s %s", report_fn_name(r, c->call_fn, &fn),
-			number_ns(&ns, c->call_ns));
-	if (c->operator!= META_NONE)
-		bounded_printf(&b, "%s%.60s", *text ? " in " : "", names[c->operator].text);
-	if (c->module != META_NONE)
-		bounded_printf(&b, "%s%.60s", *text ? ", " : "", names[c->module].text);
-	if (line)
-		bounded_printf(&b, "%s%.80s", *text ? ", " : "", line);
-	bounded_end(&b);
-	if (*text)
-		table_cell(t, "%s", text);
-	else
-		table_none(t);
+	const uint64_t ns = *(const uint64_t *)row->at;
+	expect(ns <= row->r->wall_ns, "a part of the wall time is no longer than it");
+	return ns;
 }
+
+#define PARTS "ns,share,gpu_share,bar,what"
 
 static void put_idle_gaps(const struct report *r, const struct text_page *p)
 {
-	static const char *const headings[] = { "time", "at", "cause", "culprit", "after",
-		"before" };
-	struct gap_text room;
-	const struct analysis *a = &r->analysis;
-	struct table t;
-	if (!a->idle_gaps.n)
-		return;
-	fprintf(p->out, "\n%sLongest idle gaps%s: no GPU ran anything\n", p->bold, p->plain);
-	table_init(&t, ">><<<<", headings);
-	for (size_t i = 0; i < a->idle_gaps.n && (!p->rows || i < IDLE_GAPS_SHOWN); i++) {
-		const struct idle_gap *gap = &a->idle_gaps.v[i];
-		expect(gap->cause < WALL_PARTS, "the cause of an idle gap is one of all");
-		expect(!i || gap[-1].ns >= gap->ns, "the longest idle gap comes first");
-		table_ns(&t, gap->ns);
-		table_ns(&t, gap->start_ns);
-		table_cell(&t, "%s", cause_of(gap));
-		cell_culprit(r, &t, gap);
-		cell_kernel(p, &t, gap->ended);
-		cell_kernel(p, &t, analysis_began(r, gap, &room));
-	}
-	table_print(&t, p->out, p->dim, p->plain);
-	table_fini(&t);
+	static const struct view view = { .section = &section_longest_gaps,
+		.heading = "Longest idle gaps: no GPU ran anything",
+		.keys = "ns,start_ns,cause_text,culprit,after,before",
+		.most = NAME_CUT };
+	struct text_page few = *p;
+	few.rows = p->rows ? IDLE_GAPS_SHOWN : 0;
+	view_put(&view, r, &few);
 }
 
 /* The path through the host is often one of several that are nearly as long. */
@@ -227,18 +138,24 @@ static void put_off(const struct report *r, const struct text_page *p)
 
 void analysis_put_text(const struct report *r, const struct text_page *p)
 {
+	static const struct view breakdown = { .section = &section_breakdown,
+		.heading = "Where the wall time went",
+		.keys = PARTS,
+		.has = has_time };
+	static const struct view path = { .section = &section_critical_path,
+		.heading = "The critical path",
+		.keys = PARTS,
+		.has = has_time };
 	const struct analysis *a = &r->analysis;
 	if (!a->known)
 		return;
-	page_heading(p, "Where the wall time went");
-	put_parts(r, p, a->wall_ns, wall_part_text, WALL_PARTS, WALL_BEFORE);
+	view_put(&breakdown, r, p);
 	put_off(r, p);
 	put_busy(r, p);
 	put_hidden(p, "copies", a->copy_ns, a->copy_hidden_ns);
 	put_hidden(p, "communication", a->communication_ns, a->communication_hidden_ns);
 	put_queue(r, p);
-	page_heading(p, "The critical path");
-	put_parts(r, p, a->path_ns, path_part_text, PATH_PARTS, PATH_BEFORE);
+	view_put(&path, r, p);
 	analysis_put_slack(r, p->out);
 	put_idle_gaps(r, p);
 }

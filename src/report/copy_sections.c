@@ -21,6 +21,12 @@ static struct value get_bytes(const struct row *row, const void *of)
 	return value_u64_if(m->sized || !m->count, m->bytes);
 }
 
+static struct value get_mean(const struct row *row, const void *of)
+{
+	const struct moved_row *m = of;
+	return m->sized ? value_u64(m->bytes / m->sized) : value_null();
+}
+
 static struct value get_device_total(const struct row *row, const void *of)
 {
 	return value_u64_if(row->r->device_copies.n, ((const struct moved_row *)of)->device_ns);
@@ -37,6 +43,8 @@ static struct value get_rate(const struct row *row, const void *of)
 		.sums = true },                                                                    \
 		{ "bytes", UNIT_BYTES, "bytes", "of the calls whose size is known; null: of none", \
 			.get = get_bytes, .sums = true },                                          \
+		{ "mean_bytes", UNIT_BYTES, "mean", "of one of them", .get = get_mean,             \
+			.text_only = true },                                                       \
 		{ "device_total_ns", UNIT_NS, "time", "time on the device; null: not recorded",    \
 			.get = get_device_total, .sums = true },                                   \
 	{                                                                                          \
@@ -68,7 +76,7 @@ static const struct column sets_columns[] = {
 
 static int make_sets(struct rows *rows)
 {
-	rows->v = &rows->r->sets;
+	rows_take(rows, &rows->r->sets, 1, sizeof rows->r->sets);
 	return 0;
 }
 

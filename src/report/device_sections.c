@@ -298,13 +298,13 @@ const struct section section_gpu_state = {
 #define PREDICTION(key, words, found)                                                              \
 	{ key "launches", UNIT_COUNT, words "launches", "launches", .get = get_u64, .find = found, \
 		AT(struct prediction_row, count), .absent = true },                                \
-		{ key "error_median", UNIT_SHARE, words "error, median", "relative error, median", \
+		{ key "error_median", UNIT_SHARE, words "median error", "relative error, median",  \
 			.get = get_real, .find = found, AT(struct prediction_row, error),          \
 			.absent = true },                                                          \
-		{ key "error_p90", UNIT_SHARE, words "error, p90", "relative error, p90",          \
+		{ key "error_p90", UNIT_SHARE, words "p90 error", "relative error, p90",           \
 			.get = get_real, .find = found, AT(struct prediction_row, error90),        \
 			.absent = true },                                                          \
-		{ key "covered", UNIT_SHARE, words "covered",                                      \
+		{ key "covered", UNIT_SHARE, words "within p90",                                   \
 			"share that took no longer than the predicted p90", .get = get_real,       \
 			.find = found, AT(struct prediction_row, covered), .absent = true },       \
 		{ key "measured_ns", UNIT_NS, words "measured", "median of what they took",        \

@@ -15,9 +15,6 @@ void provenance_put_text(const struct report *r, const struct text_page *p);
 const char *failure_probe(const struct report *r, const struct failure_row *f);
 uint64_t failures_probed(const struct report *r);
 
-/* The table of those that are faults, or of the others; nothing where there are none. */
-void failures_put_text(const struct report *r, const struct text_page *p, bool probed);
-
 /* Whether the i-th of meta.devices is one that another process has said; ticks of the clock a
  * second, 0: not known. */
 bool provenance_is_said(const struct report *r, size_t i);

@@ -28,6 +28,35 @@
 
 /* ---- what went wrong ---- */
 
+static bool is_probe(const struct row *row)
+{
+	return failure_probe(row->r, row->at);
+}
+
+static bool is_fault(const struct row *row)
+{
+	return !is_probe(row);
+}
+
+static void put_failures(const struct report *r, const struct text_page *p)
+{
+	static const struct view view = { .section = &section_failures,
+		.heading = "Failing calls",
+		.keys = "count,name,code,error,tid,first_ns",
+		.has = is_fault,
+		.wrong = true };
+	view_put(&view, r, p);
+}
+
+static void put_probes(const struct report *r, const struct text_page *p)
+{
+	static const struct view view = { .section = &section_failures,
+		.heading = "Failing calls that are no fault",
+		.keys = "count,name,code,error,tid,first_ns,probe",
+		.has = is_probe };
+	view_put(&view, r, p);
+}
+
 static void put_warnings(const struct report *r, const struct text_page *p)
 {
 	if (!r->warnings.n)
@@ -352,42 +381,21 @@ static void put_streams(const struct report *r, const struct text_page *p)
 
 /* ---- copies ---- */
 
-static void cell_bytes(struct table *t, bool known, uint64_t bytes)
-{
-	if (known)
-		table_bytes(t, bytes);
-	else
-		table_none(t);
-}
-
-static void put_moved(struct table *t, const struct moved_row *m, const char *name)
-{
-	table_count(t, m->count);
-	cell_bytes(t, m->sized, m->bytes);
-	cell_bytes(t, m->sized, m->sized ? m->bytes / m->sized : 0);
-	table_cell(t, "%s", name);
-}
-
 static void put_copies(const struct report *r, const struct text_page *p)
 {
 	static const struct view device_copies = { .section = &section_memops,
 		.heading = "Copies and memsets by time on the device",
 		.keys = "count,bytes,mean_bytes,device_total_ns,device_p50_ns,bytes_per_second,"
 			"route" };
-	static const char *const headings[] = { "calls", "bytes", "mean", "direction" };
-	struct table t;
+	static const struct view copies = { .section = &section_memcpys,
+		.keys = "count,bytes,mean_bytes,direction" };
+	static const struct view sets = { .section = &section_memsets,
+		.keys = "count,bytes,mean_bytes" };
 	if (view_put(&device_copies, r, p))
 		return;
-	if (!r->copies.n && !r->sets.count)
-		return;
-	page_heading(p, "Copies and memsets");
-	table_init(&t, ">>><", headings);
-	for (size_t i = 0; i < r->copies.n; i++)
-		put_moved(&t, &r->copies.v[i], r->copies.v[i].direction);
+	view_put(&copies, r, p);
 	if (r->sets.count)
-		put_moved(&t, &r->sets, "memset");
-	table_print(&t, p->out, p->dim, p->plain);
-	table_fini(&t);
+		view_put(&sets, r, p);
 }
 
 /* ---- processes ---- */
@@ -400,12 +408,34 @@ static void put_processes(const struct report *r, const struct text_page *p)
 	view_put(&view, r, p);
 }
 
+/* How many there are, and how they compare with what was measured. */
 static void put_prediction(const struct report *r, const struct text_page *p)
 {
-	if (!r->prediction)
+	static const struct view graphs = { .section = &section_prediction,
+		.heading = "Predictions of whole graphs, from the first kernel to the last",
+		.keys = "graphs.launches,graphs.error_median,graphs.error_p90,graphs.covered,"
+			"graphs.measured_ns,graphs.predicted_ns" };
+	const struct prediction *all = r->prediction;
+	struct number a, b;
+	if (!all)
 		return;
 	page_heading(p, "Predicted times");
-	prediction_put_text(r, p);
+	fprintf(p->out, "  %s launches were predicted", number_count(&a, all->launches));
+	if (all->unpredicted)
+		fprintf(p->out, ", %s were not", number_count(&b, all->unpredicted));
+	if (!all->measured) {
+		fputs("; there are no device times to compare them with\n", p->out);
+		return;
+	}
+	fprintf(p->out, "; %s of them have a device time", number_count(&a, all->measured));
+	if (all->contended)
+		fprintf(p->out, ", of which %s shared the device and are left out",
+			number_count(&b, all->contended));
+	putc('\n', p->out);
+	view_put(&(struct view){ .section = &section_predictors }, r, p);
+	if (all->graphs.count)
+		view_put_object(&graphs, r, p);
+	view_put(&(struct view){ .section = &section_prediction_kernels }, r, p);
 }
 
 static void put_requests(const struct report *r, const struct text_page *p)
@@ -476,7 +506,7 @@ void report_print_text(const struct report *r, FILE *out, const struct report_st
 	summary_make(r, &summary);
 	summary_put_text(&summary, out);
 	provenance_put_text(r, &p);
-	failures_put_text(r, &p, false);
+	put_failures(r, &p);
 	put_warnings(r, &p);
 	put_requests(r, &p);
 	if (!r->calls && !r->allocator_events && !r->activities.n && !r->operators.n) {
@@ -502,5 +532,5 @@ void report_print_text(const struct report *r, FILE *out, const struct report_st
 	put_processes(r, &p);
 	if (r->hints)
 		hints_print_text(r->hints, out, 0, true, style->colour);
-	failures_put_text(r, &p, true);
+	put_probes(r, &p);
 }

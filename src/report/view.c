@@ -56,16 +56,20 @@ static void put_table(const struct view *view, struct rows *rows, const struct p
 {
 	const struct column *columns[TABLE_COLUMNS + 1];
 	const size_t n = find_columns(view, columns);
-	const struct cell_style style = { .full = p->full_names,
-		.most = p->full_names || p->width ? 0 : NAME_CUT };
 	struct view_table t;
-	page_heading(p, view->heading ? view->heading : view->section->heading);
+	fprintf(p->out, "\n%s%s%s%s\n", p->bold, view->wrong ? p->red : "",
+		view->heading ? view->heading : view->section->heading, p->plain);
 	view_table_begin(&t, columns, n);
 	for (size_t k = 0; k < page_shown(p, picked->n); k++) {
 		const size_t index =
 			(size_t)((const char *)picked->v[k] - (const char *)rows->v) / rows->each;
 		const struct row row = row_at(rows, index);
 		for (size_t i = 0; i < n; i++) {
+			const bool cut = view->most && columns[i]->unit == UNIT_KERNEL;
+			const struct cell_style style = { .full = p->full_names,
+				.most = cut        ? view->most
+					: p->width ? 0
+						   : NAME_CUT };
 			const struct value v = column_get(columns[i], &row);
 			section_put_cell(&t.t, columns[i], &v, &style);
 		}

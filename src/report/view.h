@@ -11,6 +11,8 @@ struct view {
 	const struct section *section;
 	const char *heading, *keys;         /* NULL: the section's, and those that it shows */
 	bool (*has)(const struct row *row); /* which rows; NULL: all */
+	bool wrong;                         /* its heading is red */
+	size_t most;                        /* characters of a kernel; 0: as the page has room */
 	int (*order)(
 		const void *one, const void *two); /* of pointers to them; NULL: the section's */
 };

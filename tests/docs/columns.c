@@ -23,7 +23,7 @@ static void complain(const struct section *s, const char *key, const char *what)
 
 static void check_column(const struct section *s, const struct column *c)
 {
-	if (!c->heading || !*c->heading || !c->meaning || !*c->meaning)
+	if (!c->heading || (!*c->heading && !c->text_only) || !c->meaning || !*c->meaning)
 		complain(s, c->key, "has no heading or no meaning");
 	if (section_column(s, c->key, strlen(c->key)) != c)
 		complain(s, c->key, "is there twice");
