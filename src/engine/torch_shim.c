@@ -237,6 +237,15 @@ PUBLIC int32_t weir_torch_empty_strided(int64_t dims, const int64_t *size, const
 	return 0;
 }
 
+/* The driver copies from memory that is not pinned too. */
+PUBLIC int32_t weir_torch_empty_strided_pinned(int64_t dims, const int64_t *size,
+	const int64_t *stride, int32_t type, int32_t device, int32_t index, torch_handle *ret)
+{
+	return device == TORCH_CPU
+		       ? weir_torch_empty_strided(dims, size, stride, type, device, index, ret)
+		       : failed("pinned memory is for a device of kind %d", device);
+}
+
 PUBLIC int32_t weir_torch_create_tensor_from_blob(void *data, int64_t dims, const int64_t *size,
 	const int64_t *stride, int64_t offset, int32_t type, int32_t device, int32_t index,
 	torch_handle *ret)
@@ -479,6 +488,12 @@ static int32_t only_device(int32_t index)
 	return index > 0 ? failed("the model is for the device %d", index) : 0;
 }
 
+PUBLIC int32_t weir_torch_get_current_device_index(int32_t *ret)
+{
+	*ret = 0;
+	return 0;
+}
+
 #define GUARD(name)                                                                                \
 	PUBLIC int32_t weir_torch_create_##name(int32_t index, void **ret)                         \
 	{                                                                                          \
@@ -586,6 +601,16 @@ PUBLIC int weirFree(void *at)
 	return at ? INVALID_VALUE : 0;
 }
 
+PUBLIC int32_t weir_torch_cuda_caching_allocator_raw_alloc(uint64_t bytes, void **ret)
+{
+	return weirMalloc(ret, bytes);
+}
+
+PUBLIC int32_t weir_torch_cuda_caching_allocator_raw_delete(void *at)
+{
+	return weirFree(at);
+}
+
 PUBLIC int weirMemcpyAsync(void *to, const void *from, size_t bytes, int kind, void *stream)
 {
 	if (!now)
@@ -620,9 +645,24 @@ PUBLIC int weirMemcpy(void *to, const void *from, size_t bytes, int kind)
 	return e ? e : weirStreamSynchronize(now->stream);
 }
 
+PUBLIC int weirStreamCreateWithFlags(void **ret, unsigned flags)
+{
+	return now ? now->gpu->cu.cuStreamCreateWithPriority(ret, flags, 0) : NO_DEVICE;
+}
+
+PUBLIC int weirStreamDestroy(void *stream)
+{
+	return now ? now->gpu->cu.cuStreamDestroy_v2(stream) : NO_DEVICE;
+}
+
+PUBLIC int weirEventCreateWithFlags(void **ret, unsigned flags)
+{
+	return now ? now->gpu->cu.cuEventCreate(ret, flags) : NO_DEVICE;
+}
+
 PUBLIC int weirEventCreate(void **ret)
 {
-	return now ? now->gpu->cu.cuEventCreate(ret, 0) : NO_DEVICE;
+	return weirEventCreateWithFlags(ret, 0);
 }
 
 #define OF_EVENT(name, driver)                                                                     \
