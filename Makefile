@@ -89,10 +89,13 @@ install: build ## install into PREFIX (/usr/local)
 dist: ## build the portable tree, dist/weir-VERSION-linux-x86_64.tar.zst
 	@sh tools/dist.sh
 
+packages: dist ## build packages of that tree: .deb, .rpm, a wheel for pip, SHA256SUMS
+	@sh tools/packages.sh
+
 image: dist ## build the image of the portable tree, dist/weir-VERSION-linux-x86_64.oci.tar
 	@sh deploy/container/image.sh
 
-check-dist: build dist ## try what was made in Debian 11 to 13 (root), build it a second time, elsewhere, and compare
+check-dist: build packages ## try what was made in Debian 11 to 13 (root), build it a second time, elsewhere, and compare
 	@sh tools/deps.sh check-dist
 	$(CTEST) --no-tests=error --test-dir $(BUILD) -L dist
 	@sh tests/dist/same.sh

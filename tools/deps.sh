@@ -6,14 +6,15 @@ packages='cmake ninja-build gcc libc6-dev pkg-config libzstd-dev liblz4-dev zlib
 	libjansson-dev libcmocka-dev libxgboost0 libncurses-dev
 	libmicrohttpd-dev libdw-dev libnghttp2-dev'
 case ${1:-build} in
-check) packages="$packages mandoc g++ musl-tools debootstrap python3 python3-pyte python3-jsonschema chromium-headless-shell protobuf-compiler python3-grpcio"
+check) packages="$packages mandoc g++ musl-tools debootstrap lintian python3 python3-pyte python3-jsonschema chromium-headless-shell protobuf-compiler python3-grpcio"
 	packages="$packages podman crun skopeo zstd slurm-wlm iproute2 python3-ipython" ;; # of containers
 lint) packages="$packages clang-format-14 universal-ctags binutils" ;;
 bench) packages="$packages wrk nghttp2-client nginx-light" ;;
 fuzz) packages="$packages clang-14 libclang-rt-14-dev" ;;
-check-dist) packages="$packages debootstrap zstd binutils python3" ;;
-dist-x86_64) packages="$packages zstd binutils" ;;
-dist-aarch64) packages="$packages zstd binutils gcc-aarch64-linux-gnu" ;;
+check-dist) packages="$packages debootstrap zstd binutils python3 lintian" ;;
+dist-x86_64) packages="$packages zstd binutils python3" ;;
+dist-aarch64) packages="$packages zstd binutils python3 gcc-aarch64-linux-gnu" ;;
+packages) packages='debhelper rpm zstd python3' ;;
 serve) command -v npm >/dev/null || packages="$packages nodejs npm" ;; # others' nodejs has npm in it
 esac
 

@@ -22,18 +22,19 @@ sh tools/dist/sysroot.sh "$work/sysroot" "$machine"
 cmake --build "$work" ${JOBS:+-j "$JOBS"}
 
 rm -rf "$tree"
-cmake --install "$work" --prefix "$PWD/$tree" >/dev/null
+cmake --install "$work" --strip --prefix "$PWD/$tree" >/dev/null
 licences=$tree/share/doc/weir/licences
 mkdir -p "$licences"
 cp LICENSE "$licences/weir"
-# Of the packages whose archives are linked in: the C library and what is loaded are not.
-for file in "$work"/sysroot/usr/share/doc/*/copyright; do
-	package=$(basename "$(dirname "$file")")
-	case $package in
-	libc6* | libtinfo6 | linux-libc-dev | libmicrohttpd-dev | libdw-dev | libelf-dev) ;;
-	*) cp "$file" "$licences/$package" ;;
-	esac
-done
+python3 tools/dist/spdx.py "$work" "$tree" "$work/$name.spdx.json" >"$work/linked"
+while read -r package copyright; do
+	cp "$copyright" "$licences/$package"
+done <"$work/linked"
+cp "$work/$name.spdx.json" "$tree/share/doc/weir/weir.spdx.json"
+
+# For pip.
+cp tools/dist/pyproject.toml "$tree"
+cp tools/dist/weir_wheel.py "$tree/share/weir"
 
 mkdir -p "$to"
 tar -C "$work" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rwX \

@@ -1,8 +1,10 @@
-"""python3 -m weir SCRIPT [ARGUMENT...], or -m MODULE [ARGUMENT...]: runs it with its operators named.
+"""python3 -m weir COMMAND [ARGUMENT...] is the program weir; python3 -m weir SCRIPT.py [ARGUMENT...], or -m MODULE
+[ARGUMENT...], runs a script or a module with its operators named.
 
 python3 -m weir export-torch REPOSITORY MODEL: export_torch.py."""
 import os
 import runpy
+import shutil
 import sys
 
 import weir
@@ -10,7 +12,31 @@ import weir
 USAGE = """usage: weir record -- python3 -m weir SCRIPT [ARGUMENT...]
        weir record -- python3 -m weir -m MODULE [ARGUMENT...]
        python3 -m weir export-torch --help
+       python3 -m weir COMMAND [ARGUMENT...]
 """
+
+
+def find_program():
+    """The program of the installation that this package is in, else the one in PATH, else None."""
+    folder = os.path.dirname(os.path.realpath(__file__))
+    while folder != "/":
+        folder = os.path.dirname(folder)
+        if os.path.exists(os.path.join(folder, "lib/weir/libweir.so")):
+            return os.path.join(folder, "bin/weir")
+    return shutil.which("weir")
+
+
+def become_program(arguments):
+    program = find_program()
+    if not program:
+        sys.stderr.write("weir: the program weir is neither beside this package nor in PATH\n")
+        return 3
+    os.execv(program, [program] + arguments)
+
+
+def is_command(word):
+    """A script's name has a suffix or a folder; a command's has neither."""
+    return "." not in word and "/" not in word and not word.startswith("-")
 
 
 def main():
@@ -21,6 +47,8 @@ def main():
     if sys.argv[0] == "export-torch":
         from weir import export_torch
         return export_torch.main(sys.argv[1:])
+    if is_command(sys.argv[0]):
+        return become_program(sys.argv)
     if not weir.recorded():
         weir.warn("nobody is recording; run it as\n\n    weir record -- python3 -m weir %s\n\n"
                   "or leave the command as it is: weir record --python -- python3 %s"

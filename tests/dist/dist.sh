@@ -1,5 +1,6 @@
-# The portable tree that `make dist` made: dist.sh SOURCE BUILD WHAT.  WHAT is `symbols` (tests/dist/symbols.sh),
-# `symbols_can_fail`, or `elsewhere`: unpacked into a read-only folder, the tree works (tests/dist/try.sh).
+# What `make dist` and `make packages` made: dist.sh SOURCE BUILD WHAT.  WHAT is `symbols` (tests/dist/symbols.sh),
+# `symbols_can_fail`, `elsewhere`: unpacked into a read-only folder, the tree works (tests/dist/try.sh), `spdx`, `sums`,
+# `lintian`, or `rpm`: installed below another root, it works.
 source=$1 build=$2
 here=$(realpath "$(dirname "$0")")
 . "$here/../cli/expect.sh"
@@ -8,6 +9,42 @@ if [ "$3" = symbols_can_fail ]; then # the program of an ordinary build needs mo
 	finish
 	exit
 fi
+dist=$source/dist
+case $3 in
+lintian | sums | rpm)
+	[ -e "$dist/SHA256SUMS" ] || { echo "no packages are here; run: make packages"; exit 77; }
+	;;
+esac
+case $3 in
+lintian)
+	expect 0 '^$' sh -c "lintian --fail-on error,warning,info '$dist'/*.deb 2>&1 | grep -v 'root privileges'; true"
+	finish
+	exit
+	;;
+sums)
+	cd "$dist" || exit 1
+	expect 0 'tar.zst: OK' sha256sum --strict -c SHA256SUMS
+	expect 0 '^[1-9][0-9]*$' sh -c 'ls | grep -c "deb$"'
+	for file in *.deb *.rpm *.whl *.tar.zst *.spdx.json; do
+		expect 0 "  $file" cat SHA256SUMS
+	done
+	sed 's/^..../0000/' SHA256SUMS >"$scratch/wrong"
+	expect 1 ': FAILED' sha256sum --strict -c "$scratch/wrong"
+	finish
+	exit
+	;;
+rpm)
+	[ "$(id -u)" = 0 ] || { echo "only root can install one"; exit 77; }
+	expect 0 'digests OK' rpm --checksig --define '_pkgverify_level digest' "$dist"/weir-*.rpm
+	expect 0 '' rpm --root "$scratch/root" --initdb
+	expect 0 '' rpm --root "$scratch/root" --nodeps -i "$dist"/weir*.rpm
+	expect 1 '^$' sh -c "rpm -qp --provides '$dist'/weir-*.rpm | grep libcuda" # the simulated one is nobody's
+	. "$here/try.sh"
+	try_weir "$scratch/root/usr/bin/weir"
+	finish
+	exit
+	;;
+esac
 set -- "$3" "$source"/dist/weir-*-linux-"$(uname -m)".tar.zst
 [ -e "$2" ] || { echo "no portable tree is here; run: make dist"; exit 77; }
 [ $# = 2 ] || { echo "several versions are in dist/; remove the old ones: $*"; exit 1; }
@@ -16,6 +53,12 @@ tree=$(echo "$scratch"/weir-*)
 
 if [ "$1" = symbols ]; then
 	expect 0 '^8 programs and libraries$' sh "$here/symbols.sh" "$tree"
+	finish
+	exit
+fi
+
+if [ "$1" = spdx ]; then
+	expect 0 '^$' python3 "$here/spdx.py" "$tree/share/doc/weir/weir.spdx.json" "$tree"
 	finish
 	exit
 fi

@@ -30,6 +30,7 @@ export PYTHONDONTWRITEBYTECODE=1
 
 # Serves $scratch/models with the options of $serve_options, and asks each model.
 try_serve() {
+	: >"$scratch/said"
 	"$@" serve --listen 127.0.0.1:0 --drain-delay=0 ${serve_options-} "$scratch/models" >"$scratch/said" 2>&1 &
 	server=$!
 	until to=$(grep -o 'ready at http://[0-9.:]*' "$scratch/said"); do

@@ -570,6 +570,11 @@ class Whole(unittest.TestCase):
         self.assertEqual((result.returncode, result.stdout), (2, ""))
         self.assertIn("weir record -- python3 -m weir program.py", result.stderr)
 
+    def test_a_command_is_the_program_beside_the_package(self):
+        result = self.run_it(sys.executable, "-m", "weir", "report", "--sort", paths=(PACKAGE,))
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("weir report: ", result.stderr)
+
     def test_without_a_recorder_the_start_up_file_does_nothing(self):
         result = self.run_it(sys.executable, "program.py", paths=(PACKAGE,))
         self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "done\n", ""))
