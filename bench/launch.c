@@ -40,6 +40,7 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
+#include "base/cpu.h"
 #include "event/format.h"
 #include "event/level.h"
 #include "hook/core/elf.h"
@@ -134,7 +135,7 @@ static uint64_t run_between_clocks(const struct worker *w)
 	uint64_t ticks = 0;
 	const uint64_t start = now_ns();
 	for (int i = 0; i < batch; i++) {
-		const uint64_t begun = __builtin_ia32_rdtsc();
+		const uint64_t begun = cpu_ticks();
 		if (launches())
 			plain.launch(w->function, 1, 1, 1, 32, 1, 1, 0, w->stream, w->params, NULL);
 		else if (*call == 'q')
@@ -143,7 +144,7 @@ static uint64_t run_between_clocks(const struct worker *w)
 			void *c;
 			plain.current(&c);
 		}
-		ticks += __builtin_ia32_rdtsc() - begun;
+		ticks += cpu_ticks() - begun;
 	}
 	const uint64_t took = now_ns() - start;
 	atomic_fetch_add_explicit(&ticks_seen, ticks, memory_order_relaxed);

@@ -15,8 +15,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
-#include <x86intrin.h>
 
+#include "base/cpu.h"
 #include "predict/question.h"
 #include "predict/model.h"
 #include "train/train.h"
@@ -123,14 +123,13 @@ static uint64_t now_ns(void)
 static void calibrate(void)
 {
 	static double v[COLD_TURNS];
-	const uint64_t start = now_ns(), ticks = __rdtsc();
+	const uint64_t start = now_ns(), ticks = cpu_ticks();
 	while (now_ns() - start < 50000000)
 		;
-	ns_per_tick = (double)(now_ns() - start) / (double)(__rdtsc() - ticks);
+	ns_per_tick = (double)(now_ns() - start) / (double)(cpu_ticks() - ticks);
 	for (int i = 0; i < COLD_TURNS; i++) {
-		unsigned unused;
-		const uint64_t before = __rdtscp(&unused);
-		v[i] = (double)(__rdtscp(&unused) - before);
+		const uint64_t before = cpu_ticks_behind();
+		v[i] = (double)(cpu_ticks_behind() - before);
 	}
 	clock_ticks = median(v, COLD_TURNS);
 }
@@ -139,10 +138,10 @@ static double hot(call_fn *call)
 {
 	static double v[HOT_TURNS];
 	for (int turn = 0; turn < HOT_TURNS; turn++) {
-		const uint64_t start = __rdtsc();
+		const uint64_t start = cpu_ticks();
 		for (unsigned i = 0; i < HOT_CALLS; i++)
 			call(i * 61);
-		v[turn] = (double)(__rdtsc() - start) * ns_per_tick / HOT_CALLS;
+		v[turn] = (double)(cpu_ticks() - start) * ns_per_tick / HOT_CALLS;
 	}
 	return median(v, HOT_TURNS);
 }
@@ -161,14 +160,13 @@ static double cold(call_fn *call, size_t bytes)
 {
 	static double v[COLD_TURNS];
 	for (unsigned turn = 0; turn < COLD_TURNS; turn++) {
-		unsigned unused;
 		for (size_t i = 0; i < bytes; i += 64)
 			trash[i]++;
 		/* the launch itself is what the caller has just put together */
 		touch(turn * 61);
-		const uint64_t start = __rdtscp(&unused);
+		const uint64_t start = cpu_ticks_behind();
 		call(turn * 61);
-		v[turn] = ((double)(__rdtscp(&unused) - start) - clock_ticks) * ns_per_tick;
+		v[turn] = ((double)(cpu_ticks_behind() - start) - clock_ticks) * ns_per_tick;
 	}
 	return median(v, COLD_TURNS);
 }

@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cpu.h"
 #include "nvtx.h"
 
 enum way { CLOCKS, NAME, DOMAIN, PAYLOAD, OPERATOR, WAYS };
@@ -47,8 +48,8 @@ static void one(enum way way, int i)
 		.payload.u64 = (uint64_t)i };
 	switch (way) {
 	case CLOCKS:
-		seen -= __builtin_ia32_rdtsc();
-		seen += __builtin_ia32_rdtsc();
+		seen -= cpu_ticks();
+		seen += cpu_ticks();
 		return;
 	case NAME:
 		NVTX(push, "forward");

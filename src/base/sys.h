@@ -1,5 +1,5 @@
 /*
- * System calls on x86-64 Linux for code inside somebody else's process. They go straight to the
+ * System calls of Linux for code inside somebody else's process. They go straight to the
  * kernel, leave errno alone, are no cancellation points and pass no preloaded function. Each
  * returns the kernel's answer, a value or -errno.
  */
@@ -10,22 +10,7 @@
 #include <stdint.h>
 #include <sys/syscall.h>
 
-#ifndef __x86_64__
-#error "the hook is written for Linux on x86-64"
-#endif
-
-static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
-{
-	register long r10 __asm__("r10") = d;
-	register long r8 __asm__("r8") = e;
-	register long r9 __asm__("r9") = f;
-	long ret;
-	__asm__ volatile("syscall"
-			 : "=a"(ret)
-			 : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-			 : "rcx", "r11", "memory");
-	return ret;
-}
+#include "base/cpu.h"
 
 #define SYS_ARGS(a, b, c, d, e, f, ...)                                                            \
 	(long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f)

@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/cpu.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "cmd/cli/binary.h"
@@ -249,8 +250,7 @@ static void check_cupti(struct examination *x)
 {
 	static const char *const names[] = { "libcupti.so.13", "libcupti.so.12", "libcupti.so",
 		"/usr/local/cuda/lib64/libcupti.so",
-		"/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
-		"/usr/local/cuda/targets/x86_64-linux/lib/libcupti.so", NULL };
+		"/usr/local/cuda/extras/CUPTI/lib64/libcupti.so", CPU_CUPTI, NULL };
 	char name[PATH_MAX];
 
 	if (x->sim && !library_path("sim/libcupti.so.13", name, sizeof name))
@@ -365,20 +365,6 @@ static void check_libc(struct examination *x)
 			"the dynamic linker does not take the auditor");
 }
 
-static bool invariant_counter(void)
-{
-	char line[8192] = "";
-	FILE *file = fopen("/proc/cpuinfo", "re");
-	bool found = false;
-
-	while (file && !found && fgets(line, sizeof line, file))
-		found = !strncmp(line, "flags", 5) && strstr(line, " constant_tsc") &&
-			strstr(line, " nonstop_tsc");
-	if (file)
-		fclose(file);
-	return found;
-}
-
 static void check_clock(struct examination *x)
 {
 	static const char *const path =
@@ -386,7 +372,7 @@ static void check_clock(struct examination *x)
 	char source[64];
 
 	first_line(path, source, sizeof source);
-	if (!strcmp(source, "tsc") || invariant_counter())
+	if (cpu_has_ticks() && (!*source || cpu_ticks_trusted(source)))
 		add_finding(x, OK, "clock", NULL, "the time-stamp counter is steady%s%s",
 			*source ? ". The kernel uses " : "", source);
 	else
@@ -568,7 +554,7 @@ static bool check_binary(struct examination *x, const struct binary *b)
 			x, NO, "file", "name the program itself", "%s is not a program", b->path);
 		return false;
 	case BINARY_FOREIGN:
-		add_finding(x, NO, "file", "only x86-64 Linux is known yet",
+		add_finding(x, NO, "file", "use a Weir that was built for it",
 			"%s is for another kind of machine", b->path);
 		return false;
 	case BINARY_SCRIPT:

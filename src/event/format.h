@@ -212,18 +212,20 @@ enum args_word {
 /*
  * Of CHUNK_STACKS: a record with the fn, ticks and dur of the call whose stack it is, so that
  * the thread and ticks join it with the call's own record.  Registers as they were in the injected
- * library, then Python's frames, innermost first, then aux bytes of the stack from rsp on.
+ * library, then Python's frames, innermost first, then aux bytes of the stack from the stack
+ * pointer on.
  */
 enum stack_word {
-	STACK_RIP = 0,
-	STACK_RSP = 1,
-	STACK_RBP = 2,
-	STACK_RBX = 3,
-	STACK_R12 = 4,    /* to R15 */
-	STACK_COUNTS = 8, /* bits 0..15 frames of Python kept; bit 16: there are more of them */
+	STACK_PC = 0,
+	STACK_SP = 1,
+	STACK_FP = 2,     /* rbp; arm64: x29 */
+	STACK_SAVED = 3,  /* rbx, r12 to r15; arm64: x30, x19 to x22 */
+	STACK_COUNTS = 8, /* bits 0..15 frames of Python kept; bit 16: there are more of them;
+			   * bit 17: the registers are those of arm64 */
 	STACK_WORDS = 9,
 };
 #define STACK_PYTHON_MORE (1u << 16)
+#define STACK_AARCH64     (1u << 17)
 
 /* A frame of Python: the code's number (META_CODE) in the low half, what follows in the high one.
  */

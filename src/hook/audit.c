@@ -5,7 +5,9 @@
  * address.
  *
  * The auditor declines in a program with ThreadSanitizer. There the loader would call the program's
- * calloc() before the sanitizer is ready.
+ * calloc() before the sanitizer is ready. It also declines in a program of arm64 whose glibc is
+ * older than 2.35: with any auditor that one calls functions without x8 and the upper halves of q0
+ * to q7.
  */
 #include <fcntl.h>
 #include <link.h>
@@ -13,6 +15,8 @@
 
 #include "base/sys.h"
 #include "hook/core/elf.h"
+
+#define VERSION_KNOWN 2u /* of the interface: what is used here is the same in both */
 
 typedef void *bound_by_audit_fn(const char *name, void *real, const void *map);
 static bound_by_audit_fn *bound_by_audit;
@@ -74,7 +78,9 @@ unsigned la_version(unsigned version)
 {
 	if (has_thread_sanitizer())
 		return 0;
-	return version < LAV_CURRENT ? version : LAV_CURRENT;
+	if (version < CPU_AUDIT_LEAST)
+		return 0;
+	return version < VERSION_KNOWN ? version : VERSION_KNOWN;
 }
 
 unsigned la_objopen(struct link_map *map, Lmid_t space, uintptr_t *cookie)

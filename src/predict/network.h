@@ -3,7 +3,7 @@
  * log2(time / bound). It needs 288 multiplications and 1.4 KiB, little enough for a launch.
  *
  * Memory and model files both hold a struct network. AVX2 and FMA answer in a fifth of the time.
- * The first question decides which is used, and answers differ by rounding alone.
+ * arm64 has NEON. Answers differ by rounding alone.
  */
 #ifndef WEIR_PREDICT_NETWORK_H
 #define WEIR_PREDICT_NETWORK_H

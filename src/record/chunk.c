@@ -50,7 +50,10 @@ uint32_t chunk_used(const struct chunk_header *c, uint32_t bytes)
 /* Readers that knew it see by its date that it is no more what it was.  (trace/load.c) */
 void chunk_wipe(struct chunk_header *c, uint32_t bytes)
 {
-	store_release(shared(&c->open.ticks), 0);
+	store_relaxed(shared(&c->open.ticks), 0);
+	/* Before the zeros: a reader compares the date behind its copy (trace/load.c), with the
+	 * barriers of two system calls around that. */
+	atomic_thread_fence(memory_order_release);
 	memset((char *)c + CHUNK_PAYLOAD, 0, chunk_used(c, bytes));
 }
 

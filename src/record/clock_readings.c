@@ -1,11 +1,10 @@
-/* The time-stamp counter where the system trusts it, and the clocks of the vDSO. */
+/* The processor's counter where the system trusts it, and the clocks of the vDSO. */
 #include "record/clock_readings.h"
 
-#include <cpuid.h>
 #include <fcntl.h>
-#include <string.h>
 #include <time.h>
 
+#include "base/cpu.h"
 #include "base/sys.h"
 
 static uint64_t clock_ns(clockid_t id)
@@ -17,7 +16,7 @@ static uint64_t clock_ns(clockid_t id)
 
 static uint64_t ticks_now(enum trace_clock clock)
 {
-	return clock == CLOCK_IS_TSC ? __builtin_ia32_rdtsc() : clock_ns(CLOCK_MONOTONIC);
+	return clock == CLOCK_IS_TSC ? cpu_ticks() : clock_ns(CLOCK_MONOTONIC);
 }
 
 struct clock_pair clock_pair_now(enum trace_clock clock)
@@ -38,21 +37,18 @@ struct clock_pair clock_pair_now(enum trace_clock clock)
 	return best;
 }
 
-/* The TSC counts time only where it is invariant and the kernel trusts it itself. */
+/* The processor's counter, only where its rate is constant and the kernel trusts it itself. */
 enum trace_clock clock_best(void)
 {
-	unsigned a, b, c, d = 0;
-	if (!__get_cpuid(0x80000007u, &a, &b, &c, &d) || !(d & 1u << 8))
+	if (!cpu_has_ticks())
 		return CLOCK_IS_MONOTONIC;
-	char source[8] = { 0 };
+	char source[32] = { 0 };
 	const long fd = sys(openat, AT_FDCWD,
 		"/sys/devices/system/clocksource/clocksource0/current_clocksource",
 		O_RDONLY | O_CLOEXEC);
 	if (sys_failed(fd))
 		return CLOCK_IS_TSC;
-	const long got = sys(read, fd, source, sizeof source - 1);
+	sys(read, fd, source, sizeof source - 1);
 	sys(close, fd);
-	/* A paravirtual clock stands on an invariant TSC; acpi_pm and hpet mean distrust. */
-	const bool trusted = got >= 3 && (!memcmp(source, "tsc", 3) || !memcmp(source, "kvm", 3));
-	return trusted ? CLOCK_IS_TSC : CLOCK_IS_MONOTONIC;
+	return cpu_ticks_trusted(source) ? CLOCK_IS_TSC : CLOCK_IS_MONOTONIC;
 }

@@ -269,7 +269,8 @@ static bool lock_place(const struct recorder *r, long old)
 {
 	struct stat was, now;
 	return sys(flock, old, LOCK_EX | LOCK_NB) != -EWOULDBLOCK && !sys(fstat, old, &was) &&
-	       !sys(lstat, r->path, &now) && was.st_dev == now.st_dev && was.st_ino == now.st_ino;
+	       !sys(newfstatat, AT_FDCWD, r->path, &now, AT_SYMLINK_NOFOLLOW) &&
+	       was.st_dev == now.st_dev && was.st_ino == now.st_ino;
 }
 
 /* What a process that was killed between two system calls has left. */
@@ -277,7 +278,7 @@ static void remove_left(const char *name)
 {
 	const long fd = sys(openat, AT_FDCWD, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd >= 0 && replaceable(fd))
-		sys(unlink, name);
+		sys(unlinkat, AT_FDCWD, name, 0);
 	if (fd >= 0)
 		sys(close, fd);
 }
@@ -293,9 +294,9 @@ static long replace_by(const struct recorder *r, const char *self, char *name, s
 	long done = sys(linkat, AT_FDCWD, self, AT_FDCWD, name, AT_SYMLINK_FOLLOW);
 	if (done)
 		return done == -EEXIST ? -EPERM : done;
-	done = sys(rename, name, r->path);
+	done = sys(renameat, AT_FDCWD, name, AT_FDCWD, r->path);
 	if (done)
-		sys(unlink, name);
+		sys(unlinkat, AT_FDCWD, name, 0);
 	return done;
 }
 
@@ -337,11 +338,12 @@ static long make_named(const struct recorder *r, struct trace_header *h, long ol
 	long done = trace_file_begin((int)fd, h);
 	sys(close, fd);
 	if (!done && old < 0)
-		done = sys(link, temp, r->path);
+		done = sys(linkat, AT_FDCWD, temp, AT_FDCWD, r->path, 0);
 	else if (!done)
-		done = lock_place(r, old) ? sys(rename, temp, r->path) : -EEXIST;
+		done = lock_place(r, old) ? sys(renameat, AT_FDCWD, temp, AT_FDCWD, r->path)
+					  : -EEXIST;
 	if (done || old < 0)
-		sys(unlink, temp);
+		sys(unlinkat, AT_FDCWD, temp, 0);
 	return done;
 }
 

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/atomic.h"
+#include "base/cpu.h"
 #include "event/format.h"
 #include "record/clock_readings.h"
 #include "record/control.h"
@@ -172,18 +173,6 @@ void activity_lose(struct recorder *r, uint64_t count);
 void shared_forget(void); /* after a fork: all begin anew */
 
 /*
- * Swaps *pos from old to new unless a signal handler on this thread moved it: one instruction,
- * so atomic with respect to this thread, which is all that is needed and a third of the
- * price of a locked one.
- */
-static inline bool move_pos(char *volatile *pos, char *old, char *new)
-{
-	char *seen = old;
-	__asm__ volatile("cmpxchgq %2, %1" : "+a"(seen), "+m"(*pos) : "r"(new) : "memory", "cc");
-	return seen == old;
-}
-
-/*
  * From here on the chunk that `at` is in stays mapped, whatever handlers do and whatever the file
  * says of it, until writer_unmark().  The count first: a handler in between puts its own above.
  */
@@ -208,11 +197,11 @@ static inline void writer_unmark(struct writer *w)
 	w->marks = w->marks - 1;
 }
 
-/* Takes what is at pos, and marks it. */
+/* Takes what is at pos unless a signal handler on this thread has moved it, and marks it. */
 static inline bool writer_take(struct writer *w, char *pos, uint32_t words)
 {
 	writer_mark(w, pos);
-	if (__builtin_expect(move_pos(&w->pos, pos, pos + words * 8), 1))
+	if (__builtin_expect(cpu_swap(&w->pos, pos, pos + words * 8), 1))
 		return true;
 	writer_unmark(w);
 	return false;

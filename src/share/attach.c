@@ -155,7 +155,7 @@ static struct share_name name_of(const struct share_file *f)
 static uint64_t own_ipc_space(void)
 {
 	struct stat st;
-	return sys_failed(sys(stat, "/proc/self/ns/ipc", &st)) ? 0 : st.st_ino;
+	return sys_failed(sys(newfstatat, AT_FDCWD, "/proc/self/ns/ipc", &st, 0)) ? 0 : st.st_ino;
 }
 
 static bool is_private(uint64_t id)
@@ -291,7 +291,7 @@ static const char *why_not(long failed)
 struct share_file *share_open(const char *directory, const char **ret_why)
 {
 	struct share_file *f = NULL;
-	const long made = sys(mkdir, directory, 0700);
+	const long made = sys(mkdirat, AT_FDCWD, directory, 0700);
 	const long at = sys_failed(made) && made != -EEXIST ? made : open_directory(directory);
 	long failed = sys_failed(at) ? at : -EAGAIN;
 	for (int turn = 0; failed == -EAGAIN && turn < LOCK_TURNS; turn++) {

@@ -105,7 +105,7 @@ static bool read_stat(uint32_t pid, struct stat_line *ret)
 static bool proc_is_own(void)
 {
 	char text[24], number[24];
-	const long n = sys(readlink, "/proc/self", text, sizeof text - 1);
+	const long n = sys(readlinkat, AT_FDCWD, "/proc/self", text, sizeof text - 1);
 	text[n > 0 ? n : 0] = 0;
 	return !strcmp(text, decimal(number, (uint64_t)sys(getpid)));
 }
@@ -113,7 +113,7 @@ static bool proc_is_own(void)
 static uint64_t own_pid_space(void)
 {
 	struct stat st;
-	return sys_failed(sys(stat, "/proc/self/ns/pid", &st)) ? 0 : st.st_ino;
+	return sys_failed(sys(newfstatat, AT_FDCWD, "/proc/self/ns/pid", &st, 0)) ? 0 : st.st_ino;
 }
 
 bool share_is_dead(const struct share_slot *s)

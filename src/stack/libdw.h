@@ -17,6 +17,7 @@
 	X(dwfl_attach_state)                                                                       \
 	X(dwfl_getthread_frames)                                                                   \
 	X(dwfl_thread_state_registers)                                                             \
+	X(dwfl_thread_state_register_pc)                                                           \
 	X(dwfl_frame_pc)                                                                           \
 	X(dwfl_addrmodule)                                                                         \
 	X(dwfl_module_addrname)                                                                    \

@@ -13,9 +13,8 @@
 #include "stack/libdw.h"
 #include "stack/lines.h"
 
-#define REGISTERS 17 /* of DWARF for x86-64: the last is the return address */
-#define INJECTED  "libweir.so"
-#define TID       1 /* libdwfl wants one thread; it is always the one of the piece at hand */
+#define INJECTED "libweir.so"
+#define TID      1 /* libdwfl wants one thread; it is always the one of the piece at hand */
 
 struct module { /* a file that is mapped */
 	uint64_t from, end;
@@ -162,7 +161,7 @@ static bool read_memory(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *ret, void *a
 {
 	struct unwinder *u = arg;
 	const struct stack_piece *p = u->piece;
-	const uint64_t from = p->registers[STACK_RSP], at = address - from;
+	const uint64_t from = p->registers[STACK_SP], at = address - from;
 	if (address < from || at >= p->count || p->count - at < sizeof *ret) {
 		u->missed |= address >= from;
 		return false;
@@ -172,19 +171,39 @@ static bool read_memory(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *ret, void *a
 }
 
 /* DWARF's numbers: rax rdx rcx rbx rsi rdi rbp rsp r8 … r15, return address. */
+static bool set_x86_64(const struct libdw *dw, Dwfl_Thread *thread, const uint64_t *r)
+{
+	const Dwarf_Word regs[] = { [3] = r[STACK_SAVED],
+		[6] = r[STACK_FP],
+		[7] = r[STACK_SP],
+		[12] = r[STACK_SAVED + 1],
+		[13] = r[STACK_SAVED + 2],
+		[14] = r[STACK_SAVED + 3],
+		[15] = r[STACK_SAVED + 4],
+		[16] = r[STACK_PC] };
+	return dw->dwfl_thread_state_registers(thread, 0, sizeof regs / sizeof *regs, regs);
+}
+
+/* x0 … x30, sp. */
+static bool set_aarch64(const struct libdw *dw, Dwfl_Thread *thread, const uint64_t *r)
+{
+	const Dwarf_Word regs[] = { [19] = r[STACK_SAVED + 1],
+		[20] = r[STACK_SAVED + 2],
+		[21] = r[STACK_SAVED + 3],
+		[22] = r[STACK_SAVED + 4],
+		[29] = r[STACK_FP],
+		[30] = r[STACK_SAVED],
+		[31] = r[STACK_SP] };
+	dw->dwfl_thread_state_register_pc(thread, r[STACK_PC]);
+	return dw->dwfl_thread_state_registers(thread, 0, sizeof regs / sizeof *regs, regs);
+}
+
 static bool set_registers(Dwfl_Thread *thread, void *arg)
 {
 	const struct unwinder *u = arg;
 	const uint64_t *r = u->piece->registers;
-	const Dwarf_Word regs[REGISTERS] = { [3] = r[STACK_RBX],
-		[6] = r[STACK_RBP],
-		[7] = r[STACK_RSP],
-		[12] = r[STACK_R12],
-		[13] = r[STACK_R12 + 1],
-		[14] = r[STACK_R12 + 2],
-		[15] = r[STACK_R12 + 3],
-		[16] = r[STACK_RIP] };
-	return u->dw->dwfl_thread_state_registers(thread, 0, REGISTERS, regs);
+	return r[STACK_COUNTS] & STACK_AARCH64 ? set_aarch64(u->dw, thread, r)
+					       : set_x86_64(u->dw, thread, r);
 }
 
 static const Dwfl_Thread_Callbacks thread_callbacks = {
@@ -239,7 +258,7 @@ static int take_frame(Dwfl_Frame *frame, void *arg)
 	memcpy(u->to->frames + u->to->count, u->pool.v + u->places.v[place].first,
 		count * sizeof *u->to->frames);
 	u->to->count += count;
-	/* Of a file that can't be read libdw guesses the caller, from rbp. */
+	/* Of a file that can't be read libdw guesses the caller, from the frame pointer. */
 	u->unread = u->outside && m;
 	return u->unread ? DWARF_CB_ABORT : DWARF_CB_OK;
 }

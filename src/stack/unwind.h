@@ -19,8 +19,8 @@ void unwinder_free(struct unwinder *u);
 
 /* A piece of a stack, as a record of CHUNK_STACKS has it. */
 struct stack_piece {
-	const uint64_t *registers; /* STACK_RIP to R15 */
-	const uint8_t *bytes;      /* of the stack, from STACK_RSP on */
+	const uint64_t *registers; /* of enum stack_word */
+	const uint8_t *bytes;      /* of the stack, from STACK_SP on */
 	size_t count;
 };
 

@@ -69,6 +69,10 @@ violate() {
 		for pair in bad:one_two one_two:three three:four four:bad; do
 			printf '#include "base/%s.h"\n' ${pair#*:} >src/base/${pair%:*}.h
 		done ;;
+	cpu)
+		printf 'long f(void)\n{\n\treturn __builtin_ia32_rdtsc();\n}\n' >src/trace/bad.c
+		printf '/* Two. */\n' >src/trace/bad_aarch64.h
+		;;
 	dialect) printf '/* A file. */\nint f(int bad)\n{\n\treturn sizeof(bad);\n}\n' >src/trace/bad.c ;;
 	docs)
 		mkdir -p docs/reference
@@ -121,6 +125,7 @@ named() {
 		awk '/bad.c/ { word = 1 } /bad_plain.c/ { plain = 1 } END { exit !(word && plain) }' ||
 			! command -v clang-14 clang >/dev/null
 		;;
+	cpu) awk '/bad.c:3/ { a = 1 } /bad_x86_64.h is missing/ { b = 1 } END { exit !(a && b) }' ;;
 	docs)
 		awk '/no (src.trace.bad.c|option --wrong of weir run|option --bare|command weir fly)/ { n++ }
 			/no key (list|missing|absent) in / { n++ }

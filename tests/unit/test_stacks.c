@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/bounded.h"
+#include "base/cpu.h"
 #include "hook/stack/pace.h"
 #include "maker.h"
 #include "stack/pieces.h"
@@ -28,15 +29,9 @@ static uint64_t words[STACK_WORDS + PIECE / 8 + 8];
 static __attribute__((noinline)) void take_piece(uint32_t bytes)
 {
 	struct iovec to = { words + STACK_WORDS, bytes }, from = { .iov_len = bytes };
-	__asm__ volatile("leaq 0(%%rip), %%rax\n\t"
-			 "movq %%rax, 0(%0)\n\tmovq %%rsp, 8(%0)\n\tmovq %%rbp, 16(%0)\n\t"
-			 "movq %%rbx, 24(%0)\n\tmovq %%r12, 32(%0)\n\tmovq %%r13, 40(%0)\n\t"
-			 "movq %%r14, 48(%0)\n\tmovq %%r15, 56(%0)\n\t"
-			 :
-			 : "r"(words)
-			 : "rax", "memory");
-	words[STACK_COUNTS] = 0;
-	from.iov_base = (void *)words[STACK_RSP];
+	cpu_registers(words);
+	words[STACK_COUNTS] = CPU_STACK;
+	from.iov_base = (void *)words[STACK_SP];
 	/* Where the environment is small there is less of the stack above. */
 	const ssize_t n = process_vm_readv(getpid(), &to, 1, &from, 1, 0);
 	assert_true(n > 0 && n <= (ssize_t)bytes);
@@ -270,7 +265,7 @@ static void frames_of_python_are_there_without_those_of_c(void **state)
 	put_code(m, meta, 1, "f", 1, 1);
 	put_code(m, meta, 2, wide, sizeof wide, 2);
 	memset(words, 0, sizeof words);
-	words[STACK_COUNTS] = 3;
+	words[STACK_COUNTS] |= 3;
 	words[STACK_WORDS] = 2 | 2ull << 32;
 	words[STACK_WORDS + 1] = 1 | 6ull << 32 | STACK_PYTHON_ENTRY;
 	words[STACK_WORDS + 2] = 3; /* nobody has said who that is */
@@ -331,7 +326,7 @@ static void pieces_that_lie_about_their_size_are_left_out(void **state)
 	r.aux = 8;
 	maker_put(m, thread, r, words);
 	r = head;
-	words[STACK_COUNTS] = 1;
+	words[STACK_COUNTS] |= 1;
 	maker_put(m, thread, r, words);
 	r.words = RECORD_WORDS + 2;
 	maker_put(m, thread, r, words);

@@ -1,6 +1,8 @@
 /* See binary.h.  The file is somebody else's: every offset in it is checked before it is used. */
 #include "cmd/cli/binary.h"
 
+#include "base/cpu.h"
+
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -141,7 +143,7 @@ static void read_image(const struct image *f, struct binary *b)
 	if (!e || memcmp(e->e_ident, ELFMAG, SELFMAG))
 		return;
 	b->kind = BINARY_FOREIGN;
-	if (e->e_ident[EI_CLASS] != ELFCLASS64 || e->e_machine != EM_X86_64)
+	if (e->e_ident[EI_CLASS] != ELFCLASS64 || e->e_machine != CPU_MACHINE)
 		return;
 	read_segments(f, e, b);
 	read_sections(f, e, b);

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 enum binary_kind {
-	BINARY_DYNAMIC, /* 64-bit x86-64, started by a dynamic linker */
+	BINARY_DYNAMIC, /* of this machine, 64-bit, started by a dynamic linker */
 	BINARY_STATIC,  /* the same without one: nothing can be preloaded */
 	BINARY_SCRIPT,  /* begins with #! */
 	BINARY_FOREIGN, /* ELF of another machine or of 32 bits */

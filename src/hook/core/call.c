@@ -30,14 +30,14 @@ void count_bytes(enum fn fn, uint64_t bytes)
 {
 	struct counter *c = capture_is_closed() ? NULL : counters_of_thread();
 	if (c)
-		bump(&c[fn].bytes, bytes);
+		cpu_add(&c[fn].bytes, bytes);
 }
 
 void count_query(enum fn fn)
 {
 	struct counter *c = counters_of_thread();
 	if (c)
-		bump(&c[fn].count, 1);
+		cpu_add(&c[fn].count, 1);
 }
 
 static void count_call(enum fn fn, uint64_t ticks, bool failed)
@@ -45,9 +45,9 @@ static void count_call(enum fn fn, uint64_t ticks, bool failed)
 	struct counter *c = counters_of_thread();
 	if (!c)
 		return;
-	bump(&c[fn].count, 1);
-	bump(&c[fn].ticks, ticks);
-	bump(&c[fn].errors, failed);
+	cpu_add(&c[fn].count, 1);
+	cpu_add(&c[fn].ticks, ticks);
+	cpu_add(&c[fn].errors, failed);
 }
 
 /* Calls that fail by design: api/probe.tbl. */
@@ -88,9 +88,9 @@ static uint32_t wanted_after_start(enum fn fn, uint32_t want)
 static void call_unwanted(void)
 {
 	struct thread_account *a = hook_self.account;
-	bump(a ? &a->entered : &hook_self.early, (uint64_t)-1);
+	cpu_add(a ? &a->entered : &hook_self.early, (uint64_t)-1);
 	if (a)
-		bump(&a->returned, (uint64_t)-1); /* call_left() follows */
+		cpu_add(&a->returned, (uint64_t)-1); /* call_left() follows */
 }
 
 /* False: nothing is recorded now, and the call was only looked at. */

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/atomic.h"
+#include "base/cpu.h"
 #include "record/writer.h"
 #include "fn_ids.h"
 #include "hook/core/hook_table.h"
@@ -48,17 +49,7 @@ INLINE bool want_is_any(uint32_t want)
  */
 INLINE void prepare_record(void)
 {
-	const char *pos = hook_self.pos;
-	__asm__ volatile("prefetchw (%0)\n\tprefetchw 64(%0)" : : "r"(pos));
-}
-
-/*
- * Adds to a counter of this thread as one instruction, so that a signal handler can't come
- * between reading and writing it.
- */
-INLINE void bump(uint64_t *counter, uint64_t by)
-{
-	__asm__ volatile("addq %1, %0" : "+m"(*counter) : "er"(by) : "cc");
+	cpu_prefetch(hook_self.pos);
 }
 
 /*
@@ -69,7 +60,7 @@ INLINE void bump(uint64_t *counter, uint64_t by)
 INLINE void call_entered(void)
 {
 	struct thread_account *a = hook_self.account;
-	bump(a ? &a->entered : &hook_self.early, 1);
+	cpu_add(a ? &a->entered : &hook_self.early, 1);
 }
 
 /* A thread that still has no account has lost the call, and said so. */
@@ -77,7 +68,7 @@ INLINE void call_left(void)
 {
 	struct thread_account *a = hook_self.account;
 	if (__builtin_expect(a != NULL, 1))
-		bump(&a->returned, 1);
+		cpu_add(&a->returned, 1);
 }
 
 INLINE uint64_t call_enter(void)
@@ -97,7 +88,7 @@ INLINE uint64_t call_enter_long(enum fn fn)
 	struct thread_account *a = hook_self.account;
 	if (__builtin_expect(a != NULL, 1)) {
 		a->inflight_ticks = now;
-		store_relaxed(shared(&a->inflight_fn), (uint32_t)fn);
+		store_release(shared(&a->inflight_fn), (uint32_t)fn); /* read by find_inflight() */
 	}
 	return now;
 }
@@ -169,7 +160,7 @@ INLINE bool count_quickly(enum fn fn)
 	struct counter *const c = hook_self.counters;
 	if (__builtin_expect(!c, 0))
 		return false;
-	bump(&c[fn].count, 1);
+	cpu_add(&c[fn].count, 1);
 	return true;
 }
 

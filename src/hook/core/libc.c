@@ -9,7 +9,6 @@
  * libc.so.6. Its compiler flags keep a loop from becoming a call of the function that contains it.
  */
 #include <dlfcn.h>
-#include <emmintrin.h>
 #include <errno.h>
 #include <link.h>
 #include <stddef.h>
@@ -19,6 +18,7 @@
 #include <time.h>
 
 #include "base/atomic.h"
+#include "base/cpu.h"
 #include "hook/core/elf.h"
 #include "hook/core/libc.h"
 
@@ -34,10 +34,8 @@ typedef struct {
 /* Upwards, so that `to` may begin within what is copied if it stands before it. */
 static void copy(char *to, const char *from, size_t n)
 {
-	if (n >= LONG) {
-		__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
+	if (n >= LONG && cpu_copy(to, from, n))
 		return;
-	}
 	for (; n >= sizeof(pair_t);
 		n -= sizeof(pair_t), to += sizeof(pair_t), from += sizeof(pair_t)) {
 		const pair_t both = *(const pair_t *)from;
@@ -75,10 +73,8 @@ void *memset(void *to, int byte, size_t n)
 {
 	char *t = to;
 	const uint64_t each = 0x0101010101010101u * (unsigned char)byte;
-	if (n >= LONG) {
-		__asm__ volatile("rep stosb" : "+D"(t), "+c"(n) : "a"(byte) : "memory");
+	if (n >= LONG && cpu_fill(t, byte, n))
 		return to;
-	}
 	for (; n >= sizeof(word_t); n -= sizeof(word_t), t += sizeof(word_t))
 		*(word_t *)t = each;
 	while (n--)
@@ -99,13 +95,6 @@ int memcmp(const void *a, const void *b, size_t n)
 
 #define LANES 16u
 
-/* A bit for each of 16 bytes that is c; the address is a multiple of 16. */
-static unsigned hits(const char *at, unsigned char c)
-{
-	const __m128i bytes = _mm_load_si128((const __m128i *)at);
-	return (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8((char)c)));
-}
-
 /*
  * How many bytes stand before the first that is c; at most n.  Bytes are read with their
  * neighbours of 16, and so never from a page of which none is asked for.
@@ -115,10 +104,10 @@ static size_t before(const char *s, unsigned char c, size_t n)
 	const size_t skip = (uintptr_t)s % LANES;
 	if (!n)
 		return 0;
-	unsigned found = hits(s - skip, c) >> skip;
+	unsigned found = cpu_equal(s - skip, c) >> skip;
 	size_t i = found ? 0 : LANES - skip;
 	for (; !found && i < n; i += found ? 0 : LANES)
-		found = hits(s + i, c);
+		found = cpu_equal(s + i, c);
 	if (found)
 		i += (unsigned)__builtin_ctz(found);
 	return i < n ? i : n;

@@ -68,7 +68,7 @@ static inline bool lock_take(struct lock *l, uint32_t naps)
 		if (i == LOCK_SPINS)
 			first = load_relaxed(&l->holder);
 		if (i < LOCK_SPINS)
-			__builtin_ia32_pause();
+			cpu_pause();
 		else
 			sys(nanosleep, &nap, NULL);
 	}

@@ -61,7 +61,7 @@ void meta_process(void)
 	if (!hook_recorder.header)
 		return;
 	char text[2048];
-	const long link = sys(readlink, "/proc/self/exe", text, 512);
+	const long link = sys(readlinkat, AT_FDCWD, "/proc/self/exe", text, 512);
 	size_t n = link > 0 ? (size_t)link : 0;
 	text[n++] = 0;
 	n += read_whole("/proc/self/cmdline", text + n, sizeof text - n);

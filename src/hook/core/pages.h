@@ -8,9 +8,11 @@
 #define WEIR_HOOK_CORE_PAGES_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/cpu.h"
 #include "base/sys.h"
 
 #define PAGE_BYTES 4096
@@ -18,7 +20,9 @@
 
 static inline void drop_pages(void *table, size_t bytes)
 {
-	if (sys_failed(sys(madvise, table, bytes, MADV_DONTNEED))) /* locked, say */
+	const size_t page = cpu_page_bytes();    /* else part of one is another's */
+	if (((uintptr_t)table | bytes) % page || /* or locked, say */
+		sys_failed(sys(madvise, table, bytes, MADV_DONTNEED)))
 		memset(table, 0, bytes);
 }
 

@@ -130,8 +130,7 @@ uint64_t clock_slowly(void)
 	if (!started && stands_aside())
 		return 0;
 	const struct trace_header *h = hook_recorder.header; /* a parent's, after a fork */
-	return started || (h && h->clock != CLOCK_IS_TSC) ? clock_monotonic()
-							  : __builtin_ia32_rdtsc();
+	return started || (h && h->clock != CLOCK_IS_TSC) ? clock_monotonic() : cpu_ticks();
 }
 
 void process_driver_begins(void)

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/atomic.h"
+#include "base/cpu.h"
 #include "fn_ids.h"
 #include "record/writer.h"
 
@@ -43,11 +44,10 @@ enum listen {
 	LISTEN_CLOSED = 4,  /* nothing is recorded now, though calls may be looked at */
 };
 
-#define HOOK_PAGE 4096
 union hook_hot_page {
 	struct hot_line hot;
-	char page[HOOK_PAGE];
-} __attribute__((aligned(HOOK_PAGE)));
+	char page[CPU_PAGE_MOST];
+} __attribute__((aligned(CPU_PAGE_MOST)));
 extern union hook_hot_page hook_hot_page __attribute__((visibility("hidden")));
 #define hook_hot hook_hot_page.hot
 
@@ -57,7 +57,9 @@ extern _Atomic uint32_t hook_idle __attribute__((visibility("hidden")));
 /* The control word now. */
 static inline uint32_t process_control(void)
 {
-	const char *at = (const char *)&hook_idle + load_relaxed(&hook_hot.control);
+	/* Acquire pairs with the release of control_by(): who goes by a trace's word sees the clock
+	 * of that trace. */
+	const char *at = (const char *)&hook_idle + load_acquire(&hook_hot.control);
 	return load_relaxed((const _Atomic uint32_t *)at);
 }
 
@@ -82,7 +84,7 @@ uint64_t clock_slowly(void);
 
 static inline uint64_t clock_now(void)
 {
-	return __builtin_expect(hook_hot.tsc, 1) ? __builtin_ia32_rdtsc() : clock_slowly();
+	return __builtin_expect(hook_hot.tsc, 1) ? cpu_ticks() : clock_slowly();
 }
 
 /* Whether calls are looked at and nothing of them is kept. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/atomic.h"
+#include "base/cpu.h"
 #include "hook/core/elf.h"
 #include "hook/core/hook_parts.h"
 #include "named_functions.h"
@@ -16,7 +17,7 @@
 #define PASS   ((void *)-1)
 
 _Atomic(void *) hook_real[HOOK_COUNT];
-HIDDEN _Atomic(void *) real_dlsym, real_dlvsym; /* for entry.S */
+HIDDEN _Atomic(void *) real_dlsym, real_dlvsym; /* for entry_*.S */
 
 /* ---- names and addresses ---- */
 
@@ -241,7 +242,7 @@ void *resolve(enum fn fn, const void *caller)
 /* ---- functions that the tables do not know ---- */
 
 #define UNKNOWN 256u
-extern const char unknown_thunks[] HIDDEN; /* entry.S: 32 bytes each */
+extern const char unknown_thunks[] HIDDEN; /* entry_*.S */
 HIDDEN void *unknown_real[UNKNOWN];
 static uint64_t unknown_local[UNKNOWN];
 HIDDEN uint64_t *unknown_counts = unknown_local;
@@ -259,7 +260,7 @@ static void *thunk_for(void *real, const char *name)
 	const uint32_t taken = load_relaxed(&unknown_taken);
 	for (uint32_t i = 0; i < taken && i < UNKNOWN; i++)
 		if (unknown_real[i] == real)
-			return (void *)(unknown_thunks + 32 * i);
+			return (void *)(unknown_thunks + CPU_THUNK_BYTES * i);
 	const uint32_t i = atomic_fetch_add_explicit(&unknown_taken, 1, memory_order_seq_cst);
 	if (i >= UNKNOWN) {
 		store_relaxed(&unknown_taken, UNKNOWN);
@@ -269,7 +270,7 @@ static void *thunk_for(void *real, const char *name)
 	unknown_real[i] = real;
 	if (unknown_counts != unknown_local)
 		declare_unknown(i);
-	return (void *)(unknown_thunks + 32 * i);
+	return (void *)(unknown_thunks + CPU_THUNK_BYTES * i);
 }
 
 void resolve_declare(void)

@@ -165,16 +165,16 @@ static const char *write_tables(const struct predict_tables *t, const char *to)
 		return "the program may write no file of that size";
 	if (!name_new(to, path))
 		return "its name is too long";
-	sys(unlink, path);
+	sys(unlinkat, AT_FDCWD, path, 0);
 	const long fd = sys(
 		openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (sys_failed(fd))
 		return "the file can't be made";
 	const bool whole = write_whole(fd, (const char *)t, t->bytes);
 	sys(close, fd);
-	if (whole && !sys_failed(sys(rename, path, to)))
+	if (whole && !sys_failed(sys(renameat, AT_FDCWD, path, AT_FDCWD, to)))
 		return NULL;
-	sys(unlink, path);
+	sys(unlinkat, AT_FDCWD, path, 0);
 	return "the disk refuses";
 }
 
@@ -244,7 +244,8 @@ void history_file_look(struct predict *p, const struct predict_sample *recent, s
 {
 	struct stat now;
 	if (!files.config.model || !*files.config.model ||
-		sys_failed(sys(stat, files.config.model, &now)) || same_file(&now, &files.seen))
+		sys_failed(sys(newfstatat, AT_FDCWD, files.config.model, &now, 0)) ||
+		same_file(&now, &files.seen))
 		return;
 	files.seen = now;
 	offer(p, recent, n);
@@ -330,7 +331,8 @@ void history_file_start(
 	if (o->warm && *o->warm)
 		begin_with(p, o->warm, d);
 	struct stat st;
-	if (o->history && *o->history && !sys_failed(sys(stat, o->history, &st)) && st.st_size)
+	if (o->history && *o->history &&
+		!sys_failed(sys(newfstatat, AT_FDCWD, o->history, &st, 0)) && st.st_size)
 		begin_with(p, o->history, d);
 	if (o->models && *o->models && !(o->model && *o->model))
 		find_model(d);

@@ -38,25 +38,17 @@ void library_look(unsigned fn);
 void library_bound_by_audit(unsigned fn, const struct elf *e);
 
 /*
- * What the program calls.  It needs no argument, so it touches none: with nothing wanted and the
- * real function known it jumps there, else to recorded_NAME().  In C each argument on the stack
- * would be copied onto itself.
+ * LIBRARY_ENTRY(NAME) is what the program calls.  It needs no argument, so it touches none: with
+ * nothing wanted and the real function known it jumps there, else to recorded_NAME().  In C each
+ * argument on the stack would be copied onto itself.
  */
-#define LIBRARY_ENTRY(name)                                                                        \
-	WRAPPER __attribute__((naked)) int name(void)                                              \
-	{                                                                                          \
-		__asm__("endbr64\n\t"                                                              \
-			"mov hook_real + %c0(%%rip), %%r11\n\t"                                    \
-			"mov hook_hot_page(%%rip), %%rax\n\t"                                      \
-			"lea hook_idle(%%rip), %%r10\n\t"                                          \
-			"test %%r11, %%r11\n\t"                                                    \
-			"je recorded_" #name "\n\t"                                                \
-			"testl %1, (%%rax, %%r10)\n\t"                                             \
-			"jne recorded_" #name "\n\t"                                               \
-			"jmp *%%r11"                                                               \
-			:                                                                          \
-			: "i"(LIBRARY_##name * sizeof(void *)), "i"((1u << CLASS_COUNT) - 1));     \
-	}
+#if defined(__x86_64__)
+#include "hook/range/entry_x86_64.h"
+#elif defined(__aarch64__)
+#include "hook/range/entry_aarch64.h"
+#endif
+#define LIBRARY_SLOT(name) (LIBRARY_##name * sizeof(void *)) /* in hook_real */
+#define LIBRARY_WANTED     ((1u << CLASS_COUNT) - 1)
 _Static_assert(offsetof(struct hot_line, control) == 0, "LIBRARY_ENTRY");
 
 /* Begins the range of a call; args as of shape.h.  Returns what range_pop() ends it by. */

@@ -73,7 +73,7 @@ int range_push(const struct range_text *text)
 		char *const old = w->open;
 		to->dur = (uintptr_t)old;
 		commit(to, text->kind, text->valid | RANGE_OPEN);
-		if (move_pos(&w->open, old, (char *)to))
+		if (cpu_swap(&w->open, old, (char *)to))
 			break;
 	}
 	writer_unmark(w);
@@ -109,7 +109,7 @@ static void end_crossing(struct range *g, uint64_t now)
 
 static void end_innermost(struct writer *w, struct range *g, uint64_t now)
 {
-	if (move_pos(&w->open, (char *)g, (char *)writer_range(w, (const char *)g->dur)))
+	if (cpu_swap(&w->open, (char *)g, (char *)writer_range(w, (const char *)g->dur)))
 		finish(g, now);
 	else /* a handler pushed and did not pop */
 		end_crossing(g, now);

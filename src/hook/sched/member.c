@@ -157,7 +157,7 @@ static uint32_t await_join(struct member *m, uint32_t seen)
 		return seen;
 	for (uint32_t turn = 0; is_joining(seen) && clock_monotonic() - since < JOIN_NS; turn++) {
 		if (shut_in)
-			__builtin_ia32_pause();
+			cpu_pause();
 		else if (turn < 100)
 			sys(sched_yield);
 		else

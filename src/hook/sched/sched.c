@@ -194,8 +194,10 @@ static bool is_busy(void)
 
 static bool change_inside(struct member *m, uint32_t from, uint32_t to)
 {
-	return atomic_compare_exchange_strong_explicit(
+	const bool changed = atomic_compare_exchange_strong_explicit(
 		&m->slot->work.inside, &from, to, memory_order_seq_cst, memory_order_seq_cst);
+	cpu_fence_behind_rmw(); /* partner: streams_submit() */
+	return changed;
 }
 
 /* From inside to outside.  A request that came between saw that there was one, and is entered for

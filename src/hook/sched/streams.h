@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/atomic.h"
+#include "base/cpu.h"
 #include "hook/sched/hold.h"
 
 #define STREAM_WAITS 4u
@@ -43,19 +44,22 @@ struct stream_work *streams_of(void *stream, int per_thread);
 /* The same, but NULL when nothing was submitted to it. */
 struct stream_work *streams_find(void *stream, int per_thread);
 
-/* One more is about to be submitted; a full barrier. */
+/* One more is about to be submitted; a full barrier.  Its partner is that of go_outside(): of the
+ * two at least one sees the other's word, that the program is inside or that the stream has work.
+ */
 static inline void streams_submit(struct stream_work *s)
 {
 	store_relaxed(&s->newest, load_relaxed(&streams_epoch));
 	atomic_fetch_add_explicit(&s->submitted, 1, memory_order_seq_cst);
+	cpu_fence_behind_rmw();
 }
 
-/* The same without a barrier, one instruction: between threads on one stream a launch may get lost,
+/* The same without a barrier (cpu_add): between threads on one stream a launch may get lost,
  * and with it for a moment that the stream is not done. */
 static inline void streams_count(struct stream_work *s)
 {
 	store_relaxed(&s->newest, load_relaxed(&streams_epoch));
-	__asm__ volatile("addq $1, %0" : "+m"(s->submitted) : : "cc");
+	cpu_add((uint64_t *)&s->submitted, 1);
 }
 
 /* The driver has refused one: it is not to be waited for.  Beside others it goes when they do. */

@@ -156,7 +156,7 @@ static void pause_a_moment(const struct waiting *w, bool long_enough)
 		return;
 	}
 	for (int i = 0; i < 16; i++)
-		__builtin_ia32_pause();
+		cpu_pause();
 	if (!w->shut_in)
 		sys(sched_yield); /* the program that it waits for may be in want of this core */
 }

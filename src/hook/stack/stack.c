@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/cpu.h"
 #include "base/expect.h"
 #include "hook/core/config.h"
 #include "hook/core/process.h"
@@ -11,7 +12,7 @@
 #include "record/sandbox.h"
 
 #define PAGE      4096u
-#define REGISTERS 8u /* STACK_RIP to R15 */
+#define REGISTERS 8u /* of enum stack_word */
 
 static struct stack_options wanted_stacks; /* control 0: nobody has asked */
 
@@ -28,42 +29,24 @@ static bool is_turn(void)
 	return now;
 }
 
-/* Those that a function gives back as it found them, as they are here. */
-#define REGISTERS_READ(to)                                                                         \
-	__asm__ volatile("leaq 0(%%rip), %%rax\n\t"                                                \
-			 "movq %%rax, 0(%0)\n\tmovq %%rsp, 8(%0)\n\tmovq %%rbp, 16(%0)\n\t"        \
-			 "movq %%rbx, 24(%0)\n\tmovq %%r12, 32(%0)\n\tmovq %%r13, 40(%0)\n\t"      \
-			 "movq %%r14, 48(%0)\n\tmovq %%r15, 56(%0)"                                \
-			 :                                                                         \
-			 : "r"(to)                                                                 \
-			 : "rax", "memory")
-
-/* A thread that is not the first has what the C library knows of it above its stack. */
-static uintptr_t thread_end(void)
-{
-	uintptr_t own;
-	__asm__ volatile("movq %%fs:0, %0" : "=r"(own));
-	return own;
-}
-
 /* How much of the stack is to be kept; *ret_own: all of it is certainly there. */
-static uint32_t piece_bytes(uintptr_t rsp, bool *ret_own)
+static uint32_t piece_bytes(uintptr_t sp, bool *ret_own)
 {
 	const uint32_t most = wanted_stacks.bytes;
 	uintptr_t end;
-	*ret_own = mappings_main_stack(rsp, &end);
-	end = *ret_own ? end : thread_end();
-	return end > rsp && end - rsp < most ? (uint32_t)((end - rsp) / 8 * 8) : most;
+	*ret_own = mappings_main_stack(sp, &end);
+	end = *ret_own ? end : cpu_thread_end();
+	return end > sp && end - sp < most ? (uint32_t)((end - sp) / 8 * 8) : most;
 }
 
 /* Where the kernel does not say what is mapped, the page at hand is. */
-static uint32_t copy_other(void *to, uintptr_t rsp, uint32_t bytes)
+static uint32_t copy_other(void *to, uintptr_t sp, uint32_t bytes)
 {
-	const uint32_t got = read_mapped(to, rsp, bytes);
-	const uint32_t page = PAGE - (uint32_t)(rsp % PAGE);
+	const uint32_t got = read_mapped(to, sp, bytes);
+	const uint32_t page = PAGE - (uint32_t)(sp % PAGE);
 	if (got)
 		return got / 8 * 8;
-	memcpy(to, (const void *)rsp, page < bytes ? page : bytes);
+	memcpy(to, (const void *)sp, page < bytes ? page : bytes);
 	return page < bytes ? page : bytes;
 }
 
@@ -74,17 +57,17 @@ static void lose(void)
 
 /* What stands behind the registers: frames of Python, then the stack.  Nothing is read back: a
  * handler that forks leaves the child with zeros in the place of the chunk.  */
-static void fill(struct record *s, uint32_t words, uintptr_t rsp, uint32_t bytes, bool own)
+static void fill(struct record *s, uint32_t words, uintptr_t sp, uint32_t bytes, bool own)
 {
 	const uint32_t most = frames_most();
 	uint64_t *const python = s->arg + STACK_WORDS;
 	bool more = false;
 	const uint32_t frames = most ? frames_read(python, most, &more) : 0;
-	s->arg[STACK_COUNTS] = frames | (more ? STACK_PYTHON_MORE : 0);
+	s->arg[STACK_COUNTS] = frames | (more ? STACK_PYTHON_MORE : 0) | CPU_STACK;
 	char *const to = (char *)(python + frames);
 	if (own)
-		memcpy(to, (const void *)rsp, bytes);
-	const uint32_t kept = own ? bytes : copy_other(to, rsp, bytes);
+		memcpy(to, (const void *)sp, bytes);
+	const uint32_t kept = own ? bytes : copy_other(to, sp, bytes);
 	const size_t room = words * 8u - (size_t)(to - (char *)s);
 	s->aux = kept;
 	if (expect_inside(kept <= room, "a piece has its room"))
@@ -116,9 +99,9 @@ __attribute__((noinline)) void stack_take(enum fn fn, const struct record *call)
 	if (!r->header || !wanted_stacks.control || !is_turn())
 		return;
 	look_behind(call->ticks);
-	REGISTERS_READ(at);
-	const uintptr_t rsp = at[STACK_RSP];
-	const uint32_t bytes = piece_bytes(rsp, &own);
+	cpu_registers(at);
+	const uintptr_t sp = at[STACK_SP];
+	const uint32_t bytes = piece_bytes(sp, &own);
 	if ((!own || frames_most()) && sandbox_is_closed(r->header)) {
 		lose();
 		return;
@@ -133,7 +116,7 @@ __attribute__((noinline)) void stack_take(enum fn fn, const struct record *call)
 	s->result = call->result;
 	s->flags = call->flags & RECORD_LONG;
 	memcpy(s->arg, at, sizeof at);
-	fill(s, words, rsp, bytes, own);
+	fill(s, words, sp, bytes, own);
 	record_commit(s, (uint16_t)fn);
 	writer_unmark(&hook_stacks);
 }

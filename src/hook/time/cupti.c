@@ -602,8 +602,7 @@ static void *open_library(void)
 {
 	static const char *const names[] = { "libcupti.so.13", "libcupti.so.12", "libcupti.so",
 		"/usr/local/cuda/lib64/libcupti.so",
-		"/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
-		"/usr/local/cuda/targets/x86_64-linux/lib/libcupti.so" };
+		"/usr/local/cuda/extras/CUPTI/lib64/libcupti.so", CPU_CUPTI };
 	void *library = NULL;
 	/* One that the program has already, else the first to be found. */
 	for (int flag = RTLD_NOLOAD; !library && flag >= 0; flag = flag ? 0 : -1)
