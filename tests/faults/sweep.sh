@@ -18,6 +18,10 @@ weir=$build/bin/weir hook=$build/lib/weir/libweir.so sim=$build/lib/weir/sim
 	echo "libweir.so is not built"
 	exit 77
 }
+[ -x "$inject" ] || {
+	echo "inject.c changes registers of x86-64 alone"
+	exit 77
+}
 work=$(mktemp -d "${TMPDIR:-/tmp}/faults.$where.XXXXXX") || exit 1
 mkdir "$work/run"
 cd "$work/run" || exit 1
