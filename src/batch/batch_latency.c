@@ -18,6 +18,7 @@
 #define MARGIN_FIRST 0.1
 #define MARGIN_MOST  4.0
 #define LATE_SHARE   0.01
+#define CALM_RUNS    32
 #define TEXT_FIRST   "weir-latency 1"
 
 void latency_init(struct batch_latency *l)
@@ -203,6 +204,23 @@ static void judge(struct batch_latency *l, uint64_t ns, uint64_t promised_ns)
 }
 
 /*
+ * Noise that has ended left a margin that sinks too slowly by such parts.  Where it is right,
+ * hardly ever do CALM_RUNS runs in a row stay below a third of it.
+ */
+static void notice_calm(struct batch_latency *l, uint64_t ns, uint64_t promised_ns)
+{
+	const double typical = (double)promised_ns / (1 + l->margin);
+	l->worst = fmax(l->worst, (double)ns / typical - 1);
+	const bool calm = l->worst <= l->margin / 3;
+	if (calm && ++l->calm < CALM_RUNS)
+		return;
+	if (calm)
+		l->margin = 3 * l->worst;
+	l->worst = 0;
+	l->calm = 0;
+}
+
+/*
  * When the slowdown jumps, which needs half of the recent runs, these were late for another reason:
  * the margin is again what it was before them, and what ran before them says nothing any more.
  */
@@ -224,8 +242,10 @@ void latency_judge(struct batch_latency *l, uint32_t rows, uint64_t ns, uint64_t
 {
 	const double before = l->slowdown;
 	learn(l, rows, ns);
-	if (promised_ns)
+	if (promised_ns) {
+		notice_calm(l, ns, promised_ns);
 		judge(l, ns, promised_ns);
+	}
 	notice_jump(l, before);
 	predict(l);
 }

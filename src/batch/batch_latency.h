@@ -42,6 +42,8 @@ struct batch_latency {
 	uint64_t before_ns;  /* what is to be done before the next batch, of any rows */
 	double deviation;    /* typical, of a run from its prediction, as a share of it */
 	struct latency_run recent[LATENCY_RECENT];
+	double worst;  /* of the last runs, which stayed far below the margin: */
+	uint32_t calm; /* so many */
 	uint32_t runs, version; /* the version counts changes */
 };
 

@@ -346,6 +346,22 @@ static uint64_t to_come(const struct batch_model *m, const struct batch_item *it
 }
 
 /*
+ * Nothing delays a request that comes to a device without work: it runs at once.  Where caution
+ * would refuse even that, it is too great.
+ */
+static uint64_t wait(
+	const struct batch_model *m, const struct batch_item *item, uint64_t now, uint64_t end)
+{
+	struct batcher *b = m->batcher;
+	const uint64_t others = to_come(m, item, now);
+	if (b->running || b->active.n)
+		return others;
+	if (end + others > item->deadline_ns)
+		b->caution -= (b->caution - CAUTION_LEAST) / 16;
+	return 0;
+}
+
+/*
  * Whether the model's own latency is what refuses, and nothing of the model ran for a while, though
  * it once was fast enough.  A device that was slow for a time would be taken for slow for ever,
  * since what is refused teaches nothing: so one request runs all the same.
@@ -389,7 +405,7 @@ enum batch_refusal batch_admit(
 		return BATCH_QUEUE_FULL;
 	}
 	if (item->deadline_ns != BATCH_NEVER)
-		end += to_come(m, item, now);
+		end += wait(m, item, now, end);
 	item->predicted_end_ns = end;
 	item->trial = is_predictive(b) && end > item->deadline_ns && is_trial(m, item, now);
 	if (item->trial) {

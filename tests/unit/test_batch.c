@@ -418,6 +418,42 @@ static void a_slow_device_is_tried_seldom(void **state)
 	bench_free(t);
 }
 
+static void after_noise_promises_are_in_band_again(void **state)
+{
+	struct bench *t = bench_new(BATCH_SLACK);
+	struct batch_model *m = model(t, 0, (struct batch_model_config){ .max_rows = 1 }, MS, 0);
+	uint64_t now = 1000 * MS, widest = 0;
+	for (uint64_t k = 0; k < 450; k++, now += 100 * MS) {
+		const bool noisy = k < 400;
+		admitted(t, 0, now, BATCH_NEVER);
+		assert_int_equal(next(t, now), 1);
+		batch_done(t->b, &t->run,
+			now + MS + hash_mix(k) % (noisy && k % 4 == 0 ? 20 * MS : MS / 20));
+		widest = batch_predict(m, 1) > widest ? batch_predict(m, 1) : widest;
+	}
+	assert_true(widest > 4 * MS);
+	assert_in_range(batch_predict(m, 1), MS, MS * 3 / 2);
+	bench_free(t);
+}
+
+/* However much is expected of others: it runs at once. */
+static void a_device_without_work_takes_what_it_can_answer(void **state)
+{
+	struct bench *t = bench_new(BATCH_SLACK);
+	uint64_t now = 1000 * MS;
+	model(t, 0, (struct batch_model_config){ 0 }, MS, MS / 2);
+	model(t, 1, (struct batch_model_config){ .max_rows = 1 }, MS, 0);
+	for (int k = 0; k < 5000; k++, now += MS / 10) {
+		struct batch_item *x = item(t, now, now + 6 * MS / 5);
+		if (admit(t->m[1], x) == BATCH_ADMITTED)
+			batch_cancel(t->m[1], x);
+	}
+	admitted(t, 0, now, now + 25 * MS);
+	/* Now there is work, and room is kept for what is expected. */
+	assert_int_equal(admit(t->m[0], item(t, now, now + 25 * MS)), BATCH_TOO_LATE);
+	bench_free(t);
+}
+
 static void latency_is_kept_as_text(void **state)
 {
 	static const char *const wrong[] = { "", "weir-latency 2\n", "weir-latency 1\nmargin x\n",
@@ -505,6 +541,8 @@ int main(void)
 		cmocka_unit_test(what_is_done_before_a_batch_is_promised_and_not_learnt),
 		cmocka_unit_test(a_device_that_was_slow_is_tried_again),
 		cmocka_unit_test(a_slow_device_is_tried_seldom),
+		cmocka_unit_test(after_noise_promises_are_in_band_again),
+		cmocka_unit_test(a_device_without_work_takes_what_it_can_answer),
 		cmocka_unit_test(latency_is_kept_as_text),
 		cmocka_unit_test(demand_is_the_sum_of_what_is_due),
 	};
