@@ -19,6 +19,9 @@
 #define MARGIN_MOST  4.0
 #define LATE_SHARE   0.01
 #define CALM_RUNS    32
+#define CALM_WORST   0.01 /* noise that is taken for granted, so that no margin is 0 at once */
+#define OLD_RUNS     64   /* of the model, none of a size */
+#define DOUBTED      1.5f
 #define TEXT_FIRST   "weir-latency 1"
 
 void latency_init(struct batch_latency *l)
@@ -171,6 +174,7 @@ static void learn(struct batch_latency *l, uint32_t rows, uint64_t ns)
 	float *least = &l->size[size].least;
 	*least = *least > 0 && *least < (float)ns ? *least : (float)ns;
 	struct latency_run *run = &l->recent[l->runs++ % LATENCY_RECENT];
+	l->size[size].ran = l->runs;
 	*run = (struct latency_run){ size, (float)ns, 0, (float)l->margin, (float)l->deviation };
 	if (known > 0)
 		run->ratio = (float)((double)ns / known);
@@ -181,6 +185,31 @@ static void learn(struct batch_latency *l, uint32_t rows, uint64_t ns)
 	} else if (l->runs > late && ago(l, late)->ratio > 0) {
 		take_size(l, ago(l, late)->rows, (double)ago(l, late)->ns / l->slowdown);
 	}
+}
+
+/*
+ * What a size is remembered by may be noise that has ended, and a batch that is taken for slow does
+ * not run again.  If it has not run for long, the size that ran now says how the device is, and the
+ * shortest runs of both how they relate.
+ */
+static void doubt_old_sizes(struct batch_latency *l, uint32_t rows)
+{
+	const struct latency_size *now = &l->size[latency_size_of(l, rows)];
+	bool changed = false;
+	if (l->runs % OLD_RUNS || now->runs < LATENCY_RUNS)
+		return;
+	for (uint32_t size = 1; size <= l->max_rows; size++) {
+		struct latency_size *s = &l->size[size];
+		const float ns = s->least / now->least * now->median;
+		if (!(s->least > 0) || l->runs - s->ran < OLD_RUNS || s->median < DOUBTED * ns)
+			continue;
+		*s = (struct latency_size){
+			.median = ns, .ns = { ns }, .runs = 1, .least = s->least, .ran = l->runs
+		};
+		changed = true;
+	}
+	if (changed)
+		plan(l);
 }
 
 void latency_learn(struct batch_latency *l, uint32_t rows, uint64_t ns)
@@ -215,7 +244,7 @@ static void notice_calm(struct batch_latency *l, uint64_t ns, uint64_t promised_
 	if (calm && ++l->calm < CALM_RUNS)
 		return;
 	if (calm)
-		l->margin = 3 * l->worst;
+		l->margin = fmin(l->margin, 3 * fmax(l->worst, CALM_WORST));
 	l->worst = 0;
 	l->calm = 0;
 }
@@ -247,6 +276,7 @@ void latency_judge(struct batch_latency *l, uint32_t rows, uint64_t ns, uint64_t
 		judge(l, ns, promised_ns);
 	}
 	notice_jump(l, before);
+	doubt_old_sizes(l, rows);
 	predict(l);
 }
 

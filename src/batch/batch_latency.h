@@ -22,6 +22,7 @@ struct latency_size {
 	uint32_t runs;
 	float median; /* 0: never ran */
 	float least;  /* the fastest run, as it was; 0: none was seen */
+	uint32_t ran; /* the number of the last run, among all of the model */
 };
 
 struct latency_run {
@@ -42,8 +43,8 @@ struct batch_latency {
 	uint64_t before_ns;  /* what is to be done before the next batch, of any rows */
 	double deviation;    /* typical, of a run from its prediction, as a share of it */
 	struct latency_run recent[LATENCY_RECENT];
-	double worst;  /* of the last runs, which stayed far below the margin: */
-	uint32_t calm; /* so many */
+	double worst;           /* of the last runs, which stayed far below the margin: */
+	uint32_t calm;          /* so many */
 	uint32_t runs, version; /* the version counts changes */
 };
 

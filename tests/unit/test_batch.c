@@ -436,6 +436,38 @@ static void after_noise_promises_are_in_band_again(void **state)
 	bench_free(t);
 }
 
+/* Runs that are all shorter than the median are no reason to promise without a margin. */
+static void a_calm_device_keeps_a_margin(void **state)
+{
+	struct bench *t = bench_new(BATCH_SLACK);
+	struct batch_model *m = model(t, 0, (struct batch_model_config){ .max_rows = 1 }, MS, 0);
+	for (uint64_t k = 0, now = 1000 * MS; k < 40; k++, now += 100 * MS) {
+		admitted(t, 0, now, BATCH_NEVER);
+		assert_int_equal(next(t, now), 1);
+		batch_done(t->b, &t->run, now + MS);
+	}
+	assert_in_range(batch_predict(m, 1), MS * 102 / 100, MS * 11 / 10);
+	bench_free(t);
+}
+
+/* Taken for ten times as slow once, a size is asked again when others show that all is well. */
+static void a_size_that_was_slow_once_is_not_for_ever(void **state)
+{
+	struct bench *t = bench_new(BATCH_SLACK);
+	struct batch_model *m = model(t, 0, (struct batch_model_config){ .max_rows = 4 }, MS, MS);
+	uint64_t now = 1000 * MS;
+	for (int k = 0; k < 20; k++)
+		batch_learn(m, 4, 50 * MS);
+	assert_true(batch_predict(m, 4) > 20 * MS);
+	for (int k = 0; k < 300; k++, now += 100 * MS) {
+		admitted(t, 0, now, BATCH_NEVER);
+		assert_int_equal(next(t, now), 1);
+		batch_done(t->b, &t->run, now + 2 * MS);
+	}
+	assert_in_range(batch_predict(m, 4), 5 * MS, 6 * MS);
+	bench_free(t);
+}
+
 /* However much is expected of others: it runs at once. */
 static void a_device_without_work_takes_what_it_can_answer(void **state)
 {
@@ -542,6 +574,8 @@ int main(void)
 		cmocka_unit_test(a_device_that_was_slow_is_tried_again),
 		cmocka_unit_test(a_slow_device_is_tried_seldom),
 		cmocka_unit_test(after_noise_promises_are_in_band_again),
+		cmocka_unit_test(a_calm_device_keeps_a_margin),
+		cmocka_unit_test(a_size_that_was_slow_once_is_not_for_ever),
 		cmocka_unit_test(a_device_without_work_takes_what_it_can_answer),
 		cmocka_unit_test(latency_is_kept_as_text),
 		cmocka_unit_test(demand_is_the_sum_of_what_is_due),

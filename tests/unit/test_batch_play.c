@@ -568,6 +568,110 @@ static void overload_is_refused_and_costs_nothing(void **state)
 	}
 }
 
+/* ---- noise ---- */
+
+enum { NOISY_ITEMS = 30000 };
+
+/* One device for ten seconds as it should be, for ten with long breaks, and then again as before.
+ */
+struct noisy {
+	const struct workload *workload;
+	uint64_t random, now, next, ends;
+	struct batcher *b;
+	struct batch_model *m[WORKLOAD_MODELS];
+	struct batch_item item[NOISY_ITEMS];
+	uint32_t arrived, counted, met;
+	struct batch_run run;
+};
+
+#define NOISE_FROM (11000 * MS)
+#define NOISE_END  (21000 * MS)
+#define COUNTED    (36000 * MS)
+#define NOISY_END  (46000 * MS)
+#define NOISY_EACH (MS * 7 / 4)
+
+static void begin_run(struct noisy *n)
+{
+	batch_next(n->b, n->now, n->now, &n->run);
+	for (uint32_t i = 0; n->run.n && i < WORKLOAD_MODELS; i++) {
+		if (n->run.model != n->m[i])
+			continue;
+		const double ms = n->workload->model[i].alpha_ms +
+				  n->workload->model[i].beta_ms * n->run.rows;
+		n->ends = n->now + (uint64_t)(ms * 1e6) + some(&n->random, MS / 50);
+		if (n->now > NOISE_FROM && n->now < NOISE_END && !some(&n->random, 3))
+			n->ends += some(&n->random, 40 * MS);
+	}
+}
+
+static void end_run(struct noisy *n)
+{
+	n->now = n->ends;
+	batch_done(n->b, &n->run, n->now);
+	for (uint32_t i = 0; i < n->run.n; i++)
+		n->met += n->run.item[i]->arrived_ns >= COUNTED &&
+			  n->now <= n->run.item[i]->deadline_ns;
+	n->run.n = 0;
+}
+
+static void arrive_noisy(struct noisy *n)
+{
+	struct batch_item *x = &n->item[n->arrived++];
+	const double at = (double)some(&n->random, 1000) / 1000;
+	uint64_t retry;
+	uint32_t i = 0;
+	for (double sum = n->workload->model[0].share; i < WORKLOAD_MODELS - 1 && at >= sum;)
+		sum += n->workload->model[++i].share;
+	n->now = n->next;
+	n->next += some(&n->random, 2 * NOISY_EACH);
+	*x = (struct batch_item){ .arrived_ns = n->now,
+		.deadline_ns = n->now + (uint64_t)(n->workload->model[i].deadline_ms * 1e6),
+		.start_by_ns = BATCH_NEVER,
+		.class = 1 };
+	n->counted += n->now >= COUNTED;
+	batch_admit(n->m[i], x, n->now, &retry);
+}
+
+static void learn_workload(struct noisy *n)
+{
+	for (uint32_t i = 0; i < WORKLOAD_MODELS; i++) {
+		n->m[i] = batch_model_add(
+			n->b, &(struct batch_model_config){ .max_rows = WORKLOAD_ROWS });
+		for (uint32_t rows = 1; rows <= WORKLOAD_ROWS; rows *= 2)
+			batch_learn(n->m[i], rows,
+				(uint64_t)(1e6 * (n->workload->model[i].alpha_ms +
+							 n->workload->model[i].beta_ms * rows)));
+	}
+}
+
+static void after_noise_it_carries_what_it_carried(void **state)
+{
+	struct noisy *n = malloc(sizeof *n);
+	assert_non_null(n);
+	for (int w = 0; w < 2; w++)
+		for (uint64_t seed = 1; seed <= 3; seed++) {
+			*n = (struct noisy){ .workload = &workloads[w],
+				.random = hash_mix(seed),
+				.now = 1000 * MS,
+				.next = 1000 * MS };
+			n->b = batcher_new(BATCH_SLACK);
+			learn_workload(n);
+			while (n->now < NOISY_END) {
+				if (!n->run.n)
+					begin_run(n);
+				if (n->run.n && n->ends <= n->next)
+					end_run(n);
+				else
+					arrive_noisy(n);
+			}
+			batcher_free(n->b);
+			print_message("workload %s, seed %d: %u of %u\n", workloads[w].name,
+				(int)seed, n->met, n->counted);
+			assert_true(n->met >= .995 * n->counted);
+		}
+	free(n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -577,6 +681,7 @@ int main(void)
 		cmocka_unit_test(one_promise_in_a_hundred_is_broken),
 		cmocka_unit_test(slack_carries_more_than_any_fixed_delay),
 		cmocka_unit_test(overload_is_refused_and_costs_nothing),
+		cmocka_unit_test(after_noise_it_carries_what_it_carried),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
