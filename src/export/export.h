@@ -17,7 +17,7 @@
 #include "base/error.h"
 #include "event/decode.h"
 #include "model/demangle.h"
-#include "model/links.h"
+#include "join/links.h"
 #include "stack/stacks.h"
 #include "trace/meta.h"
 #include "trace/trace.h"

@@ -24,7 +24,7 @@
 #include "base/array.h"
 #include "base/expect.h"
 #include "base/map.h"
-#include "model/nested.h"
+#include "join/nested.h"
 #include "trace/activity.h"
 
 #include "base/banned.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "blame/blame.h"
-#include "model/nested.h"
+#include "join/nested.h"
 #include "trace/activity.h"
 
 #include "base/banned.h"

@@ -8,7 +8,7 @@
 #include "predict/predict.h"
 #include "model/cost.h"
 #include "model/device_time.h"
-#include "model/nested.h"
+#include "join/nested.h"
 #include "model/timeline.h"
 
 #define NONE UINT32_MAX

@@ -9,7 +9,7 @@
 
 #include "model/roofline.h"
 #include "model/demangle.h"
-#include "model/nested.h"
+#include "join/nested.h"
 #include "model/tally.h"
 #include "trace/activity.h"
 

@@ -1,7 +1,7 @@
 /*
  * The facets of a report: parts that are made one by one, each by the module that owns it, so that
- * whoever wants one list of a trace pays for that list alone.  src/report/facets.c has their table:
- * what each needs, who makes it, who frees it.
+ * whoever wants one list of a trace pays for that list alone.  src/report/report_make.c has their
+ * table: what each needs, who makes it, who frees it.
  */
 #ifndef WEIR_MODEL_FACET_H
 #define WEIR_MODEL_FACET_H

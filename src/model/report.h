@@ -18,7 +18,7 @@
 #include "base/spread.h"
 #include "event/decode.h"
 #include "predict/gpu.h"
-#include "model/links.h"
+#include "join/links.h"
 #include "path/path.h"
 #include "trace/meta.h"
 #include "trace/accounts.h"

@@ -9,8 +9,8 @@
 #define WEIR_MODEL_REQUEST_TIMES_H
 
 #include "base/array.h"
-#include "model/links.h"
-#include "model/nested.h"
+#include "join/links.h"
+#include "join/nested.h"
 #include "trace/activity.h"
 #include "trace/meta.h"
 #include "trace/trace.h"

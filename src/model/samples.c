@@ -7,7 +7,7 @@
 #include "base/expect.h"
 #include "base/sort.h"
 #include "predict/key.h"
-#include "model/links.h"
+#include "join/links.h"
 #include "model/samples_cost.h"
 #include "model/demangle.h"
 #include "trace/activity.h"

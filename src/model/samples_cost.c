@@ -11,7 +11,7 @@
 #include "base/expect.h"
 
 #include "model/cost.h"
-#include "model/nested.h"
+#include "join/nested.h"
 #include "trace/activity.h"
 
 #include "base/banned.h"

@@ -2,7 +2,7 @@
 #include <errno.h>
 
 #include "base/sort.h"
-#include "model/links.h"
+#include "join/links.h"
 #include "reconstruct/reconstruct.h"
 #include "trace/activity.h"
 

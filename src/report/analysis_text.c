@@ -1,7 +1,7 @@
 /* Prints the analysis of the wall time as text. */
 #include "report/analysis.h"
 #include "report/sections.h"
-#include "report/view.h"
+#include "section/view.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -13,7 +13,7 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "blame/blame.h"
-#include "report/busy.h"
+#include "list/busy.h"
 
 #include "base/banned.h"
 

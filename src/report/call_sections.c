@@ -1,5 +1,5 @@
 /* Sections of what the host called: functions, threads, processes, failing calls. */
-#include "report/shared_columns.h"
+#include "section/shared_columns.h"
 #include "report/provenance.h"
 #include "report/sections.h"
 

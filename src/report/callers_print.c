@@ -1,7 +1,7 @@
 /* Prints call stacks as text and as arrays of frames in JSON. */
 #include "report/callers_print.h"
 #include "report/sections.h"
-#include "report/view.h"
+#include "section/view.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -16,22 +16,8 @@
 
 #define BLOCK_FRAMES 8u /* of one that is printed below each other */
 #define BLOCKS       5u
-#define LINE_SHOWN   120u /* bytes of a stack in a cell of a list */
-#define LINE_INNER   45u  /* characters from its innermost function on, */
-#define LINE_OUTER   72u  /* and bytes from its outermost */
 
 /* ---- text ---- */
-
-void callers_cell_line(struct table *t, const char *text)
-{
-	static const char between[] = " < ";
-	const size_t bytes = strlen(text);
-	const bool whole = bytes <= LINE_SHOWN;
-	const char *outer = whole ? NULL : strstr(text + bytes - LINE_OUTER, between);
-	struct text_short inner;
-	table_cell(t, "%s%s", text_short(&inner, text, whole ? LINE_SHOWN : LINE_INNER),
-		outer ? outer : "");
-}
 
 /* Of code that was built without them neither the symbols nor the unwinder know lines. */
 static bool has_lines(const struct stacks *s)

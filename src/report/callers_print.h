@@ -5,7 +5,6 @@
 #include "memory/memory.h"
 #include "stack/stacks.h"
 
-struct table;
 struct text_page;
 
 /* The report's section: calls by stack. */
@@ -13,9 +12,5 @@ void callers_put_text(const struct report *r, const struct text_page *p);
 
 /* The same of allocations. */
 void callers_put_memory(const struct report *r, const struct text_page *p);
-
-/* A line of a stack, innermost first, with the middle left out where it is long: who called in the
- * program stands at its other end. */
-void callers_cell_line(struct table *t, const char *text);
 
 #endif

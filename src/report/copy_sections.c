@@ -1,5 +1,5 @@
 /* Sections of memory that was copied and set: as calls asked for it, and as devices did it. */
-#include "report/section.h"
+#include "section/section.h"
 #include "report/sections.h"
 
 #include "base/check.h"

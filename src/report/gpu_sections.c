@@ -1,5 +1,5 @@
 /* Sections of what devices did: kernels, activities by name, copies, streams, devices. */
-#include "report/shared_columns.h"
+#include "section/shared_columns.h"
 #include "report/report_make.h"
 #include "report/sections.h"
 
@@ -34,7 +34,7 @@ static const void *kernel_bound(const struct row *row)
 
 static struct value get_family(const struct row *row, const void *of)
 {
-	return value_text(report_kernel_family(((const struct kernel_row *)of)->name));
+	return value_text(list_kernel_family(((const struct kernel_row *)of)->name));
 }
 
 static struct value get_host_total(const struct row *row, const void *of)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/expect.h"
-#include "report/shared_columns.h"
+#include "section/shared_columns.h"
 #include "report/stack_columns.h"
 
 #include "base/banned.h"

@@ -11,7 +11,7 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "report/callers_print.h"
-#include "report/view.h"
+#include "section/view.h"
 
 #include "base/banned.h"
 

@@ -2,7 +2,7 @@
  * reserved without being live when. */
 #include "report/memory_print.h"
 #include "report/memory_sections.h"
-#include "report/view.h"
+#include "section/view.h"
 
 #include <math.h>
 #include <string.h>

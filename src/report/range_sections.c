@@ -1,7 +1,7 @@
 /* Sections of operators and of the ranges that a program names. */
 #include "report/report_make.h"
 #include "report/sections.h"
-#include "report/shared_columns.h"
+#include "section/shared_columns.h"
 
 #include "base/check.h"
 #include "model/roofline.h"

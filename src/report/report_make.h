@@ -33,7 +33,4 @@ void hints_print_json(const struct report *r, FILE *out);          /* r->hints a
 uint64_t report_kernels_ns(const struct report *r);
 uint64_t report_operators_ns(const struct report *r);
 
-/* What a kernel is about by its name, demangled: a family of api/family.tbl, or "collective". */
-const char *report_kernel_family(const char *name);
-
 #endif

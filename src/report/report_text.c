@@ -9,7 +9,7 @@
 #include "report/memory_print.h"
 #include "report/report_make.h"
 #include "report/sections.h"
-#include "report/view.h"
+#include "section/view.h"
 #include "model/roofline.h"
 #include "model/prediction.h"
 

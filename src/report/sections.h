@@ -6,7 +6,8 @@
 #ifndef WEIR_REPORT_SECTIONS_H
 #define WEIR_REPORT_SECTIONS_H
 
-#include "report/section.h"
+#include "list/lists.h"
+#include "section/section.h"
 
 extern const struct section section_trace, section_provenance, section_summary, section_failures,
 	section_warnings, section_totals, section_clock, section_join, section_calls,
@@ -18,12 +19,8 @@ extern const struct section section_trace, section_provenance, section_summary, 
 	section_device_activities, section_memops, section_operators, section_spans,
 	section_streams, section_processes, section_threads, section_hints, section_hints_sum,
 	section_hints_window, section_hints_idle_gaps, section_provenance_devices,
-	section_gpu_trace, section_api_trace, section_waits, section_operators_by_shape,
-	section_kernel_shapes, section_launch_gaps, section_kernel_families, section_idle_gaps,
-	section_busy_over_time, section_kernels_at_once, section_nccl, section_range_kernels,
-	section_range_pace, section_steps, section_allocation_calls, section_memory_over_time,
-	section_requests, section_request, section_request_behind, section_request_gpu_trace,
-	section_request_beside;
+	section_operators_by_shape, section_idle_gaps, section_allocation_calls,
+	section_memory_over_time;
 
 /* The i-th, in the order of the report's JSON; NULL behind the last. */
 const struct section *section_at(size_t i);

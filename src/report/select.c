@@ -11,9 +11,9 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "base/xmalloc.h"
-#include "report/section.h"
+#include "section/section.h"
 #include "report/sections.h"
-#include "report/view.h"
+#include "section/view.h"
 #include "report/select_filter.h"
 
 #include "base/banned.h"

@@ -14,7 +14,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "report/section.h"
+#include "section/section.h"
 
 struct select_filter {
 	char key[48];

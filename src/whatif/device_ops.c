@@ -5,7 +5,7 @@
 
 #include "base/search.h"
 #include "base/sort.h"
-#include "model/links.h"
+#include "join/links.h"
 #include "trace/activity.h"
 
 #include "base/banned.h"

@@ -10,8 +10,8 @@ report() {
 # `weir report --json`
 
 `sh tests/docs/columns.sh build . --update` makes this page from the tables of columns in
-`src/report`. `weir report --only NAME` shows one section, with the labels of the column "in text".
-`--sort`, `--filter` and `--columns` take the keys.
+`src/report` and `src/list`. `weir report --only NAME` shows one section, with the labels of the
+column "in text". `--sort`, `--filter` and `--columns` take the keys.
 
 Times are integers in nanoseconds, on the host's clock unless the key begins with `device_`.
 Moments count from the beginning of the recording. Sizes are in bytes. `null` means not known,

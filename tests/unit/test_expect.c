@@ -12,7 +12,7 @@
 #include "maker.h"
 #include "memory/memory.h"
 #include "model/host_time.h"
-#include "model/nested.h"
+#include "join/nested.h"
 #include "predict/predict.h"
 #include "predict/tables.h"
 #include "trace/trace.h"

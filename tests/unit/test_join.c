@@ -1,5 +1,5 @@
 /*
- * model/join.c against programs whose truth is known: threads that launch, queue deeply,
+ * join/join.c against programs whose truth is known: threads that launch, queue deeply,
  * wait, and lose calls or work; and against a plain alignment by dynamic programming.
  */
 #include "unit.h"
@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "base/hash.h"
-#include "model/join.h"
+#include "join/join.h"
 
 /* ---- a program and its device ---- */
 

@@ -7,8 +7,8 @@
 
 #include "base/hash.h"
 #include "maker.h"
-#include "model/links.h"
-#include "model/nested.h"
+#include "join/links.h"
+#include "join/nested.h"
 #include "trace/thread_calls.h"
 
 struct own { /* what its owner keeps of a range */

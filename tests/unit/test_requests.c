@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "maker.h"
-#include "model/links.h"
+#include "join/links.h"
 #include "model/request_times.h"
 
 #define PATH   "requests.weir"

@@ -7,7 +7,7 @@
 
 #include "base/atomic.h"
 #include "base/search.h"
-#include "model/links.h"
+#include "join/links.h"
 #include "trace/activity.h"
 #include "trace/activity_filter.h"
 #include "trace/meta.h"

@@ -9,7 +9,7 @@
 #include "cmd/cli/off_activities.h"
 #include "cmd/cli/options.h"
 #include "cmd/cli/values.h"
-#include "model/links.h"
+#include "join/links.h"
 #include "trace/meta.h"
 #include "trace/part.h"
 

@@ -2,8 +2,8 @@
  * Section steps: steps, one by one (trace/steps.h). The content of a step is found in two ordered
  * lists: when launches returned, and when GPUs were busy.
  */
-#include "report/device_events.h"
-#include "report/sections.h"
+#include "list/device_events.h"
+#include "list/lists.h"
 
 #include <errno.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 
 #include "base/search.h"
 #include "base/sort.h"
-#include "model/nested.h"
+#include "join/nested.h"
 #include "trace/activity.h"
 #include "trace/steps.h"
 

@@ -2,7 +2,7 @@
  * Sections requests, what a server of models was asked, the slowest first, and request, one of them
  * (model/request_times.h).
  */
-#include "report/sections.h"
+#include "list/lists.h"
 
 #include <stdlib.h>
 

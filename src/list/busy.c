@@ -1,5 +1,5 @@
 /* Computes how busy a device was over time. */
-#include "report/busy.h"
+#include "list/busy.h"
 
 #include <string.h>
 

@@ -1,11 +1,10 @@
 /* Values of the groups of columns that several sections share: see shared_columns.h. */
-#include "report/shared_columns.h"
+#include "section/shared_columns.h"
 
 #include <math.h>
 
 #include "base/expect.h"
 #include "model/roofline.h"
-#include "report/device_events.h"
 
 #include "base/banned.h"
 
@@ -154,6 +153,13 @@ struct value get_bytes_share(const struct row *row, const void *of)
 }
 
 /* ---- durations of one kind ---- */
+
+void values_add(struct values *v, uint64_t ns)
+{
+	hist_add(&v->hist, ns);
+	spread_add(&v->spread, ns);
+	v->total += ns;
+}
 
 struct value get_values_count(const struct row *row, const void *of)
 {

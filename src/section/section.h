@@ -6,8 +6,8 @@
  * the rows, struct row walks over them, and a column takes its value out of a row. Rows live until
  * section_close(), and a text until the next value is taken. One thread.
  */
-#ifndef WEIR_REPORT_SECTION_H
-#define WEIR_REPORT_SECTION_H
+#ifndef WEIR_SECTION_SECTION_H
+#define WEIR_SECTION_SECTION_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,24 +1,14 @@
 /*
- * The code that sections made on request share: durations of one kind, and the GPU activities of a
- * trace with their owners. Internal to src/report. One thread.
+ * The GPU activities of a trace with their owners, which several lists share. Internal to src/list.
+ * One thread.
  */
-#ifndef WEIR_REPORT_DEVICE_EVENTS_H
-#define WEIR_REPORT_DEVICE_EVENTS_H
+#ifndef WEIR_LIST_DEVICE_EVENTS_H
+#define WEIR_LIST_DEVICE_EVENTS_H
 
 #include <stdint.h>
 
-#include "base/hist.h"
-#include "base/spread.h"
-#include "model/nested.h"
+#include "join/nested.h"
 #include "model/report.h"
-
-/* Durations of one kind: VALUES() of shared_columns.h has their columns. */
-struct values {
-	struct hist hist;
-	struct spread spread;
-	uint64_t total;
-};
-void values_add(struct values *v, uint64_t ns);
 
 /* The GPU activities of a trace, in the order of their start. */
 struct event {

@@ -2,8 +2,8 @@
  * Divides the time of a recording into equal intervals and computes the covered part of each. Times
  * are nanoseconds since the first interval began. Pure.
  */
-#ifndef WEIR_REPORT_BUSY_H
-#define WEIR_REPORT_BUSY_H
+#ifndef WEIR_LIST_BUSY_H
+#define WEIR_LIST_BUSY_H
 
 #include <stdint.h>
 

@@ -17,8 +17,8 @@
  *
  * Pure: no I/O, no clock, memory from malloc alone. Any thread.
  */
-#ifndef WEIR_MODEL_JOIN_H
-#define WEIR_MODEL_JOIN_H
+#ifndef WEIR_JOIN_JOIN_H
+#define WEIR_JOIN_JOIN_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -2,10 +2,10 @@
  * A table of the text report: some columns of a section's rows, with their headings and units.
  * Internal to src/report.  One thread.
  */
-#ifndef WEIR_REPORT_VIEW_H
-#define WEIR_REPORT_VIEW_H
+#ifndef WEIR_SECTION_VIEW_H
+#define WEIR_SECTION_VIEW_H
 
-#include "report/section.h"
+#include "section/section.h"
 
 struct view {
 	const struct section *section;

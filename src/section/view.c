@@ -1,5 +1,5 @@
 /* Prints some columns of a section's rows as a table of the text report. */
-#include "report/view.h"
+#include "section/view.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* A value as a cell of a table for people: each unit has one form, in all sections. */
-#include "report/section.h"
+#include "section/section.h"
 
 #include <math.h>
 #include <string.h>
@@ -7,9 +7,25 @@
 
 #include "base/number.h"
 #include "base/text.h"
-#include "report/callers_print.h"
 
 #include "base/banned.h"
+
+#define LINE_SHOWN 120u /* bytes of a stack in a cell of a list */
+#define LINE_INNER 45u  /* characters from its innermost function on, */
+#define LINE_OUTER 72u  /* and bytes from its outermost */
+
+/* A line of a stack, innermost first, with the middle left out where it is long: who called in the
+ * program stands at its other end. */
+static void cell_stack(struct table *t, const char *text)
+{
+	static const char between[] = " < ";
+	const size_t bytes = strlen(text);
+	const bool whole = bytes <= LINE_SHOWN;
+	const char *outer = whole ? NULL : strstr(text + bytes - LINE_OUTER, between);
+	struct text_short inner;
+	table_cell(t, "%s%s", text_short(&inner, text, whole ? LINE_SHOWN : LINE_INNER),
+		outer ? outer : "");
+}
 
 bool unit_is_number(enum unit unit)
 {
@@ -102,7 +118,7 @@ void section_put_cell(struct table *t, const struct column *c, const struct valu
 	if (v->guess)
 		table_cell(t, "%s?", v->text);
 	else if (c->unit == UNIT_STACK && !style->full)
-		callers_cell_line(t, v->text);
+		cell_stack(t, v->text);
 	else
 		put_text(t, c->unit == UNIT_KERNEL && !style->full ? text_kernel(v->text) : v->text,
 			style);

@@ -2,9 +2,9 @@
  * Section nccl: collective operations by kernel, process and device. Operations of gloo, MPI or UCC
  * on the host are listed by the name of their range.
  */
-#include "report/device_events.h"
-#include "report/sections.h"
-#include "report/shared_columns.h"
+#include "list/device_events.h"
+#include "list/lists.h"
+#include "section/shared_columns.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,15 +5,15 @@
  * An array's elements begin with a struct nested, and the rest is their owner's. Functions take the
  * array and the size of its elements, and macros fill that in for an ARRAY.
  */
-#ifndef WEIR_MODEL_NESTED_H
-#define WEIR_MODEL_NESTED_H
+#ifndef WEIR_JOIN_NESTED_H
+#define WEIR_JOIN_NESTED_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/array.h"
-#include "model/links.h"
+#include "join/links.h"
 #include "trace/activity.h"
 #include "trace/meta.h"
 

@@ -1,5 +1,5 @@
 /* Finds the innermost range at a moment. */
-#include "model/nested.h"
+#include "join/nested.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Finds the calls of GPU activities. */
-#include "model/links.h"
+#include "join/links.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -10,7 +10,7 @@
 #include "base/search.h"
 #include "base/sort.h"
 #include "event/decode.h"
-#include "model/join.h"
+#include "join/join.h"
 #include "trace/activity.h"
 #include "trace/part.h"
 #include "trace/thread_calls.h"

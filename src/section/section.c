@@ -1,5 +1,5 @@
 /* Makes rows of sections, takes values of columns, and writes them as JSON and CSV. */
-#include "report/section.h"
+#include "section/section.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,12 +1,12 @@
 /* Sections busy_over_time, in intervals of equal length, and kernels_at_once. */
-#include "report/device_events.h"
-#include "report/sections.h"
+#include "list/device_events.h"
+#include "list/lists.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/sort.h"
-#include "report/busy.h"
+#include "list/busy.h"
 
 #include "base/banned.h"
 

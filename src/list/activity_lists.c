@@ -2,10 +2,9 @@
  * Sections of device activities. gpu_trace has each in the order of their start, launch_gaps has
  * the wait from launch to kernel, and kernel_families groups kernels by their names.
  */
-#include "report/device_events.h"
-#include "report/report_make.h"
-#include "report/sections.h"
-#include "report/shared_columns.h"
+#include "list/device_events.h"
+#include "list/lists.h"
+#include "section/shared_columns.h"
 
 #include <stdlib.h>
 
@@ -383,7 +382,7 @@ static const char *family_name(unsigned family)
 				    : predict_family_word((enum predict_family)family);
 }
 
-const char *report_kernel_family(const char *name)
+const char *list_kernel_family(const char *name)
 {
 	return family_name(family_of_kernel(name));
 }

@@ -1,10 +1,10 @@
 /*
  * Gives all readers of a trace the call of each GPU activity. If the trace names the calls itself
  * (chunks of kind links), these count. For processes with correlations and no links, as in
- * recordings with CUPTI, the calls are joined (model/join.h).
+ * recordings with CUPTI, the calls are joined (join/join.h).
  */
-#ifndef WEIR_MODEL_LINKS_H
-#define WEIR_MODEL_LINKS_H
+#ifndef WEIR_JOIN_LINKS_H
+#define WEIR_JOIN_LINKS_H
 
 #include <stdint.h>
 

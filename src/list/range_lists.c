@@ -2,9 +2,9 @@
  * Sections of the ranges that a program names. range_pace has their length and the time between
  * starts, and range_kernels has the kernels launched inside.
  */
-#include "report/device_events.h"
-#include "report/sections.h"
-#include "report/shared_columns.h"
+#include "list/device_events.h"
+#include "list/lists.h"
+#include "section/shared_columns.h"
 
 #include <stdlib.h>
 #include <string.h>

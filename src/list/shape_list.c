@@ -2,9 +2,9 @@
  * Section kernel_shapes: kernels by the shape of their launches.  A row is a kernel with a grid, a
  * block, registers, shared memory and a process's device, and says how full that makes an SM.
  */
-#include "report/device_events.h"
-#include "report/sections.h"
-#include "report/shared_columns.h"
+#include "list/device_events.h"
+#include "list/lists.h"
+#include "section/shared_columns.h"
 
 #include <math.h>
 #include <stdlib.h>

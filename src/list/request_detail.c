@@ -1,5 +1,5 @@
 /* Sections about the one request that somebody asks for: what it waited for, and what ran then. */
-#include "report/sections.h"
+#include "list/lists.h"
 
 #include <stdlib.h>
 

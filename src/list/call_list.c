@@ -3,9 +3,9 @@
  * wait for the GPU.  A call of the runtime and those that it made of the driver have a row each.
  * `caller` tells them apart.
  */
-#include "report/device_events.h"
-#include "report/sections.h"
-#include "report/shared_columns.h"
+#include "list/device_events.h"
+#include "list/lists.h"
+#include "section/shared_columns.h"
 
 #include <errno.h>
 #include <math.h>
@@ -17,7 +17,7 @@
 #include "base/sort.h"
 #include "model/host_time.h"
 #include "model/memory_op.h"
-#include "model/nested.h"
+#include "join/nested.h"
 
 #include "base/banned.h"
 

@@ -8,7 +8,7 @@
  * activities their call. Each way out is tried on the next LOOK_AHEAD activities, and the one with
  * the most free matches wins.
  */
-#include "model/join.h"
+#include "join/join.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -2,10 +2,12 @@
  * Groups of columns that several sections have: as macros, so that a section's table stays one
  * array.  `find` takes the struct out of a row, NULL where the row is that struct.
  */
-#ifndef WEIR_REPORT_SHARED_COLUMNS_H
-#define WEIR_REPORT_SHARED_COLUMNS_H
+#ifndef WEIR_SECTION_SHARED_COLUMNS_H
+#define WEIR_SECTION_SHARED_COLUMNS_H
 
-#include "report/section.h"
+#include "base/hist.h"
+#include "base/spread.h"
+#include "section/section.h"
 
 /* ---- struct activity_row: what devices did ---- */
 
@@ -111,7 +113,15 @@ struct value get_call_p90(const struct row *row, const void *of);
 struct value get_call_p99(const struct row *row, const void *of);
 struct value get_call_max(const struct row *row, const void *of);
 
-/* ---- struct values (device_events.h): durations of one kind ---- */
+/* ---- struct values: durations of one kind ---- */
+
+/* Durations of one kind. */
+struct values {
+	struct hist hist;
+	struct spread spread;
+	uint64_t total;
+};
+void values_add(struct values *v, uint64_t ns);
 
 struct value get_values_count(const struct row *row, const void *of);
 struct value get_values_total(const struct row *row, const void *of);

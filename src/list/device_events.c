@@ -1,5 +1,5 @@
 /* Reads the GPU activities of a trace with their owners, in the order of their start. */
-#include "report/device_events.h"
+#include "list/device_events.h"
 
 #include <stdlib.h>
 
@@ -7,13 +7,6 @@
 #include "trace/activity.h"
 
 #include "base/banned.h"
-
-void values_add(struct values *v, uint64_t ns)
-{
-	hist_add(&v->hist, ns);
-	spread_add(&v->spread, ns);
-	v->total += ns;
-}
 
 void events_fini(struct events *events)
 {
