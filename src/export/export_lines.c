@@ -339,7 +339,7 @@ static int activity_csv(struct export *x, const struct chunk_ref *c, const struc
 	fputs(",device,", x->out);
 	put_field(x->out, kind ? kind : "");
 	put_field(x->out, name);
-	fputs("0,,0,", x->out);
+	fputs(",,,", x->out); /* the result, the error and the capture of a call */
 	if (w->kind == GPU_KERNEL)
 		text_put_csv(x->out, name);
 	for (int i = 0; i < 6; i++)
@@ -356,7 +356,7 @@ static int activity_csv(struct export *x, const struct chunk_ref *c, const struc
 	return wrong(x);
 }
 
-/* A range, as a call of the api "range" that did not fail. */
+/* A range, as a call of the api "range". */
 static int range_csv(struct export *x, const struct chunk_ref *c, const struct range *g)
 {
 	const char *kind = range_kind_name(g->kind);
@@ -365,7 +365,7 @@ static int range_csv(struct export *x, const struct chunk_ref *c, const struct r
 		range_end_ns(x, g) - begin, c->head.pid, g->tid);
 	put_field(x->out, kind ? kind : "");
 	put_field(x->out, g->name ? export_string(x, g->name) : "");
-	fputs("0,,0,,,,,,,,,,,,,,,,,\r\n", x->out);
+	fputs(",,,,,,,,,,,,,,,,,,,\r\n", x->out);
 	return wrong(x);
 }
 
