@@ -100,9 +100,9 @@ static bool has(const struct watch_program *p, enum which which)
 	case WITH_REQUESTS:
 		return p->request_p99_ns;
 	case RECORDED:
-		return p->recorded;
+		return watch_counts_calls(p);
 	default:
-		return true;
+		return watch_counts_launches(p);
 	}
 }
 

@@ -33,14 +33,24 @@ const char *watch_class_name(const struct watch_program *p)
 	return name_at(names, 3, p->class);
 }
 
+bool watch_counts_calls(const struct watch_program *p)
+{
+	return p->recorded && (p->calls || !p->switched_off);
+}
+
+bool watch_counts_launches(const struct watch_program *p)
+{
+	return p->shares || watch_counts_calls(p);
+}
+
 bool watch_has_calls(const struct watch_program *p)
 {
-	return p->recorded && p->has_rates;
+	return p->recorded && !p->switched_off && p->has_rates;
 }
 
 bool watch_has_launches(const struct watch_program *p)
 {
-	return (p->recorded || p->shares) && p->has_rates;
+	return ((p->recorded && !p->switched_off) || p->shares) && p->has_rates;
 }
 
 bool watch_has_requests(const struct watch_program *p)
@@ -157,14 +167,16 @@ static void add_recorded(struct watch *w, const struct recorded *r)
 		*p = (struct watch_program){ .pid = r->pid };
 		snprintf(p->name, sizeof p->name, "%s", r->name);
 	}
+	const struct trace_header *h = recording_header(r->recording);
 	p->recorded = true;
+	p->switched_off = !(load_relaxed(&h->control) & ~CONTROL_MORE);
 	p->calls = r->calls;
 	p->launches = r->launches;
 	p->gpu_from_ns = r->gpu_from_ns;
 	p->gpu_until_ns = r->gpu_until_ns;
 	p->gpu_busy_ns = r->gpu_busy_ns;
 	p->gpu_look_from_ns = r->gpu_look_from_ns;
-	p->lost = load_relaxed(&recording_header(r->recording)->lost);
+	p->lost = load_relaxed(&h->lost);
 }
 
 static void look_at_recordings(struct watch *w)
@@ -339,7 +351,7 @@ static void put_program(struct json *j, const struct watch_program *p)
 	if (p->shares)
 		put_shared(j, p);
 	if (p->recorded)
-		json_u64(j, "lost_calls", p->lost);
+		json_u64_or_null(j, "lost_calls", watch_counts_calls(p), p->lost);
 	json_end_object(j);
 }
 

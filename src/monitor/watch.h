@@ -41,6 +41,7 @@ struct watch_program {
 	struct share_steer steer;           /* how they fare against their target */
 	uint64_t memory_used, memory_quota; /* bytes; quota 0: none */
 	uint32_t refused;
+	bool switched_off; /* recorded, at level off: nobody counts its calls now */
 	/* Of one that is recorded; of its GPU activities as in struct follow_process. */
 	uint64_t calls, launches, lost;
 	uint64_t gpu_from_ns, gpu_until_ns, gpu_busy_ns, gpu_look_from_ns;
@@ -82,6 +83,9 @@ void watch_look(struct watch *w, enum nvml_how how);
 void watch_fini(struct watch *w);
 
 /* Whether there are rates of calls; of launches; of requests and waits. */
+/* Whether they are known; rates also need a look before. */
+bool watch_counts_calls(const struct watch_program *p);
+bool watch_counts_launches(const struct watch_program *p);
 bool watch_has_calls(const struct watch_program *p);
 bool watch_has_launches(const struct watch_program *p);
 bool watch_has_requests(const struct watch_program *p);

@@ -61,14 +61,20 @@ expect 0 '500 W +64 °C +1980 MHz  Weir simulated GPU' $top --once
 expect 0 '"gpus": \[\]' env WEIR_SIM_NVML=refuse $top --once --json
 
 # Without a quota, too, memory is counted: 64 MiB of weights, and 320 MiB that its pool keeps.
-WEIR_SIM=time=real "$weir" run --sim --share "$scratch/s" -- "$build/examples/steps" >>out 2>&1 &
+WEIR_SIM=time=real "$weir" run --sim --share "$scratch/s" -- "$build/examples/steps" -1 >>out 2>&1 &
 steps=$!
 shown ' 384 MiB +steps' $top --once
 expect 0 '"memory_used_bytes": 402653184' $top --once --json
 expect 0 '"used_bytes": (67108864|402653184)' "$weir" sched --share "$scratch/s" status --json
 
+# Nobody counts the calls of a program that is recorded at level off.
+WEIR_SIM=time=real "$weir" record --sim -q -l off -o off.weir -- "$build/examples/steps" -1 >>out 2>&1 &
+off=$!
+shown ' recorded +- +- +- +- +- +- +- +steps' $top --once
+shown '"lost_calls": null' $top --once --json
+
 # Those that have ended are gone.
-kill "$recorded" "$shared" "$latency" "$steps"
+kill "$recorded" "$shared" "$latency" "$steps" "$off"
 wait
 expect 0 '^0$' sh -c "$top --once --json | grep -c '\"shares\": true'; true"
 

@@ -155,6 +155,7 @@ static void how_busy_a_gpu_was_is_known_once_something_was_timed(void **state)
 	file = (struct recorder){ .path = FILE_NAME, .pid = (uint32_t)getpid(), .identity = 7 };
 	header_blank(&blank, 0);
 	blank.launched = 1;
+	blank.control = CONTROL_COUNT;
 	assert_int_equal(recorder_open(&file, &blank), 0);
 	look_at_self(&w);
 	const struct watch_program *p = look_at_self(&w);
