@@ -68,6 +68,7 @@ void diff_new(struct diff **ret_d, double threshold_pct)
 	d->threshold_pct = threshold_pct;
 	d->has_device[DIFF_A] = d->has_device[DIFF_B] = true;
 	d->analysed[DIFF_A] = d->analysed[DIFF_B] = true;
+	d->has_memory[DIFF_A] = d->has_memory[DIFF_B] = true;
 	*ret_d = d;
 }
 
@@ -337,6 +338,8 @@ static bool is_known(const struct diff *d, unsigned t, int side)
 		return d->has_device[side];
 	if (t == TOTAL_IDLE || t >= DIFF_TOTALS)
 		return d->analysed[side];
+	if (t == TOTAL_PEAK || t == TOTAL_ALLOCATED)
+		return d->has_memory[side];
 	return t != TOTAL_BUSY || (d->has_device[side] && !d->sampled[side]);
 }
 

@@ -215,6 +215,7 @@ struct diff {
 	bool has_device[DIFF_SIDES]; /* each run of the side says what ran on devices */
 	bool sampled[DIFF_SIDES];    /* of a run of the side only samples were timed */
 	bool analysed[DIFF_SIDES];   /* each run of the side says why devices were idle */
+	bool has_memory[DIFF_SIDES]; /* … how many bytes were allocated */
 	bool window[DIFF_SIDES];     /* a run of the side is a flight recording */
 	bool by_device; /* kernels: times are the device's; operators: unless sampled */
 	bool apart;     /* kernels of some runs are samples, of others not: no verdict on them */

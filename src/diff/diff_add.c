@@ -354,6 +354,7 @@ int diff_add(struct diff *d, enum diff_side_id side, const char *file, const str
 		xstrdup(r->trace->header.program), r->lost != 0, r->sampled };
 	d->has_device[side] &= r->device_kernels != 0;
 	d->analysed[side] &= r->analysis.known;
+	d->has_memory[side] &= report_knows_bytes(r, &r->gpu_memory);
 	d->sampled[side] |= r->sampled != 0;
 	d->window[side] |= is_window(r);
 	add_totals(&a);

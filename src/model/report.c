@@ -91,6 +91,14 @@ static void total_call(struct report *r, const struct call_row *c)
 	}
 }
 
+bool report_is_off(const struct report *r)
+{
+	for (size_t i = 0; i < r->meta.facts.n && !r->calls; i++)
+		if (!strcmp(r->meta.names.v[r->meta.facts.v[i].text].text, "level off"))
+			return true;
+	return false;
+}
+
 /* Allocations that were only counted are in no replay. */
 static void total_memory(struct report *r, const struct call_row *c)
 {
@@ -101,6 +109,8 @@ static void total_memory(struct report *r, const struct call_row *c)
 		k--;
 	struct memory_use *both[] = { &r->memory[k], k == MEMORY_HOST ? NULL : &r->gpu_memory };
 	for (int i = 0; i < 2; i++) {
+		if (both[i] && (c->fn->kind == CALL_ALLOC || c->fn->kind == CALL_FREE))
+			both[i]->counted = sat_add(both[i]->counted, c->ok_counted);
 		if (both[i] && c->fn->kind == CALL_ALLOC)
 			both[i]->allocs = sat_add(both[i]->allocs, c->ok_counted);
 		else if (both[i] && c->fn->kind == CALL_FREE)

@@ -86,6 +86,7 @@ extern const char *const memory_kind_name[MEMORY_KINDS];
 
 struct memory_use {
 	uint64_t allocs, frees;
+	uint64_t counted; /* of both: without arguments, so how much is live is not known */
 	uint64_t allocated_bytes;
 	uint64_t live, live_bytes;
 	uint64_t peak_bytes;
@@ -447,6 +448,19 @@ struct report {
 
 /* Whether what ran on devices is known with its times, and all of it: what nothing ran for then
  * took none, and else it is not known how long it took. */
+/* Whether recording was off all the time, so that nobody counted anything. */
+bool report_is_off(const struct report *r);
+
+/* Whether the recording tells of allocations of this kind, and of how many bytes. */
+static inline bool report_knows_use(const struct report *r, const struct memory_use *u)
+{
+	return u->allocs || u->frees || (r->trace->header.launched && !report_is_off(r));
+}
+static inline bool report_knows_bytes(const struct report *r, const struct memory_use *u)
+{
+	return report_knows_use(r, u) && !u->counted;
+}
+
 static inline bool report_has_device_times(const struct report *r)
 {
 	return r->activities.n && !r->sampled;

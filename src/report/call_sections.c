@@ -96,7 +96,7 @@ const struct section section_calls = {
 /* What was asked of the driver: imported traces need not tell it of any thread. */
 static bool tells_allocations(const struct report *r)
 {
-	bool told = r->trace->header.launched;
+	bool told = r->trace->header.launched && !report_is_off(r);
 	for (size_t i = 0; i < r->threads.n && !told; i++)
 		told = r->threads.v[i].sums.allocated_bytes;
 	return told;
@@ -114,25 +114,33 @@ static struct value get_allocated(const struct row *row, const void *of)
 	return value_u64_if(row->rows->all != 0, *(const uint64_t *)of);
 }
 
+static const void *recorded(const struct row *row)
+{
+	return report_is_off(row->r) ? NULL : row->at;
+}
+
 #define SUMS(type, member)                                                                         \
 	{ "calls", UNIT_COUNT, "calls", "calls of driver and runtime, counted ones included",      \
-		.get = get_u64, AT(type, member.calls), .sums = true },                            \
+		.get = get_u64, .find = recorded, AT(type, member.calls), .sums = true },          \
 		{ "launches", UNIT_COUNT, "launches",                                              \
 			"calls that launched a kernel or a graph, not into a capture; in traces "  \
 			"of other tools also calls of the runtime without one of the driver "      \
 			"inside",                                                                  \
-			.get = get_u64, AT(type, member.launches), .sums = true },                 \
+			.get = get_u64, .find = recorded, AT(type, member.launches),               \
+			.sums = true },                                                            \
 		{ "timed_driver_calls", UNIT_COUNT, "timed driver calls",                          \
 			"calls of the driver whose time is known; at level `full` queries that "   \
 			"succeed are only counted",                                                \
-			.get = get_u64, AT(type, member.timed), .sums = true },                    \
+			.get = get_u64, .find = recorded, AT(type, member.timed), .sums = true },  \
 		{ "timed_driver_calls_ns", UNIT_NS, "time of these", "the time of these calls",    \
-			.get = get_span, AT(type, member.timed_ticks), .sums = true },             \
+			.get = get_span, .find = recorded, AT(type, member.timed_ticks),           \
+			.sums = true },                                                            \
 		{ "sync_calls", UNIT_COUNT, "sync calls",                                          \
 			"calls that wait for the GPU, counted like `launches`", .get = get_u64,    \
-			AT(type, member.waits), .sums = true },                                    \
+			.find = recorded, AT(type, member.waits), .sums = true },                  \
 		{ "sync_ns", UNIT_NS, "sync time", "the time of those that are timed",             \
-			.get = get_span, AT(type, member.wait_ticks), .sums = true },              \
+			.get = get_span, .find = recorded, AT(type, member.wait_ticks),            \
+			.sums = true },                                                            \
 	{                                                                                          \
 		"allocated_bytes", UNIT_BYTES, "allocated",                                        \
 			"bytes that were asked of the driver; null: an imported trace does not "   \
@@ -238,7 +246,7 @@ static const struct column process_columns[] = {
 	{ "pid", UNIT_ID, "pid", "process", .get = get_pid, AT(struct process_row, process) },
 	{ "parent", UNIT_ID, "parent", "the process that started it", .get = get_parent },
 	{ "threads", UNIT_COUNT, "threads", "threads that made calls or marked ranges",
-		.get = get_u32, AT(struct process_row, threads), .sums = true },
+		.get = get_u32, .find = recorded, AT(struct process_row, threads), .sums = true },
 	SUMS(struct process_row, sums),
 	{ "device_total_ns", UNIT_NS, "time on device",
 		"time of its activities on GPUs, added up; null: not recorded",

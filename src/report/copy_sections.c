@@ -18,7 +18,7 @@ static struct value rate(uint64_t bytes, uint64_t ns)
 static struct value get_bytes(const struct row *row, const void *of)
 {
 	const struct moved_row *m = of;
-	return value_u64_if(m->sized || !m->count, m->bytes);
+	return value_u64_if(!report_is_off(row->r) && (m->sized || !m->count), m->bytes);
 }
 
 static struct value get_mean(const struct row *row, const void *of)
@@ -38,9 +38,14 @@ static struct value get_rate(const struct row *row, const void *of)
 	return rate(m->bytes, m->sized_ns);
 }
 
+static const void *recorded(const struct row *row)
+{
+	return report_is_off(row->r) ? NULL : row->at;
+}
+
 #define AMOUNTS                                                                                    \
-	{ "count", UNIT_COUNT, "calls", "calls", .get = get_u64, AT(struct moved_row, count),      \
-		.sums = true },                                                                    \
+	{ "count", UNIT_COUNT, "calls", "calls", .get = get_u64, .find = recorded,                 \
+		AT(struct moved_row, count), .sums = true },                                       \
 		{ "bytes", UNIT_BYTES, "bytes", "of the calls whose size is known; null: of none", \
 			.get = get_bytes, .sums = true },                                          \
 		{ "mean_bytes", UNIT_BYTES, "mean", "of one of them", .get = get_mean,             \

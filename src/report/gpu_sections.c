@@ -40,8 +40,8 @@ static struct value get_family(const struct row *row, const void *of)
 static struct value get_host_total(const struct row *row, const void *of)
 {
 	const struct kernel_row *k = of;
-	return value_u64_if(row->r->trace->header.launched || k->host_ticks,
-		trace_span_ns(row->r->trace, k->host_ticks));
+	const bool launched = row->r->trace->header.launched && k->graph_count == k->count;
+	return value_u64_if(launched || k->host_ticks, trace_span_ns(row->r->trace, k->host_ticks));
 }
 
 static struct value get_kernel_share(const struct row *row, const void *of)

@@ -19,7 +19,26 @@ static const void *of_report(const struct row *row)
 
 static const void *known_use(const struct row *row)
 {
-	return memory_knows_use(row->r, &row->r->gpu_memory) ? row->at : NULL;
+	return report_knows_bytes(row->r, &row->r->gpu_memory) ? row->at : NULL;
+}
+
+/* Calls that were only counted say nothing of what they did. */
+static const void *known_vmm(const struct row *row)
+{
+	const struct report *r = row->r;
+	const struct memory_detail *d = row->at;
+	for (size_t i = 0; i < r->call_rows.n; i++)
+		if (r->call_rows.v[i].vmm && r->call_rows.v[i].ok_counted)
+			return NULL;
+	return !report_is_off(r) && (r->trace->header.launched || d->vmm.creates || d->vmm.maps ||
+					    d->vmm.reserves || d->vmm.segments.most)
+		       ? d
+		       : NULL;
+}
+
+static const void *recorded(const struct row *row)
+{
+	return report_is_off(row->r) ? NULL : row->at;
 }
 
 static const void *growth(const struct row *row)
@@ -161,9 +180,9 @@ const struct section section_memory_worst = {
 	}
 #define LEVEL(key, words, what, member)                                                            \
 	DETAIL("virtual_memory." key ".peak_bytes", UNIT_BYTES, words ", peak",                    \
-		what ", at most at one time", get_u64, NULL, vmm.member.most),                     \
+		what ", at most at one time", get_u64, known_vmm, vmm.member.most),                \
 		DETAIL("virtual_memory." key ".at_exit_bytes", UNIT_BYTES, words ", at exit",      \
-			what ", at the end", get_u64, NULL, vmm.member.now)
+			what ", at the end", get_u64, known_vmm, vmm.member.now)
 #define REFUSED(key, unit, heading, meaning, value, member)                                        \
 	{                                                                                          \
 		"refused." key, unit, heading, meaning,                                            \
@@ -208,31 +227,32 @@ static const struct column detail_columns[] = {
 		"null: nothing repeats", get_nonzero, growth, growth.period),
 	DETAIL_OF("growth.periods", UNIT_COUNT, "iterations", "iterations looked at", get_u64,
 		growth, growth.periods),
-	DETAIL("call_time.count", UNIT_COUNT, "calls", "calls that allocate or free", get_u64, NULL,
-		time.count),
+	DETAIL("call_time.count", UNIT_COUNT, "calls", "calls that allocate or free", get_u64,
+		recorded, time.count),
 	DETAIL("call_time.timed_count", UNIT_COUNT, "timed", "those of known duration", get_u64,
-		NULL, time.timed),
+		recorded, time.timed),
 	DETAIL("call_time.busy_ns", UNIT_NS, "in a call",
-		"some thread was in such a call; null: not all were timed", get_busy, NULL, time),
+		"some thread was in such a call; null: not all were timed", get_busy, recorded,
+		time),
 	DETAIL("call_time.share_of_run", UNIT_SHARE, "of run", "of the wall time", get_share_of_run,
-		NULL, time),
+		recorded, time),
 	{ "call_time.calls", UNIT_LIST, "calls", "the rows of `--only allocation_calls`",
 		.inner = &section_allocation_calls },
-	DETAIL("virtual_memory.creates", UNIT_COUNT, "creates", "calls", get_u64, NULL,
+	DETAIL("virtual_memory.creates", UNIT_COUNT, "creates", "calls", get_u64, known_vmm,
 		vmm.creates),
-	DETAIL("virtual_memory.maps", UNIT_COUNT, "maps", "calls", get_u64, NULL, vmm.maps),
-	DETAIL("virtual_memory.reserves", UNIT_COUNT, "reserves", "calls", get_u64, NULL,
+	DETAIL("virtual_memory.maps", UNIT_COUNT, "maps", "calls", get_u64, known_vmm, vmm.maps),
+	DETAIL("virtual_memory.reserves", UNIT_COUNT, "reserves", "calls", get_u64, known_vmm,
 		vmm.reserves),
 	DETAIL("virtual_memory.unknown", UNIT_COUNT, "calls about unknown addresses",
 		"calls about addresses whose mapping or reservation was not recorded", get_u64,
-		NULL, vmm.unknown),
+		known_vmm, vmm.unknown),
 	LEVEL("reserved", "addresses reserved", "addresses", reserved),
 	LEVEL("mapped", "mapped", "mapped addresses", mapped),
 	LEVEL("backed", "backed", "memory of handles that are held or mapped", backed),
 	LEVEL("segments", "segments", "segments of another allocator", segments),
 	DETAIL("virtual_memory.segments_at_peak_bytes", UNIT_BYTES,
 		"segments at the peak of blocks",
-		"segments of another allocator, at the peak of blocks", get_u64, NULL,
+		"segments of another allocator, at the peak of blocks", get_u64, known_vmm,
 		vmm.segments_at_peak),
 	REFUSED("count", UNIT_COUNT, "refused",
 		"allocations that `weir run --memory` refused; the object is absent without any",

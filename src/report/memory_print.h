@@ -25,6 +25,5 @@ void memory_put_unused(const struct report *r, const struct text_page *p, bool u
 void memory_put_short(const struct report *r, const struct text_page *p);
 
 /* Other tools' traces need not have the memory of a program, or of one kind. */
-bool memory_knows_use(const struct report *r, const struct memory_use *u);
 
 #endif

@@ -13,14 +13,14 @@
 
 /* ---- use ---- */
 
-bool memory_knows_use(const struct report *r, const struct memory_use *u)
-{
-	return r->trace->header.launched || u->allocs || u->frees;
-}
-
 static struct value use(const struct row *row, const struct memory_use *u, uint64_t value)
 {
-	return value_u64_if(memory_knows_use(row->r, u), value);
+	return value_u64_if(report_knows_use(row->r, u), value);
+}
+
+static struct value live(const struct row *row, const struct memory_use *u, uint64_t value)
+{
+	return value_u64_if(report_knows_bytes(row->r, u), value);
 }
 
 static struct value get_allocs(const struct row *row, const void *of)
@@ -35,28 +35,29 @@ static struct value get_frees(const struct row *row, const void *of)
 
 static struct value get_allocated(const struct row *row, const void *of)
 {
-	return use(row, of, ((const struct memory_use *)of)->allocated_bytes);
+	return live(row, of, ((const struct memory_use *)of)->allocated_bytes);
 }
 
 static struct value get_peak(const struct row *row, const void *of)
 {
-	return use(row, of, ((const struct memory_use *)of)->peak_bytes);
+	return live(row, of, ((const struct memory_use *)of)->peak_bytes);
 }
 
 static struct value get_live_bytes(const struct row *row, const void *of)
 {
-	return use(row, of, ((const struct memory_use *)of)->live_bytes);
+	return live(row, of, ((const struct memory_use *)of)->live_bytes);
 }
 
 static struct value get_live_count(const struct row *row, const void *of)
 {
-	return use(row, of, ((const struct memory_use *)of)->live);
+	return live(row, of, ((const struct memory_use *)of)->live);
 }
 
 static struct value get_leaked(const struct row *row, const void *of)
 {
 	const struct report *r = of;
-	return value_u64_if(r->memory_detail->leaks_known, r->gpu_memory.live_bytes);
+	return value_u64_if(
+		r->memory_detail->leaks_known && !report_is_off(r), r->gpu_memory.live_bytes);
 }
 
 static struct value get_fragmentation(const struct row *row, const void *of)
@@ -140,7 +141,7 @@ const struct section section_memory = {
 	.name = "memory",
 	.heading = "Memory",
 	.about =
-		"Keys outside of an object count all memory on GPUs. Null: an imported trace does not tell it.",
+		"Keys outside of an object count all memory on GPUs. Null: an imported trace does not tell it, or calls were only counted.",
 	.form = SECTION_OBJECT,
 	.of = OF_ALLOCATIONS,
 	.facets = FACET(MEMORY),
@@ -310,12 +311,12 @@ static struct value get_point_at(const struct row *row, const void *of)
 
 static const void *gpu_point(const struct row *row)
 {
-	return memory_knows_use(row->r, &row->r->gpu_memory) ? row->at : NULL;
+	return report_knows_bytes(row->r, &row->r->gpu_memory) ? row->at : NULL;
 }
 
 static const void *host_point(const struct row *row)
 {
-	return memory_knows_use(row->r, &row->r->memory[MEMORY_HOST]) ? row->at : NULL;
+	return report_knows_bytes(row->r, &row->r->memory[MEMORY_HOST]) ? row->at : NULL;
 }
 
 /* Where more was live than is known to be reserved, part of what is reserved is not known. */

@@ -22,12 +22,18 @@
 
 static void put_use(struct table *t, const char *name, const struct memory_use *u)
 {
+	const uint64_t bytes[] = { u->allocated_bytes, u->peak_bytes, u->live_bytes };
 	table_count(t, u->allocs);
 	table_count(t, u->frees);
-	table_bytes(t, u->allocated_bytes);
-	table_bytes(t, u->peak_bytes);
-	table_bytes(t, u->live_bytes);
-	table_count(t, u->live);
+	for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++)
+		if (u->counted)
+			table_none(t);
+		else
+			table_bytes(t, bytes[i]);
+	if (u->counted)
+		table_none(t);
+	else
+		table_count(t, u->live);
 	table_cell(t, "%s", name);
 }
 
@@ -262,6 +268,10 @@ static void put_growth_unknown(const struct report *r, const struct text_page *p
 	if (g->periods >= GROWTH_PERIODS || !r->gpu_memory.allocs)
 		return;
 	fputs("  growth  not known: ", p->out);
+	if (r->gpu_memory.counted) {
+		fputs("allocations were only counted\n", p->out);
+		return;
+	}
 	if (g->mark == MARK_NONE) {
 		fputs("no kernel was launched, and no size allocated, 12 times or more, to count iterations by\n",
 			p->out);

@@ -37,12 +37,14 @@ static struct value get_finished(const struct row *row, const void *of)
 
 static struct value get_exit_status(const struct row *row, const void *of)
 {
-	return value_u64(trace_exit_status(&row->r->trace->header));
+	const struct trace_header *h = &row->r->trace->header;
+	return value_u64_if(h->launched && h->state == TRACE_FINISHED, trace_exit_status(h));
 }
 
 static struct value get_exit_signal(const struct row *row, const void *of)
 {
-	return value_u64(trace_exit_signal(&row->r->trace->header));
+	const struct trace_header *h = &row->r->trace->header;
+	return value_u64_if(h->launched && h->state == TRACE_FINISHED, trace_exit_signal(h));
 }
 
 /* Which part of the recording this is about; NULL: all of it. */
@@ -74,9 +76,9 @@ static const struct column trace_columns[] = {
 		AT(struct trace, header.start.real_ns) },
 	{ "finished", UNIT_BOOL, "finished", "the recording was ended in order",
 		.get = get_finished },
-	{ "exit_status", UNIT_ID, "exit status", "of the program, valid when finished",
+	{ "exit_status", UNIT_ID, "exit status", "of the program; null: nobody saw it end",
 		.get = get_exit_status },
-	{ "exit_signal", UNIT_ID, "exit signal", "of the program, valid when finished",
+	{ "exit_signal", UNIT_ID, "exit signal", "that ended the program; 0: none",
 		.get = get_exit_signal },
 	{ "clock_known", UNIT_BOOL, "clock known", "false: times are ticks of unknown length",
 		.get = get_bool, AT(struct trace, clock.known) },
@@ -257,7 +259,11 @@ static struct value get_threads(const struct row *row, const void *of)
 
 static struct value get_probes(const struct row *row, const void *of)
 {
-	return value_u64(failures_probed(row->r));
+	const struct report *r = row->r;
+	uint64_t known = 0;
+	for (size_t i = 0; i < r->failure_rows.n; i++)
+		known = sat_add(known, r->failure_rows.v[i].count);
+	return value_u64_if(known >= r->errors, failures_probed(r));
 }
 
 static struct value get_overwritten(const struct row *row, const void *of)
@@ -265,17 +271,40 @@ static struct value get_overwritten(const struct row *row, const void *of)
 	return value_u64(load_relaxed(&row->r->trace->header.overwritten));
 }
 
+/* Calls: of some traces nobody counted them. */
+static const void *counted(const struct row *row)
+{
+	const struct report *r = row->r;
+	return report_is_off(r) || (!r->trace->header.launched && !r->calls) ? NULL : r;
+}
+
+/* Launches are known by what ran, too. */
+static const void *launched(const struct row *row)
+{
+	const struct report *r = row->r;
+	return r->launches || r->graph_launches ? r : counted(row);
+}
+
 /* Only finished live recordings tell what was entered and left. */
 static const void *accounts(const struct row *row)
 {
-	return row->r->accounts.known ? row->r : NULL;
+	return row->r->accounts.known && !report_is_off(row->r) ? row->r : NULL;
 }
 
 /* Null where not all calls of the driver are known to be here. */
 static struct value get_used(const struct row *row, const void *of)
 {
+	const struct report *r = row->r;
 	const uint64_t n = *(const uint64_t *)of;
-	return value_u64_if(row->r->trace->header.launched || n, n);
+	bool known = r->trace->header.launched && !report_is_off(r);
+	for (size_t i = 0; i < r->call_rows.n && known; i++)
+		known = !r->call_rows.v[i].uses_stream || !r->call_rows.v[i].ok_counted;
+	return value_u64_if(known || n, n);
+}
+
+static const void *asked_gpu(const struct row *row)
+{
+	return row->r->device_kernels || provenance_asked_gpu(row->r) ? row->r : NULL;
 }
 
 static const void *sampled(const struct row *row)
@@ -310,19 +339,20 @@ static const struct column total_columns[] = {
 	{ "off_ns", UNIT_NS, "switched off", "the part of it in which recording was switched off",
 		.get = get_u64, AT(struct report, off_ns) },
 	{ "processes", UNIT_COUNT, "processes", "that made calls", .get = get_processes },
-	{ "threads", UNIT_COUNT, "threads", "that made calls", .get = get_threads },
+	{ "threads", UNIT_COUNT, "threads", "that made calls", .get = get_threads,
+		.find = counted },
 	{ "calls", UNIT_COUNT, "calls", "of driver and runtime, counted ones included",
-		.get = get_u64, AT(struct report, calls) },
+		.get = get_u64, .find = counted, AT(struct report, calls) },
 	{ "allocator_events", UNIT_COUNT, "allocator events",
 		"of a program's own allocator, in imported traces", .get = get_u64,
 		AT(struct report, allocator_events) },
 	{ "launches", UNIT_COUNT, "kernels run",
 		"kernels that were launched, one by one or in graphs", .get = get_u64,
-		AT(struct report, launches) },
+		.find = launched, AT(struct report, launches) },
 	{ "graph_launches", UNIT_COUNT, "graph launches", "launches of graphs", .get = get_u64,
-		AT(struct report, graph_launches) },
+		.find = counted, AT(struct report, graph_launches) },
 	{ "lost", UNIT_COUNT, "calls lost", "calls that are not in the trace", .get = get_u64,
-		AT(struct report, lost) },
+		.find = counted, AT(struct report, lost) },
 	{ "entered", UNIT_COUNT, "calls entered",
 		"calls that wrappers entered; only in finished live recordings", .get = get_u64,
 		.find = accounts, AT(struct report, accounts.entered), .absent = true },
@@ -338,10 +368,11 @@ static const struct column total_columns[] = {
 		"calls that are in the trace and were not entered; 0 unless Weir has a defect",
 		.get = get_u64, .find = accounts, AT(struct report, accounts.surplus),
 		.absent = true },
-	{ "errors", UNIT_COUNT, "failing calls", "failing calls", .get = get_u64,
+	{ "errors", UNIT_COUNT, "failing calls", "failing calls", .get = get_u64, .find = counted,
 		AT(struct report, errors) },
 	{ "probes", UNIT_COUNT, "of these no fault",
-		"the part of them that is no fault of the program", .get = get_probes },
+		"the part of them that is no fault of the program; null: they were only counted",
+		.get = get_probes, .find = counted },
 	{ "streams", UNIT_COUNT, "streams used",
 		"streams that something ran on, or without GPU activities that calls put launches, "
 		"copies or sets on",
@@ -356,8 +387,9 @@ static const struct column total_columns[] = {
 	{ "reconstructed_error_ns", UNIT_NS, "error of these",
 		"mean of their standard deviations; only where there are some", .get = get_rounded,
 		.find = reconstructed, AT(struct report, reconstructed_error_ns), .absent = true },
-	{ "device_kernels", UNIT_COUNT, "kernels timed", "kernels whose device time is known",
-		.get = get_u64, AT(struct report, device_kernels) },
+	{ "device_kernels", UNIT_COUNT, "kernels timed",
+		"kernels whose device time is known; null: nobody asked for them", .get = get_u64,
+		.find = asked_gpu, AT(struct report, device_kernels) },
 	{ "device_total_estimate_ns", UNIT_NS, "kernels, estimate",
 		"only of samples: estimated time of all kernels", .get = get_rounded,
 		.find = sampled, AT(struct report, sampled_ns), .absent = true },

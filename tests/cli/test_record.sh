@@ -81,7 +81,7 @@ for file in empty cut text .; do
 done
 
 # A level takes out what it should, and a live recording can be switched.
-expect 0 '"launches": 0' sh -c "$weir record --sim -q --level=off -o off.weir -- $app >/dev/null &&
+expect 0 '"launches": null' sh -c "$weir record --sim -q --level=off -o off.weir -- $app >/dev/null &&
 	$weir report --json off.weir"
 LD_LIBRARY_PATH=$build/lib/weir/sim "$weir" record -q --no-pack --level=off -o live.weir -- \
 	sh -c "while [ ! -e on ]; do sleep 0.02; done; exec $app" >/dev/null &

@@ -22,7 +22,7 @@ def moved(row):
 
 
 def table(report):
-    yield "calls %d" % report["totals"]["calls"]
+    yield "calls %s" % report["totals"]["calls"]
     for row in report["memops"]:
         yield moved(row)
     for row in report["device_activities"]:
