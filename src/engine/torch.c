@@ -330,10 +330,11 @@ static const struct gpu_engine ops = { plan, enqueue, unplan, close_container };
 
 /* ---- the engine ---- */
 
-static void put_version(const struct engine_options *o, struct buf *b)
+static bool put_version(const struct engine_options *o, struct buf *b)
 {
 	buf_put_text(b, o->torch || o->libtorch ? "PyTorch AOTInductor"
 						: "PyTorch AOTInductor (by --torch)");
+	return true;
 }
 
 static void unload(struct engine_model *base)
