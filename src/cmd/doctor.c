@@ -24,9 +24,11 @@
 #include "base/text.h"
 #include "cmd/cli/binary.h"
 #include "cmd/cli/child.h"
+#include "cmd/cli/installation.h"
 #include "cmd/cli/launches.h"
 #include "base/library_path.h"
 #include "engine/engine.h"
+#include "monitor/server.h"
 #include "stack/libdw.h"
 #include "trace/trace.h"
 
@@ -78,13 +80,15 @@ static void check_own_libraries(struct examination *x)
 {
 	char path[PATH_MAX];
 
+	installation_describe(path, sizeof path);
+	add_finding(x, OK, "installed", NULL, "%s", path);
 	if (library_path("libweir.so", path, sizeof path))
-		add_finding(x, NO, "guest", "install Weir again, whole: make install PREFIX=…",
+		add_finding(x, NO, "guest", "install Weir again, whole",
 			"libweir.so is not in ../lib/weir beside this program");
 	else
 		add_finding(x, OK, "guest", NULL, "%s", path);
 	if (library_path("libweir-audit.so", path, sizeof path))
-		add_finding(x, WARN, "auditor", "install Weir again, whole: make install PREFIX=…",
+		add_finding(x, WARN, "auditor", "install Weir again, whole",
 			"libweir-audit.so is missing: programs that use RTLD_DEEPBIND or dlmopen "
 			"are not seen");
 	else
@@ -95,7 +99,7 @@ static void check_own_libraries(struct examination *x)
 	else
 		add_finding(x, OK, "simulator", NULL, "%s", path);
 	if (library_path("python", path, sizeof path))
-		add_finding(x, WARN, "python", "install Weir again, whole: make install PREFIX=…",
+		add_finding(x, WARN, "python", "install Weir again, whole",
 			"the Python package is not in ../lib/weir/python: --python does not work");
 	else
 		add_finding(x, OK, "python", NULL,
@@ -274,6 +278,17 @@ static void check_libdw(struct examination *x)
 			"none: call stacks of weir record --stacks can't be unwound here. %s", why);
 }
 
+static void check_microhttpd(struct examination *x)
+{
+	struct error err;
+
+	if (!server_load(&err))
+		add_finding(x, OK, "microhttpd", NULL, "libmicrohttpd.so.12, for weir monitor");
+	else
+		add_finding(
+			x, OK, "microhttpd", NULL, "none: weir monitor can't serve. %s", err.text);
+}
+
 /* What weir serve runs models with. */
 static void check_engines(struct examination *x)
 {
@@ -306,6 +321,7 @@ static void check_optional(struct examination *x)
 		add_finding(x, OK, "toolkit", NULL, "none, and recording needs none");
 	check_cupti(x);
 	check_libdw(x);
+	check_microhttpd(x);
 	check_engines(x);
 	if (nvtx && *nvtx)
 		add_finding(x, WARN, "nvtx",
@@ -352,8 +368,8 @@ static void check_libc(struct examination *x)
 	int major = 0, minor = 0;
 
 	sscanf(version, "%d.%d", &major, &minor);
-	if (major < 2 || (major == 2 && minor < 31))
-		add_finding(x, NO, "libc", "use a system with glibc 2.31 or newer", "glibc %s",
+	if (major < 2 || (major == 2 && minor < 28))
+		add_finding(x, NO, "libc", "use a system with glibc 2.28 or newer", "glibc %s",
 			version);
 	else
 		add_finding(x, OK, "libc", NULL, "glibc %s", version);

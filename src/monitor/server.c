@@ -327,7 +327,7 @@ static void raise_files(void)
 	setrlimit(RLIMIT_NOFILE, &l);
 }
 
-static int load(struct error *err)
+int server_load(struct error *err)
 {
 	static const struct library_symbol symbols[] = {
 #define SYMBOL(name) { #name, offsetof(struct libmicrohttpd, name) },
@@ -365,7 +365,7 @@ static unsigned port_of(int fd)
 static int begin(struct server *s, unsigned *ret_port, struct error *err)
 {
 	int fd = -1, control = -1;
-	int e = load(err);
+	int e = server_load(err);
 	e = e || !s->c.token ? e : read_token(s, s->c.token, err);
 	e = e ? e : listen_at(s->c.listen, &fd, err);
 	if (e)
@@ -431,10 +431,15 @@ void server_stop(struct server *s)
 
 #else
 
+int server_load(struct error *err)
+{
+	return error_set(err, -ENOSYS, "this Weir was built without libmicrohttpd");
+}
+
 int server_start(
 	const struct server_config *c, struct server **ret_s, unsigned *ret_port, struct error *err)
 {
-	return error_set(err, -ENOSYS, "this Weir was built without libmicrohttpd");
+	return server_load(err);
 }
 
 int server_look(struct server *s)

@@ -32,6 +32,9 @@ struct server_config {
 
 struct server;
 
+/* Loads libmicrohttpd: 0 or -ENOSYS, and why. */
+int server_load(struct error *err);
+
 /* *ret_port: where it listens.  0 or -errno; -ENOSYS: built without libmicrohttpd. */
 int server_start(const struct server_config *c, struct server **ret_s, unsigned *ret_port,
 	struct error *err);

@@ -37,10 +37,13 @@ rpm)
 	[ "$(id -u)" = 0 ] || { echo "only root can install one"; exit 77; }
 	expect 0 'digests OK' rpm --checksig --define '_pkgverify_level digest' "$dist"/weir-*.rpm
 	expect 0 '' rpm --root "$scratch/root" --initdb
-	expect 0 '' rpm --root "$scratch/root" --nodeps -i "$dist"/weir*.rpm
+	line=$(sed -n 's/.*`rpm \(-i [^`]*\)`.*/\1/p' "$source/docs/install.md")
+	expect 0 '' sh -c "cd '$dist' && rpm --root '$scratch/root' --nodeps ${line:-false}"
+	expect 0 '' rpm --root "$scratch/root" --nodeps -i "$dist"/weirapi-*.rpm
 	expect 1 '^$' sh -c "rpm -qp --provides '$dist'/weir-*.rpm | grep libcuda" # the simulated one is nobody's
 	. "$here/try.sh"
 	try_weir "$scratch/root/usr/bin/weir"
+	expect 0 '^ok +installed +an RPM, ' "$scratch/root/usr/bin/weir" doctor --sim
 	finish
 	exit
 	;;

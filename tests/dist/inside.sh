@@ -14,31 +14,46 @@ chown -R 1000:1000 "$scratch"
 # A user who is not known here, and may write nothing of Weir.
 someone="setpriv --reuid 1000 --regid 1000 --clear-groups env HOME=/tmp"
 
-tar --zstd -C /opt -xf /source/dist/weir-*-linux-"$(uname -m)".tar.zst || exit 1
-try_weir $someone /opt/weir-*/bin/weir
-tree=$(echo /opt/weir-*)
-
-# installed COMMAND...: what was installed works, for Python too.
-installed() {
-	try_weir "$@"
-	expect 0 '' $someone "$python" -c 'import weir; assert weir.open("x.weir").calls'
+# The files, and the line of docs/install.md for a system, which runs here as it stands.
+cp -r /source/dist /opt/files && cd /opt/files || exit 1
+install_by() {
+	line=$(awk -F ' *[|] *' -v want="$1" '$2 == want { gsub(/`/, "", $3); print $3 }' /source/docs/install.md)
+	expect 0 "${2-}" sh -c "cd /opt/files && ${line:-false}"
 }
-if [ -e /source/dist/SHA256SUMS ]; then
-	python=python3
-	expect 0 '' apt-get install -y -q --no-install-recommends /source/dist/*.deb
-	installed $someone weir
-	expect 0 '' dpkg --purge weir python3-weir libweirapi1 libweirapi-dev
-	expect 0 '^$' find /usr /etc /lib /var -name '*weir*' ! -path '/usr/share/doc/*' ! -path '/var/log/*'
 
-	for from in /source/dist/*.whl "$tree"; do # pip gets no network
+# installed HOW COMMAND...: what was installed works, says how it came, and works for Python too where $python is said.
+installed() {
+	how=$1
+	shift
+	try_weir "$@"
+	expect 0 "^ok +installed +$how" "$@" doctor --sim
+	[ -z "$python" ] || expect 0 '' $someone "$python" -c 'import weir; assert weir.open("x.weir").calls'
+}
+python=
+install_by "any Linux with glibc 2.28 or newer"
+installed "the portable tree, /opt/files/weir-" $someone /opt/files/weir-*/bin/weir
+
+if [ -e SHA256SUMS ]; then
+	export APT_CONFIG=/opt/apt.conf # nobody is there to ask, and nothing is fetched
+	printf 'APT::Get::Assume-Yes "true"; APT::Install-Recommends "false";\n' >$APT_CONFIG
+	install_by "Debian, Ubuntu"
+	installed "Debian's packages, /usr" $someone weir
+	install_by "the same, with \`import weir\`"
+	install_by "the same, to use the scheduler from C"
+	python=python3
+	installed "Debian's packages, /usr" $someone weir
+	expect 0 '' dpkg --purge weir python3-weir libweirapi1 libweirapi-dev
+	expect 0 '^$' find /usr /etc /lib /var -name '*weir*'
+
+	for system in "an environment of Python, with \`import weir\`" "the same, from the unpacked tree"; do
 		rm -rf /opt/env
 		python=/opt/env/bin/python
 		expect 0 '' python3 -m venv /opt/env
-		expect 0 'Successfully installed weir' /opt/env/bin/pip install --no-index "$from"
-		installed $someone /opt/env/bin/weir
-		installed $someone $python -m weir
-		expect 0 "^ok +guest +/opt/env/lib/weir/" $someone $python -m weir doctor --sim
-		expect 0 '' /opt/env/bin/pip uninstall -y weir
+		export PATH=/opt/env/bin:$PATH PIP_NO_INDEX=1
+		install_by "$system" 'Successfully installed weir'
+		installed "a wheel, by pip, /opt/env" $someone /opt/env/bin/weir
+		installed "a wheel, by pip, /opt/env" $someone $python -m weir
+		expect 0 '' pip uninstall -y weir
 		expect 0 '^$' find /opt/env -name '*weir*'
 	done
 fi
