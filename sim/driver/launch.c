@@ -523,3 +523,26 @@ int sim_cuOccupancyMaxPotentialClusterSize(int *ret_size, void *function, void *
 	*ret_size = f->non_portable_cluster ? BIG_CLUSTER : MAX_CLUSTER;
 	return CUDA_SUCCESS;
 }
+
+int sim_cuOccupancyMaxActiveClusters(int *ret_clusters, void *function, void *config)
+{
+	const struct cu_launch_config *c = config;
+	struct function *f;
+	unsigned size = 1;
+	int r = function_get(function, &f);
+
+	if (r)
+		return r;
+	if (!ret_clusters || !c || (c->attr_count && !c->attrs))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < c->attr_count; i++)
+		if (c->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+			size = c->attrs[i].u.cluster.x * c->attrs[i].u.cluster.y *
+			       c->attrs[i].u.cluster.z;
+	if (!size || size > (f->non_portable_cluster ? BIG_CLUSTER : MAX_CLUSTER))
+		return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+	const int threads = (int)(c->block_x * c->block_y * c->block_z);
+	const int per_sm = occupancy_blocks(f, threads, c->shared_bytes);
+	*ret_clusters = per_sm * DEVICE_SMS / (int)size;
+	return CUDA_SUCCESS;
+}

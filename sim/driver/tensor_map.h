@@ -1,0 +1,17 @@
+/*
+ * What the simulated driver puts into the 128 bytes of a CUtensorMap, so that a test can see what a
+ * program has described.  The real driver's content is its own.
+ */
+#ifndef SIM_TENSOR_MAP_H
+#define SIM_TENSOR_MAP_H
+
+#include <stdint.h>
+
+struct sim_tensor_map {
+	uint64_t at;
+	uint64_t size[5], pitch[4]; /* elements, bytes */
+	uint16_t box[5], step[5];
+	uint8_t rank, type, interleave, swizzle, promotion, fill;
+};
+
+#endif
