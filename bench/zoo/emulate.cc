@@ -5,16 +5,22 @@
 #include <stdlib.h>
 #include <ucontext.h>
 
+#include <map>
+#include <utility>
+#include <vector>
+
 dim3 threadIdx, blockIdx, blockDim, gridDim;
 int emulate_order;
+std::function<void()> emulate_begin = [] {};
 
-enum { THREADS = 1024, STACK = 1 << 16 };
-enum state { READY, IN_WARP, IN_BLOCK, DONE };
+enum { THREADS = 8192, STACK = 1 << 16 };
+enum state { READY, IN_WARP, IN_BLOCK, WAITING, DONE };
 
 struct coroutine {
 	ucontext_t context;
 	enum state state;
-	dim3 index;
+	dim3 index, block;
+	unsigned rank, cluster_phase;
 	uint64_t slot;
 };
 
@@ -23,6 +29,11 @@ static char stacks[THREADS][STACK];
 static ucontext_t scheduler;
 static struct coroutine *self;
 static const std::function<void()> *body;
+
+/* Of the cluster that runs. */
+static std::map<std::pair<unsigned, const void *>, std::vector<char>> shared;
+static std::vector<std::function<void()>> later;
+static unsigned cluster_threads, cluster_arrived, cluster_phase, happened;
 
 static void run(void)
 {
@@ -34,6 +45,70 @@ static void wait_as(enum state state)
 {
 	self->state = state;
 	swapcontext(&self->context, &scheduler);
+}
+
+unsigned emulate_random(unsigned below)
+{
+	static unsigned seed = 1;
+	seed = seed * 1664525 + 1013904223;
+	return (seed >> 8) % below;
+}
+
+void emulate_wait(const std::function<bool()> &condition)
+{
+	while (!condition())
+		wait_as(WAITING);
+}
+
+void emulate_notify(void)
+{
+	happened++;
+}
+
+void emulate_later(const std::function<void()> &work)
+{
+	later.push_back(work);
+}
+
+void *emulate_shared(const void *tag, size_t bytes)
+{
+	std::vector<char> &memory = shared[{self->rank, tag}];
+	if (memory.size() < bytes)
+		memory.resize(bytes);
+	return memory.data();
+}
+
+void *emulate_remote(const void *at, unsigned rank)
+{
+	for (auto &[key, memory] : shared)
+		if (key.first == self->rank && at >= memory.data() && at < memory.data() + memory.size()) {
+			const size_t bytes = memory.size(), offset = (size_t)((const char *)at - memory.data());
+			std::vector<char> &other = shared[{rank, key.second}];
+			other.resize(bytes);
+			return other.data() + offset;
+		}
+	fprintf(stderr, "emulate: an address is not in shared memory\n");
+	abort();
+}
+
+unsigned cluster_rank(void)
+{
+	return self->rank;
+}
+
+void cluster_arrive(void)
+{
+	self->cluster_phase = cluster_phase;
+	if (++cluster_arrived == cluster_threads) {
+		cluster_arrived = 0;
+		cluster_phase++;
+		emulate_notify();
+	}
+}
+
+void cluster_wait(void)
+{
+	emulate_wait([] { return self->cluster_phase != cluster_phase; });
 }
 
 void __syncthreads(void)
@@ -48,7 +123,8 @@ void __syncwarp(void)
 
 uint64_t emulate_exchange(uint64_t v, int from)
 {
-	struct coroutine *warp = coroutines + (self - coroutines) / 32 * 32;
+	const long thread = self - coroutines, block = thread - thread % (long)(blockDim.x * blockDim.y * blockDim.z);
+	struct coroutine *warp = coroutines + block + (thread - block) / 32 * 32;
 	self->slot = v;
 	__syncwarp();
 	const uint64_t got = from >= 0 && from < 32 ? warp[from].slot : v;
@@ -60,6 +136,7 @@ static void resume(struct coroutine *c)
 {
 	self = c;
 	threadIdx = c->index;
+	blockIdx = c->block;
 	swapcontext(&scheduler, &c->context);
 }
 
@@ -110,49 +187,104 @@ static void run_warp(int first, int end)
 
 /* Orders 0 and 1 run a warp up to a barrier of the block before the next warp begins; the others
  * let all warps go on together. */
-static void run_block(int n)
+static bool run_block(int first, int n)
 {
+	bool moved = false;
+	if (emulate_order > 1)
+		run_ready(first, first + n);
+	for (int i = 0; i < n; i += 32) {
+		const int at = first + (emulate_order == 1 ? (n - 1) / 32 * 32 - i : i);
+		const int end = at + 32 < first + n ? at + 32 : first + n;
+		if (emulate_order > 1)
+			moved |= release(at, end, IN_WARP);
+		else
+			run_warp(at, end);
+	}
+	return moved | release(first, first + n, IN_BLOCK);
+}
+
+/* One of what may happen at any time.  False: there is nothing. */
+static bool do_later(void)
+{
+	if (later.empty())
+		return false;
+	const size_t i = emulate_random((unsigned)later.size());
+	const std::function<void()> work = later[i];
+	later.erase(later.begin() + (long)i);
+	work();
+	happened++;
+	return true;
+}
+
+static bool wake(int threads)
+{
+	bool any = false;
+	for (int i = 0; i < threads; i++)
+		if (coroutines[i].state == WAITING) {
+			coroutines[i].state = READY;
+			any = true;
+		}
+	return any;
+}
+
+static void run_cluster(unsigned blocks, int n)
+{
+	const int threads = (int)blocks * n;
 	bool moved = true;
 	while (moved) {
 		moved = false;
-		if (emulate_order > 1)
-			run_ready(0, n);
-		for (int i = 0; i < n; i += 32) {
-			const int at = emulate_order == 1 ? (n - 1) / 32 * 32 - i : i;
-			const int end = at + 32 < n ? at + 32 : n;
-			if (emulate_order > 1)
-				moved |= release(at, end, IN_WARP);
-			else
-				run_warp(at, end);
+		for (unsigned b = 0; b < blocks; b++)
+			moved |= run_block((int)b * n, n);
+		if (emulate_random(3) == 0)
+			do_later();
+		if (!happened && !moved)
+			do_later();
+		if (happened) {
+			happened = 0;
+			moved |= wake(threads);
 		}
-		moved |= release(0, n, IN_BLOCK);
 	}
-	for (int i = 0; i < n; i++)
+	while (do_later()) /* copies that nobody waits for */
+		;
+	happened = 0;
+	for (int i = 0; i < threads; i++)
 		if (coroutines[i].state != DONE) {
-			fprintf(stderr, "emulate: thread %d of %d never ends\n", i, n);
+			fprintf(stderr, "emulate: thread %d of %d never ends\n", i, threads);
 			abort();
 		}
 }
 
-void emulate(dim3 grid, dim3 block, const std::function<void()> &kernel)
+static void start(struct coroutine *c, int thread, dim3 block, dim3 at)
+{
+	getcontext(&c->context);
+	c->context.uc_stack.ss_sp = stacks[c - coroutines];
+	c->context.uc_stack.ss_size = STACK;
+	c->context.uc_link = &scheduler;
+	c->state = READY;
+	c->index = dim3((unsigned)thread % block.x, (unsigned)thread / block.x % block.y,
+		(unsigned)thread / block.x / block.y);
+	c->block = at;
+	makecontext(&c->context, run, 0);
+}
+
+void emulate(dim3 grid, dim3 block, const std::function<void()> &kernel, unsigned cluster)
 {
 	const int n = (int)(block.x * block.y * block.z);
 	body = &kernel;
 	gridDim = grid;
 	blockDim = block;
-	for (unsigned b = 0; b < grid.x * grid.y * grid.z; b++) {
-		blockIdx = dim3(b % grid.x, b / grid.x % grid.y, b / grid.x / grid.y);
-		for (int i = 0; i < n; i++) {
-			struct coroutine *c = coroutines + i;
-			getcontext(&c->context);
-			c->context.uc_stack.ss_sp = stacks[i];
-			c->context.uc_stack.ss_size = STACK;
-			c->context.uc_link = &scheduler;
-			c->state = READY;
-			c->index = dim3((unsigned)i % block.x, (unsigned)i / block.x % block.y,
-				(unsigned)i / block.x / block.y);
-			makecontext(&c->context, run, 0);
-		}
-		run_block(n);
+	cluster_threads = cluster * (unsigned)n;
+	for (unsigned first = 0; first < grid.x * grid.y * grid.z; first += cluster) {
+		shared.clear();
+		cluster_arrived = 0;
+		emulate_begin();
+		for (unsigned b = first; b < first + cluster; b++)
+			for (int i = 0; i < n; i++) {
+				struct coroutine *c = coroutines + (b - first) * (unsigned)n + i;
+				start(c, i, block,
+					dim3(b % grid.x, b / grid.x % grid.y, b / grid.x / grid.y));
+				c->rank = b - first;
+			}
+		run_cluster(cluster, n);
 	}
 }

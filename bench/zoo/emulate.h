@@ -3,8 +3,8 @@
  * A block's threads are coroutines of one host thread; they change places only at barriers and
  * shuffles.  In between they run forwards, backwards or shuffled, warp by warp or all together
  * (emulate_order): a missing barrier then gives another answer in one of the three.  Blocks run one
- * after the other, so atomics are plain.  A barrier that some threads of the block have left the
- * kernel without reaching is an error. */
+ * after the other, those of a cluster together, so atomics are plain.  A barrier that some threads
+ * of the block have left the kernel without reaching is an error. */
 #pragma once
 
 #include <math.h>
@@ -38,9 +38,33 @@ typedef _Float16 __half;
 extern dim3 threadIdx, blockIdx, blockDim, gridDim;
 extern int emulate_order; /* 0 forwards, 1 backwards, 2 and up: shuffled */
 
-void emulate(dim3 grid, dim3 block, const std::function<void()> &kernel);
+/* `cluster`: that many adjacent blocks run together.  Before each such group emulate_begin() is
+ * called. */
+extern std::function<void()> emulate_begin;
+void emulate(dim3 grid, dim3 block, const std::function<void()> &kernel, unsigned cluster = 1);
 void __syncthreads(void);
 void __syncwarp(void);
+
+/* Waits until the condition holds, which other threads or emulate_later() make true. */
+void emulate_wait(const std::function<bool()> &condition);
+/* Something happened that a waiting thread may look for. */
+void emulate_notify(void);
+/* Does it at some time: soon or when nobody can go on, and before or after others. */
+void emulate_later(const std::function<void()> &work);
+unsigned emulate_random(unsigned below);
+
+/* Shared memory of the thread's block: the same for all its threads that name the same tag. */
+void *emulate_shared(const void *tag, size_t bytes);
+/* The same place in the shared memory of another block of the cluster. */
+void *emulate_remote(const void *at, unsigned rank);
+unsigned cluster_rank(void);
+void cluster_arrive(void);
+void cluster_wait(void);
+
+/* On the GPU: __shared__ type name[count]. */
+#define BLOCK_SHARED(type, name, count)                                                            \
+	static char name##_tag;                                                                    \
+	type *const name = (type *)emulate_shared(&name##_tag, sizeof *name * (count))
 
 /* Gives `v` to the warp and returns the slot of lane `from`, or this lane's own when it has none.
  */
