@@ -1,16 +1,19 @@
-# docs/reference/sched-api.md says what include/weir/sched.h says: sched_api.sh SOURCE [--update].
+# Pages of docs/reference say what the headers say: sched-api.md and include/weir/sched.h, kernels-api.md and
+# include/weir/kernels.h: sched_api.sh SOURCE [--update].
 set -eu
 cd "$1"
-page=docs/reference/sched-api.md
-written() {
-	cat <<'END'
-# libweirapi
-
-`sh tests/docs/sched_api.sh . --update` makes this page from `include/weir/sched.h`.
+intro() {
+	echo "\`sh tests/docs/sched_api.sh . --update\` makes this page from \`include/weir/$1.h\`."
+	[ "$1" != sched ] || cat <<'END'
 `examples/sched` has programs that use the library. [arbiter-protocol.md](../arbiter-protocol.md)
 says what the scheduler does.
-
 END
+	[ "$1" != kernels ] || echo "[Use Weir's kernels](../howto/use-kernels.md) shows programs that use the library."
+}
+written() { # HEADER LIBRARY
+	printf '# %s\n\n' "$2"
+	intro "$1"
+	echo
 	awk '
 		# One line of a comment: text, "  name   what it is" of a parameter, or the rest of one.
 		function say(line) {
@@ -32,7 +35,7 @@ END
 		function heading(declaration,    name) {
 			if (declaration ~ /^(enum|struct) /) {
 				name = declaration
-				sub(/ \{.*/, "", name)
+				sub(/( \{|;).*/, "", name)
 				return name
 			}
 			if (declaration ~ /^typedef /)
@@ -41,7 +44,7 @@ END
 				split(declaration, name_of, " ")
 				return name_of[2]
 			}
-			match(declaration, /weir_sched_[a-z_]+\(/)
+			match(declaration, /weir_[a-z_]+\(/)
 			return substr(declaration, RSTART, RLENGTH) ")"
 		}
 		function flush_declaration() {
@@ -53,24 +56,32 @@ END
 		/^\/\* .*\*\/$/ { line = $0; sub(/^\/\* /, "", line); sub(/ \*\/$/, "", line); text = line "\n"; next }
 		comment && /^ \*\/$/ { comment = 0; if (!begun) { print text; text = ""; begun = 1 } next }
 		comment { say($0); next }
-		/^#define WEIR_SCHED_VERSION/ { code = $0 "\n"; flush_declaration(); next }
+		/^#define WEIR_[A-Z]+_VERSION/ { code = $0 "\n"; flush_declaration(); next }
 		/^#|^extern|^$|^}$/ { next }
 		{ code = code $0 "\n" }
 		/^[^ \t].*;$|^}.*;$|^\t[^;{]*\);$/ { flush_declaration() }
-	' include/weir/sched.h | sed -e :a -e '/^\n*$/{$d;N;ba' -e '}'
+	' "include/weir/$1.h" | sed -e :a -e '/^\n*$/{$d;N;ba' -e '}'
 }
-[ "${2-}" != --update ] || {
-	written >"$page"
-	exit 0
-}
-written | diff -u "$page" - || {
-	echo "$page is not what the header says; sh tests/docs/sched_api.sh . --update writes it anew"
-	exit 1
-}
-# Each function that is declared has a section, and so has each that is defined.
-for function in $(grep -ohE '^[a-z].*weir_sched_[a-z_]+\(' src/client/*.c | grep -oE 'weir_sched_[a-z_]+'); do
-	grep -qx "## $function()" "$page" || {
-		echo "$page: $function() is not declared in the header"
+# HEADER LIBRARY FOLDER
+check() {
+	page=docs/reference/$1-api.md
+	[ "$update" != --update ] || {
+		written "$1" "$2" >"$page"
+		return
+	}
+	[ -f "include/weir/$1.h" ] || return 0 # the controls have one of them
+	written "$1" "$2" | diff -u "$page" - || {
+		echo "$page is not what the header says; sh tests/docs/sched_api.sh . --update writes it anew"
 		exit 1
 	}
-done
+	# Each function that is declared has a section, and so has each that is defined.
+	for function in $(grep -ohE "$4" "src/$3"/*.c | grep -oE 'weir_[a-z_]+'); do
+		grep -qx "## $function()" "$page" || {
+			echo "$page: $function() is not declared in the header"
+			exit 1
+		}
+	done
+}
+update=${2-}
+check sched libweirapi client '^[a-z].*weir_sched_[a-z_]+\('
+check kernels libweirkernels kernels '^[a-z][a-z0-9_ *]*[ *]weir_(kernels|rows|gemm|plan)_[a-z_]+\('

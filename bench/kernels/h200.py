@@ -1,0 +1,358 @@
+"""Weir's kernels on a GPU: whether they are right, and how long they take beside PyTorch's.
+
+    python3 bench/kernels/h200.py RESULT.json [SECONDS [PART...]]
+
+Writes one JSON file.  `failures` has each wrong result and each exception.  Times are medians of 25 rounds in random
+order.  A round replays a graph of launches over rotating buffers of 200 MB or more.  After SECONDS (150) no new
+measurement begins.  Without a PART all run.  build/lib/weir/python must be on PYTHONPATH.
+"""
+import json
+import os
+import random
+import statistics
+import sys
+import tempfile
+import time
+import traceback
+
+os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp()  # the first use compiles
+
+import torch
+
+from weir import kernels
+
+BEGAN = time.monotonic()
+RESULT, SECONDS = sys.argv[1], float(sys.argv[2]) if len(sys.argv) > 2 else 150
+ROUNDS, BYTES = 25, 200 << 20
+TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+UNIT = {"f32": 2e-5, "f16": 2e-3, "bf16": 1.6e-2}
+result = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "checks": 0, "failures": [], "rows": [],
+          "products": [], "fused": [], "first_use": {}}
+
+
+def save():
+    result["seconds"] = round(time.monotonic() - BEGAN, 1)
+    with open(RESULT, "w") as f:
+        json.dump(result, f, indent=1)
+
+
+def late():
+    return time.monotonic() - BEGAN > SECONDS
+
+
+def fail(what, why):
+    if len(result["failures"]) < 200:
+        result["failures"].append({"what": what, "why": str(why)[:600]})
+
+
+def part(f):
+    try:
+        f()
+    except Exception:
+        fail(f.__name__, traceback.format_exc()[-600:])
+    save()
+
+
+def expect(what, ok, why=""):
+    result["checks"] += 1
+    if not ok:
+        fail(what, why)
+
+
+# ---- right? ----
+
+def guarded(rows, width, dtype, offset=0, pad=16):
+    """A view between guards, whose rows are `pad` elements apart; and what to ask when it has been written."""
+    pitch = width + pad
+    whole = torch.full((rows * pitch + 64 + offset,), 7.0, device="cuda", dtype=dtype)
+    view = whole[32 + offset: 32 + offset + rows * pitch].view(rows, pitch)[:, :width]
+    view.zero_()
+
+    def intact():
+        rest = whole.clone()
+        rest[32 + offset: 32 + offset + rows * pitch].view(rows, pitch)[:, :width] = 7
+        return bool((rest == 7).all())
+    return view, intact
+
+
+def reference(operation, x, residual, weight, bias):
+    x = x.double()
+    if residual is not None:
+        x = (x + residual.double()).to(residual.dtype).double()
+    if operation == "softmax":
+        return torch.softmax(x, -1)
+    if operation == "log_softmax":
+        return torch.log_softmax(x, -1)
+    centred = x - x.mean(-1, keepdim=True) if operation == "layer_norm" else x
+    y = centred / torch.sqrt((centred * centred).mean(-1, keepdim=True) + 1e-5)
+    y = y if weight is None else y * weight.double()
+    return y if bias is None else y + bias.double()
+
+
+def check_rows(operation, name, rows, width, offset, pad, fused, choice, in_place):
+    dtype = TYPES[name]
+    x, _ = guarded(rows, width, dtype, offset, pad)
+    x.copy_(torch.randn(rows, width, device="cuda") * 3)
+    y, intact = (x, lambda: True) if in_place else guarded(rows, width, dtype, offset, pad)
+    options, residual, weight, bias = {}, None, None, None
+    if operation.endswith("norm"):
+        options["epsilon"] = 1e-5
+        if fused:
+            residual, weight, bias = torch.randn_like(x), torch.randn(width, device="cuda", dtype=dtype), torch.randn(
+                width, device="cuda", dtype=dtype)
+            options.update(residual=residual, sum_out=torch.empty_like(residual), weight=weight, bias=bias)
+    want = reference(operation, x, residual, weight, bias)
+    getattr(kernels, operation)(x, out=y, choice=choice, **options)
+    error = (y.double() - want).abs() / (want.abs() + (1 if operation != "softmax" else want.abs().max()))
+    what = f"{operation} {name} {rows}x{width} offset {offset} pad {pad} fused {fused} choice {choice} in place {in_place}"
+    expect(what, bool((error <= UNIT[name]).all()), f"error {float(error.max()):.3g}, nan {int(torch.isnan(y).sum())}")
+    expect(what, intact(), "guards are broken")
+    if fused and residual is not None:
+        expect(what, torch.equal(options["sum_out"], x + residual) or in_place, "the sum differs")
+
+
+def rows_are_right():
+    turn = 0
+    for operation in ("softmax", "log_softmax", "layer_norm", "rms_norm"):
+        for name in TYPES:
+            for width in (1, 3, 8, 100, 127, 1000, 1024, 2048, 5000, 8192, 16384, 32768, 65536, 131072):
+                turn += 1
+                for offset, pad in ((0, 16), (1, 16), (0, 3)):
+                    check_rows(operation, name, 5 if width > 9000 else 37, width, offset, pad, turn % 2 == 1, 0, turn % 3 == 0)
+    for width in (128, 1024, 4096, 16384, 65536):
+        for choice in (1, 2, 3):
+            check_rows("softmax", "bf16", 100, width, 0, 16, False, choice, False)
+            check_rows("layer_norm", "f32", 100, width, 0, 16, True, choice, False)
+    x = torch.full((3, 4096), float("-inf"), device="cuda")
+    x[1, ::2] = 0
+    y = kernels.softmax(x)
+    expect("softmax of infinities", bool(torch.isnan(y[0]).all()) and bool((y[1, 1::2] == 0).all()), y[:2, :4].tolist())
+    x = torch.randn(512, 8192, device="cuda", dtype=torch.bfloat16)
+    first = kernels.softmax(x)
+    expect("softmax repeats", all(torch.equal(kernels.softmax(x), first) for _ in range(100)))
+
+
+def integers(rows, columns, name, transposed=False):
+    shape = (columns, rows) if transposed else (rows, columns)
+    pitch = (shape[1] + 7) // 8 * 8 + 8
+    t = torch.randint(-1, 2, (shape[0], pitch), device="cuda").to(TYPES[name])[:, :shape[1]]
+    return t.t() if transposed else t
+
+
+def after(product, epilogue, bias, residual):
+    if epilogue == "swiglu":
+        return torch.nn.functional.silu(product[:, ::2]) * product[:, 1::2]
+    if residual is not None:
+        return product + residual.double()
+    product = product if bias is None else product + bias.double()
+    f = torch.nn.functional
+    return {None: lambda p: p, "bias": lambda p: p, "relu": f.relu, "silu": f.silu,
+            "gelu": lambda p: f.gelu(p, approximate="tanh")}[epilogue](product)
+
+
+def check_product(m, n, k, name, epilogue, ta, tb, choice, offset=0):
+    a, b = integers(m, k, name, ta), integers(n, k, name, tb)
+    bias = torch.randint(-1, 2, (n,), device="cuda").to(TYPES[name]) if epilogue in ("bias", "relu", "gelu", "silu") else None
+    residual = integers(m, n, name) if epilogue == "residual" else None
+    out, intact = guarded(m, n // 2 if epilogue == "swiglu" else n, TYPES[name], offset, (-n) % 8 + 16)
+    activation = epilogue if epilogue in ("relu", "gelu", "silu", "swiglu") else None
+    kernels.linear(a, b, bias, activation, residual, out=out, choice=choice)
+    want = after(a.double() @ b.double().t(), epilogue, bias, residual)
+    exact = epilogue in (None, "bias", "residual", "relu")
+    wrong = (out != want.to(TYPES[name])) if exact else ((out.double() - want).abs() > UNIT[name] * want.abs() + 2e-3)
+    what = f"product {m}x{n}x{k} {name} {epilogue} layouts {ta:d}{tb:d} choice {choice} offset {offset}"
+    expect(what, not bool(wrong.any()), f"{int(wrong.sum())} wrong of {wrong.numel()}, first {wrong.nonzero()[:3].tolist()}; "
+           + kernels.plans()[-1])
+    expect(what, intact(), "guards are broken")
+
+
+def products_are_right():
+    shapes = ((300, 520, 200), (129, 136, 72), (1000, 1024, 1000), (1, 8, 8))
+    for choice in range(20):
+        for m, n, k in shapes if choice < 17 else ():
+            check_product(m, n, k, "bf16", None, False, False, choice)
+    for epilogue in (None, "bias", "relu", "gelu", "silu", "residual", "swiglu"):
+        for name in TYPES:
+            for m, n, k in shapes[:3]:
+                check_product(m, n, k, name, epilogue, False, False, 0)
+                check_product(m, n, k, name, epilogue, False, False, 0, offset=1)
+            check_product(77, 50, 30, name, epilogue, False, False, 0)
+    for ta, tb in ((False, True), (True, False), (True, True)):
+        for choice in (0, 1, 2):
+            for m, n, k in shapes[:3]:
+                check_product(m, n, k, "f16", "bias" if choice else None, ta, tb, choice)
+    a, b = (torch.randn(1000, 2048, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+    first = kernels.linear(a, b)
+    expect("product repeats", all(torch.equal(kernels.linear(a, b), first) for _ in range(100)))
+
+
+# ---- fast? ----
+
+def graph(f, n):
+    """n launches, the i-th by f(i)."""
+    f(0)
+    torch.cuda.synchronize()
+    g = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(g):
+        for i in range(n):
+            f(i)
+    g.replay()
+    torch.cuda.synchronize()
+    return g
+
+
+def race(contestants, n, rounds=ROUNDS):
+    """Microseconds of a launch: medians."""
+    graphs = {name: graph(f, n) for name, f in contestants.items()}
+    us = {name: [] for name in graphs}
+    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    for g in graphs.values():
+        g.replay()
+    for _ in range(rounds):
+        order = list(graphs)
+        random.shuffle(order)
+        for name in order:
+            begin.record()
+            graphs[name].replay()
+            end.record()
+            end.synchronize()
+            us[name].append(begin.elapsed_time(end) * 1e3 / n)
+    return {name: round(statistics.median(v), 3) for name, v in us.items()}
+
+
+def buffers(make, each):
+    return [make() for _ in range(max(2, min(64, -(-BYTES // each))))]
+
+
+def predicted(before):
+    """Of the plan that was made last."""
+    library = kernels._get()
+    made = [p for key, p in library.plans.items() if key not in before]
+    return [{"text": library.c.weir_plan_text(p).decode(), "us": library.c.weir_plan_predicted_ns(p) / 1e3} for p in made]
+
+
+def rows_are_fast():
+    f = torch.nn.functional
+    source = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
+    target = torch.empty_like(source)
+    roof = 2 * source.numel() / race({"copy": lambda i: target.copy_(source)}, 4)["copy"] / 1e3
+    result["copy_gb_per_s"] = round(roof, 1)
+    del source, target
+    todo = [(o, n, w) for o in ("softmax", "rms_norm", "layer_norm", "log_softmax") for n in ("bf16", "f32")
+            for w in (128, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)]
+    todo = [t for t in todo if t[0] in ("softmax", "rms_norm") or t[2] in (1024, 8192, 65536)]
+    for operation, name, width in todo:
+        if late():
+            return
+        dtype, item = TYPES[name], 4 if name == "f32" else 2
+        rows = (64 << 20) // (item * width)
+        pool = buffers(lambda: (torch.randn(rows, width, device="cuda", dtype=dtype), torch.empty(rows, width, device="cuda", dtype=dtype)),
+                       2 * rows * width * item)
+        weight = torch.randn(width, device="cuda", dtype=dtype)
+        theirs = {"softmax": lambda x: torch.softmax(x, -1), "log_softmax": lambda x: torch.log_softmax(x, -1),
+                  "layer_norm": lambda x: f.layer_norm(x, (width,), weight), "rms_norm": lambda x: f.rms_norm(x, (width,), weight, 1e-5)}
+        options = {"weight": weight} if operation.endswith("norm") else {}
+        before = set(kernels._get().plans)
+        ours = {f"weir {c}": (lambda i, c=c: getattr(kernels, operation)(pool[i % len(pool)][0], out=pool[i % len(pool)][1], choice=c, **options))
+                for c in range(4)}
+        us = race({**ours, "torch": lambda i: theirs[operation](pool[i % len(pool)][0])}, max(4, len(pool)))
+        plans = predicted(before)
+        gb = 2 * rows * width * item / 1e3
+        result["rows"].append({"operation": operation, "type": name, "rows": rows, "width": width, "us": us, "plans": plans,
+                               "share_of_copy": round(gb / us["weir 0"] / roof, 4), "times_torch": round(us["torch"] / us["weir 0"], 3)})
+        save()
+
+
+SHAPES = ((8192, 8192, 8192), (4096, 4096, 4096), (2048, 2048, 2048), (4096, 4096, 14336), (4096, 14336, 4096), (4096, 5120, 5120),
+          (4096, 6144, 4096), (8192, 4096, 14336), (8192, 14336, 4096), (8192, 5120, 5120), (8192, 6144, 4096), (4000, 4000, 4000),
+          (1024, 1024, 1024))
+
+
+def operands(m, n, k):
+    each = 2 * (m * k + n * k + m * n)
+    return buffers(lambda: (torch.randn(m, k, device="cuda", dtype=torch.bfloat16), torch.randn(n, k, device="cuda", dtype=torch.bfloat16),
+                            torch.empty(m, n, device="cuda", dtype=torch.bfloat16)), each)
+
+
+def products_are_fast():
+    for m, n, k in SHAPES:
+        if late():
+            return
+        pool = operands(m, n, k)
+        before = set(kernels._get().plans)
+
+        def ours(choice):
+            return lambda i: kernels.linear(pool[i % len(pool)][0], pool[i % len(pool)][1], out=pool[i % len(pool)][2], choice=choice)
+        us = race({**{f"weir {c}": ours(c) for c in range(8)},
+                   "torch": lambda i: torch.mm(pool[i % len(pool)][0], pool[i % len(pool)][1].t(), out=pool[i % len(pool)][2])},
+                  max(2, len(pool)))
+        result["products"].append({"m": m, "n": n, "k": k, "us": us, "plans": predicted(before),
+                                   "times_torch": round(us["torch"] / us["weir 0"], 4),
+                                   "times_torch_best": round(us["torch"] / min(v for c, v in us.items() if c != "torch"), 4)})
+        save()
+
+
+def fused_are_fast():
+    f = torch.nn.functional
+    for m, n, k in ((4096, 14336, 4096), (8192, 8192, 2048)):
+        pool = operands(m, n, k)
+        half = [torch.empty(m, n // 2, device="cuda", dtype=torch.bfloat16) for _ in pool]
+        residual = torch.randn(m, n, device="cuda", dtype=torch.bfloat16)
+        bias = torch.randn(n, device="cuda", dtype=torch.bfloat16)
+        get = lambda i: pool[i % len(pool)]
+        theirs = {"bias": lambda i: f.linear(get(i)[0], get(i)[1], bias),
+                  "gelu": lambda i: f.gelu(f.linear(get(i)[0], get(i)[1], bias), approximate="tanh"),
+                  "silu": lambda i: f.silu(f.linear(get(i)[0], get(i)[1], bias)),
+                  "residual": lambda i: f.linear(get(i)[0], get(i)[1]) + residual,
+                  "swiglu": lambda i: (lambda p: f.silu(p[:, : n // 2]) * p[:, n // 2:])(f.linear(get(i)[0], get(i)[1]))}
+        for epilogue in theirs:
+            if late():
+                return
+            before = set(kernels._get().plans)
+
+            def ours(choice, epilogue=epilogue):
+                return lambda i: kernels.linear(get(i)[0], get(i)[1], bias if epilogue in ("bias", "gelu", "silu") else None,
+                                                epilogue if epilogue in ("gelu", "silu", "swiglu") else None,
+                                                residual if epilogue == "residual" else None,
+                                                out=half[i % len(pool)] if epilogue == "swiglu" else get(i)[2], choice=choice)
+            us = race({**{f"weir {c}": ours(c) for c in range(4)}, "torch": theirs[epilogue]}, max(2, len(pool)))
+            result["fused"].append({"m": m, "n": n, "k": k, "epilogue": epilogue, "us": us, "plans": predicted(before),
+                                    "times_torch": round(us["torch"] / us["weir 0"], 4)})
+            save()
+
+
+def first_use():
+    """Milliseconds of the first plan: compiled, and from the cache by a library that was just opened."""
+    x = torch.randn(64, 768, device="cuda", dtype=torch.bfloat16)
+    a, b = torch.randn(256, 512, device="cuda", dtype=torch.float16), torch.randn(384, 512, device="cuda", dtype=torch.float16)
+    for how in ("compiled", "cached"):
+        kernels._library = None
+        kernels._get().open(kernels._get().context())
+        for name, f in (("softmax", lambda: kernels.softmax(x)), ("product", lambda: kernels.linear(a, b))):
+            began = time.perf_counter()
+            f()
+            torch.cuda.synchronize()
+            result["first_use"][f"{name} {how} ms"] = round((time.perf_counter() - began) * 1e3, 2)
+
+
+def operators():
+    from weir import kernels_torch  # noqa: F401: it registers them
+
+    x = torch.randn(64, 1024, device="cuda", dtype=torch.bfloat16)
+    w = torch.randn(1024, device="cuda", dtype=torch.bfloat16)
+    big = torch.randn(512, 1024, device="cuda", dtype=torch.bfloat16)
+    def layer(x):
+        return torch.ops.weir.linear(torch.ops.weir.rms_norm(x, w, 1e-6), big, None, None)
+    expect("operators, eager and compiled", torch.equal(layer(x), torch.compile(layer, fullgraph=True)(x)))
+
+
+torch.manual_seed(1)
+random.seed(1)
+PARTS = (first_use, rows_are_right, products_are_right, products_are_fast, fused_are_fast, rows_are_fast, operators)
+for f in PARTS:
+    if f.__name__ in sys.argv[3:] or not sys.argv[3:]:
+        part(f)
+print(json.dumps({k: result[k] for k in ("checks", "seconds", "first_use")}), len(result["failures"]), "failures")
+for failure in result["failures"][:20]:
+    print(failure["what"], "|", failure["why"])
+sys.exit(bool(result["failures"]))

@@ -1,0 +1,206 @@
+/*
+ * libweirkernels has CUDA kernels of Weir's own: softmax, log-softmax, layer norm, RMS norm, and
+ * matrix products with what follows them in a model.
+ *
+ * A plan is a kernel that was chosen and loaded for a shape.  Make it once, and run it as often as
+ * you like.  Link with -lweirkernels (pkg-config weirkernels).  The library finds the CUDA driver
+ * and NVRTC at run time.  With NVRTC it compiles the kernel that fits the shape best, and keeps it
+ * in a cache on the disk.  Without NVRTC it runs the plain kernels that are built in.
+ *
+ * The caller owns the CUDA context, the memory and the streams.  weir_kernels_open() takes the
+ * context that is current in the calling thread, and every later call needs the same context.
+ *
+ * Running a plan allocates nothing and waits for nothing, so that a CUDA graph can capture it.  The
+ * same input gives the same bits in every run.  Plans never change: any number of threads may run
+ * one plan, on any streams.  Any thread may call any function.
+ *
+ * Structures begin with their size: set it to sizeof before each call.  Functions return 0 or a
+ * negative number of enum weir_kernels_status.  weir_kernels_error() then says what was wrong.
+ */
+#ifndef WEIR_KERNELS_H
+#define WEIR_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The version of this header. */
+#define WEIR_KERNELS_VERSION 1
+
+/* Return values. */
+enum weir_kernels_status {
+	WEIR_KERNELS_OK = 0,
+	WEIR_KERNELS_ERROR_ARGUMENT = -1, /* an argument is NULL, out of range, or misaligned */
+	WEIR_KERNELS_ERROR_SIZE = -2,     /* the library does not know this size of the structure */
+	WEIR_KERNELS_ERROR_NO_DRIVER = -3,   /* libcuda.so.1 is missing, or lacks a function */
+	WEIR_KERNELS_ERROR_NO_CONTEXT = -4,  /* the thread has no current CUDA context */
+	WEIR_KERNELS_ERROR_UNSUPPORTED = -5, /* no kernel does that on this device */
+	WEIR_KERNELS_ERROR_COMPILER = -6,    /* NVRTC refused, and no kernel is built in */
+	WEIR_KERNELS_ERROR_DRIVER = -7       /* the CUDA driver refused */
+};
+
+/* Types of elements. Sums are always FP32. */
+enum weir_kernels_type { WEIR_F32 = 1, WEIR_F16 = 2, WEIR_BF16 = 3 };
+
+/* Operations on rows. */
+enum weir_rows_operation {
+	WEIR_SOFTMAX = 1,
+	WEIR_LOG_SOFTMAX = 2,
+	WEIR_LAYER_NORM = 3,
+	WEIR_RMS_NORM = 4
+};
+
+/* The library, for one CUDA context. */
+struct weir_kernels;
+
+/* A kernel that was chosen and loaded for one shape. */
+struct weir_plan;
+
+/* Places of files. Zeroed members take the default. */
+struct weir_kernels_options {
+	size_t size;
+	const char
+		*cache; /* the folder of compiled kernels.  NULL: $XDG_CACHE_HOME/weir/kernels, else
+			   ~/.cache/weir/kernels.  "": no cache */
+	const char *nvrtc; /* the file of NVRTC.  NULL: search it.  "": do without */
+};
+
+/* A sentence about the last call of this thread that failed, "" if none has. Never NULL. */
+const char *weir_kernels_error(void);
+
+/* WEIR_KERNELS_VERSION of the loaded library. */
+uint32_t weir_kernels_version(void);
+
+/*
+ * Opens the library for the calling thread's CUDA context.
+ *   options   NULL: defaults
+ *   ret_kernels  close it with weir_kernels_close()
+ * Errors: WEIR_KERNELS_ERROR_NO_DRIVER, WEIR_KERNELS_ERROR_NO_CONTEXT, WEIR_KERNELS_ERROR_DRIVER.
+ */
+int weir_kernels_open(
+	const struct weir_kernels_options *options, struct weir_kernels **ret_kernels);
+
+/* Closes it, or NULL. Its plans stay valid until they are closed too. */
+void weir_kernels_close(struct weir_kernels *kernels);
+
+/*
+ * A plan over rows. Strides are in elements, and may be negative. Softmax and log-softmax
+ * use none of the members that follow epsilon.
+ */
+struct weir_rows {
+	size_t size;
+	uint32_t operation; /* enum weir_rows_operation */
+	uint32_t type;      /* enum weir_kernels_type, of every tensor */
+	int64_t rows, width;
+	int64_t x_row, x_column; /* strides of x.  Both 0: x is contiguous */
+	int64_t y_row, y_column;
+	float epsilon;         /* added to the variance, or to the mean square */
+	uint32_t has_residual; /* 1: the norm is of x + residual, rounded to the type */
+	int64_t residual_row, residual_column; /* strides of residual and sum */
+	uint32_t has_sum;                      /* 1: x + residual is also stored */
+	uint32_t has_weight,
+		has_bias; /* 1: the result is multiplied by `width` weights, and added to */
+	uint32_t choice;  /* 0: the kernel that is predicted to be fastest, 1 the next, and so on to
+			     the  plain one: for measuring them */
+};
+
+/*
+ * Chooses and loads the kernel for a shape. With NVRTC the first plan of a kind takes about 0.2 s.
+ * No stream of the thread may be capturing meanwhile.
+ *   ret_plan   close it with weir_plan_close()
+ * Errors: WEIR_KERNELS_ERROR_ARGUMENT, WEIR_KERNELS_ERROR_COMPILER, WEIR_KERNELS_ERROR_DRIVER.
+ */
+int weir_rows_plan(
+	struct weir_kernels *kernels, const struct weir_rows *what, struct weir_plan **ret_plan);
+
+/*
+ * The tensors of one run, in device memory. y may be x, and sum may be residual or x, with the same
+ * strides. No other overlap of a result is allowed.
+ */
+struct weir_rows_args {
+	size_t size;
+	const void *x;
+	void *y;
+	const void *residual;
+	void *sum;
+	const void *weight, *bias;
+};
+
+/*
+ * Puts a plan's work into a stream (a CUstream, NULL is the default one). Pointers need the
+ * alignment of an element. If they are multiples of 16 bytes, a faster kernel may run.
+ * Errors: WEIR_KERNELS_ERROR_ARGUMENT, WEIR_KERNELS_ERROR_DRIVER.
+ */
+int weir_rows_run(const struct weir_plan *plan, const struct weir_rows_args *args, void *stream);
+
+/* The end of a product. The bias has n elements of the same type. */
+enum weir_epilogue {
+	WEIR_EPILOGUE_NONE = 0,
+	WEIR_EPILOGUE_BIAS = 1,
+	WEIR_EPILOGUE_BIAS_RELU = 2,
+	WEIR_EPILOGUE_BIAS_GELU = 3, /* by its tanh */
+	WEIR_EPILOGUE_BIAS_SILU = 4,
+	WEIR_EPILOGUE_RESIDUAL = 5, /* D = A * B + residual */
+	WEIR_EPILOGUE_SWIGLU = 6 /* columns 2i and 2i + 1 of A * B, gate and up, give column i of D:
+				    silu(gate) * up.  D has n / 2 columns */
+};
+
+/*
+ * A plan of a product: D[m, n] = epilogue(sum over k of A[m, k] * B[n, k]). B is as
+ * torch.nn.Linear stores its weight. Pitches are elements from a row to the next one in memory.
+ */
+struct weir_gemm {
+	size_t size;
+	uint32_t type;     /* enum weir_kernels_type, of every matrix */
+	uint32_t epilogue; /* enum weir_epilogue */
+	int64_t m, n, k;
+	uint32_t a_transposed;                             /* 1: A is stored as k rows of m */
+	uint32_t b_transposed;                             /* 1: B is stored as k rows of n */
+	int64_t a_pitch, b_pitch, d_pitch, residual_pitch; /* 0: rows are adjacent */
+	uint32_t choice;                                   /* as in struct weir_rows */
+};
+
+/*
+ * Chooses and loads the kernel of a product. On capability 9.0, BF16 and FP16 with pitches that are
+ * multiples of 16 bytes run on the tensor cores. All else runs the plain kernel.
+ *   ret_plan   close it with weir_plan_close()
+ * Errors: those of weir_rows_plan().
+ */
+int weir_gemm_plan(
+	struct weir_kernels *kernels, const struct weir_gemm *what, struct weir_plan **ret_plan);
+
+/* The matrices of one run, in device memory. D may be the residual, and overlaps nothing else. */
+struct weir_gemm_args {
+	size_t size;
+	const void *a, *b;
+	void *d;
+	const void *bias, *residual; /* NULL where the epilogue has none */
+};
+
+/*
+ * Puts a product into a stream. Pointers need the alignment of an element. If they are multiples of
+ * 16 bytes, the tensor cores may run it.
+ * Errors: WEIR_KERNELS_ERROR_ARGUMENT, WEIR_KERNELS_ERROR_DRIVER.
+ */
+int weir_gemm_run(const struct weir_plan *plan, const struct weir_gemm_args *args, void *stream);
+
+/* Bytes of device memory that a run needs beside its tensors. It is 0 for all plans of today. */
+size_t weir_plan_workspace(const struct weir_plan *plan);
+
+/* Which kernel was chosen and why, in a line. It belongs to the plan. */
+const char *weir_plan_text(const struct weir_plan *plan);
+
+/* How long a run is predicted to take on this device. 0: Weir does not know the device. */
+double weir_plan_predicted_ns(const struct weir_plan *plan);
+
+/* Closes a plan, or NULL. Work that is in a stream already must have ended. */
+void weir_plan_close(struct weir_plan *plan);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

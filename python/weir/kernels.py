@@ -1,0 +1,371 @@
+"""Weir's own CUDA kernels: softmax, log-softmax, layer norm, RMS norm, and products with what follows them.
+
+    import torch, weir.kernels
+    y = weir.kernels.softmax(x)                       # over the last dimension, on the current stream
+    y = weir.kernels.layer_norm(x, weight, bias, residual=r)
+    y = weir.kernels.linear(x, weight, bias, "gelu")  # weight as in torch.nn.Linear
+
+Tensors are any that speak DLPack: PyTorch's, CuPy's and NumPy's.  Results are of the same kind, in new memory or in
+`out`.  NumPy's arrays are copied to the first GPU and back.  choice=1 is the kernel that is predicted to be the
+next fastest, and so on: for measuring them.  weir.kernels_torch has the same as PyTorch operators.
+"""
+from __future__ import annotations
+
+import ctypes as C
+import glob
+import os
+import sys
+import threading
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+_OPERATIONS = {"softmax": 1, "log_softmax": 2, "layer_norm": 3, "rms_norm": 4}
+_TYPES = {(2, 32): 1, (2, 16): 2, (4, 16): 3}  # DLPack's code and bits
+_CPU, _CUDA = 1, 2  # DLPack's kinds of devices
+
+
+class Error(Exception):
+    """The library's sentence about what was wrong."""
+
+
+class _Options(C.Structure):
+    _fields_ = [("size", C.c_size_t), ("cache", C.c_char_p), ("nvrtc", C.c_char_p)]
+
+
+class _Rows(C.Structure):
+    _fields_ = [("size", C.c_size_t), ("operation", C.c_uint32), ("type", C.c_uint32), ("rows", C.c_int64),
+                ("width", C.c_int64), ("x_row", C.c_int64), ("x_column", C.c_int64), ("y_row", C.c_int64),
+                ("y_column", C.c_int64), ("epsilon", C.c_float), ("has_residual", C.c_uint32),
+                ("residual_row", C.c_int64), ("residual_column", C.c_int64), ("has_sum", C.c_uint32),
+                ("has_weight", C.c_uint32), ("has_bias", C.c_uint32), ("choice", C.c_uint32)]
+
+
+class _RowsArgs(C.Structure):
+    _fields_ = [("size", C.c_size_t), ("x", C.c_void_p), ("y", C.c_void_p), ("residual", C.c_void_p),
+                ("sum", C.c_void_p), ("weight", C.c_void_p), ("bias", C.c_void_p)]
+
+
+class _Gemm(C.Structure):
+    _fields_ = [("size", C.c_size_t), ("type", C.c_uint32), ("epilogue", C.c_uint32), ("m", C.c_int64),
+                ("n", C.c_int64), ("k", C.c_int64), ("a_transposed", C.c_uint32), ("b_transposed", C.c_uint32),
+                ("a_pitch", C.c_int64), ("b_pitch", C.c_int64), ("d_pitch", C.c_int64), ("residual_pitch", C.c_int64),
+                ("choice", C.c_uint32)]
+
+
+class _GemmArgs(C.Structure):
+    _fields_ = [("size", C.c_size_t), ("a", C.c_void_p), ("b", C.c_void_p), ("d", C.c_void_p), ("bias", C.c_void_p),
+                ("residual", C.c_void_p)]
+
+
+class _DLTensor(C.Structure):
+    _fields_ = [("data", C.c_void_p), ("device", C.c_int32), ("number", C.c_int32), ("ndim", C.c_int32),
+                ("code", C.c_uint8), ("bits", C.c_uint8), ("lanes", C.c_uint16), ("shape", C.POINTER(C.c_int64)),
+                ("strides", C.POINTER(C.c_int64)), ("offset", C.c_uint64)]
+
+
+class _Tensor:
+    """Where a tensor lies, and its shape; it keeps the tensor."""
+
+    def __init__(self, of: Any) -> None:
+        if not hasattr(of, "__dlpack__"):
+            raise TypeError(f"{type(of).__name__} has no __dlpack__: give a tensor of PyTorch, CuPy or NumPy")
+        self.of = of
+        self.module = sys.modules[type(of).__module__.split(".")[0]]
+        detached = of.detach() if hasattr(of, "detach") else of
+        kind = of.__dlpack_device__()[0]
+        self.capsule = detached.__dlpack__(stream=-1) if kind == _CUDA else detached.__dlpack__()
+        get = C.pythonapi.PyCapsule_GetPointer
+        get.restype, get.argtypes = C.c_void_p, [C.py_object, C.c_char_p]
+        t = C.cast(get(self.capsule, b"dltensor"), C.POINTER(_DLTensor)).contents
+        if t.device not in (_CPU, _CUDA):
+            raise TypeError("the tensor is neither on a CUDA device nor in host memory")
+        if (t.code, t.bits) not in _TYPES or t.lanes != 1:
+            raise TypeError("the type is none of float32, float16 and bfloat16")
+        self.host = t.device == _CPU
+        self.type, self.item = _TYPES[t.code, t.bits], t.bits // 8
+        self.at = (t.data or 0) + t.offset
+        self.shape = tuple(t.shape[: t.ndim])
+        if t.strides:
+            self.strides = tuple(t.strides[: t.ndim])
+        else:
+            steps, step = [], 1
+            for n in reversed(self.shape):
+                steps.append(step)
+                step *= n
+            self.strides = tuple(reversed(steps))
+
+
+def _rows(shape: Sequence[int], tensors: List[_Tensor]) -> Tuple[int, int]:
+    """Of the dimensions before the last: how many at the end all tensors can count with one stride, and the product
+    of these."""
+    taken, rows = 0, 1
+    for d in range(len(shape) - 2, -1, -1):
+        if any(taken and t.strides[d] != t.strides[d + 1] * shape[d + 1] for t in tensors):
+            break
+        taken, rows = taken + 1, rows * shape[d]
+    return taken, rows
+
+
+def _find_library() -> str:
+    here = os.path.dirname(os.path.abspath(__file__))
+    near = os.path.join(here, "..", "..", "..", "libweirkernels.so.1")
+    return near if os.path.exists(near) else "libweirkernels.so.1"
+
+
+def _find_nvrtc() -> Optional[bytes]:
+    """That of PyTorch's wheels, which is on no search path."""
+    for folder in sys.path:
+        for found in sorted(glob.glob(os.path.join(folder, "nvidia", "*", "lib", "libnvrtc.so.1[2-9]"))):
+            return found.encode()
+    return None
+
+
+class _Library:
+    def __init__(self) -> None:
+        try:
+            self.c = C.CDLL(_find_library())
+        except OSError as e:
+            raise Error(f"libweirkernels.so.1 is not here: {e}") from None
+        self.c.weir_kernels_error.restype = C.c_char_p
+        self.c.weir_plan_text.restype = C.c_char_p
+        self.c.weir_plan_text.argtypes = [C.c_void_p]
+        self.c.weir_plan_predicted_ns.restype = C.c_double
+        self.c.weir_plan_predicted_ns.argtypes = [C.c_void_p]
+        self.c.weir_plan_close.argtypes = [C.c_void_p]
+        self.c.weir_rows_plan.argtypes = [C.c_void_p, C.POINTER(_Rows), C.POINTER(C.c_void_p)]
+        self.c.weir_gemm_plan.argtypes = [C.c_void_p, C.POINTER(_Gemm), C.POINTER(C.c_void_p)]
+        self.c.weir_gemm_run.argtypes = [C.c_void_p, C.POINTER(_GemmArgs), C.c_void_p]
+        self.c.weir_rows_run.argtypes = [C.c_void_p, C.POINTER(_RowsArgs), C.c_void_p]
+        self.cuda = C.CDLL("libcuda.so.1")
+        self.lock = threading.Lock()
+        self.opened: Dict[int, C.c_void_p] = {}
+        self.plans: Dict[Tuple[Any, ...], C.c_void_p] = {}
+
+    def check(self, status: int) -> None:
+        if status:
+            raise Error(self.c.weir_kernels_error().decode(errors="replace"))
+
+    def context(self) -> int:
+        context = C.c_void_p()
+        self.cuda.cuCtxGetCurrent(C.byref(context))
+        return context.value or 0
+
+    def open(self, context: int) -> C.c_void_p:
+        if context not in self.opened:
+            kernels = C.c_void_p()
+            options = _Options(C.sizeof(_Options), None, _find_nvrtc())
+            self.check(self.c.weir_kernels_open(C.byref(options), C.byref(kernels)))
+            self.opened[context] = kernels
+        return self.opened[context]
+
+    def plan(self, kind: Any, make: Any, what: Tuple[Any, ...]) -> C.c_void_p:
+        """what: the members of a structure of that kind behind its size."""
+        key = (self.context(), kind) + what
+        found = self.plans.get(key)
+        if found is None:
+            with self.lock:
+                found = C.c_void_p()
+                whole = kind(C.sizeof(kind), *what)
+                self.check(make(self.open(key[0]), C.byref(whole), C.byref(found)))
+                self.plans[key] = found
+        return found
+
+
+_library: Optional[_Library] = None
+
+
+def _get() -> _Library:
+    global _library
+    if _library is None:
+        _library = _Library()
+    return _library
+
+
+def _stream(t: _Tensor) -> int:
+    """The stream on which the tensor's module works now."""
+    name = t.module.__name__
+    if name == "torch":
+        return t.module.cuda.current_stream(t.of.device).cuda_stream
+    if name == "cupy":
+        return t.module.cuda.get_current_stream().ptr
+    return 0
+
+
+class _OnDevice:
+    """A copy of an array of the host on the first GPU."""
+
+    def __init__(self, library: _Library, t: _Tensor) -> None:
+        self.cuda, self.t, self.at = library.cuda, t, C.c_uint64()
+        context = C.c_void_p()
+        self._do("cuInit", 0)
+        self._do("cuDevicePrimaryCtxRetain", C.byref(context), 0)
+        self._do("cuCtxSetCurrent", context)
+        self.bytes = t.of.nbytes
+        if not t.of.flags.c_contiguous:
+            raise TypeError("NumPy's arrays must be contiguous here: numpy.ascontiguousarray() makes them so")
+        self._do("cuMemAlloc_v2", C.byref(self.at), C.c_size_t(max(self.bytes, 1)))
+        self._do("cuMemcpyHtoD_v2", self.at, C.c_void_p(t.at), C.c_size_t(self.bytes))
+
+    def _do(self, name: str, *arguments: Any) -> None:
+        status = getattr(self.cuda, name)(*arguments)
+        if status:
+            raise Error(f"{name} answers {status}")
+
+    def back(self) -> None:
+        self._do("cuMemcpyDtoH_v2", C.c_void_p(self.t.at), self.at, C.c_size_t(self.bytes))
+
+    def free(self) -> None:
+        self.cuda.cuMemFree_v2(self.at)
+
+
+def _run(operation: str, x: Any, out: Any = None, epsilon: float = 0.0, residual: Any = None, sum_out: Any = None,
+         weight: Any = None, bias: Any = None, stream: Optional[int] = None, choice: int = 0) -> Any:
+    given = _Tensor(x)
+    if out is None:
+        out = given.module.empty_like(x)
+    t = {"x": given, "y": _Tensor(out)}
+    for name, tensor in (("residual", residual), ("sum", sum_out), ("weight", weight), ("bias", bias)):
+        if tensor is not None:
+            t[name] = _Tensor(tensor)
+    if not given.shape:
+        raise TypeError("a tensor needs a dimension")
+    for name, other in t.items():
+        shape = given.shape[-1:] if name in ("weight", "bias") else given.shape
+        if other.shape != shape or other.type != given.type or other.host != given.host:
+            raise TypeError(f"{name} has shape {other.shape}: it must have {shape}, and the type and place of x")
+        if name in ("weight", "bias") and other.strides[0] != 1 and shape[0] > 1:
+            raise TypeError(f"{name} must be contiguous")
+    if "sum" in t and t["sum"].strides != t["residual"].strides:
+        raise TypeError("sum_out must have the strides of residual")
+    library = _get()
+    device = {name: _OnDevice(library, tensor) for name, tensor in t.items()} if given.host else {}
+    try:
+        at = {name: (device[name].at.value if device else tensor.at) for name, tensor in t.items()}
+        _launch(library, operation, t, at, epsilon, _stream(given) if stream is None else stream,
+                choice)
+        for name in ("y", "sum"):
+            if name in device:
+                device[name].back()
+    finally:
+        for copy in device.values():
+            copy.free()
+    return out
+
+
+def _launch(library: _Library, operation: str, t: Dict[str, _Tensor], at: Dict[str, int], epsilon: float,
+            stream: int, choice: int) -> None:
+    x, shape = t["x"], t["x"].shape
+    full = [t[name] for name in ("x", "y", "residual", "sum") if name in t]
+    taken, rows = _rows(shape, full)
+    row = len(shape) - 2  # the dimension whose stride is that of a row
+
+    def strides(name: str) -> Tuple[int, int]:
+        s = t[name].strides if name in t else (1, 1)
+        return (s[row] if taken else max(shape[-1], 1), s[-1] if shape[-1] > 1 else 1)
+
+    plan = library.plan(_Rows, library.c.weir_rows_plan, (_OPERATIONS[operation], x.type, rows, shape[-1], *strides("x"), *strides("y"), epsilon,
+                         "residual" in t, *strides("residual"), "sum" in t, "weight" in t, "bias" in t, choice))
+    outer = shape[: len(shape) - 1 - taken]
+    index = [0] * len(outer)
+    while 0 not in shape:
+        args = _RowsArgs(C.sizeof(_RowsArgs))
+        for name, tensor in t.items():
+            step = 0 if name in ("weight", "bias") else sum(i * s for i, s in zip(index, tensor.strides))
+            setattr(args, name, at[name] + step * tensor.item)
+        library.check(library.c.weir_rows_run(plan, C.byref(args), C.c_void_p(stream)))
+        for d in range(len(outer) - 1, -1, -1):
+            index[d] += 1
+            if index[d] < outer[d]:
+                break
+            index[d] = 0
+        else:
+            return
+
+
+def softmax(x: Any, out: Any = None, stream: Optional[int] = None, choice: int = 0) -> Any:
+    """exp(x) / sum(exp(x)) over the last dimension."""
+    return _run("softmax", x, out, stream=stream, choice=choice)
+
+
+def log_softmax(x: Any, out: Any = None, stream: Optional[int] = None, choice: int = 0) -> Any:
+    """log(softmax(x))."""
+    return _run("log_softmax", x, out, stream=stream, choice=choice)
+
+
+def layer_norm(x: Any, weight: Any = None, bias: Any = None, epsilon: float = 1e-5, residual: Any = None,
+               sum_out: Any = None, out: Any = None, stream: Optional[int] = None, choice: int = 0) -> Any:
+    """Layer norm of x, or of x + residual, over the last dimension.  sum_out, which may be residual, gets the sum."""
+    return _run("layer_norm", x, out, epsilon, residual, sum_out, weight, bias, stream, choice)
+
+
+def rms_norm(x: Any, weight: Any = None, bias: Any = None, epsilon: float = 1e-6, residual: Any = None,
+             sum_out: Any = None, out: Any = None, stream: Optional[int] = None, choice: int = 0) -> Any:
+    """The same for RMS norm."""
+    return _run("rms_norm", x, out, epsilon, residual, sum_out, weight, bias, stream, choice)
+
+
+_EPILOGUES = {None: 0, "relu": 2, "gelu": 3, "silu": 4, "swiglu": 6}
+
+
+def linear(x: Any, weight: Any, bias: Any = None, activation: Optional[str] = None, residual: Any = None,
+           out: Any = None, stream: Optional[int] = None, choice: int = 0) -> Any:
+    """x @ weight.T, and what follows: a bias and then relu, gelu (by its tanh) or silu; or a residual that is added; or
+    "swiglu", for which rows 2i and 2i + 1 of the weight are those of gate and up and the result has half as many
+    columns.
+
+    x and weight may be transposed views.  Tensors are on the GPU."""
+    a, b = _Tensor(x), _Tensor(weight)
+    if len(a.shape) < 2 or len(b.shape) != 2 or a.shape[-1] != b.shape[1]:
+        raise TypeError(f"x has shape {a.shape} and weight {b.shape}: the last dimensions must be alike")
+    if residual is not None and (bias is not None or activation):
+        raise TypeError("a residual comes with neither bias nor activation")
+    if activation not in _EPILOGUES:
+        raise TypeError("activation is None, relu, gelu, silu or swiglu")
+    if activation and (activation == "swiglu") != (bias is None):
+        raise TypeError("relu, gelu and silu come with a bias, and swiglu without one")
+    epilogue = 5 if residual is not None else _EPILOGUES[activation] or (1 if bias is not None else 0)
+    n, k = b.shape
+    shape = a.shape[:-1] + (n // 2 if activation == "swiglu" else n,)
+    if out is None:
+        out = x.new_empty(shape) if hasattr(x, "new_empty") else a.module.empty(shape, x.dtype)
+    t = {"a": a, "b": b, "d": _Tensor(out)}
+    for name, tensor, want in (("bias", bias, (n,)), ("residual", residual, shape)):
+        if tensor is not None:
+            t[name] = _Tensor(tensor)
+            if t[name].shape != want:
+                raise TypeError(f"{name} has shape {t[name].shape}: it must have {want}")
+    if any(other.type != a.type or other.host for other in t.values()) or t["d"].shape != shape:
+        raise TypeError("all tensors must have one type and be on the GPU, and out the shape of the result")
+    m = 1
+    for size in a.shape[:-1]:
+        m *= size
+    layout = {name: _matrix(t[name], name) for name in ("a", "b", "d", "residual") if name in t}
+    if layout["d"][1] or layout.get("residual", (0, 0))[1] or ("bias" in t and t["bias"].strides[0] != 1):
+        raise TypeError("out, bias and residual must have adjacent columns")
+    library = _get()
+    plan = library.plan(_Gemm, library.c.weir_gemm_plan,
+                        (a.type, epilogue, m, n, k, layout["a"][1], layout["b"][1], layout["a"][0], layout["b"][0],
+                         layout["d"][0], layout.get("residual", (0, 0))[0], choice))
+    args = _GemmArgs(C.sizeof(_GemmArgs), *(t[name].at if name in t else None
+                                            for name in ("a", "b", "d", "bias", "residual")))
+    library.check(library.c.weir_gemm_run(plan, C.byref(args), C.c_void_p(_stream(a) if stream is None else stream)))
+    return out
+
+
+def _matrix(t: _Tensor, name: str) -> Tuple[int, int]:
+    """The pitch of a tensor whose leading dimensions are rows, and whether it is stored by columns."""
+    taken, rows = _rows(t.shape, [t])
+    if taken < len(t.shape) - 1:
+        raise TypeError(f"{name} has rows that no single stride counts: make it contiguous")
+    row, column = t.strides[-2], t.strides[-1]
+    if column == 1 or t.shape[-1] == 1:
+        if rows <= 1 or row >= t.shape[-1]:
+            return (row if rows > 1 else t.shape[-1]), 0
+    if (row == 1 or rows == 1) and len(t.shape) == 2:
+        return column, 1
+    raise TypeError(f"{name} has adjacent elements neither in rows nor in columns: make it contiguous")
+
+
+def plans() -> List[str]:
+    """A line for each plan of this process: the kernel, its geometry, and how long it is predicted to take."""
+    library = _get()
+    return [library.c.weir_plan_text(p).decode() for p in library.plans.values()]

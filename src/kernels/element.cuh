@@ -1,0 +1,92 @@
+/* The types of elements in the device sources: how each becomes FP32 and what FP32 rounds to.  The members are those of
+ * the emulator too, which has no PTX. */
+#pragma once
+
+struct f32 {
+	static constexpr unsigned LEAST = 0xff800000; /* 4 bytes of -infinity */
+	float v;
+	static __device__ __forceinline__ float get(f32 e)
+	{
+		return e.v;
+	}
+	static __device__ __forceinline__ f32 make(float v)
+	{
+		return {v};
+	}
+	/* What fits into 4 bytes. */
+	static __device__ __forceinline__ unsigned word(const float *v)
+	{
+		unsigned w;
+		memcpy(&w, v, sizeof w);
+		return w;
+	}
+};
+
+struct f16 {
+	static constexpr unsigned LEAST = 0xfc00fc00;
+	unsigned short bits;
+	static __device__ __forceinline__ float get(f16 e)
+	{
+#ifdef __CUDACC_RTC__
+		float v;
+		asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(e.bits));
+		return v;
+#else
+		_Float16 v;
+		memcpy(&v, &e.bits, sizeof v);
+		return (float)v;
+#endif
+	}
+	static __device__ __forceinline__ f16 make(float v)
+	{
+		f16 e;
+#ifdef __CUDACC_RTC__
+		asm("cvt.rn.f16.f32 %0, %1;" : "=h"(e.bits) : "f"(v));
+#else
+		const _Float16 h = (_Float16)v;
+		memcpy(&e.bits, &h, sizeof h);
+#endif
+		return e;
+	}
+	static __device__ __forceinline__ unsigned word(const float *v)
+	{
+#if defined __CUDACC_RTC__ && __CUDA_ARCH__ >= 800
+		unsigned w;
+		asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(w) : "f"(v[1]), "f"(v[0]));
+		return w;
+#else
+		return make(v[0]).bits | (unsigned)make(v[1]).bits << 16;
+#endif
+	}
+};
+
+/* The upper half of an FP32, rounded to nearest even; NaN keeps its sign and stays NaN. */
+struct bf16 {
+	static constexpr unsigned LEAST = 0xff80ff80;
+	unsigned short bits;
+	static __device__ __forceinline__ float get(bf16 e)
+	{
+		const unsigned word = (unsigned)e.bits << 16;
+		float v;
+		memcpy(&v, &word, sizeof v);
+		return v;
+	}
+	static __device__ __forceinline__ bf16 make(float v)
+	{
+		unsigned word;
+		memcpy(&word, &v, sizeof word);
+		if (v != v)
+			return {(unsigned short)(word >> 16 | 0x40)};
+		return {(unsigned short)((word + 0x7fff + (word >> 16 & 1)) >> 16)};
+	}
+	static __device__ __forceinline__ unsigned word(const float *v)
+	{
+#if defined __CUDACC_RTC__ && __CUDA_ARCH__ >= 800
+		unsigned w;
+		asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(w) : "f"(v[1]), "f"(v[0]));
+		return w;
+#else
+		return make(v[0]).bits | (unsigned)make(v[1]).bits << 16;
+#endif
+	}
+};

@@ -1,0 +1,293 @@
+/* Chooses the kernel of a product. */
+#include "kernels/gemm.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "kernels/gemm.cuh"
+
+#include "base/banned.h"
+
+#define BLOCK_BYTES  232448u /* shared memory of a block on capability 9.0 */
+#define SLICE_BYTES  8192u
+#define FMAS         2048. /* of a tensor core's SM in a cycle, FP16 and BF16 */
+#define START_CYCLES 6000. /* barriers, the first loads, the last epilogue */
+#define TILE_CYCLES  2000. /* of an epilogue that nothing hides */
+#define LAUNCH_NS    2000.
+/* Measured on an H100: bytes of tiles that reach an SM in a cycle, and how much of the boost clock
+ * is left while all tensor cores work. */
+#define ALONE_BYTES  49.
+#define SHARED_BYTES 41.
+#define BUSY_CLOCK   .86
+#define PLAIN_SHARE  .4 /* of the peak of FP32 */
+
+static const char *const epilogue_words[] = { "", "_bias", "_bias_relu", "_bias_gelu", "_bias_silu",
+	"_residual", "_swiglu" };
+
+static_assert(sizeof epilogue_words / sizeof *epilogue_words == GEMM_EPILOGUES, "all have a word");
+static_assert((int)WEIR_EPILOGUE_SWIGLU == GEMM_SWIGLU, "the device has the same numbers");
+
+double gemm_flops(const struct weir_gemm *w)
+{
+	return 2. * (double)w->m * (double)w->n * (double)w->k;
+}
+
+/* ---- what is asked ---- */
+
+static bool is_pitch(int64_t rows, int64_t columns, int64_t *pitch)
+{
+	int64_t all;
+	if (!*pitch)
+		*pitch = columns > 0 ? columns : 1;
+	return *pitch >= columns && !__builtin_mul_overflow(rows, *pitch, &all) &&
+	       all < INT64_MAX / 8;
+}
+
+int gemm_check(const struct weir_gemm *what, struct weir_gemm *ret, struct error *err)
+{
+	if (what->size != sizeof *what)
+		return error_set(err, WEIR_KERNELS_ERROR_SIZE,
+			"struct weir_gemm has %zu bytes, and this library knows %zu", what->size,
+			sizeof *what);
+	struct weir_gemm w = *what;
+	const bool pairs = w.epilogue == WEIR_EPILOGUE_SWIGLU;
+	const int64_t most = INT32_MAX / 2;
+	const char *wrong = NULL;
+	if (w.type < WEIR_F32 || w.type > WEIR_BF16)
+		wrong = "type is none of enum weir_kernels_type";
+	else if (w.epilogue > WEIR_EPILOGUE_SWIGLU)
+		wrong = "epilogue is none of enum weir_epilogue";
+	else if (w.a_transposed > 1 || w.b_transposed > 1)
+		wrong = "a_transposed and b_transposed are 0 or 1";
+	else if (w.m < 0 || w.n < 0 || w.k < 0 || w.m > most || w.n > most || w.k > most)
+		wrong = "m, n and k are from 0 to 2^30";
+	else if (pairs && w.n % 2)
+		wrong = "n must be even for SwiGLU, whose columns are pairs of gate and up";
+	else if (!is_pitch(w.a_transposed ? w.k : w.m, w.a_transposed ? w.m : w.k, &w.a_pitch))
+		wrong = "a_pitch is shorter than a row of A, or too long";
+	else if (!is_pitch(w.b_transposed ? w.k : w.n, w.b_transposed ? w.n : w.k, &w.b_pitch))
+		wrong = "b_pitch is shorter than a row of B, or too long";
+	else if (!is_pitch(w.m, pairs ? w.n / 2 : w.n, &w.d_pitch))
+		wrong = "d_pitch is shorter than a row of D, or too long";
+	else if (!is_pitch(w.m, w.n, &w.residual_pitch))
+		wrong = "residual_pitch is shorter than a row of D, or too long";
+	if (wrong)
+		return error_set(err, WEIR_KERNELS_ERROR_ARGUMENT, "weir_gemm: %s", wrong);
+	*ret = w;
+	return 0;
+}
+
+/* ---- the choice ---- */
+
+static const struct gemm_form forms[] = {
+	{ 128, 96, 0, 0, 2, 1, true },
+	{ 128, 112, 0, 0, 2, 1, true },
+	{ 128, 128, 0, 0, 2, 1, true },
+	{ 128, 128, 0, 0, 1, 1, true },
+	{ 128, 144, 0, 0, 2, 1, true },
+	{ 128, 160, 0, 0, 2, 1, true },
+	{ 128, 160, 0, 0, 1, 1, true },
+	{ 128, 176, 0, 0, 2, 1, true },
+	{ 128, 176, 0, 0, 1, 1, true },
+	{ 128, 192, 0, 0, 2, 1, true },
+	{ 128, 192, 0, 0, 1, 1, true },
+	{ 64, 256, 0, 0, 2, 1, true },
+	{ 64, 128, 0, 0, 1, 1, true },
+	{ 128, 256, 0, 0, 2, 1, false },
+	{ 128, 256, 0, 0, 1, 1, false },
+	{ 128, 128, 0, 0, 1, 1, false },
+	{ 128, 64, 0, 0, 1, 1, false },
+};
+enum { FORMS = sizeof forms / sizeof *forms };
+static_assert((int)FORMS < (int)GEMM_FORMS_MOST, "the plain kernel is one more");
+
+static unsigned form_bytes(const struct gemm_form *f)
+{
+	return f->stages * (f->bm + f->bn) * 128 + 2 * f->buffers * SLICE_BYTES +
+	       8 * (2 * f->stages + 2 * f->buffers);
+}
+
+/* As many stages as fit, beside two buffers of each warpgroup where that leaves enough stages. */
+static void fill_form(struct gemm_form *f)
+{
+	for (f->buffers = 2; f->buffers > 0; f->buffers--) {
+		f->stages = 8;
+		while (form_bytes(f) > BLOCK_BYTES)
+			f->stages--;
+		if (f->stages > 4 || f->bn + f->bm > 320)
+			return;
+	}
+	f->buffers = 1;
+}
+
+static bool form_fits(const struct weir_gemm *w, const struct gemm_form *f)
+{
+	const unsigned columns = w->epilogue == WEIR_EPILOGUE_SWIGLU ? f->bn / 2 : f->bn;
+	/* Sums of 176 columns leave no registers for a bias. */
+	const bool has_bias =
+		w->epilogue >= WEIR_EPILOGUE_BIAS && w->epilogue <= WEIR_EPILOGUE_BIAS_SILU;
+	return !(has_bias && f->ping_pong && f->bm == 128 && f->bn > 160) &&
+	       columns % 64 % 16 == 0 && (!w->a_transposed || f->bm / f->cln % 64 == 0) &&
+	       (!w->b_transposed || (f->bn % 64 == 0 && f->bn / f->clm % 64 == 0));
+}
+
+/* The copy engine writes 16 bytes at a time, also where a row of D ends before. */
+static bool is_tiled(const struct kernel_device *d, const struct weir_gemm *w)
+{
+	const int64_t columns = w->epilogue == WEIR_EPILOGUE_SWIGLU ? w->n / 2 : w->n;
+	return d->cc == 90 && w->type != WEIR_F32 && w->m && w->n && w->k && columns % 8 == 0 &&
+	       w->a_pitch % 8 == 0 && w->b_pitch % 8 == 0 && w->d_pitch % 8 == 0 &&
+	       (w->epilogue != WEIR_EPILOGUE_RESIDUAL || w->residual_pitch % 8 == 0);
+}
+
+static uint64_t over(int64_t n, unsigned by)
+{
+	return ((uint64_t)n + by - 1) / by;
+}
+
+static uint64_t count_clusters(const struct weir_gemm *w, const struct gemm_form *f)
+{
+	return over(w->m, f->bm * f->clm) * over(w->n, f->bn * f->cln);
+}
+
+/* Of the SM that has most to do. */
+static double count_cycles(
+	const struct kernel_device *d, const struct weir_gemm *w, const struct gemm_form *f)
+{
+	const uint64_t at_a_time = d->sms / (f->clm * f->cln);
+	const double tiles = (double)((count_clusters(w, f) + at_a_time - 1) / at_a_time);
+	const double products = (double)f->bm * f->bn * (double)over(w->k, 64) * 64 / FMAS;
+	return START_CYCLES + tiles * (products + (f->ping_pong ? 0 : TILE_CYCLES));
+}
+
+/* Cycles in which the L2 gives an SM what its tiles read.  Two ping-pongs that share loads wait for
+ * each other; warpgroups that share a tile do not mind. */
+static double count_l2_cycles(
+	const struct kernel_device *d, const struct weir_gemm *w, const struct gemm_form *f)
+{
+	const double shared = (double)f->bm / f->cln + (double)f->bn / f->clm;
+	const double rows = f->ping_pong ? (double)f->bm + f->bn : shared;
+	const double a_cycle = f->ping_pong && f->clm * f->cln > 1 ? SHARED_BYTES : ALONE_BYTES;
+	return gemm_flops(w) / 2 * rows / ((double)f->bm * f->bn) * kernel_type_bytes(w->type) /
+	       (a_cycle * d->sms);
+}
+
+struct estimate {
+	double ns;
+	double tie; /* of two that take as long, the one with less to do */
+};
+
+static struct estimate estimate(
+	const struct kernel_device *d, const struct weir_gemm *w, const struct gemm_form *f)
+{
+	if (!d->boost_mhz || !d->product_tflops)
+		return (struct estimate){ 0, count_cycles(d, w, f) };
+	const double by_cycles = count_cycles(d, w, f) / d->boost_mhz * 1e3;
+	const double by_power = gemm_flops(w) / d->product_tflops / 1e3;
+	const double by_l2 = count_l2_cycles(d, w, f) / (BUSY_CLOCK * d->boost_mhz) * 1e3;
+	const double longest = fmax(fmax(by_cycles, by_power), by_l2);
+	return (struct estimate){ LAUNCH_NS + longest, longest + (by_cycles + by_l2) / 10 };
+}
+
+static void name_choice(const struct weir_gemm *w, struct gemm_choice *c)
+{
+	const struct gemm_form *f = &c->form;
+	if (!f->bm)
+		snprintf(c->name, sizeof c->name, "weir_gemm_%s_plain", kernel_type_word(w->type));
+	else
+		snprintf(c->name, sizeof c->name, "weir_gemm_%s%s_%c%c_%ux%u_%s_s%u_b%u_c%ux%u",
+			kernel_type_word(w->type), epilogue_words[w->epilogue],
+			w->a_transposed ? 't' : 'n', w->b_transposed ? 't' : 'n', f->bm, f->bn,
+			f->ping_pong ? "pp" : "co", f->stages, f->buffers, f->clm, f->cln);
+}
+
+static struct gemm_choice choose_form(
+	const struct kernel_device *d, const struct weir_gemm *w, const struct gemm_form *f)
+{
+	struct gemm_choice c = { .form = *f, .block = 384, .cluster = f->clm * f->cln };
+	c.shared_bytes = form_bytes(f);
+	c.clusters = count_clusters(w, f);
+	const double square = (double)d->sms / c.cluster * f->bm * f->clm / (f->bn * f->cln);
+	c.group = (unsigned)fmax(1, round(sqrt(square)));
+	c.predicted_ns = estimate(d, w, f).ns;
+	name_choice(w, &c);
+	return c;
+}
+
+static struct gemm_choice choose_plain(const struct kernel_device *d, const struct weir_gemm *w)
+{
+	struct gemm_choice c = { .block = 256, .cluster = 1 };
+	c.clusters = over(w->m, 64) * over(w->n, 64);
+	if (d->fp32_tflops)
+		c.predicted_ns = LAUNCH_NS + gemm_flops(w) / (PLAIN_SHARE * d->fp32_tflops) / 1e3;
+	name_choice(w, &c);
+	return c;
+}
+
+size_t gemm_choose(const struct kernel_device *d, const struct weir_gemm *w,
+	struct gemm_choice ret[static GEMM_FORMS_MOST])
+{
+	double cost[GEMM_FORMS_MOST];
+	size_t n = 0;
+	for (size_t i = 0; i < FORMS && is_tiled(d, w); i++) {
+		struct gemm_form f = forms[i];
+		if (!form_fits(w, &f))
+			continue;
+		fill_form(&f);
+		const double own = estimate(d, w, &f).tie;
+		size_t at = n++;
+		for (; at > 0 && own < cost[at - 1]; at--) {
+			ret[at] = ret[at - 1];
+			cost[at] = cost[at - 1];
+		}
+		ret[at] = choose_form(d, w, &f);
+		cost[at] = own;
+	}
+	ret[n++] = choose_plain(d, w);
+	return n;
+}
+
+/* ---- the program ---- */
+
+/* struct wgmma: one instruction of 64 x BN x 16. */
+static void put_wgmma(const struct weir_gemm *w, unsigned bn, struct buf *b)
+{
+	const char *type = kernel_type_word(w->type);
+	buf_printf(b,
+		"struct wgmma {\n"
+		"static __device__ __forceinline__ void multiply(float (&d)[%u], u64 a, u64 b, int keep)\n"
+		"{\n"
+		"asm volatile(\"{.reg .pred p; setp.ne.b32 p, %%%u, 0; "
+		"wgmma.mma_async.sync.aligned.m64n%uk16.f32.%s.%s {",
+		bn / 2, bn / 2 + 2, bn, type, type);
+	for (unsigned i = 0; i < bn / 2; i++)
+		buf_printf(b, "%s%%%u", i ? ", " : "", i);
+	buf_printf(b, "}, %%%u, %%%u, p, 1, 1, %u, %u;}\" : ", bn / 2, bn / 2 + 1, w->a_transposed,
+		w->b_transposed);
+	for (unsigned i = 0; i < bn / 2; i++)
+		buf_printf(b, "%s\"+f\"(d[%u])", i ? ", " : "", i);
+	buf_put_text(b, " : \"l\"(a), \"l\"(b), \"r\"(keep));\n}\n};\n");
+}
+
+void gemm_program(const struct weir_gemm *w, const struct gemm_choice *c, struct buf *ret)
+{
+	const struct gemm_form *f = &c->form;
+	const char *type = kernel_type_word(w->type);
+	if (!f->bm) {
+		buf_printf(ret,
+			"#include \"gemm.cu\"\nextern \"C\" __global__ void __launch_bounds__(256) "
+			"%s(const gemm_args a)\n{ gemm_plain<%s>(a); }\n",
+			c->name, type);
+		return;
+	}
+	buf_put_text(ret, "#include \"gemm_sm90.cu\"\n");
+	put_wgmma(w, f->bn, ret);
+	buf_printf(ret,
+		"extern \"C\" __global__ void __launch_bounds__(384, 1) %s(const __grid_constant__ tiled_args p)\n"
+		"{\nDYNAMIC_SHARED(shared);\n"
+		"gemm<%s, wgmma, %u, %u, %u, %u, %u, %u, %s, %u, %u, %u>(p, shared_address(shared)).run();\n}\n",
+		c->name, type, f->bm, f->bn, f->stages, f->buffers, f->clm, f->cln,
+		f->ping_pong ? "PING_PONG" : "SHARED_TILE", w->a_transposed, w->b_transposed,
+		w->epilogue);
+}

@@ -1,0 +1,38 @@
+/*
+ * Which kernel runs a product, with which tile, and how long it will take: pure code, which needs
+ * no GPU.
+ */
+#ifndef WEIR_KERNELS_GEMM_H
+#define WEIR_KERNELS_GEMM_H
+
+#include "kernels/rows.h"
+
+/* A specialisation of gemm_sm90.cu, whose head explains the members.  All 0: gemm.cu. */
+struct gemm_form {
+	unsigned bm, bn, stages, buffers, clm, cln;
+	bool ping_pong;
+};
+
+struct gemm_choice {
+	struct gemm_form form;
+	char name[80]; /* of the kernel, as recordings show it */
+	unsigned block, cluster, shared_bytes;
+	uint64_t clusters; /* that have work; a launch has no more of them than run at a time */
+	unsigned group;
+	double predicted_ns; /* 0: not known */
+};
+
+enum { GEMM_FORMS_MOST = 32 };
+
+/* As rows_check(). */
+int gemm_check(const struct weir_gemm *what, struct weir_gemm *ret, struct error *err);
+
+/* Everything that can run it, the best first, and last the plain kernel.  The number of them. */
+size_t gemm_choose(const struct kernel_device *d, const struct weir_gemm *what,
+	struct gemm_choice ret[static GEMM_FORMS_MOST]);
+
+void gemm_program(const struct weir_gemm *what, const struct gemm_choice *choice, struct buf *ret);
+
+double gemm_flops(const struct weir_gemm *what);
+
+#endif

@@ -1,0 +1,390 @@
+/* Products of BF16 or FP16 on Hopper's tensor cores, with what follows a product in a model.
+ *
+ * A warp loads tiles of A and B into a ring of STAGES by the copy engine, and two warpgroups multiply them.  SHARED_TILE:
+ * each warpgroup has half of a tile's rows.  PING_PONG: each has a tile of its own, and one's epilogue runs under the
+ * other's products.  Blocks of a cluster of CLM x CLN share the loads: those of a column the rows of B, those of a row
+ * the rows of A.  Blocks stay, and take tile after tile.
+ *
+ * Operands are 128 bytes of K by rows under the copy engine's swizzle.  TA and TB: the operand has K as rows.  Results
+ * go out through BUFFERS slices of 64 rows by 64 columns.  What is outside of a matrix is read as 0 and not written. */
+#pragma once
+
+#include "element.cuh"
+#include "gemm.cuh"
+#ifdef __CUDACC_RTC__
+#include "sm90.cuh"
+#endif
+
+enum schedule { SHARED_TILE, PING_PONG };
+
+template <typename T> __device__ __forceinline__ void unpack(u32 word, float &low, float &high)
+{
+	T e[2];
+	memcpy(e, &word, sizeof word);
+	low = T::get(e[0]);
+	high = T::get(e[1]);
+}
+
+static __device__ __forceinline__ float silu(float x)
+{
+	const float half = 0.5f * x;
+	return half + half * fast_tanh(half);
+}
+
+template <int EPILOGUE> __device__ __forceinline__ float activate(float x)
+{
+	if (EPILOGUE == GEMM_BIAS_RELU)
+		return fmaxf(x, 0);
+	if (EPILOGUE == GEMM_BIAS_GELU)
+		return 0.5f * x * (1 + fast_tanh(0.7978845608f * (x + 0.044715f * x * x * x)));
+	return EPILOGUE == GEMM_BIAS_SILU ? silu(x) : x;
+}
+
+/* A place of 128-byte rows under the swizzle of 128 bytes, whose atoms are 8 rows.  K as columns: 8 rows are 1024 bytes
+ * apart.  K as rows: 64 elements along M or N stand in a row, the next 64 `apart` bytes on. */
+static __device__ __forceinline__ u64 descriptor(u32 at, u32 apart)
+{
+	return (u64)((at & 0x3ffff) >> 4) | (u64)(apart >> 4) << 16 | (u64)(1024 >> 4) << 32 | 1ull << 62;
+}
+
+template <int BM, int BN, int STAGES, int BUFFERS, int CLM, int CLN, int SCHEDULE, int TA, int TB, int EPILOGUE> struct shape {
+	static constexpr int BK = 64, WARPGROUPS = 2, CLUSTER = CLM * CLN;
+	static constexpr int A_BYTES = BM * 128, B_BYTES = BN * 128, STAGE = A_BYTES + B_BYTES, SLICE = 8192;
+	static constexpr int STRIPS = SCHEDULE == PING_PONG ? BM / 64 : BM / 128; /* of 64 rows, of a warpgroup */
+	static constexpr int COLUMNS = EPILOGUE == GEMM_SWIGLU ? BN / 2 : BN;     /* of D */
+	static constexpr int FULL = COLUMNS / 64, TAIL = COLUMNS % 64, SLICES = FULL + (TAIL > 0);
+	static constexpr int BARRIERS = 2 * STAGES + WARPGROUPS * BUFFERS;
+	static constexpr int BYTES = STAGES * STAGE + WARPGROUPS * BUFFERS * SLICE + 8 * BARRIERS;
+	static_assert(STRIPS > 0 && BM % 64 == 0 && BN % 8 == 0 && TAIL % 16 == 0, "a tile of whole fragments");
+	static_assert((!TA || BM / CLN % 64 == 0) && (!TB || (BN % 64 == 0 && BN / CLM % 64 == 0)), "whole atoms of 64");
+	static_assert(BM % (8 * CLN) == 0 && BN % (8 * CLM) == 0, "each block loads whole atoms");
+	static_assert(BYTES <= 232448, "shared memory of a block");
+};
+
+struct tile {
+	int m, n;
+};
+
+/* The t-th: groups of columns of clusters, walked down M, so that tiles that run at a time form a near square. */
+static __device__ __forceinline__ tile tile_at(int t, int cm, int cn, int group)
+{
+	const int per = group * cm, g = t / per, in = t - g * per;
+	const int width = cn - g * group < group ? cn - g * group : group;
+	return {in / width, g * group + in % width};
+}
+
+struct ring {
+	u32 stage, phase;
+	template <int STAGES> __device__ __forceinline__ void next(void)
+	{
+		if (++stage == STAGES) {
+			stage = 0;
+			phase ^= 1;
+		}
+	}
+	/* As often. */
+	template <int STAGES> __device__ __forceinline__ void skip(u32 times)
+	{
+		const u32 to = stage + times;
+		phase ^= to / STAGES & 1;
+		stage = to % STAGES;
+	}
+};
+
+/* One operand's tile of a stage: the part of it that this block loads, to the blocks that need it.  `rows` of it begin
+ * at row `first` of the matrix. */
+template <int ROWS, int TRANSPOSED, int SHARE>
+__device__ __forceinline__ void load_operand(u32 to, const tensor_map &map, int k, int first, u32 barrier, unsigned mask)
+{
+	constexpr int LOADS = TRANSPOSED ? ROWS / 64 : 1;
+#pragma unroll
+	for (int c = 0; c < LOADS; c++) {
+		const int x = TRANSPOSED ? first + c * 64 : k, y = TRANSPOSED ? k : first;
+		if constexpr (SHARE > 1)
+			tma_load_all(to + c * 8192, map, x, y, barrier, mask);
+		else
+			tma_load(to + c * 8192, map, x, y, barrier);
+	}
+}
+
+/* MMA::multiply(sum, a, b, keep) is sum = a * b + (keep ? sum : 0) of 64 x BN by descriptors, as wgmma does it. */
+template <typename T, typename MMA, int BM, int BN, int STAGES, int BUFFERS, int CLM, int CLN, int SCHEDULE, int TA, int TB,
+	int EPILOGUE>
+struct gemm {
+	typedef shape<BM, BN, STAGES, BUFFERS, CLM, CLN, SCHEDULE, TA, TB, EPILOGUE> Z;
+
+	const tiled_args &p;
+	u32 base, slices, full, empty, residual;
+	int warpgroup, thread, rank, sub_m, sub_n; /* thread of the warpgroup; place in the cluster */
+	int blocks_k, cm, cn, tiles, step, first;
+
+	__device__ __forceinline__ gemm(const tiled_args &args, u32 shared) : p(args), base(shared)
+	{
+		slices = base + STAGES * Z::STAGE;
+		full = slices + Z::WARPGROUPS * BUFFERS * Z::SLICE;
+		empty = full + 8 * STAGES;
+		residual = empty + 8 * STAGES;
+		warpgroup = (int)threadIdx.x / 128;
+		thread = (int)threadIdx.x % 128;
+		rank = Z::CLUSTER > 1 ? (int)cluster_rank() : 0;
+		sub_m = rank % CLM;
+		sub_n = rank / CLM;
+		blocks_k = (p.k + Z::BK - 1) / Z::BK;
+		cm = (p.m + BM * CLM - 1) / (BM * CLM);
+		cn = (p.n + BN * CLN - 1) / (BN * CLN);
+		tiles = cm * cn;
+		step = (int)gridDim.x / Z::CLUSTER;
+		first = (int)blockIdx.x / Z::CLUSTER;
+	}
+
+	__device__ __forceinline__ void start(void)
+	{
+		if (threadIdx.x == 0) {
+			for (int i = 0; i < STAGES; i++) {
+				mbarrier_init(full + 8 * i, 1);
+				mbarrier_init(empty + 8 * i,
+					(SCHEDULE == PING_PONG ? 1 : Z::WARPGROUPS) * (CLM + CLN - 1));
+			}
+			for (int i = 0; i < Z::WARPGROUPS * BUFFERS; i++)
+				mbarrier_init(residual + 8 * i, 1);
+			mbarrier_fence();
+			tma_prefetch(p.a);
+			tma_prefetch(p.b);
+			tma_prefetch(p.d);
+		}
+		together();
+	}
+
+	/* All threads of the cluster.  At the end: none leaves while a neighbour may still write or arrive here. */
+	__device__ __forceinline__ void together(void)
+	{
+		if (Z::CLUSTER > 1) {
+			cluster_arrive();
+			cluster_wait();
+		} else {
+			__syncthreads();
+		}
+	}
+
+	/* The first row of A and of B of a tile. */
+	__device__ __forceinline__ tile corner(int t)
+	{
+		const tile at = tile_at(t, cm, cn, p.group);
+		return {(at.m * CLM + sub_m) * BM, (at.n * CLN + sub_n) * BN};
+	}
+
+	__device__ __forceinline__ void load(void)
+	{
+		constexpr int A_ROWS = BM / CLN, B_ROWS = BN / CLM; /* that this block loads for its neighbours too */
+		unsigned a_mask = 0;
+		for (int i = 0; i < CLN; i++)
+			a_mask |= 1u << (i * CLM + sub_m);
+		const unsigned b_mask = ((1u << CLM) - 1) << (sub_n * CLM);
+		ring at = {0, 0};
+		for (int t = first; t < tiles; t += step) {
+			const tile c = corner(t);
+			for (int kb = 0; kb < blocks_k; kb++) {
+				mbarrier_wait(empty + 8 * at.stage, at.phase ^ 1);
+				const u32 barrier = full + 8 * at.stage, a = base + at.stage * Z::STAGE;
+				mbarrier_expect(barrier, Z::STAGE);
+				load_operand<A_ROWS, TA, CLN>(a + sub_n * A_ROWS * 128, p.a, kb * Z::BK,
+					c.m + sub_n * A_ROWS, barrier, a_mask);
+				load_operand<B_ROWS, TB, CLM>(a + Z::A_BYTES + sub_m * B_ROWS * 128, p.b, kb * Z::BK,
+					c.n + sub_m * B_ROWS, barrier, b_mask);
+				at.next<STAGES>();
+			}
+		}
+	}
+
+	/* Tells every block that writes into this one's stage that it is free: one thread each. */
+	__device__ __forceinline__ void release(u32 stage)
+	{
+		if (thread < CLM)
+			mbarrier_arrive(empty + 8 * stage, sub_n * CLM + thread);
+		else if (thread < CLM + CLN && thread - CLM != sub_n)
+			mbarrier_arrive(empty + 8 * stage, (thread - CLM) * CLM + sub_m);
+	}
+
+	/* The warpgroup's part of a tile.  The products of a stage run while those of the next are begun. */
+	__device__ __forceinline__ void multiply(float (&sum)[Z::STRIPS][BN / 2], ring &at, int w)
+	{
+		u32 before = 0;
+		for (int kb = 0; kb < blocks_k; kb++) {
+			mbarrier_wait(full + 8 * at.stage, at.phase);
+			const u32 a = base + at.stage * Z::STAGE;
+			const u64 da = descriptor(a + (SCHEDULE == PING_PONG ? 0 : w * Z::STRIPS * 8192), TA ? 8192 : 16);
+			const u64 db = descriptor(a + Z::A_BYTES, TB ? 8192 : 16);
+			wgmma_fence();
+#pragma unroll
+			for (int kk = 0; kk < 4; kk++)
+#pragma unroll
+				for (int i = 0; i < Z::STRIPS; i++)
+					MMA::multiply(sum[i], da + i * 512 + kk * (TA ? 128 : 2), db + kk * (TB ? 128 : 2),
+						(kb | kk) != 0);
+			wgmma_commit();
+			if (kb > 0) {
+				wgmma_wait<1>();
+				release(before);
+			}
+			before = at.stage;
+			at.next<STAGES>();
+		}
+		if (SCHEDULE == PING_PONG)
+			named_arrive(4 - w, 256);
+		wgmma_wait<0>();
+		release(before);
+	}
+
+	/* A slice of the residual comes to where the slice of the result will stand, and each is added in place. */
+	__device__ __forceinline__ void fetch(int w, int q, int row, int column)
+	{
+		const int s = q % Z::SLICES, buffer = w * BUFFERS + q % BUFFERS;
+		const bool tail = s == Z::FULL;
+		mbarrier_expect(residual + 8 * buffer, tail ? 64 * Z::TAIL * 2 : Z::SLICE);
+		tma_load(slices + buffer * Z::SLICE, tail ? p.residual_tail : p.residual, column + s * 64,
+			row + q / Z::SLICES * 64, residual + 8 * buffer);
+	}
+
+	/* 8 columns of two rows: this thread's part of a fragment becomes two words. */
+	__device__ __forceinline__ void finish(const float *f, int column, const u32 *old, u32 *to)
+	{
+		float v[4] = {f[0], f[1], f[2], f[3]};
+		if (EPILOGUE >= GEMM_BIAS && EPILOGUE <= GEMM_BIAS_SILU) {
+			float b[2] = {0, 0};
+			if (column < p.n)
+				unpack<T>(*(const u32 *)((const T *)p.bias + column), b[0], b[1]);
+			for (int i = 0; i < 4; i++)
+				v[i] = activate<EPILOGUE>(v[i] + b[i % 2]);
+		}
+		if (EPILOGUE == GEMM_RESIDUAL)
+			for (int i = 0; i < 2; i++) {
+				float r[2];
+				unpack<T>(old[i], r[0], r[1]);
+				v[2 * i] += r[0];
+				v[2 * i + 1] += r[1];
+			}
+		to[0] = T::word(v);
+		to[1] = T::word(v + 2);
+	}
+
+	/* Of a row of SwiGLU: 16 columns of the product, two fragments of 8, become 8.  Lane q of four has columns q and 4 + q,
+	 * and must have 2q and 2q + 1. */
+	__device__ __forceinline__ u32 finish_pairs(const float *f)
+	{
+		const float own[2] = {silu(f[0]) * f[1], silu(f[4]) * f[5]};
+		const int lane = thread % 32, q = lane % 4;
+		const u32 word = T::word(own);
+		const int from = lane - q + 2 * q % 4;
+		const u32 even = __shfl_sync(~0u, word, from), odd = __shfl_sync(~0u, word, from + 1);
+		return q < 2 ? (even & 0xffff) | odd << 16 : even >> 16 | (odd & 0xffff0000);
+	}
+
+	/* 64 rows of a slice's columns, from registers to shared memory.  Full slices have rows of 128 bytes under the
+	 * swizzle, the tail has shorter ones without. */
+	__device__ __forceinline__ void put_slice(const float (&sum)[BN / 2], int s, int column, u32 to)
+	{
+		const bool tail = s == Z::FULL;
+		const int lane = thread % 32, row = thread / 32 * 16 + lane % 16;
+#pragma unroll
+		for (int j = 0; j < (tail ? Z::TAIL : 64) / 8; j += 2) {
+			const int chunk = j + lane / 16;
+			const u32 at = to + (tail ? row * (Z::TAIL * 2) + chunk * 16 : row * 128 + ((chunk ^ (row & 7)) << 4));
+			u32 v[4], old[4] = {0, 0, 0, 0};
+			if (EPILOGUE == GEMM_RESIDUAL)
+				ldmatrix(at, old);
+#pragma unroll
+			for (int h = 0; h < 2; h++)
+				if (EPILOGUE == GEMM_SWIGLU) {
+					const float *f = sum + (s * 16 + (j + h) * 2) * 4;
+					v[2 * h] = finish_pairs(f);
+					v[2 * h + 1] = finish_pairs(f + 2);
+				} else {
+					finish(sum + (s * 8 + j + h) * 4, column + s * 64 + (j + h) * 8 + lane % 4 * 2,
+						old + 2 * h, v + 2 * h);
+				}
+			stmatrix(at, v);
+		}
+	}
+
+	/* `used`: slices that this warpgroup has written so far; `arrived`: a bit of parity for each buffer. */
+	__device__ __forceinline__ void put(const float (&sum)[Z::STRIPS][BN / 2], int w, tile c, u32 &used, u32 &arrived)
+	{
+		constexpr int ALL = Z::STRIPS * Z::SLICES;
+		const int column = EPILOGUE == GEMM_SWIGLU ? c.n / 2 : c.n;
+#pragma unroll
+		for (int i = 0; i < Z::STRIPS; i++)
+#pragma unroll
+			for (int s = 0; s < Z::SLICES; s++) {
+				const int q = i * Z::SLICES + s;
+				const int b = (EPILOGUE == GEMM_RESIDUAL ? q : (int)used) % BUFFERS;
+				const u32 to = slices + (w * BUFFERS + b) * Z::SLICE;
+				used++;
+				if (EPILOGUE == GEMM_RESIDUAL) {
+					mbarrier_wait(residual + 8 * (w * BUFFERS + b), arrived >> b & 1);
+					arrived ^= 1u << b;
+				} else {
+					if (thread == 0)
+						tma_wait_read<BUFFERS - 1>();
+					named_sync(1 + w, 128);
+				}
+				put_slice(sum[i], s, c.n, to);
+				fence_async();
+				named_sync(1 + w, 128);
+				if (thread != 0)
+					continue;
+				tma_store(to, s == Z::FULL ? p.d_tail : p.d, column + s * 64, c.m + i * 64);
+				if (EPILOGUE == GEMM_RESIDUAL && q + BUFFERS < ALL) {
+					tma_wait_read<0>();
+					fetch(w, q + BUFFERS, c.m, c.n);
+				}
+			}
+	}
+
+	/* The parity of a barrier tells only one phase from the next.  So each warpgroup of a ping-pong waits for its stages
+	 * only once the other has seen all of its own: barriers 3 and 4 are whose turn it is. */
+	__device__ __forceinline__ void compute(int w)
+	{
+		constexpr bool OWN = SCHEDULE == PING_PONG;
+		float sum[Z::STRIPS][BN / 2];
+		u32 used = 0, arrived = 0;
+		ring at = {0, 0};
+		if (OWN && w == 1) {
+			named_arrive(3, 256);
+			at.skip<STAGES>((u32)blocks_k);
+		}
+		for (int t = first + (OWN ? w * step : 0); t < tiles; t += OWN ? 2 * step : step) {
+			tile c = corner(t);
+			if (!OWN)
+				c.m += w * Z::STRIPS * 64;
+			if (EPILOGUE == GEMM_RESIDUAL && thread == 0) {
+				tma_wait_read<0>();
+#pragma unroll
+				for (int q = 0; q < BUFFERS && q < Z::STRIPS * Z::SLICES; q++)
+					fetch(w, q, c.m, c.n);
+			}
+			if (OWN)
+				named_sync(3 + w, 256);
+			multiply(sum, at, w);
+			if (OWN)
+				at.skip<STAGES>((u32)blocks_k); /* the other's tile */
+			put(sum, w, c, used, arrived);
+		}
+		if (thread == 0)
+			tma_wait();
+	}
+
+	__device__ __forceinline__ void run(void)
+	{
+		start();
+		if (warpgroup == 0) {
+			registers_less<40>();
+			if (threadIdx.x < 32 && elect_one())
+				load();
+		} else {
+			registers_more<232>();
+			compute(warpgroup - 1);
+		}
+		if (Z::CLUSTER > 1)
+			together();
+	}
+};

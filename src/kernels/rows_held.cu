@@ -1,0 +1,282 @@
+/* Softmax, log-softmax, layer norm and RMS norm where a row fits into registers: each element is read once and
+ * written once, 16 bytes at a time.
+ *
+ * TPR threads hold a row, those of CL blocks of a cluster together, and each thread holds V vectors of R rows.  A warp
+ * reduces its part of the row, and then all threads add up the warps' parts in the same order: one barrier a row, and
+ * the same input gives the same bits.
+ *
+ * Columns are adjacent, the width is a multiple of a vector, and rows begin at multiples of 16 bytes: the host makes
+ * sure of that, and takes rows.cu for all else.  Results may replace inputs as in rows.cu. */
+#pragma once
+
+#include "element.cuh"
+#include "rows.cuh"
+
+enum { SOFTMAX, LOG_SOFTMAX, LAYER_NORM, RMS_NORM };
+enum { RESIDUAL = 1, SUM = 2, WEIGHT = 4, BIAS = 8 }; /* that a norm has: bits of HAS */
+
+struct vector {
+	unsigned word[4];
+};
+
+#ifdef __CUDACC_RTC__
+#include "sm90.cuh" /* of which only a cluster takes anything */
+
+#define BLOCK_SHARED(type, name, count) __shared__ type name[count]
+
+static __device__ vector load(const void *at)
+{
+	vector v;
+	asm volatile("ld.global.L1::no_allocate.v4.b32 {%0, %1, %2, %3}, [%4];"
+		     : "=r"(v.word[0]), "=r"(v.word[1]), "=r"(v.word[2]), "=r"(v.word[3])
+		     : "l"(at)
+		     : "memory");
+	return v;
+}
+
+/* Of what every row needs: it stays in the cache. */
+static __device__ vector load_shared(const void *at)
+{
+	vector v;
+	asm volatile("ld.global.nc.v4.b32 {%0, %1, %2, %3}, [%4];"
+		     : "=r"(v.word[0]), "=r"(v.word[1]), "=r"(v.word[2]), "=r"(v.word[3])
+		     : "l"(at));
+	return v;
+}
+
+static __device__ void store(void *at, const vector &v)
+{
+	asm volatile("st.global.cs.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(at), "r"(v.word[0]), "r"(v.word[1]),
+		"r"(v.word[2]), "r"(v.word[3])
+		: "memory");
+}
+
+static __device__ float power_of_2(float x)
+{
+	float y;
+	asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+	return y;
+}
+
+#endif
+
+/* What is known of a part of a row: for softmax the maximum and the sum of exp(x - maximum), for layer norm the mean
+ * and the sum of squared differences from it, for RMS norm nothing and the sum of squares. */
+struct part {
+	float at, sum, count; /* of elements, for layer norm */
+};
+
+static constexpr float LEAST = -3.402823466e38f; /* -FLT_MAX */
+
+/* exp(x - most) */
+static __device__ float raised(float x, float most)
+{
+	return power_of_2((x - most) * 1.4426950408889634f);
+}
+
+/* Over neighbouring lanes; all get the same bits. */
+template <int LANES> __device__ float sum_across(float v)
+{
+	for (int distance = LANES / 2; distance > 0; distance /= 2)
+		v += __shfl_xor_sync(~0u, v, distance);
+	return v;
+}
+
+template <int LANES> __device__ float most_across(float v)
+{
+	for (int distance = LANES / 2; distance > 0; distance /= 2)
+		v = fmaxf(v, __shfl_xor_sync(~0u, v, distance));
+	return v;
+}
+
+/* n parts of a row as one, which has `count` elements. */
+template <int OP> __device__ part join(const part *p, int n, float count)
+{
+	part all = {OP <= LOG_SOFTMAX ? LEAST : 0, 0, count};
+	for (int i = 0; i < n; i++)
+		if (OP <= LOG_SOFTMAX)
+			all.at = fmaxf(all.at, p[i].at);
+		else if (OP == LAYER_NORM)
+			all.at += p[i].at * p[i].count;
+	if (OP == LAYER_NORM)
+		all.at = count > 0 ? all.at / count : 0;
+	for (int i = 0; i < n; i++) {
+		const float apart = p[i].at - all.at;
+		all.sum += OP <= LOG_SOFTMAX ? p[i].sum * raised(p[i].at, all.at)
+			 : OP == LAYER_NORM ? p[i].sum + apart * apart * p[i].count
+					    : p[i].sum;
+	}
+	return all;
+}
+
+/* Joins the warps of a row, then the blocks of a cluster.  In this block the row has `here` elements, and `width` in all. */
+template <int OP, int TPR, int BLOCK, int CL> __device__ part join_row(part p, float here, float width)
+{
+	if (TPR <= 32 && CL == 1)
+		return p;
+	constexpr int WARPS = TPR > 32 ? TPR / 32 : 1;
+	BLOCK_SHARED(part, of_warp, BLOCK / 32);
+	BLOCK_SHARED(part, of_block, CL);
+	if (threadIdx.x % 32 == 0)
+		of_warp[threadIdx.x / 32] = p;
+	__syncthreads();
+	p = join<OP>(of_warp + (int)threadIdx.x / TPR * WARPS, WARPS, here);
+	if constexpr (CL > 1) {
+		cluster_wait(); /* the other blocks have begun, so that their shared memory is there */
+		if (threadIdx.x < CL) {
+			part *mine = of_block + cluster_rank();
+			cluster_store(&mine->at, threadIdx.x, p.at);
+			cluster_store(&mine->sum, threadIdx.x, p.sum);
+			cluster_store(&mine->count, threadIdx.x, p.count);
+		}
+		cluster_arrive();
+		cluster_wait();
+		p = join<OP>(of_block, CL, width);
+	}
+	return p;
+}
+
+template <typename T> struct held {
+	static constexpr int EACH = 16 / (int)sizeof(T); /* elements of a vector */
+	static __device__ void get(const vector &v, float *to)
+	{
+		T e[EACH];
+		memcpy(e, &v, sizeof v);
+		for (int i = 0; i < EACH; i++)
+			to[i] = T::get(e[i]);
+	}
+	static __device__ vector make(const float *from)
+	{
+		vector v;
+		for (int i = 0; i < 4; i++)
+			v.word[i] = T::word(from + i * EACH / 4);
+		return v;
+	}
+};
+
+template <typename T, int OP, int HAS, int V, int TPR, int R, int BLOCK, int CL> __device__ void rows_held(const rows_args &a)
+{
+	typedef held<T> H;
+	constexpr int E = H::EACH, LANES = TPR < 32 ? TPR : 32;
+	constexpr bool NORM = OP >= LAYER_NORM;
+	static_assert(R == 1 || (TPR <= 32 && CL == 1), "the warps of a row meet once");
+	static_assert(CL == 1 || TPR == BLOCK, "a block of a cluster has one row");
+	if constexpr (CL > 1)
+		cluster_arrive();
+	const int lane = (int)threadIdx.x % TPR, block = (int)blockIdx.x % CL;
+	const long long group = (long long)(blockIdx.x / CL) * (BLOCK / TPR) + threadIdx.x / TPR;
+	const long long first = ((long long)block * V * TPR + lane) * E; /* this thread's columns are TPR * E apart */
+	constexpr int STEP = TPR * E;
+
+	/* All loads are on their way before the first is looked at. */
+	vector raw[R][V], more[HAS & RESIDUAL ? R : 1][HAS & RESIDUAL ? V : 1];
+#pragma unroll
+	for (int r = 0; r < R; r++)
+#pragma unroll
+		for (int i = 0; i < V; i++) {
+			const long long row = group * R + r, column = first + i * STEP;
+			const unsigned nothing = NORM ? 0 : T::LEAST;
+			raw[r][i] = {{nothing, nothing, nothing, nothing}};
+			if (row < a.rows && column < a.width)
+				raw[r][i] = load((const T *)a.x.at + row * a.x.row + column);
+		}
+	if constexpr ((HAS & RESIDUAL) != 0)
+#pragma unroll
+		for (int r = 0; r < R; r++)
+#pragma unroll
+			for (int i = 0; i < V; i++) {
+				const long long row = group * R + r, column = first + i * STEP;
+				more[r][i] = {{0, 0, 0, 0}};
+				if (row < a.rows && column < a.width)
+					more[r][i] = load((const T *)a.residual.at + row * a.residual.row + column);
+			}
+	float v[R][V * E];
+#pragma unroll
+	for (int r = 0; r < R; r++)
+#pragma unroll
+		for (int i = 0; i < V; i++) {
+			float *e = v[r] + i * E;
+			H::get(raw[r][i], e);
+			if constexpr ((HAS & RESIDUAL) != 0) {
+				const long long row = group * R + r, column = first + i * STEP;
+				float other[E];
+				H::get(more[r][i], other);
+#pragma unroll
+				for (int k = 0; k < E; k++)
+					e[k] = T::get(T::make(e[k] + other[k]));
+				if (HAS & SUM && row < a.rows && column < a.width)
+					store((T *)a.sum.at + row * a.sum.row + column, H::make(e));
+			}
+		}
+
+	/* How many elements this thread has, which precede those beyond the width, and this block. */
+	int count = 0;
+#pragma unroll
+	for (int i = 0; i < V; i++)
+		count += first + i * STEP < a.width ? E : 0;
+	const long long left = a.width - (long long)block * V * STEP;
+	const float here = (float)(left < V * STEP ? (left > 0 ? left : 0) : V * STEP);
+#pragma unroll
+	for (int r = 0; r < R; r++) {
+		const long long row = group * R + r;
+		part p = {OP <= LOG_SOFTMAX ? LEAST : 0, 0, 0};
+#pragma unroll
+		for (int i = 0; i < V * E; i++)
+			if (OP <= LOG_SOFTMAX)
+				p.at = fmaxf(p.at, v[r][i]);
+			else if (OP == LAYER_NORM)
+				p.at += v[r][i];
+		if (OP <= LOG_SOFTMAX)
+			p.at = most_across<LANES>(p.at);
+		if (OP == LAYER_NORM) {
+			p.count = sum_across<LANES>((float)count);
+			p.at = sum_across<LANES>(p.at) / fmaxf(p.count, 1);
+		}
+#pragma unroll
+		for (int i = 0; i < V * E; i++) {
+			const float apart = v[r][i] - p.at, e = OP <= LOG_SOFTMAX ? raised(v[r][i], p.at) : 0;
+			if (OP == SOFTMAX)
+				v[r][i] = e;
+			p.sum += OP <= LOG_SOFTMAX ? e : i < count ? apart * apart : 0;
+		}
+		p.sum = sum_across<LANES>(p.sum);
+		const float own = p.at;
+		p = join_row<OP, TPR, BLOCK, CL>(p, here, (float)a.width);
+
+		vector weight[HAS & WEIGHT ? V : 1], bias[HAS & BIAS ? V : 1];
+#pragma unroll
+		for (int i = 0; i < V; i++)
+			if (HAS & WEIGHT && first + i * STEP < a.width)
+				weight[i] = load_shared((const T *)a.weight + first + i * STEP);
+#pragma unroll
+		for (int i = 0; i < V; i++)
+			if (HAS & BIAS && first + i * STEP < a.width)
+				bias[i] = load_shared((const T *)a.bias + first + i * STEP);
+		const float scale = OP == SOFTMAX ? raised(own, p.at) / p.sum
+				  : OP == LOG_SOFTMAX ? 1 : 1 / sqrtf(p.sum / (float)a.width + a.epsilon);
+		const float shift = OP == SOFTMAX ? 0 : p.at, less = OP == LOG_SOFTMAX ? logf(p.sum) : 0;
+#pragma unroll
+		for (int i = 0; i < V; i++) {
+			const long long column = first + i * STEP;
+			float *e = v[r] + i * E;
+#pragma unroll
+			for (int k = 0; k < E; k++)
+				e[k] = (e[k] - shift) * scale - less;
+			float w[E];
+			if constexpr ((HAS & WEIGHT) != 0) {
+				H::get(weight[i], w);
+#pragma unroll
+				for (int k = 0; k < E; k++)
+					e[k] *= w[k];
+			}
+			if constexpr ((HAS & BIAS) != 0) {
+				H::get(bias[i], w);
+#pragma unroll
+				for (int k = 0; k < E; k++)
+					e[k] += w[k];
+			}
+			if (row < a.rows && column < a.width)
+				store((T *)a.y.at + row * a.y.row + column, H::make(e));
+		}
+	}
+}

@@ -1,0 +1,195 @@
+/* What the Hopper kernels say in PTX.  The emulator has a second implementation of each function. */
+#pragma once
+
+#include "gemm.cuh" /* tensor_map */
+
+typedef unsigned u32;
+typedef unsigned long long u64;
+
+#define DYNAMIC_SHARED(name) extern __shared__ __align__(1024) unsigned char name[]
+
+static __device__ __forceinline__ u32 shared_address(const void *at)
+{
+	return (u32)__cvta_generic_to_shared(at);
+}
+
+/* ---- clusters and barriers ---- */
+
+static __device__ __forceinline__ u32 cluster_rank(void)
+{
+	u32 rank;
+	asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+	return rank;
+}
+
+static __device__ __forceinline__ void cluster_arrive(void)
+{
+	asm volatile("barrier.cluster.arrive.release;" ::: "memory");
+}
+
+static __device__ __forceinline__ void cluster_wait(void)
+{
+	asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
+}
+
+/* Writes to the same place of another block's shared memory. */
+static __device__ __forceinline__ void cluster_store(float *at, unsigned rank, float v)
+{
+	asm volatile("{.reg .b32 a; mapa.shared::cluster.u32 a, %0, %1; st.shared::cluster.f32 [a], %2;}" ::"r"(
+			     shared_address(at)),
+		"r"(rank), "f"(v)
+		: "memory");
+}
+
+/* One thread of a warp. */
+static __device__ __forceinline__ bool elect_one(void)
+{
+	u32 is;
+	asm volatile("{.reg .pred p; elect.sync _|p, 0xffffffff; selp.u32 %0, 1, 0, p;}" : "=r"(is));
+	return is != 0;
+}
+
+/* A named barrier: sync waits for so many threads, arrive counts as one of them and goes on. */
+static __device__ __forceinline__ void named_sync(int id, int threads)
+{
+	asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+static __device__ __forceinline__ void named_arrive(int id, int threads)
+{
+	asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+static __device__ __forceinline__ void mbarrier_init(u32 at, u32 count)
+{
+	asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(at), "r"(count) : "memory");
+}
+
+static __device__ __forceinline__ void mbarrier_fence(void)
+{
+	asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+/* Arrives, and waits for that many bytes of copies. */
+static __device__ __forceinline__ void mbarrier_expect(u32 at, u32 bytes)
+{
+	asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(at), "r"(bytes) : "memory");
+}
+
+static __device__ __forceinline__ void mbarrier_arrive(u32 at, u32 rank)
+{
+	asm volatile("{.reg .b32 a; mapa.shared::cluster.u32 a, %0, %1; mbarrier.arrive.shared::cluster.b64 _, [a];}" ::"r"(
+			     at),
+		"r"(rank)
+		: "memory");
+}
+
+/* Waits for the end of a phase of that parity.  A trap here would make ptxas give up the register budget. */
+static __device__ __forceinline__ void mbarrier_wait(u32 at, u32 parity)
+{
+	u32 done;
+	do
+		asm volatile("{.reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p;}"
+			     : "=r"(done)
+			     : "r"(at), "r"(parity)
+			     : "memory");
+	while (!done);
+}
+
+/* ---- the copy engine ---- */
+
+static __device__ __forceinline__ void tma_prefetch(const tensor_map &map)
+{
+	asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+}
+
+static __device__ __forceinline__ void tma_load(u32 to, const tensor_map &map, int x, int y, u32 barrier)
+{
+	asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], "
+		     "[%4];" ::"r"(to),
+		"l"(&map), "r"(x), "r"(y), "r"(barrier)
+		: "memory");
+}
+
+/* To the same place of each block of the mask. */
+static __device__ __forceinline__ void tma_load_all(u32 to, const tensor_map &map, int x, int y, u32 barrier, unsigned mask)
+{
+	asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+		     "[%0], [%1, {%2, %3}], [%4], %5;" ::"r"(to),
+		"l"(&map), "r"(x), "r"(y), "r"(barrier), "h"((unsigned short)mask)
+		: "memory");
+}
+
+static __device__ __forceinline__ void tma_store(u32 from, const tensor_map &map, int x, int y)
+{
+	asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(&map), "r"(from),
+		"r"(x), "r"(y)
+		: "memory");
+	asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+
+/* Until at most N of this thread's stores still read shared memory. */
+template <int N> static __device__ __forceinline__ void tma_wait_read(void)
+{
+	asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory");
+}
+
+static __device__ __forceinline__ void tma_wait(void)
+{
+	asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+}
+
+/* What threads wrote to shared memory is there for the copy engine. */
+static __device__ __forceinline__ void fence_async(void)
+{
+	asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+/* ---- warpgroups ---- */
+
+template <int N> static __device__ __forceinline__ void registers_more(void)
+{
+	asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
+}
+
+template <int N> static __device__ __forceinline__ void registers_less(void)
+{
+	asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
+}
+
+static __device__ __forceinline__ void wgmma_fence(void)
+{
+	asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+
+static __device__ __forceinline__ void wgmma_commit(void)
+{
+	asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+
+template <int N> static __device__ __forceinline__ void wgmma_wait(void)
+{
+	asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
+}
+
+static __device__ __forceinline__ void stmatrix(u32 at, const u32 (&v)[4])
+{
+	asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(v[0]), "r"(v[1]),
+		"r"(v[2]), "r"(v[3])
+		: "memory");
+}
+
+static __device__ __forceinline__ void ldmatrix(u32 at, u32 (&v)[4])
+{
+	asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+		     : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
+		     : "r"(at)
+		     : "memory");
+}
+
+static __device__ __forceinline__ float fast_tanh(float x)
+{
+	float y;
+	asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+	return y;
+}

@@ -1,0 +1,61 @@
+/* Keeps what `weir kernels tune` found. */
+#include "kernels/tuned.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "kernels/cache.h"
+
+#include "base/banned.h"
+
+static char *key_of(const struct weir_kernels *k, const char *what)
+{
+	return xasprintf("weir kernels tuned\n%s\n%s", k->device.name, what);
+}
+
+bool tuned_get(const struct weir_kernels *k, const char *what, char ret_name[TUNED_NAME])
+{
+	struct buf name = { 0 };
+	if (!k->cache)
+		return false;
+	char *key = key_of(k, what);
+	const bool found = cache_get(k->cache, key, &name) && name.n > 0 && name.n < TUNED_NAME;
+	if (found) {
+		memcpy(ret_name, name.v, name.n);
+		ret_name[name.n] = 0;
+	}
+	free(key);
+	buf_free(&name);
+	return found;
+}
+
+void tuned_put(const struct weir_kernels *k, const char *what, const char *name)
+{
+	struct buf content = { 0 };
+	if (!k->cache)
+		return;
+	char *key = key_of(k, what);
+	buf_put_text(&content, name);
+	cache_put(k->cache, key, &content);
+	free(key);
+	buf_free(&content);
+}
+
+void rows_describe(const struct weir_rows *w, struct buf *ret)
+{
+	buf_printf(ret,
+		"%s %s %" PRId64 "x%" PRId64 " x %" PRId64 ",%" PRId64 " y %" PRId64 ",%" PRId64
+		" residual %u %" PRId64 ",%" PRId64 " sum %u weight %u bias %u",
+		rows_operation_word(w->operation), kernel_type_word(w->type), w->rows, w->width,
+		w->x_row, w->x_column, w->y_row, w->y_column, w->has_residual, w->residual_row,
+		w->residual_column, w->has_sum, w->has_weight, w->has_bias);
+}
+
+void gemm_describe(const struct weir_gemm *w, struct buf *ret)
+{
+	buf_printf(ret,
+		"gemm %s epilogue %u %" PRId64 "x%" PRId64 "x%" PRId64 " a %u %" PRId64
+		" b %u %" PRId64 " d %" PRId64 " residual %" PRId64,
+		kernel_type_word(w->type), w->epilogue, w->m, w->n, w->k, w->a_transposed,
+		w->a_pitch, w->b_transposed, w->b_pitch, w->d_pitch, w->residual_pitch);
+}

@@ -1,0 +1,100 @@
+/*
+ * NVRTC compiles every kernel that a plan may choose, without a word and without spilled registers.
+ * Exits 77, which is "skipped", where there is no NVRTC.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/nvrtc.h"
+#include "kernels/gemm.h"
+#include "kernels/rows.h"
+
+static int bad, compiled;
+
+static void compile(const struct nvrtc *nvrtc, const char *name, const char *text, const char *arch)
+{
+	struct error err;
+	struct buf image = { 0 };
+	compiled++;
+	if (nvrtc_compile(nvrtc, text, arch, &image, &err) || *err.text) {
+		printf("%s for %s: %s\n", name, arch, err.text);
+		bad++;
+	}
+	buf_free(&image);
+}
+
+/* Every form that fits some width, once for each operation and type. */
+static void compile_rows(const struct nvrtc *nvrtc, unsigned cc, const char *arch)
+{
+	struct rows_choice choice[ROWS_FORMS_MOST];
+	struct kernel_device device;
+	struct buf seen = { 0 }, text = { 0 };
+	kernel_device_init(&device, "any", cc, 132);
+	for (int64_t width = 32; width <= 1 << 18; width *= 4)
+		for (uint32_t kind = 0; kind < 12; kind++) {
+			const struct weir_rows what = { .operation = WEIR_SOFTMAX + kind / 3,
+				.type = WEIR_F32 + kind % 3,
+				.rows = 64,
+				.width = width,
+				.x_row = width,
+				.x_column = 1,
+				.y_row = width,
+				.y_column = 1 };
+			/* What a plan takes, and the plain kernel. */
+			const size_t n = rows_choose(&device, &what, choice);
+			for (size_t i = 0; i < n; i += n - 1 ? n - 1 : 1) {
+				if (strstr(buf_text(&seen), choice[i].name))
+					continue;
+				buf_printf(&seen, "%s ", choice[i].name);
+				text.n = 0;
+				rows_program(&what, &choice[i], &text);
+				compile(nvrtc, choice[i].name, buf_text(&text), arch);
+			}
+		}
+	buf_free(&seen);
+	buf_free(&text);
+}
+
+/* Every tile of every layout with its epilogues in turn, and every epilogue with one tile. */
+static void compile_products(const struct nvrtc *nvrtc, unsigned cc, const char *arch)
+{
+	struct gemm_choice choice[GEMM_FORMS_MOST];
+	struct kernel_device device;
+	struct buf text = { 0 };
+	kernel_device_init(&device, "any", cc, 132);
+	for (uint32_t kind = 0; kind < 4 * 7 * 2; kind++) {
+		const struct weir_gemm what = { .type = WEIR_F16 + kind % 2,
+			.epilogue = kind / 2 % 7,
+			.a_transposed = kind / 14 % 2,
+			.b_transposed = kind / 28,
+			.m = 4096,
+			.n = 4096,
+			.k = 4096 };
+		const size_t n = gemm_choose(&device, &what, choice);
+		for (size_t i = kind < 4 ? 0 : kind % n; i < n; i += kind < 4 ? 1 : n) {
+			text.n = 0;
+			gemm_program(&what, &choice[i], &text);
+			compile(nvrtc, choice[i].name, buf_text(&text), arch);
+		}
+	}
+	buf_free(&text);
+}
+
+/* With an argument: products alone. */
+int main(int argc, char **argv)
+{
+	const struct nvrtc *nvrtc = nvrtc_open(NULL);
+	if (!nvrtc) {
+		puts("there is no NVRTC");
+		return 77;
+	}
+	if (argc == 1) {
+		compile_rows(nvrtc, 75, "sm_75");
+		compile_rows(nvrtc, 80, "sm_80");
+		compile_rows(nvrtc, 90, "sm_90a");
+	}
+	compile_products(nvrtc, 90, "sm_90a");
+	printf("NVRTC %s compiled %d kernels, and refused %d\n", nvrtc_version(nvrtc), compiled,
+		bad);
+	return bad != 0;
+}

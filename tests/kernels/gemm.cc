@@ -1,0 +1,182 @@
+/* The device sources of products, run on the host by the emulator, against a plain loop.  Inputs are small
+ * integers, so that sums are exact, and what lies around the result must stay as it is. */
+#include "sm90.hh"
+
+#include "gemm.cu"
+#include "gemm_sm90.cu"
+
+enum { GUARD = 64, PAD = 8 }; /* elements before and behind, and between rows */
+
+static int draw(int below)
+{
+	return (int)emulate_random((unsigned)below);
+}
+
+template <typename T> struct matrix {
+	int rows, columns, pitch;
+	std::vector<T> all;
+	matrix(int rows_, int columns_, int most = 2) : rows(rows_), columns(columns_), pitch((columns_ + 7) / 8 * 8 + PAD)
+	{
+		all.resize((size_t)(rows * pitch + 2 * GUARD));
+		for (T &e : all)
+			e = T::make((float)(draw(2 * most + 1) - most));
+	}
+	T *at(int row, int column)
+	{
+		return &all[(size_t)(GUARD + row * pitch + column)];
+	}
+	float get(int row, int column)
+	{
+		return T::get(*at(row, column));
+	}
+	tensor_map map(int box_x, int box_y, bool swizzle = true)
+	{
+		const emulated_map m = {(unsigned short *)at(0, 0), columns, rows, box_x, box_y, pitch, swizzle};
+		tensor_map t = {};
+		static_assert(sizeof m <= sizeof t, "");
+		memcpy(&t, &m, sizeof m);
+		return t;
+	}
+};
+
+static double apply(int epilogue, double x)
+{
+	if (epilogue == GEMM_BIAS_RELU)
+		return fmax(x, 0);
+	if (epilogue == GEMM_BIAS_GELU)
+		return .5 * x * (1 + tanh(.7978845608 * (x + .044715 * x * x * x)));
+	return epilogue == GEMM_BIAS_SILU ? x / (1 + exp(-x)) : x;
+}
+
+/* What a product of operands as they are stored should give, and how many elements of d differ from it. */
+template <typename T> struct oracle {
+	matrix<T> &a, &b, &d, &r, &bias;
+	bool ta, tb;
+	int epilogue;
+	double product(int i, int j) const
+	{
+		double sum = 0;
+		for (int l = 0; l < (ta ? a.rows : a.columns); l++)
+			sum += (double)(ta ? a.get(l, i) : a.get(i, l)) * (tb ? b.get(l, j) : b.get(j, l));
+		return sum;
+	}
+	double want(int i, int j) const
+	{
+		if (epilogue == GEMM_SWIGLU)
+			return apply(GEMM_BIAS_SILU, product(i, 2 * j)) * product(i, 2 * j + 1);
+		const double p = product(i, j);
+		if (epilogue >= GEMM_BIAS && epilogue <= GEMM_BIAS_SILU)
+			return apply(epilogue, p + bias.get(0, j));
+		return epilogue == GEMM_RESIDUAL ? p + r.get(i, j) : p;
+	}
+	/* before: all of d, whose guards must be the same. */
+	int count_wrong(std::vector<T> before) const
+	{
+		const double unit = epilogue >= GEMM_BIAS_GELU && epilogue != GEMM_RESIDUAL ? 8e-3 : 0;
+		int bad = 0;
+		for (int i = 0; i < d.rows; i++)
+			for (int j = 0; j < d.columns; j++) {
+				const double w = unit ? want(i, j) : T::get(T::make((float)want(i, j)));
+				bad += !(fabs(d.get(i, j) - w) <= unit * fabs(w) + (unit ? 1e-3 : 0));
+				before[(size_t)(d.at(i, j) - d.all.data())] = *d.at(i, j);
+			}
+		return bad + (memcmp(d.all.data(), before.data(), before.size() * sizeof(T)) != 0);
+	}
+};
+
+template <typename T> static int run_plain(int m, int n, int k, bool ta, bool tb, int epilogue)
+{
+	matrix<T> a(ta ? k : m, ta ? m : k), b(tb ? k : n, tb ? n : k), d(m, epilogue == GEMM_SWIGLU ? n / 2 : n), r(m, n), bias(1, n);
+	const std::vector<T> before = d.all;
+	gemm_args g = {m, n, k, a.at(0, 0), b.at(0, 0), bias.at(0, 0), r.at(0, 0), d.at(0, 0), ta ? 1 : a.pitch, ta ? a.pitch : 1,
+		tb ? 1 : b.pitch, tb ? b.pitch : 1, d.pitch, r.pitch, epilogue};
+	emulate_order = draw(5);
+	emulate(dim3(2), dim3(256), [&] { gemm_plain<T>(g); });
+	const int bad = oracle<T>{a, b, d, r, bias, ta, tb, epilogue}.count_wrong(before);
+	if (bad)
+		printf("plain %d x %d x %d, layouts %d %d, epilogue %d, order %d: %d wrong\n", m, n, k, ta, tb, epilogue, emulate_order,
+			bad);
+	return bad != 0;
+}
+
+/* Every layout with every epilogue, for shapes around a tile. */
+template <typename T> static int check_plain(void)
+{
+	static const int shapes[][3] = {{1, 2, 1}, {64, 64, 16}, {67, 130, 37}, {5, 70, 0}};
+	int bad = 0;
+	for (auto &s : shapes)
+		for (int i = 0; i < 4 * GEMM_EPILOGUES; i++)
+			bad += run_plain<T>(s[0], s[1], s[2], i & 1, i & 2, i / 4);
+	return bad;
+}
+
+/* The number of elements of D that are wrong, guards included. */
+template <typename T, int BM, int BN, int STAGES, int BUFFERS, int CLM, int CLN, int SCHEDULE, int TA, int TB, int EPILOGUE>
+static int run(int m, int n, int k, int clusters)
+{
+	typedef shape<BM, BN, STAGES, BUFFERS, CLM, CLN, SCHEDULE, TA, TB, EPILOGUE> Z;
+	const bool pairs = EPILOGUE == GEMM_SWIGLU;
+	const int out = pairs ? n / 2 : n;
+	matrix<T> a(TA ? k : m, TA ? m : k), b(TB ? k : n, TB ? n : k), d(m, out), r(m, n), bias(1, n);
+	const std::vector<T> before = d.all;
+	tiled_args p = {};
+	p.a = TA ? a.map(64, 64) : a.map(64, BM / CLN);
+	p.b = TB ? b.map(64, 64) : b.map(64, BN / CLM);
+	p.d = d.map(64, 64);
+	p.residual = r.map(64, 64);
+	if (Z::TAIL) {
+		p.d_tail = d.map(Z::TAIL, 64, false);
+		p.residual_tail = r.map(Z::TAIL, 64, false);
+	}
+	p.bias = bias.at(0, 0);
+	p.m = m;
+	p.n = n;
+	p.k = k;
+	p.group = 1 + draw(4);
+	emulate_begin = sm90_begin;
+	emulate_order = draw(5);
+	emulate_eager = draw(2);
+	emulate(dim3((unsigned)(clusters * CLM * CLN)), dim3(384), [&] {
+		gemm<T, emulated_wgmma<T, BN, TA, TB>, BM, BN, STAGES, BUFFERS, CLM, CLN, SCHEDULE, TA, TB, EPILOGUE>(p, 0).run();
+	}, CLM * CLN);
+
+	const int bad = oracle<T>{a, b, d, r, bias, TA, TB, EPILOGUE}.count_wrong(before);
+	if (bad)
+		printf("%d x %d x %d, tile %d x %d, cluster %d x %d, schedule %d, layouts %d %d, epilogue %d, order %d, eager %d: "
+		       "%d wrong\n",
+			m, n, k, BM, BN, CLM, CLN, SCHEDULE, TA, TB, EPILOGUE, emulate_order, emulate_eager, bad);
+	return bad != 0;
+}
+
+/* Shapes below a tile, of whole tiles, and a little above, with more stages than blocks of K and fewer. */
+template <typename T, int BM, int BN, int STAGES, int BUFFERS, int CLM, int CLN, int SCHEDULE, int TA, int TB, int EPILOGUE>
+static int check(void)
+{
+	static const int shapes[][4] = {{1, 8, 8, 1}, {130, 208, 72, 2}, {256, 2 * BN, 64, 1}, {300, 3 * BN + 16, 328, 1}};
+	int bad = 0;
+	for (auto &s : shapes)
+		bad += run<T, BM, BN, STAGES, BUFFERS, CLM, CLN, SCHEDULE, TA, TB, EPILOGUE>(s[0], s[1], s[2], s[3]);
+	return bad;
+}
+
+/* With an argument: only the ping-pong, often. */
+int main(int argc, char **argv)
+{
+	int bad = 0;
+	for (int i = 0; argc > 1 && i < 8; i++)
+		bad += run<bf16, 128, 64, 3, 2, 1, 1, PING_PONG, 0, 0, GEMM_NONE>(512, 128, 64 + 64 * i, 1);
+	if (argc > 1)
+		return bad != 0;
+	bad += check_plain<f32>() + check_plain<bf16>() + check_plain<f16>();
+	bad += check<bf16, 128, 96, 3, 2, 1, 1, PING_PONG, 0, 0, GEMM_NONE>();
+	bad += check<f16, 128, 112, 3, 2, 2, 1, PING_PONG, 0, 0, GEMM_BIAS>();
+	bad += check<bf16, 128, 64, 4, 1, 1, 1, SHARED_TILE, 0, 0, GEMM_BIAS_GELU>();
+	bad += check<bf16, 128, 128, 4, 2, 2, 1, SHARED_TILE, 0, 1, GEMM_BIAS_SILU>();
+	bad += check<bf16, 128, 128, 3, 2, 1, 1, PING_PONG, 1, 0, GEMM_RESIDUAL>();
+	bad += check<f16, 64, 128, 4, 1, 1, 1, PING_PONG, 1, 1, GEMM_BIAS_RELU>();
+	bad += check<bf16, 128, 160, 3, 2, 2, 1, PING_PONG, 0, 0, GEMM_SWIGLU>();
+	bad += check<bf16, 256, 64, 3, 2, 1, 2, SHARED_TILE, 0, 0, GEMM_RESIDUAL>();
+	if (!bad)
+		puts("products agree with the oracle");
+	return bad != 0;
+}

@@ -1,0 +1,257 @@
+/* The device source of the kernels over rows, run on the host by the zoo's emulator, against a plain loop in double.
+ * Every written tensor lies between guard elements, and the gaps that its strides leave are guards too. */
+#include "emulate.h"
+
+/* What rows_held.cu says in PTX. */
+struct vector;
+static vector load(const void *at);
+static vector load_shared(const void *at);
+static void store(void *at, const vector &v);
+
+static float power_of_2(float x)
+{
+	return exp2f(x);
+}
+
+static void cluster_store(float *at, unsigned rank, float v)
+{
+	*(float *)emulate_remote(at, rank) = v;
+}
+
+#include "rows.cu"
+#include "rows_held.cu"
+
+static vector load(const void *at)
+{
+	vector v;
+	if ((uintptr_t)at % sizeof v)
+		abort();
+	memcpy(&v, at, sizeof v);
+	return v;
+}
+
+static vector load_shared(const void *at)
+{
+	return load(at);
+}
+
+static void store(void *at, const vector &v)
+{
+	if ((uintptr_t)at % sizeof v)
+		abort();
+	memcpy(at, &v, sizeof v);
+}
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <vector>
+
+enum kind { KIND_SOFTMAX, KIND_LOG, LAYER, RMS, KINDS };
+enum { GUARD = 48, HELD = 11 }; /* elements: a multiple of a vector; forms of rows_held.cu */
+static const char *const names[] = {"softmax", "log-softmax", "layer norm", "RMS norm"};
+
+static unsigned seed = 1;
+
+static float draw(void) /* -4 to 4 */
+{
+	seed = seed * 1664525 + 1013904223;
+	return (float)(seed >> 8) / (float)(1 << 21) - 4;
+}
+
+template <typename T> struct tensor {
+	std::vector<T> all;
+	rows_tensor view;
+	tensor(long long rows, long long width, long long row, long long column)
+	{
+		all.resize((size_t)((rows - 1) * row + (width - 1) * column + 1 + 2 * GUARD));
+		for (T &e : all)
+			e = T::make(draw());
+		view = {all.data() + GUARD, row, column};
+	}
+	tensor(const tensor &other) : all(other.all), view(other.view)
+	{
+		view.at = all.data() + GUARD;
+	}
+};
+
+template <typename T> static double value(const tensor<T> &t, long long row, long long column)
+{
+	return T::get(t.all[(size_t)(GUARD + row * t.view.row + column * t.view.column)]);
+}
+
+static std::vector<double> oracle(enum kind kind, const std::vector<double> &x, double epsilon)
+{
+	const double n = (double)x.size();
+	double most = x[0], mean = 0, sum = 0;
+	for (double v : x) {
+		most = fmax(most, v);
+		mean += v / n;
+	}
+	if (kind == RMS)
+		mean = 0;
+	for (double v : x)
+		sum += kind < LAYER ? exp(v - most) : (v - mean) * (v - mean) / n;
+	std::vector<double> y;
+	for (double v : x)
+		y.push_back(kind == KIND_SOFTMAX ? exp(v - most) / sum
+			    : kind == KIND_LOG ? v - most - log(sum)
+						  : (v - mean) / sqrt(sum + epsilon));
+	return y;
+}
+
+typedef void kernel(const rows_args &);
+enum { BARE = KINDS, FUSED = BARE + 2 }; /* kernels of all operations, and of norms with all they may have */
+
+/* Of a form: for each operation its kernel, and its geometry. */
+struct form {
+	kernel *run[FUSED];
+	unsigned threads_per_row, rows, block, cluster, room; /* vectors of a row */
+};
+
+#define FORM(V, TPR, R, BLOCK, CL)                                                                                     \
+	{                                                                                                              \
+		{rows_held<T, SOFTMAX, 0, V, TPR, R, BLOCK, CL>, rows_held<T, LOG_SOFTMAX, 0, V, TPR, R, BLOCK, CL>,   \
+			rows_held<T, LAYER_NORM, 0, V, TPR, R, BLOCK, CL>, rows_held<T, RMS_NORM, 0, V, TPR, R, BLOCK, CL>, \
+			rows_held<T, LAYER_NORM, 15, V, TPR, R, BLOCK, CL>,                                            \
+			rows_held<T, RMS_NORM, 15, V, TPR, R, BLOCK, CL>},                                             \
+			TPR, R, BLOCK, CL, V *TPR *CL                                                                  \
+	}
+
+template <typename T> static const form &held_form(int i)
+{
+	static const form forms[HELD] = {FORM(1, 8, 4, 128, 1), FORM(4, 8, 1, 128, 1), FORM(2, 16, 2, 128, 1),
+		FORM(1, 32, 2, 128, 1), FORM(4, 32, 1, 128, 1), FORM(2, 64, 1, 64, 1), FORM(1, 128, 1, 128, 1),
+		FORM(8, 128, 1, 128, 1), FORM(1, 128, 1, 128, 2), FORM(2, 64, 1, 64, 4), FORM(1, 32, 1, 32, 8)};
+	return forms[i];
+}
+
+/* held below 0: the plain kernel. */
+template <typename T> static void launch(enum kind kind, const rows_args &a, int held, int order)
+{
+	static kernel *const plain[] = {softmax<T, false>, softmax<T, true>, norm<T, true>, norm<T, false>};
+	emulate_order = order;
+	if (held < 0)
+		return emulate(dim3(2), dim3(THREADS), [&] { plain[kind](a); });
+	const form &f = held_form<T>(held);
+	const unsigned per_block = f.block / f.threads_per_row * f.rows;
+	emulate(dim3(((unsigned)a.rows + per_block - 1) / per_block * f.cluster), dim3(f.block), [&] { f.run[a.residual.at ? BARE + kind - LAYER : kind](a); },
+		f.cluster);
+}
+
+/* The number of elements outside the view that changed. */
+template <typename T> static int guards_broken(const tensor<T> &before, const tensor<T> &after, long long rows, long long width)
+{
+	std::vector<bool> inside(before.all.size());
+	for (long long r = 0; r < rows; r++)
+		for (long long c = 0; c < width; c++)
+			inside[(size_t)(GUARD + r * before.view.row + c * before.view.column)] = true;
+	int broken = 0;
+	for (size_t i = 0; i < inside.size(); i++)
+		broken += !inside[i] && memcmp(&before.all[i], &after.all[i], sizeof(T)) != 0;
+	return broken;
+}
+
+struct shape {
+	long long rows, width, row, column;
+};
+
+template <typename T>
+static int check(const char *type, double unit, enum kind kind, const shape &s, bool in_place, bool fused, int held, int order)
+{
+	const double epsilon = 1e-5;
+	tensor<T> x(s.rows, s.width, s.row, s.column), y(s.rows, s.width, s.row, s.column);
+	tensor<T> residual(s.rows, s.width, s.row, s.column), weight(1, s.width, s.width, 1), bias(1, s.width, s.width, 1);
+	const tensor<T> x0(x), y0(y), residual0(residual);
+	rows_args a = {x.view, in_place ? x.view : y.view, {}, {}, nullptr, nullptr, s.rows, s.width, (float)epsilon};
+	if (fused) {
+		a.residual = a.sum = residual.view;
+		a.weight = weight.view.at;
+		a.bias = bias.view.at;
+	}
+	launch<T>(kind, a, held, order);
+
+	const tensor<T> &out = in_place ? x : y;
+	int bad = guards_broken(in_place ? x0 : y0, out, s.rows, s.width) + guards_broken(residual0, residual, s.rows, s.width);
+	for (long long r = 0; r < s.rows; r++) {
+		std::vector<double> in;
+		for (long long c = 0; c < s.width; c++) {
+			const float v = (float)value(x0, r, c);
+			in.push_back(fused ? T::get(T::make(v + (float)value(residual0, r, c))) : v);
+			bad += fused && value(residual, r, c) != in.back();
+		}
+		const std::vector<double> want = oracle(kind, in, epsilon);
+		for (long long c = 0; c < s.width; c++) {
+			double w = want[(size_t)c];
+			if (fused)
+				w = w * value(weight, 0, c) + value(bias, 0, c);
+			bad += !(fabs(value(out, r, c) - w) <= unit * fabs(w) + 2e-5);
+		}
+	}
+	if (bad)
+		printf("%s of %s, %lld x %lld, strides %lld and %lld, form %d, order %d: %d wrong\n", names[kind], type,
+			s.rows, s.width, s.row, s.column, held, order, bad);
+	return bad != 0;
+}
+
+/* `unit` is half a unit of the last place, the error of rounding to nearest. */
+template <typename T> static int check_type(const char *type, double unit)
+{
+	static const shape shapes[] = {{1, 1, 1, 1}, {3, 2, 2, 1}, {5, 7, 9, 1}, {2, 31, 31, 1}, {3, 33, 40, 1},
+		{2, 255, 255, 1}, {3, 256, 256, 1}, {2, 257, 261, 1}, {3, 1000, 1003, 1}, {7, 19, 1, 7}, {3, 300, 601, 2}};
+	int bad = 0, order = 0;
+	for (const shape &s : shapes)
+		for (int kind = 0; kind < KINDS; kind++)
+			for (int form = 0; form < (kind < LAYER ? 2 : 4); form++)
+				bad += check<T>(type, unit, (enum kind)kind, s, form & 1, form & 2, -1, order++ % 3);
+	return bad;
+}
+
+/* Every form: rows that it just holds, rows of a vector less, of one vector, and too few rows for its last block. */
+template <typename T> static int check_held(const char *type, double unit)
+{
+	int bad = 0, order = 0;
+	for (int i = 0; i < HELD; i++) {
+		const form &f = held_form<T>(i);
+		const long long each = 16 / (long long)sizeof(T), room = f.room * each;
+		const long long rows = f.block / f.threads_per_row * f.rows + 1;
+		const shape shapes[] = {{rows, room, room, 1}, {1, room - (f.room > 1) * each, room, 1}, {3, each, 2 * each, 1}};
+		for (const shape &s : shapes)
+			for (int kind = 0; kind < KINDS; kind++, order++)
+				bad += check<T>(type, unit, (enum kind)kind, s, order & 1, kind >= LAYER && order & 2, i, order % 3);
+	}
+	return bad;
+}
+
+/* Masked elements get exactly 0, and a row that is masked whole is NaN. */
+static int check_infinities(int held)
+{
+	enum { WIDTH = 300 };
+	alignas(16) f32 x[2][WIDTH], y[2][WIDTH];
+	for (int i = 0; i < WIDTH; i++) {
+		x[0][i].v = i % 3 ? -INFINITY : 0;
+		x[1][i].v = -INFINITY;
+	}
+	rows_args a = {{x, WIDTH, 1}, {y, WIDTH, 1}, {}, {}, nullptr, nullptr, 2, WIDTH, 0};
+	launch<f32>(KIND_SOFTMAX, a, held, 0);
+	int bad = 0;
+	for (int i = 0; i < WIDTH; i++)
+		bad += (i % 3 ? y[0][i].v != 0 : fabsf(y[0][i].v - .01f) > 1e-6f) + !isnan(y[1][i].v);
+	if (bad)
+		printf("softmax of infinities, form %d: %d wrong\n", held, bad);
+	return bad != 0;
+}
+
+template <typename T> static int check_all(const char *type, double unit)
+{
+	return check_type<T>(type, unit) + check_held<T>(type, unit);
+}
+
+int main(void)
+{
+	const int bad = check_infinities(-1) + check_infinities(7) + check_infinities(4) + check_all<f32>("FP32", 1e-5) +
+			check_all<f16>("FP16", 1.0 / 2048) + check_all<bf16>("BF16", 1.0 / 256);
+	if (!bad)
+		puts("softmax and norms agree with the oracle");
+	return bad != 0;
+}

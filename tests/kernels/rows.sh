@@ -1,0 +1,22 @@
+#!/bin/sh
+# The kernels over rows on the host: rows.sh ROOT WORK.  Then a control: without its barriers the source must fail.
+set -eu
+mkdir -p "$2"
+cxx=${CXX:-c++}
+command -v "$cxx" >/dev/null || { echo "there is no C++ compiler, $cxx"; exit 77; }
+
+build() { # the root, the folder of the source, more options, the program
+	"$cxx" -std=c++17 -O1 -g -Wall -Wno-unknown-pragmas $3 -I"$1/bench/zoo" -I"$2" "$1/tests/kernels/rows.cc" "$1/bench/zoo/emulate.cc" -o "$4"
+}
+export ASAN_OPTIONS=detect_stack_use_after_return=0:detect_leaks=0
+build "$1" "$1/src/kernels" "-fsanitize=address,undefined -fno-sanitize-recover=all" "$2/rows"
+"$2/rows"
+
+sed '/^\t__syncthreads();$/d' "$1/src/kernels/rows.cu" >"$2/rows.cu"
+sed '/^\t__syncthreads();$/d' "$1/src/kernels/rows_held.cu" >"$2/rows_held.cu"
+cp "$1"/src/kernels/*.cuh "$2"
+build "$1" "$2" "" "$2/control"
+if "$2/control" >/dev/null; then
+	echo "the test does not see that the barriers are missing"
+	exit 1
+fi

@@ -1,0 +1,354 @@
+/* What src/kernels/sm90.cuh says in PTX, for the emulator.
+ *
+ * Barriers in shared memory count arrivals and bytes, and a wait tells only one phase from the next, as on the GPU.  Copies
+ * come at a random later time and in any order.  A product reads its operands when it is begun or when it is waited for,
+ * whichever is worse that time: what reads too early, or writes into a stage that is in use, gives a wrong result.  Who
+ * waits for what never comes ends the program. */
+#pragma once
+
+#include "emulate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <map>
+#include <vector>
+
+typedef unsigned u32;
+typedef unsigned long long u64;
+
+#define __grid_constant__
+
+enum { SHARED_MOST = 232448 };
+static char emulated_shared;
+
+static inline char *shared_at(u32 at)
+{
+	if (at >= SHARED_MOST)
+		abort();
+	return (char *)emulate_shared(&emulated_shared, SHARED_MOST) + at;
+}
+
+static inline char *shared_of(u32 at, unsigned rank)
+{
+	return (char *)emulate_remote(shared_at(at), rank);
+}
+
+static inline void cluster_store(float *at, unsigned rank, float v)
+{
+	*(float *)emulate_remote(at, rank) = v;
+}
+
+static inline bool elect_one(void)
+{
+	return emulate_lane() == 0;
+}
+
+/* ---- barriers ---- */
+
+struct mbarrier {
+	u32 phase, count, left;
+	long bytes;
+};
+/* By block and place, of the cluster that runs. */
+static std::map<std::pair<unsigned, u32>, mbarrier> emulated_mbarriers;
+struct named_barrier {
+	int arrived, turn;
+};
+static std::map<std::pair<unsigned, int>, named_barrier> emulated_named;
+
+static inline void mbarrier_step(mbarrier &b)
+{
+	if (b.left || b.bytes)
+		return;
+	b.phase++;
+	b.left = b.count;
+	emulate_notify();
+}
+
+static inline void mbarrier_init(u32 at, u32 count)
+{
+	emulated_mbarriers[{cluster_rank(), at}] = {0, count, count, 0};
+}
+
+static inline void mbarrier_fence(void)
+{
+}
+
+static inline void mbarrier_down(unsigned rank, u32 at, u32 bytes)
+{
+	mbarrier &b = emulated_mbarriers.at({rank, at});
+	if (!b.left) {
+		fprintf(stderr, "emulate: more arrive at a barrier than it counts\n");
+		abort();
+	}
+	b.left--;
+	b.bytes += bytes;
+	mbarrier_step(b);
+}
+
+static inline void mbarrier_expect(u32 at, u32 bytes)
+{
+	mbarrier_down(cluster_rank(), at, bytes);
+}
+
+static inline void mbarrier_arrive(u32 at, u32 rank)
+{
+	mbarrier_down(rank, at, 0);
+}
+
+static inline void mbarrier_wait(u32 at, u32 parity)
+{
+	const mbarrier *b = &emulated_mbarriers.at({cluster_rank(), at});
+	emulate_wait([=] { return b->phase % 2 != parity; });
+}
+
+static inline void named_step(named_barrier &b, int threads)
+{
+	if (++b.arrived < threads)
+		return;
+	b.arrived = 0;
+	b.turn++;
+	emulate_notify();
+}
+
+static inline void named_arrive(int id, int threads)
+{
+	named_step(emulated_named[{cluster_rank(), id}], threads);
+}
+
+static inline void named_sync(int id, int threads)
+{
+	named_barrier *b = &emulated_named[{cluster_rank(), id}];
+	const int turn = b->turn;
+	named_step(*b, threads);
+	emulate_wait([=] { return b->turn != turn; });
+}
+
+/* ---- the copy engine ---- */
+
+/* What the test puts into a struct tensor_map: a matrix of 2-byte elements, x along its rows. */
+struct emulated_map {
+	unsigned short *at;
+	int width, height, box_x, box_y;
+	long pitch; /* elements */
+	bool swizzle;
+};
+
+static inline u32 swizzled(u32 at)
+{
+	return at ^ (at >> 7 & 7) << 4;
+}
+
+template <typename F> static void each_of_box(const emulated_map &m, u32 at, int x, int y, F f)
+{
+	for (int j = 0; j < m.box_y; j++)
+		for (int i = 0; i < m.box_x; i++) {
+			const u32 plain = at + (u32)(j * m.box_x + i) * 2;
+			const bool inside = x + i >= 0 && x + i < m.width && y + j >= 0 && y + j < m.height;
+			f(m.swizzle ? swizzled(plain) : plain, inside ? m.at + (y + j) * m.pitch + x + i : nullptr);
+		}
+}
+
+template <typename M> static emulated_map map_of(const M &map)
+{
+	emulated_map m;
+	memcpy(&m, &map, sizeof m);
+	return m;
+}
+
+static inline void tma_load_to(u32 to, const emulated_map &m, int x, int y, u32 barrier, unsigned rank)
+{
+	char *memory = shared_of(0, rank);
+	emulate_later([=] {
+		each_of_box(m, to, x, y, [&](u32 at, const unsigned short *from) {
+			const unsigned short v = from ? *from : 0;
+			memcpy(memory + at, &v, sizeof v);
+		});
+		mbarrier &b = emulated_mbarriers.at({rank, barrier});
+		b.bytes -= (long)m.box_x * m.box_y * 2;
+		mbarrier_step(b);
+	});
+}
+
+template <typename M> static void tma_prefetch(const M &)
+{
+}
+
+template <typename M> static void tma_load(u32 to, const M &map, int x, int y, u32 barrier)
+{
+	tma_load_to(to, map_of(map), x, y, barrier, cluster_rank());
+}
+
+template <typename M> static void tma_load_all(u32 to, const M &map, int x, int y, u32 barrier, unsigned mask)
+{
+	for (unsigned rank = 0; rank < 16; rank++)
+		if (mask >> rank & 1)
+			tma_load_to(to, map_of(map), x, y, barrier, rank);
+}
+
+/* Of a thread, in order: whether each has read what it stores. */
+static std::map<std::pair<unsigned, unsigned>, std::vector<bool>> emulated_stores;
+
+template <typename M> static void tma_store(u32 from, const M &map, int x, int y)
+{
+	std::vector<bool> *stores = &emulated_stores[{cluster_rank(), threadIdx.x}];
+	const emulated_map m = map_of(map);
+	const char *memory = shared_at(0);
+	const size_t number = stores->size();
+	stores->push_back(false);
+	emulate_later([=] {
+		/* 16 bytes at a time, also beyond the end of a row: that was seen on an H100. */
+		emulated_map wide = m;
+		wide.width = (m.width + 7) / 8 * 8;
+		each_of_box(wide, from, x, y, [&](u32 at, unsigned short *to) {
+			if (to)
+				memcpy(to, memory + at, sizeof *to);
+		});
+		(*stores)[number] = true;
+	});
+}
+
+template <int N> static void tma_wait_read(void)
+{
+	const std::vector<bool> *stores = &emulated_stores[{cluster_rank(), threadIdx.x}];
+	for (size_t i = 0; i + N < stores->size(); i++)
+		emulate_wait([=] { return (*stores)[i]; });
+}
+
+static inline void tma_wait(void)
+{
+	tma_wait_read<0>();
+}
+
+static inline void fence_async(void)
+{
+}
+
+/* ---- warpgroups ---- */
+
+template <int N> static void registers_more(void)
+{
+}
+
+template <int N> static void registers_less(void)
+{
+}
+
+/* Products are a warpgroup's: a group of them ends for all its threads at a time, once all have begun it. */
+struct product_group {
+	int begun; /* by how many threads */
+	std::vector<std::function<void()>> work;
+};
+struct warpgroup {
+	std::vector<product_group> groups;
+	unsigned committed[128]; /* by thread */
+};
+static std::map<std::pair<unsigned, unsigned>, warpgroup> emulated_warpgroups;
+static bool emulate_eager; /* products read their operands when they are begun */
+
+static inline warpgroup &own_warpgroup(void)
+{
+	return emulated_warpgroups[{cluster_rank(), threadIdx.x / 128}];
+}
+
+/* The one that this thread fills. */
+static inline product_group &open_group(warpgroup &w)
+{
+	const unsigned i = w.committed[threadIdx.x % 128];
+	if (w.groups.size() <= i)
+		w.groups.resize(i + 1);
+	return w.groups[i];
+}
+
+static inline void wgmma_fence(void)
+{
+}
+
+static inline void wgmma_commit(void)
+{
+	warpgroup &w = own_warpgroup();
+	open_group(w).begun++;
+	w.committed[threadIdx.x % 128]++;
+	emulate_notify();
+}
+
+template <int N> static void wgmma_wait(void)
+{
+	warpgroup *w = &own_warpgroup();
+	const unsigned committed = w->committed[threadIdx.x % 128];
+	for (unsigned i = 0; i + N < committed; i++) {
+		emulate_wait([=] { return w->groups[i].begun == 128; });
+		for (auto &work : w->groups[i].work)
+			work();
+		w->groups[i].work.clear();
+	}
+}
+
+/* An element of an operand by its descriptor; `rows`: K stands as rows. */
+static inline unsigned short operand(const char *memory, u64 descriptor, bool rows, int mn, int k)
+{
+	const u32 start = (u32)(descriptor & 0x3fff) << 4, apart = (u32)(descriptor >> 16 & 0x3fff) << 4;
+	const u32 at = rows ? start + (u32)(mn / 64) * apart + (u32)(k / 8 * 1024 + k % 8 * 128 + mn % 64 * 2)
+			    : start + (u32)(mn / 8 * 1024 + mn % 8 * 128 + k * 2);
+	unsigned short v;
+	memcpy(&v, memory + swizzled(at), sizeof v);
+	return v;
+}
+
+/* `struct wgmma` of a program, for one width. */
+template <typename T, int N, int TA, int TB> struct emulated_wgmma {
+	static void multiply(float (&d)[N / 2], u64 a, u64 b, int keep)
+	{
+		const char *memory = shared_at(0);
+		float *to = d;
+		const int lane = (int)threadIdx.x % 32, row = (int)threadIdx.x % 128 / 32 * 16 + lane / 4;
+		const auto work = [=] {
+			for (int i = 0; i < N / 2; i++) {
+				const int m = row + i % 4 / 2 * 8, n = i / 4 * 8 + lane % 4 * 2 + i % 2;
+				float sum = keep ? to[i] : 0;
+				for (int k = 0; k < 16; k++)
+					sum += T::get(T{operand(memory, a, TA, m, k)}) *
+					       T::get(T{operand(memory, b, TB, n, k)});
+				to[i] = sum;
+			}
+		};
+		if (emulate_eager)
+			work();
+		else
+			open_group(own_warpgroup()).work.push_back(work);
+	}
+};
+
+/* Matrix i has its rows' addresses in lanes 8i to 8i + 7; lane l has two elements of row l / 4 of each. */
+static inline void stmatrix(u32 at, const u32 (&v)[4])
+{
+	for (int i = 0; i < 4; i++) {
+		const u32 row = emulate_shuffle(at, i * 8 + emulate_lane() / 4);
+		memcpy(shared_at(row) + emulate_lane() % 4 * 4, &v[i], 4);
+	}
+	__syncwarp();
+}
+
+static inline void ldmatrix(u32 at, u32 (&v)[4])
+{
+	for (int i = 0; i < 4; i++) {
+		const u32 row = emulate_shuffle(at, i * 8 + emulate_lane() / 4);
+		memcpy(&v[i], shared_at(row) + emulate_lane() % 4 * 4, 4);
+	}
+	__syncwarp();
+}
+
+static inline float fast_tanh(float x)
+{
+	return tanhf(x);
+}
+
+/* Forgets what the blocks before have left. */
+static inline void sm90_begin(void)
+{
+	emulated_mbarriers.clear();
+	emulated_named.clear();
+	emulated_stores.clear();
+	emulated_warpgroups.clear();
+}

@@ -1,0 +1,141 @@
+"""weir.kernels on the simulated driver, with tensors of a small producer of DLPack: shapes, strides and types reach the
+library, and what cannot be done is refused in words.  No kernel executes there."""
+import ctypes as C
+import sys
+import unittest
+
+from weir import kernels
+
+CODES = {"f32": (2, 32), "f16": (2, 16), "bf16": (4, 16), "i32": (0, 32)}
+cuda = C.CDLL("libcuda.so.1")
+KEPT = []
+
+
+class Tensor:
+    """Of the first GPU, or of the host."""
+
+    def __init__(self, shape, dtype="f32", strides=None, kind=2, offset=0):
+        self.shape, self.dtype, self.kind, self.offset = tuple(shape), dtype, kind, offset
+        if strides is None:
+            strides, step = [], 1
+            for n in reversed(shape):
+                strides.insert(0, step)
+                step *= max(n, 1)
+        self.strides = tuple(strides)
+        self.at = C.c_uint64()
+        assert cuda.cuMemAlloc_v2(C.byref(self.at), C.c_size_t(1 << 20)) == 0
+
+    def __dlpack_device__(self):
+        return self.kind, 0
+
+    def __dlpack__(self, stream=None):
+        code, bits = CODES[self.dtype]
+        n = len(self.shape)
+        shape, strides = (C.c_int64 * n)(*self.shape), (C.c_int64 * n)(*self.strides)
+        t = kernels._DLTensor(self.at.value, self.kind, 0, n, code, bits, 1, shape, strides, self.offset)
+        KEPT.append((t, shape, strides))
+        new = C.pythonapi.PyCapsule_New
+        new.restype, new.argtypes = C.py_object, [C.c_void_p, C.c_char_p, C.c_void_p]
+        return new(C.addressof(t), b"dltensor", None)
+
+
+def empty_like(of):
+    return Tensor(of.shape, of.dtype)
+
+
+def empty(shape, dtype):
+    return Tensor(shape, dtype)
+
+
+Tensor.__module__ = "__main__"
+
+
+class Kernels(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        context = C.c_void_p()
+        assert cuda.cuInit(0) == 0 and cuda.cuDevicePrimaryCtxRetain(C.byref(context), 0) == 0
+        assert cuda.cuCtxSetCurrent(context) == 0
+
+    def last(self):
+        return kernels.plans()[-1]
+
+    def test_each_operation_gives_a_tensor_of_the_same_shape(self):
+        x = Tensor((2, 3, 64), "bf16")
+        w = Tensor((64,), "bf16")
+        self.assertEqual(kernels.softmax(x).shape, x.shape)
+        self.assertEqual(kernels.log_softmax(x).shape, x.shape)
+        self.assertEqual(kernels.layer_norm(x, w, w).shape, x.shape)
+        self.assertEqual(kernels.rms_norm(x, w, residual=x, sum_out=Tensor(x.shape, "bf16")).shape, x.shape)
+        self.assertIn("weir_rms_norm_bf16", self.last())
+
+    def test_rows_without_a_common_stride_are_launched_part_by_part(self):
+        count = 0
+        library = kernels._get()
+        run = library.c.weir_rows_run
+        seen = []
+
+        class Spy:
+            def __getattr__(self, name):
+                return getattr(real, name)
+
+            def weir_rows_run(self, plan, args, stream):
+                seen.append(args._obj.x)
+                return run(plan, args, stream)
+
+        real, library.c = library.c, Spy()
+        try:
+            x = Tensor((4, 3, 8), strides=(100, 8, 1))
+            kernels.softmax(x)
+            self.assertEqual([a - x.at.value for a in seen], [0, 400, 800, 1200])
+            del seen[:]
+            kernels.softmax(Tensor((4, 3, 8)))
+            self.assertEqual(len(seen), 1)
+            del seen[:]
+            kernels.softmax(Tensor((4, 0, 8)))
+            self.assertEqual(seen, [])
+            kernels.softmax(Tensor((5,)))
+            self.assertEqual(len(seen), 1)
+        finally:
+            library.c = real
+        self.assertEqual(count, 0)
+
+    def test_products_take_transposed_views_and_epilogues(self):
+        x, w = Tensor((2, 8, 64), "bf16"), Tensor((32, 64), "bf16")
+        b = Tensor((32,), "bf16")
+        for activation in (None, "relu", "gelu", "silu"):
+            self.assertEqual(kernels.linear(x, w, b, activation).shape, (2, 8, 32))
+        self.assertEqual(kernels.linear(x, w, activation="swiglu").shape, (2, 8, 16))
+        self.assertEqual(kernels.linear(x, w, residual=Tensor((2, 8, 32), "bf16")).shape, (2, 8, 32))
+        kernels.linear(Tensor((8, 64), "f16", (1, 8)), Tensor((32, 64), "f16", (1, 32)))
+        self.assertIn("weir_gemm_f16", self.last())
+
+    def test_what_cannot_be_done_is_refused_in_words(self):
+        x = Tensor((4, 8))
+        for wrong, words in (
+                (lambda: kernels.softmax([1.0]), "__dlpack__"),
+                (lambda: kernels.softmax(Tensor((4, 8), "i32")), "float32"),
+                (lambda: kernels.softmax(Tensor((4, 8), kind=8)), "CUDA"),
+                (lambda: kernels.softmax(Tensor(())), "dimension"),
+                (lambda: kernels.softmax(x, out=Tensor((4, 9))), "out|y has"),
+                (lambda: kernels.layer_norm(x, Tensor((9,))), "weight"),
+                (lambda: kernels.layer_norm(x, Tensor((8,), strides=(2,))), "contiguous"),
+                (lambda: kernels.rms_norm(x, residual=x, sum_out=Tensor((4, 8), strides=(16, 1))), "strides"),
+                (lambda: kernels.linear(x, Tensor((5, 9))), "alike"),
+                (lambda: kernels.linear(x, Tensor((6, 8)), activation="gelu"), "bias"),
+                (lambda: kernels.linear(x, Tensor((6, 8)), activation="tan"), "activation"),
+                (lambda: kernels.linear(Tensor((4, 8), strides=(4, 1)), Tensor((6, 8))), "contiguous"),
+        ):
+            with self.assertRaisesRegex(TypeError, words):
+                wrong()
+        with self.assertRaisesRegex(kernels.Error, "epsilon"):
+            kernels.rms_norm(x, epsilon=-1.0)
+        with self.assertRaisesRegex(kernels.Error, "no multiple"):
+            kernels.softmax(Tensor((4, 8), offset=2))
+
+
+if __name__ == "__main__":
+    if cuda.cuInit(0):
+        print("there is no driver")
+        sys.exit(77)
+    unittest.main()

@@ -1,0 +1,539 @@
+/*
+ * The kernel library on the simulated driver, with a test double of NVRTC: which kernel a plan
+ * takes, what it launches, what is kept on the disk, and what is refused.
+ */
+#include "sim_test.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/stat.h>
+
+#include "cuda_types.h"
+#include "driver/tensor_map.h"
+#include "kernels/gemm.cuh"
+#include "kernels/rows.cuh"
+#include "weir/kernels.h"
+
+static char folder[] = "/tmp/weir-kernels-XXXXXX";
+static int (*compiler_count)(void);
+
+static struct weir_kernels *open_with(const char *cache, const char *nvrtc)
+{
+	struct weir_kernels *k;
+	const struct weir_kernels_options options = { sizeof options, cache, nvrtc };
+	test_context();
+	OK(weir_kernels_open(&options, &k));
+	return k;
+}
+
+static struct weir_rows softmax_of(uint32_t type, int64_t rows, int64_t width)
+{
+	return (struct weir_rows){ .size = sizeof(struct weir_rows),
+		.operation = WEIR_SOFTMAX,
+		.type = type,
+		.rows = rows,
+		.width = width };
+}
+
+static struct weir_plan *plan_of(struct weir_kernels *k, const struct weir_rows *what)
+{
+	struct weir_plan *p;
+	const int e = weir_rows_plan(k, what, &p);
+	if (e)
+		fail_msg("%d: %s", e, weir_kernels_error());
+	return p;
+}
+
+/* What a run launches: in a capture, whose only node is then read. */
+static struct rows_args launched(const struct weir_plan *p, const struct weir_rows_args *a,
+	struct cu_kernel_node_params *ret)
+{
+	void *stream, *graph, *node;
+	size_t n = 1;
+	OK(cuStreamCreate(&stream, 1));
+	OK(cuStreamBeginCapture_v2(stream, 0));
+	OK(weir_rows_run(p, a, stream));
+	OK(cuStreamEndCapture(stream, &graph));
+	OK(cuGraphGetNodes(graph, NULL, &n));
+	assert_int_equal(n, 1);
+	OK(cuGraphGetNodes(graph, &node, &n));
+	OK(cuGraphKernelNodeGetParams_v2(node, ret));
+	struct rows_args args;
+	memcpy(&args, ret->params[0], sizeof args);
+	OK(cuGraphDestroy(graph));
+	OK(cuStreamDestroy_v2(stream));
+	return args;
+}
+
+static void *const at = (void *)0x7000000000;
+
+static void a_fast_kernel_takes_aligned_rows_and_the_plain_one_all_else(void **state)
+{
+	struct weir_kernels *k = open_with("", WEIR_COMPILER);
+	const struct weir_rows what = softmax_of(WEIR_BF16, 1000, 4096);
+	struct weir_plan *p = plan_of(k, &what);
+	struct weir_rows_args a = { .size = sizeof a, .x = at, .y = at };
+	struct cu_kernel_node_params fast, plain;
+	const struct rows_args args = launched(p, &a, &fast);
+	assert_ptr_equal(args.x.at, at);
+	assert_int_equal(args.x.row, 4096);
+	assert_int_equal(args.x.column, 1);
+	assert_int_equal(args.rows, 1000);
+	assert_int_equal(args.width, 4096);
+
+	a.x = (char *)at + 2;
+	launched(p, &a, &plain);
+	assert_ptr_not_equal(fast.func, plain.func);
+	assert_int_equal(plain.block_x, 256);
+	assert_non_null(strstr(weir_plan_text(p), "weir_softmax_bf16_v"));
+	weir_plan_close(p);
+
+	const struct weir_rows odd = softmax_of(WEIR_BF16, 1000, 4097);
+	p = plan_of(k, &odd);
+	assert_non_null(strstr(weir_plan_text(p), "weir_softmax_bf16_plain"));
+	weir_plan_close(p);
+	weir_kernels_close(k);
+}
+
+static void without_a_compiler_the_plain_kernels_run(void **state)
+{
+	struct weir_kernels *k = open_with("", "");
+	for (uint32_t operation = WEIR_SOFTMAX; operation <= WEIR_RMS_NORM; operation++)
+		for (uint32_t type = WEIR_F32; type <= WEIR_BF16; type++) {
+			struct weir_rows what = softmax_of(type, 3, 64);
+			what.operation = operation;
+			struct weir_plan *p = plan_of(k, &what);
+			const struct weir_rows_args a = { .size = sizeof a, .x = at, .y = at };
+			OK(weir_rows_run(p, &a, NULL));
+			assert_non_null(strstr(weir_plan_text(p), "built in"));
+			assert_non_null(strstr(weir_plan_text(p), "needs NVRTC"));
+			weir_plan_close(p);
+		}
+	weir_kernels_close(k);
+}
+
+static void a_compiler_that_refuses_leaves_the_plain_kernels(void **state)
+{
+	setenv("COMPILER", "refuse", 1);
+	struct weir_kernels *k = open_with("", WEIR_COMPILER);
+	const struct weir_rows what = softmax_of(WEIR_F32, 10, 64);
+	struct weir_plan *p = plan_of(k, &what);
+	assert_non_null(strstr(weir_plan_text(p), "weir_softmax_f32_plain (built in)"));
+	weir_plan_close(p);
+	weir_kernels_close(k);
+	unsetenv("COMPILER");
+}
+
+/* ---- products ---- */
+
+static struct weir_gemm product_of(uint32_t type, int64_t m, int64_t n, int64_t k)
+{
+	return (struct weir_gemm){
+		.size = sizeof(struct weir_gemm), .type = type, .m = m, .n = n, .k = k
+	};
+}
+
+static struct weir_plan *plan_product(struct weir_kernels *k, const struct weir_gemm *what)
+{
+	struct weir_plan *p;
+	const int e = weir_gemm_plan(k, what, &p);
+	if (e)
+		fail_msg("%d: %s", e, weir_kernels_error());
+	return p;
+}
+
+static void captured(const struct weir_plan *p, const struct weir_gemm_args *a,
+	struct cu_kernel_node_params *ret, void *ret_args, size_t bytes)
+{
+	void *stream, *graph, *node;
+	size_t n = 1;
+	OK(cuStreamCreate(&stream, 1));
+	OK(cuStreamBeginCapture_v2(stream, 0));
+	OK(weir_gemm_run(p, a, stream));
+	OK(cuStreamEndCapture(stream, &graph));
+	OK(cuGraphGetNodes(graph, &node, &n));
+	assert_int_equal(n, 1);
+	OK(cuGraphKernelNodeGetParams_v2(node, ret));
+	memcpy(ret_args, ret->params[0], bytes);
+	OK(cuGraphDestroy(graph));
+	OK(cuStreamDestroy_v2(stream));
+}
+
+static struct sim_tensor_map read_map(const struct tensor_map *map)
+{
+	struct sim_tensor_map m;
+	memcpy(&m, map, sizeof m);
+	return m;
+}
+
+static void expect_map(const struct tensor_map *map, const void *base, uint64_t columns,
+	uint64_t rows, uint64_t pitch, unsigned box_columns, unsigned box_rows)
+{
+	const struct sim_tensor_map m = read_map(map);
+	assert_int_equal(m.at, (uintptr_t)base);
+	assert_int_equal(m.rank, 2);
+	assert_int_equal(m.size[0], columns);
+	assert_int_equal(m.size[1], rows);
+	assert_int_equal(m.pitch[0], pitch);
+	assert_int_equal(m.box[0], box_columns);
+	assert_int_equal(m.box[1], box_rows);
+}
+
+/* Tiles of 128 x 112: m, n and k of a product, with rows that are further apart. */
+static void a_product_describes_its_matrices_to_the_copy_engine(void **state)
+{
+	struct weir_kernels *k = open_with("", WEIR_COMPILER);
+	struct weir_gemm what = product_of(WEIR_BF16, 1000, 904, 200);
+	what.a_pitch = 208;
+	what.b_transposed = 0;
+	what.d_pitch = 1000;
+	struct weir_plan *p = NULL;
+	unsigned bm = 0, bn = 0;
+	for (; what.choice < 17; what.choice++) {
+		p = plan_product(k, &what);
+		if (strstr(weir_plan_text(p), "128x112_pp"))
+			break;
+		weir_plan_close(p);
+	}
+	assert_int_not_equal(what.choice, 17);
+	assert_int_equal(sscanf(strstr(weir_plan_text(p), "_nn_") + 4, "%ux%u", &bm, &bn), 2);
+	char *const a = (char *)0x7000000000, *const b = (char *)0x7100000000,
+		    *const d = (char *)0x7200000000;
+	struct weir_gemm_args args = { .size = sizeof args, .a = a, .b = b, .d = d };
+	struct cu_kernel_node_params node;
+	struct tiled_args t;
+	captured(p, &args, &node, &t, sizeof t);
+	assert_int_equal(node.block_x, 384);
+	/* 4 clusters of 2 down, 9 across: fewer than run at a time. */
+	assert_int_equal(node.grid_x, 2 * 4 * 9);
+	assert_int_equal(t.m, 1000);
+	assert_int_equal(t.n, 904);
+	assert_int_equal(t.k, 200);
+	expect_map(&t.a, a, 200, 1000, 416, 64, 128);
+	expect_map(&t.b, b, 200, 904, 400, 64, 56); /* half of a tile: the cluster shares it */
+	expect_map(&t.d, d, 904, 1000, 2000, 64, 64);
+	expect_map(&t.d_tail, d, 904, 1000, 2000, 48, 64);
+	assert_int_equal(read_map(&t.d).swizzle, 3);
+	assert_int_equal(read_map(&t.d_tail).swizzle, 0);
+	weir_plan_close(p);
+	weir_kernels_close(k);
+}
+
+static void a_product_that_the_copy_engine_cannot_read_is_plain(void **state)
+{
+	struct weir_kernels *k = open_with("", WEIR_COMPILER);
+	struct weir_gemm what = product_of(WEIR_F16, 64, 64, 64);
+	struct weir_plan *p = plan_product(k, &what);
+	struct weir_gemm_args args = { .size = sizeof args, .a = (char *)at + 2, .b = at, .d = at };
+	struct cu_kernel_node_params node;
+	struct gemm_args g;
+	assert_null(strstr(weir_plan_text(p), "plain"));
+	captured(p, &args, &node, &g, sizeof g);
+	assert_int_equal(node.block_x, 256);
+	assert_ptr_equal(g.a, args.a);
+	weir_plan_close(p);
+	args.a = at;
+
+	for (int i = 0; i < 4; i++) {
+		what = product_of(i == 0 ? WEIR_F32 : WEIR_F16, 64, 64, i == 1 ? 62 : 64);
+		what.d_pitch = i == 2 ? 66 : 0;
+		what.a_transposed = what.b_transposed = i == 3;
+		what.k = i == 3 ? 0 : what.k;
+		p = plan_product(k, &what);
+		assert_non_null(strstr(weir_plan_text(p), "plain"));
+		captured(p, &args, &node, &g, sizeof g);
+		assert_int_equal(g.a_k, i == 3 ? 64 : 1);
+		assert_int_equal(g.a_row, i == 3 ? 1 : i == 1 ? 62 : 64);
+		assert_int_equal(g.d_row, i == 2 ? 66 : 64);
+		weir_plan_close(p);
+	}
+	weir_kernels_close(k);
+}
+
+static void every_wrong_product_is_refused_in_words(void **state)
+{
+	struct weir_kernels *k = open_with("", "");
+	struct weir_gemm wrong[8];
+	struct weir_plan *p;
+	for (size_t i = 0; i < 8; i++)
+		wrong[i] = product_of(WEIR_F32, 4, 4, 4);
+	wrong[0].size = 3;
+	wrong[1].type = 7;
+	wrong[2].epilogue = 7;
+	wrong[3].m = -1;
+	wrong[4].k = INT64_MAX;
+	wrong[5].a_pitch = 3;
+	wrong[6].epilogue = WEIR_EPILOGUE_SWIGLU;
+	wrong[6].n = 5;
+	wrong[7].b_transposed = 2;
+	for (size_t i = 0; i < 8; i++)
+		FAILS(i ? WEIR_KERNELS_ERROR_ARGUMENT : WEIR_KERNELS_ERROR_SIZE,
+			weir_gemm_plan(k, &wrong[i], &p));
+
+	struct weir_gemm what = product_of(WEIR_F32, 4, 4, 4);
+	what.epilogue = WEIR_EPILOGUE_BIAS;
+	p = plan_product(k, &what);
+	struct weir_gemm_args a = { .size = sizeof a, .a = at, .b = at, .d = at };
+	FAILS(WEIR_KERNELS_ERROR_ARGUMENT, weir_gemm_run(p, &a, NULL));
+	a.bias = at;
+	OK(weir_gemm_run(p, &a, NULL));
+	FAILS(WEIR_KERNELS_ERROR_ARGUMENT,
+		weir_rows_run(p, &(struct weir_rows_args){ .size = sizeof(struct weir_rows_args) },
+			NULL));
+	weir_plan_close(p);
+	weir_kernels_close(k);
+}
+
+/* ---- the cache ---- */
+
+/* How often the compiler is needed for one plan by a library that was just opened. */
+static int compiled_by_a_plan(const char *cache)
+{
+	const int before = compiler_count();
+	struct weir_kernels *k = open_with(cache, WEIR_COMPILER);
+	const struct weir_rows what = softmax_of(WEIR_F16, 10, 64);
+	weir_plan_close(plan_of(k, &what));
+	weir_kernels_close(k);
+	return compiler_count() - before;
+}
+
+/* Calls back for each file. */
+static int each_file(const char *in, void (*change)(const char *path))
+{
+	int n = 0;
+	DIR *d = opendir(in);
+	assert_non_null(d);
+	for (struct dirent *entry; (entry = readdir(d));) {
+		char path[700];
+		snprintf(path, sizeof path, "%s/%s", in, entry->d_name);
+		if (entry->d_name[0] == '.')
+			continue;
+		change(path);
+		n++;
+	}
+	closedir(d);
+	return n;
+}
+
+static void is_private(const char *path)
+{
+	struct stat s;
+	OK(stat(path, &s));
+	assert_int_equal(s.st_mode & 0777, 0600);
+	assert_non_null(strstr(path, ".cubin"));
+}
+
+static void flip_last(const char *path)
+{
+	FILE *f = fopen(path, "r+");
+	assert_non_null(f);
+	OK(fseek(f, -1, SEEK_END));
+	const int c = fgetc(f);
+	OK(fseek(f, -1, SEEK_END));
+	fputc(c ^ 1, f);
+	OK(fclose(f));
+}
+
+static void cut_short(const char *path)
+{
+	struct stat s;
+	OK(stat(path, &s));
+	OK(truncate(path, s.st_size / 2));
+}
+
+static void make_empty(const char *path)
+{
+	OK(truncate(path, 0));
+}
+
+static void let_others_write(const char *path)
+{
+	OK(chmod(path, 0666));
+}
+
+static void replace_by_link(const char *path)
+{
+	char other[700];
+	snprintf(other, sizeof other, "%s/other%s", folder, strrchr(path, '/') + 1);
+	OK(rename(path, other));
+	OK(symlink(other, path));
+}
+
+static void compiled_kernels_are_kept_and_damage_is_found(void **state)
+{
+	static void (*const damages[])(const char *) = { flip_last, cut_short, make_empty,
+		let_others_write, replace_by_link };
+	char cache[400];
+	snprintf(cache, sizeof cache, "%s/deep/kernels", folder);
+	assert_int_equal(compiled_by_a_plan(cache), 2); /* the fast kernel and the plain one */
+	assert_int_equal(each_file(cache, is_private), 2);
+	assert_int_equal(compiled_by_a_plan(cache), 0);
+	for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
+		each_file(cache, damages[i]);
+		assert_int_equal(compiled_by_a_plan(cache), 2);
+		assert_int_equal(compiled_by_a_plan(cache), 0);
+		each_file(cache, is_private);
+	}
+}
+
+static void a_folder_that_cannot_be_written_costs_only_time(void **state)
+{
+	char file[400];
+	snprintf(file, sizeof file, "%s/file", folder);
+	close(open(file, O_CREAT | O_WRONLY, 0600));
+	assert_int_equal(compiled_by_a_plan(file), 2);
+	assert_int_equal(compiled_by_a_plan(file), 2);
+}
+
+/* ---- refusals ---- */
+
+static void every_wrong_description_is_refused_in_words(void **state)
+{
+	struct weir_kernels *k = open_with("", "");
+	const struct weir_rows good = softmax_of(WEIR_F32, 4, 4);
+	struct weir_rows wrong[10];
+	struct weir_plan *p;
+	for (size_t i = 0; i < 10; i++)
+		wrong[i] = good;
+	wrong[0].size = 8;
+	wrong[1].operation = 9;
+	wrong[2].type = 0;
+	wrong[3].rows = -1;
+	wrong[4].has_weight = 1; /* a softmax has none */
+	wrong[5].operation = WEIR_RMS_NORM;
+	wrong[5].has_sum = 1; /* of what? */
+	wrong[6].operation = WEIR_LAYER_NORM;
+	wrong[6].epsilon = -1;
+	wrong[7].x_row = INT64_MAX / 2;
+	wrong[8].width = INT64_MAX;
+	wrong[9].operation = WEIR_RMS_NORM;
+	wrong[9].has_bias = 2;
+	for (size_t i = 0; i < 10; i++) {
+		const int e = weir_rows_plan(k, &wrong[i], &p);
+		assert_int_equal(e, i ? WEIR_KERNELS_ERROR_ARGUMENT : WEIR_KERNELS_ERROR_SIZE);
+		assert_true(strlen(weir_kernels_error()) > 10);
+	}
+	FAILS(WEIR_KERNELS_ERROR_ARGUMENT, weir_rows_plan(k, NULL, &p));
+	weir_kernels_close(k);
+}
+
+static void every_wrong_tensor_is_refused_and_nothing_is_launched(void **state)
+{
+	struct weir_kernels *k = open_with("", "");
+	const struct weir_rows what = softmax_of(WEIR_F32, 4, 4);
+	struct weir_plan *p = plan_of(k, &what);
+	const struct weir_rows_args good = { .size = sizeof good, .x = at, .y = at };
+	struct weir_rows_args a = good;
+	a.y = NULL;
+	FAILS(WEIR_KERNELS_ERROR_ARGUMENT, weir_rows_run(p, &a, NULL));
+	a = good;
+	a.weight = at;
+	FAILS(WEIR_KERNELS_ERROR_ARGUMENT, weir_rows_run(p, &a, NULL));
+	a = good;
+	a.x = (char *)at + 2;
+	FAILS(WEIR_KERNELS_ERROR_ARGUMENT, weir_rows_run(p, &a, NULL));
+	a.size = 1;
+	FAILS(WEIR_KERNELS_ERROR_SIZE, weir_rows_run(p, &a, NULL));
+	OK(weir_rows_run(p, &good, NULL));
+
+	/* The driver's own refusal is told with its name. */
+	FAILS(WEIR_KERNELS_ERROR_DRIVER, weir_rows_run(p, &good, (void *)0x1234));
+	assert_non_null(strstr(weir_kernels_error(), "cuLaunchKernelEx: CUDA_ERROR_"));
+	weir_plan_close(p);
+
+	const struct weir_rows nothing = softmax_of(WEIR_F32, 0, 4);
+	p = plan_of(k, &nothing);
+	OK(weir_rows_run(p, &(struct weir_rows_args){ .size = sizeof good }, NULL));
+	weir_plan_close(p);
+	weir_kernels_close(k);
+}
+
+static void without_a_context_it_does_not_open(void **state)
+{
+	struct weir_kernels *k;
+	test_context();
+	OK(cuCtxSetCurrent(NULL));
+	FAILS(WEIR_KERNELS_ERROR_NO_CONTEXT, weir_kernels_open(NULL, &k));
+	test_context();
+}
+
+/* ---- threads ---- */
+
+static void *plan_and_run(void *of)
+{
+	struct weir_kernels *k = of;
+	test_context();
+	for (int i = 0; i < 50; i++) {
+		const struct weir_rows what =
+			softmax_of(WEIR_F32 + (uint32_t)i % 3, 7, 32 << i % 5);
+		const struct weir_rows_args a = { .size = sizeof a, .x = at, .y = at };
+		struct weir_plan *p;
+		if (weir_rows_plan(k, &what, &p) || weir_rows_run(p, &a, NULL))
+			return (void *)weir_kernels_error();
+		weir_plan_close(p);
+	}
+	return NULL;
+}
+
+static void threads_share_a_library_and_outlive_its_handle(void **state)
+{
+	enum { THREADS = 8 };
+	pthread_t thread[THREADS];
+	struct weir_kernels *k = open_with("", WEIR_COMPILER);
+	const struct weir_rows what = softmax_of(WEIR_F32, 7, 32);
+	struct weir_plan *p = plan_of(k, &what);
+	for (int i = 0; i < THREADS; i++)
+		OK(pthread_create(&thread[i], NULL, plan_and_run, k));
+	for (int i = 0; i < THREADS; i++) {
+		void *wrong;
+		pthread_join(thread[i], &wrong);
+		assert_null(wrong);
+	}
+	weir_kernels_close(k);
+	const struct weir_rows_args a = { .size = sizeof a, .x = at, .y = at };
+	OK(weir_rows_run(p, &a, NULL));
+	weir_plan_close(p);
+}
+
+static int set_up(void **state)
+{
+	void *compiler = dlopen(WEIR_COMPILER, RTLD_NOW);
+	assert_non_null(compiler);
+	*(void **)&compiler_count = dlsym(compiler, "compiler_count");
+	return !mkdtemp(folder);
+}
+
+static void remove_all(const char *path)
+{
+	if (remove(path)) { /* a folder with files in it */
+		each_file(path, remove_all);
+		remove(path);
+	}
+}
+
+static int tear_down(void **state)
+{
+	remove_all(folder);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_fast_kernel_takes_aligned_rows_and_the_plain_one_all_else),
+		cmocka_unit_test(without_a_compiler_the_plain_kernels_run),
+		cmocka_unit_test(a_compiler_that_refuses_leaves_the_plain_kernels),
+		cmocka_unit_test(a_product_describes_its_matrices_to_the_copy_engine),
+		cmocka_unit_test(a_product_that_the_copy_engine_cannot_read_is_plain),
+		cmocka_unit_test(every_wrong_product_is_refused_in_words),
+		cmocka_unit_test(compiled_kernels_are_kept_and_damage_is_found),
+		cmocka_unit_test(a_folder_that_cannot_be_written_costs_only_time),
+		cmocka_unit_test(every_wrong_description_is_refused_in_words),
+		cmocka_unit_test(every_wrong_tensor_is_refused_and_nothing_is_launched),
+		cmocka_unit_test(without_a_context_it_does_not_open),
+		cmocka_unit_test(threads_share_a_library_and_outlive_its_handle),
+	};
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
