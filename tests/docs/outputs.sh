@@ -44,7 +44,7 @@ others_page() {
 of [json-report.md](json-report.md). The end of a key is its unit. Each object has `schema_version`,
 which is 1.
 END
-	tables '^(hints|stat|trace|doctor|occupancy|predict|train|eval|whatif|sched|top)' 3
+	tables '^(hints|stat|trace|doctor|occupancy|kernels|predict|train|eval|whatif|sched|top)' 3
 }
 memory_page() { # after what columns.sh writes
 	sed '/^## `replay`/,$d' docs/reference/json-memory.md | sed '$d'

@@ -220,6 +220,9 @@ def json_outputs():
         yield "trace", file.read()
     yield "doctor", weir("doctor", "--json", "--sim", codes=(0, 3))
     yield "doctor", weir("doctor", "--json", "--", "/bin/false", codes=(0, 3))
+    yield "kernels", weir("kernels", "list", "--json")
+    yield "kernels", weir("kernels", "plan", "softmax", "--rows", "64", "--width", "64", "--json")
+    yield "kernels", weir("kernels", "plan", "gemm", "--size", "64,64,64", "--json")
     occupancy = ["occupancy", "--json", "--cc", "9.0", "--regs", "64"]
     yield "occupancy", weir(*occupancy, "--dynamic", "100K", "--block", "256", "--scan")
     yield "occupancy", weir(*occupancy, "--regs", "250", "--block", "1024", codes=(0, 1))

@@ -1,0 +1,30 @@
+# weir kernels: which kernel runs what, without a GPU and on the simulated driver, and what is said of questions that
+# make no sense.
+weir=$1 source=$2
+. "$(dirname "$0")/expect.sh"
+sim=$(dirname "$weir")/../lib/weir/sim
+export XDG_CACHE_HOME="$scratch/cache"
+
+expect 0 'softmax +f32 f16 bf16 +rows_held' "$weir" kernels list
+expect 0 '"source": "gemm_sm90"' "$weir" kernels list --json
+expect 0 'each element is read once' "$weir" kernels plan softmax --rows 4096 --width 8192
+expect 0 'only the plain kernel' "$weir" kernels plan softmax --rows 4096 --width 8191
+expect 0 'only the plain kernel' "$weir" kernels plan gemm --size 512,512,512 --device A10
+expect 0 '"name": "weir_gemm_f16_swiglu_nt_' "$weir" kernels plan gemm -s 512,512,512 -e swiglu --transposed b -t f16 --json
+expect 0 'weir_rms_norm_f32_v' "$weir" kernels plan rms-norm -t f32 -r 10 -w 64 --with residual,sum,weight
+expect 0 'weir_softmax_bf16_' env LD_LIBRARY_PATH="$sim" "$weir" kernels bench softmax -r 64 -w 64
+expect 0 'measured' env LD_LIBRARY_PATH="$sim" "$weir" kernels tune gemm -s 64,64,64
+expect 0 '"measured_ns": [0-9]' env LD_LIBRARY_PATH="$sim" "$weir" kernels tune layer-norm -r 64 -w 63 --json
+
+expect 2 'list, plan, tune or bench' "$weir" kernels describe
+expect 2 'needs one operation' "$weir" kernels plan
+expect 2 "no operation 'attention'" "$weir" kernels plan attention
+expect 2 'needs --rows and --width' "$weir" kernels plan softmax --rows 4
+expect 2 'needs --size M,N,K' "$weir" kernels plan gemm --size 4,4
+expect 2 "not 'f64'" "$weir" kernels plan gemm --size 4,4,4 --type f64
+expect 2 'epilogue is none, bias' "$weir" kernels plan gemm --size 4,4,4 --epilogue tan
+expect 2 'must be even' "$weir" kernels plan gemm --size 4,5,4 --epilogue swiglu
+expect 2 'softmax takes no residual' "$weir" kernels plan softmax -r 4 -w 4 --with residual
+expect 2 "no device 'Voodoo'" "$weir" kernels plan softmax -r 4 -w 4 --device Voodoo
+expect 3 'CUDA_ERROR_NO_DEVICE' env WEIR_SIM=devices=0 LD_LIBRARY_PATH="$sim" "$weir" kernels bench softmax -r 4 -w 4
+finish
