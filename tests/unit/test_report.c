@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "maker.h"
 #include "report/report_make.h"
+#include "report/sections.h"
 #include "memory/memory.h"
 #include "model/demangle.h"
 #include "model/gpu_calls.h"
@@ -502,6 +503,24 @@ static void processes_are_named(void **state)
 	json_decref(j);
 }
 
+/* Of samples, kernels say how often each ran. */
+static void lists_of_devices_count_no_kernels(void **state)
+{
+	struct error err;
+	launch(0x55, 1, 32);
+	json_decref(ask());
+	for (unsigned sampled = 0; sampled <= 8; sampled += 8) {
+		report_free(report);
+		trace->header.sampled = sampled;
+		assert_int_equal(report_make(trace, &decoder, 1, section_facets(&section_memops),
+					 &report, &err),
+			0);
+		assert_true(report->facets & FACET(DEVICE));
+		assert_int_equal((report->facets & FACET(KERNELS)) != 0, sampled != 0);
+		assert_int_equal(report->kernel_rows.n, sampled != 0);
+	}
+}
+
 /* Raw and packed, with one thread and with five: the same report. */
 static void the_report_does_not_depend_on_form_or_threads(void **state)
 {
@@ -691,6 +710,7 @@ int main(void)
 		REPORT_TEST(what_is_missing_is_said),
 		REPORT_TEST(a_program_without_calls_is_a_sentence),
 		REPORT_TEST(processes_are_named),
+		REPORT_TEST(lists_of_devices_count_no_kernels),
 		REPORT_TEST(the_report_does_not_depend_on_form_or_threads),
 		REPORT_TEST(threads_whose_id_comes_again_are_counted_each),
 		REPORT_TEST(an_imported_thread_is_one_however_many_chunks_it_has),
