@@ -88,6 +88,24 @@ static uint64_t last_ticks(const struct trace *t)
 	return last > t->header.start.ticks ? last : t->header.start.ticks + 1;
 }
 
+/* A chunk that is being filled, or was left, has no reading of the clock behind its calls. */
+static void find_last(struct trace *t)
+{
+	struct chunk_buf buf = { 0 };
+	for (size_t i = 0; i < t->chunk_count; i++) {
+		const struct chunk_header *head = &t->chunks[i].head;
+		const bool closed = t->chunks[i].packed || head->state == CHUNK_CLOSED;
+		if (head->kind != CHUNK_EVENTS || (closed && head->last.ticks) ||
+			trace_load(t, i, &buf, NULL))
+			continue;
+		struct records it = records_of(&buf);
+		for (const struct record *r; (r = records_next(&it));)
+			t->last_ticks =
+				record_end(r) > t->last_ticks ? record_end(r) : t->last_ticks;
+	}
+	chunk_buf_fini(&buf);
+}
+
 static void cut_times(const struct trace *t, const struct trace_cut *cut, struct spans *s)
 {
 	struct spans one = { 0 };
@@ -438,6 +456,7 @@ static void put_header(struct trace *t)
 static int choose(
 	struct trace *t, const struct trace_cut *cut, struct spans *spans, struct error *err)
 {
+	find_last(t);
 	add(spans, t->header.start.ticks, last_ticks(t) + 1);
 	int e = 0;
 	if (load_relaxed(&t->header.optional) & FEATURE_CAPTURE)
