@@ -1,7 +1,8 @@
 """python3 -m weir COMMAND [ARGUMENT...] is the program weir; python3 -m weir SCRIPT.py [ARGUMENT...], or -m MODULE
 [ARGUMENT...], runs a script or a module with its operators named.
 
-python3 -m weir export-torch REPOSITORY MODEL: export_torch.py."""
+python3 -m weir export-torch REPOSITORY MODEL: export_torch.py.
+python3 -m weir kernelspec install: notebook.py."""
 import os
 import runpy
 import shutil
@@ -13,6 +14,7 @@ USAGE = """usage: weir record -- python3 -m weir SCRIPT [ARGUMENT...]
        weir record -- python3 -m weir -m MODULE [ARGUMENT...]
        python3 -m weir export-torch --help
        python3 -m weir COMMAND [ARGUMENT...]
+       python3 -m weir kernelspec --help
 """
 
 
@@ -47,6 +49,9 @@ def main():
     if sys.argv[0] == "export-torch":
         from weir import export_torch
         return export_torch.main(sys.argv[1:])
+    if sys.argv[0] == "kernelspec":
+        from weir import notebook
+        return notebook.main(sys.argv[1:])
     if is_command(sys.argv[0]):
         return become_program(sys.argv)
     if not weir.recorded():

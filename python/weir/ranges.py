@@ -43,6 +43,13 @@ def fact(key, value):
         library.weir_fact(key.encode(), str(value).encode("utf-8", "replace"))
 
 
+def collect():
+    """Device times of what has ended are in the recording when this returns."""
+    library = ctypes.PyDLL(None)
+    if hasattr(library, "weir_collect"):
+        library.weir_collect()
+
+
 def string(text):
     """The number of a text in the recording; 0 when there is none."""
     number = _known.get(text)

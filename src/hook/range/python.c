@@ -14,6 +14,7 @@
 #include "hook/core/pages.h"
 #include "hook/range/range.h"
 #include "hook/core/strings.h"
+#include "hook/time/device_times.h"
 
 #define PUBLIC __attribute__((visibility("default")))
 
@@ -22,6 +23,7 @@ PUBLIC uint32_t weir_range_define(uint32_t kind, uint32_t scope, uint32_t name, 
 PUBLIC void weir_range_push(uint32_t number);
 PUBLIC void weir_range_pop(uint32_t scope);
 PUBLIC int weir_range_inside(uint32_t scope);
+PUBLIC void weir_collect(void);
 
 static _Atomic uint32_t part_name; /* of the ranges in which recording is on; 0: none has come */
 
@@ -122,4 +124,10 @@ void weir_range_pop(uint32_t scope)
 int weir_range_inside(uint32_t scope)
 {
 	return range_is_inside(scope);
+}
+
+/* Puts the times of what has ended on the GPU into the trace, for a notebook that reads it now. */
+void weir_collect(void)
+{
+	device_times_hand_out();
 }

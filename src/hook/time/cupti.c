@@ -561,6 +561,12 @@ void cupti_flush(void)
 	cupti.flush_all(0);
 }
 
+void cupti_hand_out(void)
+{
+	if (is_here() && cupti_is_collecting())
+		cupti_flush();
+}
+
 int cupti_share(void)
 {
 	if (share_has_clock())

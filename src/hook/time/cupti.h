@@ -42,6 +42,9 @@ int cupti_share(void);
 /* Before the clock changes: what has ended is dated by the old one. */
 void cupti_flush(void);
 
+/* The same where it is collecting. */
+void cupti_hand_out(void);
+
 /* The other client flushes: it gets what came back at exit. */
 void cupti_hand_on_waiting(void);
 

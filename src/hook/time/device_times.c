@@ -120,6 +120,12 @@ void device_times_collect(void)
 		c->collect();
 }
 
+void device_times_hand_out(void)
+{
+	device_times_collect();
+	cupti_hand_out();
+}
+
 static void device_gone(int device)
 {
 	const struct collector *c = collector_get();
