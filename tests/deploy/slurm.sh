@@ -11,10 +11,9 @@ chmod 755 "$scratch" && cd "$scratch" || exit 1
 # Slurm looks names up as if a network of 127.0.0.1 alone were none.
 echo '10.0.0.1 node' >hosts
 ip link set lo up && ip addr add 10.0.0.1/32 dev lo && hostname node && mount --bind hosts /etc/hosts || exit 1
-mkdir -p tree/lib/weir/slurm tree/bin out state spool tmp
+mkdir -p tree/lib/weir/slurm out state spool tmp
 ln -s "$build"/lib/weir/* tree/lib/weir
-cp "$source/deploy/slurm/weir-srun" tree/bin
-cp "$source/deploy/slurm/task-prolog" "$source/deploy/slurm/task-epilog" tree/lib/weir/slurm
+cp "$source"/deploy/slurm/* tree/lib/weir/slurm
 export PATH="$PATH:/usr/sbin" SLURM_CONF="$scratch/slurm.conf" TMPDIR="$scratch/tmp" LD_LIBRARY_PATH="$build/lib/weir/sim"
 
 head -c 1024 /dev/urandom >key && chmod 400 key
@@ -52,7 +51,7 @@ launches() {
 }
 cd out || exit 1
 expect 0 '' srun -n 1 true
-expect 0 '' env WEIR_RECORD= ../tree/bin/weir-srun -n 2 "$build/examples/vecadd"
+expect 0 '' env WEIR_RECORD= ../tree/lib/weir/slurm/weir-srun -n 2 "$build/examples/vecadd"
 set -- *.weir
 expect 0 '^2$' echo $#
 for trace; do
@@ -61,7 +60,7 @@ done
 expect 0 '^job[0-9]+\.0-rank0\.weir job[0-9]+\.0-rank1\.weir$' echo "$@"
 rm -f *.weir
 # The exit status is the program's, also where it makes no call.
-expect 7 '' ../tree/bin/weir-srun -n 1 sh -c 'exit 7'
+expect 7 '' ../tree/lib/weir/slurm/weir-srun -n 1 sh -c 'exit 7'
 
 # Set up for the whole cluster: for who asks, and for nobody else.
 echo "TaskProlog=$scratch/tree/lib/weir/slurm/task-prolog
