@@ -30,17 +30,17 @@ row() {
 }
 
 alone() {
-	requests "$1" 1 >"$scratch/lc"
-	background "$1" .6 >"$scratch/be"
+	requests "$1" .6 >"$scratch/lc"
+	background "$1" .5 >"$scratch/be"
 	row alone
 }
 
 # How it is called, and what runs before each program.
 together() {
-	background "$3" 2.2 >"$scratch/be" &
+	background "$3" 1.5 >"$scratch/be" &
 	be=$!
-	requests "$2" .4 >/dev/null # both have met
-	requests "$2" 1.4 >"$scratch/lc"
+	requests "$2" .3 >/dev/null # both have met
+	requests "$2" .9 >"$scratch/lc"
 	wait $be
 	row "$1"
 }
