@@ -11,7 +11,7 @@ expect 0 'each element is read once' "$weir" kernels plan softmax --rows 4096 --
 expect 0 'only the plain kernel' "$weir" kernels plan softmax --rows 4096 --width 8191
 expect 0 'only the plain kernel' "$weir" kernels plan gemm --size 512,512,512 --device A10
 expect 0 '"name": "weir_gemm_f16_swiglu_nt_' "$weir" kernels plan gemm -s 512,512,512 -e swiglu --transposed b -t f16 --json
-expect 0 'weir_rms_norm_f32_v' "$weir" kernels plan rms-norm -t f32 -r 10 -w 64 --with residual,sum,weight
+expect 0 'weir_rms_norm_f32_rsw_v' "$weir" kernels plan rms-norm -t f32 -r 10 -w 64 --with residual,sum,weight
 expect 0 'weir_softmax_bf16_' env LD_LIBRARY_PATH="$sim" "$weir" kernels bench softmax -r 64 -w 64
 expect 0 'measured' env LD_LIBRARY_PATH="$sim" "$weir" kernels tune gemm -s 64,64,64
 expect 0 '"measured_ns": [0-9]' env LD_LIBRARY_PATH="$sim" "$weir" kernels tune layer-norm -r 64 -w 63 --json
