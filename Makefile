@@ -14,7 +14,7 @@ RESULTS := build-asan/tests.xml build-tsan/tests.xml $(BUILD)/tests.xml
 build-%/build.ninja:
 	cmake --preset $* $(if $(VERBOSE),,>/dev/null)
 
-.PHONY: build help demo demo-serve on-call quick check suite storm faults fresh check-gpu lint bench fuzz asan tsan install dist image check-dist clean deps onnxruntime
+.PHONY: build help demo demo-serve on-call quick check suite storm faults fresh check-gpu check-arm64 lint bench fuzz asan tsan install dist image check-dist clean deps onnxruntime
 
 build: ## build the program and its libraries into build/
 	@[ -f $(BUILD)/build.ninja ] || cmake --preset release
@@ -45,6 +45,9 @@ check: ## every test that needs no GPU, also with the sanitizers
 
 suite: build
 	$(CTEST) --no-tests=error --test-dir $(BUILD) -LE 'gpu|lint'
+
+check-arm64: ## build for arm64 and run the unit tests under qemu-user (root)
+	@sh tools/arm64.sh
 
 storm: build ## kill programs and weir record at random moments, KILLS times (1000)
 	sh tests/need.sh python3 python3 tests/storm/storm.py $(BUILD) $(KILLS)
@@ -107,7 +110,7 @@ deps:
 	@sh tools/deps.sh build
 
 clean: ## remove what was built
-	cmake -E rm -rf build build-debug build-asan build-tsan build-fuzz build-fresh build-dist-x86_64
+	cmake -E rm -rf build build-debug build-asan build-tsan build-fuzz build-fresh build-arm64 build-dist-x86_64
 
 help: ## print this
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile

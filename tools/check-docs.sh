@@ -23,7 +23,7 @@ done
 
 # What make is asked for.
 [ ! -f Makefile ] || for page in $pages; do
-	for target in $(grep -ohE '(^    |`|^\$ )make [a-z-]+' "$page" | sed 's/.* //' | sort -u); do
+	for target in $(grep -ohE '(^    |`|^\$ )make [a-z0-9-]+' "$page" | sed 's/.* //' | sort -u); do
 		grep -qE "^([a-z-]+ )*$target( [a-z-]+)*:" Makefile && continue
 		echo "  $page: there is no make $target"
 		bad=1

@@ -1,4 +1,4 @@
-# Installs the Debian packages that are missing for `deps.sh build`, `check`, `lint`, `fuzz`, `serve` or
+# Installs the Debian packages that are missing for `deps.sh build`, `check`, `lint`, `fuzz`, `serve`, `arm64` or
 # `dist-MACHINE`.  Does nothing when they are there; says what to install by hand where it cannot.
 set -u
 
@@ -13,6 +13,7 @@ bench) packages="$packages wrk nghttp2-client nginx-light" ;;
 fuzz) packages="$packages clang-14 libclang-rt-14-dev" ;;
 check-dist) packages="$packages debootstrap zstd binutils python3 lintian" ;;
 dist-x86_64) packages="$packages zstd binutils python3" ;;
+arm64) packages="$packages gcc-aarch64-linux-gnu qemu-user-static" ;;
 dist-aarch64) packages="$packages zstd binutils python3 gcc-aarch64-linux-gnu" ;;
 packages) packages='debhelper rpm zstd python3' ;;
 serve) command -v npm >/dev/null || packages="$packages nodejs npm" ;; # others' nodejs has npm in it

@@ -10,7 +10,7 @@ linked='zlib1g-dev libzstd-dev liblz4-dev libsqlite3-dev libjansson-dev libncurs
 loaded='linux-libc-dev libmicrohttpd-dev libdw-dev libelf-dev'
 if [ "${3-}" = tests ]; then
 	old=$new
-	loaded="$loaded libcmocka-dev libcmocka0 libdw1 libelf1 zlib1g libbz2-1.0 liblzma5 libgcc-s1 libmicrohttpd12 libnghttp2-14
+	loaded="$loaded libcmocka-dev libcmocka0 libstdc++6 libdw1 libelf1 zlib1g libbz2-1.0 liblzma5 libgcc-s1 libmicrohttpd12 libnghttp2-14
 		libgnutls30 libp11-kit0 libidn2-0 libunistring2 libtasn1-6 libnettle8 libhogweed6 libgmp10 libffi8"
 fi
 case $machine in
