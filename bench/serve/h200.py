@@ -1,0 +1,348 @@
+"""weir serve on a GPU, beside what people use: h200.py BUILD RESULT.json [PART...]
+
+Parts: right (answers against PyTorch eager), graphs (host time of a request), goodput (three models, policies of weir serve
+and Triton's delay), python (PyTorch compiled, behind asyncio), cold (models of twice the memory), neighbours (a training
+beside the server), together (four models in one server against four processes).  Needs PyTorch, torchvision and ONNX
+Runtime's CUDA provider beside BUILD/lib/weir/libonnxruntime.so.1.  A part that fails leaves its words in the result.
+"""
+import asyncio
+import http.client
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+
+import rig
+
+SECONDS = 3
+KINDS = {"FP16": "float16", "FP32": "float32", "INT64": "int64"}
+WORK = pathlib.Path(tempfile.mkdtemp(prefix="weir-h200."))
+
+
+def parts_of(repository, *names):
+    """A repository of some of another one's models."""
+    to = pathlib.Path(tempfile.mkdtemp(dir=WORK))
+    for name in names:
+        shutil.copytree(repository / name, to / name)
+    return to
+
+
+class Server(rig.Server):
+    def __init__(self, build, repository, *options, command=None):
+        super().__init__(build, repository, *options, command=command)
+        self.wait()
+        self.http = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+
+    def get(self, path):
+        self.http.request("GET", path)
+        return json.loads(self.http.getresponse().read())
+
+    def infer(self, model, x):
+        """A tensor of PyTorch in; a tensor and how long it took."""
+        import torch
+        kind = {torch.float16: "FP16", torch.float32: "FP32", torch.int64: "INT64"}[x.dtype]
+        data = x.cpu().numpy().tobytes()
+        head = json.dumps({"parameters": {"binary_data_output": True}, "inputs": [
+            {"name": "x", "datatype": kind, "shape": list(x.shape), "parameters": {"binary_data_size": len(data)}}]}).encode()
+        began = time.perf_counter()
+        self.http.request("POST", "/v2/models/%s/infer" % model, head + data, {"Inference-Header-Content-Length": str(len(head))})
+        answer = self.http.getresponse()
+        body = answer.read()
+        took = time.perf_counter() - began
+        if answer.status != 200:
+            raise RuntimeError(body.decode(errors="replace"))
+        size = int(answer.headers["Inference-Header-Content-Length"])
+        out = json.loads(body[:size])["outputs"][0]
+        return torch.frombuffer(bytearray(body[size:]), dtype=getattr(torch, KINDS[out["datatype"]])).reshape(out["shape"]), took
+
+    def stats(self):
+        return {s["name"]: s for s in self.get("/v2/models/stats")["model_stats"]}
+
+
+def load(o, server, *options, seconds=SECONDS, warm=1):
+    return rig.load(o.build, server, *options, "--seconds", str(seconds), "--warm", str(warm), "--behind", "0.02")
+
+
+def closed(o, server, model, clients, seconds=SECONDS):
+    return load(o, server, "--model", model, "--arrivals", "closed:%d" % clients, seconds=seconds)["run"]
+
+
+def short(run):
+    return {k: run[k] for k in ("answered_per_s", "p50_us", "p99_us", "late_share", "void") if k in run}
+
+
+# ---- parts ----
+
+def right(o):
+    """Rows in any order and number, so that each plan runs after each other one."""
+    import networks
+    import torch
+    found, order = {}, [1, 3, 16, 2, 1, 8, 16, 5, 1, 2, 4, 1]
+    with Running(o, o.repository) as server:
+        for name, (*_, limit) in networks.NETWORKS.items():
+            torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+            model, exact, errors, own = networks.network(name), networks.network(name).float(), [], []
+            for seed, rows in enumerate(order):
+                x = networks.inputs(name, rows, seed)
+                with torch.no_grad():
+                    want, precise = model(x).float().cpu(), exact(x.float() if x.is_floating_point() else x).cpu()
+                got = server.infer(name, x)[0].float()
+                errors.append([float((got - of).abs().max() / of.abs().max()) for of in (want, precise)])
+                own.append(float((want - precise).abs().max() / precise.abs().max()))
+            found[name] = {"of_eager": max(e[0] for e in errors), "of_fp32": max(e[1] for e in errors), "eager_of_fp32": max(own), "asked": limit}
+            del model, exact
+        for name, stats in server.stats().items():
+            found[name].update(replays=stats["weir_graph_replays"], no_graphs=stats.get("weir_no_graphs"), memory=stats["memory_usage"])
+    torch.cuda.empty_cache()
+    return found
+
+
+class Running:
+    """A server for a while."""
+
+    def __init__(self, o, repository, *options, command=None):
+        self.server = Server(o.build, repository, *options, command=command)
+
+    def __enter__(self):
+        return self.server
+
+    def __exit__(self, *_):
+        self.server.end()
+
+
+def graphs(o):
+    rows = {}
+    for name in ("resnet50", "encoder", "ocr", "mlp"):
+        for kind in ("graph", "plain") * 2:
+            repository = parts_of(o.repository, name)
+            if kind == "plain":
+                config = repository / name / "config.pbtxt"
+                config.write_text(config.read_text().replace('"graphs" value { string_value: "1"', '"graphs" value { string_value: "0"'))
+            with Running(o, repository, "--alone") as server:
+                closed(o, server, name, 1, 1)
+                before = rig.cpu_us(server.pid)
+                run = closed(o, server, name, 1, 2)
+                cpu = (rig.cpu_us(server.pid) - before) / (run["answered_per_s"] * (run["seconds"] + 1))
+                rows.setdefault(name, {}).setdefault(kind, []).append({"cpu_us": cpu, "p50_us": run["p50_us"], "p99_us": run["p99_us"]})
+    return rows
+
+
+def goodput(o):
+    import networks
+    names, shares, found = ("resnet50", "encoder", "ocr"), (40, 20, 40), {}
+    options = [w for n, s in zip(names, shares) for w in ("--model", "%s,share=%d,deadline=%d,ask=%d" % (
+        n, s, networks.NETWORKS[n][3], networks.NETWORKS[n][3] - 1000))]
+    repository = parts_of(o.repository, *names)
+    for policy in ("slack", "delay:0", "delay:1ms", "delay:2ms", "delay:4ms", "slack"):
+        name, _, delay = policy.partition(":")
+        with Running(o, repository, "--policy=" + name, *(["--delay=" + delay] if delay else [])) as server:
+            run = load(o, server, *options, "--arrivals", "poisson:500", "--find-rate", "99", "--precision", ".06", seconds=2, warm=.5)
+            found.setdefault(policy, []).append(run["rates"][0])
+    return found
+
+
+def python(o):
+    """The rate at which 99 of 100 single rows are answered in 25 ms."""
+    found, wanted = {}, ["--model", "resnet50,deadline=25000", "--arrivals", "poisson:100", "--find-rate", "99", "--precision", ".06"]
+    with Running(o, parts_of(o.repository, "resnet50")) as server:
+        metadata = server.get("/v2/models/resnet50")
+        found["weir"] = load(o, server, *wanted, seconds=2, warm=.5)["rates"][0]
+    port = rig.free_port()
+    (WORK / "metadata.json").write_text(json.dumps(metadata))
+    other = subprocess.Popen([sys.executable, __file__, "asyncio", str(port), str(WORK / "metadata.json")])
+    server = rig.Server.__new__(rig.Server)
+    server.port, server.process, server.log = port, other, tempfile.TemporaryFile("w+")
+    try:
+        found["asyncio"] = load(o, server.wait(), *wanted, seconds=2, warm=.5)["rates"][0]
+    finally:
+        other.terminate()
+        other.wait()
+    return found
+
+
+def cold(o):
+    import networks
+    names = ["m%d" % i for i in range(6)]
+    found = {"models": len(names), "answers": []}
+    repository = pathlib.Path(tempfile.mkdtemp(dir=WORK))
+    for name in names:
+        shutil.copytree(o.repository / "encoder", repository / name)
+    x = networks.inputs("encoder", 1)
+    with Running(o, repository) as server:
+        for name in names:
+            server.infer(name, x)
+        each = max(s["memory_usage"][0]["byte_size"] for s in server.stats().values())
+    with Running(o, repository, "--memory=%d" % (each * len(names) // 2)) as server:
+        found["bytes"] = each
+        for turn in range(4):
+            for name in names:
+                before = server.stats()[name]["weir_cold_loads"]
+                first = server.infer(name, x)[1]
+                came = server.stats()[name]["weir_cold_loads"] - before
+                warm = statistics.median(server.infer(name, x)[1] for _ in range(3))
+                found["answers"].append({"turn": turn, "cold": came, "first_ms": first * 1e3, "warm_ms": warm * 1e3})
+    late = [a["first_ms"] - a["warm_ms"] for a in found["answers"] if a["cold"] and a["turn"]]
+    found["median_extra_ms"] = statistics.median(late) if late else None
+    found["largest_extra_ms"] = max(late, default=None)
+    found["asked_ms"] = each / 45e9 * 1e3 + 5
+    return found
+
+
+def train(o, seconds, best_effort):
+    words = [sys.executable, __file__, "train", str(seconds)]
+    if best_effort:
+        words = [o.build + "/bin/weir", "run", "--class", "best-effort", "--"] + words
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise RuntimeError(done.stderr[-1000:])
+    return json.loads(done.stdout.strip().splitlines()[-1])["per_s"]
+
+
+def neighbours(o):
+    found, rate = {}, ["--arrivals", "poisson:150"]
+    models = ["--model", "resnet50,share=50,deadline=25000", "--model", "encoder,share=50,deadline=40000"]
+    repository = parts_of(o.repository, "resnet50", "encoder")
+    found["train_alone"] = train(o, 6, False)
+    with Running(o, repository) as server:
+        found["alone"] = short(load(o, server, *models, *rate, seconds=5)["run"])
+        found["train_beside_idle"] = train(o, 6, True)
+        rates = []
+        other = threading.Thread(target=lambda: rates.append(train(o, 12, True)))
+        other.start()
+        time.sleep(12)  # PyTorch starts, and its first steps are over
+        found["beside"] = short(load(o, server, *models, *rate, seconds=6)["run"])
+        other.join()
+        found["train_beside"] = rates[0] if rates else None
+    return found
+
+
+def together(o):
+    names = ("resnet50", "encoder", "ocr", "resnet50_fp32")
+    found = {}
+
+    def ask(server, name, to):
+        to[name] = short(closed(o, server, name, 4, 4))
+
+    for kind in ("processes", "together"):
+        for n in (2, 4):
+            some, answers = names[:n], {}
+            repositories = [parts_of(o.repository, *some)] if kind == "together" else [parts_of(o.repository, name) for name in some]
+            servers = [Server(o.build, r, "--alone") for r in repositories]
+            threads = [threading.Thread(target=ask, args=(servers[i % len(servers)], name, answers)) for i, name in enumerate(some)]
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join()
+            for server in servers:
+                server.end()
+            found["%s %d" % (kind, n)] = answers
+    return found
+
+
+# ---- the other sides ----
+
+def train_main(seconds):
+    import torch
+    import torchvision
+    model = torchvision.models.resnet50(weights=None).cuda().to(memory_format=torch.channels_last)
+    rule = torch.optim.SGD(model.parameters(), lr=.01)
+    x = torch.randn(64, 3, 224, 224, device="cuda").to(memory_format=torch.channels_last)
+    y = torch.randint(0, 1000, (64,), device="cuda")
+
+    def steps(until):
+        n, began = 0, time.perf_counter()
+        while time.perf_counter() < until:
+            with torch.autocast("cuda", torch.bfloat16):
+                loss = torch.nn.functional.cross_entropy(model(x), y)
+            loss.backward()
+            rule.step()
+            rule.zero_grad(set_to_none=True)
+            torch.cuda.synchronize()
+            n += 1
+        return n / (time.perf_counter() - began)
+
+    steps(time.perf_counter() + 3)
+    print(json.dumps({"per_s": steps(time.perf_counter() + float(seconds))}))
+
+
+def asyncio_main(port, metadata):
+    """What people write first: a compiled model, a thread for the GPU, one request at a time."""
+    import concurrent.futures
+
+    import networks
+    import torch
+    torch.set_grad_enabled(False)
+    model = torch.compile(networks.network("resnet50"), mode="reduce-overhead")
+    for _ in range(4):
+        model(networks.inputs("resnet50", 1)).cpu()
+    said = pathlib.Path(metadata).read_bytes()
+    gpu = concurrent.futures.ThreadPoolExecutor(1)
+
+    def run(data):
+        return model(torch.frombuffer(data, dtype=torch.float16).reshape(1, 3, 224, 224).cuda()).cpu().numpy().tobytes()
+
+    # Its graphs belong to the thread that made them.
+    gpu.submit(lambda: [run(bytearray(2 * 3 * 224 * 224)) for _ in range(4)]).result()
+
+    async def client(reader, writer):
+        try:
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode()
+                fields = {k.strip().lower(): v.strip() for k, _, v in (line.partition(":") for line in head.split("\r\n")[1:])}
+                body, extra = said, ""
+                if head.startswith("POST"):
+                    data = await reader.readexactly(int(fields["content-length"]))
+                    at = int(fields["inference-header-content-length"])
+                    out = await asyncio.get_running_loop().run_in_executor(gpu, run, bytearray(data[at:]))
+                    first = json.dumps({"outputs": [{"name": "y", "datatype": "FP16", "shape": [1, 1000], "parameters": {"binary_data_size": len(out)}}]})
+                    body, extra = first.encode() + out, "Inference-Header-Content-Length: %d\r\n" % len(first)
+                writer.write(("HTTP/1.1 200 OK\r\n%sContent-Length: %d\r\n\r\n" % (extra, len(body))).encode() + body)
+        except asyncio.IncompleteReadError:
+            writer.close()
+
+    async def serve():
+        async with await asyncio.start_server(client, "127.0.0.1", int(port), limit=1 << 20) as server:
+            await server.serve_forever()
+    asyncio.run(serve())
+
+
+class Options:
+    pass
+
+
+def main():
+    if sys.argv[1] == "train":
+        return train_main(sys.argv[2])
+    if sys.argv[1] == "asyncio":
+        return asyncio_main(sys.argv[2], sys.argv[3])
+    import networks
+    o, found = Options(), {}
+    o.build, result = sys.argv[1:3]
+    wanted = sys.argv[3:] or ["right", "graphs", "cold", "goodput", "neighbours", "python", "together"]
+    o.repository = WORK / "all"
+    try:
+        found["device"] = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], stdout=subprocess.PIPE, text=True).stdout.strip()
+        for name in networks.NETWORKS:
+            networks.export(name, o.repository)
+        for name in wanted:
+            began = time.time()
+            try:
+                found[name] = globals()[name](o)
+            except (Exception, SystemExit):
+                found[name] = {"failed": traceback.format_exc()[-2500:]}
+            found[name + "_s"] = round(time.time() - began, 1)
+            pathlib.Path(result).write_text(json.dumps(found, indent=1))
+            print(name, json.dumps(found[name])[:1500], flush=True)
+    finally:
+        shutil.rmtree(WORK, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
