@@ -27,5 +27,7 @@ END {
 	for (i = 1; i <= n; i++) print "\t" result[i] "(*" name[i] ")(" args[i] ");"
 	print "};\n\nstatic inline void ort_fill(struct ort_functions *f, const void *const *slots)\n{"
 	for (i = 1; i <= n; i++) print "\tmemcpy(&f->" name[i] ", &slots[" slot[i] "], sizeof f->" name[i] ");"
+	print "}\n\n/* The other way round, for a runtime that tests make. */\nstatic inline void ort_put(const struct ort_functions *f, const void **slots)\n{"
+	for (i = 1; i <= n; i++) print "\tmemcpy(&slots[" slot[i] "], &f->" name[i] ", sizeof f->" name[i] ");"
 	print "}\n#endif"
 }
