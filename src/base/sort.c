@@ -95,6 +95,8 @@ static char *take(const struct sorter *s, struct run *a, const struct run *b, bo
 	size_t n = 0;
 	while (n < a->n && (!b->n || s->order(a->at + n * s->each, b->at) < first))
 		n++;
+	if (!n) /* a run that is not there has no place */
+		return to;
 	memcpy(to, a->at, n * s->each);
 	a->at += n * s->each;
 	a->n -= n;
