@@ -20,6 +20,8 @@ else()
 		${CMAKE_CURRENT_SOURCE_DIR}/engine/kernel_list.c ${CMAKE_CURRENT_SOURCE_DIR}/engine/shared_engine.c
 		${CMAKE_CURRENT_SOURCE_DIR}/engine/model_json.c PROPERTIES HEADER_FILE_ONLY ON)
 endif()
+# An exception for a model passes a function of this file.
+set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/engine/torch_shim.c PROPERTIES COMPILE_OPTIONS -fexceptions)
 # What models of PyTorch find in the program (torch_shim.c).
 target_link_options(engine INTERFACE LINKER:--dynamic-list=${CMAKE_CURRENT_SOURCE_DIR}/engine/torch_shim.list)
 find_package(PkgConfig REQUIRED)

@@ -41,7 +41,8 @@ struct torch_model {
 	struct gpu_model gpu;
 	struct torch_package package;
 	struct torch_shim shim;
-	bool alone; /* it runs without libtorch */
+	bool alone;   /* it runs without libtorch */
+	bool catches; /* exceptions of C++ */
 	const struct torch_functions *torch;
 	void *library, *made; /* the model's, and its container */
 	struct container container;
@@ -109,11 +110,12 @@ static int load_libtorch(const char *folder, const struct torch_functions **ret)
 }
 
 /* Those that Weir has not, as the end of a sentence; "": it has all. */
-static int put_missing(const struct buf *object, struct buf *to, struct error *err)
+static int put_missing(struct torch_model *m, struct buf *to, struct error *err)
 {
 	struct torch_calls calls = { .name = { 0 } };
 	unsigned n = 0;
-	const int e = torch_object_calls(object, &calls, err);
+	const int e = torch_object_calls(&m->package.object, &calls, err);
+	m->catches = calls.catches;
 	for (size_t i = 0; i < calls.name.n; i++) {
 		char *own = xasprintf("weir%s", calls.name.v[i] + 4);
 		if (!dlsym(RTLD_DEFAULT, own) && n++ < 4)
@@ -131,7 +133,7 @@ static int open_alone(struct torch_model *m, struct buf *why, struct error *err)
 {
 	const char *path;
 	struct torch_package *p = &m->package;
-	int e = put_missing(&p->object, why, err);
+	int e = put_missing(m, why, err);
 	if (e || why->n)
 		return e;
 	struct buf before = { 0 };
@@ -182,7 +184,7 @@ static int find_functions(struct torch_model *m, struct error *err)
 		memcpy((char *)&m->container + i * sizeof symbol, &symbol, sizeof symbol);
 	}
 	/* std::__throw_runtime_error(char const *) of the C++ runtime that the model uses. */
-	void *raise = dlsym(m->library, "_ZSt21__throw_runtime_errorPKc");
+	void *raise = !m->catches ? NULL : dlsym(m->library, "_ZSt21__throw_runtime_errorPKc");
 	memcpy(&m->shim.raise, &raise, sizeof raise);
 	return 0;
 }

@@ -73,14 +73,17 @@ static bool begins(const char *name, const char *with)
 	return strncmp(name, with, strlen(with)) == 0;
 }
 
-/* NULL: symbol i is defined, or is of another library. */
-static char *called(const struct object *o, const Elf64_Shdr *list, uint64_t i)
+/* "": symbol i is defined. */
+static char *undefined(const struct object *o, const Elf64_Shdr *list, uint64_t i)
 {
 	const Elf64_Sym *s = (const Elf64_Sym *)(const void *)(o->v + o->symbols->sh_offset) + i;
-	char *name = text_at(o, &list[o->symbols->sh_link], s->st_name);
-	if (s->st_shndx != SHN_UNDEF)
-		return NULL;
-	return begins(name, "aoti_") || begins(name, "cuda") ? name : NULL;
+	return text_at(
+		o, &list[o->symbols->sh_link], s->st_shndx == SHN_UNDEF ? s->st_name : UINT64_MAX);
+}
+
+static bool is_called(const char *name)
+{
+	return begins(name, "aoti_") || begins(name, "cuda");
 }
 
 static uint64_t symbols_of(const struct object *o)
@@ -94,9 +97,10 @@ int torch_object_calls(const struct buf *object, struct torch_calls *ret, struct
 	const Elf64_Shdr *list;
 	const int e = open_object(object, &o, &list, err);
 	for (uint64_t i = 0; !e && i < symbols_of(&o); i++) {
-		const char *name = called(&o, list, i);
-		if (name)
+		const char *name = undefined(&o, list, i);
+		if (is_called(name))
 			*array_push(&ret->name) = name;
+		ret->catches |= strcmp(name, "__gxx_personality_v0") == 0;
 	}
 	return e;
 }
@@ -109,8 +113,8 @@ int torch_object_rename(struct buf *object, struct error *err)
 	if (e)
 		return e;
 	for (uint64_t i = 0; i < symbols_of(&o); i++) {
-		char *name = called(&o, list, i);
-		if (name)
+		char *name = undefined(&o, list, i);
+		if (is_called(name))
 			memcpy(name, "weir", 4);
 	}
 	Elf64_Dyn *d = (Elf64_Dyn *)(void *)(o.v + o.dynamic->sh_offset);

@@ -8,6 +8,8 @@
 #ifndef WEIR_ENGINE_TORCH_OBJECT_H
 #define WEIR_ENGINE_TORCH_OBJECT_H
 
+#include <stdbool.h>
+
 #include "base/array.h"
 #include "base/buf.h"
 #include "base/error.h"
@@ -15,6 +17,7 @@
 /* What the object calls of libtorch and the CUDA runtime, in the object's memory. */
 struct torch_calls {
 	ARRAY(const char *) name;
+	bool catches; /* it has C++ in it, and may catch exceptions */
 };
 
 int torch_object_calls(const struct buf *object, struct torch_calls *ret, struct error *err);

@@ -59,5 +59,5 @@ SAYS(get_dim, int64_t, t->dims)
 SAYS(get_sizes, int64_t *, t->size)
 SAYS(get_strides, int64_t *, t->stride)
 #else
-PUBLIC const char without_anything;
+static const char without_anything __attribute__((used));
 #endif
