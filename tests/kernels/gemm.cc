@@ -152,7 +152,7 @@ static int run(int m, int n, int k, int clusters)
 template <typename T, int BM, int BN, int STAGES, int BUFFERS, int CLM, int CLN, int SCHEDULE, int TA, int TB, int EPILOGUE>
 static int check(void)
 {
-	static const int shapes[][4] = {{1, 8, 8, 1}, {130, 208, 72, 2}, {256, 2 * BN, 64, 1}, {300, 3 * BN + 16, 328, 1}};
+	static const int shapes[][4] = {{1, 16, 8, 1}, {130, 208, 72, 2}, {256, 2 * BN, 64, 1}, {300, 3 * BN + 16, 328, 1}};
 	int bad = 0;
 	for (auto &s : shapes)
 		bad += run<T, BM, BN, STAGES, BUFFERS, CLM, CLN, SCHEDULE, TA, TB, EPILOGUE>(s[0], s[1], s[2], s[3]);
