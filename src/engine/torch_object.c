@@ -105,6 +105,15 @@ int torch_object_calls(const struct buf *object, struct torch_calls *ret, struct
 	return e;
 }
 
+/* A model may have a C++ runtime in it.  Its unique symbols would be one for all models of the
+ * process, and the rest of the runtime one for each: they don't fit each other. */
+static void make_own(const struct object *o, uint64_t i)
+{
+	Elf64_Sym *s = (Elf64_Sym *)(void *)(o->v + o->symbols->sh_offset) + i;
+	if (s->st_shndx != SHN_UNDEF && ELF64_ST_BIND(s->st_info) == STB_GNU_UNIQUE)
+		s->st_info = ELF64_ST_INFO(STB_GLOBAL, ELF64_ST_TYPE(s->st_info));
+}
+
 int torch_object_rename(struct buf *object, struct error *err)
 {
 	struct object o;
@@ -116,6 +125,7 @@ int torch_object_rename(struct buf *object, struct error *err)
 		char *name = undefined(&o, list, i);
 		if (is_called(name))
 			memcpy(name, "weir", 4);
+		make_own(&o, i);
 	}
 	Elf64_Dyn *d = (Elf64_Dyn *)(void *)(o.v + o.dynamic->sh_offset);
 	for (uint64_t i = 0; i < o.dynamic->sh_size / sizeof *d; i++) {

@@ -21,8 +21,8 @@ struct torch_calls {
 };
 
 int torch_object_calls(const struct buf *object, struct torch_calls *ret, struct error *err);
-/* Each of these functions gets "weir" for its first four letters, and the object no longer asks the
- * loader for libtorch. */
+/* Each of these functions gets "weir" for its first four letters, the object no longer asks the
+ * loader for libtorch, and it shares no symbol with another model. */
 int torch_object_rename(struct buf *object, struct error *err);
 
 #endif

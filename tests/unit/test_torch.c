@@ -291,6 +291,15 @@ static void a_model_runs_without_libtorch_as_graphs_and_its_memory_returns(void 
 	files_of_models_are_gone();
 }
 
+static void models_share_nothing(void **state)
+{
+	struct engine_model *one = load("alone", ""), *other = load("alone", "");
+	run_rows(one, 2, 1);
+	run_rows(other, 2, 2);
+	engine_unload(one);
+	engine_unload(other);
+}
+
 static void without_graphs_a_model_runs_in_the_same_memory(void **state)
 {
 	static const struct engine_parameter off = { "graphs", "0" };
@@ -447,6 +456,7 @@ int main(void)
 		/* From here on left out where there is no simulated driver. */
 		cmocka_unit_test(only_what_weir_has_is_renamed),
 		cmocka_unit_test(a_model_runs_without_libtorch_as_graphs_and_its_memory_returns),
+		cmocka_unit_test(models_share_nothing),
 		cmocka_unit_test(without_graphs_a_model_runs_in_the_same_memory),
 		cmocka_unit_test(outputs_of_any_strides_come_row_by_row),
 		cmocka_unit_test(a_shared_object_runs_as_it_is),
@@ -463,7 +473,7 @@ int main(void)
 		.name = "m", .max_batch_size = 4, .in = in, .ins = 1, .out = out, .outs = 2
 	};
 	options.torch = true;
-	const size_t without = find_simulated_driver(SIMULATED_DRIVER) ? 0 : 8;
+	const size_t without = find_simulated_driver(SIMULATED_DRIVER) ? 0 : 9;
 	const int failed = _cmocka_run_group_tests(
 		"models of PyTorch", tests, COUNT_OF(tests) - without, NULL, NULL);
 	rmdir(own);
