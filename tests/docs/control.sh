@@ -125,4 +125,8 @@ printf 'Run `make demo`:\n\n    make dome\n' >"$tree/docs/howto/one.md"
 lint 'docs/howto/one.md: there is no make dome'
 seq 251 >"$tree/docs/howto/one.md"
 lint 'docs/howto/one.md: 251 lines, more than 250'
+mkdir "$tree/left"
+echo one >"$tree/left/one"
+git -C "$tree" init -q && git -C "$tree" add left/one
+lint 'the layout has no left/'
 exit $bad
