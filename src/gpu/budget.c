@@ -41,10 +41,10 @@ static double uses(const struct gpu_space *s, double now)
 
 /* ---- who leaves ---- */
 
+/* With the budget. */
 static void set_away(struct gpu_space *s, bool away)
 {
-	struct gpu *g = s->gpu;
-	const double ns = RETURN_NS + (double)s->used * g->budget.ns_per_byte * MARGIN;
+	const double ns = RETURN_NS + (double)s->used * s->gpu->budget.ns_per_byte * MARGIN;
 	store_relaxed(&s->away_ns, away ? (uint64_t)ns : 0);
 	store_relaxed(&s->there, away ? 0 : s->mapped);
 	atomic_fetch_add_explicit(&moves, 1, memory_order_release);
@@ -204,8 +204,8 @@ static int come_back(struct gpu_space *s, uint64_t *ret_ns, struct error *err)
 	pthread_mutex_lock(&g->budget.lock);
 	const double each = fmax(ns - RETURN_NS, 0) / (double)s->used;
 	g->budget.ns_per_byte += (each - g->budget.ns_per_byte) / 4;
-	pthread_mutex_unlock(&g->budget.lock);
 	set_away(s, false);
+	pthread_mutex_unlock(&g->budget.lock);
 	return 0;
 }
 
