@@ -9,10 +9,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "diff/diff.h"
 #include "diff/fail_condition.h"
+#include "diff_file.h"
 #include "maker.h"
-#include "report/report_make.h"
 
 #define PID     100u
 #define START   1000000u /* what maker_new() begins with; a tick is a nanosecond */
@@ -164,19 +163,6 @@ static void make(const char *path, const struct program *p)
 	maker_finish(m, c.host + 1000000, false);
 }
 
-static void add(struct diff *d, enum diff_side_id side, const char *path)
-{
-	struct trace *t;
-	struct report *r;
-	struct error err;
-	assert_int_equal(trace_open(path, &t, &err), 0);
-	const struct decoder decoder = { .schema = &t->schema };
-	assert_int_equal(report_make(t, &decoder, 1, FACETS_BUT_HINTS, &r, &err), 0);
-	assert_int_equal(diff_add(d, side, path, r), 0);
-	report_free(r);
-	trace_close(t);
-}
-
 #define FILE_A "conclusion_a.weir"
 #define FILE_B "conclusion_b.weir"
 
@@ -184,8 +170,8 @@ static struct diff *compare(const char *a, const char *b, double threshold)
 {
 	struct diff *d;
 	diff_new(&d, threshold);
-	add(d, DIFF_A, a);
-	add(d, DIFF_B, b);
+	add_file(d, DIFF_A, a);
+	add_file(d, DIFF_B, b);
 	diff_finish(d);
 	return d;
 }
@@ -532,7 +518,7 @@ static void several_runs_are_compared_by_how_they_differ(void **state)
 			p.kernels = 2;
 			p.factor = exp(0.03 * normal()) * (r % 2 && i % 2 ? 1.5 : 1);
 			make(FILE_A, &p);
-			add(d, r % 2 ? DIFF_B : DIFF_A, FILE_A);
+			add_file(d, r % 2 ? DIFF_B : DIFF_A, FILE_A);
 		}
 		diff_finish(d);
 		const enum diff_verdict v = d->conclusion.change.verdict;

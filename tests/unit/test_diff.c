@@ -10,10 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "report/report_make.h"
-#include "diff/diff.h"
 #include "diff/fail_condition.h"
 #include "model/statistic.h"
+#include "diff_file.h"
 #include "maker.h"
 
 #define near(a, b, most) assert_true(fabs((double)(a) - (double)(b)) <= (most))
@@ -278,20 +277,6 @@ static void make(const char *path, const struct kind *kinds, size_t n, unsigned 
 	maker_finish(m, ticks + 5000000, false);
 }
 
-static void add(struct diff *d, enum diff_side_id side, const char *path)
-{
-	struct trace *t;
-	struct report *r;
-	struct error err;
-	assert_int_equal(trace_open(path, &t, &err), 0);
-	const struct decoder decoder = { .schema = &t->schema };
-	assert_int_equal(report_make(t, &decoder, 1, FACETS_BUT_HINTS, &r, &err), 0);
-	assert_int_equal(diff_add(d, side, path, r), 0);
-	report_free(r);
-	trace_close(t);
-	unlink(path);
-}
-
 static const struct diff_row *row(const struct diff *d, enum diff_table table, const char *name)
 {
 	for (size_t i = 0; i < d->rows[table].n; i++)
@@ -313,8 +298,10 @@ static void one_run_a_side_is_judged_by_its_calls(void **state)
 	make("diff_a.weir", before, 5, 1);
 	make("diff_b.weir", after, 5, 2);
 	diff_new(&d, 3);
-	add(d, DIFF_A, "diff_a.weir");
-	add(d, DIFF_B, "diff_b.weir");
+	add_file(d, DIFF_A, "diff_a.weir");
+	add_file(d, DIFF_B, "diff_b.weir");
+	unlink("diff_a.weir");
+	unlink("diff_b.weir");
 	diff_finish(d);
 	assert_int_equal(row(d, TABLE_KERNELS, "steady")->change.verdict, VERDICT_SAME);
 	assert_int_equal(row(d, TABLE_KERNELS, "worse")->change.verdict, VERDICT_SLOWER);
@@ -368,8 +355,10 @@ static void times_of_some_calls_are_not_compared_as_those_of_all(void **state)
 	make_queries("diff_a.weir", 10);
 	make_queries("diff_b.weir", 40);
 	diff_new(&d, 3);
-	add(d, DIFF_A, "diff_a.weir");
-	add(d, DIFF_B, "diff_b.weir");
+	add_file(d, DIFF_A, "diff_a.weir");
+	add_file(d, DIFF_B, "diff_b.weir");
+	unlink("diff_a.weir");
+	unlink("diff_b.weir");
 	diff_finish(d);
 	const struct diff_row *query = row(d, TABLE_CALLS, "cuEventQuery");
 	near(query->value[DIFF_A].count, 100, 0);
@@ -392,7 +381,7 @@ static void several_runs_are_judged_by_how_runs_differ(void **state)
 		diff_new(&d, 3);
 		for (unsigned i = 0; i < 6; i++) {
 			make("diff_run.weir", c ? clear[i / 3][i % 3] : noisy[i / 3][i % 3], 1, i);
-			add(d, i < 3 ? DIFF_A : DIFF_B, "diff_run.weir");
+			add_file(d, i < 3 ? DIFF_A : DIFF_B, "diff_run.weir");
 		}
 		diff_finish(d);
 		assert_int_equal(row(d, TABLE_KERNELS, "k")->change.verdict,
@@ -411,7 +400,7 @@ static void how_often_something_happens_is_no_speed(void **state)
 		diff_new(&d, 3);
 		for (unsigned i = 0; i < (several ? 6 : 2); i++) {
 			make("diff_often.weir", i % 2 ? more : some, 2, 1);
-			add(d, i % 2 ? DIFF_B : DIFF_A, "diff_often.weir");
+			add_file(d, i % 2 ? DIFF_B : DIFF_A, "diff_often.weir");
 		}
 		diff_finish(d);
 		const struct diff_row *k = row(d, TABLE_KERNELS, "k");
@@ -434,7 +423,7 @@ static void rows_of_one_name_are_one(void **state)
 	diff_new(&d, 3);
 	for (unsigned i = 0; i < 4; i++) {
 		make("diff_twice.weir", both, 2, i);
-		add(d, i % 2 ? DIFF_B : DIFF_A, "diff_twice.weir");
+		add_file(d, i % 2 ? DIFF_B : DIFF_A, "diff_twice.weir");
 	}
 	diff_finish(d);
 	near(row(d, TABLE_KERNELS, "k")->value[DIFF_A].median_ns, 5100, 150);
@@ -474,7 +463,7 @@ static size_t verdicts_agree(uint64_t *seed, unsigned runs, double threshold_pct
 	}
 	for (unsigned i = 0; i < 2 * runs; i++) {
 		make("diff_drawn.weir", kinds[i % 2], KINDS, (unsigned)drawn(seed));
-		add(d, i % 2 ? DIFF_B : DIFF_A, "diff_drawn.weir");
+		add_file(d, i % 2 ? DIFF_B : DIFF_A, "diff_drawn.weir");
 	}
 	diff_finish(d);
 	for (size_t i = 0; i < d->rows[TABLE_KERNELS].n; i++) {
@@ -511,7 +500,7 @@ static void equal_samples_are_the_same(void **state)
 			kinds[i] = (struct kind){ "k", 20, 5000, 1 + drawn(&seed) % 1000 };
 		for (unsigned i = 0; i < 2 * runs; i++) {
 			make("diff_equal.weir", kinds, KINDS, i / 2);
-			add(d, i % 2 ? DIFF_B : DIFF_A, "diff_equal.weir");
+			add_file(d, i % 2 ? DIFF_B : DIFF_A, "diff_equal.weir");
 		}
 		diff_finish(d);
 		assert_int_equal(row(d, TABLE_KERNELS, "k")->change.verdict, VERDICT_SAME);

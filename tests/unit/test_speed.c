@@ -9,9 +9,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "diff/diff.h"
+#include "diff_file.h"
 #include "maker.h"
-#include "report/report_make.h"
 
 #define PID     100u
 #define START   1000000u /* what maker_new() begins with; a tick is a nanosecond */
@@ -188,19 +187,6 @@ static double run(const char *path, const struct program *p)
 	return (double)(at.host - begin) / (p->steps * p->items);
 }
 
-static void add(struct diff *d, enum diff_side_id side, const char *path)
-{
-	struct trace *t;
-	struct report *r;
-	struct error err;
-	assert_int_equal(trace_open(path, &t, &err), 0);
-	const struct decoder decoder = { .schema = &t->schema };
-	assert_int_equal(report_make(t, &decoder, 1, FACETS_BUT_HINTS, &r, &err), 0);
-	assert_int_equal(diff_add(d, side, path, r), 0);
-	report_free(r);
-	trace_close(t);
-}
-
 #define FILE_A "speed_a.weir"
 #define FILE_B "speed_b.weir"
 
@@ -367,8 +353,8 @@ static void check_pairs(const struct scenario *s)
 		s->change(&a, &b);
 		const double one = run(FILE_A, &a), other = run(FILE_B, &b);
 		diff_new(&d, 3);
-		add(d, DIFF_A, FILE_A);
-		add(d, DIFF_B, FILE_B);
+		add_file(d, DIFF_A, FILE_A);
+		add_file(d, DIFF_B, FILE_B);
 		diff_finish(d);
 		const enum said said = what_is_said(d);
 		unknown += said == SAID_UNKNOWN;

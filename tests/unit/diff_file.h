@@ -1,0 +1,22 @@
+/* For tests of `weir diff`: a recording as one of its sides. */
+#ifndef WEIR_TESTS_UNIT_DIFF_FILE_H
+#define WEIR_TESTS_UNIT_DIFF_FILE_H
+
+#include "diff/diff.h"
+#include "report/report_make.h"
+#include "unit.h"
+
+static inline void add_file(struct diff *d, enum diff_side_id side, const char *path)
+{
+	struct trace *t;
+	struct report *r;
+	struct error err;
+	assert_int_equal(trace_open(path, &t, &err), 0);
+	const struct decoder decoder = { .schema = &t->schema };
+	assert_int_equal(report_make(t, &decoder, 1, FACETS_BUT_HINTS, &r, &err), 0);
+	assert_int_equal(diff_add(d, side, path, r), 0);
+	report_free(r);
+	trace_close(t);
+}
+
+#endif
