@@ -62,10 +62,11 @@ struct weir_plan;
 /* Places of files. Zeroed members take the default. */
 struct weir_kernels_options {
 	size_t size;
-	const char
-		*cache; /* the folder of compiled kernels.  NULL: $XDG_CACHE_HOME/weir/kernels, else
-			   ~/.cache/weir/kernels.  "": no cache */
-	const char *nvrtc; /* the file of NVRTC.  NULL: search it.  "": do without */
+	/* The folder of compiled kernels. If NULL, it is $XDG_CACHE_HOME/weir/kernels, or
+	 * ~/.cache/weir/kernels. If empty, nothing is kept. */
+	const char *cache;
+	/* The file of NVRTC. If NULL, the library looks for it. If empty, it does without. */
+	const char *nvrtc;
 };
 
 /* A sentence about the last call of this thread that failed, "" if none has. Never NULL. */

@@ -233,7 +233,7 @@ def main(words):
     parser.add_argument("--type", default="float16", choices=("float16", "bfloat16", "float32"),
                         help="of transformers: of the weights (float16)")
     parser.add_argument("--libtorch", action="store_true",
-                        help="use cuBLAS and cuDNN; then the server needs libtorch")
+                        help="call cuBLAS and cuDNN. The server needs libtorch then")
     asked = parser.parse_args(words)
     if asked.max_batch < 1 or asked.length < 1:
         parser.error("--max-batch and --length are at least 1")
