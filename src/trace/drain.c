@@ -214,10 +214,12 @@ static void walk(struct drain *d)
 	}
 }
 
-static bool has_magic(const struct drain *d, uint64_t offset)
+/* What the disk failed to read may be there. */
+static bool lacks_magic(const struct drain *d, uint64_t offset)
 {
 	uint32_t magic;
-	return !read_at(d->fd, &magic, sizeof magic, offset) && magic == CHUNK_MAGIC;
+	const int e = read_at(d->fd, &magic, sizeof magic, offset);
+	return e == -ENODATA || (!e && magic != CHUNK_MAGIC);
 }
 
 /* Nobody who records makes the file smaller, or takes a chunk's magic away.  A thread of the
@@ -228,7 +230,7 @@ bool drain_is_cut(struct drain *d)
 	struct stat st;
 	if (d->cut || fstat(d->fd, &st))
 		return d->cut;
-	d->cut = (uint64_t)st.st_size < d->size || (d->last && !has_magic(d, d->last));
+	d->cut = (uint64_t)st.st_size < d->size || (d->last && lacks_magic(d, d->last));
 	d->size = (uint64_t)st.st_size;
 	return d->cut;
 }
