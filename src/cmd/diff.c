@@ -23,7 +23,6 @@
 
 struct conditions {
 	struct fail_condition v[CONDITIONS_MOST];
-	struct judgement judged[CONDITIONS_MOST];
 	size_t n;
 };
 
@@ -90,14 +89,15 @@ static int count_a(const struct options *o)
 	return n == 2 ? 1 : 0;
 }
 
-static int judge(struct diff *d, struct conditions *g, int *ret_code)
+static int judge(struct diff *d, const struct conditions *g, int *ret_code)
 {
 	diff_finish(d);
 	for (size_t i = 0; i < g->n; i++) {
-		condition_judge(&g->v[i], d, &g->judged[i]);
-		if (g->judged[i].failed && *ret_code == EXIT_YES)
+		struct judgement *judged = array_push(&d->judged);
+		condition_judge(&g->v[i], d, judged);
+		if (judged->failed && *ret_code == EXIT_YES)
 			*ret_code = EXIT_NO;
-		if (g->judged[i].undecided)
+		if (judged->undecided)
 			*ret_code = complain(EXIT_USAGE,
 				"'%s' can't be judged: A and B have no work in common",
 				g->v[i].text);
@@ -105,7 +105,8 @@ static int judge(struct diff *d, struct conditions *g, int *ret_code)
 	return 0;
 }
 
-static int compare(const struct options *o, struct diff *d, struct conditions *g, unsigned rows)
+static int compare(
+	const struct options *o, struct diff *d, const struct conditions *g, unsigned rows)
 {
 	const int a = count_a(o);
 	int code = 0, answer = EXIT_YES;
@@ -118,9 +119,9 @@ static int compare(const struct options *o, struct diff *d, struct conditions *g
 	const bool colour = report_input_colour();
 	pager_begin();
 	if (opt_flag(o, "json"))
-		diff_print_json(d, g->v, g->judged, g->n, stdout);
+		diff_print_json(d, stdout);
 	else
-		diff_print_text(d, g->v, g->judged, g->n, stdout, rows, colour);
+		diff_print_text(d, stdout, rows, colour);
 	pager_end();
 	return answer;
 }

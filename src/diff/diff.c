@@ -48,14 +48,6 @@ struct diff_total_name diff_total_name(unsigned total)
 		path_part_text[total - TOTAL_PATH], UNIT_NS, false };
 }
 
-const char *diff_total_text(const struct diff *d, unsigned total)
-{
-	const struct diff_sum *untimed = &d->sums[TOTAL_UNTIMED];
-	if (total == TOTAL_HOST && (untimed->side[DIFF_A] > 0 || untimed->side[DIFF_B] > 0))
-		return "time in driver calls that were timed";
-	return diff_total_name(total).text;
-}
-
 const char *diff_verdict_word(enum diff_verdict v)
 {
 	static const char *const words[] = { NULL, "same", "faster", "slower", "new", "gone" };
@@ -107,6 +99,7 @@ void diff_free(struct diff *d)
 	for (size_t i = 0; i < DIFF_SENTENCES; i++)
 		free(d->conclusion.sentence[i]);
 	array_free(&d->notes);
+	array_free(&d->judged);
 	free(d);
 }
 
@@ -117,16 +110,11 @@ static double change(double a, double b)
 	return a != 0 ? (b - a) / a * 100 : b == 0 ? 0 : NAN;
 }
 
-double diff_percentile(const struct diff_row *row, enum diff_side_id side, double p)
+/* Of all runs of a side together; NAN when no single durations are known. */
+static double percentile(const struct diff_row *row, int side, double p)
 {
 	const struct hist *h = row->by_device ? &row->device[side] : &row->host[side];
 	return h->count ? (double)hist_at(h, p) : NAN;
-}
-
-double diff_mean(const struct diff_row *row, enum diff_side_id side)
-{
-	const struct diff_value *v = &row->value[side];
-	return v->there && v->count > 0 ? v->total_ns / v->count : NAN;
 }
 
 enum field { FIELD_COUNT, FIELD_BYTES, FIELD_TOTAL, FIELD_P50, FIELD_BUSY, FIELD_THREADS };
@@ -308,12 +296,17 @@ static void judge_row(struct judge *j, struct diff_row *row, enum diff_table tab
 {
 	const bool device = is_by_device(j, row, table);
 	row->by_device = device;
-	for (int s = 0; s < DIFF_SIDES; s++)
-		row->value[s] = (struct diff_value){ .there = row->runs[s].n,
+	for (int s = 0; s < DIFF_SIDES; s++) {
+		struct diff_value *v = &row->value[s];
+		*v = (struct diff_value){ .there = row->runs[s].n,
 			.count = median_of(j, row, s, FIELD_COUNT, device),
 			.bytes = bytes_of(j, row, s),
 			.threads = threads_of(j, row, s),
-			.total_ns = total_of(j, row, table, s) };
+			.total_ns = total_of(j, row, table, s),
+			.p95_ns = percentile(row, s, 0.95),
+			.p99_ns = percentile(row, s, 0.99) };
+		v->mean_ns = v->there && v->count > 0 ? v->total_ns / v->count : NAN;
+	}
 	const struct diff_value *a = &row->value[DIFF_A], *b = &row->value[DIFF_B];
 	expect(a->there || b->there, "a row is of one side at least");
 	row->total_ns = b->total_ns - a->total_ns;
@@ -360,15 +353,16 @@ static size_t totals_of(const struct diff *d, unsigned t, int side, double *out)
 static void add_total(struct judge *j, unsigned t)
 {
 	struct diff_sum *sum = &j->d->sums[t];
+	const struct diff_total_name name = diff_total_name(t);
+	sum->key = name.json;
+	sum->text = name.text;
 	for (int s = 0; s < DIFF_SIDES; s++) {
 		double *v = s == DIFF_A ? j->a : j->b, most = 0;
 		const size_t n = totals_of(j->d, t, s, v);
 		for (size_t i = 0; i < n; i++)
 			most = v[i] > most ? v[i] : most;
 		const double median = stat_median(v, n);
-		sum->side[s] = !is_known(j->d, t, s)      ? NAN
-			       : diff_total_name(t).worst ? most
-							  : median;
+		sum->side[s] = !is_known(j->d, t, s) ? NAN : name.worst ? most : median;
 	}
 	sum->change = (struct diff_change){ .pct = change(sum->side[DIFF_A], sum->side[DIFF_B]),
 		.noise_pct = NAN,
@@ -509,6 +503,8 @@ void diff_finish(struct diff *d)
 	}
 	for (unsigned t = 0; t < DIFF_SUMS; t++)
 		add_total(&j, t);
+	if (d->sums[TOTAL_UNTIMED].side[DIFF_A] > 0 || d->sums[TOTAL_UNTIMED].side[DIFF_B] > 0)
+		d->sums[TOTAL_HOST].text = "time in driver calls that were timed";
 	diff_compare_work(d);
 	diff_settle_steps(d);
 	for (unsigned t = 0; t < DIFF_SUMS && d->work.same; t++)

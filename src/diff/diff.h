@@ -30,6 +30,7 @@
 #include "base/map.h"
 #include "model/report.h"
 #include "model/statistic.h"
+#include "section/section.h"
 
 enum diff_side_id { DIFF_A, DIFF_B, DIFF_SIDES };
 
@@ -57,20 +58,15 @@ enum diff_total {
 	TOTAL_PATH = TOTAL_BREAKDOWN + WALL_PARTS,
 	DIFF_SUMS = TOTAL_PATH + PATH_PARTS,
 };
-enum diff_unit { UNIT_NS, UNIT_COUNT, UNIT_BYTES };
 
 /* What the totals are called in JSON (with the unit) and in text; in fail conditions:
  * api/metric.tbl. */
 struct diff_total_name {
 	const char *json, *text;
-	enum diff_unit unit;
+	enum unit unit;
 	bool worst; /* of several runs the largest counts, not the median */
 };
 struct diff_total_name diff_total_name(unsigned total);
-
-/* Its text here: what is a sum of some of the calls is not said to be that of all. */
-struct diff;
-const char *diff_total_text(const struct diff *d, unsigned total);
 
 enum diff_table {
 	TABLE_KERNELS,
@@ -115,6 +111,7 @@ struct diff_value { /* one row on one side: of several runs the medians */
 	double count, bytes, total_ns; /* total_ns NAN: not known */
 	double threads;                /* kernels: of one launch; NAN: not known */
 	double median_ns; /* what is compared: of one launch, call, range; NAN: not known */
+	double mean_ns, p95_ns, p99_ns; /* percentiles are of all runs; NAN: not known */
 	/* Phases: of the median one; NAN: not known. */
 	double span_ns, busy_ns, host_ns;
 };
@@ -148,7 +145,8 @@ struct diff_row {
 	double factor;             /* phases: the median of A by that of B; NAN: not known */
 };
 
-struct diff_sum { /* a total */
+struct diff_sum {               /* a total */
+	const char *key, *text; /* of some of the calls where it is not of all */
 	double side[DIFF_SIDES];
 	struct diff_change change;
 };
@@ -206,6 +204,7 @@ struct diff_conclusion {
 	char *sentence[DIFF_SENTENCES];
 };
 
+struct judgement;
 struct diff {
 	double threshold_pct;
 	ARRAY(struct diff_input) inputs[DIFF_SIDES];
@@ -223,6 +222,7 @@ struct diff {
 	struct diff_sum sums[DIFF_SUMS];
 	struct diff_work work;
 	struct diff_conclusion conclusion;
+	ARRAY(struct judgement) judged; /* fail_condition.h; the caller adds them */
 };
 
 /* threshold_pct: changes that are smaller are none. */
@@ -234,11 +234,6 @@ int diff_add(struct diff *d, enum diff_side_id side, const char *file, const str
 
 /* Makes verdicts and sorts rows by how much their total changed. */
 void diff_finish(struct diff *d);
-
-/* Percentile of a row on one side, of all runs together; NAN when no single durations are known.
- * The median that is compared is value[side].median_ns. */
-double diff_percentile(const struct diff_row *row, enum diff_side_id side, double p);
-double diff_mean(const struct diff_row *row, enum diff_side_id side);
 
 /* How many of these a side has; NAN: not known. */
 double diff_count(const struct diff *d, enum diff_one one, enum diff_side_id side);
@@ -276,14 +271,11 @@ void diff_say(struct diff *d);
 /* B's number against A's, by the threshold. */
 struct diff_change diff_change_of(const struct diff *d, const struct stat_medians *m);
 
-struct fail_condition;
-struct judgement;
-
 /* rows: at most so many a table, 0 for all. */
-void diff_print_text(const struct diff *d, const struct fail_condition *conditions,
-	const struct judgement *judged, size_t condition_count, FILE *out, unsigned rows,
-	bool colour);
-void diff_print_json(const struct diff *d, const struct fail_condition *conditions,
-	const struct judgement *judged, size_t condition_count, FILE *out);
+void diff_print_text(const struct diff *d, FILE *out, unsigned rows, bool colour);
+
+/* What JSON and its reference are made of: a row is a struct diff. */
+extern const struct section section_diff;
+void diff_print_json(const struct diff *d, FILE *out);
 
 #endif

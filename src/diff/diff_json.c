@@ -1,244 +1,411 @@
-/* The comparison as JSON.  Keys are a promise: they are added to, not renamed. */
+/* The comparison's tables of columns, and its JSON.  Keys are a promise: they are added to, not
+ * renamed. */
 #include "diff/diff.h"
 
 #include <math.h>
 
-#include "base/json.h"
 #include "diff/fail_condition.h"
 
 #include "base/banned.h"
 
 /* Sums are whole numbers, unless they are the median of two. */
-static void put_number(struct json *j, const char *key, double value)
+static struct value get_whole(const struct row *row, const void *of)
 {
-	if (value >= 0 && value < 9e15)
-		json_u64(j, key, (uint64_t)(value + 0.5));
-	else
-		json_put_real(j, key, value);
+	const double value = *(const double *)of;
+	return value >= 0 && value < 9e15 ? value_u64((uint64_t)(value + 0.5)) : value_real(value);
 }
 
-static void put_judgement(struct json *j, const struct diff_change *c)
+static struct value get_array(const struct row *row, const void *of)
 {
-	json_put_real(j, "noise_pct", c->noise_pct > DIFF_NOISE_MOST_PCT ? NAN : c->noise_pct);
-	json_str_or_null(j, "verdict", diff_verdict_word(c->verdict));
-	json_put_real(j, "p", c->p);
+	const ARRAY(char) *array = of;
+	return (struct value){ .kind = VALUE_LIST, .list = array->v, .n = array->n };
 }
 
-static void put_inputs(struct json *j, const struct diff *d, enum diff_side_id side)
+static struct value get_one(const struct row *row, const void *of)
 {
-	json_begin_array(j, side == DIFF_A ? "a" : "b");
-	for (size_t i = 0; i < d->inputs[side].n; i++) {
-		json_begin_object(j, NULL);
-		json_str(j, "file", d->inputs[side].v[i].file);
-		json_str(j, "program", d->inputs[side].v[i].program);
-		json_u64_or_null(
-			j, "sampled", d->inputs[side].v[i].sampled, d->inputs[side].v[i].sampled);
-		json_end_object(j);
+	return value_text(diff_one_word(*(const enum diff_one *)of));
+}
+
+static struct value get_verdict(const struct row *row, const void *of)
+{
+	return value_text(diff_verdict_word(*(const enum diff_verdict *)of));
+}
+
+static struct value get_noise(const struct row *row, const void *of)
+{
+	const double pct = *(const double *)of;
+	return pct > DIFF_NOISE_MOST_PCT ? value_null() : value_real(pct);
+}
+
+/* noise: what it is of.  verdicts: on what, and which words. */
+#define JUDGED(type, noise, verdicts)                                                              \
+	{ "noise_pct", UNIT_REAL, "noise", noise, .get = get_noise,                                \
+		AT(struct type, change.noise_pct) },                                               \
+		{ "verdict", UNIT_TEXT, "verdict", verdicts, .get = get_verdict,                   \
+			AT(struct type, change.verdict) },                                         \
+	{                                                                                          \
+		"p", UNIT_REAL, "p-value", "p-value", .get = get_real, AT(struct type, change.p)   \
 	}
-	json_end_array(j);
+
+static const struct column text_columns[] = {
+	{ "text", UNIT_TEXT, "text", "a sentence", .get = get_text },
+	{ 0 },
+};
+
+static const struct section texts = {
+	.columns = text_columns,
+	.each = sizeof(char *),
+	.texts = true,
+};
+
+static const struct column input_columns[] = {
+	{ "file", UNIT_TEXT, "file", "the recording", .get = get_text,
+		AT(struct diff_input, file) },
+	{ "program", UNIT_TEXT, "program", "what was recorded", .get = get_text,
+		AT(struct diff_input, program) },
+	{ "sampled", UNIT_COUNT, "sampled", "one launch in so many was timed",
+		.get = get_nonzero_u32, AT(struct diff_input, sampled) },
+	{ 0 },
+};
+
+static const struct section inputs = {
+	.columns = input_columns,
+	.each = sizeof(struct diff_input),
+};
+
+/* ---- sums ---- */
+
+#define SUM                                                                                        \
+	{ "a", UNIT_COUNT, "A", "of A, in the unit of the name", .get = get_whole,                 \
+		AT(struct diff_sum, side[DIFF_A]) },                                               \
+		{ "b", UNIT_COUNT, "B", "the same of B", .get = get_whole,                         \
+			AT(struct diff_sum, side[DIFF_B]) },                                       \
+		{ "change_pct", UNIT_REAL, "change", "of A", .get = get_real,                      \
+			AT(struct diff_sum, change.pct) },                                         \
+		JUDGED(diff_sum, "[noise](../glossary.md#comparing); null also above 1000 %",      \
+			"on `change_pct`: `faster`, `slower`, `same`; null: cannot tell")
+
+static const struct column total_columns[] = {
+	{ "name", UNIT_TEXT, "total", "its key", .get = get_text, AT(struct diff_sum, key),
+		.text_only = true },
+	{ "text", UNIT_TEXT, "total", "what `weir diff` calls it", .get = get_text,
+		AT(struct diff_sum, text) },
+	SUM,
+	{ 0 },
+};
+
+static const struct section totals = {
+	.form = SECTION_KEYED,
+	.about =
+		"`wall_ns`, `device_total_ns`, `device_busy_ns`, `host_total_ns`, `untimed_calls`, `calls`, `launches`, `graph_launches`, `steps`, `requests`, `errors`, `lost`, `peak_bytes`, `allocated_bytes`, `allocs`, `copied_bytes`, `idle_ns` (from the first GPU activity to the last). `host_total_ns` is the time in timed calls of the driver. `untimed_calls` were only counted.",
+	.columns = total_columns,
+	.each = sizeof(struct diff_sum),
+};
+
+static const struct column part_columns[] = {
+	{ "name", UNIT_TEXT, "part", "as in [`weir report --json`](json-report.md)",
+		.get = get_text, AT(struct diff_sum, key) },
+	SUM,
+	{ 0 },
+};
+
+static const struct section parts = {
+	.about =
+		"The parts of the wall time and of the critical path. For a side with one run they add up to its `wall_ns`.",
+	.columns = part_columns,
+	.each = sizeof(struct diff_sum),
+};
+
+static struct value sums(const void *of, size_t n)
+{
+	return (struct value){ .kind = VALUE_LIST, .list = of, .n = n };
 }
 
-static void put_sum(struct json *j, const struct diff_sum *s)
+static struct value get_totals(const struct row *row, const void *of)
 {
-	put_number(j, "a", s->side[DIFF_A]);
-	put_number(j, "b", s->side[DIFF_B]);
-	json_put_real(j, "change_pct", s->change.pct);
-	put_judgement(j, &s->change);
+	return sums(of, DIFF_TOTALS);
 }
 
-static void put_totals(struct json *j, const struct diff *d)
+static struct value get_breakdown(const struct row *row, const void *of)
 {
-	json_begin_object(j, "totals");
-	for (unsigned t = 0; t < DIFF_TOTALS; t++) {
-		json_begin_object(j, diff_total_name(t).json);
-		json_str(j, "text", diff_total_text(d, t));
-		put_sum(j, &d->sums[t]);
-		json_end_object(j);
+	return sums(of, WALL_PARTS);
+}
+
+static struct value get_path(const struct row *row, const void *of)
+{
+	return sums(of, PATH_PARTS);
+}
+
+/* ---- rows of both sides ---- */
+
+static struct value get_side(const struct row *row, const void *of)
+{
+	const struct diff_value *v = of;
+	return (struct value){ .kind = VALUE_LIST, .list = v, .n = v->there };
+}
+
+static struct value get_compared(const struct row *row, const void *of)
+{
+	return value_text(*(const bool *)of ? "span" : "host");
+}
+
+#define SIDE(key, unit, heading, meaning, member)                                                  \
+	{                                                                                          \
+		key, unit, heading, meaning, .get = get_whole, AT(struct diff_value, member)       \
 	}
-	json_end_object(j);
-}
-
-static void put_parts(
-	struct json *j, const struct diff *d, const char *key, unsigned from, unsigned to)
-{
-	json_begin_array(j, key);
-	for (unsigned t = from; t < to; t++) {
-		json_begin_object(j, NULL);
-		json_str(j, "name", diff_total_name(t).json);
-		put_sum(j, &d->sums[t]);
-		json_end_object(j);
+#define SIDE_OF(name, ...)                                                                         \
+	static const struct column name##_columns[] = {                                            \
+		SIDE("count", UNIT_COUNT, "count", "how many there are", count),                   \
+		__VA_ARGS__,                                                                       \
+		{ 0 },                                                                             \
+	};                                                                                         \
+	static const struct section name = {                                                       \
+		.form = SECTION_OBJECT,                                                            \
+		.columns = name##_columns,                                                         \
+		.each = sizeof(struct diff_value),                                                 \
 	}
-	json_end_array(j);
-}
 
-static void put_side(
-	struct json *j, const struct diff_row *row, enum diff_side_id side, enum diff_table table)
-{
-	const struct diff_value *v = &row->value[side];
-	const char *key = side == DIFF_A ? "a" : "b";
-	if (!v->there) {
-		json_put_null(j, key);
-		return;
+SIDE_OF(times, SIDE("total_ns", UNIT_NS, "total", "of all of them", total_ns),
+	SIDE("mean_ns", UNIT_NS, "mean", "of single ones", mean_ns),
+	SIDE("p50_ns", UNIT_NS, "median", "of single ones; with several runs the median of medians",
+		median_ns),
+	SIDE("p95_ns", UNIT_NS, "p95", "of single ones of all runs", p95_ns),
+	SIDE("p99_ns", UNIT_NS, "p99", "of single ones of all runs", p99_ns));
+SIDE_OF(bytes, SIDE("total_ns", UNIT_NS, "time", "of all of them", total_ns),
+	SIDE("bytes", UNIT_BYTES, "bytes", "of all of them; null: the size of some is not known",
+		bytes));
+SIDE_OF(spans, SIDE("span_p50_ns", UNIT_NS, "span on device", "median", span_ns),
+	SIDE("device_p50_ns", UNIT_NS, "busy inside", "median of the busy time inside", busy_ns),
+	SIDE("host_p50_ns", UNIT_NS, "on the host", "median of the time on the host", host_ns));
+
+#define SIDES(section)                                                                             \
+	{ "a", UNIT_LIST, "A", "null: A has none", .get = get_side, .inner = &section,             \
+		AT(struct diff_row, value[DIFF_A]) },                                              \
+	{                                                                                          \
+		"b", UNIT_LIST, "B", "null: B has none", .get = get_side, .inner = &section,       \
+							 AT(struct diff_row, value[DIFF_B])        \
 	}
-	json_begin_object(j, key);
-	put_number(j, "count", v->count);
-	put_number(j, "total_ns", v->total_ns);
-	if (table == TABLE_COPIES) {
-		put_number(j, "bytes", v->bytes);
-	} else {
-		put_number(j, "mean_ns", diff_mean(row, side));
-		put_number(j, "p50_ns", v->median_ns);
-		put_number(j, "p95_ns", diff_percentile(row, side, 0.95));
-		put_number(j, "p99_ns", diff_percentile(row, side, 0.99));
+
+#define NAME                                                                                       \
+	{                                                                                          \
+		"name", UNIT_TEXT, "name", "its name", .get = get_text, AT(struct diff_row, name)  \
 	}
-	json_end_object(j);
-}
-
-static void put_table(struct json *j, const struct diff *d, enum diff_table table, const char *key)
-{
-	json_begin_array(j, key);
-	for (size_t i = 0; i < d->rows[table].n; i++) {
-		const struct diff_row *row = &d->rows[table].v[i];
-		json_begin_object(j, NULL);
-		json_str(j, "name", row->name);
-		if (row->kind)
-			json_str(j, table == TABLE_CALLS ? "api" : "kind", row->kind);
-		put_side(j, row, DIFF_A, table);
-		put_side(j, row, DIFF_B, table);
-		json_put_real(j, "change_ns", row->total_ns);
-		json_put_real(j, "change_pct", row->total_pct);
-		json_put_real(j, "median_change_pct", row->change.pct);
-		put_judgement(j, &row->change);
-		json_put_real(j, "b_longer", row->longer);
-		json_end_object(j);
+#define KIND(key, meaning)                                                                         \
+	{                                                                                          \
+		key, UNIT_TEXT, key, meaning, .get = get_text, AT(struct diff_row, kind)           \
 	}
-	json_end_array(j);
-}
-
-static void put_phase(struct json *j, const char *key, const struct diff_value *v)
-{
-	if (!v->there) {
-		json_put_null(j, key);
-		return;
+#define CHANGE                                                                                     \
+	JUDGED(diff_row, "of the change of the median",                                            \
+		"on the change of the median: `faster`, `slower`, `same`, `new`, `gone`; null: "   \
+		"cannot tell"),                                                                    \
+	{                                                                                          \
+		"b_longer", UNIT_SHARE, "B longer",                                                \
+			"share of pairs of single runs in which B's is longer",                    \
+			.get = get_real, AT(struct diff_row, longer)                               \
 	}
-	json_begin_object(j, key);
-	put_number(j, "count", v->count);
-	put_number(j, "span_p50_ns", v->span_ns);
-	put_number(j, "device_p50_ns", v->busy_ns);
-	put_number(j, "host_p50_ns", v->host_ns);
-	json_end_object(j);
-}
-
-static void put_phases(struct json *j, const struct diff *d, enum diff_table table, const char *key)
-{
-	json_begin_array(j, key);
-	for (size_t i = 0; i < d->rows[table].n; i++) {
-		const struct diff_row *row = &d->rows[table].v[i];
-		json_begin_object(j, NULL);
-		json_str(j, "name", row->name);
-		if (row->kind)
-			json_str(j, "kind", row->kind);
-		json_str(j, "compared", row->by_device ? "span" : "host");
-		put_phase(j, "a", &row->value[DIFF_A]);
-		put_phase(j, "b", &row->value[DIFF_B]);
-		json_put_real(j, "factor", row->factor);
-		json_put_real(j, "change_pct", row->change.pct);
-		put_judgement(j, &row->change);
-		json_put_real(j, "b_longer", row->longer);
-		json_end_object(j);
+#define ROW                                                                                        \
+	{ "change_ns", UNIT_REAL, "change, ns", "of the total time", .get = get_real,              \
+		AT(struct diff_row, total_ns) },                                                   \
+		{ "change_pct", UNIT_REAL, "change of the total", "of A, of the total time",       \
+			.get = get_real, AT(struct diff_row, total_pct) },                         \
+		{ "median_change_pct", UNIT_REAL, "change",                                        \
+			"of the median of one launch or call, `p50_ns`", .get = get_real,          \
+			AT(struct diff_row, change.pct) },                                         \
+		CHANGE
+#define PHASE                                                                                      \
+	{ "compared", UNIT_TEXT, "compared", "`span` (on the device) or `host`",                   \
+		.get = get_compared, AT(struct diff_row, by_device) },                             \
+		SIDES(spans),                                                                      \
+		{ "factor", UNIT_REAL, "factor", "A's by B's: 2 means that B is twice as fast",    \
+			.get = get_real, AT(struct diff_row, factor) },                            \
+		{ "change_pct", UNIT_REAL, "change", "of A, of the median", .get = get_real,       \
+			AT(struct diff_row, change.pct) },                                         \
+		CHANGE
+#define ROWS_WITH(name, ...)                                                                       \
+	static const struct column name##_columns[] = { NAME, __VA_ARGS__, { 0 } };                \
+	static const struct section name = {                                                       \
+		.columns = name##_columns,                                                         \
+		.each = sizeof(struct diff_row),                                                   \
 	}
-	json_end_array(j);
+
+ROWS_WITH(kernels, SIDES(times), ROW);
+ROWS_WITH(operators, KIND("kind", "kind of the range"), SIDES(times), ROW);
+ROWS_WITH(calls, KIND("api", "`driver` or `runtime`"), SIDES(times), ROW);
+ROWS_WITH(copies, SIDES(bytes), ROW);
+ROWS_WITH(phases,
+	KIND("kind",
+		"kind of the range; of steps how they were found: `numbered`, `optimizer`, `waits`, "
+		"`periods` (found by waits, from the end of one step to the next), `repeated`"),
+	PHASE);
+ROWS_WITH(requests, PHASE);
+
+/* ---- what is said first ---- */
+
+static const void *judged(const struct row *row)
+{
+	const struct diff *d = row->at;
+	return d->conclusion.one ? &d->conclusion : NULL;
 }
 
-static void put_notes(struct json *j, const struct diff *d)
+static const void *judged_row(const struct row *row)
 {
-	json_begin_array(j, "notes");
-	for (size_t i = 0; i < d->notes.n; i++)
-		json_str(j, NULL, d->notes.v[i]);
-	json_end_array(j);
+	return ((const struct diff *)row->at)->conclusion.row;
 }
 
-static void put_conclusion(struct json *j, const struct diff *d)
+static struct value get_from(const struct row *row, const void *of)
 {
-	const struct diff_conclusion *c = &d->conclusion;
-	json_begin_array(j, "conclusion");
-	for (size_t i = 0; i < DIFF_SENTENCES; i++)
-		json_str(j, NULL, c->sentence[i]);
-	json_end_array(j);
-	json_begin_object(j, "judged");
-	json_str_or_null(j, "of", diff_one_word(c->one));
-	json_str_or_null(j, "name", c->row ? c->row->name : NULL);
-	json_u64(j, "names", c->rows);
-	json_bool(j, "by_device", c->by_device);
-	put_number(j, "a_ns", c->one ? c->side[DIFF_A] : NAN);
-	put_number(j, "b_ns", c->one ? c->side[DIFF_B] : NAN);
-	json_put_real(j, "change_pct", c->one ? c->change.pct : NAN);
-	json_put_real(j, "from_pct", c->one ? c->change.pct - c->change.below_pct : NAN);
-	json_put_real(j, "to_pct", c->one ? c->change.pct + c->change.above_pct : NAN);
-	json_str_or_null(j, "verdict", diff_verdict_word(c->change.verdict));
-	json_put_real(j, "p", c->one ? c->change.p : NAN);
-	json_end_object(j);
+	const struct diff_change *c = of;
+	return value_real(c->pct - c->below_pct);
 }
 
-static void put_work(struct json *j, const struct diff *d)
+static struct value get_to(const struct row *row, const void *of)
 {
-	static const enum diff_one ones[] = { ONE_LAUNCH, ONE_STEP, ONE_REQUEST };
-	static const char *const keys[][DIFF_SIDES] = { { "launches_a", "launches_b" },
-		{ "steps_a", "steps_b" }, { "requests_a", "requests_b" } };
-	json_begin_object(j, "work");
-	json_bool(j, "same", d->work.same);
-	json_str_or_null(j, "common", diff_one_word(diff_common(d)));
-	json_bool(j, "flight", d->window[DIFF_A] || d->window[DIFF_B]);
-	for (size_t i = 0; i < sizeof ones / sizeof *ones; i++)
-		for (int s = 0; s < DIFF_SIDES; s++)
-			put_number(j, keys[i][s], diff_count(d, ones[i], (enum diff_side_id)s));
-	put_number(j, "copied_bytes_a", d->sums[TOTAL_COPIED].side[DIFF_A]);
-	put_number(j, "copied_bytes_b", d->sums[TOTAL_COPIED].side[DIFF_B]);
-	json_end_object(j);
+	const struct diff_change *c = of;
+	return value_real(c->pct + c->above_pct);
 }
 
-static void put_conditions(struct json *j, const struct fail_condition *conditions,
-	const struct judgement *judged, size_t count)
+static struct value get_sentences(const struct row *row, const void *of)
 {
-	json_begin_array(j, "fail_conditions");
-	for (size_t i = 0; i < count; i++) {
-		json_begin_object(j, NULL);
-		json_str(j, "expression", conditions[i].text);
-		json_put_real(j, "value", judged[i].known ? judged[i].value : NAN);
-		json_bool(j, "failed", judged[i].failed);
-		json_str_or_null(j, "name", judged[i].where);
-		json_u64(j, "rows", judged[i].rows);
-		json_str_or_null(j, "per", diff_one_word(judged[i].per));
-		json_bool(j, "undecided", judged[i].undecided);
-		json_end_object(j);
+	return (struct value){ .kind = VALUE_LIST, .list = of, .n = DIFF_SENTENCES };
+}
+
+static struct value get_common(const struct row *row, const void *of)
+{
+	return value_text(diff_one_word(diff_common(of)));
+}
+
+static struct value get_flight(const struct row *row, const void *of)
+{
+	const bool *window = of;
+	return value_bool(window[DIFF_A] || window[DIFF_B]);
+}
+
+static struct value get_kernel_times(const struct row *row, const void *of)
+{
+	return value_text(*(const bool *)of ? "device" : "host");
+}
+
+static const void *known(const struct row *row)
+{
+	return ((const struct judgement *)row->at)->known ? row->at : NULL;
+}
+
+static const void *condition(const struct row *row)
+{
+	return ((const struct judgement *)row->at)->of;
+}
+
+static const struct column condition_columns[] = {
+	{ "expression", UNIT_TEXT, "condition", "as it was given", .get = get_text,
+		.find = condition, AT(struct fail_condition, text) },
+	{ "value", UNIT_REAL, "value", "what was compared; null: nothing to compare",
+		.get = get_real, .find = known, AT(struct judgement, value) },
+	{ "failed", UNIT_BOOL, "failed", "it was true: exit status 1", .get = get_bool,
+		AT(struct judgement, failed) },
+	{ "name", UNIT_TEXT, "name", "the row that has this value", .get = get_text,
+		AT(struct judgement, where) },
+	{ "rows", UNIT_COUNT, "rows", "for how many rows it was true", .get = get_u64,
+		AT(struct judgement, rows) },
+	{ "per", UNIT_TEXT, "per", "`launch`, `step` or `request`: the value is of one of these",
+		.get = get_one, AT(struct judgement, per) },
+	{ "undecided", UNIT_BOOL, "undecided", "no common work to judge by: exit status 2",
+		.get = get_bool, AT(struct judgement, undecided) },
+	{ 0 },
+};
+
+static const struct section conditions = {
+	.columns = condition_columns,
+	.each = sizeof(struct judgement),
+};
+
+#define LIST(key, heading, meaning, getter, section, member)                                       \
+	{                                                                                          \
+		key, UNIT_LIST, heading, meaning, .get = getter, .inner = &section,                \
+						  AT(struct diff, member)                          \
 	}
-	json_end_array(j);
-}
+#define TABLE(key, heading, section, table)                                                        \
+	LIST(key, heading, "largest change first", get_array, section, rows[table])
+#define WORK(key, unit, heading, meaning, total)                                                   \
+	{ key "_a", unit, heading " of A", meaning, .get = get_whole,                              \
+		AT(struct diff, sums[total].side[DIFF_A]) },                                       \
+	{                                                                                          \
+		key "_b", unit, heading " of B", meaning,                                          \
+			.get = get_whole, AT(struct diff, sums[total].side[DIFF_B])                \
+	}
 
-void diff_print_json(const struct diff *d, const struct fail_condition *conditions,
-	const struct judgement *judged, size_t condition_count, FILE *out)
+static const struct column diff_columns[] = {
+	LIST("runs.a", "A", "recordings of A", get_array, inputs, inputs[DIFF_A]),
+	LIST("runs.b", "B", "recordings of B", get_array, inputs, inputs[DIFF_B]),
+	LIST("conclusion", "conclusion", "three sentences", get_sentences, texts,
+		conclusion.sentence),
+	{ "judged.of", UNIT_TEXT, "subject of the first sentence",
+		"`request`, `step`, `launch`, `call` or `run`; null, as the others, if nothing can be judged",
+		.get = get_one, AT(struct diff, conclusion.one) },
+	{ "judged.name", UNIT_TEXT, "its name", "the row that it is; null: the mean of several",
+		.get = get_text, .find = judged_row, AT(struct diff_row, name) },
+	{ "judged.names", UNIT_COUNT, "rows", "of how many rows", .get = get_size,
+		AT(struct diff, conclusion.rows) },
+	{ "judged.by_device", UNIT_BOOL, "by device", "times are the device's", .get = get_bool,
+		AT(struct diff, conclusion.by_device) },
+	{ "judged.a_ns", UNIT_NS, "A", "of one", .get = get_whole, .find = judged,
+		AT(struct diff_conclusion, side[DIFF_A]) },
+	{ "judged.b_ns", UNIT_NS, "B", "of one", .get = get_whole, .find = judged,
+		AT(struct diff_conclusion, side[DIFF_B]) },
+	{ "judged.change_pct", UNIT_REAL, "change", "of A", .get = get_real, .find = judged,
+		AT(struct diff_conclusion, change.pct) },
+	{ "judged.from_pct", UNIT_REAL, "from", "99 % confidence interval of the change",
+		.get = get_from, .find = judged, AT(struct diff_conclusion, change) },
+	{ "judged.to_pct", UNIT_REAL, "to", "its other end", .get = get_to, .find = judged,
+		AT(struct diff_conclusion, change) },
+	{ "judged.verdict", UNIT_TEXT, "verdict", "`faster`, `slower`, `same`; null: cannot tell",
+		.get = get_verdict, AT(struct diff, conclusion.change.verdict) },
+	{ "judged.p", UNIT_REAL, "p-value", "p-value", .get = get_real, .find = judged,
+		AT(struct diff_conclusion, change.p) },
+	{ "work.same", UNIT_BOOL, "same work", "to within 1 %; else no total of time has a verdict",
+		.get = get_bool, AT(struct diff, work.same) },
+	{ "work.common", UNIT_TEXT, "common work",
+		"`request`, `step` or `launch`, by which fail conditions judge totals of different work",
+		.get = get_common },
+	{ "work.flight", UNIT_BOOL, "flight", "a flight recording is among them", .get = get_flight,
+		AT(struct diff, window) },
+	WORK("work.launches", UNIT_COUNT, "launches", "how many there are", TOTAL_LAUNCHES),
+	WORK("work.steps", UNIT_COUNT, "steps", "how many there are", TOTAL_STEPS),
+	WORK("work.requests", UNIT_COUNT, "requests", "how many there are", TOTAL_REQUESTS),
+	WORK("work.copied_bytes", UNIT_BYTES, "copied", "of all copies", TOTAL_COPIED),
+	{ "kernel_times", UNIT_TEXT, "kernels by",
+		"`device` or `host`: what kernels are compared by", .get = get_kernel_times,
+		AT(struct diff, by_device) },
+	{ "threshold_pct", UNIT_REAL, "threshold", "smaller changes count as none", .get = get_real,
+		AT(struct diff, threshold_pct) },
+	LIST("notes", "notes", "what limits the comparison", get_array, texts, notes),
+	LIST("fail_conditions", "fail conditions", "in the order of `--fail-on`", get_array,
+		conditions, judged),
+	LIST("totals", "totals", "of each side", get_totals, totals, sums),
+	LIST("breakdown", "where the wall time went", "parts of the wall time", get_breakdown,
+		parts, sums[TOTAL_BREAKDOWN]),
+	LIST("critical_path", "critical path", "parts of the critical path", get_path, parts,
+		sums[TOTAL_PATH]),
+	TABLE("phases", "phases", phases, TABLE_PHASES),
+	TABLE("steps", "steps", phases, TABLE_STEPS),
+	TABLE("requests", "requests", requests, TABLE_REQUESTS),
+	TABLE("kernels", "kernels", kernels, TABLE_KERNELS),
+	TABLE("calls", "calls", calls, TABLE_CALLS),
+	TABLE("operators", "operators", operators, TABLE_OPERATORS),
+	TABLE("memops", "copies and memsets", copies, TABLE_COPIES),
+	{ 0 },
+};
+
+const struct section section_diff = {
+	.form = SECTION_MEMBERS,
+	.columns = diff_columns,
+};
+
+void diff_print_json(const struct diff *d, FILE *out)
 {
+	struct rows rows = { .section = &section_diff, .v = d, .n = 1 };
+	const struct row row = row_at(&rows, 0);
 	struct json j;
 	json_begin_document(&j, out);
-	json_begin_object(&j, "runs");
-	put_inputs(&j, d, DIFF_A);
-	put_inputs(&j, d, DIFF_B);
-	json_end_object(&j);
-	put_conclusion(&j, d);
-	put_work(&j, d);
-	json_str(&j, "kernel_times", d->by_device ? "device" : "host");
-	json_put_real(&j, "threshold_pct", d->threshold_pct);
-	put_notes(&j, d);
-	put_conditions(&j, conditions, judged, condition_count);
-	put_totals(&j, d);
-	put_parts(&j, d, "breakdown", TOTAL_BREAKDOWN, TOTAL_PATH);
-	put_parts(&j, d, "critical_path", TOTAL_PATH, DIFF_SUMS);
-	put_phases(&j, d, TABLE_PHASES, "phases");
-	put_phases(&j, d, TABLE_STEPS, "steps");
-	put_phases(&j, d, TABLE_REQUESTS, "requests");
-	put_table(&j, d, TABLE_KERNELS, "kernels");
-	put_table(&j, d, TABLE_CALLS, "calls");
-	put_table(&j, d, TABLE_OPERATORS, "operators");
-	put_table(&j, d, TABLE_COPIES, "memops");
+	section_put_row(&j, &row);
 	json_end_object(&j);
 }

@@ -17,7 +17,7 @@
 
 #define NAME_CUT 90 /* bytes of a name */
 
-static const char *text_of(struct number *n, enum diff_unit unit, double value)
+static const char *text_of(struct number *n, enum unit unit, double value)
 {
 	const uint64_t v = value > 0 ? (uint64_t)value : 0;
 	if (isnan(value))
@@ -27,7 +27,7 @@ static const char *text_of(struct number *n, enum diff_unit unit, double value)
 				    : number_count(n, v);
 }
 
-static void cell(struct table *t, enum diff_unit unit, double value)
+static void cell(struct table *t, enum unit unit, double value)
 {
 	struct number n;
 	table_cell(t, "%s", text_of(&n, unit, value));
@@ -103,9 +103,9 @@ static void put_notes(const struct diff *d, const struct text_page *p)
 
 /* ---- fail conditions ---- */
 
-static void put_condition(
-	const struct text_page *p, const struct fail_condition *g, const struct judgement *j)
+static void put_condition(const struct text_page *p, const struct judgement *j)
 {
+	const struct fail_condition *g = j->of;
 	struct text_short name;
 	struct number n;
 	fprintf(p->out, "  %s%s%s  ", j->failed ? p->red : "", j->failed ? "FAIL" : "pass",
@@ -139,14 +139,12 @@ static void put_condition(
 	putc('\n', p->out);
 }
 
-static void put_conditions(const struct text_page *p, const struct fail_condition *conditions,
-	const struct judgement *judged, size_t count)
+static void put_conditions(const struct diff *d, const struct text_page *p)
 {
-	if (!count)
-		return;
-	page_heading(p, "Fail conditions");
-	for (size_t i = 0; i < count; i++)
-		put_condition(p, &conditions[i], &judged[i]);
+	if (d->judged.n)
+		page_heading(p, "Fail conditions");
+	for (size_t i = 0; i < d->judged.n; i++)
+		put_condition(p, &d->judged.v[i]);
 }
 
 /* ---- tables ---- */
@@ -176,7 +174,7 @@ static void put_sums(const struct diff *d, const struct text_page *p, const char
 		cell_noise(&t, s->change.noise_pct);
 		cell_verdict(&t, s->change.verdict);
 		cell_chance(&t, s->change.p);
-		table_cell(&t, "%s", diff_total_text(d, i));
+		table_cell(&t, "%s", s->text);
 	}
 	if (shown) {
 		page_heading(p, heading);
@@ -221,7 +219,7 @@ static void put_row(struct table *t, const struct diff_row *row, enum diff_table
 	cell_both(t, a->median_ns, b->median_ns);
 	cell_change(t, row->change.pct);
 	cell_noise(t, row->change.noise_pct);
-	cell_both(t, diff_percentile(row, DIFF_A, 0.95), diff_percentile(row, DIFF_B, 0.95));
+	cell_both(t, a->p95_ns, b->p95_ns);
 	cell_counts(t, row);
 	cell_both(t, a->there ? a->total_ns : NAN, b->there ? b->total_ns : NAN);
 	cell_name(t, table == TABLE_KERNELS ? text_kernel(row->name) : row->name);
@@ -362,16 +360,14 @@ static void put_meaning(const struct diff *d, const struct text_page *p)
 			p->out);
 }
 
-void diff_print_text(const struct diff *d, const struct fail_condition *conditions,
-	const struct judgement *judged, size_t condition_count, FILE *out, unsigned rows,
-	bool colour)
+void diff_print_text(const struct diff *d, FILE *out, unsigned rows, bool colour)
 {
 	const struct text_page p = text_page_of(out, rows, colour);
 	put_conclusion(d, &p);
 	put_side(d, &p, DIFF_A);
 	put_side(d, &p, DIFF_B);
 	put_notes(d, &p);
-	put_conditions(&p, conditions, judged, condition_count);
+	put_conditions(d, &p);
 	put_sums(d, &p, "Totals", 0, DIFF_TOTALS);
 	put_sums(d, &p, "Where the wall time went", TOTAL_BREAKDOWN, TOTAL_PATH);
 	put_sums(d, &p, "Critical path: what was waited for last", TOTAL_PATH, DIFF_SUMS);

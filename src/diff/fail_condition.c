@@ -37,7 +37,7 @@ static bool is_word(struct words w, const char *word)
 
 struct unit_name {
 	const char *name;
-	enum diff_unit unit;
+	enum unit unit;
 	double factor;
 };
 
@@ -142,7 +142,7 @@ struct metric_row {
 	const char *name, *help;
 	enum metric_of of;
 	unsigned constant; /* of enum diff_table, condition_metric or diff_total */
-	enum diff_unit unit;
+	enum unit unit;
 };
 
 #include "diff_metrics.h"
@@ -396,19 +396,20 @@ static double row_total(
 static double row_value(const struct fail_condition *g, const struct diff *d,
 	const struct diff_row *row, enum diff_side_id side)
 {
+	const struct diff_value *v = &row->value[side];
 	switch (g->metric) {
 	case METRIC_COUNT:
-		return row->value[side].count;
+		return v->count;
 	case METRIC_TOTAL:
 		return row_total(d, row, side, per_of(g, d, true));
 	case METRIC_MEAN:
-		return diff_mean(row, side);
+		return v->mean_ns;
 	case METRIC_P50:
-		return row->value[side].median_ns;
+		return v->median_ns;
 	case METRIC_P95:
-		return diff_percentile(row, side, 0.95);
+		return v->p95_ns;
 	default:
-		return diff_percentile(row, side, 0.99);
+		return v->p99_ns;
 	}
 }
 
@@ -514,7 +515,7 @@ static void count_rows(const struct fail_condition *g, const struct diff *d, str
 void condition_judge(
 	const struct fail_condition *g, const struct diff *d, struct judgement *ret_judgement)
 {
-	struct judgement j = { 0 };
+	struct judgement j = { .of = g };
 	if (diff_is_empty(d, DIFF_A) || diff_is_empty(d, DIFF_B))
 		j.undecided = true;
 	else if (g->metric == METRIC_TOTAL_OF_RUN)

@@ -46,11 +46,12 @@ struct fail_condition {
 	enum condition_op op;
 	enum condition_against against;
 	double value; /* nanoseconds, bytes, a count, percent */
-	enum diff_unit unit;
+	enum unit unit;
 	char pattern[CONDITION_PATTERN]; /* "" for all; * any text, ? any character */
 };
 
 struct judgement {
+	const struct fail_condition *of; /* the caller's */
 	bool failed;
 	bool known;        /* value is there */
 	double value;      /* what was compared: of the row that is farthest on the wrong side */

@@ -201,7 +201,7 @@ int html_put_data(const struct html *h, FILE *out)
 		fputs(",\n\"other\":{", out);
 		e = put_recording(h->other, out);
 		fputs("},\n\"diff\":", out);
-		diff_print_json(h->diff, NULL, NULL, 0, out);
+		diff_print_json(h->diff, out);
 	}
 	fputs("}\n", out);
 	return e;

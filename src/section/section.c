@@ -312,6 +312,32 @@ static void put_value(struct json *j, const char *key, const struct value *v)
 	}
 }
 
+static void put_row(struct json *j, const char *key, const struct row *row)
+{
+	json_begin_object(j, key);
+	section_put_row(j, row);
+	json_end_object(j);
+}
+
+static void put_object(struct json *j, const char *key, struct rows *rows)
+{
+	const struct row row = row_at(rows, 0);
+	if (rows->n)
+		put_row(j, key, &row);
+	else
+		json_put_null(j, key);
+}
+
+static void put_keyed(struct json *j, const char *key, struct rows *rows)
+{
+	json_begin_object(j, key);
+	for (size_t i = 0; i < rows->n; i++) {
+		const struct row row = row_at(rows, i);
+		put_row(j, column_get(rows->section->columns, &row).text, &row);
+	}
+	json_end_object(j);
+}
+
 static void put_list(struct json *j, const char *key, const struct column *c, const struct row *row,
 	const struct value *v)
 {
@@ -322,7 +348,12 @@ static void put_list(struct json *j, const char *key, const struct column *c, co
 	}
 	inner.v = v->list;
 	inner.n = v->n;
-	section_put_rows(j, key, &inner);
+	if (c->inner->form == SECTION_OBJECT)
+		put_object(j, key, &inner);
+	else if (c->inner->form == SECTION_KEYED)
+		put_keyed(j, key, &inner);
+	else
+		section_put_rows(j, key, &inner);
 }
 
 static void put_column(struct json *j, struct nesting *n, const struct column *c,
@@ -363,22 +394,7 @@ void section_put_element(struct json *j, const struct row *row)
 		const struct value v = column_get(s->columns, row);
 		return put_value(j, NULL, &v);
 	}
-	json_begin_object(j, NULL);
-	section_put_row(j, row);
-	json_end_object(j);
-}
-
-static void put_object(struct json *j, struct rows *rows)
-{
-	const struct section *s = rows->section;
-	if (!rows->n && s->form == SECTION_OBJECT)
-		return json_put_null(j, s->name);
-	const struct row row = row_at(rows, 0);
-	if (s->form == SECTION_OBJECT)
-		json_begin_object(j, s->name);
-	section_put_row(j, &row);
-	if (s->form == SECTION_OBJECT)
-		json_end_object(j);
+	put_row(j, NULL, row);
 }
 
 void section_put_rows(struct json *j, const char *key, struct rows *rows)
@@ -395,10 +411,13 @@ int section_put_json(struct json *j, const struct section *s, const struct repor
 {
 	struct rows rows;
 	const int e = section_open(s, r, &rows);
+	const struct row row = row_at(&rows, 0);
 	if (!e && !rows.absent && s->form == SECTION_LIST)
 		section_put_rows(j, s->name, &rows);
+	else if (!e && !rows.absent && s->form == SECTION_OBJECT)
+		put_object(j, s->name, &rows);
 	else if (!e && !rows.absent)
-		put_object(j, &rows);
+		section_put_row(j, &row);
 	section_close(&rows);
 	return e;
 }

@@ -228,7 +228,8 @@ enum made_of {
 enum section_form {
 	SECTION_LIST,
 	SECTION_OBJECT,
-	SECTION_MEMBERS /* of the object around it: it has no name of its own in JSON */
+	SECTION_MEMBERS, /* of the object around it: it has no name of its own in JSON */
+	SECTION_KEYED    /* an object with a member for each row, whose key its first column says */
 };
 
 #define SECTION_COLUMNS 64

@@ -1,9 +1,10 @@
 /*
- * Writes docs/reference/json-report.md from the report's tables of columns, and json-memory.md with
- * the argument `memory`: columns.sh compares the pages with it.  Ends with 1 where a table is not
- * what it must be: a column without a heading or a meaning, a key that is there twice, or a key of
- * a text's columns that the section lacks.
+ * Writes docs/reference/json-report.md from the report's tables of columns, json-memory.md with the
+ * argument `memory` and json-diff.md with `diff`: columns.sh compares the pages with it.  Ends with
+ * 1 where a table is not what it must be: a column without a heading or a meaning, a key that is
+ * there twice, or a key of a text's columns that the section lacks.
  */
+#include "diff/diff.h"
 #include "report/memory_sections.h"
 
 #include <stdio.h>
@@ -92,7 +93,7 @@ static bool is_never_null(const struct column *c)
 	for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++)
 		if (c->get == plain[i])
 			return !c->find || c->absent;
-	return c->inner != NULL && !c->absent;
+	return c->inner && c->inner->form != SECTION_OBJECT && !c->absent;
 }
 
 static const char *type_of(const struct column *c)
@@ -113,7 +114,9 @@ static const char *type_of(const struct column *c)
 	case UNIT_DIM3:
 		return "array of integer";
 	case UNIT_LIST:
-		return !c->inner ? "object" : c->inner->texts ? "array of string" : "array";
+		return !c->inner || c->inner->form != SECTION_LIST ? "object"
+		       : c->inner->texts                           ? "array of string"
+								   : "array";
 	default:
 		return "integer";
 	}
@@ -147,28 +150,55 @@ static void put_head(void)
 	printf("\n| key | type | unit | in text | meaning |\n|---|---|---|---|---|\n");
 }
 
-static void put_section(const struct section *s, const char *path);
+/* Where rows of one table stand. */
+struct paths {
+	char v[8][100];
+	size_t n;
+};
+
+static void add_path(struct paths *to, const char *at, const char *key, enum section_form form)
+{
+	static const char *const ends[] = { [SECTION_LIST] = "[]", [SECTION_KEYED] = ".<name>" };
+	snprintf(to->v[to->n++], sizeof to->v[0], "%s%s%s%s", at, *at ? "." : "", key,
+		ends[form] ? ends[form] : "");
+}
+
+static void put_section(const struct section *s, const struct paths *paths);
+
+static bool is_first(const struct section *s, const struct column *c)
+{
+	const struct column *first = s->columns;
+	while (first->inner != c->inner)
+		first++;
+	return first == c;
+}
 
 /* The lists inside it, but for those that are sections of their own. */
-static void put_inner(const struct section *s, const char *path, bool nested)
+static void put_inner(const struct section *s, const struct paths *at, bool nested)
 {
 	for (const struct column *c = s->columns; c->key; c++) {
-		char inner[200];
-		if (!c->inner || c->inner->texts || (c->inner->nested && !nested))
+		struct paths inner = { .n = 0 };
+		if (!c->inner || c->inner->texts || (c->inner->nested && !nested) ||
+			!is_first(s, c))
 			continue;
-		snprintf(inner, sizeof inner, "%s%s%s[]", path, *path ? "." : "", c->key);
-		put_section(c->inner, inner);
+		for (size_t i = 0; i < at->n; i++)
+			for (const struct column *same = c; same->key; same++)
+				if (same->inner == c->inner)
+					add_path(&inner, at->v[i], same->key, c->inner->form);
+		put_section(c->inner, &inner);
 	}
 }
 
-static void put_section(const struct section *s, const char *path)
+static void put_section(const struct section *s, const struct paths *paths)
 {
-	printf("\n## `%s`\n", path);
+	for (size_t i = 0; i < paths->n; i++)
+		printf("%s`%s`", i ? ", " : "\n## ", paths->v[i]);
+	putchar('\n');
 	if (s->about)
 		put_about(s->about);
 	put_head();
 	put_columns(s);
-	put_inner(s, path, false);
+	put_inner(s, paths, false);
 }
 
 /* A list that the report's JSON has in part is there already. */
@@ -182,11 +212,11 @@ static bool is_said(const struct section *s)
 
 static void put_named(const struct section *s)
 {
-	char path[100];
+	struct paths paths = { .n = 0 };
 	if (s->form == SECTION_MEMBERS || s->texts || is_said(s))
 		return;
-	snprintf(path, sizeof path, "%s%s", s->name, s->form == SECTION_LIST ? "[]" : "");
-	put_section(s, path);
+	add_path(&paths, "", s->name, s->form);
+	put_section(s, &paths);
 }
 
 static void put_top(const char *command, const struct section *(*at)(size_t i))
@@ -218,17 +248,30 @@ static int put_memory(void)
 	for (size_t i = 0; memory_section_at(i); i++) {
 		const struct section *s = memory_section_at(i);
 		if (s->form == SECTION_MEMBERS)
-			put_inner(s, "", true);
+			put_inner(s, &(struct paths){ .n = 1 }, true);
 		else
 			put_named(s);
 	}
 	return wrong;
 }
 
+static const struct section *diff_section_at(size_t i)
+{
+	return i ? NULL : &section_diff;
+}
+
+static int put_diff(void)
+{
+	check_section(&section_diff);
+	put_top("diff", diff_section_at);
+	put_inner(&section_diff, &(struct paths){ .n = 1 }, false);
+	return wrong;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc > 1)
-		return put_memory();
+		return !strcmp(argv[1], "diff") ? put_diff() : put_memory();
 	for (size_t i = 0; section_at(i); i++)
 		check_section(section_at(i));
 	put_top("report", section_at);

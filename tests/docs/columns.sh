@@ -1,11 +1,11 @@
-# docs/reference/json-report.md and json-memory.md are what the report's tables of columns say:
+# docs/reference/json-report.md, json-memory.md and json-diff.md are what tables of columns say:
 # columns.sh BUILD SOURCE [--update].
 set -eu
 build=$(cd "$1" && pwd)
 cd "$2"
 work=$(mktemp)
 trap 'rm -f "$work"' EXIT
-report() {
+report_page() {
 	cat <<'END'
 # `weir report --json`
 
@@ -19,7 +19,7 @@ never 0. No row is left out. A key with dots lies in an object of that name.
 END
 	"$build/tests/columns"
 }
-memory() {
+memory_page() {
 	cat <<'END'
 # `weir memory --json`
 
@@ -31,9 +31,19 @@ END
 	printf '\n'
 	sed -n '/^## `replay`/,$p' docs/reference/json-memory.md
 }
-for name in report memory; do
+diff_page() {
+	cat <<'END'
+# `weir diff --json`
+
+`sh tests/docs/columns.sh build . --update` makes this page from the tables of columns in
+`src/diff`. Conventions are those of [json-report.md](json-report.md). With several runs a side,
+values are those of the median run.
+END
+	"$build/tests/columns" diff
+}
+for name in report memory diff; do
 	page=docs/reference/json-$name.md
-	$name >"$work"
+	${name}_page >"$work"
 	if [ "${3-}" = --update ]; then
 		cat "$work" >$page
 	else

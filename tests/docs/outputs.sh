@@ -1,4 +1,4 @@
-# docs/reference/json-diff.md, json-others.md, the end of json-memory.md and the rows of tables.md are what
+# docs/reference/json-others.md, the end of json-memory.md and the rows of tables.md are what
 # api/output.tbl says:
 # outputs.sh SOURCE [--update].
 set -eu
@@ -26,16 +26,6 @@ tables() { # COMMANDS LEVEL
 		!table++ { print "\n| key | type | meaning |\n|---|---|---|" }
 		{ print "| " list($3) " | " $4 " | " ($5 == "-" ? "|" : $5 " |") }' api/output.tbl
 }
-diff_page() {
-	cat <<'END'
-# `weir diff --json`
-
-`sh tests/docs/outputs.sh . --update` makes this page from `api/output.tbl`. Conventions are those
-of [json-report.md](json-report.md). The end of a key is its unit. `schema_version` is 1. With
-several runs a side, values are those of the median run.
-END
-	tables '^diff' 2
-}
 others_page() {
 	cat <<'END'
 # `--json` of the other commands
@@ -59,7 +49,7 @@ export_page() { # the rows of its tables
 		/^[|] (column|key) [|] meaning/ { getline; print; printf "%s", rows[object]; row = 1 }' api/output.tbl docs/reference/tables.md
 }
 bad=0
-for name in diff others memory export; do
+for name in others memory export; do
 	page=docs/reference/json-$name.md
 	[ $name != export ] || page=docs/reference/tables.md
 	${name}_page >"$work/page"
