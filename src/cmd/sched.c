@@ -136,6 +136,7 @@ static const char *why(const struct share_slot *s)
 		[STEER_LESS] = "falls: requests are slower than they are to be",
 		[STEER_LEAST] = "least: requests are slower all the same",
 		[STEER_MOST] = "most: more changes nothing",
+		[STEER_RESTS] = "no requests lately: as much as alone",
 		[STEER_FIXED] = "set with weir sched policy",
 	};
 	const uint32_t reason = s->steer.reason;

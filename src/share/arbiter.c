@@ -189,6 +189,7 @@ static uint32_t see(struct arbiter *a, uint32_t device, uint64_t now)
 	uint32_t programs = 0;
 	memset(&a->view, 0, sizeof a->view);
 	a->view.now_ns = now;
+	a->view.requests = load_acquire(&a->file->devices[device].requests);
 	const uint32_t sms = a->file->devices[device].who.sms;
 	a->view.sms = sms <= UINT16_MAX ? sms : 0; /* no cap is of more */
 	a->view.step = 8; /* what a green context's number of SMs is a multiple of, since sm_90 */
@@ -212,9 +213,10 @@ static void put(struct share_slot_grant *to, const struct share_grant *g)
 	store_relaxed(&to->ahead_ns, g->ahead_ns);
 	store_relaxed(&to->cap_sms, g->cap_sms);
 	store_relaxed(&to->cap_ahead_sms, g->cap_ahead_sms);
-	store_relaxed(&to->cap_always, g->cap_always);
+	store_relaxed(&to->rest, g->rest);
 	store_relaxed(&to->hold_ns, g->hold_ns);
 	store_relaxed(&to->alone_ns, g->alone_ns);
+
 	store_release(&to->mode, g->mode);
 }
 
@@ -259,6 +261,8 @@ static void tell(struct arbiter *a, uint32_t device, bool steers)
 		if (!a->view.program[i].here || a->view.program[i].class != CLASS_LATENCY)
 			continue;
 		struct share_steer told = steers ? s->program[i].steer : (struct share_steer){ 0 };
+		if (told.target && a->state[device].rests)
+			told.reason = STEER_RESTS;
 		if (told.target) {
 			told.budget_ns = (uint64_t)s->budget_ns;
 			told.windows_ns = (uint64_t)s->windows_ns;

@@ -131,17 +131,31 @@ static void fifo(const struct policy_view *v, const struct policy_params *p, str
 
 /* ---- strict ---- */
 
+static bool all_rest(const struct policy_view *v, struct policy_state *s)
+{
+	bool rest = true;
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
+		const struct policy_program *q = &v->program[i];
+		if (q->here && q->class == CLASS_LATENCY &&
+			!rest_look(&s->rest[i], q->who, q->requests, q->inside, v->now_ns))
+			rest = false;
+	}
+	return rest;
+}
+
 static void strict(const struct policy_view *v, const struct policy_params *p,
 	struct policy_state *s, struct share_grant grants[SHARE_SLOTS], uint64_t *ret_again_ns)
 {
 	const uint64_t budget = budget_of(v, p, s);
 	look_at_shares(v, p, s);
+	s->rests = all_rest(v, s);
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
 		const struct policy_program *q = &v->program[i];
 		if (!q->here)
 			continue;
 		grants[i] = plain(q, p, q->class == CLASS_LATENCY ? MODE_OPEN : MODE_GATE, budget);
 		grants[i].hold_ns = v->mps && q->class == CLASS_BEST_EFFORT ? p->hold_ns : 0;
+		grants[i].rest = s->rests ? (uint32_t)v->requests + 1 : 0;
 		if (q->class == CLASS_BEST_EFFORT && is_paid(v, s, i))
 			grants[i].mode = MODE_BUDGET;
 	}
@@ -445,7 +459,6 @@ static void fit_one(const struct policy_view *v, const struct policy_params *p,
 	g->ahead_ns = AHEAD_NS;
 	g->cap_sms = (uint16_t)(ahead ? sms : 0);
 	g->cap_ahead_sms = (uint16_t)ahead;
-	g->cap_always = g->cap_sms > 0;
 	g->mode = g->cap_sms ? MODE_CAP : MODE_GATE;
 }
 

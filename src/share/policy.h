@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "share/rest.h"
 #include "share/segment.h"
 #include "share/slowdown.h"
 
@@ -34,6 +35,7 @@ struct policy_program {
 
 struct policy_view {
 	uint64_t now_ns;
+	uint64_t requests;  /* of latency programs, ever begun, read before all else */
 	uint32_t sms, step; /* of the device; what a number of SMs is a multiple of */
 	bool mps;           /* programs are resident together, caps are of use */
 	struct policy_program program[SHARE_SLOTS];
@@ -47,7 +49,8 @@ struct policy_params {
 	uint32_t cap_sms;       /* for what is capped; 0: what the latency programs leave */
 	uint64_t hold_ns;       /* hold on the device in front of so much work; 0: in calls */
 	double slowdown;        /* of requests, times as long as alone */
-	uint64_t alone_ns;      /* of best effort in flight while no latency program is there */
+	uint64_t alone_ns;      /* of best effort in flight while no latency program is there, or
+				   all rest */
 };
 
 /* What a policy remembers; zeros at the start. */
@@ -63,6 +66,8 @@ struct policy_state {
 	uint64_t charged_ns; /* when it was charged for it last */
 	double tightness;    /* of the control loop, 1: as params say; smaller: less waits */
 	uint64_t tuned_ns;
+	struct rest rest[SHARE_SLOTS];
+	bool rests;               /* every latency program does */
 	struct slowdown slowdown; /* of fit */
 	bool holds;               /* best effort waits on the device */
 	uint64_t calls_until_ns;  /* till then it does not: requests were too slow */

@@ -17,11 +17,14 @@ static inline bool rule_is_free(const struct share_slot *s, const struct share_f
 	return load_relaxed(&s->grant.mode) == MODE_OPEN || load_relaxed(&f->arbiter.open);
 }
 
-/* Whether they wait for nobody: all that they have to keep to is grant.alone_ns. */
+/* Whether they wait for nobody: all that they have to keep to is grant.alone_ns.  The first request
+ * of those that rest ends it at once. */
 static inline bool rule_is_alone(const struct share_slot *s, const struct share_device *d)
 {
 	const uint32_t mode = load_relaxed(&s->grant.mode);
-	return mode != MODE_HOLD && mode != MODE_BUDGET && !share_any(d->present);
+	return mode != MODE_HOLD && mode != MODE_BUDGET &&
+	       (!share_any(d->present) ||
+		       load_relaxed(&s->grant.rest) == (uint32_t)load_relaxed(&d->requests) + 1);
 }
 
 enum rule_verdict { RULE_GO, RULE_WAIT, RULE_CAP };
@@ -43,7 +46,7 @@ struct rule_launch {
 };
 
 struct rule_view {
-	bool alone;           /* no latency program is there */
+	bool alone;           /* no latency program is there, or all rest */
 	bool active;          /* one is inside a request that is believed */
 	bool on_device;       /* the launch waits there, behind a hold, for those that are */
 	uint64_t inflight_ns; /* what is left of this program's work at full width */
@@ -126,7 +129,7 @@ static inline enum rule_verdict rule_of(const struct share_grant *g, const struc
 		*ret_sms = g->cap_ahead_sms;
 		return rule_cap(g, v, l, g->cap_ahead_sms, RULE_WAIT, ret_reason);
 	}
-	if (g->cap_always && !rule_next_is_known(g, v) && l->t90_ns > g->full_below_ns &&
+	if (g->cap_sms && !rule_next_is_known(g, v) && l->t90_ns > g->full_below_ns &&
 		l->may_be_capped)
 		return rule_cap(g, v, l, g->cap_sms, RULE_WAIT, ret_reason);
 	*ret_reason = REASON_BUDGET;

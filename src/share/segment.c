@@ -346,7 +346,7 @@ struct share_grant share_grant(const struct share_slot *s)
 		.mode = mode,
 		.cap_sms = load_relaxed(&g->cap_sms),
 		.cap_ahead_sms = load_relaxed(&g->cap_ahead_sms),
-		.cap_always = load_relaxed(&g->cap_always),
+		.rest = load_relaxed(&g->rest),
 		.budget_ns = load_relaxed(&g->budget_ns),
 		.full_below_ns = load_relaxed(&g->full_below_ns),
 		.ahead_ns = load_relaxed(&g->ahead_ns),

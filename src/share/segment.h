@@ -15,7 +15,7 @@
 #include "base/atomic.h"
 
 #define SHARE_MAGIC   "WEIRSHR\n"
-#define SHARE_VERSION 7u
+#define SHARE_VERSION 8u
 #define SHARE_DEVICES 16u
 #define SHARE_SLOTS   256u
 #define SHARE_WORDS   (SHARE_SLOTS / 64)
@@ -41,24 +41,26 @@ enum share_mode {
 /* What a program is to keep to, as its reader has it. */
 struct share_grant {
 	uint32_t class, mode;   /* enum share_class, share_mode */
-	uint16_t cap_sms;       /* 0: no caps */
+	uint16_t cap_sms;       /* 0: no caps; else also while none is active, for what takes longer
+				   than full_below_ns */
 	uint16_t cap_ahead_sms; /* the same, for what would only meet the begin of an expected
 				   request */
-	uint32_t cap_always; /* also while none is active, what takes longer than full_below_ns */
-	uint64_t budget_ns;  /* most work in flight; one launch always may */
+	uint32_t rest;          /* latency programs rest as long as they have begun one request less
+				   than this (rule.h) */
+	uint64_t budget_ns;     /* most work in flight; one launch always may */
 	uint64_t full_below_ns; /* t90 that may run at full width */
 	uint64_t ahead_ns;      /* hold what would overlap the next request by so much; 0: don't */
 	uint64_t max_wait_ns;
 	uint64_t hold_ns;  /* launches go at once, and wait on the device in front of each so much
 			      predicted work (hook/sched/hold.h); 0: they wait in their calls */
-	uint64_t alone_ns; /* most work in flight while no latency program is there */
+	uint64_t alone_ns; /* most work in flight while no latency program is there, or all rest */
 } SHARE_LINE;
 
 /* The same in the shared memory, written by the arbiter and by weir sched. */
 struct share_slot_grant {
 	_Atomic uint32_t class, mode;
 	_Atomic uint16_t cap_sms, cap_ahead_sms;
-	_Atomic uint32_t cap_always;
+	_Atomic uint32_t rest;
 	_Atomic uint64_t budget_ns, full_below_ns, ahead_ns, max_wait_ns, hold_ns, alone_ns;
 } SHARE_LINE;
 
@@ -130,6 +132,7 @@ enum share_steering {
 	STEER_LEAST,       /* slower, with the least budget */
 	STEER_MOST,        /* quicker, with all that there is */
 	STEER_FIXED,       /* a person has set it */
+	STEER_RESTS,       /* they rest */
 	STEER_COUNT
 };
 

@@ -81,7 +81,8 @@ void inflight_retire_all(struct inflight *g)
 static uint64_t until_it_fits(const struct inflight *g, const struct share_grant *grant,
 	const struct rule_view *v, uint64_t t90)
 {
-	const uint64_t by_budget = grant->budget_ns > t90 ? grant->budget_ns - t90 : 0;
+	const uint64_t most = v->alone ? grant->alone_ns : grant->budget_ns;
+	const uint64_t by_budget = most > t90 ? most - t90 : 0;
 	const uint64_t allowed = by_budget > RULE_LEAD_NS ? by_budget : RULE_LEAD_NS;
 	if (g->capped_ns || g->ends_ns <= v->now_ns)
 		return UINT64_MAX;

@@ -100,10 +100,19 @@ static struct policy_program seen(const struct world *w, const struct host *h, u
 		.fresh = h->fresh };
 }
 
+static uint64_t requests_begun(const struct world *w)
+{
+	uint64_t n = 0;
+	for (size_t i = 0; i < w->count; i++)
+		n += w->hosts[i].class == CLASS_LATENCY ? w->hosts[i].requests : 0;
+	return n;
+}
+
 void world_decide(struct world *w)
 {
 	uint64_t again = w->now;
 	w->view.now_ns = w->now;
+	w->view.requests = requests_begun(w);
 	w->view.sms = w->r->device.sms;
 	w->view.step = SM_STEP;
 	w->view.mps = w->r->device.sharing == LAW_MPS;
@@ -136,7 +145,8 @@ static bool is_regulated(const struct world *w, const struct host *h, const stru
 
 static struct rule_view view_of(const struct world *w, struct host *h)
 {
-	struct rule_view v = { .inflight_ns = inflight_left(&h->work, w->now),
+	struct rule_view v = { .alone = h->grant.rest == (uint32_t)requests_begun(w) + 1,
+		.inflight_ns = inflight_left(&h->work, w->now),
 		.capped_ns = h->work.capped_ns,
 		.now_ns = w->now };
 	for (size_t i = 0; i < w->count; i++) {

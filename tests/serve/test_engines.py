@@ -2,11 +2,13 @@
 import json
 import math
 import os
+import pathlib
 import struct
+import subprocess
 import unittest
 
 import cases
-from server import Repository, Server, tensor
+from server import SCRATCH, WEIR, Repository, Server, tensor
 
 os.environ.pop("WEIR_SIM", None)
 EXAMPLES = os.path.join(os.environ["WEIR_BUILD"], "examples", "engines")
@@ -88,6 +90,52 @@ class Memory(unittest.TestCase):
             self.assertIn('weir_serve_cold_loads_total{model="%s",version="1"} %d\n' % (
                 name, stats[name]["weir_cold_loads"]), metrics)
         self.assertEqual(server.end(), 0)
+
+
+class Neighbours(unittest.TestCase):
+    """Beside a server, a program that uses what is left of the same simulated GPU."""
+
+    def programs(self):
+        said = subprocess.run([WEIR, "sched", "--json", "status"], stdout=subprocess.PIPE, check=True).stdout
+        return {p["class"]: p for p in json.loads(said)["programs"]}
+
+    def test_best_effort_waits_for_requests_and_for_nobody_while_the_server_rests(self):
+        directory = pathlib.Path(SCRATCH) / "neighbours"
+        directory.mkdir(mode=0o700, exist_ok=True)
+        os.environ["XDG_RUNTIME_DIR"] = str(directory)
+        self.addCleanup(os.environ.pop, "XDG_RUNTIME_DIR")
+        repository = Repository("beside")
+        add(repository, "shift", engine="shift")
+        server = Server(repository.path, "--sim", "--engines=" + EXAMPLES, "--drain-delay=0")
+        self.addCleanup(server.process.terminate)
+        steps = subprocess.Popen([WEIR, "run", "--quiet", "--sim", "--class=best-effort", "--", os.path.join(EXAMPLES, "..", "steps"), "-1"])
+        try:
+            server.wait_for(lambda: len(self.programs()) == 2)
+            body = {"parameters": {"timeout": 100000000}, "inputs": [dict(tensor("X", "UINT8", 1, 8), data=list(range(8)))]}
+
+            def ask():
+                self.assertEqual(server.infer("shift", body).json["outputs"][0]["data"], [7, 0, 1, 2, 3, 4, 5, 6])
+                return self.programs()["best-effort"]["waited_launches"]
+
+            asked = self.programs()["latency"]["requests"]
+            server.wait_for(ask)
+            self.assertGreater(self.programs()["latency"]["requests"], asked)
+            before = self.programs()["best-effort"]
+
+            def goes_on():
+                nonlocal before
+                programs = self.programs()
+                now = programs["best-effort"]
+                rests = programs["latency"]["slowdown"]["budget_why"].startswith("no requests lately")
+                if not rests or now["waited_launches"] > before["waited_launches"]:
+                    before = now
+                return now["predicted_device_ns"] > before["predicted_device_ns"] + 1e8
+
+            server.wait_for(goes_on)
+            self.assertEqual(server.end(), 0)
+        finally:
+            steps.terminate()
+            steps.wait()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 /* Programs that share a GPU: the shared file, the rule that a program decides by, policies. */
 #include "unit.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -339,11 +340,9 @@ static void alone_only_what_is_much_waits(void **state)
 
 static void caps_are_for_what_may_be_capped(void **state)
 {
-	const struct share_grant g = { .mode = MODE_CAP,
-		.cap_sms = 64,
-		.cap_always = 1,
-		.budget_ns = 100000,
-		.full_below_ns = 100000 };
+	const struct share_grant g = {
+		.mode = MODE_CAP, .cap_sms = 64, .budget_ns = 100000, .full_below_ns = 100000
+	};
 	struct rule_launch other = LONG;
 	other.may_be_capped = false;
 	assert_int_equal(ask(&g, (struct rule_view){ .active = true }, SHORT), RULE_CAP);
@@ -362,6 +361,7 @@ static void what_would_meet_the_next_request_is_held_or_capped(void **state)
 	g.mode = MODE_CAP;
 	g.cap_sms = 64;
 	g.cap_ahead_sms = 88;
+	g.full_below_ns = UINT64_MAX;
 	assert_int_equal(ask(&g, near, LONG), RULE_CAP);
 	const struct rule_view past = { .now_ns = 1300000,
 		.next_ns = 1200000 }; /* it did not come */
@@ -530,6 +530,74 @@ static void strict_gates_best_effort_only(void **state)
 	assert_int_equal(grants[0].mode, MODE_OPEN);
 	assert_int_equal(grants[1].mode, MODE_GATE);
 	assert_int_equal(grants[1].cap_sms, 0);
+}
+
+/* Requests that come by chance, at any rate: fewer than one in 80 finds its program at rest, and
+ * between two that are far apart it rests. */
+static void hardly_a_request_finds_a_program_at_rest(void **state)
+{
+	static const double pauses_ms[] = { 1, 10, 40, 100, 1000, 20000 };
+	srand(5);
+	for (size_t i = 0; i < COUNT_OF(pauses_ms); i++) {
+		struct rest r = { 0 };
+		uint64_t now = 1, found = 0;
+		const uint64_t requests = 20000;
+		for (uint64_t k = 0; k < requests; k++) {
+			const double chance = (rand() + 1.0) / (RAND_MAX + 1.0);
+			const uint64_t next = now + (uint64_t)(-log(chance) * pauses_ms[i] * 1e6);
+			const uint64_t each = (uint64_t)(pauses_ms[i] * 1e5);
+			bool rests = false;
+			for (; now + each < next; now += each)
+				rests = rest_look(&r, 7, k, false, now);
+			now = next;
+			found += rests && k > 100;
+			assert_false(rest_look(&r, 7, k + 1, true, now));
+		}
+		assert_in_range(found, 0, requests / 80);
+		now += REST_LEAST_NS + (uint64_t)(pauses_ms[i] * 1e8);
+		assert_true(rest_look(&r, 7, requests, false, now));
+	}
+}
+
+static void best_effort_is_alone_while_the_others_rest(void **state)
+{
+	static const char *const names[] = { "strict", "edf", "fit" };
+	for (size_t i = 0; i < COUNT_OF(names); i++) {
+		begin_view(false);
+		view.program[0].requests = view.requests = 40;
+		decide(names[i]);
+		assert_int_equal(grants[1].rest, 0);
+		view.program[0].inside = false;
+		view.now_ns += 1000000;
+		decide(names[i]);
+		assert_int_equal(grants[1].rest, 0); /* it may come again soon */
+		view.now_ns += 10000000000;
+		decide(names[i]);
+		assert_int_equal(grants[1].rest, 41);
+		view.program[0].requests = view.requests = 41;
+		decide(names[i]);
+		assert_int_equal(grants[1].rest, 0);
+		view.now_ns += 500000000;
+		decide(names[i]);
+		assert_int_equal(grants[1].rest, 0); /* requests are ten seconds apart */
+	}
+}
+
+static void the_first_request_ends_a_rest(void **state)
+{
+	static struct share_slot slot = { .grant = { .mode = MODE_GATE, .rest = 41 } };
+	static struct share_device device = { .requests = 40, .present = { 1 } };
+	assert_true(rule_is_alone(&slot, &device));
+	device.requests = 41;
+	assert_false(rule_is_alone(&slot, &device));
+	device.requests = 40;
+	slot.grant.mode = MODE_HOLD;
+	assert_false(rule_is_alone(&slot, &device));
+	slot.grant.mode = MODE_GATE;
+	slot.grant.rest = 0;
+	assert_false(rule_is_alone(&slot, &device));
+	device.present[0] = 0;
+	assert_true(rule_is_alone(&slot, &device));
 }
 
 static void holds_are_for_best_effort_under_mps(void **state)
@@ -825,6 +893,9 @@ int main(void)
 		cmocka_unit_test(a_part_of_an_answer_may_be_alone),
 		cmocka_unit_test(fifo_leaves_all_alone),
 		cmocka_unit_test(strict_gates_best_effort_only),
+		cmocka_unit_test(hardly_a_request_finds_a_program_at_rest),
+		cmocka_unit_test(best_effort_is_alone_while_the_others_rest),
+		cmocka_unit_test(the_first_request_ends_a_rest),
 		cmocka_unit_test(holds_are_for_best_effort_under_mps),
 		cmocka_unit_test(fit_lets_hosts_work_ahead_of_long_requests),
 		cmocka_unit_test(fit_caps_beside_the_narrow_under_mps),

@@ -111,8 +111,9 @@ static enum rule_verdict ask(struct gated *g, struct member *m, const struct lau
 	const struct share_grant grant = grant_of(m, now);
 	w->other = SHARE_SLOTS;
 	w->until_ns = active_until(m, now, &w->other);
-	w->on_device = may_go_ahead(g, m);
-	const struct rule_view view = { .alone = rule_is_alone(m->slot, m->device),
+	const bool alone = rule_is_alone(m->slot, m->device);
+	w->on_device = !alone && may_go_ahead(g, m);
+	const struct rule_view view = { .alone = alone,
 		.active = w->until_ns,
 		.on_device = w->on_device,
 		.inflight_ns = marks_inflight(&m->marks, now),
