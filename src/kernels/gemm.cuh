@@ -25,6 +25,39 @@ struct gemm_args {
 	int epilogue;
 };
 
+#ifdef __CUDACC_RTC__
+#define TILE_WALK static __device__ __forceinline__
+#else
+#define TILE_WALK static inline
+#endif
+
+struct tile {
+	int m, n;
+};
+
+/* How many of `each` cover n. */
+TILE_WALK int tile_count(int n, int each)
+{
+	return (n + each - 1) / each;
+}
+
+/* The t-th of cm x cn clusters of tiles: groups of columns of clusters, walked down M, so that tiles that run at a time
+ * form a near square. */
+TILE_WALK struct tile tile_at(int t, int cm, int cn, int group)
+{
+	const int per = group * cm, g = t / per, in = t - g * per;
+	const int width = cn - g * group < group ? cn - g * group : group;
+	const struct tile at = {in / width, g * group + in % width};
+	return at;
+}
+
+/* The first row and column of the tile that a block of place (sub_m, sub_n) in a cluster of clm x cln has. */
+TILE_WALK struct tile tile_corner(struct tile at, int clm, int cln, int sub_m, int sub_n, int bm, int bn)
+{
+	const struct tile corner = {(at.m * clm + sub_m) * bm, (at.n * cln + sub_n) * bn};
+	return corner;
+}
+
 /* A CUtensorMap. */
 struct __attribute__((aligned(64))) tensor_map {
 	unsigned long long word[16];

@@ -61,18 +61,6 @@ template <int BM, int BN, int STAGES, int BUFFERS, int CLM, int CLN, int SCHEDUL
 	static_assert(BYTES <= 232448, "shared memory of a block");
 };
 
-struct tile {
-	int m, n;
-};
-
-/* The t-th: groups of columns of clusters, walked down M, so that tiles that run at a time form a near square. */
-static __device__ __forceinline__ tile tile_at(int t, int cm, int cn, int group)
-{
-	const int per = group * cm, g = t / per, in = t - g * per;
-	const int width = cn - g * group < group ? cn - g * group : group;
-	return {in / width, g * group + in % width};
-}
-
 struct ring {
 	u32 stage, phase;
 	template <int STAGES> __device__ __forceinline__ void next(void)
@@ -130,8 +118,8 @@ struct gemm {
 		sub_m = rank % CLM;
 		sub_n = rank / CLM;
 		blocks_k = (p.k + Z::BK - 1) / Z::BK;
-		cm = (p.m + BM * CLM - 1) / (BM * CLM);
-		cn = (p.n + BN * CLN - 1) / (BN * CLN);
+		cm = tile_count(p.m, BM * CLM);
+		cn = tile_count(p.n, BN * CLN);
 		tiles = cm * cn;
 		step = (int)gridDim.x / Z::CLUSTER;
 		first = (int)blockIdx.x / Z::CLUSTER;
@@ -169,8 +157,7 @@ struct gemm {
 	/* The first row of A and of B of a tile. */
 	__device__ __forceinline__ tile corner(int t)
 	{
-		const tile at = tile_at(t, cm, cn, p.group);
-		return {(at.m * CLM + sub_m) * BM, (at.n * CLN + sub_n) * BN};
+		return tile_corner(tile_at(t, cm, cn, p.group), CLM, CLN, sub_m, sub_n, BM, BN);
 	}
 
 	__device__ __forceinline__ void load(void)

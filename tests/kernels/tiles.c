@@ -1,0 +1,91 @@
+/*
+ * Every element of a product belongs to exactly one tile: all tiles that a plan may take, every m
+ * up to 2,000, and a sample of n. A control leaves the last group of columns as wide as the others,
+ * and must be seen.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/gemm.cuh"
+#include "kernels/gemm.h"
+
+enum { MOST = 2000, ACROSS = MOST / 32 };
+
+static unsigned char seen[ACROSS][ACROSS];
+
+/* As tile_at(), but for the width of the last group. */
+static struct tile wrong_tile_at(int t, int cm, int cn, int group)
+{
+	const int per = group * cm, g = t / per, in = t - g * per;
+	return (struct tile){ in / group, g * group + in % group };
+}
+
+/* Whether the tiles of all clusters are the squares of a board, each once. Those of the rounding to
+ * whole clusters may lie outside. */
+static bool is_partition(int m, int n, const struct gemm_form *f, int group,
+	struct tile (*walk)(int t, int cm, int cn, int group))
+{
+	const int bm = (int)f->bm, bn = (int)f->bn, clm = (int)f->clm, cln = (int)f->cln;
+	const int cm = tile_count(m, bm * clm), cn = tile_count(n, bn * cln);
+	const int down = tile_count(m, bm), across = tile_count(n, bn);
+	int inside = 0;
+	for (int i = 0; i < down; i++)
+		memset(seen[i], 0, (size_t)across);
+	for (int t = 0; t < cm * cn; t++)
+		for (int rank = 0; rank < clm * cln; rank++) {
+			const struct tile c = tile_corner(
+				walk(t, cm, cn, group), clm, cln, rank % clm, rank / clm, bm, bn);
+			if (c.m < 0 || c.n < 0 || c.m % bm || c.n % bn)
+				return false;
+			if (c.m >= m || c.n >= n)
+				continue;
+			if (seen[c.m / bm][c.n / bn]++)
+				return false;
+			inside++;
+		}
+	return inside == down * across;
+}
+
+static int check(const struct kernel_device *d, int m, int n, bool *ret_control_seen)
+{
+	struct gemm_choice choice[GEMM_FORMS_MOST];
+	const struct weir_gemm what = { .type = WEIR_BF16,
+		.m = m,
+		.n = n,
+		.k = 64,
+		.a_pitch = 64,
+		.b_pitch = 64,
+		.d_pitch = 2048 };
+	int bad = 0;
+	const size_t plain = gemm_choose(d, &what, choice) - 1;
+	for (size_t i = 0; i < plain; i++) {
+		const struct gemm_form *f = &choice[i].form;
+		const int group = (int)choice[i].group;
+		const uint64_t clusters = (uint64_t)tile_count(m, (int)(f->bm * f->clm)) *
+					  (uint64_t)tile_count(n, (int)(f->bn * f->cln));
+		if (!is_partition(m, n, f, group, tile_at) || choice[i].clusters != clusters) {
+			printf("%d x %d by %s, groups of %d\n", m, n, choice[i].name, group);
+			bad++;
+		}
+		if (!*ret_control_seen)
+			*ret_control_seen = !is_partition(m, n, f, group, wrong_tile_at);
+	}
+	return bad + !plain;
+}
+
+int main(void)
+{
+	static const int sample[] = { 8, 64, 96, 104, 224, 256, 520, 1000, 1408, 1992 };
+	struct kernel_device device;
+	bool control_seen = false;
+	int bad = 0;
+	kernel_device_init(&device, "H200", 90, 132);
+	for (int m = 1; m <= MOST; m++)
+		for (size_t i = 0; i < sizeof sample / sizeof *sample; i++)
+			bad += check(&device, m, sample[i], &control_seen);
+	for (int n = 8; n <= MOST; n += 8)
+		bad += check(&device, 1 + n * 7 % MOST, n, &control_seen);
+	if (!control_seen)
+		puts("a walk with a wrong last group is not seen");
+	return bad || !control_seen;
+}
