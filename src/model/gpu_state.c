@@ -204,10 +204,13 @@ static void find_slow(struct gpu_state *g, const struct gpu_sample *s)
 		}
 		struct gpu_slow *at = open ? &g->slow.v[g->slow.n - 1] : array_push(&g->slow);
 		if (!open)
-			*at = (struct gpu_slow){ .start_ns = s[i].ns, .mhz = s[i].sm_mhz };
+			*at = (struct gpu_slow){
+				.device = g->device, .start_ns = s[i].ns, .mhz = s[i].sm_mhz
+			};
 		open = true;
 		at->ns = s[i + 1].ns - at->start_ns;
 		at->mhz = s[i].sm_mhz < at->mhz ? s[i].sm_mhz : at->mhz;
+		at->of_highest = at->mhz / g->range[METRIC_SM_CLOCK].high;
 		at->reasons |= s[i].valid & SAMPLE_HAS_REASONS ? s[i].reasons : 0;
 		g->slow_ns += s[i + 1].ns - s[i].ns;
 	}

@@ -49,9 +49,11 @@ struct gpu_range {
 };
 
 struct gpu_slow {
+	uint16_t device;
 	uint64_t start_ns, ns; /* CLOCK_MONOTONIC */
 	uint64_t kernel_ns;    /* of it, how long kernels ran on this GPU, all together */
 	uint16_t mhz;          /* lowest */
+	double of_highest;     /* that part of the highest clock */
 	uint16_t reasons;      /* of all of it */
 };
 

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "base/bounded.h"
 #include "model/gpu_state.h"
 #include "model/prediction.h"
 
@@ -114,32 +115,65 @@ static const struct column reason_columns[] = {
 	{ 0 },
 };
 
-static const struct section reasons = {
+static const struct section reason_texts = {
 	.name = "gpu_state.gpus[].slow[].reasons",
 	.columns = reason_columns,
 	.each = sizeof(char *),
 	.texts = true,
 };
 
+/* The same for text, which has no lists in a table. */
+static struct value get_reasons_text(const struct row *row, const void *of)
+{
+	const uint16_t reasons = *(const uint16_t *)of;
+	struct bounded b = { .to = row->text, .size = ROW_TEXT };
+	for (unsigned i = 0; i < 16; i++)
+		if (reasons >> i & 1)
+			bounded_printf(&b, "%s%s", b.used ? ", " : "", throttle_reason_name(i));
+	return value_text(reasons ? bounded_end(&b) : "not said");
+}
+
+static int make_slow(struct rows *rows)
+{
+	const struct gpu_states *s = rows->r->gpu_states;
+	ARRAY(struct gpu_slow) all = { 0 };
+	for (size_t i = 0; s && i < s->gpus.n; i++)
+		for (size_t k = 0; k < s->gpus.v[i].slow.n; k++)
+			*array_push(&all) = s->gpus.v[i].slow.v[k];
+	rows_own(rows, all.v, all.n, sizeof *all.v);
+	return 0;
+}
+
 static const struct column slow_columns[] = {
+	{ "device", UNIT_ID, "GPU", "NVML's index", .get = get_u16, AT(struct gpu_slow, device),
+		.text_only = true },
 	{ "start_ns", UNIT_MOMENT, "at", "when it began", .get = get_since_start,
 		AT(struct gpu_slow, start_ns) },
-	{ "duration_ns", UNIT_NS, "time", "how long it was", .get = get_u64,
+	{ "duration_ns", UNIT_NS, "for", "how long it was", .get = get_u64,
 		AT(struct gpu_slow, ns) },
 	{ "sm_clock_mhz", UNIT_COUNT, "SM clock, MHz", "the lowest clock of it", .get = get_u16,
 		AT(struct gpu_slow, mhz) },
+	{ "of_highest", UNIT_SHARE, "of highest", "the same of the highest clock", .get = get_real,
+		AT(struct gpu_slow, of_highest), .text_only = true },
 	{ "kernel_ns", UNIT_NS, "kernels",
-		"how long kernels ran on this GPU meanwhile, all together; 0 also without device times",
-		.get = get_u64, AT(struct gpu_slow, kernel_ns) },
+		"how long kernels ran on this GPU meanwhile, all together; null: none is known",
+		.get = get_nonzero, AT(struct gpu_slow, kernel_ns) },
+	{ "why", UNIT_TEXT, "why, says NVML", "reasons, in a line", .get = get_reasons_text,
+		AT(struct gpu_slow, reasons), .text_only = true },
 	{ "reasons", UNIT_LIST, "reasons",
 		"what NVML says for it: `power cap`, `thermal slowdown` and so on",
-		.get = get_reasons, AT(struct gpu_slow, reasons), .inner = &reasons },
+		.get = get_reasons, AT(struct gpu_slow, reasons), .inner = &reason_texts },
 	{ 0 },
 };
 
-static const struct section slow = {
+const struct section section_gpu_slow = {
 	.name = "gpu_state.gpus[].slow",
+	.heading = "GPU clock below its highest while busy",
+	.facets = FACET(GPU_STATES),
 	.columns = slow_columns,
+	.make = make_slow,
+	.fini = rows_free,
+	.shown = "device,start_ns,duration_ns,sm_clock_mhz,of_highest,kernel_ns,why",
 	.each = sizeof(struct gpu_slow),
 };
 
@@ -239,7 +273,7 @@ static const struct column state_columns[] = {
 	{ "slow_ns", UNIT_NS, "slow",
 		"the SM clock was below 95 % of its highest though the GPU was busy",
 		.get = get_u64, AT(struct gpu_state, slow_ns) },
-	{ "slow", UNIT_LIST, "slow", "when", .get = get_slow, .inner = &slow },
+	{ "slow", UNIT_LIST, "slow", "when", .get = get_slow, .inner = &section_gpu_slow },
 	{ 0 },
 };
 

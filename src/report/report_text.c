@@ -2,7 +2,6 @@
 #include "base/atomic.h"
 #include "report/callers_print.h"
 #include "report/analysis.h"
-#include "report/gpu_table.h"
 #include "report/provenance.h"
 #include "hint/hint.h"
 #include "hint/summary.h"
@@ -10,6 +9,7 @@
 #include "report/report_make.h"
 #include "report/sections.h"
 #include "section/view.h"
+#include "model/gpu_state.h"
 #include "model/roofline.h"
 #include "model/prediction.h"
 
@@ -438,6 +438,52 @@ static void put_prediction(const struct report *r, const struct text_page *p)
 	view_put(&(struct view){ .section = &section_prediction_kernels }, r, p);
 }
 
+static void put_cell(struct table *t, const struct column *c, const struct row *row)
+{
+	const struct value v = column_get(c, row);
+	section_put_cell(t, c, &v, &(struct cell_style){ .full = true });
+}
+
+/* A line for each metric that a GPU tells: in its columns an object of three values. */
+static void put_gpu_metrics(const struct report *r, const struct text_page *p)
+{
+	static const char *const headings[] = { "GPU", "min", "median", "max", "what" };
+	const struct section *s = &section_gpu_state_gpus;
+	struct rows rows;
+	struct table t;
+	table_init(&t, ">>>><", headings);
+	section_open(s, r, &rows);
+	for (size_t i = 0; i < rows.n; i++) {
+		const struct row row = row_at(&rows, i);
+		for (const struct column *c = s->columns; c->key; c++) {
+			if (c->unit != UNIT_LIST || c->inner ||
+				column_get(c, &row).kind == VALUE_NULL)
+				continue;
+			put_cell(&t, s->columns, &row);
+			for (int k = 1; k <= 3; k++)
+				put_cell(&t, c + k, &row);
+			table_cell(&t, "%s", c->heading);
+		}
+	}
+	section_close(&rows);
+	table_end(&t, p->out, p->dim, p->plain, 0);
+}
+
+static void put_gpu_state(const struct report *r, const struct text_page *p)
+{
+	static const struct view slow = { .section = &section_gpu_slow };
+	const struct gpu_states *s = r->gpu_states;
+	struct number interval;
+	char heading[100];
+	if (!s || !s->gpus.n)
+		return;
+	snprintf(heading, sizeof heading, "GPU state (NVML, a sample each %s)",
+		number_ns(&interval, s->interval_ns));
+	page_heading(p, s->interval_ns ? heading : "GPU state (NVML, one sample)");
+	put_gpu_metrics(r, p);
+	view_put(&slow, r, p);
+}
+
 static void put_requests(const struct report *r, const struct text_page *p)
 {
 	static const struct view view = { .section = &section_requests,
@@ -515,7 +561,7 @@ void report_print_text(const struct report *r, FILE *out, const struct report_st
 	}
 	put_totals(r, &p);
 	put_devices(r, &p);
-	gpu_table_put_text(r, &p);
+	put_gpu_state(r, &p);
 	analysis_put_text(r, &p);
 	put_prediction(r, &p);
 	put_kernel_times(r, &p);

@@ -31,8 +31,8 @@ expect 0 '"min": 1200, "median": [0-9]+, "max": 1980' value sm_clock_mhz slow.we
 expect 0 '"min": 500, "median": [0-9]+, "max": 700' value power_w slow.weir
 expect 0 '"min": 1000000' value pcie_tx_bytes_per_s slow.weir
 expect 0 'GPU clock below its highest while busy' "$weir" report slow.weir
-expect 0 '1200 MHz +61 % +- +power cap' "$weir" report slow.weir
-expect 0 '"sm_clock_mhz": 1200, "kernel_ns": 0, "reasons": \["power cap"\]' "$weir" report --json slow.weir
+expect 0 '1,200 +60.6 % +- +power cap' "$weir" report slow.weir
+expect 0 '"sm_clock_mhz": 1200, "kernel_ns": null, "reasons": \["power cap"\]' "$weir" report --json slow.weir
 
 # Whoever samples is none of the recorded processes, and adds no call.
 "$weir" record --sim -q -o without.weir -- "$app" >out 2>&1 || cat out
@@ -42,16 +42,16 @@ expect 0 '"gpu_state": null' "$weir" report --json without.weir
 
 # Both forms of the file say the same; so does a flight recording.
 WEIR_SIM_NVML=slow=1-2 "$weir" record --sim -q --no-pack --nvml=1ms -o raw.weir -- "$app" >out 2>&1
-expect 0 '1200 MHz +61 % +- +power cap' "$weir" report raw.weir
+expect 0 '1,200 +60.6 % +- +power cap' "$weir" report raw.weir
 WEIR_SIM_NVML=slow=1-2 "$weir" record --sim -q --flight=1M --nvml=1ms -o flight.weir -- "$app" >out 2>&1
-expect 0 '1200 MHz +61 % +- +power cap' "$weir" report flight.weir
+expect 0 '1,200 +60.6 % +- +power cap' "$weir" report flight.weir
 
 # An idle GPU's clock is low for no reason that slows a program.  What a GPU does not tell is not there.
 WEIR_SIM_NVML=idle,slow=1-2 "$weir" record --sim -q --nvml=1ms -o idle.weir -- "$app" >out 2>&1
 expect 0 '"slow_ns": 0, "slow": \[\]' "$weir" report --json idle.weir
 WEIR_SIM_NVML=bare,slow=1-2 "$weir" record --sim -q --nvml=1ms -o bare.weir -- "$app" >out 2>&1
 expect 0 '"power_w": null' "$weir" report --json bare.weir
-expect 0 '1200 MHz +61 % +- +not said' "$weir" report bare.weir
+expect 0 '1,200 +60.6 % +- +not said' "$weir" report bare.weir
 
 # Of several GPUs those that the program used, where the recording says which.
 WEIR_SIM_NVML=gpus=4 "$weir" record --sim --gpu -q --nvml=1ms -o four.weir -- "$app" >out 2>&1
