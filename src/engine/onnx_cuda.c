@@ -131,7 +131,7 @@ bool onnx_cuda_is_there(const struct engine_options *o)
 }
 
 struct settings {
-	const char *key[OPTIONS], *value[OPTIONS];
+	const char *key[OPTIONS + 1], *value[OPTIONS + 1]; /* and a default */
 	size_t n;
 };
 
@@ -147,6 +147,16 @@ static int read_settings(
 		s->value[s->n++] = a->parameter[i].value;
 	}
 	return 0;
+}
+
+/* What the configuration says goes first. */
+static void set_default(struct settings *s, const char *key, const char *value)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (strcmp(s->key[i], key) == 0)
+			return;
+	s->key[s->n] = key;
+	s->value[s->n++] = value;
 }
 
 static int append_tensorrt(struct ort_options *options, const struct engine_accelerator *a,
@@ -207,6 +217,8 @@ static int append_all(
 				"model %s: there is no accelerator '%s' on a GPU, only tensorrt and cuda",
 				c->name, a->name);
 	}
+	/* Otherwise it sums squares of half precision in half precision. */
+	set_default(&cuda_settings, "enable_skip_layer_norm_strict_mode", "1");
 	return e ? e : append_cuda(options, &cuda_settings, stream, c->name, err);
 }
 

@@ -33,6 +33,7 @@ struct ort_options {
 struct ort_cuda {
 	char driver[400], fail[40];
 	void *stream;
+	unsigned strict; /* so often it was said how half precision is summed */
 };
 struct ort_tensor {
 	int type;
@@ -171,6 +172,8 @@ static struct ort_status *update_cuda(
 			snprintf(c->driver, sizeof c->driver, "%s", values[i]);
 		else if (strcmp(keys[i], "fail") == 0)
 			snprintf(c->fail, sizeof c->fail, "%s", values[i]);
+		else if (strcmp(keys[i], "enable_skip_layer_norm_strict_mode") == 0)
+			c->strict++;
 		else
 			return failed("an unknown option of the provider");
 	}
@@ -193,6 +196,8 @@ static struct ort_status *append_cuda(struct ort_options *o, const struct ort_cu
 {
 	if (strcmp(c->fail, "append") == 0)
 		return failed("the provider\ncan't be loaded");
+	if (c->strict != 1)
+		return failed("half precision would be summed in half precision, or is said twice");
 	o->cuda = malloc(sizeof *c);
 	*o->cuda = *c;
 	return NULL;
