@@ -180,6 +180,18 @@ struct engine_memory engine_memory(const struct engine_model *m)
 	return memory;
 }
 
+bool engine_stage(struct engine_model *m, const void *data, size_t bytes, struct engine_staged *ret)
+{
+	return m->engine->stage && m->engine->stage(m, data, bytes, ret);
+}
+
+void engine_unstage(struct engine_model *m, struct engine_staged *s)
+{
+	if (s->data)
+		m->engine->unstage(m, s);
+	*s = (struct engine_staged){ 0 };
+}
+
 unsigned engine_memory_moves(void)
 {
 	return gpu_moves();

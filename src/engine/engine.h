@@ -68,6 +68,11 @@ struct engine_piece {
 	const void *data;
 	size_t bytes;
 	uint32_t rows;
+	bool staged; /* data is of engine_stage() */
+};
+struct engine_staged {
+	const void *data;
+	void *own; /* the engine's */
 };
 struct engine_input {
 	bool given; /* false: an optional input is left out */
@@ -114,6 +119,10 @@ struct engine {
 	int (*settle)(struct engine_model *m, struct error *err);
 	/* NULL: it has no memory on a device that could have to leave for other models. */
 	void (*memory)(const struct engine_model *m, struct engine_memory *ret);
+	/* NULL: its runs read pieces where they lie. */
+	bool (*stage)(
+		struct engine_model *m, const void *data, size_t bytes, struct engine_staged *ret);
+	void (*unstage)(struct engine_model *m, struct engine_staged *s);
 	void (*unload)(struct engine_model *m);
 };
 
@@ -136,6 +145,11 @@ int engine_load(const struct engine *e, const struct engine_options *o,
  * the outputs point to. */
 int engine_run(struct engine_model *m, struct engine_run *run, struct error *err);
 void engine_run_end(struct engine_model *m, struct engine_run *run);
+/* Copies a large piece of an input to where the device reads it, so that the run need not do that;
+ * false if it saves nothing.  Any thread, also while models run. */
+bool engine_stage(
+	struct engine_model *m, const void *data, size_t bytes, struct engine_staged *ret);
+void engine_unstage(struct engine_model *m, struct engine_staged *s); /* or what has no data */
 /* When the sizes have run that are likely to come. */
 int engine_settle(struct engine_model *m, struct error *err);
 /* Zeros for an engine without a device.  Any thread. */

@@ -14,6 +14,7 @@
 #define NON_BLOCKING    1 /* a stream that does not wait for the default one */
 #define NO_TIMING_SLEEP 3 /* an event without a date, and whose waiters sleep */
 #define PIN_ALIGN       ((size_t)64)
+#define STAGE_LEAST     ((size_t)32 << 10) /* a copy of its own costs the host as much */
 
 /* Of one run: where its bytes are on the host. */
 struct gpu_run {
@@ -244,25 +245,37 @@ static size_t aligned(size_t bytes)
 	return (bytes + PIN_ALIGN - 1) & -PIN_ALIGN;
 }
 
+/* The device reads staged pieces where they are, and others, as many as follow each other, from a
+ * copy. */
 static int copy_in(struct gpu_model *m, struct gpu_plan *p, const struct engine_run *r,
 	struct gpu_run *own, struct error *err)
 {
 	size_t all = 0;
 	for (unsigned i = 0; i < m->base.ins; i++)
-		all += aligned(p->in[i].bytes);
+		for (unsigned k = 0; k < r->in[i].pieces; k++)
+			all += r->in[i].piece[k].staged ? 0 : aligned(r->in[i].piece[k].bytes);
 	int e = gpu_pinned_take(m->gpu, all, &own->in, err);
 	char *to = e ? NULL : own->in->data;
 	for (unsigned i = 0; i < m->base.ins && !e; i++) {
 		const struct engine_input *in = &r->in[i];
-		size_t bytes = 0;
-		for (unsigned k = 0; k < in->pieces; k++) {
-			memcpy(to + bytes, in->piece[k].data, in->piece[k].bytes);
-			bytes += in->piece[k].bytes;
+		uint64_t at = p->in[i].at;
+		for (unsigned k = 0; k < in->pieces && !e;) {
+			const void *from = in->piece[k].staged ? in->piece[k].data : to;
+			size_t bytes = 0;
+			if (in->piece[k].staged)
+				bytes = in->piece[k++].bytes;
+			else
+				while (k < in->pieces && !in->piece[k].staged) {
+					to = mempcpy(to, in->piece[k].data, in->piece[k].bytes);
+					bytes += in->piece[k++].bytes;
+				}
+			if (bytes)
+				e = GPU_CALL(m->gpu, err, cuMemcpyHtoDAsync_v2, at, from, bytes,
+					m->stream);
+			at += bytes;
 		}
-		if (bytes)
-			e = GPU_CALL(m->gpu, err, cuMemcpyHtoDAsync_v2, p->in[i].at, to, bytes,
-				m->stream);
-		to += aligned(p->in[i].bytes);
+		if (to)
+			to = own->in->data + aligned((size_t)(to - (char *)own->in->data));
 	}
 	return e;
 }
@@ -383,6 +396,26 @@ int gpu_model_run(struct engine_model *base, struct engine_run *r, struct error 
 	if (e)
 		gpu_model_end(base, r);
 	return of_model(m, e, err);
+}
+
+/* ---- stages ---- */
+
+bool gpu_model_stage(
+	struct engine_model *base, const void *data, size_t bytes, struct engine_staged *ret)
+{
+	struct gpu_model *m = (struct gpu_model *)base;
+	struct gpu_pinned *p;
+	if (bytes < STAGE_LEAST || load_relaxed(&m->gpu->lost) || gpu_enter(m->gpu, NULL) ||
+		gpu_pinned_take(m->gpu, bytes, &p, NULL))
+		return false;
+	memcpy(p->data, data, bytes);
+	*ret = (struct engine_staged){ p->data, p };
+	return true;
+}
+
+void gpu_model_unstage(struct engine_model *base, struct engine_staged *s)
+{
+	gpu_pinned_give(((struct gpu_model *)base)->gpu, s->own);
 }
 
 void gpu_model_memory(const struct engine_model *base, struct engine_memory *ret)

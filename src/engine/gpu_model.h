@@ -68,6 +68,9 @@ int gpu_model_run(struct engine_model *m, struct engine_run *run, struct error *
 void gpu_model_end(struct engine_model *m, struct engine_run *run);
 int gpu_model_settle(struct engine_model *m, struct error *err);
 void gpu_model_memory(const struct engine_model *m, struct engine_memory *ret);
+bool gpu_model_stage(
+	struct engine_model *m, const void *data, size_t bytes, struct engine_staged *ret);
+void gpu_model_unstage(struct engine_model *m, struct engine_staged *s);
 
 /* Of a plan that has run.  The model goes on without graphs if it can't be captured, or if the
  * replay gives something else. */

@@ -370,6 +370,8 @@ static const struct engine engine_onnx_cuda = {
 	.end = gpu_model_end,
 	.settle = gpu_model_settle,
 	.memory = gpu_model_memory,
+	.stage = gpu_model_stage,
+	.unstage = gpu_model_unstage,
 	.unload = unload,
 };
 

@@ -441,5 +441,7 @@ const struct engine engine_torch = {
 	.end = gpu_model_end,
 	.settle = gpu_model_settle,
 	.memory = gpu_model_memory,
+	.stage = gpu_model_stage,
+	.unstage = gpu_model_unstage,
 	.unload = unload,
 };

@@ -99,6 +99,7 @@ bool device_admit(struct device *d, struct exchange *x)
 	const enum batch_refusal why = batch_admit(v->queue, &x->item, x->queued_ns, &x->retry_ns);
 	if (why == BATCH_ADMITTED) {
 		x->state = EXCHANGE_QUEUED;
+		x->may_stage = d->runs_batch;
 		d->fresh++;
 		d->fresh_ns = batch_predict(v->queue, x->item.rows);
 	}
@@ -177,7 +178,10 @@ static void gather(struct batch *b, const struct batch_run *r, unsigned input, s
 	for (uint32_t i = 0; i < r->n; i++) {
 		const struct exchange *x = exchange_of(r->item[i]);
 		const struct tensor *t = input_of(x, input);
-		b->pieces.v[piece + i] = (struct engine_piece){ t->data, t->bytes, x->item.rows };
+		const void *staged = atomic_load_explicit(
+			&x->staged[x->order[input] - 1].at, memory_order_acquire);
+		b->pieces.v[piece + i] = (struct engine_piece){ staged ? staged : t->data, t->bytes,
+			x->item.rows, staged != NULL };
 	}
 }
 
@@ -317,11 +321,13 @@ static bool run_next(struct device *d)
 	struct batch *b = batch_take(d, exchange_of(r->item[0])->version);
 	for (uint32_t i = 0; i < r->n; i++)
 		exchange_of(r->item[i])->state = EXCHANGE_RUNNING;
+	d->runs_batch = true;
 	pthread_mutex_unlock(&d->lock);
 	run_batch(b, r);
 	r->failed = b->failed;
 	r->spent_ns = b->run.returned_ns;
 	pthread_mutex_lock(&d->lock);
+	d->runs_batch = false;
 	batch_done(d->batcher, r, now_ns());
 	pthread_mutex_unlock(&d->lock);
 	/* Only now: it keeps the model. */

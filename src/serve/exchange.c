@@ -94,6 +94,7 @@ void exchange_free(struct exchange *x)
 	recorded_request(x);
 	if (x->batch)
 		batch_unref(&s->device, x->batch);
+	infer_unstage(x);
 	if (x->version)
 		version_unref(x->version);
 	for (unsigned i = 0; i < x->infer.inputs; i++)

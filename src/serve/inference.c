@@ -232,6 +232,33 @@ static void align_inputs(struct exchange *x)
 	}
 }
 
+/* The device's thread may take the request meanwhile: it finds each input as it was, or staged. The
+ * exchange comes back to this thread, so it stays until all are. */
+static void stage(struct exchange *x)
+{
+	struct server *s = x->loop->server;
+	for (unsigned i = 0; x->may_stage && i < x->infer.inputs; i++) {
+		const struct tensor *t = &x->infer.input[i].tensor;
+		struct exchange_staged *to = &x->staged[i];
+		const uint64_t held = atomic_load_explicit(&s->held_bytes, memory_order_relaxed);
+		if (held + t->bytes > s->o.memory_bytes ||
+			!engine_stage(x->version->loaded, t->data, t->bytes, &to->copy))
+			continue;
+		atomic_fetch_add_explicit(&s->held_bytes, t->bytes, memory_order_relaxed);
+		x->held += t->bytes;
+		atomic_store_explicit(&to->at, to->copy.data, memory_order_release);
+	}
+}
+
+void infer_unstage(struct exchange *x)
+{
+	for (unsigned i = 0; x->may_stage && i < x->infer.inputs; i++) {
+		atomic_store_explicit(&x->staged[i].at, NULL, memory_order_relaxed);
+		engine_unstage(x->version->loaded, &x->staged[i].copy);
+	}
+	x->may_stage = false;
+}
+
 /* ---- when, and with whom ---- */
 
 static uint64_t earlier(uint64_t deadline, uint64_t from, uint64_t after_ns)
@@ -351,8 +378,10 @@ void infer_start(struct exchange *x)
 	set_times(x);
 	set_group(x);
 	x->away = true;
-	if (device_admit(x->version->device, x))
+	if (device_admit(x->version->device, x)) {
+		stage(x);
 		return;
+	}
 	x->away = false;
 	fail(x, x->status, &x->err);
 }

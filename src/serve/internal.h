@@ -72,9 +72,15 @@ struct exchange {
 	struct buf *classes;          /* by output, where classes were asked for; or NULL */
 	struct buf scratch;           /* copies of data that is not aligned */
 	void *shared[INFER_TENSORS];  /* by the request's input: what was in shared memory */
-	struct map_key group_key;     /* of the shapes */
-	struct version *version;      /* a reference */
-	struct batch *batch;          /* a reference, when it ran */
+	/* By the request's input, while the device runs others.  The device reads `at`. */
+	struct exchange_staged {
+		struct engine_staged copy;
+		_Atomic(const void *) at;
+	} staged[INFER_TENSORS];
+	bool may_stage;           /* the device ran another batch when this was queued */
+	struct map_key group_key; /* of the shapes */
+	struct version *version;  /* a reference */
+	struct batch *batch;      /* a reference, when it ran */
 	uint32_t first_row;
 	/* Times: enum request_stamp of event/format.h explains them. */
 	uint64_t began_ns, read_ns, queued_ns, taken_ns, ran_ns, ended_ns, sent_ns;
@@ -113,6 +119,7 @@ void exchange_put_lines(const struct exchange *x, struct buf *lines);
 
 /* inference.c */
 void infer_start(struct exchange *x);
+void infer_unstage(struct exchange *x);
 /* After its batch, on the loop's thread: writes the answer. */
 void infer_finish(struct exchange *x);
 
@@ -360,6 +367,7 @@ struct device {
 	enum batch_policy policy; /* the batcher's, and its weights: under the lock */
 	float class_weights[BATCH_CLASSES];
 	struct batch_run run;
+	bool runs_batch;
 	struct batch *spare;              /* under the lock */
 	ARRAY(struct version *) versions; /* of whose models it runs batches */
 	unsigned moves;                   /* of memory of models, as far as the batcher knows */

@@ -123,7 +123,7 @@ static int add_input(struct server *s, const char *model, const struct version *
 	bytes = in->type == DTYPE_BYTES ? elements * 4 : bytes;
 	buf_fill(&sample->data, -sample->data.n & 63);
 	sample->at[i] = sample->data.n;
-	sample->pieces[i] = (struct engine_piece){ NULL, bytes, rows };
+	sample->pieces[i] = (struct engine_piece){ .bytes = bytes, .rows = rows };
 	buf_fill(&sample->data, bytes);
 	char *to = sample->data.v + sample->at[i];
 	/* Zeros as integers, because any number may be one too many in a list. */

@@ -5,6 +5,7 @@ import os
 import pathlib
 import struct
 import subprocess
+import threading
 import unittest
 
 import cases
@@ -61,6 +62,48 @@ class Engines(unittest.TestCase):
     def test_an_engine_that_is_not_there_fails_its_model_alone(self):
         self.assertNotEqual(self.server.ask("GET", "/v2/models/away/ready").code, 200)
         self.assertRegex(self.server.said(), "model away: engine away is not there: .*away.so")
+
+
+class Large(unittest.TestCase):
+    """Rows that are copied to where the device reads them while it runs others."""
+
+    def test_each_client_has_its_own_rows_back(self):
+        repository = Repository("large")
+        spec = tensor("X", "UINT8", -1, 100000), tensor("Y", "UINT8", -1, 100000)
+        folder = repository.add("wide", [], [])
+        (folder / "config.pbtxt").write_text('backend: "kernels"\nmax_batch_size: 4\n')
+        (folder / "1" / "model.json").unlink()
+        (folder / "1" / "model.ptx").write_text(".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry work(.param .u64 a)\n{\n\tret;\n}\n")
+        (folder / "1" / "kernels.json").write_text(json.dumps({
+            "image": "model.ptx", "inputs": spec[:1], "outputs": spec[1:], "buffers": [], "launches": [
+                {"kernel": "work", "grid": [400000, 1, 1], "block": [128, 1, 1], "arguments": [{"buffer": "X"}]},
+                {"copy": {"from": "X", "to": "Y", "bytes": {"rows": 100000}}}]}))
+        calls = pathlib.Path(SCRATCH) / "calls"
+        calls.unlink(missing_ok=True)
+        os.environ["WEIR_SIM"] = "time=real,log=%s" % calls
+        self.addCleanup(os.environ.pop, "WEIR_SIM")
+        server = Server(repository.path, "--sim", "--alone", "--drain-delay=0")
+        wrong = []
+
+        def client(seed):
+            for turn in range(30):
+                rows = (seed + turn) % 3 + 1
+                data = (bytes(range(seed + turn, 256)) * 2000)[:100000 * rows]
+                body, headers = cases.with_blobs({"inputs": [cases.blob_of("X", "UINT8", [rows, 100000], len(data))],
+                                                  "outputs": [{"name": "Y", "parameters": {"binary_data": True}}]}, data)
+                if server.infer("wide", body, headers).binary != data:
+                    wrong.append((seed, turn))
+
+        threads = [threading.Thread(target=client, args=(seed,)) for seed in range(12)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+        self.assertEqual(server.end(), 0)
+        counts = dict(line.split() for line in calls.read_text().splitlines())
+        # A batch has one copy each way, and one more for each staged request.
+        self.assertGreater(int(counts["cuMemcpyHtoDAsync_v2"]), int(counts["cuMemcpyDtoHAsync_v2"]))
 
 
 class Memory(unittest.TestCase):

@@ -42,7 +42,9 @@ static inline void give_pieces(
 static inline void give(
 	unsigned i, enum dtype type, struct shape shape, const void *data, size_t bytes)
 {
-	piece[i] = (struct engine_piece){ data, bytes, shape.n ? (uint32_t)shape.dims[0] : 1 };
+	piece[i] = (struct engine_piece){
+		.data = data, .bytes = bytes, .rows = shape.n ? (uint32_t)shape.dims[0] : 1
+	};
 	give_pieces(i, type, shape, &piece[i], 1);
 }
 

@@ -62,7 +62,7 @@ static void a_synthetic_model_gives_back_the_rows_of_all_pieces(void **state)
 	assert_int_equal(m->outs, 1);
 	assert_string_equal(m->in->name, "X");
 	const float x[] = { 1, 2, 3, 4, 5, 6 };
-	const struct engine_piece p[] = { { x, 16, 2 }, { x + 4, 8, 1 } };
+	const struct engine_piece p[] = { { x, 16, 2, false }, { x + 4, 8, 1, false } };
 	begin_run();
 	give_pieces(0, DTYPE_FP32, SHAPE(3, 2), p, 2);
 	assert_int_equal(engine_run(m, &run, &err), 0);

@@ -65,7 +65,7 @@ static void unload_all(void)
 static int ask(struct gpu_model *m, uint32_t i, int32_t x, struct engine_run *r)
 {
 	struct error why;
-	const struct engine_piece p = { &x, 4, 1 };
+	const struct engine_piece p = { &x, 4, 1, false };
 	*r = (struct engine_run){ .out = { { .wanted = true }, { .wanted = true } } };
 	r->in[0] = (struct engine_input){ true, DTYPE_INT32, { 2, { 1, 1 } }, &p, 1 };
 	if (engine_run(&m->base, r, &why))

@@ -54,7 +54,7 @@ static struct gpu_model *load(const char *json)
 	"{\"copy\":{\"from\":\"w\",\"to\":\"W\",\"bytes\":{\"rows\":8}}}"
 
 /* As many rows as a batch has, from several requests; Y is X, and W the first rows of w. */
-static unsigned replays;
+static unsigned replays, staged /* rows, by bit */;
 static void run_rows(struct gpu_model *m, uint32_t rows, float first)
 {
 	float x[12], w[12];
@@ -63,8 +63,14 @@ static void run_rows(struct gpu_model *m, uint32_t rows, float first)
 		x[i] = first + (float)i;
 		w[i] = (float)i * 10;
 	}
-	for (uint32_t i = 0; i < rows; i++)
-		p[i] = (struct engine_piece){ &x[2 * i], 8, 1 };
+	struct gpu_pinned *pinned[6] = { 0 };
+	for (uint32_t i = 0; i < rows; i++) {
+		p[i] = (struct engine_piece){ &x[2 * i], 8, 1, staged >> i & 1 };
+		if (!p[i].staged)
+			continue;
+		assert_int_equal(gpu_pinned_take(m->gpu, 8, &pinned[i], &err), 0);
+		p[i].data = memcpy(pinned[i]->data, &x[2 * i], 8);
+	}
 	begin_run();
 	give_pieces(0, DTYPE_FP32, SHAPE(rows, 2), p, rows);
 	if (engine_run(&m->base, &run, &err))
@@ -73,6 +79,27 @@ static void run_rows(struct gpu_model *m, uint32_t rows, float first)
 	check_output(0, DTYPE_FP32, SHAPE(rows, 2), x, rows * 8);
 	check_output(1, DTYPE_FP32, SHAPE(rows, 2), w, rows * 8);
 	engine_run_end(&m->base, &run);
+	for (uint32_t i = 0; i < rows; i++)
+		gpu_pinned_give(m->gpu, pinned[i]);
+}
+
+static void the_device_reads_staged_rows_between_others(void **state)
+{
+	struct gpu_model *m = load(HEAD COPIES "]}"); /* launches are counted below */
+	struct engine_staged none = { 0 }, large = { 0 };
+	static uint8_t bytes[100000];
+	for (staged = 0; staged < 64; staged++)
+		run_rows(m, 6, (float)staged);
+	staged = 0;
+	for (size_t i = 0; i < sizeof bytes; i++)
+		bytes[i] = (uint8_t)(i * 7 + i / 1000);
+	assert_false(engine_stage(&m->base, bytes, 100, &none));
+	assert_true(engine_stage(&m->base, bytes, sizeof bytes, &large));
+	assert_memory_equal(large.data, bytes, sizeof bytes);
+	engine_unstage(&m->base, &none);
+	engine_unstage(&m->base, &large);
+	assert_null(large.data);
+	engine_unload(&m->base);
 }
 
 static void rows_run_padded_and_from_the_third_run_on_as_a_graph(void **state)
@@ -204,7 +231,7 @@ static void more_rows_than_2_to_the_31_are_run_as_they_are(void **state)
 {
 	struct gpu_model *m = load(HEAD WORK "," COPIES "]}");
 	static const float row[2];
-	const struct engine_piece p = { row, sizeof row, 1 };
+	const struct engine_piece p = { row, sizeof row, 1, false };
 	begin_run();
 	give_pieces(0, DTYPE_FP32, SHAPE((int64_t)UINT32_MAX, 2), &p, 1);
 	assert_int_not_equal(engine_run(&m->base, &run, &err), 0);
@@ -257,6 +284,7 @@ int main(void)
 		cmocka_unit_test(more_rows_than_2_to_the_31_are_run_as_they_are),
 		cmocka_unit_test(shared_memory_may_grow_with_rows),
 		cmocka_unit_test(copies_longer_than_a_buffer_do_not_run),
+		cmocka_unit_test(the_device_reads_staged_rows_between_others),
 		cmocka_unit_test(a_launch_that_fails_fails_alone),
 	};
 	float w[12];

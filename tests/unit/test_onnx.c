@@ -65,7 +65,8 @@ static void strings_of_any_bytes_go_in_and_come_out(void **state)
 	struct engine_model *m = load("identity_bytes");
 	const char s[] = "\1\0\0\0a\0\0\0\0\3\0\0\0x\0y\4\0\0\0\xff\xfe\n ";
 	const size_t first = 9, all = sizeof s - 1;
-	const struct engine_piece p[] = { { s, first, 1 }, { s + first, all - first, 1 } };
+	const struct engine_piece p[] = { { s, first, 1, false },
+		{ s + first, all - first, 1, false } };
 	begin_run();
 	give_pieces(0, DTYPE_BYTES, SHAPE(1, 4), p, 2);
 	run_well(m);
@@ -95,8 +96,8 @@ static void pieces_are_one_batch(void **state)
 		sum[i] = a[i] + b[i];
 		difference[i] = a[i] - b[i];
 	}
-	const struct engine_piece pa[] = { { a, 64, 1 }, { a + 16, 128, 2 } };
-	const struct engine_piece pb[] = { { b, 128, 2 }, { b + 32, 64, 1 } };
+	const struct engine_piece pa[] = { { a, 64, 1, false }, { a + 16, 128, 2, false } };
+	const struct engine_piece pb[] = { { b, 128, 2, false }, { b + 32, 64, 1, false } };
 	begin_run();
 	give_pieces(0, DTYPE_INT32, SHAPE(3, 16), pa, 2);
 	give_pieces(1, DTYPE_INT32, SHAPE(3, 16), pb, 2);

@@ -43,7 +43,7 @@ static void an_engine_runs_the_rows_of_all_pieces(void **state)
 	for (unsigned i = 0; i < COUNT_OF(y); i++)
 		y[i] = 3 * x[i];
 	memcpy(room + 1, x, sizeof x);
-	const struct engine_piece p[] = { { room + 1, 16, 1 }, { room + 17, 32, 2 } };
+	const struct engine_piece p[] = { { room + 1, 16, 1, false }, { room + 17, 32, 2, false } };
 	begin_run();
 	give_pieces(0, DTYPE_FP32, SHAPE(3, 4), p, 2);
 	assert_int_equal(engine_run(m, &run, &err), 0);
