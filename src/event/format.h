@@ -54,7 +54,10 @@ struct trace_header {
 	uint32_t mode;             /* enum trace_mode */
 	uint32_t launched;         /* 1: weir record made the file and will finish it */
 
-	/* The _Atomic members change while programs run, by any of them or by weir ctl. */
+	/* The _Atomic members change while programs run, by any of them or by weir ctl.  `closed`
+	 * is added to with release behind a chunk's state, and loaded with acquire by drain_step();
+	 * `free`, newest_closed and first_closed are swapped acq_rel (record/chunk.c, flight.c).
+	 * The others stand for themselves. */
 	_Atomic uint32_t control;   /* CONTROL_…: what to record now */
 	_Atomic uint32_t state;     /* enum trace_state */
 	_Atomic uint64_t next;      /* raw: first byte that no chunk has */
@@ -130,7 +133,9 @@ enum chunk_state {
 struct chunk_header {
 	uint32_t magic;
 	uint16_t kind;  /* enum chunk_kind */
-	uint16_t state; /* enum chunk_state; while OPEN readers scan for the end */
+	uint16_t state; /* enum chunk_state; while OPEN readers scan for the end.  Stored with
+			 * release behind all else, by begin() and chunk_close(); drain.c and
+			 * chunk_recycle() look at it first */
 	uint32_t bytes; /* the whole chunk; a multiple of TRACE_GRAIN */
 	uint32_t used;  /* payload bytes; valid when closed */
 	uint32_t pid;
@@ -143,7 +148,9 @@ struct chunk_header {
 	uint64_t process_start; /* field 22 of /proc/pid/stat: tells a reused pid */
 	uint64_t lost; /* calls (ranges) of this thread lost before this chunk began; CHUNK_DEVICE:
 			* GPU activities lost while it was open */
-	struct clock_pair open; /* when the chunk was begun */
+	struct clock_pair
+		open; /* when the chunk was begun.  chunk_wipe() stores 0 before it wipes the
+		       * payload; check_same() in trace/load.c compares behind its copy */
 	struct clock_pair last; /* a later reading, or zeros */
 	char thread[16];        /* the thread's name, NUL-terminated */
 };

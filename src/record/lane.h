@@ -43,8 +43,10 @@ struct track {
 };
 
 struct lane {
-	_Atomic uint64_t owner;                   /* turn << 32 | thread id; id 0: free */
-	_Atomic(struct thread_account *) account; /* in the file */
+	/* turn << 32 | thread id; id 0: free.  claim() and release() hand all of the lane over by
+	 * it; that a thread is gone the kernel says, with a barrier. */
+	_Atomic uint64_t owner;
+	_Atomic(struct thread_account *) account; /* in the file; make_lane(), take_over() */
 	struct counter *counters;                 /* in the file, or NULL */
 	struct track calls, ranges, stacks, requests;
 	/* Of requests, which few threads of few programs write: no thread-local one for each. */

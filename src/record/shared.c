@@ -25,7 +25,8 @@
  */
 struct shared {
 	const enum chunk_kind kind;
-	_Atomic uint32_t now;   /* index + 1 of the current one; 0: none yet */
+	_Atomic uint32_t now; /* index + 1 of the current one; 0: none yet.  grow() stores its place
+			       * before it, share() looks at it first */
 	_Atomic uint64_t bytes; /* of all of them */
 	struct {
 		_Atomic uintptr_t place; /* address of the chunk | its bytes / TRACE_GRAIN */

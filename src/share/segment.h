@@ -64,6 +64,18 @@ struct share_slot_grant {
 	_Atomic uint64_t budget_ns, full_below_ns, ahead_ns, max_wait_ns, hold_ns, alone_ns;
 } SHARE_LINE;
 
+/*
+ * Who pairs with whom, of what processes share here.  who.state is stored last and with release by
+ * share_claim(), loaded with acquire before anything else of a slot; devices[].who.state likewise
+ * by share_device().  grant.mode is stored last by the arbiter's put() and loaded first by
+ * share_grant(). work.inside and the bits of `active` are changed and looked at again in the order
+ * seq_cst, by show_inside() and end_lingering(); work.inside and a stream's count by go_outside()
+ * and streams_submit(), with full barriers.  memory.asked and memory.used are of order seq_cst for
+ * the sum of quota.c.  memory.wanted is stored with release behind wanted_until_ns.  All else are
+ * amounts that stand for themselves: relaxed, and whoever reads several of them may see some of
+ * them older.
+ */
+
 /* Written by the program: amounts. */
 #define SHARE_QUICK_NS 500000u /* a pause that belongs to one answer */
 #define SHARE_PAUSES   4u      /* of these an answer has one for a request, at most */

@@ -27,10 +27,11 @@ extern __thread struct writer hook_stacks __attribute__((tls_model("initial-exec
  * of zeros, however it was forked: a bare clone() runs no handlers.  So it begins anew by itself.
  */
 struct hot_line {
-	_Atomic ptrdiff_t control; /* from hook_idle to the word that says what to record: of the
-				    * mapped trace, or of this library */
-	uint32_t tsc; /* whether the clock is the processor's counter, which may be read */
-	_Atomic uint32_t state;   /* enum process_state */
+	_Atomic ptrdiff_t
+		control; /* by control_by() and process_control().  From hook_idle to the word that
+			  * says what to record: of the mapped trace, or of this library */
+	uint32_t tsc;    /* whether the clock is the processor's counter, which may be read */
+	_Atomic uint32_t state;   /* enum process_state: process_start(), process_is_started() */
 	_Atomic int32_t captures; /* how many streams of this process are capturing */
 	_Atomic uint32_t listen;  /* enum listen: who gets the calls that are kept */
 	_Atomic uint32_t gate;    /* launches are regulated (gate.h) */

@@ -17,8 +17,9 @@
 
 struct stream_work {
 	_Atomic uintptr_t key;      /* 0: nobody's */
-	_Atomic uint64_t submitted; /* entered */
-	_Atomic uint64_t retired;   /* known to be done; at most submitted, but for a moment */
+	_Atomic uint64_t submitted; /* entered; partner: share_work.inside, see streams_submit() */
+	_Atomic uint64_t retired;   /* known to be done; at most submitted, but for a moment.
+				     * is_done()   looks at it before submitted */
 	_Atomic uint64_t newest;    /* streams_epoch when the last was entered */
 	struct hold_stream held;
 	_Atomic uint32_t waiters;    /* calls that wait for it now */
