@@ -1,6 +1,6 @@
 /*
  * libweirkernels has CUDA kernels of Weir's own: softmax, log-softmax, layer norm, RMS norm, and
- * matrix products with what follows them in a model.
+ * matrix products and convolutions with what follows them in a model.
  *
  * A plan is a kernel that was chosen and loaded for a shape.  Make it once, and run it as often as
  * you like.  Link with -lweirkernels (pkg-config weirkernels).  The library finds the CUDA driver
@@ -187,6 +187,51 @@ struct weir_gemm_args {
  * Errors: WEIR_KERNELS_ERROR_ARGUMENT, WEIR_KERNELS_ERROR_DRIVER.
  */
 int weir_gemm_run(const struct weir_plan *plan, const struct weir_gemm_args *args, void *stream);
+
+/* The result of a convolution, and which tensors it reads. */
+enum weir_conv_pass {
+	WEIR_CONV_FORWARD = 0, /* D is the output: A is the input, and B the filters */
+	WEIR_CONV_INPUT =
+		1, /* D is the gradient of the input: A is that of the output, B the filters */
+	WEIR_CONV_FILTERS =
+		2 /* D is the gradient of the filters: A is that of the output, B the input */
+};
+
+/*
+ * A plan of a convolution. Images are n * h * w * c, as PyTorch's channels_last stores them, and
+ * filters are k * r * s * (c / groups). The output has n images of k channels. All tensors are
+ * contiguous. A bias has an element for each channel of D, and a residual is as large as D.
+ */
+struct weir_conv {
+	size_t size;
+	uint32_t type; /* enum weir_kernels_type, of every tensor */
+	uint32_t
+		epilogue; /* enum weir_epilogue, but not SwiGLU. The gradient of filters has none */
+	uint32_t pass;    /* enum weir_conv_pass */
+	uint32_t choice;  /* as in struct weir_rows */
+	int64_t n, h, w, c;             /* of the input, in all passes */
+	int64_t k, r, s;                /* filters, and their height and width */
+	int64_t stride_h, stride_w;     /* 0: 1 */
+	int64_t pad_h, pad_w;           /* on both sides */
+	int64_t dilation_h, dilation_w; /* 0: 1 */
+	int64_t groups;                 /* 0: 1 */
+};
+
+/*
+ * Chooses and loads the kernel of a convolution. On capability 9.0, BF16 and FP16 with c and k that
+ * are multiples of 8, and with one group, run on the tensor cores forward. So does the gradient of
+ * the input at stride 1. All else runs plain kernels.
+ *   ret_plan   close it with weir_plan_close()
+ * Errors: those of weir_rows_plan().
+ */
+int weir_conv_plan(
+	struct weir_kernels *kernels, const struct weir_conv *what, struct weir_plan **ret_plan);
+
+/*
+ * Puts a convolution into a stream. enum weir_conv_pass says what a, b and d are.
+ * Errors: WEIR_KERNELS_ERROR_ARGUMENT, WEIR_KERNELS_ERROR_DRIVER.
+ */
+int weir_conv_run(const struct weir_plan *plan, const struct weir_gemm_args *args, void *stream);
 
 /* Bytes of device memory that a run needs beside its tensors. It is 0 for all plans of today. */
 size_t weir_plan_workspace(const struct weir_plan *plan);

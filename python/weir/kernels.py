@@ -1,9 +1,11 @@
-"""Weir's own CUDA kernels: softmax, log-softmax, layer norm, RMS norm, and products with what follows them.
+"""Weir's own CUDA kernels: softmax, log-softmax, layer norm, RMS norm, and products and convolutions with what follows
+them.
 
     import torch, weir.kernels
     y = weir.kernels.softmax(x)                       # over the last dimension, on the current stream
     y = weir.kernels.layer_norm(x, weight, bias, residual=r)
     y = weir.kernels.linear(x, weight, bias, "gelu")  # weight as in torch.nn.Linear
+    y = weir.kernels.conv2d(x, weight, bias, padding=1, activation="relu")  # both in channels_last
 
 Tensors are any that speak DLPack: PyTorch's, CuPy's and NumPy's.  Results are of the same kind, in new memory or in
 `out`.  NumPy's arrays are copied to the first GPU and back.  choice=1 is the kernel that is predicted to be the
@@ -49,6 +51,13 @@ class _Gemm(C.Structure):
                 ("n", C.c_int64), ("k", C.c_int64), ("a_transposed", C.c_uint32), ("b_transposed", C.c_uint32),
                 ("a_pitch", C.c_int64), ("b_pitch", C.c_int64), ("d_pitch", C.c_int64), ("residual_pitch", C.c_int64),
                 ("choice", C.c_uint32)]
+
+
+class _Conv(C.Structure):
+    _fields_ = [("size", C.c_size_t), ("type", C.c_uint32), ("epilogue", C.c_uint32), ("pass_", C.c_uint32),
+                ("choice", C.c_uint32)] + [(name, C.c_int64) for name in (
+                    "n", "h", "w", "c", "k", "r", "s", "stride_h", "stride_w", "pad_h", "pad_w", "dilation_h",
+                    "dilation_w", "groups")]
 
 
 class _GemmArgs(C.Structure):
@@ -134,6 +143,8 @@ class _Library:
         self.c.weir_rows_plan.argtypes = [C.c_void_p, C.POINTER(_Rows), C.POINTER(C.c_void_p)]
         self.c.weir_gemm_plan.argtypes = [C.c_void_p, C.POINTER(_Gemm), C.POINTER(C.c_void_p)]
         self.c.weir_gemm_run.argtypes = [C.c_void_p, C.POINTER(_GemmArgs), C.c_void_p]
+        self.c.weir_conv_plan.argtypes = [C.c_void_p, C.POINTER(_Conv), C.POINTER(C.c_void_p)]
+        self.c.weir_conv_run.argtypes = [C.c_void_p, C.POINTER(_GemmArgs), C.c_void_p]
         self.c.weir_rows_run.argtypes = [C.c_void_p, C.POINTER(_RowsArgs), C.c_void_p]
         self.cuda = C.CDLL("libcuda.so.1")
         self.lock = threading.Lock()
@@ -363,6 +374,98 @@ def _matrix(t: _Tensor, name: str) -> Tuple[int, int]:
     if (row == 1 or rows == 1) and len(t.shape) == 2:
         return column, 1
     raise TypeError(f"{name} has adjacent elements neither in rows nor in columns: make it contiguous")
+
+
+def _pair(number: Any) -> Tuple[int, int]:
+    return (number, number) if isinstance(number, int) else (int(number[0]), int(number[1]))
+
+
+def _empty_nhwc(like: Any, module: Any, shape: Sequence[int]) -> Any:
+    """New memory in channels_last, of a shape that has the channels second."""
+    n, c, h, w = shape
+    made = like.new_empty((n, h, w, c)) if hasattr(like, "new_empty") else module.empty((n, h, w, c), like.dtype)
+    return made.permute(0, 3, 1, 2) if hasattr(made, "permute") else made.transpose(0, 3, 1, 2)
+
+
+def _is_nhwc(t: _Tensor) -> bool:
+    n, c, h, w = t.shape
+    return all(size <= 1 or step == want for size, step, want in zip(t.shape, t.strides, (h * w * c, 1, w * c, c)))
+
+
+def _convolve(pass_: int, x: Sequence[int], weight: Sequence[int], a: Any, b: Any, out: Any, bias: Any,
+              activation: Optional[str], residual: Any, stride: Any, padding: Any, dilation: Any, groups: int,
+              stream: Optional[int], choice: int) -> Any:
+    """x and weight are the shapes of the input and of the filters, a and b the operands of the pass."""
+    if len(x) != 4 or len(weight) != 4 or groups < 1 or x[1] != weight[1] * groups:
+        raise TypeError(f"x has shape {tuple(x)} and weight {tuple(weight)}: they need four dimensions, and x as many channels "
+                        "as weight in all groups")
+    if residual is not None and (bias is not None or activation):
+        raise TypeError("a residual comes with neither bias nor activation")
+    if activation not in (None, "relu", "gelu", "silu"):
+        raise TypeError("activation is None, relu, gelu or silu")
+    if activation and bias is None:
+        raise TypeError("relu, gelu and silu come with a bias")
+    epilogue = 5 if residual is not None else _EPILOGUES[activation] or (1 if bias is not None else 0)
+    steps, pads, dilations = _pair(stride), _pair(padding), _pair(dilation)
+    if min(steps + dilations) < 1 or min(pads) < 0:
+        raise TypeError("stride and dilation are from 1 on, and padding from 0 on")
+    size = [(x[2 + i] + 2 * pads[i] - dilations[i] * (weight[2 + i] - 1) - 1) // steps[i] + 1 for i in (0, 1)]
+    shapes = [tuple(x), tuple(weight), (x[0], weight[0], *size)]
+    order = {_FORWARD: (0, 1, 2), _INPUT: (2, 1, 0), _FILTERS: (2, 0, 1)}[pass_]  # a, b and the result
+    t = {"a": _Tensor(a), "b": _Tensor(b)}
+    shape = shapes[order[2]]
+    if out is None:
+        out = _empty_nhwc(a, t["a"].module, shape)
+    t["d"] = _Tensor(out)
+    wanted = {"a": shapes[order[0]], "b": shapes[order[1]], "d": shape, "residual": shape, "bias": (shape[1],)}
+    for name, tensor in (("bias", bias), ("residual", residual)):
+        if tensor is not None:
+            t[name] = _Tensor(tensor)
+    for name, tensor in t.items():
+        if tensor.shape != wanted[name]:
+            raise TypeError(f"{name} has shape {tensor.shape}: it must have {wanted[name]}")
+        if tensor.type != t["a"].type or tensor.host:
+            raise TypeError("all tensors must have one type and be on the GPU")
+        if name != "bias" and not _is_nhwc(tensor):
+            raise TypeError(f"{name} is not in channels_last: .contiguous(memory_format=torch.channels_last) makes it so")
+    if "bias" in t and t["bias"].strides[0] != 1:
+        raise TypeError("bias must be contiguous")
+    library = _get()
+    plan = library.plan(_Conv, library.c.weir_conv_plan,
+                        (t["a"].type, epilogue, pass_, choice, x[0], x[2], x[3], x[1], weight[0], weight[2], weight[3],
+                         *steps, *pads, *dilations, groups))
+    args = _GemmArgs(C.sizeof(_GemmArgs), *(t[name].at if name in t else None
+                                            for name in ("a", "b", "d", "bias", "residual")))
+    library.check(library.c.weir_conv_run(plan, C.byref(args), C.c_void_p(_stream(t["a"]) if stream is None else stream)))
+    return out
+
+
+_FORWARD, _INPUT, _FILTERS = 0, 1, 2
+
+
+def conv2d(x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
+           activation: Optional[str] = None, residual: Any = None, out: Any = None, stream: Optional[int] = None,
+           choice: int = 0) -> Any:
+    """torch.nn.functional.conv2d(), and what follows: a bias and then relu, gelu (by its tanh) or silu; or a residual that
+    is added.
+
+    All tensors are on the GPU, in channels_last."""
+    return _convolve(_FORWARD, tuple(x.shape), tuple(weight.shape), x, weight, out, bias, activation, residual, stride, padding,
+                     dilation, groups, stream, choice)
+
+
+def conv2d_input(input_size: Sequence[int], weight: Any, grad_output: Any, stride: Any = 1, padding: Any = 0,
+                 dilation: Any = 1, groups: int = 1, out: Any = None, stream: Optional[int] = None, choice: int = 0) -> Any:
+    """The gradient of conv2d()'s input, as torch.nn.grad.conv2d_input()."""
+    return _convolve(_INPUT, tuple(input_size), tuple(weight.shape), grad_output, weight, out, None, None, None, stride,
+                     padding, dilation, groups, stream, choice)
+
+
+def conv2d_weight(x: Any, weight_size: Sequence[int], grad_output: Any, stride: Any = 1, padding: Any = 0,
+                  dilation: Any = 1, groups: int = 1, out: Any = None, stream: Optional[int] = None, choice: int = 0) -> Any:
+    """The gradient of conv2d()'s weight, as torch.nn.grad.conv2d_weight()."""
+    return _convolve(_FILTERS, tuple(x.shape), tuple(weight_size), grad_output, x, out, None, None, None, stride, padding,
+                     dilation, groups, stream, choice)
 
 
 def plans() -> List[str]:

@@ -5,7 +5,7 @@
 
 They have no gradients: they are for inference.  PyTorch 2.4 or newer.
 """
-from typing import Optional
+from typing import List, Optional
 
 import torch
 
@@ -42,6 +42,19 @@ def linear(x: torch.Tensor, weight: torch.Tensor, bias: Optional[torch.Tensor],
 @linear.register_fake
 def _linear_like(x, weight, bias, activation):
     return x.new_empty(x.shape[:-1] + (weight.shape[0] // (2 if activation == "swiglu" else 1),))
+
+
+@torch.library.custom_op("weir::conv2d", mutates_args=())
+def conv2d(x: torch.Tensor, weight: torch.Tensor, bias: Optional[torch.Tensor], stride: List[int], padding: List[int],
+           dilation: List[int], groups: int, activation: Optional[str]) -> torch.Tensor:
+    return kernels.conv2d(x, weight, bias, stride, padding, dilation, groups, activation)
+
+
+@conv2d.register_fake
+def _conv2d_like(x, weight, bias, stride, padding, dilation, groups, activation):
+    size = [(x.shape[2 + i] + 2 * padding[i] - dilation[i] * (weight.shape[2 + i] - 1) - 1) // stride[i] + 1
+            for i in (0, 1)]
+    return x.new_empty((x.shape[0], *size, weight.shape[0])).permute(0, 3, 1, 2)
 
 
 def _like(x, *others):

@@ -12,6 +12,8 @@ struct sim_tensor_map {
 	uint64_t size[5], pitch[4]; /* elements, bytes */
 	uint16_t box[5], step[5];
 	uint8_t rank, type, interleave, swizzle, promotion, fill;
+	/* Of im2col, whose box is channels and pixels: the corners, without the channels. */
+	int16_t first[3], last[3];
 };
 
 #endif

@@ -16,13 +16,16 @@
 #include "base/banned.h"
 
 #define GEMM "gemm"
+#define CONV "conv"
 #define MOST 4 /* choices that plan prints and tune measures, beside the plain one */
 
 struct question {
-	const char *operation; /* a word of rows_operation_word(), or GEMM */
-	bool product;
+	const char *operation; /* a word of rows_operation_word(), GEMM or CONV */
+	bool product;          /* GEMM and CONV: what counts is operations, not bytes */
+	bool conv;
 	struct weir_rows rows;
 	struct weir_gemm gemm;
+	struct weir_conv convolution;
 };
 
 /* One kernel that may answer it. */
@@ -107,6 +110,77 @@ static int take_rows(const struct options *o, struct question *q)
 	return rows_check(w, w, &err) ? complain(EXIT_USAGE, "%s", err.text) : 0;
 }
 
+static int take_epilogue(const struct options *o, uint32_t *ret)
+{
+	uint32_t which;
+	if (!take_words(opt_str(o, "epilogue"), epilogues, 7, &which) || !which ||
+		which & (which - 1))
+		return complain(EXIT_USAGE,
+			"--epilogue is none, bias, bias-relu, bias-gelu, bias-silu, residual or swiglu");
+	*ret = (uint32_t)__builtin_ctz(which);
+	return 0;
+}
+
+/* Numbers with commas between them: how many, or 0 if the text is something else. */
+static size_t take_numbers(const char *text, int64_t *ret, size_t most)
+{
+	for (size_t n = 0; n < most; n++) {
+		char *end;
+		ret[n] = strtoll(text, &end, 10);
+		if (end == text || ret[n] < 0)
+			return 0;
+		if (!*end)
+			return n + 1;
+		if (*end != ',')
+			return 0;
+		text = end + 1;
+	}
+	return 0;
+}
+
+/* Of rows and columns of pixels, or one number for both. */
+static int take_pair(const struct options *o, const char *option, int64_t *ret_y, int64_t *ret_x)
+{
+	int64_t number[2];
+	const char *text = opt_str(o, option);
+	const size_t n = text ? take_numbers(text, number, 2) : 0;
+	if (text && !n)
+		return complain(EXIT_USAGE, "--%s is a number, or two with a comma", option);
+	*ret_y = n ? number[0] : 0;
+	*ret_x = n ? number[n - 1] : 0;
+	return 0;
+}
+
+static int take_convolution(const struct options *o, struct question *q)
+{
+	static const char *const passes[] = { "forward", "input", "filters" };
+	struct error err;
+	uint32_t pass;
+	int64_t size[7];
+	const char *groups = opt_str(o, "groups");
+	struct weir_conv *w = &q->convolution;
+	*w = (struct weir_conv){ .size = sizeof *w, .type = q->gemm.type };
+	if (!opt_str(o, "size") || take_numbers(opt_str(o, "size"), size, 7) != 7)
+		return complain(EXIT_USAGE, "conv needs --size N,H,W,C,K,R,S");
+	w->n = size[0];
+	w->h = size[1];
+	w->w = size[2];
+	w->c = size[3];
+	w->k = size[4];
+	w->r = size[5];
+	w->s = size[6];
+	if (groups && !parse_number(groups, &w->groups))
+		return complain(EXIT_USAGE, "--groups is a number from 1 on");
+	if (!take_words(opt_str(o, "pass"), passes, 3, &pass) || !pass || pass & (pass - 1))
+		return complain(EXIT_USAGE, "--pass is forward, input or filters");
+	w->pass = (uint32_t)__builtin_ctz(pass);
+	int e = take_epilogue(o, &w->epilogue);
+	e = e ? e : take_pair(o, "stride", &w->stride_h, &w->stride_w);
+	e = e ? e : take_pair(o, "padding", &w->pad_h, &w->pad_w);
+	e = e ? e : take_pair(o, "dilation", &w->dilation_h, &w->dilation_w);
+	return e ? e : conv_check(w, w, &err) ? complain(EXIT_USAGE, "%s", err.text) : 0;
+}
+
 static int take_product(const struct options *o, struct question *q)
 {
 	static const char *const operands[] = { "a", "b" };
@@ -114,13 +188,12 @@ static int take_product(const struct options *o, struct question *q)
 	uint32_t which;
 	struct weir_gemm *w = &q->gemm;
 	w->size = sizeof *w;
-	const char *size = opt_str(o, "size"), *epilogue = opt_str(o, "epilogue");
+	const char *size = opt_str(o, "size");
 	if (!size || !parse_size(size, w))
 		return complain(EXIT_USAGE, "gemm needs --size M,N,K, each from 1 on");
-	if (!take_words(epilogue, epilogues, 7, &which) || !which || which & (which - 1))
-		return complain(EXIT_USAGE,
-			"--epilogue is none, bias, bias-relu, bias-gelu, bias-silu, residual or swiglu");
-	w->epilogue = (uint32_t)__builtin_ctz(which);
+	const int e = take_epilogue(o, &w->epilogue);
+	if (e)
+		return e;
 	if (!take_words(opt_str(o, "transposed"), operands, 2, &which))
 		return complain(EXIT_USAGE, "--transposed is a, b or a,b");
 	w->a_transposed = which & 1;
@@ -137,18 +210,19 @@ static int take_question(const struct options *o, struct question *q)
 	if (opt_argc(o) != 2)
 		return complain(EXIT_USAGE,
 			"%s needs one operation: softmax, log-softmax, layer-norm, "
-			"rms-norm or gemm",
+			"rms-norm, gemm or conv",
 			opt_argv(o)[0]);
-	q->product = strcmp(q->operation, GEMM) == 0;
+	q->conv = strcmp(q->operation, CONV) == 0;
+	q->product = q->conv || strcmp(q->operation, GEMM) == 0;
 	if (q->product)
-		return take_product(o, q);
+		return q->conv ? take_convolution(o, q) : take_product(o, q);
 	for (uint32_t operation = WEIR_SOFTMAX; operation <= WEIR_RMS_NORM; operation++)
 		if (strcmp(q->operation, rows_operation_word(operation)) == 0) {
 			q->rows.operation = operation;
 			return take_rows(o, q);
 		}
 	return complain(EXIT_USAGE,
-		"there is no operation '%s': softmax, log-softmax, layer-norm, rms-norm and gemm are known",
+		"there is no operation '%s': softmax, log-softmax, layer-norm, rms-norm, gemm and conv are known",
 		q->operation);
 }
 
@@ -174,18 +248,27 @@ static struct answer answer_of(const struct choices *c, bool product, size_t i, 
 
 static void choose(const struct kernel_device *d, const struct question *q, struct choices *c)
 {
-	const size_t all =
-		q->product ? gemm_choose(d, &q->gemm, c->gemm) : rows_choose(d, &q->rows, c->rows);
+	const size_t all = q->conv      ? conv_choose(d, &q->convolution, c->gemm)
+			   : q->product ? gemm_choose(d, &q->gemm, c->gemm)
+					: rows_choose(d, &q->rows, c->rows);
 	c->n = 0;
 	for (size_t i = 0; i < all; i++)
 		if (c->n < MOST || i + 1 == all)
 			c->answer[c->n++] = answer_of(c, q->product, i, all - 1);
 }
 
+/* Operations of a product, bytes of an operation on rows. */
+static double amount_of(const struct question *q)
+{
+	return q->conv      ? conv_flops(&q->convolution)
+	       : q->product ? gemm_flops(&q->gemm)
+			    : rows_bytes(&q->rows);
+}
+
 /* What a run moves or computes, in words. */
 static void put_amount(const struct question *q, double ns, char *to, size_t size)
 {
-	const double amount = q->product ? gemm_flops(&q->gemm) : rows_bytes(&q->rows);
+	const double amount = amount_of(q);
 	if (ns)
 		snprintf(to, size, "%.*f %s", q->product, amount / ns / (q->product ? 1e3 : 1),
 			q->product ? "TFLOPS" : "GB/s");
@@ -239,8 +322,7 @@ static void json_answers(
 	json_str(&j, "device", d->name);
 	json_str(&j, "operation", q->operation);
 	json_str(&j, "type", kernel_type_word(q->gemm.type));
-	json_put_real(&j, q->product ? "flops" : "bytes",
-		q->product ? gemm_flops(&q->gemm) : rows_bytes(&q->rows));
+	json_put_real(&j, q->product ? "flops" : "bytes", amount_of(q));
 	json_begin_array(&j, "kernels");
 	for (size_t i = 0; i < c->n; i++) {
 		const struct answer *a = &c->answer[i];
@@ -319,8 +401,11 @@ static const struct listed {
 		"as softmax. Residual, weight and bias are fused" },
 	{ "gemm", "f16 bf16", "gemm_sm90",
 		"capability 9.0, pitches of 16 bytes. Bias, activation, residual, SwiGLU are fused" },
+	{ "conv", "f16 bf16", "conv_sm90",
+		"capability 9.0, multiples of 8 channels, no groups. Forward, and the input's gradient at stride 1" },
 	{ "softmax and norms", "f32 f16 bf16", "rows", "any width, stride and alignment" },
 	{ "gemm", "f32 f16 bf16", "gemm", "any shape, pitch and alignment" },
+	{ "conv", "f32 f16 bf16", "conv", "any shape, group, pass and alignment" },
 };
 
 static int run_list(const struct options *o)
@@ -366,8 +451,11 @@ static int plan_choice(struct weir_kernels *k, const struct question *q, size_t 
 {
 	struct weir_rows rows = q->rows;
 	struct weir_gemm gemm = q->gemm;
-	rows.choice = gemm.choice = (uint32_t)choice;
-	const int e = q->product ? weir_gemm_plan(k, &gemm, ret) : weir_rows_plan(k, &rows, ret);
+	struct weir_conv conv = q->convolution;
+	rows.choice = gemm.choice = conv.choice = (uint32_t)choice;
+	const int e = q->conv      ? weir_conv_plan(k, &conv, ret)
+		      : q->product ? weir_gemm_plan(k, &gemm, ret)
+				   : weir_rows_plan(k, &rows, ret);
 	return e ? error_set(err, e, "%s", weir_kernels_error()) : 0;
 }
 
@@ -396,7 +484,9 @@ static void keep_fastest(
 	for (size_t i = 1; i < c->n; i++)
 		if (c->answer[i].measured_ns < best->measured_ns)
 			best = &c->answer[i];
-	if (q->product)
+	if (q->conv)
+		conv_describe(&q->convolution, &what);
+	else if (q->product)
 		gemm_describe(&q->gemm, &what);
 	else
 		rows_describe(&q->rows, &what);

@@ -94,6 +94,7 @@ static const struct gemm_form forms[] = {
 	{ 128, 192, 0, 0, 1, 1, true },
 	{ 64, 256, 0, 0, 2, 1, true },
 	{ 64, 128, 0, 0, 1, 1, true },
+	{ 128, 64, 0, 0, 1, 1, true },
 	{ 128, 256, 0, 0, 2, 1, false },
 	{ 128, 256, 0, 0, 1, 1, false },
 	{ 128, 128, 0, 0, 1, 1, false },
@@ -215,12 +216,16 @@ static struct gemm_choice choose_form(
 	return c;
 }
 
+double gemm_plain_ns(const struct kernel_device *d, double flops)
+{
+	return d->fp32_tflops ? LAUNCH_NS + flops / (PLAIN_SHARE * d->fp32_tflops) / 1e3 : 0;
+}
+
 static struct gemm_choice choose_plain(const struct kernel_device *d, const struct weir_gemm *w)
 {
 	struct gemm_choice c = { .block = 256, .cluster = 1 };
 	c.clusters = over(w->m, 64) * over(w->n, 64);
-	if (d->fp32_tflops)
-		c.predicted_ns = LAUNCH_NS + gemm_flops(w) / (PLAIN_SHARE * d->fp32_tflops) / 1e3;
+	c.predicted_ns = gemm_plain_ns(d, gemm_flops(w));
 	name_choice(w, &c);
 	return c;
 }
@@ -250,8 +255,7 @@ size_t gemm_choose(const struct kernel_device *d, const struct weir_gemm *w,
 
 /* ---- the program ---- */
 
-/* struct wgmma: one instruction of 64 x BN x 16. */
-static void put_wgmma(const struct weir_gemm *w, unsigned bn, struct buf *b)
+void gemm_put_wgmma(const struct weir_gemm *w, unsigned bn, struct buf *b)
 {
 	const char *type = kernel_type_word(w->type);
 	buf_printf(b,
@@ -282,7 +286,7 @@ void gemm_program(const struct weir_gemm *w, const struct gemm_choice *c, struct
 		return;
 	}
 	buf_put_text(ret, "#include \"gemm_sm90.cu\"\n");
-	put_wgmma(w, f->bn, ret);
+	gemm_put_wgmma(w, f->bn, ret);
 	buf_printf(ret,
 		"extern \"C\" __global__ void __launch_bounds__(384, 1) %s(const __grid_constant__ tiled_args p)\n"
 		"{\nDYNAMIC_SHARED(shared);\n"

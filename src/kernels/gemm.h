@@ -33,6 +33,12 @@ size_t gemm_choose(const struct kernel_device *d, const struct weir_gemm *what,
 
 void gemm_program(const struct weir_gemm *what, const struct gemm_choice *choice, struct buf *ret);
 
+/* struct wgmma of a program: one instruction of 64 x bn x 16. */
+void gemm_put_wgmma(const struct weir_gemm *what, unsigned bn, struct buf *ret);
+
+/* What a plain kernel takes for so many operations.  0: not known. */
+double gemm_plain_ns(const struct kernel_device *d, double flops);
+
 double gemm_flops(const struct weir_gemm *what);
 
 #endif

@@ -1,58 +1,57 @@
 /* Plans of products, and their runs. */
 #include <stdlib.h>
 
-#include "kernels/gemm.cuh"
-#include "kernels/plan.h"
+#include "kernels/gemm_plan.h"
 #include "kernels/tuned.h"
 
 #include "base/banned.h"
 
-static int load_plain(struct weir_kernels *k, const struct weir_gemm *w,
-	const struct gemm_choice *c, struct launch *ret, const char **ret_from, struct error *err)
+static int load_plain(struct weir_plan *p, struct weir_kernels *k, const struct product_kind *kind,
+	const struct gemm_choice *c, const char **ret_from, struct error *err)
 {
 	struct buf program = { 0 };
-	gemm_program(w, c, &program);
-	*ret = (struct launch){ .block = c->block, .cluster = 1 };
-	ret->grid = c->clusters < INT32_MAX ? (unsigned)c->clusters : INT32_MAX;
-	const int e = kernel_prepare(k, c->name, &program, ret, ret_from, err);
+	kind->program(p, c, &program);
+	p->plain = (struct launch){ .block = c->block, .cluster = 1 };
+	p->plain.grid = c->clusters < INT32_MAX ? (unsigned)c->clusters : INT32_MAX;
+	const int e = kernel_prepare(k, c->name, &program, &p->plain, ret_from, err);
 	buf_free(&program);
 	return e;
 }
 
 /* Blocks stay for all their tiles, so there are no more than run at a time. */
-static int load_tiled(struct weir_kernels *k, const struct weir_gemm *w,
-	const struct gemm_choice *c, struct launch *ret, const char **ret_from, struct error *err)
+static int load_tiled(struct weir_plan *p, struct weir_kernels *k, const struct product_kind *kind,
+	const struct gemm_choice *c, const char **ret_from, struct error *err)
 {
 	struct buf program = { 0 };
 	struct cu_launch_attribute cluster = { .id = 4, .u.cluster = { c->cluster, 1, 1 } };
 	const struct cu_launch_config config = { k->device.sms / c->cluster * c->cluster, 1, 1,
 		c->block, 1, 1, c->shared_bytes, NULL, &cluster, 1 };
 	int at_a_time = 0;
-	gemm_program(w, c, &program);
-	*ret = (struct launch){ .block = c->block, .cluster = c->cluster };
-	ret->shared_bytes = c->shared_bytes;
-	int e = kernel_prepare(k, c->name, &program, ret, ret_from, err);
+	struct launch *l = &p->fast;
+	kind->program(p, c, &program);
+	*l = (struct launch){ .block = c->block, .cluster = c->cluster };
+	l->shared_bytes = c->shared_bytes;
+	int e = kernel_prepare(k, c->name, &program, l, ret_from, err);
 	e = e ? e
-	      : KERNEL_CALL(
-			k, err, cuOccupancyMaxActiveClusters, &at_a_time, ret->function, &config);
+	      : KERNEL_CALL(k, err, cuOccupancyMaxActiveClusters, &at_a_time, l->function, &config);
 	if (!e && at_a_time < 1)
 		e = error_set(err, WEIR_KERNELS_ERROR_UNSUPPORTED, "%s fits on no SM", c->name);
-	ret->grid =
+	l->grid =
 		(unsigned)(c->clusters < (uint64_t)at_a_time ? c->clusters : (uint64_t)at_a_time) *
 		c->cluster;
 	if (e)
-		ret->function = NULL;
+		l->function = NULL;
 	buf_free(&program);
 	return e;
 }
 
 /* What was measured to be the fastest comes first; the plain kernel stays the last. */
-static void put_tuned_first(const struct weir_kernels *k, const struct weir_gemm *w,
-	struct gemm_choice *choice, size_t plain)
+static void put_tuned_first(const struct weir_plan *p, const struct weir_kernels *k,
+	const struct product_kind *kind, struct gemm_choice *choice, size_t plain)
 {
 	char name[TUNED_NAME];
 	struct buf what = { 0 };
-	gemm_describe(w, &what);
+	kind->describe(p, &what);
 	size_t at = tuned_get(k, buf_text(&what), name) ? 0 : plain;
 	while (at < plain && strcmp(choice[at].name, name) != 0)
 		at++;
@@ -63,40 +62,58 @@ static void put_tuned_first(const struct weir_kernels *k, const struct weir_gemm
 	buf_free(&what);
 }
 
-static int make_plan(struct weir_kernels *k, const struct weir_gemm *what,
-	struct weir_plan **ret_plan, struct error *err)
+int product_load(struct weir_plan *p, struct weir_kernels *k, const struct product_kind *kind,
+	struct gemm_choice *choice, size_t choices, uint32_t wanted, struct error *err)
 {
-	struct gemm_choice choice[GEMM_FORMS_MOST];
+	const size_t plain = choices - 1;
+	const struct gemm_choice *c = &choice[plain];
 	struct error refused;
 	const char *from;
-	struct weir_plan *p = xcalloc(1, sizeof *p);
-	struct weir_gemm *w = &p->what.gemm;
-	p->kind = PLAN_GEMM;
-	int e = gemm_check(what, w, err);
+	put_tuned_first(p, k, kind, choice, plain);
+	const int e = load_plain(p, k, kind, c, &from, err);
 	if (e)
-		goto free_plan;
-	const size_t plain = gemm_choose(&k->device, w, choice) - 1;
-	put_tuned_first(k, w, choice, plain);
-	const struct gemm_choice *c = &choice[plain];
-	e = load_plain(k, w, c, &p->plain, &from, err);
-	if (e)
-		goto free_plan;
-	const struct gemm_choice *fast = &choice[w->choice];
-	if (w->choice >= plain)
+		return e;
+	const struct gemm_choice *fast = &choice[wanted < plain ? wanted : plain];
+	if (fast == c)
 		plan_describe(p, c->name, from, &p->plain, c->predicted_ns,
 			plain ? "it was asked for"
-			      : "this device, type or pitch needs the plain kernel");
-	else if (load_tiled(k, w, fast, &p->fast, &from, &refused))
+			      : "this device, type or shape needs the plain kernel");
+	else if (load_tiled(p, k, kind, fast, &from, &refused))
 		plan_describe(p, c->name, from, &p->plain, c->predicted_ns, refused.text);
 	else
 		plan_describe(p, fast->name, from, &p->fast, fast->predicted_ns, "");
 	if (p->fast.function)
 		p->tile = *fast;
 	plan_finish(p, k);
-	*ret_plan = p;
 	return 0;
-free_plan:
-	free(p);
+}
+
+static void put_program(const struct weir_plan *p, const struct gemm_choice *c, struct buf *ret)
+{
+	gemm_program(&p->what.gemm, c, ret);
+}
+
+static void describe(const struct weir_plan *p, struct buf *ret)
+{
+	gemm_describe(&p->what.gemm, ret);
+}
+
+static int make_plan(struct weir_kernels *k, const struct weir_gemm *what,
+	struct weir_plan **ret_plan, struct error *err)
+{
+	static const struct product_kind kind = { put_program, describe };
+	struct gemm_choice choice[GEMM_FORMS_MOST];
+	struct weir_plan *p = xcalloc(1, sizeof *p);
+	struct weir_gemm *w = &p->what.gemm;
+	p->kind = PLAN_GEMM;
+	int e = gemm_check(what, w, err);
+	if (!e)
+		e = product_load(
+			p, k, &kind, choice, gemm_choose(&k->device, w, choice), w->choice, err);
+	if (e)
+		free(p);
+	else
+		*ret_plan = p;
 	return e;
 }
 
@@ -116,17 +133,22 @@ struct matrix {
 	int64_t columns, rows, pitch;
 };
 
+int product_map_type(const struct weir_plan *p)
+{
+	enum { FLOAT16 = 6, BFLOAT16 = 9 };
+	return p->what.gemm.type == WEIR_F16 ? FLOAT16 : BFLOAT16;
+}
+
 static int encode(const struct weir_plan *p, const struct matrix *m, unsigned box_columns,
 	unsigned box_rows, bool swizzle, struct tensor_map *ret)
 {
-	enum { FLOAT16 = 6, BFLOAT16 = 9, SWIZZLE_128B = 3, PROMOTE_256B = 3 }; /* CUtensorMap... */
 	const uint64_t sizes[] = { (uint64_t)m->columns, (uint64_t)m->rows };
 	const uint64_t pitches[] = { (uint64_t)m->pitch * 2 };
 	const uint32_t box[] = { box_columns, box_rows }, steps[] = { 1, 1 };
 	const struct weir_kernels *k = p->kernels;
-	return KERNEL_CALL(k, &kernel_error, cuTensorMapEncodeTiled, ret,
-		p->what.gemm.type == WEIR_F16 ? FLOAT16 : BFLOAT16, 2, m->at, sizes, pitches, box,
-		steps, 0, swizzle ? SWIZZLE_128B : 0, PROMOTE_256B, 0);
+	return KERNEL_CALL(k, &kernel_error, cuTensorMapEncodeTiled, ret, product_map_type(p), 2,
+		m->at, sizes, pitches, box, steps, 0, swizzle ? MAP_SWIZZLE_128B : 0,
+		MAP_PROMOTE_256B, 0);
 }
 
 /* An operand of `rows` times k; blocks load `box` rows of it at a time. */
@@ -148,24 +170,32 @@ static int encode_result(const struct weir_plan *p, const struct matrix *m,
 	return e || columns % 64 == 0 ? e : encode(p, m, columns % 64, 64, false, ret_tail);
 }
 
-static int run_tiled(const struct weir_plan *p, const struct weir_gemm_args *a, void *stream)
+int product_tile(const struct weir_plan *p, const struct weir_gemm_args *a, struct tiled_args *ret)
 {
 	const struct weir_gemm *w = &p->what.gemm;
-	const struct gemm_form *f = &p->tile.form;
 	const int64_t columns = w->epilogue == WEIR_EPILOGUE_SWIGLU ? w->n / 2 : w->n;
 	const struct matrix d = { a->d, columns, w->m, w->d_pitch };
 	const struct matrix residual = { a->residual, w->n, w->m, w->residual_pitch };
-	struct tiled_args t = { .bias = a->bias,
+	*ret = (struct tiled_args){ .bias = a->bias,
 		.m = (int)w->m,
 		.n = (int)w->n,
 		.k = (int)w->k,
 		.group = (int)p->tile.group };
-	int e = encode_operand(p, a->a, w->m, w->a_pitch, w->a_transposed, f->bm / f->cln, &t.a);
+	const int e = encode_result(p, &d, &ret->d, &ret->d_tail);
+	return e || !a->residual ? e
+				 : encode_result(p, &residual, &ret->residual, &ret->residual_tail);
+}
+
+static int run_tiled(const struct weir_plan *p, const struct weir_gemm_args *a, void *stream)
+{
+	const struct weir_gemm *w = &p->what.gemm;
+	const struct gemm_form *f = &p->tile.form;
+	struct tiled_args t;
+	int e = product_tile(p, a, &t);
+	e = e ? e
+	      : encode_operand(p, a->a, w->m, w->a_pitch, w->a_transposed, f->bm / f->cln, &t.a);
 	e = e ? e
 	      : encode_operand(p, a->b, w->n, w->b_pitch, w->b_transposed, f->bn / f->clm, &t.b);
-	e = e ? e : encode_result(p, &d, &t.d, &t.d_tail);
-	if (!e && a->residual)
-		e = encode_result(p, &residual, &t.residual, &t.residual_tail);
 	return e ? e : kernel_launch(p->kernels, &p->fast, &t, stream);
 }
 
@@ -186,7 +216,7 @@ static int run_plain(const struct weir_plan *p, const struct weir_gemm_args *a, 
 	return kernel_launch(p->kernels, &p->plain, &g, stream);
 }
 
-static int check_args(const struct weir_gemm *w, const struct weir_gemm_args *a)
+int product_check_args(const struct weir_gemm *w, const struct weir_gemm_args *a)
 {
 	const uintptr_t all = (uintptr_t)a->a | (uintptr_t)a->b | (uintptr_t)a->d |
 			      (uintptr_t)a->bias | (uintptr_t)a->residual;
@@ -206,6 +236,14 @@ static int check_args(const struct weir_gemm *w, const struct weir_gemm_args *a)
 	return 0;
 }
 
+bool product_is_aligned(const struct weir_gemm_args *a)
+{
+	return ((uintptr_t)a->a | (uintptr_t)a->b | (uintptr_t)a->d | (uintptr_t)a->bias |
+		       (uintptr_t)a->residual) %
+		       16 ==
+	       0;
+}
+
 int weir_gemm_run(const struct weir_plan *plan, const struct weir_gemm_args *args, void *stream)
 {
 	if (!plan || !args || plan->kind != PLAN_GEMM)
@@ -214,11 +252,9 @@ int weir_gemm_run(const struct weir_plan *plan, const struct weir_gemm_args *arg
 	const struct weir_gemm *w = &plan->what.gemm;
 	if (!w->m || !w->n)
 		return 0;
-	const int e = check_args(w, args);
+	const int e = product_check_args(w, args);
 	if (e)
 		return e;
-	const uintptr_t all = (uintptr_t)args->a | (uintptr_t)args->b | (uintptr_t)args->d |
-			      (uintptr_t)args->bias | (uintptr_t)args->residual;
-	return plan->fast.function && all % 16 == 0 ? run_tiled(plan, args, stream)
-						    : run_plain(plan, args, stream);
+	return plan->fast.function && product_is_aligned(args) ? run_tiled(plan, args, stream)
+							       : run_plain(plan, args, stream);
 }

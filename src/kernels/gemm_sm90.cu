@@ -362,11 +362,17 @@ struct gemm {
 
 	__device__ __forceinline__ void run(void)
 	{
+		run_with(*this);
+	}
+
+	/* loader.load() fills the stages. */
+	template <typename LOADER> __device__ __forceinline__ void run_with(LOADER &loader)
+	{
 		start();
 		if (warpgroup == 0) {
 			registers_less<40>();
 			if (threadIdx.x < 32 && elect_one())
-				load();
+				loader.load();
 		} else {
 			registers_more<232>();
 			compute(warpgroup - 1);

@@ -28,6 +28,11 @@
 		(void *ret, int type, uint32_t rank, const void *at, const uint64_t *sizes,        \
 			const uint64_t *pitches, const uint32_t *box, const uint32_t *steps,       \
 			int interleave, int swizzle, int promotion, int fill))                     \
+	X(cuTensorMapEncodeIm2col,                                                                 \
+		(void *ret, int type, uint32_t rank, const void *at, const uint64_t *sizes,        \
+			const uint64_t *pitches, const int *first, const int *last,                \
+			uint32_t channels, uint32_t pixels, const uint32_t *steps, int interleave, \
+			int swizzle, int promotion, int fill))                                     \
 	X(cuLaunchKernelEx, (const struct cu_launch_config *config, void *function,                \
 				    void **arguments, void **extra))
 

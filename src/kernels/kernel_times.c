@@ -152,6 +152,29 @@ static size_t place_gemm(const struct weir_gemm *w, char *at, struct weir_gemm_a
 	return (size_t)(next - at);
 }
 
+static size_t place_conv(const struct weir_conv *w, char *at, struct weir_gemm_args *ret)
+{
+	const int64_t p = conv_outputs(w->h, w->r, w->stride_h, w->pad_h, w->dilation_h);
+	const int64_t q = conv_outputs(w->w, w->s, w->stride_w, w->pad_w, w->dilation_w);
+	char *const input = at;
+	char *const filters = input + span(w->n * w->h * w->w, w->c, w->c, 1, w->type);
+	char *const output =
+		filters + span(w->k * w->r * w->s, w->c / w->groups, w->c / w->groups, 1, w->type);
+	char *const bias = output + span(w->n * p * q, w->k, w->k, 1, w->type);
+	char *const residual = bias + span(1, 0, w->c > w->k ? w->c : w->k, 1, w->type);
+	const bool back = w->pass == WEIR_CONV_INPUT;
+	*ret = (struct weir_gemm_args){ .size = sizeof *ret };
+	ret->a = w->pass == WEIR_CONV_FORWARD ? input : output;
+	ret->b = w->pass == WEIR_CONV_FILTERS ? input : filters;
+	ret->d = w->pass == WEIR_CONV_FORWARD ? output : back ? input : filters;
+	if (w->epilogue >= WEIR_EPILOGUE_BIAS && w->epilogue <= WEIR_EPILOGUE_BIAS_SILU)
+		ret->bias = bias;
+	if (w->epilogue != WEIR_EPILOGUE_RESIDUAL)
+		return (size_t)(residual - at);
+	ret->residual = residual;
+	return (size_t)(residual - at) + (size_t)(back ? filters - input : bias - output);
+}
+
 /* The bytes of a run's tensors; with a stream it runs. */
 static int run_at(const struct weir_plan *p, uint64_t at, void *stream, size_t *ret_bytes)
 {
@@ -160,6 +183,10 @@ static int run_at(const struct weir_plan *p, uint64_t at, void *stream, size_t *
 	if (p->kind == PLAN_ROWS) {
 		*ret_bytes = place_rows(&p->what.rows, (char *)at, &rows);
 		return stream ? weir_rows_run(p, &rows, stream) : 0;
+	}
+	if (p->kind == PLAN_CONV) {
+		*ret_bytes = place_conv(&p->what.conv, (char *)at, &gemm);
+		return stream ? weir_conv_run(p, &gemm, stream) : 0;
 	}
 	*ret_bytes = place_gemm(&p->what.gemm, (char *)at, &gemm);
 	return stream ? weir_gemm_run(p, &gemm, stream) : 0;

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "kernels/kernel_driver.h"
 #include "kernels/nvrtc.h"
+#include "kernels/conv.h"
 #include "kernels/gemm.h"
 #include "kernels/rows.h"
 #include "weir/kernels.h"
@@ -41,11 +42,12 @@ struct launch {
 };
 
 struct weir_plan {
-	enum { PLAN_ROWS, PLAN_GEMM } kind;
+	enum { PLAN_ROWS, PLAN_GEMM, PLAN_CONV } kind;
 	struct weir_kernels *kernels;
-	union {
+	struct {
 		struct weir_rows rows; /* strides and pitches are filled in */
-		struct weir_gemm gemm;
+		struct weir_gemm gemm; /* also the product that a convolution is */
+		struct weir_conv conv;
 	} what;
 	struct gemm_choice tile; /* of a product's fast launch */
 	struct launch fast;      /* function NULL: there is none */

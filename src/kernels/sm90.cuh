@@ -120,6 +120,35 @@ static __device__ __forceinline__ void tma_load_all(u32 to, const tensor_map &ma
 		: "memory");
 }
 
+/* The same of a tensor of three dimensions, x, taps and y: one tap of it. */
+static __device__ __forceinline__ void tma_load_tap(u32 to, const tensor_map &map, int x, int tap, int y, u32 barrier)
+{
+	asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], "
+		     "[%5];" ::"r"(to),
+		"l"(&map), "r"(x), "r"(tap), "r"(y), "r"(barrier)
+		: "memory");
+}
+
+static __device__ __forceinline__ void tma_load_tap_all(
+	u32 to, const tensor_map &map, int x, int tap, int y, u32 barrier, unsigned mask)
+{
+	asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+		     "[%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(to),
+		"l"(&map), "r"(x), "r"(tap), "r"(y), "r"(barrier), "h"((unsigned short)mask)
+		: "memory");
+}
+
+/* Channels from `channel` on of pixels of NHWC images, from (x, y) of `image` on, each moved by (right, down). */
+static __device__ __forceinline__ void tma_load_pixels(
+	u32 to, const tensor_map &map, int channel, int x, int y, int image, int right, int down, u32 barrier)
+{
+	asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
+		     "[%0], [%1, {%2, %3, %4, %5}], [%6], {%7, %8};" ::"r"(to),
+		"l"(&map), "r"(channel), "r"(x), "r"(y), "r"(image), "r"(barrier), "h"((unsigned short)right),
+		"h"((unsigned short)down)
+		: "memory");
+}
+
 static __device__ __forceinline__ void tma_store(u32 from, const tensor_map &map, int x, int y)
 {
 	asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(&map), "r"(from),

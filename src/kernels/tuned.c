@@ -59,3 +59,14 @@ void gemm_describe(const struct weir_gemm *w, struct buf *ret)
 		kernel_type_word(w->type), w->epilogue, w->m, w->n, w->k, w->a_transposed,
 		w->a_pitch, w->b_transposed, w->b_pitch, w->d_pitch, w->residual_pitch);
 }
+
+void conv_describe(const struct weir_conv *w, struct buf *ret)
+{
+	buf_printf(ret,
+		"conv %s epilogue %u pass %u %" PRId64 "x%" PRId64 "x%" PRId64 "x%" PRId64
+		" filters %" PRId64 "x%" PRId64 "x%" PRId64 " stride %" PRId64 ",%" PRId64
+		" pad %" PRId64 ",%" PRId64 " dilation %" PRId64 ",%" PRId64 " groups %" PRId64,
+		kernel_type_word(w->type), w->epilogue, w->pass, w->n, w->h, w->w, w->c, w->k, w->r,
+		w->s, w->stride_h, w->stride_w, w->pad_h, w->pad_w, w->dilation_h, w->dilation_w,
+		w->groups);
+}

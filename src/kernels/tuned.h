@@ -14,5 +14,6 @@ void tuned_put(const struct weir_kernels *k, const char *what, const char *name)
 /* All that a plan's description says, but which choice it takes. */
 void rows_describe(const struct weir_rows *what, struct buf *ret);
 void gemm_describe(const struct weir_gemm *what, struct buf *ret);
+void conv_describe(const struct weir_conv *what, struct buf *ret);
 
 #endif

@@ -16,6 +16,19 @@ expect 0 'weir_softmax_bf16_' env LD_LIBRARY_PATH="$sim" "$weir" kernels bench s
 expect 0 'measured' env LD_LIBRARY_PATH="$sim" "$weir" kernels tune gemm -s 64,64,64
 expect 0 '"measured_ns": [0-9]' env LD_LIBRARY_PATH="$sim" "$weir" kernels tune layer-norm -r 64 -w 63 --json
 
+expect 0 '"name": "weir_conv_bf16_bias_relu_nn_' "$weir" kernels plan conv -s 64,56,56,64,64,3,3 --padding 1 -e bias-relu --json
+expect 0 '"flops": 1.47975e.10' "$weir" kernels plan conv -s 64,56,56,64,64,3,3 --padding 1 --json
+expect 0 'weir_conv_f16_nt_' "$weir" kernels plan conv -t f16 -s 64,56,56,64,64,3,3 --padding 1 --pass input
+expect 0 'only the plain kernel' "$weir" kernels plan conv -s 64,56,56,64,64,3,3 --padding 1 --stride 2,1 --pass input
+expect 0 'weir_conv_bf16_direct' "$weir" kernels plan conv -s 1,56,56,64,64,3,3 --groups 64 --dilation 1,2
+expect 0 'weir_conv_f16_residual_nt_' env LD_LIBRARY_PATH="$sim" "$weir" kernels bench conv -t f16 -s 2,8,8,64,64,3,3 --pass input -e residual
+expect 0 'weir_conv_f32_filters' env LD_LIBRARY_PATH="$sim" "$weir" kernels tune conv -t f32 -s 2,8,8,64,64,3,3 --pass filters
+
+expect 2 'needs --size N,H,W,C,K,R,S' "$weir" kernels plan conv -s 4,4,4
+expect 2 'higher than the padded image' "$weir" kernels plan conv -s 1,2,2,8,8,3,3
+expect 2 'multiples of groups' "$weir" kernels plan conv -s 1,2,2,8,8,1,1 --groups 3
+expect 2 'stride is a number, or two' "$weir" kernels plan conv -s 1,2,2,8,8,1,1 --stride 1,x
+expect 2 'pass is forward, input or filters' "$weir" kernels plan conv -s 1,2,2,8,8,1,1 --pass back
 expect 2 'list, plan, tune or bench' "$weir" kernels describe
 expect 2 'needs one operation' "$weir" kernels plan
 expect 2 "no operation 'attention'" "$weir" kernels plan attention

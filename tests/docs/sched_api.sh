@@ -84,4 +84,4 @@ check() {
 }
 update=${2-}
 check sched libweirapi client '^[a-z].*weir_sched_[a-z_]+\('
-check kernels libweirkernels kernels '^[a-z][a-z0-9_ *]*[ *]weir_(kernels|rows|gemm|plan)_[a-z_]+\('
+check kernels libweirkernels kernels '^[a-z][a-z0-9_ *]*[ *]weir_(kernels|rows|gemm|conv|plan)_[a-z_]+\('

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "kernels/nvrtc.h"
-#include "kernels/gemm.h"
+#include "kernels/conv.h"
 #include "kernels/rows.h"
 
 static void put_plain(uint32_t operation, uint32_t type, struct buf *program)
@@ -30,6 +30,32 @@ static void put_product(uint32_t type, struct buf *program)
 	gemm_program(&what, &choice[n - 1], program);
 }
 
+/* The plain, the direct and the filters' kernel. */
+static void put_convolutions(uint32_t type, struct buf *program)
+{
+	struct gemm_choice choice[GEMM_FORMS_MOST];
+	struct kernel_device device;
+	kernel_device_init(&device, "any", 75, 1);
+	for (unsigned i = 0; i < 3; i++) {
+		const struct weir_conv what = { .type = type,
+			.pass = i == 2 ? WEIR_CONV_FILTERS : WEIR_CONV_FORWARD,
+			.n = 1,
+			.h = 1,
+			.w = 1,
+			.c = 1,
+			.k = i == 1 ? 1 : 64,
+			.r = 1,
+			.s = 1,
+			.stride_h = 1,
+			.stride_w = 1,
+			.dilation_h = 1,
+			.dilation_w = 1,
+			.groups = 1 };
+		const size_t n = conv_choose(&device, &what, choice);
+		conv_program(&what, &choice[n - 1], program);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	struct error err;
@@ -44,6 +70,8 @@ int main(int argc, char **argv)
 			put_plain(operation, type, &program);
 	for (uint32_t type = WEIR_F32; type <= WEIR_BF16; type++)
 		put_product(type, &program);
+	for (uint32_t type = WEIR_F32; type <= WEIR_BF16; type++)
+		put_convolutions(type, &program);
 	if (nvrtc_compile(nvrtc, buf_text(&program), "compute_75", &ptx, &err)) {
 		fprintf(stderr, "%s\n", err.text);
 		return 1;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "kernels/nvrtc.h"
-#include "kernels/gemm.h"
+#include "kernels/conv.h"
 #include "kernels/rows.h"
 
 static int bad, compiled;
@@ -80,7 +80,44 @@ static void compile_products(const struct nvrtc *nvrtc, unsigned cc, const char 
 	buf_free(&text);
 }
 
-/* With an argument: products alone. */
+/* Every tile of both passes with its epilogues in turn, every epilogue with one tile, and the plain
+ * kernels. */
+static void compile_convolutions(const struct nvrtc *nvrtc, unsigned cc, const char *arch)
+{
+	struct gemm_choice choice[GEMM_FORMS_MOST];
+	struct kernel_device device;
+	struct buf text = { 0 };
+	kernel_device_init(&device, "any", cc, 132);
+	for (uint32_t kind = 0; kind < 2 * 6 * 2; kind++) {
+		const struct weir_conv what = { .size = sizeof what,
+			.type = WEIR_F16 + kind % 2,
+			.epilogue = kind / 2 % 6,
+			.pass = kind / 12,
+			.n = 32,
+			.h = 28,
+			.w = 28,
+			.c = 256,
+			.k = kind % 3 ? 256 : 8,
+			.r = 3,
+			.s = 3,
+			.stride_h = 1,
+			.stride_w = 1,
+			.pad_h = 1,
+			.pad_w = 1,
+			.dilation_h = 1,
+			.dilation_w = 1,
+			.groups = 1 };
+		const size_t n = conv_choose(&device, &what, choice);
+		for (size_t i = kind % 6 ? kind % n : 0; i < n; i += kind % 6 ? n : 1) {
+			text.n = 0;
+			conv_program(&what, &choice[i], &text);
+			compile(nvrtc, choice[i].name, buf_text(&text), arch);
+		}
+	}
+	buf_free(&text);
+}
+
+/* With an argument: products or convolutions alone. */
 int main(int argc, char **argv)
 {
 	const struct nvrtc *nvrtc = nvrtc_open(NULL);
@@ -93,7 +130,10 @@ int main(int argc, char **argv)
 		compile_rows(nvrtc, 80, "sm_80");
 		compile_rows(nvrtc, 90, "sm_90a");
 	}
-	compile_products(nvrtc, 90, "sm_90a");
+	if (argc == 1 || strcmp(argv[1], "products") == 0)
+		compile_products(nvrtc, 90, "sm_90a");
+	if (argc == 1 || strcmp(argv[1], "convolutions") == 0)
+		compile_convolutions(nvrtc, 90, "sm_90a");
 	printf("NVRTC %s compiled %d kernels, and refused %d\n", nvrtc_version(nvrtc), compiled,
 		bad);
 	return bad != 0;

@@ -133,6 +133,16 @@ struct emulated_map {
 	int width, height, box_x, box_y;
 	long pitch; /* elements */
 	bool swizzle;
+	int taps;
+	long tap_pitch;
+};
+
+/* The same for images of NHWC: where the first tap of the first and of the last pixel is, and how many come at a time. */
+struct emulated_image {
+	unsigned short *at;
+	int channels, width, height, images;
+	int first_x, first_y, last_x, last_y, step_x, step_y;
+	int pixels;
 };
 
 static inline u32 swizzled(u32 at)
@@ -185,6 +195,56 @@ template <typename M> static void tma_load_all(u32 to, const M &map, int x, int 
 	for (unsigned rank = 0; rank < 16; rank++)
 		if (mask >> rank & 1)
 			tma_load_to(to, map_of(map), x, y, barrier, rank);
+}
+
+/* Outside of the taps: all 0. */
+template <typename M> static void tma_load_tap_all(u32 to, const M &map, int x, int tap, int y, u32 barrier, unsigned mask)
+{
+	emulated_map m = map_of(map);
+	m.at += tap * m.tap_pitch;
+	m.width = tap >= 0 && tap < m.taps ? m.width : 0;
+	for (unsigned rank = 0; rank < 16; rank++)
+		if (mask >> rank & 1)
+			tma_load_to(to, m, x, y, barrier, rank);
+}
+
+template <typename M> static void tma_load_tap(u32 to, const M &map, int x, int tap, int y, u32 barrier)
+{
+	tma_load_tap_all(to, map, x, tap, y, barrier, 1u << cluster_rank());
+}
+
+/* Pixels of 64 channels, under the swizzle.  Behind the last of a line comes the first of the next one. */
+template <typename M>
+static void tma_load_pixels(u32 to, const M &map, int channel, int x, int y, int image, int right, int down, u32 barrier)
+{
+	emulated_image m;
+	memcpy(&m, &map, sizeof m);
+	const unsigned rank = cluster_rank();
+	char *memory = shared_of(0, rank);
+	emulate_later([=] {
+		int at_x = x, at_y = y, n = image;
+		for (int i = 0; i < m.pixels; i++) {
+			const int px = at_x + right, py = at_y + down;
+			const bool inside = n < m.images && px >= 0 && px < m.width && py >= 0 && py < m.height;
+			for (int c = 0; c < 64; c++) {
+				const long from = (((long)n * m.height + py) * m.width + px) * m.channels + channel + c;
+				const unsigned short v = inside && channel + c < m.channels ? m.at[from] : 0;
+				memcpy(memory + swizzled(to + (u32)(i * 64 + c) * 2), &v, sizeof v);
+			}
+			at_x += m.step_x;
+			if (at_x > m.last_x) {
+				at_x = m.first_x;
+				at_y += m.step_y;
+			}
+			if (at_y > m.last_y) {
+				at_y = m.first_y;
+				n++;
+			}
+		}
+		mbarrier &b = emulated_mbarriers.at({rank, barrier});
+		b.bytes -= (long)m.pixels * 128;
+		mbarrier_step(b);
+	});
 }
 
 /* Of a thread, in order: whether each has read what it stores. */

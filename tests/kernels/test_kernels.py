@@ -25,6 +25,11 @@ class Tensor:
         self.at = C.c_uint64()
         assert cuda.cuMemAlloc_v2(C.byref(self.at), C.c_size_t(1 << 20)) == 0
 
+    def transpose(self, *order):
+        turned = Tensor([self.shape[i] for i in order], self.dtype, [self.strides[i] for i in order], self.kind, self.offset)
+        turned.at = self.at
+        return turned
+
     def __dlpack_device__(self):
         return self.kind, 0
 
@@ -45,6 +50,10 @@ def empty_like(of):
 
 def empty(shape, dtype):
     return Tensor(shape, dtype)
+
+
+def nhwc(n, c, h, w, dtype="bf16"):
+    return Tensor((n, h, w, c), dtype).transpose(0, 3, 1, 2)
 
 
 Tensor.__module__ = "__main__"
@@ -110,6 +119,19 @@ class Kernels(unittest.TestCase):
         kernels.linear(Tensor((8, 64), "f16", (1, 8)), Tensor((32, 64), "f16", (1, 32)))
         self.assertIn("weir_gemm_f16", self.last())
 
+    def test_convolutions_take_images_in_channels_last(self):
+        x, w, b = nhwc(2, 64, 9, 8), nhwc(32, 64, 3, 3), Tensor((32,), "bf16")
+        y = kernels.conv2d(x, w, b, stride=(2, 1), padding=1, activation="relu")
+        self.assertEqual((y.shape, y.strides), ((2, 32, 5, 8), (1280, 1, 256, 32)))
+        self.assertIn("weir_conv_bf16_bias_relu_nn", self.last())
+        self.assertEqual(kernels.conv2d(x, w, residual=nhwc(2, 32, 7, 6)).shape, (2, 32, 7, 6))
+        self.assertEqual(kernels.conv2d(x, nhwc(64, 1, 3, 3), dilation=2, groups=64).shape, (2, 64, 5, 4))
+        self.assertIn("direct", self.last())
+        self.assertEqual(kernels.conv2d_input(x.shape, w, nhwc(2, 32, 9, 8), padding=1).shape, x.shape)
+        self.assertIn("weir_conv_bf16_nt", self.last())
+        self.assertEqual(kernels.conv2d_weight(x, w.shape, nhwc(2, 32, 9, 8), padding=1).shape, w.shape)
+        self.assertIn("filters", self.last())
+
     def test_what_cannot_be_done_is_refused_in_words(self):
         x = Tensor((4, 8))
         for wrong, words in (
@@ -125,11 +147,19 @@ class Kernels(unittest.TestCase):
                 (lambda: kernels.linear(x, Tensor((6, 8)), activation="gelu"), "bias"),
                 (lambda: kernels.linear(x, Tensor((6, 8)), activation="tan"), "activation"),
                 (lambda: kernels.linear(Tensor((4, 8), strides=(4, 1)), Tensor((6, 8))), "contiguous"),
+                (lambda: kernels.conv2d(x, Tensor((6, 8))), "four dimensions"),
+                (lambda: kernels.conv2d(nhwc(1, 8, 4, 4), nhwc(8, 8, 1, 1), groups=2), "channels"),
+                (lambda: kernels.conv2d(Tensor((1, 8, 4, 4)), nhwc(8, 8, 1, 1, "f32")), "channels_last"),
+                (lambda: kernels.conv2d(nhwc(1, 8, 4, 4), nhwc(8, 8, 1, 1), activation="gelu"), "bias"),
+                (lambda: kernels.conv2d(nhwc(1, 8, 4, 4), nhwc(8, 8, 1, 1), stride=0), "stride"),
+                (lambda: kernels.conv2d(nhwc(1, 8, 4, 4), nhwc(8, 8, 1, 1, "f16")), "one type"),
         ):
             with self.assertRaisesRegex(TypeError, words):
                 wrong()
         with self.assertRaisesRegex(kernels.Error, "epsilon"):
             kernels.rms_norm(x, epsilon=-1.0)
+        with self.assertRaisesRegex(kernels.Error, "higher than the padded image"):
+            kernels.conv2d(nhwc(1, 8, 2, 4), nhwc(8, 8, 3, 1), out=nhwc(1, 8, 0, 4))
         with self.assertRaisesRegex(kernels.Error, "no multiple"):
             kernels.softmax(Tensor((4, 8), offset=2))
 

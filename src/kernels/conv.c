@@ -1,0 +1,248 @@
+/* Chooses the kernel of a convolution: the product's tiles where the copy engine can gather the
+ * pixels, and otherwise a plain kernel. */
+#include "kernels/conv.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/banned.h"
+
+enum {
+	FEW_COLUMNS = 16, /* of a group: fewer leave most of a plain kernel's tile empty */
+	MOST = INT32_MAX / 2,
+	/* Of the copy engine. */
+	STEP_MOST = 8,
+	CORNER_MOST = 127,
+	OFFSET_MOST = 255
+};
+
+int64_t conv_outputs(int64_t inputs, int64_t taps, int64_t stride, int64_t pad, int64_t dilation)
+{
+	return (inputs + 2 * pad - dilation * (taps - 1) - 1) / stride + 1;
+}
+
+static int64_t out_h(const struct weir_conv *w)
+{
+	return conv_outputs(w->h, w->r, w->stride_h, w->pad_h, w->dilation_h);
+}
+
+static int64_t out_w(const struct weir_conv *w)
+{
+	return conv_outputs(w->w, w->s, w->stride_w, w->pad_w, w->dilation_w);
+}
+
+double conv_flops(const struct weir_conv *w)
+{
+	return 2. * (double)w->n * (double)(out_h(w) * out_w(w)) * (double)w->k *
+	       (double)(w->r * w->s) * (double)(w->c / w->groups);
+}
+
+/* ---- what is asked ---- */
+
+static void take_one(int64_t *n)
+{
+	if (!*n)
+		*n = 1;
+}
+
+/* A dimension whose pixels are counted in 32 bits. */
+static bool is_axis(int64_t inputs, int64_t taps, int64_t stride, int64_t pad, int64_t dilation)
+{
+	const int64_t most = MOST / 4;
+	return inputs > 0 && inputs <= most && taps > 0 && taps <= most && stride > 0 &&
+	       stride <= most && pad >= 0 && pad <= most && dilation > 0 && dilation <= most &&
+	       dilation * (taps - 1) < inputs + 2 * pad;
+}
+
+static bool is_volume(int64_t a, int64_t b, int64_t c)
+{
+	int64_t all;
+	return !__builtin_mul_overflow(a, b, &all) && !__builtin_mul_overflow(all, c, &all) &&
+	       all <= MOST;
+}
+
+static const char *find_wrong(const struct weir_conv *w)
+{
+	if (w->type < WEIR_F32 || w->type > WEIR_BF16)
+		return "type is none of enum weir_kernels_type";
+	if (w->pass > WEIR_CONV_FILTERS)
+		return "pass is none of enum weir_conv_pass";
+	if (w->epilogue >= WEIR_EPILOGUE_SWIGLU)
+		return "epilogue is none of enum weir_epilogue, or SwiGLU, which only products have";
+	if (w->epilogue && w->pass == WEIR_CONV_FILTERS)
+		return "the gradient of filters has no epilogue";
+	if (!is_axis(w->h, w->r, w->stride_h, w->pad_h, w->dilation_h))
+		return "h, r, stride_h, pad_h or dilation_h is out of range, or the filter is higher than the "
+		       "padded image";
+	if (!is_axis(w->w, w->s, w->stride_w, w->pad_w, w->dilation_w))
+		return "w, s, stride_w, pad_w or dilation_w is out of range, or the filter is wider than the "
+		       "padded image";
+	if (w->c < 1 || w->k < 1 || w->groups < 1 || w->c % w->groups || w->k % w->groups)
+		return "c and k are multiples of groups, from 1 on";
+	if (w->n < 0 || !is_volume(w->n, w->h, w->w) || !is_volume(w->n, out_h(w), out_w(w)) ||
+		!is_volume(w->c, 1, 1) ||
+		!is_volume(w->r, w->s, (w->c / w->groups + 63) / 64 * 64) ||
+		!is_volume(w->r, w->s, (w->k / w->groups + 63) / 64 * 64))
+		return "the images or the filters have more than 2^30 pixels or taps";
+	return NULL;
+}
+
+int conv_check(const struct weir_conv *what, struct weir_conv *ret, struct error *err)
+{
+	if (what->size != sizeof *what)
+		return error_set(err, WEIR_KERNELS_ERROR_SIZE,
+			"struct weir_conv has %zu bytes, and this library knows %zu", what->size,
+			sizeof *what);
+	struct weir_conv w = *what;
+	take_one(&w.stride_h);
+	take_one(&w.stride_w);
+	take_one(&w.dilation_h);
+	take_one(&w.dilation_w);
+	take_one(&w.groups);
+	const char *wrong = find_wrong(&w);
+	if (wrong)
+		return error_set(err, WEIR_KERNELS_ERROR_ARGUMENT, "weir_conv: %s", wrong);
+	*ret = w;
+	return 0;
+}
+
+/* ---- the geometry ---- */
+
+static struct conv_axis axis_of(const struct weir_conv *w, int64_t inputs, int64_t taps,
+	int64_t stride, int64_t pad, int64_t dilation)
+{
+	const int out = (int)conv_outputs(inputs, taps, stride, pad, dilation);
+	struct conv_axis a = { .step = (int)dilation, .taps = (int)taps };
+	if (w->pass == WEIR_CONV_INPUT) {
+		a.times = 1;
+		a.first = (int)(pad - (taps - 1) * dilation);
+		a.over = (int)stride;
+		a.d = (int)inputs;
+		a.a = out;
+	} else {
+		a.times = (int)stride;
+		a.first = (int)-pad;
+		a.over = 1;
+		a.d = out;
+		a.a = (int)inputs;
+	}
+	return a;
+}
+
+struct conv_args conv_geometry(const struct weir_conv *w)
+{
+	const int64_t c = w->c / w->groups, k = w->k / w->groups, taps = w->r * w->s;
+	const bool back = w->pass == WEIR_CONV_INPUT;
+	struct conv_args g = { .groups = (int)w->groups, .epilogue = (int)w->epilogue };
+	g.y = axis_of(w, w->h, w->r, w->stride_h, w->pad_h, w->dilation_h);
+	g.x = axis_of(w, w->w, w->s, w->stride_w, w->pad_w, w->dilation_w);
+	g.rows = w->n * g.y.d * g.x.d;
+	g.columns = (int)(back ? c : k);
+	g.channels = (int)(back ? k : c);
+	g.b_column = back ? 1 : taps * c;
+	g.b_channel = back ? taps * c : 1;
+	g.b_tap = back ? -c : c;
+	g.b_group = k * taps * c;
+	return g;
+}
+
+struct weir_gemm conv_product(const struct weir_conv *w)
+{
+	const struct conv_args g = conv_geometry(w);
+	struct weir_gemm p = { .size = sizeof p, .type = w->type, .epilogue = w->epilogue };
+	p.m = g.rows;
+	p.n = (int64_t)g.columns * g.groups;
+	p.k = w->r * w->s * ((g.channels + 63) / 64 * 64);
+	p.b_transposed = w->pass == WEIR_CONV_INPUT;
+	p.a_pitch = p.k;
+	p.b_pitch = p.b_transposed ? p.n : p.k;
+	p.d_pitch = p.residual_pitch = p.n;
+	return p;
+}
+
+/* ---- the choice ---- */
+
+/* The copy engine counts a tap's place in 8 bits. */
+static bool is_gathered(const struct conv_axis *a)
+{
+	const int last = (a->d - 1) * a->times + a->first + 1 - a->a;
+	return a->over == 1 && a->times <= STEP_MOST && a->first >= -CORNER_MOST - 1 &&
+	       a->first <= CORNER_MOST && last >= -CORNER_MOST - 1 && last <= CORNER_MOST &&
+	       (a->taps - 1) * a->step <= OFFSET_MOST;
+}
+
+static bool is_tiled(const struct weir_conv *w, const struct conv_args *g)
+{
+	return w->pass != WEIR_CONV_FILTERS && w->groups == 1 && w->c % 8 == 0 && w->k % 8 == 0 &&
+	       is_gathered(&g->y) && is_gathered(&g->x);
+}
+
+static double bytes_of(const struct weir_conv *w)
+{
+	return (double)kernel_type_bytes(w->type) *
+	       ((double)w->n * (double)(w->h * w->w) * (double)w->c +
+		       (double)w->n * (double)(out_h(w) * out_w(w)) * (double)w->k);
+}
+
+static struct gemm_choice choose_plain(
+	const struct kernel_device *d, const struct weir_conv *w, const struct conv_args *g)
+{
+	struct gemm_choice c = { .block = 256, .cluster = 1 };
+	const char *form = "plain";
+	const uint64_t groups = (uint64_t)g->groups;
+	const uint64_t columns = (uint64_t)g->columns, rows = (uint64_t)g->rows;
+	if (w->pass == WEIR_CONV_FILTERS) {
+		const uint64_t all = (uint64_t)(w->r * w->s * g->channels);
+		form = "filters";
+		c.clusters = (columns + 63) / 64 * ((all + 63) / 64) * groups;
+	} else if (columns < FEW_COLUMNS) {
+		form = "direct";
+		c.clusters = (rows * columns * groups + 255) / 256;
+	} else {
+		c.clusters = (rows + 63) / 64 * ((columns + 63) / 64) * groups;
+	}
+	const double copy = d->copy_gb_per_s ? bytes_of(w) / d->copy_gb_per_s : 0;
+	c.predicted_ns = gemm_plain_ns(d, fmax(conv_flops(w), 1));
+	if (c.predicted_ns)
+		c.predicted_ns += copy;
+	snprintf(c.name, sizeof c.name, "weir_conv_%s_%s", kernel_type_word(w->type), form);
+	return c;
+}
+
+size_t conv_choose(const struct kernel_device *d, const struct weir_conv *w,
+	struct gemm_choice ret[static GEMM_FORMS_MOST])
+{
+	static const char product[] = "weir_gemm", own[] = "weir_conv";
+	const struct conv_args g = conv_geometry(w);
+	const struct weir_gemm p = conv_product(w);
+	const size_t n = is_tiled(w, &g) ? gemm_choose(d, &p, ret) : 1;
+	for (size_t i = 0; i + 1 < n; i++)
+		memcpy(ret[i].name, own, sizeof product - 1);
+	ret[n - 1] = choose_plain(d, w, &g);
+	return n;
+}
+
+/* ---- the program ---- */
+
+void conv_program(const struct weir_conv *w, const struct gemm_choice *c, struct buf *ret)
+{
+	const struct gemm_form *f = &c->form;
+	const struct weir_gemm p = conv_product(w);
+	const char *type = kernel_type_word(w->type);
+	if (!f->bm) {
+		buf_printf(ret,
+			"#include \"conv.cu\"\nextern \"C\" __global__ void __launch_bounds__(256) "
+			"%s(const conv_args a)\n{ conv_%s<%s>(a); }\n",
+			c->name, strrchr(c->name, '_') + 1, type);
+		return;
+	}
+	buf_put_text(ret, "#include \"conv_sm90.cu\"\n");
+	gemm_put_wgmma(&p, f->bn, ret);
+	buf_printf(ret,
+		"extern \"C\" __global__ void __launch_bounds__(384, 1) %s(const __grid_constant__ "
+		"conv_tiled_args p)\n"
+		"{\nDYNAMIC_SHARED(shared);\n"
+		"conv<%s, wgmma, %u, %u, %u, %u, %u, %s, %u, %u>(p, shared_address(shared)).run();\n}\n",
+		c->name, type, f->bm, f->bn, f->stages, f->buffers, f->clm,
+		f->ping_pong ? "PING_PONG" : "SHARED_TILE", p.b_transposed, w->epilogue);
+}

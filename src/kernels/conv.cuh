@@ -1,0 +1,32 @@
+/* What a kernel of convolutions is given.  The host fills it and passes it by value.
+ *
+ * A convolution of NHWC is a product: D[pixel, column] = epilogue(sum over taps and channels of
+ * A[pixel that the tap reads, channel] * B[column, tap, channel]).  Forward, A is the input and B the filters.  For the
+ * gradient of the input, A is the gradient of the output, and the taps of the filters come in reverse order. */
+#pragma once
+
+#include "gemm.cuh"
+
+/* One dimension of the image.  With tap t, pixel x of D reads pixel (x * times + first + t * step) / over of A.  It reads
+ * 0 where that is outside of A or no whole number. */
+struct conv_axis {
+	int times, first, step, over;
+	int taps, d, a; /* of the filter; pixels of D and of A */
+};
+
+struct conv_args {
+	long long rows;                 /* pixels of D in all images */
+	int columns, channels, groups; /* columns and channels of a group */
+	struct conv_axis y, x;
+	long long b_column, b_tap, b_channel, b_group; /* elements from one to the next */
+	const void *a, *b, *bias, *residual;           /* b: where tap 0 is */
+	void *d;
+	int epilogue;
+};
+
+struct conv_tiled_args {
+	struct tiled_args product; /* its k is 64 for each tap and each 64 channels, or a part of them */
+	struct conv_axis y, x;
+	int channels;
+	int first_tap, tap_step; /* of B */
+};

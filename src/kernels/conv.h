@@ -1,0 +1,30 @@
+/*
+ * Which kernel runs a convolution, and as which product: pure code, which needs no GPU.
+ */
+#ifndef WEIR_KERNELS_CONV_H
+#define WEIR_KERNELS_CONV_H
+
+#include "kernels/conv.cuh"
+#include "kernels/gemm.h"
+
+/* As rows_check(). */
+int conv_check(const struct weir_conv *what, struct weir_conv *ret, struct error *err);
+
+/* As gemm_choose(). */
+size_t conv_choose(const struct kernel_device *d, const struct weir_conv *what,
+	struct gemm_choice ret[static GEMM_FORMS_MOST]);
+
+/* The product that the tensor cores compute: k has 64 for each tap and each 64 channels. */
+struct weir_gemm conv_product(const struct weir_conv *what);
+
+/* Sizes and steps: all but pointers. */
+struct conv_args conv_geometry(const struct weir_conv *what);
+
+/* Pixels of the output along an axis of the input. */
+int64_t conv_outputs(int64_t inputs, int64_t taps, int64_t stride, int64_t pad, int64_t dilation);
+
+void conv_program(const struct weir_conv *what, const struct gemm_choice *choice, struct buf *ret);
+
+double conv_flops(const struct weir_conv *what);
+
+#endif

@@ -1,0 +1,121 @@
+/* Plans of convolutions, and their runs. */
+#include <stdlib.h>
+
+#include "kernels/gemm_plan.h"
+#include "kernels/tuned.h"
+
+#include "base/banned.h"
+
+static void put_program(const struct weir_plan *p, const struct gemm_choice *c, struct buf *ret)
+{
+	conv_program(&p->what.conv, c, ret);
+}
+
+static void describe(const struct weir_plan *p, struct buf *ret)
+{
+	conv_describe(&p->what.conv, ret);
+}
+
+static int make_plan(struct weir_kernels *k, const struct weir_conv *what,
+	struct weir_plan **ret_plan, struct error *err)
+{
+	static const struct product_kind kind = { put_program, describe };
+	struct gemm_choice choice[GEMM_FORMS_MOST];
+	struct weir_plan *p = xcalloc(1, sizeof *p);
+	struct weir_conv *w = &p->what.conv;
+	p->kind = PLAN_CONV;
+	int e = conv_check(what, w, err);
+	if (!e) {
+		p->what.gemm = conv_product(w);
+		e = product_load(
+			p, k, &kind, choice, conv_choose(&k->device, w, choice), w->choice, err);
+	}
+	if (e)
+		free(p);
+	else
+		*ret_plan = p;
+	return e;
+}
+
+int weir_conv_plan(
+	struct weir_kernels *kernels, const struct weir_conv *what, struct weir_plan **ret_plan)
+{
+	if (!kernels || !what || !ret_plan)
+		return kernel_argument("weir_conv_plan() has an argument that is NULL");
+	return make_plan(kernels, what, ret_plan, &kernel_error);
+}
+
+/* ---- runs ---- */
+
+/* Pixels of A, from the one that the first tap of the first pixel of D reads to that of the last.
+ */
+static int encode_pixels(const struct weir_plan *p, const void *at, const struct conv_args *g,
+	struct tensor_map *ret)
+{
+	const uint64_t sizes[] = { (uint64_t)g->channels, (uint64_t)g->x.a, (uint64_t)g->y.a,
+		(uint64_t)p->what.conv.n };
+	const uint64_t pixel = sizes[0] * 2;
+	const uint64_t pitches[] = { pixel, pixel * sizes[1], pixel * sizes[1] * sizes[2] };
+	const int first[] = { g->x.first, g->y.first };
+	const int last[] = { (g->x.d - 1) * g->x.times + g->x.first + 1 - g->x.a,
+		(g->y.d - 1) * g->y.times + g->y.first + 1 - g->y.a };
+	const uint32_t steps[] = { 1, (uint32_t)g->x.times, (uint32_t)g->y.times, 1 };
+	return KERNEL_CALL(p->kernels, &kernel_error, cuTensorMapEncodeIm2col, ret,
+		product_map_type(p), 4, at, sizes, pitches, first, last, 64, p->tile.form.bm, steps,
+		0, MAP_SWIZZLE_128B, MAP_PROMOTE_256B, 0);
+}
+
+/* Filters: channels, taps, filters. */
+static int encode_filters(const struct weir_plan *p, const void *at, struct tensor_map *ret)
+{
+	const struct weir_conv *w = &p->what.conv;
+	const struct gemm_form *f = &p->tile.form;
+	const uint64_t sizes[] = { (uint64_t)w->c, (uint64_t)(w->r * w->s), (uint64_t)w->k };
+	const uint64_t pitches[] = { sizes[0] * 2, sizes[0] * sizes[1] * 2 };
+	const uint32_t box[] = { 64, 1, p->what.gemm.b_transposed ? 64 : f->bn / f->clm };
+	const uint32_t steps[] = { 1, 1, 1 };
+	return KERNEL_CALL(p->kernels, &kernel_error, cuTensorMapEncodeTiled, ret,
+		product_map_type(p), 3, at, sizes, pitches, box, steps, 0, MAP_SWIZZLE_128B,
+		MAP_PROMOTE_256B, 0);
+}
+
+static int run_tiled(const struct weir_plan *p, const struct weir_gemm_args *a, void *stream)
+{
+	const struct conv_args g = conv_geometry(&p->what.conv);
+	const bool back = p->what.conv.pass == WEIR_CONV_INPUT;
+	struct conv_tiled_args t = { .y = g.y, .x = g.x, .channels = g.channels };
+	t.first_tap = back ? g.y.taps * g.x.taps - 1 : 0;
+	t.tap_step = back ? -1 : 1;
+	int e = product_tile(p, a, &t.product);
+	e = e ? e : encode_pixels(p, a->a, &g, &t.product.a);
+	e = e ? e : encode_filters(p, a->b, &t.product.b);
+	return e ? e : kernel_launch(p->kernels, &p->fast, &t, stream);
+}
+
+static int run_plain(const struct weir_plan *p, const struct weir_gemm_args *a, void *stream)
+{
+	const struct weir_conv *w = &p->what.conv;
+	struct conv_args g = conv_geometry(w);
+	const bool filters = w->pass == WEIR_CONV_FILTERS;
+	const int64_t last_tap = w->pass == WEIR_CONV_INPUT ? g.y.taps * g.x.taps - 1 : 0;
+	g.a = filters ? a->b : a->a;
+	g.b = filters ? a->a : (const char *)a->b - last_tap * g.b_tap * kernel_type_bytes(w->type);
+	g.d = a->d;
+	g.bias = a->bias;
+	g.residual = a->residual;
+	return kernel_launch(p->kernels, &p->plain, &g, stream);
+}
+
+int weir_conv_run(const struct weir_plan *plan, const struct weir_gemm_args *args, void *stream)
+{
+	if (!plan || !args || plan->kind != PLAN_CONV)
+		return kernel_argument(
+			"weir_conv_run() needs a plan of weir_conv_plan() and arguments");
+	if (!plan->what.conv.n && plan->what.conv.pass != WEIR_CONV_FILTERS)
+		return 0;
+	const int e = product_check_args(&plan->what.gemm, args);
+	if (e)
+		return e;
+	return plan->fast.function && product_is_aligned(args) ? run_tiled(plan, args, stream)
+							       : run_plain(plan, args, stream);
+}

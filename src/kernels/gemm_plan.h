@@ -1,0 +1,33 @@
+/*
+ * What plans of products share with plans of convolutions: those keep the product that they are in
+ * what.gemm.
+ */
+#ifndef WEIR_KERNELS_GEMM_PLAN_H
+#define WEIR_KERNELS_GEMM_PLAN_H
+
+#include "kernels/gemm.cuh"
+#include "kernels/plan.h"
+
+/* How an operation tells of itself. */
+struct product_kind {
+	void (*program)(
+		const struct weir_plan *p, const struct gemm_choice *choice, struct buf *ret);
+	void (*describe)(const struct weir_plan *p, struct buf *ret);
+};
+
+/* Loads what a plan runs: the wanted one of the choices, of which the last is the plain one, and
+ * that.  The plan is the library's then. */
+int product_load(struct weir_plan *p, struct weir_kernels *k, const struct product_kind *kind,
+	struct gemm_choice *choice, size_t choices, uint32_t wanted, struct error *err);
+
+int product_check_args(const struct weir_gemm *w, const struct weir_gemm_args *a);
+bool product_is_aligned(const struct weir_gemm_args *a); /* for the copy engine */
+
+/* All but the operands' tensor maps. */
+int product_tile(const struct weir_plan *p, const struct weir_gemm_args *a, struct tiled_args *ret);
+
+/* CUtensorMapDataType of the plan's elements, and what all its tensor maps have. */
+int product_map_type(const struct weir_plan *p);
+enum { MAP_SWIZZLE_128B = 3, MAP_PROMOTE_256B = 3 };
+
+#endif

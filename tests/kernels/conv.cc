@@ -1,0 +1,292 @@
+/* The device sources of convolutions, run on the host by the emulator, against the definition.  Inputs are small integers,
+ * so that sums are exact, and what lies around the result must stay as it is. */
+#include "sm90.hh"
+
+#include "conv.cu"
+#include "conv_sm90.cu"
+
+enum { GUARD = 64 }; /* elements before and behind */
+
+static int draw(int below)
+{
+	return (int)emulate_random((unsigned)below);
+}
+
+template <typename T> struct tensor {
+	std::vector<T> all;
+	tensor(long n) : all((size_t)(n + 2 * GUARD))
+	{
+		for (T &e : all)
+			e = T::make((float)(draw(5) - 2));
+	}
+	T *data(void)
+	{
+		return &all[GUARD];
+	}
+	float get(long i)
+	{
+		return T::get(data()[i]);
+	}
+};
+
+enum pass { FORWARD, DGRAD, WGRAD };
+
+struct geometry {
+	int n, h, w, c, k, r, s, stride_y, stride_x, pad_y, pad_x, dilation_y, dilation_x, groups;
+	int p(void) const
+	{
+		return (h + 2 * pad_y - dilation_y * (r - 1) - 1) / stride_y + 1;
+	}
+	int q(void) const
+	{
+		return (w + 2 * pad_x - dilation_x * (s - 1) - 1) / stride_x + 1;
+	}
+	long inputs(void) const
+	{
+		return (long)n * h * w * c;
+	}
+	long filters(void) const
+	{
+		return (long)k * r * s * (c / groups);
+	}
+	long outputs(void) const
+	{
+		return (long)n * p() * q() * k;
+	}
+};
+
+/* Calls f(input, filter, output) for each product of the definition: element numbers. */
+template <typename F> static void each_product(const geometry &g, F f)
+{
+	const int cg = g.c / g.groups, kg = g.k / g.groups;
+	long out = 0;
+	for (int n = 0; n < g.n; n++)
+		for (int p = 0; p < g.p(); p++)
+			for (int q = 0; q < g.q(); q++)
+				for (int k = 0; k < g.k; k++, out++)
+					for (int r = 0; r < g.r; r++)
+						for (int s = 0; s < g.s; s++) {
+							const int y = p * g.stride_y - g.pad_y + r * g.dilation_y;
+							const int x = q * g.stride_x - g.pad_x + s * g.dilation_x;
+							if (y < 0 || y >= g.h || x < 0 || x >= g.w)
+								continue;
+							for (int c = 0; c < cg; c++)
+								f((((long)n * g.h + y) * g.w + x) * g.c + k / kg * cg + c,
+									(((long)k * g.r + r) * g.s + s) * cg + c, out);
+						}
+}
+
+static double apply(int epilogue, double x)
+{
+	if (epilogue == GEMM_BIAS_RELU)
+		return fmax(x, 0);
+	if (epilogue == GEMM_BIAS_GELU)
+		return .5 * x * (1 + tanh(.7978845608 * (x + .044715 * x * x * x)));
+	return epilogue == GEMM_BIAS_SILU ? x / (1 + exp(-x)) : x;
+}
+
+/* The tensors of a run, and how many elements of the result are wrong; guards count as one. */
+template <typename T> struct tensors {
+	const geometry &g;
+	pass what;
+	int epilogue, columns;
+	tensor<T> input, filter, output, bias, residual;
+	std::vector<T> before;
+	tensors(const geometry &g_, pass what_, int epilogue_)
+		: g(g_), what(what_), epilogue(epilogue_), columns(what == FORWARD ? g.k : g.c), input(g.inputs()),
+		  filter(g.filters()), output(g.outputs()), bias(columns), residual(what == FORWARD ? g.outputs() : g.inputs()),
+		  before(result().all)
+	{
+	}
+	tensor<T> &result(void)
+	{
+		return what == FORWARD ? output : what == DGRAD ? input : filter;
+	}
+	int count_wrong(void)
+	{
+		std::vector<double> sum((size_t)(what == FORWARD ? g.outputs() : what == DGRAD ? g.inputs() : g.filters()));
+		each_product(g, [&](long in, long of, long out) {
+			if (what == FORWARD)
+				sum[(size_t)out] += (double)input.get(in) * filter.get(of);
+			else if (what == DGRAD)
+				sum[(size_t)in] += (double)output.get(out) * filter.get(of);
+			else
+				sum[(size_t)of] += (double)output.get(out) * input.get(in);
+		});
+		const bool rough = epilogue == GEMM_BIAS_GELU || epilogue == GEMM_BIAS_SILU;
+		int bad = 0;
+		for (size_t i = 0; i < sum.size(); i++) {
+			double want = sum[i];
+			if (epilogue >= GEMM_BIAS && epilogue <= GEMM_BIAS_SILU)
+				want = apply(epilogue, want + bias.get((long)i % columns));
+			if (epilogue == GEMM_RESIDUAL)
+				want += residual.get((long)i);
+			if (!rough)
+				want = T::get(T::make((float)want));
+			const T got = result().data()[i];
+			bad += !(fabs(T::get(got) - want) <= (rough ? 8e-3 * fabs(want) + 1e-3 : 0));
+			before[GUARD + i] = got;
+		}
+		return bad + (memcmp(before.data(), result().all.data(), before.size() * sizeof(T)) != 0);
+	}
+	void complain(const char *kernel, int bad) const
+	{
+		if (bad)
+			printf("%s, pass %d, epilogue %d, order %d: images %d x %d x %d x %d, filters %d x %d x %d, stride %d %d, "
+			       "padding %d %d, dilation %d %d, groups %d: %d wrong\n",
+				kernel, what, epilogue, emulate_order, g.n, g.h, g.w, g.c, g.k, g.r, g.s, g.stride_y, g.stride_x,
+				g.pad_y, g.pad_x, g.dilation_y, g.dilation_x, g.groups, bad);
+	}
+};
+
+static conv_axis axis(pass what, int in, int out, int taps, int stride, int pad, int dilation)
+{
+	if (what == DGRAD)
+		return {1, pad - (taps - 1) * dilation, dilation, stride, taps, in, out};
+	return {stride, -pad, dilation, 1, taps, out, in};
+}
+
+template <typename T> static conv_args arguments(tensors<T> &t)
+{
+	const geometry &g = t.g;
+	const int cg = g.c / g.groups, kg = g.k / g.groups, taps = g.r * g.s;
+	const bool back = t.what == DGRAD;
+	conv_args a = {};
+	a.y = axis(t.what, g.h, g.p(), g.r, g.stride_y, g.pad_y, g.dilation_y);
+	a.x = axis(t.what, g.w, g.q(), g.s, g.stride_x, g.pad_x, g.dilation_x);
+	a.rows = (long long)g.n * a.y.d * a.x.d;
+	a.columns = back ? cg : kg;
+	a.channels = back ? kg : cg;
+	a.groups = g.groups;
+	a.b_column = back ? 1 : taps * cg;
+	a.b_channel = back ? taps * cg : 1;
+	a.b_tap = back ? -cg : cg;
+	a.b_group = (long long)kg * taps * cg;
+	a.a = back ? t.output.data() : t.input.data();
+	a.b = t.what == WGRAD ? t.output.data() : t.filter.data() + (back ? (taps - 1) * cg : 0);
+	a.d = t.result().data();
+	a.bias = t.bias.data();
+	a.residual = t.residual.data();
+	a.epilogue = t.epilogue;
+	return a;
+}
+
+static const geometry odd[] = {
+	{1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 1},   {2, 7, 9, 3, 5, 3, 3, 1, 1, 1, 1, 1, 1, 1},
+	{1, 11, 8, 20, 70, 3, 2, 2, 3, 1, 0, 1, 2, 1}, {2, 9, 6, 12, 8, 3, 3, 2, 1, 2, 1, 2, 1, 4},
+	{1, 8, 8, 6, 6, 5, 3, 1, 2, 2, 1, 1, 1, 6},   {2, 5, 5, 4, 8, 2, 2, 2, 2, 0, 0, 1, 1, 4},
+	{1, 6, 6, 66, 2, 1, 1, 3, 2, 0, 1, 1, 1, 2},
+};
+
+template <typename T> static int check_plain(void)
+{
+	int bad = 0;
+	for (const geometry &g : odd)
+		for (int i = 0; i < 2 * GEMM_SWIGLU + 1; i++) {
+			const pass what = i < GEMM_SWIGLU ? FORWARD : i < 2 * GEMM_SWIGLU ? DGRAD : WGRAD;
+			for (int direct = 0; direct < (what == WGRAD ? 1 : 2); direct++) {
+				tensors<T> t(g, what, what == WGRAD ? 0 : i % GEMM_SWIGLU);
+				const conv_args a = arguments(t);
+				emulate_order = draw(5);
+				emulate(dim3(2), dim3(256), [&] {
+					if (what == WGRAD)
+						conv_filters<T>(a);
+					else if (direct)
+						conv_direct<T>(a);
+					else
+						conv_plain<T>(a);
+				});
+				const int wrong = t.count_wrong();
+				t.complain(direct ? "direct" : "plain", wrong);
+				bad += wrong != 0;
+			}
+		}
+	return bad;
+}
+
+template <typename M> static tensor_map as_map(const M &m)
+{
+	tensor_map t = {};
+	static_assert(sizeof m <= sizeof t, "");
+	memcpy(&t, &m, sizeof m);
+	return t;
+}
+
+static tensor_map matrix_map(void *at, int rows, int columns, int box, bool swizzle)
+{
+	return as_map(emulated_map{(unsigned short *)at, columns, rows, box, 64, columns, swizzle, 0, 0});
+}
+
+template <typename T, int BM, int BN, int STAGES, int BUFFERS, int CLM, int SCHEDULE, int TB, int EPILOGUE>
+static int run(const geometry &g, int clusters)
+{
+	typedef conv<T, emulated_wgmma<T, BN, 0, TB>, BM, BN, STAGES, BUFFERS, CLM, SCHEDULE, TB, EPILOGUE> kernel;
+	tensors<T> t(g, TB ? DGRAD : FORWARD, EPILOGUE);
+	const conv_args a = arguments(t);
+	const int taps = g.r * g.s;
+	conv_tiled_args p = {};
+	p.y = a.y;
+	p.x = a.x;
+	p.channels = a.channels;
+	p.first_tap = TB ? taps - 1 : 0;
+	p.tap_step = TB ? -1 : 1;
+	p.product.m = (int)a.rows;
+	p.product.n = a.columns;
+	p.product.k = taps * ((a.channels + 63) / 64) * 64;
+	p.product.group = 1 + draw(4);
+	p.product.bias = a.bias;
+	p.product.a = as_map(emulated_image{(unsigned short *)a.a, a.channels, a.x.a, a.y.a, g.n, a.x.first, a.y.first,
+		a.x.first + (a.x.d - 1) * a.x.times, a.y.first + (a.y.d - 1) * a.y.times, a.x.times, a.y.times, BM});
+	p.product.b = as_map(emulated_map{
+		(unsigned short *)t.filter.data(), g.c, g.k, 64, TB ? 64 : BN / CLM, (long)taps * g.c, true, taps, g.c});
+	p.product.d = matrix_map(a.d, p.product.m, a.columns, 64, true);
+	p.product.residual = matrix_map((void *)a.residual, p.product.m, a.columns, 64, true);
+	if (BN % 64) {
+		p.product.d_tail = matrix_map(a.d, p.product.m, a.columns, BN % 64, false);
+		p.product.residual_tail = matrix_map((void *)a.residual, p.product.m, a.columns, BN % 64, false);
+	}
+	emulate_begin = sm90_begin;
+	emulate_order = draw(5);
+	emulate_eager = draw(2);
+	emulate(dim3((unsigned)(clusters * CLM)), dim3(384), [&] { kernel(p, 0).run(); }, CLM);
+	const int bad = t.count_wrong();
+	t.complain(TB ? "tiled, turned filters" : "tiled", bad);
+	return bad != 0;
+}
+
+template <typename T, int BM, int BN, int STAGES, int BUFFERS, int CLM, int SCHEDULE, int TB, int EPILOGUE>
+static int check(void)
+{
+	static const geometry forward[] = {{1, 1, 1, 8, 8, 1, 1, 1, 1, 0, 0, 1, 1, 1}, {3, 9, 7, 64, 72, 3, 3, 1, 1, 1, 1, 1, 1, 1},
+		{2, 13, 20, 72, 136, 3, 2, 2, 3, 1, 2, 1, 2, 1}, {1, 17, 11, 136, 16, 1, 1, 2, 2, 0, 0, 1, 1, 1},
+		{2, 10, 9, 24, 24, 5, 3, 1, 2, 4, 0, 2, 1, 1}};
+	static const geometry back[] = {{1, 1, 1, 8, 8, 1, 1, 1, 1, 0, 0, 1, 1, 1}, {3, 9, 7, 72, 64, 3, 3, 1, 1, 1, 1, 1, 1, 1},
+		{2, 13, 10, 136, 72, 3, 2, 1, 1, 0, 1, 2, 1, 1}, {1, 8, 11, 16, 136, 1, 1, 1, 1, 2, 0, 1, 1, 1}};
+	int bad = 0;
+	if (TB)
+		for (const geometry &g : back)
+			bad += run<T, BM, BN, STAGES, BUFFERS, CLM, SCHEDULE, TB, EPILOGUE>(g, 1 + draw(2));
+	else
+		for (const geometry &g : forward)
+			bad += run<T, BM, BN, STAGES, BUFFERS, CLM, SCHEDULE, TB, EPILOGUE>(g, 1 + draw(2));
+	return bad;
+}
+
+/* With an argument: a few alone. */
+int main(int argc, char **argv)
+{
+	int bad = check<bf16, 128, 96, 3, 2, 1, PING_PONG, 0, GEMM_NONE>();
+	bad += check<bf16, 64, 64, 4, 1, 1, PING_PONG, 1, GEMM_NONE>();
+	if (argc > 1)
+		return bad != 0;
+	bad += check_plain<f32>() + check_plain<bf16>() + check_plain<f16>();
+	bad += check<f16, 128, 112, 3, 2, 2, PING_PONG, 0, GEMM_BIAS>();
+	bad += check<bf16, 64, 128, 4, 1, 1, PING_PONG, 0, GEMM_BIAS_RELU>();
+	bad += check<bf16, 128, 64, 4, 1, 1, SHARED_TILE, 0, GEMM_BIAS_GELU>();
+	bad += check<bf16, 128, 160, 3, 2, 2, PING_PONG, 0, GEMM_BIAS_SILU>();
+	bad += check<bf16, 128, 128, 4, 2, 2, SHARED_TILE, 1, GEMM_RESIDUAL>();
+	bad += check<f16, 128, 128, 3, 2, 1, PING_PONG, 0, GEMM_RESIDUAL>();
+	if (!bad)
+		puts("convolutions agree with the definition");
+	return bad != 0;
+}

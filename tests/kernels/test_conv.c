@@ -1,0 +1,266 @@
+/*
+ * Plans of convolutions on the simulated driver, with a test double of NVRTC: what they tell the
+ * copy engine, which of them are plain, and what is refused.
+ */
+#include "sim_test.h"
+
+#include "cuda_types.h"
+#include "driver/tensor_map.h"
+#include "kernels/conv.cuh"
+#include "weir/kernels.h"
+
+static char *const a = (char *)0x7000000000, *const b = (char *)0x7100000000,
+		   *const d = (char *)0x7200000000;
+
+static struct weir_kernels *open_with(const char *nvrtc)
+{
+	struct weir_kernels *k;
+	const struct weir_kernels_options options = { sizeof options, "", nvrtc };
+	test_context();
+	OK(weir_kernels_open(&options, &k));
+	return k;
+}
+
+/* 3 x 3 at stride 2 of images of 29 x 40, whose output is 15 x 20. */
+static struct weir_conv small(void)
+{
+	return (struct weir_conv){ .size = sizeof(struct weir_conv),
+		.type = WEIR_BF16,
+		.n = 4,
+		.h = 29,
+		.w = 40,
+		.c = 72,
+		.k = 136,
+		.r = 3,
+		.s = 3,
+		.stride_h = 2,
+		.stride_w = 2,
+		.pad_h = 1,
+		.pad_w = 1 };
+}
+
+static struct weir_plan *plan_of(struct weir_kernels *k, const struct weir_conv *what)
+{
+	struct weir_plan *p;
+	const int e = weir_conv_plan(k, what, &p);
+	if (e)
+		fail_msg("%d: %s", e, weir_kernels_error());
+	return p;
+}
+
+static void captured(const struct weir_plan *p, const struct weir_gemm_args *args,
+	struct cu_kernel_node_params *ret, void *ret_args, size_t bytes)
+{
+	void *stream, *graph, *node;
+	size_t n = 1;
+	OK(cuStreamCreate(&stream, 1));
+	OK(cuStreamBeginCapture_v2(stream, 0));
+	OK(weir_conv_run(p, args, stream));
+	OK(cuStreamEndCapture(stream, &graph));
+	OK(cuGraphGetNodes(graph, &node, &n));
+	assert_int_equal(n, 1);
+	OK(cuGraphKernelNodeGetParams_v2(node, ret));
+	memcpy(ret_args, ret->params[0], bytes);
+	OK(cuGraphDestroy(graph));
+	OK(cuStreamDestroy_v2(stream));
+}
+
+static void expect_map(const struct tensor_map *map, const void *at, unsigned rank,
+	const uint64_t *sizes, const uint64_t *pitches, const unsigned *box, const unsigned *steps)
+{
+	struct sim_tensor_map m;
+	memcpy(&m, map, sizeof m);
+	assert_int_equal(m.at, (uintptr_t)at);
+	assert_int_equal(m.rank, rank);
+	assert_int_equal(m.swizzle, 3);
+	for (unsigned i = 0; i < rank; i++) {
+		assert_int_equal(m.size[i], sizes[i]);
+		assert_int_equal(m.step[i], steps ? steps[i] : 1);
+		if (i > 0)
+			assert_int_equal(m.pitch[i - 1], pitches[i - 1]);
+	}
+	for (unsigned i = 0; box[i]; i++)
+		assert_int_equal(m.box[i], box[i]);
+}
+
+static void expect_corners(
+	const struct tensor_map *map, int first_x, int first_y, int last_x, int last_y)
+{
+	struct sim_tensor_map m;
+	memcpy(&m, map, sizeof m);
+	assert_int_equal(m.first[0], first_x);
+	assert_int_equal(m.first[1], first_y);
+	assert_int_equal(m.last[0], last_x);
+	assert_int_equal(m.last[1], last_y);
+}
+
+static void a_convolution_describes_its_images_to_the_copy_engine(void **state)
+{
+	struct weir_kernels *k = open_with(WEIR_COMPILER);
+	const struct weir_conv what = small();
+	struct weir_plan *p = plan_of(k, &what);
+	unsigned bm, bn, clm;
+	const char *name = strstr(weir_plan_text(p), "weir_conv_bf16_nn_");
+	assert_non_null(name);
+	assert_int_equal(sscanf(name, "weir_conv_bf16_nn_%ux%u", &bm, &bn), 2);
+	clm = strstr(name, "_c2x1") ? 2 : 1;
+	const struct weir_gemm_args args = { .size = sizeof args, .a = a, .b = b, .d = d };
+	struct cu_kernel_node_params node;
+	struct conv_tiled_args t;
+	captured(p, &args, &node, &t, sizeof t);
+	assert_int_equal(t.product.m, 4 * 15 * 20);
+	assert_int_equal(t.product.n, 136);
+	assert_int_equal(t.product.k, 9 * 128); /* 72 channels are two blocks */
+	assert_int_equal(t.channels, 72);
+	assert_int_equal(t.first_tap, 0);
+	expect_map(&t.product.a, a, 4, (uint64_t[]){ 72, 40, 29, 4 },
+		(uint64_t[]){ 144, 144 * 40, 144 * 40 * 29 }, (unsigned[]){ 64, bm, 0 },
+		(unsigned[]){ 1, 2, 2, 1 });
+	expect_corners(
+		&t.product.a, -1, -1, -2, -1); /* the last read begins at 37 of 40, 27 of 29 */
+	expect_map(&t.product.b, b, 3, (uint64_t[]){ 72, 9, 136 }, (uint64_t[]){ 144, 144 * 9 },
+		(unsigned[]){ 64, 1, bn / clm, 0 }, NULL);
+	expect_map(&t.product.d, d, 2, (uint64_t[]){ 136, 1200 }, (uint64_t[]){ 272 },
+		(unsigned[]){ 64, 64, 0 }, NULL);
+	weir_plan_close(p);
+	weir_kernels_close(k);
+}
+
+/* Of the input, at stride 1: pixels of the output's gradient, and filters from the last tap on. */
+static void a_gradient_reads_the_filters_backwards(void **state)
+{
+	struct weir_kernels *k = open_with(WEIR_COMPILER);
+	struct weir_conv what = small();
+	what.pass = WEIR_CONV_INPUT;
+	what.stride_h = what.stride_w = 1;
+	what.pad_w = 0;
+	struct weir_plan *p = plan_of(k, &what);
+	assert_non_null(strstr(weir_plan_text(p), "weir_conv_bf16_nt_"));
+	const struct weir_gemm_args args = { .size = sizeof args, .a = a, .b = b, .d = d };
+	struct cu_kernel_node_params node;
+	struct conv_tiled_args t;
+	captured(p, &args, &node, &t, sizeof t);
+	assert_int_equal(t.product.m, 4 * 29 * 40);
+	assert_int_equal(t.product.n, 72);
+	assert_int_equal(t.product.k, 9 * 192);
+	assert_int_equal(t.first_tap, 8);
+	assert_int_equal(t.tap_step, -1);
+	expect_corners(&t.product.a, -2, -1, 0, -1); /* the output is 29 x 38 */
+	expect_map(&t.product.b, b, 3, (uint64_t[]){ 72, 9, 136 }, (uint64_t[]){ 144, 144 * 9 },
+		(unsigned[]){ 64, 1, 64, 0 }, NULL);
+	weir_plan_close(p);
+	weir_kernels_close(k);
+}
+
+static void what_the_copy_engine_cannot_gather_is_plain(void **state)
+{
+	static const char *const names[] = { "f32_plain", "bf16_plain", "bf16_plain", "bf16_plain",
+		"bf16_plain", "bf16_direct", "bf16_filters", "bf16_plain", "bf16_plain" };
+	struct weir_kernels *k = open_with(WEIR_COMPILER);
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		struct weir_conv what = small();
+		what.type = i == 0 ? WEIR_F32 : WEIR_BF16;
+		what.c = i == 1 ? 3 : 72;
+		what.k = i == 2 ? 130 : i == 5 ? 72 : 136;
+		what.stride_w = i == 3 ? 9 : 2;
+		what.groups = i == 4 ? 2 : i == 5 ? 72 : 0;
+		what.pass = i == 6   ? WEIR_CONV_FILTERS
+			    : i == 7 ? WEIR_CONV_INPUT
+				     : WEIR_CONV_FORWARD;
+		what.pad_h = i == 8 ? 129 : 1;
+		struct weir_plan *p = plan_of(k, &what);
+		struct weir_gemm_args args = { .size = sizeof args, .a = a, .b = b, .d = d };
+		struct cu_kernel_node_params node;
+		struct conv_args g;
+		if (!strstr(weir_plan_text(p), names[i]))
+			fail_msg("%zu: %s", i, weir_plan_text(p));
+		captured(p, &args, &node, &g, sizeof g);
+		assert_int_equal(node.block_x, 256);
+		assert_ptr_equal(g.a, i == 6 ? b : a);
+		/* Tap 0 of the gradient is the last of the filters. */
+		assert_ptr_equal(g.b, i == 6 ? a : i == 7 ? b + 8 * 72 * 2 : b);
+		assert_int_equal(g.groups, i == 4 ? 2 : i == 5 ? 72 : 1);
+		weir_plan_close(p);
+	}
+	const struct weir_conv what = small();
+	struct weir_plan *p = plan_of(k, &what);
+	const struct weir_gemm_args args = { .size = sizeof args, .a = a + 2, .b = b, .d = d };
+	struct cu_kernel_node_params node;
+	struct conv_args g;
+	captured(p, &args, &node, &g, sizeof g);
+	assert_int_equal(node.block_x, 256);
+	weir_plan_close(p);
+	weir_kernels_close(k);
+}
+
+static void without_a_compiler_the_plain_kernels_run(void **state)
+{
+	struct weir_kernels *k = open_with("");
+	for (uint32_t i = 0; i < 9; i++) {
+		struct weir_conv what = small();
+		what.type = WEIR_F32 + i / 3;
+		what.groups = i % 3 == 1 ? 8 : 1;
+		what.c = 8;
+		what.k = 64;
+		what.pass = i % 3;
+		struct weir_plan *p = plan_of(k, &what);
+		const struct weir_gemm_args args = { .size = sizeof args, .a = a, .b = b, .d = d };
+		assert_non_null(strstr(weir_plan_text(p), "built in"));
+		OK(weir_conv_run(p, &args, NULL));
+		weir_plan_close(p);
+	}
+	weir_kernels_close(k);
+}
+
+static void every_wrong_convolution_is_refused_in_words(void **state)
+{
+	struct weir_kernels *k = open_with("");
+	struct weir_conv wrong[14];
+	struct weir_plan *p;
+	for (size_t i = 0; i < 14; i++)
+		wrong[i] = small();
+	wrong[0].size = 3;
+	wrong[1].type = 7;
+	wrong[2].epilogue = WEIR_EPILOGUE_SWIGLU;
+	wrong[3].pass = 3;
+	wrong[4].pass = WEIR_CONV_FILTERS;
+	wrong[4].epilogue = WEIR_EPILOGUE_BIAS;
+	wrong[5].groups = 5;
+	wrong[6].h = 0;
+	wrong[7].pad_w = -1;
+	wrong[8].dilation_h =
+		15; /* the filter is 31 high, as the padded image, but one tap more is not */
+	wrong[8].r = 4;
+	wrong[9].n = INT64_MAX;
+	wrong[10].c = INT64_MAX / 2;
+	wrong[11].r = INT64_MAX;
+	wrong[12].n = -1;
+	wrong[13].k = 0;
+	for (size_t i = 0; i < 14; i++)
+		FAILS(i ? WEIR_KERNELS_ERROR_ARGUMENT : WEIR_KERNELS_ERROR_SIZE,
+			weir_conv_plan(k, &wrong[i], &p));
+	FAILS(WEIR_KERNELS_ERROR_ARGUMENT, weir_conv_plan(k, NULL, &p));
+
+	struct weir_conv what = small();
+	what.epilogue = WEIR_EPILOGUE_RESIDUAL;
+	p = plan_of(k, &what);
+	struct weir_gemm_args args = { .size = sizeof args, .a = a, .b = b, .d = d };
+	FAILS(WEIR_KERNELS_ERROR_ARGUMENT, weir_conv_run(p, &args, NULL));
+	args.residual = d;
+	OK(weir_conv_run(p, &args, NULL));
+	FAILS(WEIR_KERNELS_ERROR_ARGUMENT, weir_gemm_run(p, &args, NULL));
+	weir_plan_close(p);
+	weir_kernels_close(k);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_convolution_describes_its_images_to_the_copy_engine),
+		cmocka_unit_test(a_gradient_reads_the_filters_backwards),
+		cmocka_unit_test(what_the_copy_engine_cannot_gather_is_plain),
+		cmocka_unit_test(without_a_compiler_the_plain_kernels_run),
+		cmocka_unit_test(every_wrong_convolution_is_refused_in_words),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
