@@ -134,7 +134,7 @@ def fresh_traces():
     if fill:
         weir("run", "-q", "--sim", "--share", "share", "--memory", "256M", "-o", "refused.weir", "--", *fill, "fill", "64")
         yield "refused.weir"
-    with serving("--alone", "--drain-delay=0", "-o", "served.weir"):
+    with serving("--alone", "-o", "served.weir"):
         pass
     yield "served.weir"
     if nvtx:

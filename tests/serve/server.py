@@ -37,12 +37,17 @@ class Repository:
         (folder / "config.pbtxt").write_text('backend: "synthetic"\nmax_batch_size: %d\n%s\n' % (batch, config))
         return folder
 
-    def standard(self):
+    def quick(self):
+        """Those that take no time, and are ready at once."""
         self.add("echo", [tensor("X", "FP32", -1, 4)], [tensor("Y", "FP32", -1, 4)])
         self.add("flat", [tensor("X", "INT32", -1)], [tensor("Y", "INT32", -1)], batch=0)
-        self.add("types", [tensor("in_" + t, t, -1, 2) for t in TYPES], [tensor("out_" + t, t, -1, 2) for t in TYPES])
         self.add("two", [tensor("A", "INT64", -1, 1), tensor("B", "INT64", -1, 1, optional=True)],
                  [tensor("A2", "INT64", -1, 1), tensor("B2", "INT64", -1, 1)])
+        return self
+
+    def standard(self):
+        self.quick()
+        self.add("types", [tensor("in_" + t, t, -1, 2) for t in TYPES], [tensor("out_" + t, t, -1, 2) for t in TYPES])
         self.add("many", [tensor("X", "FP32", -1, 4)], [tensor("Y", "FP32", -1, 4)], versions=(1, 2, 30),
                  config="version_policy { all { } }")
         self.add("slow", [tensor("X", "FP32", -1, 1)], [tensor("Y", "FP32", -1, 1)], batch=1, us=300000)
@@ -83,7 +88,7 @@ class Server:
         self.unix = listen[5:] if listen and listen.startswith("unix:") else None
         self.log = open(os.path.join(SCRATCH, "log.%d" % self.port), "w+")
         listen = listen or "127.0.0.1:%d" % self.port
-        self.process = subprocess.Popen([WEIR, "serve", "--listen=" + listen, *options, str(repository)],
+        self.process = subprocess.Popen([WEIR, "serve", "--listen=" + listen, "--drain-delay=0", *options, str(repository)],
                                         stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL,
                                         preexec_fn=lambda: [resource.setrlimit(of, (soft, resource.getrlimit(of)[1])) for of, soft in limits.items()] if limits else None)
         if wait:

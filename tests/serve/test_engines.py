@@ -29,7 +29,7 @@ class Engines(unittest.TestCase):
         add(repository, "three", engine="scale", factor=3)
         add(repository, "shift", engine="shift")
         add(repository, "away", engine="away")
-        cls.server = Server(repository.path, "--sim", "--engines=" + EXAMPLES, "--drain-delay=0", wait=False)
+        cls.server = Server(repository.path, "--sim", "--engines=" + EXAMPLES, wait=False)
         cls.server.wait_for(lambda: all(cls.server.ask("GET", "/v2/models/%s/ready" % m).code == 200 for m in ("echo", "three", "shift")))
 
     @classmethod
@@ -114,7 +114,7 @@ class Memory(unittest.TestCase):
         repository = Repository("memory")
         for name in names:
             add(repository, name, engine="shift")
-        server = Server(repository.path, "--sim", "--memory=4M", "--engines=" + EXAMPLES, "--drain-delay=0")
+        server = Server(repository.path, "--sim", "--memory=4M", "--engines=" + EXAMPLES)
         for first in range(30):
             body = {"inputs": [dict(tensor("X", "UINT8", 1, 8), data=list(range(first, first + 8)))]}
             for name in names:
@@ -149,7 +149,7 @@ class Neighbours(unittest.TestCase):
         self.addCleanup(os.environ.pop, "XDG_RUNTIME_DIR")
         repository = Repository("beside")
         add(repository, "shift", engine="shift")
-        server = Server(repository.path, "--sim", "--engines=" + EXAMPLES, "--drain-delay=0")
+        server = Server(repository.path, "--sim", "--engines=" + EXAMPLES)
         self.addCleanup(server.process.terminate)
         steps = subprocess.Popen([WEIR, "run", "--quiet", "--sim", "--class=best-effort", "--", os.path.join(EXAMPLES, "..", "steps"), "-1"])
         try:

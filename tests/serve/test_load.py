@@ -135,7 +135,7 @@ class Load(unittest.TestCase):
         gate = threading.Event()
         answer = server.answer
         server.answer = lambda *what: (b"inputs" in what[2].encode() or gate.wait(.2), answer(*what))
-        done = subprocess.run([LOAD, "--to", server.to, "--warm", "0", "--seconds", ".5", "--connections", "1", "--model", "good",
+        done = subprocess.run([LOAD, "--to", server.to, "--warm", "0", "--seconds", ".2", "--connections", "1", "--model", "good",
                                "--arrivals", "periodic:100"], capture_output=True, text=True, timeout=300)
         gate.set()
         self.assertEqual(done.returncode, 1)

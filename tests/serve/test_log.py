@@ -10,7 +10,7 @@ import unittest
 import cases
 from server import PATIENCE, Repository, Server, values
 
-repository = Repository("log").standard()
+repository = Repository("log").quick()
 
 
 def lines(path):

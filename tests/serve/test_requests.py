@@ -42,12 +42,12 @@ def report(path, *options):
 class Recorded(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        repository = Repository("requests").standard()
+        repository = Repository("requests").quick()
         add_kernels(repository, "small", 4000)
         add_kernels(repository, "large", 400000)
         cls.path = pathlib.Path(SCRATCH) / "requests.weir"
         cls.path.unlink(missing_ok=True)
-        server = Server(repository.path, "--sim", "--drain-delay=0", "-o", str(cls.path))
+        server = Server(repository.path, "--sim", "-o", str(cls.path))
         cls.answers = {}
         ask = lambda model, row=cases.ROW, **headers: server.infer(
             model, cases.echo(row), dict({k.replace("_", "-"): v for k, v in headers.items()}, **{"Weir-Time": "1"}))
@@ -148,7 +148,7 @@ class WithoutGpu(unittest.TestCase):
     def setUpClass(cls):
         cls.path = pathlib.Path(SCRATCH) / "without_gpu.weir"
         cls.path.unlink(missing_ok=True)
-        server = Server(Repository("without_gpu").standard().path, "--drain-delay=0", "--alone", "-o", str(cls.path))
+        server = Server(Repository("without_gpu").quick().path, "--alone", "-o", str(cls.path))
         for _ in range(5):
             server.infer("echo", cases.echo(cases.ROW), {})
         assert server.end() == 0, server.said()
@@ -175,10 +175,10 @@ class Started(unittest.TestCase):
     """A server that can neither record nor share goes on alone, or says why it does not start."""
 
     def setUp(self):
-        self.path = Repository("started").standard().path
+        self.path = Repository("started").quick().path
 
     def start(self, *options):
-        server = Server(self.path, "--drain-delay=0", *options)
+        server = Server(self.path, *options)
         children = pathlib.Path("/proc/%d/task/%d/children" % (server.process.pid, server.process.pid)).read_text().split()
         self.assertEqual(server.end(), 0)
         return children, server.said()

@@ -128,7 +128,7 @@ class Connections(unittest.TestCase):
         self.assertEqual(failed, [])
 
     def test_where_no_descriptor_is_left_connections_end(self):
-        own = Server(repository.path, "--model-control=explicit", "--drain-delay=0")
+        own = Server(repository.path, "--model-control=explicit")
         self.addCleanup(own.end)
         most = len(os.listdir("/proc/%d/fd" % own.process.pid)) + 10
         resource.prlimit(own.process.pid, resource.RLIMIT_NOFILE, (most, most))
@@ -246,7 +246,7 @@ class SharedMemory(unittest.TestCase):
 
     def test_shared_memory_counts_as_a_request_s(self):
         size = 2 << 20
-        small = Server(repository.path, "--model-control=explicit", "--load-model=flat", "--request-memory=1M", "--drain-delay=0")
+        small = Server(repository.path, "--model-control=explicit", "--load-model=flat", "--request-memory=1M")
         self.addCleanup(small.end)
         with open("/dev/shm/weir-test-%d" % small.port, "wb") as file:
             self.addCleanup(os.unlink, file.name)

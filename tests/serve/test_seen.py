@@ -15,7 +15,7 @@ import unittest
 import cases
 from server import WEIR, Repository, Server, tensor, values
 
-repository = Repository("repository").standard()
+repository = Repository("repository").quick()
 scratch = tempfile.TemporaryDirectory()  # a socket's path is short
 os.environ["XDG_RUNTIME_DIR"] = scratch.name
 runtime = pathlib.Path(scratch.name) / "weir"
@@ -24,7 +24,7 @@ runtime = pathlib.Path(scratch.name) / "weir"
 class Seen(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.server = Server(repository.path)
+        cls.server = Server(Repository("standard").standard().path)
 
     @classmethod
     def tearDownClass(cls):

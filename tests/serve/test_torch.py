@@ -32,12 +32,12 @@ def add(repository, name, object_name="alone"):
 class Torch(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.repository = Repository("torch").standard()
+        cls.repository = Repository("torch").quick()
         add(cls.repository, "model")
         add(cls.repository, "needs", "needs")
 
     def serve(self, *options):
-        server = Server(self.repository.path, "--sim", "--drain-delay=0", *options, wait=False)
+        server = Server(self.repository.path, "--sim", *options, wait=False)
         self.addCleanup(server.end)
         return server
 

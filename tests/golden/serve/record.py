@@ -27,7 +27,7 @@ from test_requests import add_kernels
 repository = Repository("repository")
 add_kernels(repository, "small", 4000)
 add_kernels(repository, "large", 40000)
-server = Server(repository.path, "--sim", "--drain-delay=0", "-o", str(here / "served.weir"))
+server = Server(repository.path, "--sim", "-o", str(here / "served.weir"))
 
 
 def ask(model, **headers):
