@@ -210,6 +210,7 @@ def neighbours(o):
     models = ["--model", "resnet50,share=50,deadline=25000", "--model", "encoder,share=50,deadline=40000"]
     repository = parts_of(o.repository, "resnet50", "encoder")
     found["train_alone"] = train(o, 6, False)
+    found["train_alone_under_run"] = train(o, 6, True)
     with Running(o, repository) as server:
         found["alone"] = short(load(o, server, *models, *rate, seconds=5)["run"])
         found["train_beside_idle"] = train(o, 6, True)
@@ -218,6 +219,7 @@ def neighbours(o):
         other.start()
         time.sleep(12)  # PyTorch starts, and its first steps are over
         found["beside"] = short(load(o, server, *models, *rate, seconds=6)["run"])
+        found["status"] = subprocess.run([o.build + "/bin/weir", "sched", "--json", "status"], stdout=subprocess.PIPE, text=True).stdout
         other.join()
         found["train_beside"] = rates[0] if rates else None
     return found
