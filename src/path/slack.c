@@ -98,10 +98,10 @@ static uint64_t start_behind(const struct replay *r, uint32_t activity, uint32_t
 	if (v[before].end_ns > v[activity].start_ns)
 		return r->start_ns[before] + (v[activity].start_ns - v[before].start_ns);
 	const uint64_t gap = v[activity].start_ns - v[before].end_ns;
+	if (r->h->behind_host[activity])
+		return end_of(r, before);
 	const bool keep = gap <= HANDOVER_NS && was_queued(r, activity, before);
-	return end_of(r, before) + (keep                                 ? gap
-					   : r->h->behind_host[activity] ? 0
-									 : r->h->handover_ns);
+	return end_of(r, before) + (keep ? gap : r->h->handover_ns);
 }
 
 static void start(struct replay *r, uint32_t activity)
