@@ -25,7 +25,7 @@
 #define LANES_MOST 64u /* of one process: what more threads do is nobody's cause */
 
 /* Chance would have brought two threads together so often that it is none if it never did. */
-#define MEETINGS_LEAST 2.0
+#define MEETINGS_LEAST 3.0
 
 #define IDLE_NS     10000u /* a shorter gap is on the way from call to call */
 #define WAKE_NS     80000u /* from what wakes a thread to its next call, with what it does before */
@@ -116,28 +116,50 @@ static uint64_t count_meetings(struct turns *t)
 	return t->calls.n ? last - t->calls.v[0].start_ns : 0;
 }
 
-static bool take_turns(const struct turns *t, uint32_t one, uint32_t two, uint64_t span_ns)
+/* How often they would have met if neither minded the other; 0: they met. */
+static double missed(const struct member *a, const struct member *b, uint32_t met, uint64_t span_ns)
 {
-	const struct member *a = &t->members[one], *b = &t->members[two];
-	const double expected =
-		((double)a->calls * (double)b->busy_ns + (double)b->calls * (double)a->busy_ns) /
-		(double)(span_ns ? span_ns : 1);
-	return !t->met[one][two] && expected >= MEETINGS_LEAST;
+	const double one = (double)a->calls * (double)b->busy_ns;
+	const double two = (double)b->calls * (double)a->busy_ns;
+	return met || !span_ns ? 0 : (one + two) / (double)span_ns;
 }
 
-/* Each joins the first lane with all of whose threads it takes turns. */
+/* The two lanes that are likeliest to take turns. */
+static bool find_pair(const struct turns *t, uint64_t span_ns, uint32_t *ret_one, uint32_t *ret_two)
+{
+	double most = 0;
+	for (uint32_t i = 0; i < t->n; i++)
+		for (uint32_t k = 0; k < i; k++) {
+			const struct member *a = &t->members[k], *b = &t->members[i];
+			const double now = missed(a, b, t->met[i][k], span_ns);
+			if (a->lane != a->thread || b->lane != b->thread || now <= most)
+				continue;
+			most = now;
+			*ret_one = k;
+			*ret_two = i;
+		}
+	return most >= MEETINGS_LEAST;
+}
+
+/* From then on they are as one thread. */
+static void join(struct turns *t, uint32_t one, uint32_t two)
+{
+	const uint32_t from = t->members[two].lane;
+	t->members[one].calls += t->members[two].calls;
+	t->members[one].busy_ns += t->members[two].busy_ns;
+	for (uint32_t i = 0; i < t->n; i++) {
+		if (t->members[i].lane == from)
+			t->members[i].lane = t->members[one].lane;
+		t->met[one][i] += t->met[two][i];
+		t->met[i][one] += t->met[i][two];
+	}
+}
+
 static void choose_lanes(struct turns *t, uint64_t span_ns)
 {
-	for (uint32_t i = 1; i < t->n; i++) {
-		for (uint32_t k = 0; k < i && t->members[i].lane == t->members[i].thread; k++) {
-			bool all = t->members[k].lane == t->members[k].thread;
-			for (uint32_t l = k; l < i && all; l++)
-				if (t->members[l].lane == t->members[k].lane)
-					all = take_turns(t, i, l, span_ns);
-			if (all)
-				t->members[i].lane = t->members[k].lane;
-		}
-	}
+	uint32_t one = 0, two = 0;
+	while (find_pair(t, span_ns, &one, &two))
+		join(t, one, two);
 }
 
 static void append(struct lane *to, struct lane *from)
