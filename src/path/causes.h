@@ -80,6 +80,10 @@ struct ended {
 /* Whether a lane makes another go on at a place; always: nearly each idle gap there ended so. */
 enum wakes { WAKES_NOT, WAKES_MAYBE, WAKES, WAKES_ALWAYS };
 
+/* Whether the recording fits two causes.  CLOSE: either may be it this time.  WAKES: the recording
+ * does not show whether a lane makes another go on at this place at all. */
+enum doubt { DOUBT_NONE, DOUBT_CLOSE, DOUBT_WAKES };
+
 struct host {
 	const struct path_input *in;
 	ARRAY(struct lane) lanes;
@@ -87,17 +91,18 @@ struct host {
 	ARRAY(struct order) orders;
 	struct ended *ended;
 	/* From one activity to the next in a stream, where nothing else is waited for: the mean,
-	 * the median, and what nearly all take at most. */
-	uint64_t handover_ns, handover_median_ns, handover_most_ns;
+	 * and what nearly all take. */
+	uint64_t handover_ns, handover_least_ns, handover_most_ns;
 	/* From a call to the activity that it launches, where that waits for nothing else: what
 	 * nearly all take.  Most 0: not known. */
 	uint64_t launch_least_ns, launch_most_ns;
-	uint32_t *previous;   /* by activity: the one before in the same stream, or NONE */
-	uint32_t *awaits;     /* by activity: that of another stream for which it waits, or NONE */
-	bool *behind_host;    /* by activity: a host function stands in front of it in the stream */
-	struct map places;    /* (lane, call before, call behind) to where a lane may wait */
-	uint64_t *soonest_ns; /* by lane: the least time from what woke it to its next call */
-	uint8_t *wakes;       /* enum wakes, by place * lanes + the lane that wakes; or NULL */
+	uint32_t *previous; /* by activity: the one before in the same stream, or NONE */
+	uint32_t *awaits;   /* by activity: that of another stream for which it waits, or NONE */
+	bool *behind_host;  /* by activity: a host function stands in front of it in the stream */
+	struct map places;  /* (lane, call before, call behind) to where a lane may wait */
+	/* By lane: the least and the longest time from what woke it to its next call. */
+	uint64_t *soonest_ns, *latest_ns;
+	uint8_t *wakes; /* enum wakes, by place * lanes + the lane that wakes; or NULL */
 };
 
 /* What made a lane go on to one of its marks. */
@@ -116,10 +121,9 @@ void host_order(struct host *h);
 void host_join_lanes(struct host *h);
 void host_find_wakes(struct host *h);
 
-/* Where the recording fits a lane that went on by itself and one that another woke: as `woken`
- * says. */
+/* The likelier one; or where the recording fits two, and `other`, the other one. */
 struct cause host_cause(
-	const struct host *h, uint32_t lane, uint32_t mark, bool woken, bool *ret_unknown);
+	const struct host *h, uint32_t lane, uint32_t mark, bool other, enum doubt *ret_doubt);
 
 /* The last mark of the lane that had begun at that time, or NONE. */
 uint32_t host_mark_at(const struct host *h, uint32_t lane, uint64_t ns);

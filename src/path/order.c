@@ -367,11 +367,11 @@ static void add_span(struct spans *s, uint64_t from, uint64_t to)
 	s->n++;
 }
 
-/* The steps that have `n` of the spans. */
-static uint64_t steps_of(const struct spans *s, uint64_t n)
+/* Which step has the n-th of the spans. */
+static uint64_t step_of(const struct spans *s, uint64_t n)
 {
 	uint64_t below = 0, step = 0;
-	for (; step < STEPS && below < n; step++)
+	for (; step < STEPS - 1 && below + s->counts[step] < n; step++)
 		below += s->counts[step];
 	return step;
 }
@@ -401,16 +401,16 @@ static void find_handover(struct host *h)
 	struct spans handovers = { 0 }, launches = { 0 };
 	for (uint32_t i = 0; i < h->in->t->activities.n; i++)
 		add_spans(h, i, &handovers, &launches);
-	const uint64_t n = handovers.n;
+	const uint64_t n = handovers.n, few = launches.n / 200;
 	h->handover_ns = n ? handovers.sum / n : HANDOVER_USUAL_NS;
-	h->handover_median_ns = steps_of(&handovers, n / 2) * STEP_NS;
+	h->handover_least_ns = step_of(&handovers, n / 200 + 1) * STEP_NS;
 	h->handover_most_ns = h->handover_ns * 3 / 2;
-	const uint64_t most = steps_of(&handovers, n - n / 200) * STEP_NS + h->handover_ns / 32;
+	const uint64_t most =
+		(step_of(&handovers, n - n / 200) + 1) * STEP_NS + h->handover_ns / 32;
 	if (n && most < h->handover_most_ns)
 		h->handover_most_ns = most;
-	const uint64_t few = launches.n / 200;
-	h->launch_least_ns = steps_of(&launches, few + 1) * STEP_NS;
-	h->launch_most_ns = steps_of(&launches, launches.n - few) * STEP_NS;
+	h->launch_least_ns = step_of(&launches, few + 1) * STEP_NS;
+	h->launch_most_ns = launches.n ? (step_of(&launches, launches.n - few) + 1) * STEP_NS : 0;
 }
 
 /* What is behind a host function began that much later than it ended. */

@@ -45,8 +45,8 @@ static void list_resumes(struct replay *r)
 		const struct lane *lane = &r->h->lanes.v[i];
 		for (uint32_t k = 0; k < lane->marks.n; k++) {
 			const struct mark *m = &lane->marks.v[k];
-			bool unknown;
-			const struct cause c = host_cause(r->h, i, k, false, &unknown);
+			enum doubt doubt;
+			const struct cause c = host_cause(r->h, i, k, false, &doubt);
 			array_reserve(&r->resumes, 2);
 			if (c.lane != i)
 				r->resumes.v[r->resumes.n++] =

@@ -492,59 +492,83 @@ static struct cause function_cause(const struct host *h, uint32_t lane, uint32_t
 	return (struct cause){ owner, given ? host_mark_at(h, owner, given - 1) : NONE };
 }
 
-/* Of the lanes that may have ended the idle gap, the one that did something last; but a host
- * function of the lane itself rather than another thread. */
-static struct cause other_cause(
-	const struct host *h, uint32_t lane, struct gap g, uint32_t place, enum wakes *ret_wakes)
+/* What may have made a lane go on: itself, or another. */
+struct suspect {
+	struct cause cause;
+	uint64_t ns; /* when; 0: a lane that had not waited before */
+	enum wakes wakes;
+};
+
+static struct suspect suspect_alone(const struct host *h, uint32_t lane, uint32_t mark)
 {
-	const struct lane *v = h->lanes.v;
-	struct cause found = { lane, NONE };
-	uint64_t latest = 0;
-	*ret_wakes = WAKES_NOT;
-	for (uint32_t i = 0; i < h->lanes.n && latest != UINT64_MAX; i++) {
-		const enum wakes wakes = h->wakes[place * h->lanes.n + i];
-		const struct edge *last = edge_of(h, lane, &v[i], wakes, g);
-		const bool own = v[i].owner == lane;
-		if (i == lane || v[i].process != v[lane].process || !last ||
-			(last->ns < latest && !own))
-			continue;
-		latest = own ? UINT64_MAX : last->ns;
-		found = (struct cause){ i, last->mark };
-		*ret_wakes = wakes;
-	}
-	return found;
+	const struct mark *last = mark ? &h->lanes.v[lane].marks.v[mark - 1] : NULL;
+	const bool waited = last && host_waited(h, last) != NONE;
+	return (struct suspect){ { lane, mark ? mark - 1 : NONE }, waited ? last->end_ns : 0,
+		WAKES };
 }
 
+/* Those two that did something last; but a host function of the lane itself rather than another
+ * thread. */
+static void find_suspects(const struct host *h, uint32_t lane, uint32_t mark, struct suspect ret[2])
+{
+	const struct lane *v = h->lanes.v;
+	const struct gap g = gap_before(h, &v[lane], mark);
+	const uint32_t place = map_find(&h->places, place_key(h, lane, mark));
+	ret[0] = ret[1] = suspect_alone(h, lane, mark);
+	for (uint32_t i = 0; i < h->lanes.n && expect(place != MAP_NONE, "a gap has its place");
+		i++) {
+		const enum wakes wakes = h->wakes[place * h->lanes.n + i];
+		const struct edge *last = edge_of(h, lane, &v[i], wakes, g);
+		if (i == lane || v[i].process != v[lane].process || !last)
+			continue;
+		const uint64_t ns = v[i].owner == lane ? UINT64_MAX : last->ns;
+		const struct suspect new = { { i, last->mark }, ns, wakes };
+		if (ns >= ret[0].ns) {
+			ret[1] = ret[0];
+			ret[0] = new;
+		} else if (ns >= ret[1].ns) {
+			ret[1] = new;
+		}
+	}
+}
+
+/* The suspect that did something last is the cause.  But if the lane may have been waking up for
+ * the one before, it no longer slept when the last came. */
 struct cause host_cause(
-	const struct host *h, uint32_t lane, uint32_t mark, bool woken, bool *ret_unknown)
+	const struct host *h, uint32_t lane, uint32_t mark, bool other, enum doubt *ret_doubt)
 {
 	const struct gap g = gap_before(h, &h->lanes.v[lane], mark);
-	const struct cause alone = { lane, mark ? mark - 1 : NONE };
-	enum wakes wakes;
-	*ret_unknown = false;
+	struct suspect s[2];
+	*ret_doubt = DOUBT_NONE;
 	if (h->lanes.v[lane].owner != NONE)
 		return function_cause(h, lane, mark);
 	if (!h->wakes || g.to_ns - g.from_ns < IDLE_NS)
-		return alone;
-	const uint32_t place = map_find(&h->places, place_key(h, lane, mark));
-	if (!expect(place != MAP_NONE, "a gap has its place"))
-		return alone;
-	const struct cause other = other_cause(h, lane, g, place, &wakes);
-	*ret_unknown = wakes == WAKES_MAYBE;
-	return wakes >= WAKES || (*ret_unknown && woken) ? other : alone;
+		return suspect_alone(h, lane, mark).cause;
+	find_suspects(h, lane, mark, s);
+	const bool maybe = s[0].wakes == WAKES_MAYBE;
+	if (maybe)
+		*ret_doubt = DOUBT_WAKES;
+	else if (s[0].ns != UINT64_MAX && s[0].cause.lane != s[1].cause.lane &&
+		 s[1].wakes >= WAKES && s[1].ns + h->latest_ns[lane] >= g.to_ns)
+		*ret_doubt = DOUBT_CLOSE;
+	return s[*ret_doubt && other ? !maybe : maybe].cause;
 }
 
-/* From what woke a lane to its next call. */
+/* From what woke a lane to its next call, where nothing else may have. */
 static void learn_delay(struct weights *w, uint32_t lane, uint32_t mark, struct gap g)
 {
-	const struct host *h = w->h;
-	bool unknown;
-	const struct cause c = host_cause(h, lane, mark, false, &unknown);
-	if (c.lane == lane || c.mark == NONE || g.to_ns - g.from_ns < WAKE_NS)
+	struct suspect s[2];
+	if (g.to_ns - g.from_ns < WAKE_NS || w->h->lanes.v[lane].owner != NONE)
 		return;
-	const uint64_t ns = g.to_ns - h->lanes.v[c.lane].marks.v[c.mark].end_ns;
+	find_suspects(w->h, lane, mark, s);
+	if (s[0].wakes < WAKES || s[0].ns == UINT64_MAX || s[0].cause.lane == lane ||
+		s[1].ns + WAKE_NS >= s[0].ns)
+		return;
+	const uint64_t ns = g.to_ns - s[0].ns;
 	if (ns < w->soonest_ns[lane])
 		w->soonest_ns[lane] = ns;
+	if (ns > w->h->latest_ns[lane])
+		w->h->latest_ns[lane] = ns;
 }
 
 static void weigh(struct weights *w)
@@ -558,6 +582,7 @@ static void weigh(struct weights *w)
 	each_gap(w, weigh_place);
 	judge_all(w);
 	h->soonest_ns = xcalloc(h->lanes.n, sizeof *h->soonest_ns);
+	h->latest_ns = xcalloc(h->lanes.n, sizeof *h->latest_ns);
 	w->soonest_ns = xmalloc(h->lanes.n * sizeof *w->soonest_ns);
 	memset(w->soonest_ns, 0xff, h->lanes.n * sizeof *w->soonest_ns);
 	each_gap(w, learn_delay);

@@ -40,6 +40,12 @@ const char *const path_part_text[PATH_PARTS] = {
 	[PATH_AFTER] = "after the last GPU activity",
 };
 
+/* Close doubts make at most one of so many parts of the wall time unknown. */
+#define UNKNOWN_PART 50u
+
+/* Of two times that fit, one that is so many times shorter is the cause. */
+#define SURELY_LESS 4u
+
 struct walker {
 	const struct host *h;
 	uint64_t ns[PATH_PARTS];
@@ -47,7 +53,8 @@ struct walker {
 	uint64_t early_ns; /* of it, in front of the first activity: the latency of its launch */
 	uint32_t activity; /* at whose end it is, or NONE: at the beginning of the recording */
 	bool other;        /* where the recording fits two causes, it takes the other one … */
-	bool unknown;      /* … and it came by such a place */
+	enum doubt doubt;  /* … and it came by such a place */
+	bool decides; /* of close doubts, since enough is unknown: it takes the likelier cause */
 };
 
 static void spend(struct walker *w, enum path_part part, uint64_t until)
@@ -74,9 +81,9 @@ static uint32_t follow_host(struct walker *w, const struct caller *call)
 	uint32_t lane = w->h->lane_of[call->thread];
 	uint32_t mark = host_mark_at(w->h, lane, call->start_ns);
 	while (mark != NONE) {
-		bool unknown = false;
-		const struct cause c = host_cause(w->h, lane, mark, w->other, &unknown);
-		w->unknown |= unknown;
+		enum doubt doubt;
+		const struct cause c = host_cause(w->h, lane, mark, w->other, &doubt);
+		w->doubt = doubt > w->doubt ? doubt : w->doubt;
 		lane = c.lane;
 		mark = c.mark;
 		if (mark == NONE)
@@ -89,29 +96,40 @@ static uint32_t follow_host(struct walker *w, const struct caller *call)
 	return NONE;
 }
 
-/* Whether its launch held the activity up longer than what was before it on the device.  It begins
- * very soon after the latter, or it did not wait for that. */
-static bool is_launch_later(const struct host *h, const struct caller *call, uint32_t activity,
-	uint32_t before, uint64_t ready)
+/* What held an activity up last. */
+enum held { HELD_BEFORE, HELD_LAUNCH, HELD_EITHER };
+
+/* Of two that are over before it and fit, the one that is less beyond its least time is likelier:
+ * the other would have had to be over in time by chance. */
+static enum held likelier(uint64_t before_ns, uint64_t launch_ns)
 {
-	const struct activity *p = &h->in->t->activities.v[activity];
-	if (h->behind_host[activity]) /* whose end is not recorded */
-		return call->end_ns > ready && call->end_ns + HANDOVER_NS / 2 >= p->start_ns;
-	const uint64_t soon = h->handover_most_ns * (before == h->previous[activity] ? 1 : 2);
-	const bool at_once = ready >= call->start_ns && ready + soon >= p->start_ns;
-	return !at_once && (call->end_ns >= ready || call->end_ns + HANDOVER_NS >= p->start_ns);
+	return launch_ns * SURELY_LESS < before_ns   ? HELD_LAUNCH
+	       : before_ns * SURELY_LESS < launch_ns ? HELD_BEFORE
+						     : HELD_EITHER;
 }
 
-/* Whether its launch explains the start as well as what was before it: each was over as long before
- * as it usually is, but half begin sooner after an end. */
-static bool is_launch_as_late(
-	const struct host *h, const struct caller *call, uint32_t activity, uint64_t ready)
+/* Whether its launch held the activity up longer than what was before it on the device.  It begins
+ * very soon after the latter, or it did not wait for that. */
+static enum held held_up_by(const struct host *h, const struct caller *call, uint32_t activity,
+	uint32_t before, uint64_t ready)
 {
 	const uint64_t start = h->in->t->activities.v[activity].start_ns;
-	return !h->behind_host[activity] && ready <= start && call->end_ns <= start &&
-	       start - ready >= h->handover_median_ns && start - ready <= h->handover_most_ns &&
-	       start - call->end_ns >= h->launch_least_ns &&
-	       start - call->end_ns <= h->launch_most_ns;
+	if (h->behind_host[activity]) /* whose end is not recorded */
+		return call->end_ns > ready && call->end_ns + HANDOVER_NS / 2 >= start
+			       ? HELD_LAUNCH
+			       : HELD_BEFORE;
+	if (before != NONE && ready + h->handover_most_ns >= start && ready <= start &&
+		call->end_ns + h->launch_least_ns <= start &&
+		call->end_ns + h->launch_most_ns >= start) {
+		const uint64_t earliest = ready + h->handover_least_ns;
+		return likelier(start > earliest ? start - earliest : 0,
+			start - call->end_ns - h->launch_least_ns);
+	}
+	const uint64_t soon = h->handover_most_ns * (before == h->previous[activity] ? 1 : 2);
+	const bool at_once = ready >= call->start_ns && ready + soon >= start;
+	return !at_once && (call->end_ns >= ready || call->end_ns + HANDOVER_NS >= start)
+		       ? HELD_LAUNCH
+		       : HELD_BEFORE;
 }
 
 /*
@@ -131,9 +149,12 @@ static uint32_t follow(struct walker *w, uint32_t activity)
 		spend(w, PATH_QUEUE, t->activities.v[0].start_ns);
 		return NONE;
 	}
-	const bool both = call && before != NONE && is_launch_as_late(w->h, call, activity, ready);
-	w->unknown |= both;
-	if (both ? w->other : call && is_launch_later(w->h, call, activity, before, ready)) {
+	enum held held = call ? held_up_by(w->h, call, activity, before, ready) : HELD_BEFORE;
+	if (held == HELD_EITHER) {
+		w->doubt = w->doubt ? w->doubt : DOUBT_CLOSE;
+		held = w->other ? HELD_LAUNCH : HELD_BEFORE;
+	}
+	if (held == HELD_LAUNCH) {
 		spend(w, PATH_LAUNCH, returned);
 		return follow_host(w, call);
 	}
@@ -195,31 +216,57 @@ static void walk_apart(struct walker *one, struct walker *two, size_t *steps)
 	}
 }
 
-/* One activity back, or where the recording fits two causes, to where both ways meet: of what is
- * between, only what both have is known. */
+/* How much of the way two walkers do not share. */
+static uint64_t difference(const struct walker *one, const struct walker *two)
+{
+	uint64_t ns = 0;
+	for (int i = 0; i < PATH_PARTS; i++)
+		ns += one->ns[i] > two->ns[i] ? one->ns[i] - two->ns[i] : 0;
+	return ns;
+}
+
+/* Errors in close doubts even out: once enough is unknown, the likelier way is taken. */
+static bool is_unknown(struct walker *w, uint64_t ns, const struct path *path)
+{
+	if (w->doubt == DOUBT_CLOSE &&
+		path->ns[PATH_UNKNOWN] + ns > w->h->in->wall_ns / UNKNOWN_PART)
+		w->decides = true;
+	return w->doubt == DOUBT_WAKES || !w->decides;
+}
+
+/* Where the recording fits two causes, to where both ways meet: what they do not share. */
+static uint64_t skip_unknown(
+	struct walker *w, const struct walker *from, size_t *steps, const struct path *path)
+{
+	struct walker one = *w, two = *from;
+	size_t left = *steps;
+	two.other = true;
+	step(&two);
+	walk_apart(&one, &two, &left);
+	const uint64_t ns = difference(&one, &two);
+	if (!is_unknown(w, ns, path))
+		return 0;
+	for (int i = 0; i < PATH_PARTS; i++)
+		one.ns[i] = one.ns[i] < two.ns[i] ? one.ns[i] : two.ns[i];
+	*w = one;
+	*steps = left;
+	return ns;
+}
+
+/* One activity back, or behind what is not known. */
 static void walk_on(struct walker *w, size_t *steps, struct path *path)
 {
-	struct walker other = *w;
-	const uint32_t activity = w->activity;
-	const uint64_t from = w->at;
-	uint64_t known = 0;
-	other.other = true;
-	w->unknown = false;
-	path->activity_ns.v[activity] += step(w);
+	const struct walker from = *w;
+	w->doubt = DOUBT_NONE;
+	path->activity_ns.v[from.activity] += step(w);
 	if (!--*steps)
 		finish(w);
-	if (w->unknown && *steps) {
-		step(&other);
-		walk_apart(w, &other, steps);
-	}
+	else if (w->doubt == DOUBT_WAKES || (w->doubt && !w->decides))
+		path->ns[PATH_UNKNOWN] += skip_unknown(w, &from, steps, path);
 	for (int i = 0; i < PATH_PARTS; i++) {
-		const bool more = w->unknown && other.ns[i] < w->ns[i];
-		const uint64_t ns = more ? other.ns[i] : w->ns[i];
-		path->ns[i] += ns;
-		known += ns;
+		path->ns[i] += w->ns[i];
 		w->ns[i] = 0;
 	}
-	path->ns[PATH_UNKNOWN] += from - w->at - known;
 }
 
 static uint64_t walk(const struct host *h, struct path *path)
@@ -301,6 +348,7 @@ int path_find(const struct path_input *in, struct path *ret_path)
 	free(h.behind_host);
 	free(h.wakes);
 	free(h.soonest_ns);
+	free(h.latest_ns);
 	map_fini(&h.places);
 	return e;
 }

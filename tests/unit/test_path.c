@@ -15,9 +15,9 @@
 #include "trace/trace.h"
 
 #define PROGRAMS         2000u
-#define WRONG_MOST       29u
+#define WRONG_MOST       18u
 #define FRESH            1000u
-#define FRESH_WRONG_MOST 36u
+#define FRESH_WRONG_MOST 25u
 #define TRACE            "path.weir"
 
 struct made {
