@@ -115,7 +115,7 @@ def rows_are_right():
     turn = 0
     for operation in ("softmax", "log_softmax", "layer_norm", "rms_norm"):
         for name in TYPES:
-            for width in (1, 3, 8, 100, 127, 1000, 1024, 2048, 5000, 8192, 16384, 32768, 65536, 131072):
+            for width in (1, 3, 8, 100, 127, 1000, 1024, 2048, 5000, 8192, 12296, 16384, 32768, 50304, 65536, 131072):
                 turn += 1
                 for offset, pad in ((0, 16), (1, 16), (0, 3)):
                     check_rows(operation, name, 5 if width > 9000 else 37, width, offset, pad, turn % 2 == 1, 0, turn % 3 == 0)

@@ -399,6 +399,8 @@ static const struct listed {
 		"as softmax. Residual, weight and bias are fused" },
 	{ "rms-norm", "f32 f16 bf16", "rows_held",
 		"as softmax. Residual, weight and bias are fused" },
+	{ "softmax and norms", "f32 f16 bf16", "rows_ring",
+		"capability 9.0, rows of 16-byte vectors that fill an SM: the next rows are read ahead" },
 	{ "gemm", "f16 bf16", "gemm_sm90",
 		"capability 9.0, pitches of 16 bytes. Bias, activation, residual, SwiGLU are fused" },
 	{ "conv", "f16 bf16", "conv_sm90",

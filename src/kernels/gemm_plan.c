@@ -23,22 +23,14 @@ static int load_tiled(struct weir_plan *p, struct weir_kernels *k, const struct 
 	const struct gemm_choice *c, const char **ret_from, struct error *err)
 {
 	struct buf program = { 0 };
-	struct cu_launch_attribute cluster = { .id = 4, .u.cluster = { c->cluster, 1, 1 } };
-	const struct cu_launch_config config = { k->device.sms / c->cluster * c->cluster, 1, 1,
-		c->block, 1, 1, c->shared_bytes, NULL, &cluster, 1 };
-	int at_a_time = 0;
+	unsigned at_a_time = 0;
 	struct launch *l = &p->fast;
 	kind->program(p, c, &program);
 	*l = (struct launch){ .block = c->block, .cluster = c->cluster };
 	l->shared_bytes = c->shared_bytes;
 	int e = kernel_prepare(k, c->name, &program, l, ret_from, err);
-	e = e ? e
-	      : KERNEL_CALL(k, err, cuOccupancyMaxActiveClusters, &at_a_time, l->function, &config);
-	if (!e && at_a_time < 1)
-		e = error_set(err, WEIR_KERNELS_ERROR_UNSUPPORTED, "%s fits on no SM", c->name);
-	l->grid =
-		(unsigned)(c->clusters < (uint64_t)at_a_time ? c->clusters : (uint64_t)at_a_time) *
-		c->cluster;
+	e = e ? e : kernel_count_clusters(k, c->name, l, &at_a_time, err);
+	l->grid = (unsigned)(c->clusters < at_a_time ? c->clusters : at_a_time) * c->cluster;
 	if (e)
 		l->function = NULL;
 	buf_free(&program);

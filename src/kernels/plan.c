@@ -128,6 +128,20 @@ int kernel_prepare(struct weir_kernels *k, const char *name, struct buf *program
 	return e;
 }
 
+int kernel_count_clusters(const struct weir_kernels *k, const char *name, const struct launch *l,
+	unsigned *ret, struct error *err)
+{
+	struct cu_launch_attribute cluster = { .id = 4, .u.cluster = { l->cluster, 1, 1 } };
+	const struct cu_launch_config config = { k->device.sms / l->cluster * l->cluster, 1, 1,
+		l->block, 1, 1, l->shared_bytes, NULL, &cluster, 1 };
+	int n = 0;
+	const int e = KERNEL_CALL(k, err, cuOccupancyMaxActiveClusters, &n, l->function, &config);
+	if (!e && n < 1)
+		return error_set(err, WEIR_KERNELS_ERROR_UNSUPPORTED, "%s fits on no SM", name);
+	*ret = (unsigned)n;
+	return e;
+}
+
 void plan_describe(struct weir_plan *p, const char *name, const char *from,
 	const struct launch *launch, double predicted_ns, const char *why)
 {

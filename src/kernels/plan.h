@@ -77,6 +77,10 @@ int kernel_launch(const struct weir_kernels *k, const struct launch *l, void *ar
 int kernel_prepare(struct weir_kernels *k, const char *name, struct buf *program, struct launch *l,
 	const char **ret_from, struct error *err);
 
+/* How many of a launch's clusters run at a time. */
+int kernel_count_clusters(const struct weir_kernels *k, const char *name, const struct launch *l,
+	unsigned *ret, struct error *err);
+
 /* The plan is the library's from now on. */
 void plan_finish(struct weir_plan *p, struct weir_kernels *k);
 

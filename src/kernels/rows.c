@@ -13,10 +13,13 @@
 #define COPY_SHARE .90
 /* Of the peak: large products of random numbers on an H100 and an H200. */
 #define POWER_SHARE .69
-#define LAUNCH_NS   2000.  /* from one launch's end to the next one's end where it does nothing */
-#define ROW_NS      1500.  /* a row's way through a block: reading, barrier, writing */
-#define WAIT_BYTES  49152. /* that must be on their way to an SM for the memory to be busy */
-#define REGISTERS   65536u /* of an SM */
+#define LAUNCH_NS   2000.   /* from one launch's end to the next one's end where it does nothing */
+#define ROW_NS      1500.   /* a row's way through a block: reading, barrier, writing */
+#define WAIT_BYTES  49152.  /* that must be on their way to an SM for the memory to be busy */
+#define REGISTERS   65536u  /* of an SM */
+#define RING_BYTES  212992u /* that a block of rows_ring.cu reads ahead */
+#define RING_PIECE  8192u
+enum { RING_THREADS = RING_PIECE / 16 };
 
 static const char *const type_words[] = {
 	[WEIR_F32] = "f32", [WEIR_F16] = "f16", [WEIR_BF16] = "bf16"
@@ -131,24 +134,24 @@ double rows_bytes(const struct weir_rows *w)
 
 /* ---- the choice ---- */
 
-/* Threads of a row, rows of a thread, threads of a block, blocks of a cluster.  Each with 1, 2, 4
+/* Threads of a row, rows of a thread, threads of a block, blocks of a cluster. Each with 1, 2, 4
  * and 8 vectors of a thread. */
 static const struct rows_form forms[] = {
-	{ 0, 8, 4, 128, 1 },
-	{ 0, 8, 1, 128, 1 },
-	{ 0, 16, 2, 128, 1 },
-	{ 0, 32, 2, 128, 1 },
-	{ 0, 32, 1, 128, 1 },
-	{ 0, 64, 1, 64, 1 },
-	{ 0, 128, 1, 128, 1 },
-	{ 0, 256, 1, 256, 1 },
-	{ 0, 512, 1, 512, 1 },
-	{ 0, 1024, 1, 1024, 1 },
-	{ 0, 512, 1, 512, 2 },
-	{ 0, 512, 1, 512, 4 },
-	{ 0, 1024, 1, 1024, 4 },
-	{ 0, 512, 1, 512, 8 },
-	{ 0, 1024, 1, 1024, 8 },
+	{ 0, 8, 4, 128, 1, 0 },
+	{ 0, 8, 1, 128, 1, 0 },
+	{ 0, 16, 2, 128, 1, 0 },
+	{ 0, 32, 2, 128, 1, 0 },
+	{ 0, 32, 1, 128, 1, 0 },
+	{ 0, 64, 1, 64, 1, 0 },
+	{ 0, 128, 1, 128, 1, 0 },
+	{ 0, 256, 1, 256, 1, 0 },
+	{ 0, 512, 1, 512, 1, 0 },
+	{ 0, 1024, 1, 1024, 1, 0 },
+	{ 0, 512, 1, 512, 2, 0 },
+	{ 0, 512, 1, 512, 4, 0 },
+	{ 0, 1024, 1, 1024, 4, 0 },
+	{ 0, 512, 1, 512, 8, 0 },
+	{ 0, 1024, 1, 1024, 8, 0 },
 };
 enum { FORMS = sizeof forms / sizeof *forms };
 
@@ -180,14 +183,38 @@ static bool form_fits(
 	       (w->rows + per_block - 1) / per_block * f->cluster <= INT32_MAX;
 }
 
-/* Bytes that an SM's blocks ask for at a time. */
+/* rows_ring.cu with as many vectors of a thread as the row needs. false: they are too many. */
+static bool make_ring(const struct weir_rows *w, unsigned cluster, struct rows_form *ret)
+{
+	const int64_t each = 16 / kernel_type_bytes(w->type);
+	const int64_t most =
+		(w->has_residual ? 32 : 64) / each; /* as FP32 in a thread's registers */
+	const int64_t threads = (int64_t)cluster * RING_THREADS;
+	const int64_t vectors = (w->width / each + threads - 1) / threads;
+	*ret = (struct rows_form){ (unsigned)vectors, RING_THREADS, 1, RING_THREADS, cluster,
+		RING_BYTES / (RING_PIECE * (1 + w->has_residual)) };
+	return vectors <= most;
+}
+
+static bool ring_fits(const struct kernel_device *d, const struct weir_rows *w, unsigned cluster)
+{
+	return d->cc == 90 && d->sms >= cluster &&
+	       w->width >= (int64_t)cluster * RING_PIECE / kernel_type_bytes(w->type);
+}
+
+/* Bytes that an SM's blocks ask for at a time. A block that is alone there asks for nothing while
+ * it reduces and writes. */
 static double bytes_in_flight(const struct weir_rows *w, const struct rows_form *f)
 {
+	if (f->stages)
+		return RING_BYTES;
 	const unsigned by_registers = REGISTERS / (registers(w, f) * f->block);
 	const unsigned by_threads = 2048 / f->block;
 	const unsigned blocks = by_registers < by_threads ? by_registers : by_threads;
 	const double row = (double)w->width * kernel_type_bytes(w->type);
-	return blocks * (double)(f->block / f->threads_per_row) * f->rows * row / f->cluster;
+	const double all =
+		blocks * (double)(f->block / f->threads_per_row) * f->rows * row / f->cluster;
+	return blocks > 1 ? all : all / 2;
 }
 
 static double predict(
@@ -199,7 +226,10 @@ static double predict(
 	if (!f->vectors) /* three passes, and the later ones mostly find their row in a cache */
 		return LAUNCH_NS + 2 * moved + ROW_NS;
 	const double flight = bytes_in_flight(w, f);
-	return LAUNCH_NS + ROW_NS + moved * fmax(1, WAIT_BYTES / flight);
+	const double at_a_time = floor((double)d->sms / f->cluster);
+	const double turns = f->stages ? ceil((double)w->rows / at_a_time) * at_a_time : 0;
+	return LAUNCH_NS + ROW_NS +
+	       moved * fmax(fmax(1, WAIT_BYTES / flight), turns / (double)w->rows);
 }
 
 /* As rows_held.cu counts them. */
@@ -215,10 +245,11 @@ static void name_choice(const struct weir_rows *w, struct rows_choice *c)
 	if (!f->vectors)
 		snprintf(c->name, sizeof c->name, "weir_%s_%s_plain", operation, type);
 	else
-		snprintf(c->name, sizeof c->name, "weir_%s_%s%s%s%s%s%s_v%u_t%u_r%u_b%u_c%u",
+		snprintf(c->name, sizeof c->name, "weir_%s_%s%s%s%s%s%s_v%u_t%u_%c%u_b%u_c%u",
 			operation, type, has_bits(w) ? "_" : "", w->has_residual ? "r" : "",
 			w->has_sum ? "s" : "", w->has_weight ? "w" : "", w->has_bias ? "b" : "",
-			f->vectors, f->threads_per_row, f->rows, f->block, f->cluster);
+			f->vectors, f->threads_per_row, f->stages ? 's' : 'r',
+			f->stages ? f->stages : f->rows, f->block, f->cluster);
 }
 
 static struct rows_choice choose_form(
@@ -226,7 +257,13 @@ static struct rows_choice choose_form(
 {
 	const int64_t per_block = f->block / f->threads_per_row * f->rows;
 	struct rows_choice c = { .form = *f, .block = f->block, .cluster = f->cluster };
-	c.grid = (unsigned)((w->rows + per_block - 1) / per_block * f->cluster);
+	int64_t clusters = (w->rows + per_block - 1) / per_block;
+	if (f->stages) { /* its blocks stay for all rows */
+		const int64_t at_a_time = d->sms / f->cluster;
+		clusters = clusters < at_a_time ? clusters : at_a_time;
+		c.shared_bytes = f->stages * (RING_PIECE * (1 + w->has_residual) + 8) + 16;
+	}
+	c.grid = (unsigned)(clusters * f->cluster);
 	c.predicted_ns = predict(d, w, f);
 	name_choice(w, &c);
 	return c;
@@ -251,8 +288,8 @@ static bool is_better(
 	const double fb = fmin(bytes_in_flight(w, b), WAIT_BYTES);
 	const unsigned ta = a->threads_per_row * a->cluster, tb = b->threads_per_row * b->cluster;
 	const unsigned each = 16 / kernel_type_bytes(w->type);
-	const bool much_a = a->vectors * a->rows * each > 32,
-		   much_b = b->vectors * b->rows * each > 32;
+	const bool much_a = !a->stages && a->vectors * a->rows * each > 32,
+		   much_b = !b->stages && b->vectors * b->rows * each > 32;
 	if (fa != fb)
 		return fa > fb;
 	if (much_a != much_b)
@@ -260,20 +297,34 @@ static bool is_better(
 	return ta != tb ? ta < tb : a->vectors * a->rows > b->vectors * b->rows;
 }
 
+/* Where it stands by is_better(). The number of choices then. */
+static size_t insert_form(const struct kernel_device *d, const struct weir_rows *w,
+	const struct rows_form *f, struct rows_choice *ret, size_t n)
+{
+	size_t at = n;
+	if (n + 1 == ROWS_FORMS_MOST)
+		return n;
+	for (; at > 0 && is_better(w, f, &ret[at - 1].form); at--)
+		ret[at] = ret[at - 1];
+	ret[at] = choose_form(d, w, f);
+	return n + 1;
+}
+
 size_t rows_choose(const struct kernel_device *d, const struct weir_rows *w,
 	struct rows_choice ret[static ROWS_FORMS_MOST])
 {
+	struct rows_form f;
 	size_t n = 0;
-	for (size_t i = 0; i < FORMS && holds_rows(d, w); i++)
+	const bool holds = holds_rows(d, w);
+	for (unsigned cluster = 1; cluster <= 8 && holds; cluster *= 2)
+		if (ring_fits(d, w, cluster) && make_ring(w, cluster, &f))
+			n = insert_form(d, w, &f, ret, n);
+	for (size_t i = 0; i < FORMS && holds; i++)
 		for (unsigned vectors = 1; vectors <= 8; vectors *= 2) {
-			struct rows_form f = forms[i];
+			f = forms[i];
 			f.vectors = vectors;
-			if (n + 1 == ROWS_FORMS_MOST || !form_fits(d, w, &f))
-				continue;
-			size_t at = n++;
-			for (; at > 0 && is_better(w, &f, &ret[at - 1].form); at--)
-				ret[at] = ret[at - 1];
-			ret[at] = choose_form(d, w, &f);
+			if (form_fits(d, w, &f))
+				n = insert_form(d, w, &f, ret, n);
 		}
 	ret[n++] = choose_plain(d, w);
 	return n;
@@ -283,13 +334,23 @@ void rows_program(const struct weir_rows *w, const struct rows_choice *c, struct
 {
 	const struct rows_form *f = &c->form;
 	const char *type = type_words[w->type];
+	const unsigned operation = w->operation - WEIR_SOFTMAX;
 	buf_printf(ret,
 		"#include \"%s\"\nextern \"C\" __global__ void __launch_bounds__(%u) %s(const rows_args a)\n",
-		f->vectors ? "rows_held.cu" : "rows.cu", c->block, c->name);
-	if (f->vectors)
+		f->stages    ? "rows_ring.cu"
+		: f->vectors ? "rows_held.cu"
+			     : "rows.cu",
+		c->block, c->name);
+	if (f->stages)
+		buf_printf(ret,
+			"{ DYNAMIC_SHARED(shared);\n"
+			"rows_ring<%s, %u, %u, %u, %u, %u, %u>(a, shared_address(shared)).run(); }\n",
+			type, operation, has_bits(w), f->vectors, f->threads_per_row, f->stages,
+			f->cluster);
+	else if (f->vectors)
 		buf_printf(ret, "{ rows_held<%s, %u, %u, %u, %u, %u, %u, %u>(a); }\n", type,
-			w->operation - WEIR_SOFTMAX, has_bits(w), f->vectors, f->threads_per_row,
-			f->rows, f->block, f->cluster);
+			operation, has_bits(w), f->vectors, f->threads_per_row, f->rows, f->block,
+			f->cluster);
 	else if (w->operation <= WEIR_LOG_SOFTMAX)
 		buf_printf(ret, "{ softmax<%s, %s>(a); }\n", type,
 			w->operation == WEIR_LOG_SOFTMAX ? "true" : "false");

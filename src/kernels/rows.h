@@ -25,15 +25,16 @@ struct kernel_device {
  * there too; false where they are not known. */
 bool kernel_device_init(struct kernel_device *d, const char *name, unsigned cc, unsigned sms);
 
-/* A specialisation of rows_held.cu, whose head explains the members; all 0: rows.cu. */
+/* A specialisation of rows_held.cu, or with stages of rows_ring.cu, whose heads explain the
+ * members. All 0: rows.cu. */
 struct rows_form {
-	unsigned vectors, threads_per_row, rows, block, cluster;
+	unsigned vectors, threads_per_row, rows, block, cluster, stages;
 };
 
 struct rows_choice {
 	struct rows_form form;
 	char name[64]; /* of the kernel, as recordings show it */
-	unsigned grid, block, cluster;
+	unsigned grid, block, cluster, shared_bytes;
 	double predicted_ns; /* 0: not known */
 };
 

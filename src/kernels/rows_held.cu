@@ -44,6 +44,17 @@ static __device__ vector load_shared(const void *at)
 	return v;
 }
 
+/* From shared memory. */
+static __device__ vector load_piece(u32 at)
+{
+	vector v;
+	asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+		     : "=r"(v.word[0]), "=r"(v.word[1]), "=r"(v.word[2]), "=r"(v.word[3])
+		     : "r"(at)
+		     : "memory");
+	return v;
+}
+
 static __device__ void store(void *at, const vector &v)
 {
 	asm volatile("st.global.cs.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(at), "r"(v.word[0]), "r"(v.word[1]),
@@ -154,6 +165,82 @@ template <typename T> struct held {
 	}
 };
 
+/* Reduces a row of which this thread has the columns first, first + STEP, ... below `end`, as FP32, and writes its result.
+ * JOIN makes the part of a warp that of the row.  Weights and biases come AHEAD vectors at a time. */
+template <typename T, int OP, int HAS, int V, int STEP, int LANES, int AHEAD, typename JOIN>
+__device__ __forceinline__ void finish_row(
+	const rows_args &a, long long row, long long first, long long end, float (&v)[V * held<T>::EACH], JOIN join)
+{
+	typedef held<T> H;
+	constexpr int E = H::EACH;
+	int count = 0; /* elements of this thread, which precede those beyond the end */
+#pragma unroll
+	for (int i = 0; i < V; i++)
+		count += first + i * STEP < end ? E : 0;
+	part p = {OP <= LOG_SOFTMAX ? LEAST : 0, 0, 0};
+#pragma unroll
+	for (int i = 0; i < V * E; i++)
+		if (OP <= LOG_SOFTMAX)
+			p.at = fmaxf(p.at, v[i]);
+		else if (OP == LAYER_NORM)
+			p.at += v[i];
+	if (OP <= LOG_SOFTMAX)
+		p.at = most_across<LANES>(p.at);
+	if (OP == LAYER_NORM) {
+		p.count = sum_across<LANES>((float)count);
+		p.at = sum_across<LANES>(p.at) / fmaxf(p.count, 1);
+	}
+#pragma unroll
+	for (int i = 0; i < V * E; i++) {
+		const float apart = v[i] - p.at, e = OP <= LOG_SOFTMAX ? raised(v[i], p.at) : 0;
+		if (OP == SOFTMAX)
+			v[i] = e;
+		p.sum += OP <= LOG_SOFTMAX ? e : i < count ? apart * apart : 0;
+	}
+	p.sum = sum_across<LANES>(p.sum);
+	const float own = p.at;
+	p = join(p);
+
+	const float scale = OP == SOFTMAX ? raised(own, p.at) / p.sum
+			  : OP == LOG_SOFTMAX ? 1 : 1 / sqrtf(p.sum / (float)a.width + a.epsilon);
+	const float shift = OP == SOFTMAX ? 0 : p.at, less = OP == LOG_SOFTMAX ? logf(p.sum) : 0;
+#pragma unroll
+	for (int from = 0; from < V; from += AHEAD) {
+		vector weight[HAS & WEIGHT ? AHEAD : 1], bias[HAS & BIAS ? AHEAD : 1];
+#pragma unroll
+		for (int i = 0; i < AHEAD; i++)
+			if (HAS & WEIGHT && from + i < V && first + (from + i) * STEP < end)
+				weight[i] = load_shared((const T *)a.weight + first + (from + i) * STEP);
+#pragma unroll
+		for (int i = 0; i < AHEAD; i++)
+			if (HAS & BIAS && from + i < V && first + (from + i) * STEP < end)
+				bias[i] = load_shared((const T *)a.bias + first + (from + i) * STEP);
+#pragma unroll
+		for (int i = 0; i < AHEAD && from + i < V; i++) {
+			const long long column = first + (from + i) * STEP;
+			float *e = v + (from + i) * E;
+#pragma unroll
+			for (int k = 0; k < E; k++)
+				e[k] = (e[k] - shift) * scale - less;
+			float w[E];
+			if constexpr ((HAS & WEIGHT) != 0) {
+				H::get(weight[i], w);
+#pragma unroll
+				for (int k = 0; k < E; k++)
+					e[k] *= w[k];
+			}
+			if constexpr ((HAS & BIAS) != 0) {
+				H::get(bias[i], w);
+#pragma unroll
+				for (int k = 0; k < E; k++)
+					e[k] += w[k];
+			}
+			if (row < a.rows && column < end)
+				store((T *)a.y.at + row * a.y.row + column, H::make(e));
+		}
+	}
+}
+
 template <typename T, int OP, int HAS, int V, int TPR, int R, int BLOCK, int CL> __device__ void rows_held(const rows_args &a)
 {
 	typedef held<T> H;
@@ -209,74 +296,10 @@ template <typename T, int OP, int HAS, int V, int TPR, int R, int BLOCK, int CL>
 			}
 		}
 
-	/* How many elements this thread has, which precede those beyond the width, and this block. */
-	int count = 0;
-#pragma unroll
-	for (int i = 0; i < V; i++)
-		count += first + i * STEP < a.width ? E : 0;
-	const long long left = a.width - (long long)block * V * STEP;
+	const long long left = a.width - (long long)block * V * STEP; /* for this block */
 	const float here = (float)(left < V * STEP ? (left > 0 ? left : 0) : V * STEP);
 #pragma unroll
-	for (int r = 0; r < R; r++) {
-		const long long row = group * R + r;
-		part p = {OP <= LOG_SOFTMAX ? LEAST : 0, 0, 0};
-#pragma unroll
-		for (int i = 0; i < V * E; i++)
-			if (OP <= LOG_SOFTMAX)
-				p.at = fmaxf(p.at, v[r][i]);
-			else if (OP == LAYER_NORM)
-				p.at += v[r][i];
-		if (OP <= LOG_SOFTMAX)
-			p.at = most_across<LANES>(p.at);
-		if (OP == LAYER_NORM) {
-			p.count = sum_across<LANES>((float)count);
-			p.at = sum_across<LANES>(p.at) / fmaxf(p.count, 1);
-		}
-#pragma unroll
-		for (int i = 0; i < V * E; i++) {
-			const float apart = v[r][i] - p.at, e = OP <= LOG_SOFTMAX ? raised(v[r][i], p.at) : 0;
-			if (OP == SOFTMAX)
-				v[r][i] = e;
-			p.sum += OP <= LOG_SOFTMAX ? e : i < count ? apart * apart : 0;
-		}
-		p.sum = sum_across<LANES>(p.sum);
-		const float own = p.at;
-		p = join_row<OP, TPR, BLOCK, CL>(p, here, (float)a.width);
-
-		vector weight[HAS & WEIGHT ? V : 1], bias[HAS & BIAS ? V : 1];
-#pragma unroll
-		for (int i = 0; i < V; i++)
-			if (HAS & WEIGHT && first + i * STEP < a.width)
-				weight[i] = load_shared((const T *)a.weight + first + i * STEP);
-#pragma unroll
-		for (int i = 0; i < V; i++)
-			if (HAS & BIAS && first + i * STEP < a.width)
-				bias[i] = load_shared((const T *)a.bias + first + i * STEP);
-		const float scale = OP == SOFTMAX ? raised(own, p.at) / p.sum
-				  : OP == LOG_SOFTMAX ? 1 : 1 / sqrtf(p.sum / (float)a.width + a.epsilon);
-		const float shift = OP == SOFTMAX ? 0 : p.at, less = OP == LOG_SOFTMAX ? logf(p.sum) : 0;
-#pragma unroll
-		for (int i = 0; i < V; i++) {
-			const long long column = first + i * STEP;
-			float *e = v[r] + i * E;
-#pragma unroll
-			for (int k = 0; k < E; k++)
-				e[k] = (e[k] - shift) * scale - less;
-			float w[E];
-			if constexpr ((HAS & WEIGHT) != 0) {
-				H::get(weight[i], w);
-#pragma unroll
-				for (int k = 0; k < E; k++)
-					e[k] *= w[k];
-			}
-			if constexpr ((HAS & BIAS) != 0) {
-				H::get(bias[i], w);
-#pragma unroll
-				for (int k = 0; k < E; k++)
-					e[k] += w[k];
-			}
-			if (row < a.rows && column < a.width)
-				store((T *)a.y.at + row * a.y.row + column, H::make(e));
-		}
-	}
+	for (int r = 0; r < R; r++)
+		finish_row<T, OP, HAS, V, STEP, LANES, V>(a, group * R + r, first, a.width, v[r],
+			[=](part p) { return join_row<OP, TPR, BLOCK, CL>(p, here, (float)a.width); });
 }

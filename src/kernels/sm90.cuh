@@ -41,6 +41,15 @@ static __device__ __forceinline__ void cluster_store(float *at, unsigned rank, f
 		: "memory");
 }
 
+/* The same, without a wait: it comes with 4 bytes that the barrier of that block expects. */
+static __device__ __forceinline__ void cluster_send(float *at, unsigned rank, float v, u32 barrier)
+{
+	asm volatile("{.reg .b32 a, b; mapa.shared::cluster.u32 a, %0, %1; mapa.shared::cluster.u32 b, %3, %1; "
+		     "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [a], %2, [b];}" ::"r"(shared_address(at)),
+		"r"(rank), "r"(__float_as_uint(v)), "r"(barrier)
+		: "memory");
+}
+
 /* One thread of a warp. */
 static __device__ __forceinline__ bool elect_one(void)
 {
@@ -96,7 +105,28 @@ static __device__ __forceinline__ void mbarrier_wait(u32 at, u32 parity)
 	while (!done);
 }
 
+/* The same where other blocks of the cluster wrote. */
+static __device__ __forceinline__ void mbarrier_wait_cluster(u32 at, u32 parity)
+{
+	u32 done;
+	do
+		asm volatile("{.reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; "
+			     "selp.u32 %0, 1, 0, p;}"
+			     : "=r"(done)
+			     : "r"(at), "r"(parity)
+			     : "memory");
+	while (!done);
+}
+
 /* ---- the copy engine ---- */
+
+/* Adjacent bytes, a multiple of 16. */
+static __device__ __forceinline__ void bulk_load(u32 to, const void *from, u32 bytes, u32 barrier)
+{
+	asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+		"l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(barrier)
+		: "memory");
+}
 
 static __device__ __forceinline__ void tma_prefetch(const tensor_map &map)
 {

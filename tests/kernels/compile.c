@@ -23,7 +23,8 @@ static void compile(const struct nvrtc *nvrtc, const char *name, const char *tex
 	buf_free(&image);
 }
 
-/* Every form that fits some width, once for each operation and type. */
+/* What a plan takes of some widths, once for each operation and type. Wide norms have all that may
+ * be fused, which takes the most registers. */
 static void compile_rows(const struct nvrtc *nvrtc, unsigned cc, const char *arch)
 {
 	struct rows_choice choice[ROWS_FORMS_MOST];
@@ -32,10 +33,18 @@ static void compile_rows(const struct nvrtc *nvrtc, unsigned cc, const char *arc
 	kernel_device_init(&device, "any", cc, 132);
 	for (int64_t width = 32; width <= 1 << 18; width *= 4)
 		for (uint32_t kind = 0; kind < 12; kind++) {
+			const bool fused =
+				width > 8192 && kind / 3 + WEIR_SOFTMAX >= WEIR_LAYER_NORM;
 			const struct weir_rows what = { .operation = WEIR_SOFTMAX + kind / 3,
 				.type = WEIR_F32 + kind % 3,
 				.rows = 64,
 				.width = width,
+				.has_residual = fused,
+				.has_sum = fused,
+				.has_weight = fused,
+				.has_bias = fused,
+				.residual_row = width,
+				.residual_column = 1,
 				.x_row = width,
 				.x_column = 1,
 				.y_row = width,

@@ -1,11 +1,12 @@
 /* The device source of the kernels over rows, run on the host by the zoo's emulator, against a plain loop in double.
  * Every written tensor lies between guard elements, and the gaps that its strides leave are guards too. */
-#include "emulate.h"
+#include "sm90.hh"
 
 /* What rows_held.cu says in PTX. */
 struct vector;
 static vector load(const void *at);
 static vector load_shared(const void *at);
+static vector load_piece(u32 at);
 static void store(void *at, const vector &v);
 
 static float power_of_2(float x)
@@ -13,13 +14,9 @@ static float power_of_2(float x)
 	return exp2f(x);
 }
 
-static void cluster_store(float *at, unsigned rank, float v)
-{
-	*(float *)emulate_remote(at, rank) = v;
-}
-
 #include "rows.cu"
 #include "rows_held.cu"
+#include "rows_ring.cu"
 
 static vector load(const void *at)
 {
@@ -35,6 +32,13 @@ static vector load_shared(const void *at)
 	return load(at);
 }
 
+static vector load_piece(u32 at)
+{
+	vector v;
+	memcpy(&v, shared_at(at), sizeof v);
+	return v;
+}
+
 static void store(void *at, const vector &v)
 {
 	if ((uintptr_t)at % sizeof v)
@@ -48,7 +52,7 @@ static void store(void *at, const vector &v)
 #include <vector>
 
 enum kind { KIND_SOFTMAX, KIND_LOG, LAYER, RMS, KINDS };
-enum { GUARD = 48, HELD = 11 }; /* elements: a multiple of a vector; forms of rows_held.cu */
+enum { GUARD = 48, HELD = 14, RINGS = 11 }; /* elements: a multiple of a vector; forms, and the first of rows_ring.cu */
 static const char *const names[] = {"softmax", "log-softmax", "layer norm", "RMS norm"};
 
 static unsigned seed = 1;
@@ -106,23 +110,36 @@ enum { BARE = KINDS, FUSED = BARE + 2 }; /* kernels of all operations, and of no
 /* Of a form: for each operation its kernel, and its geometry. */
 struct form {
 	kernel *run[FUSED];
-	unsigned threads_per_row, rows, block, cluster, room; /* vectors of a row */
+	unsigned rows_of_block, block, cluster, room; /* vectors of a row */
+	bool stays;				      /* two clusters take all rows */
 };
 
+template <typename T, int OP, int HAS, int V, int THREADS, int STAGES, int CL> static void ring(const rows_args &a)
+{
+	rows_ring<T, OP, HAS, V, THREADS, STAGES, CL>(a, 0).run();
+}
+
+#define KERNELS(K, ...)                                                                                                \
+	{                                                                                                              \
+		K<T, SOFTMAX, 0, __VA_ARGS__>, K<T, LOG_SOFTMAX, 0, __VA_ARGS__>, K<T, LAYER_NORM, 0, __VA_ARGS__>,    \
+			K<T, RMS_NORM, 0, __VA_ARGS__>, K<T, LAYER_NORM, 15, __VA_ARGS__>,                             \
+			K<T, RMS_NORM, 15, __VA_ARGS__>                                                                \
+	}
 #define FORM(V, TPR, R, BLOCK, CL)                                                                                     \
 	{                                                                                                              \
-		{rows_held<T, SOFTMAX, 0, V, TPR, R, BLOCK, CL>, rows_held<T, LOG_SOFTMAX, 0, V, TPR, R, BLOCK, CL>,   \
-			rows_held<T, LAYER_NORM, 0, V, TPR, R, BLOCK, CL>, rows_held<T, RMS_NORM, 0, V, TPR, R, BLOCK, CL>, \
-			rows_held<T, LAYER_NORM, 15, V, TPR, R, BLOCK, CL>,                                            \
-			rows_held<T, RMS_NORM, 15, V, TPR, R, BLOCK, CL>},                                             \
-			TPR, R, BLOCK, CL, V *TPR *CL                                                                  \
+		KERNELS(rows_held, V, TPR, R, BLOCK, CL), BLOCK / TPR *R, BLOCK, CL, V *TPR *CL, false                 \
+	}
+#define RING(V, THREADS, STAGES, CL)                                                                                   \
+	{                                                                                                              \
+		KERNELS(ring, V, THREADS, STAGES, CL), 1, THREADS, CL, V *THREADS *CL, true                       \
 	}
 
 template <typename T> static const form &held_form(int i)
 {
 	static const form forms[HELD] = {FORM(1, 8, 4, 128, 1), FORM(4, 8, 1, 128, 1), FORM(2, 16, 2, 128, 1),
 		FORM(1, 32, 2, 128, 1), FORM(4, 32, 1, 128, 1), FORM(2, 64, 1, 64, 1), FORM(1, 128, 1, 128, 1),
-		FORM(8, 128, 1, 128, 1), FORM(1, 128, 1, 128, 2), FORM(2, 64, 1, 64, 4), FORM(1, 32, 1, 32, 8)};
+		FORM(8, 128, 1, 128, 1), FORM(1, 128, 1, 128, 2), FORM(2, 64, 1, 64, 4), FORM(1, 32, 1, 32, 8), RING(4, 128, 5, 1),
+		RING(2, 64, 3, 2), RING(1, 32, 2, 8)};
 	return forms[i];
 }
 
@@ -134,9 +151,9 @@ template <typename T> static void launch(enum kind kind, const rows_args &a, int
 	if (held < 0)
 		return emulate(dim3(2), dim3(THREADS), [&] { plain[kind](a); });
 	const form &f = held_form<T>(held);
-	const unsigned per_block = f.block / f.threads_per_row * f.rows;
-	emulate(dim3(((unsigned)a.rows + per_block - 1) / per_block * f.cluster), dim3(f.block), [&] { f.run[a.residual.at ? BARE + kind - LAYER : kind](a); },
-		f.cluster);
+	const unsigned clusters = f.stays ? 2 : ((unsigned)a.rows + f.rows_of_block - 1) / f.rows_of_block;
+	emulate_begin = sm90_begin;
+	emulate(dim3(clusters * f.cluster), dim3(f.block), [&] { f.run[a.residual.at ? BARE + kind - LAYER : kind](a); }, f.cluster);
 }
 
 /* The number of elements outside the view that changed. */
@@ -208,13 +225,13 @@ template <typename T> static int check_type(const char *type, double unit)
 }
 
 /* Every form: rows that it just holds, rows of a vector less, of one vector, and too few rows for its last block. */
-template <typename T> static int check_held(const char *type, double unit)
+template <typename T> static int check_held(const char *type, double unit, int from = 0)
 {
 	int bad = 0, order = 0;
-	for (int i = 0; i < HELD; i++) {
+	for (int i = from; i < HELD; i++) {
 		const form &f = held_form<T>(i);
 		const long long each = 16 / (long long)sizeof(T), room = f.room * each;
-		const long long rows = f.block / f.threads_per_row * f.rows + 1;
+		const long long rows = f.stays ? 9 : f.rows_of_block + 1;
 		const shape shapes[] = {{rows, room, room, 1}, {1, room - (f.room > 1) * each, room, 1}, {3, each, 2 * each, 1}};
 		for (const shape &s : shapes)
 			for (int kind = 0; kind < KINDS; kind++, order++)
@@ -247,9 +264,12 @@ template <typename T> static int check_all(const char *type, double unit)
 	return check_type<T>(type, unit) + check_held<T>(type, unit);
 }
 
-int main(void)
+/* With an argument: only rows_ring.cu. */
+int main(int argc, char **argv)
 {
-	const int bad = check_infinities(-1) + check_infinities(7) + check_infinities(4) + check_all<f32>("FP32", 1e-5) +
+	if (argc > 1)
+		return check_held<bf16>("BF16", 1.0 / 256, RINGS) != 0;
+	const int bad = check_infinities(-1) + check_infinities(7) + check_infinities(4) + check_infinities(12) + check_all<f32>("FP32", 1e-5) +
 			check_all<f16>("FP16", 1.0 / 2048) + check_all<bf16>("BF16", 1.0 / 256);
 	if (!bad)
 		puts("softmax and norms agree with the oracle");

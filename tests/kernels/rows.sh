@@ -1,5 +1,6 @@
 #!/bin/sh
-# The kernels over rows on the host: rows.sh ROOT WORK.  Then a control: without its barriers the source must fail.
+# The kernels over rows on the host: rows.sh ROOT WORK.  Then two controls: without its barriers the source must fail, and
+# with one place for what the blocks of a cluster send.
 set -eu
 mkdir -p "$2"
 cxx=${CXX:-c++}
@@ -14,9 +15,12 @@ build "$1" "$1/src/kernels" "-fsanitize=address,undefined -fno-sanitize-recover=
 
 sed '/^\t__syncthreads();$/d' "$1/src/kernels/rows.cu" >"$2/rows.cu"
 sed '/^\t__syncthreads();$/d' "$1/src/kernels/rows_held.cu" >"$2/rows_held.cu"
+sed 's/turn & 1, parity = turn >> 1 & 1/0, parity = turn \& 1/' "$1/src/kernels/rows_ring.cu" >"$2/rows_ring.cu"
 cp "$1"/src/kernels/*.cuh "$2"
 build "$1" "$2" "" "$2/control"
-if "$2/control" >/dev/null; then
-	echo "the test does not see that the barriers are missing"
-	exit 1
-fi
+for what in "that the barriers are missing:" "that a block is a row ahead:rings"; do
+	if "$2/control" ${what#*:} >/dev/null 2>&1; then
+		echo "the test does not see ${what%:*}"
+		exit 1
+	fi
+done

@@ -103,6 +103,27 @@ static inline void mbarrier_wait(u32 at, u32 parity)
 	emulate_wait([=] { return b->phase % 2 != parity; });
 }
 
+static inline void mbarrier_wait_cluster(u32 at, u32 parity)
+{
+	mbarrier_wait(at, parity);
+}
+
+static inline void mbarrier_bytes(unsigned rank, u32 at, long bytes)
+{
+	mbarrier &b = emulated_mbarriers.at({rank, at});
+	b.bytes -= bytes;
+	mbarrier_step(b);
+}
+
+static inline void cluster_send(float *at, unsigned rank, float v, u32 barrier)
+{
+	float *to = (float *)emulate_remote(at, rank);
+	emulate_later([=] {
+		*to = v;
+		mbarrier_bytes(rank, barrier, sizeof v);
+	});
+}
+
 static inline void named_step(named_barrier &b, int threads)
 {
 	if (++b.arrived < threads)
@@ -175,9 +196,19 @@ static inline void tma_load_to(u32 to, const emulated_map &m, int x, int y, u32 
 			const unsigned short v = from ? *from : 0;
 			memcpy(memory + at, &v, sizeof v);
 		});
-		mbarrier &b = emulated_mbarriers.at({rank, barrier});
-		b.bytes -= (long)m.box_x * m.box_y * 2;
-		mbarrier_step(b);
+		mbarrier_bytes(rank, barrier, (long)m.box_x * m.box_y * 2);
+	});
+}
+
+static inline void bulk_load(u32 to, const void *from, u32 bytes, u32 barrier)
+{
+	char *memory = shared_at(to);
+	const unsigned rank = cluster_rank();
+	if ((uintptr_t)from % 16 || bytes % 16 || to % 16)
+		abort();
+	emulate_later([=] {
+		memcpy(memory, from, bytes);
+		mbarrier_bytes(rank, barrier, bytes);
 	});
 }
 

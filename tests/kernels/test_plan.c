@@ -97,6 +97,30 @@ static void a_fast_kernel_takes_aligned_rows_and_the_plain_one_all_else(void **s
 	weir_kernels_close(k);
 }
 
+/* 32,768 columns need a block of 26 pieces of 8 KB, and the blocks stay for all rows. */
+static void blocks_of_wide_rows_read_ahead_and_stay(void **state)
+{
+	struct weir_kernels *k = open_with("", WEIR_COMPILER);
+	const struct weir_rows what = softmax_of(WEIR_BF16, 100000, 32768),
+			       few = softmax_of(WEIR_BF16, 3, 131072);
+	struct weir_rows_args a = { .size = sizeof a, .x = at, .y = at };
+	struct cu_kernel_node_params node;
+	struct weir_plan *p = plan_of(k, &what);
+	assert_non_null(strstr(weir_plan_text(p), "weir_softmax_bf16_v8_t512_s26_b512_c1"));
+	launched(p, &a, &node);
+	assert_int_equal(node.block_x, 512);
+	assert_int_equal(node.shared_bytes, 26 * 8192 + 28 * 8);
+	assert_in_range(node.grid_x, 1, 1000);
+	weir_plan_close(p);
+
+	p = plan_of(k, &few);
+	assert_non_null(strstr(weir_plan_text(p), "weir_softmax_bf16_v8_t512_s26_b512_c4"));
+	launched(p, &a, &node);
+	assert_int_equal(node.grid_x, 3 * 4);
+	weir_plan_close(p);
+	weir_kernels_close(k);
+}
+
 static void without_a_compiler_the_plain_kernels_run(void **state)
 {
 	struct weir_kernels *k = open_with("", "");
@@ -523,6 +547,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_fast_kernel_takes_aligned_rows_and_the_plain_one_all_else),
+		cmocka_unit_test(blocks_of_wide_rows_read_ahead_and_stay),
 		cmocka_unit_test(without_a_compiler_the_plain_kernels_run),
 		cmocka_unit_test(a_compiler_that_refuses_leaves_the_plain_kernels),
 		cmocka_unit_test(a_product_describes_its_matrices_to_the_copy_engine),
