@@ -128,5 +128,9 @@ void batch_next(struct batcher *b, uint64_t now, uint64_t free_ns, struct batch_
 void batch_done(struct batcher *b, struct batch_run *run, uint64_t now);
 
 uint32_t batch_queued(const struct batch_model *m);
+/* Whether anything is queued, of any model. */
+bool batch_has_work(const struct batcher *b);
+/* All that is queued typically takes no longer; false: nothing is queued, or it is not known. */
+bool batch_is_short(const struct batcher *b, uint64_t ns);
 
 #endif

@@ -218,6 +218,25 @@ uint32_t batch_queued(const struct batch_model *m)
 	return m->queued;
 }
 
+bool batch_has_work(const struct batcher *b)
+{
+	return b->active.n;
+}
+
+/* A model counts once for each of its queues that has work: too much, but never too little. */
+bool batch_is_short(const struct batcher *b, uint64_t ns)
+{
+	for (size_t i = 0; i < b->active.n; i++) {
+		const struct batch_model *m = b->active.v[i]->model;
+		const uint32_t batches = (m->rows + m->config.max_rows - 1) / m->config.max_rows;
+		const uint64_t all = batches * (uint64_t)latency_typical(&m->latency, m->rows);
+		if (!m->latency.longest_ns || all > ns)
+			return false;
+		ns -= all;
+	}
+	return b->active.n;
+}
+
 /* ---- latency ---- */
 
 void batch_learn(struct batch_model *m, uint32_t rows, uint64_t ns)

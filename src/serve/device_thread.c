@@ -3,8 +3,8 @@
  * lock, which loops take to admit a request and this thread to choose a batch.  The engine runs
  * without the lock.  Outputs stay the engine's until the last request of the batch has its answer.
  *
- * While this thread sleeps, a loop may borrow the device and run one short batch itself: waking a
- * thread, and being woken by it, takes longer than the batch.
+ * While this thread sleeps, a loop may borrow the device and run short batches itself: waking a
+ * thread, and being woken by it, takes longer than these.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -12,8 +12,6 @@
 #include "serve/internal.h"
 
 #define SPARE_PIECES 4096
-/* As long as what it saves: two threads that wake each other. */
-#define BORROWED_NS 100000u
 
 static struct exchange *exchange_of(struct batch_item *item)
 {
@@ -100,8 +98,6 @@ bool device_admit(struct device *d, struct exchange *x)
 	if (why == BATCH_ADMITTED) {
 		x->state = EXCHANGE_QUEUED;
 		x->may_stage = d->runs_batch;
-		d->fresh++;
-		d->fresh_ns = batch_predict(v->queue, x->item.rows);
 	}
 	pthread_mutex_unlock(&d->lock);
 	if (why == BATCH_ADMITTED) {
@@ -312,7 +308,6 @@ static bool run_next(struct device *d)
 {
 	struct batch_run *r = &d->run;
 	const uint64_t now = now_ns();
-	d->fresh = 0;
 	note_memory(d);
 	batch_next(d->batcher, now, now, r);
 	shed(r);
@@ -336,24 +331,26 @@ static bool run_next(struct device *d)
 	return true;
 }
 
-/* Since it fell asleep one request came, which by all that is known is answered soon. */
-static bool can_be_borrowed(const struct device *d)
+/* It fell asleep with empty queues, and what came since is typically answered soon. */
+static bool can_be_borrowed(const struct device *d, uint64_t ns)
 {
-	return d->state == DEVICE_ASLEEP && d->run.wake_ns == BATCH_NEVER && d->fresh == 1 &&
-	       d->fresh_ns && d->fresh_ns <= BORROWED_NS;
+	return d->state == DEVICE_ASLEEP && d->run.wake_ns == BATCH_NEVER &&
+	       batch_is_short(d->batcher, ns);
 }
 
-bool device_wake(struct device *d, bool may_borrow)
+bool device_wake(struct device *d, uint64_t most_ns)
 {
-	bool ran = false;
+	bool ran = false, more = true;
 	pthread_mutex_lock(&d->lock);
-	if (may_borrow && can_be_borrowed(d)) {
+	while (more && can_be_borrowed(d, most_ns)) {
 		d->state = DEVICE_BORROWED;
-		ran = run_next(d);
+		more = run_next(d);
+		ran |= more;
 		d->state = DEVICE_ASLEEP;
+		most_ns -= d->run.predicted_ns < most_ns ? d->run.predicted_ns : most_ns;
 	}
-	/* What other loops admitted meanwhile, they left to this one. */
-	const bool wake = d->state == DEVICE_ASLEEP && (d->fresh || d->run.wake_ns != BATCH_NEVER);
+	/* What is left, or what other loops admitted meanwhile, which they left to this one. */
+	const bool wake = d->state == DEVICE_ASLEEP && batch_has_work(d->batcher);
 	if (wake)
 		d->state = DEVICE_AWAKE;
 	pthread_mutex_unlock(&d->lock);

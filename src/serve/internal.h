@@ -351,7 +351,7 @@ struct batch {
 	ARRAY(struct engine_piece) pieces;
 };
 
-/* Of its thread; BORROWED: it sleeps, and a loop runs a batch meanwhile. */
+/* Of its thread; BORROWED: it sleeps, and a loop runs batches meanwhile. */
 enum device_state { DEVICE_AWAKE, DEVICE_ASLEEP, DEVICE_BORROWED };
 
 struct device {
@@ -361,8 +361,6 @@ struct device {
 	pthread_cond_t work;
 	enum device_state state; /* under the lock, as all that follows */
 	bool runs, stopping;     /* runs: there is a thread */
-	uint32_t fresh;          /* requests that were admitted since the last decision */
-	uint64_t fresh_ns;       /* what the last of them takes at most; 0: not known */
 	struct batcher *batcher;
 	enum batch_policy policy; /* the batcher's, and its weights: under the lock */
 	float class_weights[BATCH_CLASSES];
@@ -382,10 +380,11 @@ void device_close(struct device *d);
 void device_add(struct device *d, struct version *v);
 void device_drop(struct device *d, struct version *v);
 /* Queues it, or sets its status.  The device looks at what is queued once the loop wakes it, after
- * all that it read in one turn: that is one wake, and one batch.  A loop that has nothing else to
- * do may borrow it: true, if a batch ran so, and its requests are in their loops' inboxes. */
+ * all that it read in one turn: that is one wake, and one batch.  If all that is queued
+ * typically takes no longer than most_ns, the loop runs it itself: true, and the requests are in
+ * their loops' inboxes. */
 bool device_admit(struct device *d, struct exchange *x);
-bool device_wake(struct device *d, bool may_borrow);
+bool device_wake(struct device *d, uint64_t most_ns);
 /* Out of the queue; false: it runs. */
 bool device_cancel(struct device *d, struct exchange *x);
 void batch_unref(struct device *d, struct batch *b);

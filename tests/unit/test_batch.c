@@ -118,6 +118,29 @@ static void what_cannot_be_in_time_is_refused_or_shed(void **state)
 	bench_free(t);
 }
 
+static void what_is_queued_is_short_by_what_it_typically_takes(void **state)
+{
+	struct bench *t = bench_new(BATCH_SLACK);
+	model(t, 0, (struct batch_model_config){ .max_rows = 4 }, MS, MS);
+	model(t, 1, (struct batch_model_config){ .max_rows = 1 }, 2 * MS, 0);
+	model(t, 2, (struct batch_model_config){ .max_rows = 1 }, 0, 0);
+	assert_false(batch_is_short(t->b, BATCH_NEVER)); /* nothing */
+	for (int i = 0; i < 3; i++)
+		admitted(t, 0, 1, BATCH_NEVER);
+	assert_true(batch_is_short(t->b, 4 * MS));
+	assert_false(batch_is_short(t->b, 4 * MS - 1));
+	for (int i = 0; i < 2; i++)
+		admitted(t, 0, 1, BATCH_NEVER);
+	assert_true(batch_is_short(t->b, 10 * MS)); /* two batches, of at most 4 rows */
+	assert_false(batch_is_short(t->b, 6 * MS - 1));
+	admitted(t, 1, 1, BATCH_NEVER);
+	assert_true(batch_is_short(t->b, 12 * MS));
+	assert_false(batch_is_short(t->b, 8 * MS - 1));
+	admitted(t, 2, 1, BATCH_NEVER); /* of which nothing is known */
+	assert_false(batch_is_short(t->b, BATCH_NEVER));
+	bench_free(t);
+}
+
 static void a_queue_has_a_bound_over_all_classes(void **state)
 {
 	struct bench *t = bench_new(BATCH_FIFO);
@@ -561,6 +584,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_batch_takes_what_is_queued_by_deadline),
 		cmocka_unit_test(what_cannot_be_in_time_is_refused_or_shed),
+		cmocka_unit_test(what_is_queued_is_short_by_what_it_typically_takes),
 		cmocka_unit_test(a_queue_has_a_bound_over_all_classes),
 		cmocka_unit_test(a_class_has_a_bound_of_its_own),
 		cmocka_unit_test(groups_run_apart_and_none_starves),
