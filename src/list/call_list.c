@@ -16,7 +16,6 @@
 #include "base/search.h"
 #include "base/sort.h"
 #include "model/host_time.h"
-#include "model/memory_op.h"
 #include "join/nested.h"
 
 #include "base/banned.h"
@@ -240,15 +239,6 @@ const struct section section_api_trace = {
 
 /* ---- those that wait for the GPU ---- */
 
-/* Why a call returned late. */
-enum wait_kind { WAIT_NONE, WAIT_SYNC, WAIT_COPY, WAIT_FREE, WAIT_LONG_COPY };
-
-struct wait_call {
-	struct nested at; /* among those that wait: one inside another has that as its parent */
-	uint16_t fn;
-	uint8_t wait;
-};
-
 /* When the GPU had copied what a call asked for. */
 struct copied {
 	uint64_t ticks; /* when the call began */
@@ -263,71 +253,15 @@ struct wait_row {
 };
 
 struct waits {
-	ARRAY(struct wait_call) calls;
 	ARRAY(struct copied) copied; /* by process, thread and time */
 	ARRAY(struct wait_row) v;
 	struct map map;
-	uint8_t kept[UINT16_MAX + 1]; /* 1 + enum wait_kind of a function; 0: not known yet */
 };
 
 static const char *const wait_name[] = { [WAIT_SYNC] = "synchronization",
 	[WAIT_COPY] = "blocking copy",
 	[WAIT_FREE] = "free",
 	[WAIT_LONG_COPY] = "long copy" };
-
-static enum wait_kind wait_of(const struct schema_fn *fn)
-{
-	const bool copies = fn && (fn->kind == CALL_COPY || !strcmp(fn->class, "copy"));
-	if (!fn)
-		return WAIT_NONE;
-	if (schema_blocks(fn))
-		return copies ? WAIT_COPY : WAIT_SYNC;
-	if (memory_call_of(fn) == MEMORY_CALL_WAITS)
-		return WAIT_FREE;
-	return copies ? WAIT_LONG_COPY : WAIT_NONE;
-}
-
-/* As wait_of(), which compares names, asked once a function. */
-static enum wait_kind kept_wait(const struct report *r, struct waits *waits, uint16_t fn)
-{
-	uint8_t *kept = &waits->kept[fn];
-	if (!*kept)
-		*kept = (uint8_t)(1 + wait_of(schema_find(&r->trace->schema, fn)));
-	return *kept - 1;
-}
-
-static void take_waits(const struct report *r, const struct chunk_buf *buf, struct waits *waits)
-{
-	struct records it = records_of(buf);
-	const struct record *from;
-	while ((from = records_next(&it))) {
-		const enum wait_kind wait = kept_wait(r, waits, from->fn);
-		if (wait && (wait != WAIT_LONG_COPY ||
-				    trace_span_ns(r->trace, from->dur) >= HOST_GAP_NS))
-			*array_push(&waits->calls) =
-				(struct wait_call){ .at = { .ticks = from->ticks,
-							    .end = record_end(from),
-							    .process = buf->ref->process,
-							    .tid = buf->ref->head.tid },
-					.fn = from->fn,
-					.wait = (uint8_t)wait };
-	}
-}
-
-static int read_waits(const struct report *r, struct waits *waits)
-{
-	struct chunk_buf buf = { 0 };
-	size_t at = 0;
-	int e;
-	while ((e = trace_next(r->trace, CHUNK_EVENTS, &at, &buf, NULL)) > 0)
-		take_waits(r, &buf, waits);
-	chunk_buf_fini(&buf);
-	if (!e && waits->calls.n >= NESTED_NONE)
-		e = -EOVERFLOW;
-	if (!e)
-		NESTED(waits->calls);
-	return e;
-}
 
 static int copied_order(const void *one, const void *two)
 {
@@ -361,8 +295,8 @@ static int take_copied(const struct report *r, struct waits *waits)
 /* Where an asynchronous copy took long, it is needed to know until when the GPU copied. */
 static int read_copied(const struct report *r, struct waits *waits)
 {
-	for (size_t i = 0; i < waits->calls.n; i++)
-		if (waits->calls.v[i].wait == WAIT_LONG_COPY)
+	for (size_t i = 0; i < r->waits.n; i++)
+		if (r->waits.v[i].kind == WAIT_LONG_COPY)
 			return take_copied(r, waits);
 	return 0;
 }
@@ -377,7 +311,7 @@ static uint64_t waited_ns(
 		       took = trace_ns(r->trace, at->end) - begin;
 	const struct copied *v = waits->copied.v;
 	uint64_t until = 0;
-	if (c->wait != WAIT_LONG_COPY)
+	if (c->kind != WAIT_LONG_COPY)
 		return took;
 	size_t i = SEARCH(k, 0, waits->copied.n, copied_order(&v[k], &key) < 0);
 	for (; i < waits->copied.n && v[i].process == at->process && v[i].tid == at->tid &&
@@ -390,10 +324,10 @@ static uint64_t waited_ns(
 static void add_wait(const struct report *r, struct waits *waits, const struct wait_call *c)
 {
 	const uint64_t ns = waited_ns(r, waits, c);
-	if (c->wait == WAIT_LONG_COPY && ns < HOST_GAP_NS)
+	if (c->kind == WAIT_LONG_COPY && ns < HOST_GAP_NS)
 		return;
-	struct wait_row *row = MAP_ROW(&waits->map, MAP_KEY(c->fn, c->wait), &waits->v,
-		(struct wait_row){ .fn = c->fn, .wait = c->wait });
+	struct wait_row *row = MAP_ROW(&waits->map, MAP_KEY(c->fn, c->kind), &waits->v,
+		(struct wait_row){ .fn = c->fn, .wait = c->kind });
 	values_add(&row->time, ns);
 }
 
@@ -406,12 +340,10 @@ static int wait_order(const void *one, const void *two)
 
 static int count_waits(const struct report *r, struct waits *waits)
 {
-	int e = read_waits(r, waits);
-	if (!e)
-		e = read_copied(r, waits);
-	for (size_t i = 0; i < waits->calls.n && !e; i++)
-		if (waits->calls.v[i].at.parent == NESTED_NONE)
-			add_wait(r, waits, &waits->calls.v[i]);
+	const int e = read_copied(r, waits);
+	for (size_t i = 0; i < r->waits.n && !e; i++)
+		if (r->waits.v[i].at.parent == NESTED_NONE)
+			add_wait(r, waits, &r->waits.v[i]);
 	SORT(waits->v, wait_order);
 	return e;
 }
@@ -430,7 +362,6 @@ static void free_waits(struct rows *rows)
 	struct waits *waits = rows->own;
 	for (size_t i = 0; i < waits->v.n; i++)
 		hist_fini(&waits->v.v[i].time.hist);
-	array_free(&waits->calls);
 	array_free(&waits->copied);
 	array_free(&waits->v);
 	map_fini(&waits->map);
@@ -482,7 +413,7 @@ const struct section section_waits = {
 	.about =
 		"Functions whose calls return when the GPU has done something, and how long they took. If one of these calls made another one, as the runtime does, the outer one alone counts. So the rows add up.",
 	.of = OF_WAITS,
-	.facets = FACET(CALLS) | FACET(DEVICE), /* which knows how long the wall time is */
+	.facets = FACET(WAITS) | FACET(DEVICE), /* which knows how long the wall time is */
 	.columns = wait_columns,
 	.make = make_waits,
 	.fini = free_waits,

@@ -13,6 +13,7 @@ enum facet {
 	FACET_CALLS,      /* calls by function, failures, copies by calls, wall time, totals */
 	FACET_CALL_TIMES, /* the durations of each function's calls */
 	FACET_KERNELS,    /* kernels by name, from their launches */
+	FACET_WAITS,      /* calls that wait for the GPU, one by one */
 	FACET_THREADS,    /* what each thread did */
 	FACET_STREAMS,    /* how many streams and contexts calls used */
 	FACET_STACKS,     /* call stacks, and calls by them */
@@ -30,12 +31,12 @@ enum facet {
 
 /* A set of them, as bits. */
 #define FACET(name)      (1u << FACET_##name)
-#define FACETS_ALL       ((1u << FACETS) - 1)
+#define FACETS_ALL       (((1u << FACETS) - 1) & ~FACET(WAITS)) /* of the whole report */
 #define FACETS_BUT_HINTS (FACETS_ALL & ~FACET(HINTS))
 
 /* Those that one walk over all calls counts. */
 #define FACETS_TALLIED                                                                             \
-	(FACET(CALLS) | FACET(CALL_TIMES) | FACET(KERNELS) | FACET(THREADS) | FACET(STREAMS) |     \
-		FACET(MEMORY) | FACET(PREDICTION))
+	(FACET(CALLS) | FACET(CALL_TIMES) | FACET(KERNELS) | FACET(WAITS) | FACET(THREADS) |       \
+		FACET(STREAMS) | FACET(MEMORY) | FACET(PREDICTION))
 
 #endif

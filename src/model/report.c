@@ -436,6 +436,22 @@ void threads_free(struct report *r)
 	array_free(&r->threads);
 }
 
+int waits_make(struct report *r, struct tally *t)
+{
+	if (t->waits.n >= NESTED_NONE)
+		return -EOVERFLOW;
+	array_reserve(&r->waits, t->waits.n);
+	for (size_t i = 0; i < t->waits.n; i++)
+		*array_push(&r->waits) = t->waits.v[i];
+	NESTED(r->waits);
+	return 0;
+}
+
+void waits_free(struct report *r)
+{
+	array_free(&r->waits);
+}
+
 int streams_make(struct report *r, struct tally *t)
 {
 	r->streams = t->streams.taken;

@@ -19,6 +19,7 @@
 #include "event/decode.h"
 #include "predict/gpu.h"
 #include "join/links.h"
+#include "join/nested.h"
 #include "path/path.h"
 #include "trace/meta.h"
 #include "trace/accounts.h"
@@ -38,9 +39,19 @@ struct call_row {
 	uint64_t sized;      /* … of them whose arguments say how many */
 	uint8_t vmm;         /* enum vmm_what */
 	uint8_t memory_call; /* enum memory_call */
+	uint8_t wait;        /* enum wait_kind */
 	bool waits;          /* a synchronisation */
 	bool uses_stream;    /* puts work on the stream that it is given */
 	struct hist hist;    /* of timed, in ticks */
+};
+
+/* Why a call returned late. */
+enum wait_kind { WAIT_NONE, WAIT_SYNC, WAIT_COPY, WAIT_FREE, WAIT_LONG_COPY };
+
+struct wait_call {
+	struct nested at; /* among those that wait: one inside another has that as its parent */
+	uint16_t fn;
+	uint8_t kind; /* enum wait_kind */
 };
 
 /* Whether the total is that of all the calls: of those that succeed some are only counted. */
@@ -397,6 +408,7 @@ struct report {
 	ARRAY(struct call_row) call_rows;       /* by total time */
 	ARRAY(struct failure_row) failure_rows; /* by count */
 	ARRAY(struct kernel_row) kernel_rows;   /* by count */
+	ARRAY(struct wait_call) waits;          /* as nested() puts them */
 	ARRAY(struct moved_row) copies;         /* by bytes */
 	struct moved_row sets;
 	struct memory_use memory[MEMORY_KINDS];
@@ -482,6 +494,8 @@ void kernels_free(struct report *r);
 int threads_make(struct report *r, struct tally *t);
 void threads_free(struct report *r);
 int streams_make(struct report *r, struct tally *t);
+int waits_make(struct report *r, struct tally *t);
+void waits_free(struct report *r);
 
 /* The name of a function, also of one that the schema lacks. */
 struct fn_name {

@@ -6,6 +6,7 @@
 
 #include "base/expect.h"
 #include "event/predicted.h"
+#include "model/host_time.h"
 
 #include "base/banned.h"
 
@@ -42,6 +43,7 @@ void tally_fini(struct tally *t)
 	array_free(&t->failures);
 	array_free(&t->shapes);
 	array_free(&t->times);
+	array_free(&t->waits);
 	array_free(&t->memory);
 	array_free(&t->vmm);
 	array_free(&t->memory_spans);
@@ -64,6 +66,16 @@ static bool puts_work(const char *class)
 	return !strcmp(class, "launch") || !strcmp(class, "copy") || !strcmp(class, "set");
 }
 
+static enum wait_kind wait_of(const struct schema_fn *fn)
+{
+	const bool copies = fn->kind == CALL_COPY || !strcmp(fn->class, "copy");
+	if (schema_blocks(fn))
+		return copies ? WAIT_COPY : WAIT_SYNC;
+	if (memory_call_of(fn) == MEMORY_CALL_WAITS)
+		return WAIT_FREE;
+	return copies ? WAIT_LONG_COPY : WAIT_NONE;
+}
+
 static struct call_row *row_of(struct tally *t, uint32_t id)
 {
 	expect_slow(t->row_of[id] <= t->calls.n, "the row of a function is one of all");
@@ -73,6 +85,7 @@ static struct call_row *row_of(struct tally *t, uint32_t id)
 	*c = (struct call_row){ .id = id, .fn = schema_find(&t->trace->schema, id) };
 	c->vmm = c->fn ? memory_vmm_role(c->fn) : VMM_NOTHING;
 	c->memory_call = c->fn ? memory_call_of(c->fn) : MEMORY_CALL_NO;
+	c->wait = c->fn ? wait_of(c->fn) : WAIT_NONE;
 	c->waits = c->fn && !strcmp(c->fn->class, "sync") && schema_blocks(c->fn);
 	c->uses_stream = c->fn && puts_work(c->fn->class);
 	t->row_of[id] = (uint32_t)t->calls.n;
@@ -101,6 +114,21 @@ static bool counts(const struct tally *t, uint32_t facets)
 static bool is_failure(const struct call_row *c, const struct record *r)
 {
 	return r->result && r->result != NOT_READY && !(c->fn && c->fn->kind == CALL_STATUS);
+}
+
+/* ---- waits ---- */
+
+/* An asynchronous copy that returns late has waited. */
+static void add_wait(struct tally *t, const struct call_row *c, const struct record *r)
+{
+	if (c->wait == WAIT_LONG_COPY && trace_span_ns(t->trace, r->dur) < HOST_GAP_NS)
+		return;
+	*array_push(&t->waits) = (struct wait_call){ .at = { .ticks = r->ticks,
+							     .end = record_end(r),
+							     .process = t->process,
+							     .tid = t->tid },
+		.fn = r->fn,
+		.kind = c->wait };
 }
 
 /* ---- launches ---- */
@@ -469,6 +497,8 @@ static void tally_record(struct tally *t, const struct record *r)
 		t->last_ticks = end;
 	if (c->memory_call && counts(t, FACET(MEMORY)))
 		add_span(t, r);
+	if (c->wait && counts(t, FACET(WAITS)))
+		add_wait(t, c, r);
 	if (!r->result) {
 		add_success(t, c, r);
 		return;
@@ -605,6 +635,8 @@ void tally_merge(struct tally *t, const struct tally *from)
 		t->first_ticks = from->first_ticks;
 	if (from->last_ticks > t->last_ticks)
 		t->last_ticks = from->last_ticks;
+	for (size_t i = 0; i < from->waits.n; i++)
+		*array_push(&t->waits) = from->waits.v[i];
 	merge_calls(t, from);
 	merge_rows(t, from);
 }

@@ -39,6 +39,7 @@ struct tally {
 	struct thread_sums *thread; /* of the chunk at hand */
 	uint64_t *graph_launches;   /* by step */
 	uint64_t unnamed_graphs;
+	ARRAY(struct wait_call) waits;
 	ARRAY(struct memory_op) memory;
 	ARRAY(struct vmm_op) vmm;
 	ARRAY(struct call_span) memory_spans;

@@ -105,6 +105,7 @@ static const struct facet_of {
 	[FACET_CALLS] = { .count = calls_make, .free = calls_free },
 	[FACET_CALL_TIMES] = { .needs = FACET(CALLS) },
 	[FACET_KERNELS] = { .needs = FACET(CALLS), .count = kernels_make, .free = kernels_free },
+	[FACET_WAITS] = { .needs = FACET(CALLS), .count = waits_make, .free = waits_free },
 	[FACET_THREADS] = { .needs = FACET(CALLS), .count = threads_make, .free = threads_free },
 	[FACET_STREAMS] = { .needs = FACET(CALLS), .count = streams_make },
 	[FACET_STACKS] = { .make = callers_fill, .free = callers_fini },
