@@ -202,7 +202,7 @@ static void add_step_lengths(struct adder *a, const struct steps *s)
 static int add_steps(struct adder *a)
 {
 	struct steps s;
-	int e = steps_load(a->r->trace, &a->r->meta, &s);
+	int e = steps_load(a->r->trace, &a->r->meta, NULL, &s);
 	if (!e) {
 		a->totals[TOTAL_STEPS] = (double)s.v.n;
 		add_step_lengths(a, &s);

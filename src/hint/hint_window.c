@@ -201,7 +201,7 @@ static void put_steps(
 static int widen_to_steps(struct hint_facts *f, struct range_of *w)
 {
 	struct steps s;
-	int e = steps_load(f->report->trace, &f->report->meta, &s);
+	int e = steps_load(f->report->trace, &f->report->meta, NULL, &s);
 	if (!e && s.v.n > 1) {
 		struct range_of kept = steps_of(f, &s, w);
 		bool alike;

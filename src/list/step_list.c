@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "base/search.h"
 #include "base/sort.h"
-#include "join/nested.h"
 #include "trace/activity.h"
 #include "trace/steps.h"
 
@@ -24,15 +24,22 @@ struct busy_span {
 	uint64_t from_ns, to_ns, before_ns;
 };
 
+struct launched {
+	uint64_t begin, end;
+	uint32_t process;
+	uint32_t before; /* the thread's last one that is not inside of it; MAP_NONE */
+	bool inside;     /* of another one */
+};
+
 struct step_lists {
-	ARRAY(struct nested) launches; /* by process and end */
+	ARRAY(struct launched) launches; /* by process and end */
 	ARRAY(struct busy_span) busy;
 	struct steps steps;
 };
 
-static int end_order(const void *one, const void *two)
+static int launch_order(const void *one, const void *two)
 {
-	const struct nested *a = one, *b = two;
+	const struct launched *a = one, *b = two;
 	return a->process != b->process ? ORDER(a->process, b->process) : ORDER(a->end, b->end);
 }
 
@@ -45,47 +52,37 @@ static int busy_order(const void *one, const void *two)
 
 /* ---- what is in them ---- */
 
-static void add_launch(const struct report *r, struct step_lists *lists,
-	const struct chunk_buf *buf, const struct record *c)
+/* A launch of the runtime and those of the driver that it makes are one: the thread's last ones
+ * that began no earlier are inside. */
+static void add_launch(struct step_lists *lists, struct map *threads, const struct step_call *m)
 {
-	const struct schema_fn *fn = schema_find(&r->trace->schema, c->fn);
-	if (!fn || c->result || c->flags & RECORD_CAPTURED || strcmp(fn->class, "launch") != 0)
-		return;
-	*array_push(&lists->launches) = (struct nested){ .ticks = c->ticks,
-		.end = record_end(c),
-		.process = buf->ref->process,
-		.tid = buf->ref->head.tid };
+	struct launched *v = lists->launches.v;
+	uint32_t *last = map_get(threads, MAP_KEY(m->process, m->tid));
+	for (; *last != MAP_NONE && v[*last].begin >= m->begin; *last = v[*last].before)
+		v[*last].inside = true;
+	const uint32_t before = *last;
+	*last = (uint32_t)lists->launches.n;
+	*array_push(&lists->launches) = (struct launched){
+		.begin = m->begin, .end = m->end, .process = m->process, .before = before
+	};
 }
 
-/* A launch of the runtime and the one of the driver that it makes are one. */
-static int drop_inner(struct step_lists *lists)
+static int take_launches(struct step_lists *lists, const struct step_calls *calls)
 {
+	struct map threads = { 0 };
 	size_t n = 0;
-	if (lists->launches.n >= NESTED_NONE)
+	if (calls->v.n >= MAP_NONE)
 		return -EOVERFLOW;
-	NESTED(lists->launches);
+	for (size_t i = 0; i < calls->v.n; i++)
+		if (!calls->v.v[i].waits)
+			add_launch(lists, &threads, &calls->v.v[i]);
+	map_fini(&threads);
 	for (size_t i = 0; i < lists->launches.n; i++)
-		if (lists->launches.v[i].parent == NESTED_NONE)
+		if (!lists->launches.v[i].inside)
 			lists->launches.v[n++] = lists->launches.v[i];
 	lists->launches.n = n;
+	SORT(lists->launches, launch_order);
 	return 0;
-}
-
-static int read_launches(const struct report *r, struct step_lists *lists)
-{
-	struct chunk_buf buf = { 0 };
-	size_t at = 0;
-	int e;
-	while ((e = trace_next(r->trace, CHUNK_EVENTS, &at, &buf, NULL)) > 0) {
-		struct records it = records_of(&buf);
-		for (const struct record *c; (c = records_next(&it));)
-			add_launch(r, lists, &buf, c);
-	}
-	chunk_buf_fini(&buf);
-	if (!e)
-		e = drop_inner(lists);
-	SORT(lists->launches, end_order);
-	return e;
 }
 
 static void merge_busy(struct step_lists *lists)
@@ -126,7 +123,7 @@ static int read_busy(const struct report *r, struct step_lists *lists)
 /* How many returned after `from`, until `to`. */
 static uint64_t launches_in(const struct step_lists *lists, const struct step *s)
 {
-	const struct nested *v = lists->launches.v;
+	const struct launched *v = lists->launches.v;
 	const size_t n = lists->launches.n;
 	const size_t first = SEARCH(i, 0, n,
 		v[i].process < s->process || (v[i].process == s->process && v[i].end <= s->from));
@@ -151,9 +148,11 @@ static int make_steps(struct rows *rows)
 {
 	struct step_lists *lists = xcalloc(1, sizeof *lists);
 	rows_own(rows, lists, 0, sizeof *lists->steps.v.v);
-	int e = steps_load(rows->r->trace, &rows->r->meta, &lists->steps);
+	struct step_calls calls;
+	int e = steps_load(rows->r->trace, &rows->r->meta, &calls, &lists->steps);
 	if (!e)
-		e = read_launches(rows->r, lists);
+		e = take_launches(lists, &calls);
+	array_free(&calls.v);
 	if (!e)
 		e = read_busy(rows->r, lists);
 	rows_take(rows, lists->steps.v.v, lists->steps.v.n, sizeof *lists->steps.v.v);

@@ -290,7 +290,7 @@ static int choose_of(struct trace *t, const struct trace_cut *cut, const struct 
 	struct spans *spans, struct error *err)
 {
 	struct steps s;
-	int e = steps_load(t, m, &s);
+	int e = steps_load(t, m, NULL, &s);
 	struct chosen c = { .steps = &s };
 	if (!e && s.v.n && s.v.v[0].name) {
 		c.name = m->names.v[meta_find_string(m, s.v.v[0].process, s.v.v[0].name)].text;

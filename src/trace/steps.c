@@ -313,33 +313,34 @@ static int find_by_ranges(
 
 /* ---- by waits ---- */
 
-struct moment {
-	uint64_t begin, ticks;
-	uint32_t process;
-	uint32_t function; /* launches: of its handle; 0: not known */
-	bool waits;
-};
-
 struct finder {
 	const struct trace *t;
-	ARRAY(struct moment) moments;
+	bool taken; /* the two below are filled */
+	struct step_calls calls;
 	uint64_t *launches; /* by process */
 };
 
-static int moment_order(const void *one, const void *two)
+static int call_order(const void *one, const void *two)
 {
-	const struct moment *a = one, *b = two;
-	return a->ticks != b->ticks ? ORDER(a->ticks, b->ticks) : ORDER(a->waits, b->waits);
+	const struct step_call *a = one, *b = two;
+	if (a->end != b->end || a->waits != b->waits)
+		return a->end != b->end ? ORDER(a->end, b->end) : ORDER(a->waits, b->waits);
+	return ORDER(b->begin, a->begin);
 }
 
-static void take_record(struct finder *f, uint32_t process, const struct record *r)
+static void take_record(struct finder *f, const struct chunk_buf *buf, const struct record *r)
 {
+	const uint32_t process = buf->ref->process;
 	const struct schema_fn *fn = schema_find(&f->t->schema, r->fn);
 	const bool launches = fn && !strcmp(fn->class, "launch") && !(r->flags & RECORD_CAPTURED);
 	if (r->result || !fn || (!launches && !schema_blocks(fn)))
 		return;
-	struct moment *m = array_push(&f->moments);
-	*m = (struct moment){ r->ticks, record_end(r), process, 0, !launches };
+	struct step_call *m = array_push(&f->calls.v);
+	*m = (struct step_call){ .begin = r->ticks,
+		.end = record_end(r),
+		.process = process,
+		.tid = buf->ref->head.tid,
+		.waits = !launches };
 	if (launches && fn->launch_layout && r->words > RECORD_WORDS)
 		m->function = (uint32_t)hash_bytes(&r->arg[0], sizeof r->arg[0]) | 1;
 	f->launches[process] += launches;
@@ -349,16 +350,16 @@ static int take_all(struct finder *f)
 {
 	struct chunk_buf buf = { 0 };
 	size_t at = 0;
-	int e;
-	while ((e = trace_next(f->t, CHUNK_EVENTS, &at, &buf, NULL)) > 0) {
+	int e = 0;
+	while (!f->taken && (e = trace_next(f->t, CHUNK_EVENTS, &at, &buf, NULL)) > 0) {
 		struct records it = records_of(&buf);
-		e = 0;
-		for (const struct record *r; !e && (r = records_next(&it));)
-			take_record(f, buf.ref->process, r);
-		if (e)
-			break;
+		for (const struct record *r; (r = records_next(&it));)
+			take_record(f, &buf, r);
 	}
 	chunk_buf_fini(&buf);
+	if (!f->taken)
+		SORT(f->calls.v, call_order);
+	f->taken = true;
 	return e;
 }
 
@@ -378,17 +379,16 @@ static void split(struct finder *f, struct steps *s)
 		.number = 1 + f->t->part.steps_before,
 		.process = process };
 	bool launched = false;
-	SORT(f->moments, moment_order);
-	for (size_t i = 0; i < f->moments.n; i++) {
-		const struct moment *m = &f->moments.v[i];
+	for (size_t i = 0; i < f->calls.v.n; i++) {
+		const struct step_call *m = &f->calls.v.v[i];
 		if (m->process != process)
 			continue;
 		if (!launched && !m->waits)
 			next.launched = m->begin;
 		if (launched && m->waits) {
-			next.to = m->ticks;
+			next.to = m->end;
 			push_step(s, &next);
-			next.from = m->ticks;
+			next.from = m->end;
 			next.number++;
 		}
 		launched = !m->waits;
@@ -445,11 +445,11 @@ static const struct comer *choose_comer(const struct comers *c)
 static void push_turns(const struct finder *f, uint32_t process, uint32_t function, struct steps *s)
 {
 	s->v.n = 0;
-	for (size_t i = 0; i < f->moments.n; i++) {
-		const struct moment *m = &f->moments.v[i];
+	for (size_t i = 0; i < f->calls.v.n; i++) {
+		const struct step_call *m = &f->calls.v.v[i];
 		if (m->process == process && m->function == function)
 			push_step(s, &(struct step){ .from = m->begin,
-					     .to = m->ticks,
+					     .to = m->end,
 					     .launched = m->begin,
 					     .process = process });
 	}
@@ -462,9 +462,9 @@ static void find_by_kernels(const struct finder *f, struct steps *s)
 {
 	const uint32_t process = busiest(f);
 	struct comers c = { 0 };
-	for (size_t i = 0; i < f->moments.n; i++)
-		if (f->moments.v[i].process == process && !f->moments.v[i].waits)
-			take_launch(&c, f->moments.v[i].function);
+	for (size_t i = 0; i < f->calls.v.n; i++)
+		if (f->calls.v.v[i].process == process && !f->calls.v.v[i].waits)
+			take_launch(&c, f->calls.v.v[i].function);
 	const struct comer *k = choose_comer(&c);
 	if (k)
 		push_turns(f, process, k->function, s);
@@ -472,33 +472,31 @@ static void find_by_kernels(const struct finder *f, struct steps *s)
 	map_fini(&c.map);
 }
 
-static int find_by_calls(const struct trace *t, struct steps *s)
+static int find_by_calls(struct finder *f, struct steps *s)
 {
-	struct finder f = { .t = t, .launches = xcalloc(t->processes.n + 1, sizeof *f.launches) };
-	int e = take_all(&f);
+	const struct trace *t = f->t;
+	const int e = take_all(f);
 	s->v.n = 0;
 	s->found = STEPS_WAITS;
 	if (!e && t->part.steps_found == STEPS_KERNELS)
-		push_turns(&f, busiest(&f), (uint32_t)t->part.steps_name, s);
+		push_turns(f, busiest(f), (uint32_t)t->part.steps_name, s);
 	else if (!e)
-		split(&f, s);
+		split(f, s);
 	if (!e && !is_enough(t, s))
-		find_by_kernels(&f, s);
-	array_free(&f.moments);
-	free(f.launches);
+		find_by_kernels(f, s);
 	return e;
 }
 
 /* ---- steps ---- */
 
-int steps_load(const struct trace *t, const struct meta *m, struct steps *ret_steps)
+static int find(struct finder *f, const struct meta *m, struct steps *ret_steps)
 {
+	const struct trace *t = f->t;
 	struct steps repeated = { 0 };
-	*ret_steps = (struct steps){ 0 };
 	int e = find_by_ranges(t, m, false, ret_steps);
 	if (e || is_enough(t, ret_steps))
 		return e;
-	e = find_by_calls(t, ret_steps);
+	e = find_by_calls(f, ret_steps);
 	if (e || is_enough(t, ret_steps))
 		return e;
 	e = find_by_ranges(t, m, true, &repeated);
@@ -508,6 +506,22 @@ int steps_load(const struct trace *t, const struct meta *m, struct steps *ret_st
 	} else {
 		steps_fini(&repeated);
 	}
+	return e;
+}
+
+int steps_load(const struct trace *t, const struct meta *m, struct step_calls *ret_calls,
+	struct steps *ret_steps)
+{
+	struct finder f = { .t = t, .launches = xcalloc(t->processes.n + 1, sizeof *f.launches) };
+	int e = ret_calls ? take_all(&f) : 0;
+	*ret_steps = (struct steps){ 0 };
+	if (!e)
+		e = find(&f, m, ret_steps);
+	free(f.launches);
+	if (ret_calls)
+		*ret_calls = f.calls;
+	else
+		array_free(&f.calls.v);
 	return e;
 }
 

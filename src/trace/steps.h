@@ -42,8 +42,21 @@ struct steps {
 	uint64_t name; /* hash of their ranges' name without the number; waits have none */
 };
 
-/* 0 or -errno of the machine. */
-int steps_load(const struct trace *t, const struct meta *m, struct steps *ret_steps);
+/* A launch that succeeded, or a call that waits. */
+struct step_call {
+	uint64_t begin, end; /* ticks */
+	uint32_t process, tid;
+	uint32_t function; /* launches: of its handle; 0: not known */
+	bool waits;
+};
+
+struct step_calls {
+	ARRAY(struct step_call) v; /* by end, and those around behind those inside */
+};
+
+/* 0 or -errno of the machine.  ret_calls: all such calls, which the caller frees; or NULL. */
+int steps_load(const struct trace *t, const struct meta *m, struct step_calls *ret_calls,
+	struct steps *ret_steps);
 void steps_fini(struct steps *s);
 
 /* Whether a range has its name from the program; and how long a name is without the number that

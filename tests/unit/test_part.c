@@ -484,7 +484,7 @@ static void without_any_mark_steps_begin_with_the_same_kernel(void **state)
 	struct steps steps;
 	struct error err;
 	assert_int_equal(meta_load(t, &names, &err), 0);
-	assert_int_equal(steps_load(t, &names, &steps), 0);
+	assert_int_equal(steps_load(t, &names, NULL, &steps), 0);
 	assert_int_equal(steps.v.n, 1);
 	assert_int_equal(steps.v.v[0].number, 5);
 	assert_true(steps.v.v[0].to - steps.v.v[0].from >= 650);
