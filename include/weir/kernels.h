@@ -179,6 +179,8 @@ struct weir_gemm_args {
 	const void *a, *b;
 	void *d;
 	const void *bias, *residual; /* NULL where the epilogue has none */
+	void *workspace; /* of weir_plan_workspace() bytes, a multiple of 16 bytes.  NULL where that
+			    is 0 */
 };
 
 /*
@@ -219,10 +221,9 @@ struct weir_conv {
 
 /*
  * Chooses and loads the kernel of a convolution. On capability 9.0, BF16 and FP16 with c and k that
- * are multiples of 8, and with one group, run on the tensor cores forward. So does the gradient of
- * the input at stride 1. All else runs plain kernels.
- *   ret_plan   close it with weir_plan_close()
- * Errors: those of weir_rows_plan().
+ * are multiples of 8, and with one group, run on the tensor cores. The gradient of the input does
+ * only at stride 1. All else runs plain kernels. ret_plan   close it with weir_plan_close() Errors:
+ * those of weir_rows_plan().
  */
 int weir_conv_plan(
 	struct weir_kernels *kernels, const struct weir_conv *what, struct weir_plan **ret_plan);
@@ -233,7 +234,8 @@ int weir_conv_plan(
  */
 int weir_conv_run(const struct weir_plan *plan, const struct weir_gemm_args *args, void *stream);
 
-/* Bytes of device memory that a run needs beside its tensors. It is 0 for all plans of today. */
+/* Bytes of device memory that a run needs beside its tensors. It is 0 for all plans but those of
+ * the gradient of filters on the tensor cores. */
 size_t weir_plan_workspace(const struct weir_plan *plan);
 
 /* Which kernel was chosen and why, in a line. It belongs to the plan. */

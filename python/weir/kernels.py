@@ -62,7 +62,7 @@ class _Conv(C.Structure):
 
 class _GemmArgs(C.Structure):
     _fields_ = [("size", C.c_size_t), ("a", C.c_void_p), ("b", C.c_void_p), ("d", C.c_void_p), ("bias", C.c_void_p),
-                ("residual", C.c_void_p)]
+                ("residual", C.c_void_p), ("workspace", C.c_void_p)]
 
 
 class _DLTensor(C.Structure):
@@ -143,6 +143,8 @@ class _Library:
         self.c.weir_rows_plan.argtypes = [C.c_void_p, C.POINTER(_Rows), C.POINTER(C.c_void_p)]
         self.c.weir_gemm_plan.argtypes = [C.c_void_p, C.POINTER(_Gemm), C.POINTER(C.c_void_p)]
         self.c.weir_gemm_run.argtypes = [C.c_void_p, C.POINTER(_GemmArgs), C.c_void_p]
+        self.c.weir_plan_workspace.restype = C.c_size_t
+        self.c.weir_plan_workspace.argtypes = [C.c_void_p]
         self.c.weir_conv_plan.argtypes = [C.c_void_p, C.POINTER(_Conv), C.POINTER(C.c_void_p)]
         self.c.weir_conv_run.argtypes = [C.c_void_p, C.POINTER(_GemmArgs), C.c_void_p]
         self.c.weir_rows_run.argtypes = [C.c_void_p, C.POINTER(_RowsArgs), C.c_void_p]
@@ -434,8 +436,12 @@ def _convolve(pass_: int, x: Sequence[int], weight: Sequence[int], a: Any, b: An
     plan = library.plan(_Conv, library.c.weir_conv_plan,
                         (t["a"].type, epilogue, pass_, choice, x[0], x[2], x[3], x[1], weight[0], weight[2], weight[3],
                          *steps, *pads, *dilations, groups))
+    bytes_more = library.c.weir_plan_workspace(plan)
+    if bytes_more:
+        elements = (-(-bytes_more // t["a"].item),)
+        t["workspace"] = _Tensor(a.new_empty(elements) if hasattr(a, "new_empty") else t["a"].module.empty(elements, a.dtype))
     args = _GemmArgs(C.sizeof(_GemmArgs), *(t[name].at if name in t else None
-                                            for name in ("a", "b", "d", "bias", "residual")))
+                                            for name in ("a", "b", "d", "bias", "residual", "workspace")))
     library.check(library.c.weir_conv_run(plan, C.byref(args), C.c_void_p(_stream(t["a"]) if stream is None else stream)))
     return out
 

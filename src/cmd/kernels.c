@@ -404,7 +404,7 @@ static const struct listed {
 	{ "gemm", "f16 bf16", "gemm_sm90",
 		"capability 9.0, pitches of 16 bytes. Bias, activation, residual, SwiGLU are fused" },
 	{ "conv", "f16 bf16", "conv_sm90",
-		"capability 9.0, multiples of 8 channels, no groups. Forward, and the input's gradient at stride 1" },
+		"capability 9.0, multiples of 8 channels, no groups. The input's gradient at stride 1 only" },
 	{ "softmax and norms", "f32 f16 bf16", "rows", "any width, stride and alignment" },
 	{ "gemm", "f32 f16 bf16", "gemm", "any shape, pitch and alignment" },
 	{ "conv", "f32 f16 bf16", "conv", "any shape, group, pass and alignment" },

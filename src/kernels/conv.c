@@ -13,7 +13,9 @@ enum {
 	/* Of the copy engine. */
 	STEP_MOST = 8,
 	CORNER_MOST = 127,
-	OFFSET_MOST = 255
+	OFFSET_MOST = 255,
+	PARTS_MOST = 64,      /* of the pixels of a gradient of filters */
+	SUMS_MOST = 256 << 20 /* bytes */
 };
 
 int64_t conv_outputs(int64_t inputs, int64_t taps, int64_t stride, int64_t pad, int64_t dilation)
@@ -150,6 +152,15 @@ struct weir_gemm conv_product(const struct weir_conv *w)
 {
 	const struct conv_args g = conv_geometry(w);
 	struct weir_gemm p = { .size = sizeof p, .type = w->type, .epilogue = w->epilogue };
+	if (w->pass == WEIR_CONV_FILTERS) {
+		p.m = w->k;
+		p.n = w->r * w->s * ((g.channels + 63) / 64 * 64);
+		p.k = (g.rows + 63) / 64 * 64;
+		p.a_transposed = p.b_transposed = 1;
+		p.a_pitch = p.m;
+		p.b_pitch = p.d_pitch = p.residual_pitch = p.n;
+		return p;
+	}
 	p.m = g.rows;
 	p.n = (int64_t)g.columns * g.groups;
 	p.k = w->r * w->s * ((g.channels + 63) / 64 * 64);
@@ -173,8 +184,8 @@ static bool is_gathered(const struct conv_axis *a)
 
 static bool is_tiled(const struct weir_conv *w, const struct conv_args *g)
 {
-	return w->pass != WEIR_CONV_FILTERS && w->groups == 1 && w->c % 8 == 0 && w->k % 8 == 0 &&
-	       is_gathered(&g->y) && is_gathered(&g->x);
+	return w->n > 0 && w->groups == 1 && w->c % 8 == 0 && w->k % 8 == 0 && is_gathered(&g->y) &&
+	       is_gathered(&g->x);
 }
 
 static double bytes_of(const struct weir_conv *w)
@@ -209,16 +220,73 @@ static struct gemm_choice choose_plain(
 	return c;
 }
 
+size_t conv_sums_bytes(const struct weir_conv *w)
+{
+	return (size_t)(w->k * w->r * w->s * w->c) * sizeof(float);
+}
+
+/* Puts a choice among n others by its time.  Of one kernel only the best number of parts stays. */
+static size_t put_in_order(struct gemm_choice *all, size_t n, const struct gemm_choice *c)
+{
+	size_t at = 0, end;
+	while (at < n && all[at].predicted_ns <= c->predicted_ns)
+		if (strcmp(all[at++].name, c->name) == 0)
+			return n;
+	for (end = at; end < n && strcmp(all[end].name, c->name) != 0; end++)
+		;
+	memmove(&all[at + 1], &all[at], (end - at) * sizeof *all);
+	all[at] = *c;
+	return end < n ? n : n + 1;
+}
+
+/* The gradient of filters, whose few tiles sum over all pixels.  `parts` blocks share a tile's
+ * pixels, so they take as long as that many products of fewer pixels.  Their sums are then added.
+ */
+static size_t choose_gradient(
+	const struct kernel_device *d, const struct weir_conv *w, struct gemm_choice *ret)
+{
+	struct gemm_choice some[GEMM_FORMS_MOST];
+	const struct weir_gemm whole = conv_product(w);
+	const int64_t blocks = whole.k / 64, rows = (whole.m + 63) / 64 * 64;
+	size_t n = 0;
+	for (unsigned parts = 1; parts <= PARTS_MOST && parts <= blocks; parts++) {
+		const double sums = (double)conv_sums_bytes(w) * parts;
+		struct weir_gemm p = whole;
+		p.m = rows * parts;
+		p.k = (blocks + parts - 1) / parts * 64;
+		const size_t all = gemm_choose(d, &p, some);
+		for (size_t i = 0; i + 1 < all && (parts == 1 || sums <= SUMS_MOST); i++) {
+			struct gemm_choice *c = &some[i];
+			/* Sums of 192 columns leave no registers for where they go. */
+			if (c->cluster > 1 || c->form.bm > rows ||
+				(c->form.ping_pong && c->form.bn > 160))
+				continue;
+			c->parts = parts;
+			c->clusters = (uint64_t)((whole.m + c->form.bm - 1) / c->form.bm *
+						 ((whole.n + c->form.bn - 1) / c->form.bn)) *
+				      parts;
+			if (c->predicted_ns)
+				c->predicted_ns +=
+					gemm_plain_ns(d, 0) + 2 * sums / d->copy_gb_per_s;
+			n = put_in_order(ret, n, c);
+		}
+	}
+	return n;
+}
+
 size_t conv_choose(const struct kernel_device *d, const struct weir_conv *w,
 	struct gemm_choice ret[static GEMM_FORMS_MOST])
 {
 	static const char product[] = "weir_gemm", own[] = "weir_conv";
 	const struct conv_args g = conv_geometry(w);
 	const struct weir_gemm p = conv_product(w);
-	const size_t n = is_tiled(w, &g) ? gemm_choose(d, &p, ret) : 1;
-	for (size_t i = 0; i + 1 < n; i++)
+	size_t n = 0;
+	if (is_tiled(w, &g))
+		n = w->pass == WEIR_CONV_FILTERS ? choose_gradient(d, w, ret)
+						 : gemm_choose(d, &p, ret) - 1;
+	for (size_t i = 0; i < n; i++)
 		memcpy(ret[i].name, own, sizeof product - 1);
-	ret[n - 1] = choose_plain(d, w, &g);
+	ret[n++] = choose_plain(d, w, &g);
 	return n;
 }
 
@@ -236,13 +304,31 @@ void conv_program(const struct weir_conv *w, const struct gemm_choice *c, struct
 			c->name, strrchr(c->name, '_') + 1, type);
 		return;
 	}
+	const char *schedule = f->ping_pong ? "PING_PONG" : "SHARED_TILE";
 	buf_put_text(ret, "#include \"conv_sm90.cu\"\n");
 	gemm_put_wgmma(&p, f->bn, ret);
 	buf_printf(ret,
 		"extern \"C\" __global__ void __launch_bounds__(384, 1) %s(const __grid_constant__ "
 		"conv_tiled_args p)\n"
-		"{\nDYNAMIC_SHARED(shared);\n"
-		"conv<%s, wgmma, %u, %u, %u, %u, %u, %s, %u, %u>(p, shared_address(shared)).run();\n}\n",
-		c->name, type, f->bm, f->bn, f->stages, f->buffers, f->clm,
-		f->ping_pong ? "PING_PONG" : "SHARED_TILE", p.b_transposed, w->epilogue);
+		"{\nDYNAMIC_SHARED(shared);\n",
+		c->name);
+	if (w->pass == WEIR_CONV_FILTERS)
+		buf_printf(ret,
+			"conv_gradient<%s, wgmma, %u, %u, %u, %u, %s>(p, shared_address(shared)).run();\n}\n",
+			type, f->bm, f->bn, f->stages, f->buffers, schedule);
+	else
+		buf_printf(ret,
+			"conv<%s, wgmma, %u, %u, %u, %u, %u, %s, %u, %u>(p, shared_address(shared)).run();\n}\n",
+			type, f->bm, f->bn, f->stages, f->buffers, f->clm, schedule, p.b_transposed,
+			w->epilogue);
+}
+
+void conv_sum_program(const struct weir_conv *w, struct buf *ret_name, struct buf *ret)
+{
+	const char *type = kernel_type_word(w->type);
+	buf_printf(ret_name, "weir_conv_%s_sum", type);
+	buf_printf(ret,
+		"#include \"conv.cu\"\nextern \"C\" __global__ void __launch_bounds__(256) "
+		"%s(const conv_sum_args a)\n{ conv_sum<%s>(a); }\n",
+		buf_text(ret_name), type);
 }

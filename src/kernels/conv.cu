@@ -155,3 +155,14 @@ template <typename T> __device__ void conv_filters(const conv_args &g)
 						T::make(sum[i][j]);
 	}
 }
+
+/* What the parts of a gradient of filters have summed, in their order. */
+template <typename T> __device__ void conv_sum(const conv_sum_args &g)
+{
+	for (long long e = blockIdx.x * 256ll + threadIdx.x; e < g.elements; e += gridDim.x * 256ll) {
+		float sum = 0;
+		for (int i = 0; i < g.parts; i++)
+			sum += g.sums[i * g.elements + e];
+		((T *)g.d)[e] = T::make(sum);
+	}
+}

@@ -29,4 +29,15 @@ struct conv_tiled_args {
 	struct conv_axis y, x;
 	int channels;
 	int first_tap, tap_step; /* of B */
+	/* For the gradient of filters: the pixels are in so many parts, of k each, whose sums stand one behind the other. */
+	int parts;
+	float *sums;
+};
+
+/* Adds up the parts. */
+struct conv_sum_args {
+	const float *sums;
+	void *d;
+	long long elements; /* of D */
+	int parts;
 };

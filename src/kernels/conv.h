@@ -25,6 +25,12 @@ int64_t conv_outputs(int64_t inputs, int64_t taps, int64_t stride, int64_t pad, 
 
 void conv_program(const struct weir_conv *what, const struct gemm_choice *choice, struct buf *ret);
 
+/* The kernel that adds up the parts of a gradient of filters, and its name. */
+void conv_sum_program(const struct weir_conv *what, struct buf *ret_name, struct buf *ret);
+
+/* Of one part's sums. */
+size_t conv_sums_bytes(const struct weir_conv *what);
+
 double conv_flops(const struct weir_conv *what);
 
 #endif

@@ -16,6 +16,24 @@ static void describe(const struct weir_plan *p, struct buf *ret)
 	conv_describe(&p->what.conv, ret);
 }
 
+/* A tiled gradient of filters leaves sums in the workspace, which a second kernel adds up. */
+static int load_sum(struct weir_plan *p, struct weir_kernels *k, struct error *err)
+{
+	const struct weir_conv *w = &p->what.conv;
+	struct buf name = { 0 }, program = { 0 };
+	const char *from;
+	const uint64_t blocks = (conv_sums_bytes(w) / sizeof(float) + 255) / 256,
+		       most = 8 * k->device.sms;
+	p->sum = (struct launch){ .block = 256, .cluster = 1 };
+	p->sum.grid = (unsigned)(blocks < most ? blocks : most);
+	p->workspace_bytes = p->tile.parts * conv_sums_bytes(w);
+	conv_sum_program(w, &name, &program);
+	const int e = kernel_prepare(k, buf_text(&name), &program, &p->sum, &from, err);
+	buf_free(&name);
+	buf_free(&program);
+	return e;
+}
+
 static int make_plan(struct weir_kernels *k, const struct weir_conv *what,
 	struct weir_plan **ret_plan, struct error *err)
 {
@@ -30,8 +48,14 @@ static int make_plan(struct weir_kernels *k, const struct weir_conv *what,
 		e = product_load(
 			p, k, &kind, choice, conv_choose(&k->device, w, choice), w->choice, err);
 	}
-	if (e)
+	if (e) {
 		free(p);
+		return e;
+	}
+	if (p->fast.function && w->pass == WEIR_CONV_FILTERS)
+		e = load_sum(p, k, err);
+	if (e)
+		weir_plan_close(p);
 	else
 		*ret_plan = p;
 	return e;
@@ -50,7 +74,7 @@ int weir_conv_plan(
 /* Pixels of A, from the one that the first tap of the first pixel of D reads to that of the last.
  */
 static int encode_pixels(const struct weir_plan *p, const void *at, const struct conv_args *g,
-	struct tensor_map *ret)
+	unsigned pixels, struct tensor_map *ret)
 {
 	const uint64_t sizes[] = { (uint64_t)g->channels, (uint64_t)g->x.a, (uint64_t)g->y.a,
 		(uint64_t)p->what.conv.n };
@@ -61,8 +85,8 @@ static int encode_pixels(const struct weir_plan *p, const void *at, const struct
 		(g->y.d - 1) * g->y.times + g->y.first + 1 - g->y.a };
 	const uint32_t steps[] = { 1, (uint32_t)g->x.times, (uint32_t)g->y.times, 1 };
 	return KERNEL_CALL(p->kernels, &kernel_error, cuTensorMapEncodeIm2col, ret,
-		product_map_type(p), 4, at, sizes, pitches, first, last, 64, p->tile.form.bm, steps,
-		0, MAP_SWIZZLE_128B, MAP_PROMOTE_256B, 0);
+		product_map_type(p), 4, at, sizes, pitches, first, last, 64, pixels, steps, 0,
+		MAP_SWIZZLE_128B, MAP_PROMOTE_256B, 0);
 }
 
 /* Filters: channels, taps, filters. */
@@ -87,9 +111,42 @@ static int run_tiled(const struct weir_plan *p, const struct weir_gemm_args *a, 
 	t.first_tap = back ? g.y.taps * g.x.taps - 1 : 0;
 	t.tap_step = back ? -1 : 1;
 	int e = product_tile(p, a, &t.product);
-	e = e ? e : encode_pixels(p, a->a, &g, &t.product.a);
+	e = e ? e : encode_pixels(p, a->a, &g, p->tile.form.bm, &t.product.a);
 	e = e ? e : encode_filters(p, a->b, &t.product.b);
 	return e ? e : kernel_launch(p->kernels, &p->fast, &t, stream);
+}
+
+/* The gradient of the output: filters, pixels. */
+static int encode_gradient(const struct weir_plan *p, const void *at, const struct conv_args *g,
+	struct tensor_map *ret)
+{
+	const uint64_t sizes[] = { (uint64_t)p->what.conv.k, (uint64_t)g->rows };
+	const uint64_t pitches[] = { sizes[0] * 2 };
+	const uint32_t box[] = { 64, 64 }, steps[] = { 1, 1 };
+	return KERNEL_CALL(p->kernels, &kernel_error, cuTensorMapEncodeTiled, ret,
+		product_map_type(p), 2, at, sizes, pitches, box, steps, 0, MAP_SWIZZLE_128B,
+		MAP_PROMOTE_256B, 0);
+}
+
+static int run_gradient(const struct weir_plan *p, const struct weir_gemm_args *a, void *stream)
+{
+	const struct conv_args g = conv_geometry(&p->what.conv);
+	const struct weir_gemm *w = &p->what.gemm;
+	const int64_t parts = p->tile.parts;
+	struct conv_tiled_args t = { .y = g.y, .x = g.x, .channels = g.channels };
+	struct conv_sum_args s = { a->workspace, a->d, 0, (int)parts };
+	t.parts = (int)parts;
+	t.sums = a->workspace;
+	t.product.m = (int)w->m;
+	t.product.n = (int)w->n;
+	t.product.k = (int)((w->k / 64 + parts - 1) / parts * 64);
+	t.product.group = (int)p->tile.group;
+	s.elements = (long long)(conv_sums_bytes(&p->what.conv) / sizeof(float));
+	int e = encode_gradient(p, a->a, &g, &t.product.a);
+	e = e ? e : encode_pixels(p, a->b, &g, 64, &t.product.b);
+	t.product.d = t.product.a; /* the kernel fetches all three */
+	e = e ? e : kernel_launch(p->kernels, &p->fast, &t, stream);
+	return e ? e : kernel_launch(p->kernels, &p->sum, &s, stream);
 }
 
 static int run_plain(const struct weir_plan *p, const struct weir_gemm_args *a, void *stream)
@@ -116,6 +173,10 @@ int weir_conv_run(const struct weir_plan *plan, const struct weir_gemm_args *arg
 	const int e = product_check_args(&plan->what.gemm, args);
 	if (e)
 		return e;
-	return plan->fast.function && product_is_aligned(args) ? run_tiled(plan, args, stream)
-							       : run_plain(plan, args, stream);
+	if (plan->workspace_bytes && (!args->workspace || (uintptr_t)args->workspace % 16))
+		return kernel_argument("workspace is NULL, or no multiple of 16 bytes");
+	if (!plan->fast.function || !product_is_aligned(args))
+		return run_plain(plan, args, stream);
+	return plan->what.conv.pass == WEIR_CONV_FILTERS ? run_gradient(plan, args, stream)
+							 : run_tiled(plan, args, stream);
 }

@@ -56,6 +56,96 @@ struct conv : gemm<T, MMA, BM, BN, STAGES, BUFFERS, CLM, 1, SCHEDULE, 0, TB, EPI
 
 	__device__ __forceinline__ void run(void)
 	{
-		this->run_with(*this);
+		this->run_as(*this);
+	}
+};
+
+struct __align__(8) float_pair {
+	float v[2];
+};
+
+/* The gradient of filters.  A is the gradient of the output and B the input, both with pixels as K.  Rows of D are
+ * filters, and columns 64 channels of one tap and then of the next.  `parts` blocks share the pixels of a tile. */
+template <typename T, typename MMA, int BM, int BN, int STAGES, int BUFFERS, int SCHEDULE>
+struct conv_gradient : gemm<T, MMA, BM, BN, STAGES, BUFFERS, 1, 1, SCHEDULE, 1, 1, GEMM_NONE> {
+	typedef gemm<T, MMA, BM, BN, STAGES, BUFFERS, 1, 1, SCHEDULE, 1, 1, GEMM_NONE> product;
+	typedef typename product::Z Z;
+
+	static constexpr int CHUNKS = BN / 64;
+	const conv_tiled_args &g;
+	int chunks, taps; /* of 64 channels of a tap */
+	int part;         /* of the tile of which corner() was asked last */
+
+	__device__ __forceinline__ conv_gradient(const conv_tiled_args &args, u32 shared)
+		: product(args.product, shared), g(args), part(0)
+	{
+		chunks = (g.channels + 63) / 64;
+		taps = g.y.taps * g.x.taps;
+		this->tiles *= g.parts;
+	}
+
+	__device__ __forceinline__ tile corner(int t)
+	{
+		const int each = this->cm * this->cn;
+		part = t / each;
+		return product::corner(t - part * each);
+	}
+
+	__device__ __forceinline__ void load(void)
+	{
+		ring at = {0, 0};
+		for (int t = this->first; t < this->tiles; t += this->step) {
+			const tile c = corner(t);
+			int channel[CHUNKS], right[CHUNKS], down[CHUNKS];
+#pragma unroll
+			for (int i = 0; i < CHUNKS; i++) {
+				const int tap = (c.n / 64 + i) / chunks, r = tap / g.x.taps;
+				/* Behind the last tap all is 0, as behind the last channel. */
+				channel[i] = (tap < taps ? c.n / 64 + i - tap * chunks : chunks) * 64;
+				right[i] = tap < taps ? (tap - r * g.x.taps) * g.x.step : 0;
+				down[i] = tap < taps ? r * g.y.step : 0;
+			}
+			for (int kb = 0; kb < this->blocks_k; kb++) {
+				const int pixel = part * g.product.k + kb * Z::BK;
+				const int line = pixel / g.x.d, image = line / g.y.d;
+				const int x = (pixel - line * g.x.d) * g.x.times + g.x.first;
+				const int y = (line - image * g.y.d) * g.y.times + g.y.first;
+				mbarrier_wait(this->empty + 8 * at.stage, at.phase ^ 1);
+				const u32 barrier = this->full + 8 * at.stage, a = this->base + at.stage * Z::STAGE;
+				mbarrier_expect(barrier, Z::STAGE);
+				load_operand<BM, 1, 1>(a, g.product.a, pixel, c.m, barrier, 0);
+#pragma unroll
+				for (int i = 0; i < CHUNKS; i++)
+					tma_load_pixels(a + Z::A_BYTES + i * 8192, g.product.b, channel[i], x, y, image,
+						right[i], down[i], barrier);
+				at.template next<STAGES>();
+			}
+		}
+	}
+
+	__device__ __forceinline__ void put(const float (&sum)[Z::STRIPS][BN / 2], int, tile c, u32 &, u32 &)
+	{
+		const int row = c.m + this->thread / 32 * 16 + this->thread % 32 / 4;
+#pragma unroll
+		for (int s = 0; s < CHUNKS; s++) {
+			const int tap = (c.n / 64 + s) / chunks;
+			const int channel = (c.n / 64 + s - tap * chunks) * 64 + this->thread % 4 * 2;
+#pragma unroll
+			for (int i = 0; i < 2 * Z::STRIPS; i++) {
+				const int filter = row + i / 2 * 64 + i % 2 * 8;
+				float *const to = g.sums + (((long long)part * g.product.m + filter) * taps + tap) * g.channels;
+#pragma unroll
+				for (int j = 0; j < 8; j++) {
+					const float *const from = sum[i / 2] + (s * 8 + j) * 4 + i % 2 * 2;
+					if (filter < g.product.m && tap < taps && channel + j * 8 < g.channels)
+						*(float_pair *)(to + channel + j * 8) = {{from[0], from[1]}};
+				}
+			}
+		}
+	}
+
+	__device__ __forceinline__ void run(void)
+	{
+		this->run_as(*this);
 	}
 };

@@ -19,6 +19,7 @@ struct gemm_choice {
 	unsigned block, cluster, shared_bytes;
 	uint64_t clusters; /* that have work; a launch has no more of them than run at a time */
 	unsigned group;
+	unsigned parts;      /* of K, for the gradient of filters */
 	double predicted_ns; /* 0: not known */
 };
 

@@ -329,7 +329,7 @@ struct gemm {
 
 	/* The parity of a barrier tells only one phase from the next.  So each warpgroup of a ping-pong waits for its stages
 	 * only once the other has seen all of its own: barriers 3 and 4 are whose turn it is. */
-	__device__ __forceinline__ void compute(int w)
+	template <typename SELF> __device__ __forceinline__ void compute(SELF &self, int w)
 	{
 		constexpr bool OWN = SCHEDULE == PING_PONG;
 		float sum[Z::STRIPS][BN / 2];
@@ -340,7 +340,7 @@ struct gemm {
 			at.skip<STAGES>((u32)blocks_k);
 		}
 		for (int t = first + (OWN ? w * step : 0); t < tiles; t += OWN ? 2 * step : step) {
-			tile c = corner(t);
+			tile c = self.corner(t);
 			if (!OWN)
 				c.m += w * Z::STRIPS * 64;
 			if (EPILOGUE == GEMM_RESIDUAL && thread == 0) {
@@ -354,7 +354,7 @@ struct gemm {
 			multiply(sum, at, w);
 			if (OWN)
 				at.skip<STAGES>((u32)blocks_k); /* the other's tile */
-			put(sum, w, c, used, arrived);
+			self.put(sum, w, c, used, arrived);
 		}
 		if (thread == 0)
 			tma_wait();
@@ -362,20 +362,20 @@ struct gemm {
 
 	__device__ __forceinline__ void run(void)
 	{
-		run_with(*this);
+		run_as(*this);
 	}
 
-	/* loader.load() fills the stages. */
-	template <typename LOADER> __device__ __forceinline__ void run_with(LOADER &loader)
+	/* What is built on this has a load() of its own, and may have another corner() and put(). */
+	template <typename SELF> __device__ __forceinline__ void run_as(SELF &self)
 	{
 		start();
 		if (warpgroup == 0) {
 			registers_less<40>();
 			if (threadIdx.x < 32 && elect_one())
-				loader.load();
+				self.load();
 		} else {
 			registers_more<232>();
-			compute(warpgroup - 1);
+			compute(self, warpgroup - 1);
 		}
 		if (Z::CLUSTER > 1)
 			together();

@@ -163,7 +163,7 @@ void plan_finish(struct weir_plan *p, struct weir_kernels *k)
 
 size_t weir_plan_workspace(const struct weir_plan *plan)
 {
-	return 0;
+	return plan->workspace_bytes;
 }
 
 const char *weir_plan_text(const struct weir_plan *plan)

@@ -52,6 +52,8 @@ struct weir_plan {
 	struct gemm_choice tile; /* of a product's fast launch */
 	struct launch fast;      /* function NULL: there is none */
 	struct launch plain;
+	struct launch sum; /* behind the fast one: of the parts in the workspace */
+	size_t workspace_bytes;
 	double predicted_ns;
 	char name[80]; /* of the kernel that an aligned run launches */
 	char text[400];

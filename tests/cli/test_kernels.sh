@@ -23,6 +23,7 @@ expect 0 'weir_conv_f16_nt_' "$weir" kernels plan conv -t f16 -s 64,56,56,64,64,
 expect 0 'only the plain kernel' "$weir" kernels plan conv -s 64,56,56,64,64,3,3 --padding 1 --stride 2,1 --pass input
 expect 0 'weir_conv_bf16_direct' "$weir" kernels plan conv -s 1,56,56,64,64,3,3 --groups 64 --dilation 1,2
 expect 0 'weir_conv_f16_residual_nt_' env LD_LIBRARY_PATH="$sim" "$weir" kernels bench conv -t f16 -s 2,8,8,64,64,3,3 --pass input -e residual
+expect 0 'weir_conv_bf16_tt_' env LD_LIBRARY_PATH="$sim" "$weir" kernels tune conv -s 2,8,8,64,64,3,3 --pass filters
 expect 0 'weir_conv_f32_filters' env LD_LIBRARY_PATH="$sim" "$weir" kernels tune conv -t f32 -s 2,8,8,64,64,3,3 --pass filters
 
 expect 2 'needs --size N,H,W,C,K,R,S' "$weir" kernels plan conv -s 4,4,4

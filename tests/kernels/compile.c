@@ -89,7 +89,7 @@ static void compile_products(const struct nvrtc *nvrtc, unsigned cc, const char 
 	buf_free(&text);
 }
 
-/* Every tile of both passes with its epilogues in turn, every epilogue with one tile, and the plain
+/* Every tile of each pass with its epilogues in turn, every epilogue with one tile, and the plain
  * kernels. */
 static void compile_convolutions(const struct nvrtc *nvrtc, unsigned cc, const char *arch)
 {
@@ -97,10 +97,10 @@ static void compile_convolutions(const struct nvrtc *nvrtc, unsigned cc, const c
 	struct kernel_device device;
 	struct buf text = { 0 };
 	kernel_device_init(&device, "any", cc, 132);
-	for (uint32_t kind = 0; kind < 2 * 6 * 2; kind++) {
+	for (uint32_t kind = 0; kind < 2 * 6 * 2 + 2; kind++) {
 		const struct weir_conv what = { .size = sizeof what,
 			.type = WEIR_F16 + kind % 2,
-			.epilogue = kind / 2 % 6,
+			.epilogue = kind < 24 ? kind / 2 % 6 : 0,
 			.pass = kind / 12,
 			.n = 32,
 			.h = 28,
@@ -117,10 +117,18 @@ static void compile_convolutions(const struct nvrtc *nvrtc, unsigned cc, const c
 			.dilation_w = 1,
 			.groups = 1 };
 		const size_t n = conv_choose(&device, &what, choice);
-		for (size_t i = kind % 6 ? kind % n : 0; i < n; i += kind % 6 ? n : 1) {
+		for (size_t i = kind % 6 && kind < 24 ? kind % n : 0; i < n;
+			i += kind % 6 && kind < 24 ? n : 1) {
 			text.n = 0;
 			conv_program(&what, &choice[i], &text);
 			compile(nvrtc, choice[i].name, buf_text(&text), arch);
+		}
+		if (what.pass == WEIR_CONV_FILTERS) {
+			struct buf name = { 0 };
+			text.n = 0;
+			conv_sum_program(&what, &name, &text);
+			compile(nvrtc, buf_text(&name), buf_text(&text), arch);
+			buf_free(&name);
 		}
 	}
 	buf_free(&text);

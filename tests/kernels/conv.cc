@@ -254,6 +254,51 @@ static int run(const geometry &g, int clusters)
 	return bad != 0;
 }
 
+/* The gradient of filters, in `parts` of the pixels; what is behind the sums must stay as it is. */
+template <typename T, int BM, int BN, int STAGES, int SCHEDULE> static int run_gradient(const geometry &g, int parts, int clusters)
+{
+	typedef conv_gradient<T, emulated_wgmma<T, BN, 1, 1>, BM, BN, STAGES, 1, SCHEDULE> kernel;
+	tensors<T> t(g, WGRAD, GEMM_NONE);
+	const conv_args a = arguments(t);
+	const int blocks = ((int)a.rows + 63) / 64;
+	std::vector<float> sums((size_t)(parts * g.filters() + GUARD), -77);
+	conv_tiled_args p = {};
+	p.y = a.y;
+	p.x = a.x;
+	p.channels = a.channels;
+	p.parts = parts;
+	p.sums = sums.data();
+	p.product.m = g.k;
+	p.product.n = g.r * g.s * ((a.channels + 63) / 64) * 64;
+	p.product.k = (blocks + parts - 1) / parts * 64;
+	p.product.group = 1 + draw(4);
+	p.product.a = matrix_map(t.output.data(), (int)a.rows, g.k, 64, true);
+	p.product.b = as_map(emulated_image{(unsigned short *)a.a, a.channels, a.x.a, a.y.a, g.n, a.x.first, a.y.first,
+		a.x.first + (a.x.d - 1) * a.x.times, a.y.first + (a.y.d - 1) * a.y.times, a.x.times, a.y.times, 64});
+	emulate_begin = sm90_begin;
+	emulate_order = draw(5);
+	emulate_eager = draw(2);
+	emulate(dim3((unsigned)clusters), dim3(384), [&] { kernel(p, 0).run(); });
+	const conv_sum_args s = {sums.data(), a.d, g.filters(), parts};
+	emulate(dim3(2), dim3(256), [&] { conv_sum<T>(s); });
+	int bad = t.count_wrong();
+	for (int i = 0; i < GUARD; i++)
+		bad += sums[(size_t)(parts * g.filters() + i)] != -77;
+	t.complain("tiled, of filters", bad);
+	return bad != 0;
+}
+
+template <typename T, int BM, int BN, int STAGES, int SCHEDULE> static int check_gradient(void)
+{
+	static const geometry some[] = {{1, 1, 1, 8, 8, 1, 1, 1, 1, 0, 0, 1, 1, 1}, {3, 9, 7, 64, 72, 3, 3, 1, 1, 1, 1, 1, 1, 1},
+		{2, 13, 20, 72, 136, 3, 2, 2, 3, 1, 2, 1, 2, 1}, {1, 17, 11, 136, 16, 1, 1, 2, 2, 0, 0, 1, 1, 1}};
+	int bad = 0;
+	for (const geometry &g : some)
+		for (int parts = 1; parts < 4; parts++)
+			bad += run_gradient<T, BM, BN, STAGES, SCHEDULE>(g, parts, 1 + draw(3));
+	return bad;
+}
+
 template <typename T, int BM, int BN, int STAGES, int BUFFERS, int CLM, int SCHEDULE, int TB, int EPILOGUE>
 static int check(void)
 {
@@ -277,6 +322,7 @@ int main(int argc, char **argv)
 {
 	int bad = check<bf16, 128, 96, 3, 2, 1, PING_PONG, 0, GEMM_NONE>();
 	bad += check<bf16, 64, 64, 4, 1, 1, PING_PONG, 1, GEMM_NONE>();
+	bad += check_gradient<bf16, 64, 128, 4, PING_PONG>();
 	if (argc > 1)
 		return bad != 0;
 	bad += check_plain<f32>() + check_plain<bf16>() + check_plain<f16>();
@@ -286,6 +332,7 @@ int main(int argc, char **argv)
 	bad += check<bf16, 128, 160, 3, 2, 2, PING_PONG, 0, GEMM_BIAS_SILU>();
 	bad += check<bf16, 128, 128, 4, 2, 2, SHARED_TILE, 1, GEMM_RESIDUAL>();
 	bad += check<f16, 128, 128, 3, 2, 1, PING_PONG, 0, GEMM_RESIDUAL>();
+	bad += check_gradient<f16, 128, 64, 3, PING_PONG>() + check_gradient<bf16, 128, 128, 4, SHARED_TILE>();
 	if (!bad)
 		puts("convolutions agree with the definition");
 	return bad != 0;

@@ -152,6 +152,59 @@ static void a_gradient_reads_the_filters_backwards(void **state)
 	weir_kernels_close(k);
 }
 
+/* Of the filters: two launches, of which the second one adds up what the first leaves in the
+ * workspace. */
+static void a_gradient_of_filters_sums_parts_of_the_pixels(void **state)
+{
+	struct weir_kernels *k = open_with(WEIR_COMPILER);
+	struct weir_conv what = small();
+	what.pass = WEIR_CONV_FILTERS;
+	struct weir_plan *p = plan_of(k, &what);
+	assert_non_null(strstr(weir_plan_text(p), "weir_conv_bf16_tt_"));
+	const size_t sums = 136 * 9 * 72 * sizeof(float), bytes = weir_plan_workspace(p);
+	assert_int_equal(bytes % sums, 0);
+	assert_int_not_equal(bytes, 0);
+	struct weir_gemm_args args = { .size = sizeof args, .a = a, .b = b, .d = d };
+	FAILS(WEIR_KERNELS_ERROR_ARGUMENT, weir_conv_run(p, &args, NULL));
+	args.workspace = d + (1 << 24);
+
+	void *stream, *graph, *node[2];
+	size_t n = 2;
+	struct cu_kernel_node_params first, second;
+	OK(cuStreamCreate(&stream, 1));
+	OK(cuStreamBeginCapture_v2(stream, 0));
+	OK(weir_conv_run(p, &args, stream));
+	OK(cuStreamEndCapture(stream, &graph));
+	OK(cuGraphGetNodes(graph, node, &n));
+	assert_int_equal(n, 2);
+	OK(cuGraphKernelNodeGetParams_v2(node[0], &first));
+	OK(cuGraphKernelNodeGetParams_v2(node[1], &second));
+	struct conv_tiled_args t;
+	struct conv_sum_args s;
+	memcpy(&t, first.params[0], sizeof t);
+	memcpy(&s, second.params[0], sizeof s);
+	assert_int_equal(first.block_x, 384);
+	assert_int_equal(t.product.m, 136);
+	assert_int_equal(t.product.n, 9 * 128);
+	assert_int_equal(t.parts, bytes / sums);
+	assert_true(t.parts * t.product.k >= 4 * 15 * 20);
+	assert_true(t.product.k % 64 == 0);
+	assert_ptr_equal(t.sums, args.workspace);
+	expect_map(&t.product.a, a, 2, (uint64_t[]){ 136, 1200 }, (uint64_t[]){ 272 },
+		(unsigned[]){ 64, 64, 0 }, NULL);
+	expect_map(&t.product.b, b, 4, (uint64_t[]){ 72, 40, 29, 4 },
+		(uint64_t[]){ 144, 144 * 40, 144 * 40 * 29 }, (unsigned[]){ 64, 64, 0 },
+		(unsigned[]){ 1, 2, 2, 1 });
+	assert_ptr_equal(s.sums, args.workspace);
+	assert_ptr_equal(s.d, d);
+	assert_int_equal(s.elements, 136 * 9 * 72);
+	assert_int_equal(s.parts, t.parts);
+	OK(cuGraphDestroy(graph));
+	OK(cuStreamDestroy_v2(stream));
+	weir_plan_close(p);
+	weir_kernels_close(k);
+}
+
 static void what_the_copy_engine_cannot_gather_is_plain(void **state)
 {
 	static const char *const names[] = { "f32_plain", "bf16_plain", "bf16_plain", "bf16_plain",
@@ -160,7 +213,7 @@ static void what_the_copy_engine_cannot_gather_is_plain(void **state)
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		struct weir_conv what = small();
 		what.type = i == 0 ? WEIR_F32 : WEIR_BF16;
-		what.c = i == 1 ? 3 : 72;
+		what.c = i == 1 || i == 6 ? 3 : 72;
 		what.k = i == 2 ? 130 : i == 5 ? 72 : 136;
 		what.stride_w = i == 3 ? 9 : 2;
 		what.groups = i == 4 ? 2 : i == 5 ? 72 : 0;
@@ -258,6 +311,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_convolution_describes_its_images_to_the_copy_engine),
 		cmocka_unit_test(a_gradient_reads_the_filters_backwards),
+		cmocka_unit_test(a_gradient_of_filters_sums_parts_of_the_pixels),
 		cmocka_unit_test(what_the_copy_engine_cannot_gather_is_plain),
 		cmocka_unit_test(without_a_compiler_the_plain_kernels_run),
 		cmocka_unit_test(every_wrong_convolution_is_refused_in_words),

@@ -130,7 +130,9 @@ class Kernels(unittest.TestCase):
         self.assertEqual(kernels.conv2d_input(x.shape, w, nhwc(2, 32, 9, 8), padding=1).shape, x.shape)
         self.assertIn("weir_conv_bf16_nt", self.last())
         self.assertEqual(kernels.conv2d_weight(x, w.shape, nhwc(2, 32, 9, 8), padding=1).shape, w.shape)
-        self.assertIn("filters", self.last())
+        self.assertIn("weir_conv_bf16_tt", self.last())
+        kernels.conv2d_weight(nhwc(2, 64, 9, 8, "f32"), w.shape, nhwc(2, 32, 9, 8, "f32"), padding=1)
+        self.assertIn("weir_conv_f32_filters", self.last())
 
     def test_what_cannot_be_done_is_refused_in_words(self):
         x = Tensor((4, 8))
