@@ -84,7 +84,8 @@ expect 0 '' env WEIR_SIM=kernel=spin:1:1ns "$weir" record -q --sim --gpu=sample:
 expect 0 ' launches were not timed' "$weir" whatif -p strict -n 5 lc.weir sampled.weir
 
 # What happens then: both recorded on a device of a fiftieth of the speed, so that the host hardly counts, and run there
-# together.  BE runs while its input is open.
+# together.  BE runs while its input is open.  Its first batch may be in flight before LC is there, and no policy takes
+# that back: the later half of the requests counts.
 slow=kernel=spin:1:1ns,time=real,speed=.02,clock=host,sharing=mps
 kernels=kernel,blocks=2000,amount=50000
 requests="latency --work kernel,blocks=64,amount=30000 --batch 10 --requests 12 --pause 40000"
@@ -112,7 +113,7 @@ cat >compare.py <<'END'
 import json
 live = {p: json.load(open('live.' + p)) for p in ('fifo', 'strict')}
 assert all(run['answered'] == 12 for run in live.values()), live
-seen = live['fifo']['p50_us'] / live['strict']['p50_us']
+seen = live['fifo']['late_p50_us'] / live['strict']['late_p50_us']
 said = {w['policy']: w['programs'][0]['p50_ns'] for w in json.load(open('slow.json'))['ways'] if w['sharing'] == 'mps'}
 expected = said[None] / said['strict']
 print('fifo takes %.1f times as long as strict, and %.1f were predicted' % (seen, expected))
