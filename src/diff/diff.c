@@ -299,8 +299,8 @@ static void judge_row(struct judge *j, struct diff_row *row, enum diff_table tab
 	for (int s = 0; s < DIFF_SIDES; s++) {
 		struct diff_value *v = &row->value[s];
 		*v = (struct diff_value){ .there = row->runs[s].n,
-			.count = median_of(j, row, s, FIELD_COUNT, device),
-			.bytes = bytes_of(j, row, s),
+			.count = j->d->off[s] ? NAN : median_of(j, row, s, FIELD_COUNT, device),
+			.bytes = j->d->off[s] ? NAN : bytes_of(j, row, s),
 			.threads = threads_of(j, row, s),
 			.total_ns = total_of(j, row, table, s),
 			.p95_ns = percentile(row, s, 0.95),
@@ -315,7 +315,9 @@ static void judge_row(struct judge *j, struct diff_row *row, enum diff_table tab
 	judge_median(j, row);
 	if (table >= TABLE_PHASES)
 		add_medians(j, row);
-	if (!a->there || !b->there)
+	if (j->d->off[DIFF_A] || j->d->off[DIFF_B])
+		row->change.verdict = VERDICT_NONE;
+	else if (!a->there || !b->there)
 		row->change.verdict = a->there ? VERDICT_GONE : VERDICT_NEW;
 	else if (table == TABLE_KERNELS && j->d->apart)
 		row->change.verdict = VERDICT_NONE;
@@ -327,6 +329,8 @@ static void judge_row(struct judge *j, struct diff_row *row, enum diff_table tab
 /* What no run, or not every run, of a side says is not known there. */
 static bool is_known(const struct diff *d, unsigned t, int side)
 {
+	if (d->off[side])
+		return t == TOTAL_WALL;
 	if (t == TOTAL_DEVICE)
 		return d->has_device[side];
 	if (t == TOTAL_IDLE || t >= DIFF_TOTALS)
@@ -445,6 +449,7 @@ static double size_of_change(const struct diff_row *row)
 
 static void check_rows(const struct diff *d, enum diff_table table)
 {
+	const bool off = d->off[DIFF_A] || d->off[DIFF_B];
 	for (size_t i = 0; i < d->rows[table].n; i++) {
 		const struct diff_row *row = &d->rows[table].v[i];
 		const bool both = row->value[DIFF_A].there && row->value[DIFF_B].there;
@@ -452,7 +457,7 @@ static void check_rows(const struct diff *d, enum diff_table table)
 		expect(is_share(row->longer), "the pairs in which B is longer are a share of all");
 		expect(!both || row->change.verdict < VERDICT_NEW,
 			"what both sides have is not new or gone");
-		expect(both || row->change.verdict >= VERDICT_NEW,
+		expect(both || off || row->change.verdict >= VERDICT_NEW,
 			"what one side has alone is new or gone");
 		expect(!i || size_of_change(row - 1) >= size_of_change(row),
 			"the largest change comes first");

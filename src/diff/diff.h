@@ -216,6 +216,7 @@ struct diff {
 	bool analysed[DIFF_SIDES];   /* each run of the side says why devices were idle */
 	bool has_memory[DIFF_SIDES]; /* … how many bytes were allocated */
 	bool window[DIFF_SIDES];     /* a run of the side is a flight recording */
+	bool off[DIFF_SIDES];        /* no run of the side recorded anything: the level was off */
 	bool by_device; /* kernels: times are the device's; operators: unless sampled */
 	bool apart;     /* kernels of some runs are samples, of others not: no verdict on them */
 	ARRAY(char *) notes; /* sentences that the reader needs before any number */
@@ -255,7 +256,7 @@ static inline bool diff_is_resized(const struct diff_row *row)
 	return a > 0 && b > 0 && fabs(a - b) > DIFF_SAME * fmax(a, b);
 }
 
-/* Whether a side made no call and ran nothing. */
+/* Whether nothing of a side is known to have run. */
 bool diff_is_empty(const struct diff *d, enum diff_side_id side);
 
 bool diff_copied_same(const struct diff *d);

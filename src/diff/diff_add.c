@@ -357,6 +357,7 @@ int diff_add(struct diff *d, enum diff_side_id side, const char *file, const str
 	d->has_memory[side] &= report_knows_bytes(r, &r->gpu_memory);
 	d->sampled[side] |= r->sampled != 0;
 	d->window[side] |= is_window(r);
+	d->off[side] = report_is_off(r) && (a.run == 0 || d->off[side]);
 	add_totals(&a);
 	add_kernels(&a);
 	add_calls(&a);

@@ -218,15 +218,27 @@ static void put_unknown(struct bounded *b, const struct diff *d)
 	bounded_printf(b, "It is not known which is faster: %s", why[d->conclusion.doubt]);
 }
 
+static void put_empty(struct bounded *b, const struct diff *d)
+{
+	const bool one = diff_is_empty(d, DIFF_A), other = diff_is_empty(d, DIFF_B);
+	if (d->off[DIFF_A] || d->off[DIFF_B])
+		bounded_printf(b, "Recording was switched off in %s",
+			!d->off[DIFF_B]  ? "A"
+			: d->off[DIFF_A] ? "A and B"
+					 : "B");
+	else
+		bounded_printf(b, "%s",
+			one && other ? "Neither A nor B made a CUDA call"
+			: one        ? "A made no CUDA call"
+				     : "B made no CUDA call");
+	bounded_put(b, ", so there is nothing to compare");
+}
+
 static void say_slower(const struct diff *d, struct bounded *b)
 {
 	const struct diff_conclusion *c = &d->conclusion;
-	const bool a = diff_is_empty(d, DIFF_A), both = a && diff_is_empty(d, DIFF_B);
-	if (a || diff_is_empty(d, DIFF_B)) {
-		bounded_printf(b, "%s, so there is nothing to compare",
-			both ? "Neither A nor B made a CUDA call"
-			: a  ? "A made no CUDA call"
-			     : "B made no CUDA call");
+	if (diff_is_empty(d, DIFF_A) || diff_is_empty(d, DIFF_B)) {
+		put_empty(b, d);
 	} else if (c->whole != VERDICT_NONE) {
 		put_whole(b, d);
 	} else if (is_moved(c->change.verdict)) {
@@ -433,9 +445,12 @@ static bool say_none(const struct diff *d, struct bounded *b)
 	struct number from, to;
 	if (!diff_is_empty(d, DIFF_A) && !diff_is_empty(d, DIFF_B))
 		return false;
-	bounded_printf(b, "A has %s launches and B has %s",
-		count_text(&from, diff_count(d, ONE_LAUNCH, DIFF_A)),
-		count_text(&to, diff_count(d, ONE_LAUNCH, DIFF_B)));
+	if (d->off[DIFF_A] || d->off[DIFF_B])
+		bounded_put(b, "At level off, Weir records neither calls nor launches");
+	else
+		bounded_printf(b, "A has %s launches and B has %s",
+			count_text(&from, diff_count(d, ONE_LAUNCH, DIFF_A)),
+			count_text(&to, diff_count(d, ONE_LAUNCH, DIFF_B)));
 	return true;
 }
 
@@ -477,7 +492,10 @@ static void say_sure(const struct diff *d, struct bounded *b)
 	struct number from, to;
 	if (c->one == ONE_NONE) {
 		bounded_put(b,
-			diff_is_empty(d, DIFF_A) || diff_is_empty(d, DIFF_B)
+			d->off[DIFF_A] || d->off[DIFF_B]
+				? "Record again without `--level off`, or switch recording on while the "
+				  "program runs"
+			: diff_is_empty(d, DIFF_A) || diff_is_empty(d, DIFF_B)
 				? "`weir doctor` says why no call was seen"
 			: !total_of(d) && c->doubt != DOUBT_FEW
 				? "Ranges around steps or requests, for example of NVTX, would tell"

@@ -51,8 +51,9 @@ double diff_count(const struct diff *d, enum diff_one one, enum diff_side_id sid
 
 bool diff_is_empty(const struct diff *d, enum diff_side_id side)
 {
-	return d->sums[TOTAL_CALLS].side[side] == 0 && d->sums[TOTAL_LAUNCHES].side[side] == 0 &&
-	       !(d->sums[TOTAL_DEVICE].side[side] > 0);
+	return d->off[side] ||
+	       (d->sums[TOTAL_CALLS].side[side] == 0 && d->sums[TOTAL_LAUNCHES].side[side] == 0 &&
+		       !(d->sums[TOTAL_DEVICE].side[side] > 0));
 }
 
 /* Launches that one side has more of weigh little, by number and by time.  One that has twice the

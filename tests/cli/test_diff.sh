@@ -41,6 +41,12 @@ if "$weir" help record >/dev/null 2>&1 && [ -e "$(dirname "$weir")/../lib/weir/l
 	expect 0 '^3$' begins "$weir" diff none.weir none.weir
 	expect 2 "'launches > \+5%' can't be judged" "$weir" diff -f 'launches > +5%' a.weir none.weir
 	expect 2 '"undecided": true' "$weir" diff --json -f 'launches > +5%' a.weir none.weir
+	# One made at level off says nothing of what the program did, not even that it made no call.
+	"$weir" record -q --sim --level off -o off.weir -- "$(dirname "$weir")/../examples/vecadd" >/dev/null 2>&1
+	expect 0 '^Recording was switched off in B, so there is nothing to compare\.$' "$weir" diff a.weir off.weir
+	expect 0 '^3$' begins "$weir" diff off.weir off.weir
+	expect 1 '^$' sh -c "'$weir' diff a.weir off.weir | grep -E 'no CUDA call|-100|gone|→ 0'"
+	expect 2 "'launches > \+5%' can't be judged" "$weir" diff -f 'launches > +5%' off.weir a.weir
 fi
 expect 0 '^Kernels: [0-9]+ same.*\.' "$weir" diff a.weir a.weir
 # No row says "faster" of a median that is not less by more than the noise beside it.
