@@ -165,6 +165,7 @@ struct diff_work {
 	bool kernels;    /* those that both ran take most of the time */
 	bool steps;      /* found in the same way, and as many or of as many launches each */
 	bool requests;   /* both have some */
+	bool input;      /* as many copies of as many bytes, which are not few */
 	bool resized;    /* launches of the kernels that both ran have other sizes … */
 	bool relaunched; /* … or come in other numbers for as much input */
 	bool periods; /* steps end in another pace than their lengths say, see diff_settle_steps()

@@ -149,6 +149,13 @@ static void put_same(struct bounded *b, const struct diff *d)
 		put_rows(b, c);
 }
 
+static bool has_same_steps(const struct diff *d)
+{
+	const double *steps = d->sums[TOTAL_STEPS].side;
+	return d->work.steps && steps[DIFF_A] == steps[DIFF_B] && !d->window[DIFF_A] &&
+	       !d->window[DIFF_B];
+}
+
 /* Figures of as much work, which are too few to be judged; NULL: there are none. */
 static const struct diff_sum *total_of(const struct diff *d)
 {
@@ -157,11 +164,8 @@ static const struct diff_sum *total_of(const struct diff *d)
 		   agree = (busy->change.pct > 0) == (wall->change.pct > 0) ||
 			   fabs(wall->change.pct) < d->threshold_pct;
 	const struct diff_sum *s = has_busy && agree ? busy : wall;
-	const double *steps = d->sums[TOTAL_STEPS].side;
-	const bool window = d->window[DIFF_A] || d->window[DIFF_B],
-		   same_steps = d->work.steps && steps[DIFF_A] == steps[DIFF_B] && !window;
 	const bool known = s->side[DIFF_A] > 0 && s->side[DIFF_B] > 0;
-	return known && (d->work.same || same_steps) ? s : NULL;
+	return known && (d->work.same || has_same_steps(d) || d->work.input) ? s : NULL;
 }
 
 static void put_total(struct bounded *b, const struct diff *d, const struct diff_sum *s)
@@ -180,9 +184,11 @@ static void put_total(struct bounded *b, const struct diff *d, const struct diff
 		to.text, from.text, change_text(&n, s->side[DIFF_A], s->side[DIFF_B]));
 	if (d->work.same)
 		bounded_put(b, "for the same work");
-	else
+	else if (has_same_steps(d))
 		bounded_printf(
 			b, "in %s steps each", count_text(&n, d->sums[TOTAL_STEPS].side[DIFF_A]));
+	else
+		bounded_put(b, "for as many bytes copied");
 }
 
 /* A step or launch leaves out the time around it.  The same work as a whole counts more. */

@@ -116,6 +116,16 @@ static bool is_same_input(const struct diff *d)
 	return fmin(copied[DIFF_A], copied[DIFF_B]) > COPIED_LITTLE && diff_copied_same(d);
 }
 
+static bool is_same_copies(const struct diff *d)
+{
+	for (size_t i = 0; i < d->rows[TABLE_COPIES].n; i++) {
+		const struct diff_value *v = d->rows[TABLE_COPIES].v[i].value;
+		if (!is_near(v[DIFF_A].count, v[DIFF_B].count, DIFF_SAME))
+			return false;
+	}
+	return is_same_input(d);
+}
+
 /* How many launches more of the kernels that both ran one side made, and whether some have another
  * size. */
 static double count_more(const struct diff *d, bool *ret_resized)
@@ -173,6 +183,7 @@ void diff_compare_work(struct diff *d)
 			more > STEP_TOLERANCE * fmax(launches[DIFF_A], launches[DIFF_B]);
 	w->kernels = shares_kernels(d) && !w->relaunched;
 	w->steps = shares_steps(d);
+	w->input = is_same_copies(d) && !d->window[DIFF_A] && !d->window[DIFF_B];
 	w->requests = requests[DIFF_A] > 0 && requests[DIFF_B] > 0;
 	w->same = !d->window[DIFF_A] && !d->window[DIFF_B] && same_kernels(d) &&
 		  totals_near(d, TOTAL_GRAPH_LAUNCHES) && diff_copied_same(d) &&
