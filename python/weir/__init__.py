@@ -82,5 +82,17 @@ def __getattr__(name):
     raise AttributeError("module weir has no attribute " + name)
 
 
+def program():
+    """The program of the installation that this package is in, else the one in PATH, else None."""
+    import shutil
+
+    folder = os.path.dirname(os.path.realpath(__file__))
+    while folder != "/":
+        folder = os.path.dirname(folder)
+        if os.path.exists(os.path.join(folder, "lib/weir/libweir.so")):
+            return os.path.join(folder, "bin/weir")
+    return shutil.which("weir")
+
+
 def warn(text):
     print("weir: " + text, file=sys.stderr)

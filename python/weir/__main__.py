@@ -5,7 +5,6 @@ python3 -m weir export-torch REPOSITORY MODEL: export_torch.py.
 python3 -m weir kernelspec install: notebook.py."""
 import os
 import runpy
-import shutil
 import sys
 
 import weir
@@ -18,18 +17,8 @@ USAGE = """usage: weir record -- python3 -m weir SCRIPT [ARGUMENT...]
 """
 
 
-def find_program():
-    """The program of the installation that this package is in, else the one in PATH, else None."""
-    folder = os.path.dirname(os.path.realpath(__file__))
-    while folder != "/":
-        folder = os.path.dirname(folder)
-        if os.path.exists(os.path.join(folder, "lib/weir/libweir.so")):
-            return os.path.join(folder, "bin/weir")
-    return shutil.which("weir")
-
-
 def become_program(arguments):
-    program = find_program()
+    program = weir.program()
     if not program:
         sys.stderr.write("weir: the program weir is neither beside this package nor in PATH\n")
         return 3

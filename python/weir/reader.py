@@ -18,10 +18,11 @@ import collections
 import json
 import keyword
 import os
-import shutil
 import subprocess
 import sys
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+
+import weir
 
 try:
     import numpy
@@ -41,12 +42,10 @@ class Error(Exception):
 
 
 def program() -> str:
-    """The program `weir` that this package belongs to, or the one that is found in PATH."""
-    here = os.path.dirname(os.path.abspath(__file__))
-    beside = os.path.normpath(os.path.join(here, "..", "..", "..", "..", "bin", "weir"))
-    found = beside if os.access(beside, os.X_OK) else shutil.which("weir")
+    """weir.program(), or Error."""
+    found = weir.program()
     if not found:
-        raise Error("there is no program weir, neither %s nor in PATH" % beside)
+        raise Error("the program weir is neither beside this package nor in PATH")
     return found
 
 
