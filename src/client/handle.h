@@ -14,10 +14,13 @@
 #include "weir/sched.h"
 
 struct handle {
-	_Atomic uint64_t state; /* see handle.c */
-	_Atomic(struct share_file *) file;
+	/* See handle.c.  handle_publish() releases all of the handle to handle_enter(); each
+	 * handle_leave() to the last one, which forgets it; forget() to handle_new(). */
+	_Atomic uint64_t state;
+	_Atomic(struct share_file *) file; /* handle_reach_file() swaps it in, acq_rel, and loads it
+					    * with acquire */
 	char directory[SHARE_PATH];
-	_Atomic int log_level;
+	_Atomic int log_level; /* stands for itself */
 	struct stream_pool streams;
 };
 

@@ -9,7 +9,7 @@
 #include "base/atomic.h"
 
 enum { UNKNOWN, MISSING, FOUND };
-static _Atomic uint32_t known;
+static _Atomic uint32_t known; /* stored with release behind `functions`, loaded with acquire */
 static struct injected functions;
 
 /* Several threads at once find the same. */

@@ -80,7 +80,8 @@ static void put(struct pool_stream *s, uint32_t state)
 
 static bool is_of(const struct pool_stream *s, const struct current *c)
 {
-	return s->pid == (uint32_t)getpid() && s->context == c->context && s->context_id == c->id;
+	return load_relaxed(&s->pid) == (uint32_t)getpid() && s->context == c->context &&
+	       s->context_id == c->id;
 }
 
 /* One that was returned; NULL: there is none. */
@@ -105,8 +106,11 @@ static struct pool_stream *take_place(struct stream_pool *p)
 			return s;
 	for (struct pool_stream *s = p->stream; s < p->stream + POOL_STREAMS; s++) {
 		const uint32_t state = load_acquire(&s->state);
-		if (state != IN_WORK && s->pid != pid && take(s, state))
+		if (state == IN_WORK || load_relaxed(&s->pid) == pid || !take(s, state))
+			continue;
+		if (load_relaxed(&s->pid) != pid)
 			return s;
+		put(s, state); /* another thread had it in work meanwhile */
 	}
 	return NULL;
 }
@@ -121,7 +125,7 @@ static int create(struct pool_stream *s, const struct current *c, uint32_t class
 		return WEIR_ERROR_DRIVER;
 	store_relaxed(&s->stream, stream);
 	s->class = class;
-	s->pid = (uint32_t)getpid();
+	store_relaxed(&s->pid, (uint32_t)getpid());
 	s->context = c->context;
 	s->context_id = c->id;
 	return WEIR_OK;
@@ -151,7 +155,8 @@ int stream_pool_return(struct stream_pool *p, void *stream)
 	const uint32_t pid = (uint32_t)getpid();
 	for (struct pool_stream *s = p->stream; s < p->stream + POOL_STREAMS; s++) {
 		uint32_t state = load_acquire(&s->state);
-		if (state == GIVEN_OUT && load_relaxed(&s->stream) == stream && s->pid == pid)
+		if (state == GIVEN_OUT && load_relaxed(&s->stream) == stream &&
+			load_relaxed(&s->pid) == pid)
 			return atomic_compare_exchange_strong_explicit(&s->state, &state, IDLE,
 				       memory_order_acq_rel, memory_order_relaxed)
 				       ? WEIR_OK

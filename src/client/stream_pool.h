@@ -10,9 +10,11 @@
 #define POOL_STREAMS 64u
 
 struct pool_stream {
-	_Atomic uint32_t state; /* of stream_pool.c; what follows is of who has it in work */
+	/* Of stream_pool.c.  put() stores it with release behind what follows, which is of who has
+	 * it in work; take() and stream_pool_return() acquire. */
+	_Atomic uint32_t state;
 	uint32_t class;
-	uint32_t pid; /* a forked child has none of its parent's */
+	_Atomic uint32_t pid; /* a forked child has none of its parent's; a hint without take() */
 	_Atomic(void *) stream;
 	void *context;
 	uint64_t context_id; /* addresses of contexts come again */

@@ -22,9 +22,10 @@ struct request_log {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t work;
-	struct buf waiting, writing; /* the second is the thread's */
-	bool ends, torn;             /* torn: the file ends in a part of a line; the thread's */
-	_Atomic uint64_t lost;
+	struct buf waiting, writing; /* the first with the lock; the second is the thread's */
+	bool ends;                   /* with the lock */
+	bool torn;                   /* the file ends in a part of a line; the thread's */
+	_Atomic uint64_t lost;       /* stands for itself */
 };
 
 static uint64_t lines_in(const char *text, size_t n)

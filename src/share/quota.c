@@ -249,9 +249,10 @@ void quota_measure(
 void quota_want(struct share_file *f, uint32_t slot, uint64_t bytes, uint64_t until_ns)
 {
 	struct share_slot *s = &f->slots[slot];
-	store_relaxed(&s->memory.wanted_until_ns, until_ns);
-	store_release(&s->memory.wanted, bytes);
-	store_release(&f->devices[s->who.device % SHARE_DEVICES].who.wanted_hint, 1);
+	struct share_device *d = &f->devices[s->who.device % SHARE_DEVICES];
+	atomic_store_explicit(&s->memory.wanted_until_ns, until_ns, memory_order_seq_cst);
+	atomic_store_explicit(&s->memory.wanted, bytes, memory_order_seq_cst);
+	atomic_store_explicit(&d->who.wanted_hint, 1, memory_order_seq_cst);
 }
 
 uint64_t quota_wanted(const struct share_file *f, uint32_t slot, uint64_t now_ns)

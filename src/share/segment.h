@@ -71,7 +71,8 @@ struct share_slot_grant {
  * share_grant(). work.inside and the bits of `active` are changed and looked at again in the order
  * seq_cst, by show_inside() and end_lingering(); work.inside and a stream's count by go_outside()
  * and streams_submit(), with full barriers.  memory.asked and memory.used are of order seq_cst for
- * the sum of quota.c.  memory.wanted is stored with release behind wanted_until_ns.  All else are
+ * the sum of quota.c.  So are memory.wanted_until_ns, memory.wanted and wanted_hint: quota_want()
+ * stores the hint last, served_give_wanted() clears it and then looks at the others.  All else are
  * amounts that stand for themselves: relaxed, and whoever reads several of them may see some of
  * them older.
  */

@@ -138,6 +138,13 @@ static uint64_t swap(struct thread *t, int place, uint64_t value, enum order ord
 	return seen;
 }
 
+static uint64_t add(struct thread *t, int place, uint64_t value, enum order order)
+{
+	uint64_t seen = memory.place[place].store[memory.place[place].count - 1].value;
+	swap_if(t, place, &seen, seen + value, order);
+	return seen;
+}
+
 /* ---- protocols ---- */
 
 typedef void step(struct thread *t);
@@ -299,7 +306,9 @@ end:
 	END;
 }
 
-/* The trace of a process and its clock: process.c, control_by(); process.h, process_control(). */
+/* The trace of a process and its clock: process.c, control_by(); process.h, process_control().  The
+ * same in served.c, where the state of a device's pool is last, in injected.c of libweirapi, and in
+ * handle.c, handle_publish() and handle_enter(). */
 enum { CLOCK, CONTROL };
 
 static void process_starts(struct thread *t)
@@ -379,7 +388,79 @@ static bool loop_is_woken(const struct thread t[THREADS])
 	return t[0].r[1] || t[0].r[0] || t[1].r[0];
 }
 
-/* What a lock guards: lock.h, lock_try(), lock_give(). */
+/* A pool of the driver's that is destroyed while it may be visited: pools.c, visit(),
+ * forget_pool().  Of the two one sees the other. */
+enum { VISITORS, POOL };
+
+static void pool_is_visited(struct thread *t)
+{
+	BEGIN
+	NEXT add(t, VISITORS, 1, named(0, SEQ_CST));
+	NEXT t->r[0] = load(t, POOL, named(1, SEQ_CST));
+	END;
+}
+
+static void pool_is_forgotten(struct thread *t)
+{
+	BEGIN
+	NEXT store(t, POOL, 0, named(2, SEQ_CST));
+	NEXT t->r[0] = load(t, VISITORS, named(3, SEQ_CST));
+	END;
+}
+
+static bool pool_outlives_its_visit(const struct thread t[THREADS])
+{
+	return !t[0].r[0] || t[1].r[0];
+}
+
+/* Memory that one program wants of another: quota.c, quota_want(); served_handles.c,
+ * served_give_wanted().  The other gives some now, or looks again. */
+enum { WANTED, HINT };
+
+static void memory_is_wanted(struct thread *t)
+{
+	BEGIN
+	NEXT store(t, WANTED, 1, named(0, SEQ_CST));
+	NEXT store(t, HINT, 1, named(0, SEQ_CST));
+	END;
+}
+
+static void memory_is_given(struct thread *t)
+{
+	BEGIN
+	NEXT store(t, HINT, 0, SEQ_CST);
+	NEXT t->r[0] = load(t, WANTED, named(1, SEQ_CST));
+	END;
+}
+
+static bool want_is_not_lost(const struct thread t[THREADS])
+{
+	return t[1].r[0] || memory.place[HINT].store[memory.place[HINT].count - 1].value;
+}
+
+/* A handle of libweirapi that is closed while others use it: handle.c, handle_leave(), forget().
+ * The last one finds what all have done with it. */
+enum { LEFT, MAPPED };
+
+static void handle_is_used(struct thread *t)
+{
+	BEGIN
+	NEXT store(t, MAPPED, 1, RELAXED);
+	NEXT add(t, LEFT, 1, named(0, ACQ_REL));
+	END;
+}
+
+static void handle_is_closed(struct thread *t)
+{
+	BEGIN
+	NEXT if (!add(t, LEFT, 1, named(1, ACQ_REL))) goto end;
+	NEXT must(load(t, MAPPED, RELAXED) == 1);
+end:
+	END;
+}
+
+/* What a lock guards: lock.h, lock_try(), lock_give().  The same in stream_pool.c, where the state
+ * of a stream is the holder: take(), put(). */
 enum { HOLDER, GUARDED };
 
 static void lock_is_taken(struct thread *t)
@@ -441,6 +522,10 @@ static const struct protocol {
 	{ "a launch at a request's end", { launch_enters, request_leaves }, launch_is_in_a_request,
 		INSIDE },
 	{ "a loop that sleeps", { loop_sleeps, exchange_comes_back }, loop_is_woken, -1 },
+	{ "a pool that is destroyed", { pool_is_visited, pool_is_forgotten },
+		pool_outlives_its_visit, POOL },
+	{ "memory that is wanted", { memory_is_wanted, memory_is_given }, want_is_not_lost, -1 },
+	{ "a handle that is closed", { handle_is_used, handle_is_closed }, NULL, -1 },
 	{ "a lock", { lock_is_taken, lock_is_taken, lock_is_taken }, lock_has_counted, -1 },
 	{ "a chunk in flight", { chunk_is_queued, chunk_is_overwritten }, NULL, -1 },
 };

@@ -27,12 +27,16 @@
 
 enum { POOL_RESERVED = 5, POOL_RESERVED_HIGH, POOL_USED, POOL_USED_HIGH, GRAPH_RESERVED = 2 };
 
+/* visit() adds itself to `visitors` and then looks at `pool`; forget_pool() takes `pool` away and
+ * then looks at `visitors`.  All four are seq_cst, so that one of the two sees the other. */
 static struct {
 	_Atomic(void *) pool;      /* NULL: none yet, or destroyed */
-	_Atomic uint32_t place;    /* 1 + its device; 0: not said yet */
-	_Atomic uint32_t visitors; /* threads that may be asking the driver about it */
+	_Atomic uint32_t place;    /* 1 + its device; 0: not said yet.  see_pool() stores it behind
+				    * `pool`, with release; visit() looks at it behind `pool` */
+	_Atomic uint32_t visitors; /* threads that may be asking the driver about it; leave()
+				    * releases what they did to forget_pool() */
 } pools[POOLS];
-static _Atomic int graphs; /* have memory nodes */
+static _Atomic int graphs; /* have memory nodes; stands for itself */
 
 void pools_forget(void)
 {

@@ -396,7 +396,7 @@ static void leave(struct served *s, uint64_t address, uint32_t tag)
 		if (!atomic_compare_exchange_strong_explicit(&s->left[i], &none, address + tag,
 			    memory_order_release, memory_order_relaxed))
 			continue;
-		store_release(&s->has_left, true);
+		atomic_exchange_explicit(&s->has_left, true, memory_order_release);
 		return;
 	}
 }

@@ -32,30 +32,36 @@ struct served_stream {
 	uint64_t recorded;     /* pool_now() when it was; 0: it has come, or never was */
 	uint64_t shared;       /* of `shares`, when its frees became everybody's */
 	uint64_t seen;         /* shares that it waits for already */
-	_Atomic uint64_t last; /* pool_now() at the last free of CONTEXT_TAG */
+	_Atomic uint64_t last; /* pool_now() at the last free of CONTEXT_TAG; stands for itself */
 };
 
 struct served {
-	_Atomic uint32_t state;
+	_Atomic uint32_t state; /* stored with release behind served_begin(), loaded with acquire by
+				 * of_device() */
 	struct lock lock;
 	bool is_calling;         /* the driver: served_calls() */
 	struct own_calls own;    /* the holder's */
 	bool has_pushed;         /* the context, over the holder's */
 	uint64_t calls_since_ns; /* CLOCK_MONOTONIC, where is_calling */
+	/* Freed without the lock: leave() swaps `has_left` in, with release, behind an address.
+	 * free_left() swaps it out, with acquire, before it looks for addresses.  With stores in
+	 * place of swaps, one of two threads that leave some would release its address to nobody.
+	 */
 	_Atomic bool has_left;
-	_Atomic uint64_t left[MOST_LEFT]; /* freed without the lock */
+	_Atomic uint64_t left[MOST_LEFT];
 	struct pool *pool;
 	uint64_t base, bytes; /* of addresses */
 	struct member *member;
 	void *context;            /* in which it began */
-	_Atomic uint64_t readers; /* a bit for each device that may use the memory */
+	_Atomic uint64_t readers; /* a bit for each device that may use the memory.  served_reach()
+				   * sets one and takes the lock to map; let_reach() has the lock */
 	uint64_t shares, host_seen;
 	bool is_tight; /* there was no new memory once */
 	/* Only memory that cuMemAlloc gave can be opened by other processes: the driver gives it.
 	 */
 	bool is_ordered_only;
 	_Atomic bool is_driver_used; /* the program has a pool of its own for allocations that name
-					none */
+					none; stands for itself */
 	struct served_stream streams[POOL_TAGS];
 } OWN_PAGES;
 
