@@ -27,7 +27,7 @@ ROUNDS, BYTES = 25, 200 << 20
 TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 UNIT = {"f32": 2e-5, "f16": 2e-3, "bf16": 1.6e-2}
 result = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "checks": 0, "failures": [], "rows": [],
-          "products": [], "fused": [], "first_use": {}}
+          "products": [], "fused": [], "convolutions": [], "first_use": {}}
 
 
 def save():
@@ -186,6 +186,78 @@ def products_are_right():
     expect("product repeats", all(torch.equal(kernels.linear(a, b), first) for _ in range(100)))
 
 
+def images(n, c, h, w, name):
+    return torch.randint(-1, 2, (n, h, w, c), device="cuda").to(TYPES[name]).permute(0, 3, 1, 2)
+
+
+def guarded_images(shape, dtype, offset):
+    n, c, h, w = shape
+    whole = torch.full((n * c * h * w + 64 + offset,), 7.0, device="cuda", dtype=dtype)
+    view = whole[32 + offset: -32].view(n, h, w, c).permute(0, 3, 1, 2)
+
+    def intact():
+        return bool((whole[:32 + offset] == 7).all() and (whole[-32:] == 7).all())
+    return view, intact
+
+
+def check_convolution(what, shape, name, epilogue=None, choice=0, offset=0):
+    """what: forward, input or filters.  Integers, so that all but GELU and SiLU are exact."""
+    n, c, h, w, k, r, s, stride, padding, dilation, groups = shape
+    geometry = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    x, filters = images(n, c, h, w, name), images(k, c // groups, r, s, name)
+    y = torch.nn.functional.conv2d(x.double(), filters.double(), **geometry).round()
+    gradient = images(*y.shape, name)
+    bias = residual = None
+    if what == "forward":
+        bias = torch.randint(-1, 2, (k,), device="cuda").to(TYPES[name]) if epilogue not in (None, "residual") else None
+        residual = images(*y.shape, name) if epilogue == "residual" else None
+        last = lambda t: t if t is None else t.permute(0, 2, 3, 1)
+        want = after(last(y), epilogue, bias, last(residual)).permute(0, 3, 1, 2)
+    elif what == "input":
+        want = torch.nn.grad.conv2d_input(x.shape, filters.double(), gradient.double(), **geometry).round()
+    else:
+        want = torch.nn.grad.conv2d_weight(x.double(), filters.shape, gradient.double(), **geometry).round()
+    out, intact = guarded_images(want.shape, TYPES[name], offset)
+    options = {**geometry, "out": out, "choice": choice}
+    if what == "forward":
+        kernels.conv2d(x, filters, bias, activation=epilogue if epilogue in ("relu", "gelu", "silu") else None, residual=residual,
+                       **options)
+    elif what == "input":
+        kernels.conv2d_input(x.shape, filters, gradient, **options)
+    else:
+        kernels.conv2d_weight(x, filters.shape, gradient, **options)
+    exact = epilogue not in ("gelu", "silu")
+    wrong = (out != want.to(TYPES[name])) if exact else ((out.double() - want).abs() > UNIT[name] * want.abs() + 2e-3)
+    text = f"convolution {what} {shape} {name} {epilogue} choice {choice} offset {offset}"
+    expect(text, not bool(wrong.any()), f"{int(wrong.sum())} wrong of {wrong.numel()}, first {wrong.nonzero()[:3].tolist()}; "
+           + kernels.plans()[-1])
+    expect(text, intact(), "guards are broken")
+
+
+def convolutions_are_right():
+    tiled = ((2, 64, 9, 7, 72, 3, 3, 1, 1, 1, 1), (3, 72, 13, 20, 136, 3, 2, (2, 3), (1, 2), (1, 2), 1),
+             (1, 136, 17, 11, 16, 1, 1, 2, 0, 1, 1), (2, 24, 30, 31, 24, 5, 3, 1, (4, 0), (2, 1), 1),
+             (4, 256, 14, 14, 200, 3, 3, 1, 1, 1, 1), (1, 8, 3, 3, 8, 3, 3, 1, 2, 1, 1))
+    plain = ((2, 3, 30, 31, 64, 7, 7, 2, 3, 1, 1), (2, 12, 9, 6, 8, 3, 3, 2, 1, 1, 4), (2, 48, 12, 11, 48, 3, 3, 1, 1, 1, 48),
+             (2, 20, 11, 8, 70, 3, 2, (2, 3), (1, 0), (1, 2), 1), (1, 66, 6, 6, 2, 1, 1, (3, 2), (0, 1), 1, 2))
+    for what in ("forward", "input", "filters"):
+        for shape in tiled + plain:
+            for name in TYPES:
+                check_convolution(what, shape, name)
+            check_convolution(what, shape, "bf16", offset=1)
+        for shape in tiled:
+            for choice in range(1, 19):
+                check_convolution(what, shape, "bf16", choice=choice)
+    for epilogue in ("bias", "relu", "gelu", "silu", "residual"):
+        for name in TYPES:
+            for shape in tiled[:3] + plain[:3]:
+                check_convolution("forward", shape, name, epilogue)
+    x, y = images(8, 256, 14, 14, "bf16") * 1.1, images(8, 256, 14, 14, "bf16") * .9
+    first = kernels.conv2d_weight(x, (256, 256, 3, 3), y, padding=1)
+    expect("the gradient of filters repeats",
+           all(torch.equal(kernels.conv2d_weight(x, (256, 256, 3, 3), y, padding=1), first) for _ in range(100)))
+
+
 # ---- fast? ----
 
 def graph(f, n):
@@ -321,6 +393,61 @@ def fused_are_fast():
             save()
 
 
+# Of ResNet-50: pixels across, channels, filters, their width, stride.  The first layer is one more.
+LAYERS = ((56, 64, 64, 3, 1), (56, 64, 256, 1, 1), (56, 256, 64, 1, 1), (56, 128, 128, 3, 2), (56, 256, 512, 1, 2),
+          (28, 128, 128, 3, 1), (28, 128, 512, 1, 1), (28, 512, 128, 1, 1), (28, 256, 256, 3, 2), (14, 256, 256, 3, 1),
+          (14, 256, 1024, 1, 1), (14, 1024, 256, 1, 1), (14, 512, 512, 3, 2), (7, 512, 512, 3, 1), (7, 512, 2048, 1, 1))
+FIRST = (224, 3, 64, 7, 2)
+
+
+def measure_layer(what, layer, epilogue=None, n=64):
+    """Beside PyTorch with cuDNN's benchmark mode.  Of Weir's: the first four choices on the tensor cores, or the plain one."""
+    f, grad = torch.nn.functional, torch.nn.grad
+    h, c, k, r, stride = layer
+    out = (h + 2 * (r // 2) - r) // stride + 1
+    make = lambda *s: torch.randn(s, device="cuda", dtype=torch.bfloat16).contiguous(memory_format=torch.channels_last)
+    pool = buffers(lambda: (make(n, c, h, h), make(k, c, r, r), make(n, k, out, out)), 2 * n * (c * h * h + k * out * out))
+    bias = torch.randn(k, device="cuda", dtype=torch.bfloat16)
+    geometry = {"stride": stride, "padding": r // 2}
+    get = lambda i: pool[i % len(pool)]
+    ours = {"forward": lambda i, c: kernels.conv2d(get(i)[0], get(i)[1], bias if epilogue else None, activation=epilogue,
+                                                   out=get(i)[2], choice=c, **geometry),
+            "input": lambda i, c: kernels.conv2d_input(get(i)[0].shape, get(i)[1], get(i)[2], out=get(i)[0], choice=c, **geometry),
+            "filters": lambda i, c: kernels.conv2d_weight(get(i)[0], get(i)[1].shape, get(i)[2], out=get(i)[1], choice=c,
+                                                          **geometry)}[what]
+    theirs = {"forward": lambda i: f.relu(f.conv2d(get(i)[0], get(i)[1], bias, **geometry)) if epilogue
+              else f.conv2d(get(i)[0], get(i)[1], **geometry),
+              "input": lambda i: grad.conv2d_input(get(i)[0].shape, get(i)[1], get(i)[2], **geometry),
+              "filters": lambda i: grad.conv2d_weight(get(i)[0], get(i)[1].shape, get(i)[2], **geometry)}[what]
+    contestants, plans = {"torch": theirs}, []
+    for choice in range(4):
+        before = set(kernels._get().plans)
+        ours(0, choice)
+        made = predicted(before)
+        if choice and (not made or not any(f"_{layout}_" in made[0]["text"] for layout in ("nn", "nt", "tt"))):
+            break
+        plans += made
+        contestants[f"weir {choice}"] = lambda i, choice=choice: ours(i, choice)
+    us = race(contestants, max(2, len(pool)))
+    best = min(v for name, v in us.items() if name != "torch")
+    result["convolutions"].append({
+        "pass": what, "epilogue": epilogue, "n": n, "pixels": h, "channels": c, "filters": k, "width": r, "stride": stride, "us": us,
+        "plans": plans, "tflops": round(2 * n * out * out * c * k * r * r / us["weir 0"] / 1e6, 1),
+        "times_torch": round(us["torch"] / us["weir 0"], 4), "times_torch_best": round(us["torch"] / best, 4)})
+    save()
+
+
+def convolutions_are_fast():
+    torch.backends.cudnn.benchmark = True
+    todo = [("forward", layer) for layer in LAYERS + (FIRST,)]
+    todo += [("input", layer) for layer in LAYERS if layer[4] == 1] + [("filters", layer) for layer in LAYERS]
+    todo += [("forward", layer, "relu") for layer in LAYERS if layer[3] == 3]
+    for what in todo:
+        if late():
+            return
+        measure_layer(*what)
+
+
 def first_use():
     """Milliseconds of the first plan: compiled, and from the cache by a library that was just opened."""
     x = torch.randn(64, 768, device="cuda", dtype=torch.bfloat16)
@@ -343,12 +470,17 @@ def operators():
     big = torch.randn(512, 1024, device="cuda", dtype=torch.bfloat16)
     def layer(x):
         return torch.ops.weir.linear(torch.ops.weir.rms_norm(x, w, 1e-6), big, None, None)
+    images, filters = (torch.randn(s, device="cuda", dtype=torch.bfloat16).contiguous(memory_format=torch.channels_last)
+                       for s in ((2, 64, 9, 9), (32, 64, 3, 3)))
+    conv = lambda x: torch.ops.weir.conv2d(x, filters, None, [1, 1], [1, 1], [1, 1], 1, None)
+    expect("a convolution, eager and compiled", torch.equal(conv(images), torch.compile(conv, fullgraph=True)(images)))
     expect("operators, eager and compiled", torch.equal(layer(x), torch.compile(layer, fullgraph=True)(x)))
 
 
 torch.manual_seed(1)
 random.seed(1)
-PARTS = (first_use, rows_are_right, products_are_right, products_are_fast, fused_are_fast, rows_are_fast, operators)
+PARTS = (first_use, rows_are_right, products_are_right, convolutions_are_right, products_are_fast, fused_are_fast,
+         convolutions_are_fast, rows_are_fast, operators)
 for f in PARTS:
     if f.__name__ in sys.argv[3:] or not sys.argv[3:]:
         part(f)
