@@ -11,19 +11,22 @@ complain() {
 	bad=1
 }
 
-wait_for() {
-	for i in $(seq 200); do
-		[ -s "$1" ] && return
+# The number of launches that have returned.
+returned() {
+	od -An -tu8 -N8 finished 2>/dev/null | tr -d ' '
+}
+
+wait_for_launches() {
+	until n=$(returned) && [ "${n:-0}" -gt 0 ]; do
+		kill -0 $launcher || { complain "no launch returned"; return; }
 		sleep 0.02
 	done
-	complain "$1 did not appear"
 }
 
 # Killed: the program goes on, its trace stays.
 "$weir" record -q -o killed.weir -- "$programs/forever" &
 launcher=$!
-wait_for finished
-sleep 0.1
+wait_for_launches
 program=$(tr -d " " </proc/$launcher/task/$launcher/children)
 kill -KILL $launcher
 wait $launcher 2>/dev/null
@@ -32,7 +35,7 @@ kill -0 "$program" || complain "the program died with weir record"
 kill -KILL "$program"
 while kill -0 "$program" 2>/dev/null; do sleep 0.02; done
 check_readable killed.weir || bad=1
-done_=$(od -An -tu8 -N8 finished | tr -d ' ')
+done_=$(returned)
 have=$(recorded_count killed.weir cuLaunchKernel)
 [ "$have" -ge "$done_" ] || complain "killed: $have recorded, $done_ had returned"
 
@@ -40,14 +43,13 @@ have=$(recorded_count killed.weir cuLaunchKernel)
 rm -f finished
 "$weir" record -q -o term.weir -- "$programs/forever" &
 launcher=$!
-wait_for finished
-sleep 0.1
+wait_for_launches
 kill -TERM $launcher
 wait $launcher 2>/dev/null
 code=$?
 [ $code = 143 ] || complain "SIGTERM: status $code, 143 expected"
 "$weir" report --json term.weir | grep -q '"finished": true' || complain "SIGTERM: not finished"
-done_=$(od -An -tu8 -N8 finished | tr -d ' ')
+done_=$(returned)
 have=$(recorded_count term.weir cuLaunchKernel)
 [ "$have" -ge "$done_" ] || complain "SIGTERM: $have recorded, $done_ had returned"
 

@@ -79,7 +79,7 @@ run() {
 
 grandchildren() {
 	[ "${command##*/}" = daemon_grandchild ] || return
-	for i in 1 2 3 4 5 6 7 8 9 10; do
+	for i in $(seq 300); do # a minute, if it hangs
 		[ -e "$work/$mode/finished" ] && return
 		sleep 0.2
 	done
