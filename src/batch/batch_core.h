@@ -48,8 +48,8 @@ struct batcher {
 void batch_note_work(struct batch_queue *q);
 /* The head is one of the run's items. */
 void batch_take_head(struct batch_queue *q, struct batch_run *run);
-/* Takes the item at that place of the heap out of the queue and all accounts. */
-struct batch_item *batch_take(struct batch_queue *q, uint32_t at);
+/* Takes the item of that slot out of its queue and all accounts. */
+struct batch_item *batch_take(struct batch_queue *q, uint32_t slot);
 /* The head goes to the items that are shed; false: there is no room for more. */
 bool batch_shed_head(struct batch_queue *q, struct batch_run *run);
 

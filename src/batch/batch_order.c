@@ -91,7 +91,7 @@ static struct pending look(struct batch_model *m, uint64_t start, struct batch_r
 				continue;
 			p.full = head->group != group || !grow(&p, &m->config, head->item);
 			if (!p.full)
-				seen[n++] = queue_remove(q, 0);
+				seen[n++] = queue_remove(q, queue_first(q)->slot);
 		}
 		while (n)
 			queue_push(q, seen[--n]);

@@ -1,8 +1,13 @@
-/* A heap with four children: half the levels of two, and the children of one lie in one line. */
+/*
+ * The heap has four children: half the levels of two, and the children of one lie in one line.
+ * Where there is an entry in it, there is one in front, and none in front is behind one of the
+ * heap.
+ */
 #include "batch/batch_queue.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/xmalloc.h"
 
@@ -54,12 +59,12 @@ static void sift_down(struct batch_queue *q, uint32_t at, struct queue_entry e)
 {
 	for (;;) {
 		uint32_t child = CHILDREN * at + 1, least = child;
-		if (child + CHILDREN <= q->n)
+		if (child + CHILDREN <= q->heaped)
 			least += least_of_four(&q->heap[child]);
 		else
-			while (++child < q->n)
+			while (++child < q->heaped)
 				least = is_before(&q->heap[child], &q->heap[least]) ? child : least;
-		if (least >= q->n)
+		if (least >= q->heaped)
 			break;
 		put(q, at, q->heap[least]);
 		at = least;
@@ -82,18 +87,87 @@ void queue_free_heap(struct queue_entry *heap)
 	free(heap - BEFORE_ROOT);
 }
 
-void queue_push(struct batch_queue *q, struct queue_entry e)
+static struct queue_entry heap_remove(struct batch_queue *q, uint32_t at)
 {
-	sift_up(q, q->n++, e);
+	const struct queue_entry gone = q->heap[at], last = q->heap[--q->heaped];
+	if (at < q->heaped)
+		sift_down(q, at, last);
+	return gone;
 }
 
-struct queue_entry queue_remove(struct batch_queue *q, uint32_t at)
+/* ---- in front ---- */
+
+/* There is room. */
+static void front_insert(struct batch_queue *q, struct queue_entry e)
 {
-	const struct queue_entry gone = q->heap[at], last = q->heap[--q->n];
-	if (at == q->n)
-		return gone;
-	sift_down(q, at, last);
+	q->at[e.slot] = QUEUE_IN_FRONT;
+	if (q->front_at && is_before(&e, &q->front[q->front_at])) {
+		q->front[--q->front_at] = e;
+		q->fronts++;
+		return;
+	}
+	if (q->front_at + q->fronts == QUEUE_FRONT) {
+		memmove(q->front, &q->front[q->front_at], q->fronts * sizeof e);
+		q->front_at = 0;
+	}
+	uint32_t at = q->front_at + q->fronts++;
+	for (; at > q->front_at && is_before(&e, &q->front[at - 1]); at--)
+		q->front[at] = q->front[at - 1];
+	q->front[at] = e;
+}
+
+static struct queue_entry front_remove(struct batch_queue *q, uint32_t slot)
+{
+	uint32_t at = q->front_at;
+	while (q->front[at].slot != slot)
+		at++;
+	const struct queue_entry gone = q->front[at];
+	const uint32_t behind = q->front_at + --q->fronts - at;
+	if (at == q->front_at)
+		q->front_at++;
+	else
+		memmove(&q->front[at], &q->front[at + 1], behind * sizeof gone);
+	if (!q->fronts)
+		q->front_at = 0;
 	return gone;
+}
+
+/* ---- both ---- */
+
+void queue_push(struct batch_queue *q, struct queue_entry e)
+{
+	const uint32_t end = q->front_at + q->fronts;
+	const bool among = q->fronts && is_before(&e, &q->front[end - 1]);
+	const bool full = q->fronts == QUEUE_FRONT;
+	q->n++;
+	if (!among && (q->heaped || full)) {
+		sift_up(q, q->heaped++, e);
+		if (!full)
+			front_insert(q, heap_remove(q, 0));
+		return;
+	}
+	if (full) {
+		q->fronts--;
+		sift_up(q, q->heaped++, q->front[end - 1]);
+	}
+	front_insert(q, e);
+}
+
+struct queue_entry queue_remove(struct batch_queue *q, uint32_t slot)
+{
+	q->n--;
+	if (q->at[slot] != QUEUE_IN_FRONT)
+		return heap_remove(q, q->at[slot]);
+	const struct queue_entry gone = front_remove(q, slot);
+	if (!q->fronts && q->heaped)
+		front_insert(q, heap_remove(q, 0));
+	return gone;
+}
+
+void queue_gather(struct batch_queue *q)
+{
+	memcpy(&q->heap[q->heaped], queue_first(q), q->fronts * sizeof *q->heap);
+	q->front_at = q->fronts = q->heaped = 0;
 }
 
 void queue_order(struct batch_queue *q)

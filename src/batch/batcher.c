@@ -92,6 +92,8 @@ static struct batch_queue *queue_of(struct batch_model *m, const struct batch_it
 static void order_class(struct batch_queue *q)
 {
 	struct batch_model *m = q->model;
+	queue_gather(&q[0]);
+	queue_gather(&q[1]);
 	for (uint32_t i = 0; i < q[1].n; i++)
 		q->heap[q->n++] = q[1].heap[i];
 	const uint32_t n = q->n;
@@ -196,7 +198,7 @@ void batch_model_remove(struct batch_model *m)
 	last->index = m->index;
 	for (uint32_t i = 0; i < BATCH_LANES; i++) {
 		while (m->queue[i].n)
-			batch_take(&m->queue[i], 0);
+			batch_take(&m->queue[i], queue_first(&m->queue[i])->slot);
 		queue_free_heap(m->queue[i].heap);
 	}
 	latency_fini(&m->latency);
@@ -328,10 +330,10 @@ static void push(struct batch_model *m, struct batch_item *item)
 	batch_note_work(q);
 }
 
-struct batch_item *batch_take(struct batch_queue *q, uint32_t at)
+struct batch_item *batch_take(struct batch_queue *q, uint32_t slot)
 {
 	struct batch_model *m = q->model;
-	const uint32_t slot = queue_remove(q, at).slot;
+	queue_remove(q, slot);
 	struct batch_slot *s = &m->slots[slot];
 	struct batch_item *item = s->item;
 	if (s->cost_ns)
@@ -441,7 +443,7 @@ enum batch_refusal batch_admit(
 void batch_cancel(struct batch_model *m, struct batch_item *item)
 {
 	if (item->place < m->room && m->slots[item->place].item == item)
-		batch_take(queue_of(m, item), m->at[item->place]);
+		batch_take(queue_of(m, item), item->place);
 }
 
 /* ---- out of it ---- */
@@ -450,14 +452,14 @@ bool batch_shed_head(struct batch_queue *q, struct batch_run *run)
 {
 	if (run->shed == BATCH_MOST)
 		return false;
-	run->gone[run->shed++] = batch_take(q, 0);
+	run->gone[run->shed++] = batch_take(q, queue_first(q)->slot);
 	return true;
 }
 
 void batch_take_head(struct batch_queue *q, struct batch_run *run)
 {
 	run->rows += queue_head(q)->rows;
-	run->item[run->n++] = batch_take(q, 0);
+	run->item[run->n++] = batch_take(q, queue_first(q)->slot);
 }
 
 void batch_fill(struct batch_queue *q, struct batch_run *run, uint32_t most, uint64_t end_ns)
@@ -471,7 +473,7 @@ void batch_fill(struct batch_queue *q, struct batch_run *run, uint32_t most, uin
 			if (!batch_shed_head(q, run))
 				break;
 		} else if (run->n && head->group != run->group) {
-			aside[others++] = queue_remove(q, 0);
+			aside[others++] = queue_remove(q, queue_first(q)->slot);
 		} else if (run->n && (run->rows + head->rows > most ||
 					     (end_ns && queue_deadline(q) < end_ns))) {
 			break;

@@ -118,6 +118,48 @@ static void what_cannot_be_in_time_is_refused_or_shed(void **state)
 	bench_free(t);
 }
 
+/* The oracle: of those that are queued, the earliest deadline, and of equal ones the first. */
+static uint32_t first_of(const struct bench *t, const bool *queued)
+{
+	uint32_t first = UINT32_MAX;
+	for (uint32_t i = 0; i < t->items; i++)
+		if (queued[i] && (first == UINT32_MAX ||
+					 t->item[i].deadline_ns < t->item[first].deadline_ns))
+			first = i;
+	return first;
+}
+
+static void requests_come_in_order_whatever_is_cancelled(void **state)
+{
+	enum { STEPS = 6000 };
+	static bool queued[STEPS];
+	struct bench *t = bench_new(BATCH_EDF);
+	model(t, 0, (struct batch_model_config){ .max_rows = 1 }, 0, 0);
+	for (uint64_t step = 0; step < STEPS; step++) {
+		const uint64_t chance = hash_mix(step) % 100;
+		/* The queue grows to hundreds and shrinks to none, three times. */
+		const uint64_t comes = step % 2000 < 1000 ? 70 : 20;
+		if (chance < comes) {
+			admitted(t, 0, 1, MS * (100 + hash_mix(~step) % 200));
+			queued[t->items - 1] = true;
+		} else if (chance < comes + 10 && t->items) {
+			const uint32_t gone = (uint32_t)(hash_mix(~step) % t->items);
+			batch_cancel(t->m[0], &t->item[gone]);
+			queued[gone] = false;
+		} else {
+			const uint32_t first = first_of(t, queued);
+			assert_int_equal(next(t, 2), first != UINT32_MAX);
+			if (first == UINT32_MAX)
+				continue;
+			assert_ptr_equal(t->run.item[0], &t->item[first]);
+			queued[first] = false;
+			t->run.failed = true;
+			batch_done(t->b, &t->run, 2);
+		}
+	}
+	bench_free(t);
+}
+
 static void what_is_queued_is_short_by_what_it_typically_takes(void **state)
 {
 	struct bench *t = bench_new(BATCH_SLACK);
@@ -584,6 +626,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_batch_takes_what_is_queued_by_deadline),
 		cmocka_unit_test(what_cannot_be_in_time_is_refused_or_shed),
+		cmocka_unit_test(requests_come_in_order_whatever_is_cancelled),
 		cmocka_unit_test(what_is_queued_is_short_by_what_it_typically_takes),
 		cmocka_unit_test(a_queue_has_a_bound_over_all_classes),
 		cmocka_unit_test(a_class_has_a_bound_of_its_own),
