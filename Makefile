@@ -46,7 +46,7 @@ check: ## every test that needs no GPU, also with the sanitizers
 suite: build
 	$(CTEST) --no-tests=error --test-dir $(BUILD) -LE 'gpu|lint'
 
-check-arm64: ## build for arm64 and run the unit tests under qemu-user (root)
+check-arm64: ## build for arm64; run unit, golden, cli and hostile tests under qemu-user (root)
 	@sh tools/arm64.sh
 
 storm: build ## kill programs and weir record at random moments, KILLS times (1000)

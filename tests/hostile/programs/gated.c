@@ -633,10 +633,15 @@ static void shut_in(void)
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
 		DENIED(openat),
-		DENIED(stat),
 		DENIED(newfstatat),
+#ifdef SYS_stat
+		DENIED(stat),
 		DENIED(readlink),
 		DENIED(mkdir),
+#else /* arm64 */
+		DENIED(readlinkat),
+		DENIED(mkdirat),
+#endif
 		DENIED(kill),
 		DENIED(nanosleep),
 		DENIED(clock_nanosleep),

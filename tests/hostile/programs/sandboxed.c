@@ -51,7 +51,11 @@ static void shut_in(bool trap)
 		DENIED(pread64),
 		DENIED(pwrite64),
 		DENIED(ftruncate),
+#ifdef SYS_readlink
 		DENIED(readlink),
+#else /* arm64 */
+		DENIED(readlinkat),
+#endif
 		DENIED(getppid),
 		DENIED(tgkill),
 		DENIED(prlimit64),

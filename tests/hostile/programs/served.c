@@ -114,7 +114,11 @@ static void find_library(void)
 static void handler(int signal, siginfo_t *info, void *context)
 {
 	uint64_t p;
+#ifdef __x86_64__
 	const char *at = (char *)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+#else
+	const char *at = (char *)((ucontext_t *)context)->uc_mcontext.pc;
+#endif
 	(void)signal;
 	(void)info;
 	if (at < library_begin || at >= library_end)
