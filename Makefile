@@ -89,8 +89,9 @@ tsan: build-tsan/build.ninja ## the tests that use threads with ThreadSanitizer
 install: build ## install into PREFIX (/usr/local)
 	cmake --install $(BUILD) --prefix $(abspath $(PREFIX))
 
-dist: ## build the portable tree, dist/weir-VERSION-linux-x86_64.tar.zst
-	@sh tools/dist.sh
+dist: ## build the portable trees, dist/weir-VERSION-linux-x86_64.tar.zst and -aarch64
+	@sh tools/dist.sh x86_64
+	@sh tools/dist.sh aarch64
 
 packages: dist ## build packages of that tree: .deb, .rpm, a wheel for pip, SHA256SUMS
 	@sh tools/packages.sh
@@ -98,7 +99,7 @@ packages: dist ## build packages of that tree: .deb, .rpm, a wheel for pip, SHA2
 image: dist ## build the image of the portable tree, dist/weir-VERSION-linux-x86_64.oci.tar
 	@sh deploy/container/image.sh
 
-check-dist: build packages ## try what was made in Debian 11 to 13 (root), build it a second time, elsewhere, and compare
+check-dist: build packages ## try what was made in Debian 11 to 13 (root), build all a second time, elsewhere, and compare
 	@sh tools/deps.sh check-dist
 	$(CTEST) --no-tests=error --test-dir $(BUILD) -L dist
 	@sh tests/dist/same.sh
@@ -110,7 +111,7 @@ deps:
 	@sh tools/deps.sh build
 
 clean: ## remove what was built
-	cmake -E rm -rf build build-debug build-asan build-tsan build-fuzz build-fresh build-arm64 build-dist-x86_64
+	cmake -E rm -rf build build-debug build-asan build-tsan build-fuzz build-fresh build-arm64 build-dist-x86_64 build-dist-aarch64
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile

@@ -31,12 +31,13 @@ while read -r package copyright; do
 	cp "$copyright" "$licences/$package"
 done <"$work/linked"
 cp "$work/$name.spdx.json" "$tree/share/doc/weir/weir.spdx.json"
+mkdir -p "$to"
+cp "$work/$name.spdx.json" "$to"
 
 # For pip.
 cp tools/dist/pyproject.toml "$tree"
 cp tools/dist/weir_wheel.py "$tree/share/weir"
 
-mkdir -p "$to"
 tar -C "$work" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rwX \
 	-cf - "$name" | zstd -q -f -19 -o "$to/$name.tar.zst"
 ls -l "$to/$name.tar.zst"

@@ -1,5 +1,5 @@
-# Packs the portable tree that `make dist` made: packages.sh [MACHINE [TO]].  Debian's packages, an RPM, a wheel for pip,
-# the list of what is in it (SPDX) and SHA256SUMS appear in TO (dist), the same bytes from the same tree.
+# Packs the portable tree that `make dist` made: packages.sh [MACHINE [TO]].  Debian's packages, an RPM, a wheel for pip
+# and SHA256SUMS, of the trees of other machines too, appear in TO (dist), the same bytes from the same tree.
 set -eu
 umask 022
 machine=${1:-$(uname -m)} to=${2:-dist}
@@ -52,7 +52,6 @@ rpmbuild -bb --target "$machine-linux" --define "_topdir $work/rpm" --define "ve
 	tools/dist/weir.spec >"$work/rpm.log" 2>&1 || { cat "$work/rpm.log" >&2; exit 1; }
 mv "$work"/rpm/RPMS/*/*.rpm "$to"
 
-cp "$work/tree/share/doc/weir/weir.spdx.json" "$to/$name.spdx.json"
 cd "$to"
-sha256sum "$name".* ./*weir*[-_]"$version"[-_]*.deb ./*weir*-"$version"-*.rpm ./*weir*-"$version"-*.whl | sed 's,\./,,' >SHA256SUMS
+sha256sum weir-"$version"-linux-*.* ./*weir*[-_]"$version"[-_]*.deb ./*weir*-"$version"-*.rpm ./*weir*-"$version"-*.whl | sed 's,\./,,' >SHA256SUMS
 cat SHA256SUMS

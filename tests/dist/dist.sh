@@ -1,6 +1,7 @@
-# What `make dist` and `make packages` made: dist.sh SOURCE BUILD WHAT.  WHAT is `symbols` (tests/dist/symbols.sh),
-# `symbols_can_fail`, `elsewhere`: unpacked into a read-only folder, the tree works (tests/dist/try.sh), `spdx`, `sums`,
-# `lintian`, or `rpm`: installed below another root, it works.
+# What `make dist` and `make packages` made: dist.sh SOURCE BUILD WHAT.  WHAT is `symbols`: what is in the tree
+# (tests/dist/symbols.sh) and its size, `symbols_can_fail`, `elsewhere`: unpacked into a read-only folder, the tree works
+# (tests/dist/try.sh), `spdx`, `sums`, `lintian`, or `rpm`: installed below another root, it works.  `symbols_aarch64` and
+# `spdx_aarch64` look at the tree for arm64.
 source=$1 build=$2
 here=$(realpath "$(dirname "$0")")
 . "$here/../cli/expect.sh"
@@ -48,7 +49,9 @@ rpm)
 	exit
 	;;
 esac
-set -- "$3" "$source"/dist/weir-*-linux-"$(uname -m)".tar.zst
+machine=$(uname -m)
+case $3 in *_aarch64) machine=aarch64 ;; esac
+set -- "${3%_aarch64}" "$source"/dist/weir-*-linux-"$machine".tar.zst
 [ -e "$2" ] || { echo "no portable tree is here; run: make dist"; exit 77; }
 [ $# = 2 ] || { echo "several versions are in dist/; remove the old ones: $*"; exit 1; }
 zstd -dc "$2" | tar -C "$scratch" -xf - || exit 1
@@ -56,6 +59,8 @@ tree=$(echo "$scratch"/weir-*)
 
 if [ "$1" = symbols ]; then
 	expect 0 '^[1-9][0-9]* programs and libraries$' sh "$here/symbols.sh" "$tree"
+	expect 0 "Machine: .*$([ $machine = aarch64 ] && echo AArch64 || echo X86-64)" readelf -h "$tree/bin/weir"
+	expect 0 '^$' find "$2" -size +12582912c
 	finish
 	exit
 fi

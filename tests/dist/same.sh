@@ -7,7 +7,10 @@ machine=$(uname -m)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 git clone -q "$source" "$scratch/another"
-CCACHE_DISABLE=1 sh "$scratch/another/tools/dist.sh" "$machine" "$scratch" >"$scratch/log" 2>&1 || { cat "$scratch/log" >&2; exit 1; }
+for tree in "$source"/dist/weir-*.tar.zst; do
+	built=${tree##*-linux-}
+	CCACHE_DISABLE=1 sh "$scratch/another/tools/dist.sh" "${built%%.*}" "$scratch" >"$scratch/log" 2>&1 || { cat "$scratch/log" >&2; exit 1; }
+done
 sh "$scratch/another/tools/packages.sh" "$machine" "$scratch" >"$scratch/log" 2>&1 || { cat "$scratch/log" >&2; exit 1; }
 diff "$scratch/SHA256SUMS" "$source/dist/SHA256SUMS" || exit 1
 echo "the same bytes twice, of $(grep -c . "$scratch/SHA256SUMS") files"
