@@ -27,7 +27,7 @@ ROUNDS, BYTES = 25, 200 << 20
 TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 UNIT = {"f32": 2e-5, "f16": 2e-3, "bf16": 1.6e-2}
 result = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "checks": 0, "failures": [], "rows": [],
-          "products": [], "fused": [], "convolutions": [], "first_use": {}}
+          "products": [], "fused": [], "convolutions": [], "scaled": [], "first_use": {}}
 
 
 def save():
@@ -258,6 +258,61 @@ def convolutions_are_right():
            all(torch.equal(kernels.conv2d_weight(x, (256, 256, 3, 3), y, padding=1), first) for _ in range(100)))
 
 
+# ---- operands of 8 bits ----
+
+def bytes_of(rows, columns, name, pad=16):
+    t = torch.randint(-2, 3, (rows, (columns + 15) // 16 * 16 + pad), device="cuda")
+    return t.to(torch.int8 if name == "s8" else torch.float32).to(EIGHT[name])[:, :columns]
+
+
+EIGHT = {"s8": torch.int8, "e4m3": torch.float8_e4m3fn}
+
+
+def scaled_are_right():
+    for name, result_type in (("s8", torch.int8), ("s8", torch.bfloat16), ("e4m3", torch.float16)):
+        for m, n, k in ((300, 528, 208), (129, 144, 80), (1000, 1024, 1008), (77, 50, 30), (1, 16, 16)):
+            for choice in range(16 if m == 300 else 1):
+                for epilogue in (None, "bias", "relu"):
+                    x, w = bytes_of(m, k, name), bytes_of(n, k, name)
+                    xs = torch.tensor([.25, 1, .5], device="cuda")[torch.arange(m, device="cuda") % 3]
+                    ws = torch.tensor([2., -.5], device="cuda")[torch.arange(n, device="cuda") % 2]
+                    bias = torch.randint(-2, 3, (n,), device="cuda").float() if epilogue else None
+                    out, intact = guarded(m, n, result_type, 0, (-n) % 16 + 16)
+                    kernels.linear(x, w, bias, "relu" if epilogue == "relu" else None, out=out, choice=choice, x_scale=xs,
+                                   weight_scale=ws)
+                    want = (x.double() @ w.double().t()) * xs.double()[:, None] * ws.double()
+                    want = want if bias is None else want + bias.double()
+                    want = want.clamp(min=0) if epilogue == "relu" else want
+                    if result_type == torch.int8:
+                        want = want.round().clamp(-128, 127)
+                    what = f"product {m}x{n}x{k} {name} to {result_type} {epilogue} choice {choice}"
+                    wrong = out != want.to(result_type)
+                    expect(what, not bool(wrong.any()), f"{int(wrong.sum())} wrong; {kernels.plans()[-1]}")
+                    expect(what, intact(), "guards are broken")
+
+
+def scaled_are_fast():
+    """Beside PyTorch's products: torch._int_mm has no scales, and torch._scaled_mm has them."""
+    for name in EIGHT:
+        for size in (2048, 4096, 8192):
+            if late():
+                return
+            xs, ws = (torch.ones(size, device="cuda") for _ in range(2))
+            pool = buffers(lambda: (bytes_of(size, size, name, 0), bytes_of(size, size, name, 0),
+                                    torch.empty(size, size, device="cuda", dtype=torch.bfloat16)), 4 * size * size)
+            get = lambda i: pool[i % len(pool)]
+            theirs = {"s8": lambda i: torch._int_mm(get(i)[0], get(i)[1].t()),
+                      "e4m3": lambda i: torch._scaled_mm(get(i)[0], get(i)[1].t(), scale_a=xs[:, None], scale_b=ws[None],
+                                                         out_dtype=torch.bfloat16)}
+            before = set(kernels._get().plans)
+            us = race({**{f"weir {c}": (lambda i, c=c: kernels.linear(get(i)[0], get(i)[1], out=get(i)[2], choice=c, x_scale=xs,
+                                                                     weight_scale=ws)) for c in range(8)},
+                       "torch": theirs[name]}, max(2, len(pool)))
+            result["scaled"].append({"type": name, "size": size, "us": us, "plans": predicted(before),
+                                     "times_torch": round(us["torch"] / us["weir 0"], 4)})
+            save()
+
+
 # ---- fast? ----
 
 def graph(f, n):
@@ -479,7 +534,7 @@ def operators():
 
 torch.manual_seed(1)
 random.seed(1)
-PARTS = (first_use, rows_are_right, products_are_right, convolutions_are_right, products_are_fast, fused_are_fast,
+PARTS = (first_use, rows_are_right, products_are_right, scaled_are_right, convolutions_are_right, products_are_fast, fused_are_fast, scaled_are_fast,
          convolutions_are_fast, rows_are_fast, operators)
 for f in PARTS:
     if f.__name__ in sys.argv[3:] or not sys.argv[3:]:

@@ -42,8 +42,15 @@ enum weir_kernels_status {
 	WEIR_KERNELS_ERROR_DRIVER = -7       /* the CUDA driver refused */
 };
 
-/* Types of elements. Sums are always FP32. */
-enum weir_kernels_type { WEIR_F32 = 1, WEIR_F16 = 2, WEIR_BF16 = 3 };
+/* Types of elements. Sums are FP32, those of INT8 are 32-bit integers. The last two are for
+ * products alone. */
+enum weir_kernels_type {
+	WEIR_F32 = 1,
+	WEIR_F16 = 2,
+	WEIR_BF16 = 3,
+	WEIR_S8 = 4,  /* INT8 */
+	WEIR_E4M3 = 5 /* FP8 with 3 bits of mantissa and no infinity */
+};
 
 /* Operations on rows. */
 enum weir_rows_operation {
@@ -137,7 +144,8 @@ struct weir_rows_args {
  */
 int weir_rows_run(const struct weir_plan *plan, const struct weir_rows_args *args, void *stream);
 
-/* The end of a product. The bias has n elements of the same type. */
+/* The end of a product. The bias has n elements of the same type. With operands of 8 bits it is
+ * FP32, and there is no residual and no SwiGLU. */
 enum weir_epilogue {
 	WEIR_EPILOGUE_NONE = 0,
 	WEIR_EPILOGUE_BIAS = 1,
@@ -152,23 +160,29 @@ enum weir_epilogue {
 /*
  * A plan of a product: D[m, n] = epilogue(sum over k of A[m, k] * B[n, k]). B is as
  * torch.nn.Linear stores its weight. Pitches are elements from a row to the next one in memory.
+ *
+ * Operands of 8 bits have scales: the sum of D[m, n] is multiplied by a_scale[m] and b_scale[n]
+ * before the epilogue. A result of INT8 is rounded to the nearest, and goes no further than -128
+ * and 127.
  */
 struct weir_gemm {
 	size_t size;
-	uint32_t type;     /* enum weir_kernels_type, of every matrix */
+	uint32_t type;     /* enum weir_kernels_type, of every matrix but D */
 	uint32_t epilogue; /* enum weir_epilogue */
 	int64_t m, n, k;
 	uint32_t a_transposed;                             /* 1: A is stored as k rows of m */
 	uint32_t b_transposed;                             /* 1: B is stored as k rows of n */
 	int64_t a_pitch, b_pitch, d_pitch, residual_pitch; /* 0: rows are adjacent */
 	uint32_t choice;                                   /* as in struct weir_rows */
+	uint32_t d_type; /* 0: `type`, or BF16 for operands of 8 bits. Those may have BF16 or FP16,
+			    and INT8 also INT8. */
 };
 
 /*
- * Chooses and loads the kernel of a product. On capability 9.0, BF16 and FP16 with pitches that are
- * multiples of 16 bytes run on the tensor cores. All else runs the plain kernel.
- *   ret_plan   close it with weir_plan_close()
- * Errors: those of weir_rows_plan().
+ * Chooses and loads the kernel of a product. On capability 9.0, products with pitches that are
+ * multiples of 16 bytes run on the tensor cores, but not those of FP32. Operands of 8 bits must not
+ * be transposed for that. All else runs the plain kernel. ret_plan   close it with
+ * weir_plan_close() Errors: those of weir_rows_plan().
  */
 int weir_gemm_plan(
 	struct weir_kernels *kernels, const struct weir_gemm *what, struct weir_plan **ret_plan);
@@ -181,6 +195,7 @@ struct weir_gemm_args {
 	const void *bias, *residual; /* NULL where the epilogue has none */
 	void *workspace; /* of weir_plan_workspace() bytes, a multiple of 16 bytes.  NULL where that
 			    is 0 */
+	const float *a_scale, *b_scale; /* m and n of them, for operands of 8 bits */
 };
 
 /*

@@ -21,7 +21,7 @@ import threading
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 _OPERATIONS = {"softmax": 1, "log_softmax": 2, "layer_norm": 3, "rms_norm": 4}
-_TYPES = {(2, 32): 1, (2, 16): 2, (4, 16): 3}  # DLPack's code and bits
+_TYPES = {(2, 32): 1, (2, 16): 2, (4, 16): 3, (0, 8): 4, (10, 8): 5}  # DLPack's code and bits
 _CPU, _CUDA = 1, 2  # DLPack's kinds of devices
 
 
@@ -50,7 +50,7 @@ class _Gemm(C.Structure):
     _fields_ = [("size", C.c_size_t), ("type", C.c_uint32), ("epilogue", C.c_uint32), ("m", C.c_int64),
                 ("n", C.c_int64), ("k", C.c_int64), ("a_transposed", C.c_uint32), ("b_transposed", C.c_uint32),
                 ("a_pitch", C.c_int64), ("b_pitch", C.c_int64), ("d_pitch", C.c_int64), ("residual_pitch", C.c_int64),
-                ("choice", C.c_uint32)]
+                ("choice", C.c_uint32), ("d_type", C.c_uint32)]
 
 
 class _Conv(C.Structure):
@@ -62,7 +62,7 @@ class _Conv(C.Structure):
 
 class _GemmArgs(C.Structure):
     _fields_ = [("size", C.c_size_t), ("a", C.c_void_p), ("b", C.c_void_p), ("d", C.c_void_p), ("bias", C.c_void_p),
-                ("residual", C.c_void_p), ("workspace", C.c_void_p)]
+                ("residual", C.c_void_p), ("workspace", C.c_void_p), ("a_scale", C.c_void_p), ("b_scale", C.c_void_p)]
 
 
 class _DLTensor(C.Structure):
@@ -88,7 +88,7 @@ class _Tensor:
         if t.device not in (_CPU, _CUDA):
             raise TypeError("the tensor is neither on a CUDA device nor in host memory")
         if (t.code, t.bits) not in _TYPES or t.lanes != 1:
-            raise TypeError("the type is none of float32, float16 and bfloat16")
+            raise TypeError("the type is none of float32, float16, bfloat16, int8 and float8_e4m3fn")
         self.host = t.device == _CPU
         self.type, self.item = _TYPES[t.code, t.bits], t.bits // 8
         self.at = (t.data or 0) + t.offset
@@ -320,12 +320,16 @@ _EPILOGUES = {None: 0, "relu": 2, "gelu": 3, "silu": 4, "swiglu": 6}
 
 
 def linear(x: Any, weight: Any, bias: Any = None, activation: Optional[str] = None, residual: Any = None,
-           out: Any = None, stream: Optional[int] = None, choice: int = 0) -> Any:
+           out: Any = None, stream: Optional[int] = None, choice: int = 0, x_scale: Any = None,
+           weight_scale: Any = None) -> Any:
     """x @ weight.T, and what follows: a bias and then relu, gelu (by its tanh) or silu; or a residual that is added; or
     "swiglu", for which rows 2i and 2i + 1 of the weight are those of gate and up and the result has half as many
     columns.
 
-    x and weight may be transposed views.  Tensors are on the GPU."""
+    x and weight may be transposed views.  Tensors are on the GPU.
+
+    x and weight may be int8 or float8_e4m3fn.  x_scale has a float32 for each row of x then, weight_scale for each row of
+    weight, and each sum is multiplied by both.  The bias is float32, and out is bfloat16, float16, or int8 for int8."""
     a, b = _Tensor(x), _Tensor(weight)
     if len(a.shape) < 2 or len(b.shape) != 2 or a.shape[-1] != b.shape[1]:
         raise TypeError(f"x has shape {a.shape} and weight {b.shape}: the last dimensions must be alike")
@@ -338,28 +342,39 @@ def linear(x: Any, weight: Any, bias: Any = None, activation: Optional[str] = No
     epilogue = 5 if residual is not None else _EPILOGUES[activation] or (1 if bias is not None else 0)
     n, k = b.shape
     shape = a.shape[:-1] + (n // 2 if activation == "swiglu" else n,)
+    scaled = a.item == 1
+    if scaled and (out is None or x_scale is None or weight_scale is None):
+        raise TypeError("x of 8 bits needs x_scale, weight_scale and out")
     if out is None:
         out = x.new_empty(shape) if hasattr(x, "new_empty") else a.module.empty(shape, x.dtype)
     t = {"a": a, "b": b, "d": _Tensor(out)}
-    for name, tensor, want in (("bias", bias, (n,)), ("residual", residual, shape)):
+    m = 1
+    for size in a.shape[:-1]:
+        m *= size
+    for name, tensor, want in (("bias", bias, (n,)), ("residual", residual, shape), ("x_scale", x_scale, (m,)),
+                               ("weight_scale", weight_scale, (n,))):
         if tensor is not None:
             t[name] = _Tensor(tensor)
             if t[name].shape != want:
                 raise TypeError(f"{name} has shape {t[name].shape}: it must have {want}")
-    if any(other.type != a.type or other.host for other in t.values()) or t["d"].shape != shape:
-        raise TypeError("all tensors must have one type and be on the GPU, and out the shape of the result")
-    m = 1
-    for size in a.shape[:-1]:
-        m *= size
+    types = dict.fromkeys(t, a.type)
+    types.update({name: 1 for name in ("x_scale", "weight_scale") + (("bias",) if scaled else ()) if name in t})
+    if scaled:
+        types["d"] = t["d"].type
+    if any(t[name].type != types[name] or t[name].host for name in t) or t["d"].shape != shape:
+        raise TypeError("all tensors must have one type, scales and the bias of 8-bit operands float32, and be on the GPU, "
+                        "and out the shape of the result")
     layout = {name: _matrix(t[name], name) for name in ("a", "b", "d", "residual") if name in t}
-    if layout["d"][1] or layout.get("residual", (0, 0))[1] or ("bias" in t and t["bias"].strides[0] != 1):
-        raise TypeError("out, bias and residual must have adjacent columns")
+    vectors = [t[name] for name in ("bias", "x_scale", "weight_scale") if name in t]
+    if layout["d"][1] or layout.get("residual", (0, 0))[1] or any(v.strides[0] != 1 and v.shape[0] > 1 for v in vectors):
+        raise TypeError("out, bias, residual and scales must have adjacent elements")
     library = _get()
     plan = library.plan(_Gemm, library.c.weir_gemm_plan,
                         (a.type, epilogue, m, n, k, layout["a"][1], layout["b"][1], layout["a"][0], layout["b"][0],
-                         layout["d"][0], layout.get("residual", (0, 0))[0], choice))
+                         layout["d"][0], layout.get("residual", (0, 0))[0], choice, t["d"].type if scaled else 0))
     args = _GemmArgs(C.sizeof(_GemmArgs), *(t[name].at if name in t else None
-                                            for name in ("a", "b", "d", "bias", "residual")))
+                                            for name in ("a", "b", "d", "bias", "residual", "workspace", "x_scale",
+                                                         "weight_scale")))
     library.check(library.c.weir_gemm_run(plan, C.byref(args), C.c_void_p(_stream(a) if stream is None else stream)))
     return out
 

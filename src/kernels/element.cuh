@@ -90,3 +90,43 @@ struct bf16 {
 #endif
 	}
 };
+
+/* 8 bits with a sign. */
+struct s8 {
+	signed char v;
+	static __device__ __forceinline__ int get(s8 e)
+	{
+		return e.v;
+	}
+	/* To the nearest, ties to even, and no further than the type goes. */
+	static __device__ __forceinline__ s8 make(float v)
+	{
+		return {(signed char)rintf(fminf(fmaxf(v, -128), 127))};
+	}
+	static __device__ __forceinline__ unsigned pair(const float *v)
+	{
+		return (unsigned char)make(v[0]).v | (unsigned)(unsigned char)make(v[1]).v << 8;
+	}
+};
+
+/* 4 bits of exponent and 3 of mantissa.  It has no infinity, and one NaN of either sign. */
+struct e4m3 {
+	unsigned char bits;
+	static __device__ __forceinline__ float get(e4m3 e)
+	{
+		const unsigned word = (e.bits & 0x7f) == 0x7f ? 0x7fc00000 : (e.bits & 0x7fu) << 20;
+		float v;
+		memcpy(&v, &word, sizeof v);
+		v *= 1.329227995784916e36f; /* 2^120: the difference of the exponents' biases */
+		return e.bits & 0x80 ? -v : v;
+	}
+};
+
+/* What products of a type are added up in. */
+template <typename T> struct sum_of {
+	typedef float type;
+};
+
+template <> struct sum_of<s8> {
+	typedef int type;
+};

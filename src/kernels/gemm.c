@@ -44,6 +44,24 @@ static bool is_pitch(int64_t rows, int64_t columns, int64_t *pitch)
 	       all < INT64_MAX / 8;
 }
 
+static bool is_byte(uint32_t type)
+{
+	return kernel_type_bytes(type) == 1;
+}
+
+uint32_t gemm_d_type(const struct weir_gemm *w)
+{
+	return w->d_type ? w->d_type : is_byte(w->type) ? WEIR_BF16 : w->type;
+}
+
+static bool is_result(const struct weir_gemm *w)
+{
+	if (!is_byte(w->type))
+		return w->d_type == w->type;
+	return w->d_type == WEIR_BF16 || w->d_type == WEIR_F16 ||
+	       (w->d_type == WEIR_S8 && w->type == WEIR_S8);
+}
+
 int gemm_check(const struct weir_gemm *what, struct weir_gemm *ret, struct error *err)
 {
 	if (what->size != sizeof *what)
@@ -54,8 +72,12 @@ int gemm_check(const struct weir_gemm *what, struct weir_gemm *ret, struct error
 	const bool pairs = w.epilogue == WEIR_EPILOGUE_SWIGLU;
 	const int64_t most = INT32_MAX / 2;
 	const char *wrong = NULL;
-	if (w.type < WEIR_F32 || w.type > WEIR_BF16)
+	if (w.type < WEIR_F32 || w.type > WEIR_E4M3)
 		wrong = "type is none of enum weir_kernels_type";
+	else if (w.d_type && !is_result(&w))
+		wrong = "d_type is the type, or BF16, FP16 or INT8 for operands of 8 bits";
+	else if (is_byte(w.type) && w.epilogue > WEIR_EPILOGUE_BIAS_SILU)
+		wrong = "operands of 8 bits have no residual and no SwiGLU";
 	else if (w.epilogue > WEIR_EPILOGUE_SWIGLU)
 		wrong = "epilogue is none of enum weir_epilogue";
 	else if (w.a_transposed > 1 || w.b_transposed > 1)
@@ -125,11 +147,12 @@ static void fill_form(struct gemm_form *f)
 static bool form_fits(const struct weir_gemm *w, const struct gemm_form *f)
 {
 	const unsigned columns = w->epilogue == WEIR_EPILOGUE_SWIGLU ? f->bn / 2 : f->bn;
-	/* Sums of 176 columns leave no registers for a bias. */
+	/* Sums of 176 columns leave no registers for a bias, and those of 160 none for scales. */
 	const bool has_bias =
 		w->epilogue >= WEIR_EPILOGUE_BIAS && w->epilogue <= WEIR_EPILOGUE_BIAS_SILU;
-	return !(has_bias && f->ping_pong && f->bm == 128 && f->bn > 160) &&
-	       columns % 64 % 16 == 0 && (!w->a_transposed || f->bm / f->cln % 64 == 0) &&
+	const unsigned most = is_byte(w->type) ? (has_bias ? 128 : 144) : has_bias ? 160 : f->bn;
+	return !(f->ping_pong && f->bm == 128 && f->bn > most) && columns % 64 % 16 == 0 &&
+	       (!w->a_transposed || f->bm / f->cln % 64 == 0) &&
 	       (!w->b_transposed || (f->bn % 64 == 0 && f->bn / f->clm % 64 == 0));
 }
 
@@ -137,8 +160,12 @@ static bool form_fits(const struct weir_gemm *w, const struct gemm_form *f)
 static bool is_tiled(const struct kernel_device *d, const struct weir_gemm *w)
 {
 	const int64_t columns = w->epilogue == WEIR_EPILOGUE_SWIGLU ? w->n / 2 : w->n;
-	return d->cc == 90 && w->type != WEIR_F32 && w->m && w->n && w->k && columns % 8 == 0 &&
-	       w->a_pitch % 8 == 0 && w->b_pitch % 8 == 0 && w->d_pitch % 8 == 0 &&
+	const int64_t each = 16 / kernel_type_bytes(w->type);
+	const int64_t d_each = 16 / kernel_type_bytes(gemm_d_type(w));
+	return d->cc == 90 && w->type != WEIR_F32 && w->m && w->n && w->k &&
+	       columns % d_each == 0 && w->a_pitch % each == 0 && w->b_pitch % each == 0 &&
+	       w->d_pitch % d_each == 0 &&
+	       (!is_byte(w->type) || (!w->a_transposed && !w->b_transposed)) &&
 	       (w->epilogue != WEIR_EPILOGUE_RESIDUAL || w->residual_pitch % 8 == 0);
 }
 
@@ -158,7 +185,8 @@ static double count_cycles(
 {
 	const uint64_t at_a_time = d->sms / (f->clm * f->cln);
 	const double tiles = (double)((count_clusters(w, f) + at_a_time - 1) / at_a_time);
-	const double products = (double)f->bm * f->bn * (double)over(w->k, 64) * 64 / FMAS;
+	const unsigned bk = 128 / kernel_type_bytes(w->type); /* in as many cycles for each type */
+	const double products = (double)f->bm * f->bn * (double)over(w->k, bk) * 64 / FMAS;
 	return START_CYCLES + tiles * (products + (f->ping_pong ? 0 : TILE_CYCLES));
 }
 
@@ -185,7 +213,8 @@ static struct estimate estimate(
 	if (!d->boost_mhz || !d->product_tflops)
 		return (struct estimate){ 0, count_cycles(d, w, f) };
 	const double by_cycles = count_cycles(d, w, f) / d->boost_mhz * 1e3;
-	const double by_power = gemm_flops(w) / d->product_tflops / 1e3;
+	const double tflops = d->product_tflops * (is_byte(w->type) ? 2 : 1);
+	const double by_power = gemm_flops(w) / tflops / 1e3;
 	const double by_l2 = count_l2_cycles(d, w, f) / (BUSY_CLOCK * d->boost_mhz) * 1e3;
 	const double longest = fmax(fmax(by_cycles, by_power), by_l2);
 	return (struct estimate){ LAUNCH_NS + longest, longest + (by_cycles + by_l2) / 10 };
@@ -194,11 +223,14 @@ static struct estimate estimate(
 static void name_choice(const struct weir_gemm *w, struct gemm_choice *c)
 {
 	const struct gemm_form *f = &c->form;
+	const char *to = is_byte(w->type) ? "_to_" : "";
+	const char *d_type = is_byte(w->type) ? kernel_type_word(gemm_d_type(w)) : "";
 	if (!f->bm)
-		snprintf(c->name, sizeof c->name, "weir_gemm_%s_plain", kernel_type_word(w->type));
+		snprintf(c->name, sizeof c->name, "weir_gemm_%s%s%s_plain",
+			kernel_type_word(w->type), to, d_type);
 	else
-		snprintf(c->name, sizeof c->name, "weir_gemm_%s%s_%c%c_%ux%u_%s_s%u_b%u_c%ux%u",
-			kernel_type_word(w->type), epilogue_words[w->epilogue],
+		snprintf(c->name, sizeof c->name, "weir_gemm_%s%s%s%s_%c%c_%ux%u_%s_s%u_b%u_c%ux%u",
+			kernel_type_word(w->type), to, d_type, epilogue_words[w->epilogue],
 			w->a_transposed ? 't' : 'n', w->b_transposed ? 't' : 'n', f->bm, f->bn,
 			f->ping_pong ? "pp" : "co", f->stages, f->buffers, f->clm, f->cln);
 }
@@ -258,31 +290,37 @@ size_t gemm_choose(const struct kernel_device *d, const struct weir_gemm *w,
 void gemm_put_wgmma(const struct weir_gemm *w, unsigned bn, struct buf *b)
 {
 	const char *type = kernel_type_word(w->type);
+	const bool is_int = w->type == WEIR_S8;
 	buf_printf(b,
 		"struct wgmma {\n"
-		"static __device__ __forceinline__ void multiply(float (&d)[%u], u64 a, u64 b, int keep)\n"
+		"static __device__ __forceinline__ void multiply(%s (&d)[%u], u64 a, u64 b, int keep)\n"
 		"{\n"
 		"asm volatile(\"{.reg .pred p; setp.ne.b32 p, %%%u, 0; "
-		"wgmma.mma_async.sync.aligned.m64n%uk16.f32.%s.%s {",
-		bn / 2, bn / 2 + 2, bn, type, type);
+		"wgmma.mma_async.sync.aligned.m64n%uk%u.%s.%s.%s {",
+		is_int ? "int" : "float", bn / 2, bn / 2 + 2, bn, 32 / kernel_type_bytes(w->type),
+		is_int ? "s32" : "f32", type, type);
 	for (unsigned i = 0; i < bn / 2; i++)
 		buf_printf(b, "%s%%%u", i ? ", " : "", i);
-	buf_printf(b, "}, %%%u, %%%u, p, 1, 1, %u, %u;}\" : ", bn / 2, bn / 2 + 1, w->a_transposed,
-		w->b_transposed);
+	buf_printf(b, "}, %%%u, %%%u, p", bn / 2, bn / 2 + 1);
+	if (!is_int)
+		buf_put_text(b, ", 1, 1");
+	if (!is_byte(w->type))
+		buf_printf(b, ", %u, %u", w->a_transposed, w->b_transposed);
+	buf_put_text(b, ";}\" : ");
 	for (unsigned i = 0; i < bn / 2; i++)
-		buf_printf(b, "%s\"+f\"(d[%u])", i ? ", " : "", i);
+		buf_printf(b, "%s\"+%c\"(d[%u])", i ? ", " : "", is_int ? 'r' : 'f', i);
 	buf_put_text(b, " : \"l\"(a), \"l\"(b), \"r\"(keep));\n}\n};\n");
 }
 
 void gemm_program(const struct weir_gemm *w, const struct gemm_choice *c, struct buf *ret)
 {
 	const struct gemm_form *f = &c->form;
-	const char *type = kernel_type_word(w->type);
+	const char *type = kernel_type_word(w->type), *d_type = kernel_type_word(gemm_d_type(w));
 	if (!f->bm) {
 		buf_printf(ret,
 			"#include \"gemm.cu\"\nextern \"C\" __global__ void __launch_bounds__(256) "
-			"%s(const gemm_args a)\n{ gemm_plain<%s>(a); }\n",
-			c->name, type);
+			"%s(const gemm_args a)\n{ gemm_plain<%s, %s>(a); }\n",
+			c->name, type, d_type);
 		return;
 	}
 	buf_put_text(ret, "#include \"gemm_sm90.cu\"\n");
@@ -290,8 +328,8 @@ void gemm_program(const struct weir_gemm *w, const struct gemm_choice *c, struct
 	buf_printf(ret,
 		"extern \"C\" __global__ void __launch_bounds__(384, 1) %s(const __grid_constant__ tiled_args p)\n"
 		"{\nDYNAMIC_SHARED(shared);\n"
-		"gemm<%s, wgmma, %u, %u, %u, %u, %u, %u, %s, %u, %u, %u>(p, shared_address(shared)).run();\n}\n",
+		"gemm<%s, wgmma, %u, %u, %u, %u, %u, %u, %s, %u, %u, %u, %s>(p, shared_address(shared)).run();\n}\n",
 		c->name, type, f->bm, f->bn, f->stages, f->buffers, f->clm, f->cln,
 		f->ping_pong ? "PING_PONG" : "SHARED_TILE", w->a_transposed, w->b_transposed,
-		w->epilogue);
+		w->epilogue, d_type);
 }

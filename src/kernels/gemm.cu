@@ -30,35 +30,40 @@ static __device__ float plain_activate(int epilogue, float x)
 	return epilogue == GEMM_BIAS_SILU ? plain_silu(x) : x;
 }
 
-template <typename T> __device__ void plain_put(const gemm_args &a, long long m, long long n, float v)
+/* T: of the operands, O: of the result. */
+template <typename T, typename O = T> __device__ void plain_put(const gemm_args &a, long long m, long long n, float v)
 {
+	constexpr bool SCALED = sizeof(T) == 1;
 	const int epilogue = a.epilogue;
 	if (m >= a.m || n >= a.n)
 		return;
+	if (SCALED)
+		v = v * a.a_scale[m] * a.b_scale[n];
 	if (epilogue >= GEMM_BIAS && epilogue <= GEMM_BIAS_SILU)
-		v = plain_activate(epilogue, v + T::get(((const T *)a.bias)[n]));
+		v = plain_activate(epilogue, v + (SCALED ? ((const float *)a.bias)[n] : T::get(((const T *)a.bias)[n])));
 	if (epilogue == GEMM_RESIDUAL)
 		v += T::get(((const T *)a.residual)[m * a.residual_row + n]);
-	((T *)a.d)[m * a.d_row + n] = T::make(v);
+	((O *)a.d)[m * a.d_row + n] = O::make(v);
 }
 
 /* Element (row, k) of an operand, 0 outside. */
 template <typename T>
-__device__ float plain_get(const void *of, long long row, long long k, long long rows, long long most_k, long long row_step,
+__device__ typename sum_of<T>::type plain_get(const void *of, long long row, long long k, long long rows, long long most_k, long long row_step,
 	long long k_step)
 {
 	return row < rows && k < most_k ? T::get(((const T *)of)[row * row_step + k * k_step]) : 0;
 }
 
-template <typename T> __device__ void gemm_plain(const gemm_args &g)
+template <typename T, typename O = T> __device__ void gemm_plain(const gemm_args &g)
 {
-	BLOCK_SHARED_ARRAY(float, a);
-	BLOCK_SHARED_ARRAY(float, b);
+	typedef typename sum_of<T>::type S;
+	BLOCK_SHARED_ARRAY(S, a);
+	BLOCK_SHARED_ARRAY(S, b);
 	const int t = (int)threadIdx.x, row = t / 16 * 4, column = t % 16 * 4;
 	const long long across = (g.n + PLAIN_TILE - 1) / PLAIN_TILE, down = (g.m + PLAIN_TILE - 1) / PLAIN_TILE;
 	for (long long tile = blockIdx.x; tile < across * down; tile += gridDim.x) {
 		const long long m0 = tile / across * PLAIN_TILE, n0 = tile % across * PLAIN_TILE;
-		float sum[4][4] = {};
+		S sum[4][4] = {};
 		for (long long k0 = 0; k0 < g.k; k0 += PLAIN_K) {
 			/* Neighbours in a warp read what is adjacent in memory. */
 			for (int i = t; i < PLAIN_TILE * PLAIN_K; i += 256) {
@@ -79,9 +84,9 @@ template <typename T> __device__ void gemm_plain(const gemm_args &g)
 		for (int i = 0; i < 4; i++)
 			for (int j = 0; j < 4; j++)
 				if (g.epilogue != GEMM_SWIGLU)
-					plain_put<T>(g, m0 + row + i, n0 + column + j, sum[i][j]);
+					plain_put<T, O>(g, m0 + row + i, n0 + column + j, (float)sum[i][j]);
 				else if (j % 2 == 0 && m0 + row + i < g.m && n0 + column + j + 1 < g.n)
-					((T *)g.d)[(m0 + row + i) * g.d_row + (n0 + column + j) / 2] =
-						T::make(plain_silu(sum[i][j]) * sum[i][j + 1]);
+					((O *)g.d)[(m0 + row + i) * g.d_row + (n0 + column + j) / 2] =
+						O::make(plain_silu((float)sum[i][j]) * (float)sum[i][j + 1]);
 	}
 }

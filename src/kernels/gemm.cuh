@@ -2,7 +2,9 @@
  * too, so it names no header.
  *
  * D[m, n] = epilogue(sum over k of A[m, k] * B[n, k]).  With SwiGLU the columns of the sum are pairs of gate and up, and
- * D has half as many: silu(gate) * up. */
+ * D has half as many: silu(gate) * up.
+ *
+ * Operands of 8 bits have scales: the sum is multiplied by a_scale[m] and b_scale[n] first, and the bias is FP32. */
 #pragma once
 
 enum gemm_epilogue {
@@ -23,6 +25,7 @@ struct gemm_args {
 	/* In elements: from a row to the next one, from a k to the next one. */
 	long long a_row, a_k, b_row, b_k, d_row, residual_row;
 	int epilogue;
+	const float *a_scale, *b_scale;
 };
 
 #ifdef __CUDACC_RTC__
@@ -68,6 +71,7 @@ struct tiled_args {
 	struct tensor_map d, d_tail; /* 64 columns, and what is left of a tile's columns */
 	struct tensor_map residual, residual_tail;
 	const void *bias;
+	const float *a_scale, *b_scale;
 	int m, n, k;
 	int group; /* clusters of tiles side by side along N that are walked together */
 };

@@ -125,22 +125,26 @@ struct matrix {
 	int64_t columns, rows, pitch;
 };
 
-int product_map_type(const struct weir_plan *p)
+static int map_type(uint32_t type)
 {
-	enum { FLOAT16 = 6, BFLOAT16 = 9 };
-	return p->what.gemm.type == WEIR_F16 ? FLOAT16 : BFLOAT16;
+	enum { UINT8 = 0, FLOAT16 = 6, BFLOAT16 = 9 };
+	return type == WEIR_F16 ? FLOAT16 : type == WEIR_BF16 ? BFLOAT16 : UINT8;
 }
 
-static int encode(const struct weir_plan *p, const struct matrix *m, unsigned box_columns,
-	unsigned box_rows, bool swizzle, struct tensor_map *ret)
+int product_map_type(const struct weir_plan *p)
+{
+	return map_type(p->what.gemm.type);
+}
+
+static int encode(const struct weir_plan *p, uint32_t type, const struct matrix *m,
+	unsigned box_columns, unsigned box_rows, bool swizzle, struct tensor_map *ret)
 {
 	const uint64_t sizes[] = { (uint64_t)m->columns, (uint64_t)m->rows };
-	const uint64_t pitches[] = { (uint64_t)m->pitch * 2 };
+	const uint64_t pitches[] = { (uint64_t)m->pitch * kernel_type_bytes(type) };
 	const uint32_t box[] = { box_columns, box_rows }, steps[] = { 1, 1 };
 	const struct weir_kernels *k = p->kernels;
-	return KERNEL_CALL(k, &kernel_error, cuTensorMapEncodeTiled, ret, product_map_type(p), 2,
-		m->at, sizes, pitches, box, steps, 0, swizzle ? MAP_SWIZZLE_128B : 0,
-		MAP_PROMOTE_256B, 0);
+	return KERNEL_CALL(k, &kernel_error, cuTensorMapEncodeTiled, ret, map_type(type), 2, m->at,
+		sizes, pitches, box, steps, 0, swizzle ? MAP_SWIZZLE_128B : 0, MAP_PROMOTE_256B, 0);
 }
 
 /* An operand of `rows` times k; blocks load `box` rows of it at a time. */
@@ -148,18 +152,20 @@ static int encode_operand(const struct weir_plan *p, const void *at, int64_t row
 	bool transposed, unsigned box, struct tensor_map *ret)
 {
 	const int64_t k = p->what.gemm.k;
+	const uint32_t type = p->what.gemm.type;
 	const struct matrix m = { at, transposed ? rows : k, transposed ? k : rows, pitch };
-	return encode(p, &m, 64, transposed ? 64 : box, true, ret);
+	return encode(p, type, &m, 128 / kernel_type_bytes(type), transposed ? 64 : box, true, ret);
 }
 
-/* In slices of 64 columns and what is left of a tile's. */
+/* In slices of 64 columns and what is left of a tile's. Those of bytes are without a swizzle. */
 static int encode_result(const struct weir_plan *p, const struct matrix *m,
 	struct tensor_map *ret_full, struct tensor_map *ret_tail)
 {
 	const bool pairs = p->what.gemm.epilogue == WEIR_EPILOGUE_SWIGLU;
 	const unsigned columns = pairs ? p->tile.form.bn / 2 : p->tile.form.bn;
-	const int e = encode(p, m, 64, 64, true, ret_full);
-	return e || columns % 64 == 0 ? e : encode(p, m, columns % 64, 64, false, ret_tail);
+	const uint32_t type = gemm_d_type(&p->what.gemm);
+	const int e = encode(p, type, m, 64, 64, kernel_type_bytes(type) > 1, ret_full);
+	return e || columns % 64 == 0 ? e : encode(p, type, m, columns % 64, 64, false, ret_tail);
 }
 
 int product_tile(const struct weir_plan *p, const struct weir_gemm_args *a, struct tiled_args *ret)
@@ -169,6 +175,8 @@ int product_tile(const struct weir_plan *p, const struct weir_gemm_args *a, stru
 	const struct matrix d = { a->d, columns, w->m, w->d_pitch };
 	const struct matrix residual = { a->residual, w->n, w->m, w->residual_pitch };
 	*ret = (struct tiled_args){ .bias = a->bias,
+		.a_scale = a->a_scale,
+		.b_scale = a->b_scale,
 		.m = (int)w->m,
 		.n = (int)w->n,
 		.k = (int)w->k,
@@ -197,6 +205,8 @@ static int run_plain(const struct weir_plan *p, const struct weir_gemm_args *a, 
 	struct gemm_args g = { .m = w->m, .n = w->n, .k = w->k, .a = a->a, .b = a->b };
 	g.bias = a->bias;
 	g.residual = a->residual;
+	g.a_scale = a->a_scale;
+	g.b_scale = a->b_scale;
 	g.d = a->d;
 	g.a_row = w->a_transposed ? 1 : w->a_pitch;
 	g.a_k = w->a_transposed ? w->a_pitch : 1;
@@ -210,8 +220,9 @@ static int run_plain(const struct weir_plan *p, const struct weir_gemm_args *a, 
 
 int product_check_args(const struct weir_gemm *w, const struct weir_gemm_args *a)
 {
-	const uintptr_t all = (uintptr_t)a->a | (uintptr_t)a->b | (uintptr_t)a->d |
-			      (uintptr_t)a->bias | (uintptr_t)a->residual;
+	const bool scaled = kernel_type_bytes(w->type) == 1;
+	const uintptr_t operands = (uintptr_t)a->a | (uintptr_t)a->b | (uintptr_t)a->residual;
+	const uintptr_t floats = (uintptr_t)a->a_scale | (uintptr_t)a->b_scale;
 	const bool has_bias =
 		w->epilogue >= WEIR_EPILOGUE_BIAS && w->epilogue <= WEIR_EPILOGUE_BIAS_SILU;
 	if (a->size != sizeof *a)
@@ -223,7 +234,12 @@ int product_check_args(const struct weir_gemm *w, const struct weir_gemm_args *a
 	if (!a->bias != !has_bias || !a->residual != (w->epilogue != WEIR_EPILOGUE_RESIDUAL))
 		return kernel_argument(
 			"bias and residual are given where the epilogue has them, and nowhere else");
-	if (all % kernel_type_bytes(w->type))
+	if (!a->a_scale != !scaled || !a->b_scale != !scaled)
+		return kernel_argument(
+			"a_scale and b_scale are given for operands of 8 bits, and nowhere else");
+	if (operands % kernel_type_bytes(w->type) ||
+		(uintptr_t)a->d % kernel_type_bytes(gemm_d_type(w)) || floats % sizeof(float) ||
+		(uintptr_t)a->bias % (scaled ? sizeof(float) : kernel_type_bytes(w->type)))
 		return kernel_argument("a pointer is no multiple of an element's bytes");
 	return 0;
 }

@@ -1,9 +1,11 @@
-/* Products of BF16 or FP16 on Hopper's tensor cores, with what follows a product in a model.
+/* Products of BF16, FP16, INT8 and FP8 on Hopper's tensor cores, with what follows a product in a model.
  *
  * A warp loads tiles of A and B into a ring of STAGES by the copy engine, and two warpgroups multiply them.  SHARED_TILE:
  * each warpgroup has half of a tile's rows.  PING_PONG: each has a tile of its own, and one's epilogue runs under the
  * other's products.  Blocks of a cluster of CLM x CLN share the loads: those of a column the rows of B, those of a row
  * the rows of A.  Blocks stay, and take tile after tile.
+ *
+ * Operands of 8 bits are scaled, and have results of another type.
  *
  * Operands are 128 bytes of K by rows under the copy engine's swizzle.  TA and TB: the operand has K as rows.  Results
  * go out through BUFFERS slices of 64 rows by 64 columns.  What is outside of a matrix is read as 0 and not written. */
@@ -48,7 +50,7 @@ static __device__ __forceinline__ u64 descriptor(u32 at, u32 apart)
 }
 
 template <int BM, int BN, int STAGES, int BUFFERS, int CLM, int CLN, int SCHEDULE, int TA, int TB, int EPILOGUE> struct shape {
-	static constexpr int BK = 64, WARPGROUPS = 2, CLUSTER = CLM * CLN;
+	static constexpr int WARPGROUPS = 2, CLUSTER = CLM * CLN;
 	static constexpr int A_BYTES = BM * 128, B_BYTES = BN * 128, STAGE = A_BYTES + B_BYTES, SLICE = 8192;
 	static constexpr int STRIPS = SCHEDULE == PING_PONG ? BM / 64 : BM / 128; /* of 64 rows, of a warpgroup */
 	static constexpr int COLUMNS = EPILOGUE == GEMM_SWIGLU ? BN / 2 : BN;     /* of D */
@@ -95,11 +97,17 @@ __device__ __forceinline__ void load_operand(u32 to, const tensor_map &map, int 
 	}
 }
 
-/* MMA::multiply(sum, a, b, keep) is sum = a * b + (keep ? sum : 0) of 64 x BN by descriptors, as wgmma does it. */
+/* MMA::multiply(sum, a, b, keep) is sum = a * b + (keep ? sum : 0) of 64 x BN by descriptors, as wgmma does it.  T is the
+ * type of the operands, O that of the result. */
 template <typename T, typename MMA, int BM, int BN, int STAGES, int BUFFERS, int CLM, int CLN, int SCHEDULE, int TA, int TB,
-	int EPILOGUE>
+	int EPILOGUE, typename O = T>
 struct gemm {
-	typedef shape<BM, BN, STAGES, BUFFERS, CLM, CLN, SCHEDULE, TA, TB, EPILOGUE> Z;
+	struct Z : shape<BM, BN, STAGES, BUFFERS, CLM, CLN, SCHEDULE, TA, TB, EPILOGUE> {
+		static constexpr int BK = 128 / (int)sizeof(T);
+	};
+	typedef typename sum_of<T>::type S;
+	static constexpr bool SCALED = sizeof(T) == 1;
+	static_assert(!SCALED || (!TA && !TB && EPILOGUE <= GEMM_BIAS_SILU), "operands of 8 bits have K as columns");
 
 	const tiled_args &p;
 	u32 base, slices, full, empty, residual;
@@ -193,7 +201,7 @@ struct gemm {
 	}
 
 	/* The warpgroup's part of a tile.  The products of a stage run while those of the next are begun. */
-	__device__ __forceinline__ void multiply(float (&sum)[Z::STRIPS][BN / 2], ring &at, int w)
+	__device__ __forceinline__ void multiply(S (&sum)[Z::STRIPS][BN / 2], ring &at, int w)
 	{
 		u32 before = 0;
 		for (int kb = 0; kb < blocks_k; kb++) {
@@ -232,13 +240,28 @@ struct gemm {
 			row + q / Z::SLICES * 64, residual + 8 * buffer);
 	}
 
-	/* 8 columns of two rows: this thread's part of a fragment becomes two words. */
-	__device__ __forceinline__ void finish(const float *f, int column, const u32 *old, u32 *to)
+	/* Two neighbours of a vector of N. */
+	__device__ __forceinline__ void get_columns(const float *from, int column, float *to)
 	{
-		float v[4] = {f[0], f[1], f[2], f[3]};
+		to[0] = column < p.n ? from[column] : 0;
+		to[1] = column + 1 < p.n ? from[column + 1] : 0;
+	}
+
+	/* 8 columns of two rows: this thread's part of a fragment becomes two words.  `scale` is that of the rows. */
+	__device__ __forceinline__ void finish(const S *f, int column, const float *scale, const u32 *old, u32 *to)
+	{
+		float v[4] = {(float)f[0], (float)f[1], (float)f[2], (float)f[3]};
+		if constexpr (SCALED) {
+			float c[2];
+			get_columns(p.b_scale, column, c);
+			for (int i = 0; i < 4; i++)
+				v[i] = v[i] * scale[i / 2] * c[i % 2];
+		}
 		if (EPILOGUE >= GEMM_BIAS && EPILOGUE <= GEMM_BIAS_SILU) {
 			float b[2] = {0, 0};
-			if (column < p.n)
+			if constexpr (SCALED)
+				get_columns((const float *)p.bias, column, b);
+			else if (column < p.n)
 				unpack<T>(*(const u32 *)((const T *)p.bias + column), b[0], b[1]);
 			for (int i = 0; i < 4; i++)
 				v[i] = activate<EPILOGUE>(v[i] + b[i % 2]);
@@ -250,8 +273,13 @@ struct gemm {
 				v[2 * i] += r[0];
 				v[2 * i + 1] += r[1];
 			}
-		to[0] = T::word(v);
-		to[1] = T::word(v + 2);
+		if constexpr (sizeof(O) == 1) {
+			to[0] = O::pair(v);
+			to[1] = O::pair(v + 2);
+		} else {
+			to[0] = O::word(v);
+			to[1] = O::word(v + 2);
+		}
 	}
 
 	/* Of a row of SwiGLU: 16 columns of the product, two fragments of 8, become 8.  Lane q of four has columns q and 4 + q,
@@ -268,7 +296,7 @@ struct gemm {
 
 	/* 64 rows of a slice's columns, from registers to shared memory.  Full slices have rows of 128 bytes under the
 	 * swizzle, the tail has shorter ones without. */
-	__device__ __forceinline__ void put_slice(const float (&sum)[BN / 2], int s, int column, u32 to)
+	__device__ __forceinline__ void put_slice(const S (&sum)[BN / 2], int s, int column, const float *scale, u32 to)
 	{
 		const bool tail = s == Z::FULL;
 		const int lane = thread % 32, row = thread / 32 * 16 + lane % 16;
@@ -281,25 +309,50 @@ struct gemm {
 				ldmatrix(at, old);
 #pragma unroll
 			for (int h = 0; h < 2; h++)
-				if (EPILOGUE == GEMM_SWIGLU) {
+				if constexpr (EPILOGUE == GEMM_SWIGLU) {
 					const float *f = sum + (s * 16 + (j + h) * 2) * 4;
 					v[2 * h] = finish_pairs(f);
 					v[2 * h + 1] = finish_pairs(f + 2);
 				} else {
-					finish(sum + (s * 8 + j + h) * 4, column + s * 64 + (j + h) * 8 + lane % 4 * 2,
+					finish(sum + (s * 8 + j + h) * 4, column + s * 64 + (j + h) * 8 + lane % 4 * 2, scale,
 						old + 2 * h, v + 2 * h);
 				}
 			stmatrix(at, v);
 		}
 	}
 
+	/* The same for a result of bytes, whose rows are shorter and without a swizzle. */
+	__device__ __forceinline__ void put_bytes(const S (&sum)[BN / 2], int s, int column, const float *scale, u32 to)
+	{
+		const int width = s == Z::FULL ? Z::TAIL : 64, lane = thread % 32, row = thread / 32 * 16 + lane / 4;
+#pragma unroll
+		for (int j = 0; j < width / 8; j++) {
+			const int in = j * 8 + lane % 4 * 2;
+			u32 v[2];
+			finish(sum + (s * 8 + j) * 4, column + s * 64 + in, scale, nullptr, v);
+			store_pair(to + row * width + in, v[0]);
+			store_pair(to + (row + 8) * width + in, v[1]);
+		}
+	}
+
+	/* Of this thread's two rows of 64. */
+	__device__ __forceinline__ void get_scales(int m, float *to)
+	{
+		const int row = m + thread / 32 * 16 + thread % 32 / 4;
+		to[0] = row < p.m ? p.a_scale[row] : 0;
+		to[1] = row + 8 < p.m ? p.a_scale[row + 8] : 0;
+	}
+
 	/* `used`: slices that this warpgroup has written so far; `arrived`: a bit of parity for each buffer. */
-	__device__ __forceinline__ void put(const float (&sum)[Z::STRIPS][BN / 2], int w, tile c, u32 &used, u32 &arrived)
+	__device__ __forceinline__ void put(const S (&sum)[Z::STRIPS][BN / 2], int w, tile c, u32 &used, u32 &arrived)
 	{
 		constexpr int ALL = Z::STRIPS * Z::SLICES;
 		const int column = EPILOGUE == GEMM_SWIGLU ? c.n / 2 : c.n;
 #pragma unroll
-		for (int i = 0; i < Z::STRIPS; i++)
+		for (int i = 0; i < Z::STRIPS; i++) {
+			float scale[2] = {1, 1};
+			if constexpr (SCALED)
+				get_scales(c.m + i * 64, scale);
 #pragma unroll
 			for (int s = 0; s < Z::SLICES; s++) {
 				const int q = i * Z::SLICES + s;
@@ -314,7 +367,10 @@ struct gemm {
 						tma_wait_read<BUFFERS - 1>();
 					named_sync(1 + w, 128);
 				}
-				put_slice(sum[i], s, c.n, to);
+				if constexpr (sizeof(O) == 1)
+					put_bytes(sum[i], s, c.n, scale, to);
+				else
+					put_slice(sum[i], s, c.n, scale, to);
 				fence_async();
 				named_sync(1 + w, 128);
 				if (thread != 0)
@@ -325,6 +381,7 @@ struct gemm {
 					fetch(w, q + BUFFERS, c.m, c.n);
 				}
 			}
+		}
 	}
 
 	/* The parity of a barrier tells only one phase from the next.  So each warpgroup of a ping-pong waits for its stages
@@ -332,7 +389,7 @@ struct gemm {
 	template <typename SELF> __device__ __forceinline__ void compute(SELF &self, int w)
 	{
 		constexpr bool OWN = SCHEDULE == PING_PONG;
-		float sum[Z::STRIPS][BN / 2];
+		S sum[Z::STRIPS][BN / 2];
 		u32 used = 0, arrived = 0;
 		ring at = {0, 0};
 		if (OWN && w == 1) {

@@ -140,10 +140,16 @@ static size_t place_gemm(const struct weir_gemm *w, char *at, struct weir_gemm_a
 	next += w->b_transposed ? span(w->k, w->b_pitch, w->n, 1, w->type)
 				: span(w->n, w->b_pitch, w->k, 1, w->type);
 	ret->d = next;
-	next += span(w->m, w->d_pitch, pairs ? w->n / 2 : w->n, 1, w->type);
+	next += span(w->m, w->d_pitch, pairs ? w->n / 2 : w->n, 1, gemm_d_type(w));
+	if (kernel_type_bytes(w->type) == 1) {
+		ret->a_scale = (const float *)next;
+		next += span(1, 0, w->m, 1, WEIR_F32);
+		ret->b_scale = (const float *)next;
+		next += span(1, 0, w->n, 1, WEIR_F32);
+	}
 	if (w->epilogue >= WEIR_EPILOGUE_BIAS && w->epilogue <= WEIR_EPILOGUE_BIAS_SILU) {
 		ret->bias = next;
-		next += span(1, 0, w->n, 1, w->type);
+		next += span(1, 0, w->n, 1, ret->a_scale ? WEIR_F32 : w->type);
 	}
 	if (w->epilogue == WEIR_EPILOGUE_RESIDUAL) {
 		ret->residual = next;

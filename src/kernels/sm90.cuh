@@ -238,6 +238,12 @@ static __device__ __forceinline__ void stmatrix(u32 at, const u32 (&v)[4])
 		: "memory");
 }
 
+/* The lower half of a word. */
+static __device__ __forceinline__ void store_pair(u32 at, u32 v)
+{
+	asm volatile("st.shared.u16 [%0], %1;" ::"r"(at), "h"((unsigned short)v) : "memory");
+}
+
 static __device__ __forceinline__ void ldmatrix(u32 at, u32 (&v)[4])
 {
 	asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"

@@ -54,10 +54,11 @@ void rows_describe(const struct weir_rows *w, struct buf *ret)
 void gemm_describe(const struct weir_gemm *w, struct buf *ret)
 {
 	buf_printf(ret,
-		"gemm %s epilogue %u %" PRId64 "x%" PRId64 "x%" PRId64 " a %u %" PRId64
+		"gemm %s to %s epilogue %u %" PRId64 "x%" PRId64 "x%" PRId64 " a %u %" PRId64
 		" b %u %" PRId64 " d %" PRId64 " residual %" PRId64,
-		kernel_type_word(w->type), w->epilogue, w->m, w->n, w->k, w->a_transposed,
-		w->a_pitch, w->b_transposed, w->b_pitch, w->d_pitch, w->residual_pitch);
+		kernel_type_word(w->type), kernel_type_word(gemm_d_type(w)), w->epilogue, w->m,
+		w->n, w->k, w->a_transposed, w->a_pitch, w->b_transposed, w->b_pitch, w->d_pitch,
+		w->residual_pitch);
 }
 
 void conv_describe(const struct weir_conv *w, struct buf *ret)

@@ -20,10 +20,10 @@ static void put_plain(uint32_t operation, uint32_t type, struct buf *program)
 	rows_program(&what, &choice[n - 1], program);
 }
 
-static void put_product(uint32_t type, struct buf *program)
+static void put_product(uint32_t type, uint32_t d_type, struct buf *program)
 {
 	struct gemm_choice choice[GEMM_FORMS_MOST];
-	const struct weir_gemm what = { .type = type, .m = 1, .n = 2, .k = 1 };
+	const struct weir_gemm what = { .type = type, .d_type = d_type, .m = 1, .n = 2, .k = 1 };
 	struct kernel_device device;
 	kernel_device_init(&device, "any", 75, 1);
 	const size_t n = gemm_choose(&device, &what, choice);
@@ -69,7 +69,11 @@ int main(int argc, char **argv)
 		for (uint32_t type = WEIR_F32; type <= WEIR_BF16; type++)
 			put_plain(operation, type, &program);
 	for (uint32_t type = WEIR_F32; type <= WEIR_BF16; type++)
-		put_product(type, &program);
+		put_product(type, 0, &program);
+	for (uint32_t type = WEIR_S8; type <= WEIR_E4M3; type++)
+		for (uint32_t d_type = WEIR_F16; d_type <= WEIR_BF16; d_type++)
+			put_product(type, d_type, &program);
+	put_product(WEIR_S8, WEIR_S8, &program);
 	for (uint32_t type = WEIR_F32; type <= WEIR_BF16; type++)
 		put_convolutions(type, &program);
 	if (nvrtc_compile(nvrtc, buf_text(&program), "compute_75", &ptx, &err)) {

@@ -89,6 +89,32 @@ static void compile_products(const struct nvrtc *nvrtc, unsigned cc, const char 
 	buf_free(&text);
 }
 
+/* Every tile with the epilogues in turn: INT8 to itself and to BF16, FP8 to FP16. */
+static void compile_scaled(const struct nvrtc *nvrtc, unsigned cc, const char *arch)
+{
+	static const uint32_t types[][2] = { { WEIR_S8, WEIR_S8 }, { WEIR_S8, WEIR_BF16 },
+		{ WEIR_E4M3, WEIR_F16 } };
+	struct gemm_choice choice[GEMM_FORMS_MOST];
+	struct kernel_device device;
+	struct buf text = { 0 };
+	kernel_device_init(&device, "any", cc, 132);
+	for (uint32_t kind = 0; kind < 3 * 5; kind++) {
+		const struct weir_gemm what = { .type = types[kind / 5][0],
+			.d_type = types[kind / 5][1],
+			.epilogue = kind % 5,
+			.m = 4096,
+			.n = 4096,
+			.k = 4096 };
+		const size_t n = gemm_choose(&device, &what, choice);
+		for (size_t i = kind % 5; i + 1 < n; i += 5) {
+			text.n = 0;
+			gemm_program(&what, &choice[i], &text);
+			compile(nvrtc, choice[i].name, buf_text(&text), arch);
+		}
+	}
+	buf_free(&text);
+}
+
 /* Every tile of each pass with its epilogues in turn, every epilogue with one tile, and the plain
  * kernels. */
 static void compile_convolutions(const struct nvrtc *nvrtc, unsigned cc, const char *arch)
@@ -149,6 +175,8 @@ int main(int argc, char **argv)
 	}
 	if (argc == 1 || strcmp(argv[1], "products") == 0)
 		compile_products(nvrtc, 90, "sm_90a");
+	if (argc == 1 || strcmp(argv[1], "products") == 0)
+		compile_scaled(nvrtc, 90, "sm_90a");
 	if (argc == 1 || strcmp(argv[1], "convolutions") == 0)
 		compile_convolutions(nvrtc, 90, "sm_90a");
 	printf("NVRTC %s compiled %d kernels, and refused %d\n", nvrtc_version(nvrtc), compiled,

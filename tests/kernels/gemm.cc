@@ -12,14 +12,26 @@ static int draw(int below)
 	return (int)emulate_random((unsigned)below);
 }
 
+template <typename T> T small(int v)
+{
+	return T::make((float)v);
+}
+
+/* -2 to 2 */
+template <> e4m3 small(int v)
+{
+	static const unsigned char bits[] = {0, 0x38, 0x40};
+	return {(unsigned char)(bits[v < 0 ? -v : v] | (v < 0 ? 0x80 : 0))};
+}
+
 template <typename T> struct matrix {
 	int rows, columns, pitch;
 	std::vector<T> all;
-	matrix(int rows_, int columns_, int most = 2) : rows(rows_), columns(columns_), pitch((columns_ + 7) / 8 * 8 + PAD)
+	matrix(int rows_, int columns_, int most = 2) : rows(rows_), columns(columns_), pitch((columns_ + 15) / 16 * 16 + PAD * (sizeof(T) == 1 ? 2 : 1))
 	{
 		all.resize((size_t)(rows * pitch + 2 * GUARD));
 		for (T &e : all)
-			e = T::make((float)(draw(2 * most + 1) - most));
+			e = small<T>(draw(2 * most + 1) - most);
 	}
 	T *at(int row, int column)
 	{
@@ -31,7 +43,9 @@ template <typename T> struct matrix {
 	}
 	tensor_map map(int box_x, int box_y, bool swizzle = true)
 	{
-		const emulated_map m = {(unsigned short *)at(0, 0), columns, rows, box_x, box_y, pitch, swizzle};
+		const int each = sizeof(T) == 1 ? 2 : 1; /* of an emulated element */
+		const emulated_map m = {(unsigned short *)at(0, 0), columns / each, rows, box_x / each, box_y, pitch / each,
+			swizzle, 0, 0, each - 1};
 		tensor_map t = {};
 		static_assert(sizeof m <= sizeof t, "");
 		memcpy(&t, &m, sizeof m);
@@ -99,6 +113,64 @@ template <typename T> static int run_plain(int m, int n, int k, bool ta, bool tb
 	return bad != 0;
 }
 
+/* Scales that are powers of 2, so that nothing but the last rounding is inexact. */
+struct scales {
+	std::vector<float> a, b;
+	scales(int m, int n)
+	{
+		for (int i = 0; i < m; i++)
+			a.push_back(i % 3 ? .25f : 1);
+		for (int i = 0; i < n; i++)
+			b.push_back(i % 5 ? 2 : -.5f);
+	}
+};
+
+/* How many elements of a product of scaled operands are wrong, guards included. */
+template <typename T, typename O>
+static int count_wrong(matrix<T> &a, matrix<T> &b, matrix<O> &d, const scales &s, matrix<f32> &bias, int epilogue,
+	std::vector<O> before)
+{
+	const double unit = epilogue < GEMM_BIAS_GELU ? 0 : sizeof(O) == 1 ? 1.01 : 8e-3;
+	int bad = 0;
+	for (int i = 0; i < d.rows; i++)
+		for (int j = 0; j < d.columns; j++) {
+			double w = 0;
+			for (int l = 0; l < a.columns; l++)
+				w += (double)T::get(*a.at(i, l)) * (double)T::get(*b.at(j, l));
+			w *= (double)s.a[(size_t)i] * s.b[(size_t)j];
+			w = epilogue ? apply(epilogue, w + bias.get(0, j)) : w;
+			const double got = O::get(*d.at(i, j)), want = O::get(O::make((float)w));
+			bad += !(fabs(got - want) <= (sizeof(O) == 1 ? unit : unit * fabs(want) + (unit ? 1e-3 : 0)));
+			before[(size_t)(d.at(i, j) - d.all.data())] = *d.at(i, j);
+		}
+	return bad + (memcmp(d.all.data(), before.data(), before.size() * sizeof(O)) != 0);
+}
+
+template <typename T, typename O> static int run_plain_scaled(int m, int n, int k, int epilogue)
+{
+	matrix<T> a(m, k), b(n, k);
+	matrix<O> d(m, n);
+	matrix<f32> bias(1, n);
+	const scales s(m, n);
+	const std::vector<O> before = d.all;
+	gemm_args g = {m, n, k, a.at(0, 0), b.at(0, 0), bias.at(0, 0), nullptr, d.at(0, 0), a.pitch, 1, b.pitch, 1, d.pitch, 0,
+		epilogue, s.a.data(), s.b.data()};
+	emulate_order = draw(5);
+	emulate(dim3(2), dim3(256), [&] { gemm_plain<T, O>(g); });
+	const int bad = count_wrong<T, O>(a, b, d, s, bias, epilogue, before);
+	if (bad)
+		printf("plain scaled %d x %d x %d, epilogue %d, order %d: %d wrong\n", m, n, k, epilogue, emulate_order, bad);
+	return bad != 0;
+}
+
+template <typename T, typename O> static int check_plain_scaled(void)
+{
+	int bad = 0;
+	for (int epilogue = GEMM_NONE; epilogue <= GEMM_BIAS_SILU; epilogue++)
+		bad += run_plain_scaled<T, O>(67, 35, 150, epilogue) + run_plain_scaled<T, O>(3, 1, 1, epilogue);
+	return bad;
+}
+
 /* Every layout with every epilogue, for shapes around a tile. */
 template <typename T> static int check_plain(void)
 {
@@ -159,6 +231,61 @@ static int check(void)
 	return bad;
 }
 
+template <typename T, typename O, int BM, int BN, int STAGES, int BUFFERS, int CLM, int SCHEDULE, int EPILOGUE>
+static int run_scaled(int m, int n, int k, int clusters)
+{
+	typedef shape<BM, BN, STAGES, BUFFERS, CLM, 1, SCHEDULE, 0, 0, EPILOGUE> Z;
+	matrix<T> a(m, k), b(n, k);
+	matrix<O> d(m, n);
+	matrix<f32> bias(1, n);
+	const scales s(m, n);
+	const std::vector<O> before = d.all;
+	tiled_args p = {};
+	p.a = a.map(128, BM);
+	p.b = b.map(128, BN / CLM);
+	p.d = d.map(64, 64, sizeof(O) > 1);
+	if (Z::TAIL)
+		p.d_tail = d.map(Z::TAIL, 64, false);
+	p.bias = bias.at(0, 0);
+	p.a_scale = s.a.data();
+	p.b_scale = s.b.data();
+	p.m = m;
+	p.n = n;
+	p.k = k;
+	p.group = 1 + draw(4);
+	emulate_begin = sm90_begin;
+	emulate_order = draw(5);
+	emulate_eager = draw(2);
+	emulate(dim3((unsigned)(clusters * CLM)), dim3(384), [&] {
+		gemm<T, emulated_wgmma<T, BN, 0, 0>, BM, BN, STAGES, BUFFERS, CLM, 1, SCHEDULE, 0, 0, EPILOGUE, O>(p, 0).run();
+	}, CLM);
+	const int bad = count_wrong<T, O>(a, b, d, s, bias, EPILOGUE, before);
+	if (bad)
+		printf("scaled %d x %d x %d, tile %d x %d, epilogue %d, order %d, eager %d: %d wrong\n", m, n, k, BM, BN, EPILOGUE,
+			emulate_order, emulate_eager, bad);
+	return bad != 0;
+}
+
+template <typename T, typename O, int BM, int BN, int STAGES, int BUFFERS, int CLM, int SCHEDULE, int EPILOGUE>
+static int check_scaled(void)
+{
+	static const int shapes[][4] = {{1, 16, 16, 1}, {130, 208, 144, 2}, {300, 2 * BN + 16, 656, 1}};
+	int bad = 0;
+	for (auto &s : shapes)
+		bad += run_scaled<T, O, BM, BN, STAGES, BUFFERS, CLM, SCHEDULE, EPILOGUE>(s[0], s[1], s[2], s[3]);
+	return bad;
+}
+
+static int check_all_scaled(void)
+{
+	return check_plain_scaled<s8, s8>() + check_plain_scaled<s8, bf16>() + check_plain_scaled<e4m3, f16>() +
+	       check_scaled<s8, s8, 128, 112, 3, 2, 2, PING_PONG, GEMM_BIAS_RELU>() +
+	       check_scaled<s8, bf16, 128, 160, 3, 2, 1, PING_PONG, GEMM_BIAS_GELU>() +
+	       check_scaled<s8, s8, 128, 64, 4, 1, 1, SHARED_TILE, GEMM_NONE>() +
+	       check_scaled<e4m3, bf16, 128, 96, 3, 2, 1, PING_PONG, GEMM_NONE>() +
+	       check_scaled<e4m3, f16, 128, 128, 4, 1, 2, SHARED_TILE, GEMM_BIAS>();
+}
+
 /* With an argument: only the ping-pong, often. */
 int main(int argc, char **argv)
 {
@@ -167,6 +294,7 @@ int main(int argc, char **argv)
 		bad += run<bf16, 128, 64, 3, 2, 1, 1, PING_PONG, 0, 0, GEMM_NONE>(512, 128, 64 + 64 * i, 1);
 	if (argc > 1)
 		return bad != 0;
+	bad += check_all_scaled();
 	bad += check_plain<f32>() + check_plain<bf16>() + check_plain<f16>();
 	bad += check<bf16, 128, 96, 3, 2, 1, 1, PING_PONG, 0, 0, GEMM_NONE>();
 	bad += check<f16, 128, 112, 3, 2, 2, 1, PING_PONG, 0, 0, GEMM_BIAS>();

@@ -8,6 +8,8 @@
 
 #include "emulate.h"
 
+#include "element.cuh"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -156,6 +158,7 @@ struct emulated_map {
 	bool swizzle;
 	int taps;
 	long tap_pitch;
+	int bytes; /* 1: elements are bytes, of which two are one here, but not where the device counts them */
 };
 
 /* The same for images of NHWC: where the first tap of the first and of the last pixel is, and how many come at a time. */
@@ -173,6 +176,7 @@ static inline u32 swizzled(u32 at)
 
 template <typename F> static void each_of_box(const emulated_map &m, u32 at, int x, int y, F f)
 {
+	x >>= m.bytes;
 	for (int j = 0; j < m.box_y; j++)
 		for (int i = 0; i < m.box_x; i++) {
 			const u32 plain = at + (u32)(j * m.box_x + i) * 2;
@@ -377,30 +381,30 @@ template <int N> static void wgmma_wait(void)
 }
 
 /* An element of an operand by its descriptor; `rows`: K stands as rows. */
-static inline unsigned short operand(const char *memory, u64 descriptor, bool rows, int mn, int k)
+template <typename T> T operand(const char *memory, u64 descriptor, bool rows, int mn, int k)
 {
 	const u32 start = (u32)(descriptor & 0x3fff) << 4, apart = (u32)(descriptor >> 16 & 0x3fff) << 4;
 	const u32 at = rows ? start + (u32)(mn / 64) * apart + (u32)(k / 8 * 1024 + k % 8 * 128 + mn % 64 * 2)
-			    : start + (u32)(mn / 8 * 1024 + mn % 8 * 128 + k * 2);
-	unsigned short v;
+			    : start + (u32)(mn / 8 * 1024 + mn % 8 * 128 + k * (int)sizeof(T));
+	T v;
 	memcpy(&v, memory + swizzled(at), sizeof v);
 	return v;
 }
 
 /* `struct wgmma` of a program, for one width. */
 template <typename T, int N, int TA, int TB> struct emulated_wgmma {
-	static void multiply(float (&d)[N / 2], u64 a, u64 b, int keep)
+	typedef typename sum_of<T>::type S;
+	static void multiply(S (&d)[N / 2], u64 a, u64 b, int keep)
 	{
 		const char *memory = shared_at(0);
-		float *to = d;
+		S *to = d;
 		const int lane = (int)threadIdx.x % 32, row = (int)threadIdx.x % 128 / 32 * 16 + lane / 4;
 		const auto work = [=] {
 			for (int i = 0; i < N / 2; i++) {
 				const int m = row + i % 4 / 2 * 8, n = i / 4 * 8 + lane % 4 * 2 + i % 2;
-				float sum = keep ? to[i] : 0;
-				for (int k = 0; k < 16; k++)
-					sum += T::get(T{operand(memory, a, TA, m, k)}) *
-					       T::get(T{operand(memory, b, TB, n, k)});
+				S sum = keep ? to[i] : 0;
+				for (int k = 0; k < 32 / (int)sizeof(T); k++)
+					sum += T::get(operand<T>(memory, a, TA, m, k)) * T::get(operand<T>(memory, b, TB, n, k));
 				to[i] = sum;
 			}
 		};
@@ -419,6 +423,11 @@ static inline void stmatrix(u32 at, const u32 (&v)[4])
 		memcpy(shared_at(row) + emulate_lane() % 4 * 4, &v[i], 4);
 	}
 	__syncwarp();
+}
+
+static inline void store_pair(u32 at, u32 v)
+{
+	memcpy(shared_at(at), &v, 2);
 }
 
 static inline void ldmatrix(u32 at, u32 (&v)[4])

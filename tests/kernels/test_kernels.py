@@ -6,7 +6,7 @@ import unittest
 
 from weir import kernels
 
-CODES = {"f32": (2, 32), "f16": (2, 16), "bf16": (4, 16), "i32": (0, 32)}
+CODES = {"f32": (2, 32), "f16": (2, 16), "bf16": (4, 16), "i32": (0, 32), "s8": (0, 8), "e4m3": (10, 8)}
 cuda = C.CDLL("libcuda.so.1")
 KEPT = []
 
@@ -133,6 +133,24 @@ class Kernels(unittest.TestCase):
         self.assertIn("weir_conv_bf16_tt", self.last())
         kernels.conv2d_weight(nhwc(2, 64, 9, 8, "f32"), w.shape, nhwc(2, 32, 9, 8, "f32"), padding=1)
         self.assertIn("weir_conv_f32_filters", self.last())
+
+    def test_products_of_8_bits_have_scales_and_another_result(self):
+        scales = {"x_scale": Tensor((16,)), "weight_scale": Tensor((32,))}
+        for dtype, result in (("s8", "s8"), ("s8", "bf16"), ("e4m3", "f16")):
+            x, w, out = Tensor((2, 8, 64), dtype), Tensor((32, 64), dtype), Tensor((2, 8, 32), result)
+            kernels.linear(x, w, Tensor((32,)), "relu", out=out, **scales)
+            self.assertIn(f"weir_gemm_{dtype}_to_{result}_", self.last())
+        for wrong, words in (
+                (lambda: kernels.linear(x, w, out=out), "needs x_scale"),
+                (lambda: kernels.linear(x, w, out=out, **{**scales, "x_scale": Tensor((2, 8))}), "x_scale has shape"),
+                (lambda: kernels.linear(x, w, Tensor((32,), "f16"), out=out, **scales), "float32"),
+                (lambda: kernels.softmax(x), "type is none"),
+                (lambda: kernels.linear(x, w, out=Tensor((2, 8, 32), "s8"), **scales), "d_type"),
+                (lambda: kernels.linear(Tensor((4, 8)), Tensor((6, 8)), x_scale=Tensor((4,)), weight_scale=Tensor((6,))),
+                 "8 bits"),
+        ):
+            with self.assertRaisesRegex((TypeError, kernels.Error), words):
+                wrong()
 
     def test_what_cannot_be_done_is_refused_in_words(self):
         x = Tensor((4, 8))

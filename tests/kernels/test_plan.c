@@ -276,12 +276,57 @@ static void a_product_that_the_copy_engine_cannot_read_is_plain(void **state)
 	weir_kernels_close(k);
 }
 
+/* Tiles of 128 x 112 of INT8: blocks of 128 along K, and a result of bytes in slices of 64. */
+static void a_product_of_bytes_has_scales_and_another_result(void **state)
+{
+	struct weir_kernels *k = open_with("", WEIR_COMPILER);
+	struct weir_gemm what = product_of(WEIR_S8, 1000, 912, 208);
+	struct weir_plan *p = NULL;
+	what.d_type = WEIR_S8;
+	for (; what.choice < 16; what.choice++) {
+		p = plan_product(k, &what);
+		if (strstr(weir_plan_text(p), "_s8_to_s8_nn_128x112_pp"))
+			break;
+		weir_plan_close(p);
+	}
+	assert_int_not_equal(what.choice, 16);
+	struct weir_gemm_args args = { .size = sizeof args, .a = at, .b = at, .d = at };
+	FAILS(WEIR_KERNELS_ERROR_ARGUMENT, weir_gemm_run(p, &args, NULL));
+	args.a_scale = args.b_scale = at;
+	struct cu_kernel_node_params node;
+	struct tiled_args t;
+	captured(p, &args, &node, &t, sizeof t);
+	assert_ptr_equal(t.a_scale, at);
+	expect_map(&t.a, at, 208, 1000, 208, 128, 128);
+	expect_map(&t.d, at, 912, 1000, 912, 64, 64);
+	expect_map(&t.d_tail, at, 912, 1000, 912, 48, 64);
+	assert_int_equal(read_map(&t.d).swizzle, 0);
+	args.b_scale = (const float *)((char *)at + 2);
+	FAILS(WEIR_KERNELS_ERROR_ARGUMENT, weir_gemm_run(p, &args, NULL));
+	weir_plan_close(p);
+
+	what.n = 904; /* its rows of D are no multiple of 16 bytes */
+	what.choice = 0;
+	p = plan_product(k, &what);
+	assert_non_null(strstr(weir_plan_text(p), "weir_gemm_s8_to_s8_plain"));
+	weir_plan_close(p);
+	weir_kernels_close(k);
+	what.d_type = 0;
+	k = open_with("", "");
+	for (what.type = WEIR_S8; what.type <= WEIR_E4M3; what.type++) {
+		p = plan_product(k, &what);
+		assert_non_null(strstr(weir_plan_text(p), "_to_bf16_plain (built in)"));
+		weir_plan_close(p);
+	}
+	weir_kernels_close(k);
+}
+
 static void every_wrong_product_is_refused_in_words(void **state)
 {
 	struct weir_kernels *k = open_with("", "");
-	struct weir_gemm wrong[8];
+	struct weir_gemm wrong[11];
 	struct weir_plan *p;
-	for (size_t i = 0; i < 8; i++)
+	for (size_t i = 0; i < 11; i++)
 		wrong[i] = product_of(WEIR_F32, 4, 4, 4);
 	wrong[0].size = 3;
 	wrong[1].type = 7;
@@ -292,7 +337,12 @@ static void every_wrong_product_is_refused_in_words(void **state)
 	wrong[6].epilogue = WEIR_EPILOGUE_SWIGLU;
 	wrong[6].n = 5;
 	wrong[7].b_transposed = 2;
-	for (size_t i = 0; i < 8; i++)
+	wrong[8].d_type = WEIR_BF16;
+	wrong[9].type = WEIR_E4M3;
+	wrong[9].d_type = WEIR_S8;
+	wrong[10].type = WEIR_S8;
+	wrong[10].epilogue = WEIR_EPILOGUE_RESIDUAL;
+	for (size_t i = 0; i < 11; i++)
 		FAILS(i ? WEIR_KERNELS_ERROR_ARGUMENT : WEIR_KERNELS_ERROR_SIZE,
 			weir_gemm_plan(k, &wrong[i], &p));
 
@@ -552,6 +602,7 @@ int main(void)
 		cmocka_unit_test(a_compiler_that_refuses_leaves_the_plain_kernels),
 		cmocka_unit_test(a_product_describes_its_matrices_to_the_copy_engine),
 		cmocka_unit_test(a_product_that_the_copy_engine_cannot_read_is_plain),
+		cmocka_unit_test(a_product_of_bytes_has_scales_and_another_result),
 		cmocka_unit_test(every_wrong_product_is_refused_in_words),
 		cmocka_unit_test(compiled_kernels_are_kept_and_damage_is_found),
 		cmocka_unit_test(a_folder_that_cannot_be_written_costs_only_time),
