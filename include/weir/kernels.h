@@ -174,8 +174,8 @@ struct weir_gemm {
 	uint32_t b_transposed;                             /* 1: B is stored as k rows of n */
 	int64_t a_pitch, b_pitch, d_pitch, residual_pitch; /* 0: rows are adjacent */
 	uint32_t choice;                                   /* as in struct weir_rows */
-	uint32_t d_type; /* 0: `type`, or BF16 for operands of 8 bits. Those may have BF16 or FP16,
-			    and INT8 also INT8. */
+	uint32_t d_type; /* 0: `type`, or BF16 for operands of 8 bits. Operands of 8 bits may give
+			    BF16 or FP16, and INT8 also INT8. */
 };
 
 /*
@@ -195,7 +195,7 @@ struct weir_gemm_args {
 	const void *bias, *residual; /* NULL where the epilogue has none */
 	void *workspace; /* of weir_plan_workspace() bytes, a multiple of 16 bytes.  NULL where that
 			    is 0 */
-	const float *a_scale, *b_scale; /* m and n of them, for operands of 8 bits */
+	const float *a_scale, *b_scale; /* m and n scales, for operands of 8 bits */
 };
 
 /*
