@@ -21,10 +21,10 @@ static inline bool rule_is_free(const struct share_slot *s, const struct share_f
  * of those that rest ends it at once. */
 static inline bool rule_is_alone(const struct share_slot *s, const struct share_device *d)
 {
-	const uint32_t mode = load_relaxed(&s->grant.mode);
-	return mode != MODE_HOLD && mode != MODE_BUDGET &&
-	       (!share_any(d->present) ||
-		       load_relaxed(&s->grant.rest) == (uint32_t)load_relaxed(&d->requests) + 1);
+	const uint32_t mode = load_relaxed(&s->grant.mode),
+		       requests = (uint32_t)load_relaxed(&d->requests);
+	const bool rest = load_relaxed(&s->grant.rest) == requests + 1 && !share_any(d->active);
+	return mode != MODE_HOLD && mode != MODE_BUDGET && (!share_any(d->present) || rest);
 }
 
 enum rule_verdict { RULE_GO, RULE_WAIT, RULE_CAP };

@@ -588,6 +588,9 @@ static void the_first_request_ends_a_rest(void **state)
 	static struct share_slot slot = { .grant = { .mode = MODE_GATE, .rest = 41 } };
 	static struct share_device device = { .requests = 40, .present = { 1 } };
 	assert_true(rule_is_alone(&slot, &device));
+	device.active[0] = 1; /* before it counts, or of another class when it began */
+	assert_false(rule_is_alone(&slot, &device));
+	device.active[0] = 0;
 	device.requests = 41;
 	assert_false(rule_is_alone(&slot, &device));
 	device.requests = 40;

@@ -178,7 +178,8 @@ static bool request_begins(struct member *m)
 	if (!member_is_latency(m))
 		return true;
 	show_inside(m);
-	atomic_fetch_add_explicit(&m->device->requests, 1, memory_order_relaxed);
+	/* Behind `inside`: an arbiter that counts this one sees that. */
+	atomic_fetch_add_explicit(&m->device->requests, 1, memory_order_release);
 	arrival_begins(&m->arrival, now);
 	if (arrival_run_ends(&m->run, now))
 		tell_run(m);
