@@ -90,7 +90,7 @@ static void serve(struct buf *bytes, struct buf *json, struct buf *out)
 	if (infer_json_put(json, &answer, &json_bytes, &err))
 		goto failed;
 	http_head_put(out, 200, json_bytes ? "application/octet-stream" : "application/json",
-		json->n, false, json_bytes ? "Inference-Header-Content-Length: 158\r\n" : "");
+		json->n, NULL, json_bytes ? "Inference-Header-Content-Length: 158\r\n" : "");
 	buf_put_slice(out, buf_slice(json));
 	return;
 failed:

@@ -48,7 +48,8 @@ static void clear(struct exchange *x)
 	x->next = x->after = NULL;
 	x->state = EXCHANGE_OWN;
 	x->away = false;
-	x->grpc = x->streamed = x->answered = x->has_infer_length = x->wants_time = false;
+	x->grpc = x->streamed = x->answered = x->only_head = false;
+	x->has_infer_length = x->wants_time = false;
 	x->match = (struct route_match){ 0 };
 	x->infer_length = x->timeout_ns = x->held = x->retry_ns = 0;
 	x->traceparent[0] = x->encoding = 0;

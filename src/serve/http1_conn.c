@@ -15,9 +15,11 @@ static void put_answer(struct conn *c, struct exchange *x)
 	exchange_put_lines(x, &lines);
 	if (atomic_load_explicit(&c->loop->server->stopping, memory_order_relaxed))
 		c->keep_alive = false;
+	const char *connection = !c->keep_alive ? "close" : c->old ? "keep-alive" : NULL;
 	http_head_put(&c->out, x->status ? status_of(x->status)->http : 200, x->content_type,
-		x->answer.n, !c->keep_alive, lines.n ? buf_text(&lines) : "");
-	buf_put(&c->out, x->answer.v, x->answer.n);
+		x->answer.n, connection, lines.n ? buf_text(&lines) : "");
+	if (!x->only_head)
+		buf_put(&c->out, x->answer.v, x->answer.n);
 	buf_free(&lines);
 }
 
@@ -95,6 +97,7 @@ static int begin_request(struct conn *c, const struct http_head *h, struct error
 {
 	struct exchange *x = c->exchange;
 	struct server *s = c->loop->server;
+	x->only_head = slice_is(h->method, "HEAD");
 	int e = find_token(c, h->header[HEADER_AUTHORIZATION], &x->token, err);
 	if (!e)
 		e = route_find_rest(h->method, h->path, x->names, &x->match, err);
@@ -129,6 +132,7 @@ static void read_head(struct conn *c)
 		return;
 	}
 	c->keep_alive = h.keep_alive;
+	c->old = h.old;
 	struct exchange *x = c->exchange = exchange_new(c->loop, c);
 	const int e = begin_request(c, &h, &err);
 	if (e) {

@@ -198,10 +198,11 @@ static void submit_rest(struct stream *s, struct exchange *x)
 	snprintf(length, sizeof length, "%zu", x->answer.n);
 	nghttp2_nv head[10] = { pair(":status", code), pair("content-type", x->content_type),
 		pair("content-length", length) };
-	buf_put(&s->out, x->answer.v, x->answer.n);
+	if (!x->only_head)
+		buf_put(&s->out, x->answer.v, x->answer.n);
 	s->done = true;
 	begin_to_send(s);
-	submit(s, head, add_lines(x, &lines, head, 3, 10), true);
+	submit(s, head, add_lines(x, &lines, head, 3, 10), !x->only_head);
 	buf_free(&lines);
 }
 
@@ -352,6 +353,7 @@ static void begin_request(struct stream *s)
 	struct slice path = buf_slice(&s->path);
 	int e = s->authorized ? 0 : find_token(s->conn, SLICE(""), &s->token, &err);
 	x->grpc = s->grpc;
+	x->only_head = !s->grpc && strcmp(s->method, "HEAD") == 0;
 	x->token = s->token;
 	const char *query = path.n ? memchr(path.at, '?', path.n) : NULL;
 	if (query)

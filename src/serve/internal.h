@@ -55,6 +55,7 @@ struct exchange {
 	enum exchange_state state; /* under the device's lock while it is away */
 	bool away;                 /* the device or the keeper has it */
 	bool grpc, streamed, answered;
+	bool only_head; /* HEAD: the answer has no body */
 	struct route_match match;
 	char names[600]; /* what match has slices of */
 	/* What headers said. */
@@ -161,6 +162,7 @@ struct conn {
 	uint64_t body_left;
 	struct http_chunks chunks;
 	bool keep_alive;
+	bool old;    /* HTTP/1.0: the client has to be told that the connection stays */
 	bool paused; /* the next request waits until the client has read its answers */
 	struct exchange *exchange;
 	/* HTTP/2 */

@@ -456,7 +456,7 @@ static void put_text(struct buf *b, const char *text)
 }
 
 void http_head_put(struct buf *b, int code, const char *content_type, uint64_t content_length,
-	bool close, const char *extra)
+	const char *connection, const char *extra)
 {
 	put_text(b, "HTTP/1.1 ");
 	buf_u64(b, (uint64_t)code);
@@ -468,7 +468,9 @@ void http_head_put(struct buf *b, int code, const char *content_type, uint64_t c
 	}
 	put_text(b, "\r\nContent-Length: ");
 	buf_u64(b, content_length);
-	put_text(b, close ? "\r\nConnection: close\r\n" : "\r\n");
+	put_text(b, connection ? "\r\nConnection: " : "");
+	put_text(b, connection ? connection : "");
+	put_text(b, "\r\n");
 	put_text(b, extra);
 	put_text(b, "\r\n");
 }

@@ -72,8 +72,9 @@ int http_chunks_feed(struct http_chunks *c, const char *bytes, size_t n, size_t 
 /* What a client that sent `Expect: 100-continue` waits for. */
 #define HTTP_CONTINUE "HTTP/1.1 100 Continue\r\n\r\n"
 
-/* Appends an answer's head. A content type of NULL: none. extra: whole lines, or "". */
+/* Appends an answer's head. A content type or connection of NULL: none. extra: whole lines, or "".
+ */
 void http_head_put(struct buf *b, int code, const char *content_type, uint64_t content_length,
-	bool close, const char *extra);
+	const char *connection, const char *extra);
 
 #endif

@@ -107,9 +107,11 @@ static int take_names(unsigned row, const struct slice *segment, char *names,
 	return 0;
 }
 
-/* Whether the word is in the list, blanks between. */
+/* Whether the word is in the list, blanks between.  HEAD is a GET whose answer has no body. */
 static bool has_verb(const char *verbs, struct slice verb)
 {
+	if (slice_is(verb, "HEAD"))
+		verb = SLICE("GET");
 	while (*verbs) {
 		const size_t n = strcspn(verbs, " ");
 		if (slice_equal((struct slice){ verbs, n }, verb))

@@ -15,7 +15,8 @@ into `share/weir/inference.proto` and `share/weir/health.proto`, from which `pro
 
 ## REST
 
-You may leave out a part of a path in brackets. `{version}` is a number.
+You may leave out a part of a path in brackets. `{version}` is a number. HEAD is answered as GET is,
+without a body.
 
 | verb | path | |
 |---|---|---|

@@ -269,11 +269,11 @@ static void extensions_and_trailers_end(void **state)
 static void answers_have_a_head(void **state)
 {
 	struct buf b = { 0 };
-	http_head_put(&b, 200, "application/json", 12, false, "A: b\r\n");
+	http_head_put(&b, 200, "application/json", 12, NULL, "A: b\r\n");
 	assert_string_equal(buf_text(&b), "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 					  "Content-Length: 12\r\nA: b\r\n\r\n");
 	b.n = 0;
-	http_head_put(&b, 299, NULL, 0, true, "");
+	http_head_put(&b, 299, NULL, 0, "close", "");
 	assert_string_equal(
 		buf_text(&b), "HTTP/1.1 299 \r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
 	buf_free(&b);

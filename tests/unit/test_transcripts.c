@@ -48,8 +48,8 @@ static void answer_request(struct server *s)
 	if (json_bytes)
 		snprintf(extra, sizeof extra, "Inference-Header-Content-Length: %zu\r\n",
 			json_bytes);
-	http_head_put(
-		&s->out, rc ? 400 : 200, "application/json", json.n, !s->head.keep_alive, extra);
+	http_head_put(&s->out, rc ? 400 : 200, "application/json", json.n,
+		s->head.keep_alive ? NULL : "close", extra);
 	buf_put_slice(&s->out, buf_slice(&json));
 	buf_free(&json);
 }
