@@ -99,6 +99,7 @@ static bool read_options(const struct options *o, struct serve_options *s)
 	s->engines = opt_str(o, "engines");
 	s->libtorch = opt_str(o, "libtorch");
 	s->torch = opt_flag(o, "torch");
+	s->id = opt_str(o, "id");
 	s->token = opt_str(o, "token");
 	s->log = opt_str(o, "log");
 	if (!read_number(o, "threads", &s->threads) || !read_number(o, "loops", &s->loops))

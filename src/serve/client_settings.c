@@ -73,11 +73,12 @@ static int trace_one(json_t *to, const char *key, const json_t *value, struct er
 		clear_trace(to, key);
 		return 0;
 	}
+	if (strcmp(key, "trace_file") == 0)
+		return error_set(err, -EOPNOTSUPP, "trace_file can't be changed by a request");
 	if (strcmp(key, "trace_level") == 0)
 		return trace_level(to, value, err);
 	const char *text = text_in(value);
-	const bool counts = strcmp(key, "trace_file") != 0 && strcmp(key, "trace_mode") != 0;
-	if (!text || (counts && !is_number(text)))
+	if (!text || (strcmp(key, "trace_mode") != 0 && !is_number(text)))
 		return error_set(err, -EINVAL, "Unable to parse '%s', got: %s", key,
 			text ? text : "no text");
 	json_object_set_new(to, key, json_string(text));

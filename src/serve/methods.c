@@ -60,8 +60,8 @@ static int health_check(struct exchange *x, json_t *request, json_t **ret, struc
 
 static int describe_server(struct exchange *x, json_t *request, json_t **ret, struct error *err)
 {
-	*ret = json_pack("{s:s, s:s, s:[s,s,s,s,s,s,s,s,s,s,s]}", "name", "weir", "version",
-		WEIR_VERSION, "extensions", "classification", "model_repository",
+	*ret = json_pack("{s:s, s:s, s:[s,s,s,s,s,s,s,s,s,s,s]}", "name", server_of(x)->o.id,
+		"version", WEIR_VERSION, "extensions", "classification", "model_repository",
 		"model_repository(unload_dependents)", "schedule_policy", "model_configuration",
 		"system_shared_memory", "binary_tensor_data", "parameters", "statistics", "trace",
 		"logging");
@@ -74,7 +74,8 @@ static int model_ready(struct exchange *x, json_t *request, json_t **ret, struct
 {
 	struct version *v;
 	const int e = find_version(x, request, &v, err);
-	if (e && e != -EAGAIN)
+	/* Clients of gRPC ask so whether there is a model at all. */
+	if (e && e != -EAGAIN && !(x->grpc && e == -ENOENT))
 		return e;
 	if (!e)
 		version_unref(v);

@@ -34,6 +34,7 @@ struct serve_options {
 	const char *engines;     /* a folder, or NULL */
 	const char *libtorch;    /* a folder, or NULL */
 	const char *watch;       /* a directory for the socket that weir top asks; or NULL */
+	const char *id;          /* its name, for clients */
 	const char *token;  /* a file with words of clients, as serve/tokens.h has it; or NULL */
 	const char *log;    /* a file for one JSON line a request; or NULL */
 	uint64_t gpu_bytes; /* for all models together; 0: what the GPU has */

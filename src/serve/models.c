@@ -223,7 +223,8 @@ int models_scan(struct server *s, bool settled, struct error *err)
 	return 0;
 }
 
-int models_load(struct server *s, const char *name, const json_t *parameters, struct error *err)
+static int load_asked(
+	struct server *s, const char *name, const json_t *parameters, struct error *err)
 {
 	struct store_models all = { 0 };
 	int e = store_override(s->models.store, name, parameters, err);
@@ -232,14 +233,20 @@ int models_load(struct server *s, const char *name, const json_t *parameters, st
 		return e;
 	const struct store_model *from = find_stored(&all, name);
 	if (!from)
-		e = error_set(err, -ENOENT, "failed to load '%s': the repository has no such model",
-			name);
+		e = error_set(err, -ENOENT, "the repository has no such model");
 	else
 		e = load_model(s, from, err);
 	if (!e)
 		models_by_name(&s->models, slice_of(name))->wanted = true;
 	store_models_free(&all);
 	return e;
+}
+
+int models_load(struct server *s, const char *name, const json_t *parameters, struct error *err)
+{
+	struct error why = { "" };
+	const int e = load_asked(s, name, parameters, &why);
+	return e ? error_set(err, e, "failed to load '%s': %s", name, why.text) : 0;
 }
 
 int models_unload(struct server *s, const char *name, struct error *err)

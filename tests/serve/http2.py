@@ -1,8 +1,8 @@
 """HTTP/2 frame by frame, for what no client sends: trailers that look like headers, silence, halves of messages."""
 import struct
 
-DATA, HEADERS, RST_STREAM, SETTINGS, GOAWAY = 0, 1, 3, 4, 7
-END_STREAM, END_HEADERS, ACK = 1, 4, 1
+DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = 0, 1, 2, 3, 4, 6, 7, 8, 9
+END_STREAM, END_HEADERS, ACK, PADDED, HAS_PRIORITY = 1, 4, 1, 8, 32
 
 
 def frame(kind, flags, stream, payload=b""):
@@ -19,10 +19,10 @@ def fields(*pairs):
 
 
 class Http2:
-    def __init__(self, server):
+    def __init__(self, server, settings=()):
         self.socket = server.connect()
         self.file = self.socket.makefile("rb")
-        self.socket.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0))
+        self.socket.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0, b"".join(struct.pack(">HI", *one) for one in settings)))
 
     def __enter__(self):
         return self

@@ -60,7 +60,8 @@ class Methods(Grpc):
     def test_health(self):
         self.assertTrue(call("ServerLive").live)
         self.assertTrue(call("ServerReady").ready)
-        self.assertTrue(call("ModelReady", pb.ModelReadyRequest(name="many", version="2")).ready)
+        for name, version, ready in (("many", "2", True), ("many", "9", False), ("none", "", False)):
+            self.assertEqual(call("ModelReady", pb.ModelReadyRequest(name=name, version=version)).ready, ready)
         check = channel.unary_unary("/grpc.health.v1.Health/Check", health_pb2.HealthCheckRequest.SerializeToString,
                                     health_pb2.HealthCheckResponse.FromString)
         self.assertEqual(check(health_pb2.HealthCheckRequest()).status, 1)
@@ -102,7 +103,10 @@ class Methods(Grpc):
         unload.parameters["unload_dependents"].bool_param = False
         call("RepositoryModelUnload", unload)
         server.wait_for(lambda: server.ask("GET", "/v2/models/inline/ready").code != 200)
-        self.fails(CODE.NOT_FOUND, "none", "RepositoryModelLoad", pb.RepositoryModelLoadRequest(model_name="none"))
+        self.fails(CODE.NOT_FOUND, "failed to load 'none'", "RepositoryModelLoad", pb.RepositoryModelLoadRequest(model_name="none"))
+        load = pb.RepositoryModelLoadRequest(model_name="echo")
+        load.parameters["config"].string_param = '"max_batch_size": 8'
+        self.fails(CODE.INVALID_ARGUMENT, "failed to load 'echo'", "RepositoryModelLoad", load)
 
     def test_settings(self):
         change = pb.TraceSettingRequest()
@@ -132,6 +136,13 @@ class Methods(Grpc):
         answer = call("ModelInfer", request)
         self.assertEqual(list(answer.outputs[0].shape), [1, 4])
         self.assertEqual(memory[64:80], FLOATS)
+        # an output in memory keeps its place among those that are in the answer
+        request = asked("two", (struct.pack("<q", 5), struct.pack("<q", 6)), [("A", "INT64", (1, 1)), ("B", "INT64", (1, 1))])
+        tensor = request.outputs.add(name="A2")
+        tensor.parameters["shared_memory_region"].string_param = "grpc"
+        tensor.parameters["shared_memory_byte_size"].int64_param = 8
+        request.outputs.add(name="B2")
+        self.assertEqual(list(call("ModelInfer", request).raw_output_contents), [b"", struct.pack("<q", 6)])
         call("SystemSharedMemoryUnregister", pb.SystemSharedMemoryUnregisterRequest())
         self.assertEqual(len(call("SystemSharedMemoryStatus").regions), 0)
         self.assertEqual(len(call("CudaSharedMemoryStatus").regions), 0)
