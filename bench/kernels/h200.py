@@ -2,42 +2,62 @@
 
     python3 bench/kernels/h200.py RESULT.json [SECONDS [PART...]]
 
-Writes one JSON file.  `failures` has each wrong result and each exception.  Times are medians of 25 rounds in random
-order.  A round replays a graph of launches over rotating buffers of 200 MB or more.  After SECONDS (150) no new
-measurement begins.  Without a PART all run.  build/lib/weir/python must be on PYTHONPATH.
+Writes one JSON file, twice a second.  `failures` has each wrong result, exception and hang.  Times are medians of 25
+rounds in random order.  A round replays a graph of launches over rotating buffers of 200 MB or more.  After SECONDS (400)
+nothing new begins, and `left_out` counts what was not done.  Without a PART all run.  build/lib/weir/python must be on
+PYTHONPATH.
+
+Each part is a process of its own.  One that hangs, or whose GPU context a kernel broke, is started again behind the step
+at which it was.  Parts that check run beside each other, and parts that measure run alone.
 """
+import functools
 import json
 import os
 import random
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
 import traceback
 
-os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp()  # the first use compiles
-
 import torch
 
 from weir import kernels
 
-BEGAN = time.monotonic()
-RESULT, SECONDS = sys.argv[1], float(sys.argv[2]) if len(sys.argv) > 2 else 150
 ROUNDS, BYTES = 25, 200 << 20
 TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 UNIT = {"f32": 2e-5, "f16": 2e-3, "bf16": 1.6e-2}
-result = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "checks": 0, "failures": [], "rows": [],
-          "products": [], "fused": [], "convolutions": [], "scaled": [], "first_use": {}}
+result = {"checks": 0, "failures": [], "rows": [], "products": [], "fused": [], "convolutions": [], "scaled": [], "first_use": {},
+          "left_out": 0}
+
+
+# ---- a part, in a process of its own ----
+
+class Part:
+    """Where it writes, when it ends, and how far it is."""
+    path, end, skip, steps = "", 0.0, 0, 0
 
 
 def save():
-    result["seconds"] = round(time.monotonic() - BEGAN, 1)
-    with open(RESULT, "w") as f:
-        json.dump(result, f, indent=1)
+    with open(Part.path + ".new", "w") as f:
+        json.dump(result, f)
+    os.rename(Part.path + ".new", Part.path)
 
 
-def late():
-    return time.monotonic() - BEGAN > SECONDS
+def step(what):
+    """Whether this is to be done.  Says where the part is before a kernel may hang."""
+    Part.steps += 1
+    if Part.steps <= Part.skip:
+        return False
+    if time.monotonic() > Part.end:
+        result["left_out"] += 1
+        return False
+    if Part.steps % 50 == 0:
+        save()
+    with open(Part.path + ".at", "w") as f:
+        f.write(f"{Part.steps} {what}")
+    return True
 
 
 def fail(what, why):
@@ -45,18 +65,41 @@ def fail(what, why):
         result["failures"].append({"what": what, "why": str(why)[:600]})
 
 
-def part(f):
-    try:
-        f()
-    except Exception:
-        fail(f.__name__, traceback.format_exc()[-600:])
-    save()
+def one(f):
+    """A step.  Its failure is no other's, unless the GPU takes no work any more."""
+    @functools.wraps(f)
+    def run(*of, **more):
+        what = f"{f.__name__} {of} {more or ''}"[:300]
+        if not step(what):
+            return
+        try:
+            f(*of, **more)
+        except Exception:
+            fail(what, traceback.format_exc()[-600:])
+            save()
+            torch.cuda.synchronize()
+    return run
 
 
 def expect(what, ok, why=""):
     result["checks"] += 1
     if not ok:
         fail(what, why)
+
+
+def run_part(name, path, end, skip):
+    Part.path, Part.end, Part.skip = path, float(end), int(skip)
+    torch.manual_seed(1)
+    random.seed(1)
+    result["device"], result["torch"] = torch.cuda.get_device_name(), torch.__version__
+    ok = False
+    try:
+        globals()[name]()
+        ok = True
+    except Exception:
+        fail(name, traceback.format_exc()[-600:])
+    save()
+    os._exit(not ok)  # what is left of a broken context may hang
 
 
 # ---- right? ----
@@ -89,6 +132,7 @@ def reference(operation, x, residual, weight, bias):
     return y if bias is None else y + bias.double()
 
 
+@one
 def check_rows(operation, name, rows, width, offset, pad, fused, choice, in_place):
     dtype = TYPES[name]
     x, _ = guarded(rows, width, dtype, offset, pad)
@@ -150,6 +194,7 @@ def after(product, epilogue, bias, residual):
             "gelu": lambda p: f.gelu(p, approximate="tanh")}[epilogue](product)
 
 
+@one
 def check_product(m, n, k, name, epilogue, ta, tb, choice, offset=0):
     a, b = integers(m, k, name, ta), integers(n, k, name, tb)
     bias = torch.randint(-1, 2, (n,), device="cuda").to(TYPES[name]) if epilogue in ("bias", "relu", "gelu", "silu") else None
@@ -200,6 +245,7 @@ def guarded_images(shape, dtype, offset):
     return view, intact
 
 
+@one
 def check_convolution(what, shape, name, epilogue=None, choice=0, offset=0):
     """what: forward, input or filters.  Integers, so that all but GELU and SiLU are exact."""
     n, c, h, w, k, r, s, stride, padding, dilation, groups = shape
@@ -268,49 +314,55 @@ def bytes_of(rows, columns, name, pad=16):
 EIGHT = {"s8": torch.int8, "e4m3": torch.float8_e4m3fn}
 
 
+@one
+def check_scaled(name, result_type, m, n, k, choice, epilogue):
+    x, w = bytes_of(m, k, name), bytes_of(n, k, name)
+    xs = torch.tensor([.25, 1, .5], device="cuda")[torch.arange(m, device="cuda") % 3]
+    ws = torch.tensor([2., -.5], device="cuda")[torch.arange(n, device="cuda") % 2]
+    bias = torch.randint(-2, 3, (n,), device="cuda").float() if epilogue else None
+    out, intact = guarded(m, n, result_type, 0, (-n) % 16 + 16)
+    kernels.linear(x, w, bias, "relu" if epilogue == "relu" else None, out=out, choice=choice, x_scale=xs, weight_scale=ws)
+    want = (x.double() @ w.double().t()) * xs.double()[:, None] * ws.double()
+    want = want if bias is None else want + bias.double()
+    want = want.clamp(min=0) if epilogue == "relu" else want
+    if result_type == torch.int8:
+        want = want.round().clamp(-128, 127)
+    what = f"product {m}x{n}x{k} {name} to {result_type} {epilogue} choice {choice}"
+    wrong = out != want.to(result_type)
+    expect(what, not bool(wrong.any()), f"{int(wrong.sum())} wrong; {kernels.plans()[-1]}")
+    expect(what, intact(), "guards are broken")
+
+
 def scaled_are_right():
     for name, result_type in (("s8", torch.int8), ("s8", torch.bfloat16), ("e4m3", torch.float16)):
         for m, n, k in ((300, 528, 208), (129, 144, 80), (1000, 1024, 1008), (77, 50, 30), (1, 16, 16)):
             for choice in range(16 if m == 300 else 1):
                 for epilogue in (None, "bias", "relu"):
-                    x, w = bytes_of(m, k, name), bytes_of(n, k, name)
-                    xs = torch.tensor([.25, 1, .5], device="cuda")[torch.arange(m, device="cuda") % 3]
-                    ws = torch.tensor([2., -.5], device="cuda")[torch.arange(n, device="cuda") % 2]
-                    bias = torch.randint(-2, 3, (n,), device="cuda").float() if epilogue else None
-                    out, intact = guarded(m, n, result_type, 0, (-n) % 16 + 16)
-                    kernels.linear(x, w, bias, "relu" if epilogue == "relu" else None, out=out, choice=choice, x_scale=xs,
-                                   weight_scale=ws)
-                    want = (x.double() @ w.double().t()) * xs.double()[:, None] * ws.double()
-                    want = want if bias is None else want + bias.double()
-                    want = want.clamp(min=0) if epilogue == "relu" else want
-                    if result_type == torch.int8:
-                        want = want.round().clamp(-128, 127)
-                    what = f"product {m}x{n}x{k} {name} to {result_type} {epilogue} choice {choice}"
-                    wrong = out != want.to(result_type)
-                    expect(what, not bool(wrong.any()), f"{int(wrong.sum())} wrong; {kernels.plans()[-1]}")
-                    expect(what, intact(), "guards are broken")
+                    check_scaled(name, result_type, m, n, k, choice, epilogue)
+
+
+@one
+def measure_scaled(name, size):
+    """Beside PyTorch's products: torch._int_mm has no scales, and torch._scaled_mm has them."""
+    xs, ws = (torch.ones(size, device="cuda") for _ in range(2))
+    pool = buffers(lambda: (bytes_of(size, size, name, 0), bytes_of(size, size, name, 0),
+                            torch.empty(size, size, device="cuda", dtype=torch.bfloat16)), 4 * size * size)
+    get = lambda i: pool[i % len(pool)]
+    theirs = {"s8": lambda i: torch._int_mm(get(i)[0], get(i)[1].t()),
+              "e4m3": lambda i: torch._scaled_mm(get(i)[0], get(i)[1].t(), scale_a=xs[:, None], scale_b=ws[None],
+                                                 out_dtype=torch.bfloat16)}
+    before = set(kernels._get().plans)
+    us = race({**{f"weir {c}": (lambda i, c=c: kernels.linear(get(i)[0], get(i)[1], out=get(i)[2], choice=c, x_scale=xs,
+                                                             weight_scale=ws)) for c in range(8)},
+               "torch": theirs[name]}, max(2, len(pool)))
+    result["scaled"].append({"type": name, "size": size, "us": us, "plans": predicted(before),
+                             "times_torch": round(us["torch"] / us["weir 0"], 4)})
 
 
 def scaled_are_fast():
-    """Beside PyTorch's products: torch._int_mm has no scales, and torch._scaled_mm has them."""
     for name in EIGHT:
         for size in (2048, 4096, 8192):
-            if late():
-                return
-            xs, ws = (torch.ones(size, device="cuda") for _ in range(2))
-            pool = buffers(lambda: (bytes_of(size, size, name, 0), bytes_of(size, size, name, 0),
-                                    torch.empty(size, size, device="cuda", dtype=torch.bfloat16)), 4 * size * size)
-            get = lambda i: pool[i % len(pool)]
-            theirs = {"s8": lambda i: torch._int_mm(get(i)[0], get(i)[1].t()),
-                      "e4m3": lambda i: torch._scaled_mm(get(i)[0], get(i)[1].t(), scale_a=xs[:, None], scale_b=ws[None],
-                                                         out_dtype=torch.bfloat16)}
-            before = set(kernels._get().plans)
-            us = race({**{f"weir {c}": (lambda i, c=c: kernels.linear(get(i)[0], get(i)[1], out=get(i)[2], choice=c, x_scale=xs,
-                                                                     weight_scale=ws)) for c in range(8)},
-                       "torch": theirs[name]}, max(2, len(pool)))
-            result["scaled"].append({"type": name, "size": size, "us": us, "plans": predicted(before),
-                                     "times_torch": round(us["torch"] / us["weir 0"], 4)})
-            save()
+            measure_scaled(name, size)
 
 
 # ---- fast? ----
@@ -358,36 +410,41 @@ def predicted(before):
     return [{"text": library.c.weir_plan_text(p).decode(), "us": library.c.weir_plan_predicted_ns(p) / 1e3} for p in made]
 
 
-def rows_are_fast():
-    f = torch.nn.functional
+@one
+def measure_copy():
     source = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
     target = torch.empty_like(source)
-    roof = 2 * source.numel() / race({"copy": lambda i: target.copy_(source)}, 4)["copy"] / 1e3
-    result["copy_gb_per_s"] = round(roof, 1)
-    del source, target
+    us = race({"copy": lambda i: target.copy_(source)}, 4)["copy"]
+    result["copy_gb_per_s"] = round(2 * source.numel() / us / 1e3, 1)
+
+
+@one
+def measure_rows(operation, name, width):
+    f = torch.nn.functional
+    dtype, item = TYPES[name], 4 if name == "f32" else 2
+    rows = (64 << 20) // (item * width)
+    pool = buffers(lambda: (torch.randn(rows, width, device="cuda", dtype=dtype), torch.empty(rows, width, device="cuda", dtype=dtype)),
+                   2 * rows * width * item)
+    weight = torch.randn(width, device="cuda", dtype=dtype)
+    theirs = {"softmax": lambda x: torch.softmax(x, -1), "log_softmax": lambda x: torch.log_softmax(x, -1),
+              "layer_norm": lambda x: f.layer_norm(x, (width,), weight), "rms_norm": lambda x: f.rms_norm(x, (width,), weight, 1e-5)}
+    options = {"weight": weight} if operation.endswith("norm") else {}
+    before = set(kernels._get().plans)
+    ours = {f"weir {c}": (lambda i, c=c: getattr(kernels, operation)(pool[i % len(pool)][0], out=pool[i % len(pool)][1], choice=c, **options))
+            for c in range(4)}
+    us = race({**ours, "torch": lambda i: theirs[operation](pool[i % len(pool)][0])}, max(4, len(pool)))
+    result["rows"].append({"operation": operation, "type": name, "rows": rows, "width": width, "us": us, "plans": predicted(before),
+                           "gb_per_s": round(2 * rows * width * item / us["weir 0"] / 1e3, 1),
+                           "times_torch": round(us["torch"] / us["weir 0"], 3)})
+
+
+def rows_are_fast():
+    measure_copy()
     todo = [(o, n, w) for o in ("softmax", "rms_norm", "layer_norm", "log_softmax") for n in ("bf16", "f32")
             for w in (128, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)]
-    todo = [t for t in todo if t[0] in ("softmax", "rms_norm") or t[2] in (1024, 8192, 65536)]
-    for operation, name, width in todo:
-        if late():
-            return
-        dtype, item = TYPES[name], 4 if name == "f32" else 2
-        rows = (64 << 20) // (item * width)
-        pool = buffers(lambda: (torch.randn(rows, width, device="cuda", dtype=dtype), torch.empty(rows, width, device="cuda", dtype=dtype)),
-                       2 * rows * width * item)
-        weight = torch.randn(width, device="cuda", dtype=dtype)
-        theirs = {"softmax": lambda x: torch.softmax(x, -1), "log_softmax": lambda x: torch.log_softmax(x, -1),
-                  "layer_norm": lambda x: f.layer_norm(x, (width,), weight), "rms_norm": lambda x: f.rms_norm(x, (width,), weight, 1e-5)}
-        options = {"weight": weight} if operation.endswith("norm") else {}
-        before = set(kernels._get().plans)
-        ours = {f"weir {c}": (lambda i, c=c: getattr(kernels, operation)(pool[i % len(pool)][0], out=pool[i % len(pool)][1], choice=c, **options))
-                for c in range(4)}
-        us = race({**ours, "torch": lambda i: theirs[operation](pool[i % len(pool)][0])}, max(4, len(pool)))
-        plans = predicted(before)
-        gb = 2 * rows * width * item / 1e3
-        result["rows"].append({"operation": operation, "type": name, "rows": rows, "width": width, "us": us, "plans": plans,
-                               "share_of_copy": round(gb / us["weir 0"] / roof, 4), "times_torch": round(us["torch"] / us["weir 0"], 3)})
-        save()
+    for t in todo:
+        if t[0] in ("softmax", "rms_norm") or t[2] in (1024, 8192, 65536):
+            measure_rows(*t)
 
 
 SHAPES = ((8192, 8192, 8192), (4096, 4096, 4096), (2048, 2048, 2048), (4096, 4096, 14336), (4096, 14336, 4096), (4096, 5120, 5120),
@@ -401,51 +458,55 @@ def operands(m, n, k):
                             torch.empty(m, n, device="cuda", dtype=torch.bfloat16)), each)
 
 
-def products_are_fast():
-    for m, n, k in SHAPES:
-        if late():
-            return
-        pool = operands(m, n, k)
-        before = set(kernels._get().plans)
+@one
+def measure_product(m, n, k):
+    pool = operands(m, n, k)
+    before = set(kernels._get().plans)
 
-        def ours(choice):
-            return lambda i: kernels.linear(pool[i % len(pool)][0], pool[i % len(pool)][1], out=pool[i % len(pool)][2], choice=choice)
-        us = race({**{f"weir {c}": ours(c) for c in range(8)},
-                   "torch": lambda i: torch.mm(pool[i % len(pool)][0], pool[i % len(pool)][1].t(), out=pool[i % len(pool)][2])},
-                  max(2, len(pool)))
-        result["products"].append({"m": m, "n": n, "k": k, "us": us, "plans": predicted(before),
-                                   "times_torch": round(us["torch"] / us["weir 0"], 4),
-                                   "times_torch_best": round(us["torch"] / min(v for c, v in us.items() if c != "torch"), 4)})
-        save()
+    def ours(choice):
+        return lambda i: kernels.linear(pool[i % len(pool)][0], pool[i % len(pool)][1], out=pool[i % len(pool)][2], choice=choice)
+    us = race({**{f"weir {c}": ours(c) for c in range(8)},
+               "torch": lambda i: torch.mm(pool[i % len(pool)][0], pool[i % len(pool)][1].t(), out=pool[i % len(pool)][2])},
+              max(2, len(pool)))
+    result["products"].append({"m": m, "n": n, "k": k, "us": us, "plans": predicted(before),
+                               "times_torch": round(us["torch"] / us["weir 0"], 4),
+                               "times_torch_best": round(us["torch"] / min(v for c, v in us.items() if c != "torch"), 4)})
+
+
+def products_are_fast():
+    for shape in SHAPES:
+        measure_product(*shape)
+
+
+@one
+def measure_fused(m, n, k, epilogue):
+    f = torch.nn.functional
+    pool = operands(m, n, k)
+    half = [torch.empty(m, n // 2, device="cuda", dtype=torch.bfloat16) for _ in pool]
+    residual = torch.randn(m, n, device="cuda", dtype=torch.bfloat16)
+    bias = torch.randn(n, device="cuda", dtype=torch.bfloat16)
+    get = lambda i: pool[i % len(pool)]
+    theirs = {"bias": lambda i: f.linear(get(i)[0], get(i)[1], bias),
+              "gelu": lambda i: f.gelu(f.linear(get(i)[0], get(i)[1], bias), approximate="tanh"),
+              "silu": lambda i: f.silu(f.linear(get(i)[0], get(i)[1], bias)),
+              "residual": lambda i: f.linear(get(i)[0], get(i)[1]) + residual,
+              "swiglu": lambda i: (lambda p: f.silu(p[:, : n // 2]) * p[:, n // 2:])(f.linear(get(i)[0], get(i)[1]))}[epilogue]
+    before = set(kernels._get().plans)
+
+    def ours(choice):
+        return lambda i: kernels.linear(get(i)[0], get(i)[1], bias if epilogue in ("bias", "gelu", "silu") else None,
+                                        epilogue if epilogue in ("gelu", "silu", "swiglu") else None,
+                                        residual if epilogue == "residual" else None,
+                                        out=half[i % len(pool)] if epilogue == "swiglu" else get(i)[2], choice=choice)
+    us = race({**{f"weir {c}": ours(c) for c in range(4)}, "torch": theirs}, max(2, len(pool)))
+    result["fused"].append({"m": m, "n": n, "k": k, "epilogue": epilogue, "us": us, "plans": predicted(before),
+                            "times_torch": round(us["torch"] / us["weir 0"], 4)})
 
 
 def fused_are_fast():
-    f = torch.nn.functional
-    for m, n, k in ((4096, 14336, 4096), (8192, 8192, 2048)):
-        pool = operands(m, n, k)
-        half = [torch.empty(m, n // 2, device="cuda", dtype=torch.bfloat16) for _ in pool]
-        residual = torch.randn(m, n, device="cuda", dtype=torch.bfloat16)
-        bias = torch.randn(n, device="cuda", dtype=torch.bfloat16)
-        get = lambda i: pool[i % len(pool)]
-        theirs = {"bias": lambda i: f.linear(get(i)[0], get(i)[1], bias),
-                  "gelu": lambda i: f.gelu(f.linear(get(i)[0], get(i)[1], bias), approximate="tanh"),
-                  "silu": lambda i: f.silu(f.linear(get(i)[0], get(i)[1], bias)),
-                  "residual": lambda i: f.linear(get(i)[0], get(i)[1]) + residual,
-                  "swiglu": lambda i: (lambda p: f.silu(p[:, : n // 2]) * p[:, n // 2:])(f.linear(get(i)[0], get(i)[1]))}
-        for epilogue in theirs:
-            if late():
-                return
-            before = set(kernels._get().plans)
-
-            def ours(choice, epilogue=epilogue):
-                return lambda i: kernels.linear(get(i)[0], get(i)[1], bias if epilogue in ("bias", "gelu", "silu") else None,
-                                                epilogue if epilogue in ("gelu", "silu", "swiglu") else None,
-                                                residual if epilogue == "residual" else None,
-                                                out=half[i % len(pool)] if epilogue == "swiglu" else get(i)[2], choice=choice)
-            us = race({**{f"weir {c}": ours(c) for c in range(4)}, "torch": theirs[epilogue]}, max(2, len(pool)))
-            result["fused"].append({"m": m, "n": n, "k": k, "epilogue": epilogue, "us": us, "plans": predicted(before),
-                                    "times_torch": round(us["torch"] / us["weir 0"], 4)})
-            save()
+    for shape in ((4096, 14336, 4096), (8192, 8192, 2048)):
+        for epilogue in ("bias", "gelu", "silu", "residual", "swiglu"):
+            measure_fused(*shape, epilogue)
 
 
 # Of ResNet-50: pixels across, channels, filters, their width, stride.  The first layer is one more.
@@ -455,6 +516,7 @@ LAYERS = ((56, 64, 64, 3, 1), (56, 64, 256, 1, 1), (56, 256, 64, 1, 1), (56, 128
 FIRST = (224, 3, 64, 7, 2)
 
 
+@one
 def measure_layer(what, layer, epilogue=None, n=64):
     """Beside PyTorch with cuDNN's benchmark mode.  Of Weir's: the first four choices on the tensor cores, or the plain one."""
     f, grad = torch.nn.functional, torch.nn.grad
@@ -489,7 +551,6 @@ def measure_layer(what, layer, epilogue=None, n=64):
         "pass": what, "epilogue": epilogue, "n": n, "pixels": h, "channels": c, "filters": k, "width": r, "stride": stride, "us": us,
         "plans": plans, "tflops": round(2 * n * out * out * c * k * r * r / us["weir 0"] / 1e6, 1),
         "times_torch": round(us["torch"] / us["weir 0"], 4), "times_torch_best": round(us["torch"] / best, 4)})
-    save()
 
 
 def convolutions_are_fast():
@@ -498,11 +559,10 @@ def convolutions_are_fast():
     todo += [("input", layer) for layer in LAYERS if layer[4] == 1] + [("filters", layer) for layer in LAYERS]
     todo += [("forward", layer, "relu") for layer in LAYERS if layer[3] == 3]
     for what in todo:
-        if late():
-            return
         measure_layer(*what)
 
 
+@one
 def first_use():
     """Milliseconds of the first plan: compiled, and from the cache by a library that was just opened."""
     x = torch.randn(64, 768, device="cuda", dtype=torch.bfloat16)
@@ -517,29 +577,116 @@ def first_use():
             result["first_use"][f"{name} {how} ms"] = round((time.perf_counter() - began) * 1e3, 2)
 
 
+@one
+def check_operator(name, f, x):
+    expect(f"{name}, eager and compiled", torch.equal(f(x), torch.compile(f, fullgraph=True)(x)))
+
+
 def operators():
     from weir import kernels_torch  # noqa: F401: it registers them
 
     x = torch.randn(64, 1024, device="cuda", dtype=torch.bfloat16)
     w = torch.randn(1024, device="cuda", dtype=torch.bfloat16)
     big = torch.randn(512, 1024, device="cuda", dtype=torch.bfloat16)
-    def layer(x):
-        return torch.ops.weir.linear(torch.ops.weir.rms_norm(x, w, 1e-6), big, None, None)
     images, filters = (torch.randn(s, device="cuda", dtype=torch.bfloat16).contiguous(memory_format=torch.channels_last)
                        for s in ((2, 64, 9, 9), (32, 64, 3, 3)))
-    conv = lambda x: torch.ops.weir.conv2d(x, filters, None, [1, 1], [1, 1], [1, 1], 1, None)
-    expect("a convolution, eager and compiled", torch.equal(conv(images), torch.compile(conv, fullgraph=True)(images)))
-    expect("operators, eager and compiled", torch.equal(layer(x), torch.compile(layer, fullgraph=True)(x)))
+    check_operator("a product of a norm", lambda x: torch.ops.weir.linear(torch.ops.weir.rms_norm(x, w, 1e-6), big, None, None), x)
+    check_operator("a convolution", lambda x: torch.ops.weir.conv2d(x, filters, None, [1, 1], [1, 1], [1, 1], 1, None), images)
 
 
-torch.manual_seed(1)
-random.seed(1)
-PARTS = (first_use, rows_are_right, products_are_right, scaled_are_right, convolutions_are_right, products_are_fast, fused_are_fast, scaled_are_fast,
-         convolutions_are_fast, rows_are_fast, operators)
-for f in PARTS:
-    if f.__name__ in sys.argv[3:] or not sys.argv[3:]:
-        part(f)
-print(json.dumps({k: result[k] for k in ("checks", "seconds", "first_use")}), len(result["failures"]), "failures")
-for failure in result["failures"][:20]:
-    print(failure["what"], "|", failure["why"])
-sys.exit(bool(result["failures"]))
+# ---- all parts ----
+
+PARTS = (first_use, rows_are_right, products_are_right, scaled_are_right, convolutions_are_right, convolutions_are_fast,
+         scaled_are_fast, products_are_fast, fused_are_fast, rows_are_fast, operators)
+HANG, CHECK_HANG = 75, 25  # seconds at one step: a measurement compiles up to eight kernels
+
+
+class Child:
+    """A part that runs, and what it has written."""
+
+    def __init__(self, name, folder, end, skip=0):
+        self.name, self.folder, self.end, self.skip = name, folder, end, skip
+        self.path = os.path.join(folder, f"{name}.{skip}.json")
+        self.moved, self.at, self.done = time.monotonic(), "0", False
+        cache = tempfile.mkdtemp(dir=folder) if name == "first_use" else os.path.join(folder, "cache")
+        self.process = subprocess.Popen([sys.executable, __file__, "--part", name, self.path, str(end), str(skip)],
+                                        env={**os.environ, "XDG_CACHE_HOME": cache})
+
+    def read(self):
+        """What it wrote, and whether it needs no other look."""
+        at = open(self.path + ".at").read() if os.path.exists(self.path + ".at") else "0"
+        if at and at != self.at:
+            self.moved, self.at = time.monotonic(), at
+        status = self.process.poll()
+        limit = CHECK_HANG if self.name.endswith("_are_right") and self.at != "0" else HANG
+        hangs = time.monotonic() - self.moved > limit
+        if status is None and hangs:
+            self.process.kill()
+            status = self.process.wait()
+        wrote = json.load(open(self.path)) if os.path.exists(self.path) else {}
+        if status:
+            why = f"hangs for {limit} s" if hangs else f"ends with status {status}"
+            wrote.setdefault("failures", []).append({"what": f"{self.name}: {self.at}", "why": why})
+        self.done = status is not None
+        return wrote
+
+    def again(self):
+        """The same part behind the step at which this one ended, or None."""
+        at = int(self.at.split()[0])
+        failed = self.process.returncode != 0 and at > self.skip and time.monotonic() < self.end
+        return Child(self.name, self.folder, self.end, at) if failed else None
+
+
+def merge(all_wrote):
+    whole = {"failures": [], "checks": 0, "left_out": 0}
+    for wrote in all_wrote:
+        for key, value in wrote.items():
+            if isinstance(value, (list, int)) and key in whole:
+                whole[key] = whole[key] + value
+            elif isinstance(value, dict) and key in whole:
+                whole[key].update(value)
+            else:
+                whole[key] = value
+    for row in whole.get("rows", []):
+        if "copy_gb_per_s" in whole:
+            row["share_of_copy"] = round(row["gb_per_s"] / whole["copy_gb_per_s"], 4)
+    return whole
+
+
+def run_parts(path, seconds, names):
+    began = time.monotonic()
+    left = [p.__name__ for p in PARTS if p.__name__ in names or not names]
+    running, wrote, took = [], {}, {}
+    with tempfile.TemporaryDirectory() as folder:
+        while left or running:
+            checks = [name for name in left if name.endswith("_are_right")]
+            if not running:
+                for name in checks if checks and left[0] in checks else left[:1]:
+                    now = time.monotonic()
+                    share = 2 if checks else len(left)  # half of the time is for the checks
+                    running.append(Child(name, folder, now + (began + seconds - now) / share))
+                    took[name] = now
+                left = left[len(running):]
+            time.sleep(.5)
+            for child in list(running):
+                wrote[child.path] = child.read()
+                if child.done:
+                    running.remove(child)
+                    next_one = child.again()
+                    running += [next_one] if next_one else []
+                    print(f"{child.name}: {time.monotonic() - took[child.name]:.0f} s, {len(wrote[child.path].get('failures', []))} failures",
+                          flush=True)
+            whole = merge(wrote.values())
+            whole["seconds"] = round(time.monotonic() - began, 1)
+            with open(path, "w") as f:
+                json.dump(whole, f, indent=1)
+    print(json.dumps({k: whole.get(k) for k in ("checks", "left_out", "seconds", "first_use")}), len(whole["failures"]), "failures")
+    for failure in whole["failures"][:20]:
+        print(failure["what"], "|", (failure["why"].strip().splitlines() or [""])[-1])
+    return bool(whole["failures"])
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--part":
+        run_part(*sys.argv[2:])
+    sys.exit(run_parts(sys.argv[1], float(sys.argv[2]) if len(sys.argv) > 2 else 400, sys.argv[3:]))
