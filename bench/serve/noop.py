@@ -3,9 +3,9 @@
 	noop.py BUILD [--rounds 3] [--seconds 5]
 
 The processor time of the server a request (user and system, from /proc) by wrk with 64 connections over HTTP with the binary
-extension, and by h2load with 8 connections of 32 streams over gRPC; the round trip of one idle connection by bench-serve;
-beside it, in turns, nginx with `return 200`, where it is installed.  Medians of the rounds, as JSON.  The packages come by
-`tools/deps.sh bench`.
+extension, and by h2load with 8 connections of 32 streams over gRPC; the round trip of one idle connection by bench-serve.
+Beside it, in turns: nginx with `return 200`, where it is installed, and for the round trip bench-bare, the least that a server can
+do.  Medians of the rounds, as JSON.  The packages come by `tools/deps.sh bench`.
 """
 import argparse
 import json
@@ -47,6 +47,13 @@ server { listen 127.0.0.1:%d; listen 127.0.0.1:%d http2; location / { return 200
     return server
 
 
+def bare(build):
+    port = rig.free_port()
+    server = rig.Server(None, None, command=[build + "/bench/bench-bare", str(port)])
+    server.port = port
+    return server.wait("/v2/models/noop")
+
+
 def measure(server, what, *how):
     before = rig.cpu_us(server.pid)
     requests, rate = what(*how)
@@ -66,6 +73,7 @@ def main():
     repository = rig.Repository()
     repository.add("noop", 32, how="spin")  # which takes no time at all, where a sleep of nothing is a call of the system
     weir = rig.Server(o.build, repository.path).wait()
+    least = bare(o.build)
     other = nginx(folder) if shutil.which("nginx") else None
     rows = {}
     try:
@@ -77,10 +85,12 @@ def main():
                           ("nginx http2", other, rig.grpc, other.port2, 50000 * o.seconds, folder, "/")]
             for name, server, what, *how in turns:
                 rows.setdefault(name, []).append(measure(server, what, *how))
-            idle = rig.load(o.build, weir, "--model", "noop", "--arrivals", "closed:1", "--seconds", str(o.seconds), "--warm", ".2")["run"]
-            rows.setdefault("weir idle", []).append({"p50_us": idle["p50_us"], "p99_us": idle["p99_us"]})
+            for name, server in (("weir idle", weir), ("bare idle", least)):
+                idle = rig.load(o.build, server, "--model", "noop", "--arrivals", "closed:1", "--seconds", str(o.seconds), "--warm", ".2")["run"]
+                rows.setdefault(name, []).append({"p50_us": idle["p50_us"], "p99_us": idle["p99_us"]})
     finally:
         weir.end()
+        least.end()
         if other:
             other.end()
         repository.remove()
