@@ -245,7 +245,10 @@ int find_token(const struct conn *c, struct slice said, struct token **ret, stru
 			      "this server wants 'Authorization: Bearer WORD' with a word of its --token file");
 }
 
-/* The body as it was before the client compressed it. */
+#define INFLATE_STEP 65536
+
+/* The body as it was before the client compressed it.  Few bytes can become very many, so they are
+ * counted before there is room for them. */
 static int inflate_body(struct exchange *x, struct error *err)
 {
 	const uint64_t most = x->loop->server->o.body_bytes;
@@ -255,16 +258,20 @@ static int inflate_body(struct exchange *x, struct error *err)
 	z_stream z = { .next_in = (unsigned char *)x->body.v + x->body_at,
 		.avail_in = (unsigned)(x->body.n - x->body_at) };
 	int code = inflateInit2(&z, x->encoding == 'g' ? 31 : 15);
-	while (code == Z_OK && plain.n - at <= most) {
-		z.next_out = (unsigned char *)buf_more(&plain, 65536);
-		z.avail_out = 65536;
+	int e = 0;
+	while (code == Z_OK && plain.n - at <= most && !e) {
+		e = exchange_count(x, INFLATE_STEP, err);
+		z.next_out = (unsigned char *)buf_more(&plain, INFLATE_STEP);
+		z.avail_out = INFLATE_STEP;
 		code = inflate(&z, Z_NO_FLUSH);
-		plain.n += 65536 - z.avail_out;
+		plain.n += INFLATE_STEP - z.avail_out;
 	}
 	inflateEnd(&z);
 	buf_free(&x->body);
 	x->body = plain;
 	x->body_at = at;
+	if (e)
+		return e;
 	if (plain.n - at > most)
 		return error_set(err, -EMSGSIZE,
 			"the body has more than %llu MiB when it is inflated",
@@ -285,8 +292,6 @@ void exchange_start(struct exchange *x)
 			exchange_fail(x, e, "%s", err.text);
 			return;
 		}
-		if (!exchange_hold(x, x->body.n))
-			return;
 	}
 	if (x->match.route == ROUTE_INFER || x->match.route == ROUTE_STREAM_INFER)
 		infer_start(x);

@@ -553,7 +553,9 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *f, void *user
 	if (!(f->hd.flags & NGHTTP2_FLAG_END_STREAM) || s->refused)
 		return 0;
 	s->half_closed = true;
-	if (s->streamed)
+	if (s->streamed && s->in.n)
+		submit_grpc_error(s, -EIO, "the stream ends within a message");
+	else if (s->streamed)
 		end_if_all_answered(s);
 	else
 		start_unary(s);

@@ -274,6 +274,13 @@ class Frames(unittest.TestCase):
             connection.socket.sendall(http2.frame(http2.HEADERS, http2.END_HEADERS, 41, self.head(True)) + http2.frame(http2.DATA, http2.END_STREAM, 41, b"\0" * 5))
             self.assertEqual(self.answer(connection, 41), self.LIVE)
 
+    def test_a_stream_that_ends_within_a_message_has_failed(self):
+        with http2.Http2(server) as connection:
+            connection.head(1, "/inference.GRPCInferenceService/ModelStreamInfer", ("content-type", "application/grpc"))
+            connection.data(1, b"\0\0\0\0\5abc", end=True)
+            connection.until(http2.HEADERS, 1)
+            self.assertIn(b"13", connection.until(http2.HEADERS, 1)[3])  # INTERNAL
+
 
 if __name__ == "__main__":
     unittest.main()

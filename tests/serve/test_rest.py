@@ -1,6 +1,7 @@
 """REST as clients of Triton and KServe speak it: the cases of cases.py, whole and in pieces, and what takes more than one request."""
 import base64
 import contextlib
+import gzip
 import json
 import mmap
 import os
@@ -259,6 +260,16 @@ class SharedMemory(unittest.TestCase):
         self.assertEqual(answer.code, 429, answer)
         self.assertIn("all requests together may have 1 MiB", answer.json["error"])
         self.assertEqual(asked(4096).code, 200)  # what was refused is not held
+
+    def test_few_bytes_that_become_many_take_no_more_memory_than_all_may(self):
+        small = Server(repository.path, "--model-control=explicit", "--load-model=flat", "--request-memory=1M")
+        self.addCleanup(small.end)
+        answer = small.infer("flat", gzip.compress(b" " * (128 << 20)), {"Content-Encoding": "gzip"})
+        self.assertEqual(answer.code, 429, answer)
+        with open("/proc/%d/status" % small.process.pid) as file:
+            peak = [int(line.split()[1]) for line in file if line.startswith("VmHWM")][0]
+        self.assertLess(peak, 64 << 10)
+        self.assertEqual(small.infer("flat", {"inputs": [cases.data_of("X", "INT32", [1], [1])]}).code, 200)
 
     def test_no_path_leads_out_of_shared_memory(self):
         for key in ("/../etc/passwd", "../../etc/passwd", "/a/b", "", "/"):
