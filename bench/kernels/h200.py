@@ -26,8 +26,8 @@ import torch
 from weir import kernels
 
 ROUNDS, BYTES = 25, 200 << 20
-TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
-UNIT = {"f32": 2e-5, "f16": 2e-3, "bf16": 1.6e-2}
+TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "tf32": torch.float32}
+UNIT = {"f32": 2e-5, "f16": 2e-3, "bf16": 1.6e-2, "tf32": 2e-3}
 result = {"checks": 0, "failures": [], "rows": [], "products": [], "fused": [], "convolutions": [], "scaled": [], "first_use": {},
           "left_out": 0}
 
@@ -158,7 +158,7 @@ def check_rows(operation, name, rows, width, offset, pad, fused, choice, in_plac
 def rows_are_right():
     turn = 0
     for operation in ("softmax", "log_softmax", "layer_norm", "rms_norm"):
-        for name in TYPES:
+        for name in ("f32", "f16", "bf16"):
             for width in (1, 3, 8, 100, 127, 1000, 1024, 2048, 5000, 8192, 12296, 16384, 32768, 50304, 65536, 131072):
                 turn += 1
                 for offset, pad in ((0, 16), (1, 16), (0, 3)):
@@ -201,7 +201,7 @@ def check_product(m, n, k, name, epilogue, ta, tb, choice, offset=0):
     residual = integers(m, n, name) if epilogue == "residual" else None
     out, intact = guarded(m, n // 2 if epilogue == "swiglu" else n, TYPES[name], offset, (-n) % 8 + 16)
     activation = epilogue if epilogue in ("relu", "gelu", "silu", "swiglu") else None
-    kernels.linear(a, b, bias, activation, residual, out=out, choice=choice)
+    kernels.linear(a, b, bias, activation, residual, out=out, choice=choice, tf32=name == "tf32")
     want = after(a.double() @ b.double().t(), epilogue, bias, residual)
     exact = epilogue in (None, "bias", "residual", "relu")
     wrong = (out != want.to(TYPES[name])) if exact else ((out.double() - want).abs() > UNIT[name] * want.abs() + 2e-3)
@@ -213,9 +213,10 @@ def check_product(m, n, k, name, epilogue, ta, tb, choice, offset=0):
 
 def products_are_right():
     shapes = ((300, 520, 200), (129, 136, 72), (1000, 1024, 1000), (1, 8, 8))
-    for choice in range(20):
-        for m, n, k in shapes if choice < 18 else ():
+    for choice in range(18):
+        for m, n, k in shapes:
             check_product(m, n, k, "bf16", None, False, False, choice)
+            check_product(m, n, k, "tf32", "residual" if choice % 2 else None, False, False, choice)
     for epilogue in (None, "bias", "relu", "gelu", "silu", "residual", "swiglu"):
         for name in TYPES:
             for m, n, k in shapes[:3]:
@@ -288,14 +289,14 @@ def convolutions_are_right():
              (2, 20, 11, 8, 70, 3, 2, (2, 3), (1, 0), (1, 2), 1), (1, 66, 6, 6, 2, 1, 1, (3, 2), (0, 1), 1, 2))
     for what in ("forward", "input", "filters"):
         for shape in tiled + plain:
-            for name in TYPES:
+            for name in ("f32", "f16", "bf16"):
                 check_convolution(what, shape, name)
             check_convolution(what, shape, "bf16", offset=1)
         for shape in tiled:
             for choice in range(1, 19):
                 check_convolution(what, shape, "bf16", choice=choice)
     for epilogue in ("bias", "relu", "gelu", "silu", "residual"):
-        for name in TYPES:
+        for name in ("f32", "f16", "bf16"):
             for shape in tiled[:3] + plain[:3]:
                 check_convolution("forward", shape, name, epilogue)
     x, y = images(8, 256, 14, 14, "bf16") * 1.1, images(8, 256, 14, 14, "bf16") * .9
@@ -452,30 +453,44 @@ SHAPES = ((8192, 8192, 8192), (4096, 4096, 4096), (2048, 2048, 2048), (4096, 409
           (1024, 1024, 1024))
 
 
-def operands(m, n, k):
-    each = 2 * (m * k + n * k + m * n)
-    return buffers(lambda: (torch.randn(m, k, device="cuda", dtype=torch.bfloat16), torch.randn(n, k, device="cuda", dtype=torch.bfloat16),
-                            torch.empty(m, n, device="cuda", dtype=torch.bfloat16)), each)
+def operands(m, n, k, name="bf16"):
+    make = lambda f, *s: f(s, device="cuda", dtype=TYPES[name])
+    return buffers(lambda: (make(torch.randn, m, k), make(torch.randn, n, k), make(torch.empty, m, n)),
+                   TYPES[name].itemsize * (m * k + n * k + m * n))
+
+
+def error_of(got, a, b):
+    """Of a few rows of a product: the largest error, as a share of the sum of the products' sizes."""
+    a, b = a[:256].double(), b.double()
+    return float(((got[:256].double() - a @ b.t()).abs() / (a.abs() @ b.abs().t())).max())
 
 
 @one
-def measure_product(m, n, k):
-    pool = operands(m, n, k)
+def measure_product(m, n, k, name):
+    """PyTorch may take TF32 where Weir does."""
+    torch.backends.cuda.matmul.allow_tf32 = name == "tf32"
+    pool = operands(m, n, k, name)
     before = set(kernels._get().plans)
 
     def ours(choice):
-        return lambda i: kernels.linear(pool[i % len(pool)][0], pool[i % len(pool)][1], out=pool[i % len(pool)][2], choice=choice)
+        return lambda i: kernels.linear(pool[i % len(pool)][0], pool[i % len(pool)][1], out=pool[i % len(pool)][2], choice=choice,
+                                        tf32=name == "tf32")
     us = race({**{f"weir {c}": ours(c) for c in range(8)},
                "torch": lambda i: torch.mm(pool[i % len(pool)][0], pool[i % len(pool)][1].t(), out=pool[i % len(pool)][2])},
               max(2, len(pool)))
-    result["products"].append({"m": m, "n": n, "k": k, "us": us, "plans": predicted(before),
+    a, b, d = pool[0]
+    ours(0)(0)
+    result["products"].append({"type": name, "m": m, "n": n, "k": k, "us": us, "plans": predicted(before),
+                               "error": error_of(d, a, b), "error_of_torch": error_of(torch.mm(a, b.t()), a, b),
                                "times_torch": round(us["torch"] / us["weir 0"], 4),
                                "times_torch_best": round(us["torch"] / min(v for c, v in us.items() if c != "torch"), 4)})
 
 
 def products_are_fast():
     for shape in SHAPES:
-        measure_product(*shape)
+        measure_product(*shape, "bf16")
+    for size in (2048, 4096, 8192):
+        measure_product(size, size, size, "tf32")
 
 
 @one

@@ -42,14 +42,15 @@ enum weir_kernels_status {
 	WEIR_KERNELS_ERROR_DRIVER = -7       /* the CUDA driver refused */
 };
 
-/* Types of elements. Sums are FP32, those of INT8 are 32-bit integers. The last two are for
+/* Types of elements. Sums are FP32, those of INT8 are 32-bit integers. The last three are for
  * products alone. */
 enum weir_kernels_type {
 	WEIR_F32 = 1,
 	WEIR_F16 = 2,
 	WEIR_BF16 = 3,
-	WEIR_S8 = 4,  /* INT8 */
-	WEIR_E4M3 = 5 /* FP8 with 3 bits of mantissa and no infinity */
+	WEIR_S8 = 4,   /* INT8 */
+	WEIR_E4M3 = 5, /* FP8 with 3 bits of mantissa and no infinity */
+	WEIR_TF32 = 6  /* FP32 in memory. Tensor cores multiply 10 bits of its mantissa */
 };
 
 /* Operations on rows. */
@@ -174,15 +175,17 @@ struct weir_gemm {
 	uint32_t b_transposed;                             /* 1: B is stored as k rows of n */
 	int64_t a_pitch, b_pitch, d_pitch, residual_pitch; /* 0: rows are adjacent */
 	uint32_t choice;                                   /* as in struct weir_rows */
-	uint32_t d_type; /* 0: `type`, or BF16 for operands of 8 bits. Operands of 8 bits may give
-			    BF16 or FP16, and INT8 also INT8. */
+	uint32_t d_type; /* 0: `type`, FP32 for TF32, or BF16 for operands of 8 bits. Operands of 8
+			    bits may give BF16 or FP16, and INT8 also INT8. */
 };
 
 /*
  * Chooses and loads the kernel of a product. On capability 9.0, products with pitches that are
- * multiples of 16 bytes run on the tensor cores, but not those of FP32. Operands of 8 bits must not
- * be transposed for that. All else runs the plain kernel. ret_plan   close it with
- * weir_plan_close() Errors: those of weir_rows_plan().
+ * multiples of 16 bytes run on the tensor cores, but not those of FP32. Operands of 8 bits and of
+ * TF32 must not be transposed for that. All else runs the plain kernel, which multiplies TF32 as
+ * FP32.
+ *   ret_plan   close it with weir_plan_close()
+ * Errors: those of weir_rows_plan().
  */
 int weir_gemm_plan(
 	struct weir_kernels *kernels, const struct weir_gemm *what, struct weir_plan **ret_plan);

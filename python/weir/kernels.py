@@ -22,6 +22,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 _OPERATIONS = {"softmax": 1, "log_softmax": 2, "layer_norm": 3, "rms_norm": 4}
 _TYPES = {(2, 32): 1, (2, 16): 2, (4, 16): 3, (0, 8): 4, (10, 8): 5}  # DLPack's code and bits
+_TF32 = 6
 _CPU, _CUDA = 1, 2  # DLPack's kinds of devices
 
 
@@ -321,12 +322,13 @@ _EPILOGUES = {None: 0, "relu": 2, "gelu": 3, "silu": 4, "swiglu": 6}
 
 def linear(x: Any, weight: Any, bias: Any = None, activation: Optional[str] = None, residual: Any = None,
            out: Any = None, stream: Optional[int] = None, choice: int = 0, x_scale: Any = None,
-           weight_scale: Any = None) -> Any:
+           weight_scale: Any = None, tf32: bool = False) -> Any:
     """x @ weight.T, and what follows: a bias and then relu, gelu (by its tanh) or silu; or a residual that is added; or
     "swiglu", for which rows 2i and 2i + 1 of the weight are those of gate and up and the result has half as many
     columns.
 
-    x and weight may be transposed views.  Tensors are on the GPU.
+    x and weight may be transposed views.  Tensors are on the GPU.  With tf32 the tensor cores multiply float32, of which
+    they read 10 bits of mantissa, where neither view is transposed.
 
     x and weight may be int8 or float8_e4m3fn.  x_scale has a float32 for each row of x then, weight_scale for each row of
     weight, and each sum is multiplied by both.  The bias is float32, and out is bfloat16, float16, or int8 for int8."""
@@ -343,6 +345,8 @@ def linear(x: Any, weight: Any, bias: Any = None, activation: Optional[str] = No
     n, k = b.shape
     shape = a.shape[:-1] + (n // 2 if activation == "swiglu" else n,)
     scaled = a.item == 1
+    if tf32 and a.type != _TYPES[2, 32]:
+        raise TypeError("tf32 is for float32")
     if scaled and (out is None or x_scale is None or weight_scale is None):
         raise TypeError("x of 8 bits needs x_scale, weight_scale and out")
     if out is None:
@@ -370,7 +374,7 @@ def linear(x: Any, weight: Any, bias: Any = None, activation: Optional[str] = No
         raise TypeError("out, bias, residual and scales must have adjacent elements")
     library = _get()
     plan = library.plan(_Gemm, library.c.weir_gemm_plan,
-                        (a.type, epilogue, m, n, k, layout["a"][1], layout["b"][1], layout["a"][0], layout["b"][0],
+                        (_TF32 if tf32 else a.type, epilogue, m, n, k, layout["a"][1], layout["b"][1], layout["a"][0], layout["b"][0],
                          layout["d"][0], layout.get("residual", (0, 0))[0], choice, t["d"].type if scaled else 0))
     args = _GemmArgs(C.sizeof(_GemmArgs), *(t[name].at if name in t else None
                                             for name in ("a", "b", "d", "bias", "residual", "workspace", "x_scale",

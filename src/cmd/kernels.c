@@ -63,12 +63,12 @@ static bool parse_size(const char *text, struct weir_gemm *g)
 static int take_type(const struct options *o, uint32_t *ret)
 {
 	const char *word = opt_str(o, "type");
-	for (uint32_t type = WEIR_F32; type <= WEIR_E4M3; type++)
+	for (uint32_t type = WEIR_F32; type <= WEIR_TF32; type++)
 		if (strcmp(word, kernel_type_word(type)) == 0) {
 			*ret = type;
 			return 0;
 		}
-	return complain(EXIT_USAGE, "--type is f32, f16, bf16, s8 or e4m3, not '%s'", word);
+	return complain(EXIT_USAGE, "--type is f32, f16, bf16, s8, e4m3 or tf32, not '%s'", word);
 }
 
 /* Words with commas between them: a bit for each that the list has. */
@@ -403,12 +403,13 @@ static const struct listed {
 		"capability 9.0, rows of 16-byte vectors that fill an SM: the next rows are read ahead" },
 	{ "gemm", "f16 bf16", "gemm_sm90",
 		"capability 9.0, pitches of 16 bytes. Bias, activation, residual, SwiGLU are fused" },
+	{ "gemm", "tf32", "gemm_sm90", "as above, K as columns" },
 	{ "gemm", "s8 e4m3", "gemm_sm90",
-		"as above, K as columns. Scales of rows and columns, bias and activation are fused" },
+		"as for f16, K as columns. Scales of rows and columns, bias and activation are fused" },
 	{ "conv", "f16 bf16", "conv_sm90",
 		"capability 9.0, multiples of 8 channels, no groups. The input's gradient at stride 1 only" },
 	{ "softmax and norms", "f32 f16 bf16", "rows", "any width, stride and alignment" },
-	{ "gemm", "f32 f16 bf16 s8 e4m3", "gemm", "any shape, pitch and alignment" },
+	{ "gemm", "f32 f16 bf16 s8 e4m3 tf32", "gemm", "any shape, pitch and alignment" },
 	{ "conv", "f32 f16 bf16", "conv", "any shape, group, pass and alignment" },
 };
 

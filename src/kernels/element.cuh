@@ -22,6 +22,19 @@ struct f32 {
 	}
 };
 
+/* FP32 in memory, of which the tensor cores read 10 bits of mantissa. */
+struct tf32 {
+	float v;
+	static __device__ __forceinline__ float get(tf32 e)
+	{
+		unsigned word;
+		memcpy(&word, &e.v, sizeof word);
+		word &= 0xffffe000;
+		memcpy(&e.v, &word, sizeof word);
+		return e.v;
+	}
+};
+
 struct f16 {
 	static constexpr unsigned LEAST = 0xfc00fc00;
 	unsigned short bits;

@@ -51,13 +51,15 @@ static bool is_byte(uint32_t type)
 
 uint32_t gemm_d_type(const struct weir_gemm *w)
 {
-	return w->d_type ? w->d_type : is_byte(w->type) ? WEIR_BF16 : w->type;
+	if (w->d_type)
+		return w->d_type;
+	return is_byte(w->type) ? WEIR_BF16 : w->type == WEIR_TF32 ? WEIR_F32 : w->type;
 }
 
 static bool is_result(const struct weir_gemm *w)
 {
 	if (!is_byte(w->type))
-		return w->d_type == w->type;
+		return w->d_type == (w->type == WEIR_TF32 ? WEIR_F32 : w->type);
 	return w->d_type == WEIR_BF16 || w->d_type == WEIR_F16 ||
 	       (w->d_type == WEIR_S8 && w->type == WEIR_S8);
 }
@@ -72,10 +74,10 @@ int gemm_check(const struct weir_gemm *what, struct weir_gemm *ret, struct error
 	const bool pairs = w.epilogue == WEIR_EPILOGUE_SWIGLU;
 	const int64_t most = INT32_MAX / 2;
 	const char *wrong = NULL;
-	if (w.type < WEIR_F32 || w.type > WEIR_E4M3)
+	if (w.type < WEIR_F32 || w.type > WEIR_TF32)
 		wrong = "type is none of enum weir_kernels_type";
 	else if (w.d_type && !is_result(&w))
-		wrong = "d_type is the type, or BF16, FP16 or INT8 for operands of 8 bits";
+		wrong = "d_type is the type, FP32 for TF32, or BF16, FP16 or INT8 for operands of 8 bits";
 	else if (is_byte(w.type) && w.epilogue > WEIR_EPILOGUE_BIAS_SILU)
 		wrong = "operands of 8 bits have no residual and no SwiGLU";
 	else if (w.epilogue > WEIR_EPILOGUE_SWIGLU)
@@ -147,10 +149,12 @@ static void fill_form(struct gemm_form *f)
 static bool form_fits(const struct weir_gemm *w, const struct gemm_form *f)
 {
 	const unsigned columns = w->epilogue == WEIR_EPILOGUE_SWIGLU ? f->bn / 2 : f->bn;
-	/* Sums of 176 columns leave no registers for a bias, and those of 160 none for scales. */
+	/* Sums of 176 columns leave no registers for a bias, and those of 160 none for scales or
+	 * for a bias of FP32. */
 	const bool has_bias =
 		w->epilogue >= WEIR_EPILOGUE_BIAS && w->epilogue <= WEIR_EPILOGUE_BIAS_SILU;
-	const unsigned most = is_byte(w->type) ? (has_bias ? 128 : 144) : has_bias ? 160 : f->bn;
+	const unsigned biased = is_byte(w->type) ? 128 : w->type == WEIR_TF32 ? 144 : 160;
+	const unsigned most = has_bias ? biased : is_byte(w->type) ? 144 : f->bn;
 	return !(f->ping_pong && f->bm == 128 && f->bn > most) && columns % 64 % 16 == 0 &&
 	       (!w->a_transposed || f->bm / f->cln % 64 == 0) &&
 	       (!w->b_transposed || (f->bn % 64 == 0 && f->bn / f->clm % 64 == 0));
@@ -165,8 +169,8 @@ static bool is_tiled(const struct kernel_device *d, const struct weir_gemm *w)
 	return d->cc == 90 && w->type != WEIR_F32 && w->m && w->n && w->k &&
 	       columns % d_each == 0 && w->a_pitch % each == 0 && w->b_pitch % each == 0 &&
 	       w->d_pitch % d_each == 0 &&
-	       (!is_byte(w->type) || (!w->a_transposed && !w->b_transposed)) &&
-	       (w->epilogue != WEIR_EPILOGUE_RESIDUAL || w->residual_pitch % 8 == 0);
+	       (kernel_type_bytes(w->type) == 2 || (!w->a_transposed && !w->b_transposed)) &&
+	       (w->epilogue != WEIR_EPILOGUE_RESIDUAL || w->residual_pitch % d_each == 0);
 }
 
 static uint64_t over(int64_t n, unsigned by)
@@ -213,11 +217,17 @@ static struct estimate estimate(
 	if (!d->boost_mhz || !d->product_tflops)
 		return (struct estimate){ 0, count_cycles(d, w, f) };
 	const double by_cycles = count_cycles(d, w, f) / d->boost_mhz * 1e3;
-	const double tflops = d->product_tflops * (is_byte(w->type) ? 2 : 1);
+	const double tflops = d->product_tflops * 2 / kernel_type_bytes(w->type);
 	const double by_power = gemm_flops(w) / tflops / 1e3;
 	const double by_l2 = count_l2_cycles(d, w, f) / (BUSY_CLOCK * d->boost_mhz) * 1e3;
 	const double longest = fmax(fmax(by_cycles, by_power), by_l2);
 	return (struct estimate){ LAUNCH_NS + longest, longest + (by_cycles + by_l2) / 10 };
+}
+
+/* The plain kernel multiplies what is stored. */
+static const char *plain_type(const struct weir_gemm *w)
+{
+	return kernel_type_word(w->type == WEIR_TF32 ? WEIR_F32 : w->type);
 }
 
 static void name_choice(const struct weir_gemm *w, struct gemm_choice *c)
@@ -226,8 +236,8 @@ static void name_choice(const struct weir_gemm *w, struct gemm_choice *c)
 	const char *to = is_byte(w->type) ? "_to_" : "";
 	const char *d_type = is_byte(w->type) ? kernel_type_word(gemm_d_type(w)) : "";
 	if (!f->bm)
-		snprintf(c->name, sizeof c->name, "weir_gemm_%s%s%s_plain",
-			kernel_type_word(w->type), to, d_type);
+		snprintf(c->name, sizeof c->name, "weir_gemm_%s%s%s_plain", plain_type(w), to,
+			d_type);
 	else
 		snprintf(c->name, sizeof c->name, "weir_gemm_%s%s%s%s_%c%c_%ux%u_%s_s%u_b%u_c%ux%u",
 			kernel_type_word(w->type), to, d_type, epilogue_words[w->epilogue],
@@ -304,7 +314,7 @@ void gemm_put_wgmma(const struct weir_gemm *w, unsigned bn, struct buf *b)
 	buf_printf(b, "}, %%%u, %%%u, p", bn / 2, bn / 2 + 1);
 	if (!is_int)
 		buf_put_text(b, ", 1, 1");
-	if (!is_byte(w->type))
+	if (kernel_type_bytes(w->type) == 2)
 		buf_printf(b, ", %u, %u", w->a_transposed, w->b_transposed);
 	buf_put_text(b, ";}\" : ");
 	for (unsigned i = 0; i < bn / 2; i++)
@@ -320,7 +330,7 @@ void gemm_program(const struct weir_gemm *w, const struct gemm_choice *c, struct
 		buf_printf(ret,
 			"#include \"gemm.cu\"\nextern \"C\" __global__ void __launch_bounds__(256) "
 			"%s(const gemm_args a)\n{ gemm_plain<%s, %s>(a); }\n",
-			c->name, type, d_type);
+			c->name, plain_type(w), d_type);
 		return;
 	}
 	buf_put_text(ret, "#include \"gemm_sm90.cu\"\n");

@@ -127,8 +127,14 @@ struct matrix {
 
 static int map_type(uint32_t type)
 {
-	enum { UINT8 = 0, FLOAT16 = 6, BFLOAT16 = 9 };
-	return type == WEIR_F16 ? FLOAT16 : type == WEIR_BF16 ? BFLOAT16 : UINT8;
+	/* CUtensorMapDataType.  The copy engine rounds FP32 to TFLOAT32. */
+	static const int types[] = { [WEIR_F32] = 7,
+		[WEIR_F16] = 6,
+		[WEIR_BF16] = 9,
+		[WEIR_S8] = 0,
+		[WEIR_E4M3] = 0,
+		[WEIR_TF32] = 11 };
+	return types[type];
 }
 
 int product_map_type(const struct weir_plan *p)
@@ -157,15 +163,17 @@ static int encode_operand(const struct weir_plan *p, const void *at, int64_t row
 	return encode(p, type, &m, 128 / kernel_type_bytes(type), transposed ? 64 : box, true, ret);
 }
 
-/* In slices of 64 columns and what is left of a tile's. Those of bytes are without a swizzle. */
+/* In slices of 64 columns, 32 of FP32, and what is left of a tile's. Those of bytes are without a
+ * swizzle. */
 static int encode_result(const struct weir_plan *p, const struct matrix *m,
 	struct tensor_map *ret_full, struct tensor_map *ret_tail)
 {
 	const bool pairs = p->what.gemm.epilogue == WEIR_EPILOGUE_SWIGLU;
 	const unsigned columns = pairs ? p->tile.form.bn / 2 : p->tile.form.bn;
 	const uint32_t type = gemm_d_type(&p->what.gemm);
-	const int e = encode(p, type, m, 64, 64, kernel_type_bytes(type) > 1, ret_full);
-	return e || columns % 64 == 0 ? e : encode(p, type, m, columns % 64, 64, false, ret_tail);
+	const unsigned width = kernel_type_bytes(type) == 4 ? 32 : 64, tail = columns % width;
+	const int e = encode(p, type, m, width, 64, kernel_type_bytes(type) > 1, ret_full);
+	return e || !tail ? e : encode(p, type, m, tail, 64, false, ret_tail);
 }
 
 int product_tile(const struct weir_plan *p, const struct weir_gemm_args *a, struct tiled_args *ret)

@@ -1,4 +1,4 @@
-/* Products of BF16, FP16, INT8 and FP8 on Hopper's tensor cores, with what follows a product in a model.
+/* Products of BF16, FP16, TF32, INT8 and FP8 on Hopper's tensor cores, with what follows a product in a model.
  *
  * A warp loads tiles of A and B into a ring of STAGES by the copy engine, and two warpgroups multiply them.  SHARED_TILE:
  * each warpgroup has half of a tile's rows.  PING_PONG: each has a tile of its own, and one's epilogue runs under the
@@ -8,7 +8,8 @@
  * Operands of 8 bits are scaled, and have results of another type.
  *
  * Operands are 128 bytes of K by rows under the copy engine's swizzle.  TA and TB: the operand has K as rows.  Results
- * go out through BUFFERS slices of 64 rows by 64 columns.  What is outside of a matrix is read as 0 and not written. */
+ * go out through BUFFERS slices of 64 rows by 64 columns, or by 32 of FP32.  What is outside of a matrix is read as 0
+ * and not written. */
 #pragma once
 
 #include "element.cuh"
@@ -49,12 +50,15 @@ static __device__ __forceinline__ u64 descriptor(u32 at, u32 apart)
 	return (u64)((at & 0x3ffff) >> 4) | (u64)(apart >> 4) << 16 | (u64)(1024 >> 4) << 32 | 1ull << 62;
 }
 
-template <int BM, int BN, int STAGES, int BUFFERS, int CLM, int CLN, int SCHEDULE, int TA, int TB, int EPILOGUE> struct shape {
+/* D_BYTES: of an element of D. */
+template <int BM, int BN, int STAGES, int BUFFERS, int CLM, int CLN, int SCHEDULE, int TA, int TB, int EPILOGUE, int D_BYTES = 2>
+struct shape {
 	static constexpr int WARPGROUPS = 2, CLUSTER = CLM * CLN;
 	static constexpr int A_BYTES = BM * 128, B_BYTES = BN * 128, STAGE = A_BYTES + B_BYTES, SLICE = 8192;
 	static constexpr int STRIPS = SCHEDULE == PING_PONG ? BM / 64 : BM / 128; /* of 64 rows, of a warpgroup */
 	static constexpr int COLUMNS = EPILOGUE == GEMM_SWIGLU ? BN / 2 : BN;     /* of D */
-	static constexpr int FULL = COLUMNS / 64, TAIL = COLUMNS % 64, SLICES = FULL + (TAIL > 0);
+	static constexpr int WIDTH = D_BYTES == 4 ? 32 : 64;                      /* of a slice */
+	static constexpr int FULL = COLUMNS / WIDTH, TAIL = COLUMNS % WIDTH, SLICES = FULL + (TAIL > 0);
 	static constexpr int BARRIERS = 2 * STAGES + WARPGROUPS * BUFFERS;
 	static constexpr int BYTES = STAGES * STAGE + WARPGROUPS * BUFFERS * SLICE + 8 * BARRIERS;
 	static_assert(STRIPS > 0 && BM % 64 == 0 && BN % 8 == 0 && TAIL % 16 == 0, "a tile of whole fragments");
@@ -102,12 +106,13 @@ __device__ __forceinline__ void load_operand(u32 to, const tensor_map &map, int 
 template <typename T, typename MMA, int BM, int BN, int STAGES, int BUFFERS, int CLM, int CLN, int SCHEDULE, int TA, int TB,
 	int EPILOGUE, typename O = T>
 struct gemm {
-	struct Z : shape<BM, BN, STAGES, BUFFERS, CLM, CLN, SCHEDULE, TA, TB, EPILOGUE> {
+	struct Z : shape<BM, BN, STAGES, BUFFERS, CLM, CLN, SCHEDULE, TA, TB, EPILOGUE, (int)sizeof(O)> {
 		static constexpr int BK = 128 / (int)sizeof(T);
 	};
 	typedef typename sum_of<T>::type S;
 	static constexpr bool SCALED = sizeof(T) == 1;
-	static_assert(!SCALED || (!TA && !TB && EPILOGUE <= GEMM_BIAS_SILU), "operands of 8 bits have K as columns");
+	static_assert(sizeof(T) == 2 || (!TA && !TB), "operands of 8 and of 32 bits have K as columns");
+	static_assert(!SCALED || EPILOGUE <= GEMM_BIAS_SILU, "scales are in no other epilogue");
 
 	const tiled_args &p;
 	u32 base, slices, full, empty, residual;
@@ -235,8 +240,8 @@ struct gemm {
 	{
 		const int s = q % Z::SLICES, buffer = w * BUFFERS + q % BUFFERS;
 		const bool tail = s == Z::FULL;
-		mbarrier_expect(residual + 8 * buffer, tail ? 64 * Z::TAIL * 2 : Z::SLICE);
-		tma_load(slices + buffer * Z::SLICE, tail ? p.residual_tail : p.residual, column + s * 64,
+		mbarrier_expect(residual + 8 * buffer, tail ? 64 * Z::TAIL * (int)sizeof(O) : Z::SLICE);
+		tma_load(slices + buffer * Z::SLICE, tail ? p.residual_tail : p.residual, column + s * Z::WIDTH,
 			row + q / Z::SLICES * 64, residual + 8 * buffer);
 	}
 
@@ -247,10 +252,11 @@ struct gemm {
 		to[1] = column + 1 < p.n ? from[column + 1] : 0;
 	}
 
-	/* 8 columns of two rows: this thread's part of a fragment becomes two words.  `scale` is that of the rows. */
-	__device__ __forceinline__ void finish(const S *f, int column, const float *scale, const u32 *old, u32 *to)
+	/* 8 columns of two rows: this thread's part of a fragment.  `scale` is that of the rows, `old` the residual. */
+	__device__ __forceinline__ void finish(const S *f, int column, const float *scale, const float *old, float *v)
 	{
-		float v[4] = {(float)f[0], (float)f[1], (float)f[2], (float)f[3]};
+		for (int i = 0; i < 4; i++)
+			v[i] = (float)f[i];
 		if constexpr (SCALED) {
 			float c[2];
 			get_columns(p.b_scale, column, c);
@@ -259,7 +265,7 @@ struct gemm {
 		}
 		if (EPILOGUE >= GEMM_BIAS && EPILOGUE <= GEMM_BIAS_SILU) {
 			float b[2] = {0, 0};
-			if constexpr (SCALED)
+			if constexpr (sizeof(T) != 2)
 				get_columns((const float *)p.bias, column, b);
 			else if (column < p.n)
 				unpack<T>(*(const u32 *)((const T *)p.bias + column), b[0], b[1]);
@@ -267,19 +273,20 @@ struct gemm {
 				v[i] = activate<EPILOGUE>(v[i] + b[i % 2]);
 		}
 		if (EPILOGUE == GEMM_RESIDUAL)
-			for (int i = 0; i < 2; i++) {
-				float r[2];
-				unpack<T>(old[i], r[0], r[1]);
-				v[2 * i] += r[0];
-				v[2 * i + 1] += r[1];
-			}
-		if constexpr (sizeof(O) == 1) {
-			to[0] = O::pair(v);
-			to[1] = O::pair(v + 2);
-		} else {
-			to[0] = O::word(v);
-			to[1] = O::word(v + 2);
-		}
+			for (int i = 0; i < 4; i++)
+				v[i] += old[i];
+	}
+
+	/* The same as two words, of which `old` has the residual. */
+	__device__ __forceinline__ void finish_words(const S *f, int column, const float *scale, const u32 *old, u32 *to)
+	{
+		float v[4], r[4];
+		if (EPILOGUE == GEMM_RESIDUAL)
+			for (int i = 0; i < 2; i++)
+				unpack<T>(old[i], r[2 * i], r[2 * i + 1]);
+		finish(f, column, scale, r, v);
+		to[0] = O::word(v);
+		to[1] = O::word(v + 2);
 	}
 
 	/* Of a row of SwiGLU: 16 columns of the product, two fragments of 8, become 8.  Lane q of four has columns q and 4 + q,
@@ -314,8 +321,8 @@ struct gemm {
 					v[2 * h] = finish_pairs(f);
 					v[2 * h + 1] = finish_pairs(f + 2);
 				} else {
-					finish(sum + (s * 8 + j + h) * 4, column + s * 64 + (j + h) * 8 + lane % 4 * 2, scale,
-						old + 2 * h, v + 2 * h);
+					finish_words(sum + (s * 8 + j + h) * 4, column + s * 64 + (j + h) * 8 + lane % 4 * 2,
+						scale, old + 2 * h, v + 2 * h);
 				}
 			stmatrix(at, v);
 		}
@@ -328,11 +335,40 @@ struct gemm {
 #pragma unroll
 		for (int j = 0; j < width / 8; j++) {
 			const int in = j * 8 + lane % 4 * 2;
-			u32 v[2];
+			float v[4];
 			finish(sum + (s * 8 + j) * 4, column + s * 64 + in, scale, nullptr, v);
-			store_pair(to + row * width + in, v[0]);
-			store_pair(to + (row + 8) * width + in, v[1]);
+			store_pair(to + row * width + in, O::pair(v));
+			store_pair(to + (row + 8) * width + in, O::pair(v + 2));
 		}
+	}
+
+	/* The same for a result of FP32, in slices as those of put_slice() but with 32 columns. */
+	__device__ __forceinline__ void put_floats(const S (&sum)[BN / 2], int s, int column, const float *scale, u32 to)
+	{
+		const bool tail = s == Z::FULL;
+		const int lane = thread % 32, row = thread / 32 * 16 + lane / 4;
+		const int pitch = tail ? Z::TAIL * 4 : 128, turn = tail ? 0 : (row & 7) << 4;
+#pragma unroll
+		for (int j = 0; j < (tail ? Z::TAIL : 32) / 8; j++)
+			if constexpr (EPILOGUE == GEMM_SWIGLU) {
+				const float *f = sum + (s * 8 + j * 2) * 4;
+#pragma unroll
+				for (int i = 0; i < 4; i++) { /* columns q and 4 + q of two rows */
+					const u32 in = (u32)(j * 32 + i % 2 * 16 + lane % 4 * 4) ^ turn;
+					const float *pair = f + i % 2 * 4 + i / 2 * 2;
+					store_float(to + (row + i / 2 * 8) * pitch + in, silu(pair[0]) * pair[1]);
+				}
+			} else {
+				const u32 at = to + row * pitch + ((u32)(j * 32 + lane % 4 * 8) ^ turn);
+				float v[4], old[4];
+				if (EPILOGUE == GEMM_RESIDUAL) {
+					load_floats(at, old);
+					load_floats(at + 8 * pitch, old + 2);
+				}
+				finish(sum + (s * 4 + j) * 4, column + s * 32 + j * 8 + lane % 4 * 2, scale, old, v);
+				store_floats(at, v);
+				store_floats(at + 8 * pitch, v + 2);
+			}
 	}
 
 	/* Of this thread's two rows of 64. */
@@ -369,13 +405,15 @@ struct gemm {
 				}
 				if constexpr (sizeof(O) == 1)
 					put_bytes(sum[i], s, c.n, scale, to);
+				else if constexpr (sizeof(O) == 4)
+					put_floats(sum[i], s, c.n, scale, to);
 				else
 					put_slice(sum[i], s, c.n, scale, to);
 				fence_async();
 				named_sync(1 + w, 128);
 				if (thread != 0)
 					continue;
-				tma_store(to, s == Z::FULL ? p.d_tail : p.d, column + s * 64, c.m + i * 64);
+				tma_store(to, s == Z::FULL ? p.d_tail : p.d, column + s * Z::WIDTH, c.m + i * 64);
 				if (EPILOGUE == GEMM_RESIDUAL && q + BUFFERS < ALL) {
 					tma_wait_read<0>();
 					fetch(w, q + BUFFERS, c.m, c.n);

@@ -25,7 +25,8 @@ static const char *const type_words[] = { [WEIR_F32] = "f32",
 	[WEIR_F16] = "f16",
 	[WEIR_BF16] = "bf16",
 	[WEIR_S8] = "s8",
-	[WEIR_E4M3] = "e4m3" };
+	[WEIR_E4M3] = "e4m3",
+	[WEIR_TF32] = "tf32" };
 static const char *const operation_words[] = { [WEIR_SOFTMAX] = "softmax",
 	[WEIR_LOG_SOFTMAX] = "log-softmax",
 	[WEIR_LAYER_NORM] = "layer-norm",
@@ -37,7 +38,7 @@ static const char *const kernel_words[] = { [WEIR_SOFTMAX] = "softmax",
 
 unsigned kernel_type_bytes(uint32_t type)
 {
-	return type == WEIR_F32 ? 4 : type >= WEIR_S8 ? 1 : 2;
+	return type == WEIR_F32 || type == WEIR_TF32 ? 4 : type >= WEIR_S8 ? 1 : 2;
 }
 
 const char *kernel_type_word(uint32_t type)

@@ -244,6 +244,22 @@ static __device__ __forceinline__ void store_pair(u32 at, u32 v)
 	asm volatile("st.shared.u16 [%0], %1;" ::"r"(at), "h"((unsigned short)v) : "memory");
 }
 
+static __device__ __forceinline__ void store_float(u32 at, float v)
+{
+	asm volatile("st.shared.f32 [%0], %1;" ::"r"(at), "f"(v) : "memory");
+}
+
+/* Two neighbours. */
+static __device__ __forceinline__ void store_floats(u32 at, const float *v)
+{
+	asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(at), "f"(v[0]), "f"(v[1]) : "memory");
+}
+
+static __device__ __forceinline__ void load_floats(u32 at, float *v)
+{
+	asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(v[0]), "=f"(v[1]) : "r"(at) : "memory");
+}
+
 static __device__ __forceinline__ void ldmatrix(u32 at, u32 (&v)[4])
 {
 	asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"

@@ -39,6 +39,8 @@ expect 2 'needs --size M,N,K' "$weir" kernels plan gemm --size 4,4
 expect 0 '"name": "weir_gemm_s8_to_bf16_bias_silu_nn_' "$weir" kernels plan gemm -s 512,512,512 -e bias-silu -t s8 --json
 expect 0 'only the plain kernel' "$weir" kernels plan gemm -s 512,512,512 -t e4m3 --transposed a
 expect 0 'weir_gemm_s8_to_bf16_' env LD_LIBRARY_PATH="$sim" "$weir" kernels bench gemm -s 64,64,64 -t s8
+expect 0 '"name": "weir_gemm_tf32_swiglu_nn_' "$weir" kernels plan gemm -s 512,512,512 -e swiglu -t tf32 --json
+expect 0 'weir_gemm_tf32_' env LD_LIBRARY_PATH="$sim" "$weir" kernels tune gemm -s 64,64,64 -t tf32
 expect 2 '8 bits have no residual' "$weir" kernels plan gemm -s 512,512,512 -e swiglu -t s8
 expect 2 'type is none' "$weir" kernels plan softmax -r 4 -w 4 -t s8
 expect 2 "not 'f64'" "$weir" kernels plan gemm --size 4,4,4 --type f64

@@ -115,6 +115,27 @@ static void compile_scaled(const struct nvrtc *nvrtc, unsigned cc, const char *a
 	buf_free(&text);
 }
 
+/* Every tile with the epilogues in turn, and every epilogue with one tile. */
+static void compile_tf32(const struct nvrtc *nvrtc, unsigned cc, const char *arch)
+{
+	struct gemm_choice choice[GEMM_FORMS_MOST];
+	struct kernel_device device;
+	struct buf text = { 0 };
+	kernel_device_init(&device, "any", cc, 132);
+	for (uint32_t epilogue = 0; epilogue < 7; epilogue++) {
+		const struct weir_gemm what = {
+			.type = WEIR_TF32, .epilogue = epilogue, .m = 4096, .n = 4096, .k = 4096
+		};
+		const size_t n = gemm_choose(&device, &what, choice);
+		for (size_t i = epilogue % 3; i + 1 < n; i += 3) {
+			text.n = 0;
+			gemm_program(&what, &choice[i], &text);
+			compile(nvrtc, choice[i].name, buf_text(&text), arch);
+		}
+	}
+	buf_free(&text);
+}
+
 /* Every tile of each pass with its epilogues in turn, every epilogue with one tile, and the plain
  * kernels. */
 static void compile_convolutions(const struct nvrtc *nvrtc, unsigned cc, const char *arch)
@@ -160,7 +181,7 @@ static void compile_convolutions(const struct nvrtc *nvrtc, unsigned cc, const c
 	buf_free(&text);
 }
 
-/* With an argument: products or convolutions alone. */
+/* With an argument: products, tf32 or convolutions alone. */
 int main(int argc, char **argv)
 {
 	const struct nvrtc *nvrtc = nvrtc_open(NULL);
@@ -177,6 +198,8 @@ int main(int argc, char **argv)
 		compile_products(nvrtc, 90, "sm_90a");
 	if (argc == 1 || strcmp(argv[1], "products") == 0)
 		compile_scaled(nvrtc, 90, "sm_90a");
+	if (argc == 1 || strcmp(argv[1], "tf32") == 0)
+		compile_tf32(nvrtc, 90, "sm_90a");
 	if (argc == 1 || strcmp(argv[1], "convolutions") == 0)
 		compile_convolutions(nvrtc, 90, "sm_90a");
 	printf("NVRTC %s compiled %d kernels, and refused %d\n", nvrtc_version(nvrtc), compiled,

@@ -43,9 +43,9 @@ template <typename T> struct matrix {
 	}
 	tensor_map map(int box_x, int box_y, bool swizzle = true)
 	{
-		const int each = sizeof(T) == 1 ? 2 : 1; /* of an emulated element */
-		const emulated_map m = {(unsigned short *)at(0, 0), columns / each, rows, box_x / each, box_y, pitch / each,
-			swizzle, 0, 0, each - 1};
+		const auto halves = [](int n) { return n * (int)sizeof(T) / 2; };
+		const emulated_map m = {(unsigned short *)at(0, 0), halves(columns), rows, halves(box_x), box_y, halves(pitch),
+			swizzle, 0, 0, (int)sizeof(T)};
 		tensor_map t = {};
 		static_assert(sizeof m <= sizeof t, "");
 		memcpy(&t, &m, sizeof m);
@@ -182,20 +182,30 @@ template <typename T> static int check_plain(void)
 	return bad;
 }
 
+/* What a product of a type is stored as. */
+template <typename T> struct stored {
+	typedef T type;
+};
+
+template <> struct stored<tf32> {
+	typedef f32 type;
+};
+
 /* The number of elements of D that are wrong, guards included. */
 template <typename T, int BM, int BN, int STAGES, int BUFFERS, int CLM, int CLN, int SCHEDULE, int TA, int TB, int EPILOGUE>
 static int run(int m, int n, int k, int clusters)
 {
-	typedef shape<BM, BN, STAGES, BUFFERS, CLM, CLN, SCHEDULE, TA, TB, EPILOGUE> Z;
+	typedef typename stored<T>::type O;
+	typedef shape<BM, BN, STAGES, BUFFERS, CLM, CLN, SCHEDULE, TA, TB, EPILOGUE, (int)sizeof(O)> Z;
 	const bool pairs = EPILOGUE == GEMM_SWIGLU;
-	const int out = pairs ? n / 2 : n;
-	matrix<T> a(TA ? k : m, TA ? m : k), b(TB ? k : n, TB ? n : k), d(m, out), r(m, n), bias(1, n);
-	const std::vector<T> before = d.all;
+	const int out = pairs ? n / 2 : n, bk = 128 / (int)sizeof(T);
+	matrix<O> a(TA ? k : m, TA ? m : k), b(TB ? k : n, TB ? n : k), d(m, out), r(m, n), bias(1, n);
+	const std::vector<O> before = d.all;
 	tiled_args p = {};
-	p.a = TA ? a.map(64, 64) : a.map(64, BM / CLN);
-	p.b = TB ? b.map(64, 64) : b.map(64, BN / CLM);
-	p.d = d.map(64, 64);
-	p.residual = r.map(64, 64);
+	p.a = TA ? a.map(64, 64) : a.map(bk, BM / CLN);
+	p.b = TB ? b.map(64, 64) : b.map(bk, BN / CLM);
+	p.d = d.map(Z::WIDTH, 64);
+	p.residual = r.map(Z::WIDTH, 64);
 	if (Z::TAIL) {
 		p.d_tail = d.map(Z::TAIL, 64, false);
 		p.residual_tail = r.map(Z::TAIL, 64, false);
@@ -209,10 +219,10 @@ static int run(int m, int n, int k, int clusters)
 	emulate_order = draw(5);
 	emulate_eager = draw(2);
 	emulate(dim3((unsigned)(clusters * CLM * CLN)), dim3(384), [&] {
-		gemm<T, emulated_wgmma<T, BN, TA, TB>, BM, BN, STAGES, BUFFERS, CLM, CLN, SCHEDULE, TA, TB, EPILOGUE>(p, 0).run();
+		gemm<T, emulated_wgmma<T, BN, TA, TB>, BM, BN, STAGES, BUFFERS, CLM, CLN, SCHEDULE, TA, TB, EPILOGUE, O>(p, 0).run();
 	}, CLM * CLN);
 
-	const int bad = oracle<T>{a, b, d, r, bias, TA, TB, EPILOGUE}.count_wrong(before);
+	const int bad = oracle<O>{a, b, d, r, bias, TA, TB, EPILOGUE}.count_wrong(before);
 	if (bad)
 		printf("%d x %d x %d, tile %d x %d, cluster %d x %d, schedule %d, layouts %d %d, epilogue %d, order %d, eager %d: "
 		       "%d wrong\n",
@@ -304,6 +314,10 @@ int main(int argc, char **argv)
 	bad += check<f16, 64, 128, 4, 1, 1, 1, PING_PONG, 1, 1, GEMM_BIAS_RELU>();
 	bad += check<bf16, 128, 160, 3, 2, 2, 1, PING_PONG, 0, 0, GEMM_SWIGLU>();
 	bad += check<bf16, 256, 64, 3, 2, 1, 2, SHARED_TILE, 0, 0, GEMM_RESIDUAL>();
+	bad += check<tf32, 128, 112, 3, 2, 2, 1, PING_PONG, 0, 0, GEMM_RESIDUAL>();
+	bad += check<tf32, 128, 96, 3, 2, 1, 1, PING_PONG, 0, 0, GEMM_BIAS_SILU>();
+	bad += check<tf32, 128, 160, 3, 2, 1, 1, PING_PONG, 0, 0, GEMM_SWIGLU>();
+	bad += check<tf32, 128, 128, 4, 1, 2, 1, SHARED_TILE, 0, 0, GEMM_NONE>();
 	if (!bad)
 		puts("products agree with the oracle");
 	return bad != 0;

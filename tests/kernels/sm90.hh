@@ -158,7 +158,8 @@ struct emulated_map {
 	bool swizzle;
 	int taps;
 	long tap_pitch;
-	int bytes; /* 1: elements are bytes, of which two are one here, but not where the device counts them */
+	int bytes; /* 1: elements are bytes, of which two are one here, but not where the device counts them; 4: they are
+		    * words, of which one is two here */
 };
 
 /* The same for images of NHWC: where the first tap of the first and of the last pixel is, and how many come at a time. */
@@ -176,7 +177,7 @@ static inline u32 swizzled(u32 at)
 
 template <typename F> static void each_of_box(const emulated_map &m, u32 at, int x, int y, F f)
 {
-	x >>= m.bytes;
+	x = m.bytes == 1 ? x / 2 : m.bytes == 4 ? x * 2 : x;
 	for (int j = 0; j < m.box_y; j++)
 		for (int i = 0; i < m.box_x; i++) {
 			const u32 plain = at + (u32)(j * m.box_x + i) * 2;
@@ -428,6 +429,21 @@ static inline void stmatrix(u32 at, const u32 (&v)[4])
 static inline void store_pair(u32 at, u32 v)
 {
 	memcpy(shared_at(at), &v, 2);
+}
+
+static inline void store_float(u32 at, float v)
+{
+	memcpy(shared_at(at), &v, 4);
+}
+
+static inline void store_floats(u32 at, const float *v)
+{
+	memcpy(shared_at(at), v, 8);
+}
+
+static inline void load_floats(u32 at, float *v)
+{
+	memcpy(v, shared_at(at), 8);
 }
 
 static inline void ldmatrix(u32 at, u32 (&v)[4])

@@ -152,6 +152,15 @@ class Kernels(unittest.TestCase):
             with self.assertRaisesRegex((TypeError, kernels.Error), words):
                 wrong()
 
+    def test_products_of_float32_run_as_tf32_where_that_is_asked_for(self):
+        x, w, b = Tensor((2, 8, 64)), Tensor((32, 64)), Tensor((32,))
+        self.assertEqual(kernels.linear(x, w, b, "gelu", tf32=True).dtype, "f32")
+        self.assertIn("weir_gemm_tf32_bias_gelu_nn_", self.last())
+        kernels.linear(x, w, b, "gelu")
+        self.assertIn("weir_gemm_f32_plain", self.last())
+        with self.assertRaisesRegex(TypeError, "float32"):
+            kernels.linear(Tensor((8, 64), "f16"), Tensor((32, 64), "f16"), tf32=True)
+
     def test_what_cannot_be_done_is_refused_in_words(self):
         x = Tensor((4, 8))
         for wrong, words in (

@@ -321,6 +321,54 @@ static void a_product_of_bytes_has_scales_and_another_result(void **state)
 	weir_kernels_close(k);
 }
 
+/* Tiles of 128 x 112 of FP32 that is read as TF32: blocks of 32 along K, slices of 32 columns. */
+static void a_product_of_tf32_is_of_fp32_in_memory(void **state)
+{
+	enum { FLOAT32 = 7, TFLOAT32 = 11 };
+	struct weir_kernels *k = open_with("", WEIR_COMPILER);
+	struct weir_gemm what = product_of(WEIR_TF32, 1000, 912, 204);
+	struct weir_plan *p = NULL;
+	what.epilogue = WEIR_EPILOGUE_RESIDUAL;
+	what.residual_pitch = 916;
+	for (; what.choice < 17; what.choice++) {
+		p = plan_product(k, &what);
+		if (strstr(weir_plan_text(p), "_tf32_residual_nn_128x112_pp"))
+			break;
+		weir_plan_close(p);
+	}
+	assert_int_not_equal(what.choice, 17);
+	struct weir_gemm_args args = {
+		.size = sizeof args, .a = at, .b = at, .d = at, .residual = at
+	};
+	struct cu_kernel_node_params node;
+	struct tiled_args t;
+	captured(p, &args, &node, &t, sizeof t);
+	expect_map(&t.a, at, 204, 1000, 816, 32, 128);
+	expect_map(&t.b, at, 204, 912, 816, 32, 56);
+	expect_map(&t.d, at, 912, 1000, 3648, 32, 64);
+	expect_map(&t.d_tail, at, 912, 1000, 3648, 16, 64);
+	expect_map(&t.residual, at, 912, 1000, 3664, 32, 64);
+	assert_int_equal(read_map(&t.a).type, TFLOAT32);
+	assert_int_equal(read_map(&t.d).type, FLOAT32);
+	assert_int_equal(read_map(&t.residual).type, FLOAT32);
+	weir_plan_close(p);
+
+	what.choice = 0;
+	what.b_transposed = 1; /* which the tensor cores do not read */
+	p = plan_product(k, &what);
+	assert_non_null(strstr(weir_plan_text(p), "weir_gemm_f32_plain"));
+	weir_plan_close(p);
+	what.d_type = WEIR_TF32;
+	FAILS(WEIR_KERNELS_ERROR_ARGUMENT, weir_gemm_plan(k, &what, &p));
+	weir_kernels_close(k);
+	k = open_with("", "");
+	what.d_type = WEIR_F32;
+	p = plan_product(k, &what);
+	assert_non_null(strstr(weir_plan_text(p), "weir_gemm_f32_plain (built in)"));
+	weir_plan_close(p);
+	weir_kernels_close(k);
+}
+
 static void every_wrong_product_is_refused_in_words(void **state)
 {
 	struct weir_kernels *k = open_with("", "");
@@ -603,6 +651,7 @@ int main(void)
 		cmocka_unit_test(a_product_describes_its_matrices_to_the_copy_engine),
 		cmocka_unit_test(a_product_that_the_copy_engine_cannot_read_is_plain),
 		cmocka_unit_test(a_product_of_bytes_has_scales_and_another_result),
+		cmocka_unit_test(a_product_of_tf32_is_of_fp32_in_memory),
 		cmocka_unit_test(every_wrong_product_is_refused_in_words),
 		cmocka_unit_test(compiled_kernels_are_kept_and_damage_is_found),
 		cmocka_unit_test(a_folder_that_cannot_be_written_costs_only_time),
