@@ -39,9 +39,6 @@ struct answer {
 
 /* ---- the command line ---- */
 
-static const char *const epilogues[] = { "none", "bias", "bias-relu", "bias-gelu", "bias-silu",
-	"residual", "swiglu" };
-
 static bool parse_number(const char *text, int64_t *ret)
 {
 	char *end;
@@ -63,11 +60,8 @@ static bool parse_size(const char *text, struct weir_gemm *g)
 static int take_type(const struct options *o, uint32_t *ret)
 {
 	const char *word = opt_str(o, "type");
-	for (uint32_t type = WEIR_F32; type <= WEIR_TF32; type++)
-		if (strcmp(word, kernel_type_word(type)) == 0) {
-			*ret = type;
-			return 0;
-		}
+	if (kernel_find_type(word, ret))
+		return 0;
 	return complain(EXIT_USAGE, "--type is f32, f16, bf16, s8, e4m3 or tf32, not '%s'", word);
 }
 
@@ -112,13 +106,10 @@ static int take_rows(const struct options *o, struct question *q)
 
 static int take_epilogue(const struct options *o, uint32_t *ret)
 {
-	uint32_t which;
-	if (!take_words(opt_str(o, "epilogue"), epilogues, 7, &which) || !which ||
-		which & (which - 1))
-		return complain(EXIT_USAGE,
-			"--epilogue is none, bias, bias-relu, bias-gelu, bias-silu, residual or swiglu");
-	*ret = (uint32_t)__builtin_ctz(which);
-	return 0;
+	if (gemm_find_epilogue(opt_str(o, "epilogue"), ret))
+		return 0;
+	return complain(EXIT_USAGE,
+		"--epilogue is none, bias, bias-relu, bias-gelu, bias-silu, residual or swiglu");
 }
 
 /* Numbers with commas between them: how many, or 0 if the text is something else. */

@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "engine/gpu_model.h"
+#include "engine/kernel_list.h"
+#include "engine/library_step.h"
 
 #include "base/banned.h"
 
@@ -17,11 +19,6 @@
 #define BATCH_ROWS_MOST 1024
 #define SHARED_PLAIN    49152 /* more dynamic shared memory a kernel must be allowed */
 #define SHARED_LIMIT    8     /* the attribute that allows it */
-
-/* rows * each + plus, divided by over and rounded up. */
-struct amount {
-	uint64_t each, plus, over;
-};
 
 /* Inputs, then outputs, then these. */
 struct buffer {
@@ -38,7 +35,7 @@ struct argument {
 };
 
 struct step {
-	enum { LAUNCH, COPY, FILL } kind;
+	enum { LAUNCH, COPY, FILL, LIBRARY } kind;
 	void *function;
 	struct amount size[7]; /* grid, block, shared bytes */
 	struct argument argument[ARGUMENTS_MOST];
@@ -46,12 +43,14 @@ struct step {
 	unsigned from, to; /* places */
 	struct amount bytes;
 	unsigned char value;
+	struct library_step library;
 };
 
 struct kernels {
 	struct gpu_model gpu;
 	int folder;
-	void *module;
+	void *module;                 /* NULL: there is no image */
+	struct weir_kernels *library; /* NULL: no step needs it */
 	ARRAY(struct buffer) buffer;
 	ARRAY(struct step) step;
 };
@@ -59,11 +58,6 @@ struct kernels {
 static struct kernels *kernels_of(struct gpu_model *m)
 {
 	return (struct kernels *)m; /* its first member */
-}
-
-static uint64_t amount(const struct amount *a, uint32_t rows)
-{
-	return (a->each * rows + a->plus + a->over - 1) / a->over;
 }
 
 /* Of all that may run.  A configuration that says nothing of rows gets them later. */
@@ -77,7 +71,7 @@ static uint64_t most_of(const struct kernels *k, const struct amount *a)
 /* Small enough that no sum of a few overflows. */
 #define AMOUNT_MOST ((json_int_t)1 << 40)
 
-static int read_amount(const json_t *j, struct amount *ret)
+int amount_read(const json_t *j, struct amount *ret)
 {
 	json_int_t each = 0, plus = 0, over = 1;
 	if (json_is_integer(j))
@@ -92,7 +86,7 @@ static int read_amount(const json_t *j, struct amount *ret)
 	return 0;
 }
 
-static int find_place(const struct kernels *k, const char *name, unsigned *ret)
+int kernel_list_find(const struct kernels *k, const char *name, unsigned *ret)
 {
 	const struct engine_model *m = &k->gpu.base;
 	for (unsigned i = 0; i < m->ins + m->outs; i++) {
@@ -127,15 +121,15 @@ static int read_argument(const struct kernels *k, const json_t *j, struct argume
 	if (!value || json_object_size(j) != (offset ? 2 : 1) || (offset && a->kind != ADDRESS))
 		return -EINVAL;
 	if (a->kind == U32 || a->kind == U64) {
-		const int e = read_amount(value, &a->value);
+		const int e = amount_read(value, &a->value);
 		return !e && a->kind == U32 && most_of(k, &a->value) > UINT32_MAX ? -ERANGE : e;
 	}
 	a->real = json_number_value(value);
 	if (a->kind != ADDRESS)
 		return json_is_number(value) ? 0 : -EINVAL;
-	if (!json_is_string(value) || find_place(k, json_string_value(value), &a->place))
+	if (!json_is_string(value) || kernel_list_find(k, json_string_value(value), &a->place))
 		return -ENOENT;
-	return offset ? read_amount(offset, &a->value) : 0;
+	return offset ? amount_read(offset, &a->value) : 0;
 }
 
 static int read_amounts(const json_t *list, struct amount *to, unsigned n)
@@ -143,7 +137,7 @@ static int read_amounts(const json_t *list, struct amount *to, unsigned n)
 	if (!json_is_array(list) || json_array_size(list) != n)
 		return -EINVAL;
 	for (unsigned i = 0; i < n; i++)
-		if (read_amount(json_array_get(list, i), &to[i]))
+		if (amount_read(json_array_get(list, i), &to[i]))
 			return -EINVAL;
 	return 0;
 }
@@ -166,7 +160,7 @@ static int read_launch(
 		return wrong(k, what, "a launch:", why.text, err);
 	s->size[6].over = 1;
 	if (read_amounts(grid, s->size, 3) || read_amounts(block, s->size + 3, 3) ||
-		(shared && read_amount(shared, &s->size[6])))
+		(shared && amount_read(shared, &s->size[6])))
 		return wrong(k, what, name, "needs three numbers as grid and as block", err);
 	for (unsigned i = 0; i < 7; i++)
 		if (most_of(k, &s->size[i]) > INT32_MAX)
@@ -183,13 +177,24 @@ static int read_launch(
 				"has an argument that is no buffer of this model, and no u32, u64, f32 or "
 				"f64 that fits",
 				err);
-	int e = GPU_CALL(g, err, cuModuleGetFunction, &s->function, k->module, name);
+	int e = !k->module || GPU_CALL(g, err, cuModuleGetFunction, &s->function, k->module, name);
 	if (e)
 		return wrong(k, what, name, "is no kernel of the image", err);
 	if (most_of(k, &s->size[6]) > SHARED_PLAIN)
 		e = GPU_CALL(g, err, cuFuncSetAttribute, s->function, SHARED_LIMIT,
 			(int)most_of(k, &s->size[6]));
 	return e;
+}
+
+static int read_library_step(
+	struct kernels *k, const json_t *j, const char *what, struct step *s, struct error *err)
+{
+	struct error why = { 0 };
+	s->kind = LIBRARY;
+	const int e = library_step_read(k, j, &s->library, &why);
+	return e ? wrong(k, what, json_object_iter_key(json_object_iter((json_t *)j)), why.text,
+			   err)
+		 : 0;
 }
 
 static int read_step(struct kernels *k, const json_t *j, const char *what, struct error *err)
@@ -201,6 +206,8 @@ static int read_step(struct kernels *k, const json_t *j, const char *what, struc
 	*s = (struct step){ .kind = LAUNCH, .bytes.over = 1 };
 	if (json_object_get(j, "kernel"))
 		return read_launch(k, j, what, s, err);
+	if (library_step_is(j))
+		return read_library_step(k, j, what, s, err);
 	if (!json_unpack((json_t *)j, "{s:{s:s, s:s, s:o !} !}", "copy", "from", &from, "to", &to,
 		    "bytes", &bytes))
 		s->kind = COPY;
@@ -208,13 +215,14 @@ static int read_step(struct kernels *k, const json_t *j, const char *what, struc
 			 &value, "bytes", &bytes))
 		s->kind = FILL;
 	else
-		return wrong(k, what, "a step", "is no kernel, copy or fill", err);
+		return wrong(k, what, "a step",
+			"is no kernel, copy or fill, and none of Weir's operations", err);
 	if (s->kind == FILL && (value < 0 || value > UINT8_MAX))
 		return wrong(k, what, "byte", "is a number from 0 to 255", err);
 	s->value = s->kind == FILL ? (unsigned char)value : 0;
-	if (read_amount(bytes, &s->bytes))
+	if (amount_read(bytes, &s->bytes))
 		return wrong(k, what, "bytes", "is no amount", err);
-	if (find_place(k, to, &s->to) || (from && find_place(k, from, &s->from)))
+	if (kernel_list_find(k, to, &s->to) || (from && kernel_list_find(k, from, &s->from)))
 		return wrong(k, what, "a copy or fill", "names no buffer of this model", err);
 	return 0;
 }
@@ -263,9 +271,9 @@ static int read_buffer(struct kernels *k, const json_t *j, const char *what, str
 	if (json_unpack_ex((json_t *)j, &why, 0, "{s:s, s:o, s?s !}", "name", &name, "bytes",
 		    &bytes, "file", &file))
 		return wrong(k, what, "a buffer:", why.text, err);
-	if (read_amount(bytes, &size) || (file && size.each))
+	if (amount_read(bytes, &size) || (file && size.each))
 		return wrong(k, what, name, "needs bytes, and with a file of a number alone", err);
-	if (!find_place(k, name, &place))
+	if (!kernel_list_find(k, name, &place))
 		return wrong(k, what, name, "is there twice", err);
 	struct buffer *b = array_push(&k->buffer);
 	*b = (struct buffer){ xstrdup(name), size, 0 };
@@ -306,7 +314,7 @@ static int check_names(const struct kernels *k, const char *what, struct error *
 	for (unsigned i = 0; i < m->ins + m->outs; i++) {
 		const char *name = i < m->ins ? m->in[i].name : m->out[i - m->ins].name;
 		unsigned first;
-		if (!find_place(k, name, &first) && first != i)
+		if (!kernel_list_find(k, name, &first) && first != i)
 			return wrong(k, what, name, "is there twice", err);
 	}
 	return 0;
@@ -314,20 +322,20 @@ static int check_names(const struct kernels *k, const char *what, struct error *
 
 static int read_model(struct kernels *k, const json_t *root, const char *path, struct error *err)
 {
-	const char *image;
+	const char *image = NULL;
 	json_t *in, *out, *buffers = NULL, *launches;
 	json_error_t why;
 	struct engine_model *m = &k->gpu.base;
 	struct buf code = { 0 };
-	if (json_unpack_ex((json_t *)root, &why, 0, "{s:s, s:o, s:o, s?o, s:o !}", "image", &image,
+	if (json_unpack_ex((json_t *)root, &why, 0, "{s?s, s:o, s:o, s?o, s:o !}", "image", &image,
 		    "inputs", &in, "outputs", &out, "buffers", &buffers, "launches", &launches))
 		return error_set(err, -EINVAL, "model %s: %s: %s", m->name, path, why.text);
 	int e = engine_read_specs(m, in, out, err);
 	e = e ? e : check_specs(k, m->in, m->ins, path, err);
 	e = e ? e : check_specs(k, m->out, m->outs, path, err);
 	e = e ? e : check_names(k, path, err);
-	e = e ? e : read_file(k, image, &code, err);
-	if (!e) {
+	e = e || !image ? e : read_file(k, image, &code, err);
+	if (!e && image) {
 		buf_text(&code); /* PTX ends with a NUL */
 		e = GPU_CALL(k->gpu.gpu, err, cuModuleLoadData, &k->module, code.v);
 		e = e ? wrong(k, path, image, "is no image that this GPU can run", err) : 0;
@@ -338,6 +346,12 @@ static int read_model(struct kernels *k, const json_t *root, const char *path, s
 }
 
 /* ---- plans ---- */
+
+/* Of struct gpu_plan. */
+struct own {
+	uint64_t *buffer;        /* those whose size rows change */
+	struct weir_plan **plan; /* of each step; NULL where it needs none */
+};
 
 static uint64_t address(
 	const struct kernels *k, const struct gpu_plan *p, unsigned place, uint64_t *ret_bytes)
@@ -350,9 +364,9 @@ static uint64_t address(
 		return t->at;
 	}
 	const struct buffer *b = &k->buffer.v[place - m->ins - m->outs];
-	const uint64_t *own = p->own;
+	const struct own *own = p->own;
 	*ret_bytes = amount(&b->bytes, p->rows);
-	return b->at ? b->at : own[place - m->ins - m->outs];
+	return b->at ? b->at : own->buffer[place - m->ins - m->outs];
 }
 
 static int check_copy(
@@ -369,28 +383,55 @@ static int check_copy(
 		"a copy or fill of %" PRIu64 " bytes is longer than its buffer", bytes);
 }
 
+/* The addresses of a step's tensors, and how much each holds. */
+static void find_tensors(const struct kernels *k, const struct gpu_plan *p,
+	const struct library_step *s, uint64_t *ret_at, uint64_t *ret_bytes)
+{
+	for (unsigned i = 0; i < LIBRARY_TENSORS; i++)
+		if (s->place[i] != LIBRARY_NONE)
+			ret_at[i] = address(k, p, s->place[i], &ret_bytes[i]);
+}
+
+static int plan_step(const struct kernels *k, const struct gpu_plan *p, const struct step *s,
+	struct weir_plan **ret, struct error *err)
+{
+	uint64_t at[LIBRARY_TENSORS], bytes[LIBRARY_TENSORS];
+	if (s->kind != LIBRARY)
+		return check_copy(k, p, s, err);
+	find_tensors(k, p, &s->library, at, bytes);
+	return library_step_plan(&s->library, k->library, p->rows, bytes, ret, err);
+}
+
 static int plan(struct gpu_model *m, struct gpu_plan *p, struct error *err)
 {
 	struct kernels *k = kernels_of(m);
-	uint64_t *own = p->own = xcalloc(k->buffer.n + 1, sizeof *own);
+	struct own *own = p->own = xcalloc(1, sizeof *own);
+	own->buffer = xcalloc(k->buffer.n + 1, sizeof *own->buffer);
+	own->plan = xcalloc(k->step.n + 1, sizeof *own->plan);
 	int e = gpu_plan_outputs(m, p, err);
 	for (size_t i = 0; i < k->buffer.n && !e; i++)
 		if (!k->buffer.v[i].at)
 			e = gpu_space_alloc(&m->space, NULL, amount(&k->buffer.v[i].bytes, p->rows),
-				&own[i], err);
+				&own->buffer[i], err);
 	for (size_t i = 0; i < k->step.n && !e; i++)
-		e = check_copy(k, p, &k->step.v[i], err);
+		e = plan_step(k, p, &k->step.v[i], &own->plan[i], err);
 	return e;
 }
 
 static void unplan(struct gpu_model *m, struct gpu_plan *p)
 {
 	struct kernels *k = kernels_of(m);
-	uint64_t *own = p->own;
-	for (size_t i = 0; own && i < k->buffer.n; i++)
-		if (own[i])
-			gpu_space_free(
-				&m->space, NULL, own[i], amount(&k->buffer.v[i].bytes, p->rows));
+	struct own *own = p->own;
+	if (!own)
+		return;
+	for (size_t i = 0; i < k->buffer.n; i++)
+		if (own->buffer[i])
+			gpu_space_free(&m->space, NULL, own->buffer[i],
+				amount(&k->buffer.v[i].bytes, p->rows));
+	for (size_t i = 0; i < k->step.n; i++)
+		weir_plan_close(own->plan[i]);
+	free(own->buffer);
+	free(own->plan);
 	free(own);
 }
 
@@ -431,6 +472,15 @@ static int launch(
 		size[3], size[4], size[5], size[6], k->gpu.stream, at, NULL);
 }
 
+static int run_library(struct kernels *k, const struct gpu_plan *p, size_t i, struct error *err)
+{
+	const struct library_step *s = &k->step.v[i].library;
+	const struct own *own = p->own;
+	uint64_t at[LIBRARY_TENSORS], bytes[LIBRARY_TENSORS];
+	find_tensors(k, p, s, at, bytes);
+	return library_step_run(s, own->plan[i], at, k->gpu.stream, err);
+}
+
 static int enqueue(struct gpu_model *m, struct gpu_plan *p, struct error *err)
 {
 	struct kernels *k = kernels_of(m);
@@ -441,6 +491,8 @@ static int enqueue(struct gpu_model *m, struct gpu_plan *p, struct error *err)
 		const uint64_t bytes = amount(&s->bytes, p->rows);
 		if (s->kind == LAUNCH)
 			e = launch(k, p, s, err);
+		else if (s->kind == LIBRARY)
+			e = run_library(k, p, i, err);
 		else if (s->kind == COPY && bytes)
 			e = GPU_CALL(m->gpu, err, cuMemcpyDtoDAsync_v2, address(k, p, s->to, &have),
 				address(k, p, s->from, &have), bytes, m->stream);
@@ -460,6 +512,7 @@ static void unload(struct engine_model *m)
 	struct kernels *k = (struct kernels *)m;
 	struct gpu *g = k->gpu.gpu;
 	gpu_model_fini(&k->gpu);
+	weir_kernels_close(k->library);
 	if (k->module)
 		g->cu.cuModuleUnload(k->module);
 	for (size_t i = 0; i < k->buffer.n; i++)
@@ -469,6 +522,17 @@ static void unload(struct engine_model *m)
 	if (k->folder >= 0)
 		close(k->folder);
 	free(k);
+}
+
+/* If a step needs it. */
+static int open_library(struct kernels *k, const char *driver, struct error *err)
+{
+	struct error why;
+	int e = 0;
+	for (size_t i = 0; i < k->step.n && !k->library && !e; i++)
+		if (k->step.v[i].kind == LIBRARY)
+			e = library_open(driver, &k->library, &why);
+	return e ? error_set(err, e, "model %s: %s", k->gpu.base.name, why.text) : 0;
 }
 
 static int load(const struct engine_options *o, const struct engine_config *c, int fd,
@@ -487,6 +551,7 @@ static int load(const struct engine_options *o, const struct engine_config *c, i
 	if (!e && k->folder < 0)
 		e = error_set(err, -errno, "model %s: %s: %s", c->name, path, strerror(errno));
 	e = e ? e : read_model(k, root, path, err);
+	e = e ? e : open_library(k, o->cuda, err);
 	json_decref(root);
 	if (e) {
 		unload(&k->gpu.base);

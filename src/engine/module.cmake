@@ -18,6 +18,7 @@ else()
 	message(STATUS "jansson is not here (Debian: libjansson-dev): there are no synthetic models")
 	set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/engine/synthetic.c
 		${CMAKE_CURRENT_SOURCE_DIR}/engine/kernel_list.c ${CMAKE_CURRENT_SOURCE_DIR}/engine/shared_engine.c
+		${CMAKE_CURRENT_SOURCE_DIR}/engine/library_step.c
 		${CMAKE_CURRENT_SOURCE_DIR}/engine/model_json.c PROPERTIES HEADER_FILE_ONLY ON)
 endif()
 # An exception for a model passes a function of this file.

@@ -28,6 +28,16 @@ static const char *const epilogue_words[] = { "", "_bias", "_bias_relu", "_bias_
 static_assert(sizeof epilogue_words / sizeof *epilogue_words == GEMM_EPILOGUES, "all have a word");
 static_assert((int)WEIR_EPILOGUE_SWIGLU == GEMM_SWIGLU, "the device has the same numbers");
 
+bool gemm_find_epilogue(const char *word, uint32_t *ret)
+{
+	static const char *const words[] = { "none", "bias", "bias-relu", "bias-gelu", "bias-silu",
+		"residual", "swiglu" };
+	for (*ret = 0; *ret < GEMM_EPILOGUES; ++*ret)
+		if (strcmp(word, words[*ret]) == 0)
+			return true;
+	return false;
+}
+
 double gemm_flops(const struct weir_gemm *w)
 {
 	return 2. * (double)w->m * (double)w->n * (double)w->k;

@@ -40,6 +40,9 @@ void gemm_put_wgmma(const struct weir_gemm *what, unsigned bn, struct buf *ret);
 /* What a plain kernel takes for so many operations.  0: not known. */
 double gemm_plain_ns(const struct kernel_device *d, double flops);
 
+/* By its word: "bias-relu". */
+bool gemm_find_epilogue(const char *word, uint32_t *ret);
+
 uint32_t gemm_d_type(const struct weir_gemm *what); /* with its default */
 
 double gemm_flops(const struct weir_gemm *what);

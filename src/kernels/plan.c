@@ -73,12 +73,11 @@ static void let_go(struct weir_kernels *k)
 	free(k);
 }
 
-int weir_kernels_open(const struct weir_kernels_options *options, struct weir_kernels **ret_kernels)
+int kernels_open(const struct weir_kernels_options *options, const char *driver,
+	struct weir_kernels **ret, struct error *err)
 {
-	if (!ret_kernels)
-		return kernel_argument("ret_kernels is NULL");
 	if (options && options->size != sizeof *options)
-		return error_set(&kernel_error, WEIR_KERNELS_ERROR_SIZE,
+		return error_set(err, WEIR_KERNELS_ERROR_SIZE,
 			"struct weir_kernels_options has %zu bytes, and this library knows %zu",
 			options->size, sizeof *options);
 	const char *cache = options ? options->cache : NULL;
@@ -86,13 +85,13 @@ int weir_kernels_open(const struct weir_kernels_options *options, struct weir_ke
 	struct weir_kernels *k = xcalloc(1, sizeof *k);
 	atomic_init(&k->holders, 1);
 	pthread_mutex_init(&k->lock, NULL);
-	if (library_load("libcuda.so.1", symbols, sizeof symbols / sizeof *symbols, &k->cu)) {
+	if (library_load(driver, symbols, sizeof symbols / sizeof *symbols, &k->cu)) {
 		pthread_mutex_destroy(&k->lock);
 		free(k);
-		return error_set(&kernel_error, WEIR_KERNELS_ERROR_NO_DRIVER,
-			"libcuda.so.1 is missing, or older than CUDA 12.0");
+		return error_set(err, WEIR_KERNELS_ERROR_NO_DRIVER,
+			"%s is missing, or older than CUDA 12.0", driver);
 	}
-	const int e = find_device(k, &kernel_error);
+	const int e = find_device(k, err);
 	if (e) {
 		let_go(k);
 		return e;
@@ -103,8 +102,14 @@ int weir_kernels_open(const struct weir_kernels_options *options, struct weir_ke
 		k->cache = cache_folder();
 	else if (*cache)
 		k->cache = xstrdup(cache);
-	*ret_kernels = k;
+	*ret = k;
 	return 0;
+}
+
+int weir_kernels_open(const struct weir_kernels_options *options, struct weir_kernels **ret_kernels)
+{
+	return ret_kernels ? kernels_open(options, "libcuda.so.1", ret_kernels, &kernel_error)
+			   : kernel_argument("ret_kernels is NULL");
 }
 
 void weir_kernels_close(struct weir_kernels *kernels)

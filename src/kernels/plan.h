@@ -59,6 +59,10 @@ struct weir_plan {
 	char text[400];
 };
 
+/* weir_kernels_open() with a driver's file. */
+int kernels_open(const struct weir_kernels_options *options, const char *driver,
+	struct weir_kernels **ret, struct error *err);
+
 /* What the functions of the library say to weir_kernels_error(). */
 extern _Thread_local struct error kernel_error;
 int kernel_argument(const char *what);

@@ -51,6 +51,22 @@ const char *rows_operation_word(uint32_t operation)
 	return operation_words[operation];
 }
 
+bool kernel_find_type(const char *word, uint32_t *ret)
+{
+	for (*ret = WEIR_F32; *ret <= WEIR_TF32; ++*ret)
+		if (strcmp(word, type_words[*ret]) == 0)
+			return true;
+	return false;
+}
+
+bool rows_find_operation(const char *word, uint32_t *ret)
+{
+	for (*ret = WEIR_SOFTMAX; *ret <= WEIR_RMS_NORM; ++*ret)
+		if (strcmp(word, operation_words[*ret]) == 0)
+			return true;
+	return false;
+}
+
 static double peak(const struct gpu *g, enum gpu_unit unit)
 {
 	double flops_per_s;

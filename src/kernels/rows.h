@@ -59,4 +59,8 @@ unsigned kernel_type_bytes(uint32_t type);
 const char *kernel_type_word(uint32_t type);         /* "bf16" */
 const char *rows_operation_word(uint32_t operation); /* "layer-norm" */
 
+/* By these words. */
+bool kernel_find_type(const char *word, uint32_t *ret);
+bool rows_find_operation(const char *word, uint32_t *ret);
+
 #endif

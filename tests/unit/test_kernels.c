@@ -163,13 +163,89 @@ static void memory_that_left_comes_back_to_graphs_and_weights(void **state)
 	assert_true(free_without > free_with);
 }
 
+#define OWN_HEAD                                                                                   \
+	"{\"inputs\":[" SPEC("X") "],\"outputs\":[" SPEC("Y") "," SPEC(                            \
+		"W") "],\"buffers\":[{\"name\":\"w\",\"bytes\":48,\"file\":\"w.bin\"},"            \
+		     "{\"name\":\"v\",\"bytes\":8},{\"name\":\"t\",\"bytes\":{\"rows\":8}}],"      \
+		     "\"launches\":["
+#define OWN_WORK                                                                                      \
+	"{\"gemm\":{\"type\":\"f32\",\"epilogue\":\"bias-gelu\",\"m\":{\"rows\":1},\"n\":2,"          \
+	"\"k\":2,\"a\":\"X\",\"b\":\"w\",\"d\":\"t\",\"bias\":\"v\"}},"                               \
+	"{\"softmax\":{\"type\":\"f32\",\"rows\":{\"rows\":1},\"width\":2,\"x\":\"t\",\"y\":\"t\"}}," \
+	"{\"rms-norm\":{\"type\":\"f32\",\"rows\":{\"rows\":1},\"width\":2,\"x\":\"t\","              \
+	"\"y\":\"t\",\"weight\":\"v\"}}"
+
+/* Each launches once a run.  The kernels do nothing, so the copies give what is checked. */
+static void steps_name_kernels_of_weir(void **state)
+{
+	struct gpu_model *m = load(OWN_HEAD OWN_WORK "," COPIES "]}");
+	replays = 0;
+	for (uint32_t round = 0; round < 4; round++)
+		for (uint32_t rows = 1; rows <= 6; rows++)
+			run_rows(m, rows, (float)(round * 100 + rows));
+	assert_int_equal(replays, 24 - 2 * 4);
+	assert_null(atomic_load(&m->base.no_graphs));
+	engine_unload(&m->base);
+
+	/* Four plans of this model have launched 36 times; the third launch of the next run fails.
+	 */
+	m = load(OWN_HEAD OWN_WORK "," COPIES "]}");
+	const float x[2] = { 1, 2 };
+	begin_run();
+	give(0, DTYPE_FP32, SHAPE(1, 2), x, sizeof x);
+	check_error(engine_run(&m->base, &run, &err), -EIO, "cuLaunchKernelEx");
+	run_rows(m, 1, 3);
+	engine_unload(&m->base);
+}
+
+static void steps_of_weir_that_are_wrong_say_what(void **state)
+{
+	static const struct {
+		const char *step, *part;
+	} wrong[] = {
+		{ "{\"gemm\":7}", "no object" },
+		{ "{\"gemm\":{},\"softmax\":{}}", "not alone" },
+		{ "{\"gemm\":{\"a\":\"X\",\"b\":\"q\"}}", "b names no buffer" },
+		{ "{\"gemm\":{\"a\":\"X\",\"b\":\"w\"}}", "d is missing" },
+		{ "{\"gemm\":{\"a\":\"X\",\"b\":\"w\",\"d\":\"Y\",\"m\":1,\"n\":2}}", "k" },
+		{ "{\"gemm\":{\"a\":\"X\",\"b\":\"w\",\"d\":\"Y\",\"m\":1,\"n\":2,\"k\":2,"
+		  "\"type\":\"f64\"}}",
+			"type 'f64'" },
+		{ "{\"gemm\":{\"a\":\"X\",\"b\":\"w\",\"d\":\"Y\",\"m\":1,\"n\":2,\"k\":2,"
+		  "\"epilogue\":\"tan\"}}",
+			"epilogue 'tan'" },
+		{ "{\"gemm\":{\"a\":\"X\",\"b\":\"w\",\"d\":\"Y\",\"m\":1,\"n\":-2,\"k\":2}}",
+			"from 0 to 2^30" },
+		{ "{\"softmax\":{\"x\":\"X\",\"y\":\"Y\",\"rows\":1,\"width\":2,\"type\":\"s8\"}}",
+			"type is none" },
+		{ "{\"softmax\":{\"x\":\"X\",\"y\":\"Y\",\"rows\":1,\"width\":2,\"weight\":\"v\"}}",
+			"softmax" },
+		{ "{\"rms-norm\":{\"x\":\"X\",\"y\":\"Y\",\"rows\":\"1\",\"width\":2}}",
+			"rows is no amount" },
+	};
+	struct engine_model *m;
+	char json[2000];
+	for (unsigned i = 0; i < COUNT_OF(wrong); i++) {
+		snprintf(json, sizeof json, OWN_HEAD "%s]}", wrong[i].step);
+		check_error(try_load(json, &m) < 0, true, wrong[i].part);
+	}
+	struct gpu_model *g =
+		load(OWN_HEAD "{\"gemm\":{\"type\":\"f32\",\"m\":{\"rows\":1},\"n\":2,"
+			      "\"k\":7,\"a\":\"X\",\"b\":\"w\",\"d\":\"Y\"}}]}");
+	const float x[2] = { 1, 2 };
+	begin_run();
+	give(0, DTYPE_FP32, SHAPE(1, 2), x, sizeof x);
+	check_error(engine_run(&g->base, &run, &err), -EINVAL, "a needs 28 bytes");
+	engine_unload(&g->base);
+}
+
 static void files_that_are_wrong_say_what(void **state)
 {
 	static const struct {
 		const char *json, *part;
 	} wrong[] = {
 		{ "{", "kernels.json:1:" },
-		{ "{}", "image" },
+		{ "{}", "inputs" },
 		{ "{\"image\":\"../x\",\"inputs\":[" SPEC("X") "],\"outputs\":[" SPEC(
 			  "Y") "],\"launches\":[]}",
 			"no name of a file" },
@@ -279,6 +355,8 @@ int main(void)
 		cmocka_unit_test(rows_run_padded_and_from_the_third_run_on_as_a_graph),
 		cmocka_unit_test(a_model_without_graphs_has_the_same_answers),
 		cmocka_unit_test(memory_that_left_comes_back_to_graphs_and_weights),
+		cmocka_unit_test(steps_name_kernels_of_weir),
+		cmocka_unit_test(steps_of_weir_that_are_wrong_say_what),
 		cmocka_unit_test(files_that_are_wrong_say_what),
 		cmocka_unit_test(rows_need_a_batch_size),
 		cmocka_unit_test(more_rows_than_2_to_the_31_are_run_as_they_are),
@@ -299,6 +377,10 @@ int main(void)
 	}
 	/* The tests before the last one launch 16, 4 and 6 times: each plan twice and into its
 	 * graph, and once more in the first test, which settles. */
-	setenv("WEIR_SIM", "fault=cuLaunchKernel:27:1,fault=cuLaunchKernel:29:700", 1);
+	setenv("WEIR_SIM",
+		"fault=cuLaunchKernel:27:1,fault=cuLaunchKernel:29:700,fault=cuLaunchKernelEx:39:1",
+		1);
+	setenv("XDG_CACHE_HOME", "", 1); /* and without HOME: nothing is kept */
+	unsetenv("HOME");
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
