@@ -274,7 +274,7 @@ void space_measure(
 	struct extent *v, size_t n, struct touched *t, struct memory_space space[MEMORY_KINDS]);
 
 /* memory_growth.c */
-int growth_find_marks(
+void growth_find_marks(
 	struct report *r, const struct memory_list *lists, unsigned count, const struct tally *t);
 void growth_finish(struct memory_detail *d);
 

@@ -451,16 +451,12 @@ static int fill(struct report *r, struct memory_list *lists, unsigned count, con
 		take_sources(d, &lists[i]);
 	lists[count] = (struct memory_list){ .ops = blocks->ops.v, .count = blocks->ops.n };
 	take_vmm_sources(d, &lists[count]);
-	int e = growth_find_marks(r, lists, count + 1, t);
+	growth_find_marks(r, lists, count + 1, t);
 	memcpy(again, lists, (count + 1) * sizeof *lists);
-	if (!e)
-		unused_begin(r, lists, count);
-	if (!e)
-		memory_replay(r, lists, count + 1);
-	if (!e)
-		finish_timeline(r);
-	if (!e)
-		e = look_again(r, again, count + 1);
+	unused_begin(r, lists, count);
+	memory_replay(r, lists, count + 1);
+	finish_timeline(r);
+	const int e = look_again(r, again, count + 1);
 	expect(e || d->peak_live == r->gpu_memory.peak_bytes, "both ways find the same peak");
 	if (!e)
 		vmm_segments_at(lists, count, d->peak_ticks, &d->vmm.segments_at_peak);

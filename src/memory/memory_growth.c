@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/expect.h"
+#include "base/sort.h"
 
 #include "model/tally.h"
 
@@ -28,21 +29,6 @@
 #define SLOPES_OF   400u       /* iterations; of more, neighbours are taken together */
 
 /* ---- marks: launches ---- */
-
-struct seen_launch {
-	uint64_t ticks;
-	uint32_t thread;
-};
-
-struct finder {
-	struct report *r;
-	uint64_t kernel;         /* as in struct shape_row */
-	ARRAY(uint64_t) handles; /* that may stand for it; unnamed: the handle alone */
-	struct map threads;
-	ARRAY(uint64_t) counts; /* by thread */
-	ARRAY(struct seen_launch) seen;
-	uint64_t stride;
-};
 
 struct anchor {
 	uint64_t kernel, count;
@@ -72,66 +58,6 @@ static uint64_t find_anchor(const struct tally *t, uint64_t *ret_kernel)
 	return most;
 }
 
-static void find_handles(struct finder *f)
-{
-	const struct meta *m = &f->r->meta;
-	const bool named = !(f->kernel & KERNEL_UNNAMED);
-	for (size_t i = 0; i <= m->kernels.n; i++) {
-		if (i < m->kernels.n && (!named || m->kernels.v[i].name != f->kernel))
-			continue;
-		if (i == m->kernels.n && named)
-			continue;
-		*array_push(&f->handles) =
-			named ? m->kernels.v[i].handle : f->kernel & ~KERNEL_UNNAMED;
-	}
-}
-
-static bool is_anchor(const struct finder *f, uint32_t process, const struct record *r)
-{
-	const uint64_t handle = r->arg[LAUNCH_FUNCTION];
-	size_t i = 0;
-	while (i < f->handles.n && f->handles.v[i] != handle)
-		i++;
-	if (i == f->handles.n)
-		return false;
-	const uint32_t name = meta_find_kernel(&f->r->meta, process, handle, record_end(r));
-	return (name == META_NONE ? KERNEL_UNNAMED | handle : name) == f->kernel;
-}
-
-static bool is_launch(const struct finder *f, const struct record *r)
-{
-	const struct schema_fn *fn = schema_find(&f->r->trace->schema, r->fn);
-	return fn && fn->kind == CALL_LAUNCH && fn->api == API_DRIVER && !r->result &&
-	       !(r->flags & RECORD_CAPTURED) && r->words > RECORD_WORDS + LAUNCH_BLOCK_YZ;
-}
-
-static void look_at_chunk(struct finder *f, const struct chunk_buf *buf)
-{
-	struct records it = records_of(buf);
-	const struct record *r;
-	uint64_t *count =
-		MAP_ROW(&f->threads, MAP_KEY(buf->ref->process, buf->ref->head.tid), &f->counts, 0);
-	while ((r = records_next(&it))) {
-		if (!is_launch(f, r) || !is_anchor(f, buf->ref->process, r))
-			continue;
-		if ((*count)++ % f->stride)
-			continue;
-		*array_push(&f->seen) =
-			(struct seen_launch){ r->ticks, (uint32_t)(count - f->counts.v) };
-	}
-}
-
-static int look_at_chunks(struct finder *f)
-{
-	struct chunk_buf buf = { 0 };
-	size_t at = 0;
-	int e;
-	while ((e = trace_next(f->r->trace, CHUNK_EVENTS, &at, &buf, NULL)) > 0)
-		look_at_chunk(f, &buf);
-	chunk_buf_fini(&buf);
-	return e;
-}
-
 static int tick_order(const void *one, const void *two)
 {
 	const uint64_t a = *(const uint64_t *)one, b = *(const uint64_t *)two;
@@ -144,19 +70,63 @@ static void make_marks(struct marks *m, size_t n)
 	m->least = xcalloc(n + 1, sizeof *m->least);
 }
 
-static void keep_thread(struct finder *f, struct marks *m, uint64_t *ret_count)
+struct run {
+	const uint64_t *ticks;
+	size_t count;
+	uint32_t chunk;
+	uint32_t thread;
+};
+
+struct runs {
+	ARRAY(struct run) v;
+	ARRAY(uint64_t) counts; /* by thread */
+};
+
+static void take_runs(struct runs *runs, const struct kernel_times *k)
+{
+	for (size_t i = 0; i < k->runs.n; i++) {
+		const struct launch_run *from = &k->runs.v[i];
+		*array_push(&runs->v) =
+			(struct run){ k->ticks.v + from->first, from->count, from->chunk, 0 };
+	}
+}
+
+static int chunk_order(const void *one, const void *two)
+{
+	const struct run *a = one, *b = two;
+	return ORDER(a->chunk, b->chunk);
+}
+
+/* Workers take chunks in any order. */
+static void count_by_thread(struct runs *runs, const struct trace *t)
+{
+	struct map threads = { 0 };
+	SORT(runs->v, chunk_order);
+	for (size_t i = 0; i < runs->v.n; i++) {
+		struct run *run = &runs->v.v[i];
+		const struct chunk_ref *c = &t->chunks[run->chunk];
+		uint64_t *count =
+			MAP_ROW(&threads, MAP_KEY(c->process, c->head.tid), &runs->counts, 0);
+		*count += run->count;
+		run->thread = (uint32_t)(count - runs->counts.v);
+	}
+	map_fini(&threads);
+}
+
+static void keep_thread(const struct runs *runs, struct marks *m, struct memory_growth *g)
 {
 	uint32_t best = 0;
-	for (uint32_t i = 1; i < f->counts.n; i++)
-		if (f->counts.v[i] > f->counts.v[best])
+	uint64_t seen = 0;
+	for (uint32_t i = 1; i < runs->counts.n; i++)
+		if (runs->counts.v[i] > runs->counts.v[best])
 			best = i;
-	*ret_count = f->counts.n ? f->counts.v[best] : 0;
-	make_marks(m, f->seen.n);
-	for (size_t i = 0; i < f->seen.n; i++)
-		if (f->seen.v[i].thread == best)
-			m->ticks[m->n++] = f->seen.v[i].ticks;
-	if (m->n)
-		qsort(m->ticks, m->n, sizeof *m->ticks, tick_order);
+	g->marks = runs->counts.n ? runs->counts.v[best] : 0;
+	make_marks(m, g->marks / g->stride + 1);
+	for (size_t i = 0; i < runs->v.n; i++)
+		for (size_t k = 0; runs->v.v[i].thread == best && k < runs->v.v[i].count; k++)
+			if (seen++ % g->stride == 0)
+				m->ticks[m->n++] = runs->v.v[i].ticks[k];
+	qsort(m->ticks, m->n, sizeof *m->ticks, tick_order);
 }
 
 static const char *name_of(const struct report *r, uint64_t kernel)
@@ -170,22 +140,22 @@ static const char *name_of(const struct report *r, uint64_t kernel)
 	return mangled;
 }
 
-static int marks_of_kernel(struct report *r, uint64_t kernel, uint64_t launches)
+static void marks_of_kernel(struct report *r, const struct memory_list *lists, unsigned count,
+	uint64_t kernel, uint64_t launches)
 {
 	struct memory_growth *g = &r->memory_detail->growth;
-	struct finder f = { .r = r, .kernel = kernel, .stride = 1 + launches / MARKS_MOST };
-	find_handles(&f);
-	int e = look_at_chunks(&f);
-	if (!e)
-		keep_thread(&f, &r->memory_detail->marks, &g->marks);
+	struct runs runs = { 0 };
+	for (unsigned i = 0; i < count; i++)
+		for (size_t k = 0; k < lists[i].times_count; k++)
+			if (lists[i].times[k].kernel == kernel)
+				take_runs(&runs, &lists[i].times[k]);
+	count_by_thread(&runs, r->trace);
 	g->mark = MARK_KERNEL;
 	g->kernel = name_of(r, kernel);
-	g->stride = f.stride;
-	map_fini(&f.threads);
-	array_free(&f.handles);
-	array_free(&f.counts);
-	array_free(&f.seen);
-	return e;
+	g->stride = 1 + launches / MARKS_MOST;
+	keep_thread(&runs, &r->memory_detail->marks, g);
+	array_free(&runs.v);
+	array_free(&runs.counts);
 }
 
 /* ---- marks: allocations of one size ---- */
@@ -245,19 +215,19 @@ static void marks_of_sizes(struct memory_detail *d, const struct memory_list *li
 	marks_of_size(d, lists, count, most.bytes);
 }
 
-int growth_find_marks(
+void growth_find_marks(
 	struct report *r, const struct memory_list *lists, unsigned count, const struct tally *t)
 {
 	uint64_t kernel = 0, allocs = 0;
 	for (unsigned i = 0; i < count; i++)
 		allocs += lists[i].count;
 	if (allocs < 2)
-		return 0;
+		return;
 	const uint64_t launches = find_anchor(t, &kernel);
 	if (launches >= MARKS_LEAST)
-		return marks_of_kernel(r, kernel, launches);
-	marks_of_sizes(r->memory_detail, lists, count);
-	return 0;
+		marks_of_kernel(r, lists, count, kernel, launches);
+	else
+		marks_of_sizes(r->memory_detail, lists, count);
 }
 
 /* ---- the period ---- */

@@ -130,7 +130,9 @@ unsigned tallies_memory(const struct tallies *t, struct memory_list lists[static
 			.sources = w->sources.v,
 			.source_count = w->sources.n,
 			.vmm = w->vmm.v,
-			.vmm_count = w->vmm.n };
+			.vmm_count = w->vmm.n,
+			.times = w->times.v,
+			.times_count = w->times.n };
 	}
 	return t->count;
 }

@@ -77,6 +77,8 @@ struct call_span {
 	uint32_t fn_id;
 };
 
+struct kernel_times;
+
 struct memory_list { /* of one worker */
 	struct memory_op *ops;
 	size_t count;
@@ -88,6 +90,8 @@ struct memory_list { /* of one worker */
 	size_t source_count;
 	const struct vmm_op *vmm;
 	size_t vmm_count;
+	const struct kernel_times *times; /* tally.h */
+	size_t times_count;
 };
 
 #define MEMORY_LISTS 65u /* at most: one a worker, and one more */

@@ -35,8 +35,11 @@ void tally_fini(struct tally *t)
 		return;
 	for (size_t i = 0; i < t->calls.n; i++)
 		hist_fini(&t->calls.v[i].hist);
-	for (size_t i = 0; i < t->times.n; i++)
+	for (size_t i = 0; i < t->times.n; i++) {
 		hist_fini(&t->times.v[i].hist);
+		array_free(&t->times.v[i].ticks);
+		array_free(&t->times.v[i].runs);
+	}
 	free(t->row_of);
 	free(t->graph_launches);
 	array_free(&t->calls);
@@ -168,11 +171,18 @@ void tally_common(struct launch_shape *common, uint64_t *most, const struct laun
 	*common = *shape;
 }
 
-static struct hist *times_of(struct tally *t, uint64_t kernel)
+static struct kernel_times *times_of(struct tally *t, uint64_t kernel)
 {
-	struct kernel_times *k = MAP_ROW(&t->times_map, MAP_KEY(kernel), &t->times,
+	return MAP_ROW(&t->times_map, MAP_KEY(kernel), &t->times,
 		(struct kernel_times){ .kernel = kernel });
-	return &k->hist;
+}
+
+static void note_begin(struct kernel_times *k, uint32_t chunk, uint64_t ticks)
+{
+	if (!k->runs.n || k->runs.v[k->runs.n - 1].chunk != chunk)
+		*array_push(&k->runs) = (struct launch_run){ chunk, k->ticks.n, 0 };
+	k->runs.v[k->runs.n - 1].count++;
+	*array_push(&k->ticks) = ticks;
 }
 
 static void add_launch(struct tally *t, const struct record *r)
@@ -184,8 +194,10 @@ static void add_launch(struct tally *t, const struct record *r)
 	const uint32_t name = meta_find_kernel(t->meta, t->process, handle, record_end(r));
 	const uint64_t kernel = name == META_NONE ? KERNEL_UNNAMED | handle : name;
 	expect(name == META_NONE || name < t->meta->names.n, "a kernel's name is one of all");
-	struct hist *times = times_of(t, kernel);
-	hist_add(times, record_dur(r));
+	struct kernel_times *times = times_of(t, kernel);
+	hist_add(&times->hist, record_dur(r));
+	if (counts(t, FACET(MEMORY)))
+		note_begin(times, t->chunk, r->ticks);
 	tally_shape(t, kernel, &shape, 1, record_dur(r), false);
 }
 
@@ -563,6 +575,7 @@ void tally_chunk(struct tally *t, size_t i, const struct chunk_buf *buf)
 {
 	if (t->process != buf->ref->process)
 		t->last_stream = t->last_context = 0;
+	t->chunk = (uint32_t)i;
 	t->process = buf->ref->process;
 	t->tid = buf->ref->head.tid;
 	t->thread = thread_of(t, t->thread_numbers[i], t->process, t->tid);
@@ -605,8 +618,8 @@ static void merge_seen(struct map *to, const struct map *from)
 static void merge_times(struct tally *t, const struct tally *from)
 {
 	for (size_t i = 0; i < from->times.n; i++) {
-		struct hist *to = times_of(t, from->times.v[i].kernel);
-		hist_merge(to, &from->times.v[i].hist);
+		struct kernel_times *to = times_of(t, from->times.v[i].kernel);
+		hist_merge(&to->hist, &from->times.v[i].hist);
 	}
 }
 

@@ -12,10 +12,17 @@
 
 #define FN_IDS 0x10000u
 
-/* How long the launches of one kernel took on the host. */
+struct launch_run { /* of one kernel in one chunk */
+	uint32_t chunk;
+	size_t first, count; /* in ticks */
+};
+
+/* How long the launches of one kernel took on the host, and when they began. */
 struct kernel_times {
 	uint64_t kernel; /* as in struct shape_row */
 	struct hist hist;
+	ARRAY(uint64_t) ticks; /* of FACET_MEMORY, as are the runs */
+	ARRAY(struct launch_run) runs;
 };
 
 struct tally {
@@ -23,7 +30,8 @@ struct tally {
 	const struct meta *meta;
 	const uint32_t *thread_numbers; /* by chunk, of whoever gathers */
 	uint32_t facets;                /* what is counted; rows of calls always are */
-	uint32_t process;               /* of the chunk at hand */
+	uint32_t chunk;                 /* the one at hand; its process and thread */
+	uint32_t process;
 	uint32_t tid;
 
 	uint32_t *row_of; /* by function id: index into calls plus 1 */
@@ -68,8 +76,8 @@ void tally_fini(struct tally *t);
 /* Counts chunk i, which is loaded. */
 void tally_chunk(struct tally *t, size_t i, const struct chunk_buf *buf);
 
-/* Adds from to t, all but its memory operations: those are many, and replayed from where
- * they are. */
+/* Adds from to t, all but its memory operations and when launches began: those are many, and read
+ * where they are. */
 void tally_merge(struct tally *t, const struct tally *from);
 
 /* The count of one shape of one kernel. */
