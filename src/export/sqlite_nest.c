@@ -114,7 +114,7 @@ static const char in_order[] =
 	"ORDER BY pid, tid, start, what, end DESC, id";
 
 struct open_range {
-	sqlite3_int64 id, pid, tid, end;
+	sqlite3_int64 id, pid, tid, start, end;
 	sqlite3_int64 name;
 	int kind; /* its first letter */
 };
@@ -124,24 +124,33 @@ struct nesting {
 	sqlite3_stmt *parent;          /* sets the parent of a range */
 };
 
-/* Leaves the ranges that have ended by then; the innermost that is left, or NULL. */
-static const struct open_range *innermost(
-	struct nesting *n, const struct open_range *at, sqlite3_int64 start)
+/* Leaves the ranges that have ended by then. */
+static void leave(struct nesting *n, const struct open_range *at)
 {
 	for (; n->open.n; n->open.n--) {
 		const struct open_range *top = &n->open.v[n->open.n - 1];
-		if (top->pid == at->pid && top->tid == at->tid && top->end > start)
-			return top;
+		if (top->pid == at->pid && top->tid == at->tid && top->end > at->start)
+			break;
 	}
-	return NULL;
+}
+
+/* How many of the open ranges are around it.  One that took no time lies before those of its tick
+ * that were recorded later (join/nested.h). */
+static size_t count_around(const struct nesting *n, const struct open_range *at)
+{
+	size_t i = n->open.n;
+	while (at->end == at->start && i && n->open.v[i - 1].start == at->start &&
+		n->open.v[i - 1].id > at->id)
+		i--;
+	return i;
 }
 
 #define LOOK_UP_MOST 256 /* ranges around; recursion that is deeper counts several times */
 
-static bool is_repeated(const struct nesting *n, const struct open_range *at)
+static bool is_repeated(const struct nesting *n, size_t around, const struct open_range *at)
 {
-	for (size_t i = 0; i < n->open.n && i < LOOK_UP_MOST; i++) {
-		const struct open_range *up = &n->open.v[n->open.n - 1 - i];
+	for (size_t i = 0; i < around && i < LOOK_UP_MOST; i++) {
+		const struct open_range *up = &n->open.v[around - 1 - i];
 		if (up->name == at->name && up->kind == at->kind)
 			return true;
 	}
@@ -149,11 +158,11 @@ static bool is_repeated(const struct nesting *n, const struct open_range *at)
 }
 
 static int set_parent(
-	struct export *x, struct nesting *n, const struct open_range *at, sqlite3_int64 parent)
+	struct export *x, struct nesting *n, const struct open_range *at, size_t around)
 {
 	struct row row = { .s = n->parent };
-	db_put_int(&row, (uint64_t)parent);
-	db_put_int(&row, is_repeated(n, at));
+	db_put_int(&row, (uint64_t)n->open.v[around - 1].id);
+	db_put_int(&row, is_repeated(n, around, at));
 	db_put_int(&row, (uint64_t)at->id);
 	return db_put_row(x, &row);
 }
@@ -164,23 +173,21 @@ static int place(struct export *x, struct nesting *n, sqlite3_stmt *s)
 	const struct open_range at = { .id = sqlite3_column_int64(s, 1),
 		.pid = sqlite3_column_int64(s, 2),
 		.tid = sqlite3_column_int64(s, 3),
+		.start = sqlite3_column_int64(s, 4),
 		.end = sqlite3_column_int64(s, 5),
 		.name = sqlite3_column_int64(s, 6),
 		.kind = sqlite3_column_int(s, 7) };
-	const struct open_range *around = innermost(n, &at, sqlite3_column_int64(s, 4));
-	int e = 0;
-	if (around && is_call) {
+	leave(n, &at);
+	if (is_call && n->open.n) {
 		struct row row = db_row(x, CALL_RANGES);
 		db_put_int(&row, (uint64_t)at.id);
-		db_put_int(&row, (uint64_t)around->id);
+		db_put_int(&row, (uint64_t)n->open.v[n->open.n - 1].id);
 		return db_put_row(x, &row);
 	}
 	if (is_call)
 		return 0;
-	if (around)
-		e = set_parent(x, n, &at, around->id);
-	expect(!n->open.n || (around && around->tid == at.tid && around->pid == at.pid),
-		"the ranges that are open are of one thread");
+	const size_t around = count_around(n, &at);
+	const int e = around ? set_parent(x, n, &at, around) : 0;
 	*array_push(&n->open) = at;
 	return e;
 }

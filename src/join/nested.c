@@ -15,13 +15,20 @@ static int thread_order(const struct nested *a, const struct nested *b)
 	return a->process != b->process ? ORDER(a->process, b->process) : ORDER(a->tid, b->tid);
 }
 
+static int begin_order(const struct nested *a, const struct nested *b)
+{
+	const int thread = thread_order(a, b);
+	return thread ? thread : ORDER(a->ticks, b->ticks);
+}
+
+/* `parent` is still the place among all as they were given. */
 static int nested_order(const void *one, const void *two)
 {
 	const struct nested *a = one, *b = two;
-	const int thread = thread_order(a, b);
-	if (thread || a->ticks != b->ticks)
-		return thread ? thread : ORDER(a->ticks, b->ticks);
-	return ORDER(b->end, a->end);
+	const int begin = begin_order(a, b);
+	if (begin || a->end != b->end)
+		return begin ? begin : ORDER(b->end, a->end);
+	return ORDER(a->parent, b->parent);
 }
 
 static struct nested *element(const void *v, size_t each, size_t i)
@@ -36,10 +43,41 @@ static uint32_t open_at(const void *v, size_t each, uint32_t i, uint64_t ticks)
 	return i;
 }
 
+static bool is_empty(const struct nested *a)
+{
+	return a->end == a->ticks;
+}
+
+#define NESTED_BYTES_MOST 256
+
+/* Moves a range behind the empty ones of its tick that were given before it: each of those had
+ * ended when it began. */
+static void put_behind_empty(void *v, size_t n, size_t each, size_t i)
+{
+	char room[NESTED_BYTES_MOST];
+	struct nested *const now = element(v, each, i), *next = now;
+	size_t to = i;
+	if (is_empty(now))
+		return;
+	while (to + 1 < n && (next = element(v, each, to + 1)) && is_empty(next) &&
+		next->parent < now->parent && !begin_order(next, now))
+		to++;
+	if (to == i)
+		return;
+	memcpy(room, now, each);
+	memmove(now, element(v, each, i + 1), (to - i) * each);
+	memcpy(element(v, each, to), room, each);
+}
+
 void nested(void *v, size_t n, size_t each)
 {
 	uint32_t top = NESTED_NONE;
+	expect(each <= NESTED_BYTES_MOST, "a range fits");
+	for (size_t i = 0; i < n; i++)
+		element(v, each, i)->parent = (uint32_t)i;
 	sort_records(v, n, each, nested_order);
+	for (size_t i = n; i-- > 0;)
+		put_behind_empty(v, n, each, i);
 	for (size_t i = 0; i < n; i++) {
 		struct nested *now = element(v, each, i);
 		if (i && thread_order(element(v, each, i - 1), now))
@@ -56,7 +94,7 @@ static size_t gallop(
 	const void *v, size_t n, size_t each, size_t from, const struct nested *key, size_t *ret_to)
 {
 	size_t step = 1;
-	while (step < n - from && nested_order(element(v, each, from + step), key) <= 0) {
+	while (step < n - from && begin_order(element(v, each, from + step), key) <= 0) {
 		from += step;
 		step *= 2;
 	}
@@ -69,9 +107,9 @@ uint32_t nested_at(const void *v, size_t n, size_t each, uint32_t process, uint3
 {
 	const struct nested key = { .ticks = ticks, .process = process, .tid = tid };
 	size_t from = 0, to = n;
-	if (*hint < n && nested_order(element(v, each, *hint), &key) <= 0)
+	if (*hint < n && begin_order(element(v, each, *hint), &key) <= 0)
 		from = gallop(v, n, each, *hint, &key, &to);
-	const size_t begun = SEARCH(i, from, to, nested_order(element(v, each, i), &key) <= 0);
+	const size_t begun = SEARCH(i, from, to, begin_order(element(v, each, i), &key) <= 0);
 	if (!begun || thread_order(element(v, each, begun - 1), &key))
 		return NESTED_NONE;
 	expect_slow(element(v, each, begun - 1)->ticks <= ticks, "what was found had begun");

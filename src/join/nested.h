@@ -39,7 +39,8 @@ static inline struct nested nested_of(const struct range *g, uint32_t process)
 }
 
 /* Puts them in order: by process, thread and begin, those around before those inside; and gives
- * each its parent.  There must be fewer than NESTED_NONE. */
+ * each its parent.  One that took no time and was given before a longer one of the same tick lies
+ * before it, not inside.  There must be fewer than NESTED_NONE. */
 void nested(void *v, size_t n, size_t each);
 
 /* The innermost of the thread's that had begun by then and had not ended; or NESTED_NONE.  *hint is

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/hash.h"
@@ -104,6 +105,54 @@ static void a_parent_is_the_innermost_around(void **state)
 		assert_true(p->ticks <= s->ticks && s->end <= p->end);
 	}
 	assert_int_equal(marks, n * (n - 1) / 2); /* what is the owner's went along */
+}
+
+/* A clock that ticks slowly: most ranges take no time, and some begin and end in one tick while
+ * others are open.  A range begins behind those before it and ends before the one around it. */
+static uint32_t grow(struct own *v, uint32_t n, uint32_t parent, uint64_t *now, uint64_t *seed)
+{
+	const uint32_t self = n++;
+	v[self] = (struct own){ .at = { .ticks = *now, .process = 3, .tid = 4 }, .mark = parent };
+	for (uint64_t i = pick(++*seed, 3); i-- && n < RANGES;) {
+		*now += pick(++*seed, 8) == 0;
+		n = grow(v, n, self, now, seed);
+	}
+	*now += pick(++*seed, 8) == 0;
+	v[self].at.end = *now;
+	return n;
+}
+
+static uint32_t mark_around(const struct own *v, uint32_t i)
+{
+	return v[i].at.parent == NESTED_NONE ? NESTED_NONE : v[v[i].at.parent].mark;
+}
+
+static void ranges_that_follow_each_other_in_one_tick_are_siblings(void **state)
+{
+	struct own v[RANGES], given[RANGES];
+	unsigned empty = 0, first_in_tick = 0;
+	for (uint64_t seed = 1; seed < 100000; seed += 997) {
+		uint64_t now = 5, at = seed;
+		uint32_t n = 0;
+		while (n < RANGES)
+			n = grow(v, n, NESTED_NONE, &now, &at);
+		memcpy(given, v, sizeof v);
+		for (uint32_t i = 0; i < n; i++)
+			v[i].mark = i;
+		nested(v, n, sizeof *v);
+		for (uint32_t i = 0; i < n; i++) {
+			/* What took no time has no time to be around another. */
+			uint32_t up = given[v[i].mark].mark;
+			while (up != NESTED_NONE && given[up].at.end <= v[i].at.ticks)
+				up = given[up].mark;
+			assert_int_equal(mark_around(v, i), up);
+			empty += v[i].at.end == v[i].at.ticks;
+			first_in_tick += i + 1 < n && v[i].at.end == v[i].at.ticks &&
+					 v[i + 1].at.ticks == v[i].at.ticks &&
+					 v[i + 1].at.end > v[i].at.ticks;
+		}
+	}
+	assert_true(empty > 1000 && first_in_tick > 100);
 }
 
 static void without_ranges_nothing_is_around(void **state)
@@ -294,6 +343,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_innermost_range_is_found_whatever_was_asked_before),
 		cmocka_unit_test(a_parent_is_the_innermost_around),
+		cmocka_unit_test(ranges_that_follow_each_other_in_one_tick_are_siblings),
 		cmocka_unit_test(without_ranges_nothing_is_around),
 		cmocka_unit_test(what_one_thread_alone_is_inside_of_is_found),
 		cmocka_unit_test(a_number_names_the_first_range_of_its_process),
