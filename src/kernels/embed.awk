@@ -1,30 +1,22 @@
-# Prints the device sources and the built-in PTX as C: embed.awk FILE....  The text of NAME.ptx is kernel_builtin.
+# Prints the device sources and, behind them, the PTX kernel_builtin as C: embed.awk FILE... NAME.ptx.
+BEGIN { print "#include <assert.h>\n\n#include \"kernels/sources.h\"\n\nconst struct kernel_source kernel_sources[] = {" }
 FNR == 1 {
-	close_text()
+	close_source()
 	name = FILENAME
 	sub(/.*\//, "", name)
 	if (name ~ /\.ptx$/)
-		builtin = "const char kernel_builtin[] ="
+		print "\t{ 0 }\n};\n\nconst char kernel_builtin[] ="
 	else
-		text = text "\t{ \"" name "\",\n"
+		print "\t{ \"" name "\","
 }
 {
-	line = $0
-	gsub(/[\\"]/, "\\\\&", line)
-	if (name ~ /\.ptx$/)
-		builtin = builtin "\n\t\"" line "\\n\""
-	else
-		text = text "\t\t\"" line "\\n\"\n"
+	gsub(/[\\"]/, "\\\\&")
+	print "\t\t\"" $0 "\\n\""
 }
-END {
-	close_text()
-	print "#include <assert.h>\n\n#include \"kernels/sources.h\"\n"
-	print "static_assert(" sources " <= KERNEL_SOURCES_MOST, \"nvrtc.c has room for them\");\n"
-	print "const struct kernel_source kernel_sources[] = {\n" text "\t{ 0 }\n};\n\n" builtin ";"
-}
-function close_text() {
-	if (name != "" && name !~ /\.ptx$/) {
-		text = text "\t},\n"
+END { print "\t\t\"\";\n\nstatic_assert(" sources " <= KERNEL_SOURCES_MOST, \"nvrtc.c has room for them\");" }
+function close_source() {
+	if (name != "") {
+		print "\t},"
 		sources++
 	}
 }
