@@ -6,7 +6,7 @@
 #          schema    the schema text of docs/reference/trace-format.md        (schema_text.c)
 #          enums     names of enumeration values                    (enum_names.c)
 #          classes   names of the classes                           (class_names.c)
-#          table     names, classes and wrappers by id              (hook_table.c)
+#          table     names and wrappers by id                       (hook_table.c)
 #          exports   the exported symbols, one a line               (hook_exports.txt)
 #          manual    the calls as a manual page                     (weir-calls.7)
 
@@ -60,7 +60,6 @@ function table(	i, seen, classes, j) {
 	print "};\n\nconst unsigned int fn_stack_bits[FN_COUNT] = {"
 	for (i = 1; i <= n; i++) if (stack_group(i) != "") print "\t[FN_" name[i] "] = " stack_bits(i) ","
 	print "};\n"
-	classes_table()
 }
 
 function classes_table(	i, seen) {

@@ -3,7 +3,7 @@
 BEGIN {
 	ATTRIBUTES = "after ends ends-context gate settles begins memory ptsz ptds cooperative"
 	KINDS = "launch launchex launchold graphlaunch rtlaunch copy set"
-	CLASSES = "launch copy set event stream query memory"
+	CLASSES = "launch copy set event stream query memory sync"
 }
 /^#/ || NF == 0 { next }
 FILENAME ~ /types\.tbl$/ { 
