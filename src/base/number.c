@@ -2,6 +2,7 @@
 #include "base/number.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "base/banned.h"
@@ -54,4 +55,17 @@ const char *number_ns(struct number *n, uint64_t ns)
 	while (value >= 999.5 && unit < 2)
 		value /= 1000, unit++;
 	return scaled(n, value, units[unit]);
+}
+
+const char *number_change(struct number *n, double pct)
+{
+	struct number factor;
+	if (pct >= 99900)
+		snprintf(n->text, sizeof n->text, "x %s",
+			number_count(&factor, (uint64_t)fmin(1.5 + pct / 100, 1e18)));
+	else if (pct > 999.95)
+		snprintf(n->text, sizeof n->text, "x %.3g", 1 + pct / 100);
+	else
+		snprintf(n->text, sizeof n->text, "%+.1f %%", pct == 0 ? 0 : pct);
+	return n->text;
 }

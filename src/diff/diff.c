@@ -360,6 +360,7 @@ static void add_total(struct judge *j, unsigned t)
 	const struct diff_total_name name = diff_total_name(t);
 	sum->key = name.json;
 	sum->text = name.text;
+	sum->unit = name.unit;
 	for (int s = 0; s < DIFF_SIDES; s++) {
 		double *v = s == DIFF_A ? j->a : j->b, most = 0;
 		const size_t n = totals_of(j->d, t, s, v);

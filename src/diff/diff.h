@@ -147,6 +147,7 @@ struct diff_row {
 
 struct diff_sum {               /* a total */
 	const char *key, *text; /* of some of the calls where it is not of all */
+	enum unit unit;
 	double side[DIFF_SIDES];
 	struct diff_change change;
 };
@@ -206,6 +207,7 @@ struct diff_conclusion {
 };
 
 struct judgement;
+struct number;
 struct diff {
 	double threshold_pct;
 	ARRAY(struct diff_input) inputs[DIFF_SIDES];
@@ -276,8 +278,11 @@ struct diff_change diff_change_of(const struct diff *d, const struct stat_median
 /* rows: at most so many a table, 0 for all. */
 void diff_print_text(const struct diff *d, FILE *out, unsigned rows, bool colour);
 
-/* What JSON and its reference are made of: a row is a struct diff. */
-extern const struct section section_diff;
+/* What text, JSON and its reference are made of: rows are a struct diff, struct diff_sum and struct
+ * diff_row. */
+extern const struct section section_diff, section_diff_totals, section_diff_parts;
+extern const struct section *const section_diff_rows[DIFF_TABLES];
+const char *diff_number(struct number *n, enum unit unit, double value); /* NAN: "-" */
 void diff_print_json(const struct diff *d, FILE *out);
 
 #endif

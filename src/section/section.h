@@ -32,7 +32,9 @@ enum unit {
 	UNIT_BYTES_PER_S,
 	UNIT_FLOPS,
 	UNIT_FLOPS_PER_S,
-	UNIT_SHARE, /* 0 to 1 */
+	UNIT_SHARE,  /* 0 to 1 */
+	UNIT_CHANGE, /* in percent */
+	UNIT_CHANCE, /* 0 to 1 */
 	UNIT_REAL,
 	UNIT_KHZ,
 	UNIT_BOOL,

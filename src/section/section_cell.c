@@ -83,6 +83,10 @@ static void put_number(struct table *t, enum unit unit, const struct value *v)
 		return put_flops(t, real, "/s");
 	case UNIT_SHARE:
 		return table_percent(t, real * 100);
+	case UNIT_CHANGE:
+		return table_cell(t, "%s", number_change(&n, real));
+	case UNIT_CHANCE:
+		return real < 0.001 ? table_cell(t, "<0.1 %%") : table_percent(t, real * 100);
 	case UNIT_KHZ:
 		return table_cell(t, "%.0f MHz", real / 1000);
 	default:

@@ -97,15 +97,20 @@ void view_put_object(const struct view *view, const struct report *r, const stru
 	page_end_table(p, &t, 0);
 }
 
-size_t view_put(const struct view *view, const struct report *r, const struct text_page *p)
+size_t view_put_rows(const struct view *view, struct rows *rows, const struct text_page *p)
 {
 	struct picked picked = { 0 };
-	struct rows rows;
-	if (!section_open(view->section, r, &rows))
-		pick(view, &rows, &picked);
+	pick(view, rows, &picked);
 	if (picked.n)
-		put_table(view, &rows, &picked, p);
+		put_table(view, rows, &picked, p);
 	free(picked.v);
-	section_close(&rows);
 	return picked.n;
+}
+
+size_t view_put(const struct view *view, const struct report *r, const struct text_page *p)
+{
+	struct rows rows;
+	const size_t n = section_open(view->section, r, &rows) ? 0 : view_put_rows(view, &rows, p);
+	section_close(&rows);
+	return n;
 }

@@ -29,5 +29,6 @@ void view_put_object(const struct view *view, const struct report *r, const stru
 
 /* How many rows it has, of which the page shows the first.  Without one nothing is printed. */
 size_t view_put(const struct view *view, const struct report *r, const struct text_page *p);
+size_t view_put_rows(const struct view *view, struct rows *rows, const struct text_page *p);
 
 #endif

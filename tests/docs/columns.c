@@ -103,6 +103,8 @@ static const char *type_of(const struct column *c)
 	case UNIT_FLOPS_PER_S:
 	case UNIT_BYTES_PER_S:
 	case UNIT_SHARE:
+	case UNIT_CHANGE:
+	case UNIT_CHANCE:
 	case UNIT_REAL:
 		return "number";
 	case UNIT_BOOL:
@@ -132,6 +134,7 @@ static const char *unit_of(enum unit unit)
 		[UNIT_FLOPS] = "FLOP",
 		[UNIT_FLOPS_PER_S] = "FLOP/s",
 		[UNIT_SHARE] = "share",
+		[UNIT_CHANGE] = "%",
 		[UNIT_KHZ] = "kHz" };
 	return words[unit] ? words[unit] : "";
 }

@@ -1,9 +1,10 @@
-/* The comparison's tables of columns, and its JSON.  Keys are a promise: they are added to, not
- * renamed. */
+/* The comparison's tables of columns, of which text and JSON are made.  Keys are a promise: they
+ * are added to, not renamed. */
 #include "diff/diff.h"
 
 #include <math.h>
 
+#include "base/number.h"
 #include "diff/fail_condition.h"
 
 #include "base/banned.h"
@@ -37,14 +38,38 @@ static struct value get_noise(const struct row *row, const void *of)
 	return pct > DIFF_NOISE_MOST_PCT ? value_null() : value_real(pct);
 }
 
+const char *diff_number(struct number *n, enum unit unit, double value)
+{
+	const uint64_t v = value > 0 ? (uint64_t)value : 0;
+	if (isnan(value))
+		return "-";
+	return unit == UNIT_NS      ? number_ns(n, v)
+	       : unit == UNIT_BYTES ? number_bytes(n, v)
+				    : number_count(n, v);
+}
+
+/* "±1.2 %": a change that is no larger is none.  "large": of samples that say nothing. */
+static struct value get_noise_text(const struct row *row, const void *of)
+{
+	const double pct = *(const double *)of;
+	if (isnan(pct))
+		return value_null();
+	if (pct > DIFF_NOISE_MOST_PCT)
+		return value_text("large");
+	snprintf(row->text, ROW_TEXT, "±%.1f %%", pct);
+	return value_text(row->text);
+}
+
 /* noise: what it is of.  verdicts: on what, and which words. */
 #define JUDGED(type, noise, verdicts)                                                              \
-	{ "noise_pct", UNIT_REAL, "noise", noise, .get = get_noise,                                \
+	{ "noise_pct", UNIT_CHANGE, "noise", noise, .get = get_noise,                              \
 		AT(struct type, change.noise_pct) },                                               \
+		{ "noise", UNIT_CHANGE, "noise", noise, .get = get_noise_text,                     \
+			AT(struct type, change.noise_pct), .text_only = true },                    \
 		{ "verdict", UNIT_TEXT, "verdict", verdicts, .get = get_verdict,                   \
 			AT(struct type, change.verdict) },                                         \
 	{                                                                                          \
-		"p", UNIT_REAL, "p-value", "p-value", .get = get_real, AT(struct type, change.p)   \
+		"p", UNIT_CHANCE, "p-value", "p-value", .get = get_real, AT(struct type, change.p) \
 	}
 
 static const struct column text_columns[] = {
@@ -75,12 +100,27 @@ static const struct section inputs = {
 
 /* ---- sums ---- */
 
+static struct value get_in_unit(const struct row *row, const void *of)
+{
+	const struct diff_sum *s = row->at;
+	struct number n;
+	const char *text = diff_number(&n, s->unit, *(const double *)of);
+	snprintf(row->text, ROW_TEXT, "%s", text);
+	return value_text(row->text);
+}
+
+#define SUMS_SHOWN "in_unit.a,in_unit.b,change_pct,noise,verdict,p,text"
+
 #define SUM                                                                                        \
 	{ "a", UNIT_COUNT, "A", "of A, in the unit of the name", .get = get_whole,                 \
 		AT(struct diff_sum, side[DIFF_A]) },                                               \
 		{ "b", UNIT_COUNT, "B", "the same of B", .get = get_whole,                         \
 			AT(struct diff_sum, side[DIFF_B]) },                                       \
-		{ "change_pct", UNIT_REAL, "change", "of A", .get = get_real,                      \
+		{ "in_unit.a", UNIT_COUNT, "A", "in its unit", .get = get_in_unit,                 \
+			AT(struct diff_sum, side[DIFF_A]), .text_only = true },                    \
+		{ "in_unit.b", UNIT_COUNT, "B", "the same of B", .get = get_in_unit,               \
+			AT(struct diff_sum, side[DIFF_B]), .text_only = true },                    \
+		{ "change_pct", UNIT_CHANGE, "change", "of A", .get = get_real,                    \
 			AT(struct diff_sum, change.pct) },                                         \
 		JUDGED(diff_sum, "[noise](../glossary.md#comparing); null also above 1000 %",      \
 			"on `change_pct`: `faster`, `slower`, `same`; null: cannot tell")
@@ -94,8 +134,9 @@ static const struct column total_columns[] = {
 	{ 0 },
 };
 
-static const struct section totals = {
+const struct section section_diff_totals = {
 	.form = SECTION_KEYED,
+	.shown = SUMS_SHOWN,
 	.about =
 		"`wall_ns`, `device_total_ns`, `device_busy_ns`, `host_total_ns`, `untimed_calls`, `calls`, `launches`, `graph_launches`, `steps`, `requests`, `errors`, `lost`, `peak_bytes`, `allocated_bytes`, `allocs`, `copied_bytes`, `idle_ns` (from the first GPU activity to the last). `host_total_ns` is the time in timed calls of the driver. `untimed_calls` were only counted.",
 	.columns = total_columns,
@@ -105,11 +146,14 @@ static const struct section totals = {
 static const struct column part_columns[] = {
 	{ "name", UNIT_TEXT, "part", "as in [`weir report --json`](json-report.md)",
 		.get = get_text, AT(struct diff_sum, key) },
+	{ "text", UNIT_TEXT, "part", "its name", .get = get_text, AT(struct diff_sum, text),
+		.text_only = true },
 	SUM,
 	{ 0 },
 };
 
-static const struct section parts = {
+const struct section section_diff_parts = {
+	.shown = SUMS_SHOWN,
 	.about =
 		"The parts of the wall time and of the critical path. For a side with one run they add up to its `wall_ns`.",
 	.columns = part_columns,
@@ -142,6 +186,60 @@ static struct value get_side(const struct row *row, const void *of)
 {
 	const struct diff_value *v = of;
 	return (struct value){ .kind = VALUE_LIST, .list = v, .n = v->there };
+}
+
+static struct value put_both(const struct row *row, enum unit unit, double a, double b)
+{
+	struct number from, to;
+	if (unit == UNIT_COUNT && a == b)
+		snprintf(row->text, ROW_TEXT, "%s", diff_number(&to, unit, b));
+	else
+		snprintf(row->text, ROW_TEXT, "%s → %s", diff_number(&from, unit, a),
+			diff_number(&to, unit, b));
+	return value_text(row->text);
+}
+
+/* A member of A's value and the same of B's. */
+static struct value get_both(const struct row *row, const void *of)
+{
+	return put_both(row, UNIT_NS, *(const double *)of,
+		*(const double *)((const char *)of + sizeof(struct diff_value)));
+}
+
+static struct value get_counts(const struct row *row, const void *of)
+{
+	const struct diff_value *v = of;
+	return put_both(row, UNIT_COUNT, v[DIFF_A].count, v[DIFF_B].count);
+}
+
+static struct value get_total_times(const struct row *row, const void *of)
+{
+	const struct diff_value *a = of, *b = a + DIFF_B;
+	return put_both(row, UNIT_NS, a->there ? a->total_ns : NAN, b->there ? b->total_ns : NAN);
+}
+
+static struct value get_factor(const struct row *row, const void *of)
+{
+	const struct diff_row *r = of;
+	if (isnan(r->factor))
+		return value_null();
+	snprintf(row->text, ROW_TEXT, "%.2f×%s", r->factor, r->by_device ? "" : " host");
+	return value_text(row->text);
+}
+
+static struct value get_bytes_change(const struct row *row, const void *of)
+{
+	const struct diff_value *v = of;
+	const double a = v[DIFF_A].bytes, b = v[DIFF_B].bytes;
+	return value_real(a > 0 ? (b - a) / a * 100 : b > 0 || isnan(a + b) ? NAN : 0);
+}
+
+static struct value get_phase(const struct row *row, const void *of)
+{
+	const struct diff_row *r = of;
+	return value_text(r->kind && !strcmp(r->kind, DIFF_BY_PERIODS)
+				  ? "step, from the end of the one before"
+				  : r->name);
 }
 
 static struct value get_compared(const struct row *row, const void *of)
@@ -186,9 +284,21 @@ SIDE_OF(spans, SIDE("span_p50_ns", UNIT_NS, "span on device", "median", span_ns)
 							 AT(struct diff_row, value[DIFF_B])        \
 	}
 
-#define NAME                                                                                       \
+#define NAME(unit, heading)                                                                        \
 	{                                                                                          \
-		"name", UNIT_TEXT, "name", "its name", .get = get_text, AT(struct diff_row, name)  \
+		"name", unit, heading, "its name", .get = get_text, AT(struct diff_row, name)      \
+	}
+/* For text: of A and of B in one cell. */
+#define BOTH(key, heading, member)                                                                 \
+	{                                                                                          \
+		key, UNIT_NS, heading, "of A and of B", .get = get_both,                           \
+							AT(struct diff_row, value[DIFF_A].member), \
+							.text_only = true                          \
+	}
+#define COUNTS                                                                                     \
+	{                                                                                          \
+		"counts", UNIT_COUNT, "count", "of A and of B, if they differ",                    \
+			.get = get_counts, AT(struct diff_row, value), .text_only = true           \
 	}
 #define KIND(key, meaning)                                                                         \
 	{                                                                                          \
@@ -204,40 +314,74 @@ SIDE_OF(spans, SIDE("span_p50_ns", UNIT_NS, "span on device", "median", span_ns)
 			.get = get_real, AT(struct diff_row, longer)                               \
 	}
 #define ROW                                                                                        \
-	{ "change_ns", UNIT_REAL, "change, ns", "of the total time", .get = get_real,              \
-		AT(struct diff_row, total_ns) },                                                   \
-		{ "change_pct", UNIT_REAL, "change of the total", "of A, of the total time",       \
+	COUNTS, BOTH("both.median", "median", median_ns), BOTH("both.p95", "p95", p95_ns),         \
+		{ "both.total", UNIT_NS, "total", "of A and of B", .get = get_total_times,         \
+			AT(struct diff_row, value), .text_only = true },                           \
+		{ "change_ns", UNIT_REAL, "change, ns", "of the total time", .get = get_real,      \
+			AT(struct diff_row, total_ns) },                                           \
+		{ "change_pct", UNIT_CHANGE, "change of the total", "of A, of the total time",     \
 			.get = get_real, AT(struct diff_row, total_pct) },                         \
-		{ "median_change_pct", UNIT_REAL, "change",                                        \
+		{ "median_change_pct", UNIT_CHANGE, "change",                                      \
 			"of the median of one launch or call, `p50_ns`", .get = get_real,          \
 			AT(struct diff_row, change.pct) },                                         \
 		CHANGE
 #define PHASE                                                                                      \
 	{ "compared", UNIT_TEXT, "compared", "`span` (on the device) or `host`",                   \
 		.get = get_compared, AT(struct diff_row, by_device) },                             \
-		SIDES(spans),                                                                      \
+		SIDES(spans), COUNTS, BOTH("both.span", "span on device", span_ns),                \
+		BOTH("both.busy", "busy inside", busy_ns),                                         \
+		BOTH("both.host", "on the host", host_ns),                                         \
+		{ "factor.text", UNIT_REAL, "factor", "the same, and by what", .get = get_factor,  \
+			.text_only = true },                                                       \
+		{ "phase", UNIT_TEXT, "name", "its name", .get = get_phase, .text_only = true },   \
 		{ "factor", UNIT_REAL, "factor", "A's by B's: 2 means that B is twice as fast",    \
 			.get = get_real, AT(struct diff_row, factor) },                            \
-		{ "change_pct", UNIT_REAL, "change", "of A, of the median", .get = get_real,       \
+		{ "change_pct", UNIT_CHANGE, "change", "of A, of the median", .get = get_real,     \
 			AT(struct diff_row, change.pct) },                                         \
 		CHANGE
-#define ROWS_WITH(name, ...)                                                                       \
-	static const struct column name##_columns[] = { NAME, __VA_ARGS__, { 0 } };                \
+#define ROWS_SHOWN   "verdict,p,both.median,median_change_pct,noise,both.p95,counts,both.total,name"
+#define PHASES_SHOWN "verdict,p,both.span,factor.text,noise,both.busy,both.host,counts,phase"
+#define COPIES_SHOWN "bytes.a,bytes.b,bytes.change_pct,counts,time.a,time.b,name"
+#define ROWS_WITH(name, keys, ...)                                                                 \
+	static const struct column name##_columns[] = { __VA_ARGS__, { 0 } };                      \
 	static const struct section name = {                                                       \
+		.shown = keys,                                                                     \
 		.columns = name##_columns,                                                         \
 		.each = sizeof(struct diff_row),                                                   \
 	}
 
-ROWS_WITH(kernels, SIDES(times), ROW);
-ROWS_WITH(operators, KIND("kind", "kind of the range"), SIDES(times), ROW);
-ROWS_WITH(calls, KIND("api", "`driver` or `runtime`"), SIDES(times), ROW);
-ROWS_WITH(copies, SIDES(bytes), ROW);
-ROWS_WITH(phases,
+ROWS_WITH(kernels, ROWS_SHOWN, NAME(UNIT_KERNEL, "name"), SIDES(times), ROW);
+ROWS_WITH(operators, ROWS_SHOWN, NAME(UNIT_TEXT, "name"), KIND("kind", "kind of the range"),
+	SIDES(times), ROW);
+ROWS_WITH(calls, ROWS_SHOWN, NAME(UNIT_TEXT, "name"), KIND("api", "`driver` or `runtime`"),
+	SIDES(times), ROW);
+ROWS_WITH(copies, COPIES_SHOWN, NAME(UNIT_TEXT, "direction"), SIDES(bytes), ROW,
+	{ "bytes.a", UNIT_BYTES, "bytes A", "of A", .get = get_whole,
+		AT(struct diff_row, value[DIFF_A].bytes), .text_only = true },
+	{ "bytes.b", UNIT_BYTES, "bytes B", "of B", .get = get_whole,
+		AT(struct diff_row, value[DIFF_B].bytes), .text_only = true },
+	{ "bytes.change_pct", UNIT_CHANGE, "change", "of the bytes", .get = get_bytes_change,
+		AT(struct diff_row, value), .text_only = true },
+	{ "time.a", UNIT_NS, "time A", "of A", .get = get_whole,
+		AT(struct diff_row, value[DIFF_A].total_ns), .text_only = true },
+	{ "time.b", UNIT_NS, "time B", "of B", .get = get_whole,
+		AT(struct diff_row, value[DIFF_B].total_ns), .text_only = true });
+ROWS_WITH(phases, PHASES_SHOWN, NAME(UNIT_TEXT, "name"),
 	KIND("kind",
 		"kind of the range; of steps how they were found: `numbered`, `optimizer`, `waits`, "
 		"`periods` (found by waits, from the end of one step to the next), `repeated`"),
 	PHASE);
-ROWS_WITH(requests, PHASE);
+ROWS_WITH(requests, PHASES_SHOWN, NAME(UNIT_TEXT, "name"), PHASE);
+
+const struct section *const section_diff_rows[DIFF_TABLES] = {
+	[TABLE_KERNELS] = &kernels,
+	[TABLE_CALLS] = &calls,
+	[TABLE_OPERATORS] = &operators,
+	[TABLE_COPIES] = &copies,
+	[TABLE_PHASES] = &phases,
+	[TABLE_STEPS] = &phases,
+	[TABLE_REQUESTS] = &requests,
+};
 
 /* ---- what is said first ---- */
 
@@ -351,15 +495,15 @@ static const struct column diff_columns[] = {
 		AT(struct diff_conclusion, side[DIFF_A]) },
 	{ "judged.b_ns", UNIT_NS, "B", "of one", .get = get_whole, .find = judged,
 		AT(struct diff_conclusion, side[DIFF_B]) },
-	{ "judged.change_pct", UNIT_REAL, "change", "of A", .get = get_real, .find = judged,
+	{ "judged.change_pct", UNIT_CHANGE, "change", "of A", .get = get_real, .find = judged,
 		AT(struct diff_conclusion, change.pct) },
-	{ "judged.from_pct", UNIT_REAL, "from", "99 % confidence interval of the change",
+	{ "judged.from_pct", UNIT_CHANGE, "from", "99 % confidence interval of the change",
 		.get = get_from, .find = judged, AT(struct diff_conclusion, change) },
-	{ "judged.to_pct", UNIT_REAL, "to", "its other end", .get = get_to, .find = judged,
+	{ "judged.to_pct", UNIT_CHANGE, "to", "its other end", .get = get_to, .find = judged,
 		AT(struct diff_conclusion, change) },
 	{ "judged.verdict", UNIT_TEXT, "verdict", "`faster`, `slower`, `same`; null: cannot tell",
 		.get = get_verdict, AT(struct diff, conclusion.change.verdict) },
-	{ "judged.p", UNIT_REAL, "p-value", "p-value", .get = get_real, .find = judged,
+	{ "judged.p", UNIT_CHANCE, "p-value", "p-value", .get = get_real, .find = judged,
 		AT(struct diff_conclusion, change.p) },
 	{ "work.same", UNIT_BOOL, "same work", "to within 1 %; else no total of time has a verdict",
 		.get = get_bool, AT(struct diff, work.same) },
@@ -380,11 +524,11 @@ static const struct column diff_columns[] = {
 	LIST("notes", "notes", "what limits the comparison", get_array, texts, notes),
 	LIST("fail_conditions", "fail conditions", "in the order of `--fail-on`", get_array,
 		conditions, judged),
-	LIST("totals", "totals", "of each side", get_totals, totals, sums),
+	LIST("totals", "totals", "of each side", get_totals, section_diff_totals, sums),
 	LIST("breakdown", "where the wall time went", "parts of the wall time", get_breakdown,
-		parts, sums[TOTAL_BREAKDOWN]),
-	LIST("critical_path", "critical path", "parts of the critical path", get_path, parts,
-		sums[TOTAL_PATH]),
+		section_diff_parts, sums[TOTAL_BREAKDOWN]),
+	LIST("critical_path", "critical path", "parts of the critical path", get_path,
+		section_diff_parts, sums[TOTAL_PATH]),
 	TABLE("phases", "phases", phases, TABLE_PHASES),
 	TABLE("steps", "steps", phases, TABLE_STEPS),
 	TABLE("requests", "requests", requests, TABLE_REQUESTS),
