@@ -211,7 +211,32 @@ def check_product(m, n, k, name, epilogue, ta, tb, choice, offset=0):
     expect(what, intact(), "guards are broken")
 
 
+@one
+def check_batch(batch, m, n, k, name, residual, ta, tb, shared, choice, offset=0):
+    """shared: all products have one B."""
+    make = lambda rows, columns, t: torch.stack([integers(rows, columns, name, t).contiguous() for _ in range(batch)])
+    a = make(k, m, False).transpose(1, 2) if ta else make(m, k, False)
+    b = make(k, n, False) if tb else make(n, k, False).transpose(1, 2)
+    b = b[:1].expand(batch, k, n) if shared else b
+    r = make(m, n, False) if residual else None
+    whole = torch.full((batch, m + 2, n + (-n) % 8 + 16), 7.0, device="cuda", dtype=TYPES[name])
+    out = whole[:, 1:-1, 8:8 + n] if not offset else whole[:, 1:-1, 9:9 + n]
+    kernels.bmm(a, b, r, out=out, choice=choice, tf32=name == "tf32")
+    want = a.double() @ b.double() + (r.double() if residual else 0)
+    what = f"batch {batch}x{m}x{n}x{k} {name} layouts {ta:d}{tb:d} shared {shared} choice {choice} offset {offset}"
+    expect(what, torch.equal(out, want.to(TYPES[name])), f"{int((out != want).sum())} wrong; {kernels.plans()[-1]}")
+    out.fill_(7)
+    expect(what, bool((whole == 7).all()), "guards are broken")
+
+
 def products_are_right():
+    for choice in range(18):
+        check_batch(3, 300, 520, 200, "bf16", choice % 2, False, False, choice % 3 == 0, choice)
+        check_batch(2, 129, 136, 72, "tf32", choice % 2, False, False, choice % 3 == 0, choice)
+    for ta, tb in ((False, True), (True, False), (True, True)):
+        for name in ("f32", "f16", "bf16"):
+            for offset in (0, 1):
+                check_batch(5, 77, 56, 40, name, False, ta, tb, False, 0, offset)
     shapes = ((300, 520, 200), (129, 136, 72), (1000, 1024, 1000), (1, 8, 8))
     for choice in range(18):
         for m, n, k in shapes:
@@ -486,7 +511,22 @@ def measure_product(m, n, k, name):
                                "times_torch_best": round(us["torch"] / min(v for c, v in us.items() if c != "torch"), 4)})
 
 
+@one
+def measure_batch(batch, m, n, k):
+    make = lambda f, *s: f(s, device="cuda", dtype=torch.bfloat16)
+    pool = buffers(lambda: (make(torch.randn, batch, m, k), make(torch.randn, batch, n, k).transpose(1, 2),
+                            make(torch.empty, batch, m, n)), 2 * batch * (m * k + n * k + m * n))
+    get = lambda i: pool[i % len(pool)]
+    before = set(kernels._get().plans)
+    us = race({**{f"weir {c}": (lambda i, c=c: kernels.bmm(get(i)[0], get(i)[1], out=get(i)[2], choice=c)) for c in range(4)},
+               "torch": lambda i: torch.bmm(get(i)[0], get(i)[1], out=get(i)[2])}, max(2, len(pool)))
+    result["products"].append({"type": "bf16", "batch": batch, "m": m, "n": n, "k": k, "us": us, "plans": predicted(before),
+                               "times_torch": round(us["torch"] / us["weir 0"], 4)})
+
+
 def products_are_fast():
+    for shape in ((64, 1024, 1024, 64), (64, 1024, 64, 1024), (16, 2048, 2048, 128), (8, 4096, 4096, 4096)):
+        measure_batch(*shape)
     for shape in SHAPES:
         measure_product(*shape, "bf16")
     for size in (2048, 4096, 8192):

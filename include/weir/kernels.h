@@ -160,7 +160,8 @@ enum weir_epilogue {
 
 /*
  * A plan of a product: D[m, n] = epilogue(sum over k of A[m, k] * B[n, k]). B is as
- * torch.nn.Linear stores its weight. Pitches are elements from a row to the next one in memory.
+ * torch.nn.Linear stores its weight. Pitches are elements from a row to the next one in memory. A
+ * batch is one launch, and its products have one bias.
  *
  * Operands of 8 bits have scales: the sum of D[m, n] is multiplied by a_scale[m] and b_scale[n]
  * before the epilogue. A result of INT8 is rounded to the nearest, and goes no further than -128
@@ -177,6 +178,10 @@ struct weir_gemm {
 	uint32_t choice;                                   /* as in struct weir_rows */
 	uint32_t d_type; /* 0: `type`, FP32 for TF32, or BF16 for operands of 8 bits. Operands of 8
 			    bits may give BF16 or FP16, and INT8 also INT8. */
+	/* As many products of one shape. 0: 1. Operands of 8 bits have no batch. */
+	int64_t batch;
+	/* Elements from one product's matrix to the next one's. 0: all share it, which D cannot. */
+	int64_t a_batch, b_batch, d_batch, residual_batch;
 };
 
 /*

@@ -51,7 +51,8 @@ class _Gemm(C.Structure):
     _fields_ = [("size", C.c_size_t), ("type", C.c_uint32), ("epilogue", C.c_uint32), ("m", C.c_int64),
                 ("n", C.c_int64), ("k", C.c_int64), ("a_transposed", C.c_uint32), ("b_transposed", C.c_uint32),
                 ("a_pitch", C.c_int64), ("b_pitch", C.c_int64), ("d_pitch", C.c_int64), ("residual_pitch", C.c_int64),
-                ("choice", C.c_uint32), ("d_type", C.c_uint32)]
+                ("choice", C.c_uint32), ("d_type", C.c_uint32), ("batch", C.c_int64), ("a_batch", C.c_int64),
+                ("b_batch", C.c_int64), ("d_batch", C.c_int64), ("residual_batch", C.c_int64)]
 
 
 class _Conv(C.Structure):
@@ -104,12 +105,12 @@ class _Tensor:
             self.strides = tuple(reversed(steps))
 
 
-def _rows(shape: Sequence[int], tensors: List[_Tensor]) -> Tuple[int, int]:
-    """Of the dimensions before the last: how many at the end all tensors can count with one stride, and the product
-    of these."""
+def _rows(shape: Sequence[int], all_strides: List[Sequence[int]]) -> Tuple[int, int]:
+    """Of the dimensions before the last: how many at the end can be counted with one stride, by all strides of such tensors,
+    and the product of these."""
     taken, rows = 0, 1
     for d in range(len(shape) - 2, -1, -1):
-        if any(taken and t.strides[d] != t.strides[d + 1] * shape[d + 1] for t in tensors):
+        if any(taken and strides[d] != strides[d + 1] * shape[d + 1] for strides in all_strides):
             break
         taken, rows = taken + 1, rows * shape[d]
     return taken, rows
@@ -268,7 +269,7 @@ def _run(operation: str, x: Any, out: Any = None, epsilon: float = 0.0, residual
 def _launch(library: _Library, operation: str, t: Dict[str, _Tensor], at: Dict[str, int], epsilon: float,
             stream: int, choice: int) -> None:
     x, shape = t["x"], t["x"].shape
-    full = [t[name] for name in ("x", "y", "residual", "sum") if name in t]
+    full = [t[name].strides for name in ("x", "y", "residual", "sum") if name in t]
     taken, rows = _rows(shape, full)
     row = len(shape) - 2  # the dimension whose stride is that of a row
 
@@ -317,7 +318,7 @@ def rms_norm(x: Any, weight: Any = None, bias: Any = None, epsilon: float = 1e-6
     return _run("rms_norm", x, out, epsilon, residual, sum_out, weight, bias, stream, choice)
 
 
-_EPILOGUES = {None: 0, "relu": 2, "gelu": 3, "silu": 4, "swiglu": 6}
+_EPILOGUES = {None: 0, "relu": 2, "gelu": 3, "silu": 4, "residual": 5, "swiglu": 6}
 
 
 def linear(x: Any, weight: Any, bias: Any = None, activation: Optional[str] = None, residual: Any = None,
@@ -337,7 +338,7 @@ def linear(x: Any, weight: Any, bias: Any = None, activation: Optional[str] = No
         raise TypeError(f"x has shape {a.shape} and weight {b.shape}: the last dimensions must be alike")
     if residual is not None and (bias is not None or activation):
         raise TypeError("a residual comes with neither bias nor activation")
-    if activation not in _EPILOGUES:
+    if activation not in (None, "relu", "gelu", "silu", "swiglu"):
         raise TypeError("activation is None, relu, gelu, silu or swiglu")
     if activation and (activation == "swiglu") != (bias is None):
         raise TypeError("relu, gelu and silu come with a bias, and swiglu without one")
@@ -375,7 +376,7 @@ def linear(x: Any, weight: Any, bias: Any = None, activation: Optional[str] = No
     library = _get()
     plan = library.plan(_Gemm, library.c.weir_gemm_plan,
                         (_TF32 if tf32 else a.type, epilogue, m, n, k, layout["a"][1], layout["b"][1], layout["a"][0], layout["b"][0],
-                         layout["d"][0], layout.get("residual", (0, 0))[0], choice, t["d"].type if scaled else 0))
+                         layout["d"][0], layout.get("residual", (0, 0))[0], choice, t["d"].type if scaled else 0, 1, 0, 0, 0, 0))
     args = _GemmArgs(C.sizeof(_GemmArgs), *(t[name].at if name in t else None
                                             for name in ("a", "b", "d", "bias", "residual", "workspace", "x_scale",
                                                          "weight_scale")))
@@ -383,16 +384,55 @@ def linear(x: Any, weight: Any, bias: Any = None, activation: Optional[str] = No
     return out
 
 
-def _matrix(t: _Tensor, name: str) -> Tuple[int, int]:
-    """The pitch of a tensor whose leading dimensions are rows, and whether it is stored by columns."""
-    taken, rows = _rows(t.shape, [t])
-    if taken < len(t.shape) - 1:
+def bmm(x: Any, y: Any, residual: Any = None, out: Any = None, stream: Optional[int] = None, choice: int = 0,
+        tf32: bool = False) -> Any:
+    """torch.bmm(x, y): x has the shape (B, M, K) and y (B, K, N).  With a residual it is added, as torch.baddbmm() does.
+
+    Each may be a transposed view, and x, y and the residual one matrix that all products share (by expand()).  With tf32
+    the tensor cores multiply float32 where y is a transposed view and x none."""
+    a, b = _Tensor(x), _Tensor(y)
+    if len(a.shape) != 3 or len(b.shape) != 3 or a.shape[0] != b.shape[0] or a.shape[2] != b.shape[1]:
+        raise TypeError(f"x has shape {a.shape} and y {b.shape}: they must be (B, M, K) and (B, K, N)")
+    if a.item == 1 or (tf32 and a.type != _TYPES[2, 32]):
+        raise TypeError("bmm takes float32, float16 and bfloat16, and tf32 is for float32")
+    batch, m, k = a.shape
+    n = b.shape[2]
+    if out is None:
+        out = x.new_empty((batch, m, n)) if hasattr(x, "new_empty") else a.module.empty((batch, m, n), x.dtype)
+    t = {"x": a, "y": b, "out": _Tensor(out)}
+    if residual is not None:
+        t["residual"] = _Tensor(residual)
+    if any(o.type != a.type or o.host for o in t.values()) or any(
+            t[name].shape != (batch, m, n) for name in ("out", "residual") if name in t):
+        raise TypeError("all tensors must have one type and be on the GPU, and out and residual the shape of the result")
+    layout = {name: _matrix(tensor, name, slice(1, 3)) for name, tensor in t.items()}
+    if layout["out"][1] or layout.get("residual", (0, 0))[1] or (batch > 1 and not t["out"].strides[0]):
+        raise TypeError("out and residual must have adjacent elements in rows, and out a matrix for each product")
+    apart = {name: tensor.strides[0] if batch > 1 else 0 for name, tensor in t.items()}
+    if 0 in (batch, m, n):
+        return out
+    library = _get()
+    plan = library.plan(_Gemm, library.c.weir_gemm_plan,
+                        (_TF32 if tf32 else a.type, _EPILOGUES["residual"] if residual is not None else 0, m, n, k,
+                         layout["x"][1], 1 - layout["y"][1], layout["x"][0], layout["y"][0], layout["out"][0],
+                         layout.get("residual", (0, 0))[0], choice, 0, batch, apart["x"], apart["y"], apart["out"],
+                         apart.get("residual", 0)))
+    args = _GemmArgs(C.sizeof(_GemmArgs), *(t[name].at if name in t else None for name in ("x", "y", "out", "bias", "residual")))
+    library.check(library.c.weir_gemm_run(plan, C.byref(args), C.c_void_p(_stream(a) if stream is None else stream)))
+    return out
+
+
+def _matrix(t: _Tensor, name: str, part: slice = slice(None)) -> Tuple[int, int]:
+    """The pitch of a part of a tensor's dimensions, of which the leading ones are rows, and whether it is stored by columns."""
+    shape, strides = t.shape[part], t.strides[part]
+    taken, rows = _rows(shape, [strides])
+    if taken < len(shape) - 1:
         raise TypeError(f"{name} has rows that no single stride counts: make it contiguous")
-    row, column = t.strides[-2], t.strides[-1]
-    if column == 1 or t.shape[-1] == 1:
-        if rows <= 1 or row >= t.shape[-1]:
-            return (row if rows > 1 else t.shape[-1]), 0
-    if (row == 1 or rows == 1) and len(t.shape) == 2:
+    row, column = strides[-2], strides[-1]
+    if column == 1 or shape[-1] == 1:
+        if rows <= 1 or row >= shape[-1]:
+            return (row if rows > 1 else shape[-1]), 0
+    if (row == 1 or rows == 1) and len(shape) == 2:
         return column, 1
     raise TypeError(f"{name} has adjacent elements neither in rows nor in columns: make it contiguous")
 

@@ -15,9 +15,10 @@
 
 #include "base/banned.h"
 
-#define GEMM "gemm"
-#define CONV "conv"
-#define MOST 4 /* choices that plan prints and tune measures, beside the plain one */
+#define GEMM      "gemm"
+#define CONV      "conv"
+#define MOST_SIZE (1 << 30) /* of m, n and k, by gemm_check() */
+#define MOST      4         /* choices that plan prints and tune measures, beside the plain one */
 
 struct question {
 	const char *operation; /* a word of rows_operation_word(), GEMM or CONV */
@@ -49,12 +50,34 @@ static bool parse_number(const char *text, int64_t *ret)
 	return true;
 }
 
+/* Numbers with commas between them: how many, or 0 if the text is something else. */
+static size_t take_numbers(const char *text, int64_t *ret, size_t most)
+{
+	for (size_t n = 0; n < most; n++) {
+		char *end;
+		ret[n] = strtoll(text, &end, 10);
+		if (end == text || ret[n] < 0)
+			return 0;
+		if (!*end)
+			return n + 1;
+		if (*end != ',')
+			return 0;
+		text = end + 1;
+	}
+	return 0;
+}
+
 static bool parse_size(const char *text, struct weir_gemm *g)
 {
-	char junk;
-	return sscanf(text, "%" SCNd64 ",%" SCNd64 ",%" SCNd64 "%c", &g->m, &g->n, &g->k, &junk) ==
-		       3 &&
-	       g->m > 0 && g->n > 0 && g->k > 0;
+	int64_t v[4];
+	const size_t n = text ? take_numbers(text, v, 4) : 0;
+	if (n < 3)
+		return false;
+	g->batch = n == 4 ? v[0] : 1;
+	g->m = v[n - 3];
+	g->n = v[n - 2];
+	g->k = v[n - 1];
+	return g->batch > 0 && g->m > 0 && g->n > 0 && g->k > 0;
 }
 
 static int take_type(const struct options *o, uint32_t *ret)
@@ -112,23 +135,6 @@ static int take_epilogue(const struct options *o, uint32_t *ret)
 		"--epilogue is none, bias, bias-relu, bias-gelu, bias-silu, residual or swiglu");
 }
 
-/* Numbers with commas between them: how many, or 0 if the text is something else. */
-static size_t take_numbers(const char *text, int64_t *ret, size_t most)
-{
-	for (size_t n = 0; n < most; n++) {
-		char *end;
-		ret[n] = strtoll(text, &end, 10);
-		if (end == text || ret[n] < 0)
-			return 0;
-		if (!*end)
-			return n + 1;
-		if (*end != ',')
-			return 0;
-		text = end + 1;
-	}
-	return 0;
-}
-
 /* Of rows and columns of pixels, or one number for both. */
 static int take_pair(const struct options *o, const char *option, int64_t *ret_y, int64_t *ret_x)
 {
@@ -181,7 +187,7 @@ static int take_product(const struct options *o, struct question *q)
 	w->size = sizeof *w;
 	const char *size = opt_str(o, "size");
 	if (!size || !parse_size(size, w))
-		return complain(EXIT_USAGE, "gemm needs --size M,N,K, each from 1 on");
+		return complain(EXIT_USAGE, "gemm needs --size M,N,K or B,M,N,K, each from 1 on");
 	const int e = take_epilogue(o, &w->epilogue);
 	if (e)
 		return e;
@@ -189,6 +195,12 @@ static int take_product(const struct options *o, struct question *q)
 		return complain(EXIT_USAGE, "--transposed is a, b or a,b");
 	w->a_transposed = which & 1;
 	w->b_transposed = which >> 1;
+	if (w->batch > 1 && w->m <= MOST_SIZE && w->n <= MOST_SIZE && w->k <= MOST_SIZE) {
+		w->a_batch = w->m * w->k;
+		w->b_batch = w->n * w->k;
+		w->d_batch = w->m * w->n / (w->epilogue == WEIR_EPILOGUE_SWIGLU ? 2 : 1);
+		w->residual_batch = w->epilogue == WEIR_EPILOGUE_RESIDUAL ? w->m * w->n : 0;
+	}
 	return gemm_check(w, w, &err) ? complain(EXIT_USAGE, "%s", err.text) : 0;
 }
 

@@ -92,7 +92,7 @@ template <typename T> __device__ void conv_plain(const conv_args &g)
 		}
 		for (int i = 0; i < 4; i++)
 			for (int j = 0; j < 4; j++)
-				plain_put<T>(to, m0 + row + i, n0 + column + j, sum[i][j]);
+				plain_put<T>(to, 0, m0 + row + i, n0 + column + j, sum[i][j]);
 	}
 }
 
@@ -114,7 +114,7 @@ template <typename T> __device__ void conv_direct(const conv_args &g)
 			for (int c = 0; at >= 0 && c < g.channels; c++)
 				sum += T::get(from[at * pitch + c]) * T::get(filter[tap * g.b_tap + c * g.b_channel]);
 		}
-		plain_put<T>(to, row, column, sum);
+		plain_put<T>(to, 0, row, column, sum);
 	}
 }
 

@@ -40,7 +40,12 @@ bool gemm_find_epilogue(const char *word, uint32_t *ret)
 
 double gemm_flops(const struct weir_gemm *w)
 {
-	return 2. * (double)w->m * (double)w->n * (double)w->k;
+	return 2. * (double)w->m * (double)w->n * (double)w->k * (double)gemm_batch(w);
+}
+
+int64_t gemm_batch(const struct weir_gemm *w)
+{
+	return w->batch ? w->batch : 1;
 }
 
 /* ---- what is asked ---- */
@@ -72,6 +77,30 @@ static bool is_result(const struct weir_gemm *w)
 		return w->d_type == (w->type == WEIR_TF32 ? WEIR_F32 : w->type);
 	return w->d_type == WEIR_BF16 || w->d_type == WEIR_F16 ||
 	       (w->d_type == WEIR_S8 && w->type == WEIR_S8);
+}
+
+/* Matrices of a batch, or one that all share. */
+static bool is_apart(const struct weir_gemm *w, int64_t rows, int64_t pitch, int64_t apart)
+{
+	int64_t all;
+	return apart >= 0 && !__builtin_mul_overflow(w->batch, apart, &all) &&
+	       !__builtin_add_overflow(rows * pitch, all, &all) && all < INT64_MAX / 8;
+}
+
+static const char *check_batch(const struct weir_gemm *w)
+{
+	if (w->batch < 1 || w->batch > INT32_MAX / 2)
+		return "batch is from 0 to 2^30";
+	if (w->batch > 1 && is_byte(w->type))
+		return "operands of 8 bits have no batch";
+	if (!is_apart(w, w->a_transposed ? w->k : w->m, w->a_pitch, w->a_batch) ||
+		!is_apart(w, w->b_transposed ? w->k : w->n, w->b_pitch, w->b_batch) ||
+		!is_apart(w, w->m, w->d_pitch, w->d_batch) ||
+		!is_apart(w, w->m, w->residual_pitch, w->residual_batch))
+		return "a_batch, b_batch, d_batch or residual_batch is negative, or too long";
+	return w->batch > 1 && !w->d_batch
+		       ? "d_batch is 0, and the products of a batch cannot share D"
+		       : NULL;
 }
 
 int gemm_check(const struct weir_gemm *what, struct weir_gemm *ret, struct error *err)
@@ -106,6 +135,8 @@ int gemm_check(const struct weir_gemm *what, struct weir_gemm *ret, struct error
 		wrong = "d_pitch is shorter than a row of D, or too long";
 	else if (!is_pitch(w.m, w.n, &w.residual_pitch))
 		wrong = "residual_pitch is shorter than a row of D, or too long";
+	w.batch = gemm_batch(&w);
+	wrong = wrong ? wrong : check_batch(&w);
 	if (wrong)
 		return error_set(err, WEIR_KERNELS_ERROR_ARGUMENT, "weir_gemm: %s", wrong);
 	*ret = w;
@@ -176,7 +207,11 @@ static bool is_tiled(const struct kernel_device *d, const struct weir_gemm *w)
 	const int64_t columns = w->epilogue == WEIR_EPILOGUE_SWIGLU ? w->n / 2 : w->n;
 	const int64_t each = 16 / kernel_type_bytes(w->type);
 	const int64_t d_each = 16 / kernel_type_bytes(gemm_d_type(w));
-	return d->cc == 90 && w->type != WEIR_F32 && w->m && w->n && w->k &&
+	const bool in_batches =
+		gemm_batch(w) == 1 ||
+		(w->a_batch % each == 0 && w->b_batch % each == 0 && w->d_batch % d_each == 0 &&
+			w->residual_batch % d_each == 0);
+	return in_batches && d->cc == 90 && w->type != WEIR_F32 && w->m && w->n && w->k &&
 	       columns % d_each == 0 && w->a_pitch % each == 0 && w->b_pitch % each == 0 &&
 	       w->d_pitch % d_each == 0 &&
 	       (kernel_type_bytes(w->type) == 2 || (!w->a_transposed && !w->b_transposed)) &&
@@ -190,7 +225,7 @@ static uint64_t over(int64_t n, unsigned by)
 
 static uint64_t count_clusters(const struct weir_gemm *w, const struct gemm_form *f)
 {
-	return over(w->m, f->bm * f->clm) * over(w->n, f->bn * f->cln);
+	return over(w->m, f->bm * f->clm) * over(w->n, f->bn * f->cln) * (uint64_t)gemm_batch(w);
 }
 
 /* Of the SM that has most to do. */
@@ -249,10 +284,12 @@ static void name_choice(const struct weir_gemm *w, struct gemm_choice *c)
 		snprintf(c->name, sizeof c->name, "weir_gemm_%s%s%s_plain", plain_type(w), to,
 			d_type);
 	else
-		snprintf(c->name, sizeof c->name, "weir_gemm_%s%s%s%s_%c%c_%ux%u_%s_s%u_b%u_c%ux%u",
+		snprintf(c->name, sizeof c->name,
+			"weir_gemm_%s%s%s%s%s_%c%c_%ux%u_%s_s%u_b%u_c%ux%u",
 			kernel_type_word(w->type), to, d_type, epilogue_words[w->epilogue],
-			w->a_transposed ? 't' : 'n', w->b_transposed ? 't' : 'n', f->bm, f->bn,
-			f->ping_pong ? "pp" : "co", f->stages, f->buffers, f->clm, f->cln);
+			gemm_batch(w) > 1 ? "_batch" : "", w->a_transposed ? 't' : 'n',
+			w->b_transposed ? 't' : 'n', f->bm, f->bn, f->ping_pong ? "pp" : "co",
+			f->stages, f->buffers, f->clm, f->cln);
 }
 
 static struct gemm_choice choose_form(
@@ -276,7 +313,7 @@ double gemm_plain_ns(const struct kernel_device *d, double flops)
 static struct gemm_choice choose_plain(const struct kernel_device *d, const struct weir_gemm *w)
 {
 	struct gemm_choice c = { .block = 256, .cluster = 1 };
-	c.clusters = over(w->m, 64) * over(w->n, 64);
+	c.clusters = over(w->m, 64) * over(w->n, 64) * (uint64_t)gemm_batch(w);
 	c.predicted_ns = gemm_plain_ns(d, gemm_flops(w));
 	name_choice(w, &c);
 	return c;
@@ -289,7 +326,7 @@ size_t gemm_choose(const struct kernel_device *d, const struct weir_gemm *w,
 	size_t n = 0;
 	for (size_t i = 0; i < FORMS && is_tiled(d, w); i++) {
 		struct gemm_form f = forms[i];
-		if (!form_fits(w, &f))
+		if (!form_fits(w, &f) || count_clusters(w, &f) > INT32_MAX)
 			continue;
 		fill_form(&f);
 		const double own = estimate(d, w, &f).tie;
@@ -348,8 +385,9 @@ void gemm_program(const struct weir_gemm *w, const struct gemm_choice *c, struct
 	buf_printf(ret,
 		"extern \"C\" __global__ void __launch_bounds__(384, 1) %s(const __grid_constant__ tiled_args p)\n"
 		"{\nDYNAMIC_SHARED(shared);\n"
-		"gemm<%s, wgmma, %u, %u, %u, %u, %u, %u, %s, %u, %u, %u, %s>(p, shared_address(shared)).run();\n}\n",
+		"gemm<%s, wgmma, %u, %u, %u, %u, %u, %u, %s, %u, %u, %u, %s, %s>(p, "
+		"shared_address(shared)).run();\n}\n",
 		c->name, type, f->bm, f->bn, f->stages, f->buffers, f->clm, f->cln,
 		f->ping_pong ? "PING_PONG" : "SHARED_TILE", w->a_transposed, w->b_transposed,
-		w->epilogue, d_type);
+		w->epilogue, d_type, gemm_batch(w) > 1 ? "true" : "false");
 }

@@ -31,7 +31,8 @@ static __device__ float plain_activate(int epilogue, float x)
 }
 
 /* T: of the operands, O: of the result. */
-template <typename T, typename O = T> __device__ void plain_put(const gemm_args &a, long long m, long long n, float v)
+template <typename T, typename O = T>
+__device__ void plain_put(const gemm_args &a, long long batch, long long m, long long n, float v)
 {
 	constexpr bool SCALED = sizeof(T) == 1;
 	const int epilogue = a.epilogue;
@@ -42,8 +43,8 @@ template <typename T, typename O = T> __device__ void plain_put(const gemm_args 
 	if (epilogue >= GEMM_BIAS && epilogue <= GEMM_BIAS_SILU)
 		v = plain_activate(epilogue, v + (SCALED ? ((const float *)a.bias)[n] : T::get(((const T *)a.bias)[n])));
 	if (epilogue == GEMM_RESIDUAL)
-		v += T::get(((const T *)a.residual)[m * a.residual_row + n]);
-	((O *)a.d)[m * a.d_row + n] = O::make(v);
+		v += T::get(((const T *)a.residual)[batch * a.residual_batch + m * a.residual_row + n]);
+	((O *)a.d)[batch * a.d_batch + m * a.d_row + n] = O::make(v);
 }
 
 /* Element (row, k) of an operand, 0 outside. */
@@ -61,8 +62,10 @@ template <typename T, typename O = T> __device__ void gemm_plain(const gemm_args
 	BLOCK_SHARED_ARRAY(S, b);
 	const int t = (int)threadIdx.x, row = t / 16 * 4, column = t % 16 * 4;
 	const long long across = (g.n + PLAIN_TILE - 1) / PLAIN_TILE, down = (g.m + PLAIN_TILE - 1) / PLAIN_TILE;
-	for (long long tile = blockIdx.x; tile < across * down; tile += gridDim.x) {
-		const long long m0 = tile / across * PLAIN_TILE, n0 = tile % across * PLAIN_TILE;
+	for (long long tile = blockIdx.x; tile < across * down * g.batch; tile += gridDim.x) {
+		const long long batch = tile / (across * down), m0 = tile / across % down * PLAIN_TILE;
+		const long long n0 = tile % across * PLAIN_TILE;
+		const T *const a_at = (const T *)g.a + batch * g.a_batch, *const b_at = (const T *)g.b + batch * g.b_batch;
 		S sum[4][4] = {};
 		for (long long k0 = 0; k0 < g.k; k0 += PLAIN_K) {
 			/* Neighbours in a warp read what is adjacent in memory. */
@@ -71,8 +74,8 @@ template <typename T, typename O = T> __device__ void gemm_plain(const gemm_args
 				const int ra = g.a_k == 1 ? i / PLAIN_K : i % PLAIN_TILE;
 				const int kb = g.b_k == 1 ? i % PLAIN_K : i / PLAIN_TILE;
 				const int rb = g.b_k == 1 ? i / PLAIN_K : i % PLAIN_TILE;
-				a[ka][ra] = plain_get<T>(g.a, m0 + ra, k0 + ka, g.m, g.k, g.a_row, g.a_k);
-				b[kb][rb] = plain_get<T>(g.b, n0 + rb, k0 + kb, g.n, g.k, g.b_row, g.b_k);
+				a[ka][ra] = plain_get<T>(a_at, m0 + ra, k0 + ka, g.m, g.k, g.a_row, g.a_k);
+				b[kb][rb] = plain_get<T>(b_at, n0 + rb, k0 + kb, g.n, g.k, g.b_row, g.b_k);
 			}
 			__syncthreads();
 			for (int k = 0; k < PLAIN_K; k++)
@@ -84,9 +87,9 @@ template <typename T, typename O = T> __device__ void gemm_plain(const gemm_args
 		for (int i = 0; i < 4; i++)
 			for (int j = 0; j < 4; j++)
 				if (g.epilogue != GEMM_SWIGLU)
-					plain_put<T, O>(g, m0 + row + i, n0 + column + j, (float)sum[i][j]);
+					plain_put<T, O>(g, batch, m0 + row + i, n0 + column + j, (float)sum[i][j]);
 				else if (j % 2 == 0 && m0 + row + i < g.m && n0 + column + j + 1 < g.n)
-					((O *)g.d)[(m0 + row + i) * g.d_row + (n0 + column + j) / 2] =
+					((O *)g.d)[batch * g.d_batch + (m0 + row + i) * g.d_row + (n0 + column + j) / 2] =
 						O::make(plain_silu((float)sum[i][j]) * (float)sum[i][j + 1]);
 	}
 }

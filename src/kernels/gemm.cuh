@@ -4,6 +4,9 @@
  * D[m, n] = epilogue(sum over k of A[m, k] * B[n, k]).  With SwiGLU the columns of the sum are pairs of gate and up, and
  * D has half as many: silu(gate) * up.
  *
+ * A batch is as many products, of which each has its own A, B, D and residual, or shares them where they are 0 elements
+ * apart.  The bias is that of all.
+ *
  * Operands of 8 bits have scales: the sum is multiplied by a_scale[m] and b_scale[n] first, and the bias is FP32. */
 #pragma once
 
@@ -26,6 +29,7 @@ struct gemm_args {
 	long long a_row, a_k, b_row, b_k, d_row, residual_row;
 	int epilogue;
 	const float *a_scale, *b_scale;
+	long long batch, a_batch, b_batch, d_batch, residual_batch; /* how many, and elements from one to the next */
 };
 
 #ifdef __CUDACC_RTC__
@@ -74,4 +78,5 @@ struct tiled_args {
 	const float *a_scale, *b_scale;
 	int m, n, k;
 	int group; /* clusters of tiles side by side along N that are walked together */
+	int batch, a_step, b_step, residual_step; /* a step is 0 where all share one; a single product reads none of these */
 };

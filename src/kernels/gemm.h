@@ -45,6 +45,9 @@ bool gemm_find_epilogue(const char *word, uint32_t *ret);
 
 uint32_t gemm_d_type(const struct weir_gemm *what); /* with its default */
 
+/* What gemm_check() makes of 0. */
+int64_t gemm_batch(const struct weir_gemm *what);
+
 double gemm_flops(const struct weir_gemm *what);
 
 #endif

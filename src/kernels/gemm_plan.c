@@ -122,7 +122,7 @@ int weir_gemm_plan(
 /* One matrix as the copy engine sees it: columns that are adjacent, rows that are pitch apart. */
 struct matrix {
 	const void *at;
-	int64_t columns, rows, pitch;
+	int64_t columns, rows, pitch, apart; /* apart: from one of a batch to the next, 0: shared */
 };
 
 static int map_type(uint32_t type)
@@ -145,21 +145,28 @@ int product_map_type(const struct weir_plan *p)
 static int encode(const struct weir_plan *p, uint32_t type, const struct matrix *m,
 	unsigned box_columns, unsigned box_rows, bool swizzle, struct tensor_map *ret)
 {
-	const uint64_t sizes[] = { (uint64_t)m->columns, (uint64_t)m->rows };
-	const uint64_t pitches[] = { (uint64_t)m->pitch * kernel_type_bytes(type) };
-	const uint32_t box[] = { box_columns, box_rows }, steps[] = { 1, 1 };
+	const uint64_t batch = (uint64_t)gemm_batch(&p->what.gemm), each = kernel_type_bytes(type);
+	const uint64_t columns = (uint64_t)m->columns, rows = (uint64_t)m->rows;
+	const uint64_t pitch = (uint64_t)m->pitch * each;
+	/* Of a batch the second dimension is the product. */
+	const uint64_t sizes[] = { columns, batch > 1 ? (m->apart ? batch : 1) : rows, rows };
+	const uint64_t apart = m->apart ? (uint64_t)m->apart * each : pitch;
+	const uint64_t pitches[] = { batch > 1 ? apart : pitch, pitch };
+	const uint32_t box[] = { box_columns, batch > 1 ? 1 : box_rows, box_rows };
+	const uint32_t steps[] = { 1, 1, 1 };
 	const struct weir_kernels *k = p->kernels;
-	return KERNEL_CALL(k, &kernel_error, cuTensorMapEncodeTiled, ret, map_type(type), 2, m->at,
-		sizes, pitches, box, steps, 0, swizzle ? MAP_SWIZZLE_128B : 0, MAP_PROMOTE_256B, 0);
+	return KERNEL_CALL(k, &kernel_error, cuTensorMapEncodeTiled, ret, map_type(type),
+		batch > 1 ? 3 : 2, m->at, sizes, pitches, box, steps, 0,
+		swizzle ? MAP_SWIZZLE_128B : 0, MAP_PROMOTE_256B, 0);
 }
 
 /* An operand of `rows` times k; blocks load `box` rows of it at a time. */
 static int encode_operand(const struct weir_plan *p, const void *at, int64_t rows, int64_t pitch,
-	bool transposed, unsigned box, struct tensor_map *ret)
+	int64_t apart, bool transposed, unsigned box, struct tensor_map *ret)
 {
 	const int64_t k = p->what.gemm.k;
 	const uint32_t type = p->what.gemm.type;
-	const struct matrix m = { at, transposed ? rows : k, transposed ? k : rows, pitch };
+	const struct matrix m = { at, transposed ? rows : k, transposed ? k : rows, pitch, apart };
 	return encode(p, type, &m, 128 / kernel_type_bytes(type), transposed ? 64 : box, true, ret);
 }
 
@@ -180,15 +187,20 @@ int product_tile(const struct weir_plan *p, const struct weir_gemm_args *a, stru
 {
 	const struct weir_gemm *w = &p->what.gemm;
 	const int64_t columns = w->epilogue == WEIR_EPILOGUE_SWIGLU ? w->n / 2 : w->n;
-	const struct matrix d = { a->d, columns, w->m, w->d_pitch };
-	const struct matrix residual = { a->residual, w->n, w->m, w->residual_pitch };
+	const struct matrix d = { a->d, columns, w->m, w->d_pitch, w->d_batch };
+	const struct matrix residual = { a->residual, w->n, w->m, w->residual_pitch,
+		w->residual_batch };
 	*ret = (struct tiled_args){ .bias = a->bias,
 		.a_scale = a->a_scale,
 		.b_scale = a->b_scale,
 		.m = (int)w->m,
 		.n = (int)w->n,
 		.k = (int)w->k,
-		.group = (int)p->tile.group };
+		.group = (int)p->tile.group,
+		.batch = (int)gemm_batch(w),
+		.a_step = w->a_batch > 0,
+		.b_step = w->b_batch > 0,
+		.residual_step = w->residual_batch > 0 };
 	const int e = encode_result(p, &d, &ret->d, &ret->d_tail);
 	return e || !a->residual ? e
 				 : encode_result(p, &residual, &ret->residual, &ret->residual_tail);
@@ -201,9 +213,11 @@ static int run_tiled(const struct weir_plan *p, const struct weir_gemm_args *a, 
 	struct tiled_args t;
 	int e = product_tile(p, a, &t);
 	e = e ? e
-	      : encode_operand(p, a->a, w->m, w->a_pitch, w->a_transposed, f->bm / f->cln, &t.a);
+	      : encode_operand(p, a->a, w->m, w->a_pitch, w->a_batch, w->a_transposed,
+			f->bm / f->cln, &t.a);
 	e = e ? e
-	      : encode_operand(p, a->b, w->n, w->b_pitch, w->b_transposed, f->bn / f->clm, &t.b);
+	      : encode_operand(p, a->b, w->n, w->b_pitch, w->b_batch, w->b_transposed,
+			f->bn / f->clm, &t.b);
 	return e ? e : kernel_launch(p->kernels, &p->fast, &t, stream);
 }
 
@@ -223,6 +237,11 @@ static int run_plain(const struct weir_plan *p, const struct weir_gemm_args *a, 
 	g.d_row = w->d_pitch;
 	g.residual_row = w->residual_pitch;
 	g.epilogue = (int)w->epilogue;
+	g.batch = w->batch;
+	g.a_batch = w->a_batch;
+	g.b_batch = w->b_batch;
+	g.d_batch = w->d_batch;
+	g.residual_batch = w->residual_batch;
 	return kernel_launch(p->kernels, &p->plain, &g, stream);
 }
 

@@ -5,7 +5,8 @@
  * other's products.  Blocks of a cluster of CLM x CLN share the loads: those of a column the rows of B, those of a row
  * the rows of A.  Blocks stay, and take tile after tile.
  *
- * Operands of 8 bits are scaled, and have results of another type.
+ * Operands of 8 bits are scaled, and have results of another type.  BATCHED: the copy engine sees each matrix as one of
+ * three dimensions, of which the second counts the products.
  *
  * Operands are 128 bytes of K by rows under the copy engine's swizzle.  TA and TB: the operand has K as rows.  Results
  * go out through BUFFERS slices of 64 rows by 64 columns, or by 32 of FP32.  What is outside of a matrix is read as 0
@@ -86,15 +87,20 @@ struct ring {
 };
 
 /* One operand's tile of a stage: the part of it that this block loads, to the blocks that need it.  `rows` of it begin
- * at row `first` of the matrix. */
-template <int ROWS, int TRANSPOSED, int SHARE>
-__device__ __forceinline__ void load_operand(u32 to, const tensor_map &map, int k, int first, u32 barrier, unsigned mask)
+ * at row `first` of the matrix, which is the one of that number in a batch. */
+template <int ROWS, int TRANSPOSED, int SHARE, bool BATCHED = false>
+__device__ __forceinline__ void load_operand(
+	u32 to, const tensor_map &map, int k, int first, u32 barrier, unsigned mask, int number = 0)
 {
 	constexpr int LOADS = TRANSPOSED ? ROWS / 64 : 1;
 #pragma unroll
 	for (int c = 0; c < LOADS; c++) {
 		const int x = TRANSPOSED ? first + c * 64 : k, y = TRANSPOSED ? k : first;
-		if constexpr (SHARE > 1)
+		if constexpr (SHARE > 1 && BATCHED)
+			tma_load_tap_all(to + c * 8192, map, x, number, y, barrier, mask);
+		else if constexpr (BATCHED)
+			tma_load_tap(to + c * 8192, map, x, number, y, barrier);
+		else if constexpr (SHARE > 1)
 			tma_load_all(to + c * 8192, map, x, y, barrier, mask);
 		else
 			tma_load(to + c * 8192, map, x, y, barrier);
@@ -104,7 +110,7 @@ __device__ __forceinline__ void load_operand(u32 to, const tensor_map &map, int 
 /* MMA::multiply(sum, a, b, keep) is sum = a * b + (keep ? sum : 0) of 64 x BN by descriptors, as wgmma does it.  T is the
  * type of the operands, O that of the result. */
 template <typename T, typename MMA, int BM, int BN, int STAGES, int BUFFERS, int CLM, int CLN, int SCHEDULE, int TA, int TB,
-	int EPILOGUE, typename O = T>
+	int EPILOGUE, typename O = T, bool BATCHED = false>
 struct gemm {
 	struct Z : shape<BM, BN, STAGES, BUFFERS, CLM, CLN, SCHEDULE, TA, TB, EPILOGUE, (int)sizeof(O)> {
 		static constexpr int BK = 128 / (int)sizeof(T);
@@ -118,6 +124,7 @@ struct gemm {
 	u32 base, slices, full, empty, residual;
 	int warpgroup, thread, rank, sub_m, sub_n; /* thread of the warpgroup; place in the cluster */
 	int blocks_k, cm, cn, tiles, step, first;
+	int number; /* in the batch, of the tile of which corner() was asked last */
 
 	__device__ __forceinline__ gemm(const tiled_args &args, u32 shared) : p(args), base(shared)
 	{
@@ -133,7 +140,8 @@ struct gemm {
 		blocks_k = (p.k + Z::BK - 1) / Z::BK;
 		cm = tile_count(p.m, BM * CLM);
 		cn = tile_count(p.n, BN * CLN);
-		tiles = cm * cn;
+		tiles = cm * cn * (BATCHED ? p.batch : 1);
+		number = 0;
 		step = (int)gridDim.x / Z::CLUSTER;
 		first = (int)blockIdx.x / Z::CLUSTER;
 	}
@@ -170,6 +178,10 @@ struct gemm {
 	/* The first row of A and of B of a tile. */
 	__device__ __forceinline__ tile corner(int t)
 	{
+		if (BATCHED) {
+			number = t / (cm * cn);
+			t -= number * (cm * cn);
+		}
 		return tile_corner(tile_at(t, cm, cn, p.group), CLM, CLN, sub_m, sub_n, BM, BN);
 	}
 
@@ -187,10 +199,10 @@ struct gemm {
 				mbarrier_wait(empty + 8 * at.stage, at.phase ^ 1);
 				const u32 barrier = full + 8 * at.stage, a = base + at.stage * Z::STAGE;
 				mbarrier_expect(barrier, Z::STAGE);
-				load_operand<A_ROWS, TA, CLN>(a + sub_n * A_ROWS * 128, p.a, kb * Z::BK,
-					c.m + sub_n * A_ROWS, barrier, a_mask);
-				load_operand<B_ROWS, TB, CLM>(a + Z::A_BYTES + sub_m * B_ROWS * 128, p.b, kb * Z::BK,
-					c.n + sub_m * B_ROWS, barrier, b_mask);
+				load_operand<A_ROWS, TA, CLN, BATCHED>(a + sub_n * A_ROWS * 128, p.a, kb * Z::BK,
+					c.m + sub_n * A_ROWS, barrier, a_mask, BATCHED ? number * p.a_step : 0);
+				load_operand<B_ROWS, TB, CLM, BATCHED>(a + Z::A_BYTES + sub_m * B_ROWS * 128, p.b, kb * Z::BK,
+					c.n + sub_m * B_ROWS, barrier, b_mask, BATCHED ? number * p.b_step : 0);
 				at.next<STAGES>();
 			}
 		}
@@ -241,8 +253,13 @@ struct gemm {
 		const int s = q % Z::SLICES, buffer = w * BUFFERS + q % BUFFERS;
 		const bool tail = s == Z::FULL;
 		mbarrier_expect(residual + 8 * buffer, tail ? 64 * Z::TAIL * (int)sizeof(O) : Z::SLICE);
-		tma_load(slices + buffer * Z::SLICE, tail ? p.residual_tail : p.residual, column + s * Z::WIDTH,
-			row + q / Z::SLICES * 64, residual + 8 * buffer);
+		const tensor_map &map = tail ? p.residual_tail : p.residual;
+		const u32 to = slices + buffer * Z::SLICE, barrier = residual + 8 * buffer;
+		const int x = column + s * Z::WIDTH, y = row + q / Z::SLICES * 64;
+		if constexpr (BATCHED)
+			tma_load_tap(to, map, x, number * p.residual_step, y, barrier);
+		else
+			tma_load(to, map, x, y, barrier);
 	}
 
 	/* Two neighbours of a vector of N. */
@@ -413,7 +430,11 @@ struct gemm {
 				named_sync(1 + w, 128);
 				if (thread != 0)
 					continue;
-				tma_store(to, s == Z::FULL ? p.d_tail : p.d, column + s * Z::WIDTH, c.m + i * 64);
+				const tensor_map &map = s == Z::FULL ? p.d_tail : p.d;
+				if constexpr (BATCHED)
+					tma_store_tap(to, map, column + s * Z::WIDTH, number, c.m + i * 64);
+				else
+					tma_store(to, map, column + s * Z::WIDTH, c.m + i * 64);
 				if (EPILOGUE == GEMM_RESIDUAL && q + BUFFERS < ALL) {
 					tma_wait_read<0>();
 					fetch(w, q + BUFFERS, c.m, c.n);

@@ -129,18 +129,27 @@ static size_t place_rows(const struct weir_rows *w, char *at, struct weir_rows_a
 	return (size_t)(next - at);
 }
 
+/* The same of each product of a batch. */
+static size_t span_batch(const struct weir_gemm *w, int64_t apart, int64_t rows, int64_t row,
+	int64_t columns, uint32_t type)
+{
+	return (size_t)((gemm_batch(w) - 1) * apart) * kernel_type_bytes(type) +
+	       span(rows, row, columns, 1, type);
+}
+
 static size_t place_gemm(const struct weir_gemm *w, char *at, struct weir_gemm_args *ret)
 {
 	char *next = at;
 	const bool pairs = w->epilogue == WEIR_EPILOGUE_SWIGLU;
 	*ret = (struct weir_gemm_args){ .size = sizeof *ret, .a = next };
-	next += w->a_transposed ? span(w->k, w->a_pitch, w->m, 1, w->type)
-				: span(w->m, w->a_pitch, w->k, 1, w->type);
+	const int64_t a_rows = w->a_transposed ? w->k : w->m,
+		      b_rows = w->b_transposed ? w->k : w->n;
+	next += span_batch(w, w->a_batch, a_rows, w->a_pitch, w->m + w->k - a_rows, w->type);
 	ret->b = next;
-	next += w->b_transposed ? span(w->k, w->b_pitch, w->n, 1, w->type)
-				: span(w->n, w->b_pitch, w->k, 1, w->type);
+	next += span_batch(w, w->b_batch, b_rows, w->b_pitch, w->n + w->k - b_rows, w->type);
 	ret->d = next;
-	next += span(w->m, w->d_pitch, pairs ? w->n / 2 : w->n, 1, gemm_d_type(w));
+	next += span_batch(
+		w, w->d_batch, w->m, w->d_pitch, pairs ? w->n / 2 : w->n, gemm_d_type(w));
 	if (kernel_type_bytes(w->type) == 1) {
 		ret->a_scale = (const float *)next;
 		next += span(1, 0, w->m, 1, WEIR_F32);
@@ -153,7 +162,7 @@ static size_t place_gemm(const struct weir_gemm *w, char *at, struct weir_gemm_a
 	}
 	if (w->epilogue == WEIR_EPILOGUE_RESIDUAL) {
 		ret->residual = next;
-		next += span(w->m, w->residual_pitch, w->n, 1, w->type);
+		next += span_batch(w, w->residual_batch, w->m, w->residual_pitch, w->n, w->type);
 	}
 	return (size_t)(next - at);
 }

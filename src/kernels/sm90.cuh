@@ -187,6 +187,15 @@ static __device__ __forceinline__ void tma_store(u32 from, const tensor_map &map
 	asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
 
+/* The same to one tap of a tensor of three dimensions. */
+static __device__ __forceinline__ void tma_store_tap(u32 from, const tensor_map &map, int x, int tap, int y)
+{
+	asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(&map),
+		"r"(from), "r"(x), "r"(tap), "r"(y)
+		: "memory");
+	asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+
 /* Until at most N of this thread's stores still read shared memory. */
 template <int N> static __device__ __forceinline__ void tma_wait_read(void)
 {

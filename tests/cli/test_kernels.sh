@@ -35,6 +35,9 @@ expect 2 'list, plan, tune or bench' "$weir" kernels describe
 expect 2 'needs one operation' "$weir" kernels plan
 expect 2 "no operation 'attention'" "$weir" kernels plan attention
 expect 2 'needs --rows and --width' "$weir" kernels plan softmax --rows 4
+expect 0 '"name": "weir_gemm_bf16_residual_batch_nn_' "$weir" kernels plan gemm -s 16,512,512,64 -e residual --json
+expect 0 'weir_gemm_bf16_batch_' env LD_LIBRARY_PATH="$sim" "$weir" kernels tune gemm -s 3,64,64,64
+expect 2 'from 0 to 2.30' "$weir" kernels plan gemm -s 16,2000000000,64,64
 expect 2 'needs --size M,N,K' "$weir" kernels plan gemm --size 4,4
 expect 0 '"name": "weir_gemm_s8_to_bf16_bias_silu_nn_' "$weir" kernels plan gemm -s 512,512,512 -e bias-silu -t s8 --json
 expect 0 'only the plain kernel' "$weir" kernels plan gemm -s 512,512,512 -t e4m3 --transposed a

@@ -78,7 +78,8 @@ static void compile_products(const struct nvrtc *nvrtc, unsigned cc, const char 
 			.b_transposed = kind / 28,
 			.m = 4096,
 			.n = 4096,
-			.k = 4096 };
+			.k = 4096,
+			.batch = 1 + kind / 4 % 2 };
 		const size_t n = gemm_choose(&device, &what, choice);
 		for (size_t i = kind < 4 ? 0 : kind % n; i < n; i += kind < 4 ? 1 : n) {
 			text.n = 0;

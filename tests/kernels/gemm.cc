@@ -24,18 +24,28 @@ template <> e4m3 small(int v)
 	return {(unsigned char)(bits[v < 0 ? -v : v] | (v < 0 ? 0x80 : 0))};
 }
 
+/* `number` of them, one behind the other with a row between; at() and get() are those of the one that is `shown`. */
 template <typename T> struct matrix {
-	int rows, columns, pitch;
+	int rows, columns, pitch, number, shown = 0;
 	std::vector<T> all;
-	matrix(int rows_, int columns_, int most = 2) : rows(rows_), columns(columns_), pitch((columns_ + 15) / 16 * 16 + PAD * (sizeof(T) == 1 ? 2 : 1))
+	matrix(int rows_, int columns_, int most = 2, int number_ = 1)
+		: rows(rows_), columns(columns_), pitch((columns_ + 15) / 16 * 16 + PAD * (sizeof(T) == 1 ? 2 : 1)), number(number_)
 	{
-		all.resize((size_t)(rows * pitch + 2 * GUARD));
+		all.resize((size_t)(number * apart() + 2 * GUARD));
 		for (T &e : all)
 			e = small<T>(draw(2 * most + 1) - most);
 	}
+	int apart(void) const
+	{
+		return (rows + 1) * pitch;
+	}
+	void show(int i)
+	{
+		shown = number > 1 ? i : 0;
+	}
 	T *at(int row, int column)
 	{
-		return &all[(size_t)(GUARD + row * pitch + column)];
+		return &all[(size_t)(GUARD + shown * apart() + row * pitch + column)];
 	}
 	float get(int row, int column)
 	{
@@ -45,7 +55,7 @@ template <typename T> struct matrix {
 	{
 		const auto halves = [](int n) { return n * (int)sizeof(T) / 2; };
 		const emulated_map m = {(unsigned short *)at(0, 0), halves(columns), rows, halves(box_x), box_y, halves(pitch),
-			swizzle, 0, 0, (int)sizeof(T)};
+			swizzle, number, halves(apart()), (int)sizeof(T)};
 		tensor_map t = {};
 		static_assert(sizeof m <= sizeof t, "");
 		memcpy(&t, &m, sizeof m);
@@ -86,6 +96,18 @@ template <typename T> struct oracle {
 	/* before: all of d, whose guards must be the same. */
 	int count_wrong(std::vector<T> before) const
 	{
+		int bad = 0;
+		for (int i = 0; i < d.number; i++) {
+			a.show(i);
+			b.show(i);
+			d.show(i);
+			r.show(i);
+			bad += count_wrong_of_shown(before);
+		}
+		return bad + (memcmp(d.all.data(), before.data(), before.size() * sizeof(T)) != 0);
+	}
+	int count_wrong_of_shown(std::vector<T> &before) const
+	{
 		const double unit = epilogue >= GEMM_BIAS_GELU && epilogue != GEMM_RESIDUAL ? 8e-3 : 0;
 		int bad = 0;
 		for (int i = 0; i < d.rows; i++)
@@ -94,16 +116,19 @@ template <typename T> struct oracle {
 				bad += !(fabs(d.get(i, j) - w) <= unit * fabs(w) + (unit ? 1e-3 : 0));
 				before[(size_t)(d.at(i, j) - d.all.data())] = *d.at(i, j);
 			}
-		return bad + (memcmp(d.all.data(), before.data(), before.size() * sizeof(T)) != 0);
+		return bad;
 	}
 };
 
-template <typename T> static int run_plain(int m, int n, int k, bool ta, bool tb, int epilogue)
+/* Of a batch, all products share B. */
+template <typename T> static int run_plain(int m, int n, int k, bool ta, bool tb, int epilogue, int batch = 1)
 {
-	matrix<T> a(ta ? k : m, ta ? m : k), b(tb ? k : n, tb ? n : k), d(m, epilogue == GEMM_SWIGLU ? n / 2 : n), r(m, n), bias(1, n);
+	matrix<T> a(ta ? k : m, ta ? m : k, 2, batch), b(tb ? k : n, tb ? n : k), d(m, epilogue == GEMM_SWIGLU ? n / 2 : n, 2, batch);
+	matrix<T> r(m, n, 2, batch), bias(1, n);
 	const std::vector<T> before = d.all;
 	gemm_args g = {m, n, k, a.at(0, 0), b.at(0, 0), bias.at(0, 0), r.at(0, 0), d.at(0, 0), ta ? 1 : a.pitch, ta ? a.pitch : 1,
-		tb ? 1 : b.pitch, tb ? b.pitch : 1, d.pitch, r.pitch, epilogue};
+		tb ? 1 : b.pitch, tb ? b.pitch : 1, d.pitch, r.pitch, epilogue, nullptr, nullptr, batch, a.apart(), 0, d.apart(),
+		r.apart()};
 	emulate_order = draw(5);
 	emulate(dim3(2), dim3(256), [&] { gemm_plain<T>(g); });
 	const int bad = oracle<T>{a, b, d, r, bias, ta, tb, epilogue}.count_wrong(before);
@@ -154,7 +179,7 @@ template <typename T, typename O> static int run_plain_scaled(int m, int n, int 
 	const scales s(m, n);
 	const std::vector<O> before = d.all;
 	gemm_args g = {m, n, k, a.at(0, 0), b.at(0, 0), bias.at(0, 0), nullptr, d.at(0, 0), a.pitch, 1, b.pitch, 1, d.pitch, 0,
-		epilogue, s.a.data(), s.b.data()};
+		epilogue, s.a.data(), s.b.data(), 1};
 	emulate_order = draw(5);
 	emulate(dim3(2), dim3(256), [&] { gemm_plain<T, O>(g); });
 	const int bad = count_wrong<T, O>(a, b, d, s, bias, epilogue, before);
@@ -179,6 +204,8 @@ template <typename T> static int check_plain(void)
 	for (auto &s : shapes)
 		for (int i = 0; i < 4 * GEMM_EPILOGUES; i++)
 			bad += run_plain<T>(s[0], s[1], s[2], i & 1, i & 2, i / 4);
+	for (int i = 0; i < GEMM_EPILOGUES; i++)
+		bad += run_plain<T>(67, 70, 37, i & 1, i & 2, i, 3);
 	return bad;
 }
 
@@ -193,13 +220,15 @@ template <> struct stored<tf32> {
 
 /* The number of elements of D that are wrong, guards included. */
 template <typename T, int BM, int BN, int STAGES, int BUFFERS, int CLM, int CLN, int SCHEDULE, int TA, int TB, int EPILOGUE>
-static int run(int m, int n, int k, int clusters)
+static int run(int m, int n, int k, int clusters, int batch = 1)
 {
 	typedef typename stored<T>::type O;
 	typedef shape<BM, BN, STAGES, BUFFERS, CLM, CLN, SCHEDULE, TA, TB, EPILOGUE, (int)sizeof(O)> Z;
 	const bool pairs = EPILOGUE == GEMM_SWIGLU;
 	const int out = pairs ? n / 2 : n, bk = 128 / (int)sizeof(T);
-	matrix<O> a(TA ? k : m, TA ? m : k), b(TB ? k : n, TB ? n : k), d(m, out), r(m, n), bias(1, n);
+	const bool batched = batch > 1, shares = batched && draw(2); /* all have one B */
+	matrix<O> a(TA ? k : m, TA ? m : k, 2, batch), b(TB ? k : n, TB ? n : k, 2, shares ? 1 : batch), d(m, out, 2, batch);
+	matrix<O> r(m, n, 2, batch), bias(1, n);
 	const std::vector<O> before = d.all;
 	tiled_args p = {};
 	p.a = TA ? a.map(64, 64) : a.map(bk, BM / CLN);
@@ -215,18 +244,25 @@ static int run(int m, int n, int k, int clusters)
 	p.n = n;
 	p.k = k;
 	p.group = 1 + draw(4);
+	p.batch = batch;
+	p.a_step = p.residual_step = 1;
+	p.b_step = !shares;
 	emulate_begin = sm90_begin;
 	emulate_order = draw(5);
 	emulate_eager = draw(2);
 	emulate(dim3((unsigned)(clusters * CLM * CLN)), dim3(384), [&] {
-		gemm<T, emulated_wgmma<T, BN, TA, TB>, BM, BN, STAGES, BUFFERS, CLM, CLN, SCHEDULE, TA, TB, EPILOGUE, O>(p, 0).run();
+		typedef emulated_wgmma<T, BN, TA, TB> mma;
+		if (batched)
+			gemm<T, mma, BM, BN, STAGES, BUFFERS, CLM, CLN, SCHEDULE, TA, TB, EPILOGUE, O, true>(p, 0).run();
+		else
+			gemm<T, mma, BM, BN, STAGES, BUFFERS, CLM, CLN, SCHEDULE, TA, TB, EPILOGUE, O>(p, 0).run();
 	}, CLM * CLN);
 
 	const int bad = oracle<O>{a, b, d, r, bias, TA, TB, EPILOGUE}.count_wrong(before);
 	if (bad)
-		printf("%d x %d x %d, tile %d x %d, cluster %d x %d, schedule %d, layouts %d %d, epilogue %d, order %d, eager %d: "
+		printf("%d x %d x %d x %d, tile %d x %d, cluster %d x %d, schedule %d, layouts %d %d, epilogue %d, order %d, eager %d: "
 		       "%d wrong\n",
-			m, n, k, BM, BN, CLM, CLN, SCHEDULE, TA, TB, EPILOGUE, emulate_order, emulate_eager, bad);
+			batch, m, n, k, BM, BN, CLM, CLN, SCHEDULE, TA, TB, EPILOGUE, emulate_order, emulate_eager, bad);
 	return bad != 0;
 }
 
@@ -238,6 +274,10 @@ static int check(void)
 	int bad = 0;
 	for (auto &s : shapes)
 		bad += run<T, BM, BN, STAGES, BUFFERS, CLM, CLN, SCHEDULE, TA, TB, EPILOGUE>(s[0], s[1], s[2], s[3]);
+	/* A batch, of shapes that nobody chose. */
+	for (int i = 0; i < 2; i++)
+		bad += run<T, BM, BN, STAGES, BUFFERS, CLM, CLN, SCHEDULE, TA, TB, EPILOGUE>(
+			1 + draw(200), 16 * (1 + draw(12)), 8 * (1 + draw(20)), 1 + draw(2), 2 + draw(3));
 	return bad;
 }
 

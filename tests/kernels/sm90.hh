@@ -286,10 +286,9 @@ static void tma_load_pixels(u32 to, const M &map, int channel, int x, int y, int
 /* Of a thread, in order: whether each has read what it stores. */
 static std::map<std::pair<unsigned, unsigned>, std::vector<bool>> emulated_stores;
 
-template <typename M> static void tma_store(u32 from, const M &map, int x, int y)
+static inline void tma_store_map(u32 from, const emulated_map &m, int x, int y)
 {
 	std::vector<bool> *stores = &emulated_stores[{cluster_rank(), threadIdx.x}];
-	const emulated_map m = map_of(map);
 	const char *memory = shared_at(0);
 	const size_t number = stores->size();
 	stores->push_back(false);
@@ -303,6 +302,19 @@ template <typename M> static void tma_store(u32 from, const M &map, int x, int y
 		});
 		(*stores)[number] = true;
 	});
+}
+
+template <typename M> static void tma_store(u32 from, const M &map, int x, int y)
+{
+	tma_store_map(from, map_of(map), x, y);
+}
+
+template <typename M> static void tma_store_tap(u32 from, const M &map, int x, int tap, int y)
+{
+	emulated_map m = map_of(map);
+	m.at += tap * m.tap_pitch;
+	m.width = tap >= 0 && tap < m.taps ? m.width : 0;
+	tma_store_map(from, m, x, y);
 }
 
 template <int N> static void tma_wait_read(void)

@@ -161,6 +161,25 @@ class Kernels(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "float32"):
             kernels.linear(Tensor((8, 64), "f16"), Tensor((32, 64), "f16"), tf32=True)
 
+    def test_batches_are_one_plan_whose_matrices_may_be_shared(self):
+        a, b = Tensor((3, 8, 64), "bf16"), Tensor((3, 64, 32), "bf16")
+        self.assertEqual(kernels.bmm(a, b, residual=Tensor((3, 8, 32), "bf16")).shape, (3, 8, 32))
+        self.assertIn("weir_gemm_bf16_residual_batch_nt_", self.last())
+        kernels.bmm(a, Tensor((3, 32, 64), "bf16").transpose(0, 2, 1))
+        self.assertIn("weir_gemm_bf16_batch_nn_", self.last())
+        kernels.bmm(Tensor((3, 64, 8), "bf16").transpose(0, 2, 1), Tensor((3, 64, 32), "bf16", (0, 32, 1)))
+        self.assertIn("weir_gemm_bf16_batch_tt_", self.last())
+        self.assertEqual(kernels._get().plans.popitem()[0][-4:-1], (512, 0, 256))
+        for wrong, words in (
+                (lambda: kernels.bmm(a, Tensor((3, 32, 64), "bf16")), r"\(B, K, N\)"),
+                (lambda: kernels.bmm(a, b, out=Tensor((3, 8, 32), "bf16", (0, 32, 1))), "a matrix for each"),
+                (lambda: kernels.bmm(a, b, tf32=True), "tf32 is for float32"),
+                (lambda: kernels.bmm(a, b, residual=Tensor((8, 32), "bf16")), "shape of the result"),
+                (lambda: kernels.bmm(a, Tensor((3, 64, 32), "bf16", (4096, 64, 2))), "contiguous"),
+        ):
+            with self.assertRaisesRegex(TypeError, words):
+                wrong()
+
     def test_what_cannot_be_done_is_refused_in_words(self):
         x = Tensor((4, 8))
         for wrong, words in (

@@ -369,12 +369,64 @@ static void a_product_of_tf32_is_of_fp32_in_memory(void **state)
 	weir_kernels_close(k);
 }
 
+/* Three products of 128 x 112 tiles, that share B.  The second dimension of a matrix counts them.
+ */
+static void a_batch_is_one_launch_over_matrices_of_three_dimensions(void **state)
+{
+	struct weir_kernels *k = open_with("", WEIR_COMPILER);
+	struct weir_gemm what = product_of(WEIR_BF16, 1000, 904, 200);
+	struct weir_plan *p = NULL;
+	what.batch = 3;
+	what.a_batch = 1000 * 200 + 8;
+	FAILS(WEIR_KERNELS_ERROR_ARGUMENT, weir_gemm_plan(k, &what, &p)); /* one D for all */
+	what.d_batch = 1000 * 904;
+	for (; what.choice < 17; what.choice++) {
+		p = plan_product(k, &what);
+		if (strstr(weir_plan_text(p), "_bf16_batch_nn_128x112_pp"))
+			break;
+		weir_plan_close(p);
+	}
+	assert_int_not_equal(what.choice, 17);
+	struct weir_gemm_args args = { .size = sizeof args, .a = at, .b = at, .d = at };
+	struct cu_kernel_node_params node;
+	struct tiled_args t;
+	captured(p, &args, &node, &t, sizeof t);
+	assert_int_equal(t.batch, 3);
+	assert_int_equal(t.a_step, 1);
+	assert_int_equal(t.b_step, 0);
+	const struct sim_tensor_map a = read_map(&t.a), b = read_map(&t.b), d = read_map(&t.d);
+	assert_int_equal(a.rank, 3);
+	assert_int_equal(a.size[1], 3);
+	assert_int_equal(a.size[2], 1000);
+	assert_int_equal(a.pitch[0], what.a_batch * 2);
+	assert_int_equal(a.pitch[1], 400);
+	assert_int_equal(a.box[1], 1);
+	assert_int_equal(a.box[2], 128);
+	assert_int_equal(b.size[1], 1);
+	assert_int_equal(d.size[1], 3);
+	assert_int_equal(d.pitch[0], 1000 * 904 * 2);
+	weir_plan_close(p);
+
+	what.choice = 0;
+	what.a_batch += 1; /* no multiple of 16 bytes */
+	p = plan_product(k, &what);
+	struct gemm_args g;
+	captured(p, &args, &node, &g, sizeof g);
+	assert_non_null(strstr(weir_plan_text(p), "weir_gemm_bf16_plain"));
+	assert_int_equal(g.batch, 3);
+	assert_int_equal(g.a_batch, what.a_batch);
+	assert_int_equal(g.b_batch, 0);
+	assert_int_equal(node.grid_x, 16 * 15 * 3);
+	weir_plan_close(p);
+	weir_kernels_close(k);
+}
+
 static void every_wrong_product_is_refused_in_words(void **state)
 {
 	struct weir_kernels *k = open_with("", "");
-	struct weir_gemm wrong[11];
+	struct weir_gemm wrong[15];
 	struct weir_plan *p;
-	for (size_t i = 0; i < 11; i++)
+	for (size_t i = 0; i < 15; i++)
 		wrong[i] = product_of(WEIR_F32, 4, 4, 4);
 	wrong[0].size = 3;
 	wrong[1].type = 7;
@@ -390,7 +442,14 @@ static void every_wrong_product_is_refused_in_words(void **state)
 	wrong[9].d_type = WEIR_S8;
 	wrong[10].type = WEIR_S8;
 	wrong[10].epilogue = WEIR_EPILOGUE_RESIDUAL;
-	for (size_t i = 0; i < 11; i++)
+	wrong[11].batch = -1;
+	wrong[12].a_batch = -16;
+	wrong[13].batch = 1 << 29;
+	wrong[13].b_batch = wrong[13].d_batch = INT64_MAX / 8;
+	wrong[14].type = WEIR_S8;
+	wrong[14].batch = 2;
+	wrong[14].d_batch = 16;
+	for (size_t i = 0; i < 15; i++)
 		FAILS(i ? WEIR_KERNELS_ERROR_ARGUMENT : WEIR_KERNELS_ERROR_SIZE,
 			weir_gemm_plan(k, &wrong[i], &p));
 
@@ -652,6 +711,7 @@ int main(void)
 		cmocka_unit_test(a_product_that_the_copy_engine_cannot_read_is_plain),
 		cmocka_unit_test(a_product_of_bytes_has_scales_and_another_result),
 		cmocka_unit_test(a_product_of_tf32_is_of_fp32_in_memory),
+		cmocka_unit_test(a_batch_is_one_launch_over_matrices_of_three_dimensions),
 		cmocka_unit_test(every_wrong_product_is_refused_in_words),
 		cmocka_unit_test(compiled_kernels_are_kept_and_damage_is_found),
 		cmocka_unit_test(a_folder_that_cannot_be_written_costs_only_time),
