@@ -28,7 +28,8 @@ demo: deps ## build what it needs, record an example program, print the report
 	@sh tools/demo.sh $(BUILD) next
 
 demo-serve: deps ## serve a model, ask it with curl, print what each request waited for
-	@$(MAKE) --no-print-directory build
+	@[ -f $(BUILD)/build.ninja ] || cmake --preset release
+	cmake --build $(BUILD) -j $(JOBS) --target demo-serve
 	@sh tools/demo-serve.sh $(BUILD)
 
 on-call: build ## try docs/howto/on-call.md on the simulated driver, until Enter is pressed
