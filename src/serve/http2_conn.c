@@ -118,7 +118,8 @@ static ssize_t read_out(nghttp2_session *session, int32_t id, uint8_t *to, size_
 	const size_t n = left < most ? left : most;
 	if (!n && !s->done)
 		return NGHTTP2_ERR_DEFERRED;
-	memcpy(to, s->out.v + s->out_at, n);
+	if (n)
+		memcpy(to, s->out.v + s->out_at, n);
 	s->out_at += n;
 	if (s->out_at == s->out.n) {
 		s->out.n = s->out_at = 0;
