@@ -29,6 +29,7 @@ enum hint_name {
 	NAME_TF32 = 1 << 13,     /* a product of FP32 on tensor cores */
 	NAME_CONV = 1 << 15,     /* a convolution */
 	NAME_LAYOUT = 1 << 14,   /* between channels first and channels last */
+	NAME_EPILOGUE = 1 << 16, /* what a product's kernel can end with */
 };
 
 struct hint_kernel { /* launches of one name with one shape and the same resources */

@@ -223,6 +223,27 @@ static void find_attention(const struct sequence *s, struct runs *r)
 	}
 }
 
+/* A product of Hopper's tensor cores, and one or two kernels behind it that add or activate.  On an
+ * H200 such an end of weir.kernels made products of FP16 and BF16 take 1.03 to 1.06 times as long
+ * (docs/explanation/kernels-results.md). */
+#define WITH_EPILOGUE 1.06
+
+static void find_product(const struct sequence *s, struct runs *r)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		size_t to = i + 1;
+		double rest = 0;
+		const struct hint_device *d = facts_device(s->f, kernel_at(s, i)->device);
+		if (!is_named(s, i, NAME_HALF) || is_named(s, i, NAME_CONV) || !d || !d->limits ||
+			d->limits->major != 9)
+			continue;
+		for (; to < i + 3 && is_named(s, to, NAME_EPILOGUE); to++)
+			rest += ns_at(s, to);
+		if (rest > (WITH_EPILOGUE - 1) * ns_at(s, i))
+			add_group(s, i, to, WITH_EPILOGUE * ns_at(s, i), r);
+	}
+}
+
 /* A mean and a root close to each other, with what is computed for one element around them. */
 static void find_norm(const struct sequence *s, struct runs *r)
 {
@@ -304,6 +325,14 @@ static void fuse(const struct hint_facts *f, const struct hint_rule *rule, struc
 HINT_RULE(attention)
 {
 	fuse(f, rule, to, find_attention, 3, 0.7, "times product, softmax, product");
+}
+
+/* Weir's kernels have no gradients. */
+HINT_RULE(product)
+{
+	if (!largest_of(f, NAME_TRAINING))
+		fuse(f, rule, to, find_product, 3, 0.5,
+			"products followed by what one kernel could do too");
 }
 
 HINT_RULE(norm)

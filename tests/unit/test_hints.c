@@ -195,6 +195,13 @@ static void expect_words(enum wall_part part)
 		fail_msg("%s: the breakdown says: %s", h->rule->title, words);
 }
 
+static void expect_without(const char *id)
+{
+	look();
+	for (size_t i = 0; i < said->v.n; i++)
+		assert_string_not_equal(said->v.v[i].rule->id, id);
+}
+
 static void expect_none(void)
 {
 	look();
@@ -662,6 +669,38 @@ static void attention_by_hand_is_found(void **state)
 	expect_first("unfused-attention", 65, 80);
 }
 
+/* A product of 400 us, and GELU and an addition of 150 us each: 424 us of 700 are left. */
+static void feed_forward(const char *last, uint64_t last_ns)
+{
+	const struct shape product = { text("nvjet_sm90_tst_128x256_64x4_2x1_v_bz_coopA_TNT"), 132,
+		384, 168, 0 },
+			   gelu = { text(POINTWISE "GeluCUDAKernelImpl>"), 9000, 128, 16, 0 },
+			   then = { text(last), 9000, 128, 16, 0 };
+	for (int i = 0; i < 20; i++) {
+		launch(product, 400000);
+		launch(gelu, last_ns);
+		launch(then, last_ns);
+	}
+}
+
+static void products_that_end_in_other_kernels_are_found(void **state)
+{
+	feed_forward(POINTWISE "CUDAFunctor_add>", 150000);
+	expect_first("unfused-product", 36, 42);
+}
+
+static void products_whose_other_kernels_hardly_take_time_are_not(void **state)
+{
+	feed_forward(POINTWISE "CUDAFunctor_add>", 2000);
+	expect_without("unfused-product");
+}
+
+static void a_training_s_products_are_not(void **state)
+{
+	feed_forward("void at::native::layer_norm_backward_kernel", 150000);
+	expect_without("unfused-product");
+}
+
 static void products_and_softmaxes_by_chance_are_not(void **state)
 {
 	for (uint32_t i = 0; i < 30; i++) {
@@ -858,6 +897,9 @@ int main(void)
 		TEST(large_half_products_may_do_with_eight_bits),
 		TEST(products_in_eight_bits_are_done_already),
 		TEST(a_training_is_not_advised_to_use_eight_bits),
+		TEST(products_that_end_in_other_kernels_are_found),
+		TEST(products_whose_other_kernels_hardly_take_time_are_not),
+		TEST(a_training_s_products_are_not),
 		TEST(attention_by_hand_is_found),
 		TEST(products_and_softmaxes_by_chance_are_not),
 		TEST(fused_attention_is_not),
