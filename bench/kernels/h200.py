@@ -637,14 +637,37 @@ def check_operator(name, f, x):
     expect(f"{name}, eager and compiled", torch.equal(f(x), torch.compile(f, fullgraph=True)(x)))
 
 
+@one
+def check_registration(name, *of):
+    """As PyTorch's own check of custom operators does it: schema, fake tensors, dynamic shapes."""
+    torch.library.opcheck(getattr(torch.ops.weir, name).default, of)
+    result["checks"] += 1
+
+
+@one
+def check_numpy():
+    import numpy
+    x, w = (numpy.random.default_rng(1).integers(-2, 3, s).astype("float32") for s in ((40, 24), (24, 16)))
+    expect("a product of NumPy's arrays", bool((kernels.linear(x, w.T) == x @ w).all()))
+    expect("a batch of NumPy's arrays", bool((kernels.bmm(x[None], w[None])[0] == x @ w).all()))
+    expect("a softmax of NumPy's arrays", bool(numpy.allclose(kernels.softmax(x), torch.softmax(torch.tensor(x), -1), atol=1e-6)))
+
+
 def operators():
     from weir import kernels_torch  # noqa: F401: it registers them
+
+    check_numpy()
 
     x = torch.randn(64, 1024, device="cuda", dtype=torch.bfloat16)
     w = torch.randn(1024, device="cuda", dtype=torch.bfloat16)
     big = torch.randn(512, 1024, device="cuda", dtype=torch.bfloat16)
     images, filters = (torch.randn(s, device="cuda", dtype=torch.bfloat16).contiguous(memory_format=torch.channels_last)
                        for s in ((2, 64, 9, 9), (32, 64, 3, 3)))
+    y = torch.randn(3, 1024, 64, device="cuda", dtype=torch.bfloat16)
+    for of in (("softmax", x), ("log_softmax", x), ("layer_norm", x, w, w, 1e-5), ("rms_norm", x, w, 1e-6),
+               ("linear", x, big, None, None), ("bmm", x.expand(3, 64, 1024), y, None),
+               ("conv2d", images, filters, None, [1, 1], [1, 1], [1, 1], 1, None)):
+        check_registration(*of)
     check_operator("a product of a norm", lambda x: torch.ops.weir.linear(torch.ops.weir.rms_norm(x, w, 1e-6), big, None, None), x)
     check_operator("a convolution", lambda x: torch.ops.weir.conv2d(x, filters, None, [1, 1], [1, 1], [1, 1], 1, None), images)
 

@@ -195,9 +195,11 @@ def _get() -> _Library:
     return _library
 
 
-def _stream(t: _Tensor) -> int:
-    """The stream on which the tensor's module works now."""
+def _stream(t: _Tensor, given: Optional[int]) -> int:
+    """The stream that is given, or on which the tensor's module works now.  Copies of the host's wait for the default one."""
     name = t.module.__name__
+    if t.host or given is not None:
+        return 0 if t.host else given or 0
     if name == "torch":
         return t.module.cuda.current_stream(t.of.device).cuda_stream
     if name == "cupy":
@@ -206,30 +208,60 @@ def _stream(t: _Tensor) -> int:
 
 
 class _OnDevice:
-    """A copy of an array of the host on the first GPU."""
+    """A copy of a tensor of the host on the first GPU, with the same gaps between its elements."""
 
-    def __init__(self, library: _Library, t: _Tensor) -> None:
-        self.cuda, self.t, self.at = library.cuda, t, C.c_uint64()
-        context = C.c_void_p()
-        self._do("cuInit", 0)
-        self._do("cuDevicePrimaryCtxRetain", C.byref(context), 0)
-        self._do("cuCtxSetCurrent", context)
-        self.bytes = t.of.nbytes
-        if not t.of.flags.c_contiguous:
-            raise TypeError("NumPy's arrays must be contiguous here: numpy.ascontiguousarray() makes them so")
-        self._do("cuMemAlloc_v2", C.byref(self.at), C.c_size_t(max(self.bytes, 1)))
-        self._do("cuMemcpyHtoD_v2", self.at, C.c_void_p(t.at), C.c_size_t(self.bytes))
-
-    def _do(self, name: str, *arguments: Any) -> None:
-        status = getattr(self.cuda, name)(*arguments)
-        if status:
-            raise Error(f"{name} answers {status}")
+    def __init__(self, cuda: Any, name: str, t: _Tensor) -> None:
+        self.cuda, self.t, self.at = cuda, t, C.c_uint64()
+        if any(step < 0 for size, step in zip(t.shape, t.strides) if size > 1):
+            raise TypeError(f"{name} has a negative stride: copy it first")
+        last = sum((size - 1) * step for size, step in zip(t.shape, t.strides))
+        self.bytes = 0 if 0 in t.shape else (last + 1) * t.item
+        _driver(cuda, "cuMemAlloc_v2", C.byref(self.at), C.c_size_t(max(self.bytes, 1)))
+        _driver(cuda, "cuMemcpyHtoD_v2", self.at, C.c_void_p(t.at), C.c_size_t(self.bytes))
 
     def back(self) -> None:
-        self._do("cuMemcpyDtoH_v2", C.c_void_p(self.t.at), self.at, C.c_size_t(self.bytes))
+        _driver(self.cuda, "cuMemcpyDtoH_v2", C.c_void_p(self.t.at), self.at, C.c_size_t(self.bytes))
+
+
+def _driver(cuda: Any, name: str, *arguments: Any) -> None:
+    status = getattr(cuda, name)(*arguments)
+    if status:
+        raise Error(f"{name} answers {status}")
+
+
+class _Places:
+    """Where tensors are on the GPU while it is entered.  Those of the host have copies there, of which the results go back."""
+
+    def __init__(self, library: _Library, t: Dict[str, _Tensor], results: Sequence[str]) -> None:
+        self.cuda, self.t, self.results = library.cuda, t, results
+        self.copies: Dict[str, _OnDevice] = {}
+
+    def __enter__(self) -> Dict[str, int]:
+        if not any(tensor.host for tensor in self.t.values()):
+            return {name: tensor.at for name, tensor in self.t.items()}
+        context = C.c_void_p()
+        _driver(self.cuda, "cuInit", 0)
+        _driver(self.cuda, "cuDevicePrimaryCtxRetain", C.byref(context), 0)
+        _driver(self.cuda, "cuCtxSetCurrent", context)
+        try:
+            for name, tensor in self.t.items():
+                self.copies[name] = _OnDevice(self.cuda, name, tensor)
+        except BaseException:
+            self.free()
+            raise
+        return {name: copy.at.value for name, copy in self.copies.items()}
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        try:
+            for name in self.results:
+                if kind is None and name in self.copies:
+                    self.copies[name].back()
+        finally:
+            self.free()
 
     def free(self) -> None:
-        self.cuda.cuMemFree_v2(self.at)
+        for copy in self.copies.values():
+            self.cuda.cuMemFree_v2(copy.at)
 
 
 def _run(operation: str, x: Any, out: Any = None, epsilon: float = 0.0, residual: Any = None, sum_out: Any = None,
@@ -252,17 +284,8 @@ def _run(operation: str, x: Any, out: Any = None, epsilon: float = 0.0, residual
     if "sum" in t and t["sum"].strides != t["residual"].strides:
         raise TypeError("sum_out must have the strides of residual")
     library = _get()
-    device = {name: _OnDevice(library, tensor) for name, tensor in t.items()} if given.host else {}
-    try:
-        at = {name: (device[name].at.value if device else tensor.at) for name, tensor in t.items()}
-        _launch(library, operation, t, at, epsilon, _stream(given) if stream is None else stream,
-                choice)
-        for name in ("y", "sum"):
-            if name in device:
-                device[name].back()
-    finally:
-        for copy in device.values():
-            copy.free()
+    with _Places(library, t, ("y", "sum")) as at:
+        _launch(library, operation, t, at, epsilon, _stream(given, stream), choice)
     return out
 
 
@@ -328,7 +351,7 @@ def linear(x: Any, weight: Any, bias: Any = None, activation: Optional[str] = No
     "swiglu", for which rows 2i and 2i + 1 of the weight are those of gate and up and the result has half as many
     columns.
 
-    x and weight may be transposed views.  Tensors are on the GPU.  With tf32 the tensor cores multiply float32, of which
+    x and weight may be transposed views.  With tf32 the tensor cores multiply float32, of which
     they read 10 bits of mantissa, where neither view is transposed.
 
     x and weight may be int8 or float8_e4m3fn.  x_scale has a float32 for each row of x then, weight_scale for each row of
@@ -366,22 +389,26 @@ def linear(x: Any, weight: Any, bias: Any = None, activation: Optional[str] = No
     types.update({name: 1 for name in ("x_scale", "weight_scale") + (("bias",) if scaled else ()) if name in t})
     if scaled:
         types["d"] = t["d"].type
-    if any(t[name].type != types[name] or t[name].host for name in t) or t["d"].shape != shape:
-        raise TypeError("all tensors must have one type, scales and the bias of 8-bit operands float32, and be on the GPU, "
+    if any(t[name].type != types[name] or t[name].host != a.host for name in t) or t["d"].shape != shape:
+        raise TypeError("all tensors must have one type, scales and the bias of 8-bit operands float32, and one place, "
                         "and out the shape of the result")
     layout = {name: _matrix(t[name], name) for name in ("a", "b", "d", "residual") if name in t}
     vectors = [t[name] for name in ("bias", "x_scale", "weight_scale") if name in t]
     if layout["d"][1] or layout.get("residual", (0, 0))[1] or any(v.strides[0] != 1 and v.shape[0] > 1 for v in vectors):
         raise TypeError("out, bias, residual and scales must have adjacent elements")
-    library = _get()
-    plan = library.plan(_Gemm, library.c.weir_gemm_plan,
-                        (_TF32 if tf32 else a.type, epilogue, m, n, k, layout["a"][1], layout["b"][1], layout["a"][0], layout["b"][0],
-                         layout["d"][0], layout.get("residual", (0, 0))[0], choice, t["d"].type if scaled else 0, 1, 0, 0, 0, 0))
-    args = _GemmArgs(C.sizeof(_GemmArgs), *(t[name].at if name in t else None
-                                            for name in ("a", "b", "d", "bias", "residual", "workspace", "x_scale",
-                                                         "weight_scale")))
-    library.check(library.c.weir_gemm_run(plan, C.byref(args), C.c_void_p(_stream(a) if stream is None else stream)))
+    what = (_TF32 if tf32 else a.type, epilogue, m, n, k, layout["a"][1], layout["b"][1], layout["a"][0], layout["b"][0],
+            layout["d"][0], layout.get("residual", (0, 0))[0], choice, t["d"].type if scaled else 0, 1, 0, 0, 0, 0)
+    _multiply(what, t, _stream(a, stream))
     return out
+
+
+def _multiply(what: Tuple[Any, ...], t: Dict[str, _Tensor], stream: int) -> None:
+    library = _get()
+    with _Places(library, t, ("d",)) as at:
+        plan = library.plan(_Gemm, library.c.weir_gemm_plan, what)
+        args = _GemmArgs(C.sizeof(_GemmArgs), *(at.get(name) for name in ("a", "b", "d", "bias", "residual", "workspace",
+                                                                          "x_scale", "weight_scale")))
+        library.check(library.c.weir_gemm_run(plan, C.byref(args), C.c_void_p(stream)))
 
 
 def bmm(x: Any, y: Any, residual: Any = None, out: Any = None, stream: Optional[int] = None, choice: int = 0,
@@ -399,26 +426,22 @@ def bmm(x: Any, y: Any, residual: Any = None, out: Any = None, stream: Optional[
     n = b.shape[2]
     if out is None:
         out = x.new_empty((batch, m, n)) if hasattr(x, "new_empty") else a.module.empty((batch, m, n), x.dtype)
-    t = {"x": a, "y": b, "out": _Tensor(out)}
+    t = {"a": a, "b": b, "d": _Tensor(out)}
     if residual is not None:
         t["residual"] = _Tensor(residual)
-    if any(o.type != a.type or o.host for o in t.values()) or any(
-            t[name].shape != (batch, m, n) for name in ("out", "residual") if name in t):
-        raise TypeError("all tensors must have one type and be on the GPU, and out and residual the shape of the result")
+    if any(o.type != a.type or o.host != a.host for o in t.values()) or any(
+            t[name].shape != (batch, m, n) for name in ("d", "residual") if name in t):
+        raise TypeError("all tensors must have one type and one place, and out and residual the shape of the result")
     layout = {name: _matrix(tensor, name, slice(1, 3)) for name, tensor in t.items()}
-    if layout["out"][1] or layout.get("residual", (0, 0))[1] or (batch > 1 and not t["out"].strides[0]):
+    if layout["d"][1] or layout.get("residual", (0, 0))[1] or (batch > 1 and not t["d"].strides[0]):
         raise TypeError("out and residual must have adjacent elements in rows, and out a matrix for each product")
     apart = {name: tensor.strides[0] if batch > 1 else 0 for name, tensor in t.items()}
     if 0 in (batch, m, n):
         return out
-    library = _get()
-    plan = library.plan(_Gemm, library.c.weir_gemm_plan,
-                        (_TF32 if tf32 else a.type, _EPILOGUES["residual"] if residual is not None else 0, m, n, k,
-                         layout["x"][1], 1 - layout["y"][1], layout["x"][0], layout["y"][0], layout["out"][0],
-                         layout.get("residual", (0, 0))[0], choice, 0, batch, apart["x"], apart["y"], apart["out"],
-                         apart.get("residual", 0)))
-    args = _GemmArgs(C.sizeof(_GemmArgs), *(t[name].at if name in t else None for name in ("x", "y", "out", "bias", "residual")))
-    library.check(library.c.weir_gemm_run(plan, C.byref(args), C.c_void_p(_stream(a) if stream is None else stream)))
+    what = (_TF32 if tf32 else a.type, _EPILOGUES["residual"] if residual is not None else 0, m, n, k, layout["a"][1],
+            1 - layout["b"][1], layout["a"][0], layout["b"][0], layout["d"][0], layout.get("residual", (0, 0))[0], choice, 0,
+            batch, apart["a"], apart["b"], apart["d"], apart.get("residual", 0))
+    _multiply(what, t, _stream(a, stream))
     return out
 
 
@@ -485,23 +508,26 @@ def _convolve(pass_: int, x: Sequence[int], weight: Sequence[int], a: Any, b: An
     for name, tensor in t.items():
         if tensor.shape != wanted[name]:
             raise TypeError(f"{name} has shape {tensor.shape}: it must have {wanted[name]}")
-        if tensor.type != t["a"].type or tensor.host:
-            raise TypeError("all tensors must have one type and be on the GPU")
+        if tensor.type != t["a"].type or tensor.host != t["a"].host:
+            raise TypeError("all tensors must have one type and one place")
         if name != "bias" and not _is_nhwc(tensor):
             raise TypeError(f"{name} is not in channels_last: .contiguous(memory_format=torch.channels_last) makes it so")
     if "bias" in t and t["bias"].strides[0] != 1:
         raise TypeError("bias must be contiguous")
     library = _get()
-    plan = library.plan(_Conv, library.c.weir_conv_plan,
-                        (t["a"].type, epilogue, pass_, choice, x[0], x[2], x[3], x[1], weight[0], weight[2], weight[3],
-                         *steps, *pads, *dilations, groups))
-    bytes_more = library.c.weir_plan_workspace(plan)
-    if bytes_more:
-        elements = (-(-bytes_more // t["a"].item),)
-        t["workspace"] = _Tensor(a.new_empty(elements) if hasattr(a, "new_empty") else t["a"].module.empty(elements, a.dtype))
-    args = _GemmArgs(C.sizeof(_GemmArgs), *(t[name].at if name in t else None
-                                            for name in ("a", "b", "d", "bias", "residual", "workspace")))
-    library.check(library.c.weir_conv_run(plan, C.byref(args), C.c_void_p(_stream(t["a"]) if stream is None else stream)))
+    with _Places(library, t, ("d",)) as at:
+        plan = library.plan(_Conv, library.c.weir_conv_plan,
+                            (t["a"].type, epilogue, pass_, choice, x[0], x[2], x[3], x[1], weight[0], weight[2], weight[3],
+                             *steps, *pads, *dilations, groups))
+        elements = (-(-library.c.weir_plan_workspace(plan) // t["a"].item),)
+        more = {}
+        if elements[0]:
+            made = a.new_empty(elements) if hasattr(a, "new_empty") else t["a"].module.empty(elements, a.dtype)
+            more["workspace"] = _Tensor(made)
+        with _Places(library, more, ()) as also:
+            args = _GemmArgs(C.sizeof(_GemmArgs), *({**at, **also}.get(name) for name in ("a", "b", "d", "bias", "residual",
+                                                                                         "workspace")))
+            library.check(library.c.weir_conv_run(plan, C.byref(args), C.c_void_p(_stream(t["a"], stream))))
     return out
 
 
@@ -514,7 +540,7 @@ def conv2d(x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any 
     """torch.nn.functional.conv2d(), and what follows: a bias and then relu, gelu (by its tanh) or silu; or a residual that
     is added.
 
-    All tensors are on the GPU, in channels_last."""
+    All tensors are in channels_last."""
     return _convolve(_FORWARD, tuple(x.shape), tuple(weight.shape), x, weight, out, bias, activation, residual, stride, padding,
                      dilation, groups, stream, choice)
 

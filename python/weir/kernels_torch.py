@@ -44,6 +44,16 @@ def _linear_like(x, weight, bias, activation):
     return x.new_empty(x.shape[:-1] + (weight.shape[0] // (2 if activation == "swiglu" else 1),))
 
 
+@torch.library.custom_op("weir::bmm", mutates_args=())
+def bmm(x: torch.Tensor, y: torch.Tensor, residual: Optional[torch.Tensor]) -> torch.Tensor:
+    return kernels.bmm(x, y, residual)
+
+
+@bmm.register_fake
+def _bmm_like(x, y, residual):
+    return x.new_empty((x.shape[0], x.shape[1], y.shape[2]))
+
+
 @torch.library.custom_op("weir::conv2d", mutates_args=())
 def conv2d(x: torch.Tensor, weight: torch.Tensor, bias: Optional[torch.Tensor], stride: List[int], padding: List[int],
            dilation: List[int], groups: int, activation: Optional[str]) -> torch.Tensor:

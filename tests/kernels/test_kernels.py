@@ -22,12 +22,17 @@ class Tensor:
                 strides.insert(0, step)
                 step *= max(n, 1)
         self.strides = tuple(strides)
+        if kind == 1:
+            self.memory = C.create_string_buffer(bytes(range(1, 256)) * 257, 1 << 16)
+            self.at = C.c_uint64(C.addressof(self.memory))
+            return
         self.at = C.c_uint64()
         assert cuda.cuMemAlloc_v2(C.byref(self.at), C.c_size_t(1 << 20)) == 0
 
     def transpose(self, *order):
         turned = Tensor([self.shape[i] for i in order], self.dtype, [self.strides[i] for i in order], self.kind, self.offset)
         turned.at = self.at
+        turned.memory = getattr(self, "memory", None)
         return turned
 
     def __dlpack_device__(self):
@@ -45,11 +50,14 @@ class Tensor:
 
 
 def empty_like(of):
-    return Tensor(of.shape, of.dtype)
+    return Tensor(of.shape, of.dtype, kind=of.kind)
 
 
 def empty(shape, dtype):
-    return Tensor(shape, dtype)
+    return Tensor(shape, dtype, kind=PLACE[0])
+
+
+PLACE = [2]  # of what empty() makes: 1 is the host
 
 
 def nhwc(n, c, h, w, dtype="bf16"):
@@ -176,6 +184,31 @@ class Kernels(unittest.TestCase):
                 (lambda: kernels.bmm(a, b, tf32=True), "tf32 is for float32"),
                 (lambda: kernels.bmm(a, b, residual=Tensor((8, 32), "bf16")), "shape of the result"),
                 (lambda: kernels.bmm(a, Tensor((3, 64, 32), "bf16", (4096, 64, 2))), "contiguous"),
+        ):
+            with self.assertRaisesRegex(TypeError, words):
+                wrong()
+
+    def test_arrays_of_the_host_are_copied_and_come_back_as_they_were(self):
+        host = lambda *shape, dtype="f32", strides=None: Tensor(shape, dtype, strides, kind=1)
+        before = host(1).memory.raw
+        PLACE[0] = 1
+        try:
+            for result in (
+                    kernels.softmax(host(4, 8)), kernels.layer_norm(host(4, 8, strides=(9, 1)), host(8)),
+                    kernels.linear(host(8, 16), host(16, 4).transpose(1, 0), host(4), "gelu"),
+                    kernels.linear(host(8, 16), host(4, 16), out=host(8, 4, strides=(7, 1))),
+                    kernels.bmm(host(3, 8, 16), host(3, 16, 4)),
+                    kernels.conv2d(*(Tensor((n, h, h, 8), "f16", kind=1).transpose(0, 3, 1, 2) for n, h in ((2, 9), (16, 3)))),
+                    kernels.conv2d_weight(Tensor((2, 9, 9, 8), "f16", kind=1).transpose(0, 3, 1, 2), (16, 8, 3, 3),
+                                          Tensor((2, 7, 7, 16), "f16", kind=1).transpose(0, 3, 1, 2))):
+                self.assertEqual(result.kind, 1)
+                self.assertEqual(result.memory.raw, before)  # no kernel executes here
+        finally:
+            PLACE[0] = 2
+        for wrong, words in (
+                (lambda: kernels.linear(host(8, 16), Tensor((4, 16))), "one place"),
+                (lambda: kernels.bmm(host(3, 8, 16), Tensor((3, 16, 4)), out=host(3, 8, 4)), "one place"),
+                (lambda: kernels.softmax(host(4, 8, strides=(-8, 1)), out=host(4, 8)), "negative stride"),
         ):
             with self.assertRaisesRegex(TypeError, words):
                 wrong()
