@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/shared_library.h"
+#include "base/slice.h"
 #include "monitor/api.h"
 #include "monitor/clients.h"
 #include "monitor/libmicrohttpd.h"
@@ -249,7 +250,8 @@ static int find_address(const char *text, struct addrinfo **ret, struct error *e
 		.ai_socktype = SOCK_STREAM };
 	text += brackets;
 	n -= brackets ? 2 : 0;
-	if (!n || n >= sizeof host || !colon[1])
+	uint64_t port;
+	if (!n || n >= sizeof host || !slice_u64(slice_of(colon + 1), &port) || port > UINT16_MAX)
 		return error_set(err, -EINVAL, "an address and a port are needed, 127.0.0.1:9464");
 	memcpy(host, text, n);
 	host[n] = 0;

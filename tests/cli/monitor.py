@@ -275,6 +275,7 @@ def check_token(work):
                            stderr=subprocess.STDOUT, env=environment, timeout=PATIENCE)
         return p.returncode == 2 and p.stdout.decode()
     word = "correcthorsebatterystaple"
+    assert "an address and a port are needed" in refused("--listen", "127.0.0.1:65536")
     assert "others may read it" in refused("--token", token(word, 0o644))
     assert "one word" in refused("--token", token("short"))
     assert "one word" in refused("--token", token("two words that are long enough"))

@@ -340,6 +340,10 @@ class Life(unittest.TestCase):
         server = Server(repository.path, listen="0.0.0.0:0", wait=False)
         self.assertNotEqual(server.process.wait(PATIENCE), 0)
         self.assertIn("--token", server.said())
+        for wrong in ("127.0.0.1:65536", "127.0.0.1:http", "127.0.0.1:", ":8000", "8000"):
+            server = Server(repository.path, listen=wrong, wait=False)
+            self.assertNotEqual(server.process.wait(PATIENCE), 0)
+            self.assertIn("give ADDRESS:PORT", server.said())
 
 
 if __name__ == "__main__":
