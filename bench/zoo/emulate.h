@@ -32,6 +32,7 @@ typedef _Float16 __half;
 #define __shared__ static
 #define __launch_bounds__(...)
 #define __forceinline__ inline
+#define __noinline__
 #define __restrict__
 #define __align__(n) __attribute__((aligned(n)))
 

@@ -114,6 +114,9 @@ struct weir_rows {
 		has_bias; /* 1: the result is multiplied by `width` weights, and added to */
 	uint32_t choice;  /* 0: the kernel that is predicted to be fastest, 1 the next, and so on to
 			     the  plain one: for measuring them */
+	/* 1: the pointers of all runs are multiples of 16 bytes. Then the plan needs no second
+	 * kernel for others, and the first plan of a kind takes half as long. */
+	uint32_t aligned;
 };
 
 /*
@@ -140,7 +143,8 @@ struct weir_rows_args {
 
 /*
  * Puts a plan's work into a stream (a CUstream, NULL is the default one). Pointers need the
- * alignment of an element. If they are multiples of 16 bytes, a faster kernel may run.
+ * alignment of an element, or that which the plan was promised. If they are multiples of 16 bytes,
+ * a faster kernel may run.
  * Errors: WEIR_KERNELS_ERROR_ARGUMENT, WEIR_KERNELS_ERROR_DRIVER.
  */
 int weir_rows_run(const struct weir_plan *plan, const struct weir_rows_args *args, void *stream);
@@ -182,6 +186,7 @@ struct weir_gemm {
 	int64_t batch;
 	/* Elements from one product's matrix to the next one's. 0: all share it, which D cannot. */
 	int64_t a_batch, b_batch, d_batch, residual_batch;
+	uint32_t aligned; /* as in struct weir_rows */
 };
 
 /*
@@ -240,6 +245,7 @@ struct weir_conv {
 	int64_t pad_h, pad_w;           /* on both sides */
 	int64_t dilation_h, dilation_w; /* 0: 1 */
 	int64_t groups;                 /* 0: 1 */
+	uint32_t aligned;               /* as in struct weir_rows */
 };
 
 /*

@@ -39,7 +39,7 @@ class _Rows(C.Structure):
                 ("width", C.c_int64), ("x_row", C.c_int64), ("x_column", C.c_int64), ("y_row", C.c_int64),
                 ("y_column", C.c_int64), ("epsilon", C.c_float), ("has_residual", C.c_uint32),
                 ("residual_row", C.c_int64), ("residual_column", C.c_int64), ("has_sum", C.c_uint32),
-                ("has_weight", C.c_uint32), ("has_bias", C.c_uint32), ("choice", C.c_uint32)]
+                ("has_weight", C.c_uint32), ("has_bias", C.c_uint32), ("choice", C.c_uint32), ("aligned", C.c_uint32)]
 
 
 class _RowsArgs(C.Structure):
@@ -52,14 +52,14 @@ class _Gemm(C.Structure):
                 ("n", C.c_int64), ("k", C.c_int64), ("a_transposed", C.c_uint32), ("b_transposed", C.c_uint32),
                 ("a_pitch", C.c_int64), ("b_pitch", C.c_int64), ("d_pitch", C.c_int64), ("residual_pitch", C.c_int64),
                 ("choice", C.c_uint32), ("d_type", C.c_uint32), ("batch", C.c_int64), ("a_batch", C.c_int64),
-                ("b_batch", C.c_int64), ("d_batch", C.c_int64), ("residual_batch", C.c_int64)]
+                ("b_batch", C.c_int64), ("d_batch", C.c_int64), ("residual_batch", C.c_int64), ("aligned", C.c_uint32)]
 
 
 class _Conv(C.Structure):
     _fields_ = [("size", C.c_size_t), ("type", C.c_uint32), ("epilogue", C.c_uint32), ("pass_", C.c_uint32),
                 ("choice", C.c_uint32)] + [(name, C.c_int64) for name in (
                     "n", "h", "w", "c", "k", "r", "s", "stride_h", "stride_w", "pad_h", "pad_w", "dilation_h",
-                    "dilation_w", "groups")]
+                    "dilation_w", "groups")] + [("aligned", C.c_uint32)]
 
 
 class _GemmArgs(C.Structure):
@@ -300,9 +300,11 @@ def _launch(library: _Library, operation: str, t: Dict[str, _Tensor], at: Dict[s
         s = t[name].strides if name in t else (1, 1)
         return (s[row] if taken else max(shape[-1], 1), s[-1] if shape[-1] > 1 else 1)
 
-    plan = library.plan(_Rows, library.c.weir_rows_plan, (_OPERATIONS[operation], x.type, rows, shape[-1], *strides("x"), *strides("y"), epsilon,
-                         "residual" in t, *strides("residual"), "sum" in t, "weight" in t, "bias" in t, choice))
     outer = shape[: len(shape) - 1 - taken]
+    steps = [tensor.strides[d] * tensor.item for tensor in t.values() for d in range(len(outer)) if len(tensor.shape) > 1]
+    aligned = _is_aligned(at) and not any(step % 16 for step in steps)
+    plan = library.plan(_Rows, library.c.weir_rows_plan, (_OPERATIONS[operation], x.type, rows, shape[-1], *strides("x"), *strides("y"), epsilon,
+                         "residual" in t, *strides("residual"), "sum" in t, "weight" in t, "bias" in t, choice, aligned))
     index = [0] * len(outer)
     while 0 not in shape:
         args = _RowsArgs(C.sizeof(_RowsArgs))
@@ -402,10 +404,15 @@ def linear(x: Any, weight: Any, bias: Any = None, activation: Optional[str] = No
     return out
 
 
+def _is_aligned(at: Dict[str, int]) -> bool:
+    """For the copy engine and for vectors."""
+    return not any((address or 0) % 16 for address in at.values())
+
+
 def _multiply(what: Tuple[Any, ...], t: Dict[str, _Tensor], stream: int) -> None:
     library = _get()
     with _Places(library, t, ("d",)) as at:
-        plan = library.plan(_Gemm, library.c.weir_gemm_plan, what)
+        plan = library.plan(_Gemm, library.c.weir_gemm_plan, what + (_is_aligned(at),))
         args = _GemmArgs(C.sizeof(_GemmArgs), *(at.get(name) for name in ("a", "b", "d", "bias", "residual", "workspace",
                                                                           "x_scale", "weight_scale")))
         library.check(library.c.weir_gemm_run(plan, C.byref(args), C.c_void_p(stream)))
@@ -518,7 +525,7 @@ def _convolve(pass_: int, x: Sequence[int], weight: Sequence[int], a: Any, b: An
     with _Places(library, t, ("d",)) as at:
         plan = library.plan(_Conv, library.c.weir_conv_plan,
                             (t["a"].type, epilogue, pass_, choice, x[0], x[2], x[3], x[1], weight[0], weight[2], weight[3],
-                             *steps, *pads, *dilations, groups))
+                             *steps, *pads, *dilations, groups, _is_aligned(at)))
         elements = (-(-library.c.weir_plan_workspace(plan) // t["a"].item),)
         more = {}
         if elements[0]:

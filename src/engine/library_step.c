@@ -75,7 +75,7 @@ static int read_product(json_t *rest, struct library_step *s, struct error *err)
 	json_int_t n, k;
 	json_error_t why;
 	struct weir_gemm *g = &s->gemm;
-	*g = (struct weir_gemm){ .size = sizeof *g };
+	*g = (struct weir_gemm){ .size = sizeof *g, .aligned = 1 };
 	if (json_unpack_ex(rest, &why, 0, "{s?s, s?s, s?s, s:o, s:I, s:I !}", "type", &type,
 		    "d_type", &d_type, "epilogue", &epilogue, "m", &m, "n", &n, "k", &k))
 		return error_set(err, -EINVAL, "%s", why.text);
@@ -102,7 +102,7 @@ static int read_rows(json_t *rest, uint32_t operation, struct library_step *s, s
 	double epsilon = 1e-5;
 	json_error_t why;
 	struct weir_rows *w = &s->row;
-	*w = (struct weir_rows){ .size = sizeof *w, .operation = operation };
+	*w = (struct weir_rows){ .size = sizeof *w, .operation = operation, .aligned = 1 };
 	if (json_unpack_ex(rest, &why, 0, "{s?s, s:o, s:I, s?F !}", "type", &type, "rows", &rows,
 		    "width", &width, "epsilon", &epsilon))
 		return error_set(err, -EINVAL, "%s", why.text);

@@ -45,6 +45,7 @@ static int make_plan(struct weir_kernels *k, const struct weir_conv *what,
 	int e = conv_check(what, w, err);
 	if (!e) {
 		p->what.gemm = conv_product(w);
+		p->what.gemm.aligned = w->aligned;
 		e = product_load(
 			p, k, &kind, choice, conv_choose(&k->device, w, choice), w->choice, err);
 	}

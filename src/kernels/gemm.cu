@@ -32,7 +32,7 @@ static __device__ float plain_activate(int epilogue, float x)
 
 /* T: of the operands, O: of the result. */
 template <typename T, typename O = T>
-__device__ void plain_put(const gemm_args &a, long long batch, long long m, long long n, float v)
+__device__ __noinline__ void plain_put(const gemm_args &a, long long batch, long long m, long long n, float v)
 {
 	constexpr bool SCALED = sizeof(T) == 1;
 	const int epilogue = a.epilogue;

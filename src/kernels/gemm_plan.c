@@ -62,20 +62,19 @@ int product_load(struct weir_plan *p, struct weir_kernels *k, const struct produ
 	struct error refused;
 	const char *from;
 	put_tuned_first(p, k, kind, choice, plain);
-	const int e = load_plain(p, k, kind, c, &from, err);
+	const struct gemm_choice *fast = &choice[wanted < plain ? wanted : plain];
+	error_set(&refused, 0, "%s",
+		plain ? "it was asked for" : "this device, type or shape needs the plain kernel");
+	if (fast != c && !load_tiled(p, k, kind, fast, &from, &refused)) {
+		plan_describe(p, fast->name, from, &p->fast, fast->predicted_ns, "");
+		p->tile = *fast;
+	}
+	const bool needs_plain = !p->fast.function || !p->what.gemm.aligned;
+	const int e = needs_plain ? load_plain(p, k, kind, c, &from, err) : 0;
 	if (e)
 		return e;
-	const struct gemm_choice *fast = &choice[wanted < plain ? wanted : plain];
-	if (fast == c)
-		plan_describe(p, c->name, from, &p->plain, c->predicted_ns,
-			plain ? "it was asked for"
-			      : "this device, type or shape needs the plain kernel");
-	else if (load_tiled(p, k, kind, fast, &from, &refused))
+	if (!p->fast.function)
 		plan_describe(p, c->name, from, &p->plain, c->predicted_ns, refused.text);
-	else
-		plan_describe(p, fast->name, from, &p->fast, fast->predicted_ns, "");
-	if (p->fast.function)
-		p->tile = *fast;
 	plan_finish(p, k);
 	return 0;
 }

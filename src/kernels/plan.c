@@ -197,6 +197,9 @@ int kernel_launch(const struct weir_kernels *k, const struct launch *l, void *ar
 	const struct cu_launch_config config = { l->grid, 1, 1, l->block, 1, 1, l->shared_bytes,
 		stream, &cluster, l->cluster > 1 };
 	void *arguments[] = { args };
+	if (!l->function)
+		return kernel_argument("a pointer is no multiple of 16 bytes, and the plan was "
+				       "made for pointers that are (aligned)");
 	return KERNEL_CALL(
 		k, &kernel_error, cuLaunchKernelEx, &config, l->function, arguments, NULL);
 }

@@ -58,18 +58,17 @@ static int make_plan(struct weir_kernels *k, const struct weir_rows *what,
 	const size_t plain = rows_choose(&k->device, w, choice) - 1;
 	put_tuned_first(k, w, choice, plain);
 	const struct rows_choice *c = &choice[plain];
-	e = load_choice(k, w, c, &p->plain, &from, err);
+	const struct rows_choice *fast = &choice[w->choice < plain ? w->choice : plain];
+	error_set(&refused, 0, "%s",
+		plain ? "it was asked for" : "these strides and this width need the plain kernel");
+	if (fast != c && !load_choice(k, w, fast, &p->fast, &from, &refused))
+		plan_describe(p, fast->name, from, &p->fast, fast->predicted_ns, "");
+	if (!p->fast.function || !w->aligned)
+		e = load_choice(k, w, c, &p->plain, &from, err);
 	if (e)
 		goto free_plan;
-	const struct rows_choice *fast = &choice[w->choice];
-	if (w->choice >= plain)
-		plan_describe(p, c->name, from, &p->plain, c->predicted_ns,
-			plain ? "it was asked for"
-			      : "these strides and this width need the plain kernel");
-	else if (load_choice(k, w, fast, &p->fast, &from, &refused))
+	if (!p->fast.function)
 		plan_describe(p, c->name, from, &p->plain, c->predicted_ns, refused.text);
-	else
-		plan_describe(p, fast->name, from, &p->fast, fast->predicted_ns, "");
 	plan_finish(p, k);
 	*ret_plan = p;
 	return 0;

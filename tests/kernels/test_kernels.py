@@ -177,7 +177,7 @@ class Kernels(unittest.TestCase):
         self.assertIn("weir_gemm_bf16_batch_nn_", self.last())
         kernels.bmm(Tensor((3, 64, 8), "bf16").transpose(0, 2, 1), Tensor((3, 64, 32), "bf16", (0, 32, 1)))
         self.assertIn("weir_gemm_bf16_batch_tt_", self.last())
-        self.assertEqual(kernels._get().plans.popitem()[0][-4:-1], (512, 0, 256))
+        self.assertEqual(kernels._get().plans.popitem()[0][-5:-2], (512, 0, 256))
         for wrong, words in (
                 (lambda: kernels.bmm(a, Tensor((3, 32, 64), "bf16")), r"\(B, K, N\)"),
                 (lambda: kernels.bmm(a, b, out=Tensor((3, 8, 32), "bf16", (0, 32, 1))), "a matrix for each"),
@@ -187,6 +187,19 @@ class Kernels(unittest.TestCase):
         ):
             with self.assertRaisesRegex(TypeError, words):
                 wrong()
+
+    def test_tensors_at_multiples_of_16_bytes_need_one_kernel(self):
+        aligned = lambda: list(kernels._get().plans)[-1][-1]
+        kernels.softmax(Tensor((4, 48), "f16"))
+        self.assertTrue(aligned())
+        kernels.softmax(Tensor((4, 48), "f16", offset=2))
+        self.assertFalse(aligned())
+        kernels.softmax(Tensor((4, 3, 48), "f16", (1001, 48, 1)))  # launched part by part
+        self.assertFalse(aligned())
+        kernels.linear(Tensor((8, 48), "f16"), Tensor((32, 48), "f16", offset=2))
+        self.assertFalse(aligned())
+        kernels.conv2d(nhwc(2, 64, 9, 8), nhwc(32, 64, 3, 3))
+        self.assertTrue(aligned())
 
     def test_arrays_of_the_host_are_copied_and_come_back_as_they_were(self):
         host = lambda *shape, dtype="f32", strides=None: Tensor(shape, dtype, strides, kind=1)

@@ -559,6 +559,34 @@ static void compiled_kernels_are_kept_and_damage_is_found(void **state)
 	}
 }
 
+/* Pointers that are promised to be aligned need one kernel, and others are refused then. */
+static void a_plan_for_aligned_pointers_compiles_one_kernel(void **state)
+{
+	struct weir_kernels *k = open_with("", WEIR_COMPILER);
+	struct weir_rows row = softmax_of(WEIR_F16, 10, 64);
+	struct weir_gemm gemm = product_of(WEIR_F16, 64, 64, 64);
+	int before = compiler_count();
+	row.aligned = gemm.aligned = 1;
+	struct weir_plan *rows = plan_of(k, &row), *product = plan_product(k, &gemm);
+	assert_int_equal(compiler_count() - before, 2);
+	struct weir_rows_args r = { .size = sizeof r, .x = at, .y = at };
+	struct weir_gemm_args g = { .size = sizeof g, .a = at, .b = at, .d = at };
+	OK(weir_rows_run(rows, &r, NULL));
+	OK(weir_gemm_run(product, &g, NULL));
+	r.x = g.a = (char *)at + 2;
+	FAILS(WEIR_KERNELS_ERROR_ARGUMENT, weir_rows_run(rows, &r, NULL));
+	FAILS(WEIR_KERNELS_ERROR_ARGUMENT, weir_gemm_run(product, &g, NULL));
+	assert_non_null(strstr(weir_kernels_error(), "aligned"));
+	weir_plan_close(rows);
+	weir_plan_close(product);
+
+	row.width = 63; /* whose rows no vector covers: the plain kernel takes any pointer */
+	rows = plan_of(k, &row);
+	OK(weir_rows_run(rows, &r, NULL));
+	weir_plan_close(rows);
+	weir_kernels_close(k);
+}
+
 static void a_folder_that_cannot_be_written_costs_only_time(void **state)
 {
 	char file[400];
@@ -714,6 +742,7 @@ int main(void)
 		cmocka_unit_test(a_batch_is_one_launch_over_matrices_of_three_dimensions),
 		cmocka_unit_test(every_wrong_product_is_refused_in_words),
 		cmocka_unit_test(compiled_kernels_are_kept_and_damage_is_found),
+		cmocka_unit_test(a_plan_for_aligned_pointers_compiles_one_kernel),
 		cmocka_unit_test(a_folder_that_cannot_be_written_costs_only_time),
 		cmocka_unit_test(every_wrong_description_is_refused_in_words),
 		cmocka_unit_test(every_wrong_tensor_is_refused_and_nothing_is_launched),
