@@ -2,11 +2,12 @@
  * Signals at every instruction: `stepped HOW`.
  *
  * A parent, which has nothing to do with CUDA, lets its child go n instructions into what it does
- * and then sends it a signal; n is each number until it is through.  What the child's handler does
- * there is HOW: `pairs` of ranges and calls through more chunks than a thread keeps, the same after
- * the heads of all chunks were `changed` in the file, `pushes` that nobody pops, a `fork` that
- * comes back from the handler, or a launch after it has changed the `config` of the one that it
- * interrupts.  `stacks` forks as well, but only in a launch, whose call stack is copied.
+ * and then sends it a signal; n is each number until it is through, without later turns of loops.
+ * What the child's handler does there is HOW: `pairs` of ranges and calls through more chunks than
+ * a thread keeps, the same after the heads of all chunks were `changed` in the file, `pushes` that
+ * nobody pops, a `fork` that comes back from the handler, or a launch after it has changed the
+ * `config` of the one that it interrupts.  `stacks` forks as well, but only in a launch, whose call
+ * stack is copied.
  */
 #include "cu.h"
 #include "nvtx.h"
@@ -16,6 +17,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/user.h>
 #include <sys/wait.h>
 
 #define STEPS_MOST 4000
@@ -225,23 +227,88 @@ static int go_on(pid_t pid, int signal)
 	return status;
 }
 
-/* From the first trap n instructions on, then the signal, up to the second trap.  What waitpid()
- * said. */
-static int drive(pid_t pid, long n)
-{
-	for (long i = 0; i < n && shared->inside; i++) {
-		ptrace(PTRACE_SINGLESTEP, pid, 0, 0);
-		const int status = wait_for(pid);
-		if (!WIFSTOPPED(status) || WSTOPSIG(status) != SIGTRAP)
-			return status;
-	}
-	shared->left = !shared->inside || n >= STEPS_MOST;
-	return go_on(pid, shared->inside ? SIGUSR1 : 0);
-}
-
 static bool trapped(int status)
 {
 	return WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP;
+}
+
+/* Where the child was after each number of instructions, when it was last there step by step. */
+static uintptr_t path[STEPS_MOST];
+
+static uintptr_t *place_of(pid_t pid, struct user_regs_struct *regs)
+{
+	ptrace(PTRACE_GETREGS, pid, 0, regs);
+	return (uintptr_t *)&regs->rip;
+}
+
+/* The last place on the way to the nth instruction at which the child is only once, or 0. */
+static long landmark(long n)
+{
+	for (long k = n - 2; k > 0; k--) {
+		long before = 0;
+		while (path[before] != path[k])
+			before++;
+		if (before == k)
+			return k;
+	}
+	return 0;
+}
+
+/* Lets the child run to path[k], with a trap there that is gone when it stops.  What waitpid()
+ * said. The child may have gone another way, to the second trap. */
+static int leap(pid_t pid, long k, bool *ret_there)
+{
+	struct user_regs_struct regs;
+	const long code = ptrace(PTRACE_PEEKTEXT, pid, path[k], 0);
+	ptrace(PTRACE_POKETEXT, pid, path[k], (code & ~0xffL) | 0xcc);
+	const int status = go_on(pid, 0);
+	*ret_there = false;
+	if (!trapped(status))
+		return status;
+	ptrace(PTRACE_POKETEXT, pid, path[k], code);
+	uintptr_t *const at = place_of(pid, &regs);
+	*ret_there = *at == path[k] + 1;
+	if (*ret_there) {
+		*at = path[k];
+		ptrace(PTRACE_SETREGS, pid, 0, &regs);
+	}
+	return status;
+}
+
+/* An instruction of a loop in a turn behind the eighth. */
+static bool is_often(long n)
+{
+	int before = 0;
+	for (long i = 0; i < n && before < 8; i++)
+		before += path[i] == path[n];
+	return before == 8;
+}
+
+/* From the first trap n instructions on, or more if the next one is often, then the signal, up to
+ * the second trap.  What waitpid() said.  A step costs two turns of the processes, so the child
+ * leaps over most of them.  Each 16th time it does not: only steps can stop in what it seldom does,
+ * such as to take a chunk. */
+static int drive(pid_t pid, long *n, bool *missed)
+{
+	struct user_regs_struct regs;
+	long i = *n % 16 && !*missed ? landmark(*n) : 0;
+	bool there = true;
+	int status = i ? leap(pid, i, &there) : 0;
+	*missed = !there;
+	if (*missed)
+		return status;
+	for (; shared->inside && i < STEPS_MOST; i++) {
+		path[i] = *place_of(pid, &regs);
+		if (i >= *n && !is_often(i))
+			break;
+		ptrace(PTRACE_SINGLESTEP, pid, 0, 0);
+		status = wait_for(pid);
+		if (!trapped(status))
+			return status;
+	}
+	*n = i;
+	shared->left = !shared->inside || i == STEPS_MOST;
+	return go_on(pid, shared->inside ? SIGUSR1 : 0);
 }
 
 /* Parent and child take turns millions of times, and to wake the other is expensive on another
@@ -270,9 +337,10 @@ int main(int argc, char **argv)
 		return 77;
 	}
 	status = go_on(pid, 0);
+	bool missed = false;
 	for (long n = 0; trapped(status);) {
-		status = drive(pid, n);
-		n = shared->left ? 0 : n + 1;
+		status = drive(pid, &n, &missed);
+		n = shared->left ? 0 : n + !missed;
 		if (trapped(status))
 			status = go_on(pid, 0);
 	}
