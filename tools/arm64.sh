@@ -1,9 +1,9 @@
 # Builds for arm64 and runs unit, golden, cli and hostile tests under qemu-user: arm64.sh [few].  The slow ones are left out,
 # and those of tests/arm64.tbl, with the reasons; with `few`, for CI, all but the unit tests of what stands nearest to the
-# processor.  The shell, its tools and Python are of arm64 too, in a root of their own.  Exit status 3: there is no
-# compiler, no qemu or no root here.
+# processor.  The shell, its tools and Python are of arm64 too, in a root of their own, where the tree that `make dist` made
+# for arm64 is tried as well, if it is there.  Exit status 3: there is no compiler, no qemu or no root here.
 set -eu
-tests='(unit|golden|cli|hostile)\.' targets=all
+tests='((unit|golden|cli|hostile)\.|dist\.elsewhere$)' targets=all
 if [ "${1-}" = few ]; then
 	tests='unit\.(base|drain|flight|libc|lock|share|slots)$'
 	targets="hook audit weir $(echo "$tests" | sed 's/.*(/test_/; s/).*//; s/|/ test_/g')"
@@ -29,6 +29,7 @@ if [ "${1-}" = inside ]; then
 	END
 	chmod +x $build/outside/sh
 	PATH=$PWD/$build/outside:$PATH
+	export NO_OPENAT2=qemu
 	exec ctest --test-dir $build --output-on-failure --no-tests=error --output-junit tests.xml "$@"
 fi
 

@@ -14,7 +14,7 @@ if [ "${3-}" = tests ]; then
 	old=$new
 	loaded="$loaded libcmocka-dev"
 	run='libcmocka0 libdw1 libmicrohttpd12 libnghttp2-14 libstdc++6 zlib1g bash coreutils dash diffutils findutils grep gzip
-		hostname libc-bin mawk ncurses-base procps python3 sed sqlite3 util-linux'
+		hostname libc-bin mawk ncurses-base procps python3 sed sqlite3 util-linux zstd'
 fi
 case $machine in
 x86_64) arch=amd64 ;;
