@@ -2,24 +2,12 @@
  * Plans of convolutions on the simulated driver, with a test double of NVRTC: what they tell the
  * copy engine, which of them are plain, and what is refused.
  */
-#include "sim_test.h"
+#include "plan_test.h"
 
-#include "cuda_types.h"
-#include "driver/tensor_map.h"
 #include "kernels/conv.cuh"
-#include "weir/kernels.h"
 
 static char *const a = (char *)0x7000000000, *const b = (char *)0x7100000000,
 		   *const d = (char *)0x7200000000;
-
-static struct weir_kernels *open_with(const char *nvrtc)
-{
-	struct weir_kernels *k;
-	const struct weir_kernels_options options = { sizeof options, "", nvrtc };
-	test_context();
-	OK(weir_kernels_open(&options, &k));
-	return k;
-}
 
 /* 3 x 3 at stride 2 of images of 29 x 40, whose output is 15 x 20. */
 static struct weir_conv small(void)
@@ -43,33 +31,21 @@ static struct weir_plan *plan_of(struct weir_kernels *k, const struct weir_conv 
 {
 	struct weir_plan *p;
 	const int e = weir_conv_plan(k, what, &p);
-	if (e)
-		fail_msg("%d: %s", e, weir_kernels_error());
-	return p;
+	return made(e, p);
 }
 
 static void captured(const struct weir_plan *p, const struct weir_gemm_args *args,
 	struct cu_kernel_node_params *ret, void *ret_args, size_t bytes)
 {
-	void *stream, *graph, *node;
-	size_t n = 1;
-	OK(cuStreamCreate(&stream, 1));
-	OK(cuStreamBeginCapture_v2(stream, 0));
+	void *stream = capture_begin();
 	OK(weir_conv_run(p, args, stream));
-	OK(cuStreamEndCapture(stream, &graph));
-	OK(cuGraphGetNodes(graph, &node, &n));
-	assert_int_equal(n, 1);
-	OK(cuGraphKernelNodeGetParams_v2(node, ret));
-	memcpy(ret_args, ret->params[0], bytes);
-	OK(cuGraphDestroy(graph));
-	OK(cuStreamDestroy_v2(stream));
+	capture_end(stream, ret, ret_args, bytes);
 }
 
 static void expect_map(const struct tensor_map *map, const void *at, unsigned rank,
 	const uint64_t *sizes, const uint64_t *pitches, const unsigned *box, const unsigned *steps)
 {
-	struct sim_tensor_map m;
-	memcpy(&m, map, sizeof m);
+	const struct sim_tensor_map m = read_map(map);
 	assert_int_equal(m.at, (uintptr_t)at);
 	assert_int_equal(m.rank, rank);
 	assert_int_equal(m.swizzle, 3);
@@ -86,8 +62,7 @@ static void expect_map(const struct tensor_map *map, const void *at, unsigned ra
 static void expect_corners(
 	const struct tensor_map *map, int first_x, int first_y, int last_x, int last_y)
 {
-	struct sim_tensor_map m;
-	memcpy(&m, map, sizeof m);
+	const struct sim_tensor_map m = read_map(map);
 	assert_int_equal(m.first[0], first_x);
 	assert_int_equal(m.first[1], first_y);
 	assert_int_equal(m.last[0], last_x);
@@ -96,7 +71,7 @@ static void expect_corners(
 
 static void a_convolution_describes_its_images_to_the_copy_engine(void **state)
 {
-	struct weir_kernels *k = open_with(WEIR_COMPILER);
+	struct weir_kernels *k = open_with("", WEIR_COMPILER);
 	const struct weir_conv what = small();
 	struct weir_plan *p = plan_of(k, &what);
 	unsigned bm, bn, clm;
@@ -129,7 +104,7 @@ static void a_convolution_describes_its_images_to_the_copy_engine(void **state)
 /* Of the input, at stride 1: pixels of the output's gradient, and filters from the last tap on. */
 static void a_gradient_reads_the_filters_backwards(void **state)
 {
-	struct weir_kernels *k = open_with(WEIR_COMPILER);
+	struct weir_kernels *k = open_with("", WEIR_COMPILER);
 	struct weir_conv what = small();
 	what.pass = WEIR_CONV_INPUT;
 	what.stride_h = what.stride_w = 1;
@@ -156,7 +131,7 @@ static void a_gradient_reads_the_filters_backwards(void **state)
  * workspace. */
 static void a_gradient_of_filters_sums_parts_of_the_pixels(void **state)
 {
-	struct weir_kernels *k = open_with(WEIR_COMPILER);
+	struct weir_kernels *k = open_with("", WEIR_COMPILER);
 	struct weir_conv what = small();
 	what.pass = WEIR_CONV_FILTERS;
 	struct weir_plan *p = plan_of(k, &what);
@@ -209,7 +184,7 @@ static void what_the_copy_engine_cannot_gather_is_plain(void **state)
 {
 	static const char *const names[] = { "f32_plain", "bf16_plain", "bf16_plain", "bf16_plain",
 		"bf16_plain", "bf16_direct", "bf16_filters", "bf16_plain", "bf16_plain" };
-	struct weir_kernels *k = open_with(WEIR_COMPILER);
+	struct weir_kernels *k = open_with("", WEIR_COMPILER);
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		struct weir_conv what = small();
 		what.type = i == 0 ? WEIR_F32 : WEIR_BF16;
@@ -248,7 +223,7 @@ static void what_the_copy_engine_cannot_gather_is_plain(void **state)
 
 static void without_a_compiler_the_plain_kernels_run(void **state)
 {
-	struct weir_kernels *k = open_with("");
+	struct weir_kernels *k = open_with("", "");
 	for (uint32_t i = 0; i < 9; i++) {
 		struct weir_conv what = small();
 		what.type = WEIR_F32 + i / 3;
@@ -267,7 +242,7 @@ static void without_a_compiler_the_plain_kernels_run(void **state)
 
 static void every_wrong_convolution_is_refused_in_words(void **state)
 {
-	struct weir_kernels *k = open_with("");
+	struct weir_kernels *k = open_with("", "");
 	struct weir_conv wrong[14];
 	struct weir_plan *p;
 	for (size_t i = 0; i < 14; i++)

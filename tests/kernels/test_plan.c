@@ -2,7 +2,7 @@
  * The kernel library on the simulated driver, with a test double of NVRTC: which kernel a plan
  * takes, what it launches, what is kept on the disk, and what is refused.
  */
-#include "sim_test.h"
+#include "plan_test.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -10,23 +10,10 @@
 #include <pthread.h>
 #include <sys/stat.h>
 
-#include "cuda_types.h"
-#include "driver/tensor_map.h"
-#include "kernels/gemm.cuh"
 #include "kernels/rows.cuh"
-#include "weir/kernels.h"
 
 static char folder[] = "/tmp/weir-kernels-XXXXXX";
 static int (*compiler_count)(void);
-
-static struct weir_kernels *open_with(const char *cache, const char *nvrtc)
-{
-	struct weir_kernels *k;
-	const struct weir_kernels_options options = { sizeof options, cache, nvrtc };
-	test_context();
-	OK(weir_kernels_open(&options, &k));
-	return k;
-}
 
 static struct weir_rows softmax_of(uint32_t type, int64_t rows, int64_t width)
 {
@@ -41,29 +28,17 @@ static struct weir_plan *plan_of(struct weir_kernels *k, const struct weir_rows 
 {
 	struct weir_plan *p;
 	const int e = weir_rows_plan(k, what, &p);
-	if (e)
-		fail_msg("%d: %s", e, weir_kernels_error());
-	return p;
+	return made(e, p);
 }
 
 /* What a run launches: in a capture, whose only node is then read. */
 static struct rows_args launched(const struct weir_plan *p, const struct weir_rows_args *a,
 	struct cu_kernel_node_params *ret)
 {
-	void *stream, *graph, *node;
-	size_t n = 1;
-	OK(cuStreamCreate(&stream, 1));
-	OK(cuStreamBeginCapture_v2(stream, 0));
-	OK(weir_rows_run(p, a, stream));
-	OK(cuStreamEndCapture(stream, &graph));
-	OK(cuGraphGetNodes(graph, NULL, &n));
-	assert_int_equal(n, 1);
-	OK(cuGraphGetNodes(graph, &node, &n));
-	OK(cuGraphKernelNodeGetParams_v2(node, ret));
+	void *stream = capture_begin();
 	struct rows_args args;
-	memcpy(&args, ret->params[0], sizeof args);
-	OK(cuGraphDestroy(graph));
-	OK(cuStreamDestroy_v2(stream));
+	OK(weir_rows_run(p, a, stream));
+	capture_end(stream, ret, &args, sizeof args);
 	return args;
 }
 
@@ -163,33 +138,15 @@ static struct weir_plan *plan_product(struct weir_kernels *k, const struct weir_
 {
 	struct weir_plan *p;
 	const int e = weir_gemm_plan(k, what, &p);
-	if (e)
-		fail_msg("%d: %s", e, weir_kernels_error());
-	return p;
+	return made(e, p);
 }
 
 static void captured(const struct weir_plan *p, const struct weir_gemm_args *a,
 	struct cu_kernel_node_params *ret, void *ret_args, size_t bytes)
 {
-	void *stream, *graph, *node;
-	size_t n = 1;
-	OK(cuStreamCreate(&stream, 1));
-	OK(cuStreamBeginCapture_v2(stream, 0));
+	void *stream = capture_begin();
 	OK(weir_gemm_run(p, a, stream));
-	OK(cuStreamEndCapture(stream, &graph));
-	OK(cuGraphGetNodes(graph, &node, &n));
-	assert_int_equal(n, 1);
-	OK(cuGraphKernelNodeGetParams_v2(node, ret));
-	memcpy(ret_args, ret->params[0], bytes);
-	OK(cuGraphDestroy(graph));
-	OK(cuStreamDestroy_v2(stream));
-}
-
-static struct sim_tensor_map read_map(const struct tensor_map *map)
-{
-	struct sim_tensor_map m;
-	memcpy(&m, map, sizeof m);
-	return m;
+	capture_end(stream, ret, ret_args, bytes);
 }
 
 static void expect_map(const struct tensor_map *map, const void *base, uint64_t columns,

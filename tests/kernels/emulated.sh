@@ -1,0 +1,39 @@
+#!/bin/sh
+# Kernels for Hopper on the host: emulated.sh ROOT WORK gemm|conv.  Then two controls of each must fail.  Of products: no
+# order of the ping-pong's warpgroups, and a stage that is released before its products have ended.  Of convolutions: taps
+# of a column that read the same pixels, and no wait for free stages.
+set -eu
+root=$1 work=$2 name=$3
+mkdir -p "$work"
+cxx=${CXX:-c++}
+command -v "$cxx" >/dev/null || { echo "there is no C++ compiler, $cxx"; exit 77; }
+
+build() { # the folder of the source, the program
+	"$cxx" -std=c++17 -O2 -Wall -Wno-unknown-pragmas -I"$1" -I"$root/src/kernels" -I"$root/bench/zoo" \
+		"$root/tests/kernels/$name.cc" "$root/bench/zoo/emulate.cc" -o "$2"
+}
+build "$root/src/kernels" "$work/$name"
+"$work/$name"
+
+# What a control changes, and that these cases fail with it.
+control() {
+	at=$work/$1 source=${name}_sm90.cu
+	mkdir -p "$at"
+	sed "$3" "$root/src/kernels/$source" >"$at/$source"
+	! cmp -s "$root/src/kernels/$source" "$at/$source" || { echo "$1: the source has another form"; exit 1; }
+	build "$at" "$at/$name"
+	if "$at/$name" "$2" >"$at/log" 2>&1; then
+		echo "the test does not see $1"
+		exit 1
+	fi
+}
+case $name in
+gemm)
+	control race pingpong 's/named_sync(3 + w, 256);/;/; s/named_arrive(4 - w, 256);/;/; s/named_arrive(3, 256);/;/'
+	control early-release pingpong 's/wgmma_wait<1>();/;/'
+	;;
+conv)
+	control taps few 's/r \* g.y.step/0/'
+	control full-stages few 's/mbarrier_wait(this->empty.*/;/'
+	;;
+esac
