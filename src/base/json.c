@@ -2,6 +2,7 @@
 #include "base/json.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -211,4 +212,19 @@ void json_str_or_null(struct json *j, const char *key, const char *value)
 		json_str(j, key, value);
 	else
 		json_put_null(j, key);
+}
+
+void json_hex(struct json *j, const char *key, uint64_t value)
+{
+	char text[24];
+	snprintf(text, sizeof text, "0x%" PRIx64, value);
+	json_str(j, key, text);
+}
+
+void json_dim3(struct json *j, const char *key, const uint32_t v[3])
+{
+	json_begin_array(j, key);
+	for (int i = 0; i < 3; i++)
+		json_u64(j, NULL, v[i]);
+	json_end_array(j);
 }

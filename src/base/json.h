@@ -43,6 +43,8 @@ void json_i64(struct json *j, const char *key, int64_t value);
 void json_put_real(struct json *j, const char *key, double value);
 void json_bool(struct json *j, const char *key, bool value);
 void json_put_null(struct json *j, const char *key);
+void json_hex(struct json *j, const char *key, uint64_t value); /* text: "0x7f00" */
+void json_dim3(struct json *j, const char *key, const uint32_t v[3]);
 void json_u64_or_null(struct json *j, const char *key, bool there, uint64_t value);
 void json_str_or_null(struct json *j, const char *key, const char *value); /* or NULL */
 

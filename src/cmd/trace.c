@@ -260,21 +260,6 @@ static void put_line(struct tracing *t, const struct decoder *d, const struct sh
 
 /* ---- JSON ---- */
 
-static void json_triple(struct json *j, const char *key, const uint32_t v[3])
-{
-	json_begin_array(j, key);
-	for (int i = 0; i < 3; i++)
-		json_u64(j, NULL, v[i]);
-	json_end_array(j);
-}
-
-static void json_hex(struct json *j, const char *key, uint64_t value)
-{
-	char text[24];
-	snprintf(text, sizeof text, "0x%" PRIx64, value);
-	json_str(j, key, text);
-}
-
 static void json_launch(const struct tracing *t, struct json *j, const struct shown *s)
 {
 	struct launch_shape shape;
@@ -285,8 +270,8 @@ static void json_launch(const struct tracing *t, struct json *j, const struct sh
 	if (name && name->mangled)
 		json_str(j, "kernel", name->mangled);
 	json_hex(j, "function", arg[LAUNCH_FUNCTION]);
-	json_triple(j, "grid", shape.grid);
-	json_triple(j, "block", shape.block);
+	json_dim3(j, "grid", shape.grid);
+	json_dim3(j, "block", shape.block);
 	json_u64(j, "shared", s->r->aux);
 	json_hex(j, "stream", arg[LAUNCH_STREAM]);
 }

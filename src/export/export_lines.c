@@ -31,21 +31,6 @@ static int wrong(const struct export *x)
 
 /* ---- JSON of one call's arguments ---- */
 
-static void json_triple(struct json *j, const char *key, const uint32_t *v)
-{
-	json_begin_array(j, key);
-	for (int i = 0; i < 3; i++)
-		json_u64(j, NULL, v[i]);
-	json_end_array(j);
-}
-
-static void json_hex(struct json *j, const char *key, uint64_t value)
-{
-	char text[24];
-	snprintf(text, sizeof text, "0x%" PRIx64, value);
-	json_str(j, key, text);
-}
-
 /* Whole numbers of 64 bits don't survive most readers of JSON: large ones are text. */
 static void json_scalars(struct json *j, const struct record *r)
 {
@@ -69,8 +54,8 @@ static void json_launch(struct export *x, struct json *j, const struct export_ca
 	if (c->kernel != META_NONE)
 		json_str(j, "kernel", export_kernel_name(x, c->kernel));
 	json_hex(j, "function", c->record->arg[LAUNCH_FUNCTION]);
-	json_triple(j, "grid", c->shape.grid);
-	json_triple(j, "block", c->shape.block);
+	json_dim3(j, "grid", c->shape.grid);
+	json_dim3(j, "block", c->shape.block);
 	json_u64(j, "shared", c->record->aux);
 	json_hex(j, "stream", c->record->arg[LAUNCH_STREAM]);
 	json_scalars(j, c->record);
@@ -170,8 +155,8 @@ static void json_activity(const struct export *x, struct json *j, const struct g
 	if (w->valid & GPU_HAS_STREAM)
 		json_u64(j, "stream", w->stream);
 	if (w->valid & GPU_HAS_SHAPE) {
-		json_triple(j, "grid", w->grid);
-		json_triple(j, "block", w->block);
+		json_dim3(j, "grid", w->grid);
+		json_dim3(j, "block", w->block);
 	}
 	if (w->valid & GPU_HAS_REGISTERS)
 		json_u64(j, "registers", w->registers);

@@ -286,14 +286,6 @@ static const char *enter(struct json *j, struct nesting *n, const char *key)
 	return at;
 }
 
-static void put_dim3(struct json *j, const char *key, const uint32_t *v)
-{
-	json_begin_array(j, key);
-	for (int i = 0; i < 3; i++)
-		json_u64(j, NULL, v[i]);
-	json_end_array(j);
-}
-
 static void put_value(struct json *j, const char *key, const struct value *v)
 {
 	switch (v->kind) {
@@ -306,7 +298,7 @@ static void put_value(struct json *j, const char *key, const struct value *v)
 	case VALUE_TEXT:
 		return json_strn(j, key, v->text, v->n);
 	case VALUE_DIM3:
-		return put_dim3(j, key, v->dim3);
+		return json_dim3(j, key, v->dim3);
 	default:
 		return json_put_null(j, key);
 	}
