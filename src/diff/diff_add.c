@@ -115,17 +115,24 @@ static void add_calls(struct adder *a)
 	}
 }
 
+static struct diff_run *add_ranges(struct adder *a, struct diff_row *row, uint64_t count,
+	uint64_t host_ticks, const struct hist *host)
+{
+	struct diff_run *run = run_of(a, row);
+	run->count = sat_add(run->count, count);
+	run->host_ns = sat_add(run->host_ns, ns_of(a, host_ticks));
+	add_ticks(a, &row->run_host, host);
+	return run;
+}
+
 static void add_operators(struct adder *a)
 {
 	for (size_t i = 0; i < a->r->operators.n; i++) {
 		const struct operator_row *o = &a->r->operators.v[i];
 		const char *kind = range_kind_name(o->kind);
 		struct diff_row *row = enter(a, TABLE_OPERATORS, o->name, kind);
-		struct diff_run *run = run_of(a, row);
-		run->count = sat_add(run->count, o->count);
-		run->host_ns = sat_add(run->host_ns, ns_of(a, o->host_ticks));
+		struct diff_run *run = add_ranges(a, row, o->count, o->host_ticks, &o->host_hist);
 		run->device_ns = sat_add(run->device_ns, o->device_total_ns);
-		add_ticks(a, &row->run_host, &o->host_hist);
 		hist_merge(&row->run_device, &o->device_hist);
 	}
 }
@@ -137,12 +144,9 @@ static void add_phases(struct adder *a)
 		if (o->kind == RANGE_OPERATOR)
 			continue;
 		struct diff_row *row = enter(a, TABLE_PHASES, o->name, range_kind_name(o->kind));
-		struct diff_run *run = run_of(a, row);
-		run->count = sat_add(run->count, o->count);
-		run->host_ns = sat_add(run->host_ns, ns_of(a, o->host_ticks));
+		struct diff_run *run = add_ranges(a, row, o->count, o->host_ticks, &o->host_hist);
 		run->device_ns = sat_add(run->device_ns, o->span_ns);
 		run->busy_p50_ns = hist_at(&o->device_hist, 0.5);
-		add_ticks(a, &row->run_host, &o->host_hist);
 		hist_merge(&row->run_device, &o->span_hist);
 	}
 }
@@ -231,11 +235,8 @@ static void add_requests(struct adder *a)
 		struct diff_row *row = enter_request(a, o->name, o->kind);
 		if (!row)
 			continue;
-		struct diff_run *run = run_of(a, row);
-		run->count = sat_add(run->count, o->count);
-		run->host_ns = sat_add(run->host_ns, ns_of(a, o->host_ticks));
+		struct diff_run *run = add_ranges(a, row, o->count, o->host_ticks, &o->host_hist);
 		run->device_ns = sat_add(run->device_ns, o->span_ns);
-		add_ticks(a, &row->run_host, &o->host_hist);
 		hist_merge(&row->run_device, &o->span_hist);
 		a->totals[TOTAL_REQUESTS] += (double)o->count;
 	}
@@ -244,10 +245,7 @@ static void add_requests(struct adder *a)
 		struct diff_row *row = enter_request(a, o->name, o->kind);
 		if (!row)
 			continue;
-		struct diff_run *run = run_of(a, row);
-		run->count = sat_add(run->count, o->count);
-		run->host_ns = sat_add(run->host_ns, ns_of(a, o->host_ticks));
-		add_ticks(a, &row->run_host, &o->host_hist);
+		add_ranges(a, row, o->count, o->host_ticks, &o->host_hist);
 		a->totals[TOTAL_REQUESTS] += (double)o->count;
 	}
 }
