@@ -45,7 +45,6 @@ void alloc_trace_free(struct alloc_trace *t);
 /* ---- what it would have cost ---- */
 
 enum alloc_call { CALL_MEM_ALLOC, CALL_CREATE, CALL_MAP, CALL_ACCESS, CALL_UNMAP, ALLOC_CALLS };
-extern const char *const alloc_call_name[ALLOC_CALLS];
 
 #define ALLOC_POINTS 600u
 

@@ -10,9 +10,6 @@
 
 #define MIB (1 << 20)
 
-const char *const alloc_call_name[ALLOC_CALLS] = { "cuMemAlloc", "cuMemCreate", "cuMemMap",
-	"cuMemSetAccess", "cuMemUnmap" };
-
 static const struct price {
 	double small_bytes, small_ns, large_bytes, large_ns;
 } prices[ALLOC_CALLS] = {

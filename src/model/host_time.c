@@ -84,12 +84,8 @@ static void put_span(
 		last->end_ns = end;
 		return;
 	}
-	const uint32_t wait = last ? last->last_wait : MAP_NONE;
 	struct host_span *new = array_push(&thread->spans);
-	*new = (struct host_span){ .start_ns = start,
-		.end_ns = end,
-		.last_wait = state == HOST_WAITING ? (uint32_t)(thread->spans.n - 1) : wait,
-		.state = (uint8_t)state };
+	*new = (struct host_span){ .start_ns = start, .end_ns = end, .state = (uint8_t)state };
 }
 
 static void put_call(struct maker *m, struct host_thread *thread, const struct call *c)
@@ -220,14 +216,4 @@ enum host_state host_time_state(const struct host_time *h, uint32_t thread, uint
 	const size_t at = span_after(t, ns);
 	const bool inside = at < t->spans.n && t->spans.v[at].start_ns <= ns;
 	return inside ? (enum host_state)t->spans.v[at].state : HOST_ELSEWHERE;
-}
-
-const struct host_span *host_time_wait(const struct host_time *h, uint32_t thread, uint64_t ns)
-{
-	const struct host_thread *t = &h->threads.v[thread];
-	const size_t low = span_after(t, ns);
-	const uint32_t wait = low ? t->spans.v[low - 1].last_wait : MAP_NONE;
-	if (wait == MAP_NONE || !expect(wait < t->spans.n, "the last wait is one of the spans"))
-		return NULL;
-	return &t->spans.v[wait];
 }

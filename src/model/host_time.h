@@ -29,7 +29,6 @@ enum host_state {
 
 struct host_span {
 	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC */
-	uint32_t last_wait;        /* this or an earlier span that waits, or MAP_NONE */
 	uint8_t state;             /* enum host_state */
 };
 
@@ -55,8 +54,5 @@ void host_time_split(
 
 /* What the thread was doing at that time. */
 enum host_state host_time_state(const struct host_time *h, uint32_t thread, uint64_t ns);
-
-/* The last wait of the thread that had ended at that time, or NULL. */
-const struct host_span *host_time_wait(const struct host_time *h, uint32_t thread, uint64_t ns);
 
 #endif

@@ -14,7 +14,6 @@
 
 #include "base/banned.h"
 
-#define KERNEL_CUT 60 /* bytes of a kernel's name */
 
 /* One launch that was predicted and ran. */
 struct pair {

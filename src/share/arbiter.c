@@ -56,11 +56,6 @@ struct arbiter *arbiter_new(struct share_file *f, const char *directory)
 	return a;
 }
 
-bool arbiter_holds(const struct arbiter *a)
-{
-	return a->lock >= 0;
-}
-
 static int lock_of(const char *directory)
 {
 	char path[SHARE_PATH + 16];

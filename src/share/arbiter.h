@@ -22,8 +22,6 @@ struct arbiter *arbiter_new(struct share_file *f, const char *directory);
  */
 int arbiter_step(struct arbiter *a);
 
-bool arbiter_holds(const struct arbiter *a);
-
 /* Removes the file of another version of Weir, if nobody decides there: whoever still has it mapped
  * goes on by itself. */
 bool arbiter_renew(const char *directory);

@@ -202,13 +202,6 @@ const char *activity_kind_name(unsigned kind)
 	return NAME_OF(names, kind);
 }
 
-const char *wait_kind_name(unsigned kind)
-{
-	static const char *const names[] = { NULL, "event", "stream for an event", "stream",
-		"context" };
-	return NAME_OF(names, kind);
-}
-
 const char *request_outcome_name(unsigned outcome)
 {
 	static const char *const names[] = { NULL, "answered", "met", "late", "shed", "refused",

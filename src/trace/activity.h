@@ -91,7 +91,6 @@ const char *copy_direction_name(unsigned direction);
 const char *activity_direction(const struct gpu_activity *w); /* NULL also for what is no copy */
 const char *activity_memory_kind_name(unsigned kind);
 const char *activity_kind_name(unsigned kind);
-const char *wait_kind_name(unsigned kind);
 const char *request_outcome_name(unsigned outcome);
 #define WAIT_STREAM 3u /* the kind of a wait for one stream */
 const char *range_kind_name(unsigned kind);

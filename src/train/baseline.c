@@ -11,17 +11,6 @@
 
 #include "base/banned.h"
 
-const char *baseline_name(enum baseline which)
-{
-	static const char *const names[BASELINES] = {
-		[BASELINE_LAST] = "last value",
-		[BASELINE_MEDIAN] = "kernel's median",
-		[BASELINE_RATIO] = "bound x kernel's ratio",
-		[BASELINE_NEAREST] = "nearest shape x bounds",
-	};
-	return names[which];
-}
-
 static struct baseline_shape shape_of(const struct predict_question *q)
 {
 	const struct predict_launch *l = q->launch;

@@ -48,7 +48,4 @@ void baseline_learn(struct baselines *b, const struct predict_question *q, doubl
 
 void baseline_fini(struct baselines *b);
 
-/* "last value" */
-const char *baseline_name(enum baseline which);
-
 #endif

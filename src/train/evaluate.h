@@ -49,7 +49,6 @@ typedef ARRAY(struct eval_point) eval_points;
 
 /* Who told, for eval_measure(): 0 is the chain, then the baselines. */
 #define EVAL_PREDICTORS (1 + BASELINES)
-const char *eval_predictor_name(int predictor);
 
 /* Launches that wait together, all at once, for a device that runs one after the other: shortest
  * first has the least mean time from there to the end of each.  What the mean is by predicted

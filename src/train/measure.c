@@ -12,11 +12,6 @@ struct pair {
 	size_t at; /* in a window */
 };
 
-const char *eval_predictor_name(int predictor)
-{
-	return predictor ? baseline_name((enum baseline)(predictor - 1)) : "weir";
-}
-
 static double predicted_by(const struct eval_point *p, int predictor)
 {
 	return predictor ? (double)p->baseline_ns[predictor - 1] : (double)p->t50_ns;

@@ -164,18 +164,6 @@ void whatif_fini(struct whatif *w)
 
 /* ---- what comes out ---- */
 
-const char *whatif_way_name(const struct whatif_way *way, struct way_name *to)
-{
-	const char *sharing = way->sharing == LAW_MPS ? "mps" : "slices";
-	if (!way->policy)
-		snprintf(to->text, sizeof to->text, "%s", sharing);
-	else if (way->sharing == LAW_MPS)
-		snprintf(to->text, sizeof to->text, "%s, mps", way->policy->name);
-	else
-		snprintf(to->text, sizeof to->text, "%s", way->policy->name);
-	return to->text;
-}
-
 uint64_t whatif_latency(const struct replay_results *r, size_t program, double q)
 {
 	return durations_quantile(&r->programs[program].latency, q, 0);

@@ -43,12 +43,6 @@ struct whatif {
 int whatif_run(struct whatif *w, struct error *err);
 void whatif_fini(struct whatif *w);
 
-/* "slices", "mps", "strict", "strict, mps" */
-struct way_name {
-	char text[48];
-};
-const char *whatif_way_name(const struct whatif_way *way, struct way_name *to);
-
 /* Of a latency program: how long its requests took; as a multiple of alone. */
 uint64_t whatif_latency(const struct replay_results *r, size_t program, double q);
 double whatif_slowdown(

@@ -11,7 +11,6 @@
 #include "base/expect.h"
 #include "maker.h"
 #include "memory/memory.h"
-#include "model/host_time.h"
 #include "join/nested.h"
 #include "predict/predict.h"
 #include "predict/tables.h"
@@ -119,14 +118,6 @@ static void load_a_chunk_too_many(void)
 		_exit(2);
 }
 
-static void wait_for_what_is_not_there(void)
-{
-	struct host_span span = { .start_ns = 1, .end_ns = 5, .last_wait = 3 };
-	struct host_thread thread = { .spans = { &span, 1, 1 } };
-	const struct host_time h = { .threads = { &thread, 1, 1 } };
-	host_time_wait(&h, 0, 9);
-}
-
 static void free_one_extent_larger_than_all(void)
 {
 	double share;
@@ -169,7 +160,6 @@ static void broken_tables_learn_nothing(void **state)
 static void broken_invariants_are_reported(void **state)
 {
 	is_said(load_a_chunk_too_many, "load.c:", "the chunk is one of the trace's");
-	is_said(wait_for_what_is_not_there, "host_time.c:", "the last wait is one of the spans");
 	is_said(free_one_extent_larger_than_all, "memory_space.c:", "one extent is part of all");
 }
 
