@@ -1,5 +1,6 @@
 # The sentences of README, docs and man pages: 9 in 10 have at most 25 words, at most one in a hundred begins with Of,
-# What, Who, Whoever, Where or Those (questions may), none has a semicolon, and lines have at most 100 columns.
+# What, Who, Whoever, Where or Those (questions may), none has a semicolon, lines have at most 100 columns, and each item
+# of a list begins a line.
 # check-prose.sh ROOT BUILD [PAGE...].
 tools=$(cd "$(dirname "$0")" && pwd)
 cd "$1" || exit 1
@@ -42,6 +43,10 @@ for page in $pages; do
 		!code && !/^[|@#]/ && length(line) > 100 && !/https?:/ {
 			printf "  %s:%d: %d columns\n", page, FNR, length(line)
 			if (++n == 3) exit
+		}
+		!code && !/^[|@#]/ && / \* \*\*/ {
+			printf "  %s:%d: an item of a list inside a line\n", page, FNR
+			n++
 		}
 		END { exit n > 0 }' "$page" || bad=1
 done

@@ -102,6 +102,7 @@ violate() {
 	manual) printf 'fly | g | FILE | help\n' >>api/command.tbl ;;
 	prose)
 		printf 'Of the pages that are written so, none is easy to read; each has a second sentence in it.\n' >README.md
+		printf '* **One.** It is short. * **Two.** It is here.\n' >>README.md
 		;;
 	subjects)
 		for subject in 'ends here: of a commit' 'docs: say one more thing than the line of a commit should ever have to say' \
@@ -139,7 +140,7 @@ named() {
 		;;
 	links) grep -q 'core/bad.c.* high, which is of hook/mem' ;;
 	manual) grep -q weir-fly ;;
-	prose) awk '/begins/ { a = 1 } /semicolon/ { b = 1 } END { exit !(a && b) }' ;;
+	prose) awk '/begins/ { a = 1 } /semicolon/ { b = 1 } /an item/ { c = 1 } END { exit !(a && b && c) }' ;;
 	subjects) awk '{ n++ } /say it:/ { n = 9 } END { exit n != 5 }' ;;
 	words) awk '/bad.c/ { marks = 1 } /bad.1.in.*say: / { words = 1 } END { exit !(marks && words) }' ;;
 	*) grep -q bad ;;
