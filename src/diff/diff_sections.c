@@ -69,7 +69,8 @@ static struct value get_noise_text(const struct row *row, const void *of)
 		{ "verdict", UNIT_TEXT, "verdict", verdicts, .get = get_verdict,                   \
 			AT(struct type, change.verdict) },                                         \
 	{                                                                                          \
-		"p", UNIT_CHANCE, "p-value", "p-value", .get = get_real, AT(struct type, change.p) \
+		"p", UNIT_CHANCE, "p-value", "of the change", .get = get_real,                     \
+							      AT(struct type, change.p)            \
 	}
 
 static const struct column text_columns[] = {
@@ -120,7 +121,7 @@ static struct value get_in_unit(const struct row *row, const void *of)
 			AT(struct diff_sum, side[DIFF_A]), .text_only = true },                    \
 		{ "in_unit.b", UNIT_COUNT, "B", "the same of B", .get = get_in_unit,               \
 			AT(struct diff_sum, side[DIFF_B]), .text_only = true },                    \
-		{ "change_pct", UNIT_CHANGE, "change", "of A", .get = get_real,                    \
+		{ "change_pct", UNIT_CHANGE, "change", "in percent of A", .get = get_real,         \
 			AT(struct diff_sum, change.pct) },                                         \
 		JUDGED(diff_sum, "[noise](../glossary.md#comparing); null also above 1000 %",      \
 			"on `change_pct`: `faster`, `slower`, `same`; null: cannot tell")
@@ -319,8 +320,9 @@ SIDE_OF(spans, SIDE("span_p50_ns", UNIT_NS, "span on device", "median", span_ns)
 			AT(struct diff_row, value), .text_only = true },                           \
 		{ "change_ns", UNIT_REAL, "change, ns", "of the total time", .get = get_real,      \
 			AT(struct diff_row, total_ns) },                                           \
-		{ "change_pct", UNIT_CHANGE, "change of the total", "of A, of the total time",     \
-			.get = get_real, AT(struct diff_row, total_pct) },                         \
+		{ "change_pct", UNIT_CHANGE, "change of the total",                                \
+			"of the total time, in percent of A's", .get = get_real,                   \
+			AT(struct diff_row, total_pct) },                                          \
 		{ "median_change_pct", UNIT_CHANGE, "change",                                      \
 			"of the median of one launch or call, `p50_ns`", .get = get_real,          \
 			AT(struct diff_row, change.pct) },                                         \
@@ -336,8 +338,8 @@ SIDE_OF(spans, SIDE("span_p50_ns", UNIT_NS, "span on device", "median", span_ns)
 		{ "phase", UNIT_TEXT, "name", "its name", .get = get_phase, .text_only = true },   \
 		{ "factor", UNIT_REAL, "factor", "A's by B's: 2 means that B is twice as fast",    \
 			.get = get_real, AT(struct diff_row, factor) },                            \
-		{ "change_pct", UNIT_CHANGE, "change", "of A, of the median", .get = get_real,     \
-			AT(struct diff_row, change.pct) },                                         \
+		{ "change_pct", UNIT_CHANGE, "change", "of the median, in percent of A's",         \
+			.get = get_real, AT(struct diff_row, change.pct) },                        \
 		CHANGE
 #define ROWS_SHOWN   "verdict,p,both.median,median_change_pct,noise,both.p95,counts,both.total,name"
 #define PHASES_SHOWN "verdict,p,both.span,factor.text,noise,both.busy,both.host,counts,phase"
@@ -495,15 +497,15 @@ static const struct column diff_columns[] = {
 		AT(struct diff_conclusion, side[DIFF_A]) },
 	{ "judged.b_ns", UNIT_NS, "B", "of one", .get = get_whole, .find = judged,
 		AT(struct diff_conclusion, side[DIFF_B]) },
-	{ "judged.change_pct", UNIT_CHANGE, "change", "of A", .get = get_real, .find = judged,
-		AT(struct diff_conclusion, change.pct) },
+	{ "judged.change_pct", UNIT_CHANGE, "change", "in percent of A", .get = get_real,
+		.find = judged, AT(struct diff_conclusion, change.pct) },
 	{ "judged.from_pct", UNIT_CHANGE, "from", "99 % confidence interval of the change",
 		.get = get_from, .find = judged, AT(struct diff_conclusion, change) },
 	{ "judged.to_pct", UNIT_CHANGE, "to", "its other end", .get = get_to, .find = judged,
 		AT(struct diff_conclusion, change) },
 	{ "judged.verdict", UNIT_TEXT, "verdict", "`faster`, `slower`, `same`; null: cannot tell",
 		.get = get_verdict, AT(struct diff, conclusion.change.verdict) },
-	{ "judged.p", UNIT_CHANCE, "p-value", "p-value", .get = get_real, .find = judged,
+	{ "judged.p", UNIT_CHANCE, "p-value", "of the change", .get = get_real, .find = judged,
 		AT(struct diff_conclusion, change.p) },
 	{ "work.same", UNIT_BOOL, "same work", "to within 1 %; else no total of time has a verdict",
 		.get = get_bool, AT(struct diff, work.same) },
