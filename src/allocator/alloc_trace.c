@@ -73,7 +73,7 @@ static void choose(struct reading *g, const struct memory_list *lists, unsigned 
 	free(allocs[1]);
 }
 
-/* Of allocations `source` becomes the number of the stream. */
+/* The `source` of allocations becomes the number of the stream. */
 static void number_streams(struct reading *g, struct memory_list *l)
 {
 	for (size_t i = 0; i < l->count; i++) {

@@ -27,7 +27,7 @@ void table_cell(struct table *t, const char *format, ...) __attribute__((format(
 /* What is left for the last column of a narrow terminal. */
 #define TABLE_LAST_LEAST 24
 
-/* Of a longer name the first characters, and '…': a name may have many KB. */
+/* The first characters of a longer name, and '…': a name may have many KB. */
 void table_cell_name(struct table *t, const char *name, size_t most);
 
 /* Numbers as people read them (number.h), a share of a whole, which is absent without one, and what

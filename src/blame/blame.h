@@ -29,7 +29,8 @@ struct report;
 /* Finds the culprits of the report's idle gaps (struct idle_culprit).  0 or -errno. */
 int blame_gaps(struct report *r);
 
-/* Of a call stack the innermost line of Python that is of the program, or of a library; or NULL. */
+/* The innermost line of Python in a call stack that is of the program, else of a library, else
+ * NULL. */
 const struct stack_frame *blame_line(const struct stacks *s, uint32_t stack);
 
 /* Whether an operator allocates for others. */

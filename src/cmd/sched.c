@@ -306,7 +306,7 @@ static void add_memory(struct table *t, const struct share_file *f, uint32_t i)
 	table_cell_name(t, s->who.name, SHARE_NAME);
 }
 
-/* Of those that have a quota: what is theirs, and what is their group's. */
+/* The memory of programs that have a quota, and of their group. */
 static void print_memory(const struct share_file *f)
 {
 	static const char *const headings[] = { "pid", "used", "idle", "group used", "group peak",

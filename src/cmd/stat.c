@@ -241,7 +241,7 @@ static int print_json(void *context, FILE *out)
 	return 0;
 }
 
-/* Of several runs, how far one is from the mean. */
+/* How far one of several runs is from the mean. */
 static void cell_deviation(struct table *t, const struct stat_run *s, const struct spread *of)
 {
 	if (s->runs > 1 && of->mean > 0)

@@ -179,7 +179,7 @@ static double known(double ns)
 	return ns > 0 ? ns : NAN;
 }
 
-/* Of several runs their medians are compared, of single ones what they consist of. */
+/* Weir compares the medians of several runs, and what single ones consist of. */
 static struct stat_medians medians_of(
 	struct judge *j, const struct diff_row *row, bool device, double *ret_longer)
 {

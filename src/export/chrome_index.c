@@ -135,7 +135,7 @@ struct pairing {
 	struct map pairs;   /* the same: into pairs */
 };
 
-/* Of operators with one number the last is the one that makes a step back necessary. */
+/* The last of the operators with one number makes the step back necessary. */
 static void take_forward(struct chrome_index *n, struct pairing *p, uint32_t i)
 {
 	const struct chrome_range *g = &n->ranges.v[i];
@@ -144,7 +144,7 @@ static void take_forward(struct chrome_index *n, struct pairing *p, uint32_t i)
 		*last = i;
 }
 
-/* Of the backward pass the first, which is the outermost. */
+/* The first operator of the backward pass, which is the outermost. */
 static void take_backward(struct chrome_index *n, struct pairing *p, uint32_t i)
 {
 	const struct chrome_range *g = &n->ranges.v[i];

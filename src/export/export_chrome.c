@@ -294,7 +294,7 @@ static const struct meta_device *device_of(const struct export *x, uint32_t devi
 	return NULL;
 }
 
-/* Of the warps that an SM could hold, those that this launch can have had there at most. */
+/* The largest part of the warps of an SM that this launch can have filled. */
 static void put_occupancy(struct json *j, const struct gpu_activity *w, const struct meta_device *d,
 	double blocks_per_sm)
 {

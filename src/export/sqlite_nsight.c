@@ -85,7 +85,7 @@ static const char activities[] =
 	"CREATE VIEW CUPTI_ACTIVITY_KIND_GRAPH_TRACE AS SELECT " ACTIVITY
 	"w.graphId AS graphId, NULL AS graphExecId FROM work w WHERE w.kind = 'graph';";
 
-/* Of calls the outermost, as Nsight has them: a runtime's call and not the driver's below it. */
+/* The outermost calls, as Nsight has them: a runtime's call and not the driver's below it. */
 static const char calls[] =
 	"CREATE INDEX calls_by_outer_correlation ON calls (outerCorrelationId) "
 	"WHERE outerCorrelationId IS NOT NULL;"

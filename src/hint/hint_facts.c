@@ -247,7 +247,7 @@ static int call_order(const void *one, const void *two)
 	return -ORDER(a->end_ns, b->end_ns);
 }
 
-/* Of calls inside calls only the outermost stays, with what the inner one knows better. */
+/* Only the outermost of nested calls stays, with what the inner one knows better. */
 static void drop_inner(struct hint_facts *f)
 {
 	size_t n = 0;

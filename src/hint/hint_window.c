@@ -97,7 +97,7 @@ static int number_order(const void *one, const void *two)
 	return ORDER(*(const uint64_t *)one, *(const uint64_t *)two);
 }
 
-/* Of the steps that may count: how long each takes, how many activities it has; and room to sort.
+/* The steps that may count: how long each takes, how many activities it has, and room to sort.
  */
 struct measured {
 	uint64_t *length, *count, *room;

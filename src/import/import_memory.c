@@ -120,7 +120,7 @@ static void add_block(struct memory_import *m, struct memory_blocks *list, uint3
 	set_live(m, place, address, *new);
 }
 
-/* Of those that are live one of that size, or else the last; NONE. */
+/* A live block of that size, else the last one, else NONE. */
 static uint32_t choose(const struct memory_import *m, struct memory_blocks *list, uint64_t bytes)
 {
 	while (list->n && !is_live(m, list->v[list->n - 1]))

@@ -335,7 +335,7 @@ static void take_activity(struct kineto *k, uint16_t kind)
 	k->st->activities++;
 }
 
-/* Of categories that are not known, what has the name of a function is a call. */
+/* An event of an unknown category is a call if it has the name of a function. */
 bool kineto_is_call(const struct kineto *k)
 {
 	const uint32_t name = k->event.name;

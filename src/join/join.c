@@ -589,7 +589,7 @@ static struct handle *handle_of(struct handle *handles, const struct join_call *
 	return NULL;
 }
 
-/* Of more streams than there are places those stay that are given most (Misra and Gries). */
+/* If there are more streams than places, those stay that are given most (Misra and Gries). */
 static void add_vote(struct handle *h, uint32_t stream)
 {
 	for (uint32_t i = 0; i < STREAMS; i++) {

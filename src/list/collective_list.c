@@ -32,7 +32,8 @@ static const char *collective_of(const char *kernel, size_t *ret_bytes)
 	return NULL;
 }
 
-/* Of one process on one device: who waits for the others shows in the times. */
+/* The collectives of one process on one device. Their times show which rank waits for the others.
+ */
 struct collective_row {
 	struct gpu_activity of; /* one of them; of the host's, nothing */
 	uint32_t process;

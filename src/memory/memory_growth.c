@@ -232,8 +232,8 @@ void growth_find_marks(
 
 /* ---- the period ---- */
 
-/* Of the differences over `lag` marks, the share that are the most common one: Boyer and Moore's
- * vote finds it when it is more than half. */
+/* The share of differences over `lag` marks that equal the most common one. Boyer and Moore's vote
+ * finds that one if it is more than half. */
 static double repeats(const uint64_t *v, size_t n, size_t lag)
 {
 	uint64_t candidate = 0;

@@ -443,7 +443,7 @@ static void count_activity(struct joiner *j, const struct gpu_activity *w)
 	count_shape(j, index, w);
 }
 
-/* Of samples, what CUPTI timed as well in a window: that is to correct them, and counts once. */
+/* A sample that CUPTI timed as well, in a window, corrects the others and counts once. */
 static bool is_again(const struct joiner *j, const struct gpu_activity *w)
 {
 	return j->r->sampled && w->valid & GPU_HAS_CORRELATION &&

@@ -14,7 +14,6 @@
 
 #include "base/banned.h"
 
-
 /* One launch that was predicted and ran. */
 struct pair {
 	double error; /* |predicted / measured - 1| */

@@ -292,8 +292,8 @@ static uint64_t above(uint64_t ns, uint64_t usual)
 	return ns > usual ? ns - usual : 0;
 }
 
-/* Of batches [from, to) of one model and size, those first beside which nothing ran: the median of
- * these is usual, or of all where there is none. */
+/* Puts those of the batches [from, to) first beside which nothing ran. All are of one model and
+ * size. Their median is usual, or that of all if there is none. */
 static void compare(struct requests *r, const uint32_t *v, size_t n)
 {
 	size_t quiet = 0;

@@ -123,7 +123,7 @@ static bool is_small(const struct report *r, const struct activity_row *w)
 	const struct launch_shape *s = &w->shape;
 	const double blocks = (double)s->grid[0] * s->grid[1] * s->grid[2];
 	const bool few = w->common && r->gpu_sms && blocks < r->gpu_sms;
-	/* Of what runs long and short, as a copy of all sizes, the long runs are what takes the
+	/* If a kernel runs long and short, as a copy of all sizes does, the long runs take the
 	 * time. */
 	return few || (w->count && w->total_ns / w->count < SHORT_NS);
 }

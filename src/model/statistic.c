@@ -135,7 +135,7 @@ static double rank(const struct ranked *v, size_t n, unsigned *twice)
 
 #define SUM_MOST (EXACT_MOST * (EXACT_MOST + 1))
 
-/* Of all ways to choose nb of the ranks, the share whose sum is as far from the middle. */
+/* The share of all ways to choose nb of the ranks whose sum is as far from the middle. */
 static double exact_p(const unsigned *twice, size_t n, size_t nb, unsigned sum)
 {
 	static_assert(EXACT_MOST <= 16, "the table is on the stack");
@@ -282,7 +282,7 @@ struct interval {
 	double low, median, high;
 };
 
-/* Of n values, how far from the middle the order statistics are between which the median is. */
+/* How far from the middle of n values the order statistics are between which the median is. */
 static double reach(double n)
 {
 	return fmin(NOISE_Z / 2 / sqrt(n), 0.5);

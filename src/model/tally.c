@@ -63,7 +63,7 @@ void tally_fini(struct tally *t)
 	*t = (struct tally){ 0 };
 }
 
-/* Of streams that are only made and destroyed, as those of PyTorch's pool, none is used. */
+/* A stream that is only made and destroyed, as those of PyTorch's pool, is not used. */
 static bool puts_work(const char *class)
 {
 	return !strcmp(class, "launch") || !strcmp(class, "copy") || !strcmp(class, "set");

@@ -109,7 +109,7 @@ static void count_records(const struct follow *f, struct tally *t)
 	}
 }
 
-/* Of launches `bytes` says how many were captured. */
+/* For launches `bytes` says how many were captured. */
 static void count_counters(const struct follow *f, struct tally *t)
 {
 	const struct counter *of = (const struct counter *)f->buf.payload;

@@ -166,7 +166,7 @@ static void believe_for_a_while(struct watched *w, uint64_t now)
 	w->until_ns = now + (least < RECORDINGS_BELIEVED_NS ? least : RECORDINGS_BELIEVED_NS);
 }
 
-/* Of another user's nothing more is to be known. */
+/* Weir cannot learn more of another user's process. */
 static void find_out(struct recordings *r, struct watched *w, const struct stat *of, uint64_t now)
 {
 	char path[PATH_MAX];

@@ -233,7 +233,7 @@ static void rate_shared(struct watch_program *p, const struct watch_program *bef
 		p->busy = 1;
 }
 
-/* Of one that was not there before nothing is known but what it is. */
+/* A program that was not there before has no rates yet. */
 static void rate(struct watch_program *p, const struct watch_program *before, uint64_t before_ns,
 	uint64_t ns)
 {

@@ -237,8 +237,8 @@ static void wait_for_event(struct sweep *s, const struct order *o, uint32_t proc
 		to->awaits = event;
 }
 
-/* Of the streams of all threads, that whose work ended last; but what ended after the call's return
- * is of another context. */
+/* The stream whose work ended last, of all threads. Work that ended after the call's return is of
+ * another context. */
 static const struct stream *last_stream(const struct sweep *s, uint64_t returned_ns)
 {
 	const struct timeline *t = s->h->in->t;

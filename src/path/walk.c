@@ -43,7 +43,7 @@ const char *const path_part_text[PATH_PARTS] = {
 /* Close doubts make at most one of so many parts of the wall time unknown. */
 #define UNKNOWN_PART 50u
 
-/* Of two times that fit, one that is so many times shorter is the cause. */
+/* If two times fit and one is so many times shorter, the shorter one is the cause. */
 #define SURELY_LESS 4u
 
 struct walker {
@@ -99,8 +99,8 @@ static uint32_t follow_host(struct walker *w, const struct caller *call)
 /* What held an activity up last. */
 enum held { HELD_BEFORE, HELD_LAUNCH, HELD_EITHER };
 
-/* Of two that are over before it and fit, the one that is less beyond its least time is likelier:
- * the other would have had to be over in time by chance. */
+/* If two are over before it and fit, the one less beyond its least time is likelier. The other
+ * would have been over in time by chance. */
 static enum held likelier(uint64_t before_ns, uint64_t launch_ns)
 {
 	return launch_ns * SURELY_LESS < before_ns   ? HELD_LAUNCH

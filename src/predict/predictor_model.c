@@ -15,7 +15,7 @@ static bool ask(const struct predict *p, const struct predict_question *q, struc
 	if (!m)
 		return false;
 	model_ask(m, q, &answer);
-	/* Of a family that was not in training a model says no more than the usual ratio does. */
+	/* A model says no more of a family that was not in training than the usual ratio does. */
 	if (answer.unseen)
 		return false;
 	score_answer(p->tables, PREDICT_COLD, q->bound_ns, answer.log_ratio, answer.scale, a);

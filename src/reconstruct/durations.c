@@ -70,7 +70,7 @@ static int ns_order(const void *one, const void *two)
 	return ORDER(*(const uint64_t *)one, *(const uint64_t *)two);
 }
 
-/* Of values in order: their mean, without those that are far above the others. */
+/* The mean of values in order, without those that are far above the others. */
 static struct duration summary(const struct duration_value *v, size_t n)
 {
 	const uint64_t most = v[n / 2].ns * OUTLIER;
@@ -153,7 +153,7 @@ static double share_of_events(const struct duration *exact, size_t n, const stru
 	return (ours + changed) / (ours + changed + theirs);
 }
 
-/* The best come first.  Of values that are none but bounds, the lower are nearer. */
+/* The best come first.  If all values are bounds, the lower ones are nearer. */
 static struct duration summary_of_group(struct duration_value *v, size_t n)
 {
 	const size_t exact = count_from(v, n, DURATION_EXACT);

@@ -28,7 +28,7 @@ bool provenance_fact(const struct report *r, const char *key, char *text, size_t
 	return b.used;
 }
 
-/* Of what Weir did not record, or an old one, the chunks that there may be tell. */
+/* If another tool or an old Weir recorded it, the chunks tell. */
 bool provenance_asked_gpu(const struct report *r)
 {
 	char text[VALUES_MOST];

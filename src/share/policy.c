@@ -164,8 +164,8 @@ static void strict(const struct policy_view *v, const struct policy_params *p,
 
 /* ---- fair ---- */
 
-/* Of device time since the last look.  Who has a turn has the device: that is measured, not
- * predicted. */
+/* The device time since the last look. The program whose turn it is has the device: that is
+ * measured, not predicted. */
 static double used(const struct policy_view *v, const struct policy_state *s, uint32_t i)
 {
 	if (v->mps)
@@ -211,7 +211,7 @@ static double account(const struct policy_view *v, struct policy_state *s)
 	return least < 0 ? 0 : least;
 }
 
-/* Of those who have work the one that has had least; SHARE_SLOTS: there is none. */
+/* The program with work that has had least. SHARE_SLOTS: there is none. */
 static uint32_t furthest_behind(const struct policy_view *v, const struct policy_state *s)
 {
 	uint32_t last = SHARE_SLOTS;

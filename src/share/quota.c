@@ -85,7 +85,7 @@ static int64_t slack(const struct quota_sum *s)
 	return __builtin_sub_overflow(quota_left(s), s->asked, &rest) ? INT64_MIN : rest;
 }
 
-/* Of a quota within another that which is nearer to its end. */
+/* The one of two nested quotas that is nearer to its end. */
 struct quota_sum quota_sum(const struct share_file *f, uint32_t slot)
 {
 	const struct share_slot *own = &f->slots[slot];
@@ -105,7 +105,7 @@ static void note_peak(struct share_memory *m, uint64_t bytes)
 		;
 }
 
-/* Of two that ask at once for what is left once, the one with the lower slot goes first. */
+/* If two ask at once for the last memory, the one with the lower slot goes first. */
 static bool is_first(const struct share_file *f, uint32_t slot)
 {
 	for (uint32_t i = 0; i < slot; i++)
@@ -114,7 +114,7 @@ static bool is_first(const struct share_file *f, uint32_t slot)
 	return true;
 }
 
-/* Of a slot's threads one at a time asks; one that never comes to an end is waited for no more. */
+/* One thread of a slot asks at a time. The others stop waiting for one that never ends. */
 static bool ask(struct share_memory *m, uint64_t bytes, bool beside)
 {
 	uint64_t none = 0;

@@ -229,7 +229,7 @@ static double noise_of(const struct slowdown_alone *now, uint32_t n,
 	return root(one * one / n + other * other / (m ? m : FEW_ALONE));
 }
 
-/* Of what is allowed, what is taken: 1 where it is all of it. */
+/* The part of the allowed slowdown that is taken: 1 is all of it. */
 struct taken {
 	double share, noise;
 };

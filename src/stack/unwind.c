@@ -102,7 +102,7 @@ static bool overlaps(const struct unwinder *u, const struct code_mapping *m)
 	return false;
 }
 
-/* Of two files that were mapped at one address, one after the other, the first counts. */
+/* If two files were mapped at one address, one after the other, the first counts. */
 static void report_file(struct unwinder *u, const struct code_mapping *m)
 {
 	const struct libdw *dw = u->dw;

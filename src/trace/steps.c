@@ -432,7 +432,7 @@ static bool turns(const struct comer *k, size_t launches)
 	       k->last - k->first + k->most >= launches / 10 * 9;
 }
 
-/* The one that comes most seldom: layers come more often.  Of several the first. */
+/* The one that comes most seldom: layers come more often.  If several do, the first. */
 static const struct comer *choose_comer(const struct comers *c)
 {
 	const struct comer *best = NULL;

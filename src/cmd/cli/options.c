@@ -100,8 +100,8 @@ static const struct option_row *find_letter(const struct command *c, char letter
 	return row;
 }
 
-/* Of the names that next(context) returns until NULL, the one nearest to word, or NULL when
- * none is near enough to be a slip of the keyboard. */
+/* next(context) returns names until NULL. The one nearest to word is returned, or NULL if none is
+ * near enough to be a slip of the keyboard. */
 static const char *nearest(const char *word, const char *(*next)(void *context), void *context)
 {
 	const char *name, *found = NULL;

@@ -289,7 +289,7 @@ static bool join(const char *directory, const char *name, char to[RECORDER_PATH]
 	return true;
 }
 
-/* Of those that fit the one whose name is first, whatever order the directory has. */
+/* The fitting file whose name is first, whatever order the directory has. */
 static void look_at(const char *from, long bytes, const struct predict_device *d)
 {
 	static char path[RECORDER_PATH];
