@@ -113,8 +113,10 @@ static bool keeps_range(const struct trace *t, const struct range *g)
 
 static void apply_range(const struct trace *t, struct range *g)
 {
-	if (g->valid & RANGE_OPEN) {
-		g->dur = t->last_ticks > g->ticks ? t->last_ticks - g->ticks : 0;
+	if (g->valid &
+		RANGE_OPEN) { /* as recorded: t->last_ticks is without the time between parts */
+		const uint64_t last = t->parts.v[t->parts.n - 1].to;
+		g->dur = last > g->ticks ? last - g->ticks : 0;
 		g->reserved = 0;
 		g->valid &= (uint16_t)~RANGE_OPEN;
 	}

@@ -3,8 +3,10 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "maker.h"
 #include "trace/activity.h"
@@ -159,7 +161,15 @@ static void make_numbered(struct maker *m, int meta)
 	maker_chunk(m, CHUNK_RANGES, PID, PID + 2, g, (uint32_t)(n * sizeof *g));
 }
 
-static struct trace *make(void)
+static struct trace *open_made(void)
+{
+	struct trace *t = NULL;
+	struct error err;
+	assert_int_equal(trace_open(FILE_NAME, &t, &err), 0);
+	return t;
+}
+
+static void make_file(bool open)
 {
 	struct maker *m = maker_new(FILE_NAME, maker_schema, TRACE_GRAIN);
 	const int meta = maker_thread(m, CHUNK_META, PID, 0, "");
@@ -178,11 +188,13 @@ static struct trace *make(void)
 		make_numbered(m, meta);
 	if (optimizes || repeats)
 		make_marks(m, meta);
-	maker_finish(m, START + 2 * STEPS * STEP, false);
-	struct trace *t = NULL;
-	struct error err;
-	assert_int_equal(trace_open(FILE_NAME, &t, &err), 0);
-	return t;
+	maker_finish(m, START + 2 * STEPS * STEP, open);
+}
+
+static struct trace *make(void)
+{
+	make_file(false);
+	return open_made();
 }
 
 static struct trace *make_cut(struct trace_cut cut)
@@ -196,6 +208,7 @@ static struct trace *make_cut(struct trace_cut cut)
 
 struct counts {
 	uint64_t launches, waits, activities, ranges;
+	uint64_t range_ticks; /* of all, one after the other */
 	uint64_t first, last; /* ticks of calls */
 };
 
@@ -223,8 +236,10 @@ static struct counts count(const struct trace *t)
 	while (trace_next_activity(&at, &w) > 0)
 		n.activities++;
 	at = (struct cursor){ .t = t, .buf = &buf };
-	while (trace_next_range(&at, &g) > 0)
+	while (trace_next_range(&at, &g) > 0) {
 		n.ranges++;
+		n.range_ticks += g.dur;
+	}
 	chunk_buf_fini(&buf);
 	return n;
 }
@@ -504,6 +519,99 @@ static void steady_leaves_warm_up_out(void **state)
 	trace_close(t);
 }
 
+/* ---- while it is still recorded ---- */
+
+static void put_at(uint64_t offset, const void *data, size_t bytes)
+{
+	const int fd = open(FILE_NAME, O_RDWR);
+	assert_int_equal(pwrite(fd, data, bytes, (off_t)offset), bytes);
+	close(fd);
+}
+
+/* What the chunk held at that tick. */
+static void go_back_chunk(struct chunk_buf *buf, uint64_t now)
+{
+	struct records it = records_of(buf);
+	for (const struct record *r;
+		buf->ref->head.kind == CHUNK_EVENTS && (r = records_next(&it));) {
+		const size_t at = (size_t)((const uint8_t *)r - buf->payload);
+		if (r->ticks < now)
+			continue;
+		memset(buf->payload + at, 0, buf->bytes - at);
+		break;
+	}
+	struct range *g = (struct range *)buf->payload;
+	struct gpu_activity *w = (struct gpu_activity *)buf->payload;
+	for (size_t i = 0; buf->ref->head.kind == CHUNK_RANGES && i < buf->bytes / sizeof *g; i++) {
+		if (g[i].ticks < now && range_end(&g[i]) > now) {
+			g[i].valid |= RANGE_OPEN;
+			g[i].dur = 0x7f0012345678; /* where the one around it is */
+		}
+		g[i].kind = g[i].ticks < now ? g[i].kind : 0;
+	}
+	for (size_t i = 0; buf->ref->head.kind == CHUNK_DEVICE && i < buf->bytes / sizeof *w; i++)
+		w[i].kind = w[i].start_ns < now ? w[i].kind : 0;
+}
+
+/* Makes of the file what it was at that tick, or what it has become. */
+static void go_to(const struct trace *t, uint64_t now)
+{
+	struct chunk_buf buf = { 0 };
+	for (size_t i = 0; i < t->chunk_count; i++) {
+		assert_int_equal(trace_load(t, i, &buf, NULL), 0);
+		go_back_chunk(&buf, now);
+		put_at(t->chunks[i].offset, buf.payload, buf.bytes);
+	}
+	chunk_buf_fini(&buf);
+}
+
+static int count_grown(const struct trace_cut *cut, uint64_t now, struct counts *ret_counts)
+{
+	struct error err;
+	make_file(true);
+	struct trace *whole = open_made();
+	go_to(whole, now);
+	trace_close(whole);
+	struct trace *t = open_made();
+	const int e = trace_cut(t, cut, &err);
+	if (!e) {
+		*ret_counts = count(t);
+		make_file(true); /* it grows */
+		const struct counts grown = count(t);
+		assert_memory_equal(&grown, ret_counts, sizeof grown);
+	}
+	trace_close(t);
+	return e;
+}
+
+/* A part that is asked for while a program runs is what it will be of the whole recording, until
+ * then; and it stays so. */
+static void a_part_of_what_is_still_recorded_is_that_until_then(void **state)
+{
+	const struct trace_cut cuts[] = { { .range = "run" }, { .range = "odd" },
+		{ .range = "late" }, { .before_ns = 2 * STEP }, { .after_ns = STEP + STEP / 2 },
+		{ .steps = true, .first_step = 2, .last_step = 3 }, { .steady = true } };
+	unsigned equal = 0;
+	for (uint32_t step = 2; step < STEPS; step++)
+		for (size_t i = 0; i < COUNT_OF(cuts); i++) {
+			const uint64_t now = step_begin(step) + 5000;
+			struct counts n, want;
+			struct trace_cut until = cuts[i];
+			if (count_grown(&cuts[i], now, &n))
+				continue;
+			if (!until.before_ns || until.before_ns > now - START)
+				until.before_ns = now - START + 1;
+			want = count_cut(until);
+			/* A range that is open ends a tick later: behind the last call. */
+			assert_true(n.range_ticks <= want.range_ticks &&
+				    n.range_ticks + want.ranges >= want.range_ticks);
+			n.range_ticks = want.range_ticks;
+			assert_memory_equal(&n, &want, sizeof n);
+			equal++;
+		}
+	assert_true(equal > 30);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -522,6 +630,7 @@ int main(void)
 		cmocka_unit_test(without_waits_steps_begin_with_the_same_range),
 		cmocka_unit_test(without_any_mark_steps_begin_with_the_same_kernel),
 		cmocka_unit_test(steady_leaves_warm_up_out),
+		cmocka_unit_test(a_part_of_what_is_still_recorded_is_that_until_then),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
