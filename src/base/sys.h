@@ -11,10 +11,17 @@
 #include <sys/syscall.h>
 
 #include "base/cpu.h"
+#include "base/tsan.h"
 
 #define SYS_ARGS(a, b, c, d, e, f, ...)                                                            \
 	(long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f)
-#define sys(name, ...) sys6(SYS_##name, SYS_ARGS(__VA_ARGS__ __VA_OPT__(, ) 0, 0, 0, 0, 0, 0))
+#define sys(name, ...) SYS6(SYS_##name, SYS_ARGS(__VA_ARGS__ __VA_OPT__(, ) 0, 0, 0, 0, 0, 0))
+
+#ifdef __SANITIZE_THREAD__
+#define SYS6(...) tsan_sys6(__VA_ARGS__)
+#else
+#define SYS6(...) sys6(__VA_ARGS__)
+#endif
 
 /* True for the answers that the kernel uses for errors, mmap's addresses included. */
 static inline int sys_failed(long answer)

@@ -7,6 +7,7 @@
 #include "base/atomic.h"
 #include "base/expect.h"
 #include "base/sys.h"
+#include "base/tsan.h"
 #include "record/chunk.h"
 
 #define SEGMENTS 256u /* of the table, mapped as they are needed */
@@ -138,6 +139,8 @@ static bool claim(const struct recorder *r, struct lane *lane, uint32_t tid)
 		!atomic_compare_exchange_strong_explicit(&lane->owner, &was,
 			next_owner(was, LANE_TAKEN), memory_order_seq_cst, memory_order_seq_cst))
 		return false;
+	if (load_relaxed(&lane->account))
+		tsan_is_gone(load_relaxed(&lane->account));
 	if (of) {
 		clear_track(r, lane, CHUNK_EVENTS);
 		clear_track(r, lane, CHUNK_RANGES);

@@ -15,6 +15,7 @@
 
 #include "base/atomic.h"
 #include "base/cpu.h"
+#include "base/tsan.h"
 #include "record/writer.h"
 #include "fn_ids.h"
 #include "hook/core/hook_table.h"
@@ -67,8 +68,10 @@ INLINE void call_entered(void)
 INLINE void call_left(void)
 {
 	struct thread_account *a = hook_self.account;
-	if (__builtin_expect(a != NULL, 1))
+	if (__builtin_expect(a != NULL, 1)) {
 		cpu_add(&a->returned, 1);
+		tsan_did(a); /* claim() in record/lane.c acquires */
+	}
 }
 
 INLINE uint64_t call_enter(void)

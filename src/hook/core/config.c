@@ -434,8 +434,9 @@ static void read_config(void)
 
 const struct config *config_get(void)
 {
-	if (!is_read)
-		read_config();
+	if (is_read)
+		return &config;
+	read_config();
 	is_read = true;
 	return &config;
 }

@@ -96,7 +96,7 @@ static bool reach_trace(const struct config *c)
 static void open_trace(const struct config *c)
 {
 	if (reach_trace(c) || reach_trace(c))
-		hook_hot.tsc = hook_recorder.header->clock == CLOCK_IS_TSC;
+		store_relaxed(&hook_hot.tsc, hook_recorder.header->clock == CLOCK_IS_TSC);
 }
 
 static void start(void)

@@ -30,7 +30,7 @@ struct hot_line {
 	_Atomic ptrdiff_t
 		control; /* by control_by() and process_control().  From hook_idle to the word that
 			  * says what to record: of the mapped trace, or of this library */
-	uint32_t tsc;    /* whether the clock is the processor's counter, which may be read */
+	_Atomic uint32_t tsc;     /* the clock is the processor's counter, which may be read */
 	_Atomic uint32_t state;   /* enum process_state: process_start(), process_is_started() */
 	_Atomic int32_t captures; /* how many streams of this process are capturing */
 	_Atomic uint32_t listen;  /* enum listen: who gets the calls that are kept */
@@ -85,7 +85,7 @@ uint64_t clock_slowly(void);
 
 static inline uint64_t clock_now(void)
 {
-	return __builtin_expect(hook_hot.tsc, 1) ? cpu_ticks() : clock_slowly();
+	return __builtin_expect(load_relaxed(&hook_hot.tsc), 1) ? cpu_ticks() : clock_slowly();
 }
 
 /* Whether calls are looked at and nothing of them is kept. */

@@ -43,7 +43,7 @@ void text_start(void)
 		return;
 	hook_recorder.scratch = true;
 	hook_recorder.pid = (uint32_t)sys(getpid);
-	hook_hot.tsc = true;
+	store_relaxed(&hook_hot.tsc, true);
 	atomic_fetch_or_explicit(&hook_hot.listen, LISTEN_TEXT, memory_order_relaxed);
 	const long fd = open_text(O_CREAT);
 	if (sys_failed(fd))

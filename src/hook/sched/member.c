@@ -19,8 +19,8 @@
 
 static struct member members[MEMBERS];
 static _Atomic(struct share_file *) file;
-static _Atomic uint32_t held; /* bits of the devices of the file */
-static int device_count;      /* that the driver tells; 0: not asked yet */
+static _Atomic uint32_t held;    /* bits of the devices of the file */
+static _Atomic int device_count; /* that the driver tells; 0: not asked yet */
 
 static void read_name(char to[SHARE_NAME])
 {
@@ -195,12 +195,13 @@ static struct member *joined(struct member *m, int ordinal)
 /* Most programs see one device. */
 static int current_device(void)
 {
-	int ordinal = 0;
-	if (!device_count &&
-		(!real_at(FN_cuDeviceGetCount) || REAL(cuDeviceGetCount, int *)(&device_count)))
-		return -1;
-	if (device_count > 1 &&
-		(!real_at(FN_cuCtxGetDevice) || REAL(cuCtxGetDevice, int *)(&ordinal)))
+	int ordinal = 0, count = load_relaxed(&device_count);
+	if (!count) {
+		if (!real_at(FN_cuDeviceGetCount) || REAL(cuDeviceGetCount, int *)(&count))
+			return -1;
+		store_relaxed(&device_count, count);
+	}
+	if (count > 1 && (!real_at(FN_cuCtxGetDevice) || REAL(cuCtxGetDevice, int *)(&ordinal)))
 		return -1;
 	return ordinal;
 }
@@ -221,7 +222,7 @@ struct member *member_of(int ordinal)
 
 bool member_is_only(void)
 {
-	return device_count == 1;
+	return load_relaxed(&device_count) == 1;
 }
 
 struct member *member_at(uint32_t i)
@@ -254,5 +255,5 @@ void members_forget(void)
 {
 	memset(members, 0, sizeof members);
 	store_relaxed(&held, 0);
-	device_count = 0;
+	store_relaxed(&device_count, 0);
 }

@@ -62,7 +62,7 @@
 MORE_FUNCTIONS(CU_DECLARE)
 
 static struct share_file *shared; /* NULL: the program is alone */
-static int bad;
+static _Atomic int bad;
 static size_t own_bytes; /* that contexts take, of what is in use */
 
 /* ---- what is in use ---- */
