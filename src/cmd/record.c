@@ -56,6 +56,7 @@ struct recording {
 	uint64_t least_free; /* on its disk */
 	uint32_t failures_seen;
 	int dumps;
+	bool is_whole; /* nobody has cut the raw trace off: it has been drained to the end */
 	const struct record_beside *beside; /* NULL: nothing */
 };
 
@@ -283,6 +284,7 @@ static int watch(struct recording *rec)
 	}
 	if (!without)
 		stop_if_cut(rec, d);
+	rec->is_whole = !without && !drain_is_cut(d);
 	drain_close(d);
 	return status;
 }
@@ -389,6 +391,17 @@ static void reconstruct(const struct recording *rec, bool packed, bool quiet)
 	}
 }
 
+/* A thread that is killed when it has taken room, and has had none allocated yet, leaves `next`
+ * behind the end of the file.  Nobody records any more, so nothing was lost there. */
+static void forget_room(struct recording *rec)
+{
+	struct trace_header *h = rec->child.header;
+	struct stat st;
+	if (rec->is_whole && !stat(rec->raw, &st) && st.st_size % TRACE_GRAIN == 0 &&
+		(uint64_t)st.st_size < load_relaxed(&h->next))
+		store_relaxed(&h->next, (uint64_t)st.st_size);
+}
+
 /* Finishes the file and says what is in it.  Whatever fails here, the program's end is its own. */
 static void finish(struct recording *rec, const struct options *o, int status)
 {
@@ -399,8 +412,10 @@ static void finish(struct recording *rec, const struct options *o, int status)
 		remark("%d process%s of the program still run%s and record%s on. %s stays uncompressed",
 			others, others == 1 ? "" : "es", others == 1 ? "s" : "",
 			others == 1 ? "s" : "", rec->raw);
-	else
+	else {
+		forget_room(rec);
 		child_finish(&rec->child, status);
+	}
 	say_stopped(rec);
 	if (!child_trace_is_there(&rec->child))
 		return;

@@ -45,6 +45,15 @@ gone 'cut off' 'truncate -s 0 t.weir'
 rm -f t.weir
 expect 0 't.weir: the file was cut off; .* could not be read' \
 	"$weir" record -o t.weir -- sh -c "$launches 100000; truncate -s 180000 t.weir"
+# A program that is killed when it has taken room in the file, and none is allocated yet, has not cut it off.
+inject=$build/tests/faults/inject
+for n in 2 4; do
+	[ -x "$inject" ] || break # it is there on x86-64
+	timeout 60 "$inject" log hook fallocate $n kill "$weir" record -q -o killed.weir -- "$launches" 100000 >killed 2>&1
+	expect 0 '^fault$' cat log
+	expect 1 '^0$' grep -c 'cut off' killed
+	expect 0 '"calls": [0-9]' "$weir" report --json killed.weir
+done
 expect 0 'was removed' "$weir" record -o gone/t.weir -- sh -c 'rm -r gone'
 
 # No recording of before stays under the name that was asked for, and that nothing was recorded is said with -q.
