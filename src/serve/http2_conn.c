@@ -18,7 +18,7 @@
 #define SEND_NS       60000000000u
 #define BODY_NS_A_KIB 16000000u
 #define PREFIX        5  /* of a message: a flag and four bytes of length */
-#define IN_ORDER_MOST 64 /* requests of one stream that wait */
+#define IN_ORDER_MOST 64 /* requests of one stream at once; further ones wait as bytes */
 
 struct stream {
 	struct conn *conn;
@@ -39,7 +39,8 @@ struct stream {
 	/* What is received: one request, or bytes of several. */
 	struct exchange *x;
 	struct buf in;
-	bool streamed, half_closed;
+	size_t in_at; /* where the first message of `in` begins */
+	bool streamed, half_closed, starting;
 	bool ends_on_error; /* a streamed one: asked for by the client */
 	/* What is sent. */
 	struct exchange *first, **last; /* of a streamed one, in order */
@@ -54,7 +55,7 @@ struct stream {
 static bool count_bytes(struct stream *s)
 {
 	struct server *server = s->conn->loop->server;
-	const uint64_t bytes = s->in.n + s->out.n - s->out_at;
+	const uint64_t bytes = s->in.n - s->in_at + s->out.n - s->out_at;
 	const uint64_t all = atomic_fetch_add_explicit(
 				     &server->held_bytes, bytes - s->held, memory_order_relaxed) +
 			     bytes - s->held;
@@ -216,10 +217,16 @@ static void put_prefixed(struct stream *s, const struct exchange *x)
 	begin_to_send(s);
 }
 
+static void start_streamed(struct stream *s, size_t n);
+
 static void end_if_all_answered(struct stream *s)
 {
-	if (!s->half_closed || s->first || s->x)
+	if (!s->half_closed || s->first || s->x || s->refused || s->starting)
 		return;
+	if (s->in_at < s->in.n) {
+		submit_grpc_error(s, -EIO, "the stream ends within a message");
+		return;
+	}
 	s->done = true;
 	nghttp2_session_resume_data(s->conn->session, s->id);
 	conn_later(s->conn);
@@ -250,6 +257,8 @@ static void send_in_order(struct stream *s)
 	}
 	nghttp2_session_resume_data(s->conn->session, s->id);
 	conn_later(s->conn);
+	if (!s->refused)
+		start_streamed(s, 0);
 	end_if_all_answered(s);
 }
 
@@ -411,7 +420,7 @@ static size_t message_bytes(const char *at, size_t n)
 	return n - PREFIX >= length ? PREFIX + (size_t)length : 0;
 }
 
-static void start_streamed(struct stream *s, const char *message, size_t n)
+static void start_message(struct stream *s, const char *message, size_t n)
 {
 	struct exchange *x = exchange_new(s->conn->loop, s->conn);
 	x->stream = s;
@@ -433,10 +442,16 @@ static void start_streamed(struct stream *s, const char *message, size_t n)
 	exchange_start(x);
 }
 
+/* The first message that has not begun; 0: it is not all there. */
+static size_t next_message(const struct stream *s)
+{
+	return message_bytes(s->in.v + s->in_at, s->in.n - s->in_at);
+}
+
 /* The rest of a message has to come in some time, which grows with its size. */
 static void note_part(struct stream *s, bool begins, size_t n)
 {
-	if (!s->in.n)
+	if (s->in_at == s->in.n || next_message(s))
 		s->part_until_ns = UINT64_MAX;
 	else if (begins)
 		s->part_until_ns = s->conn->loop->now + REQUEST_NS;
@@ -444,26 +459,40 @@ static void note_part(struct stream *s, bool begins, size_t n)
 		s->part_until_ns += n * BODY_NS_A_KIB / 1024;
 }
 
+/* Begins as many requests as may be under way; n: bytes that came now. */
+static void start_streamed(struct stream *s, size_t n)
+{
+	bool begins = s->in.n - s->in_at == n;
+	size_t length;
+	if (s->starting) /* one of them has its answer already */
+		return;
+	s->starting = true;
+	while (!s->refused && s->waiting < IN_ORDER_MOST && (length = next_message(s)) != 0) {
+		s->in_at += length;
+		start_message(s, s->in.v + s->in_at - length, length);
+		begins = true;
+	}
+	s->starting = false;
+	/* What moves is no more than what went. */
+	if (s->in_at && s->in_at >= s->in.n - s->in_at) {
+		memmove(s->in.v, s->in.v + s->in_at, s->in.n - s->in_at);
+		s->in.n -= s->in_at;
+		s->in_at = 0;
+	}
+	note_part(s, begins, n);
+}
+
 static void take_streamed(struct stream *s, const uint8_t *bytes, size_t n)
 {
-	const bool is_first = !s->in.n;
-	size_t at = 0, length;
 	buf_put(&s->in, bytes, n);
-	while ((length = message_bytes(s->in.v + at, s->in.n - at)) != 0) {
-		if (s->waiting >= IN_ORDER_MOST) {
-			submit_grpc_error(
-				s, -ENOBUFS, "too many requests of this stream wait for answers");
-			break;
-		}
-		start_streamed(s, s->in.v + at, length);
-		at += length;
-	}
-	memmove(s->in.v, s->in.v + at, s->in.n - at);
-	s->in.n -= at;
-	note_part(s, is_first || at, n);
-	if (s->in.n > s->conn->loop->server->o.body_bytes)
+	start_streamed(s, n);
+	const size_t left = s->in.n - s->in_at;
+	const bool fits = count_bytes(s);
+	if (left > s->conn->loop->server->o.body_bytes && !next_message(s))
 		submit_grpc_error(s, -EMSGSIZE, "the message is larger than the server takes");
-	else if (!count_bytes(s) && s->in.n)
+	else if (left > s->conn->loop->server->o.body_bytes)
+		submit_grpc_error(s, -ENOBUFS, "too many requests of this stream wait for answers");
+	else if (!fits && left)
 		submit_grpc_error(s, -ENOBUFS, "the server has no room for this request now");
 }
 
@@ -554,9 +583,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *f, void *user
 	if (!(f->hd.flags & NGHTTP2_FLAG_END_STREAM) || s->refused)
 		return 0;
 	s->half_closed = true;
-	if (s->streamed && s->in.n)
-		submit_grpc_error(s, -EIO, "the stream ends within a message");
-	else if (s->streamed)
+	if (s->streamed)
 		end_if_all_answered(s);
 	else
 		start_unary(s);
@@ -581,7 +608,7 @@ static void free_stream(struct stream *s)
 	buf_free(&s->path);
 	buf_free(&s->in);
 	buf_free(&s->out);
-	s->out_at = 0;
+	s->in_at = s->out_at = 0;
 	count_bytes(s);
 	free(s);
 }

@@ -24,6 +24,7 @@ def setUpModule():
     repository = Repository("grpc").standard()
     for datatype in cases.JSON_TYPES:
         repository.add("of_" + datatype, [tensor("X", datatype, -1, 2)], [tensor("Y", datatype, -1, 2)])
+    repository.add("steady", [tensor("X", "FP32", -1, 4)], [tensor("Y", "FP32", -1, 4)], us=10000)
     names = sorted(p.name for p in repository.path.iterdir())
     server = Server(repository.path, "--model-control=explicit", *["--load-model=" + name for name in names])
     channel = grpc.insecure_channel("127.0.0.1:%d" % server.port, options=LARGE)
@@ -283,6 +284,10 @@ class Stream(Grpc):
         self.assertEqual({a.error_message for a in answers}, {""})
         # clients read it without asking whether it is there
         self.assertTrue(all(a.infer_response.parameters["triton_final_response"].bool_param for a in answers))
+
+    def test_a_client_may_send_all_before_it_reads(self):
+        answers = self.stream([asked("steady", id=str(i)) for i in range(500)])
+        self.assertEqual([(a.infer_response.id, a.error_message) for a in answers], [(str(i), "") for i in range(500)])
 
     def test_an_answer_comes_before_the_next_request(self):
         requests = queue.Queue()
