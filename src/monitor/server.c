@@ -250,7 +250,7 @@ static int find_address(const char *text, struct addrinfo **ret, struct error *e
 		.ai_socktype = SOCK_STREAM };
 	text += brackets;
 	n -= brackets ? 2 : 0;
-	uint64_t port;
+	uint64_t port = 0;
 	if (!n || n >= sizeof host || !slice_u64(slice_of(colon + 1), &port) || port > UINT16_MAX)
 		return error_set(err, -EINVAL, "an address and a port are needed, 127.0.0.1:9464");
 	memcpy(host, text, n);

@@ -88,7 +88,7 @@ static int listen_at(struct server *s, struct listener *l, const char *at, struc
 	if (strncmp(at, "unix:", 5) == 0)
 		return listen_unix(l, at, err);
 	const char *colon = strrchr(at, ':');
-	uint64_t port;
+	uint64_t port = 0;
 	if (!colon || colon == at || !slice_u64(slice_of(colon + 1), &port) || port > UINT16_MAX)
 		return error_set(err, -EINVAL,
 			"--listen=%s: give ADDRESS:PORT, as in 127.0.0.1:8000, or unix:PATH", at);
