@@ -192,10 +192,10 @@ struct weir_gemm {
 /*
  * Chooses and loads the kernel of a product. On capability 9.0, products with pitches that are
  * multiples of 16 bytes run on the tensor cores, but not those of FP32. Operands of 8 bits and of
- * TF32 must not be transposed for that. All else runs the plain kernel, which multiplies TF32 as
- * FP32.
- *   ret_plan   close it with weir_plan_close()
- * Errors: those of weir_rows_plan().
+ * TF32 must not be transposed for that. On capability 8.0 and later, products whose A and B have
+ * such pitches, and are not transposed, run on the tensor cores too. All else runs the plain
+ * kernel, which multiplies TF32 as FP32. ret_plan   close it with weir_plan_close() Errors: those
+ * of weir_rows_plan().
  */
 int weir_gemm_plan(
 	struct weir_kernels *kernels, const struct weir_gemm *what, struct weir_plan **ret_plan);

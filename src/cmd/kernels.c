@@ -363,6 +363,8 @@ static void print_reason(
 	printf("%s on %s: ", a->name, d->name);
 	if (a->plain)
 		printf("only the plain kernel runs it there.\n\n");
+	else if (!a->predicted_ns)
+		printf("the tensor cores run it, by mma.sync. How long it takes was never measured.\n\n");
 	else if (q->product)
 		printf("its tiles keep the %u SMs busy for the fewest cycles, and it reads the least "
 		       "for each element of the result. %s are predicted.\n\n",
@@ -407,6 +409,8 @@ static const struct listed {
 	{ "gemm", "f16 bf16", "gemm_sm90",
 		"capability 9.0, pitches of 16 bytes. Bias, activation, residual, SwiGLU are fused" },
 	{ "gemm", "tf32", "gemm_sm90", "as above, K as columns" },
+	{ "gemm", "f16 bf16 tf32 s8 e4m3", "gemm_sm80",
+		"capability 8.0 and later (e4m3: 8.9), pitches of 16 bytes of A and B, K as columns" },
 	{ "gemm", "s8 e4m3", "gemm_sm90",
 		"as for f16, K as columns. Scales of rows and columns, bias and activation are fused" },
 	{ "conv", "f16 bf16", "conv_sm90",

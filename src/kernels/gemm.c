@@ -218,6 +218,20 @@ static bool is_tiled(const struct kernel_device *d, const struct weir_gemm *w)
 	       (w->epilogue != WEIR_EPILOGUE_RESIDUAL || w->residual_pitch % d_each == 0);
 }
 
+/* Of gemm_sm80.cu, in 96 KiB of shared memory. */
+#define MMA_STAGES 3u
+#define MMA_BYTES  32768u /* of a stage */
+#define MMA_GROUP  8u
+
+static bool has_mma(const struct kernel_device *d, const struct weir_gemm *w)
+{
+	const int64_t each = 16 / kernel_type_bytes(w->type);
+	const unsigned least = w->type == WEIR_E4M3 ? 89 : 80;
+	return d->cc >= least && w->type != WEIR_F32 && w->m && w->n && w->k && !w->a_transposed &&
+	       !w->b_transposed && w->a_pitch % each == 0 && w->b_pitch % each == 0 &&
+	       w->a_batch % each == 0 && w->b_batch % each == 0;
+}
+
 static uint64_t over(int64_t n, unsigned by)
 {
 	return ((uint64_t)n + by - 1) / by;
@@ -283,6 +297,9 @@ static void name_choice(const struct weir_gemm *w, struct gemm_choice *c)
 	if (!f->bm)
 		snprintf(c->name, sizeof c->name, "weir_gemm_%s%s%s_plain", plain_type(w), to,
 			d_type);
+	else if (!f->buffers)
+		snprintf(c->name, sizeof c->name, "weir_gemm_%s%s%s_mma_%ux%u_s%u",
+			kernel_type_word(w->type), to, d_type, f->bm, f->bn, f->stages);
 	else
 		snprintf(c->name, sizeof c->name,
 			"weir_gemm_%s%s%s%s%s_%c%c_%ux%u_%s_s%u_b%u_c%ux%u",
@@ -319,6 +336,19 @@ static struct gemm_choice choose_plain(const struct kernel_device *d, const stru
 	return c;
 }
 
+/* How long it takes was never measured. */
+static struct gemm_choice choose_mma(const struct weir_gemm *w)
+{
+	struct gemm_choice c = { .form = { 128, 128, MMA_STAGES, 0, 1, 1, false },
+		.block = 256,
+		.cluster = 1,
+		.shared_bytes = MMA_STAGES * MMA_BYTES,
+		.group = MMA_GROUP };
+	c.clusters = count_clusters(w, &c.form);
+	name_choice(w, &c);
+	return c;
+}
+
 size_t gemm_choose(const struct kernel_device *d, const struct weir_gemm *w,
 	struct gemm_choice ret[static GEMM_FORMS_MOST])
 {
@@ -338,6 +368,8 @@ size_t gemm_choose(const struct kernel_device *d, const struct weir_gemm *w,
 		ret[at] = choose_form(d, w, &f);
 		cost[at] = own;
 	}
+	if (has_mma(d, w))
+		ret[n++] = choose_mma(w);
 	ret[n++] = choose_plain(d, w);
 	return n;
 }
@@ -369,6 +401,41 @@ void gemm_put_wgmma(const struct weir_gemm *w, unsigned bn, struct buf *b)
 	buf_put_text(b, " : \"l\"(a), \"l\"(b), \"r\"(keep));\n}\n};\n");
 }
 
+/* struct mma of a program: mma.sync of 16 x 8 over 32 bytes of K.  FP32 is rounded to TF32. */
+static void put_mma(const struct weir_gemm *w, struct buf *b)
+{
+	const bool is_int = w->type == WEIR_S8;
+	const char *type = kernel_type_word(w->type);
+	buf_printf(b,
+		"struct mma {\nstatic __device__ __forceinline__ u32 ready(u32 v)\n{\n%s"
+		"return v;\n}\nstatic __device__ __forceinline__ void multiply(%s (&d)[4], const u32 *a, "
+		"const u32 *b)\n{\nasm volatile(\"mma.sync.aligned.m16n8k%u.row.col.%s.%s.%s.%s "
+		"{%%0, %%1, %%2, %%3}, {%%4, %%5, %%6, %%7}, {%%8, %%9}, {%%0, %%1, %%2, %%3};\" : ",
+		w->type == WEIR_TF32
+			? "asm(\"cvt.rna.tf32.f32 %0, %1;\" : \"=r\"(v) : \"f\"(__uint_as_float(v)));\n"
+			: "",
+		is_int ? "int" : "float", 32 / kernel_type_bytes(w->type), is_int ? "s32" : "f32",
+		type, type, is_int ? "s32" : "f32");
+	for (unsigned i = 0; i < 4; i++)
+		buf_printf(b, "%s\"+%c\"(d[%u])", i ? ", " : "", is_int ? 'r' : 'f', i);
+	buf_put_text(b, " : ");
+	for (unsigned i = 0; i < 6; i++)
+		buf_printf(b, "%s\"r\"(ready(%c[%u]))", i ? ", " : "", i < 4 ? 'a' : 'b', i % 4);
+	buf_put_text(b, ");\n}\n};\n");
+}
+
+/* Of what memory has. */
+static void put_mma_program(const struct weir_gemm *w, const struct gemm_choice *c, struct buf *ret)
+{
+	buf_put_text(ret, "#include \"gemm_sm80.cu\"\n");
+	put_mma(w, ret);
+	buf_printf(ret,
+		"extern \"C\" __global__ void __launch_bounds__(256) %s(const __grid_constant__ gemm_args a)\n"
+		"{\nDYNAMIC_SHARED(shared);\n"
+		"gemm_mma<%s, mma, %u, %s>(a, shared_address(shared)).run();\n}\n",
+		c->name, plain_type(w), c->form.stages, kernel_type_word(gemm_d_type(w)));
+}
+
 void gemm_program(const struct weir_gemm *w, const struct gemm_choice *c, struct buf *ret)
 {
 	const struct gemm_form *f = &c->form;
@@ -376,8 +443,12 @@ void gemm_program(const struct weir_gemm *w, const struct gemm_choice *c, struct
 	if (!f->bm) {
 		buf_printf(ret,
 			"#include \"gemm.cu\"\nextern \"C\" __global__ void __launch_bounds__(256) "
-			"%s(const gemm_args a)\n{ gemm_plain<%s, %s>(a); }\n",
+			"%s(const __grid_constant__ gemm_args a)\n{ gemm_plain<%s, %s>(a); }\n",
 			c->name, plain_type(w), d_type);
+		return;
+	}
+	if (!f->buffers) {
+		put_mma_program(w, c, ret);
 		return;
 	}
 	buf_put_text(ret, "#include \"gemm_sm90.cu\"\n");

@@ -7,7 +7,8 @@
 
 #include "kernels/rows.h"
 
-/* A specialisation of gemm_sm90.cu, whose head explains the members.  All 0: gemm.cu. */
+/* A specialisation of gemm_sm90.cu, whose head explains the members.  Without buffers: of
+ * gemm_sm80.cu.  All 0: gemm.cu. */
 struct gemm_form {
 	unsigned bm, bn, stages, buffers, clm, cln;
 	bool ping_pong;
@@ -28,7 +29,9 @@ enum { GEMM_FORMS_MOST = 32 };
 /* As rows_check(). */
 int gemm_check(const struct weir_gemm *what, struct weir_gemm *ret, struct error *err);
 
-/* Everything that can run it, the best first, and last the plain kernel.  The number of them. */
+/* Everything that can run it, the best first, and last the plain kernel.  The number of them. The
+ * one before the last may be that of gemm_sm80.cu, which on capability 9.0 is for rows of D that
+ * the copy engine cannot write. */
 size_t gemm_choose(const struct kernel_device *d, const struct weir_gemm *what,
 	struct gemm_choice ret[static GEMM_FORMS_MOST]);
 

@@ -18,7 +18,8 @@ static int load_plain(struct weir_plan *p, struct weir_kernels *k, const struct 
 	return e;
 }
 
-/* Blocks stay for all their tiles, so there are no more than run at a time. */
+/* Blocks stay for all their tiles, so there are no more than run at a time.  Those of gemm_sm80.cu
+ * have one tile. */
 static int load_tiled(struct weir_plan *p, struct weir_kernels *k, const struct product_kind *kind,
 	const struct gemm_choice *c, const char **ret_from, struct error *err)
 {
@@ -29,7 +30,10 @@ static int load_tiled(struct weir_plan *p, struct weir_kernels *k, const struct 
 	*l = (struct launch){ .block = c->block, .cluster = c->cluster };
 	l->shared_bytes = c->shared_bytes;
 	int e = kernel_prepare(k, c->name, &program, l, ret_from, err);
-	e = e ? e : kernel_count_clusters(k, c->name, l, &at_a_time, err);
+	if (!c->form.buffers)
+		at_a_time = INT32_MAX;
+	else
+		e = e ? e : kernel_count_clusters(k, c->name, l, &at_a_time, err);
 	l->grid = (unsigned)(c->clusters < at_a_time ? c->clusters : at_a_time) * c->cluster;
 	if (e)
 		l->function = NULL;
@@ -220,7 +224,8 @@ static int run_tiled(const struct weir_plan *p, const struct weir_gemm_args *a, 
 	return e ? e : kernel_launch(p->kernels, &p->fast, &t, stream);
 }
 
-static int run_plain(const struct weir_plan *p, const struct weir_gemm_args *a, void *stream)
+static int run_by_args(const struct weir_plan *p, const struct launch *l,
+	const struct weir_gemm_args *a, void *stream)
 {
 	const struct weir_gemm *w = &p->what.gemm;
 	struct gemm_args g = { .m = w->m, .n = w->n, .k = w->k, .a = a->a, .b = a->b };
@@ -241,7 +246,7 @@ static int run_plain(const struct weir_plan *p, const struct weir_gemm_args *a, 
 	g.b_batch = w->b_batch;
 	g.d_batch = w->d_batch;
 	g.residual_batch = w->residual_batch;
-	return kernel_launch(p->kernels, &p->plain, &g, stream);
+	return kernel_launch(p->kernels, l, &g, stream);
 }
 
 int product_check_args(const struct weir_gemm *w, const struct weir_gemm_args *a)
@@ -289,6 +294,8 @@ int weir_gemm_run(const struct weir_plan *plan, const struct weir_gemm_args *arg
 	const int e = product_check_args(w, args);
 	if (e)
 		return e;
-	return plan->fast.function && product_is_aligned(args) ? run_tiled(plan, args, stream)
-							       : run_plain(plan, args, stream);
+	if (!plan->fast.function || !product_is_aligned(args))
+		return run_by_args(plan, &plan->plain, args, stream);
+	return plan->tile.form.buffers ? run_tiled(plan, args, stream)
+				       : run_by_args(plan, &plan->fast, args, stream);
 }

@@ -150,7 +150,7 @@ int kernel_count_clusters(const struct weir_kernels *k, const char *name, const 
 void plan_describe(struct weir_plan *p, const char *name, const char *from,
 	const struct launch *launch, double predicted_ns, const char *why)
 {
-	char predicted[64] = "no prediction: api/gpu.tbl has no such device";
+	char predicted[64] = "no prediction";
 	if (predicted_ns)
 		snprintf(predicted, sizeof predicted, "predicted %.1f us", predicted_ns / 1e3);
 	snprintf(p->text, sizeof p->text, "%s (%s), grid %u, block %u, cluster %u, %s%s%.180s",

@@ -1,4 +1,4 @@
-/* What the Hopper kernels say in PTX.  The emulator has a second implementation of each function. */
+/* What the kernels for tensor cores say in PTX, most of it for Hopper.  The emulator has a second implementation of each function. */
 #pragma once
 
 #include "gemm.cuh" /* tensor_map */
@@ -211,6 +211,26 @@ static __device__ __forceinline__ void tma_wait(void)
 static __device__ __forceinline__ void fence_async(void)
 {
 	asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+/* ---- capability 8.0 ---- */
+
+/* 16 bytes, of which `bytes` are read and the rest is 0. */
+static __device__ __forceinline__ void cp_async(u32 to, const void *from, int bytes)
+{
+	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(__cvta_generic_to_global(from)), "r"(bytes)
+		     : "memory");
+}
+
+static __device__ __forceinline__ void cp_commit(void)
+{
+	asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* Until at most N of this thread's groups are on their way. */
+template <int N> static __device__ __forceinline__ void cp_wait(void)
+{
+	asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 
 /* ---- warpgroups ---- */

@@ -10,7 +10,8 @@ expect 0 '"source": "gemm_sm90"' "$weir" kernels list --json
 expect 0 'each element is read once' "$weir" kernels plan softmax --rows 4096 --width 8192
 expect 0 '^weir_softmax_bf16_v8_t512_s26_' "$weir" kernels plan softmax --rows 4096 --width 32768
 expect 0 'only the plain kernel' "$weir" kernels plan softmax --rows 4096 --width 8191
-expect 0 'only the plain kernel' "$weir" kernels plan gemm --size 512,512,512 --device A10
+expect 0 'weir_gemm_bf16_mma_.* never measured' "$weir" kernels plan gemm --size 512,512,512 --device A10
+expect 0 'only the plain kernel' "$weir" kernels plan gemm --size 512,512,512 --device T4
 expect 0 '"name": "weir_gemm_f16_swiglu_nt_' "$weir" kernels plan gemm -s 512,512,512 -e swiglu --transposed b -t f16 --json
 expect 0 'weir_rms_norm_f32_rsw_v' "$weir" kernels plan rms-norm -t f32 -r 10 -w 64 --with residual,sum,weight
 expect 0 'weir_softmax_bf16_' env LD_LIBRARY_PATH="$sim" "$weir" kernels bench softmax -r 64 -w 64

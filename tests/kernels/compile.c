@@ -137,6 +137,28 @@ static void compile_tf32(const struct nvrtc *nvrtc, unsigned cc, const char *arc
 	buf_free(&text);
 }
 
+/* By mma.sync: the last but one of what can run each type. */
+static void compile_mma(const struct nvrtc *nvrtc, unsigned cc, const char *arch)
+{
+	static const uint32_t d_types[] = { [WEIR_S8] = WEIR_S8, [WEIR_TF32] = 0 };
+	struct gemm_choice choice[GEMM_FORMS_MOST];
+	struct kernel_device device;
+	struct buf text = { 0 };
+	kernel_device_init(&device, "any", cc, 132);
+	for (uint32_t type = WEIR_F16; type <= WEIR_TF32; type++) {
+		const struct weir_gemm what = {
+			.type = type, .d_type = d_types[type], .m = 4096, .n = 4096, .k = 4096
+		};
+		const size_t n = gemm_choose(&device, &what, choice);
+		if (type == WEIR_E4M3 && cc < 89)
+			continue;
+		text.n = 0;
+		gemm_program(&what, &choice[n - 2], &text);
+		compile(nvrtc, choice[n - 2].name, buf_text(&text), arch);
+	}
+	buf_free(&text);
+}
+
 /* Every tile of each pass with its epilogues in turn, every epilogue with one tile, and the plain
  * kernels. */
 static void compile_convolutions(const struct nvrtc *nvrtc, unsigned cc, const char *arch)
@@ -182,7 +204,7 @@ static void compile_convolutions(const struct nvrtc *nvrtc, unsigned cc, const c
 	buf_free(&text);
 }
 
-/* With an argument: products, tf32 or convolutions alone. */
+/* With an argument: products, mma, tf32 or convolutions alone. */
 int main(int argc, char **argv)
 {
 	const struct nvrtc *nvrtc = nvrtc_open(NULL);
@@ -199,6 +221,12 @@ int main(int argc, char **argv)
 		compile_products(nvrtc, 90, "sm_90a");
 	if (argc == 1 || strcmp(argv[1], "products") == 0)
 		compile_scaled(nvrtc, 90, "sm_90a");
+	if (argc == 1 || strcmp(argv[1], "mma") == 0) {
+		compile_mma(nvrtc, 80, "sm_80");
+		compile_mma(nvrtc, 89, "sm_89");
+		compile_mma(nvrtc, 90, "sm_90a");
+		compile_mma(nvrtc, 120, "sm_120");
+	}
 	if (argc == 1 || strcmp(argv[1], "tf32") == 0)
 		compile_tf32(nvrtc, 90, "sm_90a");
 	if (argc == 1 || strcmp(argv[1], "convolutions") == 0)

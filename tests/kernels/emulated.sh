@@ -1,7 +1,7 @@
 #!/bin/sh
-# Kernels for Hopper on the host: emulated.sh ROOT WORK gemm|conv.  Then two controls of each must fail.  Of products: no
-# order of the ping-pong's warpgroups, and a stage that is released before its products have ended.  Of convolutions: taps
-# of a column that read the same pixels, and no wait for free stages.
+# Kernels for tensor cores on the host: emulated.sh ROOT WORK gemm|conv.  Then the controls of each must fail.  Of products:
+# no order of the ping-pong's warpgroups, a stage that is released before its products have ended, and one that is read
+# before its copies have come.  Of convolutions: taps of a column that read the same pixels, and no wait for free stages.
 set -eu
 root=$1 work=$2 name=$3
 mkdir -p "$work"
@@ -17,7 +17,7 @@ build "$root/src/kernels" "$work/$name"
 
 # What a control changes, and that these cases fail with it.
 control() {
-	at=$work/$1 source=${name}_sm90.cu
+	at=$work/$1 source=${name}_${4-sm90}.cu
 	mkdir -p "$at"
 	sed "$3" "$root/src/kernels/$source" >"$at/$source"
 	! cmp -s "$root/src/kernels/$source" "$at/$source" || { echo "$1: the source has another form"; exit 1; }
@@ -31,6 +31,7 @@ case $name in
 gemm)
 	control race pingpong 's/named_sync(3 + w, 256);/;/; s/named_arrive(4 - w, 256);/;/; s/named_arrive(3, 256);/;/'
 	control early-release pingpong 's/wgmma_wait<1>();/;/'
+	control early-read mma 's/cp_wait<STAGES - 2>();/cp_wait<STAGES - 1>();/' sm80
 	;;
 conv)
 	control taps few 's/r \* g.y.step/0/'

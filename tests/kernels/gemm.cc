@@ -3,6 +3,7 @@
 #include "sm90.hh"
 
 #include "gemm.cu"
+#include "gemm_sm80.cu"
 #include "gemm_sm90.cu"
 
 enum { GUARD = 64, PAD = 8 }; /* elements before and behind, and between rows */
@@ -209,6 +210,56 @@ template <typename T> static int check_plain(void)
 	return bad;
 }
 
+/* The same by mma.sync, whose rows of D have any pitch.  M is the type that the tensor cores read. */
+template <typename T, typename M> static int run_mma(int m, int n, int k, int epilogue, int batch)
+{
+	matrix<T> a(m, k, 2, batch), b(n, k), d(m, epilogue == GEMM_SWIGLU ? n / 2 : n, 2, batch), r(m, n, 2, batch), bias(1, n);
+	const std::vector<T> before = d.all;
+	gemm_args g = {m, n, k, a.at(0, 0), b.at(0, 0), bias.at(0, 0), r.at(0, 0), d.at(0, 0), a.pitch, 1, b.pitch, 1, d.pitch, r.pitch,
+		epilogue, nullptr, nullptr, batch, a.apart(), 0, d.apart(), r.apart()};
+	emulate_begin = sm90_begin;
+	emulate_order = draw(5);
+	emulate(dim3((unsigned)(1 + draw(3))), dim3(MMA_THREADS), [&] { gemm_mma<T, emulated_mma<M>, 3>(g, 0).run(); });
+	const int bad = oracle<T>{a, b, d, r, bias, false, false, epilogue}.count_wrong(before);
+	if (bad)
+		printf("mma %d x %d x %d x %d, epilogue %d, order %d: %d wrong\n", batch, m, n, k, epilogue, emulate_order, bad);
+	return bad != 0;
+}
+
+template <typename T, typename O> static int run_mma_scaled(int m, int n, int k, int epilogue)
+{
+	matrix<T> a(m, k), b(n, k);
+	matrix<O> d(m, n);
+	matrix<f32> bias(1, n);
+	const scales s(m, n);
+	const std::vector<O> before = d.all;
+	gemm_args g = {m, n, k, a.at(0, 0), b.at(0, 0), bias.at(0, 0), nullptr, d.at(0, 0), a.pitch, 1, b.pitch, 1, d.pitch, 0,
+		epilogue, s.a.data(), s.b.data(), 1};
+	emulate_begin = sm90_begin;
+	emulate_order = draw(5);
+	emulate(dim3(2), dim3(MMA_THREADS), [&] { gemm_mma<T, emulated_mma<T>, 3, O>(g, 0).run(); });
+	const int bad = count_wrong<T, O>(a, b, d, s, bias, epilogue, before);
+	if (bad)
+		printf("mma scaled %d x %d x %d, epilogue %d, order %d: %d wrong\n", m, n, k, epilogue, emulate_order, bad);
+	return bad != 0;
+}
+
+/* Shapes that nobody chose, and more blocks of K than stages. */
+static int check_mma(void)
+{
+	int bad = 0;
+	for (int epilogue = 0; epilogue < GEMM_EPILOGUES; epilogue++) {
+		bad += run_mma<bf16, bf16>(1 + draw(140), 2 * (1 + draw(70)), 1 + draw(300), epilogue, 1 + draw(2));
+		bad += run_mma<f16, f16>(1 + draw(100), 2 * (1 + draw(50)), 1 + draw(200), epilogue, 1);
+		bad += run_mma<f32, tf32>(1 + draw(100), 2 * (1 + draw(50)), 1 + draw(100), epilogue, 1);
+	}
+	for (int epilogue = 0; epilogue <= GEMM_BIAS_SILU; epilogue++) {
+		bad += run_mma_scaled<s8, s8>(1 + draw(100), 1 + draw(100), 1 + draw(500), epilogue);
+		bad += run_mma_scaled<e4m3, bf16>(1 + draw(100), 1 + draw(100), 1 + draw(300), epilogue);
+	}
+	return bad + run_mma<bf16, bf16>(257, 129, 520, GEMM_NONE, 1);
+}
+
 /* What a product of a type is stored as. */
 template <typename T> struct stored {
 	typedef T type;
@@ -336,15 +387,17 @@ static int check_all_scaled(void)
 	       check_scaled<e4m3, f16, 128, 128, 4, 1, 2, SHARED_TILE, GEMM_BIAS>();
 }
 
-/* With an argument: only the ping-pong, often. */
+/* With an argument: only the ping-pong, often, or mma. */
 int main(int argc, char **argv)
 {
 	int bad = 0;
+	if (argc > 1 && strcmp(argv[1], "mma") == 0)
+		return check_mma() != 0;
 	for (int i = 0; argc > 1 && i < 8; i++)
 		bad += run<bf16, 128, 64, 3, 2, 1, 1, PING_PONG, 0, 0, GEMM_NONE>(512, 128, 64 + 64 * i, 1);
 	if (argc > 1)
 		return bad != 0;
-	bad += check_all_scaled();
+	bad += check_mma() + check_all_scaled();
 	bad += check_plain<f32>() + check_plain<bf16>() + check_plain<f16>();
 	bad += check<bf16, 128, 96, 3, 2, 1, 1, PING_PONG, 0, 0, GEMM_NONE>();
 	bad += check<f16, 128, 112, 3, 2, 2, 1, PING_PONG, 0, 0, GEMM_BIAS>();

@@ -333,6 +333,80 @@ static inline void fence_async(void)
 {
 }
 
+/* ---- capability 8.0 ---- */
+
+/* Of a thread: how many copies of each of its groups have come, of how many. */
+struct copy_groups {
+	std::vector<int> come, all;
+};
+static std::map<std::pair<unsigned, unsigned>, copy_groups> emulated_copies;
+
+static inline copy_groups &own_copies(void)
+{
+	copy_groups &c = emulated_copies[{blockIdx.x, threadIdx.x}];
+	if (c.all.empty()) {
+		c.all.push_back(0);
+		c.come.push_back(0);
+	}
+	return c;
+}
+
+static inline void cp_async(u32 to, const void *from, int bytes)
+{
+	copy_groups *c = &own_copies();
+	const size_t group = c->all.size() - 1;
+	char *memory = shared_at(to);
+	if ((uintptr_t)from % 16 || to % 16 || bytes < 0 || bytes > 16)
+		abort();
+	c->all[group]++;
+	emulate_later([=] {
+		memset(memory, 0, 16);
+		memcpy(memory, from, (size_t)bytes);
+		c->come[group]++;
+	});
+}
+
+static inline void cp_commit(void)
+{
+	copy_groups &c = own_copies();
+	c.all.push_back(0);
+	c.come.push_back(0);
+}
+
+template <int N> static void cp_wait(void)
+{
+	const copy_groups *c = &own_copies();
+	for (size_t i = 0; i + 1 + N < c->all.size(); i++)
+		emulate_wait([=] { return c->come[i] == c->all[i]; });
+}
+
+/* mma.sync of a program: 16 x 8 over 32 bytes of K.  T is what the registers hold. */
+template <typename T> struct emulated_mma {
+	typedef typename sum_of<T>::type S;
+	static T element(const u32 (&registers)[32][6], int lane, int which, int in)
+	{
+		T v;
+		memcpy(&v, (const char *)&registers[lane][which] + in * (int)sizeof v, sizeof v);
+		return v;
+	}
+	static void multiply(S (&d)[4], const u32 *a, const u32 *b)
+	{
+		static u32 all[32][32][6]; /* by warp and lane: a, then b */
+		u32(&own)[32][6] = all[threadIdx.x / 32];
+		const int lane = emulate_lane(), each = 4 / (int)sizeof(T);
+		memcpy(own[lane], a, 16);
+		memcpy(own[lane] + 4, b, 8);
+		__syncwarp();
+		for (int i = 0; i < 4; i++)
+			for (int k = 0; k < 8 * each; k++) {
+				const int q = k / each % 4, half = k / (4 * each), n = lane % 4 * 2 + i % 2;
+				d[i] += T::get(element(own, lane / 4 * 4 + q, i / 2 + 2 * half, k % each)) *
+					T::get(element(own, n * 4 + q, 4 + half, k % each));
+			}
+		__syncwarp();
+	}
+};
+
 /* ---- warpgroups ---- */
 
 template <int N> static void registers_more(void)
@@ -478,5 +552,6 @@ static inline void sm90_begin(void)
 	emulated_mbarriers.clear();
 	emulated_named.clear();
 	emulated_stores.clear();
+	emulated_copies.clear();
 	emulated_warpgroups.clear();
 }
