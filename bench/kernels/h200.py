@@ -580,7 +580,7 @@ FIRST = (224, 3, 64, 7, 2)
 @one
 def measure_layer(what, layer, epilogue=None, n=64):
     """Beside PyTorch with cuDNN's benchmark mode.  Of Weir's: the first four choices on the tensor cores, or the plain one."""
-    f, grad = torch.nn.functional, torch.nn.grad
+    f = torch.nn.functional
     h, c, k, r, stride = layer
     out = (h + 2 * (r // 2) - r) // stride + 1
     make = lambda *s: torch.randn(s, device="cuda", dtype=torch.bfloat16).contiguous(memory_format=torch.channels_last)
@@ -588,6 +588,12 @@ def measure_layer(what, layer, epilogue=None, n=64):
     bias = torch.randn(k, device="cuda", dtype=torch.bfloat16)
     geometry = {"stride": stride, "padding": r // 2}
     get = lambda i: pool[i % len(pool)]
+
+    def backward(i, mask):
+        """All three in channels_last: torch.nn.grad gives PyTorch an input or filters of another layout."""
+        x, filters, gradient = get(i)
+        return torch.ops.aten.convolution_backward(gradient, x, filters, None, [stride] * 2, [r // 2] * 2, [1, 1], False, [0, 0], 1,
+                                                   mask)
     ours = {"forward": lambda i, c: kernels.conv2d(get(i)[0], get(i)[1], bias if epilogue else None, activation=epilogue,
                                                    out=get(i)[2], choice=c, **geometry),
             "input": lambda i, c: kernels.conv2d_input(get(i)[0].shape, get(i)[1], get(i)[2], out=get(i)[0], choice=c, **geometry),
@@ -595,8 +601,7 @@ def measure_layer(what, layer, epilogue=None, n=64):
                                                           **geometry)}[what]
     theirs = {"forward": lambda i: f.relu(f.conv2d(get(i)[0], get(i)[1], bias, **geometry)) if epilogue
               else f.conv2d(get(i)[0], get(i)[1], **geometry),
-              "input": lambda i: grad.conv2d_input(get(i)[0].shape, get(i)[1], get(i)[2], **geometry),
-              "filters": lambda i: grad.conv2d_weight(get(i)[0], get(i)[1].shape, get(i)[2], **geometry)}[what]
+              "input": lambda i: backward(i, [True, False, False]), "filters": lambda i: backward(i, [False, True, False])}[what]
     contestants, plans = {"torch": theirs}, []
     for choice in range(4):
         before = set(kernels._get().plans)

@@ -284,6 +284,8 @@ size_t conv_choose(const struct kernel_device *d, const struct weir_conv *w,
 	if (is_tiled(w, &g))
 		n = w->pass == WEIR_CONV_FILTERS ? choose_gradient(d, w, ret)
 						 : gemm_choose(d, &p, ret) - 1;
+	if (n && !ret[n - 1].form.buffers)
+		n--; /* gemm_sm80.cu gathers no pixels */
 	for (size_t i = 0; i < n; i++)
 		memcpy(ret[i].name, own, sizeof product - 1);
 	ret[n++] = choose_plain(d, w, &g);

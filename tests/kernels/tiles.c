@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kernels/gemm.cuh"
+#include "kernels/conv.h"
 #include "kernels/gemm.h"
 
 enum { MOST = 2000, ACROSS = MOST / 32 };
@@ -73,6 +74,41 @@ static int check(const struct kernel_device *d, int m, int n, bool *ret_control_
 	return bad + !plain;
 }
 
+/* On capability 8.6 the plain kernels alone convolve, and on 9.0 all others have buffers. */
+static int check_convolutions(const struct kernel_device *h200)
+{
+	struct gemm_choice choice[GEMM_FORMS_MOST];
+	struct kernel_device a10;
+	int bad = !kernel_device_init(&a10, "A10", 0, 0);
+	for (uint32_t pass = 0; pass < 3; pass++) {
+		const struct weir_conv what = { .type = WEIR_BF16,
+			.pass = pass,
+			.n = 64,
+			.h = 56,
+			.w = 56,
+			.c = 64,
+			.k = 64,
+			.r = 3,
+			.s = 3,
+			.stride_h = 1,
+			.stride_w = 1,
+			.pad_h = 1,
+			.pad_w = 1,
+			.dilation_h = 1,
+			.dilation_w = 1,
+			.groups = 1 };
+		bad += conv_choose(&a10, &what, choice) != 1 || choice[0].form.bm;
+		const size_t n = conv_choose(h200, &what, choice);
+		for (size_t i = 0; i + 1 < n; i++)
+			bad += !choice[i].form.buffers;
+		/* Wider tiles read and multiply columns that are not there. */
+		bad += pass != WEIR_CONV_FILTERS && choice[0].form.bn != 64;
+	}
+	if (bad)
+		puts("a convolution takes a kernel that has none, or a tile that is too wide");
+	return bad;
+}
+
 int main(void)
 {
 	static const int sample[] = { 8, 64, 96, 104, 224, 256, 520, 1000, 1408, 1992 };
@@ -85,6 +121,7 @@ int main(void)
 			bad += check(&device, m, sample[i], &control_seen);
 	for (int n = 8; n <= MOST; n += 8)
 		bad += check(&device, 1 + n * 7 % MOST, n, &control_seen);
+	bad += check_convolutions(&device);
 	if (!control_seen)
 		puts("a walk with a wrong last group is not seen");
 	return bad || !control_seen;
