@@ -347,7 +347,7 @@ static int read_model(struct kernels *k, const json_t *root, const char *path, s
 
 /* ---- plans ---- */
 
-/* Of struct gpu_plan. */
+/* What a plan of this engine has besides. */
 struct own {
 	uint64_t *buffer;        /* those whose size rows change */
 	struct weir_plan **plan; /* of each step; NULL where it needs none */

@@ -218,7 +218,7 @@ static bool is_tiled(const struct kernel_device *d, const struct weir_gemm *w)
 	       (w->epilogue != WEIR_EPILOGUE_RESIDUAL || w->residual_pitch % d_each == 0);
 }
 
-/* Of gemm_sm80.cu, in 96 KiB of shared memory. */
+/* The ring of gemm_sm80.cu takes 96 KiB of shared memory. */
 #define MMA_STAGES 3u
 #define MMA_BYTES  32768u /* of a stage */
 #define MMA_GROUP  8u
@@ -428,7 +428,7 @@ static void put_mma(const struct weir_gemm *w, struct buf *b)
 	buf_put_text(b, ");\n}\n};\n");
 }
 
-/* Of what memory has. */
+/* The program reads what memory has, which is FP32 for TF32. */
 static void put_mma_program(const struct weir_gemm *w, const struct gemm_choice *c, struct buf *ret)
 {
 	buf_put_text(ret, "#include \"gemm_sm80.cu\"\n");

@@ -335,7 +335,7 @@ static inline void fence_async(void)
 
 /* ---- capability 8.0 ---- */
 
-/* Of a thread: how many copies of each of its groups have come, of how many. */
+/* How many copies of each group of a thread have come, and of how many. */
 struct copy_groups {
 	std::vector<int> come, all;
 };
