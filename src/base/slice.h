@@ -1,5 +1,5 @@
 /*
- * Bytes of somebody else's memory: a piece of a text that has no NUL behind it.  Whoever gave the
+ * Bytes of somebody else's memory: a piece of a text that has no NUL behind it.  The giver of the
  * slice says how long the bytes stay.  Host safe.
  */
 #ifndef WEIR_BASE_SLICE_H

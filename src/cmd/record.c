@@ -318,7 +318,7 @@ static void say(const struct recording *rec, const struct totals *sum, int statu
 		remark("a process installed a system-call filter (seccomp) and was left alone after that");
 }
 
-/* Whoever sees no call where some were expected learns where to ask. */
+/* If a user expected calls and sees none, this says where to ask. */
 static void say_where_to_ask(const struct recording *rec)
 {
 	const bool sim = rec->child.sim;

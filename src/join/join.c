@@ -367,7 +367,7 @@ static void add_front(const struct join *j, uint32_t activity, struct options *o
 			add_option(o, c);
 }
 
-/* Those nearest to where the call should be, before and behind. */
+/* The calls nearest to where it should be, before and behind. */
 static void add_around(const struct join *j, uint32_t activity, uint64_t guess, struct options *o)
 {
 	const uint32_t most = o->n + 2;

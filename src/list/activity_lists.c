@@ -17,7 +17,7 @@
 
 /* ---- each activity ---- */
 
-/* Those of the host, and sums of others, are left out: no GPU did anything for them. */
+/* The list leaves out activities of the host and sums of others: no GPU did anything for them. */
 static void keep_own(struct events *events)
 {
 	size_t n = 0;

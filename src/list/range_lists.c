@@ -248,7 +248,7 @@ static int begin_order(const void *one, const void *two)
 	return a->from < b->from ? -1 : a->from > b->from;
 }
 
-/* Those of one name that overlap are one: what runs in both counts once. */
+/* Overlapping ranges of one name are one: activities in both count once. */
 static void merge_spans(struct inside *in)
 {
 	size_t n = 0;

@@ -34,7 +34,7 @@ enum facet {
 #define FACETS_ALL       (((1u << FACETS) - 1) & ~FACET(WAITS)) /* of the whole report */
 #define FACETS_BUT_HINTS (FACETS_ALL & ~FACET(HINTS))
 
-/* Those that one walk over all calls counts. */
+/* The facets that one walk over all calls counts. */
 #define FACETS_TALLIED                                                                             \
 	(FACET(CALLS) | FACET(CALL_TIMES) | FACET(KERNELS) | FACET(WAITS) | FACET(THREADS) |       \
 		FACET(STREAMS) | FACET(MEMORY) | FACET(PREDICTION))

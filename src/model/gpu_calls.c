@@ -32,12 +32,14 @@ struct loader {
 
 /* ---- which call is what ---- */
 
-static uint8_t word_of(const struct schema_fn *fn, bool out, const char *one, const char *two)
+/* The word of the first argument of one of two types, which the call gets or gives back. */
+static uint8_t word_of(
+	const struct schema_fn *fn, bool out, const char *type, const char *other_type)
 {
 	for (uint32_t i = 0; i < fn->arg_count; i++) {
 		const struct schema_arg *a = &fn->args[i];
 		if (a->words == 1 && a->out == out &&
-			(!strcmp(a->type, one) || !strcmp(a->type, two)))
+			(!strcmp(a->type, type) || !strcmp(a->type, other_type)))
 			return a->first < NO_WORD ? (uint8_t)a->first : NO_WORD;
 	}
 	return NO_WORD;

@@ -78,7 +78,7 @@ static uint32_t kernel_of(const struct sample *s)
 	return s->p.name;
 }
 
-/* Those that had the device to themselves, in groups. */
+/* The launches that had the device to themselves, in groups. */
 static void gather(
 	struct pairs *p, const struct launch_samples *all, uint32_t (*group)(const struct sample *))
 {

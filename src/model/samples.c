@@ -237,8 +237,8 @@ static int start_order(const void *one, const void *two)
 }
 
 /*
- * Those who began before i and still run are known to be contended but for one at most, which is
- * the one that ends last: two of them would have met each other when the later began.
+ * The samples that began before i and still run are known to be contended, but for the one that
+ * ends last: two of them would have met each other when the later began.
  */
 static void mark_contended(struct launch_samples *s)
 {

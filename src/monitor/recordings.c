@@ -119,7 +119,7 @@ static bool is_over(const struct recording *r)
 	return recording_header(r)->state != TRACE_RECORDING;
 }
 
-/* Those that nobody writes to any more.  Who is believed to write to one is looked at anew. */
+/* The recordings that nobody writes to any more. Their supposed writers are looked at anew. */
 static void forget_ended(struct recordings *r)
 {
 	for (size_t i = 0; i < r->all.n; i++) {
@@ -210,7 +210,7 @@ static void list_processes(struct recordings *r, uint64_t now)
 	SORT(r->watched, by_pid);
 }
 
-/* Those that are known, but for who is gone. */
+/* The known recordings, without those of processes that are gone. */
 static void keep_processes(struct recordings *r)
 {
 	array_reserve(&r->watched, r->before.n);

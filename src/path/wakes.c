@@ -350,8 +350,8 @@ static bool is_always(const struct evidence *v)
 }
 
 /*
- * Whoever puts a host function into a stream and then is idle waits for it, unless most such gaps
- * say otherwise.  A thread that waits for several is woken by each of them now and then.
+ * A thread that puts a host function into a stream and then is idle waits for it, unless most such
+ * gaps say otherwise.  A thread that waits for several is woken by each of them now and then.
  */
 static enum wakes judge(
 	const struct evidence *v, const struct evidence *any, double surely, bool own_function)

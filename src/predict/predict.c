@@ -41,7 +41,7 @@ double predict_slowdown(const struct predict *p, bool contended)
 	return (double)load_float(&p->tables->hot.slower[contended]);
 }
 
-/* Those behind history, which is the first. */
+/* The predictors behind history, which is the first. */
 static __attribute__((noinline, cold)) void ask_others(
 	const struct predict *p, struct predict_question *q, struct predict_answer *ret_a)
 {

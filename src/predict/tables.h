@@ -267,7 +267,7 @@ static inline bool in_window(uint64_t key, size_t at, uint32_t capacity)
 }
 
 /* The writer's half, in three steps; `from` has the sequence number as it is in between, where it
- * is part of the object.  Who died in the middle has left it odd. */
+ * is part of the object.  A writer that died in the middle has left it odd. */
 static inline void change_begin(uint32_t *sequence)
 {
 	store_relaxed(shared(sequence), *sequence | 1);

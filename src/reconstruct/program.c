@@ -95,7 +95,7 @@ static void add_waited(struct builder *b, uint32_t step)
 		*array_push(&b->p->play.waited) = step;
 }
 
-/* Who waits for the legacy stream waits for what that waits for. */
+/* A call that waits for the legacy stream also waits for what that stream waits for. */
 static void add_waited_streams(struct builder *b, const struct gpu_call *c)
 {
 	for (size_t i = 0; i < b->p->streams.n; i++) {

@@ -343,8 +343,8 @@ void chunk_close(const struct recorder *r, const struct mapped *m, uint32_t used
 		queue(r, m);
 }
 
-/* Whoever drains the file need not keep it for us; one that was drained a moment ago is handed back
- * with nothing in it.  In flight it stays closed: it may be another's by now. */
+/* The drain need not keep it for us: a chunk that was drained a moment ago comes back empty.  In
+ * flight it stays closed: it may be another's by now. */
 void chunk_leave(const struct recorder *r, const struct mapped *m)
 {
 	struct chunk_header *c = m->chunk;

@@ -535,7 +535,7 @@ static int each_section(struct selection *s, bool selects)
 	return e;
 }
 
-/* Whoever reads a list must not take it for one of the whole recording. */
+/* A reader must not take the list for one of the whole recording. */
 static void say_part(const struct selection *s)
 {
 	const struct trace_cut_text *c = &s->r->trace->part;

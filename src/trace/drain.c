@@ -162,7 +162,7 @@ static bool drain_chunk(struct drain *d, const struct place *p)
 	return done;
 }
 
-/* Whoever took the room has begun his chunk; the granules behind were his as well. */
+/* The thread that took the room has begun its chunk. The granules behind were its own as well. */
 static bool learn_place(struct drain *d, size_t i, uint32_t bytes)
 {
 	struct place *p = &d->places.v[i];
@@ -196,8 +196,9 @@ static bool look_at(struct drain *d, size_t i)
 	return drain_chunk(d, p);
 }
 
-/* Adds what was taken since the last time.  Who takes room and finds the disk full, or dies, leaves
- * a place that no chunk is ever begun at; behind the end of the file there are only such. */
+/* Adds what was taken since the last time.  A thread that takes room and finds the disk full, or
+ * dies, leaves a place at which no chunk ever begins. Behind the end of the file there are only
+ * such. */
 static void walk(struct drain *d)
 {
 	struct stat st;

@@ -415,7 +415,7 @@ static int find_requests(struct builder *b)
 	return e;
 }
 
-/* Who begins anew pauses as usual. */
+/* A program that begins anew pauses as usual. */
 static void set_first_gap(struct program *p)
 {
 	struct durations pauses = { 0 };

@@ -138,7 +138,7 @@ INLINE struct record *call_leave(
 	return call_leave_after(fn, begun, clock_now() - begun, result, want, words);
 }
 
-/* Whoever listens gets a record that is committed. */
+/* Listeners get a committed record. */
 void call_publish(const struct record *r);
 
 INLINE void call_commit(struct record *r, enum fn fn)

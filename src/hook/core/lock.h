@@ -72,7 +72,7 @@ static inline bool lock_take(struct lock *l, uint32_t naps)
 		else
 			sys(nanosleep, &nap, NULL);
 	}
-	/* Who took it meanwhile is alive. */
+	/* If another took it meanwhile, that one is alive. */
 	if (first)
 		atomic_compare_exchange_strong_explicit(&l->holder, &first, first | LOCK_VAIN,
 			memory_order_relaxed, memory_order_relaxed);

@@ -248,7 +248,7 @@ void process_at_exit(void)
 	atexit(at_exit);
 }
 
-/* Who is killed leaves what was read when names were noted. */
+/* A killed process leaves what was read when names were noted. */
 __attribute__((destructor)) static void unloaded(void)
 {
 	if (!process_is_started())

@@ -142,8 +142,8 @@ int memory_cuMemRetainAllocationHandle(void *handle, void *address)
 
 /* ---- descriptors ---- */
 
-/* Whoever has the descriptor keeps the memory, and nobody can see who that is: it stays counted for
- * as long as this process lives.  Behind its end those count it that have it mapped. */
+/* The owner of the descriptor keeps the memory, and nobody can see who that is. So it stays counted
+ * for as long as this process lives.  Behind its end those count it that have it mapped. */
 static void exported(uint64_t handle)
 {
 	if (!owned_lock())

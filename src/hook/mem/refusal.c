@@ -27,7 +27,7 @@ static bool is_of_group(const struct share_slot *s, const struct share_slot *own
 	       s->who.device == own->who.device;
 }
 
-/* Who of the group holds most but no more than `below`; SHARE_SLOTS: nobody. */
+/* The member of the group that holds most but no more than `below`. SHARE_SLOTS: nobody. */
 static uint32_t next_holder(const struct member *m, uint32_t after)
 {
 	uint32_t best = SHARE_SLOTS;

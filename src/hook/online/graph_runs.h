@@ -30,7 +30,8 @@ struct graph_run {
 /* A kernel that ran in a graph.  Of many launches that never get whole the oldest are given up. */
 void graphs_add(const struct gpu_activity *w, uint64_t signature);
 
-/* The runs that there are: the next from *at on, or NULL.  Whoever has used one frees it. */
+/* The runs that there are: the next from *at on, or NULL.  The caller frees one that it has used.
+ */
 struct graph_run *graphs_next(uint32_t *at);
 
 void graphs_forget(void);

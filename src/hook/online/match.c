@@ -74,7 +74,7 @@ uint64_t match_name(
 	return match_signature(predict_kernel_id(name, strlen(name), 0), grid, block, shared);
 }
 
-/* Who sees a word of what is stored here sees turn 0 as well, or a later one: copy_turn(). */
+/* A reader that sees a word of this sees turn 0 as well, or a later one: copy_turn(). */
 void match_push(uint64_t signature, uint64_t ticks, const struct predict_launch *l)
 {
 	const uint64_t turn = atomic_fetch_add_explicit(&m.given, 1, memory_order_relaxed) + 1;

@@ -287,7 +287,7 @@ void marks_ask(struct marks *m, struct share_slot *slot, const struct others *ot
 	own_calls_end(&own);
 }
 
-/* Who never waits never asks, and there is no room in the end. */
+/* A program that never waits never asks, and there is no room in the end. */
 static void make_room(struct marks *m, struct share_slot *slot, const struct others *others)
 {
 	struct own_calls own;

@@ -94,7 +94,7 @@ static bool is_active(const struct member *m)
 		       share_lingers_until(w) > clock_monotonic());
 }
 
-/* Whoever goes in or out says so; of several at once the last one's word holds. */
+/* Each thread that goes in or out says so. The last word of several at once holds. */
 static void show_inside(const struct member *m)
 {
 	bool seen;

@@ -59,7 +59,7 @@ static struct {
 	struct lock lock;
 } spare;
 
-/* Who has one of the two locks neither waits nor calls anybody. */
+/* A thread that has one of the two locks neither waits nor calls anybody. */
 static struct copy take_spare(void)
 {
 	struct copy c = { 0 };
