@@ -16,6 +16,8 @@
 #define LIBRARY        "libonnxruntime.so.1"
 #define API_VERSION    22 /* the oldest whose table has all of ort.tbl */
 #define LOG_FATAL      4  /* what fails comes back as a status, in words */
+#define OPTIMISE_BASIC 1
+#define OPTIMISE_MORE  2
 #define OPTIMISE_ALL   99
 #define INVALID        2 /* error code: an argument */
 #define ARENA          1 /* allocator of the memory that inputs lie in, and */
@@ -146,6 +148,12 @@ static int set_option(struct ort_options *options, const struct engine_parameter
 		name, what, err);
 }
 
+/* As Triton reads optimization.graph.level. */
+static int level_of(int graph_level)
+{
+	return graph_level == -1 ? OPTIMISE_BASIC : graph_level == 1 ? OPTIMISE_MORE : OPTIMISE_ALL;
+}
+
 /* The folder is where weights lie that are not in the file itself. */
 static int set_options(struct ort_options *options, const struct engine_options *o,
 	const struct engine_config *c, const char *folder, struct error *err)
@@ -159,8 +167,8 @@ static int set_options(struct ort_options *options, const struct engine_options 
 	int e = ort_check(ort.SetIntraOpNumThreads(options, threads), c->name, what, err);
 	e = e ? e : ort_check(ort.SetInterOpNumThreads(options, 1), c->name, what, err);
 	e = e ? e
-	      : ort_check(ort.SetSessionGraphOptimizationLevel(options, OPTIMISE_ALL), c->name,
-			what, err);
+	      : ort_check(ort.SetSessionGraphOptimizationLevel(options, level_of(c->graph_level)),
+			c->name, what, err);
 	for (size_t i = 0; i < sizeof entry / sizeof *entry && !e; i++)
 		e = ort_check(ort.AddSessionConfigEntry(
 				      options, entry[i][0], entry[i][1] ? entry[i][1] : folder),

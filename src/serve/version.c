@@ -146,6 +146,7 @@ static int load_file(struct server *s, const char *model, struct version *v, str
 		.buckets = c->weir_buckets,
 		.parameter = parameters.v,
 		.parameters = (unsigned)parameters.n,
+		.graph_level = c->graph_level,
 		.in = in,
 		.ins = c->inputs,
 		.out = out,
