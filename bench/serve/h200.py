@@ -2,8 +2,9 @@
 
 Parts: right (answers against PyTorch eager), graphs (host time of a request), goodput (three models, policies of weir serve
 and Triton's delay), python (PyTorch compiled, behind asyncio), cold (models of twice the memory), neighbours (a training
-beside the server), together (four models in one server against four processes).  Needs PyTorch, torchvision and ONNX
-Runtime's CUDA provider beside BUILD/lib/weir/libonnxruntime.so.1.  A part that fails leaves its words in the result.
+beside the server), together (four models in one server against four processes), compiled (AOTInductor's models
+beside ONNX Runtime's).  Needs PyTorch, torchvision and ONNX Runtime's CUDA provider beside BUILD/lib/weir/libonnxruntime.so.1.
+A part that fails leaves its words in the result.
 """
 import asyncio
 import http.client
@@ -113,7 +114,10 @@ class Running:
     def __enter__(self):
         return self.server
 
-    def __exit__(self, *_):
+    def __exit__(self, failed, *_):
+        if failed:
+            self.server.log.seek(0)
+            print(self.server.log.read()[-3000:], flush=True)
         self.server.end()
 
 
@@ -248,6 +252,61 @@ def together(o):
     return found
 
 
+def compiled(o):
+    """Networks that AOTInductor compiled: the error of the answers, and rate and median beside ONNX Runtime's."""
+    import networks
+    module = WORK / "compiled.py"
+    module.write_text("import networks\n" + "".join(
+        "def %s():\n    return networks.network('%s')\n" % (n, n) for n in networks.NETWORKS))
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join([o.build + "/lib/weir/python", str(WORK), os.path.dirname(os.path.abspath(__file__))]))
+    found, repositories, began, exports = {}, {}, time.time(), []
+    for name, way in (("mlp", "alone"), ("ocr", "alone"), ("encoder", "alone"), ("resnet50", "libtorch")):
+        _, dtype, shape, *_ = networks.NETWORKS[name]
+        kind = "int64" if name == "encoder" else str(dtype).rpartition(".")[2]
+        words = [sys.executable, "-m", "weir", "export-torch", str(WORK / way), "compiled:" + name, "--max-batch", "16",
+                 "--input", "x=%s:%s" % (kind, ",".join(map(str, shape)))] + ["--libtorch"] * (way == "libtorch")
+        said = open(WORK / ("export-" + name), "w+")
+        exports.append((name, way, said, subprocess.Popen(words, env=environment, stdout=said, stderr=said)))
+    for name, way, said, process in exports:
+        try:
+            process.wait(max(1, began + 200 - time.time()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        said.seek(0)
+        found[name] = {"export_s": round(time.time() - began, 1), "said": said.read()[-700:]}
+        if process.returncode:
+            shutil.rmtree(WORK / way / name, ignore_errors=True)
+        else:
+            repositories.setdefault(way, []).append(name)
+        print(name, found[name], flush=True)
+    import torch
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    libraries = os.path.join(os.path.dirname(torch.__file__), "lib")
+    for way, names in repositories.items():
+        try:
+            with Running(o, WORK / way, *(["--torch"] if way == "alone" else ["--libtorch", libraries])) as server:
+                for name in names:
+                    model, errors = networks.network(name), []
+                    for seed, rows in enumerate([1, 3, 16, 2, 1, 8, 16, 5, 1]):
+                        x = networks.inputs(name, rows, seed)
+                        with torch.no_grad():
+                            want = model(x).float().cpu()
+                        got = server.infer(name, x)[0].float()
+                        errors.append(float((got - want).abs().max() / want.abs().max()))
+                    found[name].update(of_eager=max(errors), one=short(closed(o, server, name, 1, 1)), many=short(closed(o, server, name, 16, 2)))
+                    del model
+                for name, stats in server.stats().items():
+                    found[name].update(replays=stats.get("weir_graph_replays"), no_graphs=stats.get("weir_no_graphs"), memory=stats["memory_usage"])
+        except (Exception, SystemExit):
+            found[way + " failed"] = traceback.format_exc()[-2500:]
+    with Running(o, parts_of(o.repository, *[n for names in repositories.values() for n in names])) as server:
+        for names in repositories.values():
+            for name in names:
+                found[name].update(onnx_one=short(closed(o, server, name, 1, 1)), onnx_many=short(closed(o, server, name, 16, 2)))
+    return found
+
+
 # ---- the other sides ----
 
 def train_main(seconds):
@@ -324,7 +383,7 @@ def main():
     import networks
     o, found = Options(), {}
     o.build, result = sys.argv[1:3]
-    wanted = sys.argv[3:] or ["right", "graphs", "cold", "goodput", "neighbours", "python", "together"]
+    wanted = sys.argv[3:] or ["right", "graphs", "cold", "goodput", "neighbours", "python", "together", "compiled"]
     o.repository = WORK / "all"
     try:
         found["device"] = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], stdout=subprocess.PIPE, text=True).stdout.strip()
