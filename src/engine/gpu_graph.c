@@ -1,7 +1,8 @@
 /*
  * Graphs of plans.  A graph is kept while its replay gives what the same work gives when it is
- * handed to the stream: after it is captured, and again when all plans of the warm-up have run.
- * What a library keeps from one run to the next may have changed by then.
+ * handed to the stream: after it is captured, again when all plans of the warm-up have run, and on
+ * the first inputs of a client. What a library keeps from one run to the next may have changed by
+ * then. And in a warm-up, numbers of words are all zeros, which hides differences.
  */
 #include <errno.h>
 #include <math.h>
@@ -14,6 +15,10 @@
 #include "base/banned.h"
 
 #define RELAXED 2 /* a capture during which the thread may call anything */
+
+enum { HOST = 1, UNIFIED = 4 }; /* types of memory */
+enum { NODE_COPY = 1, NODE_HOST = 3 };
+#define MEMORY_TYPE 2 /* attribute of an address */
 
 /* Of the largest number of an output.  Kernels that add in any order differ by less. */
 #define SMALL_DIFFERENCE 1e-3
@@ -80,6 +85,60 @@ static void drop(struct gpu_model *m, struct gpu_plan *p, const char *why)
 		free(text);
 }
 
+static void drop_all(struct gpu_model *m, const char *why)
+{
+	for (struct gpu_plan *p = m->plan; p; p = p->next)
+		drop(m, p, why);
+}
+
+/* What lies on the device does. */
+static bool stays(struct gpu_model *m, const struct gpu_plan *p, int type, const void *at,
+	uint64_t address, size_t bytes)
+{
+	int kind;
+	if (type == UNIFIED &&
+		(m->gpu->cu.cuPointerGetAttribute(&kind, MEMORY_TYPE, address) || kind == HOST)) {
+		type = HOST;
+		at = (const void *)(uintptr_t)address;
+	}
+	return type != HOST || m->ops->keeps(p, at, bytes);
+}
+
+static int check_node(struct gpu_model *m, const struct gpu_plan *p, void *node, struct error *err)
+{
+	struct cu_memcpy3d c;
+	int type;
+	int e = GPU_CALL(m->gpu, err, cuGraphNodeGetType, node, &type);
+	if (e || (type != NODE_COPY && type != NODE_HOST))
+		return e;
+	if (type == NODE_HOST)
+		return error_set(err, -ENOTSUP, "its work calls a function of the host");
+	e = GPU_CALL(m->gpu, err, cuGraphMemcpyNodeGetParams, node, &c);
+	if (e || (stays(m, p, c.src_type, c.src_host, c.src_device, c.width_bytes) &&
+			 stays(m, p, c.dst_type, c.dst_host, c.dst_device, c.width_bytes)))
+		return e;
+	return error_set(err, -ENOTSUP,
+		"its work copies to or from memory of the host that may be gone at the next run");
+}
+
+/* A replay reads from the host what the captured run left there. */
+static int check_nodes(
+	struct gpu_model *m, const struct gpu_plan *p, void *graph, struct error *err)
+{
+	size_t n = 0;
+	if (!m->ops->keeps)
+		return 0;
+	int e = GPU_CALL(m->gpu, err, cuGraphGetNodes, graph, NULL, &n);
+	if (e)
+		return e;
+	void **node = xcalloc(n + 1, sizeof *node);
+	e = GPU_CALL(m->gpu, err, cuGraphGetNodes, graph, node, &n);
+	for (size_t i = 0; i < n && !e; i++)
+		e = check_node(m, p, node[i], err);
+	free(node);
+	return e;
+}
+
 static int capture(struct gpu_model *m, struct gpu_plan *p, struct error *err)
 {
 	struct gpu *g = m->gpu;
@@ -87,9 +146,12 @@ static int capture(struct gpu_model *m, struct gpu_plan *p, struct error *err)
 	int e = GPU_CALL(g, err, cuStreamBeginCapture_v2, m->stream, RELAXED);
 	if (e)
 		return e;
+	p->captures = true;
 	e = m->ops->enqueue(m, p, err);
+	p->captures = false;
 	const int ended = g->cu.cuStreamEndCapture(m->stream, &graph);
 	e = e ? e : gpu_check(g, ended, "cuStreamEndCapture", err);
+	e = e ? e : check_nodes(m, p, graph, err);
 	e = e ? e : GPU_CALL(g, err, cuGraphInstantiateWithFlags, &p->graph, graph, 0);
 	if (graph)
 		g->cu.cuGraphDestroy(graph);
@@ -123,6 +185,18 @@ void gpu_graph_make(struct gpu_model *m, struct gpu_plan *p)
 		drop(m, p, why.text);
 }
 
+void gpu_graph_try(struct gpu_model *m, struct gpu_plan *p)
+{
+	struct gpu_pinned *launched = NULL;
+	struct error why;
+	int e = read_outputs(m, p, &launched, &why);
+	e = e ? e : check(m, p, launched, &why);
+	gpu_pinned_give(m->gpu, launched);
+	p->trusted = !e;
+	if (e)
+		drop_all(m, why.text);
+}
+
 /* All work is launched before the first graph is replayed: each has the most to fear then. */
 static int check_all(struct gpu_model *m, struct gpu_pinned **launched, struct error *err)
 {
@@ -144,8 +218,7 @@ static void settle_graphs(struct gpu_model *m)
 	struct gpu_pinned *launched[GPU_PLANS] = { NULL };
 	struct error why;
 	if (check_all(m, launched, &why))
-		for (struct gpu_plan *p = m->plan; p; p = p->next)
-			drop(m, p, why.text);
+		drop_all(m, why.text);
 	for (unsigned i = 0; i < GPU_PLANS; i++)
 		gpu_pinned_give(m->gpu, launched[i]);
 }
@@ -160,6 +233,7 @@ int gpu_model_settle(struct engine_model *base, struct error *err)
 		return e;
 	if (m->graphs)
 		settle_graphs(m);
+	m->settled = true;
 	e = gpu_space_settle(&m->space, err);
 	gpu_space_release(&m->space);
 	return e;

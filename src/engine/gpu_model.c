@@ -233,9 +233,9 @@ static int find_plan(
 
 static int launch(struct gpu_model *m, struct gpu_plan *p, bool *ret_replayed, struct error *err)
 {
-	*ret_replayed = p->graph != NULL;
-	return p->graph ? GPU_CALL(m->gpu, err, cuGraphLaunch, p->graph, m->stream)
-			: m->ops->enqueue(m, p, err);
+	*ret_replayed = p->graph && (p->trusted || !m->settled);
+	return *ret_replayed ? GPU_CALL(m->gpu, err, cuGraphLaunch, p->graph, m->stream)
+			     : m->ops->enqueue(m, p, err);
 }
 
 /* ---- a run ---- */
@@ -351,6 +351,8 @@ static int run_held(
 	e = e ? e : GPU_CALL(m->gpu, err, cuEventSynchronize, m->done);
 	if (!e && ++p->runs == 2 && m->graphs)
 		gpu_graph_make(m, p);
+	else if (!e && p->graph && !r->replayed)
+		gpu_graph_try(m, p);
 	if (e) /* copies may be under way */
 		m->gpu->cu.cuStreamSynchronize(m->stream);
 	else

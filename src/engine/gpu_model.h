@@ -26,8 +26,10 @@ struct gpu_plan {
 	uint32_t rows; /* padded; 1 for models without rows */
 	struct gpu_tensor in[ENGINE_TENSORS], out[ENGINE_TENSORS];
 	unsigned runs;
-	void *graph; /* NULL: there is none */
-	void *own;   /* the engine's */
+	bool captures; /* what is enqueued becomes the graph */
+	void *graph;   /* NULL: there is none */
+	bool trusted;  /* it gave what the launches gave on the inputs of a client */
+	void *own;     /* the engine's */
 };
 
 struct gpu_model;
@@ -39,6 +41,9 @@ struct gpu_engine {
 	int (*enqueue)(struct gpu_model *m, struct gpu_plan *p, struct error *err);
 	void (*unplan)(struct gpu_model *m, struct gpu_plan *p); /* or NULL */
 	void (*close)(struct gpu_model *m); /* the plans are gone, its memory is there; or NULL */
+	/* Whether memory of the host that a captured copy names stays for the graph's replays.
+	 * NULL: all of it does. */
+	bool (*keeps)(const struct gpu_plan *p, const void *at, size_t bytes);
 };
 
 struct gpu_model {
@@ -49,7 +54,8 @@ struct gpu_model {
 	void *stream, *done;    /* an event */
 	struct gpu_plan *plan;  /* the one that ran last is the first */
 	uint32_t bucket[ENGINE_BUCKETS], buckets, max_rows;
-	bool graphs; /* are wanted */
+	bool graphs;  /* are wanted */
+	bool settled; /* what runs from now on is of clients */
 };
 
 /* The engine has filled in nothing yet but the struct around it with zeros. */
@@ -75,5 +81,7 @@ void gpu_model_unstage(struct engine_model *m, struct engine_staged *s);
 /* Of a plan that has run.  The model goes on without graphs if it can't be captured, or if the
  * replay gives something else. */
 void gpu_graph_make(struct gpu_model *m, struct gpu_plan *p);
+/* Of a plan whose work was just launched: compares the replay with that. */
+void gpu_graph_try(struct gpu_model *m, struct gpu_plan *p);
 
 #endif

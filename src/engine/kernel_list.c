@@ -505,7 +505,7 @@ static int enqueue(struct gpu_model *m, struct gpu_plan *p, struct error *err)
 
 /* ---- the engine ---- */
 
-static const struct gpu_engine ops = { plan, enqueue, unplan, NULL };
+static const struct gpu_engine ops = { .plan = plan, .enqueue = enqueue, .unplan = unplan };
 
 static void unload(struct engine_model *m)
 {

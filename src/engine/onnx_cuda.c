@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "engine/gpu_model.h"
+#include "engine/onnx_copies.h"
 #include "engine/onnx_runtime.h"
 
 #include "base/banned.h"
@@ -35,6 +36,7 @@ struct cuda_model {
 struct cuda_plan {
 	struct ort_binding *binding;
 	struct gpu_holes own;
+	struct onnx_kept kept; /* for the graph */
 };
 
 /* ONNX Runtime's struct OrtAllocator up to version 22. */
@@ -118,13 +120,18 @@ static int register_allocator(const char *name, struct error *err)
 
 /* ---- providers ---- */
 
-bool onnx_cuda_is_there(const struct engine_options *o)
+/* Beside ONNX Runtime. */
+static char *provider_path(void)
 {
 	const char *slash = strrchr(runtime.path, '/');
+	return xasprintf(
+		"%.*s%s", slash ? (int)(slash - runtime.path) + 1 : 0, runtime.path, PROVIDER);
+}
+
+bool onnx_cuda_is_there(const struct engine_options *o)
+{
 	struct gpu *g;
-	if (!slash)
-		return false;
-	char *path = xasprintf("%.*s%s", (int)(slash - runtime.path) + 1, runtime.path, PROVIDER);
+	char *path = provider_path();
 	const bool there = access(path, R_OK) == 0;
 	free(path);
 	return there && gpu_open(o->cuda, &g, NULL) == 0;
@@ -197,6 +204,11 @@ static int append_cuda(struct ort_options *options, struct settings *s, void *st
 			what, err);
 	if (own)
 		ort.ReleaseCUDAProviderOptions(own);
+	if (!e) {
+		char *path = provider_path();
+		onnx_copies_watch(path);
+		free(path);
+	}
 	return e;
 }
 
@@ -314,7 +326,17 @@ static int plan(struct gpu_model *g, struct gpu_plan *p, struct error *err)
 
 static int enqueue(struct gpu_model *g, struct gpu_plan *p, struct error *err)
 {
-	return run(cuda_of(g), p->own, err);
+	struct cuda_plan *own = p->own;
+	onnx_copies_keep(p->captures ? &own->kept : NULL);
+	const int e = run(cuda_of(g), own, err);
+	onnx_copies_keep(NULL);
+	return e;
+}
+
+static bool keeps(const struct gpu_plan *p, const void *at, size_t bytes)
+{
+	const struct cuda_plan *own = p->own;
+	return onnx_copies_are_kept(&own->kept, at, bytes);
 }
 
 static void unplan(struct gpu_model *g, struct gpu_plan *p)
@@ -329,6 +351,7 @@ static void unplan(struct gpu_model *g, struct gpu_plan *p)
 		if (m->block.v[i].of == &own->own)
 			m->block.v[i].of = NULL;
 	gpu_space_share(&g->space, &own->own);
+	onnx_copies_free(&own->kept);
 	free(own);
 }
 
@@ -341,7 +364,7 @@ static void close_session(struct gpu_model *g)
 		ort.ReleaseRunOptions(m->run_options);
 }
 
-static const struct gpu_engine ops = { plan, enqueue, unplan, close_session };
+static const struct gpu_engine ops = { plan, enqueue, unplan, close_session, keeps };
 
 /* ---- the engine ---- */
 

@@ -328,7 +328,9 @@ static void close_container(struct gpu_model *g)
 	torch_shim_leave();
 }
 
-static const struct gpu_engine ops = { plan, enqueue, unplan, close_container };
+static const struct gpu_engine ops = {
+	.plan = plan, .enqueue = enqueue, .unplan = unplan, .close = close_container
+};
 
 /* ---- the engine ---- */
 

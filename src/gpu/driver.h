@@ -44,6 +44,9 @@
 	X(cuStreamEndCapture, (void *stream, void **ret))                                          \
 	X(cuGraphInstantiateWithFlags, (void **ret, void *graph, uint64_t flags))                  \
 	X(cuGraphGetNodes, (void *graph, void **nodes, size_t *count))                             \
+	X(cuGraphNodeGetType, (void *node, int *ret))                                              \
+	X(cuGraphMemcpyNodeGetParams, (void *node, struct cu_memcpy3d *ret))                       \
+	X(cuPointerGetAttribute, (void *ret, int attribute, uint64_t address))                     \
 	X(cuGraphLaunch, (void *exec, void *stream))                                               \
 	X(cuGraphExecDestroy, (void *exec))                                                        \
 	X(cuGraphDestroy, (void *graph))                                                           \

@@ -56,7 +56,7 @@ class Engines(unittest.TestCase):
             answer = self.server.infer("shift", body)
             self.assertEqual(answer.json["outputs"][0]["data"], [7] + list(range(1, 16)))
         stats = self.server.ask("GET", "/v2/models/shift/stats").json["model_stats"][0]
-        self.assertGreaterEqual(stats["weir_graph_replays"], 4, stats)
+        self.assertGreaterEqual(stats["weir_graph_replays"], 3, stats)
         self.assertNotIn("weir_no_graphs", stats)
 
     def test_an_engine_that_is_not_there_fails_its_model_alone(self):

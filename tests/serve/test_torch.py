@@ -51,7 +51,7 @@ class Torch(unittest.TestCase):
             self.assertEqual((y["shape"], y["data"]), ([3, 2], [1, 2, 3, 4, 5, 6]))
             self.assertEqual(w["data"], [10, 20, 30, 40, 50, 60])
         stats = server.ask("GET", "/v2/models/model/stats").json["model_stats"][0]
-        self.assertGreaterEqual(stats["weir_graph_replays"], 3, stats)
+        self.assertGreaterEqual(stats["weir_graph_replays"], 2, stats)
         server.wait_for(lambda: "needs libtorch for aoti_torch_cuda_addmm_out, and" in server.said())
 
     def test_without_the_option_no_code_of_the_repository_runs(self):

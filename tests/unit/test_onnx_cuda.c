@@ -66,6 +66,70 @@ static void rows_run_padded_and_as_graphs(void **state)
 	engine_unload(m);
 }
 
+/* What a run copied from the host is what its graph copies, and nothing else is. */
+static void graphs_copy_from_the_host_what_was_there(void **state)
+{
+	static const struct {
+		const char *from, *why;
+	} rows[] = { { "provider", NULL }, { "driver", "memory of the host" },
+		{ "function", "a function of the host" } };
+	accelerator[0].parameters = 2;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		of_cuda[1] = (struct engine_parameter){ "host", rows[i].from };
+		struct engine_model *m = load();
+		unsigned replays = 0;
+		for (unsigned k = 0; k < 12; k++)
+			replays += ask(m, 1 + k % 3, (float)k);
+		assert_int_equal(engine_settle(m, &err), 0);
+		const char *why = atomic_load(&m->no_graphs);
+		if (rows[i].why)
+			assert_non_null(strstr(why, rows[i].why));
+		else
+			assert_null(why);
+		assert_int_equal(replays, rows[i].why ? 0 : 12 - 3 * 2);
+		engine_unload(m);
+	}
+	accelerator[0].parameters = 1;
+}
+
+static bool run_once(struct engine_model *m, uint32_t rows)
+{
+	static const float x[4 * WIDTH];
+	begin_run();
+	give(0, DTYPE_FP32, SHAPE(rows, WIDTH), x, rows * WIDTH * sizeof *x);
+	assert_int_equal(engine_run(m, &run, &err), 0);
+	const bool replayed = run.replayed;
+	engine_run_end(m, &run);
+	return replayed;
+}
+
+/* What the warm-up could not show. No client gets what the graph would have given. */
+static void a_graph_has_to_agree_on_a_clients_inputs_first(void **state)
+{
+	unsetenv("LATE");
+	accelerator[0].parameters = 2;
+	of_cuda[1] = (struct engine_parameter){ "host", "late" };
+	struct engine_model *m = load();
+	for (unsigned k = 0; k < 9; k++)
+		assert_int_equal(run_once(m, 1u << k % 3), k >= 6);
+	assert_int_equal(engine_settle(m, &err), 0);
+	assert_null(atomic_load(&m->no_graphs));
+	setenv("LATE", "1", 1);
+	for (unsigned k = 0; k < 6; k++)
+		assert_false(ask(m, 1u << k % 3, (float)k));
+	assert_non_null(strstr(atomic_load(&m->no_graphs), "gave other answers"));
+	engine_unload(m);
+	of_cuda[1].value = "provider";
+	m = load();
+	for (unsigned k = 0; k < 9; k++)
+		run_once(m, 1u << k % 3);
+	assert_int_equal(engine_settle(m, &err), 0);
+	for (unsigned k = 0; k < 9; k++)
+		assert_int_equal(ask(m, 1u << k % 3, (float)k), k >= 3);
+	engine_unload(m);
+	accelerator[0].parameters = 1;
+}
+
 /* Each of two sessions has its own memory, and finds it where it was. */
 static void memory_leaves_and_returns(void **state)
 {
@@ -134,6 +198,25 @@ static void what_fails_is_never_the_cpu_in_silence(void **state)
 	check_error(try_load("8 4", &m), -EINVAL, "X has strings, which no GPU takes");
 }
 
+static void the_configuration_says_how_far_it_is_optimised(void **state)
+{
+	static const struct {
+		int asked;
+		const char *level;
+	} rows[] = { { -1, "1" }, { 1, "2" }, { 0, "99" }, { 2, "99" } };
+	struct engine_model *m = NULL;
+	accelerator[0].parameters = 2;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		config.graph_level = rows[i].asked;
+		of_cuda[1] = (struct engine_parameter){ "level", rows[i].level };
+		engine_unload(load());
+	}
+	config.graph_level = -1;
+	check_error(try_load("1 4", &m), -EIO, "another level of optimisation is asked for");
+	config.graph_level = 0;
+	accelerator[0].parameters = 1;
+}
+
 static void tensorrt_is_asked_for_before_cuda(void **state)
 {
 	static const struct engine_parameter half = { "trt_fp16_enable", "1" };
@@ -153,10 +236,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_run_padded_and_as_graphs),
+		cmocka_unit_test(graphs_copy_from_the_host_what_was_there),
+		cmocka_unit_test(a_graph_has_to_agree_on_a_clients_inputs_first),
 		cmocka_unit_test(memory_leaves_and_returns),
 		cmocka_unit_test(what_a_run_takes_stays_its_plans),
 		cmocka_unit_test(the_configuration_says_where),
 		cmocka_unit_test(what_fails_is_never_the_cpu_in_silence),
+		cmocka_unit_test(the_configuration_says_how_far_it_is_optimised),
 		cmocka_unit_test(tensorrt_is_asked_for_before_cuda),
 	};
 	if (!find_simulated_driver(SIMULATED_DRIVER))
@@ -165,7 +251,8 @@ int main(void)
 	/* Which providers there are, what lies beside the runtime says. */
 	unlink(FOLDER "/libonnxruntime.so.1");
 	assert_int_equal(link(FALSE_ONNXRUNTIME, FOLDER "/libonnxruntime.so.1"), 0);
-	fclose(fopen(FOLDER "/libonnxruntime_providers_cuda.so", "w"));
+	unlink(FOLDER "/libonnxruntime_providers_cuda.so");
+	assert_int_equal(link(FALSE_PROVIDER, FOLDER "/libonnxruntime_providers_cuda.so"), 0);
 	options.onnxruntime = "./" FOLDER "/libonnxruntime.so.1";
 	of_cuda[0].value = options.cuda;
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,135 @@
+/*
+ * The provider calls the CUDA runtime through pointers that the dynamic loader has filled in. The
+ * one to cudaMemcpyAsync() is put on a function of this file.
+ */
+#include "engine/onnx_copies.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "base/xmalloc.h"
+
+#include "base/banned.h"
+
+#define COPY           "cudaMemcpyAsync"
+#define HOST_TO_DEVICE 1
+
+struct onnx_block {
+	struct onnx_block *next;
+	size_t bytes;
+	_Alignas(64) char data[];
+};
+
+typedef int copy_fn(void *to, const void *from, size_t bytes, int kind, void *stream);
+static copy_fn *real_copy;
+static _Thread_local struct onnx_kept *keeper;
+
+/* ---- copies ---- */
+
+static int copy(void *to, const void *from, size_t bytes, int kind, void *stream)
+{
+	if (keeper && kind == HOST_TO_DEVICE && bytes) {
+		struct onnx_block *b = xmalloc(sizeof *b + bytes);
+		*b = (struct onnx_block){ keeper->first, bytes };
+		from = memcpy(b->data, from, bytes);
+		keeper->first = b;
+	}
+	return real_copy(to, from, bytes, kind, stream);
+}
+
+void onnx_copies_keep(struct onnx_kept *k)
+{
+	keeper = k;
+}
+
+bool onnx_copies_are_kept(const struct onnx_kept *k, const void *at, size_t bytes)
+{
+	for (const struct onnx_block *b = k->first; b; b = b->next) {
+		const size_t from = (uintptr_t)at - (uintptr_t)b->data;
+		if (from <= b->bytes && bytes <= b->bytes - from)
+			return true;
+	}
+	return false;
+}
+
+void onnx_copies_free(struct onnx_kept *k)
+{
+	while (k->first) {
+		struct onnx_block *b = k->first;
+		k->first = b->next;
+		free(b);
+	}
+}
+
+/* ---- the provider's pointer ---- */
+
+/* The loader may have left it in a page that is only read. */
+static void redirect(void **slot)
+{
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)slot / page * page;
+	if (mprotect((void *)at, page, PROT_READ | PROT_WRITE))
+		return;
+	__atomic_store_n(slot, (void *)(uintptr_t)copy, __ATOMIC_RELEASE);
+	(void)mprotect((void *)at, page, PROT_READ);
+}
+
+static void redirect_all(const struct link_map *m)
+{
+	const ElfW(Rela) * table[2] = { NULL, NULL };
+	size_t bytes[2] = { 0, 0 };
+	const ElfW(Sym) *symbol = NULL;
+	const char *names = NULL;
+	for (const ElfW(Dyn) *d = m->l_ld; d->d_tag != DT_NULL; d++) {
+		const void *at = (const void *)d->d_un.d_ptr;
+		switch (d->d_tag) {
+		case DT_RELA:
+			table[0] = at;
+			break;
+		case DT_RELASZ:
+			bytes[0] = d->d_un.d_val;
+			break;
+		case DT_JMPREL:
+			table[1] = at;
+			break;
+		case DT_PLTRELSZ:
+			bytes[1] = d->d_un.d_val;
+			break;
+		case DT_SYMTAB:
+			symbol = at;
+			break;
+		case DT_STRTAB:
+			names = at;
+			break;
+		default:
+			break;
+		}
+	}
+	for (unsigned t = 0; symbol && names && t < 2; t++)
+		for (size_t i = 0; table[t] && i < bytes[t] / sizeof *table[t]; i++) {
+			const ElfW(Rela) *r = &table[t][i];
+			const char *name = names + symbol[ELF64_R_SYM(r->r_info)].st_name;
+			if (strcmp(name, COPY) == 0)
+				redirect((void **)(m->l_addr + r->r_offset));
+		}
+}
+
+void onnx_copies_watch(const char *provider)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	struct link_map *m;
+	pthread_mutex_lock(&lock);
+	void *library = real_copy ? NULL : dlopen(provider, RTLD_NOLOAD | RTLD_NOW);
+	void *found = library ? dlsym(library, COPY) : NULL;
+	if (found && dlinfo(library, RTLD_DI_LINKMAP, &m) == 0) {
+		memcpy(&real_copy, &found, sizeof found);
+		redirect_all(m);
+	}
+	pthread_mutex_unlock(&lock);
+}
