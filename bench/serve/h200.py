@@ -199,33 +199,58 @@ def cold(o):
     return found
 
 
-def train(o, seconds, best_effort):
-    words = [sys.executable, __file__, "train", str(seconds)]
-    if best_effort:
-        words = [o.build + "/bin/weir", "run", "--class", "best-effort", "--"] + words
-    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    if done.returncode:
-        raise RuntimeError(done.stderr[-1000:])
-    return json.loads(done.stdout.strip().splitlines()[-1])["per_s"]
+class Training:
+    """ResNet-50 training in another process, which tells when each step ends."""
+
+    def __init__(self, *words):
+        self.ends, self.process = [], subprocess.Popen([*words, sys.executable, __file__, "train"], stdout=subprocess.PIPE, text=True)
+        self.reader = threading.Thread(target=lambda: self.ends.extend(map(float, iter(self.process.stdout.readline, ""))))
+        self.reader.start()
+
+    def __enter__(self):
+        while len(self.ends) < 100 and self.process.poll() is None:
+            time.sleep(.1)
+        return self
+
+    def rate(self, seconds):
+        """Steps a second from now on."""
+        began = time.time()
+        time.sleep(seconds)
+        ends = [e for e in list(self.ends) if e >= began]
+        return (len(ends) - 1) / (ends[-1] - ends[0])
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+        self.reader.join()
 
 
 def neighbours(o):
-    found, rate = {}, ["--arrivals", "poisson:150"]
+    """The host's speed drifts by more than a tenth in seconds, so that loads and pauses take turns."""
+    found, rate = {"rounds": []}, ["--arrivals", "poisson:150"]
     models = ["--model", "resnet50,share=50,deadline=25000", "--model", "encoder,share=50,deadline=40000"]
     repository = parts_of(o.repository, "resnet50", "encoder")
-    found["train_alone"] = train(o, 6, False)
-    found["train_alone_under_run"] = train(o, 6, True)
+    run = [o.build + "/bin/weir", "run", "--class", "best-effort", "--"]
+    found["train_alone"], found["train_alone_under_run"] = [], []
+    for words, key in (([], "train_alone"), (run, "train_alone_under_run")) * 2:
+        with Training(*words) as training:
+            found[key].append(training.rate(4))
     with Running(o, repository) as server:
         found["alone"] = short(load(o, server, *models, *rate, seconds=5)["run"])
-        found["train_beside_idle"] = train(o, 6, True)
-        rates = []
-        other = threading.Thread(target=lambda: rates.append(train(o, 12, True)))
-        other.start()
-        time.sleep(12)  # PyTorch starts, and its first steps are over
-        found["beside"] = short(load(o, server, *models, *rate, seconds=6)["run"])
-        found["status"] = subprocess.run([o.build + "/bin/weir", "sched", "--json", "status"], stdout=subprocess.PIPE, text=True).stdout
-        other.join()
-        found["train_beside"] = rates[0] if rates else None
+        with Training(*run) as training:
+            for _ in range(6):
+                idle, beside = [training.rate(2.5)], {}
+                asks = threading.Thread(target=lambda: beside.update(short(load(o, server, *models, *rate, seconds=3)["run"])))
+                asks.start()
+                time.sleep(1.3)
+                steps = training.rate(2.5)
+                asks.join()
+                time.sleep(1.5)
+                idle.append(training.rate(2.5))
+                found["rounds"].append({"train_idle": idle, "train_beside": steps, "beside": beside})
+            found["status"] = json.loads(subprocess.run([o.build + "/bin/weir", "sched", "--json", "status"], stdout=subprocess.PIPE, text=True).stdout)
+    found["train_beside_of_idle"] = statistics.median(r["train_beside"] / statistics.mean(r["train_idle"]) for r in found["rounds"])
+    found["p99_of_alone"] = statistics.median(r["beside"]["p99_us"] for r in found["rounds"]) / found["alone"]["p99_us"]
     return found
 
 
@@ -309,28 +334,21 @@ def compiled(o):
 
 # ---- the other sides ----
 
-def train_main(seconds):
+def train_main():
     import torch
     import torchvision
     model = torchvision.models.resnet50(weights=None).cuda().to(memory_format=torch.channels_last)
     rule = torch.optim.SGD(model.parameters(), lr=.01)
     x = torch.randn(64, 3, 224, 224, device="cuda").to(memory_format=torch.channels_last)
     y = torch.randint(0, 1000, (64,), device="cuda")
-
-    def steps(until):
-        n, began = 0, time.perf_counter()
-        while time.perf_counter() < until:
-            with torch.autocast("cuda", torch.bfloat16):
-                loss = torch.nn.functional.cross_entropy(model(x), y)
-            loss.backward()
-            rule.step()
-            rule.zero_grad(set_to_none=True)
-            torch.cuda.synchronize()
-            n += 1
-        return n / (time.perf_counter() - began)
-
-    steps(time.perf_counter() + 3)
-    print(json.dumps({"per_s": steps(time.perf_counter() + float(seconds))}))
+    while True:
+        with torch.autocast("cuda", torch.bfloat16):
+            loss = torch.nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        rule.step()
+        rule.zero_grad(set_to_none=True)
+        torch.cuda.synchronize()
+        print("%.6f" % time.time(), flush=True)
 
 
 def asyncio_main(port, metadata):
@@ -377,7 +395,7 @@ class Options:
 
 def main():
     if sys.argv[1] == "train":
-        return train_main(sys.argv[2])
+        return train_main()
     if sys.argv[1] == "asyncio":
         return asyncio_main(sys.argv[2], sys.argv[3])
     import networks
