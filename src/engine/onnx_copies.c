@@ -70,54 +70,32 @@ void onnx_copies_free(struct onnx_kept *k)
 
 /* ---- the provider's pointer ---- */
 
-/* The loader may have left it in a page that is only read. */
+/* The loader may have made the page read-only.  It stays writable, since another pointer in it may
+ * be filled in at its first use. */
 static void redirect(void **slot)
 {
 	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)slot / page * page;
-	if (mprotect((void *)at, page, PROT_READ | PROT_WRITE))
-		return;
-	__atomic_store_n(slot, (void *)(uintptr_t)copy, __ATOMIC_RELEASE);
-	(void)mprotect((void *)at, page, PROT_READ);
+	if (mprotect((void *)at, page, PROT_READ | PROT_WRITE) == 0)
+		store_release(shared(slot), (void *)(uintptr_t)copy);
 }
 
-static void redirect_all(const struct link_map *m)
+/* 0: the library has no such entry. */
+static uintptr_t entry(const struct link_map *m, int64_t tag)
 {
-	const ElfW(Rela) * table[2] = { NULL, NULL };
-	size_t bytes[2] = { 0, 0 };
-	const ElfW(Sym) *symbol = NULL;
-	const char *names = NULL;
-	for (const ElfW(Dyn) *d = m->l_ld; d->d_tag != DT_NULL; d++) {
-		const void *at = (const void *)d->d_un.d_ptr;
-		switch (d->d_tag) {
-		case DT_RELA:
-			table[0] = at;
-			break;
-		case DT_RELASZ:
-			bytes[0] = d->d_un.d_val;
-			break;
-		case DT_JMPREL:
-			table[1] = at;
-			break;
-		case DT_PLTRELSZ:
-			bytes[1] = d->d_un.d_val;
-			break;
-		case DT_SYMTAB:
-			symbol = at;
-			break;
-		case DT_STRTAB:
-			names = at;
-			break;
-		default:
-			break;
-		}
-	}
-	for (unsigned t = 0; symbol && names && t < 2; t++)
-		for (size_t i = 0; table[t] && i < bytes[t] / sizeof *table[t]; i++) {
-			const ElfW(Rela) *r = &table[t][i];
-			const char *name = names + symbol[ELF64_R_SYM(r->r_info)].st_name;
-			if (strcmp(name, COPY) == 0)
-				redirect((void **)(m->l_addr + r->r_offset));
-		}
+	for (const ElfW(Dyn) *d = m->l_ld; d->d_tag != DT_NULL; d++)
+		if (d->d_tag == tag)
+			return d->d_un.d_ptr;
+	return 0;
+}
+
+static void redirect_all(const struct link_map *m, int64_t table, int64_t bytes)
+{
+	const ElfW(Rela) *r = (const void *)entry(m, table);
+	const ElfW(Sym) *symbol = (const void *)entry(m, DT_SYMTAB);
+	const char *names = (const void *)entry(m, DT_STRTAB);
+	for (size_t n = r ? entry(m, bytes) / sizeof *r : 0; n--; r++)
+		if (strcmp(names + symbol[ELF64_R_SYM(r->r_info)].st_name, COPY) == 0)
+			redirect((void **)(m->l_addr + r->r_offset));
 }
 
 void onnx_copies_watch(const char *provider)
@@ -129,7 +107,8 @@ void onnx_copies_watch(const char *provider)
 	void *found = library ? dlsym(library, COPY) : NULL;
 	if (found && dlinfo(library, RTLD_DI_LINKMAP, &m) == 0) {
 		memcpy(&real_copy, &found, sizeof found);
-		redirect_all(m);
+		redirect_all(m, DT_RELA, DT_RELASZ);
+		redirect_all(m, DT_JMPREL, DT_PLTRELSZ);
 	}
 	pthread_mutex_unlock(&lock);
 }
