@@ -79,6 +79,7 @@ for step in $steps/*; do
 done
 for preset in $presets; do
 	build=$home/weir/build-$preset
+	[ -e "${build%-release}" ] || as_newcomer "cmake --preset $preset >/dev/null"
 	tests_of "${build%-release}" | diff "$home/$preset" - || {
 		echo "fresh.sh: $preset: the fresh machine (>) has other tests than this one (<)" >&2
 		status=1
