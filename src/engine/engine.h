@@ -45,7 +45,7 @@ struct engine_config {
 	unsigned buckets;
 	const struct engine_parameter *parameter;
 	unsigned parameters;
-	int graph_level; /* as Triton says it: -1 and 1 are less than all */
+	int graph_level; /* as Triton says it: -1, 1 and 2 are less than all */
 	/* What it says of the tensors, rows included, for an engine whose models don't say it. */
 	const struct tensor_spec *in, *out;
 	unsigned ins, outs;

@@ -17,7 +17,7 @@
 #define RELAXED 2 /* a capture during which the thread may call anything */
 
 enum { HOST = 1, UNIFIED = 4 }; /* types of memory */
-enum { NODE_COPY = 1, NODE_HOST = 3 };
+enum { NODE_COPY = 1, NODE_HOST = 3, NODE_GRAPH = 4, NODE_CONDITIONAL = 13 };
 #define MEMORY_TYPE 2 /* attribute of an address */
 
 /* Of the largest number of an output.  Kernels that add in any order differ by less. */
@@ -109,10 +109,11 @@ static int check_node(struct gpu_model *m, const struct gpu_plan *p, void *node,
 	struct cu_memcpy3d c;
 	int type;
 	int e = GPU_CALL(m->gpu, err, cuGraphNodeGetType, node, &type);
-	if (e || (type != NODE_COPY && type != NODE_HOST))
+	if (!e && (type == NODE_HOST || type == NODE_GRAPH || type == NODE_CONDITIONAL))
+		return error_set(err, -ENOTSUP,
+			"its work calls a function of the host, or is several graphs");
+	if (e || type != NODE_COPY)
 		return e;
-	if (type == NODE_HOST)
-		return error_set(err, -ENOTSUP, "its work calls a function of the host");
 	e = GPU_CALL(m->gpu, err, cuGraphMemcpyNodeGetParams, node, &c);
 	if (e || (stays(m, p, c.src_type, c.src_host, c.src_device, c.width_bytes) &&
 			 stays(m, p, c.dst_type, c.dst_host, c.dst_device, c.width_bytes)))

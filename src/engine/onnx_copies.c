@@ -24,7 +24,7 @@
 struct onnx_block {
 	struct onnx_block *next;
 	size_t bytes;
-	_Alignas(64) char data[];
+	char data[];
 };
 
 typedef int copy_fn(void *to, const void *from, size_t bytes, int kind, void *stream);

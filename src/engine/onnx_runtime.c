@@ -13,15 +13,16 @@
 
 #include "base/banned.h"
 
-#define LIBRARY        "libonnxruntime.so.1"
-#define API_VERSION    22 /* the oldest whose table has all of ort.tbl */
-#define LOG_FATAL      4  /* what fails comes back as a status, in words */
-#define OPTIMISE_BASIC 1
-#define OPTIMISE_MORE  2
-#define OPTIMISE_ALL   99
-#define INVALID        2 /* error code: an argument */
-#define ARENA          1 /* allocator of the memory that inputs lie in, and */
-#define MEMORY_DEFAULT 0 /* its type */
+#define LIBRARY          "libonnxruntime.so.1"
+#define API_VERSION      22 /* the oldest whose table has all of ort.tbl */
+#define LOG_FATAL        4  /* what fails comes back as a status, in words */
+#define OPTIMISE_NOTHING 0
+#define OPTIMISE_BASIC   1
+#define OPTIMISE_MORE    2
+#define OPTIMISE_ALL     99
+#define INVALID          2 /* error code: an argument */
+#define ARENA            1 /* allocator of the memory that inputs lie in, and */
+#define MEMORY_DEFAULT   0 /* its type */
 
 struct ort_base {
 	const void *const *(*get_api)(uint32_t version);
@@ -151,7 +152,16 @@ static int set_option(struct ort_options *options, const struct engine_parameter
 /* As Triton reads optimization.graph.level. */
 static int level_of(int graph_level)
 {
-	return graph_level == -1 ? OPTIMISE_BASIC : graph_level == 1 ? OPTIMISE_MORE : OPTIMISE_ALL;
+	switch (graph_level) {
+	case -1:
+		return OPTIMISE_BASIC;
+	case 1:
+		return OPTIMISE_MORE;
+	case 2:
+		return OPTIMISE_NOTHING;
+	default:
+		return OPTIMISE_ALL;
+	}
 }
 
 /* The folder is where weights lie that are not in the file itself. */

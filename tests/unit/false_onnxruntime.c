@@ -34,7 +34,7 @@ struct ort_options {
 struct ort_cuda {
 	char driver[400], fail[40], host[40];
 	void *stream, *provider;
-	int level;       /* that the session is to have; 0: any */
+	int level;       /* that the session is to have; -1: any */
 	unsigned strict; /* so often it was said how half precision is summed */
 };
 struct ort_tensor {
@@ -172,6 +172,7 @@ static struct ort_status *add_entry(struct ort_options *o, const char *key, cons
 static struct ort_status *create_cuda(struct ort_cuda **ret)
 {
 	*ret = calloc(1, sizeof **ret);
+	(*ret)->level = -1;
 	return NULL;
 }
 
@@ -219,7 +220,7 @@ static struct ort_status *append_cuda(struct ort_options *o, const struct ort_cu
 		return failed("the provider\ncan't be loaded");
 	if (c->strict != 1)
 		return failed("half precision would be summed in half precision, or is said twice");
-	if (c->level && c->level != o->level)
+	if (c->level >= 0 && c->level != o->level)
 		return failed("another level of optimisation is asked for");
 	void *provider = dlopen("./onnx-cuda/libonnxruntime_providers_cuda.so", RTLD_NOW);
 	if (!provider)

@@ -203,7 +203,7 @@ static void the_configuration_says_how_far_it_is_optimised(void **state)
 	static const struct {
 		int asked;
 		const char *level;
-	} rows[] = { { -1, "1" }, { 1, "2" }, { 0, "99" }, { 2, "99" } };
+	} rows[] = { { -1, "1" }, { 1, "2" }, { 0, "99" }, { 2, "0" } };
 	struct engine_model *m = NULL;
 	accelerator[0].parameters = 2;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
