@@ -2,11 +2,13 @@
 #include "join/nested.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/expect.h"
 #include "base/search.h"
 #include "base/sort.h"
+#include "base/xmalloc.h"
 
 #include "base/banned.h"
 
@@ -48,36 +50,50 @@ static bool is_empty(const struct nested *a)
 	return a->end == a->ticks;
 }
 
-#define NESTED_BYTES_MOST 256
-
-/* Moves a range behind the empty ones of its tick that were given before it: each of those had
- * ended when it began. */
-static void put_behind_empty(void *v, size_t n, size_t each, size_t i)
+/* Of one thread and tick, [from, empty) took time and [empty, to) took none.  Of the latter, those
+ * that were given before a range that took time had ended when it began, and stand before it. */
+static void merge_empty(void *v, size_t each, size_t from, size_t empty, size_t to)
 {
-	char room[NESTED_BYTES_MOST];
-	struct nested *const now = element(v, each, i), *next = now;
-	size_t to = i;
-	if (is_empty(now))
-		return;
-	while (to + 1 < n && (next = element(v, each, to + 1)) && is_empty(next) &&
-		next->parent < now->parent && !begin_order(next, now))
-		to++;
-	if (to == i)
-		return;
-	memcpy(room, now, each);
-	memmove(now, element(v, each, i + 1), (to - i) * each);
-	memcpy(element(v, each, to), room, each);
+	char *given = xmalloc((to - from) * each);
+	size_t left = to - empty, at = to;
+	memcpy(given, element(v, each, from), (to - from) * each);
+	for (size_t i = empty - from; i-- > 0;) {
+		const struct nested *now = element(given, each, i);
+		const size_t before = SEARCH(
+			k, 0, left, element(given, each, empty - from + k)->parent < now->parent);
+		at -= left - before;
+		memcpy(element(v, each, at), element(given, each, empty - from + before),
+			(left - before) * each);
+		memcpy(element(v, each, --at), now, each);
+		left = before;
+	}
+	memcpy(element(v, each, from), element(given, each, empty - from), left * each);
+	free(given);
+}
+
+static void put_empty_first(void *v, size_t n, size_t each)
+{
+	for (size_t from = 0, empty, to; from < n; from = to) {
+		const struct nested *first = element(v, each, from);
+		empty = from;
+		while (empty < n && !is_empty(element(v, each, empty)) &&
+			!begin_order(first, element(v, each, empty)))
+			empty++;
+		to = empty;
+		while (to < n && !begin_order(first, element(v, each, to)))
+			to++;
+		if (from < empty && empty < to)
+			merge_empty(v, each, from, empty, to);
+	}
 }
 
 void nested(void *v, size_t n, size_t each)
 {
 	uint32_t top = NESTED_NONE;
-	expect(each <= NESTED_BYTES_MOST, "a range fits");
 	for (size_t i = 0; i < n; i++)
 		element(v, each, i)->parent = (uint32_t)i;
 	sort_records(v, n, each, nested_order);
-	for (size_t i = n; i-- > 0;)
-		put_behind_empty(v, n, each, i);
+	put_empty_first(v, n, each);
 	for (size_t i = 0; i < n; i++) {
 		struct nested *now = element(v, each, i);
 		if (i && thread_order(element(v, each, i - 1), now))

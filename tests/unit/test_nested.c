@@ -155,6 +155,61 @@ static void ranges_that_follow_each_other_in_one_tick_are_siblings(void **state)
 	assert_true(empty > 1000 && first_in_tick > 100);
 }
 
+/* Ranges of one thread that begin in one tick, most of which take no time. */
+static void make_tick(struct own *v, uint32_t n, uint64_t seed)
+{
+	for (uint32_t i = 0; i < n; i++)
+		v[i] = (struct own){ .at = { .ticks = 7,
+					     .end = 7 + pick(seed + i, 2) * pick(seed * 3 + i, 9),
+					     .process = 1,
+					     .tid = 1 },
+			.mark = i };
+}
+
+/* Longer ones first, those of no time last, then each that takes time behind those of no time that
+ * were given before it, one by one. */
+static void put_slowly(struct own *v, uint32_t n)
+{
+	for (uint32_t i = 1; i < n; i++)
+		for (uint32_t k = i; k && v[k - 1].at.end < v[k].at.end; k--) {
+			const struct own o = v[k];
+			v[k] = v[k - 1];
+			v[k - 1] = o;
+		}
+	for (uint32_t i = n; i-- > 0;)
+		for (uint32_t k = i; v[k].at.end > 7 && k + 1 < n && v[k + 1].at.end == 7 &&
+				     v[k + 1].mark < v[k].mark;
+			k++) {
+			const struct own o = v[k];
+			v[k] = v[k + 1];
+			v[k + 1] = o;
+		}
+}
+
+static void ranges_of_no_time_keep_their_place_in_a_tick(void **state)
+{
+	struct own v[RANGES], slow[RANGES];
+	for (uint64_t seed = 1; seed < 3000; seed++) {
+		const uint32_t n = (uint32_t)pick(seed, 40);
+		make_tick(v, n, seed);
+		make_tick(slow, n, seed);
+		put_slowly(slow, n);
+		nested(v, n, sizeof *v);
+		for (uint32_t i = 0; i < n; i++)
+			assert_int_equal(v[i].mark, slow[i].mark);
+	}
+	/* Half a million moved one by one would take hours. */
+	const uint32_t many = 500000;
+	struct own *all = calloc(many, sizeof *all);
+	make_tick(all, many, 1);
+	for (uint32_t i = 0; i < many; i++)
+		all[i].at.end = i < many / 2 ? 7 : 8;
+	nested(all, many, sizeof *all);
+	for (uint32_t i = 0; i < many; i++)
+		assert_int_equal(all[i].mark, i);
+	free(all);
+}
+
 static void without_ranges_nothing_is_around(void **state)
 {
 	size_t hint = 5;
@@ -344,6 +399,7 @@ int main(void)
 		cmocka_unit_test(the_innermost_range_is_found_whatever_was_asked_before),
 		cmocka_unit_test(a_parent_is_the_innermost_around),
 		cmocka_unit_test(ranges_that_follow_each_other_in_one_tick_are_siblings),
+		cmocka_unit_test(ranges_of_no_time_keep_their_place_in_a_tick),
 		cmocka_unit_test(without_ranges_nothing_is_around),
 		cmocka_unit_test(what_one_thread_alone_is_inside_of_is_found),
 		cmocka_unit_test(a_number_names_the_first_range_of_its_process),
