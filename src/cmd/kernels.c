@@ -363,7 +363,7 @@ static void print_reason(
 	printf("%s on %s: ", a->name, d->name);
 	if (a->plain)
 		printf("only the plain kernel runs it there.\n\n");
-	else if (!a->predicted_ns)
+	else if (q->product && !a->predicted_ns)
 		printf("the tensor cores run it, by mma.sync. How long it takes was never measured.\n\n");
 	else if (q->product)
 		printf("its tiles keep the %u SMs busy for the fewest cycles, and it reads the least "
