@@ -469,6 +469,7 @@ static void start_streamed(struct stream *s, size_t n)
 	s->starting = true;
 	while (!s->refused && s->waiting < IN_ORDER_MOST && (length = next_message(s)) != 0) {
 		s->in_at += length;
+		count_bytes(s); /* from here on they count with the exchange */
 		start_message(s, s->in.v + s->in_at - length, length);
 		begins = true;
 	}
