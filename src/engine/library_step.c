@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "gpu/cuda_device.h"
-#include "kernels/plan.h"
+#include "kernels/gemm_plan.h"
 
 #include "base/banned.h"
 
@@ -68,6 +68,22 @@ static int read_tensors(const struct kernels *k, json_t *rest, const char *const
 	return 0;
 }
 
+static struct weir_gemm_args product_args(
+	const struct library_step *s, const uint64_t at[LIBRARY_TENSORS])
+{
+	void *v[LIBRARY_TENSORS];
+	for (unsigned i = 0; i < LIBRARY_TENSORS; i++)
+		v[i] = s->place[i] == LIBRARY_NONE ? NULL : (void *)(uintptr_t)at[i];
+	return (struct weir_gemm_args){ .size = sizeof(struct weir_gemm_args),
+		.a = v[A],
+		.b = v[B],
+		.d = v[D],
+		.bias = v[BIAS],
+		.residual = v[RESIDUAL],
+		.a_scale = v[A_SCALE],
+		.b_scale = v[B_SCALE] };
+}
+
 static int read_product(json_t *rest, struct library_step *s, struct error *err)
 {
 	const char *type = "bf16", *d_type = NULL, *epilogue = "none";
@@ -91,7 +107,12 @@ static int read_product(json_t *rest, struct library_step *s, struct error *err)
 	g->k = k;
 	struct weir_gemm filled = *g;
 	filled.m = 1;
-	return refused(gemm_check(&filled, &filled, &kernel_error), err);
+	int e = gemm_check(&filled, &filled, &kernel_error);
+	/* Any addresses: which tensors there are is what counts. */
+	const uint64_t at[LIBRARY_TENSORS] = { 16, 16, 16, 16, 16, 16, 16 };
+	const struct weir_gemm_args args = product_args(s, at);
+	e = e ? e : product_check_args(&filled, &args);
+	return refused(e, err);
 }
 
 static int read_rows(json_t *rest, uint32_t operation, struct library_step *s, struct error *err)
@@ -117,7 +138,7 @@ static int read_rows(json_t *rest, uint32_t operation, struct library_step *s, s
 	w->has_weight = s->place[WEIGHT] != LIBRARY_NONE;
 	w->has_bias = s->place[ROW_BIAS] != LIBRARY_NONE;
 	struct weir_rows filled = *w;
-	filled.rows = 1;
+	filled.rows = INT32_MAX; /* the most that a plan has, for which bytes are counted */
 	return refused(rows_check(&filled, &filled, &kernel_error), err);
 }
 
@@ -196,14 +217,7 @@ int library_step_run(const struct library_step *s, const struct weir_plan *p,
 	void *v[LIBRARY_TENSORS];
 	for (unsigned i = 0; i < LIBRARY_TENSORS; i++)
 		v[i] = s->place[i] == LIBRARY_NONE ? NULL : (void *)(uintptr_t)at[i];
-	const struct weir_gemm_args gemm = { .size = sizeof gemm,
-		.a = v[A],
-		.b = v[B],
-		.d = v[D],
-		.bias = v[BIAS],
-		.residual = v[RESIDUAL],
-		.a_scale = v[A_SCALE],
-		.b_scale = v[B_SCALE] };
+	const struct weir_gemm_args gemm = product_args(s, at);
 	const struct weir_rows_args row = { .size = sizeof row,
 		.x = v[X],
 		.y = v[Y],

@@ -216,6 +216,17 @@ static void steps_of_weir_that_are_wrong_say_what(void **state)
 			"epilogue 'tan'" },
 		{ "{\"gemm\":{\"a\":\"X\",\"b\":\"w\",\"d\":\"Y\",\"m\":1,\"n\":-2,\"k\":2}}",
 			"from 0 to 2^30" },
+		{ "{\"gemm\":{\"a\":\"X\",\"b\":\"w\",\"d\":\"Y\",\"m\":1,\"n\":2,\"k\":2,"
+		  "\"epilogue\":\"bias\"}}",
+			"bias and residual are given where" },
+		{ "{\"gemm\":{\"a\":\"X\",\"b\":\"w\",\"d\":\"Y\",\"m\":1,\"n\":2,\"k\":2,"
+		  "\"bias\":\"v\"}}",
+			"bias and residual are given where" },
+		{ "{\"gemm\":{\"a\":\"X\",\"b\":\"w\",\"d\":\"Y\",\"m\":1,\"n\":2,\"k\":2,"
+		  "\"type\":\"s8\"}}",
+			"a_scale and b_scale" },
+		{ "{\"softmax\":{\"x\":\"X\",\"y\":\"Y\",\"rows\":1,\"width\":1000000000000}}",
+			"2^60" },
 		{ "{\"softmax\":{\"x\":\"X\",\"y\":\"Y\",\"rows\":1,\"width\":2,\"type\":\"s8\"}}",
 			"type is none" },
 		{ "{\"softmax\":{\"x\":\"X\",\"y\":\"Y\",\"rows\":1,\"width\":2,\"weight\":\"v\"}}",
