@@ -351,8 +351,7 @@ static int run_held(
 	e = e ? e : GPU_CALL(m->gpu, err, cuEventSynchronize, m->done);
 	if (!e && ++p->runs == 2 && m->graphs)
 		gpu_graph_make(m, p);
-	else if (!e && p->graph && !r->replayed)
-		gpu_graph_try(m, p);
+	m->untried = !e && m->settled && p->graph && !r->replayed ? p : NULL;
 	if (e) /* copies may be under way */
 		m->gpu->cu.cuStreamSynchronize(m->stream);
 	else
@@ -376,6 +375,17 @@ static int run(struct gpu_model *m, struct engine_run *r, struct gpu_run *own, s
 	e = run_held(m, r, own, err);
 	gpu_space_release(&m->space);
 	return e;
+}
+
+void gpu_model_after(struct engine_model *base)
+{
+	struct gpu_model *m = (struct gpu_model *)base;
+	uint64_t ns;
+	if (!m->untried || gpu_enter(m->gpu, NULL) || gpu_space_hold(&m->space, &ns, NULL))
+		return;
+	gpu_graph_try(m, m->untried);
+	m->untried = NULL;
+	gpu_space_release(&m->space);
 }
 
 void gpu_model_end(struct engine_model *base, struct engine_run *r)

@@ -54,8 +54,9 @@ struct gpu_model {
 	void *stream, *done;    /* an event */
 	struct gpu_plan *plan;  /* the one that ran last is the first */
 	uint32_t bucket[ENGINE_BUCKETS], buckets, max_rows;
-	bool graphs;  /* are wanted */
-	bool settled; /* what runs from now on is of clients */
+	bool graphs;              /* are wanted */
+	struct gpu_plan *untried; /* ran by launches, and its graph is to give the same; or NULL */
+	bool settled;             /* what runs from now on is of clients */
 };
 
 /* The engine has filled in nothing yet but the struct around it with zeros. */
@@ -73,6 +74,7 @@ int gpu_plan_outputs(struct gpu_model *m, struct gpu_plan *p, struct error *err)
 int gpu_model_run(struct engine_model *m, struct engine_run *run, struct error *err);
 void gpu_model_end(struct engine_model *m, struct engine_run *run);
 int gpu_model_settle(struct engine_model *m, struct error *err);
+void gpu_model_after(struct engine_model *m);
 void gpu_model_memory(const struct engine_model *m, struct engine_memory *ret);
 bool gpu_model_stage(
 	struct engine_model *m, const void *data, size_t bytes, struct engine_staged *ret);

@@ -321,9 +321,11 @@ static bool run_next(struct device *d)
 	run_batch(b, r);
 	r->failed = b->failed;
 	r->spent_ns = b->run.returned_ns;
+	const uint64_t done = now_ns();
+	engine_after(b->version->loaded);
 	pthread_mutex_lock(&d->lock);
 	d->runs_batch = false;
-	batch_done(d->batcher, r, now_ns());
+	batch_done(d->batcher, r, done);
 	pthread_mutex_unlock(&d->lock);
 	/* Only now: it keeps the model. */
 	batch_unref(d, b);

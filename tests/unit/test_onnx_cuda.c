@@ -48,6 +48,7 @@ static bool ask(struct engine_model *m, uint32_t rows, float first)
 	check_output(1, DTYPE_UINT8, SHAPE(16), w, sizeof w);
 	const bool replayed = run.replayed;
 	engine_run_end(m, &run);
+	engine_after(m);
 	return replayed;
 }
 
@@ -100,6 +101,7 @@ static bool run_once(struct engine_model *m, uint32_t rows)
 	assert_int_equal(engine_run(m, &run, &err), 0);
 	const bool replayed = run.replayed;
 	engine_run_end(m, &run);
+	engine_after(m);
 	return replayed;
 }
 
