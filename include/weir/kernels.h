@@ -120,9 +120,8 @@ struct weir_rows {
 };
 
 /*
- * Chooses and loads the kernel for a shape. With NVRTC the first plan of a kind takes about 0.2 s.
- * No stream of the thread may be capturing meanwhile.
- *   ret_plan   close it with weir_plan_close()
+ * Chooses and loads the kernel for a shape. With NVRTC the first plan of a process takes up to 0.7
+ * s. No stream of the thread may be capturing meanwhile. ret_plan   close it with weir_plan_close()
  * Errors: WEIR_KERNELS_ERROR_ARGUMENT, WEIR_KERNELS_ERROR_COMPILER, WEIR_KERNELS_ERROR_DRIVER.
  */
 int weir_rows_plan(
@@ -180,13 +179,14 @@ struct weir_gemm {
 	uint32_t b_transposed;                             /* 1: B is stored as k rows of n */
 	int64_t a_pitch, b_pitch, d_pitch, residual_pitch; /* 0: rows are adjacent */
 	uint32_t choice;                                   /* as in struct weir_rows */
-	uint32_t d_type; /* 0: `type`, FP32 for TF32, or BF16 for operands of 8 bits. Operands of 8
-			    bits may give BF16 or FP16, and INT8 also INT8. */
+	/* The type of D. 0 stands for `type`, but TF32 gives FP32, and 8 bits give BF16. Operands
+	 * of 8 bits may also give FP16, and INT8 may give INT8. */
+	uint32_t d_type;
 	/* As many products of one shape. 0: 1. Operands of 8 bits have no batch. */
 	int64_t batch;
 	/* Elements from one product's matrix to the next one's. 0: all share it, which D cannot. */
 	int64_t a_batch, b_batch, d_batch, residual_batch;
-	uint32_t aligned; /* as in struct weir_rows */
+	uint32_t aligned; /* 1: all pointers of all runs are multiples of 16 bytes */
 };
 
 /*
@@ -245,7 +245,7 @@ struct weir_conv {
 	int64_t pad_h, pad_w;           /* on both sides */
 	int64_t dilation_h, dilation_w; /* 0: 1 */
 	int64_t groups;                 /* 0: 1 */
-	uint32_t aligned;               /* as in struct weir_rows */
+	uint32_t aligned;               /* 1: all pointers of all runs are multiples of 16 bytes */
 };
 
 /*
