@@ -275,7 +275,10 @@ static struct value get_overwritten(const struct row *row, const void *of)
 static const void *counted(const struct row *row)
 {
 	const struct report *r = row->r;
-	return report_is_off(r) || (!r->trace->header.launched && !r->calls && !r->lost) ? NULL : r;
+	return report_is_off(r) || (!r->trace->header.launched && !r->accounts.known && !r->calls &&
+					   !r->lost)
+		       ? NULL
+		       : r;
 }
 
 /* Launches are known by what ran, too. */
