@@ -2,10 +2,10 @@
 
     python3 bench/kernels/h200.py RESULT.json [SECONDS [PART...]]
 
-Writes one JSON file, twice a second.  `failures` has each wrong result, exception and hang.  Times are medians of 25
-rounds in random order.  A round replays a graph of launches over rotating buffers of 200 MB or more.  After SECONDS (400)
-nothing new begins, and `left_out` counts what was not done.  Without a PART all run.  build/lib/weir/python must be on
-PYTHONPATH.
+Writes one JSON file, twice a second.  `failures` has each wrong result, exception and hang, and `took` the seconds of each
+part.  Times are medians of 25 rounds in random order.  A round replays a graph of launches over rotating buffers of 200 MB
+or more.  After SECONDS (440) nothing new begins, and `left_out` counts what was not done.  Without a PART all of STAGES
+run.  build/lib/weir/python must be on PYTHONPATH.
 
 Each part is a process of its own.  One that hangs, or whose GPU context a kernel broke, is started again behind the step
 at which it was.  Parts that check run beside each other, and parts that measure run alone.
@@ -29,7 +29,8 @@ ROUNDS, BYTES = 25, 200 << 20
 TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "tf32": torch.float32}
 UNIT = {"f32": 2e-5, "f16": 2e-3, "bf16": 1.6e-2, "tf32": 2e-3}
 result = {"checks": 0, "failures": [], "rows": [], "products": [], "fused": [], "convolutions": [], "scaled": [], "first_use": {},
-          "left_out": 0}
+          "examples": {}, "left_out": 0}
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 # ---- a part, in a process of its own ----
@@ -211,6 +212,10 @@ def check_product(m, n, k, name, epilogue, ta, tb, choice, offset=0):
     expect(what, intact(), "guards are broken")
 
 
+SMALL = ((300, 520, 200), (129, 136, 72), (1000, 1024, 1000), (1, 8, 8))
+EPILOGUES = (None, "bias", "relu", "gelu", "silu", "residual", "swiglu")
+
+
 @one
 def check_batch(batch, m, n, k, name, residual, ta, tb, shared, choice, offset=0):
     """shared: all products have one B."""
@@ -229,11 +234,11 @@ def check_batch(batch, m, n, k, name, residual, ta, tb, shared, choice, offset=0
     expect(what, bool((whole == 7).all()), "guards are broken")
 
 
-def products_are_right():
+def batches_are_right():
+    """Batches, TF32, and mma.sync for columns that the copy engine cannot write."""
     for choice in range(18):
         check_batch(3, 300, 520, 200, "bf16", choice % 2, False, False, choice % 3 == 0, choice)
         check_batch(2, 129, 136, 72, "tf32", choice % 2, False, False, choice % 3 == 0, choice)
-    # Columns that the copy engine cannot write, for mma.sync.
     for name in ("bf16", "f16", "tf32"):
         for epilogue in (None, "bias", "gelu", "residual"):
             for m, n, k in ((77, 51, 32), (300, 521, 200), (1000, 1025, 1000), (1, 1, 8)):
@@ -243,20 +248,27 @@ def products_are_right():
         for name in ("f32", "f16", "bf16"):
             for offset in (0, 1):
                 check_batch(5, 77, 56, 40, name, False, ta, tb, False, 0, offset)
-    shapes = ((300, 520, 200), (129, 136, 72), (1000, 1024, 1000), (1, 8, 8))
-    for choice in range(18):
-        for m, n, k in shapes:
-            check_product(m, n, k, "bf16", None, False, False, choice)
+    for m, n, k in SMALL:
+        for choice in range(18):
             check_product(m, n, k, "tf32", "residual" if choice % 2 else None, False, False, choice)
-    for epilogue in (None, "bias", "relu", "gelu", "silu", "residual", "swiglu"):
-        for name in TYPES:
-            for m, n, k in shapes[:3]:
+        for epilogue in EPILOGUES:
+            check_product(m, n, k, "tf32", epilogue, False, False, 0)
+            check_product(m, n, k, "tf32", epilogue, False, False, 0, offset=1)
+
+
+def products_are_right():
+    for choice in range(18):
+        for m, n, k in SMALL:
+            check_product(m, n, k, "bf16", None, False, False, choice)
+    for epilogue in EPILOGUES:
+        for name in ("f32", "f16", "bf16"):
+            for m, n, k in SMALL[:3]:
                 check_product(m, n, k, name, epilogue, False, False, 0)
                 check_product(m, n, k, name, epilogue, False, False, 0, offset=1)
             check_product(77, 50, 30, name, epilogue, False, False, 0)
     for ta, tb in ((False, True), (True, False), (True, True)):
         for choice in (0, 1, 2):
-            for m, n, k in shapes[:3]:
+            for m, n, k in SMALL[:3]:
                 check_product(m, n, k, "f16", "bias" if choice else None, ta, tb, choice)
     a, b = (torch.randn(1000, 2048, device="cuda", dtype=torch.bfloat16) for _ in range(2))
     first = kernels.linear(a, b)
@@ -443,14 +455,6 @@ def predicted(before):
 
 
 @one
-def measure_copy():
-    source = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
-    target = torch.empty_like(source)
-    us = race({"copy": lambda i: target.copy_(source)}, 4)["copy"]
-    result["copy_gb_per_s"] = round(2 * source.numel() / us / 1e3, 1)
-
-
-@one
 def measure_rows(operation, name, width):
     f = torch.nn.functional
     dtype, item = TYPES[name], 4 if name == "f32" else 2
@@ -464,14 +468,15 @@ def measure_rows(operation, name, width):
     before = set(kernels._get().plans)
     ours = {f"weir {c}": (lambda i, c=c: getattr(kernels, operation)(pool[i % len(pool)][0], out=pool[i % len(pool)][1], choice=c, **options))
             for c in range(4)}
-    us = race({**ours, "torch": lambda i: theirs[operation](pool[i % len(pool)][0])}, max(4, len(pool)))
+    us = race({**ours, "torch": lambda i: theirs[operation](pool[i % len(pool)][0]),
+               "copy": lambda i: pool[i % len(pool)][1].copy_(pool[i % len(pool)][0])}, max(4, len(pool)))
     result["rows"].append({"operation": operation, "type": name, "rows": rows, "width": width, "us": us, "plans": predicted(before),
                            "gb_per_s": round(2 * rows * width * item / us["weir 0"] / 1e3, 1),
+                           "share_of_copy": round(us["copy"] / us["weir 0"], 4),
                            "times_torch": round(us["torch"] / us["weir 0"], 3)})
 
 
 def rows_are_fast():
-    measure_copy()
     todo = [(o, n, w) for o in ("softmax", "rms_norm", "layer_norm", "log_softmax") for n in ("bf16", "f32")
             for w in (128, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)]
     for t in todo:
@@ -487,7 +492,7 @@ SHAPES = ((8192, 8192, 8192), (4096, 4096, 4096), (2048, 2048, 2048), (4096, 409
 def operands(m, n, k, name="bf16"):
     make = lambda f, *s: f(s, device="cuda", dtype=TYPES[name])
     return buffers(lambda: (make(torch.randn, m, k), make(torch.randn, n, k), make(torch.empty, m, n)),
-                   TYPES[name].itemsize * (m * k + n * k + m * n))
+                   torch.finfo(TYPES[name]).bits // 8 * (m * k + n * k + m * n))
 
 
 def error_of(got, a, b):
@@ -530,13 +535,16 @@ def measure_batch(batch, m, n, k):
                                "times_torch": round(us["torch"] / us["weir 0"], 4)})
 
 
-def products_are_fast():
+def batches_are_fast():
     for shape in ((64, 1024, 1024, 64), (64, 1024, 64, 1024), (16, 2048, 2048, 128), (8, 4096, 4096, 4096)):
         measure_batch(*shape)
-    for shape in SHAPES:
-        measure_product(*shape, "bf16")
     for size in (2048, 4096, 8192):
         measure_product(size, size, size, "tf32")
+
+
+def products_are_fast():
+    for shape in SHAPES:
+        measure_product(*shape, "bf16")
 
 
 @one
@@ -619,10 +627,16 @@ def measure_layer(what, layer, epilogue=None, n=64):
         "times_torch": round(us["torch"] / us["weir 0"], 4), "times_torch_best": round(us["torch"] / best, 4)})
 
 
+def gradients_are_fast():
+    torch.backends.cudnn.benchmark = True
+    for layer in LAYERS:
+        if layer[4] == 1:
+            measure_layer("input", layer)
+
+
 def convolutions_are_fast():
     torch.backends.cudnn.benchmark = True
-    todo = [("forward", layer) for layer in LAYERS + (FIRST,)]
-    todo += [("input", layer) for layer in LAYERS if layer[4] == 1] + [("filters", layer) for layer in LAYERS]
+    todo = [("forward", layer) for layer in LAYERS + (FIRST,)] + [("filters", layer) for layer in LAYERS]
     todo += [("forward", layer, "relu") for layer in LAYERS if layer[3] == 3]
     for what in todo:
         measure_layer(*what)
@@ -683,11 +697,36 @@ def operators():
     check_operator("a convolution", lambda x: torch.ops.weir.conv2d(x, filters, None, [1, 1], [1, 1], [1, 1], 1, None), images)
 
 
+# ---- programs ----
+
+@one
+def run_program(name, *command):
+    """What it prints."""
+    ran = subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=60)
+    result["examples"][name] = ran.stdout.strip()[-2000:]
+    expect(name, ran.returncode == 0, ran.stderr[-600:])
+
+
+def examples():
+    """The tutorial's program as the page has it, and a planted problem with its twin."""
+    page = open(os.path.join(ROOT, "docs", "tutorial-kernels.md")).read()
+    with tempfile.TemporaryDirectory() as folder:
+        program = os.path.join(folder, "mlp.py")
+        with open(program, "w") as f:
+            f.write(page.split("```sh mlp.py\n")[1].split("```")[0])
+        run_program("tutorial", program)
+    product = os.path.join(ROOT, "examples", "problems", "product.py")
+    run_program("product", product)
+    run_program("product, fixed", product, "--fixed")
+
+
 # ---- all parts ----
 
-PARTS = (first_use, rows_are_right, products_are_right, scaled_are_right, convolutions_are_right, convolutions_are_fast,
-         scaled_are_fast, products_are_fast, fused_are_fast, rows_are_fast, operators)
-HANG, CHECK_HANG = 75, 25  # seconds at one step: a measurement compiles up to eight kernels
+# Seconds, and parts that run beside each other.  First comes what changed last.
+STAGES = ((25, first_use), (70, batches_are_right, operators), (70, examples), (40, gradients_are_fast), (40, batches_are_fast),
+          (45, fused_are_fast), (60, rows_are_fast), (70, convolutions_are_fast), (60, products_are_fast), (25, scaled_are_fast),
+          (90, rows_are_right, products_are_right, scaled_are_right, convolutions_are_right))
+HANG, CHECK_HANG = 65, 25  # seconds at one step: a measurement compiles up to eight kernels
 
 
 class Child:
@@ -736,40 +775,48 @@ def merge(all_wrote):
                 whole[key].update(value)
             else:
                 whole[key] = value
-    for row in whole.get("rows", []):
-        if "copy_gb_per_s" in whole:
-            row["share_of_copy"] = round(row["gb_per_s"] / whole["copy_gb_per_s"], 4)
     return whole
+
+
+def run_stage(parts, folder, end, took, keep):
+    """keep() is called with what all have written, again and again."""
+    began = time.monotonic()
+    running, wrote = [Child(name, folder, end) for name in parts], {}
+    while running:
+        time.sleep(.5)
+        for child in list(running):
+            wrote[child.path] = child.read()
+            if child.done:
+                running.remove(child)
+                next_one = child.again()
+                running += [next_one] if next_one else []
+                took[child.name] = round(time.monotonic() - began, 1)
+                print(f"{child.name}: {took[child.name]} s, {len(wrote[child.path].get('failures', []))} failures", flush=True)
+        keep(list(wrote.values()))
+    return list(wrote.values())
 
 
 def run_parts(path, seconds, names):
     began = time.monotonic()
-    left = [p.__name__ for p in PARTS if p.__name__ in names or not names]
-    running, wrote, took = [], {}, {}
+    before, took, whole = [], {}, {}
+
+    def keep(wrote):
+        whole.clear()
+        whole.update(merge(before + wrote), took=took, seconds=round(time.monotonic() - began, 1))
+        with open(path + ".new", "w") as f:
+            json.dump(whole, f, indent=1)
+        os.rename(path + ".new", path)
+
     with tempfile.TemporaryDirectory() as folder:
-        while left or running:
-            checks = [name for name in left if name.endswith("_are_right")]
-            if not running:
-                for name in checks if checks and left[0] in checks else left[:1]:
-                    now = time.monotonic()
-                    share = 2 if checks else len(left)  # half of the time is for the checks
-                    running.append(Child(name, folder, now + (began + seconds - now) / share))
-                    took[name] = now
-                left = left[len(running):]
-            time.sleep(.5)
-            for child in list(running):
-                wrote[child.path] = child.read()
-                if child.done:
-                    running.remove(child)
-                    next_one = child.again()
-                    running += [next_one] if next_one else []
-                    print(f"{child.name}: {time.monotonic() - took[child.name]:.0f} s, {len(wrote[child.path].get('failures', []))} failures",
-                          flush=True)
-            whole = merge(wrote.values())
-            whole["seconds"] = round(time.monotonic() - began, 1)
-            with open(path, "w") as f:
-                json.dump(whole, f, indent=1)
-    print(json.dumps({k: whole.get(k) for k in ("checks", "left_out", "seconds", "first_use")}), len(whole["failures"]), "failures")
+        for limit, *parts in STAGES:
+            chosen = [part.__name__ for part in parts if part.__name__ in names or not names]
+            if chosen and time.monotonic() < began + seconds:
+                before += run_stage(chosen, folder, min(time.monotonic() + limit, began + seconds), took, keep)
+            elif chosen:
+                before.append({"failures": [], "left_out": len(chosen)})
+        keep([])
+    print(json.dumps({k: whole.get(k) for k in ("checks", "left_out", "seconds", "first_use", "examples")}),
+          len(whole["failures"]), "failures")
     for failure in whole["failures"][:20]:
         print(failure["what"], "|", (failure["why"].strip().splitlines() or [""])[-1])
     return bool(whole["failures"])
@@ -778,4 +825,4 @@ def run_parts(path, seconds, names):
 if __name__ == "__main__":
     if sys.argv[1] == "--part":
         run_part(*sys.argv[2:])
-    sys.exit(run_parts(sys.argv[1], float(sys.argv[2]) if len(sys.argv) > 2 else 400, sys.argv[3:]))
+    sys.exit(run_parts(sys.argv[1], float(sys.argv[2]) if len(sys.argv) > 2 else 440, sys.argv[3:]))
