@@ -93,8 +93,8 @@ static int show_replay(const struct options *o, struct report *r)
 		code = replay_trace(o, &t, designs, handle_bytes);
 	else
 		code = complain(EXIT_USAGE,
-			"%s has no allocations of device memory to replay. Use a trace of weir record or weir import "
-			"make traces that have",
+			"%s has no allocations of device memory to replay. weir record and weir import "
+			"make traces that have them",
 			input_files(o).v[0]);
 	alloc_trace_free(&t);
 	return code;

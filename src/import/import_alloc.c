@@ -339,20 +339,20 @@ static int put_call(struct alloc_reader *a, enum action act, uint64_t pointer, u
 		e = number(a, COL_THREAD, false, "thread", &tid);
 	if (e)
 		return e;
-	expect(act == ACT_FAIL || a->fn[act], "what an action becomes is declared");
-	const bool is_free = act == ACT_FREE || act == ACT_SEGMENT_FREE;
+	const bool is_free = act == ACT_FREE || act == ACT_SEGMENT_FREE, failed = act == ACT_FAIL;
+	expect(failed || a->fn[act], "an action has its function");
 	store_thread(s, a->process, tid, (uint32_t)tid, &thread);
 	if (s->args.n > UINT32_MAX - 3)
 		return -EOVERFLOW;
 	array_reserve(&s->args, 3);
 	*array_push(&s->calls) = (struct store_call){ .start_ns = ns,
 		.thread = thread,
-		.fn = a->fn[act == ACT_FAIL ? ACT_ALLOC : act],
-		.result = act == ACT_FAIL ? NO_MEMORY : 0,
-		.aux = act == ACT_FAIL,
+		.fn = a->fn[failed ? ACT_ALLOC : act],
+		.result = failed ? NO_MEMORY : 0,
+		.aux = failed,
 		.arg_count = is_free ? 2 : 3,
 		.first_arg = (uint32_t)s->args.n };
-	s->args.v[s->args.n++] = act == ACT_FAIL ? 0 : pointer;
+	s->args.v[s->args.n++] = failed ? 0 : pointer;
 	if (!is_free)
 		s->args.v[s->args.n++] = bytes;
 	s->args.v[s->args.n++] = stream;

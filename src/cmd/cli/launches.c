@@ -22,28 +22,11 @@ static int unreadable(const char *path)
 	return complain(EXIT_USAGE, "%s can't be read: %s", path, strerror(errno));
 }
 
-int file_load(const char *path, void **ret_bytes, size_t *ret_n)
+static int read_whole(FILE *in, const char *path, size_t n, void **ret_bytes, size_t *ret_n)
 {
-	FILE *in = fopen(path, "rb");
-	struct stat st;
-	if (!in || fstat(fileno(in), &st)) {
-		const int code = unreadable(path);
-		if (in)
-			fclose(in);
-		return code;
-	}
-	if (!S_ISREG(st.st_mode) || !st.st_size) {
-		fclose(in);
-		return complain(EXIT_USAGE, "%s is %s", path,
-			S_ISDIR(st.st_mode)   ? "a directory, not a file"
-			: S_ISREG(st.st_mode) ? "empty"
-					      : "not a regular file");
-	}
-	const size_t n = (size_t)st.st_size, room = (n / MODEL_ALIGN + 1) * MODEL_ALIGN;
+	const size_t room = (n / MODEL_ALIGN + 1) * MODEL_ALIGN;
 	char *bytes = xcheck(aligned_alloc(MODEL_ALIGN, room));
-	const size_t got = fread(bytes, 1, n, in);
-	fclose(in);
-	if (got != n) {
+	if (fread(bytes, 1, n, in) != n) {
 		free(bytes);
 		return complain(EXIT_ENVIRONMENT, "%s can't be read whole", path);
 	}
@@ -51,6 +34,26 @@ int file_load(const char *path, void **ret_bytes, size_t *ret_n)
 	*ret_bytes = bytes;
 	*ret_n = n;
 	return 0;
+}
+
+int file_load(const char *path, void **ret_bytes, size_t *ret_n)
+{
+	FILE *in = fopen(path, "rb");
+	struct stat st;
+	int code;
+	if (!in)
+		return unreadable(path);
+	if (fstat(fileno(in), &st))
+		code = unreadable(path);
+	else if (!S_ISREG(st.st_mode) || !st.st_size)
+		code = complain(EXIT_USAGE, "%s is %s", path,
+			S_ISDIR(st.st_mode)   ? "a directory, not a file"
+			: S_ISREG(st.st_mode) ? "empty"
+					      : "not a regular file");
+	else
+		code = read_whole(in, path, (size_t)st.st_size, ret_bytes, ret_n);
+	fclose(in);
+	return code;
 }
 
 int model_load(const char *path, struct predict_model *ret_m, void **ret_bytes)
