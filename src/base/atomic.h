@@ -13,8 +13,8 @@
 #define store_relaxed(at, value) atomic_store_explicit(at, value, memory_order_relaxed)
 #define store_release(at, value) atomic_store_explicit(at, value, memory_order_release)
 
-/* Of an object that is plain to who has a copy of it, as records of a trace and entries of a table
- * are, a word that is still shared with its writer. */
+/* A word that is still shared with its writer, in an object that is plain to its other readers: a
+ * record of a trace, an entry of a table. */
 #define shared(at) ((_Atomic __typeof__(*(at)) *)(at))
 
 /* Only for what one thread alone writes: others may read it meanwhile. */

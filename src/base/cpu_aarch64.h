@@ -1,4 +1,4 @@
-/* What cpu.h promises, for arm64. */
+/* The functions that cpu.h promises, for arm64. */
 #ifndef WEIR_BASE_CPU_AARCH64_H
 #define WEIR_BASE_CPU_AARCH64_H
 
@@ -11,7 +11,7 @@
 
 #define CPU_NAME    "arm64"
 #define CPU_MACHINE EM_AARCH64
-/* Of servers, and of JetPack. */
+/* Paths on servers, and on JetPack. */
 #define CPU_CUPTI                                                                                  \
 	"/usr/local/cuda/targets/sbsa-linux/lib/libcupti.so",                                      \
 		"/usr/local/cuda/targets/aarch64-linux/lib/libcupti.so"
@@ -153,7 +153,7 @@ static inline __attribute__((always_inline)) void cpu_registers(uint64_t to[8])
 			 : "x9", "x10", "memory");
 }
 
-/* What the C library knows of a thread stands above its stack, and below the thread pointer. */
+/* The C library keeps its data of a thread above the stack and below the thread pointer. */
 static inline uintptr_t cpu_thread_end(void)
 {
 	return (uintptr_t)__builtin_thread_pointer();

@@ -1,4 +1,4 @@
-/* What cpu.h promises, for x86-64. */
+/* The functions that cpu.h promises, for x86-64. */
 #ifndef WEIR_BASE_CPU_X86_64_H
 #define WEIR_BASE_CPU_X86_64_H
 
@@ -132,7 +132,7 @@ static inline __attribute__((always_inline)) void cpu_registers(uint64_t to[8])
 			 : "rax", "memory");
 }
 
-/* What the C library knows of a thread stands above its stack. */
+/* The C library keeps its data of a thread above the stack. */
 static inline uintptr_t cpu_thread_end(void)
 {
 	uintptr_t own;

@@ -29,8 +29,8 @@ void hist_merge(struct hist *h, const struct hist *from);
 /* The smallest value that the fraction p (0…1) of all does not exceed; 0 when empty. */
 uint64_t hist_at(const struct hist *h, double p);
 
-/* What is in it, smallest value first: `value` stands for its bucket.  Start with *at = 0;
- * false at the end. */
+/* Its buckets, smallest value first: `value` stands for its bucket.  Start with *at = 0; false at
+ * the end. */
 bool hist_next(const struct hist *h, unsigned *at, uint64_t *ret_value, uint64_t *ret_count);
 
 void hist_fini(struct hist *h);

@@ -22,8 +22,8 @@ struct json {
 
 void json_init(struct json *j, FILE *out);
 
-/* Of what commands write: a higher one may have fewer keys, or a key of another meaning.  Keys that
- * are added leave it as it is. */
+/* Version of the commands' JSON: a higher one may have fewer keys, or a key of another meaning.
+ * Keys that are added leave it as it is. */
 #define JSON_SCHEMA_VERSION 1
 
 /* Begins an object that says so. */

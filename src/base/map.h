@@ -30,7 +30,7 @@ struct map {
 	size_t taken;
 };
 
-/* Where the key's value is; a new one is MAP_NONE.  Valid until the next map_get(). */
+/* The place of the key's value; a new one is MAP_NONE.  Valid until the next map_get(). */
 uint32_t *map_get(struct map *m, struct map_key key);
 
 /* The value, or MAP_NONE for a key that is not there. */

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* What such a function says of two numbers. */
+/* The answer of such a function about two numbers. */
 #define ORDER(a, b) ((a) < (b) ? -1 : (a) > (b))
 
 void sort_records(void *v, size_t n, size_t each, int (*order)(const void *, const void *));

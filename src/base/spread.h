@@ -21,7 +21,7 @@ static inline void spread_add(struct spread *s, uint64_t value)
 	s->squares += away * ((double)value - s->mean);
 }
 
-/* Of a sample: valid with two values and more. */
+/* Deviation of a sample: valid with two values and more. */
 static inline double spread_deviation(const struct spread *s)
 {
 	return s->count > 1 ? sqrt(s->squares / (double)(s->count - 1)) : 0;

@@ -103,7 +103,7 @@ static size_t first_bytes(const char *s, size_t most)
 	return i;
 }
 
-/* What is too long for the room that is left of the table's width is cut. */
+/* Text that is longer than the rest of the table's width is cut. */
 static void put_last(
 	const struct table *t, const char *s, const size_t *widths, size_t columns, FILE *out)
 {

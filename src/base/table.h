@@ -24,7 +24,7 @@ struct table {
 void table_init(struct table *t, const char *align, const char *const *headings);
 void table_cell(struct table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* What is left for the last column of a narrow terminal. */
+/* Width left for the last column on a narrow terminal. */
 #define TABLE_LAST_LEAST 24
 
 /* The first characters of a longer name, and '…': a name may have many KB. */
@@ -50,7 +50,7 @@ void table_fini(struct table *t);
 /* Both, and that there are `more` rows, if there are. */
 void table_end(struct table *t, FILE *out, const char *dim, const char *plain, size_t more);
 
-/* Where several tables go, each with a heading. */
+/* A page of several tables, each with a heading. */
 struct text_page {
 	FILE *out;
 	size_t rows;                          /* at most so many a table; 0: all */

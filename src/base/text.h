@@ -41,7 +41,7 @@ struct text_short {
 /* The first `most` characters of a name, which may have many KB, and '…' for those behind. */
 const char *text_short(struct text_short *t, const char *name, size_t most);
 
-/* Where a kernel's name begins to tell it from others: behind "void " and the namespaces in which
+/* The part of a kernel's name that tells it from others: behind "void " and the namespaces in which
  * most of PyTorch's are. It stays a part of the name, so that filters find what a table shows. */
 const char *text_kernel(const char *name);
 

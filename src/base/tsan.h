@@ -1,6 +1,6 @@
 /*
- * What ThreadSanitizer can't see by itself in the injected library: mappings that come and go by
- * system calls, and that a thread of which the kernel says that it is gone did all before.  Empty
+ * Facts that ThreadSanitizer can't see by itself in the injected library: mappings that come and go
+ * by system calls, and that a thread of which the kernel says that it is gone did all before. Empty
  * in other builds.
  */
 #ifndef WEIR_BASE_TSAN_H

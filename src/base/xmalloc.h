@@ -15,7 +15,7 @@ char *xstrdup(const char *text);
 char *xstrndup(const char *text, size_t most);
 char *xasprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* What a library allocated, unless that is NULL. */
+/* A library's allocation, unless it is NULL. */
 void *xcheck(void *p);
 
 #endif

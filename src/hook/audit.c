@@ -100,7 +100,7 @@ void la_preinit(uintptr_t *cookie)
 		bound_by_audit = (bound_by_audit_fn *)elf_find(&e, "weir_bound_by_audit");
 }
 
-/* What CUPTI does for whoever uses it is not the program's doing. */
+/* CUPTI makes calls for a tool, not for the program. */
 static int is_tool(const struct link_map *map)
 {
 	return strstr(map->l_name, "/libcupti.so") != NULL;

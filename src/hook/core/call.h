@@ -105,8 +105,8 @@ INLINE void call_returned(void)
 
 #define LONG_TICKS (1u << 23) /* a few milliseconds */
 
-/* What is not a success, in a started process, with room for it, counted nowhere and without a
- * stack. */
+/* The slow case: a failed call, a process that has not started, no room, a call to count or a stack
+ * to keep. */
 struct record *call_leave_slowly(
 	enum fn fn, uint64_t begun, uint64_t ticks, int result, uint32_t want, uint32_t words);
 
@@ -169,7 +169,7 @@ INLINE bool count_quickly(enum fn fn)
 
 void count_bytes(enum fn fn, uint64_t bytes);
 
-/* What a pointer to an answer of the driver points to. */
+/* The word that a pointer to the driver's answer points to. */
 static inline uint64_t word_of_u64(const void *p)
 {
 	return *(const uint64_t *)p;

@@ -381,7 +381,7 @@ static const char *set_path(const char *path)
 	return b.cut ? "the file name is too long" : NULL;
 }
 
-/* Where records go is last; who only shares the GPU has none.  The end, or NULL. */
+/* The trace's name comes last; a program that only shares the GPU has none.  The end, or NULL. */
 static const char *parse_options(const char *p)
 {
 	while (*p && strncmp(p, "record:", 7) && strncmp(p, "trace:", 6)) {

@@ -67,8 +67,8 @@ struct hook_above {
 	void (*stack_take)(uint32_t fn, const struct record *r);
 	uint64_t (*stack_look)(uint64_t ticks);
 
-	/* Launches. The gate: see gate.h. The timer: timing_begin() in timing.h, and its end. What
-	 * a kernel was given and will take: the words that it takes in a record, and the words
+	/* Launches. The gate: see gate.h. The timer: timing_begin() in timing.h, and its end. A
+	 * kernel's arguments and prediction: the words that it takes in a record, and the words
 	 * themselves from arg[at] on; of a graph, one word. */
 	void (*gate_launch)(struct gated *g, const struct launch_shape *s);
 	void (*gate_joined)(const struct gated *g);
@@ -89,7 +89,8 @@ struct hook_above {
 	void (*library_bound_by_audit)(unsigned fn, const struct elf *e);
 	void *(*cupti_answer)(const char *name, void *real);
 
-	/* What has been written into the trace: the devices, by the first of them; a graph. */
+	/* News for predictions, once they are in the trace: the devices, by the first of them; a
+	 * graph. */
 	void (*devices_known)(const struct device_properties *first, bool one_kind);
 	void (*graph_made)(uint64_t exec, const struct graph_node *nodes, size_t count);
 

@@ -10,7 +10,7 @@
 #include "hook/core/metadata.h"
 #include "hook/core/resolve.h"
 
-/* Of cupti_callbacks.h, as published. */
+/* From cupti_callbacks.h, as published. */
 enum { DOMAIN_DRIVER = 1, SITE_ENTER = 0 };
 
 struct cupti_call {

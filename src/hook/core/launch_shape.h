@@ -1,6 +1,6 @@
 /*
- * What a call gives to a stream. A wrapper fills the shape once, before the driver's call, and
- * whoever looks at the launch gets a pointer to it: the gate, the timer, the record, predictions.
+ * The shape of one launch. A wrapper fills the shape once, before the driver's call, and whoever
+ * looks at the launch gets a pointer to it: the gate, the timer, the record, predictions.
  */
 #ifndef WEIR_HOOK_CORE_LAUNCH_SHAPE_H
 #define WEIR_HOOK_CORE_LAUNCH_SHAPE_H
@@ -43,7 +43,7 @@ static inline struct launch_shape shape_of_config(
 
 struct function;
 
-/* What the record of a kernel's launch holds besides its shape. */
+/* A launch's record holds this besides the shape. */
 struct launch_given {
 	const struct function *function;
 	struct launch_args args;

@@ -247,7 +247,7 @@ void *dlopen(const char *file, int mode)
 	return REAL(dlopen)(file, mode);
 }
 
-/* What this library itself looks up (the linker's --wrap): dlsym is what it gives to others. */
+/* The library's own look-ups go here (the linker's --wrap): dlsym is what it gives to others. */
 void *__wrap_dlsym(void *handle, const char *name);
 void *__wrap_dlsym(void *handle, const char *name)
 {

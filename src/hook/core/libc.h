@@ -1,5 +1,5 @@
 /*
- * What the injected library knows of the C library that it has been loaded beside. libc.c also
+ * The injected library's knowledge of the C library beside which it has been loaded. libc.c also
  * gives it the functions that it needs of it, under their usual names. Any thread may call.
  */
 #ifndef WEIR_HOOK_CORE_LIBC_H

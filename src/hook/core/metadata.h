@@ -24,7 +24,7 @@ bool meta_has_room(void);
 /* A sentence for whoever reads the trace. */
 void meta_message(const char *text);
 
-/* What program this process is. */
+/* Writes which program this process is. */
 void meta_process(void);
 
 #endif

@@ -30,11 +30,11 @@ union hook_hot_page hook_hot_page;
  * and all calls that other threads make meanwhile, which wait there. */
 _Atomic uint32_t hook_idle = (1u << CLASS_COUNT) - 1;
 
-/* What is wanted of calls where no trace says it: nothing, unless a part has said so. */
+/* The control word while no trace has one: nothing, unless a part has said so. */
 static _Atomic uint32_t own_control;
 
-/* What this memory is of: of no process that began to start; of this one, or of whom it was forked
- * from; of a child whose threads no longer write where their parent does. */
+/* The owner of this memory: of no process that began to start; of this one, or of whom it was
+ * forked from; of a child whose threads no longer write where their parent does. */
 static enum { MEMORY_NEW, MEMORY_USED, MEMORY_PARTED } memory;
 
 #define EACH_PART(function)                                                                        \
@@ -62,7 +62,7 @@ void process_control_set(uint32_t control)
 	store_relaxed(&own_control, control);
 }
 
-/* What a trace's own word has been replaced by, or NULL. */
+/* The word that replaces a trace's own, or NULL. */
 static _Atomic(const _Atomic uint32_t *) diverted;
 
 static const _Atomic uint32_t *control_word(void)

@@ -20,8 +20,8 @@ extern __thread struct writer hook_ranges __attribute__((tls_model("initial-exec
 extern __thread struct writer hook_stacks __attribute__((tls_model("initial-exec")));
 
 /*
- * What every wrapper looks at, in one cache line: after the driver has worked for
- * microseconds, each line of ours may have to be fetched again.
+ * Every wrapper reads this one cache line: after the driver has worked for microseconds, each line
+ * of ours may have to be fetched again.
  *
  * Zeros are a process that has not started.  The line lies in a page that a forked child finds full
  * of zeros, however it was forked: a bare clone() runs no handlers.  So it begins anew by itself.
@@ -97,7 +97,7 @@ static inline bool capture_is_closed(void)
 /* Opens the trace, once a process.  Called with the first sign of CUDA, never before. */
 void process_start(void);
 
-/* What is wanted of calls where no trace says it; by the start() of a part. */
+/* Sets the control word that holds while no trace has one; for the start() of a part. */
 void process_control_set(uint32_t control);
 
 /* Calls go by this word in place of the trace's, NULL: by the trace's. */

@@ -64,7 +64,7 @@ static uint32_t hash_address(const void *p)
 	return (uint32_t)((uintptr_t)p >> 4) * 2654435761u % SLOTS;
 }
 
-/* What stood there was of a driver that has been loaded elsewhere since: the slot is given to
+/* The slot's function was of a driver that has been loaded elsewhere since: the slot is given to
  * another, else the table would fill up. */
 static bool is_gone(uint32_t slot, const void *real)
 {
@@ -330,7 +330,7 @@ static bool may_be_ours(const char *name)
 /* The auditor has put a wrapper in place of what this thread is looking up. */
 static __thread bool was_bound_by_audit __attribute__((tls_model("initial-exec")));
 
-/* What the real dlsym says of a function of ours, or the wrapper for it. */
+/* The real dlsym's answer about a function of ours, or the wrapper for it. */
 static void *answer_for(enum fn fn, const char *name, void *real)
 {
 	if (real == hooked[fn].wrapper) /* found by a search that begins with us */
@@ -348,9 +348,9 @@ static void *answer_for(enum fn fn, const char *name, void *real)
 }
 
 /*
- * What CUPTI does for whoever uses it is not the program's doing.  Libraries look the same names up
- * for each kernel that they compile, so what was found of a caller is kept: its address, the low
- * bits of elf_changes(), and the answer.
+ * CUPTI makes calls for a tool, not for the program.  Libraries look the same names up for each
+ * kernel that they compile, so what was found of a caller is kept: its address, the low bits of
+ * elf_changes(), and the answer.
  */
 static bool called_by_tool(const void *caller)
 {
@@ -366,8 +366,8 @@ static bool called_by_tool(const void *caller)
 	return is_tool;
 }
 
-/* Whether the search through the whole program would find the name without us.  What a
- * library can reach besides, through libraries of its own, we can't ask: then yes. */
+/* Whether the search through the whole program would find the name without us.  We can't ask what a
+ * library reaches besides, through libraries of its own: then yes. */
 static bool found_without_us(const char *name, const void *caller)
 {
 	void *(*real_lookup)(void *, const char *) = load_relaxed(&real_dlsym);

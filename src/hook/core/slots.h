@@ -35,8 +35,8 @@ static inline uint32_t slots_find(struct slots s, uint32_t first, uint64_t key)
 	return SLOTS_NONE;
 }
 
-/* The key's slot, else a free one made its own, or SLOTS_NONE in a full window.  Of the threads
- * that come with a key one is told that it is new. */
+/* The key's slot, else a free one made its own, or SLOTS_NONE in a full window.  If several threads
+ * bring a new key, one of them learns that it is new. */
 static inline uint32_t slots_claim(struct slots s, uint32_t first, uint64_t key, bool *ret_new)
 {
 	*ret_new = false;

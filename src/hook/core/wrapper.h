@@ -87,7 +87,7 @@ INLINE bool call_is_wanted(struct call *c, enum fn fn, uint32_t bits)
 	return want_is_any(c->want);
 }
 
-/* Of one whose answer is there already. */
+/* For a call whose answer is there already. */
 INLINE void call_is_answered(struct call *c, enum fn fn, uint32_t want, int result)
 {
 	c->fn = fn;
@@ -104,7 +104,7 @@ INLINE bool query_is_counted(const struct call *c)
 	return true;
 }
 
-/* Of a query that was answered: false when it is to be recorded after all, as a failure is. */
+/* For a query that was answered: false when it is to be recorded after all, as a failure is. */
 INLINE bool query_count(const struct call *c)
 {
 	if (c->result && c->result != NOT_READY)
@@ -128,10 +128,11 @@ INLINE void call_begin(struct call *c)
 	c->begun = call_enter();
 }
 
-/* Of calls that may wait. */
+/* For calls that may wait. */
 void call_begin_long(struct call *c);
 
-/* Of the runtime, which calls the driver: what that looks at now and then is no part of its time.
+/* For calls of the runtime, which calls the driver: what that looks at now and then is no part of
+ * its time.
  */
 INLINE void call_looks(struct call *c)
 {

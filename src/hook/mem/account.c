@@ -139,8 +139,8 @@ static enum quota_answer ask(struct member *m, uint64_t bytes, bool may_wait)
 	return answer;
 }
 
-/* What others could give back is asked of them, and waited for if that was wanted.  Refused is what
- * is not there in the end. */
+/* Asks the others for memory that they could give back, and waits for it if that was wanted.
+ * Refused is what is not there in the end. */
 static enum quota_answer take(struct member *m, uint64_t bytes)
 {
 	struct reclaim w = { 0 };

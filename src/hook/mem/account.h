@@ -15,7 +15,7 @@ struct claim {
 	uint64_t since_ns; /* CLOCK_MONOTONIC */
 };
 
-/* Of the current context's device, or of that one.  False: the quota has no room, and nothing was
+/* On the current context's device, or on that one.  False: the quota has no room, and nothing was
  * taken. */
 bool claim_begin(struct claim *c, uint64_t bytes);
 bool claim_begin_on(struct claim *c, int device, uint64_t bytes);
@@ -45,7 +45,8 @@ void account_forget(void);
 /* Around a call that changes what this process has, on whatever device. */
 void account_changes(bool begins);
 
-/* What ended with a context: all but the memory of pools and graphs, and what is mapped. */
+/* Counts as freed what ended with a context: all but the memory of pools and graphs, and what is
+ * mapped. */
 void context_ended(uint64_t context);
 
 /* A size as the driver has it. */

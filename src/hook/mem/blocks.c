@@ -78,7 +78,7 @@ int memory_cuMemAllocPitch_v2(
 	return claim_end(&c, result, OWNED_BLOCK, result ? 0 : value_at(address, 8));
 }
 
-/* What of blocks an address may be freed as. */
+/* A call may free an address as any of these blocks. */
 static bool give_block_begin(struct owned *o, uint64_t address)
 {
 	return give_begin(o, OWNED_BLOCK, address) || give_begin(o, OWNED_ASYNC, address) ||
@@ -111,7 +111,7 @@ int memory_cuMemFree_v2(unsigned long long address)
 
 /* ---- arrays ---- */
 
-/* Of one channel: CUarray_format.  What is not known is taken for four. */
+/* Bytes of one channel: CUarray_format.  An unknown format counts as four. */
 static uint64_t channel_bytes(int format)
 {
 	switch (format) {

@@ -101,7 +101,7 @@ int memory_cuMemGetAddressRange_v2(void *base, void *bytes, unsigned long long a
 
 enum { RANGE_START = 11, RANGE_BYTES = 12 }; /* CUpointer_attribute */
 
-/* What of an attribute is the block's, and not that of the handle behind it. */
+/* These attributes are the block's, not those of the handle behind it. */
 static void correct(void *data, int attribute, const struct served_block *b)
 {
 	if (data && attribute == RANGE_START)
@@ -156,7 +156,7 @@ static int device_of(void *context)
 	return device;
 }
 
-/* Of all that the peer has and will have. */
+/* The peer reaches all memory that it has and will have. */
 int memory_cuCtxEnablePeerAccess(void *peer, unsigned int flags)
 {
 	const struct member *m = member_current();

@@ -167,7 +167,7 @@ int memory_cuMemExportToShareableHandle(
 	return result;
 }
 
-/* Where memory lies; -1: not on a device that counts. */
+/* The device of a handle's memory; -1: not on a device that counts. */
 static int device_of(uint64_t handle)
 {
 	struct cu_mem_allocation_prop p = { 0 };
@@ -205,8 +205,8 @@ static struct owned *imported_of(uint64_t handle)
 	return physical && physical->imported ? physical : NULL;
 }
 
-/* Of imported memory, what is about to be mapped further than any of it was.  False: the quota has
- * no room for it. */
+/* Claims imported memory as far as it is about to be mapped beyond all earlier mappings.  False:
+ * the quota has no room for it. */
 static bool claim_imported(struct claim *c, uint64_t handle, uint64_t end)
 {
 	*c = (struct claim){ 0 };

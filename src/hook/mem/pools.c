@@ -159,7 +159,7 @@ static bool ask_graphs(int device, uint64_t *ret_bytes)
 	return !result;
 }
 
-/* What graphs have on a device, as the driver says it. */
+/* Counts the graphs' memory on a device, as the driver reports it. */
 static void count_graphs(int device)
 {
 	uint64_t bytes = 0;
@@ -368,8 +368,8 @@ int memory_cuMemPoolDestroy(void *pool)
 	return result;
 }
 
-/* What blocks of the library's pool count for: the default pool, where the program has asked for
- * them. */
+/* The default pool's answer includes blocks of the library's pool: the default pool, where the
+ * program has asked for them. */
 int memory_cuMemPoolGetAttribute(void *pool, int what, void *value)
 {
 	struct served_counts c;

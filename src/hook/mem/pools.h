@@ -7,7 +7,7 @@
 /* Has the pools of a device give back what is idle and beyond the quota. */
 void pools_trim(struct member *m);
 
-/* What graphs have may have changed: a launch, or a free of what no call has allocated. */
+/* The graphs' memory may have changed: a launch, or a free of what no call has allocated. */
 void graphs_changed(void);
 
 void pools_forget(void);

@@ -63,7 +63,7 @@ static int free_tagged(struct served *s, uint64_t address, uint32_t tag)
 	return 0;
 }
 
-/* What was freed while somebody else had the lock. */
+/* Frees the blocks that came back while another thread had the lock. */
 static void free_left(struct served *s)
 {
 	if (!load_relaxed(&s->has_left) ||
@@ -194,7 +194,8 @@ static uint32_t tag_of(struct served *s, void *stream)
 	return unused;
 }
 
-/* What another stream has freed is to be had by all, who wait for it: served_follow(). */
+/* Gives the memory that a stream has freed to all streams, which then wait for it: served_follow().
+ */
 static void share(struct served *s, uint32_t tag)
 {
 	struct served_stream *v = &s->streams[tag];
@@ -238,7 +239,7 @@ static int follow(struct served *s, uint32_t own)
 
 /* ---- blocks ---- */
 
-/* What was placed for a stream is freed in its order again: it is to be asked how far it has come.
+/* Frees a stream's placed block in the stream's order again: it is to be asked how far it has come.
  */
 static void undo(struct served *s, const struct pool_place *at)
 {
@@ -247,8 +248,8 @@ static void undo(struct served *s, const struct pool_place *at)
 		s->streams[at->tag].frees = true;
 }
 
-/* What others have freed is looked for before new memory is.  A stream waits for it; the host,
- * which does not unless memory is out, asks what has been reached. */
+/* Memory that others have freed comes before new memory.  A stream waits for it; the host, which
+ * does not unless memory is out, asks what has been reached. */
 static bool may_gain(struct served *s, uint32_t tag, bool shares)
 {
 	if (shares)
@@ -270,8 +271,8 @@ static bool place(
 	return !pool_place(s->pool, bytes, tag, at);
 }
 
-/* What an allocation had come by that failed goes to who wants it, before it is tried again: two
- * that each kept a part would wait for each other. */
+/* Gives the memory of a failed attempt to programs that want it, before the next attempt: two that
+ * each kept a part would wait for each other. */
 static void give_tried(struct served *s)
 {
 	if (!quota_wanted(s->member->file, s->member->index, clock_monotonic()))

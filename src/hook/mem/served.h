@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Where a call wants its memory, or gives it back. */
+/* The order in which a call wants its memory, or gives it back. */
 struct served_order {
 	void *stream;
 	bool ordered; /* false: at once, by the host */
@@ -35,7 +35,7 @@ struct served_block {
  * the pool's. */
 bool served_find(uint64_t address, struct served_block *ret);
 
-/* What it has on a device, in bytes; zeros where there is none. */
+/* A pool's bytes on a device; zeros if there is none. */
 struct served_counts {
 	uint64_t used, used_peak;         /* by blocks, as asked for */
 	uint64_t reserved, reserved_peak; /* handles */

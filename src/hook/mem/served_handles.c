@@ -134,7 +134,7 @@ bool served_begin(struct served *s, struct member *m)
 	return false;
 }
 
-/* What was mapped goes with the device's contexts, or can't be told from here. */
+/* Mapped memory goes with the device's contexts, or can't be told from here. */
 void served_end(struct served *s)
 {
 	const uint64_t backed = s->pool->counters.backed_slots * SLOT_BYTES;
@@ -157,7 +157,7 @@ void served_end(struct served *s)
 
 /* ---- how far streams have come ---- */
 
-/* What is captured is no order of the device; the legacy stream may not be asked for meanwhile. */
+/* A captured call is no order of the device; the legacy stream may not be asked meanwhile. */
 static bool may_record(const void *stream)
 {
 	if (stream == ENDED_STREAM)
@@ -233,7 +233,7 @@ static bool create(struct served *s, unsigned long long *ret_handle)
 	return made;
 }
 
-/* Of a slot that nothing uses any more. */
+/* Takes the handle of a slot that nothing uses any more. */
 static bool take_idle(struct served *s, unsigned long long *ret_handle)
 {
 	uint32_t slot;
@@ -374,8 +374,8 @@ void served_give_wanted(struct served *s)
 	_Atomic uint64_t *hint = &m->device->who.wanted_hint;
 	if (!load_relaxed(hint))
 		return;
-	/* First cleared: who wants some after the look sets it again.  What this program itself
-	 * waits for is for others to see. */
+	/* First cleared: who wants some after the look sets it again.  A program sees its own wait
+	 * as well, but only others can answer it. */
 	atomic_store_explicit(hint, 0, memory_order_seq_cst);
 	const uint64_t now = clock_monotonic();
 	const uint64_t wanted = quota_wanted(m->file, m->index, now);

@@ -69,8 +69,8 @@ bool served_begin(struct served *s, struct member *m);
 void served_end(struct served *s);
 
 /* Before a call to the driver with the lock: handlers are held back and captures undisturbed until
- * it is given up, and the context is the pool's.  What needs no driver does without: it is the
- * rule, and takes some tens of nanoseconds. */
+ * it is given up, and the context is the pool's.  Operations that need no driver make no call of
+ * it: it is the rule, and takes some tens of nanoseconds. */
 void served_calls(struct served *s);
 
 /* An event behind what the stream of that tag has freed. */

@@ -16,7 +16,7 @@ static uint64_t device_attribute(int device, int which)
 	return (uint64_t)value;
 }
 
-/* Of a part of a device (MIG) its own, where the driver knows that question. */
+/* Asks for the UUID of a part of a device (MIG), if the driver knows that question. */
 static void ask_uuid(int i, uint8_t ret_uuid[16])
 {
 	int (*ask)(void *, int) = real_at(FN_cuDeviceGetUuid_v2);
@@ -26,7 +26,7 @@ static void ask_uuid(int i, uint8_t ret_uuid[16])
 		memset(ret_uuid, 0, 16);
 }
 
-/* What a device is.  CUdevice is its number. */
+/* Reads a device's properties.  CUdevice is its number. */
 static bool ask_device(int i, struct device_properties *ret_d)
 {
 	enum { /* CUdevice_attribute */

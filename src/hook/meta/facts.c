@@ -122,8 +122,8 @@ void facts_of_driver(void)
 PUBLIC void weir_fact(const char *key, const char *value);
 
 /*
- * What python/weir knows: PyTorch's version, for one.  Where the process has not come to CUDA yet,
- * it is kept until then: nothing else is a sign of it.
+ * A fact that python/weir knows: PyTorch's version, for one.  If the process has not come to CUDA
+ * yet, the library keeps it until then: nothing else is a sign of it.
  */
 void weir_fact(const char *key, const char *value)
 {

@@ -27,11 +27,11 @@ struct function {
 	struct param_place place[];
 };
 
-/* What is known of a function that has been launched; NULL when there is no room for it. */
+/* The facts of a function that has been launched; NULL when there is no room for them. */
 const struct function *params_function(uint64_t handle);
 
-/* What a launch of this function that has succeeded was given, by kernelParams or extra; false
- * when its parameters are not known. */
+/* The arguments of a successful launch of this function, by kernelParams or extra; false when its
+ * parameters are not known. */
 bool params_read(const struct function *f, void *const *params, void *const *extra,
 	struct launch_args *ret_args);
 
@@ -41,7 +41,7 @@ void params_invalidate(uint64_t function);
 /* Functions are about to go: none of the handles can be relied on. */
 void params_invalidate_all(void);
 
-/* What a launch's record holds besides its shape, in words; by CONTROL_ARGS and CONTROL_PREDICT. */
+/* Words that a launch's record holds besides its shape; by CONTROL_ARGS and CONTROL_PREDICT. */
 uint32_t params_given(uint32_t control, const struct launch_shape *s, void *const *params,
 	void *const *extra, struct launch_given *ret_given);
 

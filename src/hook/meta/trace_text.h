@@ -7,7 +7,7 @@
 
 #include "event/format.h"
 
-/* Where lines are asked for: makes the file, mode 0600, when it is not there.  When it can't be
+/* If lines are asked for: makes the file, mode 0600, when it is not there.  When it can't be
  * written the program runs without. */
 void text_start(void);
 

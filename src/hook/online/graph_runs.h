@@ -20,14 +20,14 @@ uint64_t graphs_signature(uint64_t sum);
 void graphs_set(uint64_t exec, uint64_t signature);
 uint64_t graphs_find(uint64_t exec);
 
-/* What has come of one launch so far. */
+/* The known activities of one launch so far. */
 struct graph_run {
 	uint64_t correlation; /* 0: free */
 	uint64_t from_ns, to_ns, sum;
 	uint32_t device;
 };
 
-/* A kernel that ran in a graph.  Of many launches that never get whole the oldest are given up. */
+/* A kernel that ran in a graph.  If many launches never become whole, the oldest are given up. */
 void graphs_add(const struct gpu_activity *w, uint64_t signature);
 
 /* The runs that there are: the next from *at on, or NULL.  The caller frees one that it has used.

@@ -123,7 +123,7 @@ static bool write_whole(long fd, const char *from, size_t bytes)
 	return true;
 }
 
-/* What an earlier run has left, or nothing: all else is somebody's. */
+/* An earlier run's file, or no file: all else is somebody's. */
 static bool is_replaceable(const char *path)
 {
 	struct stat st;

@@ -27,7 +27,7 @@ uint64_t match_name(
 /* A launch begun at `ticks`. */
 void match_push(uint64_t signature, uint64_t ticks, const struct predict_launch *l);
 
-/* What follows is for who hands over device times, one thread at a time. */
+/* The functions below are for the thread that hands over device times, one at a time. */
 
 /* Looks at what was launched since the last time. */
 void match_take(void);

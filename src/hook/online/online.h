@@ -18,7 +18,7 @@
 #include "event/format.h"
 #include "predict/predict.h"
 
-/* Where to begin from, and the models.  Empty: nothing. */
+/* The history to begin from, and the models.  Empty: nothing. */
 struct predict_config {
 	const char *history; /* tables: read now, written at the end */
 	const char *warm;    /* tables: read now */
@@ -32,7 +32,7 @@ struct device_properties;
  * cannot, a message in the trace says why. */
 void online_start(const struct device_properties *first, bool one_kind);
 
-/* What an executable graph holds, from now on; count 0: that is not known any more. */
+/* Sets the kernels of an executable graph; count 0: that is not known any more. */
 void online_graph_made(uint64_t exec, const struct graph_node *nodes, size_t count);
 
 /* How long a launch will take: l has its kernel and shape, and gets the rest from args, which may

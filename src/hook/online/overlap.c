@@ -12,8 +12,8 @@ static struct past {
 	struct span kept[OVERLAP_KEPT];
 } OWN_PAGES pasts[OVERLAP_DEVICES];
 
-/* Who begins before another's end shares with it.  Of those before, only the one that ends last can
- * be alone still. */
+/* An activity that begins before another's end shares with it.  Only the one that ends last of
+ * those before can still be alone. */
 static void meet(struct span **last, struct span *next)
 {
 	struct span *before = *last;

@@ -17,7 +17,7 @@
 
 enum role { ROLE_NONE, ROLE_LAUNCH, ROLE_WAIT };
 
-/* Of this process.  What several threads change is changed atomically. */
+/* The state of this process.  Several threads change the atomic members. */
 static struct {
 	bool active;
 	_Atomic uint32_t asked;        /* how many want recording: 1 without --capture */
@@ -66,7 +66,7 @@ static void end_range(void)
 	own_range_end(atomic_exchange_explicit(&capture.range, 0, memory_order_acq_rel));
 }
 
-/* Where CUPTI has windows of its own, it is on in those alone. */
+/* If CUPTI has windows of its own, it is on in those alone. */
 static void pause_times(bool pause)
 {
 	if (!config_get()->reconstruct)
@@ -147,7 +147,7 @@ static void look_at_clock(const struct config_capture *c)
 		atomic_exchange_explicit(&capture.delayed, 0, memory_order_acq_rel))
 		settle();
 	const uint64_t opened = load_relaxed(&capture.opened_ns);
-	/* Where it is the delay that ended just now, the part began after `now`. */
+	/* If the delay ended just now, the part began after `now`. */
 	if (c->duration_ns && opened && now > opened && now - opened >= c->duration_ns)
 		end_all();
 }
@@ -292,7 +292,7 @@ static enum role role_of(const struct schema_fn *fn)
 	return schema_launches(fn) ? ROLE_LAUNCH : schema_waits(fn) ? ROLE_WAIT : ROLE_NONE;
 }
 
-/* What each function is to us, by the tables; a forked child has its parent's. */
+/* Finds each function's role, by the tables; a forked child has its parent's. */
 static void find_roles(void)
 {
 	static bool known;

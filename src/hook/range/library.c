@@ -25,7 +25,7 @@ static const struct {
 
 #define SEVERAL 1u /* no address that anything is loaded at */
 
-/* Where the copy is mapped whose functions hook_real has; 0, or SEVERAL. */
+/* The address of the copy whose functions hook_real has; 0, or SEVERAL. */
 static _Atomic uintptr_t bases[LIBRARIES];
 
 /* Goes up with each change of bases, so that what was found before is not found again. */
@@ -140,8 +140,8 @@ static void *reach(struct elf *e, const char *name)
 }
 
 /*
- * What callers have reached.  Filled once: a key is the function, the caller and the generation, so
- * that nothing is ever taken out.  When it is full, each call searches.
+ * The functions that callers have reached.  Filled once: a key is the function, the caller and the
+ * generation, so that nothing is ever taken out.  When it is full, each call searches.
  */
 #define REACHED 1024u
 #define WINDOW  8u

@@ -23,7 +23,7 @@ struct library {
 extern const struct library libraries[LIBRARIES];
 extern const unsigned char library_of[HOOK_COUNT - FN_COUNT]; /* enum library_id */
 
-/* What a library is asked about the descriptors of a call; NULL when it can't be. */
+/* Questions to a library about the descriptors of a call; NULL when it can't be asked. */
 enum library_question { ASK_LAYOUT, ASK_MATMUL, ASK_TENSOR, ASK_FILTER, LIBRARY_QUESTIONS };
 extern _Atomic(void *) library_ask[LIBRARY_QUESTIONS];
 

@@ -332,7 +332,7 @@ static bool ranges_are_watched(void)
 	return request_ranges_are_asked() || capture_ranges_are_asked();
 }
 
-/* Of a push that is about to be written, if it is. */
+/* Looks at a push that is about to be written. */
 static void watch_push(const void *domain, const struct attributes *a)
 {
 	ranges_wanted(); /* opens the trace */

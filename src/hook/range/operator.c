@@ -55,7 +55,7 @@ static bool take_sizes(struct cursor *c, const char **ret_sizes, size_t *ret_byt
 }
 
 /*
- * What a module says of the operators inside: {"dtype":"float32"}, under autocast
+ * Facts of a module for the operators inside: {"dtype":"float32"}, under autocast
  * {"dtype":"float32","autocast":"bfloat16"} and, one for convolutions, behind it
  * ,"conv":{"stride":[2, 2],…}}.  Few programs have modules of more than a few kinds; what finds no
  * room is not known.
@@ -169,7 +169,7 @@ void operator_forget(void)
 	DROP(sequenced);
 }
 
-/* Where it stands, or TYPES. */
+/* The module's place, or TYPES. */
 static uint32_t find_type(uint32_t module)
 {
 	uint32_t i = module ? 0 : TYPES;
@@ -178,7 +178,7 @@ static uint32_t find_type(uint32_t module)
 	return i;
 }
 
-/* What stands before each part. */
+/* The key in front of each part. */
 static const char *const key_of_part[PARTS] = {
 	",\"module dtype\":", ",\"module autocast\":", ",\"module conv\":"
 };

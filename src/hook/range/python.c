@@ -28,8 +28,8 @@ PUBLIC void weir_collect(void);
 static _Atomic uint32_t part_name; /* of the ranges in which recording is on; 0: none has come */
 
 /*
- * The number of a text in this process's part of the trace; 0: nothing is being recorded.  Of NULL:
- * whether anything is, without a sign of it in the trace.
+ * The number of a text in this process's part of the trace; 0: nothing is being recorded.  For
+ * NULL: whether anything is, without a sign of it in the trace.
  */
 uint32_t weir_range_string(const char *text)
 {

@@ -7,9 +7,9 @@
 
 #define SLOT_WORDS (sizeof(struct range) / 8)
 
-/* The range at a place that the file names, where that is in this thread's own chunks.  Whoever
- * goes along the chain has made a mark (writer_mark), which goes with him: first the mark, then the
- * look. */
+/* The range at a place that the file names, where that is in this thread's own chunks.  A thread
+ * that goes along the chain has made a mark (writer_mark), which goes with it: first the mark, then
+ * the look. */
 static struct range *stand_on(char *at)
 {
 	writer_remark(&hook_ranges, at);

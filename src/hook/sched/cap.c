@@ -61,7 +61,7 @@ static bool make_lane(const struct cap *c, struct cap_lane *l)
 	       !REAL(cuEventCreate, void **, unsigned)(&l->behind, NO_TIMING);
 }
 
-/* Of the device; NULL: there is none now. */
+/* The device's primary context; NULL: there is none now. */
 static void *primary_of(int device)
 {
 	unsigned flags = 0;

@@ -19,7 +19,7 @@ bool cap_is_safe(const struct cost *c, uint32_t sms, uint32_t cap_sms);
 struct cap_lane *cap_enter(
 	int device, uint32_t cap_sms, void *stream, int per_thread, void **ret_stream);
 
-/* What the program sends to its stream from now on comes behind the kernel. */
+/* All that the program sends to its stream from now on comes behind the kernel. */
 void cap_leave(struct cap_lane *lane, void *stream, int per_thread);
 
 /* A context ends, which green contexts would keep alive; with_all: whatever runs there. */

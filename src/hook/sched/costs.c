@@ -85,7 +85,7 @@ static void fill(struct cost *c, const struct launch_shape *l)
 	store_release(&c->plain, l->plain);
 }
 
-/* What is at a handle now that was learnt of one before. */
+/* Begins anew if another function lies at the handle now. */
 static struct cost *fresh(struct cost *c, const struct launch_shape *l)
 {
 	uint32_t seen = load_acquire(&c->generation);
@@ -128,7 +128,7 @@ uint64_t cost_mean(const struct cost *c, uint64_t unknown)
 	return c->count ? (uint64_t)c->mean_ns : c->guess_ns > 0 ? (uint64_t)c->guess_ns : unknown;
 }
 
-/* Of a normal distribution: 1.28 standard deviations, each 1.25 mean distances. */
+/* p90 of a normal distribution: 1.28 standard deviations, each 1.25 mean distances. */
 uint64_t cost_t90(const struct cost *c, uint64_t unknown)
 {
 	return c->count          ? (uint64_t)(c->mean_ns + 1.6f * c->off_ns)
@@ -136,7 +136,7 @@ uint64_t cost_t90(const struct cost *c, uint64_t unknown)
 				 : unknown;
 }
 
-/* What is far from all before is taken for half an accident. */
+/* A value far from all before counts as half an accident. */
 static float bounded(const struct cost *c, float ns)
 {
 	if (c->count < 4)

@@ -14,7 +14,7 @@
 #define WAITED_NS 20000 /* less is what a hold costs when there is nothing to wait for */
 #define MAPPED    3u    /* CU_MEMHOSTREGISTER_PORTABLE | _DEVICEMAP */
 
-/* What holds of this process write. */
+/* Holds of this process write here. */
 struct hold_page {
 	uint64_t ignored[SHARE_WORDS];   /* bits of `active` that a hold has waited for in vain */
 	_Atomic uint64_t waited[WAITED]; /* ns, odd; 0: not yet */
@@ -57,8 +57,8 @@ static void *mapped(long address)
 	return sys_failed(address) ? NULL : (void *)address;
 }
 
-/* Of its own, since what a driver has registered a forked child may find missing: the file a second
- * time, and a page. */
+/* Maps the file a second time, and a page, for holds alone, since a forked child may lack memory
+ * that a driver has registered: the file a second time, and a page. */
 static void map(struct hold *h, const struct share_file *file)
 {
 	h->file = mapped(sys(mremap, file, 0, share_mapped_bytes(), MREMAP_MAYMOVE));

@@ -18,7 +18,7 @@
 
 enum hold_state { HOLD_NONE, HOLD_MAKING, HOLD_READY, HOLD_IMPOSSIBLE };
 
-/* Of a program on a device. */
+/* Holds of a program on a device. */
 struct hold {
 	_Atomic uint32_t state; /* enum hold_state */
 	_Atomic uint32_t put,
@@ -29,7 +29,7 @@ struct hold {
 	uint64_t file_at, page_at; /* where the device sees them */
 };
 
-/* What a hold reads, and how long it waits. */
+/* The words that a hold reads, and how long it waits. */
 struct hold_of {
 	struct share_file *file;
 	struct share_device *device;
@@ -37,7 +37,7 @@ struct hold_of {
 	uint64_t max_wait_ns;
 };
 
-/* Of a stream. */
+/* Holds on a stream. */
 struct hold_stream {
 	uint64_t ns;       /* predicted work since the last hold */
 	uint64_t requests; /* begun when that was launched, plus 1 */
@@ -54,7 +54,7 @@ bool hold_is_ready(const struct hold *h, const struct share_slot *slot);
 bool hold_put(struct hold *h, const struct hold_of *of, struct hold_stream *s, uint64_t ns,
 	void *stream, int per_thread);
 
-/* What holds have waited since the last time goes to the slot's counts. */
+/* Adds the waits of holds since the last time to the slot's counts. */
 void hold_collect(struct hold *h, const struct hold_of *of);
 
 /* The context ends. */

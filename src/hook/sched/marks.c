@@ -77,7 +77,7 @@ static void empty(struct marks *m)
 	store_relaxed(&m->next_measures, false);
 }
 
-/* What was collected becomes a mark, or is taken for done. */
+/* Turns the collected launches into a mark, or takes them for done. */
 static void put(struct marks *m, struct share_slot *slot)
 {
 	struct own_calls own;
@@ -201,9 +201,9 @@ static void teach(const struct mark *k, struct share_slot *slot, uint64_t span)
 		cost_correct(k->cost[i], scale);
 }
 
-/* It took no longer: what it takes alone nobody saw.  What was predicted to take twice as long or
- * more is corrected.  What was never measured counts as measured after some of these, or it would
- * be waited for by itself for ever. */
+/* It took no longer: what it takes alone nobody saw.  Predictions of twice that or more are
+ * corrected.  A launch that was never measured counts as measured after some of these, or others
+ * would wait for it alone for ever. */
 static void bound(const struct mark *k, uint64_t most)
 {
 	struct cost *c = k->cost[0];

@@ -33,7 +33,7 @@ struct mark {
 	struct cost *cost[MARK_COSTS];
 };
 
-/* Who else may have the device. */
+/* The other programs that may have the device. */
 struct others {
 	const struct share_file *file;
 	const struct share_device *device;
@@ -67,8 +67,8 @@ struct marks {
 	struct mark ring[MARKS];
 };
 
-/* What is left to be done at full width.  Where nothing is capped, the time until it is expected to
- * be done: work that runs now is half done by and by. */
+/* Work that is left to be done at full width.  If nothing is capped, this is the time until it is
+ * expected to be done: work that runs now is half done by and by. */
 uint64_t marks_inflight(const struct marks *m, uint64_t now);
 
 static inline uint64_t marks_capped(const struct marks *m)

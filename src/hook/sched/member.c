@@ -243,7 +243,8 @@ void members_leave(void)
 		if (!m)
 			continue;
 		store_release(&m->state, MEMBER_OUTSIDE);
-		/* What it has is on the device until the driver sees it gone: who buries it then.
+		/* The member's memory is on the device until the driver sees the process gone.
+		 * Another program buries it then: who buries it then.
 		 */
 		if (!load_relaxed(&m->slot->memory.used) &&
 			!load_relaxed(&m->slot->memory.contexts) && !sandbox_is_closed(NULL))

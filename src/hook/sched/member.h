@@ -51,13 +51,13 @@ struct member *member_at(uint32_t i);
 
 bool member_is_latency(const struct member *m);
 
-/* Who else may have its device. */
+/* The other programs that may have its device. */
 static inline struct others member_others(const struct member *m)
 {
 	return (struct others){ m->file, m->device, m->index };
 }
 
-/* What its launches wait for where they wait on the device. */
+/* Its launches wait for this if they wait on the device. */
 static inline struct hold_of member_hold(const struct member *m)
 {
 	return (struct hold_of){ m->file, m->device, m->slot, m->max_wait_ns };

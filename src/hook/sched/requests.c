@@ -114,7 +114,7 @@ bool request_end(uint64_t name)
 	return true;
 }
 
-/* What is here is of the parent. */
+/* The table is the parent's. */
 void requests_forget(void)
 {
 	memset(&table, 0, sizeof table);
@@ -149,7 +149,7 @@ void weir_hook_requests_by_work(void)
 	}
 }
 
-/* Of requests that have none of their own; 0: none. */
+/* The deadline of requests that have none of their own; 0: none. */
 void weir_hook_deadline(uint64_t ns)
 {
 	store_relaxed(&own_deadline.ns, ns);

@@ -28,8 +28,8 @@
 
 _Atomic uint32_t sched_generation = 1;
 
-/* What a launch needs that goes where the last one of this thread went.  generation: of
- * sched_generation; 0: there was none. */
+/* The facts that the next launch of this thread needs if it goes where the last one went.
+ * generation: of sched_generation; 0: there was none. */
 static __thread struct last {
 	uint32_t generation, sms;
 	bool per_thread;
@@ -85,7 +85,7 @@ static bool only_counts(struct gated *g, const struct launch_shape *s)
 
 /* ---- requests ---- */
 
-/* What others are to see: weir sched may change the class at any time. */
+/* The activity that others see: weir sched may change the class at any time. */
 static bool is_active(const struct member *m)
 {
 	const struct share_work *w = &m->slot->work;
@@ -107,7 +107,7 @@ static void show_inside(const struct member *m)
 	} while (is_active(m) != seen);
 }
 
-/* What best effort has been given to do on the device; 0: some of it is not done. */
+/* Sum of best effort's submitted work on the device; 0: some of it is not done. */
 static uint64_t quiet(const struct member *m)
 {
 	uint64_t sum = 1;
@@ -215,7 +215,7 @@ static bool go_outside(struct member *m)
 	return false;
 }
 
-/* What the program says itself it counts itself. */
+/* A program that marks its requests counts them itself. */
 static void request_ends(struct member *m)
 {
 	struct share_work *w = &m->slot->work;
@@ -260,7 +260,7 @@ static void widen(struct member *m, const struct launch_shape *l)
 		store_relaxed(&m->slot->work.widest, wide);
 }
 
-/* What was launched again since the launch before. */
+/* Takes the launches that were repeated since the launch before. */
 static void take_repeats(struct gated *g, const struct member *m)
 {
 	struct last *l = &last;
@@ -271,7 +271,7 @@ static void take_repeats(struct gated *g, const struct member *m)
 	l->given = l->repeats = 0;
 }
 
-/* For the next launch.  Where there are several devices, the stream does not say which. */
+/* For the next launch.  If there are several devices, the stream does not say which. */
 static void remember(const struct member *m, const struct launch_shape *l, struct stream_work *work)
 {
 	last = (struct last){ .generation = member_is_only() ? load_relaxed(&sched_generation) : 0,
@@ -313,7 +313,7 @@ static bool is_regulated(const struct member *m)
 	return !rule_is_free(m->slot, m->file);
 }
 
-/* What was sent and not seen to end is little, even if none of it has ended. */
+/* Whether the work that was sent and not seen to end is little, even if none of it has ended. */
 static bool goes_alone(const struct gated *g, const struct member *m)
 {
 	const uint64_t sent =
@@ -405,7 +405,7 @@ void sched_passed(const struct gated *g, int result)
 	errno = kept;
 }
 
-/* What an event stands for, before it is recorded anew. */
+/* The work that an event stands for, before it is recorded anew. */
 static void settling_event(struct settling *s, void *event)
 {
 	if (!streams_of_event(event, &s->stream, &s->upto))
@@ -591,7 +591,7 @@ void sched_start(void)
 		store_release(&hook_hot.gate, 1);
 }
 
-/* What is here is of the parent, its slots too. */
+/* The state is the parent's, its slots too. */
 void sched_forget(void)
 {
 	add_alone(&sched_generation, 1);

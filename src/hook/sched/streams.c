@@ -13,7 +13,7 @@
 #define LEGACY       1u
 #define NON_BLOCKING 1u
 
-/* What events stand for: the newest of those that share a place. */
+/* The work that each event stands for: the newest of those that share a place. */
 struct noted {
 	_Atomic uintptr_t event;
 	struct stream_work *stream;

@@ -69,8 +69,8 @@ void streams_take_back(struct stream_work *s);
 /* The first `upto` are done, and what they have waited for. */
 void streams_retire(struct stream_work *s, uint64_t upto);
 
-/* Those streams are done to which nothing was submitted since streams_epoch was `when`: all, or
- * those that the legacy stream waits for. */
+/* All streams are done to which nothing was submitted since streams_epoch was `when`: all, or those
+ * that the legacy stream waits for. */
 void streams_retire_all(uint64_t when, bool blocking_only);
 
 /* The stream goes, and its handle may come again. */
@@ -101,10 +101,10 @@ void streams_skip(const struct stream_work *waited);
  * known here, or it is no more. */
 void streams_note_event(void *event, struct stream_work *s);
 
-/* What an event that has come stands for.  False: it is not known. */
+/* The work that a completed event stands for.  False: it is not known. */
 bool streams_of_event(void *event, struct stream_work **ret_s, uint64_t *ret_upto);
 
-/* What is submitted to s from now on runs when the first `upto` of the other are done. */
+/* Work that is submitted to s from now on runs when the first `upto` of the other are done. */
 void streams_note_wait(struct stream_work *s, struct stream_work *other, uint64_t upto);
 
 void streams_forget(void);

@@ -37,7 +37,7 @@ struct waiting {
 
 /* ---- what is seen ---- */
 
-/* Of a request that began longer ago than anybody waits, nothing is known any more.  One may have
+/* If a request began longer ago than anybody waits, nothing is known of it any more.  One may have
  * begun since the clock was read. */
 static bool believed(const struct member *m, uint32_t i, uint64_t now)
 {
@@ -97,7 +97,8 @@ static struct share_grant grant_of(const struct member *m, uint64_t now)
 	return g;
 }
 
-/* What was never measured is measured first, by waiting for it, and what is ahead stays counted. */
+/* A launch that was never measured is measured first, by waiting for it, and the work ahead stays
+ * counted. */
 static bool may_go_ahead(const struct gated *g, struct member *m)
 {
 	return g->cost->count && hold_is_ready(&m->hold, m->slot) &&
@@ -124,7 +125,7 @@ static enum rule_verdict ask(struct gated *g, struct member *m, const struct lau
 				   : 0 };
 	w->for_share = view.active && grant.mode == MODE_BUDGET;
 	w->for_others |= !view.alone;
-	/* Where it would go is not decided yet. */
+	/* The SMs are not decided yet. */
 	const uint32_t fewest = grant.cap_ahead_sms && grant.cap_ahead_sms < grant.cap_sms
 					? grant.cap_ahead_sms
 					: grant.cap_sms;
@@ -137,7 +138,7 @@ static enum rule_verdict ask(struct gated *g, struct member *m, const struct lau
 
 /* ---- waiting ---- */
 
-/* Where nobody else watches, whoever waits buries the dead: a bit of theirs would be believed. */
+/* If nobody else watches, the waiting thread buries the dead: a bit of theirs would be believed. */
 static void bury(struct member *m, struct waiting *w, uint64_t now)
 {
 	if (now - w->asked_ns < DEATH_NS)
@@ -172,8 +173,8 @@ static bool is_long(const struct member *m, const struct waiting *w, uint64_t no
 	return load_relaxed(&m->marks.ends_ns) > now + AHEAD_NS && !marks_are_measuring(&m->marks);
 }
 
-/* What is in flight may wait for this very launch, or for one behind it: until some of it is seen
- * to end, nobody waits for it again. */
+/* Work in flight may wait for this very launch, or for one behind it: until some of it is seen to
+ * end, nobody waits for it again. */
 static bool is_in_vain(struct member *m, struct waiting *w)
 {
 	if (w->reason != REASON_BUDGET || m->marks.stuck != m->marks.tail + 1)

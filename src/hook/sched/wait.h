@@ -10,7 +10,7 @@
 
 #define UNKNOWN_NS 1000000u /* of a kernel that was never seen */
 
-/* What a launch counts as at least.  One that was never measured may be long: while nobody is
+/* The least time that a launch counts as.  One that was never measured may be long: while nobody is
  * waited for, few of them are in flight. */
 static inline uint64_t wait_least_ns(const struct member *m, const struct cost *c)
 {

@@ -13,7 +13,7 @@ static const char *const why[REASON_COUNT] = {
 	[REASON_TURN] = "waits for another program's turn",
 };
 
-/* Where the waits of this thread are on its stack: a handler may wait in the middle of one. */
+/* Stack addresses of this thread's open waits: a handler may wait in the middle of one. */
 #define NESTED 4u
 static __thread struct {
 	uint32_t depth;

@@ -15,7 +15,7 @@
 bool wait_range_begins(
 	const struct member *m, enum rule_reason reason, uint32_t other, const void *frame);
 
-/* Those of this thread end whose frames are no deeper than this one: its own, and what was left by
+/* Ends this thread's waits whose frames are no deeper than this one: its own, and what was left by
  * longjmp before.  (On another stack a frame that lives may seem left; it is recorded as shorter.)
  */
 void wait_range_ends(const void *frame);

@@ -78,7 +78,7 @@ static const int32_t field_most[FIELDS] = {
 	[TEXT_OTHER] = 4096,
 };
 
-/* What python/weir finds by name. */
+/* python/weir finds these functions by name. */
 typedef void *get_state(void);
 PUBLIC int weir_frames_layout(const int32_t *offsets, uint32_t count, get_state *state);
 PUBLIC uint32_t weir_frames_chain(uint64_t *codes, uint64_t *at, uint32_t most);
@@ -115,7 +115,7 @@ static bool is_readable(struct probe *p, uintptr_t page)
 	return true;
 }
 
-/* What stands there, or NULL. */
+/* The bytes at that address, or NULL. */
 static const char *read_at(struct probe *p, uintptr_t at, uint32_t bytes)
 {
 	const uintptr_t first = at & ~(uintptr_t)(PAGE - 1),
@@ -371,7 +371,7 @@ uint32_t weir_frames_chain(uint64_t *found, uint64_t *at, uint32_t most)
 	return n;
 }
 
-/* What META_CODE would say of a code object: three words and the text; how many bytes that is. */
+/* The fields of META_CODE for a code object: three words and the text; how many bytes that is. */
 uint32_t weir_frames_code(uint64_t code, uint64_t *ret, char *to, uint32_t most)
 {
 	char object[OBJECT];

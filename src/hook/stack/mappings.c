@@ -91,7 +91,8 @@ static const char *find_note(const char *at, uint32_t left, uint32_t *ret_bytes)
 	return NULL;
 }
 
-/* Of the file whose beginning is mapped at `base`: most have it in their first page. */
+/* The build ID of the file whose beginning is mapped at `base`: most have it in their first page.
+ */
 static uint32_t read_build_id(uintptr_t base, char to[BUILD_ID])
 {
 	Elf64_Ehdr head;
@@ -216,7 +217,7 @@ static void take_line(const struct mapping *m, struct mapping *head)
 		write_mapping(m, head->inode == m->inode ? head->from : 0);
 }
 
-/* What is in the buffer, line by line; how much of it is left for the next time. */
+/* Takes the buffer line by line; the bytes that are left for the next time. */
 static uint32_t take_lines(uint32_t bytes, struct mapping *head)
 {
 	const char *at = text, *const end = text + bytes, *line;

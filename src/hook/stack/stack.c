@@ -39,7 +39,7 @@ static uint32_t piece_bytes(uintptr_t sp, bool *ret_own)
 	return end > sp && end - sp < most ? (uint32_t)((end - sp) / 8 * 8) : most;
 }
 
-/* Where the kernel does not say what is mapped, the page at hand is. */
+/* If the kernel does not say what is mapped, only the page at hand is. */
 static uint32_t copy_other(void *to, uintptr_t sp, uint32_t bytes)
 {
 	const uint32_t got = read_mapped(to, sp, bytes);
@@ -55,7 +55,7 @@ static void lose(void)
 	atomic_fetch_add_explicit(&hook_recorder.header->lost_stacks, 1, memory_order_relaxed);
 }
 
-/* What stands behind the registers: frames of Python, then the stack.  Nothing is read back: a
+/* Fills the words behind the registers: frames of Python, then the stack.  Nothing is read back: a
  * handler that forks leaves the child with zeros in the place of the chunk.  */
 static void fill(struct record *s, uint32_t words, uintptr_t sp, uint32_t bytes, bool own)
 {
@@ -144,7 +144,7 @@ void stack_forget(void)
 	frames_forget();
 }
 
-/* What has been loaded since the last look. */
+/* Looks at libraries that were loaded since the last look. */
 void stack_unloaded(void)
 {
 	if (wanted_stacks.control && hook_recorder.header)

@@ -15,7 +15,7 @@
 #include "event/format.h"
 #include "fn_ids.h"
 
-/* Of a call that keeps its stack; its record is filled but for the arguments. */
+/* For a call that keeps its stack; its record is filled but for the arguments. */
 void stack_take(uint32_t fn, const struct record *call);
 
 /* Before a call of the runtime, which takes what calls of the driver inside it do: looks what is

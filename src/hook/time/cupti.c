@@ -30,7 +30,7 @@
 #define SLOW_BYTES      (256u << 10)
 #define QUICK_PERIOD_MS 10u
 
-/* What starts so long after the recording was stopped is not looked at any more. */
+/* An activity that starts so long after the recording was stopped is ignored. */
 #define QUEUED_NS 1000000000u
 
 static struct {
@@ -112,8 +112,8 @@ void cupti_number_apart(void)
 	first_correlation = CUPTI_CORRELATIONS;
 }
 
-/* What was launched before may have waited: readers tell by its launch whether it belongs to the
- * recording. */
+/* Work that was launched before may have waited: readers tell by its launch whether it belongs to
+ * the recording. */
 static bool is_after_stop(const struct gpu_activity *w)
 {
 	const struct trace_header *h = trace->header;
@@ -330,7 +330,7 @@ static void set_pace_of_learner(bool news)
 	set_next(news ? QUICK_BYTES : now < SLOW_BYTES ? 2 * now : SLOW_BYTES);
 }
 
-/* One came back.  Those of several contexts come sooner than each fills up: then they are larger
+/* One came back.  Buffers of several contexts come back before each is full: then they are larger
  * than they need be. */
 static void set_pace(uint64_t now)
 {
@@ -344,8 +344,8 @@ static void set_pace(uint64_t now)
 	set_next(bytes);
 }
 
-/* Of the BUFFER_BYTES that are there, what CUPTI is told of.  Behind a kernel that runs for long
- * many small ones would wait, and there are only so many. */
+/* The part of the BUFFER_BYTES that CUPTI learns of.  Behind a kernel that runs for long many small
+ * ones would wait, and there are only so many. */
 static size_t room_of_next(void)
 {
 	if (load_relaxed(&given) < BUFFERS / 4)
@@ -417,7 +417,7 @@ static void hand_on(const struct returned *b)
 	sys(munmap, b->buffer, BUFFER_BYTES);
 }
 
-/* What came back at exit, until the other client flushes or the process is gone. */
+/* Buffers that came back at exit, until the other client flushes or the process is gone. */
 static struct returned waiting[BUFFERS];
 static uint32_t waiting_count;
 
@@ -443,7 +443,7 @@ static void take_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t 
 		hand_on(&b);
 }
 
-/* What is left in the buffers when the program ends in order; else half a second is missing.  A
+/* Takes the rest of the buffers when the program ends in order; else half a second is missing.  A
  * forked child has its parent's buffers, and CUPTI's locks as they happened to be. */
 void cupti_at_exit(void)
 {
@@ -523,7 +523,7 @@ static const char *attach(void)
 	return NULL;
 }
 
-/* What another client has enabled stays so. */
+/* A kind that another client has enabled stays so. */
 void cupti_pause(bool pause)
 {
 	if (atomic_exchange_explicit(&paused, pause, memory_order_acq_rel) == pause || !is_here())
@@ -595,8 +595,8 @@ void cupti_hand_on_waiting(void)
 		hand_on(&b);
 }
 
-/* What a thread was in the middle of may be half done.  Nothing else is written: a page that a
- * child writes to is copied. */
+/* A thread's work may be half done.  Nothing else is written: a page that a child writes to is
+ * copied. */
 void cupti_forked(void)
 {
 	if (lock_forked(&out.lock))

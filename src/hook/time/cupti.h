@@ -26,7 +26,7 @@ void cupti_number_apart(void);
 void cupti_pause(bool pause);
 
 /* While it is paused: ends CUPTI for this process, since even a paused one makes each launch
- * more expensive; going on starts it anew.  What it has not finished is not collected, so the GPU
+ * more expensive; going on starts it anew.  Unfinished activities are not collected, so the GPU
  * should be idle.  False: it stays as it is, since another client has it or it can't be ended. */
 bool cupti_leave(void);
 
@@ -48,7 +48,7 @@ void cupti_hand_out(void);
 /* The other client flushes: it gets what came back at exit. */
 void cupti_hand_on_waiting(void);
 
-/* What is left in the buffers. */
+/* Takes the rest of the buffers. */
 void cupti_at_exit(void);
 
 /* In the child of a fork: threads that held a lock are not there to release it. */

@@ -7,7 +7,7 @@
 
 #include "hook/time/cupti_shared.h"
 
-/* What dlsym should answer instead of CUPTI's function: ours in front of it, or the same. */
+/* dlsym's answer instead of CUPTI's function: ours in front of it, or the same. */
 void *cupti_proxy_answer(const char *name, void *real);
 
 /* Exported, in CUPTI's own names. */

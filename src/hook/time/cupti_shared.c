@@ -168,7 +168,7 @@ size_t share_take_dropped(void)
 
 /* ---- the clock ---- */
 
-/* Of several pairs of readings, the closest together. */
+/* The closest of several pairs of readings. */
 static struct pair read_pair(uint64_t (*now)(void))
 {
 	struct pair best = { 0 };
@@ -239,7 +239,7 @@ bool share_is_date(uint64_t ns)
 
 /* ---- copies ---- */
 
-/* Of kinds that we enabled as well there is more than the client wants. */
+/* If we enabled a kind as well, it has more records than the client wants. */
 static bool is_wanted(const void *record)
 {
 	const uint32_t kind = *(const uint32_t *)record;

@@ -23,7 +23,7 @@ typedef void share_complete(
 	void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid);
 typedef int share_next(uint8_t *buffer, size_t valid, void **record);
 
-/* What the client has told CUPTI, whether or not we collect yet. */
+/* The client's requests to CUPTI, whether or not we collect yet. */
 void share_callbacks(share_request *request, share_complete *complete);
 void share_clock(uint64_t (*now)(void), bool collecting);
 void share_enable(int kind, bool on);

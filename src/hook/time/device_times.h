@@ -5,7 +5,8 @@
 /* Before a call that may end a context: what has completed is collected. */
 void device_times_collect(void);
 
-/* What has completed is in the trace, also of what CUPTI would hand out later by itself. */
+/* Completed work is in the trace afterwards, also work that CUPTI would hand out later by itself.
+ */
 void device_times_hand_out(void);
 
 #endif

@@ -86,7 +86,7 @@ static _Atomic uint64_t correlations;
 static _Atomic uint64_t owners;
 static _Atomic uint32_t threads_seen;
 
-/* Where this thread is in its runs. */
+/* This thread's place in its runs. */
 static __thread struct {
 	struct run *run; /* the open one, or NULL */
 	uint64_t owner;  /* as which it was taken */
@@ -355,7 +355,7 @@ static int elapsed(const struct run *r, uint32_t from, uint32_t to, uint64_t *re
 	return 0;
 }
 
-/* What events measure where nothing is between them.  False: the device is not through. */
+/* Measures the time of two events with nothing between them.  False: the device is not through. */
 static bool collect_pair(struct run *r)
 {
 	uint64_t ns;
@@ -379,8 +379,8 @@ static void date_events(struct run *r, uint32_t count)
 	r->clock = event_clock(d, count);
 }
 
-/* Of a run that is the caller's.  False: the device is not through.  Its last event tells: a stream
- * is in order. */
+/* Collects a run that is the caller's.  False: the device is not through.  Its last event tells: a
+ * stream is in order. */
 static bool collect(struct run *r)
 {
 	uint64_t ns;
@@ -415,8 +415,8 @@ static bool is(const struct run *r, enum run_state which)
 	return load_acquire(&r->state) % STATES == which;
 }
 
-/* From the oldest on, until one that is not through.  Those that others have just now are left to
- * when the ring comes round. */
+/* From the oldest on, until one that is not through.  A run that another thread has just now waits
+ * until the ring comes round. */
 static void collect_oldest(struct pool *p)
 {
 	uint32_t at = load_relaxed(&p->tail);

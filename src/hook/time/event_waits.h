@@ -21,7 +21,7 @@ struct event_date {
 };
 
 /* The host's date less the device's: the stream came to none of the n before the host had handed it
- * over, near the end of recording it. What interrupts that does not count. */
+ * over, near the end of recording it. Interruptions of that do not count. */
 int64_t event_clock(const struct event_date *dates, size_t n);
 
 /* How long the stream waited for the launch that returned at returned_ns, from the event `front`

@@ -16,7 +16,7 @@ static struct {
 	_Atomic uint32_t slot[SEEN]; /* 24 bits of a hash, never 0, and how many were wanted */
 } shapes OWN_PAGES;
 
-/* What tells launches of a kernel apart that take long in different ways. */
+/* Hashes the facts by which launches of a kernel take different times. */
 static uint64_t hash_of(const struct launch_shape *s)
 {
 	uint64_t h = 0;
