@@ -1,8 +1,8 @@
 /*
- * Decides which requests of a device's models run next, together, or never. Whoever serves models
- * asks it: a request is admitted or refused when it arrives, and batch_next() takes the next batch
- * whenever the device is free. Everything is decided by the predicted latency of a batch, which
- * batches that ran have taught.
+ * Decides which requests of a device's models run next, together, or never. A server of models asks
+ *it: a request is admitted or refused when it arrives, and batch_next() takes the next batch
+ *whenever the device is free. Everything is decided by the predicted latency of a batch, which
+ *batches that ran have taught.
  *
  *	struct batcher *b = batcher_new(BATCH_SLACK);
  *	struct batch_model *m = batch_model_add(b, &config);
@@ -89,9 +89,9 @@ void batch_model_before(struct batch_model *m, uint64_t ns);
 
 /* A batch of so many rows took so long: warm-up says so, and batch_done() by itself. */
 void batch_learn(struct batch_model *m, uint32_t rows, uint64_t ns);
-/* What a batch takes at most, 99 times in 100; 0: nothing is known. */
+/* The time that a batch takes at most, 99 times in 100; 0: nothing is known. */
 uint64_t batch_predict(const struct batch_model *m, uint32_t rows);
-/* What it takes typically: the median. */
+/* The typical time of a batch: the median. */
 uint64_t batch_typical(const struct batch_model *m, uint32_t rows);
 /* The standard deviation of the logarithm of single runs which has 1 of 100 beyond the margin. */
 double batch_deviation(const struct batch_model *m);

@@ -1,4 +1,4 @@
-/* What the batcher is made of, for its own files. */
+/* The batcher's data, for its own files. */
 #ifndef WEIR_BATCH_BATCH_CORE_H
 #define WEIR_BATCH_BATCH_CORE_H
 

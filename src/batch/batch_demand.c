@@ -3,7 +3,7 @@
 
 #include "base/banned.h"
 
-/* Of the positions below that one. */
+/* Sum over the positions below that one. */
 static uint64_t below(const uint64_t *tree, uint32_t position)
 {
 	uint64_t sum = 0;

@@ -26,7 +26,7 @@ void demand_advance(struct batch_demand *d, uint64_t now);
 /* The bin, which is remembered with the item for demand_drop(): its lowest 32 bits are enough. */
 uint32_t demand_add(struct batch_demand *d, uint32_t class, uint64_t deadline, uint32_t ns);
 void demand_drop(struct batch_demand *d, uint32_t class, uint32_t bin, uint32_t ns);
-/* Of the class and higher ones, with a deadline in the bin of that time or before. */
+/* Demand of the class and higher ones, with a deadline in the bin of that time or before. */
 uint64_t demand_ns(const struct batch_demand *d, uint32_t class, uint64_t deadline);
 
 #endif

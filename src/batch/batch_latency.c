@@ -188,8 +188,8 @@ static void learn(struct batch_latency *l, uint32_t rows, uint64_t ns)
 }
 
 /*
- * What a size is remembered by may be noise that has ended, and a batch that is taken for slow does
- * not run again.  If it has not run for long, the size that ran now says how the device is, and the
+ * A size may be remembered by noise that has ended, and a batch that is taken for slow does not run
+ * again.  If it has not run for long, the size that ran now says how the device is, and the
  * shortest runs of both how they relate.
  */
 static void doubt_old_sizes(struct batch_latency *l, uint32_t rows)
@@ -233,7 +233,7 @@ static void judge(struct batch_latency *l, uint64_t ns, uint64_t promised_ns)
 }
 
 /*
- * Noise that has ended left a margin that sinks too slowly by such parts.  Where it is right,
+ * Noise that has ended left a margin that sinks too slowly by such parts.  If the margin is right,
  * hardly ever do CALM_RUNS runs in a row stay below a third of it.
  */
 static void notice_calm(struct batch_latency *l, uint64_t ns, uint64_t promised_ns)

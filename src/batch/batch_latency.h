@@ -1,8 +1,8 @@
 /*
- * What a batch of a model takes, by its rows, and how sure that is. Three numbers make a
- * prediction: the median of the last runs of the size at the usual speed; the present slowdown,
- * which all sizes share, so that a changed clock shows after a few batches; and a margin, which
- * settles where 1 batch in 100 takes longer than predicted.
+ * The time of a model's batch, by its rows, and how sure it is. Three numbers make a prediction:
+ * the median of the last runs of the size at the usual speed; the present slowdown, which all sizes
+ * share, so that a changed clock shows after a few batches; and a margin, which settles where 1
+ * batch in 100 takes longer than predicted.
  */
 #ifndef WEIR_BATCH_BATCH_LATENCY_H
 #define WEIR_BATCH_BATCH_LATENCY_H

@@ -118,7 +118,7 @@ static uint32_t batch_now(
 	return 0;
 }
 
-/* Of the models that were not asked in this round, the one whose highest class has the oldest head.
+/* The next model that was not asked in this round: its highest class has the oldest head.
  */
 static struct batch_queue *next_model(const struct batcher *b)
 {

@@ -1,7 +1,6 @@
 /*
  * The heap has four children: half the levels of two, and the children of one lie in one line.
- * Where there is an entry in it, there is one in front, and none in front is behind one of the
- * heap.
+ * If it has an entry, so does the front, and no entry of the front is behind one of the heap.
  */
 #include "batch/batch_queue.h"
 

@@ -15,7 +15,7 @@
 
 #include "batch/batch.h"
 
-/* What decisions need of an item, in half a line of the cache: items lie anywhere. */
+/* The fields of an item that decisions need, in half a line of the cache: items lie anywhere. */
 struct batch_slot {
 	struct batch_item *item; /* NULL: free */
 	uint64_t start_by_ns;
@@ -42,7 +42,7 @@ struct batch_queue {
 	uint32_t heaped;           /* of these in the heap: only while others are in front */
 	uint32_t front_at, fronts; /* where the first one is, and how many */
 	uint32_t active;           /* its place among the queues with work */
-	/* What slack thinks of its head in one decision. */
+	/* The head's values for slack in one decision. */
 	uint32_t lane, plan_rows;
 	uint32_t plan_version; /* of the latencies from which length_ns and gain are */
 	uint64_t length_ns, latest_ns;

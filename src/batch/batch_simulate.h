@@ -18,7 +18,7 @@ struct simulated_model {
 	double rate;              /* requests a second, Poisson; not with arrivals */
 	const uint64_t *arrivals; /* ascending, from 0 on; NULL: by rate */
 	size_t arrival_count;
-	/* What a batch really takes: typically so long by its rows, with a deviation (log-normal).
+	/* The true time of a batch: typically so long by its rows, with a deviation (log-normal).
 	 */
 	const double *typical_ns; /* [max_rows + 1] */
 	double deviation;

@@ -17,7 +17,7 @@ static double weight(const struct batcher *b, uint32_t lane)
 	return b->weight[lane / 2] * (lane % 2 ? NO_DEADLINE_WEIGHT : 1);
 }
 
-/* Of all classes, since those below may fill a batch up. */
+/* Counts all classes, since those below may fill a batch up. */
 static uint32_t rows_like_head(const struct batch_queue *q)
 {
 	const struct batch_model *m = q->model;
@@ -113,7 +113,7 @@ static void find_earliest(const struct batcher *b, struct earliest *e)
 	}
 }
 
-/* Of each lane without a deadline, the queue with the oldest head. */
+/* Finds for each lane without a deadline the queue with the oldest head. */
 static void find_oldest(const struct batcher *b, struct batch_queue *ret[BATCH_LANES])
 {
 	for (int i = 0; i < BATCH_LANES; i++)
@@ -125,7 +125,7 @@ static void find_oldest(const struct batcher *b, struct batch_queue *ret[BATCH_L
 	}
 }
 
-/* Of one lane, or of all. */
+/* Chooses from one lane, or from all. */
 static struct batch_queue *choose(const struct batcher *b, uint64_t start, int lane)
 {
 	struct earliest e[BATCH_CLASSES];
@@ -155,7 +155,7 @@ static struct batch_queue *choose(const struct batcher *b, uint64_t start, int l
 
 /*
  * Nobody starves: while a lane has work, each batch owes it its share of the batch's time, and what
- * it gets is taken off.  A lane that is owed more than four of its batches is next.  Of edf that
+ * it gets is taken off.  A lane that is owed more than four of its batches is next.  For edf that
  * holds for lanes without a deadline, since only these can wait for ever.
  */
 static int lane_owed(const struct batcher *b)

@@ -1,5 +1,5 @@
 /*
- * What arrives of each model and class with a deadline: how often, how soon it must be answered,
+ * The arrivals of each model and class with a deadline: how often, how soon it must be answered,
  * and how much of the device it asks for. Requests that are still to come need room too: work that
  * can wait must not fill the time that they will need, nor a long batch bar them.
  */
@@ -20,7 +20,7 @@ struct batch_model;
 
 /* A request arrived; each_ns is its share of a full batch. */
 void traffic_note(struct batch_traffic *t, uint64_t now, double within_ns, double each_ns);
-/* What stopped is forgotten: looks at one model each time. */
+/* Forgets arrivals that stopped: looks at one model each time. */
 void traffic_age(struct batcher *b, uint64_t now);
 /*
  * Device time to keep free for requests of the class and higher ones that come later than a request

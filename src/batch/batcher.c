@@ -14,7 +14,7 @@
 #define NOWHERE UINT32_MAX
 
 /*
- * What admission takes the demand that it expects times.  It rises while more than that share of
+ * Admission multiplies the demand that it expects by this.  It rises while more than that share of
  * what was admitted is shed later, and sinks otherwise.
  */
 #define CAUTION_LEAST 1.0
@@ -350,8 +350,8 @@ struct batch_item *batch_take(struct batch_queue *q, uint32_t slot)
 }
 
 /*
- * Device time that goes to others before the item's deadline. What is queued of its own model runs
- * with it, if there is room in a batch; how far that is relied on, caution decides.
+ * Device time that goes to others before the item's deadline. The item's own queue runs with it, if
+ * there is room in a batch. Caution decides how far that is relied on.
  */
 static uint64_t to_come(const struct batch_model *m, const struct batch_item *item, uint64_t now)
 {
@@ -367,8 +367,8 @@ static uint64_t to_come(const struct batch_model *m, const struct batch_item *it
 }
 
 /*
- * Nothing delays a request that comes to a device without work: it runs at once.  Where caution
- * would refuse even that, it is too great.
+ * Nothing delays a request that comes to a device without work: it runs at once.  If caution would
+ * refuse even that, it is too great.
  */
 static uint64_t wait(
 	const struct batch_model *m, const struct batch_item *item, uint64_t now, uint64_t end)

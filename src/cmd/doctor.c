@@ -183,7 +183,7 @@ static int driver_in_child(const char *library, struct driver *d)
 	return n == sizeof *d ? 0 : -EIO;
 }
 
-/* What weir record --predict tells the times of new kernels by. */
+/* weir record --predict predicts new kernels by this model. */
 static void check_model(struct examination *x, const struct driver *d)
 {
 	struct predict_device device;
@@ -249,7 +249,7 @@ static bool loadable(const char *const *names, char *ret_name, size_t size)
 	return false;
 }
 
-/* Where the hook looks for it too; a program that has loaded its own is asked first. */
+/* The hook looks there too; a program that has loaded its own is asked first. */
 static void check_cupti(struct examination *x)
 {
 	static const char *const names[] = { "libcupti.so.13", "libcupti.so.12", "libcupti.so",
@@ -289,7 +289,7 @@ static void check_microhttpd(struct examination *x)
 			x, OK, "microhttpd", NULL, "none: weir monitor can't serve. %s", err.text);
 }
 
-/* What weir serve runs models with. */
+/* weir serve runs models with these engines. */
 static void check_engines(struct examination *x)
 {
 	struct buf versions = { 0 };

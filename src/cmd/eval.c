@@ -129,7 +129,7 @@ static void print_regret(struct job *job, struct table *t, const char *name,
 	}
 }
 
-/* What running the shortest first costs, when these tell which that is. */
+/* The cost of running the shortest first, by each of these predictions. */
 static void print_regrets(struct job *job, const eval_points *points)
 {
 	static const char *const headings[] = { "regret of shortest first, %", "weir", "last",
@@ -239,7 +239,7 @@ static int run_split(struct job *job, enum eval_split split)
 	return job->memory ? complain(EXIT_ENVIRONMENT, "there is not enough memory") : 0;
 }
 
-/* Those asked for, or all. */
+/* The splits that the options name, or all. */
 static bool wanted(const struct options *o, enum eval_split split)
 {
 	for (int i = 0; opt_nth(o, "split", i); i++)

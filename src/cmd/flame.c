@@ -88,7 +88,7 @@ static int report_of(
 	return report_make(t, &decoder, 0, facets, ret_report, err);
 }
 
-/* What a trace of samples says of the launches that were not timed is in its report. */
+/* The report has a sampled trace's estimates of launches that were not timed. */
 static int estimate(struct flame *f, const struct trace *t, struct error *err)
 {
 	struct report *r;

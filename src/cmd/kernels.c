@@ -135,7 +135,7 @@ static int take_epilogue(const struct options *o, uint32_t *ret)
 		"--epilogue is none, bias, bias-relu, bias-gelu, bias-silu, residual or swiglu");
 }
 
-/* Of rows and columns of pixels, or one number for both. */
+/* Takes a number of rows and one of columns, or one for both. */
 static int take_pair(const struct options *o, const char *option, int64_t *ret_y, int64_t *ret_x)
 {
 	int64_t number[2];
@@ -268,7 +268,7 @@ static double amount_of(const struct question *q)
 			    : rows_bytes(&q->rows);
 }
 
-/* What a run moves or computes, in words. */
+/* The bytes or FLOPs of a run, in words. */
 static void put_amount(const struct question *q, double ns, char *to, size_t size)
 {
 	const double amount = amount_of(q);

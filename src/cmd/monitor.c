@@ -74,7 +74,7 @@ static void looked(void *data)
 		save(m);
 }
 
-/* What was kept of an earlier run. */
+/* Reads the slowdowns that an earlier run kept. */
 static int begin_slowdowns(struct monitor *m)
 {
 	struct error err;

@@ -326,7 +326,7 @@ static int answer_one(struct job *job)
 	return a.launches ? EXIT_YES : EXIT_NO;
 }
 
-/* What is known of one kernel of the files. */
+/* The facts about one kernel of the files. */
 struct kernel_row {
 	uint32_t name;
 	const struct predict_kernel *kernel; /* as it was compiled when first seen */

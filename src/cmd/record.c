@@ -92,7 +92,7 @@ static void add_requests(const struct chunk_buf *buf, struct totals *sum)
 		sum->requests++;
 }
 
-/* What the closing line says, read from the file that was kept. */
+/* Sums for the closing line, read from the file that was kept. */
 static int sum_up(const char *path, struct totals *sum)
 {
 	struct trace *t;
@@ -186,7 +186,7 @@ static void say_stopped(const struct recording *rec)
 			number_bytes(&n, rec->least_free), rec->raw);
 }
 
-/* What was drained is packed already: the packed trace may take as much as the raw one. */
+/* Drained chunks are packed already: the packed trace may take as much as the raw one. */
 static bool may_pack(const struct recording *rec, const char *from)
 {
 	struct stat st;

@@ -35,7 +35,7 @@ static int show_whole(const struct options *o, struct report *r, unsigned rows)
 
 #define REQUEST_SECTIONS "request,request_behind,request_gpu_trace,request_beside"
 
-/* What is shown: NULL, the whole report. */
+/* The sections to show: NULL, the whole report. */
 static const char *sections_of(const struct options *o)
 {
 	const char *only = opt_str(o, "only");

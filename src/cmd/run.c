@@ -176,7 +176,7 @@ static int put_request(const struct options *o, struct bounded *to)
 	return 0;
 }
 
-/* What the driver's own limit is set to: percent of the SMs. */
+/* Sets the driver's own limit: percent of the SMs. */
 static int take_sms(const struct options *o, struct run *run)
 {
 	double share;
@@ -322,7 +322,7 @@ static struct unheld count_unheld(const struct run *run)
 		load_relaxed(&run->sharing.file->arbiter.unpooled) };
 }
 
-/* Of this run or of another at the same time: the file does not say whose. */
+/* Programs of this run or of another at the same time: the file does not say whose. */
 static void say_unheld(const struct options *o, const struct run *run, const struct unheld *before)
 {
 	const struct unheld now = count_unheld(run);

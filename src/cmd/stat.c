@@ -28,7 +28,7 @@
 
 #define RUNS_MOST 100000u
 
-/* Of one function, in one run or interval. */
+/* The counts of one function, in one run or interval. */
 struct value {
 	uint64_t count, errors, ns, bytes;
 };
@@ -95,7 +95,7 @@ static void add_chunk(struct stat_run *s, const struct trace *t, const struct ch
 	}
 }
 
-/* What all threads have counted so far. */
+/* Reads the counts of all threads so far. */
 static int read_counters(struct stat_run *s, const char *path)
 {
 	struct chunk_buf buf = { 0 };
@@ -305,8 +305,8 @@ static int print_text(void *context, FILE *out)
 	return 0;
 }
 
-/* What the program did can't be counted again: where the file can't be written, standard error
- * has it. */
+/* The program's run can't be counted again: where the file can't be written, standard error has it.
+ */
 static int put_counts(struct stat_run *s, const struct options *o)
 {
 	int (*const put)(void *, FILE *) = s->json ? print_json : print_text;
@@ -367,7 +367,7 @@ static void interval_text(struct stat_run *s, uint64_t at_ns)
 	}
 }
 
-/* What was counted since the last time. */
+/* Ends an interval: counts since the last one. */
 static void end_interval(struct stat_run *s, const struct child *c, const char *path)
 {
 	const struct clock_pair now = clock_pair_now((enum trace_clock)c->header->clock);

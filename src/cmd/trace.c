@@ -48,7 +48,7 @@ struct kernel_name {
 	char *mangled, *demangled; /* demangled: NULL unless it is looked for by name */
 };
 
-/* What -c counts. */
+/* The counts for -c. */
 struct counted {
 	uint64_t calls, errors, total_ns, most_ns;
 };

@@ -100,7 +100,7 @@ static int take_numbers(const struct options *o, struct whatif *w)
 
 /* ---- programs ---- */
 
-/* Of the i-th recording; CLASS_NONE: the text has no such, or another word. */
+/* The class of the i-th recording; CLASS_NONE: the text has no such, or another word. */
 static enum share_class class_of(const char *text, size_t i)
 {
 	if (!text)

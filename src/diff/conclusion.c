@@ -6,9 +6,9 @@
  * its launches in A and B (Walsh's index of 1901). So the lengths of the recordings do not matter,
  * and A and B may change places.
  *
- * What is said of a part must not contradict the whole.  A launch that takes longer because more
- * of them run beside each other is no slower program.  If the same work as a whole went another
- * way, that is said first.
+ * A verdict on a part must not contradict the whole.  A launch that takes longer because more of
+ * them run beside each other is no slower program.  If the same work as a whole went another way,
+ * that is said first.
  */
 #include "diff/diff.h"
 
@@ -179,7 +179,7 @@ static struct diff_conclusion none(enum diff_doubt doubt)
 	return (struct diff_conclusion){ .doubt = doubt, .change.verdict = VERDICT_NONE };
 }
 
-/* Where one of nothing takes longer, the same work may. */
+/* If no unit takes longer, the same work may. */
 static void judge_run(const struct diff *d, struct diff_conclusion *c)
 {
 	static const enum diff_total totals[] = { TOTAL_BUSY, TOTAL_WALL };

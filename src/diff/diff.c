@@ -110,7 +110,7 @@ static double change(double a, double b)
 	return a != 0 ? (b - a) / a * 100 : b == 0 ? 0 : NAN;
 }
 
-/* Of all runs of a side together; NAN when no single durations are known. */
+/* A percentile over all runs of a side; NAN when no single durations are known. */
 static double percentile(const struct diff_row *row, int side, double p)
 {
 	const struct hist *h = row->by_device ? &row->device[side] : &row->host[side];
@@ -262,7 +262,7 @@ static bool is_by_device(const struct judge *j, const struct diff_row *row, enum
 	return table <= TABLE_PHASES || is_longer_on_device(row);
 }
 
-/* What is not known of one run is not known of its side; copies are timed by devices alone. */
+/* If a run's value is unknown, so is its side's; only devices time copies. */
 static double total_of(struct judge *j, const struct diff_row *row, enum diff_table table, int side)
 {
 	const bool device = row->by_device;
@@ -326,7 +326,7 @@ static void judge_row(struct judge *j, struct diff_row *row, enum diff_table tab
 		row->change.verdict = VERDICT_SAME;
 }
 
-/* What no run, or not every run, of a side says is not known there. */
+/* A total is unknown if one run of the side lacks it. */
 static bool is_known(const struct diff *d, unsigned t, int side)
 {
 	if (d->off[side])
@@ -345,7 +345,7 @@ static bool is_share(double value)
 	return isnan(value) || (value >= -1e-9 && value <= 1 + 1e-9);
 }
 
-/* Those of all runs of a side. */
+/* The totals of all runs of a side. */
 static size_t totals_of(const struct diff *d, unsigned t, int side, double *out)
 {
 	const size_t n = d->inputs[side].n;
@@ -376,7 +376,7 @@ static void add_total(struct judge *j, unsigned t)
 		.p = NAN };
 }
 
-/* Of the same work. */
+/* Judges a total of the same work. */
 static void judge_total(struct judge *j, unsigned t)
 {
 	struct diff_sum *sum = &j->d->sums[t];
@@ -442,7 +442,7 @@ void diff_settle_steps(struct diff *d)
 		drop_steps(d, d->work.periods && d->work.same ? length : period);
 }
 
-/* What is not known comes last. */
+/* Unknown changes come last. */
 static double size_of_change(const struct diff_row *row)
 {
 	return isnan(row->total_ns) ? -1 : fabs(row->total_ns);

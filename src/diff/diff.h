@@ -53,14 +53,14 @@ enum diff_total {
 	TOTAL_COPIED,
 	TOTAL_IDLE,
 	DIFF_TOTALS,
-	/* What the wall time and the critical path consist of: enum wall_part, path_part. */
+	/* The parts of the wall time and of the critical path: enum wall_part, path_part. */
 	TOTAL_BREAKDOWN = DIFF_TOTALS,
 	TOTAL_PATH = TOTAL_BREAKDOWN + WALL_PARTS,
 	DIFF_SUMS = TOTAL_PATH + PATH_PARTS,
 };
 
-/* What the totals are called in JSON (with the unit) and in text; in fail conditions:
- * api/metric.tbl. */
+/* The names of the totals in JSON (with the unit) and in text; in fail conditions: api/metric.tbl.
+ */
 struct diff_total_name {
 	const char *json, *text;
 	enum unit unit;
@@ -159,7 +159,7 @@ struct diff_input {
 	uint32_t sampled; /* one launch in so many was timed; 0: all */
 };
 
-/* What both sides did: of different work no totals are judged. */
+/* The work of both sides: of different work no totals are judged. */
 struct diff_work {
 	bool same;
 	/* By which of them both can be compared: */
@@ -191,7 +191,7 @@ enum diff_doubt {
 
 #define DIFF_SENTENCES 3
 
-/* What is said first: whether one launch, step, request … takes longer. */
+/* The first sentence: whether one launch, step, request … takes longer. */
 struct diff_conclusion {
 	enum diff_one one;
 	const struct diff_row *row; /* if it is one; else the mean over `rows` of them */
@@ -278,8 +278,8 @@ struct diff_change diff_change_of(const struct diff *d, const struct stat_median
 /* rows: at most so many a table, 0 for all. */
 void diff_print_text(const struct diff *d, FILE *out, unsigned rows, bool colour);
 
-/* What text, JSON and its reference are made of: rows are a struct diff, struct diff_sum and struct
- * diff_row. */
+/* Text, JSON and their reference come from these sections: rows are a struct diff, struct diff_sum
+ * and struct diff_row. */
 extern const struct section section_diff, section_diff_totals, section_diff_parts;
 extern const struct section *const section_diff_rows[DIFF_TABLES];
 const char *diff_number(struct number *n, enum unit unit, double value); /* NAN: "-" */

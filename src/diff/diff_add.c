@@ -66,7 +66,7 @@ static void add_ticks(const struct adder *a, struct hist *to, const struct hist 
 		hist_add_times(to, ns_of(a, value), count);
 }
 
-/* Of all launches, if most of them have one size. */
+/* The threads of each launch, if most launches have one size. */
 static double threads_of(const struct kernel_row *k)
 {
 	const uint32_t *g = k->shape.grid, *b = k->shape.block;

@@ -359,7 +359,7 @@ static bool compare(enum condition_op op, double a, double b)
 	return false;
 }
 
-/* What the condition compares, from the values of both sides; NAN when there is no such thing. */
+/* The value that the condition compares, from both sides; NAN if there is none. */
 static double measure(const struct fail_condition *g, double a, double b)
 {
 	if (g->against == AGAINST_NUMBER)

@@ -1,4 +1,4 @@
-# What fail conditions are about: api/metric.tbl.
+# The metrics of fail conditions: api/metric.tbl.
 add_custom_command(OUTPUT ${GEN}/diff_metrics.h
 	COMMAND ${AWK} -v out=metrics -f ${PROJECT_SOURCE_DIR}/api/cli.awk
 		${PROJECT_SOURCE_DIR}/api/metric.tbl > ${GEN}/diff_metrics.h.new

@@ -303,7 +303,8 @@ static void take_kernel(struct changed *most, const struct diff_row *row, const 
 	take(most, c);
 }
 
-/* Of launches: how much one takes, or that it is new or gone; how many there are is told already.
+/* Takes a change of a launch: how much one takes, or that it is new or gone; how many there are is
+ * told already.
  */
 static void take_launch(struct changed *most, const struct diff_row *row, const double *units)
 {
@@ -333,7 +334,8 @@ static bool is_about_host(const struct diff *d)
 	return c->one == ONE_STEP || c->one == ONE_REQUEST || (c->one == ONE_RUN && !c->by_device);
 }
 
-/* What a unit of the conclusion consists of; nothing for one that is a single row. */
+/* Finds the largest changes inside a unit of the conclusion; nothing for a unit that is a single
+ * row. */
 static struct changed find_changed(const struct diff *d, enum diff_one per)
 {
 	const struct diff_conclusion *c = &d->conclusion;
@@ -396,7 +398,7 @@ static void put_counts(struct bounded *b, const struct diff *d, enum diff_one on
 		count_text(&from, diff_count(d, one, DIFF_A)));
 }
 
-/* What there is as much of, and then what there is not. */
+/* Says which counts agree, and then which do not. */
 static void put_other_work(struct bounded *b, const struct diff *d, enum diff_one one)
 {
 	struct number n, from, to;

@@ -35,7 +35,7 @@ enum gap_cause {
 };
 extern const char *const gap_cause_name[GAP_CAUSES];
 
-/* What the report's breakdown calls it, and what a rule knows besides; "" for nothing. */
+/* Its name in the report's breakdown, and a rule's further knowledge; "" for none. */
 struct gap_cause_words {
 	enum wall_part part;
 	const char *besides;
@@ -47,8 +47,8 @@ struct hint_gaps {
 	uint64_t ns;
 };
 
-/* What is analysed: until its last activity ended, from the end of the activity before its first,
- * as far as there is one; of whole steps (steps.h) where the recording has two or more. */
+/* The analysed window: until its last activity ended, from the end of the activity before its
+ * first, as far as there is one; of whole steps (steps.h) where the recording has two or more. */
 struct hint_window {
 	uint64_t from_ns, ns;        /* CLOCK_MONOTONIC */
 	uint64_t first, last, steps; /* numbers of steps, and how many; steps 0: they are none */
@@ -56,7 +56,7 @@ struct hint_window {
 	const char *kernel;          /* without steps: from its first launch to its last; or NULL */
 };
 
-/* What is not analysed, at one end. */
+/* The activities outside the window, at one end. */
 struct hint_outside {
 	uint64_t ns;
 	uint64_t kernels, kernels_ns;
@@ -95,11 +95,10 @@ extern const size_t hint_rule_count;
 int hints_make(const struct report *r, struct hints **ret_hints);
 void hints_free(struct hints *h);
 
-/* What to do about it, in this program. */
+/* The advice for this program. */
 const char *hint_advice(const struct hints *h, const struct hint_rule *rule);
 
-/* What a hint saves, in the whole window; and how long a step takes, 0: none stands for
- * all. */
+/* A hint's saving in the whole window; and a step's length, 0: none stands for all. */
 double hint_gain_ns(const struct hints *h, double gain);
 double hint_step_ns(const struct hints *h);
 

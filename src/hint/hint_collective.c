@@ -17,7 +17,7 @@
 
 #define LATE_LEAST 0.5 /* of the longest operations' time: what the shortest take less */
 
-/* Where an activity of a device begins or ends. */
+/* The begin or end of an activity of a device. */
 struct edge {
 	uint64_t ns;
 	int communicating, computing; /* 1, -1 or 0 */

@@ -12,7 +12,7 @@
 
 #include "base/banned.h"
 
-/* Of each, so that a trace of any length can be looked at. */
+/* The most of each list, so that a trace of any length can be looked at. */
 #define MOST (8u << 20)
 
 struct reader {
@@ -450,7 +450,8 @@ double facts_most(const struct hint_facts *f, const char *kernel)
 	return facts_share(f, ns);
 }
 
-/* Those of PyTorch, "aten::mm"; a call of a library is an operator as well, and a cheap one. */
+/* Only PyTorch's operators, "aten::mm", slow the host; a call of a library is an operator as well,
+ * and a cheap one. */
 const char *facts_slowed(const struct hint_facts *f)
 {
 	for (size_t i = 0; i < f->report->operators.n; i++) {

@@ -11,7 +11,7 @@
 
 #define HINT_NONE UINT32_MAX
 
-/* What a kernel's name says of it. */
+/* Facts that a kernel's name tells. */
 enum hint_name {
 	NAME_LIBRARY = 1 << 0,   /* whoever runs the program can't turn its block size */
 	NAME_MATMUL = 1 << 1,    /* a matrix product or convolution */
@@ -162,14 +162,14 @@ void hint_add(struct hints *to, const struct hint_rule *rule, double gain, doubl
 /* Text in memory of its own, or NULL. */
 char *hint_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* What to add to evidence that hangs on the host's speed: "" or a half-sentence. */
+/* The words to add to evidence that hangs on the host's speed: "" or a half-sentence. */
 const char *facts_slowed(const struct hint_facts *f);
 
 /* The share of the analysed time. */
 double facts_share(const struct hint_facts *f, double ns);
 
-/* The most that faster kernels can save, as such a share: what they are of the critical path. Where
- * the device waits for the host it would only wait longer.  kernel: a name; NULL for all. */
+/* The most that faster kernels can save, as such a share: what they are of the critical path. If
+ * the device waits for the host, it would only wait longer.  kernel: a name; NULL for all. */
 double facts_most(const struct hint_facts *f, const char *kernel);
 
 /* A double that may be anything, for printing. */

@@ -99,7 +99,7 @@ static const char *activity_text(
 	return room->text;
 }
 
-/* Where in the loop it is. */
+/* The place in the loop. */
 static char *host_place(const struct hint_facts *f)
 {
 	struct text_short before;

@@ -46,7 +46,7 @@ static double mean_ns(const struct hint_kernel *k)
 	return k->count ? (double)k->total_ns / (double)k->count : 0;
 }
 
-/* What is known of what bounds the kernel, or NULL. */
+/* The kernel's roofline, or NULL. */
 static const struct roofline *roofline_of(const struct hint_facts *f, const struct hint_kernel *k)
 {
 	for (size_t i = 0; i < f->report->activities.n; i++) {
@@ -100,7 +100,7 @@ static char *where(const struct fit *t)
 		b[2], number_count(&n, t->k->count));
 }
 
-/* What the kernel could gain is what is left above the time that no kernel is below. */
+/* A kernel can gain the time above the floor that no kernel is below. */
 static double above_floor(const struct hint_kernel *k)
 {
 	return fmax(0, 1 - FLOOR_NS / mean_ns(k));
@@ -344,7 +344,7 @@ HINT_RULE(cliff)
 
 /* ---- barriers ---- */
 
-/* What the driver once said of the same kernel with the same block, or NULL. */
+/* The driver's earlier answer for the same kernel and block, or NULL. */
 static const struct hint_answer *answer_of(const struct hint_facts *f, const struct fit *t)
 {
 	for (size_t i = 0; i < f->answers.n; i++) {
@@ -358,8 +358,8 @@ static const struct hint_answer *answer_of(const struct hint_facts *f, const str
 }
 
 /*
- * Registers, shared memory, warps and blocks would allow more than the driver does.  What is left
- * are barriers: a kernel that names one by a register is given all sixteen.
+ * Registers, shared memory, warps and blocks would allow more than the driver does.  Only barriers
+ * are left: a kernel that names one by a register is given all sixteen.
  */
 HINT_RULE(barriers)
 {

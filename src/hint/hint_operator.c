@@ -194,8 +194,8 @@ static void each_sequence(const struct hint_facts *f, struct runs *r,
 	free(s.v);
 }
 
-/* A product, a softmax a few kernels later, and a product a few later again.  What the products
- * write and read between is saved too, about half of their time. */
+/* A product, a softmax a few kernels later, and a product a few later again.  The fusion also saves
+ * the writes and reads between the products, about half of their time. */
 #define REACH 6u
 
 static size_t find_next(const struct sequence *s, size_t from, uint32_t names, uint32_t not )
@@ -310,7 +310,7 @@ static void fuse(const struct hint_facts *f, const struct hint_rule *rule, struc
 	expect(r.fused_ns <= r.all_ns * (1 + 1e-9),
 		"one kernel takes no longer than those it replaces");
 	expect(r.again <= r.groups, "groups that come again are part of all");
-	/* What follows on each other by chance differs from time to time. */
+	/* Kernels that follow each other by chance differ from time to time. */
 	if (r.groups < least || gain < GAIN_LEAST || 3 * r.again < r.groups)
 		return;
 	hint_add(to, rule, gain, confidence,

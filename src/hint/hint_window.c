@@ -49,7 +49,7 @@ static uint32_t main_kernel(const struct hint_facts *f)
 	return best;
 }
 
-/* What kernels did between two activities. */
+/* Sums the kernels between two activities. */
 static struct hint_outside sum_kernels(const struct hint_facts *f, size_t from, size_t to)
 {
 	struct hint_outside sum = { 0 };
@@ -82,7 +82,7 @@ static size_t step_at(const struct trace *t, const struct steps *s, uint64_t ns)
 	return behind ? behind - 1 : 0;
 }
 
-/* Those from the first launch of the main kernel to its last. */
+/* The steps from the first launch of the main kernel to its last. */
 static struct range_of steps_of(
 	const struct hint_facts *f, const struct steps *s, const struct range_of *w)
 {
@@ -139,7 +139,7 @@ static void measure_steps(const struct hint_facts *f, const struct steps *s,
 	}
 }
 
-/* Where waits alone tell steps apart, they must do about as much: a loop that waits in two places
+/* If waits alone tell steps apart, the steps must do about as much: a loop that waits in two places
  * has two kinds. */
 static size_t warm_up_of(const struct measured *m, enum steps_found found, bool *ret_alike)
 {

@@ -1,4 +1,4 @@
-# What each rule says, and that there is a function for it: api/hint.tbl.
+# The rules' texts, with a check that each has a function: api/hint.tbl.
 foreach(made hint_table.c hint_rules.h)
 	get_filename_component(kind ${made} EXT)
 	string(SUBSTRING ${kind} 1 1 kind)

@@ -175,7 +175,7 @@ static float power_predicted(const struct shape_fit *f, const struct kernel_shap
 	return approx_exp2(sum);
 }
 
-/* What the fit says of a shape, without a look at those around. */
+/* The fit's prediction for a shape, without a look at the shapes around. */
 static float predicted(const struct shape_fit *f, const struct kernel_shape *s)
 {
 	if (f->kind == FIT_NONE || f->kind == FIT_NEAREST)

@@ -43,8 +43,8 @@ static inline const float *forest_leaves(const struct forest *f)
 
 float forest_ask(const struct forest *f, const float *features);
 
-/* What is wrong with a block of `bytes` bytes, or NULL: then forest_ask() may walk it with that
- * many features. */
+/* The fault of a block of `bytes` bytes, or NULL: then forest_ask() may walk it with that many
+ * features. */
 const char *forest_check(const void *block, size_t bytes, uint32_t features);
 
 #endif

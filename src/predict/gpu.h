@@ -27,7 +27,7 @@ struct gpu {
 	double tflops[GPU_UNITS];
 	double fp64_products_tflops; /* of matrices; 0: as everything else of FP64 */
 	const char *source;
-	/* What programs were seen to reach on one; 0: nobody has measured it. */
+	/* The rates that programs reached on one; 0: nobody has measured it. */
 	double reached_gb_per_s;
 	double reached_tflops[GPU_UNITS];
 	double reached_l2_gb_per_s;
@@ -43,7 +43,7 @@ const struct gpu *gpu_find(const char *name, unsigned cc);
 /* The unit's peak in FLOP/s; false when it is not known, or the device has no such unit. */
 bool gpu_peak(const struct gpu *g, enum gpu_unit unit, double *ret_flops_per_s);
 
-/* What a roofline ends at: what was reached where that is known, else the peak. */
+/* The ceiling of a roofline: what was reached where that is known, else the peak. */
 double gpu_bandwidth_ceiling(const struct gpu *g); /* GB/s */
 bool gpu_ceiling(const struct gpu *g, enum gpu_unit unit, double *ret_flops_per_s);
 

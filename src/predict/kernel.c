@@ -23,7 +23,7 @@ static char lower(char c)
 	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-/* Where the parameter list begins: the last "(" outside template arguments that is not part of
+/* The begin of the parameter list: the last "(" outside template arguments that is not part of
  * "(anonymous namespace)" or "operator()"; or the end. */
 static const char *parameters_of(const char *name)
 {

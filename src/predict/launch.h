@@ -24,7 +24,7 @@ struct predict_device {
 	double flops_ns[GPU_UNITS]; /* FLOP a nanosecond */
 	unsigned has;               /* bit 1 << unit: flops_ns is known */
 	double floor_ns;            /* no kernel is shorter */
-	uint8_t uuid[16];           /* zeros: not known.  Of several: predict_uuid_add() */
+	uint8_t uuid[16];           /* zeros: not known.  For several: predict_uuid_add() */
 };
 
 /* From the driver's name and compute capability (10 * major + minor); sms 0: all of the device's.
@@ -46,7 +46,7 @@ struct predict_uuids {
 };
 void predict_uuid_add(struct predict_uuids *u, const uint8_t uuid[16]);
 
-/* What a kernel is about, by the words in its name: api/family.tbl. */
+/* A kernel's purpose, by the words in its name: api/family.tbl. */
 enum predict_family {
 	FAMILY_UNKNOWN,
 	FAMILY_GEMM,
@@ -86,7 +86,7 @@ struct predict_kernel {
  * ones.  binary is any hash of the code, or 0.  Attributes are left as they are. */
 void predict_kernel_name(struct predict_kernel *k, const char *name, uint64_t binary);
 
-/* What a name says of a kernel that a product of matrices launched: api/family.tbl. */
+/* Facts in the name of a kernel that a product of matrices launched: api/family.tbl. */
 struct predict_product {
 	bool helps;         /* it does not multiply: layouts, sums of parts */
 	bool copies;        /* or casts, and computes nothing */
@@ -124,7 +124,7 @@ uint64_t predict_key(const struct predict_launch *l);
 /* The number of binary digits: 0 for nothing, 21 for 1 MiB and up to 2 MiB - 1. */
 uint64_t predict_size_class(uint64_t bytes);
 
-/* Who answered.  The order is that of trust. */
+/* The source of an answer.  The order is that of trust. */
 enum predict_tier {
 	PREDICT_UNKNOWN, /* no time at all */
 	PREDICT_BOUND,   /* ceilings of the device; the magnitude at best */

@@ -22,7 +22,7 @@
 
 enum model_kind { MODEL_FOREST = 1, MODEL_NETWORK = 2 };
 
-/* Of one family, by how much was known of the launches' work. */
+/* Errors for one family, by how much was known of the launches' work. */
 struct model_family {
 	float log_ratio; /* median log2(time / bound) */
 	float scale; /* 90th percentile of the log2 error on held-out kernels / SCORE_FIRST_Q90 */
@@ -60,7 +60,7 @@ struct predict_model {
 	const struct network *network;
 };
 
-/* What the model says of log2(time / bound), and how far off it may be. */
+/* The model's log2(time / bound), and how far off it may be. */
 struct model_answer {
 	float log_ratio, scale;
 	bool unseen; /* no launch of the family was seen in training */

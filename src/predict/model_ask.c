@@ -8,7 +8,7 @@
 #define SCALE_MOST 10.0f /* a thousandfold: nothing at all is known */
 #define WIDER      1.5f  /* how much less is known of an unseen family */
 
-/* What is no number, as the sum of two infinities, is the least. */
+/* A value that is no number, as the sum of two infinities, counts as the least. */
 static float clamp(float x, float low, float high)
 {
 	return !(x > low) ? low : x > high ? high : x;

@@ -34,7 +34,7 @@ void network_ask(
 void network_ask_plain(
 	const struct network *n, const float *inputs, float ret_outputs[static NETWORK_OUTPUTS]);
 
-/* What is wrong with a block, or NULL. */
+/* The fault of a block, or NULL. */
 const char *network_check(const void *block, size_t bytes);
 
 #endif

@@ -117,7 +117,7 @@ static uint32_t smem_available(
 	return preferred >= block_bytes ? preferred : carveout_for(d, block_bytes);
 }
 
-/* What a block may take of shared memory, the driver's reserve included.  A kernel that was
+/* The shared memory that a block may take, the driver's reserve included.  A kernel that was
  * allowed more than 48 KiB in all, be it by the reserve alone, may have as much as there is. */
 static uint32_t smem_per_block(const struct occupancy_device *d, const struct occupancy_launch *l)
 {

@@ -24,8 +24,8 @@
 #define OCCUPANCY_SMEM_PORTABLE_BYTES (48u << 10) /* what a block may have unasked */
 #define OCCUPANCY_UNLIMITED           UINT32_MAX
 
-/* What an SM has.  A caller who knows the device better (driver attributes 39, 81, 82, 97, 106,
- * 111) may change a copy. */
+/* The resources of an SM.  A caller who knows the device better (driver attributes 39, 81, 82, 97,
+ * 106, 111) may change a copy. */
 struct occupancy_device {
 	uint8_t major, minor;
 	uint16_t warps_per_sm;
@@ -54,7 +54,7 @@ struct occupancy_launch {
 	bool portable; /* no more than 48 KiB a block: nothing was allowed */
 };
 
-/* What may be scarce, in the order in which a tie is resolved. */
+/* The resources that may limit, in the order in which a tie is resolved. */
 enum occupancy_limit {
 	OCCUPANCY_WARPS,
 	OCCUPANCY_BLOCKS,

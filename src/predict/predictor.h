@@ -7,7 +7,7 @@
 
 #include "predict/launch.h"
 
-/* What a predictor is asked: the launch and what follows from it by arithmetic. */
+/* A question to a predictor: the launch and what follows from it by arithmetic. */
 struct predict_question {
 	const struct predict_launch *launch;
 	const struct predict_device *device;

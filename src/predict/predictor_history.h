@@ -8,10 +8,10 @@
 /* How often the key was seen; 0 when it is not there. */
 uint32_t history_seen(const struct predict *p, uint64_t key);
 
-/* What the entry knows is another device's of the same kind: see predict_transfer(). */
+/* The entry's values are those of another device of the same kind: see predict_transfer(). */
 void history_transfer(struct entry *e);
 
-/* Where the key's entries begin. */
+/* The place at which the key's entries begin. */
 static inline const struct entry *history_home(const struct predict *p, uint64_t key)
 {
 	return &tables_entries(p->tables)[key & p->mask];

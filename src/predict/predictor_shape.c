@@ -30,8 +30,8 @@
 #define SIBLING_WORTH 0.03f /* log2: a fit that is off by more */
 #define SIBLING_AWAY  0.2f  /* so unlike all shapes that siblings know nothing of it */
 
-/* What was compiled anew under the same name, as tuners do, is another kernel; and a bound from
- * bytes or FLOPs says nothing about launches for which it is a yardstick. */
+/* A kernel that was compiled anew under the same name, as tuners do, is another kernel; and a bound
+ * from bytes or FLOPs says nothing about launches for which it is a yardstick. */
 static uint64_t compiled_id(const struct predict_kernel *k, unsigned known_cost)
 {
 	const uint64_t regs = k->has_regs ? k->regs : 0;
@@ -118,8 +118,8 @@ static float share_of_siblings(const struct shape_fit *fit, float nearest)
 }
 
 /* How far a time that the kernel's own shapes tell is moved, as a log2.  Among the siblings' shapes
- * are this kernel's own, and how they lie tells more about it than bounds do.  Where the kernel's
- * own fit is good, siblings are not worth the time to ask them. */
+ * are this kernel's own, and how they lie tells more about it than bounds do.  If the kernel's own
+ * fit is good, siblings are not worth the time to ask them. */
 static float towards_siblings(const struct predict *p, const struct predict_question *q,
 	const struct shape_fit *fit, float t)
 {

@@ -196,7 +196,7 @@ static uint32_t shapes_of(const struct sibling_slot *s, uint16_t kernel)
 	return n;
 }
 
-/* Of the oldest, one of the kernel that has most: none is crowded out by a busy sibling. */
+/* Drops one of the oldest, of the kernel that has most: none is crowded out by a busy sibling. */
 static void drop_one(struct sibling_slot *s)
 {
 	uint32_t worst = 0, most = 0;

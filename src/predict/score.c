@@ -38,7 +38,8 @@ static void sort(float *v, size_t n)
 	}
 }
 
-/* Of n + 1 values, of which one is still to come: that is why the last counts as the next. */
+/* A quantile of n + 1 values, of which one is still to come: that is why the last counts as the
+ * next. */
 float score_quantile(float *values, size_t n, double q)
 {
 	sort(values, n);

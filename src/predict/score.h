@@ -25,13 +25,13 @@
 #define SCORE_FIRST_MEDIAN 1.0f
 #define SCALE_LEAST        0.0015f /* a tenth of a per cent: device timers are no finer */
 
-/* Of which duration a time is: fewer than DURATIONS. */
+/* The duration class of a time: fewer than DURATIONS. */
 static inline int score_duration(float ns)
 {
 	return (ns >= 2e3f) + (ns >= 1e4f) + (ns >= 1e5f) + (ns >= 1e6f);
 }
 
-/* Where the quantiles of a tier and duration stand.  Both are read as one word. */
+/* The place of the quantiles of a tier and duration.  Both are read as one word. */
 static inline any_word *score_quantiles(
 	struct predict_tables *t, enum predict_tier tier, int duration)
 {
@@ -82,7 +82,7 @@ void score_init(struct predict_tables *t);
 /* Forgets what came of a tier's answers. */
 void score_forget(struct predict_tables *t, enum predict_tier tier);
 
-/* What came of an answer that was given without the slowdown. */
+/* Adds the score of an answer that was given without the slowdown. */
 void score_push(struct predict_tables *t, const struct predict_answer *a, double measured_ns);
 
 void log_ratio_push(struct log_ratio_ring *ring, float value);

@@ -34,7 +34,7 @@
 #define SIBLING_WAITING 64  /* more that wait for the next fit */
 #define SIBLING_TERMS   24
 
-/* What is known of one launch.  Times are as on an undisturbed device: divided by the slowdown.
+/* The facts of one launch.  Times are as on an undisturbed device: divided by the slowdown.
  * Logarithms are of base 2. */
 struct entry {
 	uint64_t key; /* 0: free */
@@ -67,7 +67,7 @@ struct kernel_shape {
 };
 static_assert(sizeof(struct kernel_shape) == 56, "64 shapes and their head fit into 4 KiB");
 
-/* What predicts a kernel's new shapes, chosen by cross-validation. */
+/* The kind of predictor for a kernel's new shapes, chosen by cross-validation. */
 enum fit_kind {
 	FIT_NONE,
 	FIT_LINEAR,  /* weight * terms(waves, scalar) */
@@ -81,7 +81,7 @@ enum fit_kind {
 #define RESIDUAL_ONE 2048
 #define WIDTH_ONE    16
 
-/* What is made of the shapes around. */
+/* The use of the shapes around. */
 enum fit_correction {
 	CORRECTION_NONE,
 	CORRECTION_NEAREST, /* as far off as the nearest is */
@@ -151,7 +151,7 @@ struct sibling_slot {
 };
 static_assert(sizeof(struct sibling_head) % 64 == 0, "shapes are cache lines");
 
-/* What the learner needs for a fit: the hook neither allocates nor has stack for it. */
+/* The learner's memory for a fit: the hook neither allocates nor has stack for it. */
 struct sibling_scratch {
 	struct sibling_slot slot;
 	float m[SIBLING_SHAPES][SIBLING_SHAPES];
@@ -179,13 +179,13 @@ struct slowdown {
 	float value[SLOWDOWN_SPAN]; /* log2(measured / expected) of the newest */
 };
 
-/* What comes of scores, in 1/QUANTILE_ONE. */
+/* Quantiles of the scores, in 1/QUANTILE_ONE. */
 struct quantiles {
 	uint16_t q90;        /* 90th percentile of the scores */
 	uint16_t median_abs; /* median of their absolutes */
 };
 
-/* What comes of scores and slowdowns: all that a launch reads of them.  Quantiles are by tier, the
+/* Results of scores and slowdowns: all that a launch reads of them.  Quantiles are by tier, the
  * most trusted first, so that those of launches that ran before are in the first cache line. */
 struct hot {
 	float slower[2]; /* alone, contended */

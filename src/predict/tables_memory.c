@@ -79,7 +79,8 @@ static bool same_uuid(const struct predict_device *a, const struct predict_devic
 	return !known || !memcmp(a->uuid, b->uuid, 16);
 }
 
-/* What is used as a place or a count: whoever makes a file can make its checksum, too. */
+/* Checks every value that serves as a place or a count: whoever makes a file can make its checksum,
+ * too. */
 static bool in_bounds(struct predict_tables *t)
 {
 	const struct log_ratio_ring *rings = &t->log_ratios[0][0];

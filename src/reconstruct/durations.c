@@ -105,8 +105,8 @@ static double mean_of_events(const struct duration_value *v, size_t n)
 }
 
 /* Between the event in front of it and its begin, a kernel may wait for the blocks of another
- * stream's.  What was timed both ways shows how long, in the mean; how far that mean may be off is
- * a matter of the few moments in which it was.  Returns the latter. */
+ * stream's.  The launches that were timed both ways show how long, in the mean; how far that mean
+ * may be off is a matter of the few moments in which it was.  Returns the latter. */
 static double learn_events(struct duration *d, const struct duration_value *v, size_t n)
 {
 	const double most = OUTLIER * mean_of_events(v, n);
@@ -131,7 +131,8 @@ static double square(double x)
 	return x * x;
 }
 
-/* Of the mean of n values, each of which is off by `sd` for itself, and all of them by `all`. */
+/* Variance of the mean of n values, each of which is off by `sd` for itself, and all of them by
+ * `all`. */
 static double variance_of_mean(double sd, size_t n, double all)
 {
 	return square(sd) / (double)n + square(all);

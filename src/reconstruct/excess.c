@@ -28,7 +28,7 @@ static int who_order(const void *one, const void *two)
 	return a->who != b->who ? ORDER(a->who, b->who) : ns_order(one, two);
 }
 
-/* Of those in order of which idle says whether the stream was. */
+/* The median of the sorted values of idle or of busy streams. */
 static int64_t median_where(const struct excess *x, bool idle, int64_t otherwise)
 {
 	size_t n = 0;

@@ -29,7 +29,7 @@ const struct play_delays play_usual = {
 	.measure_ns = 2000,
 };
 
-/* What is known while a program is played: arrays by step. */
+/* The state while a program is played: arrays by step. */
 struct player {
 	const struct play_program *p;
 	struct play_time *times;
@@ -192,7 +192,7 @@ static void pin(struct player *q, uint32_t i)
 	q->is_fixed[i] = true;
 }
 
-/* Of the steps that a host waited for, the one that ends last. */
+/* The step that ends last of those that a host waited for. */
 static uint32_t last_of(const struct player *q, const struct play_wait *w)
 {
 	uint32_t last = PLAY_NONE;
@@ -291,7 +291,7 @@ static void backward(struct player *q)
 	}
 }
 
-/* What is between two measured moments is no less certain than seen from the later one. */
+/* A moment between two measured ones is no less certain than seen from the later one. */
 static void meet(struct player *q)
 {
 	for (uint32_t i = (uint32_t)q->p->steps.n; i--;) {

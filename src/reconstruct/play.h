@@ -71,7 +71,7 @@ struct play_time {
 	bool is_bounded; /* was moved, to have ended when the host knew that it had */
 };
 
-/* What is usual on a device of a data centre, until something is learnt. */
+/* The usual delays on a device of a data centre, until something is learnt. */
 extern const struct play_delays play_usual;
 
 /* ret_times: one a step. */

@@ -30,7 +30,7 @@ struct process_program {
 	ARRAY(struct program_stream) streams;
 };
 
-/* Of one process of the trace, without durations. */
+/* Makes the program of one process of the trace, without durations. */
 void program_of(const struct trace *t, const struct gpu_calls *calls, uint32_t process,
 	struct process_program *ret_p);
 void process_program_fini(struct process_program *p);

@@ -30,12 +30,12 @@
 #define MOVE_BLOCKS_NS  20000u /* a copy whose call took longer ran while that did */
 #define MOVE_LEAST_GB_S 1u
 
-/* Where work of a stream ran, as far as it is known. */
+/* The place of a stream's work, as far as it is known. */
 struct place {
 	uint32_t device, context, stream, valid;
 };
 
-/* What a call has the device do. */
+/* The work that a call gives to the device. */
 struct piece {
 	struct duration_key key;
 	const struct measured_call *measured; /* or NULL */
@@ -55,7 +55,7 @@ struct rebuilder {
 	struct map names;
 	uint64_t correlation;
 
-	/* Of the process at hand. */
+	/* The process at hand. */
 	uint32_t process;
 	struct process_program p;
 	struct piece *pieces; /* by work */
@@ -240,7 +240,7 @@ static void learn_durations(struct rebuilder *b)
 	durations_settle(&b->durations);
 }
 
-/* What its kernels take one after the other, where the graph itself was never measured. */
+/* The sum of its kernels' durations, if the graph itself was never measured. */
 static struct duration sum_of_nodes(struct rebuilder *b, const struct piece *p, uint64_t ticks)
 {
 	struct duration all = { .is_known = true };
@@ -337,7 +337,7 @@ static void note_excess(struct rebuilder *b, size_t work)
 		idle ? more - (int64_t)lead(b, work) : more);
 }
 
-/* What was timed both ways shows what an event measures besides the work: on an idle stream the
+/* The work that was timed both ways shows what an event measures besides it: on an idle stream the
  * call, which comes between them, and something more; on a busy one only that. */
 static void learn_excess(struct rebuilder *b)
 {
@@ -354,7 +354,7 @@ static uint64_t most_of_move(const struct gpu_call *c)
 	return c->sized ? MOVE_MOST_NS + c->bytes / MOVE_LEAST_GB_S : UINT64_MAX;
 }
 
-/* What an event says without what it measures besides. */
+/* The event's time without what it measures besides. */
 static uint64_t without_excess(const struct rebuilder *b, size_t i)
 {
 	const struct piece *p = &b->pieces[i];
@@ -369,7 +369,7 @@ static uint64_t without_excess(const struct rebuilder *b, size_t i)
 	return left < most ? left : most;
 }
 
-/* Takes it off.  Where the host was late with the event behind, it took no longer than that says.
+/* Takes it off.  If the host was late with the event behind, it took no longer than that says.
  */
 static void correct(struct rebuilder *b, size_t i)
 {
@@ -557,7 +557,8 @@ static void note_templates(struct rebuilder *b)
 	}
 }
 
-/* Of the piece itself, else of one that takes equally long; NULL: CUPTI saw none. */
+/* The measured call of the piece itself, else of one that takes equally long; NULL: CUPTI saw none.
+ */
 static const struct measured_call *template_of(const struct rebuilder *b, size_t work)
 {
 	const struct measured_call *own = b->pieces[work].measured;

@@ -18,7 +18,7 @@
 #include "trace/meta.h"
 #include "trace/trace.h"
 
-/* What is known of how long the device took for one call. */
+/* The known device times of one call. */
 struct measured_call {
 	uint64_t ticks;            /* of the call */
 	uint64_t start_ns, end_ns; /* with is_exact: when it ran */
@@ -50,7 +50,7 @@ void measured_calls_join(struct measured_calls *v);
 
 void measured_calls_fini(struct measured_calls *v);
 
-/* What a trace has measured.  0 or -errno. */
+/* Loads the calls that a trace has measured.  0 or -errno. */
 int measured_calls_load(const struct trace *t, const struct meta *m, struct measured_calls *ret_v);
 
 struct rebuilt {

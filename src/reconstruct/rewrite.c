@@ -98,7 +98,7 @@ static void put_names(struct writer *w)
 	}
 }
 
-/* What every reader that shows what a recording has to say will show. */
+/* Adds the sentence that every reader shows with a recording's own remarks. */
 static void put_sentence(struct writer *w)
 {
 	const struct rewritten *d = w->done;

@@ -19,7 +19,7 @@ struct known_program {
 	struct slowdown_alone alone;
 };
 
-/* Those that were put in last stand last. */
+/* The newest stand last. */
 struct known {
 	uint32_t count;
 	bool changed;

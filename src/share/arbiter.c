@@ -228,7 +228,7 @@ static void greet(struct arbiter *a, uint32_t device, uint32_t i)
 		slowdown_remember(p, known);
 }
 
-/* What was measured, for when they come again. */
+/* Keeps the measured values for when the programs come again. */
 static void keep_known(struct arbiter *a)
 {
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {

@@ -69,7 +69,7 @@ static void nap(void)
 	sys(nanosleep, &ms, NULL);
 }
 
-/* Who has it is at it for some system calls, or was stopped in between. */
+/* The owner of the lock needs it for some system calls, or was stopped in between. */
 static long lock(long fd)
 {
 	long failed = -EWOULDBLOCK;

@@ -60,8 +60,8 @@ static struct share_grant plain(const struct policy_program *p, const struct pol
 	};
 }
 
-/* What may delay a request: a quarter of what the shortest takes when it is left alone, and enough
- * for a kernel or two. */
+/* The time by which a request may be delayed: a quarter of what the shortest takes when it is left
+ * alone, and enough for a kernel or two. */
 static uint64_t budget_of(const struct policy_view *v, const struct policy_params *params,
 	const struct policy_state *s)
 {
@@ -90,8 +90,8 @@ static bool any_latency(const struct policy_view *v)
 	return false;
 }
 
-/* Who has got less than its floor in the last window goes on for as long as that floor is of the
- * next, whoever is active. */
+/* A program that has got less than its floor in the last window goes on for as long as that floor
+ * is of the next, whoever is active. */
 static void look_at_shares(
 	const struct policy_view *v, const struct policy_params *p, struct policy_state *s)
 {
@@ -222,7 +222,7 @@ static uint32_t furthest_behind(const struct policy_view *v, const struct policy
 	return last;
 }
 
-/* Who has the turn keeps it until it is ahead by one. */
+/* The program that has the turn keeps it until it is ahead by one. */
 static uint32_t take_turn(const struct policy_view *v, struct policy_state *s)
 {
 	const uint32_t behind = furthest_behind(v, s), now = s->turn - 1;
@@ -316,8 +316,8 @@ static uint32_t room(const struct policy_view *v)
 	return left >= v->sms / 4 ? left : 0; /* on less, a kernel takes too long to be worth it */
 }
 
-/* Of what can't but meet the begin of a request, which it slows down for a moment only: two thirds
- * of the device, where more would be a cap in name only. */
+/* A cap for work that can't but meet the begin of a request, which it slows down for a moment only:
+ * two thirds of the device, where more would be a cap in name only. */
 static uint32_t wider(const struct policy_view *v, uint32_t left)
 {
 	const uint32_t step = v->step ? v->step : 1, most = v->sms * 2 / 3 / step * step;
@@ -359,8 +359,8 @@ static bool is_steered(const struct policy_program *q)
 	return q->here && q->class == CLASS_LATENCY && !q->target_p99_ns;
 }
 
-/* Where requests are to take so many times as long as alone.  More than the first budget between
- * two holds makes requests slower, and best effort no faster. */
+/* Steers programs whose requests are to take so many times as long as alone.  More than the first
+ * budget between two holds makes requests slower, and best effort no faster. */
 static void steer(const struct policy_view *v, const struct policy_params *p,
 	struct policy_state *s, uint64_t budget_ns, bool has_caps)
 {
@@ -404,7 +404,7 @@ static bool any_has_target(const struct policy_view *v)
 	return false;
 }
 
-/* Of caps, what the loop leaves. */
+/* Takes a cap down to the part that the loop leaves. */
 static uint32_t squeezed(const struct policy_view *v, const struct policy_state *s, uint32_t sms)
 {
 	const uint32_t step = v->step ? v->step : 1, left = SLOWDOWN_SQUEEZES - s->slowdown.squeeze;
@@ -423,8 +423,8 @@ static uint64_t fit_budget(const struct policy_view *v, const struct policy_para
 }
 
 /* Best effort waits on the device, so that its host works ahead: once the time of requests alone is
- * known, which is measured in calls.  Where requests are so short that a hold is long for them, or
- * the least budget is too much, it waits in its calls. */
+ * known, which is measured in calls.  If requests are so short that a hold is long for them, or the
+ * least budget is too much, it waits in its calls. */
 static void place_waits(const struct policy_view *v, const struct policy_params *p,
 	struct policy_state *s, uint64_t first_ns)
 {

@@ -53,7 +53,7 @@ struct policy_params {
 				   all rest */
 };
 
-/* What a policy remembers; zeros at the start. */
+/* A policy's state; zeros at the start. */
 struct policy_state {
 	uint64_t window_ns; /* when the last look at shares was */
 	uint64_t retired_then[SHARE_SLOTS];
@@ -83,7 +83,7 @@ struct policy {
 };
 extern const struct policy policies[]; /* the last has no name */
 
-/* What each answer has to be; of the programs that are there. */
+/* Checks each answer for the programs that are there. */
 void policy_check(const struct policy_view *v, const struct share_grant grants[SHARE_SLOTS],
 	uint64_t again_ns);
 

@@ -78,7 +78,7 @@ uint64_t quota_left(const struct quota_sum *s)
 	return s->quota > bytes ? s->quota - bytes : 0;
 }
 
-/* What is left beyond what is asked for; below 0 as far as it goes. */
+/* The bytes left beyond those that are asked for; below 0 as far as it goes. */
 static int64_t slack(const struct quota_sum *s)
 {
 	int64_t rest;
@@ -139,7 +139,8 @@ static enum quota_answer have(struct share_memory *m, const struct quota_sum *su
 	return sum->quota && sum->idle > sum->quota - all ? QUOTA_TIGHT : QUOTA_GRANTED;
 }
 
-/* Who is in the way may have been taken off its processor: at most a tenth of a second in all. */
+/* The thread that is in the way may have been taken off its processor: at most a tenth of a second
+ * in all. */
 static void give_way(int turn)
 {
 	static const struct timespec nap = { .tv_nsec = 50000 };
@@ -173,7 +174,7 @@ static enum quota_answer take(struct share_file *f, uint32_t slot, uint64_t byte
 	return QUOTA_REFUSED;
 }
 
-/* What the dead of the group had is there again, whether the arbiter has looked or not. */
+/* Takes back the memory of the group's dead, whether the arbiter has looked or not. */
 static bool bury_group(struct share_file *f, uint32_t slot)
 {
 	bool buried = false;
@@ -208,7 +209,7 @@ struct known {
 	bool changing; /* what is used, and what the device has, may differ */
 };
 
-/* What pools keep idle is left out: the driver gives it back without a word. */
+/* Idle memory in pools is left out: the driver gives it back without a word. */
 static struct known known_of(const struct share_file *f, uint32_t device)
 {
 	struct known k = { 0 };

@@ -22,17 +22,19 @@ enum quota_answer {
 	QUOTA_REFUSED,
 };
 
-/* What a group has on the device of one of its slots; within another, the one with less left. */
+/* The memory of a group on the device of one of its slots; within another, the one with less left.
+ */
 struct quota_sum {
 	uint64_t quota, used, asked, idle;
 	uint64_t contexts; /* bytes */
 };
 struct quota_sum quota_sum(const struct share_file *f, uint32_t slot);
 
-/* What is left, without what is about to be had. */
+/* The quota's rest, without requests that are under way. */
 uint64_t quota_left(const struct quota_sum *s);
 
-/* Asks for so many bytes, which the slot then uses.  Whoever dies meanwhile is buried. */
+/* Asks for so many bytes, which the slot then uses.  If the process dies meanwhile, the next look
+ * buries it. */
 enum quota_answer quota_take(struct share_file *f, uint32_t slot, uint64_t bytes);
 void quota_give(struct share_slot *s, uint64_t bytes);
 

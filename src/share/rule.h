@@ -58,7 +58,7 @@ struct rule_view {
 /* So much may be left in flight when the next long launch goes: it then follows without a pause. */
 #define RULE_LEAD_NS 1000u
 
-/* What goes ahead of holds: so long it may take until a change of class is felt. */
+/* Work that goes ahead of holds: so long it may take until a change of class is felt. */
 #define RULE_AHEAD_NS 20000000u
 
 static inline bool rule_fits(uint64_t inflight, uint64_t more, uint64_t budget)
@@ -66,10 +66,10 @@ static inline bool rule_fits(uint64_t inflight, uint64_t more, uint64_t budget)
 	return inflight <= RULE_LEAD_NS || inflight + more <= budget;
 }
 
-/* What runs at full width lasts so many budgets at most. */
+/* Work at full width lasts so many budgets at most. */
 #define RULE_FULL_BUDGETS 3u
 
-/* What a launch that was never measured counts as while nobody is waited for: so that few of them
+/* A launch that was never measured counts as this while nobody is waited for: so that few of them
  * are in flight, however long they are. */
 #define RULE_UNKNOWN_ALONE 4u /* of alone_ns */
 

@@ -75,7 +75,7 @@ struct stat_line {
 	uint64_t stack; /* the 28th: another after each exec; 0: not for this process to know */
 };
 
-/* Of /proc/PID/stat; false: there is no such process. */
+/* Reads /proc/PID/stat; false: there is no such process. */
 static bool read_stat(uint32_t pid, struct stat_line *ret)
 {
 	char path[SHARE_PATH], text[1024], number[24];
@@ -180,7 +180,7 @@ static bool make_device(struct share_device *d, uint64_t from, const uint8_t uui
 }
 
 /* One that is just being made may be the same: its maker is quick, waits for a core, or was killed.
- * What it is then. */
+ * Returns its state then. */
 static uint64_t settled(struct share_device *d)
 {
 	const struct timespec nap = { 0, 1000000 };
@@ -255,7 +255,7 @@ static bool is_mine(const struct share_slot *s, const struct share_who *w)
 	       s->who.start_time == w->start_time && s->who.pid_space == w->pid_space;
 }
 
-/* Of another device. */
+/* Whether another device is held. */
 static bool is_held(
 	const struct share_slot *s, uint32_t claimed_device, const _Atomic uint32_t *held)
 {
@@ -264,7 +264,7 @@ static bool is_held(
 	       load_acquire(held) >> device & 1;
 }
 
-/* What a program left that was in this process before it. */
+/* Releases the slots of a program that was in this process before. */
 static void release_own(
 	struct share_file *f, const struct share_who *w, const _Atomic uint32_t *held)
 {
@@ -367,7 +367,7 @@ void share_set_class(struct share_file *f, uint32_t slot, enum share_class class
 		clear_bits(f, slot);
 }
 
-/* Who was at it may have been killed in between. */
+/* The process that was changing it may have been killed in between. */
 static bool was_left(uint64_t word)
 {
 	const uint32_t pid = (uint32_t)word;
@@ -390,7 +390,7 @@ uint32_t share_bury(struct share_file *f)
 	return buried;
 }
 
-/* Whoever goes inside or outside says so before its bit: that is looked at again behind it. */
+/* A program goes inside or outside before it changes its bit: that is looked at again behind it. */
 static bool end_lingering(struct share_file *f, uint32_t device, uint32_t slot, uint64_t now)
 {
 	struct share_work *w = &f->slots[slot].work;

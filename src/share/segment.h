@@ -23,13 +23,13 @@
 #define SHARE_PATH    512u
 #define SHARE_LINE    __attribute__((aligned(64)))
 
-/* What best effort may have in flight while no latency program is there: one that comes is served
- * after so long, and the host may fall behind for as long without a pause on the device. */
+/* The work that best effort may have in flight while no latency program is there: one that comes is
+ * served after so long, and the host may fall behind for as long without a pause on the device. */
 #define SHARE_ALONE_NS 20000000u
 
 enum share_class { CLASS_NONE, CLASS_LATENCY, CLASS_BEST_EFFORT };
 
-/* What a best-effort program is to do while a latency program is inside a request. */
+/* A best-effort program does this while a latency program is inside a request. */
 enum share_mode {
 	MODE_OPEN,   /* nothing is asked */
 	MODE_GATE,   /* wait */
@@ -38,7 +38,7 @@ enum share_mode {
 	MODE_HOLD,   /* wait, whoever is active: it is others' turn */
 };
 
-/* What a program is to keep to, as its reader has it. */
+/* A program's orders, as its reader has them. */
 struct share_grant {
 	uint32_t class, mode;   /* enum share_class, share_mode */
 	uint16_t cap_sms;       /* 0: no caps; else also while none is active, for what takes longer
@@ -65,16 +65,16 @@ struct share_slot_grant {
 } SHARE_LINE;
 
 /*
- * Who pairs with whom, of what processes share here.  who.state is stored last and with release by
- * share_claim(), loaded with acquire before anything else of a slot; devices[].who.state likewise
- * by share_device().  grant.mode is stored last by the arbiter's put() and loaded first by
- * share_grant(). work.inside and the bits of `active` are changed and looked at again in the order
- * seq_cst, by show_inside() and end_lingering(); work.inside and a stream's count by go_outside()
- * and streams_submit(), with full barriers.  memory.asked and memory.used are of order seq_cst for
- * the sum of quota.c.  So are memory.wanted_until_ns, memory.wanted and wanted_hint: quota_want()
- * stores the hint last, served_give_wanted() clears it and then looks at the others.  All else are
- * amounts that stand for themselves: relaxed, and whoever reads several of them may see some of
- * them older.
+ * Pairs of stores and loads between the processes that share here.  who.state is stored last and
+ * with release by share_claim(), loaded with acquire before anything else of a slot;
+ * devices[].who.state likewise by share_device().  grant.mode is stored last by the arbiter's put()
+ * and loaded first by share_grant(). work.inside and the bits of `active` are changed and looked at
+ * again in the order seq_cst, by show_inside() and end_lingering(); work.inside and a stream's
+ * count by go_outside() and streams_submit(), with full barriers.  memory.asked and memory.used are
+ * of order seq_cst for the sum of quota.c.  So are memory.wanted_until_ns, memory.wanted and
+ * wanted_hint: quota_want() stores the hint last, served_give_wanted() clears it and then looks at
+ * the others.  All else are amounts that stand for themselves: relaxed, and whoever reads several
+ * of them may see some of them older.
  */
 
 /* Written by the program: amounts. */
@@ -232,7 +232,7 @@ struct share_file {
 		_Atomic uint64_t
 			unpooled; /* pools that the library did not make, where one was wanted */
 	} arbiter SHARE_LINE;
-	/* What a person has asked of the policy; 0: as it is by default. */
+	/* A person's wishes to the policy; 0: as it is by default. */
 	struct share_tuning {
 		uint64_t budget_ns, full_below_ns;
 		uint32_t cap_sms;
@@ -255,7 +255,7 @@ void share_close(struct share_file *f);
  * person has set: the next one begins with it. */
 void share_keep(const struct share_file *f, const char *directory);
 
-/* Of a segment, whole pages. */
+/* Bytes of a segment, in whole pages. */
 size_t share_mapped_bytes(void);
 
 /* The directory where none is given: "" when its name is too long. */
@@ -263,7 +263,7 @@ void share_directory(char ret[SHARE_PATH], const char *runtime_directory);
 
 /* ---- slots ---- */
 
-/* What a program says of itself. */
+/* A program's words of itself. */
 struct share_self {
 	uint32_t class, weight, sms, under_mps;
 	uint64_t deadline_ns, target_p99_ns, max_wait_ns;
@@ -286,7 +286,7 @@ uint32_t share_claim(struct share_file *f, uint32_t device, const struct share_s
 /* One that the calling process has. */
 void share_release(struct share_file *f, uint32_t slot);
 
-/* What a slot is to keep to now.  Each word is right, though the arbiter may be changing them. */
+/* A slot's present orders.  Each word is right, though the arbiter may be changing them. */
 struct share_grant share_grant(const struct share_slot *s);
 
 /* The class of a slot changes: its bits with it. */
@@ -296,7 +296,7 @@ void share_set_class(struct share_file *f, uint32_t slot, enum share_class class
  * process ids nobody knows. */
 bool share_is_dead(const struct share_slot *s);
 
-/* Where requests follow each other soon, beside what they take, one that has ended counts as active
+/* If requests follow each other soon, beside what they take, one that has ended counts as active
  * until the next, for twice as long as that is expected to take: until when; 0: it does not. */
 static inline uint64_t share_lingers_until(const struct share_work *w)
 {

@@ -192,9 +192,9 @@ static uint32_t thousandths(double times)
 	return times > 0 ? times < 1e6 ? (uint32_t)(times * 1000 + 0.5) : 1000000000 : 0;
 }
 
-/* How far the 99th percentile is from what it may be moves what the others may take.  Where
- * requests queue, who waits for the slow ones sees less of them than they are slower.  Of what a
- * single kernel does to a request no budget takes anything away, so that it takes half at most. */
+/* How far the 99th percentile is from what it may be moves what the others may take.  If requests
+ * queue, a program that waits for the slow ones sees less of them than they are slower.  No budget
+ * takes away a single kernel's effect on a request, so that it takes half at most. */
 static void look_at_tail(struct slowdown_program *p, const struct slowdown_seen *seen)
 {
 	const double may = (seen->target - 1) * (p->is_regular ? 1 : QUEUED_TAIL);
@@ -220,7 +220,7 @@ static double root(double x)
 	return r;
 }
 
-/* Of a ratio of medians: what chance alone makes of it. */
+/* The noise of a ratio of medians: what chance alone makes of it. */
 static double noise_of(const struct slowdown_alone *now, uint32_t n,
 	const struct slowdown_alone *alone, uint32_t m)
 {

@@ -26,7 +26,7 @@ struct slowdown_times {
 	uint32_t count; /* ever */
 };
 
-/* What is known of a program from before. */
+/* A program's known times from before. */
 struct slowdown_alone {
 	double p50_ns, p90_ns, p99_ns; /* 0: nothing */
 };
@@ -66,7 +66,7 @@ struct slowdown {
 	struct slowdown_program program[SHARE_SLOTS];
 };
 
-/* What was seen of one latency program since the step before. */
+/* The observations of one latency program since the step before. */
 struct slowdown_seen {
 	uint64_t who;            /* tells it from another in the same slot; 0: there is none */
 	double target;           /* times as long as alone */
@@ -86,17 +86,17 @@ struct slowdown_input {
 /* Afterwards budget_ns, squeeze and window are as they are to be. */
 void slowdown_step(struct slowdown *s, const struct slowdown_input *in);
 
-/* What a program is known to take alone, from a file of before; it holds until it is measured. */
+/* Sets a program's times alone, from a file of before; they hold until they are measured. */
 void slowdown_remember(struct slowdown_program *p, const struct slowdown_alone *known);
 
-/* What was measured of it; false: fewer than `least` requests were. */
+/* Its measured times; false: fewer than `least` requests were. */
 bool slowdown_learnt(const struct slowdown_program *p, uint32_t least, struct slowdown_alone *ret);
 
 /* How long its requests take when nothing delays them, as far as that is known; 0: it is not. */
 double slowdown_lasts(const struct slowdown_program *p);
 
-/* What a request may take beside best effort, as a multiple of alone, so that with its wait for
- * those before it takes `target` times as long; load: share of the time inside requests. */
+/* The multiple of its time alone that a request may take beside best effort, so that with its wait
+ * for those before it takes `target` times as long; load: share of the time inside requests. */
 double slowdown_allowed(double target, double load);
 
 #endif

@@ -41,7 +41,7 @@ static const Elf64_Phdr *segment(const struct image *f, const Elf64_Ehdr *e, int
 	return part(f, e->e_phoff + (uint64_t)i * sizeof(Elf64_Phdr), sizeof(Elf64_Phdr));
 }
 
-/* Where in the file the byte of an address is; the file's size when nowhere. */
+/* The place in the file of the byte at an address; the file's size if there is none. */
 static uint64_t file_offset(const struct image *f, const Elf64_Ehdr *e, uint64_t address)
 {
 	const Elf64_Phdr *p;

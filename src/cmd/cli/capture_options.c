@@ -41,7 +41,7 @@ static int put_launches(const struct options *o, struct bounded *to)
 	return 0;
 }
 
-/* What stands behind `head`, or NULL when the text does not begin with it. */
+/* The text behind `head`, or NULL when it does not begin with it. */
 static const char *behind(const char *text, const char *head)
 {
 	const size_t n = strlen(head);

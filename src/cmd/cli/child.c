@@ -50,7 +50,7 @@ static ssize_t read_start(const char *path, char *to, size_t size)
 	return n;
 }
 
-/* What is no trace stays what it is: losing it would hurt. */
+/* A file that is no trace stays as it is: losing it would hurt. */
 static int check_replaceable(const char *path, struct error *err)
 {
 	struct stat st;
@@ -177,7 +177,7 @@ bool child_trace_is_there(const struct child *c)
 
 /* ---- the environment ---- */
 
-/* What the person has there already stays in front. */
+/* The person's own value stays in front. */
 static int cannot_set(void)
 {
 	return complain(EXIT_ENVIRONMENT, "the environment can't be set: %s", strerror(errno));
@@ -211,7 +211,8 @@ static int prepend_path(const char *name, const char *path)
 
 /*
  * AddressSanitizer, where it is a library, ends a program in which another comes first.  Ours has
- * none of the functions that it stands in for.  What else the person preloads it still looks at.
+ * none of the functions that it stands in for.  The sanitizer still looks at the person's other
+ * preloaded libraries.
  */
 static int allow_sanitizer(void)
 {
@@ -253,7 +254,8 @@ static int set_python(const struct child *c)
 	return 0;
 }
 
-/* What is run here by a program of weir run shares the GPU as that does, and has its quota. */
+/* A program that weir run started passes its sharing and quota on to the programs that it starts
+ * here. */
 static const char *outer_words(void)
 {
 	static const char sched[] = WEIR_OPTION_sched ",";
@@ -345,8 +347,8 @@ static const int passed_on[] = { SIGHUP, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIG
 static sigset_t before;
 static struct sigaction int_before, quit_before, child_before;
 
-/* SIGINT and SIGQUIT come from the terminal to the program as well: it decides.  Where SIGCHLD
- * is ignored, the kernel throws away how a child ended. */
+/* SIGINT and SIGQUIT come from the terminal to the program as well: it decides.  If SIGCHLD is
+ * ignored, the kernel throws away how a child ended. */
 static void take_signals(void)
 {
 	sigset_t set;
@@ -404,7 +406,7 @@ static int why_not(const char *path)
 	return S_ISREG(st.st_mode) && !access(path, X_OK) ? 0 : EACCES;
 }
 
-/* Where execvp() finds a program: 0, or why it does not, as errno has it. */
+/* Finds a program as execvp() does: 0, or why it does not, as errno has it. */
 static int find_program(const char *name, char path[PATH_MAX])
 {
 	const char *dirs = getenv("PATH");

@@ -35,7 +35,8 @@ struct child {
 	ino_t inode;
 };
 
-/* What is preloaded into a program, libweir.so: 0, or an exit code after complaining. */
+/* The path of libweir.so, which is preloaded into a program: 0, or an exit code after complaining.
+ */
 int child_hook(char ret_path[PATH_MAX]);
 
 /* Whether the program can be found and run: 0, or an exit code after complaining. */

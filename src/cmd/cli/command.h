@@ -29,8 +29,8 @@ const char *opt_default(const char *command, const char *name);
 /* Each value of an option that may be given several times: i = 0, 1 … until NULL. */
 const char *opt_nth(const struct options *o, const char *name, int i);
 
-/* What is left: the arguments that are no options (from the program on, where one is
- * started).  Terminated by a NULL. */
+/* The rest: the arguments that are no options (from the program on, where one is started).
+ * Terminated by a NULL. */
 int opt_argc(const struct options *o);
 char **opt_argv(const struct options *o);
 

@@ -72,7 +72,7 @@ unsigned device_sms(void)
 		       : 0;
 }
 
-/* What is in flight there, and a little for each program, so that idle ones spread as well. */
+/* Work in flight there, and a little for each program, so that idle ones spread as well. */
 static uint64_t load_of(const struct share_file *f, const unsigned char uuid[16])
 {
 	uint64_t load = 0;

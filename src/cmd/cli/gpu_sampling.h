@@ -15,7 +15,7 @@ struct gpu_sampling {
 /* NVML, the driver's or the simulated one; 0, or an exit code after complaining. */
 int gpu_sampling_open(bool sim, struct nvml **ret_n);
 
-/* What the option asks for.  0, or an exit code after complaining. */
+/* Prepares the sampling that the option asks for.  0, or an exit code after complaining. */
 int gpu_sampling_prepare(struct gpu_sampling *g, const struct options *o);
 
 /* Begins, once the program has begun to write to its trace at `path`; says what goes wrong. */

@@ -180,7 +180,7 @@ struct input_files input_files(const struct options *o)
 			   : (struct input_files){ unnamed, 1 };
 }
 
-/* What is read when no file is named. */
+/* Says which file is read when none is named. */
 static int say_unnamed(const char *path)
 {
 	if (access(path, F_OK))

@@ -124,7 +124,7 @@ static int other_device(const char *path)
 		path);
 }
 
-/* What the trace says of the device, where it says it. */
+/* Takes the trace's facts of the device, if it has them. */
 static int take_device(
 	struct dataset *d, const struct meta *m, const struct meta_device *on, const char *path)
 {

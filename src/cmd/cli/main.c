@@ -36,7 +36,7 @@ static int run(const struct command *c, int argc, char **argv)
 	return code;
 }
 
-/* What weir holds true of itself and was not: the output may be wrong, or all right. */
+/* Warns if weir's checks of itself failed: the output may be wrong, or all right. */
 static void warn_of_broken(void)
 {
 	const struct expect_report r = expect_report();
@@ -59,9 +59,9 @@ static int finish(int code)
 }
 
 /*
- * Where a standard stream is closed, the next file that is opened would become it, and be written
- * what is meant for a person.  Something that can't be used the right way takes its place, for
- * this process alone: a program that is started finds it closed again.
+ * If a standard stream is closed, the next opened file would become it, and receive text for a
+ * person.  Something that can't be used the right way takes its place, for this process alone: a
+ * program that is started finds it closed again.
  */
 static void fill_standard_streams(void)
 {

@@ -112,7 +112,7 @@ static const char *take_field(const char **at, const char *end, struct slice *re
 	return NULL;
 }
 
-/* What stands in a line, fit to be shown. */
+/* The text of a cell, fit to be shown. */
 static const char *shown(struct slice s, char text[static 40])
 {
 	const size_t n = s.n < 36 ? s.n : 36;
@@ -138,7 +138,7 @@ __attribute__((format(printf, 2, 3))) static void complain_of(
 	complain(EXIT_USAGE, "line %llu: %s", (unsigned long long)t->line, text);
 }
 
-/* A whole number, 256 or 256.0 as spreadsheets have it.  What is larger than any limit stops at
+/* A whole number, 256 or 256.0 as spreadsheets have it.  A number larger than any limit stops at
  * the largest. */
 static bool take_count(struct slice s, uint32_t *ret_value)
 {

@@ -13,7 +13,7 @@
 #include <stdio.h>
 
 /* Returns an exit code: EXIT_USAGE when the columns are not there, or a row is bad; such a row is
- * written back with the three columns empty.  What is wrong is printed by complain(). */
+ * written back with the three columns empty.  complain() prints the fault. */
 int occupancy_csv(FILE *in, FILE *out);
 
 /* 0.5, 1, 0.6666666666666666: the shortest text that reads back as active / most.  The text lives

@@ -50,7 +50,7 @@ struct options {
 /* NULL when there is no such command. */
 const struct command *command_find(const char *name);
 
-/* What `complain` names as the speaker; main() sets it. */
+/* Sets the speaker of `complain`; main() calls it. */
 void command_enter(const struct command *c);
 
 /*

@@ -20,7 +20,7 @@ const char *output_path(const struct options *o)
 	return path && strcmp(path, "-") ? path : NULL;
 }
 
-/* Behind "%q": "{NAME}".  What follows it, or NULL after complaining. */
+/* Behind "%q": "{NAME}".  The text behind it, or NULL after complaining. */
 static const char *put_variable(const char *pattern, const char *at, struct bounded *to)
 {
 	char name[128];
@@ -42,7 +42,7 @@ static const char *put_variable(const char *pattern, const char *at, struct boun
 	return close + 1;
 }
 
-/* What a mark stands for; what follows it, or NULL after complaining. */
+/* Puts the text for a mark; returns the text behind it, or NULL after complaining. */
 static const char *put_mark(const char *pattern, const char *at, struct bounded *to)
 {
 	char host[256] = "";

@@ -45,7 +45,7 @@ static bool is_trace(const char *path)
 
 /* ---- tables of a trace ---- */
 
-/* Of all devices that the process saw, as the hook has it. */
+/* The UUID of all devices that the process saw, as the hook has it. */
 static void uuid_of(const struct meta *m, uint32_t process, uint8_t ret_uuid[16])
 {
 	struct predict_uuids all = { 0 };

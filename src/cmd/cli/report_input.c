@@ -19,7 +19,7 @@ bool report_input_colour(void)
 	return isatty(STDOUT_FILENO) == 1 && !(no && *no);
 }
 
-/* What the environment says of the terminal's characters: the first of these that is set. */
+/* Whether the environment asks for UTF-8: the first of these that is set. */
 bool report_input_utf8(void)
 {
 	static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };

@@ -18,7 +18,7 @@ bool report_input_utf8(void);
 int report_input_rows(const struct options *o, unsigned *ret_rows);
 
 /* Makes those facets of the report of the one trace that the arguments name, and gives it and --top
- * to show(), whose exit code it returns.  What is wrong has been said. */
+ * to show(), whose exit code it returns.  The error has been printed. */
 int report_input_show(const struct options *o, uint32_t facets,
 	int (*show)(const struct options *o, struct report *r, unsigned rows));
 
