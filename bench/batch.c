@@ -1,10 +1,11 @@
 /*
- * What the batcher (src/batch) costs and gains.
+ * The costs and gains of the batcher (src/batch).
  *
  *	bench-batch            nanoseconds for a decision and an admission, with 8 models of 4
- *classes and 1000 requests queued in each bench-batch rates      requests a second at 99 % and 99.9
- *% answered in time, by policy: the median of five seeds, simulated (src/batch/batch_simulate.h)
- *	bench-batch overload   what is answered, late and shed beyond the rate of 99 %
+ *	                       classes and 1000 requests queued in each
+ *	bench-batch rates      requests a second at 99 % and 99.9 % answered in time, by policy:
+ *	                       the median of five seeds, simulated (src/batch/batch_simulate.h)
+ *	bench-batch overload   the shares answered, late and shed beyond the rate of 99 %
  *
  * The workloads are those of the unit tests (tests/unit/workload.h).
  */

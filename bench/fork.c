@@ -1,6 +1,6 @@
 /*
- * What a fork of a program that uses CUDA costs, and what its child has written to before it does
- * anything itself.
+ * The cost of a fork of a program that uses CUDA, and the pages that its child has written to
+ * before it does anything itself.
  *
  *	[weir record -o t.weir --] bench-fork [-n FORKS]
  *

@@ -1,8 +1,8 @@
 /*
- * What recording adds to one CUDA call.
+ * The cost of recording one CUDA call.
  *
  *	weir record --level all -o t.weir launch [-c CALL] [-t THREADS] [-b BATCH] [-n ROUNDS] [-m]
- *t.weir
+ *		t.weir
  *
  * Run under weir record, with the trace's name as the argument: the program maps the trace and
  * switches recording itself, so that the variants alternate within one process, batch by
@@ -23,8 +23,8 @@
  * Prints the medians of the batches in nanoseconds a call, and the median difference of the
  * batches of one round.  CALL is launch (an empty kernel,
  * <<<1,32>>>), params (the same with four addresses and four scalars), query (cuStreamQuery of an
- *idle stream) or current (cuCtxGetCurrent).  -m: in the main thread, whose stack is copied without
- *the kernel's help.
+ * idle stream) or current (cuCtxGetCurrent).  -m: in the main thread, whose stack is copied without
+ * the kernel's help.
  */
 #include <dlfcn.h>
 #include <fcntl.h>

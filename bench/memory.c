@@ -1,9 +1,9 @@
 /*
- * What the driver's calls about memory cost, as medians of some rounds in nanoseconds: an
+ * The costs of the driver's calls about memory, as medians of some rounds in nanoseconds: an
  * allocation with its free, and the parts of mapping a handle.  The prices of `weir memory
- *--replay` (src/allocator/prices.c) are such numbers.  Then how much of the device small
- *allocations take, which says in what pages the driver has it.  Under weir run --pool the first two
- *are the pool's.
+ * --replay` (src/allocator/prices.c) are such numbers.  Then how much of the device small
+ * allocations take, which says in what pages the driver has it.  Under weir run --pool the first
+ * two are the pool's.
  *
  *	bench-memory
  */

@@ -1,4 +1,5 @@
-"""What weir top and weir monitor cost while they watch: monitor.py BUILD [SECONDS [RECORDED [IDLE]]].
+"""The cost of weir top and weir monitor while they watch: monitor.py BUILD [SECONDS [RECORDED
+[IDLE]]].
 
 RECORDED programs are recorded with device times (each launches and waits as fast as the simulated driver lets it), two
 share a GPU, and IDLE processes of the same user do nothing.  weir top prints a look a second; weir monitor looks each five

@@ -1,7 +1,7 @@
 /*
- * What placing and freeing a block costs in the pool (src/pool), in nanoseconds for the pair, with
- * so many live blocks and free ranges around it; and finding the block of a pointer.  The least of
- * some rounds, since everything else on the machine only adds.
+ * The cost of placing and freeing a block in the pool (src/pool), in nanoseconds for the pair, with
+ * so many live blocks and free ranges around it; and of finding the block of a pointer.  The least
+ * of some rounds, since everything else on the machine only adds.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /*
- * What one prediction costs, in nanoseconds, on this machine:
+ * The cost of one prediction, in nanoseconds, on this machine:
  *
  *	bench-predict [MODEL]
  *
@@ -8,7 +8,7 @@
  * does between its launches, and the launch is put together anew; the median of 801 calls, less
  * what reading the clock takes.  The kernels are those of tests/unit/zoo.c, the models are trained
  * on them first; XGBoost is asked for the same row of the same forest where its library is
- * installed.  Where it is not, the forest is that of the model file.
+ * installed.  Without the library, the forest is that of the model file.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /*
- * What one NVTX range costs, a push and a pop together.
+ * The cost of one NVTX range, a push and a pop together.
  *
  *	weir record -o t.weir -- bench-range [-b BATCH] [-n ROUNDS]
  *

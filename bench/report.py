@@ -1,4 +1,4 @@
-"""What weir report --only LIST costs beside decoding: user time, medians of RUNS runs.
+"""The cost of weir report --only LIST beside decoding: user time, medians of RUNS runs.
 
 python3 bench/report.py BUILD [CALLS] makes a recording of ten million calls twice, packed and not.
 `failures` is the cheapest walk over all calls: what it takes longer for the packed one is decoding.

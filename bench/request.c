@@ -1,10 +1,10 @@
 /*
- * What a recording costs weir serve: a request and a batch, as src/serve/recorded.c says them.
+ * The cost of a recording to weir serve: a request and a batch, as src/serve/recorded.c says them.
  *
  *	weir record -o t.weir -- bench-request [ROUNDS]
  *
  * Prints the median of the rounds, of 2,000 each, in nanoseconds.  The exit status is 1 if a
- *request costs 200 ns or more.
+ * request costs 200 ns or more.
  */
 #include <dlfcn.h>
 #include <stdio.h>

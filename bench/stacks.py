@@ -1,4 +1,5 @@
-"""What a call stack costs a Python program: microseconds of a call of cuCtxSynchronize, 12 functions deep.
+"""The cost of a call stack to a Python program: microseconds of a call of cuCtxSynchronize, 12
+functions deep.
 
     weir record [--stacks=sync] -o t.weir -- python3 bench/stacks.py
 """

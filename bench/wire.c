@@ -1,5 +1,5 @@
 /*
- * What a request costs as bytes: the head is parsed, the inference request read, the answer and its
+ * The cost of a request's bytes: the head is parsed, the inference request read, the answer and its
  * head printed.  User time, the median of five rounds.  JSON holds 16 FP32 each way, as a client in
  * Python prints them; the binary request has the same 64 bytes behind its JSON.
  */
@@ -98,7 +98,7 @@ failed:
 	exit(1);
 }
 
-/* What HTTP/2 carries is a message: there is no head to parse. */
+/* HTTP/2 carries a message: there is no head to parse. */
 static void serve_grpc(struct buf *bytes, struct buf *unused, struct buf *out)
 {
 	struct error err = { "" };

@@ -7,7 +7,7 @@
  * measured once the first chunk of it has been overwritten: how long that takes to come is the size
  * of the ring.  Prints the median, the 99.9th percentile and the longest of LAUNCHES (2000000), of
  * an empty kernel, in nanoseconds, each between two readings of the clock, which are part of it.
- * Those in which the machine ran something else meanwhile are left out.
+ * Launches during which the machine ran something else are left out.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -13,7 +13,7 @@ build=build-arm64
 tools=$PWD/tools
 . tools/debian.sh
 
-# What ctest starts as sh runs in the root, where this folder is at its own place.
+# ctest starts sh scripts in the root, where this folder is at its own place.
 if [ "${1-}" = inside ]; then
 	shift
 	root=$PWD/$build/sysroot

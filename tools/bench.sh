@@ -1,4 +1,4 @@
-# What recording costs: bench.sh BUILD.  Nanoseconds that are added to a call, beside what other
+# The cost of recording: bench.sh BUILD.  Nanoseconds that are added to a call, beside what other
 # tools add where they are installed; then a PyTorch layer; then what the library costs a program
 # that uses no CUDA at all.  On the simulated driver when there is no GPU.
 build=$(cd "$1" && pwd) || exit 1

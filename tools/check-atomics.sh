@@ -1,6 +1,6 @@
-# What threads and processes share is _Atomic, and each access to it names its order: check-atomics.sh ROOT BUILD.
-# Clang knows an access that does not, and gcc's atomic_...() of an object that is not _Atomic; without clang
-# only the words are looked at.
+# All that threads and processes share is _Atomic, and each access to it names its order:
+# check-atomics.sh ROOT BUILD. Clang knows an access that does not, and gcc's atomic_...() of an
+# object that is not _Atomic; without clang only the words are looked at.
 cd "$1" || exit 1
 gen=$2/gen
 case $gen in /*) ;; *) gen=$OLDPWD/$gen ;; esac

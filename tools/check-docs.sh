@@ -1,6 +1,6 @@
-# What the documentation names is there: files and directories of this tree, targets of make and of links, commands,
-# options and keys of JSON, the cases that guard a rule of the injected library.  Pages stay short, and each is in the
-# index: check-docs.sh ROOT.
+# The things that the documentation names are there: files and directories of this tree, targets of
+# make and of links, commands, options and keys of JSON, the cases that guard a rule of the injected
+# library.  Pages stay short, and each is in the index: check-docs.sh ROOT.
 tools=$(cd "$(dirname "$0")" && pwd)
 cd "$1" || exit 1
 pages=$(ls ./*.md docs/*.md docs/*/*.md examples/*/*.md bench/*/*.md 2>/dev/null)
@@ -29,7 +29,7 @@ for entry in $(git ls-files 2>/dev/null | sed 's|/.*|/|' | sort -u); do
 	bad=1
 done
 
-# What make is asked for.
+# Targets of make.
 [ ! -f Makefile ] || for page in $pages; do
 	for target in $(grep -ohE '(^    |`|^\$ )make [a-z0-9-]+' "$page" | sed 's/.* //' | sort -u); do
 		grep -qE "^([a-z-]+ )*$target( [a-z-]+)*:" Makefile && continue

@@ -1,5 +1,6 @@
 # A generated header is made before each file that includes it is compiled, whatever the order in which the builder takes
-# them: check-generated.sh ROOT BUILD.  What is included the builder knows of what it has compiled.
+# them: check-generated.sh ROOT BUILD.  The builder knows the included files of all that it has
+# compiled.
 build=$(cd "$2" && pwd)
 [ -f "$build/build.ninja" ] && command -v ninja >/dev/null || exit 0
 ninja -C "$build" -t deps | awk -v build="$build/" '

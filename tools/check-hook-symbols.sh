@@ -1,5 +1,5 @@
-# What libweir.so takes from the program's libc is on the list of what the hook may use:
-# check-hook-symbols.sh ROOT BUILD.
+# libweir.so takes from the program's libc only functions on the hook's list: check-hook-symbols.sh
+# ROOT BUILD.
 library=$2/lib/weir/libweir.so
 [ -f "$library" ] || exit 0
 nm -D --undefined-only "$library" | awk '{ sub(/@.*/, "", $2); print $2 }' | sort -u |

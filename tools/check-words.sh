@@ -12,7 +12,7 @@ found=$(printf '%s\n' "$files" | grep -v '^tools/check-words\.sh$' | tr '\n' '\0
 [ -z "$found" ] || printf '%s\n' "$found" | cut -c 1-140 | sed 's/^/  /'
 [ -z "$found" ] || bad=1
 
-# What people read, and names and comments in code.  Tests may say what they like.
+# The texts that people read, and names and comments in code.  Tests may say what they like.
 read=$(printf '%s\n' "$files" | grep -E '^([A-Z]+\.md|(docs|man|src|viewer)/.*|api/(command|option|hint)\.tbl)$' |
 	grep -E '\.(md|in|tbl|c|h|S|js|html|map)$')
 while IFS= read -r line; do

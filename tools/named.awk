@@ -1,6 +1,6 @@
-# What code spans of pages name of the command line and of JSON is there:
-# named.awk api/command.tbl api/option.tbl docs/reference/json-*.md pages=1 PAGE...
-# It reads `weir COMMAND --option`, `--option` alone (of any command), `list[].key`, and a span after the word key.
+# The options and keys in code spans of pages are there: named.awk api/command.tbl api/option.tbl
+# docs/reference/json-*.md pages=1 PAGE... It reads `weir COMMAND --option`, `--option` alone (of
+# any command), `list[].key`, and a span after the word key.
 function complain(what) {
 	printf "  %s:%d: there is no %s\n", FILENAME, FNR, what
 	bad = 1

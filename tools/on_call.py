@@ -108,7 +108,7 @@ class Scene:
             time.sleep(0.2)
 
     def bystanders(self):
-        """What is said to have become slower though nothing did."""
+        """The regressions that were reported though nothing became slower."""
         return [r for name in self.beside for r in self.ask("/v1/regressions?program=" + name)["regressions"]]
 
     def slow_down(self, known=()):

@@ -93,7 +93,7 @@ def panels(scene, port, path):
 
 
 def watch_top(scene, columns=100, lines=12, seconds=8):
-    """What a terminal shows after so long."""
+    """The picture of a terminal after so long."""
     screen = pyte.Screen(columns, lines)
     stream = pyte.ByteStream(screen)
     pid, fd = pty.fork()

@@ -1,6 +1,7 @@
-# What a run of tests came to: summary.sh FILE..., the results that ctest --output-junit wrote, each in the folder of
-# its build.  Prints `N passed, N failed, N skipped`, and then which were skipped and why: the last line that such a
-# test printed.  Leaves with 1 if one failed, or if there are no results.
+# The outcome of a run of tests: summary.sh FILE..., the results that ctest --output-junit wrote,
+# each in the folder of its build.  Prints `N passed, N failed, N skipped`, and then which were
+# skipped and why: the last line that such a test printed.  Leaves with 1 if one failed, or if there
+# are no results.
 there=/dev/null missing=
 for file in "$@"; do
 	if [ -e "$file" ]; then

@@ -36,7 +36,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 # ---- a part, in a process of its own ----
 
 class Part:
-    """Where it writes, when it ends, and how far it is."""
+    """The file it writes, its end of time, and its position."""
     path, end, skip, steps = "", 0.0, 0, 0
 
 
@@ -448,7 +448,7 @@ def buffers(make, each):
 
 
 def predicted(before):
-    """Of the plan that was made last."""
+    """The choice of the newest plan."""
     library = kernels._get()
     made = [p for key, p in library.plans.items() if key not in before]
     return [{"text": library.c.weir_plan_text(p).decode(), "us": library.c.weir_plan_predicted_ns(p) / 1e3} for p in made]
@@ -496,7 +496,8 @@ def operands(m, n, k, name="bf16"):
 
 
 def error_of(got, a, b):
-    """Of a few rows of a product: the largest error, as a share of the sum of the products' sizes."""
+    """For a few rows of a product: the largest error, as a share of the sum of the products'
+    sizes."""
     a, b = a[:256].double(), b.double()
     return float(((got[:256].double() - a @ b.t()).abs() / (a.abs() @ b.abs().t())).max())
 
@@ -578,7 +579,8 @@ def fused_are_fast():
             measure_fused(*shape, epilogue)
 
 
-# Of ResNet-50: pixels across, channels, filters, their width, stride.  The first layer is one more.
+# Layers of ResNet-50: pixels across, channels, filters, their width, stride.  The first layer is
+# one more.
 LAYERS = ((56, 64, 64, 3, 1), (56, 64, 256, 1, 1), (56, 256, 64, 1, 1), (56, 128, 128, 3, 2), (56, 256, 512, 1, 2),
           (28, 128, 128, 3, 1), (28, 128, 512, 1, 1), (28, 512, 128, 1, 1), (28, 256, 256, 3, 2), (14, 256, 256, 3, 1),
           (14, 256, 1024, 1, 1), (14, 1024, 256, 1, 1), (14, 512, 512, 3, 2), (7, 512, 512, 3, 1), (7, 512, 2048, 1, 1))
@@ -587,7 +589,8 @@ FIRST = (224, 3, 64, 7, 2)
 
 @one
 def measure_layer(what, layer, epilogue=None, n=64):
-    """Beside PyTorch with cuDNN's benchmark mode.  Of Weir's: the first four choices on the tensor cores, or the plain one."""
+    """Beside PyTorch with cuDNN's benchmark mode.  Weir's candidates: the first four choices on the
+    tensor cores, or the plain one."""
     f = torch.nn.functional
     h, c, k, r, stride = layer
     out = (h + 2 * (r // 2) - r) // stride + 1
@@ -741,7 +744,7 @@ class Child:
                                         env={**os.environ, "XDG_CACHE_HOME": cache})
 
     def read(self):
-        """What it wrote, and whether it needs no other look."""
+        """The child's results, and whether it needs no other look."""
         at = open(self.path + ".at").read() if os.path.exists(self.path + ".at") else "0"
         if at and at != self.at:
             self.moved, self.at = time.monotonic(), at

@@ -55,7 +55,7 @@ class Bench:
         return json.loads(lines[-1])
 
     def contexts(self):
-        """What a context takes, as Weir has measured it with nobody else there."""
+        """The bytes of a context, as Weir has measured it with nobody else there."""
         share = self.share + '/contexts'
         self.run('opt', 'pool', 8 << 30, 1, share)
         done = subprocess.run([self.args.weir_program, 'sched', '--share', share, '--json', 'status'], stdout=subprocess.PIPE)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What a step costs under weir run --pool, by processes that take turns: turns.py --out FILE [OPTIONS].
+"""The cost of a step under weir run --pool, by processes that take turns: turns.py --out FILE
+[OPTIONS].
 
 For each work (work.py) some pairs of processes, PyTorch's own allocator and `weir run --pool`, live side by side, and one
 does a few steps at a time while the others wait.  Machines drift by more than the pool costs, so each turn is compared with
@@ -89,7 +90,7 @@ class Process:
         return said['ms']
 
     def end(self):
-        """What it said on standard error."""
+        """Its text on standard error."""
         try:
             self.process.stdin.close()
         except BrokenPipeError:
@@ -134,7 +135,7 @@ def timed(args, work, pairs):
 
 
 def contexts(args):
-    """What a context takes, as Weir measures it with nobody else there."""
+    """The bytes of a context, as Weir measures it with nobody else there."""
     share = tempfile.mkdtemp(prefix='weir-turns-')
     p = Process(args, 'opt', 'pool', 8 << 30, share)
     p.answer()

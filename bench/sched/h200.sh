@@ -82,7 +82,7 @@ cells() {
 	conclude
 }
 
-# What is set, and why, while both programs run.
+# Logs the settings and their reasons while both programs run.
 watch() {
 	while sleep 2; do
 		"$weir" sched --share "$share" --json status 2>/dev/null | tr -d '\n' && echo

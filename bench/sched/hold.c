@@ -1,5 +1,5 @@
 /*
- * What holding a stream on the device costs, by the way of holding: a kernel that reads a word of
+ * The cost of holding a stream on the device, by the way of holding: a kernel that reads a word of
  * host memory until it is 0, a wait of the stream for that word, a host function, and an event for
  * comparison.
  *

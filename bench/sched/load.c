@@ -1,14 +1,14 @@
 /*
  * A program with a known load on a GPU, of which bench/sched/run.py starts two to measure a
- *scheduler.
+ * scheduler.
  *
  *	load latency|best-effort|calibrate [OPTIONS] --work WORK [--work WORK]...
  *
  * WORK is kernel or copy (pinned host memory to the device, asynchronously), and what is known of
  * it: kernel,us=31,blocks=264,threads=256,share=95,amount=N.  A kernel spins through `amount`
  * rounds of a dependent multiplication, a copy has `amount` bytes; without an amount the program
- * finds the one that lasts `us` microseconds when the device has nothing else to do.  Of several
- * kinds of work, each is drawn with its share.
+ * finds the one that lasts `us` microseconds when the device has nothing else to do.  If there are
+ * several kinds of work, each is drawn with its share.
  *
  * latency sends requests of --batch pieces of work and waits for each.  Requests are due by a
  * schedule (--arrival poisson or periodic, --rate a second), which is never moved because an
@@ -219,7 +219,7 @@ static double timed(struct work *w, uint64_t amount, int n)
 	return best;
 }
 
-/* What one more costs in a row of them. */
+/* The cost of one more in a row of them. */
 static double each_us(struct work *w, uint64_t amount)
 {
 	return (timed(w, amount, 12) - timed(w, amount, 4)) / 8;
@@ -257,7 +257,7 @@ static void prepare(void)
 	synchronize();
 }
 
-/* What the runner says. */
+/* The runner's orders. */
 
 enum order { NONE, RUN, BEGIN, END };
 
@@ -295,7 +295,7 @@ static void wait_for(enum order wanted)
 		;
 }
 
-/* What comes out. */
+/* The results. */
 
 static int ascending(const void *a, const void *b)
 {
@@ -341,7 +341,7 @@ static void keep(struct latencies *l, double us)
 	l->us[l->count++] = us;
 }
 
-/* Of those from one to before another, in the order in which they were due. */
+/* The median of those from one to before another, in the order in which they were due. */
 static double median_of(const struct latencies *l, size_t from, size_t to)
 {
 	struct latencies part = { 0 };
@@ -439,7 +439,7 @@ static void print_rate(struct mark from, struct mark to)
 	print_works();
 }
 
-/* What the runner, or the clock without one, says at the end of a batch. */
+/* The order of the runner, or of the clock without one, at the end of a batch. */
 static enum order order_at(double us, double begun)
 {
 	if (controlled)

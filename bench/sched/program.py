@@ -1,4 +1,5 @@
-"""What the PyTorch programs here share: orders on standard input, schedules, and the line that comes out.
+"""The PyTorch programs here share this: orders on standard input, schedules, and the line that
+comes out.
 
 The same as load.c, which describes it: a program that can begin prints `ready`, is told `run`, `begin` and `end`,
 and prints one line of JSON.  Latencies count from the time when a request was due.

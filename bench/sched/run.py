@@ -126,8 +126,9 @@ class Program:
             raise Failed('%s ended early: %s' % (self.name, self.said()))
 
     def close(self, failed):
-        """The end of its input ends it, and a signal after a failure.  What does not end then is killed, and what it
-        has started; a command before the program may have a daemon to stop, so it gets some time."""
+        """The end of its input ends it, and a signal after a failure.  A process that does not end
+        then is killed, with all that it has started; a command before the program may have a daemon
+        to stop, so it gets some time."""
         if self.log.closed:
             return
         with contextlib.suppress(BrokenPipeError):
@@ -219,7 +220,7 @@ def split_way(text):
 
 
 def variants_of(args):
-    """Those under MPS one after the other, so that a daemon serves all of them."""
+    """Variants under MPS run one after the other, so that a daemon serves all of them."""
     found = []
     for name in filter(None, args.variants.split(',')):
         if name == 'alone':

@@ -1,4 +1,4 @@
-"""What run.py's file says: ratios to alone in the same round, and Markdown of them."""
+"""Reads run.py's file: ratios to alone in the same round, and Markdown of them."""
 import select
 import statistics
 
@@ -12,7 +12,7 @@ def first_seen(words):
 
 
 def ratios(data, cell, variant):
-    """Of one cell with one variant: lists over the rounds, and sums."""
+    """The results of one cell with one variant: lists over the rounds, and sums."""
     runs = [r for r in data['runs'] if r['cell'] == cell]
     alone = {}
     for run in runs:

@@ -1,7 +1,7 @@
 /*
  * The floor of a round trip: the least that a server of HTTP can do.  It waits with epoll, takes
- *each read for one whole request, and sends an answer that was made before, as long as the one of
- *weir serve.  bench/serve/noop.py measures it in turns with the server, with the same client.
+ * each read for one whole request, and sends an answer that was made before, as long as the one of
+ * weir serve.  bench/serve/noop.py measures it in turns with the server, with the same client.
  *
  *	bench-bare PORT
  */

@@ -230,7 +230,7 @@ static const char *field(const struct connection *n, size_t head, const char *na
 	return NULL;
 }
 
-/* What came belongs to the answer; true when the answer is whole. */
+/* Adds the bytes to the answer; true when the answer is whole. */
 static bool take(struct connection *n, const char *bytes, size_t size)
 {
 	if (n->in_body) {

@@ -11,7 +11,8 @@
 
 struct client;
 
-/* Of a request that ended.  A code of 0 is a connection that broke before the whole answer. */
+/* Called for a request that ended.  A code of 0 is a connection that broke before the whole answer.
+ * */
 typedef void client_ended(void *of, uint64_t tag, int code, uint64_t at_ns);
 
 /* ADDRESS:PORT or unix:PATH.  NULL with a message on stderr. */

@@ -1,4 +1,5 @@
-"""What the device path costs: a model of many kernels, with and without a graph, on a GPU or on the simulated driver.
+"""The cost of the device path: a model of many kernels, with and without a graph, on a GPU or on
+the simulated driver.
 
 	device.py BUILD [--sim] [--kernels 64] [--rounds 3] [--seconds 2]
 

@@ -352,7 +352,7 @@ def train_main():
 
 
 def asyncio_main(port, metadata):
-    """What people write first: a compiled model that runs one request at a time."""
+    """People write this first: a compiled model that runs one request at a time."""
     import networks
     import torch
     torch.set_grad_enabled(False)

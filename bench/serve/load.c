@@ -7,7 +7,7 @@
  * second) or FILE, whose lines are times in seconds and, behind a blank, the name of a model.  The
  * latency of a request counts from the time when it was due, and so does its deadline.  The server
  * is told the same deadline (or ask=US) in the header Weir-Deadline-Us.  --arrivals closed:N keeps
- *N requests under way instead, and its latency counts from the sending.
+ * N requests under way instead, and its latency counts from the sending.
  *
  * A request ends as met (answered in time), late, shed (504), refused (429) or failed.  The rate
  * of goodput is the share of met ones among all that were due.  A request that is sent more than a
@@ -17,7 +17,7 @@
  * --find-rate 99,99.9 looks for the highest rate at which that share is met, by doubling and then
  * halving the interval down to --precision; each probe lasts --seconds and has a seed of its own.
  * A void probe is repeated; when the repetitions are void too, the one that was least behind
- *counts, and the rate is marked.  The result is JSON on standard output.
+ * counts, and the rate is marked.  The result is JSON on standard output.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -97,7 +97,7 @@ static struct {
 	.seed = 1,
 	.rows = 1 };
 
-/* What a probe's callbacks need. */
+/* The data that a probe's callbacks need. */
 static struct {
 	struct client *client;
 	struct probe *probe;
@@ -378,7 +378,7 @@ static const struct probe *look(struct search *s, double rate)
 	return best;
 }
 
-/* The highest rate that kept the share; 0: none did.  What was probed before bounds the search. */
+/* The highest rate that kept the share; 0: none did.  Earlier probes bound the search. */
 static double find_rate(struct search *s, double wanted, bool *ret_void)
 {
 	double low = 0, high = 0;

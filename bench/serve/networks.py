@@ -68,7 +68,7 @@ def mlp():
     return nn.Sequential(*[layer for _ in range(4) for layer in (nn.Linear(512, 512), nn.ReLU())])
 
 
-# What makes it, its type, the shape of a row, deadline in us, largest relative error
+# The maker, the type, the shape of a row, deadline in us, largest relative error
 NETWORKS = {"resnet50": (resnet50, torch.float16, (3, 224, 224), 25000, 2e-2),
             "encoder": (Encoder, torch.float16, (128,), 40000, 2e-2),
             "ocr": (Lines, torch.float16, (3, 32, 320), 10000, 2e-2),

@@ -1,4 +1,4 @@
-"""What the server itself costs: a model that takes no time, by HTTP and by gRPC.
+"""The cost of the server itself: a model that takes no time, by HTTP and by gRPC.
 
 	noop.py BUILD [--rounds 3] [--seconds 5]
 

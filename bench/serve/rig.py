@@ -1,4 +1,5 @@
-"""What the measurements of weir serve share: a repository of synthetic models, and a server that is measured."""
+"""The measurements of weir serve share this: a repository of synthetic models, and a server that is
+measured."""
 import json
 import os
 import pathlib
@@ -146,7 +147,7 @@ class Server:
 
 
 def load(build, server, *options):
-    """What bench-serve says; a void run says so in its JSON."""
+    """The JSON of bench-serve; a void run says so in it."""
     done = subprocess.run([build + "/bench/bench-serve", "--to", "127.0.0.1:%d" % server.port, *options], stdout=subprocess.PIPE, text=True)
     if done.returncode > 1:
         raise SystemExit(done.returncode)

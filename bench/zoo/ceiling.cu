@@ -1,4 +1,4 @@
-/* What this GPU reaches at best, measured: the ceilings of a roofline.  Prints one JSON object; a
+/* The best that this GPU reaches, measured: the ceilings of a roofline.  Prints one JSON object; a
  * figure that could not be had is absent, and standard error says why.
  *
  *	ceiling [SECONDS]	time for each figure, 0.3 when absent

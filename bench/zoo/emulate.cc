@@ -30,7 +30,7 @@ static ucontext_t scheduler;
 static struct coroutine *self;
 static const std::function<void()> *body;
 
-/* Of the cluster that runs. */
+/* The shared memory of the cluster that runs. */
 static std::map<std::pair<unsigned, const void *>, std::vector<char>> shared;
 static std::vector<std::function<void()>> later;
 static unsigned cluster_threads, cluster_arrived, cluster_phase, happened;

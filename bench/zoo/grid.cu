@@ -137,7 +137,7 @@ static __device__ __forceinline__ void box2d(const float *in, float *out, int wi
 	ROW(stencil3d_star_13, 2, 1500)                                                            \
 	ROW(stencil3d_star_19, 3, 1300)                                                            \
 	ROW(stencil3d_star_25, 4, 1200)
-/* Of radius 1, by block. */
+/* Stencils of radius 1, by block. */
 #define BLOCKS_3D(ROW)                                                                             \
 	ROW(stencil3d_block_8x8x8, 8, 8, 8, 1200)                                                  \
 	ROW(stencil3d_block_16x4x4, 16, 4, 4, 1500)                                                \

@@ -391,7 +391,7 @@ static __host__ __device__ inline double fast_exp(double v)
 	return exp(v);
 }
 
-/* What is done to an element, and what it counts; `b` is of the second input, if there is one. */
+/* The operation on an element, and its counts; `b` is of the second input, if there is one. */
 struct elementwise_op {
 	static constexpr const char *FAMILY = "elementwise";
 	static constexpr int INPUTS = 1, CHAIN = 0;

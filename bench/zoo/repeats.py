@@ -2,8 +2,8 @@
 
     python3 repeats.py TABLE.csv...
 
-Of each launch of 10 us and more that ran twice before: how far off the one before was, and how far the
-median of all its runs is, those to come among them.  In %, half / nine of ten.
+For each launch of 10 us and more that ran twice before: how far off the one before was, and how far
+the median of all its runs is, those to come among them.  In %, half / nine of ten.
 """
 import collections
 import csv

@@ -1,5 +1,5 @@
 """
-What neighbours cost, and whether one factor for all kernels tells it as well as two would.
+The cost of neighbours, and whether one factor for all kernels tells it as well as two would.
 
     python3 slowdown.py alone.samples.csv contend.samples.csv
 

@@ -155,7 +155,7 @@ OPS.update({
 
 
 def draw_step(flops):
-    """Of every second element all sectors are read."""
+    """If every second element is read, so are all sectors."""
     def draw(r, t):
         n = zoo_ops.size(r, 256, limit(t) // 2)
         return dict(n=n), count(t, flops * n), 3 * n * ELEMENT_BYTES[t]
@@ -364,7 +364,7 @@ def draw_table(r, t):
 
 
 def random_bytes(t, n, table):
-    """What n reads at random of a table touch: sectors, but no more than there are."""
+    """The bytes that n random reads of a table touch: sectors, but no more than there are."""
     return min(SECTOR * n, table * ELEMENT_BYTES[t])
 
 

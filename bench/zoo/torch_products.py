@@ -48,7 +48,7 @@ def matrix(p, t, rows, columns, turned, at=0.0):
 
 
 def make_mm(left=False, right=False):
-    """Of operands that are transposed, or are not."""
+    """A product of operands that are transposed, or are not."""
     def make(p, t, m, n, k):
         a, b = matrix(p, t, m, k, left), matrix(p, t, k, n, right, at=1.0)
         return lambda: torch.mm(a, b)

@@ -278,7 +278,7 @@ def compile_in_parallel(o):
 
 
 def references(p, op, t, s):
-    """What PyTorch says of the same inputs, in 32 bits."""
+    """PyTorch's answer for the same inputs, in 32 bits."""
     f = lambda n, end=False: p.get(t, n, end).float()  # noqa: E731
     if op.startswith("add"):
         return f(s["n"]) + f(s["n"], True)

@@ -123,7 +123,7 @@ enum answer { FLOATS, HALVES, DOUBLES, WORDS, CURSORS };
 struct kernel {
 	const char *family, *name;
 	const char *sizes; /* names of s[], separated by commas */
-	/* What it probably reaches, for choosing shapes that take from 2 us to 10 ms. */
+	/* The rates that it probably reaches, for choosing shapes that take from 2 us to 10 ms. */
 	double gbs, gflops;
 	enum answer answer;
 	double tolerance; /* relative to the oracle's, and absolute */
@@ -146,7 +146,7 @@ extern const struct family copy_family, elementwise_family, transpose_family, ga
 
 extern const struct family *const families[]; /* ends with NULL */
 
-/* What the machine may hold of each buffer, in bytes: larger shapes are not drawn. */
+/* The bytes of each buffer that the machine may hold: larger shapes are not drawn. */
 extern const long buffer_limit[BUFFERS];
 
 /* Microseconds that a launch takes, as far as one can say beforehand. */

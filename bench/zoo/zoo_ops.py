@@ -1,4 +1,4 @@
-"""What the Python parts of the zoo share: shapes by chance, and a row for each call of an operator.
+"""The Python parts of the zoo share this: shapes by chance, and a row for each call of an operator.
 
 One operator may launch several kernels.  Its row names the time in which it was called, by
 CLOCK_MONOTONIC, which is the clock of a trace: the launches that began in between are its own,
@@ -12,7 +12,7 @@ import random
 import sys
 import time
 
-# What an H200 reaches, roughly: for choosing shapes that take from 2 us to 10 ms.
+# The rates that an H200 reaches, roughly: for choosing shapes that take from 2 us to 10 ms.
 GBS = 3000.0
 GFLOPS = {"fp64": 40e3, "fp32": 35e3, "tf32": 250e3, "fp16": 450e3, "bf16": 450e3, "fp8": 900e3,
           "int8": 900e3, "int32": 35e3, "uint8": 35e3}
@@ -120,7 +120,7 @@ def shuffled(items, rng):
 
 
 class Failures:
-    """What fails is named once, and left out when it has failed three times in a row."""
+    """A failing operator is named once, and left out when it has failed three times in a row."""
 
     def __init__(self):
         self.count = {}

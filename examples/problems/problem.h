@@ -1,5 +1,5 @@
 /*
- * What the planted problems share: the driver's functions without a toolkit, kernels whose cost is
+ * The planted problems share this: the driver's functions without a toolkit, kernels whose cost is
  * known, and a clock around the part that matters.
  *
  *	int main(int argc, char **argv)

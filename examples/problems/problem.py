@@ -1,4 +1,5 @@
-"""What the planted problems in PyTorch share: `python3 NAME.py [--fixed]` runs one and prints how long its steps took.
+"""The planted problems in PyTorch share this: `python3 NAME.py [--fixed]` runs one and prints how
+long its steps took.
 
 A problem is a module with STEPS and make(fixed), which returns the function of one step.
 """

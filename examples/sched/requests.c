@@ -55,7 +55,7 @@ static void open_driver(void)
 	check(set_current(context), "cuCtxSetCurrent");
 }
 
-/* What can't be had is said; the service goes on. */
+/* If a setting can't be had, the program says so; the service goes on. */
 static int asked(int status, const char *what)
 {
 	if (status)

@@ -70,7 +70,7 @@ template <typename F> F find(void *library, const char *name)
 	return reinterpret_cast<F>(function);
 }
 
-/* What can't be had is said; the program goes on. */
+/* If a setting can't be had, the program says so and goes on. */
 template <typename F> void asked(F f)
 {
 	try {

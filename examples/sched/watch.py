@@ -1,4 +1,5 @@
-"""Who shares the GPU and how each fares, through libweirapi: watch.py [DIRECTORY]."""
+"""Shows the programs that share the GPU and how each fares, through libweirapi: watch.py
+[DIRECTORY]."""
 import ctypes
 import sys
 
@@ -59,7 +60,7 @@ def describe(pid, m):
 
 
 def memory_of(weir, pid):
-    """What it and its group have of each GPU, where there is a quota."""
+    """The memory of the program and its group on each GPU, if there is a quota."""
     m = Memory(size=ctypes.sizeof(Memory))
     for gpu in range(16):
         if library.weir_sched_get_memory(weir, ctypes.c_uint32(pid), ctypes.c_uint32(gpu), ctypes.byref(m)):

@@ -48,7 +48,7 @@ enum weir_type {
 	WEIR_BF16 = 14
 };
 
-/* What a model says of an input or output.  -1 stands for a dimension of any size. */
+/* A model's description of an input or output.  -1 stands for a dimension of any size. */
 struct weir_tensor_spec {
 	const char *name; /* Weir copies it when load() has returned */
 	uint32_t type;    /* enum weir_type */
@@ -118,7 +118,7 @@ struct weir_engine {
 	void (*unload)(void *own);
 };
 
-/* The one function that an engine exports.  What it returns stays valid. */
+/* The one function that an engine exports.  Its result stays valid. */
 const struct weir_engine *weir_engine(void);
 
 #ifdef __cplusplus

@@ -48,7 +48,7 @@ enum alloc_call { CALL_MEM_ALLOC, CALL_CREATE, CALL_MAP, CALL_ACCESS, CALL_UNMAP
 
 #define ALLOC_POINTS 600u
 
-/* What a design tells of its doings; the last part is filled in by the replay. */
+/* The counts of a design; the last part is filled in by the replay. */
 struct alloc_meter {
 	uint64_t reserved, reserved_peak; /* bytes, from the driver */
 	uint64_t calls[ALLOC_CALLS];
@@ -116,7 +116,7 @@ const char *alloc_row_name(const struct alloc_row *r, struct alloc_row_name *to)
 /* The most that was live, as a share of the most that was reserved. */
 double alloc_row_share(const struct alloc_replay *r, const struct alloc_row *row);
 
-/* What of the reserved memory was not live, over the time; NAN: nothing was reserved. */
+/* The share of the reserved memory that was not live, over the time; NAN: nothing was reserved. */
 double alloc_row_unused(const struct alloc_row *row);
 
 void alloc_put_text(const struct alloc_replay *r, FILE *out, bool colour);

@@ -125,8 +125,7 @@ static int release(void *state, const struct alloc_event *e, struct alloc_meter 
 	return pool_free(s->pool, s->addresses[e->block], tag_of(e)) ? -EINVAL : 0;
 }
 
-/* Where a block lies does not depend on handles, so all it takes is as many as were in use at
- * once. */
+/* A block's place does not depend on handles, so all it takes is as many as were in use at once. */
 static uint64_t minimum_limit(const void *state)
 {
 	const struct pool *p = ((const struct state *)state)->pool;

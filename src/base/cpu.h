@@ -1,6 +1,7 @@
 /*
  * Each kind of processor does these things in its own way, under one name.  No other file outside
- *the twins NAME_x86_64 and NAME_aarch64 holds an instruction of one processor (tools/check-cpu.sh).
+ * the twins NAME_x86_64 and NAME_aarch64 holds an instruction of one processor
+ * (tools/check-cpu.sh).
  *
  *	sys6()              a system call: the kernel's answer, a value or -errno
  *	cpu_ticks()         counts at a constant rate, about a gigahertz, the same on all cores

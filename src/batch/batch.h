@@ -1,8 +1,8 @@
 /*
  * Decides which requests of a device's models run next, together, or never. A server of models asks
- *it: a request is admitted or refused when it arrives, and batch_next() takes the next batch
- *whenever the device is free. Everything is decided by the predicted latency of a batch, which
- *batches that ran have taught.
+ * it: a request is admitted or refused when it arrives, and batch_next() takes the next batch
+ * whenever the device is free. Everything is decided by the predicted latency of a batch, which
+ * batches that ran have taught.
  *
  *	struct batcher *b = batcher_new(BATCH_SLACK);
  *	struct batch_model *m = batch_model_add(b, &config);

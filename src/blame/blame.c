@@ -18,7 +18,7 @@ static const char *const allocators[] = { "aten::empty", "aten::empty_like", "at
 	"aten::full", "aten::full_like", "aten::new_full", "aten::resize_", "aten::resize_as_",
 	"aten::_resize_output_", "aten::scalar_tensor" };
 
-/* Where libraries are, and what has no line. */
+/* Folders of libraries, and files without lines. */
 static const char *const libraries[] = { "torch/", "site-packages/", "dist-packages/", "lib/python",
 	"<built-in", "<frozen", "<string>", "nn.Module: " };
 

@@ -5,7 +5,7 @@
 #include "client/client.h"
 #include "share/quota.h"
 
-/* What is summed over the slots of a process. */
+/* Sums over the slots of a process. */
 struct sums {
 	uint32_t slots;
 	uint32_t class;

@@ -10,8 +10,8 @@
 #define POOL_STREAMS 64u
 
 struct pool_stream {
-	/* Of stream_pool.c.  put() stores it with release behind what follows, which is of who has
-	 * it in work; take() and stream_pool_return() acquire. */
+	/* The state of stream_pool.c.  put() stores it with release behind what follows, which is
+	 * of who has it in work; take() and stream_pool_return() acquire. */
 	_Atomic uint32_t state;
 	uint32_t class;
 	_Atomic uint32_t pid; /* a forked child has none of its parent's; a hint without take() */
@@ -28,7 +28,7 @@ struct stream_pool {
 int stream_pool_get(struct stream_pool *p, uint32_t class, void **ret_stream);
 int stream_pool_return(struct stream_pool *p, void *stream);
 
-/* Those that were returned, of the current context. */
+/* The returned streams of the current context. */
 void stream_pool_destroy(struct stream_pool *p);
 
 /* Nobody uses it any more: it is empty. */

@@ -17,8 +17,8 @@ static inline uint64_t mix(uint64_t key, uint64_t word)
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* What is being put together: kept apart from the memory that is read, so that the compiler may
- * hold it in registers. */
+/* The arguments that are being put together: kept apart from the memory that is read, so that the
+ * compiler may hold it in registers. */
 struct reading {
 	uint64_t key;
 	uint32_t kept, scalars, bytes;

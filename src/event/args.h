@@ -43,11 +43,11 @@ static inline bool looks_like_address(uint64_t v)
 	return high >= 0x7000 || (high >= 0x5500 && high < 0x5700) || (uint32_t)v >= 1u << 24;
 }
 
-/* Of kernelParams: one address a parameter. */
+/* Takes kernelParams: one address a parameter. */
 void args_of_pointers(struct launch_args *a, const struct param_place *place, uint32_t count,
 	void *const *params);
 
-/* Of a buffer of `bytes`; parameters that end beyond it are left out. */
+/* Takes a buffer of `bytes`; parameters that end beyond it are left out. */
 void args_of_buffer(struct launch_args *a, const struct param_place *place, uint32_t count,
 	const void *buffer, size_t bytes);
 

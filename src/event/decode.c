@@ -144,7 +144,7 @@ static size_t words_after(const struct record *r)
 	return r->words > RECORD_WORDS ? r->words - RECORD_WORDS : 0;
 }
 
-/* What a record keeps of a string whose word says `length`. */
+/* The bytes that a record keeps of a string whose word says `length`. */
 static size_t string_kept(uint64_t length)
 {
 	if ((int64_t)length < 0)

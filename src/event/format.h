@@ -217,10 +217,10 @@ enum args_word {
 #define ARGS_KEPT 8u
 
 /*
- * Of CHUNK_STACKS: a record with the fn, ticks and dur of the call whose stack it is, so that
- * the thread and ticks join it with the call's own record.  Registers as they were in the injected
- * library, then Python's frames, innermost first, then aux bytes of the stack from the stack
- * pointer on.
+ * A piece of CHUNK_STACKS: a record with the fn, ticks and dur of the call whose stack it is, so
+ * that the thread and ticks join it with the call's own record.  Registers as they were in the
+ * injected library, then Python's frames, innermost first, then aux bytes of the stack from the
+ * stack pointer on.
  */
 enum stack_word {
 	STACK_PC = 0,
@@ -318,8 +318,8 @@ struct counter { /* of CHUNK_COUNTERS, indexed by function id */
 };
 
 /*
- * Of CHUNK_ACCOUNTS: what the wrappers count of a thread, apart from everything that records.  A
- * thread goes on where one that has ended stopped, so only the sums say something.
+ * A record of CHUNK_ACCOUNTS: what the wrappers count of a thread, apart from everything that
+ * records.  A thread goes on where one that has ended stopped, so only the sums say something.
  */
 struct thread_account {
 	uint64_t entered;  /* calls that began while they were to be recorded or counted */
@@ -472,9 +472,9 @@ struct link {
 static_assert(sizeof(struct link) == 32, "on disk");
 
 /*
- * Of CHUNK_REQUESTS: one request to a server of models.  Its batch is the range of that sequence
- * with the scope SERVED_SCOPE, in the same process.  `outcome` is stored last; zero is a slot that
- * holds nothing.
+ * A record of CHUNK_REQUESTS: one request to a server of models.  Its batch is the range of that
+ * sequence with the scope SERVED_SCOPE, in the same process.  `outcome` is stored last; zero is a
+ * slot that holds nothing.
  */
 #define SERVED_SCOPE "weir serve"
 
@@ -517,8 +517,8 @@ struct served_request {
 static_assert(sizeof(struct served_request) == 128, "on disk");
 
 /*
- * Of CHUNK_SAMPLES: the state of one GPU at one moment, as NVML had it.  `valid` is stored last;
- * zero is a slot that holds nothing.
+ * A record of CHUNK_SAMPLES: the state of one GPU at one moment, as NVML had it.  `valid` is stored
+ * last; zero is a slot that holds nothing.
  */
 struct gpu_sample {
 	uint64_t ns; /* CLOCK_MONOTONIC */
@@ -588,7 +588,7 @@ enum throttle_reason { /* nvmlClocksEventReason… */
 /* Bits that say what is kept of a call that is recorded, whatever the level. */
 #define CONTROL_MORE (CONTROL_ARGS | CONTROL_PREDICT | CONTROL_SAMPLE | CONTROL_STACKS)
 
-/* What calls are grouped by when their stacks are asked for: event/stack_group.h. */
+/* The groups of calls for which stacks may be asked: event/stack_group.h. */
 enum stack_group {
 	STACK_ALLOC,
 	STACK_FREE,

@@ -1,5 +1,5 @@
-# What everything is generated from api/ with.
-# make_of_tables(FILE WHAT): one output of api/gen.awk or api/lists.awk
+# Everything generated from api/ is made with this. make_of_tables(FILE WHAT): one output of
+# api/gen.awk or api/lists.awk
 function(make_of_tables file what)
 	set(TABLES types.tbl enums.tbl cuda.tbl cudart.tbl)
 	list(TRANSFORM TABLES PREPEND ${CMAKE_SOURCE_DIR}/api/)

@@ -68,7 +68,7 @@ void flame_add(struct flame *f, uint32_t node, uint64_t ns);
 /* Sums totals and sorts children: before anything is written. */
 void flame_finish(struct flame *f);
 
-/* Of a trace of samples, by device: makes what was timed the estimate of what ran, kernel by kernel
+/* For a sampled trace, by device: makes what was timed the estimate of what ran, kernel by kernel
  * as the report has it.  Nothing otherwise. */
 struct report;
 void flame_estimate(struct flame *f, const struct report *r);

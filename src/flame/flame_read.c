@@ -177,7 +177,7 @@ static uint32_t span_node(struct reader *r, uint32_t i)
 	return node;
 }
 
-/* Where something of a thread stands that began at that time. */
+/* The place of a thread's frame that began at that time. */
 static uint32_t node_at(struct reader *r, uint32_t process, uint32_t tid, uint64_t ticks)
 {
 	const uint32_t i = NESTED_AT(r->spans, process, tid, ticks, &r->span_hint);
@@ -288,7 +288,7 @@ static void read_calls(struct reader *r)
 		enter(r, r->calls.calls.v[i]);
 }
 
-/* Those of damaged chunks too. */
+/* Names the threads of damaged chunks too. */
 static void name_threads(struct reader *r)
 {
 	for (size_t i = 0; i < r->calls.chunks.v.n; i++) {

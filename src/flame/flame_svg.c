@@ -131,7 +131,7 @@ static const char *short_name(const char *name, char to[SHORT_MOST])
 	return n ? to : name;
 }
 
-/* Of kernels alone: a range may have any name. */
+/* Shortens the names of kernels alone: a range may have any name. */
 static const char *label_of(const struct flame *f, const struct flame_node *n, char to[SHORT_MOST])
 {
 	const char *name = f->names.v[n->name];
@@ -160,7 +160,7 @@ static void put_colour(const struct canvas *c, const struct flame_node *n)
 	const struct colour *k = &colours[n->kind <= FRAME_OTHER ? n->kind : FRAME_OTHER];
 	const char *name = c->f->names.v[n->name];
 	const uint32_t fnv = hash_fnv32(name, strlen(name)), h = fnv ^ fnv >> 15;
-	/* Of a kernel which it is, not only that it is one. */
+	/* A kernel's colour tells which it is, not only that it is one. */
 	fputs(n->kind == FRAME_KERNEL ? palette_kernels[h % PALETTE_KERNELS]
 				      : k->shades[h % PALETTE_SHADES],
 		c->out);

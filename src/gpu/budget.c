@@ -1,7 +1,7 @@
 /*
- * Who has how much device memory.  When a space needs more than is left, that one leaves which is
- * used least often now: what it costs to bring a space back grows with its size, and so does what
- * its leaving gives, so that the size does not count.
+ * The owners of device memory.  When a space needs more than is left, that one leaves which is used
+ * least often now: what it costs to bring a space back grows with its size, and so does what its
+ * leaving gives, so that the size does not count.
  */
 #include <errno.h>
 #include <math.h>
@@ -13,8 +13,8 @@
 #include "base/banned.h"
 
 #define FORGET_S 10.0 /* a use counts half after so long */
-/* Seconds to wait for spaces that others hold.  Of two that wait for each other, the one that is
- * still being loaded gives up. */
+/* Seconds to wait for spaces that others hold.  If two wait for each other, the one that is still
+ * being loaded gives up. */
 #define PATIENCE         10
 #define PATIENCE_LOADING 2
 #define RETURN_NS        1e6 /* of a return, whatever its size */
@@ -63,7 +63,7 @@ static int leave(struct gpu_space *s, struct error *err)
 }
 
 /*
- * With the budget.  Of all spaces but one, the one that is used least often.  -EAGAIN: each that
+ * With the budget.  Evicts the space that is used least often, of all but one.  -EAGAIN: each that
  * could leave is held; -ENOMEM: there is none.
  */
 static int evict(struct gpu *g, const struct gpu_space *but, struct error *err)

@@ -24,7 +24,7 @@
 
 struct gpu_pinned;
 struct gpu_space;
-/* Of the device memory of all spaces: src/gpu/budget.c. */
+/* The budget of all spaces' device memory: src/gpu/budget.c. */
 struct gpu_budget {
 	pthread_mutex_t lock; /* taken after that of a space; of others, a space's is only tried */
 	pthread_cond_t freed;

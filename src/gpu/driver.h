@@ -63,7 +63,7 @@
 	X(cuMemSetAccess,                                                                          \
 		(uint64_t at, size_t bytes, const struct cu_mem_access_desc *list, size_t n))
 
-/* What the driver answers, as far as Weir tells answers apart. */
+/* The driver's answers, as far as Weir tells them apart. */
 enum {
 	GPU_OK = 0,
 	GPU_NO_MEMORY = 2,

@@ -142,7 +142,7 @@ int gpu_space_alloc(
 		return error_set(
 			err, -ENOMEM, "%zu bytes are more than %s has", bytes, s->gpu->name);
 	bytes = round_up(bytes ? bytes : 1, ALIGN);
-	/* Whoever gets it may write what stays. */
+	/* Its next owner may write to the memory that stays. */
 	gpu_pinned_give(s->gpu, s->kept);
 	s->kept = NULL;
 	if (own && take_hole(own, bytes, ret))

@@ -133,7 +133,7 @@ struct word {
 
 #define COUNT(a) (sizeof a / sizeof((a)[0]))
 
-/* What a word means, written in any case; 0 for one that is not known. */
+/* The meaning of a word, written in any case; 0 for one that is not known. */
 uint8_t kineto_meaning(const struct word *words, size_t count, const char *text, size_t bytes);
 
 /* Takes what k->event is. */
@@ -151,7 +151,7 @@ static inline uint64_t kineto_key(const struct field *f)
 /* Notes what the name of a process or thread says of its events. */
 void xla_name(struct kineto *k, const struct named *n);
 
-/* What k->event is, which has no category, by its process and thread; sets its device and stream.
+/* The category of k->event, which has none, by its process and thread; sets its device and stream.
  */
 uint8_t xla_category(struct kineto *k);
 

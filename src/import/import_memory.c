@@ -68,7 +68,7 @@ static int put_event(struct memory_import *m, struct store *s, const struct memo
 		args, 4);
 }
 
-/* What nobody was seen doing, just before the event. */
+/* Puts memory that changed without a call that was seen, just before the event. */
 static int put_unseen(struct memory_import *m, struct store *s, const struct memory_event *e,
 	uint16_t fn, uint64_t address, uint64_t bytes)
 {

@@ -15,8 +15,8 @@ int import_nsys(const char *path, struct store *s, struct import_stats *st, stru
 /* Whether the file, plain or gzip, begins with the header of a table of allocations. */
 bool import_is_alloc(const char *path);
 
-/* What names of copies say: "Memcpy DtoH (Device -> Pinned)", "Memset (Device)",
- * "Stream Wait Event". */
+/* Reads the names of copies: "Memcpy DtoH (Device -> Pinned)", "Memset (Device)", "Stream Wait
+ * Event". */
 void import_memcpy_name(struct gpu_activity *w, const char *name);
 void import_sync_name(struct gpu_activity *w, const char *name);
 

@@ -67,8 +67,8 @@ static bool may_own(const struct store *s, const struct store_call *c, const str
 
 #define NEIGHBOURS 64 /* calls of one correlation that are looked at, on either side */
 
-/* Of several calls with one correlation, in several processes say, the last that began before
- * the work did, or else the first that began after. */
+/* If several calls have one correlation, in several processes say, the last that began before the
+ * work did, or else the first that began after. */
 static struct store_call *call_of(struct store *s, const struct gpu_activity *w)
 {
 	if (!(w->valid & GPU_HAS_CORRELATION))
@@ -119,7 +119,7 @@ static void join_activity(struct store *s)
 	}
 }
 
-/* What belongs to no process belongs to the first: there is one, nearly always. */
+/* An event without a process belongs to the first: there is one, nearly always. */
 static void adopt_orphans(struct store *s)
 {
 	uint32_t process = 0, thread;

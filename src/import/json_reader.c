@@ -17,7 +17,7 @@
 #define WINDOW    (256u << 10)
 #define TEXT_MOST (256u << 10) /* of one string; what is beyond is read and dropped */
 
-/* What may come next. */
+/* The tokens that may come next. */
 enum state { WANT_VALUE, WANT_VALUE_OR_END, WANT_KEY_OR_END, WANT_COMMA_OR_END, WANT_NOTHING };
 
 /* ---- bytes ---- */

@@ -53,7 +53,7 @@ void json_reader_close(struct json_reader *r);
 
 enum json_token json_next(struct json_reader *r);
 
-/* What has been read of the file, before decompression, and how far the text is. */
+/* The bytes read from the file, before decompression, and the place in the text. */
 uint64_t json_file_offset(const struct json_reader *r);
 uint64_t json_text_offset(const struct json_reader *r);
 

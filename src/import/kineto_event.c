@@ -210,7 +210,7 @@ static void end_range(struct kineto *k)
 	add_range(k, &r);
 }
 
-/* Those that Weir exports as two events with one number, since they may cross others. */
+/* Takes the ranges that Weir exports as two events with one number, since they may cross others. */
 static void take_crossing(struct kineto *k)
 {
 	const struct event *ev = &k->event;
@@ -274,7 +274,7 @@ static void take_number(
 	}
 }
 
-/* Where the arguments do not say it, a device's process is the device, its thread the stream. */
+/* If the arguments do not say it, a device's process is the device, its thread the stream. */
 static void take_memory_kind(struct event *ev, struct gpu_activity *w)
 {
 	take_number(ev, A_DEVICE, w, &w->device, GPU_HAS_DEVICE);

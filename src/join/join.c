@@ -114,7 +114,7 @@ struct join {
 	uint32_t given_up; /* activities in a row for which there was no way out */
 };
 
-/* What is believed while a way is tried. */
+/* The beliefs while a way is tried. */
 struct view {
 	uint64_t passed_ns;
 	uint32_t from; /* candidate to begin with */
@@ -221,7 +221,7 @@ static void forget_passed(struct join *j, uint64_t passed_ns)
 	}
 }
 
-/* What this thread did before is nobody's any more. */
+/* This thread's earlier calls take no more activities. */
 static void close_thread(struct join *j, uint32_t call)
 {
 	for (uint32_t c = j->next[j->call_count], next; c < call; c = next) {
@@ -379,7 +379,7 @@ static void add_around(const struct join *j, uint32_t activity, uint64_t guess, 
 	}
 }
 
-/* Where the call should stand by its number. */
+/* The place of the call by its number. */
 static uint64_t guess_of(const struct join *j, uint32_t activity)
 {
 	const struct mark *m = oldest_mark(j);
@@ -431,7 +431,7 @@ static uint32_t decide(const struct join *j, uint32_t activity)
 	return best;
 }
 
-/* Where nothing fits, as when a level left the launches out, ways out are looked for seldom. */
+/* If nothing fits, as when a level left the launches out, ways out are looked for seldom. */
 static uint32_t match(const struct join *j, uint32_t activity)
 {
 	struct view v = { .passed_ns = j->passed_ns, .from = j->next[j->call_count] };

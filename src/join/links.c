@@ -30,7 +30,7 @@ struct device_activity {
 	bool counts;     /* in the part that is read, and no wait: a call is wanted for it */
 };
 
-/* What a link says of a call. */
+/* A link's facts of a call. */
 struct caller {
 	uint64_t ticks, dur;
 	uint32_t tid;

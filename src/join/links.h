@@ -43,8 +43,8 @@ struct links_by_call {
 /* l must stay as it is. */
 void links_by_call(const struct links *l, struct links_by_call *ret_calls);
 
-/* Where the first link of a thread is whose call began then or later, and the link there, if its
- * call is of that thread and began at `to` at the latest; else NULL. */
+/* The place of the first link of a thread whose call began then or later, and the link there, if
+ * its call is of that thread and began at `to` at the latest; else NULL. */
 size_t links_from(const struct links_by_call *c, uint32_t process, uint32_t tid, uint64_t ticks);
 const struct call_link *links_until(
 	const struct links_by_call *c, size_t at, uint32_t process, uint32_t tid, uint64_t to);

@@ -50,8 +50,8 @@ static bool is_empty(const struct nested *a)
 	return a->end == a->ticks;
 }
 
-/* Of one thread and tick, [from, empty) took time and [empty, to) took none.  Of the latter, those
- * that were given before a range that took time had ended when it began, and stand before it. */
+/* In one thread and tick, [from, empty) took time and [empty, to) took none.  An empty range that
+ * was given before a range that took time had ended when it began, and stands before it. */
 static void merge_empty(void *v, size_t each, size_t from, size_t empty, size_t to)
 {
 	char *given = xmalloc((to - from) * each);

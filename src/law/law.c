@@ -377,7 +377,7 @@ static uint64_t merged_blocks(const struct law *law, uint64_t blocks)
 	return (blocks + each - 1) / each;
 }
 
-/* What one of `blocks` has to do, so that all take alone_ns on the whole device. */
+/* The work of each of `blocks`, so that all take alone_ns on the whole device. */
 static uint64_t units_of(struct law *law, const struct law_work *p, uint64_t blocks)
 {
 	if (p->block_ns)

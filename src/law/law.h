@@ -60,8 +60,8 @@ struct law_device {
 };
 
 /*
- * An H200 with its default slice.  What a switch takes was not measured by itself: of 65 to 130 us,
- * which waits and shares ask for, it is what tests/unit/test_law.c fits best.
+ * An H200 with its default slice.  The time of a switch was not measured by itself: of 65 to 130
+ * us, which waits and shares ask for, it is what tests/unit/test_law.c fits best.
  */
 #define LAW_H200 ((struct law_device){ .sms = 132, .slice_ns = 2000000, .switch_ns = 100000 })
 
@@ -129,7 +129,7 @@ void law_advance(struct law *law, uint64_t t);
 /* The next work of a client that has ended and was not fetched, in the order of ends. */
 bool law_pop(struct law *law, unsigned client, struct law_done *ret_done);
 
-/* What `alone_ns` becomes on sms SMs of the same device, with nobody else on it. */
+/* `alone_ns` on sms SMs of the same device, with nobody else on it. */
 uint64_t law_alone_ns(struct law *law, const struct law_work *kernel, unsigned sms);
 
 /* Time of blocks on SMs, as if each were alone there: of all that clients have run so far. */

@@ -10,10 +10,9 @@
 #include <string.h>
 
 /*
- * What an SM issues, in 4096ths of what one warp alone does, by the warps that are there: measured
- * on an H200 for chains of dependent multiply-adds, with blocks of 8 warps.  Between the steps of 8
- * warps it is a straight line.  Blocks of several clients get less out of three or four than those
- * of one.
+ * The rate of an SM, in 4096ths of one warp alone, by the warps that are there: measured on an H200
+ * for chains of dependent multiply-adds, with blocks of 8 warps.  Between the steps of 8 warps it
+ * is a straight line.  Blocks of several clients get less out of three or four than those of one.
  */
 enum { STEP = 8, STEPS = LAW_SM_WARPS / STEP + 1, LEAST_RATE = ONE / 400 };
 #define WARPS(x) ((uint32_t)((x)*ONE))
@@ -24,7 +23,7 @@ static const uint32_t capacities[2][STEPS] = {
 	{ 0, WARPS(8), WARPS(13.9), WARPS(15.2), WARPS(15.2), WARPS(16), WARPS(16), WARPS(16),
 		WARPS(16) },
 };
-/* What each warp can use. */
+/* The part that each warp can use. */
 static const uint32_t demands[STEPS] = { ONE, ONE, WARPS(.869), WARPS(.869), WARPS(.869),
 	WARPS(.869), WARPS(.869), WARPS(.869), WARPS(.869) };
 

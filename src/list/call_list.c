@@ -179,7 +179,7 @@ static struct value get_kernel(const struct row *row, const void *of)
 	return value_text(c->kernel == META_NONE ? NULL : rows_name(row->rows, c->kernel));
 }
 
-/* Of a launch. */
+/* The shape of a launch. */
 static const void *call_shape(const struct row *row)
 {
 	const struct call *c = row->at;
@@ -292,7 +292,7 @@ static int take_copied(const struct report *r, struct waits *waits)
 	return e;
 }
 
-/* Where an asynchronous copy took long, it is needed to know until when the GPU copied. */
+/* If an asynchronous copy took long, its activity tells until when the GPU copied. */
 static int read_copied(const struct report *r, struct waits *waits)
 {
 	for (size_t i = 0; i < r->waits.n; i++)

@@ -97,7 +97,7 @@ static int span_order(const void *one, const void *two)
 	return ORDER(a->from_ns, b->from_ns);
 }
 
-/* Those of several threads overlap. */
+/* Collectives of several threads overlap. */
 static void count_any(struct collective_rows *rows)
 {
 	SORT(rows->spans, span_order);

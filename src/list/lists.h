@@ -13,7 +13,7 @@ extern const struct section section_gpu_trace, section_launch_gaps, section_kern
 	section_request, section_kernel_shapes, section_steps, section_busy_over_time,
 	section_kernels_at_once;
 
-/* What a kernel is about by its name, demangled: a family of api/family.tbl, or "collective". */
+/* A kernel's purpose by its demangled name: a family of api/family.tbl, or "collective". */
 const char *list_kernel_family(const char *name);
 
 #endif

@@ -126,7 +126,7 @@ static struct value get_range_kind(const struct row *row, const void *of)
 	return value_text(range_kind_name(*(const uint16_t *)of));
 }
 
-/* What the names of a row have in common. */
+/* The common part of a row's names. */
 static struct value get_pace_name(const struct row *row, const void *of)
 {
 	const struct pace_row *p = of;
@@ -165,7 +165,7 @@ const struct section section_range_pace = {
 
 /* ---- what ran in which ranges ---- */
 
-/* What ran under one name in all ranges of one name. */
+/* The activities of one name in all ranges of one name. */
 struct inside_row {
 	uint32_t range, name; /* rows of ranges; into meta.names */
 	uint16_t kind;        /* of the activities */
@@ -366,7 +366,7 @@ static int inside_order(const void *one, const void *two, void *context)
 	return a->name < b->name ? -1 : a->name > b->name;
 }
 
-/* What kept a device busy, and nothing that is a sum of others. */
+/* Whether the activity kept a device busy, and is no sum of others. */
 static bool is_work(uint16_t kind)
 {
 	return kind == GPU_KERNEL || kind == GPU_MEMCPY || kind == GPU_MEMSET || kind == GPU_GRAPH;

@@ -70,7 +70,7 @@ static const struct meta_device *device_of(const struct report *r, const struct 
 	return NULL;
 }
 
-/* What an SM of that device holds of it at a time, where registers, shared memory and the device
+/* The blocks that an SM of that device holds at a time, if registers, shared memory and the device
  * are known. */
 static void fill_occupancy(const struct report *r, struct form_row *row)
 {

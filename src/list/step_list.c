@@ -18,7 +18,7 @@
 
 #include "base/banned.h"
 
-/* Of one process, apart; before_ns is the length of all those before it. */
+/* Spans of each process, apart; before_ns is the length of all those before it. */
 struct busy_span {
 	uint32_t process;
 	uint64_t from_ns, to_ns, before_ns;
@@ -189,7 +189,7 @@ static struct value get_launches(const struct row *row, const void *of)
 	return value_u64(launches_in(row->rows->own, of));
 }
 
-/* Where device times were recorded, and of all that ran. */
+/* The times, if device times of all that ran were recorded. */
 static const void *timed(const struct row *row)
 {
 	const struct step_lists *lists = row->rows->own;

@@ -37,7 +37,7 @@ static struct wall wall_of(const struct report *r)
 
 /* ---- intervals ---- */
 
-/* What is covered by activities that come in the order of their starts. */
+/* The time covered by activities that come in the order of their starts. */
 struct covered {
 	uint64_t until;
 	uint64_t ns[BUSY_POINTS];

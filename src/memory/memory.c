@@ -235,7 +235,7 @@ static void keep_live(struct replay *p)
 	check_live(r);
 }
 
-/* What was done before what is read counts by what it leaves. */
+/* Events before the part count by what they leave. */
 static void begin_part(struct replay *p)
 {
 	struct memory_use *all[MEMORY_KINDS + 1] = { &p->r->gpu_memory };

@@ -47,7 +47,8 @@ enum reserved_source {
 };
 extern const char *const reserved_source_name[];
 
-/* What is reserved and not live, over the time.  A state counts when it lasts: between calls. */
+/* Memory that is reserved and not live, over the time.  A state counts when it lasts: between
+ * calls. */
 struct memory_unused {
 	uint8_t source; /* enum reserved_source */
 	bool known;     /* at any time; else nothing below means anything */
@@ -125,7 +126,7 @@ struct memory_operator {
 	uint64_t place_bytes;
 };
 
-/* What was live on the GPU by what it belongs to: of each point of the time, when most was. */
+/* Live memory on the GPU by its owner: of each point of the time, when most was. */
 enum stack_by {
 	STACK_OPERATOR, /* the innermost range around the allocation; without ranges no layers */
 	STACK_CALL,     /* function id */
@@ -134,7 +135,7 @@ enum stack_by {
 	STACK_BYS
 };
 extern const char *const stack_by_name[STACK_BYS];
-/* Those that had most at once; the last is the rest, if there are more. */
+/* The owners that had most at once; the last is the rest, if there are more. */
 #define STACK_LAYERS 10u
 #define STACK_REST   UINT64_MAX
 
@@ -243,7 +244,7 @@ struct vmm_changes { /* as ARRAY() */
 void vmm_segment_changes(
 	const struct memory_list *lists, unsigned count, struct vmm_changes *ret_changes);
 
-/* What of segments is there at the peak: a second look, when the peak is known. */
+/* The bytes of segments at the peak: a second look, when the peak is known. */
 void vmm_segments_at(
 	const struct memory_list *lists, unsigned count, uint64_t ticks, uint64_t *ret_bytes);
 
@@ -322,8 +323,8 @@ uint32_t detail_point(const struct memory_detail *d, uint64_t ticks);
 /* memory_time.c: report.call_rows are there. */
 void memory_time_fill(struct report *r, const struct memory_list *lists, unsigned count);
 
-/* What share of the run some thread was in such a call, or in one of this row; NAN when not every
- * call was timed. */
+/* The share of the run in which some thread was in such a call, or in one of this row; NAN when not
+ * every call was timed. */
 double memory_time_share(const struct report *r, const struct memory_call_time *row_or_null);
 
 /* A histogram of one function's calls: those from 2^n to less than 2^(n+1) ns, for each n. */

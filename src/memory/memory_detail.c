@@ -242,7 +242,7 @@ static void add_peak(struct walk *w, const struct memory_op *op)
 
 #define MADE_UP_MOST 0x10000u /* no device has memory there */
 
-/* Of what a profiler did not see. */
+/* Whether a profiler did not see the call. */
 static bool is_unseen(const struct schema_fn *fn)
 {
 	return fn && !strcmp(fn->class, MEMORY_UNSEEN);
@@ -409,8 +409,8 @@ static void sort_rows(struct memory_detail *d)
 			d->sources.v);
 }
 
-/* What was never freed is known when the recording saw the end and every call.  Other tools' traces
- * may have calls without arguments. */
+/* Leaks are known when the recording saw the end and every call.  Other tools' traces may have
+ * calls without arguments. */
 static bool knows_leaks(const struct report *r)
 {
 	if (!r->trace->header.launched && !r->gpu_memory.allocs && !r->memory[MEMORY_HOST].allocs)

@@ -132,7 +132,7 @@ static void put_layer(
 	packed_fini(&bytes);
 }
 
-/* What was live when by what it belongs to. */
+/* Live memory over time by its owner. */
 static void put_stacks(const struct report *r, FILE *out)
 {
 	putc('{', out);

@@ -38,7 +38,7 @@ struct layout_lane {
 	uint32_t device, context, stream;
 };
 
-/* What an item can tell beyond name and time. */
+/* Facts of an item beyond name and time. */
 struct layout_detail {
 	uint64_t bytes;
 	uint32_t grid[3], block[3];
@@ -97,7 +97,8 @@ uint32_t layout_lane(struct layout *t, const struct layout_lane *lane);
 void layout_add(struct layout *t, uint32_t lane, uint32_t depth, const struct layout_item *item);
 void layout_finish(struct layout *t);
 
-/* Of a finished one: items are merged further until there are at most so many, in the same order.
+/* For a finished layout: items are merged further until there are at most so many, in the same
+ * order.
  */
 void layout_coarsen(struct layout *t, size_t most);
 

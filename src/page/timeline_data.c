@@ -23,7 +23,7 @@ struct writer {
 	bool fine; /* blocks are being written */
 };
 
-/* Where the next number of that column goes: in a row all are in one. */
+/* The column for the next number: in a row all are in one. */
 static struct packed *to(struct writer *w, int column)
 {
 	return w->fine ? &w->column[column] : &w->bytes;

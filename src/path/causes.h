@@ -105,7 +105,7 @@ struct host {
 	uint8_t *wakes; /* enum wakes, by place * lanes + the lane that wakes; or NULL */
 };
 
-/* What made a lane go on to one of its marks. */
+/* The cause that made a lane go on to one of its marks. */
 struct cause {
 	uint32_t lane, mark; /* mark NONE: nothing before */
 };

@@ -78,7 +78,8 @@ uint32_t host_ended_by(const struct host *h, uint64_t ns)
 	return low ? h->ended[low - 1].activity : NONE;
 }
 
-/* What ended just before, where neither launch nor stream nor event says why it began so late. */
+/* The activity that ended just before, if neither launch nor stream nor event says why it began so
+ * late. */
 static uint32_t behind_any(const struct host *h, uint32_t activity, uint64_t ready)
 {
 	const struct activity *v = h->in->t->activities.v, *p = &v[activity];
@@ -376,7 +377,7 @@ static uint64_t step_of(const struct spans *s, uint64_t n)
 	return step;
 }
 
-/* Of an activity that waited for one other: the end of the one before, where it had long been
+/* For an activity that waited for one other: the end of the one before, where it had long been
  * launched, or the launch, where the one before had long ended. */
 static void add_spans(
 	const struct host *h, uint32_t activity, struct spans *handovers, struct spans *launches)
@@ -413,7 +414,7 @@ static void find_handover(struct host *h)
 	h->launch_most_ns = launches.n ? (step_of(&launches, launches.n - few) + 1) * STEP_NS : 0;
 }
 
-/* What is behind a host function began that much later than it ended. */
+/* Work behind a host function began that much later than it ended. */
 static void take_handovers(struct host *h)
 {
 	for (size_t i = 0; i < h->lanes.n; i++) {

@@ -24,7 +24,7 @@
 
 struct trace;
 
-/* What the path consists of; the parts add up to the wall time. */
+/* The parts of the path; they add up to the wall time. */
 enum path_part {
 	PATH_COMPUTING,
 	PATH_COMMUNICATING,
@@ -100,7 +100,8 @@ struct path {
 	ARRAY(uint64_t) activity_ns; /* beside each activity: how much of it is on the path */
 };
 
-/* Of a timeline that has activities.  0 or -errno; path_fini() follows in either case. */
+/* Finds the path of a timeline that has activities.  0 or -errno; path_fini() follows in either
+ * case. */
 int path_find(const struct path_input *in, struct path *ret_path);
 void path_fini(struct path *p);
 

@@ -14,7 +14,7 @@
 
 #include "base/banned.h"
 
-/* What the reader must know of a function: by its id. */
+/* The reader's knowledge of a function: by its id. */
 struct trait {
 	int8_t order;                   /* enum order_kind, or -1 */
 	int8_t stream_word, event_word; /* of the arguments, or -1 */
@@ -194,7 +194,7 @@ static void take_moments(struct host *h)
 	}
 }
 
-/* What profilers say of waits whose calls have no arguments. */
+/* Takes the waits of profilers, whose calls have no arguments. */
 static void take_waits(struct host *h)
 {
 	const struct timeline *t = h->in->t;

@@ -32,8 +32,8 @@
 #define FUNCTION_NS 250000u /* from what a host function waits for to what it wakes */
 #define STOP_NS     100000u /* a thread that then does nothing for so long has ended its part */
 
-/* How much likelier than by chance, as a logarithm: to know.  Of many places one agrees by chance,
- * so the logarithm of their number comes on top.  To suspect, less is enough. */
+/* How much likelier than by chance, as a logarithm: to know.  Among many places one agrees by
+ * chance, so the logarithm of their number comes on top.  To suspect, less is enough. */
 #define SURELY 2.0
 #define LESS   0.5
 
@@ -248,7 +248,7 @@ static bool is_inside(const struct lane *from, const struct edge *e, struct gap 
 	return e && (e->ns > g.from_ns || (from->owner != NONE && e->ns == g.from_ns));
 }
 
-/* Where in its program the lane then is: between which calls. */
+/* The lane's place in its program: between which calls. */
 #define MARK_PLACE(m) ((uint64_t)(m).thread << 16 | (m).fn)
 static struct map_key place_key(const struct host *h, uint32_t lane, uint32_t mark)
 {
@@ -462,7 +462,7 @@ static void judge_all(struct weights *w)
 			judge_first(w, places->slots[i].value, places->slots[i].key);
 }
 
-/* What wakes a lane takes a while until its next call; less where a long gap has shown that.  A
+/* A lane takes a while from its waking until its next call; less if a long gap has shown that.  A
  * lane that waits for its own function is idle for so long at least. */
 static bool is_late_enough(const struct host *h, uint32_t lane, const struct lane *from,
 	uint64_t woken_ns, struct gap g)
@@ -492,7 +492,7 @@ static struct cause function_cause(const struct host *h, uint32_t lane, uint32_t
 	return (struct cause){ owner, given ? host_mark_at(h, owner, given - 1) : NONE };
 }
 
-/* What may have made a lane go on: itself, or another. */
+/* The possible cause of a lane's going on: itself, or another. */
 struct suspect {
 	struct cause cause;
 	uint64_t ns; /* when; 0: a lane that had not waited before */
@@ -507,8 +507,8 @@ static struct suspect suspect_alone(const struct host *h, uint32_t lane, uint32_
 		WAKES };
 }
 
-/* Those two that did something last; but a host function of the lane itself rather than another
- * thread. */
+/* The two suspects that did something last; but a host function of the lane itself rather than
+ * another thread. */
 static void find_suspects(const struct host *h, uint32_t lane, uint32_t mark, struct suspect ret[2])
 {
 	const struct lane *v = h->lanes.v;

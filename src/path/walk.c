@@ -96,7 +96,7 @@ static uint32_t follow_host(struct walker *w, const struct caller *call)
 	return NONE;
 }
 
-/* What held an activity up last. */
+/* The last cause that held an activity up. */
 enum held { HELD_BEFORE, HELD_LAUNCH, HELD_EITHER };
 
 /* If two are over before it and fit, the one less beyond its least time is likelier. The other
@@ -133,9 +133,9 @@ static enum held held_up_by(const struct host *h, const struct caller *call, uin
 }
 
 /*
- * What the activity waited for last: another activity, or NONE and the path is at its beginning.
- * Of a recording that is read in part, what was launched before the part had been queued when it
- * began, and behind what is not known.
+ * The last thing that the activity waited for: another activity, or NONE and the path is at its
+ * beginning. In a recording that is read in part, work that was launched before the part had been
+ * queued when it began, and the work ahead of it is not known.
  */
 static uint32_t follow(struct walker *w, uint32_t activity)
 {
@@ -234,7 +234,7 @@ static bool is_unknown(struct walker *w, uint64_t ns, const struct path *path)
 	return w->doubt == DOUBT_WAKES || !w->decides;
 }
 
-/* Where the recording fits two causes, to where both ways meet: what they do not share. */
+/* If the recording fits two causes, skips to where both ways meet: what they do not share. */
 static uint64_t skip_unknown(
 	struct walker *w, const struct walker *from, size_t *steps, const struct path *path)
 {
@@ -285,7 +285,7 @@ static uint64_t walk(const struct host *h, struct path *path)
 	return w.early_ns;
 }
 
-/* What the host has of the path, a host that takes no time may not save: activities that are not on
+/* A host that takes no time may not save all of its share of the path: activities that are not on
  * the path would be then. */
 static void bound_host(struct path *p, uint64_t saved_ns)
 {

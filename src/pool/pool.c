@@ -30,7 +30,7 @@ static bool is_shape(const struct pool_shape *s)
 	       s->base <= UINT64_MAX - s->bytes && s->ranges && s->ranges <= UINT32_C(1) << 28;
 }
 
-/* Where each part is; the result is where they end. */
+/* Lays out the parts; returns their end. */
 static uint64_t lay_out(struct pool *p, const struct pool_shape *s)
 {
 	const uint64_t grains = s->bytes / POOL_GRAIN;
@@ -144,7 +144,7 @@ static void give(struct pool *p, uint32_t i, uint32_t tag)
 	pool_tree_resized(p, to);
 }
 
-/* What is the owner's goes into a tree of its own. */
+/* The owner's ranges go into a tree of their own. */
 static void disown(struct pool *p)
 {
 	struct pool_range *v = ranges_of(p);

@@ -62,7 +62,7 @@ struct pool_shape {
 			    unless tags differ from block to block */
 };
 
-/* What is in the pool now, and was at most. */
+/* The pool's present contents, and their peaks. */
 struct pool_counters {
 	uint64_t live_bytes, live_bytes_peak; /* that were asked for */
 	uint64_t placed, freed;               /* blocks, so far; undone ones are neither */
@@ -164,7 +164,7 @@ struct pool_block {
 /* The live block that the address is in. */
 bool pool_find(const struct pool *p, uint64_t address, struct pool_block *ret_block);
 
-/* Of what can be placed for the tag. */
+/* The largest range that can be placed for the tag. */
 uint64_t pool_largest_free(const struct pool *p, uint32_t tag);
 
 static inline uint64_t pool_slot_address(const struct pool *p, uint32_t slot)

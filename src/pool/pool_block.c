@@ -18,7 +18,7 @@ static uint32_t cell_mask(const struct pool *p)
 	return (uint32_t)((UINT64_C(1) << (64 - p->hash_shift)) - 1);
 }
 
-/* Where it is, or the empty cell where it would be: half of the cells are empty at least. */
+/* Its cell, or the empty cell that it would get: half of the cells are empty at least. */
 static uint32_t probe(const struct pool *p, uint32_t start)
 {
 	const struct pool_cell *c = cells_of(p);

@@ -173,8 +173,8 @@ static void queue(const struct recorder *r, const struct mapped *m)
 
 /* ---- new room and free room ---- */
 
-/* Where the header says that the file goes on.  Room that was refused lies between, but not that
- * much: readers would walk through it all. */
+/* The farthest place at which the header may say that the file goes on.  Room that was refused lies
+ * between, but not that much: readers would walk through it all. */
 #define GAP_MOST (1ull << 38)
 
 static bool is_plausible(uint64_t at, long fd)

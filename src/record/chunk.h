@@ -37,17 +37,17 @@ long file_allocate(long fd, uint64_t offset, uint64_t bytes);
 /* Adds to the header what was lost before there was one. */
 void recorder_declare(struct recorder *r);
 
-/* What a process counts anew: another identity. */
+/* Gives the process another identity to count under: another identity. */
 void recorder_identify(struct recorder *r);
 
-/* What a chunk begins with that its thread knows. */
+/* The head of a chunk that its thread knows. */
 struct chunk_birth {
 	uint32_t tid, seq;
 	uint64_t lost; /* of this thread since its last chunk */
 };
 
-/* A chunk of `bytes` at least; .chunk NULL when the file has no room for it.  Of calls and ranges
- * (birth given) also one that was drained or, flying, the oldest. */
+/* A chunk of `bytes` at least; .chunk NULL when the file has no room for it.  For calls and ranges
+ * (birth given) it may be one that was drained or, flying, the oldest. */
 struct mapped chunk_new(struct recorder *r, enum chunk_kind kind, uint32_t bytes, uint32_t tid,
 	const struct chunk_birth *birth);
 

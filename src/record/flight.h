@@ -22,7 +22,7 @@
 /* A chunk of calls, ranges or stacks that its owner has closed, whole, and where it begins. */
 void flight_push(struct trace_header *h, long fd, struct chunk_header *c, uint32_t granule);
 
-/* Takes the oldest out: its granule, or 0 if none is closed.  What is there is not checked. */
+/* Takes the oldest out: its granule, or 0 if none is closed.  The contents are not checked. */
 uint32_t flight_pop(struct trace_header *h, long fd);
 
 #endif

@@ -20,7 +20,7 @@ static struct {
 	_Atomic uint32_t hand;  /* the next that is looked at */
 } table;
 
-/* Of this thread: its writers share it. */
+/* This thread's lane: its writers share it. */
 static __thread struct lane *own;
 
 void lanes_forget(void)
@@ -48,7 +48,7 @@ uint32_t slots_room(uint32_t bytes, uint32_t kind)
 
 /* ---- threads that are gone ---- */
 
-/* Where the last record of an open chunk ends. */
+/* The end of the last record of an open chunk. */
 static uint32_t end_of_records(const struct mapped *m)
 {
 	const uint32_t room = m->bytes - CHUNK_PAYLOAD;

@@ -49,7 +49,7 @@ struct lane {
 	_Atomic(struct thread_account *) account; /* in the file; make_lane(), take_over() */
 	struct counter *counters;                 /* in the file, or NULL */
 	struct track calls, ranges, stacks, requests;
-	/* Of requests, which few threads of few programs write: no thread-local one for each. */
+	/* For requests, which few threads of few programs write: no thread-local one for each. */
 	struct writer served;
 };
 
@@ -75,7 +75,7 @@ bool track_park(struct track *t, const struct mapped *m);
 
 void lanes_forget(void); /* after a fork: there are none */
 
-/* Where the whole ranges (requests) of a chunk end: slots that nobody took are zeros. */
+/* The end of the whole ranges (requests) of a chunk: slots that nobody took are zeros. */
 uint32_t slots_room(uint32_t bytes, uint32_t kind);
 
 /* Room for an account of this process, or NULL. */

@@ -142,7 +142,7 @@ static bool joinable(long fd)
 	return h.launched || process_start_of(h.root_pid) == h.root_start || in_use(fd, &h);
 }
 
-/* What a new trace may take the place of: an old one, or an empty file. */
+/* A new trace may replace this: an old one, or an empty file. */
 static bool replaceable(long fd)
 {
 	struct stat st;
@@ -264,7 +264,7 @@ static void append_number(char *text, uint64_t number)
 }
 
 /* Whether an old file is still the one to be replaced, and nobody else is at it: as long as `old`
- * is open, for whoever asks.  Where there are no locks the last one wins. */
+ * is open, for whoever asks.  Without locks the last one wins. */
 static bool lock_place(const struct recorder *r, long old)
 {
 	struct stat was, now;
@@ -273,7 +273,7 @@ static bool lock_place(const struct recorder *r, long old)
 	       was.st_dev == now.st_dev && was.st_ino == now.st_ino;
 }
 
-/* What a process that was killed between two system calls has left. */
+/* Removes the file of a process that was killed between two system calls. */
 static void remove_left(const char *name)
 {
 	const long fd = sys(openat, AT_FDCWD, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);

@@ -47,7 +47,7 @@ void recorder_declare(struct recorder *r)
 		atomic_exchange_explicit(&r->early_unaccounted, 0, memory_order_relaxed));
 }
 
-/* What this thread entered without an account. */
+/* Takes the calls that this thread entered without an account. */
 static uint64_t take_early(struct writer *w)
 {
 	const uint64_t n = w->early + (w->parted ? w->parted->entered : 0);
@@ -210,8 +210,8 @@ static void take_out(struct track *t, int i)
 	t->kept[LANE_MOST - 1] = (struct mapped){ 0 };
 }
 
-/* Whether this thread, or a handler that interrupted it, is writing there.  What the file says of
- * that is not asked: somebody may have changed it. */
+/* Whether this thread, or a handler that interrupted it, is writing there.  The file is not asked:
+ * somebody may have changed it. */
 static bool is_marked(const struct writer *w, const struct mapped *m)
 {
 	const uint32_t marks = w->marks;

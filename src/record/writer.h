@@ -50,9 +50,9 @@ struct mapped {
 struct writer {
 	char *volatile pos; /* where the next record goes */
 	char *volatile end; /* of the open chunk */
-	/* What is being written: by the thread, by a handler that interrupted it there, by one that
-	 * interrupted that; the newest few.  A handler that leaves by longjmp() leaves one too
-	 * many, which keeps no more than its chunk. */
+	/* The places that are being written: by the thread, by a handler that interrupted it there,
+	 * by one that interrupted that; the newest few.  A handler that leaves by longjmp() leaves
+	 * one too many, which keeps no more than its chunk. */
 	char *volatile mark[WRITER_MARKS];
 	volatile uint32_t marks;
 	struct chunk_header *chunk;     /* the open chunk, or NULL; its thread alone unmaps it */
@@ -60,7 +60,7 @@ struct writer {
 	struct counter *counters;       /* of the thread, by function id, or NULL */
 	uint64_t early;                 /* calls entered while there was no account */
 	uint64_t before_fork;           /* calls that had not returned when this thread forked */
-	/* Of a forked child that has no account: memory in the place of its parent's, where a call
+	/* For a forked child that has no account: memory in the place of its parent's, where a call
 	 * may yet count itself that had looked for it. */
 	struct thread_account *parted;
 	uint64_t settled; /* of a parent's calls: declared by the process, and yet to return here */

@@ -20,7 +20,7 @@
 #include "model/facet.h"
 #include "model/report.h"
 
-/* What the values of a column are.  Text shows them accordingly, and numbers on the right. */
+/* The kind of a column's values.  Text shows them accordingly, and numbers on the right. */
 enum unit {
 	UNIT_COUNT,   /* 12,345 */
 	UNIT_ID,      /* 12345: a number that names something */
@@ -200,7 +200,7 @@ struct value function_name(const struct row *row, uint32_t id);
 
 /* ---- sections ---- */
 
-/* What is in a section, and so what it takes to have it. */
+/* The contents of a section, and so what it takes to have it. */
 enum made_of {
 	OF_CALLS,
 	OF_LAUNCHES,

@@ -7,7 +7,8 @@
 
 #include "base/cxx_name.h"
 
-/* Where an address is: from the table of lines, then outwards from where functions were put in. */
+/* The place of an address: from the table of lines, then outwards from where functions were put in.
+ * */
 struct place {
 	const char *function, *file;
 	uint32_t line;

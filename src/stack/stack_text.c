@@ -11,7 +11,7 @@
 #define PICKED_MOST 64u
 #define PICKED_ALL  256u
 
-/* Of libraries whose frames say how a call came to CUDA, not who wanted it: their names begin so.
+/* Libraries whose frames say how a call came to CUDA, not who wanted it: their names begin so.
  */
 static const char *const between[] = { "libcuda.so", "libcudart", "libweir", "libcupti",
 	"libcublas", "libcudnn", "libc10_cuda", "libffi.so", "_ctypes.", "libpython", "libc.so",
@@ -63,7 +63,7 @@ void stacks_frame_text(const struct stack_frame *f, char *to, size_t size)
 	bounded_end(&b);
 }
 
-/* Where the first of Python's is among the program's; UINT32_MAX: there is none. */
+/* The place of Python's first frame among the program's; UINT32_MAX: there is none. */
 static uint32_t first_of_python(const struct stacks *s, const struct stack_row *r)
 {
 	uint32_t before = 0;

@@ -81,15 +81,15 @@ static inline const struct stack_frame *stacks_frame(
 }
 
 /*
- * A frame as a line of text: "function (file:line)", "function (module)".  What it is called by is
- * of interest to who wrote the program when it is not of a library of CUDA's.
+ * A frame as a line of text: "function (file:line)", "function (module)".  A frame is of interest
+ * to the program's author when it is not of a library of CUDA's.
  */
 void stacks_frame_text(const struct stack_frame *f, char *to, size_t size);
 bool stacks_is_program(const struct stack_frame *f);
 
 /* The frames that are of interest, innermost first, of at most `most`; the first of them is also
- * what stands for the whole in one line.  Where a line of Python would be cut off, those of C in
- * the middle are left out.  Where there is none, all. */
+ * what stands for the whole in one line.  If a line of Python would be cut off, C's frames in the
+ * middle are left out.  Without a frame of interest, picks all. */
 uint32_t stacks_pick(
 	const struct stacks *s, uint32_t row, const struct stack_frame **to, uint32_t most);
 

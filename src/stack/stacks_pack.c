@@ -97,7 +97,7 @@ static int flush(struct packing *p)
 	return e;
 }
 
-/* Of the thread whose pieces these were, as one of its chunks says it. */
+/* Sets the head of the thread whose pieces these were, as one of its chunks says it. */
 static void set_head(struct packing *p, const struct stack_sample *s)
 {
 	for (size_t i = 0; i < p->t->chunk_count; i++) {

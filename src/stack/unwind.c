@@ -37,7 +37,7 @@ struct unwinder {
 	ARRAY(struct place) places;
 	ARRAY(uint32_t) pool; /* … here */
 
-	/* Of the piece at hand. */
+	/* The piece at hand. */
 	const struct stack_piece *piece;
 	struct unwound *to;
 	bool missed;  /* memory above the piece was asked for */
@@ -258,7 +258,7 @@ static int take_frame(Dwfl_Frame *frame, void *arg)
 	memcpy(u->to->frames + u->to->count, u->pool.v + u->places.v[place].first,
 		count * sizeof *u->to->frames);
 	u->to->count += count;
-	/* Of a file that can't be read libdw guesses the caller, from the frame pointer. */
+	/* If a file can't be read, libdw guesses the caller, from the frame pointer. */
 	u->unread = u->outside && m;
 	return u->unread ? DWARF_CB_ABORT : DWARF_CB_OK;
 }

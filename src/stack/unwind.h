@@ -12,7 +12,8 @@
 
 struct unwinder;
 
-/* Of a process of the trace.  NULL: no memory, or libdw is not there, which `why` then says. */
+/* Unwinds a process of the trace.  NULL: no memory, or libdw is not there, which `why` then says.
+ * */
 struct unwinder *unwinder_new(
 	const struct pieces *p, uint32_t process, struct stacks *s, char *why, size_t why_size);
 void unwinder_free(struct unwinder *u);
@@ -24,7 +25,7 @@ struct stack_piece {
 	size_t count;
 };
 
-/* What the caller of the innermost frames was: numbers of frames of `s`. */
+/* The callers of the innermost frames: numbers of frames of `s`. */
 struct unwound {
 	uint32_t *frames;
 	uint32_t count;

@@ -13,7 +13,8 @@ static bool says_delay(const struct model_config *c)
 	return json_object_get(batching, "max_queue_delay_microseconds");
 }
 
-/* What queues of these levels have room for together; 0: one of them has no limit of its own. */
+/* The requests for which queues of these levels have room together; 0: one of them has no limit of
+ * its own. */
 static uint32_t room_of(const struct model_config *c, uint64_t first, uint64_t last)
 {
 	uint64_t sum = 0;

@@ -1,6 +1,6 @@
 /*
- * What a model's configuration, once it is completed, asks of the batcher: its queue, and how each
- * of its requests waits there. The server and the simulation of one both ask here. Pure.
+ * A model's completed configuration in the batcher's terms: its queue, and how each of its requests
+ * waits there. The server and the simulation of one both ask here. Pure.
  */
 #ifndef WEIR_STORE_CONFIG_QUEUE_H
 #define WEIR_STORE_CONFIG_QUEUE_H

@@ -1,4 +1,4 @@
-/* What both forms of a configuration have in common: see config_reader.h. */
+/* Both forms of a configuration share this: see config_reader.h. */
 #include "store/config_reader.h"
 
 #include <errno.h>

@@ -46,7 +46,7 @@ struct config_message {
 
 extern const struct config_message config_ModelConfig, config_Weir;
 
-/* Where a value stands, for messages about it. */
+/* The place of a value, for messages about it. */
 struct config_place {
 	const json_t *value;
 	unsigned line;
@@ -99,7 +99,7 @@ void config_bind(
 /* 0: it has none. */
 unsigned config_line_of(const struct config_reader *r, const json_t *value);
 
-/* What one field alone does not show. */
+/* Checks the rules that one field alone does not show. */
 int config_check(struct config_reader *r, struct model_config *c);
 
 #endif

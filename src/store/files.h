@@ -18,7 +18,7 @@ struct store_override {
 	uint64_t fingerprint; /* a number that no other one has */
 };
 
-/* What the scan before saw. */
+/* The findings of the scan before. */
 struct store_seen {
 	char *name;
 	uint64_t fingerprint;

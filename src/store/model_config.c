@@ -10,7 +10,7 @@
 
 #include "base/banned.h"
 
-/* Of one value in an array; a shape is a value that has all its numbers. */
+/* The bytes of one value in an array; a shape is a value that has all its numbers. */
 static size_t size_of(const struct config_field *f)
 {
 	switch (f->kind) {
@@ -271,7 +271,7 @@ const struct config_queue_policy *config_queue_policy(const struct model_config 
 	return b->has_queue_policy ? &b->queue_policy : NULL;
 }
 
-/* What the model tells of one tensor, without the batch dimension. */
+/* The model's description of one tensor, without the batch dimension. */
 static json_t *tree_of_spec(const struct tensor_spec *spec, unsigned skip)
 {
 	json_t *dims = json_array();

@@ -152,15 +152,15 @@ int config_from_json(const json_t *object, const char *file, struct model_config
 
 /*
  * Adds what the configuration leaves out and the model itself tells: inputs, outputs, types,
- * dimensions, and the batch size where all first dimensions are -1. What contradicts the model is
- * an error.
+ * dimensions, and the batch size where all first dimensions are -1. A value that contradicts the
+ * model is an error.
  */
 int config_complete(struct model_config *c, const struct tensor_spec *in, unsigned nin,
 	const struct tensor_spec *out, unsigned nout, struct error *err);
 /* Batches run at the sizes 1, 2, 4 ... and max_batch_size, unless it says others. */
 int config_pad(struct model_config *c, struct error *err);
 
-/* What the model itself tells, as a text, and config_complete() with what that text says. */
+/* The model's own description, as a text, and config_complete() with that text. */
 char *config_model_text(
 	const struct tensor_spec *in, unsigned nin, const struct tensor_spec *out, unsigned nout);
 int config_complete_from(struct model_config *c, FILE *kept, struct error *err);

@@ -1,4 +1,4 @@
-/* What a load request brings in the place of the model's folder. */
+/* A load request's files, which replace the model's folder. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

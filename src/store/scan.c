@@ -1,4 +1,4 @@
-/* What is in a repository now: models, their configurations and versions. */
+/* The present contents of a repository: models, their configurations and versions. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -93,7 +93,8 @@ static int list(struct store *s, const char *path, struct names *ret)
 	return e;
 }
 
-/* Of everything in the folder. What can't be opened counts with the reason. */
+/* The fingerprint of everything in the folder. A file that can't be opened counts with the reason.
+ * */
 static uint64_t fingerprint_folder(struct store *s, const char *path, int depth, size_t *left)
 {
 	struct names names = { 0 };

@@ -51,7 +51,7 @@ struct store;
 int store_open(const char *directory, struct store **ret, struct error *err);
 void store_close(struct store *s);
 
-/* What is there now. The caller frees it, and also after it has taken `config` out. */
+/* The present models. The caller frees it, and also after it has taken `config` out. */
 int store_scan(struct store *s, struct store_models *ret, struct error *err);
 void store_models_free(struct store_models *models);
 
@@ -70,14 +70,14 @@ int store_side_file(struct store *s, const char *model, const char *filename, in
 bool store_is_inline(const struct store *s, const char *model);
 
 /*
- * What a load request brings: "config", a text of JSON, and "file:VERSION/NAME", base64. Without
- * any (parameters may be NULL) the model is again what the folder says.
+ * The parameters of a load request: "config", a text of JSON, and "file:VERSION/NAME", base64.
+ * Without any (parameters may be NULL) the model is again what the folder says.
  */
 int store_override(struct store *s, const char *model, const json_t *parameters, struct error *err);
 
 /*
- * What a server keeps of a version, in REPOSITORY/.weir: its latency, and the tensors that the
- * model itself says (config_put_model). NULL: nothing.
+ * A server's files for a version, in REPOSITORY/.weir: its latency, and the tensors that the model
+ * itself says (config_put_model). NULL: nothing.
  */
 #define STORE_LATENCY "latency"
 #define STORE_MODEL   "model"

@@ -1,5 +1,5 @@
 /*
- * What a model takes and gives: types of elements, shapes, tensors.  The protocol of models (V2),
+ * A model's inputs and outputs: types of elements, shapes, tensors.  The protocol of models (V2),
  * config files and engines name the types differently; DTYPE_LIST has all names once.
  *
  * Values are row-major and little-endian.  An element of BYTES is its length (a little-endian u32)

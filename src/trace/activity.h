@@ -30,8 +30,8 @@ bool request_next(const struct chunk_buf *buf, size_t *at, struct served_request
 
 /*
  * The same of a whole trace, chunk after chunk through buf, whose `ref` is the chunk of the record
- * at hand.  What is not named is zero at the beginning.  1 with a record, 0 at the end, or -errno
- *of the machine; damaged chunks are passed over, and counted if `damaged` is not NULL.
+ * at hand.  Other members are zero at the beginning.  1 with a record, 0 at the end, or -errno of
+ * the machine; damaged chunks are passed over, and counted if `damaged` is not NULL.
  *
  *	struct cursor at = { .t = t, .buf = &buf };
  *	while ((e = trace_next_activity(&at, &w)) > 0)
@@ -49,9 +49,9 @@ struct cursor {
 };
 
 /*
- * The wait of a stream for the host is taken off what a pair of events measured.  Where it was long
- * (SLOW_HOST_NS), or the event behind was late, the rest is no duration, and the activity is left
- * out.  `as_measured` gives all as they were measured.
+ * The wait of a stream for the host is taken off what a pair of events measured.  If the wait was
+ * long (SLOW_HOST_NS), or the event behind was late, the rest is no duration, and the activity is
+ * left out.  `as_measured` gives all as they were measured.
  */
 int trace_next_activity(struct cursor *c, struct gpu_activity *ret_activity);
 int trace_next_range(struct cursor *c, struct range *ret_range);

@@ -12,7 +12,7 @@
 /* CLOCK_MONOTONIC is another in each time namespace; CLOCK_REALTIME and the ticks are not. */
 static bool is_of_another(const struct clock_pair *a, const struct clock_pair *b)
 {
-	/* What the bytes of a damaged file make of it wraps, and is far apart. */
+	/* The bytes of a damaged file may make it wrap, and it is far apart. */
 	const uint64_t apart = (a->real_ns - a->mono_ns) - (b->real_ns - b->mono_ns);
 	const uint64_t most = SAME_CLOCK_NS;
 	return a->real_ns && b->real_ns && apart > most && apart < -most;

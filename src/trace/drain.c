@@ -26,7 +26,7 @@ struct place {
 	bool done;      /* will never be one that is drained */
 };
 
-/* What the file says of itself is not believed: it may be cut off while it is mapped. */
+/* The file's own words are not believed: it may be cut off while it is mapped. */
 struct container {
 	struct chunk_header *c; /* mapped; or NULL */
 	uint32_t bytes, used;
@@ -43,8 +43,8 @@ struct drain {
 	uint64_t walked; /* every chunk before this offset is in places */
 	ARRAY(struct place) places;
 	struct container now; /* where blocks go */
-	/* The next one, taken while there is room.  What is drained makes room for what comes:
-	 * on a full disk the program's threads would otherwise find none, ever again. */
+	/* The next one, taken while there is room.  Drained chunks make room for new ones: on a
+	 * full disk the program's threads would otherwise find none, ever again. */
 	struct container reserve;
 	struct block_maker maker;
 	uint8_t *copy; /* of a chunk's payload: what is looked at stays as it is */
@@ -215,7 +215,7 @@ static void walk(struct drain *d)
 	}
 }
 
-/* What the disk failed to read may be there. */
+/* The bytes that the disk failed to read may be there. */
 static bool lacks_magic(const struct drain *d, uint64_t offset)
 {
 	uint32_t magic;

@@ -81,7 +81,7 @@ struct meta_device {
 	uint64_t clock_khz, memory_clock_khz; /* the highest; 0: not known */
 };
 
-/* What a recording was made with: "cuda 13.0". */
+/* The versions that a recording was made with: "cuda 13.0". */
 struct meta_fact {
 	uint32_t process;
 	uint32_t text; /* index into names */
@@ -124,7 +124,7 @@ void meta_fini(struct meta *m);
 /* Index into names, or META_NONE. */
 uint32_t meta_find_kernel(const struct meta *m, uint32_t process, uint64_t handle, uint64_t ticks);
 
-/* What was known of the handle's kernel then, or first; NULL: nothing. */
+/* The attributes of the handle's kernel then, or first; NULL: nothing. */
 const struct meta_attributes *meta_find_attributes(
 	const struct meta *m, uint32_t process, uint64_t handle, uint64_t ticks);
 

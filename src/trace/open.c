@@ -526,7 +526,7 @@ static int open_file(struct trace *t, const char *path, struct error *err)
 		e = read_header(t, path, err);
 	if (!e)
 		e = walk(t, path, err);
-	/* What it has grown by since looks like room that nobody used. */
+	/* The file's growth since looks like room that nobody used. */
 	if (!e && t->header.stopped == STOP_CUT && !t->damage_count)
 		trace_damage(t, t->size, 0, "the file was cut off while it was recorded");
 	if (!e)

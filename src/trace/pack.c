@@ -129,7 +129,7 @@ static int pack_chunks(struct packer *p)
 	return e;
 }
 
-/* What is new: a chunk in memory. */
+/* The extra chunks, which lie in memory. */
 static int pack_extras(struct packer *p)
 {
 	int e = 0;

@@ -21,7 +21,7 @@ struct pack_stats {
 	struct damage damage; /* the first place where none could be found, and all such bytes */
 
 	/*
-	 * What becomes of pieces of stacks (stack/stacks.h), which are then left out; set before
+	 * Handles pieces of stacks (stack/stacks.h), which are then left out; set before
 	 * trace_pack().  NULL, or an answer of -ENOSYS: they stay.
 	 */
 	int (*stacks)(const struct trace *t,

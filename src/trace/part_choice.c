@@ -204,7 +204,7 @@ struct chosen {
 	size_t warm;          /* how many are left out as warm-up */
 };
 
-/* Those from v[from] on that have such a number. */
+/* Keeps those from v[from] on that have such a number. */
 static void keep_steps(struct chosen *c, size_t from, uint64_t first, uint64_t last)
 {
 	for (size_t i = from; i < c->steps->v.n; i++) {
@@ -367,7 +367,7 @@ static int find_tails(const struct trace *t, const struct spans *s, struct spans
 	return e;
 }
 
-/* What was launched in a part may run when it is over. */
+/* Work that was launched in a part may run when it is over. */
 static int add_tails(const struct trace *t, struct spans *s)
 {
 	struct spans ns = { 0 };

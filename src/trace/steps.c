@@ -149,7 +149,7 @@ static int thread_order(const void *one, const void *two)
 					    : ORDER(b->step.to, a->step.to);
 }
 
-/* Of a part those that were found in the whole. */
+/* In a part, only the calls that were steps in the whole may be steps. */
 static bool may_be_steps(const struct trace *t, const struct family *f)
 {
 	return t->part.steps_found ? f->name == t->part.steps_name

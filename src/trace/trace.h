@@ -86,7 +86,7 @@ struct launch_time {
 	uint32_t process;
 };
 
-/* What is said of it. */
+/* The text about it. */
 struct trace_cut_text {
 	uint64_t from_ns, to_ns; /* of the first part, of the last, since the recording began */
 	uint64_t part_ns;        /* all parts together */
@@ -97,7 +97,7 @@ struct trace_cut_text {
 	char how[160];           /* "steps 5 to 20 of 40" */
 };
 
-/* What a launch has got from CUPTI. */
+/* The number that a launch has got from CUPTI. */
 struct launch_number {
 	uint32_t process;
 	uint64_t correlation;

@@ -41,7 +41,7 @@ static float nearest(const struct baseline_kernel *k, const struct baseline_shap
 	return best->t_ns * s->bound_ns / best->bound_ns;
 }
 
-/* Of the newest of a ring. */
+/* The median of the newest of a ring. */
 static float median(const float *v, size_t n)
 {
 	float copy[BASELINE_SPAN];

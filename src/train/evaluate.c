@@ -69,7 +69,7 @@ static void end(struct evaluation *e)
 	baseline_fini(&e->baselines);
 }
 
-/* Of those of which as much is known, or where there are none, of the others. */
+/* The shapes at this known cost, or if there are none, the most at another. */
 static uint32_t shapes_known(const struct predict *p, const struct predict_launch *l)
 {
 	const struct kernel_slot *own = shape_slot(p, l->kernel, launch_known_cost(l));

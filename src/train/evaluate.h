@@ -47,14 +47,14 @@ struct eval_point {
 
 typedef ARRAY(struct eval_point) eval_points;
 
-/* Who told, for eval_measure(): 0 is the chain, then the baselines. */
+/* The predictor, for eval_measure(): 0 is the chain, then the baselines. */
 #define EVAL_PREDICTORS (1 + BASELINES)
 
 /* Launches that wait together, all at once, for a device that runs one after the other: shortest
- * first has the least mean time from there to the end of each.  What the mean is by predicted
- * times, over what it is by true ones, less 1, is the regret; of several such windows, the mean.
- * Launches that fill no window are left out, unless there is no other; of predicted times that are
- * alike, the launch that was there first runs first. */
+ * first has the least mean time from there to the end of each.  The regret is the mean by predicted
+ * times over the mean by true ones, less 1; of several such windows, the mean. Launches that fill
+ * no window are left out, unless there is no other; of predicted times that are alike, the launch
+ * that was there first runs first. */
 #define EVAL_WINDOW 64
 
 /* Over those points that a predictor could predict.  Shares are from 0 to 1. */

@@ -18,7 +18,7 @@
 
 #define FOLDS 5
 
-/* What is known while training: a family's usual ratio, over some of the rows. */
+/* The state of training: a family's usual ratio, over some of the rows. */
 struct log_ratios {
 	struct model_family family[FAMILIES][KNOWN_COSTS];
 };
@@ -103,7 +103,7 @@ void train_rows_fini(struct train_rows *r)
 	*r = (struct train_rows){ 0 };
 }
 
-/* Where there are too few groups or kernels, launches are dealt out one by one. */
+/* If there are too few groups or kernels, launches are dealt out one by one. */
 static unsigned fold_of(const struct train_rows *r, const struct train_row *row)
 {
 	const bool whole = r->together ? r->groups >= FOLDS : r->kernels >= FOLDS;
@@ -123,7 +123,7 @@ static size_t gather(const struct train_rows *r, enum predict_family family, uns
 	return n;
 }
 
-/* Where nothing was seen, the ratio is that of another known cost: better than none. */
+/* If nothing was seen, the ratio is that of another known cost: better than none. */
 static void log_ratios_of(
 	const struct train_rows *r, unsigned without, float *scratch, struct log_ratios *e)
 {
@@ -299,7 +299,7 @@ int train_fit(const struct predict_device *d, const struct train_rows *rows, uns
 	return 0;
 }
 
-/* What each kind says of rows that it has not seen. */
+/* The predictions of each kind for rows that it has not seen. */
 struct held_out {
 	float *forest, *network, *ratio; /* log2 errors by row, measured over predicted */
 };

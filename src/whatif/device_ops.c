@@ -108,7 +108,7 @@ static int op_order(const void *one, const void *two)
 	return ORDER(a->start_ns, b->start_ns);
 }
 
-/* What runs beside another of the same call counts from when that has ended. */
+/* An operation that runs beside another of the same call counts from when that has ended. */
 static void set_times(struct timed_ops *ops)
 {
 	uint64_t until = 0;

@@ -35,7 +35,7 @@ struct device_op op_of_launch(const struct op_device *d, const struct gpu_call *
 /* 0 or -errno. */
 int timed_ops_load(const struct trace *t, const struct meta *m, struct timed_ops *ret_ops);
 
-/* Where those of a call begin, and how many there are. */
+/* The place of a call's operations, and their number. */
 size_t timed_ops_find(const struct timed_ops *ops, const struct gpu_call *c, uint32_t *ret_count);
 
 #endif

@@ -17,7 +17,7 @@ enum host_state {
 	HOST_RETURNS, /* from a wait, at at_ns */
 };
 
-/* What an event stands for. */
+/* The work that an event stands for. */
 struct host_event {
 	uint32_t stream;
 	uint64_t given, id;

@@ -17,7 +17,8 @@ static inline int durations_order(const void *one, const void *two)
 	return ORDER(*(const uint64_t *)one, *(const uint64_t *)two);
 }
 
-/* Of what SORT(d->v, durations_order) has put in order; `otherwise` of nothing. */
+/* A quantile of the durations that SORT(d->v, durations_order) has put in order; `otherwise` if
+ * there are none. */
 static inline uint64_t durations_quantile(const struct durations *d, double q, uint64_t otherwise)
 {
 	const double exact = q * (double)d->v.n;

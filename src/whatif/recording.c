@@ -26,7 +26,7 @@ struct event {
 	bool is_wait;
 };
 
-/* What the gatherer knows of a kind of launch, beside its struct launch_cost. */
+/* The gatherer's facts of a kind of launch, beside its struct launch_cost. */
 struct kind {
 	struct device_op op;
 	double sum_ns;
@@ -346,7 +346,7 @@ static void set_t90(struct program *p)
 
 /* ---- requests ---- */
 
-/* What each stream was given and what of it was waited for, as a program that shares counts it. */
+/* The work of each stream, and the part that was waited for, as a program that shares counts it. */
 struct requests {
 	uint64_t *given, *waited;
 	struct {

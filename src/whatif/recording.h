@@ -21,7 +21,7 @@
 #define ALL_STREAMS UINT32_MAX
 #define NO_EVENT    UINT32_MAX
 
-/* What the device does: one kernel, copy or set of memory. */
+/* One operation of the device: one kernel, copy or set of memory. */
 struct device_op {
 	uint64_t alone_ns;
 	uint64_t blocks;  /* of kernels */

@@ -20,7 +20,7 @@
 
 /* ---- requests ---- */
 
-/* What best effort has been given to do; 0: some of it is not done. */
+/* Sum of best effort's submitted work; 0: some of it is not done. */
 static uint64_t quiet(const struct world *w)
 {
 	uint64_t sum = 1;

@@ -66,7 +66,7 @@ static const struct step *step_of(const struct host *h)
 	return &h->p->steps.v[h->step];
 }
 
-/* What a recorded program did between two requests is no part of others that come otherwise. */
+/* The host's work between two requests is no part of requests that come otherwise. */
 static bool is_between(const struct world *w, const struct host *h)
 {
 	return !h->inside && h->class == CLASS_LATENCY && w->r->arrivals.kind != ARRIVE_RECORDED;

@@ -39,7 +39,7 @@ static int read_latency(struct serving_model *m, FILE *in, struct error *err)
 	return code;
 }
 
-/* Of the newest version that the configuration selects and that has run. */
+/* Opens the file of the newest version that the configuration selects and that has run. */
 static FILE *open_kept(
 	struct store *store, const struct store_model *m, uint64_t *ret_version, FILE **ret_model)
 {

@@ -25,7 +25,7 @@ struct whatif {
 	const struct policy *policies[8];
 	size_t policy_count; /* 0: all but edf, which without deadlines is strict */
 
-	/* What comes out. */
+	/* The results. */
 	struct whatif_alone {
 		struct replay_results results;
 		struct durations ends; /* when each op of one round had ended; of best effort */
@@ -43,12 +43,12 @@ struct whatif {
 int whatif_run(struct whatif *w, struct error *err);
 void whatif_fini(struct whatif *w);
 
-/* Of a latency program: how long its requests took; as a multiple of alone. */
+/* For a latency program: how long its requests took; as a multiple of alone. */
 uint64_t whatif_latency(const struct replay_results *r, size_t program, double q);
 double whatif_slowdown(
 	const struct whatif *w, const struct replay_results *r, size_t program, double q);
 
-/* Of a best-effort program: its rate as a share of its rate alone. */
+/* For a best-effort program: its rate as a share of its rate alone. */
 double whatif_share(const struct whatif *w, const struct replay_results *r, size_t program);
 
 void whatif_put_text(const struct whatif *w, FILE *out, bool colour);

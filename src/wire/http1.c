@@ -12,7 +12,7 @@
 
 #include "base/banned.h"
 
-/* What a byte may be part of. */
+/* The parts of a head that a byte may belong to. */
 enum { TOKEN = 1, VALUE = 2, TARGET = 4, HOST = 8 };
 
 static const uint8_t classes[256] = {
@@ -212,7 +212,7 @@ static int header_line(
 	return 0;
 }
 
-/* Where the body ends: the two headers that say it must leave no doubt. */
+/* The length of the body: the two headers that say it must leave no doubt. */
 static int body_length(struct http_head *head, struct error *err)
 {
 	const struct slice length = head->header[HEADER_CONTENT_LENGTH];
@@ -252,7 +252,7 @@ static int settle(struct http_head *head, const struct connection *c, struct err
 	return body_length(head, err);
 }
 
-/* Where the lines of a head end, behind their LF. */
+/* The ends of the head's lines, behind their LF. */
 struct lines {
 	unsigned n;
 	uint16_t end[HTTP_LINES_MOST + 1];

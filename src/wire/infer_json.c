@@ -311,7 +311,7 @@ static int real(struct scan *s, bool single, double *ret)
 	return isinf(*ret) ? wrong(s, "the number is too large for its type") : 0;
 }
 
-/* Where values go. */
+/* The place for values. */
 struct values {
 	enum dtype type;
 	unsigned bytes; /* of an element */

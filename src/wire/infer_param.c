@@ -43,7 +43,7 @@ static int sequence(const struct param *p, uint64_t *ret, struct error *err)
 
 int infer_grpc_param(struct infer_request *r, const struct param *p, struct error *err)
 {
-	/* Of streams whose answers may be none: here each request has one. */
+	/* This is for streams whose answers may be none: here each request has one. */
 	bool asked;
 	if (slice_is(p->name, "triton_enable_empty_final_response"))
 		return boolean(p, &asked, err);

@@ -1,5 +1,5 @@
 /*
- * What the two readers of inference requests share: the parameters that have a meaning.
+ * The two readers of inference requests share this: the parameters that have a meaning.
  */
 #ifndef WEIR_WIRE_INFER_PARAM_H
 #define WEIR_WIRE_INFER_PARAM_H
@@ -11,9 +11,9 @@
 #define INFER_MEMORY (256 << 20) /* bytes that a request's values take besides its body */
 
 /*
- * A parameter of the request, of an input, or of an output, by its name. Those of a request that
- * have no place of their own go to r->param, other unknown ones are ignored. -EINVAL: the value is
- * of a wrong type, there are too many, or the protocol keeps the name for itself.
+ * A parameter of the request, of an input, or of an output, by its name. Request parameters without
+ * a member of their own go to r->param, other unknown ones are ignored. -EINVAL: the value is of a
+ * wrong type, there are too many, or the protocol keeps the name for itself.
  */
 int infer_grpc_param(struct infer_request *r, const struct param *p, struct error *err);
 int infer_request_param(struct infer_request *r, const struct param *p, struct error *err);

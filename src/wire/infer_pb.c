@@ -250,7 +250,7 @@ static uint32_t contents_field(enum dtype type)
 	return fields[type];
 }
 
-/* Where typed contents are written: at is NULL while they are only measured. */
+/* The place for typed contents: at is NULL while they are only measured. */
 struct filling {
 	const struct reading *in;
 	const struct tensor *tensor;
@@ -526,7 +526,7 @@ static size_t output_bytes(const struct tensor *t)
 	       (dims ? field_bytes(dims) : 0);
 }
 
-/* What a tensor sends in raw_output_contents: nothing where it is in shared memory. */
+/* A tensor's bytes in raw_output_contents: nothing where it is in shared memory. */
 static struct slice raw_of(const struct tensor *t)
 {
 	return (struct slice){ t->data, t->data ? t->bytes : 0 };

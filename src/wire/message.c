@@ -1,4 +1,4 @@
-/* The two directions of message.h. What differs by type is in read_scalar() and put_scalar(). */
+/* The two directions of message.h. read_scalar() and put_scalar() hold the differences by type. */
 #include "wire/message.h"
 
 #include <inttypes.h>
@@ -257,7 +257,7 @@ static int read_entry(const struct place *at, struct slice s, json_t *map)
 	return rc;
 }
 
-/* Of a oneof the last counts. */
+/* The last member of a oneof counts. */
 static void forget_group(const struct place *at, json_t *object)
 {
 	for (unsigned i = 0; i < at->message->fields; i++)

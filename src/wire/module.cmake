@@ -1,4 +1,4 @@
-# What the protocols say: api/status.tbl, api/route.tbl, api/infer.tbl.
+# Tables of the protocols: api/status.tbl, api/route.tbl, api/infer.tbl.
 add_custom_command(OUTPUT ${GEN}/status_rows.h
 	COMMAND ${AWK} -F " *[|] *" "!/^(#|$)/ { printf \"\\t{ %s, { %d, %d, \\\"%s\\\" } },\\n\", $1, $4, $3, $2 }"
 		${PROJECT_SOURCE_DIR}/api/status.tbl > ${GEN}/status_rows.h

@@ -1,5 +1,5 @@
 /*
- * What a client may ask for: api/route.tbl, by path and verb over REST, by method over gRPC.
+ * The routes for clients: api/route.tbl, by path and verb over REST, by method over gRPC.
  *
  * Control methods are functions from a JSON object to a JSON object, which have the fields of the
  * messages in api/infer.tbl. Over gRPC message.h translates both; over REST route_request() and
@@ -48,7 +48,7 @@ int route_find_grpc(struct slice path, struct route_match *ret, struct error *er
  * names of its path. Takes the reference to body. -EINVAL: the body is no object.
  */
 int route_request(const struct route_match *m, json_t *body, json_t **ret, struct error *err);
-/* What REST sends of an answer object. Takes the reference and gives one. */
+/* REST's form of an answer object. Takes the reference and gives one. */
 json_t *route_answer(const struct route_row *row, json_t *answer);
 
 #endif

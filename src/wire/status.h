@@ -1,7 +1,6 @@
 /*
- * What a failure is called in each protocol: api/status.tbl. A function that refuses a request
- * returns a negative errno and a sentence (struct error), and only here it becomes a code of HTTP
- * or gRPC.
+ * The name of a failure in each protocol: api/status.tbl. A function that refuses a request returns
+ * a negative errno and a sentence (struct error), and only here it becomes a code of HTTP or gRPC.
  */
 #ifndef WEIR_WIRE_STATUS_H
 #define WEIR_WIRE_STATUS_H
@@ -11,7 +10,7 @@ struct status {
 	const char *name; /* gRPC's: "INVALID_ARGUMENT" */
 };
 
-/* Of 0 or a negative errno. An errno that the table lacks is INTERNAL. */
+/* The status of 0 or a negative errno. An errno that the table lacks is INTERNAL. */
 const struct status *status_of(int negative_errno);
 
 #endif

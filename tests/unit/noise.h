@@ -6,11 +6,11 @@
  *	- noise of its own (0.5 to 5 %, log-normal), in one launch of a hundred a long tail;
  *	- a wander of its own, 0.3 %, over minutes;
  *	- the clock of its GPU: 1 % with the time of day, 0.5 % over half an hour, in steps of 15
- *MHz;
+ * MHz;
  *	- bursts, some six an hour: 5 to 60 s in which all kernels of a GPU take 1.1 to 2 times as
- *long. Launches, 0.2 to 8 a second, come by the load: a tenth at night, and a fifth of the kernels
- *pause for hours then. Requests, 10 to 200 a second, take 15 % longer at the day's peak, scatter by
- *30 %, and have a tail of 1 in 100 that takes 5 to 50 times as long.
+ * long. Launches, 0.2 to 8 a second, come by the load: a tenth at night, and a fifth of the kernels
+ * pause for hours then. Requests, 10 to 200 a second, take 15 % longer at the day's peak, scatter
+ * by 30 %, and have a tail of 1 in 100 that takes 5 to 50 times as long.
  */
 #ifndef WEIR_TESTS_NOISE_H
 #define WEIR_TESTS_NOISE_H

@@ -31,7 +31,8 @@ def output_of(*command):
 
 
 def archives_of(path, work):
-    """What a map says: the file that was linked, and the archives of others that it has members of."""
+    """Reads a linker's map: the file that was linked, and the archives of others that it has
+    members of."""
     output, archives = None, set()
     own, sysroot = work + "/", work + "/sysroot/"
     with open(path) as file:

@@ -6,8 +6,8 @@ set(CMAKE_SYSTEM_PROCESSOR ${MACHINE})
 set(CMAKE_SYSROOT ${SYSROOT})
 set(CMAKE_C_COMPILER ${MACHINE}-linux-gnu-gcc)
 set(CMAKE_ASM_COMPILER ${MACHINE}-linux-gnu-gcc)
-# A compiler finds the libraries of its own system before those of a sysroot, except by -B.  What is built says nothing of
-# the folders where it was.
+# A compiler finds the libraries of its own system before those of a sysroot, except by -B.  The
+# products say nothing of the folders where they were built.
 set(LIBRARIES ${SYSROOT}/usr/lib/${MACHINE}-linux-gnu)
 get_filename_component(SOURCES ${CMAKE_CURRENT_LIST_DIR}/../.. REALPATH)
 set(CMAKE_C_FLAGS_INIT "-B${LIBRARIES} -ffile-prefix-map=${SOURCES}=. -ffile-prefix-map=${CMAKE_BINARY_DIR}=build")

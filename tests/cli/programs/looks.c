@@ -1,10 +1,10 @@
 /*
  * A program on the CUDA runtime whose mapped code is another at each call, so that each look at
- *what is mapped finds some; and what its recording says of when those looks were.
+ * what is mapped finds some; and what its recording says of when those looks were.
  *
  *	looks run      the program
  *	looks FILE     says how many looks there were behind the first, and how many in a call of
- *the runtime
+ * the runtime
  */
 #include <dlfcn.h>
 #include <fcntl.h>

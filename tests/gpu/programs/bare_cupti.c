@@ -1,6 +1,6 @@
 /*
  * CUPTI alone, as a yardstick: when preloaded, has it record kernels into buffers that nobody
- *reads.
+ * reads.
  *
  *	cc -shared -fPIC -o bare_cupti.so bare_cupti.c
  *	BARE_CUPTI=NAME LD_PRELOAD=./bare_cupti.so PROGRAM

@@ -4,9 +4,10 @@
  *	changed_file SEED CHANGES
  *
  * A forked process of the same user changes random words of the file that WEIR names: of its
- *header, of chunks' headers, of what is in them; most for a moment only, or the recording would end
- *with the first.  Meanwhile the program records in many threads, some of which come and go, with
- *ranges in ranges and forked children.  Without WEIR it does the same, and nobody changes anything.
+ * header, of chunks' headers, of what is in them; most for a moment only, or the recording would
+ * end with the first.  Meanwhile the program records in many threads, some of which come and go,
+ * with ranges in ranges and forked children.  Without WEIR it does the same, and nobody changes
+ * anything.
  */
 #include "cu.h"
 #include "nvtx.h"

@@ -5,7 +5,7 @@
  *	sampled streams | threads | capture | contexts | release | failing | between
  *
  * In the file `samples`: how many launches can be timed, which a runner compares with how many
- *were.
+ * were.
  */
 #include "cu.h"
 

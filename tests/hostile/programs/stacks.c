@@ -1,6 +1,6 @@
 /*
  * Calls CUDA on stacks of all kinds: what follows a stack in memory may be anything, or nothing,
- *and whoever copies a piece of it must not read there.
+ * and whoever copies a piece of it must not read there.
  *
  *	stacks edge      a stack that ends where nothing is mapped, a few bytes above the call
  *	stacks fiber     of makecontext(), in memory of malloc()
