@@ -99,7 +99,7 @@ def raw(data, answer=True):
 
 
 def check_histogram(m, name):
-    """Of each program buckets that grow, up to all that ended; all of it is within the sum."""
+    """Each program has buckets that grow, up to all that ended; all of it is within the sum."""
     of_program = {}
     for labels, value in m[name + "_bucket"].items():
         labels = dict(labels)
@@ -133,7 +133,7 @@ def check_metrics():
     assert sorted(m["weir_recordings"].values()) >= [1]
     assert len(m["weir_program_requests_total"]) == 2 and all(dict(k)["program"] == "steady"
                                                              for k in m["weir_program_requests_total"])
-    # What grows, grows.
+    # Counters grow.
     for name in ("weir_program_requests_total", "weir_program_launches_total", "weir_program_calls_total",
                  "weir_class_requests_total"):
         before = sum(m[name].values())
@@ -152,7 +152,7 @@ def check_clients():
     get("/" + "a" * 100000, code=414)
     for bad in (b"nonsense\r\n\r\n", b"GET /metrics\r\n\r\n", b"\0" * 4096, b"GET /metrics HTTP/1.1\r\nContent-Length: x\r\n\r\n"):
         raw(bad, answer=False)[0].close()
-    # Who begins and does not go on, and who does not read, stands in nobody's way.
+    # A client that begins and does not go on, or does not read, stands in nobody's way.
     slow = [raw(b"GET /metr", answer=False)[0] for _ in range(20)]
     slow += [raw(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n" * 50, answer=False)[0] for _ in range(20)]
     get()

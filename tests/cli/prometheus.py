@@ -116,7 +116,7 @@ with tempfile.TemporaryDirectory() as work:
         assert not scene.bystanders(), scene.bystanders()
         # WeirCallsLost is about all recordings of this user, and some lose calls on purpose.
         assert not {"WeirMonitorDown", "WeirNoArbiter", "WeirGpuHot", "WeirQuotaRefused"} & set(firing()), firing()
-        # Who is accepted is quiet, and weir monitor that is gone is said to be.
+        # An accepted alarm is quiet, and weir monitor that is gone is said to be.
         scene.ask("/v1/regressions/" + alarm["id"], "PUT", '{"to": "accepted"}')
         until(lambda: "WeirSlower" not in firing(), firing)
         scene.stop(scene.started[2])

@@ -124,7 +124,7 @@ with tempfile.TemporaryDirectory() as work:
         t.shows("PID +CLASS")
         t.press(b"q")
         t.ends()
-        # What has no room is cut, and nothing runs into the next line.
+        # Lines without room are cut, and nothing runs into the next line.
         t = Terminal(44, 8, *top)
         t.shows(r"^q quit  h help")  # the last that is drawn
         assert t.screen.display[2].startswith("    PID CLASS") and t.screen.display[7].startswith("q quit  h help")

@@ -1,5 +1,5 @@
-# What is not known, or not there, is not said to be 0 or nothing: it is left out, and the reason
-# is given with what would have recorded it.
+# Unknown or missing things are not said to be 0 or nothing: it is left out, and the reason is given
+# with what would have recorded it.
 weir=$1
 . "$(dirname "$0")/expect.sh"
 build=$(cd "$(dirname "$weir")/.." && pwd)
@@ -145,7 +145,7 @@ expect 0 'damage at byte [0-9]+' "$weir" report --only warnings,totals half.weir
 expect 0 'damage at byte [0-9]+' "$weir" report --only warnings --csv half.weir
 expect 0 '"warnings": \[$' "$weir" report --only warnings,totals --json half.weir
 expect 0 'none: ' "$weir" report --only warnings,totals whole.weir
-# Of several sections one that this recording lacks says why.
+# If several sections are asked for, the one that this recording lacks says why.
 expect 0 'none: .*--gpu' "$weir" report --only totals,breakdown plain.weir
 expect 0 '"breakdown": null' "$weir" report --only totals,breakdown --json plain.weir
 expect 0 '"idle_gaps": \[\]' "$weir" report --only totals,idle_gaps --json plain.weir

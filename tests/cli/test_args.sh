@@ -1,4 +1,4 @@
-# What kernels are given: kept when asked for, switched while a program runs, told by exports.
+# Kernels' arguments: kept when asked for, switched while a program runs, told by exports.
 weir=$1
 . "$(dirname "$0")/expect.sh"
 build=$(cd "$(dirname "$weir")/.." && pwd)

@@ -39,7 +39,7 @@ until_more 1
 begun=$(date +%s%N)
 sleep 0.4
 ended=$(date +%s%N)
-# Of so many more than it has threads, one has begun after that.
+# If there are more attempts than threads, one has begun after that.
 until_more "$(($(od -An -tu8 -N8 finished) + 4))"
 kill -KILL $program
 wait $program 2>/dev/null

@@ -66,7 +66,7 @@ expect 1 '^$' sh -c "'$weir' diff a.weir a.weir | grep 'different work'"
 expect 0 'and 1 more run:' "$weir" diff a.weir a.weir -- b.weir
 expect 0 'several: weir diff A' "$weir" diff a.weir -- b.weir
 expect 0 '"fail_conditions": \[\]' "$weir" diff --json a.weir b.weir
-# What the wall time and the critical path consist of is compared, and adds up to it.
+# The parts of the wall time and the critical path are compared, and add up to it.
 "$weir" diff --json "$kept/slow.weir" "$kept/fixed.weir" >parts.json
 expect 0 '^4 times the whole$' python3 -c '
 import json
@@ -82,7 +82,7 @@ expect 0 ' time in driver calls that were timed$' "$weir" diff "$kept/slow.weir"
 expect 0 '^ +1,773 .* driver calls that were only counted$' "$weir" diff "$kept/slow.weir" "$kept/fixed.weir"
 expect 0 '"untimed_calls": \{"text": "[^"]*", "a": 1773, ' "$weir" diff --json "$kept/slow.weir" "$kept/fixed.weir"
 expect 0 ' time in driver calls$' "$weir" diff a.weir b.weir
-# Of different work a change of a total of times is that of a step or a launch.
+# If the work differs, a change of a total of times is that of a step or a launch.
 expect 0 'pass +host_total > \+900%: [+-][0-9.]+ % a step, since A and B did different work$' \
 	"$weir" diff -f 'host_total > +900%' a.weir b.weir
 expect 0 'pass +host_total > \+900%: \+0.0 %$' "$weir" diff -f 'host_total > +900%' a.weir a.weir
@@ -116,7 +116,7 @@ if [ -e "$build/lib/weir/sim/libcupti.so.13" ] && [ -e "$build/tests/cli/program
 	expect 0 '"name": "forward", .*"span_p50_ns": 4570000, .*"span_p50_ns": 2500000, .*"factor": 1.828,' \
 		"$weir" diff --json eager.weir compiled.weir
 	expect 0 '2.50 ms +[0-9.]+ [nu]s +nvtx +forward$' "$weir" report compiled.weir
-	# What stands in a column that other profilers do not have is said below it.
+	# A column that other profilers do not have is explained below it.
 	for command in 'report compiled.weir' 'diff eager.weir compiled.weir'; do
 		expect 0 'span on device' "$weir" $command
 		expect 0 '^Span on device: from the start of the first GPU activity .* to the end of the last,$' \

@@ -1,4 +1,4 @@
-# What weir doctor says of this machine and of programs.
+# The answers of weir doctor about this machine and programs.
 weir=$1
 . "$(dirname "$0")/expect.sh"
 "$weir" help doctor >/dev/null 2>&1 || exit 0

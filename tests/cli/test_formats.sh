@@ -32,7 +32,8 @@ for command in 'report -n 0' 'report --json' 'hints -n 0' 'hints --json' 'memory
 	# shellcheck disable=SC2086 # words of a command
 	expect 1 '^0$' unsafe $command names.weir
 done
-# What is exported as SQLite is no trace, and is not taken for another tool's; nor is it when it comes through a pipe.
+# An export to SQLite is no trace, and is not taken for another tool's; nor is it when it comes
+# through a pipe.
 "$weir" export -f sqlite -o own.sqlite names.weir || exit 1
 expect 2 'own.sqlite is an export of a trace' "$weir" report own.sqlite
 expect 2 'is an export of a trace' sh -c "cat own.sqlite | '$weir' report -"
@@ -83,7 +84,7 @@ if "$weir" help record >/dev/null 2>&1; then
 	expect 1 '^0$' unsafe doctor -- "./$red.true"
 fi
 
-# What is not the recording's stays: a letter beyond ASCII is not touched.
+# Text that is not the recording's stays: a letter beyond ASCII is not touched.
 sed 's/=1+1/größe/' names.json >letters.json
 "$weir" import -q -o letters.weir letters.json
 expect 0 'größe' "$weir" report -n 0 letters.weir
@@ -114,7 +115,7 @@ expect 0 'churn +1.6[0-9] GiB/s' "$weir" memory off.weir
 # A time of the calendar is one where a person reads it, and a number where a program does.
 expect 0 'began +2026-11-20T16:35:26Z' "$weir" report --only trace "$slow"
 expect 0 '"start_realtime_ns": 1795192526[0-9]{9}' "$weir" report --only trace --json "$slow"
-# Where the host waited is in what was recorded, and no work of a GPU.
+# The host's waits are in the recording, and no work of a GPU.
 expect 0 '"kind": "sync"' "$weir" report --only device_activities --json "$slow"
 expect 1 '^0$' sh -c "'$weir' report --only gpu_trace --json '$slow' | grep -c '\"kind\": \"wait\"'"
 expect 0 ',"kernel",' "$weir" report --only gpu_trace --csv "$slow"

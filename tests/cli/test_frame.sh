@@ -35,7 +35,7 @@ expect 0 'only waits' first waiting
 expect 0 'only launch_gaps' first launching
 expect 0 'only queue' first enough work
 
-# What is asked for under another tool's name.
+# Sections under another tool's names.
 trace=$(dirname "$0")/../golden/kineto/transformer-train.json.gz
 meant() { # WORD SECTION
 	expect 2 "there is no section $1; did you mean $2\\? There are " "$weir" report --only "$1" "$trace"

@@ -45,7 +45,8 @@ fi
 expect 0 '266 of 266' sh -c "WEIR_SIM_CUPTI=buffer=7 $weir record --sim --gpu -q -o b.weir -- $app >&2 &&
 	$weir report b.weir"
 
-# Of a program that is killed what came last is missing, not all: a small buffer is full soon.
+# If a program is killed, only the last activities are missing, not all: a small buffer is full
+# soon.
 expect 0 ' [1-9][0-9]* of 1000 kernels have no device times: the program did not end in order' sh -c \
 	"$weir record --sim --gpu -q -o k.weir -- $build/tests/cli/programs/steady killed; $weir report k.weir"
 expect 0 '^(7[5-9]|[89].|[1-9]..)$' sh -c "$weir report --only gpu_trace --csv k.weir | grep -c nothing"
@@ -55,7 +56,7 @@ expect 0 '240 of 240 GPU activities' sh -c "WEIR_SIM_CUPTI=lose=10 $weir record 
 	$weir report c.weir"
 expect 0 '26 GPU activities were lost' "$weir" report c.weir
 
-# What has not ended when the program does is lost, of whatever kind it is, and has no time.
+# Work that has not ended when the program does is lost, of whatever kind it is, and has no time.
 expect 0 '266 of 266 GPU activities' sh -c "WEIR_SIM_CUPTI=unfinished $weir record --sim --gpu -q -o u.weir -- $app >&2 &&
 	$weir report u.weir"
 expect 0 '4 GPU activities were lost' "$weir" report u.weir

@@ -75,7 +75,7 @@ if [ -x "$parts" ]; then
 	step_on
 	pid=
 	while [ -z "$pid" ]; do pid=$(pgrep -P $! parts); done
-	# What was there before, steps 1 to 3, is passed over.
+	# Steps 1 to 3, which were there before, are passed over.
 	"$weir" trace -p "$pid" -e launch -o followed.txt 2>followed.err &
 	follower=$!
 	while ! grep -q "process $pid is followed from now on" followed.err; do sleep 0.02; done
@@ -107,7 +107,7 @@ expect 0 '"count": 102, .*"count_deviation": 144.25,' "$weir" stat --sim --json 
 expect 5 '' "$weir" stat --sim -r 2 -- sh -c 'exit 5'
 expect 2 'repeat=0: give a number' "$weir" stat -r 0 -- "$app"
 expect 2 'interval=1: give a time' "$weir" stat -I 1 -- "$app"
-# What is counted in intervals adds up to all of it.
+# The counts of intervals add up to all of it.
 intervals() {
 	"$weir" stat --sim --json -I 5ms -o intervals.json -- sh -c "$app; $app" >/dev/null || return
 	python3 -c '

@@ -35,7 +35,7 @@ expect 0 'GPU clock below its highest while busy' "$weir" report slow.weir
 expect 0 '1,200 +60.6 % +- +power cap' "$weir" report slow.weir
 expect 0 '"sm_clock_mhz": 1200, "kernel_ns": null, "reasons": \["power cap"\]' "$weir" report --json slow.weir
 
-# Whoever samples is none of the recorded processes, and adds no call.
+# The sampler is none of the recorded processes, and adds no call.
 "$weir" record --sim -q -o without.weir -- "$app" >out 2>&1 || cat out
 expect 0 '^1$' processes slow.weir
 expect 0 "$("$weir" report --json without.weir | grep '"calls": [0-9]')" "$weir" report --json slow.weir
@@ -47,14 +47,15 @@ expect 0 '1,200 +60.6 % +- +power cap' "$weir" report raw.weir
 WEIR_SIM_NVML=slow=1-2 "$weir" record --sim -q --flight=1M --nvml=1ms -o flight.weir -- "$app" >out 2>&1
 expect 0 '1,200 +60.6 % +- +power cap' "$weir" report flight.weir
 
-# An idle GPU's clock is low for no reason that slows a program.  What a GPU does not tell is not there.
+# An idle GPU's clock is low for no reason that slows a program.  A value that a GPU does not tell
+# is not there.
 WEIR_SIM_NVML=idle,slow=1-2 "$weir" record --sim -q --nvml=1ms -o idle.weir -- "$app" >out 2>&1
 expect 0 '"slow_ns": 0, "slow": \[\]' "$weir" report --json idle.weir
 WEIR_SIM_NVML=bare,slow=1-2 "$weir" record --sim -q --nvml=1ms -o bare.weir -- "$app" >out 2>&1
 expect 0 '"power_w": null' "$weir" report --json bare.weir
 expect 0 '1,200 +60.6 % +- +not said' "$weir" report bare.weir
 
-# Of several GPUs those that the program used, where the recording says which.
+# If there are several GPUs, those that the program used, if the recording says which.
 WEIR_SIM_NVML=gpus=4 "$weir" record --sim --gpu -q --nvml=1ms -o four.weir -- "$app" >out 2>&1
 expect 0 '^1$' sh -c "'$weir' report --json four.weir | grep -o '\"samples\": [0-9]*' | wc -l"
 

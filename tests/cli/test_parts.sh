@@ -66,10 +66,10 @@ expect 0 '^"launches": 30 "missing": 0 "surplus": 0 $' sh -c "
 	$weir record --sim -q -o two.weir --capture=profiler -- sh -c '$parts & $parts; wait' >/dev/null
 	$weir report --json two.weir | grep -oE '^..\"(launches|missing|surplus)\": [0-9]+' | tr -d '\t' | tr '\n' ' '"
 
-# What the program does is the same, and its exit status is its own.
+# The program does the same, and its exit status is its own.
 expect 7 '^$' "$weir" record --sim -q -o seven.weir --capture=step:2 -- sh -c "$parts; exit 7"
 
-# What makes no sense is said before anything runs.
+# Nonsense is refused before anything runs.
 expect 2 'capture=steps: give profiler, range:NAME or step:N-M' "$weir" record --capture=steps -- "$parts"
 expect 2 'capture=step:9-2: give the first and the last step' "$weir" record --capture=step:9-2 -- "$parts"
 expect 2 'capture=range:: give a range.s name' "$weir" record --capture=range: -- "$parts"
@@ -117,7 +117,7 @@ expect 0 'read in part .*; range inner: calls made while it was open, and the GP
 expect 0 '^"launches": 1800 "device_kernels": 1800 $' sh -c \
 	"'$weir' report --json --range cub::DeviceRadixSort '$source/tests/golden/problems/loader.weir' |
 		grep -oE '\"(launches|device_kernels)\": [0-9]+' | grep -v ': 0' | head -n 2 | tr '\n' ' '"
-# What was launched before a part ends the critical path: its parts add up.
+# Work that was launched before a part ends the critical path: its parts add up.
 for name in leak tail default_stream; do
 	expect 1 '' sh -c "'$weir' report --after 260ms --before 270ms '$source/tests/golden/problems/$name.weir' 2>&1 |
 		grep 'checks of weir'"
@@ -140,7 +140,7 @@ expect 0 'all.html' sh -c "$weir html --steady -o all.html all.weir && ls"
 # So are both sides of a comparison.
 expect 0 'all.weir is read in part, .*: steps 3 to 4 of 11' "$weir" diff --steps 3-4 all.weir all.weir
 expect 2 'only 11 steps' "$weir" diff --steps 12 all.weir all.weir
-# What was live before is live in the part.
+# Memory that was live before is live in the part.
 "$weir" record --sim -q -o app.weir -- "$build/examples/vecadd" >/dev/null || exit 1
 expect 0 '^ +6 +0 +24.0 MiB +24.0 MiB +24.0 MiB +6 +device$' "$weir" memory --steps 2 app.weir
 expect 0 '"alloc_count": 6' "$weir" memory --json --steps 2 app.weir
@@ -155,7 +155,7 @@ for file in raw packed; do
 	expect 0 '"launches": 4,' "$weir" report --json --steps 2 $file.weir
 done
 
-# What other tools wrote is read as it is, and so is standard input.
+# Other tools' files are read as they are, and so is standard input.
 json=$source/tests/golden/kineto/eager.json
 expect 0 'kernels run +15' "$weir" report "$json"
 expect 0 'kernels run +15' sh -c "$weir report - <$json"

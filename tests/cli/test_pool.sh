@@ -64,7 +64,7 @@ expect 0 '^10 steps are done$' env WEIR_SIM="gpu=$scratch/card,time=real,memory=
 wait $one
 expect 0 '^10 steps are done$' cat one.txt
 
-# What was waited for and then granted was not refused.
+# An allocation that waited and was then granted was not refused.
 $run --memory 300M --wait-memory 100s -o w.weir -- sh -c '"$1" keep kept 150 & until [ -e kept ]; do sleep 0.02; done; "$1" ask 100; wait' sh "$pooled" >asked.txt 2>&1 &
 both=$!
 tries=0

@@ -100,13 +100,14 @@ same 'known from a trace of the same' "$(value same.weir predictors.0.launches)"
 on uuid=1 p.weir other1.weir
 expect 0 "$guesses" "$weir" report other1.weir
 
-# What can't be used is said so, and the program runs.
+# An unusable file is named, and the program runs.
 cp left bad
 printf 'xxxx' | dd of=bad bs=1 seek=5000 conv=notrunc 2>/dev/null
 expect 0 '^$' "$weir" record --sim -q --history bad -o bad.weir -- "$program" 5
 expect 0 'nothing is taken from .*damaged' "$weir" report bad.weir
 
-# Of the models that come with Weir the one for the device is taken; kernels that are new are then told.
+# The model for the device is taken from those that come with Weir; kernels that are new are then
+# told.
 expect 0 'no model is in use: none is for this device in .*/models' "$weir" report p.weir
 expect 0 '^$' env "WEIR_SIM=name=NVIDIA H200" "$weir" record --sim -q --predict -o h200.weir -- \
 	"$program" 5

@@ -27,7 +27,7 @@ expect 126 'Permission denied' "$weir" record -- /etc/passwd
 expect 127 'no-such' "$weir" record -o b.weir -- ./no-such
 expect 37 'no CUDA call was seen' "$weir" record -q -- sh -c 'exit 37'
 
-# Where there was nothing to record, somebody says where to look.
+# If there was nothing to record, somebody says where to look.
 expect 0 'weir doctor -- true. says why. Without a GPU, .weir record --sim. simulates' \
 	"$weir" record -o none.weir -- true
 expect 0 'weir doctor --sim -- true. says why$' "$weir" record --sim -o none.weir -- true
@@ -71,7 +71,7 @@ if [ -x "$probes" ]; then
 	expect 0 '^./probed.weir.1$' find . -name 'probed.weir.*'
 fi
 
-# What is no trace is said to be none, whatever is asked of it.
+# A file that is no trace is said to be none, whatever is asked of it.
 : >empty
 head -c 300 a.weir >cut
 printf 'hello\n' >text
@@ -93,7 +93,7 @@ expect 0 '^work$' "$weir" ctl live.weir status
 wait
 expect 0 '"launches": [1-9]' "$weir" report --json live.weir
 expect 0 '"off_ns": [1-9]' "$weir" report --json live.weir
-# What it was recorded with.
+# The versions that it was recorded with.
 "$weir" record --sim -q --args -o with.weir -- "$app" >/dev/null
 expect 0 '^  device 0: Weir simulated GPU, 132 SMs at up to 1980 MHz, 141 GiB at [0-9]+ MHz$' "$weir" report with.weir
 expect 0 "^  CUDA 1[0-9]\.[0-9]+, Weir $("$weir" version | sed 's/weir //'), level full, clock TSC at [0-9.]+ GHz$" "$weir" report with.weir

@@ -25,7 +25,7 @@ expect 0 '^1$' env "PATH=$scratch/bin:$PATH" "MPS_SEEN=$scratch/seen" CUDA_VISIB
 expect 0 '^all$' sort -u seen
 expect 1 '' grep -v all seen
 
-# What it refuses.
+# Refusals.
 expect 2 'PROGRAM is missing' $run
 expect 2 "'fast' is no class" $run --class fast -- true
 expect 2 'weight=0' $run --weight 0 -- true
@@ -88,7 +88,8 @@ expect 2 'name a process and its class' $sched set 1
 expect 2 "'fast' is no class" $sched set 1 fast
 expect 2 "'lat' is no class" $sched set 1 lat
 
-# What stops is the arbiter of `weir sched start`; that of a `weir run` ends with its program.
+# `weir sched stop` ends the arbiter of `weir sched start`; that of a `weir run` ends with its
+# program.
 expect 1 'no weir sched start runs' $sched stop
 $sched start &
 server=$!
@@ -140,7 +141,7 @@ if [ -x "$fill" ]; then
 	expect 0 '^6$' $q --memory 512M -- $weir record -q --sim -o inner.weir -- "$fill" fill 64
 	expect 0 'cuMemAlloc_v2' $weir memory inner.weir
 
-	# What was refused is in the recording, and who had the memory.
+	# The recording has the refusals, and who had the memory.
 	expect 0 '^6$' $q --memory 512M -o refused.weir -- "$fill" fill 64
 	expect 0 '1 refused; of a quota of 512 MiB, 384 MiB were live' $weir memory refused.weir
 	expect 0 '384 MiB had process [0-9]*, quota' $weir memory refused.weir

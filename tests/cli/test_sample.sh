@@ -8,7 +8,7 @@ cd "$scratch" || exit 1
 cp "$build/examples/vecadd" . || exit 1
 app=./vecadd
 
-# What a report says of its one kernel, and how many launches of it and of graphs were timed.
+# The report's row of its one kernel, and how many launches of it and of graphs were timed.
 kernel() { # KEY TRACE
 	"$weir" report --json "$2" | sed -n '/"kernels": /,/]/p' |
 		sed -n "s/.*\"$1\": \([0-9a-z]*\).*/\1/p" | head -n 1
@@ -40,7 +40,8 @@ expect 0 '^(2[0-9]|3[0-5])$' timed eight.weir
 expect 0 "^$(timed eight.weir)$" timed raw.weir
 expect 0 '^[234]$' timed default.weir
 
-# What else a stream does between two launches is no kernel's time, whether they share an event or not.
+# A stream's other work between two launches is no kernel's time, whether they share an event or
+# not.
 app="$build/tests/hostile/programs/sampled between"
 if [ -x "$build/tests/hostile/programs/sampled" ]; then
 	record between.weir --gpu=sample:1

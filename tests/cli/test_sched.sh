@@ -1,5 +1,6 @@
-# What measures a scheduler (bench/sched) on the simulated driver, judged by sums: each request is accounted for, what
-# was answered was launched, and what the programs say they launched is what reached the driver.  Never by time.
+# The measurements of a scheduler (bench/sched) on the simulated driver, judged by sums: each
+# request is accounted for, what was answered was launched, and what the programs say they launched
+# is what reached the driver.  Never by time.
 weir=$1 source=$2
 . "$(dirname "$0")/expect.sh"
 build=$(cd "$(dirname "$weir")/.." && pwd)
@@ -77,7 +78,7 @@ expect 0 'round 1 periodic-short +twice +p50' $more --variants '' --way 'twice:e
 expect 0 'round 2 periodic-short +slices +p50' $more --variants slices --append
 expect 0 '^\| periodic-short \| alone \| 10 \| ' $run --report more.json
 
-# What fails, what is missing and what hangs is said, and nothing is left of it.
+# Failures, missing parts and hangs are said, and nothing is left of them.
 expect 1 'cuLaunchKernel failed with CUDA error 700' env WEIR_SIM=fault=cuLaunchKernel:60:700 $run --rounds 1 \
 	--requests 50 --seconds .05 --cells closed-short --variants slices --out bad.json
 expect 1 'FAILED: no-such-program: No such file' $run --rounds 1 --requests 5 --seconds .05 --out none.json \

@@ -26,7 +26,7 @@ take=$(line leaking.c take_buffer) forget=$(line leaking.c forget_it) wait=$(lin
 expect 0 "^  8.00 MiB in 8 blocks;      take_buffer .leaking.c:$take.;      forget_it .leaking.c:$forget." \
 	sh -c "tr '\n' ';' <c.txt | sed 's/^.*Never freed, by call stack;//'"
 expect 0 "cuMemAlloc_v2 +take_buffer .leaking.c:$take. < forget_it .leaking.c:$forget." "$weir" memory c.weir
-# What gives its memory back is no leak, but was live at the peak with the rest.
+# Memory that is given back is no leak, but was live at the peak with the rest.
 expect 1 '' sh -c "sed -n '/^Never freed, by call stack/,/^Live at the peak/p' c.txt | grep give_it_back"
 expect 0 'give_it_back' cat c.txt
 # A list by call stacks says what it leaves out.
@@ -131,8 +131,8 @@ cp "$build/tests/cli/programs/steady" moved
 expect 1 '' sh -c "'$weir' memory moved.weir | grep take_buffer"
 expect 0 'end at code whose caller' "$weir" report moved.weir
 
-# What is mapped is looked at now and then, for the sake of calls of the driver: not in the time of those of the runtime that
-# they are in.
+# The library looks at mappings now and then, for the sake of calls of the driver: not in the time
+# of those of the runtime that they are in.
 looks=$build/tests/cli/programs/looks
 expect 0 '' "$weir" record --sim -q --no-pack --stacks -o looks.weir -- "$looks" run
 expect 0 '^looks, 0 of them in calls of the runtime$' "$looks" looks.weir

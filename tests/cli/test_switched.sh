@@ -56,12 +56,13 @@ for packed in '' --no-pack; do
 		"$weir" report off.weir
 	# Why nothing ran then nobody knows, and it is not said to be the host.
 	expect 0 ' not recorded: switched off$' "$weir" report off.weir
-	# What was switched off is no time in which a device could have been seen to be busy.
+	# Time while recording was switched off is no time in which a device could have been seen to
+	# be busy.
 	expect 0 '^ +device +busy +busy share +kernels' "$weir" report off.weir
 	rm -f off.weir
 done
 
-# What ran before the stop has its times, though CUPTI tells of it at the end.
+# Work that ran before the stop has its times, though CUPTI tells of it at the end.
 begin -o stop.weir
 expect 0 '^$' "$weir" ctl stop.weir stop
 step_on 8

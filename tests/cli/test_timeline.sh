@@ -9,9 +9,10 @@ cd "$scratch" || exit 1
 WEIR_SIM='time=real,launch=1us,kernel=work_*:0:1us'
 export WEIR_SIM
 
-# Each launch timed both ways, in one run: events time what they do, CUPTI says what ran.  What is reconstructed of some of
-# the events and the first launches that CUPTI saw is held against the whole.  How long the device was idle is no matter of
-# the law's but of this machine: when a host is held up in the middle of a launch, nothing says on which side of it; nor is how
+# Each launch timed both ways, in one run: events time what they do, CUPTI says what ran.  The
+# timeline that is reconstructed of some of the events and the first launches that CUPTI saw is held
+# against the whole.  How long the device was idle is no matter of the law's but of this machine:
+# when a host is held up in the middle of a launch, nothing says on which side of it; nor is how
 # much of what is on several streams runs at one time.
 for shape in one streams legacy graph gaps copies noise syncs; do
 	LD_LIBRARY_PATH=$build/lib/weir/sim LD_PRELOAD=$build/lib/weir/libweir.so \
@@ -59,7 +60,7 @@ for option in -q --gpu=predict:16; do
 	expect 1 '^$' sh -c "'$weir' report sets.weir | grep returned"
 done
 
-# What CUPTI measured in its window is not reconstructed, and says what the driver did.
+# Activities that CUPTI measured in its window are not reconstructed, and say what the driver did.
 measured() { "$weir" export -f ndjson some.weir | grep '"api":"device"' | grep -vc reconstructed; }
 expect 0 '^(1[0-9][0-9]|2[0-9][0-9])$' measured
 

@@ -1,5 +1,5 @@
-# What people see of the tools around the tests: a test whose tool is missing is skipped by name, and the summary
-# says why; a fresh machine that can't be made says why.
+# People see this of the tools around the tests: a test whose tool is missing is skipped by name,
+# and the summary says why; a fresh machine that can't be made says why.
 weir=$1
 . "$(dirname "$0")/expect.sh"
 source=$2

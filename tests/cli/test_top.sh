@@ -44,7 +44,7 @@ shown '^latency$' sh -c "$top --once --json | grep -o '\"class\": \"latency' | s
 shown '^[1-9]' of calls_per_s '"recorded": true'
 shown '^[1-9]' of launches_per_s '"recorded": true'
 shown '^null' of class '"recorded": true'
-# What is not known is not 0: how busy a GPU was, without --gpu; what only a program has that shares.
+# Unknown values are not 0: how busy a GPU was, without --gpu; what only a program has that shares.
 shown ' recorded +- +[1-9][0-9]* +[1-9][0-9]* +- +- +- +- +steady' $top --once
 for class in best-effort latency; do
 	shown " $class +[0-9.]+ % +[1-9][0-9]* +- +[0-9.]+ +[0-9.]+ [mun]?s +[0-9.]+ % +0 B +steady" $top --once
@@ -73,7 +73,7 @@ off=$!
 shown ' recorded +- +- +- +- +- +- +- +steps' $top --once
 shown '"lost_calls": null' $top --once --json
 
-# Those that have ended are gone.
+# Ended programs are gone.
 kill "$recorded" "$shared" "$latency" "$steps" "$off"
 wait
 expect 0 '^0$' sh -c "$top --once --json | grep -c '\"shares\": true'; true"

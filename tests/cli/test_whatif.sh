@@ -66,7 +66,8 @@ expect 0 '^  fit +both' "$weir" whatif -p fit be.weir
 expect 0 '^alone: +one program .* name a second recording, or this one twice' "$weir" whatif lc.weir
 expect 0 '^0$' sh -c "'$weir' whatif lc.weir lc.weir | grep -c ^alone:; true"
 
-# What torch.profiler recorded, as all readers take it; and a recording without a launch that could be a request.
+# A recording of torch.profiler, as all readers take it; and a recording without a launch that could
+# be a request.
 golden=$(cd "$(dirname "$0")/../golden" && pwd)
 cp "$golden/kineto/eager.json" "$golden/variants/rocm.json" .
 "$weir" import -q -o eager.weir eager.json
@@ -83,9 +84,9 @@ expect 0 '' env WEIR_SIM=kernel=spin:1:1ns "$weir" record -q --sim --gpu=sample:
 	--work kernel,blocks=2000,amount=50000 --batch 32 --seconds .02
 expect 0 ' launches were not timed' "$weir" whatif -p strict -n 5 lc.weir sampled.weir
 
-# What happens then: both recorded on a device of a fiftieth of the speed, so that the host hardly counts, and run there
-# together.  BE runs while its input is open.  Its first batch may be in flight before LC is there, and no policy takes
-# that back: the later half of the requests counts.
+# The truth: both recorded on a device of a fiftieth of the speed, so that the host hardly counts,
+# and run there together.  BE runs while its input is open.  Its first batch may be in flight before
+# LC is there, and no policy takes that back: the later half of the requests counts.
 slow=kernel=spin:1:1ns,time=real,speed=.02,clock=host,sharing=mps
 kernels=kernel,blocks=2000,amount=50000
 requests="latency --work kernel,blocks=64,amount=30000 --batch 10 --requests 12 --pause 40000"
@@ -121,7 +122,7 @@ assert seen > 1.5 < expected and expected / 3 < seen < expected * 3, said
 END
 expect 0 'were predicted' python3 compare.py
 
-# What can't be answered.
+# Questions without an answer.
 expect 0 '' "$weir" record -q --sim -o untimed.weir -- "$build/examples/vecadd"
 expect 2 'untimed.weir has no device times.*weir record --gpu' "$weir" whatif lc.weir untimed.weir
 expect 2 'FILE is missing' "$weir" whatif

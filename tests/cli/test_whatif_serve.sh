@@ -100,7 +100,7 @@ model quick 10000
 expect 2 '--delay=soon: give a time' ask --delay=soon
 expect 2 '--delay needs --serve' "$weir" whatif --delay=2ms a.weir
 
-# What can't be answered.
+# Questions without an answer.
 expect 2 'models has no such model' "$weir" whatif --serve models --arrivals nobody=poisson:3
 expect 2 'give requests a second' "$weir" whatif --serve models --arrivals poisson:fast
 expect 2 'give poisson:300, MODEL=poisson:300, or a file' "$weir" whatif --serve models --arrivals absent

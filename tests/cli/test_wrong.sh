@@ -1,4 +1,4 @@
-# What is said of files that are not what they should be, and that nothing is lost by it.
+# Messages about files that are not what they should be, and that nothing is lost by it.
 weir=$1
 . "$(dirname "$0")/expect.sh"
 cd "$scratch" || exit 1

@@ -1,4 +1,4 @@
-"""What a recording did not measure is absent, and never 0: zeros.py WEIR BUILD [wrong].
+"""A value that a recording did not measure is absent, and never 0: zeros.py WEIR BUILD [wrong].
 
 A program does the same each time.  So a figure that is 0 at a lower level, or without an option, and something else in the
 fullest recording, was not measured there.  The figures are those of JSON, of tables as text, and of exports.
@@ -60,7 +60,8 @@ def figures(value, place=""):
 
 
 def cells(text):
-    """Of tables: the heading's word above the end of each number, as text aligns numbers to the right."""
+    """For tables: the heading's word above the end of each number, as text aligns numbers to the
+    right."""
     place, heads = "", []
     for line in text.splitlines():
         words = [(m.group(), m.end()) for m in re.finditer(r"\S+(?: \S+)*", line)]
@@ -77,7 +78,7 @@ def cells(text):
 
 
 def tables(path):
-    """Of exports that are tables: SQLite and CSV."""
+    """For exports that are tables: SQLite and CSV."""
     run("export", "-f", "sqlite", "-o", "out.sqlite", path)
     if os.path.exists("out.sqlite"):
         data = sqlite3.connect("out.sqlite")

@@ -4,14 +4,14 @@
  *	compare-reconstruction [-r RATE] [-s SEED] [-w WINDOW] [-v] [-b BUSY%] [-k KERNEL%]
  *		[-i IDLE] TRACE...
  *
- * Of each trace so many launches are kept as `weir record --gpu=predict` times them: the first few
- * of each kernel and shape, then one in RATE, as an event in front of a launch and one behind it
- * would have measured them; the first WINDOW also as CUPTI does.  Of a recording that timed all
- * launches both ways the windows of CUPTI are where the library's would have been.  The rest is
- * reconstructed and held against what was measured.  Exits 1 when the time that a device was busy
- * is off by more than BUSY %, the part of the time in which it was idle by more than IDLE points,
- * or one of the ten kernels that took longest by more than KERNEL % of all kernels' time or of its
- * own, whichever is less strict.
+ * Keeps so many launches of each trace as `weir record --gpu=predict` times them: the first few of
+ * each kernel and shape, then one in RATE, as an event in front of a launch and one behind it would
+ * have measured them; the first WINDOW also as CUPTI does.  If a recording timed all launches both
+ * ways, the windows of CUPTI are where the library's would have been.  The rest is reconstructed
+ * and held against what was measured.  Exits 1 when the time that a device was busy is off by more
+ * than BUSY %, the part of the time in which it was idle by more than IDLE points, or one of the
+ * ten kernels that took longest by more than KERNEL % of all kernels' time or of its own, whichever
+ * is less strict.
  */
 #include <getopt.h>
 #include <inttypes.h>

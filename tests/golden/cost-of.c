@@ -1,5 +1,5 @@
 /*
- * What operators must do, for tests that hold the answers against each other: reads lines of a
+ * The costs of operators, for tests that hold the answers against each other: reads lines of a
  * name, a tab and the arguments as JSON, and prints for each the FLOPs, or "-", whether it is a
  * product, and the bytes, or "-".
  */

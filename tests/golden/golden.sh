@@ -50,7 +50,7 @@ forwards() { # MICROSECONDS SEED
 	}'
 }
 
-# What a case prints; binary formats as hexadecimal of their beginning and a checksum.
+# Prints a case; binary formats as hexadecimal of their beginning and a checksum.
 say() {
 	case $1 in
 	text) "$weir" report golden.weir ;;

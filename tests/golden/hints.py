@@ -1,4 +1,5 @@
-"""What must be true of the hints of any recording, and of recordings whose steps are known: hints.py BUILD [wrong].
+"""The invariants of the hints of any recording, and of recordings whose steps are known: hints.py
+BUILD [wrong].
 
 Gains are times: none is longer than the window, nor are all together, nor do those of the README's example promise more
 than its fix saved.  They scale with the times, and hang on no name that a rule does not look for.
@@ -166,7 +167,8 @@ def whole_steps():
 
 
 def idle_host_saves_what_it_says():
-    """Of two loops that differ in the time outside of calls alone, the slow one's hint is what the fast one saves."""
+    """If two loops differ in the time outside of calls alone, the slow one's hint is what the fast
+    one saves."""
     slow, fast = (json.loads(run("report", "--json", written(loop(warm=0, host=host), "host%d" % host)))["wall_ns"] for host in (900, 0))
     found = hints(work.name + "/host900.weir")
     gain = {h["id"]: h["gain_ns"] for h in found["hints"]}.get("idle-host", 0)
@@ -230,7 +232,7 @@ def resnet():
 
 
 def known_culprits():
-    """Of the README's example: 50 ms in calls that load code, and a memset of cuBLAS."""
+    """The README's example: 50 ms in calls that load code, and a memset of cuBLAS."""
     rows = json.loads(run("report", "--json", here + "readme/slow.weir"))["idle_gaps"]
     check("the longest gap", (rows[0]["operator"], rows[0]["before"]) == ("aten::bmm", "memset 4 B in aten::bmm"), rows[0])
     loads = [(r["call"], r["operator"]) for r in rows if r["cause"] == "idle_driver"]

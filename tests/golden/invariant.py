@@ -1,4 +1,5 @@
-"""What invariants.py asks: traces, as the commands see them, and the list of what must be true of each."""
+"""The parts that invariants.py needs: traces, as the commands see them, and the list of what must
+be true of each."""
 import glob
 import gzip
 import json
@@ -87,7 +88,7 @@ class Trace:
         return Trace(self.command, self.file(".again.json"), self.work)
 
     def events(self, *categories):
-        """Those with a length, of the source."""
+        """The events with a length, of the source."""
         return [e for e in self.source["traceEvents"] if e.get("ph") == "X" and e.get("cat") in categories]
 
 

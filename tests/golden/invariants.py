@@ -1,4 +1,4 @@
-"""What must be true of every trace: invariants.py BUILD [--spoil] [NAME ...]
+"""The invariants of every trace: invariants.py BUILD [--spoil] [NAME ...]
 
 Each trace that is kept here (tests/golden/kineto, variants, problems, readme, and ../shared/data/kineto where it is), and each
 in the folders that WEIR_TRACES names (colons between), is imported if another profiler wrote it, reported, exported as
@@ -69,7 +69,7 @@ def one_more_call(t):
 
 @invariant(spoil=one_more_call)
 def calls_are_the_traces(t):
-    """Of the runtime and the driver, by name; what PyTorch's allocator does is no call to CUDA."""
+    """Calls of the runtime and the driver, by name; PyTorch's allocator makes no call to CUDA."""
     if not t.source:
         return
     events = t.events("cuda_runtime", "cuda_driver")
@@ -102,13 +102,13 @@ def count(source, phase, *categories):
 
 
 def allocator_events(events):
-    """Of GPUs, in the order of time."""
+    """Memory of GPUs, in the order of time."""
     memory = [e for e in events if e.get("name") == "[memory]" and e["args"].get("Device Type") == 1]
     return sorted(memory, key=lambda e: e["ts"])
 
 
 def live_sets(events):
-    """What is allocated on all devices of all processes before each event and after it."""
+    """The memory on all devices of all processes before each event and after it."""
     live = {}
     for e in reversed(events):
         live[e["pid"], e["args"]["Device Id"]] = e["args"]["Total Allocated"] - e["args"]["Bytes"]
@@ -137,7 +137,7 @@ def the_live_set_is_the_allocators(t):
 
 
 def all_reserved(events):
-    """What all devices have reserved after each event, from where each has said so."""
+    """The bytes that all devices have reserved after each event, from where each has said so."""
     reserved = {}
     devices = {(e["pid"], e["args"]["Device Id"]) for e in events}
     for e in events:
@@ -204,7 +204,8 @@ def other_total(t):
 
 @invariant(spoil=other_total)
 def the_live_set_is_the_allocators_at_every_event(t):
-    """What an export says was allocated comes of blocks that were replayed, not of the trace's totals."""
+    """The allocations of an export come from blocks that were replayed, not from the trace's
+    totals."""
     if not t.source:
         return
     theirs, ours = (allocator_events(s["traceEvents"]) for s in (t.source, t.chrome))
@@ -267,18 +268,19 @@ def device_work_is_what_torch_says_itself(t):
         yield "peak of memory: %d, and torch knew of no more than %d" % (t.report["memory"]["peak_bytes"], peak)
 
 
-# What an export says of each event, against what the trace says.
+# The export's words of each event, against those of the trace.
 
 
-# Of the source and not of the recording: the number of a function with CUPTI, correlations of calls that asked for nothing, the
-# stream that a kernel's operator names, in which order the profiler had its events, Python's modules; and a calculation of its
-# own that is 0 where a kernel has more shared memory than it believes possible.
+# Keys of the source and not of the recording: the number of a function with CUPTI, correlations of
+# calls that asked for nothing, the stream that a kernel's operator names, in which order the
+# profiler had its events, Python's modules; and a calculation of its own that is 0 where a kernel
+# has more shared memory than it believes possible.
 NOT_KEPT = {"cbid", "correlation", "stream", "Ev Idx", "est. achieved occupancy %", "Python id", "Python parent id",
             "Python module id"}
-# Of device work there are others, of collectives say, that no recording keeps.
+# Keys of device work, among them those of collectives, that no recording keeps.
 WORK = {"External id", "queued", "device", "context", "stream", "correlation", "bytes", "registers per thread", "shared memory",
         "blocks per SM", "warps per SM", "grid", "block", "graph id", "graph node id", "memory bandwidth (GB/s)"}
-# Of the recording.
+# Keys of the recording.
 ADDED = {"class", "Fwd thread id", "Record function id", "scope", "External id", "Ev Idx", "finished",
          "est. achieved occupancy %", "blocks per SM", "warps per SM", "memory bandwidth (GB/s)", "queued"}
 CATEGORIES = ("cpu_op", "user_annotation", "cuda_runtime", "cuda_driver", "kernel", "gpu_memcpy", "gpu_memset",
@@ -286,7 +288,7 @@ CATEGORIES = ("cpu_op", "user_annotation", "cuda_runtime", "cuda_driver", "kerne
 
 
 def kineto_events(source):
-    """Those of Kineto's that a recording knows, each with a key that time gives it."""
+    """Kineto's events that a recording knows, each with a key that time gives it."""
     events = [e for e in source["traceEvents"] if e.get("cat") in CATEGORIES and e["ph"] in "Xi"
               and (e["ph"] == "X" or e in allocator_events([e]) and e["args"]["Bytes"])]
     first = min((float(e["ts"]) for e in events if e["ph"] == "X"), default=0)
@@ -705,7 +707,7 @@ def without_own(told):
 
 
 def sums_of(report):
-    """What two reports of one program must have in common."""
+    """The common part of two reports of one program."""
     sums = {}
     for row in report["device_activities"]:
         if row["kind"] == "kernel":

@@ -1,4 +1,4 @@
-"""What must be true of FLOPs: a part of invariants.py."""
+"""The invariants of FLOPs: a part of invariants.py."""
 import json
 import os
 import subprocess
@@ -57,7 +57,8 @@ def kernel_with_flops_of_nobody(t):
 
 @invariant(spoil=kernel_with_flops_of_nobody)
 def kernels_have_no_more_flops_than_operators(t):
-    """Of an operator inside another both count, so the sum of all is no less than that of kernels."""
+    """An operator inside another counts in both, so the sum of all is no less than that of
+    kernels."""
     kernels = sum(row["flops"] or 0 for row in t.report["kernels"])
     operators = sum(row["flops"] or 0 for row in t.report["operators"])
     if kernels > operators * 1.000001:
@@ -92,7 +93,8 @@ def other_count_of_torch(t):
 
 @invariant(spoil=other_count_of_torch)
 def operators_have_the_flops_that_torch_counts(t):
-    """Of one call of each kind.  torch's counter knows no masks, and takes weights of groups for those of all channels."""
+    """FLOPs of one call of each kind.  torch's counter knows no masks, and takes weights of groups
+    for those of all channels."""
     counted = (t.expected or {}).get("flops_a_step") or {}
     told = {row["name"]: row["flops"] for row in t.report["operators"] if row["kind"] == "operator"}
     calls = [Operator(e) for e in t.events("cpu_op") if e.get("args", {}).get("Input Dims")] if counted else ()
@@ -118,7 +120,8 @@ def unmasked(o):
 
 
 def of_all_channels(o):
-    """What torch counts besides for the gradient of weights: every channel with those of all groups."""
+    """The FLOPs that torch counts besides for the gradient of weights: every channel with those of
+    all groups."""
     values = o.args.get("Concrete Inputs") or []
     if o.name != "aten::convolution_backward" or len(values) < 11 or "True" not in values[10].split(",")[1]:
         return 0
@@ -272,7 +275,7 @@ def an_operator_has_the_flops_of_the_one_inside_that_does_its_work(t):
 
 
 def wanted_gradients(o):
-    """Of a convolution's input and weight, as its mask says."""
+    """The number of gradients, of a convolution's input and weight, as its mask says."""
     mask = (o.args.get("Concrete Inputs") or [""] * 11)[10]
     return mask.count("True", 0, mask.rfind(","))
 

@@ -1,12 +1,12 @@
-"""What must be true of the families of kernels, which are read from names: a part of invariants.py."""
+"""The invariants of the families of kernels, which are read from names: a part of invariants.py."""
 import json
 import re
 from collections import Counter
 
 from invariant import invariant
 
-# What the operators of PyTorch launch themselves, by the end of their names: all of it is of these families.  Of
-# products of matrices only part multiplies.
+# The kernels that PyTorch's operators launch themselves, by the end of the operators' names: all of
+# it is of these families.  Only part of a product of matrices multiplies.
 LAUNCHED = (
     (r"(_scaled_|b)?mm", {"gemm"}),
     (r"addmm_?|addmv_?|baddbmm_?", {"gemm", "elementwise"}),

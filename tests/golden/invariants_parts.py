@@ -1,4 +1,4 @@
-"""What must be true of a trace that is read in part: a part of invariants.py."""
+"""The invariants of a trace that is read in part: a part of invariants.py."""
 import json
 
 from invariant import invariant

@@ -1,4 +1,4 @@
-"""What must be true of the sentences that a report begins with: a part of invariants.py."""
+"""The invariants of the sentences that a report begins with: a part of invariants.py."""
 import re
 
 from invariant import invariant

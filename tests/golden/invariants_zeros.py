@@ -1,7 +1,6 @@
-"""What must be true of figures that a trace says nothing about: a part of invariants.py.
+"""The invariants of figures that a trace says nothing about: a part of invariants.py.
 
-Each trace of torch.profiler is imported once more without its device work, without its calls and without its memory.  What
-only those can tell is then absent, and never 0.
+Each trace of torch.profiler is imported once more without its device work, without its calls and without its memory.  Figures that only those can tell are then absent, and never 0.
 """
 import json
 import os

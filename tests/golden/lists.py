@@ -222,7 +222,7 @@ def geometries(got, kernels):
 
 
 def longest():
-    """Of more rows than wait to be sorted the longest and the shortest, in order."""
+    """If more rows wait than can be sorted, the longest and the shortest, in order."""
     events = [{"ph": "X", "cat": "kernel", "name": f"k{i % 7}", "pid": 0, "tid": 7, "ts": 10 * i, "dur": i * 7919 % 9973 / 1000,
                "args": {"device": 0, "stream": 7}} for i in range(9973)]
     with open(work.name + "/many.json", "w") as out:
@@ -248,8 +248,8 @@ def named(around):
 
 
 def waiting(threads, pid, at, own):
-    """What is named around the one thread of a process that is inside of such ranges then.  One that is so only while another
-    is all the while, and longer, does a part of that one's work."""
+    """The names around the one thread of a process that is inside of such ranges then.  One that is
+    so only while another is all the while, and longer, does a part of that one's work."""
     def lies(g):
         return g["begin_ns"], g["begin_ns"] + g["duration_ns"]
 
@@ -397,8 +397,8 @@ def late_copies():
 
 
 def halves():
-    """Of a step back whose input needs no gradient the weights' product ran alone; what a norm's input is copied by computes
-    nothing."""
+    """If a step back's input needs no gradient, the weights' product ran alone; the copy of a
+    norm's input computes nothing."""
     back = {"Concrete Inputs": ["", "", "", "[256]", "[2, 2]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "1", "[True, True, True]"],
             "Input type": ["float"] * 3 + ["ScalarList"] * 4 + ["Scalar", "ScalarList", "Scalar", "ScalarList"],
             "Input Dims": [[16, 256, 16, 16], [16, 128, 32, 32], [256, 128, 3, 3]] + [[]] * 8}
@@ -663,7 +663,8 @@ def steps(trace, rows, lines, device):
 
 
 def overloads(ranges):
-    """Those that are the only one directly inside of one of their name, with the shape of the outermost such."""
+    """The ranges that are the only one directly inside of one of their name, with the shape of the
+    outermost such."""
     threads, outer = collections.defaultdict(list), {}
     for g in ranges:
         threads[g["pid"], g["tid"]].append(g)
@@ -705,7 +706,8 @@ def shapes(rows, report, lines):
 
 
 def within(rows, report):
-    """What ran in ranges of a name adds up to the time that the report says of them, counted in another way."""
+    """The activities in ranges of a name add up to the time that the report says of them, counted
+    in another way."""
     sums = collections.Counter()
     for r in rows:
         if r["range_kind"] in NESTS:
@@ -756,7 +758,8 @@ def ranks():
 
 
 def hidden():
-    """What one GPU computes hides nothing of another's collective operations: all ranks together are the sum of each."""
+    """One GPU's computing hides nothing of another's collective operations: all ranks together are
+    the sum of each."""
     spans = [[("nccl", 0, 100), ("gemm", 200, 100)], [("gemm", 0, 100), ("ncclDevKernel_Broadcast", 150, 50), ("gemm", 180, 40)]]
     files = []
     for rank, of in enumerate(spans):
@@ -792,7 +795,8 @@ def devices_of_ranks():
 
 
 def late_ranks():
-    """Of two ranks the one whose collective operations are shortest comes last: the other waits, for as long as said."""
+    """The rank whose collective operations are shortest comes last of two: the other waits, for as
+    long as said."""
     for lengths, where in ((10, 90), "device 1, which waits for device 0"), ((90, 10), "device 0, which waits for device 1"), \
             ((60, 60), "device 0"), ((2, 2), None):
         files = []
@@ -841,7 +845,7 @@ def odd():
 
 
 def on_a_terminal(columns, *arguments, **environment):
-    """What weir prints where its output is a terminal."""
+    """Weir's output on a terminal."""
     parent, child = pty.openpty()
     fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     os.set_inheritable(child, True)

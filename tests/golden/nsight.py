@@ -1,6 +1,6 @@
 """Queries for the SQLite files of Nsight Systems on those of weir export: nsight.py BUILD TRACE... [wrong].
 
-Each query is written for Nsight's schema alone, and runs as it is.  What it has to answer is worked out
+Each query is written for Nsight's schema alone, and runs as it is.  The right answer is worked out
 from weir's own lines (export -f ndjson) and from weir report, by other ways.
 """
 import collections
@@ -89,7 +89,7 @@ def outermost(calls):
 
 
 def launches(query, kernels, calls):
-    """Of each kernel whose launch is known who launched it, in order."""
+    """For each kernel whose launch is known, who launched it, in order."""
     by = {(c["pid"], c["correlation"]): c for c in calls if "correlation" in c}
     want = []
     for k in kernels:
@@ -176,7 +176,7 @@ def crossing():
 
 
 def domains():
-    """What a program says through NVTX, in the domain that it names."""
+    """A program's words through NVTX, in the domain that it names."""
     program = build + "/tests/hostile/programs/nvtx"
     if not os.path.exists(program):
         return print("no program for NVTX was built")

@@ -1,4 +1,4 @@
-"""What weir export -f perfetto writes, read by protoc: perfetto.py BUILD PROTOC [wrong].
+"""The output of weir export -f perfetto, read by protoc: perfetto.py BUILD PROTOC [wrong].
 
 Nothing may be unknown to perfetto.proto; every name that is referred to was sent before; slices of a track nest
 and end; arrows end at work; ranges that may cross others have tracks of their process, on which they don't; and the sums
@@ -103,7 +103,7 @@ class Reader:
             self.submitted.update(correlation["submitted"])
 
     def span(self, track, begin, name, end):
-        """Of a track of a process that is no thread's: one at a time."""
+        """For a track of a process that is no thread's: one at a time."""
         track = self.tracks[track]
         parent = self.tracks.get(one(track, "parent"), {})
         if "name" in track and "process" in parent:

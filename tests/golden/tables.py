@@ -1,7 +1,7 @@
 """The tables of weir export, CSV, NDJSON and SQLite, against weir report: tables.py BUILD TRACE... [wrong].
 
-What ran on devices stands in each of them, beside the call and the operator that asked for it; sums
-by kernel and by operator are those of the report, which joins by ways of its own.
+Device activities stand in each of them, beside the call and the operator that asked for it; sums by
+kernel and by operator are those of the report, which joins by ways of its own.
 """
 import collections
 import csv
@@ -86,7 +86,7 @@ def database(trace, report):
 
 
 def spans_of(ranges):
-    """Of the kinds that may cross others: how many, and how long together, the longest first."""
+    """For the kinds that may cross others: how many, and how long together, the longest first."""
     crossing = [r for r in ranges if r[2] not in ("operator", "annotation", "nvtx", "python")]
     counts, sums = (by(crossing, lambda r: (r[2], r[3]), value) for value in (lambda r: 1, lambda r: r[1]))
     return [(kind, name, counts[kind, name], ns) for (kind, name), ns in

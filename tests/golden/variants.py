@@ -70,7 +70,7 @@ for path in sorted(glob.glob(os.path.join(folder, "*.json"))):
     bad |= bool(lines)
     for line in lines:
         print(line)
-# What weir itself has written is read back with the same sums, and all work joined to its calls.
+# Weir's own output is read back with the same sums, and all work joined to its calls.
 with tempfile.TemporaryDirectory() as work:
     def weir_of(*command):
         return subprocess.run([weir, *command], check=True, cwd=work, stdout=subprocess.PIPE).stdout

@@ -19,7 +19,7 @@ silent() {
 	fi
 }
 
-# What is no regular file is somebody else's and stays what it is.
+# A file that is no regular one is somebody else's and stays what it is.
 stays() {
 	what=$1 file=$2
 	before=$(stat -c '%F %t:%T %i' "$file")

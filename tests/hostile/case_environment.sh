@@ -1,4 +1,4 @@
-# What the user had set stays set, for the program and for its children; `weir record` adds its own.
+# The user's settings stay, for the program and for its children; `weir record` adds its own.
 . "$(dirname "$0")/paths.sh"
 need_hook
 make_work environment

@@ -1,5 +1,5 @@
-# What ran on the device is in the trace once: a forked child that leaves by exit() runs the handlers
-# that its parent registered, and has its parent's buffers.
+# Device work is in the trace once: a forked child that leaves by exit() runs the handlers that its
+# parent registered, and has its parent's buffers.
 . "$(dirname "$0")/paths.sh"
 need_hook
 make_work forked_exit

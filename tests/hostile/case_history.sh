@@ -50,7 +50,8 @@ for round in 1 2 3 4; do
 	! is_said "nothing is taken" || complain "$what: what the run before has left is not taken"
 done
 
-# What CUPTI still has when the program ends is flushed before CUPTI's own exit handler, and is learnt.
+# The activities that CUPTI still has when the program ends are flushed before CUPTI's own exit
+# handler, and are learnt.
 silent "with device times" "gpu,history=$work/timed"
 "$weir" report --json t.weir | grep -q '"device_kernels": 200$' ||
 	complain "with device times: what CUPTI had at the end is not in the trace"

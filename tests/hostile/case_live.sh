@@ -1,5 +1,6 @@
 # Programs that share a GPU under weir run, and what may happen to one of them, or to the shared file, meanwhile: the others
-# end as they would alone.  What would hang is ended after a minute; no program of these takes a second by itself.
+# end as they would alone.  A program that would hang is ended after a minute; no program of these
+# takes a second by itself.
 set -u
 . "$(dirname "$0")/paths.sh"
 need_hook

@@ -1,5 +1,5 @@
-# Where there is no room for what a function takes, the driver is not asked about it at each launch, and
-# the trace says so.
+# If there is no room for a function's parameters, the driver is not asked about it at each launch,
+# and the trace says so.
 . "$(dirname "$0")/paths.sh"
 need_hook
 make_work many_functions

@@ -149,7 +149,7 @@ for name in quota_runtime quota_runtime_static; do
 	diff expected quota.out
 done
 
-# Where the program may come back at any moment, or never.
+# The program may come back at any moment here, or never.
 for name in handler left cancelled cloned forked; do
 	[ -z "${CASE-}" ] || [ "$CASE" = "$name" ] || continue
 	LD_LIBRARY_PATH=$libs/mock timeout 100 "$programs/quota_hard" "$name" >plain.out 2>&1 ||

@@ -44,7 +44,7 @@ try() {
 			failed "$name, $class: $what differs from that without Weir"
 			diff plain.$what shared.$what | head -n 8
 		done
-		# Who ends in order leaves nothing, also where nobody looks for the dead.
+		# A program that ends in order leaves nothing, also if nobody looks for the dead.
 		case $name in child | exits)
 			WEIR=share=$work/share "$programs/regulated" clean >out || failed "$name: left: $(cat out)" ;;
 		esac
@@ -64,7 +64,7 @@ for sm in 75 90; do
 		failed "hold.ptx is refused for sm_$sm"
 done
 
-# Of gated.c's and holds.c's no launch is let go by the clock, but where that is the case's.
+# No launch of gated.c's and holds.c's is let go by the clock, unless that is the case's.
 while read -r program name classes; do
 	[ -z "${CASE-}" ] || [ "$CASE" = "$name" ] || continue
 	patience=100000000

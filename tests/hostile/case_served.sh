@@ -1,4 +1,5 @@
-# What programs do to their memory (programs/served.c), alone and under weir run --pool: the same output and exit status.
+# Programs' uses of their memory (programs/served.c), alone and under weir run --pool: the same
+# output and exit status.
 set -u
 . "$(dirname "$0")/paths.sh"
 need_hook

@@ -1,5 +1,6 @@
-# What names the memory that programs share (DIR/sched) is cut, replaced or written over while programs, weir run, weir top
-# and weir monitor use it: none of them ends before its time, and whoever comes then gets in, or a sentence with a remedy.
+# The names of the memory that programs share (DIR/sched) are cut, replaced or written over while
+# programs, weir run, weir top and weir monitor use it: none of them ends before its time, and
+# whoever comes then gets in, or a sentence with a remedy.
 set -u
 . "$(dirname "$0")/paths.sh"
 need_hook
@@ -31,7 +32,7 @@ is_alive() {
 	kill -0 "$1" 2>/dev/null || failed "$2 has ended: $(cat "$2.out")"
 }
 
-# Whoever comes now: a program runs, or is refused with what to do.
+# A program comes now: a program runs, or is refused with what to do.
 comes_now() {
 	timeout 60 "$weir" run --quiet --sim --share "$work/share" -- "$programs/many_launches" 10 >out 2>&1
 	status=$?

@@ -1,4 +1,4 @@
-"""What the scheduler promises, on recordings.
+"""The promises of the scheduler, on recordings.
 
 	gate.py requests LATENCY.weir BEST-EFFORT.weir LATENCY.ndjson BEST-EFFORT.ndjson
 	gate.py waits PROGRAM.weir PROGRAM.ndjson
@@ -26,7 +26,7 @@ WAYS = {"goes to fewer SMs": "capped", "has waited for long enough": "expired", 
 
 
 def events(recording, lines):
-    """Of a recording, by the one clock that all share, in the order of their begins."""
+    """The events of a recording, by the one clock that all share, in the order of their begins."""
     head = pathlib.Path(recording).read_bytes()[:START_MONO_AT + 8]
     begin = struct.unpack_from("<Q", head, START_MONO_AT)[0]
     all_of = [json.loads(line) for line in pathlib.Path(lines).read_text().splitlines()]
@@ -70,7 +70,8 @@ def judge(requests_of, best_effort):
 
 
 def too_long(recorded):
-    """Of threads whose waits together are longer than the time from their first event to their last."""
+    """Counts threads whose waits together are longer than the time from their first event to their
+    last."""
     bad = 0
     for thread in {e["tid"] for e in recorded}:
         own = [e for e in recorded if e["tid"] == thread]

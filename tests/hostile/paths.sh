@@ -11,7 +11,7 @@ make_work() {
 	work=$(mktemp -d "${TMPDIR:-/tmp}/hostile.$1.XXXXXX") || exit 1
 }
 
-# What is shared in $work/share stays until let_go, also when no program has it any more.
+# Keeps the shared memory in $work/share until let_go, also when no program has it any more.
 keep_share() {
 	rm -f keeper.out
 	WEIR=share=$work/share "$programs/regulated" keeps >keeper.out 9>&- &
@@ -30,7 +30,7 @@ need_hook() {
 	exit 77
 }
 
-# What a trace holds, as lines `function count`, and `range:NAME count`.
+# Prints the calls of a trace, as lines `function count`, and `range:NAME count`.
 recorded() {
 	"$weir" report --json --top=0 "$1" 2>"$work/report.err" |
 		sed -n 's/.*{"name": "\(cu[A-Za-z0-9_]*\)", "api".*"count": \([0-9]*\),.*/\1 \2/p

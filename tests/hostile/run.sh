@@ -86,15 +86,16 @@ grandchildren() {
 	failed "the grandchild did not finish"
 }
 
-# What reached the simulated driver, as `function count`.
+# The calls that reached the simulated driver, as `function count`.
 reached() {
 	cat "$work/$1".log.* 2>/dev/null |
 		awk '$2 > 0 { n[$1] += $2 } END { for (f in n) print f, n[f] }' | sort
 }
 
-# What weir record says, even when it is quiet, of a recording without calls: where the program makes none, where chance
-# decides whether a call comes before weir record ends (trace=maybe), or where only a part is recorded.  Of any other program
-# it would be wrong, and show.
+# Removes weir record's warning, which it gives even when it is quiet, of a recording without calls:
+# where the program makes none, where chance decides whether a call comes before weir record ends
+# (trace=maybe), or where only a part is recorded.  For any other program it would be wrong, and
+# show.
 forget_warning() {
 	[ "$trace" != maybe ] && [ -n "$(reached plain)" ] ||
 		sed -i '/^weir: no CUDA call was seen. /d' "$work/$mode.err"

@@ -73,7 +73,7 @@ static inline void check_error(int got, int want, const char *part)
 		fail_msg("'%s' is not in: %s", part, err.text);
 }
 
-/* As for another space that needs the room.  Those that are used less leave before it. */
+/* As for another space that needs the room.  Spaces that are used less leave before it. */
 static inline void put_away(struct gpu_space *s)
 {
 	while (!s->away)

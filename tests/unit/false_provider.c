@@ -1,4 +1,4 @@
-/* What test_onnx_cuda puts in the place of ONNX Runtime's CUDA provider. */
+/* test_onnx_cuda puts this in the place of ONNX Runtime's CUDA provider. */
 #include <stddef.h>
 #include <stdint.h>
 

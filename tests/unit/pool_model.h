@@ -28,8 +28,8 @@ struct pool_model {
 struct pool_model *model_new(const struct pool_shape *shape, uint64_t handles);
 void model_free(struct pool_model *m);
 
-/* What a caller does for a block: false where there was no room or no memory.  `look` compares with
- * a search of all grains. */
+/* A caller's steps for a block: false where there was no room or no memory.  `look` compares with a
+ * search of all grains. */
 bool model_place(struct pool_model *m, uint64_t bytes, uint32_t tag, bool look);
 void model_release(struct pool_model *m, size_t block, uint32_t tag);
 void model_settle(struct pool_model *m, uint32_t tag);

@@ -161,7 +161,7 @@ static void put_link(struct player *y, uint32_t thread, uint16_t fn, uint64_t fr
 		.fn = fn };
 }
 
-/* What the stream does next: after its last, after an event, and after `asked`. */
+/* The stream's next moment: after its last, after an event, and after `asked`. */
 static uint32_t begin(
 	struct player *y, uint32_t stream, uint32_t asked, uint32_t latency, enum path_part part)
 {
@@ -237,7 +237,7 @@ static void wait_for(struct player *y, uint32_t thread, uint16_t fn, uint32_t wo
 		last = at(y, moments[i]) > at(y, last) ? moments[i] : last;
 	struct before b[2] = { { now, 2000 + below(y, 1500), PATH_HOST },
 		{ last, 4000 + below(y, 6000), PATH_WAITING } };
-	/* What had ended before is known at once; a host that takes no time may have to wait. */
+	/* An earlier end is known at once; a host that takes no time may have to wait. */
 	if (n && at(y, last) <= at(y, now))
 		b[1].ns = 0;
 	y->threads[thread].now = moment(y, b, n ? 2 : 1);

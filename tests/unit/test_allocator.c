@@ -185,7 +185,7 @@ static void the_pool_moves_handles_at_its_minimum_limit(void **state)
 	assert_int_equal(limited->over, 0);
 }
 
-/* What a stream has freed is settled now and then, so where blocks lie depends on the limit. */
+/* A stream's frees are settled now and then, so where blocks lie depends on the limit. */
 static void use_two_streams(uint64_t seed)
 {
 	uint32_t blocks[64] = { 0 };

@@ -1,6 +1,6 @@
 /*
- * Where the wall time went, against a plain version that looks at each microsecond by itself.
- * All times here are microseconds from the beginning of the trace until they are written.
+ * The parts of the wall time, against a plain version that looks at each microsecond by itself. All
+ * times here are microseconds from the beginning of the trace until they are written.
  */
 #include "unit.h"
 
@@ -320,7 +320,7 @@ static void the_path_follows_a_wait_back_to_the_work_that_ended_it(void **state)
 	const struct analysis *a = look();
 	assert_int_equal(a->path_ns[PATH_COMPUTING], (480 + WALL_US - 715) * 1000);
 	assert_int_equal(a->path_ns[PATH_WAITING], 5000);
-	/* Of 205 us, one is what the device needs between kernels of a stream. */
+	/* The device needs one of the 205 us between kernels of a stream. */
 	assert_int_equal(a->path_ns[PATH_HOST], 204000);
 	assert_int_equal(a->path_ns[PATH_OVERLAPPED], 1000);
 	assert_int_equal(a->path_ns[PATH_BEFORE], 10000);
@@ -408,8 +408,8 @@ static void the_longest_idle_gaps_come_first(void **state)
 	end();
 }
 
-/* What bounds the kernel when it runs so often and so long, each after a launch that the host
- * needed so long for, of which the first had something run before it; all shorter than WALL_US. */
+/* The bound of a kernel that runs so often and so long, each after a launch that the host needed so
+ * long for, of which the first had something run before it; all shorter than WALL_US. */
 struct starving {
 	uint32_t runs, us, gap_us;
 	uint32_t gaps; /* so many of the runs, the last; the others follow each other */

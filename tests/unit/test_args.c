@@ -1,4 +1,4 @@
-/* What launches are given: keys, scalars and their place in a record. */
+/* The arguments of launches: keys, scalars and their place in a record. */
 #include "unit.h"
 
 #include "event/args.h"

@@ -331,7 +331,7 @@ static void classes_get_their_weights(void **state)
 	bench_free(t);
 }
 
-/* What has no deadline, or a low class, gets its part beside work that never ends. */
+/* Requests without a deadline, or of a low class, get their part beside work that never ends. */
 static void nobody_starves(void **state)
 {
 	struct bench *t = bench_new(BATCH_SLACK);
@@ -339,7 +339,7 @@ static void nobody_starves(void **state)
 	model(t, 0, (struct batch_model_config){ 0 }, MS, MS / 10);
 	model(t, 1, (struct batch_model_config){ .max_rows = 2 }, 0, 3 * MS); /* gains nothing */
 	for (int round = 0; round < 1000; round++) {
-		/* Of each kind, some are always there. */
+		/* Some of each kind are always there. */
 		while (batch_queued(t->m[0]) < 100) {
 			struct batch_item *x = item(t, now, now + 200 * MS);
 			admit(t->m[0], x);
@@ -456,7 +456,7 @@ static void a_device_that_was_slow_is_tried_again(void **state)
 		batch_done(t->b, &t->run, now + 50 * MS);
 	}
 	assert_true(batch_predict(m, 1) > 10 * MS);
-	/* What the model never did in time is not tried at all. */
+	/* A request that the model never did in time is not tried at all. */
 	for (int k = 0; k < 100; k++, now += 10 * MS)
 		assert_false(asked_on_a_fast_device(t, now, MS));
 	int in_time = 0;

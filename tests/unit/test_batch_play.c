@@ -135,7 +135,7 @@ static void check_run(struct world *w)
 	assert_true(r->bucket >= rows && r->bucket <= w->config[i].max_rows);
 }
 
-/* What runs takes a little more or less than predicted, and rarely much more. */
+/* A run takes a little more or less than predicted, and rarely much more. */
 static uint64_t run(struct world *w, uint64_t now)
 {
 	const uint32_t i = ((struct thing *)w->run.item[0])->model;
@@ -216,7 +216,7 @@ static void whatever_arrives_is_treated_by_the_rules(void **state)
 
 enum { PATIENT = 4, CROWD = 4096 };
 
-/* Of each model, PATIENT requests without a deadline are always queued, beside others in time. */
+/* PATIENT requests of each model without a deadline are always queued, beside others in time. */
 struct crowd {
 	uint64_t random, now, longest_ns, most_waited_ns;
 	struct batcher *b;
@@ -304,7 +304,7 @@ static void run_crowd(struct crowd *w)
 	}
 }
 
-/* What is before it in its lane, four batches and its own, at its share; and one that runs. */
+/* The work before it in its lane, four batches and its own, at its share; and one that runs. */
 static uint64_t longest_wait(const struct crowd *w)
 {
 	static const double weights[BATCH_CLASSES] = { 8, 4, 2, 1 };

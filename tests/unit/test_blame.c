@@ -1,4 +1,4 @@
-/* Who is to blame: generated ranges around moments, whose culprit is known. */
+/* Blame: generated ranges around moments, whose culprit is known. */
 #include "unit.h"
 
 #include <stdio.h>

@@ -158,7 +158,7 @@ static void settings_that_contradict_each_other_are_refused(void **state)
 	weir_sched_close(h);
 }
 
-/* What programs that are built have in them, and hand over as the size. */
+/* Built programs have these sizes in them, and hand them over. */
 static void structures_have_the_size_that_they_had(void **state)
 {
 	assert_int_equal(sizeof(struct weir_sched_config), 48);

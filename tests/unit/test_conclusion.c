@@ -1,7 +1,7 @@
 /*
- * What weir diff comes to, of pairs of recordings whose truth is known: how much longer a kernel
- * takes, how many launches, steps and requests there are, how much they scatter, and how long the
- * program waits between them, which is the load and no speed.
+ * The conclusion of weir diff, for pairs of recordings whose truth is known: how much longer a
+ * kernel takes, how many launches, steps and requests there are, how much they scatter, and how
+ * long the program waits between them, which is the load and no speed.
  */
 #include "unit.h"
 

@@ -63,7 +63,7 @@ static struct model_config *read_json(const char *json)
 	return c;
 }
 
-/* What is printed with all defaults is read as the same. */
+/* A configuration that is printed with all defaults is read as the same. */
 static void check_round_trip(const struct model_config *c)
 {
 	struct model_config *again = NULL;
@@ -230,7 +230,7 @@ static void all_of_the_text_format_is_read(void **state)
 	config_free(c);
 }
 
-/* What is wrong, and what is said of it, behind the name of the file. */
+/* Faulty texts, and the message about each, behind the name of the file. */
 static const struct {
 	const char *text, *message;
 } wrong[] = {

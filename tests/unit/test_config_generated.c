@@ -90,7 +90,7 @@ static json_t *random_message(const struct config_message *m)
 	json_t *tree = json_object();
 	bool one = false;
 	for (const struct config_field *f = m->fields; f->name; f++) {
-		/* What is mostly wrong at random is seldom there. */
+		/* A field that is mostly wrong at random is seldom there. */
 		const bool often_wrong = !strcmp(f->name, "model_warmup") ||
 					 !strcmp(f->name, "reshape") ||
 					 !strcmp(f->name, "priority_queue_policy");

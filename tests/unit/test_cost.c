@@ -1,4 +1,4 @@
-/* What operators must do: by hand, and against a plain loop over the elements. */
+/* The costs of operators: by hand, and against a plain loop over the elements. */
 #include "unit.h"
 
 #include <stdio.h>
@@ -164,7 +164,7 @@ static void a_convolution_has_the_flops_of_a_plain_loop(void **state)
 	}
 }
 
-/* Of old traces, and of paddings by name: the operators inside say the numbers. */
+/* For old traces, and for paddings by name: the operators inside say the numbers. */
 static void a_convolution_that_does_not_say_how_has_no_cost(void **state)
 {
 	static const char *const says[] = { "", ",\"Concrete Inputs\":[]",
@@ -465,7 +465,7 @@ static void elements_are_broadcast(void **state)
 	check("aten::fill_", "[[3,3],[]]", "[\"bool\",\"Scalar\"]", 0, 9);
 }
 
-/* Of a tensor that was expanded, what is in memory is read: dimensions without a stride are one. */
+/* The part of an expanded tensor that is in memory is read: dimensions without a stride are one. */
 static void expanded_tensors_are_read_once(void **state)
 {
 	const char *types = "[\"c10::Half\",\"Scalar\",\"long int\"]";
@@ -478,7 +478,7 @@ static void expanded_tensors_are_read_once(void **state)
 	assert_true(cost("aten::bmm", "[[3,4,8],[3,8,16]]", HALF2,
 			    ",\"Input Strides\":[[32, 8, 1], [0, 16, 1]]")
 			    .bytes == 2 * (3 * 4 * 8 + 8 * 16 + 3 * 4 * 16));
-	/* Of other dimensions, or not all of them: as if nothing were said. */
+	/* Other dimensions, or not all of them: as if nothing were said. */
 	assert_true(cost("aten::add", "[[4,8],[4,8],[]]", HALF3, ",\"Input Strides\":[[8, 1], [0]]")
 			    .bytes == 2 * (32 + 32 + 32));
 	assert_true(cost("aten::add", "[[4,8],[4,8],[]]", HALF3, ",\"Input Strides\":[[0],[0],[]]")
@@ -522,7 +522,7 @@ static void the_unit_follows_type_and_kernel(void **state)
 	assert_int_equal(unit_by(GPU_FP32, "ampere_tf32_s1688gemm"), GPU_TF32);
 	assert_int_equal(unit_by(GPU_FP32, "ampere_sgemm_128x64_tn"), GPU_FP32);
 	assert_int_equal(unit_by(GPU_FP16, "tf32"), GPU_FP16);
-	/* What autocast multiplies, below an operator that was asked for in FP32. */
+	/* Products under autocast, below an operator that was asked for in FP32. */
 	assert_int_equal(
 		unit_by(GPU_FP32, "nvjet_sm90_hsh_96x128_64x7_2x1_v_bz_bias_TNN"), GPU_FP16);
 	assert_int_equal(unit_by(GPU_FP32, "cutlass__5x_cudnn::Kernel<cutlass_tensorop_s1688"

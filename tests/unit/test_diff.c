@@ -110,7 +110,7 @@ static void totals_are_estimated_from_a_few(void **state)
 	hist_fini(&few);
 }
 
-/* Of 1 to 101, 99 % intervals of the median are 51 ± 13; ± 13 / √2 of four times as many. */
+/* The 99 % intervals of the median of 1 to 101 are 51 ± 13; ± 13 / √2 of four times as many. */
 static void medians_have_noise(void **state)
 {
 	struct hist a = { 0 }, b = { 0 };
@@ -488,7 +488,7 @@ static void a_verdict_never_contradicts_the_change_beside_it(void **state)
 		verdicts_agree(&seed, runs, runs % 2 ? 3 : 0);
 }
 
-/* What is the same on both sides has not become faster or slower, whatever the threshold. */
+/* Equal sides have not become faster or slower, whatever the threshold. */
 static void equal_samples_are_the_same(void **state)
 {
 	struct kind kinds[KINDS];

@@ -100,7 +100,7 @@ static void a_file_does_not_grow_beyond_the_largest_burst(void **state)
 		if (burst == 1)
 			after_two = file.header->next;
 	}
-	/* What is packed takes room as well, but these records are all alike. */
+	/* Packed chunks take room as well, but these records are all alike. */
 	assert_in_range(file.header->next, after_two, after_two + 2 * MIB);
 	assert_in_range(after_two, 8 * MIB, 18 * MIB);
 	check_values(next);
@@ -194,8 +194,8 @@ static void *write_and_end(void *data)
 }
 
 /*
- * What a thread had when it ended was drained before anybody saw that it had.  The living look at a
- * few places each time they need room, so that it takes them a while to come round.
+ * The chunks of a thread that ended were drained before anybody saw that it had.  The living look
+ * at a few places each time they need room, so that it takes them a while to come round.
  */
 static void chunks_of_dead_threads_come_back(void **state)
 {
@@ -270,7 +270,7 @@ static void a_chunk_waits_for_the_range_that_is_open(void **state)
 	assert_false(chunk_unfinished(c, c->bytes));
 }
 
-/* What was there when the file was opened is found, wherever it has gone since. */
+/* Chunks that were there when the file was opened are found, wherever they have gone since. */
 static void chunks_that_are_drained_after_the_file_was_opened_are_found(void **state)
 {
 	struct writer w = { .kind = CHUNK_EVENTS };

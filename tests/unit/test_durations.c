@@ -132,7 +132,7 @@ static void both_at_one_time_are_told_apart(void **unused)
 	assert_in_range(good_runs(crowded_and_slowed, 0.1), RUNS * 90 / 100, RUNS);
 }
 
-/* What one event says is known no better than events of its kind vary. */
+/* One event's time is known no better than events of its kind vary. */
 static void an_event_says_how_far_it_may_be_off(void **unused)
 {
 	for (int i = 0; i < RUNS; i++) {

@@ -469,7 +469,7 @@ static json_t *find_event(json_t *root, const char *category, size_t nth)
 	return NULL;
 }
 
-/* What is an object in JSON goes in as it is; a recording may hold any other text. */
+/* An object in JSON goes in as it is; a recording may hold any other text. */
 static void arguments_of_operators_are_json_whatever_was_recorded(void **state)
 {
 	static const char *const good[] = { "{\"Input Dims\":[[2,3],[]]}", "{}",
@@ -498,8 +498,8 @@ static json_int_t arg_of(json_t *event, const char *key)
 	return value ? json_integer_value(value) : -1;
 }
 
-/* Of two calls inside each other the outer one asked, as for torch.profiler; and all three name
- * the operator around it. */
+/* The outer one of two calls inside each other asked, as for torch.profiler; and all three name the
+ * operator around it. */
 static void a_launch_is_named_by_the_call_that_the_program_made(void **state)
 {
 	static const char *const args[] = { "{}" };

@@ -85,7 +85,7 @@ static void make(const char *kernel, bool device)
 	maker_finish(m, 9000000, false);
 }
 
-/* What a writer makes of the trace; free() it. */
+/* A writer's text for the trace; free() it. */
 static char *said(enum flame_by by, void (*put)(const struct flame *f, FILE *out))
 {
 	struct trace *t;

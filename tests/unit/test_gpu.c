@@ -65,7 +65,7 @@ static void a_share_is_of_the_ceiling_that_applies(void **state)
 	const struct gpu *h200 = gpu_find("NVIDIA H200", 90);
 	const struct gpu *a100 = gpu_find("NVIDIA A100-SXM4-80GB", 80);
 	bool beyond;
-	/* What was measured is all, and what is faster is shown as that: nothing is cut at 1. */
+	/* All that was measured counts, and a faster run is shown as that: nothing is cut at 1. */
 	assert_true(gpu_flops_share(h200, GPU_TF32, true, 405e12 / 2, &beyond) == 0.5);
 	assert_false(beyond);
 	assert_true(gpu_flops_share(h200, GPU_TF32, true, 450e12, &beyond) == 450.0 / 405);

@@ -253,7 +253,7 @@ static void close_page(struct page *p)
 	unlink(p->path);
 }
 
-/* What stands between the tags of the data, and where it ends. */
+/* The text between the tags of the data, and where it ends. */
 static json_t *data_of(const struct page *p, const char **ret_end)
 {
 	static const char tag[] = "<script type=\"application/json\" id=\"data\">";

@@ -142,7 +142,8 @@ static void a_kernel_belongs_to_the_innermost_operator_of_its_call(void **state)
 	",\"dur\":" dur ",\"args\":{\"Input Dims\":" dims                                          \
 	",\"Input type\":[\"float\",\"float\",\"float\"]}}"
 
-/* What adds the bias runs longer than the product, which is made by the operator inside. */
+/* The kernel that adds the bias runs longer than the product, which is made by the operator inside.
+ * */
 static void a_product_left_to_an_operator_inside_is_not_the_copys(void **state)
 {
 	assert_int_equal(
@@ -655,7 +656,8 @@ static void a_damaged_database_does_no_harm(void **state)
 	}
 }
 
-/* What an operator has a library do is its own, and the library's call knows what it costs. */
+/* The work that an operator has a library do is its own, and the library's call knows what it
+ * costs. */
 static void the_work_of_a_library_is_that_of_its_operator(void **state)
 {
 	static const char gemm[] =
@@ -765,7 +767,7 @@ static void a_block_of_somebody_else_is_not_taken_for_one_of_before(void **state
 	assert_int_equal(report->gpu_memory.live, 1);
 }
 
-/* What is given back is larger than what was seen being allocated there: other hands were between.
+/* The freed block is larger than the allocated one that was seen there: other hands were between.
  */
 static void a_free_of_another_size_is_of_another_block(void **state)
 {

@@ -41,7 +41,7 @@ static void refuse_json(const char *text, const char *part)
 		fail_msg("%s: %d, %s", text, rc, err.text);
 }
 
-/* What the request's inputs are as an answer. */
+/* The request's inputs as an answer. */
 static const char *echo(void)
 {
 	struct error err = { "" };
@@ -166,7 +166,7 @@ static void fill(char *values, size_t n, enum dtype type, uint64_t seed)
 		double d;
 		memcpy(&f, &v, sizeof f);
 		memcpy(&d, &v, sizeof d);
-		/* Of NaN the bits are not kept. */
+		/* The bits of NaN are not kept. */
 		if ((type == DTYPE_FP32 && isnan(f)) || (type == DTYPE_FP64 && isnan(d)))
 			memset(values, 0, bytes);
 	}

@@ -267,7 +267,7 @@ static void a_message_may_end_anywhere(void **state)
 		assert_true(!rc || (rc == -EINVAL && *err.text));
 		refused_count += rc != 0;
 	}
-	/* What ends between two fields is a message, of which there are nine places. */
+	/* A request that ends between two fields is a message, of which there are nine places. */
 	assert_true(refused_count >= a->message.n - 9);
 	done(a);
 }
@@ -332,7 +332,7 @@ static struct infer_answer *make_answer(void)
 	" \"INT64\", \"shape\": [0]}, {\"name\": \"S\", \"datatype\": \"INT8\", \"shape\": [300]}]," \
 	" \"raw_output_contents\": [\"AACAPwAAAEAAAEBA\", \"\", \"\"]}"
 
-/* What the generic reader finds in the bytes. */
+/* The generic reader's findings in the bytes. */
 static void assert_message(const char *name, const struct buf *b, const char *expected)
 {
 	struct error err = { .text = "" };

@@ -195,7 +195,7 @@ static struct score score_of(const struct scene *s)
 	return c;
 }
 
-/* What join.h promises of any pair, whatever the truth is. */
+/* The promises of join.h for any pair, whatever the truth is. */
 static void check_pairs(const struct scene *s)
 {
 	bool *used = calloc(s->call_count + 1, sizeof *used);

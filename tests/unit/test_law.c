@@ -52,10 +52,10 @@ static struct law *new_law(struct law_device device)
 enum { LC, BE };
 enum { LC_KERNELS = 10, LC_BLOCKS = 64, BE_PER_SYNC = 32, LAST = 1 };
 /*
- * What the host and the front end of the GPU add: first, lead and sync so that each program alone
- * is as fast as on the device.  Not measured but chosen, to fit the table: how late LC wakes up
- * from its pause (200 us on average; without that all its arrivals fall into the same phase of BE),
- * and what it takes BE to notice that a kernel has ended and that the gate is open.
+ * The times that the host and the front end of the GPU add: first, lead and sync so that each
+ * program alone is as fast as on the device.  Not measured but chosen, to fit the table: how late
+ * LC wakes up from its pause (200 us on average; without that all its arrivals fall into the same
+ * phase of BE), and what it takes BE to notice that a kernel has ended and that the gate is open.
  */
 static const uint64_t lc_first = 4500, lc_lead = 2200, lc_sync = 6000, lc_pause = 2055000,
 		      be_lead = 2400, be_wake = 4500, gate_wake = 10000;
@@ -230,8 +230,8 @@ static const char *const program_names[] = { "1wave", "short", "multi", "long" }
 
 /*
  * LC's 99th percentile in microseconds, and BE's rate as a share of its rate alone; 0: not
- * measured. What is compared may be off by 15 % and by .05.  A third number marks a cell that does
- * not meet that, and is what it may be off by instead, with .06 for the share.  One wave under MPS,
+ * measured. Each figure may be off by 15 % and by .05.  A third number marks a cell that does not
+ * meet that, and is what it may be off by instead, with .06 for the share.  One wave under MPS,
  * with and without priority: on the device LC is faster once a BE kernel has ended, and why is not
  * known.  One wave on 80 % of the SMs: the law's placing never lets LC meet the slow SMs.  Two long
  * kernels in slices: the wait on the device was shorter than the slice that the other rows agree
@@ -564,7 +564,7 @@ struct storm {
 	uint64_t stream_end[STORM_CLIENTS][STORM_STREAMS];
 	uint32_t outstanding;
 	uint64_t tags, last_id[STORM_CLIENTS], hash;
-	/* What law_soonest() said when time began to pass; nothing, where the client got work
+	/* The answers of law_soonest() when time began to pass; nothing, if the client got work
 	 * since. */
 	uint64_t soonest[STORM_CLIENTS];
 	bool changed[STORM_CLIENTS];

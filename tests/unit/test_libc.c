@@ -1,5 +1,5 @@
 /*
- * What the hook has in libc's place (src/hook/core/libc.c) answers as libc does: for all short
+ * The hook's functions in libc's place (src/hook/core/libc.c) answer as libc does: for all short
  * lengths and alignments, up against a page that can't be read.
  */
 #include "unit.h"

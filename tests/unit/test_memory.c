@@ -1,5 +1,5 @@
-/* What `weir memory` says, from traces whose content is known and from random ones that a slow
- * model follows byte by byte. */
+/* `weir memory`, on traces whose content is known and on random ones that a slow model follows byte
+ * by byte. */
 #include "unit.h"
 
 #include <inttypes.h>
@@ -491,8 +491,8 @@ static void without_launches_a_size_tells_iterations(void **state)
 
 /* ---- what is reserved and not live ---- */
 
-/* What holds of every answer: no more is live than is reserved, shares are shares, and the worst
- * moment is the timeline's. */
+/* The invariants of every answer: no more is live than is reserved, shares are shares, and the
+ * worst moment is the timeline's. */
 static void check_reserved(void)
 {
 	int64_t worst = 0, most = 0;

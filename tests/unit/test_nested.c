@@ -24,7 +24,7 @@ static uint64_t pick(uint64_t seed, uint64_t below)
 	return hash_mix(seed * 0x9e3779b97f4a7c15u + 1) % below;
 }
 
-/* Of some threads; they nest, since each is cut where the one around it ends. */
+/* Makes ranges of some threads; they nest, since each is cut where the one around it ends. */
 static size_t make(struct own *v, uint64_t seed)
 {
 	size_t n = 0;
@@ -141,7 +141,7 @@ static void ranges_that_follow_each_other_in_one_tick_are_siblings(void **state)
 			v[i].mark = i;
 		nested(v, n, sizeof *v);
 		for (uint32_t i = 0; i < n; i++) {
-			/* What took no time has no time to be around another. */
+			/* A range of no time has no time to be around another. */
 			uint32_t up = given[v[i].mark].mark;
 			while (up != NESTED_NONE && given[up].at.end <= v[i].at.ticks)
 				up = given[up].mark;

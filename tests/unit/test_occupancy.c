@@ -1,6 +1,6 @@
 /*
- * Occupancy against NVIDIA's calculator.  Where cuda_occupancy.h is found (CUDA toolkit), the two
- * are compared on a million launches a device and on grids of edges.  Elsewhere occupancy_known.inc
+ * Occupancy against NVIDIA's calculator.  If cuda_occupancy.h is found (CUDA toolkit), the two are
+ * compared on a million launches a device and on grids of edges.  Elsewhere occupancy_known.inc
  * holds answers that it gave: `test_occupancy print-known` wrote them.
  */
 #include "unit.h"
@@ -394,7 +394,7 @@ static void a_device_is_found_by_each_of_its_names(void **state)
 		assert_null(occupancy_device_named(strangers[i], strlen(strangers[i])));
 }
 
-/* What the table of devices must have for the arithmetic to hold. */
+/* The table of devices must have these values for the arithmetic to hold. */
 static void the_devices_are_sound(void **state)
 {
 	for (size_t i = 0; i < occupancy_device_count; i++) {

@@ -1,4 +1,4 @@
-/* What the hook predicts with, outside of it: launches matched to kernels, files that come and
+/* The hook's own predictions, outside of it: launches matched to kernels, files that come and
  * change, sentences without stdio. */
 #define error_set hook_error_set
 #include "hook/core/error_text.c"
@@ -112,7 +112,7 @@ static void a_ring_that_came_round_is_given_up(void **state)
 #define PUSHES  200000u
 static _Atomic uint32_t pushing;
 
-/* Of each launch all words say the same. */
+/* All words of a launch say the same. */
 static void *push_many(void *signature)
 {
 	struct predict_launch l = { .kernel = &kernel, .args = PREDICT_ARGS };
@@ -285,7 +285,7 @@ static void of_many_kernels_the_newest_are_remembered(void **state)
 static struct zoo zoo;
 static struct predict_sample stream[LAUNCHES];
 
-/* Of launches that take `factor` times what they do. */
+/* A model of launches that take `factor` times what they do. */
 static struct model_file *model(uint64_t seed, double factor)
 {
 	static struct predict_sample changed[LAUNCHES];

@@ -67,7 +67,7 @@ static void rows_run_padded_and_as_graphs(void **state)
 	engine_unload(m);
 }
 
-/* What a run copied from the host is what its graph copies, and nothing else is. */
+/* A graph copies from the host what a run copied, and nothing else. */
 static void graphs_copy_from_the_host_what_was_there(void **state)
 {
 	static const struct {
@@ -105,7 +105,7 @@ static bool run_once(struct engine_model *m, uint32_t rows)
 	return replayed;
 }
 
-/* What the warm-up could not show. No client gets what the graph would have given. */
+/* The warm-up could not show this. No client gets what the graph would have given. */
 static void a_graph_has_to_agree_on_a_clients_inputs_first(void **state)
 {
 	unsetenv("LATE");

@@ -117,9 +117,9 @@ static void store(struct thread *t, int place, uint64_t value, enum order order)
 	put(t, place, value, order, (struct view){ 0 });
 }
 
-/* Of order seq_cst, loads of that order elsewhere see it.  It is no barrier for loads behind it: on
- * arm64, which has no locked instructions, they may come before its store.  It always sees the
- * newest store. */
+/* The exchange has order seq_cst: loads of that order elsewhere see it.  It is no barrier for loads
+ * behind it: on arm64, which has no locked instructions, they may come before its store.  It always
+ * sees the newest store. */
 static bool swap_if(struct thread *t, int place, uint64_t *seen, uint64_t value, enum order order)
 {
 	const uint32_t last = memory.place[place].count - 1;
@@ -283,7 +283,7 @@ static void entry_is_copied(struct thread *t)
 	END;
 }
 
-/* What a slot may do: arbiter.c, put(); segment.c, share_grant().  A slot and a device that are
+/* The states of a slot: arbiter.c, put(); segment.c, share_grant().  A slot and a device that are
  * claimed, and a string of the tables are given the same way. */
 enum { BUDGET, CAP, MODE };
 
@@ -329,7 +329,7 @@ end:
 }
 
 /* A launch, while the request that it belongs to is seen to end: streams.h, streams_submit(),
- * sched.c, enter() and go_outside().  Of the two one sees the other. */
+ * sched.c, enter() and go_outside().  One of the two sees the other. */
 enum { SUBMITTED, INSIDE, BEGUN, STAYED };
 
 static void launch_enters(struct thread *t)
@@ -389,7 +389,7 @@ static bool loop_is_woken(const struct thread t[THREADS])
 }
 
 /* A pool of the driver's that is destroyed while it may be visited: pools.c, visit(),
- * forget_pool().  Of the two one sees the other. */
+ * forget_pool().  One of the two sees the other. */
 enum { VISITORS, POOL };
 
 static void pool_is_visited(struct thread *t)
@@ -459,8 +459,8 @@ end:
 	END;
 }
 
-/* What a lock guards: lock.h, lock_try(), lock_give().  The same in stream_pool.c, where the state
- * of a stream is the holder: take(), put(). */
+/* The words that a lock guards: lock.h, lock_try(), lock_give().  The same in stream_pool.c, where
+ * the state of a stream is the holder: take(), put(). */
 enum { HOLDER, GUARDED };
 
 static void lock_is_taken(struct thread *t)
@@ -483,7 +483,7 @@ static bool lock_has_counted(const struct thread t[THREADS])
 	return last == t[0].r[2] + t[1].r[2] + t[2].r[2];
 }
 
-/* The queue of closed chunks in flight: flight.c, link_behind(), step().  Who takes a chunk out
+/* The queue of closed chunks in flight: flight.c, link_behind(), step().  The taker of a chunk
  * finds it closed. */
 enum { NEWEST = 3, FIRST = 4 };
 

@@ -345,8 +345,8 @@ static void time_between_parts_is_taken_out(void **state)
 	trace_close(t);
 }
 
-/* Of steps 3 and 4: "run" is around them and becomes as long, "odd" begins in them, "late" ends
- * there. */
+/* Steps 3 and 4: "run" is around them and becomes as long, "odd" begins in them, "late" ends there.
+ * */
 static void ranges_begin_in_a_part_or_are_around_it(void **state)
 {
 	struct trace *t =
@@ -528,7 +528,7 @@ static void put_at(uint64_t offset, const void *data, size_t bytes)
 	close(fd);
 }
 
-/* What the chunk held at that tick. */
+/* The chunk's content at that tick. */
 static void go_back_chunk(struct chunk_buf *buf, uint64_t now)
 {
 	struct records it = records_of(buf);

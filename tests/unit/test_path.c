@@ -175,7 +175,7 @@ static void workers(struct made *m, uint32_t rounds)
 	}
 }
 
-/* What one thread would do, done by several in turn. */
+/* One thread's work, done by several in turn. */
 static void turns(struct made *m, uint32_t rounds)
 {
 	const uint32_t n = between(m, 2, PROGRAM_THREADS), most = 1u << between(m, 3, 9);
@@ -309,7 +309,7 @@ static bool is_of_one_thread(const struct made *m, uint64_t seed)
 	return seed % SHAPES == ONE && !m->p.threads[2].ops.n && !m->p.threads[3].ops.n;
 }
 
-/* Of the programs from that seed on: how many have another path than the true one. */
+/* Counts the programs from that seed on: how many have another path than the true one. */
 static unsigned count_wrong(uint64_t from, unsigned n, unsigned *ret_of_one_thread)
 {
 	unsigned wrong = 0;
@@ -334,7 +334,7 @@ static unsigned count_wrong(uint64_t from, unsigned n, unsigned *ret_of_one_thre
 
 /*
  * Nobody can tell all: of two threads that meet a dozen times, chance explains as much as a cause.
- * So a few programs may be wrong.  Of those of a single thread one may: where an activity's launch
+ * So a few programs may be wrong.  One of those of a single thread may: where an activity's launch
  * and the end of the one before it explain its start equally well.
  */
 static void the_path_is_the_true_one(void **state)

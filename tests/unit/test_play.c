@@ -208,7 +208,7 @@ static void a_host_that_comes_back_sooner_is_right(void **state_)
 	play_program_fini(&p);
 }
 
-/* Who knows best how long it takes changes least. */
+/* The best-known time changes least. */
 static void the_uncertain_give_way(void **state_)
 {
 	struct play_program p = launches(2, 1000, 50000, 100);

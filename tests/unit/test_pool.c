@@ -271,7 +271,8 @@ static void one_stream_alone_has_no_seams(void **state)
 	model_end(m);
 }
 
-/* What was never used, and what was freed since, is told apart when another stream comes. */
+/* Memory that was never used, and memory that was freed since, are told apart when another stream
+ * comes. */
 static void another_stream_finds_what_was_never_used(void **state)
 {
 	struct pool *p = made(&small);

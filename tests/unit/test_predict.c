@@ -148,7 +148,8 @@ static void least_squares_find_the_least(void **state)
 	}
 }
 
-/* What is added and taken out again leaves what was there, also of a term that is then always 0. */
+/* An observation that is added and taken out again leaves what was there, also of a term that is
+ * then always 0. */
 static void observations_can_be_taken_out_again(void **state)
 {
 	struct normal all = { 0 }, rest = { 0 }, part = { 0 };
@@ -547,7 +548,7 @@ static void a_busy_sibling_leaves_room_for_the_others(void **state)
 	free(p.tables);
 }
 
-/* Where history has no room, a launch is new each time, to its siblings too. */
+/* If history has no room, a launch is new each time, to its siblings too. */
 static void a_shape_that_history_forgets_again_and_again_stays_sensible(void **state)
 {
 	const struct predict_sizes few = { .launches = 4, .kernels = 64 };

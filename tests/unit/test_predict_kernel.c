@@ -1,4 +1,4 @@
-/* Who a kernel is, and which launches are the same one. */
+/* The identity of a kernel, and which launches are the same one. */
 #include "unit.h"
 
 #include <errno.h>
@@ -88,7 +88,8 @@ static void families_are_found_by_words(void **state)
 		{ "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x64_4x1x1_cga1x1x1_kernel0_0",
 			"attention" },
 		{ "void cudnn::fusion::convert_dq_to_16bits<true>(void const*)", "attention" },
-		/* What multi_tensor_apply does stands in its template arguments, if anywhere. */
+		/* The operation of multi_tensor_apply stands in its template arguments, if
+		 * anywhere. */
 		{ "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<TensorListMetadata<2>, BinaryOpListAlphaFunctor<float, 2, 2, 0>, std::plus<float>, float>(int)",
 			"elementwise" },
 		{ "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<TensorListMetadata<1>, LpNormFunctor<float> >(int)",

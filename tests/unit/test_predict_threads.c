@@ -23,7 +23,7 @@ static bool sensible(const struct predict_answer *a)
 	return a->launches && a->tier != PREDICT_UNKNOWN && a->t50_ns > 0 && a->t90_ns >= a->t50_ns;
 }
 
-/* Of a kernel that did not run siblings tell. */
+/* Siblings tell of a kernel that did not run. */
 static bool sensible_stranger(const struct predict_sample *s)
 {
 	struct predict_kernel stranger = *s->launch.kernel;
@@ -117,7 +117,7 @@ static void *ask_of_states(void *unused)
 	return unused;
 }
 
-/* What siblings predict is of one state of their slot, however often that changes. */
+/* The predictions by siblings are of one state of their slot, however often that changes. */
 static void siblings_are_never_half_of_two_states(void **state)
 {
 	const struct predict_sizes sizes = { .launches = 256, .kernels = 16 };

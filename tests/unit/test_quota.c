@@ -208,7 +208,7 @@ static void nothing_is_measured_while_somebody_allocates_or_frees(void **state)
 	assert_int_equal(file->devices[0].who.context_bytes, 96 * MIB);
 }
 
-/* What is being allocated or freed is not on the device, or may not be. */
+/* Memory that is being allocated or freed is not on the device, or may not be. */
 static void what_may_not_be_on_the_device_is_no_part_of_it(void **state)
 {
 	struct share_slot *s = member(0, 512 * MIB);

@@ -1,5 +1,5 @@
-/* Slowdowns are found, noise is not, and neither memory nor a file that is read can hurt.  What is
- * made up is in noise.h; rates over many seeds are bench-regress's. */
+/* Slowdowns are found, noise is not, and neither memory nor a file that is read can hurt.  The
+ * made-up series are in noise.h; rates over many seeds are bench-regress's. */
 #include "unit.h"
 
 #include <errno.h>
@@ -27,7 +27,8 @@ static unsigned pairs_above(unsigned below, const float *all, unsigned n)
 	return u;
 }
 
-/* Of all ways to choose the six of twelve that are below, how many have as large a rank sum. */
+/* The share of all ways to choose the six of twelve that are below which have as large a rank sum.
+ * */
 static double exact_p(unsigned below, const float *all)
 {
 	const unsigned u = pairs_above(below, all, 12);

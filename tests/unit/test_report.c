@@ -434,7 +434,7 @@ static void counters_add_to_counts(void **state)
 	json_decref(j);
 }
 
-/* Of queries those that succeed are counted, and those that fail recorded, with their time. */
+/* Queries that succeed are counted, and those that fail recorded, with their time. */
 static void a_total_of_some_calls_is_not_that_of_all(void **state)
 {
 	struct counter c[FN_RT_LAST_ERROR + 1] = {
@@ -503,7 +503,7 @@ static void processes_are_named(void **state)
 	json_decref(j);
 }
 
-/* Of samples, kernels say how often each ran. */
+/* In samples, kernels say how often each ran. */
 static void lists_of_devices_count_no_kernels(void **state)
 {
 	struct error err;

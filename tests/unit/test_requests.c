@@ -15,7 +15,7 @@
 
 enum { NAME_FAST = 1, NAME_SLOW, NAME_SCOPE, NAME_KERNEL };
 
-/* What one request took, by part in us; its model's batch has it alone. */
+/* One request's time, by part in us; its model's batch has it alone. */
 struct made {
 	uint32_t us[REQUEST_PARTS];
 	uint32_t model, rows;

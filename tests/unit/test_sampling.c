@@ -1,7 +1,7 @@
 /*
- * What samples by events say of all launches: programs are made up whose true times are known,
- * timed as the hook times them, on busy and on idle streams, and the interval of the report must
- * hold the truth in 95 of 100 of them.
+ * Estimates from samples by events, of all launches: programs are made up whose true times are
+ * known, timed as the hook times them, on busy and on idle streams, and the interval of the report
+ * must hold the truth in 95 of 100 of them.
  */
 #include "unit.h"
 

@@ -167,7 +167,7 @@ static void who_has_a_thread_left_is_not_dead(void **state)
 	share_close(f);
 }
 
-/* What was a dead one's may be another's when it is buried. */
+/* A dead process's slot may be another's when it is buried. */
 static void nobody_releases_what_is_anothers(void **state)
 {
 	pid_t pid;
@@ -631,7 +631,7 @@ static void see_requests(uint64_t alone_ns, uint64_t beside_ns, int decisions)
 	}
 }
 
-/* Where best effort waits, once it is known what requests take alone. */
+/* The place where best effort waits, once it is known what requests take alone. */
 static void fit_lets_hosts_work_ahead_of_long_requests(void **state)
 {
 	static const struct {

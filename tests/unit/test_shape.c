@@ -1,4 +1,5 @@
-/* What calls of libraries say of themselves: the words, and that a shape is written once. */
+/* The descriptions that calls of libraries give of themselves: the words, and that a shape is
+ * written once. */
 #include "unit.h"
 
 #include <string.h>

@@ -240,7 +240,7 @@ static void dates_of_its_clock_become_ours(void **unused)
 	/* A date from before it came is one of CLOCK_MONOTONIC, and stays. */
 	assert_int_equal(share_to_monotonic(early), early);
 	assert_int_equal(share_to_monotonic(0), 0);
-	/* What was in flight then has a date of neither. */
+	/* The work in flight then has a date of neither. */
 	assert_true(share_is_date(share_to_monotonic(ticks())));
 	assert_false(share_is_date(share_to_monotonic(ticks() * 3)));
 	share_clock(NULL, false);

@@ -63,7 +63,7 @@ static void a_window_goes_round_the_end(void **state)
 	assert_int_equal(slots_find(small, first, 4), 1);
 }
 
-/* What a caller that gives up a key does. */
+/* The steps of a caller that gives up a key. */
 static void a_key_that_is_overwritten_is_gone(void **state)
 {
 	bool new;

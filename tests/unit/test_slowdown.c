@@ -4,8 +4,8 @@
  *
  * A pair is a latency program (how long a request takes, how often one comes), a best-effort one
  * (how long its kernels are, how much it has to have in flight so that its host does not slow it
- * down) and a law of what its work in flight does to a request.  What the best constant budget
- * gives is found by trying them.
+ * down) and a law of what its work in flight does to a request.  The best constant budget's results
+ * are found by trying them.
  */
 #include "unit.h"
 
@@ -85,7 +85,7 @@ struct run {
 		uint64_t request;
 	} ended[4096];
 	uint32_t head, tail;
-	/* What users saw from `from_ns` on. */
+	/* The users' times from `from_ns` on. */
 	double from_ns, from_work_ns, from_held_ns;
 	float *took;
 	uint32_t count, room;
@@ -184,7 +184,7 @@ static void run_until(struct run *r, double ns)
 	}
 }
 
-/* What it gave since from_ns. */
+/* The results since from_ns. */
 struct gave {
 	double p50, p90, work, held, load;
 };
@@ -245,7 +245,7 @@ static double allowed(const struct pair *p)
 	return p->is_periodic ? TARGET : slowdown_allowed(TARGET, p->rate * p->lasts_ns / 1e9);
 }
 
-/* What the best constant budget gives; least_ns where all are too much. */
+/* The results of the best constant budget; least_ns if all are too much. */
 static struct gave best(const struct pair *p, double *ret_budget_ns)
 {
 	struct gave best = with_constant(p, LEAST);
@@ -467,7 +467,7 @@ static void a_tail_is_held_too(void **state)
 	assert_true(loop.budget_ns < 250e3);
 }
 
-/* Whoever may write to the file says anything. */
+/* Any process that may write to the file says anything. */
 static void nonsense_is_survived(void **state)
 {
 	begin_input();

@@ -25,14 +25,15 @@
 
 static uint64_t words[STACK_WORDS + PIECE / 8 + 8];
 
-/* What lies between variables is part of it, which sanitizers forbid to read: the kernel copies. */
+/* The bytes between variables are part of it, which sanitizers forbid to read: the kernel copies.
+ * */
 static __attribute__((noinline)) void take_piece(uint32_t bytes)
 {
 	struct iovec to = { words + STACK_WORDS, bytes }, from = { .iov_len = bytes };
 	cpu_registers(words);
 	words[STACK_COUNTS] = CPU_STACK;
 	from.iov_base = (void *)words[STACK_SP];
-	/* Where the environment is small there is less of the stack above. */
+	/* If the environment is small, there is less of the stack above. */
 	const ssize_t n = process_vm_readv(getpid(), &to, 1, &from, 1, 0);
 	assert_true(n > 0 && n <= (ssize_t)bytes);
 	memset((char *)to.iov_base + n, 0, bytes - (size_t)n);
@@ -50,7 +51,7 @@ static __attribute__((noinline)) void outer_function(uint32_t bytes)
 	__asm__ volatile("" : : : "memory");
 }
 
-/* Where this program's files are mapped, as the injected library writes it. */
+/* The mappings of this program's files, as the injected library writes them. */
 static void put_mappings(struct maker *m, int meta)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");

@@ -285,7 +285,7 @@ static void a_model_runs_without_libtorch_as_graphs_and_its_memory_returns(void 
 		if (i == 7)
 			assert_int_equal(engine_settle(m, &err), 0);
 	}
-	/* Of 1, 2 and 4 rows, and not the first two runs of each, nor the first after. */
+	/* Graphs of 1, 2 and 4 rows, and not the first two runs of each, nor the first after. */
 	assert_int_equal(replays, 3);
 	assert_null(atomic_load(&m->no_graphs));
 	engine_unload(m);
@@ -323,7 +323,7 @@ static void outputs_of_any_strides_come_row_by_row(void **state)
 	for (unsigned i = 0; i < 3; i++) {
 		float x[8];
 		assert_int_equal(try_run(m, 3, 7, x), 0);
-		/* Of 4 rows that are columns in memory: the last row is not asked for. */
+		/* A tensor of 4 rows that are columns in memory: the last row is not asked for. */
 		const float want[] = { 7, 11, 8, 12, 9, 0 };
 		check_output(0, DTYPE_FP32, SHAPE(3, 2), want, sizeof want);
 		engine_run_end(m, &run);

@@ -1,4 +1,4 @@
-/* What Weir has in the place of libtorch and the CUDA runtime, on the simulated driver. */
+/* Weir's functions in the place of libtorch and the CUDA runtime, on the simulated driver. */
 #include "unit.h"
 
 #include <dlfcn.h>
@@ -204,7 +204,7 @@ static void views_share_memory_until_the_last_is_gone(void **state)
 	t = on(TORCH_CUDA, 2, 4, 4);
 	drop(t);
 	assert_true(space.used <= used + 512);
-	/* What lives longer than a plan's holes returns to the space. */
+	/* A tensor that lives longer than a plan's holes returns to the space. */
 	t = on(TORCH_CUDA, 2, 4, 4);
 	torch_shim_disown(&shim, &own);
 	const size_t before = space.hole.list.n;

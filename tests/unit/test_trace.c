@@ -445,8 +445,8 @@ static void put_at(uint64_t offset, const void *data, size_t bytes)
 	close(fd);
 }
 
-/* What is drained after the file was opened is read as long as it is there; what its thread, or
- * another with as many chunks behind it, has begun anew is not taken for it. */
+/* A chunk that is drained after the file was opened is read as long as it is there; one that its
+ * thread, or another with as many chunks behind it, has begun anew is not taken for it. */
 static void a_chunk_is_read_until_it_is_another(void **state)
 {
 	struct chunk_buf buf = { 0 };

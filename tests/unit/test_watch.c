@@ -1,4 +1,4 @@
-/* What is served stays bounded, whatever runs: a thousand programs, ten thousand kernels, names of
+/* The served text stays bounded, whatever runs: a thousand programs, ten thousand kernels, names of
  * any length and content; and what is not known of a program is not said. */
 #include "unit.h"
 
@@ -24,7 +24,7 @@ static struct regress_what what_of(uint32_t i)
 	return w;
 }
 
-/* Of which SLOW become slower. */
+/* SLOW of these become slower. */
 static struct regress *ten_thousand_kernels(void)
 {
 	struct regress *r = regress_new(REGRESS_SERIES, WINDOW, 1);

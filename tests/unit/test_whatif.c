@@ -214,7 +214,7 @@ static void the_same_question_has_the_same_answer(void **state)
 		end(&q[i]);
 }
 
-/* What makes a policy worth its name, by orders of magnitude. */
+/* A policy is worth its name, by orders of magnitude. */
 static void strict_protects_and_costs_share(void **state)
 {
 	struct pair q = { 0 };
@@ -288,12 +288,11 @@ static void hours_without_work_are_skipped(void **state)
 /* ---- an H200 ---- */
 
 /*
- * What two programs did to each other on an H200 (driver 580.159): a burst of ten kernels of 12 us
- * on 64 SMs, then 2 ms of rest, beside endless kernels of four kinds.  The burst's p99 in
+ * The effects of two programs on each other on an H200 (driver 580.159): a burst of ten kernels of
+ * 12 us on 64 SMs, then 2 ms of rest, beside endless kernels of four kinds.  The burst's p99 in
  * microseconds, and the others' rate as a share of alone; 0: not measured.  tests/unit/test_law.c
  * has the same cells for the law; a third number is what may be off where the law is known to be,
- * instead of 15 %.
- * Shares may be off by .09.
+ * instead of 15 %. Shares may be off by .09.
  */
 static const struct measured {
 	const char *policy;
@@ -473,7 +472,7 @@ static void synchronize(struct tape *t, uint64_t from, uint64_t to, uint64_t str
 	call(t, FN_SYNC, from, to, 1, &stream);
 }
 
-/* What the call that began at `asked` had the device do. */
+/* The device's work for the call that began at `asked`. */
 static void ran(struct tape *t, uint64_t asked, uint64_t from, uint64_t to, uint32_t blocks)
 {
 	const uint64_t number = t->count + 1;

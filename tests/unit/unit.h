@@ -1,4 +1,4 @@
-/* What every unit test includes: cmocka and the headers it wants before itself. */
+/* Every unit test includes this: cmocka and the headers it wants before itself. */
 #ifndef WEIR_TESTS_UNIT_UNIT_H
 #define WEIR_TESTS_UNIT_UNIT_H
 

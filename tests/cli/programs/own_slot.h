@@ -1,4 +1,4 @@
-/* What programs here say of their own slot in the shared file, and of what is not as it should be.
+/* Programs here say this of their own slot in the shared file, and of faults in it.
  */
 #ifndef WEIR_TESTS_OWN_SLOT_H
 #define WEIR_TESTS_OWN_SLOT_H
@@ -33,7 +33,7 @@ static inline void find_slot(const char *directory)
 	device = &f->devices[slot->who.device];
 }
 
-/* Of a program of class latency, alone on its device. */
+/* A program of class latency, alone on its device. */
 static inline bool is_inside(void)
 {
 	const bool inside = atomic_load_explicit(&slot->work.inside, memory_order_seq_cst);

@@ -22,7 +22,7 @@ static void find_profiler(void)
 	cu_need(!start || !stop, "cuProfilerStart");
 }
 
-/* Whoever drives this says when it goes on, and waits until it has. */
+/* The driver of this program says when it goes on, and waits until it has. */
 static void wait_for(const char *path)
 {
 	char done[4096];

@@ -1,7 +1,7 @@
 /*
  * Device memory as programs use it, for weir run --pool: pooled random SEED STEPS | answers |
  * capture | hold FILE |
- * keep FILE MIB | ask MIB. What lies in a block is looked at before it is freed.
+ * keep FILE MIB | ask MIB. A block's bytes are looked at before it is freed.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -143,7 +143,7 @@ static size_t free_bytes(void)
 	return bytes;
 }
 
-/* Where the program has said which pool it wants, that is where its blocks are from. */
+/* If the program has named the pool that it wants, its blocks are from there. */
 static void print_own_pool(void *usual)
 {
 	static unsigned char properties[88] = { [0] = 1, [8] = 1 }; /* pinned; on device 0 */
@@ -202,7 +202,7 @@ static void print_answers(void)
 	printf("all is free again: %d\n", free_bytes() == before);
 }
 
-/* What is captured is no block yet; what was one before stays one. */
+/* A captured allocation is no block yet; an earlier block stays one. */
 static void capture(void)
 {
 	void *s, *graph;

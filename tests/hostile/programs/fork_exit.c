@@ -1,6 +1,6 @@
 /*
  * A child that leaves by exit(), as its parent will: handlers that were registered before the fork
- * run in both.  What the parent has to say when it ends, the child must not say for it.
+ * run in both.  The parent's own words at its end the child must not say for it.
  */
 #include "cu.h"
 

@@ -1,5 +1,5 @@
-/* What a forked child has of its own that it never asked for: prints the memory that it has written
- * to, in kB, as the kernel counts it.  The parent has recorded calls and ranges of many names. */
+/* A forked child's own memory that it never asked for: prints the memory that it has written to, in
+ * kB, as the kernel counts it.  The parent has recorded calls and ranges of many names. */
 #include "cu.h"
 #include "nvtx.h"
 

@@ -89,8 +89,8 @@ static long naps_of(pid_t tid)
 	return n;
 }
 
-/* Until a thread waits at the gate, or has passed.  Whoever waits for a long request sleeps again
- * and again; on its way to the gate a thread sleeps a few times at most. */
+/* Until a thread waits at the gate, or has passed.  A thread that waits for a long request sleeps
+ * again and again; on its way to the gate a thread sleeps a few times at most. */
 static void await_wait(pid_t tid, const atomic_int *passed)
 {
 	enum { AGAIN_AND_AGAIN = 20 };
@@ -106,7 +106,7 @@ static pthread_t start_thread(void *(*run)(void *))
 	return t;
 }
 
-/* What every case ends with: all is as it was. */
+/* The end of every case: all is as it was. */
 static void in_order(void)
 {
 	printf("mode %d\n", capture_mode());
@@ -319,7 +319,7 @@ static void execs(void)
 	become("became");
 }
 
-/* What it was before does not stand in its way, nor in others'. */
+/* The class before does not stand in its way, nor in others'. */
 static void became(void)
 {
 	if (shared) {
@@ -508,7 +508,7 @@ static void sizes(void)
 	in_order();
 }
 
-/* What is on one device is nobody's business on another. */
+/* One device's work is nobody's business on another. */
 static void devices(void)
 {
 	void *context[3], *function[3];
@@ -569,7 +569,8 @@ static void opened(void)
 	in_order();
 }
 
-/* What weir sched set has missed, since the program was just going in, the program takes back. */
+/* If weir sched set has missed the program, since it was just going in, the program takes it back.
+ * */
 static void reclassed(void)
 {
 	stream = stream_new();

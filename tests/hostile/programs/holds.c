@@ -13,7 +13,7 @@ LAST_FUNCTIONS(CU_DECLARE)
 enum { STREAMS = 4, NOT_READY = 600, HOLD_NS = 20000 };
 static void *stream[STREAMS];
 
-/* What a launch takes is known, however busy the machine is, and holds are ready. */
+/* The time of a launch is known, however busy the machine is, and holds are ready. */
 static void come(void)
 {
 	*(void **)&cuStreamQuery = dlsym(cu_library, "cuStreamQuery");
@@ -126,7 +126,7 @@ static void stopped(void)
 	other_leaves();
 }
 
-/* What lets launches go that wait in their calls lets holds go. */
+/* All that lets launches go that wait in their calls lets holds go. */
 static void let_go(void)
 {
 	come();

@@ -1,5 +1,5 @@
 /* Thousands of threads one after the other, which ask a question or launch, and end: `many_threads
- * N`. What the process has mapped must not grow with them. */
+ * N`. The mappings of the process must not grow with them. */
 #include "cu.h"
 
 #include <pthread.h>

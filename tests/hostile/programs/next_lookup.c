@@ -1,5 +1,5 @@
-/* What RTLD_NEXT and RTLD_DEFAULT find, seen from the program and from a preloaded library
- * (libs/next.c), with other libraries that wrap dlsym() before and behind Weir. */
+/* The functions that RTLD_NEXT and RTLD_DEFAULT find, seen from the program and from a preloaded
+ * library (libs/next.c), with other libraries that wrap dlsym() before and behind Weir. */
 #include "cu.h"
 
 #include <link.h>

@@ -1,9 +1,9 @@
 /*
  * Every way to have device memory, under a quota (WEIR=sched,memory=BYTES,share=DIR) and without.
  *
- * What a case prints is the same as long as the quota is not reached; how much is in use is asked
- * of the driver, which alone tells what the device has, and under a quota what is left of that.
- * There the slot of this process must say the same.
+ * A case prints the same as long as the quota is not reached; the driver says how much is in use,
+ * which alone tells what the device has, and under a quota what is left of that. There the slot of
+ * this process must say the same.
  */
 #include "cu.h"
 
@@ -244,7 +244,7 @@ static void graphs(void)
 	say("freed in the order of the stream, and trimmed", cuDeviceGraphMemTrim(0), 0);
 }
 
-/* What ends with a context and what does not: as on an H200. */
+/* Some memory ends with a context and some does not: as on an H200. */
 static void contexts(void)
 {
 	void *second = NULL;
@@ -438,7 +438,7 @@ static void family(void)
 	say("and here", cuMemAlloc_v2(&p, 256 * MIB), 256);
 }
 
-/* What a process had before it became another, which may never come to CUDA, is nobody's. */
+/* The memory of a process before it became another, which may never come to CUDA, is nobody's. */
 static void becomes(void)
 {
 	printf("and it again: %x\n", (unsigned)child_takes(256, NULL));

@@ -1,5 +1,5 @@
-/* What a program on the CUDA runtime sees of a quota of 256 MiB.  Built twice, with the shared
- * runtime and with the static one. */
+/* A program on the CUDA runtime under a quota of 256 MiB.  Built twice, with the shared runtime and
+ * with the static one. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>

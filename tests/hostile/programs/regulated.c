@@ -103,7 +103,8 @@ static void orphan(void)
 		CHECK(own()->counts.expired == 0);
 }
 
-/* Who may write to the file asks for endless patience, and a request that never gets old. */
+/* A program that may write to the file asks for endless patience, and a request that never gets
+ * old. */
 static void patience(void)
 {
 	launch_on(NULL, 1);
@@ -116,7 +117,7 @@ static void patience(void)
 	other_ends(t);
 }
 
-/* What was capped as an ordinary launch is not, when its blocks are to be there together. */
+/* A launch that was capped as an ordinary one is not, when its blocks are to be there together. */
 static void cooperative(void)
 {
 	const struct {
@@ -322,7 +323,7 @@ static void many_threads(void)
 	printf("synchronised %d\n", cuCtxSynchronize());
 }
 
-/* What fails is nobody's work. */
+/* Failed launches are nobody's work. */
 static void failures(void)
 {
 	void *good = stream_new(), *no_stream = stream_new();

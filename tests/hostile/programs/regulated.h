@@ -1,9 +1,9 @@
 /*
- * What programs that are hard on the scheduler have in common (regulated.c, gated.c).
+ * The common part of programs that are hard on the scheduler (regulated.c, gated.c).
  *
- * What a case prints is the same without Weir.  With it (WEIR=sched,share=DIR,...) the program
- * finds the shared file as any process of its user may, and plays the others: a latency program, an
- * arbiter, one that writes nonsense.  Then it looks, as they would, at what its own slot says.
+ * A case prints the same without Weir.  With it (WEIR=sched,share=DIR,...) the program finds the
+ * shared file as any process of its user may, and plays the others: a latency program, an arbiter,
+ * one that writes nonsense.  Then it looks, as they would, at what its own slot says.
  */
 #ifndef HOSTILE_REGULATED_H
 #define HOSTILE_REGULATED_H

@@ -1,5 +1,5 @@
 /*
- * What a hook that records events of its own must not disturb: captures, streams of several
+ * A hook that records events of its own must not disturb these: captures, streams of several
  * threads, contexts that come and go, launches that fail.  Run with every launch timed.
  *
  *	sampled streams | threads | capture | contexts | release | failing | between

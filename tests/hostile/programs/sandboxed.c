@@ -38,7 +38,7 @@ static void install(struct sock_filter *code, size_t count, bool trap)
 		exit(77);
 }
 
-/* What this program does not do from here on. */
+/* This program makes none of these calls from here on. */
 static void shut_in(bool trap)
 {
 	struct sock_filter code[] = {
@@ -79,7 +79,7 @@ static void shut_in_further(bool trap)
 	install(code, LENGTH(code), trap);
 }
 
-/* What no program of this kind does. */
+/* No program of this kind makes these calls. */
 static void shut_in_loosely(bool trap)
 {
 	struct sock_filter code[] = {

@@ -1,7 +1,7 @@
 /*
- * What a program built with a sanitizer does beside its checks: look functions up, launch from
- * threads, fork.  `sanitized wrong` then makes the mistake that its sanitizer looks for, and must
- * be caught at it; `sanitized leak` has the leak checker look in the middle.
+ * A program that is built with a sanitizer does this beside its checks: look functions up, launch
+ * from threads, fork.  `sanitized wrong` then makes the mistake that its sanitizer looks for, and
+ * must be caught at it; `sanitized leak` has the leak checker look in the middle.
  */
 #include "cu.h"
 
@@ -10,7 +10,7 @@
 
 enum { THREADS = 4, LAUNCHES = 500 };
 
-/* Of the sanitizers' runtimes, where there is one. */
+/* Functions of the sanitizers' runtimes, if there is one. */
 extern int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
 extern void __sanitizer_set_report_fd(void *fd) __attribute__((weak));
 

@@ -1,6 +1,6 @@
 /*
- * What programs do to their device memory that nobody would do on purpose, for weir run --pool:
- * what a case prints is the same whoever serves the memory.
+ * Uses of device memory that nobody would make on purpose, for weir run --pool: what a case prints
+ * is the same whoever serves the memory.
  */
 #include "cu.h"
 
@@ -452,7 +452,7 @@ static void captures_allow(void)
 	}
 }
 
-/* What a capture forbids is forbidden, whoever serves. */
+/* Captures forbid the same, whoever serves. */
 static void captures_free(void)
 {
 	pthread_t t;
@@ -585,7 +585,7 @@ static void steady(void)
 enum { THREADS = 8, EACH = 2000 };
 static _Atomic uint64_t exchanged[THREADS];
 
-/* What one has taken another gives back, in another order; some are cancelled meanwhile. */
+/* One thread gives back what another has taken, in another order; some are cancelled meanwhile. */
 static void *trade(void *number)
 {
 	void *s;

@@ -3,11 +3,11 @@
  *
  * A parent, which has nothing to do with CUDA, lets its child go n instructions into what it does
  * and then sends it a signal; n is each number until it is through, without later turns of loops.
- * What the child's handler does there is HOW: `pairs` of ranges and calls through more chunks than
- * a thread keeps, the same after the heads of all chunks were `changed` in the file, `pushes` that
- * nobody pops, a `fork` that comes back from the handler, or a launch after it has changed the
- * `config` of the one that it interrupts.  `stacks` forks as well, but only in a launch, whose call
- * stack is copied.
+ * The child's handler does HOW there: `pairs` of ranges and calls through more chunks than a thread
+ * keeps, the same after the heads of all chunks were `changed` in the file, `pushes` that nobody
+ * pops, a `fork` that comes back from the handler, or a launch after it has changed the `config` of
+ * the one that it interrupts.  `stacks` forks as well, but only in a launch, whose call stack is
+ * copied.
  */
 #include "cu.h"
 #include "nvtx.h"
@@ -32,7 +32,7 @@ static const char *how;
 static long wrong;
 static pid_t self;
 
-/* What push and pop say of the depth must be right: nothing else shows it to the program. */
+/* The depths that push and pop return must be right: nothing else shows it to the program. */
 static void expect(int said, int depth)
 {
 	if (nvtx_push && said != depth)
@@ -232,7 +232,7 @@ static bool trapped(int status)
 	return WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP;
 }
 
-/* Where the child was after each number of instructions, when it was last there step by step. */
+/* The child's place after each number of instructions, when it was last there step by step. */
 static uintptr_t path[STEPS_MOST];
 
 static uintptr_t *place_of(pid_t pid, struct user_regs_struct *regs)
@@ -254,8 +254,8 @@ static long landmark(long n)
 	return 0;
 }
 
-/* Lets the child run to path[k], with a trap there that is gone when it stops.  What waitpid()
- * said. The child may have gone another way, to the second trap. */
+/* Lets the child run to path[k], with a trap there that is gone when it stops.  Returns waitpid()'s
+ * status. The child may have gone another way, to the second trap. */
 static int leap(pid_t pid, long k, bool *ret_there)
 {
 	struct user_regs_struct regs;
@@ -285,9 +285,9 @@ static bool is_often(long n)
 }
 
 /* From the first trap n instructions on, or more if the next one is often, then the signal, up to
- * the second trap.  What waitpid() said.  A step costs two turns of the processes, so the child
- * leaps over most of them.  Each 16th time it does not: only steps can stop in what it seldom does,
- * such as to take a chunk. */
+ * the second trap.  Returns waitpid()'s status.  A step costs two turns of the processes, so the
+ * child leaps over most of them.  Each 16th time it does not: only steps can stop in what it seldom
+ * does, such as to take a chunk. */
 static int drive(pid_t pid, long *n, bool *missed)
 {
 	struct user_regs_struct regs;
