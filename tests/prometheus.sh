@@ -1,6 +1,7 @@
-# Where the distribution's Prometheus is: prometheus.sh BUILD prints a directory with prometheus and promtool.  One that is
-# installed is used; else Debian's package is downloaded and unpacked into BUILD/prometheus, not installed, since that would
-# start a service.  Without either: 77, and the reason.
+# The distribution's Prometheus: prometheus.sh BUILD prints a directory with prometheus and
+# promtool.  One that is installed is used; else Debian's package is downloaded and unpacked into
+# BUILD/prometheus, not installed, since that would start a service.  Without either: 77, and the
+# reason.
 if command -v prometheus >/dev/null && command -v promtool >/dev/null; then
 	dirname "$(command -v prometheus)"
 	exit 0

@@ -1,6 +1,6 @@
 /*
- * What runs models.  An engine loads a model's file, says what the model takes and gives, and runs
- * it for a batch.  The server knows engines by this page alone.
+ * An engine runs models.  An engine loads a model's file, says what the model takes and gives, and
+ * runs it for a batch.  The server knows engines by this page alone.
  *
  * A model is run by one thread at a time.  Different models, engine_run_end() and loading may run
  * at the same time.  Failures are -EINVAL where the request or the model's file is at fault, -EIO
@@ -24,11 +24,11 @@ struct engine_options {
 	unsigned threads;        /* of a run; 0: as many as the process may use processors */
 };
 
-/* Of a model's configuration; all is borrowed while the model loads. */
+/* A parameter of a model's configuration; all is borrowed while the model loads. */
 struct engine_parameter {
 	const char *key, *value;
 };
-/* What runs parts of the model: a provider of ONNX Runtime. */
+/* Runs parts of the model: a provider of ONNX Runtime. */
 struct engine_accelerator {
 	const char *name;
 	const struct engine_parameter *parameter;
@@ -46,13 +46,14 @@ struct engine_config {
 	const struct engine_parameter *parameter;
 	unsigned parameters;
 	int graph_level; /* as Triton says it: -1, 1 and 2 are less than all */
-	/* What it says of the tensors, rows included, for an engine whose models don't say it. */
+	/* The configuration's tensors, rows included, for an engine whose models don't describe
+	 * them. */
 	const struct tensor_spec *in, *out;
 	unsigned ins, outs;
 };
 
-/* What the model's file says, the batch dimension included.  Inputs that may be left out stand
- * last. */
+/* The description in the model's file, the batch dimension included.  Inputs that may be left out
+ * stand last. */
 struct engine_model {
 	const struct engine *engine;
 	char *name;
@@ -116,9 +117,11 @@ struct engine {
 		const char *path, struct engine_model **ret, struct error *err);
 	int (*run)(struct engine_model *m, struct engine_run *run, struct error *err);
 	void (*end)(struct engine_model *m, struct engine_run *run);
-	/* The warm-up is over.  What runs keep for later ones is checked.  NULL: nothing is. */
+	/* The warm-up is over.  Checks the memory that runs keep for later ones.  NULL: nothing is.
+	 * */
 	int (*settle)(struct engine_model *m, struct error *err);
-	/* What a run left to be done when its answers are away.  NULL: nothing. */
+	/* Finishes the work that a run left to be done when its answers are away.  NULL: nothing.
+	 * */
 	void (*after)(struct engine_model *m);
 	/* NULL: it has no memory on a device that could have to leave for other models. */
 	void (*memory)(const struct engine_model *m, struct engine_memory *ret);

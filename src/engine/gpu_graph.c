@@ -1,8 +1,8 @@
 /*
  * Graphs of plans.  A graph is kept while its replay gives what the same work gives when it is
  * handed to the stream: after it is captured, again when all plans of the warm-up have run, and on
- * the first inputs of a client. What a library keeps from one run to the next may have changed by
- * then. And in a warm-up, numbers of words are all zeros, which hides differences.
+ * the first inputs of a client. A library's memory between runs may have changed by then. And in a
+ * warm-up, numbers of words are all zeros, which hides differences.
  */
 #include <errno.h>
 #include <math.h>
@@ -20,7 +20,7 @@ enum { HOST = 1, UNIFIED = 4 }; /* types of memory */
 enum { NODE_COPY = 1, NODE_HOST = 3, NODE_GRAPH = 4, NODE_CONDITIONAL = 13 };
 #define MEMORY_TYPE 2 /* attribute of an address */
 
-/* Of the largest number of an output.  Kernels that add in any order differ by less. */
+/* Shares of the largest number of an output.  Kernels that add in any order differ by less. */
 #define SMALL_DIFFERENCE 1e-3
 #define HALF_DIFFERENCE  2e-2
 
@@ -72,7 +72,7 @@ static bool same_outputs(
 	return true;
 }
 
-/* What is asked for later says why there is none. */
+/* A later request for a graph says why there is none. */
 static void drop(struct gpu_model *m, struct gpu_plan *p, const char *why)
 {
 	if (p->graph)
@@ -91,7 +91,7 @@ static void drop_all(struct gpu_model *m, const char *why)
 		drop(m, p, why);
 }
 
-/* What lies on the device does. */
+/* Memory on the device stays. */
 static bool stays(struct gpu_model *m, const struct gpu_plan *p, int type, const void *at,
 	uint64_t address, size_t bytes)
 {

@@ -16,7 +16,7 @@
 #define PIN_ALIGN       ((size_t)64)
 #define STAGE_LEAST     ((size_t)32 << 10) /* a copy of its own costs the host as much */
 
-/* Of one run: where its bytes are on the host. */
+/* The places of one run's bytes on the host. where its bytes are on the host. */
 struct gpu_run {
 	struct gpu_pinned *in, *out;
 	void *packed[ENGINE_TENSORS]; /* outputs that were strided */
@@ -192,7 +192,7 @@ int gpu_plan_outputs(struct gpu_model *m, struct gpu_plan *p, struct error *err)
 	return e;
 }
 
-/* Of the plan that ran longest ago. */
+/* Drops the plan that ran longest ago. */
 static bool drop_last_plan(struct gpu_model *m)
 {
 	struct gpu_plan **at = &m->plan;

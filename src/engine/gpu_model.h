@@ -1,5 +1,5 @@
 /*
- * What engines on a GPU share.  A model runs in plans: one for each shape of its inputs, whose
+ * Engines on a GPU share this.  A model runs in plans: one for each shape of its inputs, whose
  * tensors keep their addresses.  The first two runs of a plan hand its work to the model's stream.
  * The work is captured as a graph then, which later runs replay.  Rows are padded, so that there
  * are few plans.
@@ -80,10 +80,10 @@ bool gpu_model_stage(
 	struct engine_model *m, const void *data, size_t bytes, struct engine_staged *ret);
 void gpu_model_unstage(struct engine_model *m, struct engine_staged *s);
 
-/* Of a plan that has run.  The model goes on without graphs if it can't be captured, or if the
- * replay gives something else. */
+/* Captures a plan that has run.  The model goes on without graphs if it can't be captured, or if
+ * the replay gives something else. */
 void gpu_graph_make(struct gpu_model *m, struct gpu_plan *p);
-/* Of a plan whose work was just launched: compares the replay with that. */
+/* Tries the graph of a plan whose work was just launched: compares the replay with that. */
 void gpu_graph_try(struct gpu_model *m, struct gpu_plan *p);
 
 #endif

@@ -60,7 +60,7 @@ static struct kernels *kernels_of(struct gpu_model *m)
 	return (struct kernels *)m; /* its first member */
 }
 
-/* Of all that may run.  A configuration that says nothing of rows gets them later. */
+/* The amount for the most rows.  A configuration that says nothing of rows gets them later. */
 static uint64_t most_of(const struct kernels *k, const struct amount *a)
 {
 	return amount(a, k->gpu.max_rows ? k->gpu.max_rows : BATCH_ROWS_MOST);
@@ -347,7 +347,7 @@ static int read_model(struct kernels *k, const json_t *root, const char *path, s
 
 /* ---- plans ---- */
 
-/* What a plan of this engine has besides. */
+/* This engine's members of a plan. */
 struct own {
 	uint64_t *buffer;        /* those whose size rows change */
 	struct weir_plan **plan; /* of each step; NULL where it needs none */

@@ -1,4 +1,4 @@
-/* What the parts of the engine of kernels share: a model's buffers and the sizes in its file. */
+/* The parts of the engine of kernels share this: a model's buffers and the sizes in its file. */
 #ifndef WEIR_ENGINE_KERNEL_LIST_H
 #define WEIR_ENGINE_KERNEL_LIST_H
 

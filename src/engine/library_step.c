@@ -168,7 +168,7 @@ int library_open(const char *driver, struct weir_kernels **ret, struct error *er
 	return refused(kernels_open(NULL, driver ? driver : GPU_LIBRARY, ret, &kernel_error), err);
 }
 
-/* What a step reads and writes of each place. */
+/* The bytes of each place that a step reads and writes. */
 static void count_bytes(const struct library_step *s, int64_t rows, uint64_t ret[LIBRARY_TENSORS])
 {
 	const struct weir_gemm *g = &s->gemm;

@@ -1,4 +1,4 @@
-/* What engines share: the file that a model is loaded from, and the model's list of tensors. */
+/* Engines share this: the file that a model is loaded from, and the model's list of tensors. */
 #ifndef WEIR_ENGINE_MODEL_BASE_H
 #define WEIR_ENGINE_MODEL_BASE_H
 
@@ -9,11 +9,11 @@ extern const struct engine engine_onnx, engine_torch, engine_kernels, engine_sha
 
 /* The whole file, from its beginning. */
 int engine_read(int fd, const char *path, struct buf *ret, struct error *err);
-/* Of an engine's own struct, which begins with the model and was allocated zeroed. */
+/* For an engine's own struct, which begins with the model and was allocated zeroed. */
 void engine_model_init(
 	struct engine_model *m, const struct engine *e, const struct engine_config *c);
 void engine_model_fini(struct engine_model *m);
-/* Of a run's inputs; 1 if the model does not count rows. */
+/* The rows of a run's inputs; 1 if the model does not count rows. */
 uint32_t engine_rows(const struct engine_model *m, const struct engine_run *r);
 
 #ifdef WEIR_JANSSON

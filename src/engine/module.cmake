@@ -6,7 +6,7 @@ add_custom_command(OUTPUT ${GEN}/ort_functions.h
 target_sources(engine PRIVATE ${GEN}/ort_functions.h)
 target_include_directories(engine PRIVATE ${GEN})
 target_link_libraries(engine PRIVATE ${CMAKE_DL_LIBS} Threads::Threads)
-# What `make onnxruntime` has put beside the program.
+# `make onnxruntime` has put these beside the program.
 install(FILES ${WEIR_LIB}/libonnxruntime.so.1 ${WEIR_LIB}/LICENSE.onnxruntime DESTINATION lib/weir OPTIONAL)
 # A synthetic model's file is JSON.
 include(CheckIncludeFile)
@@ -23,7 +23,7 @@ else()
 endif()
 # An exception for a model passes a function of this file.
 set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/engine/torch_shim.c PROPERTIES COMPILE_OPTIONS -fexceptions)
-# What models of PyTorch find in the program (torch_shim.c).
+# Models of PyTorch find these in the program (torch_shim.c).
 target_link_options(engine INTERFACE LINKER:--dynamic-list=${CMAKE_CURRENT_SOURCE_DIR}/engine/torch_shim.list)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)

@@ -17,7 +17,7 @@ struct onnx_model {
 	struct buf gathered[ENGINE_TENSORS];
 };
 
-/* What one run's outputs lie in. */
+/* The memory of one run's outputs. */
 struct onnx_run {
 	struct ort_value *value[ENGINE_TENSORS];
 	struct buf text[ENGINE_TENSORS];
@@ -103,7 +103,7 @@ wrong:
 		name, spec->name, (unsigned long long)want);
 }
 
-/* Where all rows of an input lie behind each other, as their type must. */
+/* Puts all rows of an input behind each other, as their type must be. */
 static void *gather(struct buf *b, const struct engine_input *in)
 {
 	static char nothing[16];

@@ -1,7 +1,7 @@
 /*
- * What ONNX Runtime's CUDA provider copies from the host. A graph copies from there whenever it is
- * replayed, and by then other numbers of the same run lie there. So a captured run copies from
- * blocks of its plan, which hold what was there when it was captured.
+ * Copies that ONNX Runtime's CUDA provider makes from the host. A graph copies from there whenever
+ * it is replayed, and by then other numbers of the same run lie there. So a captured run copies
+ * from blocks of its plan, which hold what was there when it was captured.
  */
 #ifndef WEIR_ENGINE_ONNX_COPIES_H
 #define WEIR_ENGINE_ONNX_COPIES_H
@@ -13,7 +13,7 @@ struct onnx_kept {
 	struct onnx_block *first;
 };
 
-/* When the provider is loaded. Where its copies can't be watched, nothing is kept. */
+/* When the provider is loaded. If its copies can't be watched, nothing is kept. */
 void onnx_copies_watch(const char *provider);
 
 /* Keeps what the calling thread copies from now on. NULL: nothing more. */

@@ -1,7 +1,7 @@
 /*
  * ONNX Runtime on a GPU.  Its CUDA provider hands work to the model's stream, and has all its
- * memory from the model's space, so that it can leave and return.  What a plan's runs allocate and
- * free stays that plan's, as a graph that is replayed would need it.
+ * memory from the model's space, so that it can leave and return.  Memory that a plan's runs
+ * allocate and free stays that plan's, as a graph that is replayed would need it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,8 +22,8 @@ struct cuda_model {
 	struct gpu_model gpu;
 	struct ort_session *session;
 	struct ort_run_options *run_options;
-	/* What ONNX Runtime has of the space, the newest last, and whose hole it will be: a plan's
-	 * graph may read what a run of another plan frees. */
+	/* ONNX Runtime's blocks of the space, the newest last, and whose hole each will be: a
+	 * plan's graph may read what a run of another plan frees. */
 	ARRAY(struct block {
 		uint64_t at;
 		size_t bytes;
@@ -156,7 +156,7 @@ static int read_settings(
 	return 0;
 }
 
-/* What the configuration says goes first. */
+/* A value in the configuration goes first. */
 static void set_default(struct settings *s, const char *key, const char *value)
 {
 	for (size_t i = 0; i < s->n; i++)
@@ -212,7 +212,7 @@ static int append_cuda(struct ort_options *options, struct settings *s, void *st
 	return e;
 }
 
-/* Those that the configuration names before CUDA, which runs what they leave. */
+/* Appends the providers that the configuration names before CUDA, which runs the rest. */
 static int append_all(
 	struct ort_options *options, const struct engine_config *c, void *stream, struct error *err)
 {

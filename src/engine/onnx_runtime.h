@@ -11,7 +11,7 @@
 #include "engine/model_base.h"
 #include "ort_functions.h"
 
-/* Of the process: loaded once, never unloaded. */
+/* The process's own: loaded once, never unloaded. */
 struct onnx_runtime {
 	pthread_mutex_t lock;
 	bool ready;
@@ -29,7 +29,7 @@ bool onnx_put_version(const struct engine_options *o, struct buf *b);
 /* 0, or the status in words, after the model's name and what it is about. */
 int ort_check(struct ort_status *status, const char *name, const char *what, struct error *err);
 
-/* What all sessions have, and what the model's parameters say. */
+/* The options of all sessions, and those in the model's parameters. */
 int onnx_options(const struct engine_options *o, const struct engine_config *c, const char *path,
 	struct ort_options **ret, struct error *err);
 /* Inputs that may be left out are listed if `optional`. */

@@ -109,7 +109,7 @@ static int load_libtorch(const char *folder, const struct torch_functions **ret)
 	return 0;
 }
 
-/* Those that Weir has not, as the end of a sentence; "": it has all. */
+/* The functions that Weir lacks, as the end of a sentence; "": it has all. */
 static int put_missing(struct torch_model *m, struct buf *to, struct error *err)
 {
 	struct torch_calls calls = { .name = { 0 } };
@@ -199,7 +199,7 @@ static void enter(struct torch_model *m, struct gpu_holes *own)
 	torch_shim_enter(&m->shim, own);
 }
 
-/* What a call of the model's came to. */
+/* The result of a call of the model's. */
 static int leave(struct torch_model *m, int32_t failed, const char *what, struct error *err)
 {
 	torch_shim_leave();
@@ -231,7 +231,7 @@ static int wrong_output(const struct tensor_spec *spec, const char *what, struct
 	return error_set(err, -EIO, "output %s has %s", spec->name, what);
 }
 
-/* Where the output is, and how its elements follow each other. */
+/* Reads the place of the output, and how its elements follow each other. */
 static int read_output(struct torch_model *m, const struct gpu_plan *p, torch_handle from,
 	const struct tensor_spec *spec, struct gpu_tensor *t, struct error *err)
 {

@@ -14,7 +14,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 
-/* What the object calls of libtorch and the CUDA runtime, in the object's memory. */
+/* The object's calls of libtorch and the CUDA runtime, in the object's memory. */
 struct torch_calls {
 	ARRAY(const char *) name;
 	bool catches; /* it has C++ in it, and may catch exceptions */

@@ -1,5 +1,5 @@
 /*
- * What a model that PyTorch's AOTInductor compiled calls of libtorch and the CUDA runtime, if all
+ * A model that PyTorch's AOTInductor compiled calls these of libtorch and the CUDA runtime, if all
  * its operators were compiled: tensors that are an address with sizes and strides, device memory,
  * and the current stream.  The names begin with "weir" where those of libtorch begin with "aoti"
  * and those of the runtime with "cuda" (torch_object.h), and the program exports them.
@@ -49,7 +49,7 @@ unsigned torch_type_bytes(int32_t type);
 
 typedef struct torch_tensor *torch_handle;
 
-/* Those that Weir itself calls, of its own or of libtorch. */
+/* The functions that Weir itself calls, its own or libtorch's. */
 #define TORCH_USED(X)                                                                              \
 	X(create_tensor_from_blob, (void *data, int64_t dims, const int64_t *size,                 \
 					   const int64_t *stride, int64_t offset, int32_t type,    \

@@ -13,7 +13,7 @@
 /* The folder where the options say nothing: NULL where the environment names no home. */
 char *cache_folder(void);
 
-/* What was stored under a key, a text that says all that the content depends on. */
+/* The content that was stored under a key, a text that says all that it depends on. */
 bool cache_get(const char *folder, const char *key, struct buf *ret);
 
 /* A full disk or a folder that nobody may write to is no failure: the next one compiles again. */

@@ -10,7 +10,7 @@
 enum {
 	FEW_COLUMNS = 16, /* of a group: fewer leave most of a plain kernel's tile empty */
 	MOST = INT32_MAX / 2,
-	/* Of the copy engine. */
+	/* Limits of the copy engine. */
 	STEP_MOST = 8,
 	CORNER_MOST = 127,
 	OFFSET_MOST = 255,
@@ -225,7 +225,7 @@ size_t conv_sums_bytes(const struct weir_conv *w)
 	return (size_t)(w->k * w->r * w->s * w->c) * sizeof(float);
 }
 
-/* Puts a choice among n others by its time.  Of one kernel only the best number of parts stays. */
+/* Puts a choice among n others by its time.  For one kernel only the best number of parts stays. */
 static size_t put_in_order(struct gemm_choice *all, size_t n, const struct gemm_choice *c)
 {
 	size_t at = 0, end;

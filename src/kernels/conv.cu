@@ -33,7 +33,7 @@ static __device__ long long source_of(const conv_args &g, const conv_pixel &p, i
 	return y < 0 || x < 0 ? -1 : p.image + (long long)y * g.x.a + x;
 }
 
-/* Where plain_put() writes the columns of a group. */
+/* The place to which plain_put() writes the columns of a group. */
 template <typename T> __device__ gemm_args result_of(const conv_args &g, int group, int columns)
 {
 	const long long first = (long long)group * g.columns, pitch = (long long)g.groups * g.columns;
@@ -156,7 +156,7 @@ template <typename T> __device__ void conv_filters(const conv_args &g)
 	}
 }
 
-/* What the parts of a gradient of filters have summed, in their order. */
+/* Adds the sums of the parts of a gradient of filters, in their order. */
 template <typename T> __device__ void conv_sum(const conv_sum_args &g)
 {
 	for (long long e = blockIdx.x * 256ll + threadIdx.x; e < g.elements; e += gridDim.x * 256ll) {

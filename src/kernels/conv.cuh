@@ -1,4 +1,4 @@
-/* What a kernel of convolutions is given.  The host fills it and passes it by value.
+/* The arguments of a kernel of convolutions.  The host fills it and passes it by value.
  *
  * A convolution of NHWC is a product: D[pixel, column] = epilogue(sum over taps and channels of
  * A[pixel that the tap reads, channel] * B[column, tap, channel]).  Forward, A is the input and B the filters.  For the

@@ -28,7 +28,7 @@ void conv_program(const struct weir_conv *what, const struct gemm_choice *choice
 /* The kernel that adds up the parts of a gradient of filters, and its name. */
 void conv_sum_program(const struct weir_conv *what, struct buf *ret_name, struct buf *ret);
 
-/* Of one part's sums. */
+/* The bytes of one part's sums. */
 size_t conv_sums_bytes(const struct weir_conv *what);
 
 double conv_flops(const struct weir_conv *what);

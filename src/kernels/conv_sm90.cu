@@ -1,5 +1,6 @@
 /* Convolutions of BF16 or FP16 on Hopper's tensor cores: the product of gemm_sm90.cu, whose rows of A are pixels that the
- * copy engine gathers.  A block of K is 64 channels of one tap.  Of channels that are fewer the rest is read as 0. */
+ * copy engine gathers.  A block of K is 64 channels of one tap.  If there are fewer channels, the
+ * rest is read as 0. */
 #pragma once
 
 #include "conv.cuh"

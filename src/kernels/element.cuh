@@ -13,7 +13,7 @@ struct f32 {
 	{
 		return {v};
 	}
-	/* What fits into 4 bytes. */
+	/* The numbers that fit into 4 bytes. */
 	static __device__ __forceinline__ unsigned word(const float *v)
 	{
 		unsigned w;
@@ -135,7 +135,7 @@ struct e4m3 {
 	}
 };
 
-/* What products of a type are added up in. */
+/* The type in which products of a type are added up. */
 template <typename T> struct sum_of {
 	typedef float type;
 };

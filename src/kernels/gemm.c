@@ -242,7 +242,7 @@ static uint64_t count_clusters(const struct weir_gemm *w, const struct gemm_form
 	return over(w->m, f->bm * f->clm) * over(w->n, f->bn * f->cln) * (uint64_t)gemm_batch(w);
 }
 
-/* Of the SM that has most to do. */
+/* The cycles of the SM that has most to do. */
 static double count_cycles(
 	const struct kernel_device *d, const struct weir_gemm *w, const struct gemm_form *f)
 {

@@ -1,5 +1,5 @@
-/* What a kernel of products is given.  The host fills it and passes it by value; the device sources include this file
- * too, so it names no header.
+/* The arguments of a kernel of products.  The host fills it and passes it by value; the device
+ * sources include this file too, so it names no header.
  *
  * D[m, n] = epilogue(sum over k of A[m, k] * B[n, k]).  With SwiGLU the columns of the sum are pairs of gate and up, and
  * D has half as many: silu(gate) * up.

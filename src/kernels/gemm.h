@@ -40,7 +40,7 @@ void gemm_program(const struct weir_gemm *what, const struct gemm_choice *choice
 /* struct wgmma of a program: one instruction of 64 x bn x 16. */
 void gemm_put_wgmma(const struct weir_gemm *what, unsigned bn, struct buf *ret);
 
-/* What a plain kernel takes for so many operations.  0: not known. */
+/* The time of a plain kernel for so many operations.  0: not known. */
 double gemm_plain_ns(const struct kernel_device *d, double flops);
 
 /* By its word: "bias-relu". */
@@ -48,7 +48,7 @@ bool gemm_find_epilogue(const char *word, uint32_t *ret);
 
 uint32_t gemm_d_type(const struct weir_gemm *what); /* with its default */
 
-/* What gemm_check() makes of 0. */
+/* The batch, which gemm_check() makes of 0. */
 int64_t gemm_batch(const struct weir_gemm *what);
 
 double gemm_flops(const struct weir_gemm *what);

@@ -18,7 +18,7 @@ static int load_plain(struct weir_plan *p, struct weir_kernels *k, const struct 
 	return e;
 }
 
-/* Blocks stay for all their tiles, so there are no more than run at a time.  Those of gemm_sm80.cu
+/* Blocks stay for all their tiles, so there are no more than run at a time.  Blocks of gemm_sm80.cu
  * have one tile. */
 static int load_tiled(struct weir_plan *p, struct weir_kernels *k, const struct product_kind *kind,
 	const struct gemm_choice *c, const char **ret_from, struct error *err)
@@ -41,7 +41,7 @@ static int load_tiled(struct weir_plan *p, struct weir_kernels *k, const struct 
 	return e;
 }
 
-/* What was measured to be the fastest comes first; the plain kernel stays the last. */
+/* The choice that was measured to be the fastest comes first; the plain kernel stays the last. */
 static void put_tuned_first(const struct weir_plan *p, const struct weir_kernels *k,
 	const struct product_kind *kind, struct gemm_choice *choice, size_t plain)
 {
@@ -151,7 +151,7 @@ static int encode(const struct weir_plan *p, uint32_t type, const struct matrix 
 	const uint64_t batch = (uint64_t)gemm_batch(&p->what.gemm), each = kernel_type_bytes(type);
 	const uint64_t columns = (uint64_t)m->columns, rows = (uint64_t)m->rows;
 	const uint64_t pitch = (uint64_t)m->pitch * each;
-	/* Of a batch the second dimension is the product. */
+	/* The second dimension of a batch is the product. */
 	const uint64_t sizes[] = { columns, batch > 1 ? (m->apart ? batch : 1) : rows, rows };
 	const uint64_t apart = m->apart ? (uint64_t)m->apart * each : pitch;
 	const uint64_t pitches[] = { batch > 1 ? apart : pitch, pitch };
@@ -173,7 +173,7 @@ static int encode_operand(const struct weir_plan *p, const void *at, int64_t row
 	return encode(p, type, &m, 128 / kernel_type_bytes(type), transposed ? 64 : box, true, ret);
 }
 
-/* In slices of 64 columns, 32 of FP32, and what is left of a tile's. Those of bytes are without a
+/* In slices of 64 columns, 32 of FP32, and what is left of a tile's. Slices of bytes are without a
  * swizzle. */
 static int encode_result(const struct weir_plan *p, const struct matrix *m,
 	struct tensor_map *ret_full, struct tensor_map *ret_tail)

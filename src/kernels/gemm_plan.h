@@ -1,5 +1,5 @@
 /*
- * What plans of products share with plans of convolutions: those keep the product that they are in
+ * Plans of products share this with plans of convolutions: those keep the product that they are in
  * what.gemm.
  */
 #ifndef WEIR_KERNELS_GEMM_PLAN_H

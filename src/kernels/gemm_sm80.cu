@@ -1,8 +1,7 @@
 /* Products on the tensor cores of capability 8.0 and later by mma.sync, which each warp does alone.
  *
  * A block of 8 warps has 128 x 128 of D, and each warp 64 x 32 of that.  cp.async fills a ring of STAGES with 128 bytes of K
- * of each row, whose pieces of 16 bytes are XORed with the row, so that ldmatrix meets no bank twice.  What is outside of a
- * matrix is read as 0 and not written.
+ * of each row, whose pieces of 16 bytes are XORed with the row, so that ldmatrix meets no bank twice.  .  Elements outside of a matrix are read as 0 and not written.
  *
  * Rows of A and B begin at multiples of 16 bytes and have K as columns.  D may lie anywhere. */
 #pragma once

@@ -9,8 +9,8 @@
  * three dimensions, of which the second counts the products.
  *
  * Operands are 128 bytes of K by rows under the copy engine's swizzle.  TA and TB: the operand has K as rows.  Results
- * go out through BUFFERS slices of 64 rows by 64 columns, or by 32 of FP32.  What is outside of a matrix is read as 0
- * and not written. */
+ * go out through BUFFERS slices of 64 rows by 64 columns, or by 32 of FP32.  Elements outside of a
+ * matrix are read as 0 and not written. */
 #pragma once
 
 #include "element.cuh"
@@ -306,8 +306,8 @@ struct gemm {
 		to[1] = O::word(v + 2);
 	}
 
-	/* Of a row of SwiGLU: 16 columns of the product, two fragments of 8, become 8.  Lane q of four has columns q and 4 + q,
-	 * and must have 2q and 2q + 1. */
+	/* For a row of SwiGLU: 16 columns of the product, two fragments of 8, become 8.  Lane q of
+	 * four has columns q and 4 + q, and must have 2q and 2q + 1. */
 	__device__ __forceinline__ u32 finish_pairs(const float *f)
 	{
 		const float own[2] = {silu(f[0]) * f[1], silu(f[4]) * f[5]};
@@ -388,7 +388,7 @@ struct gemm {
 			}
 	}
 
-	/* Of this thread's two rows of 64. */
+	/* The scales of this thread's two rows of 64. */
 	__device__ __forceinline__ void get_scales(int m, float *to)
 	{
 		const int row = m + thread / 32 * 16 + thread % 32 / 4;
@@ -481,7 +481,8 @@ struct gemm {
 		run_as(*this);
 	}
 
-	/* What is built on this has a load() of its own, and may have another corner() and put(). */
+	/* A struct that is built on this has a load() of its own, and may have another corner() and
+	 * put(). */
 	template <typename SELF> __device__ __forceinline__ void run_as(SELF &self)
 	{
 		start();

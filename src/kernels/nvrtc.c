@@ -92,7 +92,7 @@ const char *nvrtc_version(const struct nvrtc *n)
 	return n->version;
 }
 
-/* What the compiler said, "" where it had nothing to say. */
+/* Reads the compiler's log, "" if it is empty. */
 static void read_log(const struct nvrtc *n, void *program, struct error *err)
 {
 	size_t bytes = 0;

@@ -1,5 +1,5 @@
 /*
- * What the files of the kernel library share: the open library, its plans, and how a kernel gets
+ * The files of the kernel library share this: the open library, its plans, and how a kernel gets
  * from its name and text into the driver.
  *
  * Failures are numbers of enum weir_kernels_status, with a sentence in a struct error.
@@ -63,7 +63,7 @@ struct weir_plan {
 int kernels_open(const struct weir_kernels_options *options, const char *driver,
 	struct weir_kernels **ret, struct error *err);
 
-/* What the functions of the library say to weir_kernels_error(). */
+/* The message of the library's functions for weir_kernels_error(). */
 extern _Thread_local struct error kernel_error;
 int kernel_argument(const char *what);
 

@@ -8,10 +8,10 @@
 
 #include "base/banned.h"
 
-/* Of a device whose table row says what programs reach when they only read; a copy reaches less,
+/* For a device whose table row says what programs reach when they only read; a copy reaches less,
  * since the memory turns between reading and writing. */
 #define COPY_SHARE .90
-/* Of the peak: large products of random numbers on an H100 and an H200. */
+/* A share of the peak: large products of random numbers on an H100 and an H200. */
 #define POWER_SHARE .69
 #define LAUNCH_NS   2000.   /* from one launch's end to the next one's end where it does nothing */
 #define ROW_NS      1500.   /* a row's way through a block: reading, barrier, writing */
@@ -316,7 +316,7 @@ static bool is_better(
 	return ta != tb ? ta < tb : a->vectors * a->rows > b->vectors * b->rows;
 }
 
-/* Where it stands by is_better(). The number of choices then. */
+/* Inserts the form at its place by is_better(). The number of choices then. */
 static size_t insert_form(const struct kernel_device *d, const struct weir_rows *w,
 	const struct rows_form *f, struct rows_choice *ret, size_t n)
 {

@@ -1,5 +1,5 @@
-/* What a kernel over rows is given: softmax, log-softmax, layer norm and RMS norm.  The host fills it and passes it
- * by value; the device sources include this file too, so it names no header.
+/* The arguments of a kernel over rows: softmax, log-softmax, layer norm and RMS norm.  The host
+ * fills it and passes it by value; the device sources include this file too, so it names no header.
  *
  * Strides are in elements and may be negative or 0 for what is only read.  `y` may be `x`, and `sum` may be
  * `residual` or `x`, with the same strides; any other overlap of what is written is the caller's error. */

@@ -34,7 +34,7 @@ static __device__ vector load(const void *at)
 	return v;
 }
 
-/* Of what every row needs: it stays in the cache. */
+/* Loads what every row needs: it stays in the cache. */
 static __device__ vector load_shared(const void *at)
 {
 	vector v;
@@ -71,8 +71,9 @@ static __device__ float power_of_2(float x)
 
 #endif
 
-/* What is known of a part of a row: for softmax the maximum and the sum of exp(x - maximum), for layer norm the mean
- * and the sum of squared differences from it, for RMS norm nothing and the sum of squares. */
+/* The facts of a part of a row: for softmax the maximum and the sum of exp(x - maximum), for layer
+ * norm the mean and the sum of squared differences from it, for RMS norm nothing and the sum of
+ * squares. */
 struct part {
 	float at, sum, count; /* of elements, for layer norm */
 };

@@ -26,7 +26,7 @@ static int load_choice(struct weir_kernels *k, const struct weir_rows *w,
 	return e;
 }
 
-/* What was measured to be the fastest comes first; the plain kernel stays the last. */
+/* The choice that was measured to be the fastest comes first; the plain kernel stays the last. */
 static void put_tuned_first(const struct weir_kernels *k, const struct weir_rows *w,
 	struct rows_choice *choice, size_t plain)
 {

@@ -1,4 +1,5 @@
-/* What the kernels for tensor cores say in PTX, most of it for Hopper.  The emulator has a second implementation of each function. */
+/* The PTX of kernels for tensor cores, most of it for Hopper.  The emulator has a second
+ * implementation of each function. */
 #pragma once
 
 #include "gemm.cuh" /* tensor_map */
@@ -207,7 +208,7 @@ static __device__ __forceinline__ void tma_wait(void)
 	asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }
 
-/* What threads wrote to shared memory is there for the copy engine. */
+/* Makes the threads' writes to shared memory visible to the copy engine. */
 static __device__ __forceinline__ void fence_async(void)
 {
 	asm volatile("fence.proxy.async.shared::cta;" ::: "memory");

@@ -57,7 +57,7 @@ bool conn_is_full(const struct conn *c)
 	return c->out.n - c->out_at > OUT_MOST;
 }
 
-/* What the socket is waited for: not for bytes while earlier ones wait for an answer. */
+/* The events that the socket is waited for: not for bytes while earlier ones wait for an answer. */
 static void update_events(struct conn *c)
 {
 	const bool full = c->kind == CONN_HTTP1 && (c->state == AWAIT_ANSWER || c->paused) &&
@@ -199,7 +199,8 @@ void conn_ready(struct conn *c, uint32_t events)
 	}
 	if (events & EPOLLOUT)
 		conn_flush(c);
-	/* What a client sends before it has its answer waits in the socket, after the first part.
+	/* Bytes that a client sends before it has its answer wait in the socket, after the first
+	 * part.
 	 */
 	if (!c->dead && events & (EPOLLIN | EPOLLRDHUP))
 		for (int i = 0; i < 4 && !c->dead && read_once(c); i++)

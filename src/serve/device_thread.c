@@ -351,7 +351,8 @@ bool device_wake(struct device *d, uint64_t most_ns)
 		d->state = DEVICE_ASLEEP;
 		most_ns -= d->run.predicted_ns < most_ns ? d->run.predicted_ns : most_ns;
 	}
-	/* What is left, or what other loops admitted meanwhile, which they left to this one. */
+	/* The batches that are left, or that other loops admitted meanwhile, which they left to
+	 * this one. */
 	const bool wake = d->state == DEVICE_ASLEEP && batch_has_work(d->batcher);
 	if (wake)
 		d->state = DEVICE_AWAKE;

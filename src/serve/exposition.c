@@ -1,4 +1,4 @@
-/* What Prometheus reads of a server: each row of api/serve_metric.tbl. */
+/* Prometheus reads this of a server: each row of api/serve_metric.tbl. */
 #include <inttypes.h>
 #include <stddef.h>
 

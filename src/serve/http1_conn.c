@@ -69,7 +69,7 @@ static bool number_of(struct slice s, uint64_t *ret)
 	return s.at && slice_u64(s, ret);
 }
 
-/* What headers say of this request.  0, or it has failed. */
+/* Takes the headers of this request.  0, or it has failed. */
 static int take_headers(struct exchange *x, const struct http_head *h, struct error *err)
 {
 	const struct slice length = h->header[HEADER_INFER_LENGTH];

@@ -36,13 +36,13 @@ struct stream {
 	char *why;     /* rare, so it is allocated */
 	bool authorized;
 	struct token *token;
-	/* What is received: one request, or bytes of several. */
+	/* The received part: one request, or bytes of several. */
 	struct exchange *x;
 	struct buf in;
 	size_t in_at; /* where the first message of `in` begins */
 	bool streamed, half_closed, starting;
 	bool ends_on_error; /* a streamed one: asked for by the client */
-	/* What is sent. */
+	/* The sent part. */
 	struct exchange *first, **last; /* of a streamed one, in order */
 	unsigned waiting;
 	struct buf out;
@@ -63,7 +63,7 @@ static bool count_bytes(struct stream *s)
 	return all <= server->o.memory_bytes;
 }
 
-/* What is sent has to be taken in some time, which grows with its size. */
+/* A client has to take the answer in some time, which grows with its size. */
 static void begin_to_send(struct stream *s)
 {
 	count_bytes(s);
@@ -144,7 +144,7 @@ static void submit(struct stream *s, const nghttp2_nv *head, size_t n, bool body
 	conn_later(s->conn);
 }
 
-/* Behind the answers of a stream that has some, else alone.  What comes after it is not read. */
+/* Behind the answers of a stream that has some, else alone.  Later messages are not read. */
 static void submit_grpc_error(struct stream *s, int code, const char *text)
 {
 	s->done = s->refused = true;
@@ -232,7 +232,7 @@ static void end_if_all_answered(struct stream *s)
 	conn_later(s->conn);
 }
 
-/* Those at the front that have their answers. */
+/* Sends the answers at the front that are ready. */
 static void send_in_order(struct stream *s)
 {
 	while (s->first && s->first->answered) {
@@ -474,7 +474,7 @@ static void start_streamed(struct stream *s, size_t n)
 		begins = true;
 	}
 	s->starting = false;
-	/* What moves is no more than what went. */
+	/* The bytes that move are no more than those that went. */
 	if (s->in_at && s->in_at >= s->in.n - s->in_at) {
 		memmove(s->in.v, s->in.v + s->in_at, s->in.n - s->in_at);
 		s->in.n -= s->in_at;

@@ -1,4 +1,4 @@
-/* What the files of this folder know of each other. */
+/* The files of this folder share this. */
 #ifndef WEIR_SERVE_INTERNAL_H
 #define WEIR_SERVE_INTERNAL_H
 
@@ -58,7 +58,7 @@ struct exchange {
 	bool only_head; /* HEAD: the answer has no body */
 	struct route_match match;
 	char names[600]; /* what match has slices of */
-	/* What headers said. */
+	/* The values of headers. */
 	bool has_infer_length, wants_time;
 	uint64_t infer_length;
 	uint64_t timeout_ns;  /* of Weir-Deadline-Us or grpc-timeout; 0: none */
@@ -97,7 +97,7 @@ struct exchange {
 	const char *content_type;
 };
 
-/* Where a connection has to be told that the exchange is answered. */
+/* The connection to tell that the exchange is answered. */
 void conn_answered(struct exchange *x);
 /* Begins what a complete request asks for: answers at once, or later by conn_answered(). */
 void exchange_start(struct exchange *x);
@@ -108,12 +108,12 @@ void exchange_fail(struct exchange *x, int code, const char *format, ...)
 void exchange_return(struct exchange *x);
 /* The client is gone. */
 void exchange_abandon(struct exchange *x);
-/* Of a body: none for an empty name.  -EOPNOTSUPP. */
+/* The encoding of a body: none for an empty name.  -EOPNOTSUPP. */
 int exchange_encoding(struct slice name, char *ret, struct error *err);
 void exchange_set_trace(struct exchange *x, struct slice traceparent);
 struct exchange *exchange_new(struct loop *l, struct conn *c);
 void exchange_free(struct exchange *x);
-/* Of a spare one: its memory too. */
+/* Releases a spare exchange: its memory too. */
 void exchange_release(struct exchange *x);
 /* Lines for the head of an answer over HTTP, "Name: value\r\n". */
 void exchange_put_lines(const struct exchange *x, struct buf *lines);
@@ -256,7 +256,7 @@ struct version_stats {
 
 struct model;
 
-/* What clients see of an input or output, in the model's order. */
+/* The clients' view of an input or output, in the model's order. */
 struct version_tensor {
 	struct tensor_spec spec; /* the name is the config's */
 	bool has_reshape;
@@ -265,7 +265,7 @@ struct version_tensor {
 	size_t nlabels;
 };
 
-/* What can change while it runs. */
+/* The limits that can change while it runs. */
 struct version_limits {
 	struct batch_model_config queue;
 	uint64_t deadline_us; /* of a request that says none; 0: none */
@@ -324,7 +324,7 @@ void version_ref(struct version *v);
 void version_unref(struct version *v);
 /* The first scan, before there is a keeper. */
 int models_open(struct server *s, struct error *err);
-/* What follows is for the keeper's thread.  Compares the repository with what is loaded. */
+/* The functions below are for the keeper's thread.  Compares the repository with what is loaded. */
 int models_scan(struct server *s, bool settled, struct error *err);
 int models_load(struct server *s, const char *name, const json_t *parameters, struct error *err);
 int models_unload(struct server *s, const char *name, struct error *err);
@@ -353,7 +353,7 @@ struct batch {
 	ARRAY(struct engine_piece) pieces;
 };
 
-/* Of its thread; BORROWED: it sleeps, and a loop runs batches meanwhile. */
+/* The state of the device's thread; BORROWED: it sleeps, and a loop runs batches meanwhile. */
 enum device_state { DEVICE_AWAKE, DEVICE_ASLEEP, DEVICE_BORROWED };
 
 struct device {
@@ -472,7 +472,7 @@ unsigned latency_bound(uint64_t ns);
 json_t *stats_json(const struct version *v);
 /* A successful request took so long. */
 void stats_add_latency(struct version_stats *s, uint64_t ns);
-/* What weir top reads. */
+/* weir top reads this. */
 json_t *watch_json(const struct version *v);
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * Settings of the scheduler that change while it runs: GET answers what they are now, and POST
- * changes those that it names, all or none.  Those of a model hold until it is loaded anew.
+ * changes those that it names, all or none.  A model's settings hold until it is loaded anew.
  */
 #include <errno.h>
 
@@ -170,7 +170,7 @@ static json_t *model_json(const struct version *v)
 		(json_int_t)atomic_load_explicit(&v->deadline_us, memory_order_relaxed));
 }
 
-/* With both locks.  Of a model, its latest version. */
+/* With both locks.  A model's settings are those of its latest version. */
 static json_t *all_json(const struct server *s)
 {
 	json_t *models = json_object(), *classes = json_array();
@@ -193,7 +193,7 @@ int settings_live(struct server *s, const json_t *change, json_t **ret, struct e
 	int e = change_all(s, change, false, err);
 	if (!e && json_object_size(change)) {
 		e = change_all(s, change, true, err);
-		/* What is due may have changed. */
+		/* Deadlines may have changed. */
 		pthread_cond_signal(&s->device.work);
 	}
 	if (!e)

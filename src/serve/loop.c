@@ -45,7 +45,7 @@ void loop_wake(struct loop *l)
 	}
 }
 
-/* Those that came back, the first first. */
+/* Takes the exchanges that came back, the first first. */
 static void take_inbox(struct loop *l)
 {
 	struct exchange *x = atomic_exchange_explicit(&l->inbox, NULL, memory_order_acquire);
@@ -68,8 +68,8 @@ static void take_inbox(struct loop *l)
 
 /* ---- new connections ---- */
 
-/* Where no descriptor is left, one that is kept for that takes the connection, to close it: one
- * that stayed would wake the loop again at once. */
+/* If no descriptor is left, one that is kept for that takes the connection, to close it: one that
+ * stayed would wake the loop again at once. */
 static int accept_one(struct loop *l, int listener)
 {
 	int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);

@@ -1,7 +1,7 @@
 /*
  * Control methods: each is a function from a JSON object to a JSON object, with the fields of the
- * messages in api/infer.tbl, whichever protocol asked.  Those that load models run on the keeper's
- * thread.
+ * messages in api/infer.tbl, whichever protocol asked.  Methods that load models run on the
+ * keeper's thread.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -339,7 +339,7 @@ static int logging(struct exchange *x, json_t *request, json_t **ret, struct err
 	return settings_log(server_of(x), json_object_get(request, "settings"), ret, err);
 }
 
-/* Whoever may ask for answers may not, by that alone, change how others are served. */
+/* A client that may ask for answers may not, by that alone, change how others are served. */
 static int live_settings(struct exchange *x, json_t *request, json_t **ret, struct error *err)
 {
 	const struct server *s = server_of(x);

@@ -138,7 +138,7 @@ static void remove_dead(const char *directory)
 		closedir(d);
 }
 
-/* Where weir top finds this server.  It serves without it, too. */
+/* Opens the socket at which weir top finds this server.  It serves without it, too. */
 static void listen_watch(struct server *s)
 {
 	struct error err;

@@ -24,7 +24,7 @@ enum model_control { CONTROL_POLL, CONTROL_EXPLICIT, CONTROL_NONE };
 
 #define SERVE_LOADS 256
 
-/* What the command line says. Strings stay while the server lives. */
+/* The command line's options. Strings stay while the server lives. */
 struct serve_options {
 	const char *repository;
 	const char *listen[4]; /* ADDRESS:PORT or unix:PATH; those that are not NULL */
@@ -59,7 +59,7 @@ struct serve_options {
 bool serve_is_injected(void);
 /* Listens, loads what there is, starts the threads.  -EINVAL: an option is wrong. */
 int serve_start(const struct serve_options *o, struct server **ret, struct error *err);
-/* What it serves, for people: a line for each model. */
+/* The served models, for people: a line for each model. */
 void serve_put_ready(struct server *s, FILE *out);
 unsigned serve_port(const struct server *s, unsigned listen);
 /* Reads the repository again. */

@@ -1,7 +1,7 @@
 /*
- * What is served: models by name, each with the versions that are loaded.  A change loads the new
- * versions beside the old, and swaps the lists under the lock.  Requests that run keep their
- * version.  What does not load changes nothing, and `reason` says why.
+ * The served models: models by name, each with the versions that are loaded.  A change loads the
+ * new versions beside the old, and swaps the lists under the lock.  Requests that run keep their
+ * version.  A model that does not load changes nothing, and `reason` says why.
  */
 #include "serve/internal.h"
 
@@ -17,7 +17,7 @@ void version_ref(struct version *v)
 
 void version_unref(struct version *v)
 {
-	/* Whoever frees it sees what all did with it. */
+	/* The thread that frees it sees what all did with it. */
 	if (atomic_fetch_sub_explicit(&v->refs, 1, memory_order_acq_rel) == 1)
 		keeper_bury(v->device->server, v);
 }

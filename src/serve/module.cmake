@@ -1,4 +1,4 @@
-# What /metrics says: api/serve_metric.tbl.
+# The rows of /metrics: api/serve_metric.tbl.
 add_custom_command(OUTPUT ${GEN}/serve_metrics.h
 	COMMAND ${AWK} -f ${PROJECT_SOURCE_DIR}/api/serve_metric.awk ${PROJECT_SOURCE_DIR}/api/serve_metric.tbl > ${GEN}/serve_metrics.h.new
 	COMMAND ${CMAKE_COMMAND} -E rename ${GEN}/serve_metrics.h.new ${GEN}/serve_metrics.h

@@ -1,5 +1,5 @@
 /*
- * What the injected library is told of this server, if it is in the process: each batch and each
+ * This tells the injected library of this server, if it is in the process: each batch and each
  * request for the recording, and when the batch of requests with deadlines begins and ends, so that
  * best-effort programs on the GPU wait meanwhile.  Without the library nothing happens here.
  */

@@ -67,7 +67,7 @@ static const struct region *find(const struct regions *r, struct slice name)
 	return NULL;
 }
 
-/* Where in the file the bytes are, which the region has to have. */
+/* The place of the bytes in the file, which the region has to have. */
 static int place(const struct regions *r, struct slice name, uint64_t offset, uint64_t bytes,
 	int *ret_fd, off_t *ret_at, struct error *err)
 {

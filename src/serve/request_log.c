@@ -85,7 +85,7 @@ static void *run(void *data)
 
 int log_open(const char *path, struct request_log **ret, struct error *err)
 {
-	/* Of a pipe that nobody has open, opening it would wait. */
+	/* If nobody has a pipe open, opening it would wait. */
 	const int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0600);
 	if (fd < 0 || fcntl(fd, F_SETFL, O_APPEND))
 		return error_set(err, -EINVAL, "--log=%s: %s", path, strerror(errno));

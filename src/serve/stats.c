@@ -71,7 +71,7 @@ static unsigned bucket_of(uint64_t ns)
 	return k < LATENCY_BUCKETS ? k : LATENCY_BUCKETS - 1;
 }
 
-/* Where a bucket ends. */
+/* The end of a bucket. */
 static uint64_t bucket_end(unsigned k)
 {
 	return (8 + (uint64_t)k % 8) << (k / 8 + 7);

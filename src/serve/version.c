@@ -24,7 +24,7 @@ static bool file_there(struct store *s, const char *model, uint64_t version, con
 	return true;
 }
 
-/* What the configuration names, or what the version's folder has a file of. */
+/* The engine that the configuration names, or of which the version's folder has a file. */
 static int choose_engine(struct store *s, const char *model, struct version *v, struct error *err)
 {
 	struct model_config *c = v->config;

@@ -1,7 +1,7 @@
 /*
  * Runs a version before it is ready: the samples that its configuration names (model_warmup), then
- * batches of each size, which teach the batcher what they take.  Where a dimension varies, the
- * first sample says its size, and without one it is 1.
+ * batches of each size, which teach the batcher what they take.  If a dimension varies, the first
+ * sample says its size, and without one it is 1.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include "base/hash.h"
 #include "serve/internal.h"
 
-/* Of all sizes but the first; longer where the first run of a size prepares the others. */
+/* The time for all sizes but the first; longer if the first run of a size prepares the others. */
 #define WARM_NS         150000000u
 #define WARM_PREPARE_NS 10000000000u
 #define WARM_TIMES      2

@@ -1,4 +1,5 @@
-# What kustomize makes of deploy/kubernetes, against the types of Kubernetes, which npm has: kubernetes.sh BUILD SOURCE.
+# The output of kustomize for deploy/kubernetes, against the types of Kubernetes, which npm has:
+# kubernetes.sh BUILD SOURCE.
 build=$1 source=$2
 . "$(dirname "$0")/../cli/expect.sh"
 at=$build/kubernetes

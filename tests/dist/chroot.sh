@@ -1,5 +1,6 @@
-# What was built into dist/ works in a minimal Debian: chroot.sh SOURCE BUILD SUITE.  $WEIR_CHROOTS (/var/cache/weir) keeps
-# the Debians.  Each is the lower layer of a root that is gone when this ends; tests/dist/inside.sh runs there.
+# The programs in dist/ work in a minimal Debian: chroot.sh SOURCE BUILD SUITE.  $WEIR_CHROOTS
+# (/var/cache/weir) keeps the Debians.  Each is the lower layer of a root that is gone when this
+# ends; tests/dist/inside.sh runs there.
 set -eu
 source=$1 build=$2 suite=$3
 tools=$source/tools
@@ -9,7 +10,7 @@ cannot() {
 }
 . "$tools/debian.sh"
 base=${WEIR_CHROOTS:-/var/cache/weir}/$suite
-# What it has: a Python that makes environments, and what unpacks the tree.
+# The packages in it: a Python that makes environments, and what unpacks the tree.
 packages=python3-venv,zstd
 
 if [ "${4-}" != inside ]; then

@@ -1,7 +1,8 @@
-# What `make dist` and `make packages` made: dist.sh SOURCE BUILD WHAT.  WHAT is `symbols`: what is in the tree
-# (tests/dist/symbols.sh) and its size, `symbols_can_fail`, `elsewhere`: unpacked into a read-only folder, the tree works
-# (tests/dist/try.sh), `spdx`, `sums`, `lintian`, or `rpm`: installed below another root, it works.  `symbols_aarch64` and
-# `spdx_aarch64` look at the tree for arm64.
+# The products of `make dist` and `make packages`: dist.sh SOURCE BUILD WHAT.  WHAT is `symbols`:
+# what is in the tree (tests/dist/symbols.sh) and its size, `symbols_can_fail`, `elsewhere`:
+# unpacked into a read-only folder, the tree works (tests/dist/try.sh), `spdx`, `sums`, `lintian`,
+# or `rpm`: installed below another root, it works.  `symbols_aarch64` and `spdx_aarch64` look at
+# the tree for arm64.
 source=$1 build=$2
 here=$(realpath "$(dirname "$0")")
 . "$here/../cli/expect.sh"

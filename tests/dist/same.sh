@@ -1,5 +1,5 @@
-# Two builds in different folders give the same bytes: same.sh, after `make packages`.  What is committed is built again,
-# in a folder made for it, without a compiler cache.
+# Two builds in different folders give the same bytes: same.sh, after `make packages`.  The
+# committed tree is built again, in a folder made for it, without a compiler cache.
 set -eu
 source=$(cd "$(dirname "$0")/../.." && pwd)
 machine=$(uname -m)

@@ -1,8 +1,9 @@
 """Holds the list of what is in the portable tree to SPDX 2.3 and to the tree itself: spdx.py FILE TREE.
 
-Of the specification's clauses 6 to 11 it checks the fields that must be there, their form, and that each relationship
-leads to an element.  Each program and library of the tree is listed with its sums, and each that the linker put zlib's
-or another library's code into says so.  Then the control: a file with one fault each has to be refused.
+It checks the fields that clauses 6 to 11 of the specification demand, their form, and that each
+relationship leads to an element.  Each program and library of the tree is listed with its sums, and
+each that the linker put zlib's or another library's code into says so.  Then the control: a file
+with one fault each has to be refused.
 """
 import copy
 import hashlib

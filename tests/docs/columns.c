@@ -153,7 +153,7 @@ static void put_head(void)
 	printf("\n| key | type | unit | in text | meaning |\n|---|---|---|---|---|\n");
 }
 
-/* Where rows of one table stand. */
+/* The places of one table's rows. */
 struct paths {
 	char v[8][100];
 	size_t n;

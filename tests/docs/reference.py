@@ -1,10 +1,11 @@
 """The reference lists what the program writes: reference.py BUILD SOURCE WHAT.
 
-WHAT is json (every key of every --json, with its type) or tables (every column).  What is written and not listed
-is an error, and so is what is listed and never written; the outputs are those of many kept and some fresh traces.
-Then the same is asked of pages with a row less, a row more and another type, which must be noticed.
-The pages make docs/reference/weir.schema.json, which each --json must be valid by (json) and which must be what the
-pages make (schema; with --update it is written).
+WHAT is json (every key of every --json, with its type) or tables (every column).  A key that is
+written and not listed is an error, and so is one that is listed and never written; the outputs are
+those of many kept and some fresh traces. Then the same is asked of pages with a row less, a row
+more and another type, which must be noticed. The pages make docs/reference/weir.schema.json, which
+each --json must be valid by (json) and which must be what the pages make (schema; with --update it
+is written).
 """
 import contextlib
 import csv
@@ -96,7 +97,7 @@ def serving(*options):
 
 
 def live():
-    """Of programs that run meanwhile."""
+    """JSON of programs that run meanwhile."""
     steady = build + "/tests/cli/programs/steady"
     os.mkdir("together", 0o700)
     share = ("weir", "run", "--sim", "--share", "together")
@@ -174,7 +175,7 @@ def walk(value, path, found):
 
 
 def json_outputs():
-    """Of each command the JSON that it writes."""
+    """Each command's JSON."""
     fresh, kept = list(fresh_traces()), list(kept_traces())
     reduce = {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgs)", "pid": 0,
               "tid": 7, "dur": 5, "args": {"device": 0, "stream": 7}}

@@ -1,7 +1,7 @@
 /*
  * A little of everything that makes the hook ask the kernel for something: calls of two threads
- * and of a forked child, more than one chunk of them, counted queries, ranges, and names.  What it
- * prints and how it ends must be the same whatever goes wrong inside the hook.
+ * and of a forked child, more than one chunk of them, counted queries, ranges, and names.  Its
+ * output and end must be the same whatever goes wrong inside the hook.
  */
 #include "cu.h"
 #include "nvtx.h"

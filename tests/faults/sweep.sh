@@ -44,7 +44,7 @@ account() {
 		END { print calls + 0, ranges + 0 (wrong ? " unbalanced" : "") }' ../report.json
 }
 
-# The program with one fault: go CALL N FAULT.  What it said is in ../out, its end in $status.
+# The program with one fault: go CALL N FAULT.  Its output is in ../out, its end in $status.
 go() {
 	case $where in
 	hook | killed | replaced)
@@ -72,7 +72,7 @@ only_the_trace() {
 	done
 }
 
-# What goes wrong for good before the trace is mapped leaves the hook nowhere to say anything.
+# A fault that lasts before the trace is mapped leaves the hook nowhere to say anything.
 is_never_reached() {
 	case $where.$what in *EOPNOTSUPP+) return 1 ;; hook.*+ | joined.*+) ;; *) return 1 ;; esac
 	awk '/^fault/ { exit } { maps += last == "call mmap"; last = $0 } END { exit maps > 0 }' ../log

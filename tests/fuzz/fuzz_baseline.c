@@ -1,6 +1,7 @@
 /*
- * Fuzzes the file that weir monitor keeps its baseline in.  What is taken can be used and kept
- * again, and is then the same; the checksum is made right, so that what is behind it is reached.
+ * Fuzzes the file that weir monitor keeps its baseline in.  A file that is taken can be used and
+ * kept again, and is then the same; the checksum is made right, so that what is behind it is
+ * reached.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
  * Fuzzes model configurations: the input is config.pbtxt or, from a brace on, the JSON of a load
- * request. What is read and printed is read again as the same.
+ * request. A configuration that is read and printed is read again as the same.
  */
 #include "store/model_config.h"
 

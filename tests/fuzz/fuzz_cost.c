@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char *args = strchr(name, '\n');
 	if (args) {
 		*args = '\0';
-		/* Of their own, so that one byte too far is seen. */
+		/* A copy of their own, so that one byte too far is seen. */
 		char *alone = strdup(args + 1);
 		if (alone && cost_of(name, alone, &c))
 			check(&c);

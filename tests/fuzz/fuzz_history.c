@@ -1,7 +1,7 @@
 /*
- * What an earlier run has left: tables that were learnt, changed in places, and then asked and
- * taught.  The input is a list of changes, each a place (in words of 4 bytes) and what stands
- * there, and a byte that says how they are read.
+ * An earlier run's file: tables that were learnt, changed in places, and then asked and taught.
+ * The input is a list of changes, each a place (in words of 4 bytes) and what stands there, and a
+ * byte that says how they are read.
  *
  * Mostly there is no checksum, which is half of the time; where there is, it is made good, as
  * whoever writes such a file on purpose would.
@@ -24,7 +24,7 @@ static struct predict_device device;
 static size_t bytes;
 static void *learnt, *memory;
 
-/* What the last byte says. */
+/* The bits of the last byte. */
 enum {
 	SEALED = 1,
 	TRANSFERRED = 2, /* it is another device's */
@@ -77,7 +77,7 @@ static void prepare(void)
 		teach(&p, 0, 18);
 }
 
-/* What a fit leaves behind the tables is nothing that the next one reads. */
+/* The next fit reads nothing that a fit leaves behind the tables. */
 static void change(const uint8_t *data, size_t size)
 {
 	memcpy(memory, learnt, bytes - sizeof(struct sibling_scratch));

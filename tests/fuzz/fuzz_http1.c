@@ -67,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct http_head whole = { 0 }, split = { 0 };
 	struct buf body = { 0 }, pieces = { 0 };
 	size_t scanned = 0, n = size, used, used_pieces;
-	/* Of their own, so that one byte too far is seen. */
+	/* A copy of their own, so that one byte too far is seen. */
 	char *bytes = malloc(size ? size : 1);
 	if (!bytes)
 		return 0;

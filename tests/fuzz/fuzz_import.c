@@ -65,7 +65,7 @@ static void read_report(const struct trace *t)
 	report_free(r);
 }
 
-/* What was just written. */
+/* Reads the trace that was just written. */
 static void read_trace(const char *path, bool report)
 {
 	struct trace *t;

@@ -47,7 +47,7 @@ static bool same_reals(const struct tensor *a, const struct tensor *b)
 		memcpy(&f, (const char *)a->data + i, sizeof f);
 		if (bytes == sizeof d)
 			memcpy(&d, (const char *)a->data + i, sizeof d);
-		/* Of NaN the bits are not kept. */
+		/* The bits of NaN are not kept. */
 		if (!(bytes == sizeof d ? isnan(d) : isnan(f)) &&
 			memcmp((const char *)a->data + i, (const char *)b->data + i, bytes) != 0)
 			return false;
@@ -106,7 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	const size_t n = size - 2, asked = data[0] | (size_t)data[1] << 8;
 	const size_t json = n - (asked < n ? asked : n);
-	/* Of their own, so that one byte too far is seen. */
+	/* A copy of their own, so that one byte too far is seen. */
 	char *body = malloc(n ? n : 1);
 	if (!body)
 		return 0;

@@ -39,7 +39,7 @@ static void check(const struct infer_request *r, const uint8_t *data, size_t siz
 			inside(r->output[i].name.at, r->output[i].name.n, data, size));
 }
 
-/* What only the generic codec refuses: numbers without JSON, and keys that have a NUL. */
+/* Refusals of the generic codec alone: numbers without JSON, and keys that have a NUL. */
 static bool without_json(const struct error *err)
 {
 	return strstr(err->text, "is no number") || strstr(err->text, "2^63") ||

@@ -1,7 +1,7 @@
 /*
  * Fuzzes control messages of gRPC: the first byte says which message, the others are its bytes.
- * What is read is written without fields of default values, and that is read and written as the
- * same bytes.
+ * A message that is read is written without fields of default values, and that is read and written
+ * as the same bytes.
  */
 #include <stdlib.h>
 

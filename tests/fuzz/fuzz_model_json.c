@@ -1,6 +1,6 @@
 /*
  * Fuzzes model.json of the synthetic engine, and with it the lists of tensors that all models of
- * JSON have. What is loaded has tensors, and what is not says why.
+ * JSON have. A model that is loaded has tensors, and one that is not says why.
  */
 #include <stdlib.h>
 #include <sys/mman.h>

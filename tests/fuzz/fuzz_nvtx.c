@@ -1,7 +1,7 @@
 /*
  * Fuzzes what NVTX hands over: attributes whose numbers and text are the input, and handles that
- * are anything.  What is written as arguments must be JSON in as far as brackets and quotes go;
- * text must be what came, cut to fit, and wide text UTF-8.
+ * are anything.  The written arguments must be JSON in as far as brackets and quotes go; text must
+ * be what came, cut to fit, and wide text UTF-8.
  */
 #include "hook/range/nvtx.c"
 #include "hook/core/hook_parts.h"

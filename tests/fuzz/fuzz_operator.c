@@ -1,6 +1,6 @@
 /*
  * Fuzzes what the hook reads out of an NVTX message: its first byte says whether a module is
- * around it.  What it writes as arguments must be JSON in as far as brackets and quotes go.
+ * around it.  The written arguments must be JSON in as far as brackets and quotes go.
  */
 #include "hook/range/operator.h"
 
@@ -12,7 +12,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What was written first: arguments are, before the name. */
+/* The text that was written first: arguments are, before the name. */
 static char written[STRING_MOST];
 static uint32_t written_bytes, writes;
 

@@ -42,7 +42,7 @@ static int split(char *text, size_t size, char **argv, int most)
 	return argc;
 }
 
-/* What a command may do with what it is given. */
+/* Uses the options as a command may. */
 static void use(struct options *o)
 {
 	if (o->help)

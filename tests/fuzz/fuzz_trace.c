@@ -80,7 +80,7 @@ static void call(void *context, const struct chunk_header *chunk, const struct r
 	*(uint64_t *)context += r->words + chunk->tid;
 }
 
-/* Those that have few words for memory of any size; the pool has a target of its own. */
+/* Replays those that have few words for memory of any size; the pool has a target of its own. */
 static void replay_allocations(const struct report *r)
 {
 	static struct alloc_replay replay;

@@ -94,7 +94,7 @@ static void change_value(struct dice *d, uint8_t *v, size_t n)
 	memcpy(at, &value, width);
 }
 
-/* What lies here is put there: values that are meant for something. */
+/* Copies a value from elsewhere in the file: values that are meant for something. */
 static void copy_value(struct dice *d, uint8_t *v, size_t n)
 {
 	const size_t width = 1u << below(d, 7), places = n / width;
@@ -357,7 +357,7 @@ static void pack_raw(struct buffer *b, const struct block *k, const uint8_t *raw
 	free(packed);
 }
 
-/* What a block holds: values of its records, or the columns as they lie. */
+/* Changes the content of a block: values of its records, or the columns as they lie. */
 static void change_content(struct dice *d, struct buffer *b, const struct block *k)
 {
 	size_t bytes, plain_bytes = 0;

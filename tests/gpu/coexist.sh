@@ -57,7 +57,8 @@ rows = sqlite3.connect(sys.argv[2]).execute(
     "WHERE kind = 'kernel' AND graphId IS NULL").fetchall()
 rows = [(launches[n], tid, start / 1e3, end / 1e3) for n, tid, start, end in rows if n in launches]
 shift = statistics.median(start - l[1] for l, _, start, _ in rows) if rows else 0
-# Of threads of which it knows no operators, the profiler tells another number: one of theirs is one of ours.
+# For threads of which it knows no operators, the profiler tells another number: one of theirs is
+# one of ours.
 pairs = collections.Counter((l[0], tid) for l, tid, _, _ in rows)
 ours, theirs = {}, {}
 for (their, our), _ in pairs.most_common():

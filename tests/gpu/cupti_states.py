@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What CUPTI costs a real program, by what is asked of it: cupti_states.py [PROGRAM...] (of programs/timeline.py).
+"""The cost of CUPTI to a real program, by what is asked of it: cupti_states.py [PROGRAM...] (of
+programs/timeline.py).
 
 One process goes through the states, round after round, so that none depends on which process it was: without CUPTI;
 with each kind of activity enabled; with all disabled again; and after cuptiFinalize.  The least of each, in seconds.

@@ -180,7 +180,8 @@ def attention(backend, dtype, lengths=((512, 512), (128, 512))):
     from torch.nn.attention import SDPBackend, sdpa_kernel
     sets = []
     for at, (queries, keys) in enumerate(lengths):
-        # Of memory's order: batch, head, sequence; and batch, sequence, head, as projections leave it.
+        # Both orders in memory: batch, head, sequence; and batch, sequence, head, as projections
+        # leave it.
         for heads_first in (True, False):
             def make(length, heads=12, head=64):
                 if heads_first:

@@ -3,13 +3,13 @@
 #
 #	sh tests/gpu/operators.sh BUILD [WORK]
 #
-# 1. What naming them costs: median host time of a forward of a TransformerEncoderLayer, in turns:
-#    plain, recorded, recorded with --python=names, --python and --python=shapes, under torch.profiler
-#    with shapes.  The result must be the same number to the last digit.
-# 2. OPT-125m: every operator and the shapes of its products of matrices, against torch.profiler.
-# 3. Backward passes, a torch.profiler of the program's own, and torch.compile, with and without.
+# 1. The cost of naming them: median host time of a forward of a TransformerEncoderLayer, in turns:
+# #    plain, recorded, recorded with --python=names, --python and --python=shapes, under
+# torch.profiler #    with shapes.  The result must be the same number to the last digit. 2.
+# OPT-125m: every operator and the shapes of its products of matrices, against torch.profiler. 3.
+# Backward passes, a torch.profiler of the program's own, and torch.compile, with and without.
 #
-# 4. What PyTorch's observers cost, in turns inside one recorded process.
+# 4. The cost of PyTorch's observers, in turns inside one recorded process.
 #
 # ROUNDS in the environment: turns of 1, 5 of them if it is not said; PARTS: which of these, 1234 if it is
 # not said.  Needs a GPU and PyTorch; transformers for 2.  Exits 1 when anything but a time is not as it should be.

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What recording eight programs costs, by the way of recording, and how right --gpu=predict is: timeline.py BUILD [OPTIONS].
+"""The cost of recording eight programs, by the way of recording, and how right --gpu=predict is:
+timeline.py BUILD [OPTIONS].
 
 All runs of a program import their modules at the same time and then take turns at the GPU, plain, under --gpu,
 --gpu=predict, Nsight Systems and torch.profiler, round after round.  The table has the least of each way's rounds, in

@@ -1,4 +1,4 @@
-"""What the tests of pages have in common: pages of traces, and which tests there are.
+"""The tests of pages share this: pages of traces, and which tests there are.
 
 The command line is test_page.py's: BUILD SOURCE [TEST...].
 """
@@ -15,7 +15,7 @@ work = os.environ.get("KEEP") or tempfile.mkdtemp(prefix="weir-page-")
 chrome = None  # test_page.py starts it
 tests = {}
 
-# What the questions below have in common.
+# The questions below share this.
 SHORT = """
     var all = (selector) => [...document.querySelectorAll(selector)];
     var rowsOf = (kind) => view.lanes.filter((l) => l.kind === kind).flatMap((l) => l.rows);

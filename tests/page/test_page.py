@@ -134,7 +134,7 @@ def memory_is_stacked_and_the_layers_add_up():
                 page.js(f"document.querySelector('[data-stack={by}]').click()")
             assert page.js("all('#memory .layer').length") == page.js(f"data.stacks.{by}.length")
             assert page.js("all('#memory .layers span').length") >= page.js(f"data.stacks.{by}.length")
-        # Where most was live an operator has what weir memory says.
+        # At the peak of live memory an operator has the bytes that weir memory says.
         if memory["by_operator"]:
             at = max(range(960), key=lambda i: memory["series"][i]["max_bytes"])
             top = {r["name"]: r["at_peak_bytes"] for r in memory["by_operator"]}
@@ -217,7 +217,7 @@ def live(name):
 
 
 def sentence(command, trace, label):
-    """What the text has behind a label, with the lines below that are set in as far."""
+    """The text behind a label, with the lines below that are set in as far."""
     lines = weir(command, trace).decode().splitlines()
     at = next((i for i, line in enumerate(lines) if line.startswith(f"  {label} ")), None)
     if at is None:

@@ -34,7 +34,7 @@ def two_recordings_are_beside_each_other():
     diff = json.loads(weir("diff", "--json", slow, fixed()), parse_int=float)
     held = json.loads(page.js("JSON.stringify(data.diff)"), parse_int=float)
     assert {k: v for k, v in diff.items() if k != "fail_conditions"} == {k: v for k, v in held.items() if k != "fail_conditions"}
-    # What differs stands first: what it comes to, the totals of both, and their ratio.
+    # The differences stand first: what it comes to, the totals of both, and their ratio.
     assert page.js("all('#overview .conclusion').map(e => e.innerText)") == [" ".join(diff["conclusion"])]
     assert page.js("all('main section')[0].id") == "overview"
     rows = page.js("all('#overview tbody tr').map(r => [...r.children].map(c => c.innerText))")
@@ -56,7 +56,7 @@ def two_recordings_are_beside_each_other():
     starts = page.js("""['A', 'B'].map(letter => Math.min(...view.lanes.filter(l => l.side.letter === letter)
         .flatMap(l => l.rows).filter(r => r.n).map(r => r.start[0])))""")
     assert starts[0] == starts[1], starts
-    # What is said of an item is its own time, and its links stay in its recording.
+    # An item shows its own time, and its links stay in its recording.
     at = page.js("""(() => { const lane = view.lanes.find(l => l.side.letter === 'B' && l.kind === 'stream');
         choose({ lane, row: 0, i: lane.rows[0].n - 1 }, true);
         return [moment(lane.rows[0].start[lane.rows[0].n - 1] - data.other.shift), linked(view.chosen).map(p => p.lane.side.letter)]; })()""")
@@ -121,7 +121,7 @@ def lanes_stand_in_groups_that_fold():
     page.click(left + 60, top + page.js("AXIS + view.groups[0].y + GROUP / 2"))
     assert page.js("view.groups.map(g => g.folded)") == [True, False]
     assert page.js("view.tall") < tall
-    # What ran is seen in the one row that is left.
+    # Activities are seen in the one row that is left.
     page.js(CONTRAST)
     seen = page.js("""(() => {
         const ratio = view.canvas.width / view.width, y = Math.round((AXIS + view.groups[0].y + GROUP + 5) * ratio);
@@ -131,7 +131,7 @@ def lanes_stand_in_groups_that_fold():
         return n;
     })()""")
     assert seen > 50, seen
-    # Whoever is sent into a folded group sees it.
+    # A link into a folded group shows its target.
     page.js("choose({ lane: view.groups[0].lanes.find(l => l.kind === 'stream'), row: 0, i: 2 }, true)")
     assert page.js("view.groups[0].folded") is False and page.js("view.tall") == tall
     page.js("view.canvas.focus()")
@@ -186,7 +186,7 @@ def a_band_is_gone_into_until_single_events_show():
         queueCloseLook(); await fine.look;
         for (const lane of view.lanes) { for (const s of lane.sources) { s.loaded.clear(); s.shown.clear(); } lane.rows = rowsOfSources(lane); } })()""")
     assert page.js("view.lanes.flatMap(l => l.rows).reduce((a, r) => a + r.n, 0)") == page.js("data.timeline.items")
-    # Of many it says how many there are of which.
+    # If there are many, it says how many there are of which.
     page.js("""var band = (() => { for (const lane of view.lanes) for (let k = 0; k < lane.rows.length; k++)
         for (let i = 0; i < lane.rows[k].n; i++) if (lane.rows[k].count[i] > 4) return { lane, row: k, i }; })()""")
     row, start, end, n = page.js("""(() => { const row = band.lane.rows[band.row];

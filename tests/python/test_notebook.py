@@ -11,7 +11,7 @@ import unittest
 PACKAGE = os.environ["WEIR_PACKAGE"]
 ENV = {**os.environ, "PYTHONPATH": PACKAGE}
 
-# What a notebook does: SHELL has run_cell().  The calls of the first cell are not recorded.
+# A notebook's session: SHELL has run_cell().  The calls of the first cell are not recorded.
 SESSION = '''
 shell.run_cell("""import ctypes
 cuda = ctypes.CDLL("libcuda.so.1")
@@ -81,7 +81,7 @@ class Notebook(unittest.TestCase):
                        stdout=subprocess.DEVNULL)
 
     def session(self, python, setup):
-        """What a session prints that the installed kernel's command starts."""
+        """The output of a session that the installed kernel's command starts."""
         self.install(python, "--", "--sim")
         with open(self.scratch + "/jupyter/kernels/weir/kernel.json") as spec:
             argv = json.load(spec)["argv"]

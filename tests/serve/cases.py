@@ -1,4 +1,5 @@
-"""What is asked over REST and what has to come back: names of cases, requests, codes, and what holds of the answer."""
+"""Requests over REST and the answers that have to come back: names of cases, requests, codes, and
+what holds of the answer."""
 import gzip
 import json
 import math
@@ -262,7 +263,7 @@ REFUSALS = [
     get("/v2/models/echo/infer", 405, error()),
 ]
 
-# What ends the connection, too.
+# Requests that end the connection, too.
 HOSTILE = [
     ("two lengths", b"POST /v2/models/echo/infer HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}x", 400),
     ("a length and chunks", b"POST /v2/models/echo/infer HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),

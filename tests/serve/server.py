@@ -38,7 +38,7 @@ class Repository:
         return folder
 
     def quick(self):
-        """Those that take no time, and are ready at once."""
+        """Models that take no time, and are ready at once."""
         self.add("echo", [tensor("X", "FP32", -1, 4)], [tensor("Y", "FP32", -1, 4)])
         self.add("flat", [tensor("X", "INT32", -1)], [tensor("Y", "INT32", -1)], batch=0)
         self.add("two", [tensor("A", "INT64", -1, 1), tensor("B", "INT64", -1, 1, optional=True)],
@@ -186,6 +186,6 @@ class Server:
 
 
 def values(server):
-    """Of /metrics: {(name, labels): value}."""
+    """The values of /metrics: {(name, labels): value}."""
     text = server.ask("GET", "/metrics").body.decode()
     return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line[0] != "#"}

@@ -1,5 +1,6 @@
-"""What the HTTP layers of public clients send, byte by byte: of tritonclient (geventhttpclient and aiohttp), perf_analyzer and curl
-(libcurl), KServe (httpx), load balancers and old programs.  gRPC clients are in test_grpc.py; here are the frames they send."""
+"""The HTTP layers of public clients send this, byte by byte: of tritonclient (geventhttpclient and
+aiohttp), perf_analyzer and curl (libcurl), KServe (httpx), load balancers and old programs.  gRPC
+clients are in test_grpc.py; here are the frames they send."""
 import base64
 import gzip
 import json
@@ -200,7 +201,7 @@ class Others(unittest.TestCase):
 
 
 class Frames(unittest.TestCase):
-    """What gRPC's libraries send and nghttp2's do not."""
+    """gRPC's libraries send this and nghttp2's do not."""
     # no push, window, frame and list sizes, and two numbers of gRPC's own
     SETTINGS = ((2, 0), (3, 0), (4, 4194304), (5, 4194304), (6, 16384), (0xfe03, 1), (0xfe04, 2))
     PATH = "/inference.GRPCInferenceService/ServerLive"

@@ -1,4 +1,4 @@
-"""What a server shows of itself: metrics, what weir top reads, its memory."""
+"""A server shows this of itself: metrics, what weir top reads, its memory."""
 import http.client
 import json
 import os

@@ -1,6 +1,6 @@
 /*
- * What the tests of the simulated driver share: cmocka, the driver's prototypes, a small
- * PTX module, and running a piece of a test in a fresh process with a WEIR_SIM of its own.
+ * The tests of the simulated driver share this: cmocka, the driver's prototypes, a small PTX
+ * module, and running a piece of a test in a fresh process with a WEIR_SIM of its own.
  */
 #ifndef SIM_TEST_H
 #define SIM_TEST_H

@@ -1,4 +1,4 @@
-/* What images say about their kernels: PTX, cubin, plain and compressed fat binaries. */
+/* The kernels in images: PTX, cubin, plain and compressed fat binaries. */
 #include "sim_test.h"
 
 #include "image/image.h"
@@ -39,7 +39,7 @@ static const struct image_kernel *kernel(struct image *image, const char *name)
 	return k;
 }
 
-/* What all forms of probe.cu have in common. */
+/* All forms of probe.cu share this. */
 static void check_probe(struct image *image)
 {
 	assert_int_equal(image->kernel_count, 3);

@@ -5,7 +5,7 @@
  */
 #include "sim_test.h"
 
-/* What nvcc-built objects and C programs call; void * stands for all handles. */
+/* Objects of nvcc and C programs call these; void * stands for all handles. */
 void **__cudaRegisterFatBinary(void *wrapper);
 void __cudaRegisterFatBinaryEnd(void **handle);
 void __cudaUnregisterFatBinary(void **handle);
@@ -97,7 +97,7 @@ static void add(unsigned long long a, unsigned long long b, unsigned n)
 	(void)__cudaLaunchKernel(kernel, grid, block, args, shared, stream);
 }
 
-/* What nvcc's constructor does. */
+/* Does as nvcc's constructor. */
 __attribute__((constructor)) static void register_program(void)
 {
 	static char add_name[] = "add", counter_name[] = "counter";

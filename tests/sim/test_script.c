@@ -69,7 +69,7 @@ static void init_fails(void)
 
 static void *add, *queue;
 
-/* Of 132 blocks of 32 threads, a wave, by events before and after it. */
+/* The time of 132 blocks of 32 threads, a wave, by events before and after it. */
 static float lasts_ms(unsigned n, bool captured)
 {
 	void *a, *b, *graph, *executable;

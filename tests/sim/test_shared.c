@@ -1,7 +1,7 @@
 /*
- * A device that processes share: WEIR_SIM=gpu=FILE.  What is compared are the law's own times,
- * which events tell, at a speed at which the host's delays are small beside them; never how long a
- * test took.
+ * A device that processes share: WEIR_SIM=gpu=FILE.  The tests compare the law's own times, which
+ * events tell, at a speed at which the host's delays are small beside them; never how long a test
+ * took.
  */
 #include "sim_test.h"
 #include "driver/observe.h"
@@ -23,7 +23,7 @@
 #define MILLISECOND "launch=0,wave=31250ns"
 enum { FULL = 132 * 8 * 8, THREADS = 256 };
 
-/* What the processes of a test share beside the device: a barrier, and what they found. */
+/* The processes of a test share this beside the device: a barrier, and what they found. */
 struct board {
 	_Atomic int arrived;
 	float ms[8];
@@ -232,7 +232,7 @@ static void with_mps_kernels_of_two_processes_run_beside_each_other(void **state
 	assert_true(board->ms[0] < 130 && board->ms[1] < 130);
 }
 
-/* What 900 MiB leave of 1 GiB, apart from a variable of each module. */
+/* The rest of 1 GiB beside 900 MiB, apart from a variable of each module. */
 static bool about_124(size_t bytes)
 {
 	return bytes <= 124u << 20 && bytes >= (124u << 20) - 4096;
@@ -423,7 +423,7 @@ static void *green_stream(unsigned sms, void **ret_green)
 	return stream;
 }
 
-/* What a kernel of one block of 1024 threads a SM takes on a stream; alone twice a wave's time. */
+/* The time of a kernel of one block of 1024 threads a SM on a stream; alone twice a wave's time. */
 static float one_block_a_sm(void *stream)
 {
 	void *a = busy_event(stream, 3);
@@ -473,7 +473,7 @@ static void host_functions_and_other_devices_keep_the_order(void **state)
 	ends_well(start(script_of(MILLISECOND ",devices=2"), two_devices, 0));
 }
 
-/* What the double of CUPTI is told. */
+/* The records that the double of CUPTI gets. */
 static struct observed told[64];
 static int told_count;
 

@@ -1,5 +1,5 @@
 /*
- * What runs under a quota in quota.py, and the observer outside of it.
+ * Runs under a quota in quota.py, or observes it from outside.
  *
  *	quota work SECONDS    allocates and frees blocks of random sizes, with pauses, until then
  *	quota watch QUOTA     says the most that was in use, when its standard input ends

@@ -68,7 +68,7 @@ def granted(command, environment):
 
 
 def groups(weir, environment):
-    """Those beside each other, then one within another, of programs whose context takes 2 MiB."""
+    """Quotas beside each other, then one within another, of programs whose context takes 2 MiB."""
     program = environment["PROGRAM"]
     environment = dict(environment, WEIR_SIM=environment["WEIR_SIM"].replace("context=0", "context=2M"))
     both = [subprocess.Popen([*weir, "--memory", size, "--", program, "fill", "64"], env=environment, text=True,
