@@ -62,7 +62,7 @@ function time(ns) {
 		);
 	if (ns >= 120e9)
 		return Math.floor(ns / 60e9) + " min " + Math.floor((ns % 60e9) / 1e9) + " s";
-	return scaled(ns, 1000, ["ns", "µs", "ms", "s"]);
+	return scaled(ns, 1000, ["ns", "us", "ms", "s"]);
 }
 
 /* When something happened: exact enough to find it again. */
@@ -71,7 +71,7 @@ function moment(ns) {
 		? (ns / 1e9).toFixed(6) + " s"
 		: ns >= 1e6
 			? (ns / 1e6).toFixed(4) + " ms"
-			: (ns / 1e3).toFixed(3) + " µs";
+			: (ns / 1e3).toFixed(3) + " us";
 }
 
 function bytes(n) {
@@ -98,7 +98,7 @@ function axisTime(ns, step) {
 			: step >= 1e6
 				? [1e6, "ms"]
 				: step >= 1e3
-					? [1e3, "µs"]
+					? [1e3, "us"]
 					: [1, "ns"];
 	const digits = Math.max(0, Math.ceil(-Math.log10(step / unit) - 1e-9));
 	return grouped.format(Number((ns / unit).toFixed(digits))) + " " + name;

@@ -128,7 +128,9 @@ function idleGapsTable() {
 		look(p.start_ns - p.ns * 0.6, p.start_ns + p.ns * 1.6);
 		document.getElementById("timeline").scrollIntoView();
 	};
-	const most = report.idle_gaps[0].ns;
+	const most = report.idle_gaps[0].ns,
+		shown = report.idle_gaps.slice(0, 6),
+		blamed = shown.some(culprit);
 	return el(
 		"div",
 		{ class: "sheet" },
@@ -145,7 +147,7 @@ function idleGapsTable() {
 						["cause", "The host's state for most of the gap."],
 						["idle", "The time in which no GPU ran anything."],
 						["at", "The begin of the gap. A click shows it in the timeline."],
-						["culprit", "The call, operator, module and line in which the host was."],
+						...(blamed ? [["culprit", "The call, operator, module and line in which the host was."]] : []),
 						["after", "What ended before."],
 						["before", "What ran next."],
 					].map(([head, help]) =>
@@ -156,7 +158,7 @@ function idleGapsTable() {
 			el(
 				"tbody",
 				{},
-				...report.idle_gaps.slice(0, 6).map((p) =>
+				...shown.map((p) =>
 					el(
 						"tr",
 						{},
@@ -179,7 +181,7 @@ function idleGapsTable() {
 								time(p.start_ns),
 							),
 						),
-						el("td", { class: "text even", title: culprit(p) }, shorten(culprit(p))),
+						...(blamed ? [el("td", { class: "text even", title: culprit(p) }, shorten(culprit(p)))] : []),
 						el(
 							"td",
 							{

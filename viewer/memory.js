@@ -305,7 +305,8 @@ function memoryFacts(m, said) {
 		["frees", count(m.free_count)],
 		["allocated in all", bytes(m.allocated_bytes)],
 		["live at the end", bytes(m.live_at_exit_bytes)],
-		["reserved at most", r && r.peak_bytes ? bytes(r.peak_bytes) : ""],
+		/* Less than was live: part of what was reserved is not known. */
+		["reserved at most", r && r.peak_bytes >= m.peak_bytes ? bytes(r.peak_bytes) : ""],
 		["fragmentation at the peak", m.fragmentation === null ? "" : percent(m.fragmentation, 1)],
 		["growth", said],
 	]);
@@ -322,6 +323,7 @@ function layerLegend(side) {
 		side.memory.series.some((p) => p.reserved_bytes)
 			? el("span", {}, el("i", { class: "unused" }), reservedText(side.memory.reserved))
 			: null,
+		side.memory.series.some((p) => p.host_max_bytes) ? el("span", {}, el("i", { class: "host" }), "host memory") : null,
 	);
 }
 

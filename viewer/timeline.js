@@ -119,7 +119,7 @@ function drawAxis(c) {
 		c.fillStyle = theme.line;
 		c.fillRect(x - 0.5, AXIS - 5, 1, view.height);
 		c.fillStyle = theme.soft;
-		c.fillText(axisTime(t, step), x + 4, AXIS / 2);
+		if (x + 4 + c.measureText(axisTime(t, step)).width < view.width) c.fillText(axisTime(t, step), x + 4, AXIS / 2);
 	}
 	c.fillStyle = theme.line;
 	c.fillRect(0, AXIS - 1, view.width, 1);
