@@ -218,7 +218,7 @@ function option_row(i)
 		c_string(row_argument[i]), c_string(row_default[i]), c_string(row_help[i])
 }
 
-# What a value is: "words", "files", "directories", or "" for what nobody can know.
+# The kind of a value: "words", "files", "directories", or "" for what nobody can know.
 function kind_of_value(c, name, what)
 {
 	if ((c, name) in values)

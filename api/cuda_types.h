@@ -1,7 +1,7 @@
 /*
  * The structures of the CUDA driver API that Weir reads or the simulated driver fills,
- * declared from their published layouts so that nothing here needs a CUDA toolkit.  Where
- * cuda.h is present, tests/unit/test_cuda_types.c compares every size and offset with it.
+ * declared from their published layouts so that nothing here needs a CUDA toolkit.  If cuda.h is
+ * present, tests/unit/test_cuda_types.c compares every size and offset with it.
  *
  * Handles are void *, device addresses uint64_t, results and enumerations int.
  */

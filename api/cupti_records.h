@@ -1,7 +1,7 @@
 /*
  * Activity records of CUPTI, laid out as cupti_activity.h of CUDA 13.0 publishes them: what the
- * injected library reads and the simulated CUPTI writes.  What neither knows is padding.  Earlier
- * versions of a record end sooner: read no further than the field in question.
+ * injected library reads and the simulated CUPTI writes.  Members that neither knows are padding.
+ * Earlier versions of a record end sooner: read no further than the field in question.
  */
 #ifndef WEIR_API_CUPTI_RECORDS_H
 #define WEIR_API_CUPTI_RECORDS_H

@@ -7,8 +7,8 @@
 #          above     prototypes of after_NAME() and memory_NAME()   (hook_above.h)
 #
 # A function is a list of macros ROW_..., its attributes as HAS_..., its class as IS_..., what its record is as AS_...;
-# then the file ROW_TEMPLATE, which is C: src/hook/wrapper_row.inc.  What a function does is in its row and in
-# that file, not here.
+# then the file ROW_TEMPLATE, which is C: src/hook/wrapper_row.inc.  A function's meaning is in its
+# row and in that file, not here.
 
 function param_type(j) { return out[j] ? "void *" : c_type(type[j]) }
 

@@ -16,7 +16,7 @@ function number(i) {
 	return $i
 }
 
-# What stands behind the slash of field i, which it loses; 0: nothing does.
+# The number behind the slash of field i, which it loses; 0: nothing does.
 function behind(i,    part) {
 	split($i, part, "/")
 	$i = part[1]

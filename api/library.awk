@@ -56,7 +56,7 @@ function each(count, text,	i, all, one) {
 	return all
 }
 
-# What the row reads under a word: an expression, or "" .
+# The row's value for a word: an expression, or "" .
 function value(i, word, cast,	part, m, k) {
 	m = split(read[i], part, /[ =]/)
 	for (k = 2; k < m; k += 2) if (part[k] == word) return cast "a" part[k + 1]

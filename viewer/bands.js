@@ -1,6 +1,6 @@
 /*
  * Bands: many short events drawn as one thing, since the page merged them or since they stand within a
- * pixel.  What a band is made of is in the fine blocks of the data, which are unpacked when somebody
+ * pixel.  The events of a band are in the fine blocks of the data, which are unpacked when somebody
  * looks closely; a row then has single events where its blocks are there.
  */
 "use strict";
@@ -114,7 +114,7 @@ function findAgain(lane, was) {
 	return first;
 }
 
-/* Those that nobody has looked at for longest, and nobody looks at now. */
+/* Forgets the blocks that nobody has looked at for longest, and nobody looks at now. */
 function forgetBlocks(found) {
 	const old = fine.kept.filter(([s, b]) => !found.there.has(keyOf(s, b)) && !found.wanted.has(keyOf(s, b)));
 	const gone = new Set(old.slice(0, Math.max(0, fine.kept.length - BLOCKS_KEPT)));
@@ -122,8 +122,8 @@ function forgetBlocks(found) {
 	fine.kept = fine.kept.filter((k) => !gone.has(k));
 }
 
-/* Whose rows are without what is in view, or have what is there no more.  What was only loaded to
- * say names waits until somebody looks closely. */
+/* Whose rows are without what is in view, or have what is there no more.  A block that was only
+ * loaded to say names waits until somebody looks closely. */
 function staleLanes(found) {
 	const sources = new Set();
 	for (const [source, b] of [...found.there.values(), ...found.wanted.values()])
@@ -210,8 +210,8 @@ function baseIndex(source, row, i) {
 	return -1;
 }
 
-/* Of an item: the names of its events.  Those of events that the page has merged even in its fine blocks
- * count for the longest of them. */
+/* The names of an item's events.  Events that the page has merged even in
+ * its fine blocks count for the longest of them. */
 async function addNames(found, pick, i) {
 	const row = pick.lane.rows[pick.row],
 		source = sourceOfPick(pick);
@@ -250,7 +250,7 @@ function enterBand(band) {
 	look(band.from - margin, band.to + margin);
 }
 
-/* What cannot be looked into here can be in a page of its own. */
+/* A band that cannot be looked into here can be in a page of its own. */
 function closerPage(band) {
 	const row = band.pick.lane.rows[band.pick.row],
 		source = sourceOfPick(band.pick);

@@ -1,5 +1,5 @@
 /*
- * What every part of the page uses: the data, elements, numbers for people, colours, the search.
+ * Every part of the page uses this: the data, elements, numbers for people, colours, the search.
  *
  * Nothing of the trace is ever read as markup: text goes into text nodes, the policy of the page
  * forbids everything else.
@@ -274,7 +274,7 @@ function hash(text) {
 	return (h ^ (h >>> 15)) >>> 0;
 }
 
-/* What WCAG calls relative luminance. */
+/* WCAG's relative luminance. */
 function luminance(hue, saturation, light) {
 	const a = saturation * Math.min(light, 1 - light);
 	const linear = (n) => {
@@ -309,8 +309,8 @@ function colourOf(kind, shade) {
 const MIDDLE = 4 / 7; /* the shade of a kind as such */
 const shadeOf = (name) => (hash(name) % SHADES) / (SHADES - 1);
 
-/* Where a kernel's colour is in the palette: where the hash of its name says, or, when one that takes
- * more time has that, at the next free place. */
+/* The place of a kernel's colour in the palette: where the hash of its name says, or, when one that
+ * takes more time has that, at the next free place. */
 const kernelPlace = new Map();
 
 function placeKernels(kernels) {
@@ -365,7 +365,7 @@ function paint(element, of) {
 	return element;
 }
 
-/* What a canvas needs of the style sheet. */
+/* The style sheet's values for a canvas. */
 let theme = {};
 
 function readTheme() {

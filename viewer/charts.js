@@ -1,9 +1,9 @@
-/* Where the time went: bars that add up, and the longest idle gaps. */
+/* The parts of the time: bars that add up, and the longest idle gaps. */
 "use strict";
 
 /* ---- bars that add up ---- */
 
-/* What it is called, and what of the palette it has. */
+/* A part's name, and its colour of the palette. */
 const partLook = {
 	computing: ["kernels running", "kernel"],
 	communicating: ["communication between devices", "communication"],
@@ -71,7 +71,7 @@ function stacked(parts, whole, text) {
 
 const sumOf = (parts) => parts.reduce((sum, p) => sum + p.ns, 0);
 
-/* What weir report says under its table, without the label in front. */
+/* The words of weir report under its table, without the label in front. */
 const saidText = (key, of = data) => of.said[key].replace(/^ *[a-z]+ +/, "").replace(/\s+/g, " ").trim();
 
 function saidNotes(key) {

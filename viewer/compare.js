@@ -58,7 +58,8 @@ function totalsTable() {
 	return new Table(columns, totalsRows(), null).element;
 }
 
-/* Of all that ran on a device, what changed most; what is next to nothing beside that is left out. */
+/* The largest changes of all that ran on a device; a change that is next to nothing beside them is
+ * left out. */
 function largestChanges() {
 	const rows = ["kernels", "memops"].flatMap((table) =>
 		data.diff[table].map((r) => ({

@@ -127,7 +127,7 @@ function drawFlame() {
 	putFlamePath(g);
 }
 
-/* Where one is, and how much of the time that is. */
+/* The place in the graph, and its share of the time. */
 function putFlamePath(g) {
 	const at = flame.focus,
 		parts = [];

@@ -63,7 +63,7 @@ function bandFacts(band) {
 	];
 }
 
-/* Of many short events: how many of which, and the way in. */
+/* For many short events: how many of which, and the way in. */
 async function showBand(band) {
 	const closer = closerPage(band),
 		which = el("div");

@@ -19,7 +19,7 @@ const noItems = () => ({
 	parts: [],
 });
 
-/* Where the numbers of items are: of a row one after the other, of a block each kind on its own. */
+/* The places of items' numbers: of a row one after the other, of a block each kind on its own. */
 function columnsIn(bytes, fine) {
 	const v = new Varints(bytes);
 	if (!fine) return Array(7).fill(v);
@@ -77,7 +77,7 @@ function pushItem(to, row, i) {
 
 const ROWS_OVERLAPPING = 12;
 
-/* What overlaps goes to rows below: each item to the first row that is free. */
+/* An item that overlaps goes to a row below: each item to the first row that is free. */
 function unfold(row) {
 	const ends = [],
 		rows = [];
@@ -98,7 +98,7 @@ function unfold(row) {
 const laneRank = { stream: 0, spans: 1, ranges: 2, python: 3, calls: 4, other: 5, requests: 6 };
 const onDevice = (lane) => lane.kind === "stream" || lane.kind === "spans";
 
-/* What a lane is called within its group. */
+/* A lane's name within its group. */
 function laneLabel(lane) {
 	const thread = `${lane.thread || "thread"} ${lane.tid}`;
 	const process =
@@ -238,7 +238,7 @@ function makeGroups(lanes) {
 
 const activityKinds = [];
 
-/* Of what ran on a device, by its name. */
+/* The kind of a device activity, by its name. */
 function activityKind(index) {
 	if (!activityKinds[index]) {
 		const name = names[index];
@@ -248,7 +248,7 @@ function activityKind(index) {
 	return activityKinds[index];
 }
 
-/* What kind of thing an item of a lane is: it decides the colour. */
+/* The kind of an item of a lane: it decides the colour. */
 function kindOf(lane, row, i) {
 	if (lane.kind === "calls") return detailOf(row, i).error !== undefined ? "error" : "call";
 	if (lane.kind !== "stream")

@@ -145,7 +145,7 @@ function putLayers(picture, side, a) {
 	});
 }
 
-/* What was reserved beyond what was live. */
+/* The memory that was reserved beyond the live one. */
 function putReserved(picture, series, a) {
 	if (!series.some((p) => p.reserved_bytes)) return;
 	const live = series.map((p) => p.max_bytes);

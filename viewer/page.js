@@ -26,7 +26,7 @@ function deviceTiles() {
 		);
 }
 
-/* Of all threads together; calls inside of calls count once. */
+/* The time of all threads together; calls inside of calls count once. */
 function timeInCalls() {
 	const frames = data.flame.host && decodeFlame(data.flame.host, data);
 	return frames ? `${time(frames.total[0])} in them` : null;

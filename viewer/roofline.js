@@ -65,7 +65,7 @@ function roofRange(points, of) {
 	return [near[0], near[near.length - 1]];
 }
 
-/* Where things are: powers of ten around the points and the ceilings. */
+/* The places of points: powers of ten around the points and the ceilings. */
 function roofAxes(points, peaks, memory, width) {
 	const c = ROOF,
 		log = Math.log10;
@@ -250,7 +250,7 @@ function roofPeaks(points) {
 	return Object.entries(report.gpu.flops_per_second).filter(([unit]) => used.has(unit));
 }
 
-/* Of the kernels that take most time, in their colours; and where the lines come from. */
+/* The kernels that take most time, in their colours; and where the lines come from. */
 function roofLegend(points) {
 	const source = report.gpu.measured
 		? `ceilings: what benchmarks reached on a GPU of this kind (${report.gpu.name.replaceAll("*", " ").trim()})`

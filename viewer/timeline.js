@@ -50,7 +50,7 @@ function extent() {
 
 const laneHeight = (lane) => HEAD + (lane.folded ? 1 : Math.max(1, lane.rows.length)) * ROW + 5;
 
-/* Of a folded group one row is left, in which all of its lanes are drawn. */
+/* A folded group has one row left, in which all of its lanes are drawn. */
 function layOut() {
 	let y = 0;
 	for (const group of view.groups) {
@@ -217,7 +217,7 @@ function drawLane(c, lane, top) {
 	c.fillText(lane.label + more, 22, y + HEAD / 2 + 1);
 }
 
-/* What a folded group shows: the first row of each of its threads, all of its streams. */
+/* A folded group shows these: the first row of each of its threads, all of its streams. */
 function drawFolded(c, group, y) {
 	const lanes = group.lanes.filter((l) => l.kind === (group.device ? "stream" : "calls"));
 	for (const lane of lanes.length ? lanes : group.lanes)
@@ -425,7 +425,7 @@ function makeLinks() {
 		});
 }
 
-/* Of a call what it launched, of an activity the innermost call that launched it. */
+/* For a call its launches, for an activity the innermost call that launched it. */
 function linked(pick) {
 	const link = pick.lane.rows[pick.row].link[pick.i];
 	if (!link) return [];
@@ -484,7 +484,7 @@ function itemFacts(pick) {
 	];
 }
 
-/* What a range was called with: an object of JSON, as whoever recorded it wrote it. */
+/* A range's arguments: an object of JSON, as whoever recorded it wrote it. */
 function argumentFacts(pick, wanted) {
 	const row = pick.lane.rows[pick.row],
 		text = names[detailOf(row, pick.i).text];

@@ -43,7 +43,7 @@ def layer_of(root, seconds):
 
 
 def config_of(dockerfile):
-    """What stands behind FROM: the words that say how the image starts."""
+    """The image behind FROM: the words that say how the image starts."""
     config = {"Env": []}
     with open(dockerfile) as lines:
         for line in lines:

@@ -14,7 +14,7 @@ _started = False
 
 
 def wanted():
-    """What was asked for, as words: see weir-record(1)."""
+    """The recorded things, as words: see weir-record(1)."""
     return set(os.environ.get("WEIR_PYTHON", "operators").split(","))
 
 

@@ -150,7 +150,7 @@ class Exported:
     def measure(self, say=print):
         """Compares it with the module, and prints and returns a row for each batch size."""
         import torch
-        # What was linked without libtorch finds it in the process.
+        # A library that was linked without libtorch finds it in the process.
         libraries = os.path.join(os.path.dirname(torch.__file__), "lib")
         for part in ("libc10.so", "libtorch_cpu.so", "libc10_cuda.so", "libtorch_cuda.so"):
             ctypes.CDLL(os.path.join(libraries, part), mode=ctypes.RTLD_GLOBAL)

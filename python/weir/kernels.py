@@ -74,7 +74,7 @@ class _DLTensor(C.Structure):
 
 
 class _Tensor:
-    """Where a tensor lies, and its shape; it keeps the tensor."""
+    """A tensor's place and shape; it keeps the tensor."""
 
     def __init__(self, of: Any) -> None:
         if not hasattr(of, "__dlpack__"):
@@ -106,8 +106,8 @@ class _Tensor:
 
 
 def _rows(shape: Sequence[int], all_strides: List[Sequence[int]]) -> Tuple[int, int]:
-    """Of the dimensions before the last: how many at the end can be counted with one stride, by all strides of such tensors,
-    and the product of these."""
+    """For the dimensions before the last: how many at the end can be counted with one stride, by
+    all strides of such tensors, and the product of these."""
     taken, rows = 0, 1
     for d in range(len(shape) - 2, -1, -1):
         if any(taken and strides[d] != strides[d + 1] * shape[d + 1] for strides in all_strides):
@@ -230,7 +230,8 @@ def _driver(cuda: Any, name: str, *arguments: Any) -> None:
 
 
 class _Places:
-    """Where tensors are on the GPU while it is entered.  Those of the host have copies there, of which the results go back."""
+    """Holds tensors on the GPU while it is entered.  Tensors of the host have copies there, of
+    which the results go back."""
 
     def __init__(self, library: _Library, t: Dict[str, _Tensor], results: Sequence[str]) -> None:
         self.cuda, self.t, self.results = library.cuda, t, results

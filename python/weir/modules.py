@@ -1,8 +1,8 @@
 """Which torch.nn.Module runs: `encoder.layers.0.self_attn (MultiheadAttention)`.
 
 Global hooks see every module, and leave each module's own hooks alone: PyTorch has fast paths that
-look at those.  What torch.compile traces is left as it is.  Names come from the outermost module
-that is called, the first time that a module below it is seen.
+look at those.  Functions that torch.compile traces are left as they are.  Names come from the
+outermost module that is called, the first time that a module below it is seen.
 """
 import os
 import weakref

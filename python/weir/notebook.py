@@ -1,8 +1,7 @@
 """Weir in notebooks.
 
 `python3 -m weir kernelspec install` adds a kernel to Jupyter, this Python under weir record, which records nothing until
-it is asked to.  A cell that begins with %%weir is recorded, and shows its summary and its page.  What stands behind
-%%weir are options of weir report.
+it is asked to.  A cell that begins with %%weir is recorded, and shows its summary and its page.  he words behind %%weir are options of weir report.
 """
 import argparse
 import html
@@ -22,7 +21,7 @@ _cells = 0
 # ---- the kernel ----
 
 def kernel(name, options):
-    """What Jupyter starts, as its kernel.json says it."""
+    """The command that Jupyter starts, as its kernel.json says it."""
     trace = os.path.join(tempfile.gettempdir(), "weir-notebook-%p.weir")
     return {"argv": [reader.program(), "record", "--quiet", "--level=off", "--gpu", "--python", *options, "-o", trace, "--",
                      sys.executable, "-m", "ipykernel_launcher", "--ext=weir.notebook", "-f", "{connection_file}"],
@@ -30,7 +29,7 @@ def kernel(name, options):
 
 
 def kernels():
-    """Where Jupyter looks for the kernels of this user."""
+    """The folder in which Jupyter looks for the kernels of this user."""
     data = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
     return os.path.join(os.environ.get("JUPYTER_DATA_DIR") or os.path.join(data, "jupyter"), "kernels")
 

@@ -47,7 +47,8 @@ class _Observer:
         return False
 
     def switch(self, shapes):
-        """Where no operator is open.  A thread that has none, or another's, keeps it so."""
+        """The configuration while no operator is open.  A thread that has none, or another's, keeps
+        it so."""
         config = self.full if shapes else self.usual
         if getattr(_here, "config", config) in (None, config):
             return

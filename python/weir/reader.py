@@ -230,7 +230,7 @@ class _Stream:
 
 
 class Trace:
-    """A recording.  What is asked for is read when it is asked for first, and kept.
+    """A recording.  A table is read when it is asked for first, and kept.
 
     Rows by name, with the keys of `weir report --json`: kernels, calls, operators and so on, and memory
     (a row a kind of memory).  Rows one by one, in the order of the file: activities (what ran on GPUs),
@@ -349,7 +349,7 @@ class Trace:
 
 
 def _table(name: str, rows: List[Dict[str, Any]]) -> Table:
-    """Of rows of JSON.  A column is every key that any row has."""
+    """A table of rows of JSON.  A column is every key that any row has."""
     keys = list(dict.fromkeys(key for row in rows for key in row))
     return Table(name, {key: _Values([row.get(key) for row in rows]) for key in keys})
 
@@ -369,7 +369,7 @@ def open(path: Union[str, "os.PathLike[str]"], *more: Union[str, "os.PathLike[st
     """A recording of Weir, or what `weir import` made of another tool's.  Error, once something is asked for,
     if it is none.
 
-    Of several, those of the ranks of one program say, one that has them all.
+    If there are several, those of the ranks of one program say, one that has them all.
 
     A part of it: what began after and before a time ("2.5s"), while a range of that name was open, in the
     steps "N-M", in steps that are no warm-up; as the options of `weir report` say.

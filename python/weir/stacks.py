@@ -1,8 +1,8 @@
 """Frames of Python in recorded call stacks.
 
 Since 3.11 they are not on the stack of C: libweir.so reads them from the interpreter's own
-structures, in the thread that calls CUDA.  Where those have what is different in each version.  So
-it is proved before it is used: a chain of frames is made here, the library is asked to read it, and
+structures, in the thread that calls CUDA.  Each version has some members at another place.  So it
+is proved before it is used: a chain of frames is made here, the library is asked to read it, and
 unless the answer is exactly that chain, code objects, instructions and names included, nothing is
 read, and the recording says why.
 """

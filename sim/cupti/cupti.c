@@ -12,9 +12,10 @@
  *
  * Where the documentation leaves it open, what is worst for the client happens.  Without a flush
  * period full buffers wait for a flush, or until there are too many of them; with one they come
- * back as soon as they are full, and the one that is not, just before a kind is disabled.  What is
- * not handed back when the program ends goes with the library's own exit handler, registered when
- * it is loaded.  Who was refused and flushes nevertheless is told so on standard error.
+ * back as soon as they are full, and the one that is not, just before a kind is disabled.  Records
+ * that are not handed back when the program ends go with the library's own exit handler, registered
+ * when it is loaded.  A client that was refused and flushes nevertheless is told so on standard
+ * error.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -373,7 +374,7 @@ API int cuptiActivityDisable(int kind)
 	return set_enabled(kind, false);
 }
 
-/* Of work that is still running. */
+/* Puts records of work that is still running. */
 static void put_unfinished(void)
 {
 	const uint64_t now = date(read_clock(CLOCK_MONOTONIC));

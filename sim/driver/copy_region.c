@@ -1,5 +1,5 @@
 /*
- * What copies and fills do to bytes, how far they may reach, and how long they take:
+ * The effect of copies and fills on bytes, how far they may reach, and how long they take:
  *
  *	copy  latency + bytes / PCIe rate; between device places 2 * bytes / memory rate
  *	fill  latency + bytes / memory rate

@@ -25,7 +25,7 @@ enum {
 
 static const char magic[8] = "weirgpu";
 
-/* What processes that share a device must agree about. */
+/* The settings on which processes that share a device must agree. */
 struct settings {
 	uint64_t law_size, memory, slice_ns, switch_ns, speed; /* in millionths */
 	uint32_t devices, mps;

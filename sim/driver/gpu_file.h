@@ -1,7 +1,7 @@
 /*
  * A device that processes share: those whose WEIR_SIM names the same file, gpu=FILE, map it and
  * find in it each device's law (src/law/law.h), the memory that each process has taken, and a lock.
- * Whoever comes first makes it; a file that no living process uses begins anew.
+ * The first process makes it; a file that no living process uses begins anew.
  *
  * Nobody runs the device: whoever has the lock first moves the law to the present, which is
  * CLOCK_MONOTONIC since the file began, times the speed.  Functions may be called under the driver
@@ -34,8 +34,8 @@ uint64_t gpu_told_ns(uint64_t interval_ns);
 /* 0, -EAGAIN: later; -ESTALE: see gpu_pop(). */
 int gpu_submit(int device, struct law_work *work, uint64_t *ret_id);
 /*
- * What has ended by now, at most max of them.  -ESTALE, once: all that was handed over is lost and
- * no id means anything any more.
+ * The kernels that have ended by now, at most max of them.  -ESTALE, once: all that was handed over
+ * is lost and no id means anything any more.
  */
 int gpu_pop(struct law_done *ret_done, size_t max, size_t *ret_count);
 /* The CLOCK_MONOTONIC at which something of this process may end, or at which to look again at the

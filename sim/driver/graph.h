@@ -34,8 +34,8 @@ int op_clone(const struct op *op, struct op *ret_op);
 void op_fini(struct op *op);
 
 /*
- * What node parameters mean.  Kernel operations own their parameters afterwards; a child
- * graph is only borrowed.
+ * The meaning of node parameters.  Kernel operations own their parameters afterwards; a child graph
+ * is only borrowed.
  */
 int op_kernel(const struct cu_kernel_node_params *p, bool v2, struct op *ret_op);
 int op_memcpy(const struct cu_memcpy3d *p, struct op *ret_op);

@@ -11,7 +11,7 @@
 
 enum { MAX_FILE = 1 << 30 };
 
-/* What an image pointer may point at first: struct __fatBinC_Wrapper_t. */
+/* The first struct to which an image pointer may point: struct __fatBinC_Wrapper_t. */
 struct wrapper {
 	uint32_t magic, version;
 	const void *data;
@@ -538,7 +538,7 @@ int sim_cuFuncGetModule(void **ret_module, void *handle)
 	return CUDA_SUCCESS;
 }
 
-/* What the image says about a kernel or a function, or NULL. */
+/* The image's description of a kernel or a function, or NULL. */
 static const struct image_kernel *described(void *handle)
 {
 	struct kernel *kernel = obj_find(handle, OBJ_KERNEL);

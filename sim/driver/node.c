@@ -28,7 +28,8 @@ static int add(void **ret_node, void *graph_handle, void **deps, size_t count, c
 	return CUDA_SUCCESS;
 }
 
-/* The operations that parameters mean.  What op_kernel() keeps is the caller's to free. */
+/* The operations that parameters mean.  The parameters that op_kernel() keeps are the caller's to
+ * free. */
 
 int op_kernel(const struct cu_kernel_node_params *p, bool v2, struct op *ret_op)
 {
@@ -316,7 +317,7 @@ static int kernel_params(void *handle, struct node **ret_node, void *params)
 	return r ? r : op_check(&(*ret_node)->op);
 }
 
-/* What _v1 and _v2 have in common. */
+/* The common members of _v1 and _v2. */
 static void fill_kernel_params(const struct op *op, struct cu_kernel_node_params *p)
 {
 	const struct launch *l = &op->launch;

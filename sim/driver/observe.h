@@ -1,6 +1,6 @@
 /*
- * What the device does, told to whoever asked: the double of CUPTI.  Until somebody asks,
- * nothing here costs anything.
+ * The device tells its work to whoever asked: the double of CUPTI.  Until somebody asks, nothing
+ * here costs anything.
  *
  * Dates are CLOCK_MONOTONIC also in virtual time, where work is done at the call: it is said
  * to start when it was handed over or what it waits for has ended, and to take as long as the

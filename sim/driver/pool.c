@@ -62,7 +62,7 @@ bool pools_release(int device)
 	return some;
 }
 
-/* What it kept is counted first, so that it is not released for the rest. */
+/* The pool's kept memory is counted first, so that it is not released for the rest. */
 int pool_take(struct pool *p, int device, size_t bytes)
 {
 	if (!p)

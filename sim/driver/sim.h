@@ -85,9 +85,9 @@ struct fence {
 
 struct work {
 	uint64_t cost_ns;
-	/* What the device does: called once, under the lock.  May be NULL. */
+	/* The device's part: called once, under the lock.  May be NULL. */
 	void (*effect)(void *arg);
-	/* What a host thread does: called once, without the lock.  May be NULL. */
+	/* A host thread's part: called once, without the lock.  May be NULL. */
 	void (*host)(void *arg);
 	/* Releases arg.  May be NULL. */
 	void (*drop)(void *arg);
@@ -115,7 +115,7 @@ struct fence *timeline_submit(const struct work *work, struct fence *const *deps
  * the last thing a call does.
  */
 void timeline_throttle(void);
-/* What a shared device has done by now is done. */
+/* Ends the work that a shared device has done by now. */
 void timeline_look(void);
 uint64_t timeline_now_ns(void);
 /* Moves virtual time forward to a moment at which the host has waited for the device. */
@@ -163,7 +163,7 @@ struct context {
 	size_t limits[10];
 	size_t own_bytes; /* of the device, that it takes itself */
 	int cache_config, shared_config;
-	/* Of a green context: the primary one that it stands for, whose everything else is. */
+	/* For a green context: the primary one that it stands for, whose everything else is. */
 	struct context *base;
 	struct green *green;
 	unsigned peers;         /* bit per device that this context may reach */
@@ -212,7 +212,7 @@ struct stream *stream_new(struct context *ctx, unsigned flags, int priority);
 void stream_free(struct stream *stream);
 /*
  * Puts work on a stream, behind what is there, what the legacy stream implies, and one more
- * fence (or NULL).  What comes later waits for it.  Borrows extra; the answer is borrowed.
+ * fence (or NULL).  Later work waits for it.  Borrows extra; the answer is borrowed.
  */
 struct fence *stream_submit(struct stream *stream, const struct work *work, struct fence *extra);
 /* Makes what comes later on a stream wait for a fence. */
@@ -325,7 +325,7 @@ int range_add(const struct range *like, struct range **ret_range);
 void range_remove(struct range *range);
 void range_free(struct range *range);
 void ranges_free(struct context *ctx);
-/* What allocation nodes have on a device. */
+/* The bytes of allocation nodes on a device. */
 size_t ranges_of_graphs(int device);
 
 /* Pools: what is freed stays with its pool until somebody waits for the device, and up to the
@@ -388,7 +388,7 @@ void observe_sync(uint32_t what, uint32_t context, uint64_t stream, uint64_t sin
 
 /* Launches. */
 
-/* What cuLaunchKernel's extra array may hold. */
+/* The keys of cuLaunchKernel's extra array. */
 enum { PARAM_END = 0, PARAM_BUFFER_POINTER = 1, PARAM_BUFFER_BYTES = 2 };
 
 struct launch {

@@ -1,5 +1,5 @@
 /*
- * What the simulated driver puts into the 128 bytes of a CUtensorMap, so that a test can see what a
+ * The simulated driver's words in the 128 bytes of a CUtensorMap, so that a test can see what a
  * program has described.  The real driver's content is its own.
  */
 #ifndef SIM_TENSOR_MAP_H
@@ -12,7 +12,7 @@ struct sim_tensor_map {
 	uint64_t size[5], pitch[4]; /* elements, bytes */
 	uint16_t box[5], step[5];
 	uint8_t rank, type, interleave, swizzle, promotion, fill;
-	/* Of im2col, whose box is channels and pixels: the corners, without the channels. */
+	/* For im2col, whose box is channels and pixels: the corners, without the channels. */
 	int16_t first[3], last[3];
 };
 

@@ -24,7 +24,7 @@
 /*
  * A device that processes share (gpu_file.h) has a law of its own: work is handed to it as soon as
  * all that it waits for is done or handed to the same device, and is done when that says so, with
- * its dates. Whoever waits asks it, and sleeps until the next date at which something may end
+ * its dates. A waiting thread asks it, and sleeps until the next date at which something may end
  * there, so that only host functions, and work behind them, need the driver thread.
  */
 enum {
@@ -276,7 +276,7 @@ static bool collect(void)
 	return count != 0;
 }
 
-/* What has ended is done, also where the driver thread has not had a processor since. */
+/* Work that has ended is done, also if the driver thread has not had a processor since. */
 static bool catch_up(void)
 {
 	for (struct pending **link = &first; *link; link = &(*link)->next) {

@@ -1,8 +1,7 @@
 /*
- * What the environment asks of the simulated driver: WEIR_SIM=key=value,… or WEIR_SIM=@FILE
- * with one key=value a line.  Read once, at the first call into the library; afterwards
- * everything here but the fault counters is constant, so any thread may read it.
- * sim/README.md lists the keys.
+ * The environment's orders to the simulated driver: WEIR_SIM=key=value,… or WEIR_SIM=@FILE with one
+ * key=value a line.  Read once, at the first call into the library; afterwards everything here but
+ * the fault counters is constant, so any thread may read it. sim/README.md lists the keys.
  */
 #ifndef SIM_SCRIPT_H
 #define SIM_SCRIPT_H
@@ -43,7 +42,7 @@ void script_load(void);
 /* NULL, or the reason why the script is not understood. */
 const char *script_error(void);
 
-/* Of the host, in real time. */
+/* Waits on the host, in real time. */
 void script_wait_ns(uint64_t ns);
 
 /* Waits as a delay rule says, then returns the code of the fault due now, or 0. */

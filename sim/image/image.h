@@ -1,7 +1,7 @@
 /*
- * What a loadable image says about its kernels.  An image is PTX text, a cubin (ELF), or a
- * fat binary that holds several of them; the parser picks what a device of the given
- * capability would run and lists its kernels and variables.
+ * A loadable image's description of its kernels.  An image is PTX text, a cubin (ELF), or a fat
+ * binary that holds several of them; the parser picks what a device of the given capability would
+ * run and lists its kernels and variables.
  *
  * The bytes come from outside: nothing is read beyond the size given, all sums are checked,
  * and a wrong image is an answer.  Functions return 0 or a CUresult.  No globals, no lock.
@@ -44,7 +44,7 @@ struct image {
 	size_t global_count;
 };
 
-/* What a wrapper around a fat binary begins with; the driver follows its pointer. */
+/* The begin of a wrapper around a fat binary; the driver follows its pointer. */
 enum {
 	IMAGE_WRAPPER_MAGIC = 0x466243b1,
 	IMAGE_FATBIN_MAGIC = (int)0xba55ed50,

@@ -1,7 +1,7 @@
 /*
  * A test double of NVIDIA's management library, libnvidia-ml.so.1: what nvml.h publishes, as far as
- * Weir asks for it.  Its GPUs are those of the simulated driver, by UUID.  What they say follows
- * from how often a GPU was asked for its utilisation, so that tests know it:
+ * Weir asks for it.  Its GPUs are those of the simulated driver, by UUID.  Their values follow from
+ * how often a GPU was asked for its utilisation, so that tests know them:
  *
  *	WEIR_SIM_NVML=key,key…
  *		gpus=N		so many GPUs (1)

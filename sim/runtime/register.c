@@ -1,6 +1,6 @@
 /*
- * What compiled programs register before main(): fat binaries, and under each the host
- * stubs of kernels and the host shadows of variables.  Nothing is loaded until it is used.
+ * Compiled programs register this before main(): fat binaries, and under each the host stubs of
+ * kernels and the host shadows of variables.  Nothing is loaded until it is used.
  */
 #include "rt.h"
 
