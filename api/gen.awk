@@ -66,7 +66,7 @@ function bytes_expr(i,	m, spec, part, count, j, text, factor) {
 function word_expr(j,	k, t) {
 	k = kind_of(type[j]); t = c_type(type[j])
 	if (from[j] != "") return "derive_" substr(from[j], 1, length(from[j]) - 1) "_)"
-	if (out[j]) return "(c->result || !" arg[j] "_ ? 0 : word_of_" width(type[j]) "(" arg[j] "_))"
+	if (out[j]) return "answer_" width(type[j]) "(c->result, " arg[j] "_)"
 	if (k == "ptr" && t ~ /\*$/) return "(uintptr_t)" arg[j] "_"
 	if (k == "float") return "float_bits(" arg[j] "_)"
 	if (k == "int" || k == "enum") return "(uint64_t)(int64_t)" arg[j] "_"

@@ -1,6 +1,7 @@
 /*
- * The wrappers of the other functions: of contexts, modules, graphs that are built, textures, and
- * what other libraries share.  The driver takes microseconds and more for each.
+ * The wrappers of the other functions: of copies, memory, contexts, modules, graphs that are built,
+ * textures, and what other libraries share.  The driver takes about a microsecond and more for
+ * each.  Queries are here when they fail.
  */
 #include "hook/core/wrapper.h"
 

@@ -169,20 +169,20 @@ INLINE bool count_quickly(enum fn fn)
 
 void count_bytes(enum fn fn, uint64_t bytes);
 
-/* The word that a pointer to the driver's answer points to. */
-static inline uint64_t word_of_u64(const void *p)
+/* The driver's answer behind a pointer, as a word; 0 if there is none. */
+static inline uint64_t answer_u64(int result, const void *p)
 {
-	return *(const uint64_t *)p;
+	return result || !p ? 0 : *(const uint64_t *)p;
 }
 
-static inline uint64_t word_of_u32(const void *p)
+static inline uint64_t answer_u32(int result, const void *p)
 {
-	return *(const uint32_t *)p;
+	return result || !p ? 0 : *(const uint32_t *)p;
 }
 
-static inline uint64_t word_of_i32(const void *p)
+static inline uint64_t answer_i32(int result, const void *p)
 {
-	return (uint64_t)(int64_t) * (const int32_t *)p;
+	return result || !p ? 0 : (uint64_t)(int64_t) * (const int32_t *)p;
 }
 
 #endif

@@ -70,3 +70,43 @@ void call_commit_apart(struct record *r, enum fn fn)
 {
 	call_commit(r, fn);
 }
+
+void *plain_enter(struct call *c, enum fn fn, uint32_t bits, bool blocks, const void *caller)
+{
+	void *real = real_at(fn);
+	if (!real)
+		real = resolve(fn, caller);
+	if (!call_is_wanted(c, fn, bits) || query_is_counted(c))
+		return real;
+	if (blocks)
+		call_begin_long(c);
+	else
+		call_begin(c);
+	if (bits & CONTROL_RUNTIME)
+		call_looks(c);
+	return real;
+}
+
+bool plain_answered(struct call *c, bool blocks)
+{
+	if (!want_is_any(c->want))
+		return false;
+	if (blocks)
+		call_returned();
+	if (!(c->want & CONTROL_QUERY_COUNT))
+		return true;
+	if (query_count(c))
+		return false;
+	c->begun = clock_now();
+	return true;
+}
+
+void plain_captured(struct record *r, void *stream, bool per_thread)
+{
+	mark_captured(r, stream, per_thread);
+}
+
+void plain_left(void)
+{
+	call_left();
+}

@@ -173,6 +173,21 @@ INLINE bool call_is_counted(const struct call *c)
 	return c->want & CONTROL_COUNT && !c->result;
 }
 
+/* ---- calls that are recorded, and no more: see plain_row.inc ---- */
+
+/*
+ * Begins a call and returns the real function. `blocks`: the call may wait. `caller`: an address in
+ * the object that called the wrapper.
+ */
+void *plain_enter(struct call *c, enum fn fn, uint32_t bits, bool blocks, const void *caller);
+
+/* Whether the call is to be recorded, once the driver has answered. */
+bool plain_answered(struct call *c, bool blocks);
+
+/* mark_captured() and call_left(), as functions. */
+void plain_captured(struct record *r, void *stream, bool per_thread);
+void plain_left(void);
+
 /* ---- launches ---- */
 
 static inline void launch_fill(struct record *r, const struct launch_shape *s)
