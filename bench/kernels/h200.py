@@ -704,7 +704,7 @@ def operators():
 
 @one
 def run_program(name, *command):
-    """What it prints."""
+    """The printed lines."""
     ran = subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=60)
     result["examples"][name] = ran.stdout.strip()[-2000:]
     expect(name, ran.returncode == 0, ran.stderr[-600:])

@@ -10,7 +10,7 @@
  *		buffer=N	a buffer is handed back after N records
  *		unfinished	a forced flush hands out one record of each kind without an end
  *
- * Where the documentation leaves it open, what is worst for the client happens.  Without a flush
+ * If the documentation leaves it open, this does what is worst for the client.  Without a flush
  * period full buffers wait for a flush, or until there are too many of them; with one they come
  * back as soon as they are full, and the one that is not, just before a kind is disabled.  Records
  * that are not handed back when the program ends go with the library's own exit handler, registered

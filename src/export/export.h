@@ -91,7 +91,7 @@ const struct call_link *export_link_of(
 /* The stack of a call, into x->stacks.rows, or STACK_NONE. */
 uint32_t export_stack_of(const struct export *x, const struct export_call *c);
 
-/* What the call was given, so far as it was recorded, into the object of JSON that is open. */
+/* The call's arguments, so far as they were recorded, into the object of JSON that is open. */
 struct json;
 void export_put_args(struct export *x, struct json *j, const struct export_call *c);
 

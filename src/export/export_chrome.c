@@ -177,7 +177,7 @@ static const struct occupancy_device *limits_of(const struct meta_device *d)
 	return occupancy_device_find(d->capability >> 16, d->capability & 0xffff);
 }
 
-/* What the recording knows of the device, and what all of its compute capability have. */
+/* Puts the recording's facts of the device, and those of its compute capability. */
 static void put_device(struct export *x, struct json *j, const struct meta_device *d)
 {
 	const struct occupancy_device *limits = limits_of(d);

@@ -299,7 +299,7 @@ static void put_shape(struct block *b, const struct gpu_activity *w)
 	put(b, shared, w->shared_dynamic);
 }
 
-/* Of the range that an activity was asked for in; the name of a range is one of meta's. */
+/* Puts the range that an activity was asked for in; the name of a range is one of meta's. */
 static void put_owner(struct export *x, struct block *b, const struct owners *o, uint32_t at)
 {
 	const uint32_t name = owners_name(o, at);

@@ -1,7 +1,7 @@
 /*
  * Writes requests to a server of models as spans of OpenTelemetry, in OTLP's JSON
  * (opentelemetry.io, trace.proto): a span for each request, in the trace of its client if that sent
- * a traceparent, and a span inside for each of its times in order.  What GPUs did for it are
+ * a traceparent, and a span inside for each of its times in order.  The GPUs' work for it is in
  * attributes.
  */
 #include "export/export.h"

@@ -43,7 +43,7 @@ enum annotation {
 
 enum thread_part { PART_CALLS, PART_RANGES, PART_PYTHON };
 
-/* Where a range that may cross others begins or ends; one without a length is one instant. */
+/* The begin or end of a range that may cross others; one without a length is one instant. */
 struct edge {
 	uint64_t ticks;
 	uint32_t process, name;
@@ -408,7 +408,7 @@ static void pop(struct perfetto *s, uint64_t ns)
 	expect(ns != UINT64_MAX || !s->depth, "all that began has ended");
 }
 
-/* What has begun ends then, no later than what is around it. */
+/* The slice that has begun ends then, no later than the one around it. */
 static void push_end(struct perfetto *s, uint64_t ns)
 {
 	expect(!s->depth || ns <= s->ends[s->depth - 1], "what is inside ends first");

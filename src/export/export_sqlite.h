@@ -35,7 +35,7 @@ enum table {
 	TABLES
 };
 
-/* What is not inserted. */
+/* Statements that insert nothing. */
 enum statement { INHERIT, INHERIT_EARLIER, ADOPT, STATEMENTS };
 
 extern const char *const db_statements[STATEMENTS];

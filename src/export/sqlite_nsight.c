@@ -14,7 +14,7 @@
 #define GLOBAL_PID(of) "(" of ".pid * 16777216)"
 #define GLOBAL_TID(of) "(" of ".pid * 16777216 + (" of ".tid & 16777215))"
 
-/* What all activities of devices begin with. */
+/* All activities of devices begin with these columns. */
 #define ACTIVITY                                                                                         \
 	"w.start AS start, w.end AS end, w.deviceId AS deviceId, w.contextId AS contextId, "             \
 	"NULL AS greenContextId, w.streamId AS streamId, w.correlationId AS correlationId, " GLOBAL_PID( \

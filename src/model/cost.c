@@ -194,7 +194,7 @@ static double along(const struct shape *list, unsigned i)
 	return list->dim[i < list->dims ? i : 0];
 }
 
-/* Of the output in one dimension; 0 for none. */
+/* The output's length in one dimension; 0 for none. */
 static double out_length(const struct conv *v, double in, double kernel, unsigned i)
 {
 	const double reach = along(&v->dilation, i) * (kernel - 1) + 1;
@@ -243,9 +243,8 @@ static bool cost_conv(
 }
 
 /*
- * Whether the weight's first dimension is the image's channels, not the output's.  Where both are
- * as many, the larger of image and output tells: a convolution does not grow it but for its
- * padding.
+ * Whether the weight's first dimension is the image's channels, not the output's.  If both are as
+ * many, the larger of image and output tells: a convolution does not grow it but for its padding.
  */
 static bool looks_transposed(
 	const struct shape *gradient, const struct shape *image, const struct shape *weight)
@@ -294,7 +293,7 @@ static enum causal causal_of(const struct operator_rule *r, const struct inputs 
 	return last || given.dim[0] > 1 ? CAUSAL_LAST : CAUSAL_FIRST;
 }
 
-/* Of `queries` queries and as many places in keys, those that may see each other. */
+/* The pairs that may see each other, of `queries` queries and as many places in keys. */
 static double pairs_of(enum causal causal, double queries, double keys)
 {
 	const double both = queries < keys ? queries : keys, triangle = both * (both + 1) / 2;
@@ -504,7 +503,7 @@ static bool is_complex(const char *args)
 	return word && n > 7 && !memcmp(word, "complex", 7);
 }
 
-/* What single precision is multiplied by, where the call says so. */
+/* The unit of products in single precision, if the call says it. */
 static void find_unit(const char *args, struct element *e)
 {
 	static const char by[] = "float32_by_";

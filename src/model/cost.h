@@ -33,9 +33,9 @@ struct cost {
 bool cost_of(const char *operator, const char * args, struct cost *ret_cost);
 
 /*
- * What does a product.  When that is narrower than the type, as FP16 where the type is FP32, it was
- * given tensors of another type, as by autocast, and bytes are not known.  GPU_UNITS: by none whose
- * peak is known.
+ * The unit that does a product.  When that is narrower than the type, as FP16 where the type is
+ * FP32, it was given tensors of another type, as by autocast, and bytes are not known.  GPU_UNITS:
+ * by none whose peak is known.
  */
 void cost_put_unit(struct cost *c, enum gpu_unit unit);
 
@@ -54,8 +54,8 @@ struct cost_table {
 	ARRAY(struct cost) v;
 };
 
-/* Where the cost is, or COST_NONE when it is not known.  The texts are those of the trace's names,
- * or NULL, and told apart by where they are. */
+/* The place of the cost, or COST_NONE when it is not known.  The texts are those of the trace's
+ * names, or NULL, and told apart by where they are. */
 void cost_table_find(struct cost_table *t, const char *name, const char *args, uint32_t *ret_cost);
 void cost_table_fini(struct cost_table *t);
 

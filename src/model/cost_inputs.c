@@ -177,8 +177,8 @@ static void take_concrete(struct inputs *in, unsigned i, const char *text, size_
 }
 
 /*
- * Where types are not known: tensors are of the type of the module that the operator runs in, or
- * under autocast, which leaves FP64 as it is, of the type that autocast gives products.
+ * If types are not known: tensors are of the type of the module that the operator runs in, or under
+ * autocast, which leaves FP64 as it is, of the type that autocast gives products.
  */
 static void take_module_type(struct inputs *in, const char *args)
 {

@@ -46,7 +46,7 @@ const char *cost_read_numbers(const char *p, struct shape *to);
 
 double cost_elements(const struct shape *s);
 
-/* Of a type by its name, as PyTorch or calls of libraries write it. */
+/* The element of a type by its name, as PyTorch or calls of libraries write it. */
 struct element cost_element_of(const char *word, size_t n);
 
 /* All of a range's arguments; false when they tell of no inputs. */

@@ -13,7 +13,7 @@
 
 #define NONE UINT32_MAX
 
-/* Who did what an operator asked for: device_cost.c. */
+/* The kernels that did an operator's work: device_cost.c. */
 struct doing {
 	uint64_t ns; /* of the kernels that did it; 0: no such was seen, or one inside did it */
 	uint32_t count;
@@ -95,7 +95,7 @@ void cost_sum(struct joiner *j, owner_fn *owner_span);
  * operator_shapes.c.  Before activities are claimed.  0 or -errno. */
 int cost_alike(struct joiner *j);
 
-/* Of one name and kind, whatever their shapes. */
+/* Whether both have one name and kind, whatever their shapes. */
 static inline bool is_namesake(const struct joiner *j, const struct span *a, const struct span *b)
 {
 	const struct operator_row *rows = j->r->operators.v;

@@ -101,7 +101,7 @@ static struct moved_row *moved_of(struct report *r, const struct copy_row *c)
 	return new;
 }
 
-/* What devices moved, instead of what calls asked for. */
+/* Puts the bytes that devices moved in place of those that calls asked for. */
 static void replace_moved(struct report *r)
 {
 	bool copies = false, sets = false;
@@ -139,8 +139,8 @@ static bool is_sampled(const struct activity_row *w)
 	return w->kind == GPU_KERNEL || w->kind == GPU_GRAPH;
 }
 
-/* Of those that were timed: the part behind other work.  Events take time there; on an idle stream
- * the host does so, until it has recorded the second. */
+/* For timed activities: the part behind other work.  Events take time there; on an idle stream the
+ * host does so, until it has recorded the second. */
 static double busy_share(const struct activity_row *w)
 {
 	return w->hist.count ? 1 - (double)w->idle_count / (double)w->hist.count : 1;
@@ -178,7 +178,7 @@ static uint64_t launched(const struct report *r, struct map *names, const struct
 }
 
 /*
- * What was measured holds more than the work: what events alone take, of which the least is taken
+ * The measured time holds more than the work: what events alone take, of which the least is taken
  * off, how long the stream waited for the host, of which the end is not known exactly, and the host
  * until it recorded the event behind, where the work was over by then.  So the work took at least
  * what is left without all of that, and at most what was measured.

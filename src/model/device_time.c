@@ -194,7 +194,7 @@ static void find_owners(struct joiner *j)
 
 /* ---- activities ---- */
 
-/* What has no name is what it is. */
+/* An activity without a name is called by its kind. */
 static const char *kind_text(uint16_t kind)
 {
 	return kind == GPU_MEMCPY   ? "memcpy"
@@ -357,7 +357,7 @@ static void cover(struct span *s, uint64_t first_ns, uint64_t last_ns)
 	s->last_ns = s->last_ns > last_ns ? s->last_ns : last_ns;
 }
 
-/* What an event pair measured besides the work. */
+/* Counts the time that an event pair measured besides the work. */
 static void count_events(struct report *r, struct activity_row *row, const struct gpu_activity *w)
 {
 	struct event_pairs *pairs = &r->event_pairs;
@@ -470,7 +470,7 @@ static void add_device(struct span *to, const struct span *from)
 	cover(to, from->first_ns, from->last_ns);
 }
 
-/* What a thread did for another that is inside of ranges: theirs, too. */
+/* A thread's work for another that is inside of ranges counts in them: theirs, too. */
 static void sum_alones(struct joiner *j)
 {
 	for (size_t i = 0; i < j->spans.n; i++) {
@@ -571,7 +571,7 @@ static void add_moments(struct joiner *j)
 	}
 }
 
-/* Waits name the streams by numbers of their own.  Those of streams without activities are left
+/* Waits name the streams by numbers of their own.  Waits of streams without activities are left
  * out.
  */
 static void name_waits(struct joiner *j)
@@ -615,7 +615,7 @@ static int account(struct joiner *j)
 	return timeline_fill(j->r, to, &j->thread_map, j->thread_process.n);
 }
 
-/* What was counted in several places. */
+/* Checks values that are counted in several places. */
 static void check_counts(const struct joiner *j)
 {
 	const struct report *r = j->r;

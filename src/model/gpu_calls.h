@@ -45,8 +45,8 @@ struct gpu_calls {
 	ARRAY(struct gpu_call) v; /* thread by thread, in the order of their ends */
 };
 
-/* Of calls that were made inside others only the inner ones.  0 or -errno; damaged chunks are
- * passed over. */
+/* If calls were made inside others, only the inner ones.  0 or -errno; damaged chunks are passed
+ * over. */
 int gpu_calls_load(const struct trace *t, struct gpu_calls *ret_calls);
 
 #endif

@@ -52,7 +52,7 @@ void host_time_fini(struct host_time *h);
 void host_time_split(
 	struct host_time *h, uint32_t thread, uint64_t from, uint64_t to, uint64_t ns[HOST_STATES]);
 
-/* What the thread was doing at that time. */
+/* The thread's state at that time. */
 enum host_state host_time_state(const struct host_time *h, uint32_t thread, uint64_t ns);
 
 #endif

@@ -26,7 +26,7 @@ struct memory_op {
 };
 #define MEMORY_NEVER UINT32_MAX
 
-/* Who allocated: each combination that occurs, once. */
+/* The source of an allocation: each combination that occurs, once. */
 struct memory_source {
 	uint64_t stream, pool; /* pool 0: the device's own */
 	uint32_t process, tid;
@@ -38,7 +38,7 @@ static inline struct map_key memory_source_key(const struct memory_source *s)
 	return MAP_KEY((uint64_t)s->process << 32 | s->tid, s->stream, s->pool, s->has_stream);
 }
 
-/* What a call does to addresses and handles of virtual memory. */
+/* A call's effect on addresses and handles of virtual memory. */
 enum vmm_what {
 	VMM_NOTHING,
 	VMM_UNMAP, /* in the order in which those of one tick are taken */
@@ -62,10 +62,11 @@ struct vmm_op {
 };
 
 /* A class of functions of imported traces: what an allocator had done when its profiler began, and
- * what the profiler did not see.  What has no known address has a small number instead, from 1. */
+ * what the profiler did not see.  A block without a known address has a small number instead, from
+ * 1. */
 #define MEMORY_UNSEEN "unseen"
 
-/* What an allocator above the driver said that it had from it, on one device, at a moment. */
+/* The bytes that an allocator above the driver reported as its own, on one device, at a moment. */
 struct reserved_note {
 	uint64_t ticks, bytes;
 	uint32_t process, device;
@@ -96,7 +97,7 @@ struct memory_list { /* of one worker */
 
 #define MEMORY_LISTS 65u /* at most: one a worker, and one more */
 
-/* What the call does to virtual memory: enum vmm_what. */
+/* The call's effect on virtual memory: enum vmm_what. */
 uint8_t memory_vmm_role(const struct schema_fn *fn);
 
 /* Whether the function gives out memory or addresses, or takes them back. */

@@ -1,6 +1,6 @@
 target_link_libraries(model PRIVATE Threads::Threads m)
 
-# What operators must do, by two tables.
+# The costs of operators, by two tables.
 make_of_libraries(library_rules.tbl rules)
 add_custom_command(OUTPUT ${GEN}/operator_rules.h
 	COMMAND ${AWK} -f ${PROJECT_SOURCE_DIR}/api/operator.awk

@@ -88,7 +88,7 @@ static int take_calls(struct finder *l)
 	return e;
 }
 
-/* Of an imported trace, whose calls do not say what they launch. */
+/* Takes the activities of an imported trace, whose calls do not say what they launch. */
 static int take_activities(struct finder *l)
 {
 	struct cursor at = { .t = l->j->r->trace, .buf = &l->buf };

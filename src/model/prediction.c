@@ -50,7 +50,7 @@ static int group_order(const void *one, const void *two)
 	return a->group < b->group ? -1 : a->group > b->group;
 }
 
-/* Of n pairs, which are put into another order; n > 0. */
+/* Sums n pairs, which are put into another order; n > 0. */
 static struct prediction_row sum(struct pair *v, size_t n)
 {
 	struct prediction_row row = { .count = n };

@@ -137,7 +137,8 @@ static void total_moved(struct report *r, const struct call_row *c)
 	to->bytes = sat_add(to->bytes, c->bytes);
 }
 
-/* What is no call has no row among the calls, nor has what was only called before what is read. */
+/* An allocator's event has no row among the calls, nor has a function that was only called before
+ * the part. */
 static void drop_allocators(struct report *r)
 {
 	size_t n = 0;
@@ -278,7 +279,7 @@ static void index_newest(const struct report *r, struct map *ids)
 	}
 }
 
-/* What each thread was in, as its account says. */
+/* The call that each thread was in, as its account says. */
 static int find_inflight(struct report *r, const struct map *index)
 {
 	struct chunk_buf buf = { 0 };

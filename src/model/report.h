@@ -128,7 +128,7 @@ struct moved_row {
 			       did */
 };
 
-/* What bounds an activity. */
+/* The bound of an activity. */
 enum bound_class { BOUND_UNKNOWN, BOUND_COMPUTE, BOUND_MEMORY, BOUND_LATENCY, BOUND_LAUNCH };
 
 /* How it is known: from FLOPs and bytes, from times and shapes alone, or from a name. */
@@ -136,7 +136,7 @@ enum bound_basis { BASIS_NONE, BASIS_COST, BASIS_TIME, BASIS_NAME };
 
 extern const char *const bound_class_name[], *const bound_basis_name[];
 
-/* What activities took whose ceiling is known, and what it would have taken there. */
+/* The time of activities whose ceiling is known, and their time at the ceiling. */
 struct roofline_share {
 	double ns, ideal_ns;
 };
@@ -157,7 +157,7 @@ struct roofline {
 	uint8_t class, basis; /* enum bound_class, enum bound_basis */
 };
 
-/* What ran on devices under one name. */
+/* Device activities of one name. */
 struct activity_row {
 	char *name; /* demangled */
 	const char *mangled;
@@ -180,7 +180,7 @@ struct activity_row {
 	struct launch_shape shape;
 	struct hist hist;     /* nanoseconds */
 	struct spread spread; /* of the same */
-	/* Of those whose call is known: from its return to their start. */
+	/* For activities whose call is known: from its return to their start. */
 	uint64_t queued_ns, queued_count;
 	uint64_t starved_ns; /* nothing ran before it began, since the host was still launching */
 	uint64_t starved_count; /* of count: before which that was longer than they then ran */
@@ -215,8 +215,8 @@ struct operator_row {
 	uint64_t device_total_ns; /* with the ranges inside */
 	struct hist host_hist;    /* of single ones, in ticks */
 	struct hist device_hist;  /* of single ones with activities, in nanoseconds */
-	/* Of single ones that a program names, in nanoseconds: from the start of the first activity
-	 * that was asked for inside to the end of the last. */
+	/* For single ranges that a program names, in nanoseconds: from the start of the first
+	 * activity that was asked for inside to the end of the last. */
 	struct hist span_hist;
 	uint64_t span_ns; /* of all those together */
 	struct roofline roofline;
@@ -249,7 +249,7 @@ struct device_row {
 	uint64_t kernel_ns, copy_ns, set_ns;
 };
 
-/* What one thread did; of calls to the driver but for `calls`. */
+/* One thread's sums; of calls to the driver but for `calls`. */
 struct thread_sums {
 	uint32_t number; /* of trace_number_threads(): a tid may come again */
 	uint32_t process, tid;
@@ -288,11 +288,11 @@ enum wall_part {
 	WALL_PARTS
 };
 
-/* What the parts are called in JSON, and in words: one thing, one name.  Those of the critical path
- * are in path.h. */
+/* The names of the parts in JSON, and in words: one thing, one name.  path.h has those of the
+ * critical path. */
 extern const char *const wall_part_name[WALL_PARTS], *const wall_part_text[WALL_PARTS];
 
-/* What the span of a range is, in a line to stand below a table that has it. */
+/* The meaning of a range's span, in a line to stand below a table that has it. */
 extern const char range_span_meaning[];
 
 /*
@@ -321,8 +321,8 @@ enum idle_issued {
 	ISSUED_BY_SAME_CALL, /* by the same call as the activity before */
 };
 
-/* Who kept the host from asking for the next activity: src/blame.  Names are numbers in meta.names,
- * or META_NONE. */
+/* The thread that kept the host from asking for the next activity: src/blame.  Names are numbers in
+ * meta.names, or META_NONE. */
 struct idle_culprit {
 	uint64_t call_ns; /* of the gap the thread spent in that call; 0: no call is to blame */
 	uint16_t call_fn;
@@ -417,7 +417,7 @@ struct report {
 	struct memory_detail *memory_detail; /* memory.h */
 	ARRAY(struct thread_row) threads;
 
-	/* Of traces that say what ran on devices: see docs/reference/trace-format.md. */
+	/* For traces that say what ran on devices: see docs/reference/trace-format.md. */
 	ARRAY(struct activity_row) activities; /* by total time */
 	ARRAY(struct copy_row) device_copies;  /* memcpys and memsets, by total time */
 	ARRAY(struct operator_row) operators;  /* by device time, then time on the host */

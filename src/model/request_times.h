@@ -95,8 +95,8 @@ struct behinds {
 };
 void request_behind(const struct requests *r, const struct request_row *q, struct behinds *ret);
 
-/* What ran on GPUs between two times and is of no batch `not`: calls `take` with the part of it
- * that lies between. */
+/* The activities on GPUs between two times that are of no batch `not`: calls `take` with the part
+ * of it that lies between. */
 void requests_beside(const struct requests *r, uint64_t from, uint64_t to, uint32_t not,
 	void (*take)(void *context, const struct batch_activity *a, uint64_t from, uint64_t to),
 	void *context);

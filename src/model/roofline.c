@@ -46,7 +46,7 @@ void roofline_gpu(struct report *r)
 
 /* ---- shares ---- */
 
-/* Of the unit's peak; 0: not known. */
+/* The share of the unit's peak; 0: not known. */
 static double flops_share(const struct gpu *g, const struct cost *c, double ns)
 {
 	const double rate = c->flops * 1e9 / ns;
@@ -54,7 +54,7 @@ static double flops_share(const struct gpu *g, const struct cost *c, double ns)
 		return 0;
 	bool beyond;
 	const double share = gpu_flops_share(g, c->unit, c->matrix, rate, &beyond);
-	/* What FP32 units cannot do, tensor cores have done, though no name says so. */
+	/* If FP32 units cannot have done the work, tensor cores have, though no name says so. */
 	if (beyond && c->matrix && c->unit == GPU_FP32 && !c->unit_by_name)
 		return gpu_flops_share(g, GPU_TF32, true, rate, &beyond);
 	return beyond && c->at_most ? 0 : share;
@@ -156,7 +156,7 @@ static void classify_name(struct activity_row *w)
 	struct predict_kernel k = { 0 };
 	predict_kernel_name(&k, w->name, 0);
 	w->roofline.class = (uint8_t)class_of_family(k.family);
-	/* What only helps a product, by adding up parts of it, moves data. */
+	/* A kernel that only helps a product, by adding up parts of it, moves data. */
 	if (w->roofline.class == BOUND_COMPUTE && predict_product_of(w->name).helps)
 		w->roofline.class = BOUND_MEMORY;
 	w->roofline.basis = w->roofline.class ? BASIS_NAME : BASIS_NONE;
@@ -164,9 +164,10 @@ static void classify_name(struct activity_row *w)
 
 /*
  * The device stood still before it for longer than it ran, since the host was slow to launch:
- * before half of its executions, for one long gap says nothing of the others.  What runs for longer
- * than a framework needs from one launch to the next has to be seen to do so again and again: a gap
- * before one execution, at the begin of the run or of the part that is read, has other causes.
+ * before half of its executions, for one long gap says nothing of the others.  A kernel that runs
+ * for longer than a framework needs from one launch to the next has to be seen to starve again and
+ * again: a gap before one execution, at the begin of the run or of the part that is read, has other
+ * causes.
  */
 static bool is_starved(const struct activity_row *w)
 {

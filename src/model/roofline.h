@@ -35,7 +35,7 @@ void roofline_put_sum(FILE *out, const struct report *r);
 /* A line, if there are such: calls of operators whose FLOPs are known of other calls alone. */
 void roofline_put_unknown(FILE *out, const struct report *r);
 
-/* Of the maker's peak, where flops_share is of what was measured; 0: not known. */
+/* The share of the maker's peak, while flops_share is of what was measured; 0: not known. */
 double roofline_peak_share(const struct gpu *g, const struct roofline *l);
 
 #endif

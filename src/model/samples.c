@@ -80,7 +80,7 @@ static int given_order(const void *one, const void *two)
 	return ORDER(a->ticks, b->ticks);
 }
 
-/* What the launch behind a link was given, or NULL. */
+/* The arguments of the launch behind a link, or NULL. */
 static const struct given *given_to(const struct loader *l, const struct call_link *link)
 {
 	if (!link || !l->given.n)
@@ -93,7 +93,7 @@ static const struct given *given_to(const struct loader *l, const struct call_li
 
 /* ---- kernels ---- */
 
-/* What is known about the code, best source first: the activity itself, then the function. */
+/* The known attributes of the code, best source first: the activity itself, then the function. */
 static struct predict_kernel attributes_of(
 	const struct gpu_activity *w, const struct meta_attributes *a)
 {

@@ -88,7 +88,7 @@ double stat_student_limit(double p, double df)
 	return high;
 }
 
-/* Of Welch's t: from the squared errors of both means. */
+/* The degrees of freedom of Welch's t: from the squared errors of both means. */
 static double welch_freedom(double ea, double na, double eb, double nb)
 {
 	const double both = ea + eb;

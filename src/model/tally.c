@@ -372,8 +372,8 @@ static bool is_runtime_launch(const struct call_row *c)
 }
 
 /* Other tools record calls of the runtime, and of the driver only some: those that no call of the
- * runtime was around.  A call of the runtime without one of the driver inside stands for it.  What
- * Weir recorded has all calls of the driver. */
+ * runtime was around.  A call of the runtime without one of the driver inside stands for it.  *
+ * Weir's own recordings have all calls of the driver. */
 static void add_runtime_call(struct tally *t, const struct call_row *c, const struct record *r)
 {
 	const bool outer = t->inner_ticks >= r->ticks;
@@ -429,7 +429,7 @@ static void merge_threads(struct tally *t, const struct tally *from)
 	}
 }
 
-/* What a driver call that succeeded asked the GPU for. */
+/* Adds the GPU work that a successful driver call asked for. */
 static void add_activity(struct tally *t, struct call_row *c, const struct record *r)
 {
 	uint64_t bytes = 0;

@@ -152,7 +152,7 @@ static void put_idle(struct account *a, struct idle i, uint64_t ns[WALL_PARTS])
 	ns[part_of(&i)] += i.ns;
 }
 
-/* What the host was in when the device ran dry: a launch takes its time to reach it. */
+/* The host's state when the device ran dry: a launch takes its time to reach it. */
 static struct idle begin_of(const struct account *a, const struct activity *p, uint64_t from)
 {
 	expect(p->call < a->t->calls.n, "the call of a GPU activity is known");
@@ -347,8 +347,8 @@ static void walk(struct account *a)
 	wall[WALL_AFTER] = a->end_ns - a->all.until;
 }
 
-/* Of one device: of all activities and of sets of kinds.  What another device computes meanwhile
- * hides nothing. */
+/* The covered time of one device: of all activities and of sets of kinds.  Another device's
+ * computing hides nothing. */
 struct device_cover {
 	struct cover all, compute, communication, copy, compute_communication, compute_copy;
 };

@@ -78,7 +78,7 @@ static void put_metrics(FILE *out, const void *of)
 	prometheus_put(out, api->watch, api->version);
 }
 
-/* Of each view: program is what was asked for behind the question mark; NULL: all. */
+/* A function for each view: program is what was asked for behind the question mark; NULL: all. */
 static void put_programs(struct json *j, const struct watch *w, const char *program)
 {
 	watch_put_json(j, w);
@@ -147,7 +147,7 @@ static void put_view(FILE *out, const void *of)
 
 /* ---- what can be changed ---- */
 
-/* Of a path's part: what is no number is nobody's. */
+/* A part of a path: what is no number is nobody's. */
 static uint32_t pid_of(const char *id)
 {
 	char *end;

@@ -23,7 +23,7 @@
 struct api_request {
 	const char *method, *path, *body;
 	size_t body_bytes;
-	/* What stands behind the question mark; NULL: nothing of that name. */
+	/* The value behind the question mark; NULL: nothing of that name. */
 	const char *(*argument)(void *data, const char *name);
 	void *data;
 	enum api_may {

@@ -11,8 +11,8 @@
 struct clients;
 struct client;
 
-/* Of `most` connections at a time, which have `patience_s` for each request.  NULL: no memory, or
- * no thread. */
+/* Serves `most` connections at a time, which have `patience_s` for each request.  NULL: no memory,
+ * or no thread. */
 struct clients *clients_new(uint32_t most, uint32_t patience_s);
 void clients_free(struct clients *all);
 

@@ -19,7 +19,7 @@ struct feed {
 	struct regress *regress; /* the caller's; NULL: nothing is fed */
 	const struct recordings *recordings;
 	struct feed_slot *slots; /* SHARE_SLOTS of them */
-	/* Of the process whose kernel was the last. */
+	/* The process whose kernel was the last. */
 	uint32_t pid;
 	uint64_t program_hash;
 	const char *program;
@@ -39,7 +39,8 @@ const char *feed_kind_name(const struct regress_series *s);
 /* An alarm with its evidence, as an object. */
 void feed_put_alarm(struct json *j, const struct regress_series *s, uint64_t now_ns);
 
-/* What is watched and what fires, into the object that is open; of one program, or NULL: of all. */
+/* The watched series and the alarms, into the object that is open; of one program, or NULL: of all.
+ * */
 void feed_put_json(struct json *j, const struct feed *feed, const char *program, uint64_t now_ns);
 
 #endif

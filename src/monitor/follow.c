@@ -25,7 +25,7 @@
 #define SPANS_MOST 65536u /* that are kept before they are added up */
 #define TRIES      3u     /* looks at a granule in which no chunk has begun */
 
-/* What a chunk held, when it was looked at last. */
+/* A chunk's counts, when it was looked at last. */
 struct tally {
 	uint64_t ticks; /* when it was begun: tells it from what its room is used for later */
 	uint64_t calls, launches;
@@ -153,7 +153,7 @@ static void look_at_calls(struct follow *f, struct place *p, const struct chunk_
 
 /* ---- what was drained ---- */
 
-/* What a chunk had in it when it was last seen undrained. */
+/* The counts of a chunk when it was last seen undrained. */
 static struct tally tally_of(const struct follow *f, uint64_t ticks)
 {
 	for (size_t i = 0; i < f->places.n; i++) {
@@ -287,7 +287,7 @@ static int by_start(const void *one, const void *two)
 	return a->process != b->process ? ORDER(a->process, b->process) : ORDER(a->start, b->start);
 }
 
-/* What ran at the same time counts once. */
+/* Activities at the same time count once. */
 static void add_busy(struct follow *f)
 {
 	SORT(f->spans, by_start);
@@ -306,7 +306,7 @@ static void add_busy(struct follow *f)
 	f->spans.n = 0;
 }
 
-/* Of samples nothing is known as a whole.  Without memory this one is left out. */
+/* Samples tell nothing of the whole.  Without memory this one is left out. */
 static void keep_span(
 	struct follow *f, const struct follow_process *of, const struct gpu_activity *w)
 {

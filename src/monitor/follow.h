@@ -24,9 +24,8 @@ struct follow;
 struct follow_process {
 	uint32_t pid;
 	uint64_t calls, launches; /* since it is watched */
-	/* Of GPU activities since then, where all are timed: CLOCK_MONOTONIC of the first's start
-	 * and of the last's end, and for how long of that some GPU ran one.  until 0: none was
-	 * seen. */
+	/* For GPU activities since then, if all are timed: CLOCK_MONOTONIC of the first's start and
+	 * of the last's end, and for how long of that some GPU ran one.  until 0: none was seen. */
 	uint64_t from_ns, until_ns, busy_ns;
 	uint64_t look_from_ns; /* the first start of those of the last look; 0: there was none */
 	uint8_t uuid[FOLLOW_DEVICES][16];
@@ -41,7 +40,7 @@ struct follow_kernel {
 	const struct gpu_activity *ran;
 };
 
-/* Who is told of kernels; NULL: nobody. */
+/* The receiver of kernels; NULL: nobody. */
 struct follow_sink {
 	void (*kernel)(void *data, const struct follow_kernel *k);
 	void *data;

@@ -10,7 +10,7 @@
 /* Sorts in place, ascending. */
 void rank_sort(float *v, size_t n);
 
-/* Of values that are sorted; 0 without any. */
+/* The median of sorted values; 0 without any. */
 float rank_median(const float *sorted, size_t n);
 
 /* The value that the fraction q of them does not exceed; 0 without any. */

@@ -56,12 +56,12 @@ struct recordings {
 	uint64_t list_ns; /* processes are not listed before */
 };
 
-/* What is recorded now, in r; kernels that have run go to `to`, if it is not NULL.  What can't be
- * read is left out. */
+/* The present recordings, in r; kernels that have run go to `to`, if it is not NULL.  A trace that
+ * can't be read is left out. */
 void recordings_look(struct recordings *r, const struct follow_sink *to);
 void recordings_fini(struct recordings *r);
 
-/* Of a process that is recorded; "?" of another. */
+/* The name of a process that is recorded; "?" of another. */
 const char *recordings_name(const struct recordings *r, uint32_t pid);
 
 const struct trace_header *recording_header(const struct recording *r);

@@ -127,7 +127,7 @@ static uint64_t random_below(struct regress *r, uint32_t n)
 	return (r->random >> 32) % n;
 }
 
-/* What the test must be below: shared out among the series and the windows of a day. */
+/* The level that the test must be below: shared out among the series and the windows of a day. */
 static double level_of(const struct regress *r)
 {
 	const double windows = 86400e9 / (double)r->window_ns;

@@ -57,7 +57,7 @@
 enum regress_kind { REGRESS_KERNEL = 1, REGRESS_REQUEST };
 enum regress_state { REGRESS_LEARNS, REGRESS_STEADY, REGRESS_SLOWER };
 
-/* What a series is of.  Names that do not fit are cut; the hashes are of the whole. */
+/* The subject of a series.  Names that do not fit are cut; the hashes are of the whole. */
 struct regress_what {
 	uint64_t program_hash, name_hash;
 	uint32_t kind; /* enum regress_kind */
@@ -84,7 +84,7 @@ struct regress_series {
 	float sample[REGRESS_SAMPLES];
 	float current[REGRESS_CURRENT]; /* oldest first */
 	float base[REGRESS_BASE];       /* a ring, base_at is the oldest */
-	/* Of the base, were it to go on as it does: median and lower quantile; they change with it.
+	/* The base, were it to go on as it does: median and lower quantile; they change with it.
 	 */
 	float expected, expected_low;
 	float anchor, swing;
@@ -116,7 +116,7 @@ bool regress_add(
 /* False: there is no place; counted in left_out. */
 bool regress_begin(struct regress *r, const struct regress_what *w, uint64_t now_ns);
 
-/* What it sees now is as it should be.  0, or -ESRCH: no such series, or it has no alarm. */
+/* Takes the present values as they should be.  0, or -ESRCH: no such series, or it has no alarm. */
 int regress_accept(struct regress *r, uint64_t key);
 
 static inline bool regress_alarmed(const struct regress_series *s)
@@ -140,7 +140,7 @@ uint32_t regress_firing(const struct regress *r, uint64_t now_ns, uint32_t most,
 const struct regress_series *regress_news(struct regress *r);
 
 /*
- * What has been learnt, as bytes to be kept in a file, and back.  *ret_bytes is to be freed.
+ * The learnt state, as bytes to be kept in a file, and back.  *ret_bytes is to be freed.
  * regress_load() adds to what is there, up to its room, and believes nothing: -EINVAL with a
  * sentence, then nothing was added.
  */

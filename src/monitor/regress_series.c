@@ -68,7 +68,7 @@ static void push_base(struct regress_series *s, float median)
 	s->expected_low = rank_quantile(sorted, s->base_n, REGRESS_LOW);
 }
 
-/* What leaves the current windows goes into the base, unless there is an alarm. */
+/* A value that leaves the current windows goes into the base, unless there is an alarm. */
 static void push_current(struct regress_series *s, float median)
 {
 	if (s->current_n == REGRESS_CURRENT) {

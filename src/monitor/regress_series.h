@@ -8,7 +8,7 @@
  * Whether there was a test. */
 bool series_push(struct regress_series *s, float median, double level);
 
-/* What is current is as it should be. */
+/* The current values are as they should be. */
 void series_accept(struct regress_series *s);
 
 /* saved_check() first: what it passes, saved_get() makes a sound series of. */

@@ -206,7 +206,7 @@ static enum MHD_Result on_socket(void *data, struct MHD_Connection *c, const cha
 
 /* ---- the token ---- */
 
-/* What is in the file, but for blanks around it. */
+/* Reads the file's text, but for blanks around it. */
 static int take_token(struct server *s, const char *path, char text[], struct error *err)
 {
 	size_t n = strcspn(text, "\r\n \t");

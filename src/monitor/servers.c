@@ -212,7 +212,7 @@ static uint64_t before_in(const struct served_model *b, uint64_t end_ns)
 	return 0;
 }
 
-/* Where the bucket ends that has it; 0: no request ended. */
+/* The end of the bucket that has the quantile; 0: no request ended. */
 static uint64_t quantile(
 	const struct served_model *m, const struct served_model *b, uint64_t all, double q)
 {

@@ -1,7 +1,7 @@
 /*
  * Models of every `weir serve` of this user: each server listens at serve-PID.sock of the directory
  * where programs find each other, and is asked over HTTP. All are asked at once, and one that does
- * not answer delays a look by SERVERS_WAIT_MS at most. What they answer is not trusted. One thread.
+ * not answer delays a look by SERVERS_WAIT_MS at most. Their answers are not trusted. One thread.
  */
 #ifndef WEIR_MONITOR_SERVERS_H
 #define WEIR_MONITOR_SERVERS_H

@@ -204,7 +204,7 @@ static void push(float history[WATCH_HISTORY], const float *before, double value
 
 /*
  * Activities come to a recording some time after they ended, many at once: what came since the look
- * before is of the time from the last that was there then to the last that is here now.  Of a
+ * before is of the time from the last that was there then to the last that is here now.  For a
  * program that ran nothing for long that would be the long time as well, so it is cut, unless what
  * came began before.
  */

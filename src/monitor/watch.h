@@ -27,7 +27,7 @@ struct watch_program {
 	uint32_t pid;
 	char name[WATCH_NAME];
 	bool shares, recorded;
-	/* Of one that shares: a row for each of its GPUs. */
+	/* For a program that shares: a row for each of its GPUs. */
 	uint8_t uuid[16];
 	uint32_t class, mode; /* enum share_class, enum share_mode */
 	bool inside;          /* of a request */
@@ -42,7 +42,7 @@ struct watch_program {
 	uint64_t memory_used, memory_quota; /* bytes; quota 0: none */
 	uint32_t refused;
 	bool switched_off; /* recorded, at level off: nobody counts its calls now */
-	/* Of one that is recorded; of its GPU activities as in struct follow_process. */
+	/* For one that is recorded; its GPU activities are as in struct follow_process. */
 	uint64_t calls, launches, lost;
 	uint64_t gpu_from_ns, gpu_until_ns, gpu_busy_ns, gpu_look_from_ns;
 	/* Since the look before; 0 where they are not known. */

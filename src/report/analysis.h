@@ -14,10 +14,10 @@ void analysis_put_text(const struct report *r, const struct text_page *p);
 /* How well GPU activities and calls fit together: only when they had to be joined. */
 void analysis_put_join(const struct report *r, const struct text_page *p);
 
-/* What a trace of samples can say of devices as a whole. */
+/* The facts that a trace of samples can tell of devices as a whole. */
 void analysis_put_sampling(const struct report *r, const struct text_page *p);
 
-/* What ran next: a kernel's name; "memset 4 B in aten::bmm". */
+/* The next activity: a kernel's name; "memset 4 B in aten::bmm". */
 struct gap_text {
 	char text[256];
 };

@@ -93,7 +93,8 @@ const struct section section_calls = {
 
 /* ---- threads ---- */
 
-/* What was asked of the driver: imported traces need not tell it of any thread. */
+/* Whether the trace tells of allocations by the driver: imported traces need not tell it of any
+ * thread. */
 static bool tells_allocations(const struct report *r)
 {
 	bool told = r->trace->header.launched && !report_is_off(r);

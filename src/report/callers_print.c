@@ -19,7 +19,7 @@
 
 /* ---- text ---- */
 
-/* Of code that was built without them neither the symbols nor the unwinder know lines. */
+/* For code that was built without them neither the symbols nor the unwinder know lines. */
 static bool has_lines(const struct stacks *s)
 {
 	for (size_t i = 0; i < s->rows.n; i++)

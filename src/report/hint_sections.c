@@ -169,7 +169,7 @@ static struct value get_what(const struct row *row, const void *of)
 	return value_text(row->text);
 }
 
-/* Where it is whole steps. */
+/* The steps, if the window is whole steps. */
 static const void *steps(const struct row *row)
 {
 	const struct hints *h = row->at;

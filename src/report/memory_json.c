@@ -53,7 +53,7 @@ static const void *reserved(const struct row *row)
 	return d->unused.known && d->unused.reserved_peak ? d : NULL;
 }
 
-/* What a quota refused, or NULL. */
+/* The quota's refusals, or NULL. */
 static const void *refused(const struct row *row)
 {
 	const struct refusals *refused = row->rows->own;

@@ -23,7 +23,7 @@ double provenance_tick_rate(const struct trace *t);
 /* Which part of the run was asked for when it was recorded.  False: nothing says. */
 bool provenance_part(const struct report *r, char *text, size_t size);
 
-/* What "level", "weir" and the like were: of processes that disagree all values, with commas
+/* The values of "level", "weir" and the like: of processes that disagree all values, with commas
  * between. False: nobody knows. */
 bool provenance_asked_gpu(const struct report *r); /* for GPU activities, or none can tell */
 bool provenance_fact(const struct report *r, const char *key, char *text, size_t size);

@@ -1,6 +1,6 @@
 /*
  * From a trace to a report: its metadata, then the facets that are asked for.  The table of facets
- * says who makes and frees each.  Those that are counted call by call share one walk over the
+ * says who makes and frees each.  Facets that are counted call by call share one walk over the
  * calls, which counts only what is asked for.
  */
 #include "report/report_make.h"
@@ -130,7 +130,7 @@ static const struct facet_of {
 		.free = warnings_free },
 };
 
-/* What a facet needs comes before it. Samples say what devices did by how often kernels ran. */
+/* A facet's needs come before it. Samples say what devices did by how often kernels ran. */
 static uint32_t with_needs(uint32_t asked, bool sampled)
 {
 	for (unsigned i = FACETS; i-- > 0;)

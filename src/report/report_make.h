@@ -29,7 +29,8 @@ void report_print_json(const struct report *r, FILE *out);
 void report_print_json_compact(const struct report *r, FILE *out); /* for a page */
 void hints_print_json(const struct report *r, FILE *out);          /* r->hints are there */
 
-/* What all kernels, and what operators launched themselves, took on devices: what shares are of. */
+/* The device time of all kernels, and of those that operators launched themselves: what shares are
+ * of. */
 uint64_t report_kernels_ns(const struct report *r);
 uint64_t report_operators_ns(const struct report *r);
 

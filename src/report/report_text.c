@@ -113,7 +113,7 @@ static void put_part(const struct report *r, const struct text_page *p)
 	}
 }
 
-/* What began in the part may end after it: no activity is cut off. */
+/* An activity that began in the part may end after it: no activity is cut off. */
 static void put_wall(const struct report *r, const struct text_page *p)
 {
 	const uint64_t part_ns = r->trace->part.part_ns;
@@ -345,7 +345,7 @@ static int layer_order(const void *one, const void *two)
 	return names ? names : a->kind - b->kind;
 }
 
-/* What the program, or its framework, has given a name to: with all that runs inside. */
+/* Shows the ranges that the program, or its framework, has named: with all that runs inside. */
 static void put_layers(const struct report *r, const struct text_page *p)
 {
 	const struct view view = { .section = &section_operators,

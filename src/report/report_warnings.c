@@ -1,4 +1,4 @@
-/* What is missing or damaged, one sentence each: see report_warnings.h. */
+/* A sentence for each missing or damaged part: see report_warnings.h. */
 #include "report/report_warnings.h"
 
 #include <inttypes.h>
@@ -30,7 +30,7 @@ static void warn(struct report *r, const char *format, ...)
 		free(text);
 }
 
-/* What was entered must be here, counted, or said to be lost. */
+/* Every call that was entered must be here, counted, or said to be lost. */
 static void warn_unbalanced(struct report *r)
 {
 	const struct accounts *a = &r->accounts;
@@ -188,7 +188,7 @@ static void warn_damage(struct report *r)
 		warn(r, "the clock's speed is not known: times are ticks, taken as nanoseconds");
 }
 
-/* What python/weir says of a Python whose frames it does not read. */
+/* python/weir reports a Python whose frames it does not read. */
 static void warn_python(struct report *r)
 {
 	static const char no[] = "python-frames no: ";

@@ -156,7 +156,7 @@ static const char *why_no_range(const struct report *r)
 	       "and modules";
 }
 
-/* What there is one reason for. */
+/* Sections that lack data for one reason. */
 static const char *const always[OF_HINTS + 1] = {
 	[OF_OPERATORS] = "no operator was recorded; weir record --python records PyTorch's",
 	[OF_NVML] = "GPUs were not sampled; weir record --nvml does so",

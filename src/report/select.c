@@ -161,7 +161,7 @@ static int kept_order(const void *one, const void *two)
 	return texts ? texts : a->order < b->order ? -1 : a->order > b->order;
 }
 
-/* What is not known stays behind, whichever way round. */
+/* Unknown values stay behind, whichever way round. */
 static void turn_round(struct selection *s)
 {
 	struct kept *v = s->kept.v;
@@ -347,7 +347,7 @@ static bool has_value(struct selection *s, const struct column *c)
 	return false;
 }
 
-/* What says nothing in any row is left out, unless somebody asked for it. */
+/* A column that says nothing in any row is left out, unless somebody asked for it. */
 static void thin_columns(struct selection *s)
 {
 	size_t n = 0;
@@ -377,7 +377,7 @@ static void put_sums(struct selection *s, struct table *t)
 	}
 }
 
-/* What is no list: a line a column. */
+/* Writes a section that is no list: a line a column. */
 static void write_object(struct selection *s, const struct text_page *p)
 {
 	static const char *const headings[] = { "what", "value" };

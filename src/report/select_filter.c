@@ -47,7 +47,7 @@ static double number_of(const char *text)
 	return NAN;
 }
 
-/* Of a value that is not in quotation marks: what shows that more was meant.  A template's name
+/* For a value that is not in quotation marks: what shows that more was meant.  A template's name
  * ends in > and an operator's may stand at the end of what is looked for, so some of it is
  * believed. */
 static const char *half_written(int op, const char *value, size_t bytes)

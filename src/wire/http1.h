@@ -69,7 +69,7 @@ struct http_chunks {
 int http_chunks_feed(struct http_chunks *c, const char *bytes, size_t n, size_t most,
 	struct buf *body, size_t *ret_used, struct error *err);
 
-/* The answer to a client that sent `Expect: 100-continue` waits for. */
+/* A client that sent `Expect: 100-continue` waits for this. */
 #define HTTP_CONTINUE "HTTP/1.1 100 Continue\r\n\r\n"
 
 /* Appends an answer's head. A content type or connection of NULL: none. extra: whole lines, or "".

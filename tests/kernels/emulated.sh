@@ -1,7 +1,7 @@
 #!/bin/sh
-# Kernels for tensor cores on the host: emulated.sh ROOT WORK gemm|conv.  Then the controls of each must fail.  Of products:
-# no order of the ping-pong's warpgroups, a stage that is released before its products have ended, and one that is read
-# before its copies have come.  Of convolutions: taps of a column that read the same pixels, and no wait for free stages.
+# Kernels for tensor cores on the host: emulated.sh ROOT WORK gemm|conv.  Then the controls of each must fail.    The controls of products: no order of the ping-pong's warpgroups, a stage that is
+# released before its products have ended, and one that is read before its copies have come.  The
+# controls of convolutions: taps of a column that read the same pixels, and no wait for free stages.
 set -eu
 root=$1 work=$2 name=$3
 mkdir -p "$work"
@@ -15,7 +15,7 @@ build() { # the folder of the source, the program
 build "$root/src/kernels" "$work/$name"
 "$work/$name"
 
-# What a control changes, and that these cases fail with it.
+# Makes a control's change; these cases must fail with it.
 control() {
 	at=$work/$1 source=${name}_${4-sm90}.cu
 	mkdir -p "$at"

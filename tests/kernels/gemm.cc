@@ -73,7 +73,7 @@ static double apply(int epilogue, double x)
 	return epilogue == GEMM_BIAS_SILU ? x / (1 + exp(-x)) : x;
 }
 
-/* What a product of operands as they are stored should give, and how many elements of d differ from it. */
+/* The right product of operands as they are stored, and how many elements of d differ from it. */
 template <typename T> struct oracle {
 	matrix<T> &a, &b, &d, &r, &bias;
 	bool ta, tb;
@@ -121,7 +121,7 @@ template <typename T> struct oracle {
 	}
 };
 
-/* Of a batch, all products share B. */
+/* In a batch, all products share B. */
 template <typename T> static int run_plain(int m, int n, int k, bool ta, bool tb, int epilogue, int batch = 1)
 {
 	matrix<T> a(ta ? k : m, ta ? m : k, 2, batch), b(tb ? k : n, tb ? n : k), d(m, epilogue == GEMM_SWIGLU ? n / 2 : n, 2, batch);
@@ -260,7 +260,7 @@ static int check_mma(void)
 	return bad + run_mma<bf16, bf16>(257, 129, 520, GEMM_NONE, 1);
 }
 
-/* What a product of a type is stored as. */
+/* The stored form of a type of products. */
 template <typename T> struct stored {
 	typedef T type;
 };

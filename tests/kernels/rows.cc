@@ -2,7 +2,7 @@
  * Every written tensor lies between guard elements, and the gaps that its strides leave are guards too. */
 #include "sm90.hh"
 
-/* What rows_held.cu says in PTX. */
+/* Second implementations of rows_held.cu's PTX. */
 struct vector;
 static vector load(const void *at);
 static vector load_shared(const void *at);
@@ -107,7 +107,7 @@ static std::vector<double> oracle(enum kind kind, const std::vector<double> &x, 
 typedef void kernel(const rows_args &);
 enum { BARE = KINDS, FUSED = BARE + 2 }; /* kernels of all operations, and of norms with all they may have */
 
-/* Of a form: for each operation its kernel, and its geometry. */
+/* A form: for each operation its kernel, and its geometry. */
 struct form {
 	kernel *run[FUSED];
 	unsigned rows_of_block, block, cluster, room; /* vectors of a row */

@@ -101,7 +101,8 @@ static void a_convolution_describes_its_images_to_the_copy_engine(void **state)
 	weir_kernels_close(k);
 }
 
-/* Of the input, at stride 1: pixels of the output's gradient, and filters from the last tap on. */
+/* The gradient of the input, at stride 1: pixels of the output's gradient, and filters from the
+ * last tap on. */
 static void a_gradient_reads_the_filters_backwards(void **state)
 {
 	struct weir_kernels *k = open_with("", WEIR_COMPILER);
@@ -127,8 +128,8 @@ static void a_gradient_reads_the_filters_backwards(void **state)
 	weir_kernels_close(k);
 }
 
-/* Of the filters: two launches, of which the second one adds up what the first leaves in the
- * workspace. */
+/* The gradient of the filters: two launches, of which the second one adds up what the first leaves
+ * in the workspace. */
 static void a_gradient_of_filters_sums_parts_of_the_pixels(void **state)
 {
 	struct weir_kernels *k = open_with("", WEIR_COMPILER);

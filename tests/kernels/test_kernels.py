@@ -12,7 +12,7 @@ KEPT = []
 
 
 class Tensor:
-    """Of the first GPU, or of the host."""
+    """An array of the first GPU, or of the host."""
 
     def __init__(self, shape, dtype="f32", strides=None, kind=2, offset=0):
         self.shape, self.dtype, self.kind, self.offset = tuple(shape), dtype, kind, offset

@@ -31,7 +31,7 @@ static struct weir_plan *plan_of(struct weir_kernels *k, const struct weir_rows 
 	return made(e, p);
 }
 
-/* What a run launches: in a capture, whose only node is then read. */
+/* The arguments of a run's launch: in a capture, whose only node is then read. */
 static struct rows_args launched(const struct weir_plan *p, const struct weir_rows_args *a,
 	struct cu_kernel_node_params *ret)
 {

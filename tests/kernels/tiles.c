@@ -21,8 +21,8 @@ static struct tile wrong_tile_at(int t, int cm, int cn, int group)
 	return (struct tile){ in / group, g * group + in % group };
 }
 
-/* Whether the tiles of all clusters are the squares of a board, each once. Those of the rounding to
- * whole clusters may lie outside. */
+/* Whether the tiles of all clusters are the squares of a board, each once. Tiles beyond the
+ * rounding to whole clusters may lie outside. */
 static bool is_partition(int m, int n, const struct gemm_form *f, int group,
 	struct tile (*walk)(int t, int cm, int cn, int group))
 {

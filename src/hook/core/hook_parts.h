@@ -19,7 +19,7 @@
  *	at_exit  when the program ends in order, the last part first: see process_at_exit()
  *	unloaded last of all, when it ends in order and is recorded
  *
- * What calls marked in api/cuda.tbl say, before the driver's call:
+ * Calls marked in api/cuda.tbl say this before the driver's call:
  *
  *	driver_begins  the driver may be another than it was
  *	functions_end  handles of kernels may be given out anew

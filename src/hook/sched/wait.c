@@ -125,7 +125,7 @@ static enum rule_verdict ask(struct gated *g, struct member *m, const struct lau
 				   : 0 };
 	w->for_share = view.active && grant.mode == MODE_BUDGET;
 	w->for_others |= !view.alone;
-	/* The SMs are not decided yet. */
+	/* The launch may go now or ahead: the smaller cap counts. */
 	const uint32_t fewest = grant.cap_ahead_sms && grant.cap_ahead_sms < grant.cap_sms
 					? grant.cap_ahead_sms
 					: grant.cap_sms;

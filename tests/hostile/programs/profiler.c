@@ -7,7 +7,7 @@
  *	END	disable or finalize; forget: it is destroyed at exit, all still enabled; atexit: it
  *		ends in a handler that runs after those of later comers
  *
- * What it is told must be what it would be told alone.
+ * CUPTI must tell it the same as it would tell it alone.
  */
 #include "cu.h"
 
