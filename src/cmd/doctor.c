@@ -29,6 +29,7 @@
 #include "base/library_path.h"
 #include "engine/engine.h"
 #include "monitor/server.h"
+#include "nvml/tegra.h"
 #include "stack/libdw.h"
 #include "trace/trace.h"
 
@@ -311,6 +312,7 @@ static void check_optional(struct examination *x)
 	static const char *const xgboost[] = { "libxgboost.so.0", "libxgboost.so", NULL };
 	const char *nvtx = getenv("NVTX_INJECTION64_PATH");
 	struct binary nvcc;
+	struct tegra tegra;
 	char name[128], home[PATH_MAX];
 	const char *root = getenv("CUDA_HOME");
 
@@ -333,6 +335,8 @@ static void check_optional(struct examination *x)
 		add_finding(x, OK, "xgboost", NULL, "none: weir train makes networks only");
 	if (loadable(nvml, name, sizeof name))
 		add_finding(x, OK, "nvml", NULL, "%s", name);
+	else if (!tegra_find("", &tegra))
+		add_finding(x, OK, "nvml", NULL, "none, files in %s in its place", tegra.gpu);
 	else
 		add_finding(x, OK, "nvml", NULL, "none, and recording needs none");
 }

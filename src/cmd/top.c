@@ -65,7 +65,7 @@ static void add_gpu(struct table *t, const struct watch_gpu *g)
 {
 	const struct gpu_sample *s = &g->sample;
 	table_cell(t, "%u", s->device);
-	cell_if(t, s->valid & SAMPLE_HAS_BUSY, 1, s->busy_pct, " %");
+	cell_if(t, s->valid & SAMPLE_BUSY, 1, s->busy_pct, " %");
 	if (s->valid & SAMPLE_HAS_MEMORY)
 		table_bytes(t, s->memory_used);
 	else

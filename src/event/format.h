@@ -543,7 +543,7 @@ static_assert(offsetof(struct gpu_sample, valid) == 120, "on disk");
 
 enum gpu_sample_valid {
 	SAMPLE_TAKEN = 1 << 0,
-	SAMPLE_HAS_BUSY = 1 << 1,
+	SAMPLE_HAS_BUSY = 1 << 1, /* busy_pct and memory_busy_pct */
 	SAMPLE_HAS_MEMORY = 1 << 2,
 	SAMPLE_HAS_POWER = 1 << 3,
 	SAMPLE_HAS_POWER_LIMIT = 1 << 4,
@@ -556,6 +556,8 @@ enum gpu_sample_valid {
 	SAMPLE_HAS_NVLINK = 1 << 11,
 	SAMPLE_HAS_ECC = 1 << 12,
 	SAMPLE_HAS_SM_CLOCK_MOST = 1 << 13,
+	SAMPLE_HAS_GPU_BUSY = 1 << 14, /* busy_pct alone */
+	SAMPLE_BUSY = SAMPLE_HAS_BUSY | SAMPLE_HAS_GPU_BUSY,
 };
 
 enum throttle_reason { /* nvmlClocksEventReason… */

@@ -47,7 +47,7 @@ static bool has_rate(const struct gpu_sample *s, const struct gpu_sample *before
 
 static uint32_t valid_bit(enum gpu_metric metric)
 {
-	static const uint32_t bits[GPU_METRICS] = { [METRIC_BUSY] = SAMPLE_HAS_BUSY,
+	static const uint32_t bits[GPU_METRICS] = { [METRIC_BUSY] = SAMPLE_BUSY,
 		[METRIC_MEMORY_BUSY] = SAMPLE_HAS_BUSY,
 		[METRIC_MEMORY] = SAMPLE_HAS_MEMORY,
 		[METRIC_POWER] = SAMPLE_HAS_POWER,

@@ -293,7 +293,7 @@ VALUE(ecc_uncorrected, s->ecc_uncorrected)
 
 static const struct gpu_family gpu_families[] = {
 	{ "weir_gpu_utilization_ratio", "gauge", "Time in which a kernel ran, as NVML has it.",
-		SAMPLE_HAS_BUSY, busy },
+		SAMPLE_BUSY, busy },
 	{ "weir_gpu_memory_utilization_ratio", "gauge",
 		"Time in which memory was read or written, as NVML has it.", SAMPLE_HAS_BUSY,
 		memory_busy },

@@ -365,7 +365,7 @@ static void put_gpu(struct json *j, const struct watch_gpu *g)
 	json_u64(j, "device", s->device);
 	json_str(j, "name", g->name);
 	json_str(j, "uuid", uuid);
-	json_u64_or_null(j, "utilization_pct", has & SAMPLE_HAS_BUSY, s->busy_pct);
+	json_u64_or_null(j, "utilization_pct", has & SAMPLE_BUSY, s->busy_pct);
 	json_u64_or_null(j, "memory_used_bytes", has & SAMPLE_HAS_MEMORY, s->memory_used);
 	json_u64_or_null(j, "memory_total_bytes", has & SAMPLE_HAS_MEMORY, s->memory_total);
 	json_u64_or_null(j, "power_mw", has & SAMPLE_HAS_POWER, s->power_mw);

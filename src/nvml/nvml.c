@@ -5,9 +5,12 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "nvml/tegra.h"
 
 #include "base/banned.h"
 
@@ -109,6 +112,8 @@ struct nvml {
 	struct functions f;
 	unsigned count;
 	struct gpu gpus[GPUS_MOST];
+	bool has_tegra; /* the first GPU is of a Tegra */
+	struct tegra tegra;
 };
 
 /* ---- opening ---- */
@@ -182,19 +187,37 @@ static int begin(struct nvml *n, struct error *err)
 	return 0;
 }
 
+static int load(struct nvml *n, const char *path, struct error *err)
+{
+	n->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!n->library)
+		return error_set(err, -ENOENT,
+			"%s can't be loaded (%s). It comes with NVIDIA's driver", path, dlerror());
+	const int e = find_symbols(n, path, err);
+	return e ? e : begin(n, err);
+}
+
+/* Where NVML lists no GPU, or only the one that JetPack calls "Orin (nvgpu)". */
+static bool find_tegra(struct nvml *n)
+{
+	if (n->count > 1 || (n->count == 1 && !strstr(n->gpus[0].name, "(nvgpu)")))
+		return false;
+	n->has_tegra = !tegra_find("", &n->tegra);
+	if (n->has_tegra && !n->count) {
+		snprintf(n->gpus[0].name, NAME_MOST, "%s", n->tegra.name);
+		n->count = 1;
+	}
+	return n->has_tegra;
+}
+
 int nvml_open(const char *path, struct nvml **ret_n, struct error *err)
 {
 	struct nvml *n = calloc(1, sizeof *n);
-	path = path ? path : LIBRARY;
 	if (!n)
 		return error_set(err, -ENOMEM, "no memory for what NVML says");
-	n->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	int e = n->library ? 0
-			   : error_set(err, -ENOENT,
-				     "%s can't be loaded (%s). It comes with NVIDIA's driver", path,
-				     dlerror());
-	e = e ? e : find_symbols(n, path, err);
-	e = e ? e : begin(n, err);
+	int e = load(n, path ? path : LIBRARY, err);
+	if (!path && find_tegra(n))
+		e = 0;
 	if (e) {
 		nvml_close(n);
 		return e;
@@ -329,23 +352,31 @@ static void take_pcie(const struct functions *f, gpu_handle h, struct gpu_sample
 	s->valid |= SAMPLE_HAS_PCIE;
 }
 
+static void take_all(
+	const struct functions *f, gpu_handle h, enum nvml_how how, struct gpu_sample *s)
+{
+	take_load(f, h, s);
+	take_power(f, h, s);
+	take_clocks(f, h, s);
+	take_links(f, h, s);
+	take_ecc(f, h, s);
+	if (how == NVML_ALL)
+		take_pcie(f, h, s);
+}
+
 void nvml_sample(const struct nvml *n, unsigned gpu, enum nvml_how how, struct gpu_sample *ret)
 {
 	struct timespec now;
 	*ret = (struct gpu_sample){ .device = (uint16_t)gpu };
-	if (gpu >= n->count || !n->gpus[gpu].handle)
+	if (gpu >= n->count)
 		return;
-	const gpu_handle h = n->gpus[gpu].handle;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	ret->ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 	memcpy(ret->uuid, n->gpus[gpu].uuid, sizeof ret->uuid);
-	take_load(&n->f, h, ret);
-	take_power(&n->f, h, ret);
-	take_clocks(&n->f, h, ret);
-	take_links(&n->f, h, ret);
-	take_ecc(&n->f, h, ret);
-	if (how == NVML_ALL)
-		take_pcie(&n->f, h, ret);
+	if (n->gpus[gpu].handle)
+		take_all(&n->f, n->gpus[gpu].handle, how, ret);
+	if (n->has_tegra)
+		tegra_sample(&n->tegra, ret);
 	if (ret->valid)
 		ret->valid |= SAMPLE_TAKEN;
 }

@@ -4,8 +4,9 @@
  * needed. Weir is not linked to it.
  *
  * One thread uses a struct nvml at a time. A sample lacks values that the GPU, driver or container
- * does not tell (enum gpu_sample_valid). NVML measures PCIe's throughput during the call, so a
- * sample may take 50 ms a GPU. NVML_QUICK leaves that out.
+ * does not tell (enum gpu_sample_valid). tegra.h tells of a Jetson's GPU, with or without NVML.
+ * NVML measures PCIe's throughput during the call, so a sample may take 50 ms a GPU. NVML_QUICK
+ * leaves that out.
  */
 #ifndef WEIR_NVML_NVML_H
 #define WEIR_NVML_NVML_H

@@ -59,6 +59,17 @@ export LD_LIBRARY_PATH
 expect 0 '"utilization_pct": [0-9]+, "memory_used_bytes": 8589934592' $top --once --json
 expect 0 '500 W +64 °C +1980 MHz  Weir simulated GPU' $top --once
 expect 0 '"gpus": \[\]' env WEIR_SIM_NVML=refuse $top --once --json
+# A Jetson without NVML has files in its place.
+if unshare -m mount -t tmpfs none /sys/devices 2>/dev/null; then
+	on_jetson() {
+		LD_LIBRARY_PATH= unshare -m sh -c 'mount -t tmpfs none /sys/devices && mkdir /sys/devices/gpu.0 &&
+			echo 437 >/sys/devices/gpu.0/load && exec "$@"' jetson "$@"
+	}
+	expect 0 '"utilization_pct": 44, "memory_used_bytes": [0-9]+, .*"power_mw": null' on_jetson $top --once --json
+	expect 0 'nvml +none, files in /sys/devices/gpu.0 in its place' on_jetson "$weir" doctor --sim
+	on_jetson "$weir" record --sim -q --nvml -o jetson.weir -- "$build/examples/vecadd" >out 2>&1
+	expect 0 '"device": 0, .*' "$weir" report --json --only gpu_state jetson.weir
+fi
 
 # Without a quota, too, memory is counted: 64 MiB of weights, and 320 MiB that its pool keeps.
 WEIR_SIM=time=real "$weir" run --sim --share "$scratch/s" -- "$build/examples/steps" -1 >>out 2>&1 &
