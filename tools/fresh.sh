@@ -1,6 +1,6 @@
 # Tries what a new user does: fresh.sh FOLDER.  Makes a minimal Debian 12 in FOLDER/root, clones what is committed
-# into it and runs there the commands that README.md shows, as an ordinary user who has git, make and sudo and
-# nothing else.  Then the lists of tests must be those of this machine.
+# into it and runs there the commands that README.md shows, and that of docs/install.md for the source, as an ordinary
+# user who has git, make and sudo and nothing else.  Then the lists of tests must be those of this machine.
 # FOLDER/cache keeps Debian's packages for the next time; FOLDER/root stays for looking until then.
 set -eu
 suite=bookworm
@@ -73,6 +73,10 @@ awk -v to=$steps/ '
 	fence && runs && /^\$ / { begin("console"); print substr($0, 3) >file }
 	!fence && /^    / { begin("code"); print >file }' $home/weir/README.md
 [ -e $steps/001 ] || cannot "README.md shows no commands"
+{
+	sed -n 's/^| .*from source | `\([^`]*\)`.*/\1/p' $home/weir/docs/install.md | grep .
+	echo '~/.local/bin/weir version'
+} >$steps/install
 status=0
 for step in $steps/*; do
 	as_newcomer "sh -ex $step" || { status=1; echo "fresh.sh: '$step' failed on a fresh machine; it is in $root" >&2; break; }
