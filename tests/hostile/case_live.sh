@@ -122,6 +122,16 @@ for policy in fit fair edf; do
 	grep -q 'synchronised 0' out || failed "$(cat out)"
 done
 
+# Launches from handlers of signals, in the middle of the gate: the driver is one that locks nothing.
+name=handlers
+for round in 1 2 3 4 5 6; do
+	for class in latency best-effort; do
+		LD_LIBRARY_PATH=$libs/mock ends "$weir" run --quiet --share "$work/share" --class $class -- \
+			"$programs/signal_storm"
+		grep -q '^0 failed' out || failed "$class: $(cat out)"
+	done
+done
+
 # More programs than slots: those for whom there is none run, and it is said.
 begin "crowd"
 export WEIR_SIM=time=virtual

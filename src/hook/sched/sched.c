@@ -29,9 +29,11 @@
 _Atomic uint32_t sched_generation = 1;
 
 /* The facts that the next launch of this thread needs if it goes where the last one went.
- * generation: of sched_generation; 0: there was none. */
+ * generation: of sched_generation; 0: there was none.  A signal's handler may launch while a thread
+ * writes it: then generation is 0, and the handler writes nothing. */
 static __thread struct last {
 	uint32_t generation, sms;
+	bool is_being_written;
 	bool per_thread;
 	const void *stream;
 	struct stream_work *work;
@@ -264,7 +266,8 @@ static void widen(struct member *m, const struct launch_shape *l)
 static void take_repeats(struct gated *g, const struct member *m)
 {
 	struct last *l = &last;
-	g->more = l->slot == m->slot && l->generation == load_relaxed(&sched_generation)
+	g->more = l->slot == m->slot && l->generation == load_relaxed(&sched_generation) &&
+				  l->given > l->repeats
 			  ? l->given - l->repeats
 			  : 0;
 	g->more_ns = g->more * l->took_ns;
@@ -274,7 +277,13 @@ static void take_repeats(struct gated *g, const struct member *m)
 /* For the next launch.  If there are several devices, the stream does not say which. */
 static void remember(const struct member *m, const struct launch_shape *l, struct stream_work *work)
 {
-	last = (struct last){ .generation = member_is_only() ? load_relaxed(&sched_generation) : 0,
+	const uint32_t generation = member_is_only() ? load_relaxed(&sched_generation) : 0;
+	if (last.is_being_written)
+		return;
+	last.is_being_written = true;
+	last.generation = 0;
+	atomic_signal_fence(memory_order_seq_cst); /* partner: only_counts() in a handler */
+	last = (struct last){ .is_being_written = true,
 		.sms = m->sms,
 		.per_thread = l->per_thread,
 		.stream = l->stream,
@@ -282,6 +291,9 @@ static void remember(const struct member *m, const struct launch_shape *l, struc
 		.slot = m->slot,
 		.device = m->device,
 		.file = m->file };
+	atomic_signal_fence(memory_order_seq_cst);
+	last.generation = generation;
+	last.is_being_written = false;
 }
 
 /* Counted, and the request's begin; NULL: the program is not scheduled. */

@@ -38,8 +38,9 @@ static uintptr_t key_of(void *stream, int per_thread)
 struct stream_work *streams_find(void *stream, int per_thread)
 {
 	const uintptr_t key = key_of(stream, per_thread);
-	if (last && load_relaxed(&last->key) == key)
-		return last;
+	struct stream_work *const before = last; /* read once: a signal's handler changes it */
+	if (before && load_relaxed(&before->key) == key)
+		return before;
 	const uint32_t n = load_acquire(&used);
 	for (uint32_t i = 0; i < n; i++)
 		if (load_relaxed(&streams[i].key) == key)
