@@ -33,10 +33,10 @@ static struct cap {
 
 bool cap_is_safe(const struct cost *c, uint32_t sms, uint32_t cap_sms)
 {
-	if (!load_relaxed(&c->plain) || !c->resident || !cap_sms)
+	const uint64_t resident = load_relaxed(&c->resident), blocks = load_relaxed(&c->blocks);
+	if (!load_relaxed(&c->plain) || !resident || !cap_sms)
 		return false;
-	return c->blocks > (uint64_t)sms * c->resident ||
-	       c->blocks <= (uint64_t)cap_sms * c->resident;
+	return blocks > sms * resident || blocks <= cap_sms * resident;
 }
 
 static bool driver_can(void)

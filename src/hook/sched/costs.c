@@ -60,13 +60,15 @@ static float copy_guess(const struct launch_shape *l)
 /* The same kernel in another shape, measured: its time by the number of blocks. */
 static float sibling(const struct cost *c, const void *what)
 {
-	if (!what || !c->blocks)
+	const uint64_t blocks = load_relaxed(&c->blocks);
+	if (!what || !blocks)
 		return 0;
 	for (uint32_t i = 0; i < COSTS; i++) {
 		const struct cost *s = &costs[i];
-		if (load_relaxed(&s->what) == what && s->count && s->blocks)
-			return s->mean_ns *
-			       (c->blocks > s->blocks ? (float)c->blocks / (float)s->blocks : 1);
+		const uint64_t other = load_relaxed(&s->blocks);
+		if (load_relaxed(&s->what) == what && cost_is_measured(s) && other)
+			return load_relaxed(&s->mean_ns) *
+			       (blocks > other ? (float)blocks / (float)other : 1);
 	}
 	return 0;
 }
@@ -74,11 +76,11 @@ static float sibling(const struct cost *c, const void *what)
 static void fill(struct cost *c, const struct launch_shape *l)
 {
 	struct own_calls own;
-	c->blocks = launch_blocks(l);
+	store_relaxed(&c->blocks, launch_blocks(l));
 	own_calls_begin(&own);
-	c->resident = l->block[0] ? ask_resident(l) : 0;
+	store_relaxed(&c->resident, l->block[0] ? ask_resident(l) : 0);
 	own_calls_end(&own);
-	c->guess_ns = l->bytes ? copy_guess(l) : sibling(c, l->what);
+	store_relaxed(&c->guess_ns, l->bytes ? copy_guess(l) : sibling(c, l->what));
 	/* Pairs with fresh(): who sees the generation sees what was learnt in it. */
 	store_release(&c->generation, load_relaxed(&generation));
 	store_release(&c->what, l->what);
@@ -95,8 +97,10 @@ static struct cost *fresh(struct cost *c, const struct launch_shape *l)
 	store_relaxed(&c->plain, false); /* until it is known again */
 	if (atomic_compare_exchange_strong_explicit(
 		    &c->generation, &seen, now, memory_order_acq_rel, memory_order_relaxed)) {
-		c->count = c->bounds = 0;
-		c->mean_ns = c->off_ns = 0;
+		store_relaxed(&c->count, 0);
+		store_relaxed(&c->bounds, 0);
+		store_relaxed(&c->mean_ns, 0);
+		store_relaxed(&c->off_ns, 0);
 		fill(c, l);
 	}
 	return c;
@@ -123,42 +127,51 @@ struct cost *costs_of(const struct launch_shape *l)
 	return &further;
 }
 
+/* Of what was never measured. */
+static uint64_t guessed(const struct cost *c, uint64_t unknown)
+{
+	const float guess = load_relaxed(&c->guess_ns);
+	return guess > 0 ? (uint64_t)guess : unknown;
+}
+
 uint64_t cost_mean(const struct cost *c, uint64_t unknown)
 {
-	return c->count ? (uint64_t)c->mean_ns : c->guess_ns > 0 ? (uint64_t)c->guess_ns : unknown;
+	return cost_is_measured(c) ? (uint64_t)load_relaxed(&c->mean_ns) : guessed(c, unknown);
 }
 
 /* p90 of a normal distribution: 1.28 standard deviations, each 1.25 mean distances. */
 uint64_t cost_t90(const struct cost *c, uint64_t unknown)
 {
-	return c->count          ? (uint64_t)(c->mean_ns + 1.6f * c->off_ns)
-	       : c->guess_ns > 0 ? (uint64_t)c->guess_ns
-				 : unknown;
+	return cost_is_measured(c)
+		       ? (uint64_t)(load_relaxed(&c->mean_ns) + 1.6f * load_relaxed(&c->off_ns))
+		       : guessed(c, unknown);
 }
 
 /* A value far from all before counts as half an accident. */
-static float bounded(const struct cost *c, float ns)
+static float bounded(uint32_t count, float mean, float ns)
 {
-	if (c->count < 4)
+	if (count < 4)
 		return ns;
-	return ns > 3 * c->mean_ns ? 3 * c->mean_ns : ns < c->mean_ns / 3 ? c->mean_ns / 3 : ns;
+	return ns > 3 * mean ? 3 * mean : ns < mean / 3 ? mean / 3 : ns;
 }
 
 void cost_learn(struct cost *c, float ns)
 {
-	ns = bounded(c, ns);
-	const float weight = c->count < 8 ? 1.0f / (float)(c->count + 1) : 0.125f;
-	const float off = ns > c->mean_ns ? ns - c->mean_ns : c->mean_ns - ns;
-	if (c->count) /* the first is from an idle device, and longer than it will be */
-		c->off_ns = c->count < 4 ? off : c->off_ns + weight * (off - c->off_ns);
-	c->mean_ns += weight * (ns - c->mean_ns);
-	c->count++;
+	const uint32_t count = load_relaxed(&c->count);
+	const float mean = load_relaxed(&c->mean_ns), before = load_relaxed(&c->off_ns);
+	ns = bounded(count, mean, ns);
+	const float weight = count < 8 ? 1.0f / (float)(count + 1) : 0.125f;
+	const float off = ns > mean ? ns - mean : mean - ns;
+	if (count) /* the first is from an idle device, and longer than it will be */
+		store_relaxed(&c->off_ns, count < 4 ? off : before + weight * (off - before));
+	store_relaxed(&c->mean_ns, mean + weight * (ns - mean));
+	store_release(&c->count, count + 1);
 }
 
 void cost_correct(struct cost *c, float scale)
 {
-	if (c->count)
-		cost_learn(c, c->mean_ns * scale);
+	if (cost_is_measured(c))
+		cost_learn(c, load_relaxed(&c->mean_ns) * scale);
 }
 
 void costs_expire(void)

@@ -8,23 +8,29 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/atomic.h"
 #include "hook/core/gate.h"
 
 struct cost {
 	_Atomic uint64_t key;       /* 0: nobody's */
 	_Atomic(const void *) what; /* kernel or graph */
-	uint64_t blocks;
-	float mean_ns;  /* 0: never measured */
-	float off_ns;   /* mean distance from it */
-	float guess_ns; /* where it was never measured: a bound, or the same kernel in another
-			   shape; 0: none */
-	float least_ns; /* of the bounds */
-	uint32_t bounds;
+	_Atomic uint64_t blocks;
+	_Atomic float mean_ns;  /* 0: never measured */
+	_Atomic float off_ns;   /* mean distance from it */
+	_Atomic float guess_ns; /* where it was never measured: a bound, or the same kernel in
+				   another shape; 0: none */
+	_Atomic float least_ns; /* of the bounds */
+	_Atomic uint32_t bounds;
 	_Atomic uint32_t generation; /* of handles */
-	uint32_t count;              /* measurements */
-	uint32_t resident;           /* blocks of it that one SM holds; 0: unknown */
+	_Atomic uint32_t count;      /* measurements: written behind what they were */
+	_Atomic uint32_t resident;   /* blocks of it that one SM holds; 0: unknown */
 	_Atomic bool plain;          /* a kernel that may be given to another stream */
 };
+
+static inline bool cost_is_measured(const struct cost *c)
+{
+	return load_acquire(&c->count); /* partner: cost_learn() */
+}
 
 /* All for which there is no room share one. */
 struct cost *costs_of(const struct launch_shape *l);

@@ -156,7 +156,7 @@ static void collect(struct marks *m, const struct others *others, const struct g
 	n->capped_ns += g->lane ? g->took_ns : 0;
 	if (n->kinds < MARK_COSTS)
 		n->cost[n->kinds++] = g->cost;
-	if (!g->cost->count)
+	if (!cost_is_measured(g->cost))
 		store_relaxed(&m->next_measures, true);
 }
 
@@ -187,7 +187,7 @@ static void teach(const struct mark *k, struct share_slot *slot, uint64_t span)
 	const float scale = k->ns ? (float)span / (float)k->ns : 1;
 	bool known = k->ns > 0, alike = true;
 	for (uint32_t i = 0; i < k->kinds; i++) {
-		known = known && k->cost[i]->count;
+		known = known && cost_is_measured(k->cost[i]);
 		alike = alike && k->cost[i] == k->cost[0];
 	}
 	if (known) {
@@ -211,14 +211,17 @@ static void bound(const struct mark *k, uint64_t most)
 	if (most < k->ns / 2 && k->launches == k->kinds)
 		for (uint32_t i = 0; i < k->kinds; i++)
 			cost_correct(k->cost[i], (float)most / (float)k->ns);
-	if (k->launches != 1 || c->count)
+	if (k->launches != 1 || cost_is_measured(c))
 		return;
-	if (!c->bounds || ns < c->least_ns)
-		c->least_ns = ns;
-	if (c->guess_ns <= 0 || ns < c->guess_ns)
-		c->guess_ns = ns;
-	if (++c->bounds >= BOUNDS)
-		cost_learn(c, c->least_ns > GUESS_OFF * c->guess_ns ? c->least_ns : c->guess_ns);
+	const uint32_t bounds = load_relaxed(&c->bounds);
+	float guess = load_relaxed(&c->guess_ns), least = load_relaxed(&c->least_ns);
+	least = !bounds || ns < least ? ns : least;
+	guess = guess <= 0 || ns < guess ? ns : guess;
+	store_relaxed(&c->least_ns, least);
+	store_relaxed(&c->guess_ns, guess);
+	store_relaxed(&c->bounds, bounds + 1);
+	if (bounds + 1 >= BOUNDS)
+		cost_learn(c, least > GUESS_OFF * guess ? least : guess);
 }
 
 /* Since when the device was at the mark's work: from when the one before came, or, when there was

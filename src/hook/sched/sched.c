@@ -330,7 +330,7 @@ static bool goes_alone(const struct gated *g, const struct member *m)
 {
 	const uint64_t sent =
 		load_relaxed(&m->marks.submitted_ns) - load_relaxed(&m->marks.retired_ns);
-	return g->cost->count && rule_is_alone(m->slot, m->device) &&
+	return cost_is_measured(g->cost) && rule_is_alone(m->slot, m->device) &&
 	       sent + g->took_ns <= load_relaxed(&m->slot->grant.alone_ns);
 }
 
@@ -357,7 +357,7 @@ static void regulate(struct gated *g, struct member *m, const struct launch_shap
 	g->cost = costs_of(l);
 	if (g->cost) {
 		const struct others others = member_others(m);
-		if (!g->cost->count)
+		if (!cost_is_measured(g->cost))
 			marks_cut(&m->marks, m->slot, &others); /* it is measured by itself */
 		const uint64_t mean = cost_mean(g->cost, UNKNOWN_NS),
 			       least = wait_least_ns(m, g->cost);

@@ -101,7 +101,7 @@ static struct share_grant grant_of(const struct member *m, uint64_t now)
  * counted. */
 static bool may_go_ahead(const struct gated *g, struct member *m)
 {
-	return g->cost->count && hold_is_ready(&m->hold, m->slot) &&
+	return cost_is_measured(g->cost) && hold_is_ready(&m->hold, m->slot) &&
 	       !marks_are_measuring(&m->marks) && marks_have_room(&m->marks);
 }
 

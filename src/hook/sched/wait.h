@@ -14,7 +14,7 @@
  * waited for, few of them are in flight. */
 static inline uint64_t wait_least_ns(const struct member *m, const struct cost *c)
 {
-	return c->count || !rule_is_alone(m->slot, m->device)
+	return cost_is_measured(c) || !rule_is_alone(m->slot, m->device)
 		       ? 0
 		       : load_relaxed(&m->slot->grant.alone_ns) / RULE_UNKNOWN_ALONE;
 }
