@@ -282,6 +282,8 @@ static int take_entry(struct config_reader *r, const struct config_message *m,
 static int take_element(struct config_reader *r, const struct config_message *m,
 	const struct config_field *f, json_t *tree)
 {
+	if (f->kind == KIND_MESSAGE && f->use == USE_REFUSED)
+		return config_add(r, m, f, tree, NULL, json_object());
 	if (f->label == LABEL_MAP || f->label == LABEL_LEVELS)
 		return take_entry(r, m, f, tree);
 	const unsigned line = r->line;
@@ -321,8 +323,6 @@ static int take_field(struct config_reader *r, const struct config_message *m, j
 	int e = config_find_field(r, m, name, &f);
 	if (e)
 		return e;
-	if (f->kind == KIND_MESSAGE && f->use == USE_REFUSED)
-		return config_add(r, m, f, tree, NULL, json_object());
 	const bool is_map = f->label == LABEL_MAP || f->label == LABEL_LEVELS;
 	if (!take(r, ':') && f->kind != KIND_MESSAGE && !is_map)
 		return fail_here(r, "a colon");

@@ -394,11 +394,13 @@ static void a_field_that_is_not_used_is_refused_or_warned_of(void **state)
 {
 	const unsigned n = check_uses(&config_ModelConfig, "", "", 1);
 	assert_in_range(n, 25, 60);
-	/* The default value says the same as nothing. */
+	/* The default value says the same as nothing, and so does an empty list. */
 	config_free(good("model_transaction_policy { decoupled: false }\n"
+			 "batch_input [ ] batch_output: [\n],\n"
 			 "response_cache { enable: false } runtime: ''\n"
 			 "input { name: 'a' allow_ragged_batch: false }"));
 	assert_string_equal(warnings, "");
+	assert_null(read_text("batch_input [ { } ]"));
 }
 
 static void json_has_both_spellings(void **state)
