@@ -21,6 +21,7 @@
 #include "base/sort.h"
 #include "export/export_perfetto.h"
 #include "export/protobuf.h"
+#include "join/nested.h"
 #include "trace/activity.h"
 
 #include "base/banned.h"
@@ -52,6 +53,12 @@ struct edge {
 	uint8_t type; /* enum event_type */
 };
 
+/* A range that nests with those of its thread and kind, as if these were processes and threads. */
+struct nesting {
+	struct nested at; /* process: the thread; tid: enum thread_part */
+	struct range r;
+};
+
 struct perfetto {
 	struct proto p;
 	bool *fn_sent;     /* by function id */
@@ -62,7 +69,7 @@ struct perfetto {
 	struct map tracks; /* (process, tid, part): number; and (process, device, stream): queue */
 	uint32_t track_count, queue_count;
 	uint64_t more_activities; /* pieces whose call has other activities before them, or none */
-	ARRAY(struct range) ranges; /* of the chunk at hand */
+	ARRAY(struct nesting) ranges; /* of the chunk at hand */
 	ARRAY(struct edge) edges;
 	ARRAY(uint64_t) span_tracks; /* by span */
 	ARRAY(uint64_t) free_tracks; /* on which no span is open now */
@@ -505,19 +512,9 @@ static int range(struct export *x, const struct chunk_ref *c, const struct range
 		add_span(x, g);
 		return 0;
 	}
-	*array_push(&s->ranges) = *g;
+	*array_push(&s->ranges) = (struct nesting){ .at = nested_of(g, g->tid), .r = *g };
+	s->ranges.v[s->ranges.n - 1].at.tid = range_nests(g->kind) ? PART_RANGES : PART_PYTHON;
 	return 0;
-}
-
-/* By track, then those around before those inside. */
-static int range_order(const void *one, const void *two)
-{
-	const struct range *a = one, *b = two;
-	if (a->tid != b->tid)
-		return ORDER(a->tid, b->tid);
-	if (range_nests(a->kind) != range_nests(b->kind))
-		return range_nests(a->kind) ? -1 : 1;
-	return a->ticks != b->ticks ? ORDER(a->ticks, b->ticks) : ORDER(b->dur, a->dur);
 }
 
 /* The beginning of a slice, or an instant, on the track at hand. */
@@ -554,16 +551,14 @@ static void put_range(struct export *x, const struct range *g)
 static void put_ranges(struct export *x, const struct chunk_ref *c)
 {
 	struct perfetto *s = x->state;
-	SORT(s->ranges, range_order);
+	NESTED(s->ranges);
 	for (size_t i = 0; i < s->ranges.n; i++) {
-		const struct range *g = &s->ranges.v[i], *last = i ? g - 1 : NULL;
-		if (!last || last->tid != g->tid ||
-			range_nests(last->kind) != range_nests(g->kind)) {
+		const struct nesting *g = &s->ranges.v[i], *last = i ? g - 1 : NULL;
+		if (!last || last->r.tid != g->r.tid || last->at.tid != g->at.tid) {
 			pop(s, UINT64_MAX);
-			track_of(x, c, g->tid, range_nests(g->kind) ? PART_RANGES : PART_PYTHON,
-				&s->track);
+			track_of(x, c, g->r.tid, g->at.tid, &s->track);
 		}
-		put_range(x, g);
+		put_range(x, &g->r);
 	}
 	s->ranges.n = 0;
 }

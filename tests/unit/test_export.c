@@ -139,6 +139,7 @@ struct summary {
 	uint64_t packets, processes, threads, begins, ends;
 	char interned[8192];
 	int depth[8]; /* by track */
+	int deepest;
 	uint64_t last[8];
 	uint64_t submitted; /* that the last call named */
 	uint64_t stage[4];  /* numbers of the first ones */
@@ -156,6 +157,7 @@ static void sum_event(struct summary *s, struct message event, uint64_t ns)
 	assert_true(find(event, 9, &f));
 	s->depth[track] += f.value == 1 ? 1 : f.value == 2 ? -1 : 0; /* 3: an instant */
 	assert_true(s->depth[track] >= 0);
+	s->deepest = s->depth[track] > s->deepest ? s->depth[track] : s->deepest;
 	s->begins += f.value == 1;
 	s->ends += f.value == 2;
 	if (f.value == 1)
@@ -323,6 +325,36 @@ static void perfetto_has_devices_and_arrows(void **state)
 		if (!strstr(s.interned, words[i]))
 			fail_msg("no %s in %s", words[i], s.interned);
 	free(out);
+}
+
+/* Those that took no time and were given first had ended when the long one began. */
+static void ranges_of_no_length_follow_each_other_as_they_were_given(void **state)
+{
+	const struct range long_one = { .ticks = 2000000,
+		.dur = 900,
+		.tid = 101,
+		.name = 2,
+		.kind = RANGE_NVTX },
+			   none = { .ticks = 2000000, .tid = 101, .name = 2, .kind = RANGE_NVTX };
+	const struct {
+		struct range ranges[3];
+		int deepest;
+	} rows[] = { { { none, none, long_one }, 1 }, { { long_one, none, none }, 2 } };
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		size_t bytes;
+		struct error err;
+		end(state);
+		struct maker *m = maker_new(FILE_NAME, maker_schema, TRACE_GRAIN);
+		maker_chunk(m, CHUNK_RANGES, 100, 101, rows[i].ranges, sizeof rows[i].ranges);
+		maker_finish(m, 3000000, false);
+		assert_int_equal(trace_open(FILE_NAME, &trace, &err), 0);
+		decoder.schema = &trace->schema;
+		char *out = exported("perfetto", &bytes);
+		const struct summary s = sum_file(out, bytes);
+		assert_int_equal(s.begins, 3);
+		assert_int_equal(s.deepest, rows[i].deepest);
+		free(out);
+	}
 }
 
 /* It has no time left to end in, so it is an instant, and nothing is there to be ended. */
@@ -748,6 +780,8 @@ int main(void)
 		cmocka_unit_test(perfetto_slices_nest),
 		cmocka_unit_test_setup_teardown(
 			perfetto_has_devices_and_arrows, begin_with_work, begin_again),
+		cmocka_unit_test_setup(
+			ranges_of_no_length_follow_each_other_as_they_were_given, begin_again),
 		cmocka_unit_test_teardown(
 			a_range_at_the_end_of_the_clock_is_an_instant, begin_again),
 		cmocka_unit_test(messages_know_their_length),
