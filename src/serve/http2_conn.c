@@ -17,6 +17,7 @@
 #define END_NS        2000000000u
 #define SEND_NS       60000000000u
 #define BODY_NS_A_KIB 16000000u
+#define ROOM_KEPT     (4u << 10)
 #define PREFIX        5  /* of a message: a flag and four bytes of length */
 #define IN_ORDER_MOST 64 /* requests of one stream at once; further ones wait as bytes */
 
@@ -50,6 +51,14 @@ struct stream {
 	uint64_t held; /* bytes of both, which count against the server's memory */
 	bool submitted, done;
 };
+
+/* A drained buffer keeps no more than a little room, because room is not counted. */
+static void empty_buf(struct buf *b, size_t *at)
+{
+	if (b->room > ROOM_KEPT)
+		buf_free(b);
+	b->n = *at = 0;
+}
 
 /* True while all requests and answers have no more bytes than they may. */
 static bool count_bytes(struct stream *s)
@@ -123,7 +132,7 @@ static ssize_t read_out(nghttp2_session *session, int32_t id, uint8_t *to, size_
 		memcpy(to, s->out.v + s->out_at, n);
 	s->out_at += n;
 	if (s->out_at == s->out.n) {
-		s->out.n = s->out_at = 0;
+		empty_buf(&s->out, &s->out_at);
 		count_bytes(s);
 		if (s->done) {
 			*flags |= NGHTTP2_DATA_FLAG_EOF;
@@ -475,7 +484,9 @@ static void start_streamed(struct stream *s, size_t n)
 	}
 	s->starting = false;
 	/* The bytes that move are no more than those that went. */
-	if (s->in_at && s->in_at >= s->in.n - s->in_at) {
+	if (s->in_at == s->in.n) {
+		empty_buf(&s->in, &s->in_at);
+	} else if (s->in_at && s->in_at >= s->in.n - s->in_at) {
 		memmove(s->in.v, s->in.v + s->in_at, s->in.n - s->in_at);
 		s->in.n -= s->in_at;
 		s->in_at = 0;

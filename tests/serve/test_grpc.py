@@ -312,6 +312,21 @@ class Stream(Grpc):
             list(answers)
         self.assertEqual(raised.exception.code(), CODE.NOT_FOUND)
 
+    def test_an_open_stream_keeps_no_room_for_what_it_has_answered(self):
+        def memory():
+            with open("/proc/%d/status" % server.process.pid, encoding="ascii") as status:
+                return next(int(line.split()[1]) for line in status if line.startswith("VmRSS:"))
+        requests, answers, before, streams, mib = [], [], 0, 64, 1 << 20
+        for _ in range(streams):
+            requests.append(queue.Queue())
+            answers.append(self.stream(iter(requests[-1].get, None)))
+            requests[-1].put(asked(raw=(bytes(mib),)))
+            self.assertIn("X", next(answers[-1]).error_message)
+            before = before or memory()
+        self.assertLess(memory() - before, streams * mib / 4 / 1024, "KiB, where streams that keep all would have 64 MiB")
+        for one in requests:
+            one.put(None)
+
     def test_a_stream_is_cancelled(self):
         answers = self.stream([asked("slow", (b"abcd",), [("X", "FP32", (1, 1))])] * 3)
         answers.cancel()
