@@ -85,7 +85,10 @@ struct trace_header {
 	_Atomic uint64_t
 		off_since_ns; /* nothing is, since then (CLOCK_MONOTONIC); 0: it is recorded */
 	char host[64];        /* NUL-terminated */
-	char program[216];    /* the command line, spaces between, cut to fit, NUL-terminated */
+	char program[208];    /* the command line, spaces between, cut to fit, NUL-terminated */
+	/* Raw: the file was at least so long, however short it is now; before, more of the command
+	 * line. */
+	_Atomic uint64_t grown;
 	/* Flight: the queue of closed chunks (record/flight.h); before, more of the command line.
 	 */
 	_Atomic uint64_t newest_closed; /* granule of the newest; upper half: changes */

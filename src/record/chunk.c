@@ -191,6 +191,15 @@ static void end_before_limit(struct trace_header *h, uint64_t next)
 		control_stop(h, STOP_SIZE);
 }
 
+/* The drain finds the file shorter than this only if somebody cut it off. */
+static void note_grown(struct trace_header *h, uint64_t end)
+{
+	uint64_t seen = load_relaxed(&h->grown);
+	while (seen < end && !atomic_compare_exchange_strong_explicit(&h->grown, &seen, end,
+				     memory_order_release, memory_order_relaxed))
+		;
+}
+
 static long extend(const struct recorder *r, long fd, uint32_t bytes, uint32_t *ret_granule)
 {
 	const uint64_t at =
@@ -198,8 +207,10 @@ static long extend(const struct recorder *r, long fd, uint32_t bytes, uint32_t *
 	end_before_limit(r->header, at + bytes);
 	*ret_granule = (uint32_t)(at / TRACE_GRAIN);
 	long done = is_plausible(at, fd) ? file_allocate(fd, at, bytes) : -EINVAL;
-	if (!done)
+	if (!done) {
+		note_grown(r->header, at + bytes);
 		done = file_map(fd, at, bytes);
+	}
 	if (!sys_failed(done))
 		return done;
 	/* Given back when nobody has taken more meanwhile: next is where the file ends. */

@@ -229,9 +229,12 @@ static bool lacks_magic(const struct drain *d, uint64_t offset)
 bool drain_is_cut(struct drain *d)
 {
 	struct stat st;
+	/* Before the size: pairs with note_grown(). */
+	const uint64_t grown = load_acquire(&d->file.header->grown);
 	if (d->cut || fstat(d->fd, &st))
 		return d->cut;
-	d->cut = (uint64_t)st.st_size < d->size || (d->last && lacks_magic(d, d->last));
+	const uint64_t least = grown > d->size ? grown : d->size;
+	d->cut = (uint64_t)st.st_size < least || (d->last && lacks_magic(d, d->last));
 	d->size = (uint64_t)st.st_size;
 	return d->cut;
 }

@@ -420,6 +420,24 @@ static void a_file_that_was_cut_off_stays_so(void **state)
 	assert_int_equal(file_size(), 3 * TRACE_GRAIN);
 }
 
+/* It grew since the last look, and is now exactly as long as it was then. */
+static void a_file_that_grew_and_was_cut_off_between_two_looks_is_known(void **state)
+{
+	struct writer w = { .kind = CHUNK_EVENTS };
+	uint64_t next = 0;
+	put_many(&w, &next, MIB);
+	assert_true(drain_step(drain));
+	assert_false(drain_is_cut(drain));
+	const uint64_t before = file_size();
+	assert_int_equal(before % TRACE_GRAIN, 0);
+	put_many(&w, &next, 16 * MIB);
+	assert_true(file_size() > before);
+	assert_int_equal(truncate(FILE_NAME, (long)before), 0);
+	assert_false(drain_step(drain));
+	assert_true(drain_is_cut(drain));
+	assert_int_equal(file_size(), before);
+}
+
 /* A thread that takes room makes it larger than it was. */
 static void a_file_that_was_cut_off_and_grew_again_is_known(void **state)
 {
@@ -456,6 +474,8 @@ int main(void)
 			draining_goes_on_when_there_is_room_again, begin, end),
 		cmocka_unit_test_setup_teardown(a_hole_does_not_end_the_draining, begin, end),
 		cmocka_unit_test_setup_teardown(a_file_that_was_cut_off_stays_so, begin, end),
+		cmocka_unit_test_setup_teardown(
+			a_file_that_grew_and_was_cut_off_between_two_looks_is_known, begin, end),
 		cmocka_unit_test_setup_teardown(
 			a_file_that_was_cut_off_and_grew_again_is_known, begin, end),
 	};
