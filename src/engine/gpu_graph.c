@@ -39,7 +39,9 @@ static int read_outputs(
 				p->out[i].bytes, m->stream);
 		to += p->out[i].bytes;
 	}
-	return e ? e : GPU_CALL(m->gpu, err, cuStreamSynchronize, m->stream);
+	/* After a failure too: the caller gives the memory back. */
+	const int ended = GPU_CALL(m->gpu, e ? NULL : err, cuStreamSynchronize, m->stream);
+	return e ? e : ended;
 }
 
 static bool close_enough(enum dtype type, const char *a, const char *b, size_t bytes)

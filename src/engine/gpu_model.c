@@ -383,7 +383,8 @@ void gpu_model_after(struct engine_model *base)
 	uint64_t ns;
 	if (!m->untried || gpu_enter(m->gpu, NULL) || gpu_space_hold(&m->space, &ns, NULL))
 		return;
-	gpu_graph_try(m, m->untried);
+	if (!ns) /* else the run's inputs and outputs went when the memory left */
+		gpu_graph_try(m, m->untried);
 	m->untried = NULL;
 	gpu_space_release(&m->space);
 }
