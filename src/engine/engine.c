@@ -203,6 +203,13 @@ unsigned engine_memory_moves(void)
 	return gpu_moves();
 }
 
+void engine_trim(void)
+{
+	struct gpu *g = gpu_opened();
+	if (g)
+		gpu_pinned_trim(g);
+}
+
 void engine_run_end(struct engine_model *m, struct engine_run *run)
 {
 	m->engine->end(m, run);

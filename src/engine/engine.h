@@ -164,6 +164,9 @@ void engine_after(struct engine_model *m);
 struct engine_memory engine_memory(const struct engine_model *m);
 /* Changes whenever the memory of a model has left or come back. */
 unsigned engine_memory_moves(void);
+/* Frees memory that no model used since the call before, if any did.  Every few seconds, by a
+ * thread that may wait for the driver. */
+void engine_trim(void);
 void engine_unload(struct engine_model *m); /* or NULL */
 
 #endif

@@ -88,3 +88,11 @@ int gpu_open(const char *library, struct gpu **ret, struct error *err)
 	pthread_mutex_unlock(&opened.lock);
 	return e;
 }
+
+struct gpu *gpu_opened(void)
+{
+	pthread_mutex_lock(&opened.lock);
+	struct gpu *g = opened.gpu;
+	pthread_mutex_unlock(&opened.lock);
+	return g;
+}

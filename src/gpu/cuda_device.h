@@ -44,13 +44,15 @@ struct gpu {
 	atomic_int lost; /* the error after which the context answers nothing any more; or 0 */
 	struct gpu_budget budget;
 	pthread_mutex_t lock;
-	struct gpu_pinned *spare[512]; /* by size */
+	struct gpu_pinned *spare[512]; /* by size; the one that was given last is first */
+	unsigned trims;
 };
 
 /* The first device of the process, opened once and never closed.  library is NULL for the driver
  * that the loader finds.  The calling thread may use the device then, others by gpu_enter(). */
 int gpu_open(const char *library, struct gpu **ret, struct error *err);
 int gpu_enter(struct gpu *g, struct error *err);
+struct gpu *gpu_opened(void); /* that device, or NULL */
 /* 0, or the driver's answer in words. */
 int gpu_check(struct gpu *g, int code, const char *function, struct error *err);
 #define GPU_CALL(g, err, name, ...) gpu_check(g, (g)->cu.name(__VA_ARGS__), #name, err)
@@ -61,10 +63,14 @@ struct gpu_pinned {
 	void *data;
 	size_t bytes;
 	struct gpu_pinned *next;
+	unsigned given; /* trims at that time */
 };
 /* From those that were given back, else from the driver.  Any thread. */
 int gpu_pinned_take(struct gpu *g, size_t bytes, struct gpu_pinned **ret, struct error *err);
 void gpu_pinned_give(struct gpu *g, struct gpu_pinned *p); /* or NULL */
+/* Frees those that nobody took between the last two calls.  A thread that calls it every few
+ * seconds bounds what is spare. */
+void gpu_pinned_trim(struct gpu *g);
 
 /* ---- device memory that leaves and returns ---- */
 

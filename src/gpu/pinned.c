@@ -47,7 +47,37 @@ void gpu_pinned_give(struct gpu *g, struct gpu_pinned *p)
 		return;
 	const unsigned size = size_of(&p->bytes);
 	pthread_mutex_lock(&g->lock);
+	p->given = g->trims;
 	p->next = g->spare[size];
 	g->spare[size] = p;
 	pthread_mutex_unlock(&g->lock);
+}
+
+/* Under the lock: those behind the ones that were given lately. */
+static struct gpu_pinned *cut_old(struct gpu *g, struct gpu_pinned **at)
+{
+	while (*at && g->trims - (*at)->given < 2)
+		at = &(*at)->next;
+	struct gpu_pinned *old = *at;
+	*at = NULL;
+	return old;
+}
+
+void gpu_pinned_trim(struct gpu *g)
+{
+	if (atomic_load_explicit(&g->lost, memory_order_relaxed) || gpu_enter(g, NULL))
+		return;
+	pthread_mutex_lock(&g->lock);
+	g->trims++;
+	pthread_mutex_unlock(&g->lock);
+	for (size_t i = 0; i < sizeof g->spare / sizeof g->spare[0]; i++) {
+		pthread_mutex_lock(&g->lock);
+		struct gpu_pinned *old = cut_old(g, &g->spare[i]);
+		pthread_mutex_unlock(&g->lock);
+		for (struct gpu_pinned *next; old; old = next) {
+			next = old->next;
+			g->cu.cuMemFreeHost(old->data);
+			free(old);
+		}
+	}
 }

@@ -7,6 +7,8 @@
 
 #include "serve/internal.h"
 
+#define TRIM_NS 5000000000u
+
 void keeper_ask(struct server *s, struct exchange *x)
 {
 	x->next = NULL;
@@ -57,27 +59,26 @@ static void scan(struct server *s, bool settled)
 	last = err;
 }
 
-/* Waits until there is something to do; true when it is time to look at the repository. */
-static bool wait_for_work(struct server *s, uint64_t look_ns)
+/* Waits until there is something to do, and until then at most. */
+static void wait_for_work(struct server *s, uint64_t until_ns)
 {
-	const struct timespec at = { (time_t)(look_ns / 1000000000u),
-		(long)(look_ns % 1000000000u) };
-	while (!s->asked && !s->dead && !s->reread && !s->keeper_stops) {
-		if (s->o.control != CONTROL_POLL)
-			pthread_cond_wait(&s->keeper_work, &s->keeper_lock);
-		else if (pthread_cond_timedwait(&s->keeper_work, &s->keeper_lock, &at) == ETIMEDOUT)
-			return true;
-	}
-	return false;
+	const struct timespec at = { (time_t)(until_ns / 1000000000u),
+		(long)(until_ns % 1000000000u) };
+	while (!s->asked && !s->dead && !s->reread && !s->keeper_stops)
+		if (pthread_cond_timedwait(&s->keeper_work, &s->keeper_lock, &at) == ETIMEDOUT)
+			return;
 }
 
 static void *keeper_run(void *data)
 {
 	struct server *s = data;
-	uint64_t look_ns = now_ns() + s->o.poll_ns;
+	const bool polls = s->o.control == CONTROL_POLL;
+	uint64_t trim_ns = now_ns() + TRIM_NS;
+	uint64_t look_ns = polls ? now_ns() + s->o.poll_ns : UINT64_MAX;
 	pthread_mutex_lock(&s->keeper_lock);
 	while (!s->keeper_stops || s->dead || s->asked) {
-		const bool timely = wait_for_work(s, look_ns), asked = s->reread;
+		wait_for_work(s, look_ns < trim_ns ? look_ns : trim_ns);
+		const bool asked = s->reread;
 		struct exchange *x = s->asked;
 		struct version *dead = s->dead;
 		if (x) {
@@ -93,9 +94,13 @@ static void *keeper_run(void *data)
 			control_run(x);
 			exchange_return(x);
 		}
-		if (timely || asked) {
+		if (asked || now_ns() >= look_ns) {
 			scan(s, asked);
-			look_ns = now_ns() + s->o.poll_ns;
+			look_ns = polls ? now_ns() + s->o.poll_ns : UINT64_MAX;
+		}
+		if (now_ns() >= trim_ns) {
+			engine_trim();
+			trim_ns = now_ns() + TRIM_NS;
 		}
 		pthread_mutex_lock(&s->keeper_lock);
 	}

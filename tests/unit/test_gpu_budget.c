@@ -133,6 +133,47 @@ static void a_graph_is_not_trusted_for_memory_that_left(void **state)
 	unload_all();
 }
 
+static int (*free_host)(void *at);
+static unsigned freed;
+
+static int count_free(void *at)
+{
+	freed++;
+	return free_host(at);
+}
+
+/* A burst that once was large is not kept for ever, and a steady load allocates nothing anew. */
+static void pinned_memory_that_nobody_uses_goes_back(void **state)
+{
+	enum { BURST = 10 };
+	struct gpu_pinned *p[BURST];
+	load_all(0);
+	struct gpu *g = model[0]->gpu;
+	for (int i = 0; i < 3; i++)
+		engine_trim(); /* what loading left */
+	free_host = g->cu.cuMemFreeHost;
+	g->cu.cuMemFreeHost = count_free;
+	for (int i = 0; i < BURST; i++)
+		assert_int_equal(gpu_pinned_take(g, WEIGHT, &p[i], NULL), 0);
+	engine_trim();
+	for (int i = 0; i < BURST; i++)
+		gpu_pinned_give(g, p[i]);
+	void *const steady = p[BURST - 1]->data;
+	for (int i = 0; i < 5; i++) {
+		engine_trim();
+		assert_int_equal(freed, i ? BURST - 1 : 0);
+		assert_int_equal(gpu_pinned_take(g, WEIGHT, &p[0], NULL), 0);
+		assert_ptr_equal(p[0]->data, steady);
+		gpu_pinned_give(g, p[0]);
+	}
+	engine_trim();
+	assert_int_equal(freed, BURST - 1);
+	engine_trim();
+	assert_int_equal(freed, BURST);
+	g->cu.cuMemFreeHost = free_host;
+	unload_all();
+}
+
 static void who_is_asked_rarely_leaves(void **state)
 {
 	static struct engine_run r;
@@ -219,6 +260,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(models_of_twice_the_memory_answer_all),
 		cmocka_unit_test(a_graph_is_not_trusted_for_memory_that_left),
+		cmocka_unit_test(pinned_memory_that_nobody_uses_goes_back),
 		cmocka_unit_test(who_is_asked_rarely_leaves),
 		cmocka_unit_test(a_model_larger_than_the_budget_says_so),
 		cmocka_unit_test(memory_that_the_driver_refuses_is_made_room_for),
