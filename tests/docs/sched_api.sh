@@ -54,6 +54,8 @@ written() { # HEADER LIBRARY
 		}
 		/^\/\*$/ { comment = 1; text = ""; listed = 0; next }
 		/^\/\* .*\*\/$/ { line = $0; sub(/^\/\* /, "", line); sub(/ \*\/$/, "", line); text = line "\n"; next }
+		/^\/\* / { comment = 1; text = ""; listed = 0; say(" " substr($0, 2)); next }
+		comment && / [^ ].* \*\/$/ { sub(/ \*\/$/, ""); say($0); comment = 0; next }
 		comment && /^ \*\/$/ { comment = 0; if (!begun) { print text; text = ""; begun = 1 } next }
 		comment { say($0); next }
 		/^#define WEIR_[A-Z]+_VERSION/ { code = $0 "\n"; flush_declaration(); next }
