@@ -176,7 +176,7 @@ static void json_activity(const struct export *x, struct json *j, const struct g
 	}
 }
 
-/* What ran on a device, as a call of the api "device"; the thread is that of who asked for it. */
+/* A device activity as a call of the api "device"; the thread is that of who asked for it. */
 static int activity_ndjson(struct export *x, const struct chunk_ref *c,
 	const struct gpu_activity *w, const struct call_link *link)
 {
@@ -312,7 +312,7 @@ static int call_csv(struct export *x, const struct export_call *c)
 	return wrong(x);
 }
 
-/* What ran on a device, as a call of the api "device" that did not fail. */
+/* A device activity as a call of the api "device" that did not fail. */
 static int activity_csv(struct export *x, const struct chunk_ref *c, const struct gpu_activity *w,
 	const struct call_link *link)
 {

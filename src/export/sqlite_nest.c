@@ -70,7 +70,7 @@ static int chunk_order(const void *one, const void *two)
 	return a->begin_ns < b->begin_ns ? -1 : a->begin_ns > b->begin_ns;
 }
 
-/* What lies inside of the first call of `k`, in an earlier chunk of the thread. */
+/* Adopts the calls inside of the first call of `k`, in an earlier chunk of the thread. */
 static int adopt(struct export *x, const struct call_chunk *k, const struct call_chunk *earlier)
 {
 	struct database *d = x->state;

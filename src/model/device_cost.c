@@ -13,7 +13,7 @@
 
 #include "base/banned.h"
 
-/* Where in the order of launches the two products of a step back are, as names say. */
+/* The places of the two products of a step back in the order of launches, as names say. */
 static void take_order(struct doing *d, const struct predict_product *p, uint64_t ticks)
 {
 	d->unordered |= !ticks;
@@ -111,9 +111,9 @@ static void pass_outwards(struct joiner *j)
 }
 
 /*
- * PyTorch makes the gradient of the input first.  Where no kernel that multiplies has a name that
- * says whose it is, as by FFT or Winograd, those launched after the last of the input's, or from
- * the first of the weights' on, which may only help, are the weights'.
+ * PyTorch makes the gradient of the input first.  If no kernel that multiplies has a name that says
+ * whose it is, as by FFT or Winograd, those launched after the last of the input's, or from the
+ * first of the weights' on, which may only help, are the weights'.
  */
 static void order_claim(struct joiner *j, struct claim *k)
 {
@@ -127,8 +127,8 @@ static void order_claim(struct joiner *j, struct claim *k)
 }
 
 /*
- * Its part of the operator's FLOPs; 0: not known.  Of two products, which are as large, it is known
- * of some kernels that they do the one; else two kernels do one each.
+ * Its part of the operator's FLOPs; 0: not known.  Some kernels are known to do one of the two
+ * products, which are as large; else two kernels do one each.
  */
 static double part_of(const struct cost *c, const struct doing *d, const struct claim *k)
 {
@@ -144,7 +144,7 @@ static double part_of(const struct cost *c, const struct doing *d, const struct 
 	return d->count == 2 ? 0.5 : 0;
 }
 
-/* Of the two products of a step back, as where the input needs no gradient. */
+/* Whether only the weights' product of a step back runs, as if the input needs no gradient. */
 static bool is_weight_alone(const struct cost *c, const struct doing *d)
 {
 	return c->several && d->ns && d->weight_ns == d->ns;

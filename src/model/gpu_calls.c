@@ -14,7 +14,7 @@
 
 #define NO_WORD 0xff
 
-/* What a function is to us. */
+/* A function's use here. */
 struct fn_use {
 	uint8_t use; /* enum call_use */
 	uint8_t stream_word, event_word;

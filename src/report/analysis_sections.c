@@ -86,8 +86,8 @@ static struct value get_part_share(const struct row *row, const void *of)
 	return row->rows->all > 0 ? value_real((double)ns / row->rows->all) : value_null();
 }
 
-/* Of the wall time from the first activity to the last: a program's start is often longer than all
- * that it does.  NULL: the part is outside of it. */
+/* Shares of the wall time from the first activity to the last: a program's start is often longer
+ * than all that it does.  NULL: the part is outside of it. */
 static const void *inside(const struct row *row)
 {
 	const size_t n = row->rows->section == &section_breakdown ? WALL_BEFORE : PATH_BEFORE;

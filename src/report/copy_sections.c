@@ -7,7 +7,7 @@
 
 #include "base/banned.h"
 
-/* Of those whose size is known, which took so long. */
+/* The rate of copies whose size is known, which took so long. */
 static struct value rate(uint64_t bytes, uint64_t ns)
 {
 	return value_u64_if(ns, ns ? sat_from((double)bytes * 1e9 / (double)ns) : 0);

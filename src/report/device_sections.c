@@ -33,7 +33,7 @@ static struct value get_peak_bandwidth(const struct row *row, const void *of)
 	return value_real(((const struct gpu *)of)->dram_gb_per_s * 1e9);
 }
 
-/* Of the unit of the column: a key is left out where nobody knows it. */
+/* A column of FLOPs by unit: a key is left out where nobody knows it. */
 #define UNIT_FLOPS_OF(unit)                                                                        \
 	static struct value get_ceiling_##unit(const struct row *row, const void *of)              \
 	{                                                                                          \

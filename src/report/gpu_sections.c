@@ -13,7 +13,7 @@
 
 /* ---- kernels ---- */
 
-/* What devices did for it, or NULL. */
+/* The kernel's device activities, or NULL. */
 static const void *kernel_activity(const struct row *row)
 {
 	const struct kernel_row *k = row->at;

@@ -153,7 +153,7 @@ static const struct column member_columns[] = {
 	{ 0 },
 };
 
-/* What weir memory --json has at its top. */
+/* The top of weir memory --json. */
 const struct section section_memory_members = {
 	.name = "memory_members",
 	.form = SECTION_MEMBERS,
@@ -176,7 +176,7 @@ static struct value get_block_function(const struct row *row, const void *of)
 	return function_name(row, ((const struct live_block *)of)->fn_id);
 }
 
-/* Of recordings with call stacks. */
+/* The stack of a block, in recordings with call stacks. */
 static const void *block_stack(const struct row *row)
 {
 	return row->r->memory_detail->stacks ? &((const struct live_block *)row->at)->stack : NULL;
@@ -319,7 +319,7 @@ static const void *host_point(const struct row *row)
 	return report_knows_bytes(row->r, &row->r->memory[MEMORY_HOST]) ? row->at : NULL;
 }
 
-/* Where more was live than is known to be reserved, part of what is reserved is not known. */
+/* If more was live than is known to be reserved, part of what is reserved is not known. */
 static const void *reserved_point(const struct row *row)
 {
 	const struct memory_point *p = gpu_point(row);

@@ -31,7 +31,7 @@ static struct value get_kind(const struct row *row, const void *of)
 	return value_text(range_kind_name(*(const uint16_t *)of));
 }
 
-/* What is of devices, where they were recorded. */
+/* The values of devices, if they were recorded. */
 static const void *timed(const struct row *row)
 {
 	return report_has_device_times(row->r) ? row->at : NULL;

@@ -23,7 +23,7 @@ static void compile(const struct nvrtc *nvrtc, const char *name, const char *tex
 	buf_free(&image);
 }
 
-/* What a plan takes of some widths, once for each operation and type. Wide norms have all that may
+/* Compiles the plans of some widths, once for each operation and type. Wide norms have all that may
  * be fused, which takes the most registers. */
 static void compile_rows(const struct nvrtc *nvrtc, unsigned cc, const char *arch)
 {
@@ -49,7 +49,7 @@ static void compile_rows(const struct nvrtc *nvrtc, unsigned cc, const char *arc
 				.x_column = 1,
 				.y_row = width,
 				.y_column = 1 };
-			/* What a plan takes, and the plain kernel. */
+			/* Compiles the plan's kernel, and the plain one. */
 			const size_t n = rows_choose(&device, &what, choice);
 			for (size_t i = 0; i < n; i += n - 1 ? n - 1 : 1) {
 				if (strstr(buf_text(&seen), choice[i].name))
