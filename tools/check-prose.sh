@@ -1,10 +1,11 @@
 # The sentences of README, docs and man pages: 9 in 10 have at most 25 words, at most one in a hundred begins with Of,
 # What, Who, Whoever, Where or Those (questions may), none has a semicolon, lines have at most 100 columns, and each item
-# of a list begins a line.
+# of a list begins a line.  In each folder at most one sentence in a hundred of its comments begins so.
 # check-prose.sh ROOT BUILD [PAGE...].
 tools=$(cd "$(dirname "$0")" && pwd)
 cd "$1" || exit 1
 shift $(($# > 1 ? 2 : 1))
+named=$#
 pages=${*:-$(ls ./*.md docs/*.md docs/*/*.md man/*.in 2>/dev/null | sed 's,^\./,,')}
 bad=0
 for page in $pages; do
@@ -50,4 +51,24 @@ for page in $pages; do
 		}
 		END { exit n > 0 }' "$page" || bad=1
 done
+[ "$named" != 0 ] || find api bench examples include python sim src tests tools viewer -type f 2>/dev/null |
+	grep -E '(\.(c|h|cu|cuh|cc|cpp|js|css|py|sh|awk|tbl|cmake)|/CMakeLists.txt)$' | xargs awk -f "$tools/comments.awk" |
+	awk -F'\t' '
+		{
+			folder = $1
+			sub(/\/[^\/]*$/, "", folder)
+			sentences[folder]++
+			if ($2 ~ /^(Of|What|Who|Whoever|Where|Those) [^?]*$/)
+				opened[folder, ++openings[folder]] = $1 ": begins with a clause: " substr($2, 1, 80)
+		}
+		END {
+			for (folder in openings) {
+				if (openings[folder] * 100 <= sentences[folder])
+					continue
+				for (i = 1; i <= openings[folder] && i <= 3; i++)
+					print "  " opened[folder, i]
+				bad = 1
+			}
+			exit bad
+		}' || bad=1
 exit $bad

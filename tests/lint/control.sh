@@ -103,6 +103,9 @@ violate() {
 	prose)
 		printf 'Of the pages that are written so, none is easy to read; each has a second sentence in it.\n' >README.md
 		printf '* **One.** It is short. * **Two.** It is here.\n' >>README.md
+		printf '/*\n * One.  What it costs, in\n * bytes.\n */\n' >src/trace/bad.c
+		printf '# One.  Of two, the first.\n' >tools/bad.sh
+		printf 'def f():\n    """Where it is."""\n' >tests/bad.py
 		;;
 	subjects)
 		for subject in 'ends here: of a commit' 'docs: say one more thing than the line of a commit should ever have to say' \
@@ -140,7 +143,10 @@ named() {
 		;;
 	links) grep -q 'core/bad.c.* high, which is of hook/mem' ;;
 	manual) grep -q weir-fly ;;
-	prose) awk '/begins/ { a = 1 } /semicolon/ { b = 1 } /an item/ { c = 1 } END { exit !(a && b && c) }' ;;
+	prose)
+		awk '/README.md.*begins/ { a = 1 } /semicolon/ { b = 1 } /an item/ { c = 1 }
+			/(trace.bad.c:2|tools.bad.sh:1|tests.bad.py:2): begins/ { n++ } END { exit !(a && b && c && n == 3) }'
+		;;
 	subjects) awk '{ n++ } /say it:/ { n = 9 } END { exit n != 5 }' ;;
 	words) awk '/bad.c/ { marks = 1 } /bad.1.in.*say: / { words = 1 } END { exit !(marks && words) }' ;;
 	*) grep -q bad ;;
