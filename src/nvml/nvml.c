@@ -197,7 +197,7 @@ static int load(struct nvml *n, const char *path, struct error *err)
 	return e ? e : begin(n, err);
 }
 
-/* Where NVML lists no GPU, or only the one that JetPack calls "Orin (nvgpu)". */
+/* A Tegra is looked for if NVML lists no GPU, or only the one that JetPack calls "Orin (nvgpu)". */
 static bool find_tegra(struct nvml *n)
 {
 	if (n->count > 1 || (n->count == 1 && !strstr(n->gpus[0].name, "(nvgpu)")))

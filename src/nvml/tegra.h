@@ -2,7 +2,7 @@
  * The state of the GPU that sits on a Tegra processor, of a Jetson board, say. JetPack's NVML knows
  * little of it or is missing, and the kernel has files in its place.
  *
- * What they mean is read from NVIDIA's documents and from other programs. No board has tried it.
+ * Their meaning is read from NVIDIA's documents and from other programs. No board has tried it.
  */
 #ifndef WEIR_NVML_TEGRA_H
 #define WEIR_NVML_TEGRA_H
