@@ -5,7 +5,7 @@ foreach(made palette.h palette.js)
 	add_custom_command(OUTPUT ${GEN}/${made}
 		COMMAND ${AWK} -v out=${kind} -f ${PROJECT_SOURCE_DIR}/api/palette.awk
 			${PROJECT_SOURCE_DIR}/api/palette.tbl > ${GEN}/${made}.new
-		COMMAND ${CMAKE_COMMAND} -E rename ${GEN}/${made}.new ${GEN}/${made}
+		COMMAND mv ${GEN}/${made}.new ${GEN}/${made}
 		DEPENDS ${PROJECT_SOURCE_DIR}/api/palette.awk ${PROJECT_SOURCE_DIR}/api/palette.tbl VERBATIM)
 endforeach()
 add_custom_target(palette DEPENDS ${GEN}/palette.h ${GEN}/palette.js)

@@ -1,7 +1,7 @@
 # ONNX Runtime's functions by their slots: api/ort.tbl.  The library is loaded when a model needs it.
 add_custom_command(OUTPUT ${GEN}/ort_functions.h
 	COMMAND ${AWK} -f ${PROJECT_SOURCE_DIR}/api/ort.awk ${PROJECT_SOURCE_DIR}/api/ort.tbl > ${GEN}/ort_functions.h.new
-	COMMAND ${CMAKE_COMMAND} -E rename ${GEN}/ort_functions.h.new ${GEN}/ort_functions.h
+	COMMAND mv ${GEN}/ort_functions.h.new ${GEN}/ort_functions.h
 	DEPENDS ${PROJECT_SOURCE_DIR}/api/ort.awk ${PROJECT_SOURCE_DIR}/api/ort.tbl VERBATIM)
 target_sources(engine PRIVATE ${GEN}/ort_functions.h)
 target_include_directories(engine PRIVATE ${GEN})

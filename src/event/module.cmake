@@ -8,7 +8,7 @@ function(make_of_tables file what)
 	add_custom_command(OUTPUT ${GEN}/${file}
 		COMMAND ${AWK} -v want=${what} -v sorted=${GEN}/${file}.sorted
 			${SCRIPT_OPTIONS} ${TABLES} > ${GEN}/${file}.new
-		COMMAND ${CMAKE_COMMAND} -E rename ${GEN}/${file}.new ${GEN}/${file}
+		COMMAND mv ${GEN}/${file}.new ${GEN}/${file}
 		DEPENDS ${SCRIPTS} ${TABLES} VERBATIM)
 endfunction()
 
@@ -17,7 +17,7 @@ function(make_of_libraries file what)
 	set(LIBRARY ${CMAKE_SOURCE_DIR}/api/library)
 	add_custom_command(OUTPUT ${GEN}/${file}
 		COMMAND ${AWK} -v want=${what} -f ${LIBRARY}.awk ${LIBRARY}.tbl > ${GEN}/${file}.new
-		COMMAND ${CMAKE_COMMAND} -E rename ${GEN}/${file}.new ${GEN}/${file}
+		COMMAND mv ${GEN}/${file}.new ${GEN}/${file}
 		DEPENDS ${LIBRARY}.awk ${LIBRARY}.tbl VERBATIM)
 endfunction()
 

@@ -5,7 +5,7 @@ foreach(made hint_table.c hint_rules.h)
 	add_custom_command(OUTPUT ${GEN}/${made}
 		COMMAND ${AWK} -v out=${kind} -f ${PROJECT_SOURCE_DIR}/api/hint.awk
 			${PROJECT_SOURCE_DIR}/api/hint.tbl > ${GEN}/${made}.new
-		COMMAND ${CMAKE_COMMAND} -E rename ${GEN}/${made}.new ${GEN}/${made}
+		COMMAND mv ${GEN}/${made}.new ${GEN}/${made}
 		DEPENDS ${PROJECT_SOURCE_DIR}/api/hint.awk ${PROJECT_SOURCE_DIR}/api/hint.tbl VERBATIM)
 	target_sources(hint PRIVATE ${GEN}/${made})
 endforeach()

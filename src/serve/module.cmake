@@ -1,7 +1,7 @@
 # The rows of /metrics: api/serve_metric.tbl.
 add_custom_command(OUTPUT ${GEN}/serve_metrics.h
 	COMMAND ${AWK} -f ${PROJECT_SOURCE_DIR}/api/serve_metric.awk ${PROJECT_SOURCE_DIR}/api/serve_metric.tbl > ${GEN}/serve_metrics.h.new
-	COMMAND ${CMAKE_COMMAND} -E rename ${GEN}/serve_metrics.h.new ${GEN}/serve_metrics.h
+	COMMAND mv ${GEN}/serve_metrics.h.new ${GEN}/serve_metrics.h
 	DEPENDS ${PROJECT_SOURCE_DIR}/api/serve_metric.awk ${PROJECT_SOURCE_DIR}/api/serve_metric.tbl VERBATIM)
 target_sources(serve PRIVATE ${GEN}/serve_metrics.h)
 find_package(PkgConfig REQUIRED)

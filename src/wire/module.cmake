@@ -7,7 +7,7 @@ function(made_for_wire file script tables)
 	list(TRANSFORM tables PREPEND ${PROJECT_SOURCE_DIR}/api/)
 	add_custom_command(OUTPUT ${GEN}/${file}
 		COMMAND ${AWK} ${ARGN} -f ${PROJECT_SOURCE_DIR}/api/${script} ${tables} > ${GEN}/${file}.new
-		COMMAND ${CMAKE_COMMAND} -E rename ${GEN}/${file}.new ${GEN}/${file}
+		COMMAND mv ${GEN}/${file}.new ${GEN}/${file}
 		DEPENDS ${PROJECT_SOURCE_DIR}/api/${script} ${tables} VERBATIM)
 endfunction()
 made_for_wire(route_names.h route.awk route.tbl -v out=h)
