@@ -3,6 +3,9 @@
 # $scratch.
 cat >"$scratch/program.py" <<'EOF'
 import ctypes
+find = ctypes.CDLL(None).dlsym # in the whole program, which has no driver yet
+find.restype = ctypes.c_void_p
+assert not find(None, b"cuInit")
 cuda = ctypes.CDLL("libcuda.so.1")
 memory = ctypes.c_void_p()
 context = ctypes.c_void_p()
@@ -53,6 +56,7 @@ try_weir() {
 	expect 0 '^ok +guest' "$@" doctor --sim
 	expect 0 '' "$@" record --sim -q -o x.weir -- python3 program.py
 	expect 0 ' cuMemAlloc_v2$' "$@" report x.weir
+	expect 0 '' "$@" record --sim --gpu -q -o y.weir -- python3 program.py
 	expect 0 ' cuMemAlloc_v2$' "$@" stat --sim -- python3 program.py
 	expect 0 '' "$@" run --sim -- python3 program.py
 	[ -n "${NO_OPENAT2-}" ] || try_serve "$@"

@@ -6,7 +6,7 @@
  * of the same names bind inside this library instead, also for calls that the compiler inserts.
  *
  * This file implements functions for bytes and strings. It calls the rest at their addresses in
- * libc.so.6. Its compiler flags keep a loop from becoming a call of the function that contains it.
+ * glibc. Its compiler flags keep a loop from becoming a call of the function that contains it.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -192,8 +192,9 @@ bool libc_is_glibc(void)
 
 static bool is_libc(const struct elf *e)
 {
-	if (libc_is_glibc())
-		return e->soname && !strcmp(e->soname, "libc.so.6");
+	if (libc_is_glibc()) /* before glibc 2.34 libdl has dlopen, dlsym and dlerror */
+		return e->soname &&
+		       (!strcmp(e->soname, "libc.so.6") || !strcmp(e->soname, "libdl.so.2"));
 	return elf_find(e, "__libc_start_main");
 }
 
@@ -204,10 +205,11 @@ static void *find(const char *name)
 				       : &_dl_debug_addr ? _dl_debug_addr
 							 : NULL;
 	struct elf e;
-	for (const struct link_map *m = loaded ? loaded->r_map : NULL; m; m = m->l_next)
+	void *found = NULL;
+	for (const struct link_map *m = loaded ? loaded->r_map : NULL; m && !found; m = m->l_next)
 		if (elf_read(&e, m->l_addr, m->l_ld) && is_libc(&e))
-			return elf_find(&e, name);
-	return NULL;
+			found = elf_find(&e, name);
+	return found;
 }
 
 /* The address of a function of libc: looked up once, with the same answer for every thread. */
