@@ -24,7 +24,6 @@
  *	CPU_CUPTI           where a toolkit for it keeps CUPTI, beside where all do
  *	CPU_PAGE_MOST       the largest page that its kernels have
  *	CPU_THUNK_BYTES     from one thunk of entry_*.S to the next
- *	CPU_AUDIT_LEAST     the version of LD_AUDIT's interface from which on it does no harm
  *	CPU_STACK           bits of STACK_COUNTS: whose registers they are
  */
 #ifndef WEIR_BASE_CPU_H

@@ -133,10 +133,6 @@ static inline size_t cpu_page_bytes(void)
 
 #define CPU_THUNK_BYTES 64
 
-#define CPU_AUDIT_LEAST 2u /* glibc 2.35: calls keep x8 and all of q0 to q7 */
-
-#define CPU_AUDIT_LEAST 2u /* glibc 2.35: calls keep x8 and all of q0 to q7 */
-
 /* ---- stacks ---- */
 
 #define CPU_STACK STACK_AARCH64

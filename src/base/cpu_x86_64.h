@@ -112,10 +112,6 @@ static inline size_t cpu_page_bytes(void)
 
 #define CPU_THUNK_BYTES 32
 
-#define CPU_AUDIT_LEAST 1u
-
-#define CPU_AUDIT_LEAST 1u
-
 /* ---- stacks ---- */
 
 #define CPU_STACK 0u

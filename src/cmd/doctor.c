@@ -378,7 +378,10 @@ static void check_libc(struct examination *x)
 	else
 		add_finding(x, OK, "libc", NULL, "glibc %s", version);
 	if (audit_works())
-		add_finding(x, OK, "LD_AUDIT", NULL, "works");
+		add_finding(x, OK, "LD_AUDIT", NULL, "%s",
+			major == 2 && minor < 35
+				? "needs glibc 2.35: programs that use RTLD_DEEPBIND or dlmopen are not seen"
+				: "works");
 	else
 		add_finding(x, WARN, "LD_AUDIT",
 			"use weir record --no-audit where programs fail to start",

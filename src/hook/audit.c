@@ -5,9 +5,9 @@
  * address.
  *
  * The auditor declines in a program with ThreadSanitizer. There the loader would call the program's
- * calloc() before the sanitizer is ready. It also declines in a program of arm64 whose glibc is
- * older than 2.35: with any auditor that one calls functions without x8 and the upper halves of q0
- * to q7.
+ * calloc() before the sanitizer is ready. It also declines where glibc is older than 2.35. With any
+ * auditor, dlmopen() crashes in glibc 2.31, and on arm64 functions are called without x8 and the
+ * upper halves of q0 to q7.
  */
 #include <fcntl.h>
 #include <link.h>
@@ -16,7 +16,7 @@
 #include "base/sys.h"
 #include "hook/core/elf.h"
 
-#define VERSION_KNOWN 2u /* of the interface: what is used here is the same in both */
+#define VERSION 2u /* of the interface, since glibc 2.35 */
 
 typedef void *bound_by_audit_fn(const char *name, void *real, const void *map);
 static bound_by_audit_fn *bound_by_audit;
@@ -29,7 +29,8 @@ PUBLIC void la_preinit(uintptr_t *cookie);
 PUBLIC uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned index, uintptr_t *reference,
 	uintptr_t *definition, unsigned *flags, const char *name);
 
-/* The program's headers: the loader has mapped it, and tells nobody yet. */
+/* The program's headers: the loader has mapped it, and tells nobody yet.  They are the loader's own
+ * where the loader was started with the program as its argument. */
 static uint32_t read_headers(const Elf64_Phdr **ret_headers)
 {
 	Elf64_auxv_t aux[64] = { 0 };
@@ -53,13 +54,17 @@ static bool read_program(struct elf *ret_e)
 	const Elf64_Phdr *headers = NULL, *dynamic = NULL;
 	const uint32_t count = read_headers(&headers);
 	uintptr_t base = 0;
+	bool has_base = false;
 	for (uint32_t i = 0; i < count; i++) {
-		if (headers[i].p_type == PT_PHDR)
+		if (headers[i].p_type == PT_PHDR) {
 			base = (uintptr_t)headers - headers[i].p_vaddr;
+			has_base = true;
+		}
 		if (headers[i].p_type == PT_DYNAMIC)
 			dynamic = &headers[i];
 	}
-	return dynamic && elf_read(ret_e, base, (const Elf64_Dyn *)(base + dynamic->p_vaddr));
+	return has_base && dynamic &&
+	       elf_read(ret_e, base, (const Elf64_Dyn *)(base + dynamic->p_vaddr));
 }
 
 /* gcc links ThreadSanitizer as a library, clang puts it into the program. */
@@ -76,11 +81,7 @@ static bool has_thread_sanitizer(void)
 
 unsigned la_version(unsigned version)
 {
-	if (has_thread_sanitizer())
-		return 0;
-	if (version < CPU_AUDIT_LEAST)
-		return 0;
-	return version < VERSION_KNOWN ? version : VERSION_KNOWN;
+	return version < VERSION || has_thread_sanitizer() ? 0 : VERSION;
 }
 
 unsigned la_objopen(struct link_map *map, Lmid_t space, uintptr_t *cookie)

@@ -23,6 +23,8 @@ expect 2 "'x' is no level" "$weir" record --level=x -- true
 expect 2 "is no size" "$weir" record --flight=3 -- true
 expect 3 'no-such-dir' "$weir" record -o no-such-dir/t.weir -- true
 expect 127 'no-such-program' "$weir" record -- no-such-program
+# The loader may start the program: the auditor then sees the loader's own headers.
+expect 0 '' "$weir" record --sim -q -o loader.weir -- "$(ls /lib*/ld-linux-*.so.[12] | head -n 1)" "$app"
 expect 126 'Permission denied' "$weir" record -- /etc/passwd
 expect 127 'no-such' "$weir" record -o b.weir -- ./no-such
 expect 37 'no CUDA call was seen' "$weir" record -q -- sh -c 'exit 37'
