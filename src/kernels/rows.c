@@ -13,13 +13,12 @@
 #define COPY_SHARE .90
 /* A share of the peak: large products of random numbers on an H100 and an H200. */
 #define POWER_SHARE .69
-#define LAUNCH_NS   2000.   /* from one launch's end to the next one's end where it does nothing */
-#define ROW_NS      1500.   /* a row's way through a block: reading, barrier, writing */
-#define WAIT_BYTES  49152.  /* that must be on their way to an SM for the memory to be busy */
-#define REGISTERS   65536u  /* of an SM */
-#define RING_BYTES  212992u /* that a block of rows_ring.cu reads ahead */
-#define RING_PIECE  8192u
-enum { RING_THREADS = RING_PIECE / 16 };
+#define LAUNCH_NS   2000.    /* from one launch's end to the next one's end where it does nothing */
+#define ROW_NS      1500.    /* a row's way through a block: reading, barrier, writing */
+#define WAIT_BYTES  49152.   /* that must be on their way to an SM for the memory to be busy */
+#define REGISTERS   65536u   /* of an SM */
+#define RING_BYTES  212992u  /* that an SM's blocks of rows_ring.cu read ahead */
+enum { RING_THREADS = 512 }; /* of these blocks: one of so many, or two of half as many */
 
 static const char *const type_words[] = { [WEIR_F32] = "f32",
 	[WEIR_F16] = "f16",
@@ -175,11 +174,20 @@ static const struct rows_form forms[] = {
 enum { FORMS = sizeof forms / sizeof *forms };
 
 /* Registers of a thread: vectors as they are loaded and as FP32, and what addresses and sums need.
- */
+ * The compiler gets by with 128 for 64 elements. */
 static unsigned registers(const struct weir_rows *w, const struct rows_form *f)
 {
-	const unsigned each = 16 / kernel_type_bytes(w->type) + 4 + 4 * w->has_residual;
-	return f->vectors * f->rows * each + 36;
+	const unsigned bytes = kernel_type_bytes(w->type), vectors = f->vectors * f->rows;
+	if (vectors * 16 / bytes == 64 && !w->has_residual)
+		return 128;
+	return vectors * (16 / bytes + 4 + 4 * w->has_residual) + 36;
+}
+
+static unsigned blocks_of_sm(const struct weir_rows *w, const struct rows_form *f)
+{
+	const unsigned by_registers = REGISTERS / (registers(w, f) * f->block);
+	const unsigned by_threads = 2048 / f->block;
+	return by_registers < by_threads ? by_registers : by_threads;
 }
 
 static bool holds_rows(const struct kernel_device *d, const struct weir_rows *w)
@@ -196,29 +204,29 @@ static bool form_fits(
 	const int64_t vectors = w->width / (16 / kernel_type_bytes(w->type));
 	const int64_t room = (int64_t)f->vectors * f->threads_per_row * f->cluster;
 	const int64_t per_block = f->block / f->threads_per_row * f->rows;
+	const unsigned bytes = kernel_type_bytes(w->type);
+	/* A thread of 64 elements spills in large blocks, and with FP32 before Hopper. */
+	if (f->vectors * 16 / bytes > 32 && (f->block > 256 || (bytes == 4 && d->cc < 90)))
+		return false;
 	return vectors <= room && vectors * 2 > room - (f->threads_per_row == 8 ? room : 0) &&
 	       (f->cluster == 1 || d->cc >= 90) && (f->rows == 1 || f->vectors * f->rows <= 4) &&
 	       registers(w, f) * f->block <= REGISTERS &&
 	       (w->rows + per_block - 1) / per_block * f->cluster <= INT32_MAX;
 }
 
-/* rows_ring.cu with as many vectors of a thread as the row needs. false: they are too many. */
-static bool make_ring(const struct weir_rows *w, unsigned cluster, struct rows_form *ret)
+/* A form of rows_ring.cu with as many vectors of a thread as the row needs. false: they are too
+ * many, or the row does not fill a piece. */
+static bool make_ring(const struct kernel_device *d, const struct weir_rows *w, unsigned threads,
+	unsigned cluster, struct rows_form *ret)
 {
 	const int64_t each = 16 / kernel_type_bytes(w->type);
 	const int64_t most =
 		(w->has_residual ? 32 : 64) / each; /* as FP32 in a thread's registers */
-	const int64_t threads = (int64_t)cluster * RING_THREADS;
-	const int64_t vectors = (w->width / each + threads - 1) / threads;
-	*ret = (struct rows_form){ (unsigned)vectors, RING_THREADS, 1, RING_THREADS, cluster,
-		RING_BYTES / (RING_PIECE * (1 + w->has_residual)) };
-	return vectors <= most;
-}
-
-static bool ring_fits(const struct kernel_device *d, const struct weir_rows *w, unsigned cluster)
-{
-	return d->cc == 90 && d->sms >= cluster &&
-	       w->width >= (int64_t)cluster * RING_PIECE / kernel_type_bytes(w->type);
+	const int64_t together = (int64_t)cluster * threads, all = w->width / each;
+	const int64_t vectors = (all + together - 1) / together;
+	*ret = (struct rows_form){ (unsigned)vectors, threads, 1, threads, cluster,
+		RING_BYTES / (RING_THREADS * 16 * (1 + w->has_residual)) };
+	return d->cc == 90 && d->sms >= cluster && all >= together && vectors <= most;
 }
 
 /* Bytes that an SM's blocks ask for at a time. A block that is alone there asks for nothing while
@@ -227,9 +235,7 @@ static double bytes_in_flight(const struct weir_rows *w, const struct rows_form 
 {
 	if (f->stages)
 		return RING_BYTES;
-	const unsigned by_registers = REGISTERS / (registers(w, f) * f->block);
-	const unsigned by_threads = 2048 / f->block;
-	const unsigned blocks = by_registers < by_threads ? by_registers : by_threads;
+	const unsigned blocks = blocks_of_sm(w, f);
 	const double row = (double)w->width * kernel_type_bytes(w->type);
 	const double all =
 		blocks * (double)(f->block / f->threads_per_row) * f->rows * row / f->cluster;
@@ -245,7 +251,7 @@ static double predict(
 	if (!f->vectors) /* three passes, and the later ones mostly find their row in a cache */
 		return LAUNCH_NS + 2 * moved + ROW_NS;
 	const double flight = bytes_in_flight(w, f);
-	const double at_a_time = floor((double)d->sms / f->cluster);
+	const double at_a_time = floor((double)d->sms * RING_THREADS / (f->block * f->cluster));
 	const double turns = f->stages ? ceil((double)w->rows / at_a_time) * at_a_time : 0;
 	return LAUNCH_NS + ROW_NS +
 	       moved * fmax(fmax(1, WAIT_BYTES / flight), turns / (double)w->rows);
@@ -278,9 +284,9 @@ static struct rows_choice choose_form(
 	struct rows_choice c = { .form = *f, .block = f->block, .cluster = f->cluster };
 	int64_t clusters = (w->rows + per_block - 1) / per_block;
 	if (f->stages) { /* its blocks stay for all rows */
-		const int64_t at_a_time = d->sms / f->cluster;
+		const int64_t at_a_time = d->sms * RING_THREADS / (f->block * f->cluster);
 		clusters = clusters < at_a_time ? clusters : at_a_time;
-		c.shared_bytes = f->stages * (RING_PIECE * (1 + w->has_residual) + 8) + 16;
+		c.shared_bytes = f->stages * (f->block * 16 * (1 + w->has_residual) + 8) + 16;
 	}
 	c.grid = (unsigned)(clusters * f->cluster);
 	c.predicted_ns = predict(d, w, f);
@@ -298,8 +304,9 @@ static struct rows_choice choose_plain(const struct kernel_device *d, const stru
 	return c;
 }
 
-/* More bytes on their way first, as far as that helps, then a thread that holds at most 32
- * elements, then fewer threads that wait for each other, then more of a thread's vectors. */
+/* More bytes on their way first, as far as that helps, then several blocks of an SM that need no
+ * ring, then a thread that holds at most 32 elements, then fewer threads that wait for each other,
+ * then more of a thread's vectors. */
 static bool is_better(
 	const struct weir_rows *w, const struct rows_form *a, const struct rows_form *b)
 {
@@ -309,8 +316,12 @@ static bool is_better(
 	const unsigned each = 16 / kernel_type_bytes(w->type);
 	const bool much_a = !a->stages && a->vectors * a->rows * each > 32,
 		   much_b = !b->stages && b->vectors * b->rows * each > 32;
+	const bool two_a = !a->stages && a->cluster == 1 && blocks_of_sm(w, a) > 1,
+		   two_b = !b->stages && b->cluster == 1 && blocks_of_sm(w, b) > 1;
 	if (fa != fb)
 		return fa > fb;
+	if (two_a != two_b)
+		return two_a;
 	if (much_a != much_b)
 		return much_b;
 	return ta != tb ? ta < tb : a->vectors * a->rows > b->vectors * b->rows;
@@ -334,12 +345,14 @@ size_t rows_choose(const struct kernel_device *d, const struct weir_rows *w,
 {
 	struct rows_form f;
 	size_t n = 0;
+	const unsigned each = 16 / kernel_type_bytes(w->type);
 	const bool holds = holds_rows(d, w);
 	for (unsigned cluster = 1; cluster <= 8 && holds; cluster *= 2)
-		if (ring_fits(d, w, cluster) && make_ring(w, cluster, &f))
-			n = insert_form(d, w, &f, ret, n);
+		for (unsigned threads = RING_THREADS; threads >= RING_THREADS / 2; threads /= 2)
+			if (make_ring(d, w, threads, cluster, &f))
+				n = insert_form(d, w, &f, ret, n);
 	for (size_t i = 0; i < FORMS && holds; i++)
-		for (unsigned vectors = 1; vectors <= 8; vectors *= 2) {
+		for (unsigned vectors = 1; vectors <= 64 / each; vectors *= 2) {
 			f = forms[i];
 			f.vectors = vectors;
 			if (form_fits(d, w, &f))
@@ -349,17 +362,26 @@ size_t rows_choose(const struct kernel_device *d, const struct weir_rows *w,
 	return n;
 }
 
+/* Whether the compiler must leave registers for two blocks on an SM. */
+static bool needs_room(const struct weir_rows *w, const struct rows_form *f)
+{
+	const unsigned each = 16 / kernel_type_bytes(w->type);
+	return f->stages ? f->block < RING_THREADS
+			 : f->vectors * f->rows * each > 32 && f->block <= 256 &&
+				   blocks_of_sm(w, f) > 1;
+}
+
 void rows_program(const struct weir_rows *w, const struct rows_choice *c, struct buf *ret)
 {
 	const struct rows_form *f = &c->form;
 	const char *type = type_words[w->type];
 	const unsigned operation = w->operation - WEIR_SOFTMAX;
 	buf_printf(ret,
-		"#include \"%s\"\nextern \"C\" __global__ void __launch_bounds__(%u) %s(const rows_args a)\n",
+		"#include \"%s\"\nextern \"C\" __global__ void __launch_bounds__(%u%s) %s(const rows_args a)\n",
 		f->stages    ? "rows_ring.cu"
 		: f->vectors ? "rows_held.cu"
 			     : "rows.cu",
-		c->block, c->name);
+		c->block, needs_room(w, f) ? ", 2" : "", c->name);
 	if (f->stages)
 		buf_printf(ret,
 			"{ DYNAMIC_SHARED(shared);\n"

@@ -301,6 +301,6 @@ template <typename T, int OP, int HAS, int V, int TPR, int R, int BLOCK, int CL>
 	const float here = (float)(left < V * STEP ? (left > 0 ? left : 0) : V * STEP);
 #pragma unroll
 	for (int r = 0; r < R; r++)
-		finish_row<T, OP, HAS, V, STEP, LANES, V>(a, group * R + r, first, a.width, v[r],
+		finish_row<T, OP, HAS, V, STEP, LANES, (V * E > 32 ? 2 : V)>(a, group * R + r, first, a.width, v[r],
 			[=](part p) { return join_row<OP, TPR, BLOCK, CL>(p, here, (float)a.width); });
 }

@@ -3,7 +3,7 @@
  * A block of rows_held.cu that needs a whole SM reads nothing while it reduces and writes.  Here blocks stay for row after
  * row, and the copy engine fills a ring of STAGES pieces, so that the next rows come while this one is reduced.  Each of
  * THREADS threads takes a vector of each piece, and holds its V vectors of the row in registers.  At the barrier at which
- * the warps' parts meet, the row's pieces have been read, and warp i has piece i filled again.
+ * the warps' parts meet, the row's pieces have been read, and the warps have them filled again.
  *
  * The CL blocks of a cluster share a row.  They send each other what they know of their part, and a barrier in shared
  * memory counts the bytes.  There are two places for it: a block may be a row ahead of another one, but no more, since
@@ -18,7 +18,7 @@ template <typename T, int OP, int HAS, int V, int THREADS, int STAGES, int CL> s
 	static constexpr int PIECE = THREADS * 16, INPUTS = HAS & RESIDUAL ? 2 : 1, STAGE = INPUTS * PIECE;
 	static constexpr int BYTES = STAGES * STAGE + 8 * (STAGES + 2);
 	static_assert(BYTES + 1024 <= 232448, "shared memory of a block");
-	static_assert(V <= WARPS && V <= STAGES, "a warp for each piece of a row, and room for all");
+	static_assert(V <= STAGES, "room for all pieces of a row");
 
 	const rows_args &a;
 	u32 base, full, joined;
@@ -81,8 +81,8 @@ template <typename T, int OP, int HAS, int V, int THREADS, int STAGES, int CL> s
 		if (thread % 32 == 0)
 			of_warp[place * WARPS + warp] = p;
 		__syncthreads();
-		if (thread % 32 == 0 && warp < pieces)
-			fill((stage + warp) % STAGES, row, STAGES + warp);
+		for (int i = warp; i < pieces && thread % 32 == 0; i += WARPS)
+			fill((stage + i) % STAGES, row, STAGES + i);
 		p = join<OP>(of_warp + place * WARPS, WARPS, (float)(vectors * E));
 		if constexpr (CL > 1) {
 			const u32 barrier = joined + 8 * place;

@@ -31,7 +31,7 @@ static void compile_rows(const struct nvrtc *nvrtc, unsigned cc, const char *arc
 	struct kernel_device device;
 	struct buf seen = { 0 }, text = { 0 };
 	kernel_device_init(&device, "any", cc, 132);
-	for (int64_t width = 32; width <= 1 << 18; width *= 4)
+	for (int64_t width = 32; width <= 1 << 18; width *= width < 8192 ? 4 : 2)
 		for (uint32_t kind = 0; kind < 12; kind++) {
 			const bool fused =
 				width > 8192 && kind / 3 + WEIR_SOFTMAX >= WEIR_LAYER_NORM;
@@ -49,9 +49,10 @@ static void compile_rows(const struct nvrtc *nvrtc, unsigned cc, const char *arc
 				.x_column = 1,
 				.y_row = width,
 				.y_column = 1 };
-			/* Compiles the plan's kernel, and the plain one. */
-			const size_t n = rows_choose(&device, &what, choice);
-			for (size_t i = 0; i < n; i += n - 1 ? n - 1 : 1) {
+			/* Compiles the plan's kernel, for wide rows also the next, and the plain one. */
+			const size_t n = rows_choose(&device, &what, choice),
+				     most = width > 8192 ? 2 : 1;
+			for (size_t i = 0; i < n; i = i + 1 < most || i + 1 == n ? i + 1 : n - 1) {
 				if (strstr(buf_text(&seen), choice[i].name))
 					continue;
 				buf_printf(&seen, "%s ", choice[i].name);
@@ -204,7 +205,7 @@ static void compile_convolutions(const struct nvrtc *nvrtc, unsigned cc, const c
 	buf_free(&text);
 }
 
-/* With an argument: products, mma, tf32 or convolutions alone. */
+/* With an argument: rows, products, mma, tf32 or convolutions alone. */
 int main(int argc, char **argv)
 {
 	const struct nvrtc *nvrtc = nvrtc_open(NULL);
@@ -212,7 +213,7 @@ int main(int argc, char **argv)
 		puts("there is no NVRTC");
 		return 77;
 	}
-	if (argc == 1) {
+	if (argc == 1 || strcmp(argv[1], "rows") == 0) {
 		compile_rows(nvrtc, 75, "sm_75");
 		compile_rows(nvrtc, 80, "sm_80");
 		compile_rows(nvrtc, 90, "sm_90a");

@@ -139,7 +139,7 @@ template <typename T> static const form &held_form(int i)
 	static const form forms[HELD] = {FORM(1, 8, 4, 128, 1), FORM(4, 8, 1, 128, 1), FORM(2, 16, 2, 128, 1),
 		FORM(1, 32, 2, 128, 1), FORM(4, 32, 1, 128, 1), FORM(2, 64, 1, 64, 1), FORM(1, 128, 1, 128, 1),
 		FORM(8, 128, 1, 128, 1), FORM(1, 128, 1, 128, 2), FORM(2, 64, 1, 64, 4), FORM(1, 32, 1, 32, 8), RING(4, 128, 5, 1),
-		RING(2, 64, 3, 2), RING(1, 32, 2, 8)};
+		RING(4, 64, 6, 2), RING(1, 32, 2, 8)};
 	return forms[i];
 }
 
