@@ -28,7 +28,7 @@ from weir import kernels
 ROUNDS, BYTES = 25, 200 << 20
 TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "tf32": torch.float32}
 UNIT = {"f32": 2e-5, "f16": 2e-3, "bf16": 1.6e-2, "tf32": 2e-3}
-result = {"checks": 0, "failures": [], "rows": [], "products": [], "fused": [], "convolutions": [], "scaled": [], "first_use": {},
+result = {"checks": 0, "failures": [], "rows": [], "products": [], "few": [], "fused": [], "convolutions": [], "scaled": [], "first_use": {},
           "examples": {}, "left_out": 0}
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -196,13 +196,13 @@ def after(product, epilogue, bias, residual):
 
 
 @one
-def check_product(m, n, k, name, epilogue, ta, tb, choice, offset=0):
+def check_product(m, n, k, name, epilogue, ta, tb, choice, offset=0, stays=False):
     a, b = integers(m, k, name, ta), integers(n, k, name, tb)
     bias = torch.randint(-1, 2, (n,), device="cuda").to(TYPES[name]) if epilogue in ("bias", "relu", "gelu", "silu") else None
     residual = integers(m, n, name) if epilogue == "residual" else None
     out, intact = guarded(m, n // 2 if epilogue == "swiglu" else n, TYPES[name], offset, (-n) % 8 + 16)
     activation = epilogue if epilogue in ("relu", "gelu", "silu", "swiglu") else None
-    kernels.linear(a, b, bias, activation, residual, out=out, choice=choice, tf32=name == "tf32")
+    kernels.linear(a, b, bias, activation, residual, out=out, choice=choice, tf32=name == "tf32", weight_stays=stays)
     want = after(a.double() @ b.double().t(), epilogue, bias, residual)
     exact = epilogue in (None, "bias", "residual", "relu")
     wrong = (out != want.to(TYPES[name])) if exact else ((out.double() - want).abs() > UNIT[name] * want.abs() + 2e-3)
@@ -214,6 +214,35 @@ def check_product(m, n, k, name, epilogue, ta, tb, choice, offset=0):
 
 SMALL = ((300, 520, 200), (129, 136, 72), (1000, 1024, 1000), (1, 8, 8))
 EPILOGUES = (None, "bias", "relu", "gelu", "silu", "residual", "swiglu")
+
+
+@one
+def check_ahead(m, n, k):
+    """Launches that begin early read what the one before them wrote."""
+    first, second = (integers(n, k, "bf16") for _ in range(2))
+    x = integers(m, k, "bf16")
+    y, z = (torch.empty(m, n, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+    wrong = 0
+    for i in range(50):
+        x.copy_(integers(m, k, "bf16"))
+        kernels.linear(x, first, out=y, choice=i % 4, weight_stays=True)
+        kernels.linear(y[:, :k], second, out=z, choice=i % 6, weight_stays=True)
+        now = (x.double() @ first.double().t()).bfloat16()
+        wrong += int((y != now).sum()) + int((z != (now[:, :k].double() @ second.double().t()).bfloat16()).sum())
+    expect(f"few rows ahead {m}x{n}x{k}", wrong == 0, f"{wrong} wrong")
+
+
+def few_rows_are_right():
+    for m in (1, 16, 33, 64, 100, 128):
+        for choice in range(6):
+            check_product(m, 520, 1096, "bf16", "bias" if choice % 2 else None, False, False, choice, stays=choice % 3 == 0)
+            check_product(m, 4096, 512, "f16", None, False, False, choice, stays=choice % 2 == 0)
+        for epilogue in EPILOGUES:
+            check_product(m, 1040, 576, "bf16", epilogue, False, False, 0, stays=m % 2 == 0)
+        check_ahead(m, 512, 512)
+    x, w = (torch.randn(m, 4096, device="cuda", dtype=torch.bfloat16) for m in (16, 4096))
+    first = kernels.linear(x, w)
+    expect("few rows repeat", all(torch.equal(kernels.linear(x, w), first) for _ in range(100)))
 
 
 @one
@@ -536,6 +565,28 @@ def measure_batch(batch, m, n, k):
                                "times_torch": round(us["torch"] / us["weir 0"], 4)})
 
 
+@one
+def measure_few(m, n, k):
+    """PyTorch's product has no launch ahead: those columns are for weights that stay."""
+    pool = operands(m, n, k)
+    get = lambda i: pool[i % len(pool)]
+    before = set(kernels._get().plans)
+    us = race({**{f"weir {c}": (lambda i, c=c: kernels.linear(get(i)[0], get(i)[1], out=get(i)[2], choice=c)) for c in range(5)},
+               **{f"ahead {c}": (lambda i, c=c: kernels.linear(get(i)[0], get(i)[1], out=get(i)[2], choice=c, weight_stays=True))
+                  for c in range(3)},
+               "torch": lambda i: torch.mm(get(i)[0], get(i)[1].t(), out=get(i)[2])}, max(2, len(pool)))
+    result["few"].append({"m": m, "n": n, "k": k, "us": us, "plans": predicted(before),
+                          "gb_per_s": round(2 * n * k / us["weir 0"] / 1e3, 1),
+                          "times_torch": round(us["torch"] / us["weir 0"], 4),
+                          "times_torch_ahead": round(us["torch"] / us["ahead 0"], 4)})
+
+
+def few_rows_are_fast():
+    for m in (16, 64, 128):
+        for n, k in ((4096, 4096), (14336, 4096), (4096, 14336), (8192, 8192)):
+            measure_few(m, n, k)
+
+
 def batches_are_fast():
     for shape in ((64, 1024, 1024, 64), (64, 1024, 64, 1024), (16, 2048, 2048, 128), (8, 4096, 4096, 4096)):
         measure_batch(*shape)
@@ -726,7 +777,8 @@ def examples():
 # ---- all parts ----
 
 # Seconds, and parts that run beside each other.  First comes what changed last.
-STAGES = ((25, first_use), (70, batches_are_right, operators), (70, examples), (40, gradients_are_fast), (40, batches_are_fast),
+STAGES = ((25, first_use), (70, few_rows_are_right, batches_are_right, operators), (70, examples), (30, few_rows_are_fast),
+          (40, gradients_are_fast), (40, batches_are_fast),
           (45, fused_are_fast), (60, rows_are_fast), (70, convolutions_are_fast), (60, products_are_fast), (25, scaled_are_fast),
           (90, rows_are_right, products_are_right, scaled_are_right, convolutions_are_right))
 HANG, CHECK_HANG = 65, 25  # seconds at one step: a measurement compiles up to eight kernels

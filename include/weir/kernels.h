@@ -187,6 +187,9 @@ struct weir_gemm {
 	/* Elements from one product's matrix to the next one's. 0: all share it, which D cannot. */
 	int64_t a_batch, b_batch, d_batch, residual_batch;
 	uint32_t aligned; /* 1: all pointers of all runs are multiples of 16 bytes */
+	/* 1: nothing in the stream before a run writes B, which may be read while that still works.
+	 * A product of up to 128 rows begins earlier then. */
+	uint32_t b_stays;
 };
 
 /*

@@ -52,7 +52,8 @@ class _Gemm(C.Structure):
                 ("n", C.c_int64), ("k", C.c_int64), ("a_transposed", C.c_uint32), ("b_transposed", C.c_uint32),
                 ("a_pitch", C.c_int64), ("b_pitch", C.c_int64), ("d_pitch", C.c_int64), ("residual_pitch", C.c_int64),
                 ("choice", C.c_uint32), ("d_type", C.c_uint32), ("batch", C.c_int64), ("a_batch", C.c_int64),
-                ("b_batch", C.c_int64), ("d_batch", C.c_int64), ("residual_batch", C.c_int64), ("aligned", C.c_uint32)]
+                ("b_batch", C.c_int64), ("d_batch", C.c_int64), ("residual_batch", C.c_int64), ("aligned", C.c_uint32),
+                ("b_stays", C.c_uint32)]
 
 
 class _Conv(C.Structure):
@@ -349,10 +350,13 @@ _EPILOGUES = {None: 0, "relu": 2, "gelu": 3, "silu": 4, "residual": 5, "swiglu":
 
 def linear(x: Any, weight: Any, bias: Any = None, activation: Optional[str] = None, residual: Any = None,
            out: Any = None, stream: Optional[int] = None, choice: int = 0, x_scale: Any = None,
-           weight_scale: Any = None, tf32: bool = False) -> Any:
+           weight_scale: Any = None, tf32: bool = False, weight_stays: bool = False) -> Any:
     """x @ weight.T, and what follows: a bias and then relu, gelu (by its tanh) or silu; or a residual that is added; or
     "swiglu", for which rows 2i and 2i + 1 of the weight are those of gate and up and the result has half as many
     columns.
+
+    With weight_stays nothing in the stream may still be writing the weight: a product of up to 128 rows begins while what
+    is before it in the stream still works.
 
     x and weight may be transposed views.  With tf32 the tensor cores multiply float32, of which
     they read 10 bits of mantissa, where neither view is transposed.
@@ -401,7 +405,7 @@ def linear(x: Any, weight: Any, bias: Any = None, activation: Optional[str] = No
         raise TypeError("out, bias, residual and scales must have adjacent elements")
     what = (_TF32 if tf32 else a.type, epilogue, m, n, k, layout["a"][1], layout["b"][1], layout["a"][0], layout["b"][0],
             layout["d"][0], layout.get("residual", (0, 0))[0], choice, t["d"].type if scaled else 0, 1, 0, 0, 0, 0)
-    _multiply(what, t, _stream(a, stream))
+    _multiply(what, t, _stream(a, stream), weight_stays)
     return out
 
 
@@ -410,10 +414,10 @@ def _is_aligned(at: Dict[str, int]) -> bool:
     return not any((address or 0) % 16 for address in at.values())
 
 
-def _multiply(what: Tuple[Any, ...], t: Dict[str, _Tensor], stream: int) -> None:
+def _multiply(what: Tuple[Any, ...], t: Dict[str, _Tensor], stream: int, stays: bool = False) -> None:
     library = _get()
     with _Places(library, t, ("d",)) as at:
-        plan = library.plan(_Gemm, library.c.weir_gemm_plan, what + (_is_aligned(at),))
+        plan = library.plan(_Gemm, library.c.weir_gemm_plan, what + (_is_aligned(at), stays))
         args = _GemmArgs(C.sizeof(_GemmArgs), *(at.get(name) for name in ("a", "b", "d", "bias", "residual", "workspace",
                                                                           "x_scale", "weight_scale")))
         library.check(library.c.weir_gemm_run(plan, C.byref(args), C.c_void_p(stream)))

@@ -254,7 +254,7 @@ static size_t choose_gradient(
 		struct weir_gemm p = whole;
 		p.m = rows * parts;
 		p.k = (blocks + parts - 1) / parts * 64;
-		const size_t all = gemm_choose(d, &p, some);
+		const size_t all = tiles_choose(d, &p, bytes_of(w), some);
 		for (size_t i = 0; i + 1 < all && (parts == 1 || sums <= SUMS_MOST); i++) {
 			struct gemm_choice *c = &some[i];
 			/* Sums of 192 columns leave no registers for where they go. */
@@ -283,7 +283,7 @@ size_t conv_choose(const struct kernel_device *d, const struct weir_conv *w,
 	size_t n = 0;
 	if (is_tiled(w, &g))
 		n = w->pass == WEIR_CONV_FILTERS ? choose_gradient(d, w, ret)
-						 : gemm_choose(d, &p, ret) - 1;
+						 : tiles_choose(d, &p, bytes_of(w), ret) - 1;
 	if (n && !ret[n - 1].form.buffers)
 		n--; /* gemm_sm80.cu gathers no pixels */
 	for (size_t i = 0; i < n; i++)

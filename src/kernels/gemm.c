@@ -21,6 +21,9 @@
 #define SHARED_BYTES 41.
 #define BUSY_CLOCK   .86
 #define PLAIN_SHARE  .4 /* of the peak of FP32 */
+#define MEMORY_SHARE                                                                               \
+	.8 /* of a copy's rate, where tiles wait for memory: convolutions on an H200               \
+	    */
 
 static const char *const epilogue_words[] = { "", "_bias", "_bias_relu", "_bias_gelu", "_bias_silu",
 	"_residual", "_swiglu" };
@@ -41,6 +44,21 @@ bool gemm_find_epilogue(const char *word, uint32_t *ret)
 double gemm_flops(const struct weir_gemm *w)
 {
 	return 2. * (double)w->m * (double)w->n * (double)w->k * (double)gemm_batch(w);
+}
+
+double gemm_bytes(const struct weir_gemm *w)
+{
+	const double m = (double)w->m, n = (double)w->n, k = (double)w->k;
+	const double batch = (double)gemm_batch(w), a = w->a_batch ? batch : 1,
+		     b = w->b_batch ? batch : 1;
+	const double columns = w->epilogue == WEIR_EPILOGUE_SWIGLU ? n / 2 : n;
+	return (a * m * k + b * n * k) * kernel_type_bytes(w->type) +
+	       batch * m * columns * kernel_type_bytes(gemm_d_type(w));
+}
+
+const char *gemm_epilogue_word(uint32_t epilogue)
+{
+	return epilogue_words[epilogue];
 }
 
 int64_t gemm_batch(const struct weir_gemm *w)
@@ -121,8 +139,8 @@ int gemm_check(const struct weir_gemm *what, struct weir_gemm *ret, struct error
 		wrong = "operands of 8 bits have no residual and no SwiGLU";
 	else if (w.epilogue > WEIR_EPILOGUE_SWIGLU)
 		wrong = "epilogue is none of enum weir_epilogue";
-	else if (w.a_transposed > 1 || w.b_transposed > 1)
-		wrong = "a_transposed and b_transposed are 0 or 1";
+	else if (w.a_transposed > 1 || w.b_transposed > 1 || w.b_stays > 1)
+		wrong = "a_transposed, b_transposed and b_stays are 0 or 1";
 	else if (w.m < 0 || w.n < 0 || w.k < 0 || w.m > most || w.n > most || w.k > most)
 		wrong = "m, n and k are from 0 to 2^30";
 	else if (pairs && w.n % 2)
@@ -146,27 +164,28 @@ int gemm_check(const struct weir_gemm *what, struct weir_gemm *ret, struct error
 /* ---- the choice ---- */
 
 static const struct gemm_form forms[] = {
-	{ 128, 96, 0, 0, 2, 1, true },
-	{ 128, 112, 0, 0, 2, 1, true },
-	{ 128, 128, 0, 0, 2, 1, true },
-	{ 128, 128, 0, 0, 1, 1, true },
-	{ 128, 144, 0, 0, 2, 1, true },
-	{ 128, 160, 0, 0, 2, 1, true },
-	{ 128, 160, 0, 0, 1, 1, true },
-	{ 128, 176, 0, 0, 2, 1, true },
-	{ 128, 176, 0, 0, 1, 1, true },
-	{ 128, 192, 0, 0, 2, 1, true },
-	{ 128, 192, 0, 0, 1, 1, true },
-	{ 64, 256, 0, 0, 2, 1, true },
-	{ 64, 128, 0, 0, 1, 1, true },
-	{ 128, 64, 0, 0, 1, 1, true },
-	{ 128, 256, 0, 0, 2, 1, false },
-	{ 128, 256, 0, 0, 1, 1, false },
-	{ 128, 128, 0, 0, 1, 1, false },
-	{ 128, 64, 0, 0, 1, 1, false },
+	{ 128, 96, 0, 0, 2, 1, true, false },
+	{ 128, 112, 0, 0, 2, 1, true, false },
+	{ 128, 128, 0, 0, 2, 1, true, false },
+	{ 128, 128, 0, 0, 1, 1, true, false },
+	{ 128, 144, 0, 0, 2, 1, true, false },
+	{ 128, 160, 0, 0, 2, 1, true, false },
+	{ 128, 160, 0, 0, 1, 1, true, false },
+	{ 128, 176, 0, 0, 2, 1, true, false },
+	{ 128, 176, 0, 0, 1, 1, true, false },
+	{ 128, 192, 0, 0, 2, 1, true, false },
+	{ 128, 192, 0, 0, 1, 1, true, false },
+	{ 64, 256, 0, 0, 2, 1, true, false },
+	{ 64, 128, 0, 0, 1, 1, true, false },
+	{ 128, 64, 0, 0, 1, 1, true, false },
+	{ 128, 256, 0, 0, 2, 1, false, false },
+	{ 128, 256, 0, 0, 1, 1, false, false },
+	{ 128, 128, 0, 0, 1, 1, false, false },
+	{ 128, 64, 0, 0, 1, 1, false, false },
 };
 enum { FORMS = sizeof forms / sizeof *forms };
-static_assert((int)FORMS + 2 <= (int)GEMM_FORMS_MOST, "mma.sync and the plain kernel come last");
+static_assert((int)FORMS + (int)FEW_FORMS + 2 <= (int)GEMM_FORMS_MOST,
+	"mma.sync and the plain kernel come last");
 
 static unsigned form_bytes(const struct gemm_form *f)
 {
@@ -313,8 +332,8 @@ static void name_choice(const struct weir_gemm *w, struct gemm_choice *c)
 			f->stages, f->buffers, f->clm, f->cln);
 }
 
-static struct gemm_choice choose_form(
-	const struct kernel_device *d, const struct weir_gemm *w, const struct gemm_form *f)
+static struct gemm_choice choose_form(const struct kernel_device *d, const struct weir_gemm *w,
+	const struct gemm_form *f, double bytes)
 {
 	struct gemm_choice c = { .form = *f, .block = 384, .cluster = f->clm * f->cln };
 	c.shared_bytes = form_bytes(f);
@@ -322,6 +341,9 @@ static struct gemm_choice choose_form(
 	const double square = (double)d->sms / c.cluster * f->bm * f->clm / (f->bn * f->cln);
 	c.group = (unsigned)fmax(1, round(sqrt(square)));
 	c.predicted_ns = estimate(d, w, f).ns;
+	if (c.predicted_ns && d->copy_gb_per_s)
+		c.predicted_ns =
+			fmax(c.predicted_ns, LAUNCH_NS + bytes / (MEMORY_SHARE * d->copy_gb_per_s));
 	name_choice(w, &c);
 	return c;
 }
@@ -343,17 +365,19 @@ static struct gemm_choice choose_plain(const struct kernel_device *d, const stru
 /* How long it takes was never measured. */
 static struct gemm_choice choose_mma(const struct weir_gemm *w)
 {
-	struct gemm_choice c = { .form = { 128, 128, MMA_STAGES, 0, 1, 1, false },
+	struct gemm_choice c = {
+		.form = { .bm = 128, .bn = 128, .stages = MMA_STAGES, .clm = 1, .cln = 1 },
 		.block = 256,
 		.cluster = 1,
 		.shared_bytes = MMA_STAGES * MMA_BYTES,
-		.group = MMA_GROUP };
+		.group = MMA_GROUP
+	};
 	c.clusters = count_clusters(w, &c.form);
 	name_choice(w, &c);
 	return c;
 }
 
-size_t gemm_choose(const struct kernel_device *d, const struct weir_gemm *w,
+size_t tiles_choose(const struct kernel_device *d, const struct weir_gemm *w, double bytes,
 	struct gemm_choice ret[static GEMM_FORMS_MOST])
 {
 	double cost[GEMM_FORMS_MOST];
@@ -369,13 +393,27 @@ size_t gemm_choose(const struct kernel_device *d, const struct weir_gemm *w,
 			ret[at] = ret[at - 1];
 			cost[at] = cost[at - 1];
 		}
-		ret[at] = choose_form(d, w, &f);
+		ret[at] = choose_form(d, w, &f, bytes);
 		cost[at] = own;
 	}
 	if (has_mma(d, w))
 		ret[n++] = choose_mma(w);
 	ret[n++] = choose_plain(d, w);
 	return n;
+}
+
+size_t gemm_choose(const struct kernel_device *d, const struct weir_gemm *w,
+	struct gemm_choice ret[static GEMM_FORMS_MOST])
+{
+	struct gemm_choice few[FEW_FORMS];
+	const size_t tiles = tiles_choose(d, w, gemm_bytes(w), ret), n = few_choose(d, w, few);
+	size_t before = 0; /* tiles that are clearly predicted to be faster */
+	while (before + 1 < tiles && n && ret[before].predicted_ns &&
+		ret[before].predicted_ns * 1.05 < few[0].predicted_ns)
+		before++;
+	memmove(&ret[before + n], &ret[before], (tiles - before) * sizeof *ret);
+	memcpy(&ret[before], few, n * sizeof *few);
+	return tiles + n;
 }
 
 /* ---- the program ---- */
@@ -452,7 +490,7 @@ void gemm_program(const struct weir_gemm *w, const struct gemm_choice *c, struct
 		return;
 	}
 	if (!f->buffers) {
-		put_mma_program(w, c, ret);
+		(f->few ? few_program : put_mma_program)(w, c, ret);
 		return;
 	}
 	buf_put_text(ret, "#include \"gemm_sm90.cu\"\n");

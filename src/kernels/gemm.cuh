@@ -80,3 +80,12 @@ struct tiled_args {
 	int group; /* clusters of tiles side by side along N that are walked together */
 	int batch, a_step, b_step, residual_step; /* a step is 0 where all share one; a single product reads none of these */
 };
+
+/* Of gemm_few.cu. */
+struct few_args {
+	struct tensor_map a, b;
+	const void *bias, *residual;
+	void *d;
+	long long d_row, residual_row; /* elements */
+	int m, n, k;
+};

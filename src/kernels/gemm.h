@@ -7,11 +7,12 @@
 
 #include "kernels/rows.h"
 
-/* A specialisation of gemm_sm90.cu, whose head explains the members.  Without buffers: of
- * gemm_sm80.cu.  All 0: gemm.cu. */
+/* A specialisation of gemm_sm90.cu, whose head explains the members.  Few: of gemm_few.cu, where bm
+ * rows of B and bn of A make a tile, and clm tiles share A. Without buffers: of gemm_sm80.cu. All
+ * 0: gemm.cu. */
 struct gemm_form {
 	unsigned bm, bn, stages, buffers, clm, cln;
-	bool ping_pong;
+	bool ping_pong, few;
 };
 
 struct gemm_choice {
@@ -20,7 +21,7 @@ struct gemm_choice {
 	unsigned block, cluster, shared_bytes;
 	uint64_t clusters; /* that have work; a launch has no more of them than run at a time */
 	unsigned group;
-	unsigned parts;      /* of K, for the gradient of filters */
+	unsigned parts;      /* of K, for few rows and the gradient of filters */
 	double predicted_ns; /* 0: not known */
 };
 
@@ -35,7 +36,17 @@ int gemm_check(const struct weir_gemm *what, struct weir_gemm *ret, struct error
 size_t gemm_choose(const struct kernel_device *d, const struct weir_gemm *what,
 	struct gemm_choice ret[static GEMM_FORMS_MOST]);
 
+/* The same without gemm_few.cu, of an operation that moves so many bytes. */
+size_t tiles_choose(const struct kernel_device *d, const struct weir_gemm *what, double bytes,
+	struct gemm_choice ret[static GEMM_FORMS_MOST]);
+
+/* The best of gemm_few.cu, and how many they are: none but for few rows. */
+enum { FEW_FORMS = 6 };
+size_t few_choose(const struct kernel_device *d, const struct weir_gemm *what,
+	struct gemm_choice ret[static FEW_FORMS]);
+
 void gemm_program(const struct weir_gemm *what, const struct gemm_choice *choice, struct buf *ret);
+void few_program(const struct weir_gemm *what, const struct gemm_choice *choice, struct buf *ret);
 
 /* struct wgmma of a program: one instruction of 64 x bn x 16. */
 void gemm_put_wgmma(const struct weir_gemm *what, unsigned bn, struct buf *ret);
@@ -52,5 +63,9 @@ uint32_t gemm_d_type(const struct weir_gemm *what); /* with its default */
 int64_t gemm_batch(const struct weir_gemm *what);
 
 double gemm_flops(const struct weir_gemm *what);
+double gemm_bytes(const struct weir_gemm *what); /* of A, B and D */
+
+/* "_bias_relu", and "" without one. */
+const char *gemm_epilogue_word(uint32_t epilogue);
 
 #endif

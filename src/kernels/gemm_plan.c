@@ -19,7 +19,7 @@ static int load_plain(struct weir_plan *p, struct weir_kernels *k, const struct 
 }
 
 /* Blocks stay for all their tiles, so there are no more than run at a time.  Blocks of gemm_sm80.cu
- * have one tile. */
+ * and gemm_few.cu have one tile. */
 static int load_tiled(struct weir_plan *p, struct weir_kernels *k, const struct product_kind *kind,
 	const struct gemm_choice *c, const char **ret_from, struct error *err)
 {
@@ -29,11 +29,11 @@ static int load_tiled(struct weir_plan *p, struct weir_kernels *k, const struct 
 	kind->program(p, c, &program);
 	*l = (struct launch){ .block = c->block, .cluster = c->cluster };
 	l->shared_bytes = c->shared_bytes;
+	l->ahead = c->form.few && p->what.gemm.b_stays;
 	int e = kernel_prepare(k, c->name, &program, l, ret_from, err);
+	e = e ? e : kernel_count_clusters(k, c->name, l, &at_a_time, err);
 	if (!c->form.buffers)
 		at_a_time = INT32_MAX;
-	else
-		e = e ? e : kernel_count_clusters(k, c->name, l, &at_a_time, err);
 	l->grid = (unsigned)(c->clusters < at_a_time ? c->clusters : at_a_time) * c->cluster;
 	if (e)
 		l->function = NULL;
@@ -224,6 +224,23 @@ static int run_tiled(const struct weir_plan *p, const struct weir_gemm_args *a, 
 	return e ? e : kernel_launch(p->kernels, &p->fast, &t, stream);
 }
 
+static int run_few(const struct weir_plan *p, const struct weir_gemm_args *a, void *stream)
+{
+	const struct weir_gemm *w = &p->what.gemm;
+	const struct gemm_form *f = &p->tile.form;
+	struct few_args t = { .bias = a->bias,
+		.residual = a->residual,
+		.d = a->d,
+		.d_row = w->d_pitch,
+		.residual_row = w->residual_pitch,
+		.m = (int)w->m,
+		.n = (int)w->n,
+		.k = (int)w->k };
+	int e = encode_operand(p, a->a, w->m, w->a_pitch, 0, false, f->bn / f->clm, &t.a);
+	e = e ? e : encode_operand(p, a->b, w->n, w->b_pitch, 0, false, f->bm, &t.b);
+	return e ? e : kernel_launch(p->kernels, &p->fast, &t, stream);
+}
+
 static int run_by_args(const struct weir_plan *p, const struct launch *l,
 	const struct weir_gemm_args *a, void *stream)
 {
@@ -296,6 +313,8 @@ int weir_gemm_run(const struct weir_plan *plan, const struct weir_gemm_args *arg
 		return e;
 	if (!plan->fast.function || !product_is_aligned(args))
 		return run_by_args(plan, &plan->plain, args, stream);
+	if (plan->tile.form.few)
+		return run_few(plan, args, stream);
 	return plan->tile.form.buffers ? run_tiled(plan, args, stream)
 				       : run_by_args(plan, &plan->fast, args, stream);
 }

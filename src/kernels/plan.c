@@ -192,10 +192,20 @@ void weir_plan_close(struct weir_plan *plan)
 
 int kernel_launch(const struct weir_kernels *k, const struct launch *l, void *args, void *stream)
 {
-	struct cu_launch_attribute cluster = { .id = 4, /* CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION */
-		.u.cluster = { l->cluster, 1, 1 } };
-	const struct cu_launch_config config = { l->grid, 1, 1, l->block, 1, 1, l->shared_bytes,
-		stream, &cluster, l->cluster > 1 };
+	enum {
+		CLUSTER_DIMENSION = 4,
+		PROGRAMMATIC_STREAM_SERIALIZATION = 6
+	}; /* CUlaunchAttributeID */
+	struct cu_launch_attribute attrs[2] = { 0 };
+	struct cu_launch_config config = { l->grid, 1, 1, l->block, 1, 1, l->shared_bytes, stream,
+		attrs, 0 };
+	if (l->cluster > 1)
+		attrs[config.attr_count++] = (struct cu_launch_attribute){ .id = CLUSTER_DIMENSION,
+			.u.cluster = { l->cluster, 1, 1 } };
+	if (l->ahead)
+		attrs[config.attr_count++] =
+			(struct cu_launch_attribute){ .id = PROGRAMMATIC_STREAM_SERIALIZATION,
+				.u.value = 1 };
 	void *arguments[] = { args };
 	if (!l->function)
 		return kernel_argument("a pointer is no multiple of 16 bytes, and the plan was "

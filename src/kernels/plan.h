@@ -39,6 +39,7 @@ struct weir_kernels {
 struct launch {
 	void *function;
 	unsigned grid, block, cluster, shared_bytes;
+	bool ahead; /* it may begin before the launch before it has ended */
 };
 
 struct weir_plan {

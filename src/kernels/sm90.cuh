@@ -51,6 +51,28 @@ static __device__ __forceinline__ void cluster_send(float *at, unsigned rank, fl
 		: "memory");
 }
 
+/* Four neighbours from that place of another block's shared memory. */
+static __device__ __forceinline__ void cluster_load(u32 at, unsigned rank, float *v)
+{
+	asm volatile("{.reg .b32 a; mapa.shared::cluster.u32 a, %4, %5; ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [a];}"
+		     : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3])
+		     : "r"(at), "r"(rank)
+		     : "memory");
+}
+
+/* ---- a launch that begins before the one before it has ended ---- */
+
+static __device__ __forceinline__ void launch_next(void)
+{
+	asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+
+/* Until that has ended, and what it wrote is there. */
+static __device__ __forceinline__ void launch_wait(void)
+{
+	asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
 /* One thread of a warp. */
 static __device__ __forceinline__ bool elect_one(void)
 {
@@ -288,6 +310,14 @@ static __device__ __forceinline__ void store_floats(u32 at, const float *v)
 static __device__ __forceinline__ void load_floats(u32 at, float *v)
 {
 	asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(v[0]), "=f"(v[1]) : "r"(at) : "memory");
+}
+
+static __device__ __forceinline__ void load_four(u32 at, float *v)
+{
+	asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+		     : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3])
+		     : "r"(at)
+		     : "memory");
 }
 
 static __device__ __forceinline__ void ldmatrix(u32 at, u32 (&v)[4])

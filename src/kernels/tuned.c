@@ -56,11 +56,11 @@ void gemm_describe(const struct weir_gemm *w, struct buf *ret)
 	buf_printf(ret,
 		"gemm %s to %s epilogue %u %" PRId64 "x%" PRId64 "x%" PRId64 " a %u %" PRId64
 		" b %u %" PRId64 " d %" PRId64 " residual %" PRId64 " batch %" PRId64 " %" PRId64
-		" %" PRId64 " %" PRId64 " %" PRId64,
+		" %" PRId64 " %" PRId64 " %" PRId64 " stays %u",
 		kernel_type_word(w->type), kernel_type_word(gemm_d_type(w)), w->epilogue, w->m,
 		w->n, w->k, w->a_transposed, w->a_pitch, w->b_transposed, w->b_pitch, w->d_pitch,
 		w->residual_pitch, gemm_batch(w), w->a_batch, w->b_batch, w->d_batch,
-		w->residual_batch);
+		w->residual_batch, w->b_stays);
 }
 
 void conv_describe(const struct weir_conv *w, struct buf *ret)

@@ -91,6 +91,31 @@ static void compile_products(const struct nvrtc *nvrtc, unsigned cc, const char 
 	buf_free(&text);
 }
 
+/* Of few rows: every width of A, both types, every epilogue. */
+static void compile_few(const struct nvrtc *nvrtc, unsigned cc, const char *arch)
+{
+	struct gemm_choice choice[FEW_FORMS];
+	struct kernel_device device;
+	struct buf text = { 0 };
+	kernel_device_init(&device, "H200", cc, 132);
+	for (uint32_t kind = 0; kind < 7 * 4; kind++) {
+		const struct weir_gemm what = { .type = WEIR_F16 + kind / 4 % 2,
+			.epilogue = kind / 4,
+			.m = 16 << kind % 4,
+			.n = kind % 2 ? 4096 : 14336,
+			.k = 4096,
+			.b_stays = kind / 4 % 3 == 0 };
+		const size_t n = few_choose(&device, &what, choice);
+		bad += !n;
+		for (size_t i = kind % 3; i < n; i += 3) {
+			text.n = 0;
+			gemm_program(&what, &choice[i], &text);
+			compile(nvrtc, choice[i].name, buf_text(&text), arch);
+		}
+	}
+	buf_free(&text);
+}
+
 /* Every tile with the epilogues in turn: INT8 to itself and to BF16, FP8 to FP16. */
 static void compile_scaled(const struct nvrtc *nvrtc, unsigned cc, const char *arch)
 {
@@ -205,7 +230,7 @@ static void compile_convolutions(const struct nvrtc *nvrtc, unsigned cc, const c
 	buf_free(&text);
 }
 
-/* With an argument: rows, products, mma, tf32 or convolutions alone. */
+/* With an argument: rows, few, products, mma, tf32 or convolutions alone. */
 int main(int argc, char **argv)
 {
 	const struct nvrtc *nvrtc = nvrtc_open(NULL);
@@ -222,6 +247,8 @@ int main(int argc, char **argv)
 		compile_products(nvrtc, 90, "sm_90a");
 	if (argc == 1 || strcmp(argv[1], "products") == 0)
 		compile_scaled(nvrtc, 90, "sm_90a");
+	if (argc == 1 || strcmp(argv[1], "few") == 0)
+		compile_few(nvrtc, 90, "sm_90a");
 	if (argc == 1 || strcmp(argv[1], "mma") == 0) {
 		compile_mma(nvrtc, 80, "sm_80");
 		compile_mma(nvrtc, 89, "sm_89");

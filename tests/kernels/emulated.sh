@@ -1,7 +1,8 @@
 #!/bin/sh
-# Kernels for tensor cores on the host: emulated.sh ROOT WORK gemm|conv.  Then the controls of each must fail.    The controls of products: no order of the ping-pong's warpgroups, a stage that is
-# released before its products have ended, and one that is read before its copies have come.  The
-# controls of convolutions: taps of a column that read the same pixels, and no wait for free stages.
+# Kernels for tensor cores on the host: emulated.sh ROOT WORK gemm|conv.  Then the controls of each must fail.  The controls
+# of products: no order of the ping-pong's warpgroups, a stage that is released before its products have ended, one that is
+# read before its copies have come, rows that are read before the launch before has ended, and sums where products still
+# read.  The controls of convolutions: taps of a column that read the same pixels, and no wait for free stages.
 set -eu
 root=$1 work=$2 name=$3
 mkdir -p "$work"
@@ -32,6 +33,8 @@ gemm)
 	control race pingpong 's/named_sync(3 + w, 256);/;/; s/named_arrive(4 - w, 256);/;/; s/named_arrive(3, 256);/;/'
 	control early-release pingpong 's/wgmma_wait<1>();/;/'
 	control early-read mma 's/cp_wait<STAGES - 2>();/cp_wait<STAGES - 1>();/' sm80
+	control launch-ahead few 's/launch_wait();/;/' few
+	control early-sums few 's/named_sync(1, Z::MULTIPLIERS);/;/' few
 	;;
 conv)
 	control taps few 's/r \* g.y.step/0/'

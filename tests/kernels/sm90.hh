@@ -41,6 +41,24 @@ static inline void cluster_store(float *at, unsigned rank, float v)
 	*(float *)emulate_remote(at, rank) = v;
 }
 
+static inline void cluster_load(u32 at, unsigned rank, float *v)
+{
+	memcpy(v, shared_of(at, rank), 16);
+}
+
+/* What the launch before has written is there once a thread has waited for it: the test says how. */
+static std::function<void()> emulated_launch_before;
+
+static inline void launch_next(void)
+{
+}
+
+static inline void launch_wait(void)
+{
+	if (emulated_launch_before)
+		emulated_launch_before();
+}
+
 static inline bool elect_one(void)
 {
 	return emulate_lane() == 0;
@@ -530,6 +548,11 @@ static inline void store_floats(u32 at, const float *v)
 static inline void load_floats(u32 at, float *v)
 {
 	memcpy(v, shared_at(at), 8);
+}
+
+static inline void load_four(u32 at, float *v)
+{
+	memcpy(v, shared_at(at), 16);
 }
 
 static inline void ldmatrix(u32 at, u32 (&v)[4])

@@ -169,6 +169,13 @@ class Kernels(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "float32"):
             kernels.linear(Tensor((8, 64), "f16"), Tensor((32, 64), "f16"), tf32=True)
 
+    def test_few_rows_may_begin_before_the_launch_before_has_ended(self):
+        x, w = Tensor((8, 4096), "bf16"), Tensor((4096, 4096), "bf16")
+        kernels.linear(x, w)
+        self.assertRegex(self.last(), r"weir_gemm_bf16_few_[0-9a-z_]*_c[12] ")
+        kernels.linear(x, w, weight_stays=True)
+        self.assertRegex(self.last(), r"weir_gemm_bf16_few_[0-9a-z_]*_ahead ")
+
     def test_batches_are_one_plan_whose_matrices_may_be_shared(self):
         a, b = Tensor((3, 8, 64), "bf16"), Tensor((3, 64, 32), "bf16")
         self.assertEqual(kernels.bmm(a, b, residual=Tensor((3, 8, 32), "bf16")).shape, (3, 8, 32))
@@ -177,7 +184,7 @@ class Kernels(unittest.TestCase):
         self.assertIn("weir_gemm_bf16_batch_nn_", self.last())
         kernels.bmm(Tensor((3, 64, 8), "bf16").transpose(0, 2, 1), Tensor((3, 64, 32), "bf16", (0, 32, 1)))
         self.assertIn("weir_gemm_bf16_batch_tt_", self.last())
-        self.assertEqual(kernels._get().plans.popitem()[0][-5:-2], (512, 0, 256))
+        self.assertEqual(kernels._get().plans.popitem()[0][-6:-3], (512, 0, 256))
         for wrong, words in (
                 (lambda: kernels.bmm(a, Tensor((3, 32, 64), "bf16")), r"\(B, K, N\)"),
                 (lambda: kernels.bmm(a, b, out=Tensor((3, 8, 32), "bf16", (0, 32, 1))), "a matrix for each"),
@@ -196,8 +203,11 @@ class Kernels(unittest.TestCase):
         self.assertFalse(aligned())
         kernels.softmax(Tensor((4, 3, 48), "f16", (1001, 48, 1)))  # launched part by part
         self.assertFalse(aligned())
+        product = lambda: list(kernels._get().plans)[-1][-2]  # behind it stands whether the weight stays
+        kernels.linear(Tensor((8, 48), "f16"), Tensor((32, 48), "f16"))
+        self.assertTrue(product())
         kernels.linear(Tensor((8, 48), "f16"), Tensor((32, 48), "f16", offset=2))
-        self.assertFalse(aligned())
+        self.assertFalse(product())
         kernels.conv2d(nhwc(2, 64, 9, 8), nhwc(32, 64, 3, 3))
         self.assertTrue(aligned())
 

@@ -236,6 +236,44 @@ static void a_product_that_the_copy_engine_cannot_read_is_plain(void **state)
 	weir_kernels_close(k);
 }
 
+/* 10 rows: tiles of the weights' rows by 16, and a cluster's blocks share K or A.  129 rows have
+ * other tiles. */
+static void a_product_of_few_rows_has_tiles_of_the_weights(void **state)
+{
+	struct weir_kernels *k = open_with("", WEIR_COMPILER);
+	struct weir_gemm what = product_of(WEIR_BF16, 10, 4096, 2048);
+	const struct weir_gemm_args args = {
+		.size = sizeof args, .a = at, .b = at, .d = at, .residual = at
+	};
+	struct cu_kernel_node_params node;
+	struct few_args t;
+	what.epilogue = WEIR_EPILOGUE_RESIDUAL;
+	for (; what.choice < 6; what.choice++) {
+		unsigned rows, stages, parts, share;
+		struct weir_plan *p = plan_product(k, &what);
+		what.b_stays = !what.b_stays;
+		assert_int_equal(
+			sscanf(weir_plan_text(p), "weir_gemm_bf16_residual_few_%ux16_s%u_p%u_c%u",
+				&rows, &stages, &parts, &share),
+			4);
+		captured(p, &args, &node, &t, sizeof t);
+		assert_int_equal(node.block_x, 2 * rows + 32);
+		assert_int_equal(node.grid_x, 4096 / rows * parts);
+		assert_in_range(node.shared_bytes, stages * (rows + 16) * 128, 232448);
+		expect_map(&t.a, at, 2048, 10, 4096, 64, 16 / share);
+		expect_map(&t.b, at, 2048, 4096, 4096, 64, rows);
+		assert_int_equal(t.m, 10);
+		assert_int_equal(t.d_row, 4096);
+		weir_plan_close(p);
+	}
+	what.choice = 0;
+	what.m = 129;
+	struct weir_plan *p = plan_product(k, &what);
+	assert_null(strstr(weir_plan_text(p), "_few_"));
+	weir_plan_close(p);
+	weir_kernels_close(k);
+}
+
 /* Tiles of 128 x 112 of INT8: blocks of 128 along K, and a result of bytes in slices of 64. */
 static void a_product_of_bytes_has_scales_and_another_result(void **state)
 {
@@ -702,6 +740,7 @@ int main(void)
 		cmocka_unit_test(a_compiler_that_refuses_leaves_the_plain_kernels),
 		cmocka_unit_test(a_product_describes_its_matrices_to_the_copy_engine),
 		cmocka_unit_test(a_product_that_the_copy_engine_cannot_read_is_plain),
+		cmocka_unit_test(a_product_of_few_rows_has_tiles_of_the_weights),
 		cmocka_unit_test(a_product_of_bytes_has_scales_and_another_result),
 		cmocka_unit_test(a_product_of_tf32_is_of_fp32_in_memory),
 		cmocka_unit_test(a_batch_is_one_launch_over_matrices_of_three_dimensions),

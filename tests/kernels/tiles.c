@@ -62,6 +62,8 @@ static int check(const struct kernel_device *d, int m, int n, bool *ret_control_
 	for (size_t i = 0; i < plain; i++) {
 		const struct gemm_form *f = &choice[i].form;
 		const int group = (int)choice[i].group;
+		if (f->few) /* it has all of M in a tile, and those of N one behind the other */
+			continue;
 		const uint64_t clusters = (uint64_t)tile_count(m, (int)(f->bm * f->clm)) *
 					  (uint64_t)tile_count(n, (int)(f->bn * f->cln));
 		if (!is_partition(m, n, f, group, tile_at) || choice[i].clusters != clusters) {
@@ -109,6 +111,37 @@ static int check_convolutions(const struct kernel_device *h200)
 	return bad;
 }
 
+/* Tiles of few rows cover N, each cluster with as many as share A, and the parts of K are its
+ * blocks.  More rows than 128 have no such tile. */
+static int check_few(const struct kernel_device *d)
+{
+	struct gemm_choice choice[FEW_FORMS];
+	int bad = 0;
+	for (int m = 1; m <= 200; m++)
+		for (int n = 8; n <= MOST; n += 88) {
+			const struct weir_gemm what = { .type = WEIR_BF16,
+				.m = m,
+				.n = n,
+				.k = 4096,
+				.a_pitch = 4096,
+				.b_pitch = 4096,
+				.d_pitch = 2048 };
+			const size_t found = few_choose(d, &what, choice);
+			bad += !found != (m > 128);
+			for (size_t i = 0; i < found; i++) {
+				const struct gemm_form *f = &choice[i].form;
+				const int covered = (int)(choice[i].clusters * f->bm * f->clm);
+				bad += covered < n || covered - n >= (int)(f->bm * f->clm) ||
+				       f->bn < (unsigned)m ||
+				       choice[i].cluster != f->clm * choice[i].parts ||
+				       choice[i].shared_bytes > 232448;
+			}
+		}
+	if (bad)
+		printf("%d products of few rows have no tile or a wrong one\n", bad);
+	return bad;
+}
+
 int main(void)
 {
 	static const int sample[] = { 8, 64, 96, 104, 224, 256, 520, 1000, 1408, 1992 };
@@ -121,7 +154,7 @@ int main(void)
 			bad += check(&device, m, sample[i], &control_seen);
 	for (int n = 8; n <= MOST; n += 8)
 		bad += check(&device, 1 + n * 7 % MOST, n, &control_seen);
-	bad += check_convolutions(&device);
+	bad += check_convolutions(&device) + check_few(&device);
 	if (!control_seen)
 		puts("a walk with a wrong last group is not seen");
 	return bad || !control_seen;
