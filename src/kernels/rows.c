@@ -324,7 +324,15 @@ static bool is_better(
 		return two_a;
 	if (much_a != much_b)
 		return much_b;
-	return ta != tb ? ta < tb : a->vectors * a->rows > b->vectors * b->rows;
+	if (ta != tb)
+		return ta < tb;
+	if (a->stages && b->stages && a->vectors == b->vectors) {
+		/* On an H200 small blocks in pairs won in clusters of so many. */
+		const unsigned pairs = w->operation <= WEIR_LOG_SOFTMAX ? 4 : 8;
+		const bool small = a->cluster >= pairs || b->cluster >= pairs;
+		return small ? a->block < b->block : a->block > b->block;
+	}
+	return a->vectors * a->rows > b->vectors * b->rows;
 }
 
 /* Inserts the form at its place by is_better(). The number of choices then. */

@@ -13,7 +13,10 @@ static int load_choice(struct weir_kernels *k, const struct weir_rows *w,
 	struct buf program = { 0 };
 	unsigned at_a_time;
 	rows_program(w, c, &program);
-	*ret = (struct launch){ NULL, c->grid, c->block, c->cluster, c->shared_bytes };
+	*ret = (struct launch){ .grid = c->grid,
+		.block = c->block,
+		.cluster = c->cluster,
+		.shared_bytes = c->shared_bytes };
 	int e = kernel_prepare(k, c->name, &program, ret, ret_from, err);
 	if (!e && c->form.stages) { /* no more blocks than run at a time, since they stay */
 		e = kernel_count_clusters(k, c->name, ret, &at_a_time, err);
