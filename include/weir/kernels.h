@@ -267,7 +267,7 @@ int weir_conv_plan(
 int weir_conv_run(const struct weir_plan *plan, const struct weir_gemm_args *args, void *stream);
 
 /* Bytes of device memory that a run needs beside its tensors. It is 0 for all plans but those of
- * the gradient of filters on the tensor cores. */
+ * the gradient of filters, and of fewer than 8 channels, on the tensor cores. */
 size_t weir_plan_workspace(const struct weir_plan *plan);
 
 /* Which kernel was chosen and why, in a line. It belongs to the plan. */

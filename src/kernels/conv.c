@@ -188,6 +188,49 @@ static bool is_tiled(const struct weir_conv *w, const struct conv_args *g)
 	       is_gathered(&g->x);
 }
 
+/* Pixels of 8 channels are 16 bytes, and the copy engine begins a window of 8 pixels at any of
+ * them. */
+bool conv_pack(const struct weir_conv *w, struct conv_packed *ret)
+{
+	const int64_t p = out_h(w), q = out_w(w);
+	const int64_t high = (p - 1) * w->stride_h + (w->r - 1) * w->dilation_h + 1;
+	const int64_t wide = (q - 1) * w->stride_w + 8;
+	const bool fits = w->pass == WEIR_CONV_FORWARD && w->groups == 1 && w->c < 8 &&
+			  w->k % 8 == 0 && w->s <= 8 && (w->dilation_w == 1 || w->s == 1) &&
+			  kernel_type_bytes(w->type) == 2 && w->stride_w <= MOST / 16 &&
+			  is_volume(w->n, high, wide);
+	if (!fits)
+		return false;
+	*ret = (struct conv_packed){ .conv = *w };
+	struct weir_conv *c = &ret->conv;
+	c->h = high;
+	c->w = q;
+	c->c = 64;
+	c->s = c->stride_w = c->dilation_w = 1;
+	c->pad_h = c->pad_w = 0;
+	ret->pack = (struct conv_pack_args){ .c = (int)w->c,
+		.h = (int)w->h,
+		.w = (int)w->w,
+		.pad_h = (int)w->pad_h,
+		.pad_w = (int)w->pad_w,
+		.high = (int)high,
+		.wide = (int)wide,
+		.taps = (int)w->s,
+		.pixels = w->n * high * wide,
+		.rows = w->k * w->r };
+	return true;
+}
+
+size_t conv_packed_images(const struct conv_packed *p)
+{
+	return (size_t)p->pack.pixels * 16;
+}
+
+size_t conv_packed_filters(const struct conv_packed *p)
+{
+	return (size_t)p->pack.rows * 128;
+}
+
 static double bytes_of(const struct weir_conv *w)
 {
 	return (double)kernel_type_bytes(w->type) *
@@ -274,14 +317,32 @@ static size_t choose_gradient(
 	return n;
 }
 
+static size_t choose_packed(const struct kernel_device *d, const struct weir_conv *w,
+	const struct conv_packed *packed, struct gemm_choice *ret)
+{
+	const struct conv_args g = conv_geometry(&packed->conv);
+	const struct weir_gemm p = conv_product(&packed->conv);
+	const double more = (double)conv_packed_images(packed);
+	if (!is_tiled(&packed->conv, &g))
+		return 0;
+	const size_t n = tiles_choose(d, &p, bytes_of(w) + more, ret) - 1;
+	for (size_t i = 0; i < n; i++)
+		if (ret[i].predicted_ns)
+			ret[i].predicted_ns += gemm_plain_ns(d, 0) + more / d->copy_gb_per_s;
+	return n;
+}
+
 size_t conv_choose(const struct kernel_device *d, const struct weir_conv *w,
 	struct gemm_choice ret[static GEMM_FORMS_MOST])
 {
 	static const char product[] = "weir_gemm", own[] = "weir_conv";
 	const struct conv_args g = conv_geometry(w);
 	const struct weir_gemm p = conv_product(w);
+	struct conv_packed packed;
 	size_t n = 0;
-	if (is_tiled(w, &g))
+	if (conv_pack(w, &packed))
+		n = choose_packed(d, w, &packed, ret);
+	else if (is_tiled(w, &g))
 		n = w->pass == WEIR_CONV_FILTERS ? choose_gradient(d, w, ret)
 						 : tiles_choose(d, &p, bytes_of(w), ret) - 1;
 	if (n && !ret[n - 1].form.buffers)
@@ -323,6 +384,14 @@ void conv_program(const struct weir_conv *w, const struct gemm_choice *c, struct
 			"conv<%s, wgmma, %u, %u, %u, %u, %u, %s, %u, %u>(p, shared_address(shared)).run();\n}\n",
 			type, f->bm, f->bn, f->stages, f->buffers, f->clm, schedule, p.b_transposed,
 			w->epilogue);
+}
+
+void conv_pack_program(struct buf *ret_name, struct buf *ret)
+{
+	buf_put_text(ret_name, "weir_conv_pack");
+	buf_put_text(ret,
+		"#include \"conv.cu\"\nextern \"C\" __global__ void __launch_bounds__(256) "
+		"weir_conv_pack(const conv_pack_args a)\n{ conv_pack(a); }\n");
 }
 
 void conv_sum_program(const struct weir_conv *w, struct buf *ret_name, struct buf *ret)

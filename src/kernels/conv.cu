@@ -156,6 +156,32 @@ template <typename T> __device__ void conv_filters(const conv_args &g)
 	}
 }
 
+/* Elements are of 16 bits. */
+struct __align__(16) packed_pixel {
+	unsigned short channel[8];
+};
+
+static __device__ void conv_pack(const conv_pack_args &g)
+{
+	for (long long i = blockIdx.x * 256ll + threadIdx.x; i < g.pixels + g.rows * 8; i += gridDim.x * 256ll) {
+		const bool image = i < g.pixels;
+		const unsigned line = (unsigned)i / (unsigned)g.wide, n = line / (unsigned)g.high;
+		const int y = (int)(line - n * g.high) - g.pad_h, x = (int)((unsigned)i - line * g.wide) - g.pad_w;
+		const long long row = (i - g.pixels) / 8, tap = (i - g.pixels) % 8;
+		const bool inside = image ? y >= 0 && y < g.h && x >= 0 && x < g.w : tap < g.taps;
+		const unsigned short *const from = image ? (const unsigned short *)g.a + (((long long)n * g.h + y) * g.w + x) * g.c
+							 : (const unsigned short *)g.b + (row * g.taps + tap) * g.c;
+		packed_pixel p;
+#pragma unroll
+		for (int c = 0; c < 8; c++)
+			p.channel[c] = inside && c < g.c ? from[c] : 0;
+		if (image)
+			((packed_pixel *)g.images)[i] = p;
+		else
+			((packed_pixel *)g.filters)[i - g.pixels] = p;
+	}
+}
+
 /* Adds the sums of the parts of a gradient of filters, in their order. */
 template <typename T> __device__ void conv_sum(const conv_sum_args &g)
 {

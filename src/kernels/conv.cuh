@@ -34,6 +34,17 @@ struct conv_tiled_args {
 	float *sums;
 };
 
+/* Packs what has fewer than 8 channels for the copy engine.  Pixels get 8 channels, and images a frame of 0.  A row of a
+ * filter gets 8 pixels, so that it is 64 adjacent elements, as 8 pixels of an image are. */
+struct conv_pack_args {
+	const void *a, *b;
+	void *images, *filters;
+	int c, h, w, pad_h, pad_w; /* of A */
+	int high, wide;	           /* pixels of a packed image */
+	int taps;	           /* of a filter's row */
+	long long pixels, rows;    /* of all packed images, of all filters */
+};
+
 /* Adds up the parts. */
 struct conv_sum_args {
 	const float *sums;

@@ -14,6 +14,20 @@ int conv_check(const struct weir_conv *what, struct weir_conv *ret, struct error
 size_t conv_choose(const struct kernel_device *d, const struct weir_conv *what,
 	struct gemm_choice ret[static GEMM_FORMS_MOST]);
 
+/* A convolution of fewer than 8 channels, once conv_pack() of conv.cu has packed it. */
+struct conv_packed {
+	struct weir_conv conv; /* of one column of taps, whose 64 channels are those of 8 pixels */
+	struct conv_pack_args pack; /* all but pointers */
+};
+
+/* false: it is not packed. */
+bool conv_pack(const struct weir_conv *what, struct conv_packed *ret);
+size_t conv_packed_images(const struct conv_packed *p); /* bytes */
+size_t conv_packed_filters(const struct conv_packed *p);
+
+/* The kernel that packs, and its name. */
+void conv_pack_program(struct buf *ret_name, struct buf *ret);
+
 /* The product that the tensor cores compute: k has 64 for each tap and each 64 channels. */
 struct weir_gemm conv_product(const struct weir_conv *what);
 

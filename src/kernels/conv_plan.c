@@ -34,6 +34,59 @@ static int load_sum(struct weir_plan *p, struct weir_kernels *k, struct error *e
 	return e;
 }
 
+/* Pixels of A, from the one that the first tap of the first pixel of D reads to that of the last.
+ * Pitches are of pixels, lines and images. */
+static int encode_pixels(const struct weir_plan *p, const struct weir_kernels *k, const void *at,
+	const struct conv_args *g, const uint64_t *pitches, unsigned pixels, struct tensor_map *ret,
+	struct error *err)
+{
+	const uint64_t sizes[] = { (uint64_t)g->channels, (uint64_t)g->x.a, (uint64_t)g->y.a,
+		(uint64_t)p->what.conv.n };
+	const int first[] = { g->x.first, g->y.first };
+	const int last[] = { (g->x.d - 1) * g->x.times + g->x.first + 1 - g->x.a,
+		(g->y.d - 1) * g->y.times + g->y.first + 1 - g->y.a };
+	const uint32_t steps[] = { 1, (uint32_t)g->x.times, (uint32_t)g->y.times, 1 };
+	return KERNEL_CALL(k, err, cuTensorMapEncodeIm2col, ret, product_map_type(p), 4, at, sizes,
+		pitches, first, last, 64, pixels, steps, 0, MAP_SWIZZLE_128B, MAP_PROMOTE_256B, 0);
+}
+
+/* Windows of 8 pixels overlap their neighbours. */
+static int encode_windows(const struct weir_plan *p, const struct weir_kernels *k, const void *at,
+	unsigned pixels, struct tensor_map *ret, struct error *err)
+{
+	const struct conv_args g = conv_geometry(&p->packed.conv);
+	const uint64_t line = (uint64_t)p->packed.pack.wide * 16;
+	const uint64_t pitches[] = { (uint64_t)p->what.conv.stride_w * 16, line,
+		line * (uint64_t)p->packed.pack.high };
+	return encode_pixels(p, k, at, &g, pitches, pixels, ret, err);
+}
+
+/* Whether the driver takes windows that overlap. */
+static bool takes_windows(const struct weir_plan *p, const struct weir_kernels *k)
+{
+	struct error refused;
+	struct tensor_map map;
+	const void *any = (const void *)(uintptr_t)0x1000000;
+	return !encode_windows(p, k, any, 64, &map, &refused);
+}
+
+/* A kernel packs images and filters into the workspace before the tiled one. */
+static int load_pack(struct weir_plan *p, struct weir_kernels *k, struct error *err)
+{
+	struct buf name = { 0 }, program = { 0 };
+	const char *from;
+	const uint64_t blocks = (uint64_t)p->packed.pack.pixels / 256 + 1,
+		       most = 32 * k->device.sms;
+	p->pack = (struct launch){ .block = 256, .cluster = 1 };
+	p->pack.grid = (unsigned)(blocks < most ? blocks : most);
+	p->workspace_bytes = conv_packed_images(&p->packed) + conv_packed_filters(&p->packed);
+	conv_pack_program(&name, &program);
+	const int e = kernel_prepare(k, buf_text(&name), &program, &p->pack, &from, err);
+	buf_free(&name);
+	buf_free(&program);
+	return e;
+}
+
 static int make_plan(struct weir_kernels *k, const struct weir_conv *what,
 	struct weir_plan **ret_plan, struct error *err)
 {
@@ -44,10 +97,12 @@ static int make_plan(struct weir_kernels *k, const struct weir_conv *what,
 	p->kind = PLAN_CONV;
 	int e = conv_check(what, w, err);
 	if (!e) {
-		p->what.gemm = conv_product(w);
+		const bool packs = conv_pack(w, &p->packed);
+		p->what.gemm = conv_product(packs ? &p->packed.conv : w);
 		p->what.gemm.aligned = w->aligned;
-		e = product_load(
-			p, k, &kind, choice, conv_choose(&k->device, w, choice), w->choice, err);
+		const bool plain = packs && !takes_windows(p, k);
+		e = product_load(p, k, &kind, choice, conv_choose(&k->device, w, choice),
+			plain ? GEMM_FORMS_MOST : w->choice, err);
 	}
 	if (e) {
 		free(p);
@@ -55,6 +110,8 @@ static int make_plan(struct weir_kernels *k, const struct weir_conv *what,
 	}
 	if (p->fast.function && w->pass == WEIR_CONV_FILTERS)
 		e = load_sum(p, k, err);
+	else if (p->fast.function && p->packed.pack.pixels)
+		e = load_pack(p, k, err);
 	if (e)
 		weir_plan_close(p);
 	else
@@ -72,28 +129,19 @@ int weir_conv_plan(
 
 /* ---- runs ---- */
 
-/* Pixels of A, from the one that the first tap of the first pixel of D reads to that of the last.
- */
-static int encode_pixels(const struct weir_plan *p, const void *at, const struct conv_args *g,
+/* Images as they are given. */
+static int encode_images(const struct weir_plan *p, const void *at, const struct conv_args *g,
 	unsigned pixels, struct tensor_map *ret)
 {
-	const uint64_t sizes[] = { (uint64_t)g->channels, (uint64_t)g->x.a, (uint64_t)g->y.a,
-		(uint64_t)p->what.conv.n };
-	const uint64_t pixel = sizes[0] * 2;
-	const uint64_t pitches[] = { pixel, pixel * sizes[1], pixel * sizes[1] * sizes[2] };
-	const int first[] = { g->x.first, g->y.first };
-	const int last[] = { (g->x.d - 1) * g->x.times + g->x.first + 1 - g->x.a,
-		(g->y.d - 1) * g->y.times + g->y.first + 1 - g->y.a };
-	const uint32_t steps[] = { 1, (uint32_t)g->x.times, (uint32_t)g->y.times, 1 };
-	return KERNEL_CALL(p->kernels, &kernel_error, cuTensorMapEncodeIm2col, ret,
-		product_map_type(p), 4, at, sizes, pitches, first, last, 64, pixels, steps, 0,
-		MAP_SWIZZLE_128B, MAP_PROMOTE_256B, 0);
+	const uint64_t pixel = (uint64_t)g->channels * 2, line = pixel * (uint64_t)g->x.a;
+	const uint64_t pitches[] = { pixel, line, line * (uint64_t)g->y.a };
+	return encode_pixels(p, p->kernels, at, g, pitches, pixels, ret, &kernel_error);
 }
 
 /* Filters: channels, taps, filters. */
-static int encode_filters(const struct weir_plan *p, const void *at, struct tensor_map *ret)
+static int encode_filters(const struct weir_plan *p, const struct weir_conv *w, const void *at,
+	struct tensor_map *ret)
 {
-	const struct weir_conv *w = &p->what.conv;
 	const struct gemm_form *f = &p->tile.form;
 	const uint64_t sizes[] = { (uint64_t)w->c, (uint64_t)(w->r * w->s), (uint64_t)w->k };
 	const uint64_t pitches[] = { sizes[0] * 2, sizes[0] * sizes[1] * 2 };
@@ -112,8 +160,26 @@ static int run_tiled(const struct weir_plan *p, const struct weir_gemm_args *a, 
 	t.first_tap = back ? g.y.taps * g.x.taps - 1 : 0;
 	t.tap_step = back ? -1 : 1;
 	int e = product_tile(p, a, &t.product);
-	e = e ? e : encode_pixels(p, a->a, &g, p->tile.form.bm, &t.product.a);
-	e = e ? e : encode_filters(p, a->b, &t.product.b);
+	e = e ? e : encode_images(p, a->a, &g, p->tile.form.bm, &t.product.a);
+	e = e ? e : encode_filters(p, &p->what.conv, a->b, &t.product.b);
+	return e ? e : kernel_launch(p->kernels, &p->fast, &t, stream);
+}
+
+static int run_packed(const struct weir_plan *p, const struct weir_gemm_args *a, void *stream)
+{
+	const struct conv_args g = conv_geometry(&p->packed.conv);
+	struct conv_tiled_args t = { .y = g.y, .x = g.x, .channels = g.channels, .tap_step = 1 };
+	struct conv_pack_args pack = p->packed.pack;
+	pack.a = a->a;
+	pack.b = a->b;
+	pack.images = a->workspace;
+	pack.filters = (char *)a->workspace + conv_packed_images(&p->packed);
+	int e = product_tile(p, a, &t.product);
+	e = e ? e
+	      : encode_windows(
+			p, p->kernels, pack.images, p->tile.form.bm, &t.product.a, &kernel_error);
+	e = e ? e : encode_filters(p, &p->packed.conv, pack.filters, &t.product.b);
+	e = e ? e : kernel_launch(p->kernels, &p->pack, &pack, stream);
 	return e ? e : kernel_launch(p->kernels, &p->fast, &t, stream);
 }
 
@@ -144,7 +210,7 @@ static int run_gradient(const struct weir_plan *p, const struct weir_gemm_args *
 	t.product.group = (int)p->tile.group;
 	s.elements = (long long)(conv_sums_bytes(&p->what.conv) / sizeof(float));
 	int e = encode_gradient(p, a->a, &g, &t.product.a);
-	e = e ? e : encode_pixels(p, a->b, &g, 64, &t.product.b);
+	e = e ? e : encode_images(p, a->b, &g, 64, &t.product.b);
 	t.product.d = t.product.a; /* the kernel fetches all three */
 	e = e ? e : kernel_launch(p->kernels, &p->fast, &t, stream);
 	return e ? e : kernel_launch(p->kernels, &p->sum, &s, stream);
@@ -178,6 +244,8 @@ int weir_conv_run(const struct weir_plan *plan, const struct weir_gemm_args *arg
 		return kernel_argument("workspace is NULL, or no multiple of 16 bytes");
 	if (!plan->fast.function || !product_is_aligned(args))
 		return run_plain(plan, args, stream);
+	if (plan->pack.function)
+		return run_packed(plan, args, stream);
 	return plan->what.conv.pass == WEIR_CONV_FILTERS ? run_gradient(plan, args, stream)
 							 : run_tiled(plan, args, stream);
 }

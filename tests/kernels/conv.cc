@@ -254,6 +254,54 @@ static int run(const geometry &g, int clusters)
 	return bad != 0;
 }
 
+/* Fewer than 8 channels: packed as the host describes it, and then a convolution of windows of 8 pixels.  The packed images
+ * and filters stand one behind the other, with guards around. */
+template <typename T, int BM, int BN, int STAGES, int CLM, int SCHEDULE, int EPILOGUE> static int run_packed(const geometry &g)
+{
+	typedef conv<T, emulated_wgmma<T, BN, 0, 0>, BM, BN, STAGES, 2, CLM, SCHEDULE, 0, EPILOGUE> kernel;
+	tensors<T> t(g, FORWARD, EPILOGUE);
+	const conv_args a = arguments(t);
+	const int high = (g.p() - 1) * g.stride_y + (g.r - 1) * g.dilation_y + 1, wide = (g.q() - 1) * g.stride_x + 8;
+	const long pixels = (long)g.n * high * wide, rows = (long)g.k * g.r;
+	std::vector<packed_pixel> packed((size_t)(pixels + rows * 8 + 2), packed_pixel{{7, 7, 7, 7, 7, 7, 7, 7}});
+	const conv_pack_args pack = {a.a, a.b, &packed[1], &packed[(size_t)pixels + 1], g.c, g.h, g.w, g.pad_y, g.pad_x, high, wide, g.s,
+		pixels, rows};
+	emulate_order = draw(5);
+	emulate(dim3(2), dim3(256), [&] { conv_pack(pack); });
+	int bad = packed.front().channel[0] != 7 || packed.back().channel[7] != 7;
+	conv_tiled_args p = {};
+	p.y = {g.stride_y, 0, g.dilation_y, 1, g.r, g.p(), high};
+	p.x = {1, 0, 0, 1, 1, g.q(), g.q()};
+	p.channels = 64;
+	p.tap_step = 1;
+	p.product.m = (int)a.rows;
+	p.product.n = a.columns;
+	p.product.k = g.r * 64;
+	p.product.group = 1 + draw(4);
+	p.product.bias = a.bias;
+	p.product.a = as_map(emulated_image{(unsigned short *)pack.images, 64, g.q(), high, g.n, 0, 0, g.q() - 1, (g.p() - 1) * g.stride_y,
+		1, g.stride_y, BM, g.stride_x * 8l, wide * 8l});
+	p.product.b = as_map(emulated_map{(unsigned short *)pack.filters, 64, g.k, 64, BN / CLM, g.r * 64l, true, g.r, 64});
+	p.product.d = matrix_map(a.d, p.product.m, a.columns, 64, true);
+	p.product.residual = matrix_map((void *)a.residual, p.product.m, a.columns, 64, true);
+	emulate_begin = sm90_begin;
+	emulate_eager = draw(2);
+	emulate(dim3((unsigned)(2 * CLM)), dim3(384), [&] { kernel(p, 0).run(); }, CLM);
+	bad += t.count_wrong();
+	t.complain("packed", bad);
+	return bad != 0;
+}
+
+template <typename T, int BM, int BN, int STAGES, int CLM, int SCHEDULE, int EPILOGUE> static int check_packed(void)
+{
+	static const geometry first[] = {{2, 30, 21, 3, 64, 7, 7, 2, 2, 3, 3, 1, 1, 1}, {1, 1, 1, 1, 8, 1, 1, 1, 1, 0, 0, 1, 1, 1},
+		{2, 17, 19, 5, 72, 3, 8, 2, 1, 1, 3, 2, 1, 1}, {3, 9, 8, 7, 16, 2, 1, 1, 3, 0, 2, 1, 4, 1}};
+	int bad = 0;
+	for (const geometry &g : first)
+		bad += run_packed<T, BM, BN, STAGES, CLM, SCHEDULE, EPILOGUE>(g);
+	return bad;
+}
+
 /* The gradient of filters, in `parts` of the pixels; what is behind the sums must stay as it is. */
 template <typename T, int BM, int BN, int STAGES, int SCHEDULE> static int run_gradient(const geometry &g, int parts, int clusters)
 {
@@ -323,8 +371,10 @@ int main(int argc, char **argv)
 	int bad = check<bf16, 128, 96, 3, 2, 1, PING_PONG, 0, GEMM_NONE>();
 	bad += check<bf16, 64, 64, 4, 1, 1, PING_PONG, 1, GEMM_NONE>();
 	bad += check_gradient<bf16, 64, 128, 4, PING_PONG>();
+	bad += check_packed<bf16, 128, 64, 4, 1, PING_PONG, GEMM_BIAS_RELU>();
 	if (argc > 1)
 		return bad != 0;
+	bad += check_packed<f16, 128, 128, 4, 2, SHARED_TILE, GEMM_RESIDUAL>();
 	bad += check_plain<f32>() + check_plain<bf16>() + check_plain<f16>();
 	bad += check<f16, 128, 112, 3, 2, 2, PING_PONG, 0, GEMM_BIAS>();
 	bad += check<bf16, 64, 128, 4, 1, 1, PING_PONG, 0, GEMM_BIAS_RELU>();

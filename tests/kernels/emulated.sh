@@ -2,7 +2,8 @@
 # Kernels for tensor cores on the host: emulated.sh ROOT WORK gemm|conv.  Then the controls of each must fail.  The controls
 # of products: no order of the ping-pong's warpgroups, a stage that is released before its products have ended, one that is
 # read before its copies have come, rows that are read before the launch before has ended, and sums where products still
-# read.  The controls of convolutions: taps of a column that read the same pixels, and no wait for free stages.
+# read.  The controls of convolutions: taps of a column that read the same pixels, no wait for free stages, and
+# packed images without a frame.
 set -eu
 root=$1 work=$2 name=$3
 mkdir -p "$work"
@@ -18,7 +19,7 @@ build "$root/src/kernels" "$work/$name"
 
 # Makes a control's change; these cases must fail with it.
 control() {
-	at=$work/$1 source=${name}_${4-sm90}.cu
+	at=$work/$1 source=${4-${name}_sm90}.cu
 	mkdir -p "$at"
 	sed "$3" "$root/src/kernels/$source" >"$at/$source"
 	! cmp -s "$root/src/kernels/$source" "$at/$source" || { echo "$1: the source has another form"; exit 1; }
@@ -32,12 +33,13 @@ case $name in
 gemm)
 	control race pingpong 's/named_sync(3 + w, 256);/;/; s/named_arrive(4 - w, 256);/;/; s/named_arrive(3, 256);/;/'
 	control early-release pingpong 's/wgmma_wait<1>();/;/'
-	control early-read mma 's/cp_wait<STAGES - 2>();/cp_wait<STAGES - 1>();/' sm80
-	control launch-ahead few 's/launch_wait();/;/' few
-	control early-sums few 's/named_sync(1, Z::MULTIPLIERS);/;/' few
+	control early-read mma 's/cp_wait<STAGES - 2>();/cp_wait<STAGES - 1>();/' gemm_sm80
+	control launch-ahead few 's/launch_wait();/;/' gemm_few
+	control early-sums few 's/named_sync(1, Z::MULTIPLIERS);/;/' gemm_few
 	;;
 conv)
 	control taps few 's/r \* g.y.step/0/'
 	control full-stages few 's/mbarrier_wait(this->empty.*/;/'
+	control frame few 's/ - g.pad_w;/;/' conv
 	;;
 esac

@@ -186,6 +186,7 @@ struct emulated_image {
 	int channels, width, height, images;
 	int first_x, first_y, last_x, last_y, step_x, step_y;
 	int pixels;
+	long pixel_pitch, line_pitch; /* elements; 0: they are adjacent */
 };
 
 static inline u32 swizzled(u32 at)
@@ -281,7 +282,9 @@ static void tma_load_pixels(u32 to, const M &map, int channel, int x, int y, int
 			const int px = at_x + right, py = at_y + down;
 			const bool inside = n < m.images && px >= 0 && px < m.width && py >= 0 && py < m.height;
 			for (int c = 0; c < 64; c++) {
-				const long from = (((long)n * m.height + py) * m.width + px) * m.channels + channel + c;
+				const long pixel = m.pixel_pitch ? m.pixel_pitch : m.channels;
+				const long line = m.line_pitch ? m.line_pitch : m.width * pixel;
+				const long from = ((long)n * m.height + py) * line + px * pixel + channel + c;
 				const unsigned short v = inside && channel + c < m.channels ? m.at[from] : 0;
 				memcpy(memory + swizzled(to + (u32)(i * 64 + c) * 2), &v, sizeof v);
 			}

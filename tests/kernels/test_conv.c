@@ -128,6 +128,27 @@ static void a_gradient_reads_the_filters_backwards(void **state)
 	weir_kernels_close(k);
 }
 
+/* The same of a run of two launches. */
+static void captured_two(const struct weir_plan *p, const struct weir_gemm_args *args,
+	void *ret_first, size_t first_bytes, void *ret_second, size_t second_bytes,
+	unsigned *ret_block)
+{
+	void *stream = capture_begin(), *graph, *node[2];
+	size_t n = 2;
+	struct cu_kernel_node_params first, second;
+	OK(weir_conv_run(p, args, stream));
+	OK(cuStreamEndCapture(stream, &graph));
+	OK(cuGraphGetNodes(graph, node, &n));
+	assert_int_equal(n, 2);
+	OK(cuGraphKernelNodeGetParams_v2(node[0], &first));
+	OK(cuGraphKernelNodeGetParams_v2(node[1], &second));
+	memcpy(ret_first, first.params[0], first_bytes);
+	memcpy(ret_second, second.params[0], second_bytes);
+	*ret_block = first.block_x;
+	OK(cuGraphDestroy(graph));
+	OK(cuStreamDestroy_v2(stream));
+}
+
 /* The gradient of the filters: two launches, of which the second one adds up what the first leaves
  * in the workspace. */
 static void a_gradient_of_filters_sums_parts_of_the_pixels(void **state)
@@ -144,22 +165,11 @@ static void a_gradient_of_filters_sums_parts_of_the_pixels(void **state)
 	FAILS(WEIR_KERNELS_ERROR_ARGUMENT, weir_conv_run(p, &args, NULL));
 	args.workspace = d + (1 << 24);
 
-	void *stream, *graph, *node[2];
-	size_t n = 2;
-	struct cu_kernel_node_params first, second;
-	OK(cuStreamCreate(&stream, 1));
-	OK(cuStreamBeginCapture_v2(stream, 0));
-	OK(weir_conv_run(p, &args, stream));
-	OK(cuStreamEndCapture(stream, &graph));
-	OK(cuGraphGetNodes(graph, node, &n));
-	assert_int_equal(n, 2);
-	OK(cuGraphKernelNodeGetParams_v2(node[0], &first));
-	OK(cuGraphKernelNodeGetParams_v2(node[1], &second));
 	struct conv_tiled_args t;
 	struct conv_sum_args s;
-	memcpy(&t, first.params[0], sizeof t);
-	memcpy(&s, second.params[0], sizeof s);
-	assert_int_equal(first.block_x, 384);
+	unsigned block;
+	captured_two(p, &args, &t, sizeof t, &s, sizeof s, &block);
+	assert_int_equal(block, 384);
 	assert_int_equal(t.product.m, 136);
 	assert_int_equal(t.product.n, 9 * 128);
 	assert_int_equal(t.parts, bytes / sums);
@@ -175,8 +185,56 @@ static void a_gradient_of_filters_sums_parts_of_the_pixels(void **state)
 	assert_ptr_equal(s.d, d);
 	assert_int_equal(s.elements, 136 * 9 * 72);
 	assert_int_equal(s.parts, t.parts);
-	OK(cuGraphDestroy(graph));
-	OK(cuStreamDestroy_v2(stream));
+	weir_plan_close(p);
+	weir_kernels_close(k);
+}
+
+/* Images of 35 x 48 pixels of 8 channels, where a window of 8 pixels begins at every second one,
+ * and 7 taps below each other of 64 channels. */
+static void a_first_layer_is_packed_into_the_workspace(void **state)
+{
+	struct weir_kernels *k = open_with("", WEIR_COMPILER);
+	struct weir_conv what = small();
+	what.h = 30;
+	what.w = 41;
+	what.c = 3;
+	what.r = what.s = 7;
+	what.pad_h = what.pad_w = 3;
+	struct weir_plan *p = plan_of(k, &what);
+	assert_non_null(strstr(weir_plan_text(p), "weir_conv_bf16_nn_"));
+	const size_t images = 4 * 35 * 48 * 16;
+	assert_int_equal(weir_plan_workspace(p), images + 136 * 7 * 128);
+	struct weir_gemm_args args = { .size = sizeof args, .a = a, .b = b, .d = d };
+	FAILS(WEIR_KERNELS_ERROR_ARGUMENT, weir_conv_run(p, &args, NULL));
+	char *const workspace = args.workspace = d + (1 << 24);
+	struct conv_pack_args pack;
+	struct conv_tiled_args t;
+	unsigned block;
+	captured_two(p, &args, &pack, sizeof pack, &t, sizeof t, &block);
+	assert_int_equal(block, 256);
+	assert_ptr_equal(pack.a, a);
+	assert_ptr_equal(pack.b, b);
+	assert_ptr_equal(pack.images, workspace);
+	assert_ptr_equal(pack.filters, workspace + images);
+	assert_int_equal(pack.pixels, 4 * 35 * 48);
+	assert_int_equal(pack.rows, 136 * 7);
+	assert_int_equal(t.product.m, 4 * 15 * 21);
+	assert_int_equal(t.product.k, 7 * 64);
+	assert_int_equal(t.x.taps, 1);
+	const struct sim_tensor_map map = read_map(&t.product.a);
+	expect_map(&t.product.a, workspace, 4, (uint64_t[]){ 64, 21, 35, 4 },
+		(uint64_t[]){ 32, 48 * 16, 35 * 48 * 16 }, (unsigned[]){ 64, map.box[1], 0 },
+		(unsigned[]){ 1, 1, 2, 1 });
+	expect_corners(&t.product.a, 0, 0, 0, -6);
+	expect_map(&t.product.b, workspace + images, 3, (uint64_t[]){ 64, 7, 136 },
+		(uint64_t[]){ 128, 128 * 7 }, (unsigned[]){ 64, 1, 0 }, NULL);
+
+	struct conv_args g;
+	struct cu_kernel_node_params node;
+	args.a = a + 2; /* which the plain kernel takes, as it is */
+	captured(p, &args, &node, &g, sizeof g);
+	assert_int_equal(g.channels, 3);
+	assert_int_equal(g.x.taps, 7);
 	weir_plan_close(p);
 	weir_kernels_close(k);
 }
@@ -189,7 +247,7 @@ static void what_the_copy_engine_cannot_gather_is_plain(void **state)
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		struct weir_conv what = small();
 		what.type = i == 0 ? WEIR_F32 : WEIR_BF16;
-		what.c = i == 1 || i == 6 ? 3 : 72;
+		what.c = i == 1 ? 12 : i == 6 ? 3 : 72;
 		what.k = i == 2 ? 130 : i == 5 ? 72 : 136;
 		what.stride_w = i == 3 ? 9 : 2;
 		what.groups = i == 4 ? 2 : i == 5 ? 72 : 0;
@@ -288,6 +346,7 @@ int main(void)
 		cmocka_unit_test(a_convolution_describes_its_images_to_the_copy_engine),
 		cmocka_unit_test(a_gradient_reads_the_filters_backwards),
 		cmocka_unit_test(a_gradient_of_filters_sums_parts_of_the_pixels),
+		cmocka_unit_test(a_first_layer_is_packed_into_the_workspace),
 		cmocka_unit_test(what_the_copy_engine_cannot_gather_is_plain),
 		cmocka_unit_test(without_a_compiler_the_plain_kernels_run),
 		cmocka_unit_test(every_wrong_convolution_is_refused_in_words),
