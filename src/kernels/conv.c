@@ -233,8 +233,10 @@ size_t conv_packed_filters(const struct conv_packed *p)
 
 static double bytes_of(const struct weir_conv *w)
 {
+	/* A stride may leave out pixels. */
+	const double taps = (double)(out_h(w) * out_w(w)) * (double)(w->r * w->s);
 	return (double)kernel_type_bytes(w->type) *
-	       ((double)w->n * (double)(w->h * w->w) * (double)w->c +
+	       ((double)w->n * fmin((double)(w->h * w->w), taps) * (double)w->c +
 		       (double)w->n * (double)(out_h(w) * out_w(w)) * (double)w->k);
 }
 
