@@ -344,6 +344,10 @@ static int run_few(int m, int n, int k)
 	emulate(dim3((unsigned)(clusters * Z::CLUSTER)), dim3(Z::MULTIPLIERS + 32), [&] {
 		few<T, emulated_wgmma<T, BN, 0, 0>, WARPGROUPS, BN, STAGES, PARTS, SHARE, EPILOGUE, AHEAD>(p, 0).run();
 	}, Z::CLUSTER);
+	if (emulated_launch_before) { /* nobody has waited */
+		emulated_launch_before();
+		early++;
+	}
 	const int bad = oracle<T>{a, b, d, r, bias, false, false, EPILOGUE}.count_wrong(before) + early;
 	if (bad)
 		printf("few %d x %d x %d, %d warpgroups, %d parts, %d share, epilogue %d, ahead %d, order %d, eager %d: %d wrong\n", m, n, k,
