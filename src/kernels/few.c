@@ -45,7 +45,7 @@ static bool fill_stages(
 	return f->stages > 1 && c->shared_bytes <= room;
 }
 
-/* Of the SM with the most blocks: its share of what comes from memory, and what its tiles read from
+/* Counts what the SM with the most blocks gets from memory, and what its tiles read from
  * the L2, which is under way at the same time for the most part. */
 static double predict(
 	const struct kernel_device *d, const struct weir_gemm *w, const struct gemm_choice *c)

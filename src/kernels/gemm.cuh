@@ -81,7 +81,7 @@ struct tiled_args {
 	int batch, a_step, b_step, residual_step; /* a step is 0 where all share one; a single product reads none of these */
 };
 
-/* Of gemm_few.cu. */
+/* The same for gemm_few.cu. */
 struct few_args {
 	struct tensor_map a, b;
 	const void *bias, *residual;

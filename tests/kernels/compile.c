@@ -49,7 +49,8 @@ static void compile_rows(const struct nvrtc *nvrtc, unsigned cc, const char *arc
 				.x_column = 1,
 				.y_row = width,
 				.y_column = 1 };
-			/* Compiles the plan's kernel, for wide rows also the next, and the plain one. */
+			/* Compiles the plan's kernel, for wide rows also the next, and the plain
+			 * one. */
 			const size_t n = rows_choose(&device, &what, choice),
 				     most = width > 8192 ? 2 : 1;
 			for (size_t i = 0; i < n; i = i + 1 < most || i + 1 == n ? i + 1 : n - 1) {
@@ -91,7 +92,7 @@ static void compile_products(const struct nvrtc *nvrtc, unsigned cc, const char 
 	buf_free(&text);
 }
 
-/* Of few rows: every width of A, both types, every epilogue. */
+/* Few rows: every width of A, both types, every epilogue. */
 static void compile_few(const struct nvrtc *nvrtc, unsigned cc, const char *arch)
 {
 	struct gemm_choice choice[FEW_FORMS];
