@@ -21,6 +21,7 @@ build "$root/src/kernels" "$work/$name"
 control() {
 	at=$work/$1 source=${4-${name}_sm90}.cu
 	mkdir -p "$at"
+	cp "$root"/src/kernels/*.cu "$at" # which include each other
 	sed "$3" "$root/src/kernels/$source" >"$at/$source"
 	! cmp -s "$root/src/kernels/$source" "$at/$source" || { echo "$1: the source has another form"; exit 1; }
 	build "$at" "$at/$name"
