@@ -16,6 +16,7 @@
 #define BUDGET_MOST   (2 * MS)
 #define TIGHTEST      0.1
 #define MOST_OF_FIRST 8       /* budgets that the first one can become */
+#define MOST_OF_HELD  2.4     /* and behind holds */
 #define HOLD_LEAST    100000u /* a hold takes some microseconds of the host and of the device */
 #define IN_CALLS_NS   (5000ull * MS) /* that requests have been quick enough, and holds come back */
 #define AHEAD_NS      20000u         /* a request that can be told is expected so much early */
@@ -359,8 +360,8 @@ static bool is_steered(const struct policy_program *q)
 	return q->here && q->class == CLASS_LATENCY && !q->target_p99_ns;
 }
 
-/* Steers programs whose requests are to take so many times as long as alone.  More than the first
- * budget between two holds makes requests slower, and best effort no faster. */
+/* Steers programs whose requests are to take so many times as long as alone.  Behind holds, more
+ * than 2.4 times the first budget makes requests slower, and best effort hardly faster. */
 static void steer(const struct policy_view *v, const struct policy_params *p,
 	struct policy_state *s, uint64_t budget_ns, bool has_caps)
 {
@@ -382,7 +383,7 @@ static void steer(const struct policy_view *v, const struct policy_params *p,
 	}
 	const double first = (double)budget_ns * (least - 1) / (SLOWDOWN_DEFAULT - 1);
 	in.first_ns = p->budget_ns || first < BUDGET_LEAST ? (double)budget_ns : first;
-	in.most_ns = s->holds                                    ? in.first_ns
+	in.most_ns = s->holds                                    ? in.first_ns * MOST_OF_HELD
 		     : in.first_ns * MOST_OF_FIRST > BUDGET_MOST ? in.first_ns * MOST_OF_FIRST
 								 : BUDGET_MOST;
 	slowdown_step(&s->slowdown, &in);
