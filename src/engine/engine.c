@@ -172,12 +172,6 @@ int engine_settle(struct engine_model *m, struct error *err)
 	return m->engine->settle ? m->engine->settle(m, err) : 0;
 }
 
-void engine_after(struct engine_model *m)
-{
-	if (m->engine->after)
-		m->engine->after(m);
-}
-
 struct engine_memory engine_memory(const struct engine_model *m)
 {
 	struct engine_memory memory = { 0 };

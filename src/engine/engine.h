@@ -120,9 +120,6 @@ struct engine {
 	/* The warm-up is over.  Checks the memory that runs keep for later ones.  NULL: nothing is.
 	 * */
 	int (*settle)(struct engine_model *m, struct error *err);
-	/* Finishes the work that a run left to be done when its answers are away.  NULL: nothing.
-	 * */
-	void (*after)(struct engine_model *m);
 	/* NULL: it has no memory on a device that could have to leave for other models. */
 	void (*memory)(const struct engine_model *m, struct engine_memory *ret);
 	/* NULL: its runs read pieces where they lie. */
@@ -158,8 +155,6 @@ bool engine_stage(
 void engine_unstage(struct engine_model *m, struct engine_staged *s); /* or what has no data */
 /* When the sizes have run that are likely to come. */
 int engine_settle(struct engine_model *m, struct error *err);
-/* After each run of a client, by the thread that ran it, when the answers are away. */
-void engine_after(struct engine_model *m);
 /* Zeros for an engine without a device.  Any thread. */
 struct engine_memory engine_memory(const struct engine_model *m);
 /* Changes whenever the memory of a model has left or come back. */

@@ -14,6 +14,8 @@
 #define NON_BLOCKING    1 /* a stream that does not wait for the default one */
 #define NO_TIMING_SLEEP 3 /* an event without a date, and whose waiters sleep */
 #define PIN_ALIGN       ((size_t)64)
+#define STAGED_BATCHES  2
+#define OWN_BATCHES     3 /* one that runs, and two whose answers are on their way */
 #define STAGE_LEAST     ((size_t)32 << 10) /* a copy of its own costs the host as much */
 
 /* The places of one run's bytes on the host. where its bytes are on the host. */
@@ -233,7 +235,7 @@ static int find_plan(
 
 static int launch(struct gpu_model *m, struct gpu_plan *p, bool *ret_replayed, struct error *err)
 {
-	*ret_replayed = p->graph && (p->trusted || !m->settled);
+	*ret_replayed = p->graph;
 	return *ret_replayed ? GPU_CALL(m->gpu, err, cuGraphLaunch, p->graph, m->stream)
 			     : m->ops->enqueue(m, p, err);
 }
@@ -351,7 +353,6 @@ static int run_held(
 	e = e ? e : GPU_CALL(m->gpu, err, cuEventSynchronize, m->done);
 	if (!e && ++p->runs == 2 && m->graphs)
 		gpu_graph_make(m, p);
-	m->untried = !e && m->settled && p->graph && !r->replayed ? p : NULL;
 	if (e) /* copies may be under way */
 		m->gpu->cu.cuStreamSynchronize(m->stream);
 	else
@@ -377,18 +378,6 @@ static int run(struct gpu_model *m, struct engine_run *r, struct gpu_run *own, s
 	return e;
 }
 
-void gpu_model_after(struct engine_model *base)
-{
-	struct gpu_model *m = (struct gpu_model *)base;
-	uint64_t ns;
-	if (!m->untried || gpu_enter(m->gpu, NULL) || gpu_space_hold(&m->space, &ns, NULL))
-		return;
-	if (!ns) /* else the run's inputs and outputs went when the memory left */
-		gpu_graph_try(m, m->untried);
-	m->untried = NULL;
-	gpu_space_release(&m->space);
-}
-
 void gpu_model_end(struct engine_model *base, struct engine_run *r)
 {
 	struct gpu_model *m = (struct gpu_model *)base;
@@ -411,15 +400,33 @@ int gpu_model_run(struct engine_model *base, struct engine_run *r, struct error 
 	return of_model(m, e, err);
 }
 
-/* ---- stages ---- */
+/* ---- pinned memory of clients ---- */
+
+int gpu_model_pin(struct gpu_model *m, struct error *err)
+{
+	const struct gpu_plan *most = m->plan;
+	size_t in = 0, out = 0;
+	int e = 0;
+	for (const struct gpu_plan *p = m->plan; p; p = p->next)
+		most = p->rows > most->rows ? p : most;
+	for (unsigned i = 0; most && i < m->base.ins && !e; i++) {
+		const size_t row = most->in[i].bytes / most->rows;
+		in += aligned(most->in[i].bytes);
+		if (row >= STAGE_LEAST)
+			e = gpu_pinned_fill(m->gpu, row, STAGED_BATCHES * most->rows, err);
+	}
+	for (unsigned i = 0; most && i < m->base.outs; i++)
+		out += aligned(most->out[i].bytes);
+	e = e || !in ? e : gpu_pinned_fill(m->gpu, in, OWN_BATCHES, err);
+	return e || !out ? e : gpu_pinned_fill(m->gpu, out, OWN_BATCHES, err);
+}
 
 bool gpu_model_stage(
 	struct engine_model *base, const void *data, size_t bytes, struct engine_staged *ret)
 {
 	struct gpu_model *m = (struct gpu_model *)base;
-	struct gpu_pinned *p;
-	if (bytes < STAGE_LEAST || load_relaxed(&m->gpu->lost) || gpu_enter(m->gpu, NULL) ||
-		gpu_pinned_take(m->gpu, bytes, &p, NULL))
+	struct gpu_pinned *p = bytes < STAGE_LEAST ? NULL : gpu_pinned_spare(m->gpu, bytes);
+	if (!p)
 		return false;
 	memcpy(p->data, data, bytes);
 	*ret = (struct engine_staged){ p->data, p };

@@ -28,7 +28,6 @@ struct gpu_plan {
 	unsigned runs;
 	bool captures; /* what is enqueued becomes the graph */
 	void *graph;   /* NULL: there is none */
-	bool trusted;  /* it gave what the launches gave on the inputs of a client */
 	void *own;     /* the engine's */
 };
 
@@ -54,9 +53,7 @@ struct gpu_model {
 	void *stream, *done;    /* an event */
 	struct gpu_plan *plan;  /* the one that ran last is the first */
 	uint32_t bucket[ENGINE_BUCKETS], buckets, max_rows;
-	bool graphs;              /* are wanted */
-	struct gpu_plan *untried; /* ran by launches, and its graph is to give the same; or NULL */
-	bool settled;             /* what runs from now on is of clients */
+	bool graphs; /* are wanted */
 };
 
 /* The engine has filled in nothing yet but the struct around it with zeros. */
@@ -74,7 +71,9 @@ int gpu_plan_outputs(struct gpu_model *m, struct gpu_plan *p, struct error *err)
 int gpu_model_run(struct engine_model *m, struct engine_run *run, struct error *err);
 void gpu_model_end(struct engine_model *m, struct engine_run *run);
 int gpu_model_settle(struct engine_model *m, struct error *err);
-void gpu_model_after(struct engine_model *m);
+/* Pinned memory for clients, taken before there are any: while the driver pins, it launches
+ * nothing. */
+int gpu_model_pin(struct gpu_model *m, struct error *err);
 void gpu_model_memory(const struct engine_model *m, struct engine_memory *ret);
 bool gpu_model_stage(
 	struct engine_model *m, const void *data, size_t bytes, struct engine_staged *ret);
@@ -83,7 +82,5 @@ void gpu_model_unstage(struct engine_model *m, struct engine_staged *s);
 /* Captures a plan that has run.  The model goes on without graphs if it can't be captured, or if
  * the replay gives something else. */
 void gpu_graph_make(struct gpu_model *m, struct gpu_plan *p);
-/* Tries the graph of a plan whose work was just launched: compares the replay with that. */
-void gpu_graph_try(struct gpu_model *m, struct gpu_plan *p);
 
 #endif

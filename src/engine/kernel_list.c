@@ -585,7 +585,6 @@ const struct engine engine_kernels = {
 	.run = gpu_model_run,
 	.end = gpu_model_end,
 	.settle = gpu_model_settle,
-	.after = gpu_model_after,
 	.memory = gpu_model_memory,
 	.stage = gpu_model_stage,
 	.unstage = gpu_model_unstage,

@@ -392,7 +392,6 @@ static const struct engine engine_onnx_cuda = {
 	.run = gpu_model_run,
 	.end = gpu_model_end,
 	.settle = gpu_model_settle,
-	.after = gpu_model_after,
 	.memory = gpu_model_memory,
 	.stage = gpu_model_stage,
 	.unstage = gpu_model_unstage,

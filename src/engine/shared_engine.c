@@ -332,7 +332,6 @@ static const struct engine on_gpu = {
 	.run = gpu_model_run,
 	.end = gpu_model_end,
 	.settle = gpu_model_settle,
-	.after = gpu_model_after,
 	.memory = gpu_model_memory,
 	.stage = gpu_model_stage,
 	.unstage = gpu_model_unstage,

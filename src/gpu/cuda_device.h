@@ -45,6 +45,7 @@ struct gpu {
 	struct gpu_budget budget;
 	pthread_mutex_t lock;
 	struct gpu_pinned *spare[512]; /* by size; the one that was given last is first */
+	unsigned keeps[512];           /* of each size, whatever their age */
 	unsigned trims;
 };
 
@@ -67,6 +68,11 @@ struct gpu_pinned {
 };
 /* From those that were given back, else from the driver.  Any thread. */
 int gpu_pinned_take(struct gpu *g, size_t bytes, struct gpu_pinned **ret, struct error *err);
+/* A spare block of up to eight times the size, without a call of the driver.  NULL: there is none.
+ */
+struct gpu_pinned *gpu_pinned_spare(struct gpu *g, size_t bytes);
+/* Makes spare blocks of this size up to n, and no trim takes these n. */
+int gpu_pinned_fill(struct gpu *g, size_t bytes, unsigned n, struct error *err);
 void gpu_pinned_give(struct gpu *g, struct gpu_pinned *p); /* or NULL */
 /* Frees those that nobody took between the last two calls.  A thread that calls it every few
  * seconds bounds what is spare. */

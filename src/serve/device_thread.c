@@ -322,7 +322,6 @@ static bool run_next(struct device *d)
 	r->failed = b->failed;
 	r->spent_ns = b->run.returned_ns;
 	const uint64_t done = now_ns();
-	engine_after(b->version->loaded);
 	pthread_mutex_lock(&d->lock);
 	d->runs_batch = false;
 	batch_done(d->batcher, r, done);

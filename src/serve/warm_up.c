@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <unistd.h>
 
 #include "base/hash.h"
@@ -52,13 +51,13 @@ static uint64_t next_random(uint64_t *state)
 	return hash_mix(*state);
 }
 
-/* Floats from 0 to 1, any integers; zeros for the other types. */
-static void fill_random(struct sample *s, enum dtype type, char *to, uint64_t bytes)
+/* Floats from 0 to 1, integers that have no bit but those of mask; zeros for the other types. */
+static void fill_random(struct sample *s, enum dtype type, uint64_t mask, char *to, uint64_t bytes)
 {
 	const unsigned each = dtype_rows[type].bytes;
 	const bool whole = type >= DTYPE_UINT8 && type <= DTYPE_INT64;
 	for (uint64_t i = 0; each && i + each <= bytes; i += each) {
-		const uint64_t r = next_random(&s->random);
+		const uint64_t r = next_random(&s->random), number = r & mask;
 		const float f = (float)(r >> 40) * 0x1p-24f;
 		const double d = (double)(r >> 11) * 0x1p-53;
 		const uint16_t half = (uint16_t)(0x3400 | (r >> 54)); /* 1/4 to 1/2 */
@@ -72,7 +71,7 @@ static void fill_random(struct sample *s, enum dtype type, char *to, uint64_t by
 		else if (type == DTYPE_BF16)
 			memcpy(to + i, &upper, sizeof upper);
 		else if (whole)
-			memcpy(to + i, &r, each);
+			memcpy(to + i, &number, each);
 	}
 }
 
@@ -126,9 +125,10 @@ static int add_input(struct server *s, const char *model, const struct version *
 	sample->pieces[i] = (struct engine_piece){ .bytes = bytes, .rows = rows };
 	buf_fill(&sample->data, bytes);
 	char *to = sample->data.v + sample->at[i];
-	/* Zeros as integers, because any number may be one too many in a list. */
-	if (from ? from->random : !isnan(dtype_float(in->type, to)))
-		fill_random(sample, in->type, to, bytes);
+	/* Integers are 0 or 1: any other number may be one too many in a list, and words that are
+	 * all alike would hide what a graph gets wrong. */
+	if (!from || from->random)
+		fill_random(sample, in->type, from ? UINT64_MAX : 1, to, bytes);
 	return from && *from->file ? read_file(s, model, from->file, to, bytes, err) : 0;
 }
 

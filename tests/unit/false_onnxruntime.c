@@ -486,7 +486,7 @@ static int copy_by_host(const struct ort_session *s, uint64_t to)
 {
 	static char numbers[WEIGHTS];
 	void *stream = s->cuda.stream;
-	memset(numbers, strcmp(s->cuda.host, "late") || getenv("LATE") ? MARK : 0, WEIGHTS);
+	memset(numbers, MARK, WEIGHTS);
 	if (strcmp(s->cuda.host, "function") == 0)
 		return call(stream, nothing, NULL) ||
 		       copy(to, (uint64_t)s->weights, WEIGHTS, stream);

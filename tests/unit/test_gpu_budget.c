@@ -109,30 +109,6 @@ static void models_of_twice_the_memory_answer_all(void **state)
 	unload_all();
 }
 
-/* What a client's first batch left on the device tells whether a graph is right.  If the memory
- * left before anybody looked, the next batch tells. */
-static void a_graph_is_not_trusted_for_memory_that_left(void **state)
-{
-	static struct engine_run r;
-	load_all(2 * EACH);
-	for (int i = 0; i < 2; i++)
-		assert_int_equal(ask(model[0], 0, 7, &r), 1);
-	assert_int_equal(engine_settle(&model[0]->base, &err), 0);
-	assert_int_equal(ask(model[0], 0, 8, &r), 1);
-	assert_false(r.replayed);
-	for (int turn = 0; turn < 10; turn++)
-		for (uint32_t i = 1; i < 3; i++) /* as often that there is no room for the first */
-			assert_int_equal(ask(model[i], i, 9, &r), 1);
-	assert_true(engine_memory(&model[0]->base).away_ns > 0);
-	engine_after(&model[0]->base);
-	for (int i = 0; i < 2; i++) {
-		assert_int_equal(ask(model[0], 0, 10, &r), 1);
-		assert_int_equal(r.replayed, i);
-		engine_after(&model[0]->base);
-	}
-	unload_all();
-}
-
 static int (*free_host)(void *at);
 static unsigned freed;
 
@@ -259,7 +235,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(models_of_twice_the_memory_answer_all),
-		cmocka_unit_test(a_graph_is_not_trusted_for_memory_that_left),
 		cmocka_unit_test(pinned_memory_that_nobody_uses_goes_back),
 		cmocka_unit_test(who_is_asked_rarely_leaves),
 		cmocka_unit_test(a_model_larger_than_the_budget_says_so),

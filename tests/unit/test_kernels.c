@@ -93,12 +93,47 @@ static void the_device_reads_staged_rows_between_others(void **state)
 	staged = 0;
 	for (size_t i = 0; i < sizeof bytes; i++)
 		bytes[i] = (uint8_t)(i * 7 + i / 1000);
+	struct gpu_pinned *spare;
+	assert_int_equal(gpu_pinned_take(m->gpu, sizeof bytes, &spare, &err), 0);
+	gpu_pinned_give(m->gpu, spare);
 	assert_false(engine_stage(&m->base, bytes, 100, &none));
 	assert_true(engine_stage(&m->base, bytes, sizeof bytes, &large));
 	assert_memory_equal(large.data, bytes, sizeof bytes);
 	engine_unstage(&m->base, &none);
 	engine_unstage(&m->base, &large);
 	assert_null(large.data);
+	engine_unload(&m->base);
+}
+
+/* Loops copy to what was pinned before there were clients, and pin nothing themselves. */
+static void no_request_waits_for_memory_to_be_pinned(void **state)
+{
+	enum { COLUMNS = 16384, MOST = 40 };
+	static float x[6][COLUMNS];
+	static uint8_t bytes[sizeof *x];
+	struct engine_staged s[MOST] = { 0 };
+	struct engine_piece p = { x, sizeof x, 6, false };
+	struct gpu_model *m =
+		load("{\"image\":\"model.ptx\",\"inputs\":[{\"name\":\"X\",\"datatype\":\"FP32\","
+		     "\"shape\":[-1,16384]}],\"outputs\":[{\"name\":\"Y\",\"datatype\":\"FP32\","
+		     "\"shape\":[-1,16384]}],\"launches\":[{\"copy\":{\"from\":\"X\",\"to\":\"Y\","
+		     "\"bytes\":{\"rows\":65536}}}]}");
+	begin_run();
+	give_pieces(0, DTYPE_FP32, SHAPE(6, COLUMNS), &p, 1);
+	assert_int_equal(engine_run(&m->base, &run, &err), 0);
+	engine_run_end(&m->base, &run);
+	unsigned before = 0, n = 0;
+	while (before < MOST && engine_stage(&m->base, bytes, sizeof bytes, &s[before]))
+		before++;
+	assert_true(before < 12); /* of the run: no block is made for them */
+	assert_int_equal(engine_settle(&m->base, &err), 0);
+	for (n = before; n < MOST && engine_stage(&m->base, bytes, sizeof bytes, &s[n]);)
+		n++;
+	assert_true(n >= 12 && n < MOST); /* two batches of six, and an end */
+	for (unsigned i = 0; i < n; i++)
+		engine_unstage(&m->base, &s[i]);
+	assert_true(engine_stage(&m->base, bytes, sizeof bytes, &s[0]));
+	engine_unstage(&m->base, &s[0]);
 	engine_unload(&m->base);
 }
 
@@ -374,6 +409,7 @@ int main(void)
 		cmocka_unit_test(shared_memory_may_grow_with_rows),
 		cmocka_unit_test(copies_longer_than_a_buffer_do_not_run),
 		cmocka_unit_test(the_device_reads_staged_rows_between_others),
+		cmocka_unit_test(no_request_waits_for_memory_to_be_pinned),
 		cmocka_unit_test(a_launch_that_fails_fails_alone),
 	};
 	float w[12];

@@ -48,7 +48,6 @@ static bool ask(struct engine_model *m, uint32_t rows, float first)
 	check_output(1, DTYPE_UINT8, SHAPE(16), w, sizeof w);
 	const bool replayed = run.replayed;
 	engine_run_end(m, &run);
-	engine_after(m);
 	return replayed;
 }
 
@@ -90,45 +89,6 @@ static void graphs_copy_from_the_host_what_was_there(void **state)
 		assert_int_equal(replays, rows[i].why ? 0 : 12 - 3 * 2);
 		engine_unload(m);
 	}
-	accelerator[0].parameters = 1;
-}
-
-static bool run_once(struct engine_model *m, uint32_t rows)
-{
-	static const float x[4 * WIDTH];
-	begin_run();
-	give(0, DTYPE_FP32, SHAPE(rows, WIDTH), x, rows * WIDTH * sizeof *x);
-	assert_int_equal(engine_run(m, &run, &err), 0);
-	const bool replayed = run.replayed;
-	engine_run_end(m, &run);
-	engine_after(m);
-	return replayed;
-}
-
-/* The warm-up could not show this. No client gets what the graph would have given. */
-static void a_graph_has_to_agree_on_a_clients_inputs_first(void **state)
-{
-	unsetenv("LATE");
-	accelerator[0].parameters = 2;
-	of_cuda[1] = (struct engine_parameter){ "host", "late" };
-	struct engine_model *m = load();
-	for (unsigned k = 0; k < 9; k++)
-		assert_int_equal(run_once(m, 1u << k % 3), k >= 6);
-	assert_int_equal(engine_settle(m, &err), 0);
-	assert_null(atomic_load(&m->no_graphs));
-	setenv("LATE", "1", 1);
-	for (unsigned k = 0; k < 6; k++)
-		assert_false(ask(m, 1u << k % 3, (float)k));
-	assert_non_null(strstr(atomic_load(&m->no_graphs), "gave other answers"));
-	engine_unload(m);
-	of_cuda[1].value = "provider";
-	m = load();
-	for (unsigned k = 0; k < 9; k++)
-		run_once(m, 1u << k % 3);
-	assert_int_equal(engine_settle(m, &err), 0);
-	for (unsigned k = 0; k < 9; k++)
-		assert_int_equal(ask(m, 1u << k % 3, (float)k), k >= 3);
-	engine_unload(m);
 	accelerator[0].parameters = 1;
 }
 
@@ -239,7 +199,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_run_padded_and_as_graphs),
 		cmocka_unit_test(graphs_copy_from_the_host_what_was_there),
-		cmocka_unit_test(a_graph_has_to_agree_on_a_clients_inputs_first),
 		cmocka_unit_test(memory_leaves_and_returns),
 		cmocka_unit_test(what_a_run_takes_stays_its_plans),
 		cmocka_unit_test(the_configuration_says_where),
