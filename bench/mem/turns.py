@@ -2,10 +2,16 @@
 """The cost of a step under weir run --pool, by processes that take turns: turns.py --out FILE
 [OPTIONS].
 
-For each work (work.py) some pairs of processes, PyTorch's own allocator and `weir run --pool`, live side by side, and one
-does a few steps at a time while the others wait.  Machines drift by more than the pool costs, so each turn is compared with
-those of the other beside it in time, and the median of these ratios counts.  Both do the same shapes, SHAPES of them again and
-again; the first round is not timed, since libraries compile for each shape that is new.
+For each work (work.py) some groups of processes live side by side, and one does a few steps at a time while the others wait:
+
+    default   PyTorch's own allocator
+    run       the same under `weir run`
+    async     PyTorch's other one, cudaMallocAsync, with the driver's pools and without Weir
+    pool      `weir run --pool`, which answers that one's requests
+
+Machines drift by more than the pool costs, so each turn is compared with the default's beside it in time, and the median of
+these ratios counts.  All do the same shapes, SHAPES of them again and again; the first round is not timed, since libraries
+compile for each shape that is new.
 
 At last each work runs under a quota of --need times the most bytes that its tensors had at once, to show that this suffices.
 """
@@ -21,6 +27,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SHAPES, TURN = 12, 4
+WAYS = 'default', 'run', 'async', 'pool'
 MIB = 1 << 20
 
 
@@ -66,10 +73,13 @@ class Process:
     def __init__(self, args, work, variant, quota=None, share=None):
         self.variant, self.ms, self.said = variant, [], {}
         command = [sys.executable, os.path.abspath(__file__), '--child', work]
-        if variant == 'pool':
-            run = [args.weir_program, 'run', '--isolated', '--share', share or tempfile.mkdtemp(prefix='weir-turns-'), '--pool']
-            command = run + (['--memory', str(quota)] if quota else []) + ['--'] + command
+        if variant in ('run', 'pool'):
+            run = [args.weir_program, 'run', '--isolated', '--share', share or tempfile.mkdtemp(prefix='weir-turns-')]
+            run += ['--pool'] * (variant == 'pool') + (['--memory', str(quota)] if quota else [])
+            command = run + ['--'] + command
         env = {k: v for k, v in os.environ.items() if k not in ('PYTORCH_CUDA_ALLOC_CONF', 'PYTORCH_ALLOC_CONF')}
+        if variant == 'async':
+            env['PYTORCH_CUDA_ALLOC_CONF'] = 'backend:cudaMallocAsync'
         self.log = tempfile.TemporaryFile('w+')
         self.process = subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True)
 
@@ -100,37 +110,34 @@ class Process:
         return self.log.read().strip()[-300:]
 
 
-def take_turns(pair, rounds):
-    """Ratios of the pool's turns to the other's beside them, steps of equal shape added up; and their times."""
-    for p in pair:
+def take_turns(group, rounds):
+    """By way, the ratios of its turns to the default's beside them, steps of equal shape added up."""
+    for p in group:
         p.turn(SHAPES)
     for turn in range(rounds * SHAPES // TURN):
-        for p in pair if turn % 2 else pair[::-1]:
+        for p in group if turn % 2 else group[::-1]:
             p.ms.append(sum(p.turn(TURN)))
-    pool, default = ([p for p in pair if p.variant == v][0].ms for v in ('pool', 'default'))
-    return [a / b for a, b in zip(pool, default)]
+    default = next(p.ms for p in group if p.variant == 'default')
+    return {p.variant: [a / b for a, b in zip(p.ms, default)] for p in group if p.variant != 'default'}
 
 
 def measure(args, work):
-    pairs = [[Process(args, work, v) for v in ('default', 'pool')] for _ in range(args.pairs)]
-    return work, pairs
+    return work, [[Process(args, work, v) for v in WAYS] for _ in range(args.groups)]
 
 
-def timed(args, work, pairs):
-    result = {'ratios': [], 'ms_a_step': {}, 'said': {}}
-    for pair in pairs:
-        if not all(p.answer() for p in pair):
-            return {'error': ' '.join(p.end() for p in pair)}
-        result['ratios'] += [take_turns(pair, args.rounds)]
-    everything = [r for ratios in result['ratios'] for r in ratios]
-    result['ratio'] = statistics.median(everything)
-    result['by_pair'] = [statistics.median(r) for r in result['ratios']]
-    for p in [p for pair in pairs for p in pair]:
+def timed(args, work, groups):
+    result = {'ratios': {}, 'ms_a_step': {}, 'said': {}}
+    for group in groups:
+        if not all(p.answer() for p in group):
+            return {'error': ' '.join(p.end() for p in group)}
+        for way, ratios in take_turns(group, args.rounds).items():
+            result['ratios'].setdefault(way, []).append(ratios)
+    result['ratio'] = {way: statistics.median(r for ratios in of for r in ratios) for way, of in result['ratios'].items()}
+    for p in [p for group in groups for p in group]:
         result['ms_a_step'].setdefault(p.variant, []).append(statistics.median(p.ms) / TURN)
         result['said'][p.variant] = {'live': p.said['live'], 'reserved': p.said['reserved'], 'errors': p.end()}
-    print('%-7s a step under the pool takes %.3f of the default (by pair: %s), %.1f and %.1f ms' % (
-        work, result['ratio'], ', '.join('%.3f' % r for r in result['by_pair']),
-        min(result['ms_a_step']['pool']), min(result['ms_a_step']['default'])), flush=True)
+    print('%-7s a step takes, of PyTorch by default: %s' % (
+        work, ', '.join('%s %.3f' % r for r in result['ratio'].items())), flush=True)
     return result
 
 
@@ -168,7 +175,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--child', help=argparse.SUPPRESS)
     parser.add_argument('--works', default='opt,resnet,llama')
-    parser.add_argument('--pairs', type=int, default=2, help='pairs of processes of a work')
+    parser.add_argument('--groups', type=int, default=2, help='groups of processes of a work')
     parser.add_argument('--rounds', type=int, default=4, help='of all shapes, that are timed')
     parser.add_argument('--need', type=float, default=1.02, help='of the live peak; 0: leave that out')
     parser.add_argument('--weir-program', default='weir')
@@ -177,7 +184,7 @@ def main():
     if args.child:
         return child(args.child)
     started = [measure(args, work) for work in args.works.split(',')]
-    results = {work: timed(args, work, pairs) for work, pairs in started}
+    results = {work: timed(args, work, groups) for work, groups in started}
     if args.need:
         needs(args, results)
     with open(args.out, 'w') as out:

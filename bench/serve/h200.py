@@ -147,7 +147,8 @@ def goodput(o):
     for policy in ("slack", "delay:0", "delay:1ms", "delay:2ms", "delay:4ms", "slack"):
         name, _, delay = policy.partition(":")
         with Running(o, repository, "--policy=" + name, *(["--delay=" + delay] if delay else [])) as server:
-            run = load(o, server, *options, "--arrivals", "poisson:500", "--find-rate", "99", "--precision", ".06", seconds=2, warm=.5)
+            load(o, server, *options, "--arrivals", "poisson:400", seconds=2)
+            run = load(o, server, *options, "--arrivals", "poisson:800", "--find-rate", "99", "--precision", ".06", seconds=2, warm=.5)
             found.setdefault(policy, []).append(run["rates"][0])
     return found
 
@@ -238,7 +239,7 @@ def neighbours(o):
     with Running(o, repository) as server:
         found["alone"] = short(load(o, server, *models, *rate, seconds=5)["run"])
         with Training(*run) as training:
-            for _ in range(6):
+            for _ in range(4):
                 idle, beside = [training.rate(2.5)], {}
                 asks = threading.Thread(target=lambda: beside.update(short(load(o, server, *models, *rate, seconds=3)["run"])))
                 asks.start()
