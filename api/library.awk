@@ -93,7 +93,7 @@ function describe(i) {
 
 function wrapper(i,	with, types, pass, told) {
 	with = each(args[i], "uint64_t a@"); types = each(args[i], "uint64_t"); pass = each(args[i], "a@")
-	print "static __attribute__((noinline, used)) int recorded_" fn[i] "(" with ")\n{"
+	print (rule_of[i] == "open" ? "WRAPPER int " : "static __attribute__((noinline, used)) int recorded_") fn[i] "(" with ")\n{"
 	print "\tint (*real)(" types ") = library_real(LIBRARY_" fn[i] ", __builtin_return_address(0));"
 	if (rule_of[i] == "open")
 		print "\treturn real(" pass ");\n}\n"
@@ -103,9 +103,7 @@ function wrapper(i,	with, types, pass, told) {
 		print "\tconst uint32_t scope = library_enter(LIBRARY_" fn[i] ", " told ");"
 		print "\tconst int result = real(" pass ");\n\trange_pop(scope);\n\treturn result;\n}\n"
 	}
-	if (rule_of[i] == "open")
-		print "WRAPPER int " fn[i] "(" with ")\n{\n\treturn recorded_" fn[i] "(" pass ");\n}\n"
-	else
+	if (rule_of[i] != "open")
 		print "LIBRARY_ENTRY(" fn[i] ")\n"
 }
 
