@@ -57,7 +57,8 @@ static double predict(
 	const double of_l2 =
 		most * over(over(w->k, 64), c->parts) * 128. * (f->bm + (double)f->bn / f->clm);
 	const double by_l2 = of_l2 / (L2_BYTES * d->boost_mhz) * 1e3;
-	return LAUNCH_NS + START_NS + JOIN_NS * log2(c->cluster) + fmax(kept, by_l2) +
+	const int doublings = 31 - __builtin_clz(c->cluster); /* no log2(): glibc 2.29 */
+	return LAUNCH_NS + START_NS + JOIN_NS * doublings + fmax(kept, by_l2) +
 	       .1 * fmin(kept, by_l2);
 }
 
