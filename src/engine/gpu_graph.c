@@ -224,8 +224,8 @@ int gpu_model_settle(struct engine_model *base, struct error *err)
 		return e;
 	if (m->graphs)
 		settle_graphs(m);
-	e = gpu_model_pin(m, err);
-	e = e ? e : gpu_space_settle(&m->space, err);
+	gpu_model_pin(m);
+	e = gpu_space_settle(&m->space, err);
 	gpu_space_release(&m->space);
 	return e;
 }

@@ -14,6 +14,7 @@
 #define NON_BLOCKING    1 /* a stream that does not wait for the default one */
 #define NO_TIMING_SLEEP 3 /* an event without a date, and whose waiters sleep */
 #define PIN_ALIGN       ((size_t)64)
+#define PINNED_MOST     ((size_t)256 << 20) /* of one kind of block */
 #define STAGED_BATCHES  2
 #define OWN_BATCHES     3 /* one that runs, and two whose answers are on their way */
 #define STAGE_LEAST     ((size_t)32 << 10) /* a copy of its own costs the host as much */
@@ -402,23 +403,29 @@ int gpu_model_run(struct engine_model *base, struct engine_run *r, struct error 
 
 /* ---- pinned memory of clients ---- */
 
-int gpu_model_pin(struct gpu_model *m, struct error *err)
+/* What can't be pinned now is taken, or refused, when a client needs it. */
+static void fill(struct gpu *g, size_t bytes, unsigned n)
+{
+	if (bytes && bytes <= PINNED_MOST / n)
+		gpu_pinned_fill(g, bytes, n, NULL);
+}
+
+void gpu_model_pin(struct gpu_model *m)
 {
 	const struct gpu_plan *most = m->plan;
 	size_t in = 0, out = 0;
-	int e = 0;
 	for (const struct gpu_plan *p = m->plan; p; p = p->next)
 		most = p->rows > most->rows ? p : most;
-	for (unsigned i = 0; most && i < m->base.ins && !e; i++) {
+	for (unsigned i = 0; most && i < m->base.ins; i++) {
 		const size_t row = most->in[i].bytes / most->rows;
 		in += aligned(most->in[i].bytes);
 		if (row >= STAGE_LEAST)
-			e = gpu_pinned_fill(m->gpu, row, STAGED_BATCHES * most->rows, err);
+			fill(m->gpu, row, STAGED_BATCHES * most->rows);
 	}
 	for (unsigned i = 0; most && i < m->base.outs; i++)
 		out += aligned(most->out[i].bytes);
-	e = e || !in ? e : gpu_pinned_fill(m->gpu, in, OWN_BATCHES, err);
-	return e || !out ? e : gpu_pinned_fill(m->gpu, out, OWN_BATCHES, err);
+	fill(m->gpu, in, OWN_BATCHES);
+	fill(m->gpu, out, OWN_BATCHES);
 }
 
 bool gpu_model_stage(

@@ -73,7 +73,7 @@ void gpu_model_end(struct engine_model *m, struct engine_run *run);
 int gpu_model_settle(struct engine_model *m, struct error *err);
 /* Pinned memory for clients, taken before there are any: while the driver pins, it launches
  * nothing. */
-int gpu_model_pin(struct gpu_model *m, struct error *err);
+void gpu_model_pin(struct gpu_model *m);
 void gpu_model_memory(const struct engine_model *m, struct engine_memory *ret);
 bool gpu_model_stage(
 	struct engine_model *m, const void *data, size_t bytes, struct engine_staged *ret);
