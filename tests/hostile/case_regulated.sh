@@ -121,6 +121,7 @@ gated     reloads          best-effort
 gated     graphs           best-effort
 gated     devices          best-effort
 gated     sizes            best-effort
+gated     rests            best-effort
 gated     opened           best-effort
 gated     reclassed        latency
 gated     expected         best-effort

@@ -547,6 +547,87 @@ static void devices(void)
 	}
 }
 
+/* ---- rests ---- */
+
+enum { FULL = 100 }; /* launches of a full queue */
+
+/* All rest, says an arbiter that stands still from then on. */
+static void others_rest(void)
+{
+	other_leaves();
+	if (!shared)
+		return;
+	struct share_slot *s = own();
+	s->grant.alone_ns = 1000000000000000;
+	s->grant.budget_ns = 1;
+	s->grant.mode = MODE_GATE;
+	s->grant.rest = (uint32_t)shared->devices[0].requests + 1;
+}
+
+static void *release_soon(void *unused)
+{
+	await(&at_gate);
+	await_wait(getpid(), &through_gate);
+	other_leaves();
+	atomic_store(&released, 1);
+	return NULL;
+}
+
+static void fill_queue(void)
+{
+	atomic_store(&released, 0);
+	cu_need(cuLaunchHostFunc(stream, hold, NULL), "cuLaunchHostFunc");
+	for (int i = 0; i < FULL; i++)
+		cu_need(launch_on(stream, 1), "cuLaunchKernel");
+}
+
+/* It waits once; nothing else is let go before it waits. */
+static void launch_waits(void)
+{
+	const uint64_t before_it = own()->counts.waits;
+	atomic_store(&at_gate, 0);
+	atomic_store(&through_gate, 0);
+	const pthread_t t = start_thread(release_soon);
+	atomic_store(&at_gate, 1);
+	printf("launched %d\n", launch_on(stream, 1));
+	atomic_store(&through_gate, 1);
+	pthread_join(t, NULL);
+	printf("synchronised %d\n", cuStreamSynchronize(stream));
+	if (shared)
+		CHECK(own()->counts.waits == before_it + 1);
+}
+
+/* While the others rest a full queue waits for nobody, be they stopped or dead.  A request of
+ * theirs ends that before anybody decides anew, also if its program was no latency program when it
+ * began.
+ */
+static void rests(void)
+{
+	come_to_gate();
+	other_leaves();
+	for (int i = 0; i < 4 * FULL; i++) /* its time is known then */
+		cu_need(launch_on(stream, 1), "cuLaunchKernel");
+	cu_need(cuStreamSynchronize(stream), "cuStreamSynchronize");
+	for (int round = 0; round < 6; round++) {
+		const bool is_counted = round % 2;
+		others_rest();
+		if (shared) /* dead, and not buried */
+			shared->slots[OTHER].who.pid = round % 3 ? 1 : INT32_MAX;
+		const uint64_t before_it = own()->counts.waits;
+		fill_queue();
+		if (shared) {
+			CHECK(own()->counts.waits == before_it);
+			own()->grant.budget_ns = own()->grant.alone_ns;
+		}
+		if (shared && is_counted)
+			atomic_fetch_add_explicit(
+				&shared->devices[0].requests, 1, memory_order_relaxed);
+		other_begins();
+		launch_waits();
+	}
+	in_order();
+}
+
 /* ---- what the shared file says ---- */
 
 static void *open_soon(void *unused)
@@ -830,8 +911,8 @@ static const struct regulated_case cases[] = { { "handler", handler, false },
 	{ "execs", execs, false }, { "became", became, false }, { "moves", moves, false },
 	{ "moved", moved, false }, { "clones", clones, false },
 	{ "clones_first", clones_first, true }, { "reloads", reloads, true },
-	{ "graphs", graphs, false }, { "devices", devices, false }, { "sizes", sizes, false },
-	{ "opened", opened, false }, { "reclassed", reclassed, false },
+	{ "graphs", graphs, false }, { "rests", rests, false }, { "devices", devices, false },
+	{ "sizes", sizes, false }, { "opened", opened, false }, { "reclassed", reclassed, false },
 	{ "expected", expected, false }, { "shut_in_early", shut_in_early, true },
 	{ "shut_in_late", shut_in_late, true }, { "stops", stops, false },
 	{ "holds", holds, false }, { "crowd", crowd, true }, { "together", together, false },
