@@ -13,6 +13,7 @@
 
 #include "base/atomic.h"
 #include "base/json.h"
+#include "base/slice.h"
 #include "base/table.h"
 #include "cmd/cli/command.h"
 #include "cmd/cli/device_choice.h"
@@ -435,24 +436,24 @@ static bool tune(struct share_tuning *t, const char *word)
 	char *end;
 	double share;
 	const char *value = strchr(word, '=');
-	const size_t n = value ? (size_t)(value - word) : 0;
+	const struct slice key = { word, value ? (size_t)(value - word) : 0 };
 	if (!value++)
 		return false;
-	if (!strncmp(word, "budget", n) && n == 6)
+	if (slice_is(key, "budget"))
 		return duration_parse(value, &t->budget_ns);
-	if (!strncmp(word, "full-below", n) && n == 10)
+	if (slice_is(key, "full-below"))
 		return duration_parse(value, &t->full_below_ns);
-	if (!strncmp(word, "slowdown", n) && n == 8)
+	if (slice_is(key, "slowdown"))
 		return slowdown_parse(value, &t->slowdown);
-	if (!strncmp(word, "alone", n) && n == 5)
+	if (slice_is(key, "alone"))
 		return duration_parse(value, &t->alone_ns) && t->alone_ns;
-	if (!strncmp(word, "hold", n) && n == 4)
+	if (slice_is(key, "hold"))
 		return duration_parse(value, &t->hold_ns);
-	if (!strncmp(word, "min-share", n) && n == 9 && percent_parse(value, &share)) {
+	if (slice_is(key, "min-share") && percent_parse(value, &share)) {
 		t->min_share = (uint32_t)(share * 1e6);
 		return t->min_share;
 	}
-	if (strncmp(word, "cap", n) != 0 || n != 3 || *value < '1' || *value > '9')
+	if (!slice_is(key, "cap") || *value < '1' || *value > '9')
 		return false;
 	const unsigned long sms = strtoul(value, &end, 10);
 	t->cap_sms = (uint32_t)sms;

@@ -34,10 +34,12 @@ struct argument {
 	double real;
 };
 
+enum { BLOCK = 3, SHARED = 6, SIZES = 7 }; /* in `size`, whose first three are the grid */
+
 struct step {
 	enum { LAUNCH, COPY, FILL, LIBRARY } kind;
 	void *function;
-	struct amount size[7]; /* grid, block, shared bytes */
+	struct amount size[SIZES]; /* grid, block, bytes of shared memory */
 	struct argument argument[ARGUMENTS_MOST];
 	unsigned arguments;
 	unsigned from, to; /* places */
@@ -158,15 +160,15 @@ static int read_launch(
 	if (json_unpack_ex((json_t *)j, &why, 0, "{s:s, s:o, s:o, s?o, s?o !}", "kernel", &name,
 		    "grid", &grid, "block", &block, "arguments", &arguments, "shared", &shared))
 		return wrong(k, what, "a launch:", why.text, err);
-	s->size[6].over = 1;
-	if (read_amounts(grid, s->size, 3) || read_amounts(block, s->size + 3, 3) ||
-		(shared && amount_read(shared, &s->size[6])))
+	s->size[SHARED].over = 1;
+	if (read_amounts(grid, s->size, 3) || read_amounts(block, s->size + BLOCK, 3) ||
+		(shared && amount_read(shared, &s->size[SHARED])))
 		return wrong(k, what, name, "needs three numbers as grid and as block", err);
-	for (unsigned i = 0; i < 7; i++)
+	for (unsigned i = 0; i < SIZES; i++)
 		if (most_of(k, &s->size[i]) > INT32_MAX)
 			return wrong(
 				k, what, name, "has a grid, block or shared of 2^31 or more", err);
-		else if (i < 6 && !amount(&s->size[i], 1))
+		else if (i < SHARED && !amount(&s->size[i], 1))
 			return wrong(k, what, name, "has a grid or block of 0", err);
 	if (arguments && (!json_is_array(arguments) || json_array_size(arguments) > ARGUMENTS_MOST))
 		return wrong(k, what, name, "has no list of at most 64 arguments", err);
@@ -180,9 +182,9 @@ static int read_launch(
 	int e = !k->module || GPU_CALL(g, err, cuModuleGetFunction, &s->function, k->module, name);
 	if (e)
 		return wrong(k, what, name, "is no kernel of the image", err);
-	if (most_of(k, &s->size[6]) > SHARED_PLAIN)
+	if (most_of(k, &s->size[SHARED]) > SHARED_PLAIN)
 		e = GPU_CALL(g, err, cuFuncSetAttribute, s->function, SHARED_LIMIT,
-			(int)most_of(k, &s->size[6]));
+			(int)most_of(k, &s->size[SHARED]));
 	return e;
 }
 
@@ -449,7 +451,7 @@ static int launch(
 {
 	union word word[ARGUMENTS_MOST];
 	void *at[ARGUMENTS_MOST];
-	unsigned size[7];
+	unsigned size[SIZES];
 	uint64_t bytes;
 	for (unsigned i = 0; i < s->arguments; i++) {
 		const struct argument *a = &s->argument[i];
@@ -466,10 +468,11 @@ static int launch(
 		else
 			word[i].f64 = a->real;
 	}
-	for (unsigned i = 0; i < 7; i++)
+	for (unsigned i = 0; i < SIZES; i++)
 		size[i] = (unsigned)amount(&s->size[i], p->rows);
 	return GPU_CALL(k->gpu.gpu, err, cuLaunchKernel, s->function, size[0], size[1], size[2],
-		size[3], size[4], size[5], size[6], k->gpu.stream, at, NULL);
+		size[BLOCK], size[BLOCK + 1], size[BLOCK + 2], size[SHARED], k->gpu.stream, at,
+		NULL);
 }
 
 static int run_library(struct kernels *k, const struct gpu_plan *p, size_t i, struct error *err)

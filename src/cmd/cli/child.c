@@ -463,6 +463,8 @@ int child_start(struct child *c)
 	c->pid = fork();
 	if (c->pid < 0) {
 		give_signals_back();
+		close(report[0]);
+		close(report[1]);
 		return complain(EXIT_ENVIRONMENT, "no process can be made: %s", strerror(errno));
 	}
 	if (c->pid == 0)
