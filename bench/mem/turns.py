@@ -4,16 +4,18 @@
 
 For each work (work.py) some groups of processes live side by side, and one does a few steps at a time while the others wait:
 
-    default   PyTorch's own allocator
-    run       the same under `weir run`
-    async     PyTorch's other one, cudaMallocAsync, with the driver's pools and without Weir
-    pool      `weir run --pool`, which answers that one's requests
+    default     PyTorch's own allocator
+    expandable  the same with expandable segments
+    run         PyTorch's own allocator under `weir run`
+    async       PyTorch's other one, cudaMallocAsync, with the driver's pools and without Weir
+    pool        `weir run --pool`, which answers that one's requests
 
 Machines drift by more than the pool costs, so each turn is compared with the default's beside it in time, and the median of
 these ratios counts.  All do the same shapes, SHAPES of them again and again; the first round is not timed, since libraries
 compile for each shape that is new.
 
-At last each work runs under a quota of --need times the most bytes that its tensors had at once, to show that this suffices.
+At last each work runs under a quota of --need times the most bytes that its tensors had at once, with the pool and with
+expandable segments, to show whether this suffices.
 """
 import argparse
 import json
@@ -27,7 +29,8 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SHAPES, TURN = 12, 4
-WAYS = 'default', 'run', 'async', 'pool'
+WAYS = 'default', 'expandable', 'run', 'async', 'pool'
+CONF = {'expandable': 'expandable_segments:True', 'async': 'backend:cudaMallocAsync'}
 MIB = 1 << 20
 
 
@@ -73,13 +76,13 @@ class Process:
     def __init__(self, args, work, variant, quota=None, share=None):
         self.variant, self.ms, self.said = variant, [], {}
         command = [sys.executable, os.path.abspath(__file__), '--child', work]
-        if variant in ('run', 'pool'):
+        if variant in ('run', 'pool') or quota:
             run = [args.weir_program, 'run', '--isolated', '--share', share or tempfile.mkdtemp(prefix='weir-turns-')]
             run += ['--pool'] * (variant == 'pool') + (['--memory', str(quota)] if quota else [])
             command = run + ['--'] + command
         env = {k: v for k, v in os.environ.items() if k not in ('PYTORCH_CUDA_ALLOC_CONF', 'PYTORCH_ALLOC_CONF')}
-        if variant == 'async':
-            env['PYTORCH_CUDA_ALLOC_CONF'] = 'backend:cudaMallocAsync'
+        if variant in CONF:
+            env['PYTORCH_CUDA_ALLOC_CONF'] = CONF[variant]
         self.log = tempfile.TemporaryFile('w+')
         self.process = subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True)
 
@@ -153,22 +156,23 @@ def contexts(args):
 
 
 def needs(args, results):
-    """Whether --need times the live peak suffices, all works at one time."""
+    """Whether --need times the live peak suffices, by way, all works of a way at one time."""
     context = contexts(args)
-    running = []
-    for work, result in results.items():
-        if 'said' not in result:
-            continue
-        quota = int(result['said']['pool']['live'] * args.need) // (2 * MIB) * 2 * MIB + context
-        running.append((work, quota, Process(args, work, 'pool', quota)))
-    for work, quota, p in running:
-        ended, why = False, ''
-        try:
-            ended = bool(p.answer()) and len(p.turn(2 * SHAPES)) == 2 * SHAPES
-        except (RuntimeError, BrokenPipeError) as e:
-            why = str(e)
-        results[work]['need'] = {'factor': args.need, 'quota': quota, 'context': context, 'suffices': ended, 'why': why or p.end()}
-        print('%-7s %.2f of the live peak %s' % (work, args.need, 'suffices' if ended else 'does not suffice'), flush=True)
+    for way in ('pool', 'expandable'):
+        running = []
+        for work, result in results.items():
+            if 'said' in result:
+                quota = int(result['said'][way]['live'] * args.need) // (2 * MIB) * 2 * MIB + context
+                running.append((work, quota, Process(args, work, way, quota)))
+        for work, quota, p in running:
+            ended, why = False, ''
+            try:
+                ended = bool(p.answer()) and len(p.turn(2 * SHAPES)) == 2 * SHAPES
+            except (RuntimeError, BrokenPipeError) as e:
+                why = str(e)
+            results[work].setdefault('need', {})[way] = {'factor': args.need, 'quota': quota, 'context': context, 'suffices': ended,
+                                                         'why': why or p.end()}
+            print('%-7s %.2f of the live peak %s, %s' % (work, args.need, 'suffices' if ended else 'does not suffice', way), flush=True)
 
 
 def main():
