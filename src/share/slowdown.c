@@ -12,12 +12,13 @@
 #define ENOUGH_ALONE 48u  /* then windows are rarer */
 #define TAIL         200u /* requests of which there is a 99th percentile */
 #define TAIL_ALONE   100u
-#define QUEUED_TAIL  1.5 /* times what is allowed, of requests that come at random */
-#define STREAK       8u  /* alone requests on one side of all before: alone has changed */
-#define IDLE         0.9 /* so many of all alone: best effort has hardly any work */
-#define LOOKS        4u  /* so many alone requests, and it is looked whether that is so */
-#define OTHERS       1.5 /* times as long: requests of another kind */
-#define UNDISTURBED  0.1 /* the quickest requests are those that nothing delayed */
+#define TAIL_SHARE   0.01 /* of requests, which wait longest */
+#define QUEUED_TAIL  1.5  /* times what is allowed, of requests that come at random */
+#define STREAK       8u   /* alone requests on one side of all before: alone has changed */
+#define IDLE         0.9  /* so many of all alone: best effort has hardly any work */
+#define LOOKS        4u   /* so many alone requests, and it is looked whether that is so */
+#define OTHERS       1.5  /* times as long: requests of another kind */
+#define UNDISTURBED  0.1  /* the quickest requests are those that nothing delayed */
 #define LONGEST_NS   3.6e12
 #define LOAD_NS      1e9 /* over which load and rate are seen */
 
@@ -165,12 +166,23 @@ double slowdown_lasts(const struct slowdown_program *p)
 
 /* ---- what is reached ---- */
 
-/* The mean wait of requests that come at random grows faster than they do: as of one queue whose
- * requests are all alike. */
+/* The natural logarithm of 1 to 100, without the C library's, which is newer than old systems. */
+static double logarithm(double x)
+{
+	double r = 0;
+	for (; x > 1.5; x /= 2)
+		r += 0.693147180559945;
+	const double y = (x - 1) / (x + 1);
+	return r + 2 * (y + y * y * y / 3 + y * y * y * y * y / 5);
+}
+
+/* The wait of requests that come at random grows faster than they do: that of one in a hundred, in
+ * one queue whose requests are all alike. */
 static double with_wait(double times, double load)
 {
 	const double busy = times * load < 0.95 ? times * load : 0.95;
-	return times * (1 + busy / (2 * (1 - busy)));
+	return times *
+	       (1 + (busy > TAIL_SHARE ? logarithm(busy / TAIL_SHARE) / (2 * (1 - busy)) : 0));
 }
 
 double slowdown_allowed(double target, double load)

@@ -95,8 +95,9 @@ bool slowdown_learnt(const struct slowdown_program *p, uint32_t least, struct sl
 /* How long its requests take when nothing delays them, as far as that is known; 0: it is not. */
 double slowdown_lasts(const struct slowdown_program *p);
 
-/* The multiple of its time alone that a request may take beside best effort, so that with its wait
- * for those before it takes `target` times as long; load: share of the time inside requests. */
+/* The multiple of its time alone that a request may take beside best effort, so that the 99th
+ * percentile, with the wait for requests before it, is `target` times that of alone; load: share of
+ * the time inside requests. */
 double slowdown_allowed(double target, double load);
 
 #endif

@@ -489,12 +489,33 @@ static void nonsense_is_survived(void **state)
 	assert_true(loop.windows_ns < 0.03 * loop.passed_ns + 1e8);
 }
 
+/* The 99th percentile of requests that come at random and take `lasts` each, one after another. */
+static double tail_of_queue(double load, double lasts)
+{
+	enum { N = 200000 };
+	float *latency = malloc(N * sizeof *latency);
+	double free_at = 0, now = 0;
+	chance = 1;
+	for (int i = 0; i < N; i++) {
+		now -= log(1 - draw()) / load;
+		free_at = fmax(free_at, now) + lasts;
+		latency[i] = (float)(free_at - now);
+	}
+	qsort(latency, N, sizeof *latency, by_size);
+	const double p99 = (double)latency[N / 100 * 99];
+	free(latency);
+	return p99;
+}
+
 static void less_is_allowed_where_requests_queue(void **state)
 {
 	assert_true(fabs(slowdown_allowed(1.15, 0) - 1.15) < 0.001);
-	const double at = slowdown_allowed(1.15, 0.3);
-	assert_true(at > 1.10 && at < 1.13);
 	assert_true(slowdown_allowed(1.15, 0.9) >= 1.075);
+	for (double load = 0.02; load < 0.45; load += 0.07) {
+		const double times = slowdown_allowed(1.15, load),
+			     tail = tail_of_queue(load, times) / tail_of_queue(load, 1);
+		assert_true(times > 1.075 && tail > 1.10 && tail < 1.175);
+	}
 }
 
 /* ---- kept from run to run ---- */
