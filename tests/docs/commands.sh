@@ -11,6 +11,8 @@
 #	```console needs-X   is not run here: it needs X (gpu, docker, slurm, mpi, network), or builds (build)
 #	```sh NAME           a file: it is there as NAME for the commands after it
 #
+# With GPU=1 in the environment it is the other way round: on the machine's GPU, the fences that need one run, and no others.
+#
 # Ports 8000 to 8009 of 127.0.0.1 stand for free ones. A server that a page leaves behind, with its process id in a
 # file *.pid, is ended.
 #
@@ -18,7 +20,8 @@
 # there.
 set -u
 build=$(cd "$1" && pwd) source=$(cd "$2" && pwd) page=$(realpath "$3")
-[ -e "$build/lib/weir/sim/libcuda.so.1" ] || {
+gpu=${GPU-}
+[ "$gpu" ] || [ -e "$build/lib/weir/sim/libcuda.so.1" ] || {
 	echo "the simulated driver is not built"
 	exit 77
 }
@@ -36,8 +39,11 @@ ports=$((1000 + $$ % 2000))
 cd "$work/root" || exit 1
 for part in examples tests docs models api deploy; do ln -s "$source/$part" .; done
 ln -s "$build" build
-cp "$build/examples/vecadd" app
-export PATH="$build/bin:$PATH" LD_LIBRARY_PATH="$build/lib/weir/sim" LC_ALL=C.UTF-8
+export PATH="$build/bin:$PATH" LC_ALL=C.UTF-8
+[ "$gpu" ] || {
+	cp "$build/examples/vecadd" app
+	export LD_LIBRARY_PATH="$build/lib/weir/sim"
+}
 unset WEIR WEIR_SIM
 mkdir -m 700 "$work/run"
 export XDG_RUNTIME_DIR="$work/run"
@@ -124,8 +130,9 @@ for how in "$work"/steps/*.how; do
 	}
 	[ -e "$step.run" ] || continue
 	command=$(sed "s,PREFIX,$build,g; s,127\.0\.0\.1:800,127.0.0.1:$ports,g" "$step.run")
-	case $how in
-	'' | fresh) ;;
+	case ${gpu:+gpu:}$how in
+	'' | fresh | gpu:needs-gpu) ;;
+	gpu:*) continue ;;
 	with-onnxruntime)
 		[ -e "$build/lib/weir/libonnxruntime.so.1" ] && [ -d "$build/ort" ] || {
 			echo "skipped, there is no ONNX Runtime: $command"
