@@ -13,6 +13,7 @@ weir=$build/bin/weir
 cp "$root/tests/golden/readme/slow.weir" a.weir
 cp "$root/tests/golden/readme/fixed.weir" b.weir
 "$weir" html -o two.html a.weir b.weir
+"$weir" html -o requests.html "$root/tests/golden/serve/served.weir" "$root/tests/golden/serve/beside.weir"
 "$weir" flame -o flame.svg step.weir
 "$weir" report -n 6 step.weir >report.txt
 PYTHONPATH=$root/tests/page python3 - "$root/docs/pictures" <<'END'
@@ -63,6 +64,13 @@ try:
 
     page = browser.Page(chrome, "two.html", 1440, 860)
     keep(page, "two", whole(1440, 700))
+
+    page = browser.Page(chrome, "requests.html", 1440, 860)
+    page.js("document.getElementById('timeline').scrollIntoView({ behavior: 'instant' })")
+    page.drawn()
+    page.js("""(() => { const lane = view.lanes.find(l => l.kind === 'requests'), row = lane.rows.findIndex(r => r.n === 1);
+        look(lane.rows[row].start[0] - 3e6, lane.rows[row].start[0] + 5e6); choose({ lane, row, i: 0 }); })()""")
+    keep(page, "requests", box(page, "#timeline"))
 
     page = browser.Page(chrome, "flame.svg", 1200, 600, ready="document.documentElement.nodeName === 'svg'")
     keep(page, "flame", whole(1200, 330))
