@@ -10,11 +10,8 @@
 #include "base/banned.h"
 
 /* Sums are whole numbers, unless they are the median of two. */
-static struct value get_whole(const struct row *row, const void *of)
-{
-	const double value = *(const double *)of;
-	return value >= 0 && value < 9e15 ? value_u64((uint64_t)(value + 0.5)) : value_real(value);
-}
+GETTER(get_whole, double, value,
+	*value >= 0 && *value < 9e15 ? value_u64((uint64_t)(*value + 0.5)) : value_real(*value))
 
 static struct value get_array(const struct row *row, const void *of)
 {
@@ -22,21 +19,9 @@ static struct value get_array(const struct row *row, const void *of)
 	return (struct value){ .kind = VALUE_LIST, .list = array->v, .n = array->n };
 }
 
-static struct value get_one(const struct row *row, const void *of)
-{
-	return value_text(diff_one_word(*(const enum diff_one *)of));
-}
-
-static struct value get_verdict(const struct row *row, const void *of)
-{
-	return value_text(diff_verdict_word(*(const enum diff_verdict *)of));
-}
-
-static struct value get_noise(const struct row *row, const void *of)
-{
-	const double pct = *(const double *)of;
-	return pct > DIFF_NOISE_MOST_PCT ? value_null() : value_real(pct);
-}
+GETTER(get_one, enum diff_one, it, value_text(diff_one_word(*it)))
+GETTER(get_verdict, enum diff_verdict, it, value_text(diff_verdict_word(*it)))
+GETTER(get_noise, double, pct, *pct > DIFF_NOISE_MOST_PCT ? value_null() : value_real(*pct))
 
 const char *diff_number(struct number *n, enum unit unit, double value)
 {
@@ -166,28 +151,14 @@ static struct value sums(const void *of, size_t n)
 	return (struct value){ .kind = VALUE_LIST, .list = of, .n = n };
 }
 
-static struct value get_totals(const struct row *row, const void *of)
-{
-	return sums(of, DIFF_TOTALS);
-}
-
-static struct value get_breakdown(const struct row *row, const void *of)
-{
-	return sums(of, WALL_PARTS);
-}
-
-static struct value get_path(const struct row *row, const void *of)
-{
-	return sums(of, PATH_PARTS);
-}
+GETTER(get_totals, void, of, sums(of, DIFF_TOTALS))
+GETTER(get_breakdown, void, of, sums(of, WALL_PARTS))
+GETTER(get_path, void, of, sums(of, PATH_PARTS))
 
 /* ---- rows of both sides ---- */
 
-static struct value get_side(const struct row *row, const void *of)
-{
-	const struct diff_value *v = of;
-	return (struct value){ .kind = VALUE_LIST, .list = v, .n = v->there };
-}
+GETTER(get_side, struct diff_value, v,
+	(struct value){ .kind = VALUE_LIST, .list = v, .n = v->there })
 
 static struct value put_both(const struct row *row, enum unit unit, double a, double b)
 {
@@ -207,11 +178,8 @@ static struct value get_both(const struct row *row, const void *of)
 		*(const double *)((const char *)of + sizeof(struct diff_value)));
 }
 
-static struct value get_counts(const struct row *row, const void *of)
-{
-	const struct diff_value *v = of;
-	return put_both(row, UNIT_COUNT, v[DIFF_A].count, v[DIFF_B].count);
-}
+GETTER(get_counts, struct diff_value, v,
+	put_both(row, UNIT_COUNT, v[DIFF_A].count, v[DIFF_B].count))
 
 static struct value get_total_times(const struct row *row, const void *of)
 {
@@ -235,18 +203,11 @@ static struct value get_bytes_change(const struct row *row, const void *of)
 	return value_real(a > 0 ? (b - a) / a * 100 : b > 0 || isnan(a + b) ? NAN : 0);
 }
 
-static struct value get_phase(const struct row *row, const void *of)
-{
-	const struct diff_row *r = of;
-	return value_text(r->kind && !strcmp(r->kind, DIFF_BY_PERIODS)
-				  ? "step, from the end of the one before"
-				  : r->name);
-}
-
-static struct value get_compared(const struct row *row, const void *of)
-{
-	return value_text(*(const bool *)of ? "span" : "host");
-}
+GETTER(get_phase, struct diff_row, r,
+	value_text(r->kind && !strcmp(r->kind, DIFF_BY_PERIODS)
+			   ? "step, from the end of the one before"
+			   : r->name))
+GETTER(get_compared, bool, it, value_text(*it ? "span" : "host"))
 
 #define SIDE(key, unit, heading, meaning, member)                                                  \
 	{                                                                                          \
@@ -398,38 +359,13 @@ static const void *judged_row(const struct row *row)
 	return ((const struct diff *)row->at)->conclusion.row;
 }
 
-static struct value get_from(const struct row *row, const void *of)
-{
-	const struct diff_change *c = of;
-	return value_real(c->pct - c->below_pct);
-}
-
-static struct value get_to(const struct row *row, const void *of)
-{
-	const struct diff_change *c = of;
-	return value_real(c->pct + c->above_pct);
-}
-
-static struct value get_sentences(const struct row *row, const void *of)
-{
-	return (struct value){ .kind = VALUE_LIST, .list = of, .n = DIFF_SENTENCES };
-}
-
-static struct value get_common(const struct row *row, const void *of)
-{
-	return value_text(diff_one_word(diff_common(of)));
-}
-
-static struct value get_flight(const struct row *row, const void *of)
-{
-	const bool *window = of;
-	return value_bool(window[DIFF_A] || window[DIFF_B]);
-}
-
-static struct value get_kernel_times(const struct row *row, const void *of)
-{
-	return value_text(*(const bool *)of ? "device" : "host");
-}
+GETTER(get_from, struct diff_change, c, value_real(c->pct - c->below_pct))
+GETTER(get_to, struct diff_change, c, value_real(c->pct + c->above_pct))
+GETTER(get_sentences, void, of,
+	(struct value){ .kind = VALUE_LIST, .list = of, .n = DIFF_SENTENCES })
+GETTER(get_common, void, of, value_text(diff_one_word(diff_common(of))))
+GETTER(get_flight, bool, window, value_bool(window[DIFF_A] || window[DIFF_B]))
+GETTER(get_kernel_times, bool, it, value_text(*it ? "device" : "host"))
 
 static const void *known(const struct row *row)
 {

@@ -45,31 +45,14 @@ static void free_activities(struct rows *rows)
 	free(rows->own);
 }
 
-static struct value get_start(const struct row *row, const void *of)
-{
-	return value_u64(rows_since(row->rows, *(const uint64_t *)of));
-}
-
 static uint64_t duration(const struct event *v)
 {
 	return v->w.end_ns - v->w.start_ns;
 }
 
-static struct value get_duration(const struct row *row, const void *of)
-{
-	return value_u64(duration(of));
-}
-
-static struct value get_kind(const struct row *row, const void *of)
-{
-	return value_text(activity_kind_name(*(const uint16_t *)of));
-}
-
-static struct value get_name(const struct row *row, const void *of)
-{
-	const struct event *v = of;
-	return value_text(v->w.name ? rows_string(row->rows, v->process, v->w.name) : NULL);
-}
+GETTER(get_duration, void, of, value_u64(duration(of)))
+GETTER(get_name, struct event, v,
+	value_text(v->w.name ? rows_string(row->rows, v->process, v->w.name) : NULL))
 
 /* The activity, where it has that. */
 #define HAS(name, bit)                                                                             \
@@ -95,10 +78,7 @@ static struct value get_rate(const struct row *row, const void *of)
 	return value_u64_if(ns, ns ? sat_from((double)v->w.bytes * 1e9 / (double)ns) : 0);
 }
 
-static struct value get_direction(const struct row *row, const void *of)
-{
-	return value_text(activity_direction(&((const struct event *)of)->w));
-}
+GETTER(get_direction, struct event, it, value_text(activity_direction(&it->w)))
 
 /* The call that asked for it, or NULL. */
 static const void *call(const struct row *row)
@@ -107,22 +87,11 @@ static const void *call(const struct row *row)
 	return v->link == UINT32_MAX ? NULL : &row->r->links.v.v[v->link];
 }
 
-static struct value get_call(const struct row *row, const void *of)
-{
-	return function_name(row, ((const struct call_link *)of)->fn);
-}
-
-static struct value get_call_start(const struct row *row, const void *of)
-{
-	const struct call_link *c = of;
-	return value_u64(rows_since(row->rows, trace_ns(row->r->trace, c->ticks)));
-}
-
-static struct value get_call_duration(const struct row *row, const void *of)
-{
-	const struct call_link *c = of;
-	return value_u64_if(c->dur, trace_span_ns(row->r->trace, c->dur));
-}
+GETTER(get_call, struct call_link, it, function_name(row, it->fn))
+GETTER(get_call_start, struct call_link, c,
+	value_u64(rows_since(row->rows, trace_ns(row->r->trace, c->ticks))))
+GETTER(get_call_duration, struct call_link, c,
+	value_u64_if(c->dur, trace_span_ns(row->r->trace, c->dur)))
 
 /* How long the activity waited for its device when the call had returned. */
 static struct value get_queued(const struct row *row, const void *of)
@@ -149,18 +118,14 @@ static struct value get_operator(const struct row *row, const void *of)
 	return owner(row, owners_operator(&events->owners, v->owner));
 }
 
-static struct value get_range(const struct row *row, const void *of)
-{
-	const struct event *v = of;
-	return owner(row, v->named == OWNER_NONE ? v->waiting : v->named);
-}
+GETTER(get_range, struct event, v, owner(row, v->named == OWNER_NONE ? v->waiting : v->named))
 
 static const struct column activity_columns[] = {
-	{ "start_ns", UNIT_MOMENT, "at", "when it began on the device", .get = get_start,
+	{ "start_ns", UNIT_MOMENT, "at", "when it began on the device", .get = get_since_start,
 		AT(struct event, w.start_ns) },
 	{ "duration_ns", UNIT_NS, "time", "how long it took on the device", .get = get_duration,
 		.sums = true },
-	{ "kind", UNIT_TEXT, "kind", "`kernel`, `memcpy`, `memset` …", .get = get_kind,
+	{ "kind", UNIT_TEXT, "kind", "`kernel`, `memcpy`, `memset` …", .get = get_activity_kind,
 		AT(struct event, w.kind) },
 	{ "name", UNIT_KERNEL, "name", "its name", .get = get_name },
 	{ "pid", UNIT_ID, "pid", "process", .get = get_pid, AT(struct event, process) },
@@ -299,11 +264,7 @@ static void free_gaps(struct rows *rows)
 	free(gaps);
 }
 
-static struct value get_gap_name(const struct row *row, const void *of)
-{
-	const struct gap_row *g = of;
-	return value_text(rows_string(row->rows, g->process, g->name));
-}
+GETTER(get_gap_name, struct gap_row, g, value_text(rows_string(row->rows, g->process, g->name)))
 
 static const struct column gap_columns[] = {
 	{ "name", UNIT_KERNEL, "kernel", "its name", .get = get_gap_name },
@@ -428,37 +389,13 @@ static int make_families(struct rows *rows)
 	return 0;
 }
 
-static struct value get_family(const struct row *row, const void *of)
-{
-	return value_text(family_name(((const struct family_row *)of)->family));
-}
-
-static struct value get_family_total(const struct row *row, const void *of)
-{
-	return value_u64_if(!row->r->sampled, ((const struct family_row *)of)->total_ns);
-}
-
-static struct value get_family_estimate(const struct row *row, const void *of)
-{
-	return value_u64_if(row->r->sampled, ((const struct family_row *)of)->total_ns);
-}
-
-static struct value get_family_mean(const struct row *row, const void *of)
-{
-	const struct family_row *f = of;
-	return value_u64(f->total_ns / f->count);
-}
-
-static struct value get_family_share(const struct row *row, const void *of)
-{
-	const struct family_row *f = of;
-	return value_real(row->rows->all > 0 ? (double)f->total_ns / row->rows->all : 0);
-}
-
-static struct value get_longest(const struct row *row, const void *of)
-{
-	return value_text(((const struct family_row *)of)->longest->name);
-}
+GETTER(get_family, struct family_row, it, value_text(family_name(it->family)))
+GETTER(get_family_total, struct family_row, it, value_u64_if(!row->r->sampled, it->total_ns))
+GETTER(get_family_estimate, struct family_row, it, value_u64_if(row->r->sampled, it->total_ns))
+GETTER(get_family_mean, struct family_row, f, value_u64(f->total_ns / f->count))
+GETTER(get_family_share, struct family_row, f,
+	value_real(row->rows->all > 0 ? (double)f->total_ns / row->rows->all : 0))
+GETTER(get_longest, struct family_row, it, value_text(it->longest->name))
 
 static const struct column family_columns[] = {
 	{ "family", UNIT_TEXT, "family",
@@ -492,7 +429,6 @@ const struct section section_kernel_families = {
 	.facets = FACET(DEVICE),
 	.columns = family_columns,
 	.make = make_families,
-	.fini = rows_free,
 	.asked = true,
 	.shown = "device_total_ns,device_total_estimate_ns,share,count,device_mean_ns,names,family,"
 		 "longest",

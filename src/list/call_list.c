@@ -119,11 +119,8 @@ static void free_calls(struct rows *rows)
 	free(calls);
 }
 
-static struct value get_start(const struct row *row, const void *of)
-{
-	const struct call *c = of;
-	return value_u64(rows_since(row->rows, trace_ns(row->r->trace, c->at.ticks)));
-}
+GETTER(get_start, struct call, c,
+	value_u64(rows_since(row->rows, trace_ns(row->r->trace, c->at.ticks))))
 
 static struct value get_duration(const struct row *row, const void *of)
 {
@@ -138,10 +135,7 @@ static const struct schema_fn *function_of(const struct row *row, const struct c
 	return schema_find(&row->r->trace->schema, c->fn);
 }
 
-static struct value get_api(const struct row *row, const void *of)
-{
-	return value_text(schema_api_name(function_of(row, of)));
-}
+GETTER(get_api, void, of, value_text(schema_api_name(function_of(row, of))))
 
 static struct value get_class(const struct row *row, const void *of)
 {
@@ -149,35 +143,14 @@ static struct value get_class(const struct row *row, const void *of)
 	return value_text(fn ? fn->class : NULL);
 }
 
-static struct value get_name(const struct row *row, const void *of)
-{
-	return function_name(row, ((const struct call *)of)->fn);
-}
-
-static struct value get_caller(const struct row *row, const void *of)
-{
-	const struct call *c = of;
-	return c->has_caller ? function_name(row, c->caller) : value_null();
-}
-
-static struct value get_error(const struct row *row, const void *of)
-{
-	const struct call *c = of;
-	return value_text(
-		c->result ? decode_result(row->r->decoder, function_of(row, c), c->result) : NULL);
-}
-
-static struct value get_bytes(const struct row *row, const void *of)
-{
-	const struct call *c = of;
-	return value_u64_if(c->has_bytes, c->bytes);
-}
-
-static struct value get_kernel(const struct row *row, const void *of)
-{
-	const struct call *c = of;
-	return value_text(c->kernel == META_NONE ? NULL : rows_name(row->rows, c->kernel));
-}
+GETTER(get_name, struct call, it, function_name(row, it->fn))
+GETTER(get_caller, struct call, c, c->has_caller ? function_name(row, c->caller) : value_null())
+GETTER(get_error, struct call, c,
+	value_text(
+		c->result ? decode_result(row->r->decoder, function_of(row, c), c->result) : NULL))
+GETTER(get_bytes, struct call, c, value_u64_if(c->has_bytes, c->bytes))
+GETTER(get_kernel, struct call, c,
+	value_text(c->kernel == META_NONE ? NULL : rows_name(row->rows, c->kernel)))
 
 /* The shape of a launch. */
 static const void *call_shape(const struct row *row)
@@ -368,26 +341,11 @@ static void free_waits(struct rows *rows)
 	free(waits);
 }
 
-static struct value get_wait_name(const struct row *row, const void *of)
-{
-	return function_name(row, ((const struct wait_row *)of)->fn);
-}
-
-static struct value get_wait_api(const struct row *row, const void *of)
-{
-	const struct wait_row *w = of;
-	return value_text(schema_api_name(schema_find(&row->r->trace->schema, w->fn)));
-}
-
-static struct value get_wait_kind(const struct row *row, const void *of)
-{
-	return value_text(wait_name[((const struct wait_row *)of)->wait]);
-}
-
-static struct value get_wait_share(const struct row *row, const void *of)
-{
-	return value_share(((const struct wait_row *)of)->time.total, row->r->wall_ns);
-}
+GETTER(get_wait_name, struct wait_row, it, function_name(row, it->fn))
+GETTER(get_wait_api, struct wait_row, w,
+	value_text(schema_api_name(schema_find(&row->r->trace->schema, w->fn))))
+GETTER(get_wait_kind, struct wait_row, it, value_text(wait_name[it->wait]))
+GETTER(get_wait_share, struct wait_row, it, value_share(it->time.total, row->r->wall_ns))
 
 static const struct column wait_columns[] = {
 	{ "name", UNIT_TEXT, "function", "function", .get = get_wait_name },

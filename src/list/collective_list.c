@@ -184,17 +184,8 @@ static const void *on_device(const struct row *row)
 	return c->of.valid & GPU_HAS_DEVICE ? c : NULL;
 }
 
-static struct value get_count(const struct row *row, const void *of)
-{
-	const struct collective_row *c = of;
-	return value_u64(c->device.hist.count + c->host.hist.count);
-}
-
-static struct value get_any(const struct row *row, const void *of)
-{
-	const struct collective_row *c = of;
-	return value_u64_if(c->host.hist.count, c->any_ns);
-}
+GETTER(get_count, struct collective_row, c, value_u64(c->device.hist.count + c->host.hist.count))
+GETTER(get_any, struct collective_row, c, value_u64_if(c->host.hist.count, c->any_ns))
 
 static const struct column collective_columns[] = {
 	{ "collective", UNIT_TEXT, "operation",

@@ -121,11 +121,6 @@ static void free_paces(struct rows *rows)
 	free(paces);
 }
 
-static struct value get_range_kind(const struct row *row, const void *of)
-{
-	return value_text(range_kind_name(*(const uint16_t *)of));
-}
-
 /* The common part of a row's names. */
 static struct value get_pace_name(const struct row *row, const void *of)
 {
@@ -425,15 +420,7 @@ static const void *range_around(const struct row *row)
 	return &in->ranges.v[((const struct inside_row *)row->at)->range];
 }
 
-static struct value get_name(const struct row *row, const void *of)
-{
-	return value_text(rows_name(row->rows, *(const uint32_t *)of));
-}
-
-static struct value get_kind(const struct row *row, const void *of)
-{
-	return value_text(activity_kind_name(*(const uint16_t *)of));
-}
+GETTER(get_name, uint32_t, it, value_text(rows_name(row->rows, *it)))
 
 static struct value get_share(const struct row *row, const void *of)
 {
@@ -447,8 +434,8 @@ static const struct column inside_columns[] = {
 		AT(struct named_range, name) },
 	{ "range_kind", UNIT_TEXT, "range kind", "`annotation`, `nvtx`, `nvtx span`",
 		.get = get_range_kind, .find = range_around, AT(struct named_range, kind) },
-	{ "kind", UNIT_TEXT, "kind", "`kernel`, `memcpy`, `memset`, `graph`", .get = get_kind,
-		AT(struct inside_row, kind) },
+	{ "kind", UNIT_TEXT, "kind", "`kernel`, `memcpy`, `memset`, `graph`",
+		.get = get_activity_kind, AT(struct inside_row, kind) },
 	{ "name", UNIT_KERNEL, "name", "of the activities", .get = get_name,
 		AT(struct inside_row, name) },
 	{ "count", UNIT_COUNT, "runs", "how many", .get = get_values_count,

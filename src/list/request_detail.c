@@ -6,6 +6,7 @@
 #include "base/sort.h"
 #include "base/xmalloc.h"
 #include "model/request_times.h"
+#include "section/shared_columns.h"
 #include "trace/activity.h"
 
 #include "base/banned.h"
@@ -39,10 +40,7 @@ static int make_behind(struct rows *rows)
 	return 0;
 }
 
-static struct value get_model(const struct row *row, const void *of)
-{
-	return name_at(row, ((const struct behind *)of)->model);
-}
+GETTER(get_model, struct behind, it, name_at(row, it->model))
 
 static const struct column behind_columns[] = {
 	{ "model", UNIT_TEXT, "model", "its batches ran", .get = get_model },
@@ -62,7 +60,6 @@ const struct section section_request_behind = {
 	.facets = FACET(REQUESTS),
 	.columns = behind_columns,
 	.make = make_behind,
-	.fini = rows_free,
 	.asked = true,
 };
 
@@ -77,32 +74,15 @@ static int make_trace(struct rows *rows)
 	return 0;
 }
 
-static void free_nothing(struct rows *rows)
-{
-}
-
 static struct value get_since_byte(const struct row *row, const void *of)
 {
 	const uint64_t from = asked(row->r)->q.ns[REQUEST_BEGAN], at = *(const uint64_t *)of;
 	return value_u64_if(at >= from, at - from);
 }
 
-static struct value get_duration(const struct row *row, const void *of)
-{
-	const struct gpu_activity *w = of;
-	return value_u64(w->end_ns - w->start_ns);
-}
-
-static struct value get_kind(const struct row *row, const void *of)
-{
-	return value_text(activity_kind_name(((const struct gpu_activity *)of)->kind));
-}
-
-static struct value get_name(const struct row *row, const void *of)
-{
-	const struct batch_activity *a = of;
-	return value_text(a->w.name ? rows_string(row->rows, a->process, a->w.name) : NULL);
-}
+GETTER(get_duration, struct gpu_activity, w, value_u64(w->end_ns - w->start_ns))
+GETTER(get_name, struct batch_activity, a,
+	value_text(a->w.name ? rows_string(row->rows, a->process, a->w.name) : NULL))
 
 #define HAS(name, bit)                                                                             \
 	static const void *name(const struct row *row)                                             \
@@ -123,8 +103,8 @@ static const struct column trace_columns[] = {
 		W(start_ns) },
 	{ "duration_ns", UNIT_NS, "time", "how long it took on the device", .get = get_duration,
 		.sums = true, AT(struct batch_activity, w) },
-	{ "kind", UNIT_TEXT, "kind", "`kernel`, `memcpy`, `memset`, `graph`", .get = get_kind,
-		AT(struct batch_activity, w) },
+	{ "kind", UNIT_TEXT, "kind", "`kernel`, `memcpy`, `memset`, `graph`",
+		.get = get_activity_kind, W(kind) },
 	{ "start_ns", UNIT_MOMENT, "at", "when it began on the device", .get = get_since_start,
 		W(start_ns) },
 	{ "device", UNIT_ID, "device", "device", .get = get_u32, .find = has_device, W(device) },
@@ -146,7 +126,6 @@ const struct section section_request_gpu_trace = {
 	.facets = FACET(REQUESTS),
 	.columns = trace_columns,
 	.make = make_trace,
-	.fini = free_nothing,
 	.asked = true,
 	.series = true,
 	.shown = "since_ns,duration_ns,kind,stream,grid,block,bytes,name",
@@ -204,21 +183,10 @@ static int make_beside(struct rows *rows)
 	return 0;
 }
 
-static struct value get_beside_name(const struct row *row, const void *of)
-{
-	const struct beside_row *b = of;
-	return value_text(b->name ? rows_string(row->rows, b->process, b->name) : NULL);
-}
-
-static struct value get_beside_model(const struct row *row, const void *of)
-{
-	return name_at(row, ((const struct beside_row *)of)->model);
-}
-
-static struct value get_beside_kind(const struct row *row, const void *of)
-{
-	return value_text(activity_kind_name(((const struct beside_row *)of)->kind));
-}
+GETTER(get_beside_name, struct beside_row, b,
+	value_text(b->name ? rows_string(row->rows, b->process, b->name) : NULL))
+GETTER(get_beside_model, struct beside_row, it, name_at(row, it->model))
+GETTER(get_beside_kind, struct beside_row, it, value_text(activity_kind_name(it->kind)))
 
 static const struct column beside_columns[] = {
 	{ "count", UNIT_COUNT, "count", "of such activities", .get = get_u64,
@@ -243,6 +211,5 @@ const struct section section_request_beside = {
 	.facets = FACET(REQUESTS),
 	.columns = beside_columns,
 	.make = make_beside,
-	.fini = rows_free,
 	.asked = true,
 };

@@ -100,26 +100,11 @@ static const void *traced(const struct row *row)
 	return NULL;
 }
 
-static struct value get_outcome(const struct row *row, const void *of)
-{
-	return value_text(request_outcome_name(((const struct request_row *)of)->q.outcome));
-}
-
-static struct value get_cause(const struct row *row, const void *of)
-{
-	return value_text(request_part_name(request_cause(of)));
-}
-
-static struct value get_total(const struct row *row, const void *of)
-{
-	return value_u64(request_total(of));
-}
-
-static struct value get_model(const struct row *row, const void *of)
-{
-	const uint32_t name = *(const uint32_t *)of;
-	return name == META_NONE ? value_null() : value_text(rows_name(row->rows, name));
-}
+GETTER(get_outcome, struct request_row, it, value_text(request_outcome_name(it->q.outcome)))
+GETTER(get_cause, void, of, value_text(request_part_name(request_cause(of))))
+GETTER(get_total, void, of, value_u64(request_total(of)))
+GETTER(get_model, uint32_t, name,
+	*name == META_NONE ? value_null() : value_text(rows_name(row->rows, *name)))
 
 static struct value get_deadline(const struct row *row, const void *of)
 {
@@ -229,7 +214,6 @@ const struct section section_requests = {
 	.facets = FACET(REQUESTS),
 	.columns = request_columns,
 	.make = make_requests,
-	.fini = rows_free,
 	.asked = true,
 	.shown =
 		"id,outcome,total_ns,cause,behind,socket_ns,parse_ns,queue_ns,gather_ns,kernels_ns,"
@@ -247,6 +231,5 @@ const struct section section_request = {
 	.facets = FACET(REQUESTS),
 	.columns = request_columns,
 	.make = make_request,
-	.fini = rows_free,
 	.asked = true,
 };

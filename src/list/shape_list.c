@@ -132,11 +132,7 @@ static void free_forms(struct rows *rows)
 	free(forms);
 }
 
-static struct value get_name(const struct row *row, const void *of)
-{
-	const struct form_row *f = of;
-	return value_text(rows_string(row->rows, f->process, f->of.name));
-}
+GETTER(get_name, struct form_row, f, value_text(rows_string(row->rows, f->process, f->of.name)))
 
 #define HAS(name, condition)                                                                       \
 	static const void *name(const struct row *row)                                             \
@@ -162,11 +158,7 @@ static struct value get_limits(const struct row *row, const void *of)
 	return b.used ? value_text(row->text) : value_null();
 }
 
-static struct value get_device_occupancy(const struct row *row, const void *of)
-{
-	const struct form_row *f = of;
-	return value_real(f->share * fmin(f->waves, 1));
-}
+GETTER(get_device_occupancy, struct form_row, f, value_real(fmin(f->waves, 1) * f->share))
 
 static const struct column form_columns[] = {
 	{ "name", UNIT_KERNEL, "kernel", "its name", .get = get_name },

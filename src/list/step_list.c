@@ -168,10 +168,7 @@ static void free_steps(struct rows *rows)
 	free(lists);
 }
 
-static struct value get_start(const struct row *row, const void *of)
-{
-	return value_u64(rows_since(row->rows, trace_ns(row->r->trace, *(const uint64_t *)of)));
-}
+GETTER(get_start, uint64_t, it, value_u64(rows_since(row->rows, trace_ns(row->r->trace, *it))))
 
 static uint64_t duration(const struct row *row, const struct step *s)
 {
@@ -179,15 +176,8 @@ static uint64_t duration(const struct row *row, const struct step *s)
 	return to > from ? to - from : 0;
 }
 
-static struct value get_duration(const struct row *row, const void *of)
-{
-	return value_u64(duration(row, of));
-}
-
-static struct value get_launches(const struct row *row, const void *of)
-{
-	return value_u64(launches_in(row->rows->own, of));
-}
+GETTER(get_duration, void, of, value_u64(duration(row, of)))
+GETTER(get_launches, void, of, value_u64(launches_in(row->rows->own, of)))
 
 /* The times, if device times of all that ran were recorded. */
 static const void *timed(const struct row *row)
@@ -203,15 +193,8 @@ static uint64_t busy_in(const struct row *row, const struct step *s)
 	       busy_until(lists, s->process, trace_ns(row->r->trace, s->from));
 }
 
-static struct value get_busy(const struct row *row, const void *of)
-{
-	return value_u64(busy_in(row, of));
-}
-
-static struct value get_busy_share(const struct row *row, const void *of)
-{
-	return value_share(busy_in(row, of), duration(row, of));
-}
+GETTER(get_busy, void, of, value_u64(busy_in(row, of)))
+GETTER(get_busy_share, void, of, value_share(busy_in(row, of), duration(row, of)))
 
 /* A step that a range or an optimizer names. */
 static const void *named(const struct row *row)
@@ -220,16 +203,8 @@ static const void *named(const struct row *row)
 	return s->name ? s : NULL;
 }
 
-static struct value get_kind(const struct row *row, const void *of)
-{
-	return value_text(range_kind_name(((const struct step *)of)->kind));
-}
-
-static struct value get_name(const struct row *row, const void *of)
-{
-	const struct step *s = of;
-	return value_text(rows_string(row->rows, s->process, s->name));
-}
+GETTER(get_kind, struct step, it, value_text(range_kind_name(it->kind)))
+GETTER(get_name, struct step, s, value_text(rows_string(row->rows, s->process, s->name)))
 
 static const struct column step_columns[] = {
 	{ "number", UNIT_ID, "step", "of the range's name, or counted from 1", .get = get_u64,

@@ -229,13 +229,8 @@ static int make_levels(struct rows *rows)
 
 /* ---- columns ---- */
 
-static struct value get_start(const struct row *row, const void *of)
-{
-	return value_u64(rows_since(row->rows, *(const uint64_t *)of));
-}
-
 static const struct column interval_columns[] = {
-	{ "start_ns", UNIT_MOMENT, "at", "when the interval begins", .get = get_start,
+	{ "start_ns", UNIT_MOMENT, "at", "when the interval begins", .get = get_since_start,
 		AT(struct interval_row, from_ns) },
 	{ "duration_ns", UNIT_NS, "time", "how long it is", .get = get_u64,
 		AT(struct interval_row, ns) },
@@ -262,7 +257,6 @@ const struct section section_busy_over_time = {
 	.facets = FACET(DEVICE),
 	.columns = interval_columns,
 	.make = make_intervals,
-	.fini = rows_free,
 	.asked = true,
 	.series = true,
 	.shown = "start_ns,device,busy_share,kernel_share,copy_share,kernels_at_once,"
@@ -292,7 +286,6 @@ const struct section section_kernels_at_once = {
 	.facets = FACET(DEVICE),
 	.columns = level_columns,
 	.make = make_levels,
-	.fini = rows_free,
 	.asked = true,
 	.note = "For how much of the wall time so many kernels ran; of the time in which any ran: share_of_busy.",
 };

@@ -10,6 +10,7 @@
 #include "base/bounded.h"
 #include "base/expect.h"
 #include "base/number.h"
+#include "section/shared_columns.h"
 
 #include "base/banned.h"
 
@@ -60,31 +61,10 @@ static int make_path(struct rows *rows)
 	return 0;
 }
 
-static struct value get_wall_name(const struct row *row, const void *of)
-{
-	return value_text(wall_part_name[row->index]);
-}
-
-static struct value get_wall_text(const struct row *row, const void *of)
-{
-	return value_text(wall_part_text[row->index]);
-}
-
-static struct value get_path_name(const struct row *row, const void *of)
-{
-	return value_text(path_part_name[row->index]);
-}
-
-static struct value get_path_text(const struct row *row, const void *of)
-{
-	return value_text(path_part_text[row->index]);
-}
-
-static struct value get_part_share(const struct row *row, const void *of)
-{
-	const uint64_t ns = *(const uint64_t *)of;
-	return row->rows->all > 0 ? value_real((double)ns / row->rows->all) : value_null();
-}
+GETTER(get_wall_name, void, of, value_text(wall_part_name[row->index]))
+GETTER(get_wall_text, void, of, value_text(wall_part_text[row->index]))
+GETTER(get_path_name, void, of, value_text(path_part_name[row->index]))
+GETTER(get_path_text, void, of, value_text(path_part_text[row->index]))
 
 /* Shares of the wall time from the first activity to the last: a program's start is often longer
  * than all that it does.  NULL: the part is outside of it. */
@@ -116,7 +96,7 @@ static struct value get_bar(const struct row *row, const void *of)
 	{ "name", UNIT_TEXT, "name", names, .get = name },                                         \
 		{ "ns", UNIT_NS, "time", "its time", .get = get_u64, .sums = true },               \
 		{ "share", UNIT_SHARE, "of wall", "of the wall time, to which the parts add up",   \
-			.get = get_part_share, .sums = true },                                     \
+			.get = get_share_of_all, .sums = true },                                   \
 		{ "gpu_share", UNIT_SHARE, "of GPU span",                                          \
 			"of the time from the first activity to the last", .get = get_gpu_share,   \
 			.find = inside, .text_only = true },                                       \
@@ -172,17 +152,9 @@ static int make_analysis(struct rows *rows)
 	return make_known(rows);
 }
 
-static struct value get_copy_share(const struct row *row, const void *of)
-{
-	const struct analysis *a = of;
-	return value_share(a->copy_hidden_ns, a->copy_ns);
-}
-
-static struct value get_communication_share(const struct row *row, const void *of)
-{
-	const struct analysis *a = of;
-	return value_share(a->communication_hidden_ns, a->communication_ns);
-}
+GETTER(get_copy_share, struct analysis, a, value_share(a->copy_hidden_ns, a->copy_ns))
+GETTER(get_communication_share, struct analysis, a,
+	value_share(a->communication_hidden_ns, a->communication_ns))
 
 static const struct column overlap_columns[] = {
 	{ "copy_ns", UNIT_NS, "copying", "in all: of several devices the sum", .get = get_u64,
@@ -227,23 +199,8 @@ static const void *queued(const struct row *row)
 	return q->calls ? q : NULL;
 }
 
-static struct value get_queued_p50(const struct row *row, const void *of)
-{
-	const struct hist *h = of;
-	return value_u64_if(h->count, hist_at(h, 0.5));
-}
-
-static struct value get_queued_p99(const struct row *row, const void *of)
-{
-	const struct hist *h = of;
-	return value_u64_if(h->count, hist_at(h, 0.99));
-}
-
-static struct value get_empty_share(const struct row *row, const void *of)
-{
-	const struct queue *q = of;
-	return value_share(q->empty_ns, q->span_ns);
-}
+GETTER(get_queued_p99, struct hist, h, value_u64_if(h->count, hist_at(h, 0.99)))
+GETTER(get_empty_share, struct queue, q, value_share(q->empty_ns, q->span_ns))
 
 static const struct column queue_columns[] = {
 	{ "calls", UNIT_COUNT, "calls", "calls whose activities were seen to run", .get = get_u64,
@@ -252,7 +209,7 @@ static const struct column queue_columns[] = {
 		.find = queued, AT(struct queue, api_ns) },
 	{ "queued_ns", UNIT_NS, "queued", "sum of the times from a call's return to the start",
 		.get = get_u64, .find = queued, AT(struct queue, queued_ns) },
-	{ "queued_p50_ns", UNIT_NS, "queued, median", "of one", .get = get_queued_p50,
+	{ "queued_p50_ns", UNIT_NS, "queued, median", "of one", .get = get_hist_p50,
 		AT(struct queue, queued) },
 	{ "queued_p99_ns", UNIT_NS, "queued, p99", "of one", .get = get_queued_p99,
 		AT(struct queue, queued) },
@@ -281,11 +238,7 @@ const struct section section_queue = {
 	.note = "Of calls that launch kernels, memcpys and memsets.  Queued: from the call's return to the start on the GPU.  Depth: how many have been asked for and have not begun.  Empty: none; when the GPU has done what it is at, it has to wait for the host.  Without start-up: --steady, --steps N-M, --range NAME.",
 };
 
-static struct value get_host_most(const struct row *row, const void *of)
-{
-	const struct analysis *a = of;
-	return value_u64_if(a->queue.calls, a->path_host_most_ns);
-}
+GETTER(get_host_most, struct analysis, a, value_u64_if(a->queue.calls, a->path_host_most_ns))
 
 static const struct column host_columns[] = {
 	{ "critical_path_host_most_ns", UNIT_NS, "host at most",
@@ -311,21 +264,10 @@ static const void *culprit_call(const struct row *row)
 	return p->culprit.call_ns ? &p->culprit : NULL;
 }
 
-static struct value get_cause(const struct row *row, const void *of)
-{
-	return value_text(wall_part_name[((const struct idle_gap *)of)->cause]);
-}
-
-static struct value get_call(const struct row *row, const void *of)
-{
-	return function_name(row, ((const struct idle_culprit *)of)->call_fn);
-}
-
-static struct value get_name(const struct row *row, const void *of)
-{
-	const uint32_t name = *(const uint32_t *)of;
-	return value_text(name == META_NONE ? NULL : row->r->meta.names.v[name].text);
-}
+GETTER(get_cause, struct idle_gap, it, value_text(wall_part_name[it->cause]))
+GETTER(get_call, struct idle_culprit, it, function_name(row, it->call_fn))
+GETTER(get_name, uint32_t, name,
+	value_text(*name == META_NONE ? NULL : row->r->meta.names.v[*name].text))
 
 /* Into the row's room, or as it is where it does not lie in the other one. */
 static struct value kept(const struct row *row, const char *text, const struct gap_text *room)

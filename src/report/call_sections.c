@@ -11,51 +11,20 @@
 
 /* ---- calls ---- */
 
-static struct value get_api(const struct row *row, const void *of)
-{
-	return value_text(schema_api_name(((const struct call_row *)of)->fn));
-}
-
-static struct value get_class(const struct row *row, const void *of)
-{
-	const struct call_row *c = of;
-	return value_text(c->fn ? c->fn->class : "");
-}
-
-struct value get_call_total(const struct row *row, const void *of)
-{
-	const struct call_row *c = of;
-	return value_u64_if(call_total_known(c), trace_span_ns(row->r->trace, c->total_ticks));
-}
+GETTER(get_api, struct call_row, it, value_text(schema_api_name(it->fn)))
+GETTER(get_class, struct call_row, c, value_text(c->fn ? c->fn->class : ""))
+SHARED_GETTER(get_call_total, struct call_row, c,
+	value_u64_if(call_total_known(c), trace_span_ns(row->r->trace, c->total_ticks)))
 
 static struct value timed(const struct row *row, const struct call_row *c, uint64_t ticks)
 {
 	return value_u64_if(c->timed, trace_span_ns(row->r->trace, ticks));
 }
 
-struct value get_call_p50(const struct row *row, const void *of)
-{
-	const struct call_row *c = of;
-	return timed(row, c, hist_at(&c->hist, 0.5));
-}
-
-struct value get_call_p90(const struct row *row, const void *of)
-{
-	const struct call_row *c = of;
-	return timed(row, c, hist_at(&c->hist, 0.9));
-}
-
-struct value get_call_p99(const struct row *row, const void *of)
-{
-	const struct call_row *c = of;
-	return timed(row, c, hist_at(&c->hist, 0.99));
-}
-
-struct value get_call_max(const struct row *row, const void *of)
-{
-	const struct call_row *c = of;
-	return timed(row, c, c->hist.max);
-}
+SHARED_GETTER(get_call_p50, struct call_row, c, timed(row, c, hist_at(&c->hist, 0.5)))
+SHARED_GETTER(get_call_p90, struct call_row, c, timed(row, c, hist_at(&c->hist, 0.9)))
+SHARED_GETTER(get_call_p99, struct call_row, c, timed(row, c, hist_at(&c->hist, 0.99)))
+SHARED_GETTER(get_call_max, struct call_row, c, timed(row, c, c->hist.max))
 
 static const struct column call_columns[] = {
 	{ "name", UNIT_TEXT, "function", "function", .get = get_function, AT(struct call_row, id) },
@@ -110,10 +79,7 @@ static int make_threads(struct rows *rows)
 	return 0;
 }
 
-static struct value get_allocated(const struct row *row, const void *of)
-{
-	return value_u64_if(row->rows->all != 0, *(const uint64_t *)of);
-}
+GETTER(get_allocated, uint64_t, it, value_u64_if(row->rows->all != 0, *it))
 
 static const void *recorded(const struct row *row)
 {
@@ -216,25 +182,11 @@ static int make_processes(struct rows *rows)
 	return 0;
 }
 
-static struct value get_parent(const struct row *row, const void *of)
-{
-	return value_u64(((const struct process_row *)of)->meta->parent);
-}
-
-static struct value get_process_device(const struct row *row, const void *of)
-{
-	return value_u64_if(row->r->stream_rows.n, ((const struct process_row *)of)->device_ns);
-}
-
-static struct value get_executable(const struct row *row, const void *of)
-{
-	return value_text(((const struct process_row *)of)->meta->executable);
-}
-
-static struct value get_arguments(const struct row *row, const void *of)
-{
-	return value_text(((const struct process_row *)of)->meta->arguments);
-}
+GETTER(get_parent, struct process_row, it, value_u64(it->meta->parent))
+GETTER(get_process_device, struct process_row, it,
+	value_u64_if(row->r->stream_rows.n, it->device_ns))
+GETTER(get_executable, struct process_row, it, value_text(it->meta->executable))
+GETTER(get_arguments, struct process_row, it, value_text(it->meta->arguments))
 
 /* The command line, or the executable where nobody knows it. */
 static struct value get_program(const struct row *row, const void *of)
@@ -266,7 +218,6 @@ const struct section section_processes = {
 	.facets = FACET(THREADS) | FACET(DEVICE),
 	.columns = process_columns,
 	.make = make_processes,
-	.fini = rows_free,
 	.shown = "pid,threads,calls,launches,timed_driver_calls_ns,sync_ns,device_total_ns,"
 		 "allocated_bytes,executable",
 };
@@ -280,10 +231,7 @@ static struct value get_error(const struct row *row, const void *of)
 	return value_text(decode_result(row->r->decoder, fn, f->code));
 }
 
-static struct value get_probe(const struct row *row, const void *of)
-{
-	return value_text(failure_probe(row->r, of));
-}
+GETTER(get_probe, void, of, value_text(failure_probe(row->r, of)))
 
 static const struct column failure_columns[] = {
 	{ "name", UNIT_TEXT, "function", "function", .get = get_function,

@@ -15,28 +15,11 @@ static struct value rate(uint64_t bytes, uint64_t ns)
 
 /* ---- as it was asked for ---- */
 
-static struct value get_bytes(const struct row *row, const void *of)
-{
-	const struct moved_row *m = of;
-	return value_u64_if(!report_is_off(row->r) && (m->sized || !m->count), m->bytes);
-}
-
-static struct value get_mean(const struct row *row, const void *of)
-{
-	const struct moved_row *m = of;
-	return m->sized ? value_u64(m->bytes / m->sized) : value_null();
-}
-
-static struct value get_device_total(const struct row *row, const void *of)
-{
-	return value_u64_if(row->r->device_copies.n, ((const struct moved_row *)of)->device_ns);
-}
-
-static struct value get_rate(const struct row *row, const void *of)
-{
-	const struct moved_row *m = of;
-	return rate(m->bytes, m->sized_ns);
-}
+GETTER(get_bytes, struct moved_row, m,
+	value_u64_if(!report_is_off(row->r) && (m->sized || !m->count), m->bytes))
+GETTER(get_mean, struct moved_row, m, m->sized ? value_u64(m->bytes / m->sized) : value_null())
+GETTER(get_device_total, struct moved_row, it, value_u64_if(row->r->device_copies.n, it->device_ns))
+GETTER(get_rate, struct moved_row, m, rate(m->bytes, m->sized_ns))
 
 static const void *recorded(const struct row *row)
 {
@@ -97,27 +80,12 @@ const struct section section_memsets = {
 
 /* ---- as devices did it ---- */
 
-static struct value get_kind(const struct row *row, const void *of)
-{
-	return value_text(((const struct copy_row *)of)->is_memset ? "memset" : "memcpy");
-}
-
-static struct value get_direction(const struct row *row, const void *of)
-{
-	return value_text(copy_direction_name(((const struct copy_row *)of)->what));
-}
-
-static struct value get_from(const struct row *row, const void *of)
-{
-	const struct copy_row *c = of;
-	return value_text(c->is_memset ? NULL : activity_memory_kind_name(c->from));
-}
-
-static struct value get_to(const struct row *row, const void *of)
-{
-	const struct copy_row *c = of;
-	return value_text(activity_memory_kind_name(c->is_memset ? c->from : c->to));
-}
+GETTER(get_kind, struct copy_row, it, value_text(it->is_memset ? "memset" : "memcpy"))
+GETTER(get_direction, struct copy_row, it, value_text(copy_direction_name(it->what)))
+GETTER(get_from, struct copy_row, c,
+	value_text(c->is_memset ? NULL : activity_memory_kind_name(c->from)))
+GETTER(get_to, struct copy_row, c,
+	value_text(activity_memory_kind_name(c->is_memset ? c->from : c->to)))
 
 /* "HtoD, pageable to device" */
 static struct value get_route(const struct row *row, const void *of)
@@ -138,22 +106,9 @@ static const void *sized(const struct row *row)
 	return c->sized ? c : NULL;
 }
 
-static struct value get_mean_bytes(const struct row *row, const void *of)
-{
-	const struct copy_row *c = of;
-	return value_u64(c->bytes / c->sized);
-}
-
-static struct value get_p50(const struct row *row, const void *of)
-{
-	return value_u64(hist_at(&((const struct copy_row *)of)->hist, 0.5));
-}
-
-static struct value get_device_rate(const struct row *row, const void *of)
-{
-	const struct copy_row *c = of;
-	return rate(c->bytes, c->sized_ns);
-}
+GETTER(get_mean_bytes, struct copy_row, c, value_u64(c->bytes / c->sized))
+GETTER(get_p50, struct copy_row, it, value_u64(hist_at(&it->hist, 0.5)))
+GETTER(get_device_rate, struct copy_row, c, rate(c->bytes, c->sized_ns))
 
 static const struct column device_copy_columns[] = {
 	{ "kind", UNIT_TEXT, "kind", "`memcpy` or `memset`", .get = get_kind },

@@ -18,20 +18,9 @@ static int make_gpu(struct rows *rows)
 	return 0;
 }
 
-static struct value get_measured(const struct row *row, const void *of)
-{
-	return value_bool(((const struct gpu *)of)->reached_gb_per_s > 0);
-}
-
-static struct value get_bandwidth(const struct row *row, const void *of)
-{
-	return value_real(gpu_bandwidth_ceiling(of) * 1e9);
-}
-
-static struct value get_peak_bandwidth(const struct row *row, const void *of)
-{
-	return value_real(((const struct gpu *)of)->dram_gb_per_s * 1e9);
-}
+GETTER(get_measured, struct gpu, it, value_bool(it->reached_gb_per_s > 0))
+GETTER(get_bandwidth, void, of, value_real(gpu_bandwidth_ceiling(of) * 1e9))
+GETTER(get_peak_bandwidth, struct gpu, it, value_real(it->dram_gb_per_s * 1e9))
 
 /* A column of FLOPs by unit: a key is left out where nobody knows it. */
 #define UNIT_FLOPS_OF(unit)                                                                        \
@@ -172,40 +161,19 @@ const struct section section_gpu_slow = {
 	.facets = FACET(GPU_STATES),
 	.columns = slow_columns,
 	.make = make_slow,
-	.fini = rows_free,
 	.shown = "device,start_ns,duration_ns,sm_clock_mhz,of_highest,kernel_ns,why",
 	.each = sizeof(struct gpu_slow),
 };
 
-static struct value get_slow(const struct row *row, const void *of)
-{
-	const struct gpu_state *g = of;
-	return (struct value){ .kind = VALUE_LIST, .list = g->slow.v, .n = g->slow.n };
-}
+GETTER(get_slow, struct gpu_state, g,
+	(struct value){ .kind = VALUE_LIST, .list = g->slow.v, .n = g->slow.n })
 
 /* A metric is an object of three values in JSON, and null where the GPU does not tell it. */
-static struct value get_unknown(const struct row *row, const void *of)
-{
-	return ((const struct gpu_range *)of)->count ? value_absent() : value_null();
-}
+GETTER(get_unknown, struct gpu_range, it, it->count ? value_absent() : value_null())
 
-static struct value get_low(const struct row *row, const void *of)
-{
-	const struct gpu_range *r = of;
-	return r->count ? value_real(r->low) : value_absent();
-}
-
-static struct value get_median(const struct row *row, const void *of)
-{
-	const struct gpu_range *r = of;
-	return r->count ? value_real(r->median) : value_absent();
-}
-
-static struct value get_high(const struct row *row, const void *of)
-{
-	const struct gpu_range *r = of;
-	return r->count ? value_real(r->high) : value_absent();
-}
+GETTER(get_low, struct gpu_range, r, r->count ? value_real(r->low) : value_absent())
+GETTER(get_median, struct gpu_range, r, r->count ? value_real(r->median) : value_absent())
+GETTER(get_high, struct gpu_range, r, r->count ? value_real(r->high) : value_absent())
 
 /* The same of whole numbers. */
 static struct value whole(const struct gpu_range *r, double value)

@@ -32,10 +32,7 @@ static const void *kernel_bound(const struct row *row)
 	return w ? &w->roofline : &unknown;
 }
 
-static struct value get_family(const struct row *row, const void *of)
-{
-	return value_text(list_kernel_family(((const struct kernel_row *)of)->name));
-}
+GETTER(get_family, struct kernel_row, it, value_text(list_kernel_family(it->name)))
 
 static struct value get_host_total(const struct row *row, const void *of)
 {
@@ -44,34 +41,12 @@ static struct value get_host_total(const struct row *row, const void *of)
 	return value_u64_if(launched || k->host_ticks, trace_span_ns(row->r->trace, k->host_ticks));
 }
 
-static struct value get_kernel_share(const struct row *row, const void *of)
-{
-	const struct activity_row *w = of;
-	return row->rows->all > 0 ? value_real((double)w->total_ns / row->rows->all) : value_null();
-}
-
-static struct value get_estimate_error(const struct row *row, const void *of)
-{
-	const struct activity_row *w = of;
-	return w->total_ns ? value_real(w->error_ns / (double)w->total_ns) : value_null();
-}
-
-static struct value get_queued(const struct row *row, const void *of)
-{
-	const struct activity_row *w = of;
-	return value_u64_if(w->queued_count, w->queued_ns);
-}
-
-static struct value get_starved(const struct row *row, const void *of)
-{
-	const struct activity_row *w = of;
-	return value_u64_if(w->queued_count && !row->r->sampled, w->starved_ns);
-}
-
-static struct value get_path(const struct row *row, const void *of)
-{
-	return value_u64_if(!row->r->sampled, ((const struct activity_row *)of)->path_ns);
-}
+GETTER(get_estimate_error, struct activity_row, w,
+	w->total_ns ? value_real(w->error_ns / (double)w->total_ns) : value_null())
+GETTER(get_queued, struct activity_row, w, value_u64_if(w->queued_count, w->queued_ns))
+GETTER(get_starved, struct activity_row, w,
+	value_u64_if(w->queued_count && !row->r->sampled, w->starved_ns))
+GETTER(get_path, struct activity_row, it, value_u64_if(!row->r->sampled, it->path_ns))
 
 static const struct column kernel_columns[] = {
 	{ "name", UNIT_KERNEL, "kernel", "demangled", .get = get_text,
@@ -97,7 +72,8 @@ static const struct column kernel_columns[] = {
 	{ "estimate_error", UNIT_SHARE, "±", "`device_total_estimate_error_ns` of the estimate",
 		.get = get_estimate_error, .find = kernel_activity, .text_only = true },
 	{ "share", UNIT_SHARE, "share", "of the time of all kernels on devices",
-		.get = get_kernel_share, .find = kernel_activity, .sums = true },
+		.get = get_share_of_all, .find = kernel_activity, AT(struct activity_row, total_ns),
+		.sums = true },
 	{ "queued_ns", UNIT_NS, "queued", "sum of the times from the launch's return to the start",
 		.get = get_queued, .find = kernel_activity },
 	{ "launch_starved_ns", UNIT_NS, "starved",
@@ -152,16 +128,7 @@ const struct section section_kernels = {
 };
 /* ---- all that ran, by name ---- */
 
-static struct value get_activity_kind(const struct row *row, const void *of)
-{
-	return value_text(activity_kind_name(*(const uint16_t *)of));
-}
-
-static struct value get_activity_bytes(const struct row *row, const void *of)
-{
-	const struct activity_row *w = of;
-	return value_u64_if(w->sized, w->bytes);
-}
+GETTER(get_activity_bytes, struct activity_row, w, value_u64_if(w->sized, w->bytes))
 
 static const struct column activity_columns[] = {
 	{ "name", UNIT_KERNEL, "name", "demangled", .get = get_text,
@@ -202,12 +169,6 @@ static int make_of_wall(struct rows *rows)
 	return 0;
 }
 
-static struct value get_busy_share(const struct row *row, const void *of)
-{
-	const uint64_t ns = *(const uint64_t *)of;
-	return row->rows->all > 0 ? value_real((double)ns / row->rows->all) : value_null();
-}
-
 #define BUSY_SHARE_MEANING "`busy_ns` of the wall time in which recording was on"
 
 static const struct column device_columns[] = {
@@ -218,7 +179,7 @@ static const struct column device_columns[] = {
 		AT(struct device_row, count) },
 	{ "busy_ns", UNIT_NS, "busy", "time in which something ran", .get = get_u64,
 		AT(struct device_row, busy_ns) },
-	{ "busy_share", UNIT_SHARE, "busy share", BUSY_SHARE_MEANING, .get = get_busy_share,
+	{ "busy_share", UNIT_SHARE, "busy share", BUSY_SHARE_MEANING, .get = get_share_of_all,
 		AT(struct device_row, busy_ns) },
 	{ "kernel_ns", UNIT_NS, "kernels", "sum of the kernels' times, which may overlap",
 		.get = get_u64, AT(struct device_row, kernel_ns) },
@@ -253,7 +214,7 @@ static const struct column stream_columns[] = {
 		AT(struct stream_row, total_ns), .sums = true },
 	{ "busy_ns", UNIT_NS, "busy", "time in which something of it ran", .get = get_u64,
 		AT(struct stream_row, busy_ns) },
-	{ "busy_share", UNIT_SHARE, "busy share", BUSY_SHARE_MEANING, .get = get_busy_share,
+	{ "busy_share", UNIT_SHARE, "busy share", BUSY_SHARE_MEANING, .get = get_share_of_all,
 		AT(struct stream_row, busy_ns) },
 	{ "first_ns", UNIT_MOMENT, "first at", "when its first activity began",
 		.get = get_since_start, AT(struct stream_row, first_ns) },

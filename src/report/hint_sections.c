@@ -18,30 +18,11 @@ static int make_hints(struct rows *rows)
 	return 0;
 }
 
-static struct value get_id(const struct row *row, const void *of)
-{
-	return value_text(((const struct hint *)of)->rule->id);
-}
-
-static struct value get_title(const struct row *row, const void *of)
-{
-	return value_text(((const struct hint *)of)->rule->title);
-}
-
-static struct value get_rule(const struct row *row, const void *of)
-{
-	return value_text(((const struct hint *)of)->rule->when);
-}
-
-static struct value get_advice(const struct row *row, const void *of)
-{
-	return value_text(hint_advice(row->r->hints, ((const struct hint *)of)->rule));
-}
-
-static struct value get_gain_pct(const struct row *row, const void *of)
-{
-	return value_real(100 * ((const struct hint *)of)->gain);
-}
+GETTER(get_id, struct hint, it, value_text(it->rule->id))
+GETTER(get_title, struct hint, it, value_text(it->rule->title))
+GETTER(get_rule, struct hint, it, value_text(it->rule->when))
+GETTER(get_advice, struct hint, it, value_text(hint_advice(row->r->hints, it->rule)))
+GETTER(get_gain_pct, struct hint, it, value_real(100 * it->gain))
 
 static double gain_ns(const struct row *row, const struct hint *h)
 {
@@ -69,10 +50,7 @@ static struct value get_gain_of_step(const struct row *row, const void *of)
 	return value_u64((uint64_t)(h->gain * step));
 }
 
-static struct value get_confidence_word(const struct row *row, const void *of)
-{
-	return value_text(hint_confidence_word(((const struct hint *)of)->confidence));
-}
+GETTER(get_confidence_word, struct hint, it, value_text(hint_confidence_word(it->confidence)))
 
 static struct value get_hint_text(const struct row *row, const void *of)
 {
@@ -128,11 +106,8 @@ static int make_of_hints(struct rows *rows)
 	return 0;
 }
 
-static struct value get_together(const struct row *row, const void *of)
-{
-	const struct hints *h = of;
-	return h->counted_ns ? value_u64((uint64_t)hint_gain_ns(h, h->together)) : value_null();
-}
+GETTER(get_together, struct hints, h,
+	h->counted_ns ? value_u64((uint64_t)hint_gain_ns(h, h->together)) : value_null())
 
 static const struct column sum_columns[] = {
 	{ "hints_of_ns", UNIT_NS, "analysed", "the analysed time, of which `gain_pct` is a share",
@@ -229,10 +204,7 @@ static int make_causes(struct rows *rows)
 	return 0;
 }
 
-static struct value get_cause(const struct row *row, const void *of)
-{
-	return value_text(gap_cause_name[((const struct cause_row *)of)->cause]);
-}
+GETTER(get_cause, struct cause_row, it, value_text(gap_cause_name[it->cause]))
 
 static const struct column cause_columns[] = {
 	{ "cause", UNIT_TEXT, "cause",
@@ -254,6 +226,5 @@ const struct section section_hints_idle_gaps = {
 	.facets = FACET(HINTS),
 	.columns = cause_columns,
 	.make = make_causes,
-	.fini = rows_free,
 	.each = sizeof(struct cause_row),
 };

@@ -69,10 +69,7 @@ static int make_details(struct rows *rows)
 }
 
 /* An object that has columns of its own, or null in its place. */
-static struct value get_nothing(const struct row *row, const void *of)
-{
-	return value_absent();
-}
+GETTER(get_nothing, void, of, value_absent())
 
 static struct value get_rate(const struct row *row, const void *of)
 {
@@ -82,16 +79,9 @@ static struct value get_rate(const struct row *row, const void *of)
 	return value_real(bytes * 1e9 / (double)(r->wall_ns - r->off_ns));
 }
 
-static struct value get_pairs_per_launch(const struct row *row, const void *of)
-{
-	return value_real((double)*(const uint64_t *)of / (double)row->r->launches);
-}
-
-static struct value get_mark(const struct row *row, const void *of)
-{
-	const struct memory_growth *g = of;
-	return value_text(g->mark == MARK_KERNEL ? "launch" : "allocation");
-}
+GETTER(get_pairs_per_launch, uint64_t, it, value_real((double)*it / (double)row->r->launches))
+GETTER(get_mark, struct memory_growth, g,
+	value_text(g->mark == MARK_KERNEL ? "launch" : "allocation"))
 
 static struct value get_kernel(const struct row *row, const void *of)
 {
@@ -101,28 +91,13 @@ static struct value get_kernel(const struct row *row, const void *of)
 	return value_text(g->kernel ? g->kernel : "(unknown kernel)");
 }
 
-static struct value get_size_mark(const struct row *row, const void *of)
-{
-	const struct memory_growth *g = of;
-	return g->mark == MARK_SIZE ? value_u64(g->size) : value_absent();
-}
-
-static struct value get_busy(const struct row *row, const void *of)
-{
-	const struct memory_time *t = of;
-	return value_u64_if(t->timed == t->count, trace_span_ns(row->r->trace, t->busy_ticks));
-}
-
-static struct value get_share_of_run(const struct row *row, const void *of)
-{
-	return value_real(memory_time_share(row->r, NULL));
-}
-
-static struct value get_holders(const struct row *row, const void *of)
-{
-	const struct refusal *x = of;
-	return (struct value){ .kind = VALUE_LIST, .list = x->holder, .n = x->holders };
-}
+GETTER(get_size_mark, struct memory_growth, g,
+	g->mark == MARK_SIZE ? value_u64(g->size) : value_absent())
+GETTER(get_busy, struct memory_time, t,
+	value_u64_if(t->timed == t->count, trace_span_ns(row->r->trace, t->busy_ticks)))
+GETTER(get_share_of_run, void, of, value_real(memory_time_share(row->r, NULL)))
+GETTER(get_holders, struct refusal, x,
+	(struct value){ .kind = VALUE_LIST, .list = x->holder, .n = x->holders })
 
 static const struct column holder_columns[] = {
 	{ "pid", UNIT_ID, "pid", "process", .get = get_u32, AT(struct refusal_holder, pid) },
@@ -138,10 +113,7 @@ static const struct section holders = {
 	.each = sizeof(struct refusal_holder),
 };
 
-static struct value get_source(const struct row *row, const void *of)
-{
-	return value_text(reserved_source_name[*(const uint8_t *)of]);
-}
+GETTER(get_source, uint8_t, it, value_text(reserved_source_name[*it]))
 
 static struct value get_unused_share(const struct row *row, const void *of)
 {
@@ -150,17 +122,9 @@ static struct value get_unused_share(const struct row *row, const void *of)
 	return value_real(u->unused_area / u->reserved_area);
 }
 
-static struct value get_worst_unused(const struct row *row, const void *of)
-{
-	const struct memory_unused *u = of;
-	return value_u64(u->worst_reserved - u->worst_live);
-}
-
-static struct value get_worst_share(const struct row *row, const void *of)
-{
-	const struct memory_unused *u = of;
-	return value_share(u->worst_reserved - u->worst_live, u->worst_reserved);
-}
+GETTER(get_worst_unused, struct memory_unused, u, value_u64(u->worst_reserved - u->worst_live))
+GETTER(get_worst_share, struct memory_unused, u,
+	value_share(u->worst_reserved - u->worst_live, u->worst_reserved))
 
 const struct section section_memory_worst = {
 	.columns = memory_live_columns,
@@ -316,7 +280,6 @@ const struct section section_memory_details = {
 		     "mapped.peak_bytes," VMM "mapped.at_exit_bytes," VMM "backed.peak_bytes," VMM
 		     "backed.at_exit_bytes," VMM "segments.peak_bytes," VMM
 		     "segments.at_exit_bytes," VMM "unknown",
-	.fini = rows_free,
 };
 
 /* ---- allocations by what they have in common ---- */
@@ -325,18 +288,10 @@ const struct section section_memory_details = {
 	"count,bytes,mean_bytes,mean_lifetime_ns,at_peak_bytes,at_peak_count,live_at_exit_bytes,"  \
 	"live_at_exit_count,"
 
-static struct value get_lifetime(const struct row *row, const void *of)
-{
-	const struct memory_row *m = of;
-	return m->freed ? value_u64(trace_span_ns(row->r->trace, m->lifetime_ticks / m->freed))
-			: value_null();
-}
-
-static struct value get_mean(const struct row *row, const void *of)
-{
-	const struct memory_row *m = of;
-	return value_u64(m->allocs ? m->bytes / m->allocs : 0);
-}
+GETTER(get_lifetime, struct memory_row, m,
+	m->freed ? value_u64(trace_span_ns(row->r->trace, m->lifetime_ticks / m->freed))
+		 : value_null())
+GETTER(get_mean, struct memory_row, m, value_u64(m->allocs ? m->bytes / m->allocs : 0))
 
 #define ALLOCATIONS                                                                                \
 	{ "count", UNIT_COUNT, "allocs", "allocations", .get = get_u64,                            \
@@ -360,10 +315,7 @@ static struct value get_mean(const struct row *row, const void *of)
 			.get = get_u64, AT(struct memory_row, live_bytes)                          \
 	}
 
-static struct value get_call(const struct row *row, const void *of)
-{
-	return function_name(row, (uint32_t)((const struct memory_row *)of)->key);
-}
+GETTER(get_call, struct memory_row, it, function_name(row, (uint32_t)it->key))
 
 static const struct column call_columns[] = {
 	{ "name", UNIT_TEXT, "call", "function", .get = get_call },
@@ -579,7 +531,6 @@ const struct section section_memory_space = {
 	.make = make_space,
 	.shown = "live_bytes,span_bytes,free_bytes,largest_free_extent_bytes,free_extents,"
 		 "fragmentation,kind,when,of",
-	.fini = rows_free,
 };
 
 /* ---- the whole ---- */

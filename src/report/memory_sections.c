@@ -53,12 +53,8 @@ static struct value get_live_count(const struct row *row, const void *of)
 	return live(row, of, ((const struct memory_use *)of)->live);
 }
 
-static struct value get_leaked(const struct row *row, const void *of)
-{
-	const struct report *r = of;
-	return value_u64_if(
-		r->memory_detail->leaks_known && !report_is_off(r), r->gpu_memory.live_bytes);
-}
+GETTER(get_leaked, struct report, r,
+	value_u64_if(r->memory_detail->leaks_known && !report_is_off(r), r->gpu_memory.live_bytes))
 
 static struct value get_fragmentation(const struct row *row, const void *of)
 {
@@ -69,12 +65,9 @@ static struct value get_fragmentation(const struct row *row, const void *of)
 	return value_real(known ? share : NAN);
 }
 
-static struct value get_peak_at(const struct row *row, const void *of)
-{
-	const struct report *r = of;
-	return value_u64_if(
-		r->gpu_memory.peak_bytes, trace_since_ns(r->trace, r->memory_detail->peak_ticks));
-}
+GETTER(get_peak_at, struct report, r,
+	value_u64_if(
+		r->gpu_memory.peak_bytes, trace_since_ns(r->trace, r->memory_detail->peak_ticks)))
 
 /* Null where too few iterations are known. */
 static const void *growth(const struct row *row)
@@ -171,10 +164,7 @@ static struct value get_kind(const struct row *row, const void *of)
 	return value_text(memory_kind_name[kind]);
 }
 
-static struct value get_block_function(const struct row *row, const void *of)
-{
-	return function_name(row, ((const struct live_block *)of)->fn_id);
-}
+GETTER(get_block_function, struct live_block, it, function_name(row, it->fn_id))
 
 /* The stack of a block, in recordings with call stacks. */
 static const void *block_stack(const struct row *row)
@@ -216,15 +206,8 @@ static const void *time_call(const struct row *row)
 	return ((const struct memory_call_time *)row->at)->call;
 }
 
-static struct value get_waits(const struct row *row, const void *of)
-{
-	return value_bool(((const struct call_row *)of)->memory_call == MEMORY_CALL_WAITS);
-}
-
-static struct value get_share_of_run(const struct row *row, const void *of)
-{
-	return value_real(memory_time_share(row->r, of));
-}
+GETTER(get_waits, struct call_row, it, value_bool(it->memory_call == MEMORY_CALL_WAITS))
+GETTER(get_share_of_run, void, of, value_real(memory_time_share(row->r, of)))
 
 /* Durations from 2^n ns to less than twice that. */
 struct time_class {

@@ -26,34 +26,14 @@ static int make_operators(struct rows *rows)
 	return 0;
 }
 
-static struct value get_kind(const struct row *row, const void *of)
-{
-	return value_text(range_kind_name(*(const uint16_t *)of));
-}
-
 /* The values of devices, if they were recorded. */
 static const void *timed(const struct row *row)
 {
 	return report_has_device_times(row->r) ? row->at : NULL;
 }
 
-static struct value get_share(const struct row *row, const void *of)
-{
-	const uint64_t ns = *(const uint64_t *)of;
-	return row->rows->all > 0 ? value_real((double)ns / row->rows->all) : value_null();
-}
-
-static struct value get_host_p50(const struct row *row, const void *of)
-{
-	const struct hist *h = of;
-	return value_u64_if(h->count, trace_span_ns(row->r->trace, hist_at(h, 0.5)));
-}
-
-static struct value get_p50(const struct row *row, const void *of)
-{
-	const struct hist *h = of;
-	return value_u64_if(h->count, hist_at(h, 0.5));
-}
+GETTER(get_host_p50, struct hist, h,
+	value_u64_if(h->count, trace_span_ns(row->r->trace, hist_at(h, 0.5))))
 
 static const void *no_operator(const struct row *row)
 {
@@ -77,7 +57,7 @@ static const void *operator_bound(const struct row *row)
 #define OPERATOR                                                                                   \
 	{ "name", UNIT_TEXT, "name", "name", .get = get_text, AT(struct operator_row, name) },     \
 		{ "kind", UNIT_TEXT, "kind", "`operator`, `annotation`, `nvtx` …",                 \
-			.get = get_kind, AT(struct operator_row, kind) },                          \
+			.get = get_range_kind, AT(struct operator_row, kind) },                    \
 		{ "count", UNIT_COUNT, "count", "how often it ran", .get = get_u64,                \
 			AT(struct operator_row, count) },                                          \
 		{ "device_count", UNIT_COUNT, "activities",                                        \
@@ -88,11 +68,11 @@ static const void *operator_bound(const struct row *row)
 		{ "device_total_ns", UNIT_NS, "total", "the same with those of ranges inside",     \
 			.get = get_u64, .find = timed, AT(struct operator_row, device_total_ns) }, \
 		{ "total_share", UNIT_SHARE, "total share", "`device_total_ns` of all that ran",   \
-			.get = get_share, .find = timed,                                           \
+			.get = get_share_of_all, .find = timed,                                    \
 			AT(struct operator_row, device_total_ns) },                                \
 		{ "share", UNIT_SHARE, "share", "`device_self_ns` of that of all operators",       \
-			.get = get_share, .find = timed, AT(struct operator_row, device_self_ns),  \
-			.sums = true },                                                            \
+			.get = get_share_of_all, .find = timed,                                    \
+			AT(struct operator_row, device_self_ns), .sums = true },                   \
 		{ "host_self_ns", UNIT_NS, "host self",                                            \
 			"time on the host without the ranges inside", .get = get_span,             \
 			AT(struct operator_row, host_self_ticks), .sums = true },                  \
@@ -101,12 +81,12 @@ static const void *operator_bound(const struct row *row)
 		{ "host_p50_ns", UNIT_NS, "median host", "of one", .get = get_host_p50,            \
 			AT(struct operator_row, host_hist) },                                      \
 		{ "device_p50_ns", UNIT_NS, "median", "of one: the total on devices",              \
-			.get = get_p50, AT(struct operator_row, device_hist) },                    \
+			.get = get_hist_p50, AT(struct operator_row, device_hist) },               \
 		{ "span_p50_ns", UNIT_NS, "median span on device",                                 \
 			"of one: from the start of the first GPU activity that was launched "      \
 			"inside to the end of the last, idle gaps included; not of operators",     \
-			.get = get_p50, .find = no_operator, AT(struct operator_row, span_hist),   \
-			.absent = true },                                                          \
+			.get = get_hist_p50, .find = no_operator,                                  \
+			AT(struct operator_row, span_hist), .absent = true },                      \
 		ROOFLINE(operator_bound, false)
 
 static const struct column operator_columns[] = {
@@ -186,7 +166,7 @@ const struct section section_operators_by_shape = {
 
 static const struct column span_columns[] = {
 	{ "name", UNIT_TEXT, "name", "name", .get = get_text, AT(struct span_row, name) },
-	{ "kind", UNIT_TEXT, "kind", "`nvtx span`, `nvtx mark` …", .get = get_kind,
+	{ "kind", UNIT_TEXT, "kind", "`nvtx span`, `nvtx mark` …", .get = get_range_kind,
 		AT(struct span_row, kind) },
 	{ "count", UNIT_COUNT, "count", "how often", .get = get_u64, AT(struct span_row, count) },
 	{ "host_total_ns", UNIT_NS, "host", "time on the host", .get = get_span,

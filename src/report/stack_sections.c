@@ -21,11 +21,8 @@ static struct value get_filled(const struct row *row, const void *of)
 	return value_text(*text ? text : NULL);
 }
 
-static struct value get_language(const struct row *row, const void *of)
-{
-	const struct stack_frame *f = of;
-	return value_text(f->kind == CALLER_PYTHON ? "python" : "native");
-}
+GETTER(get_language, struct stack_frame, f,
+	value_text(f->kind == CALLER_PYTHON ? "python" : "native"))
 
 static const struct column frame_columns[] = {
 	{ "function", UNIT_TEXT, "function", "demangled; empty: not known", .get = get_text,
@@ -77,10 +74,7 @@ static struct value get_end(const struct row *row, const void *of)
 	return value_text(end == STACK_WHOLE ? "whole" : end == STACK_CUT ? "cut" : "unknown");
 }
 
-static struct value get_caller_function(const struct row *row, const void *of)
-{
-	return function_name(row, *(const uint16_t *)of);
-}
+GETTER(get_caller_function, uint16_t, it, function_name(row, *it))
 
 static struct value get_caller_mean(const struct row *row, const void *of)
 {
@@ -127,17 +121,9 @@ const struct section section_callers = {
 	.note = "Names in full: --full-names.  Lines are known of Python, and of code that was built with -g.",
 };
 
-static struct value get_callers(const struct row *row, const void *of)
-{
-	return (struct value){
-		.kind = VALUE_LIST, .list = row->r->callers.v, .n = row->r->callers.n
-	};
-}
-
-static struct value get_samples(const struct row *row, const void *of)
-{
-	return value_u64(row->r->stacks->samples.n);
-}
+GETTER(get_callers, void, of,
+	(struct value){ .kind = VALUE_LIST, .list = row->r->callers.v, .n = row->r->callers.n })
+GETTER(get_samples, void, of, value_u64(row->r->stacks->samples.n))
 
 static const struct column stacks_columns[] = {
 	{ "count", UNIT_COUNT, "calls", "calls whose stack was kept", .get = get_samples },

@@ -20,20 +20,11 @@ static int make_trace(struct rows *rows)
 	return 0;
 }
 
-static struct value get_form(const struct row *row, const void *of)
-{
-	return value_text(row->r->trace->header.form == TRACE_PACKED ? "packed" : "raw");
-}
-
-static struct value get_mode(const struct row *row, const void *of)
-{
-	return value_text(row->r->trace->header.mode == TRACE_FLIGHT ? "flight" : "file");
-}
-
-static struct value get_finished(const struct row *row, const void *of)
-{
-	return value_bool(row->r->trace->header.state == TRACE_FINISHED);
-}
+GETTER(get_form, void, of,
+	value_text(row->r->trace->header.form == TRACE_PACKED ? "packed" : "raw"))
+GETTER(get_mode, void, of,
+	value_text(row->r->trace->header.mode == TRACE_FLIGHT ? "flight" : "file"))
+GETTER(get_finished, void, of, value_bool(row->r->trace->header.state == TRACE_FINISHED))
 
 static struct value get_exit_status(const struct row *row, const void *of)
 {
@@ -53,10 +44,7 @@ static const void *part(const struct row *row)
 	return row->r->trace->parts.n ? row->r->trace : NULL;
 }
 
-static struct value get_parts(const struct row *row, const void *of)
-{
-	return value_u64(row->r->trace->parts.n);
-}
+GETTER(get_parts, void, of, value_u64(row->r->trace->parts.n))
 
 #define PART_OF(key, unit, heading, meaning, value, member)                                        \
 	{                                                                                          \
@@ -132,10 +120,7 @@ static struct value get_clock_hz(const struct row *row, const void *of)
 	return hz > 0 ? value_u64((uint64_t)(hz + 0.5)) : value_null();
 }
 
-static struct value get_device_name(const struct row *row, const void *of)
-{
-	return value_text(row->r->meta.names.v[*(const uint32_t *)of].text);
-}
+GETTER(get_device_name, uint32_t, it, value_text(row->r->meta.names.v[*it].text))
 
 /* Null where it is 0: the file does not say. */
 static const struct column said_columns[] = {
@@ -173,7 +158,6 @@ const struct section section_provenance_devices = {
 	.of = OF_GPU,
 	.columns = said_columns,
 	.make = make_said,
-	.fini = rows_free,
 	.nested = true,
 };
 
@@ -225,7 +209,6 @@ const struct section section_summary = {
 	.facets = FACET(HINTS),
 	.columns = summary_columns,
 	.make = make_summary,
-	.fini = rows_free,
 	.texts = true,
 };
 
@@ -247,15 +230,8 @@ const struct section section_warnings = {
 
 /* ---- totals ---- */
 
-static struct value get_processes(const struct row *row, const void *of)
-{
-	return value_u64(row->r->trace->processes.n);
-}
-
-static struct value get_threads(const struct row *row, const void *of)
-{
-	return value_u64(row->r->threads.n);
-}
+GETTER(get_processes, void, of, value_u64(row->r->trace->processes.n))
+GETTER(get_threads, void, of, value_u64(row->r->threads.n))
 
 static struct value get_probes(const struct row *row, const void *of)
 {
@@ -266,10 +242,7 @@ static struct value get_probes(const struct row *row, const void *of)
 	return value_u64_if(known >= r->errors, failures_probed(r));
 }
 
-static struct value get_overwritten(const struct row *row, const void *of)
-{
-	return value_u64(load_relaxed(&row->r->trace->header.overwritten));
-}
+GETTER(get_overwritten, void, of, value_u64(load_relaxed(&row->r->trace->header.overwritten)))
 
 /* Calls: of some traces nobody counted them. */
 static const void *counted(const struct row *row)
@@ -320,10 +293,7 @@ static const void *reconstructed(const struct row *row)
 	return row->r->reconstructed ? row->r : NULL;
 }
 
-static struct value get_rounded(const struct row *row, const void *of)
-{
-	return value_u64(sat_from(*(const double *)of + 0.5));
-}
+GETTER(get_rounded, double, it, value_u64(sat_from(*it + 0.5)))
 
 static struct value get_least(const struct row *row, const void *of)
 {
@@ -331,10 +301,7 @@ static struct value get_least(const struct row *row, const void *of)
 	return isnan(ns) ? value_null() : value_u64(sat_from(ns));
 }
 
-static struct value get_most(const struct row *row, const void *of)
-{
-	return value_u64(sat_from(report_sampled_most_ns(row->r) + 0.5));
-}
+GETTER(get_most, void, of, value_u64(sat_from(report_sampled_most_ns(row->r) + 0.5)))
 
 static const struct column total_columns[] = {
 	{ "wall_ns", UNIT_NS, "wall time", "wall time", .get = get_u64,

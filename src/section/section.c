@@ -19,77 +19,25 @@ struct value value_text(const char *text)
 		    : value_null();
 }
 
-struct value get_u64(const struct row *row, const void *of)
-{
-	return value_u64(*(const uint64_t *)of);
-}
-
-struct value get_u32(const struct row *row, const void *of)
-{
-	return value_u64(*(const uint32_t *)of);
-}
-
-struct value get_nonzero(const struct row *row, const void *of)
-{
-	const uint64_t u64 = *(const uint64_t *)of;
-	return value_u64_if(u64, u64);
-}
-
-struct value get_nonzero_u32(const struct row *row, const void *of)
-{
-	const uint32_t u32 = *(const uint32_t *)of;
-	return value_u64_if(u32, u32);
-}
-
-struct value get_u16(const struct row *row, const void *of)
-{
-	return value_u64(*(const uint16_t *)of);
-}
-
-struct value get_size(const struct row *row, const void *of)
-{
-	return value_u64(*(const size_t *)of);
-}
+SHARED_GETTER(get_u64, uint64_t, it, value_u64(*it))
+SHARED_GETTER(get_u32, uint32_t, it, value_u64(*it))
+SHARED_GETTER(get_nonzero, uint64_t, u64, value_u64_if(*u64, *u64))
+SHARED_GETTER(get_nonzero_u32, uint32_t, u32, value_u64_if(*u32, *u32))
+SHARED_GETTER(get_u16, uint16_t, it, value_u64(*it))
+SHARED_GETTER(get_size, size_t, it, value_u64(*it))
 
 struct value get_text(const struct row *row, const void *of)
 {
 	return value_text(*(const char *const *)of);
 }
 
-struct value get_chars(const struct row *row, const void *of)
-{
-	return value_text(of);
-}
-
-struct value get_real(const struct row *row, const void *of)
-{
-	return value_real(*(const double *)of);
-}
-
-struct value get_bool(const struct row *row, const void *of)
-{
-	return value_bool(*(const bool *)of);
-}
-
-struct value get_dim3(const struct row *row, const void *of)
-{
-	return value_dim3(of);
-}
-
-struct value get_span(const struct row *row, const void *of)
-{
-	return value_u64(trace_span_ns(row->r->trace, *(const uint64_t *)of));
-}
-
-struct value get_since(const struct row *row, const void *of)
-{
-	return value_u64(trace_since_ns(row->r->trace, *(const uint64_t *)of));
-}
-
-struct value get_since_start(const struct row *row, const void *of)
-{
-	return value_u64(rows_since(row->rows, *(const uint64_t *)of));
-}
+SHARED_GETTER(get_chars, void, of, value_text(of))
+SHARED_GETTER(get_real, double, it, value_real(*it))
+SHARED_GETTER(get_bool, bool, it, value_bool(*it))
+SHARED_GETTER(get_dim3, void, of, value_dim3(of))
+SHARED_GETTER(get_span, uint64_t, it, value_u64(trace_span_ns(row->r->trace, *it)))
+SHARED_GETTER(get_since, uint64_t, it, value_u64(trace_since_ns(row->r->trace, *it)))
+SHARED_GETTER(get_since_start, uint64_t, it, value_u64(rows_since(row->rows, *it)))
 
 struct value get_pid(const struct row *row, const void *of)
 {
@@ -109,10 +57,7 @@ struct value function_name(const struct row *row, uint32_t id)
 	return value_text(row->text);
 }
 
-struct value get_function(const struct row *row, const void *of)
-{
-	return function_name(row, *(const uint32_t *)of);
-}
+SHARED_GETTER(get_function, uint32_t, it, function_name(row, *it))
 
 struct value column_get(const struct column *c, const struct row *row)
 {
@@ -173,11 +118,6 @@ void rows_own(struct rows *rows, void *v, size_t n, size_t each)
 	rows->own = v;
 }
 
-void rows_free(struct rows *rows)
-{
-	free(rows->own);
-}
-
 uint64_t rows_since(const struct rows *rows, uint64_t ns)
 {
 	const uint64_t start = rows->r->trace->header.start.mono_ns;
@@ -229,6 +169,8 @@ void section_close(struct rows *rows)
 {
 	if (rows->section->fini)
 		rows->section->fini(rows);
+	else
+		free(rows->own);
 	demangled_fini(&rows->names);
 }
 

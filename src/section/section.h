@@ -132,16 +132,15 @@ struct rows {
 	const void *v;
 	size_t n, each;
 	bool absent; /* this recording lacks the section: JSON leaves it out */
-	void *own;   /* what fini() frees */
+	void *own;   /* what section_close() frees, unless the section has fini() */
 	double all;  /* that shares are of, where make() knows it */
 	struct demangled names;
 	_Alignas(8) char text[ROW_TEXT];
 };
 
-/* For make(): rows that live elsewhere, and an array that rows_free() frees. */
+/* For make(): rows that live elsewhere, and an array of their own. */
 void rows_take(struct rows *rows, const void *v, size_t n, size_t each);
 void rows_own(struct rows *rows, void *v, size_t n, size_t each);
-void rows_free(struct rows *rows);
 
 /* Nanoseconds since the recording began, of a time of CLOCK_MONOTONIC; a name of the trace, and a
  * string of a process of it, demangled. */
@@ -197,6 +196,16 @@ struct value get_function(const struct row *row, const void *of); /* uint32_t id
 struct value function_name(const struct row *row, uint32_t id);
 
 #define AT(type, member) .offset = offsetof(type, member)
+
+/* A getter that is one expression of the struct that the column is `of`, here named `it`. */
+#define SHARED_GETTER(name, type, it, ...)                                                         \
+	struct value name(const struct row *row, const void *any)                                  \
+	{                                                                                          \
+		const type *it = any;                                                              \
+		(void)it;                                                                          \
+		return __VA_ARGS__;                                                                \
+	}
+#define GETTER(...) static SHARED_GETTER(__VA_ARGS__)
 
 /* ---- sections ---- */
 

@@ -5,6 +5,7 @@
 
 #include "base/expect.h"
 #include "model/roofline.h"
+#include "trace/activity.h"
 
 #include "base/banned.h"
 
@@ -12,6 +13,12 @@ static struct value whole(double value)
 {
 	return value_u64(sat_from(value + 0.5));
 }
+
+SHARED_GETTER(get_share_of_all, uint64_t, ns,
+	row->rows->all > 0 ? value_real((double)*ns / row->rows->all) : value_null())
+SHARED_GETTER(get_hist_p50, struct hist, h, value_u64_if(h->count, hist_at(h, 0.5)))
+SHARED_GETTER(get_activity_kind, uint16_t, kind, value_text(activity_kind_name(*kind)))
+SHARED_GETTER(get_range_kind, uint16_t, kind, value_text(range_kind_name(*kind)))
 
 /* ---- what devices did ---- */
 
@@ -22,10 +29,8 @@ struct value get_device_total(const struct row *row, const void *of)
 	return value_u64_if(!row->r->sampled, w->total_ns);
 }
 
-struct value get_device_estimate(const struct row *row, const void *of)
-{
-	return value_u64_if(row->r->sampled, ((const struct activity_row *)of)->total_ns);
-}
+SHARED_GETTER(
+	get_device_estimate, struct activity_row, it, value_u64_if(row->r->sampled, it->total_ns))
 
 struct value get_device_estimate_error(const struct row *row, const void *of)
 {
@@ -35,49 +40,16 @@ struct value get_device_estimate_error(const struct row *row, const void *of)
 	return isnan(w->error_ns) ? value_null() : whole(w->error_ns);
 }
 
-struct value get_device_timed(const struct row *row, const void *of)
-{
-	return value_u64(((const struct activity_row *)of)->hist.count);
-}
-
-struct value get_device_min(const struct row *row, const void *of)
-{
-	const struct activity_row *w = of;
-	return value_u64_if(w->hist.count, w->hist.min);
-}
-
-struct value get_device_mean(const struct row *row, const void *of)
-{
-	const struct activity_row *w = of;
-	return w->hist.count ? whole(w->spread.mean) : value_null();
-}
-
-struct value get_device_p50(const struct row *row, const void *of)
-{
-	return value_u64(hist_at(&((const struct activity_row *)of)->hist, 0.5));
-}
-
-struct value get_device_p90(const struct row *row, const void *of)
-{
-	return value_u64(hist_at(&((const struct activity_row *)of)->hist, 0.9));
-}
-
-struct value get_device_p99(const struct row *row, const void *of)
-{
-	return value_u64(hist_at(&((const struct activity_row *)of)->hist, 0.99));
-}
-
-struct value get_device_max(const struct row *row, const void *of)
-{
-	const struct activity_row *w = of;
-	return value_u64_if(w->hist.count, w->hist.max);
-}
-
-struct value get_device_stddev(const struct row *row, const void *of)
-{
-	const struct activity_row *w = of;
-	return w->hist.count > 1 ? whole(spread_deviation(&w->spread)) : value_null();
-}
+SHARED_GETTER(get_device_timed, struct activity_row, it, value_u64(it->hist.count))
+SHARED_GETTER(get_device_min, struct activity_row, w, value_u64_if(w->hist.count, w->hist.min))
+SHARED_GETTER(get_device_mean, struct activity_row, w,
+	w->hist.count ? whole(w->spread.mean) : value_null())
+SHARED_GETTER(get_device_p50, struct activity_row, it, value_u64(hist_at(&it->hist, 0.5)))
+SHARED_GETTER(get_device_p90, struct activity_row, it, value_u64(hist_at(&it->hist, 0.9)))
+SHARED_GETTER(get_device_p99, struct activity_row, it, value_u64(hist_at(&it->hist, 0.99)))
+SHARED_GETTER(get_device_max, struct activity_row, w, value_u64_if(w->hist.count, w->hist.max))
+SHARED_GETTER(get_device_stddev, struct activity_row, w,
+	w->hist.count > 1 ? whole(spread_deviation(&w->spread)) : value_null())
 
 /* ---- what bounds it ---- */
 
@@ -90,15 +62,9 @@ struct value get_bound_class(const struct row *row, const void *of)
 	return v;
 }
 
-struct value get_bound(const struct row *row, const void *of)
-{
-	return value_text(roofline_text(of, row->text, ROW_TEXT) ? row->text : NULL);
-}
-
-struct value get_bound_basis(const struct row *row, const void *of)
-{
-	return value_text(bound_basis_name[((const struct roofline *)of)->basis]);
-}
+SHARED_GETTER(
+	get_bound, void, of, value_text(roofline_text(of, row->text, ROW_TEXT) ? row->text : NULL))
+SHARED_GETTER(get_bound_basis, struct roofline, it, value_text(bound_basis_name[it->basis]))
 
 /* FLOPs and bytes are whole numbers, and all digits are wanted. */
 static struct value cost(bool known, double value)
@@ -108,49 +74,21 @@ static struct value cost(bool known, double value)
 	return value < 1e18 ? value_u64((uint64_t)value) : value_real(value);
 }
 
-struct value get_flops(const struct row *row, const void *of)
-{
-	const struct roofline *l = of;
-	return cost(l->has_flops, l->flops);
-}
-
-struct value get_flop_bytes(const struct row *row, const void *of)
-{
-	const struct roofline *l = of;
-	return cost(l->has_bytes, l->bytes);
-}
-
-struct value get_flops_per_second(const struct row *row, const void *of)
-{
-	const struct roofline *l = of;
-	return l->has_flops && l->ns ? value_real(l->flops * 1e9 / (double)l->ns) : value_null();
-}
-
-struct value get_unit(const struct row *row, const void *of)
-{
-	const struct roofline *l = of;
-	return value_text(l->has_unit ? gpu_unit_word(l->unit) : NULL);
-}
+SHARED_GETTER(get_flops, struct roofline, l, cost(l->has_flops, l->flops))
+SHARED_GETTER(get_flop_bytes, struct roofline, l, cost(l->has_bytes, l->bytes))
+SHARED_GETTER(get_flops_per_second, struct roofline, l,
+	l->has_flops && l->ns ? value_real(l->flops * 1e9 / (double)l->ns) : value_null())
+SHARED_GETTER(get_unit, struct roofline, l, value_text(l->has_unit ? gpu_unit_word(l->unit) : NULL))
 
 static struct value share_above_zero(double share)
 {
 	return share > 0 ? value_real(share) : value_null();
 }
 
-struct value get_flops_share(const struct row *row, const void *of)
-{
-	return share_above_zero(((const struct roofline *)of)->flops_share);
-}
-
-struct value get_flops_peak_share(const struct row *row, const void *of)
-{
-	return share_above_zero(roofline_peak_share(row->r->gpu, of));
-}
-
-struct value get_bytes_share(const struct row *row, const void *of)
-{
-	return share_above_zero(((const struct roofline *)of)->bytes_share);
-}
+SHARED_GETTER(get_flops_share, struct roofline, it, share_above_zero(it->flops_share))
+SHARED_GETTER(
+	get_flops_peak_share, void, of, share_above_zero(roofline_peak_share(row->r->gpu, of)))
+SHARED_GETTER(get_bytes_share, struct roofline, it, share_above_zero(it->bytes_share))
 
 /* ---- durations of one kind ---- */
 
@@ -161,57 +99,20 @@ void values_add(struct values *v, uint64_t ns)
 	v->total += ns;
 }
 
-struct value get_values_count(const struct row *row, const void *of)
-{
-	return value_u64(((const struct values *)of)->hist.count);
-}
-
-struct value get_values_total(const struct row *row, const void *of)
-{
-	const struct values *v = of;
-	return value_u64_if(v->hist.count, v->total);
-}
-
-struct value get_values_mean(const struct row *row, const void *of)
-{
-	const struct values *v = of;
-	return v->hist.count ? whole(v->spread.mean) : value_null();
-}
+SHARED_GETTER(get_values_count, struct values, it, value_u64(it->hist.count))
+SHARED_GETTER(get_values_total, struct values, v, value_u64_if(v->hist.count, v->total))
+SHARED_GETTER(
+	get_values_mean, struct values, v, v->hist.count ? whole(v->spread.mean) : value_null())
 
 static struct value quantile(const struct values *v, double p)
 {
 	return v->hist.count ? value_u64(hist_at(&v->hist, p)) : value_null();
 }
 
-struct value get_values_p50(const struct row *row, const void *of)
-{
-	return quantile(of, 0.5);
-}
-
-struct value get_values_p90(const struct row *row, const void *of)
-{
-	return quantile(of, 0.9);
-}
-
-struct value get_values_p99(const struct row *row, const void *of)
-{
-	return quantile(of, 0.99);
-}
-
-struct value get_values_min(const struct row *row, const void *of)
-{
-	const struct values *v = of;
-	return value_u64_if(v->hist.count, v->hist.min);
-}
-
-struct value get_values_max(const struct row *row, const void *of)
-{
-	const struct values *v = of;
-	return value_u64_if(v->hist.count, v->hist.max);
-}
-
-struct value get_values_stddev(const struct row *row, const void *of)
-{
-	const struct values *v = of;
-	return v->hist.count > 1 ? whole(spread_deviation(&v->spread)) : value_null();
-}
+SHARED_GETTER(get_values_p50, void, of, quantile(of, 0.5))
+SHARED_GETTER(get_values_p90, void, of, quantile(of, 0.9))
+SHARED_GETTER(get_values_p99, void, of, quantile(of, 0.99))
+SHARED_GETTER(get_values_min, struct values, v, value_u64_if(v->hist.count, v->hist.min))
+SHARED_GETTER(get_values_max, struct values, v, value_u64_if(v->hist.count, v->hist.max))
+SHARED_GETTER(get_values_stddev, struct values, v,
+	v->hist.count > 1 ? whole(spread_deviation(&v->spread)) : value_null())

@@ -9,6 +9,12 @@
 #include "base/spread.h"
 #include "section/section.h"
 
+struct value get_share_of_all(
+	const struct row *row, const void *of);                   /* uint64_t ns, of rows->all */
+struct value get_hist_p50(const struct row *row, const void *of); /* struct hist */
+struct value get_activity_kind(const struct row *row, const void *of); /* uint16_t */
+struct value get_range_kind(const struct row *row, const void *of);    /* uint16_t */
+
 /* ---- struct activity_row: what devices did ---- */
 
 struct value get_device_total(const struct row *row, const void *of);
