@@ -13,8 +13,6 @@
 #include "memory/memory.h"
 #include "model/gather.h"
 
-#include "base/banned.h"
-
 #define BYTES_MOST (UINT64_C(1) << 47) /* of a block: no processor has more addresses */
 
 struct live { /* a block, by its address */

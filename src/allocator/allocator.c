@@ -8,8 +8,6 @@
 #include "base/expect.h"
 #include "base/number.h"
 
-#include "base/banned.h"
-
 static const struct alloc_design *const designs[ALLOC_DESIGNS] = { &design_pool, &design_expandable,
 	&design_pytorch, &design_driver };
 

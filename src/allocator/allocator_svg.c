@@ -7,8 +7,6 @@
 #include "base/number.h"
 #include "palette.h"
 
-#include "base/banned.h"
-
 #define WIDTH      720.0
 #define LEFT       76.0
 #define TOP        64.0

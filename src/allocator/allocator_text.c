@@ -7,8 +7,6 @@
 #include "base/number.h"
 #include "base/table.h"
 
-#include "base/banned.h"
-
 static uint64_t calls_of(const struct alloc_meter *m)
 {
 	uint64_t n = 0;

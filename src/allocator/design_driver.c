@@ -11,8 +11,6 @@
 #include "pool/pool.h"
 #include "palette.h"
 
-#include "base/banned.h"
-
 #define PAGE (UINT64_C(1) << 21)
 
 struct state {

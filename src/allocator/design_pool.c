@@ -13,8 +13,6 @@
 #include "pool/pool.h"
 #include "palette.h"
 
-#include "base/banned.h"
-
 #define SETTLE_NS UINT64_C(1000000)
 
 struct state {

@@ -16,8 +16,6 @@
 #include "base/search.h"
 #include "palette.h"
 
-#include "base/banned.h"
-
 #define GRAIN       UINT64_C(512)
 #define MIB         (UINT64_C(1) << 20)
 #define SMALL_MOST  (1 * MIB)

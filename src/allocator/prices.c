@@ -6,8 +6,6 @@
  */
 #include "allocator/allocator.h"
 
-#include "base/banned.h"
-
 #define MIB (1 << 20)
 
 static const struct price {

@@ -3,8 +3,6 @@
 
 #include <errno.h>
 
-#include "base/banned.h"
-
 void base64_put(struct buf *b, const void *bytes, size_t n)
 {
 	static const char digits[] =

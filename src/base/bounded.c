@@ -4,8 +4,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "base/banned.h"
-
 void bounded_printf(struct bounded *b, const char *format, ...)
 {
 	const size_t left = b->size - b->used;

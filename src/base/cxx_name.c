@@ -8,8 +8,6 @@
 
 #include "base/shared_library.h"
 
-#include "base/banned.h"
-
 #define LONGEST 8192u /* longer names stay as they are: demangling may take exponential room */
 
 static struct runtime {

@@ -4,8 +4,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "base/banned.h"
-
 int error_set(struct error *err, int code, const char *format, ...)
 {
 	if (!err)

@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/banned.h"
-
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct expect_report first;
 

@@ -12,8 +12,6 @@
 
 #include <stdlib.h>
 
-#include "base/banned.h"
-
 #define BUCKETS (1u << HIST_BITS)
 
 static unsigned octave_of(uint64_t value)

@@ -8,8 +8,6 @@
 
 #include "base/text.h"
 
-#include "base/banned.h"
-
 void json_init(struct json *j, FILE *out)
 {
 	*j = (struct json){ .out = out, .pretty = true, .pretty_depth = 2 };

@@ -7,8 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/banned.h"
-
 int library_path(const char *name, char *ret_path, size_t size)
 {
 	char self[PATH_MAX];

@@ -6,8 +6,6 @@
 
 #include "base/hash.h"
 
-#include "base/banned.h"
-
 static size_t slot_of(const struct map *m, const struct map_key *key)
 {
 	uint64_t h = 0;

@@ -11,8 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/banned.h"
-
 #define TRIES    200
 #define PAUSE_NS 5000000 /* between them, while somebody else makes the same file */
 

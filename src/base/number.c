@@ -5,8 +5,6 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/banned.h"
-
 const char *number_count(struct number *n, uint64_t value)
 {
 	char *p = n->text + sizeof n->text;

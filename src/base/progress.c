@@ -5,8 +5,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/banned.h"
-
 #define SECOND_NS 1000000000ull
 
 static uint64_t now_ns(void)

@@ -8,8 +8,6 @@
 
 #include "base/xmalloc.h"
 
-#include "base/banned.h"
-
 #define DIGIT_BITS 11
 #define DIGITS     6 /* of 11 bits: 64 and two to spare */
 #define VALUES     (1u << DIGIT_BITS)

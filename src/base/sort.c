@@ -9,8 +9,6 @@
 
 #include "base/array.h"
 
-#include "base/banned.h"
-
 #define RUN_LEAST 8u  /* shorter ones in the mean: qsort() is faster */
 #define BACK_MOST 16u /* a record that is late by as many belongs to the run */
 #define EACH_MOST 256u

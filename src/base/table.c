@@ -7,8 +7,6 @@
 #include "base/number.h"
 #include "base/text.h"
 
-#include "base/banned.h"
-
 void table_init(struct table *t, const char *align, const char *const *headings)
 {
 	*t = (struct table){ .align = align };

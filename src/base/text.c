@@ -4,8 +4,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 /* RFC 3629, table of section 4. */
 size_t utf8_length(const unsigned char *s, size_t left)
 {

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 #define EXIT_WITHOUT_MEMORY 3 /* EXIT_ENVIRONMENT of the commands */
 
 void *xcheck(void *p)

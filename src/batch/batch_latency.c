@@ -13,8 +13,6 @@
 
 #include "base/xmalloc.h"
 
-#include "base/banned.h"
-
 #define MARGIN_FIRST 0.1
 #define MARGIN_MOST  4.0
 #define LATE_SHARE   0.01

@@ -1,8 +1,6 @@
 /* fifo and delay: no predictions, requests in the order in which they came. */
 #include "batch/batch_core.h"
 
-#include "base/banned.h"
-
 /* Sheds heads whose timeout has passed. */
 static void shed_expired(struct batcher *b, uint64_t start, struct batch_run *run)
 {

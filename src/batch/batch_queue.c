@@ -10,8 +10,6 @@
 
 #include "base/xmalloc.h"
 
-#include "base/banned.h"
-
 enum { CHILDREN = 4 };
 
 /* As one number, so that comparing two of them needs no branch, which would be a guess. */

@@ -7,8 +7,6 @@
 #include "base/array.h"
 #include "base/hash.h"
 
-#include "base/banned.h"
-
 #define WARM_RUNS 3
 
 struct request {

@@ -7,8 +7,6 @@
  */
 #include "batch/batch_core.h"
 
-#include "base/banned.h"
-
 /* Work without a deadline fills gaps: against work of its class with one it weighs that much. */
 #define NO_DEADLINE_WEIGHT (1.0 / 16)
 

@@ -5,8 +5,6 @@
 
 #include "batch/batch_core.h"
 
-#include "base/banned.h"
-
 #define MEMORY_NS 5e8
 
 /* About e^-x. */

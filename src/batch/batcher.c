@@ -9,8 +9,6 @@
 #include "base/expect.h"
 #include "batch/batch_core.h"
 
-#include "base/banned.h"
-
 #define NOWHERE UINT32_MAX
 
 /*

@@ -9,8 +9,6 @@
 #include "base/sort.h"
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 /* Operators of PyTorch that do nothing but allocate, or allocate and fill: somebody needs that. */
 static const char *const allocators[] = { "aten::empty", "aten::empty_like", "aten::empty_strided",
 	"aten::empty_permuted", "aten::new_empty", "aten::new_empty_strided", "aten::zeros",

@@ -16,8 +16,6 @@
 #include "model/report.h"
 #include "trace/thread_calls.h"
 
-#include "base/banned.h"
-
 struct candidate {             /* a call */
 	uint64_t from, to, ns; /* ns: of the gap, in ticks */
 	uint16_t fn;

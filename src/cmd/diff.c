@@ -17,8 +17,6 @@
 #include "diff/fail_condition.h"
 #include "report/report_make.h"
 
-#include "base/banned.h"
-
 #define CONDITIONS_MOST 64
 
 struct conditions {

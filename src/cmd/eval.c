@@ -17,8 +17,6 @@
 #include "cmd/cli/values.h"
 #include "train/evaluate.h"
 
-#include "base/banned.h"
-
 #define DECADES    7 /* from below 1 us, 1 to 10 us ... to above 1 s */
 #define WELL_KNOWN 8 /* shapes, from which on a kernel's own model is told of apart */
 

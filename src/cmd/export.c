@@ -11,8 +11,6 @@
 #include "event/schema_text.h"
 #include "export/export.h"
 
-#include "base/banned.h"
-
 static int list_formats(const char *wrong, const char *path)
 {
 	char list[512];

@@ -11,8 +11,6 @@
 #include "report/sections.h"
 #include "report/report_make.h"
 
-#include "base/banned.h"
-
 struct format {
 	const char *name;
 	const char *ending; /* of a file that is written so when nothing else is said */

@@ -7,8 +7,6 @@
 #include "hint/summary.h"
 #include "report/report_make.h"
 
-#include "base/banned.h"
-
 static void print(const struct options *o, const struct report *r, unsigned rows, bool colour)
 {
 	struct summary summary;

@@ -18,8 +18,6 @@
 #include "page/html.h"
 #include "trace/merge.h"
 
-#include "base/banned.h"
-
 #define ITEMS_LEAST   1000u
 #define ITEMS_MOST    5000000u
 #define FINE_MOST     100000000u

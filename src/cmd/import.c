@@ -12,8 +12,6 @@
 #include "import/import.h"
 #include "base/xmalloc.h"
 
-#include "base/banned.h"
-
 static void put_summary(const struct import_stats *st, const char *to)
 {
 	struct number calls, events, ranges, activities, bytes;

@@ -13,8 +13,6 @@
 #include "kernels/kernel_times.h"
 #include "kernels/tuned.h"
 
-#include "base/banned.h"
-
 #define GEMM      "gemm"
 #define CONV      "conv"
 #define MOST_SIZE (1 << 30) /* of m, n and k, by gemm_check() */

@@ -17,8 +17,6 @@
 #include "hint/hint.h"
 #include "report/memory_print.h"
 
-#include "base/banned.h"
-
 /* ---- --replay ---- */
 
 #define HANDLE_LEAST (UINT64_C(2) << 20)

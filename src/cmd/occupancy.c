@@ -14,8 +14,6 @@
 #include "cmd/cli/values.h"
 #include "predict/occupancy.h"
 
-#include "base/banned.h"
-
 #define REASON  160
 #define SCANNED (OCCUPANCY_THREADS_PER_BLOCK / OCCUPANCY_WARP)
 

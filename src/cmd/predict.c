@@ -18,8 +18,6 @@
 #include "predict/predictor_history.h"
 #include "predict/predictor_shape.h"
 
-#include "base/banned.h"
-
 #define NAME_CUT 110 /* characters of a kernel's name */
 
 static const struct predict_sizes sizes = { .launches = 1 << 16, .kernels = 1 << 12 };

@@ -13,8 +13,6 @@
 #include "report/sections.h"
 #include "report/select.h"
 
-#include "base/banned.h"
-
 #define FILTERS_MOST 32
 
 static int show_whole(const struct options *o, struct report *r, unsigned rows)

@@ -24,8 +24,6 @@
 #include "record/writer.h"
 #include "trace/trace.h"
 
-#include "base/banned.h"
-
 #define RUNS_MOST 100000u
 
 /* The counts of one function, in one run or interval. */

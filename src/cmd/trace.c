@@ -36,8 +36,6 @@
 #include "trace/tail.h"
 #include "trace/trace.h"
 
-#include "base/banned.h"
-
 #define POLL_MS    10
 #define NOT_READY  600
 #define LINE_BYTES 8192

@@ -18,8 +18,6 @@
 #include "cmd/cli/values.h"
 #include "train/train.h"
 
-#include "base/banned.h"
-
 static void show(void *data, uint64_t done, uint64_t all)
 {
 	progress_show(data, done, all);

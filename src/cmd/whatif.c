@@ -12,8 +12,6 @@
 #include "whatif/serving.h"
 #include "whatif/whatif.h"
 
-#include "base/banned.h"
-
 #define SEED_MOST     UINT32_MAX
 #define REQUESTS_MOST 10000000u
 #define RATE_MOST     1e8 /* a second */

@@ -18,8 +18,6 @@
 
 #include "base/expect.h"
 
-#include "base/banned.h"
-
 const char *diff_one_word(enum diff_one one)
 {
 	static const char *const words[] = { NULL, "call", "launch", "step", "request", "run" };

@@ -10,8 +10,6 @@
 #include "model/statistic.h"
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 #define CHANCE    0.01 /* p below which a difference is not taken for chance */
 #define CONFIRMED 4    /* a period has at least this part of the change of the length */
 

@@ -10,8 +10,6 @@
 #include "trace/activity.h"
 #include "trace/steps.h"
 
-#include "base/banned.h"
-
 #define NAME_OF_REQUEST 256u
 
 struct adder {

@@ -10,8 +10,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "base/banned.h"
-
 static void note(struct diff *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static void note(struct diff *d, const char *format, ...)

@@ -7,8 +7,6 @@
 #include "base/number.h"
 #include "diff/fail_condition.h"
 
-#include "base/banned.h"
-
 /* Sums are whole numbers, unless they are the median of two. */
 GETTER(get_whole, double, value,
 	*value >= 0 && *value < 9e15 ? value_u64((uint64_t)(*value + 0.5)) : value_real(*value))

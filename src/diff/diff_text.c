@@ -12,8 +12,6 @@
 #include "section/view.h"
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 #define NAME_CUT 90 /* bytes of a name */
 
 static void put_side(const struct diff *d, const struct text_page *p, enum diff_side_id side)

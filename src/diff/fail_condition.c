@@ -12,8 +12,6 @@
 #include "base/table.h"
 #include "base/text.h"
 
-#include "base/banned.h"
-
 struct words { /* a part of the expression */
 	const char *at;
 	size_t n;

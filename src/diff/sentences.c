@@ -13,8 +13,6 @@
 #include "base/number.h"
 #include "base/text.h"
 
-#include "base/banned.h"
-
 #define NAME_CUT    40u  /* characters of a name … */
 #define NAME_BLANKS 2    /* … and how many blanks are in it */
 #define LEAST_SHARE 0.01 /* of the whole: what changed less is not named */

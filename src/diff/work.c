@@ -8,8 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 #define STEP_TOLERANCE 0.05 /* of launches in a step: steps of other work are not compared */
 #define STEPS_LEAST    2 /* a side: one step is the whole run, of which nobody says what it did */
 #define COPIED_LITTLE  65536

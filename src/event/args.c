@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "base/banned.h"
-
 #define READ_BYTES 4096u /* of one launch; what lies behind is not looked at */
 
 /* The odd constants of wyhash. */

@@ -8,8 +8,6 @@
 
 #include "event/args.h"
 
-#include "base/banned.h"
-
 #define STRING_KEPT 504u /* bytes of a string argument that a record keeps */
 
 static void put_base(struct bounded *t, uint64_t value, unsigned base)

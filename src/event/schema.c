@@ -11,8 +11,6 @@
 #include "base/hash.h"
 #include "event/format.h"
 
-#include "base/banned.h"
-
 struct span {
 	const char *s;
 	const char *end;

@@ -12,8 +12,6 @@
 #include "trace/activity.h"
 #include "trace/thread_calls.h"
 
-#include "base/banned.h"
-
 #define NONE UINT32_MAX
 
 /* ---- ranges ---- */

@@ -13,8 +13,6 @@
 #include "base/text.h"
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 const struct exporter *const exporters[] = { &export_perfetto, &export_chrome, &export_csv,
 	&export_ndjson, &export_columns, &export_sqlite, &export_memory_viz, &export_dataset,
 	&export_dataset_card, &export_otlp, NULL };

@@ -18,8 +18,6 @@
 #include "predict/occupancy.h"
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 struct chrome {
 	struct chrome_index index;
 	struct map streams; /* device, stream: 1 when it has a name */

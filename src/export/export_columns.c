@@ -27,8 +27,6 @@
 #include "join/nested.h"
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 #define BLOCK_ROWS   65536u
 #define COLUMNS_MOST 27u
 

@@ -14,8 +14,6 @@
 #include "base/text.h"
 #include "model/samples.h"
 
-#include "base/banned.h"
-
 struct column {
 	const char *name;
 	const char *meaning;

@@ -14,8 +14,6 @@
 #include "event/args.h"
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 #define FRAMES_MOST 64u /* of a stack */
 
 static uint64_t since(const struct export *x, uint64_t ns)

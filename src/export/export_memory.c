@@ -9,8 +9,6 @@
 
 #include "base/expect.h"
 
-#include "base/banned.h"
-
 /* ---- collecting ---- */
 
 static void push(struct block_log *log, const struct block_event *e)

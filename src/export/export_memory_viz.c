@@ -20,8 +20,6 @@
 #include "base/search.h"
 #include "memory/memory.h"
 
-#include "base/banned.h"
-
 /* ---- pickling ---- */
 
 enum { /* of Python's pickletools */

@@ -14,8 +14,6 @@
 #include "model/request_times.h"
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 enum span_kind { SPAN_INTERNAL = 1, SPAN_SERVER = 2 };
 enum span_status { STATUS_UNSET = 0, STATUS_ERROR = 2 };
 

@@ -24,8 +24,6 @@
 #include "join/nested.h"
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 #define STACK      64
 #define NAME_BASE  0x10001u /* above all function ids */
 #define QUEUE_BASE 64u      /* above all kinds of activities */

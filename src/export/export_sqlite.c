@@ -18,8 +18,6 @@
 #include "base/map.h"
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 static const struct {
 	const char *create;
 	const char *insert;

@@ -7,8 +7,6 @@
 #include "export/protobuf.h"
 #include "model/gpu_state.h"
 
-#include "base/banned.h"
-
 static size_t open_packet(struct proto *p)
 {
 	const size_t packet = proto_open(p, TRACE_PACKET);

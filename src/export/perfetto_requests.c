@@ -12,8 +12,6 @@
 #include "model/request_times.h"
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 /* Slices of a track can't cross: one is free again from `until` on. */
 struct track {
 	uint64_t until;

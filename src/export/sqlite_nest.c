@@ -10,8 +10,6 @@
 
 #include "base/expect.h"
 
-#include "base/banned.h"
-
 /* ---- calls ---- */
 
 const char *const db_statements[STATEMENTS] = {

@@ -9,8 +9,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 #define GLOBAL_PID(of) "(" of ".pid * 16777216)"
 #define GLOBAL_TID(of) "(" of ".pid * 16777216 + (" of ".tid & 16777215))"
 

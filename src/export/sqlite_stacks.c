@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "base/banned.h"
-
 /* 0: not known. */
 static int text_of(struct export *x, const char *text, uint32_t *ret_id)
 {

@@ -8,8 +8,6 @@
 #include "base/json.h"
 #include "base/text.h"
 
-#include "base/banned.h"
-
 static uint32_t name_of(struct flame *f, const char *name)
 {
 	char **row = MAP_ROW(

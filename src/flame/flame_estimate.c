@@ -11,8 +11,6 @@
 #include "model/report.h"
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 /* How many launches one that was timed stands for. */
 static double factor_of(const struct report *r, const char *name)
 {

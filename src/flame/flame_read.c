@@ -23,8 +23,6 @@
 #include "trace/meta.h"
 #include "trace/thread_calls.h"
 
-#include "base/banned.h"
-
 #define NONE        FLAME_NONE
 #define RANGES_DEEP 200 /* ranges around; those deeper are counted to the one above */
 #define CALLS_DEEP  64

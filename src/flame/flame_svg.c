@@ -12,8 +12,6 @@
 #include "flame/flame.h"
 #include "palette.h"
 
-#include "base/banned.h"
-
 #define WIDTH      1200.0
 #define EDGE       10.0
 #define HEAD       58.0

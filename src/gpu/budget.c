@@ -10,8 +10,6 @@
 #include "base/atomic.h"
 #include "gpu/cuda_device.h"
 
-#include "base/banned.h"
-
 #define FORGET_S 10.0 /* a use counts half after so long */
 /* Seconds to wait for spaces that others hold.  If two wait for each other, the one that is still
  * being loaded gives up. */

@@ -9,8 +9,6 @@
 #include "base/shared_library.h"
 #include "base/xmalloc.h"
 
-#include "base/banned.h"
-
 static const struct library_symbol symbols[] = {
 #define GPU_SYMBOL(name, parameters) { #name, offsetof(struct gpu_driver, name) },
 	GPU_FUNCTIONS(GPU_SYMBOL)

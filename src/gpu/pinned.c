@@ -5,8 +5,6 @@
 #include "base/xmalloc.h"
 #include "gpu/cuda_device.h"
 
-#include "base/banned.h"
-
 #define LEAST    ((size_t)1 << 16)
 #define SIZES    (sizeof((struct gpu *)0)->spare / sizeof(struct gpu_pinned *))
 #define SIZES_UP 24 /* three powers of two */

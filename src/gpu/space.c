@@ -7,8 +7,6 @@
 #include "base/atomic.h"
 #include "gpu/cuda_device.h"
 
-#include "base/banned.h"
-
 #define CHUNK ((size_t)32 << 20) /* few handles, because mapping costs by the handle */
 #define ALIGN ((size_t)512)
 

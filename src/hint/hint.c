@@ -12,8 +12,6 @@
 #include "base/expect.h"
 #include "base/xmalloc.h"
 
-#include "base/banned.h"
-
 #define HOPE_SHOWN 0.03 /* gain times confidence: a small one that is doubtful helps nobody */
 
 char *hint_text(const char *format, ...)

@@ -9,8 +9,6 @@
 #include "base/number.h"
 #include "model/gpu_state.h"
 
-#include "base/banned.h"
-
 struct slowed {
 	uint64_t kernel_ns, ns; /* kernels, while the clock was low; for how long it was */
 	double lost_ns;         /* what they took more, if they take time as the clock goes */

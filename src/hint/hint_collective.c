@@ -13,8 +13,6 @@
 #include "base/sort.h"
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 #define LATE_LEAST 0.5 /* of the longest operations' time: what the shortest take less */
 
 /* The begin or end of an activity of a device. */

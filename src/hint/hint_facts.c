@@ -10,8 +10,6 @@
 #include "model/demangle.h"
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 /* The most of each list, so that a trace of any length can be looked at. */
 #define MOST (8u << 20)
 

@@ -10,8 +10,6 @@
 #include "model/request_times.h"
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 #define GAIN_LEAST 0.1
 #define PLACE_NAME 60u
 /* Between two kernels of a graph, or of a stream that is kept full, measured on Hopper. */

@@ -14,8 +14,6 @@
 #include "base/map.h"
 #include "model/host_time.h"
 
-#include "base/banned.h"
-
 #define ONCE_NS      500000u /* an idle gap of that length or more may be no part of a loop */
 #define OFTEN        3u
 #define BETWEEN_MOST 10000u /* longer, and it was something else than one kernel after another */

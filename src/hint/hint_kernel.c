@@ -13,8 +13,6 @@
 #include "base/number.h"
 #include "base/text.h"
 
-#include "base/banned.h"
-
 #define SHORT_NS      5000u /* kernels below are mostly launch, whatever their shape */
 #define FLOOR_NS      2000.0
 #define SHARE_LEAST   0.01

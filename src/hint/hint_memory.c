@@ -10,8 +10,6 @@
 #include "memory/memory.h"
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 /* ---- copies from and to memory that is not pinned ---- */
 
 #define PAGED_LEAST_BYTES (64u << 10) /* a copy below is staged without much loss */

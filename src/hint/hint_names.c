@@ -7,8 +7,6 @@
 #include "predict/predict.h"
 #include "hint/hint_facts.h"
 
-#include "base/banned.h"
-
 /* As cuBLAS, cuDNN, CUTLASS, PyTorch, Triton and others name theirs.  All rows that fit count. */
 static const struct {
 	const char *part;

@@ -9,8 +9,6 @@
 #include "base/number.h"
 #include "base/text.h"
 
-#include "base/banned.h"
-
 #define GAIN_LEAST 0.1
 #define NAME_CUT   80
 #define STAYS_NS   300.0 /* between two kernels of a graph: see hint_host.c */

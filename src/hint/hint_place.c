@@ -9,8 +9,6 @@
 
 #include "stack/stacks.h"
 
-#include "base/banned.h"
-
 #define STACK_SHOWN 3u /* frames */
 
 #define QUERIES_MOST 100000u /* calls whose range is looked for */

@@ -7,8 +7,6 @@
 #include "base/text.h"
 #include "hint/hint.h"
 
-#include "base/banned.h"
-
 #define SHORT_COUNT 3u
 #define NAME_CUT    80u /* bytes of a kernel's name */
 

@@ -16,8 +16,6 @@
 #include "model/tally.h"
 #include "trace/steps.h"
 
-#include "base/banned.h"
-
 #define LAUNCHES_LEAST 4u
 
 static void count_kernels(struct hint_facts *f)

@@ -13,8 +13,6 @@
 #include "memory/memory.h"
 #include "model/request_times.h"
 
-#include "base/banned.h"
-
 #define NAME_CUT 40u
 
 static void say(struct summary *s, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -12,8 +12,6 @@
 #include "base/newfile.h"
 #include "import/import_source.h"
 
-#include "base/banned.h"
-
 /* ---- the input ---- */
 
 static int check_input(

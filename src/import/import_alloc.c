@@ -22,8 +22,6 @@
 #include "base/expect.h"
 #include "base/unpack.h"
 
-#include "base/banned.h"
-
 #define LINE_MOST   4096
 #define FIELDS_MOST 32
 #define DAY_NS      86400000000000ull

@@ -15,8 +15,6 @@
 #include "base/hash.h"
 #include "import/import_source.h"
 
-#include "base/banned.h"
-
 #define ARGS_MOST 16384u /* bytes of what is kept of an operator's arguments */
 #define KEYS_MOST 4096u  /* spellings of keys that are remembered */
 

@@ -7,8 +7,6 @@
 #include "base/sort.h"
 #include "model/memory_op.h"
 
-#include "base/banned.h"
-
 static int declare(struct memory_import *m, struct store *s)
 {
 	static const char *const lines[] = {

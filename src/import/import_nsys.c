@@ -20,8 +20,6 @@
 
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 struct nsys {
 	sqlite3 *db;
 	struct store *s;

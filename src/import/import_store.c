@@ -9,8 +9,6 @@
 
 #include "base/expect.h"
 
-#include "base/banned.h"
-
 #define TEXT_MOST  (64u << 10)  /* of one text; a record holds eight times that */
 #define TEXTS_MOST (1ull << 30) /* of all: behind that, texts are "(too many texts)" */
 #define ID_MOST    0xfeffu      /* ids behind it are meta records */

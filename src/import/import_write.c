@@ -13,8 +13,6 @@
 #include "base/sort.h"
 #include "trace/block.h"
 
-#include "base/banned.h"
-
 #define LEVEL       6          /* zstd's */
 #define CHUNK_BYTES (1u << 20) /* of a chunk's payload, about */
 

@@ -17,8 +17,6 @@
 
 #include "import/import_kineto.h"
 
-#include "base/banned.h"
-
 #define HOST                                                                                       \
 	UINT32_C(0x80000000) /* a process that is no device; others are their device's number */
 

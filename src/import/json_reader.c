@@ -12,8 +12,6 @@
 #include "base/expect.h"
 #include "base/unpack.h"
 
-#include "base/banned.h"
-
 #define WINDOW    (256u << 10)
 #define TEXT_MOST (256u << 10) /* of one string; what is beyond is read and dropped */
 

@@ -11,8 +11,6 @@
 
 #include "base/expect.h"
 
-#include "base/banned.h"
-
 /* ---- words ---- */
 
 static const struct word categories[] = {

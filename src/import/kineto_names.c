@@ -4,8 +4,6 @@
 
 #include "import/import_source.h"
 
-#include "base/banned.h"
-
 static bool begins(const char *text, const char *word)
 {
 	return !strncasecmp(text, word, strlen(word));

@@ -15,8 +15,6 @@
 #include "trace/part.h"
 #include "trace/thread_calls.h"
 
-#include "base/banned.h"
-
 /* a GPU activity. */
 struct device_activity {
 	uint64_t correlation;

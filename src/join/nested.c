@@ -10,8 +10,6 @@
 #include "base/sort.h"
 #include "base/xmalloc.h"
 
-#include "base/banned.h"
-
 static int thread_order(const struct nested *a, const struct nested *b)
 {
 	return a->process != b->process ? ORDER(a->process, b->process) : ORDER(a->tid, b->tid);

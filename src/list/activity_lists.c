@@ -13,8 +13,6 @@
 #include "predict/predict.h"
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 /* ---- each activity ---- */
 
 /* The list leaves out activities of the host and sums of others: no GPU did anything for them. */

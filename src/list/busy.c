@@ -5,8 +5,6 @@
 
 #include "base/expect.h"
 
-#include "base/banned.h"
-
 uint64_t busy_begin(uint64_t wall_ns, unsigned point)
 {
 	return (uint64_t)((__uint128_t)wall_ns * point / BUSY_POINTS);

@@ -18,8 +18,6 @@
 #include "model/host_time.h"
 #include "join/nested.h"
 
-#include "base/banned.h"
-
 struct call {
 	struct nested at;
 	uint64_t bytes;

@@ -15,8 +15,6 @@
 #include "trace/activity.h"
 #include "trace/steps.h"
 
-#include "base/banned.h"
-
 /* "AllReduce" of ncclDevKernel_AllReduce_Sum_f32_RING_LL(…). */
 static const char *collective_of(const char *kernel, size_t *ret_bytes)
 {

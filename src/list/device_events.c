@@ -6,8 +6,6 @@
 #include "base/sort.h"
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 void events_fini(struct events *events)
 {
 	array_free(&events->v);

@@ -15,8 +15,6 @@
 #include "trace/activity.h"
 #include "trace/steps.h"
 
-#include "base/banned.h"
-
 struct pace_row {
 	uint32_t process, name;
 	bool numbered;

@@ -9,8 +9,6 @@
 #include "section/shared_columns.h"
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 static const struct request_row *asked(const struct report *r)
 {
 	return r->request == REQUEST_NONE ? NULL : &r->requests->v.v[r->request];

@@ -10,8 +10,6 @@
 #include "base/xmalloc.h"
 #include "model/request_times.h"
 
-#include "base/banned.h"
-
 struct listed {
 	const struct request_row *q;
 	struct behind behind; /* the model that it waited for longest; ns 0: for none */

@@ -15,8 +15,6 @@
 #include "predict/occupancy.h"
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 struct form_row {
 	struct gpu_activity of; /* one of them */
 	uint32_t process;

@@ -16,8 +16,6 @@
 #include "trace/activity.h"
 #include "trace/steps.h"
 
-#include "base/banned.h"
-
 /* Spans of each process, apart; before_ns is the length of all those before it. */
 struct busy_span {
 	uint32_t process;

@@ -8,8 +8,6 @@
 #include "base/sort.h"
 #include "list/busy.h"
 
-#include "base/banned.h"
-
 static bool is_copy(uint16_t kind)
 {
 	return kind == GPU_MEMCPY || kind == GPU_MEMSET;

@@ -14,8 +14,6 @@
 #include "base/hash.h"
 #include "stack/stacks.h"
 
-#include "base/banned.h"
-
 struct replay {
 	struct report *r;
 	struct map by_pointer;

@@ -13,8 +13,6 @@
 #include "model/tally.h"
 #include "stack/stacks.h"
 
-#include "base/banned.h"
-
 #define ADDRESS_MOST (1ull << 57) /* no processor has more; handles may */
 
 /* ---- rows ---- */

@@ -21,8 +21,6 @@
 
 #include "model/tally.h"
 
-#include "base/banned.h"
-
 #define MARKS_LEAST 12u        /* fewer tell nothing: of 12, 8 iterations are looked at */
 #define MARKS_MOST  (1u << 16) /* looked at */
 #define PERIOD_MOST 2048u      /* marks */

@@ -10,8 +10,6 @@
 #include "join/nested.h"
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 struct span {
 	struct nested at;
 	uint32_t name;  /* into meta.names */

@@ -8,8 +8,6 @@
 
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 #define MARK_NAME "memory refused by the quota"
 
 static const char *text_of(const struct report *r, uint32_t process, uint32_t id)

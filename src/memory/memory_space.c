@@ -15,8 +15,6 @@
 #include "base/expect.h"
 #include "base/search.h"
 
-#include "base/banned.h"
-
 #define PAGE_BITS 21
 
 /* ---- pages ---- */

@@ -12,8 +12,6 @@
 
 #include "base/expect.h"
 
-#include "base/banned.h"
-
 #define LAYERS_COUNTED 1024u /* of one kind: what comes after that is in the rest */
 
 const char *const stack_by_name[STACK_BYS] = { "operator", "call", "size", "kind" };

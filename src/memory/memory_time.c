@@ -12,8 +12,6 @@
 
 #include "base/expect.h"
 
-#include "base/banned.h"
-
 static int span_order(const void *one, const void *two)
 {
 	const struct call_span *a = one, *b = two;

@@ -15,8 +15,6 @@
 
 #include "base/expect.h"
 
-#include "base/banned.h"
-
 #define PAGE_BITS    21
 #define ADDRESS_MOST (1ull << 57)
 #define MADE_UP_MOST 0x10000u /* addresses that an importer made up: no device has memory there */

@@ -13,8 +13,6 @@
 
 #include "base/expect.h"
 
-#include "base/banned.h"
-
 struct handle {
 	struct vmm_op made;
 	uint32_t refs; /* the program's own, and mappings */

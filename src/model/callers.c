@@ -6,8 +6,6 @@
 
 #include "stack/stacks.h"
 
-#include "base/banned.h"
-
 static int caller_order(const void *one, const void *two)
 {
 	const struct caller_row *a = one, *b = two;

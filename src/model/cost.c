@@ -10,8 +10,6 @@
 #include "base/expect.h"
 #include "model/cost_inputs.h"
 
-#include "base/banned.h"
-
 enum rule {
 	RULE_PRODUCT,
 	RULE_LINEAR,

@@ -7,8 +7,6 @@
 #include "base/cxx_name.h"
 #include "base/expect.h"
 
-#include "base/banned.h"
-
 char *demangle(const char *mangled)
 {
 	char *name = cxx_name(mangled);

@@ -11,8 +11,6 @@
 #include "model/device_join.h"
 #include "model/roofline.h"
 
-#include "base/banned.h"
-
 /* The places of the two products of a step back in the order of launches, as names say. */
 static void take_order(struct doing *d, const struct predict_product *p, uint64_t ticks)
 {

@@ -15,8 +15,6 @@
 #include "model/tally.h"
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 uint32_t *device_text_slot(struct map *m, const char *text, uint16_t kind)
 {
 	return map_get(m, map_text_key(text, strlen(text), kind));

@@ -13,8 +13,6 @@
 #include "model/tally.h"
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 static struct cursor start(struct joiner *j)
 {
 	return (struct cursor){

@@ -12,8 +12,6 @@
 #include "base/progress.h"
 #include "trace/thread_calls.h"
 
-#include "base/banned.h"
-
 struct work {
 	const struct trace *trace;
 	atomic_size_t next; /* chunk to take; only counted, so relaxed */

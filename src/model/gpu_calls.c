@@ -10,8 +10,6 @@
 #include "trace/activity.h"
 #include "trace/thread_calls.h"
 
-#include "base/banned.h"
-
 #define NO_WORD 0xff
 
 /* A function's use here. */

@@ -9,8 +9,6 @@
 #include "base/sort.h"
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 #define SLOW_BELOW 0.95 /* of the highest SM clock */
 
 const struct gpu_metric_row gpu_metrics[GPU_METRICS] = {

@@ -8,8 +8,6 @@
 #include "base/search.h"
 #include "trace/thread_calls.h"
 
-#include "base/banned.h"
-
 /* A call of a thread, in ticks. */
 struct call {
 	uint64_t start, end;

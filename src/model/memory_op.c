@@ -6,8 +6,6 @@
 #include "model/report.h"
 #include "trace/trace.h"
 
-#include "base/banned.h"
-
 const char *const memory_kind_name[MEMORY_KINDS] = { "device", "managed", "vmm", "host" };
 
 static const struct {

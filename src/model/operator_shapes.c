@@ -16,8 +16,6 @@
 #include "model/device_join.h"
 #include "trace/trace.h"
 
-#include "base/banned.h"
-
 #define AROUND    12 /* ranges before and after that tell places apart */
 #define AMBIGUOUS (UINT32_MAX - 1)
 

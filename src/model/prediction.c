@@ -12,8 +12,6 @@
 #include "base/text.h"
 #include "model/samples.h"
 
-#include "base/banned.h"
-
 /* One launch that was predicted and ran. */
 struct pair {
 	double error; /* |predicted / measured - 1| */

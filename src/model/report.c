@@ -13,8 +13,6 @@
 #include "model/demangle.h"
 #include "model/tally.h"
 
-#include "base/banned.h"
-
 const char range_span_meaning[] =
 	"Span on device: from the start of the first GPU activity that was launched inside to the end of "
 	"the last,\nidle gaps included; the range may be over on the host before.";

@@ -8,8 +8,6 @@
 #include "base/search.h"
 #include "base/sort.h"
 
-#include "base/banned.h"
-
 const char *request_part_name(enum request_part part)
 {
 	static const char *const names[REQUEST_PARTS] = { "socket", "parse", "queue", "gather",

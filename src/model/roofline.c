@@ -11,8 +11,6 @@
 #include "model/host_time.h"
 #include "model/tally.h"
 
-#include "base/banned.h"
-
 /* Below this share of both ceilings neither is what bounds a kernel. */
 #define BOUND_SHARE 0.25
 

@@ -12,8 +12,6 @@
 #include "model/demangle.h"
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 /* A recorded launch that says more than its shape. */
 struct given {
 	uint64_t ticks;

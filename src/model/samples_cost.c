@@ -14,8 +14,6 @@
 #include "join/nested.h"
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 /* An operator of known cost. */
 struct span {
 	struct nested at;

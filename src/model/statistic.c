@@ -10,8 +10,6 @@
 #include "base/expect.h"
 #include "base/xmalloc.h"
 
-#include "base/banned.h"
-
 #define EXACT_MOST   16u /* values of both sides together whose ranks are counted exactly */
 #define RANKS_NEED   5u  /* a side: below, no difference of ranks can be below p = 0.01 */
 #define FRACTION_END 300 /* terms of a continued fraction; 50 are many */

@@ -8,8 +8,6 @@
 #include "event/predicted.h"
 #include "model/host_time.h"
 
-#include "base/banned.h"
-
 #define NOT_READY 600u /* CUDA_ERROR_NOT_READY, cudaErrorNotReady: an answer, no failure */
 
 bool chunk_has_calls(const struct chunk_ref *c)

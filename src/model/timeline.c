@@ -9,8 +9,6 @@
 #include "base/radix.h"
 #include "model/host_time.h"
 
-#include "base/banned.h"
-
 /* How much of the time is covered by intervals that come in the order of their starts. */
 struct cover {
 	uint64_t until, ns;

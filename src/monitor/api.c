@@ -16,8 +16,6 @@
 #include "monitor/change.h"
 #include "monitor/prometheus.h"
 
-#include "base/banned.h"
-
 #define TEXT    "text/plain; charset=utf-8"
 #define METRICS "text/plain; version=0.0.4; charset=utf-8"
 #define JSON    "application/json"

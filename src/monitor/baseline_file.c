@@ -11,8 +11,6 @@
 #include "base/newfile.h"
 #include "trace/trace.h"
 
-#include "base/banned.h"
-
 #define LARGEST (16u << 20)
 
 static int load(struct regress *r, int fd, const char *path, uint64_t now_ns, struct error *err)

@@ -11,8 +11,6 @@
 #include "share/policy.h"
 #include "trace/live_header.h"
 
-#include "base/banned.h"
-
 int change_class(struct share_file *f, uint32_t pid, const char *class, struct error *err)
 {
 	const bool latency = !strcmp(class, "latency");

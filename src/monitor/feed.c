@@ -14,8 +14,6 @@
 #include "monitor/request_level.h"
 #include "monitor/watch.h"
 
-#include "base/banned.h"
-
 #define LISTED 1000u /* alarms in one answer */
 
 struct feed_slot {

@@ -18,8 +18,6 @@
 #include "event/schema.h"
 #include "trace/trace.h"
 
-#include "base/banned.h"
-
 #define PIECE      65536u /* read at a time, unless a record is longer */
 #define NAME_KEPT  512u
 #define SPANS_MOST 65536u /* that are kept before they are added up */

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/atomic.h"
-#include "base/banned.h"
 
 static void put_family(FILE *out, const char *name, const char *type, const char *help)
 {

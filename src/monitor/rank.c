@@ -6,8 +6,6 @@
 
 #include "base/sort.h"
 
-#include "base/banned.h"
-
 static int by_value(const void *one, const void *two)
 {
 	return ORDER(*(const float *)one, *(const float *)two);

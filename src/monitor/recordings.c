@@ -15,8 +15,6 @@
 #include "base/sort.h"
 #include "trace/trace.h"
 
-#include "base/banned.h"
-
 #define BELIEVED_LEAST_NS 200000000u
 
 static uint64_t time_ns(clockid_t clock)

@@ -13,8 +13,6 @@
 #include "monitor/rank.h"
 #include "monitor/regress_series.h"
 
-#include "base/banned.h"
-
 #define LOOKED_AT 16u /* places that are looked at for one that can go */
 
 struct regress {

@@ -14,8 +14,6 @@
 #include "base/expect.h"
 #include "base/xmalloc.h"
 
-#include "base/banned.h"
-
 #define SAVED_MAGIC   "WEIRBASE"
 #define SAVED_VERSION 1u
 

@@ -7,8 +7,6 @@
 #include "base/expect.h"
 #include "monitor/rank.h"
 
-#include "base/banned.h"
-
 #define SWING_WEIGHT (1.0f / 2160) /* of a window: six hours */
 #define LOW_SHARE    0.8f  /* of the least effect, for the lower quantile, which is noisier */
 #define TREND_MOST   0.05f /* that the base's own rise may explain */

@@ -1,8 +1,6 @@
 /* Computes the times of the requests that ended between two looks. */
 #include "monitor/request_level.h"
 
-#include "base/banned.h"
-
 #define TAIL_BUCKETS 4u /* above the median's: from twice as long on */
 
 static uint32_t ended(const uint32_t *before, const uint32_t *now, uint32_t i)

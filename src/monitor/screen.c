@@ -21,8 +21,6 @@
 #include "base/number.h"
 #include "base/sort.h"
 
-#include "base/banned.h"
-
 #define CELL 64
 
 enum { GOOD = 1, WARM, BAD }; /* pairs of colours */

@@ -24,8 +24,6 @@
 #include "monitor/clients.h"
 #include "monitor/libmicrohttpd.h"
 
-#include "base/banned.h"
-
 #define TOKEN_LEAST 16u
 #define TOKEN_MOST  128u
 #define LIBRARY     "libmicrohttpd.so.12"

@@ -10,8 +10,6 @@
 #include "base/atomic.h"
 #include "share/policy.h"
 
-#include "base/banned.h"
-
 #define ARBITER_LIVES_NS 1000000000u
 #define LATE_NS          1000000000u /* by which activities come to a recording, as a rule */
 

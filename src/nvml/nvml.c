@@ -12,8 +12,6 @@
 
 #include "nvml/tegra.h"
 
-#include "base/banned.h"
-
 #define LIBRARY   "libnvidia-ml.so.1"
 #define GPUS_MOST 64u
 #define NAME_MOST 96u

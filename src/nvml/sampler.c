@@ -12,8 +12,6 @@
 #include "base/sys.h"
 #include "record/chunk.h"
 
-#include "base/banned.h"
-
 struct sampler {
 	struct nvml *nvml;
 	struct recorder to;

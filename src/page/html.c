@@ -20,8 +20,6 @@
 #include "report/memory_print.h"
 #include "report/report_make.h"
 
-#include "base/banned.h"
-
 extern const char viewer_before[], viewer_between[], viewer_after[]; /* made of viewer/ */
 
 #define FRAMES_MOST 20000u

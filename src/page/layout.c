@@ -9,8 +9,6 @@
 #include "base/expect.h"
 #include "base/hash.h"
 
-#include "base/banned.h"
-
 static_assert(sizeof(struct layout_detail) == 64, "it is hashed as bytes");
 
 #define FIRST_BIN  64u      /* ns */

@@ -24,8 +24,6 @@
 #include "trace/activity.h"
 #include "trace/thread_calls.h"
 
-#include "base/banned.h"
-
 #define NONE      LAYOUT_NONE
 #define OPEN_MOST 64
 #define TEXT_MOST                                                                                  \

@@ -7,7 +7,6 @@
 #include <zlib.h>
 
 #include "base/base64.h"
-#include "base/banned.h"
 
 void packed_varint(struct packed *to, uint64_t value)
 {

@@ -9,8 +9,6 @@
 #include "base/json.h"
 #include "page/packed.h"
 
-#include "base/banned.h"
-
 enum column { GAP, LENGTH, NAME, COUNT, BUSY, DETAIL, LINK, COLUMNS };
 
 struct writer {

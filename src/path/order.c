@@ -14,8 +14,6 @@
 #include "base/radix.h"
 #include "base/search.h"
 
-#include "base/banned.h"
-
 /* The default streams: what they wait for is more than what they were given. */
 #define DEFAULT_STREAMS 2u
 

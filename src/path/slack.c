@@ -12,8 +12,6 @@
 #include "base/radix.h"
 #include "base/search.h"
 
-#include "base/banned.h"
-
 /* A lane goes on: after an activity, or after another lane. */
 struct resume {
 	uint64_t ns;       /* as recorded */

@@ -12,8 +12,6 @@
 #include "trace/thread_calls.h"
 #include "trace/trace.h"
 
-#include "base/banned.h"
-
 /* The reader's knowledge of a function: by its id. */
 struct trait {
 	int8_t order;                   /* enum order_kind, or -1 */

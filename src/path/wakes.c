@@ -20,8 +20,6 @@
 #include "base/radix.h"
 #include "base/search.h"
 
-#include "base/banned.h"
-
 #define LANES_MOST 64u /* of one process: what more threads do is nobody's cause */
 
 /* Chance would have brought two threads together so often that it is none if it never did. */

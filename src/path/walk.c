@@ -10,8 +10,6 @@
 #include "event/format.h"
 #include "path/causes.h"
 
-#include "base/banned.h"
-
 const char *const path_part_name[PATH_PARTS] = {
 	[PATH_COMPUTING] = "computing",
 	[PATH_COMMUNICATING] = "communicating",

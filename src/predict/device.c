@@ -5,8 +5,6 @@
 #include "base/hash.h"
 #include "predict/launch.h"
 
-#include "base/banned.h"
-
 /* An empty kernel runs for about this long on any device since 7.0 (start to end, as CUPTI tells).
  */
 #define FLOOR_NS 1000

@@ -8,8 +8,6 @@
 #include "predict/question.h"
 #include "predict/fit_shape.h"
 
-#include "base/banned.h"
-
 /* 0 for nothing, and continuous. */
 static float log2_of(float x)
 {

@@ -4,8 +4,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 #define N        NNLS_TERMS
 #define RIDGE    1e-5
 #define SMALL    1e-9

@@ -1,8 +1,6 @@
 /* The normal equations of a power law, by Cholesky's method: see fit_power.h. */
 #include "predict/fit_power.h"
 
-#include "base/banned.h"
-
 void power_add(struct power_sums *sums, const float terms[static POWER_TERMS], float log_ns)
 {
 	for (int i = 0; i < POWER_TERMS; i++) {

@@ -16,8 +16,6 @@
 #include "predict/fit_nnls.h"
 #include "predict/score.h"
 
-#include "base/banned.h"
-
 #define FOLDS       8
 #define TURNS       3 /* of a fit, in which outliers lose weight */
 #define OUTLIER     0.1f

@@ -5,8 +5,6 @@
 
 #include "predict/approx.h"
 
-#include "base/banned.h"
-
 size_t forest_bytes(uint32_t trees, uint32_t depth)
 {
 	if (!trees || trees > FOREST_MOST_TREES || trees % FOREST_STEP || !depth ||

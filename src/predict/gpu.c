@@ -1,8 +1,6 @@
 /* Which row of api/gpu.tbl a device is: see gpu.h. */
 #include "predict/gpu.h"
 
-#include "base/banned.h"
-
 static char lower(char c)
 {
 	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;

@@ -12,8 +12,6 @@
 
 #include "predict_family.h"
 
-#include "base/banned.h"
-
 #define TILE_LEAST     8 /* shorter sides are those of warps, clusters and instructions */
 #define SIDE_MOST      10000
 #define NAME_MAX_BYTES 1024 /* longer names are looked at only so far for their family */

@@ -13,8 +13,6 @@
 #include "predict/question.h"
 #include "predict/score.h"
 
-#include "base/banned.h"
-
 #define STEPS     10   /* of the test for monotony, each four times the blocks */
 #define SAG       0.7f /* time may fall to so much of the most before it counts */
 #define SAGS_MOST 0.2  /* share of the steps that may */

@@ -2,8 +2,6 @@
 #include "predict/question.h"
 #include "predict/model.h"
 
-#include "base/banned.h"
-
 #define ENOUGH     20    /* launches that make a family's own error worth believing */
 #define SCALE_MOST 10.0f /* a thousandfold: nothing at all is known */
 #define WIDER      1.5f  /* how much less is known of an unseen family */

@@ -5,8 +5,6 @@
 
 #include "predict/approx.h"
 
-#include "base/banned.h"
-
 static void layer(const float *weights, const float *bias, const float *in, int ins, float *out,
 	int outs, bool rectify)
 {

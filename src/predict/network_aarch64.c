@@ -5,8 +5,6 @@
 
 #include "predict/network.h"
 
-#include "base/banned.h"
-
 /* One layer: `quarters` vectors of 4 units.  Even and odd inputs are summed apart, so that a
  * multiplication does not wait for the one before. */
 static inline __attribute__((always_inline)) void layer(

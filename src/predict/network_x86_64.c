@@ -5,8 +5,6 @@
 
 #include "predict/network.h"
 
-#include "base/banned.h"
-
 /* Two sums a layer, so that a multiplication does not wait for the one before. */
 __attribute__((target("avx2,fma"))) static void ask_avx2(
 	const struct network *n, const float *inputs, float *ret_outputs)

@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-#include "base/banned.h"
-
 #define QUARTERS       4   /* an SM's register file is in four parts, each with its own warps */
 #define REGS_PER_GRAIN 256 /* a warp gets its registers in such pieces */
 

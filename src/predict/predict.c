@@ -9,8 +9,6 @@
 #include "predict/score.h"
 #include "predict/tables.h"
 
-#include "base/banned.h"
-
 #define SETTLED 4 /* observations after which an entry tells of slowdowns */
 
 const struct predictor *const predictors[] = {

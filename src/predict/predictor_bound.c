@@ -13,8 +13,6 @@
 #include "predict/score.h"
 #include "predict/tables.h"
 
-#include "base/banned.h"
-
 #define ENOUGH_FAMILY 4 /* launches of a family that tell something about it */
 #define ENOUGH_ALL    8
 

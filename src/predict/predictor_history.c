@@ -13,8 +13,6 @@
 #include "predict/score.h"
 #include "predict/tables.h"
 
-#include "base/banned.h"
-
 #define SILENCE            (10000000000u >> 20)
 #define OUT_OF_SCALE       1.0f   /* twice or half */
 #define FIRST_DEVIATION    0.02f  /* before a second observation */

@@ -5,8 +5,6 @@
 #include "predict/model.h"
 #include "predict/score.h"
 
-#include "base/banned.h"
-
 static bool ask(const struct predict *p, const struct predict_question *q, struct predict_answer *a)
 {
 	/* Pairs with predict_swap(): who sees the pointer sees the model. */

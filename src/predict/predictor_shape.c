@@ -20,8 +20,6 @@
 #include "predict/score.h"
 #include "predict/fit_shape.h"
 
-#include "base/banned.h"
-
 #define SETTLED       16
 #define NEAR_SCALE    0.4f  /* log2: what a shape says about another, as a first guess */
 #define SIBLING_NEAR  0.75f /* of siblings in what is predicted from one to three shapes */

@@ -19,8 +19,6 @@
 #include "predict/model.h"
 #include "predict/score.h"
 
-#include "base/banned.h"
-
 #define FEWEST   4     /* shapes that make a fit */
 #define SETTLED  4     /* launches after which a shape's time is known well enough */
 #define OLDEST   16    /* shapes among which the one to go is chosen */

@@ -1,8 +1,6 @@
 /* Shape and bound of a launch: see question.h. */
 #include "predict/question.h"
 
-#include "base/banned.h"
-
 #define YARDSTICK_BYTES 8 /* a thread: one word in, one word out */
 
 static bool sensible(bool has, double value)

@@ -2,7 +2,6 @@
 #include "predict/score.h"
 
 #include "base/atomic.h"
-#include "base/banned.h"
 
 #define ENOUGH         10 /* scores, before which the first guess stands */
 #define EVERY          8

@@ -10,8 +10,6 @@
 #include "predict/predictor_history.h"
 #include "predict/score.h"
 
-#include "base/banned.h"
-
 #define LAUNCHES_MOST (1u << 20)
 #define KERNELS_MOST  (1u << 16)
 

@@ -8,8 +8,6 @@
 #include "base/search.h"
 #include "base/sort.h"
 
-#include "base/banned.h"
-
 #define OUTLIER       4u    /* times the median: a launch that waited for something else */
 #define CLUSTERS      3u    /* launches that CUPTI timed are of so many moments of a run */
 #define CHANCE_SDS    2.0   /* two means that differ by less may be those of one run */

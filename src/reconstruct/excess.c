@@ -5,8 +5,6 @@
 
 #include "base/sort.h"
 
-#include "base/banned.h"
-
 #define EXCESS_NONE INT64_MIN
 #define FEW         4u /* fewer of a kernel say less than those of all others */
 

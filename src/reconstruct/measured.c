@@ -6,8 +6,6 @@
 #include "reconstruct/reconstruct.h"
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 static bool runs(const struct gpu_activity *w)
 {
 	return w->kind == GPU_KERNEL || w->kind == GPU_MEMCPY || w->kind == GPU_MEMSET ||

@@ -3,8 +3,6 @@
 
 #include <errno.h>
 
-#include "base/banned.h"
-
 #define DISABLED 0x80000000u
 
 static void put(struct graph_nodes *g, const struct graph_node *n)

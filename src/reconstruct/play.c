@@ -14,8 +14,6 @@
 #include "base/expect.h"
 #include "base/sort.h"
 
-#include "base/banned.h"
-
 #define WAITED_NS   5000u  /* a host that took longer than this and return_ns has waited */
 #define SD_MOST     3.0    /* standard deviations that durations may be off */
 #define ALIKE_MOST  0.3    /* … and the part of all of them */

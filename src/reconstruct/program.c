@@ -7,8 +7,6 @@
 #include "base/map.h"
 #include "base/sort.h"
 
-#include "base/banned.h"
-
 #define LEGACY 1u /* as struct gpu_call names it */
 
 struct builder {

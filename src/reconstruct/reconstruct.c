@@ -19,8 +19,6 @@
 #include "reconstruct/program.h"
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 #define CORRELATIONS    (1ull << 40) /* those that are given out here lie above */
 #define STREAM_UNSEEN   (1u << 16)   /* numbers of streams of which the driver's is not known */
 #define SD_SHARE        0.02         /* of what events measured of a launch itself */

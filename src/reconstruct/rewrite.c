@@ -15,8 +15,6 @@
 #include "reconstruct/reconstruct.h"
 #include "trace/pack.h"
 
-#include "base/banned.h"
-
 #define STRINGS   (1u << 30) /* ids of strings that are given out here lie above */
 #define SEQUENCES (1u << 30) /* and numbers of chunks */
 #define PER_CHUNK 16384u     /* activities */

@@ -12,8 +12,6 @@
 #include "base/number.h"
 #include "section/shared_columns.h"
 
-#include "base/banned.h"
-
 /* Nothing here means anything unless something ran on a device. */
 static int make_known(struct rows *rows)
 {

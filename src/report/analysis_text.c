@@ -15,8 +15,6 @@
 #include "blame/blame.h"
 #include "list/busy.h"
 
-#include "base/banned.h"
-
 #define NAME_CUT        40 /* bytes of a kernel's name */
 #define IDLE_GAPS_SHOWN 5u
 

@@ -7,8 +7,6 @@
 
 #include "base/expect.h"
 
-#include "base/banned.h"
-
 /* ---- calls ---- */
 
 GETTER(get_api, struct call_row, it, value_text(schema_api_name(it->fn)))

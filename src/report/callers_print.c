@@ -12,8 +12,6 @@
 #include "base/table.h"
 #include "base/text.h"
 
-#include "base/banned.h"
-
 #define BLOCK_FRAMES 8u /* of one that is printed below each other */
 #define BLOCKS       5u
 

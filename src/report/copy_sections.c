@@ -5,8 +5,6 @@
 #include "base/check.h"
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 /* The rate of copies whose size is known, which took so long. */
 static struct value rate(uint64_t bytes, uint64_t ns)
 {

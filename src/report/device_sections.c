@@ -8,8 +8,6 @@
 #include "model/gpu_state.h"
 #include "model/prediction.h"
 
-#include "base/banned.h"
-
 /* ---- ceilings ---- */
 
 static int make_gpu(struct rows *rows)

@@ -9,8 +9,6 @@
 #include "model/roofline.h"
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 /* ---- kernels ---- */
 
 /* The kernel's device activities, or NULL. */

@@ -6,8 +6,6 @@
 
 #include "hint/hint.h"
 
-#include "base/banned.h"
-
 /* ---- hints ---- */
 
 static int make_hints(struct rows *rows)

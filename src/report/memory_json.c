@@ -8,8 +8,6 @@
 #include "hint/summary.h"
 #include "report/stack_columns.h"
 
-#include "base/banned.h"
-
 /* ---- objects ---- */
 
 static const void *of_report(const struct row *row)

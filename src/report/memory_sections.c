@@ -9,8 +9,6 @@
 #include "section/shared_columns.h"
 #include "report/stack_columns.h"
 
-#include "base/banned.h"
-
 /* ---- use ---- */
 
 static struct value use(const struct row *row, const struct memory_use *u, uint64_t value)

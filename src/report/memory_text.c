@@ -13,8 +13,6 @@
 #include "report/callers_print.h"
 #include "section/view.h"
 
-#include "base/banned.h"
-
 #define COLUMNS 60u
 #define LINES   8u
 

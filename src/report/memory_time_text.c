@@ -11,8 +11,6 @@
 #include "base/number.h"
 #include "base/table.h"
 
-#include "base/banned.h"
-
 #define COLUMNS 60u
 #define LINES   8u
 

@@ -11,8 +11,6 @@
 #include "base/number.h"
 #include "base/text.h"
 
-#include "base/banned.h"
-
 #define VALUES_MOST 200u
 
 bool provenance_fact(const struct report *r, const char *key, char *text, size_t size)

@@ -7,8 +7,6 @@
 #include "model/roofline.h"
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 /* ---- operators ---- */
 
 uint64_t report_operators_ns(const struct report *r)

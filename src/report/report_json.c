@@ -6,8 +6,6 @@
 #include "report/report_make.h"
 #include "report/sections.h"
 
-#include "base/banned.h"
-
 static void put_all(struct json *j, const struct report *r)
 {
 	for (size_t i = 0; section_at(i); i++)

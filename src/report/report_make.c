@@ -20,8 +20,6 @@
 #include "model/request_times.h"
 #include "report/report_warnings.h"
 
-#include "base/banned.h"
-
 static int replay_memory(struct report *r, const struct tallies *t)
 {
 	struct memory_list lists[MEMORY_LISTS];

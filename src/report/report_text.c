@@ -24,8 +24,6 @@
 #include "base/text.h"
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 /* ---- what went wrong ---- */
 
 static bool is_probe(const struct row *row)

@@ -12,8 +12,6 @@
 #include "report/provenance.h"
 #include "stack/stacks.h"
 
-#include "base/banned.h"
-
 static void warn(struct report *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static void warn(struct report *r, const char *format, ...)

@@ -7,8 +7,6 @@
 #include "report/provenance.h"
 #include "report/report_make.h"
 
-#include "base/banned.h"
-
 /* In the order of the report's JSON; then those that are only made when somebody asks for them. */
 static const struct section *const tables[] = {
 	&section_trace,

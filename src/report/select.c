@@ -16,8 +16,6 @@
 #include "section/view.h"
 #include "report/select_filter.h"
 
-#include "base/banned.h"
-
 #define WIDTH      200u /* where there is no terminal */
 #define TEXT_LEAST 40u  /* characters of what is not the last column, a third of the width */
 

@@ -10,8 +10,6 @@
 
 #include "base/xmalloc.h"
 
-#include "base/banned.h"
-
 enum op { OP_NOT_LIKE, OP_NOT, OP_LEAST, OP_MOST, OP_IS, OP_ABOVE, OP_BELOW, OP_LIKE, OPS };
 
 /* The longer ones first. */

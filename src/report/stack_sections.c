@@ -4,8 +4,6 @@
 #include "base/expect.h"
 #include "stack/stacks.h"
 
-#include "base/banned.h"
-
 #define LINE_FRAMES 8u /* of a stack in a line */
 
 /* ---- frames ---- */

@@ -10,8 +10,6 @@
 #include "base/check.h"
 #include "hint/summary.h"
 
-#include "base/banned.h"
-
 /* ---- the trace ---- */
 
 static int make_trace(struct rows *rows)

@@ -9,8 +9,6 @@
 #include "base/expect.h"
 #include "base/text.h"
 
-#include "base/banned.h"
-
 /* ---- values ---- */
 
 struct value value_text(const char *text)

@@ -8,8 +8,6 @@
 #include "base/number.h"
 #include "base/text.h"
 
-#include "base/banned.h"
-
 #define LINE_SHOWN 120u /* bytes of a stack in a cell of a list */
 #define LINE_INNER 45u  /* characters from its innermost function on, */
 #define LINE_OUTER 72u  /* and bytes from its outermost */

@@ -7,8 +7,6 @@
 #include "model/roofline.h"
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 static struct value whole(double value)
 {
 	return value_u64(sat_from(value + 0.5));

@@ -6,8 +6,6 @@
 
 #include "base/expect.h"
 
-#include "base/banned.h"
-
 #define NAME_CUT 110 /* characters of a name where there is no terminal */
 
 struct picked {

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 static char *copy_bytes(const void *from, size_t bytes)
 {
 	char *to = xmalloc(bytes + 1);

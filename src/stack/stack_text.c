@@ -6,8 +6,6 @@
 #include "base/bounded.h"
 #include "stack/stacks.h"
 
-#include "base/banned.h"
-
 #define PICKED_MOST 64u
 #define PICKED_ALL  256u
 

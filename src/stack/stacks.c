@@ -6,8 +6,6 @@
 
 #include "base/search.h"
 
-#include "base/banned.h"
-
 #define FRAMES_MOST 256u                       /* of a stack */
 #define EVALUATOR   "_PyEval_EvalFrameDefault" /* CPython's loop: where frames of Python are run */
 

@@ -9,8 +9,6 @@
 #include "stack/pieces.h"
 #include "stack/unwind.h"
 
-#include "base/banned.h"
-
 #define FRAMES_MOST 256u                       /* of a stack */
 #define EVALUATOR   "_PyEval_EvalFrameDefault" /* CPython's loop: where frames of Python are run */
 

@@ -8,8 +8,6 @@
 
 #include "stack/stacks.h"
 
-#include "base/banned.h"
-
 #define CHUNK_MOST (4u << 20)
 #define TEXT_MOST  4096u
 

@@ -6,8 +6,6 @@
 
 #include "store/config_reader.h"
 
-#include "base/banned.h"
-
 static const json_t *get(const json_t *tree, const char *name)
 {
 	return json_object_get(tree, name);

@@ -6,8 +6,6 @@
 
 #include "store/config_reader.h"
 
-#include "base/banned.h"
-
 static json_t *read_message(
 	struct config_reader *r, const struct config_field *f, const json_t *value)
 {

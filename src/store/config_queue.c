@@ -3,8 +3,6 @@
 
 #include "base/check.h"
 
-#include "base/banned.h"
-
 #define DEFAULT_CLASS 1 /* of requests that name no priority: one class is above, two below */
 
 static bool says_delay(const struct model_config *c)

@@ -8,8 +8,6 @@
 
 #include "base/text.h"
 
-#include "base/banned.h"
-
 #define VALUES 1024 /* of one list; checks look through them */
 
 int config_fail(struct config_reader *r, unsigned line, const char *format, ...)

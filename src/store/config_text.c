@@ -9,8 +9,6 @@
 
 #include "store/config_reader.h"
 
-#include "base/banned.h"
-
 static void skip(struct config_reader *r)
 {
 	for (; r->at < r->end; r->at++) {

@@ -12,8 +12,6 @@
 
 #include "base/newfile.h"
 
-#include "base/banned.h"
-
 #ifndef SYS_openat2
 #define SYS_openat2 437 /* libc headers older than Linux 5.6 do not have it */
 #endif

@@ -8,8 +8,6 @@
 #include "base/text.h"
 #include "store/config_reader.h"
 
-#include "base/banned.h"
-
 /* The bytes of one value in an array; a shape is a value that has all its numbers. */
 static size_t size_of(const struct config_field *f)
 {

@@ -9,7 +9,6 @@
 #include "store/files.h"
 
 #include "base/base64.h"
-#include "base/banned.h"
 
 struct store_override *store_find_override(const struct store *s, const char *model)
 {

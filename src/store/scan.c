@@ -11,8 +11,6 @@
 #include "base/text.h"
 #include "store/files.h"
 
-#include "base/banned.h"
-
 #define CONFIG_BYTES ((size_t)1 << 20)
 #define DEPTH        6     /* of folders in a model's folder that a fingerprint covers */
 #define FILES        10000 /* in a model's folder */

@@ -4,8 +4,6 @@
 #include "base/atomic.h"
 #include "record/writer.h"
 
-#include "base/banned.h"
-
 static bool is_written_to(const struct trace *t)
 {
 	if (t->header.state == TRACE_FINISHED)

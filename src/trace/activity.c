@@ -5,8 +5,6 @@
 
 #include "base/expect.h"
 
-#include "base/banned.h"
-
 size_t array_record_bytes(uint16_t chunk_kind)
 {
 	switch (chunk_kind) {

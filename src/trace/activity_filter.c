@@ -7,8 +7,6 @@
 #include "base/search.h"
 #include "base/sort.h"
 
-#include "base/banned.h"
-
 static int number_order(const void *one, const void *two)
 {
 	const struct launch_number *a = one, *b = two;

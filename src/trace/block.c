@@ -10,8 +10,6 @@
 #include "base/hash.h"
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 static int deflate_from(struct block_maker *m, const uint8_t *data, size_t bytes)
 {
 	buffer_want(&m->packed, &m->packed_room, ZSTD_compressBound(bytes));

@@ -10,8 +10,6 @@
 #include "base/expect.h"
 #include "base/map.h"
 
-#include "base/banned.h"
-
 struct container {
 	uint64_t at; /* behind the last block that is known */
 	uint64_t end;

@@ -3,8 +3,6 @@
 
 #include "base/expect.h"
 
-#include "base/banned.h"
-
 /* A pair is read within some tens of nanoseconds: closer ones say nothing about the slope. */
 #define LEAST_SPAN_NS 20000u
 #define SAME_CLOCK_NS 10000000

@@ -11,8 +11,6 @@
 #include "base/hash.h"
 #include "trace/trace.h"
 
-#include "base/banned.h"
-
 #define VARINT_BYTES 10u /* of 64 bits in groups of 7 */
 
 /* ---- the last record of a kind ---- */

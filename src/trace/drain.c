@@ -15,8 +15,6 @@
 #include "record/writer.h"
 #include "trace/block.h"
 
-#include "base/banned.h"
-
 #define LEVEL           3
 #define CONTAINER_BYTES (16u * TRACE_GRAIN)
 

@@ -7,8 +7,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/banned.h"
-
 int live_header_open(const char *path, bool links, struct trace_header **ret_h)
 {
 	const int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | (links ? 0 : O_NOFOLLOW));

@@ -21,8 +21,6 @@
 #include "trace/part.h"
 #include "trace/merge.h"
 
-#include "base/banned.h"
-
 void buffer_want(uint8_t **p, size_t *room, size_t bytes)
 {
 	if (bytes <= *room)

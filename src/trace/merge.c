@@ -10,8 +10,6 @@
 #include "trace/activity.h"
 #include "trace/meta.h"
 
-#include "base/banned.h"
-
 #define SAME_BOOT_NS 1000000000 /* the time of day may have been set a little since */
 
 /* A device of another recording, in the first one's numbers. */

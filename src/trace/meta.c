@@ -9,8 +9,6 @@
 #include "base/search.h"
 #include "base/sort.h"
 
-#include "base/banned.h"
-
 #define NODE_KERNEL   0u /* CU_GRAPH_NODE_TYPE_KERNEL */
 #define NODE_DISABLED 0x80000000u
 #define MESSAGES_KEPT 1000u

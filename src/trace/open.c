@@ -20,8 +20,6 @@
 #include "trace/block_index.h"
 #include "trace/merge.h"
 
-#include "base/banned.h"
-
 int read_at(int fd, void *to, size_t bytes, uint64_t offset)
 {
 	char *p = to;

@@ -12,8 +12,6 @@
 #include "base/newfile.h"
 #include "trace/block.h"
 
-#include "base/banned.h"
-
 #define LEVEL 6 /* zstd's */
 
 struct packer {

@@ -6,8 +6,6 @@
 #include "base/search.h"
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 /* The last part that begins at `ticks` or before, NULL: none does. */
 static const struct trace_part *part_at(const struct trace *t, uint64_t ticks)
 {

@@ -14,8 +14,6 @@
 #include "trace/part.h"
 #include "trace/steps.h"
 
-#include "base/banned.h"
-
 #define NAMES_SAID 5u
 
 /* Ascending and apart once merged. */

@@ -11,8 +11,6 @@
 #include "base/sort.h"
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 /* ---- names ---- */
 
 bool range_is_named(uint16_t kind)

@@ -20,8 +20,6 @@
 #include "record/writer.h"
 #include "trace/trace.h"
 
-#include "base/banned.h"
-
 #define PIECE      65536u      /* read at a time, unless a record is longer */
 #define POLL_BYTES (64u << 20) /* of records in one poll; the rest waits for the next */
 

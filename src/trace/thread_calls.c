@@ -7,8 +7,6 @@
 #include "base/sort.h"
 #include "trace/merge.h"
 
-#include "base/banned.h"
-
 /* The older one first. */
 static int age_order(const struct chunk_ref *a, const struct chunk_ref *b)
 {

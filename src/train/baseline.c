@@ -9,8 +9,6 @@
 #include "predict/question.h"
 #include "predict/score.h"
 
-#include "base/banned.h"
-
 static struct baseline_shape shape_of(const struct predict_question *q)
 {
 	const struct predict_launch *l = q->launch;

@@ -9,8 +9,6 @@
 #include "base/hash.h"
 #include "predict/key.h"
 
-#include "base/banned.h"
-
 enum column {
 	C_TRACE,
 	C_APP,

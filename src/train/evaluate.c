@@ -13,8 +13,6 @@
 #include "predict/predictor_shape.h"
 #include "train/train.h"
 
-#include "base/banned.h"
-
 #define PARTS_MOST    16
 #define SIBLING_PARTS 8
 #define LARGE         0.7

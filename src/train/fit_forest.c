@@ -15,8 +15,6 @@
 #include "train/xgboost.h"
 #include "base/xmalloc.h"
 
-#include "base/banned.h"
-
 #define NODES (1 << (FIT_DEPTH + 1)) /* at most, of one tree */
 
 struct tree_node {

@@ -12,8 +12,6 @@
 #include "train/fit.h"
 #include "base/xmalloc.h"
 
-#include "base/banned.h"
-
 #define STEPS     4800
 #define BATCH     64
 #define RATE      4e-3f

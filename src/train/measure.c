@@ -5,8 +5,6 @@
 
 #include "train/evaluate.h"
 
-#include "base/banned.h"
-
 struct pair {
 	double predicted, measured;
 	size_t at; /* in a window */

@@ -14,8 +14,6 @@
 #include "train/xgboost.h"
 #include "base/xmalloc.h"
 
-#include "base/banned.h"
-
 #define FOLDS 5
 
 /* The state of training: a family's usual ratio, over some of the rows. */

@@ -5,8 +5,6 @@
 
 #include "base/shared_library.h"
 
-#include "base/banned.h"
-
 static const struct library_symbol symbols[] = {
 	{ "XGDMatrixCreateFromMat", offsetof(struct xgboost, matrix_create) },
 	{ "XGDMatrixSetFloatInfo", offsetof(struct xgboost, matrix_set) },

@@ -8,8 +8,6 @@
 #include "join/links.h"
 #include "trace/activity.h"
 
-#include "base/banned.h"
-
 #define WARPS_MOST 32u    /* of a block */
 #define LEAD_MOST  20000u /* between nodes of a graph */
 

@@ -10,8 +10,6 @@
 #include "whatif/device_ops.h"
 #include "whatif/quantile.h"
 
-#include "base/banned.h"
-
 #define LAUNCH_MOST_NS 50000u     /* a submission that took longer has waited */
 #define COPY_LARGE     (1u << 20) /* bytes; a scheduler lets smaller ones pass */
 #define USUAL_FIRST    7000u

@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-#include "base/banned.h"
-
 #define UNDISTURBED 0.1      /* the quickest requests are those that nothing delayed */
 #define AWAKE_NS    200000u  /* so long it polls without sleeping */
 #define NAP_NS      75000u   /* a nap of 50 us lasts that long */

@@ -8,8 +8,6 @@
 #include "base/hash.h"
 #include "whatif/host.h"
 
-#include "base/banned.h"
-
 #define QUEUE_MOST 1024u /* ops that a program may have in flight, as a driver allows */
 #define VARIES     0.03  /* of a pause: what is left to chance */
 #define TAG_SHIFT  40    /* of a work: its stream, above the number of its op */

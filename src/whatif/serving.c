@@ -9,8 +9,6 @@
 #include "store/config_queue.h"
 #include "store/store.h"
 
-#include "base/banned.h"
-
 #define SECONDS_DEFAULT 60.0
 #define RATE_MOST       1e7
 

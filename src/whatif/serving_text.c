@@ -6,8 +6,6 @@
 #include "base/table.h"
 #include "base/text.h"
 
-#include "base/banned.h"
-
 static const struct simulated *sum(const struct serving *w, size_t policy)
 {
 	return &w->results[policy][w->models.n];

@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 #define REQUESTS_LEAST 100u
 #define MAX_WAIT_NS    500000000u /* what weir run has without --max-wait */
 #define PATIENCE       1000u /* a replay gives up when it takes so many times as long as alone */

@@ -8,8 +8,6 @@
 #include "base/table.h"
 #include "base/text.h"
 
-#include "base/banned.h"
-
 static bool is_latency(const struct whatif *w, size_t i)
 {
 	return w->programs[i].class == CLASS_LATENCY;

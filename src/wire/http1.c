@@ -10,8 +10,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 /* The parts of a head that a byte may belong to. */
 enum { TOKEN = 1, VALUE = 2, TARGET = 4, HOST = 8 };
 

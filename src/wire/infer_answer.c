@@ -7,8 +7,6 @@
 #include "wire/plain.h"
 #include "wire/real.h"
 
-#include "base/banned.h"
-
 #define PUT(b, literal) buf_put(b, literal, sizeof literal - 1)
 
 /* false: it is not UTF-8. */

@@ -17,8 +17,6 @@
 #include "wire/plain.h"
 #include "wire/real.h"
 
-#include "base/banned.h"
-
 #define DEPTH_MOST 16
 
 struct scan {

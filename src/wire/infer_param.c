@@ -5,8 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 static int wrong(const struct param *p, const char *what, struct error *err)
 {
 	return error_set(err, -EINVAL, "the parameter '%.*s' is %s", SHORT(p->name), what);

@@ -9,8 +9,6 @@
 #include "wire/infer_param.h"
 #include "wire/pb.h"
 
-#include "base/banned.h"
-
 /* Besides what stands in the request. */
 struct reading {
 	struct infer_request *r;

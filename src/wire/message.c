@@ -10,8 +10,6 @@
 #include "base/xmalloc.h"
 #include "wire/pb.h"
 
-#include "base/banned.h"
-
 enum message_kind {
 	TYPE_BOOL,
 	TYPE_INT32,

@@ -13,8 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 __extension__ typedef unsigned __int128 u128;
 
 #define POWERS 28

@@ -10,8 +10,6 @@
 #include "base/text.h"
 #include "wire/message.h"
 
-#include "base/banned.h"
-
 #include "route_rows.h"
 
 const size_t route_row_count = sizeof route_rows / sizeof route_rows[0];

@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <stddef.h>
 
-#include "base/banned.h"
-
 static const struct {
 	int error;
 	struct status status;

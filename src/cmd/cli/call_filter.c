@@ -8,8 +8,6 @@
 
 #include "cmd/cli/values.h"
 
-#include "base/banned.h"
-
 #define NOT_READY 600
 
 static bool word_fits(const char *word, const struct schema_fn *fn, const struct record *r)

@@ -10,8 +10,6 @@
 #include "event/stack_group.h"
 #include "weir_options.h"
 
-#include "base/banned.h"
-
 #define RANGE_MOST 63u
 
 static int put_time(const struct options *o, const char *name, const char *word, struct bounded *to)

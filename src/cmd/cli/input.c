@@ -14,8 +14,6 @@
 #include "import/import.h"
 #include "trace/merge.h"
 
-#include "base/banned.h"
-
 #define COPY_BYTES (1u << 20)
 
 /* A file that has no name, and is gone with its last descriptor: on a disk, else in memory. */

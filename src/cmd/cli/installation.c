@@ -11,8 +11,6 @@
 
 #include "base/library_path.h"
 
-#include "base/banned.h"
-
 /* Below the folder that has bin/weir; the first that is there tells. */
 static const struct {
 	const char *pattern, *way;

@@ -15,8 +15,6 @@
 #include "model/samples.h"
 #include "trace/trace.h"
 
-#include "base/banned.h"
-
 static int unreadable(const char *path)
 {
 	return complain(EXIT_USAGE, "%s can't be read: %s", path, strerror(errno));

@@ -15,8 +15,6 @@
 #include "cmd/cli/command.h"
 #include "predict/occupancy.h"
 
-#include "base/banned.h"
-
 #define COMPLAINTS 10 /* about rows, until the rest is only counted */
 
 enum column { CC, THREADS, REGS, SMEM_STATIC, SMEM_DYNAMIC, COLUMNS };

@@ -12,8 +12,6 @@
 #include "trace/activity_filter.h"
 #include "trace/meta.h"
 
-#include "base/banned.h"
-
 static bool was_off(const struct trace *t)
 {
 	const struct trace_header *h = &t->header;

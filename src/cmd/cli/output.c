@@ -12,8 +12,6 @@
 #include "base/newfile.h"
 #include "cmd/cli/command.h"
 
-#include "base/banned.h"
-
 const char *output_path(const struct options *o)
 {
 	const char *path = opt_str(o, "output");

@@ -10,8 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/banned.h"
-
 static pid_t pager; /* 0: there is none */
 
 size_t terminal_width(void)

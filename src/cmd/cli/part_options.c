@@ -13,8 +13,6 @@
 #include "trace/meta.h"
 #include "trace/part.h"
 
-#include "base/banned.h"
-
 static int take_time(const struct options *o, const char *name, uint64_t *ret_ns)
 {
 	const char *text = opt_str(o, name);

@@ -11,8 +11,6 @@
 #include "cmd/cli/input.h"
 #include "event/schema_text.h"
 
-#include "base/banned.h"
-
 bool report_input_colour(void)
 {
 	const char *no = getenv("NO_COLOR");

@@ -11,8 +11,6 @@
 #include "cmd/cli/command.h"
 #include "event/format.h"
 
-#include "base/banned.h"
-
 bool running_is_trace(const char *path)
 {
 	char magic[8];

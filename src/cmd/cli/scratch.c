@@ -13,8 +13,6 @@
 
 #include "cmd/cli/command.h"
 
-#include "base/banned.h"
-
 #define LARGEST (1ull << 30)
 #define PREFIX  "weir-scratch-"
 
