@@ -8,7 +8,6 @@
  */
 #include "blame/blame.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/search.h"

@@ -1,7 +1,6 @@
 /* Starts libweirapi, and defines the functions of include/weir/sched.h that take a few lines. */
 #include "client/client.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>

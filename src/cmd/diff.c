@@ -5,12 +5,10 @@
 #include "cmd/cli/part_options.h"
 #include "cmd/cli/report_input.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "event/schema_text.h"
 #include "diff/diff.h"

@@ -12,7 +12,6 @@
  */
 #include "diff/diff.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 

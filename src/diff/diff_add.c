@@ -1,7 +1,6 @@
 /* Copies the needed parts of a report into a comparison. */
 #include "diff/diff.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 

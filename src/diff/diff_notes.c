@@ -5,7 +5,6 @@
 #include "diff/diff.h"
 #include "base/xmalloc.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,8 +1,6 @@
 /* Builds the index that the exporter of Kineto's JSON needs. */
 #include "export/export_chrome.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/expect.h"

@@ -10,7 +10,6 @@
 #include "base/expect.h"
 #include "base/newfile.h"
 #include "base/progress.h"
-#include "base/text.h"
 #include "trace/activity.h"
 
 const struct exporter *const exporters[] = { &export_perfetto, &export_chrome, &export_csv,

@@ -5,7 +5,6 @@
  */
 #include "export/export_sqlite.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/expect.h"

@@ -9,7 +9,6 @@
 #include "base/check.h"
 #include "base/expect.h"
 #include "model/report.h"
-#include "trace/activity.h"
 
 /* How many launches one that was timed stands for. */
 static double factor_of(const struct report *r, const char *name)

@@ -1,6 +1,5 @@
 /* Pinned memory costs milliseconds a megabyte, so blocks are kept, in eight sizes for each power of
  * two. A block may serve what needs an eighth of it. */
-#include <stdlib.h>
 
 #include "base/xmalloc.h"
 #include "gpu/cuda_device.h"

@@ -2,7 +2,6 @@
  * holes, of which the smallest that fits is used again. */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "base/atomic.h"
 #include "gpu/cuda_device.h"

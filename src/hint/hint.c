@@ -1,7 +1,6 @@
 /* Asking all rules: see hint.h. */
 #include "hint/hint.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -3,7 +3,6 @@
 #include "hint_rules.h"
 
 #include <math.h>
-#include <errno.h>
 #include <stdio.h>
 
 #include "base/number.h"

@@ -5,9 +5,7 @@
  */
 #include "hint_rules.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/number.h"
 #include "base/sort.h"

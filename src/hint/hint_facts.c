@@ -1,7 +1,6 @@
 /* Reads the facts that the rules look at from the trace. */
 #include "hint/hint_facts.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/expect.h"

@@ -1,7 +1,6 @@
 /* Rules about the host: what it did while the devices had nothing to do. */
 #include "hint_rules.h"
 
-#include <errno.h>
 #include <math.h>
 
 #include "base/expect.h"

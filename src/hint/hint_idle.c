@@ -7,7 +7,6 @@
  */
 #include "hint/hint_facts.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/expect.h"

@@ -5,7 +5,6 @@
  */
 #include "hint_rules.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 

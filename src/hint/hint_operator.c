@@ -1,7 +1,6 @@
 /* Rules about what kernels compute, as far as their names and their order tell. */
 #include "hint_rules.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 

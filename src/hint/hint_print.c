@@ -3,7 +3,6 @@
 #include <math.h>
 
 #include "base/number.h"
-#include "base/table.h"
 #include "base/text.h"
 #include "hint/hint.h"
 

@@ -5,7 +5,6 @@
 #include "import/import_store.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/expect.h"

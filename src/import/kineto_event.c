@@ -2,9 +2,7 @@
  * Turns events of Kineto into records by their category, including the names of older PyTorch
  * versions.
  */
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "import/import_kineto.h"

@@ -8,7 +8,6 @@
 #include "section/shared_columns.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,8 +1,6 @@
 /* Reads the GPU activities of a trace with their owners, in the order of their start. */
 #include "list/device_events.h"
 
-#include <stdlib.h>
-
 #include "base/sort.h"
 #include "trace/activity.h"
 

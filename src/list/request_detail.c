@@ -1,10 +1,7 @@
 /* Sections about the one request that somebody asks for: what it waited for, and what ran then. */
 #include "list/lists.h"
 
-#include <stdlib.h>
-
 #include "base/sort.h"
-#include "base/xmalloc.h"
 #include "model/request_times.h"
 #include "section/shared_columns.h"
 #include "trace/activity.h"

@@ -4,10 +4,7 @@
  */
 #include "list/lists.h"
 
-#include <stdlib.h>
-
 #include "base/sort.h"
-#include "base/xmalloc.h"
 #include "model/request_times.h"
 
 struct listed {

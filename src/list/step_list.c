@@ -6,7 +6,6 @@
 #include "list/lists.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,7 +4,6 @@
  */
 #include "memory/memory.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

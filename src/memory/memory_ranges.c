@@ -2,7 +2,6 @@
  * memory.h. */
 #include "memory/memory.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,7 +7,6 @@
  */
 #include "memory/memory.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/expect.h"

@@ -10,7 +10,6 @@
  */
 #include "memory/memory.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/expect.h"

@@ -8,7 +8,6 @@
  */
 #include "memory/memory.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/expect.h"

@@ -1,7 +1,6 @@
 /* Counts calls by the call stacks that made them. */
 #include "model/callers.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "stack/stacks.h"

@@ -1,7 +1,6 @@
 /* Computes an operator's FLOPs and bytes. */
 #include "model/cost.h"
 
-#include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

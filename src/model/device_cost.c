@@ -5,7 +5,6 @@
  * up parts. The type in the kernel's name takes precedence over the operator's type, since FP32 may
  * run in TF32 or mixed precision.
  */
-#include <errno.h>
 
 #include "base/expect.h"
 #include "model/device_join.h"

@@ -3,7 +3,6 @@
 #include "model/gather.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <pthread.h>
 #include <unistd.h>
 

@@ -1,7 +1,6 @@
 /* Collects the calls that launch or await GPU activities. */
 #include "model/gpu_calls.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "event/args.h"

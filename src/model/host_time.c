@@ -1,7 +1,6 @@
 /* Finds the state of a host thread at a moment. */
 #include "model/host_time.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/expect.h"

@@ -6,7 +6,6 @@
  * modules share a name and their kernels are equal, the thread's other calls decide. If similar
  * calls differ in cost, or launch nothing, the cost stays unknown and the report counts the call.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

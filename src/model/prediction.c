@@ -1,15 +1,12 @@
 /* Compares predicted with measured times. */
 #include "model/prediction.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/expect.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "model/samples.h"
 
 /* One launch that was predicted and ran. */

@@ -1,7 +1,6 @@
 /* Collects the kernels of a trace as samples for predictions. */
 #include "model/samples.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/expect.h"

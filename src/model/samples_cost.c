@@ -5,7 +5,6 @@
  */
 #include "model/samples_cost.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/expect.h"

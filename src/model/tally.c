@@ -1,7 +1,6 @@
 /* Counting records: see tally.h.  tally_record() is what a report's time is spent in. */
 #include "model/tally.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/expect.h"

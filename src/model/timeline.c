@@ -1,7 +1,6 @@
 /* Accounts for the wall time. */
 #include "model/timeline.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/atomic.h"

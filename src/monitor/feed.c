@@ -1,7 +1,6 @@
 /* Feeds durations to the detector of slowdowns. */
 #include "monitor/feed.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

@@ -2,7 +2,6 @@
 #include "monitor/rank.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/sort.h"
 

@@ -1,9 +1,7 @@
 /* Makes the view of running programs and GPUs. */
 #include "monitor/watch.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 

@@ -2,7 +2,6 @@
 #include "page/layout.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

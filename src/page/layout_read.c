@@ -7,7 +7,6 @@
  * ones to other rows.
  */
 #include <assert.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

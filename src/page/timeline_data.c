@@ -1,7 +1,6 @@
 /* Writes the timeline into the page. */
 #include "page/timeline_data.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

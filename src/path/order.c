@@ -8,8 +8,6 @@
  */
 #include "path/causes.h"
 
-#include <errno.h>
-
 #include "base/expect.h"
 #include "base/radix.h"
 #include "base/search.h"

@@ -5,7 +5,6 @@
  */
 #include "path/causes.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/expect.h"

@@ -4,7 +4,6 @@
  */
 #include "path/causes.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/expect.h"

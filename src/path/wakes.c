@@ -12,7 +12,6 @@
  */
 #include "path/causes.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
  * The walk along the critical path, from the end of the recording back: see path.h.  Each step goes
  * to what was waited for last, and the time between counts as a part.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* Learns and answers durations. */
 #include "reconstruct/durations.h"
 
-#include <errno.h>
 #include <math.h>
 
 #include "base/expect.h"

@@ -1,8 +1,6 @@
 /* Learns the time that events add to the work. */
 #include "reconstruct/excess.h"
 
-#include <errno.h>
-
 #include "base/sort.h"
 
 #define EXCESS_NONE INT64_MIN

@@ -1,5 +1,4 @@
 /* Collects the measured times of a trace by call. */
-#include <errno.h>
 
 #include "base/sort.h"
 #include "join/links.h"

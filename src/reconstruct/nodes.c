@@ -1,8 +1,6 @@
 /* Finds the kernels of an executable graph at some time. */
 #include "reconstruct/nodes.h"
 
-#include <errno.h>
-
 #define DISABLED 0x80000000u
 
 static void put(struct graph_nodes *g, const struct graph_node *n)

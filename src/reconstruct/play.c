@@ -8,7 +8,6 @@
  */
 #include "reconstruct/play.h"
 
-#include <errno.h>
 #include <math.h>
 
 #include "base/expect.h"

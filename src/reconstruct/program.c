@@ -1,8 +1,6 @@
 /* Builds a playable program from recorded calls. */
 #include "reconstruct/program.h"
 
-#include <errno.h>
-
 #include "base/expect.h"
 #include "base/map.h"
 #include "base/sort.h"

@@ -5,7 +5,6 @@
  */
 #include "reconstruct/reconstruct.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 

@@ -4,7 +4,6 @@
  */
 #include "reconstruct/rewrite.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -2,11 +2,9 @@
 #include "record/chunk.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 
 #include "base/atomic.h"
 #include "base/expect.h"

@@ -11,7 +11,6 @@
 #include "base/expect.h"
 #include "base/number.h"
 #include "base/table.h"
-#include "base/text.h"
 #include "blame/blame.h"
 #include "list/busy.h"
 

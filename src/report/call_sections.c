@@ -3,8 +3,6 @@
 #include "report/provenance.h"
 #include "report/sections.h"
 
-#include <stdlib.h>
-
 #include "base/expect.h"
 
 /* ---- calls ---- */

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/expect.h"
-#include "base/json.h"
 #include "base/number.h"
 #include "base/table.h"
 #include "base/text.h"

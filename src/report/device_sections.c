@@ -2,8 +2,6 @@
 #include "report/report_make.h"
 #include "report/sections.h"
 
-#include <math.h>
-
 #include "base/bounded.h"
 #include "model/gpu_state.h"
 #include "model/prediction.h"

@@ -3,8 +3,6 @@
 #include "report/report_make.h"
 #include "report/sections.h"
 
-#include <math.h>
-
 #include "base/expect.h"
 #include "model/roofline.h"
 #include "trace/activity.h"

@@ -1,7 +1,6 @@
 /* Reads mappings and code objects from a trace. */
 #include "stack/pieces.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

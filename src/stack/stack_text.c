@@ -1,6 +1,4 @@
 /* Stacks as people read them: see stacks.h. */
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/bounded.h"

@@ -3,7 +3,6 @@
 #include "stack/stacks.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "stack/pieces.h"

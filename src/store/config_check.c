@@ -1,7 +1,5 @@
 /* Checks of a configuration that concern several fields, or the value of one: see config_reader.h.
  */
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "store/config_reader.h"

@@ -1,7 +1,6 @@
 /* The JSON form of a configuration: read into a tree, and printed with all defaults. */
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "store/config_reader.h"

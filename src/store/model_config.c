@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "store/config_reader.h"
 
 /* The bytes of one value in an array; a shape is a value that has all its numbers. */

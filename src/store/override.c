@@ -1,7 +1,6 @@
 /* A load request's files, which replace the model's folder. */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>

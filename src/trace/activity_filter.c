@@ -1,7 +1,6 @@
 /* Leaves out GPU activities that do not belong to a recording. */
 #include "trace/activity_filter.h"
 
-#include <errno.h>
 #include <stdbool.h>
 
 #include "base/search.h"

@@ -1,7 +1,6 @@
 /* Finds the steps of a recording. */
 #include "trace/steps.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

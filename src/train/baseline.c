@@ -1,7 +1,6 @@
 /* Plain predictors: see baseline.h. */
 #include "train/baseline.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

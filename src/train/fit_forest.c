@@ -4,7 +4,6 @@
  * XGBoost tells its trees as text, a line a node: `5:[f3<0.25] yes=7,no=8,missing=7`, or
  * `9:leaf=0.5`.  A leaf above the last level becomes a perfect subtree whose leaves are all alike.
  */
-#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

@@ -3,7 +3,6 @@
  * first scaled to mean 0 and variance 1. At the end the last layer takes the target's scale, so the
  * network answers in log2.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

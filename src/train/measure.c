@@ -1,5 +1,4 @@
 /* Errors of predictions in numbers: see evaluate.h. */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 

@@ -2,7 +2,6 @@
 #include "whatif/serving.h"
 
 #include "base/json.h"
-#include "base/number.h"
 #include "base/table.h"
 #include "base/text.h"
 

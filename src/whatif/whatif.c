@@ -1,8 +1,6 @@
 /* Simulates each policy and way of sharing. */
 #include "whatif/whatif.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #define REQUESTS_LEAST 100u

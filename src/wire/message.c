@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "base/base64.h"
-#include "base/text.h"
 #include "base/xmalloc.h"
 #include "wire/pb.h"
 

@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -12,7 +11,6 @@
 
 #include "base/atomic.h"
 #include "base/bounded.h"
-#include "cmd/cli/child.h"
 #include "cmd/cli/command.h"
 #include "base/library_path.h"
 

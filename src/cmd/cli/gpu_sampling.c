@@ -1,7 +1,6 @@
 /* Samples the state of the GPUs beside a recording. */
 #include "cmd/cli/gpu_sampling.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
