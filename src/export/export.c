@@ -65,6 +65,12 @@ const char *export_string(struct export *x, uint32_t id)
 	return demangled_name(&x->names, meta_find_string(x->meta, x->process, id), "(no name)");
 }
 
+uint64_t export_since(const struct export *x, uint64_t ns)
+{
+	const uint64_t start = x->trace->header.start.mono_ns;
+	return ns > start ? ns - start : 0;
+}
+
 static const char *name_for_decoder(
 	void *context, uint64_t handle, uint64_t ticks, size_t *ret_bytes)
 {
@@ -132,7 +138,7 @@ static void gather(struct run *r)
 			"callers come before what they call");
 }
 
-static int hand_over(struct run *r, const struct chunk_ref *c, const struct record *record)
+static void hand_over(struct run *r, const struct chunk_ref *c, const struct record *record)
 {
 	char name[32];
 	struct export_call call = { .record = record,
@@ -152,48 +158,47 @@ static int hand_over(struct run *r, const struct chunk_ref *c, const struct reco
 	if (call.launch)
 		call.kernel = meta_find_kernel(
 			r->x.meta, c->process, record->arg[LAUNCH_FUNCTION], record_end(record));
-	return r->e->call(&r->x, &call);
+	r->e->call(&r->x, &call);
 }
 
-static int announce(struct run *r, const struct chunk_ref *c)
+static void announce(struct run *r, const struct chunk_ref *c)
 {
 	uint32_t *seen = map_get(&r->threads, MAP_KEY(c->process, c->head.tid));
-	if (*seen != MAP_NONE)
-		return 0;
+	if (*seen == MAP_NONE && r->e->thread)
+		r->e->thread(&r->x, c);
 	*seen = 1;
-	return r->e->thread ? r->e->thread(&r->x, c) : 0;
 }
 
-static int export_calls(struct run *r)
+static void export_calls(struct run *r)
 {
 	const struct chunk_ref *c = r->buf.ref;
 	gather(r);
-	int e = announce(r, c);
-	for (size_t k = 0; k < r->records.n && !e; k++)
-		e = hand_over(r, c, r->records.v[k]);
-	return e;
+	announce(r, c);
+	for (size_t k = 0; k < r->records.n && !r->x.failed; k++)
+		hand_over(r, c, r->records.v[k]);
 }
 
-static int export_activities(struct run *r)
+static void export_activities(struct run *r)
 {
 	const struct chunk_ref *c = r->buf.ref;
 	struct gpu_activity w;
 	size_t at = 0;
-	int e = 0;
-	while (!e && activity_next(&r->buf, &at, &w))
-		e = r->e->activity(
-			&r->x, c, &w, links_of(&r->x.links, c->process, &w, &r->link_hint));
-	return e;
+	while (!r->x.failed && activity_next(&r->buf, &at, &w))
+		r->e->activity(&r->x, c, &w, links_of(&r->x.links, c->process, &w, &r->link_hint));
 }
 
-static int export_ranges(struct run *r)
+static void export_ranges(struct run *r)
 {
 	struct range g;
 	size_t at = 0;
-	int e = 0;
-	while (!e && range_next(&r->buf, &at, &g))
-		e = r->e->range(&r->x, r->buf.ref, &g);
-	return e;
+	while (!r->x.failed && range_next(&r->buf, &at, &g))
+		r->e->range(&r->x, r->buf.ref, &g);
+}
+
+/* Of what was written so far: 0 or -errno. */
+static int state_of(const struct export *x)
+{
+	return x->failed ? x->failed : x->out && ferror(x->out) ? errno ? -errno : -EIO : 0;
 }
 
 static int export_chunk(struct run *r)
@@ -201,12 +206,15 @@ static int export_chunk(struct run *r)
 	const struct chunk_ref *c = r->buf.ref;
 	expect(c->process < r->x.trace->processes.n, "the process of a chunk is one of all");
 	r->x.process = c->process;
-	int e = c->head.kind == CHUNK_EVENTS   ? export_calls(r)
-		: c->head.kind == CHUNK_DEVICE ? export_activities(r)
-					       : export_ranges(r);
-	if (!e && r->e->chunk_end)
-		e = r->e->chunk_end(&r->x, c);
-	return e;
+	if (c->head.kind == CHUNK_EVENTS)
+		export_calls(r);
+	else if (c->head.kind == CHUNK_DEVICE)
+		export_activities(r);
+	else
+		export_ranges(r);
+	if (!r->x.failed && r->e->chunk_end)
+		r->e->chunk_end(&r->x, c);
+	return state_of(&r->x);
 }
 
 static int export_chunks(struct run *r)

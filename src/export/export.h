@@ -37,6 +37,7 @@ struct export
 	struct links links; /* for exporters that take activities */
 	struct links_by_call calls;
 	struct stacks stacks; /* for exporters that take calls */
+	int failed;           /* -errno of the first failure of a callback, which ends the export */
 };
 
 struct export_call {
@@ -52,7 +53,9 @@ struct export_call {
 	const struct call_link *link; /* of a call that asked for GPU activities, or NULL */
 };
 
-/* Callbacks return 0 or -errno (with a sentence in x->err, or none); any may be NULL but call. */
+/* Any callback may be NULL but call. Those that return nothing set x->failed if they fail, and
+ * the others return 0 or -errno, with a sentence in x->err or none. Nobody needs to look whether
+ * x->out failed. */
 struct exporter {
 	const char *name;
 	/* Endings of files that are written so when no format is named, blanks between; NULL: such
@@ -64,13 +67,13 @@ struct exporter {
 	/* Bit 1 << kind of the chunks that are read after begin; NULL: those that are called for.
 	 * An exporter that has this takes x->only; others refuse it. */
 	uint32_t (*kinds)(const struct export *x);
-	int (*thread)(struct export *x, const struct chunk_ref *c); /* first of a thread */
-	int (*call)(struct export *x, const struct export_call *c);
+	void (*thread)(struct export *x, const struct chunk_ref *c); /* first of a thread */
+	void (*call)(struct export *x, const struct export_call *c);
 	/* link: of the call that asked for it, or NULL */
-	int (*activity)(struct export *x, const struct chunk_ref *c, const struct gpu_activity *w,
+	void (*activity)(struct export *x, const struct chunk_ref *c, const struct gpu_activity *w,
 		const struct call_link *link);
-	int (*range)(struct export *x, const struct chunk_ref *c, const struct range *g);
-	int (*chunk_end)(struct export *x, const struct chunk_ref *c);
+	void (*range)(struct export *x, const struct chunk_ref *c, const struct range *g);
+	void (*chunk_end)(struct export *x, const struct chunk_ref *c);
 	int (*end)(struct export *x);
 	void (*cleanup)(struct export *x); /* also after a failure */
 };
@@ -94,6 +97,9 @@ uint32_t export_stack_of(const struct export *x, const struct export_call *c);
 /* The call's arguments, so far as they were recorded, into the object of JSON that is open. */
 struct json;
 void export_put_args(struct export *x, struct json *j, const struct export_call *c);
+
+/* Nanoseconds from the beginning of the trace until then. */
+uint64_t export_since(const struct export *x, uint64_t ns);
 
 /* The kernel's name as people write it; never NULL. */
 const char *export_kernel_name(struct export *x, uint32_t kernel);

@@ -37,11 +37,6 @@ static uint64_t since(const struct export *x, uint64_t ns)
 	return ns > start ? ns - start : 0;
 }
 
-static int wrong(const struct export *x)
-{
-	return ferror(x->out) ? errno ? -errno : -EIO : 0;
-}
-
 /* ---- events ---- */
 
 static void put_us(FILE *out, const char *key, uint64_t ns)
@@ -139,13 +134,12 @@ static const char *program_of(const struct export *x, size_t process)
 	return !m ? x->trace->header.program : *m->arguments ? m->arguments : m->executable;
 }
 
-static int thread(struct export *x, const struct chunk_ref *c)
+static void thread(struct export *x, const struct chunk_ref *c)
 {
 	char name[64];
 	snprintf(name, sizeof name, "thread %" PRIu32 " (%.15s)", c->head.tid, c->head.thread);
 	put_meta_text(x, "thread_name", c->head.pid, c->head.tid, "name", name);
 	put_meta_number(x, "thread_sort_index", c->head.pid, c->head.tid, c->head.tid);
-	return wrong(x);
 }
 
 /* A device and its stream, when they are first seen. */
@@ -236,17 +230,17 @@ static int begin(struct export *x)
 		const uint32_t pid = x->trace->processes.v[i].pid;
 		name_process(x, pid, program_of(x, i), "CPU", pid);
 	}
-	return wrong(x);
+	return 0;
 }
 
 /* ---- calls ---- */
 
-static int call(struct export *x, const struct export_call *c)
+static void call(struct export *x, const struct export_call *c)
 {
 	struct chrome_index *n = index_of(x);
 	chrome_memory_add(n, x, c);
 	if (c->fn && c->fn->api == API_ALLOCATOR)
-		return 0;
+		return;
 	const bool runtime = c->fn && c->fn->api == API_RUNTIME;
 	struct json j = begin_event(x, "X", runtime ? "cuda_runtime" : "cuda_driver", c->name,
 		c->chunk->head.pid, c->chunk->head.tid);
@@ -263,7 +257,6 @@ static int call(struct export *x, const struct export_call *c)
 		json_str(&j, "class", c->fn->class);
 	export_put_args(x, &j, c);
 	end_event(&j);
-	return wrong(x);
 }
 
 /* ---- GPU activities ---- */
@@ -389,7 +382,7 @@ static const char *name_of_activity(
 	return room;
 }
 
-static int activity(struct export *x, const struct chunk_ref *c, const struct gpu_activity *w,
+static void activity(struct export *x, const struct chunk_ref *c, const struct gpu_activity *w,
 	const struct call_link *link)
 {
 	const struct chrome_index *n = index_of(x);
@@ -408,7 +401,6 @@ static int activity(struct export *x, const struct chunk_ref *c, const struct gp
 		put_arrow(x, "ac2g",
 			&(struct place){ c->head.pid, link->tid, trace_ns(x->trace, asked) },
 			&(struct place){ device, stream, w->start_ns });
-	return wrong(x);
 }
 
 /* ---- ranges ---- */
@@ -632,7 +624,7 @@ static int end(struct export *x)
 	for (size_t i = 0; i < n->memory.n; i++)
 		put_memory(x, &n->memory.v[i]);
 	put_tail(x);
-	return wrong(x);
+	return 0;
 }
 
 static void cleanup(struct export *x)

@@ -195,31 +195,24 @@ static void put_literal(struct export *x, struct block *b, const char *text)
 	put_text(x, b, OF_LITERAL, (uintptr_t)text, text);
 }
 
-static int end_row(struct export *x, struct block *b)
+static void end_row(struct export *x, struct block *b)
 {
 	expect(b->at == tables[b->table].count, "a row has a value for each column");
 	if (++b->rows == BLOCK_ROWS)
 		write_block(x, b);
-	return ferror(x->out) ? errno ? -errno : -EIO : 0;
 }
 
 /* ---- rows ---- */
 
-static uint64_t since(const struct export *x, uint64_t ns)
-{
-	const uint64_t start = x->trace->header.start.mono_ns;
-	return ns > start ? ns - start : 0;
-}
-
 static void put_call_times(struct export *x, struct block *b, const struct export_call *c)
 {
-	put(b, true, since(x, c->begin_ns));
+	put(b, true, export_since(x, c->begin_ns));
 	put(b, true, c->end_ns - c->begin_ns);
 	put(b, true, c->chunk->head.pid);
 	put(b, true, c->chunk->head.tid);
 }
 
-static int call_row(struct export *x, const struct export_call *c)
+static void call_row(struct export *x, const struct export_call *c)
 {
 	struct block *b = block_of(x, CALLS);
 	put_call_times(x, b, c);
@@ -227,10 +220,10 @@ static int call_row(struct export *x, const struct export_call *c)
 	put(b, true, c->record->result);
 	put(b, true, (c->record->flags & RECORD_CAPTURED) != 0);
 	put(b, c->link != NULL, c->link ? c->link->correlation : 0);
-	return end_row(x, b);
+	end_row(x, b);
 }
 
-static int launch_row(struct export *x, const struct export_call *c)
+static void launch_row(struct export *x, const struct export_call *c)
 {
 	struct block *b = block_of(x, LAUNCHES);
 	put_call_times(x, b, c);
@@ -243,14 +236,14 @@ static int launch_row(struct export *x, const struct export_call *c)
 	put(b, true, c->record->arg[LAUNCH_STREAM]);
 	put(b, true, (c->record->flags & RECORD_CAPTURED) != 0);
 	put(b, c->link != NULL, c->link ? c->link->correlation : 0);
-	return end_row(x, b);
+	end_row(x, b);
 }
 
-static int allocation_row(struct export *x, const struct export_call *c)
+static void allocation_row(struct export *x, const struct export_call *c)
 {
 	struct block *b = block_of(x, ALLOCATIONS);
 	uint64_t address = 0, bytes = 0;
-	put(b, true, since(x, c->begin_ns));
+	put(b, true, export_since(x, c->begin_ns));
 	put(b, true, c->chunk->head.pid);
 	put(b, true, c->chunk->head.tid);
 	put_literal(x, b, c->fn->kind == CALL_ALLOC ? "alloc" : "free");
@@ -259,7 +252,7 @@ static int allocation_row(struct export *x, const struct export_call *c)
 	put(b, has_address, address);
 	const bool has_bytes = schema_call_bytes(c->fn, c->record, &bytes);
 	put(b, has_bytes, bytes);
-	return end_row(x, b);
+	end_row(x, b);
 }
 
 static bool wants(const struct export *x, enum columns_table table)
@@ -267,17 +260,16 @@ static bool wants(const struct export *x, enum columns_table table)
 	return ((const struct columns *)x->state)->wanted & 1u << table;
 }
 
-static int call(struct export *x, const struct export_call *c)
+static void call(struct export *x, const struct export_call *c)
 {
 	const struct schema_fn *fn = c->fn;
 	const bool done = !c->record->result && fn && fn->api != API_RUNTIME;
-	int e = wants(x, CALLS) && (!fn || fn->api != API_ALLOCATOR) ? call_row(x, c) : 0;
-	if (!e && done && c->launch && wants(x, LAUNCHES))
-		e = launch_row(x, c);
-	if (!e && done && (fn->kind == CALL_ALLOC || fn->kind == CALL_FREE) &&
-		wants(x, ALLOCATIONS))
-		e = allocation_row(x, c);
-	return e;
+	if (wants(x, CALLS) && (!fn || fn->api != API_ALLOCATOR))
+		call_row(x, c);
+	if (done && c->launch && wants(x, LAUNCHES))
+		launch_row(x, c);
+	if (done && (fn->kind == CALL_ALLOC || fn->kind == CALL_FREE) && wants(x, ALLOCATIONS))
+		allocation_row(x, c);
 }
 
 /* 0: no text. */
@@ -315,12 +307,12 @@ static void put_owners(struct export *x, struct block *b, const struct gpu_activ
 	put_owner(x, b, o, named == OWNER_NONE ? owners_waiting(o, at, link) : named);
 }
 
-static int activity(struct export *x, const struct chunk_ref *c, const struct gpu_activity *w,
+static void activity(struct export *x, const struct chunk_ref *c, const struct gpu_activity *w,
 	const struct call_link *link)
 {
 	struct block *b = block_of(x, ACTIVITIES);
 	const bool graph = w->valid & GPU_HAS_GRAPH;
-	put(b, true, since(x, w->start_ns));
+	put(b, true, export_since(x, w->start_ns));
 	put(b, true, w->end_ns - w->start_ns);
 	put(b, true, c->head.pid);
 	put(b, link != NULL, link ? link->tid : 0);
@@ -335,17 +327,17 @@ static int activity(struct export *x, const struct chunk_ref *c, const struct gp
 	put_literal(x, b, activity_direction(w));
 	put(b, graph, w->graph);
 	put(b, graph, w->graph_node);
-	put(b, link != NULL, link ? since(x, trace_ns(x->trace, link->ticks)) : 0);
+	put(b, link != NULL, link ? export_since(x, trace_ns(x->trace, link->ticks)) : 0);
 	put(b, link && link->dur, link ? trace_span_ns(x->trace, link->dur) : 0);
 	put_owners(x, b, w, link);
-	return end_row(x, b);
+	end_row(x, b);
 }
 
-static int range(struct export *x, const struct chunk_ref *c, const struct range *g)
+static void range(struct export *x, const struct chunk_ref *c, const struct range *g)
 {
 	struct block *b = block_of(x, RANGES);
 	const uint64_t begin = trace_ns(x->trace, g->ticks);
-	put(b, true, since(x, begin));
+	put(b, true, export_since(x, begin));
 	put(b, true, trace_ns(x->trace, range_end(g)) - begin);
 	put(b, true, c->head.pid);
 	put(b, true, g->tid);
@@ -354,7 +346,7 @@ static int range(struct export *x, const struct chunk_ref *c, const struct range
 	put_string(x, b, g->args);
 	put(b, g->valid & RANGE_HAS_EXTERNAL, g->external);
 	put(b, g->valid & RANGE_HAS_SEQUENCE, g->sequence);
-	return end_row(x, b);
+	end_row(x, b);
 }
 
 /* ---- the whole ---- */

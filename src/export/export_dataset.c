@@ -176,12 +176,7 @@ static const struct column columns[] = {
 };
 #define COLUMNS (sizeof columns / sizeof columns[0])
 
-static int wrong(const struct export *x)
-{
-	return ferror(x->out) ? errno ? -errno : -EIO : 0;
-}
-
-static int write_dataset(struct export *x, const struct launch_samples *all)
+static void write_dataset(struct export *x, const struct launch_samples *all)
 {
 	for (size_t i = 0; i < COLUMNS; i++)
 		fprintf(x->out, "%s%s", i ? "," : "", columns[i].name);
@@ -194,7 +189,6 @@ static int write_dataset(struct export *x, const struct launch_samples *all)
 		}
 		putc('\n', x->out);
 	}
-	return wrong(x);
 }
 
 /* ---- the card ---- */
@@ -305,7 +299,7 @@ static void put_families(struct export *x, const struct launch_samples *all)
 				predict_family_word((enum predict_family)f), count[f]);
 }
 
-static int write_card(struct export *x, const struct launch_samples *all)
+static void write_card(struct export *x, const struct launch_samples *all)
 {
 	fputs("# Kernel times\n\nOne row is one kernel that ran on a GPU. Written by `weir "
 	      "export -f dataset`.\n\n",
@@ -326,11 +320,10 @@ static int write_card(struct export *x, const struct launch_samples *all)
 	      "numbers and addresses are distinguished by their bits.\nTimes are of this device with "
 	      "the clocks that it had.\n",
 		x->out);
-	return wrong(x);
 }
 
 static int with_samples(
-	struct export *x, int (*write)(struct export *x, const struct launch_samples *all))
+	struct export *x, void (*write)(struct export *x, const struct launch_samples *all))
 {
 	struct launch_samples all;
 	const int e = launch_samples_load(x->trace, x->meta, &all, x->err);
@@ -341,9 +334,9 @@ static int with_samples(
 		return error_set(x->err, -ENODATA,
 			"the trace has no kernel with a device time: record with --gpu --args");
 	}
-	const int done = write(x, &all);
+	write(x, &all);
 	launch_samples_fini(&all);
-	return done;
+	return 0;
 }
 
 static int whole_dataset(struct export *x)

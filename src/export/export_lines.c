@@ -4,7 +4,6 @@
  */
 #include "export/export.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,17 +14,6 @@
 #include "trace/activity.h"
 
 #define FRAMES_MOST 64u /* of a stack */
-
-static uint64_t since(const struct export *x, uint64_t ns)
-{
-	const uint64_t start = x->trace->header.start.mono_ns;
-	return ns > start ? ns - start : 0;
-}
-
-static int wrong(const struct export *x)
-{
-	return ferror(x->out) ? errno ? -errno : -EIO : 0;
-}
 
 /* ---- JSON of one call's arguments ---- */
 
@@ -115,18 +103,17 @@ static void begin_line(struct export *x, struct json *j, uint64_t begin_ns, uint
 	j->pretty = false;
 	j->pretty_depth = -1;
 	json_begin_object(j, NULL);
-	json_u64(j, "begin_ns", since(x, begin_ns));
+	json_u64(j, "begin_ns", export_since(x, begin_ns));
 	json_u64(j, "duration_ns", end_ns - begin_ns);
 }
 
-static int end_line(struct export *x, struct json *j)
+static void end_line(struct export *x, struct json *j)
 {
 	json_end_object(j);
 	putc('\n', x->out);
-	return wrong(x);
 }
 
-static int call_ndjson(struct export *x, const struct export_call *c)
+static void call_ndjson(struct export *x, const struct export_call *c)
 {
 	struct json j;
 	begin_line(x, &j, c->begin_ns, c->end_ns);
@@ -140,7 +127,7 @@ static int call_ndjson(struct export *x, const struct export_call *c)
 	json_begin_object(&j, "args");
 	export_put_args(x, &j, c);
 	json_end_object(&j);
-	return end_line(x, &j);
+	end_line(x, &j);
 }
 
 static void json_activity(const struct export *x, struct json *j, const struct gpu_activity *w)
@@ -175,7 +162,7 @@ static void json_activity(const struct export *x, struct json *j, const struct g
 }
 
 /* A device activity as a call of the api "device"; the thread is that of who asked for it. */
-static int activity_ndjson(struct export *x, const struct chunk_ref *c,
+static void activity_ndjson(struct export *x, const struct chunk_ref *c,
 	const struct gpu_activity *w, const struct call_link *link)
 {
 	const char *kind = activity_kind_name(w->kind);
@@ -192,7 +179,7 @@ static int activity_ndjson(struct export *x, const struct chunk_ref *c,
 	json_begin_object(&j, "args");
 	json_activity(x, &j, w);
 	json_end_object(&j);
-	return end_line(x, &j);
+	end_line(x, &j);
 }
 
 /* A damaged clock may run backwards. */
@@ -222,7 +209,7 @@ static void json_range(struct export *x, struct json *j, const struct range *g)
 }
 
 /* A range of any kind, as a call of the api "range"; a mark has no length. */
-static int range_ndjson(struct export *x, const struct chunk_ref *c, const struct range *g)
+static void range_ndjson(struct export *x, const struct chunk_ref *c, const struct range *g)
 {
 	const char *kind = range_kind_name(g->kind);
 	struct json j;
@@ -235,7 +222,7 @@ static int range_ndjson(struct export *x, const struct chunk_ref *c, const struc
 	json_begin_object(&j, "args");
 	json_range(x, &j, g);
 	json_end_object(&j);
-	return end_line(x, &j);
+	end_line(x, &j);
 }
 
 const struct exporter export_ndjson = {
@@ -274,7 +261,7 @@ static int begin_csv(struct export *x)
 	      "grid_x,grid_y,grid_z,block_x,block_y,block_z,shared_bytes,stream,call,"
 	      "correlation,device,context,device_stream,registers,bytes,direction\r\n",
 		x->out);
-	return wrong(x);
+	return 0;
 }
 
 static void put_csv_launch(struct export *x, const struct export_call *c)
@@ -290,13 +277,14 @@ static void put_csv_launch(struct export *x, const struct export_call *c)
 		c->record->aux, c->record->arg[LAUNCH_STREAM]);
 }
 
-static int call_csv(struct export *x, const struct export_call *c)
+static void call_csv(struct export *x, const struct export_call *c)
 {
 	char line[8192];
 	const struct record *r = c->record;
 	const char *error = r->result ? decode_result(x->decoder, c->fn, r->result) : NULL;
-	fprintf(x->out, "%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",", since(x, c->begin_ns),
-		c->end_ns - c->begin_ns, c->chunk->head.pid, c->chunk->head.tid);
+	fprintf(x->out, "%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",",
+		export_since(x, c->begin_ns), c->end_ns - c->begin_ns, c->chunk->head.pid,
+		c->chunk->head.tid);
 	put_field(x->out, schema_api_name(c->fn));
 	put_field(x->out, c->fn ? c->fn->class : "");
 	put_field(x->out, c->name);
@@ -307,16 +295,15 @@ static int call_csv(struct export *x, const struct export_call *c)
 	text_put_csv(x->out, line);
 	put_if(x->out, c->link != NULL, c->link ? c->link->correlation : 0);
 	fputs(",,,,,,\r\n", x->out);
-	return wrong(x);
 }
 
 /* A device activity as a call of the api "device" that did not fail. */
-static int activity_csv(struct export *x, const struct chunk_ref *c, const struct gpu_activity *w,
+static void activity_csv(struct export *x, const struct chunk_ref *c, const struct gpu_activity *w,
 	const struct call_link *link)
 {
 	const char *kind = activity_kind_name(w->kind), *direction = activity_direction(w);
 	const char *name = w->name ? export_string(x, w->name) : "";
-	fprintf(x->out, "%" PRIu64 ",%" PRIu64 ",%" PRIu32, since(x, w->start_ns),
+	fprintf(x->out, "%" PRIu64 ",%" PRIu64 ",%" PRIu32, export_since(x, w->start_ns),
 		w->end_ns - w->start_ns, c->head.pid);
 	put_if(x->out, link != NULL, link ? link->tid : 0);
 	fputs(",device,", x->out);
@@ -336,20 +323,18 @@ static int activity_csv(struct export *x, const struct chunk_ref *c, const struc
 	put_if(x->out, w->valid & GPU_HAS_REGISTERS, w->registers);
 	put_if(x->out, w->valid & GPU_HAS_BYTES, w->bytes);
 	fprintf(x->out, ",%s\r\n", direction ? direction : "");
-	return wrong(x);
 }
 
 /* A range, as a call of the api "range". */
-static int range_csv(struct export *x, const struct chunk_ref *c, const struct range *g)
+static void range_csv(struct export *x, const struct chunk_ref *c, const struct range *g)
 {
 	const char *kind = range_kind_name(g->kind);
 	const uint64_t begin = trace_ns(x->trace, g->ticks);
-	fprintf(x->out, "%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",range,", since(x, begin),
-		range_end_ns(x, g) - begin, c->head.pid, g->tid);
+	fprintf(x->out, "%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",range,",
+		export_since(x, begin), range_end_ns(x, g) - begin, c->head.pid, g->tid);
 	put_field(x->out, kind ? kind : "");
 	put_field(x->out, g->name ? export_string(x, g->name) : "");
 	fputs(",,,,,,,,,,,,,,,,,,,\r\n", x->out);
-	return wrong(x);
 }
 
 const struct exporter export_csv = {

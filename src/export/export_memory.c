@@ -108,7 +108,8 @@ static bool is_segment(const struct block_event *e)
 	return e->what == SEGMENT_ALLOC || e->what == SEGMENT_FREE;
 }
 
-static int end_block(struct player *p, const struct block_event *e, uint64_t pointer, uint64_t *ret)
+/* Its bytes, 0 for one that nobody began. */
+static uint64_t end_block(struct player *p, const struct block_event *e, uint64_t pointer)
 {
 	const struct map_key key = MAP_KEY(e->process, pointer, is_segment(e));
 	const uint32_t index = map_find(&p->live, key);
@@ -122,54 +123,47 @@ static int end_block(struct player *p, const struct block_event *e, uint64_t poi
 	end.bytes = alloc->bytes;
 	end.what = is_segment(e) ? SEGMENT_FREE : BLOCK_FREE;
 	*map_get(&p->live, key) = MAP_NONE;
-	*ret = alloc->bytes;
-	return p->sink->event(p->sink->context, &end, alloc);
+	p->sink->event(p->sink->context, &end, alloc);
+	return end.bytes;
 }
 
-static int begin_block(struct player *p, uint32_t index)
+static void begin_block(struct player *p, uint32_t index)
 {
 	struct block_event *e = &p->log->events.v[index];
-	uint64_t bytes;
-	const int error = end_block(p, e, e->pointer, &bytes);
-	if (error)
-		return error;
+	end_block(p, e, e->pointer);
 	uint32_t *slot = map_get(&p->live, MAP_KEY(e->process, e->pointer, is_segment(e)));
 	*slot = index;
-	return p->sink->event(p->sink->context, e, e);
+	p->sink->event(p->sink->context, e, e);
 }
 
-static int unmap(struct player *p, const struct block_event *e)
+static void unmap(struct player *p, const struct block_event *e)
 {
-	uint64_t done = 0, bytes;
-	int error = 0;
-	for (; done < e->bytes && !error; done = sat_add(done, bytes)) {
-		bytes = 0;
-		error = end_block(p, e, e->pointer + done, &bytes);
-		if (!bytes)
-			break;
-	}
-	return error;
+	uint64_t bytes = 1;
+	for (uint64_t done = 0; done < e->bytes && bytes; done = sat_add(done, bytes))
+		bytes = end_block(p, e, e->pointer + done);
 }
 
-static int play_one(struct player *p, uint32_t index)
+static void play_one(struct player *p, uint32_t index)
 {
 	struct block_event *e = &p->log->events.v[index];
-	uint64_t bytes;
 	expect(!index || e[-1].ticks <= e->ticks, "blocks come and go in the order of time");
 	switch (e->what) {
 	case BLOCK_FREE:
 	case SEGMENT_FREE:
-		return end_block(p, e, e->pointer, &bytes);
+		end_block(p, e, e->pointer);
+		break;
 	case BLOCK_UNMAP:
-		return unmap(p, e);
+		unmap(p, e);
+		break;
 	case BLOCK_FAILED:
-		return p->sink->event(p->sink->context, e, e);
+		p->sink->event(p->sink->context, e, e);
+		break;
 	default:
-		return begin_block(p, index);
+		begin_block(p, index);
 	}
 }
 
-static int play_live(struct player *p)
+static void play_live(struct player *p)
 {
 	ARRAY(const struct block_event *) live = { 0 };
 	for (size_t i = 0; i < p->live.size; i++) {
@@ -178,13 +172,11 @@ static int play_live(struct player *p)
 			continue;
 		*array_push(&live) = &p->log->events.v[s->value];
 	}
-	int error = 0;
 	if (live.n)
 		qsort(live.v, live.n, sizeof *live.v, live_order);
-	for (size_t i = 0; i < live.n && !error; i++)
-		error = p->sink->live(p->sink->context, live.v[i]);
+	for (size_t i = 0; i < live.n; i++)
+		p->sink->live(p->sink->context, live.v[i]);
 	array_free(&live);
-	return error;
 }
 
 static int find_operators(struct block_log *log, const struct export *x)
@@ -216,11 +208,11 @@ int block_log_play(struct block_log *log, struct export *x, const struct block_s
 	struct player p = { .log = log, .sink = sink };
 	if (log->events.n)
 		qsort(log->events.v, log->events.n, sizeof *log->events.v, event_order);
-	int e = find_operators(log, x);
+	const int e = find_operators(log, x);
 	for (size_t i = 0; i < log->events.n && !e; i++)
-		e = play_one(&p, (uint32_t)i);
+		play_one(&p, (uint32_t)i);
 	if (!e && sink->live)
-		e = play_live(&p);
+		play_live(&p);
 	map_fini(&p.live);
 	return e;
 }

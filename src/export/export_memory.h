@@ -42,8 +42,8 @@ void block_log_add(struct block_log *log, const struct export_call *c);
  * At the end those that are live come once more, with `live`, by process and address.
  */
 struct block_sink {
-	int (*event)(void *context, const struct block_event *e, struct block_event *alloc);
-	int (*live)(void *context, const struct block_event *e); /* may be NULL */
+	void (*event)(void *context, const struct block_event *e, struct block_event *alloc);
+	void (*live)(void *context, const struct block_event *e); /* may be NULL */
 	void *context;
 };
 int block_log_play(struct block_log *log, struct export *x, const struct block_sink *sink);

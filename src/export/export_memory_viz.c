@@ -216,11 +216,11 @@ static void remove_segment(struct snapshot *s, const struct block_event *e)
 		(s->segments.n - i) * sizeof *s->segments.v);
 }
 
-static int put_event(void *context, const struct block_event *e, struct block_event *alloc)
+static void put_event(void *context, const struct block_event *e, struct block_event *alloc)
 {
 	struct snapshot *s = context;
 	if (e->process != s->process)
-		return 0;
+		return;
 	switch (e->what) {
 	case SEGMENT_ALLOC:
 		add_segment(s, e);
@@ -245,15 +245,13 @@ static int put_event(void *context, const struct block_event *e, struct block_ev
 	default: /* what was refused changes nothing */
 		break;
 	}
-	return ferror(s->x->out) ? errno ? -errno : -EIO : 0;
 }
 
-static int keep_live(void *context, const struct block_event *e)
+static void keep_live(void *context, const struct block_event *e)
 {
 	struct snapshot *s = context;
 	if (e->process == s->process)
 		*array_push(&s->live) = *e;
-	return 0;
 }
 
 /* ---- what is there at the end ---- */
@@ -365,7 +363,7 @@ static int put_all(struct snapshot *s)
 	end_list(&s->p);
 	end_dict(&s->p);
 	putc(OP_STOP, s->p.out);
-	return e ? e : ferror(s->p.out) ? errno ? -errno : -EIO : 0;
+	return e;
 }
 
 static int begin_viz(struct export *x)
@@ -377,11 +375,10 @@ static int begin_viz(struct export *x)
 	return 0;
 }
 
-static int call_viz(struct export *x, const struct export_call *c)
+static void call_viz(struct export *x, const struct export_call *c)
 {
 	struct snapshot *s = x->state;
 	block_log_add(&s->log, c);
-	return 0;
 }
 
 static int end_viz(struct export *x)

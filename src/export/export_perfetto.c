@@ -94,15 +94,6 @@ static size_t open_packet(struct perfetto *s)
 	return packet;
 }
 
-static int write_out(struct export *x)
-{
-	struct perfetto *s = x->state;
-	if (s->p.bytes.n && fwrite(s->p.bytes.v, 1, s->p.bytes.n, x->out) != s->p.bytes.n)
-		return errno ? -errno : -EIO;
-	s->p.bytes.n = 0;
-	return 0;
-}
-
 /* ---- tracks ---- */
 
 static void put_process(struct export *x, uint32_t i)
@@ -230,7 +221,8 @@ static int begin(struct export *x)
 	put_fixed_names(x);
 	if (x->meta->devices.n)
 		put_devices(x);
-	return write_out(x);
+	proto_write(&s->p, x->out);
+	return 0;
 }
 
 static void put_thread(struct export *x, const struct chunk_ref *c, uint32_t tid, uint32_t number)
@@ -445,19 +437,19 @@ static void put_begin(struct export *x, const struct export_call *c)
 }
 
 /* A callee ends no later than its caller, whatever a rounded clock says. */
-static int call(struct export *x, const struct export_call *c)
+static void call(struct export *x, const struct export_call *c)
 {
 	struct perfetto *s = x->state;
 	uint64_t end = c->end_ns;
 	if (c->fn && c->fn->api == API_ALLOCATOR)
-		return 0;
+		return;
 	track_of(x, c->chunk, c->chunk->head.tid, PART_CALLS, &s->track);
 	pop(s, c->begin_ns);
 	if (s->depth && end > s->ends[s->depth - 1])
 		end = s->ends[s->depth - 1];
 	put_begin(x, c);
 	push_end(s, end);
-	return write_out(x);
+	proto_write(&s->p, x->out);
 }
 
 /* ---- names of the trace ---- */
@@ -503,16 +495,15 @@ static void add_span(struct export *x, const struct range *g)
 	*array_push(&s->span_tracks) = 0;
 }
 
-static int range(struct export *x, const struct chunk_ref *c, const struct range *g)
+static void range(struct export *x, const struct chunk_ref *c, const struct range *g)
 {
 	struct perfetto *s = x->state;
 	if (!range_nests(g->kind) && g->kind != RANGE_PYTHON) {
 		add_span(x, g);
-		return 0;
+		return;
 	}
 	*array_push(&s->ranges) = (struct nesting){ .at = nested_of(g, g->tid), .r = *g };
 	s->ranges.v[s->ranges.n - 1].at.tid = range_nests(g->kind) ? PART_RANGES : PART_PYTHON;
-	return 0;
 }
 
 /* The beginning of a slice, or an instant, on the track at hand. */
@@ -561,11 +552,12 @@ static void put_ranges(struct export *x, const struct chunk_ref *c)
 	s->ranges.n = 0;
 }
 
-static int chunk_end(struct export *x, const struct chunk_ref *c)
+static void chunk_end(struct export *x, const struct chunk_ref *c)
 {
+	struct perfetto *s = x->state;
 	put_ranges(x, c);
-	pop(x->state, UINT64_MAX);
-	return write_out(x);
+	pop(s, UINT64_MAX);
+	proto_write(&s->p, x->out);
 }
 
 /* ---- ranges that may cross others ---- */
@@ -595,7 +587,7 @@ static uint64_t free_track(struct perfetto *s, const struct edge *at)
 	return s->track_count;
 }
 
-static int put_edge(struct export *x, const struct edge *at)
+static void put_edge(struct export *x, const struct edge *at)
 {
 	struct perfetto *s = x->state;
 	const uint64_t ns = trace_ns(x->trace, at->ticks);
@@ -611,21 +603,20 @@ static int put_edge(struct export *x, const struct edge *at)
 		put_named(x, ns, at->name, at->type);
 	uint64_t *to = at->type == TYPE_BEGIN ? &s->track : array_push(&s->free_tracks);
 	*to = s->track;
-	return write_out(x);
+	proto_write(&s->p, x->out);
 }
 
 static int end(struct export *x)
 {
 	struct perfetto *s = x->state;
-	int e = 0;
 	SORT(s->edges, edge_order);
-	for (size_t i = 0; i < s->edges.n && !e; i++) {
+	for (size_t i = 0; i < s->edges.n; i++) {
 		const struct edge *at = &s->edges.v[i];
 		if (i && (at[-1].process != at->process || at[-1].kind != at->kind))
 			s->free_tracks.n = 0;
-		e = put_edge(x, at);
+		put_edge(x, at);
 	}
-	e = e ? e : perfetto_requests(x, &s->p, &s->track_count);
+	const int e = perfetto_requests(x, &s->p, &s->track_count);
 	return e ? e : perfetto_counters(x, &s->p, s->track_count);
 }
 
@@ -704,13 +695,13 @@ static uint64_t activity_number(struct export *x, const struct call_link *link)
 	return first_activity(x, link);
 }
 
-static int activity(struct export *x, const struct chunk_ref *c, const struct gpu_activity *w,
+static void activity(struct export *x, const struct chunk_ref *c, const struct gpu_activity *w,
 	const struct call_link *link)
 {
 	struct perfetto *s = x->state;
 	uint64_t queue;
 	if (!is_drawn(w))
-		return 0;
+		return;
 	const size_t packet = open_packet(s);
 	proto_uint(&s->p, PACKET_TIMESTAMP, w->start_ns);
 	intern_activity(x, w, &queue);
@@ -726,7 +717,7 @@ static int activity(struct export *x, const struct chunk_ref *c, const struct gp
 	put_activity_annotations(s, w);
 	proto_close(&s->p, stage);
 	proto_close(&s->p, packet);
-	return write_out(x);
+	proto_write(&s->p, x->out);
 }
 
 static void cleanup(struct export *x)

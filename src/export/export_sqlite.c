@@ -140,18 +140,29 @@ static const char views[] =
 	"FROM host h JOIN (SELECT EXISTS (SELECT 1 FROM work) AS any) timed LEFT JOIN device d ON d.name = h.name AND d.kind = h.kind "
 	"ORDER BY deviceSelf DESC;";
 
-int db_complain(struct export *x, int rc)
+void db_complain(struct export *x, int rc)
 {
 	struct database *d = x->state;
-	return error_set(x->err, -EIO, "SQLite: %s",
-		d && d->db ? sqlite3_errmsg(d->db) : sqlite3_errstr(rc));
+	if (!x->failed)
+		x->failed = error_set(x->err, -EIO, "SQLite: %s",
+			d->db ? sqlite3_errmsg(d->db) : sqlite3_errstr(rc));
 }
 
-static int run(struct export *x, const char *sql)
+static void run(struct export *x, const char *sql)
 {
 	struct database *d = x->state;
-	const int rc = sqlite3_exec(d->db, sql, NULL, NULL, NULL);
-	return rc ? db_complain(x, rc) : 0;
+	const int rc = x->failed ? 0 : sqlite3_exec(d->db, sql, NULL, NULL, NULL);
+	if (rc)
+		db_complain(x, rc);
+}
+
+sqlite3_stmt *db_prepare(struct export *x, const char *sql)
+{
+	struct database *d = x->state;
+	sqlite3_stmt *s = NULL;
+	if (!x->failed && sqlite3_prepare_v2(d->db, sql, -1, &s, NULL))
+		db_complain(x, SQLITE_ERROR);
+	return s;
 }
 
 /* ---- rows ---- */
@@ -167,17 +178,12 @@ void db_put_int(struct row *r, uint64_t value)
 	sqlite3_bind_int64(r->s, ++r->column, (sqlite3_int64)value);
 }
 
-static void put_null(struct row *r)
-{
-	sqlite3_bind_null(r->s, ++r->column);
-}
-
 void db_put_known(struct row *r, bool known, uint64_t value)
 {
 	if (known)
 		db_put_int(r, value);
 	else
-		put_null(r);
+		sqlite3_bind_null(r->s, ++r->column);
 }
 
 /* The text must live until db_put_row(). */
@@ -186,21 +192,24 @@ void db_put_text(struct row *r, const char *text)
 	sqlite3_bind_text(r->s, ++r->column, text, -1, SQLITE_STATIC);
 }
 
-int db_put_row(struct export *x, struct row *r)
+void db_put_row(struct export *x, struct row *r)
 {
+	if (x->failed)
+		return;
 	expect(r->column == sqlite3_bind_parameter_count(r->s),
 		"a row has a value for each column");
 	const int rc = sqlite3_step(r->s);
 	sqlite3_reset(r->s);
-	return rc == SQLITE_DONE ? 0 : db_complain(x, rc);
+	if (rc != SQLITE_DONE)
+		db_complain(x, rc);
 }
 
-int db_run(struct export *x, sqlite3_stmt *s, const uint64_t *values, int count)
+void db_run(struct export *x, sqlite3_stmt *s, const uint64_t *values, int count)
 {
 	struct row row = { .s = s };
 	for (int i = 0; i < count; i++)
 		db_put_int(&row, values[i]);
-	return db_put_row(x, &row);
+	db_put_row(x, &row);
 }
 
 /* ---- strings ---- */
@@ -208,7 +217,7 @@ int db_run(struct export *x, sqlite3_stmt *s, const uint64_t *values, int count)
 enum string_kind { OF_FUNCTION, OF_CLASS, OF_API, OF_KERNEL, OF_MANGLED, OF_ACTIVITY, OF_RANGE };
 
 /* Each text stands there once. */
-int db_text_id(struct export *x, const char *text, size_t bytes, uint32_t *ret_id)
+uint32_t db_text_id(struct export *x, const char *text, size_t bytes)
 {
 	struct database *d = x->state;
 	uint32_t *id = map_get(&d->texts, map_text_key(text, bytes, 0));
@@ -217,83 +226,74 @@ int db_text_id(struct export *x, const char *text, size_t bytes, uint32_t *ret_i
 		struct row r = db_row(x, STRINGS);
 		db_put_int(&r, *id);
 		sqlite3_bind_text(r.s, ++r.column, text, (int)bytes, SQLITE_STATIC);
-		const int e = db_put_row(x, &r);
-		if (e)
-			return e;
+		db_put_row(x, &r);
 	}
-	*ret_id = *id;
-	return 0;
+	return *id;
 }
 
-static int string_id(struct export *x, enum string_kind kind, uint64_t number, const char *text,
-	uint32_t *ret_id)
+uint32_t db_id(struct export *x, const char *text)
+{
+	return *text ? db_text_id(x, text, strlen(text)) : 0;
+}
+
+static uint32_t string_id(
+	struct export *x, enum string_kind kind, uint64_t number, const char *text)
 {
 	struct database *d = x->state;
 	uint32_t *id = map_get(&d->strings, MAP_KEY(kind, number));
-	if (*id == MAP_NONE) {
-		const int e = db_text_id(x, text, strlen(text), id);
-		if (e)
-			return e;
-	}
+	if (*id == MAP_NONE)
+		*id = db_text_id(x, text, strlen(text));
 	expect(*id && *id <= d->string_count, "a text has a number");
-	*ret_id = *id;
-	return 0;
+	return *id;
 }
 
 /* ---- beginning ---- */
 
-static int create(struct export *x)
+static void create(struct export *x)
 {
 	struct database *d = x->state;
-	int e = run(x, "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; BEGIN");
-	for (int t = 0; t < TABLES && !e; t++) {
-		e = run(x, tables[t].create);
-		if (!e && sqlite3_prepare_v2(d->db, tables[t].insert, -1, &d->insert[t], NULL))
-			e = db_complain(x, SQLITE_ERROR);
+	run(x, "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; BEGIN");
+	for (int t = 0; t < TABLES; t++) {
+		run(x, tables[t].create);
+		d->insert[t] = db_prepare(x, tables[t].insert);
 	}
-	for (int i = 0; i < STATEMENTS && !e; i++)
-		if (sqlite3_prepare_v2(d->db, db_statements[i], -1, &d->statement[i], NULL))
-			e = db_complain(x, SQLITE_ERROR);
-	return e;
+	for (int i = 0; i < STATEMENTS; i++)
+		d->statement[i] = db_prepare(x, db_statements[i]);
 }
 
-static int put_meta_text(struct export *x, const char *name, const char *value)
+static void put_meta_text(struct export *x, const char *name, const char *value)
 {
 	struct row r = db_row(x, META);
 	db_put_text(&r, name);
 	db_put_text(&r, value);
-	return db_put_row(x, &r);
+	db_put_row(x, &r);
 }
 
-static int put_meta_int(struct export *x, const char *name, uint64_t value)
+static void put_meta_int(struct export *x, const char *name, uint64_t value)
 {
 	struct row r = db_row(x, META);
 	db_put_text(&r, name);
 	db_put_int(&r, value);
-	return db_put_row(x, &r);
+	db_put_row(x, &r);
 }
 
-static int put_meta(struct export *x)
+static void put_meta(struct export *x)
 {
 	const struct trace_header *h = &x->trace->header;
-	int e = put_meta_text(x, "program", h->program);
-	if (!e)
-		e = put_meta_text(x, "host", h->host);
-	if (!e)
-		e = put_meta_int(x, "start_realtime_ns", h->start.real_ns);
-	if (!e)
-		e = put_meta_int(x, "exit_status", trace_exit_status(h));
-	if (!e && h->sampled)
-		e = put_meta_int(x, "sampled", h->sampled);
-	if (!e && load_relaxed(&h->optional) & FEATURE_REBUILT)
-		e = put_meta_int(x, "reconstructed", 1);
-	return e ? e : put_meta_int(x, "lost", load_relaxed(&h->lost));
+	put_meta_text(x, "program", h->program);
+	put_meta_text(x, "host", h->host);
+	put_meta_int(x, "start_realtime_ns", h->start.real_ns);
+	put_meta_int(x, "exit_status", trace_exit_status(h));
+	if (h->sampled)
+		put_meta_int(x, "sampled", h->sampled);
+	if (load_relaxed(&h->optional) & FEATURE_REBUILT)
+		put_meta_int(x, "reconstructed", 1);
+	put_meta_int(x, "lost", load_relaxed(&h->lost));
 }
 
-static int put_processes(struct export *x)
+static void put_processes(struct export *x)
 {
-	int e = 0;
-	for (size_t i = 0; i < x->meta->processes.n && !e; i++) {
+	for (size_t i = 0; i < x->meta->processes.n; i++) {
 		const struct meta_process *m = &x->meta->processes.v[i];
 		struct row r = db_row(x, PROCESSES);
 		db_put_int(&r, x->trace->processes.v[i].pid);
@@ -302,9 +302,8 @@ static int put_processes(struct export *x)
 		db_put_text(&r, m->arguments);
 		const char *slash = strrchr(m->executable, '/');
 		db_put_text(&r, slash ? slash + 1 : m->executable);
-		e = db_put_row(x, &r);
+		db_put_row(x, &r);
 	}
-	return e;
 }
 
 /* As NVIDIA's tools write it. */
@@ -320,10 +319,9 @@ static const char *uuid_text(const uint8_t uuid[16], char to[40])
 	return any ? to : NULL;
 }
 
-static int put_devices(struct export *x)
+static void put_devices(struct export *x)
 {
-	int e = 0;
-	for (size_t i = 0; i < x->meta->devices.n && !e; i++) {
+	for (size_t i = 0; i < x->meta->devices.n; i++) {
 		const struct meta_device *m = &x->meta->devices.v[i];
 		char uuid[40];
 		struct row r = db_row(x, DEVICES);
@@ -335,9 +333,8 @@ static int put_devices(struct export *x)
 		db_put_known(&r, m->capability != 0, m->capability >> 16);
 		db_put_known(&r, m->capability != 0, m->capability & 0xffff);
 		db_put_text(&r, uuid_text(m->uuid, uuid));
-		e = db_put_row(x, &r);
+		db_put_row(x, &r);
 	}
-	return e;
 }
 
 static int begin(struct export *x)
@@ -345,55 +342,38 @@ static int begin(struct export *x)
 	struct database *d = x->state = xcalloc(1, sizeof *d);
 	const int rc = sqlite3_open_v2(x->path, &d->db, SQLITE_OPEN_READWRITE, NULL);
 	if (rc)
-		return db_complain(x, rc);
-	int e = create(x);
-	if (!e)
-		e = put_meta(x);
-	if (!e)
-		e = put_processes(x);
-	if (!e)
-		e = put_devices(x);
-	return e ? e : db_put_stacks(x);
+		db_complain(x, rc);
+	create(x);
+	put_meta(x);
+	put_processes(x);
+	put_devices(x);
+	db_put_stacks(x);
+	return x->failed;
 }
 
-static int thread(struct export *x, const struct chunk_ref *c)
+static void thread(struct export *x, const struct chunk_ref *c)
 {
-	uint32_t name = 0;
-	const int e =
-		*c->head.thread ? db_text_id(x, c->head.thread, strlen(c->head.thread), &name) : 0;
-	if (e)
-		return e;
+	const uint32_t name = db_id(x, c->head.thread);
 	struct row r = db_row(x, THREADS);
 	db_put_int(&r, c->head.pid);
 	db_put_int(&r, c->head.tid);
 	db_put_text(&r, c->head.thread);
 	db_put_known(&r, name != 0, name);
-	return db_put_row(x, &r);
+	db_put_row(x, &r);
 }
 
 /* ---- calls ---- */
 
-uint64_t db_since(const struct export *x, uint64_t ns)
-{
-	const uint64_t start = x->trace->header.start.mono_ns;
-	return ns > start ? ns - start : 0;
-}
-
-static int put_call(struct export *x, const struct export_call *c, uint64_t id, uint64_t outer)
+static void put_call(struct export *x, const struct export_call *c, uint64_t id, uint64_t outer)
 {
 	char line[8192];
-	uint32_t name, api, class;
 	const struct record *r = c->record;
-	int e = string_id(x, OF_FUNCTION, r->fn, c->name, &name);
-	if (!e)
-		e = string_id(
-			x, OF_API, c->fn ? c->fn->api : API_DRIVER, schema_api_name(c->fn), &api);
-	if (!e)
-		e = string_id(x, OF_CLASS, r->fn, c->fn ? c->fn->class : "", &class);
-	if (e)
-		return e;
+	const uint32_t name = string_id(x, OF_FUNCTION, r->fn, c->name);
+	const uint32_t api =
+		string_id(x, OF_API, c->fn ? c->fn->api : API_DRIVER, schema_api_name(c->fn));
+	const uint32_t class = string_id(x, OF_CLASS, r->fn, c->fn ? c->fn->class : "");
 	decode_record(x->decoder, r, line, sizeof line);
-	const uint64_t values[] = { id, db_since(x, c->begin_ns), db_since(x, c->end_ns),
+	const uint64_t values[] = { id, export_since(x, c->begin_ns), export_since(x, c->end_ns),
 		c->chunk->head.pid, c->chunk->head.tid, name, api, class, r->result,
 		(r->flags & RECORD_CAPTURED) != 0 };
 	struct row row = db_row(x, CALLS);
@@ -403,115 +383,88 @@ static int put_call(struct export *x, const struct export_call *c, uint64_t id, 
 	db_put_known(&row, c->link != NULL, c->link ? c->link->correlation : 0);
 	db_put_known(&row, outer != 0, outer);
 	db_put_known(&row, c->link && !outer, c->link ? c->link->correlation : 0);
-	return db_put_row(x, &row);
+	db_put_row(x, &row);
 }
 
-static int put_kernel_names(struct export *x, const struct export_call *c, struct row *row)
+static void put_kernel(struct export *x, const struct export_call *c, uint64_t id)
 {
-	uint32_t name, mangled;
-	if (c->kernel == META_NONE) {
-		put_null(row);
-		put_null(row);
-		return 0;
-	}
-	int e = string_id(x, OF_KERNEL, c->kernel, export_kernel_name(x, c->kernel), &name);
-	if (!e)
-		e = string_id(x, OF_MANGLED, c->kernel, x->meta->names.v[c->kernel].text, &mangled);
-	if (e)
-		return e;
-	db_put_int(row, name);
-	db_put_int(row, mangled);
-	return 0;
-}
-
-static int put_kernel(struct export *x, const struct export_call *c, uint64_t id)
-{
+	const bool known = c->kernel != META_NONE;
+	const uint32_t name =
+		known ? string_id(x, OF_KERNEL, c->kernel, export_kernel_name(x, c->kernel)) : 0;
+	const uint32_t mangled =
+		known ? string_id(x, OF_MANGLED, c->kernel, x->meta->names.v[c->kernel].text) : 0;
 	struct row row = db_row(x, KERNELS);
 	db_put_int(&row, id);
-	db_put_int(&row, db_since(x, c->begin_ns));
-	db_put_int(&row, db_since(x, c->end_ns));
+	db_put_int(&row, export_since(x, c->begin_ns));
+	db_put_int(&row, export_since(x, c->end_ns));
 	db_put_int(&row, c->chunk->head.pid);
 	db_put_int(&row, c->chunk->head.tid);
-	const int e = put_kernel_names(x, c, &row);
-	if (e)
-		return e;
+	db_put_known(&row, known, name);
+	db_put_known(&row, known, mangled);
 	for (int i = 0; i < 6; i++)
 		db_put_int(&row, i < 3 ? c->shape.grid[i] : c->shape.block[i - 3]);
 	db_put_int(&row, c->record->aux);
 	db_put_int(&row, c->record->arg[LAUNCH_STREAM]);
 	db_put_int(&row, (c->record->flags & RECORD_CAPTURED) != 0);
-	return db_put_row(x, &row);
+	db_put_row(x, &row);
 }
 
-static int put_memory(struct export *x, const struct export_call *c, uint64_t id)
+static void put_memory(struct export *x, const struct export_call *c, uint64_t id)
 {
-	uint64_t address, bytes;
+	uint64_t address = 0, bytes = 0;
 	struct row row = db_row(x, MEMORY);
 	db_put_int(&row, id);
-	db_put_int(&row, db_since(x, c->begin_ns));
+	db_put_int(&row, export_since(x, c->begin_ns));
 	db_put_int(&row, c->chunk->head.pid);
 	db_put_text(&row, c->fn->kind == CALL_ALLOC ? "alloc" : "free");
 	db_put_text(&row, c->fn->memory);
-	if (schema_call_pointer(c->fn, c->record, &address))
-		db_put_int(&row, address);
-	else
-		put_null(&row);
-	if (schema_call_bytes(c->fn, c->record, &bytes))
-		db_put_int(&row, bytes);
-	else
-		put_null(&row);
-	return db_put_row(x, &row);
+	const bool has_address = schema_call_pointer(c->fn, c->record, &address);
+	db_put_known(&row, has_address, address);
+	const bool has_bytes = schema_call_bytes(c->fn, c->record, &bytes);
+	db_put_known(&row, has_bytes, bytes);
+	db_put_row(x, &row);
 }
 
-static int put_copy(struct export *x, const struct export_call *c, uint64_t id)
+static void put_copy(struct export *x, const struct export_call *c, uint64_t id)
 {
 	uint64_t bytes = 0;
 	struct row row = db_row(x, COPIES);
 	schema_call_bytes(c->fn, c->record, &bytes);
 	db_put_int(&row, id);
-	db_put_int(&row, db_since(x, c->begin_ns));
-	db_put_int(&row, db_since(x, c->end_ns));
+	db_put_int(&row, export_since(x, c->begin_ns));
+	db_put_int(&row, export_since(x, c->end_ns));
 	db_put_int(&row, c->chunk->head.pid);
 	db_put_text(&row, c->fn->kind == CALL_SET ? "set" : c->fn->memory);
 	db_put_int(&row, bytes);
-	return db_put_row(x, &row);
+	db_put_row(x, &row);
 }
 
-static int call(struct export *x, const struct export_call *c)
+static void call(struct export *x, const struct export_call *c)
 {
 	struct database *d = x->state;
 	const uint64_t id = ++d->calls;
 	uint64_t outer;
 	db_place_call(x, c, id, &outer);
-	int e = put_call(x, c, id, outer);
-	if (!e)
-		e = db_inherit(x, c, outer);
-	if (!e)
-		e = db_put_call_stack(x, c, id);
-	if (e || c->record->result || !c->fn || c->fn->api == API_RUNTIME)
-		return e;
-	switch (c->fn->kind) {
-	case CALL_LAUNCH:
-		return c->launch ? put_kernel(x, c, id) : 0;
-	case CALL_ALLOC:
-	case CALL_FREE:
-		return put_memory(x, c, id);
-	case CALL_COPY:
-	case CALL_SET:
-		return put_copy(x, c, id);
-	default:
-		return 0;
-	}
+	put_call(x, c, id, outer);
+	db_inherit(x, c, outer);
+	db_put_call_stack(x, c, id);
+	if (c->record->result || !c->fn || c->fn->api == API_RUNTIME)
+		return;
+	const enum call_kind kind = c->fn->kind;
+	if (kind == CALL_LAUNCH && c->launch)
+		put_kernel(x, c, id);
+	else if (kind == CALL_ALLOC || kind == CALL_FREE)
+		put_memory(x, c, id);
+	else if (kind == CALL_COPY || kind == CALL_SET)
+		put_copy(x, c, id);
 }
 
 /* ---- GPU activities and ranges ---- */
 
 /* 0 for no name. */
-static int name_id(struct export *x, enum string_kind kind, uint32_t name, uint32_t *ret_id)
+static uint32_t name_id(struct export *x, enum string_kind kind, uint32_t name)
 {
-	*ret_id = 0;
-	return name ? string_id(x, kind, (uint64_t)x->process << 32 | name, export_string(x, name),
-			      ret_id)
+	return name ? string_id(x, kind, (uint64_t)x->process << 32 | name, export_string(x, name))
 		    : 0;
 }
 
@@ -531,42 +484,36 @@ static bool is_symbol(const char *name)
 }
 
 /* The short and the mangled form of a kernel's name, once. */
-static int put_kernel_forms(struct export *x, uint32_t name, uint32_t id)
+static void put_kernel_forms(struct export *x, uint32_t name, uint32_t id)
 {
 	struct database *d = x->state;
-	uint32_t *known = map_get(&d->named, MAP_KEY(id)), short_id, mangled_id = 0;
+	uint32_t *known = map_get(&d->named, MAP_KEY(id));
 	size_t bytes;
 	if (*known != MAP_NONE)
-		return 0;
+		return;
 	*known = id;
 	const char *text = nsight_short_name(export_string(x, name), &bytes);
-	int e = db_text_id(x, text, bytes, &short_id);
+	const uint32_t short_id = db_text_id(x, text, bytes);
 	const uint32_t raw = meta_find_string(x->meta, x->process, name);
 	const char *mangled = raw == META_NONE ? "" : x->meta->names.v[raw].text;
-	if (!e && *mangled && is_symbol(mangled))
-		e = db_text_id(x, mangled, strlen(mangled), &mangled_id);
-	if (e)
-		return e;
+	const uint32_t mangled_id = is_symbol(mangled) ? db_id(x, mangled) : 0;
 	struct row row = db_row(x, KERNEL_NAMES);
 	db_put_int(&row, id);
 	db_put_int(&row, short_id);
 	db_put_known(&row, mangled_id != 0, mangled_id);
-	return db_put_row(x, &row);
+	db_put_row(x, &row);
 }
 
-static int activity(struct export *x, const struct chunk_ref *c, const struct gpu_activity *w,
+static void activity(struct export *x, const struct chunk_ref *c, const struct gpu_activity *w,
 	const struct call_link *link)
 {
-	uint32_t name;
 	const bool graph = w->valid & GPU_HAS_GRAPH;
-	int e = name_id(x, OF_ACTIVITY, w->name, &name);
-	if (!e && name && w->kind == GPU_KERNEL)
-		e = put_kernel_forms(x, w->name, name);
-	if (e)
-		return e;
+	const uint32_t name = name_id(x, OF_ACTIVITY, w->name);
+	if (name && w->kind == GPU_KERNEL)
+		put_kernel_forms(x, w->name, name);
 	struct row row = db_row(x, WORK);
-	db_put_int(&row, db_since(x, w->start_ns));
-	db_put_int(&row, db_since(x, w->end_ns));
+	db_put_int(&row, export_since(x, w->start_ns));
+	db_put_int(&row, export_since(x, w->end_ns));
 	db_put_int(&row, c->head.pid);
 	db_put_known(&row, w->valid & GPU_HAS_CORRELATION, w->correlation);
 	db_put_text(&row, activity_kind_name(w->kind));
@@ -583,22 +530,18 @@ static int activity(struct export *x, const struct chunk_ref *c, const struct gp
 	db_put_known(&row, w->valid & GPU_HAS_WHAT, w->what);
 	db_put_known(&row, w->from != 0, w->from);
 	db_put_known(&row, w->to != 0, w->to);
-	return db_put_row(x, &row);
+	db_put_row(x, &row);
 }
 
-static int range(struct export *x, const struct chunk_ref *c, const struct range *g)
+static void range(struct export *x, const struct chunk_ref *c, const struct range *g)
 {
 	struct database *d = x->state;
-	uint32_t name, scope;
-	int e = name_id(x, OF_RANGE, g->name, &name);
-	if (!e)
-		e = name_id(x, OF_RANGE, g->scope, &scope);
-	if (e)
-		return e;
+	const uint32_t name = name_id(x, OF_RANGE, g->name);
+	const uint32_t scope = name_id(x, OF_RANGE, g->scope);
 	struct row row = db_row(x, RANGES);
 	db_put_int(&row, ++d->ranges);
-	db_put_int(&row, db_since(x, trace_ns(x->trace, g->ticks)));
-	db_put_int(&row, db_since(x, trace_ns(x->trace, range_end(g))));
+	db_put_int(&row, export_since(x, trace_ns(x->trace, g->ticks)));
+	db_put_int(&row, export_since(x, trace_ns(x->trace, range_end(g))));
 	db_put_int(&row, c->head.pid);
 	db_put_int(&row, g->tid);
 	db_put_text(&row, range_kind_name(g->kind));
@@ -607,31 +550,24 @@ static int range(struct export *x, const struct chunk_ref *c, const struct range
 	db_put_known(&row, g->valid & RANGE_HAS_EXTERNAL, g->external);
 	db_put_known(&row, g->valid & RANGE_HAS_SEQUENCE, g->sequence);
 	db_put_known(&row, scope != 0, scope);
-	return db_put_row(x, &row);
+	db_put_row(x, &row);
 }
 
-static int make_nsight(struct export *x)
+static void make_nsight(struct export *x)
 {
-	uint32_t runtime, driver;
-	int e = db_text_id(x, "runtime", strlen("runtime"), &runtime);
-	if (!e)
-		e = db_text_id(x, "driver", strlen("driver"), &driver);
-	if (e)
-		return e;
-	char *sql = nsight_sql(runtime, driver);
-	e = run(x, xcheck(sql));
+	const uint32_t runtime = db_id(x, "runtime");
+	char *sql = nsight_sql(runtime, db_id(x, "driver"));
+	run(x, xcheck(sql));
 	sqlite3_free(sql);
-	return e;
 }
 
 static int end(struct export *x)
 {
-	int e = db_nest(x);
-	if (!e)
-		e = run(x, views);
-	if (!e)
-		e = make_nsight(x);
-	return e ? e : run(x, "COMMIT");
+	db_nest(x);
+	run(x, views);
+	make_nsight(x);
+	run(x, "COMMIT");
+	return x->failed;
 }
 
 static void cleanup(struct export *x)

@@ -67,39 +67,39 @@ struct row {
 	int column;
 };
 
-/* The row of a table that values are put into, one by one; a text must live until db_put_row(). */
+/* These do nothing once x->failed is set, and set it with SQLite's words when they fail.
+ *
+ * The row of a table that values are put into, one by one; a text must live until db_put_row(). */
 struct row db_row(struct export *x, enum table table);
 void db_put_int(struct row *r, uint64_t value);
-int db_put_row(struct export *x, struct row *r);
+void db_put_row(struct export *x, struct row *r);
 
 /* Null where it is not known. */
 void db_put_known(struct row *r, bool known, uint64_t value);
 void db_put_text(struct row *r, const char *text);
 
-/* The number of a text in StringIds. */
-int db_text_id(struct export *x, const char *text, size_t bytes, uint32_t *ret_id);
+/* The number of a text in StringIds; 0 for a text without a letter. */
+uint32_t db_text_id(struct export *x, const char *text, size_t bytes);
+uint32_t db_id(struct export *x, const char *text);
 
 /* A statement with whole numbers. */
-int db_run(struct export *x, sqlite3_stmt *s, const uint64_t *values, int count);
+void db_run(struct export *x, sqlite3_stmt *s, const uint64_t *values, int count);
 
-/* SQLite's words into x->err; -EIO. */
-int db_complain(struct export *x, int rc);
-
-/* Nanoseconds since the trace began. */
-uint64_t db_since(const struct export *x, uint64_t ns);
+sqlite3_stmt *db_prepare(struct export *x, const char *sql); /* NULL: it failed */
+void db_complain(struct export *x, int rc);
 
 /* The call of the runtime that made this one, which gets the number id; 0: none in its chunk. */
 void db_place_call(struct export *x, const struct export_call *c, uint64_t id, uint64_t *ret_outer);
 
 /* Its activities' number goes to the call that the program made. */
-int db_inherit(struct export *x, const struct export_call *c, uint64_t outer);
+void db_inherit(struct export *x, const struct export_call *c, uint64_t outer);
 
 /* Once all is there: what is around each call and each range. */
-int db_nest(struct export *x);
+void db_nest(struct export *x);
 
 /* The stacks of the trace, each frame a row; and that of a call, if it has one. */
-int db_put_stacks(struct export *x);
-int db_put_call_stack(struct export *x, const struct export_call *c, uint64_t id);
+void db_put_stacks(struct export *x);
+void db_put_call_stack(struct export *x, const struct export_call *c, uint64_t id);
 
 /* SQL that makes them once Weir's own tables are full; sqlite3_free() it.  runtime, driver: the
  * numbers of those two texts in StringIds. */

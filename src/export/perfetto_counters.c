@@ -42,14 +42,6 @@ static void put_value(struct proto *p, uint32_t track, uint64_t ns, double value
 	proto_close(p, packet);
 }
 
-static int write_out(struct proto *p, FILE *out)
-{
-	if (p->bytes.n && fwrite(p->bytes.v, 1, p->bytes.n, out) != p->bytes.n)
-		return errno ? -errno : -EIO;
-	p->bytes.n = 0;
-	return 0;
-}
-
 static void put_metric(struct proto *p, uint32_t track, const struct gpu_states *all,
 	const struct gpu_state *g, enum gpu_metric m)
 {
@@ -64,15 +56,15 @@ static void put_metric(struct proto *p, uint32_t track, const struct gpu_states 
 int perfetto_counters(struct export *x, struct proto *p, uint32_t tracks)
 {
 	struct gpu_states all;
-	int e = gpu_states_load(x->trace, x->meta, &all);
+	const int e = gpu_states_load(x->trace, x->meta, &all);
 	if (e)
 		return e;
 	for (size_t i = 0; i < all.gpus.n; i++)
-		for (enum gpu_metric m = 0; !e && m < GPU_METRICS; m++)
+		for (enum gpu_metric m = 0; m < GPU_METRICS; m++)
 			if (all.gpus.v[i].range[m].count) {
 				put_metric(p, ++tracks, &all, &all.gpus.v[i], m);
-				e = write_out(p, x->out);
+				proto_write(p, x->out);
 			}
 	gpu_states_fini(&all);
-	return e;
+	return 0;
 }

@@ -104,16 +104,7 @@ static uint64_t arrow(const struct writer *w, const struct request_row *q)
 	return (uint64_t)(q - w->all->v.v) + 1;
 }
 
-static int write_out(const struct writer *w)
-{
-	const struct proto *p = w->p;
-	if (p->bytes.n && fwrite(p->bytes.v, 1, p->bytes.n, w->x->out) != p->bytes.n)
-		return errno ? -errno : -EIO;
-	w->p->bytes.n = 0;
-	return 0;
-}
-
-static int put_request(struct writer *w, const struct request_row *q)
+static void put_request(struct writer *w, const struct request_row *q)
 {
 	const uint64_t from = q->q.ns[REQUEST_BEGAN], to = from + request_total(q);
 	const uint32_t track = track_for(w, q->process, false, from, to);
@@ -130,10 +121,10 @@ static int put_request(struct writer *w, const struct request_row *q)
 	end_slice(w->p, event, packet);
 	event = begin_slice(w->p, track, to, TYPE_END, &packet);
 	end_slice(w->p, event, packet);
-	return write_out(w);
+	proto_write(w->p, w->x->out);
 }
 
-static int put_batch(struct writer *w, uint32_t number, size_t first, size_t until)
+static void put_batch(struct writer *w, uint32_t number, size_t first, size_t until)
 {
 	const struct batch_row *b = &w->all->batches.v[number];
 	const uint32_t track = track_for(w, b->at.process, true, b->from, b->to);
@@ -146,7 +137,7 @@ static int put_batch(struct writer *w, uint32_t number, size_t first, size_t unt
 	end_slice(w->p, event, packet);
 	event = begin_slice(w->p, track, b->to > b->from ? b->to : b->from, TYPE_END, &packet);
 	end_slice(w->p, event, packet);
-	return write_out(w);
+	proto_write(w->p, w->x->out);
 }
 
 /* ---- all ---- */
@@ -162,34 +153,31 @@ static int batch_order(const void *one, const void *two, void *context)
 	return from != other ? (from < other ? -1 : 1) : x < y ? -1 : 1;
 }
 
-static int put_batches(struct writer *w)
+static void put_batches(struct writer *w)
 {
-	int e = 0;
 	for (size_t i = 0; i < w->all->v.n; i++)
 		if (w->all->v.v[i].batch != BATCH_NONE)
 			*array_push(&w->by_batch) = (uint32_t)i;
 	if (w->by_batch.n)
 		qsort_r(w->by_batch.v, w->by_batch.n, sizeof *w->by_batch.v, batch_order,
 			(void *)w->all);
-	for (size_t from = 0, to; from < w->by_batch.n && !e; from = to) {
+	for (size_t from = 0, to; from < w->by_batch.n; from = to) {
 		const uint32_t batch = w->all->v.v[w->by_batch.v[from]].batch;
 		for (to = from;
 			to < w->by_batch.n && w->all->v.v[w->by_batch.v[to]].batch == batch;)
 			to++;
-		e = put_batch(w, batch, from, to);
+		put_batch(w, batch, from, to);
 	}
-	return e;
 }
 
 int perfetto_requests(struct export *x, struct proto *p, uint32_t *tracks)
 {
 	struct requests all = { 0 };
 	struct writer w = { .x = x, .p = p, .tracks = tracks, .all = &all };
-	int e = requests_load(x->trace, x->meta, &x->links, &all);
-	for (size_t i = 0; i < all.v.n && !e; i++)
-		e = put_request(&w, &all.v.v[i]);
-	if (!e)
-		e = put_batches(&w);
+	const int e = requests_load(x->trace, x->meta, &x->links, &all);
+	for (size_t i = 0; i < all.v.n; i++)
+		put_request(&w, &all.v.v[i]);
+	put_batches(&w);
 	array_free(&w.v);
 	array_free(&w.by_batch);
 	requests_fini(&all);

@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/array.h"
@@ -16,6 +17,13 @@
 struct proto {
 	ARRAY(uint8_t) bytes;
 };
+
+/* All that is closed goes to `out`. */
+static inline void proto_write(struct proto *p, FILE *out)
+{
+	fwrite(p->bytes.v, 1, p->bytes.n, out);
+	p->bytes.n = 0;
+}
 
 static inline void proto_raw(struct proto *p, const void *data, size_t n)
 {

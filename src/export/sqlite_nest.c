@@ -49,11 +49,12 @@ void db_place_call(struct export *x, const struct export_call *c, uint64_t id, u
 	}
 }
 
-int db_inherit(struct export *x, const struct export_call *c, uint64_t outer)
+void db_inherit(struct export *x, const struct export_call *c, uint64_t outer)
 {
 	struct database *d = x->state;
 	const uint64_t heir[] = { outer, c->link ? c->link->correlation : 0 };
-	return outer && c->link ? db_run(x, d->statement[INHERIT], heir, 2) : 0;
+	if (outer && c->link)
+		db_run(x, d->statement[INHERIT], heir, 2);
 }
 
 static int chunk_order(const void *one, const void *two)
@@ -68,13 +69,13 @@ static int chunk_order(const void *one, const void *two)
 }
 
 /* Adopts the calls inside of the first call of `k`, in an earlier chunk of the thread. */
-static int adopt(struct export *x, const struct call_chunk *k, const struct call_chunk *earlier)
+static void adopt(struct export *x, const struct call_chunk *k, const struct call_chunk *earlier)
 {
 	struct database *d = x->state;
 	const uint64_t inside[] = { k->first_id, earlier->first_id, earlier->last_id,
-		db_since(x, k->begin_ns), db_since(x, k->end_ns) };
-	const int e = db_run(x, d->statement[ADOPT], inside, 5);
-	return e ? e : db_run(x, d->statement[INHERIT_EARLIER], inside, 3);
+		export_since(x, k->begin_ns), export_since(x, k->end_ns) };
+	db_run(x, d->statement[ADOPT], inside, 5);
+	db_run(x, d->statement[INHERIT_EARLIER], inside, 3);
 }
 
 static bool same_thread(const struct call_chunk *a, const struct call_chunk *b)
@@ -82,22 +83,20 @@ static bool same_thread(const struct call_chunk *a, const struct call_chunk *b)
 	return a->chunk->process == b->chunk->process && a->chunk->head.tid == b->chunk->head.tid;
 }
 
-static int nest_calls(struct export *x)
+static void nest_calls(struct export *x)
 {
 	struct database *d = x->state;
-	int e = 0;
 	if (d->chunks.n)
 		qsort(d->chunks.v, d->chunks.n, sizeof *d->chunks.v, chunk_order);
-	for (size_t i = 1; i < d->chunks.n && !e; i++) {
+	for (size_t i = 1; i < d->chunks.n; i++) {
 		const struct call_chunk *k = &d->chunks.v[i];
 		size_t at = i;
-		while (k->runtime && !e && at && same_thread(&d->chunks.v[at - 1], k)) {
-			e = adopt(x, k, &d->chunks.v[--at]);
+		while (k->runtime && at && same_thread(&d->chunks.v[at - 1], k)) {
+			adopt(x, k, &d->chunks.v[--at]);
 			if (d->chunks.v[at].begin_ns < k->begin_ns)
 				break;
 		}
 	}
-	return e;
 }
 
 /* ---- ranges ---- */
@@ -154,17 +153,17 @@ static bool is_repeated(const struct nesting *n, size_t around, const struct ope
 	return false;
 }
 
-static int set_parent(
+static void set_parent(
 	struct export *x, struct nesting *n, const struct open_range *at, size_t around)
 {
 	struct row row = { .s = n->parent };
 	db_put_int(&row, (uint64_t)n->open.v[around - 1].id);
 	db_put_int(&row, is_repeated(n, around, at));
 	db_put_int(&row, (uint64_t)at->id);
-	return db_put_row(x, &row);
+	db_put_row(x, &row);
 }
 
-static int place(struct export *x, struct nesting *n, sqlite3_stmt *s)
+static void place(struct export *x, struct nesting *n, sqlite3_stmt *s)
 {
 	const bool is_call = sqlite3_column_int(s, 0);
 	const struct open_range at = { .id = sqlite3_column_int64(s, 1),
@@ -179,38 +178,36 @@ static int place(struct export *x, struct nesting *n, sqlite3_stmt *s)
 		struct row row = db_row(x, CALL_RANGES);
 		db_put_int(&row, (uint64_t)at.id);
 		db_put_int(&row, (uint64_t)n->open.v[n->open.n - 1].id);
-		return db_put_row(x, &row);
+		db_put_row(x, &row);
 	}
 	if (is_call)
-		return 0;
+		return;
 	const size_t around = count_around(n, &at);
-	const int e = around ? set_parent(x, n, &at, around) : 0;
+	if (around)
+		set_parent(x, n, &at, around);
 	*array_push(&n->open) = at;
-	return e;
 }
 
-static int nest_ranges(struct export *x)
+static void nest_ranges(struct export *x)
 {
 	static const char set[] = "UPDATE ranges SET parentId = ?, repeated = ? WHERE id = ?";
 	struct database *d = x->state;
-	struct nesting n = { 0 };
-	sqlite3_stmt *s = NULL;
-	int e = 0, rc;
 	if (!d->ranges)
-		return 0;
-	if (sqlite3_prepare_v2(d->db, in_order, -1, &s, NULL) ||
-		sqlite3_prepare_v2(d->db, set, -1, &n.parent, NULL))
-		e = db_complain(x, SQLITE_ERROR);
-	while (!e && (rc = sqlite3_step(s)) != SQLITE_DONE)
-		e = rc == SQLITE_ROW ? place(x, &n, s) : db_complain(x, rc);
+		return;
+	sqlite3_stmt *s = db_prepare(x, in_order);
+	struct nesting n = { .parent = db_prepare(x, set) };
+	int rc = 0;
+	while (!x->failed && (rc = sqlite3_step(s)) == SQLITE_ROW)
+		place(x, &n, s);
+	if (!x->failed && rc != SQLITE_DONE)
+		db_complain(x, rc);
 	sqlite3_finalize(s);
 	sqlite3_finalize(n.parent);
 	array_free(&n.open);
-	return e;
 }
 
-int db_nest(struct export *x)
+void db_nest(struct export *x)
 {
-	const int e = nest_calls(x);
-	return e ? e : nest_ranges(x);
+	nest_calls(x);
+	nest_ranges(x);
 }

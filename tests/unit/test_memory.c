@@ -345,18 +345,16 @@ static void the_chart_is_plain_where_the_terminal_is(void **state)
 /* The order in which an exporter of allocations gets them, as lines. */
 static struct block_log block_log;
 
-static int log_call(struct export *x, const struct export_call *c)
+static void log_call(struct export *x, const struct export_call *c)
 {
 	block_log_add(&block_log, c);
-	return 0;
 }
 
-static int log_event(void *context, const struct block_event *e, struct block_event *alloc)
+static void log_event(void *context, const struct block_event *e, struct block_event *alloc)
 {
 	struct export *x = context;
 	fprintf(x->out, "%s,0x%" PRIx64 ",%" PRIu64 ",0x%" PRIx64 "\n",
 		e->what == BLOCK_FREE ? "free" : "allocate", e->pointer, e->bytes, e->stream);
-	return 0;
 }
 
 static int log_end(struct export *x)
