@@ -1,22 +1,15 @@
 /* The progress bar: see progress.h. */
+#include "base/monotonic.h"
 #include "base/progress.h"
 
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 #define SECOND_NS 1000000000ull
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * SECOND_NS + (uint64_t)t.tv_nsec;
-}
-
 void progress_init(struct progress *p, const char *what)
 {
-	*p = (struct progress){ .what = what, .start_ns = now_ns() };
+	*p = (struct progress){ .what = what, .start_ns = monotonic_ns() };
 	p->terminal = isatty(STDERR_FILENO) == 1;
 }
 
@@ -24,7 +17,7 @@ void progress_show(struct progress *p, uint64_t done, uint64_t all)
 {
 	if (!p->terminal || !all)
 		return;
-	const uint64_t now = now_ns();
+	const uint64_t now = monotonic_ns();
 	if (now - p->start_ns < SECOND_NS || now - p->shown_ns < SECOND_NS / 10)
 		return;
 	p->shown_ns = now;

@@ -7,10 +7,26 @@
 #define WEIR_BASE_SORT_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 /* The answer of such a function about two numbers. */
 #define ORDER(a, b) ((a) < (b) ? -1 : (a) > (b))
+
+static inline int order_u64(const void *a, const void *b)
+{
+	return ORDER(*(const uint64_t *)a, *(const uint64_t *)b);
+}
+
+static inline int order_real(const void *a, const void *b)
+{
+	return ORDER(*(const double *)a, *(const double *)b);
+}
+
+static inline int order_float(const void *a, const void *b)
+{
+	return ORDER(*(const float *)a, *(const float *)b);
+}
 
 void sort_records(void *v, size_t n, size_t each, int (*order)(const void *, const void *));
 

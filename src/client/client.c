@@ -4,10 +4,10 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/atomic.h"
+#include "base/monotonic.h"
 #include "record/control.h"
 #include "record/writer.h"
 #include "share/policy.h"
@@ -163,10 +163,7 @@ int weir_sched_close(weir_sched handle)
 
 static bool has_arbiter(const struct share_file *f)
 {
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	const uint64_t now = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-	const uint64_t beat = load_relaxed(&f->arbiter.heartbeat_ns);
+	const uint64_t now = monotonic_ns(), beat = load_relaxed(&f->arbiter.heartbeat_ns);
 	return beat && (beat > now || now - beat < ARBITER_GONE_NS);
 }
 

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/json.h"
+#include "base/monotonic.h"
 #include "cmd/cli/command.h"
 #include "cmd/cli/sharing.h"
 #include "cmd/cli/values.h"
@@ -78,10 +79,8 @@ static void looked(void *data)
 static int begin_slowdowns(struct monitor *m)
 {
 	struct error err;
-	struct timespec t;
 	const char *path = opt_str(m->options, "baseline");
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	m->saved_ns = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	m->saved_ns = monotonic_ns();
 	m->watch.feed.regress = regress_new(REGRESS_SERIES, m->window, m->saved_ns);
 	if (!m->watch.feed.regress)
 		return complain(EXIT_ENVIRONMENT, "no memory");

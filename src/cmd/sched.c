@@ -13,6 +13,7 @@
 
 #include "base/atomic.h"
 #include "base/json.h"
+#include "base/monotonic.h"
 #include "base/slice.h"
 #include "base/table.h"
 #include "cmd/cli/command.h"
@@ -38,13 +39,6 @@ static bool is_live(const struct share_file *f, uint32_t i)
 	return load_acquire(&f->slots[i].who.state) == SLOT_LIVE && !share_is_dead(&f->slots[i]);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static const char *policy_name(const struct share_file *f, char name[17])
 {
 	memcpy(name, f->arbiter.policy, 16);
@@ -54,7 +48,7 @@ static const char *policy_name(const struct share_file *f, char name[17])
 
 static bool has_arbiter(const struct share_file *f)
 {
-	const uint64_t beat = load_relaxed(&f->arbiter.heartbeat_ns), now = now_ns();
+	const uint64_t beat = load_relaxed(&f->arbiter.heartbeat_ns), now = monotonic_ns();
 	return beat && (beat >= now || now - beat < 1000000000u);
 }
 
@@ -186,7 +180,7 @@ static void json_program(struct json *j, const struct share_file *f, uint32_t i)
 	const struct share_slot *s = &f->slots[i];
 	const struct share_counts *c = &s->counts;
 	const struct share_slot *other = waits_for(f, i);
-	const uint64_t next = load_relaxed(&s->work.next_ns), now = now_ns();
+	const uint64_t next = load_relaxed(&s->work.next_ns), now = monotonic_ns();
 	json_begin_object(j, NULL);
 	json_u64(j, "pid", s->who.pid);
 	json_strn(j, "program", s->who.name, strnlen(s->who.name, SHARE_NAME));

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/library_path.h"
+#include "base/monotonic.h"
 #include "base/slice.h"
 #include "cmd/cli/command.h"
 #include "cmd/cli/values.h"
@@ -257,13 +258,6 @@ static sigset_t block_signals(void)
 	return all;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* Until SIGTERM or SIGINT. */
 static void wait_for_end(struct server *s, const sigset_t *signals)
 {
@@ -280,9 +274,9 @@ static void wait_for_end(struct server *s, const sigset_t *signals)
  * signal came. */
 static bool drain(struct server *s, uint64_t ns, const sigset_t *signals)
 {
-	const uint64_t end = now_ns() + ns;
+	const uint64_t end = monotonic_ns() + ns;
 	serve_drain(s);
-	for (uint64_t now; (now = now_ns()) < end;) {
+	for (uint64_t now; (now = monotonic_ns()) < end;) {
 		const struct timespec left = { (time_t)((end - now) / 1000000000u),
 			(long)((end - now) % 1000000000u) };
 		const int got = sigtimedwait(signals, NULL, &left);
@@ -303,14 +297,14 @@ static void say_ready(struct server *s, const struct serve_options *o, uint64_t 
 			printf("ready at %s", at);
 		else
 			printf("ready at http://%.*s:%u", (int)(colon - at), at, serve_port(s, i));
-		printf(i ? "\n" : " after %.0f ms\n", (double)(now_ns() - began) / 1e6);
+		printf(i ? "\n" : " after %.0f ms\n", (double)(monotonic_ns() - began) / 1e6);
 	}
 	fflush(stdout);
 }
 
 int cmd_serve(const struct options *o)
 {
-	const uint64_t began = now_ns();
+	const uint64_t began = monotonic_ns();
 	struct serve_options s = { 0 };
 	struct server *server;
 	struct error err;

@@ -31,12 +31,6 @@ static struct chrome_index *index_of(struct export *x)
 	return &((struct chrome *)x->state)->index;
 }
 
-static uint64_t since(const struct export *x, uint64_t ns)
-{
-	const uint64_t start = x->trace->header.start.mono_ns;
-	return ns > start ? ns - start : 0;
-}
-
 /* ---- events ---- */
 
 static void put_us(FILE *out, const char *key, uint64_t ns)
@@ -59,7 +53,7 @@ static struct json begin_event(struct export *x, const char *phase, const char *
 
 static void put_span(struct export *x, uint64_t begin_ns, uint64_t end_ns)
 {
-	put_us(x->out, "ts", since(x, begin_ns));
+	put_us(x->out, "ts", export_since(x, begin_ns));
 	put_us(x->out, "dur", end_ns > begin_ns ? end_ns - begin_ns : 0);
 }
 
@@ -80,7 +74,7 @@ static void put_arrow_end(
 {
 	fprintf(x->out, "{\"ph\":\"%c\",\"id\":%" PRIu64 ",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32,
 		phase, id, at->pid, at->tid);
-	put_us(x->out, "ts", since(x, at->ns));
+	put_us(x->out, "ts", export_since(x, at->ns));
 	fprintf(x->out, ",\"cat\":\"%s\",\"name\":\"%s\"%s},\n", category, category,
 		phase == 'f' ? ",\"bp\":\"e\"" : "");
 }
@@ -269,14 +263,6 @@ static const char *category_of_activity(uint16_t kind)
 	return kind < sizeof names / sizeof names[0] ? names[kind] : names[0];
 }
 
-static void put_triple(struct json *j, const char *key, const uint32_t *v)
-{
-	json_begin_array(j, key);
-	for (int i = 0; i < 3; i++)
-		json_u64(j, NULL, v[i]);
-	json_end_array(j);
-}
-
 static const struct meta_device *device_of(const struct export *x, uint32_t device)
 {
 	for (size_t i = 0; i < x->meta->devices.n; i++)
@@ -317,8 +303,8 @@ static void put_shape(const struct export *x, struct json *j, const struct gpu_a
 		json_put_real(j, "blocks per SM", per_sm);
 		json_put_real(j, "warps per SM", per_sm * threads / OCCUPANCY_WARP);
 	}
-	put_triple(j, "grid", w->grid);
-	put_triple(j, "block", w->block);
+	json_dim3(j, "grid", w->grid);
+	json_dim3(j, "block", w->block);
 	if (d && d->multiprocessors)
 		put_occupancy(j, w, d, blocks / d->multiprocessors);
 }
@@ -512,7 +498,7 @@ static void put_crossing_end(struct export *x, const struct chrome_range *g, uin
 	struct json j = begin_event(x, "e", category_of_range(x, r), export_string(x, r->name),
 		x->trace->processes.v[g->process].pid, r->tid);
 	json_u64(&j, "id", id);
-	put_us(x->out, "ts", since(x, trace_ns(x->trace, range_end(r))));
+	put_us(x->out, "ts", export_since(x, trace_ns(x->trace, range_end(r))));
 	fputs("},\n", x->out);
 }
 
@@ -528,7 +514,7 @@ static void put_range(struct export *x, const struct chrome_range *g)
 		export_string(x, r->name), x->trace->processes.v[g->process].pid, r->tid);
 	if (crosses) {
 		json_u64(&j, "id", number);
-		put_us(x->out, "ts", since(x, trace_ns(x->trace, r->ticks)));
+		put_us(x->out, "ts", export_since(x, trace_ns(x->trace, r->ticks)));
 	} else {
 		put_span(x, trace_ns(x->trace, r->ticks), trace_ns(x->trace, range_end(r)));
 	}
@@ -581,7 +567,7 @@ static void put_memory(struct export *x, const struct chrome_memory *m)
 		return;
 	struct json j = begin_event(x, "i", "cpu_instant_event", "[memory]", m->pid, m->tid);
 	json_str(&j, "s", "t");
-	put_us(x->out, "ts", since(x, trace_ns(x->trace, m->ticks)));
+	put_us(x->out, "ts", export_since(x, trace_ns(x->trace, m->ticks)));
 	json_begin_object(&j, "args");
 	if (m->has_reserved)
 		json_u64(&j, "Total Reserved", m->reserved);

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/expect.h"
+#include "base/sort.h"
 #include "base/text.h"
 #include "model/samples.h"
 
@@ -193,18 +194,12 @@ static void write_dataset(struct export *x, const struct launch_samples *all)
 
 /* ---- the card ---- */
 
-static int number_order(const void *one, const void *two)
-{
-	const uint64_t a = *(const uint64_t *)one, b = *(const uint64_t *)two;
-	return a < b ? -1 : a > b;
-}
-
 static uint64_t *sorted(const struct launch_samples *all, uint64_t (*of)(const struct sample *s))
 {
 	uint64_t *v = xcalloc(all->v.n + 1, sizeof *v);
 	for (size_t i = 0; i < all->v.n; i++)
 		v[i] = of(&all->v.v[i]);
-	qsort(v, all->v.n, sizeof *v, number_order);
+	qsort(v, all->v.n, sizeof *v, order_u64);
 	return v;
 }
 

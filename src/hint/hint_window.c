@@ -89,11 +89,6 @@ static struct range_of steps_of(
 	return (struct range_of){ step_at(t, s, first), step_at(t, s, last) + 1 };
 }
 
-static int number_order(const void *one, const void *two)
-{
-	return ORDER(*(const uint64_t *)one, *(const uint64_t *)two);
-}
-
 /* The steps that may count: how long each takes, how many activities it has, and room to sort.
  */
 struct measured {
@@ -105,7 +100,7 @@ static bool most_are_usual(const uint64_t *v, size_t n, uint64_t *room)
 {
 	size_t usual = 0;
 	memcpy(room, v, n * sizeof *room);
-	qsort(room, n, sizeof *room, number_order);
+	qsort(room, n, sizeof *room, order_u64);
 	for (size_t i = 0; i < n; i++)
 		usual += step_is_usual(v[i], room[n / 2]);
 	return 3 * usual >= 2 * n;

@@ -8,6 +8,7 @@
 
 #include "base/bounded.h"
 #include "base/number.h"
+#include "base/sort.h"
 #include "base/text.h"
 #include "hint/hint.h"
 #include "memory/memory.h"
@@ -229,12 +230,6 @@ static const char *const part_words[REQUEST_PARTS] = {
 	[PART_ANSWER] = "Writing the answers took",
 };
 
-static int time_order(const void *one, const void *two)
-{
-	const uint64_t a = *(const uint64_t *)one, b = *(const uint64_t *)two;
-	return a < b ? -1 : a > b;
-}
-
 static void say_times(struct summary *s, const struct requests *all)
 {
 	uint64_t *ns = xcalloc(all->v.n, sizeof *ns);
@@ -246,7 +241,7 @@ static void say_times(struct summary *s, const struct requests *all)
 		answered += q->q.outcome == REQUEST_ANSWERED || q->q.outcome == REQUEST_MET ||
 			    q->q.outcome == REQUEST_LATE;
 	}
-	qsort(ns, all->v.n, sizeof *ns, time_order);
+	qsort(ns, all->v.n, sizeof *ns, order_u64);
 	say(s, "The server answered %s of %s requests. Their median time was %s, the p99 %s.",
 		number_count(&count, answered), number_count(&of, all->v.n),
 		number_ns(&p50, ns[all->v.n / 2]), number_ns(&p99, ns[all->v.n * 99 / 100]));

@@ -307,11 +307,6 @@ static void use(struct uses *u, uint64_t process, uint32_t id)
 	*array_push(&u->pairs) = process << 32 | id;
 }
 
-static int pair_order(const void *one, const void *two)
-{
-	return ORDER(*(const uint64_t *)one, *(const uint64_t *)two);
-}
-
 static void find_uses(const struct store *s, struct uses *u)
 {
 	for (size_t i = 0; i < s->activities.n; i++)
@@ -324,7 +319,7 @@ static void find_uses(const struct store *s, struct uses *u)
 		use(u, process, r->args);
 		use(u, process, r->scope);
 	}
-	SORT(u->pairs, pair_order);
+	SORT(u->pairs, order_u64);
 }
 
 static int put_strings(struct writer *w, uint32_t process, const struct uses *u, size_t *at)

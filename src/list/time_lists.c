@@ -111,12 +111,6 @@ static void list_device(
 
 /* ---- at once ---- */
 
-static int time_order(const void *one, const void *two)
-{
-	const uint64_t a = *(const uint64_t *)one, b = *(const uint64_t *)two;
-	return ORDER(a, b);
-}
-
 struct at_once {
 	ARRAY(uint64_t) starts;
 	ARRAY(uint64_t) ends;
@@ -135,8 +129,8 @@ static void walk(struct at_once *a, const struct wall *wall)
 {
 	uint64_t last = wall->from_ns;
 	size_t in = 0, out = 0;
-	SORT(a->starts, time_order);
-	SORT(a->ends, time_order);
+	SORT(a->starts, order_u64);
+	SORT(a->ends, order_u64);
 	while (out < a->ends.n) {
 		const bool begins = in < a->starts.n && a->starts.v[in] < a->ends.v[out];
 		const uint64_t at = begins ? a->starts.v[in] : a->ends.v[out];

@@ -55,12 +55,6 @@ static uint64_t find_anchor(const struct tally *t, uint64_t *ret_kernel)
 	return most;
 }
 
-static int tick_order(const void *one, const void *two)
-{
-	const uint64_t a = *(const uint64_t *)one, b = *(const uint64_t *)two;
-	return a < b ? -1 : a > b;
-}
-
 static void make_marks(struct marks *m, size_t n)
 {
 	m->ticks = xcalloc(n + 1, sizeof *m->ticks);
@@ -123,7 +117,7 @@ static void keep_thread(const struct runs *runs, struct marks *m, struct memory_
 		for (size_t k = 0; runs->v.v[i].thread == best && k < runs->v.v[i].count; k++)
 			if (seen++ % g->stride == 0)
 				m->ticks[m->n++] = runs->v.v[i].ticks[k];
-	qsort(m->ticks, m->n, sizeof *m->ticks, tick_order);
+	qsort(m->ticks, m->n, sizeof *m->ticks, order_u64);
 }
 
 static const char *name_of(const struct report *r, uint64_t kernel)
@@ -189,7 +183,7 @@ static void marks_of_size(
 			if (!op->free && op->kind != MEMORY_HOST && op->bytes == bytes)
 				m->ticks[m->n++] = op->ticks;
 		}
-	qsort(m->ticks, m->n, sizeof *m->ticks, tick_order);
+	qsort(m->ticks, m->n, sizeof *m->ticks, order_u64);
 	size_t kept = 0;
 	for (size_t i = 0; i < m->n; i += d->growth.stride)
 		m->ticks[kept++] = m->ticks[i];
@@ -269,12 +263,6 @@ static size_t find_period(const uint64_t *v, size_t n)
 
 /* ---- the slope ---- */
 
-static int real_order(const void *one, const void *two)
-{
-	const double a = *(const double *)one, b = *(const double *)two;
-	return a < b ? -1 : a > b;
-}
-
 static void slope(struct memory_growth *g, const uint64_t *least, size_t n, size_t each)
 {
 	const size_t pairs = n * (n - 1) / 2;
@@ -287,7 +275,7 @@ static void slope(struct memory_growth *g, const uint64_t *least, size_t n, size
 			rising += d > 0 ? 1 : d < 0 ? -1 : 0;
 			slopes[k++] = d / (double)((j - i) * each);
 		}
-	qsort(slopes, pairs, sizeof *slopes, real_order);
+	qsort(slopes, pairs, sizeof *slopes, order_real);
 	g->bytes_a_period =
 		pairs % 2 ? slopes[pairs / 2] : (slopes[pairs / 2 - 1] + slopes[pairs / 2]) / 2;
 	expect(k == pairs, "there is a slope for each pair");

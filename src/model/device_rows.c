@@ -22,33 +22,31 @@ uint32_t *device_text_slot(struct map *m, const char *text, uint16_t kind)
 
 /* ---- rows ---- */
 
-#define DOWN(a, b) ((a) > (b) ? -1 : (a) < (b))
-
 static int activity_order(const void *one, const void *two)
 {
 	const struct activity_row *a = one, *b = two;
 	if (a->total_ns != b->total_ns)
-		return DOWN(a->total_ns, b->total_ns);
-	return a->count != b->count ? DOWN(a->count, b->count) : strcmp(a->name, b->name);
+		return ORDER(b->total_ns, a->total_ns);
+	return a->count != b->count ? ORDER(b->count, a->count) : strcmp(a->name, b->name);
 }
 
 static int copy_order(const void *one, const void *two)
 {
 	const struct copy_row *a = one, *b = two;
 	if (a->total_ns != b->total_ns)
-		return DOWN(a->total_ns, b->total_ns);
-	return DOWN(a->bytes, b->bytes);
+		return ORDER(b->total_ns, a->total_ns);
+	return ORDER(b->bytes, a->bytes);
 }
 
 static int operator_order(const void *one, const void *two)
 {
 	const struct operator_row *a = one, *b = two;
 	if (a->device_self_ns != b->device_self_ns)
-		return DOWN(a->device_self_ns, b->device_self_ns);
+		return ORDER(b->device_self_ns, a->device_self_ns);
 	if (a->device_total_ns != b->device_total_ns)
-		return DOWN(a->device_total_ns, b->device_total_ns);
+		return ORDER(b->device_total_ns, a->device_total_ns);
 	if (a->host_ticks != b->host_ticks)
-		return DOWN(a->host_ticks, b->host_ticks);
+		return ORDER(b->host_ticks, a->host_ticks);
 	return strcmp(a->name, b->name);
 }
 
@@ -56,9 +54,9 @@ static int span_order(const void *one, const void *two)
 {
 	const struct span_row *a = one, *b = two;
 	if (a->host_ticks != b->host_ticks)
-		return DOWN(a->host_ticks, b->host_ticks);
+		return ORDER(b->host_ticks, a->host_ticks);
 	if (a->count != b->count)
-		return DOWN(a->count, b->count);
+		return ORDER(b->count, a->count);
 	const int names = strcmp(a->name, b->name);
 	return names ? names : ORDER(a->kind, b->kind);
 }
@@ -67,7 +65,7 @@ static int stream_order(const void *one, const void *two)
 {
 	const struct stream_row *a = one, *b = two;
 	if (a->total_ns != b->total_ns)
-		return DOWN(a->total_ns, b->total_ns);
+		return ORDER(b->total_ns, a->total_ns);
 	return ORDER(a->stream, b->stream);
 }
 
@@ -79,10 +77,10 @@ static int device_order(const void *one, const void *two)
 
 /* ---- what the rest of the report takes from it ---- */
 
-static int moved_order(const void *one, const void *two)
+int moved_order(const void *one, const void *two)
 {
 	const struct moved_row *a = one, *b = two;
-	return a->bytes != b->bytes ? DOWN(a->bytes, b->bytes) : strcmp(a->direction, b->direction);
+	return a->bytes != b->bytes ? ORDER(b->bytes, a->bytes) : strcmp(a->direction, b->direction);
 }
 
 static struct moved_row *moved_of(struct report *r, const struct copy_row *c)
@@ -260,7 +258,7 @@ static int kernel_order(const void *one, const void *two)
 	const struct kernel_row *a = one, *b = two;
 	if (a->activity != b->activity)
 		return ORDER(a->activity, b->activity); /* by time, and what never ran behind */
-	return a->count != b->count ? DOWN(a->count, b->count) : strcmp(a->name, b->name);
+	return a->count != b->count ? ORDER(b->count, a->count) : strcmp(a->name, b->name);
 }
 
 static int join_kernels(struct report *r)

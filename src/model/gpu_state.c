@@ -163,12 +163,6 @@ static int sample_order(const void *one, const void *two)
 
 /* ---- sums ---- */
 
-static int double_order(const void *one, const void *two)
-{
-	const double a = *(const double *)one, b = *(const double *)two;
-	return ORDER(a, b);
-}
-
 static struct gpu_range range_of(
 	const struct gpu_sample *s, size_t count, enum gpu_metric metric, double *room)
 {
@@ -177,7 +171,7 @@ static struct gpu_range range_of(
 		r.count += gpu_metric_of(s + i, i ? s + i - 1 : NULL, metric, &room[r.count]);
 	if (!r.count)
 		return r;
-	qsort(room, r.count, sizeof *room, double_order);
+	qsort(room, r.count, sizeof *room, order_real);
 	r.low = room[0];
 	r.median = room[(r.count - 1) / 2];
 	r.high = room[r.count - 1];
@@ -225,7 +219,7 @@ static void add_gpu(struct gpu_states *to, size_t first, size_t count, double *r
 	for (size_t i = 0; i + 1 < count; i++)
 		room[i] = (double)(s[i + 1].ns - s[i].ns);
 	if (count > 1) {
-		qsort(room, count - 1, sizeof *room, double_order);
+		qsort(room, count - 1, sizeof *room, order_real);
 		const double distance = room[(count - 2) / 2];
 		to->interval_ns = distance < 0x1p63 ? (uint64_t)distance : UINT64_MAX;
 	}

@@ -10,6 +10,7 @@
 
 #include "base/atomic.h"
 #include "base/expect.h"
+#include "base/sort.h"
 #include "model/demangle.h"
 #include "model/tally.h"
 
@@ -26,44 +27,36 @@ const char *report_fn_name(const struct report *r, uint32_t id, struct fn_name *
 	return room->text;
 }
 
-#define DOWN(a, b) ((a) > (b) ? -1 : (a) < (b))
-
 static int call_order(const void *one, const void *two)
 {
 	const struct call_row *a = one, *b = two;
 	const uint64_t all_a = call_total_known(a) ? a->total_ticks : 0;
 	const uint64_t all_b = call_total_known(b) ? b->total_ticks : 0;
 	if (all_a != all_b)
-		return DOWN(all_a, all_b);
+		return ORDER(all_b, all_a);
 	if (a->count != b->count)
-		return DOWN(a->count, b->count);
-	return -DOWN(a->id, b->id);
+		return ORDER(b->count, a->count);
+	return ORDER(a->id, b->id);
 }
 
 static int failure_order(const void *one, const void *two)
 {
 	const struct failure_row *a = one, *b = two;
 	if (a->count != b->count)
-		return DOWN(a->count, b->count);
+		return ORDER(b->count, a->count);
 	if (a->first_ticks != b->first_ticks)
-		return -DOWN(a->first_ticks, b->first_ticks);
-	return a->fn_id != b->fn_id ? -DOWN(a->fn_id, b->fn_id) : -DOWN(a->tid, b->tid);
+		return ORDER(a->first_ticks, b->first_ticks);
+	return a->fn_id != b->fn_id ? ORDER(a->fn_id, b->fn_id) : ORDER(a->tid, b->tid);
 }
 
 static int kernel_row_order(const void *one, const void *two)
 {
 	const struct kernel_row *a = one, *b = two;
 	if (a->count != b->count)
-		return DOWN(a->count, b->count);
+		return ORDER(b->count, a->count);
 	if (a->host_ticks != b->host_ticks)
-		return DOWN(a->host_ticks, b->host_ticks);
+		return ORDER(b->host_ticks, a->host_ticks);
 	return strcmp(a->name, b->name);
-}
-
-static int moved_order(const void *one, const void *two)
-{
-	const struct moved_row *a = one, *b = two;
-	return a->bytes != b->bytes ? DOWN(a->bytes, b->bytes) : strcmp(a->direction, b->direction);
 }
 
 static void total_call(struct report *r, const struct call_row *c)

@@ -128,6 +128,8 @@ struct moved_row {
 			       did */
 };
 
+int moved_order(const void *one, const void *two); /* most bytes first */
+
 /* The bound of an activity. */
 enum bound_class { BOUND_UNKNOWN, BOUND_COMPUTE, BOUND_MEMORY, BOUND_LATENCY, BOUND_LAUNCH };
 

@@ -8,23 +8,18 @@
 #include <string.h>
 
 #include "base/expect.h"
+#include "base/sort.h"
 #include "base/xmalloc.h"
 
 #define EXACT_MOST   16u /* values of both sides together whose ranks are counted exactly */
 #define RANKS_NEED   5u  /* a side: below, no difference of ranks can be below p = 0.01 */
 #define FRACTION_END 300 /* terms of a continued fraction; 50 are many */
 
-static int double_order(const void *one, const void *two)
-{
-	const double a = *(const double *)one, b = *(const double *)two;
-	return a < b ? -1 : a > b;
-}
-
 double stat_median(double *v, size_t n)
 {
 	if (!n)
 		return 0;
-	qsort(v, n, sizeof *v, double_order);
+	qsort(v, n, sizeof *v, order_real);
 	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
 }
 
@@ -112,7 +107,7 @@ struct ranked {
 
 static int ranked_order(const void *one, const void *two)
 {
-	return double_order(
+	return order_real(
 		&((const struct ranked *)one)->value, &((const struct ranked *)two)->value);
 }
 

@@ -1,5 +1,6 @@
 /* Keeps the connections of the server and cuts late ones. */
 #include "monitor/clients.h"
+#include "base/monotonic.h"
 #include "base/xmalloc.h"
 
 #include <pthread.h>
@@ -26,13 +27,6 @@ struct clients {
 	struct client client[];
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* The server sees the end of the connection, and closes it itself. */
 static void cut_late(struct clients *all, uint64_t now)
 {
@@ -53,9 +47,9 @@ static void *cut(void *data)
 	struct clients *all = data;
 	pthread_mutex_lock(&all->lock);
 	while (!all->is_ending) {
-		const struct timespec then = when(now_ns() + CUT_MS * 1000000u);
+		const struct timespec then = when(monotonic_ns() + CUT_MS * 1000000u);
 		pthread_cond_timedwait(&all->ends, &all->lock, &then);
-		cut_late(all, now_ns());
+		cut_late(all, monotonic_ns());
 	}
 	pthread_mutex_unlock(&all->lock);
 	return NULL;
@@ -113,7 +107,7 @@ struct client *client_begin(struct clients *all, int fd)
 	pthread_mutex_lock(&all->lock);
 	struct client *c = find_free(all);
 	if (c)
-		*c = (struct client){ .fd = fd, .until_ns = now_ns() + all->patience_ns };
+		*c = (struct client){ .fd = fd, .until_ns = monotonic_ns() + all->patience_ns };
 	pthread_mutex_unlock(&all->lock);
 	return c;
 }
@@ -123,7 +117,7 @@ void client_answered(struct clients *all, struct client *c)
 	if (!c)
 		return;
 	pthread_mutex_lock(&all->lock);
-	c->until_ns = now_ns() + all->patience_ns;
+	c->until_ns = monotonic_ns() + all->patience_ns;
 	pthread_mutex_unlock(&all->lock);
 }
 

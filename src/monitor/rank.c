@@ -5,14 +5,9 @@
 
 #include "base/sort.h"
 
-static int by_value(const void *one, const void *two)
-{
-	return ORDER(*(const float *)one, *(const float *)two);
-}
-
 void rank_sort(float *v, size_t n)
 {
-	sort_records(v, n, sizeof *v, by_value);
+	sort_records(v, n, sizeof *v, order_float);
 }
 
 float rank_median(const float *sorted, size_t n)

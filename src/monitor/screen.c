@@ -18,6 +18,7 @@
 #include <wchar.h>
 
 #include "base/bounded.h"
+#include "base/monotonic.h"
 #include "base/number.h"
 #include "base/sort.h"
 
@@ -507,9 +508,7 @@ static bool obey(struct screen *s, int key)
 
 static int64_t now_ms(void)
 {
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+	return (int64_t)(monotonic_ns() / 1000000);
 }
 
 /* Without its terminal getch() would answer at once, again and again. */

@@ -15,9 +15,9 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/monotonic.h"
 #include "base/shared_library.h"
 #include "base/slice.h"
 #include "monitor/api.h"
@@ -40,21 +40,14 @@ struct server {
 	char socket[sizeof((struct sockaddr_un *)0)->sun_path]; /* "": none */
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* With the lock held. */
 static int look(void *data)
 {
 	struct server *s = data;
-	if (s->looked_ns && now_ns() - s->looked_ns < SERVER_FRESH_NS)
+	if (s->looked_ns && monotonic_ns() - s->looked_ns < SERVER_FRESH_NS)
 		return 0;
 	const int e = s->c.look(s->c.data);
-	s->looked_ns = e ? 0 : now_ns();
+	s->looked_ns = e ? 0 : monotonic_ns();
 	return e;
 }
 

@@ -3,20 +3,13 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/atomic.h"
+#include "base/monotonic.h"
 #include "share/policy.h"
 
 #define ARBITER_LIVES_NS 1000000000u
 #define LATE_NS          1000000000u /* by which activities come to a recording, as a rule */
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static const char *name_at(const char *const *names, size_t n, uint32_t i)
 {
@@ -282,7 +275,7 @@ void watch_look(struct watch *w, enum nvml_how how)
 		memcpy(w->before.v, w->programs.v, w->programs.n * sizeof *w->programs.v);
 	w->before.n = w->programs.n;
 	w->programs.n = 0;
-	w->ns = now_ns();
+	w->ns = monotonic_ns();
 	look_at_sharing(w);
 	look_at_recordings(w);
 	feed_requests(&w->feed, w->file, w->ns);
@@ -294,7 +287,7 @@ void watch_look(struct watch *w, enum nvml_how how)
 		add_to_class(w, p, w->ns - before_ns);
 	}
 	w->looks++;
-	w->took_ns = now_ns() - w->ns;
+	w->took_ns = monotonic_ns() - w->ns;
 }
 
 void watch_fini(struct watch *w)

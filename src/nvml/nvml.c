@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/monotonic.h"
 #include "nvml/tegra.h"
 
 #define LIBRARY   "libnvidia-ml.so.1"
@@ -364,12 +364,10 @@ static void take_all(
 
 void nvml_sample(const struct nvml *n, unsigned gpu, enum nvml_how how, struct gpu_sample *ret)
 {
-	struct timespec now;
 	*ret = (struct gpu_sample){ .device = (uint16_t)gpu };
 	if (gpu >= n->count)
 		return;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	ret->ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	ret->ns = monotonic_ns();
 	memcpy(ret->uuid, n->gpus[gpu].uuid, sizeof ret->uuid);
 	if (n->gpus[gpu].handle)
 		take_all(&n->f, n->gpus[gpu].handle, how, ret);

@@ -62,11 +62,6 @@ static int value_order(const void *one, const void *two)
 	return a->quality != b->quality ? ORDER(b->quality, a->quality) : ORDER(a->ns, b->ns);
 }
 
-static int ns_order(const void *one, const void *two)
-{
-	return ORDER(*(const uint64_t *)one, *(const uint64_t *)two);
-}
-
 /* The mean of values in order, without those that are far above the others. */
 static struct duration summary(const struct duration_value *v, size_t n)
 {
@@ -194,7 +189,7 @@ void durations_settle(struct durations *d)
 	while (d->of_group.n < groups)
 		d->of_group.v[d->of_group.n++] = (struct duration){ 0 };
 	SORT(d->values, value_order);
-	SORT(d->work, ns_order);
+	SORT(d->work, order_u64);
 	settle_groups(d);
 	const uint64_t ns = d->work.n ? d->work.v[d->work.n / 2] : USUAL_NS;
 	d->usual = (struct duration){ .ns = ns, .sd_ns = (uint64_t)(GUESS_SHARE * (double)ns) };

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/atomic.h"
+#include "base/monotonic.h"
 #include "share/alone.h"
 
 #define MS          1000000u
@@ -36,13 +36,6 @@ struct arbiter {
 	uint64_t told[SHARE_SLOTS]; /* of recent requests */
 	uint64_t request[SHARE_SLOTS][SHARE_RECENT];
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 struct arbiter *arbiter_new(struct share_file *f, const char *directory)
 {
@@ -296,7 +289,7 @@ static uint64_t decide(struct arbiter *a, uint32_t device, uint64_t now)
 
 int arbiter_step(struct arbiter *a)
 {
-	const uint64_t now = now_ns();
+	const uint64_t now = monotonic_ns();
 	uint64_t again = now + 50 * MS;
 	if (!take(a))
 		return TAKE_MS;

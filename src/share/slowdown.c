@@ -56,14 +56,9 @@ static void newest(const struct slowdown_times *t, uint32_t n, float to[SLOWDOWN
 		to[i] = t->ns[(t->count - n + i) % SLOWDOWN_KEPT];
 }
 
-static int by_size(const void *one, const void *two)
-{
-	return ORDER(*(const float *)one, *(const float *)two);
-}
-
 static void sort(float *v, uint32_t n)
 {
-	qsort(v, n, sizeof *v, by_size);
+	qsort(v, n, sizeof *v, order_float);
 }
 
 /* Between the two nearest of n sorted ones. */

@@ -222,11 +222,6 @@ static void step_to_the_end(const struct trace *t, struct steps *s)
 	}
 }
 
-static int number_order(const void *one, const void *two)
-{
-	return ORDER(*(const uint64_t *)one, *(const uint64_t *)two);
-}
-
 /* To the begin of the next; the last is taken to be as long as the usual one. */
 static void step_to_the_next(const struct trace *t, struct steps *s)
 {
@@ -244,7 +239,7 @@ static void step_to_the_next(const struct trace *t, struct steps *s)
 	if (last && t->part.steps_found && t->header.end.ticks > last->to) {
 		last->to = t->header.end.ticks; /* a part ends with its last step */
 	} else if (s->v.n > 1) {
-		qsort(length, s->v.n - 1, sizeof *length, number_order);
+		qsort(length, s->v.n - 1, sizeof *length, order_u64);
 		const uint64_t usual = last->from + length[(s->v.n - 1) / 2];
 		last->to = usual > last->to ? usual : last->to;
 	}
@@ -540,7 +535,7 @@ size_t steps_unusual(const uint64_t *length, size_t count, uint64_t *room)
 	if (!count)
 		return 0;
 	memcpy(room, length + half, n * sizeof *room);
-	qsort(room, n, sizeof *room, number_order);
+	qsort(room, n, sizeof *room, order_u64);
 	while (first < half && !step_is_usual(length[first], room[n / 2]))
 		first++;
 	return first;

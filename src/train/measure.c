@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "train/evaluate.h"
+#include "base/sort.h"
 
 struct pair {
 	double predicted, measured;
@@ -22,12 +23,6 @@ static bool counts(const struct eval_point *p, struct eval_filter f, int predict
 	       p->measured_ns < f.below_ns && family && p->known_cost >= f.known_cost &&
 	       p->shapes >= f.shapes && p->tier != PREDICT_UNKNOWN && isfinite(predicted) &&
 	       predicted > 0;
-}
-
-static int by_size(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
 }
 
 static int by_predicted(const void *a, const void *b)
@@ -107,7 +102,7 @@ static double regret_of(const struct pair *v, size_t n)
 
 static double quantile(double *v, size_t n, double q)
 {
-	qsort(v, n, sizeof v[0], by_size);
+	qsort(v, n, sizeof v[0], order_real);
 	const size_t at = (size_t)(q * (double)n);
 	return v[at < n ? at : n - 1];
 }

@@ -12,6 +12,7 @@
 #include "predict/question.h"
 #include "predict/score.h"
 #include "train/xgboost.h"
+#include "base/sort.h"
 #include "base/xmalloc.h"
 
 #define FOLDS 5
@@ -47,16 +48,10 @@ static bool row_of(
 	return true;
 }
 
-static int by_number(const void *a, const void *b)
-{
-	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-	return (x > y) - (x < y);
-}
-
 static size_t count_distinct(uint64_t *v, size_t n)
 {
 	size_t distinct = n > 0;
-	qsort(v, n, sizeof v[0], by_number);
+	qsort(v, n, sizeof v[0], order_u64);
 	for (size_t i = 1; i < n; i++)
 		distinct += v[i] != v[i - 1];
 	return distinct;

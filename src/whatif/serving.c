@@ -131,11 +131,6 @@ static bool parse_rate(const char *text, double *ret)
 	       *ret <= RATE_MOST;
 }
 
-static int order_time(const void *a, const void *b)
-{
-	return ORDER(*(const uint64_t *)a, *(const uint64_t *)b);
-}
-
 /* Lines without a name go to the models in turn. */
 static bool read_line(struct serving *w, char *line, size_t *turn)
 {
@@ -175,7 +170,7 @@ static int read_file(struct serving *w, const char *path, struct error *err)
 			"%s:%u: give SECONDS, or SECONDS MODEL with a model of the repository",
 			path, number);
 	for (size_t i = 0; i < w->models.n; i++)
-		SORT(w->models.v[i].arrivals, order_time);
+		SORT(w->models.v[i].arrivals, order_u64);
 	return 0;
 }
 

@@ -1,0 +1,15 @@
+/* The time of CLOCK_MONOTONIC, outside other people's processes. Any thread. */
+#ifndef WEIR_BASE_MONOTONIC_H
+#define WEIR_BASE_MONOTONIC_H
+
+#include <stdint.h>
+#include <time.h>
+
+static inline uint64_t monotonic_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+#endif
