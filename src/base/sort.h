@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* The answer of such a function about two numbers. */
+/* How such a function orders two numbers; several: ORDER(a->x, b->x) ?: ORDER(a->y, b->y). */
 #define ORDER(a, b) ((a) < (b) ? -1 : (a) > (b))
 
 static inline int order_u64(const void *a, const void *b)

@@ -76,9 +76,7 @@ static int question_order(const void *one, const void *two)
 {
 	const struct blame *a = ((const struct question *)one)->of,
 			   *b = ((const struct question *)two)->of;
-	if (a->process != b->process)
-		return ORDER(a->process, b->process);
-	return a->tid != b->tid ? ORDER(a->tid, b->tid) : ORDER(a->ticks, b->ticks);
+	return ORDER(a->process, b->process) ?: ORDER(a->tid, b->tid) ?: ORDER(a->ticks, b->ticks);
 }
 
 static bool is_better(const struct answer *a, const struct answer *b)

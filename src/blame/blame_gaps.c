@@ -41,9 +41,7 @@ static uint64_t ticks_at(const struct trace *t, uint64_t ns, uint64_t last)
 static int gap_order(const void *one, const void *two)
 {
 	const struct gap *a = one, *b = two;
-	if (a->process != b->process)
-		return ORDER(a->process, b->process);
-	return a->tid != b->tid ? ORDER(a->tid, b->tid) : ORDER(a->from, b->from);
+	return ORDER(a->process, b->process) ?: ORDER(a->tid, b->tid) ?: ORDER(a->from, b->from);
 }
 
 static void take_gaps(struct gaps *g)

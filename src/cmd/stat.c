@@ -13,6 +13,7 @@
 #include "base/atomic.h"
 #include "base/json.h"
 #include "base/number.h"
+#include "base/sort.h"
 #include "base/table.h"
 #include "cmd/cli/child.h"
 #include "cmd/cli/command.h"
@@ -159,11 +160,8 @@ static struct totals add_up(const struct stat_run *s)
 static int by_time(const void *one, const void *two)
 {
 	const struct row *a = *(struct row *const *)one, *b = *(struct row *const *)two;
-	if (a->ns.mean != b->ns.mean)
-		return a->ns.mean > b->ns.mean ? -1 : 1;
-	if (a->count.mean != b->count.mean)
-		return a->count.mean > b->count.mean ? -1 : 1;
-	return a->fn->id < b->fn->id ? -1 : a->fn->id > b->fn->id;
+	const int order = ORDER(b->ns.mean, a->ns.mean) ?: ORDER(b->count.mean, a->count.mean);
+	return order ?: ORDER(a->fn->id, b->fn->id);
 }
 
 static void sort_rows(struct stat_run *s)

@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "base/map.h"
 #include "base/number.h"
+#include "base/sort.h"
 #include "base/table.h"
 #include "base/text.h"
 #include "cmd/cli/call_filter.h"
@@ -389,9 +390,7 @@ static int by_time(const void *one, const void *two)
 {
 	const struct counted *a = &sorted->counted[*(const uint32_t *)one],
 			     *b = &sorted->counted[*(const uint32_t *)two];
-	if (a->total_ns != b->total_ns)
-		return a->total_ns > b->total_ns ? -1 : 1;
-	return a->calls > b->calls ? -1 : a->calls < b->calls;
+	return ORDER(b->total_ns, a->total_ns) ?: ORDER(b->calls, a->calls);
 }
 
 static void put_counts_json(const struct tracing *t, const uint32_t *order, uint32_t n)

@@ -10,6 +10,7 @@
 #include "base/expect.h"
 #include "base/newfile.h"
 #include "base/progress.h"
+#include "base/sort.h"
 #include "trace/activity.h"
 
 const struct exporter *const exporters[] = { &export_perfetto, &export_chrome, &export_csv,
@@ -116,11 +117,7 @@ static int call_order(const void *one, const void *two)
 {
 	const struct record *a = *(const struct record *const *)one;
 	const struct record *b = *(const struct record *const *)two;
-	if (a->ticks != b->ticks)
-		return a->ticks < b->ticks ? -1 : 1;
-	if (record_dur(a) != record_dur(b))
-		return record_dur(a) > record_dur(b) ? -1 : 1;
-	return a > b ? -1 : a < b;
+	return ORDER(a->ticks, b->ticks) ?: ORDER(record_dur(b), record_dur(a)) ?: ORDER(b, a);
 }
 
 static void gather(struct run *r)

@@ -7,6 +7,7 @@
 #include "memory/memory.h"
 
 #include "base/expect.h"
+#include "base/sort.h"
 
 /* ---- collecting ---- */
 
@@ -78,11 +79,8 @@ void block_log_add(struct block_log *log, const struct export_call *c)
 static int event_order(const void *one, const void *two)
 {
 	const struct block_event *a = one, *b = two;
-	if (a->ticks != b->ticks)
-		return a->ticks < b->ticks ? -1 : 1;
-	if (a->what != b->what)
-		return a->what < b->what ? -1 : 1;
-	return a->pointer < b->pointer ? -1 : a->pointer > b->pointer;
+	const int order = ORDER(a->ticks, b->ticks) ?: ORDER(a->what, b->what);
+	return order ?: ORDER(a->pointer, b->pointer);
 }
 
 static int live_order(const void *one, const void *two)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/expect.h"
+#include "base/sort.h"
 
 /* ---- calls ---- */
 
@@ -61,11 +62,8 @@ static int chunk_order(const void *one, const void *two)
 {
 	const struct call_chunk *a = one, *b = two;
 	const struct chunk_ref *c = a->chunk, *d = b->chunk;
-	if (c->process != d->process)
-		return c->process < d->process ? -1 : 1;
-	if (c->head.tid != d->head.tid)
-		return c->head.tid < d->head.tid ? -1 : 1;
-	return a->begin_ns < b->begin_ns ? -1 : a->begin_ns > b->begin_ns;
+	const int order = ORDER(c->process, d->process) ?: ORDER(c->head.tid, d->head.tid);
+	return order ?: ORDER(a->begin_ns, b->begin_ns);
 }
 
 /* Adopts the calls inside of the first call of `k`, in an earlier chunk of the thread. */

@@ -9,6 +9,7 @@
 #include "hint/hint_facts.h"
 
 #include "base/expect.h"
+#include "base/sort.h"
 #include "base/xmalloc.h"
 
 #define HOPE_SHOWN 0.03 /* gain times confidence: a small one that is doubtful helps nobody */
@@ -44,11 +45,7 @@ static int hint_order(const void *one, const void *two)
 {
 	const struct hint *a = one, *b = two;
 	const double x = isnan(a->gain) ? -1 : a->gain, y = isnan(b->gain) ? -1 : b->gain;
-	if (x != y)
-		return x > y ? -1 : 1;
-	if (a->rule != b->rule)
-		return a->rule < b->rule ? -1 : 1;
-	return strcmp(a->where, b->where);
+	return ORDER(y, x) ?: ORDER(a->rule, b->rule) ?: strcmp(a->where, b->where);
 }
 
 static bool has_share(const struct hint *h)

@@ -114,9 +114,7 @@ static int take_activity(struct reader *d)
 static int activity_order(const void *one, const void *two)
 {
 	const struct hint_activity *a = one, *b = two;
-	if (a->start_ns != b->start_ns)
-		return ORDER(a->start_ns, b->start_ns);
-	return ORDER(a->end_ns, b->end_ns);
+	return ORDER(a->start_ns, b->start_ns) ?: ORDER(a->end_ns, b->end_ns);
 }
 
 /* ---- calls ---- */
@@ -237,11 +235,8 @@ static int take_calls(struct reader *d)
 static int call_order(const void *one, const void *two)
 {
 	const struct hint_call *a = one, *b = two;
-	if (a->thread != b->thread)
-		return ORDER(a->thread, b->thread);
-	if (a->begin_ns != b->begin_ns)
-		return ORDER(a->begin_ns, b->begin_ns);
-	return -ORDER(a->end_ns, b->end_ns);
+	const int order = ORDER(a->thread, b->thread) ?: ORDER(a->begin_ns, b->begin_ns);
+	return order ?: ORDER(b->end_ns, a->end_ns);
 }
 
 /* Only the outermost of nested calls stays, with what the inner one knows better. */

@@ -35,19 +35,14 @@ struct writer {
 static int call_by_correlation(const void *one, const void *two)
 {
 	const struct store_call *a = one, *b = two;
-	if (a->correlation != b->correlation)
-		return ORDER(a->correlation, b->correlation);
-	return ORDER(a->start_ns, b->start_ns);
+	return ORDER(a->correlation, b->correlation) ?: ORDER(a->start_ns, b->start_ns);
 }
 
 static int activity_by_start(const void *one, const void *two)
 {
 	const struct gpu_activity *a = one, *b = two;
-	if (a->start_ns != b->start_ns)
-		return ORDER(a->start_ns, b->start_ns);
-	if (a->end_ns != b->end_ns)
-		return ORDER(a->end_ns, b->end_ns);
-	return ORDER(a->correlation, b->correlation);
+	const int order = ORDER(a->start_ns, b->start_ns) ?: ORDER(a->end_ns, b->end_ns);
+	return order ?: ORDER(a->correlation, b->correlation);
 }
 
 /* The first call behind those of the correlation that began before the time. */
@@ -141,7 +136,7 @@ static int call_by_end(const void *one, const void *two)
 	if (a->thread != b->thread)
 		return ORDER(a->thread, b->thread);
 	const uint64_t a_end = a->start_ns + a->dur_ns, b_end = b->start_ns + b->dur_ns;
-	return a_end != b_end ? ORDER(a_end, b_end) : -ORDER(a->start_ns, b->start_ns);
+	return a_end != b_end ? ORDER(a_end, b_end) : ORDER(b->start_ns, a->start_ns);
 }
 
 static int range_by_start(const void *one, const void *two)
@@ -152,26 +147,22 @@ static int range_by_start(const void *one, const void *two)
 	if (a->ticks != b->ticks)
 		return ORDER(a->ticks, b->ticks);
 	if (a->dur != b->dur)
-		return -ORDER(a->dur, b->dur);
+		return ORDER(b->dur, a->dur);
 	return ORDER(a->external, b->external);
 }
 
 static int activity_by_process(const void *one, const void *two)
 {
 	const struct gpu_activity *a = one, *b = two;
-	if (a->host_ns != b->host_ns)
-		return ORDER(a->host_ns, b->host_ns);
-	return activity_by_start(a, b);
+	return ORDER(a->host_ns, b->host_ns) ?: activity_by_start(a, b);
 }
 
 static int link_by_process(const void *one, const void *two)
 {
 	const struct store_link *a = one, *b = two;
-	if (a->process != b->process)
-		return ORDER(a->process, b->process);
-	if (a->link.correlation != b->link.correlation)
-		return ORDER(a->link.correlation, b->link.correlation);
-	return ORDER(a->link.ticks, b->link.ticks);
+	int order = ORDER(a->process, b->process);
+	order = order ?: ORDER(a->link.correlation, b->link.correlation);
+	return order ?: ORDER(a->link.ticks, b->link.ticks);
 }
 
 static void arrange(struct store *s)

@@ -55,19 +55,14 @@ struct loader {
 static int link_order(const void *one, const void *two)
 {
 	const struct call_link *a = one, *b = two;
-	if (a->process != b->process)
-		return ORDER(a->process, b->process);
-	if (a->correlation != b->correlation)
-		return ORDER(a->correlation, b->correlation);
-	return ORDER(a->ticks, b->ticks);
+	const int order = ORDER(a->process, b->process) ?: ORDER(a->correlation, b->correlation);
+	return order ?: ORDER(a->ticks, b->ticks);
 }
 
 static int activity_order(const void *one, const void *two)
 {
 	const struct device_activity *a = one, *b = two;
-	if (a->process != b->process)
-		return ORDER(a->process, b->process);
-	return ORDER(a->correlation, b->correlation);
+	return ORDER(a->process, b->process) ?: ORDER(a->correlation, b->correlation);
 }
 
 /* ---- reading ---- */
@@ -526,9 +521,7 @@ const struct call_link *links_of(
 
 static int time_order(const struct call_link *a, const struct call_link *b)
 {
-	if (a->process != b->process)
-		return ORDER(a->process, b->process);
-	return a->tid != b->tid ? ORDER(a->tid, b->tid) : ORDER(a->ticks, b->ticks);
+	return ORDER(a->process, b->process) ?: ORDER(a->tid, b->tid) ?: ORDER(a->ticks, b->ticks);
 }
 
 static int by_call(const void *one, const void *two, void *links)

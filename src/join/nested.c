@@ -167,9 +167,8 @@ static int outermost_order(const void *one, const void *two)
 static int edge_order(const void *one, const void *two)
 {
 	const struct edge *a = one, *b = two;
-	if (a->process != b->process)
-		return ORDER(a->process, b->process);
-	return a->ticks != b->ticks ? ORDER(a->ticks, b->ticks) : (int)b->leaves - (int)a->leaves;
+	const int order = ORDER(a->process, b->process) ?: ORDER(a->ticks, b->ticks);
+	return order ?: (int)b->leaves - (int)a->leaves;
 }
 
 static void find_outermost(const void *v, size_t n, size_t each, struct outermost *to)
@@ -258,9 +257,7 @@ uint32_t alones_at(
 static int external_order(const void *one, const void *two)
 {
 	const struct external *a = one, *b = two;
-	if (a->process != b->process)
-		return ORDER(a->process, b->process);
-	return a->id != b->id ? ORDER(a->id, b->id) : ORDER(a->index, b->index);
+	return ORDER(a->process, b->process) ?: ORDER(a->id, b->id) ?: ORDER(a->index, b->index);
 }
 
 void externals_make(const void *v, size_t n, size_t each, struct externals *ret_externals)

@@ -221,9 +221,7 @@ static void add_gap(const struct report *r, struct gap_rows *gaps, const struct 
 static int gap_order(const void *one, const void *two)
 {
 	const struct gap_row *a = one, *b = two;
-	if (a->queued.total != b->queued.total)
-		return a->queued.total > b->queued.total ? -1 : 1;
-	return a->name < b->name ? -1 : a->name > b->name;
+	return ORDER(b->queued.total, a->queued.total) ?: ORDER(a->name, b->name);
 }
 
 static int count_gaps(const struct report *r, struct gap_rows *gaps)
@@ -349,9 +347,7 @@ const char *list_kernel_family(const char *name)
 static int family_order(const void *one, const void *two)
 {
 	const struct family_row *a = one, *b = two;
-	if (a->total_ns != b->total_ns)
-		return a->total_ns > b->total_ns ? -1 : 1;
-	return a->family < b->family ? -1 : a->family > b->family;
+	return ORDER(b->total_ns, a->total_ns) ?: ORDER(a->family, b->family);
 }
 
 static void add_family(struct family_row *rows, const struct activity_row *w)

@@ -123,10 +123,9 @@ static int read_host_collectives(struct rows *rows, struct collective_rows *all)
 static int collective_order(const void *one, const void *two)
 {
 	const struct collective_row *a = one, *b = two;
-	if (a->device.total != b->device.total)
-		return ORDER(b->device.total, a->device.total);
-	return a->host.total != b->host.total ? ORDER(b->host.total, a->host.total)
-					      : strcmp(a->name, b->name);
+	const int order =
+		ORDER(b->device.total, a->device.total) ?: ORDER(b->host.total, a->host.total);
+	return order ?: strcmp(a->name, b->name);
 }
 
 static int count_collectives(struct rows *rows, struct collective_rows *all)

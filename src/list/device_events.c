@@ -14,11 +14,8 @@ static int event_order(const void *one, const void *two)
 {
 	const struct gpu_activity *a = &((const struct event *)one)->w,
 				  *b = &((const struct event *)two)->w;
-	if (a->start_ns != b->start_ns)
-		return a->start_ns < b->start_ns ? -1 : 1;
-	if (a->stream != b->stream)
-		return a->stream < b->stream ? -1 : 1;
-	return a->correlation < b->correlation ? -1 : a->correlation > b->correlation;
+	const int order = ORDER(a->start_ns, b->start_ns) ?: ORDER(a->stream, b->stream);
+	return order ?: ORDER(a->correlation, b->correlation);
 }
 
 int events_read(const struct report *r, struct events *ret_events)

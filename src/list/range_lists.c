@@ -226,19 +226,14 @@ static void add_from(struct inside *in, uint32_t at, const struct event *v)
 static int name_order(const void *one, const void *two)
 {
 	const struct open_span *a = one, *b = two;
-	if (a->process != b->process)
-		return a->process < b->process ? -1 : 1;
-	if (a->range != b->range)
-		return a->range < b->range ? -1 : 1;
-	return a->from < b->from ? -1 : a->from > b->from;
+	const int order = ORDER(a->process, b->process) ?: ORDER(a->range, b->range);
+	return order ?: ORDER(a->from, b->from);
 }
 
 static int begin_order(const void *one, const void *two)
 {
 	const struct open_span *a = one, *b = two;
-	if (a->process != b->process)
-		return a->process < b->process ? -1 : 1;
-	return a->from < b->from ? -1 : a->from > b->from;
+	return ORDER(a->process, b->process) ?: ORDER(a->from, b->from);
 }
 
 /* Overlapping ranges of one name are one: activities in both count once. */
@@ -283,9 +278,7 @@ static int call_order(const void *one, const void *two, void *context)
 	const struct call_link *links = in->r->links.v.v;
 	const struct call_link *a = &links[in->events.v.v[*(const uint32_t *)one].link],
 			       *b = &links[in->events.v.v[*(const uint32_t *)two].link];
-	if (a->process != b->process)
-		return a->process < b->process ? -1 : 1;
-	return a->ticks < b->ticks ? -1 : a->ticks > b->ticks;
+	return ORDER(a->process, b->process) ?: ORDER(a->ticks, b->ticks);
 }
 
 static void order_by_call(struct inside *in)
@@ -350,13 +343,8 @@ static int inside_order(const void *one, const void *two, void *context)
 	const struct inside_row *a = one, *b = two;
 	const uint64_t all = in->ranges.v[a->range].total_ns,
 		       other = in->ranges.v[b->range].total_ns;
-	if (all != other)
-		return all > other ? -1 : 1;
-	if (a->range != b->range)
-		return a->range < b->range ? -1 : 1;
-	if (a->device.total != b->device.total)
-		return a->device.total > b->device.total ? -1 : 1;
-	return a->name < b->name ? -1 : a->name > b->name;
+	const int order = ORDER(other, all) ?: ORDER(a->range, b->range);
+	return order ?: ORDER(b->device.total, a->device.total) ?: ORDER(a->name, b->name);
 }
 
 /* Whether the activity kept a device busy, and is no sum of others. */

@@ -160,9 +160,7 @@ static void add_beside(void *context, const struct batch_activity *a, uint64_t f
 static int beside_order(const void *one, const void *two)
 {
 	const struct beside_row *a = one, *b = two;
-	if (a->ns != b->ns)
-		return ORDER(b->ns, a->ns);
-	return a->process != b->process ? ORDER(a->process, b->process) : ORDER(a->name, b->name);
+	return ORDER(b->ns, a->ns) ?: ORDER(a->process, b->process) ?: ORDER(a->name, b->name);
 }
 
 static int make_beside(struct rows *rows)

@@ -11,6 +11,7 @@
 
 #include "base/expect.h"
 #include "base/hash.h"
+#include "base/sort.h"
 #include "stack/stacks.h"
 
 struct replay {
@@ -180,9 +181,7 @@ static void do_free(struct replay *p, const struct memory_op *op, uint32_t *slot
 static int block_order(const void *one, const void *two)
 {
 	const struct live_block *a = one, *b = two;
-	if (a->bytes != b->bytes)
-		return a->bytes > b->bytes ? -1 : 1;
-	return a->pointer < b->pointer ? -1 : a->pointer > b->pointer;
+	return ORDER(b->bytes, a->bytes) ?: ORDER(a->pointer, b->pointer);
 }
 
 void memory_keep_block(const struct report *r, struct live_blocks *to, const struct memory_op *op)

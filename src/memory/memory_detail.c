@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/expect.h"
+#include "base/sort.h"
 #include "blame/blame.h"
 #include "model/tally.h"
 #include "stack/stacks.h"
@@ -353,11 +354,7 @@ static void take_vmm_sources(struct memory_detail *d, struct memory_list *l)
 static int bytes_order(const void *one, const void *two)
 {
 	const struct memory_row *a = one, *b = two;
-	if (a->bytes != b->bytes)
-		return a->bytes > b->bytes ? -1 : 1;
-	if (a->allocs != b->allocs)
-		return a->allocs > b->allocs ? -1 : 1;
-	return a->key < b->key ? -1 : a->key > b->key;
+	return ORDER(b->bytes, a->bytes) ?: ORDER(b->allocs, a->allocs) ?: ORDER(a->key, b->key);
 }
 
 /* Sources are numbered as the workers met them, so ties go by what they are. */
@@ -368,23 +365,15 @@ static int source_order(const void *one, const void *two, void *sources)
 		return bytes_order(one, two);
 	const struct memory_source *x = (const struct memory_source *)sources + a->key;
 	const struct memory_source *y = (const struct memory_source *)sources + b->key;
-	if (x->process != y->process)
-		return x->process < y->process ? -1 : 1;
-	if (x->tid != y->tid)
-		return x->tid < y->tid ? -1 : 1;
-	if (x->stream != y->stream)
-		return x->stream < y->stream ? -1 : 1;
-	return x->pool < y->pool ? -1 : x->pool > y->pool;
+	const int order = ORDER(x->process, y->process) ?: ORDER(x->tid, y->tid);
+	return order ?: ORDER(x->stream, y->stream) ?: ORDER(x->pool, y->pool);
 }
 
 static int live_order(const void *one, const void *two)
 {
 	const struct memory_row *a = one, *b = two;
-	if (a->live_bytes != b->live_bytes)
-		return a->live_bytes > b->live_bytes ? -1 : 1;
-	if (a->at_peak_bytes != b->at_peak_bytes)
-		return a->at_peak_bytes > b->at_peak_bytes ? -1 : 1;
-	return bytes_order(one, two);
+	const int order = ORDER(b->live_bytes, a->live_bytes);
+	return order ?: ORDER(b->at_peak_bytes, a->at_peak_bytes) ?: bytes_order(one, two);
 }
 
 static int key_order(const void *one, const void *two)

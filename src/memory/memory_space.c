@@ -13,6 +13,7 @@
 
 #include "base/expect.h"
 #include "base/search.h"
+#include "base/sort.h"
 
 #define PAGE_BITS 21
 
@@ -29,9 +30,7 @@ static bool run_is_in(const struct touched_set *s, const struct page_run *r)
 static int run_order(const void *one, const void *two)
 {
 	const struct page_run *a = one, *b = two;
-	if (a->lo != b->lo)
-		return a->lo < b->lo ? -1 : 1;
-	return a->hi < b->hi ? -1 : a->hi > b->hi;
+	return ORDER(a->lo, b->lo) ?: ORDER(a->hi, b->hi);
 }
 
 static void tidy(struct touched_set *s)
@@ -89,13 +88,8 @@ void touched_fini(struct touched *t)
 static int extent_order(const void *one, const void *two)
 {
 	const struct extent *a = one, *b = two;
-	if (a->kind != b->kind)
-		return a->kind < b->kind ? -1 : 1;
-	if (a->process != b->process)
-		return a->process < b->process ? -1 : 1;
-	if (a->start != b->start)
-		return a->start < b->start ? -1 : 1;
-	return a->end < b->end ? -1 : a->end > b->end;
+	const int order = ORDER(a->kind, b->kind) ?: ORDER(a->process, b->process);
+	return order ?: ORDER(a->start, b->start) ?: ORDER(a->end, b->end);
 }
 
 static void add_extent(struct free_extents *h, uint64_t *largest, uint64_t from, uint64_t to)

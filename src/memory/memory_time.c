@@ -10,13 +10,12 @@
 #include <string.h>
 
 #include "base/expect.h"
+#include "base/sort.h"
 
 static int span_order(const void *one, const void *two)
 {
 	const struct call_span *a = one, *b = two;
-	if (a->start_ticks != b->start_ticks)
-		return a->start_ticks < b->start_ticks ? -1 : 1;
-	return a->end_ticks < b->end_ticks ? -1 : a->end_ticks > b->end_ticks;
+	return ORDER(a->start_ticks, b->start_ticks) ?: ORDER(a->end_ticks, b->end_ticks);
 }
 
 /* The union of those of one function, or of all; they are sorted. */

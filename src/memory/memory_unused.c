@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "base/expect.h"
+#include "base/sort.h"
 
 #define PAGE_BITS    21
 #define ADDRESS_MOST (1ull << 57)
@@ -56,11 +57,8 @@ static bool is_framework(const struct report *r, uint16_t fn_id)
 static int change_order(const void *one, const void *two)
 {
 	const struct change *a = one, *b = two;
-	if (a->ticks != b->ticks)
-		return a->ticks < b->ticks ? -1 : 1;
-	if (a->process != b->process)
-		return a->process < b->process ? -1 : 1;
-	return a->device < b->device ? -1 : a->device > b->device;
+	const int order = ORDER(a->ticks, b->ticks) ?: ORDER(a->process, b->process);
+	return order ?: ORDER(a->device, b->device);
 }
 
 static void take_notes(struct unused_replay *u, const struct memory_list *l)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/expect.h"
+#include "base/sort.h"
 
 struct handle {
 	struct vmm_op made;
@@ -178,11 +179,8 @@ static void do_one(struct vmm_replay *p, const struct vmm_op *op)
 static int vmm_order(const void *one, const void *two)
 {
 	const struct vmm_op *a = one, *b = two;
-	if (a->ticks != b->ticks)
-		return a->ticks < b->ticks ? -1 : 1;
-	if (a->what != b->what)
-		return a->what < b->what ? -1 : 1;
-	return a->pointer < b->pointer ? -1 : a->pointer > b->pointer;
+	const int order = ORDER(a->ticks, b->ticks) ?: ORDER(a->what, b->what);
+	return order ?: ORDER(a->pointer, b->pointer);
 }
 
 struct vmm_ops {

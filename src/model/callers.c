@@ -4,15 +4,12 @@
 #include <stdlib.h>
 
 #include "stack/stacks.h"
+#include "base/sort.h"
 
 static int caller_order(const void *one, const void *two)
 {
 	const struct caller_row *a = one, *b = two;
-	if (a->ticks != b->ticks)
-		return a->ticks > b->ticks ? -1 : 1;
-	if (a->fn_id != b->fn_id)
-		return a->fn_id < b->fn_id ? -1 : 1;
-	return a->stack < b->stack ? -1 : a->stack > b->stack;
+	return ORDER(b->ticks, a->ticks) ?: ORDER(a->fn_id, b->fn_id) ?: ORDER(a->stack, b->stack);
 }
 
 static void count(struct report *r, struct map *rows, const struct stack_sample *s)

@@ -25,29 +25,22 @@ uint32_t *device_text_slot(struct map *m, const char *text, uint16_t kind)
 static int activity_order(const void *one, const void *two)
 {
 	const struct activity_row *a = one, *b = two;
-	if (a->total_ns != b->total_ns)
-		return ORDER(b->total_ns, a->total_ns);
-	return a->count != b->count ? ORDER(b->count, a->count) : strcmp(a->name, b->name);
+	const int order = ORDER(b->total_ns, a->total_ns) ?: ORDER(b->count, a->count);
+	return order ?: strcmp(a->name, b->name);
 }
 
 static int copy_order(const void *one, const void *two)
 {
 	const struct copy_row *a = one, *b = two;
-	if (a->total_ns != b->total_ns)
-		return ORDER(b->total_ns, a->total_ns);
-	return ORDER(b->bytes, a->bytes);
+	return ORDER(b->total_ns, a->total_ns) ?: ORDER(b->bytes, a->bytes);
 }
 
 static int operator_order(const void *one, const void *two)
 {
 	const struct operator_row *a = one, *b = two;
-	if (a->device_self_ns != b->device_self_ns)
-		return ORDER(b->device_self_ns, a->device_self_ns);
-	if (a->device_total_ns != b->device_total_ns)
-		return ORDER(b->device_total_ns, a->device_total_ns);
-	if (a->host_ticks != b->host_ticks)
-		return ORDER(b->host_ticks, a->host_ticks);
-	return strcmp(a->name, b->name);
+	int order = ORDER(b->device_self_ns, a->device_self_ns);
+	order = order ?: ORDER(b->device_total_ns, a->device_total_ns);
+	return order ?: ORDER(b->host_ticks, a->host_ticks) ?: strcmp(a->name, b->name);
 }
 
 static int span_order(const void *one, const void *two)
@@ -64,9 +57,7 @@ static int span_order(const void *one, const void *two)
 static int stream_order(const void *one, const void *two)
 {
 	const struct stream_row *a = one, *b = two;
-	if (a->total_ns != b->total_ns)
-		return ORDER(b->total_ns, a->total_ns);
-	return ORDER(a->stream, b->stream);
+	return ORDER(b->total_ns, a->total_ns) ?: ORDER(a->stream, b->stream);
 }
 
 static int device_order(const void *one, const void *two)
@@ -80,7 +71,7 @@ static int device_order(const void *one, const void *two)
 int moved_order(const void *one, const void *two)
 {
 	const struct moved_row *a = one, *b = two;
-	return a->bytes != b->bytes ? ORDER(b->bytes, a->bytes) : strcmp(a->direction, b->direction);
+	return ORDER(b->bytes, a->bytes) ?: strcmp(a->direction, b->direction);
 }
 
 static struct moved_row *moved_of(struct report *r, const struct copy_row *c)

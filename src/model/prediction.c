@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/expect.h"
+#include "base/sort.h"
 #include "model/samples.h"
 
 /* One launch that was predicted and ran. */
@@ -163,11 +164,8 @@ static int call_order(const void *one, const void *two)
 {
 	const struct sample *a = *(const struct sample *const *)one,
 			    *b = *(const struct sample *const *)two;
-	if (a->p.app != b->p.app)
-		return a->p.app < b->p.app ? -1 : 1;
-	if (a->call_tid != b->call_tid)
-		return a->call_tid < b->call_tid ? -1 : 1;
-	return a->call_ticks < b->call_ticks ? -1 : a->call_ticks > b->call_ticks;
+	const int order = ORDER(a->p.app, b->p.app) ?: ORDER(a->call_tid, b->call_tid);
+	return order ?: ORDER(a->call_ticks, b->call_ticks);
 }
 
 /* From the first kernel's start to the last one's end. */

@@ -32,31 +32,21 @@ static int call_order(const void *one, const void *two)
 	const struct call_row *a = one, *b = two;
 	const uint64_t all_a = call_total_known(a) ? a->total_ticks : 0;
 	const uint64_t all_b = call_total_known(b) ? b->total_ticks : 0;
-	if (all_a != all_b)
-		return ORDER(all_b, all_a);
-	if (a->count != b->count)
-		return ORDER(b->count, a->count);
-	return ORDER(a->id, b->id);
+	return ORDER(all_b, all_a) ?: ORDER(b->count, a->count) ?: ORDER(a->id, b->id);
 }
 
 static int failure_order(const void *one, const void *two)
 {
 	const struct failure_row *a = one, *b = two;
-	if (a->count != b->count)
-		return ORDER(b->count, a->count);
-	if (a->first_ticks != b->first_ticks)
-		return ORDER(a->first_ticks, b->first_ticks);
-	return a->fn_id != b->fn_id ? ORDER(a->fn_id, b->fn_id) : ORDER(a->tid, b->tid);
+	const int order = ORDER(b->count, a->count) ?: ORDER(a->first_ticks, b->first_ticks);
+	return order ?: ORDER(a->fn_id, b->fn_id) ?: ORDER(a->tid, b->tid);
 }
 
 static int kernel_row_order(const void *one, const void *two)
 {
 	const struct kernel_row *a = one, *b = two;
-	if (a->count != b->count)
-		return ORDER(b->count, a->count);
-	if (a->host_ticks != b->host_ticks)
-		return ORDER(b->host_ticks, a->host_ticks);
-	return strcmp(a->name, b->name);
+	const int order = ORDER(b->count, a->count) ?: ORDER(b->host_ticks, a->host_ticks);
+	return order ?: strcmp(a->name, b->name);
 }
 
 static void total_call(struct report *r, const struct call_row *c)

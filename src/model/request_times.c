@@ -139,9 +139,7 @@ static bool is_work(uint16_t kind)
 static int activity_order(const void *one, const void *two)
 {
 	const struct batch_activity *a = one, *b = two;
-	if (a->batch != b->batch)
-		return ORDER(a->batch, b->batch);
-	return ORDER(a->w.start_ns, b->w.start_ns);
+	return ORDER(a->batch, b->batch) ?: ORDER(a->w.start_ns, b->w.start_ns);
 }
 
 static int start_order(const void *one, const void *two, void *context)

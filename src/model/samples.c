@@ -70,11 +70,7 @@ static int take_calls(struct loader *l)
 static int given_order(const void *one, const void *two)
 {
 	const struct given *a = one, *b = two;
-	if (a->process != b->process)
-		return ORDER(a->process, b->process);
-	if (a->tid != b->tid)
-		return ORDER(a->tid, b->tid);
-	return ORDER(a->ticks, b->ticks);
+	return ORDER(a->process, b->process) ?: ORDER(a->tid, b->tid) ?: ORDER(a->ticks, b->ticks);
 }
 
 /* The arguments of the launch behind a link, or NULL. */
@@ -228,9 +224,8 @@ static int device_order(const void *one, const void *two)
 static int start_order(const void *one, const void *two)
 {
 	const struct sample *a = one, *b = two;
-	if (a->start_ns != b->start_ns)
-		return ORDER(a->start_ns, b->start_ns);
-	return a->end_ns != b->end_ns ? ORDER(a->end_ns, b->end_ns) : ORDER(a->p.name, b->p.name);
+	const int order = ORDER(a->start_ns, b->start_ns) ?: ORDER(a->end_ns, b->end_ns);
+	return order ?: ORDER(a->p.name, b->p.name);
 }
 
 /*

@@ -7,6 +7,7 @@
 
 #include "base/expect.h"
 #include "base/hash.h"
+#include "base/sort.h"
 
 static_assert(sizeof(struct layout_detail) == 64, "it is hashed as bytes");
 
@@ -70,11 +71,8 @@ static struct layout_row *row_of(struct layout *t, uint32_t lane, uint32_t depth
 static int by_start(const void *one, const void *two)
 {
 	const struct layout_item *a = one, *b = two;
-	if (a->start_ns != b->start_ns)
-		return a->start_ns < b->start_ns ? -1 : 1;
-	if (a->end_ns != b->end_ns)
-		return a->end_ns > b->end_ns ? -1 : 1;
-	return a->name < b->name ? -1 : a->name > b->name;
+	const int order = ORDER(a->start_ns, b->start_ns) ?: ORDER(b->end_ns, a->end_ns);
+	return order ?: ORDER(a->name, b->name);
 }
 
 static void reverse(struct layout_item *v, size_t n)
@@ -186,9 +184,7 @@ void layout_add(struct layout *t, uint32_t lane, uint32_t depth, const struct la
 static int row_order(const void *one, const void *two)
 {
 	const struct layout_row *a = one, *b = two;
-	if (a->lane != b->lane)
-		return a->lane < b->lane ? -1 : 1;
-	return a->depth < b->depth ? -1 : a->depth > b->depth;
+	return ORDER(a->lane, b->lane) ?: ORDER(a->depth, b->depth);
 }
 
 static void check_row(const struct layout_row *r)

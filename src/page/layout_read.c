@@ -217,10 +217,8 @@ static int take_ranges(struct reader *r)
 static int span_order(const void *one, const void *two)
 {
 	const struct span *a = one, *b = two;
-	if (a->lane != b->lane)
-		return ORDER(a->lane, b->lane);
-	return a->start_ns != b->start_ns ? ORDER(a->start_ns, b->start_ns)
-					  : -ORDER(a->end_ns, b->end_ns);
+	const int order = ORDER(a->lane, b->lane) ?: ORDER(a->start_ns, b->start_ns);
+	return order ?: ORDER(b->end_ns, a->end_ns);
 }
 
 /* Arguments are most of a range, so they are kept only of few. */

@@ -57,9 +57,7 @@ void durations_add(struct durations *d, const struct duration_key *key, uint64_t
 static int value_order(const void *one, const void *two)
 {
 	const struct duration_value *a = one, *b = two;
-	if (a->group != b->group)
-		return ORDER(a->group, b->group);
-	return a->quality != b->quality ? ORDER(b->quality, a->quality) : ORDER(a->ns, b->ns);
+	return ORDER(a->group, b->group) ?: ORDER(b->quality, a->quality) ?: ORDER(a->ns, b->ns);
 }
 
 /* The mean of values in order, without those that are far above the others. */

@@ -35,11 +35,8 @@ static struct measured_call measured_of(
 static int call_order(const void *one, const void *two)
 {
 	const struct measured_call *a = one, *b = two;
-	if (a->process != b->process)
-		return ORDER(a->process, b->process);
-	if (a->tid != b->tid)
-		return ORDER(a->tid, b->tid);
-	return a->ticks != b->ticks ? ORDER(a->ticks, b->ticks) : ORDER(a->start_ns, b->start_ns);
+	const int order = ORDER(a->process, b->process) ?: ORDER(a->tid, b->tid);
+	return order ?: ORDER(a->ticks, b->ticks) ?: ORDER(a->start_ns, b->start_ns);
 }
 
 /* Several nodes of a graph are one time; what events say of a call stands beside what is exact. */
@@ -82,13 +79,9 @@ void measured_calls_join(struct measured_calls *v)
 static int activity_order(const void *one, const void *two)
 {
 	const struct measured_activity *a = one, *b = two;
-	if (a->process != b->process)
-		return ORDER(a->process, b->process);
-	if (a->tid != b->tid)
-		return ORDER(a->tid, b->tid);
-	if (a->ticks != b->ticks)
-		return ORDER(a->ticks, b->ticks);
-	return ORDER(a->activity.start_ns, b->activity.start_ns);
+	int order = ORDER(a->process, b->process) ?: ORDER(a->tid, b->tid);
+	order = order ?: ORDER(a->ticks, b->ticks);
+	return order ?: ORDER(a->activity.start_ns, b->activity.start_ns);
 }
 
 static bool is_of(const struct measured_activity *a, const struct measured_call *c)

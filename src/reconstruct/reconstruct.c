@@ -131,9 +131,7 @@ static struct duration_key key_of(
 
 static int ticks_order(const struct measured_call *m, const struct gpu_call *c, uint64_t ticks)
 {
-	if (m->process != c->process)
-		return ORDER(m->process, c->process);
-	return m->tid != c->tid ? ORDER(m->tid, c->tid) : ORDER(m->ticks, ticks);
+	return ORDER(m->process, c->process) ?: ORDER(m->tid, c->tid) ?: ORDER(m->ticks, ticks);
 }
 
 static const struct measured_call *measured_find(

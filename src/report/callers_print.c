@@ -8,6 +8,7 @@
 
 #include "base/expect.h"
 #include "base/number.h"
+#include "base/sort.h"
 #include "base/table.h"
 #include "base/text.h"
 
@@ -57,9 +58,7 @@ static int peak_order(const void *one, const void *two, void *rows)
 {
 	const struct memory_row *v = rows, *a = v + *(const size_t *)one,
 				*b = v + *(const size_t *)two;
-	if (a->at_peak_bytes != b->at_peak_bytes)
-		return a->at_peak_bytes > b->at_peak_bytes ? -1 : 1;
-	return a < b ? -1 : a > b;
+	return ORDER(b->at_peak_bytes, a->at_peak_bytes) ?: ORDER(a, b);
 }
 
 static void put_memory_row(const struct text_page *p, const struct memory_detail *d,

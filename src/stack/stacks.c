@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/search.h"
+#include "base/sort.h"
 
 #define FRAMES_MOST 256u                       /* of a stack */
 #define EVALUATOR   "_PyEval_EvalFrameDefault" /* CPython's loop: where frames of Python are run */
@@ -53,11 +54,7 @@ uint32_t stacks_add_row(
 static int sample_order(const void *one, const void *two)
 {
 	const struct stack_sample *a = one, *b = two;
-	if (a->process != b->process)
-		return a->process < b->process ? -1 : 1;
-	if (a->tid != b->tid)
-		return a->tid < b->tid ? -1 : 1;
-	return a->ticks < b->ticks ? -1 : a->ticks > b->ticks;
+	return ORDER(a->process, b->process) ?: ORDER(a->tid, b->tid) ?: ORDER(a->ticks, b->ticks);
 }
 
 void stacks_sort(struct stacks *s)

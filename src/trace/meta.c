@@ -333,31 +333,21 @@ static void prepare_processes(struct loader *l)
 static int kernel_order(const void *one, const void *two)
 {
 	const struct meta_kernel *a = one, *b = two;
-	if (a->process != b->process)
-		return ORDER(a->process, b->process);
-	if (a->handle != b->handle)
-		return ORDER(a->handle, b->handle);
-	return ORDER(a->ticks, b->ticks);
+	const int order = ORDER(a->process, b->process) ?: ORDER(a->handle, b->handle);
+	return order ?: ORDER(a->ticks, b->ticks);
 }
 
 static int attributes_order(const void *one, const void *two)
 {
 	const struct meta_attributes *a = one, *b = two;
-	if (a->process != b->process)
-		return ORDER(a->process, b->process);
-	if (a->handle != b->handle)
-		return ORDER(a->handle, b->handle);
-	return ORDER(a->ticks, b->ticks);
+	const int order = ORDER(a->process, b->process) ?: ORDER(a->handle, b->handle);
+	return order ?: ORDER(a->ticks, b->ticks);
 }
 
 static int step_order(const void *one, const void *two)
 {
 	const struct graph_step *a = one, *b = two;
-	if (a->exec != b->exec)
-		return ORDER(a->exec, b->exec);
-	if (a->ticks != b->ticks)
-		return ORDER(a->ticks, b->ticks);
-	return ORDER(a->order, b->order);
+	return ORDER(a->exec, b->exec) ?: ORDER(a->ticks, b->ticks) ?: ORDER(a->order, b->order);
 }
 
 static void index_kernels(struct meta *m)

@@ -16,6 +16,7 @@
 
 #include "base/expect.h"
 #include "base/hash.h"
+#include "base/sort.h"
 #include "base/unpack.h"
 #include "trace/block_index.h"
 #include "trace/merge.h"
@@ -335,19 +336,9 @@ static int by_owner(const void *one, const void *two)
 {
 	const struct chunk_header *a = &((const struct chunk_ref *)one)->head;
 	const struct chunk_header *b = &((const struct chunk_ref *)two)->head;
-	if (a->identity != b->identity)
-		return a->identity < b->identity ? -1 : 1;
-	if (a->open.ticks != b->open.ticks)
-		return a->open.ticks < b->open.ticks ? -1 : 1;
-	if (a->process_start != b->process_start)
-		return a->process_start < b->process_start ? -1 : 1;
-	if (a->pid != b->pid)
-		return a->pid < b->pid ? -1 : 1;
-	if (a->tid != b->tid)
-		return a->tid < b->tid ? -1 : 1;
-	if (a->kind != b->kind)
-		return a->kind < b->kind ? -1 : 1;
-	return a->seq < b->seq ? -1 : a->seq > b->seq;
+	int order = ORDER(a->identity, b->identity) ?: ORDER(a->open.ticks, b->open.ticks);
+	order = order ?: ORDER(a->process_start, b->process_start) ?: ORDER(a->pid, b->pid);
+	return order ?: ORDER(a->tid, b->tid) ?: ORDER(a->kind, b->kind) ?: ORDER(a->seq, b->seq);
 }
 
 /* A chunk that was being drained when the file was left stands there twice: as itself and as

@@ -138,12 +138,8 @@ static int take_ranges(const struct trace *t, struct ranges *r)
 static int thread_order(const void *one, const void *two)
 {
 	const struct candidate *a = one, *b = two;
-	if (a->step.process != b->step.process)
-		return ORDER(a->step.process, b->step.process);
-	if (a->tid != b->tid)
-		return ORDER(a->tid, b->tid);
-	return a->step.from != b->step.from ? ORDER(a->step.from, b->step.from)
-					    : ORDER(b->step.to, a->step.to);
+	const int order = ORDER(a->step.process, b->step.process) ?: ORDER(a->tid, b->tid);
+	return order ?: ORDER(a->step.from, b->step.from) ?: ORDER(b->step.to, a->step.to);
 }
 
 /* In a part, only the calls that were steps in the whole may be steps. */

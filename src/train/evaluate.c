@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "base/map.h"
+#include "base/sort.h"
 #include "predict/predict.h"
 #include "predict/question.h"
 #include "predict/score.h"
@@ -188,9 +189,7 @@ struct relative {
 static int by_group(const void *a, const void *b)
 {
 	const struct relative *x = a, *y = b;
-	if (x->group != y->group)
-		return x->group < y->group ? -1 : 1;
-	return (x->id > y->id) - (x->id < y->id);
+	return ORDER(x->group, y->group) ?: ORDER(x->id, y->id);
 }
 
 /* The parts of one group, whose kernels stand together. */

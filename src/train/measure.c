@@ -28,9 +28,7 @@ static bool counts(const struct eval_point *p, struct eval_filter f, int predict
 static int by_predicted(const void *a, const void *b)
 {
 	const struct pair *x = a, *y = b;
-	if (x->predicted != y->predicted)
-		return x->predicted < y->predicted ? -1 : 1;
-	return (x->measured > y->measured) - (x->measured < y->measured);
+	return ORDER(x->predicted, y->predicted) ?: ORDER(x->measured, y->measured);
 }
 
 /* Swaps that a merge sort by the measured makes: pairs in the wrong order. */
@@ -62,9 +60,7 @@ static double tau_of(struct pair *v, struct pair *scratch, size_t n)
 static int by_predicted_then_at(const void *a, const void *b)
 {
 	const struct pair *x = a, *y = b;
-	if (x->predicted != y->predicted)
-		return x->predicted < y->predicted ? -1 : 1;
-	return (x->at > y->at) - (x->at < y->at);
+	return ORDER(x->predicted, y->predicted) ?: ORDER(x->at, y->at);
 }
 
 /* The sum of the times at which each has ended. */

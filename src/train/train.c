@@ -25,9 +25,8 @@ struct log_ratios {
 static int by_key(const void *a, const void *b)
 {
 	const struct predict_sample *const *x = a, *const *y = b;
-	if ((*x)->launch.key != (*y)->launch.key)
-		return (*x)->launch.key < (*y)->launch.key ? -1 : 1;
-	return ((*x)->measured_ns > (*y)->measured_ns) - ((*x)->measured_ns < (*y)->measured_ns);
+	const int order = ORDER((*x)->launch.key, (*y)->launch.key);
+	return order ?: ORDER((*x)->measured_ns, (*y)->measured_ns);
 }
 
 static bool row_of(

@@ -97,13 +97,8 @@ static struct device_op op_of(const struct op_device *d, const struct gpu_activi
 static int op_order(const void *one, const void *two)
 {
 	const struct timed_op *a = one, *b = two;
-	if (a->process != b->process)
-		return ORDER(a->process, b->process);
-	if (a->tid != b->tid)
-		return ORDER(a->tid, b->tid);
-	if (a->ticks != b->ticks)
-		return ORDER(a->ticks, b->ticks);
-	return ORDER(a->start_ns, b->start_ns);
+	const int order = ORDER(a->process, b->process) ?: ORDER(a->tid, b->tid);
+	return order ?: ORDER(a->ticks, b->ticks) ?: ORDER(a->start_ns, b->start_ns);
 }
 
 /* An operation that runs beside another of the same call counts from when that has ended. */

@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "base/map.h"
+#include "base/sort.h"
 #include "whatif/device_ops.h"
 #include "whatif/quantile.h"
 
@@ -251,9 +252,8 @@ static void take(struct builder *b, const struct event *e)
 static int event_order(const void *one, const void *two)
 {
 	const struct event *a = one, *b = two;
-	if (a->at_ns != b->at_ns)
-		return ORDER(a->at_ns, b->at_ns);
-	return a->call != b->call ? ORDER(a->call, b->call) : ORDER(a->is_wait, b->is_wait);
+	const int order = ORDER(a->at_ns, b->at_ns) ?: ORDER(a->call, b->call);
+	return order ?: ORDER(a->is_wait, b->is_wait);
 }
 
 static void push_event(struct builder *b, uint32_t call, bool is_wait)
