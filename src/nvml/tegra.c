@@ -9,8 +9,6 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "base/banned.h"
-
 #define PATH_SIZE 160u
 
 /* Orin's folder, and the one of older boards, of which some have both. */
