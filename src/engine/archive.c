@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <zlib.h>
 
-#include "base/banned.h"
-
 #define END_BYTES     22 /* of the record that ends the archive */
 #define END64_BYTES   56
 #define LOCATOR_BYTES 20

@@ -13,8 +13,6 @@
 
 #include "gpu/cuda_device.h"
 
-#include "base/banned.h"
-
 const struct engine *const engines[] = {
 	&engine_onnx,
 	&engine_torch,

@@ -12,8 +12,6 @@
 #include "base/atomic.h"
 #include "engine/gpu_model.h"
 
-#include "base/banned.h"
-
 #define RELAXED 2 /* a capture during which the thread may call anything */
 
 enum { HOST = 1, UNIFIED = 4 }; /* types of memory */

@@ -9,8 +9,6 @@
 
 #include "base/atomic.h"
 
-#include "base/banned.h"
-
 #define NON_BLOCKING    1 /* a stream that does not wait for the default one */
 #define NO_TIMING_SLEEP 3 /* an event without a date, and whose waiters sleep */
 #define PIN_ALIGN       ((size_t)64)

@@ -13,8 +13,6 @@
 #include "engine/kernel_list.h"
 #include "engine/library_step.h"
 
-#include "base/banned.h"
-
 #define ARGUMENTS_MOST  64
 #define BATCH_ROWS_MOST 1024
 #define SHARED_PLAIN    49152 /* more dynamic shared memory a kernel must be allowed */

@@ -8,8 +8,6 @@
 #include "gpu/cuda_device.h"
 #include "kernels/gemm_plan.h"
 
-#include "base/banned.h"
-
 /* In the order of struct library_step's places. */
 enum { A, B, D, BIAS, RESIDUAL, A_SCALE, B_SCALE };
 enum { X, Y, ROW_RESIDUAL, SUM, WEIGHT, ROW_BIAS };

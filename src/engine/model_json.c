@@ -4,8 +4,6 @@
 
 #include "engine/model_base.h"
 
-#include "base/banned.h"
-
 static int read_spec(const json_t *row, struct tensor_spec *spec)
 {
 	const char *name, *type;

@@ -9,8 +9,6 @@
 
 #include "engine/onnx_runtime.h"
 
-#include "base/banned.h"
-
 struct onnx_model {
 	struct engine_model base;
 	struct ort_session *session;

@@ -16,8 +16,6 @@
 #include "base/atomic.h"
 #include "base/xmalloc.h"
 
-#include "base/banned.h"
-
 #define COPY           "cudaMemcpyAsync"
 #define HOST_TO_DEVICE 1
 

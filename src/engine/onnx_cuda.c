@@ -12,8 +12,6 @@
 #include "engine/onnx_copies.h"
 #include "engine/onnx_runtime.h"
 
-#include "base/banned.h"
-
 #define PROVIDER  "libonnxruntime_providers_cuda.so"
 #define OF_DEVICE 0  /* kind of allocator */
 #define OPTIONS   32 /* of a provider */

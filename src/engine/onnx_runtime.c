@@ -11,8 +11,6 @@
 #include "base/library_path.h"
 #include "base/shared_library.h"
 
-#include "base/banned.h"
-
 #define LIBRARY          "libonnxruntime.so.1"
 #define API_VERSION      22 /* the oldest whose table has all of ort.tbl */
 #define LOG_FATAL        4  /* what fails comes back as a status, in words */

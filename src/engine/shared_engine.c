@@ -18,8 +18,6 @@
 #include "engine/gpu_model.h"
 #include "include/weir/engine.h"
 
-#include "base/banned.h"
-
 #define NAME_MOST    64
 #define OUTPUT_BYTES ((uint64_t)1 << 32) /* of one output: more is taken for a fault */
 

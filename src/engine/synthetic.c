@@ -11,8 +11,6 @@
 
 #include "engine/model_base.h"
 
-#include "base/banned.h"
-
 /* A run takes no longer than a time can be. */
 #define MOST_US     1e9
 #define MOST_JITTER 100.0

@@ -16,8 +16,6 @@
 #include "engine/torch_package.h"
 #include "engine/torch_shim.h"
 
-#include "base/banned.h"
-
 #define DEVICE "cuda:0" /* the first of the process, as gpu_open() has it */
 
 /* The model's own functions: all return 0, or another number. */

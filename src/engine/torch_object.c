@@ -5,8 +5,6 @@
 #include <errno.h>
 #include <stdbool.h>
 
-#include "base/banned.h"
-
 /* The symbols and their names, and the dynamic section and the same names. */
 struct object {
 	char *v;

@@ -11,8 +11,6 @@
 
 #include "engine/archive.h"
 
-#include "base/banned.h"
-
 #define MODELS   "data/aotinductor/"
 #define METADATA "_metadata.json"
 #define DEVICE   "\"AOTI_DEVICE_KEY\""

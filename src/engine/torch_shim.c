@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 #define PUBLIC    __attribute__((visibility("default")))

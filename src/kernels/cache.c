@@ -13,8 +13,6 @@
 #include "base/hash.h"
 #include "base/newfile.h"
 
-#include "base/banned.h"
-
 #define CACHE_MOST (64u << 20) /* bytes of a file */
 
 struct head {

@@ -5,8 +5,6 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/banned.h"
-
 enum {
 	FEW_COLUMNS = 16, /* of a group: fewer leave most of a plain kernel's tile empty */
 	MOST = INT32_MAX / 2,

@@ -4,8 +4,6 @@
 #include "kernels/gemm_plan.h"
 #include "kernels/tuned.h"
 
-#include "base/banned.h"
-
 static void put_program(const struct weir_plan *p, const struct gemm_choice *c, struct buf *ret)
 {
 	conv_program(&p->what.conv, c, ret);

@@ -4,8 +4,6 @@
 
 #include "kernels/gemm.h"
 
-#include "base/banned.h"
-
 enum { ROWS_MOST = 128, STAGES_MOST = 16, SM_BYTES = 232448, RESERVED = 1024 };
 #define LAUNCH_NS 2000.
 #define START_NS  1500. /* barriers and the first loads */

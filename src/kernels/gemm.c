@@ -7,8 +7,6 @@
 
 #include "kernels/gemm.cuh"
 
-#include "base/banned.h"
-
 #define BLOCK_BYTES  232448u /* shared memory of a block on capability 9.0 */
 #define SLICE_BYTES  8192u
 #define FMAS         2048. /* of a tensor core's SM in a cycle, FP16 and BF16 */

@@ -4,8 +4,6 @@
 #include "kernels/gemm_plan.h"
 #include "kernels/tuned.h"
 
-#include "base/banned.h"
-
 static int load_plain(struct weir_plan *p, struct weir_kernels *k, const struct product_kind *kind,
 	const struct gemm_choice *c, const char **ret_from, struct error *err)
 {

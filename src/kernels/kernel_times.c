@@ -5,8 +5,6 @@
 
 #include "base/shared_library.h"
 
-#include "base/banned.h"
-
 #define ROTATE_BYTES (200u << 20) /* more than any L2 */
 #define COPIES_MOST  64u
 

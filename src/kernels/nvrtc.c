@@ -10,8 +10,6 @@
 #include "kernels/sources.h"
 #include "weir/kernels.h"
 
-#include "base/banned.h"
-
 #define NVRTC_FUNCTIONS(X)                                                                         \
 	X(nvrtcVersion, (int *ret_major, int *ret_minor))                                          \
 	X(nvrtcCreateProgram, (void **ret, const char *text, const char *name, int headers,        \

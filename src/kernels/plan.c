@@ -7,8 +7,6 @@
 #include "base/shared_library.h"
 #include "kernels/cache.h"
 
-#include "base/banned.h"
-
 static const struct library_symbol symbols[] = {
 #define DRIVER_SYMBOL(name, parameters) { #name, offsetof(struct kernel_driver, name) },
 	KERNEL_DRIVER_FUNCTIONS(DRIVER_SYMBOL)

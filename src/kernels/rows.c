@@ -6,8 +6,6 @@
 
 #include "predict/gpu.h"
 
-#include "base/banned.h"
-
 /* For a device whose table row says what programs reach when they only read; a copy reaches less,
  * since the memory turns between reading and writing. */
 #define COPY_SHARE .90

@@ -5,8 +5,6 @@
 #include "kernels/rows.cuh"
 #include "kernels/tuned.h"
 
-#include "base/banned.h"
-
 static int load_choice(struct weir_kernels *k, const struct weir_rows *w,
 	const struct rows_choice *c, struct launch *ret, const char **ret_from, struct error *err)
 {

@@ -6,8 +6,6 @@
 
 #include "kernels/cache.h"
 
-#include "base/banned.h"
-
 static char *key_of(const struct weir_kernels *k, const char *what)
 {
 	return xasprintf("weir kernels tuned\n%s\n%s", k->device.name, what);

@@ -13,8 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/banned.h"
-
 #define CLOSE_S 5
 
 struct request_log {

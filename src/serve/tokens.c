@@ -13,8 +13,6 @@
 #include "base/array.h"
 #include "base/check.h"
 
-#include "base/banned.h"
-
 #define SECOND_NS  1000000000u
 #define WORD_BYTES 1024
 
