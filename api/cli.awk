@@ -175,14 +175,13 @@ function add_row(c)
 function settings(    i)
 {
 	print "/* Made by api/cli.awk from option.tbl. */"
-	print "#ifndef WEIR_OPTIONS_H\n#define WEIR_OPTIONS_H\n"
+	print "#pragma once\n"
 	printf "#define WEIR_OPTIONS(X)"
 	for (i = 1; i <= nsettings; i++)
 		printf " X(%s)", setting[i]
 	print "\n#define WEIR_OPTIONS_USAGE " c_string(usage)
 	for (i = 1; i <= nsettings; i++)
 		print "#define WEIR_OPTION_" setting[i] " " c_string(setting[i])
-	print "\n#endif"
 }
 
 function tables(    i, c)

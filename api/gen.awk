@@ -181,7 +181,7 @@ function rows(which,	i, j) {
 }
 
 function above(	i, count, seen) {
-	print "/* Made by api/gen.awk. */\n#ifndef WEIR_HOOK_ABOVE_H\n#define WEIR_HOOK_ABOVE_H\n\n#include \"cuda_types.h\"\n"
+	print "/* Made by api/gen.awk. */\n#pragma once\n\n#include \"cuda_types.h\"\n"
 	for (i = 1; i <= n; i++) {
 		count = split_args(i)
 		if (has(i, "memory")) print "int memory_" name[i] "(" parameters(count) ");"
@@ -190,7 +190,6 @@ function above(	i, count, seen) {
 			print "void " after_name(i) "(int result" (passed(count) == "" ? "" : ", " parameters(count)) ");"
 		}
 	}
-	print "\n#endif"
 }
 
 END {

@@ -68,11 +68,10 @@ END {
 		exit 1
 	if (out == "h") {
 		print "/* Made from api/hint.tbl: the functions of the rules. */"
-		print "#ifndef WEIR_HINT_RULES_H\n#define WEIR_HINT_RULES_H\n"
+		print "#pragma once\n"
 		print "#include \"hint/hint_facts.h\"\n"
 		for (i = 1; i <= n; i++)
 			print "HINT_RULE(" evaluate[i] ");"
-		print "\n#endif"
 	}
 	if (out != "c")
 		exit 0

@@ -37,13 +37,13 @@ function add(library, name, letter, count, rule, reads) {
 }
 
 function ids(	i) {
-	print "/* Made by api/library.awk. */\n#ifndef WEIR_LIBRARY_IDS_H\n#define WEIR_LIBRARY_IDS_H\n"
+	print "/* Made by api/library.awk. */\n#pragma once\n"
 	print "#include \"fn_ids.h\"\n\nenum library_id {"
 	for (i = 1; i <= libraries; i++) print "\tLIBRARY_OF_" library[i] ","
 	print "\tLIBRARIES\n};\n\n#define LIBRARY_FNS(X) \\"
 	for (i = 1; i <= n; i++) print "\tX(" fn[i] ")" (i < n ? " \\" : "")
 	print "\n#define LIBRARY_ID(name) LIBRARY_##name,"
-	print "enum library_fn { LIBRARY_NONE = FN_COUNT - 1, LIBRARY_FNS(LIBRARY_ID) HOOK_COUNT };\n\n#endif"
+	print "enum library_fn { LIBRARY_NONE = FN_COUNT - 1, LIBRARY_FNS(LIBRARY_ID) HOOK_COUNT };"
 }
 
 # Integers and pointers travel alike: as 64 bits, whatever their upper half holds.

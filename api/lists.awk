@@ -11,12 +11,12 @@
 #          manual    the calls as a manual page                     (weir-calls.7)
 
 function ids(	i, seen) {
-	print "/* Made by api/lists.awk. */\n#ifndef WEIR_FN_IDS_H\n#define WEIR_FN_IDS_H\n\nenum fn {\n\tFN_NONE = 0,"
+	print "/* Made by api/lists.awk. */\n#pragma once\n\nenum fn {\n\tFN_NONE = 0,"
 	for (i = 1; i <= n; i++) print "\tFN_" name[i] " = " i ","
 	print "\tFN_COUNT = " n + 1 ",\n\tFN_DRIVER_END = " drivers + 1 ",\n};\n\nenum fn_class {"
 	for (i = 1; i <= n; i++)
 		if (!(class[i] in seen)) { seen[class[i]] = 1; print "\tCLASS_" class[i] "," }
-	print "\tCLASS_COUNT\n};\n\nextern const char *const class_names[CLASS_COUNT];\n#endif"
+	print "\tCLASS_COUNT\n};\n\nextern const char *const class_names[CLASS_COUNT];"
 }
 
 function schema_line(i) {

@@ -20,7 +20,7 @@ function fail(text) { print FILENAME ":" FNR ": " text > "/dev/stderr"; failed =
 
 END {
 	if (failed) exit 1
-	print "/* Made from api/ort.tbl. */\n#ifndef ORT_FUNCTIONS_H\n#define ORT_FUNCTIONS_H\n#include <stddef.h>\n#include <stdint.h>\n#include <string.h>\n"
+	print "/* Made from api/ort.tbl. */\n#pragma once\n#include <stddef.h>\n#include <stdint.h>\n#include <string.h>\n"
 	print "struct ort_status;\nstruct ort_env;\nstruct ort_session;\nstruct ort_options;\nstruct ort_type;\nstruct ort_tensor;"
 	print "struct ort_value;\nstruct ort_memory;\nstruct ort_allocator;"
 	print "struct ort_run_options;\nstruct ort_binding;\nstruct ort_cuda;\nstruct ort_tensorrt;\n\nstruct ort_functions {"
@@ -29,5 +29,5 @@ END {
 	for (i = 1; i <= n; i++) print "\tmemcpy(&f->" name[i] ", &slots[" slot[i] "], sizeof f->" name[i] ");"
 	print "}\n\n/* The other way round, for a runtime that tests make. */\nstatic inline void ort_put(const struct ort_functions *f, const void **slots)\n{"
 	for (i = 1; i <= n; i++) print "\tmemcpy(&slots[" slot[i] "], &f->" name[i] ", sizeof f->" name[i] ");"
-	print "}\n#endif"
+	print "}"
 }

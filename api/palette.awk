@@ -53,7 +53,7 @@ BEGIN {
 	shades = 8
 	if (out == "h") {
 		print "/* Made of palette.tbl by palette.awk. */"
-		print "#ifndef WEIR_PALETTE_H\n#define WEIR_PALETTE_H\n"
+		print "#pragma once\n"
 		print "#define PALETTE_SHADES " shades
 	}
 }
@@ -87,7 +87,7 @@ END {
 		exit 1
 	if (out == "h") {
 		print "#define PALETTE_KERNELS " n["kernel"]
-		print "static const char *const palette_kernels[PALETTE_KERNELS] = {\n" fills "};\n\n#endif"
+		print "static const char *const palette_kernels[PALETTE_KERNELS] = {\n" fills "};"
 	} else {
 		print "const SHADES = " shades ";\nconst hues = {\n" kinds "};"
 		print "const kernelFills = [\n" list["kernel"] "];"

@@ -76,7 +76,7 @@ function base_name(name)
 
 function write_api(i)
 {
-	print "#ifndef SIM_API_H\n#define SIM_API_H"
+	print "#pragma once"
 	print "#include <stddef.h>\n#include \"cuda_types.h\""
 	print "enum sim_id {"
 	for (i = 0; i < rows; i++)
@@ -85,7 +85,6 @@ function write_api(i)
 	for (i = 0; i < rows; i++)
 		if (body_of(name[i]) == name[i])
 			print "int sim_" name[i] "(" param[i] ");"
-	print "#endif"
 }
 
 function write_entries(i)
@@ -179,11 +178,10 @@ function error_text(s)
 
 function write_exports(i)
 {
-	print "#ifndef SIM_EXPORTS_H\n#define SIM_EXPORTS_H"
+	print "#pragma once"
 	print "#include <stddef.h>\n#include \"cuda_types.h\""
 	for (i = 0; i < rows; i++)
 		print "int " name[i] "(" param[i] ");"
-	print "#endif"
 }
 
 function write_since(i)
@@ -196,10 +194,10 @@ function write_since(i)
 
 function write_enums(i)
 {
-	print "#ifndef SIM_ENUMS_H\n#define SIM_ENUMS_H\nenum {"
+	print "#pragma once\nenum {"
 	for (i = 0; i < constants; i++)
 		print "\t" constname[i] " = " constvalue[i] ","
-	print "};\n#endif"
+	print "};"
 }
 
 /^#/ || NF == 0 {

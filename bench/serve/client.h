@@ -3,8 +3,7 @@
  * one thread.  Requests are ready-made bytes.  A connection that is free is used again, and more
  * are opened when none is.
  */
-#ifndef WEIR_BENCH_SERVE_CLIENT_H
-#define WEIR_BENCH_SERVE_CLIENT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ void client_drop(struct client *c);
 char *client_ask(const char *address, const char *path, int *ret_code);
 
 uint64_t client_now(void);
-
-#endif

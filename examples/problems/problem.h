@@ -13,8 +13,7 @@
  *
  * Nothing returns errors: whatever fails is named on stderr and ends the program.
  */
-#ifndef PROBLEM_H
-#define PROBLEM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -101,5 +100,3 @@ void problem_end(void);
 
 /* Keeps the processor busy for so long. */
 void problem_think(unsigned us);
-
-#endif

@@ -2,8 +2,7 @@
  * CUDA arrays: pitched device memory with a format.  Texture fetches do not exist here, so
  * the layout is plain rows and slices.
  */
-#ifndef SIM_ARRAY_H
-#define SIM_ARRAY_H
+#pragma once
 
 #include "driver/sim.h"
 
@@ -18,5 +17,3 @@ struct array {
 };
 
 void arrays_free(struct context *ctx);
-
-#endif

@@ -12,8 +12,7 @@
  * may leave half a change: the laws begin anew, and each process hands over again what had not
  * ended.
  */
-#ifndef SIM_GPU_FILE_H
-#define SIM_GPU_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ uint64_t gpu_wake_ns(void);
 /* This process has that many bytes now; false where all processes together would have too many. */
 bool gpu_set_memory(int device, uint64_t bytes);
 uint64_t gpu_free_memory(int device);
-
-#endif

@@ -4,8 +4,7 @@
  * a capture.  Graphs own their nodes, nodes own their operations; an executable graph is a
  * graph of its own whose nodes remember from which node they were made.
  */
-#ifndef SIM_GRAPH_H
-#define SIM_GRAPH_H
+#pragma once
 
 #include "driver/sim.h"
 
@@ -142,5 +141,3 @@ int capture_record_event(struct stream *stream, struct event *event);
 int capture_wait_event(struct stream *stream, struct event *event, bool *ret_done);
 void capture_leave(struct stream *stream);
 void captures_free(struct context *ctx);
-
-#endif

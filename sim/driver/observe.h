@@ -7,8 +7,7 @@
  * latency law says.  So that the host is not told of work that ends after it was waited for,
  * waits last until that date once somebody observes.
  */
-#ifndef SIM_OBSERVE_H
-#define SIM_OBSERVE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -45,5 +44,3 @@ struct observed {
 /* Exported by libcuda.so.1; NULL ends it.  Called under the driver lock: the observer may
  * call nothing of CUDA. */
 void weir_sim_observe(void (*observer)(const struct observed *what));
-
-#endif

@@ -7,8 +7,7 @@
  * Everything in this directory runs under the driver lock, which entry.c takes; only the
  * waits of timeline.c give it back.  Functions answer a CUresult unless they say otherwise.
  */
-#ifndef SIM_H
-#define SIM_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -406,5 +405,3 @@ struct law_work launch_law(const struct launch *launch);
 /* CUDA_ERROR_INVALID_VALUE when the parameters do not fit the function. */
 int launch_params_check(const struct function *function, void **params, void **extra);
 int occupancy_blocks(const struct function *function, int threads, size_t shared);
-
-#endif

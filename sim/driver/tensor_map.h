@@ -2,8 +2,7 @@
  * The simulated driver's words in the 128 bytes of a CUtensorMap, so that a test can see what a
  * program has described.  The real driver's content is its own.
  */
-#ifndef SIM_TENSOR_MAP_H
-#define SIM_TENSOR_MAP_H
+#pragma once
 
 #include <stdint.h>
 
@@ -15,5 +14,3 @@ struct sim_tensor_map {
 	/* For im2col, whose box is channels and pixels: the corners, without the channels. */
 	int16_t first[3], last[3];
 };
-
-#endif

@@ -6,8 +6,7 @@
  * Bodies call each other by their sim_ names only, so that an interposer never sees the
  * driver talk to itself.  Any thread may enter.
  */
-#ifndef SIM_ENTRY_H
-#define SIM_ENTRY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,5 +44,3 @@ int entry_find(const char *name);
 
 void log_open(const char *path);
 void log_count(int id);
-
-#endif

@@ -3,8 +3,7 @@
  * key=value a line.  Read once, at the first call into the library; afterwards everything here but
  * the fault counters is constant, so any thread may read it. sim/README.md lists the keys.
  */
-#ifndef SIM_SCRIPT_H
-#define SIM_SCRIPT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,5 +46,3 @@ void script_wait_ns(uint64_t ns);
 
 /* Waits as a delay rule says, then returns the code of the fault due now, or 0. */
 int script_fault(int id);
-
-#endif

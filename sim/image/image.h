@@ -6,8 +6,7 @@
  * The bytes come from outside: nothing is read beyond the size given, all sums are checked,
  * and a wrong image is an answer.  Functions return 0 or a CUresult.  No globals, no lock.
  */
-#ifndef SIM_IMAGE_H
-#define SIM_IMAGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -78,5 +77,3 @@ struct image_kernel *image_find_kernel(struct image *image, const char *name, si
 struct image_global *image_add_global(struct image *image, const char *name, size_t length);
 /* Sets parameter `index` of a kernel, making room for it.  False: no memory, or absurd. */
 bool image_set_param(struct image_kernel *k, size_t index, uint32_t offset, uint32_t size);
-
-#endif

@@ -9,8 +9,7 @@
  * exported symbols.  Any thread may call anything; a thread's device, its last error and
  * its launch configuration are its own.
  */
-#ifndef SIM_RT_H
-#define SIM_RT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -155,5 +154,3 @@ int rt_symbol(const void *host, uint64_t *ret_address, size_t *ret_size);
 			r = cudaErrorCallRequiresNewerDriver;                                      \
 		return rt_end(r ? r : rt_thread.function(__VA_ARGS__));                            \
 	}
-
-#endif

@@ -9,8 +9,7 @@
  * Times of driver calls are those of one machine (prices.c), so they compare designs and predict
  * nothing. One owner thread. The caller frees the results.
  */
-#ifndef WEIR_ALLOCATOR_ALLOCATOR_H
-#define WEIR_ALLOCATOR_ALLOCATOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -122,5 +121,3 @@ double alloc_row_unused(const struct alloc_row *row);
 void alloc_put_text(const struct alloc_replay *r, FILE *out, bool colour);
 void alloc_put_json(const struct alloc_replay *r, FILE *out);
 void alloc_put_svg(const struct alloc_replay *r, FILE *out);
-
-#endif

@@ -2,8 +2,7 @@
  * Memory that the caller provides in one piece and that is given back in one piece.  Host
  * safe: no allocation, no lock, usable inside a recorded program.  One thread at a time.
  */
-#ifndef WEIR_BASE_ARENA_H
-#define WEIR_BASE_ARENA_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ static inline void *arena_take(struct arena *a, size_t bytes)
 	a->used += skip + bytes;
 	return p;
 }
-
-#endif

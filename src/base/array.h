@@ -2,8 +2,7 @@
  * Arrays that grow: ARRAY(T) declares one, zeroed memory is an empty one, and array_free() releases
  * it. Elements move when the array grows, so keep indices, not pointers.
  */
-#ifndef WEIR_BASE_ARRAY_H
-#define WEIR_BASE_ARRAY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -43,5 +42,3 @@ static inline void array_reserve_(void **v, size_t *room, size_t n, size_t more,
 		(a)->v = NULL;                                                                     \
 		(a)->n = (a)->room = 0;                                                            \
 	} while (0)
-
-#endif

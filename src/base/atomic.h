@@ -3,8 +3,7 @@
  * atomic_load_explicit() and its like do, which the rest goes through.  An access without an order
  * is a mistake: tools/check-atomics.sh finds it.
  */
-#ifndef WEIR_BASE_ATOMIC_H
-#define WEIR_BASE_ATOMIC_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -19,5 +18,3 @@
 
 /* Only for what one thread alone writes: others may read it meanwhile. */
 #define add_alone(at, value) store_relaxed(at, load_relaxed(at) + (value))
-
-#endif

@@ -3,8 +3,7 @@
  * keeps no hidden state, or starts no shell. The compiler reads this before each file of src/, and
  * so after the system headers that name them.
  */
-#ifndef WEIR_BASE_BANNED_H
-#define WEIR_BASE_BANNED_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,5 +12,3 @@
 
 #undef alloca
 #pragma GCC poison strcpy strcat sprintf vsprintf strtok gets atoi localtime system alloca
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * Base64 (RFC 4648, with padding): bytes in JSON and in pages. The caller owns all memory.
  */
-#ifndef WEIR_BASE_BASE64_H
-#define WEIR_BASE_BASE64_H
+#pragma once
 
 #include "base/buf.h"
 
@@ -11,5 +10,3 @@ void base64_put(struct buf *b, const void *bytes, size_t n);
  * All padding may be left out. */
 #define BASE64_BYTES(n) ((n) / 4 * 3 + 3)
 int base64_read(struct slice text, char *to, size_t *ret_bytes);
-
-#endif

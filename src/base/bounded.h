@@ -7,8 +7,7 @@
  *
  * All functions but bounded_printf() are safe inside other people's programs.
  */
-#ifndef WEIR_BASE_BOUNDED_H
-#define WEIR_BASE_BOUNDED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,5 +63,3 @@ static inline const char *bounded_end(struct bounded *b)
 		b->to[b->used] = '\0';
 	return b->size ? b->to : NULL;
 }
-
-#endif

@@ -2,8 +2,7 @@
  * Bytes that grow.  Zeroed memory is an empty one, and buf_free() makes it so again.  `n` may be
  * set back, which keeps the memory for what comes next.  One owner thread.
  */
-#ifndef WEIR_BASE_BUF_H
-#define WEIR_BASE_BUF_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -60,5 +59,3 @@ void buf_printf(struct buf *b, const char *format, ...) __attribute__((format(pr
 /* Behind the end, not counted: what is there may be read as a string. */
 const char *buf_text(struct buf *b);
 void buf_free(struct buf *b);
-
-#endif

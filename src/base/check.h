@@ -2,8 +2,7 @@
  * Arithmetic on sizes that come from outside: each function says whether the result fits
  * and stores it only then.  Host safe.
  */
-#ifndef WEIR_BASE_CHECK_H
-#define WEIR_BASE_CHECK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ static inline uint64_t sat_from(double value)
 {
 	return value < 0x1p64 ? (uint64_t)value : UINT64_MAX;
 }
-
-#endif

@@ -26,8 +26,7 @@
  *	CPU_THUNK_BYTES     from one thunk of entry_*.S to the next
  *	CPU_STACK           bits of STACK_COUNTS: whose registers they are
  */
-#ifndef WEIR_BASE_CPU_H
-#define WEIR_BASE_CPU_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,6 +38,4 @@
 #include "base/cpu_aarch64.h"
 #else
 #error "Weir is written for Linux on x86-64 and arm64"
-#endif
-
 #endif

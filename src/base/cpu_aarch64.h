@@ -1,6 +1,5 @@
 /* The functions that cpu.h promises, for arm64. */
-#ifndef WEIR_BASE_CPU_AARCH64_H
-#define WEIR_BASE_CPU_AARCH64_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -154,5 +153,3 @@ static inline uintptr_t cpu_thread_end(void)
 {
 	return (uintptr_t)__builtin_thread_pointer();
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* The functions that cpu.h promises, for x86-64. */
-#ifndef WEIR_BASE_CPU_X86_64_H
-#define WEIR_BASE_CPU_X86_64_H
+#pragma once
 
 #include <cpuid.h>
 #include <stdbool.h>
@@ -135,5 +134,3 @@ static inline uintptr_t cpu_thread_end(void)
 	__asm__ volatile("movq %%fs:0, %0" : "=r"(own));
 	return own;
 }
-
-#endif

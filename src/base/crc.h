@@ -2,8 +2,7 @@
  * CRC-32C (Castagnoli, RFC 3720, appendix B.4) checks files and kept tables. It takes half a byte
  * at a time, so its table has 64 bytes. Host safe.
  */
-#ifndef WEIR_BASE_CRC_H
-#define WEIR_BASE_CRC_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ static inline uint32_t crc32c(const void *data, size_t bytes)
 	}
 	return ~crc;
 }
-
-#endif

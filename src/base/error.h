@@ -3,8 +3,7 @@
  * the caller owns and may leave NULL. The text is one clear sentence without a full stop, and
  * commands print it once.
  */
-#ifndef WEIR_BASE_ERROR_H
-#define WEIR_BASE_ERROR_H
+#pragma once
 
 struct error {
 	char text[720]; /* some list what there is */
@@ -13,5 +12,3 @@ struct error {
 /* Fills err (if any) and returns code: `return error_set(err, -EINVAL, "…", …);` */
 int error_set(struct error *err, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-
-#endif

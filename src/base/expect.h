@@ -16,8 +16,7 @@
  * nothing is printed and nothing ends the program. It is false, and the caller acts as if there
  * were no room, or learns nothing. In test builds it traps.
  */
-#ifndef WEIR_BASE_EXPECT_H
-#define WEIR_BASE_EXPECT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,6 +61,4 @@ static inline bool expect_inside_(bool holds)
 #define expect_slow(condition, what) expect((condition), (what))
 #else
 #define expect_slow(condition, what) expect_skipped_(sizeof(!(condition)))
-#endif
-
 #endif

@@ -2,8 +2,7 @@
  * Hash functions. hash_mix() is the finalizer of splitmix64 (Steele, Lea, Flood 2014), and FNV-1a
  * (Fowler, Noll, Vo) is the hash of the trace format. Host safe.
  */
-#ifndef WEIR_BASE_HASH_H
-#define WEIR_BASE_HASH_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ static inline uint64_t hash_bytes(const void *data, size_t bytes)
 		h = (h ^ p[i]) * 1099511628211u;
 	return hash_mix(h);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * percentile is off by at most 0.4 %, and values below 256 are exact. Zeroed memory is an empty
  * histogram, powers of two take memory when first hit, and one thread owns it.
  */
-#ifndef WEIR_BASE_HIST_H
-#define WEIR_BASE_HIST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ uint64_t hist_at(const struct hist *h, double p);
 bool hist_next(const struct hist *h, unsigned *at, uint64_t *ret_value, uint64_t *ret_count);
 
 void hist_fini(struct hist *h);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Errors show in ferror() of the stream. One owner thread.
  */
-#ifndef WEIR_BASE_JSON_H
-#define WEIR_BASE_JSON_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,5 +49,3 @@ void json_str_or_null(struct json *j, const char *key, const char *value); /* or
 
 /* The string alone, quoted and escaped. */
 void json_quote(FILE *out, const char *s, size_t bytes);
-
-#endif

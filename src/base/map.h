@@ -3,8 +3,7 @@
  * Zeroed memory is an empty map, and a caller stores MAP_NONE to forget, since nothing is removed.
  * One thread owns it, and sharing for reading is safe.
  */
-#ifndef WEIR_BASE_MAP_H
-#define WEIR_BASE_MAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,5 +67,3 @@ void map_fini(struct map *m);
 struct map_key map_text_key(const char *text, size_t bytes, uint64_t number);
 
 #define MAP_KEY(...) ((struct map_key){ .w = { __VA_ARGS__ } })
-
-#endif

@@ -1,6 +1,5 @@
 /* The time of CLOCK_MONOTONIC, outside other people's processes. Any thread. */
-#ifndef WEIR_BASE_MONOTONIC_H
-#define WEIR_BASE_MONOTONIC_H
+#pragma once
 
 #include <stdint.h>
 #include <time.h>
@@ -11,5 +10,3 @@ static inline uint64_t monotonic_ns(void)
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
-
-#endif

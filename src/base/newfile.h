@@ -12,8 +12,7 @@
  * cannot do that, or a caller needs a name, it is PATH.unfinished. Its maker holds a lock on it,
  * and the next maker removes one without a lock.
  */
-#ifndef WEIR_BASE_NEWFILE_H
-#define WEIR_BASE_NEWFILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -37,5 +36,3 @@ int newfile_open_named(struct newfile *f, const char *path);
  * here.  Takes what newfile_open() failed to open, too.
  */
 int newfile_close(struct newfile *f, int e);
-
-#endif

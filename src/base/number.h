@@ -2,8 +2,7 @@
  * Formats numbers for people: 12,345, 4.5 GiB, 1.23 ms, +1.2 %. Each function fills the caller's
  * buffer and returns it.
  */
-#ifndef WEIR_BASE_NUMBER_H
-#define WEIR_BASE_NUMBER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -15,5 +14,3 @@ const char *number_count(struct number *n, uint64_t value);
 const char *number_bytes(struct number *n, uint64_t bytes);
 const char *number_ns(struct number *n, uint64_t ns);
 const char *number_change(struct number *n, double pct); /* "+1.2 %", "x 12" */
-
-#endif

@@ -2,8 +2,7 @@
  * A progress bar on standard error for work of over a second. It prints nothing earlier or off a
  * terminal, and wipes its line at the end. One thread calls.
  */
-#ifndef WEIR_BASE_PROGRESS_H
-#define WEIR_BASE_PROGRESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,5 +17,3 @@ struct progress {
 void progress_init(struct progress *p, const char *what);
 void progress_show(struct progress *p, uint64_t done, uint64_t all);
 void progress_fini(struct progress *p);
-
-#endif

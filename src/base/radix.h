@@ -2,8 +2,7 @@
  * Sorting records by one number in them, in linear time: a least-significant-digit
  * radix sort that passes over digits in which all numbers agree.  Stable.
  */
-#ifndef WEIR_BASE_RADIX_H
-#define WEIR_BASE_RADIX_H
+#pragma once
 
 #include <stddef.h>
 
@@ -15,5 +14,3 @@ void radix_sort(void *v, size_t n, size_t each, size_t key, size_t width);
 #define RADIX_SORT(array, field)                                                                   \
 	radix_sort((array).v, (array).n, sizeof(*(array).v),                                       \
 		offsetof(__typeof__(*(array).v), field), sizeof((array).v->field))
-
-#endif

@@ -7,8 +7,7 @@
  * condition must hold up to some index and not from there on. `i` is the index in the condition,
  * which is evaluated about log2(n) times and must change nothing.
  */
-#ifndef WEIR_BASE_SEARCH_H
-#define WEIR_BASE_SEARCH_H
+#pragma once
 
 #include <stddef.h>
 
@@ -24,5 +23,3 @@
 		}                                                                                  \
 		low_;                                                                              \
 	})
-
-#endif

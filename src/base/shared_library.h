@@ -1,6 +1,5 @@
 /* Libraries that are looked for when they are needed, so that all else works where they are not. */
-#ifndef WEIR_BASE_SHARED_LIBRARY_H
-#define WEIR_BASE_SHARED_LIBRARY_H
+#pragma once
 
 #include <stddef.h>
 
@@ -13,5 +12,3 @@ struct library_symbol {
 /* Loads a library for good, and fills in all of them.  0; -ENOENT: it is not here; -ENOSYS: it
  * lacks one. */
 int library_load(const char *file, const struct library_symbol *symbols, size_t n, void *functions);
-
-#endif

@@ -2,8 +2,7 @@
  * Bytes of somebody else's memory: a piece of a text that has no NUL behind it.  The giver of the
  * slice says how long the bytes stay.  Host safe.
  */
-#ifndef WEIR_BASE_SLICE_H
-#define WEIR_BASE_SLICE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,5 +54,3 @@ static inline bool slice_u64(struct slice s, uint64_t *ret)
 		*ret = value;
 	return s.n > 0;
 }
-
-#endif

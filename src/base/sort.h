@@ -3,8 +3,7 @@
  * long runs that are: in order it costs one pass, and else a merge of its runs. Records that the
  * function takes for equal may change places. An empty array may have no memory.
  */
-#ifndef WEIR_BASE_SORT_H
-#define WEIR_BASE_SORT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ static inline int order_float(const void *a, const void *b)
 void sort_records(void *v, size_t n, size_t each, int (*order)(const void *, const void *));
 
 #define SORT(array, order) sort_records((array).v, (array).n, sizeof(*(array).v), order)
-
-#endif

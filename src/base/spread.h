@@ -2,8 +2,7 @@
  * Mean and standard deviation of values as they come, in one pass that does not cancel (Welford
  * 1962).  Zeroed memory is empty.
  */
-#ifndef WEIR_BASE_SPREAD_H
-#define WEIR_BASE_SPREAD_H
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ static inline double spread_deviation(const struct spread *s)
 {
 	return s->count > 1 ? sqrt(s->squares / (double)(s->count - 1)) : 0;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * kernel, leave errno alone, are no cancellation points and pass no preloaded function. Each
  * returns the kernel's answer, a value or -errno.
  */
-#ifndef WEIR_BASE_SYS_H
-#define WEIR_BASE_SYS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ static inline int sys_failed(long answer)
 {
 	return (unsigned long)answer >= (unsigned long)-4095;
 }
-
-#endif

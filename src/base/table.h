@@ -3,8 +3,7 @@
  * which is not padded. Control characters become '?' (text.h), so names from a trace cannot drive a
  * terminal. One owner thread.
  */
-#ifndef WEIR_BASE_TABLE_H
-#define WEIR_BASE_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -68,5 +67,3 @@ size_t page_shown(const struct text_page *p, size_t rows);
 
 /* Prints the table, of which so many rows exist, and frees it. */
 void page_end_table(const struct text_page *p, struct table *t, size_t rows);
-
-#endif

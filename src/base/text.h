@@ -5,8 +5,7 @@
  * marks that turn the direction of writing, and bytes that are not UTF-8. Nothing here allocates.
  * Any thread.
  */
-#ifndef WEIR_BASE_TEXT_H
-#define WEIR_BASE_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,5 +46,3 @@ const char *text_kernel(const char *name);
 
 /* The first of the names, ", " between them, that has the word in it: false where none has. */
 bool text_name_with(const char *names, const char *word, char *ret_name, size_t size);
-
-#endif

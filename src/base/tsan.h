@@ -3,8 +3,7 @@
  * by system calls, and that a thread of which the kernel says that it is gone did all before. Empty
  * in other builds.
  */
-#ifndef WEIR_BASE_TSAN_H
-#define WEIR_BASE_TSAN_H
+#pragma once
 
 #ifdef __SANITIZE_THREAD__
 #include <errno.h>
@@ -35,6 +34,4 @@ static inline long tsan_sys6(long n, long a, long b, long c, long d, long e, lon
 #else
 #define tsan_did(at)     (void)(at)
 #define tsan_is_gone(at) (void)(at)
-#endif
-
 #endif

@@ -3,8 +3,7 @@
  * Recordings and profiles shrink to a twentieth, those of a repetitive program to a hundredth, and
  * calls further. Readers keep what fits and say that there was more.
  */
-#ifndef WEIR_BASE_UNPACK_H
-#define WEIR_BASE_UNPACK_H
+#pragma once
 
 #include <stdint.h>
 
@@ -18,5 +17,3 @@ static inline uint64_t unpack_most(uint64_t file_bytes)
 		file_bytes > UINT64_MAX / UNPACK_RATIO ? UINT64_MAX : file_bytes * UNPACK_RATIO;
 	return scaled > UNPACK_LEAST ? scaled : UNPACK_LEAST;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * status of an environment that does not let it work, so no caller looks for a failure.  Any
  * thread; not for code that runs inside other people's programs.
  */
-#ifndef WEIR_BASE_XMALLOC_H
-#define WEIR_BASE_XMALLOC_H
+#pragma once
 
 #include <stddef.h>
 
@@ -17,5 +16,3 @@ char *xasprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* A library's allocation, unless it is NULL. */
 void *xcheck(void *p);
-
-#endif

@@ -14,8 +14,7 @@
  * It has no clock, file or lock: all times are given, in nanoseconds of one clock, and the caller
  * locks. Nothing is allocated after batch_model_add(). One batch runs at a time on a device.
  */
-#ifndef WEIR_BATCH_BATCH_H
-#define WEIR_BATCH_BATCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -132,5 +131,3 @@ uint32_t batch_queued(const struct batch_model *m);
 bool batch_has_work(const struct batcher *b);
 /* All that is queued typically takes no longer; false: nothing is queued, or it is not known. */
 bool batch_is_short(const struct batcher *b, uint64_t ns);
-
-#endif

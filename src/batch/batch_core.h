@@ -1,6 +1,5 @@
 /* The batcher's data, for its own files. */
-#ifndef WEIR_BATCH_BATCH_CORE_H
-#define WEIR_BATCH_BATCH_CORE_H
+#pragma once
 
 #include "base/array.h"
 #include "batch/batch.h"
@@ -64,5 +63,3 @@ void slack_next(struct batcher *b, uint64_t now, uint64_t start_ns, struct batch
 void edf_next(struct batcher *b, uint64_t now, uint64_t start_ns, struct batch_run *run);
 void fifo_next(struct batcher *b, uint64_t now, uint64_t start_ns, struct batch_run *run);
 void delay_next(struct batcher *b, uint64_t now, uint64_t start_ns, struct batch_run *run);
-
-#endif

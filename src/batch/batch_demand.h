@@ -3,8 +3,7 @@
  * bins of a millisecond (2^20 ns), which rolls with the time. Later deadlines than its horizon are
  * in its last bin; what is overdue is a sum of its own. Each class has a tree.
  */
-#ifndef WEIR_BATCH_BATCH_DEMAND_H
-#define WEIR_BATCH_BATCH_DEMAND_H
+#pragma once
 
 #include <stdint.h>
 
@@ -28,5 +27,3 @@ uint32_t demand_add(struct batch_demand *d, uint32_t class, uint64_t deadline, u
 void demand_drop(struct batch_demand *d, uint32_t class, uint32_t bin, uint32_t ns);
 /* Demand of the class and higher ones, with a deadline in the bin of that time or before. */
 uint64_t demand_ns(const struct batch_demand *d, uint32_t class, uint64_t deadline);
-
-#endif

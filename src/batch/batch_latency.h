@@ -4,8 +4,7 @@
  * share, so that a changed clock shows after a few batches; and a margin, which settles where 1
  * batch in 100 takes longer than predicted.
  */
-#ifndef WEIR_BATCH_BATCH_LATENCY_H
-#define WEIR_BATCH_BATCH_LATENCY_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -77,5 +76,3 @@ static inline uint64_t latency_predict(const struct batch_latency *l, uint32_t r
 
 /* The most rows that take no longer than that: 0, if not even one does. */
 uint32_t latency_fit(const struct batch_latency *l, uint64_t ns, uint32_t most);
-
-#endif

@@ -7,8 +7,7 @@
  * out, by its slot: a model has one table of slots for all its queues, and item->place is the
  * number there. Memory is the model's.
  */
-#ifndef WEIR_BATCH_BATCH_QUEUE_H
-#define WEIR_BATCH_BATCH_QUEUE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -98,5 +97,3 @@ static inline uint64_t queue_deadline(const struct batch_queue *q)
 		return BATCH_NEVER;
 	return q->by_arrival ? item_deadline(queue_head(q)->item) : queue_first(q)->key;
 }
-
-#endif

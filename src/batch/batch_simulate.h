@@ -4,8 +4,7 @@
  * anything. Equal input gives equal answers on every machine. Arrivals are the same for every
  * policy, so policies differ by what they do and not by luck.
  */
-#ifndef WEIR_BATCH_BATCH_SIMULATE_H
-#define WEIR_BATCH_BATCH_SIMULATE_H
+#pragma once
 
 #include "base/hist.h"
 #include "batch/batch.h"
@@ -52,5 +51,3 @@ void simulate(const struct simulation *s, struct simulated *ret);
 /* The share of all that arrived that was answered in time; 1, if none arrived. */
 double simulated_goodput(const struct simulated *s);
 void simulated_fini(struct simulated *s, uint32_t count);
-
-#endif

@@ -3,8 +3,7 @@
  * and how much of the device it asks for. Requests that are still to come need room too: work that
  * can wait must not fill the time that they will need, nor a long batch bar them.
  */
-#ifndef WEIR_BATCH_BATCH_TRAFFIC_H
-#define WEIR_BATCH_BATCH_TRAFFIC_H
+#pragma once
 
 #include <stdint.h>
 
@@ -35,5 +34,3 @@ uint64_t traffic_expected(
  */
 uint32_t traffic_trim(
 	const struct batcher *b, const struct batch_model *m, uint32_t class, uint32_t most);
-
-#endif

@@ -5,8 +5,7 @@
  * An operator that only allocates (such as aten::empty) is not the culprit, its caller is. A Python
  * frame belongs to the program unless it lies in a library. One owner thread.
  */
-#ifndef WEIR_BLAME_BLAME_H
-#define WEIR_BLAME_BLAME_H
+#pragma once
 
 #include "stack/stacks.h"
 #include "trace/meta.h"
@@ -35,5 +34,3 @@ const struct stack_frame *blame_line(const struct stacks *s, uint32_t stack);
 
 /* Whether an operator allocates for others. */
 bool blame_allocates(const char *name);
-
-#endif

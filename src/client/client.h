@@ -1,6 +1,5 @@
 /* The code that functions of include/weir/sched.h share. */
-#ifndef WEIR_CLIENT_CLIENT_H
-#define WEIR_CLIENT_CLIENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,5 +27,3 @@ int own_slots_find(struct handle *h, struct own_slots *ret);
 
 /* Whether a slot's process lives. */
 bool slot_is_live(const struct share_file *f, uint32_t i);
-
-#endif

@@ -3,8 +3,7 @@
  * its object goes when no call uses it any more. There are no locks, so a fork in another thread's
  * call leaves none locked.
  */
-#ifndef WEIR_CLIENT_HANDLE_H
-#define WEIR_CLIENT_HANDLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ int handle_reach_file(struct handle *h, struct share_file **ret_file);
 
 /* Passes the status on, and writes a line when the level asks for it; NULL details: none. */
 int handle_log(const struct handle *h, const char *function, int status, const char *details);
-
-#endif

@@ -1,7 +1,6 @@
 /* The injected library in this process, found by name: its half of libweirapi is in
  * src/hook/sched/requests.c, that of weir serve in src/hook/range/serve_range.c. */
-#ifndef WEIR_CLIENT_INJECTED_H
-#define WEIR_CLIENT_INJECTED_H
+#pragma once
 
 #include <stdint.h>
 
@@ -33,5 +32,3 @@ const struct injected *injected_find(void);
 
 /* The same when this process shares a GPU through that directory, else NULL. */
 const struct injected *injected_in(const char *directory);
-
-#endif

@@ -2,8 +2,7 @@
  * CUDA streams by class: given out, returned, given out again in the same context.  Through the
  * driver that is found in the running process.  Any thread, no locks.
  */
-#ifndef WEIR_CLIENT_STREAM_POOL_H
-#define WEIR_CLIENT_STREAM_POOL_H
+#pragma once
 
 #include <stdint.h>
 
@@ -33,5 +32,3 @@ void stream_pool_destroy(struct stream_pool *p);
 
 /* Nobody uses it any more: it is empty. */
 void stream_pool_forget(struct stream_pool *p);
-
-#endif

@@ -1,6 +1,5 @@
 /* weir record, for another command that records beside what it does. */
-#ifndef WEIR_CMD_RECORD_H
-#define WEIR_CMD_RECORD_H
+#pragma once
 
 #include "cmd/cli/command.h"
 
@@ -12,5 +11,3 @@ struct record_beside {
 
 /* Records as the options say; the exit code. */
 int record_program(const struct options *o, const struct record_beside *beside);
-
-#endif

@@ -15,8 +15,7 @@
  *	condition_judge(&condition, d, &judgement);
  *	diff_print_text(d, …);
  */
-#ifndef WEIR_DIFF_DIFF_H
-#define WEIR_DIFF_DIFF_H
+#pragma once
 
 #include <math.h>
 #include <stdbool.h>
@@ -284,5 +283,3 @@ extern const struct section section_diff, section_diff_totals, section_diff_part
 extern const struct section *const section_diff_rows[DIFF_TABLES];
 const char *diff_number(struct number *n, enum unit unit, double value); /* NAN: "-" */
 void diff_print_json(const struct diff *d, FILE *out);
-
-#endif

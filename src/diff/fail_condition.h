@@ -8,8 +8,7 @@
  * If A and B did different work, a change of a total of time is judged per launch, step or request.
  * Pure. Any thread.
  */
-#ifndef WEIR_DIFF_FAIL_CONDITION_H
-#define WEIR_DIFF_FAIL_CONDITION_H
+#pragma once
 
 #include "base/error.h"
 #include "diff/diff.h"
@@ -74,5 +73,3 @@ void condition_judge(
 
 /* The whole of text; * stands for any text, ? for one character. */
 bool condition_matches(const char *pattern, const char *text);
-
-#endif

@@ -3,8 +3,7 @@
  * file, stored or deflated and checked against its sum.  Archives of any size, without encryption
  * and in one part.  Failures are -EINVAL and a sentence.
  */
-#ifndef WEIR_ENGINE_ARCHIVE_H
-#define WEIR_ENGINE_ARCHIVE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -30,5 +29,3 @@ void archive_free(struct archive *a);
 /* Adds the file's bytes to ret. */
 int archive_unpack(
 	const struct archive *a, const struct archive_file *f, struct buf *ret, struct error *err);
-
-#endif

@@ -6,8 +6,7 @@
  * at the same time.  Failures are -EINVAL where the request or the model's file is at fault, -EIO
  * where the engine is, and a sentence that names the model.
  */
-#ifndef WEIR_ENGINE_ENGINE_H
-#define WEIR_ENGINE_ENGINE_H
+#pragma once
 
 #include "tensor/tensor.h"
 
@@ -163,5 +162,3 @@ unsigned engine_memory_moves(void);
  * thread that may wait for the driver. */
 void engine_trim(void);
 void engine_unload(struct engine_model *m); /* or NULL */
-
-#endif

@@ -4,8 +4,7 @@
  * The work is captured as a graph then, which later runs replay.  Rows are padded, so that there
  * are few plans.
  */
-#ifndef WEIR_ENGINE_GPU_MODEL_H
-#define WEIR_ENGINE_GPU_MODEL_H
+#pragma once
 
 #include "engine/model_base.h"
 #include "gpu/cuda_device.h"
@@ -82,5 +81,3 @@ void gpu_model_unstage(struct engine_model *m, struct engine_staged *s);
 /* Captures a plan that has run.  The model goes on without graphs if it can't be captured, or if
  * the replay gives something else. */
 void gpu_graph_make(struct gpu_model *m, struct gpu_plan *p);
-
-#endif

@@ -1,6 +1,5 @@
 /* The parts of the engine of kernels share this: a model's buffers and the sizes in its file. */
-#ifndef WEIR_ENGINE_KERNEL_LIST_H
-#define WEIR_ENGINE_KERNEL_LIST_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,5 +22,3 @@ int amount_read(const json_t *j, struct amount *ret);
 
 /* The place of a tensor or buffer by its name: 0 or -ENOENT. */
 int kernel_list_find(const struct kernels *k, const char *name, unsigned *ret);
-
-#endif

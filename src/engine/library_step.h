@@ -5,8 +5,7 @@
  * A step has a plan for each number of rows.  Errors are -EINVAL, and -EIO where the driver
  * refuses.
  */
-#ifndef WEIR_ENGINE_LIBRARY_STEP_H
-#define WEIR_ENGINE_LIBRARY_STEP_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -37,5 +36,3 @@ int library_step_plan(const struct library_step *s, struct weir_kernels *library
 	const uint64_t bytes[LIBRARY_TENSORS], struct weir_plan **ret, struct error *err);
 int library_step_run(const struct library_step *s, const struct weir_plan *p,
 	const uint64_t at[LIBRARY_TENSORS], void *stream, struct error *err);
-
-#endif

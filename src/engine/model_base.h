@@ -1,6 +1,5 @@
 /* Engines share this: the file that a model is loaded from, and the model's list of tensors. */
-#ifndef WEIR_ENGINE_MODEL_BASE_H
-#define WEIR_ENGINE_MODEL_BASE_H
+#pragma once
 
 #include "engine/engine.h"
 
@@ -24,6 +23,4 @@ int engine_read_json(int fd, const char *path, const char *name, json_t **ret, s
 /* The lists "inputs" and "outputs" of such a file, of objects with name, datatype and shape. */
 int engine_read_specs(
 	struct engine_model *m, const json_t *in, const json_t *out, struct error *err);
-#endif
-
 #endif

@@ -3,8 +3,7 @@
  * it is replayed, and by then other numbers of the same run lie there. So a captured run copies
  * from blocks of its plan, which hold what was there when it was captured.
  */
-#ifndef WEIR_ENGINE_ONNX_COPIES_H
-#define WEIR_ENGINE_ONNX_COPIES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,5 +19,3 @@ void onnx_copies_watch(const char *provider);
 void onnx_copies_keep(struct onnx_kept *k);
 bool onnx_copies_are_kept(const struct onnx_kept *k, const void *at, size_t bytes);
 void onnx_copies_free(struct onnx_kept *k);
-
-#endif

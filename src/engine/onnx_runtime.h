@@ -2,8 +2,7 @@
  * ONNX Runtime, loaded when the first model needs it.  Its functions come by slot from api/ort.tbl,
  * so Weir is built without its headers and runs with each version from 1.22 on.
  */
-#ifndef WEIR_ENGINE_ONNX_RUNTIME_H
-#define WEIR_ENGINE_ONNX_RUNTIME_H
+#pragma once
 
 #include <limits.h>
 #include <pthread.h>
@@ -45,5 +44,3 @@ int onnx_read_shape(const struct ort_tensor *tensor, struct shape *ret, const ch
 bool onnx_cuda_is_there(const struct engine_options *o);
 int onnx_cuda_load(const struct engine_options *o, const struct engine_config *c,
 	const struct buf *file, const char *path, struct engine_model **ret, struct error *err);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * The object is an ELF file of 64 bits in memory.  Failures are -EINVAL and a sentence.
  */
-#ifndef WEIR_ENGINE_TORCH_OBJECT_H
-#define WEIR_ENGINE_TORCH_OBJECT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -24,5 +23,3 @@ int torch_object_calls(const struct buf *object, struct torch_calls *ret, struct
 /* Each of these functions gets "weir" for its first four letters, the object no longer asks the
  * loader for libtorch, and it shares no symbol with another model. */
 int torch_object_rename(struct buf *object, struct error *err);
-
-#endif

@@ -2,8 +2,7 @@
  * A model that PyTorch's AOTInductor compiled, in files that the loader and the CUDA driver can
  * open: a folder in TMPDIR, or /tmp, that lives as long as the package.  Failures are a sentence.
  */
-#ifndef WEIR_ENGINE_TORCH_PACKAGE_H
-#define WEIR_ENGINE_TORCH_PACKAGE_H
+#pragma once
 
 #include "base/array.h"
 #include "base/buf.h"
@@ -25,5 +24,3 @@ int torch_package_open(
 int torch_package_write_object(
 	struct torch_package *p, const char *name, const char **ret, struct error *err);
 void torch_package_close(struct torch_package *p);
-
-#endif

@@ -7,8 +7,7 @@
  * A function works for the model that the calling thread has entered, and returns 0 or, after it
  * has left a sentence there, another number.
  */
-#ifndef WEIR_ENGINE_TORCH_SHIM_H
-#define WEIR_ENGINE_TORCH_SHIM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -64,5 +63,3 @@ typedef struct torch_tensor *torch_handle;
 #define TORCH_DECLARE(name, parameters) int32_t weir_torch_##name parameters;
 TORCH_USED(TORCH_DECLARE)
 #undef TORCH_DECLARE
-
-#endif

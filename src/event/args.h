@@ -8,8 +8,7 @@
  *
  * Host safe: no allocation, and of libc only memcpy. It reads exactly the given bytes.
  */
-#ifndef WEIR_EVENT_ARGS_H
-#define WEIR_EVENT_ARGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -63,5 +62,3 @@ void args_put(const struct launch_args *a, uint64_t *to);
  * The arguments in a record of launch layout, which may hold anything; false when it has none.
  */
 bool args_get(const struct record *r, struct launch_args *ret_args);
-
-#endif

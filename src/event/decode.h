@@ -8,8 +8,7 @@
  * Host safe: no allocation, stdio or locale, so readers and the injected library use it. The record
  * may hold anything, but its first `words` words must be readable.
  */
-#ifndef WEIR_EVENT_DECODE_H
-#define WEIR_EVENT_DECODE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -48,5 +47,3 @@ struct launch_shape {
 	uint32_t block[3];
 };
 bool decode_shape(const struct record *r, struct launch_shape *ret_shape);
-
-#endif

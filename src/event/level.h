@@ -2,8 +2,7 @@
  * The levels of recording, by the names that people give them.  One list for the hook, for
  * `weir record --level` and for `weir ctl`.
  */
-#ifndef WEIR_EVENT_LEVEL_H
-#define WEIR_EVENT_LEVEL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ bool control_of_level(const char *name, uint32_t *ret_control);
 /* The level of a control word, whether or not arguments are kept and times predicted, or "custom".
  */
 const char *level_of_control(uint32_t control);
-
-#endif

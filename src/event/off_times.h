@@ -3,8 +3,7 @@
  * leaves. The switch (record/control.c) writes them, and trace_open() reads them. If there are too
  * many, the last entries become one.
  */
-#ifndef WEIR_EVENT_OFF_TIMES_H
-#define WEIR_EVENT_OFF_TIMES_H
+#pragma once
 
 #include <assert.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ struct off_times {
 static_assert(sizeof(struct off_times) == 968, "on disk");
 
 #define HEADER_WITH_OFF_TIMES (sizeof(struct trace_header) + sizeof(struct off_times))
-
-#endif

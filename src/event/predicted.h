@@ -2,8 +2,7 @@
  * Packs a predicted time into one word of a record: t50, the predictor, and t90. t50 is a float.
  * t90 has the upper 24 bits of a float without its sign.
  */
-#ifndef WEIR_EVENT_PREDICTED_H
-#define WEIR_EVENT_PREDICTED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -54,5 +53,3 @@ static inline bool predicted_get(const struct record *r, struct predicted_time *
 {
 	return predicted_get_behind(r, LAUNCH_WORDS, ret_f);
 }
-
-#endif

@@ -6,8 +6,7 @@
  * Host safe: no allocation or stdio. The caller's arena must outlive the schema. The text may be
  * anything, and bad lines are skipped and counted. After parsing any thread may read.
  */
-#ifndef WEIR_EVENT_SCHEMA_H
-#define WEIR_EVENT_SCHEMA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -125,5 +124,3 @@ bool schema_call_bytes(const struct schema_fn *fn, const struct record *r, uint6
 
 /* The address or handle that the call allocated or freed. */
 bool schema_call_pointer(const struct schema_fn *fn, const struct record *r, uint64_t *ret_pointer);
-
-#endif

@@ -2,8 +2,7 @@
  * The tables of api/ as constant data: the schema for every trace, and the names of enumeration
  * values. api/lists.awk makes both at build time.
  */
-#ifndef WEIR_EVENT_SCHEMA_TEXT_H
-#define WEIR_EVENT_SCHEMA_TEXT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -17,5 +16,3 @@ struct enum_name {
 };
 extern const struct enum_name enum_names[]; /* sorted by type, then value */
 extern const unsigned enum_names_count;
-
-#endif

@@ -2,8 +2,7 @@
  * The groups of calls that `--stacks=` names. `weir record --stacks`, the injected library and the
  * manual use this one table. api/tables.awk (stack_group) gives each function its group.
  */
-#ifndef WEIR_EVENT_STACK_GROUP_H
-#define WEIR_EVENT_STACK_GROUP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,5 +26,3 @@ extern const struct stack_group_name stack_groups[]; /* by enum stack_group */
 /* "alloc,sync,sample:10,bytes:16K", with commas or plus signs between; without groups, or with
  * nothing, alloc and sync.  False when it is none. */
 bool stack_options_parse(const char *text, size_t n, struct stack_options *ret);
-
-#endif

@@ -7,8 +7,7 @@
  * last callee. GPU activities and ranges go to exporters that take them, as they stand in the file.
  * Exporters of activities also learn which call launched each.
  */
-#ifndef WEIR_EXPORT_EXPORT_H
-#define WEIR_EXPORT_EXPORT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -110,5 +109,3 @@ const char *export_string(struct export *x, uint32_t id);
 extern const struct exporter export_perfetto, export_chrome, export_csv, export_ndjson,
 	export_columns, export_sqlite, export_memory_viz, export_dataset, export_dataset_card,
 	export_otlp;
-
-#endif

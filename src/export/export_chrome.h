@@ -3,8 +3,7 @@
  * allocated bytes over time. export_chrome.c writes and chrome_index.c finds. Zeroed memory is an
  * empty index.
  */
-#ifndef WEIR_EXPORT_EXPORT_CHROME_H
-#define WEIR_EXPORT_EXPORT_CHROME_H
+#pragma once
 
 #include "base/array.h"
 #include "base/map.h"
@@ -67,5 +66,3 @@ void chrome_memory_finish(struct chrome_index *n);
 
 /* Whether the range is part of a backward pass. */
 bool chrome_is_backward(struct export *x, const struct chrome_range *g);
-
-#endif

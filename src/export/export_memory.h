@@ -2,8 +2,7 @@
  * The code that exporters of allocations share. Calls come chunk by chunk, but the formats need the
  * order of time and each free with its allocation. So 48 bytes an event are kept until the end.
  */
-#ifndef WEIR_EXPORT_EXPORT_MEMORY_H
-#define WEIR_EXPORT_EXPORT_MEMORY_H
+#pragma once
 
 #include "base/array.h"
 #include "export/export.h"
@@ -47,5 +46,3 @@ struct block_sink {
 	void *context;
 };
 int block_log_play(struct block_log *log, struct export *x, const struct block_sink *sink);
-
-#endif

@@ -2,8 +2,7 @@
  * Field numbers of Perfetto's messages (protos/perfetto/trace), named by message and field. Only
  * export_perfetto.c, perfetto_counters.c and perfetto_requests.c use them.
  */
-#ifndef WEIR_EXPORT_EXPORT_PERFETTO_H
-#define WEIR_EXPORT_EXPORT_PERFETTO_H
+#pragma once
 
 #include <stdint.h>
 
@@ -91,5 +90,3 @@ enum {
 	ANNOTATION_NAME = 10,
 	ANNOTATION_STRING_IID = 17
 };
-
-#endif

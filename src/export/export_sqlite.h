@@ -3,8 +3,7 @@
  * sqlite_nest.c nests calls and ranges, and sqlite_stacks.c writes call stacks. sqlite_nsight.c
  * makes the tables of Nsight Systems.
  */
-#ifndef WEIR_EXPORT_EXPORT_SQLITE_H
-#define WEIR_EXPORT_EXPORT_SQLITE_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stddef.h>
@@ -108,5 +107,3 @@ char *nsight_sql(uint32_t runtime, uint32_t driver);
 /* The name of a kernel alone, of "void ns::name<…>(…)": neither what it returns, nor namespaces,
  * nor arguments of any kind.  A part of the text. */
 const char *nsight_short_name(const char *demangled, size_t *ret_bytes);
-
-#endif

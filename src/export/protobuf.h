@@ -3,8 +3,7 @@
  * and type, then its value.  A message inside a message has its length in front: four bytes
  * are left for it, and given back when the message turns out short.  One owner thread.
  */
-#ifndef WEIR_EXPORT_PROTOBUF_H
-#define WEIR_EXPORT_PROTOBUF_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -98,5 +97,3 @@ static inline void proto_close(struct proto *p, size_t begin)
 	for (int i = 0; i < 4; i++)
 		length[i] = (uint8_t)((n >> (7 * i) & 0x7f) | (i < 3 ? 0x80 : 0));
 }
-
-#endif

@@ -7,8 +7,7 @@
  * Memory grows with the number of different stacks, ranges and links, not with that of calls. One
  * thread.
  */
-#ifndef WEIR_FLAME_FLAME_H
-#define WEIR_FLAME_FLAME_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -77,5 +76,3 @@ void flame_estimate(struct flame *f, const struct report *r);
 void flame_put_folded(const struct flame *f, FILE *out);
 void flame_put_speedscope(const struct flame *f, FILE *out);
 void flame_put_svg(const struct flame *f, FILE *out);
-
-#endif

@@ -5,8 +5,7 @@
  * Failures are -ENOMEM where memory does not suffice and -EIO for all else that the driver
  * refuses, with the function and the error's name.
  */
-#ifndef WEIR_GPU_CUDA_DEVICE_H
-#define WEIR_GPU_CUDA_DEVICE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -158,5 +157,3 @@ int gpu_budget_take(struct gpu *g, const struct gpu_space *s, size_t bytes, stru
 void gpu_budget_give(struct gpu *g, size_t bytes);
 /* The driver had no memory: another space leaves.  -ENOMEM: there is none. */
 int gpu_budget_make_room(struct gpu *g, const struct gpu_space *s, struct error *err);
-
-#endif

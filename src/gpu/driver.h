@@ -2,8 +2,7 @@
  * The functions of the CUDA driver that Weir itself calls, found by dlsym(), so that Weir starts
  * where there is no driver, and a recorder that is loaded before sees them.
  */
-#ifndef WEIR_GPU_DRIVER_H
-#define WEIR_GPU_DRIVER_H
+#pragma once
 
 #include "cuda_types.h"
 
@@ -75,5 +74,3 @@ struct gpu_driver {
 	GPU_FUNCTIONS(GPU_POINTER)
 #undef GPU_POINTER
 };
-
-#endif

@@ -6,8 +6,7 @@
  * the share of the analysed time (struct hints) that would be saved. Rules first look for evidence
  * against themselves. They are silent if the trace lacks what they need.
  */
-#ifndef WEIR_HINT_HINT_H
-#define WEIR_HINT_HINT_H
+#pragma once
 
 #include "base/json.h"
 #include "model/report.h"
@@ -109,5 +108,3 @@ void hints_print_text(const struct hints *h, FILE *out, unsigned rows, bool shor
 void hint_put_sentence(const struct hints *all, const struct hint *h, FILE *out);
 const char *hint_confidence_word(double confidence);
 void hint_put_window(const struct hints *h, FILE *out);
-
-#endif

@@ -2,8 +2,7 @@
  * The facts that the rules look at. These are GPU activities in the order of time, the calls of
  * launching threads, kernels by name and shape, and causes of idle gaps. Read-only once made.
  */
-#ifndef WEIR_HINT_HINT_FACTS_H
-#define WEIR_HINT_HINT_FACTS_H
+#pragma once
 
 #include "predict/gpu.h"
 #include "predict/occupancy.h"
@@ -183,5 +182,3 @@ static inline uint64_t hint_u64(double value)
 #define HINT_RULE(name)                                                                            \
 	void evaluate_##name(                                                                      \
 		const struct hint_facts *f, const struct hint_rule *rule, struct hints *to)
-
-#endif

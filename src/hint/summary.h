@@ -5,8 +5,7 @@
  *
  * Each sentence has at most 25 words, and a name counts as one. One owner thread.
  */
-#ifndef WEIR_HINT_SUMMARY_H
-#define WEIR_HINT_SUMMARY_H
+#pragma once
 
 #include "base/json.h"
 #include "model/report.h"
@@ -28,5 +27,3 @@ void summary_put_text(const struct summary *s, FILE *out);
 
 /* The key summary: an array of sentences. */
 void summary_put_json(const struct summary *s, struct json *j);
-
-#endif

@@ -3,8 +3,7 @@
  * of Nsight Systems, and tables of allocations. For any file, the result is a trace of the readable
  * part or an error sentence. One thread.
  */
-#ifndef WEIR_IMPORT_IMPORT_H
-#define WEIR_IMPORT_IMPORT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ int import_file(
 
 /* The same to a stream that can be sought. */
 int import_stream(const char *path, FILE *out, struct import_stats *ret_stats, struct error *err);
-
-#endif

@@ -2,8 +2,7 @@
  * Between reading Kineto's JSON (import_kineto.c) and making calls, activities and ranges of its
  * events (kineto_event.c, import_xla.c).  Internal to src/import.
  */
-#ifndef WEIR_IMPORT_IMPORT_KINETO_H
-#define WEIR_IMPORT_IMPORT_KINETO_H
+#pragma once
 
 #include "base/progress.h"
 #include "import/json_reader.h"
@@ -160,5 +159,3 @@ void xla_details(const char *text, struct gpu_activity *w);
 
 /* After the last event: gives processes and threads the names that metadata said. */
 void kineto_names(struct kineto *k);
-
-#endif

@@ -8,8 +8,7 @@
  * the address of their later free or a made-up one, blocks in the middle, and frees. So live memory
  * equals the allocator's own number at each event. Internal to src/import. Zeroed memory is empty.
  */
-#ifndef WEIR_IMPORT_IMPORT_MEMORY_H
-#define WEIR_IMPORT_IMPORT_MEMORY_H
+#pragma once
 
 #include "import/import_store.h"
 
@@ -66,5 +65,3 @@ void import_memory_event(struct memory_import *m, struct store *s, const struct 
 /* Puts all events, and what they tell of others, into the store.  0 or -errno. */
 int import_memory_finish(struct memory_import *m, struct store *s);
 void import_memory_fini(struct memory_import *m);
-
-#endif

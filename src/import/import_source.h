@@ -2,8 +2,7 @@
  * The importers that import.c calls, one a format. Each reads the file into the store and counts in
  * st what it left out. An error means that the file has another format, or that the machine failed.
  */
-#ifndef WEIR_IMPORT_IMPORT_SOURCE_H
-#define WEIR_IMPORT_IMPORT_SOURCE_H
+#pragma once
 
 #include "import/import.h"
 #include "import/import_store.h"
@@ -22,5 +21,3 @@ void import_sync_name(struct gpu_activity *w, const char *name);
 
 /* Times are kept below this, so that sums of two never overflow: 146 years. */
 #define IMPORT_TIME_MOST (1ll << 62)
-
-#endif

@@ -6,8 +6,7 @@
  * It takes about forty bytes a call, sixty a range, 130 a GPU activity, and each text once.
  * Internal to src/import.
  */
-#ifndef WEIR_IMPORT_IMPORT_STORE_H
-#define WEIR_IMPORT_IMPORT_STORE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -111,5 +110,3 @@ int store_declare(struct store *s, const char *line, uint16_t *ret_fn);
 
 /* Writes the trace from where out stands.  0 or -errno. */
 int store_write(struct store *s, FILE *out, uint64_t *ret_bytes);
-
-#endif

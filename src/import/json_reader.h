@@ -5,8 +5,7 @@
  *
  * Internal to src/import. One thread.
  */
-#ifndef WEIR_IMPORT_JSON_READER_H
-#define WEIR_IMPORT_JSON_READER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -71,5 +70,3 @@ bool json_copy_out(struct json_reader *r, enum json_token first, struct json_tex
 
 /* The number times 10^power, rounded; false when it is none or too large for the result. */
 bool json_number(const char *text, size_t bytes, int power, int64_t *ret_value);
-
-#endif

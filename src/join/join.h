@@ -17,8 +17,7 @@
  *
  * Pure: no I/O, no clock, memory from malloc alone. Any thread.
  */
-#ifndef WEIR_JOIN_JOIN_H
-#define WEIR_JOIN_JOIN_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -60,5 +59,3 @@ void join_sort(struct join_call *calls, size_t count);
  */
 int join_calls(const struct join_call *calls, size_t call_count,
 	const struct join_activity *activities, size_t activity_count, uint32_t *ret_call);
-
-#endif

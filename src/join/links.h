@@ -3,8 +3,7 @@
  * (chunks of kind links), these count. For processes with correlations and no links, as in
  * recordings with CUPTI, the calls are joined (join/join.h).
  */
-#ifndef WEIR_JOIN_LINKS_H
-#define WEIR_JOIN_LINKS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -56,5 +55,3 @@ const struct call_link *links_of(
 /* The link of a correlation, or NULL. */
 const struct call_link *links_find(
 	const struct links *l, uint32_t process, uint64_t correlation, size_t *hint);
-
-#endif

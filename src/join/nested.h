@@ -5,8 +5,7 @@
  * An array's elements begin with a struct nested, and the rest is their owner's. Functions take the
  * array and the size of its elements, and macros fill that in for an ARRAY.
  */
-#ifndef WEIR_JOIN_NESTED_H
-#define WEIR_JOIN_NESTED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -146,5 +145,3 @@ uint32_t owners_name(const struct owners *o, uint32_t at);
 
 /* Whether the name of an operator is a library's. */
 bool owner_is_library(uint16_t kind, const char *name);
-
-#endif

@@ -3,8 +3,7 @@
  * see a whole one; it belongs to its user alone, and a checksum finds damage.  A file that is
  * foreign, damaged or of another key counts as absent.  Any thread, any number of processes.
  */
-#ifndef WEIR_KERNELS_CACHE_H
-#define WEIR_KERNELS_CACHE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -18,5 +17,3 @@ bool cache_get(const char *folder, const char *key, struct buf *ret);
 
 /* A full disk or a folder that nobody may write to is no failure: the next one compiles again. */
 void cache_put(const char *folder, const char *key, const struct buf *content);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * Which kernel runs a convolution, and as which product: pure code, which needs no GPU.
  */
-#ifndef WEIR_KERNELS_CONV_H
-#define WEIR_KERNELS_CONV_H
+#pragma once
 
 #include "kernels/conv.cuh"
 #include "kernels/gemm.h"
@@ -46,5 +45,3 @@ void conv_sum_program(const struct weir_conv *what, struct buf *ret_name, struct
 size_t conv_sums_bytes(const struct weir_conv *what);
 
 double conv_flops(const struct weir_conv *what);
-
-#endif

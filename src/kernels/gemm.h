@@ -2,8 +2,7 @@
  * Which kernel runs a product, with which tile, and how long it will take: pure code, which needs
  * no GPU.
  */
-#ifndef WEIR_KERNELS_GEMM_H
-#define WEIR_KERNELS_GEMM_H
+#pragma once
 
 #include "kernels/rows.h"
 
@@ -67,5 +66,3 @@ double gemm_bytes(const struct weir_gemm *what); /* of A, B and D */
 
 /* "_bias_relu", and "" without one. */
 const char *gemm_epilogue_word(uint32_t epilogue);
-
-#endif

@@ -2,8 +2,7 @@
  * Plans of products share this with plans of convolutions: those keep the product that they are in
  * what.gemm.
  */
-#ifndef WEIR_KERNELS_GEMM_PLAN_H
-#define WEIR_KERNELS_GEMM_PLAN_H
+#pragma once
 
 #include "kernels/gemm.cuh"
 #include "kernels/plan.h"
@@ -29,5 +28,3 @@ int product_tile(const struct weir_plan *p, const struct weir_gemm_args *a, stru
 /* CUtensorMapDataType of the plan's elements, and what all its tensor maps have. */
 int product_map_type(const struct weir_plan *p);
 enum { MAP_SWIZZLE_128B = 3, MAP_PROMOTE_256B = 3 };
-
-#endif

@@ -2,8 +2,7 @@
  * The functions of the CUDA driver that the kernel library calls, found by dlsym() in the running
  * process: the context is the caller's.
  */
-#ifndef WEIR_KERNELS_KERNEL_DRIVER_H
-#define WEIR_KERNELS_KERNEL_DRIVER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -41,5 +40,3 @@ struct kernel_driver {
 	KERNEL_DRIVER_FUNCTIONS(KERNEL_DRIVER_POINTER)
 #undef KERNEL_DRIVER_POINTER
 };
-
-#endif

@@ -2,8 +2,7 @@
  * Times plans on the first GPU: graphs of launches over rotating buffers, so that no launch finds
  * its data in a cache, in rounds of which the median counts.
  */
-#ifndef WEIR_KERNELS_KERNEL_TIMES_H
-#define WEIR_KERNELS_KERNEL_TIMES_H
+#pragma once
 
 #include "kernels/plan.h"
 
@@ -20,5 +19,3 @@ void measure_close(struct measure *m); /* or NULL */
  * forwards and backwards by turns. */
 int measure_plans(struct measure *m, struct weir_plan *const *plans, size_t n, double *ret_ns,
 	struct error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* NVRTC, NVIDIA's compiler of CUDA C++, found at run time.  Any thread. */
-#ifndef WEIR_KERNELS_NVRTC_H
-#define WEIR_KERNELS_NVRTC_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/error.h"
@@ -22,5 +21,3 @@ int nvrtc_compile(const struct nvrtc *n, const char *text, const char *arch, str
 
 /* A number that changes with the device sources. */
 uint64_t nvrtc_sources(void);
-
-#endif

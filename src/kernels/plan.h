@@ -4,8 +4,7 @@
  *
  * Failures are numbers of enum weir_kernels_status, with a sentence in a struct error.
  */
-#ifndef WEIR_KERNELS_PLAN_H
-#define WEIR_KERNELS_PLAN_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -96,5 +95,3 @@ void plan_finish(struct weir_plan *p, struct weir_kernels *k);
 /* The line about a plan: from is where its kernel came from, why is what follows behind it. */
 void plan_describe(struct weir_plan *p, const char *name, const char *from,
 	const struct launch *launch, double predicted_ns, const char *why);
-
-#endif

@@ -2,8 +2,7 @@
  * Which kernel runs an operation on rows, with which geometry, and how long it will take: pure
  * code, which needs no GPU.
  */
-#ifndef WEIR_KERNELS_ROWS_H
-#define WEIR_KERNELS_ROWS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -62,5 +61,3 @@ const char *rows_operation_word(uint32_t operation); /* "layer-norm" */
 /* By these words. */
 bool kernel_find_type(const char *word, uint32_t *ret);
 bool rows_find_operation(const char *word, uint32_t *ret);
-
-#endif

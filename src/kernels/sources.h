@@ -1,6 +1,5 @@
 /* The device sources and the built-in kernels as text: embed.awk makes them. */
-#ifndef WEIR_KERNELS_SOURCES_H
-#define WEIR_KERNELS_SOURCES_H
+#pragma once
 
 #define KERNEL_SOURCES_MOST 16
 
@@ -10,5 +9,3 @@ struct kernel_source {
 
 extern const struct kernel_source kernel_sources[]; /* ends with a NULL */
 extern const char kernel_builtin[];                 /* PTX of all plain kernels */
-
-#endif

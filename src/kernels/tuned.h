@@ -1,7 +1,6 @@
 /* Which kernel was measured to be the fastest for a shape: in the cache, by device and description.
  */
-#ifndef WEIR_KERNELS_TUNED_H
-#define WEIR_KERNELS_TUNED_H
+#pragma once
 
 #include "kernels/plan.h"
 
@@ -15,5 +14,3 @@ void tuned_put(const struct weir_kernels *k, const char *what, const char *name)
 void rows_describe(const struct weir_rows *what, struct buf *ret);
 void gemm_describe(const struct weir_gemm *what, struct buf *ret);
 void conv_describe(const struct weir_conv *what, struct buf *ret);
-
-#endif

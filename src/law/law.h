@@ -23,8 +23,7 @@
  * of their own. The memory system is not modelled, so kernels that share no SM do not slow each
  * other down.
  */
-#ifndef WEIR_LAW_LAW_H
-#define WEIR_LAW_LAW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -142,5 +141,3 @@ enum { LAW_UNIT_BITS = 12 };
 struct law_totals law_totals(const struct law *law);
 /* Whether the state holds together: for tests, slow.  NULL, or what is broken. */
 const char *law_check(const struct law *law);
-
-#endif

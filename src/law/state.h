@@ -11,8 +11,7 @@
  * A field begins as one set. A kernel that reaches only some of its SMs splits the set, and equal
  * sets merge again. Lists are indices with NONE at their end.
  */
-#ifndef WEIR_LAW_STATE_H
-#define WEIR_LAW_STATE_H
+#pragma once
 
 #include "law/law.h"
 
@@ -146,5 +145,3 @@ uint64_t turn_next(const struct law *law);
 /* The field whose blocks run now, or NULL. */
 struct field *turn_field(struct law *law);
 void turn_drop(struct law *law, unsigned client);
-
-#endif

@@ -2,8 +2,7 @@
  * Divides the time of a recording into equal intervals and computes the covered part of each. Times
  * are nanoseconds since the first interval began. Pure.
  */
-#ifndef WEIR_LIST_BUSY_H
-#define WEIR_LIST_BUSY_H
+#pragma once
 
 #include <stdint.h>
 
@@ -20,5 +19,3 @@ void busy_spread(uint64_t ns[BUSY_POINTS], uint64_t wall_ns, uint64_t from, uint
 
 /* How long any device was busy in each interval: without the idle gaps that the analysis found. */
 void busy_fill(const struct report *r, uint64_t ns[BUSY_POINTS]);
-
-#endif

@@ -2,8 +2,7 @@
  * The GPU activities of a trace with their owners, which several lists share. Internal to src/list.
  * One thread.
  */
-#ifndef WEIR_LIST_DEVICE_EVENTS_H
-#define WEIR_LIST_DEVICE_EVENTS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -27,5 +26,3 @@ struct events {
 /* 0 or -errno; events_fini() either way. */
 int events_read(const struct report *r, struct events *ret_events);
 void events_fini(struct events *events);
-
-#endif

@@ -2,8 +2,7 @@
  * Lists that somebody asks for: their sections read the events of the trace again, since a report
  * keeps sums alone.
  */
-#ifndef WEIR_LIST_LISTS_H
-#define WEIR_LIST_LISTS_H
+#pragma once
 
 #include "section/section.h"
 
@@ -15,5 +14,3 @@ extern const struct section section_gpu_trace, section_launch_gaps, section_kern
 
 /* A kernel's purpose by its demangled name: a family of api/family.tbl, or "collective". */
 const char *list_kernel_family(const char *name);
-
-#endif

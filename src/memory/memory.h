@@ -6,8 +6,7 @@
  * memory_fill() replays both in the order of time. Sizes are those requested, without the driver's
  * additions. One owner thread.
  */
-#ifndef WEIR_MEMORY_MEMORY_H
-#define WEIR_MEMORY_MEMORY_H
+#pragma once
 
 #include "base/map.h"
 #include "model/memory_op.h"
@@ -358,5 +357,3 @@ struct refusals {
 
 /* 0 or -errno; what was found until then is there. */
 int memory_refusals(const struct report *r, struct refusals *ret);
-
-#endif

@@ -7,8 +7,7 @@
  * Library calls have their own form (docs/reference/trace-format.md). Pure, and the text may be
  * anything. Nothing is guessed, so unknown stays unknown.
  */
-#ifndef WEIR_MODEL_COST_H
-#define WEIR_MODEL_COST_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -58,5 +57,3 @@ struct cost_table {
  * names, or NULL, and told apart by where they are. */
 void cost_table_find(struct cost_table *t, const char *name, const char *args, uint32_t *ret_cost);
 void cost_table_fini(struct cost_table *t);
-
-#endif

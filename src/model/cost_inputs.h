@@ -2,8 +2,7 @@
  * Parses an operator's arguments: shapes, strides, types and numbers. Internal to src/model, for
  * cost.c. Pure, and the text may be anything.
  */
-#ifndef WEIR_MODEL_COST_INPUTS_H
-#define WEIR_MODEL_COST_INPUTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,5 +50,3 @@ struct element cost_element_of(const char *word, size_t n);
 
 /* All of a range's arguments; false when they tell of no inputs. */
 bool cost_read_inputs(const char *args, struct inputs *in);
-
-#endif

@@ -1,6 +1,5 @@
 /* Kernel names as people write them. */
-#ifndef WEIR_MODEL_DEMANGLE_H
-#define WEIR_MODEL_DEMANGLE_H
+#pragma once
 
 #include "trace/meta.h"
 
@@ -19,5 +18,3 @@ void demangled_fini(struct demangled *d); /* also when zeroed */
 
 /* `otherwise` for META_NONE. */
 const char *demangled_name(struct demangled *d, uint32_t name, const char *otherwise);
-
-#endif

@@ -2,8 +2,7 @@
  * The declarations that device.c and device_cost.c share while activities are joined to calls and
  * ranges.
  */
-#ifndef WEIR_MODEL_DEVICE_JOIN_H
-#define WEIR_MODEL_DEVICE_JOIN_H
+#pragma once
 
 #include "predict/predict.h"
 #include "model/cost.h"
@@ -102,5 +101,3 @@ static inline bool is_namesake(const struct joiner *j, const struct span *a, con
 	return a->row == b->row ||
 	       (rows[a->row].kind == rows[b->row].kind && rows[a->row].name == rows[b->row].name);
 }
-
-#endif

@@ -5,8 +5,7 @@
  * An activity belongs to the call with its correlation, and the call to the innermost range around
  * it on its thread. Without a call the activity may name a range itself.
  */
-#ifndef WEIR_MODEL_DEVICE_TIME_H
-#define WEIR_MODEL_DEVICE_TIME_H
+#pragma once
 
 #include "base/map.h"
 #include "model/report.h"
@@ -18,5 +17,3 @@ void device_fini(struct report *r);
 /* Between device.c and device_rows.c.  The slot of a name of one kind of activity. */
 uint32_t *device_text_slot(struct map *m, const char *text, uint16_t kind);
 int device_make_rows(struct report *r);
-
-#endif

@@ -3,8 +3,7 @@
  * whoever wants one list of a trace pays for that list alone.  src/report/report_make.c has their
  * table: what each needs, who makes it, who frees it.
  */
-#ifndef WEIR_MODEL_FACET_H
-#define WEIR_MODEL_FACET_H
+#pragma once
 
 #include <stdint.h>
 
@@ -38,5 +37,3 @@ enum facet {
 #define FACETS_TALLIED                                                                             \
 	(FACET(CALLS) | FACET(CALL_TIMES) | FACET(KERNELS) | FACET(WAITS) | FACET(THREADS) |       \
 		FACET(STREAMS) | FACET(MEMORY) | FACET(PREDICTION))
-
-#endif

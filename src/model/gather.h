@@ -2,8 +2,7 @@
  * Counts all calls of a trace with several threads, each in its own struct tally, of which the
  * first becomes the sum. One owner thread. The content belongs to it until tallies_fini().
  */
-#ifndef WEIR_MODEL_GATHER_H
-#define WEIR_MODEL_GATHER_H
+#pragma once
 
 #include "model/tally.h"
 
@@ -26,5 +25,3 @@ struct tally *tallies_sum(const struct tallies *t);
 
 /* The allocations that each has seen, which remain its own; how many lists. */
 unsigned tallies_memory(const struct tallies *t, struct memory_list lists[static MEMORY_LISTS]);
-
-#endif

@@ -1,6 +1,5 @@
 /* The calls of a trace that give work to a device or wait for it: for who plays them again. */
-#ifndef WEIR_MODEL_GPU_CALLS_H
-#define WEIR_MODEL_GPU_CALLS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ struct gpu_calls {
 /* If calls were made inside others, only the inner ones.  0 or -errno; damaged chunks are passed
  * over. */
 int gpu_calls_load(const struct trace *t, struct gpu_calls *ret_calls);
-
-#endif

@@ -3,8 +3,7 @@
  * median and highest values, and the phases with a low SM clock under load. If the recording names
  * its GPUs, others are left out.
  */
-#ifndef WEIR_MODEL_GPU_STATE_H
-#define WEIR_MODEL_GPU_STATE_H
+#pragma once
 
 #include "base/array.h"
 #include "event/format.h"
@@ -75,5 +74,3 @@ struct gpu_states {
 /* 0 or -errno.  m: what names the GPUs that were used, or NULL. */
 int gpu_states_load(const struct trace *t, const struct meta *m, struct gpu_states *ret);
 void gpu_states_fini(struct gpu_states *s);
-
-#endif

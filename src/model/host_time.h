@@ -5,8 +5,7 @@
  * Nested calls do not count. A gap of less than HOST_GAP_NS between two calls counts as launching,
  * because a framework needs it between launches.
  */
-#ifndef WEIR_MODEL_HOST_TIME_H
-#define WEIR_MODEL_HOST_TIME_H
+#pragma once
 
 #include "base/array.h"
 #include "base/map.h"
@@ -54,5 +53,3 @@ void host_time_split(
 
 /* The thread's state at that time. */
 enum host_state host_time_state(const struct host_time *h, uint32_t thread, uint64_t ns);
-
-#endif

@@ -2,8 +2,7 @@
  * The effects of calls on memory: allocations, frees and virtual memory calls. A report's workers
  * note them, and src/memory replays them in the order of time.
  */
-#ifndef WEIR_MODEL_MEMORY_OP_H
-#define WEIR_MODEL_MEMORY_OP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -111,5 +110,3 @@ bool memory_reserved_note(
 /* False when the record does not hold what it should. */
 bool memory_vmm_op(
 	const struct schema_fn *fn, uint8_t role, const struct record *r, struct vmm_op *ret_op);
-
-#endif

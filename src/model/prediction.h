@@ -2,8 +2,7 @@
  * Compares the times predicted at launches with those on the devices, by predictor and by kernel.
  * Internal to src/model.
  */
-#ifndef WEIR_MODEL_PREDICTION_H
-#define WEIR_MODEL_PREDICTION_H
+#pragma once
 
 #include "model/report.h"
 
@@ -35,5 +34,3 @@ struct prediction {
 /* r->prediction, when r->predicted launches say so.  0 or -errno. */
 int prediction_fill(struct report *r);
 void prediction_free(struct prediction *p);
-
-#endif

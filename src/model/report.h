@@ -5,8 +5,7 @@
  * merged and sorted. Durations stay in ticks (`_ticks`) until they are printed. Memory grows with
  * the number of different things and of allocations, not with calls.
  */
-#ifndef WEIR_MODEL_REPORT_H
-#define WEIR_MODEL_REPORT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -504,5 +503,3 @@ struct fn_name {
 	char text[32];
 };
 const char *report_fn_name(const struct report *r, uint32_t id, struct fn_name *room);
-
-#endif

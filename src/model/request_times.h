@@ -5,8 +5,7 @@
  *
  * The time of a request is cut into parts that add up to it.  The longest part is its cause.
  */
-#ifndef WEIR_MODEL_REQUEST_TIMES_H
-#define WEIR_MODEL_REQUEST_TIMES_H
+#pragma once
 
 #include "base/array.h"
 #include "join/links.h"
@@ -100,5 +99,3 @@ void request_behind(const struct requests *r, const struct request_row *q, struc
 void requests_beside(const struct requests *r, uint64_t from, uint64_t to, uint32_t not,
 	void (*take)(void *context, const struct batch_activity *a, uint64_t from, uint64_t to),
 	void *context);
-
-#endif

@@ -6,8 +6,7 @@
  * two small shares mean latency. Otherwise times and shapes show launch and latency, and the name
  * shows what is usual for the family. Each result states its basis.
  */
-#ifndef WEIR_MODEL_ROOFLINE_H
-#define WEIR_MODEL_ROOFLINE_H
+#pragma once
 
 #include "base/json.h"
 #include "base/table.h"
@@ -37,5 +36,3 @@ void roofline_put_unknown(FILE *out, const struct report *r);
 
 /* The share of the maker's peak, while flops_share is of what was measured; 0: not known. */
 double roofline_peak_share(const struct gpu *g, const struct roofline *l);
-
-#endif

@@ -6,8 +6,7 @@
  * kernel is contended if another was resident on the device at the same moment. Samples come in the
  * order of their begin. Memory grows with their number.
  */
-#ifndef WEIR_MODEL_SAMPLES_H
-#define WEIR_MODEL_SAMPLES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -57,5 +56,3 @@ struct launch_samples {
 int launch_samples_load(const struct trace *t, const struct meta *m,
 	struct launch_samples *ret_samples, struct error *err);
 void launch_samples_fini(struct launch_samples *s);
-
-#endif

@@ -5,8 +5,7 @@
  * p is the two-sided probability of a difference at least as large without a real one, or NAN if
  * the numbers cannot tell.
  */
-#ifndef WEIR_MODEL_STATISTIC_H
-#define WEIR_MODEL_STATISTIC_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -76,5 +75,3 @@ double stat_noise_p(double difference, double noise);
 /* Half the width of the 95 % interval of the total of so many runs, of which h has some, drawn by
  * chance; NAN when there are fewer than two. */
 double stat_estimate_error(const struct hist *h, double runs);
-
-#endif

@@ -2,8 +2,7 @@
  * One worker's counts: filled record by record, merged when all chunks are done.  Internal to
  * src/model and src/memory.
  */
-#ifndef WEIR_MODEL_TALLY_H
-#define WEIR_MODEL_TALLY_H
+#pragma once
 
 #include "base/map.h"
 #include "model/facet.h"
@@ -88,5 +87,3 @@ void tally_shape(struct tally *t, uint64_t kernel, const struct launch_shape *sh
  * come, so that what calls say and what the device says agree. */
 void tally_common(struct launch_shape *common, uint64_t *most, const struct launch_shape *shape,
 	uint64_t count);
-
-#endif

@@ -7,8 +7,7 @@
  * (host_time.h). After that the activity was queued. The report and the rules of hints
  * (hint_idle.c) share this answer.
  */
-#ifndef WEIR_MODEL_TIMELINE_H
-#define WEIR_MODEL_TIMELINE_H
+#pragma once
 
 #include "base/map.h"
 #include "model/report.h"
@@ -19,5 +18,3 @@
 int timeline_fill(
 	struct report *r, struct timeline *t, const struct map *threads, size_t thread_count);
 void timeline_fini(struct timeline *t);
-
-#endif

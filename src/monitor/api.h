@@ -10,8 +10,7 @@
  *
  * The value of a PUT stands in a JSON body or behind a question mark.
  */
-#ifndef WEIR_MONITOR_API_H
-#define WEIR_MONITOR_API_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,5 +50,3 @@ struct api {
 
 /* a is filled in whatever happens. */
 void api_ask(const struct api *api, const struct api_request *r, struct api_answer *a);
-
-#endif

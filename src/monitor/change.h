@@ -1,6 +1,5 @@
 /* Changes that weir monitor makes for who may ask for them: what weir sched and weir ctl do. */
-#ifndef WEIR_MONITOR_CHANGE_H
-#define WEIR_MONITOR_CHANGE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -18,5 +17,3 @@
 int change_class(struct share_file *f, uint32_t pid, const char *class, struct error *err);
 int change_policy(struct share_file *f, const char *policy, struct error *err);
 int change_recording(uint32_t pid, const char *to, struct error *err);
-
-#endif

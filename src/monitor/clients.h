@@ -3,8 +3,7 @@
  * answered. Without that limit a slow sender could hold one for ever, because libmicrohttpd bounds
  * only silence. A thread of its own cuts late ones, and any thread may call.
  */
-#ifndef WEIR_MONITOR_CLIENTS_H
-#define WEIR_MONITOR_CLIENTS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -24,5 +23,3 @@ void client_answered(struct clients *all, struct client *c);
 
 /* Before its descriptor is closed. */
 void client_end(struct clients *all, struct client *c);
-
-#endif

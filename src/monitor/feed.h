@@ -2,8 +2,7 @@
  * Feeds durations to the detector of slowdowns (regress.h): kernels of current recordings with
  * --gpu, and requests of programs that share a GPU. One owner thread.
  */
-#ifndef WEIR_MONITOR_FEED_H
-#define WEIR_MONITOR_FEED_H
+#pragma once
 
 #include <stdint.h>
 
@@ -42,5 +41,3 @@ void feed_put_alarm(struct json *j, const struct regress_series *s, uint64_t now
 /* The watched series and the alarms, into the object that is open; of one program, or NULL: of all.
  * */
 void feed_put_json(struct json *j, const struct feed *feed, const char *program, uint64_t now_ns);
-
-#endif

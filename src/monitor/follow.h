@@ -6,8 +6,7 @@
  * forgotten. Everything before the first look is skipped, because rates do not need it, except
  * names. The content of the file is never trusted. One owner thread.
  */
-#ifndef WEIR_MONITOR_FOLLOW_H
-#define WEIR_MONITOR_FOLLOW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -60,5 +59,3 @@ const struct follow_process *follow_find(const struct follow *f, uint32_t pid);
 /* Memory that it takes, and chunks that it looks at: for tests. */
 size_t follow_bytes(const struct follow *f);
 size_t follow_places(const struct follow *f);
-
-#endif

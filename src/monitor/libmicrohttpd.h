@@ -1,6 +1,5 @@
 /* The functions of libmicrohttpd that are used, looked up when a server is started. */
-#ifndef WEIR_MONITOR_LIBMICROHTTPD_H
-#define WEIR_MONITOR_LIBMICROHTTPD_H
+#pragma once
 
 #include <microhttpd.h>
 
@@ -19,5 +18,3 @@ struct libmicrohttpd {
 	LIBMICROHTTPD_FUNCTIONS(MEMBER)
 #undef MEMBER
 };
-
-#endif

@@ -3,8 +3,7 @@
  * units are base units, and shares are from 0 to 1. A scrape has at most PROMETHEUS_PROGRAMS
  * programs, and weir_programs_left_out counts the rest.
  */
-#ifndef WEIR_MONITOR_PROMETHEUS_H
-#define WEIR_MONITOR_PROMETHEUS_H
+#pragma once
 
 #include <stdio.h>
 
@@ -17,5 +16,3 @@
 
 /* Errors show in ferror() of the stream. */
 void prometheus_put(FILE *out, const struct watch *w, const char *version);
-
-#endif

@@ -2,8 +2,7 @@
  * The rank-sum test of Mann and Whitney (1947): whether one set of values tends to be above
  * another, whatever their distribution.  Pure.
  */
-#ifndef WEIR_MONITOR_RANK_H
-#define WEIR_MONITOR_RANK_H
+#pragma once
 
 #include <stddef.h>
 
@@ -22,5 +21,3 @@ float rank_quantile(const float *sorted, size_t n, double q);
  * not overlap is larger than the exact one, so cautious.  Both sorted.  1 without values.
  */
 double rank_p(const float *below, size_t n, const float *above, size_t m);
-
-#endif

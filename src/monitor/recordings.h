@@ -7,8 +7,7 @@
  * to one part in RECORDINGS_LISTING of a processor's time. A new program among a thousand is then
  * seen some seconds later.
  */
-#ifndef WEIR_MONITOR_RECORDINGS_H
-#define WEIR_MONITOR_RECORDINGS_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -69,5 +68,3 @@ const struct trace_header *recording_header(const struct recording *r);
 /* The path of the trace that the process of this number writes: 0, -ESRCH: no such process; -EPERM:
  * it is another user's; -ENOENT: it is not recorded. */
 int recordings_find(uint32_t pid, char ret_path[PATH_MAX]);
-
-#endif

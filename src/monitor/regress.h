@@ -27,8 +27,7 @@
  * normal. Slower rises show against the anchor, the mean of the first day's windows, with which
  * each day's mean is compared. One owner thread.
  */
-#ifndef WEIR_MONITOR_REGRESS_H
-#define WEIR_MONITOR_REGRESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -147,5 +146,3 @@ const struct regress_series *regress_news(struct regress *r);
 int regress_save(const struct regress *r, void **ret_data, size_t *ret_bytes);
 int regress_load(
 	struct regress *r, const void *data, size_t bytes, uint64_t now_ns, struct error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* Internal to regress.c: one series, and the form in which series are kept.  Pure. */
-#ifndef WEIR_MONITOR_REGRESS_SERIES_H
-#define WEIR_MONITOR_REGRESS_SERIES_H
+#pragma once
 
 #include "monitor/regress.h"
 
@@ -15,5 +14,3 @@ void series_accept(struct regress_series *s);
 int saved_put(const struct regress_series *v, size_t n, void **ret_data, size_t *ret_bytes);
 int saved_check(const void *data, size_t bytes, uint32_t *ret_count, struct error *err);
 void saved_get(const void *data, uint32_t i, struct regress_series *ret);
-
-#endif

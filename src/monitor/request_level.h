@@ -1,6 +1,5 @@
 /* How long the requests took that ended between two looks at a program's slot.  Pure. */
-#ifndef WEIR_MONITOR_REQUEST_LEVEL_H
-#define WEIR_MONITOR_REQUEST_LEVEL_H
+#pragma once
 
 #include <stdint.h>
 
@@ -13,5 +12,3 @@
  */
 uint64_t request_level(const uint32_t before[SHARE_BUCKETS], const uint32_t now[SHARE_BUCKETS],
 	uint64_t sum_ns, uint32_t *ret_count);
-
-#endif

@@ -6,8 +6,7 @@
  * idle or many clients hold only their connection, for SERVER_PATIENCE_S a request. Clients of one
  * address cannot hold all connections.
  */
-#ifndef WEIR_MONITOR_SERVER_H
-#define WEIR_MONITOR_SERVER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -42,5 +41,3 @@ int server_start(const struct server_config *c, struct server **ret_s, unsigned 
 int server_look(struct server *s);
 
 void server_stop(struct server *s);
-
-#endif

@@ -3,8 +3,7 @@
  * where programs find each other, and is asked over HTTP. All are asked at once, and one that does
  * not answer delays a look by SERVERS_WAIT_MS at most. Their answers are not trusted. One thread.
  */
-#ifndef WEIR_MONITOR_SERVERS_H
-#define WEIR_MONITOR_SERVERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,5 +41,3 @@ void servers_look(struct servers *s);
 void servers_fini(struct servers *s);
 /* The array `models`, into the object that is open. */
 void servers_put_json(struct json *j, const struct servers *s);
-
-#endif

@@ -5,8 +5,7 @@
  * watch_look() makes the view anew, with rates since the look before. JSON leaves out unknown
  * values, and text has "-" for them: has_rates and has_busy say. One owner thread.
  */
-#ifndef WEIR_MONITOR_WATCH_H
-#define WEIR_MONITOR_WATCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -100,5 +99,3 @@ void watch_uuid(const uint8_t uuid[16], char ret[WATCH_UUID]);
 
 /* The keys of the view, into the object that is open. */
 void watch_put_json(struct json *j, const struct watch *w);
-
-#endif

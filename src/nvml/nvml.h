@@ -8,8 +8,7 @@
  * NVML measures PCIe's throughput during the call, so a sample may take 50 ms a GPU. NVML_QUICK
  * leaves that out.
  */
-#ifndef WEIR_NVML_NVML_H
-#define WEIR_NVML_NVML_H
+#pragma once
 
 #include <stdint.h>
 
@@ -31,5 +30,3 @@ enum nvml_how { NVML_ALL, NVML_QUICK };
 
 /* The state of a GPU now; ret->valid is 0 when it says nothing. */
 void nvml_sample(const struct nvml *n, unsigned gpu, enum nvml_how how, struct gpu_sample *ret);
-
-#endif

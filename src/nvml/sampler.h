@@ -5,8 +5,7 @@
  *
  * After each SAMPLES_DOUBLE samples the interval doubles, which limits long recordings.
  */
-#ifndef WEIR_NVML_SAMPLER_H
-#define WEIR_NVML_SAMPLER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,5 +22,3 @@ int sampler_start(
 
 /* Ends the thread and closes its chunk; may be NULL. */
 void sampler_stop(struct sampler *s);
-
-#endif

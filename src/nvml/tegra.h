@@ -4,8 +4,7 @@
  *
  * Their meaning is read from NVIDIA's documents and from other programs. No board has tried it.
  */
-#ifndef WEIR_NVML_TEGRA_H
-#define WEIR_NVML_TEGRA_H
+#pragma once
 
 #include "event/format.h"
 
@@ -22,5 +21,3 @@ int tegra_find(const char *root, struct tegra *ret);
 
 /* Utilisation, temperature, clock and the machine's memory, in place of what the sample has. */
 void tegra_sample(const struct tegra *t, struct gpu_sample *s);
-
-#endif

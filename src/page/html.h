@@ -5,8 +5,7 @@
  *
  * Two recordings can share a page. The second is `other` of the first, with the differences.
  */
-#ifndef WEIR_PAGE_HTML_H
-#define WEIR_PAGE_HTML_H
+#pragma once
 
 #include <stdio.h>
 
@@ -47,5 +46,3 @@ int html_put(const struct html *h, FILE *out);
 
 /* The data alone: one JSON object. */
 int html_put_data(const struct html *h, FILE *out);
-
-#endif

@@ -8,8 +8,7 @@
  *
  * Memory grows with the requested items, ranges and links, not with calls. One owner thread.
  */
-#ifndef WEIR_PAGE_LAYOUT_H
-#define WEIR_PAGE_LAYOUT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -106,5 +105,3 @@ void layout_coarsen(struct layout *t, size_t most);
 int layout_read(struct layout *t, const struct report *r);
 
 const char *lane_kind_name(unsigned kind);
-
-#endif

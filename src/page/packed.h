@@ -2,8 +2,7 @@
  * Bytes for a page: varints (LEB128) in base64, plain or deflated. Zeroed memory is empty. A lack
  * of memory shows when they are written.
  */
-#ifndef WEIR_PAGE_PACKED_H
-#define WEIR_PAGE_PACKED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ void packed_put(struct packed *from, FILE *out);
 void packed_put_deflated(struct packed *from, FILE *out);
 
 void packed_fini(struct packed *p);
-
-#endif

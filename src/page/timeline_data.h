@@ -11,8 +11,7 @@
  *	  the lengths of seven columns (gap, length, name, count, busy, detail,
  *	  link), then these, of the same numbers without parts
  */
-#ifndef WEIR_PAGE_TIMELINE_DATA_H
-#define WEIR_PAGE_TIMELINE_DATA_H
+#pragma once
 
 #include <stdio.h>
 
@@ -38,5 +37,3 @@ void timeline_put(const struct report *r, const struct layout *t, struct timelin
 	uint64_t fine_items, uint64_t fine_bin_ns, FILE *out);
 
 void timeline_numbers_fini(struct timeline_numbers *n);
-
-#endif

@@ -2,8 +2,7 @@
  * The data that the search for the path shares: the threads with their known activity, and the
  * dependencies. Internal to src/path.
  */
-#ifndef WEIR_PATH_CAUSES_H
-#define WEIR_PATH_CAUSES_H
+#pragma once
 
 #include "path/path.h"
 
@@ -140,5 +139,3 @@ uint32_t host_ended_by(const struct host *h, uint64_t ns);
 /* How much of the time from the first activity's start to the last one's end a host that takes no
  * time saves. */
 void host_replay(const struct host *h, uint64_t *ret_saved_ns);
-
-#endif

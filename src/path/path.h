@@ -12,8 +12,7 @@
  * One owner thread, and memory from malloc alone. Internal to src/model, apart from the names of
  * parts.
  */
-#ifndef WEIR_PATH_PATH_H
-#define WEIR_PATH_PATH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -104,5 +103,3 @@ struct path {
  * case. */
 int path_find(const struct path_input *in, struct path *ret_path);
 void path_fini(struct path *p);
-
-#endif

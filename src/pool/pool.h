@@ -40,8 +40,7 @@
  * The state has no pointers, so it can lie in any mapping and be copied. One caller at a time.
  * Several may read pool_find() and the counters while nobody changes anything.
  */
-#ifndef WEIR_POOL_POOL_H
-#define WEIR_POOL_POOL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -175,5 +174,3 @@ static inline uint64_t pool_slot_address(const struct pool *p, uint32_t slot)
 /* Whether the state is what it should be, by looking at all of it: what is wrong, or NULL.  For
  * tests. */
 const char *pool_check(const struct pool *p);
-
-#endif

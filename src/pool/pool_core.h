@@ -8,8 +8,7 @@
  *
  * Records are numbered from 1. Record 0 is none and stays zero, so a tree's end has no room.
  */
-#ifndef WEIR_POOL_POOL_CORE_H
-#define WEIR_POOL_POOL_CORE_H
+#pragma once
 
 #include "pool/pool.h"
 
@@ -85,5 +84,3 @@ uint32_t pool_block_around(const struct pool *p, uint32_t grain); /* which begin
 void pool_slots_enter(struct pool *p, struct pool_place *at);
 void pool_slots_leave(struct pool *p, uint32_t start, uint32_t size, uint32_t tag);
 void pool_slots_settle(struct pool *p);
-
-#endif

@@ -2,8 +2,7 @@
  * log2 and exp2 to seven digits without libm: the hook links none, and launches should not wait
  * for it.  The same on every machine, so that a model sees in use what it saw in training.
  */
-#ifndef WEIR_PREDICT_APPROX_H
-#define WEIR_PREDICT_APPROX_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ static inline float approx_exp2(float x)
 	memcpy(&scale, &bits, sizeof scale);
 	return whole > 127 ? p * scale * 2 : p * scale;
 }
-
-#endif

@@ -2,8 +2,7 @@
  * The features of a launch for learned models: numbers of similar size, mostly logarithms. The list
  * is the schema of a model file, and a model with another list is refused.
  */
-#ifndef WEIR_PREDICT_FEATURE_H
-#define WEIR_PREDICT_FEATURE_H
+#pragma once
 
 #include "predict/predictor.h"
 
@@ -68,5 +67,3 @@ const char *feature_what(enum feature f);
 
 /* A hash of names and meanings, for model files. */
 uint64_t feature_schema(void);
-
-#endif

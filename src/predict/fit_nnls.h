@@ -2,8 +2,7 @@
  * Least squares with non-negative coefficients, since times do not shrink with work. It solves the
  * normal equations for a few terms (Lawson and Hanson 1974, chapter 23, and Bro and De Jong 1997).
  */
-#ifndef WEIR_PREDICT_FIT_NNLS_H
-#define WEIR_PREDICT_FIT_NNLS_H
+#pragma once
 
 #define NNLS_TERMS 10
 
@@ -22,5 +21,3 @@ void normal_less(struct normal *n, const struct normal *part);
 /* The weights x >= 0 that bring |A x - b| to its least, with a ridge of 1e-5 of the diagonal
  * against terms that cannot be distinguished.  A term that is always 0 gets the weight 0. */
 void normal_solve(const struct normal *n, double ret_x[static NNLS_TERMS]);
-
-#endif

@@ -3,8 +3,7 @@
  * and roots of sizes are sums there. A small term on the diagonal gives sizes that did not vary no
  * weight, and everything is pure.
  */
-#ifndef WEIR_PREDICT_FIT_POWER_H
-#define WEIR_PREDICT_FIT_POWER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,5 +22,3 @@ void power_add(struct power_sums *sums, const float terms[static POWER_TERMS], f
  * the others, it takes to move a weight half of the way: what is added to the diagonal. */
 void power_solve(
 	const struct power_sums *sums, double ridge, float ret_weights[static POWER_TERMS]);
-
-#endif

@@ -1,6 +1,5 @@
 /* A kernel's own model: fitted to the shapes of its slot, and evaluated.  See predictor_shape.c. */
-#ifndef WEIR_PREDICT_FIT_SHAPE_H
-#define WEIR_PREDICT_FIT_SHAPE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -21,5 +20,3 @@ bool fit_predict(const struct shape_fit *fit, const struct kernel_slot *slot, ui
 
 /* An argument as a number of things; 0 for what can hardly be one. */
 float shape_scalar(uint64_t arg);
-
-#endif

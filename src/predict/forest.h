@@ -11,8 +11,7 @@
  * threshold) and 2i+1. Leaves are numbered from the left. The answer is the bias plus one leaf of
  * each tree.
  */
-#ifndef WEIR_PREDICT_FOREST_H
-#define WEIR_PREDICT_FOREST_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -46,5 +45,3 @@ float forest_ask(const struct forest *f, const float *features);
 /* The fault of a block of `bytes` bytes, or NULL: then forest_ask() may walk it with that many
  * features. */
 const char *forest_check(const void *block, size_t bytes, uint32_t features);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Pure and read-only, for any thread, the hook included.
  */
-#ifndef WEIR_PREDICT_GPU_H
-#define WEIR_PREDICT_GPU_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -59,5 +58,3 @@ double gpu_bytes_share(const struct gpu *g, double bytes, double ns, bool *ret_b
 
 /* "fp64", "fp32", "tf32", "fp16", "fp8" */
 const char *gpu_unit_word(enum gpu_unit unit);
-
-#endif

@@ -2,8 +2,7 @@
  * The identity of a kernel by its name, and the key of a launch whose arguments are all known. The
  * launch, the learner from the device and the learner from a trace share this definition.
  */
-#ifndef WEIR_PREDICT_KEY_H
-#define WEIR_PREDICT_KEY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ static inline uint64_t predict_key_of_args(uint64_t key, uint64_t args_key)
 	const uint64_t h = hash_mix(key ^ hash_mix(args_key));
 	return h + !h;
 }
-
-#endif

@@ -2,8 +2,7 @@
  * The types of questions and answers of predictions: a device, a kernel, a launch, an answer, and a
  * launch that ran. predict.h asks and learns.
  */
-#ifndef WEIR_PREDICT_LAUNCH_H
-#define WEIR_PREDICT_LAUNCH_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -177,5 +176,3 @@ struct predict {
 		mask; /* launches - 1: here, so that an entry's place needs no look at the tables */
 	_Atomic(const struct predict_model *) model; /* NULL: none */
 };
-
-#endif

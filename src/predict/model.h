@@ -7,8 +7,7 @@
  * header: struct forest and struct network, as their headers describe them. A file of another
  * version or schema is refused.
  */
-#ifndef WEIR_PREDICT_MODEL_H
-#define WEIR_PREDICT_MODEL_H
+#pragma once
 
 #include "base/error.h"
 #include "predict/feature.h"
@@ -92,5 +91,3 @@ bool model_error(const struct predict_model *m, const struct predict_device *d,
 int predict_offer(struct predict *p, const struct predict_model *m,
 	const struct predict_sample *recent, size_t n, const struct predict_model **ret_old,
 	struct error *err);
-
-#endif

@@ -5,8 +5,7 @@
  * Memory and model files both hold a struct network. AVX2 and FMA answer in a fifth of the time.
  * arm64 has NEON. Answers differ by rounding alone.
  */
-#ifndef WEIR_PREDICT_NETWORK_H
-#define WEIR_PREDICT_NETWORK_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ void network_ask_plain(
 
 /* The fault of a block, or NULL. */
 const char *network_check(const void *block, size_t bytes);
-
-#endif

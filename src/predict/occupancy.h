@@ -10,8 +10,7 @@
  *
  * Pure: no state, no allocation, for any thread, the hook included.
  */
-#ifndef WEIR_PREDICT_OCCUPANCY_H
-#define WEIR_PREDICT_OCCUPANCY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -118,5 +117,3 @@ struct occupancy_cliff occupancy_fewer(const struct occupancy_device *d,
 /* "warps", "blocks", "registers", "shared", "barriers"; "invalid" for a refused launch. */
 const char *occupancy_word(const struct occupancy *o);
 const char *occupancy_limit_word(enum occupancy_limit limit);
-
-#endif

@@ -13,8 +13,7 @@
  * addresses, and several processes may map them. One thread, the collector, learns, and any number
  * of others may ask meanwhile. docs/explanation/predictions.md explains the design.
  */
-#ifndef WEIR_PREDICT_PREDICT_H
-#define WEIR_PREDICT_PREDICT_H
+#pragma once
 
 #include "predict/launch.h"
 
@@ -54,5 +53,3 @@ double predict_slowdown(const struct predict *p, bool contended);
 /* Puts a model in place of another, which is returned: free it when no thread can still be asking
  * it.  predict_offer() in predict/model.h does the same after testing it. */
 const struct predict_model *predict_swap(struct predict *p, const struct predict_model *model);
-
-#endif

@@ -2,8 +2,7 @@
  * The interface between predict.h and predictors. Each predictor is one struct in a file of its own
  * (predictor_NAME.c) and in the list of predict.c.
  */
-#ifndef WEIR_PREDICT_PREDICTOR_H
-#define WEIR_PREDICT_PREDICTOR_H
+#pragma once
 
 #include "predict/launch.h"
 
@@ -42,5 +41,3 @@ extern const struct predictor predictor_history, predictor_shape, predictor_sibl
 /* In the order in which they are asked. */
 extern const struct predictor *const predictors[];
 extern const size_t predictor_count;
-
-#endif

@@ -1,6 +1,5 @@
 /* The first predictor: launches that ran before, one cache line each. */
-#ifndef WEIR_PREDICT_PREDICTOR_HISTORY_H
-#define WEIR_PREDICT_PREDICTOR_HISTORY_H
+#pragma once
 
 #include "predict/predictor.h"
 #include "predict/tables.h"
@@ -19,5 +18,3 @@ static inline const struct entry *history_home(const struct predict *p, uint64_t
 
 bool history_ask(
 	const struct predict *p, const struct predict_question *q, struct predict_answer *a);
-
-#endif

@@ -1,6 +1,5 @@
 /* The second predictor: what a kernel's other shapes say about a new one. */
-#ifndef WEIR_PREDICT_PREDICTOR_SHAPE_H
-#define WEIR_PREDICT_PREDICTOR_SHAPE_H
+#pragma once
 
 #include "predict/predictor.h"
 #include "predict/tables.h"
@@ -11,5 +10,3 @@ const struct kernel_slot *shape_slot(
 
 /* "linear", "bound", "nearest", "ratio", "power"; "none" before there are enough shapes. */
 const char *fit_kind_word(enum fit_kind kind);
-
-#endif

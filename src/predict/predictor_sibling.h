@@ -1,6 +1,5 @@
 /* The third predictor: what siblings predict of a kernel that did not run yet. */
-#ifndef WEIR_PREDICT_PREDICTOR_SIBLING_H
-#define WEIR_PREDICT_PREDICTOR_SIBLING_H
+#pragma once
 
 #include "predict/predictor.h"
 
@@ -8,5 +7,3 @@
  * false when they say nothing. */
 bool sibling_ratio(const struct predict *p, const struct predict_question *q, float *ret_ratio,
 	float *ret_nearest);
-
-#endif

@@ -1,6 +1,5 @@
 /* Computes from a launch its shape and the least time that it can take. */
-#ifndef WEIR_PREDICT_QUESTION_H
-#define WEIR_PREDICT_QUESTION_H
+#pragma once
 
 #include "predict/predictor.h"
 
@@ -16,5 +15,3 @@ bool launch_flops(const struct predict_launch *l, double *ret_flops);
 
 /* How much is known: 0 neither, 1 one of the two, 2 both. */
 unsigned launch_known_cost(const struct predict_launch *l);
-
-#endif

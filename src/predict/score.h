@@ -11,8 +11,7 @@
  * after any other. This is adaptive conformal inference (Gibbs and Candes 2021). Short kernels vary
  * more, so durations are kept apart (Mondrian, in Vovk's words).
  */
-#ifndef WEIR_PREDICT_SCORE_H
-#define WEIR_PREDICT_SCORE_H
+#pragma once
 
 #include "base/atomic.h"
 #include "predict/approx.h"
@@ -97,5 +96,3 @@ void slowdown_push(struct predict_tables *t, bool contended, float value);
 
 /* The q-quantile (0 to 1) of n values, which are reordered; n > 0. */
 float score_quantile(float *values, size_t n, double q);
-
-#endif

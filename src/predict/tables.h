@@ -9,8 +9,7 @@
  * takes its copy if the number was even and is unchanged (copy_stable()). The writer prepares a
  * change aside and stores it whole (store_stable()).
  */
-#ifndef WEIR_PREDICT_TABLES_H
-#define WEIR_PREDICT_TABLES_H
+#pragma once
 
 #include <assert.h>
 #include <string.h>
@@ -310,5 +309,3 @@ static inline void store_float(float *at, float value)
 {
 	store_relaxed(shared(at), value);
 }
-
-#endif

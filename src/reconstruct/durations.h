@@ -5,8 +5,7 @@
  * key answers a question and says how far it may be off. A line through measured sizes, a start-up
  * plus a time a byte, answers for memcpys and memsets of other sizes.
  */
-#ifndef WEIR_RECONSTRUCT_DURATIONS_H
-#define WEIR_RECONSTRUCT_DURATIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -67,5 +66,3 @@ void durations_settle(struct durations *d);
 
 struct duration durations_get(const struct durations *d, const struct duration_key *key);
 void durations_fini(struct durations *d);
-
-#endif

@@ -5,8 +5,7 @@
  * on how a launch is made, so each kernel has its own. A kernel never timed both ways has the usual
  * value.
  */
-#ifndef WEIR_RECONSTRUCT_EXCESS_H
-#define WEIR_RECONSTRUCT_EXCESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ void excess_note(struct excess *x, struct map_key kernel, bool idle, int64_t ns)
 void excess_settle(struct excess *x);
 int64_t excess_of(const struct excess *x, struct map_key kernel, bool idle);
 void excess_fini(struct excess *x);
-
-#endif

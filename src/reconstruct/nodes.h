@@ -1,6 +1,5 @@
 /* The kernels of an executable graph as it was at some time: for reconstruct.c. */
-#ifndef WEIR_RECONSTRUCT_NODES_H
-#define WEIR_RECONSTRUCT_NODES_H
+#pragma once
 
 #include "trace/meta.h"
 
@@ -10,5 +9,3 @@ struct graph_nodes {
 
 /* `step` is of meta_find_graph(). */
 void graph_nodes_of(const struct meta *m, uint32_t step, struct graph_nodes *ret_nodes);
-
-#endif

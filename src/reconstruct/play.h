@@ -10,8 +10,7 @@
  * For any input, no step begins before its call or before the steps that it follows have ended.
  * None ends after the return of a host that waited for it.
  */
-#ifndef WEIR_RECONSTRUCT_PLAY_H
-#define WEIR_RECONSTRUCT_PLAY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -81,5 +80,3 @@ void play(const struct play_program *p, struct play_time *ret_times);
 struct play_delays play_learn(const struct play_program *p, const struct play_time *times);
 
 void play_program_fini(struct play_program *p);
-
-#endif

@@ -5,8 +5,7 @@
  * The threads of a process form one line of calls, in the order of their begin. The legacy stream
  * and the streams that synchronise with it wait for each other. Stream priorities are ignored.
  */
-#ifndef WEIR_RECONSTRUCT_PROGRAM_H
-#define WEIR_RECONSTRUCT_PROGRAM_H
+#pragma once
 
 #include "model/gpu_calls.h"
 #include "reconstruct/play.h"
@@ -34,5 +33,3 @@ struct process_program {
 void program_of(const struct trace *t, const struct gpu_calls *calls, uint32_t process,
 	struct process_program *ret_p);
 void process_program_fini(struct process_program *p);
-
-#endif

@@ -6,8 +6,7 @@
  * (program.h, play.h). The result is GPU activities as a collector writes them, each marked as
  * reconstructed and with its uncertainty. Pure: it reads a trace and writes nothing.
  */
-#ifndef WEIR_RECONSTRUCT_RECONSTRUCT_H
-#define WEIR_RECONSTRUCT_RECONSTRUCT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -86,5 +85,3 @@ void reconstruct(const struct trace *t, const struct meta *m, const struct gpu_c
 /* From the trace alone.  0 or -errno. */
 int reconstruct_trace(const struct trace *t, const struct meta *m, struct reconstruction *ret_r);
 void reconstruction_fini(struct reconstruction *r);
-
-#endif

@@ -1,6 +1,5 @@
 /* A recording of `weir record --gpu=predict` gets its timeline: for the command, when it ends. */
-#ifndef WEIR_RECONSTRUCT_REWRITE_H
-#define WEIR_RECONSTRUCT_REWRITE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -15,5 +14,3 @@ struct rewritten {
 /* Reads the trace, reconstructs its GPU activities and writes it anew, packed.  0 or -errno; then
  * the file is as it was. */
 int reconstruct_file(const char *path, struct rewritten *ret_r, struct error *err);
-
-#endif

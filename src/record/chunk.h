@@ -17,8 +17,7 @@
  * private memory (struct mapped), because anybody may write to the file. A chunk that moved to
  * another thread has changed.
  */
-#ifndef WEIR_RECORD_CHUNK_H
-#define WEIR_RECORD_CHUNK_H
+#pragma once
 
 #include "record/writer.h"
 
@@ -66,5 +65,3 @@ void chunk_wipe(struct chunk_header *c, uint32_t bytes);
 
 /* Unmaps a full chunk for good, so that others may have it. */
 void chunk_leave(const struct recorder *r, const struct mapped *m);
-
-#endif

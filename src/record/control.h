@@ -3,8 +3,7 @@
  * mapped. `weir ctl` and `weir record` do so from another process, and libweirapi from the recorded
  * one. A recording with FEATURE_ENDS also ends itself here.
  */
-#ifndef WEIR_RECORD_CONTROL_H
-#define WEIR_RECORD_CONTROL_H
+#pragma once
 
 #include "event/format.h"
 
@@ -32,5 +31,3 @@ static inline bool control_is_off(uint32_t control)
 void control_stop(struct trace_header *h, enum trace_stop why);
 
 enum control_result control_switch(struct trace_header *h, const char *what);
-
-#endif

@@ -12,8 +12,7 @@
  * Anybody may write to the file: what a link names is checked before it is mapped, and again before
  * it is overwritten.
  */
-#ifndef WEIR_RECORD_FLIGHT_H
-#define WEIR_RECORD_FLIGHT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -24,5 +23,3 @@ void flight_push(struct trace_header *h, long fd, struct chunk_header *c, uint32
 
 /* Takes the oldest out: its granule, or 0 if none is closed.  The contents are not checked. */
 uint32_t flight_pop(struct trace_header *h, long fd);
-
-#endif

@@ -11,8 +11,7 @@
  * LANE_TAKEN. Each owner adds one in the upper half, so a late swap cannot take the lane from a
  * later thread with the same id.
  */
-#ifndef WEIR_RECORD_LANE_H
-#define WEIR_RECORD_LANE_H
+#pragma once
 
 #include "record/writer.h"
 
@@ -80,5 +79,3 @@ uint32_t slots_room(uint32_t bytes, uint32_t kind);
 
 /* Room for an account of this process, or NULL. */
 struct thread_account *account_reserve(struct recorder *r);
-
-#endif

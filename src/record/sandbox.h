@@ -6,8 +6,7 @@
  * installed later fits only the program's own calls, so from then on the hook makes no system
  * calls.
  */
-#ifndef WEIR_RECORD_SANDBOX_H
-#define WEIR_RECORD_SANDBOX_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -22,5 +21,3 @@ bool sandbox_is_closed(struct trace_header *h);
 
 /* Whether reading the time-stamp counter is SIGSEGV in this thread. */
 bool sandbox_hides_clock(void);
-
-#endif

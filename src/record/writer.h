@@ -11,8 +11,7 @@
  * calls on the same thread. writer_reserve() is the fast path, and the rest is slow and rare.
  * Nothing waits for another thread. The header counts events that cannot be kept.
  */
-#ifndef WEIR_RECORD_WRITER_H
-#define WEIR_RECORD_WRITER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -232,5 +231,3 @@ static inline void record_commit(struct record *rec, uint16_t fn)
 {
 	store_release(shared(&rec->fn), fn);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * idle gaps, or samples. Nothing is printed for a trace without device times. Internal to
  * src/report.
  */
-#ifndef WEIR_REPORT_ANALYSIS_H
-#define WEIR_REPORT_ANALYSIS_H
+#pragma once
 
 #include "base/table.h"
 #include "model/report.h"
@@ -28,5 +27,3 @@ const char *analysis_line(const struct report *r, const struct idle_gap *p, stru
 
 /* "  slack  a faster host saves at most …", where that is less than the path's host takes. */
 void analysis_put_slack(const struct report *r, FILE *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* Call stacks in reports, as text. */
-#ifndef WEIR_REPORT_CALLERS_PRINT_H
-#define WEIR_REPORT_CALLERS_PRINT_H
+#pragma once
 
 #include "memory/memory.h"
 #include "stack/stacks.h"
@@ -12,5 +11,3 @@ void callers_put_text(const struct report *r, const struct text_page *p);
 
 /* The same of allocations. */
 void callers_put_memory(const struct report *r, const struct text_page *p);
-
-#endif

@@ -1,7 +1,6 @@
 /* `weir memory`, as text and as JSON, and the lines that a report has of the same.  One
  * owner thread. */
-#ifndef WEIR_REPORT_MEMORY_PRINT_H
-#define WEIR_REPORT_MEMORY_PRINT_H
+#pragma once
 
 #include "memory/memory.h"
 
@@ -25,5 +24,3 @@ void memory_put_unused(const struct report *r, const struct text_page *p, bool u
 void memory_put_short(const struct report *r, const struct text_page *p);
 
 /* Other tools' traces need not have the memory of a program, or of one kind. */
-
-#endif

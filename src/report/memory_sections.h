@@ -1,6 +1,5 @@
 /* Sections of `weir memory`, beside those of sections.h.  Internal to src/report and its tests. */
-#ifndef WEIR_REPORT_MEMORY_SECTIONS_H
-#define WEIR_REPORT_MEMORY_SECTIONS_H
+#pragma once
 
 #include "memory/memory.h"
 #include "report/sections.h"
@@ -17,5 +16,3 @@ extern const struct section section_memory_members, section_memory_details, sect
 
 extern const struct column memory_live_columns[];
 struct value get_blocks(const struct row *row, const void *of); /* struct live_blocks */
-
-#endif

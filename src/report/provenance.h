@@ -2,8 +2,7 @@
  * Prints the conditions of a recording, as far as the trace has them: devices and clocks, driver,
  * CUDA, PyTorch, Weir, level, and failing calls. Internal to src/report.
  */
-#ifndef WEIR_REPORT_PROVENANCE_H
-#define WEIR_REPORT_PROVENANCE_H
+#pragma once
 
 #include "base/table.h"
 #include "model/report.h"
@@ -27,5 +26,3 @@ bool provenance_part(const struct report *r, char *text, size_t size);
  * between. False: nobody knows. */
 bool provenance_asked_gpu(const struct report *r); /* for GPU activities, or none can tell */
 bool provenance_fact(const struct report *r, const char *key, char *text, size_t size);
-
-#endif

@@ -1,6 +1,5 @@
 /* Making a report of a trace (model/report.h), and printing it.  One owner thread. */
-#ifndef WEIR_REPORT_REPORT_MAKE_H
-#define WEIR_REPORT_REPORT_MAKE_H
+#pragma once
 
 #include "model/facet.h"
 #include "model/report.h"
@@ -33,5 +32,3 @@ void hints_print_json(const struct report *r, FILE *out);          /* r->hints a
  * of. */
 uint64_t report_kernels_ns(const struct report *r);
 uint64_t report_operators_ns(const struct report *r);
-
-#endif

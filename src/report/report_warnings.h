@@ -1,11 +1,8 @@
 /* Sentences about what a recording lacks, or what of it is damaged. */
-#ifndef WEIR_REPORT_REPORT_WARNINGS_H
-#define WEIR_REPORT_REPORT_WARNINGS_H
+#pragma once
 
 #include "model/report.h"
 
 /* Fills r->warnings.  Returns 0. */
 int warnings_make(struct report *r);
 void warnings_free(struct report *r);
-
-#endif

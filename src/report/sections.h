@@ -3,8 +3,7 @@
  * program did not do, or which option records it. weir report, weir report --only and weir flame
  * use it.
  */
-#ifndef WEIR_REPORT_SECTIONS_H
-#define WEIR_REPORT_SECTIONS_H
+#pragma once
 
 #include "list/lists.h"
 #include "section/section.h"
@@ -34,5 +33,3 @@ void section_put_note(FILE *out, const char *note, size_t width);
 /* A clause without a full stop, or NULL when there is no memory for one.  Facets that it takes and
  * r lacks are made for it. */
 const char *section_why_empty(const struct report *r, const struct section *section);
-
-#endif

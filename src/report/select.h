@@ -5,8 +5,7 @@
  * A list may have a row an event. Rows in their own order are written at once, and sorted ones are
  * kept by their place. One thread.
  */
-#ifndef WEIR_REPORT_SELECT_H
-#define WEIR_REPORT_SELECT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -38,5 +37,3 @@ uint32_t report_select_facets(const char *only);
 /* 0, -EINVAL with a sentence when something is asked for that is not there, or -errno. */
 int report_select(
 	const struct report *r, const struct select_options *o, FILE *out, struct error *err);
-
-#endif

@@ -7,8 +7,7 @@
  * `= null`. A text in quotation marks is taken as it is. Without them a text that is empty or has
  * an operator at an end is an incomplete condition.
  */
-#ifndef WEIR_REPORT_SELECT_FILTER_H
-#define WEIR_REPORT_SELECT_FILTER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,5 +36,3 @@ int select_filters_parse(
 int select_filter_check(const struct select_filter *f, const struct column *c, struct error *err);
 bool select_filter_passes(const struct select_filter *f, const struct value *v);
 void select_filters_free(struct select_filters *f);
-
-#endif

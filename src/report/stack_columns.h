@@ -1,8 +1,7 @@
 /* Columns of a call stack: struct caller_row and blocks of memory have one.  Internal to
  * src/report.
  */
-#ifndef WEIR_REPORT_STACK_COLUMNS_H
-#define WEIR_REPORT_STACK_COLUMNS_H
+#pragma once
 
 #include "report/sections.h"
 
@@ -20,5 +19,3 @@ extern const struct section section_frames; /* of a stack */
 			.get = get_frames, .find = found, .offset = at, .absent = true,            \
 			.inner = &section_frames                                                   \
 	}
-
-#endif

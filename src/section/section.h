@@ -6,8 +6,7 @@
  * the rows, struct row walks over them, and a column takes its value out of a row. Rows live until
  * section_close(), and a text until the next value is taken. One thread.
  */
-#ifndef WEIR_SECTION_SECTION_H
-#define WEIR_SECTION_SECTION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -310,5 +309,3 @@ bool unit_is_number(enum unit unit);
 const char *value_as_text(const struct value *v, char *room);
 /* A number, or NAN. */
 double value_as_number(const struct value *v);
-
-#endif

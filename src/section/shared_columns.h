@@ -2,8 +2,7 @@
  * Groups of columns that several sections have: as macros, so that a section's table stays one
  * array.  `find` takes the struct out of a row, NULL where the row is that struct.
  */
-#ifndef WEIR_SECTION_SHARED_COLUMNS_H
-#define WEIR_SECTION_SHARED_COLUMNS_H
+#pragma once
 
 #include "base/hist.h"
 #include "base/spread.h"
@@ -160,5 +159,3 @@ struct value get_values_stddev(const struct row *row, const void *of);
 			what ", standard deviation; null: fewer than two",                         \
 			.get = get_values_stddev, AT(type, member)                                 \
 	}
-
-#endif

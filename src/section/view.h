@@ -2,8 +2,7 @@
  * A table of the text report: some columns of a section's rows, with their headings and units.
  * Internal to src/report.  One thread.
  */
-#ifndef WEIR_SECTION_VIEW_H
-#define WEIR_SECTION_VIEW_H
+#pragma once
 
 #include "section/section.h"
 
@@ -30,5 +29,3 @@ void view_put_object(const struct view *view, const struct report *r, const stru
 /* How many rows it has, of which the page shows the first.  Without one nothing is printed. */
 size_t view_put(const struct view *view, const struct report *r, const struct text_page *p);
 size_t view_put_rows(const struct view *view, struct rows *rows, const struct text_page *p);
-
-#endif

@@ -2,8 +2,7 @@
  * The classification extension: instead of an output's values the largest of them, each as the
  * text "value:index" or "value:index:label".  Also what walks elements of BYTES.  Pure.
  */
-#ifndef WEIR_SERVE_CLASSES_H
-#define WEIR_SERVE_CLASSES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -16,5 +15,3 @@ size_t bytes_skip(const void *data, uint64_t elements);
  * order. */
 int classes_put(struct tensor *t, bool batched, uint32_t classes, char *const *labels,
 	size_t nlabels, struct buf *memory, struct error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* The files of this folder share this. */
-#ifndef WEIR_SERVE_INTERNAL_H
-#define WEIR_SERVE_INTERNAL_H
+#pragma once
 
 #include <jansson.h>
 #include <pthread.h>
@@ -474,5 +473,3 @@ json_t *stats_json(const struct version *v);
 void stats_add_latency(struct version_stats *s, uint64_t ns);
 /* weir top reads this. */
 json_t *watch_json(const struct version *v);
-
-#endif

@@ -7,8 +7,7 @@
  *	    inference.c    admitted to a queue, run in a batch, back to the loop, answered
  *	    methods.c      answered at once, or by the keeper
  */
-#ifndef WEIR_SERVE_MODEL_SERVER_H
-#define WEIR_SERVE_MODEL_SERVER_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -69,5 +68,3 @@ void serve_drain(struct server *s);
 /* No new requests; what is queued is answered.  Returns when all is done, or at once when `now`. */
 void serve_stop(struct server *s, bool now);
 void serve_free(struct server *s);
-
-#endif

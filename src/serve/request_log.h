@@ -3,8 +3,7 @@
  * for the file: if so many wait that LOG_ROOM is full, lines are dropped and counted. A disk that
  * is full, or a file that was removed, loses lines too.
  */
-#ifndef WEIR_SERVE_REQUEST_LOG_H
-#define WEIR_SERVE_REQUEST_LOG_H
+#pragma once
 
 #include <stdint.h>
 
@@ -24,5 +23,3 @@ uint64_t log_lost(const struct request_log *log);
  * thread keeps it, and ends with the process. NULL is no log.
  */
 void log_close(struct request_log *log);
-
-#endif

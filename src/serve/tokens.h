@@ -6,8 +6,7 @@
  * ask that much at once. A request of more rows than that needs the full bucket, and the ones after
  * it wait for longer. All functions but those that open and free may be called by several threads.
  */
-#ifndef WEIR_SERVE_TOKENS_H
-#define WEIR_SERVE_TOKENS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ void tokens_free(struct tokens *t); /* NULL is allowed */
 struct token *tokens_find(struct tokens *t, struct slice authorization);
 /* Whether one more request of so many rows is within the rates; if not, after how long it is. */
 bool token_take(struct token *t, uint32_t rows, uint64_t now_ns, uint64_t *ret_retry_ns);
-
-#endif

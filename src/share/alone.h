@@ -3,8 +3,7 @@
  * command line. With it the arbiter steers a restarted program from the first requests on.
  * Measurements of the program itself replace it.
  */
-#ifndef WEIR_SHARE_ALONE_H
-#define WEIR_SHARE_ALONE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ const struct slowdown_alone *known_find(
 
 void known_put(struct known *k, const uint8_t uuid[16], uint64_t command,
 	const struct slowdown_alone *alone);
-
-#endif

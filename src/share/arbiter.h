@@ -2,8 +2,7 @@
  * The arbiter reads what programs publish, asks the policy and writes grants. It is the process
  * that holds the directory's lock, and when that ends, the next one that tries.
  */
-#ifndef WEIR_SHARE_ARBITER_H
-#define WEIR_SHARE_ARBITER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ bool arbiter_renew(const char *directory);
 
 /* Another may take over. */
 void arbiter_free(struct arbiter *a);
-
-#endif

@@ -5,8 +5,7 @@
  * clock), and quick succession (the tokens of an answer). Requests in quick succession last a
  * moment longer than their synchronisations say.
  */
-#ifndef WEIR_SHARE_ARRIVAL_H
-#define WEIR_SHARE_ARRIVAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -137,5 +136,3 @@ static inline bool arrival_run_ends(const struct arrival_run *r, uint64_t begins
 {
 	return r->count && (begins > r->ended_ns + ARRIVAL_QUICK_NS || r->count >= ARRIVAL_RUN);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * asks one some hundred times a second, and so do simulations and tests. Programs then decide
  * launch by launch from its grants (rule.h).
  */
-#ifndef WEIR_SHARE_POLICY_H
-#define WEIR_SHARE_POLICY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -95,5 +94,3 @@ extern const struct policy_params policy_params_default;
 
 /* The default, but for what a person has asked for. */
 struct policy_params policy_params_of(const struct share_tuning *t);
-
-#endif

@@ -8,8 +8,7 @@
  * contexts, and the least value ever measured counts. If programs outside the file hide it, 512 MiB
  * count, about that of an H200. Host safe. Sizes are in bytes.
  */
-#ifndef WEIR_SHARE_QUOTA_H
-#define WEIR_SHARE_QUOTA_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -59,5 +58,3 @@ static inline void quota_changes(struct share_slot *s, bool begins)
  */
 void quota_want(struct share_file *f, uint32_t slot, uint64_t bytes, uint64_t until_ns);
 uint64_t quota_wanted(const struct share_file *f, uint32_t slot, uint64_t now_ns);
-
-#endif

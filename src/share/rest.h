@@ -2,8 +2,7 @@
  * Tells whether a latency program rests: nothing has been asked of it for much longer than its
  * requests are apart, so that hardly any of them comes to find it so. Pure.
  */
-#ifndef WEIR_SHARE_REST_H
-#define WEIR_SHARE_REST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ static inline bool rest_look(
 		r->since_ns = now_ns;
 	return !fresh && !inside && passed >= REST_LEAST_NS && passed >= REST_GAPS * r->gap_ns;
 }
-
-#endif

@@ -2,8 +2,7 @@
  * The decision about a best-effort launch, as a function of what the program has read. The injected
  * library asks it before each launch, and so do simulations and tests. Pure, host safe.
  */
-#ifndef WEIR_SHARE_RULE_H
-#define WEIR_SHARE_RULE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -135,5 +134,3 @@ static inline enum rule_verdict rule_of(const struct share_grant *g, const struc
 	*ret_reason = REASON_BUDGET;
 	return rule_fits(v->inflight_ns, l->t90_ns, g->budget_ns) ? RULE_GO : RULE_WAIT;
 }
-
-#endif

@@ -5,8 +5,7 @@
  * different lines of 64 bytes. Other programs write here too, so every index is checked, nothing is
  * a pointer, and no date is believed beyond the reader's own patience. Host safe.
  */
-#ifndef WEIR_SHARE_SEGMENT_H
-#define WEIR_SHARE_SEGMENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -379,5 +378,3 @@ static inline void share_tell_request(struct share_recent *r, uint64_t ns, uint3
 	const uint64_t at = atomic_fetch_add_explicit(&r->count, 1, memory_order_relaxed);
 	store_release(&r->request[at % SHARE_RECENT], ns << 2 | bits);
 }
-
-#endif

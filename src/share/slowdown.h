@@ -7,8 +7,7 @@
  * follows the slower of the median and the p90, each as a multiple of alone. The p99 joins when
  * there are enough requests. Nothing here reads a clock or makes a call.
  */
-#ifndef WEIR_SHARE_SLOWDOWN_H
-#define WEIR_SHARE_SLOWDOWN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -99,5 +98,3 @@ double slowdown_lasts(const struct slowdown_program *p);
  * percentile, with the wait for requests before it, is `target` times that of alone; load: share of
  * the time inside requests. */
 double slowdown_allowed(double target, double load);
-
-#endif

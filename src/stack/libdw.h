@@ -1,6 +1,5 @@
 /* The functions of libdw and libelf that are used, looked up when they are first needed. */
-#ifndef WEIR_STACK_LIBDW_H
-#define WEIR_STACK_LIBDW_H
+#pragma once
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
@@ -50,5 +49,3 @@ struct libdw {
 
 /* NULL: it is not there, and *ret_why says which or what of it. */
 const struct libdw *libdw_open(const char **ret_why);
-
-#endif

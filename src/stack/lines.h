@@ -1,6 +1,5 @@
 /* Finds an address in the program's source: the function, inlined functions, and lines. */
-#ifndef WEIR_STACK_LINES_H
-#define WEIR_STACK_LINES_H
+#pragma once
 
 #include "stack/libdw.h"
 #include "stack/stacks.h"
@@ -15,5 +14,3 @@ struct line_finder {
 /* The frames of an address in code, innermost first: how many. */
 int line_find(struct line_finder *l, struct stacks *s, uint64_t address, const char *module,
 	uint32_t frames[LINES_INLINED]);
-
-#endif

@@ -2,8 +2,7 @@
  * Reads the data for unwinding from a trace: mappings of code and Python's code objects, for all
  * processes. Senseless records are left out.
  */
-#ifndef WEIR_STACK_PIECES_H
-#define WEIR_STACK_PIECES_H
+#pragma once
 
 #include "stack/stacks.h"
 
@@ -39,5 +38,3 @@ const struct python_code *pieces_code(const struct pieces *p, uint32_t process, 
 
 /* The line of the instruction at that offset; its first line where the table does not say. */
 uint32_t python_line(const struct python_code *c, uint32_t at);
-
-#endif

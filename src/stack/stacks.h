@@ -8,8 +8,7 @@
  *
  * One owner thread. Sharing for reading is safe once it is loaded.
  */
-#ifndef WEIR_STACK_STACKS_H
-#define WEIR_STACK_STACKS_H
+#pragma once
 
 #include "base/array.h"
 #include "base/json.h"
@@ -121,5 +120,3 @@ const char *stacks_text(struct stacks *s, const char *text, size_t bytes);
 uint32_t stacks_add_frame(struct stacks *s, const struct stack_frame *f);
 uint32_t stacks_add_row(
 	struct stacks *s, const uint32_t *frames, uint32_t count, enum stack_end end);
-
-#endif

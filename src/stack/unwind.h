@@ -5,8 +5,7 @@
  *
  * One owner thread.
  */
-#ifndef WEIR_STACK_UNWIND_H
-#define WEIR_STACK_UNWIND_H
+#pragma once
 
 #include "stack/pieces.h"
 
@@ -35,5 +34,3 @@ struct unwound {
 
 /* Fills in at most to->room frames; those of the injected library are left out.  0 or -errno. */
 int unwinder_run(struct unwinder *u, const struct stack_piece *piece, struct unwound *to);
-
-#endif

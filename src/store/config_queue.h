@@ -2,8 +2,7 @@
  * A model's completed configuration in the batcher's terms: its queue, and how each of its requests
  * waits there. The server and the simulation of one both ask here. Pure.
  */
-#ifndef WEIR_STORE_CONFIG_QUEUE_H
-#define WEIR_STORE_CONFIG_QUEUE_H
+#pragma once
 
 #include "batch/batch.h"
 #include "store/model_config.h"
@@ -18,5 +17,3 @@ struct config_wait {
 };
 /* The priority that the request names; 0: it names none. */
 struct config_wait config_wait(const struct model_config *c, uint64_t priority);
-
-#endif

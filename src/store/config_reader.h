@@ -2,8 +2,7 @@
  * The fields of a model's configuration, as api/config.tbl lists them, and a configuration that is
  * being read. Both forms, text and JSON, become a tree of JSON with protobuf's names.
  */
-#ifndef WEIR_STORE_CONFIG_READER_H
-#define WEIR_STORE_CONFIG_READER_H
+#pragma once
 
 #include <stddef.h>
 
@@ -101,5 +100,3 @@ unsigned config_line_of(const struct config_reader *r, const json_t *value);
 
 /* Checks the rules that one field alone does not show. */
 int config_check(struct config_reader *r, struct model_config *c);
-
-#endif

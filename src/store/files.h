@@ -1,6 +1,5 @@
 /* The files of a repository, and what load requests bring: see store.h. */
-#ifndef WEIR_STORE_FILES_H
-#define WEIR_STORE_FILES_H
+#pragma once
 
 #include "store/store.h"
 
@@ -46,5 +45,3 @@ bool store_is_model_name(const char *name);
 
 struct store_override *store_find_override(const struct store *s, const char *model);
 void store_free_override(struct store_override *o);
-
-#endif

@@ -10,8 +10,7 @@
  * A failure is -EINVAL and a sentence that begins with the file, and with the line where there is
  * one.
  */
-#ifndef WEIR_STORE_MODEL_CONFIG_H
-#define WEIR_STORE_MODEL_CONFIG_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -182,5 +181,3 @@ const char *config_parameter(const struct model_config *c, const char *key);
 const struct config_queue_policy *config_queue_policy(const struct model_config *c, uint64_t level);
 
 void config_free(struct model_config *c);
-
-#endif

@@ -8,8 +8,7 @@
  *
  * Functions return 0 or -errno and a sentence. One thread owns a store.
  */
-#ifndef WEIR_STORE_STORE_H
-#define WEIR_STORE_STORE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -86,5 +85,3 @@ FILE *store_kept_open(struct store *s, const char *what, const char *model, uint
 /* Keeps it, whole or not at all. A repository that can't be written to is -EROFS or -EACCES. */
 int store_kept_write(struct store *s, const char *what, const char *model, uint64_t version,
 	const char *text, size_t n);
-
-#endif

@@ -5,8 +5,7 @@
  * Values are row-major and little-endian.  An element of BYTES is its length (a little-endian u32)
  * and so many bytes, as the binary extension of V2 has it.  Pure, any thread.
  */
-#ifndef WEIR_TENSOR_TENSOR_H
-#define WEIR_TENSOR_TENSOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -88,5 +87,3 @@ struct tensor {
 /* Checks that the bytes are as many as type and shape say, each element of BYTES included: -EINVAL
  * and a sentence that names the tensor. */
 int tensor_check(const struct tensor *t, struct error *err);
-
-#endif

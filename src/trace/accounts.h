@@ -5,8 +5,7 @@
  * An entered call is a record or a count, is known to be lost, was overwritten in a flight
  * recording, or has not returned. So  returned <= here + lost + overwritten <= entered.
  */
-#ifndef WEIR_TRACE_ACCOUNTS_H
-#define WEIR_TRACE_ACCOUNTS_H
+#pragma once
 
 #include "trace/trace.h"
 
@@ -21,5 +20,3 @@ struct accounts {
 /* calls: records and counted calls that are here; lost: said to be.  0 or -errno of the machine. */
 int accounts_balance(
 	const struct trace *t, uint64_t calls, uint64_t lost, struct accounts *ret_accounts);
-
-#endif

@@ -3,8 +3,7 @@
  * "GPU activities, ranges and links"): arrays of records of one size, and their packed form.
  * Nothing here keeps state. Any thread may read its own buffer.
  */
-#ifndef WEIR_TRACE_ACTIVITY_H
-#define WEIR_TRACE_ACTIVITY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -99,5 +98,3 @@ const char *range_kind_name(unsigned kind);
  * count * each bytes and do not overlap. */
 void words_split(const uint8_t *in, size_t count, size_t each, uint8_t *out);
 void words_join(const uint8_t *in, size_t count, size_t each, uint8_t *out);
-
-#endif

@@ -3,8 +3,7 @@
  * although recording was off. trace_load() then skips them. cmd/cli/off_activities.h finds them by
  * joining activities to calls.
  */
-#ifndef WEIR_TRACE_ACTIVITY_FILTER_H
-#define WEIR_TRACE_ACTIVITY_FILTER_H
+#pragma once
 
 #include "trace/trace.h"
 
@@ -15,5 +14,3 @@ void activity_filter_finish(struct trace *t);
 
 /* Internal to src/trace: takes them out of what was loaded. */
 void activity_filter_apply(const struct trace *t, struct chunk_buf *buf);
-
-#endif

@@ -2,8 +2,7 @@
  * Making blocks: one chunk, compressed (docs/reference/trace-format.md, "Packed form").  For
  * packing a finished file and for draining one that is being written.  One thread uses a maker.
  */
-#ifndef WEIR_TRACE_BLOCK_H
-#define WEIR_TRACE_BLOCK_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ int block_make(struct block_maker *m, const struct chunk_header *head, const str
 
 /* After a change of the header. */
 void block_sign(struct block_header *b);
-
-#endif

@@ -5,8 +5,7 @@
  * Blocks never move, so an index of them finds every missing chunk if it is updated when one is
  * missing. Any thread may ask.
  */
-#ifndef WEIR_TRACE_BLOCK_INDEX_H
-#define WEIR_TRACE_BLOCK_INDEX_H
+#pragma once
 
 #include "trace/trace.h"
 
@@ -17,5 +16,3 @@ void block_index_free(struct block_index *m);
 /* The block that this chunk became: true, and *ret_block, or false. */
 bool block_index_find(
 	const struct trace *t, const struct chunk_ref *ref, struct chunk_ref *ret_block);
-
-#endif

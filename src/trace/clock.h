@@ -3,8 +3,7 @@
  * pair. Pure. Pairs come in any order after the header's start, and pairs of other time namespaces
  * are left out.
  */
-#ifndef WEIR_TRACE_CLOCK_H
-#define WEIR_TRACE_CLOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ uint64_t clock_fit_error_ns(const struct clock_fit *fit, const struct clock_pair
 
 /* The length of a duration. */
 uint64_t clock_fit_span_ns(const struct clock_fit *fit, uint64_t ticks);
-
-#endif

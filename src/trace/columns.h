@@ -3,8 +3,7 @@
  * one kind of value lie together. Arguments are differences to the last record of the same
  * function, so repeating loops repeat in the bytes and zstd finds them.
  */
-#ifndef WEIR_TRACE_COLUMNS_H
-#define WEIR_TRACE_COLUMNS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -62,5 +61,3 @@ void splitter_add(struct splitter *s, const struct record *r);
 size_t splitter_bytes(const struct splitter *s);
 void splitter_put(const struct splitter *s, uint8_t *out);
 void splitter_fini(struct splitter *s);
-
-#endif

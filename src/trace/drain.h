@@ -5,8 +5,7 @@
  * The file is whole at every moment, because a chunk is marked free after its block is committed.
  * Weir record drains, from one thread.
  */
-#ifndef WEIR_TRACE_DRAIN_H
-#define WEIR_TRACE_DRAIN_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -25,5 +24,3 @@ bool drain_step(struct drain *d);
 
 /* Whether somebody has cut the file off: it is smaller than it was, or has lost a chunk. */
 bool drain_is_cut(struct drain *d);
-
-#endif

@@ -1,7 +1,6 @@
 /* The header of a recording that is being written, mapped: for who switches it (record/control.h).
  */
-#ifndef WEIR_TRACE_LIVE_HEADER_H
-#define WEIR_TRACE_LIVE_HEADER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -14,5 +13,3 @@
  */
 int live_header_open(const char *path, bool links, struct trace_header **ret_h);
 void live_header_close(struct trace_header *h);
-
-#endif

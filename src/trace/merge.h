@@ -7,8 +7,7 @@
  * traces have no UUIDs. There a number that both used is two devices, since each rank may see its
  * own device first, and a number that one used stays.
  */
-#ifndef WEIR_TRACE_MERGE_H
-#define WEIR_TRACE_MERGE_H
+#pragma once
 
 #include "trace/trace.h"
 
@@ -22,5 +21,3 @@ struct taken_in;
 const struct trace *merge_owner(const struct trace *t, const struct chunk_ref *ref);
 void merge_apply(const struct trace *t, struct chunk_buf *buf);
 void merge_free(struct trace *t);
-
-#endif

@@ -6,8 +6,7 @@
  * time in ticks. A look-up before the first record of a handle finds that first one, because names
  * are written a moment after the handle exists.
  */
-#ifndef WEIR_TRACE_META_H
-#define WEIR_TRACE_META_H
+#pragma once
 
 #include <stdint.h>
 
@@ -143,5 +142,3 @@ void meta_expand_graphs(const struct meta *m, const uint64_t *launches,
 	void (*node)(void *context, uint32_t process, uint32_t name, const struct graph_node *n,
 		uint64_t launches),
 	void *context);
-
-#endif

@@ -3,8 +3,7 @@
  * renamed when it is whole. So a full disk or a kill leaves the raw file, and src and dst may be
  * the same path.
  */
-#ifndef WEIR_TRACE_PACK_H
-#define WEIR_TRACE_PACK_H
+#pragma once
 
 #include <stdint.h>
 
@@ -52,5 +51,3 @@ struct pack_extra {
  */
 int trace_rebuild(const struct trace *t, const char *path, const struct pack_extra *extra,
 	size_t count, struct error *err);
-
-#endif

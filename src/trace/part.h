@@ -10,8 +10,7 @@
  * A recording that already has parts (FEATURE_CAPTURE) is also reduced to them by trace_cut(). Its
  * activities belong to the part that launched them and lengthen it.
  */
-#ifndef WEIR_TRACE_PART_H
-#define WEIR_TRACE_PART_H
+#pragma once
 
 #include "trace/trace.h"
 
@@ -43,5 +42,3 @@ const struct launch_time *part_launch(
 
 /* Internal to src/trace: of what was loaded, what is in a part, in the time of the parts. */
 void part_apply(const struct trace *t, struct chunk_buf *buf);
-
-#endif

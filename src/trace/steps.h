@@ -12,8 +12,7 @@
  * longest total counts. If there are several optimizers, the one with the most frequent step
  * counts.
  */
-#ifndef WEIR_TRACE_STEPS_H
-#define WEIR_TRACE_STEPS_H
+#pragma once
 
 #include "trace/meta.h"
 #include "trace/trace.h"
@@ -80,5 +79,3 @@ size_t name_of_request(const char *name);
  */
 #define STEPS_FEW 10u
 size_t steps_warm_up(const uint64_t *length, size_t count);
-
-#endif

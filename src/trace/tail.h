@@ -5,8 +5,7 @@
  * Threads are merged by the end of calls within one poll, and polls follow each other. One owner
  * thread.
  */
-#ifndef WEIR_TRACE_TAIL_H
-#define WEIR_TRACE_TAIL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ const struct trace_header *tail_header(const struct tail *tail);
 
 /* The schema's text once its chunk is there, or NULL.  Valid until tail_close(). */
 const char *tail_schema(struct tail *tail, uint32_t *ret_bytes);
-
-#endif

@@ -11,8 +11,7 @@
  *		for (size_t i = c.calls.n; i-- > 0;) …
  *	thread_calls_fini(&c);
  */
-#ifndef WEIR_TRACE_THREAD_CALLS_H
-#define WEIR_TRACE_THREAD_CALLS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,5 +50,3 @@ void thread_calls_init(struct thread_calls *c, const struct trace *t);
 /* The next chunk: 1, 0 when there is none, or -errno.  Damaged ones are passed over. */
 int thread_calls_next(struct thread_calls *c);
 void thread_calls_fini(struct thread_calls *c);
-
-#endif

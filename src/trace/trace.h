@@ -13,8 +13,7 @@
  * chunk_buf. The file's bytes are not trusted, and no reader leaves its buffers. `damage` lists the
  * parts that were left out.
  */
-#ifndef WEIR_TRACE_TRACE_H
-#define WEIR_TRACE_TRACE_H
+#pragma once
 
 #include <errno.h>
 #include <stdbool.h>
@@ -263,5 +262,3 @@ static inline unsigned trace_exit_signal(const struct trace_header *h)
 {
 	return h->exit_status & 0x7f;
 }
-
-#endif

@@ -2,8 +2,7 @@
  * Plain ways to tell a kernel's time, for comparison: what is shipped must be better than these.
  * They know what the predictors know, launch by launch.  One thread.
  */
-#ifndef WEIR_TRAIN_BASELINE_H
-#define WEIR_TRAIN_BASELINE_H
+#pragma once
 
 #include "base/array.h"
 #include "base/map.h"
@@ -47,5 +46,3 @@ void baseline_ask(const struct baselines *b, const struct predict_question *q,
 void baseline_learn(struct baselines *b, const struct predict_question *q, double measured_ns);
 
 void baseline_fini(struct baselines *b);
-
-#endif

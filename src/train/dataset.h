@@ -4,8 +4,7 @@
  *
  * The dataset owns the kernels that samples point to, and they stay where they are. One thread.
  */
-#ifndef WEIR_TRAIN_DATASET_H
-#define WEIR_TRAIN_DATASET_H
+#pragma once
 
 #include "base/array.h"
 #include "base/error.h"
@@ -44,5 +43,3 @@ uint32_t dataset_app(struct dataset *d, const char *name, size_t bytes);
 const struct predict_kernel *dataset_kernel(struct dataset *d, const struct predict_kernel *k);
 
 void dataset_fini(struct dataset *d);
-
-#endif

@@ -11,8 +11,7 @@
  *
  * In all but the first, a model of the given one's kind is trained anew on the rest.
  */
-#ifndef WEIR_TRAIN_EVALUATE_H
-#define WEIR_TRAIN_EVALUATE_H
+#pragma once
 
 #include "base/array.h"
 #include "base/error.h"
@@ -89,5 +88,3 @@ int eval_measure(const eval_points *points, struct eval_filter filter, int predi
 int eval_run(enum eval_split split, const struct predict_device *d,
 	const struct predict_sample *samples, size_t n, const struct predict_model *model,
 	struct fit_progress *progress, eval_points *ret_points, struct error *err);
-
-#endif

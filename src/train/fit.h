@@ -2,8 +2,7 @@
  * Fitting the parts of a model to rows of features.  Everything is deterministic: the same rows and
  * seed give the same bytes.
  */
-#ifndef WEIR_TRAIN_FIT_H
-#define WEIR_TRAIN_FIT_H
+#pragma once
 
 #include "base/error.h"
 #include "predict/forest.h"
@@ -38,5 +37,3 @@ void fit_network(const struct fit_row *rows, size_t n, uint64_t seed, struct fit
  * -ENOSYS when the library is not there, -EIO with its own words when it fails. */
 int fit_forest(const struct fit_row *rows, size_t n, uint64_t seed, struct fit_progress *progress,
 	struct forest **ret_forest, struct error *err);
-
-#endif

@@ -7,8 +7,7 @@
  * is used, because only then it is asked for more than the order of magnitude. If the family's
  * usual ratio is better than both, no model is made. The file keeps the error without siblings.
  */
-#ifndef WEIR_TRAIN_TRAIN_H
-#define WEIR_TRAIN_TRAIN_H
+#pragma once
 
 #include "base/error.h"
 #include "predict/model.h"
@@ -78,5 +77,3 @@ int train_fit(const struct predict_device *d, const struct train_rows *rows, uns
 int train_model(const struct predict_device *d, const struct predict_sample *samples, size_t n,
 	const struct train_options *o, struct model_file **ret_bytes,
 	struct train_report *ret_report, struct error *err);
-
-#endif

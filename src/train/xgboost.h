@@ -2,8 +2,7 @@
  * The used part of XGBoost's C library (Apache-2.0), loaded if it is there. Programs start without
  * it, and only training and its benchmark need it.
  */
-#ifndef WEIR_TRAIN_XGBOOST_H
-#define WEIR_TRAIN_XGBOOST_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ struct xgboost {
 
 /* NULL when the library is not there. */
 const struct xgboost *xgboost_load(void);
-
-#endif

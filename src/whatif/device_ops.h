@@ -1,6 +1,5 @@
 /* Collects the GPU activities of each call as ops, for recording.c. */
-#ifndef WEIR_WHATIF_DEVICE_OPS_H
-#define WEIR_WHATIF_DEVICE_OPS_H
+#pragma once
 
 #include "predict/occupancy.h"
 #include "trace/meta.h"
@@ -37,5 +36,3 @@ int timed_ops_load(const struct trace *t, const struct meta *m, struct timed_ops
 
 /* The place of a call's operations, and their number. */
 size_t timed_ops_find(const struct timed_ops *ops, const struct gpu_call *c, uint32_t *ret_count);
-
-#endif

@@ -1,6 +1,5 @@
 /* One program of a replay, and all of them: for replay.c and regulate.c. */
-#ifndef WEIR_WHATIF_HOST_H
-#define WEIR_WHATIF_HOST_H
+#pragma once
 
 #include "share/arrival.h"
 #include "whatif/inflight.h"
@@ -86,5 +85,3 @@ void host_wake_gated(struct world *w, struct host *h);
 
 void host_begins_request(struct world *w, struct host *h);
 void host_ends_request(struct world *w, struct host *h);
-
-#endif

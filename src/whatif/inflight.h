@@ -3,8 +3,7 @@
  * time. It has the submitted predicted device time, the marks behind parts of it, and the expected
  * end. Nothing is learnt, because the predictions are those of the recording.
  */
-#ifndef WEIR_WHATIF_INFLIGHT_H
-#define WEIR_WHATIF_INFLIGHT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -47,5 +46,3 @@ void inflight_retire_all(struct inflight *g);
 /* The first moment at which time alone may change a verdict; UINT64_MAX: it can't. */
 uint64_t inflight_patience(const struct inflight *g, const struct share_grant *grant,
 	const struct rule_view *v, const struct rule_launch *l, enum rule_reason reason);
-
-#endif

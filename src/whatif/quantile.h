@@ -1,6 +1,5 @@
 /* Quantiles by the nearest rank. */
-#ifndef WEIR_WHATIF_QUANTILE_H
-#define WEIR_WHATIF_QUANTILE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ static inline uint64_t durations_quantile(const struct durations *d, double q, u
 	rank += (double)rank < exact;
 	return d->v.n ? d->v.v[rank ? rank - 1 : 0] : otherwise;
 }
-
-#endif

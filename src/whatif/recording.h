@@ -7,8 +7,7 @@
  * launch takes the mean of similar ones, or its prediction. A program without device times cannot
  * run again.
  */
-#ifndef WEIR_WHATIF_RECORDING_H
-#define WEIR_WHATIF_RECORDING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -88,5 +87,3 @@ struct recording {
 int recording_load(
 	const char *path, const struct trace *t, struct recording *ret_r, struct error *err);
 void recording_fini(struct recording *r);
-
-#endif

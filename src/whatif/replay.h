@@ -8,8 +8,7 @@
  * them. A best-effort program repeats its recording. The replay ends when the latency programs have
  * their answers, or without any when each program has run once.
  */
-#ifndef WEIR_WHATIF_REPLAY_H
-#define WEIR_WHATIF_REPLAY_H
+#pragma once
 
 #include "law/law.h"
 #include "share/policy.h"
@@ -70,5 +69,3 @@ struct replay_results {
 /* 0, or -EINVAL for a device that can't be; replay_fini() follows in either case. */
 int replay_run(const struct replay *r, struct replay_results *ret_results);
 void replay_fini(struct replay_results *results);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Functions return 0 or -errno and a sentence. One thread owns a question.
  */
-#ifndef WEIR_WHATIF_SERVING_H
-#define WEIR_WHATIF_SERVING_H
+#pragma once
 
 #include "base/array.h"
 #include "base/error.h"
@@ -44,5 +43,3 @@ int serving_run(struct serving *w, struct error *err);
 void serving_put_text(const struct serving *w, FILE *out);
 void serving_put_json(const struct serving *w, FILE *out);
 void serving_fini(struct serving *w);
-
-#endif

@@ -2,8 +2,7 @@
  * Simulates how recorded programs would share a GPU: a replay (src/whatif/replay.h) for each policy
  * and way of sharing, and its results beside each program alone.
  */
-#ifndef WEIR_WHATIF_WHATIF_H
-#define WEIR_WHATIF_WHATIF_H
+#pragma once
 
 #include <stdio.h>
 
@@ -53,5 +52,3 @@ double whatif_share(const struct whatif *w, const struct replay_results *r, size
 
 void whatif_put_text(const struct whatif *w, FILE *out, bool colour);
 void whatif_put_json(const struct whatif *w, FILE *out);
-
-#endif

@@ -5,8 +5,7 @@
  * refuses each form of which two programs could think differently where a request ends. After a
  * failure the caller answers and closes the connection. Any thread; one owner per struct.
  */
-#ifndef WEIR_WIRE_HTTP1_H
-#define WEIR_WIRE_HTTP1_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -76,5 +75,3 @@ int http_chunks_feed(struct http_chunks *c, const char *bytes, size_t n, size_t 
  */
 void http_head_put(struct buf *b, int code, const char *content_type, uint64_t content_length,
 	const char *connection, const char *extra);
-
-#endif

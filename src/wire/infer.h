@@ -5,8 +5,7 @@
  * Everything borrowed points into the body, which stays until the answer was sent, or into the
  * request's memory, which stays until infer_request_reset(). One owner thread.
  */
-#ifndef WEIR_WIRE_INFER_H
-#define WEIR_WIRE_INFER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -93,5 +92,3 @@ int infer_pb_read(struct infer_request *r, const char *message, size_t n, struct
 void infer_pb_put(struct buf *b, const struct infer_answer *a); /* ModelInferResponse */
 /* ModelStreamInferResponse: an answer, or an error's text if that is not NULL. */
 void infer_pb_put_stream(struct buf *b, const struct infer_answer *a, const char *error_text);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * The two readers of inference requests share this: the parameters that have a meaning.
  */
-#ifndef WEIR_WIRE_INFER_PARAM_H
-#define WEIR_WIRE_INFER_PARAM_H
+#pragma once
 
 #include "wire/infer.h"
 
@@ -19,5 +18,3 @@ int infer_grpc_param(struct infer_request *r, const struct param *p, struct erro
 int infer_request_param(struct infer_request *r, const struct param *p, struct error *err);
 int infer_input_param(struct infer_input *in, const struct param *p, struct error *err);
 int infer_output_param(struct infer_output *out, const struct param *p, struct error *err);
-
-#endif

@@ -5,8 +5,7 @@
  * enum the name of its value, and bytes are base64. Fields that were not sent are absent. Messages
  * that the table calls plain (InferParameter, settings) are the value itself. Any thread.
  */
-#ifndef WEIR_WIRE_MESSAGE_H
-#define WEIR_WIRE_MESSAGE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -24,5 +23,3 @@ int message_read(
 int message_put(const char *message_name, const json_t *value, struct buf *b, struct error *err);
 /* Whether the message has a field of that name. */
 bool message_has(const char *message_name, const char *field);
-
-#endif

@@ -3,8 +3,7 @@
  * Every length is checked against the bytes that are there. Groups, which proto3 lacks, are
  * refused. Host byte order is little-endian, as everywhere here.
  */
-#ifndef WEIR_WIRE_PB_H
-#define WEIR_WIRE_PB_H
+#pragma once
 
 #include <errno.h>
 #include <stdint.h>
@@ -102,5 +101,3 @@ static inline char *pb_write_tag(char *at, uint32_t number, enum pb_form form)
 {
 	return pb_write_varint(at, (uint64_t)number << 3 | form);
 }
-
-#endif

@@ -2,8 +2,7 @@
  * Text that JSON holds as it stands, found eight bytes at a time: printable ASCII without quotation
  * marks and backslashes. Little-endian, as tensors are.
  */
-#ifndef WEIR_WIRE_PLAIN_H
-#define WEIR_WIRE_PLAIN_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -31,5 +30,3 @@ static inline const char *plain_end(const char *at, const char *end)
 		at++;
 	return at;
 }
-
-#endif

@@ -4,8 +4,7 @@
  * A decimal is w * 10^e. If e is within 27, then 5^e has 64 bits, and integers of 128 bits say in
  * which direction to round. The C library does the others. Any thread, no allocation.
  */
-#ifndef WEIR_WIRE_REAL_H
-#define WEIR_WIRE_REAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,5 +32,3 @@ double decimal_value(const struct decimal *d, bool single);
  * language without types reads a real. NaN, Infinity and -Infinity are as Triton prints them, which
  * is no JSON but read by Python and by rapidjson. Returns the bytes. */
 size_t real_put(char out[static REAL_MOST], double value, bool single);
-
-#endif

@@ -5,8 +5,7 @@
  * messages in api/infer.tbl. Over gRPC message.h translates both; over REST route_request() and
  * route_answer() do. Any thread.
  */
-#ifndef WEIR_WIRE_ROUTE_H
-#define WEIR_WIRE_ROUTE_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -50,5 +49,3 @@ int route_find_grpc(struct slice path, struct route_match *ret, struct error *er
 int route_request(const struct route_match *m, json_t *body, json_t **ret, struct error *err);
 /* REST's form of an answer object. Takes the reference and gives one. */
 json_t *route_answer(const struct route_row *row, json_t *answer);
-
-#endif

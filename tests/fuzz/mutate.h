@@ -6,13 +6,10 @@
  *
  * One seed makes one change of one input.  Links to the room trace.
  */
-#ifndef WEIR_TESTS_FUZZ_MUTATE_H
-#define WEIR_TESTS_FUZZ_MUTATE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
 /* Changes data in place; what comes out is at most `most` bytes long, and its length returned. */
 size_t mutate(uint8_t *data, size_t size, size_t most, uint64_t seed);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * For tests of plans: the library on the simulated driver, and what a run launches.
  */
-#ifndef WEIR_PLAN_TEST_H
-#define WEIR_PLAN_TEST_H
+#pragma once
 
 #include "../sim/sim_test.h"
 
@@ -58,5 +57,3 @@ static inline struct sim_tensor_map read_map(const struct tensor_map *map)
 	memcpy(&m, map, sizeof m);
 	return m;
 }
-
-#endif

@@ -12,7 +12,7 @@ cp "$source/tools/words.tbl" tools/
 cp "$source/tools/hook-symbols.txt" \
 	"$source/tools/hook-exports.txt" tools/
 
-printf '/* One. */\n#ifndef ONE_H\n#define ONE_H\n\nint one(int x);\n\n#endif\n' >src/base/one.h
+printf '/* One. */\n#pragma once\n\nint one(int x);\n' >src/base/one.h
 printf '/* One. */\n#include "base/one.h"\n\nint one(int x)\n{\n\treturn x;\n}\n' >src/base/one.c
 printf 'run | g | FILE | help\nhelp | g | | help\n' >api/command.tbl
 printf 'run | out | o | F | - | help\n' >api/option.tbl

@@ -2,8 +2,7 @@
  * The tests of the simulated driver share this: cmocka, the driver's prototypes, a small PTX
  * module, and running a piece of a test in a fresh process with a WEIR_SIM of its own.
  */
-#ifndef SIM_TEST_H
-#define SIM_TEST_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -89,5 +88,3 @@ static inline int run_scripted(const char *script, void (*body)(void))
 }
 
 #define SCRIPTED(script, body) assert_int_equal(run_scripted(script, body), 0)
-
-#endif

@@ -1,6 +1,5 @@
 /* For tests of `weir diff`: a recording as one of its sides. */
-#ifndef WEIR_TESTS_UNIT_DIFF_FILE_H
-#define WEIR_TESTS_UNIT_DIFF_FILE_H
+#pragma once
 
 #include "diff/diff.h"
 #include "report/report_make.h"
@@ -18,5 +17,3 @@ static inline void add_file(struct diff *d, enum diff_side_id side, const char *
 	report_free(r);
 	trace_close(t);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* For tests of engines: a model loaded by its file, and a run of whole tensors. */
-#ifndef WEIR_TESTS_UNIT_ENGINES_H
-#define WEIR_TESTS_UNIT_ENGINES_H
+#pragma once
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -87,5 +86,3 @@ static inline bool find_simulated_driver(const char *here, const char *plain)
 	return access(options.cuda, R_OK) == 0;
 }
 #define SIMULATED_DRIVER WEIR_LIB "/sim/libcuda.so.1", SOURCE "/build/lib/weir/sim/libcuda.so.1"
-
-#endif

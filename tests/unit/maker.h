@@ -2,8 +2,7 @@
  * Makes raw trace files for tests and benchmarks, record by record, as the hook would: one
  * open chunk a thread, written out when it is full.  Aborts when the machine fails.
  */
-#ifndef WEIR_TESTS_UNIT_MAKER_H
-#define WEIR_TESTS_UNIT_MAKER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -82,5 +81,3 @@ enum maker_fn {
 	FN_RT_LAST_ERROR = 104,
 	FN_RT_MALLOC_3D = 105,
 };
-
-#endif

@@ -1,6 +1,5 @@
 /* Functions that give out memory, for traces of tests: besides those of maker_schema. */
-#ifndef WEIR_TESTS_MEMORY_FUNCTIONS_H
-#define WEIR_TESTS_MEMORY_FUNCTIONS_H
+#pragma once
 
 enum {
 	FN_RESERVE = 200,
@@ -36,5 +35,3 @@ static const char memory_schema[] =
 	"size_t bytes)\n"
 	"210 allocator memory free:p=0:m=segment segment_free(CUdeviceptr pointer)\n"
 	"type CUmemoryPool ptr 8\n";
-
-#endif

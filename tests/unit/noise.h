@@ -12,8 +12,7 @@
  * pause for hours then. Requests, 10 to 200 a second, take 15 % longer at the day's peak, scatter
  * by 30 %, and have a tail of 1 in 100 that takes 5 to 50 times as long.
  */
-#ifndef WEIR_TESTS_NOISE_H
-#define WEIR_TESTS_NOISE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -44,5 +43,3 @@ double noise_of_kernel(uint64_t seed, uint32_t kernel);
 
 /* How often it is launched at the day's peak. */
 double noise_launches_per_s(uint64_t seed, uint32_t kernel);
-
-#endif

@@ -3,8 +3,7 @@
  * and which handle is behind each slot.  Whatever the pool answers is held against it; what is
  * wrong is said, and the program aborts.  For the unit test, the fuzz target and the long run.
  */
-#ifndef WEIR_TESTS_POOL_MODEL_H
-#define WEIR_TESTS_POOL_MODEL_H
+#pragma once
 
 #include "base/array.h"
 #include "pool/pool.h"
@@ -42,5 +41,3 @@ void model_ask(struct pool_model *m, uint64_t offset);
 /* All state, and then that nothing is left once all is given back. */
 void model_check(const struct pool_model *m);
 void model_end(struct pool_model *m);
-
-#endif

@@ -5,8 +5,7 @@
  * began) all that it had to wait for: the path is the way back along whatever came last, and with
  * all host times zero the same moments say what a host that takes no time would save.
  */
-#ifndef WEIR_TESTS_UNIT_PROGRAM_H
-#define WEIR_TESTS_UNIT_PROGRAM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -59,5 +58,3 @@ void program_fini(struct program *p);
 /* Plays the program into a trace at `path`; ret_ns: the true parts, which add up to the wall time.
  */
 void program_play(const struct program *p, const char *path, uint64_t ret_ns[PATH_PARTS]);
-
-#endif

@@ -1,6 +1,5 @@
 /* Every unit test includes this: cmocka and the headers it wants before itself. */
-#ifndef WEIR_TESTS_UNIT_UNIT_H
-#define WEIR_TESTS_UNIT_UNIT_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,5 +11,3 @@
 #include <cmocka.h>
 
 #define COUNT_OF(a) (sizeof a / sizeof((a)[0]))
-
-#endif

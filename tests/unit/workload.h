@@ -3,8 +3,7 @@
  * requests takes alpha + beta b ms, give or take 3 %, and one of 500 takes 2 ms longer; at most 32
  * run together. Requests arrive at random (Poisson). Deterministic by its seed.
  */
-#ifndef WEIR_TESTS_WORKLOAD_H
-#define WEIR_TESTS_WORKLOAD_H
+#pragma once
 
 #include "batch/batch_simulate.h"
 
@@ -32,5 +31,3 @@ void workload_play(const struct workload *w, const struct setting *s, double rat
 /* The highest rate at which so large a share is answered in time. */
 double workload_rate(const struct workload *w, const struct setting *s, double share,
 	double seconds, uint64_t seed);
-
-#endif

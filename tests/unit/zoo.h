@@ -2,8 +2,7 @@
  * A zoo of kernels for tests: each obeys a law that is known here and not to what is tested, plus
  * noise.  A stream of launches asks for few of them often and for many rarely, as programs do.
  */
-#ifndef WEIR_TESTS_UNIT_ZOO_H
-#define WEIR_TESTS_UNIT_ZOO_H
+#pragma once
 
 #include "predict/predict.h"
 
@@ -30,5 +29,3 @@ struct predict_sample zoo_next(struct zoo *z, uint64_t order);
 
 double zoo_uniform(struct zoo *z); /* 0 to 1 */
 double zoo_normal(struct zoo *z);
-
-#endif

@@ -2,8 +2,7 @@
  * Reads from a program's ELF headers, without running it, whether a library can be preloaded into
  * it. The caller owns everything, and any thread may call.
  */
-#ifndef WEIR_CMD_CLI_BINARY_H
-#define WEIR_CMD_CLI_BINARY_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -33,5 +32,3 @@ int binary_look(const char *program, struct binary *ret_b);
 /* Why the injected library can't work in it, as what follows its name in a sentence; NULL: it can.
  */
 const char *binary_why_closed(const struct binary *b);
-
-#endif

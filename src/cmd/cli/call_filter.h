@@ -2,8 +2,7 @@
  * Which calls weir trace shows: by function (-e), kernel, time in the call and process.  A call is
  * shown when it passes all kinds that are given.
  */
-#ifndef WEIR_CMD_CLI_CALL_FILTER_H
-#define WEIR_CMD_CLI_CALL_FILTER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,5 +37,3 @@ bool call_filter_kernel(const struct call_filter *f, const char *mangled, const 
 
 /* program: the path of its program, NULL: not known. */
 bool call_filter_process(const struct call_filter *f, uint32_t pid, const char *program);
-
-#endif

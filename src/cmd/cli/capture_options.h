@@ -2,8 +2,7 @@
  * Turns --capture, --delay, --duration, --until-launches and --stacks into settings of the variable
  * WEIR (src/hook/core/config.c).
  */
-#ifndef WEIR_CMD_CLI_CAPTURE_OPTIONS_H
-#define WEIR_CMD_CLI_CAPTURE_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ struct stack_choice {
 
 /* The same; adds the calls that are asked for to the control word. */
 int stack_choice_take(const struct options *o, struct stack_choice *ret_choice, uint32_t *control);
-
-#endif

@@ -2,8 +2,7 @@
  * Starting a program under the hook, for the commands that do: the environment that it
  * needs, its signals and its exit code.
  */
-#ifndef WEIR_CMD_CLI_CHILD_H
-#define WEIR_CMD_CLI_CHILD_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -76,5 +75,3 @@ int child_exit(int status);
 /* Reads the clocks once more and marks the trace finished. */
 void child_finish(struct child *c, int status);
 void child_close(struct child *c);
-
-#endif

@@ -3,8 +3,7 @@
  * api/command.tbl and api/option.tbl. The parser, `weir help`, the man pages and the completions
  * come from these.
  */
-#ifndef WEIR_CMD_CLI_COMMAND_H
-#define WEIR_CMD_CLI_COMMAND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -54,5 +53,3 @@ int complain(int code, const char *format, ...) __attribute__((format(printf, 2,
 /* "weir: message" on stderr: what beside the recorded program's own output is known to be Weir's.
  */
 void remark(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-#endif

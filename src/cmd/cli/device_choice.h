@@ -1,6 +1,5 @@
 /* Which GPU a program is to run on. */
-#ifndef WEIR_CMD_CLI_DEVICE_CHOICE_H
-#define WEIR_CMD_CLI_DEVICE_CHOICE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -19,5 +18,3 @@ void device_name(const unsigned char uuid[16], char ret[DEVICE_NAME]);
 
 /* How many SMs the first GPU has; 0: it can't be told. */
 unsigned device_sms(void);
-
-#endif

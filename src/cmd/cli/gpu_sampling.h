@@ -1,6 +1,5 @@
 /* --nvml: the state of the GPUs sampled beside a recording, by the command that records. */
-#ifndef WEIR_CMD_CLI_GPU_SAMPLING_H
-#define WEIR_CMD_CLI_GPU_SAMPLING_H
+#pragma once
 
 #include "cmd/cli/child.h"
 #include "cmd/cli/options.h"
@@ -24,5 +23,3 @@ void gpu_sampling_start(struct gpu_sampling *g, const struct child *c, const cha
 /* Ends the samples; later NVML.  Also of one that was not prepared. */
 void gpu_sampling_stop(struct gpu_sampling *g);
 void gpu_sampling_done(struct gpu_sampling *g);
-
-#endif

@@ -2,8 +2,7 @@
  * The input of a reading command: a trace, another tool's file, or "-" for standard input. Another
  * tool's file is first imported to a file without a name. The contents decide, not the name.
  */
-#ifndef WEIR_CMD_CLI_INPUT_H
-#define WEIR_CMD_CLI_INPUT_H
+#pragma once
 
 #include "cmd/cli/command.h"
 #include "trace/trace.h"
@@ -28,5 +27,3 @@ int input_open(const struct options *o, struct trace **ret_t);
 
 /* The same of some of them; `o` for the part. */
 int input_open_files(const struct options *o, char *const *files, int count, struct trace **ret_t);
-
-#endif

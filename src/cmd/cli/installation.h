@@ -2,12 +2,9 @@
  * Says how this Weir came onto the machine, by what lies beside it. Nothing here fails, and any
  * thread may call.
  */
-#ifndef WEIR_CMD_CLI_INSTALLATION_H
-#define WEIR_CMD_CLI_INSTALLATION_H
+#pragma once
 
 #include <stddef.h>
 
 /* "the portable tree, /opt/weir", or what else it is; a text that does not fit is cut. */
 void installation_describe(char *ret_text, size_t size);
-
-#endif

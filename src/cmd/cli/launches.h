@@ -2,8 +2,7 @@
  * Reads launches that ran from a command's files: traces and CSV tables of launches. complain()
  * prints errors.
  */
-#ifndef WEIR_CMD_CLI_LAUNCHES_H
-#define WEIR_CMD_CLI_LAUNCHES_H
+#pragma once
 
 #include <limits.h>
 
@@ -30,5 +29,3 @@ int model_load(const char *path, struct predict_model *ret_m, void **ret_bytes);
  * otherwise. */
 bool model_default(const struct predict_device *d, struct predict_model *ret_m, void **ret_bytes,
 	char ret_path[static PATH_MAX]);
-
-#endif

@@ -3,8 +3,7 @@
  * resident on a GPU together. It has its own pipes, so no other program is affected, and the
  * compute mode stays. It ends with the last weir run of the directory.
  */
-#ifndef WEIR_CMD_CLI_MPS_H
-#define WEIR_CMD_CLI_MPS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ struct mps {
 bool mps_start(struct mps *m, const char *directory, bool isolated);
 
 void mps_stop(struct mps *m);
-
-#endif

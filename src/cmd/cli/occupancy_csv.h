@@ -7,8 +7,7 @@
  * row is one line, so a quoted field holds no line break. Blank lines, CRLF and a byte order mark
  * stay.
  */
-#ifndef WEIR_CMD_CLI_OCCUPANCY_CSV_H
-#define WEIR_CMD_CLI_OCCUPANCY_CSV_H
+#pragma once
 
 #include <stdio.h>
 
@@ -22,5 +21,3 @@ const char *occupancy_fraction(unsigned active, unsigned most);
 
 /* "7.0, 7.2, ...": the compute capabilities that are known. */
 const char *occupancy_device_list(void);
-
-#endif

@@ -5,13 +5,10 @@
  * time if no recorded call launched it and recording was off between its neighbours. Its neighbours
  * are the calls that got the correlation numbers before and after its own.
  */
-#ifndef WEIR_CMD_CLI_OFF_ACTIVITIES_H
-#define WEIR_CMD_CLI_OFF_ACTIVITIES_H
+#pragma once
 
 #include "trace/trace.h"
 
 /* Takes them out of t, before trace_cut() and before anything is loaded by several threads.  Costs
  * nothing where recording was on all the time.  0 or -errno, then with a sentence. */
 int off_activities_leave_out(struct trace *t, struct error *err);
-
-#endif

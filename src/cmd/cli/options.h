@@ -5,8 +5,7 @@
  * Commands use opt_str() and similar functions (command.h). Only main.c and help.c need this
  * header.
  */
-#ifndef WEIR_CMD_CLI_OPTIONS_H
-#define WEIR_CMD_CLI_OPTIONS_H
+#pragma once
 
 #include <limits.h>
 
@@ -75,5 +74,3 @@ void question_command(const struct question_row *row, char ret[QUESTION_COMMAND]
 /* `weir help` and `weir help COMMAND`. */
 void help_overview(void);
 void help_command(const struct command *c);
-
-#endif

@@ -2,8 +2,7 @@
  * The output of a command: standard output, a pipe or terminal, or a file. A file appears whole or
  * not at all, and only its owner may read it.
  */
-#ifndef WEIR_CMD_CLI_OUTPUT_H
-#define WEIR_CMD_CLI_OUTPUT_H
+#pragma once
 
 #include <stdio.h>
 
@@ -26,5 +25,3 @@ FILE *output_open(const char *path);
 
 /* Calls put() with the stream; path NULL is standard output.  0 or -errno, of put() first. */
 int output_write(const char *path, int (*put)(void *context, FILE *out), void *context);
-
-#endif

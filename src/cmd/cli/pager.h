@@ -2,8 +2,7 @@
  * Sends terminal output through a pager, like git: $WEIR_PAGER, $PAGER, or less, which leaves if
  * all fits on the screen. An empty name or cat means none. Off a terminal nothing happens.
  */
-#ifndef WEIR_CMD_CLI_PAGER_H
-#define WEIR_CMD_CLI_PAGER_H
+#pragma once
 
 #include <stddef.h>
 
@@ -13,5 +12,3 @@ size_t terminal_width(void);
 /* Before the first output, and after the last.  Without a pager the output goes where it went. */
 void pager_begin(void);
 void pager_end(void);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * --after, --before, --range, --steps and --steady: which part of a recording a reader reads.
  */
-#ifndef WEIR_CMD_CLI_PART_OPTIONS_H
-#define WEIR_CMD_CLI_PART_OPTIONS_H
+#pragma once
 
 #include "cmd/cli/command.h"
 #include "trace/trace.h"
@@ -10,5 +9,3 @@
 /* From the options to trace_cut(): 0, or an exit code after complaining.  Standard error says how
  * much of `file` was cut, but for weir report, which says it itself. */
 int part_options_cut(const struct options *o, struct trace *t, const char *file);
-
-#endif

@@ -2,8 +2,7 @@
  * Gives the injected library the source of predictions for weir record: a model, an earlier run's
  * history, or a trace. Tables made from a trace are removed afterwards.
  */
-#ifndef WEIR_CMD_CLI_PREDICT_OPTIONS_H
-#define WEIR_CMD_CLI_PREDICT_OPTIONS_H
+#pragma once
 
 #include <limits.h>
 
@@ -19,5 +18,3 @@ struct predict_options {
 /* From --predict and --history.  0, or an exit code after complaining. */
 int predict_options_prepare(struct predict_options *f, const struct options *o);
 void predict_options_done(struct predict_options *f);
-
-#endif

@@ -1,6 +1,5 @@
 /* The report, the option --top and the colours that reading commands share. */
-#ifndef WEIR_CMD_CLI_REPORT_INPUT_H
-#define WEIR_CMD_CLI_REPORT_INPUT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -21,5 +20,3 @@ int report_input_rows(const struct options *o, unsigned *ret_rows);
  * to show(), whose exit code it returns.  The error has been printed. */
 int report_input_show(const struct options *o, uint32_t facets,
 	int (*show)(const struct options *o, struct report *r, unsigned rows));
-
-#endif

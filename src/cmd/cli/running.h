@@ -1,6 +1,5 @@
 /* A recording that is running, found by a process that writes it. */
-#ifndef WEIR_CMD_CLI_RUNNING_H
-#define WEIR_CMD_CLI_RUNNING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,5 +9,3 @@ bool running_is_trace(const char *path);
 
 /* The trace that a process has mapped; 0, or an exit code after complaining. */
 int running_trace_of(const char *pid, char *ret_path, size_t size);
-
-#endif

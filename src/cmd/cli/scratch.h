@@ -5,8 +5,7 @@
  * It lies in a directory of its own, weir-scratch-XXXXXX, on which its command holds a lock. The
  * next command of the same user removes the remains of a killed one.
  */
-#ifndef WEIR_CMD_CLI_SCRATCH_H
-#define WEIR_CMD_CLI_SCRATCH_H
+#pragma once
 
 #include <limits.h>
 
@@ -25,5 +24,3 @@ void scratch_remove(struct scratch *s);
 /* Makes a trace for the program of l, in memory where that can be.  0, or an exit code after
  * complaining. */
 int scratch_make(struct scratch *s, struct child *l, uint32_t control);
-
-#endif

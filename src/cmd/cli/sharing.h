@@ -1,6 +1,5 @@
 /* The shared file of programs that share a GPU, for the commands that look at it. */
-#ifndef WEIR_CMD_CLI_SHARING_H
-#define WEIR_CMD_CLI_SHARING_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -16,5 +15,3 @@ struct sharing {
 int sharing_open(struct sharing *s, const char *directory, bool make);
 
 void sharing_close(struct sharing *s);
-
-#endif

@@ -1,6 +1,5 @@
 /* Values of options as people type them. */
-#ifndef WEIR_CMD_CLI_VALUES_H
-#define WEIR_CMD_CLI_VALUES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ struct step_numbers {
 	uint32_t first, last;
 };
 bool step_numbers_parse(const char *text, struct step_numbers *ret_numbers);
-
-#endif

@@ -6,8 +6,7 @@
  * allocates, locks, prints or touches errno. A signal handler may run between any two lines and
  * make calls of its own.
  */
-#ifndef WEIR_HOOK_CORE_CALL_H
-#define WEIR_HOOK_CORE_CALL_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -184,5 +183,3 @@ static inline uint64_t answer_i32(int result, const void *p)
 {
 	return result || !p ? 0 : (uint64_t)(int64_t) * (const int32_t *)p;
 }
-
-#endif

@@ -9,8 +9,7 @@
  * The options are the rows of WEIR in api/option.tbl. Without WEIR the library only passes calls
  * on.
  */
-#ifndef WEIR_HOOK_CORE_CONFIG_H
-#define WEIR_HOOK_CORE_CONFIG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -73,5 +72,3 @@ static inline bool config_is_asked(const struct config *c)
 
 /* Reads WEIR, the first time; a wrong one is told on standard error, and nothing is kept. */
 const struct config *config_get(void);
-
-#endif

@@ -2,8 +2,7 @@
  * Finds functions in loaded libraries without dlsym. It allocates nothing, leaves dlerror alone and
  * needs no symbol versions. Another library's dlsym cannot intervene.
  */
-#ifndef WEIR_HOOK_CORE_ELF_H
-#define WEIR_HOOK_CORE_ELF_H
+#pragma once
 
 #include <elf.h>
 #include <link.h>
@@ -34,5 +33,3 @@ bool elf_of_address(struct elf *ret_e, const void *address);
 /* How many objects were loaded and unloaded so far: while that stays, so does what a search finds.
  */
 uint64_t elf_changes(void);
-
-#endif

@@ -6,8 +6,7 @@
  * anyway. sched/sched.h describes the regulation behind that word. The gate may wait for a bounded
  * time and leaves errno alone. Calls that only CUPTI reports (inject.c) do not pass it.
  */
-#ifndef WEIR_HOOK_CORE_GATE_H
-#define WEIR_HOOK_CORE_GATE_H
+#pragma once
 
 #include "base/atomic.h"
 #include "cuda_types.h"
@@ -113,5 +112,3 @@ static inline void gate_settled(const struct settling *s, int result)
 	if (__builtin_expect(s->what != SETTLES_NOTHING, 0))
 		hook_above.gate_settled(s, result);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * of theirs. src/hook/parts.c lists them, and fills the functions through which core and the lower
  * parts call upwards.
  */
-#ifndef WEIR_HOOK_CORE_HOOK_PARTS_H
-#define WEIR_HOOK_CORE_HOOK_PARTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -101,5 +100,3 @@ struct hook_above {
 extern const struct hook_above hook_above __attribute__((visibility("hidden")));
 
 #define OPEN_REQUESTS 64u /* a request's name modulo this is its own among those that are open */
-
-#endif

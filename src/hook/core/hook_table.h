@@ -3,8 +3,7 @@
  * real ones are, found while the program runs.  Ids from FN_COUNT on are those of libraries above
  * CUDA (library.h): they leave ranges, no records, and are in no trace's schema.
  */
-#ifndef WEIR_HOOK_CORE_HOOK_TABLE_H
-#define WEIR_HOOK_CORE_HOOK_TABLE_H
+#pragma once
 
 #include "base/atomic.h"
 #include "fn_ids.h"
@@ -43,5 +42,3 @@ enum fn fn_of_name(const char *name);
 
 /* The wrapper that stands for this address, or NULL when it is no function that we know. */
 void *wrapper_of(const void *real);
-
-#endif

@@ -2,8 +2,7 @@
  * The shape of one launch. A wrapper fills the shape once, before the driver's call, and whoever
  * looks at the launch gets a pointer to it: the gate, the timer, the record, predictions.
  */
-#ifndef WEIR_HOOK_CORE_LAUNCH_SHAPE_H
-#define WEIR_HOOK_CORE_LAUNCH_SHAPE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,5 +48,3 @@ struct launch_given {
 	struct launch_args args;
 	bool has_args, keep, predict;
 };
-
-#endif

@@ -2,13 +2,10 @@
  * The injected library's knowledge of the C library beside which it has been loaded. libc.c also
  * gives it the functions that it needs of it, under their usual names. Any thread may call.
  */
-#ifndef WEIR_HOOK_CORE_LIBC_H
-#define WEIR_HOOK_CORE_LIBC_H
+#pragma once
 
 #include <stdbool.h>
 
 /* False in a program of musl, to which LD_PRELOAD came from its parent: nothing is recorded there.
  */
 bool libc_is_glibc(void);
-
-#endif

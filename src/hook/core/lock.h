@@ -10,8 +10,7 @@
  * A section that no handler may leave holds back signals first (own_calls.h).  No lock is held
  * across the program's own call of the driver.
  */
-#ifndef WEIR_HOOK_CORE_LOCK_H
-#define WEIR_HOOK_CORE_LOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -93,5 +92,3 @@ static inline bool lock_forked(struct lock *l)
 		lock_give(l);
 	return held;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * sentences for the reader. Any thread may write them inside a call of the program. A record that
  * does not fit is dropped.
  */
-#ifndef WEIR_HOOK_CORE_METADATA_H
-#define WEIR_HOOK_CORE_METADATA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ void meta_message(const char *text);
 
 /* Writes which program this process is. */
 void meta_process(void);
-
-#endif

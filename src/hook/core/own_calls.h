@@ -3,8 +3,7 @@
  * blocked, since a handler might never return. The thread's capture mode changes meanwhile, so
  * another thread's capture is not disturbed.
  */
-#ifndef WEIR_HOOK_CORE_OWN_CALLS_H
-#define WEIR_HOOK_CORE_OWN_CALLS_H
+#pragma once
 
 #include <signal.h>
 #include <stdbool.h>
@@ -61,5 +60,3 @@ static inline void own_calls_end(struct own_calls *o)
 	own_calls_exchange(&o->mode);
 	signals_release(&o->signals);
 }
-
-#endif

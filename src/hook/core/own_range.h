@@ -2,8 +2,7 @@
  * Ranges that the injected library leaves of itself: while recording is on, while CUPTI calibrates.
  * Any thread begins one, and any thread ends it.
  */
-#ifndef WEIR_HOOK_CORE_OWN_RANGE_H
-#define WEIR_HOOK_CORE_OWN_RANGE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -12,5 +11,3 @@ uint64_t own_range_begin(uint16_t kind, const char *name);
 
 /* Nothing for 0. */
 void own_range_end(uint64_t id);
-
-#endif

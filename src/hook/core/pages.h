@@ -4,8 +4,7 @@
  * Writing zeros over them would give each child pages of its own for what it may never look at.  So
  * a table has whole pages, and the child drops them: what is read there next is zeros.
  */
-#ifndef WEIR_HOOK_CORE_PAGES_H
-#define WEIR_HOOK_CORE_PAGES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -33,5 +32,3 @@ static inline void drop_pages(void *table, size_t bytes)
 			"pages that it shares with nothing");                                      \
 		drop_pages(&(table), sizeof table);                                                \
 	} while (0)
-
-#endif

@@ -2,8 +2,7 @@
  * The process into which the library is loaded: its state, the calls that it wants, its trace, and
  * each thread's writers. It is set up before the first recorded call returns, and it survives fork.
  */
-#ifndef WEIR_HOOK_CORE_PROCESS_H
-#define WEIR_HOOK_CORE_PROCESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -106,5 +105,3 @@ void process_divert(const _Atomic uint32_t *word);
 /* Has at_exit() of the parts called, also in forked children: once, when the driver is there and
  * CUPTI is loaded, so that it comes before what they have registered to end themselves. */
 void process_at_exit(void);
-
-#endif

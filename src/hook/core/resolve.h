@@ -4,8 +4,7 @@
  * program gets the address that it would have got, or the wrapper that stands for exactly
  * that address.
  */
-#ifndef WEIR_HOOK_CORE_RESOLVE_H
-#define WEIR_HOOK_CORE_RESOLVE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -39,5 +38,3 @@ bool resolve_is_behind(const struct elf *e);
 
 /* The audit library asks: the loader is binding `name` to `real` for somebody. */
 void *weir_bound_by_audit(const char *name, void *real, const void *link_map);
-
-#endif

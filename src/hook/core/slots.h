@@ -7,8 +7,7 @@
  * drops the keys with their pages (pages.h). Nothing calls or allocates, so an intercepted call or
  * a signal handler may use a table.
  */
-#ifndef WEIR_HOOK_CORE_SLOTS_H
-#define WEIR_HOOK_CORE_SLOTS_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -51,5 +50,3 @@ static inline uint32_t slots_claim(struct slots s, uint32_t first, uint64_t key,
 	}
 	return SLOTS_NONE;
 }
-
-#endif

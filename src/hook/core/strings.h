@@ -6,8 +6,7 @@
  * text again under a new number. Such texts share a limited part of the trace. Beyond it a name has
  * no text, and the loss is counted.
  */
-#ifndef WEIR_HOOK_CORE_STRINGS_H
-#define WEIR_HOOK_CORE_STRINGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ uint32_t string_once(const char *text, uint64_t bytes);
 uint64_t string_hash(const void *data, size_t bytes, uint64_t seed);
 
 void strings_forget(void); /* after a fork: the child's trace starts empty */
-
-#endif

@@ -2,8 +2,7 @@
  * Whether a launch is timed with events: one in N (time/event_timer.h). Most launches cost a
  * counter.
  */
-#ifndef WEIR_HOOK_CORE_TIMING_H
-#define WEIR_HOOK_CORE_TIMING_H
+#pragma once
 
 #include "base/atomic.h"
 #include "hook/core/hook_parts.h"
@@ -34,5 +33,3 @@ static inline struct sample *timing_begin(uint32_t fn, const struct launch_shape
 		return NULL;
 	return hook_above.timing_take(fn, s);
 }
-
-#endif

@@ -12,8 +12,7 @@
  *
  * Everything is inlined. Rare cases are in wrapper.c.
  */
-#ifndef WEIR_HOOK_CORE_WRAPPER_H
-#define WEIR_HOOK_CORE_WRAPPER_H
+#pragma once
 
 #include "base/atomic.h"
 #include "cuda_types.h"
@@ -305,5 +304,3 @@ INLINE void move_time(
 #define ROW(prefix)         ROW_JOIN(prefix, ROW_NAME)
 #define ROW_JOIN(one, two)  ROW_JOIN_(one, two)
 #define ROW_JOIN_(one, two) one##two
-
-#endif

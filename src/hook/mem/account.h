@@ -1,6 +1,5 @@
 /* The process's share of its quota, and the bytes that one call requests from it. */
-#ifndef WEIR_HOOK_MEM_ACCOUNT_H
-#define WEIR_HOOK_MEM_ACCOUNT_H
+#pragma once
 
 #include "hook/mem/owned.h"
 #include "hook/sched/member.h"
@@ -51,5 +50,3 @@ void context_ended(uint64_t context);
 
 /* A size as the driver has it. */
 uint64_t whole_blocks(uint64_t bytes);
-
-#endif

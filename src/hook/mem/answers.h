@@ -5,8 +5,7 @@
  *
  * Any thread may call, with any context. A call that cannot be counted goes to the driver.
  */
-#ifndef WEIR_HOOK_MEM_ANSWERS_H
-#define WEIR_HOOK_MEM_ANSWERS_H
+#pragma once
 
 #include "hook/core/process.h"
 #include "named_functions.h"
@@ -14,5 +13,3 @@
 /* The part of the library (hook_parts.h). */
 void memory_start(void);
 void memory_forget(void);
-
-#endif

@@ -6,8 +6,7 @@
  * shares its holder's thread-local storage, as bare clones may, does not wait at all. Without the
  * lock the allocation is not counted. The holder blocks signals and calls no driver.
  */
-#ifndef WEIR_HOOK_MEM_OWNED_H
-#define WEIR_HOOK_MEM_OWNED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,5 +50,3 @@ struct owned *owned_next(struct owned *o); /* all of them: from NULL to NULL */
 
 /* In a forked child: nothing, and the lock is free. */
 void owned_forget(void);
-
-#endif

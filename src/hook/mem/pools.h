@@ -1,6 +1,5 @@
 /* The memory that the driver's own pools keep. */
-#ifndef WEIR_HOOK_MEM_POOLS_H
-#define WEIR_HOOK_MEM_POOLS_H
+#pragma once
 
 #include "hook/sched/member.h"
 
@@ -11,5 +10,3 @@ void pools_trim(struct member *m);
 void graphs_changed(void);
 
 void pools_forget(void);
-
-#endif

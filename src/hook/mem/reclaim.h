@@ -2,8 +2,7 @@
  * Memory that is out here and idle elsewhere: others are told of it, and give back what they can
  * with their next call.  Under --wait-memory the call that wants it waits for so long.
  */
-#ifndef WEIR_HOOK_MEM_RECLAIM_H
-#define WEIR_HOOK_MEM_RECLAIM_H
+#pragma once
 
 #include "hook/sched/member.h"
 
@@ -14,5 +13,3 @@ struct reclaim {
 /* Whether to try again, after a nap. */
 bool reclaim_goes_on(struct reclaim *w, struct member *m, uint64_t bytes);
 void reclaim_ends(struct member *m, bool in_vain);
-
-#endif

@@ -11,8 +11,7 @@
  *
  * Any thread may call. Each device has a lock, and the wait for it is bounded.
  */
-#ifndef WEIR_HOOK_MEM_SERVED_H
-#define WEIR_HOOK_MEM_SERVED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -60,5 +59,3 @@ void served_stream_ends(void *stream);
 void served_context_ended(void *context);
 
 void served_forget(void);
-
-#endif

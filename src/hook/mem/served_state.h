@@ -1,6 +1,5 @@
 /* The pool of one device, as served.c and served_handles.c know it.  All with its lock. */
-#ifndef WEIR_HOOK_MEM_SERVED_STATE_H
-#define WEIR_HOOK_MEM_SERVED_STATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -92,5 +91,3 @@ int served_back(struct served *s, const struct pool_place *at);
 bool served_release_idle(struct served *s);
 void served_give_wanted(struct served *s);
 void served_let_reach(struct served *s); /* all readers all that is mapped */
-
-#endif

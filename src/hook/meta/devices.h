@@ -1,6 +1,5 @@
 /* Writes the devices that a program sees into the trace. */
-#ifndef WEIR_HOOK_META_DEVICES_H
-#define WEIR_HOOK_META_DEVICES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -13,5 +12,3 @@ struct device_properties {
 
 /* After cuInit(), once. */
 void devices_describe(void);
-
-#endif

@@ -2,8 +2,7 @@
  * Handles of the driver, and what they were said to be: so that each is written into the trace
  * once.  For any number of threads, without waiting.
  */
-#ifndef WEIR_HOOK_META_HANDLES_H
-#define WEIR_HOOK_META_HANDLES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,5 +27,3 @@ bool handles_remember(struct handles *k, uint64_t handle, uint64_t hash);
 bool handles_has(struct handles *k, uint64_t handle);
 
 uint64_t handles_hash(const void *data, size_t bytes);
-
-#endif

@@ -3,8 +3,7 @@
  * handle, or at the launch of an unknown handle. The questions change nothing and go to the real
  * functions.
  */
-#ifndef WEIR_HOOK_META_KERNELS_H
-#define WEIR_HOOK_META_KERNELS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ uint32_t kernel_attributes(uint64_t handle, uint32_t value[ATTRIBUTES]);
 const char *kernel_name(uint64_t handle);
 
 void kernels_forget(void); /* after a fork: the child's trace starts empty */
-
-#endif

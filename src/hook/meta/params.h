@@ -6,8 +6,7 @@
  * Nothing allocates. Layouts have a fixed room and never move, so one thread may read while another
  * learns. When the room is full, later functions keep no arguments.
  */
-#ifndef WEIR_HOOK_META_PARAMS_H
-#define WEIR_HOOK_META_PARAMS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,5 +45,3 @@ uint32_t params_given(uint32_t control, const struct launch_shape *s, void *cons
 	void *const *extra, struct launch_given *ret_given);
 
 void params_forget(void); /* after a fork */
-
-#endif

@@ -2,8 +2,7 @@
  * WEIR=trace:FILE: each call becomes a line at the end of FILE, as it returns.  The file is
  * opened for each line, so that the program may close what it likes.
  */
-#ifndef WEIR_HOOK_META_TRACE_TEXT_H
-#define WEIR_HOOK_META_TRACE_TEXT_H
+#pragma once
 
 #include "event/format.h"
 
@@ -13,5 +12,3 @@ void text_start(void);
 
 /* Prints a committed record as a line. */
 void text_print(const struct record *r);
-
-#endif

@@ -5,8 +5,7 @@
  * A signature stands for a graph's kernels with their shapes, in no order. Any thread may set and
  * find one inside a call. One thread at a time, the one that delivers device times, calls the rest.
  */
-#ifndef WEIR_HOOK_ONLINE_GRAPH_RUNS_H
-#define WEIR_HOOK_ONLINE_GRAPH_RUNS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ void graphs_add(const struct gpu_activity *w, uint64_t signature);
 struct graph_run *graphs_next(uint32_t *at);
 
 void graphs_forget(void);
-
-#endif

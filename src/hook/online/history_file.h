@@ -3,8 +3,7 @@
  * the start and by the thread that delivers device times. They are written at an orderly end, with
  * system calls alone.
  */
-#ifndef WEIR_HOOK_ONLINE_HISTORY_FILE_H
-#define WEIR_HOOK_ONLINE_HISTORY_FILE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -18,5 +17,3 @@ void history_file_start(
 void history_file_look(struct predict *p, const struct predict_sample *recent, size_t n);
 
 void history_file_forget(void); /* after a fork */
-
-#endif

@@ -6,8 +6,7 @@
  * signature count as running in the order of their calls. If the ring overflows before a look at
  * it, everything that waits is dropped.
  */
-#ifndef WEIR_HOOK_ONLINE_MATCH_H
-#define WEIR_HOOK_ONLINE_MATCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ bool match_waits(uint64_t signature);
 
 /* The launch of a kernel that began then: its kernel, key and arguments.  false: not known. */
 bool match_pop(uint64_t signature, uint64_t start_ns, struct predict_launch *ret_l);
-
-#endif

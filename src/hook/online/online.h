@@ -6,8 +6,7 @@
  * and looks for a new model, and never waits. The tables belong to this process. They start with
  * the history of an earlier run and go to the file at the end.
  */
-#ifndef WEIR_HOOK_ONLINE_ONLINE_H
-#define WEIR_HOOK_ONLINE_ONLINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,5 +54,3 @@ bool online_learn(const struct gpu_activity *w, const char *name);
 void history_file_at_exit(void);
 
 void online_forget(void); /* after a fork: nothing is predicted until it is started again */
-
-#endif

@@ -5,8 +5,7 @@
  * once found alone stays so, even if a later batch overlaps it. One thread at a time calls, and
  * nothing allocates.
  */
-#ifndef WEIR_HOOK_ONLINE_OVERLAP_H
-#define WEIR_HOOK_ONLINE_OVERLAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ struct span {
 void overlap_mark(uint32_t device, struct span *v, uint32_t n);
 
 void overlap_forget(void);
-
-#endif

@@ -10,8 +10,7 @@
  * Any thread may call, and so may a signal handler between any two lines. Nothing here uses the
  * heap or a lock.
  */
-#ifndef WEIR_HOOK_RANGE_CAPTURE_H
-#define WEIR_HOOK_RANGE_CAPTURE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,5 +45,3 @@ void capture_range_pop(const void *domain);
 void capture_span_begin(void);
 void capture_span_began(uint64_t span);
 void capture_span_ended(uint64_t span);
-
-#endif

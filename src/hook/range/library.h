@@ -7,8 +7,7 @@
  * call looks up the copy that its caller would have reached. The copies are counted at each call
  * that makes a handle (rule "open").
  */
-#ifndef WEIR_HOOK_RANGE_LIBRARY_H
-#define WEIR_HOOK_RANGE_LIBRARY_H
+#pragma once
 
 #include "event/level.h"
 #include "hook/core/elf.h"
@@ -53,5 +52,3 @@ _Static_assert(offsetof(struct hot_line, control) == 0, "LIBRARY_ENTRY");
 
 /* Begins the range of a call; args as of shape.h.  Returns what range_pop() ends it by. */
 uint32_t library_enter(unsigned fn, uint32_t args);
-
-#endif

@@ -6,8 +6,7 @@
  * The name and the sizes repeat and become strings of the trace. The numbers go into the range. The
  * observer reports no types, so the types of the surrounding module stand beside the sizes.
  */
-#ifndef WEIR_HOOK_RANGE_OPERATOR_H
-#define WEIR_HOOK_RANGE_OPERATOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,5 +25,3 @@ bool operator_is(const char *name, size_t bytes, uint32_t id);
  */
 void operator_set_args(uint32_t id, const char *text, size_t bytes);
 void operator_forget(void); /* after a fork: numbers begin anew */
-
-#endif

@@ -6,8 +6,7 @@
  * push counts, even without room or while recording is off, so that pops stay balanced. Nothing
  * allocates or locks. A signal handler may push and pop between any two lines.
  */
-#ifndef WEIR_HOOK_RANGE_RANGE_H
-#define WEIR_HOOK_RANGE_RANGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -61,5 +60,3 @@ void range_mark(const struct range_text *text);
 /* A range that any thread may end, by its number; 0 when it is not kept. */
 uint64_t range_start(const struct range_text *text);
 void range_stop(uint64_t id);
-
-#endif

@@ -5,8 +5,7 @@
  * in any thread. A second push ends the first one's request, since longjmp() may have skipped its
  * pop. Requests do not depend on whether the trace keeps ranges.
  */
-#ifndef WEIR_HOOK_RANGE_REQUEST_RANGE_H
-#define WEIR_HOOK_RANGE_REQUEST_RANGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ uint64_t request_range_start(uint64_t span);
 
 /* The span's number again, when id is one of those; else id. */
 uint64_t request_range_stop(uint64_t id);
-
-#endif

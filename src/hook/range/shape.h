@@ -3,8 +3,7 @@
  * docs/reference/trace-format.md ("Calls of libraries") names the keys. Equal shapes share one
  * string of the trace, and reading descriptors changes nothing.
  */
-#ifndef WEIR_HOOK_RANGE_SHAPE_H
-#define WEIR_HOOK_RANGE_SHAPE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,5 +22,3 @@ struct product { /* no padding: it is hashed */
 uint32_t product_args(const struct product *p);
 uint32_t matmul_args(void *desc, void *a, void *b, void *d);
 uint32_t conv_args(void *input, void *filter, void *output);
-
-#endif

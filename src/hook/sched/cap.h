@@ -2,8 +2,7 @@
  * Kernels on part of the SMs: streams of a green context, made once for a number of SMs.  Only
  * under MPS does that leave the other SMs to other programs.
  */
-#ifndef WEIR_HOOK_SCHED_CAP_H
-#define WEIR_HOOK_SCHED_CAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ void cap_leave(struct cap_lane *lane, void *stream, int per_thread);
 void cap_leave_contexts(bool with_all);
 
 void cap_forget(void);
-
-#endif

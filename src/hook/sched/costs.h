@@ -2,8 +2,7 @@
  * The learnt device time of this program's launches, keyed by kernel or graph, grid, block and
  * shared memory. Any thread reads, because each value is a single word.
  */
-#ifndef WEIR_HOOK_SCHED_COSTS_H
-#define WEIR_HOOK_SCHED_COSTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,5 +49,3 @@ void cost_correct(struct cost *c, float scale);
 void costs_expire(void);
 
 void costs_forget(void);
-
-#endif

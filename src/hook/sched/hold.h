@@ -8,8 +8,7 @@
  * with one device. They are prepared while nothing of the program is on the device, since loading a
  * module may wait. If anything is missing, launches wait in their calls.
  */
-#ifndef WEIR_HOOK_SCHED_HOLD_H
-#define WEIR_HOOK_SCHED_HOLD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -59,5 +58,3 @@ void hold_collect(struct hold *h, const struct hold_of *of);
 
 /* The context ends. */
 void hold_leave(struct hold *h, const struct hold_of *of);
-
-#endif

@@ -3,8 +3,7 @@
  * timing, a mark, follows about half a budget of work. When two marks complete during polling, the
  * time between them is the time of that work.
  */
-#ifndef WEIR_HOOK_SCHED_MARKS_H
-#define WEIR_HOOK_SCHED_MARKS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -103,5 +102,3 @@ void marks_retire_all(struct marks *m);
 /* Their context ends; has ended, with all that was made there. */
 void marks_leave(struct marks *m);
 void marks_forget(struct marks *m);
-
-#endif

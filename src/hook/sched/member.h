@@ -1,6 +1,5 @@
 /* This process on one device: its slot of the shared file, and what the gate keeps beside it. */
-#ifndef WEIR_HOOK_SCHED_MEMBER_H
-#define WEIR_HOOK_SCHED_MEMBER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -68,5 +67,3 @@ void members_leave(void);
 
 /* They are of the process that this one was forked from. */
 void members_forget(void);
-
-#endif

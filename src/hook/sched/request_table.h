@@ -3,8 +3,7 @@
  * its index gives the name. Any thread may call, and signal handlers too. A request skipped by
  * longjmp() stays open until it is too old to be believed.
  */
-#ifndef WEIR_HOOK_SCHED_REQUEST_TABLE_H
-#define WEIR_HOOK_SCHED_REQUEST_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ bool request_table_holds(const struct request_table *t, uint64_t now, uint64_t p
 
 /* When the most urgent of those is to be done; 0: none has a deadline. */
 uint64_t request_table_deadline(const struct request_table *t, uint64_t now, uint64_t patience);
-
-#endif

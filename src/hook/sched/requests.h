@@ -3,8 +3,7 @@
  * name. After the first one, stream activity begins no more requests. The process is inside a
  * request exactly while a credible one is open.
  */
-#ifndef WEIR_HOOK_SCHED_REQUESTS_H
-#define WEIR_HOOK_SCHED_REQUESTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ uint64_t request_begin(uint64_t deadline_ns);
 bool request_end(uint64_t name);
 
 void requests_forget(void);
-
-#endif

@@ -6,8 +6,7 @@
  * Any thread may call, and a signal handler between any two lines. Nothing uses the heap, and the
  * one lock (marks.c) is only tried. If a launch cannot be looked up, marked or joined, it passes.
  */
-#ifndef WEIR_HOOK_SCHED_H
-#define WEIR_HOOK_SCHED_H
+#pragma once
 
 #include "base/atomic.h"
 #include "hook/core/process.h"
@@ -41,5 +40,3 @@ void sched_driver_begins(void);
 void sched_start(void);
 void sched_forget(void);
 void sched_at_exit(void);
-
-#endif

@@ -2,8 +2,7 @@
  * Counts the launches submitted to each stream and those known to be done. The begin and end of a
  * request follow from these counts.
  */
-#ifndef WEIR_HOOK_SCHED_STREAMS_H
-#define WEIR_HOOK_SCHED_STREAMS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -108,5 +107,3 @@ bool streams_of_event(void *event, struct stream_work **ret_s, uint64_t *ret_upt
 void streams_note_wait(struct stream_work *s, struct stream_work *other, uint64_t upto);
 
 void streams_forget(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* A best-effort launch waits for its turn: src/share/rule.h asked again and again, for no longer
  * than the slot's patience. */
-#ifndef WEIR_HOOK_SCHED_WAIT_H
-#define WEIR_HOOK_SCHED_WAIT_H
+#pragma once
 
 #include "base/atomic.h"
 #include "hook/sched/member.h"
@@ -21,5 +20,3 @@ static inline uint64_t wait_least_ns(const struct member *m, const struct cost *
 
 /* When the launch may go; with g->lane when on fewer SMs. */
 void wait_for_turn(struct gated *g, struct member *m, const struct launch_shape *l);
-
-#endif

@@ -1,8 +1,7 @@
 /* Why a launch waited, in the recording: a range around the wait that says for whom and by which
  * policy.  A launch that waits for this program's own work leaves none: that is how it always is.
  */
-#ifndef WEIR_HOOK_SCHED_WAIT_RANGE_H
-#define WEIR_HOOK_SCHED_WAIT_RANGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,5 +28,3 @@ enum wait_way {
 	WAY_SHARE,     /* its program has had less than its share */
 };
 void wait_range_marks(const struct member *m, enum wait_way way, uint32_t other);
-
-#endif

@@ -3,8 +3,7 @@
  * soon, though never so often that it takes more than a hundredth of the time.  When there was
  * nothing, after twice the time of before, up to some two seconds.
  */
-#ifndef WEIR_HOOK_STACK_PACE_H
-#define WEIR_HOOK_STACK_PACE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ static inline uint64_t pace_next(uint64_t rest, uint64_t cost, bool found)
 	const uint64_t twice = found ? 0 : rest < REST_LONG / 2 ? 2 * rest : REST_LONG;
 	return twice > least ? twice : least;
 }
-
-#endif

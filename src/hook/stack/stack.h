@@ -6,8 +6,7 @@
  * stack is mapped to its end. The kernel reads any other stack (process_vm_readv) and stops at an
  * unmapped page. A piece without room is counted in the header.
  */
-#ifndef WEIR_HOOK_STACK_STACK_H
-#define WEIR_HOOK_STACK_STACK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,5 +50,3 @@ uint32_t frames_most(void);
  * *ret_more: there are others. */
 uint32_t frames_read(uint64_t *to, uint32_t most, bool *ret_more);
 void frames_forget(void);
-
-#endif

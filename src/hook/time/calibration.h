@@ -7,8 +7,7 @@
  * records nothing and is ended once a launch finds its stream idle. There are no locks and no
  * memory. Whichever thread reaches the end of a window closes it.
  */
-#ifndef WEIR_HOOK_TIME_CALIBRATION_H
-#define WEIR_HOOK_TIME_CALIBRATION_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -22,5 +21,3 @@ void calibration_timed(void *stream, bool per_thread);
 bool calibration_is_open(void);
 
 void calibration_forget(void); /* after a fork */
-
-#endif

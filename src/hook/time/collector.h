@@ -2,8 +2,7 @@
  * A collector dates GPU activities, from CUPTI's records of all or from events around some
  * launches. It tells its listeners of each completed activity.
  */
-#ifndef WEIR_HOOK_TIME_COLLECTOR_H
-#define WEIR_HOOK_TIME_COLLECTOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ bool completions_publish(const struct gpu_activity *w, const char *name);
 
 /* Nobody is told any more. */
 void completions_stop(void);
-
-#endif

@@ -6,8 +6,7 @@
  * other clients, and a call costs only its record. CUPTI allocates and runs a thread of its own.
  * join.h finds the call of each activity later.
  */
-#ifndef WEIR_HOOK_TIME_CUPTI_H
-#define WEIR_HOOK_TIME_CUPTI_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -53,5 +52,3 @@ void cupti_at_exit(void);
 
 /* In the child of a fork: threads that held a lock are not there to release it. */
 void cupti_forked(void);
-
-#endif

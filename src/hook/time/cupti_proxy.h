@@ -1,6 +1,5 @@
 /* Standing in front of CUPTI for other tools in the program: see cupti_proxy.c. */
-#ifndef WEIR_HOOK_TIME_CUPTI_PROXY_H
-#define WEIR_HOOK_TIME_CUPTI_PROXY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ int cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream, size_t *re
 int cuptiActivitySetAttribute(int attribute, size_t *bytes, void *value);
 int cuptiActivityFlushAll(uint32_t forced);
 int cuptiFinalize(void);
-
-#endif

@@ -9,8 +9,7 @@
  *
  * Its calls may come from any thread, and buffers from any of CUPTI's. Nothing here allocates.
  */
-#ifndef WEIR_HOOK_TIME_CUPTI_SHARED_H
-#define WEIR_HOOK_TIME_CUPTI_SHARED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -70,5 +69,3 @@ size_t share_take_dropped(void);
 
 /* In the child of a fork: threads that held a lock are not there to release it. */
 void share_forked(void);
-
-#endif

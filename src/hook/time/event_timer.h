@@ -16,8 +16,7 @@
  * at most, and any thread takes the next. There are no locks and no heap. Signal handlers may come
  * between any two lines.
  */
-#ifndef WEIR_HOOK_TIME_EVENT_TIMER_H
-#define WEIR_HOOK_TIME_EVENT_TIMER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -33,5 +32,3 @@ void event_timer_end(
 
 void event_timer_forget(void); /* after a fork */
 void event_timer_at_exit(void);
-
-#endif

@@ -7,8 +7,7 @@
  * event before the host began to record it, and one that it came to at once ties both clocks
  * together. Pure.
  */
-#ifndef WEIR_HOOK_TIME_EVENT_WAITS_H
-#define WEIR_HOOK_TIME_EVENT_WAITS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ int64_t event_clock(const struct event_date *dates, size_t n);
 /* How long the stream waited for the launch that returned at returned_ns, from the event `front`
  * on: at most since the host began to record that. */
 uint64_t event_wait(const struct event_date *front, int64_t clock, uint64_t returned_ns);
-
-#endif

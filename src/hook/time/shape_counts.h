@@ -2,8 +2,7 @@
  * Which launches are the first few of their kernel and shape: a recording that is to be
  * reconstructed times those whatever the turn. Any thread may ask. No locks, no heap.
  */
-#ifndef WEIR_HOOK_TIME_SHAPE_COUNTS_H
-#define WEIR_HOOK_TIME_SHAPE_COUNTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,5 +12,3 @@
 bool shape_is_new(uint32_t fn, const struct launch_shape *s);
 
 void shape_counts_forget(void); /* after a fork */
-
-#endif

@@ -1,6 +1,5 @@
 /* A kernel that a program says has run: times of CLOCK_MONOTONIC. */
-#ifndef FAKE_CUPTI_H
-#define FAKE_CUPTI_H
+#pragma once
 
 #include <stdint.h>
 
@@ -13,5 +12,3 @@ struct fake_kernel {
 
 void fake_ran(const struct fake_kernel *k);
 int cuptiActivityFlushAll(uint32_t forced);
-
-#endif

@@ -1,7 +1,6 @@
 /* Programs here say this of their own slot in the shared file, and of faults in it.
  */
-#ifndef WEIR_TESTS_OWN_SLOT_H
-#define WEIR_TESTS_OWN_SLOT_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -62,5 +61,3 @@ static inline int result(void)
 	puts(failures ? "wrong" : "all is as it is said");
 	return failures != 0;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* The descriptors of mock_cublaslt.c. */
-#ifndef MOCK_CUBLASLT_H
-#define MOCK_CUBLASLT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -13,5 +12,3 @@ struct mock_layout {
 struct mock_matmul {
 	int32_t compute, transpose_a, epilogue;
 };
-
-#endif

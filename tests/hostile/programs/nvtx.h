@@ -3,8 +3,7 @@
  * loads the library that NVTX_INJECTION64_PATH names, if any, and lets it fill in the functions;
  * without one every function does nothing.  Numbers and layouts are those of NVTX version 3.
  */
-#ifndef HOSTILE_NVTX_H
-#define HOSTILE_NVTX_H
+#pragma once
 
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -90,5 +89,3 @@ static inline bool nvtx_load(void)
 		if (nvtx_##function)                                                               \
 			nvtx_##function(__VA_ARGS__);                                              \
 	} while (0)
-
-#endif

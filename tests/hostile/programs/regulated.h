@@ -5,8 +5,7 @@
  * shared file as any process of its user may, and plays the others: a latency program, an arbiter,
  * one that writes nonsense.  Then it looks, as they would, at what its own slot says.
  */
-#ifndef HOSTILE_REGULATED_H
-#define HOSTILE_REGULATED_H
+#pragma once
 
 #include "cu.h"
 
@@ -207,5 +206,3 @@ static inline int run_case(const struct regulated_case *cases, const char *name)
 		}
 	return 2;
 }
-
-#endif
