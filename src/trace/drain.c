@@ -291,7 +291,8 @@ void drain_close(struct drain *d)
 {
 	if (!d)
 		return;
-	drain_is_cut(d);
+	if (d->file.header)
+		drain_is_cut(d);
 	close_container(d, &d->now);
 	close_container(d, &d->reserve);
 	if (d->maker.zstd)

@@ -1,6 +1,7 @@
 /* Writing while somebody drains: room that was drained is used again, by whoever needs some. */
 #include "unit.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -453,9 +454,17 @@ static void a_file_that_was_cut_off_and_grew_again_is_known(void **state)
 	expect_cut();
 }
 
+static void a_file_that_is_gone_is_an_error(void **state)
+{
+	struct drain *none = NULL;
+	assert_int_equal(drain_open("absent.weir", &none, NULL), -ENOENT);
+	assert_null(none);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_file_that_is_gone_is_an_error),
 		cmocka_unit_test_setup_teardown(
 			a_file_does_not_grow_beyond_the_largest_burst, begin, end),
 		cmocka_unit_test_setup_teardown(requests_of_a_server_are_drained, begin, end),
