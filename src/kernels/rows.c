@@ -153,21 +153,21 @@ double rows_bytes(const struct weir_rows *w)
 /* Threads of a row, rows of a thread, threads of a block, blocks of a cluster. Each with 1, 2, 4
  * and 8 vectors of a thread. */
 static const struct rows_form forms[] = {
-	{ 0, 8, 4, 128, 1, 0 },
-	{ 0, 8, 1, 128, 1, 0 },
-	{ 0, 16, 2, 128, 1, 0 },
-	{ 0, 32, 2, 128, 1, 0 },
-	{ 0, 32, 1, 128, 1, 0 },
-	{ 0, 64, 1, 64, 1, 0 },
-	{ 0, 128, 1, 128, 1, 0 },
-	{ 0, 256, 1, 256, 1, 0 },
-	{ 0, 512, 1, 512, 1, 0 },
-	{ 0, 1024, 1, 1024, 1, 0 },
-	{ 0, 512, 1, 512, 2, 0 },
-	{ 0, 512, 1, 512, 4, 0 },
-	{ 0, 1024, 1, 1024, 4, 0 },
-	{ 0, 512, 1, 512, 8, 0 },
-	{ 0, 1024, 1, 1024, 8, 0 },
+	{ 0, 8, 4, 128, 1, 0, false },
+	{ 0, 8, 1, 128, 1, 0, false },
+	{ 0, 16, 2, 128, 1, 0, false },
+	{ 0, 32, 2, 128, 1, 0, false },
+	{ 0, 32, 1, 128, 1, 0, false },
+	{ 0, 64, 1, 64, 1, 0, false },
+	{ 0, 128, 1, 128, 1, 0, false },
+	{ 0, 256, 1, 256, 1, 0, false },
+	{ 0, 512, 1, 512, 1, 0, false },
+	{ 0, 1024, 1, 1024, 1, 0, false },
+	{ 0, 512, 1, 512, 2, 0, false },
+	{ 0, 512, 1, 512, 4, 0, false },
+	{ 0, 1024, 1, 1024, 4, 0, false },
+	{ 0, 512, 1, 512, 8, 0, false },
+	{ 0, 1024, 1, 1024, 8, 0, false },
 };
 enum { FORMS = sizeof forms / sizeof *forms };
 
@@ -222,9 +222,22 @@ static bool make_ring(const struct kernel_device *d, const struct weir_rows *w, 
 		(w->has_residual ? 32 : 64) / each; /* as FP32 in a thread's registers */
 	const int64_t together = (int64_t)cluster * threads, all = w->width / each;
 	const int64_t vectors = (all + together - 1) / together;
+	const unsigned inputs = 1 + w->has_residual, all_pieces = RING_BYTES / (RING_THREADS * 16);
+	const unsigned kept = (unsigned)vectors * (w->has_weight + w->has_bias);
 	*ret = (struct rows_form){ (unsigned)vectors, threads, 1, threads, cluster,
-		RING_BYTES / (RING_THREADS * 16 * (1 + w->has_residual)) };
+		all_pieces / inputs, false };
+	/* Where room for a row and a half is left. */
+	if (kept && vectors <= most && kept + (unsigned)vectors * inputs * 3 / 2 <= all_pieces) {
+		ret->stages = (all_pieces - kept) / inputs;
+		ret->keeps = true;
+	}
 	return d->cc == 90 && d->sms >= cluster && all >= together && vectors <= most;
+}
+
+static unsigned ring_bytes(const struct weir_rows *w, const struct rows_form *f)
+{
+	const unsigned kept = f->keeps ? f->vectors * (w->has_weight + w->has_bias) : 0;
+	return (f->stages * (1 + w->has_residual) + kept) * f->block * 16 + 8 * (f->stages + 3);
 }
 
 /* Bytes that an SM's blocks ask for at a time. A block that is alone there asks for nothing while
@@ -284,7 +297,7 @@ static struct rows_choice choose_form(
 	if (f->stages) { /* its blocks stay for all rows */
 		const int64_t at_a_time = d->sms * RING_THREADS / (f->block * f->cluster);
 		clusters = clusters < at_a_time ? clusters : at_a_time;
-		c.shared_bytes = f->stages * (f->block * 16 * (1 + w->has_residual) + 8) + 16;
+		c.shared_bytes = ring_bytes(w, f);
 	}
 	c.grid = (unsigned)(clusters * f->cluster);
 	c.predicted_ns = predict(d, w, f);
@@ -391,9 +404,9 @@ void rows_program(const struct weir_rows *w, const struct rows_choice *c, struct
 	if (f->stages)
 		buf_printf(ret,
 			"{ DYNAMIC_SHARED(shared);\n"
-			"rows_ring<%s, %u, %u, %u, %u, %u, %u>(a, shared_address(shared)).run(); }\n",
+			"rows_ring<%s, %u, %u, %u, %u, %u, %u, %s>(a, shared_address(shared)).run(); }\n",
 			type, operation, has_bits(w), f->vectors, f->threads_per_row, f->stages,
-			f->cluster);
+			f->cluster, f->keeps ? "true" : "false");
 	else if (f->vectors)
 		buf_printf(ret, "{ rows_held<%s, %u, %u, %u, %u, %u, %u, %u>(a); }\n", type,
 			operation, has_bits(w), f->vectors, f->threads_per_row, f->rows, f->block,

@@ -28,6 +28,7 @@ bool kernel_device_init(struct kernel_device *d, const char *name, unsigned cc, 
  * members. All 0: rows.cu. */
 struct rows_form {
 	unsigned vectors, threads_per_row, rows, block, cluster, stages;
+	bool keeps; /* weights and biases in shared memory */
 };
 
 struct rows_choice {

@@ -101,23 +101,19 @@ template <int LANES> __device__ float most_across(float v)
 	return v;
 }
 
-/* n parts of a row as one, which has `count` elements. */
-template <int OP> __device__ part join(const part *p, int n, float count)
+/* N parts of a row as one, which has `count` elements.  Each lane takes one of them. */
+template <int OP, int N> __device__ part join(const part *p, float count)
 {
-	part all = {OP <= LOG_SOFTMAX ? LEAST : 0, 0, count};
-	for (int i = 0; i < n; i++)
-		if (OP <= LOG_SOFTMAX)
-			all.at = fmaxf(all.at, p[i].at);
-		else if (OP == LAYER_NORM)
-			all.at += p[i].at * p[i].count;
-	if (OP == LAYER_NORM)
-		all.at = count > 0 ? all.at / count : 0;
-	for (int i = 0; i < n; i++) {
-		const float apart = p[i].at - all.at;
-		all.sum += OP <= LOG_SOFTMAX ? p[i].sum * raised(p[i].at, all.at)
-			 : OP == LAYER_NORM ? p[i].sum + apart * apart * p[i].count
-					    : p[i].sum;
-	}
+	const part own = p[threadIdx.x % N];
+	part all = {0, 0, count};
+	if (OP <= LOG_SOFTMAX)
+		all.at = most_across<N>(own.at);
+	else if (OP == LAYER_NORM)
+		all.at = sum_across<N>(own.at * own.count) / fmaxf(count, 1);
+	const float apart = own.at - all.at;
+	all.sum = sum_across<N>(OP <= LOG_SOFTMAX ? own.sum * raised(own.at, all.at)
+				: OP == LAYER_NORM ? own.sum + apart * apart * own.count
+						   : own.sum);
 	return all;
 }
 
@@ -132,7 +128,7 @@ template <int OP, int TPR, int BLOCK, int CL> __device__ part join_row(part p, f
 	if (threadIdx.x % 32 == 0)
 		of_warp[threadIdx.x / 32] = p;
 	__syncthreads();
-	p = join<OP>(of_warp + (int)threadIdx.x / TPR * WARPS, WARPS, here);
+	p = join<OP, WARPS>(of_warp + (int)threadIdx.x / TPR * WARPS, here);
 	if constexpr (CL > 1) {
 		cluster_wait(); /* the other blocks have begun, so that their shared memory is there */
 		if (threadIdx.x < CL) {
@@ -143,7 +139,7 @@ template <int OP, int TPR, int BLOCK, int CL> __device__ part join_row(part p, f
 		}
 		cluster_arrive();
 		cluster_wait();
-		p = join<OP>(of_block, CL, width);
+		p = join<OP, CL>(of_block, width);
 	}
 	return p;
 }
@@ -167,10 +163,10 @@ template <typename T> struct held {
 };
 
 /* Reduces a row of which this thread has the columns first, first + STEP, ... below `end`, as FP32, and writes its result.
- * JOIN makes the part of a warp that of the row.  Weights and biases come AHEAD vectors at a time. */
-template <typename T, int OP, int HAS, int V, int STEP, int LANES, int AHEAD, typename JOIN>
-__device__ __forceinline__ void finish_row(
-	const rows_args &a, long long row, long long first, long long end, float (&v)[V * held<T>::EACH], JOIN join)
+ * JOIN makes the part of a warp that of the row.  Weights and biases come AHEAD vectors at a time by FETCH(bias, i). */
+template <typename T, int OP, int HAS, int V, int STEP, int LANES, int AHEAD, typename JOIN, typename FETCH>
+__device__ __forceinline__ void finish_row(const rows_args &a, long long row, long long first, long long end,
+	float (&v)[V * held<T>::EACH], JOIN join, FETCH fetch)
 {
 	typedef held<T> H;
 	constexpr int E = H::EACH;
@@ -192,11 +188,16 @@ __device__ __forceinline__ void finish_row(
 		p.at = sum_across<LANES>(p.at) / fmaxf(p.count, 1);
 	}
 #pragma unroll
-	for (int i = 0; i < V * E; i++) {
-		const float apart = v[i] - p.at, e = OP <= LOG_SOFTMAX ? raised(v[i], p.at) : 0;
-		if (OP == SOFTMAX)
-			v[i] = e;
-		p.sum += OP <= LOG_SOFTMAX ? e : i < count ? apart * apart : 0;
+	for (int i = 0; i < V; i++) {
+		if (OP == LAYER_NORM && first + i * STEP >= end)
+			break; /* all others add nothing there */
+#pragma unroll
+		for (int k = i * E; k < (i + 1) * E; k++) {
+			const float apart = v[k] - p.at, e = OP <= LOG_SOFTMAX ? raised(v[k], p.at) : 0;
+			if (OP == SOFTMAX)
+				v[k] = e;
+			p.sum += OP <= LOG_SOFTMAX ? e : apart * apart;
+		}
 	}
 	p.sum = sum_across<LANES>(p.sum);
 	const float own = p.at;
@@ -211,11 +212,11 @@ __device__ __forceinline__ void finish_row(
 #pragma unroll
 		for (int i = 0; i < AHEAD; i++)
 			if (HAS & WEIGHT && from + i < V && first + (from + i) * STEP < end)
-				weight[i] = load_shared((const T *)a.weight + first + (from + i) * STEP);
+				weight[i] = fetch(false, from + i);
 #pragma unroll
 		for (int i = 0; i < AHEAD; i++)
 			if (HAS & BIAS && from + i < V && first + (from + i) * STEP < end)
-				bias[i] = load_shared((const T *)a.bias + first + (from + i) * STEP);
+				bias[i] = fetch(true, from + i);
 #pragma unroll
 		for (int i = 0; i < AHEAD && from + i < V; i++) {
 			const long long column = first + (from + i) * STEP;
@@ -302,5 +303,6 @@ template <typename T, int OP, int HAS, int V, int TPR, int R, int BLOCK, int CL>
 #pragma unroll
 	for (int r = 0; r < R; r++)
 		finish_row<T, OP, HAS, V, STEP, LANES, (V * E > 32 ? 2 : V)>(a, group * R + r, first, a.width, v[r],
-			[=](part p) { return join_row<OP, TPR, BLOCK, CL>(p, here, (float)a.width); });
+			[=](part p) { return join_row<OP, TPR, BLOCK, CL>(p, here, (float)a.width); },
+			[&](bool bias, int i) { return load_shared((const T *)(bias ? a.bias : a.weight) + first + i * STEP); });
 }

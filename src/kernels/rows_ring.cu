@@ -7,21 +7,23 @@
  *
  * The CL blocks of a cluster share a row.  They send each other what they know of their part, and a barrier in shared
  * memory counts the bytes.  There are two places for it: a block may be a row ahead of another one, but no more, since
- * it waits for that one's part.  Rows are those of rows_held.cu, and the same input gives the same bits. */
+ * it waits for that one's part.  With KEEPS the block's part of weights and biases stays in shared memory.  Rows are those of rows_held.cu, and the same input gives the same bits. */
 #pragma once
 
 #include "rows_held.cu"
 
-template <typename T, int OP, int HAS, int V, int THREADS, int STAGES, int CL> struct rows_ring {
+template <typename T, int OP, int HAS, int V, int THREADS, int STAGES, int CL, bool KEEPS> struct rows_ring {
 	typedef held<T> H;
 	static constexpr int E = H::EACH, STEP = THREADS * E, WARPS = THREADS / 32;
 	static constexpr int PIECE = THREADS * 16, INPUTS = HAS & RESIDUAL ? 2 : 1, STAGE = INPUTS * PIECE;
-	static constexpr int BYTES = STAGES * STAGE + 8 * (STAGES + 2);
+	static constexpr int KINDS = KEEPS ? (HAS & WEIGHT) / WEIGHT + (HAS & BIAS) / BIAS : 0;
+	static constexpr int KEPT = V * PIECE, BIASES = KINDS > 1 ? KEPT : 0;
+	static constexpr int BYTES = STAGES * STAGE + KINDS * KEPT + 8 * (STAGES + 3);
 	static_assert(BYTES + 1024 <= 232448, "shared memory of a block");
 	static_assert(V <= STAGES, "room for all pieces of a row");
 
 	const rows_args &a;
-	u32 base, full, joined;
+	u32 base, kept, full, joined, keeps;
 	int rank, thread, warp, vectors, pieces; /* of this block's part of a row */
 	long long begin, step;			 /* its first column; rows between two of this block's */
 	u32 turn;				 /* how many rows are joined */
@@ -29,8 +31,10 @@ template <typename T, int OP, int HAS, int V, int THREADS, int STAGES, int CL> s
 	__device__ __forceinline__ rows_ring(const rows_args &args, u32 shared) : a(args), base(shared), turn(0)
 	{
 		const long long all = a.width / E;
-		full = base + STAGES * STAGE;
+		kept = base + STAGES * STAGE;
+		full = kept + KINDS * KEPT;
 		joined = full + 8 * STAGES;
+		keeps = joined + 16;
 		rank = CL > 1 ? (int)cluster_rank() : 0;
 		thread = (int)threadIdx.x;
 		warp = thread / 32;
@@ -43,7 +47,7 @@ template <typename T, int OP, int HAS, int V, int THREADS, int STAGES, int CL> s
 	__device__ __forceinline__ void start(void)
 	{
 		if (thread == 0) {
-			for (int i = 0; i < STAGES + 2; i++)
+			for (int i = 0; i < STAGES + 3; i++)
 				mbarrier_init(full + 8 * i, 1);
 			mbarrier_fence();
 		}
@@ -53,6 +57,26 @@ template <typename T, int OP, int HAS, int V, int THREADS, int STAGES, int CL> s
 		} else {
 			__syncthreads();
 		}
+	}
+
+	/* What all rows need: the bias behind the weights. */
+	__device__ __forceinline__ void keep(void)
+	{
+		const u32 bytes = (u32)vectors * 16;
+		if (KINDS == 0 || thread != 0 || !vectors)
+			return;
+		mbarrier_expect(keeps, KINDS * bytes);
+		if (HAS & WEIGHT)
+			bulk_load(kept, (const T *)a.weight + begin, bytes, keeps);
+		if (HAS & BIAS)
+			bulk_load(kept + BIASES, (const T *)a.bias + begin, bytes, keeps);
+	}
+
+	__device__ __forceinline__ vector fetch(bool bias, int i)
+	{
+		if (KINDS == 0)
+			return load_shared((const T *)(bias ? a.bias : a.weight) + begin + thread * E + i * STEP);
+		return load_piece(kept + (bias ? BIASES : 0) + i * PIECE + thread * 16);
 	}
 
 	/* The piece that comes `ahead` pieces after the first one of `row`, if there is one. */
@@ -83,7 +107,7 @@ template <typename T, int OP, int HAS, int V, int THREADS, int STAGES, int CL> s
 		__syncthreads();
 		for (int i = warp; i < pieces && thread % 32 == 0; i += WARPS)
 			fill((stage + i) % STAGES, row, STAGES + i);
-		p = join<OP>(of_warp + place * WARPS, WARPS, (float)(vectors * E));
+		p = join<OP, WARPS>(of_warp + place * WARPS, (float)(vectors * E));
 		if constexpr (CL > 1) {
 			const u32 barrier = joined + 8 * place;
 			if (thread == 0)
@@ -95,7 +119,7 @@ template <typename T, int OP, int HAS, int V, int THREADS, int STAGES, int CL> s
 				cluster_send(&mine->count, thread, p.count, barrier);
 			}
 			mbarrier_wait_cluster(barrier, parity);
-			p = join<OP>(of_block + place * CL, CL, (float)a.width);
+			p = join<OP, CL>(of_block + place * CL, (float)a.width);
 		}
 		return p;
 	}
@@ -108,6 +132,7 @@ template <typename T, int OP, int HAS, int V, int THREADS, int STAGES, int CL> s
 		if (thread % 32 == 0)
 			for (int i = warp; i < STAGES && pieces; i += WARPS)
 				fill(i, blockIdx.x / CL, i);
+		keep();
 		for (long long row = blockIdx.x / CL; row < a.rows; row += step) {
 			const u32 row_stage = stage;
 			float v[V * E];
@@ -141,8 +166,11 @@ template <typename T, int OP, int HAS, int V, int THREADS, int STAGES, int CL> s
 						store((T *)a.sum.at + row * a.sum.row + first + i * STEP, H::make(e));
 				}
 			}
+			if (KINDS > 0 && pieces > 0)
+				mbarrier_wait(keeps, 0);
 			finish_row<T, OP, HAS, V, STEP, 32, V < 2 ? V : 2>(
-				a, row, first, end, v, [=](part p) { return join_all(p, row, row_stage); });
+				a, row, first, end, v, [=](part p) { return join_all(p, row, row_stage); },
+				[=](bool bias, int i) { return fetch(bias, i); });
 		}
 	}
 };

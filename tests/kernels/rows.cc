@@ -52,7 +52,7 @@ static void store(void *at, const vector &v)
 #include <vector>
 
 enum kind { KIND_SOFTMAX, KIND_LOG, LAYER, RMS, KINDS };
-enum { GUARD = 48, HELD = 14, RINGS = 11 }; /* elements: a multiple of a vector; forms, and the first of rows_ring.cu */
+enum { GUARD = 48, HELD = 16, RINGS = 11 }; /* elements: a multiple of a vector; forms, and the first of rows_ring.cu */
 static const char *const names[] = {"softmax", "log-softmax", "layer norm", "RMS norm"};
 
 static unsigned seed = 1;
@@ -114,9 +114,9 @@ struct form {
 	bool stays;				      /* two clusters take all rows */
 };
 
-template <typename T, int OP, int HAS, int V, int THREADS, int STAGES, int CL> static void ring(const rows_args &a)
+template <typename T, int OP, int HAS, int V, int THREADS, int STAGES, int CL, bool KEEPS> static void ring(const rows_args &a)
 {
-	rows_ring<T, OP, HAS, V, THREADS, STAGES, CL>(a, 0).run();
+	rows_ring<T, OP, HAS, V, THREADS, STAGES, CL, KEEPS>(a, 0).run();
 }
 
 #define KERNELS(K, ...)                                                                                                \
@@ -129,17 +129,17 @@ template <typename T, int OP, int HAS, int V, int THREADS, int STAGES, int CL> s
 	{                                                                                                              \
 		KERNELS(rows_held, V, TPR, R, BLOCK, CL), BLOCK / TPR *R, BLOCK, CL, V *TPR *CL, false                 \
 	}
-#define RING(V, THREADS, STAGES, CL)                                                                                   \
+#define RING(V, THREADS, STAGES, CL, KEEPS)                                                                                   \
 	{                                                                                                              \
-		KERNELS(ring, V, THREADS, STAGES, CL), 1, THREADS, CL, V *THREADS *CL, true                       \
+		KERNELS(ring, V, THREADS, STAGES, CL, KEEPS), 1, THREADS, CL, V *THREADS *CL, true                       \
 	}
 
 template <typename T> static const form &held_form(int i)
 {
 	static const form forms[HELD] = {FORM(1, 8, 4, 128, 1), FORM(4, 8, 1, 128, 1), FORM(2, 16, 2, 128, 1),
 		FORM(1, 32, 2, 128, 1), FORM(4, 32, 1, 128, 1), FORM(2, 64, 1, 64, 1), FORM(1, 128, 1, 128, 1),
-		FORM(8, 128, 1, 128, 1), FORM(1, 128, 1, 128, 2), FORM(2, 64, 1, 64, 4), FORM(1, 32, 1, 32, 8), RING(4, 128, 5, 1),
-		RING(4, 64, 6, 2), RING(1, 32, 2, 8)};
+		FORM(8, 128, 1, 128, 1), FORM(1, 128, 1, 128, 2), FORM(2, 64, 1, 64, 4), FORM(1, 32, 1, 32, 8), RING(4, 128, 5, 1, false),
+		RING(4, 64, 6, 2, false), RING(1, 32, 2, 8, false), RING(4, 64, 6, 1, true), RING(2, 64, 3, 4, true)};
 	return forms[i];
 }
 
