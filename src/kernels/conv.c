@@ -399,7 +399,8 @@ void conv_sum_program(const struct weir_conv *w, struct buf *ret_name, struct bu
 	const char *type = kernel_type_word(w->type);
 	buf_printf(ret_name, "weir_conv_%s_sum", type);
 	buf_printf(ret,
-		"#include \"conv.cu\"\nextern \"C\" __global__ void __launch_bounds__(256) "
-		"%s(const conv_sum_args a)\n{ conv_sum<%s>(a); }\n",
+		"#include \"conv.cu\"\n#include \"sm90.cuh\"\n"
+		"extern \"C\" __global__ void __launch_bounds__(256) "
+		"%s(const conv_sum_args a)\n{ launch_wait(); conv_sum<%s>(a); }\n",
 		buf_text(ret_name), type);
 }

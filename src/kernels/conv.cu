@@ -182,13 +182,28 @@ static __device__ void conv_pack(const conv_pack_args &g)
 	}
 }
 
-/* Adds the sums of the parts of a gradient of filters, in their order. */
+struct __align__(16) four_sums {
+	float v[4];
+};
+
+template <typename T> struct __align__(4 * sizeof(T)) four_results {
+	T v[4];
+};
+
+/* Adds the sums of the parts of a gradient of filters, in their order.  Elements are a multiple of four. */
 template <typename T> __device__ void conv_sum(const conv_sum_args &g)
 {
-	for (long long e = blockIdx.x * 256ll + threadIdx.x; e < g.elements; e += gridDim.x * 256ll) {
-		float sum = 0;
-		for (int i = 0; i < g.parts; i++)
-			sum += g.sums[i * g.elements + e];
-		((T *)g.d)[e] = T::make(sum);
+	for (long long e = 4 * (blockIdx.x * 256ll + threadIdx.x); e < g.elements; e += gridDim.x * 1024ll) {
+		four_sums sum = {{0, 0, 0, 0}};
+#pragma unroll 4
+		for (int i = 0; i < g.parts; i++) {
+			const four_sums more = *(const four_sums *)(g.sums + i * g.elements + e);
+			for (int k = 0; k < 4; k++)
+				sum.v[k] += more.v[k];
+		}
+		four_results<T> to;
+		for (int k = 0; k < 4; k++)
+			to.v[k] = T::make(sum.v[k]);
+		*(four_results<T> *)((T *)g.d + e) = to;
 	}
 }

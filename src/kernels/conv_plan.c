@@ -20,9 +20,9 @@ static int load_sum(struct weir_plan *p, struct weir_kernels *k, struct error *e
 	const struct weir_conv *w = &p->what.conv;
 	struct buf name = { 0 }, program = { 0 };
 	const char *from;
-	const uint64_t blocks = (conv_sums_bytes(w) / sizeof(float) + 255) / 256,
+	const uint64_t blocks = (conv_sums_bytes(w) / sizeof(float) + 1023) / 1024,
 		       most = 8 * k->device.sms;
-	p->sum = (struct launch){ .block = 256, .cluster = 1 };
+	p->sum = (struct launch){ .block = 256, .cluster = 1, .ahead = true };
 	p->sum.grid = (unsigned)(blocks < most ? blocks : most);
 	p->workspace_bytes = p->tile.parts * conv_sums_bytes(w);
 	conv_sum_program(w, &name, &program);
