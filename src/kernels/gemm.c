@@ -178,6 +178,7 @@ static const struct gemm_form forms[] = {
 	{ 128, 64, 0, 0, 1, 1, true, false },
 	{ 128, 256, 0, 0, 2, 1, false, false },
 	{ 128, 256, 0, 0, 1, 1, false, false },
+	{ 128, 192, 0, 0, 1, 1, false, false },
 	{ 128, 128, 0, 0, 1, 1, false, false },
 	{ 128, 64, 0, 0, 1, 1, false, false },
 };
