@@ -26,8 +26,9 @@ import torch
 from weir import kernels
 
 ROUNDS, BYTES = 25, 200 << 20
-TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "tf32": torch.float32}
-UNIT = {"f32": 2e-5, "f16": 2e-3, "bf16": 1.6e-2, "tf32": 2e-3}
+TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "tf32": torch.float32, "tf32x3": torch.float32}
+UNIT = {"f32": 2e-5, "f16": 2e-3, "bf16": 1.6e-2, "tf32": 2e-3, "tf32x3": 2e-5}
+TF32 = {"tf32": True, "tf32x3": 3}  # as weir.kernels is asked for it
 result = {"checks": 0, "failures": [], "rows": [], "products": [], "few": [], "fused": [], "convolutions": [], "scaled": [], "first_use": {},
           "examples": {}, "left_out": 0}
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -168,6 +169,19 @@ def rows_are_right():
         for choice in (1, 2, 3):
             check_rows("softmax", "bf16", 100, width, 0, 16, False, choice, False)
             check_rows("layer_norm", "f32", 100, width, 0, 16, True, choice, False)
+    infinities_are_right()
+
+
+def wide_rows_are_right():
+    """More rows than there are blocks, by each kernel that can hold them."""
+    for width in (16384, 50304, 65536, 131072):
+        for name in ("bf16", "f32"):
+            for turn, operation in enumerate(("softmax", "layer_norm", "rms_norm")):
+                for choice in range(4):
+                    check_rows(operation, name, 290 + 7 * choice, width, 0, 16, (turn + choice) % 2 == 0, choice, choice == 1)
+
+
+def infinities_are_right():
     x = torch.full((3, 4096), float("-inf"), device="cuda")
     x[1, ::2] = 0
     y = kernels.softmax(x)
@@ -202,7 +216,7 @@ def check_product(m, n, k, name, epilogue, ta, tb, choice, offset=0, stays=False
     residual = integers(m, n, name) if epilogue == "residual" else None
     out, intact = guarded(m, n // 2 if epilogue == "swiglu" else n, TYPES[name], offset, (-n) % 8 + 16)
     activation = epilogue if epilogue in ("relu", "gelu", "silu", "swiglu") else None
-    kernels.linear(a, b, bias, activation, residual, out=out, choice=choice, tf32=name == "tf32", weight_stays=stays)
+    kernels.linear(a, b, bias, activation, residual, out=out, choice=choice, tf32=TF32.get(name, False), weight_stays=stays)
     want = after(a.double() @ b.double().t(), epilogue, bias, residual)
     exact = epilogue in (None, "bias", "residual", "relu")
     wrong = (out != want.to(TYPES[name])) if exact else ((out.double() - want).abs() > UNIT[name] * want.abs() + 2e-3)
@@ -255,7 +269,7 @@ def check_batch(batch, m, n, k, name, residual, ta, tb, shared, choice, offset=0
     r = make(m, n, False) if residual else None
     whole = torch.full((batch, m + 2, n + (-n) % 8 + 16), 7.0, device="cuda", dtype=TYPES[name])
     out = whole[:, 1:-1, 8:8 + n] if not offset else whole[:, 1:-1, 9:9 + n]
-    kernels.bmm(a, b, r, out=out, choice=choice, tf32=name == "tf32")
+    kernels.bmm(a, b, r, out=out, choice=choice, tf32=TF32.get(name, False))
     want = a.double() @ b.double() + (r.double() if residual else 0)
     what = f"batch {batch}x{m}x{n}x{k} {name} layouts {ta:d}{tb:d} shared {shared} choice {choice} offset {offset}"
     expect(what, torch.equal(out, want.to(TYPES[name])), f"{int((out != want).sum())} wrong; {kernels.plans()[-1]}")
@@ -283,6 +297,30 @@ def batches_are_right():
         for epilogue in EPILOGUES:
             check_product(m, n, k, "tf32", epilogue, False, False, 0)
             check_product(m, n, k, "tf32", epilogue, False, False, 0, offset=1)
+
+
+def splits_are_right():
+    """TF32 of every layout and pitch, and in two parts."""
+    for name in ("tf32", "tf32x3"):
+        for ta, tb in ((False, False), (False, True), (True, False), (True, True)):
+            for m, n, k in ((300, 520, 200), (129, 136, 71), (1000, 1024, 1001), (1, 8, 9), (77, 50, 30)):
+                for epilogue in (None, "bias", "residual", "swiglu"):
+                    check_product(m, n, k, name, epilogue, ta, tb, 0)
+            check_batch(3, 300, 520, 203, name, ta, ta, tb, False, 0)
+        for choice in range(20):
+            check_product(300, 520, 200, name, None, True, True, choice)
+    check_accuracy(512, 512, 4096)
+
+
+@one
+def check_accuracy(m, n, k):
+    """Of numbers of all sizes: three products of TF32 err as little as FP32 does."""
+    a, b = (torch.randn(r, k, device="cuda") * torch.exp(3 * torch.randn(r, k, device="cuda")) for r in (m, n))
+    torch.backends.cuda.matmul.allow_tf32 = False
+    of_torch, of_weir = error_of(a @ b.t(), a, b), error_of(kernels.linear(a, b, tf32=3), a, b)
+    result["accuracy"] = {"fp32 by PyTorch": of_torch, "tf32x3": of_weir, "tf32": error_of(kernels.linear(a, b, tf32=True), a, b),
+                          "fp32": error_of(kernels.linear(a, b), a, b)}
+    expect("accuracy", of_weir < 2e-6, result["accuracy"])
 
 
 def products_are_right():
@@ -375,6 +413,17 @@ def convolutions_are_right():
     first = kernels.conv2d_weight(x, (256, 256, 3, 3), y, padding=1)
     expect("the gradient of filters repeats",
            all(torch.equal(kernels.conv2d_weight(x, (256, 256, 3, 3), y, padding=1), first) for _ in range(100)))
+
+
+def packed_are_right():
+    """Images of fewer than 8 channels, packed for the tensor cores."""
+    for shape in ((2, 3, 30, 31, 64, 7, 7, 2, 3, 1, 1), (2, 5, 17, 19, 72, 3, 8, (2, 1), (1, 3), (2, 1), 1),
+                  (3, 1, 28, 28, 32, 5, 5, 1, 2, 1, 1), (2, 4, 64, 48, 96, 4, 4, 4, 0, 1, 1), (4, 3, 224, 224, 64, 7, 7, 2, 3, 1, 1),
+                  (1, 7, 9, 200, 8, 1, 3, 1, 1, 1, 1)):
+        for choice in range(20):
+            check_convolution("forward", shape, "bf16" if choice % 2 else "f16", choice=choice)
+        for epilogue in ("bias", "relu", "gelu", "silu", "residual"):
+            check_convolution("forward", shape, "bf16", epilogue)
 
 
 # ---- operands of 8 bits ----
@@ -483,11 +532,25 @@ def predicted(before):
     return [{"text": library.c.weir_plan_text(p).decode(), "us": library.c.weir_plan_predicted_ns(p) / 1e3} for p in made]
 
 
+def candidates(run, most, layouts=("nn", "nt", "tt")):
+    """run(i, choice) by the first choices on the tensor cores, or by the first of all, and their plans."""
+    found, plans = {}, []
+    for choice in range(most):
+        before = set(kernels._get().plans)
+        run(0, choice)
+        made = predicted(before)
+        if choice and not (made and any(f"_{layout}_" in made[0]["text"] for layout in layouts)):
+            break
+        plans += made
+        found[f"weir {choice}"] = functools.partial(run, choice=choice)
+    return found, plans
+
+
 @one
-def measure_rows(operation, name, width):
+def measure_rows(operation, name, width, megabytes=64, choices=4):
     f = torch.nn.functional
     dtype, item = TYPES[name], 4 if name == "f32" else 2
-    rows = (64 << 20) // (item * width)
+    rows = (megabytes << 20) // (item * width)
     pool = buffers(lambda: (torch.randn(rows, width, device="cuda", dtype=dtype), torch.empty(rows, width, device="cuda", dtype=dtype)),
                    2 * rows * width * item)
     weight = torch.randn(width, device="cuda", dtype=dtype)
@@ -496,7 +559,7 @@ def measure_rows(operation, name, width):
     options = {"weight": weight} if operation.endswith("norm") else {}
     before = set(kernels._get().plans)
     ours = {f"weir {c}": (lambda i, c=c: getattr(kernels, operation)(pool[i % len(pool)][0], out=pool[i % len(pool)][1], choice=c, **options))
-            for c in range(4)}
+            for c in range(choices)}
     us = race({**ours, "torch": lambda i: theirs[operation](pool[i % len(pool)][0]),
                "copy": lambda i: pool[i % len(pool)][1].copy_(pool[i % len(pool)][0])}, max(4, len(pool)))
     result["rows"].append({"operation": operation, "type": name, "rows": rows, "width": width, "us": us, "plans": predicted(before),
@@ -511,6 +574,17 @@ def rows_are_fast():
     for t in todo:
         if t[0] in ("softmax", "rms_norm") or t[2] in (1024, 8192, 65536):
             measure_rows(*t)
+
+
+def wide_rows_are_fast():
+    """As often with four times as many rows, which shows what the first and the last rows cost."""
+    for megabytes in (64, 256):
+        for operation in ("softmax", "rms_norm", "layer_norm"):
+            for name in ("bf16", "f32"):
+                for width in (16384, 65536) if megabytes == 64 else (65536,):
+                    measure_rows(operation, name, width, megabytes, 6)
+    for width in (4096, 8192):
+        measure_rows("layer_norm", "bf16", width, 64, 6)
 
 
 SHAPES = ((8192, 8192, 8192), (4096, 4096, 4096), (2048, 2048, 2048), (4096, 4096, 14336), (4096, 14336, 4096), (4096, 5120, 5120),
@@ -531,22 +605,27 @@ def error_of(got, a, b):
     return float(((got[:256].double() - a @ b.t()).abs() / (a.abs() @ b.abs().t())).max())
 
 
+# Which no rule of choice has seen, and others of theirs: models' layers, squares, few and odd rows.
+OTHERS = ((2048, 4096, 4096), (1024, 4096, 4096), (512, 4096, 4096), (256, 8192, 8192), (3072, 3072, 3072), (6144, 6144, 6144),
+          (1536, 1536, 6144), (4096, 11008, 4096), (4096, 4096, 11008), (2048, 11008, 4096), (16384, 1024, 4096), (1000, 1024, 1000),
+          (3000, 3000, 3000), (5000, 5000, 5000), (2000, 3000, 1000), (640, 2560, 2560), (8192, 1280, 8192), (8192, 768, 3072),
+          (8192, 3072, 768), (1024, 16384, 8192), (4096, 4096, 1024), (12288, 4096, 4096))
+
+
 @one
-def measure_product(m, n, k, name):
+def measure_product(m, n, k, name, rounds=ROUNDS):
     """PyTorch may take TF32 where Weir does."""
     torch.backends.cuda.matmul.allow_tf32 = name == "tf32"
     pool = operands(m, n, k, name)
-    before = set(kernels._get().plans)
+    get = lambda i: pool[i % len(pool)]
 
-    def ours(choice):
-        return lambda i: kernels.linear(pool[i % len(pool)][0], pool[i % len(pool)][1], out=pool[i % len(pool)][2], choice=choice,
-                                        tf32=name == "tf32")
-    us = race({**{f"weir {c}": ours(c) for c in (*range(8), *((18,) if name == "bf16" else ()))},  # 18: mma.sync
-               "torch": lambda i: torch.mm(pool[i % len(pool)][0], pool[i % len(pool)][1].t(), out=pool[i % len(pool)][2])},
-              max(2, len(pool)))
+    def ours(i, choice):
+        kernels.linear(get(i)[0], get(i)[1], out=get(i)[2], choice=choice, tf32=TF32.get(name, False))
+    found, plans = candidates(ours, 24, ("nn", "mma"))
+    us = race({**found, "torch": lambda i: torch.mm(get(i)[0], get(i)[1].t(), out=get(i)[2])}, max(2, len(pool)), rounds)
     a, b, d = pool[0]
-    ours(0)(0)
-    result["products"].append({"type": name, "m": m, "n": n, "k": k, "us": us, "plans": predicted(before),
+    ours(0, 0)
+    result["products"].append({"type": name, "m": m, "n": n, "k": k, "us": us, "plans": plans,
                                "error": error_of(d, a, b), "error_of_torch": error_of(torch.mm(a, b.t()), a, b),
                                "times_torch": round(us["torch"] / us["weir 0"], 4),
                                "times_torch_best": round(us["torch"] / min(v for c, v in us.items() if c != "torch"), 4)})
@@ -571,9 +650,9 @@ def measure_few(m, n, k):
     pool = operands(m, n, k)
     get = lambda i: pool[i % len(pool)]
     before = set(kernels._get().plans)
-    us = race({**{f"weir {c}": (lambda i, c=c: kernels.linear(get(i)[0], get(i)[1], out=get(i)[2], choice=c)) for c in range(5)},
+    us = race({**{f"weir {c}": (lambda i, c=c: kernels.linear(get(i)[0], get(i)[1], out=get(i)[2], choice=c)) for c in range(7)},
                **{f"ahead {c}": (lambda i, c=c: kernels.linear(get(i)[0], get(i)[1], out=get(i)[2], choice=c, weight_stays=True))
-                  for c in range(3)},
+                  for c in range(6)},
                "torch": lambda i: torch.mm(get(i)[0], get(i)[1].t(), out=get(i)[2])}, max(2, len(pool)))
     result["few"].append({"m": m, "n": n, "k": k, "us": us, "plans": predicted(before),
                           "gb_per_s": round(2 * n * k / us["weir 0"] / 1e3, 1),
@@ -594,9 +673,20 @@ def batches_are_fast():
         measure_product(size, size, size, "tf32")
 
 
+def splits_are_fast():
+    """Beside PyTorch's FP32."""
+    for size in (2048, 4096, 8192):
+        measure_product(size, size, size, "tf32x3")
+
+
 def products_are_fast():
     for shape in SHAPES:
         measure_product(*shape, "bf16")
+
+
+def other_products_are_fast():
+    for shape in OTHERS:
+        measure_product(*shape, "bf16", 9)
 
 
 @one
@@ -612,15 +702,14 @@ def measure_fused(m, n, k, epilogue):
               "silu": lambda i: f.silu(f.linear(get(i)[0], get(i)[1], bias)),
               "residual": lambda i: f.linear(get(i)[0], get(i)[1]) + residual,
               "swiglu": lambda i: (lambda p: f.silu(p[:, : n // 2]) * p[:, n // 2:])(f.linear(get(i)[0], get(i)[1]))}[epilogue]
-    before = set(kernels._get().plans)
 
-    def ours(choice):
-        return lambda i: kernels.linear(get(i)[0], get(i)[1], bias if epilogue in ("bias", "gelu", "silu") else None,
-                                        epilogue if epilogue in ("gelu", "silu", "swiglu") else None,
-                                        residual if epilogue == "residual" else None,
-                                        out=half[i % len(pool)] if epilogue == "swiglu" else get(i)[2], choice=choice)
-    us = race({**{f"weir {c}": ours(c) for c in range(4)}, "torch": theirs}, max(2, len(pool)))
-    result["fused"].append({"m": m, "n": n, "k": k, "epilogue": epilogue, "us": us, "plans": predicted(before),
+    def ours(i, choice):
+        kernels.linear(get(i)[0], get(i)[1], bias if epilogue in ("bias", "gelu", "silu") else None,
+                       epilogue if epilogue in ("gelu", "silu", "swiglu") else None, residual if epilogue == "residual" else None,
+                       out=half[i % len(pool)] if epilogue == "swiglu" else get(i)[2], choice=choice)
+    found, plans = candidates(ours, 8)
+    us = race({**found, "torch": theirs}, max(2, len(pool)))
+    result["fused"].append({"m": m, "n": n, "k": k, "epilogue": epilogue, "us": us, "plans": plans,
                             "times_torch": round(us["torch"] / us["weir 0"], 4)})
 
 
@@ -640,7 +729,7 @@ FIRST = (224, 3, 64, 7, 2)
 
 @one
 def measure_layer(what, layer, epilogue=None, n=64):
-    """Beside PyTorch with cuDNN's benchmark mode.  Weir's candidates: the first four choices on the
+    """Beside PyTorch with cuDNN's benchmark mode.  Weir's candidates: the first eight choices on the
     tensor cores, or the plain one."""
     f = torch.nn.functional
     h, c, k, r, stride = layer
@@ -656,24 +745,16 @@ def measure_layer(what, layer, epilogue=None, n=64):
         x, filters, gradient = get(i)
         return torch.ops.aten.convolution_backward(gradient, x, filters, None, [stride] * 2, [r // 2] * 2, [1, 1], False, [0, 0], 1,
                                                    mask)
-    ours = {"forward": lambda i, c: kernels.conv2d(get(i)[0], get(i)[1], bias if epilogue else None, activation=epilogue,
-                                                   out=get(i)[2], choice=c, **geometry),
-            "input": lambda i, c: kernels.conv2d_input(get(i)[0].shape, get(i)[1], get(i)[2], out=get(i)[0], choice=c, **geometry),
-            "filters": lambda i, c: kernels.conv2d_weight(get(i)[0], get(i)[1].shape, get(i)[2], out=get(i)[1], choice=c,
+    ours = {"forward": lambda i, choice: kernels.conv2d(get(i)[0], get(i)[1], bias if epilogue else None, activation=epilogue,
+                                                   out=get(i)[2], choice=choice, **geometry),
+            "input": lambda i, choice: kernels.conv2d_input(get(i)[0].shape, get(i)[1], get(i)[2], out=get(i)[0], choice=choice, **geometry),
+            "filters": lambda i, choice: kernels.conv2d_weight(get(i)[0], get(i)[1].shape, get(i)[2], out=get(i)[1], choice=choice,
                                                           **geometry)}[what]
     theirs = {"forward": lambda i: f.relu(f.conv2d(get(i)[0], get(i)[1], bias, **geometry)) if epilogue
               else f.conv2d(get(i)[0], get(i)[1], **geometry),
               "input": lambda i: backward(i, [True, False, False]), "filters": lambda i: backward(i, [False, True, False])}[what]
-    contestants, plans = {"torch": theirs}, []
-    for choice in range(4):
-        before = set(kernels._get().plans)
-        ours(0, choice)
-        made = predicted(before)
-        if choice and (not made or not any(f"_{layout}_" in made[0]["text"] for layout in ("nn", "nt", "tt"))):
-            break
-        plans += made
-        contestants[f"weir {choice}"] = lambda i, choice=choice: ours(i, choice)
-    us = race(contestants, max(2, len(pool)))
+    found, plans = candidates(ours, 8)
+    us = race({**found, "torch": theirs}, max(2, len(pool)))
     best = min(v for name, v in us.items() if name != "torch")
     result["convolutions"].append({
         "pass": what, "epilogue": epilogue, "n": n, "pixels": h, "channels": c, "filters": k, "width": r, "stride": stride, "us": us,
@@ -777,10 +858,10 @@ def examples():
 # ---- all parts ----
 
 # Seconds, and parts that run beside each other.  First comes what changed last.
-STAGES = ((25, first_use), (70, few_rows_are_right, batches_are_right, operators), (70, examples), (30, few_rows_are_fast),
-          (40, gradients_are_fast), (40, batches_are_fast),
-          (45, fused_are_fast), (60, rows_are_fast), (70, convolutions_are_fast), (60, products_are_fast), (25, scaled_are_fast),
-          (90, rows_are_right, products_are_right, scaled_are_right, convolutions_are_right))
+STAGES = ((25, first_use), (45, few_rows_are_right, packed_are_right, wide_rows_are_right), (70, batches_are_right, splits_are_right, operators),
+          (70, examples), (30, few_rows_are_fast), (35, wide_rows_are_fast), (45, products_are_fast), (30, other_products_are_fast),
+          (55, convolutions_are_fast), (25, gradients_are_fast), (30, fused_are_fast), (40, batches_are_fast), (60, rows_are_fast),
+          (25, splits_are_fast), (25, scaled_are_fast), (90, rows_are_right, products_are_right, scaled_are_right, convolutions_are_right))
 HANG, CHECK_HANG = 65, 25  # seconds at one step: a measurement compiles up to eight kernels
 
 
