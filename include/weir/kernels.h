@@ -42,15 +42,16 @@ enum weir_kernels_status {
 	WEIR_KERNELS_ERROR_DRIVER = -7       /* the CUDA driver refused */
 };
 
-/* Types of elements. Sums are FP32, those of INT8 are 32-bit integers. The last three are for
- * products alone. */
+/* Types of elements. Sums are FP32, those of INT8 are 32-bit integers. Types from INT8 on are
+ * for products alone. */
 enum weir_kernels_type {
 	WEIR_F32 = 1,
 	WEIR_F16 = 2,
 	WEIR_BF16 = 3,
-	WEIR_S8 = 4,   /* INT8 */
-	WEIR_E4M3 = 5, /* FP8 with 3 bits of mantissa and no infinity */
-	WEIR_TF32 = 6  /* FP32 in memory. Tensor cores multiply 10 bits of its mantissa */
+	WEIR_S8 = 4,    /* INT8 */
+	WEIR_E4M3 = 5,  /* FP8 with 3 bits of mantissa and no infinity */
+	WEIR_TF32 = 6,  /* FP32 in memory. Tensor cores multiply 10 bits of its mantissa */
+	WEIR_TF32X3 = 7 /* the same by three products of TF32, which take 21 bits of it */
 };
 
 /* Operations on rows. */
@@ -179,8 +180,8 @@ struct weir_gemm {
 	uint32_t b_transposed;                             /* 1: B is stored as k rows of n */
 	int64_t a_pitch, b_pitch, d_pitch, residual_pitch; /* 0: rows are adjacent */
 	uint32_t choice;                                   /* as in struct weir_rows */
-	/* The type of D. 0 stands for `type`, but TF32 gives FP32, and 8 bits give BF16. Operands
-	 * of 8 bits may also give FP16, and INT8 may give INT8. */
+	/* The type of D. 0 stands for `type`, but TF32 and TF32X3 give FP32, and 8 bits give BF16.
+	 * Operands of 8 bits may also give FP16, and INT8 may give INT8. */
 	uint32_t d_type;
 	/* As many products of one shape. 0: 1. Operands of 8 bits have no batch. */
 	int64_t batch;
@@ -194,11 +195,12 @@ struct weir_gemm {
 
 /*
  * Chooses and loads the kernel of a product. On capability 9.0, products with pitches that are
- * multiples of 16 bytes run on the tensor cores, but not those of FP32. Operands of 8 bits and of
- * TF32 must not be transposed for that. On capability 8.0 and later, products whose A and B have
- * such pitches, and are not transposed, run on the tensor cores too. All else runs the plain
- * kernel, which multiplies TF32 as FP32. ret_plan   close it with weir_plan_close() Errors: those
- * of weir_rows_plan().
+ * multiples of 16 bytes run on the tensor cores, but not those of FP32. Operands of 8 bits must not
+ * be transposed for that. The run copies transposed TF32, and all TF32X3, into the workspace first,
+ * from any pitch. On capability 8.0 and later, products whose A and B have such pitches, and are
+ * not transposed, run on the tensor cores too. All else runs the plain kernel, which multiplies
+ * TF32 and TF32X3 as FP32. ret_plan   close it with weir_plan_close() Errors: those of
+ * weir_rows_plan().
  */
 int weir_gemm_plan(
 	struct weir_kernels *kernels, const struct weir_gemm *what, struct weir_plan **ret_plan);

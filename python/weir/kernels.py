@@ -22,7 +22,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 _OPERATIONS = {"softmax": 1, "log_softmax": 2, "layer_norm": 3, "rms_norm": 4}
 _TYPES = {(2, 32): 1, (2, 16): 2, (4, 16): 3, (0, 8): 4, (10, 8): 5}  # DLPack's code and bits
-_TF32 = 6
+_TF32 = {True: 6, 3: 7}
 _CPU, _CUDA = 1, 2  # DLPack's kinds of devices
 
 
@@ -350,7 +350,7 @@ _EPILOGUES = {None: 0, "relu": 2, "gelu": 3, "silu": 4, "residual": 5, "swiglu":
 
 def linear(x: Any, weight: Any, bias: Any = None, activation: Optional[str] = None, residual: Any = None,
            out: Any = None, stream: Optional[int] = None, choice: int = 0, x_scale: Any = None,
-           weight_scale: Any = None, tf32: bool = False, weight_stays: bool = False) -> Any:
+           weight_scale: Any = None, tf32: int = False, weight_stays: bool = False) -> Any:
     """x @ weight.T, and what follows: a bias and then relu, gelu (by its tanh) or silu; or a residual that is added; or
     "swiglu", for which rows 2i and 2i + 1 of the weight are those of gate and up and the result has half as many
     columns.
@@ -358,8 +358,8 @@ def linear(x: Any, weight: Any, bias: Any = None, activation: Optional[str] = No
     With weight_stays nothing in the stream may still be writing the weight: a product of up to 128 rows begins while what
     is before it in the stream still works.
 
-    x and weight may be transposed views.  With tf32 the tensor cores multiply float32, of which
-    they read 10 bits of mantissa, where neither view is transposed.
+    x and weight may be transposed views.  With tf32 the tensor cores multiply float32, of which they read 10 bits of
+    mantissa.  With tf32=3 they multiply three times, for 21 bits.
 
     x and weight may be int8 or float8_e4m3fn.  x_scale has a float32 for each row of x then, weight_scale for each row of
     weight, and each sum is multiplied by both.  The bias is float32, and out is bfloat16, float16, or int8 for int8."""
@@ -376,8 +376,8 @@ def linear(x: Any, weight: Any, bias: Any = None, activation: Optional[str] = No
     n, k = b.shape
     shape = a.shape[:-1] + (n // 2 if activation == "swiglu" else n,)
     scaled = a.item == 1
-    if tf32 and a.type != _TYPES[2, 32]:
-        raise TypeError("tf32 is for float32")
+    if tf32 and (a.type != _TYPES[2, 32] or tf32 not in _TF32):
+        raise TypeError("tf32 is True or 3, and for float32")
     if scaled and (out is None or x_scale is None or weight_scale is None):
         raise TypeError("x of 8 bits needs x_scale, weight_scale and out")
     if out is None:
@@ -403,7 +403,7 @@ def linear(x: Any, weight: Any, bias: Any = None, activation: Optional[str] = No
     vectors = [t[name] for name in ("bias", "x_scale", "weight_scale") if name in t]
     if layout["d"][1] or layout.get("residual", (0, 0))[1] or any(v.strides[0] != 1 and v.shape[0] > 1 for v in vectors):
         raise TypeError("out, bias, residual and scales must have adjacent elements")
-    what = (_TF32 if tf32 else a.type, epilogue, m, n, k, layout["a"][1], layout["b"][1], layout["a"][0], layout["b"][0],
+    what = (_TF32[tf32] if tf32 else a.type, epilogue, m, n, k, layout["a"][1], layout["b"][1], layout["a"][0], layout["b"][0],
             layout["d"][0], layout.get("residual", (0, 0))[0], choice, t["d"].type if scaled else 0, 1, 0, 0, 0, 0)
     _multiply(what, t, _stream(a, stream), weight_stays)
     return out
@@ -418,22 +418,33 @@ def _multiply(what: Tuple[Any, ...], t: Dict[str, _Tensor], stream: int, stays: 
     library = _get()
     with _Places(library, t, ("d",)) as at:
         plan = library.plan(_Gemm, library.c.weir_gemm_plan, what + (_is_aligned(at), stays))
-        args = _GemmArgs(C.sizeof(_GemmArgs), *(at.get(name) for name in ("a", "b", "d", "bias", "residual", "workspace",
-                                                                          "x_scale", "weight_scale")))
-        library.check(library.c.weir_gemm_run(plan, C.byref(args), C.c_void_p(stream)))
+        with _workspace(library, plan, t["a"]) as also:
+            args = _GemmArgs(C.sizeof(_GemmArgs), *({**at, **also}.get(name) for name in (
+                "a", "b", "d", "bias", "residual", "workspace", "x_scale", "weight_scale")))
+            library.check(library.c.weir_gemm_run(plan, C.byref(args), C.c_void_p(stream)))
+
+
+def _workspace(library: _Library, plan: Any, like: _Tensor) -> _Places:
+    """New memory of that kind, for as long as a run begins."""
+    elements = (-(-library.c.weir_plan_workspace(plan) // like.item),)
+    if not elements[0]:
+        return _Places(library, {}, ())
+    of = like.of
+    made = of.new_empty(elements) if hasattr(of, "new_empty") else like.module.empty(elements, of.dtype)
+    return _Places(library, {"workspace": _Tensor(made)}, ())
 
 
 def bmm(x: Any, y: Any, residual: Any = None, out: Any = None, stream: Optional[int] = None, choice: int = 0,
-        tf32: bool = False) -> Any:
+        tf32: int = False) -> Any:
     """torch.bmm(x, y): x has the shape (B, M, K) and y (B, K, N).  With a residual it is added, as torch.baddbmm() does.
 
-    Each may be a transposed view, and x, y and the residual one matrix that all products share (by expand()).  With tf32
-    the tensor cores multiply float32 where y is a transposed view and x none."""
+    Each may be a transposed view, and x, y and the residual one matrix that all products share (by expand()).  tf32 is
+    that of linear()."""
     a, b = _Tensor(x), _Tensor(y)
     if len(a.shape) != 3 or len(b.shape) != 3 or a.shape[0] != b.shape[0] or a.shape[2] != b.shape[1]:
         raise TypeError(f"x has shape {a.shape} and y {b.shape}: they must be (B, M, K) and (B, K, N)")
-    if a.item == 1 or (tf32 and a.type != _TYPES[2, 32]):
-        raise TypeError("bmm takes float32, float16 and bfloat16, and tf32 is for float32")
+    if a.item == 1 or (tf32 and (a.type != _TYPES[2, 32] or tf32 not in _TF32)):
+        raise TypeError("bmm takes float32, float16 and bfloat16, and tf32 is True or 3, and for float32")
     batch, m, k = a.shape
     n = b.shape[2]
     if out is None:
@@ -450,7 +461,7 @@ def bmm(x: Any, y: Any, residual: Any = None, out: Any = None, stream: Optional[
     apart = {name: tensor.strides[0] if batch > 1 else 0 for name, tensor in t.items()}
     if 0 in (batch, m, n):
         return out
-    what = (_TF32 if tf32 else a.type, _EPILOGUES["residual"] if residual is not None else 0, m, n, k, layout["a"][1],
+    what = (_TF32[tf32] if tf32 else a.type, _EPILOGUES["residual"] if residual is not None else 0, m, n, k, layout["a"][1],
             1 - layout["b"][1], layout["a"][0], layout["b"][0], layout["d"][0], layout.get("residual", (0, 0))[0], choice, 0,
             batch, apart["a"], apart["b"], apart["d"], apart.get("residual", 0))
     _multiply(what, t, _stream(a, stream))
@@ -531,12 +542,7 @@ def _convolve(pass_: int, x: Sequence[int], weight: Sequence[int], a: Any, b: An
         plan = library.plan(_Conv, library.c.weir_conv_plan,
                             (t["a"].type, epilogue, pass_, choice, x[0], x[2], x[3], x[1], weight[0], weight[2], weight[3],
                              *steps, *pads, *dilations, groups, _is_aligned(at)))
-        elements = (-(-library.c.weir_plan_workspace(plan) // t["a"].item),)
-        more = {}
-        if elements[0]:
-            made = a.new_empty(elements) if hasattr(a, "new_empty") else t["a"].module.empty(elements, a.dtype)
-            more["workspace"] = _Tensor(made)
-        with _Places(library, more, ()) as also:
+        with _workspace(library, plan, t["a"]) as also:
             args = _GemmArgs(C.sizeof(_GemmArgs), *({**at, **also}.get(name) for name in ("a", "b", "d", "bias", "residual",
                                                                                          "workspace")))
             library.check(library.c.weir_conv_run(plan, C.byref(args), C.c_void_p(_stream(t["a"], stream))))

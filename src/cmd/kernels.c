@@ -83,7 +83,8 @@ static int take_type(const struct options *o, uint32_t *ret)
 	const char *word = opt_str(o, "type");
 	if (kernel_find_type(word, ret))
 		return 0;
-	return complain(EXIT_USAGE, "--type is f32, f16, bf16, s8, e4m3 or tf32, not '%s'", word);
+	return complain(
+		EXIT_USAGE, "--type is f32, f16, bf16, s8, e4m3, tf32 or tf32x3, not '%s'", word);
 }
 
 /* Words with commas between them: a bit for each that the list has. */
@@ -406,15 +407,16 @@ static const struct listed {
 		"capability 9.0, rows of 16-byte vectors that fill an SM: the next rows are read ahead" },
 	{ "gemm", "f16 bf16", "gemm_sm90",
 		"capability 9.0, pitches of 16 bytes. Bias, activation, residual, SwiGLU are fused" },
-	{ "gemm", "tf32", "gemm_sm90", "as above, K as columns" },
-	{ "gemm", "f16 bf16 tf32 s8 e4m3", "gemm_sm80",
+	{ "gemm", "tf32 tf32x3", "gemm_sm90",
+		"as above. Operands with K as rows, and all of tf32x3, are copied first" },
+	{ "gemm", "f16 bf16 tf32 tf32x3 s8 e4m3", "gemm_sm80",
 		"capability 8.0 and later (e4m3: 8.9), pitches of 16 bytes of A and B, K as columns" },
 	{ "gemm", "s8 e4m3", "gemm_sm90",
 		"as for f16, K as columns. Scales of rows and columns, bias and activation are fused" },
 	{ "conv", "f16 bf16", "conv_sm90",
 		"capability 9.0, multiples of 8 channels, no groups. The input's gradient at stride 1 only" },
 	{ "softmax and norms", "f32 f16 bf16", "rows", "any width, stride and alignment" },
-	{ "gemm", "f32 f16 bf16 s8 e4m3 tf32", "gemm", "any shape, pitch and alignment" },
+	{ "gemm", "f32 f16 bf16 s8 e4m3 tf32 tf32x3", "gemm", "any shape, pitch and alignment" },
 	{ "conv", "f32 f16 bf16", "conv", "any shape, group, pass and alignment" },
 };
 

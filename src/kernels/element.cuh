@@ -35,6 +35,10 @@ struct tf32 {
 	}
 };
 
+/* The same as two parts that TF32 holds, one behind the other: see gemm_split.cu. */
+struct tf32x3 : tf32 {
+};
+
 struct f16 {
 	static constexpr unsigned LEAST = 0xfc00fc00;
 	unsigned short bits;

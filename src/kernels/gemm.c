@@ -84,13 +84,13 @@ uint32_t gemm_d_type(const struct weir_gemm *w)
 {
 	if (w->d_type)
 		return w->d_type;
-	return is_byte(w->type) ? WEIR_BF16 : w->type == WEIR_TF32 ? WEIR_F32 : w->type;
+	return is_byte(w->type) ? WEIR_BF16 : gemm_is_tf32(w) ? WEIR_F32 : w->type;
 }
 
 static bool is_result(const struct weir_gemm *w)
 {
 	if (!is_byte(w->type))
-		return w->d_type == (w->type == WEIR_TF32 ? WEIR_F32 : w->type);
+		return w->d_type == (gemm_is_tf32(w) ? WEIR_F32 : w->type);
 	return w->d_type == WEIR_BF16 || w->d_type == WEIR_F16 ||
 	       (w->d_type == WEIR_S8 && w->type == WEIR_S8);
 }
@@ -129,7 +129,7 @@ int gemm_check(const struct weir_gemm *what, struct weir_gemm *ret, struct error
 	const bool pairs = w.epilogue == WEIR_EPILOGUE_SWIGLU;
 	const int64_t most = INT32_MAX / 2;
 	const char *wrong = NULL;
-	if (w.type < WEIR_F32 || w.type > WEIR_TF32)
+	if (w.type < WEIR_F32 || w.type > WEIR_TF32X3)
 		wrong = "type is none of enum weir_kernels_type";
 	else if (w.d_type && !is_result(&w))
 		wrong = "d_type is the type, FP32 for TF32, or BF16, FP16 or INT8 for operands of 8 bits";
@@ -212,7 +212,7 @@ static bool form_fits(const struct weir_gemm *w, const struct gemm_form *f)
 	 * for a bias of FP32. */
 	const bool has_bias =
 		w->epilogue >= WEIR_EPILOGUE_BIAS && w->epilogue <= WEIR_EPILOGUE_BIAS_SILU;
-	const unsigned biased = is_byte(w->type) ? 128 : w->type == WEIR_TF32 ? 144 : 160;
+	const unsigned biased = is_byte(w->type) ? 128 : gemm_is_tf32(w) ? 144 : 160;
 	const unsigned most = has_bias ? biased : is_byte(w->type) ? 144 : f->bn;
 	return !(f->ping_pong && f->bm == 128 && f->bn > most) && columns % 64 % 16 == 0 &&
 	       (!w->a_transposed || f->bm / f->cln % 64 == 0) &&
@@ -318,7 +318,7 @@ static double estimate(
 /* The plain kernel multiplies what is stored. */
 static const char *plain_type(const struct weir_gemm *w)
 {
-	return kernel_type_word(w->type == WEIR_TF32 ? WEIR_F32 : w->type);
+	return kernel_type_word(gemm_is_tf32(w) ? WEIR_F32 : w->type);
 }
 
 static void name_choice(const struct weir_gemm *w, struct gemm_choice *c)
@@ -386,23 +386,46 @@ static struct gemm_choice choose_mma(const struct weir_gemm *w)
 	return c;
 }
 
+/* The copies of operands. */
+static double split_ns(const struct kernel_device *d, const struct weir_gemm *w)
+{
+	struct split_operand operand[2];
+	double ns = 0;
+	gemm_split(w, operand);
+	for (size_t i = 0; i < 2; i++) {
+		const struct split_operand *o = &operand[i];
+		const double moved = o->low > o->high ? 3 : 2; /* times its bytes */
+		if (o->copied && d->copy_gb_per_s)
+			ns += LAUNCH_NS +
+			      moved * 4 * (double)(o->batch * o->rows * w->k) / d->copy_gb_per_s;
+	}
+	return ns;
+}
+
 size_t tiles_choose(const struct kernel_device *d, const struct weir_gemm *w, double bytes,
 	struct gemm_choice ret[static GEMM_FORMS_MOST])
 {
 	double cost[GEMM_FORMS_MOST];
 	size_t n = 0;
-	for (size_t i = 0; i < FORMS && is_tiled(d, w); i++) {
+	struct split_operand operand[2];
+	struct weir_gemm read = gemm_as_read(w);
+	const bool tiled = is_tiled(d, &read) && gemm_split(w, operand) != SIZE_MAX;
+	read.k *=
+		w->type == WEIR_TF32X3 ? 3 : 1; /* as many products take as long as a longer one */
+	for (size_t i = 0; i < FORMS && tiled; i++) {
 		struct gemm_form f = forms[i];
-		if (!form_fits(w, &f) || count_clusters(w, &f) > INT32_MAX)
+		if (!form_fits(&read, &f) || count_clusters(&read, &f) > INT32_MAX)
 			continue;
 		fill_form(&f);
-		const double own = order(d, w, &f);
+		const double own = order(d, &read, &f);
 		size_t at = n++;
 		for (; at > 0 && own < cost[at - 1]; at--) {
 			ret[at] = ret[at - 1];
 			cost[at] = cost[at - 1];
 		}
-		ret[at] = choose_form(d, w, &f, bytes);
+		ret[at] = choose_form(d, &read, &f, bytes);
+		if (ret[at].predicted_ns)
+			ret[at].predicted_ns += split_ns(d, w);
 		cost[at] = own;
 	}
 	if (has_mma(d, w))
@@ -429,7 +452,7 @@ size_t gemm_choose(const struct kernel_device *d, const struct weir_gemm *w,
 
 void gemm_put_wgmma(const struct weir_gemm *w, unsigned bn, struct buf *b)
 {
-	const char *type = kernel_type_word(w->type);
+	const char *type = kernel_type_word(gemm_is_tf32(w) ? WEIR_TF32 : w->type);
 	const bool is_int = w->type == WEIR_S8;
 	buf_printf(b,
 		"struct wgmma {\n"
@@ -452,27 +475,48 @@ void gemm_put_wgmma(const struct weir_gemm *w, unsigned bn, struct buf *b)
 	buf_put_text(b, " : \"l\"(a), \"l\"(b), \"r\"(keep));\n}\n};\n");
 }
 
-/* struct mma of a program: mma.sync of 16 x 8 over 32 bytes of K.  FP32 is rounded to TF32. */
-static void put_mma(const struct weir_gemm *w, struct buf *b)
+/* The nearest TF32, and with two parts the nearest to what is left. */
+static const char tf32_text[] =
+	"static __device__ __forceinline__ u32 ready(u32 v)\n{\n"
+	"asm(\"cvt.rna.tf32.f32 %0, %1;\" : \"=r\"(v) : \"f\"(__uint_as_float(v)));\nreturn v;\n}\n"
+	"static __device__ __forceinline__ u32 rest(u32 v)\n{\n"
+	"return ready(__float_as_uint(__uint_as_float(v) - __uint_as_float(ready(v))));\n}\n";
+
+/* One mma.sync, whose operands are f of a and g of b. */
+static void put_instruction(
+	const struct weir_gemm *w, const char *type, const char *f, const char *g, struct buf *b)
 {
 	const bool is_int = w->type == WEIR_S8;
-	const char *type = kernel_type_word(w->type);
 	buf_printf(b,
-		"struct mma {\nstatic __device__ __forceinline__ u32 ready(u32 v)\n{\n%s"
-		"return v;\n}\nstatic __device__ __forceinline__ void multiply(%s (&d)[4], const u32 *a, "
-		"const u32 *b)\n{\nasm volatile(\"mma.sync.aligned.m16n8k%u.row.col.%s.%s.%s.%s "
+		"asm volatile(\"mma.sync.aligned.m16n8k%u.row.col.%s.%s.%s.%s "
 		"{%%0, %%1, %%2, %%3}, {%%4, %%5, %%6, %%7}, {%%8, %%9}, {%%0, %%1, %%2, %%3};\" : ",
-		w->type == WEIR_TF32
-			? "asm(\"cvt.rna.tf32.f32 %0, %1;\" : \"=r\"(v) : \"f\"(__uint_as_float(v)));\n"
-			: "",
-		is_int ? "int" : "float", 32 / kernel_type_bytes(w->type), is_int ? "s32" : "f32",
-		type, type, is_int ? "s32" : "f32");
+		32 / kernel_type_bytes(w->type), is_int ? "s32" : "f32", type, type,
+		is_int ? "s32" : "f32");
 	for (unsigned i = 0; i < 4; i++)
 		buf_printf(b, "%s\"+%c\"(d[%u])", i ? ", " : "", is_int ? 'r' : 'f', i);
 	buf_put_text(b, " : ");
 	for (unsigned i = 0; i < 6; i++)
-		buf_printf(b, "%s\"r\"(ready(%c[%u]))", i ? ", " : "", i < 4 ? 'a' : 'b', i % 4);
-	buf_put_text(b, ");\n}\n};\n");
+		buf_printf(b, "%s\"r\"(%s(%c[%u]))", i ? ", " : "", i < 4 ? f : g,
+			i < 4 ? 'a' : 'b', i % 4);
+	buf_put_text(b, ");\n");
+}
+
+/* struct mma of a program: mma.sync of 16 x 8 over 32 bytes of K. */
+static void put_mma(const struct weir_gemm *w, struct buf *b)
+{
+	const bool tf32 = gemm_is_tf32(w);
+	const char *type = kernel_type_word(tf32 ? WEIR_TF32 : w->type),
+		   *whole = tf32 ? "ready" : "";
+	buf_printf(b,
+		"struct mma {\n%sstatic __device__ __forceinline__ void multiply(%s (&d)[4], const u32 *a, "
+		"const u32 *b)\n{\n",
+		tf32 ? tf32_text : "", w->type == WEIR_S8 ? "int" : "float");
+	if (w->type == WEIR_TF32X3) {
+		put_instruction(w, type, "rest", "ready", b);
+		put_instruction(w, type, "ready", "rest", b);
+	}
+	put_instruction(w, type, whole, whole, b);
+	buf_put_text(b, "}\n};\n");
 }
 
 /* The program reads what memory has, which is FP32 for TF32. */
@@ -502,6 +546,7 @@ void gemm_program(const struct weir_gemm *w, const struct gemm_choice *c, struct
 		(f->few ? few_program : put_mma_program)(w, c, ret);
 		return;
 	}
+	const struct weir_gemm read = gemm_as_read(w);
 	buf_put_text(ret, "#include \"gemm_sm90.cu\"\n");
 	gemm_put_wgmma(w, f->bn, ret);
 	buf_printf(ret,
@@ -510,6 +555,6 @@ void gemm_program(const struct weir_gemm *w, const struct gemm_choice *c, struct
 		"gemm<%s, wgmma, %u, %u, %u, %u, %u, %u, %s, %u, %u, %u, %s, %s>(p, "
 		"shared_address(shared)).run();\n}\n",
 		c->name, type, f->bm, f->bn, f->stages, f->buffers, f->clm, f->cln,
-		f->ping_pong ? "PING_PONG" : "SHARED_TILE", w->a_transposed, w->b_transposed,
+		f->ping_pong ? "PING_PONG" : "SHARED_TILE", read.a_transposed, read.b_transposed,
 		w->epilogue, d_type, gemm_batch(w) > 1 ? "true" : "false");
 }

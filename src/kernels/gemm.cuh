@@ -79,6 +79,14 @@ struct tiled_args {
 	int m, n, k;
 	int group; /* clusters of tiles side by side along N that are walked together */
 	int batch, a_step, b_step, residual_step; /* a step is 0 where all share one; a single product reads none of these */
+	struct tensor_map a_low, b_low;           /* of TF32 in two parts */
+};
+
+/* For gemm_split.cu: of each matrix of a batch, `rows` of k elements, to rows that are `pitch` apart. */
+struct split_args {
+	const void *from;
+	float *high, *low; /* low: NULL, then high is what was there */
+	long long rows, k, step_row, step_k, apart, pitch, batch;
 };
 
 /* The same for gemm_few.cu. */

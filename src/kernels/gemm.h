@@ -50,6 +50,25 @@ void few_program(const struct weir_gemm *what, const struct gemm_choice *choice,
 /* struct wgmma of a program: one instruction of 64 x bn x 16. */
 void gemm_put_wgmma(const struct weir_gemm *what, unsigned bn, struct buf *ret);
 
+/* What the tensor cores read in place of an operand of TF32: rows of adjacent K in the workspace.
+ */
+struct split_operand {
+	bool copied;
+	size_t high,
+		low; /* bytes from the begin of the workspace; the same where one part has all */
+	int64_t rows, pitch, apart, batch;
+};
+
+/* Of A and of B; the bytes of the workspace.  SIZE_MAX: they are too many. */
+size_t gemm_split(const struct weir_gemm *what, struct split_operand ret[static 2]);
+struct weir_gemm gemm_as_read(
+	const struct weir_gemm *what); /* with the copies in place of operands */
+
+/* The kernel that copies, and its name. */
+void gemm_split_program(struct buf *ret_name, struct buf *ret);
+
+bool gemm_is_tf32(const struct weir_gemm *what); /* in one part or in two */
+
 /* The time of a plain kernel for so many operations.  0: not known. */
 double gemm_plain_ns(const struct kernel_device *d, double flops);
 

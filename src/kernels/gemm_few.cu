@@ -55,16 +55,6 @@ struct few {
 		to = (int)((long long)all * (part + 1) / PARTS);
 	}
 
-	__device__ __forceinline__ void together(void)
-	{
-		if (Z::CLUSTER > 1) {
-			cluster_arrive();
-			cluster_wait();
-		} else {
-			__syncthreads();
-		}
-	}
-
 	__device__ __forceinline__ void start(void)
 	{
 		if (threadIdx.x == 0) {
@@ -78,7 +68,7 @@ struct few {
 		}
 		if (AHEAD)
 			launch_next();
-		together();
+		together<Z::CLUSTER>();
 	}
 
 	__device__ __forceinline__ void load_weights(u32 stage, int kb)
@@ -258,10 +248,10 @@ struct few {
 				launch_wait(); /* D may be what the launch before reads */
 			leave(sum);
 		}
-		together();
+		together<Z::CLUSTER>();
 		if (warp < 4 * WARPGROUPS)
 			finish();
 		if (Z::CLUSTER > 1)
-			together(); /* nobody leaves while a neighbour still reads here */
+			together<Z::CLUSTER>(); /* nobody leaves while a neighbour still reads here */
 	}
 };

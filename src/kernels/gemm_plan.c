@@ -91,6 +91,22 @@ static void describe(const struct weir_plan *p, struct buf *ret)
 	gemm_describe(&p->what.gemm, ret);
 }
 
+/* A kernel copies operands into the workspace before the tiled one. */
+static int load_split(struct weir_plan *p, struct weir_kernels *k, struct error *err)
+{
+	struct buf name = { 0 }, program = { 0 };
+	const char *from;
+	p->workspace_bytes = gemm_split(&p->what.gemm, p->operand);
+	if (!p->workspace_bytes)
+		return 0;
+	p->pack = (struct launch){ .grid = 8 * k->device.sms, .block = 256, .cluster = 1 };
+	gemm_split_program(&name, &program);
+	const int e = kernel_prepare(k, buf_text(&name), &program, &p->pack, &from, err);
+	buf_free(&name);
+	buf_free(&program);
+	return e;
+}
+
 static int make_plan(struct weir_kernels *k, const struct weir_gemm *what,
 	struct weir_plan **ret_plan, struct error *err)
 {
@@ -103,8 +119,13 @@ static int make_plan(struct weir_kernels *k, const struct weir_gemm *what,
 	if (!e)
 		e = product_load(
 			p, k, &kind, choice, gemm_choose(&k->device, w, choice), w->choice, err);
-	if (e)
+	if (e) {
 		free(p);
+		return e;
+	}
+	e = p->fast.function && p->tile.form.buffers ? load_split(p, k, err) : 0;
+	if (e)
+		weir_plan_close(p);
 	else
 		*ret_plan = p;
 	return e;
@@ -134,7 +155,8 @@ static int map_type(uint32_t type)
 		[WEIR_BF16] = 9,
 		[WEIR_S8] = 0,
 		[WEIR_E4M3] = 0,
-		[WEIR_TF32] = 11 };
+		[WEIR_TF32] = 11,
+		[WEIR_TF32X3] = 11 };
 	return types[type];
 }
 
@@ -207,18 +229,51 @@ int product_tile(const struct weir_plan *p, const struct weir_gemm_args *a, stru
 				 : encode_result(p, &residual, &ret->residual, &ret->residual_tail);
 }
 
-static int run_tiled(const struct weir_plan *p, const struct weir_gemm_args *a, void *stream)
+/* An operand's copy, and the maps of its parts. */
+static int run_split(const struct weir_plan *p, const struct split_operand *o,
+	struct split_args *args, char *workspace, unsigned box, struct tensor_map *ret,
+	struct tensor_map *ret_low, void *stream)
+{
+	args->high = (float *)(workspace + o->high);
+	args->low = o->low > o->high ? (float *)(workspace + o->low) : NULL;
+	args->rows = o->rows;
+	args->k = p->what.gemm.k;
+	args->pitch = o->pitch;
+	args->batch = o->batch;
+	int e = kernel_launch(p->kernels, &p->pack, args, stream);
+	e = e ? e : encode_operand(p, args->high, o->rows, o->pitch, o->apart, false, box, ret);
+	return e ? e
+		 : encode_operand(
+			   p, workspace + o->low, o->rows, o->pitch, o->apart, false, box, ret_low);
+}
+
+/* A or B as the kernel reads it. */
+static int put_operand(const struct weir_plan *p, bool is_b, const struct weir_gemm_args *a,
+	struct tensor_map *ret, struct tensor_map *ret_low, void *stream)
 {
 	const struct weir_gemm *w = &p->what.gemm;
 	const struct gemm_form *f = &p->tile.form;
+	const unsigned box = is_b ? f->bn / f->clm : f->bm / f->cln;
+	const void *at = is_b ? a->b : a->a;
+	const int64_t pitch = is_b ? w->b_pitch : w->a_pitch,
+		      apart = is_b ? w->b_batch : w->a_batch;
+	const bool transposed = is_b ? w->b_transposed : w->a_transposed;
+	struct split_args copy = { .from = at,
+		.step_row = transposed ? 1 : pitch,
+		.step_k = transposed ? pitch : 1,
+		.apart = apart };
+	if (p->operand[is_b].copied)
+		return run_split(
+			p, &p->operand[is_b], &copy, a->workspace, box, ret, ret_low, stream);
+	return encode_operand(p, at, is_b ? w->n : w->m, pitch, apart, transposed, box, ret);
+}
+
+static int run_tiled(const struct weir_plan *p, const struct weir_gemm_args *a, void *stream)
+{
 	struct tiled_args t;
 	int e = product_tile(p, a, &t);
-	e = e ? e
-	      : encode_operand(p, a->a, w->m, w->a_pitch, w->a_batch, w->a_transposed,
-			f->bm / f->cln, &t.a);
-	e = e ? e
-	      : encode_operand(p, a->b, w->n, w->b_pitch, w->b_batch, w->b_transposed,
-			f->bn / f->clm, &t.b);
+	e = e ? e : put_operand(p, false, a, &t.a, &t.a_low, stream);
+	e = e ? e : put_operand(p, true, a, &t.b, &t.b_low, stream);
 	return e ? e : kernel_launch(p->kernels, &p->fast, &t, stream);
 }
 
@@ -309,6 +364,8 @@ int weir_gemm_run(const struct weir_plan *plan, const struct weir_gemm_args *arg
 	const int e = product_check_args(w, args);
 	if (e)
 		return e;
+	if (plan->workspace_bytes && (!args->workspace || (uintptr_t)args->workspace % 16))
+		return kernel_argument("workspace is NULL, or no multiple of 16 bytes");
 	if (!plan->fast.function || !product_is_aligned(args))
 		return run_by_args(plan, &plan->plain, args, stream);
 	if (plan->tile.form.few)

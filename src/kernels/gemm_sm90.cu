@@ -68,6 +68,17 @@ struct shape {
 	static_assert(BYTES <= 232448, "shared memory of a block");
 };
 
+/* All threads of the cluster. */
+template <int CLUSTER> __device__ __forceinline__ void together(void)
+{
+	if (CLUSTER > 1) {
+		cluster_arrive();
+		cluster_wait();
+	} else {
+		__syncthreads();
+	}
+}
+
 struct ring {
 	u32 stage, phase;
 	template <int STAGES> __device__ __forceinline__ void next(void)
@@ -107,6 +118,15 @@ __device__ __forceinline__ void load_operand(
 	}
 }
 
+/* How many products of K each is. */
+template <typename T> struct parts_of {
+	static constexpr int N = 1;
+};
+
+template <> struct parts_of<tf32x3> {
+	static constexpr int N = 3;
+};
+
 /* MMA::multiply(sum, a, b, keep) is sum = a * b + (keep ? sum : 0) of 64 x BN by descriptors, as wgmma does it.  T is the
  * type of the operands, O that of the result. */
 template <typename T, typename MMA, int BM, int BN, int STAGES, int BUFFERS, int CLM, int CLN, int SCHEDULE, int TA, int TB,
@@ -117,6 +137,7 @@ struct gemm {
 	};
 	typedef typename sum_of<T>::type S;
 	static constexpr bool SCALED = sizeof(T) == 1;
+	static constexpr int PARTS = parts_of<T>::N;
 	static_assert(sizeof(T) == 2 || (!TA && !TB), "operands of 8 and of 32 bits have K as columns");
 	static_assert(!SCALED || EPILOGUE <= GEMM_BIAS_SILU, "scales are in no other epilogue");
 
@@ -137,7 +158,7 @@ struct gemm {
 		rank = Z::CLUSTER > 1 ? (int)cluster_rank() : 0;
 		sub_m = rank % CLM;
 		sub_n = rank / CLM;
-		blocks_k = (p.k + Z::BK - 1) / Z::BK;
+		blocks_k = PARTS * ((p.k + Z::BK - 1) / Z::BK);
 		cm = tile_count(p.m, BM * CLM);
 		cn = tile_count(p.n, BN * CLN);
 		tiles = cm * cn * (BATCHED ? p.batch : 1);
@@ -161,18 +182,7 @@ struct gemm {
 			tma_prefetch(p.b);
 			tma_prefetch(p.d);
 		}
-		together();
-	}
-
-	/* All threads of the cluster.  At the end: none leaves while a neighbour may still write or arrive here. */
-	__device__ __forceinline__ void together(void)
-	{
-		if (Z::CLUSTER > 1) {
-			cluster_arrive();
-			cluster_wait();
-		} else {
-			__syncthreads();
-		}
+		together<Z::CLUSTER>();
 	}
 
 	/* The first row of A and of B of a tile. */
@@ -196,12 +206,16 @@ struct gemm {
 		for (int t = first; t < tiles; t += step) {
 			const tile c = corner(t);
 			for (int kb = 0; kb < blocks_k; kb++) {
+				/* What is small is added up first. */
+				const int each = blocks_k / PARTS, pass = PARTS > 1 ? kb / each : 2;
+				const int k = (PARTS > 1 ? kb - pass * each : kb) * Z::BK;
+				const tensor_map &of_a = pass == 0 ? p.a_low : p.a, &of_b = pass == 1 ? p.b_low : p.b;
 				mbarrier_wait(empty + 8 * at.stage, at.phase ^ 1);
 				const u32 barrier = full + 8 * at.stage, a = base + at.stage * Z::STAGE;
 				mbarrier_expect(barrier, Z::STAGE);
-				load_operand<A_ROWS, TA, CLN, BATCHED>(a + sub_n * A_ROWS * 128, p.a, kb * Z::BK,
+				load_operand<A_ROWS, TA, CLN, BATCHED>(a + sub_n * A_ROWS * 128, of_a, k,
 					c.m + sub_n * A_ROWS, barrier, a_mask, BATCHED ? number * p.a_step : 0);
-				load_operand<B_ROWS, TB, CLM, BATCHED>(a + Z::A_BYTES + sub_m * B_ROWS * 128, p.b, kb * Z::BK,
+				load_operand<B_ROWS, TB, CLM, BATCHED>(a + Z::A_BYTES + sub_m * B_ROWS * 128, of_b, k,
 					c.n + sub_m * B_ROWS, barrier, b_mask, BATCHED ? number * p.b_step : 0);
 				at.next<STAGES>();
 			}
@@ -494,7 +508,7 @@ struct gemm {
 			registers_more<232>();
 			compute(self, warpgroup - 1);
 		}
-		if (Z::CLUSTER > 1)
-			together();
+		if (Z::CLUSTER > 1) /* no block leaves while a neighbour may still write or arrive there */
+			together<Z::CLUSTER>();
 	}
 };

@@ -204,6 +204,8 @@ static int run_at(const struct weir_plan *p, uint64_t at, void *stream, size_t *
 		return stream ? weir_conv_run(p, &gemm, stream) : 0;
 	}
 	*ret_bytes = place_gemm(&p->what.gemm, (char *)at, &gemm);
+	gemm.workspace = (char *)at + *ret_bytes;
+	*ret_bytes += (p->workspace_bytes + 511) / 512 * 512;
 	return stream ? weir_gemm_run(p, &gemm, stream) : 0;
 }
 

@@ -1,6 +1,6 @@
 # libweirkernels.so: CUDA kernels by plans.  The device sources and the PTX of the plain kernels are text in it.
 set(sources ${CMAKE_CURRENT_SOURCE_DIR}/kernels)
-set(embedded element.cuh rows.cuh gemm.cuh conv.cuh sm90.cuh rows.cu rows_held.cu rows_ring.cu gemm.cu gemm_few.cu gemm_sm80.cu gemm_sm90.cu
+set(embedded element.cuh rows.cuh gemm.cuh conv.cuh sm90.cuh rows.cu rows_held.cu rows_ring.cu gemm.cu gemm_few.cu gemm_split.cu gemm_sm80.cu gemm_sm90.cu
 	conv.cu conv_sm90.cu builtin.ptx)
 list(TRANSFORM embedded PREPEND ${sources}/)
 add_custom_command(OUTPUT ${GEN}/kernel_sources.c

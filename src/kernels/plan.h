@@ -49,12 +49,14 @@ struct weir_plan {
 		struct weir_gemm gemm; /* also the product that a convolution is */
 		struct weir_conv conv;
 	} what;
-	struct conv_packed packed; /* where there is a launch that packs */
-	struct gemm_choice tile;   /* of a product's fast launch */
-	struct launch fast;        /* function NULL: there is none */
+	struct conv_packed packed;       /* where there is a launch that packs */
+	struct split_operand operand[2]; /* A and B of a product's fast launch */
+	struct gemm_choice tile;         /* of a product's fast launch */
+	struct launch fast;              /* function NULL: there is none */
 	struct launch plain;
-	struct launch sum;  /* behind the fast one: of the parts in the workspace */
-	struct launch pack; /* before the fast one: into the workspace */
+	struct launch sum; /* behind the fast one: of the parts in the workspace */
+	struct launch
+		pack; /* before the fast one: into the workspace; of operands that are copied too */
 	size_t workspace_bytes;
 	double predicted_ns;
 	char name[80]; /* of the kernel that an aligned run launches */

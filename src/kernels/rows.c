@@ -23,7 +23,8 @@ static const char *const type_words[] = { [WEIR_F32] = "f32",
 	[WEIR_BF16] = "bf16",
 	[WEIR_S8] = "s8",
 	[WEIR_E4M3] = "e4m3",
-	[WEIR_TF32] = "tf32" };
+	[WEIR_TF32] = "tf32",
+	[WEIR_TF32X3] = "tf32x3" };
 static const char *const operation_words[] = { [WEIR_SOFTMAX] = "softmax",
 	[WEIR_LOG_SOFTMAX] = "log-softmax",
 	[WEIR_LAYER_NORM] = "layer-norm",
@@ -35,7 +36,7 @@ static const char *const kernel_words[] = { [WEIR_SOFTMAX] = "softmax",
 
 unsigned kernel_type_bytes(uint32_t type)
 {
-	return type == WEIR_F32 || type == WEIR_TF32 ? 4 : type >= WEIR_S8 ? 1 : 2;
+	return type == WEIR_F32 || type >= WEIR_TF32 ? 4 : type >= WEIR_S8 ? 1 : 2;
 }
 
 const char *kernel_type_word(uint32_t type)
@@ -50,7 +51,7 @@ const char *rows_operation_word(uint32_t operation)
 
 bool kernel_find_type(const char *word, uint32_t *ret)
 {
-	for (*ret = WEIR_F32; *ret <= WEIR_TF32; ++*ret)
+	for (*ret = WEIR_F32; *ret <= WEIR_TF32X3; ++*ret)
 		if (strcmp(word, type_words[*ret]) == 0)
 			return true;
 	return false;
@@ -226,7 +227,7 @@ static bool make_ring(const struct kernel_device *d, const struct weir_rows *w, 
 	const unsigned kept = (unsigned)vectors * (w->has_weight + w->has_bias);
 	*ret = (struct rows_form){ (unsigned)vectors, threads, 1, threads, cluster,
 		all_pieces / inputs, false };
-	/* Where room for a row and a half is left. */
+	/* If that leaves room for a row and a half. */
 	if (kept && vectors <= most && kept + (unsigned)vectors * inputs * 3 / 2 <= all_pieces) {
 		ret->stages = (all_pieces - kept) / inputs;
 		ret->keeps = true;

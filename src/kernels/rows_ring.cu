@@ -59,7 +59,7 @@ template <typename T, int OP, int HAS, int V, int THREADS, int STAGES, int CL, b
 		}
 	}
 
-	/* What all rows need: the bias behind the weights. */
+	/* Loads what all rows need: the bias stands behind the weights. */
 	__device__ __forceinline__ void keep(void)
 	{
 		const u32 bytes = (u32)vectors * 16;

@@ -143,36 +143,42 @@ static void compile_scaled(const struct nvrtc *nvrtc, unsigned cc, const char *a
 	buf_free(&text);
 }
 
-/* Every tile with the epilogues in turn, and every epilogue with one tile. */
+/* Every tile with the epilogues in turn, and every epilogue with one tile, also in two parts. */
 static void compile_tf32(const struct nvrtc *nvrtc, unsigned cc, const char *arch)
 {
 	struct gemm_choice choice[GEMM_FORMS_MOST];
 	struct kernel_device device;
-	struct buf text = { 0 };
+	struct buf name = { 0 }, text = { 0 };
 	kernel_device_init(&device, "any", cc, 132);
-	for (uint32_t epilogue = 0; epilogue < 7; epilogue++) {
-		const struct weir_gemm what = {
-			.type = WEIR_TF32, .epilogue = epilogue, .m = 4096, .n = 4096, .k = 4096
-		};
+	for (uint32_t kind = 0; kind < 14; kind++) {
+		const struct weir_gemm what = { .type = WEIR_TF32 + kind / 7,
+			.epilogue = kind % 7,
+			.m = 4096,
+			.n = 4096,
+			.k = 4096 };
 		const size_t n = gemm_choose(&device, &what, choice);
-		for (size_t i = epilogue % 3; i + 1 < n; i += 3) {
+		for (size_t i = kind % 3; i + 1 < n; i += kind < 7 ? 3 : 7) {
 			text.n = 0;
 			gemm_program(&what, &choice[i], &text);
 			compile(nvrtc, choice[i].name, buf_text(&text), arch);
 		}
 	}
+	text.n = 0;
+	gemm_split_program(&name, &text);
+	compile(nvrtc, buf_text(&name), buf_text(&text), arch);
+	buf_free(&name);
 	buf_free(&text);
 }
 
 /* By mma.sync: the last but one of what can run each type. */
 static void compile_mma(const struct nvrtc *nvrtc, unsigned cc, const char *arch)
 {
-	static const uint32_t d_types[] = { [WEIR_S8] = WEIR_S8, [WEIR_TF32] = 0 };
+	static const uint32_t d_types[] = { [WEIR_S8] = WEIR_S8, [WEIR_TF32X3] = 0 };
 	struct gemm_choice choice[GEMM_FORMS_MOST];
 	struct kernel_device device;
 	struct buf text = { 0 };
 	kernel_device_init(&device, "any", cc, 132);
-	for (uint32_t type = WEIR_F16; type <= WEIR_TF32; type++) {
+	for (uint32_t type = WEIR_F16; type <= WEIR_TF32X3; type++) {
 		const struct weir_gemm what = {
 			.type = type, .d_type = d_types[type], .m = 4096, .n = 4096, .k = 4096
 		};

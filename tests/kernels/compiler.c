@@ -47,6 +47,7 @@ int nvrtcCreateProgram(void **ret, const char *text, const char *name, int heade
 	const char *bounds = strstr(text, "__launch_bounds__(");
 	const unsigned bytes = strstr(text, "(const rows_args")   ? sizeof(struct rows_args)
 			       : strstr(text, "gemm_args a)")     ? sizeof(struct gemm_args)
+			       : strstr(text, "split_args a)")    ? sizeof(struct split_args)
 			       : strstr(text, "few_args p)")      ? sizeof(struct few_args)
 			       : strstr(text, "(const conv_args") ? sizeof(struct conv_args)
 			       : strstr(text, "(const conv_pack_args")

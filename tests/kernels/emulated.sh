@@ -1,9 +1,9 @@
 #!/bin/sh
 # Kernels for tensor cores on the host: emulated.sh ROOT WORK gemm|conv.  Then the controls of each must fail.  The controls
 # of products: no order of the ping-pong's warpgroups, a stage that is released before its products have ended, one that is
-# read before its copies have come, rows that are read before the launch before has ended, and sums where products still
-# read.  The controls of convolutions: taps of a column that read the same pixels, no wait for free stages, and
-# packed images without a frame.
+# read before its copies have come, rows that are read before the launch before has ended, numbers without their low part, and
+# sums where products still read.  The controls of convolutions: taps of a column that read the same pixels, no wait for free
+# stages, and packed images without a frame.
 set -eu
 root=$1 work=$2 name=$3
 mkdir -p "$work"
@@ -36,6 +36,7 @@ gemm)
 	control early-release pingpong 's/wgmma_wait<1>();/;/'
 	control early-read mma 's/cp_wait<STAGES - 2>();/cp_wait<STAGES - 1>();/' gemm_sm80
 	control launch-ahead few 's/launch_wait();/;/' gemm_few
+	control low-part split 's/pass == 1 ? p.b_low : p.b/p.b/' gemm_sm90
 	control early-sums few 's/named_sync(1, Z::MULTIPLIERS);/;/' gemm_few
 	;;
 conv)

@@ -4,6 +4,7 @@
 
 #include "gemm.cu"
 #include "gemm_few.cu"
+#include "gemm_split.cu"
 #include "gemm_sm80.cu"
 #include "gemm_sm90.cu"
 
@@ -318,6 +319,111 @@ static int run(int m, int n, int k, int clusters, int batch = 1)
 	return bad != 0;
 }
 
+/* An operand's copies, as gemm_split.cu makes them. */
+struct copies {
+	int rows, k, pitch, batch;
+	std::vector<float> high, low;
+	copies(matrix<f32> &of, bool transposed, bool splits)
+		: rows(transposed ? of.columns : of.rows), k(transposed ? of.rows : of.columns), pitch((k + 3) / 4 * 4), batch(of.number),
+		  high((size_t)(batch * rows * pitch), NAN), low(splits ? high.size() : 0, NAN)
+	{
+		const split_args g = {of.at(0, 0), high.data(), splits ? low.data() : nullptr, rows, k, transposed ? 1 : of.pitch,
+			transposed ? of.pitch : 1, of.apart(), pitch, batch};
+		emulate_order = draw(5);
+		emulate(dim3(2), dim3(256), [&] { gemm_split(g); });
+	}
+	tensor_map map(std::vector<float> &of, int box) const
+	{
+		const emulated_map m = {(unsigned short *)of.data(), 2 * k, rows, 64, box, 2 * pitch, true, batch, 2 * rows * pitch, 4};
+		tensor_map t = {};
+		memcpy(&t, &m, sizeof m);
+		return t;
+	}
+};
+
+/* TF32 in any layout, and in two parts: one operand has more bits than TF32 then, and all bits count. */
+template <typename T, int BM, int BN, int STAGES, int BUFFERS, int CLM, int SCHEDULE, int EPILOGUE>
+static int run_split(int m, int n, int k, bool ta, bool tb, int batch)
+{
+	typedef shape<BM, BN, STAGES, BUFFERS, CLM, 1, SCHEDULE, 0, 0, EPILOGUE, 4> Z;
+	const bool splits = parts_of<T>::N > 1, wide_a = draw(2);
+	matrix<f32> a(ta ? k : m, ta ? m : k, splits && wide_a ? 9000 : 2, batch), b(tb ? k : n, tb ? n : k, splits && !wide_a ? 9000 : 2, batch);
+	matrix<f32> d(m, n, 2, batch), r(m, n, 2, batch), bias(1, n);
+	const std::vector<f32> before = d.all;
+	copies of_a(a, ta, splits), of_b(b, tb, splits);
+	tiled_args p = {};
+	p.a = of_a.map(of_a.high, BM);
+	p.b = of_b.map(of_b.high, BN / CLM);
+	p.a_low = of_a.map(of_a.low, BM);
+	p.b_low = of_b.map(of_b.low, BN / CLM);
+	p.d = d.map(Z::WIDTH, 64);
+	p.residual = r.map(Z::WIDTH, 64);
+	if (Z::TAIL) {
+		p.d_tail = d.map(Z::TAIL, 64, false);
+		p.residual_tail = r.map(Z::TAIL, 64, false);
+	}
+	p.bias = bias.at(0, 0);
+	p.m = m;
+	p.n = n;
+	p.k = k;
+	p.group = 1 + draw(4);
+	p.batch = batch;
+	p.a_step = p.b_step = p.residual_step = 1;
+	emulate_begin = sm90_begin;
+	emulate_order = draw(5);
+	emulate_eager = draw(2);
+	emulate(dim3(CLM), dim3(384), [&] {
+		typedef emulated_wgmma<tf32, BN, 0, 0> mma;
+		if (batch > 1)
+			gemm<T, mma, BM, BN, STAGES, BUFFERS, CLM, 1, SCHEDULE, 0, 0, EPILOGUE, f32, true>(p, 0).run();
+		else
+			gemm<T, mma, BM, BN, STAGES, BUFFERS, CLM, 1, SCHEDULE, 0, 0, EPILOGUE, f32>(p, 0).run();
+	}, CLM);
+	const int bad = oracle<f32>{a, b, d, r, bias, ta, tb, EPILOGUE}.count_wrong(before);
+	if (bad)
+		printf("split %d x %d x %d x %d, parts %d, layouts %d %d, order %d, eager %d: %d wrong\n", batch, m, n, k, parts_of<T>::N, ta,
+			tb, emulate_order, emulate_eager, bad);
+	return bad != 0;
+}
+
+/* Numbers that TF32 does not hold, and those at the ends of FP32. */
+static int check_parts(void)
+{
+	matrix<f32> a(1, 7);
+	const float values[] = {1.0000001f, -3.1415927f, 3.4028235e38f, 1e-30f, INFINITY, NAN, -0.f};
+	for (int i = 0; i < 7; i++)
+		a.at(0, i)->v = values[i];
+	const copies parts(a, false, true);
+	int bad = 0;
+	for (int i = 0; i < 7; i++) {
+		const float high = parts.high[(size_t)i], low = parts.low[(size_t)i];
+		const double sum = (double)high + low;
+		unsigned words[2];
+		memcpy(&words[0], &high, 4);
+		memcpy(&words[1], &low, 4);
+		bad += isnan(values[i]) ? !isnan(sum) : isinf(values[i]) ? sum != values[i]
+								       : fabs(sum - values[i]) > fabs(values[i]) * 2.4e-7;
+		bad += !isnan(values[i]) && (words[0] | words[1]) & 0x1fff;
+	}
+	if (bad)
+		printf("%d numbers in two parts are wrong\n", bad);
+	return bad;
+}
+
+static int check_split(void)
+{
+	int bad = check_parts();
+	for (int i = 0; i < 8; i++) {
+		bad += run_split<tf32, 128, 112, 3, 2, 2, PING_PONG, GEMM_RESIDUAL>(
+			1 + draw(200), 4 * (1 + draw(60)), 1 + draw(100), i & 1, i & 2, 1 + i / 4);
+		bad += run_split<tf32x3, 128, 128, 4, 1, 1, SHARED_TILE, GEMM_NONE>(
+			1 + draw(200), 4 * (1 + draw(60)), 1 + draw(100), i & 1, i & 2, 1 + i / 4);
+		bad += run_split<tf32x3, 128, 96, 3, 2, 1, PING_PONG, GEMM_BIAS>(
+			1 + draw(200), 4 * (1 + draw(60)), 1 + draw(100), i & 2, i & 1, 1 + i / 4);
+	}
+	return bad;
+}
+
 /* Few rows.  Ahead: until the first thread waits for the launch before, A and the residual are not there, and D is read. */
 template <typename T, int WARPGROUPS, int BN, int STAGES, int PARTS, int SHARE, int EPILOGUE, bool AHEAD>
 static int run_few(int m, int n, int k)
@@ -445,7 +551,7 @@ static int check_all_scaled(void)
 	       check_scaled<e4m3, f16, 128, 128, 4, 1, 2, SHARED_TILE, GEMM_BIAS>();
 }
 
-/* With an argument: only the ping-pong, often, mma, or few. */
+/* With an argument: only the ping-pong, often, mma, few, or split. */
 int main(int argc, char **argv)
 {
 	int bad = 0;
@@ -453,11 +559,13 @@ int main(int argc, char **argv)
 		return check_mma() != 0;
 	if (argc > 1 && strcmp(argv[1], "few") == 0)
 		return check_all_few() != 0;
+	if (argc > 1 && strcmp(argv[1], "split") == 0)
+		return check_split() != 0;
 	for (int i = 0; argc > 1 && i < 8; i++)
 		bad += run<bf16, 128, 64, 3, 2, 1, 1, PING_PONG, 0, 0, GEMM_NONE>(512, 128, 64 + 64 * i, 1);
 	if (argc > 1)
 		return bad != 0;
-	bad += check_mma() + check_all_few() + check_all_scaled();
+	bad += check_mma() + check_all_few() + check_all_scaled() + check_split();
 	bad += check_plain<f32>() + check_plain<bf16>() + check_plain<f16>();
 	bad += check<bf16, 128, 96, 3, 2, 1, 1, PING_PONG, 0, 0, GEMM_NONE>();
 	bad += check<f16, 128, 112, 3, 2, 2, 1, PING_PONG, 0, 0, GEMM_BIAS>();

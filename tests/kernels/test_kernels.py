@@ -164,8 +164,14 @@ class Kernels(unittest.TestCase):
         x, w, b = Tensor((2, 8, 64)), Tensor((32, 64)), Tensor((32,))
         self.assertEqual(kernels.linear(x, w, b, "gelu", tf32=True).dtype, "f32")
         self.assertIn("weir_gemm_tf32_bias_gelu_nn_", self.last())
+        kernels.linear(x, w, b, "gelu", tf32=3)
+        self.assertIn("weir_gemm_tf32x3_bias_gelu_nn_", self.last())
+        kernels.bmm(Tensor((3, 8, 64)), Tensor((3, 64, 32)), tf32=True)
+        self.assertIn("weir_gemm_tf32_batch_nn_", self.last())
         kernels.linear(x, w, b, "gelu")
         self.assertIn("weir_gemm_f32_plain", self.last())
+        with self.assertRaisesRegex(TypeError, "True or 3"):
+            kernels.linear(x, w, b, "gelu", tf32=2)
         with self.assertRaisesRegex(TypeError, "float32"):
             kernels.linear(Tensor((8, 64), "f16"), Tensor((32, 64), "f16"), tf32=True)
 
@@ -188,7 +194,7 @@ class Kernels(unittest.TestCase):
         for wrong, words in (
                 (lambda: kernels.bmm(a, Tensor((3, 32, 64), "bf16")), r"\(B, K, N\)"),
                 (lambda: kernels.bmm(a, b, out=Tensor((3, 8, 32), "bf16", (0, 32, 1))), "a matrix for each"),
-                (lambda: kernels.bmm(a, b, tf32=True), "tf32 is for float32"),
+                (lambda: kernels.bmm(a, b, tf32=True), "for float32"),
                 (lambda: kernels.bmm(a, b, residual=Tensor((8, 32), "bf16")), "shape of the result"),
                 (lambda: kernels.bmm(a, Tensor((3, 64, 32), "bf16", (4096, 64, 2))), "contiguous"),
         ):

@@ -357,10 +357,6 @@ static void a_product_of_tf32_is_of_fp32_in_memory(void **state)
 	weir_plan_close(p);
 
 	what.choice = 0;
-	what.b_transposed = 1; /* which the tensor cores do not read */
-	p = plan_product(k, &what);
-	assert_non_null(strstr(weir_plan_text(p), "weir_gemm_f32_plain"));
-	weir_plan_close(p);
 	what.d_type = WEIR_TF32;
 	FAILS(WEIR_KERNELS_ERROR_ARGUMENT, weir_gemm_plan(k, &what, &p));
 	weir_kernels_close(k);
@@ -368,6 +364,75 @@ static void a_product_of_tf32_is_of_fp32_in_memory(void **state)
 	what.d_type = WEIR_F32;
 	p = plan_product(k, &what);
 	assert_non_null(strstr(weir_plan_text(p), "weir_gemm_f32_plain (built in)"));
+	weir_plan_close(p);
+	weir_kernels_close(k);
+}
+
+/* The launches of a run, and the struct that is the last one's first argument. */
+static size_t launches(const struct weir_plan *p, const struct weir_gemm_args *args,
+	struct split_args ret_copies[2], struct tiled_args *ret)
+{
+	void *stream = capture_begin(), *graph, *node[3];
+	size_t n = 3;
+	struct cu_kernel_node_params launch;
+	OK(weir_gemm_run(p, args, stream));
+	OK(cuStreamEndCapture(stream, &graph));
+	OK(cuGraphGetNodes(graph, node, &n));
+	for (size_t i = 0; i < n; i++) {
+		OK(cuGraphKernelNodeGetParams_v2(node[i], &launch));
+		if (i + 1 < n)
+			memcpy(&ret_copies[i], launch.params[0], sizeof *ret_copies);
+		else
+			memcpy(ret, launch.params[0], sizeof *ret);
+	}
+	OK(cuGraphDestroy(graph));
+	OK(cuStreamDestroy_v2(stream));
+	return n;
+}
+
+/* TF32 with K as rows is copied to rows of adjacent K, of which each is 16 bytes or more. In two
+ * parts both operands are, however they are stored. */
+static void tf32_that_the_tensor_cores_cannot_read_is_copied_before(void **state)
+{
+	struct weir_kernels *k = open_with("", WEIR_COMPILER);
+	struct weir_gemm what = product_of(WEIR_TF32, 1000, 912, 203);
+	struct weir_gemm_args args = { .size = sizeof args, .a = at, .b = at, .d = at };
+	struct split_args copies[2];
+	struct tiled_args t;
+	what.a_pitch = 204;
+	what.b_transposed = 1;
+	what.b_pitch = 913;
+	struct weir_plan *p = plan_product(k, &what);
+	assert_non_null(strstr(weir_plan_text(p), "weir_gemm_tf32_nn_"));
+	assert_int_equal(weir_plan_workspace(p), 912 * 204 * 4);
+	FAILS(WEIR_KERNELS_ERROR_ARGUMENT, weir_gemm_run(p, &args, NULL));
+	char *const workspace = args.workspace = (char *)at + (1 << 24);
+	assert_int_equal(launches(p, &args, copies, &t), 2);
+	assert_ptr_equal(copies[0].from, at);
+	assert_ptr_equal(copies[0].high, workspace);
+	assert_null(copies[0].low);
+	assert_int_equal(copies[0].step_row, 1);
+	assert_int_equal(copies[0].step_k, 913);
+	assert_int_equal(read_map(&t.a).at, (uintptr_t)at);
+	assert_int_equal(read_map(&t.b).at, (uintptr_t)workspace);
+	assert_int_equal(read_map(&t.b).pitch[0], 204 * 4);
+	weir_plan_close(p);
+
+	const size_t a_bytes = 1000 * 204 * 4,
+		     b_bytes = 912 * 204 * 4; /* whole lines of 128 bytes */
+	what.type = WEIR_TF32X3;
+	what.a_pitch = 203; /* no multiple of 16 bytes */
+	p = plan_product(k, &what);
+	assert_non_null(strstr(weir_plan_text(p), "weir_gemm_tf32x3_nn_"));
+	assert_int_equal(weir_plan_workspace(p), 2 * (a_bytes + b_bytes));
+	assert_int_equal(launches(p, &args, copies, &t), 3);
+	assert_int_equal(copies[0].step_row, 203);
+	assert_int_equal(copies[0].rows, 1000);
+	assert_int_equal(copies[1].rows, 912);
+	assert_ptr_equal(read_map(&t.a).at, workspace);
+	assert_ptr_equal(read_map(&t.a_low).at, copies[0].low);
+	assert_ptr_equal(read_map(&t.b).at, copies[1].high);
+	assert_ptr_equal(read_map(&t.b_low).at, copies[1].low);
 	weir_plan_close(p);
 	weir_kernels_close(k);
 }
@@ -432,7 +497,7 @@ static void every_wrong_product_is_refused_in_words(void **state)
 	for (size_t i = 0; i < 15; i++)
 		wrong[i] = product_of(WEIR_F32, 4, 4, 4);
 	wrong[0].size = 3;
-	wrong[1].type = 7;
+	wrong[1].type = WEIR_TF32X3 + 1;
 	wrong[2].epilogue = 7;
 	wrong[3].m = -1;
 	wrong[4].k = INT64_MAX;
@@ -743,6 +808,7 @@ int main(void)
 		cmocka_unit_test(a_product_of_few_rows_has_tiles_of_the_weights),
 		cmocka_unit_test(a_product_of_bytes_has_scales_and_another_result),
 		cmocka_unit_test(a_product_of_tf32_is_of_fp32_in_memory),
+		cmocka_unit_test(tf32_that_the_tensor_cores_cannot_read_is_copied_before),
 		cmocka_unit_test(a_batch_is_one_launch_over_matrices_of_three_dimensions),
 		cmocka_unit_test(every_wrong_product_is_refused_in_words),
 		cmocka_unit_test(compiled_kernels_are_kept_and_damage_is_found),
