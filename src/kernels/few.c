@@ -5,10 +5,12 @@
 #include "kernels/gemm.h"
 
 enum { ROWS_MOST = 128, STAGES_MOST = 16, SM_BYTES = 232448, RESERVED = 1024 };
-#define LAUNCH_NS 2000.
-#define START_NS  1500. /* barriers and the first loads */
-#define JOIN_NS   300.  /* of each doubling of a cluster, whose blocks wait for each other */
-#define L2_BYTES  49.   /* that reach an SM in a cycle */
+#define LAUNCH_NS   2000.
+#define START_NS    1500. /* barriers and the first loads */
+#define TURN_NS     2000. /* of blocks that follow others */
+#define JOIN_NS     300.  /* of each doubling of a cluster, whose blocks wait for each other */
+#define L2_BYTES    49.   /* that reach an SM in a cycle */
+#define SM_BYTES_NS 45.   /* that an SM's blocks get from memory in a nanosecond */
 
 static bool is_few(const struct kernel_device *d, const struct weir_gemm *w)
 {
@@ -43,21 +45,31 @@ static bool fill_stages(
 	return f->stages > 1 && c->shared_bytes <= room;
 }
 
-/* Counts what the SM with the most blocks gets from memory, and what its tiles read from
- * the L2, which is under way at the same time for the most part. */
+/* Blocks that run at a time. An H200 has no room for clusters of 4 and 8 on some of its SMs. */
+static double count_at_a_time(const struct kernel_device *d, const struct gemm_choice *c)
+{
+	const double share = c->cluster > 4 ? .85 : c->cluster > 2 ? .91 : 1;
+	return share * d->sms * (2 * (c->shared_bytes + RESERVED) <= SM_BYTES + RESERVED ? 2 : 1);
+}
+
+/* Counts what all get from memory, and what the tiles of the SM with the most blocks read from the
+ * L2, which is under way at the same time for the most part.  Blocks that wait for others to end
+ * begin anew. */
 static double predict(
 	const struct kernel_device *d, const struct weir_gemm *w, const struct gemm_choice *c)
 {
 	const struct gemm_form *f = &c->form;
 	const double all = (double)c->clusters * c->cluster;
-	const double most = ceil(all / d->sms);
-	const double kept = gemm_bytes(w) / d->copy_gb_per_s * (most * d->sms / all);
+	const double most = ceil(all / d->sms), turns = ceil(all / count_at_a_time(d, c));
+	const double weights = (double)w->n * (double)w->k * kernel_type_bytes(w->type);
+	const double kept =
+		fmax(gemm_bytes(w) / d->copy_gb_per_s, most * weights / all / SM_BYTES_NS);
 	const double of_l2 =
 		most * over(over(w->k, 64), c->parts) * 128. * (f->bm + (double)f->bn / f->clm);
 	const double by_l2 = of_l2 / (L2_BYTES * d->boost_mhz) * 1e3;
 	const int doublings = 31 - __builtin_clz(c->cluster); /* no log2(): glibc 2.29 */
 	return LAUNCH_NS + START_NS + JOIN_NS * doublings + fmax(kept, by_l2) +
-	       .1 * fmin(kept, by_l2);
+	       .1 * fmin(kept, by_l2) + (turns - 1) * TURN_NS * (1 + doublings / 2.);
 }
 
 static void name_choice(const struct weir_gemm *w, struct gemm_choice *c)
