@@ -16,6 +16,8 @@ enum {
 	SUMS_MOST = 256 << 20 /* bytes */
 };
 
+#define GRADIENT_L2 .45 /* of what products get from the L2: measured on an H200 */
+
 int64_t conv_outputs(int64_t inputs, int64_t taps, int64_t stride, int64_t pad, int64_t dilation)
 {
 	return (inputs + 2 * pad - dilation * (taps - 1) - 1) / stride + 1;
@@ -297,12 +299,12 @@ static size_t choose_gradient(
 		struct weir_gemm p = whole;
 		p.m = rows * parts;
 		p.k = (blocks + parts - 1) / parts * 64;
-		const size_t all = tiles_choose(d, &p, bytes_of(w), some);
+		const size_t all = tiles_choose(d, &p, bytes_of(w), GRADIENT_L2, some);
 		for (size_t i = 0; i + 1 < all && (parts == 1 || sums <= SUMS_MOST); i++) {
 			struct gemm_choice *c = &some[i];
-			/* Sums of 192 columns leave no registers for where they go. */
+			/* Sums of 192 columns of 128 rows leave no registers for where they go. */
 			if (c->cluster > 1 || c->form.bm > rows ||
-				(c->form.ping_pong && c->form.bn > 160))
+				(c->form.ping_pong && c->form.bm == 128 && c->form.bn > 160))
 				continue;
 			c->parts = parts;
 			c->clusters = (uint64_t)((whole.m + c->form.bm - 1) / c->form.bm *
@@ -325,7 +327,7 @@ static size_t choose_packed(const struct kernel_device *d, const struct weir_con
 	const double more = (double)conv_packed_images(packed);
 	if (!is_tiled(&packed->conv, &g))
 		return 0;
-	const size_t n = tiles_choose(d, &p, bytes_of(w) + more, ret) - 1;
+	const size_t n = tiles_choose(d, &p, bytes_of(w) + more, 1, ret) - 1;
 	for (size_t i = 0; i < n; i++)
 		if (ret[i].predicted_ns)
 			ret[i].predicted_ns += gemm_plain_ns(d, 0) + more / d->copy_gb_per_s;
@@ -344,11 +346,15 @@ size_t conv_choose(const struct kernel_device *d, const struct weir_conv *w,
 		n = choose_packed(d, w, &packed, ret);
 	else if (is_tiled(w, &g))
 		n = w->pass == WEIR_CONV_FILTERS ? choose_gradient(d, w, ret)
-						 : tiles_choose(d, &p, bytes_of(w), ret) - 1;
-	if (n && !ret[n - 1].form.buffers)
-		n--; /* gemm_sm80.cu gathers no pixels */
+						 : tiles_choose(d, &p, bytes_of(w), 1, ret) - 1;
+	size_t kept = 0;
 	for (size_t i = 0; i < n; i++)
-		memcpy(ret[i].name, own, sizeof product - 1);
+		/* gemm_sm80.cu gathers no pixels, and clusters were slower on an H200 each time. */
+		if (ret[i].form.buffers && ret[i].cluster == 1) {
+			ret[kept] = ret[i];
+			memcpy(ret[kept++].name, own, sizeof product - 1);
+		}
+	n = kept;
 	ret[n++] = choose_plain(d, w, &g);
 	return n;
 }

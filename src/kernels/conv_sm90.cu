@@ -65,6 +65,32 @@ struct __align__(8) float_pair {
 	float v[2];
 };
 
+/* A pixel of D, by its number in all images.  Divisions would hold up the only thread that loads. */
+struct position {
+	int x, y, image;
+	__device__ __forceinline__ position(int pixel, const conv_tiled_args &g)
+	{
+		const int line = pixel / g.x.d;
+		x = pixel - line * g.x.d;
+		image = line / g.y.d;
+		y = line - image * g.y.d;
+	}
+	__device__ __forceinline__ void move(const position &by, const conv_tiled_args &g)
+	{
+		x += by.x;
+		y += by.y;
+		image += by.image;
+		if (x >= g.x.d) {
+			x -= g.x.d;
+			y++;
+		}
+		if (y >= g.y.d) {
+			y -= g.y.d;
+			image++;
+		}
+	}
+};
+
 /* The gradient of filters.  A is the gradient of the output and B the input, both with pixels as K.  Rows of D are
  * filters, and columns 64 channels of one tap and then of the next.  `parts` blocks share the pixels of a tile. */
 template <typename T, typename MMA, int BM, int BN, int STAGES, int BUFFERS, int SCHEDULE>
@@ -95,8 +121,10 @@ struct conv_gradient : gemm<T, MMA, BM, BN, STAGES, BUFFERS, 1, 1, SCHEDULE, 1, 
 	__device__ __forceinline__ void load(void)
 	{
 		ring at = {0, 0};
+		const position step(Z::BK, g);
 		for (int t = this->first; t < this->tiles; t += this->step) {
 			const tile c = corner(t);
+			position next(part * g.product.k, g);
 			int channel[CHUNKS], right[CHUNKS], down[CHUNKS];
 #pragma unroll
 			for (int i = 0; i < CHUNKS; i++) {
@@ -107,10 +135,9 @@ struct conv_gradient : gemm<T, MMA, BM, BN, STAGES, BUFFERS, 1, 1, SCHEDULE, 1, 
 				down[i] = tap < taps ? r * g.y.step : 0;
 			}
 			for (int kb = 0; kb < this->blocks_k; kb++) {
-				const int pixel = part * g.product.k + kb * Z::BK;
-				const int line = pixel / g.x.d, image = line / g.y.d;
-				const int x = (pixel - line * g.x.d) * g.x.times + g.x.first;
-				const int y = (line - image * g.y.d) * g.y.times + g.y.first;
+				const int pixel = part * g.product.k + kb * Z::BK, image = next.image;
+				const int x = next.x * g.x.times + g.x.first, y = next.y * g.y.times + g.y.first;
+				next.move(step, g);
 				mbarrier_wait(this->empty + 8 * at.stage, at.phase ^ 1);
 				const u32 barrier = this->full + 8 * at.stage, a = this->base + at.stage * Z::STAGE;
 				mbarrier_expect(barrier, Z::STAGE);

@@ -10,18 +10,15 @@
 #define BLOCK_BYTES  232448u /* shared memory of a block on capability 9.0 */
 #define SLICE_BYTES  8192u
 #define FMAS         2048. /* of a tensor core's SM in a cycle, FP16 and BF16 */
-#define START_CYCLES 6000. /* barriers, the first loads, the last epilogue */
-#define TILE_CYCLES  2000. /* of an epilogue that nothing hides */
+#define START_CYCLES 4000. /* barriers, the first loads, the last epilogue */
 #define LAUNCH_NS    2000.
-/* Measured on an H100: bytes of tiles that reach an SM in a cycle, and how much of the boost clock
- * is left while all tensor cores work. */
-#define ALONE_BYTES  49.
-#define SHARED_BYTES 41.
-#define BUSY_CLOCK   .86
 #define PLAIN_SHARE  .4 /* of the peak of FP32 */
-#define MEMORY_SHARE                                                                               \
-	.8 /* of a copy's rate, where tiles wait for memory: convolutions on an H200               \
-	    */
+#define MEMORY_SHARE .8 /* of a copy's rate, where tiles wait for memory */
+/* Fitted to an H200's times of those tiles of 35 products that are at most 15 % slower than the
+ * fastest: what is left of the boost clock, power in shares of what the table of GPUs says. */
+#define BUSY_CLOCK .768
+#define POWER      1.063
+#define TILED_NS   900.
 
 static const char *const epilogue_words[] = { "", "_bias", "_bias_relu", "_bias_gelu", "_bias_silu",
 	"_residual", "_swiglu" };
@@ -174,6 +171,7 @@ static const struct gemm_form forms[] = {
 	{ 128, 192, 0, 0, 2, 1, true, false },
 	{ 128, 192, 0, 0, 1, 1, true, false },
 	{ 64, 256, 0, 0, 2, 1, true, false },
+	{ 64, 192, 0, 0, 1, 1, true, false },
 	{ 64, 128, 0, 0, 1, 1, true, false },
 	{ 128, 64, 0, 0, 1, 1, true, false },
 	{ 128, 256, 0, 0, 2, 1, false, false },
@@ -260,59 +258,77 @@ static uint64_t count_clusters(const struct weir_gemm *w, const struct gemm_form
 	return over(w->m, f->bm * f->clm) * over(w->n, f->bn * f->cln) * (uint64_t)gemm_batch(w);
 }
 
-/* The cycles of the SM that has most to do. */
-static double count_cycles(
+/* Tiles of the SM that has most of them. */
+static double count_turns(
 	const struct kernel_device *d, const struct weir_gemm *w, const struct gemm_form *f)
 {
 	const uint64_t at_a_time = d->sms / (f->clm * f->cln);
-	const double tiles = (double)((count_clusters(w, f) + at_a_time - 1) / at_a_time);
-	const unsigned bk = 128 / kernel_type_bytes(w->type); /* in as many cycles for each type */
-	const double products = (double)f->bm * f->bn * (double)over(w->k, bk) * 64 / FMAS;
-	return START_CYCLES + tiles * (products + (f->ping_pong ? 0 : TILE_CYCLES));
+	return (double)((count_clusters(w, f) + at_a_time - 1) / at_a_time);
 }
 
-/* Cycles in which the L2 gives an SM what its tiles read.  Two ping-pongs that share loads wait for
- * each other; warpgroups that share a tile do not mind. */
-static double count_l2_cycles(
+/* The cycles of that SM. */
+static double count_cycles(
 	const struct kernel_device *d, const struct weir_gemm *w, const struct gemm_form *f)
 {
-	const double shared = (double)f->bm / f->cln + (double)f->bn / f->clm;
-	const double rows = f->ping_pong ? (double)f->bm + f->bn : shared;
-	const double tiles = (double)count_clusters(w, f) * f->clm * f->cln;
-	const double a_cycle = f->ping_pong && f->clm * f->cln > 1 ? SHARED_BYTES : ALONE_BYTES;
-	return tiles * rows * (double)w->k * kernel_type_bytes(w->type) / (a_cycle * d->sms);
+	const unsigned bk = 128 / kernel_type_bytes(w->type); /* in as many cycles for each type */
+	const double products = (double)f->bm * f->bn * (double)over(w->k, bk) * 64 / FMAS;
+	return START_CYCLES + count_turns(d, w, f) * (products + (f->ping_pong ? 500 : 1000));
 }
 
-/* Rows of an operand that begin within a line of the L2 are read in more lines. */
-static bool is_off_lines(const struct weir_gemm *w)
+/* The bytes that it reads from the L2. */
+static double count_l2(const struct kernel_device *d, const struct weir_gemm *w,
+	const struct gemm_form *f, bool shares)
 {
-	return (w->a_pitch | w->b_pitch) * kernel_type_bytes(w->type) % 128 != 0;
+	const double rows =
+		shares ? (double)f->bm / f->cln + (double)f->bn / f->clm : (double)f->bm + f->bn;
+	return count_turns(d, w, f) * rows * (double)w->k * kernel_type_bytes(w->type);
 }
 
-/* Fitted to what eight tiles of each of 34 products, and four of each of 33 convolutions, took on
- * an H200.  Large products take as long as the power allows, but of two tiles that one is faster
- * whose SMs have less to do. */
+/* Rows that begin within a line of the L2 are read in more lines, and those that begin within a
+ * sector in more sectors. */
+enum lines { WHOLE, LINES, SECTORS };
+
+static enum lines find_lines(const struct weir_gemm *w)
+{
+	const int64_t pitches = (w->a_pitch | w->b_pitch) * kernel_type_bytes(w->type);
+	return pitches % 32 ? SECTORS : pitches % 128 ? LINES : WHOLE;
+}
+
+/* Fitted to the same times, and to those of 34 convolutions.  Large products take as long as the
+ * power allows, but of two tiles that one is faster whose SMs have less to do.  Ping-pongs that
+ * share loads wait for each other, and gain by it where the L2 takes the time alone. */
 static double order(
 	const struct kernel_device *d, const struct weir_gemm *w, const struct gemm_form *f)
 {
+	static const double weights[] = { [WHOLE] = .7, [LINES] = 1, [SECTORS] = 1.6 };
+	const enum lines lines = find_lines(w);
+	const bool pairs = f->clm * f->cln > 1, waits = f->ping_pong && lines < SECTORS;
 	const double shared = is_byte(w->type) ? 1.05 : 1.02, pair = f->ping_pong ? 1.02 : 1.002;
-	const double cycles = count_cycles(d, w, f) * (f->ping_pong ? 1 : shared) *
-			      (f->clm * f->cln > 1 ? pair : 1);
-	const double l2 = count_l2_cycles(d, w, f);
-	return fmax(cycles, l2 * (is_off_lines(w) ? 1 : .8)) + l2 / 20;
+	const double cycles =
+		count_cycles(d, w, f) * (f->ping_pong ? 1 : shared) * (pairs ? pair : 1);
+	const double l2 = count_l2(d, w, f, !waits) / (pairs && waits ? 41 : 49);
+	return fmax(cycles, l2 * weights[lines]);
 }
 
 /* Nanoseconds. 0: not known. */
-static double estimate(
-	const struct kernel_device *d, const struct weir_gemm *w, const struct gemm_form *f)
+static double estimate(const struct kernel_device *d, const struct weir_gemm *w,
+	const struct gemm_form *f, double bytes, double l2_share)
 {
-	if (!d->boost_mhz || !d->product_tflops)
+	static const double weights[] = { [WHOLE] = 1, [LINES] = 1.28, [SECTORS] = 1.9 };
+	if (!d->boost_mhz || !d->product_tflops || !d->copy_gb_per_s)
 		return 0;
-	const double by_cycles = count_cycles(d, w, f) / d->boost_mhz * 1e3;
-	const double tflops = d->product_tflops * 2 / kernel_type_bytes(w->type);
-	const double by_power = gemm_flops(w) / tflops / 1e3;
-	const double by_l2 = count_l2_cycles(d, w, f) / (BUSY_CLOCK * d->boost_mhz) * 1e3;
-	return LAUNCH_NS + fmax(fmax(by_cycles, by_power), by_l2);
+	const double mhz = BUSY_CLOCK * d->boost_mhz;
+	const double rate = f->clm * f->cln == 1 ? 81 : f->ping_pong ? 53 : 57; /* of the L2 */
+	const double tflops = POWER * d->product_tflops * 2 / kernel_type_bytes(w->type);
+	const double parts[] = { count_cycles(d, w, f) / mhz * 1e3,
+		count_l2(d, w, f, true) * weights[find_lines(w)] / (l2_share * rate * mhz) * 1e3,
+		gemm_flops(w) / tflops / 1e3, bytes / (MEMORY_SHARE * d->copy_gb_per_s) };
+	double sum = 0; /* of eighth powers: the longest part hides most of the others */
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+		const double square = parts[i] * parts[i];
+		sum += square * square * square * square;
+	}
+	return TILED_NS + sqrt(sqrt(sqrt(sum)));
 }
 
 /* The plain kernel multiplies what is stored. */
@@ -342,17 +358,14 @@ static void name_choice(const struct weir_gemm *w, struct gemm_choice *c)
 }
 
 static struct gemm_choice choose_form(const struct kernel_device *d, const struct weir_gemm *w,
-	const struct gemm_form *f, double bytes)
+	const struct gemm_form *f, double bytes, double l2_share)
 {
 	struct gemm_choice c = { .form = *f, .block = 384, .cluster = f->clm * f->cln };
 	c.shared_bytes = form_bytes(f);
 	c.clusters = count_clusters(w, f);
 	const double square = (double)d->sms / c.cluster * f->bm * f->clm / (f->bn * f->cln);
 	c.group = (unsigned)fmax(1, round(sqrt(square)));
-	c.predicted_ns = estimate(d, w, f);
-	if (c.predicted_ns && d->copy_gb_per_s)
-		c.predicted_ns =
-			fmax(c.predicted_ns, LAUNCH_NS + bytes / (MEMORY_SHARE * d->copy_gb_per_s));
+	c.predicted_ns = estimate(d, w, f, bytes, l2_share);
 	name_choice(w, &c);
 	return c;
 }
@@ -403,7 +416,7 @@ static double split_ns(const struct kernel_device *d, const struct weir_gemm *w)
 }
 
 size_t tiles_choose(const struct kernel_device *d, const struct weir_gemm *w, double bytes,
-	struct gemm_choice ret[static GEMM_FORMS_MOST])
+	double l2_share, struct gemm_choice ret[static GEMM_FORMS_MOST])
 {
 	double cost[GEMM_FORMS_MOST];
 	size_t n = 0;
@@ -423,7 +436,7 @@ size_t tiles_choose(const struct kernel_device *d, const struct weir_gemm *w, do
 			ret[at] = ret[at - 1];
 			cost[at] = cost[at - 1];
 		}
-		ret[at] = choose_form(d, &read, &f, bytes);
+		ret[at] = choose_form(d, &read, &f, bytes, l2_share);
 		if (ret[at].predicted_ns)
 			ret[at].predicted_ns += split_ns(d, w);
 		cost[at] = own;
@@ -438,7 +451,7 @@ size_t gemm_choose(const struct kernel_device *d, const struct weir_gemm *w,
 	struct gemm_choice ret[static GEMM_FORMS_MOST])
 {
 	struct gemm_choice few[FEW_FORMS];
-	const size_t tiles = tiles_choose(d, w, gemm_bytes(w), ret), n = few_choose(d, w, few);
+	const size_t tiles = tiles_choose(d, w, gemm_bytes(w), 1, ret), n = few_choose(d, w, few);
 	size_t before = 0; /* tiles that are clearly predicted to be faster */
 	while (before + 1 < tiles && n && ret[before].predicted_ns &&
 		ret[before].predicted_ns * 1.05 < few[0].predicted_ns)

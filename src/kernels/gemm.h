@@ -35,9 +35,10 @@ int gemm_check(const struct weir_gemm *what, struct weir_gemm *ret, struct error
 size_t gemm_choose(const struct kernel_device *d, const struct weir_gemm *what,
 	struct gemm_choice ret[static GEMM_FORMS_MOST]);
 
-/* The same without gemm_few.cu, of an operation that moves so many bytes. */
+/* The same without gemm_few.cu, of an operation that moves so many bytes, and whose tiles get that
+ * share of what products get from the L2. */
 size_t tiles_choose(const struct kernel_device *d, const struct weir_gemm *what, double bytes,
-	struct gemm_choice ret[static GEMM_FORMS_MOST]);
+	double l2_share, struct gemm_choice ret[static GEMM_FORMS_MOST]);
 
 /* The best of gemm_few.cu, and how many they are: none but for few rows. */
 enum { FEW_FORMS = 6 };
