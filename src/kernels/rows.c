@@ -316,6 +316,27 @@ static struct rows_choice choose_plain(const struct kernel_device *d, const stru
 	return c;
 }
 
+/* Of two rings that one was faster on an H200 whose weights stay, then the one of small blocks in
+ * pairs, then the one of 8 vectors of a thread. */
+static bool is_better_ring(const struct rows_form *a, const struct rows_form *b)
+{
+	if (a->keeps != b->keeps)
+		return a->keeps;
+	if (a->block != b->block)
+		return a->block < b->block;
+	if ((a->vectors > 8) != (b->vectors > 8))
+		return b->vectors > 8;
+	return a->vectors > b->vectors;
+}
+
+/* More than 32 elements of a thread.  Layer norms of half a block's rows gain by that. */
+static bool holds_much(const struct weir_rows *w, const struct rows_form *f)
+{
+	const unsigned each = 16 / kernel_type_bytes(w->type);
+	return !f->stages && f->vectors * f->rows * each > 32 &&
+	       !(w->operation == WEIR_LAYER_NORM && f->block == 128);
+}
+
 /* More bytes on their way first, as far as that helps, then several blocks of an SM that need no
  * ring, then a thread that holds at most 32 elements, then fewer threads that wait for each other,
  * then more of a thread's vectors. */
@@ -325,9 +346,7 @@ static bool is_better(
 	const double fa = fmin(bytes_in_flight(w, a), WAIT_BYTES);
 	const double fb = fmin(bytes_in_flight(w, b), WAIT_BYTES);
 	const unsigned ta = a->threads_per_row * a->cluster, tb = b->threads_per_row * b->cluster;
-	const unsigned each = 16 / kernel_type_bytes(w->type);
-	const bool much_a = !a->stages && a->vectors * a->rows * each > 32,
-		   much_b = !b->stages && b->vectors * b->rows * each > 32;
+	const bool much_a = holds_much(w, a), much_b = holds_much(w, b);
 	const bool two_a = !a->stages && a->cluster == 1 && blocks_of_sm(w, a) > 1,
 		   two_b = !b->stages && b->cluster == 1 && blocks_of_sm(w, b) > 1;
 	if (fa != fb)
@@ -336,14 +355,10 @@ static bool is_better(
 		return two_a;
 	if (much_a != much_b)
 		return much_b;
+	if (a->stages && b->stages)
+		return is_better_ring(a, b);
 	if (ta != tb)
 		return ta < tb;
-	if (a->stages && b->stages && a->vectors == b->vectors) {
-		/* On an H200 small blocks in pairs won in clusters of so many. */
-		const unsigned pairs = w->operation <= WEIR_LOG_SOFTMAX ? 4 : 8;
-		const bool small = a->cluster >= pairs || b->cluster >= pairs;
-		return small ? a->block < b->block : a->block > b->block;
-	}
 	return a->vectors * a->rows > b->vectors * b->rows;
 }
 
@@ -369,8 +384,12 @@ size_t rows_choose(const struct kernel_device *d, const struct weir_rows *w,
 	const bool holds = holds_rows(d, w);
 	for (unsigned cluster = 1; cluster <= 8 && holds; cluster *= 2)
 		for (unsigned threads = RING_THREADS; threads >= RING_THREADS / 2; threads /= 2)
-			if (make_ring(d, w, threads, cluster, &f))
+			if (make_ring(d, w, threads, cluster, &f)) {
 				n = insert_form(d, w, &f, ret, n);
+				f.stages = f.stages * 5 / 8;
+				if (f.stages >= f.vectors * 3 / 2)
+					n = insert_form(d, w, &f, ret, n);
+			}
 	for (size_t i = 0; i < FORMS && holds; i++)
 		for (unsigned vectors = 1; vectors <= 64 / each; vectors *= 2) {
 			f = forms[i];
