@@ -494,7 +494,7 @@ function argumentFacts(pick, wanted) {
 			.filter(([key, value]) => value !== "" && (!wanted || key === wanted))
 			.map(([key, value]) => [
 				key.toLowerCase(),
-				JSON.stringify(value).slice(0, 600),
+				(typeof value === "string" ? value : JSON.stringify(value)).slice(0, 600),
 			]);
 	} catch {
 		return wanted ? [] : [["arguments", text]];
