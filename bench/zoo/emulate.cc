@@ -17,8 +17,11 @@ enum { THREADS = 8192, STACK = 1 << 16 };
 enum state { READY, IN_WARP, IN_BLOCK, WAITING, DONE };
 
 struct coroutine {
-	ucontext_t context;
+	ucontext_t context; /* until it runs for the first time */
+	void *left_at[5];   /* as __builtin_setjmp() has it */
+	bool begun;
 	enum state state;
+	const std::function<bool()> *condition; /* that it waits for */
 	dim3 index, block;
 	unsigned rank, cluster_phase;
 	uint64_t slot;
@@ -26,7 +29,7 @@ struct coroutine {
 
 static struct coroutine coroutines[THREADS];
 static char stacks[THREADS][STACK];
-static ucontext_t scheduler;
+static void *scheduler[5];
 static struct coroutine *self;
 static const std::function<void()> *body;
 
@@ -35,16 +38,36 @@ static std::map<std::pair<unsigned, const void *>, std::vector<char>> shared;
 static std::vector<std::function<void()>> later;
 static unsigned cluster_threads, cluster_arrived, cluster_phase, happened;
 
+/* These two make no system call, and swapcontext() makes two.  AddressSanitizer would also clear
+ * what it knows of a stack at each swapcontext(). */
+#define PLAIN __attribute__((noinline, no_sanitize("address", "undefined")))
+
+PLAIN static void jump(void **to)
+{
+	__builtin_longjmp(to, 1);
+}
+
+/* Leaves this stack for another.  Returns when somebody switches back. */
+PLAIN static void switch_to(void **from, void **to)
+{
+	if (!__builtin_setjmp(from))
+		jump(to);
+}
+
+/* A coroutine stays, for the threads of all blocks that have its place. */
 static void run(void)
 {
-	(*body)();
-	self->state = DONE;
+	for (;;) {
+		(*body)();
+		self->state = DONE;
+		switch_to(self->left_at, scheduler);
+	}
 }
 
 static void wait_as(enum state state)
 {
 	self->state = state;
-	swapcontext(&self->context, &scheduler);
+	switch_to(self->left_at, scheduler);
 }
 
 unsigned emulate_random(unsigned below)
@@ -56,6 +79,7 @@ unsigned emulate_random(unsigned below)
 
 void emulate_wait(const std::function<bool()> &condition)
 {
+	self->condition = &condition;
 	while (!condition())
 		wait_as(WAITING);
 }
@@ -132,12 +156,27 @@ uint64_t emulate_exchange(uint64_t v, int from)
 	return got;
 }
 
+/* Runs it for the first time. */
+PLAIN static void begin(struct coroutine *c)
+{
+	c->begun = true;
+	getcontext(&c->context);
+	c->context.uc_stack.ss_sp = stacks[c - coroutines];
+	c->context.uc_stack.ss_size = STACK;
+	makecontext(&c->context, run, 0);
+	if (!__builtin_setjmp(scheduler))
+		setcontext(&c->context);
+}
+
 static void resume(struct coroutine *c)
 {
 	self = c;
 	threadIdx = c->index;
 	blockIdx = c->block;
-	swapcontext(&scheduler, &c->context);
+	if (c->begun)
+		switch_to(scheduler, c->left_at);
+	else
+		begin(c);
 }
 
 /* Lets those pass that wait for all of [first, end).  True if that moved anybody. */
@@ -209,22 +248,20 @@ static bool do_later(void)
 	if (later.empty())
 		return false;
 	const size_t i = emulate_random((unsigned)later.size());
-	const std::function<void()> work = later[i];
-	later.erase(later.begin() + (long)i);
+	const std::function<void()> work = std::move(later[i]);
+	later[i] = std::move(later.back());
+	later.pop_back();
 	work();
 	happened++;
 	return true;
 }
 
-static bool wake(int threads)
+/* Those whose condition holds. */
+static void wake(int threads)
 {
-	bool any = false;
-	for (int i = 0; i < threads; i++)
-		if (coroutines[i].state == WAITING) {
-			coroutines[i].state = READY;
-			any = true;
-		}
-	return any;
+	for (self = coroutines; self < coroutines + threads; self++)
+		if (self->state == WAITING && (*self->condition)())
+			self->state = READY;
 }
 
 static void run_cluster(unsigned blocks, int n)
@@ -241,7 +278,8 @@ static void run_cluster(unsigned blocks, int n)
 			do_later();
 		if (happened) {
 			happened = 0;
-			moved |= wake(threads);
+			moved = true;
+			wake(threads);
 		}
 	}
 	while (do_later()) /* copies that nobody waits for */
@@ -256,15 +294,10 @@ static void run_cluster(unsigned blocks, int n)
 
 static void start(struct coroutine *c, int thread, dim3 block, dim3 at)
 {
-	getcontext(&c->context);
-	c->context.uc_stack.ss_sp = stacks[c - coroutines];
-	c->context.uc_stack.ss_size = STACK;
-	c->context.uc_link = &scheduler;
 	c->state = READY;
 	c->index = dim3((unsigned)thread % block.x, (unsigned)thread / block.x % block.y,
 		(unsigned)thread / block.x / block.y);
 	c->block = at;
-	makecontext(&c->context, run, 0);
 }
 
 void emulate(dim3 grid, dim3 block, const std::function<void()> &kernel, unsigned cluster)

@@ -46,7 +46,8 @@ void emulate(dim3 grid, dim3 block, const std::function<void()> &kernel, unsigne
 void __syncthreads(void);
 void __syncwarp(void);
 
-/* Waits until the condition holds, which other threads or emulate_later() make true. */
+/* Waits until the condition holds, which other threads or emulate_later() make true.  It is also
+ * asked while another thread is the current one, and must not use threadIdx. */
 void emulate_wait(const std::function<bool()> &condition);
 /* Something happened that a waiting thread may look for. */
 void emulate_notify(void);
