@@ -508,12 +508,19 @@ template <typename T, int N, int TA, int TB> struct emulated_wgmma {
 		S *to = d;
 		const int lane = (int)threadIdx.x % 32, row = (int)threadIdx.x % 128 / 32 * 16 + lane / 4;
 		const auto work = [=] {
-			for (int i = 0; i < N / 2; i++) {
-				const int m = row + i % 4 / 2 * 8, n = i / 4 * 8 + lane % 4 * 2 + i % 2;
-				S sum = keep ? to[i] : 0;
-				for (int k = 0; k < 32 / (int)sizeof(T); k++)
-					sum += T::get(operand<T>(memory, a, TA, m, k)) * T::get(operand<T>(memory, b, TB, n, k));
-				to[i] = sum;
+			enum { K = 32 / (int)sizeof(T) };
+			S rows[2][K], column[K];
+			for (int k = 0; k < 2 * K; k++)
+				rows[k / K][k % K] = T::get(operand<T>(memory, a, TA, row + k / K * 8, k % K));
+			for (int j = 0; j < N / 4; j++) {
+				for (int k = 0; k < K; k++)
+					column[k] = T::get(operand<T>(memory, b, TB, j / 2 * 8 + lane % 4 * 2 + j % 2, k));
+				for (int half = 0; half < 2; half++) {
+					S &sum = to[j / 2 * 4 + half * 2 + j % 2];
+					sum = keep ? sum : 0;
+					for (int k = 0; k < K; k++)
+						sum += rows[half][k] * column[k];
+				}
 			}
 		};
 		if (emulate_eager)
