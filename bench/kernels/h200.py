@@ -10,6 +10,7 @@ run.  build/lib/weir/python must be on PYTHONPATH.
 Each part is a process of its own.  One that hangs, or whose GPU context a kernel broke, is started again behind the step
 at which it was.  Parts that check run beside each other, and parts that measure run alone.
 """
+import ctypes as C
 import functools
 import json
 import os
@@ -415,6 +416,15 @@ def convolutions_are_right():
            all(torch.equal(kernels.conv2d_weight(x, (256, 256, 3, 3), y, padding=1), first) for _ in range(100)))
 
 
+def gradients_are_right():
+    """The gradient of filters by every tile, of pixels that are no multiple of a line or of an image."""
+    for shape in ((2, 64, 9, 7, 72, 3, 3, 1, 1, 1, 1), (3, 72, 13, 20, 136, 3, 2, (2, 3), (1, 2), (1, 2), 1),
+                  (4, 256, 14, 14, 200, 3, 3, 1, 1, 1, 1), (64, 64, 7, 7, 192, 1, 1, 1, 0, 1, 1), (5, 8, 3, 3, 8, 3, 3, 1, 2, 1, 1),
+                  (2, 64, 100, 90, 64, 3, 3, 1, 1, 1, 1)):
+        for choice in range(10):
+            check_convolution("filters", shape, "bf16", choice=choice)
+
+
 def packed_are_right():
     """Images of fewer than 8 channels, packed for the tensor cores."""
     for shape in ((2, 3, 30, 31, 64, 7, 7, 2, 3, 1, 1), (2, 5, 17, 19, 72, 3, 8, (2, 1), (1, 3), (2, 1), 1),
@@ -455,6 +465,35 @@ def check_scaled(name, result_type, m, n, k, choice, epilogue):
     expect(what, intact(), "guards are broken")
 
 
+@one
+def check_scaled_convolution(shape, result_type, choice, epilogue):
+    n, c, h, w, k, r, s, stride, padding = shape
+    small = lambda *size: torch.randint(-2, 3, size, device="cuda", dtype=torch.int8).permute(0, 3, 1, 2)
+    x, filters = small(n, h, w, c), small(k, r, s, c)
+    scale = torch.tensor([.5, -.25, 1], device="cuda")[torch.arange(k, device="cuda") % 3]
+    bias = torch.randint(-2, 3, (k,), device="cuda").float() if epilogue else None
+    want = torch.nn.functional.conv2d(x.double(), filters.double(), None, stride, padding).round() * scale.double()[:, None, None]
+    want = want if bias is None else want + bias.double()[:, None, None]
+    want = want.clamp(min=0) if epilogue == "relu" else want
+    if result_type == torch.int8:
+        want = want.round().clamp(-128, 127)
+    out, intact = guarded_images(want.shape, result_type, 0)
+    kernels.conv2d(x, filters, bias, stride, padding, activation="relu" if epilogue == "relu" else None, out=out, choice=choice,
+                   weight_scale=scale)
+    wrong = out != want.to(result_type)
+    what = f"convolution {shape} of int8 to {result_type} {epilogue} choice {choice}"
+    expect(what, not bool(wrong.any()), f"{int(wrong.sum())} wrong; {kernels.plans()[-1]}")
+    expect(what, intact(), "guards are broken")
+
+
+def scaled_convolutions_are_right():
+    for shape in ((2, 64, 9, 7, 80, 3, 3, 1, 1), (3, 80, 13, 20, 144, 3, 2, 2, 1), (4, 272, 14, 14, 208, 3, 3, 1, 1),
+                  (1, 16, 3, 3, 16, 1, 1, 1, 0), (2, 12, 9, 6, 10, 3, 3, 2, 1)):
+        for result_type in (torch.int8, torch.bfloat16, torch.float16):
+            for choice in range(4):
+                check_scaled_convolution(shape, result_type, choice, (None, "bias", "relu")[choice % 3])
+
+
 def scaled_are_right():
     for name, result_type in (("s8", torch.int8), ("s8", torch.bfloat16), ("e4m3", torch.float16)):
         for m, n, k in ((300, 528, 208), (129, 144, 80), (1000, 1024, 1008), (77, 50, 30), (1, 16, 16)):
@@ -479,6 +518,30 @@ def measure_scaled(name, size):
                "torch": theirs[name]}, max(2, len(pool)))
     result["scaled"].append({"type": name, "size": size, "us": us, "plans": predicted(before),
                              "times_torch": round(us["torch"] / us["weir 0"], 4)})
+
+
+@one
+def measure_scaled_layer(layer, n=64):
+    """INT8 to INT8, beside PyTorch's BF16: it has no convolution of INT8 for GPUs."""
+    h, c, k, r, stride = layer
+    out = (h + 2 * (r // 2) - r) // stride + 1
+    half = lambda *s: torch.randn(s, device="cuda", dtype=torch.bfloat16).contiguous(memory_format=torch.channels_last)
+    small = lambda *s: torch.randint(-9, 9, s, device="cuda", dtype=torch.int8).contiguous(memory_format=torch.channels_last)
+    pool = buffers(lambda: (small(n, c, h, h), small(k, c, r, r), small(n, k, out, out), half(n, c, h, h), half(k, c, r, r)),
+                   n * (c * h * h + k * out * out))
+    scale, get = torch.full((k,), .01, device="cuda"), lambda i: pool[i % len(pool)]
+    found, plans = candidates(lambda i, choice: kernels.conv2d(get(i)[0], get(i)[1], None, stride, r // 2, out=get(i)[2], choice=choice,
+                                                               weight_scale=scale), 4)
+    us = race({**found, "torch": lambda i: torch.nn.functional.conv2d(get(i)[3], get(i)[4], None, stride, r // 2)},
+              max(2, len(pool)))
+    result["scaled"].append({"type": "s8", "convolution": layer, "us": us, "plans": plans,
+                             "times_torch_bf16": round(us["torch"] / us["weir 0"], 4)})
+
+
+def scaled_convolutions_are_fast():
+    torch.backends.cudnn.benchmark = True
+    for layer in LAYERS:
+        measure_scaled_layer(layer)
 
 
 def scaled_are_fast():
@@ -532,6 +595,76 @@ def predicted(before):
     return [{"text": library.c.weir_plan_text(p).decode(), "us": library.c.weir_plan_predicted_ns(p) / 1e3} for p in made]
 
 
+class CublasLt:
+    """The library that PyTorch's products run on, by all of its choices: the first 16 of its list."""
+
+    def __init__(self):
+        path = next(line.split()[-1] for line in open("/proc/self/maps") if "libcublasLt.so" in line)
+        self.c, self.handle = C.CDLL(path), C.c_void_p()
+        self.workspace = torch.empty(32 << 20, dtype=torch.uint8, device="cuda")
+        self.do("cublasLtCreate", C.byref(self.handle))
+
+    def do(self, name, *of):
+        status = getattr(self.c, name)(*of)
+        if status:
+            raise RuntimeError(f"{name}: {status}")
+
+    def made(self, name, *of):
+        made = C.c_void_p()
+        self.do(name, C.byref(made), *of)
+        return made
+
+    def set(self, what, of, attribute, value):
+        self.do(f"cublasLt{what}SetAttribute", of, attribute, C.byref(value), C.sizeof(value))
+
+    def products(self, m, n, k, get, epilogue=0, bias=None, residual=None):
+        """f(i) for each choice of D = A B', whose BF16 operands get(i) gives.  The library counts by columns: D' = B A'."""
+        desc, layout = self.made("cublasLtMatmulDescCreate", 68, 0), {}
+        self.set("MatmulDesc", desc, 3, C.c_int32(1))
+        self.set("MatmulDesc", desc, 7, C.c_int32(epilogue))
+        if bias is not None:
+            self.set("MatmulDesc", desc, 8, C.c_void_p(bias.data_ptr()))
+        for name, rows, columns in (("b", k, n), ("a", k, m), ("d", n, m)):
+            layout[name] = self.made("cublasLtMatrixLayoutCreate", 14, C.c_uint64(rows), C.c_uint64(columns), C.c_int64(rows))
+        preference = self.made("cublasLtMatmulPreferenceCreate")
+        self.set("MatmulPreference", preference, 1, C.c_uint64(self.workspace.numel()))
+        results, found = (C.c_uint64 * 12 * 16)(), C.c_int()
+        self.do("cublasLtMatmulAlgoGetHeuristic", self.handle, desc, layout["b"], layout["a"], layout["d"], layout["d"], preference,
+                16, results, C.byref(found))
+        one, beta = C.c_float(1), C.c_float(residual is not None)
+
+        def run(i, algorithm):
+            a, b, d = (C.c_void_p(t.data_ptr()) for t in get(i)[:3])
+            c = d if residual is None else C.c_void_p(residual.data_ptr())
+            self.do("cublasLtMatmul", self.handle, desc, C.byref(one), b, layout["b"], a, layout["a"], C.byref(beta), c, layout["d"],
+                    d, layout["d"], C.byref(results[algorithm]), C.c_void_p(self.workspace.data_ptr()),
+                    C.c_size_t(self.workspace.numel()), C.c_void_p(torch.cuda.current_stream().cuda_stream))
+        return {f"library {i}": functools.partial(run, algorithm=i) for i in range(found.value)}
+
+
+def library_of(*of):
+    """Its choices, if it takes such a product."""
+    try:
+        found = CublasLt().products(*of)
+        for run in found.values():
+            run(0)
+        torch.cuda.synchronize()
+        return found
+    except Exception:
+        fail("cublasLt", traceback.format_exc()[-600:])
+        return {}
+
+
+def fastest(us, who):
+    return min([v for name, v in us.items() if name.startswith(who)], default=None)
+
+
+def times_best(us):
+    best = fastest(us, "library") or us["torch"]
+    return {"times_torch": round(us["torch"] / us["weir 0"], 4), "times_library": round(best / us["weir 0"], 4),
+            "times_torch_best": round(us["torch"] / fastest(us, "weir"), 4)}
+
+
 def candidates(run, most, layouts=("nn", "nt", "tt")):
     """run(i, choice) by the first choices on the tensor cores, or by the first of all, and their plans."""
     found, plans = {}, []
@@ -573,7 +706,7 @@ def rows_are_fast():
             for w in (128, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)]
     for t in todo:
         if t[0] in ("softmax", "rms_norm") or t[2] in (1024, 8192, 65536):
-            measure_rows(*t)
+            measure_rows(*t, choices=4 if t[2] > 8192 else 2)
 
 
 def wide_rows_are_fast():
@@ -581,10 +714,7 @@ def wide_rows_are_fast():
     for megabytes in (64, 256):
         for operation in ("softmax", "rms_norm", "layer_norm"):
             for name in ("bf16", "f32"):
-                for width in (16384, 65536) if megabytes == 64 else (65536,):
-                    measure_rows(operation, name, width, megabytes, 6)
-    for width in (4096, 8192):
-        measure_rows("layer_norm", "bf16", width, 64, 6)
+                measure_rows(operation, name, 65536, megabytes, 4)
 
 
 SHAPES = ((8192, 8192, 8192), (4096, 4096, 4096), (2048, 2048, 2048), (4096, 4096, 14336), (4096, 14336, 4096), (4096, 5120, 5120),
@@ -613,7 +743,7 @@ OTHERS = ((2048, 4096, 4096), (1024, 4096, 4096), (512, 4096, 4096), (256, 8192,
 
 
 @one
-def measure_product(m, n, k, name, rounds=ROUNDS):
+def measure_product(m, n, k, name, rounds=ROUNDS, most=8):
     """PyTorch may take TF32 where Weir does."""
     torch.backends.cuda.matmul.allow_tf32 = name == "tf32"
     pool = operands(m, n, k, name)
@@ -621,14 +751,14 @@ def measure_product(m, n, k, name, rounds=ROUNDS):
 
     def ours(i, choice):
         kernels.linear(get(i)[0], get(i)[1], out=get(i)[2], choice=choice, tf32=TF32.get(name, False))
-    found, plans = candidates(ours, 24, ("nn", "mma"))
-    us = race({**found, "torch": lambda i: torch.mm(get(i)[0], get(i)[1].t(), out=get(i)[2])}, max(2, len(pool)), rounds)
+    found, plans = candidates(ours, most, ("nn", "mma"))
+    library = library_of(m, n, k, get) if name == "bf16" and most == 8 else {}
+    us = race({**found, **library, "torch": lambda i: torch.mm(get(i)[0], get(i)[1].t(), out=get(i)[2])}, max(2, len(pool)), rounds)
     a, b, d = pool[0]
     ours(0, 0)
     result["products"].append({"type": name, "m": m, "n": n, "k": k, "us": us, "plans": plans,
                                "error": error_of(d, a, b), "error_of_torch": error_of(torch.mm(a, b.t()), a, b),
-                               "times_torch": round(us["torch"] / us["weir 0"], 4),
-                               "times_torch_best": round(us["torch"] / min(v for c, v in us.items() if c != "torch"), 4)})
+                               **times_best(us)})
 
 
 @one
@@ -650,9 +780,9 @@ def measure_few(m, n, k):
     pool = operands(m, n, k)
     get = lambda i: pool[i % len(pool)]
     before = set(kernels._get().plans)
-    us = race({**{f"weir {c}": (lambda i, c=c: kernels.linear(get(i)[0], get(i)[1], out=get(i)[2], choice=c)) for c in range(7)},
+    us = race({**{f"weir {c}": (lambda i, c=c: kernels.linear(get(i)[0], get(i)[1], out=get(i)[2], choice=c)) for c in range(4)},
                **{f"ahead {c}": (lambda i, c=c: kernels.linear(get(i)[0], get(i)[1], out=get(i)[2], choice=c, weight_stays=True))
-                  for c in range(6)},
+                  for c in range(2)},
                "torch": lambda i: torch.mm(get(i)[0], get(i)[1].t(), out=get(i)[2])}, max(2, len(pool)))
     result["few"].append({"m": m, "n": n, "k": k, "us": us, "plans": predicted(before),
                           "gb_per_s": round(2 * n * k / us["weir 0"] / 1e3, 1),
@@ -686,7 +816,7 @@ def products_are_fast():
 
 def other_products_are_fast():
     for shape in OTHERS:
-        measure_product(*shape, "bf16", 9)
+        measure_product(*shape, "bf16", 9, 24)
 
 
 @one
@@ -707,10 +837,14 @@ def measure_fused(m, n, k, epilogue):
         kernels.linear(get(i)[0], get(i)[1], bias if epilogue in ("bias", "gelu", "silu") else None,
                        epilogue if epilogue in ("gelu", "silu", "swiglu") else None, residual if epilogue == "residual" else None,
                        out=half[i % len(pool)] if epilogue == "swiglu" else get(i)[2], choice=choice)
-    found, plans = candidates(ours, 8)
-    us = race({**found, "torch": theirs}, max(2, len(pool)))
-    result["fused"].append({"m": m, "n": n, "k": k, "epilogue": epilogue, "us": us, "plans": plans,
-                            "times_torch": round(us["torch"] / us["weir 0"], 4)})
+    found, plans = candidates(ours, 4)
+    library = library_of(m, n, k, get, {"bias": 4, "gelu": 36, "silu": 4}.get(epilogue, 0),
+                         bias if epilogue in ("bias", "gelu", "silu") else None, residual if epilogue == "residual" else None)
+    after = {"silu": lambda i: f.silu(get(i)[2]),
+             "swiglu": lambda i: f.silu(get(i)[2][:, : n // 2]) * get(i)[2][:, n // 2:]}.get(epilogue, lambda i: None)
+    library = {name: lambda i, run=run: (run(i), after(i)) for name, run in library.items()}
+    us = race({**found, **library, "torch": theirs}, max(2, len(pool)))
+    result["fused"].append({"m": m, "n": n, "k": k, "epilogue": epilogue, "us": us, "plans": plans, **times_best(us)})
 
 
 def fused_are_fast():
@@ -753,7 +887,7 @@ def measure_layer(what, layer, epilogue=None, n=64):
     theirs = {"forward": lambda i: f.relu(f.conv2d(get(i)[0], get(i)[1], bias, **geometry)) if epilogue
               else f.conv2d(get(i)[0], get(i)[1], **geometry),
               "input": lambda i: backward(i, [True, False, False]), "filters": lambda i: backward(i, [False, True, False])}[what]
-    found, plans = candidates(ours, 8)
+    found, plans = candidates(ours, 8 if what == "filters" else 4)
     us = race({**found, "torch": theirs}, max(2, len(pool)))
     best = min(v for name, v in us.items() if name != "torch")
     result["convolutions"].append({
@@ -771,10 +905,14 @@ def gradients_are_fast():
 
 def convolutions_are_fast():
     torch.backends.cudnn.benchmark = True
-    todo = [("forward", layer) for layer in LAYERS + (FIRST,)] + [("filters", layer) for layer in LAYERS]
-    todo += [("forward", layer, "relu") for layer in LAYERS if layer[3] == 3]
-    for what in todo:
+    for what in [("forward", layer) for layer in LAYERS + (FIRST,)] + [("forward", layer, "relu") for layer in LAYERS if layer[3] == 3]:
         measure_layer(*what)
+
+
+def filters_are_fast():
+    torch.backends.cudnn.benchmark = True
+    for layer in LAYERS:
+        measure_layer("filters", layer)
 
 
 @one
@@ -858,10 +996,11 @@ def examples():
 # ---- all parts ----
 
 # Seconds, and parts that run beside each other.  First comes what changed last.
-STAGES = ((25, first_use), (45, few_rows_are_right, packed_are_right, wide_rows_are_right), (70, batches_are_right, splits_are_right, operators),
-          (70, examples), (30, few_rows_are_fast), (35, wide_rows_are_fast), (45, products_are_fast), (30, other_products_are_fast),
-          (55, convolutions_are_fast), (25, gradients_are_fast), (30, fused_are_fast), (40, batches_are_fast), (60, rows_are_fast),
-          (25, splits_are_fast), (25, scaled_are_fast), (90, rows_are_right, products_are_right, scaled_are_right, convolutions_are_right))
+STAGES = ((25, first_use), (45, few_rows_are_right, packed_are_right, wide_rows_are_right), (70, batches_are_right, operators),
+          (45, splits_are_right, gradients_are_right, scaled_convolutions_are_right), (70, examples), (25, few_rows_are_fast), (25, wide_rows_are_fast),
+          (45, products_are_fast), (30, other_products_are_fast), (30, convolutions_are_fast), (15, filters_are_fast),
+          (25, gradients_are_fast), (30, fused_are_fast), (15, batches_are_fast), (15, splits_are_fast), (50, rows_are_fast),
+          (25, scaled_are_fast), (20, scaled_convolutions_are_fast), (90, rows_are_right, products_are_right, scaled_are_right, convolutions_are_right))
 HANG, CHECK_HANG = 65, 25  # seconds at one step: a measurement compiles up to eight kernels
 
 
