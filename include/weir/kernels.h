@@ -43,7 +43,7 @@ enum weir_kernels_status {
 };
 
 /* Types of elements. Sums are FP32, those of INT8 are 32-bit integers. Types from INT8 on are
- * for products alone. */
+ * for products alone, but INT8 also for convolutions. */
 enum weir_kernels_type {
 	WEIR_F32 = 1,
 	WEIR_F16 = 2,
@@ -213,7 +213,9 @@ struct weir_gemm_args {
 	const void *bias, *residual; /* NULL where the epilogue has none */
 	void *workspace; /* of weir_plan_workspace() bytes, a multiple of 16 bytes.  NULL where that
 			    is 0 */
-	const float *a_scale, *b_scale; /* m and n scales, for operands of 8 bits */
+	/* m and n scales, for operands of 8 bits. A convolution has k of them, and those of its
+	 * pixels are NULL. */
+	const float *a_scale, *b_scale;
 };
 
 /*
@@ -251,13 +253,17 @@ struct weir_conv {
 	int64_t dilation_h, dilation_w; /* 0: 1 */
 	int64_t groups;                 /* 0: 1 */
 	uint32_t aligned;               /* 1: each run's pointers are multiples of 16 bytes */
+	/* The type of the output. 0: `type`, and BF16 for INT8, which may also give FP16 and INT8.
+	 */
+	uint32_t d_type;
 };
 
 /*
  * Chooses and loads the kernel of a convolution. On capability 9.0, BF16 and FP16 with c and k that
- * are multiples of 8, and with one group, run on the tensor cores. The gradient of the input does
- * only at stride 1. All else runs plain kernels. ret_plan   close it with weir_plan_close() Errors:
- * those of weir_rows_plan().
+ * are multiples of 8, and with one group, run on the tensor cores. INT8 does with c and k that are
+ * multiples of 16. It has the forward pass alone, k scales, and no residual. The gradient of the
+ * input runs on the tensor cores only at stride 1. All else runs plain kernels. ret_plan   close it
+ * with weir_plan_close() Errors: those of weir_rows_plan().
  */
 int weir_conv_plan(
 	struct weir_kernels *kernels, const struct weir_conv *what, struct weir_plan **ret_plan);

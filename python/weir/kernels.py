@@ -60,7 +60,7 @@ class _Conv(C.Structure):
     _fields_ = [("size", C.c_size_t), ("type", C.c_uint32), ("epilogue", C.c_uint32), ("pass_", C.c_uint32),
                 ("choice", C.c_uint32)] + [(name, C.c_int64) for name in (
                     "n", "h", "w", "c", "k", "r", "s", "stride_h", "stride_w", "pad_h", "pad_w", "dilation_h",
-                    "dilation_w", "groups")] + [("aligned", C.c_uint32)]
+                    "dilation_w", "groups")] + [("aligned", C.c_uint32), ("d_type", C.c_uint32)]
 
 
 class _GemmArgs(C.Structure):
@@ -501,7 +501,7 @@ def _is_nhwc(t: _Tensor) -> bool:
 
 def _convolve(pass_: int, x: Sequence[int], weight: Sequence[int], a: Any, b: Any, out: Any, bias: Any,
               activation: Optional[str], residual: Any, stride: Any, padding: Any, dilation: Any, groups: int,
-              stream: Optional[int], choice: int) -> Any:
+              stream: Optional[int], choice: int, scale: Any = None) -> Any:
     """x and weight are the shapes of the input and of the filters, a and b the operands of the pass."""
     if len(x) != 4 or len(weight) != 4 or groups < 1 or x[1] != weight[1] * groups:
         raise TypeError(f"x has shape {tuple(x)} and weight {tuple(weight)}: they need four dimensions, and x as many channels "
@@ -521,30 +521,36 @@ def _convolve(pass_: int, x: Sequence[int], weight: Sequence[int], a: Any, b: An
     order = {_FORWARD: (0, 1, 2), _INPUT: (2, 1, 0), _FILTERS: (2, 0, 1)}[pass_]  # a, b and the result
     t = {"a": _Tensor(a), "b": _Tensor(b)}
     shape = shapes[order[2]]
+    scaled = t["a"].item == 1
+    if scaled and (out is None or scale is None):
+        raise TypeError("x of int8 needs weight_scale and out")
     if out is None:
         out = _empty_nhwc(a, t["a"].module, shape)
     t["d"] = _Tensor(out)
-    wanted = {"a": shapes[order[0]], "b": shapes[order[1]], "d": shape, "residual": shape, "bias": (shape[1],)}
-    for name, tensor in (("bias", bias), ("residual", residual)):
+    wanted = {"a": shapes[order[0]], "b": shapes[order[1]], "d": shape, "residual": shape, "bias": (shape[1],),
+              "weight_scale": (shape[1],)}
+    for name, tensor in (("bias", bias), ("residual", residual), ("weight_scale", scale)):
         if tensor is not None:
             t[name] = _Tensor(tensor)
     for name, tensor in t.items():
         if tensor.shape != wanted[name]:
             raise TypeError(f"{name} has shape {tensor.shape}: it must have {wanted[name]}")
-        if tensor.type != t["a"].type or tensor.host != t["a"].host:
-            raise TypeError("all tensors must have one type and one place")
-        if name != "bias" and not _is_nhwc(tensor):
+        vector, free = name in ("bias", "weight_scale"), scaled and name == "d"
+        wanted_type = _TYPES[2, 32] if name == "weight_scale" or (scaled and vector) else t["a"].type
+        if (tensor.type != wanted_type and not free) or tensor.host != t["a"].host:
+            raise TypeError("all tensors must have one type, the scale and bias of int8 float32, and one place")
+        if vector and tensor.strides[0] != 1 and tensor.shape[0] > 1:
+            raise TypeError(f"{name} must be contiguous")
+        if not vector and not _is_nhwc(tensor):
             raise TypeError(f"{name} is not in channels_last: .contiguous(memory_format=torch.channels_last) makes it so")
-    if "bias" in t and t["bias"].strides[0] != 1:
-        raise TypeError("bias must be contiguous")
     library = _get()
     with _Places(library, t, ("d",)) as at:
         plan = library.plan(_Conv, library.c.weir_conv_plan,
                             (t["a"].type, epilogue, pass_, choice, x[0], x[2], x[3], x[1], weight[0], weight[2], weight[3],
-                             *steps, *pads, *dilations, groups, _is_aligned(at)))
+                             *steps, *pads, *dilations, groups, _is_aligned(at), t["d"].type if scaled else 0))
         with _workspace(library, plan, t["a"]) as also:
-            args = _GemmArgs(C.sizeof(_GemmArgs), *({**at, **also}.get(name) for name in ("a", "b", "d", "bias", "residual",
-                                                                                         "workspace")))
+            args = _GemmArgs(C.sizeof(_GemmArgs), *({**at, **also}.get(name) for name in (
+                "a", "b", "d", "bias", "residual", "workspace", "x_scale", "weight_scale")))
             library.check(library.c.weir_conv_run(plan, C.byref(args), C.c_void_p(_stream(t["a"], stream))))
     return out
 
@@ -554,13 +560,14 @@ _FORWARD, _INPUT, _FILTERS = 0, 1, 2
 
 def conv2d(x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
            activation: Optional[str] = None, residual: Any = None, out: Any = None, stream: Optional[int] = None,
-           choice: int = 0) -> Any:
+           choice: int = 0, weight_scale: Any = None) -> Any:
     """torch.nn.functional.conv2d(), and what follows: a bias and then relu, gelu (by its tanh) or silu; or a residual that
     is added.
 
-    All tensors are in channels_last."""
+    All tensors are in channels_last.  x and weight may be int8.  weight_scale has a float32 for each filter then, with the
+    scale of x in it, by which the sums are multiplied.  The bias is float32, and out is bfloat16, float16 or int8."""
     return _convolve(_FORWARD, tuple(x.shape), tuple(weight.shape), x, weight, out, bias, activation, residual, stride, padding,
-                     dilation, groups, stream, choice)
+                     dilation, groups, stream, choice, weight_scale)
 
 
 def conv2d_input(input_size: Sequence[int], weight: Any, grad_output: Any, stride: Any = 1, padding: Any = 0,

@@ -413,11 +413,11 @@ static const struct listed {
 		"capability 8.0 and later (e4m3: 8.9), pitches of 16 bytes of A and B, K as columns" },
 	{ "gemm", "s8 e4m3", "gemm_sm90",
 		"as for f16, K as columns. Scales of rows and columns, bias and activation are fused" },
-	{ "conv", "f16 bf16", "conv_sm90",
-		"capability 9.0, multiples of 8 channels, no groups. The input's gradient at stride 1 only" },
+	{ "conv", "f16 bf16 s8", "conv_sm90",
+		"capability 9.0, multiples of 8 channels (s8: 16, and the forward pass alone), no groups. The input's gradient at stride 1 only" },
 	{ "softmax and norms", "f32 f16 bf16", "rows", "any width, stride and alignment" },
 	{ "gemm", "f32 f16 bf16 s8 e4m3 tf32 tf32x3", "gemm", "any shape, pitch and alignment" },
-	{ "conv", "f32 f16 bf16", "conv", "any shape, group, pass and alignment" },
+	{ "conv", "f32 f16 bf16 s8", "conv", "any shape, group, pass and alignment" },
 };
 
 static int run_list(const struct options *o)

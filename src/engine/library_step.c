@@ -93,7 +93,8 @@ static int read_product(json_t *rest, struct library_step *s, struct error *err)
 	if (json_unpack_ex(rest, &why, 0, "{s?s, s?s, s?s, s:o, s:I, s:I !}", "type", &type,
 		    "d_type", &d_type, "epilogue", &epilogue, "m", &m, "n", &n, "k", &k))
 		return error_set(err, -EINVAL, "%s", why.text);
-	if (!kernel_find_type(type, &g->type))
+	/* Steps have no workspace, in which TF32X3 would be split. */
+	if (!kernel_find_type(type, &g->type) || g->type == WEIR_TF32X3)
 		return word_error("type", type, err);
 	if (d_type && !kernel_find_type(d_type, &g->d_type))
 		return word_error("d_type", d_type, err);
@@ -109,7 +110,7 @@ static int read_product(json_t *rest, struct library_step *s, struct error *err)
 	/* Any addresses: which tensors there are is what counts. */
 	const uint64_t at[LIBRARY_TENSORS] = { 16, 16, 16, 16, 16, 16, 16 };
 	const struct weir_gemm_args args = product_args(s, at);
-	e = e ? e : product_check_args(&filled, &args);
+	e = e ? e : product_check_args(&filled, &args, true);
 	return refused(e, err);
 }
 

@@ -39,6 +39,11 @@ double conv_flops(const struct weir_conv *w)
 	       (double)(w->r * w->s) * (double)(w->c / w->groups);
 }
 
+uint32_t conv_d_type(const struct weir_conv *w)
+{
+	return w->d_type ? w->d_type : w->type == WEIR_S8 ? WEIR_BF16 : w->type;
+}
+
 /* ---- what is asked ---- */
 
 static void take_one(int64_t *n)
@@ -65,8 +70,13 @@ static bool is_volume(int64_t a, int64_t b, int64_t c)
 
 static const char *find_wrong(const struct weir_conv *w)
 {
-	if (w->type < WEIR_F32 || w->type > WEIR_BF16)
-		return "type is none of enum weir_kernels_type";
+	if (w->type < WEIR_F32 || w->type > WEIR_S8)
+		return "type is FP32, FP16, BF16 or INT8";
+	if (w->type == WEIR_S8 && (w->pass || w->epilogue > WEIR_EPILOGUE_BIAS_SILU))
+		return "INT8 has the forward pass alone, and no residual";
+	if (w->d_type != w->type &&
+		(w->type != WEIR_S8 || w->d_type < WEIR_F16 || w->d_type > WEIR_BF16))
+		return "d_type is the type, or FP16 or BF16 for INT8";
 	if (w->pass > WEIR_CONV_FILTERS)
 		return "pass is none of enum weir_conv_pass";
 	if (w->epilogue >= WEIR_EPILOGUE_SWIGLU)
@@ -101,6 +111,7 @@ int conv_check(const struct weir_conv *what, struct weir_conv *ret, struct error
 	take_one(&w.dilation_h);
 	take_one(&w.dilation_w);
 	take_one(&w.groups);
+	w.d_type = conv_d_type(&w);
 	const char *wrong = find_wrong(&w);
 	if (wrong)
 		return error_set(err, WEIR_KERNELS_ERROR_ARGUMENT, "weir_conv: %s", wrong);
@@ -151,7 +162,10 @@ struct conv_args conv_geometry(const struct weir_conv *w)
 struct weir_gemm conv_product(const struct weir_conv *w)
 {
 	const struct conv_args g = conv_geometry(w);
-	struct weir_gemm p = { .size = sizeof p, .type = w->type, .epilogue = w->epilogue };
+	const int64_t each = w->type == WEIR_S8 ? 128 : 64; /* channels of a block of K */
+	struct weir_gemm p = {
+		.size = sizeof p, .type = w->type, .d_type = conv_d_type(w), .epilogue = w->epilogue
+	};
 	if (w->pass == WEIR_CONV_FILTERS) {
 		p.m = w->k;
 		p.n = w->r * w->s * ((g.channels + 63) / 64 * 64);
@@ -163,7 +177,7 @@ struct weir_gemm conv_product(const struct weir_conv *w)
 	}
 	p.m = g.rows;
 	p.n = (int64_t)g.columns * g.groups;
-	p.k = w->r * w->s * ((g.channels + 63) / 64 * 64);
+	p.k = w->r * w->s * ((g.channels + each - 1) / each * each);
 	p.b_transposed = w->pass == WEIR_CONV_INPUT;
 	p.a_pitch = p.k;
 	p.b_pitch = p.b_transposed ? p.n : p.k;
@@ -184,8 +198,9 @@ static bool is_gathered(const struct conv_axis *a)
 
 static bool is_tiled(const struct weir_conv *w, const struct conv_args *g)
 {
-	return w->n > 0 && w->groups == 1 && w->c % 8 == 0 && w->k % 8 == 0 && is_gathered(&g->y) &&
-	       is_gathered(&g->x);
+	const int64_t each = w->type == WEIR_S8 ? 16 : 8;
+	return w->n > 0 && w->groups == 1 && w->c % each == 0 && w->k % each == 0 &&
+	       is_gathered(&g->y) && is_gathered(&g->x);
 }
 
 /* Pixels of 8 channels are 16 bytes, and the copy engine begins a window of 8 pixels at any of
@@ -261,7 +276,9 @@ static struct gemm_choice choose_plain(
 	c.predicted_ns = gemm_plain_ns(d, fmax(conv_flops(w), 1));
 	if (c.predicted_ns)
 		c.predicted_ns += copy;
-	snprintf(c.name, sizeof c.name, "weir_conv_%s_%s", kernel_type_word(w->type), form);
+	const bool other = conv_d_type(w) != w->type;
+	snprintf(c.name, sizeof c.name, "weir_conv_%s%s%s_%s", kernel_type_word(w->type),
+		other ? "_to_" : "", other ? kernel_type_word(conv_d_type(w)) : "", form);
 	return c;
 }
 
@@ -365,12 +382,14 @@ void conv_program(const struct weir_conv *w, const struct gemm_choice *c, struct
 {
 	const struct gemm_form *f = &c->form;
 	const struct weir_gemm p = conv_product(w);
-	const char *type = kernel_type_word(w->type);
+	const char *type = kernel_type_word(w->type), *d_type = kernel_type_word(conv_d_type(w));
 	if (!f->bm) {
+		const bool other = conv_d_type(w) != w->type;
 		buf_printf(ret,
 			"#include \"conv.cu\"\nextern \"C\" __global__ void __launch_bounds__(256) "
-			"%s(const conv_args a)\n{ conv_%s<%s>(a); }\n",
-			c->name, strrchr(c->name, '_') + 1, type);
+			"%s(const conv_args a)\n{ conv_%s<%s%s%s>(a); }\n",
+			c->name, strrchr(c->name, '_') + 1, type, other ? ", " : "",
+			other ? d_type : "");
 		return;
 	}
 	const char *schedule = f->ping_pong ? "PING_PONG" : "SHARED_TILE";
@@ -387,9 +406,9 @@ void conv_program(const struct weir_conv *w, const struct gemm_choice *c, struct
 			type, f->bm, f->bn, f->stages, f->buffers, schedule);
 	else
 		buf_printf(ret,
-			"conv<%s, wgmma, %u, %u, %u, %u, %u, %s, %u, %u>(p, shared_address(shared)).run();\n}\n",
+			"conv<%s, wgmma, %u, %u, %u, %u, %u, %s, %u, %u, %s>(p, shared_address(shared)).run();\n}\n",
 			type, f->bm, f->bn, f->stages, f->buffers, f->clm, schedule, p.b_transposed,
-			w->epilogue);
+			w->epilogue, d_type);
 }
 
 void conv_pack_program(struct buf *ret_name, struct buf *ret)

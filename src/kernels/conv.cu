@@ -1,5 +1,6 @@
 /* Convolutions of any shape, stride, dilation, group and alignment on any GPU: the plain forms.  Sums are FP32, in the
- * order of taps and channels, and for the gradient of filters in the order of pixels. */
+ * order of taps and channels, and for the gradient of filters in the order of pixels.  T is the type of the operands, O that
+ * of the result. */
 #pragma once
 
 #include "conv.cuh"
@@ -34,25 +35,31 @@ static __device__ long long source_of(const conv_args &g, const conv_pixel &p, i
 }
 
 /* The place to which plain_put() writes the columns of a group. */
-template <typename T> __device__ gemm_args result_of(const conv_args &g, int group, int columns)
+template <typename T, typename O> __device__ gemm_args result_of(const conv_args &g, int group, int columns)
 {
 	const long long first = (long long)group * g.columns, pitch = (long long)g.groups * g.columns;
 	gemm_args r = {};
 	r.m = g.rows;
 	r.n = columns;
-	r.bias = (const T *)g.bias + first;
-	r.residual = (const T *)g.residual + first;
-	r.d = (T *)g.d + first;
+	if (sizeof(T) == 1) {
+		r.bias = (const float *)g.bias + first;
+		r.b_scale = g.b_scale + first;
+	} else {
+		r.bias = (const T *)g.bias + first;
+		r.residual = (const T *)g.residual + first;
+	}
+	r.d = (O *)g.d + first;
 	r.d_row = r.residual_row = pitch;
 	r.epilogue = g.epilogue;
 	return r;
 }
 
 /* A block of 256 threads takes 64 pixels x 64 columns of a group, and each thread 4 x 4 of that. */
-template <typename T> __device__ void conv_plain(const conv_args &g)
+template <typename T, typename O = T> __device__ void conv_plain(const conv_args &g)
 {
-	BLOCK_SHARED_ARRAY(float, a);
-	BLOCK_SHARED_ARRAY(float, b);
+	typedef typename sum_of<T>::type S;
+	BLOCK_SHARED_ARRAY(S, a);
+	BLOCK_SHARED_ARRAY(S, b);
 	const int t = (int)threadIdx.x, row = t / 16 * 4, column = t % 16 * 4;
 	const int all = g.y.taps * g.x.taps * g.channels, pitch = g.groups * g.channels;
 	const long long across = (g.columns + PLAIN_TILE - 1) / PLAIN_TILE, down = (g.rows + PLAIN_TILE - 1) / PLAIN_TILE;
@@ -61,11 +68,11 @@ template <typename T> __device__ void conv_plain(const conv_args &g)
 		const long long m0 = tile / across % down * PLAIN_TILE;
 		const int n0 = (int)(tile % across) * PLAIN_TILE;
 		const T *const from = (const T *)g.a + group * g.channels, *const filters = (const T *)g.b + group * g.b_group;
-		const gemm_args to = result_of<T>(g, group, g.columns);
+		const gemm_args to = result_of<T, O>(g, group, g.columns);
 		conv_pixel pixel[4]; /* those whose channels this thread reads */
 		for (int i = 0; i < 4; i++)
 			pixel[i] = pixel_at(g, m0 + t / PLAIN_K + i * PLAIN_K);
-		float sum[4][4] = {};
+		S sum[4][4] = {};
 		for (int k0 = 0; k0 < all; k0 += PLAIN_K) {
 			const int k = k0 + t % PLAIN_K, tap = k / g.channels;
 			for (int i = 0; i < 4; i++) {
@@ -92,29 +99,29 @@ template <typename T> __device__ void conv_plain(const conv_args &g)
 		}
 		for (int i = 0; i < 4; i++)
 			for (int j = 0; j < 4; j++)
-				plain_put<T>(to, 0, m0 + row + i, n0 + column + j, sum[i][j]);
+				plain_put<T, O>(to, 0, m0 + row + i, n0 + column + j, (float)sum[i][j]);
 	}
 }
 
 /* A thread takes an element of D, and its neighbours the next columns: for groups of few columns, as those of depthwise
  * convolutions. */
-template <typename T> __device__ void conv_direct(const conv_args &g)
+template <typename T, typename O = T> __device__ void conv_direct(const conv_args &g)
 {
 	const int columns = g.groups * g.columns, pitch = g.groups * g.channels;
-	const gemm_args to = result_of<T>(g, 0, columns);
+	const gemm_args to = result_of<T, O>(g, 0, columns);
 	for (long long e = blockIdx.x * 256ll + threadIdx.x; e < g.rows * columns; e += gridDim.x * 256ll) {
 		const long long row = e / columns;
 		const int column = (int)(e - row * columns), group = column / g.columns;
 		const conv_pixel pixel = pixel_at(g, row);
 		const T *const from = (const T *)g.a + group * g.channels;
 		const T *const filter = (const T *)g.b + group * g.b_group + (column - group * g.columns) * g.b_column;
-		float sum = 0;
+		typename sum_of<T>::type sum = 0;
 		for (int tap = 0; tap < g.y.taps * g.x.taps; tap++) {
 			const long long at = source_of(g, pixel, tap);
 			for (int c = 0; at >= 0 && c < g.channels; c++)
 				sum += T::get(from[at * pitch + c]) * T::get(filter[tap * g.b_tap + c * g.b_channel]);
 		}
-		plain_put<T>(to, 0, row, column, sum);
+		plain_put<T, O>(to, 0, row, column, (float)sum);
 	}
 }
 

@@ -22,6 +22,7 @@ struct conv_args {
 	const void *a, *b, *bias, *residual;           /* b: where tap 0 is */
 	void *d;
 	int epilogue;
+	const float *b_scale; /* of each column, for INT8, whose bias is FP32 */
 };
 
 struct conv_tiled_args {

@@ -41,6 +41,8 @@ void conv_program(const struct weir_conv *what, const struct gemm_choice *choice
 /* The kernel that adds up the parts of a gradient of filters, and its name. */
 void conv_sum_program(const struct weir_conv *what, struct buf *ret_name, struct buf *ret);
 
+uint32_t conv_d_type(const struct weir_conv *what); /* with its default */
+
 /* The bytes of one part's sums. */
 size_t conv_sums_bytes(const struct weir_conv *what);
 

@@ -32,6 +32,12 @@ static int load_sum(struct weir_plan *p, struct weir_kernels *k, struct error *e
 	return e;
 }
 
+/* Channels of a block of K. */
+static uint32_t block_channels(const struct weir_plan *p)
+{
+	return 128 / kernel_type_bytes(p->what.gemm.type);
+}
+
 /* Pixels of A, from the one that the first tap of the first pixel of D reads to that of the last.
  * Pitches are of pixels, lines and images. */
 static int encode_pixels(const struct weir_plan *p, const struct weir_kernels *k, const void *at,
@@ -45,7 +51,8 @@ static int encode_pixels(const struct weir_plan *p, const struct weir_kernels *k
 		(g->y.d - 1) * g->y.times + g->y.first + 1 - g->y.a };
 	const uint32_t steps[] = { 1, (uint32_t)g->x.times, (uint32_t)g->y.times, 1 };
 	return KERNEL_CALL(k, err, cuTensorMapEncodeIm2col, ret, product_map_type(p), 4, at, sizes,
-		pitches, first, last, 64, pixels, steps, 0, MAP_SWIZZLE_128B, MAP_PROMOTE_256B, 0);
+		pitches, first, last, block_channels(p), pixels, steps, 0, MAP_SWIZZLE_128B,
+		MAP_PROMOTE_256B, 0);
 }
 
 /* Windows of 8 pixels overlap their neighbours. */
@@ -131,7 +138,8 @@ int weir_conv_plan(
 static int encode_images(const struct weir_plan *p, const void *at, const struct conv_args *g,
 	unsigned pixels, struct tensor_map *ret)
 {
-	const uint64_t pixel = (uint64_t)g->channels * 2, line = pixel * (uint64_t)g->x.a;
+	const uint64_t pixel = (uint64_t)g->channels * kernel_type_bytes(p->what.conv.type),
+		       line = pixel * (uint64_t)g->x.a;
 	const uint64_t pitches[] = { pixel, line, line * (uint64_t)g->y.a };
 	return encode_pixels(p, p->kernels, at, g, pitches, pixels, ret, &kernel_error);
 }
@@ -142,8 +150,10 @@ static int encode_filters(const struct weir_plan *p, const struct weir_conv *w, 
 {
 	const struct gemm_form *f = &p->tile.form;
 	const uint64_t sizes[] = { (uint64_t)w->c, (uint64_t)(w->r * w->s), (uint64_t)w->k };
-	const uint64_t pitches[] = { sizes[0] * 2, sizes[0] * sizes[1] * 2 };
-	const uint32_t box[] = { 64, 1, p->what.gemm.b_transposed ? 64 : f->bn / f->clm };
+	const uint64_t bytes = kernel_type_bytes(w->type);
+	const uint64_t pitches[] = { sizes[0] * bytes, sizes[0] * sizes[1] * bytes };
+	const uint32_t box[] = { block_channels(p), 1,
+		p->what.gemm.b_transposed ? 64 : f->bn / f->clm };
 	const uint32_t steps[] = { 1, 1, 1 };
 	return KERNEL_CALL(p->kernels, &kernel_error, cuTensorMapEncodeTiled, ret,
 		product_map_type(p), 3, at, sizes, pitches, box, steps, 0, MAP_SWIZZLE_128B,
@@ -225,6 +235,7 @@ static int run_plain(const struct weir_plan *p, const struct weir_gemm_args *a, 
 	g.d = a->d;
 	g.bias = a->bias;
 	g.residual = a->residual;
+	g.b_scale = a->b_scale;
 	return kernel_launch(p->kernels, &p->plain, &g, stream);
 }
 
@@ -235,7 +246,7 @@ int weir_conv_run(const struct weir_plan *plan, const struct weir_gemm_args *arg
 			"weir_conv_run() needs a plan of weir_conv_plan() and arguments");
 	if (!plan->what.conv.n && plan->what.conv.pass != WEIR_CONV_FILTERS)
 		return 0;
-	const int e = product_check_args(&plan->what.gemm, args);
+	const int e = product_check_args(&plan->what.gemm, args, false);
 	if (e)
 		return e;
 	if (plan->workspace_bytes && (!args->workspace || (uintptr_t)args->workspace % 16))

@@ -1,5 +1,5 @@
-/* Convolutions of BF16 or FP16 on Hopper's tensor cores: the product of gemm_sm90.cu, whose rows of A are pixels that the
- * copy engine gathers.  A block of K is 64 channels of one tap.  If there are fewer channels, the
+/* Convolutions of BF16, FP16 or INT8 on Hopper's tensor cores: the product of gemm_sm90.cu, whose rows of A are pixels that the
+ * copy engine gathers.  A block of K is 64 channels of one tap, or 128 of INT8.  If there are fewer channels, the
  * rest is read as 0. */
 #pragma once
 
@@ -7,9 +7,10 @@
 #include "gemm_sm90.cu"
 
 /* TB: B has the columns of D as rows of adjacent elements. */
-template <typename T, typename MMA, int BM, int BN, int STAGES, int BUFFERS, int CLM, int SCHEDULE, int TB, int EPILOGUE>
-struct conv : gemm<T, MMA, BM, BN, STAGES, BUFFERS, CLM, 1, SCHEDULE, 0, TB, EPILOGUE> {
-	typedef gemm<T, MMA, BM, BN, STAGES, BUFFERS, CLM, 1, SCHEDULE, 0, TB, EPILOGUE> product;
+template <typename T, typename MMA, int BM, int BN, int STAGES, int BUFFERS, int CLM, int SCHEDULE, int TB, int EPILOGUE,
+	typename O = T>
+struct conv : gemm<T, MMA, BM, BN, STAGES, BUFFERS, CLM, 1, SCHEDULE, 0, TB, EPILOGUE, O> {
+	typedef gemm<T, MMA, BM, BN, STAGES, BUFFERS, CLM, 1, SCHEDULE, 0, TB, EPILOGUE, O> product;
 	typedef typename product::Z Z;
 
 	const conv_tiled_args &g;

@@ -39,7 +39,7 @@ __device__ __noinline__ void plain_put(const gemm_args &a, long long batch, long
 	if (m >= a.m || n >= a.n)
 		return;
 	if (SCALED)
-		v = v * a.a_scale[m] * a.b_scale[n];
+		v = v * (a.a_scale ? a.a_scale[m] : 1) * a.b_scale[n];
 	if (epilogue >= GEMM_BIAS && epilogue <= GEMM_BIAS_SILU)
 		v = plain_activate(epilogue, v + (SCALED ? ((const float *)a.bias)[n] : T::get(((const T *)a.bias)[n])));
 	if (epilogue == GEMM_RESIDUAL)

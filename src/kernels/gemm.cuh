@@ -7,7 +7,8 @@
  * A batch is as many products, of which each has its own A, B, D and residual, or shares them where they are 0 elements
  * apart.  The bias is that of all.
  *
- * Operands of 8 bits have scales: the sum is multiplied by a_scale[m] and b_scale[n] first, and the bias is FP32. */
+ * Operands of 8 bits have scales: the sum is multiplied by a_scale[m], if that is not NULL, and b_scale[n] first, and the
+ * bias is FP32. */
 #pragma once
 
 enum gemm_epilogue {

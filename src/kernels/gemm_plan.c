@@ -319,7 +319,7 @@ static int run_by_args(const struct weir_plan *p, const struct launch *l,
 	return kernel_launch(p->kernels, l, &g, stream);
 }
 
-int product_check_args(const struct weir_gemm *w, const struct weir_gemm_args *a)
+int product_check_args(const struct weir_gemm *w, const struct weir_gemm_args *a, bool rows)
 {
 	const bool scaled = kernel_type_bytes(w->type) == 1;
 	const uintptr_t operands = (uintptr_t)a->a | (uintptr_t)a->b | (uintptr_t)a->residual;
@@ -335,9 +335,10 @@ int product_check_args(const struct weir_gemm *w, const struct weir_gemm_args *a
 	if (!a->bias != !has_bias || !a->residual != (w->epilogue != WEIR_EPILOGUE_RESIDUAL))
 		return kernel_argument(
 			"bias and residual are given where the epilogue has them, and nowhere else");
-	if (!a->a_scale != !scaled || !a->b_scale != !scaled)
+	if (!a->a_scale != !(scaled && rows) || !a->b_scale != !scaled)
 		return kernel_argument(
-			"a_scale and b_scale are given for operands of 8 bits, and nowhere else");
+			"a_scale and b_scale are given for operands of 8 bits, and nowhere else. "
+			"Convolutions have no a_scale");
 	if (operands % kernel_type_bytes(w->type) ||
 		(uintptr_t)a->d % kernel_type_bytes(gemm_d_type(w)) || floats % sizeof(float) ||
 		(uintptr_t)a->bias % (scaled ? sizeof(float) : kernel_type_bytes(w->type)))
@@ -361,7 +362,7 @@ int weir_gemm_run(const struct weir_plan *plan, const struct weir_gemm_args *arg
 	const struct weir_gemm *w = &plan->what.gemm;
 	if (!w->m || !w->n)
 		return 0;
-	const int e = product_check_args(w, args);
+	const int e = product_check_args(w, args, true);
 	if (e)
 		return e;
 	if (plan->workspace_bytes && (!args->workspace || (uintptr_t)args->workspace % 16))

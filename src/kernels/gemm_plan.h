@@ -19,7 +19,8 @@ struct product_kind {
 int product_load(struct weir_plan *p, struct weir_kernels *k, const struct product_kind *kind,
 	struct gemm_choice *choice, size_t choices, uint32_t wanted, struct error *err);
 
-int product_check_args(const struct weir_gemm *w, const struct weir_gemm_args *a);
+/* rows: those of A have scales, if columns have. */
+int product_check_args(const struct weir_gemm *w, const struct weir_gemm_args *a, bool rows);
 bool product_is_aligned(const struct weir_gemm_args *a); /* for the copy engine */
 
 /* All but the operands' tensor maps. */

@@ -406,8 +406,8 @@ struct gemm {
 	__device__ __forceinline__ void get_scales(int m, float *to)
 	{
 		const int row = m + thread / 32 * 16 + thread % 32 / 4;
-		to[0] = row < p.m ? p.a_scale[row] : 0;
-		to[1] = row + 8 < p.m ? p.a_scale[row + 8] : 0;
+		for (int i = 0; i < 2; i++)
+			to[i] = !p.a_scale ? 1 : row + i * 8 < p.m ? p.a_scale[row + i * 8] : 0;
 	}
 
 	/* `used`: slices that this warpgroup has written so far; `arrived`: a bit of parity for each buffer. */

@@ -173,8 +173,9 @@ static size_t place_conv(const struct weir_conv *w, char *at, struct weir_gemm_a
 	char *const filters = input + span(w->n * w->h * w->w, w->c, w->c, 1, w->type);
 	char *const output =
 		filters + span(w->k * w->r * w->s, w->c / w->groups, w->c / w->groups, 1, w->type);
-	char *const bias = output + span(w->n * p * q, w->k, w->k, 1, w->type);
-	char *const residual = bias + span(1, 0, w->c > w->k ? w->c : w->k, 1, w->type);
+	char *const bias = output + span(w->n * p * q, w->k, w->k, 1, conv_d_type(w));
+	char *const scale = bias + span(1, 0, w->c > w->k ? w->c : w->k, 1, WEIR_F32);
+	char *const residual = scale + span(1, 0, w->k, 1, WEIR_F32);
 	const bool back = w->pass == WEIR_CONV_INPUT;
 	*ret = (struct weir_gemm_args){ .size = sizeof *ret };
 	ret->a = w->pass == WEIR_CONV_FORWARD ? input : output;
@@ -182,6 +183,8 @@ static size_t place_conv(const struct weir_conv *w, char *at, struct weir_gemm_a
 	ret->d = w->pass == WEIR_CONV_FORWARD ? output : back ? input : filters;
 	if (w->epilogue >= WEIR_EPILOGUE_BIAS && w->epilogue <= WEIR_EPILOGUE_BIAS_SILU)
 		ret->bias = bias;
+	if (w->type == WEIR_S8)
+		ret->b_scale = (const float *)scale;
 	if (w->epilogue != WEIR_EPILOGUE_RESIDUAL)
 		return (size_t)(residual - at);
 	ret->residual = residual;

@@ -64,10 +64,10 @@ void gemm_describe(const struct weir_gemm *w, struct buf *ret)
 void conv_describe(const struct weir_conv *w, struct buf *ret)
 {
 	buf_printf(ret,
-		"conv %s epilogue %u pass %u %" PRId64 "x%" PRId64 "x%" PRId64 "x%" PRId64
+		"conv %s to %s epilogue %u pass %u %" PRId64 "x%" PRId64 "x%" PRId64 "x%" PRId64
 		" filters %" PRId64 "x%" PRId64 "x%" PRId64 " stride %" PRId64 ",%" PRId64
 		" pad %" PRId64 ",%" PRId64 " dilation %" PRId64 ",%" PRId64 " groups %" PRId64,
-		kernel_type_word(w->type), w->epilogue, w->pass, w->n, w->h, w->w, w->c, w->k, w->r,
-		w->s, w->stride_h, w->stride_w, w->pad_h, w->pad_w, w->dilation_h, w->dilation_w,
-		w->groups);
+		kernel_type_word(w->type), kernel_type_word(conv_d_type(w)), w->epilogue, w->pass,
+		w->n, w->h, w->w, w->c, w->k, w->r, w->s, w->stride_h, w->stride_w, w->pad_h,
+		w->pad_w, w->dilation_h, w->dilation_w, w->groups);
 }

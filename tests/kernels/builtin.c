@@ -30,14 +30,15 @@ static void put_product(uint32_t type, uint32_t d_type, struct buf *program)
 	gemm_program(&what, &choice[n - 1], program);
 }
 
-/* The plain, the direct and the filters' kernel. */
-static void put_convolutions(uint32_t type, struct buf *program)
+/* The plain, the direct and, where there are gradients, the filters' kernel. */
+static void put_convolutions(uint32_t type, uint32_t d_type, struct buf *program)
 {
 	struct gemm_choice choice[GEMM_FORMS_MOST];
 	struct kernel_device device;
 	kernel_device_init(&device, "any", 75, 1);
-	for (unsigned i = 0; i < 3; i++) {
+	for (unsigned i = 0; i < (type == WEIR_S8 ? 2 : 3); i++) {
 		const struct weir_conv what = { .type = type,
+			.d_type = d_type,
 			.pass = i == 2 ? WEIR_CONV_FILTERS : WEIR_CONV_FORWARD,
 			.n = 1,
 			.h = 1,
@@ -75,7 +76,9 @@ int main(int argc, char **argv)
 			put_product(type, d_type, &program);
 	put_product(WEIR_S8, WEIR_S8, &program);
 	for (uint32_t type = WEIR_F32; type <= WEIR_BF16; type++)
-		put_convolutions(type, &program);
+		put_convolutions(type, 0, &program);
+	for (uint32_t d_type = WEIR_F16; d_type <= WEIR_S8; d_type++)
+		put_convolutions(WEIR_S8, d_type, &program);
 	if (nvrtc_compile(nvrtc, buf_text(&program), "compute_75", &ptx, &err)) {
 		fprintf(stderr, "%s\n", err.text);
 		return 1;

@@ -200,11 +200,15 @@ static void compile_convolutions(const struct nvrtc *nvrtc, unsigned cc, const c
 	struct kernel_device device;
 	struct buf text = { 0 };
 	kernel_device_init(&device, "any", cc, 132);
-	for (uint32_t kind = 0; kind < 2 * 6 * 2 + 2; kind++) {
+	for (uint32_t kind = 0; kind < 2 * 6 * 2 + 2 + 5; kind++) {
+		const bool scaled = kind >= 26;
 		const struct weir_conv what = { .size = sizeof what,
-			.type = WEIR_F16 + kind % 2,
-			.epilogue = kind < 24 ? kind / 2 % 6 : 0,
-			.pass = kind / 12,
+			.type = scaled ? WEIR_S8 : WEIR_F16 + kind % 2,
+			.d_type = scaled ? WEIR_F16 + kind % 3 : 0,
+			.epilogue = kind < 24 ? kind / 2 % 6
+				    : scaled  ? kind - 26
+					      : 0,
+			.pass = scaled ? 0 : kind / 12,
 			.n = 32,
 			.h = 28,
 			.w = 28,

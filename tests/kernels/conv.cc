@@ -254,6 +254,124 @@ static int run(const geometry &g, int clusters)
 	return bad != 0;
 }
 
+/* INT8: the scales are powers of 2, so that nothing but the last rounding is inexact. */
+template <typename O> struct scaled {
+	const geometry &g;
+	int epilogue;
+	tensor<s8> input, filter;
+	tensor<O> output;
+	tensor<f32> bias;
+	std::vector<float> scale;
+	std::vector<O> before;
+	scaled(const geometry &g_, int epilogue_)
+		: g(g_), epilogue(epilogue_), input(g.inputs()), filter(g.filters()), output(g.outputs()), bias(g.k), before(output.all)
+	{
+		for (int i = 0; i < g.k; i++)
+			scale.push_back(i % 3 ? .5f : -.25f);
+	}
+	conv_args arguments(void)
+	{
+		conv_args a = {};
+		a.y = axis(FORWARD, g.h, g.p(), g.r, g.stride_y, g.pad_y, g.dilation_y);
+		a.x = axis(FORWARD, g.w, g.q(), g.s, g.stride_x, g.pad_x, g.dilation_x);
+		a.rows = (long long)g.n * g.p() * g.q();
+		a.columns = g.k / g.groups;
+		a.channels = g.c / g.groups;
+		a.groups = g.groups;
+		a.b_tap = a.channels;
+		a.b_column = (long long)g.r * g.s * a.channels;
+		a.b_channel = 1;
+		a.b_group = a.columns * a.b_column;
+		a.a = input.data();
+		a.b = filter.data();
+		a.d = output.data();
+		a.bias = bias.data();
+		a.b_scale = scale.data();
+		a.epilogue = epilogue;
+		return a;
+	}
+	int count_wrong(const char *kernel)
+	{
+		std::vector<double> sum((size_t)g.outputs());
+		each_product(g, [&](long in, long of, long out) { sum[(size_t)out] += (double)input.get(in) * filter.get(of); });
+		int bad = 0;
+		for (size_t i = 0; i < sum.size(); i++) {
+			const int k = (int)(i % (size_t)g.k);
+			double want = sum[i] * scale[(size_t)k];
+			want = epilogue ? apply(epilogue, want + bias.get(k)) : want;
+			const double got = O::get(output.data()[i]), exact = O::get(O::make((float)want));
+			const bool rough = epilogue >= GEMM_BIAS_GELU;
+			bad += !(fabs(got - exact) <= (!rough ? 0 : sizeof(O) == 1 ? 1.01 : 8e-3 * fabs(want) + 1e-3));
+			before[GUARD + i] = output.data()[i];
+		}
+		bad += memcmp(before.data(), output.all.data(), before.size() * sizeof(O)) != 0;
+		if (bad)
+			printf("INT8, %s, epilogue %d, order %d: images %d x %d x %d x %d, filters %d x %d x %d: %d wrong\n", kernel, epilogue,
+				emulate_order, g.n, g.h, g.w, g.c, g.k, g.r, g.s, bad);
+		return bad != 0;
+	}
+};
+
+template <typename O> static int check_plain_scaled(void)
+{
+	int bad = 0;
+	for (const geometry &g : odd)
+		for (int i = 0; i < 2 * GEMM_RESIDUAL; i++) {
+			scaled<O> t(g, i / 2);
+			const conv_args a = t.arguments();
+			emulate_order = draw(5);
+			emulate(dim3(2), dim3(256), [&] { i % 2 ? conv_direct<s8, O>(a) : conv_plain<s8, O>(a); });
+			bad += t.count_wrong(i % 2 ? "direct" : "plain");
+		}
+	return bad;
+}
+
+/* Halves of 16 bits stand for two bytes. */
+template <typename O, int BM, int BN, int STAGES, int SCHEDULE, int EPILOGUE> static int run_scaled(const geometry &g, int blocks)
+{
+	typedef conv<s8, emulated_wgmma<s8, BN, 0, 0>, BM, BN, STAGES, 2, 1, SCHEDULE, 0, EPILOGUE, O> kernel;
+	scaled<O> t(g, EPILOGUE);
+	const conv_args a = t.arguments();
+	const int taps = g.r * g.s, of_d = 2 / (int)sizeof(O);
+	conv_tiled_args p = {};
+	p.y = a.y;
+	p.x = a.x;
+	p.channels = a.channels;
+	p.tap_step = 1;
+	p.product.m = (int)a.rows;
+	p.product.n = g.k;
+	p.product.k = taps * ((g.c + 127) / 128) * 128;
+	p.product.group = 1 + draw(4);
+	p.product.bias = a.bias;
+	p.product.b_scale = a.b_scale;
+	p.product.a = as_map(emulated_image{(unsigned short *)a.a, g.c / 2, a.x.a, a.y.a, g.n, a.x.first, a.y.first,
+		a.x.first + (a.x.d - 1) * a.x.times, a.y.first + (a.y.d - 1) * a.y.times, a.x.times, a.y.times, BM, 0, 0, 1});
+	p.product.b = as_map(emulated_map{(unsigned short *)a.b, g.c / 2, g.k, 64, BN, (long)taps * g.c / 2, true, taps, g.c / 2, 1});
+	const auto results = [&](int columns, bool swizzle) {
+		return as_map(emulated_map{(unsigned short *)a.d, g.k / of_d, p.product.m, columns / of_d, 64, g.k / of_d, swizzle, 0, 0,
+			(int)sizeof(O)});
+	};
+	p.product.d = results(64, sizeof(O) > 1);
+	p.product.d_tail = results(BN % 64 ? BN % 64 : 64, false);
+	emulate_begin = sm90_begin;
+	emulate_order = draw(5);
+	emulate_eager = draw(2);
+	emulate(dim3((unsigned)blocks), dim3(384), [&] { kernel(p, 0).run(); });
+	return t.count_wrong("tiled");
+}
+
+static int check_scaled(void)
+{
+	static const geometry some[] = {{2, 9, 7, 32, 48, 3, 3, 1, 1, 1, 1, 1, 1, 1}, {1, 17, 11, 144, 16, 1, 1, 2, 2, 0, 0, 1, 1, 1},
+		{2, 13, 10, 272, 160, 3, 2, 2, 1, 1, 2, 1, 2, 1}};
+	int bad = check_plain_scaled<s8>() + check_plain_scaled<bf16>();
+	for (const geometry &g : some)
+		bad += run_scaled<s8, 128, 64, 4, PING_PONG, GEMM_BIAS_RELU>(g, 2) +
+		       run_scaled<bf16, 128, 112, 3, PING_PONG, GEMM_BIAS_GELU>(g, 1) +
+		       run_scaled<f16, 128, 128, 3, SHARED_TILE, GEMM_NONE>(g, 3);
+	return bad;
+}
+
 /* Fewer than 8 channels: packed as the host describes it, and then a convolution of windows of 8 pixels.  The packed images
  * and filters stand one behind the other, with guards around. */
 template <typename T, int BM, int BN, int STAGES, int CLM, int SCHEDULE, int EPILOGUE> static int run_packed(const geometry &g)
@@ -381,6 +499,7 @@ int main(void)
 	bad += check<bf16, 128, 160, 3, 2, 2, PING_PONG, 0, GEMM_BIAS_SILU>();
 	bad += check<bf16, 128, 128, 4, 2, 2, SHARED_TILE, 1, GEMM_RESIDUAL>();
 	bad += check<f16, 128, 128, 3, 2, 1, PING_PONG, 0, GEMM_RESIDUAL>();
+	bad += check_scaled();
 	bad += check_gradient<f16, 128, 64, 3, PING_PONG>() + check_gradient<bf16, 128, 128, 4, SHARED_TILE>();
 #endif
 	if (!bad)

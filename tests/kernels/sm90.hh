@@ -187,6 +187,7 @@ struct emulated_image {
 	int first_x, first_y, last_x, last_y, step_x, step_y;
 	int pixels;
 	long pixel_pitch, line_pitch; /* elements; 0: they are adjacent */
+	int bytes; /* as above: 1 */
 };
 
 static inline u32 swizzled(u32 at)
@@ -274,6 +275,7 @@ static void tma_load_pixels(u32 to, const M &map, int channel, int x, int y, int
 {
 	emulated_image m;
 	memcpy(&m, &map, sizeof m);
+	channel = m.bytes == 1 ? channel / 2 : channel;
 	const unsigned rank = cluster_rank();
 	char *memory = shared_of(0, rank);
 	emulate_later([=] {

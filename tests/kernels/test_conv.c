@@ -299,15 +299,60 @@ static void without_a_compiler_the_plain_kernels_run(void **state)
 	weir_kernels_close(k);
 }
 
+/* INT8: blocks of 128 channels, scales of the filters alone, and a result of another type. */
+static void a_convolution_of_int8_has_scales_of_filters(void **state)
+{
+	struct weir_kernels *k = open_with("", WEIR_COMPILER);
+	struct weir_conv what = small();
+	what.type = WEIR_S8;
+	what.c = 80;
+	what.k = 144;
+	struct weir_plan *p = plan_of(k, &what);
+	assert_non_null(strstr(weir_plan_text(p), "weir_conv_s8_to_bf16_nn_"));
+	struct weir_gemm_args args = { .size = sizeof args, .a = a, .b = b, .d = d };
+	FAILS(WEIR_KERNELS_ERROR_ARGUMENT, weir_conv_run(p, &args, NULL));
+	args.b_scale = (const float *)(d + (1 << 24));
+	struct cu_kernel_node_params node;
+	struct conv_tiled_args t;
+	captured(p, &args, &node, &t, sizeof t);
+	assert_ptr_equal(t.product.b_scale, args.b_scale);
+	assert_null(t.product.a_scale);
+	assert_int_equal(t.product.k, 9 * 128);
+	const struct sim_tensor_map map = read_map(&t.product.a);
+	expect_map(&t.product.a, a, 4, (uint64_t[]){ 80, 40, 29, 4 },
+		(uint64_t[]){ 80, 80 * 40, 80 * 40 * 29 }, (unsigned[]){ 128, map.box[1], 0 },
+		(unsigned[]){ 1, 2, 2, 1 });
+	expect_map(&t.product.b, b, 3, (uint64_t[]){ 80, 9, 144 }, (uint64_t[]){ 80, 720 },
+		(unsigned[]){ 128, 1, 0 }, NULL);
+	args.a_scale = args.b_scale;
+	FAILS(WEIR_KERNELS_ERROR_ARGUMENT, weir_conv_run(p, &args, NULL));
+	weir_plan_close(p);
+
+	args.a_scale = NULL;
+	what.c = 8; /* rows of pixels that the copy engine cannot read */
+	what.d_type = WEIR_S8;
+	p = plan_of(k, &what);
+	assert_non_null(strstr(weir_plan_text(p), "weir_conv_s8_plain"));
+	struct conv_args g;
+	captured(p, &args, &node, &g, sizeof g);
+	assert_ptr_equal(g.b_scale, args.b_scale);
+	weir_plan_close(p);
+	weir_kernels_close(k);
+}
+
 static void every_wrong_convolution_is_refused_in_words(void **state)
 {
 	struct weir_kernels *k = open_with("", "");
-	struct weir_conv wrong[14];
+	struct weir_conv wrong[17];
 	struct weir_plan *p;
-	for (size_t i = 0; i < 14; i++)
+	for (size_t i = 0; i < 17; i++)
 		wrong[i] = small();
+	wrong[14].d_type = WEIR_F32;
+	wrong[15].type = wrong[16].type = WEIR_S8;
+	wrong[15].pass = WEIR_CONV_INPUT;
+	wrong[16].epilogue = WEIR_EPILOGUE_RESIDUAL;
 	wrong[0].size = 3;
-	wrong[1].type = 7;
+	wrong[1].type = WEIR_E4M3;
 	wrong[2].epilogue = WEIR_EPILOGUE_SWIGLU;
 	wrong[3].pass = 3;
 	wrong[4].pass = WEIR_CONV_FILTERS;
@@ -323,7 +368,7 @@ static void every_wrong_convolution_is_refused_in_words(void **state)
 	wrong[11].r = INT64_MAX;
 	wrong[12].n = -1;
 	wrong[13].k = 0;
-	for (size_t i = 0; i < 14; i++)
+	for (size_t i = 0; i < 17; i++)
 		FAILS(i ? WEIR_KERNELS_ERROR_ARGUMENT : WEIR_KERNELS_ERROR_SIZE,
 			weir_conv_plan(k, &wrong[i], &p));
 	FAILS(WEIR_KERNELS_ERROR_ARGUMENT, weir_conv_plan(k, NULL, &p));
@@ -349,6 +394,7 @@ int main(void)
 		cmocka_unit_test(a_first_layer_is_packed_into_the_workspace),
 		cmocka_unit_test(what_the_copy_engine_cannot_gather_is_plain),
 		cmocka_unit_test(without_a_compiler_the_plain_kernels_run),
+		cmocka_unit_test(a_convolution_of_int8_has_scales_of_filters),
 		cmocka_unit_test(every_wrong_convolution_is_refused_in_words),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -175,6 +175,21 @@ class Kernels(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "float32"):
             kernels.linear(Tensor((8, 64), "f16"), Tensor((32, 64), "f16"), tf32=True)
 
+    def test_convolutions_of_int8_have_scales_and_another_result(self):
+        nhwc = lambda n, c, h, w, dtype: Tensor((n, h, w, c), dtype).transpose(0, 3, 1, 2)
+        x, w, s = nhwc(2, 32, 9, 9, "s8"), nhwc(48, 32, 3, 3, "s8"), Tensor((48,))
+        out = nhwc(2, 48, 9, 9, "bf16")
+        kernels.conv2d(x, w, Tensor((48,)), padding=1, activation="relu", out=out, weight_scale=s)
+        self.assertIn("weir_conv_s8_to_bf16_bias_relu_nn_", self.last())
+        for wrong, words in (
+                (lambda: kernels.conv2d(x, w, padding=1, weight_scale=s), "needs weight_scale and out"),
+                (lambda: kernels.conv2d(x, w, padding=1, out=out), "needs weight_scale and out"),
+                (lambda: kernels.conv2d(x, w, Tensor((48,), "bf16"), padding=1, out=out, weight_scale=s), "float32"),
+                (lambda: kernels.conv2d_weight(x, (48, 32, 3, 3), nhwc(2, 48, 9, 9, "s8"), padding=1), "needs weight_scale"),
+        ):
+            with self.assertRaisesRegex((TypeError, kernels.Error), words):
+                wrong()
+
     def test_few_rows_may_begin_before_the_launch_before_has_ended(self):
         x, w = Tensor((8, 4096), "bf16"), Tensor((4096, 4096), "bf16")
         kernels.linear(x, w)
@@ -209,13 +224,13 @@ class Kernels(unittest.TestCase):
         self.assertFalse(aligned())
         kernels.softmax(Tensor((4, 3, 48), "f16", (1001, 48, 1)))  # launched part by part
         self.assertFalse(aligned())
-        product = lambda: list(kernels._get().plans)[-1][-2]  # behind it stands whether the weight stays
+        product = lambda: list(kernels._get().plans)[-1][-2]  # behind it stands what others have not
         kernels.linear(Tensor((8, 48), "f16"), Tensor((32, 48), "f16"))
         self.assertTrue(product())
         kernels.linear(Tensor((8, 48), "f16"), Tensor((32, 48), "f16", offset=2))
         self.assertFalse(product())
         kernels.conv2d(nhwc(2, 64, 9, 8), nhwc(32, 64, 3, 3))
-        self.assertTrue(aligned())
+        self.assertTrue(product())
 
     def test_arrays_of_the_host_are_copied_and_come_back_as_they_were(self):
         host = lambda *shape, dtype="f32", strides=None: Tensor(shape, dtype, strides, kind=1)
