@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "event/schema_text.h"
 #include "diff/diff.h"
 #include "diff/fail_condition.h"
 #include "report/report_make.h"
@@ -51,12 +50,9 @@ static int parse_conditions(const struct options *o, struct conditions *g)
 static int add_report(
 	struct diff *d, enum diff_side_id side, const char *file, const struct trace *t)
 {
-	const struct decoder decoder = {
-		.schema = &t->schema, .enums = enum_names, .enum_count = enum_names_count
-	};
 	struct report *r;
 	struct error err;
-	if (report_make(t, &decoder, 0, FACETS_BUT_HINTS, &r, &err))
+	if (report_make(t, 0, FACETS_BUT_HINTS, &r, &err))
 		return complain(EXIT_ENVIRONMENT, "%s: %s", file, err.text);
 	const int e = diff_add(d, side, file, r);
 	report_free(r);

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/bounded.h"
-#include "event/schema_text.h"
 #include "export/export.h"
 
 static int list_formats(const char *wrong, const char *path)
@@ -33,11 +32,8 @@ static int list_formats(const char *wrong, const char *path)
 static int export_trace(
 	const struct exporter *e, const struct trace *t, const char *only, const char *path)
 {
-	const struct decoder decoder = {
-		.schema = &t->schema, .enums = enum_names, .enum_count = enum_names_count
-	};
 	struct error err = { .text = "" };
-	const int failed = export_run(e, t, &decoder, only, path, stdout, &err);
+	const int failed = export_run(e, t, only, path, stdout, &err);
 	if (failed) /* the trace does not have it, or it can't be written */
 		return complain(failed == -ENODATA ? EXIT_USAGE : EXIT_ENVIRONMENT, "%s", err.text);
 	return EXIT_YES;

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "event/schema_text.h"
 #include "cmd/cli/output.h"
 #include "flame/flame.h"
 #include "report/sections.h"
@@ -80,10 +79,7 @@ static int put(void *context, FILE *out)
 static int report_of(
 	const struct trace *t, uint32_t facets, struct report **ret_report, struct error *err)
 {
-	const struct decoder decoder = {
-		.schema = &t->schema, .enums = enum_names, .enum_count = enum_names_count
-	};
-	return report_make(t, &decoder, 0, facets, ret_report, err);
+	return report_make(t, 0, facets, ret_report, err);
 }
 
 /* The report has a sampled trace's estimates of launches that were not timed. */

@@ -14,7 +14,6 @@
 #include "cmd/cli/output.h"
 #include "cmd/cli/part_options.h"
 #include "diff/diff.h"
-#include "event/schema_text.h"
 #include "page/html.h"
 #include "trace/merge.h"
 
@@ -26,7 +25,6 @@
 struct job {
 	struct trace *trace[DIFF_SIDES]; /* the second: NULL, or compared with the first */
 	const char *name[DIFF_SIDES];
-	struct decoder decoder[DIFF_SIDES]; /* of the page, as long as it is there */
 	struct html page[DIFF_SIDES];
 	struct diff *diff;
 	struct html_sizes most;
@@ -110,10 +108,7 @@ static int make_page(struct job *j, int side)
 {
 	const struct trace *t = j->trace[side];
 	struct error err = { .text = "" };
-	j->decoder[side] = (struct decoder){
-		.schema = &t->schema, .enums = enum_names, .enum_count = enum_names_count
-	};
-	return html_make(&j->page[side], t, &j->decoder[side], &j->most, &err)
+	return html_make(&j->page[side], t, &j->most, &err)
 		       ? complain(EXIT_ENVIRONMENT, "%s: %s", j->name[side], err.text)
 		       : 0;
 }

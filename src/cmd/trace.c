@@ -30,6 +30,7 @@
 #include "event/decode.h"
 #include "event/level.h"
 #include "event/schema_text.h"
+#include "export/export.h"
 #include "model/demangle.h"
 #include "record/writer.h"
 #include "stack/stacks.h"
@@ -242,11 +243,12 @@ static int load_stacks(struct tracing *t)
 
 /* ---- one call, as a line ---- */
 
-static void put_line(struct tracing *t, const struct decoder *d, const struct shown *s)
+static void put_line(struct tracing *t, const struct shown *s)
 {
+	const struct decoder d = { .schema = &t->schema, .kernel_name = find_name, .context = t };
 	char line[LINE_BYTES];
 	struct number took;
-	decode_record(d, s->r, line, sizeof line);
+	decode_record(&d, s->r, line, sizeof line);
 	put_stamp(t, s);
 	fprintf(t->out, "[%u.%u] ", s->chunk->pid, s->chunk->tid);
 	text_put_safe(t->out, line);
@@ -262,38 +264,14 @@ static void put_line(struct tracing *t, const struct decoder *d, const struct sh
 static void json_launch(const struct tracing *t, struct json *j, const struct shown *s)
 {
 	struct launch_shape shape;
-	const uint64_t *arg = s->r->arg;
 	if (!decode_shape(s->r, &shape))
 		return;
-	const struct kernel_name *name = kernel_of(t, arg[LAUNCH_FUNCTION]);
-	if (name && name->mangled)
-		json_str(j, "kernel", name->mangled);
-	json_hex(j, "function", arg[LAUNCH_FUNCTION]);
-	json_dim3(j, "grid", shape.grid);
-	json_dim3(j, "block", shape.block);
-	json_u64(j, "shared", s->r->aux);
-	json_hex(j, "stream", arg[LAUNCH_STREAM]);
-}
-
-/* Integers as numbers; the rest as the text that a reader sees. */
-static void json_argument(
-	struct json *j, const struct decoder *d, const struct shown *s, unsigned i)
-{
-	const struct schema_arg *a = &s->fn->args[i];
-	char text[2100]; /* the longest string, each byte escaped */
-	if (a->kind != ARG_STR && a->first + a->words > s->r->words - RECORD_WORDS)
-		return;
-	const size_t n = decode_arg(d, s->fn, i, s->r, text, sizeof text);
-	const bool number = (a->kind == ARG_UINT || a->kind == ARG_INT) && n && n < 17 &&
-			    strspn(text, "-0123456789") == n;
-	if (number)
-		json_i64(j, a->name, strtoll(text, NULL, 10));
-	else
-		json_strn(j, a->name, text, n);
+	const struct kernel_name *name = kernel_of(t, s->r->arg[LAUNCH_FUNCTION]);
+	export_put_launch(j, name ? name->mangled : NULL, &shape, s->r);
 }
 
 /* As weir export -f ndjson has it. */
-static void put_json(struct tracing *t, const struct decoder *d, const struct shown *s)
+static void put_json(struct tracing *t, const struct shown *s)
 {
 	struct json j;
 	json_init(&j, t->out);
@@ -311,13 +289,13 @@ static void put_json(struct tracing *t, const struct decoder *d, const struct sh
 	if (s->fn->launch_layout)
 		json_launch(t, &j, s);
 	for (unsigned i = 0; !s->fn->launch_layout && i < s->fn->arg_count; i++)
-		json_argument(&j, d, s, i);
+		export_put_arg(&j, s->fn, i, s->r);
 	if (stack_of(t, s) != STACK_NONE)
 		json_stack(t, &j, s);
 	json_end_object(&j);
 	json_u64(&j, "result", s->r->result);
 	if (s->r->result)
-		json_str_or_null(&j, "error", decode_result(d, s->fn, s->r->result));
+		json_str_or_null(&j, "error", decode_result(s->fn, s->r->result));
 	json_end_object(&j);
 	putc('\n', t->out);
 }
@@ -346,21 +324,14 @@ static void take_call(void *context, const struct chunk_header *chunk, const str
 		.fn = schema_find(&t->schema, r->fn),
 		.begin_ns = begin > start ? begin - start : 0,
 		.duration_ns = clock_fit_ns(&t->clock, record_end(r)) - begin };
-	const struct decoder d = {
-		.schema = &t->schema,
-		.enums = enum_names,
-		.enum_count = enum_names_count,
-		.kernel_name = find_name,
-		.context = t,
-	};
 	if (!s.fn || !passes(t, &s))
 		return;
 	if (t->counts)
 		count(t, &s);
 	else if (t->json)
-		put_json(t, &d, &s);
+		put_json(t, &s);
 	else
-		put_line(t, &d, &s);
+		put_line(t, &s);
 }
 
 static void fit_clock(struct tracing *t)

@@ -1,5 +1,6 @@
 /* Records as text: see decode.h.  All output goes through struct bounded, which never runs over. */
 #include "event/decode.h"
+#include "event/schema_text.h"
 
 #include <string.h>
 
@@ -113,22 +114,23 @@ static int enum_order(const struct enum_name *e, const char *type, int64_t value
 	return e->value < value ? -1 : e->value > value;
 }
 
-const char *decode_enum(const struct decoder *d, const char *type, int64_t value)
+const char *decode_enum(const char *type, int64_t value)
 {
-	const size_t at = SEARCH(i, 0, d->enum_count, enum_order(&d->enums[i], type, value) < 0);
-	const struct enum_name *e = at < d->enum_count ? &d->enums[at] : NULL;
+	const size_t at =
+		SEARCH(i, 0, enum_names_count, enum_order(&enum_names[i], type, value) < 0);
+	const struct enum_name *e = at < enum_names_count ? &enum_names[at] : NULL;
 	return e && !enum_order(e, type, value) ? e->name : NULL;
 }
 
-const char *decode_result(const struct decoder *d, const struct schema_fn *fn, unsigned result)
+const char *decode_result(const struct schema_fn *fn, unsigned result)
 {
 	const bool runtime = fn && fn->api == API_RUNTIME;
-	return decode_enum(d, runtime ? "cudaError" : "CUresult", (int64_t)result);
+	return decode_enum(runtime ? "cudaError" : "CUresult", (int64_t)result);
 }
 
-static void put_enum(struct bounded *t, const struct decoder *d, const char *type, uint64_t word)
+static void put_enum(struct bounded *t, const char *type, uint64_t word)
 {
-	const char *name = decode_enum(d, type, (int32_t)word);
+	const char *name = decode_enum(type, (int32_t)word);
 	if (name)
 		bounded_put(t, name);
 	else
@@ -180,8 +182,8 @@ static void put_string(
 	put_quoted(t, (const char *)r->arg + offset, kept, cut);
 }
 
-static void put_value(struct bounded *t, const struct decoder *d, const struct schema_fn *fn,
-	unsigned arg, const struct record *r)
+static void put_value(
+	struct bounded *t, const struct schema_fn *fn, unsigned arg, const struct record *r)
 {
 	const struct schema_arg *a = &fn->args[arg];
 	const uint64_t *word = r->arg + a->first;
@@ -207,14 +209,14 @@ static void put_value(struct bounded *t, const struct decoder *d, const struct s
 		put_int(t, (int32_t)(word[0] >> 32));
 		return bounded_char(t, '}');
 	case ARG_ENUM:
-		return put_enum(t, d, a->type, word[0]);
+		return put_enum(t, a->type, word[0]);
 	default:
 		return bounded_put(t, "...");
 	}
 }
 
-static void put_arg_value(struct bounded *t, const struct decoder *d, const struct schema_fn *fn,
-	unsigned arg, const struct record *r)
+static void put_arg_value(
+	struct bounded *t, const struct schema_fn *fn, unsigned arg, const struct record *r)
 {
 	const struct schema_arg *a = &fn->args[arg];
 	if (a->kind == ARG_IPC || (size_t)a->first + a->words > words_after(r))
@@ -222,11 +224,10 @@ static void put_arg_value(struct bounded *t, const struct decoder *d, const stru
 	else if (a->out && arg < 32 && (r->aux >> arg & 1))
 		bounded_char(t, '?');
 	else
-		put_value(t, d, fn, arg, r);
+		put_value(t, fn, arg, r);
 }
 
-static void put_args(struct bounded *t, const struct decoder *d, const struct schema_fn *fn,
-	const struct record *r)
+static void put_args(struct bounded *t, const struct schema_fn *fn, const struct record *r)
 {
 	for (unsigned i = 0; i < fn->arg_count; i++) {
 		if (i)
@@ -235,7 +236,7 @@ static void put_args(struct bounded *t, const struct decoder *d, const struct sc
 			bounded_char(t, '*');
 		bounded_put(t, fn->args[i].name);
 		bounded_char(t, '=');
-		put_arg_value(t, d, fn, i, r);
+		put_arg_value(t, fn, i, r);
 	}
 }
 
@@ -334,12 +335,11 @@ static void put_launch(struct bounded *t, const struct decoder *d, const struct 
 
 /* ---- the line ---- */
 
-static void put_result(struct bounded *t, const struct decoder *d, const struct schema_fn *fn,
-	const struct record *r)
+static void put_result(struct bounded *t, const struct schema_fn *fn, const struct record *r)
 {
 	bounded_put(t, ") = ");
 	put_uint(t, r->result);
-	const char *name = r->result ? decode_result(d, fn, r->result) : NULL;
+	const char *name = r->result ? decode_result(fn, r->result) : NULL;
 	if (name) {
 		bounded_char(t, ' ');
 		bounded_put(t, name);
@@ -363,17 +363,17 @@ size_t decode_record(const struct decoder *d, const struct record *r, char *buf,
 	if (fn && fn->launch_layout)
 		put_launch(&t, d, r);
 	else if (fn)
-		put_args(&t, d, fn, r);
-	put_result(&t, d, fn, r);
+		put_args(&t, fn, r);
+	put_result(&t, fn, r);
 	bounded_end(&t);
 	return t.used;
 }
 
-size_t decode_arg(const struct decoder *d, const struct schema_fn *fn, unsigned arg,
-	const struct record *r, char *buf, size_t size)
+size_t decode_arg(
+	const struct schema_fn *fn, unsigned arg, const struct record *r, char *buf, size_t size)
 {
 	struct bounded t = { .to = buf, .size = size };
-	put_arg_value(&t, d, fn, arg, r);
+	put_arg_value(&t, fn, arg, r);
 	bounded_end(&t);
 	return t.used;
 }

@@ -14,12 +14,9 @@
 
 #include "event/format.h"
 #include "event/schema.h"
-#include "event/schema_text.h"
 
 struct decoder {
 	const struct schema *schema;
-	const struct enum_name *enums; /* sorted by type, then value */
-	unsigned enum_count;
 
 	/* The kernel behind a handle at the end of the call: its name, not terminated,
 	 * and its length; NULL when unknown.  May be NULL itself. */
@@ -32,14 +29,14 @@ struct decoder {
 size_t decode_record(const struct decoder *d, const struct record *r, char *buf, size_t size);
 
 /* One argument's value alone: `0x7f00`, `4096`, `"name"`, `CU_LIMIT_STACK_SIZE`. */
-size_t decode_arg(const struct decoder *d, const struct schema_fn *fn, unsigned arg,
-	const struct record *r, char *buf, size_t size);
+size_t decode_arg(
+	const struct schema_fn *fn, unsigned arg, const struct record *r, char *buf, size_t size);
 
 /* The name of a value, or NULL. */
-const char *decode_enum(const struct decoder *d, const char *type, int64_t value);
+const char *decode_enum(const char *type, int64_t value);
 
 /* The name of a function's result, or NULL: CUresult or cudaError. */
-const char *decode_result(const struct decoder *d, const struct schema_fn *fn, unsigned result);
+const char *decode_result(const struct schema_fn *fn, unsigned result);
 
 /* Grid and block of a launch layout; false when the record is too short for them. */
 struct launch_shape {

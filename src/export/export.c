@@ -303,19 +303,19 @@ static void run_fini(struct run *r)
 	array_free(&r->records);
 }
 
-int export_run(const struct exporter *exporter, const struct trace *t,
-	const struct decoder *decoder, const char *only, const char *path, FILE *out,
-	struct error *err)
+int export_run(const struct exporter *exporter, const struct trace *t, const char *only,
+	const char *path, FILE *out, struct error *err)
 {
-	struct run r = { .e = exporter, .decoder = *decoder };
+	struct run r = { .e = exporter };
 	r.x = (struct export){
 		.trace = t, .meta = &r.meta, .decoder = &r.decoder, .err = err, .only = only
 	};
 	if (only && !exporter->kinds)
 		return error_set(
 			err, -ENODATA, "%s is written whole: it takes no --only", exporter->name);
-	r.decoder.kernel_name = name_for_decoder;
-	r.decoder.context = &r.x;
+	r.decoder = (struct decoder){
+		.schema = &t->schema, .kernel_name = name_for_decoder, .context = &r.x
+	};
 	int e = meta_load(t, &r.meta, err);
 	if (e)
 		return e;

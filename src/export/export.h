@@ -83,8 +83,8 @@ const struct exporter *exporter_of_file(const char *path); /* by its ending, or 
 
 /* path: where to write, mode 0600, whole or not at all; NULL: to out.  only: see struct export.
  * 0 or -errno; -ENODATA: the trace or the exporter does not have what is asked for. */
-int export_run(const struct exporter *e, const struct trace *t, const struct decoder *decoder,
-	const char *only, const char *path, FILE *out, struct error *err);
+int export_run(const struct exporter *e, const struct trace *t, const char *only, const char *path,
+	FILE *out, struct error *err);
 
 /* The link of a call that asked for GPU activities, or NULL. */
 const struct call_link *export_link_of(
@@ -96,6 +96,14 @@ uint32_t export_stack_of(const struct export *x, const struct export_call *c);
 /* The call's arguments, so far as they were recorded, into the object of JSON that is open. */
 struct json;
 void export_put_args(struct export *x, struct json *j, const struct export_call *c);
+
+/* One argument, unless the record lacks it: integers as numbers, the rest as the text that a reader
+ * sees. */
+void export_put_arg(struct json *j, const struct schema_fn *fn, unsigned i, const struct record *r);
+
+/* kernel: its name, or NULL. */
+void export_put_launch(struct json *j, const char *kernel, const struct launch_shape *shape,
+	const struct record *r);
 
 /* Nanoseconds from the beginning of the trace until then. */
 uint64_t export_since(const struct export *x, uint64_t ns);

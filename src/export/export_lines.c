@@ -35,35 +35,31 @@ static void json_scalars(struct json *j, const struct record *r)
 	json_end_array(j);
 }
 
-static void json_launch(struct export *x, struct json *j, const struct export_call *c)
+void export_put_launch(struct json *j, const char *kernel, const struct launch_shape *shape,
+	const struct record *r)
 {
-	if (c->kernel != META_NONE)
-		json_str(j, "kernel", export_kernel_name(x, c->kernel));
-	json_hex(j, "function", c->record->arg[LAUNCH_FUNCTION]);
-	json_dim3(j, "grid", c->shape.grid);
-	json_dim3(j, "block", c->shape.block);
-	json_u64(j, "shared", c->record->aux);
-	json_hex(j, "stream", c->record->arg[LAUNCH_STREAM]);
-	json_scalars(j, c->record);
+	if (kernel)
+		json_str(j, "kernel", kernel);
+	json_hex(j, "function", r->arg[LAUNCH_FUNCTION]);
+	json_dim3(j, "grid", shape->grid);
+	json_dim3(j, "block", shape->block);
+	json_u64(j, "shared", r->aux);
+	json_hex(j, "stream", r->arg[LAUNCH_STREAM]);
 }
 
-/* Integers as numbers; the rest as the text that a reader sees. */
-static void json_arg(struct export *x, struct json *j, const struct export_call *c, unsigned i)
+void export_put_arg(struct json *j, const struct schema_fn *fn, unsigned i, const struct record *r)
 {
-	const struct schema_arg *a = &c->fn->args[i];
+	const struct schema_arg *a = &fn->args[i];
 	char text[2100]; /* the longest string, each byte escaped */
-	const size_t n = decode_arg(x->decoder, c->fn, i, c->record, text, sizeof text);
+	if (a->kind != ARG_STR && a->first + a->words > r->words - RECORD_WORDS)
+		return;
+	const size_t n = decode_arg(fn, i, r, text, sizeof text);
 	const bool number = (a->kind == ARG_UINT || a->kind == ARG_INT) && n && n < 17 &&
 			    strspn(text, "-0123456789") == n;
 	if (number)
 		json_i64(j, a->name, strtoll(text, NULL, 10));
 	else
 		json_strn(j, a->name, text, n);
-}
-
-static bool is_recorded(const struct schema_arg *a, const struct record *r)
-{
-	return a->kind == ARG_STR || a->first + a->words <= r->words - RECORD_WORDS;
 }
 
 /* Innermost first; who looks at it sees what the program did, not what libraries of CUDA did. */
@@ -76,14 +72,16 @@ static void json_stack(struct export *x, struct json *j, uint32_t stack)
 
 void export_put_args(struct export *x, struct json *j, const struct export_call *c)
 {
-	if (c->launch)
-		json_launch(x, j, c);
-	else
-		for (unsigned i = 0; c->fn && i < c->fn->arg_count; i++)
-			if (is_recorded(&c->fn->args[i], c->record))
-				json_arg(x, j, c, i);
+	if (c->launch) {
+		const bool named = c->kernel != META_NONE;
+		const char *kernel = named ? export_kernel_name(x, c->kernel) : NULL;
+		export_put_launch(j, kernel, &c->shape, c->record);
+		json_scalars(j, c->record);
+	}
+	for (unsigned i = 0; !c->launch && c->fn && i < c->fn->arg_count; i++)
+		export_put_arg(j, c->fn, i, c->record);
 	if (c->record->result) {
-		const char *error = decode_result(x->decoder, c->fn, c->record->result);
+		const char *error = decode_result(c->fn, c->record->result);
 		json_u64(j, "result", c->record->result);
 		if (error)
 			json_str(j, "error", error);
@@ -281,7 +279,7 @@ static void call_csv(struct export *x, const struct export_call *c)
 {
 	char line[8192];
 	const struct record *r = c->record;
-	const char *error = r->result ? decode_result(x->decoder, c->fn, r->result) : NULL;
+	const char *error = r->result ? decode_result(c->fn, r->result) : NULL;
 	fprintf(x->out, "%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",",
 		export_since(x, c->begin_ns), c->end_ns - c->begin_ns, c->chunk->head.pid,
 		c->chunk->head.tid);

@@ -346,7 +346,7 @@ static void put_arg(struct export *x, const struct export_call *c, unsigned i)
 {
 	struct perfetto *s = x->state;
 	char text[600];
-	const size_t n = decode_arg(x->decoder, c->fn, i, c->record, text, sizeof text);
+	const size_t n = decode_arg(c->fn, i, c->record, text, sizeof text);
 	const size_t annotation = proto_open(&s->p, EVENT_ANNOTATION);
 	proto_uint(&s->p, ANNOTATION_NAME_IID, arg_iid(c->fn, i));
 	proto_bytes(&s->p, ANNOTATION_STRING, text, n);
@@ -365,7 +365,7 @@ static void put_stack(struct export *x, uint32_t stack)
 static void put_annotations(struct export *x, const struct export_call *c)
 {
 	struct perfetto *s = x->state;
-	const char *error = decode_result(x->decoder, c->fn, c->record->result);
+	const char *error = decode_result(c->fn, c->record->result);
 	if (c->launch)
 		put_launch(s, c);
 	else

@@ -143,8 +143,7 @@ static struct value get_class(const struct row *row, const void *of)
 GETTER(get_name, struct call, it, function_name(row, it->fn))
 GETTER(get_caller, struct call, c, c->has_caller ? function_name(row, c->caller) : value_null())
 GETTER(get_error, struct call, c,
-	value_text(
-		c->result ? decode_result(row->r->decoder, function_of(row, c), c->result) : NULL))
+	value_text(c->result ? decode_result(function_of(row, c), c->result) : NULL))
 GETTER(get_bytes, struct call, c, value_u64_if(c->has_bytes, c->bytes))
 GETTER(get_kernel, struct call, c,
 	value_text(c->kernel == META_NONE ? NULL : rows_name(row->rows, c->kernel)))

@@ -384,7 +384,6 @@ struct caller_row {
 };
 struct report {
 	const struct trace *trace;
-	const struct decoder *decoder;
 	uint32_t facets; /* FACET(): those that are here; the members of others mean nothing */
 	bool by_shape;   /* a row of operators for each shape that one was given */
 	bool all_gaps;   /* analysis.idle_gaps are all, by time */

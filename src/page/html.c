@@ -270,11 +270,11 @@ static int make_flames(struct html *h, const struct trace *t, struct error *err)
 	return e ? e : flame_make(t, FLAME_HOST, &h->host, err);
 }
 
-int html_make(struct html *h, const struct trace *t, const struct decoder *decoder,
-	const struct html_sizes *most, struct error *err)
+int html_make(
+	struct html *h, const struct trace *t, const struct html_sizes *most, struct error *err)
 {
 	*h = (struct html){ 0 };
-	int e = report_make(t, decoder, 0, FACETS_ALL, &h->report, err);
+	int e = report_make(t, 0, FACETS_ALL, &h->report, err);
 	if (e)
 		return e;
 	e = make_timeline(h, most, err);

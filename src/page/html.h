@@ -37,8 +37,8 @@ struct html {
 };
 
 /* Everything that the page needs, read; html_fini() also after a failure.  0 or -errno. */
-int html_make(struct html *h, const struct trace *t, const struct decoder *decoder,
-	const struct html_sizes *most, struct error *err);
+int html_make(
+	struct html *h, const struct trace *t, const struct html_sizes *most, struct error *err);
 void html_fini(struct html *h);
 
 /* Errors of `out` show in ferror(out). */

@@ -95,7 +95,7 @@ static uint64_t link_of(const struct reader *r, uint32_t tid, const struct recor
 static void describe(struct reader *r, const struct record *c, struct layout_detail *d)
 {
 	const struct schema_fn *fn = schema_find(&r->r->trace->schema, c->fn);
-	const char *error = c->result ? decode_result(r->r->decoder, fn, c->result) : NULL;
+	const char *error = c->result ? decode_result(fn, c->result) : NULL;
 	struct launch_shape shape;
 	char line[2100];
 	if (error)
@@ -116,7 +116,7 @@ static void describe(struct reader *r, const struct record *c, struct layout_det
 		d->valid |= DETAIL_BYTES;
 	if (!r->with_text)
 		return;
-	decode_record(r->r->decoder, c, line, sizeof line);
+	decode_record(&(struct decoder){ .schema = &r->r->trace->schema }, c, line, sizeof line);
 	d->text = layout_name(r->t, line);
 }
 

@@ -224,7 +224,7 @@ static struct value get_error(const struct row *row, const void *of)
 {
 	const struct failure_row *f = of;
 	const struct schema_fn *fn = schema_find(&row->r->trace->schema, f->fn_id);
-	return value_text(decode_result(row->r->decoder, fn, f->code));
+	return value_text(decode_result(fn, f->code));
 }
 
 GETTER(get_probe, void, of, value_text(failure_probe(row->r, of)))

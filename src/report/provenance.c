@@ -139,8 +139,7 @@ const char *failure_probe(const struct report *r, const struct failure_row *f)
 {
 	struct fn_name room;
 	const char *name = report_fn_name(r, f->fn_id, &room);
-	const char *error =
-		decode_result(r->decoder, schema_find(&r->trace->schema, f->fn_id), f->code);
+	const char *error = decode_result(schema_find(&r->trace->schema, f->fn_id), f->code);
 	for (size_t i = 0; error && i < sizeof probes / sizeof *probes; i++)
 		if (!strcmp(probes[i].error, error) && is_function(name, probes[i].function))
 			return probes[i].why;

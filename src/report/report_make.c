@@ -190,22 +190,22 @@ static int make_report(const struct report *like, uint32_t facets, unsigned thre
 	return 0;
 }
 
-int report_make(const struct trace *trace, const struct decoder *decoder, unsigned threads,
-	uint32_t facets, struct report **ret_report, struct error *err)
+int report_make(const struct trace *trace, unsigned threads, uint32_t facets,
+	struct report **ret_report, struct error *err)
 {
-	const struct report like = { .trace = trace, .decoder = decoder };
+	const struct report like = { .trace = trace };
 	return make_report(&like, facets, threads, ret_report, err);
 }
 
 int report_make_by_shape(const struct report *r, struct report **ret_report, struct error *err)
 {
-	const struct report like = { .trace = r->trace, .decoder = r->decoder, .by_shape = true };
+	const struct report like = { .trace = r->trace, .by_shape = true };
 	return make_report(&like, FACET(DEVICE), 0, ret_report, err);
 }
 
 int report_make_with_gaps(const struct report *r, struct report **ret_report, struct error *err)
 {
-	const struct report like = { .trace = r->trace, .decoder = r->decoder, .all_gaps = true };
+	const struct report like = { .trace = r->trace, .all_gaps = true };
 	return make_report(&like, FACET(BLAME), 0, ret_report, err);
 }
 

@@ -5,10 +5,9 @@
 #include "model/report.h"
 
 /* With those facets, and what they need.  0 or -errno.  threads: how many to use, 0 for as many as
- * there are processors.  trace and decoder must outlive the report; decoder's schema is the
- * trace's. */
-int report_make(const struct trace *trace, const struct decoder *decoder, unsigned threads,
-	uint32_t facets, struct report **ret_report, struct error *err);
+ * there are processors.  trace must outlive the report. */
+int report_make(const struct trace *trace, unsigned threads, uint32_t facets,
+	struct report **ret_report, struct error *err);
 void report_free(struct report *r);
 
 /* The same trace once more, with a row of operators for each shape that one was given. */

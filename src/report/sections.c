@@ -271,7 +271,7 @@ const char *section_why_empty(const struct report *r, const struct section *sect
 	struct error err;
 	if (!(facets & ~r->facets))
 		return why_empty(r, section);
-	if (report_make(r->trace, r->decoder, 0, facets, &more, &err))
+	if (report_make(r->trace, 0, facets, &more, &err))
 		return NULL;
 	const char *why = why_empty(more, section);
 	report_free(more);

@@ -52,11 +52,9 @@ static int memory_file(const char *name, char path[64])
 
 static void read_report(const struct trace *t)
 {
-	const struct decoder d = { .schema = &t->schema };
 	struct report *r;
 	struct error err;
-	if (report_make(t, &d, 1, FACETS_BUT_HINTS, &r, &err) || r->damaged_chunks ||
-		r->meta.damaged)
+	if (report_make(t, 1, FACETS_BUT_HINTS, &r, &err) || r->damaged_chunks || r->meta.damaged)
 		abort();
 	report_print_text(r, nowhere, &(struct report_style){ .rows = 5 });
 	report_print_json(r, nowhere);

@@ -47,8 +47,6 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned
 static FILE *nowhere;
 static char packed_path[] = "/dev/shm/fuzz_trace.packed.XXXXXX"; /* in memory, of its own */
 
-static const struct enum_name names[] = { { "CUresult", 2, "CUDA_ERROR_OUT_OF_MEMORY" } };
-
 /* Functions of all kinds, with ids that a byte can hold. */
 static const char schema[] =
 	"1 driver launch launch l(CUfunction f)\n"
@@ -95,10 +93,10 @@ static void replay_allocations(const struct report *r)
 	alloc_trace_free(&t);
 }
 
-static void read_report(const struct trace *t, const struct decoder *d)
+static void read_report(const struct trace *t)
 {
 	struct report *r;
-	if (report_make(t, d, 1, FACETS_ALL, &r, NULL))
+	if (report_make(t, 1, FACETS_ALL, &r, NULL))
 		return;
 	hints_print_text(r->hints, nowhere, 0, false, true);
 	report_print_text(r, nowhere, &(struct report_style){ .rows = 5 });
@@ -110,10 +108,10 @@ static void read_report(const struct trace *t, const struct decoder *d)
 }
 
 /* So few items that neighbours are merged. */
-static void read_page(const struct trace *t, const struct decoder *d)
+static void read_page(const struct trace *t)
 {
 	struct html h;
-	if (!html_make(&h, t, d, &(struct html_sizes){ 4, 16 }, NULL))
+	if (!html_make(&h, t, &(struct html_sizes){ 4, 16 }, NULL))
 		html_put(&h, nowhere);
 	html_fini(&h);
 }
@@ -135,10 +133,10 @@ static unsigned count_exporters(void)
 	return n;
 }
 
-static void read_export(const struct trace *t, const struct decoder *d, unsigned which)
+static void read_export(const struct trace *t, unsigned which)
 {
 	struct error err;
-	export_run(nth_exporter(which), t, d, NULL, NULL, nowhere, &err);
+	export_run(nth_exporter(which), t, NULL, NULL, nowhere, &err);
 }
 
 static void read_packed(const char *path)
@@ -201,18 +199,17 @@ static void read_by(const char *path, unsigned reader)
 	}
 	if (trace_open(path, &t, &err))
 		return;
-	const struct decoder d = { .schema = &t->schema, .enums = names, .enum_count = 1 };
 	if (t->size % 16 == 8 && !trace_open(path, &other, &err) &&
 		trace_take_in(t, other, path, &err))
 		trace_close(other);
 	if (!cut(t))
 		; /* nothing is left of it */
 	else if (reader < exports)
-		read_export(t, &d, reader);
+		read_export(t, reader);
 	else if (reader == exports + READ_REPORT)
-		read_report(t, &d);
+		read_report(t);
 	else
-		read_page(t, &d);
+		read_page(t);
 	trace_close(t);
 }
 

@@ -11,8 +11,7 @@ static inline void add_file(struct diff *d, enum diff_side_id side, const char *
 	struct report *r;
 	struct error err;
 	assert_int_equal(trace_open(path, &t, &err), 0);
-	const struct decoder decoder = { .schema = &t->schema };
-	assert_int_equal(report_make(t, &decoder, 1, FACETS_BUT_HINTS, &r, &err), 0);
+	assert_int_equal(report_make(t, 1, FACETS_BUT_HINTS, &r, &err), 0);
 	assert_int_equal(diff_add(d, side, path, r), 0);
 	report_free(r);
 	trace_close(t);

@@ -17,7 +17,6 @@
 static struct alloc_trace given;
 static struct alloc_replay replayed;
 static struct trace *trace;
-static struct decoder decoder;
 static struct report *report;
 
 static int end(void **state)
@@ -245,8 +244,7 @@ static void read_trace(const char *path)
 	struct error err;
 	assert_int_equal(import_file(path, TRACE, &stats, &err), 0);
 	assert_int_equal(trace_open(TRACE, &trace, &err), 0);
-	decoder = (struct decoder){ .schema = &trace->schema };
-	assert_int_equal(report_make(trace, &decoder, 2, FACETS_BUT_HINTS, &report, &err), 0);
+	assert_int_equal(report_make(trace, 2, FACETS_BUT_HINTS, &report, &err), 0);
 	assert_int_equal(alloc_trace_read(report, &given, &err), 0);
 }
 

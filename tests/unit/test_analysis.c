@@ -89,14 +89,13 @@ static void put_activity(const struct made_activity *activity, size_t n)
 
 static struct trace *trace;
 static struct report *report;
-static const struct decoder decoder;
 
 static const struct analysis *look(void)
 {
 	struct error err;
 	maker_finish(m, ns_of(WALL_US), false);
 	assert_int_equal(trace_open(PATH, &trace, &err), 0);
-	assert_int_equal(report_make(trace, &decoder, 1, FACETS_BUT_HINTS, &report, &err), 0);
+	assert_int_equal(report_make(trace, 1, FACETS_BUT_HINTS, &report, &err), 0);
 	return &report->analysis;
 }
 

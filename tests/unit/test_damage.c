@@ -66,13 +66,12 @@ static void read_all(void)
 	struct error err;
 	if (trace_open(FILE_NAME, &t, &err))
 		return;
-	const struct decoder d = { .schema = &t->schema };
-	assert_int_equal(report_make(t, &d, 1, FACETS_BUT_HINTS, &r, &err), 0);
+	assert_int_equal(report_make(t, 1, FACETS_BUT_HINTS, &r, &err), 0);
 	report_print_text(r, nowhere, &(struct report_style){ .rows = 0 });
 	report_print_json(r, nowhere);
 	report_free(r);
-	export_run(&export_csv, t, &d, NULL, NULL, nowhere, &err);
-	export_run(&export_perfetto, t, &d, NULL, NULL, nowhere, &err);
+	export_run(&export_csv, t, NULL, NULL, nowhere, &err);
+	export_run(&export_perfetto, t, NULL, NULL, nowhere, &err);
 	trace_close(t);
 }
 
@@ -181,8 +180,7 @@ static void damage_is_said(void **state)
 	flip(fd, size_of(FILE_NAME) - 30, 0x55); /* in the last payload */
 	close(fd);
 	assert_int_equal(trace_open(FILE_NAME, &t, NULL), 0);
-	const struct decoder d = { .schema = &t->schema };
-	assert_int_equal(report_make(t, &d, 1, FACETS_BUT_HINTS, &r, NULL), 0);
+	assert_int_equal(report_make(t, 1, FACETS_BUT_HINTS, &r, NULL), 0);
 	assert_int_equal(r->damaged_chunks + r->meta.damaged, 1);
 	bool said = false;
 	for (size_t i = 0; i < r->warnings.n; i++)

@@ -8,13 +8,6 @@
 static char memory[1 << 20];
 static struct schema schema;
 
-static const struct enum_name names[] = {
-	{ "CUlimit", 0, "CU_LIMIT_STACK_SIZE" },
-	{ "CUlimit", 1, "CU_LIMIT_PRINTF_FIFO_SIZE" },
-	{ "CUresult", 2, "CUDA_ERROR_OUT_OF_MEMORY" },
-	{ "cudaError", 2, "cudaErrorMemoryAllocation" },
-};
-
 static void parse(const char *text)
 {
 	struct arena arena = { .base = memory, .size = sizeof memory };
@@ -37,10 +30,7 @@ static char line[2048];
 
 static const char *decoded(const struct sample *s)
 {
-	const struct decoder d = { .schema = &schema,
-		.enums = names,
-		.enum_count = COUNT_OF(names),
-		.kernel_name = name_of };
+	const struct decoder d = { .schema = &schema, .kernel_name = name_of };
 	struct sample *copy = malloc(sizeof *copy); /* as long as the record says: for ASan */
 	memcpy(copy, s, sizeof *s);
 	const size_t bytes = copy->head.words * 8u;

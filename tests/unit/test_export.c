@@ -16,10 +16,7 @@
 #define FILE_NAME "test_export.weir"
 #define OUT       "test_export.out"
 
-static const struct enum_name names[] = { { "CUresult", 2, "CUDA_ERROR_OUT_OF_MEMORY" } };
-
 static struct trace *trace;
-static struct decoder decoder;
 
 static void put(struct maker *m, int t, struct record head, int count, const uint64_t *args)
 {
@@ -54,9 +51,6 @@ static int begin(void **state)
 	maker_finish(m, 3000000, false);
 	struct error err;
 	assert_int_equal(trace_open(FILE_NAME, &trace, &err), 0);
-	decoder = (struct decoder){
-		.schema = &trace->schema, .enums = names, .enum_count = COUNT_OF(names)
-	};
 	return 0;
 }
 
@@ -73,7 +67,7 @@ static char *exported(const char *format, size_t *ret_bytes)
 	char *text = NULL;
 	struct error err = { .text = "" };
 	FILE *out = open_memstream(&text, ret_bytes);
-	if (export_run(exporter_find(format), trace, &decoder, NULL, NULL, out, &err))
+	if (export_run(exporter_find(format), trace, NULL, NULL, out, &err))
 		fail_msg("%s", err.text);
 	fclose(out);
 	return text;
@@ -297,7 +291,6 @@ static int begin_with_work(void **state)
 	maker_finish(m, 3000000, false);
 	struct error err;
 	assert_int_equal(trace_open(FILE_NAME, &trace, &err), 0);
-	decoder.schema = &trace->schema;
 	return 0;
 }
 
@@ -348,7 +341,6 @@ static void ranges_of_no_length_follow_each_other_as_they_were_given(void **stat
 		maker_chunk(m, CHUNK_RANGES, 100, 101, rows[i].ranges, sizeof rows[i].ranges);
 		maker_finish(m, 3000000, false);
 		assert_int_equal(trace_open(FILE_NAME, &trace, &err), 0);
-		decoder.schema = &trace->schema;
 		char *out = exported("perfetto", &bytes);
 		const struct summary s = sum_file(out, bytes);
 		assert_int_equal(s.begins, 3);
@@ -370,7 +362,6 @@ static void a_range_at_the_end_of_the_clock_is_an_instant(void **state)
 	maker_chunk(m, CHUNK_RANGES, 100, 101, &last, sizeof last);
 	maker_finish(m, 3000000, false);
 	assert_int_equal(trace_open(FILE_NAME, &trace, &err), 0);
-	decoder.schema = &trace->schema;
 	char *out = exported("perfetto", &bytes);
 	const struct summary s = sum_file(out, bytes);
 	assert_int_equal(s.begins, 0);
@@ -640,7 +631,7 @@ static void sqlite_answers_queries(void **state)
 	struct error err = { .text = "" };
 	sqlite3 *db;
 	struct stat st;
-	if (export_run(&export_sqlite, trace, &decoder, NULL, OUT, NULL, &err))
+	if (export_run(&export_sqlite, trace, NULL, OUT, NULL, &err))
 		fail_msg("%s", err.text);
 	assert_int_equal(stat(OUT, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
@@ -709,7 +700,7 @@ static void calls_inside_of_the_runtimes_are_no_rows_for_nsight(void **state)
 	sqlite3 *db;
 	late_caller();
 	assert_int_equal(trace_open(LATE_NAME, &t, &err), 0);
-	if (export_run(&export_sqlite, t, &decoder, NULL, OUT, NULL, &err))
+	if (export_run(&export_sqlite, t, NULL, OUT, NULL, &err))
 		fail_msg("%s", err.text);
 	trace_close(t);
 	unlink(LATE_NAME);
@@ -750,16 +741,14 @@ static void a_file_is_private_and_whole_or_not_there(void **state)
 {
 	struct error err = { .text = "" };
 	struct stat st;
-	assert_int_equal(export_run(&export_csv, trace, &decoder, NULL, OUT, NULL, &err), 0);
+	assert_int_equal(export_run(&export_csv, trace, NULL, OUT, NULL, &err), 0);
 	assert_int_equal(stat(OUT, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
 	assert_int_equal(
-		export_run(&export_csv, trace, &decoder, NULL, "no/such/folder/x", NULL, &err),
-		-ENOENT);
+		export_run(&export_csv, trace, NULL, "no/such/folder/x", NULL, &err), -ENOENT);
 	assert_non_null(strstr(err.text, "no/such/folder/x can't be written"));
 	assert_int_equal(
-		export_run(&export_sqlite, trace, &decoder, NULL, "no/folder/x", NULL, &err),
-		-ENOENT);
+		export_run(&export_sqlite, trace, NULL, "no/folder/x", NULL, &err), -ENOENT);
 }
 
 static void a_full_device_is_an_error(void **state)
@@ -768,9 +757,8 @@ static void a_full_device_is_an_error(void **state)
 	struct stat st;
 	if (stat("/dev/full", &st))
 		skip();
-	assert_true(export_run(&export_csv, trace, &decoder, NULL, "/dev/full", NULL, &err) < 0);
-	assert_int_equal(
-		export_run(&export_csv, trace, &decoder, NULL, "/dev/null", NULL, &err), 0);
+	assert_true(export_run(&export_csv, trace, NULL, "/dev/full", NULL, &err) < 0);
+	assert_int_equal(export_run(&export_csv, trace, NULL, "/dev/null", NULL, &err), 0);
 	assert_true(stat("/dev/null", &st) == 0 && S_ISCHR(st.st_mode));
 }
 

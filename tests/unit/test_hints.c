@@ -24,7 +24,6 @@ static struct link links[MANY];
 static size_t link_count;
 static uint64_t string_count;
 static struct trace *trace;
-static struct decoder decoder;
 static struct report *report;
 static struct hints *said;
 
@@ -154,8 +153,7 @@ static void look(void)
 	maker_finish(m, (device > host ? device : host) + 5000, false);
 	m = NULL;
 	assert_int_equal(trace_open(FILE_NAME, &trace, &err), 0);
-	decoder = (struct decoder){ .schema = &trace->schema };
-	assert_int_equal(report_make(trace, &decoder, 1, FACETS_BUT_HINTS, &report, &err), 0);
+	assert_int_equal(report_make(trace, 1, FACETS_BUT_HINTS, &report, &err), 0);
 	assert_int_equal(hints_make(report, &said), 0);
 }
 

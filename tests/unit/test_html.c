@@ -8,7 +8,6 @@
 
 #include "report/report_make.h"
 #include "base/hash.h"
-#include "event/schema_text.h"
 #include "maker.h"
 #include "page/html.h"
 #include "page/layout.h"
@@ -183,13 +182,6 @@ static void times_at_the_end_of_the_clock_are_laid_out(void **state)
 
 /* ---- the data ---- */
 
-static struct decoder decoder_of(const struct trace *t)
-{
-	return (struct decoder){
-		.schema = &t->schema, .enums = enum_names, .enum_count = enum_names_count
-	};
-}
-
 #define HOSTILE                                                                                    \
 	"</script><script>alert(1)</script><!--\"\\\xe2\x80\xa8 \xff\xfe \x01 <b onclick=x> &lt; ]]>"
 
@@ -227,7 +219,6 @@ static void make_trace(char *path, const char *kernel)
 struct page {
 	char path[64];
 	struct trace *t;
-	struct decoder d;
 	struct html h;
 	char *text;
 	size_t bytes;
@@ -238,8 +229,7 @@ static void open_page(struct page *p, const char *kernel)
 	struct error err;
 	make_trace(p->path, kernel);
 	assert_int_equal(0, trace_open(p->path, &p->t, &err));
-	p->d = decoder_of(p->t);
-	assert_int_equal(0, html_make(&p->h, p->t, &p->d, &sizes, &err));
+	assert_int_equal(0, html_make(&p->h, p->t, &sizes, &err));
 	FILE *out = open_memstream(&p->text, &p->bytes);
 	assert_int_equal(0, html_put(&p->h, out));
 	fclose(out);
@@ -434,8 +424,7 @@ static void a_recorded_kernel_is_linked_to_its_call(void **state)
 	maker_chunk(m, CHUNK_DEVICE, 100, 0, &kernel, sizeof kernel);
 	maker_finish(m, T0 + 2000000, false);
 	assert_int_equal(0, trace_open(p.path, &p.t, &err));
-	p.d = decoder_of(p.t);
-	assert_int_equal(0, html_make(&p.h, p.t, &p.d, &sizes, &err));
+	assert_int_equal(0, html_make(&p.h, p.t, &sizes, &err));
 	FILE *out = open_memstream(&p.text, &p.bytes);
 	assert_int_equal(0, html_put(&p.h, out));
 	fclose(out);

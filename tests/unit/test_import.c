@@ -50,11 +50,9 @@ static int take_source(void)
 	const int e = import_file(SOURCE, TRACE, &stats, &err);
 	if (e)
 		return e;
-	static struct decoder decoder;
 	if (trace_open(TRACE, &trace, &err))
 		fail_msg("%s", err.text);
-	decoder = (struct decoder){ .schema = &trace->schema };
-	if (report_make(trace, &decoder, 1, FACETS_BUT_HINTS, &report, &err))
+	if (report_make(trace, 1, FACETS_BUT_HINTS, &report, &err))
 		fail_msg("%s", err.text);
 	assert_int_equal(trace->damage_count, 0);
 	assert_int_equal(report->damaged_chunks + report->meta.damaged, 0);
@@ -399,9 +397,7 @@ static void what_is_exported_can_be_imported_again(void **state)
 		      "-> Pinned)\",\"pid\":0,\"tid\":7,\"ts\":50,\"dur\":1,\"args\":{\"bytes\":"
 		      "64}}]";
 	assert_int_equal(import(text), 0);
-	const struct decoder d = { .schema = &trace->schema };
-	assert_int_equal(
-		export_run(exporter_find("chrome"), trace, &d, NULL, SOURCE, NULL, &err), 0);
+	assert_int_equal(export_run(exporter_find("chrome"), trace, NULL, SOURCE, NULL, &err), 0);
 	assert_int_equal(take_source(), 0);
 	assert_int_equal(activity_named("k<\"a\">")->total_ns, 2500);
 	assert_int_equal(activity_named("k<\"a\">")->shape.block[2], 6);

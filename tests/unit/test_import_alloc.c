@@ -18,7 +18,6 @@
 static struct import_stats stats;
 static struct error err;
 static struct trace *trace;
-static struct decoder decoder;
 static struct report *report;
 
 static void let_go(void)
@@ -50,8 +49,7 @@ static int import_bytes(const void *bytes, size_t n)
 		return e;
 	assert_int_equal(trace_open(TRACE, &trace, &err), 0);
 	assert_int_equal(trace->schema.bad_lines, 0);
-	decoder = (struct decoder){ .schema = &trace->schema };
-	assert_int_equal(report_make(trace, &decoder, 2, FACETS_BUT_HINTS, &report, &err), 0);
+	assert_int_equal(report_make(trace, 2, FACETS_BUT_HINTS, &report, &err), 0);
 	return 0;
 }
 

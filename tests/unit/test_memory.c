@@ -21,7 +21,6 @@ static struct maker *m;
 static int thread;
 static uint64_t now;
 static struct trace *trace;
-static struct decoder decoder;
 static struct report *report;
 static json_t *said;
 
@@ -92,8 +91,7 @@ static void ask_file(bool open)
 	maker_finish(m, now + 5000, open);
 	m = NULL;
 	assert_int_equal(trace_open(FILE_NAME, &trace, &err), 0);
-	decoder = (struct decoder){ .schema = &trace->schema };
-	assert_int_equal(report_make(trace, &decoder, 3, FACETS_BUT_HINTS, &report, &err), 0);
+	assert_int_equal(report_make(trace, 3, FACETS_BUT_HINTS, &report, &err), 0);
 	said = memory_json();
 }
 
@@ -390,7 +388,7 @@ static void a_log_has_what_is_freed_and_no_strangers(void **state)
 	size_t size, n = 0;
 	struct error err = { .text = "" };
 	FILE *out = open_memstream(&text, &size);
-	assert_int_equal(export_run(&export_log, trace, &decoder, NULL, NULL, out, &err), 0);
+	assert_int_equal(export_run(&export_log, trace, NULL, NULL, out, &err), 0);
 	fclose(out);
 	static const char *const rows[] = { "allocate,0x1000,10,0x0", "free,0x1000,10,0x0",
 		"allocate,0x1000,20,0x0", "allocate,0x40000000,2097152,0x0",

@@ -177,10 +177,9 @@ static void a_report_is_of_all(void **state)
 {
 	const struct rank second = { "test_merge.1", "other", START, 500000, 3 * START, 2, 100 };
 	struct trace *t = together(&first, &second);
-	const struct decoder d = { .schema = &t->schema };
 	struct report *r = NULL;
 	struct error err;
-	assert_int_equal(report_make(t, &d, 1, FACETS_BUT_HINTS, &r, &err), 0);
+	assert_int_equal(report_make(t, 1, FACETS_BUT_HINTS, &r, &err), 0);
 	assert_int_equal(r->calls, 2 * CALLS);
 	assert_int_equal(r->launches, 2 * CALLS);
 	assert_int_equal(r->device_kernels, 2 * CALLS);

@@ -160,13 +160,12 @@ static void write_trace(const struct program *p)
 
 static struct sums report(void)
 {
-	const struct decoder decoder = { 0 };
 	struct trace *t;
 	struct report *r;
 	struct error err;
 	struct sums s = { 0 };
 	assert_int_equal(trace_open(PATH, &t, &err), 0);
-	assert_int_equal(report_make(t, &decoder, 1, FACETS_BUT_HINTS, &r, &err), 0);
+	assert_int_equal(report_make(t, 1, FACETS_BUT_HINTS, &r, &err), 0);
 	for (size_t i = 0; i < r->operators.n; i++) {
 		const struct operator_row *o = &r->operators.v[i];
 		if (o->kind != RANGE_OPERATOR)

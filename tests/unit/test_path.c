@@ -252,13 +252,12 @@ struct said {
 
 static struct said report_path(void)
 {
-	static const struct decoder decoder;
 	struct trace *trace;
 	struct report *report;
 	struct error err;
 	struct said s;
 	assert_int_equal(trace_open(TRACE, &trace, &err), 0);
-	assert_int_equal(report_make(trace, &decoder, 1, FACETS_BUT_HINTS, &report, &err), 0);
+	assert_int_equal(report_make(trace, 1, FACETS_BUT_HINTS, &report, &err), 0);
 	assert_true(report->analysis.known);
 	memcpy(s.ns, report->analysis.path_ns, sizeof s.ns);
 	s.wall_ns = report->wall_ns;

@@ -16,11 +16,6 @@
 
 #define FILE_NAME "test_report.weir"
 
-static const struct enum_name names[] = {
-	{ "CUresult", 2, "CUDA_ERROR_OUT_OF_MEMORY" },
-	{ "cudaError", 2, "cudaErrorMemoryAllocation" },
-};
-
 static struct maker *m;
 static int thread, meta_thread;
 static uint64_t now;
@@ -73,7 +68,6 @@ static void update(uint64_t exec, uint64_t ticks, const struct graph_node *node)
 /* ---- asking ---- */
 
 static struct trace *trace;
-static struct decoder decoder;
 static struct report *report;
 
 static json_t *report_json(void)
@@ -105,10 +99,7 @@ static void make_report(void)
 {
 	struct error err;
 	assert_int_equal(trace_open(FILE_NAME, &trace, &err), 0);
-	decoder = (struct decoder){
-		.schema = &trace->schema, .enums = names, .enum_count = COUNT_OF(names)
-	};
-	assert_int_equal(report_make(trace, &decoder, 3, FACETS_BUT_HINTS, &report, &err), 0);
+	assert_int_equal(report_make(trace, 3, FACETS_BUT_HINTS, &report, &err), 0);
 }
 
 static json_t *ask(void)
@@ -512,9 +503,8 @@ static void lists_of_devices_count_no_kernels(void **state)
 	for (unsigned sampled = 0; sampled <= 8; sampled += 8) {
 		report_free(report);
 		trace->header.sampled = sampled;
-		assert_int_equal(report_make(trace, &decoder, 1, section_facets(&section_memops),
-					 &report, &err),
-			0);
+		assert_int_equal(
+			report_make(trace, 1, section_facets(&section_memops), &report, &err), 0);
 		assert_true(report->facets & FACET(DEVICE));
 		assert_int_equal((report->facets & FACET(KERNELS)) != 0, sampled != 0);
 		assert_int_equal(report->kernel_rows.n, sampled != 0);
@@ -533,7 +523,7 @@ static void the_report_does_not_depend_on_form_or_threads(void **state)
 		call(FN_FREE, 0, 1, U(0x1000) * ((i + 50) % 100 + 1));
 	}
 	json_t *raw = ask();
-	assert_int_equal(report_make(trace, &decoder, 1, FACETS_BUT_HINTS, &other, NULL), 0);
+	assert_int_equal(report_make(trace, 1, FACETS_BUT_HINTS, &other, NULL), 0);
 	report_free(report);
 	report = other;
 	json_t *single = report_json();

@@ -183,15 +183,13 @@ static double record_program(const struct program *p)
 }
 
 static struct trace *trace;
-static struct decoder decoder;
 
 static struct report *load(void)
 {
 	struct report *r = NULL;
 	struct error err = { 0 };
 	assert_int_equal(trace_open(FILE_NAME, &trace, &err), 0);
-	decoder = (struct decoder){ .schema = &trace->schema };
-	assert_int_equal(report_make(trace, &decoder, 1, FACETS_BUT_HINTS, &r, &err), 0);
+	assert_int_equal(report_make(trace, 1, FACETS_BUT_HINTS, &r, &err), 0);
 	return r;
 }
 

@@ -9,7 +9,6 @@
 
 #include "cmd/cli/command.h"
 #include "cmd/cli/input.h"
-#include "event/schema_text.h"
 
 bool report_input_colour(void)
 {
@@ -44,12 +43,9 @@ int report_input_rows(const struct options *o, unsigned *ret_rows)
 static int report_of(const struct options *o, const struct trace *t, uint32_t facets, unsigned rows,
 	int (*show)(const struct options *o, struct report *r, unsigned rows))
 {
-	const struct decoder decoder = {
-		.schema = &t->schema, .enums = enum_names, .enum_count = enum_names_count
-	};
 	struct report *r;
 	struct error err;
-	if (report_make(t, &decoder, 0, facets, &r, &err))
+	if (report_make(t, 0, facets, &r, &err))
 		return complain(EXIT_ENVIRONMENT, "%s", err.text);
 	const int code = show(o, r, rows);
 	report_free(r);

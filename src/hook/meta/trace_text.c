@@ -7,6 +7,7 @@
 
 #include "base/sys.h"
 #include "event/decode.h"
+#include "event/schema_text.h"
 #include "record/sandbox.h"
 #include "hook/core/call.h"
 #include "hook/core/config.h"
@@ -86,8 +87,6 @@ void text_print(const struct record *r)
 		return;
 	const struct decoder decoder = {
 		.schema = &schema,
-		.enums = enum_names,
-		.enum_count = enum_names_count,
 		.kernel_name = name_of,
 	};
 	size_t n = put_ids(line);
