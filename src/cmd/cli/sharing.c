@@ -36,7 +36,7 @@ int sharing_open(struct sharing *s, const char *directory, bool make)
 {
 	char path[SHARE_PATH + 8];
 	const char *why = "";
-	const int code = find_directory(s, directory, make);
+	const int code = *s->directory ? 0 : find_directory(s, directory, make);
 	if (code)
 		return code;
 	snprintf(path, sizeof path, "%s/sched", s->directory);
