@@ -16,14 +16,12 @@ void table_init(struct table *t, const char *align, const char *const *headings)
 
 void table_cell(struct table *t, const char *format, ...)
 {
-	char *text = NULL;
 	va_list ap;
 	va_start(ap, format);
-	const int n = vasprintf(&text, format, ap);
+	char *text = xvasprintf(format, ap);
 	va_end(ap);
-	if (n >= 0)
-		text_make_safe(text);
-	*array_push(&t->cells) = n < 0 ? NULL : text;
+	text_make_safe(text);
+	*array_push(&t->cells) = text;
 }
 
 void table_cell_name(struct table *t, const char *name, size_t most)
@@ -68,11 +66,6 @@ void table_none(struct table *t)
 	table_cell(t, "-");
 }
 
-static const char *cell(const struct table *t, size_t i)
-{
-	return t->cells.v[i] ? t->cells.v[i] : "";
-}
-
 /* Characters, not bytes: continuation bytes of UTF-8 take no room. */
 static size_t width_of(const char *s)
 {
@@ -85,7 +78,7 @@ static size_t width_of(const char *s)
 static void widths_of(const struct table *t, size_t columns, size_t *widths)
 {
 	for (size_t i = 0; i < t->cells.n; i++) {
-		const size_t n = width_of(cell(t, i));
+		const size_t n = width_of(t->cells.v[i]);
 		if (n > widths[i % columns])
 			widths[i % columns] = n;
 	}
@@ -140,9 +133,9 @@ void table_print(const struct table *t, FILE *out, const char *dim, const char *
 		if (c == 0)
 			fprintf(out, "%s  ", i == 0 ? dim : "");
 		if (c < columns - 1)
-			put_cell(cell(t, i), t->align[c], widths[c], out);
+			put_cell(t->cells.v[i], t->align[c], widths[c], out);
 		else
-			put_last(t, cell(t, i), widths, columns, out);
+			put_last(t, t->cells.v[i], widths, columns, out);
 		if (i == columns - 1)
 			fputs(plain, out);
 	}

@@ -41,12 +41,17 @@ char *xstrndup(const char *text, size_t most)
 	return xcheck(strndup(text, most));
 }
 
+char *xvasprintf(const char *format, va_list values)
+{
+	char *text;
+	return xcheck(vasprintf(&text, format, values) < 0 ? NULL : text);
+}
+
 char *xasprintf(const char *format, ...)
 {
 	va_list values;
-	char *text;
 	va_start(values, format);
-	const int n = vasprintf(&text, format, values);
+	char *text = xvasprintf(format, values);
 	va_end(values);
-	return xcheck(n < 0 ? NULL : text);
+	return text;
 }

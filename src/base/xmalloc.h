@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdarg.h>
 #include <stddef.h>
 
 void *xmalloc(size_t bytes);
@@ -13,6 +14,7 @@ void *xrealloc(void *p, size_t n, size_t each);
 char *xstrdup(const char *text);
 char *xstrndup(const char *text, size_t most);
 char *xasprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));
+char *xvasprintf(const char *format, va_list values) __attribute__((format(printf, 1, 0)));
 
 /* A library's allocation, unless it is NULL. */
 void *xcheck(void *p);

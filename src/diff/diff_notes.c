@@ -7,18 +7,15 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
 
 static void note(struct diff *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static void note(struct diff *d, const char *format, ...)
 {
-	char *text = NULL;
 	va_list ap;
 	va_start(ap, format);
-	const int n = vasprintf(&text, format, ap);
+	*array_push(&d->notes) = xvasprintf(format, ap);
 	va_end(ap);
-	*array_push(&d->notes) = xcheck(n < 0 ? NULL : text);
 }
 
 static const char *name_of(int side)

@@ -2,8 +2,6 @@
 #include "hint/hint.h"
 
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "hint/hint_facts.h"
@@ -13,16 +11,6 @@
 #include "base/xmalloc.h"
 
 #define HOPE_SHOWN 0.03 /* gain times confidence: a small one that is doubtful helps nobody */
-
-char *hint_text(const char *format, ...)
-{
-	char *text = NULL;
-	va_list ap;
-	va_start(ap, format);
-	const int n = vasprintf(&text, format, ap);
-	va_end(ap);
-	return xcheck(n < 0 ? NULL : text);
-}
 
 void hint_add(struct hints *to, const struct hint_rule *rule, double gain, double confidence,
 	char *where, char *evidence)

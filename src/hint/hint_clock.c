@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/number.h"
+#include "base/xmalloc.h"
 #include "model/gpu_state.h"
 
 struct slowed {
@@ -49,13 +50,13 @@ static void add(const struct hint_facts *f, const struct hint_rule *rule, struct
 	char reasons[160];
 	struct number kernels, phases;
 	put_reasons(reasons, s->reasons);
-	char *evidence = hint_text(
+	char *evidence = xasprintf(
 		"kernels ran for %s while the SM clock was below its highest, at %u "
 		"to %.0f MHz, which was so for %s%s%s. The estimate is by the lowest clock",
 		number_ns(&kernels, s->kernel_ns), s->mhz, g->range[METRIC_SM_CLOCK].high,
 		number_ns(&phases, s->ns), *reasons ? ", and the driver says: " : "", reasons);
 	hint_add(to, rule, fmin(facts_share(f, s->lost_ns), facts_most(f, NULL)), 0.5,
-		hint_text("GPU %u", g->device), evidence);
+		xasprintf("GPU %u", g->device), evidence);
 }
 
 HINT_RULE(clock)

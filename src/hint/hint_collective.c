@@ -9,6 +9,7 @@
 
 #include "base/number.h"
 #include "base/sort.h"
+#include "base/xmalloc.h"
 #include "trace/activity.h"
 
 #define LATE_LEAST 0.5 /* of the longest operations' time: what the shortest take less */
@@ -101,8 +102,8 @@ static void add_late(const struct hint_facts *f, const struct hint_rule *rule, s
 		fmin((double)t->exposed_ns, (double)t->total_ns - (double)last->total_ns);
 	/* With the work shared out evenly all meet in the middle. */
 	hint_add(to, rule, facts_share(f, waited) / 2, 0.5,
-		hint_text("device %u, which waits for device %u", t->device, last->device),
-		hint_text(
+		xasprintf("device %u, which waits for device %u", t->device, last->device),
+		xasprintf(
 			"%llu operations took %s on device %u, of which nothing else ran there for "
 			"%s, and %s on device %u, which comes last",
 			(unsigned long long)t->count, number_ns(&total, t->total_ns), t->device,
@@ -115,8 +116,8 @@ static void add_exposed(const struct hint_facts *f, const struct hint_rule *rule
 {
 	struct number total, only;
 	hint_add(to, rule, facts_share(f, (double)t->exposed_ns) / 2, 0.3,
-		hint_text("device %u", t->device),
-		hint_text("%llu operations took %s, of which nothing else ran on the device for %s "
+		xasprintf("device %u", t->device),
+		xasprintf("%llu operations took %s, of which nothing else ran on the device for %s "
 			  "(%.0f %% of the analysed time). A recording of the other device, read "
 			  "with this one, says whether they waited for it",
 			(unsigned long long)t->count, number_ns(&total, t->total_ns),

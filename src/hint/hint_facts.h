@@ -158,9 +158,6 @@ uint32_t hint_names_of(const char *kernel);
 void hint_add(struct hints *to, const struct hint_rule *rule, double gain, double confidence,
 	char *where, char *evidence);
 
-/* Text in memory of its own, or NULL. */
-char *hint_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
 /* The words to add to evidence that hangs on the host's speed: "" or a half-sentence. */
 const char *facts_slowed(const struct hint_facts *f);
 

@@ -6,6 +6,7 @@
 #include "base/expect.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "base/xmalloc.h"
 #include "model/request_times.h"
 #include "trace/activity.h"
 
@@ -37,7 +38,7 @@ static char *gap_evidence(const struct hint_facts *f, const struct saving *s, en
 	struct number ns, mean;
 	if (!expect(s->count, "what is said of idle gaps is of some"))
 		return NULL;
-	return hint_text("%s%s%s, %llu times, %s in all (%.0f %% of the analysed time), mean %s%s",
+	return xasprintf("%s%s%s, %llu times, %s in all (%.0f %% of the analysed time), mean %s%s",
 		wall_part_text[words->part], words->besides, besides, (unsigned long long)s->count,
 		number_ns(&ns, s->ns), 100 * facts_share(f, (double)s->ns),
 		number_ns(&mean, s->ns / s->count), facts_slowed(f));
@@ -68,7 +69,7 @@ HINT_RULE(launch_bound)
 		return;
 	char *evidence = gap_evidence(f, &s, GAP_LAUNCH,
 		between.count ? ", or the short time from one kernel to the next" : "");
-	char *where = hint_text("%llu kernels, %s graph launches", (unsigned long long)kernels,
+	char *where = xasprintf("%llu kernels, %s graph launches", (unsigned long long)kernels,
 		number_count(&graphs, f->report->graph_launches));
 	hint_add(to, rule, s.gain, f->report->graph_launches ? 0.5 : 0.7, where, evidence);
 }
@@ -102,8 +103,8 @@ static char *host_place(const struct hint_facts *f)
 	struct text_short before;
 	struct number ns;
 	if (!f->host_before)
-		return hint_text("the thread that launches");
-	return hint_text("the thread that launches, most (%s) before %s",
+		return xasprintf("the thread that launches");
+	return xasprintf("the thread that launches, most (%s) before %s",
 		number_ns(&ns, f->host_most_ns), activity_text(f, f->host_before, &before));
 }
 
@@ -182,8 +183,8 @@ HINT_RULE(default_stream)
 	if (gain < GAIN_LEAST || (beside < 2 && room > 0.5))
 		return;
 	hint_add(to, rule, gain, 0.5,
-		hint_text("the default stream, and %u streams that wait for it", s.streams),
-		hint_text("GPU activities went from one to the other %llu times. Kernels of these "
+		xasprintf("the default stream, and %u streams that wait for it", s.streams),
+		xasprintf("GPU activities went from one to the other %llu times. Kernels of these "
 			  "streams fill %.0f %% of the device and ran alone for %s",
 			(unsigned long long)s.turns, 100 * room, number_ns(&ns, s.blocking_ns)));
 }

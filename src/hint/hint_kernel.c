@@ -11,6 +11,7 @@
 #include "base/expect.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "base/xmalloc.h"
 
 #define SHORT_NS      5000u /* kernels below are mostly launch, whatever their shape */
 #define FLOOR_NS      2000.0
@@ -92,7 +93,7 @@ static char *where(const struct fit *t)
 	const uint32_t *g = t->k->shape.grid, *b = t->k->shape.block;
 	struct text_short name;
 	struct number n;
-	return hint_text("%s, grid (%u,%u,%u), block (%u,%u,%u), %s runs",
+	return xasprintf("%s, grid (%u,%u,%u), block (%u,%u,%u), %s runs",
 		text_short(&name, text_kernel(t->k->name), NAME_CUT), g[0], g[1], g[2], b[0], b[1],
 		b[2], number_count(&n, t->k->count));
 }
@@ -133,7 +134,7 @@ static void small_grid(const struct fit *t, const struct hint_rule *rule, struct
 		return;
 	hint_add(to, rule, fmin(t->share * gain, t->most), t->k->names & NAME_LIBRARY ? 0.3 : 0.6,
 		where(t),
-		hint_text("%llu blocks for %u multiprocessors: %.0f %% of them have nothing to do "
+		xasprintf("%llu blocks for %u multiprocessors: %.0f %% of them have nothing to do "
 			  "for %s, %.0f %% of the analysed time",
 			(unsigned long long)t->blocks, sms, 100 * (1 - (double)t->blocks / sms),
 			number_ns(&n, t->k->alone_ns), 100 * t->share));
@@ -151,7 +152,7 @@ static void tail(const struct fit *t, const struct hint_rule *rule, struct hints
 	if (waves <= 1 || gain < GAIN_LEAST || t->k->names & NAME_LIBRARY)
 		return;
 	hint_add(to, rule, fmin(t->share * gain, t->most), 0.5, where(t),
-		hint_text(
+		xasprintf(
 			"%llu blocks, of which the device holds %llu at a time (%u on each of "
 			"%u multiprocessors): %.2f waves take the time of %.0f, in %.0f %% of the "
 			"analysed time",
@@ -174,7 +175,7 @@ static void lanes(const struct fit *t, const struct hint_rule *rule, struct hint
 	if (gain < GAIN_LEAST || t->k->names & NAME_LIBRARY)
 		return;
 	hint_add(to, rule, fmin(t->share * gain, t->most), 0.6, where(t),
-		hint_text("%u threads a block are %u warps of 32, so %.0f %% of the lanes do "
+		xasprintf("%u threads a block are %u warps of 32, so %.0f %% of the lanes do "
 			  "nothing, in %.0f %% of the analysed time",
 			threads, warps, 100 * gain, 100 * t->share));
 }
@@ -231,7 +232,7 @@ static void block_size(const struct fit *t, const struct hint_rule *rule, struct
 	if (gain < 2 * GAIN_LEAST)
 		return;
 	hint_add(to, rule, fmin(t->share * gain, t->most), 0.4, where(t),
-		hint_text(
+		xasprintf(
 			"blocks of %u threads fill %u of %u warps of a multiprocessor (limited by "
 			"%s). Blocks of %u would fill %u, in %.0f %% of the analysed time",
 			t->launch.threads, t->o.warps, t->d->limits->warps_per_sm,
@@ -290,7 +291,7 @@ static void add_step(const struct fit *t, const struct step *s, const struct hin
 	struct hints *to, const char *unit)
 {
 	hint_add(to, rule, fmin(t->share * s->gain, t->most), s->near ? 0.5 : 0.4, where(t),
-		hint_text("%u %s let %u blocks (%u of %u warps) live on a multiprocessor. With %u "
+		xasprintf("%u %s let %u blocks (%u of %u warps) live on a multiprocessor. With %u "
 			  "it would be %u (%u warps), in %.0f %% of the analysed time",
 			s->now, unit, t->o.blocks, t->o.warps, t->d->limits->warps_per_sm,
 			s->cliff.value, s->cliff.blocks, s->cliff.warps, 100 * t->share));
@@ -374,7 +375,7 @@ HINT_RULE(barriers)
 		if (gain < GAIN_LEAST)
 			continue;
 		hint_add(to, rule, fmin(t.share * gain, t.most), 0.5, where(&t),
-			hint_text(
+			xasprintf(
 				"the driver lets %u blocks live on a multiprocessor, where all but "
 				"barriers would allow %u: a block has %u barriers of the "
 				"multiprocessor's %u, in %.0f %% of the analysed time",

@@ -7,6 +7,7 @@
 #include "base/expect.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "base/xmalloc.h"
 #include "memory/memory.h"
 #include "trace/activity.h"
 
@@ -77,9 +78,9 @@ static void paged(
 		return;
 	const double now = (double)c.bytes * 1e9 / (double)c.total_ns;
 	hint_add(to, rule, facts_share(f, saved), 0.8,
-		hint_text("%llu copies %s, %s", (unsigned long long)c.count,
+		xasprintf("%llu copies %s, %s", (unsigned long long)c.count,
 			copy_direction_name(what), number_bytes(&bytes, c.bytes)),
-		hint_text("memory that is not pinned is copied at %s/s. Pinned memory would take "
+		xasprintf("memory that is not pinned is copied at %s/s. Pinned memory would take "
 			  "%.0f %% of that time (%.0f GB/s)",
 			number_bytes(&rate, hint_u64(now)), 100 * ideal / (double)c.total_ns,
 			pinned));
@@ -141,10 +142,10 @@ static void loop_copies(
 	expect(l.same <= l.sum.count, "copies of the same memory are part of all");
 	const bool same = l.same * 10 >= l.sum.count * 8;
 	hint_add(to, rule, gain, same ? 0.7 : 0.5,
-		hint_text("%llu copies %s between kernels, %s", (unsigned long long)l.sum.count,
+		xasprintf("%llu copies %s between kernels, %s", (unsigned long long)l.sum.count,
 			copy_direction_name(what),
 			l.sum.bytes ? number_bytes(&bytes, l.sum.bytes) : "of unknown size"),
-		hint_text("nothing else runs meanwhile, for %s (%.0f %% of the analysed time)%s",
+		xasprintf("nothing else runs meanwhile, for %s (%.0f %% of the analysed time)%s",
 			number_ns(&time, l.sum.alone_ns), 100 * gain,
 			same ? ". They copy the same host memory again and again" : ""));
 }
@@ -178,11 +179,11 @@ HINT_RULE(leak)
 	const struct report *r = f->report;
 	char who[512];
 	hint_add(to, rule, NAN, g->confidence,
-		hint_text("memory on the GPU, its largest block allocated by %s%s",
+		xasprintf("memory on the GPU, its largest block allocated by %s%s",
 			r->live.n ? report_fn_name(r, r->live.v[0].fn_id, &room)
 				  : "an unknown call",
 			r->live.n ? facts_stack(r, r->live.v[0].stack, who, sizeof who) : ""),
-		hint_text("%s more are live after each iteration (over %llu iterations, "
+		xasprintf("%s more are live after each iteration (over %llu iterations, "
 			  "counted by launches of %s). %s were never freed",
 			number_bytes(&a, hint_u64(g->bytes_a_period)),
 			(unsigned long long)g->periods,
@@ -211,8 +212,8 @@ HINT_RULE(fragmentation)
 		"one free extent is part of all");
 	if (u->allocated_bytes - u->live_bytes < s->pages.free_bytes / 2)
 		return;
-	hint_add(to, rule, NAN, 0.6, hint_text("memory on the GPU, at its peak"),
-		hint_text("%s are free between %s that are live, in %llu free extents, the largest "
+	hint_add(to, rule, NAN, 0.6, xasprintf("memory on the GPU, at its peak"),
+		xasprintf("%s are free between %s that are live, in %llu free extents, the largest "
 			  "of %s (fragmentation %.2f)",
 			number_bytes(&a, s->pages.free_bytes), number_bytes(&b, s->live_bytes),
 			(unsigned long long)s->pages.count,

@@ -7,6 +7,7 @@
 #include "base/expect.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "base/xmalloc.h"
 
 #define GAIN_LEAST 0.1
 #define NAME_CUT   80
@@ -66,9 +67,9 @@ static void precision(const struct hint_facts *f, const struct hint_rule *rule, 
 	if (gain < GAIN_LEAST)
 		return;
 	hint_add(to, rule, gain, confidence,
-		hint_text("%llu matrix products, most time in %s", (unsigned long long)count,
+		xasprintf("%llu matrix products, most time in %s", (unsigned long long)count,
 			text_short(&name, text_kernel(k->name), NAME_CUT)),
-		hint_text("%.0f %% of the analysed time is in %s products. The peak of this device "
+		xasprintf("%.0f %% of the analysed time is in %s products. The peak of this device "
 			  "is %.1f times as high in %s, of which 90 %% are assumed",
 			100 * share, gpu_unit_word(now), ratio, gpu_unit_word(then)));
 }
@@ -110,9 +111,9 @@ HINT_RULE(layout)
 	if (count < 10 || gain < GAIN_SHOWN)
 		return;
 	hint_add(to, rule, gain, 0.7,
-		hint_text("%llu kernels, most time in %s", (unsigned long long)count,
+		xasprintf("%llu kernels, most time in %s", (unsigned long long)count,
 			text_short(&name, text_kernel(largest_of(f, NAME_LAYOUT)->name), NAME_CUT)),
-		hint_text(
+		xasprintf(
 			"they take %s (%.0f %% of the analysed time) to change the layout of images "
 			"before and after convolutions",
 			number_ns(&all, hint_u64(ns)), 100 * gain));
@@ -311,8 +312,8 @@ static void fuse(const struct hint_facts *f, const struct hint_rule *rule, struc
 	if (r.groups < least || gain < GAIN_LEAST || 3 * r.again < r.groups)
 		return;
 	hint_add(to, rule, gain, confidence,
-		hint_text("%llu %s", (unsigned long long)r.groups, what),
-		hint_text(
+		xasprintf("%llu %s", (unsigned long long)r.groups, what),
+		xasprintf(
 			"%llu kernels take %s alone (%.0f %% of the analysed time). One kernel each "
 			"would take about %.0f %% of that",
 			(unsigned long long)r.kernels, number_ns(&ns, hint_u64(r.all_ns)),
@@ -359,9 +360,9 @@ HINT_RULE(compile)
 	if (gain < 1.5 * GAIN_LEAST)
 		return;
 	hint_add(to, rule, gain, 0.5,
-		hint_text("%llu kernels of PyTorch operators, none compiled",
+		xasprintf("%llu kernels of PyTorch operators, none compiled",
 			(unsigned long long)torch),
-		hint_text("%s%s: %s (%.0f %% of the analysed time), and element-wise operators "
+		xasprintf("%s%s: %s (%.0f %% of the analysed time), and element-wise operators "
 			  "took %s (%.0f %%)%s",
 			wall_part_text[gap_cause_words[GAP_LAUNCH].part],
 			gap_cause_words[GAP_LAUNCH].besides, number_ns(&ns, p->ns),

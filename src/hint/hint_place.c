@@ -6,6 +6,7 @@
 #include "memory/memory.h"
 
 #include "base/expect.h"
+#include "base/xmalloc.h"
 
 #include "stack/stacks.h"
 
@@ -111,11 +112,11 @@ char *facts_place(const struct hint_facts *f, uint8_t kind, const char *otherwis
 	const struct schema_fn *fn = usual_function(f, kind);
 	char who[512];
 	if (!fn)
-		return hint_text("%s", otherwise);
+		return xasprintf("%s", otherwise);
 	facts_stack(f->report, usual_stack(f->report, fn), who, sizeof who);
 	const uint32_t range = usual_range(f, kind);
 	if (range == META_NONE)
-		return hint_text("%s%s", fn->name, who);
+		return xasprintf("%s%s", fn->name, who);
 	expect(range < f->report->meta.names.n, "the name of a range is one of all");
-	return hint_text("%s, mostly in %s%s", fn->name, f->report->meta.names.v[range].text, who);
+	return xasprintf("%s, mostly in %s%s", fn->name, f->report->meta.names.v[range].text, who);
 }

@@ -16,16 +16,10 @@ static void warn(struct report *r, const char *format, ...) __attribute__((forma
 
 static void warn(struct report *r, const char *format, ...)
 {
-	char *text = NULL;
 	va_list ap;
 	va_start(ap, format);
-	const int n = vasprintf(&text, format, ap);
+	*array_push(&r->warnings) = xvasprintf(format, ap);
 	va_end(ap);
-	char **w = n < 0 ? NULL : array_push(&r->warnings);
-	if (w)
-		*w = text;
-	else if (n >= 0)
-		free(text);
 }
 
 /* Every call that was entered must be here, counted, or said to be lost. */
