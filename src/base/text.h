@@ -9,10 +9,21 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 /* Bytes of the character at s, of which there are `left`; 0: it is no UTF-8. */
 size_t utf8_length(const unsigned char *s, size_t left);
+
+/* Writes a code point, and returns its bytes. */
+static inline size_t utf8_put(char out[4], uint32_t c)
+{
+	const size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+	for (size_t i = n; i-- > 1; c >>= 6)
+		out[i] = (char)(0x80 | (c & 0x3f));
+	out[0] = (char)(n == 1 ? c : (0xf00u >> n & 0xf0) | c);
+	return n;
+}
 
 /* Bytes of the next of `left`, of which there is one at least, and whether a terminal may have it.
  */

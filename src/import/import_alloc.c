@@ -19,6 +19,7 @@
 #include <strings.h>
 #include <zlib.h>
 
+#include "base/digit.h"
 #include "base/expect.h"
 #include "base/unpack.h"
 
@@ -243,11 +244,6 @@ static int number(struct alloc_reader *a, enum column c, bool hex, const char *w
 		return wrong(a, what, text);
 	*ret = v;
 	return 0;
-}
-
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
 }
 
 static const char *digits(const char *p, uint64_t *ret_value)

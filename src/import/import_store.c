@@ -7,6 +7,7 @@
 
 #include "event/schema_text.h"
 
+#include "base/digit.h"
 #include "base/expect.h"
 
 #define TEXT_MOST  (64u << 10)  /* of one text; a record holds eight times that */
@@ -63,11 +64,6 @@ void store_thread(
 }
 
 /* ---- functions ---- */
-
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
 
 /* CUPTI names the version in a runtime function's name: cudaLaunchKernel_v7000. */
 static size_t without_version(const char *name, size_t bytes)

@@ -9,11 +9,13 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
+#include "base/digit.h"
 #include "base/expect.h"
+#include "base/text.h"
 #include "base/unpack.h"
 
-#define WINDOW    (256u << 10)
-#define TEXT_MOST (256u << 10) /* of one string; what is beyond is read and dropped */
+#define WINDOW      (256u << 10)
+#define STRING_MOST (256u << 10) /* of one string; what is beyond is read and dropped */
 
 /* The tokens that may come next. */
 enum state { WANT_VALUE, WANT_VALUE_OR_END, WANT_KEY_OR_END, WANT_COMMA_OR_END, WANT_NOTHING };
@@ -81,10 +83,10 @@ static enum json_token ended(struct json_reader *r)
 
 static bool keep(struct json_reader *r, const void *bytes, size_t n)
 {
-	if (r->text.n + n > TEXT_MOST)
-		n = r->text.n < TEXT_MOST ? TEXT_MOST - r->text.n : 0;
+	if (r->text.n + n > STRING_MOST)
+		n = r->text.n < STRING_MOST ? STRING_MOST - r->text.n : 0;
 	array_reserve(&r->text, n + 1);
-	expect(r->text.n + n <= TEXT_MOST, "a string is no longer than is kept");
+	expect(r->text.n + n <= STRING_MOST, "a string is no longer than is kept");
 	memcpy(r->text.v + r->text.n, bytes, n);
 	r->text.n += n;
 	r->text.v[r->text.n] = '\0';
@@ -93,34 +95,10 @@ static bool keep(struct json_reader *r, const void *bytes, size_t n)
 
 /* ---- strings ---- */
 
-static int hex_of(int c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static bool keep_character(struct json_reader *r, uint32_t c)
 {
-	uint8_t b[4];
-	size_t n = 0;
-	if (c < 0x80) {
-		b[n++] = (uint8_t)c;
-	} else if (c < 0x800) {
-		b[n++] = (uint8_t)(0xc0 | c >> 6);
-		b[n++] = (uint8_t)(0x80 | (c & 0x3f));
-	} else if (c < 0x10000) {
-		b[n++] = (uint8_t)(0xe0 | c >> 12);
-		b[n++] = (uint8_t)(0x80 | (c >> 6 & 0x3f));
-		b[n++] = (uint8_t)(0x80 | (c & 0x3f));
-	} else {
-		b[n++] = (uint8_t)(0xf0 | c >> 18);
-		b[n++] = (uint8_t)(0x80 | (c >> 12 & 0x3f));
-		b[n++] = (uint8_t)(0x80 | (c >> 6 & 0x3f));
-		b[n++] = (uint8_t)(0x80 | (c & 0x3f));
-	}
-	return keep(r, b, n);
+	char b[4];
+	return keep(r, b, utf8_put(b, c));
 }
 
 /* Four digits; fewer are kept as what they are worth. */
@@ -130,7 +108,7 @@ static uint32_t take_hex(struct json_reader *r)
 	for (int i = 0; i < 4; i++) {
 		if (r->at == r->end && !fill(r))
 			break;
-		const int digit = hex_of(r->window[r->at]);
+		const int digit = hex_digit((char)r->window[r->at]);
 		if (digit < 0)
 			break;
 		value = value << 4 | (uint32_t)digit;

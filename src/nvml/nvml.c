@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/digit.h"
 #include "base/monotonic.h"
 #include "nvml/tegra.h"
 
@@ -131,20 +132,13 @@ static int find_symbols(struct nvml *n, const char *path, struct error *err)
 	return 0;
 }
 
-static int hex(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* "GPU-77656972-2073-…": the 16 bytes, or zeros where that is no UUID. */
 static void parse_uuid(const char *text, uint8_t ret[16])
 {
 	unsigned digits = 0;
 	memset(ret, 0, 16);
 	for (text += strncmp(text, "GPU-", 4) ? 0 : 4; *text && digits < 32; text++) {
-		const int digit = hex(*text);
+		const int digit = hex_digit(*text);
 		if (digit >= 0) {
 			ret[digits / 2] = (uint8_t)(ret[digits / 2] << 4 | digit);
 			digits++;

@@ -4,6 +4,7 @@
  * Siblings are instances of one source. Template arguments and numbers distinguish them, such as a
  * tile of 128x64 or 64x64, so their common hash leaves both out.
  */
+#include "base/digit.h"
 #include "base/hash.h"
 #include "predict/key.h"
 #include "predict/launch.h"
@@ -35,11 +36,6 @@ static const char *parameters_of(const char *name)
 			break;
 	}
 	return at ? at : name + strlen(name);
-}
-
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
 }
 
 /* A name in lower case, and where words of it begin; one more begins at its end. */

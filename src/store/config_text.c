@@ -7,6 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/digit.h"
+#include "base/text.h"
+
 #include "store/config_reader.h"
 
 static void skip(struct config_reader *r)
@@ -44,11 +47,6 @@ static bool is_letter(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
 static struct slice take_word(struct config_reader *r)
 {
 	const char *from = r->at;
@@ -65,41 +63,17 @@ static int fail_here(struct config_reader *r, const char *wanted)
 	return config_fail(r, r->line, "%s was expected, not %c", wanted, c);
 }
 
-/* The value of a digit in bases up to 16; 16: it is none. */
-static unsigned digit(char c)
-{
-	return is_digit(c)            ? (unsigned)(c - '0')
-	       : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10)
-	       : c >= 'A' && c <= 'F' ? (unsigned)(c - 'A' + 10)
-				      : 16;
-}
-
 /* The number of up to `most` digits of the base, of which there is one. */
 static bool take_digits(struct config_reader *r, unsigned base, unsigned most, uint64_t *ret)
 {
 	uint64_t n = 0;
 	unsigned i = 0;
-	for (; i < most && r->at < r->end && digit(*r->at) < base; i++)
+	for (; i < most && r->at < r->end && (unsigned)hex_digit(*r->at) < base; i++)
 		if (__builtin_mul_overflow(n, base, &n) ||
-			__builtin_add_overflow(n, digit(*r->at++), &n))
+			__builtin_add_overflow(n, (unsigned)hex_digit(*r->at++), &n))
 			return false;
 	*ret = n;
 	return i;
-}
-
-static void put_utf8(struct buf *b, uint32_t c)
-{
-	const char v[4] = { (char)(c < 0x80      ? c
-				   : c < 0x800   ? 0xc0 | c >> 6
-				   : c < 0x10000 ? 0xe0 | c >> 12
-						 : 0xf0 | c >> 18) };
-	buf_put(b, v, 1);
-	for (int shift = c < 0x80      ? -6
-			 : c < 0x800   ? 0
-			 : c < 0x10000 ? 6
-				       : 12;
-		shift >= 0; shift -= 6)
-		buf_put(b, &(char){ (char)(0x80 | (c >> shift & 0x3f)) }, 1);
 }
 
 static bool take_escape(struct config_reader *r, struct buf *b)
@@ -138,7 +112,8 @@ static bool take_escape(struct config_reader *r, struct buf *b)
 	}
 	if (n > 0x10ffff || (n >= 0xd800 && n < 0xe000))
 		return false;
-	put_utf8(b, (uint32_t)n);
+	char point[4];
+	buf_put(b, point, utf8_put(point, (uint32_t)n));
 	return true;
 }
 

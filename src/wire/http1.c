@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/digit.h"
+
 /* The parts of a head that a byte may belong to. */
 enum { TOKEN = 1, VALUE = 2, TARGET = 4, HOST = 8 };
 
@@ -335,18 +337,11 @@ enum {
 
 #define EXTRA_MOST 4096
 
-static int hex(char c)
-{
-	return c >= '0' && c <= '9'                 ? c - '0'
-	       : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
-						    : -1;
-}
-
 /* The state after one byte that is no data, or -1: it must not stand there. */
 static int chunk_byte(struct http_chunks *c, char byte)
 {
 	const bool text = classes[(unsigned char)byte] & VALUE;
-	const int digit = hex(byte);
+	const int digit = hex_digit(byte);
 	switch (c->state) {
 	case SIZE:
 		if (digit >= 0) {

@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "base/digit.h"
 #include "base/text.h"
 #include "wire/infer_param.h"
 #include "wire/plain.h"
@@ -65,25 +66,13 @@ static bool hex4(const struct scan *s, const char *at, unsigned *ret)
 	if (s->end - at < 4)
 		return false;
 	for (int i = 0; i < 4; i++) {
-		const char c = at[i], low = (char)(c | 32);
-		const int digit = c >= '0' && c <= '9'       ? c - '0'
-				  : low >= 'a' && low <= 'f' ? low - 'a' + 10
-							     : -1;
+		const int digit = hex_digit(at[i]);
 		if (digit < 0)
 			return false;
 		value = value << 4 | (unsigned)digit;
 	}
 	*ret = value;
 	return true;
-}
-
-static size_t put_utf8(char *out, unsigned c)
-{
-	const size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-	for (size_t i = n; i-- > 1; c >>= 6)
-		out[i] = (char)(0x80 | (c & 0x3f));
-	out[0] = (char)(n == 1 ? c : (0xf00u >> n & 0xf0) | c);
-	return n;
 }
 
 /* At a backslash: the character goes to out (4 bytes), its bytes are returned, 0: malformed. */
@@ -101,12 +90,12 @@ static size_t unescape(struct scan *s, char *out)
 		return 0;
 	s->at += 6;
 	if (c >> 11 != 0x1b)
-		return put_utf8(out, c);
+		return utf8_put(out, c);
 	if (c >= 0xdc00 || s->end - s->at < 2 || s->at[0] != '\\' || s->at[1] != 'u' ||
 		!hex4(s, s->at + 2, &low) || low >> 10 != 0x37)
 		return 0; /* half of a pair */
 	s->at += 6;
-	return put_utf8(out, 0x10000 + ((c & 0x3ff) << 10) + (low & 0x3ff));
+	return utf8_put(out, 0x10000 + ((c & 0x3ff) << 10) + (low & 0x3ff));
 }
 
 /* The rest of a string, from its first character on that is not plain. */

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/digit.h"
+
 __extension__ typedef unsigned __int128 u128;
 
 #define POWERS 28
@@ -21,11 +23,6 @@ static const uint64_t five_to[POWERS] = { 1u, 5u, 25u, 125u, 625u, 3125u, 15625u
 	152587890625u, 762939453125u, 3814697265625u, 19073486328125u, 95367431640625u,
 	476837158203125u, 2384185791015625u, 11920928955078125u, 59604644775390625u,
 	298023223876953125u, 1490116119384765625u, 7450580596923828125u };
-
-static bool is_digit(char c)
-{
-	return (unsigned char)(c - '0') < 10;
-}
 
 /* Digits from at on, in front of or behind the point. */
 static const char *digits_read(const char *at, const char *end, struct decimal *d, int *count)

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/digit.h"
 #include "base/text.h"
 #include "wire/message.h"
 
@@ -55,14 +56,6 @@ static bool path_fits(unsigned row, const struct slice *segment, unsigned n)
 	return true;
 }
 
-static int hex_of(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 32;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Percent-decodes s to *at and moves it. */
 static int decode(struct slice s, char **at, struct slice *ret, struct error *err)
 {
@@ -70,8 +63,8 @@ static int decode(struct slice s, char **at, struct slice *ret, struct error *er
 	for (size_t i = 0; i < s.n; i++) {
 		int c = (unsigned char)s.at[i];
 		if (c == '%') {
-			const int high = i + 2 < s.n ? hex_of(s.at[i + 1]) : -1,
-				  low = i + 2 < s.n ? hex_of(s.at[i + 2]) : -1;
+			const int high = i + 2 < s.n ? hex_digit(s.at[i + 1]) : -1,
+				  low = i + 2 < s.n ? hex_digit(s.at[i + 2]) : -1;
 			if (high < 0 || low < 0)
 				return error_set(
 					err, -EINVAL, "the path has a malformed %%-escape");

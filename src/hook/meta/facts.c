@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/atomic.h"
+#include "base/digit.h"
 #include "base/sys.h"
 #include "event/level.h"
 #include "hook/core/config.h"
@@ -78,11 +79,6 @@ static void put_cuda(int version)
 	for (int major = version / 1000; major; major /= 10)
 		text[--n] = (char)('0' + major % 10);
 	put_fact("cuda", text + n, sizeof text - n);
-}
-
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
 }
 
 /* "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.82.07  Fri …": the first number with a point

@@ -15,6 +15,7 @@
 
 #include "base/atomic.h"
 #include "base/sys.h"
+#include "base/text.h"
 #include "hook/core/call.h"
 #include "hook/range/capture.h"
 #include "hook/range/operator.h"
@@ -129,21 +130,7 @@ static size_t narrow(const wchar_t *wide, char text[WIDE_MOST])
 	for (; *wide && n + 4 <= WIDE_MOST; wide++) {
 		const uint32_t c = (uint32_t)*wide;
 		const bool wrong = c > 0x10ffff || (c >= 0xd800 && c < 0xe000);
-		if (c < 0x80 || wrong) {
-			text[n++] = wrong ? '?' : (char)c;
-		} else if (c < 0x800) {
-			text[n++] = (char)(0xc0 | c >> 6);
-			text[n++] = (char)(0x80 | (c & 0x3f));
-		} else {
-			if (c < 0x10000) {
-				text[n++] = (char)(0xe0 | c >> 12);
-			} else {
-				text[n++] = (char)(0xf0 | c >> 18);
-				text[n++] = (char)(0x80 | (c >> 12 & 0x3f));
-			}
-			text[n++] = (char)(0x80 | (c >> 6 & 0x3f));
-			text[n++] = (char)(0x80 | (c & 0x3f));
-		}
+		n += utf8_put(text + n, wrong ? '?' : c);
 	}
 	return n;
 }
