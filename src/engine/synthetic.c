@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/monotonic.h"
 #include "engine/model_base.h"
 
 /* A run takes no longer than a time can be. */
@@ -103,17 +104,10 @@ static uint64_t duration_ns(struct synthetic *s, uint64_t rows)
 	return (uint64_t)((us + (draw(s) < s->hiccup ? s->hiccup_us : 0)) * 1000);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 static void wait_until(uint64_t ns, bool spin)
 {
 	const struct timespec t = { (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
-	while (spin ? now_ns() < ns
+	while (spin ? monotonic_ns() < ns
 		    : clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
 		;
 }
@@ -178,7 +172,7 @@ static void end(struct engine_model *m, struct engine_run *run)
 static int run(struct engine_model *m, struct engine_run *r, struct error *err)
 {
 	struct synthetic *s = (struct synthetic *)m;
-	const uint64_t began = now_ns(), rows = engine_rows(m, r);
+	const uint64_t began = monotonic_ns(), rows = engine_rows(m, r);
 	const bool fails = s->fail_every && ++s->runs % s->fail_every == 0;
 	int e = 0;
 	for (unsigned i = 0; i < m->outs && !e && !fails; i++)

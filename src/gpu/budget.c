@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/atomic.h"
+#include "base/monotonic.h"
 #include "gpu/cuda_device.h"
 
 #define FORGET_S 10.0 /* a use counts half after so long */
@@ -27,9 +28,7 @@ unsigned gpu_moves(void)
 
 static double now_s(void)
 {
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+	return (double)monotonic_ns() * 1e-9;
 }
 
 static double uses(const struct gpu_space *s, double now)

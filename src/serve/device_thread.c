@@ -256,13 +256,13 @@ static void run_batch(struct batch *b, const struct batch_run *r)
 {
 	struct version *v = b->version;
 	struct error err;
-	const uint64_t began = now_ns();
+	const uint64_t began = monotonic_ns();
 	recorded_batch(b, r, began);
 	prepare(b, r);
-	const uint64_t ran = now_ns();
+	const uint64_t ran = monotonic_ns();
 	int e = engine_run(v->loaded, &b->run, &err);
 	b->failed = e != 0;
-	const uint64_t ended = now_ns();
+	const uint64_t ended = monotonic_ns();
 	recorded_batch_end(b);
 	e = e ? e : check_rows(b, &err);
 	count_batch(r, &v->stats, &b->run, began, ran, ended);
@@ -307,7 +307,7 @@ static void shed(const struct batch_run *r)
 static bool run_next(struct device *d)
 {
 	struct batch_run *r = &d->run;
-	const uint64_t now = now_ns();
+	const uint64_t now = monotonic_ns();
 	note_memory(d);
 	batch_next(d->batcher, now, now, r);
 	shed(r);
@@ -321,7 +321,7 @@ static bool run_next(struct device *d)
 	run_batch(b, r);
 	r->failed = b->failed;
 	r->spent_ns = b->run.returned_ns;
-	const uint64_t done = now_ns();
+	const uint64_t done = monotonic_ns();
 	pthread_mutex_lock(&d->lock);
 	d->runs_batch = false;
 	batch_done(d->batcher, r, done);

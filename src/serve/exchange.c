@@ -159,11 +159,11 @@ void exchange_fail(struct exchange *x, int code, const char *format, ...)
 
 static void put_time(const struct exchange *x, struct buf *b)
 {
-	const uint64_t end = x->ended_ns ? x->ended_ns : now_ns();
+	const uint64_t end = x->ended_ns ? x->ended_ns : monotonic_ns();
 	const uint64_t ran = x->ran_ns ? x->ran_ns : end;
 	buf_printf(b, "queue=%" PRIu64 " batch=%u device=%" PRIu64 " total=%" PRIu64,
 		x->queued_ns ? (ran - x->queued_ns) / 1000 : 0, x->batch_rows,
-		x->ran_ns ? (end - ran) / 1000 : 0, (now_ns() - x->began_ns) / 1000);
+		x->ran_ns ? (end - ran) / 1000 : 0, (monotonic_ns() - x->began_ns) / 1000);
 	if (x->number)
 		buf_printf(b, " request=%" PRIu64, x->number);
 }
@@ -285,7 +285,7 @@ static int inflate_body(struct exchange *x, struct error *err)
 void exchange_start(struct exchange *x)
 {
 	struct error err;
-	x->read_ns = now_ns();
+	x->read_ns = monotonic_ns();
 	if (x->encoding && x->body.n > x->body_at) {
 		const int e = inflate_body(x, &err);
 		if (e) {

@@ -196,7 +196,7 @@ static double server_log_lost(const struct server *s)
 
 static double server_up_seconds(const struct server *s)
 {
-	return (double)(now_ns() - s->began_ns) / 1e9;
+	return (double)(monotonic_ns() - s->began_ns) / 1e9;
 }
 
 /* ---- all ---- */

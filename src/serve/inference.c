@@ -275,7 +275,7 @@ static uint64_t from_us(uint64_t us)
 static void set_times(struct exchange *x)
 {
 	struct batch_item *item = &x->item;
-	item->arrived_ns = now_ns();
+	item->arrived_ns = monotonic_ns();
 	uint64_t deadline = earlier(UINT64_MAX, x->began_ns, x->timeout_ns);
 	deadline = earlier(deadline, x->began_ns, from_us(x->infer.timeout_us));
 	item->deadline_ns = earlier(deadline, x->began_ns,
@@ -345,7 +345,7 @@ static void fail(struct exchange *x, int code, struct error *err)
 		struct version_stats *s = &x->version->stats;
 		atomic_fetch_add_explicit(&s->fail.count, 1, memory_order_relaxed);
 		atomic_fetch_add_explicit(
-			&s->fail.ns, now_ns() - x->began_ns, memory_order_relaxed);
+			&s->fail.ns, monotonic_ns() - x->began_ns, memory_order_relaxed);
 		if (code != -ETIME && code != -ENOBUFS)
 			atomic_fetch_add_explicit(&s->rejected, 1, memory_order_relaxed);
 	}
@@ -366,7 +366,7 @@ void infer_start(struct exchange *x)
 	e = e ? e : check_request(x, &err);
 	if (!e && atomic_load_explicit(&s->exchanges, memory_order_relaxed) > EXCHANGES_MOST)
 		e = error_set(&err, -ENOBUFS, "the server has %u requests already", EXCHANGES_MOST);
-	if (!e && x->token && !token_take(x->token, x->item.rows, now_ns(), &x->retry_ns)) {
+	if (!e && x->token && !token_take(x->token, x->item.rows, monotonic_ns(), &x->retry_ns)) {
 		atomic_fetch_add_explicit(&s->refused_rate, 1, memory_order_relaxed);
 		e = error_set(&err, -ENOBUFS, "this client asks more often than its token may");
 	}
@@ -503,7 +503,7 @@ static void add(struct duration *d, uint64_t ns)
 static void count(struct exchange *x, uint64_t began)
 {
 	struct version_stats *s = &x->version->stats;
-	const uint64_t now = x->sent_ns = now_ns();
+	const uint64_t now = x->sent_ns = monotonic_ns();
 	add(&s->success, now - x->began_ns);
 	stats_add_latency(s, now - x->began_ns);
 	add(&s->queue, x->ran_ns - x->queued_ns);
@@ -516,7 +516,7 @@ static void count(struct exchange *x, uint64_t began)
 
 void infer_finish(struct exchange *x)
 {
-	const uint64_t began = now_ns();
+	const uint64_t began = monotonic_ns();
 	int e = x->status;
 	if (!x->conn) {
 		exchange_free(x);

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/map.h"
+#include "base/monotonic.h"
 #include "batch/batch.h"
 #include "engine/engine.h"
 #include "serve/model_server.h"
@@ -31,13 +32,6 @@ struct loop;
 struct device;
 struct version;
 struct batch;
-
-static inline uint64_t now_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* ---- one request, and its answer ---- */
 

@@ -73,8 +73,8 @@ static void *keeper_run(void *data)
 {
 	struct server *s = data;
 	const bool polls = s->o.control == CONTROL_POLL;
-	uint64_t trim_ns = now_ns() + TRIM_NS;
-	uint64_t look_ns = polls ? now_ns() + s->o.poll_ns : UINT64_MAX;
+	uint64_t trim_ns = monotonic_ns() + TRIM_NS;
+	uint64_t look_ns = polls ? monotonic_ns() + s->o.poll_ns : UINT64_MAX;
 	pthread_mutex_lock(&s->keeper_lock);
 	while (!s->keeper_stops || s->dead || s->asked) {
 		wait_for_work(s, look_ns < trim_ns ? look_ns : trim_ns);
@@ -94,13 +94,13 @@ static void *keeper_run(void *data)
 			control_run(x);
 			exchange_return(x);
 		}
-		if (asked || now_ns() >= look_ns) {
+		if (asked || monotonic_ns() >= look_ns) {
 			scan(s, asked);
-			look_ns = polls ? now_ns() + s->o.poll_ns : UINT64_MAX;
+			look_ns = polls ? monotonic_ns() + s->o.poll_ns : UINT64_MAX;
 		}
-		if (now_ns() >= trim_ns) {
+		if (monotonic_ns() >= trim_ns) {
 			engine_trim();
-			trim_ns = now_ns() + TRIM_NS;
+			trim_ns = monotonic_ns() + TRIM_NS;
 		}
 		pthread_mutex_lock(&s->keeper_lock);
 	}

@@ -238,10 +238,10 @@ static void *loop_run(void *data)
 {
 	struct loop *l = data;
 	struct epoll_event events[64];
-	uint64_t swept = now_ns();
+	uint64_t swept = monotonic_ns();
 	for (;;) {
 		const int n = wait_for_work(l, events, 64);
-		l->now = now_ns();
+		l->now = monotonic_ns();
 		for (int i = 0; i < n; i++)
 			handle(l, &events[i]);
 		take_inbox(l);
@@ -256,7 +256,7 @@ static void *loop_run(void *data)
 		wake_device(l, 0); /* of what stood behind a request that was answered */
 		if (l->log.n)
 			log_put(l->server->log, &l->log);
-		l->ended_ns = now_ns();
+		l->ended_ns = monotonic_ns();
 		atomic_fetch_add_explicit(&l->busy_ns, l->ended_ns - l->now, memory_order_relaxed);
 		if (atomic_load_explicit(&l->server->stopping, memory_order_acquire) &&
 			all_closed(l))

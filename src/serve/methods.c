@@ -188,7 +188,7 @@ static int watch(struct exchange *x, json_t *request, json_t **ret, struct error
 		for (size_t k = 0; k < m->list.v[i]->versions.n; k++)
 			json_array_append_new(all, watch_json(m->list.v[i]->versions.v[k]));
 	pthread_rwlock_unlock(&m->lock);
-	*ret = json_pack("{s:I, s:o}", "monotonic_ns", (json_int_t)now_ns(), "models", all);
+	*ret = json_pack("{s:I, s:o}", "monotonic_ns", (json_int_t)monotonic_ns(), "models", all);
 	return 0;
 }
 

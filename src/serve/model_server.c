@@ -172,7 +172,7 @@ static void init(struct server *s, const struct serve_options *o)
 	pthread_rwlock_init(&s->models.lock, NULL);
 	s->o = *o;
 	s->asked_end = &s->asked;
-	s->began_ns = now_ns();
+	s->began_ns = monotonic_ns();
 	s->regions = regions_new();
 	s->engine = (struct engine_options){
 		.onnxruntime = o->onnxruntime,

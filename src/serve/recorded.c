@@ -108,7 +108,7 @@ void recorded_request(struct exchange *x)
 	if (!x->number || x->recorded)
 		return;
 	x->recorded = true;
-	const uint64_t now = x->sent_ns ? x->sent_ns : now_ns();
+	const uint64_t now = x->sent_ns ? x->sent_ns : monotonic_ns();
 	const bool timed = x->item.arrived_ns && x->item.deadline_ns != BATCH_NEVER;
 	struct served_request r = {
 		.id = x->number,

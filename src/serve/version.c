@@ -331,7 +331,7 @@ static int load(struct server *s, const char *model, struct version *v, struct e
 int version_load(struct server *s, const struct store_model *from,
 	const struct store_version *which, struct version **ret, struct error *err)
 {
-	const uint64_t began = now_ns();
+	const uint64_t began = monotonic_ns();
 	struct version *v = xcalloc(1, sizeof *v);
 	atomic_init(&v->refs, 1);
 	v->number = which->number;
@@ -347,7 +347,7 @@ int version_load(struct server *s, const struct store_model *from,
 		version_free(s, v);
 		return e;
 	}
-	atomic_store_explicit(&v->load_ns, now_ns() - began, memory_order_relaxed);
+	atomic_store_explicit(&v->load_ns, monotonic_ns() - began, memory_order_relaxed);
 	*ret = v;
 	return 0;
 }

@@ -162,9 +162,9 @@ static int run(
 {
 	uint64_t least = 0;
 	for (unsigned i = 0; i < times; i++) {
-		const uint64_t began = now_ns();
+		const uint64_t began = monotonic_ns();
 		const int e = engine_run(v->loaded, &sample->run, err);
-		const uint64_t ns = now_ns() - began - sample->run.returned_ns;
+		const uint64_t ns = monotonic_ns() - began - sample->run.returned_ns;
 		if (e)
 			return e;
 		engine_run_end(v->loaded, &sample->run);
@@ -197,7 +197,7 @@ static void run_sizes(struct server *s, const char *model, struct version *v, st
 {
 	const struct config_warmup *w = v->config->warmups ? v->config->warmup : NULL;
 	const uint32_t most = v->batched ? v->config->max_batch_size : 1;
-	const uint64_t began = now_ns();
+	const uint64_t began = monotonic_ns();
 	const uint64_t most_ns = v->loaded->engine->pads ? WARM_PREPARE_NS : WARM_NS;
 	struct error err;
 	/* Its files have the rows of its own batch size. */
@@ -211,7 +211,7 @@ static void run_sizes(struct server *s, const char *model, struct version *v, st
 	}
 	for (uint32_t rows = 1; rows / 2 < most; rows *= 2) {
 		const uint32_t n = rows < most ? rows : most;
-		if ((rows > 1 && now_ns() - began > most_ns) ||
+		if ((rows > 1 && monotonic_ns() - began > most_ns) ||
 			fill(s, model, v, &only_shapes, n, sample, &err) ||
 			run(v, n, untypical(v) + WARM_TIMES, sample, &err))
 			return;
