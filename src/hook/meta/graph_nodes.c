@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "base/atomic.h"
+#include "base/hash.h"
 #include "base/sys.h"
 #include "cuda_types.h"
 #include "named_functions.h"
@@ -134,7 +135,7 @@ static void record_graph(uint64_t exec, void *graph)
 	expand(&x, graph, 0);
 	if (load_relaxed(&hook_recorder.header->control) & CONTROL_PREDICT)
 		hook_above.graph_made(exec, x.nodes, x.count);
-	if (handles_remember(&graphs, exec, handles_hash(x.nodes, x.count * sizeof *x.nodes)))
+	if (handles_remember(&graphs, exec, hash_bytes(x.nodes, x.count * sizeof *x.nodes)))
 		write_graph(exec, &x);
 	if (x.nodes)
 		sys(munmap, x.nodes, x.room * sizeof *x.nodes);

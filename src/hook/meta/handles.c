@@ -6,15 +6,6 @@
 
 #define WINDOW 16u
 
-uint64_t handles_hash(const void *data, size_t bytes)
-{
-	const unsigned char *p = data;
-	uint64_t h = 14695981039346656037u;
-	for (size_t i = 0; i < bytes; i++)
-		h = (h ^ p[i]) * 1099511628211u;
-	return h;
-}
-
 static uint32_t slot_of(uint64_t handle)
 {
 	return (uint32_t)(handle * 0x9e3779b97f4a7c15u >> (64 - HANDLES_BITS));

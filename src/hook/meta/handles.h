@@ -25,5 +25,3 @@ struct handles {
 bool handles_remember(struct handles *k, uint64_t handle, uint64_t hash);
 
 bool handles_has(struct handles *k, uint64_t handle);
-
-uint64_t handles_hash(const void *data, size_t bytes);

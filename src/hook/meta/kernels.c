@@ -5,6 +5,7 @@
 
 #include "cuda_types.h"
 #include "named_functions.h"
+#include "base/hash.h"
 #include "hook/core/hook_table.h"
 #include "hook/meta/handles.h"
 #include "hook/core/metadata.h"
@@ -23,7 +24,7 @@ static void name_kernel(uint64_t handle, uint64_t module, const char *name)
 {
 	const size_t bytes = strnlen(name, 16384);
 	params_invalidate(handle);
-	if (!hook_recorder.header || !handles_remember(&kernels, handle, handles_hash(name, bytes)))
+	if (!hook_recorder.header || !handles_remember(&kernels, handle, hash_bytes(name, bytes)))
 		return;
 	const uint64_t args[] = { handle, module };
 	meta_text(META_KERNEL, args, 2, name, (uint32_t)bytes);
@@ -123,7 +124,7 @@ uint32_t kernel_attributes(uint64_t handle, uint32_t value[ATTRIBUTES])
 			args[1] |= 1ull << i;
 		args[2 + i / 2] |= (uint64_t)value[i] << i % 2 * 32;
 	}
-	const uint64_t hash = handles_hash(args + 1, sizeof args - 8);
+	const uint64_t hash = hash_bytes(args + 1, sizeof args - 8);
 	if (args[1] && hook_recorder.header && handles_remember(&attributes, handle, hash))
 		meta_text(META_ATTRIBUTES, args, sizeof args / 8, "", 0);
 	return (uint32_t)args[1];
