@@ -205,14 +205,18 @@ static void trim(const struct batcher *b, struct batch_queue *q)
 	plan_rows(q, rows > queue_head(q)->rows ? rows : queue_head(q)->rows);
 }
 
-void slack_next(struct batcher *b, uint64_t now, uint64_t start, struct batch_run *run)
+/* Plans, and says whether there is one to be run. */
+static bool is_choice(struct batcher *b, uint64_t now, uint64_t start, struct batch_run *run)
 {
 	plan_all(b, start, run);
-	if (run->shed == BATCH_MOST) {
+	if (run->shed == BATCH_MOST)
 		run->wake_ns = now;
-		return;
-	}
-	if (!b->active.n)
+	return run->shed < BATCH_MOST && b->active.n;
+}
+
+void slack_next(struct batcher *b, uint64_t now, uint64_t start, struct batch_run *run)
+{
+	if (!is_choice(b, now, start, run))
 		return;
 	struct batch_queue *q = choose(b, start, lane_owed(b));
 	trim(b, q);
@@ -238,12 +242,7 @@ static struct batch_queue *choose_by_deadline(const struct batcher *b, int lane)
 
 void edf_next(struct batcher *b, uint64_t now, uint64_t start, struct batch_run *run)
 {
-	plan_all(b, start, run);
-	if (run->shed == BATCH_MOST) {
-		run->wake_ns = now;
-		return;
-	}
-	if (!b->active.n)
+	if (!is_choice(b, now, start, run))
 		return;
 	struct batch_queue *q = choose_by_deadline(b, lane_owed(b));
 	account(b, q);

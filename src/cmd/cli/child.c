@@ -18,6 +18,7 @@
 
 #include "base/atomic.h"
 #include "base/bounded.h"
+#include "base/xmalloc.h"
 #include "cmd/cli/binary.h"
 #include "cmd/cli/command.h"
 #include "cmd/cli/input.h"
@@ -183,30 +184,24 @@ static int cannot_set(void)
 	return complain(EXIT_ENVIRONMENT, "the environment can't be set: %s", strerror(errno));
 }
 
-static int append_path(const char *name, const char *path, char separator)
+static int join_paths(const char *name, const char *first, char separator, const char *second)
 {
-	const char *old = getenv(name);
-	char *value = NULL;
-	if (!old || !*old)
-		return setenv(name, path, 1);
-	if (asprintf(&value, "%s%c%s", old, separator, path) < 0)
-		return -1;
+	char *value = xasprintf("%s%c%s", first, separator, second);
 	const int done = setenv(name, value, 1);
 	free(value);
 	return done;
 }
 
+static int append_path(const char *name, const char *path, char separator)
+{
+	const char *old = getenv(name);
+	return old && *old ? join_paths(name, old, separator, path) : setenv(name, path, 1);
+}
+
 static int prepend_path(const char *name, const char *path)
 {
 	const char *old = getenv(name);
-	char *value = NULL;
-	if (!old || !*old)
-		return setenv(name, path, 1);
-	if (asprintf(&value, "%s:%s", path, old) < 0)
-		return -1;
-	const int done = setenv(name, value, 1);
-	free(value);
-	return done;
+	return old && *old ? join_paths(name, path, ':', old) : setenv(name, path, 1);
 }
 
 /*
@@ -347,15 +342,21 @@ static const int passed_on[] = { SIGHUP, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIG
 static sigset_t before;
 static struct sigaction int_before, quit_before, child_before;
 
-/* SIGINT and SIGQUIT come from the terminal to the program as well: it decides.  If SIGCHLD is
- * ignored, the kernel throws away how a child ended. */
-static void take_signals(void)
+static sigset_t waited_for(void)
 {
 	sigset_t set;
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
 	for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++)
 		sigaddset(&set, passed_on[i]);
+	return set;
+}
+
+/* SIGINT and SIGQUIT come from the terminal to the program as well: it decides.  If SIGCHLD is
+ * ignored, the kernel throws away how a child ended. */
+static void take_signals(void)
+{
+	const sigset_t set = waited_for();
 	sigprocmask(SIG_BLOCK, &set, &before);
 	const struct sigaction ignore = { .sa_handler = SIG_IGN },
 			       normal = { .sa_handler = SIG_DFL };
@@ -487,11 +488,7 @@ static void handle(const struct child *c, int signal, int *keep_usr1)
 
 bool child_wait(struct child *c, int wait_ms, int *keep_usr1, int *ret_status)
 {
-	sigset_t set;
-	sigemptyset(&set);
-	sigaddset(&set, SIGCHLD);
-	for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++)
-		sigaddset(&set, passed_on[i]);
+	const sigset_t set = waited_for();
 	for (;;) {
 		if (waitpid(c->pid, ret_status, WNOHANG) == c->pid) {
 			give_signals_back();
