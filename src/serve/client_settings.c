@@ -64,7 +64,7 @@ static void clear_trace(json_t *to, const char *key)
 	json_decref(defaults);
 }
 
-static int trace_one(json_t *to, const char *key, const json_t *value, struct error *err)
+static int trace_one(json_t *to, const char *key, json_t *value, struct error *err)
 {
 	if (!json_object_get(to, key))
 		return error_set(err, -EINVAL, "there is no trace setting '%s'", key);
@@ -83,30 +83,6 @@ static int trace_one(json_t *to, const char *key, const json_t *value, struct er
 			text ? text : "no text");
 	json_object_set_new(to, key, json_string(text));
 	return 0;
-}
-
-int settings_trace(struct server *s, const json_t *change, json_t **ret, struct error *err)
-{
-	const char *key;
-	json_t *value;
-	int e = 0;
-	pthread_mutex_lock(&s->keeper_lock);
-	json_t *now = json_deep_copy(s->trace);
-	json_object_foreach((json_t *)change, key, value)
-	{
-		e = trace_one(now, key, value, err);
-		if (e)
-			break;
-	}
-	if (!e) {
-		json_decref(s->trace);
-		s->trace = json_incref(now);
-	}
-	pthread_mutex_unlock(&s->keeper_lock);
-	if (!e)
-		*ret = json_pack("{s:O}", "settings", now);
-	json_decref(now);
-	return e;
 }
 
 /* The singular is what is answered. */
@@ -138,26 +114,39 @@ static int log_one(json_t *to, const char *key, json_t *value, struct error *err
 	return 0;
 }
 
-int settings_log(struct server *s, const json_t *change, json_t **ret, struct error *err)
+/* Nothing is changed unless all of it can be. */
+static int change_all(struct server *s, json_t **settings, const json_t *change,
+	int (*one)(json_t *to, const char *key, json_t *value, struct error *err), json_t **ret,
+	struct error *err)
 {
 	const char *key;
 	json_t *value;
 	int e = 0;
 	pthread_mutex_lock(&s->keeper_lock);
-	json_t *now = json_deep_copy(s->logging);
+	json_t *now = json_deep_copy(*settings);
 	json_object_foreach((json_t *)change, key, value)
 	{
-		e = log_one(now, key, value, err);
+		e = one(now, key, value, err);
 		if (e)
 			break;
 	}
 	if (!e) {
-		json_decref(s->logging);
-		s->logging = json_incref(now);
+		json_decref(*settings);
+		*settings = json_incref(now);
 	}
 	pthread_mutex_unlock(&s->keeper_lock);
 	if (!e)
 		*ret = json_pack("{s:O}", "settings", now);
 	json_decref(now);
 	return e;
+}
+
+int settings_trace(struct server *s, const json_t *change, json_t **ret, struct error *err)
+{
+	return change_all(s, &s->trace, change, trace_one, ret, err);
+}
+
+int settings_log(struct server *s, const json_t *change, json_t **ret, struct error *err)
+{
+	return change_all(s, &s->logging, change, log_one, ret, err);
 }
