@@ -225,8 +225,7 @@ static bool train(unsigned kind, struct predict_model *ret_m)
 	struct train_rows rows;
 	struct model_file *f;
 	struct error err;
-	if (train_rows_of(&b.zoo.device, b.learnt, LEARNT, &rows))
-		return false;
+	train_rows_of(&b.zoo.device, b.learnt, LEARNT, &rows);
 	const int ret = train_fit(&b.zoo.device, &rows, kind, NULL, &o, &f, &err);
 	train_rows_fini(&rows);
 	return !ret && !model_open(f, f->file_bytes, ret_m, &err);

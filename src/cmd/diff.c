@@ -81,33 +81,33 @@ static int count_a(const struct options *o)
 	return n == 2 ? 1 : 0;
 }
 
-static int judge(struct diff *d, const struct conditions *g, int *ret_code)
+static int judge(struct diff *d, const struct conditions *g)
 {
+	int code = EXIT_YES;
 	diff_finish(d);
 	for (size_t i = 0; i < g->n; i++) {
 		struct judgement *judged = array_push(&d->judged);
 		condition_judge(&g->v[i], d, judged);
-		if (judged->failed && *ret_code == EXIT_YES)
-			*ret_code = EXIT_NO;
+		if (judged->failed && code == EXIT_YES)
+			code = EXIT_NO;
 		if (judged->undecided)
-			*ret_code = complain(EXIT_USAGE,
+			code = complain(EXIT_USAGE,
 				"'%s' can't be judged: A and B have no work in common",
 				g->v[i].text);
 	}
-	return 0;
+	return code;
 }
 
 static int compare(
 	const struct options *o, struct diff *d, const struct conditions *g, unsigned rows)
 {
 	const int a = count_a(o);
-	int code = 0, answer = EXIT_YES;
+	int code = 0;
 	for (int i = 0; i < opt_argc(o) && !code; i++)
 		code = add_file(o, d, i < a ? DIFF_A : DIFF_B, opt_argv(o)[i]);
-	if (!code)
-		code = judge(d, g, &answer);
 	if (code)
 		return code;
+	code = judge(d, g);
 	const bool colour = report_input_colour();
 	pager_begin();
 	if (opt_flag(o, "json"))
@@ -115,7 +115,7 @@ static int compare(
 	else
 		diff_print_text(d, stdout, rows, colour);
 	pager_end();
-	return answer;
+	return code;
 }
 
 static bool asks_for_help(const struct options *o)

@@ -28,7 +28,6 @@ struct job {
 	struct eval_filter filter; /* what the options leave */
 	struct json json;
 	bool print_json;
-	bool memory; /* there was not enough */
 };
 
 static void show(void *data, uint64_t done, uint64_t all)
@@ -77,12 +76,10 @@ static const char *decade_word(int decade)
 	return words[decade];
 }
 
-static struct eval_cell cell_of(
-	struct job *job, const eval_points *points, struct eval_filter f, int predictor)
+static struct eval_cell cell_of(const eval_points *points, struct eval_filter f, int predictor)
 {
 	struct eval_cell c = { 0 };
-	if (eval_measure(points, f, predictor, &c))
-		job->memory = true;
+	eval_measure(points, f, predictor, &c);
 	return c;
 }
 
@@ -98,7 +95,7 @@ static void put_cell(struct table *t, const struct eval_cell *c)
 static void print_line(struct job *job, struct table *t, const char *name,
 	const eval_points *points, struct eval_filter f)
 {
-	const struct eval_cell own = cell_of(job, points, f, 0);
+	const struct eval_cell own = cell_of(points, f, 0);
 	if (!own.n)
 		return;
 	table_cell(t, "%s", name);
@@ -107,7 +104,7 @@ static void print_line(struct job *job, struct table *t, const char *name,
 	table_cell(t, "%.1f", 100 * own.coverage);
 	table_cell(t, "%.3f", own.tau);
 	for (int predictor = 1; predictor < EVAL_PREDICTORS; predictor++) {
-		const struct eval_cell c = cell_of(job, points, f, predictor);
+		const struct eval_cell c = cell_of(points, f, predictor);
 		put_cell(t, &c);
 	}
 }
@@ -115,11 +112,11 @@ static void print_line(struct job *job, struct table *t, const char *name,
 static void print_regret(struct job *job, struct table *t, const char *name,
 	const eval_points *points, struct eval_filter f)
 {
-	if (!cell_of(job, points, f, 0).n)
+	if (!cell_of(points, f, 0).n)
 		return;
 	table_cell(t, "%s", name);
 	for (int predictor = 0; predictor < EVAL_PREDICTORS; predictor++) {
-		const struct eval_cell c = cell_of(job, points, f, predictor);
+		const struct eval_cell c = cell_of(points, f, predictor);
 		if (c.n)
 			table_cell(t, "%.2f", 100 * c.regret);
 		else
@@ -186,12 +183,12 @@ static void json_line(
 {
 	static const char *const keys[EVAL_PREDICTORS] = { "weir", "last_value", "kernel_median",
 		"kernel_ratio", "nearest_shape" };
-	struct eval_cell own = cell_of(job, points, f, 0);
+	struct eval_cell own = cell_of(points, f, 0);
 	if (!own.n)
 		return;
 	json_begin_object(&job->json, name);
 	for (int predictor = 0; predictor < EVAL_PREDICTORS; predictor++) {
-		const struct eval_cell c = cell_of(job, points, f, predictor);
+		const struct eval_cell c = cell_of(points, f, predictor);
 		json_cell(&job->json, keys[predictor], &c);
 	}
 	json_end_object(&job->json);
@@ -234,7 +231,7 @@ static int run_split(struct job *job, enum eval_split split)
 	else
 		print_split(job, split, &points);
 	array_free(&points);
-	return job->memory ? complain(EXIT_ENVIRONMENT, "there is not enough memory") : 0;
+	return 0;
 }
 
 /* The splits that the options name, or all. */

@@ -57,20 +57,19 @@ static char *target_of(const char *folder, const char *from)
 	static const char *const endings[] = { ".gz", ".json", ".csv", ".sqlite" };
 	const char *slash = strrchr(from, '/'), *name = slash ? slash + 1 : from;
 	size_t n = strlen(name);
-	char *to;
 	for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
 		const size_t end = strlen(endings[i]);
 		if (n > end && !memcmp(name + n - end, endings[i], end))
 			n -= end;
 	}
-	return asprintf(&to, "%s/%.*s.weir", folder, (int)n, name) < 0 ? NULL : to;
+	return xasprintf("%s/%.*s.weir", folder, (int)n, name);
 }
 
 /* The earlier file that has the same target; NULL: none. */
 static const char *taken_by(const struct options *o, char *const *targets, int i)
 {
 	for (int k = 0; k < i; k++)
-		if (targets[k] && !strcmp(targets[k], targets[i]))
+		if (!strcmp(targets[k], targets[i]))
 			return opt_argv(o)[k];
 	return NULL;
 }
@@ -80,11 +79,9 @@ static int import_each(const struct options *o, char **targets)
 	int code = EXIT_YES, done = 0;
 	for (int i = 0; i < opt_argc(o); i++) {
 		const char *from = opt_argv(o)[i];
-		const char *other = targets[i] ? taken_by(o, targets, i) : NULL;
-		int one = EXIT_ENVIRONMENT;
-		if (!targets[i])
-			one = complain(EXIT_ENVIRONMENT, "no memory to import %s", from);
-		else if (other)
+		const char *other = taken_by(o, targets, i);
+		int one;
+		if (other)
 			one = complain(EXIT_USAGE,
 				"%s and %s would both become %s: import one of them by itself, "
 				"with -o",

@@ -82,8 +82,6 @@ static int begin_slowdowns(struct monitor *m)
 	const char *path = opt_str(m->options, "baseline");
 	m->saved_ns = monotonic_ns();
 	m->watch.feed.regress = regress_new(REGRESS_SERIES, m->window, m->saved_ns);
-	if (!m->watch.feed.regress)
-		return complain(EXIT_ENVIRONMENT, "no memory");
 	return path && baseline_load(m->watch.feed.regress, path, m->saved_ns, &err)
 		       ? complain(EXIT_USAGE, "%s", err.text)
 		       : 0;

@@ -350,14 +350,12 @@ static struct kernel_row *row_of(struct kernel_rows *rows, const struct predict_
 	return r;
 }
 
-static int learn_all(struct job *job, struct kernel_rows *rows)
+static void learn_all(struct job *job, struct kernel_rows *rows)
 {
 	for (size_t i = 0; i < job->data.samples.n; i++) {
 		const struct predict_sample *s = &job->data.samples.v[i];
 		struct kernel_row *r = row_of(rows, s);
 		struct predict_answer a;
-		if (!r)
-			return complain(EXIT_ENVIRONMENT, "there is not enough memory");
 		predict_ask(&job->p, &s->launch, &a);
 		if (!predict_learn(&job->p, s))
 			continue;
@@ -368,7 +366,6 @@ static int learn_all(struct job *job, struct kernel_rows *rows)
 			r->predicted++;
 		}
 	}
-	return 0;
 }
 
 static int by_total(const void *a, const void *b)
@@ -488,10 +485,10 @@ int cmd_predict(const struct options *o)
 	int code = prepare(&job);
 	if (!code && one)
 		code = take_launch(&job);
-	if (!code)
-		code = learn_all(&job, &rows);
-	if (!code)
+	if (!code) {
+		learn_all(&job, &rows);
 		code = one ? answer_one(&job) : answer_all(&job, &rows);
+	}
 	array_free(&rows.v);
 	map_fini(&rows.by_id);
 	free(job.memory);

@@ -282,7 +282,7 @@ static int prepare(const struct options *o, struct run *run)
 	if (code)
 		return code;
 	run->arbiter = arbiter_new(run->sharing.file, run->sharing.directory);
-	return run->arbiter ? 0 : complain(EXIT_ENVIRONMENT, "no memory");
+	return 0;
 }
 
 /* ---- the program ---- */

@@ -530,8 +530,6 @@ static int start(struct sharing *s)
 		return complain(EXIT_NO, "weir sched start runs already, as process %u",
 			server_of(s->file));
 	struct arbiter *a = arbiter_new(s->file, s->directory);
-	if (!a)
-		return complain(EXIT_ENVIRONMENT, "no memory");
 	store_release(server, own);
 	sigaction(SIGINT, &ends, NULL);
 	sigaction(SIGTERM, &ends, NULL);

@@ -95,7 +95,7 @@ static void learn_name(struct tracing *t, const struct record *r)
 	if (!name)
 		return;
 	name->mangled = xstrndup((const char *)(r->arg + 2), r->aux);
-	name->demangled = t->filter.kernels.n ? demangle(name->mangled) : NULL;
+	name->demangled = opt_nth(t->filter.options, "kernel", 0) ? demangle(name->mangled) : NULL;
 	*index = (uint32_t)(t->names.n - 1);
 }
 
@@ -139,7 +139,7 @@ struct shown {
 
 static bool passes_kernel(const struct tracing *t, const struct shown *s)
 {
-	if (!t->filter.kernels.n)
+	if (!opt_nth(t->filter.options, "kernel", 0))
 		return true;
 	if (!s->fn->launch_layout || s->r->words < RECORD_WORDS + LAUNCH_WORDS)
 		return false;

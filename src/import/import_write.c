@@ -533,9 +533,8 @@ int store_write(struct store *s, FILE *out, uint64_t *ret_bytes)
 	struct writer w = { .s = s, .out = out, .bytes = sizeof(struct trace_header) };
 	arrange(s);
 	find_span(&w);
-	int e = block_maker_init(&w.maker, LEVEL);
-	if (!e)
-		e = put_header(&w); /* to be written again when the length is known */
+	block_maker_init(&w.maker, LEVEL);
+	int e = put_header(&w); /* to be written again when the length is known */
 	if (!e)
 		e = put_all(&w);
 	if (!e && fseek(out, 0, SEEK_SET))

@@ -81,7 +81,7 @@ static enum json_token ended(struct json_reader *r)
 	return problem(r, "the file ends in the middle of a value");
 }
 
-static bool keep(struct json_reader *r, const void *bytes, size_t n)
+static void keep(struct json_reader *r, const void *bytes, size_t n)
 {
 	if (r->text.n + n > STRING_MOST)
 		n = r->text.n < STRING_MOST ? STRING_MOST - r->text.n : 0;
@@ -90,15 +90,14 @@ static bool keep(struct json_reader *r, const void *bytes, size_t n)
 	memcpy(r->text.v + r->text.n, bytes, n);
 	r->text.n += n;
 	r->text.v[r->text.n] = '\0';
-	return true;
 }
 
 /* ---- strings ---- */
 
-static bool keep_character(struct json_reader *r, uint32_t c)
+static void keep_character(struct json_reader *r, uint32_t c)
 {
 	char b[4];
-	return keep(r, b, utf8_put(b, c));
+	keep(r, b, utf8_put(b, c));
 }
 
 /* Four digits; fewer are kept as what they are worth. */
@@ -121,7 +120,7 @@ static uint32_t take_hex(struct json_reader *r)
 #define LOW_SURROGATE(c)  ((c) >= 0xdc00 && (c) < 0xe000)
 #define REPLACEMENT       0xfffdu
 
-static bool take_unicode(struct json_reader *r)
+static void take_unicode(struct json_reader *r)
 {
 	uint32_t c = take_hex(r);
 	while (HIGH_SURROGATE(c)) {
@@ -129,14 +128,15 @@ static bool take_unicode(struct json_reader *r)
 			break; /* a pair that the window cuts is lost, one in 256 Ki */
 		r->at += 2;
 		const uint32_t low = take_hex(r);
-		if (LOW_SURROGATE(low))
-			return keep_character(r, 0x10000 + ((c & 0x3ff) << 10 | (low & 0x3ff)));
-		if (!keep_character(r, REPLACEMENT))
-			return false;
+		if (LOW_SURROGATE(low)) {
+			keep_character(r, 0x10000 + ((c & 0x3ff) << 10 | (low & 0x3ff)));
+			return;
+		}
+		keep_character(r, REPLACEMENT);
 		c = low;
 	}
 	const bool alone = HIGH_SURROGATE(c) || LOW_SURROGATE(c) || !c;
-	return keep_character(r, alone ? REPLACEMENT : c);
+	keep_character(r, alone ? REPLACEMENT : c);
 }
 
 static bool take_escape(struct json_reader *r)
@@ -145,19 +145,20 @@ static bool take_escape(struct json_reader *r)
 	const int c = take(r);
 	if (c < 0)
 		return false;
-	if (c == 'u')
-		return take_unicode(r);
 	const char *at = memchr(from, c, sizeof from - 1);
 	const char byte = at ? to[at - from] : (char)c;
-	return keep(r, &byte, 1);
+	if (c == 'u')
+		take_unicode(r);
+	else
+		keep(r, &byte, 1);
+	return true;
 }
 
-/* Behind the opening quote.  False when the file ends or memory does. */
+/* Behind the opening quote.  False when the file ends. */
 static bool take_string(struct json_reader *r)
 {
 	r->text.n = 0;
-	if (!keep(r, "", 0))
-		return false;
+	keep(r, "", 0);
 	for (;;) {
 		if (r->at == r->end && !fill(r))
 			return false;
@@ -168,8 +169,7 @@ static bool take_string(struct json_reader *r)
 		const uint8_t *escape = memchr(begin, '\\', span);
 		const size_t plain = escape ? (size_t)(escape - begin) : span;
 		r->at += plain;
-		if (plain && !keep(r, begin, plain))
-			return false;
+		keep(r, begin, plain);
 		if (escape) {
 			r->at++;
 			if (!take_escape(r))
@@ -193,14 +193,12 @@ static bool in_word(uint8_t c)
 static enum json_token take_word(struct json_reader *r)
 {
 	r->text.n = 0;
-	if (!keep(r, "", 0))
-		return JSON_ERROR;
+	keep(r, "", 0);
 	while (r->at < r->end || fill(r)) {
 		const size_t begin = r->at;
 		while (r->at < r->end && in_word(r->window[r->at]))
 			r->at++;
-		if (!keep(r, r->window + begin, r->at - begin))
-			return JSON_ERROR;
+		keep(r, r->window + begin, r->at - begin);
 		if (r->at < r->end)
 			break;
 	}

@@ -10,6 +10,7 @@
 
 #include "base/atomic.h"
 #include "base/monotonic.h"
+#include "base/xmalloc.h"
 #include "share/alone.h"
 
 #define MS          1000000u
@@ -39,9 +40,7 @@ struct arbiter {
 
 struct arbiter *arbiter_new(struct share_file *f, const char *directory)
 {
-	struct arbiter *a = calloc(1, sizeof *a);
-	if (!a)
-		return NULL;
+	struct arbiter *a = xcalloc(1, sizeof *a);
 	a->file = f;
 	a->lock = -1;
 	snprintf(a->directory, sizeof a->directory, "%s", directory);

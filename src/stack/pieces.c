@@ -160,7 +160,7 @@ uint32_t python_line(const struct python_code *c, uint32_t at)
 
 /* ---- the whole ---- */
 
-static int take_chunk(struct pieces *p, const struct chunk_buf *buf)
+static void take_chunk(struct pieces *p, const struct chunk_buf *buf)
 {
 	struct records it = records_of(buf);
 	for (const struct record *r; (r = records_next(&it));) {
@@ -169,7 +169,6 @@ static int take_chunk(struct pieces *p, const struct chunk_buf *buf)
 		else if (r->fn == META_CODE)
 			take_code(p, r, buf->ref->process);
 	}
-	return 0;
 }
 
 int pieces_load(const struct trace *t, struct pieces *p)
@@ -179,8 +178,7 @@ int pieces_load(const struct trace *t, struct pieces *p)
 	int e;
 	*p = (struct pieces){ 0 };
 	while ((e = trace_next(t, CHUNK_META, &at, &buf, NULL)) > 0)
-		if ((e = take_chunk(p, &buf)) < 0)
-			break;
+		take_chunk(p, &buf);
 	chunk_buf_fini(&buf);
 	return e;
 }

@@ -22,29 +22,25 @@ static int deflate_from(struct block_maker *m, const uint8_t *data, size_t bytes
 	return 0;
 }
 
-static int split_records(struct block_maker *m, const struct chunk_buf *buf)
+static void split_records(struct block_maker *m, const struct chunk_buf *buf)
 {
 	struct records it = records_of(buf);
 	const struct record *r;
-	int e = splitter_begin(&m->split, buf->payload);
-	while (!e && (r = records_next(&it)))
+	splitter_begin(&m->split, buf->payload);
+	while ((r = records_next(&it)))
 		splitter_add(&m->split, r);
-	expect(e || it.damaged || (size_t)(it.end - it.at) < sizeof *r,
+	expect(it.damaged || (size_t)(it.end - it.at) < sizeof *r,
 		"all records of a chunk are packed");
 	m->torn += it.torn;
 	m->damaged += it.damaged != NULL;
 	m->records += m->split.records;
-	return e;
 }
 
 static int make_columns(struct block_maker *m, const struct chunk_buf *buf)
 {
-	int e = split_records(m, buf);
+	split_records(m, buf);
 	const size_t bytes = splitter_bytes(&m->split);
-	if (!e)
-		buffer_want(&m->columns, &m->columns_room, bytes);
-	if (e)
-		return e;
+	buffer_want(&m->columns, &m->columns_room, bytes);
 	splitter_put(&m->split, m->columns);
 	m->header.encoding = ENCODING_COLUMNS;
 	m->header.records = m->split.records;
@@ -123,12 +119,11 @@ int block_make(struct block_maker *m, const struct chunk_header *head, const str
 	return 0;
 }
 
-int block_maker_init(struct block_maker *m, int level)
+void block_maker_init(struct block_maker *m, int level)
 {
 	*m = (struct block_maker){ .zstd = xcheck(ZSTD_createCCtx()) };
 	ZSTD_CCtx_setParameter(m->zstd, ZSTD_c_compressionLevel, level);
 	ZSTD_CCtx_setParameter(m->zstd, ZSTD_c_checksumFlag, 1);
-	return 0;
 }
 
 void block_maker_fini(struct block_maker *m)

@@ -27,7 +27,7 @@ struct block_maker {
 };
 
 /* level: zstd's.  0 or -errno; block_maker_fini() takes it either way. */
-int block_maker_init(struct block_maker *m, int level);
+void block_maker_init(struct block_maker *m, int level);
 void block_maker_fini(struct block_maker *m);
 
 /* Packs what trace_load() has put into buf, of a chunk that said `head`.  0 or -errno. */

@@ -48,12 +48,11 @@ static struct map_key identity(const struct chunk_header *c)
 		c->open.ticks);
 }
 
-static bool add_block(struct block_index *m, const struct block_header *b, uint64_t payload)
+static void add_block(struct block_index *m, const struct block_header *b, uint64_t payload)
 {
 	uint32_t *index = map_get(&m->index, identity(&b->chunk));
 	*array_push(&m->blocks) = chunk_ref_of_block(b, payload);
 	*index = (uint32_t)(m->blocks.n - 1);
-	return true;
 }
 
 static void add_container(struct block_index *m, uint64_t offset, uint64_t end)
@@ -72,8 +71,9 @@ static void walk_container(const struct trace *t, struct block_index *m, struct 
 		block_sane(&b)) {
 		const uint64_t payload = c->at + sizeof b;
 		const uint64_t padded = ((uint64_t)b.bytes + 7) & ~7ull;
-		if (padded > c->end - payload || !add_block(m, &b, payload))
+		if (padded > c->end - payload)
 			return;
+		add_block(m, &b, payload);
 		c->at = payload + padded;
 		expect(c->at <= c->end, "a walk over blocks stays inside its container");
 	}

@@ -15,7 +15,7 @@
 
 /* ---- the last record of a kind ---- */
 
-int last_table_init(struct last_table *t, struct last_args **slots, size_t *room)
+void last_table_init(struct last_table *t, struct last_args **slots, size_t *room)
 {
 	if (!*slots) {
 		*slots = xmalloc(256 * sizeof **slots);
@@ -23,7 +23,6 @@ int last_table_init(struct last_table *t, struct last_args **slots, size_t *room
 	}
 	memset(*slots, 0, *room * sizeof **slots);
 	*t = (struct last_table){ .slots = slots, .room = room };
-	return 0;
 }
 
 static struct last_args *probe(struct last_args *slots, size_t room, uint32_t key)
@@ -34,7 +33,7 @@ static struct last_args *probe(struct last_args *slots, size_t room, uint32_t ke
 	return &slots[i];
 }
 
-static bool grow(struct last_table *t)
+static void grow(struct last_table *t)
 {
 	const size_t room = *t->room * 2;
 	struct last_args *bigger = xcalloc(room, sizeof *bigger);
@@ -45,7 +44,6 @@ static bool grow(struct last_table *t)
 	*t->slots = bigger;
 	*t->room = room;
 	expect((room & (room - 1)) == 0 && t->used < room, "a table has room for one more");
-	return true;
 }
 
 struct last_args *last_table_get(struct last_table *t, uint32_t key)
@@ -54,8 +52,7 @@ struct last_args *last_table_get(struct last_table *t, uint32_t key)
 	if (s->key)
 		return s;
 	if (t->used * 2 >= *t->room) {
-		if (!grow(t))
-			return NULL;
+		grow(t);
 		s = probe(*t->slots, *t->room, key);
 	}
 	t->used++;
@@ -222,14 +219,14 @@ static void put_varint(struct column_out *c, uint64_t value)
 	c->data[c->bytes++] = (uint8_t)value;
 }
 
-int splitter_begin(struct splitter *s, const uint8_t *base)
+void splitter_begin(struct splitter *s, const uint8_t *base)
 {
 	for (int c = 0; c < COLUMNS; c++)
 		s->column[c].bytes = 0;
 	s->records = 0;
 	s->last_end = 0;
 	s->base = base;
-	return last_table_init(&s->last, &s->slots, &s->slots_room);
+	last_table_init(&s->last, &s->slots, &s->slots_room);
 }
 
 static void room_for(struct splitter *s, const struct record *r)

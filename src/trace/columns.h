@@ -25,7 +25,7 @@ struct last_table {
 };
 
 /* Empties the table, keeping its memory. */
-int last_table_init(struct last_table *t, struct last_args **slots, size_t *room);
+void last_table_init(struct last_table *t, struct last_args **slots, size_t *room);
 
 /* The slot of a key, its key set; `offset` is UINT32_MAX when new. */
 struct last_args *last_table_get(struct last_table *t, uint32_t key);
@@ -54,7 +54,7 @@ struct splitter {
 };
 
 /* Starts a block whose records lie behind base. */
-int splitter_begin(struct splitter *s, const uint8_t *base);
+void splitter_begin(struct splitter *s, const uint8_t *base);
 void splitter_add(struct splitter *s, const struct record *r);
 
 /* Bytes of the six sections with their lengths, and the sections themselves. */

@@ -113,24 +113,22 @@ static bool put_block(struct drain *d)
 	return true;
 }
 
-static bool make_room(struct drain *d, uint32_t bytes)
+static void make_room(struct drain *d, uint32_t bytes)
 {
 	if (bytes <= d->copy_room)
-		return true;
+		return;
 	free(d->copy);
 	d->copy = xmalloc(bytes);
 	d->copy_room = bytes;
-	return true;
 }
 
 static bool pack_mapped(struct drain *d, const struct chunk_header *c, uint32_t bytes)
 {
 	struct chunk_ref ref = { .room = bytes - CHUNK_PAYLOAD };
 	memcpy(&ref.head, c, sizeof ref.head);
-	if (ref.head.used > ref.room || !make_room(d, ref.room))
+	if (ref.head.used > ref.room || !chunk_is_drained(ref.head.kind))
 		return false;
-	if (!chunk_is_drained(ref.head.kind))
-		return false;
+	make_room(d, ref.room);
 	expect(ref.head.used <= d->copy_room, "a chunk is copied to where it has room");
 	memcpy(d->copy, (const char *)c + CHUNK_PAYLOAD, ref.head.used);
 	struct chunk_buf buf = { .ref = &ref, .payload = d->copy, .bytes = ref.head.used };
@@ -271,7 +269,8 @@ static int attach(struct drain *d, const char *path)
 		return -errno;
 	d->file.header = map;
 	d->walked = d->file.header->header_bytes;
-	return block_maker_init(&d->maker, LEVEL);
+	block_maker_init(&d->maker, LEVEL);
+	return 0;
 }
 
 int drain_open(const char *path, struct drain **ret_d, struct error *err)

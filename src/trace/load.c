@@ -124,9 +124,8 @@ static int join(struct chunk_buf *buf, const struct chunk_ref *ref)
 		return -EBADMSG;
 	expect(bytes % 8 == 0, "records are of whole words");
 	buffer_want(&buf->payload, &buf->payload_room, bytes ? (size_t)bytes : 8);
-	int e = last_table_init(&last, &buf->last, &buf->last_room);
-	if (!e)
-		e = columns_join(buf->columns, ref->raw_bytes, ref->records, buf->payload, &last);
+	last_table_init(&last, &buf->last, &buf->last_room);
+	const int e = columns_join(buf->columns, ref->raw_bytes, ref->records, buf->payload, &last);
 	if (!e)
 		buf->bytes = (size_t)bytes;
 	return e;

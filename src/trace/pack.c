@@ -181,9 +181,8 @@ static int pack_to(struct packer *p, const struct trace *t, FILE *out)
 {
 	p->t = t;
 	p->out = out;
-	int e = block_maker_init(&p->maker, LEVEL);
-	if (!e)
-		e = write_all(p);
+	block_maker_init(&p->maker, LEVEL);
+	const int e = write_all(p);
 	p->stats->packed_bytes = p->bytes;
 	return e;
 }

@@ -174,10 +174,8 @@ static int fit_rest(const struct predict_device *d, const struct predict_sample 
 {
 	const struct train_options o = { .seed = 1 };
 	struct train_rows rows;
-	int ret = train_rows_of(d, rest, n, &rows);
-	if (ret)
-		return ret;
-	ret = train_fit(d, &rows, like->file->kind, like->file, &o, ret_file, err);
+	train_rows_of(d, rest, n, &rows);
+	const int ret = train_fit(d, &rows, like->file->kind, like->file, &o, ret_file, err);
 	train_rows_fini(&rows);
 	return ret;
 }

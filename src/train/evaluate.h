@@ -80,7 +80,7 @@ struct eval_filter {
 	uint32_t shapes; /* at least so many of the kernel's were known */
 };
 
-int eval_measure(const eval_points *points, struct eval_filter filter, int predictor,
+void eval_measure(const eval_points *points, struct eval_filter filter, int predictor,
 	struct eval_cell *ret_cell);
 
 /* model may be NULL in the prequential split.  -ENODATA when the split leaves nothing to learn or

@@ -138,7 +138,7 @@ static void measure_t90(const eval_points *points, struct eval_filter f, struct 
 	c->pinball = loss / all;
 }
 
-int eval_measure(const eval_points *points, struct eval_filter filter, int predictor,
+void eval_measure(const eval_points *points, struct eval_filter filter, int predictor,
 	struct eval_cell *ret_cell)
 {
 	struct pair *v = xcalloc(points->n + 1, 2 * sizeof *v);
@@ -158,5 +158,4 @@ int eval_measure(const eval_points *points, struct eval_filter filter, int predi
 	*ret_cell = c;
 	free(v);
 	free(off);
-	return 0;
 }

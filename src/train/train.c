@@ -68,7 +68,7 @@ static void count_rows(struct train_rows *r)
 	free(ids);
 }
 
-int train_rows_of(const struct predict_device *d, const struct predict_sample *samples, size_t n,
+void train_rows_of(const struct predict_device *d, const struct predict_sample *samples, size_t n,
 	struct train_rows *ret_rows)
 {
 	const struct predict_sample **sorted = xcalloc(n + 1, sizeof *sorted);
@@ -86,7 +86,6 @@ int train_rows_of(const struct predict_device *d, const struct predict_sample *s
 	free(sorted);
 	count_rows(&r);
 	*ret_rows = r;
-	return 0;
 }
 
 void train_rows_fini(struct train_rows *r)
@@ -439,9 +438,8 @@ int train_model(const struct predict_device *d, const struct predict_sample *sam
 	struct train_rows r;
 	struct train_report report = { 0 };
 	unsigned kinds = (o->forest ? MODEL_FOREST : 0) | (o->network ? MODEL_NETWORK : 0);
-	int ret = train_rows_of(d, samples, n, &r);
-	if (ret)
-		return error_set(err, ret, "there is not enough memory to train");
+	int ret;
+	train_rows_of(d, samples, n, &r);
 	report.launches = r.n;
 	report.kernels = r.kernels;
 	report.groups = r.groups;

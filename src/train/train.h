@@ -34,7 +34,7 @@ struct train_row {
 };
 
 /* Contended launches and those that make no sense are left out. */
-int train_rows_of(const struct predict_device *d, const struct predict_sample *samples, size_t n,
+void train_rows_of(const struct predict_device *d, const struct predict_sample *samples, size_t n,
 	struct train_rows *ret_rows);
 void train_rows_fini(struct train_rows *r);
 

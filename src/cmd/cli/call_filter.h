@@ -21,7 +21,7 @@ struct filter_word {
 struct call_filter {
 	ARRAY(struct filter_word) words;
 	bool any_include;
-	ARRAY(const char *) kernels, processes; /* of the command line */
+	const struct options *options; /* the kernels and processes of the command line */
 	uint64_t least_ns;
 };
 
