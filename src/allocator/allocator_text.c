@@ -109,6 +109,5 @@ void alloc_put_json(const struct alloc_replay *r, FILE *out)
 		json_row(&j, r, &r->rows[i]);
 	json_end_array(&j);
 	json_end_object(&j);
-	json_end_object(&j);
-	fputc('\n', out);
+	json_end_document(&j);
 }

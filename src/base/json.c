@@ -135,6 +135,12 @@ void json_end_object(struct json *j)
 	end(j, '}');
 }
 
+void json_end_document(struct json *j)
+{
+	json_end_object(j);
+	putc('\n', j->out);
+}
+
 void json_end_array(struct json *j)
 {
 	end(j, ']');

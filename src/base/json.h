@@ -32,6 +32,7 @@ void json_begin_compact(struct json *j, FILE *out); /* the same without blanks a
 void json_begin_object(struct json *j, const char *key);
 void json_begin_array(struct json *j, const char *key);
 void json_end_object(struct json *j);
+void json_end_document(struct json *j); /* the outermost object, and the line */
 void json_end_array(struct json *j);
 
 void json_str(struct json *j, const char *key, const char *value);

@@ -95,8 +95,7 @@ static int put_specification(void *context, FILE *out)
 	json_begin_object(&j, "containerEdits");
 	put_mounts(&j, c);
 	json_end_object(&j);
-	json_end_object(&j);
-	putc('\n', out);
+	json_end_document(&j);
 	return 0;
 }
 

@@ -339,8 +339,7 @@ static void json_answers(
 		json_end_object(&j);
 	}
 	json_end_array(&j);
-	json_end_object(&j);
-	putchar('\n');
+	json_end_document(&j);
 }
 
 /* ---- without a GPU ---- */
@@ -440,8 +439,7 @@ static int run_list(const struct options *o)
 			json_end_object(&j);
 		}
 		json_end_array(&j);
-		json_end_object(&j);
-		putchar('\n');
+		json_end_document(&j);
 		return EXIT_YES;
 	}
 	table_init(&t, "<<<<", headings);

@@ -319,8 +319,7 @@ static void print_json(const struct question *q, const struct occupancy *o, bool
 	}
 	if (scanned)
 		json_scan(&j, q);
-	json_end_object(&j);
-	putchar('\n');
+	json_end_document(&j);
 }
 
 /* A number from the option's value; more than any limit is as much as the largest. */

@@ -298,8 +298,7 @@ static void print_json(const struct job *job, const struct predict_question *q,
 			json_put_real(&j, feature_name((enum feature)i), (double)features[i]);
 		json_end_object(&j);
 	}
-	json_end_object(&j);
-	putchar('\n');
+	json_end_document(&j);
 }
 
 static int answer_one(struct job *job)
@@ -431,8 +430,7 @@ static void json_kernels(const struct job *job, const struct kernel_rows *rows)
 		json_end_object(&j);
 	}
 	json_end_array(&j);
-	json_end_object(&j);
-	putchar('\n');
+	json_end_document(&j);
 }
 
 static int answer_all(const struct job *job, struct kernel_rows *rows)

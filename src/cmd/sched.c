@@ -244,8 +244,7 @@ static void print_json(const struct share_file *f)
 		if (load_acquire(&f->devices[i].who.state) == SLOT_LIVE)
 			json_device(&j, &f->devices[i]);
 	json_end_array(&j);
-	json_end_object(&j);
-	putchar('\n');
+	json_end_document(&j);
 }
 
 static void percentile_cell(struct table *t, const uint32_t bucket[SHARE_BUCKETS], double p)

@@ -232,8 +232,7 @@ static int print_json(void *context, FILE *out)
 	for (uint32_t i = 0; i < s->schema.fn_count && is_shown(s->sorted[i]); i++)
 		json_row(&j, s, s->sorted[i]);
 	json_end_array(&j);
-	json_end_object(&j);
-	putc('\n', out);
+	json_end_document(&j);
 	return 0;
 }
 
@@ -347,8 +346,7 @@ static void interval_json(struct stat_run *s, uint64_t at_ns)
 		json_end_object(&j);
 	}
 	json_end_array(&j);
-	json_end_object(&j);
-	putc('\n', s->intervals);
+	json_end_document(&j);
 }
 
 static void interval_text(struct stat_run *s, uint64_t at_ns)

@@ -48,8 +48,7 @@ static void print_json(const struct watch *w)
 	json_begin_document(&j, stdout);
 	watch_put_json(&j, w);
 	servers_put_json(&j, w->servers);
-	json_end_object(&j);
-	putchar('\n');
+	json_end_document(&j);
 	fflush(stdout);
 }
 

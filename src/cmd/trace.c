@@ -296,8 +296,7 @@ static void put_json(struct tracing *t, const struct shown *s)
 	json_u64(&j, "result", s->r->result);
 	if (s->r->result)
 		json_str_or_null(&j, "error", decode_result(s->fn, s->r->result));
-	json_end_object(&j);
-	putc('\n', t->out);
+	json_end_document(&j);
 }
 
 /* ---- lines ---- */
@@ -380,8 +379,7 @@ static void put_counts_json(const struct tracing *t, const uint32_t *order, uint
 		json_end_object(&j);
 	}
 	json_end_array(&j);
-	json_end_object(&j);
-	putc('\n', t->out);
+	json_end_document(&j);
 }
 
 static void put_counts_text(const struct tracing *t, const uint32_t *order, uint32_t n)

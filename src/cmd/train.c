@@ -138,8 +138,7 @@ static void print_json(const struct train_report *r, const char *path, bool made
 		json_put_null(&j, "kind");
 		json_put_null(&j, "file");
 	}
-	json_end_object(&j);
-	putchar('\n');
+	json_end_document(&j);
 }
 
 static int train(const struct options *o, struct train_options *how, const struct dataset *d,

@@ -107,8 +107,7 @@ static void begin_line(struct export *x, struct json *j, uint64_t begin_ns, uint
 
 static void end_line(struct export *x, struct json *j)
 {
-	json_end_object(j);
-	putc('\n', x->out);
+	json_end_document(j);
 }
 
 static void call_ndjson(struct export *x, const struct export_call *c)

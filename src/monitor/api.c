@@ -54,8 +54,7 @@ static void put_error(FILE *out, const void *text)
 	json_init(&j, out);
 	json_begin_object(&j, NULL);
 	json_str(&j, "error", text);
-	json_end_object(&j);
-	putc('\n', out);
+	json_end_document(&j);
 }
 
 static void refuse(struct api_answer *a, unsigned status, const char *text)
@@ -139,8 +138,7 @@ static void put_view(FILE *out, const void *of)
 	json_init(&j, out);
 	json_begin_object(&j, NULL);
 	v->put(&j, v->watch, v->program);
-	json_end_object(&j);
-	putc('\n', out);
+	json_end_document(&j);
 }
 
 /* ---- what can be changed ---- */
