@@ -271,7 +271,7 @@ static void say_slowest(struct summary *s, const struct requests *all)
 	for (size_t i = 1; i < all->v.n; i++)
 		if (request_total(&all->v.v[i]) > request_total(slowest))
 			slowest = &all->v.v[i];
-	say(s, "First: `weir report --request %llu` says why the slowest took %s.",
+	say(s, "First: weir report --request %llu says why the slowest took %s.",
 		(unsigned long long)slowest->q.id, number_ns(&ns, request_total(slowest)));
 }
 

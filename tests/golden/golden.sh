@@ -98,6 +98,7 @@ say() {
 		for page in page.html two.html; do
 			echo "$page: $(grep -c '^</html>$' $page) end, recordings: $(grep -o '"timeline":' $page | wc -l)"
 		done ;;
+	server) "$weir" report "$here/serve/served.weir" | sed 1d | sed '/^$/q' ;;
 	requests) "$weir" report --only requests -n 12 "$here/serve/served.weir" "$here/serve/beside.weir" ;;
 	request) # in a batch beside others, in the queue of another model, refused
 		for id in 66 13 7; do
@@ -113,7 +114,7 @@ say() {
 make_traces
 if [ "$case" = --update ]; then
 	for name in text all json csv ndjson chrome perfetto empty kineto kineto-json training diff diff-json phases phases-json \
-		sampled flame flame-svg flame-json memory memory-blocks memory-json page requests request request-json otlp; do
+		sampled flame flame-svg flame-json memory memory-blocks memory-json page server requests request request-json otlp; do
 		say "$name" >"$here/expected/$name"
 	done
 	exit 0
