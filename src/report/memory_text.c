@@ -18,23 +18,6 @@
 
 /* ---- totals ---- */
 
-static void put_use(struct table *t, const char *name, const struct memory_use *u)
-{
-	const uint64_t bytes[] = { u->allocated_bytes, u->peak_bytes, u->live_bytes };
-	table_count(t, u->allocs);
-	table_count(t, u->frees);
-	for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++)
-		if (u->counted)
-			table_none(t);
-		else
-			table_bytes(t, bytes[i]);
-	if (u->counted)
-		table_none(t);
-	else
-		table_count(t, u->live);
-	table_cell(t, "%s", name);
-}
-
 static bool any_used(const struct report *r)
 {
 	bool any = false;
@@ -51,26 +34,50 @@ bool memory_is_of_segments(const struct report *r)
 	return false;
 }
 
+enum { USE_COLUMNS = 6 };
+
+static void put_use(
+	struct table *t, const struct row *row, const char *name, const struct memory_use *u)
+{
+	for (size_t i = 0; i < USE_COLUMNS; i++) {
+		const struct column *c = &section_memory.columns[i];
+		const struct value v = c->get(row, u);
+		section_put_cell(t, c, &v, &(struct cell_style){ .full = true });
+	}
+	table_cell(t, "%s", name);
+}
+
+/* The first columns of the section, which are those of one kind of memory, and the kind. */
+static void begin_uses(struct view_table *t)
+{
+	static const struct column kind = { "kind", UNIT_TEXT, "memory" };
+	const struct column *columns[USE_COLUMNS + 1];
+	for (size_t i = 0; i < USE_COLUMNS; i++)
+		columns[i] = &section_memory.columns[i];
+	columns[USE_COLUMNS] = &kind;
+	view_table_begin(t, columns, USE_COLUMNS + 1);
+}
+
 /* sum: with all on the GPU, if that is of several kinds. */
 static void put_uses(const struct report *r, const struct text_page *p, bool sum)
 {
-	static const char *const headings[] = { "allocs", "frees", "allocated", "peak",
-		"live at exit", "blocks", "memory" };
 	const struct memory_use *all = r->memory;
-	struct table t;
+	const struct row row = { .r = r, .at = r };
+	struct view_table t;
 	struct number n;
 	int kinds = 0;
 	page_heading(p, "Memory");
-	table_init(&t, ">>>>>><", headings);
+	begin_uses(&t);
 	for (int k = 0; k < MEMORY_KINDS; k++) {
 		if (!all[k].allocs && !all[k].frees)
 			continue;
-		put_use(&t, k == MEMORY_HOST ? "host, pinned" : memory_kind_name[k], &all[k]);
+		put_use(&t.t, &row, k == MEMORY_HOST ? "host, pinned" : memory_kind_name[k],
+			&all[k]);
 		kinds += k != MEMORY_HOST;
 	}
 	if (sum && kinds > 1)
-		put_use(&t, "all on the GPU", &r->gpu_memory);
-	page_end_table(p, &t, 0);
+		put_use(&t.t, &row, "all on the GPU", &r->gpu_memory);
+	page_end_table(p, &t.t, 0);
 	if (r->memory_detail && r->memory_detail->before_bytes)
 		fprintf(p->out,
 			"  Of what is allocated here %s on the GPU were live when the part began: allocated before it.\n",

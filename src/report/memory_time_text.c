@@ -58,37 +58,19 @@ static void cell_histogram(struct table *t, const struct report *r, const struct
 	table_cell(t, "%s", text);
 }
 
-static void cell_time(
-	struct table *t, const struct report *r, const struct call_row *c, uint64_t ticks)
-{
-	if (c->timed)
-		table_ns(t, trace_span_ns(r->trace, ticks));
-	else
-		table_none(t);
-}
-
-static void put_call(struct table *t, const struct report *r, const struct memory_call_time *row,
+static void put_call(struct table *t, const struct row *row, const struct column *const *columns,
 	const struct scale *s, bool utf8)
 {
-	const struct call_row *c = row->call;
-	const double share = memory_time_share(r, row);
-	struct fn_name room;
+	const struct call_row *c = ((const struct memory_call_time *)row->at)->call;
 	const bool waits = c->memory_call == MEMORY_CALL_WAITS;
-	if (call_total_known(c))
-		table_ns(t, trace_span_ns(r->trace, c->total_ticks));
-	else
-		table_none(t);
-	if (isnan(share))
-		table_none(t);
-	else
-		table_percent(t, share * 100);
-	table_count(t, c->count);
-	cell_time(t, r, c, hist_at(&c->hist, 0.5));
-	cell_time(t, r, c, hist_at(&c->hist, 0.9));
-	cell_time(t, r, c, hist_at(&c->hist, 0.99));
-	cell_time(t, r, c, c->hist.max);
-	cell_histogram(t, r, c, s, utf8);
-	table_cell(t, "%s%s", report_fn_name(r, c->id, &room), waits ? " (waits for the GPU)" : "");
+	struct fn_name room;
+	for (size_t i = 0; columns[i]->unit != UNIT_LIST; i++) {
+		const struct value v = column_get(columns[i], row);
+		section_put_cell(t, columns[i], &v, &(struct cell_style){ .full = true });
+	}
+	cell_histogram(t, row->r, c, s, utf8);
+	table_cell(t, "%s%s", report_fn_name(row->r, c->id, &room),
+		waits ? " (waits for the GPU)" : "");
 }
 
 static void put_scale(const struct text_page *p, const struct scale *s)
@@ -105,23 +87,38 @@ static void put_scale(const struct text_page *p, const struct scale *s)
 		number_count(&each, 1ull << s->each), p->plain);
 }
 
+static void put_calls(const struct report *r, const struct text_page *p, bool utf8)
+{
+	static const char *const keys[] = { "total_ns", "share_of_run", "count", "p50_ns", "p90_ns",
+		"p99_ns", "max_ns", "histogram", "name" };
+	const struct section *section = &section_allocation_calls;
+	enum { KEYS = sizeof keys / sizeof *keys };
+	const struct column *columns[KEYS];
+	const struct scale scale = find_scale(r);
+	struct view_table t;
+	struct rows rows;
+	for (size_t i = 0; i < KEYS; i++)
+		columns[i] = section_column(section, keys[i], strlen(keys[i]));
+	page_heading(p, "Time in calls that allocate and free");
+	view_table_begin(&t, columns, KEYS);
+	if (!section_open(section, r, &rows))
+		for (size_t i = 0; i < page_shown(p, rows.n); i++) {
+			const struct row row = row_at(&rows, i);
+			put_call(&t.t, &row, columns, &scale, utf8);
+		}
+	page_end_table(p, &t.t, rows.n);
+	section_close(&rows);
+	put_scale(p, &scale);
+}
+
 void memory_put_times(const struct report *r, const struct text_page *p, bool utf8)
 {
-	static const char *const headings[] = { "total", "of the run", "calls", "median", "p90",
-		"p99", "max", "histogram", "call" };
 	const struct memory_time *m = &r->memory_detail->time;
-	const struct scale scale = find_scale(r);
-	struct table t;
-	struct number busy;
 	const double share = memory_time_share(r, NULL);
+	struct number busy;
 	if (!m->calls.n)
 		return;
-	page_heading(p, "Time in calls that allocate and free");
-	table_init(&t, ">>>>>>><<", headings);
-	for (size_t i = 0; i < page_shown(p, m->calls.n); i++)
-		put_call(&t, r, &m->calls.v[i], &scale, utf8);
-	page_end_table(p, &t, m->calls.n);
-	put_scale(p, &scale);
+	put_calls(r, p, utf8);
 	if (!isnan(share))
 		fprintf(p->out, "  for %s, %.2f %% of the run, some thread was in such a call\n",
 			number_ns(&busy, trace_span_ns(r->trace, m->busy_ticks)), share * 100);
