@@ -236,10 +236,12 @@ static void print_time(const struct job *job, const struct predict_answer *a)
 	printf("  predictor  %s: %s\n", predict_tier_word(a->tier), tier_sentence(a->tier));
 	const struct kernel_slot *slot =
 		shape_slot(&job->p, &job->kernel, launch_known_cost(&job->launch));
+	const unsigned seen = history_seen(&job->p, job->launch.key);
 	if (slot && slot->head.shapes)
-		printf("  known      %u shapes of the kernel, model: %s; this launch %u times\n",
-			slot->head.shapes, fit_kind_word((enum fit_kind)slot->head.fit.kind),
-			history_seen(&job->p, job->launch.key));
+		printf("  known      %u shape%s of the kernel, model: %s; this launch %u time%s\n",
+			slot->head.shapes, slot->head.shapes == 1 ? "" : "s",
+			fit_kind_word((enum fit_kind)slot->head.fit.kind), seen,
+			seen == 1 ? "" : "s");
 }
 
 static void print_fit(const struct predict_question *q, const struct predict_answer *a)
