@@ -35,7 +35,7 @@ static void print_group(const char *group, const char *title)
 
 void help_overview(void)
 {
-	puts("weir records what a CUDA program asks of the GPU, without changing the program.\n\n"
+	puts("weir records CUDA programs as they are, lets them share a GPU, and serves models.\n\n"
 	     "usage: weir COMMAND [OPTION...] [ARGUMENT...]");
 	for (size_t g = 0; g < sizeof groups / sizeof groups[0]; g++)
 		print_group(groups[g].group, groups[g].title);
@@ -83,24 +83,65 @@ void help_command(const struct command *c)
 		has_page(c) ? c->name : "");
 }
 
+/* Whether it names a file. */
+static bool print_question(const struct question_row *row)
+{
+	char command[QUESTION_COMMAND];
+
+	puts(row->text);
+	if (!row->here)
+		return false;
+	question_command(row, command);
+	printf("    %s\n", command);
+	return strstr(row->here, "FILE");
+}
+
+static void explain_file(void)
+{
+	puts("\nFILE: a recording (weir record --gpu -- ./app), or a trace of torch.profiler, JAX or\n"
+	     "Nsight Systems (SQLite).");
+}
+
 /* text: NULL for all. */
 static void print_questions(const char *text)
 {
 	const struct question_row *row = NULL;
-	char command[QUESTION_COMMAND];
 	bool of_file = false;
 
-	while ((row = question_find(row, text))) {
-		puts(row->text);
-		if (!row->here)
-			continue;
-		question_command(row, command);
-		printf("    %s\n", command);
-		of_file = of_file || strstr(row->here, "FILE");
-	}
+	while ((row = question_find(row, text)))
+		of_file = print_question(row) || of_file;
 	if (of_file)
-		puts("\nFILE: a recording (weir record --gpu -- ./app), or a trace of torch.profiler, JAX or\n"
-		     "Nsight Systems (SQLite).");
+		explain_file();
+}
+
+/* A question without a command of its own names the command in its text. */
+static bool is_answered_by(const struct question_row *row, const char *name)
+{
+	char begin[40];
+	snprintf(begin, sizeof begin, "weir %s ", name);
+	return row->here ? !strncmp(row->here, begin, strlen(begin))
+			 : strstr(row->text, begin) != NULL;
+}
+
+#define QUESTIONS_SHOWN 5u
+
+static void print_questions_of(const struct command *c)
+{
+	const struct question_row *row = NULL;
+	unsigned n = 0;
+	bool of_file = false;
+
+	while ((row = question_find(row, NULL))) {
+		if (!is_answered_by(row, c->name) || ++n > QUESTIONS_SHOWN)
+			continue;
+		if (n == 1)
+			puts("\nQuestions that it answers:");
+		of_file = print_question(row) || of_file;
+	}
+	if (n > QUESTIONS_SHOWN)
+		printf("`weir help questions` lists %u more.\n", n - QUESTIONS_SHOWN);
+	if (of_file)
+		explain_file();
 }
 
 /* Several arguments are words of one question: joined. */
@@ -138,10 +179,7 @@ int cmd_help(const struct options *o)
 	c = argv[1] ? NULL : command_find(argv[0]);
 	if (c) {
 		help_command(c);
-		if (question_find(NULL, argv[0])) {
-			puts("\nQuestions about the word:");
-			print_questions(argv[0]);
-		}
+		print_questions_of(c);
 		return EXIT_YES;
 	}
 	char *text = join(argv);

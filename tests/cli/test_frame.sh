@@ -5,6 +5,12 @@ weir=$1
 expect 2 'usage: weir COMMAND' "$weir"
 expect 0 'explain a command' "$weir" help
 expect 0 'usage: weir help \[OPTION\.\.\.\] \[COMMAND' "$weir" help help
+
+# The help of a command has the questions that this command answers, and no others.
+expect 0 '^what should I change first' "$weir" help hints
+expect 0 '^.weir help questions. lists [0-9]+ more' "$weir" help report
+expect 1 '' sh -c "$weir help predict | grep refused"
+
 expect 0 'usage: weir version' "$weir" version --help
 expect 0 'usage: weir version' "$weir" version -h
 expect 0 '^weir [0-9]+\.[0-9]+\.[0-9]+$' "$weir" version
