@@ -248,7 +248,8 @@ int trace_file_begin(int fd, struct trace_header *h)
 
 /* ---- making it ---- */
 
-/* Makers of the same file, who each see an old one, may try in turn. */
+/* Several processes that make the same file in place of an old one try in turn, at most so often.
+ */
 #define TRIES 16
 
 static void append_number(char *text, uint64_t number)
@@ -262,8 +263,8 @@ static void append_number(char *text, uint64_t number)
 	text[at] = 0;
 }
 
-/* Whether an old file is still the one to be replaced, and nobody else is at it: as long as `old`
- * is open, for whoever asks.  Without locks the last one wins. */
+/* Locks an old file, and says whether it still is the one to be replaced.  The lock lasts as long
+ * as `old` is open.  If the file system has no locks, the last process wins. */
 static bool lock_place(const struct recorder *r, long old)
 {
 	struct stat was, now;
@@ -282,8 +283,8 @@ static void remove_left(const char *name)
 		sys(close, fd);
 }
 
-/* No system call puts a file without a name in the place of another: it gets one beside it, which
- * whoever has the lock may use.  `name` is room for that. */
+/* No system call puts a file without a name in the place of another.  So the file first gets a name
+ * beside the old one, which only the holder of the lock may use.  `name` is room for that. */
 static long replace_by(const struct recorder *r, const char *self, char *name, size_t size)
 {
 	static const char suffix[] = ".new-by-weir";

@@ -88,7 +88,7 @@ static void warn_off(struct report *r)
 			r->trace->excluded_activities);
 }
 
-/* Launches of a recording that was stopped, of which CUPTI told when it was too late. */
+/* If a recording is stopped, CUPTI may hand times over too late. */
 static void warn_stopped_untimed(struct report *r)
 {
 	const struct trace_header *h = &r->trace->header;
@@ -101,8 +101,8 @@ static void warn_stopped_untimed(struct report *r)
 			r->launches - r->device_kernels, r->launches);
 }
 
-/* CUPTI keeps what it has recorded until a buffer is full or half a second is over: a program that
- * is killed takes it along. */
+/* CUPTI keeps what it has recorded until a buffer is full or half a second is over.  If the program
+ * is killed before, these times are lost. */
 static void warn_untimed(struct report *r)
 {
 	const struct trace_header *h = &r->trace->header;

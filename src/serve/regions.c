@@ -113,7 +113,7 @@ int regions_write(struct regions *r, struct slice name, uint64_t offset, const v
 	off_t at;
 	pthread_mutex_lock(&r->lock);
 	int e = place(r, name, offset, bytes, &fd, &at, err);
-	/* A file that was cut would grow again. */
+	/* pwrite() would make a file that was cut grow again. */
 	const off_t end = e ? 0 : lseek(fd, 0, SEEK_END);
 	if (!e && (end < at || (uint64_t)(end - at) < bytes ||
 			  pwrite(fd, from, bytes, at) != (ssize_t)bytes))

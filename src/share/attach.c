@@ -88,6 +88,7 @@ static void unlock(long fd)
 	sys(close, fd);
 }
 
+/* Returns 0 and holds the lock, or returns -errno. */
 static long check_file(long fd)
 {
 	struct stat st;
@@ -99,7 +100,7 @@ static long check_file(long fd)
 	return (long)st.st_uid != sys(geteuid) || st.st_mode & 022 ? -ESTALE : lock(fd);
 }
 
-/* Locked; or -errno. */
+/* Returns the locked file, or -errno. */
 static long open_file(long directory)
 {
 	const long fd = sys(openat, directory, "sched",
@@ -113,7 +114,7 @@ static long open_file(long directory)
 	return failed;
 }
 
-/* 0; -ENODATA: nothing is in it; or -errno. */
+/* Returns 0, -ENODATA if the file is empty, or -errno. */
 static long read_name(long fd, struct share_name *ret)
 {
 	const long n = sys(pread64, fd, ret, sizeof *ret, 0);
@@ -127,7 +128,7 @@ static long read_name(long fd, struct share_name *ret)
 	return n == sizeof *ret ? 0 : -EBADMSG;
 }
 
-/* A file that grows beyond the limit is a signal. */
+/* A write beyond the limit of file sizes would raise SIGXFSZ. */
 static long write_name(long fd, const struct share_name *name)
 {
 	struct rlimit limit;
@@ -166,7 +167,7 @@ static bool is_private(uint64_t id)
 	       ds.shm_segsz == sizeof(struct share_file);
 }
 
-/* NULL: it is gone, or its number is another's. */
+/* NULL if the segment is gone, or if its id belongs to another segment now. */
 static struct share_file *attach(const struct share_identity *identity)
 {
 	const long at = is_private(identity->id) ? sys(shmat, identity->id, NULL, 0) : -EINVAL;
@@ -189,7 +190,7 @@ static uint64_t random_key(void)
 	return (uint64_t)t.tv_nsec << 32 ^ (uint64_t)t.tv_sec ^ (uint64_t)sys(getpid) << 20;
 }
 
-/* It goes with the last process that has it.  Or -errno. */
+/* The kernel removes the segment with the last process that has attached it. */
 static long make_segment(struct share_file **ret)
 {
 	const long id = sys(shmget, IPC_PRIVATE, sizeof **ret, IPC_CREAT | 0600);
@@ -210,7 +211,7 @@ static long make_segment(struct share_file **ret)
 	return 0;
 }
 
-/* With what the one before had been told. */
+/* The new segment takes over what a person has set in the one before. */
 static long begin_anew(long fd, const struct share_name *before, struct share_file **ret)
 {
 	struct share_file *f = NULL;

@@ -155,7 +155,7 @@ json_t *config_string(
 	return v;
 }
 
-/* A list that is there has something in it. */
+/* A list or a message that is there is not empty, so it is no default. */
 static bool is_default(const struct config_field *f, const json_t *value)
 {
 	if (f->label == LABEL_MANY || f->label == LABEL_MAP || f->kind == KIND_MESSAGE)

@@ -84,7 +84,7 @@ void store_close(struct store *s)
 	free(s);
 }
 
-/* A path of a name that comes from a configuration or a request. */
+/* Whether a path from a configuration or a request stays in its folder. */
 static bool stays(const char *path)
 {
 	for (const char *at = path; *at; at += strcspn(at, "/"), at += *at == '/')
