@@ -188,7 +188,7 @@ def json_outputs():
         lists = "gpu_trace,api_trace,operators_by_shape,kernel_shapes,launch_gaps,idle_gaps,kernel_families,busy_over_time,kernels_at_once,"
         lists += "waits,nccl,range_kernels,range_pace,steps,allocation_calls,memory_over_time,requests"
         yield "report", weir("report", "--json", "--only", lists, trace)
-    for request in ("66", "13", "7"):
+    for request in ("98", "17", "7"):
         yield "report", weir("report", "--json", "--request", request, golden + "serve/served.weir", golden + "serve/beside.weir")
     for trace in fresh + kept[::9]:
         yield "memory", weir("memory", "--json", trace)

@@ -101,11 +101,11 @@ say() {
 	server) "$weir" report "$here/serve/served.weir" | sed 1d | sed '/^$/q' ;;
 	requests) "$weir" report --only requests -n 12 "$here/serve/served.weir" "$here/serve/beside.weir" ;;
 	request) # in a batch beside others, in the queue of another model, refused
-		for id in 66 13 7; do
+		for id in 98 17 7; do
 			"$weir" report --request $id "$here/serve/served.weir" "$here/serve/beside.weir"
 		done
 		;;
-	request-json) "$weir" report --json --request 13 "$here/serve/served.weir" ;;
+	request-json) "$weir" report --json --request 17 "$here/serve/served.weir" ;;
 	otlp) "$weir" export -f otlp "$here/serve/served.weir" | head -n 90 ;;
 	wrong) echo "not what is expected of text" ;;
 	esac
