@@ -447,6 +447,13 @@ static void *let_go_soon(void *unused)
 	return NULL;
 }
 
+/* The first thread has passed the gate, also if it did not wait there. */
+static void passed(pthread_t t)
+{
+	atomic_store(&through_gate, 1);
+	pthread_join(t, NULL);
+}
+
 /* Graphs are never capped: they wait. */
 static void graphs(void)
 {
@@ -467,7 +474,7 @@ static void graphs(void)
 	const pthread_t t = start_thread(let_go_soon);
 	atomic_store(&at_gate, 1);
 	printf("graph %d\n", cuGraphLaunch(exec, stream));
-	pthread_join(t, NULL);
+	passed(t);
 	if (shared) {
 		CHECK(own()->counts.waits == waits + 1);
 		own()->grant.full_below_ns = 0;
@@ -495,8 +502,7 @@ static void sizes(void)
 		const pthread_t t = start_thread(let_go_soon);
 		atomic_store(&at_gate, 1);
 		printf("launched %d\n", launch_on(stream, 4));
-		atomic_store(&through_gate, 1);
-		pthread_join(t, NULL);
+		passed(t);
 		printf("synchronised %d\n", cuStreamSynchronize(stream));
 		if (shared)
 			CHECK(own()->counts.capped == before_it + 1);
@@ -521,7 +527,7 @@ static void devices(void)
 	}
 	if (shared)
 		CHECK(own_slots() == 3);
-	other_comes(true); /* on the first */
+	other_begins(); /* on the first */
 	for (int round = 0; round < 20; round++)
 		for (int i = 1; i < 3; i++) {
 			cu_need(cuCtxSetCurrent(context[i]), "cuCtxSetCurrent");
@@ -538,7 +544,7 @@ static void devices(void)
 	const pthread_t t = start_thread(let_go_soon);
 	atomic_store(&at_gate, 1);
 	printf("launched %d\n", launch_on(NULL, 1));
-	pthread_join(t, NULL);
+	passed(t);
 	printf("synchronised %d\n", cuCtxSynchronize());
 	for (uint32_t i = 0; shared && i < 3; i++) {
 		CHECK(own_on(i)->counts.waits == (i == 0));
@@ -590,8 +596,7 @@ static void launch_waits(void)
 	const pthread_t t = start_thread(release_soon);
 	atomic_store(&at_gate, 1);
 	printf("launched %d\n", launch_on(stream, 1));
-	atomic_store(&through_gate, 1);
-	pthread_join(t, NULL);
+	passed(t);
 	printf("synchronised %d\n", cuStreamSynchronize(stream));
 	if (shared)
 		CHECK(own()->counts.waits == before_it + 1);
@@ -646,7 +651,7 @@ static void opened(void)
 	const pthread_t t = start_thread(open_soon);
 	atomic_store(&at_gate, 1);
 	printf("launched %d\n", launch_on(stream, 1));
-	pthread_join(t, NULL);
+	passed(t);
 	in_order();
 }
 
