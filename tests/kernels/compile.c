@@ -9,30 +9,78 @@
 #include "kernels/conv.h"
 #include "kernels/rows.h"
 
+enum { AT_ONCE = 16 };
+
 static int bad, compiled;
 
-static void compile(const struct nvrtc *nvrtc, const char *name, const char *text, const char *arch)
+/* Kernels that are compiled together, since NVRTC reads the sources again for each program. */
+static struct {
+	struct buf text, seen; /* seen: the names of all of this capability */
+	const char *arch;
+	int n;
+} unit;
+
+static void compile_unit(const struct nvrtc *nvrtc)
 {
 	struct error err;
 	struct buf image = { 0 };
-	compiled++;
-	if (nvrtc_compile(nvrtc, text, arch, &image, &err) || *err.text) {
-		printf("%s for %s: %s\n", name, arch, err.text);
+	if (unit.n && (nvrtc_compile(nvrtc, buf_text(&unit.text), unit.arch, &image, &err) ||
+			      *err.text)) {
+		printf("for %s: %s\n", unit.arch, err.text); /* it says of which kernel */
 		bad++;
 	}
 	buf_free(&image);
+	compiled += unit.n;
+	unit.n = 0;
+	unit.text.n = 0;
 }
 
-/* Compiles the plans of some widths, once for each operation and type. Wide norms have all that may
- * be fused, which takes the most registers. */
+static void compile(const struct nvrtc *nvrtc, const char *name, const char *text, const char *arch)
+{
+	struct buf word = { 0 };
+	const char *rest = text;
+	if (unit.n == AT_ONCE || !unit.arch || strcmp(unit.arch, arch) != 0)
+		compile_unit(nvrtc);
+	if (!unit.arch || strcmp(unit.arch, arch) != 0)
+		unit.seen.n = 0;
+	unit.arch = arch;
+	buf_printf(&word, " %s ", name);
+	if (!strstr(buf_text(&unit.seen), buf_text(&word))) {
+		while (strncmp(rest, "#include", 8) == 0)
+			rest = strchr(rest, '\n') + 1;
+		buf_printf(&unit.text, "%.*snamespace program_%d {\n%s}\n", (int)(rest - text),
+			text, unit.n++, rest);
+		buf_put_text(&unit.seen, buf_text(&word));
+	}
+	buf_free(&word);
+}
+
+/* On 9.0 FP32 and one of FP16 and BF16, which differ in two instructions. Before 9.0 one type.
+ * Every two of width, operation and type come together. */
+static bool is_in_turn(unsigned cc, unsigned turn, unsigned type)
+{
+	return cc >= 90 ? !type || type == 1 + turn % 2 : type == (turn + (cc >= 80)) % 3;
+}
+
+/* Of two types that differ in a few instructions, the one whose turn it is with this tile. */
+static bool is_tile_in_turn(const struct gemm_form *f, unsigned turn)
+{
+	return (f->bn / 16 + f->clm + f->ping_pong) % 2 == turn % 2;
+}
+
+/* Compiles the plans of some widths, for each operation and some types. Wide norms have all that
+ * may be fused, which takes the most registers. */
 static void compile_rows(const struct nvrtc *nvrtc, unsigned cc, const char *arch)
 {
 	struct rows_choice choice[ROWS_FORMS_MOST];
 	struct kernel_device device;
-	struct buf seen = { 0 }, text = { 0 };
+	struct buf text = { 0 };
+	unsigned step = 0;
 	kernel_device_init(&device, "any", cc, 132);
-	for (int64_t width = 32; width <= 1 << 18; width *= width < 8192 ? 4 : 2)
+	for (int64_t width = 32; width <= 1 << 18; width *= width < 8192 ? 4 : 2, step++)
 		for (uint32_t kind = 0; kind < 12; kind++) {
+			if (!is_in_turn(cc, step + kind / 3, kind % 3))
+				continue;
 			const bool fused =
 				width > 8192 && kind / 3 + WEIR_SOFTMAX >= WEIR_LAYER_NORM;
 			const struct weir_rows what = { .operation = WEIR_SOFTMAX + kind / 3,
@@ -54,15 +102,11 @@ static void compile_rows(const struct nvrtc *nvrtc, unsigned cc, const char *arc
 			const size_t n = rows_choose(&device, &what, choice),
 				     most = width > 8192 ? 2 : 1;
 			for (size_t i = 0; i < n; i = i + 1 < most || i + 1 == n ? i + 1 : n - 1) {
-				if (strstr(buf_text(&seen), choice[i].name))
-					continue;
-				buf_printf(&seen, "%s ", choice[i].name);
 				text.n = 0;
 				rows_program(&what, &choice[i], &text);
 				compile(nvrtc, choice[i].name, buf_text(&text), arch);
 			}
 		}
-	buf_free(&seen);
 	buf_free(&text);
 }
 
@@ -84,6 +128,8 @@ static void compile_products(const struct nvrtc *nvrtc, unsigned cc, const char 
 			.batch = 1 + kind / 4 % 2 };
 		const size_t n = gemm_choose(&device, &what, choice);
 		for (size_t i = kind < 4 ? 0 : kind % n; i < n; i += kind < 4 ? 1 : n) {
+			if (kind < 4 && !is_tile_in_turn(&choice[i].form, kind + kind / 2))
+				continue;
 			text.n = 0;
 			gemm_program(&what, &choice[i], &text);
 			compile(nvrtc, choice[i].name, buf_text(&text), arch);
@@ -226,6 +272,8 @@ static void compile_convolutions(const struct nvrtc *nvrtc, unsigned cc, const c
 		const size_t n = conv_choose(&device, &what, choice);
 		for (size_t i = kind % 6 && kind < 24 ? kind % n : 0; i < n;
 			i += kind % 6 && kind < 24 ? n : 1) {
+			if (kind >= 24 && !is_tile_in_turn(&choice[i].form, kind))
+				continue;
 			text.n = 0;
 			conv_program(&what, &choice[i], &text);
 			compile(nvrtc, choice[i].name, buf_text(&text), arch);
@@ -270,6 +318,7 @@ int main(int argc, char **argv)
 		compile_tf32(nvrtc, 90, "sm_90a");
 	if (argc == 1 || strcmp(argv[1], "convolutions") == 0)
 		compile_convolutions(nvrtc, 90, "sm_90a");
+	compile_unit(nvrtc);
 	printf("NVRTC %s compiled %d kernels, and refused %d\n", nvrtc_version(nvrtc), compiled,
 		bad);
 	return bad != 0;
