@@ -29,7 +29,7 @@ static int take_replay(const struct options *o, unsigned *ret_designs, uint64_t 
 	*ret_designs = alloc_designs_parse(*names ? names : "pool,expandable,pytorch,driver");
 	if (!*ret_designs)
 		return complain(EXIT_USAGE,
-			"--replay=%s: there are pool, pytorch, expandable and driver, with commas between",
+			"--replay=%s: give a list with commas of pool, pytorch, expandable and driver",
 			names);
 	if (!size_parse(handle, bytes) || *bytes < HANDLE_LEAST || *bytes > HANDLE_MOST ||
 		(*bytes & (*bytes - 1)))

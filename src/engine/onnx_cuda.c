@@ -427,7 +427,7 @@ static int check_types(const struct engine_model *m, struct error *err)
 		const struct tensor_spec *s = i < m->ins ? &m->in[i] : &m->out[i - m->ins];
 		if (s->type == DTYPE_BYTES)
 			return error_set(err, -EINVAL,
-				"model %s: %s has strings, which no GPU takes; an instance_group of kind KIND_CPU runs it",
+				"model %s: %s has strings, which no GPU takes. An instance_group of kind KIND_CPU runs it",
 				m->name, s->name);
 	}
 	return 0;

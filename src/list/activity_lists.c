@@ -184,7 +184,7 @@ const struct section section_gpu_trace = {
 	.asked = true,
 	.shown = "start_ns,duration_ns,queued_ns,device,stream,grid,block,bytes,bytes_per_second,"
 		 "kind,range,operator,name",
-	.note = "Queued: from the return of the call that asked for it to its start.",
+	.note = "Queued is the time from the return of the launching call to the start.",
 };
 
 /* ---- from the launch to the kernel ---- */
@@ -291,7 +291,7 @@ const struct section section_launch_gaps = {
 	.asked = true,
 	.shown = "count,call_total_ns,call_mean_ns,call_p50_ns,call_max_ns,queued_total_ns,"
 		 "queued_mean_ns,queued_p50_ns,queued_max_ns,device_mean_ns,name",
-	.note = "Call: time in the driver's call that launches, where it was recorded; the runtime's around it takes longer (--only calls).  Queued: from its return to the kernel's start, while the GPU may be at what was launched before.  Of a graph's kernels the first has its launch.  Without start-up: --steady, --steps N-M.",
+	.note = "Call is the time in the driver's call that launches, if it was recorded.  The runtime's call around it takes longer (--only calls).  Queued is the time from its return to the kernel's start, in which the GPU may run what was launched before.  The first kernel of a graph has the launch of the graph.  --steady or --steps N-M leaves out start-up.",
 };
 
 /* ---- by family ---- */
@@ -426,5 +426,5 @@ const struct section section_kernel_families = {
 	.asked = true,
 	.shown = "device_total_ns,device_total_estimate_ns,share,count,device_mean_ns,names,family,"
 		 "longest",
-	.note = "By what the names of kernels say that they do; collective: NCCL's.  What is not listed did not run.  Which kernels: --only kernels --filter 'family = gemm'.",
+	.note = "The names of kernels say what they do.  Collective kernels are NCCL's.  A family without a row did not run.  --only kernels --filter 'family = gemm' lists the kernels of one.",
 };

@@ -203,7 +203,7 @@ const struct section section_api_trace = {
 	.fini = free_calls,
 	.asked = true,
 	.shown = "start_ns,duration_ns,pid,tid,api,bytes,result,error,kernel,caller,name",
-	.note = "A row a call: one of the runtime, and those of the driver that it made (caller).  Result 0 is success.  Calls that are only counted, such as cudaGetDevice, have no row: --only calls.",
+	.note = "Each call has a row, of the runtime or of the driver.  The caller of a driver's call may be one of the runtime.  Result 0 is success.  Calls that are only counted, such as cudaGetDevice, have no row.  --only calls has them.",
 };
 
 /* ---- those that wait for the GPU ---- */
@@ -374,5 +374,5 @@ const struct section section_waits = {
 	.asked = true,
 	.shown = "wait_total_ns,share_of_run,count,wait_mean_ns,wait_p50_ns,wait_min_ns,"
 		 "wait_max_ns,wait_stddev_ns,kind,api,name",
-	.note = "Calls that return when the GPU has done something: synchronizations, blocking copies, frees, and asynchronous copies that returned late: they count until the GPU had copied, where that is 100 us or more.  A call inside another one counts with that.  Shares are of the wall time that is read, with start-up unless --steady or --steps N-M leaves it out.",
+	.note = "These calls return when the GPU has done something: synchronizations, blocking copies and frees.  Asynchronous copies are here if the call lasted 100 us or more until the GPU had copied.  A call inside another one counts with that.  Shares are of the wall time that is read, start-up included.  --steady or --steps N-M leaves out start-up.",
 };

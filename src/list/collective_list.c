@@ -214,5 +214,5 @@ const struct section section_nccl = {
 	.shown = "device_total_ns,host_total_ns,host_any_ns,count,device_mean_ns,device_p50_ns,"
 		 "device_min_ns,device_max_ns,device_stddev_ns,host_mean_ns,host_max_ns,pid,device,"
 		 "collective,name",
-	.note = "Of a kernel's operation, as NCCL's, the time on the device, of gloo's or MPI's that on the host, where those of several threads overlap: host_any_ns is the time in which one or more were under way.  A process whose operations last longer than the others' waits in them for the slowest.",
+	.note = "An operation of NCCL has its kernel's time on the device.  An operation of gloo or MPI has the time on the host, and those of several threads overlap.  host_any_ns is the time in which one or more were under way.  If a process's operations last longer than the others', it waits in them for the slowest.",
 };

@@ -153,7 +153,7 @@ const struct section section_range_pace = {
 	.asked = true,
 	.shown = "count,pace_mean_ns,pace_p50_ns,pace_min_ns,pace_max_ns,pace_stddev_ns,"
 		 "duration_p50_ns,duration_max_ns,kind,name",
-	.note = "Pace: from the begin of one to the begin of the next of the same name; duration: on the host.  Ranges that the program numbers, as ProfilerStep#2, are one row, and come first.  Without start-up: --steady, --steps N-M.",
+	.note = "Pace is the time from the begin of one to the begin of the next of the same name.  Duration is on the host.  Ranges that the program numbers, as ProfilerStep#2, are one row, and come first.  --steady or --steps N-M leaves out start-up.",
 };
 
 /* ---- what ran in which ranges ---- */
@@ -446,5 +446,5 @@ const struct section section_range_kernels = {
 	.asked = true,
 	.shown = "device_total_ns,share,count,device_mean_ns,device_p50_ns,device_min_ns,"
 		 "device_max_ns,device_stddev_ns,kind,range,name",
-	.note = "An activity counts in each range around its launch; and in those of the thread for which its thread works, as in a backward pass.  Share: of the range.",
+	.note = "An activity counts in each range around its launch, and in the ranges of the thread for which its thread works, as in a backward pass.  Share is of the range.",
 };

@@ -213,7 +213,7 @@ const struct section section_requests = {
 	.shown =
 		"id,outcome,total_ns,cause,behind,socket_ns,parse_ns,queue_ns,gather_ns,kernels_ns,"
 		"copies_ns,neighbours_ns,engine_ns,answer_ns,rows,batch_rows,model",
-	.note = "Cause: the longest part.  Behind: the model whose batches ran longest while the request was queued.  Neighbours: so much longer than usual the batch took beside work of others.",
+	.note = "Cause is the longest part.  Behind is the model whose batches ran longest while the request was queued.  Neighbours is how much longer than usual the batch took beside work of others.",
 };
 
 const struct section section_request = {

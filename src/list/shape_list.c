@@ -206,5 +206,5 @@ const struct section section_kernel_shapes = {
 	.asked = true,
 	.shown = "device_total_ns,count,device_mean_ns,grid,block,registers,occupancy,waves,"
 		 "device_occupancy,limited_by,pid,device,name",
-	.note = "Occupancy: of the warps that an SM can hold, those that it holds of this kernel at a time: theoretical, from registers, shared memory and block.  Waves: blocks by those that the device holds at a time.  Of the device: what the grid fills of all SMs at once, which is less where there is less than one wave.",
+	.note = "Occupancy is how many of the warps that an SM can hold it holds of this kernel at a time, by registers, shared memory and block.  Waves are the blocks, divided by those that the device holds at a time.  Of the device is what the grid fills of all SMs at once, which is less if there is less than one wave.",
 };

@@ -245,5 +245,5 @@ const struct section section_steps = {
 	.asked = true,
 	.shown = "number,start_ns,duration_ns,launches,device_busy_ns,device_busy_share,pid,kind,"
 		 "name",
-	.note = "Ranges that the program numbers, as ProfilerStep#2 or step 2; else what was done until an optimizer's step ended, or a call waited, or a kernel or a range of that name came again.  Launches: kernels launched meanwhile.  Busy: something ran meanwhile (what they launched, whenever it ran: --only range_kernels).",
+	.note = "Steps are ranges that the program numbers, as ProfilerStep#2 or step 2.  Otherwise a step ends when an optimizer's step ended, or a call waited, or a kernel or range of the same name came again.  Launches are kernels launched meanwhile.  Busy is the time in which something ran meanwhile.  --only range_kernels has what they launched, whenever it ran.",
 };

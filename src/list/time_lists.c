@@ -253,7 +253,7 @@ const struct section section_busy_over_time = {
 	.series = true,
 	.shown = "start_ns,device,busy_share,kernel_share,copy_share,kernels_at_once,"
 		 "kernels_started",
-	.note = "The wall time in 120 equal parts; weir report draws it in a line, weir html as a picture.  Finer: a part of the run, with --after, --before, --steps or --range.  kernels_at_once: the mean of how many ran.",
+	.note = "The wall time has 120 equal parts.  weir report draws it in a line, and weir html as a picture.  --after, --before, --steps or --range reads a part of the run, more finely.  kernels_at_once is the mean of how many ran.",
 };
 
 static const struct column level_columns[] = {
@@ -279,5 +279,5 @@ const struct section section_kernels_at_once = {
 	.columns = level_columns,
 	.make = make_levels,
 	.asked = true,
-	.note = "For how much of the wall time so many kernels ran; of the time in which any ran: share_of_busy.",
+	.note = "For this part of the wall time so many kernels ran at once.  share_of_busy is of the time in which any ran.",
 };

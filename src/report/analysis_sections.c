@@ -119,7 +119,7 @@ const struct section section_breakdown = {
 	.columns = breakdown_columns,
 	.make = make_breakdown,
 	.shown = "ns,share,name,what",
-	.note = "Each moment counts once: as computing where any GPU computed, else communicating, else copying, else by what the host did.  A blocking copy is a synchronizing call, too.  Communicating: NCCL; what gloo or MPI do on the host is the host's.  Without start-up: --steady, --steps N-M, --range NAME.",
+	.note = "Each moment counts once: as computing if any GPU computed, else as communicating, else as copying, else by what the host did.  A blocking copy is a synchronizing call, too.  Communicating means NCCL: gloo and MPI work on the host.  --steady, --steps N-M or --range NAME leaves out start-up.",
 };
 
 static const struct column path_columns[] = {
@@ -138,7 +138,7 @@ const struct section section_critical_path = {
 	.columns = path_columns,
 	.make = make_path,
 	.shown = "ns,share,name,what",
-	.note = "What the end of the run waited for, from the end backwards; the parts add up to the wall time.  Without start-up: --steady, --steps N-M, --range NAME.",
+	.note = "This is what the end of the run waited for, from the end backwards.  The parts add up to the wall time.  --steady, --steps N-M or --range NAME leaves out start-up.",
 	.below = analysis_put_slack,
 };
 
@@ -180,7 +180,7 @@ const struct section section_overlap = {
 	.facets = FACET(DEVICE),
 	.columns = overlap_columns,
 	.make = make_analysis,
-	.note = "Hidden: while the same GPU computed.  Communication: kernels of NCCL; operations on the host, as gloo's: --only nccl.",
+	.note = "Hidden time is time in which the same GPU computed.  Communication means kernels of NCCL.  --only nccl has operations on the host, as those of gloo.",
 };
 
 /* ---- the queue ---- */
@@ -233,7 +233,7 @@ const struct section section_queue = {
 	.facets = FACET(DEVICE),
 	.columns = queue_columns,
 	.make = make_queue,
-	.note = "Of calls that launch kernels, memcpys and memsets.  Queued: from the call's return to the start on the GPU.  Depth: how many have been asked for and have not begun.  Empty: none; when the GPU has done what it is at, it has to wait for the host.  Without start-up: --steady, --steps N-M, --range NAME.",
+	.note = "The calls are those that launch kernels, memcpys and memsets.  Queued is the time from the call's return to the start on the GPU.  Depth is how many activities were launched and had not begun.  While the queue is empty, the GPU has to wait for the host after its current activity.  --steady, --steps N-M or --range NAME leaves out start-up.",
 };
 
 GETTER(get_host_most, struct analysis, a, value_u64_if(a->queue.calls, a->path_host_most_ns))
@@ -398,5 +398,5 @@ const struct section section_idle_gaps = {
 	.fini = free_report,
 	.asked = true,
 	.shown = GAP_COLUMNS,
-	.note = "Times in which no GPU ran anything, in their order, by what the host did for most of each, and where: the call, the operator, the module and the line of Python, as far as they are known.  The longest first: --sort ns; sums by cause: --only breakdown.",
+	.note = "No GPU ran anything in these times.  Each has the host's main reason, and the call, operator, module and line of Python, if they are known.  --sort ns puts the longest first, and --only breakdown has sums by cause.",
 };

@@ -53,7 +53,7 @@ const struct section section_calls = {
 	.columns = call_columns,
 	ROWS_OF(call_rows),
 	.shown = "total_ns,count,p50_ns,p99_ns,max_ns,errors,api,name",
-	.note = "A call of the runtime contains those of the driver that it makes: their times are in both, and don't add up.  A dash: only counted; of those that are counted, times are of the ones that failed.  Those that waited for the GPU: --only waits; a part of the run: --steps N-M, --range NAME.",
+	.note = "A call of the runtime contains the calls of the driver that it makes, so do not add their times.  A dash means that calls were only counted.  If some were counted, times are of those that failed.  --only waits has the calls that waited for the GPU.  --steps N-M and --range NAME read a part of the run.",
 };
 
 /* ---- threads ---- */

@@ -140,5 +140,5 @@ const struct section section_memops = {
 	.facets = FACET(DEVICE),
 	.columns = device_copy_columns,
 	ROWS_OF(device_copies),
-	.note = "From or to pageable memory the driver copies through a buffer of its own, at a fraction of the rate of pinned memory; what that costs, if it matters: weir hints.  Each copy: --only gpu_trace --filter 'kind = memcpy' --sort bytes.",
+	.note = "The driver copies from or to pageable memory through a buffer of its own, at a fraction of the rate of pinned memory.  weir hints says what that costs.  --only gpu_trace --filter 'kind = memcpy' --sort bytes lists each copy.",
 };

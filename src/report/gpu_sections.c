@@ -118,7 +118,7 @@ const struct section section_kernels = {
 	ROWS_OF(kernel_rows),
 	.make = make_kernels,
 	.choose = choose_kernels,
-	.note = "Class: compute or memory, whose ceiling it comes closer to; latency: it is far below both; launch: the GPU mostly stood still before it, since the host launched late; with a question mark: a guess by its name.  flops_share, bytes_share: of what was measured on such a GPU, which may be passed; flops_peak_share: of its maker's peak; both: --only gpu.",
+	.note = "Class is the ceiling that the kernel comes closer to, compute or memory.  A latency kernel is far below both.  Before a launch kernel the GPU mostly stood still, because the host launched late.  A question mark means a guess by the name.  flops_share and bytes_share are of what such a GPU was measured to reach, and may exceed 100 %.  flops_peak_share is of the maker's peak.  --only gpu has both.",
 	.below = put_sum,
 	.below_with = "flops",
 };
@@ -195,7 +195,7 @@ const struct section section_devices = {
 	ROWS_OF(devices),
 	.make = make_of_wall,
 	.shown = "device,busy_ns,busy_share,kernel_ns,copy_ns,set_ns,name",
-	.note = "Busy: something ran.  Shares are of the wall time in which recording was on, with start-up (without: --steady, --steps N-M); sums of kinds may overlap.  Of several traces that name no devices by UUID, a number that two of them use is taken for two devices.",
+	.note = "Busy is the time in which something ran.  Shares are of the wall time with recording on, start-up included.  --steady or --steps N-M leaves out start-up.  Sums of kinds may overlap.  If several traces name no devices by UUID, a number that two of them use counts as two devices.",
 };
 
 static const struct column stream_columns[] = {
@@ -227,5 +227,5 @@ const struct section section_streams = {
 	.columns = stream_columns,
 	ROWS_OF(stream_rows),
 	.make = make_of_wall,
-	.note = "Busy: something of the stream ran.  Shares are of the wall time in which recording was on, with start-up unless --steady, --steps N-M or --after leaves it out.",
+	.note = "Busy is the time in which something of the stream ran.  Shares are of the wall time with recording on, start-up included.  --steady, --steps N-M or --after leaves out start-up.",
 };

@@ -276,7 +276,7 @@ const struct section section_allocation_calls = {
 	ROWS_OF_MEMORY(time.calls),
 	.asked = true,
 	.shown = "total_ns,share_of_run,count,p50_ns,p90_ns,p99_ns,max_ns,waits,name",
-	.note = "A call of the runtime contains that of the driver that it makes: their times are in both, and don't add up.",
+	.note = "A call of the runtime contains the call of the driver that it makes, so do not add their times.",
 };
 
 /* ---- over time ---- */

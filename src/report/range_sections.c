@@ -110,7 +110,7 @@ const struct section section_operators = {
 	.shown =
 		"device_self_ns,share,device_total_ns,total_share,host_self_ns,host_total_ns,count,"
 		"class,kind,name",
-	.note = "Self: launched by the operator itself, which adds up over the rows (of a call of cuBLAS or cuDNN by the operator around it); total, FLOPs and bytes: also by those inside, which have rows, too; one inside another of its name counts with that.  Share: of all that ran.  Modules have the forward pass: autograd launches the backward pass outside of them.  Class: as of kernels; a dash: not known.",
+	.note = "Self is what the operator itself launched, and adds up over the rows.  A call of cuBLAS or cuDNN counts for the operator around it.  Total, FLOPs and bytes include the operators inside, which have rows, too.  An operator inside another of its name counts with that.  Share is of all that ran.  Modules have the forward pass, because autograd launches the backward pass outside of them.  Class is explained at kernels.  A dash means that it is not known.",
 	.below = put_unknown,
 	.below_with = "flops",
 };
@@ -157,7 +157,7 @@ const struct section section_operators_by_shape = {
 	.fini = free_report,
 	.asked = true,
 	.shown = "device_self_ns,share,device_total_ns,host_total_ns,count,class,name,shape",
-	.note = "Self: launched by the operator itself, which adds up over the rows.  Share: of all that ran, its self time.",
+	.note = "Self is what the operator itself launched, and adds up over the rows.  Share is its self time, of all that ran.",
 };
 
 /* ---- ranges that may cross others ---- */

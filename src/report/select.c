@@ -511,7 +511,7 @@ static int no_section(struct selection *s, const char *word, size_t bytes)
 	if (bytes < sizeof given && ((s->o->meant && s->o->meant(given, name)) ||
 					    text_name_with(text, given, name, sizeof name)))
 		return error_set(s->err, -EINVAL,
-			"there is no section %s; did you mean %s? There are %s", given, name, text);
+			"there is no section %s. Did you mean %s? There are %s", given, name, text);
 	return error_set(
 		s->err, -EINVAL, "there is no section %.*s: there are %s", (int)bytes, word, text);
 }

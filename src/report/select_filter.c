@@ -76,14 +76,14 @@ static int take_value(
 	const char *half = quoted ? NULL : half_written(f->op, value, bytes);
 	if (half)
 		return error_set(err, -EINVAL,
-			"%s is no condition: %s; it wants a column, one of = != < <= > >= ~ !~, and a "
-			"value, in quotation marks where that has an operator at an end",
+			"'%s' is no condition: %s. Give a column, one of = != < <= > >= ~ !~, and a "
+			"value. A value with an operator at an end needs quotation marks",
 			text, half);
 	f->text = xstrndup(value + quoted, bytes - 2 * quoted);
 	f->value = quoted ? NAN : number_of(f->text);
 	if (compares(f) && !isfinite(f->value))
 		return error_set(err, -EINVAL,
-			"%s: %s is no number; a number may have a unit of time (ns us ms s) or of size "
+			"%s: %s is no number. A number may have a unit of time (ns us ms s) or of size "
 			"(K M G)",
 			text, f->text);
 	return 0;
@@ -99,7 +99,7 @@ static int parse(struct select_filter *f, const char *text, struct error *err)
 		op++;
 	if (!key || key >= sizeof f->key || op == OPS)
 		return error_set(err, -EINVAL,
-			"%s is no condition: it wants a column, one of = != < <= > >= ~ !~, and a "
+			"'%s' is no condition: give a column, one of = != < <= > >= ~ !~, and a "
 			"value",
 			text);
 	at += strlen(ops[op]);
@@ -181,12 +181,12 @@ static int check_kind(const struct select_filter *f, bool number, bool text, str
 	const bool is = f->op == OP_IS || f->op == OP_NOT;
 	if (number && is && strcmp(f->text, "null") != 0 && isnan(number_of(f->text)))
 		return error_set(err, -EINVAL,
-			"%s %s %s: %s has numbers, and %s is none; give a number, with a unit of time "
+			"%s %s %s: %s has numbers, and %s is none. Give a number, with a unit of time "
 			"(ns us ms s) or of size (K M G) if it has one, or null",
 			f->key, ops[f->op], f->text, f->key, f->text);
 	if (text && compares(f))
 		return error_set(err, -EINVAL,
-			"%s %s %s: %s has texts, which are neither more nor less; they take = != ~ !~",
+			"%s %s %s: %s has texts, which are neither more nor less. They take = != ~ !~",
 			f->key, ops[f->op], f->text, f->key);
 	return 0;
 }

@@ -116,7 +116,7 @@ const struct section section_callers = {
 	.make = make_callers,
 	.nested = true,
 	.shown = "count,errors,total_ns,max_ns,end,called_by,name",
-	.note = "Names in full: --full-names.  Lines are known of Python, and of code that was built with -g.",
+	.note = "--full-names prints names in full.  Lines are known of Python, and of code that was built with -g.",
 };
 
 GETTER(get_callers, void, of,
@@ -156,5 +156,5 @@ const struct section section_call_stacks = {
 	.facets = FACET(STACKS),
 	.columns = stacks_columns,
 	.make = make_stacks,
-	.note = "The stacks, to sort and to filter: --only call_stacks.rows.",
+	.note = "--only call_stacks.rows has the stacks, to sort and to filter.",
 };

@@ -72,7 +72,7 @@ int exchange_encoding(struct slice name, char *ret, struct error *err)
 		*ret = 'd';
 	else if (name.n && !slice_is_nocase(name, "identity"))
 		return error_set(err, -EOPNOTSUPP,
-			"the encoding '%.*s' is not supported; gzip and deflate are",
+			"the encoding '%.*s' is not supported. gzip and deflate are",
 			SLICE_ARG(name));
 	else
 		*ret = 0;

@@ -10,7 +10,7 @@ cd "$scratch" || exit 1
 
 # Conditions that are half written are refused, each with what was expected.
 refused() { # CONDITION WHY
-	expect 2 "is no condition: $2; it wants a column, one of = != " \
+	expect 2 "is no condition: $2. Give a column, one of = != " \
 		"$weir" report --only kernels --filter "$1" plain.weir
 }
 refused 'name=x=' 'its value ends with an operator'
@@ -20,13 +20,13 @@ refused 'name ~= x' 'its value begins with an operator'
 refused 'name=' 'its value is missing'
 refused 'count >' 'its value is missing'
 refused 'count > 1 =' 'its value ends with an operator'
-expect 2 'is no number; a number may have a unit' "$weir" report --only kernels --filter 'count > inf' plain.weir
+expect 2 'is no number. A number may have a unit' "$weir" report --only kernels --filter 'count > inf' plain.weir
 # A word for numbers is one too, and an order of texts.
-expect 2 '^weir report: count = abc: count has numbers, and abc is none; give a number' \
+expect 2 '^weir report: count = abc: count has numbers, and abc is none. Give a number' \
 	"$weir" report --only kernels --filter 'count = abc' plain.weir
 expect 2 'calls has numbers, and many is none' "$weir" report --only totals --csv --filter 'calls != many' plain.weir
 expect 2 'duration_ns has numbers' "$weir" report --only api_trace --json --filter 'duration_ns = long' plain.weir
-expect 2 'name has texts, which are neither more nor less; they take = != ~ !~$' \
+expect 2 'name has texts, which are neither more nor less. They take = != ~ !~$' \
 	"$weir" report --only kernels --filter 'name > 5' plain.weir
 expect 0 ' nothing$' "$weir" report --only kernels --filter 'device_total_ns = null' plain.weir
 expect 0 ' nothing$' "$weir" report --only kernels --filter 'count = 160' --filter 'count ~ 16' plain.weir

@@ -44,7 +44,7 @@ expect 0 'only queue' first enough work
 # Sections under another tool's names.
 trace=$(dirname "$0")/../golden/kineto/transformer-train.json.gz
 meant() { # WORD SECTION
-	expect 2 "there is no section $1; did you mean $2\\? There are " "$weir" report --only "$1" "$trace"
+	expect 2 "there is no section $1. Did you mean $2\\? There are " "$weir" report --only "$1" "$trace"
 }
 meant gaps idle_gaps
 meant kernels_at kernels_at_once

@@ -50,8 +50,8 @@ expect 0 '^  minimum limit of the pool: 2.38 GiB' "$weir" memory --replay -o "$s
 expect 0 '^5$' sh -c "grep -c '<polyline' '$scratch/r.svg'"
 expect 0 '^<svg' "$weir" memory --replay -o - "$scratch/opt.weir"
 expect 1 '^$' sh -c "'$weir' memory --replay -o - '$scratch/opt.weir' | grep reserved:"
-expect 2 'there are pool, pytorch, expandable and driver' "$weir" memory --replay=what "$leak"
-expect 2 'there are pool, pytorch' "$weir" memory --replay=pool, "$leak"
+expect 2 'give a list with commas of pool, pytorch, expandable and driver' "$weir" memory --replay=what "$leak"
+expect 2 'of pool, pytorch' "$weir" memory --replay=pool, "$leak"
 for size in 3M 1M 128M 0 much; do
 	expect 2 'a power of two from 2M to 64M' "$weir" memory --replay --handle=$size "$leak"
 done

@@ -939,11 +939,11 @@ def layers(trace, report):
 
 
 def mistakes(trace):
-    for arguments, words in ((("--only", "kernel"), "there is no section kernel; did you mean kernels? There are"),
+    for arguments, words in ((("--only", "kernel"), "there is no section kernel. Did you mean kernels? There are"),
                              (("--only", "kernels", "--sort", "x"), "kernels has no column x: there are name"),
                              (("--only", "kernels", "--filter", "x = 1"), "kernels has no column x"),
                              (("--only", "gpu_trace", "--csv", "--filter", "x = 1"), "gpu_trace has no column x"),
-                             (("--only", "kernels", "--filter", "count"), "count is no condition"),
+                             (("--only", "kernels", "--filter", "count"), "'count' is no condition"),
                              (("--only", "kernels", "--filter", "count > many"), "many is no number"),
                              (("--only", "kernels", "--columns", "name,x"), "kernels has no column x"),
                              (("--only", "kernels,calls", "--csv"), "CSV is one table"),

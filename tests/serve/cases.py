@@ -258,7 +258,7 @@ REFUSALS = [
     *[infer("a reserved parameter", "echo", echo(ROW, parameters={name: True}), 400, error("'%s' is reserved for Triton usage" % name))
       for name in ("triton_", "triton_final_response", "triton_enable_empty_final_response", "triton_nobody_knows")],
     infer("a deadline that is no number", "echo", echo(ROW), 400, error(), {"Weir-Deadline-Us": "soon"}),
-    infer("an encoding that nobody knows", "echo", echo(ROW), 501, error("the encoding 'br' is not supported; gzip and deflate are"), {"Content-Encoding": "br"}),
+    infer("an encoding that nobody knows", "echo", echo(ROW), 501, error("the encoding 'br' is not supported. gzip and deflate are"), {"Content-Encoding": "br"}),
     infer("no gzip", "echo", echo(ROW), 400, error(), {"Content-Encoding": "gzip"}),
     get("/v2/models/echo/infer", 405, error()),
 ]
