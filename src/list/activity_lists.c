@@ -27,14 +27,13 @@ static void keep_own(struct events *events)
 	events->v.n = n;
 }
 
-static int make_activities(struct rows *rows)
+static void make_activities(struct rows *rows)
 {
 	struct events *events = xcalloc(1, sizeof *events);
 	rows_own(rows, events, 0, sizeof *events->v.v);
-	const int e = events_read(rows->r, events);
+	rows->error = events_read(rows->r, events);
 	keep_own(events);
 	rows_take(rows, events->v.v, events->v.n, sizeof *events->v.v);
-	return e;
 }
 
 static void free_activities(struct rows *rows)
@@ -237,13 +236,12 @@ static int count_gaps(const struct report *r, struct gap_rows *gaps)
 	return e;
 }
 
-static int make_gaps(struct rows *rows)
+static void make_gaps(struct rows *rows)
 {
 	struct gap_rows *gaps = xcalloc(1, sizeof *gaps);
 	rows_own(rows, gaps, 0, sizeof *gaps->v.v);
-	const int e = count_gaps(rows->r, gaps);
+	rows->error = count_gaps(rows->r, gaps);
 	rows_take(rows, gaps->v.v, gaps->v.n, sizeof *gaps->v.v);
-	return e;
 }
 
 static void free_gaps(struct rows *rows)
@@ -365,7 +363,7 @@ static void add_family(struct family_row *rows, const struct activity_row *w)
 }
 
 /* rows->all: the time of all families. */
-static int make_families(struct rows *rows)
+static void make_families(struct rows *rows)
 {
 	const struct report *r = rows->r;
 	struct family_row *v = xcalloc(FAMILY_ROWS, sizeof *v);
@@ -380,7 +378,6 @@ static int make_families(struct rows *rows)
 			v[n++] = v[i];
 	}
 	rows_own(rows, v, n, sizeof *v);
-	return 0;
 }
 
 GETTER(get_family, struct family_row, it, value_text(family_name(it->family)))

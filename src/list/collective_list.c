@@ -142,13 +142,12 @@ static int count_collectives(struct rows *rows, struct collective_rows *all)
 	return e;
 }
 
-static int make_collectives(struct rows *rows)
+static void make_collectives(struct rows *rows)
 {
 	struct collective_rows *all = xcalloc(1, sizeof *all);
 	rows_own(rows, all, 0, sizeof *all->v.v);
-	const int e = count_collectives(rows, all);
+	rows->error = count_collectives(rows, all);
 	rows_take(rows, all->v.v, all->v.n, sizeof *all->v.v);
-	return e;
 }
 
 static void free_collectives(struct rows *rows)

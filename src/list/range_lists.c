@@ -95,15 +95,14 @@ static void count_paces(struct pace_rows *paces)
 	SORT(paces->v, pace_order);
 }
 
-static int make_paces(struct rows *rows)
+static void make_paces(struct rows *rows)
 {
 	struct pace_rows *paces = xcalloc(1, sizeof *paces);
 	rows_own(rows, paces, 0, sizeof *paces->v.v);
-	const int e = read_starts(rows, paces);
-	if (!e)
+	rows->error = read_starts(rows, paces);
+	if (!rows->error)
 		count_paces(paces);
 	rows_take(rows, paces->v.v, paces->v.n, sizeof *paces->v.v);
-	return e;
 }
 
 static void free_paces(struct rows *rows)
@@ -372,16 +371,15 @@ static int count_inside(struct inside *in)
 	return e;
 }
 
-static int make_inside(struct rows *rows)
+static void make_inside(struct rows *rows)
 {
 	struct inside *in = xcalloc(1, sizeof *in);
 	rows_own(rows, in, 0, sizeof *in->v.v);
 	in->r = rows->r;
-	const int e = count_inside(in);
+	rows->error = count_inside(in);
 	if (in->v.n)
 		qsort_r(in->v.v, in->v.n, sizeof *in->v.v, inside_order, in);
 	rows_take(rows, in->v.v, in->v.n, sizeof *in->v.v);
-	return e;
 }
 
 static void free_inside(struct rows *rows)

@@ -24,7 +24,7 @@ static struct value name_at(const struct row *row, uint32_t name)
 
 /* ---- whom it queued behind ---- */
 
-static int make_behind(struct rows *rows)
+static void make_behind(struct rows *rows)
 {
 	struct behinds behind = { 0 };
 	const struct request_row *q = asked(rows->r);
@@ -32,7 +32,6 @@ static int make_behind(struct rows *rows)
 	if (q)
 		request_behind(rows->r->requests, q, &behind);
 	rows_own(rows, behind.v.v, behind.v.n, sizeof *behind.v.v);
-	return 0;
 }
 
 GETTER(get_model, struct behind, it, name_at(row, it->model))
@@ -60,13 +59,12 @@ const struct section section_request_behind = {
 
 /* ---- what ran for it ---- */
 
-static int make_trace(struct rows *rows)
+static void make_trace(struct rows *rows)
 {
 	const struct batch_row *b = batch_of(rows->r);
 	const struct batch_activity *v = rows->r->requests->activities.v;
 	rows->absent = !asked(rows->r);
 	rows_take(rows, b ? v + b->first : NULL, b ? b->count : 0, sizeof *v);
-	return 0;
 }
 
 static struct value get_since_byte(const struct row *row, const void *of)
@@ -163,7 +161,7 @@ static int beside_order(const void *one, const void *two)
 	return ORDER(b->ns, a->ns) ?: ORDER(a->process, b->process) ?: ORDER(a->name, b->name);
 }
 
-static int make_beside(struct rows *rows)
+static void make_beside(struct rows *rows)
 {
 	const struct report *r = rows->r;
 	const struct batch_row *b = batch_of(r);
@@ -173,7 +171,6 @@ static int make_beside(struct rows *rows)
 		requests_beside(r->requests, b->on, b->to, asked(r)->batch, add_beside, &all);
 	SORT(all.v, beside_order);
 	rows_own(rows, all.v.v, all.v.n, sizeof *all.v.v);
-	return 0;
 }
 
 GETTER(get_beside_name, struct beside_row, b,

@@ -33,7 +33,7 @@ static void add_listed(const struct report *r, const struct request_row *q, stru
 	array_free(&behind.v);
 }
 
-static int make_requests(struct rows *rows)
+static void make_requests(struct rows *rows)
 {
 	struct listed_all all = { 0 };
 	const struct requests *q = rows->r->requests;
@@ -41,10 +41,9 @@ static int make_requests(struct rows *rows)
 		add_listed(rows->r, &q->v.v[i], &all);
 	SORT(all.v, total_order);
 	rows_own(rows, all.v.v, all.v.n, sizeof *all.v.v);
-	return 0;
 }
 
-static int make_request(struct rows *rows)
+static void make_request(struct rows *rows)
 {
 	struct listed_all one = { 0 };
 	const struct report *r = rows->r;
@@ -52,7 +51,6 @@ static int make_request(struct rows *rows)
 	if (!rows->absent)
 		add_listed(r, &r->requests->v.v[r->request], &one);
 	rows_own(rows, one.v.v, one.v.n, sizeof *one.v.v);
-	return 0;
 }
 
 /* ---- columns ---- */

@@ -109,13 +109,12 @@ static int count_forms(const struct report *r, struct form_rows *forms)
 	return e;
 }
 
-static int make_forms(struct rows *rows)
+static void make_forms(struct rows *rows)
 {
 	struct form_rows *forms = xcalloc(1, sizeof *forms);
 	rows_own(rows, forms, 0, sizeof *forms->v.v);
-	const int e = count_forms(rows->r, forms);
+	rows->error = count_forms(rows->r, forms);
 	rows_take(rows, forms->v.v, forms->v.n, sizeof *forms->v.v);
-	return e;
 }
 
 static void free_forms(struct rows *rows)

@@ -141,7 +141,7 @@ static uint64_t busy_until(const struct step_lists *lists, uint32_t process, uin
 
 /* ---- the rows ---- */
 
-static int make_steps(struct rows *rows)
+static void make_steps(struct rows *rows)
 {
 	struct step_lists *lists = xcalloc(1, sizeof *lists);
 	rows_own(rows, lists, 0, sizeof *lists->steps.v.v);
@@ -153,7 +153,7 @@ static int make_steps(struct rows *rows)
 	if (!e)
 		e = read_busy(rows->r, lists);
 	rows_take(rows, lists->steps.v.v, lists->steps.v.n, sizeof *lists->steps.v.v);
-	return e;
+	rows->error = e;
 }
 
 static void free_steps(struct rows *rows)

@@ -203,20 +203,18 @@ static int each_device(const struct report *r,
 	return e;
 }
 
-static int make_intervals(struct rows *rows)
+static void make_intervals(struct rows *rows)
 {
 	struct intervals list = { 0 };
-	const int e = each_device(rows->r, list_device, &list);
+	rows->error = each_device(rows->r, list_device, &list);
 	rows_own(rows, list.v.v, list.v.n, sizeof *list.v.v);
-	return e;
 }
 
-static int make_levels(struct rows *rows)
+static void make_levels(struct rows *rows)
 {
 	struct levels list = { 0 };
-	const int e = each_device(rows->r, list_levels, &list);
+	rows->error = each_device(rows->r, list_levels, &list);
 	rows_own(rows, list.v.v, list.v.n, sizeof *list.v.v);
-	return e;
 }
 
 /* ---- columns ---- */

@@ -13,10 +13,9 @@
 #include "section/shared_columns.h"
 
 /* Nothing here means anything unless something ran on a device. */
-static int make_known(struct rows *rows)
+static void make_known(struct rows *rows)
 {
 	rows->absent = !rows->r->analysis.known;
-	return 0;
 }
 
 /* ---- the wall time ---- */
@@ -47,16 +46,14 @@ static void make_parts(struct rows *rows, const uint64_t *ns, size_t n)
 		rows->all += (double)ns[i];
 }
 
-static int make_breakdown(struct rows *rows)
+static void make_breakdown(struct rows *rows)
 {
 	make_parts(rows, rows->r->analysis.wall_ns, WALL_PARTS);
-	return 0;
 }
 
-static int make_path(struct rows *rows)
+static void make_path(struct rows *rows)
 {
 	make_parts(rows, rows->r->analysis.path_ns, PATH_PARTS);
-	return 0;
 }
 
 GETTER(get_wall_name, void, of, value_text(wall_part_name[row->index]))
@@ -144,10 +141,10 @@ const struct section section_critical_path = {
 
 /* ---- overlap ---- */
 
-static int make_analysis(struct rows *rows)
+static void make_analysis(struct rows *rows)
 {
 	rows->v = &rows->r->analysis;
-	return make_known(rows);
+	make_known(rows);
 }
 
 GETTER(get_copy_share, struct analysis, a, value_share(a->copy_hidden_ns, a->copy_ns))
@@ -185,10 +182,10 @@ const struct section section_overlap = {
 
 /* ---- the queue ---- */
 
-static int make_queue(struct rows *rows)
+static void make_queue(struct rows *rows)
 {
 	rows->v = &rows->r->analysis.queue;
-	return make_known(rows);
+	make_known(rows);
 }
 
 static const void *queued(const struct row *row)
@@ -368,18 +365,17 @@ const struct section section_longest_gaps = {
 	.shown = GAP_COLUMNS,
 };
 
-static int make_all_gaps(struct rows *rows)
+static void make_all_gaps(struct rows *rows)
 {
 	struct report *with_gaps;
 	struct error err;
-	int e = report_make_with_gaps(rows->r, &with_gaps, &err);
-	if (e)
-		return e;
+	rows->error = report_make_with_gaps(rows->r, &with_gaps, &err);
+	if (rows->error)
+		return;
 	rows->own = with_gaps;
 	rows->r = with_gaps;
 	rows->v = with_gaps->analysis.idle_gaps.v;
 	rows->n = with_gaps->analysis.idle_gaps.n;
-	return 0;
 }
 
 static void free_report(struct rows *rows)

@@ -69,10 +69,9 @@ static bool tells_allocations(const struct report *r)
 }
 
 /* rows->all: allocations are known. */
-static int make_threads(struct rows *rows)
+static void make_threads(struct rows *rows)
 {
 	rows->all = tells_allocations(rows->r);
-	return 0;
 }
 
 GETTER(get_allocated, uint64_t, it, value_u64_if(row->rows->all != 0, *it))
@@ -159,7 +158,7 @@ static void add_threads(struct process_row *to, const struct report *r)
 	}
 }
 
-static int make_processes(struct rows *rows)
+static void make_processes(struct rows *rows)
 {
 	const struct report *r = rows->r;
 	const size_t n = r->meta.processes.n;
@@ -175,7 +174,6 @@ static int make_processes(struct rows *rows)
 	}
 	rows->all = tells_allocations(r);
 	rows_own(rows, v, n, sizeof *v);
-	return 0;
 }
 
 GETTER(get_parent, struct process_row, it, value_u64(it->meta->parent))

@@ -60,10 +60,9 @@ static const struct column sets_columns[] = {
 	{ 0 },
 };
 
-static int make_sets(struct rows *rows)
+static void make_sets(struct rows *rows)
 {
 	rows_take(rows, &rows->r->sets, 1, sizeof rows->r->sets);
-	return 0;
 }
 
 const struct section section_memsets = {

@@ -8,10 +8,9 @@
 
 /* ---- ceilings ---- */
 
-static int make_gpu(struct rows *rows)
+static void make_gpu(struct rows *rows)
 {
 	rows_take(rows, rows->r->gpu, rows->r->gpu != NULL, 0);
-	return 0;
 }
 
 GETTER(get_measured, struct gpu, it, value_bool(it->reached_gb_per_s > 0))
@@ -118,7 +117,7 @@ static struct value get_reasons_text(const struct row *row, const void *of)
 	return value_text(reasons ? bounded_end(&b) : "not said");
 }
 
-static int make_slow(struct rows *rows)
+static void make_slow(struct rows *rows)
 {
 	const struct gpu_states *s = rows->r->gpu_states;
 	ARRAY(struct gpu_slow) all = { 0 };
@@ -126,7 +125,6 @@ static int make_slow(struct rows *rows)
 		for (size_t k = 0; k < s->gpus.v[i].slow.n; k++)
 			*array_push(&all) = s->gpus.v[i].slow.v[k];
 	rows_own(rows, all.v, all.n, sizeof *all.v);
-	return 0;
 }
 
 static const struct column slow_columns[] = {
@@ -241,12 +239,11 @@ static const struct column state_columns[] = {
 	{ 0 },
 };
 
-static int make_states(struct rows *rows)
+static void make_states(struct rows *rows)
 {
 	const struct gpu_states *s = rows->r->gpu_states;
 	rows_take(rows, s ? s->gpus.v : NULL, s ? s->gpus.n : 0, sizeof *s->gpus.v);
 	rows->absent = !rows->n;
-	return 0;
 }
 
 const struct section section_gpu_state_gpus = {
@@ -264,11 +261,10 @@ const struct section section_gpu_state_gpus = {
 		 "power_w.max,temperature_celsius.max,sm_clock_mhz.median,sm_clock_mhz.min,slow_ns",
 };
 
-static int make_state(struct rows *rows)
+static void make_state(struct rows *rows)
 {
 	const struct gpu_states *s = rows->r->gpu_states;
 	rows_take(rows, s, s && s->gpus.n, 0);
-	return 0;
 }
 
 static const struct column states_columns[] = {
@@ -314,20 +310,18 @@ const struct section section_gpu_state = {
 			.absent = true                                                             \
 	}
 
-static int make_tiers(struct rows *rows)
+static void make_tiers(struct rows *rows)
 {
 	const struct prediction *p = rows->r->prediction;
 	rows_take(rows, p ? p->tiers.rows.v : NULL, p ? p->tiers.rows.n : 0, sizeof p->all);
 	rows->absent = !p;
-	return 0;
 }
 
-static int make_predicted_kernels(struct rows *rows)
+static void make_predicted_kernels(struct rows *rows)
 {
 	const struct prediction *p = rows->r->prediction;
 	rows_take(rows, p ? p->kernels.rows.v : NULL, p ? p->kernels.rows.n : 0, sizeof p->all);
 	rows->absent = !p;
-	return 0;
 }
 
 static const struct column tier_columns[] = {
@@ -397,11 +391,10 @@ static const struct column prediction_columns[] = {
 	{ 0 },
 };
 
-static int make_prediction(struct rows *rows)
+static void make_prediction(struct rows *rows)
 {
 	rows->v = rows->r->prediction;
 	rows->absent = !rows->v;
-	return 0;
 }
 
 const struct section section_prediction = {

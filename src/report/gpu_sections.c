@@ -90,10 +90,9 @@ uint64_t report_kernels_ns(const struct report *r)
 	return all;
 }
 
-static int make_kernels(struct rows *rows)
+static void make_kernels(struct rows *rows)
 {
 	rows->all = (double)report_kernels_ns(rows->r);
-	return 0;
 }
 
 static const char *choose_kernels(const struct report *r)
@@ -159,10 +158,9 @@ const struct section section_device_activities = {
 /* ---- devices and streams ---- */
 
 /* rows->all: the wall time in which recording was on. */
-static int make_of_wall(struct rows *rows)
+static void make_of_wall(struct rows *rows)
 {
 	rows->all = (double)(rows->r->wall_ns - rows->r->off_ns);
-	return 0;
 }
 
 #define BUSY_SHARE_MEANING "`busy_ns` of the wall time in which recording was on"

@@ -8,12 +8,11 @@
 
 /* ---- hints ---- */
 
-static int make_hints(struct rows *rows)
+static void make_hints(struct rows *rows)
 {
 	const struct hints *h = rows->r->hints;
 	rows->absent = !h;
 	rows_take(rows, h ? h->v.v : NULL, h ? h->v.n : 0, sizeof(struct hint));
-	return 0;
 }
 
 GETTER(get_id, struct hint, it, value_text(it->rule->id))
@@ -97,11 +96,10 @@ const struct section section_hints = {
 	.shown = "gain_pct,confidence,rule,title",
 };
 
-static int make_of_hints(struct rows *rows)
+static void make_of_hints(struct rows *rows)
 {
 	rows->v = rows->r->hints;
 	rows->absent = !rows->v;
-	return 0;
 }
 
 GETTER(get_together, struct hints, h,
@@ -125,11 +123,10 @@ const struct section section_hints_sum = {
 
 /* ---- the part that is analysed ---- */
 
-static int make_window(struct rows *rows)
+static void make_window(struct rows *rows)
 {
 	make_of_hints(rows);
 	rows->n = rows->v && rows->r->hints->counted_ns;
-	return 0;
 }
 
 static struct value get_what(const struct row *row, const void *of)
@@ -189,7 +186,7 @@ struct cause_row {
 	struct hint_gaps gaps;
 };
 
-static int make_causes(struct rows *rows)
+static void make_causes(struct rows *rows)
 {
 	const struct hints *h = rows->r->hints;
 	struct cause_row *v = xcalloc(GAP_CAUSES, sizeof *v);
@@ -199,7 +196,6 @@ static int make_causes(struct rows *rows)
 			v[n++] = (struct cause_row){ c, h->idle_gaps[c] };
 	rows_own(rows, v, n, sizeof *v);
 	rows->absent = !h;
-	return 0;
 }
 
 GETTER(get_cause, struct cause_row, it, value_text(gap_cause_name[it->cause]))

@@ -58,12 +58,11 @@ static const void *refused(const struct row *row)
 	return refused->count ? refused : NULL;
 }
 
-static int make_details(struct rows *rows)
+static void make_details(struct rows *rows)
 {
 	rows->v = rows->r->memory_detail;
 	rows->own = xcalloc(1, sizeof(struct refusals));
 	memory_refusals(rows->r, rows->own);
-	return 0;
 }
 
 /* An object that has columns of its own, or null in its place. */
@@ -411,10 +410,9 @@ const struct section section_memory_by_operator = {
 	.shown = "at_peak_bytes,at_peak_count,name,module,line",
 };
 
-static int make_by_stack(struct rows *rows)
+static void make_by_stack(struct rows *rows)
 {
 	rows->absent = !rows->r->memory_detail->stacks;
-	return 0;
 }
 
 static struct value get_key_called_by(const struct row *row, const void *of)
@@ -466,7 +464,7 @@ static void add_spaces(struct space_row *to, size_t *n, const struct memory_spac
 		(struct space_row){ when, memory_kind_name[kind], "span", space, &space->span };
 }
 
-static int make_space(struct rows *rows)
+static void make_space(struct rows *rows)
 {
 	struct space_row *v = xcalloc(MEMORY_KINDS * 4, sizeof *v);
 	size_t n = 0;
@@ -475,7 +473,6 @@ static int make_space(struct rows *rows)
 		add_spaces(v, &n, &rows->r->memory_detail->at_end[k], k, "exit");
 	}
 	rows_own(rows, v, n, sizeof *v);
-	return 0;
 }
 
 static const void *space(const struct row *row)

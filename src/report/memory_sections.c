@@ -325,12 +325,11 @@ static const struct column point_columns[] = {
 	{ 0 },
 };
 
-static int make_points(struct rows *rows)
+static void make_points(struct rows *rows)
 {
 	const struct report *r = rows->r;
 	const size_t n = r->calls || r->allocator_events ? MEMORY_POINTS : 0;
 	rows_take(rows, r->memory_detail->points, n, sizeof *r->memory_detail->points);
-	return 0;
 }
 
 const struct section section_memory_over_time = {

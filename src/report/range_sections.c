@@ -18,10 +18,9 @@ uint64_t report_operators_ns(const struct report *r)
 }
 
 /* rows->all: what they launched themselves took on devices. */
-static int make_operators(struct rows *rows)
+static void make_operators(struct rows *rows)
 {
 	rows->all = (double)report_operators_ns(rows->r);
-	return 0;
 }
 
 /* The values of devices, if they were recorded. */
@@ -126,18 +125,18 @@ static const struct column shape_columns[] = {
 	{ 0 },
 };
 
-static int make_by_shape(struct rows *rows)
+static void make_by_shape(struct rows *rows)
 {
 	struct report *by_shape;
 	struct error err;
-	int e = report_make_by_shape(rows->r, &by_shape, &err);
-	if (e)
-		return e;
+	rows->error = report_make_by_shape(rows->r, &by_shape, &err);
+	if (rows->error)
+		return;
 	rows->own = by_shape;
 	rows->r = by_shape;
 	rows->v = by_shape->operators.v;
 	rows->n = by_shape->operators.n;
-	return make_operators(rows);
+	make_operators(rows);
 }
 
 static void free_report(struct rows *rows)

@@ -99,10 +99,9 @@ static const struct column caller_columns[] = {
 	{ 0 },
 };
 
-static int make_callers(struct rows *rows)
+static void make_callers(struct rows *rows)
 {
 	rows->absent = !rows->r->stacks->samples.n && !rows->r->stacks->lost;
-	return 0;
 }
 
 const struct section section_callers = {
@@ -139,12 +138,11 @@ static const struct column stacks_columns[] = {
 	{ 0 },
 };
 
-static int make_stacks(struct rows *rows)
+static void make_stacks(struct rows *rows)
 {
 	const struct stacks *s = rows->r->stacks;
 	rows->v = s;
 	rows->absent = !s->samples.n && !s->lost;
-	return 0;
 }
 
 const struct section section_call_stacks = {

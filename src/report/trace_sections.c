@@ -12,10 +12,9 @@
 
 /* ---- the trace ---- */
 
-static int make_trace(struct rows *rows)
+static void make_trace(struct rows *rows)
 {
 	rows->v = rows->r->trace;
-	return 0;
 }
 
 GETTER(get_form, void, of,
@@ -137,7 +136,7 @@ static const struct column said_columns[] = {
 	{ 0 },
 };
 
-static int make_said(struct rows *rows)
+static void make_said(struct rows *rows)
 {
 	const struct report *r = rows->r;
 	struct meta_device *v = xcalloc(r->meta.devices.n + 1, sizeof *v);
@@ -146,7 +145,6 @@ static int make_said(struct rows *rows)
 		if (!provenance_is_said(r, i))
 			v[n++] = r->meta.devices.v[i];
 	rows_own(rows, v, n, sizeof *v);
-	return 0;
 }
 
 const struct section section_provenance_devices = {
@@ -190,13 +188,12 @@ static const struct column summary_columns[] = {
 	{ 0 },
 };
 
-static int make_summary(struct rows *rows)
+static void make_summary(struct rows *rows)
 {
 	struct summary *s = xcalloc(1, sizeof *s);
 	summary_make(rows->r, s);
 	rows_own(rows, s, s->n, sizeof *s->text);
 	rows->v = s->text;
-	return 0;
 }
 
 const struct section section_summary = {
@@ -434,10 +431,9 @@ static const struct column join_columns[] = {
 	{ 0 },
 };
 
-static int make_join(struct rows *rows)
+static void make_join(struct rows *rows)
 {
 	rows->absent = !rows->r->links.activities;
-	return 0;
 }
 
 const struct section section_join = {

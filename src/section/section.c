@@ -160,7 +160,9 @@ int section_open(const struct section *s, const struct report *r, struct rows *r
 	demangled_init(&ret_rows->names, &r->meta);
 	if (s->array || s->pointer)
 		take_array(ret_rows);
-	return s->make ? s->make(ret_rows) : 0;
+	if (s->make)
+		s->make(ret_rows);
+	return ret_rows->error;
 }
 
 void section_close(struct rows *rows)

@@ -130,6 +130,7 @@ struct rows {
 	const struct report *r;
 	const void *v;
 	size_t n, each;
+	int error;   /* of make(): 0 or -errno */
 	bool absent; /* this recording lacks the section: JSON leaves it out */
 	void *own;   /* what section_close() frees, unless the section has fini() */
 	double all;  /* that shares are of, where make() knows it */
@@ -254,8 +255,8 @@ struct section {
 	/* The rows: an ARRAY() of struct report, or of what a pointer of it points to, … */
 	uint16_t pointer, each;
 	uint32_t array;
-	/* … or what this makes of the report: 0 or -errno. */
-	int (*make)(struct rows *rows);
+	/* … or what this makes of the report. */
+	void (*make)(struct rows *rows);
 	void (*fini)(struct rows *rows);
 	const char *shown; /* keys of the columns that text has, in their order; NULL: all */
 	const char *(*choose)(const struct report *r); /* the same, by what was recorded */
