@@ -13,8 +13,9 @@ void progress_init(struct progress *p, const char *what)
 	p->terminal = isatty(STDERR_FILENO) == 1;
 }
 
-void progress_show(struct progress *p, uint64_t done, uint64_t all)
+void progress_show(void *progress, uint64_t done, uint64_t all)
 {
+	struct progress *p = progress;
 	if (!p->terminal || !all)
 		return;
 	const uint64_t now = monotonic_ns();

@@ -15,5 +15,6 @@ struct progress {
 };
 
 void progress_init(struct progress *p, const char *what);
-void progress_show(struct progress *p, uint64_t done, uint64_t all);
+/* `progress` is one, so that this is what a part of Weir calls that knows no terminal. */
+void progress_show(void *progress, uint64_t done, uint64_t all);
 void progress_fini(struct progress *p);

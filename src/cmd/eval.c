@@ -30,11 +30,6 @@ struct job {
 	bool print_json;
 };
 
-static void show(void *data, uint64_t done, uint64_t all)
-{
-	progress_show(data, done, all);
-}
-
 /* The rows of tiers, best first, and below that of shapes the part of it that is well known. */
 static const struct {
 	const char *word, *key;
@@ -214,7 +209,7 @@ static int run_split(struct job *job, enum eval_split split)
 {
 	eval_points points;
 	struct progress bar;
-	struct fit_progress progress = { .show = show, .data = &bar };
+	struct fit_progress progress = { .show = progress_show, .data = &bar };
 	struct error err;
 	progress_init(&bar, eval_split_word(split));
 	const int ret = eval_run(split, &job->device, job->data.samples.v, job->data.samples.n,

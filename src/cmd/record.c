@@ -136,11 +136,6 @@ static bool has_calls(const char *path)
 	return has;
 }
 
-static void show(void *context, uint64_t done, uint64_t all)
-{
-	progress_show(context, done, all);
-}
-
 /* ---- room ---- */
 
 static uint64_t free_bytes(const char *path)
@@ -205,7 +200,9 @@ static int pack(const char *from, const char *to)
 	struct progress bar;
 	struct error err;
 	struct number missing;
-	struct pack_stats stats = { .stacks = stacks_pack, .progress = show, .context = &bar };
+	struct pack_stats stats = {
+		.stacks = stacks_pack, .progress = progress_show, .context = &bar
+	};
 	progress_init(&bar, "packing");
 	const int done = trace_pack(from, to, &stats, &err);
 	progress_fini(&bar);

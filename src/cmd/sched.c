@@ -382,8 +382,9 @@ static void print_slowdown(const struct share_file *f)
 	table_fini(&t);
 }
 
-static int status(const struct options *o, const struct share_file *f)
+static int status(const struct options *o, struct sharing *s)
 {
+	const struct share_file *f = s->file;
 	static const char *const headings[] = { "pid", "class", "now", "rule", "share", "p50",
 		"p95", "p99", "waited", "off", "program" };
 	char name[17];
@@ -453,8 +454,9 @@ static bool tune(struct share_tuning *t, const char *word)
 	return !*end && sms <= UINT16_MAX;
 }
 
-static int set_policy(const struct options *o, struct share_file *f)
+static int set_policy(const struct options *o, struct sharing *s)
 {
+	struct share_file *f = s->file;
 	const char *to = opt_argc(o) > 1 ? opt_argv(o)[1] : NULL;
 	struct share_tuning tuning = { 0 };
 	if (!to) {
@@ -475,8 +477,9 @@ static int set_policy(const struct options *o, struct share_file *f)
 	return EXIT_YES;
 }
 
-static int set_class(const struct options *o, struct share_file *f)
+static int set_class(const struct options *o, struct sharing *s)
 {
+	struct share_file *f = s->file;
 	char *end = NULL;
 	const char *const *word = (const char *const *)opt_argv(o);
 	const unsigned long pid = opt_argc(o) == 3 ? strtoul(word[1], &end, 10) : 0;
@@ -519,7 +522,7 @@ static uint32_t server_of(const struct share_file *f)
 	return is_alive(pid) ? pid : 0;
 }
 
-static int start(struct sharing *s)
+static int start(const struct options *o, struct sharing *s)
 {
 	const struct sigaction ends = { .sa_handler = end };
 	const uint32_t own = (uint32_t)getpid();
@@ -545,39 +548,19 @@ static int start(struct sharing *s)
 
 /* ---- the command ---- */
 
-static int start_word(const struct options *o, struct sharing *s)
-{
-	return start(s);
-}
-
-static int status_word(const struct options *o, struct sharing *s)
-{
-	return status(o, s->file);
-}
-
-static int policy_word(const struct options *o, struct sharing *s)
-{
-	return set_policy(o, s->file);
-}
-
-static int set_word(const struct options *o, struct sharing *s)
-{
-	return set_class(o, s->file);
-}
-
-static int open_word(const struct options *o, struct sharing *s)
+static int open_gates(const struct options *o, struct sharing *s)
 {
 	store_relaxed(&s->file->arbiter.open, 1);
 	return EXIT_YES;
 }
 
-static int close_word(const struct options *o, struct sharing *s)
+static int close_gates(const struct options *o, struct sharing *s)
 {
 	store_relaxed(&s->file->arbiter.open, 0);
 	return EXIT_YES;
 }
 
-static int stop_word(const struct options *o, struct sharing *s)
+static int stop(const struct options *o, struct sharing *s)
 {
 	if (server_of(s->file)) {
 		store_release(&s->file->arbiter.server, 0);
@@ -595,13 +578,13 @@ static const struct word {
 	bool makes, looks; /* the file where there is none; also without one */
 	int (*run)(const struct options *o, struct sharing *s);
 } words[] = {
-	{ "status", false, true, status_word },
-	{ "start", true, false, start_word },
-	{ "policy", true, false, policy_word },
-	{ "set", false, false, set_word },
-	{ "open", false, false, open_word },
-	{ "close", false, false, close_word },
-	{ "stop", false, false, stop_word },
+	{ "status", false, true, status },
+	{ "start", true, false, start },
+	{ "policy", true, false, set_policy },
+	{ "set", false, false, set_class },
+	{ "open", false, false, open_gates },
+	{ "close", false, false, close_gates },
+	{ "stop", false, false, stop },
 };
 
 static const struct word *find_word(const char *name)

@@ -18,11 +18,6 @@
 #include "cmd/cli/values.h"
 #include "train/train.h"
 
-static void show(void *data, uint64_t done, uint64_t all)
-{
-	progress_show(data, done, all);
-}
-
 static int put_model(void *context, FILE *out)
 {
 	const struct model_file *f = context;
@@ -150,7 +145,7 @@ static int train(const struct options *o, struct train_options *how, const struc
 	struct progress bar;
 	struct error err;
 	how->device = opt_str(o, "device") ? opt_str(o, "device") : d->device;
-	how->progress = (struct fit_progress){ .show = show, .data = &bar };
+	how->progress = (struct fit_progress){ .show = progress_show, .data = &bar };
 	progress_init(&bar, "training");
 	const int ret = train_model(device, d->samples.v, d->samples.n, how, &f, &report, &err);
 	progress_fini(&bar);
