@@ -14,14 +14,30 @@ void table_init(struct table *t, const char *align, const char *const *headings)
 		table_cell(t, "%s", headings[i]);
 }
 
-void table_cell(struct table *t, const char *format, ...)
+static void put(struct table *t, const char *format, va_list values)
 {
-	va_list ap;
-	va_start(ap, format);
-	char *text = xvasprintf(format, ap);
-	va_end(ap);
+	char *text = xvasprintf(format, values);
 	text_make_safe(text);
 	*array_push(&t->cells) = text;
+}
+
+void table_cell(struct table *t, const char *format, ...)
+{
+	va_list values;
+	va_start(values, format);
+	put(t, format, values);
+	va_end(values);
+}
+
+void table_cell_if(struct table *t, bool known, const char *format, ...)
+{
+	va_list values;
+	va_start(values, format);
+	if (known)
+		put(t, format, values);
+	else
+		table_none(t);
+	va_end(values);
 }
 
 void table_cell_name(struct table *t, const char *name, size_t most)
@@ -40,6 +56,14 @@ void table_bytes(struct table *t, uint64_t bytes)
 {
 	struct number n;
 	table_cell(t, "%s", number_bytes(&n, bytes));
+}
+
+void table_ns_if(struct table *t, bool known, uint64_t ns)
+{
+	if (known)
+		table_ns(t, ns);
+	else
+		table_none(t);
 }
 
 void table_ns(struct table *t, uint64_t ns)

@@ -23,6 +23,11 @@ struct table {
 void table_init(struct table *t, const char *align, const char *const *headings);
 void table_cell(struct table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* As table_cell() and table_ns(), or table_none() where the value is not known. */
+void table_cell_if(struct table *t, bool known, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+void table_ns_if(struct table *t, bool known, uint64_t ns);
+
 /* Width left for the last column on a narrow terminal. */
 #define TABLE_LAST_LEAST 24
 

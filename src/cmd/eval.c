@@ -80,10 +80,7 @@ static struct eval_cell cell_of(const eval_points *points, struct eval_filter f,
 
 static void put_cell(struct table *t, const struct eval_cell *c)
 {
-	if (c->n)
-		table_cell(t, "%.1f/%.0f", 100 * c->median, 100 * c->p90);
-	else
-		table_none(t);
+	table_cell_if(t, c->n, "%.1f/%.0f", 100 * c->median, 100 * c->p90);
 }
 
 /* One line: how many, how well, and how well the others. */
@@ -112,10 +109,7 @@ static void print_regret(struct job *job, struct table *t, const char *name,
 	table_cell(t, "%s", name);
 	for (int predictor = 0; predictor < EVAL_PREDICTORS; predictor++) {
 		const struct eval_cell c = cell_of(points, f, predictor);
-		if (c.n)
-			table_cell(t, "%.2f", 100 * c.regret);
-		else
-			table_none(t);
+		table_cell_if(t, c.n, "%.2f", 100 * c.regret);
 	}
 }
 

@@ -280,10 +280,7 @@ static void put_amount(const struct question *q, double ns, char *to, size_t siz
 
 static void put_us(struct table *t, double ns)
 {
-	if (ns)
-		table_cell(t, "%.2f us", ns / 1e3);
-	else
-		table_none(t);
+	table_cell_if(t, ns, "%.2f us", ns / 1e3);
 }
 
 static void print_answers(const struct question *q, const struct choices *c, bool measured)

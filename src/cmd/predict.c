@@ -402,10 +402,8 @@ static void print_kernels(const struct job *job, const struct kernel_rows *rows)
 		table_count(&t, r->launches);
 		table_cell(&t, shapes < SHAPES ? "%u" : "%u+", shapes);
 		table_cell(&t, "%s", model);
-		if (r->predicted)
-			table_percent(&t, 100 * (exp2(r->off / (double)r->predicted) - 1));
-		else
-			table_none(&t);
+		table_cell_if(&t, r->predicted, "%.1f %%",
+			100 * (exp2(r->off / (double)r->predicted) - 1));
 		table_cell_name(&t, text_kernel(job->data.names.v[r->name]), NAME_CUT);
 	}
 	table_print(&t, stdout, "", "");

@@ -250,20 +250,14 @@ static void print_json(const struct share_file *f)
 static void percentile_cell(struct table *t, const uint32_t bucket[SHARE_BUCKETS], double p)
 {
 	const uint64_t ns = share_percentile(bucket, p);
-	if (ns)
-		table_ns(t, ns);
-	else
-		table_none(t);
+	table_ns_if(t, ns, ns);
 }
 
 /* How far predictions were off, of what was predicted and measured. */
 static void off_cell(struct table *t, const struct share_counts *c)
 {
-	if (load_relaxed(&c->measured_ns))
-		table_percent(t, 100.0 * (double)load_relaxed(&c->off_ns) /
-					 (double)load_relaxed(&c->measured_ns));
-	else
-		table_none(t);
+	table_cell_if(t, load_relaxed(&c->measured_ns), "%.1f %%",
+		100.0 * (double)load_relaxed(&c->off_ns) / (double)load_relaxed(&c->measured_ns));
 }
 
 static void add_program(struct table *t, const struct share_file *f, uint32_t i)
@@ -322,18 +316,12 @@ static void print_memory(const struct share_file *f)
 
 static void times_cell(struct table *t, uint32_t thousandths)
 {
-	if (thousandths)
-		table_cell(t, "%.2f", thousandths / 1e3);
-	else
-		table_none(t);
+	table_cell_if(t, thousandths, "%.2f", thousandths / 1e3);
 }
 
 static void ns_cell(struct table *t, uint64_t ns)
 {
-	if (ns)
-		table_ns(t, ns);
-	else
-		table_none(t);
+	table_ns_if(t, ns, ns);
 }
 
 static void add_slowdown(struct table *t, const struct share_slot *s)

@@ -52,32 +52,18 @@ static void print_json(const struct watch *w)
 	fflush(stdout);
 }
 
-static void cell_if(struct table *t, bool known, int decimals, double value, const char *unit)
-{
-	if (known)
-		table_cell(t, "%.*f%s", decimals, value, unit);
-	else
-		table_none(t);
-}
-
 static void add_gpu(struct table *t, const struct watch_gpu *g)
 {
 	const struct gpu_sample *s = &g->sample;
 	table_cell(t, "%u", s->device);
-	cell_if(t, s->valid & SAMPLE_BUSY, 1, s->busy_pct, " %");
+	table_cell_if(t, s->valid & SAMPLE_BUSY, "%.1f %%", (double)s->busy_pct);
 	if (s->valid & SAMPLE_HAS_MEMORY)
 		table_bytes(t, s->memory_used);
 	else
 		table_none(t);
-	if (s->valid & SAMPLE_HAS_POWER)
-		table_cell(t, "%u W", s->power_mw / 1000);
-	else
-		table_none(t);
-	if (s->valid & SAMPLE_HAS_CELSIUS)
-		table_cell(t, "%u °C", s->celsius);
-	else
-		table_none(t);
-	cell_if(t, s->valid & SAMPLE_HAS_SM_CLOCK, 0, s->sm_mhz, " MHz");
+	table_cell_if(t, s->valid & SAMPLE_HAS_POWER, "%u W", s->power_mw / 1000);
+	table_cell_if(t, s->valid & SAMPLE_HAS_CELSIUS, "%u °C", s->celsius);
+	table_cell_if(t, s->valid & SAMPLE_HAS_SM_CLOCK, "%u MHz", s->sm_mhz);
 	table_cell_name(t, g->name, WATCH_NAME);
 }
 
@@ -99,15 +85,12 @@ static void add_program(struct table *t, const struct watch_program *p)
 {
 	table_cell(t, "%u", p->pid);
 	table_cell(t, "%s", p->shares ? watch_class_name(p) : "recorded");
-	cell_if(t, p->has_busy, 1, p->busy * 100, " %");
-	cell_if(t, watch_has_launches(p), 0, p->launches_per_s, "");
-	cell_if(t, watch_has_calls(p), 0, p->calls_per_s, "");
-	cell_if(t, watch_has_requests(p), 1, p->requests_per_s, "");
-	if (p->request_p99_ns)
-		table_ns(t, p->request_p99_ns);
-	else
-		table_none(t);
-	cell_if(t, watch_has_requests(p), 1, p->waiting * 100, " %");
+	table_cell_if(t, p->has_busy, "%.1f %%", p->busy * 100);
+	table_cell_if(t, watch_has_launches(p), "%.0f", p->launches_per_s);
+	table_cell_if(t, watch_has_calls(p), "%.0f", p->calls_per_s);
+	table_cell_if(t, watch_has_requests(p), "%.1f", p->requests_per_s);
+	table_ns_if(t, p->request_p99_ns, p->request_p99_ns);
+	table_cell_if(t, watch_has_requests(p), "%.1f %%", p->waiting * 100);
 	if (p->shares)
 		table_bytes(t, p->memory_used);
 	else
@@ -136,18 +119,12 @@ static void print_programs(const struct watch *w)
 static void add_model(struct table *t, const struct served_model *m)
 {
 	table_cell(t, "%u", m->pid);
-	cell_if(t, m->has_rate, 1, m->requests_per_s, "");
-	if (m->p50_ns)
-		table_ns(t, m->p50_ns);
-	else
-		table_none(t);
-	if (m->p99_ns)
-		table_ns(t, m->p99_ns);
-	else
-		table_none(t);
-	cell_if(t, m->has_missed, 1, m->missed * 100, " %");
+	table_cell_if(t, m->has_rate, "%.1f", m->requests_per_s);
+	table_ns_if(t, m->p50_ns, m->p50_ns);
+	table_ns_if(t, m->p99_ns, m->p99_ns);
+	table_cell_if(t, m->has_missed, "%.1f %%", m->missed * 100);
 	table_cell(t, "%" PRIu64, m->queued);
-	cell_if(t, m->mean_rows > 0, 1, m->mean_rows, "");
+	table_cell_if(t, m->mean_rows > 0, "%.1f", m->mean_rows);
 	table_cell(t, "%" PRIu64, m->version);
 	table_cell_name(t, m->name, SERVERS_NAME);
 }

@@ -60,10 +60,7 @@ struct kind_row {
 
 static void cell_score(struct table *t, const struct train_score *s)
 {
-	if (s->there)
-		table_cell(t, "%.1f/%.1f", 100 * (double)s->median, 100 * (double)s->p90);
-	else
-		table_none(t);
+	table_cell_if(t, s->there, "%.1f/%.1f", 100 * (double)s->median, 100 * (double)s->p90);
 }
 
 static void print_report(const struct train_report *r, const char *path, bool made)

@@ -48,18 +48,12 @@ static void put_answer(const struct serving *w, FILE *out)
 
 static void put_share(struct table *t, uint64_t part, uint64_t all)
 {
-	if (all)
-		table_cell(t, "%.2f %%", 100 * (double)part / (double)all);
-	else
-		table_none(t);
+	table_cell_if(t, all, "%.2f %%", 100 * (double)part / (double)all);
 }
 
 static void put_time(struct table *t, const struct simulated *s, double p)
 {
-	if (s->latency.count)
-		table_ns(t, hist_at(&s->latency, p));
-	else
-		table_none(t);
+	table_ns_if(t, s->latency.count, hist_at(&s->latency, p));
 }
 
 static void put_row(struct table *t, const struct serving *w, size_t policy, size_t i)
@@ -74,10 +68,7 @@ static void put_row(struct table *t, const struct serving *w, size_t policy, siz
 	put_share(t, s->refused + s->full, s->arrived);
 	put_share(t, s->shed, s->arrived);
 	put_share(t, s->late, s->arrived);
-	if (s->batches)
-		table_cell(t, "%.1f", (double)(s->met + s->late) / (double)s->batches);
-	else
-		table_none(t);
+	table_cell_if(t, s->batches, "%.1f", (double)(s->met + s->late) / (double)s->batches);
 	if (all || w->models.v[i].simulated.deadline_ns == BATCH_NEVER)
 		table_none(t);
 	else
