@@ -1,4 +1,4 @@
-"""The invariants of every trace: invariants.py BUILD [--spoil] [NAME ...]
+"""The invariants of every trace: invariants.py BUILD [--spoil] [--every N] [NAME ...]
 
 Each trace that is kept here (tests/golden/kineto, variants, problems, readme, and ../shared/data/kineto where it is), and each
 in the folders that WEIR_TRACES names (colons between), is imported if another profiler wrote it, reported, exported as
@@ -12,7 +12,7 @@ An invariant is a function that takes a Trace and yields a sentence for each thi
 
 where how(t) damages what the commands said, so that the invariant must speak; how returns False where it finds nothing to
 damage.  With --spoil each invariant gets damaged traces, and one that stays silent about all of them, or finds none that it
-could be tried on, fails: a check that cannot fail is none.
+could be tried on, fails: a check that cannot fail is none.  With --every N it looks at one trace in N.
 
 t.source is the JSON of a trace of torch.profiler (None: a recording of Weir's own), t.expected what PyTorch knew besides
 (NAME.expected.json, or None), t.report, t.memory and t.chrome what weir report, memory and export -f chrome say, and t.again
@@ -784,13 +784,14 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build")
     parser.add_argument("--spoil", action="store_true")
+    parser.add_argument("--every", type=int, default=1)
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     chosen = [row for row in INVARIANTS if not options.names or row[0] in options.names]
     weir = os.path.join(os.path.abspath(options.build), "bin", "weir")
     with tempfile.TemporaryDirectory() as work:
         traces = []
-        for at, path in enumerate(kept()):
+        for at, path in enumerate(kept()[::options.every]):
             folder = os.path.join(work, str(at))
             os.mkdir(folder)
             traces.append(Trace(weir, path, folder))
