@@ -16,7 +16,10 @@ enum {
 	SUMS_MOST = 256 << 20 /* bytes */
 };
 
-#define GRADIENT_L2 .45 /* of what products get from the L2: measured on an H200 */
+/* Of gradients of filters on an H200: a share of what products get from the L2, and what an SM gets
+ * from memory in a nanosecond. */
+#define GRADIENT_L2 .85
+#define SM_BYTES_NS 30
 
 int64_t conv_outputs(int64_t inputs, int64_t taps, int64_t stride, int64_t pad, int64_t dilation)
 {
@@ -301,6 +304,17 @@ static size_t put_in_order(struct gemm_choice *all, size_t n, const struct gemm_
 	return end < n ? n : n + 1;
 }
 
+/* Few blocks do not keep the memory busy, and of tiles that are as fast the one of less waste is.
+ */
+static double gradient_ns(const struct kernel_device *d, const struct weir_conv *w,
+	const struct weir_gemm *p, const struct gemm_choice *c)
+{
+	const double busy = fmin((double)c->clusters, d->sms),
+		     across = ceil((double)p->n / c->form.bn);
+	const double waste = across * c->form.bn / (double)p->n - 1;
+	return fmax(c->predicted_ns, bytes_of(w) / (busy * SM_BYTES_NS)) * (1 + waste / 20);
+}
+
 /* The gradient of filters, whose few tiles sum over all pixels.  `parts` blocks share a tile's
  * pixels, so they take as long as that many products of fewer pixels.  Their sums are then added.
  */
@@ -328,8 +342,8 @@ static size_t choose_gradient(
 						 ((whole.n + c->form.bn - 1) / c->form.bn)) *
 				      parts;
 			if (c->predicted_ns)
-				c->predicted_ns +=
-					gemm_plain_ns(d, 0) + 2 * sums / d->copy_gb_per_s;
+				c->predicted_ns = gradient_ns(d, w, &whole, c) +
+						  gemm_plain_ns(d, 0) + 2 * sums / d->copy_gb_per_s;
 			n = put_in_order(ret, n, c);
 		}
 	}

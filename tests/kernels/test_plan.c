@@ -72,7 +72,7 @@ static void a_fast_kernel_takes_aligned_rows_and_the_plain_one_all_else(void **s
 	weir_kernels_close(k);
 }
 
-/* 32,768 columns need two blocks of 26 pieces of 4 KB, and the blocks stay for all rows. */
+/* 32,768 columns need two blocks of 16 pieces of 4 KB, and the blocks stay for all rows. */
 static void blocks_of_wide_rows_read_ahead_and_stay(void **state)
 {
 	struct weir_kernels *k = open_with("", WEIR_COMPILER);
@@ -81,15 +81,15 @@ static void blocks_of_wide_rows_read_ahead_and_stay(void **state)
 	struct weir_rows_args a = { .size = sizeof a, .x = at, .y = at };
 	struct cu_kernel_node_params node;
 	struct weir_plan *p = plan_of(k, &what);
-	assert_non_null(strstr(weir_plan_text(p), "weir_softmax_bf16_v8_t256_s26_b256_c2"));
+	assert_non_null(strstr(weir_plan_text(p), "weir_softmax_bf16_v8_t256_s16_b256_c2"));
 	launched(p, &a, &node);
 	assert_int_equal(node.block_x, 256);
-	assert_int_equal(node.shared_bytes, 26 * 4096 + 29 * 8);
+	assert_int_equal(node.shared_bytes, 16 * 4096 + 19 * 8);
 	assert_in_range(node.grid_x, 1, 1000);
 	weir_plan_close(p);
 
 	p = plan_of(k, &few);
-	assert_non_null(strstr(weir_plan_text(p), "weir_softmax_bf16_v8_t256_s26_b256_c8"));
+	assert_non_null(strstr(weir_plan_text(p), "weir_softmax_bf16_v8_t256_s16_b256_c8"));
 	launched(p, &a, &node);
 	assert_int_equal(node.grid_x, 3 * 8);
 	weir_plan_close(p);
