@@ -9,6 +9,8 @@
 #include "kernels/conv.h"
 #include "kernels/rows.h"
 
+#include "same_size.h"
+
 enum { AT_ONCE = 16 };
 
 static int bad, compiled;
@@ -248,27 +250,11 @@ static void compile_convolutions(const struct nvrtc *nvrtc, unsigned cc, const c
 	kernel_device_init(&device, "any", cc, 132);
 	for (uint32_t kind = 0; kind < 2 * 6 * 2 + 2 + 5; kind++) {
 		const bool scaled = kind >= 26;
-		const struct weir_conv what = { .size = sizeof what,
-			.type = scaled ? WEIR_S8 : WEIR_F16 + kind % 2,
-			.d_type = scaled ? WEIR_F16 + kind % 3 : 0,
-			.epilogue = kind < 24 ? kind / 2 % 6
-				    : scaled  ? kind - 26
-					      : 0,
-			.pass = scaled ? 0 : kind / 12,
-			.n = 32,
-			.h = 28,
-			.w = 28,
-			.c = 256,
-			.k = kind % 3 ? 256 : 8,
-			.r = 3,
-			.s = 3,
-			.stride_h = 1,
-			.stride_w = 1,
-			.pad_h = 1,
-			.pad_w = 1,
-			.dilation_h = 1,
-			.dilation_w = 1,
-			.groups = 1 };
+		struct weir_conv what = same_size(scaled ? 0 : kind / 12, 32, 28, 256);
+		what.type = scaled ? WEIR_S8 : WEIR_F16 + kind % 2;
+		what.d_type = scaled ? WEIR_F16 + kind % 3 : 0;
+		what.epilogue = kind < 24 ? kind / 2 % 6 : scaled ? kind - 26 : 0;
+		what.k = kind % 3 ? 256 : 8;
 		const size_t n = conv_choose(&device, &what, choice);
 		for (size_t i = kind % 6 && kind < 24 ? kind % n : 0; i < n;
 			i += kind % 6 && kind < 24 ? n : 1) {

@@ -10,6 +10,8 @@
 #include "kernels/conv.h"
 #include "kernels/gemm.h"
 
+#include "same_size.h"
+
 enum { MOST = 2000, ACROSS = MOST / 32 };
 
 static unsigned char seen[ACROSS][ACROSS];
@@ -83,22 +85,7 @@ static int check_convolutions(const struct kernel_device *h200)
 	struct kernel_device a10;
 	int bad = !kernel_device_init(&a10, "A10", 0, 0);
 	for (uint32_t pass = 0; pass < 3; pass++) {
-		const struct weir_conv what = { .type = WEIR_BF16,
-			.pass = pass,
-			.n = 64,
-			.h = 56,
-			.w = 56,
-			.c = 64,
-			.k = 64,
-			.r = 3,
-			.s = 3,
-			.stride_h = 1,
-			.stride_w = 1,
-			.pad_h = 1,
-			.pad_w = 1,
-			.dilation_h = 1,
-			.dilation_w = 1,
-			.groups = 1 };
+		const struct weir_conv what = same_size(pass, 64, 56, 64);
 		bad += conv_choose(&a10, &what, choice) != 1 || choice[0].form.bm;
 		const size_t n = conv_choose(h200, &what, choice);
 		for (size_t i = 0; i + 1 < n; i++)
