@@ -319,8 +319,8 @@ static struct rows_choice choose_plain(const struct kernel_device *d, const stru
 	return c;
 }
 
-/* Of two rings that one was faster on an H200 whose weights stay, then the one of small blocks in
- * pairs, then the one of 8 vectors of a thread. */
+/* An H200 was faster with rings whose weights stay, then with small blocks in pairs, then with 8
+ * vectors of a thread. */
 static bool is_better_ring(const struct rows_form *a, const struct rows_form *b)
 {
 	if (a->keeps != b->keeps)
