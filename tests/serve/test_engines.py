@@ -163,6 +163,7 @@ class Neighbours(unittest.TestCase):
             asked = self.programs()["latency"]["requests"]
             server.wait_for(ask)
             self.assertGreater(self.programs()["latency"]["requests"], asked)
+            self.assertEqual(self.programs()["latency"]["slowdown"]["target"], 1.3)
             before = self.programs()["best-effort"]
 
             def goes_on():
