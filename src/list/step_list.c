@@ -233,7 +233,7 @@ const struct section section_steps = {
 		"\n"
 		"1. Ranges that the program numbers. The name of a range of NVTX or of an annotation ends in `#` and a number, as `ProfilerStep#5`. Or it ends in `step`, `iteration`, `iter` or `batch` and a number, as `train_step 5`. If there are several names, the one that lasts longest together counts.\n"
 		"2. The time from the end of one optimizer's step to the end of the next. PyTorch marks them (`Optimizer.step#…`).\n"
-		"3. The launches of the process that launches most, until a call waited for them.\n"
+		"3. The launches of the process that launches most, until a call waited for them. The work until the next wait belongs to the same step if it launches less than a tenth of the usual. Such parts are three of four at most, and have a tenth of the time at most.\n"
 		"4. From one launch of a kernel to the next, if as many launches are between them each time, over most of the run.\n"
 		"5. From one range of a name to the next, if that range is in no other.\n"
 		"\n"

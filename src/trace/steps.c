@@ -360,8 +360,64 @@ static uint32_t busiest(const struct finder *f)
 	return most;
 }
 
+/* A program that waits several times in an iteration has a long part, and others that launch little
+ * and last no time. */
+#define LITTLE 10u /* less than a tenth */
+
+/* Half of all launches are in parts with so many or more. */
+static uint64_t usual_launches(const uint64_t *launches, size_t n)
+{
+	uint64_t *by_size = xcalloc(n, sizeof *by_size), all = 0, seen = 0;
+	size_t i = n;
+	memcpy(by_size, launches, n * sizeof *by_size);
+	qsort(by_size, n, sizeof *by_size, order_u64);
+	for (size_t k = 0; k < n; k++)
+		all += by_size[k];
+	while (i && 2 * seen < all)
+		seen += by_size[--i];
+	const uint64_t usual = by_size[i];
+	free(by_size);
+	return usual;
+}
+
+/* How many launches are little, if such parts are three of four at most and together have a tenth
+ * of the time at most: a batch and the answers to it, word by word, are steps of their own.  Else
+ * 0. */
+static uint64_t little_launches(const struct steps *s, const uint64_t *launches)
+{
+	const uint64_t little = usual_launches(launches, s->v.n) / LITTLE,
+		       all = s->v.v[s->v.n - 1].to - s->v.v[0].to;
+	uint64_t lasted = 0, few = 0;
+	for (size_t i = 1; i < s->v.n; i++) {
+		if (launches[i] >= little)
+			continue;
+		lasted += s->v.v[i].to - s->v.v[i].from;
+		few++;
+	}
+	return lasted <= all / LITTLE && 4 * few <= 3 * s->v.n ? little : 0;
+}
+
+/* Adds them to the step before.  A part does as the whole did. */
+static void join_parts(const struct trace *t, struct steps *s, const uint64_t *launches)
+{
+	size_t n = 1;
+	s->name = t->part.steps_found ? t->part.steps_name : little_launches(s, launches);
+	for (size_t i = 1; i < s->v.n; i++) {
+		if (launches[i] < s->name) {
+			s->v.v[n - 1].to = s->v.v[i].to;
+			continue;
+		}
+		s->v.v[n] = s->v.v[i];
+		s->v.v[n].number = s->v.v[n - 1].number + 1;
+		n++;
+	}
+	s->v.n = n;
+}
+
 static void split(struct finder *f, struct steps *s)
 {
+	ARRAY(uint64_t) launches = { 0 };
+	uint64_t since = 0;
 	const uint32_t process = busiest(f);
 	struct step next = { .from = f->t->header.start.ticks,
 		.number = 1 + f->t->part.steps_before,
@@ -373,14 +429,20 @@ static void split(struct finder *f, struct steps *s)
 			continue;
 		if (!launched && !m->waits)
 			next.launched = m->begin;
+		since += !m->waits;
 		if (launched && m->waits) {
 			next.to = m->end;
 			push_step(s, &next);
+			*array_push(&launches) = since;
+			since = 0;
 			next.from = m->end;
 			next.number++;
 		}
 		launched = !m->waits;
 	}
+	if (s->v.n > 1)
+		join_parts(f->t, s, launches.v);
+	array_free(&launches);
 }
 
 /* ---- by kernels ---- */

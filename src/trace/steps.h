@@ -4,7 +4,8 @@
  *
  *	- ranges that the program numbers, such as ProfilerStep#5
  *	- a process's work until an optimizer's step ends, as PyTorch marks it (Optimizer.step#…)
- *	- the work of the busiest process until a call waits for it
+ *	- the work of the busiest process until a call waits for it, together with what follows that
+ *	  launches little and lasts no time, until the next waits
  *	- from one launch of a kernel to the next, for kernels that come once in as many launches
  *	- from one range to the next of the same name, for ranges that are in no other
  *
@@ -38,7 +39,8 @@ enum steps_found {
 struct steps {
 	ARRAY(struct step) v; /* by `from` */
 	enum steps_found found;
-	uint64_t name; /* hash of their ranges' name without the number; waits have none */
+	uint64_t name; /* hash of their ranges' name without the number; by waits: launches that are
+			* too few for a step */
 };
 
 /* A launch that succeeded, or a call that waits. */

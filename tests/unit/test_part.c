@@ -509,6 +509,82 @@ static void without_any_mark_steps_begin_with_the_same_kernel(void **state)
 	bare = false;
 }
 
+/* So many launches, and a wait for them `length` behind `at`; returns its end. */
+static uint64_t put_part(struct maker *m, int t, uint64_t at, uint64_t launches, uint64_t length)
+{
+	static const uint64_t launch[LAUNCH_WORDS] = { 0x10, 7, 1 | 1ull << 32, 1 | 32ull << 32,
+		1 | 1ull << 32 };
+	const uint64_t stream = 7;
+	for (uint64_t k = 0; k < launches; k++)
+		maker_put(m, t,
+			(struct record){ .ticks = at + 1 + k * (length - 21) / launches,
+				.fn = FN_LAUNCH,
+				.words = RECORD_WORDS + LAUNCH_WORDS },
+			launch);
+	maker_put(m, t,
+		(struct record){ .ticks = at + length - 20,
+			.dur = 20,
+			.fn = FN_SYNC,
+			.words = RECORD_WORDS + 1 },
+		&stream);
+	return at + length;
+}
+
+static size_t steps_of(struct trace *t)
+{
+	struct meta names;
+	struct steps steps;
+	struct error err;
+	assert_int_equal(meta_load(t, &names, &err), 0);
+	assert_int_equal(steps_load(t, &names, NULL, &steps), 0);
+	const size_t n = steps.v.n;
+	for (size_t i = 1; i < n; i++)
+		assert_int_equal(steps.v.v[i].number, steps.v.v[i - 1].number + 1);
+	steps_fini(&steps);
+	meta_fini(&names);
+	trace_close(t);
+	return n;
+}
+
+static uint64_t below(uint64_t *chance, uint64_t n)
+{
+	*chance = *chance * 6364136223846793005u + 1442695040888963407u;
+	return (*chance >> 33) % n;
+}
+
+/* An iteration waits for a sum that it reads, or for its data, at other places in each.  A server
+ * of words waits for one word after another: each is a step. */
+static void parts_that_launch_little_are_no_steps(void **state)
+{
+	uint64_t chance = 1;
+	for (int turn = 0; turn < 200; turn++) {
+		const bool words = turn % 4 == 3;
+		const uint64_t iterations = 2 + below(&chance, 20),
+			       more = words ? 4 : below(&chance, 4);
+		struct maker *m = maker_new(FILE_NAME, maker_schema, TRACE_GRAIN);
+		const int t = maker_thread(m, CHUNK_EVENTS, PID, PID + 1, "main");
+		uint64_t at = START;
+		for (uint64_t i = 0; i < iterations; i++) {
+			at = put_part(
+				m, t, at, 50 + below(&chance, 20), 10000 + below(&chance, 5000));
+			for (uint64_t k = 0; k < more; k++)
+				at = put_part(m, t, at, 1 + below(&chance, 4),
+					words ? 5000 : 40 + below(&chance, 250));
+		}
+		maker_finish(m, at, false);
+		const uint64_t steps = words ? iterations * (1 + more) : iterations;
+		assert_int_equal(steps_of(open_made()), steps);
+		struct trace *part = open_made();
+		struct error err;
+		assert_int_equal(trace_cut(part,
+					 &(struct trace_cut){
+						 .steps = true, .first_step = 2, .last_step = 2 },
+					 &err),
+			0);
+		assert_int_equal(steps_of(part), 1);
+	}
+}
+
 static void steady_leaves_warm_up_out(void **state)
 {
 	struct trace *t = make_cut((struct trace_cut){ .steady = true });
@@ -629,6 +705,7 @@ int main(void)
 		cmocka_unit_test(steps_end_with_the_optimizer),
 		cmocka_unit_test(without_waits_steps_begin_with_the_same_range),
 		cmocka_unit_test(without_any_mark_steps_begin_with_the_same_kernel),
+		cmocka_unit_test(parts_that_launch_little_are_no_steps),
 		cmocka_unit_test(steady_leaves_warm_up_out),
 		cmocka_unit_test(a_part_of_what_is_still_recorded_is_that_until_then),
 	};
