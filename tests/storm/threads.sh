@@ -95,7 +95,7 @@ for victim in $programs/load weir; do
 done
 program() { echo "$programs/signal_storm $nested"; }
 meanwhile() { :; }
-shared="timeout 60 $weir run --quiet"
+shared="timeout -k 10 60 $weir run --quiet"
 export LD_LIBRARY_PATH="$programs/mock"
 for nested in '' nested; do
 	together "handlers of signals, ${nested:-one by one}"
