@@ -87,7 +87,6 @@ struct event {
 	uint32_t label;   /* args.name */
 	uint32_t details; /* what XLA says of a kernel or a copy */
 	struct json_text args;
-	bool args_cut;
 };
 
 /* A begin event that waits for its end. */

@@ -1,8 +1,6 @@
 /* Operands of FP32 that the tensor cores do not read as they are stored. */
 #include "kernels/gemm.h"
 
-#include "base/banned.h"
-
 #define COPIES_MOST 1e12 /* elements: far above any memory, and countable in bytes */
 
 bool gemm_is_tf32(const struct weir_gemm *w)

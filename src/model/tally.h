@@ -62,7 +62,6 @@ struct tally {
 	uint64_t predicted,
 		unpredicted; /* launches that were asked about: with an answer, without */
 	uint64_t first_ticks, last_ticks;
-	uint64_t damaged_at; /* offset of the first damaged chunk */
 };
 
 /* Whether a tally is interested in the chunk. */
