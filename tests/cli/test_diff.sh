@@ -83,7 +83,7 @@ expect 0 '^ +1,773 .* driver calls that were only counted$' "$weir" diff "$kept/
 expect 0 '"untimed_calls": \{"text": "[^"]*", "a": 1773, ' "$weir" diff --json "$kept/slow.weir" "$kept/fixed.weir"
 expect 0 ' time in driver calls$' "$weir" diff a.weir b.weir
 # If the work differs, a change of a total of times is that of a step or a launch.
-expect 0 'pass +host_total > \+900%: [+-][0-9.]+ % a step, since A and B did different work$' \
+expect 0 'pass +host_total > \+900%: [+-][0-9.]+ % a launch, since A and B did different work$' \
 	"$weir" diff -f 'host_total > +900%' a.weir b.weir
 expect 0 'pass +host_total > \+900%: \+0.0 %$' "$weir" diff -f 'host_total > +900%' a.weir a.weir
 expect 1 'FAIL +wall per launch < \+0%: -[0-9.]+ % a launch$' "$weir" diff -f 'wall per launch < +0%' "$kept/fixed.weir" "$kept/slow.weir"
