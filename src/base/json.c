@@ -138,7 +138,8 @@ void json_end_object(struct json *j)
 void json_end_document(struct json *j)
 {
 	json_end_object(j);
-	putc('\n', j->out);
+	if (!j->pretty) /* which ends its line by itself */
+		putc('\n', j->out);
 }
 
 void json_end_array(struct json *j)
