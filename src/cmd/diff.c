@@ -56,7 +56,7 @@ static int add_report(
 		return complain(EXIT_ENVIRONMENT, "%s: %s", file, err.text);
 	const int e = diff_add(d, side, file, r);
 	report_free(r);
-	return e ? complain(EXIT_ENVIRONMENT, "no memory to compare %s", file) : 0;
+	return e ? complain(EXIT_ENVIRONMENT, "%s can't be compared: %s", file, strerror(-e)) : 0;
 }
 
 static int add_file(

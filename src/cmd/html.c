@@ -122,7 +122,8 @@ static int compare(struct job *j)
 	if (!e)
 		diff_finish(j->diff);
 	if (e)
-		return complain(EXIT_ENVIRONMENT, "no memory to compare");
+		return complain(
+			EXIT_ENVIRONMENT, "the recordings can't be compared: %s", strerror(-e));
 	j->page[DIFF_A].other = &j->page[DIFF_B];
 	j->page[DIFF_A].diff = j->diff;
 	return 0;
