@@ -1,4 +1,5 @@
-"""Draws the share of requests answered in time over the rate at which they come: frontier.py RESULT.json OUT.svg
+"""Draws the share of requests answered in time over the rate at which they come: goodput_picture.py RESULT.json
+OUT.svg
 
 RESULT.json is of h200.py with the part `goodput`.  A line a policy; the same rate asked twice is a mean.
 """
