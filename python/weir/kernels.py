@@ -299,7 +299,7 @@ def _launch(library: _Library, operation: str, t: Dict[str, _Tensor], at: Dict[s
     row = len(shape) - 2  # the dimension whose stride is that of a row
 
     def strides(name: str) -> Tuple[int, int]:
-        s = t[name].strides if name in t else (1, 1)
+        s = t[name].strides if name in t else (1,) * len(shape)
         return (s[row] if taken else max(shape[-1], 1), s[-1] if shape[-1] > 1 else 1)
 
     outer = shape[: len(shape) - 1 - taken]

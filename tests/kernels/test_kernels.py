@@ -216,6 +216,15 @@ class Kernels(unittest.TestCase):
             with self.assertRaisesRegex(TypeError, words):
                 wrong()
 
+    def test_rows_of_tensors_of_any_dimensions_are_one_launch(self):
+        for shape in ((48,), (4, 48), (2, 3, 4, 48), (2, 1, 3, 2, 48)):
+            self.assertEqual(kernels.softmax(Tensor(shape, "f16")).shape, shape)
+            plan = list(kernels._get().plans)[-1]
+            rows = 1
+            for n in shape[:-1]:
+                rows *= n
+            self.assertEqual(plan[4:8], (rows, 48, 48, 1))
+
     def test_tensors_at_multiples_of_16_bytes_need_one_kernel(self):
         aligned = lambda: list(kernels._get().plans)[-1][-1]
         kernels.softmax(Tensor((4, 48), "f16"))
