@@ -981,13 +981,8 @@ def run_program(name, *command):
 
 
 def examples():
-    """The tutorial's program as the page has it, and a planted problem with its twin."""
-    page = open(os.path.join(ROOT, "docs", "tutorial-kernels.md")).read()
-    with tempfile.TemporaryDirectory() as folder:
-        program = os.path.join(folder, "mlp.py")
-        with open(program, "w") as f:
-            f.write(page.split("```sh mlp.py\n")[1].split("```")[0])
-        run_program("tutorial", program)
+    """The tutorial's program, and a planted problem with its twin."""
+    run_program("tutorial", os.path.join(ROOT, "examples", "llama_mlp.py"))
     product = os.path.join(ROOT, "examples", "problems", "product.py")
     run_program("product", product)
     run_program("product, fixed", product, "--fixed")
