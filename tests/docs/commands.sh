@@ -203,5 +203,6 @@ while read -r first word rest; do
 	done
 done <"$work/named"
 
+[ $bad = 0 ] || tail -n 20 ./*.log 2>/dev/null
 echo "$ran commands were run, $compared lines compared"
 exit $bad
