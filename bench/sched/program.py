@@ -2,7 +2,7 @@
 comes out.
 
 The same as load.c, which describes it: a program that can begin prints `ready`, is told `run`, `begin` and `end`,
-and prints one line of JSON.  Latencies count from the time when a request was due.
+and prints one line of JSON.  Here it can then be told so again.  Latencies count from the time when a request was due.
 """
 import argparse
 import json
@@ -31,7 +31,7 @@ class Orders:
     """Lines of standard input; without --controlled, what a clock says instead."""
 
     def __init__(self, args):
-        self.controlled, self.seconds, self.text, self.begun = args.controlled, args.seconds, b'', None
+        self.controlled, self.seconds, self.text, self.begun, self.rounds = args.controlled, args.seconds, b'', None, 0
 
     def next(self, wait):
         while b'\n' not in self.text:
@@ -45,11 +45,14 @@ class Orders:
         return line.decode()
 
     def ready(self, order):
+        """False: it has done what it was started for."""
+        self.rounds += 1
         if not self.controlled:
-            return
+            return self.rounds == 1
         print('ready', flush=True)
         while self.next(True) != order:
             pass
+        return True
 
     def now(self):
         if self.controlled:
@@ -85,27 +88,27 @@ def wait_until(due):
 
 def serve(args, request, **more):
     """Sends requests by their schedule; request() answers one."""
-    orders, us, unanswered = Orders(args), [], 0
-    length = args.requests / args.rate if args.requests else args.seconds
-    orders.ready('begin')
-    begun = time.monotonic()
-    latest = begun + 2 * length + 1
-    for at in schedule(args):
-        due = begun + at
-        wait_until(min(due, latest))
-        if time.monotonic() >= latest:
-            unanswered += 1
-        else:
-            request()
-        us.append(max(0, time.monotonic() - due) * 1e6)
-    window = time.monotonic() - begun
-    us.sort()
-    print(json.dumps({
-        'role': 'latency', 'requests': len(us), 'answered': len(us) - unanswered, 'unanswered': unanswered,
-        'p50_us': round(quantile(us, .5), 1), 'p95_us': round(quantile(us, .95), 1),
-        'p99_us': round(quantile(us, .99), 1), 'max_us': round(quantile(us, 1), 1),
-        'mean_us': round(sum(us) / max(1, len(us)), 1), 'rate_s': round((len(us) - unanswered) / window, 2),
-        'window_s': round(window, 4), **more}), flush=True)
+    orders = Orders(args)
+    while orders.ready('begin'):
+        us, unanswered, length = [], 0, args.requests / args.rate if args.requests else args.seconds
+        begun = time.monotonic()
+        latest = begun + 2 * length + 1
+        for at in schedule(args):
+            due = begun + at
+            wait_until(min(due, latest))
+            if time.monotonic() >= latest:
+                unanswered += 1
+            else:
+                request()
+            us.append(max(0, time.monotonic() - due) * 1e6)
+        window = time.monotonic() - begun
+        us.sort()
+        print(json.dumps({
+            'role': 'latency', 'requests': len(us), 'answered': len(us) - unanswered, 'unanswered': unanswered,
+            'p50_us': round(quantile(us, .5), 1), 'p95_us': round(quantile(us, .95), 1),
+            'p99_us': round(quantile(us, .99), 1), 'max_us': round(quantile(us, 1), 1),
+            'mean_us': round(sum(us) / max(1, len(us)), 1), 'rate_s': round((len(us) - unanswered) / window, 2),
+            'window_s': round(window, 4), **more}), flush=True)
 
 
 def work(args, step, **more):
@@ -125,7 +128,9 @@ def work(args, step, **more):
             print(json.dumps({'role': 'best-effort', 'batches': done, 'work_done': done,
                               'rate_s': round(done / window, 4) if done else 0, 'window_s': round(window, 4), **more}),
                   flush=True)
-            return
+            if not args.controlled:
+                return
+            begun = None
         last = here
 
 
