@@ -1,7 +1,7 @@
 """weir serve on a GPU, beside what people use: h200.py BUILD RESULT.json [PART...]
 
 Parts: right (answers against PyTorch eager), graphs (host time of a request), goodput (three models, policies of weir serve
-and Triton's delay), python (PyTorch compiled, behind asyncio), cold (models of twice the memory), neighbours (a training
+and Triton's delay), tight (the same with short deadlines), python (PyTorch compiled, behind asyncio), cold (models of twice the memory), neighbours (a training
 beside the server), together (four models in one server against four processes), compiled (AOTInductor's models
 beside ONNX Runtime's).  Needs PyTorch, torchvision and ONNX Runtime's CUDA provider beside BUILD/lib/weir/libonnxruntime.so.1.
 A part that fails leaves its words in the result.
@@ -138,14 +138,12 @@ def graphs(o):
     return rows
 
 
-def goodput(o):
-    """The encoder has most requests: images of all would be more than one generator sends."""
-    import networks
-    names, shares, found = ("resnet50", "encoder", "ocr"), (20, 60, 20), {}
-    options = [w for n, s in zip(names, shares) for w in ("--model", "%s,share=%d,deadline=%d,ask=%d" % (
-        n, s, networks.NETWORKS[n][3], networks.NETWORKS[n][3] - 1000))]
-    repository = parts_of(o.repository, *names)
-    for policy in ("slack", "delay:0", "delay:1ms", "delay:2ms", "slack", "delay:0"):
+def rates(o, deadlines, policies):
+    """The encoder has most requests: images of all would be more than one generator sends.  A twentieth is for the way."""
+    shares, found = {"resnet50": 20, "encoder": 60, "ocr": 20}, {}
+    options = [w for n, us in deadlines.items() for w in ("--model", "%s,share=%d,deadline=%d,ask=%d" % (n, shares[n], us, us - us // 20))]
+    repository = parts_of(o.repository, *deadlines)
+    for policy in policies:
         name, _, delay = policy.partition(":")
         with Running(o, repository, "--policy=" + name, *(["--delay=" + delay] if delay else [])) as server:
             load(o, server, *options, "--arrivals", "poisson:400", seconds=1)
@@ -153,6 +151,20 @@ def goodput(o):
             probes = [{k: p[k] for k in ("rate", "due", "met", "late", "shed", "refused", "failed", "behind", "void")} for p in run["probes"]]
             found.setdefault(policy, []).append({**run["rates"][0], "probes": probes})
     return found
+
+
+def goodput(o):
+    import networks
+    return rates(o, {n: networks.NETWORKS[n][3] for n in ("resnet50", "encoder", "ocr")},
+                 ("slack", "delay:0", "delay:1ms", "delay:2ms", "slack", "delay:0"))
+
+
+def tight(o):
+    """The same with deadlines of ten times what one row takes."""
+    names = ("resnet50", "encoder", "ocr")
+    with Running(o, parts_of(o.repository, *names)) as server:
+        deadlines = {n: round(10 * closed(o, server, n, 1, 1)["p50_us"]) for n in names}
+    return {"deadlines_us": deadlines, **rates(o, deadlines, ("slack", "delay:0", "delay:500us", "slack", "delay:0", "delay:1ms"))}
 
 
 def python(o):
