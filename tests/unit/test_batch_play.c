@@ -198,7 +198,7 @@ static void live(struct world *w)
 
 static void whatever_arrives_is_treated_by_the_rules(void **state)
 {
-	for (uint64_t seed = 1; seed <= 200; seed++)
+	for (uint64_t seed = 1; seed <= ROUNDS(200, 20); seed++)
 		for (int policy = 0; policy < BATCH_POLICIES; policy++) {
 			struct world *w = calloc(1, sizeof *w);
 			assert_non_null(w);
@@ -344,7 +344,7 @@ static void who_has_no_deadline_waits_no_longer_than_its_share_allows(void **sta
 	uint64_t met[2] = { 0 };
 	double longest = 0;
 	assert_non_null(w);
-	for (uint64_t seed = 1; seed <= 60; seed++)
+	for (uint64_t seed = 1; seed <= ROUNDS(60, 6); seed++)
 		for (size_t p = 0; p < COUNT_OF(policies); p++)
 			for (int patient = 0; patient < 2; patient++) {
 				make_crowd(w, policies[p], seed);
@@ -434,7 +434,7 @@ static void few_requests_fare_almost_as_well_as_they_can(void **state)
 {
 	uint64_t random = 7;
 	uint32_t possible = 0, got[BATCH_POLICIES] = { 0 };
-	for (int round = 0; round < 300; round++) {
+	for (int round = 0; round < ROUNDS(300, 60); round++) {
 		struct puzzle p = { .n = 2 + (uint32_t)some(&random, FEW - 1) };
 		uint64_t all = 0;
 		for (uint32_t m = 0; m < 2; m++) {
@@ -487,7 +487,7 @@ static void one_promise_in_a_hundred_is_broken(void **state)
 {
 	int wrong = 0;
 	for (int w = 0; w < 2; w++)
-		for (uint64_t seed = 1; seed <= 5; seed++) {
+		for (uint64_t seed = 1; seed <= ROUNDS(5, 1); seed++) {
 			struct promises p = { .change_ns = 12000 * MS, .back_ns = 24000 * MS };
 			struct simulated ret[WORKLOAD_MODELS + 1];
 			workload_play(&workloads[w],
@@ -530,7 +530,7 @@ static void slack_carries_more_than_any_fixed_delay(void **state)
 	static const double delays[] = { 0, .5, 1, 2, 4 };
 	for (int w = 0; w < 2; w++) {
 		double best[2] = { 0 };
-		for (size_t i = 0; i < COUNT_OF(delays); i++)
+		for (size_t i = 0; i < ROUNDS(COUNT_OF(delays), 1); i++)
 			for (uint32_t rows = 16; rows <= WORKLOAD_ROWS; rows *= 2)
 				for (int k = 0; k < 2; k++) {
 					const double rate = workload_rate(&workloads[w],
@@ -649,7 +649,7 @@ static void after_noise_it_carries_what_it_carried(void **state)
 	struct noisy *n = malloc(sizeof *n);
 	assert_non_null(n);
 	for (int w = 0; w < 2; w++)
-		for (uint64_t seed = 1; seed <= 3; seed++) {
+		for (uint64_t seed = 1; seed <= ROUNDS(3, 1); seed++) {
 			*n = (struct noisy){ .workload = &workloads[w],
 				.random = hash_mix(seed),
 				.now = 1000 * MS,

@@ -177,7 +177,7 @@ static size_t of_tier(const eval_points *points, enum predict_tier tier)
 /* Kernels held out are not known from their siblings, nor families from their kernels. */
 static void what_is_held_out_was_not_learnt(void **state)
 {
-	const size_t n = 3000;
+	const size_t n = ROUNDS(3000, 800);
 	struct predict_sample *v = stream(n);
 	const struct train_options o = { .network = true, .seed = 1 };
 	struct train_rows rows;
@@ -211,7 +211,7 @@ static void what_is_held_out_was_not_learnt(void **state)
 
 static void the_chain_beats_the_plain_rules_when_used(void **state)
 {
-	const size_t n = 8000;
+	const size_t n = ROUNDS(8000, 3000);
 	struct predict_sample *v = stream(n);
 	const struct eval_filter shape = {
 		.tier = PREDICT_SHAPE, .from_ns = 0, .below_ns = INFINITY

@@ -280,7 +280,7 @@ static void of_many_kernels_the_newest_are_remembered(void **state)
 /* ---- models ---- */
 
 #define MODEL    "test_forecast.model"
-#define LAUNCHES 2000
+#define LAUNCHES ROUNDS(2000, 400)
 
 static struct zoo zoo;
 static struct predict_sample stream[LAUNCHES];

@@ -14,9 +14,9 @@
 #include "report/report_make.h"
 #include "trace/trace.h"
 
-#define PROGRAMS         2000u
+#define PROGRAMS         ROUNDS(2000u, 200u)
 #define WRONG_MOST       18u
-#define FRESH            1000u
+#define FRESH            ROUNDS(1000u, 100u)
 #define FRESH_WRONG_MOST 25u
 #define TRACE            "path.weir"
 
@@ -425,7 +425,7 @@ static void two_paths_may_leave_the_same_recording(void **state)
 static void the_path_knows_no_names_of_threads(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 0; seed < 60; seed++) {
+	for (uint64_t seed = 0; seed < ROUNDS(60, 10); seed++) {
 		struct made m = make_program(seed);
 		const struct said one = path_of(&m.p);
 		m.p.first_tid = 900;
@@ -440,7 +440,7 @@ static void threads_that_take_turns_are_as_one(void **state)
 {
 	(void)state;
 	unsigned others = 0, compared = 0;
-	for (uint64_t seed = 0; seed < 240; seed++) {
+	for (uint64_t seed = 0; seed < ROUNDS(240, 80); seed++) {
 		struct made m = make_program(seed);
 		const bool turns = seed % SHAPES == TURNS ||
 				   (seed % SHAPES == TRAINING && !m.p.threads[2].ops.n);
@@ -456,7 +456,7 @@ static void threads_that_take_turns_are_as_one(void **state)
 		}
 		program_fini(&m.p);
 	}
-	assert_true(compared > 50);
+	assert_true(compared > ROUNDS(50, 15));
 	assert_int_equal(others, 0);
 }
 
@@ -477,7 +477,7 @@ static struct made make_waits(uint64_t seed)
 static void records_of_waits_say_as_much_as_arguments(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 0; seed < 60; seed++) {
+	for (uint64_t seed = 0; seed < ROUNDS(60, 10); seed++) {
 		struct made m = make_waits(seed);
 		const struct said full = path_of(&m.p);
 		m.p.bare = true;

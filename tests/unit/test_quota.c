@@ -320,7 +320,7 @@ static void nonsense_in_the_file_is_survived(void **state)
 
 /* ---- at once ---- */
 
-enum { MOST_THREADS = 12, TURNS = 3000 };
+enum { MOST_THREADS = 12, TURNS = ROUNDS(3000, 600) };
 
 static struct {
 	int threads, share;

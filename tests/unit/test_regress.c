@@ -203,17 +203,17 @@ static void memory_is_bounded_and_what_is_idle_gives_way(void **state)
 
 static void a_day_of_noise_raises_no_alarm(void **state)
 {
-	for (uint64_t seed = 1; seed <= 2; seed++) {
+	for (uint64_t seed = 1; seed <= ROUNDS(2, 1); seed++) {
 		struct regress *r = regress_new(REGRESS_SERIES, REGRESS_WINDOW_NS, seed);
 		struct noise_result got;
 		noise_run(&(struct noise_config){ .seed = seed,
 				  .kernels = 30,
 				  .requests = 4,
 				  .begins_h = 7,
-				  .seconds = 86400 },
+				  .seconds = ROUNDS(86400, 20000) },
 			r, &got);
 		assert_int_equal(got.raised, 0);
-		assert_true(got.counts.values > 1000000);
+		assert_true(got.counts.values > ROUNDS(1000000, 200000));
 		regress_free(r);
 	}
 }
@@ -222,7 +222,7 @@ static void a_day_of_noise_raises_no_alarm(void **state)
 static void five_percent_in_noise_are_found_in_five_minutes(void **state)
 {
 	unsigned slow = 0, in_time = 0;
-	for (uint64_t seed = 1; seed <= 6; seed++) {
+	for (uint64_t seed = 1; seed <= ROUNDS(6, 1); seed++) {
 		struct regress *r = regress_new(REGRESS_SERIES, REGRESS_WINDOW_NS, seed);
 		struct noise_result got;
 		noise_run(&(struct noise_config){ .seed = seed,
@@ -242,7 +242,7 @@ static void five_percent_in_noise_are_found_in_five_minutes(void **state)
 		}
 		regress_free(r);
 	}
-	assert_true(slow > 20);
+	assert_true(slow > ROUNDS(20, 3));
 	assert_true(in_time * 100 >= slow * 90);
 }
 

@@ -18,11 +18,7 @@
 #include "share/alone.h"
 #include "share/slowdown.h"
 
-#ifdef __SANITIZE_ADDRESS__ /* the same code again: the other build judges what it steers to */
-#define PAIRS 20
-#else
-#define PAIRS 200
-#endif
+#define PAIRS  ROUNDS(200, 20)
 #define TICK   5000000u
 #define LEAST  40000.0
 #define MOST   20000000.0
@@ -359,7 +355,7 @@ static void it_follows_a_pair_that_changes(void **state)
 static void a_change_of_clocks_is_no_slowdown(void **state)
 {
 	int off = 0;
-	for (int i = 0; i < 30; i++) {
+	for (int i = 0; i < ROUNDS(30, 6); i++) {
 		double budget;
 		chance = (uint64_t)i * 3571 + 2;
 		const struct pair before = some_pair();

@@ -343,7 +343,7 @@ static struct program drawn(void)
 
 static void check_pairs(const struct scenario *s)
 {
-	enum { PAIRS = 100 };
+	enum { PAIRS = ROUNDS(100, 15) };
 	unsigned wrong = 0, unknown = 0;
 	char first[800] = "";
 	for (unsigned i = 0; i < PAIRS; i++) {

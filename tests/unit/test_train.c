@@ -324,7 +324,7 @@ static int train(struct predict_sample *v, size_t n, bool forest, struct model_f
 
 static void trained_models_know_kernels_that_they_never_saw(void **state)
 {
-	const size_t n = 12000;
+	const size_t n = ROUNDS(12000, 4000);
 	struct predict_sample *v = stream(n);
 	for (int forest = 0; forest < 2; forest++) {
 		struct model_file *f = NULL;
