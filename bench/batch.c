@@ -22,8 +22,6 @@
 
 enum { MODELS = WORKLOAD_MODELS, ROWS = WORKLOAD_ROWS, SEEDS = 5, SECONDS = 20 };
 
-/* ---- what a decision costs ---- */
-
 enum { MANY = 8, QUEUED = 1000, DECISIONS = 500, ROUNDS = 200 };
 
 static double now_ns(void)
@@ -132,8 +130,6 @@ static void measure(enum batch_policy policy)
 	batcher_free(q.b);
 	free(q.items);
 }
-
-/* ---- what it gains ---- */
 
 /* The highest rate at which so large a share is answered in time: median of the seeds. */
 static double find_rate(const struct workload *w, const struct setting *s, double share)

@@ -74,8 +74,6 @@ static uint32_t some_ticks(struct generator *g, double median_ns, double sigma)
 	return t < 1e9 ? (uint32_t)t : 1000000000u;
 }
 
-/* ---- calls ---- */
-
 struct call {
 	uint16_t fn;
 	uint16_t result;
@@ -252,8 +250,6 @@ static void step(struct generator *g, struct program_thread *t)
 	synchronize(g, t);
 	t->step++;
 }
-
-/* ---- names ---- */
 
 static void name_kernels(struct generator *g, int meta)
 {

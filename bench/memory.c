@@ -84,8 +84,6 @@ static double median(double v[ROUNDS])
 	return v[ROUNDS / 2];
 }
 
-/* ---- calls ---- */
-
 static void allocate(size_t size)
 {
 	double took[ROUNDS];
@@ -146,8 +144,6 @@ static void map(size_t size)
 	printf("  %8zu MiB  %10.0f %10.0f %14.0f %10.0f %12.0f\n", size / MIB, median(create),
 		median(mapped), median(access), median(unmap), median(release));
 }
-
-/* ---- pages ---- */
 
 static size_t free_bytes(void)
 {

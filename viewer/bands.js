@@ -63,8 +63,6 @@ function current(source) {
 	return columnsOf(items);
 }
 
-/* ---- looking closely ---- */
-
 const keyOf = (source, b) => `${source.side.letter}${source.line + b}`;
 
 /* Blocks of bands that are wide enough to be looked into: those that are there, and those that are not. */
@@ -157,8 +155,6 @@ function queueCloseLook() {
 	clearTimeout(fine.timer);
 	if (sides.some((s) => s.timeline.fine_items)) fine.timer = setTimeout(() => (fine.look = lookClosely()), 60);
 }
-
-/* ---- what a band is ---- */
 
 const sourceOfPick = (pick) => pick.lane.sources[onDevice(pick.lane) ? 0 : pick.row];
 

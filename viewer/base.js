@@ -6,8 +6,6 @@
  */
 "use strict";
 
-/* ---- elements ---- */
-
 /* el("td", { class: "num" }, "12"): an element; a function is a listener, null leaves out. */
 function el(tag, props, ...children) {
 	const e = document.createElement(tag);
@@ -29,8 +27,6 @@ function svg(tag, props, ...children) {
 	e.append(...children);
 	return e;
 }
-
-/* ---- numbers for people, as the terminal writes them ---- */
 
 const grouped = new Intl.NumberFormat("en-US");
 
@@ -111,8 +107,6 @@ function niceStep(span, most) {
 	return power * [1, 2, 5, 10].find((k) => k * power >= raw * 0.9999);
 }
 
-/* ---- the data ---- */
-
 /* Whatever goes wrong is said where the page would be. */
 addEventListener("error", (e) => {
 	const wait = document.getElementById("wait");
@@ -189,8 +183,6 @@ class Varints {
 	}
 }
 
-/* ---- names ---- */
-
 /* A kernel's name without result, parameters and template arguments: what a small box can show.
  * "void at::native::reduce<8, f(int)>(at::T)" is "reduce". */
 function shorten(name) {
@@ -219,8 +211,6 @@ function shortName(index) {
 	if (!shortened.has(index)) shortened.set(index, shorten(names[index] || "?"));
 	return shortened.get(index);
 }
-
-/* ---- light and dark ---- */
 
 /* As the system is, until somebody chooses the other; choosing the system's again follows it again. */
 const systemDark = matchMedia("(prefers-color-scheme: dark)");
@@ -252,9 +242,7 @@ function keepTheme(theme) {
 
 putTheme(chosenTheme() || systemTheme());
 
-/* ---- colours ----
- *
- * One palette for all pictures, also those that are written as SVG: api/palette.tbl.  Hue says the kind;
+/* One palette for all pictures, also those that are written as SVG: api/palette.tbl.  Hue says the kind;
  * of kernels, which are what most pictures are about, it also says which: they have blue, purple and
  * rose to themselves, and each the same colour in all views and pages. */
 
@@ -390,8 +378,6 @@ function readTheme() {
 	colours = new Map();
 }
 
-/* ---- the search: one box, all views ---- */
-
 const search = { query: "", matches: null, listeners: [] };
 
 function matchesText(text) {
@@ -406,8 +392,6 @@ function setSearch(query) {
 		: null;
 	for (const listener of search.listeners) listener();
 }
-
-/* ---- what lies under the pointer ---- */
 
 const tip = el("div", { id: "tip", role: "tooltip" });
 
@@ -435,8 +419,6 @@ function showTip(x, y, name, rows) {
 function hideTip() {
 	tip.style.visibility = "hidden";
 }
-
-/* ---- sections ---- */
 
 const sections = [];
 const shortTitles = {

@@ -1,8 +1,6 @@
 /* The parts of the time: bars that add up, and the longest idle gaps. */
 "use strict";
 
-/* ---- bars that add up ---- */
-
 /* A part's name, and its colour of the palette. */
 const partLook = {
 	computing: ["kernels running", "kernel"],

@@ -6,8 +6,6 @@
 
 const sideKeys = ["a", "b"];
 
-/* ---- values ---- */
-
 /* As weir diff calls them. */
 function unitOf(key) {
 	return key.endsWith("_ns") ? time : key.endsWith("_bytes") ? bytes : count;
@@ -35,8 +33,6 @@ const verdictColumn = column(
 
 const ratioColumn = (key) =>
 	numberColumn(key, "B ÷ A", "B's value divided by A's: below 1 is less in B.", ratioText);
-
-/* ---- what differs ---- */
 
 function totalsRows() {
 	return Object.entries(data.diff.totals)
@@ -160,8 +156,6 @@ function comparedHead() {
 	);
 }
 
-/* ---- tables ---- */
-
 const part = (side, key) => (r) => (r[side] ? r[side][key] : null);
 
 /* The same column of both, the second beside the first. */
@@ -229,8 +223,6 @@ function comparedTables() {
 		comparedTable("copies", "Copies and memsets", null, "memops", { show: copyName }),
 	];
 }
-
-/* ---- where the time went ---- */
 
 function comparedBreakdown() {
 	const both = sides.filter((s) => s.report.breakdown);

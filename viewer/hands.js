@@ -1,8 +1,6 @@
 /* The timeline under somebody's hands: choosing, keys, wheel, fingers; and its section. */
 "use strict";
 
-/* ---- choosing ---- */
-
 function jump(pick) {
 	return el(
 		"button",
@@ -218,8 +216,6 @@ function measure() {
 	);
 }
 
-/* ---- hands ---- */
-
 const timelineKeys = {
 	a: () => pan(-0.2),
 	d: () => pan(0.2),
@@ -389,8 +385,6 @@ function onMapMove(e) {
 	const half = Math.min((view.to - view.from) / 2, (view.hi - view.lo) * 0.45);
 	look(t - half, t + half);
 }
-
-/* ---- the section ---- */
 
 function timelineLegend() {
 	const kinds = new Set(

@@ -6,8 +6,6 @@
  */
 "use strict";
 
-/* ---- from the data to rows ---- */
-
 const noItems = () => ({
 	start: [],
 	end: [],
@@ -92,8 +90,6 @@ function unfold(row) {
 	}
 	return rows.length > 1 ? rows.map(columnsOf) : [row];
 }
-
-/* ---- lanes ---- */
 
 const laneRank = { stream: 0, spans: 1, ranges: 2, python: 3, calls: 4, other: 5, requests: 6 };
 const onDevice = (lane) => lane.kind === "stream" || lane.kind === "spans";
@@ -233,8 +229,6 @@ function makeGroups(lanes) {
 	}
 	return groups;
 }
-
-/* ---- what an item is ---- */
 
 const activityKinds = [];
 

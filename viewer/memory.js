@@ -15,8 +15,6 @@ const stackText = {
 };
 const memory = { by: null, panels: [] };
 
-/* ---- the layers ---- */
-
 function layerName(by, l) {
 	if (l.rest !== undefined) return `${count(l.rest)} others`;
 	if (by === "size") return l.from_bytes ? `${bytes(l.from_bytes)} and more` : "less than 2 B";
@@ -50,8 +48,6 @@ function firstStack() {
 	const kinds = stackKinds();
 	return kinds.find((by) => sides.some((s) => s.stacks[by].length > 1)) || kinds[0] || null;
 }
-
-/* ---- the picture ---- */
 
 /* Points of an outline that keeps its value until the next point. */
 function steps(points, x, y) {
@@ -193,8 +189,6 @@ function memoryChart(side, scale, width) {
 	return picture;
 }
 
-/* ---- fragmentation over the time ---- */
-
 const unusedShare = (p) => (p.reserved_bytes ? p.unused_bytes / p.reserved_bytes : 0);
 
 function shareChart(side, scale, width) {
@@ -228,8 +222,6 @@ function shareChart(side, scale, width) {
 	followChart(picture, side, a, SHARE, width);
 	return picture;
 }
-
-/* ---- what lies under the pointer ---- */
 
 function pointFacts(side, i) {
 	const p = side.memory.series[i];
@@ -268,8 +260,6 @@ function followChart(picture, side, a, box, width) {
 		line.setAttribute("visibility", "hidden");
 	});
 }
-
-/* ---- around the picture ---- */
 
 /* Rows with a bar each: [label, count, amount, text of amount]. */
 function ranking(title, rows) {
@@ -385,8 +375,6 @@ function peakRankings(m) {
 		),
 	);
 }
-
-/* ---- the section ---- */
 
 function memoryPanel(side, scale) {
 	const holder = el("div"),

@@ -1,8 +1,6 @@
 /* The page: what stands where, the search, the keys. */
 "use strict";
 
-/* ---- the head ---- */
-
 function tile(label, value, small, bad) {
 	return value === ""
 		? null
@@ -145,8 +143,6 @@ function overviewSection() {
 	return s;
 }
 
-/* ---- hints ---- */
-
 function hint(h) {
 	const gain =
 		h.gain_pct > 0
@@ -207,8 +203,6 @@ function hintsSection() {
 		el("ul", { class: "hints" }, ...hints.map(hint)),
 	);
 }
-
-/* ---- the bar ---- */
 
 function searchBox() {
 	const found = el("output", { for: "search" });

@@ -11,8 +11,6 @@ const ROW = 17,
 	LANES_OPEN = 40,
 	GROUP = 24; /* the head of a group */
 
-/* ---- the view ---- */
-
 const view = {
 	lanes: [],
 	groups: [],
@@ -102,8 +100,6 @@ function queueDraw() {
 		drawTimeline();
 	});
 }
-
-/* ---- drawing ---- */
 
 function drawAxis(c) {
 	const step = niceStep(view.to - view.from, view.width / 120);
@@ -376,8 +372,6 @@ function drawMap() {
 	c.lineWidth = 1.5;
 	c.strokeRect(a + 0.75, 0.75, Math.max(2, b - a - 1.5), height - 1.5);
 }
-
-/* ---- what is where ---- */
 
 function laneAt(y) {
 	const at = y - AXIS + view.scroller.scrollTop;

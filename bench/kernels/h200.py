@@ -35,8 +35,6 @@ result = {"checks": 0, "failures": [], "rows": [], "products": [], "few": [], "f
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
-# ---- a part, in a process of its own ----
-
 class Part:
     """The file it writes, its end of time, and its position."""
     path, end, skip, steps = "", 0.0, 0, 0
@@ -104,8 +102,6 @@ def run_part(name, path, end, skip):
     save()
     os._exit(not ok)  # what is left of a broken context may hang
 
-
-# ---- right? ----
 
 def guarded(rows, width, dtype, offset=0, pad=16):
     """A view between guards, whose rows are `pad` elements apart; and what to ask when it has been written."""
@@ -436,8 +432,6 @@ def packed_are_right():
             check_convolution("forward", shape, "bf16", epilogue)
 
 
-# ---- operands of 8 bits ----
-
 def bytes_of(rows, columns, name, pad=16):
     t = torch.randint(-2, 3, (rows, (columns + 15) // 16 * 16 + pad), device="cuda")
     return t.to(torch.int8 if name == "s8" else torch.float32).to(EIGHT[name])[:, :columns]
@@ -549,8 +543,6 @@ def scaled_are_fast():
         for size in (2048, 4096, 8192):
             measure_scaled(name, size)
 
-
-# ---- fast? ----
 
 def graph(f, n):
     """n launches, the i-th by f(i)."""
@@ -970,8 +962,6 @@ def operators():
     check_operator("a convolution", lambda x: torch.ops.weir.conv2d(x, filters, None, [1, 1], [1, 1], [1, 1], 1, None), images)
 
 
-# ---- programs ----
-
 @one
 def run_program(name, *command):
     """The printed lines."""
@@ -987,8 +977,6 @@ def examples():
     run_program("product", product)
     run_program("product, fixed", product, "--fixed")
 
-
-# ---- all parts ----
 
 # Seconds, and parts that run beside each other.  First comes what changed last.
 STAGES = ((25, first_use), (45, few_rows_are_right, packed_are_right, wide_rows_are_right), (70, batches_are_right, operators),

@@ -79,8 +79,6 @@ def short(run):
     return {k: run[k] for k in ("answered_per_s", "p50_us", "p99_us", "late_share", "void") if k in run}
 
 
-# ---- parts ----
-
 def right(o):
     """Rows in any order and number, so that each plan runs after each other one."""
     import networks
@@ -346,8 +344,6 @@ def compiled(o):
                 found[name].update(onnx_one=short(closed(o, server, name, 1, 1)), onnx_many=short(closed(o, server, name, 16, 2)))
     return found
 
-
-# ---- the other sides ----
 
 def train_main():
     import torch

@@ -404,8 +404,6 @@ static double find_rate(struct search *s, double wanted, bool *ret_void)
 	return low;
 }
 
-/* ---- what is asked ---- */
-
 /* One input of the model's metadata as an input of a request; returns its bytes. */
 static size_t append_input(FILE *out, bool first, const json_t *input)
 {

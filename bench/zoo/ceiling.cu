@@ -73,8 +73,6 @@ static __device__ size_t thread(void)
 	return (size_t)blockIdx.x * blockDim.x + threadIdx.x;
 }
 
-/* ---- memory ---- */
-
 __global__ void fill_words(unsigned *to, size_t n)
 {
 	for (size_t i = thread(); i < n; i += (size_t)gridDim.x * blockDim.x)
@@ -177,8 +175,6 @@ static void memory(int sms)
 	cudaFree(b);
 }
 
-/* ---- arithmetic outside the tensor cores ---- */
-
 enum { CHAINS = 8, STEPS = 8192 };
 
 template <typename T> __global__ void __launch_bounds__(256) multiply_add(T *out, T a, T b)
@@ -261,8 +257,6 @@ static void arithmetic(int sms)
 	}));
 	cudaFree(out);
 }
-
-/* ---- matrix products through cuBLASLt ---- */
 
 struct product {
 	const char *name;

@@ -213,8 +213,6 @@ static __device__ __forceinline__ void gemv_by_block(
 		out[row] = sum;
 }
 
-/* ---- shapes ---- */
-
 static void draw_gemm(struct rng *r, struct shape *s)
 {
 	for (int i = 0; i < 3; i++)

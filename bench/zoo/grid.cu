@@ -3,8 +3,6 @@
 
 enum { LARGEST = 3000000000L };
 
-/* ---- stencils ---- */
-
 /* Points are the mean of themselves and the next RADIUS in four directions; a border of that width
  * is copied. */
 template <int RADIUS>
@@ -334,8 +332,6 @@ static const struct kernel stencils[] = {
 	BLOCKS_3D(BLOCK_3D_ROW)
 };
 FAMILY(stencil, stencils);
-
-/* ---- convolutions ---- */
 
 /* images[n][in][side][side] * weights[out][in][r][r], stride one, zeros outside; r is odd.  One
  * output a thread. */

@@ -3,8 +3,6 @@
 
 enum { LARGEST = 3000000000L }; /* floats of a buffer: 12 GB */
 
-/* ---- vectors of any type ---- */
-
 static __host__ __device__ inline float widened(__half v)
 {
 	return __half2float(v);
@@ -125,8 +123,6 @@ constexpr enum answer ANSWER = sizeof(T) == 2   ? HALVES
 		sizeof(type) == 2 ? 1e-3 : 1e-4,                                                   \
 		op::CHAIN ? draw_map_chain<type, v> : draw_map<type, v>, plan_map<op, type, v>,    \
 		launch_map<name, op, type, v>, oracle_map<op, type, v> },
-
-/* ---- copy ---- */
 
 struct same {
 	static constexpr const char *FAMILY = "copy";
@@ -324,8 +320,6 @@ static const struct kernel copies[] = {
 	COPIES_UNROLLED(COPY_UNROLLED_ROW)
 };
 FAMILY(copy, copies);
-
-/* ---- elementwise ---- */
 
 extern "C" __global__ void axpy(float a, const float *x, const float *y, float *out, long n)
 {
@@ -690,8 +684,6 @@ static const struct kernel elementwise[] = {
 };
 FAMILY(elementwise, elementwise);
 
-/* ---- transpose ---- */
-
 extern "C" __global__ void transpose_naive(const float *in, float *out, long rows, long columns)
 {
 	const long c = (long)blockIdx.x * 32 + threadIdx.x;
@@ -826,8 +818,6 @@ static const struct kernel transposes[] = {
 	TRANSPOSES(TRANSPOSE_ROW)
 };
 FAMILY(transpose, transposes);
-
-/* ---- gather and scatter ---- */
 
 /* An index below m from a random word, without a division. */
 static __device__ inline long below(uint32_t word, long m)

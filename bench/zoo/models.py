@@ -18,9 +18,6 @@ import zoo_ops
 DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
 
-# ---- ResNet-50 ----
-
-
 class Bottleneck(nn.Module):
     def __init__(self, inside, width, stride):
         super().__init__()
@@ -55,9 +52,6 @@ class ResNet50(nn.Module):
 
     def forward(self, x):
         return self.head(self.layers(self.stem(x)).mean((2, 3)))
-
-
-# ---- a decoder ----
 
 
 class Layer(nn.Module):
@@ -96,9 +90,6 @@ class Decoder(nn.Module):
             out.append(kept)
         logits = F.linear(self.norm(x[:, -1]), self.embed.weight)
         return logits.argmax(-1, keepdim=True), out
-
-
-# ---- what is run ----
 
 
 class Runs:

@@ -4,8 +4,6 @@
 
 enum { LARGEST = 3000000000L };
 
-/* ---- reduce ---- */
-
 /* One sum a block of `per_block` consecutive elements. */
 extern "C" __global__ void reduce_blocks(const float *in, float *sums, long n, long per_block)
 {
@@ -347,8 +345,6 @@ static const struct kernel reductions[] = {
 };
 FAMILY(reduce, reductions);
 
-/* ---- scan ---- */
-
 /* Inclusive sums within blocks, one element a thread. */
 extern "C" __global__ void scan_blocks(const uint32_t *in, uint32_t *out, long n)
 {
@@ -548,8 +544,6 @@ static const struct kernel scans[] = {
 	SCAN_ADDS(SCAN_ADD_ROW)
 };
 FAMILY(scan, scans);
-
-/* ---- histogram and atomics ---- */
 
 /* Every element is one atomic in device memory; few bins are contended. */
 extern "C" __global__ void histogram_global(const uint32_t *in, uint32_t *bins, long n, int shift)
@@ -801,8 +795,6 @@ static const struct kernel histograms[] = {
 };
 FAMILY(histogram, histograms);
 
-/* ---- softmax ---- */
-
 static __device__ __forceinline__ void softmax_of_block(
 	const float *in, float *out, long rows, long columns)
 {
@@ -984,8 +976,6 @@ static const struct kernel softmaxes[] = {
 	SOFTMAX_KEPT(SOFTMAX_KEPT_ROW)
 };
 FAMILY(softmax, softmaxes);
-
-/* ---- layer norm ---- */
 
 static __device__ __forceinline__ void norm_of_block(
 	const float *in, const float *scale, float *out, long rows, long columns, float epsilon)

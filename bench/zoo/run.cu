@@ -40,8 +40,6 @@ static void wait_for_all(struct zoo *z)
 	z->waiting_us = 0;
 }
 
-/* ---- the side table ---- */
-
 static void put_head(struct zoo *z)
 {
 	fprintf(z->csv, "app,order,family,kernel,key,repeat,flops,bytes,sizes,host_ns\n");
@@ -66,8 +64,6 @@ static void put_row(struct zoo *z, const char *family, const struct item *it)
 	put_sizes(z->csv, it->kernel->sizes, it->shape.s);
 	fprintf(z->csv, ",%lld\n", t.tv_sec * 1000000000LL + t.tv_nsec);
 }
-
-/* ---- launches ---- */
 
 static void launch(struct zoo *z, const char *family, const struct item *it)
 {
@@ -220,8 +216,6 @@ static void warm_up(struct zoo *z)
 	wait_for_all(z);
 }
 
-/* ---- zoo ---- */
-
 static long count_kernels(const char *only)
 {
 	long n = 0;
@@ -268,8 +262,7 @@ int run_zoo(const struct options *o)
 	return close_zoo(&z);
 }
 
-/* ---- repeat: one key a thousand times ---- */
-
+/* One key a thousand times. */
 struct ruler {
 	const char *kernel;
 	struct shape shape; /* of about 2 us, but for s[scaled] */
@@ -362,8 +355,7 @@ int run_repeat(const struct options *o)
 	return close_zoo(&z);
 }
 
-/* ---- contend: a mixture for as long as asked; start two of these at once ---- */
-
+/* A mixture for as long as asked. Start two of these at once. */
 int run_contend(const struct options *o)
 {
 	static const char *const mix[] = { "copy_f32x4", "chain_fma", "transpose_tiled",

@@ -44,8 +44,6 @@ room() {
 	return 1
 }
 
-# ---- recording ----
-
 args=
 "$weir" record --help 2>/dev/null | grep -q -- '--args' && args=--args
 format=csv
@@ -77,8 +75,6 @@ print("\t%d launches, %d kernels by name, %d device times, %d calls lost, %.1f s
 for w in r.get("warnings", [])[:3]:
     print("\t!", w if isinstance(w, str) else json.dumps(w))' 2>/dev/null || echo "	no report of $1"
 }
-
-# ---- files that come back ----
 
 squeeze() { # LEVEL
 	if command -v xz >/dev/null; then
@@ -151,8 +147,6 @@ deliver_traces() {
 	# shellcheck disable=SC2086
 	[ -z "$files" ] || tar -cf "$out/traces.tar" $files
 }
-
-# ---- parts ----
 
 make_zoo() {
 	(cd "$work" && make -s -j8 -f "$here/Makefile" HERE="$here" all) >"$work/make.out" 2>&1 ||

@@ -1,8 +1,6 @@
 /* Passes of sorts, and products with a sparse matrix. */
 #include "zoo.h"
 
-/* ---- sort ---- */
-
 /* One compare-and-exchange step of a bitonic sort of n keys, a power of two, in place. */
 extern "C" __global__ void bitonic_step(uint32_t *keys, long n, long j, long k)
 {
@@ -263,8 +261,6 @@ static const struct kernel sorts[] = {
 	SPREADS(SPREAD_ROW)
 };
 FAMILY(sort, sorts);
-
-/* ---- sparse matrices ---- */
 
 /* Row r has the entries begin[r] .. begin[r + 1]; column numbers are random words. */
 extern "C" __global__ void spmv_scalar(const uint32_t *begin, const uint32_t *index,

@@ -29,9 +29,6 @@ def count(t, flops):
     return 0.0 if t in INTEGER else float(flops)
 
 
-# ---- element by element ----
-
-
 def draw_vector(flops, moved, extra=0, most=1 << 31, wide=0):
     """moved: operands of the type, read and written; extra: further bytes an element."""
     def draw(r, t):
@@ -228,9 +225,6 @@ OPS.update({
 })
 
 
-# ---- reductions ----
-
-
 REDUCE = {  # FLOPs an element, bytes of an answer that is none of the type's, function
     "sum": (1, 0, lambda x, d: torch.sum(x, dim=d)),
     "mean": (1, 0, lambda x, d: torch.mean(x, dim=d)),
@@ -258,9 +252,6 @@ for name, (flops, answer, function) in REDUCE.items():
         types = WIDE + (["int32"] if name in ("max", "argmax") else [])
         OPS[name + suffix] = Op(SHAPES, types, draw_reduce(flops, answer, dim),
                                 matrices(1, lambda x, f=function, d=dim: f(x, d)))
-
-
-# ---- rows: softmax, norms, losses, selection ----
 
 
 def make_layer_norm(p, t, rows, columns):
@@ -351,9 +342,6 @@ OPS.update({
 })
 
 
-# ---- tables and indexes ----
-
-
 def draw_table(r, t):
     width = zoo_ops.size(r, 16, 4096)
     most = limit(t) // width
@@ -424,9 +412,6 @@ OPS.update({
     # few elements that many add to would wait for each other, for seconds
     "scatter_add": Op(SHAPES, FLOAT, draw_index(1, times=2, most=1 << 23, least=1 << 14), make_scatter_add),
 })
-
-
-# ---- images ----
 
 
 def draw_image(flops, written, extra=0, kernels=(1,)):

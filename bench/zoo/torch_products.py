@@ -16,9 +16,6 @@ TENSOR = ["tf32", "fp16", "bf16"]
 SHAPES, FEW = 100, 40
 
 
-# ---- matrices ----
-
-
 def matrices(t, b, m, n, k, out_bytes=None):
     w = ELEMENT_BYTES[t]
     moved = w * (m * k + k * n) + (out_bytes or w) * m * n
@@ -93,8 +90,6 @@ def make_int_mm(right):
     return make
 
 
-# ---- convolutions ----
-
 CONV = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
 
 
@@ -162,9 +157,6 @@ def make_conv_backward(last, mask):
         return lambda: torch.ops.aten.convolution_backward(
             g, x, w, None, [stride] * 2, [k // 2] * 2, [1, 1], False, [0, 0], groups, mask)
     return make
-
-
-# ---- attention ----
 
 
 def draw_attention(r, t):

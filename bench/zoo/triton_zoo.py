@@ -61,9 +61,6 @@ class Nothing:
         return None
 
 
-# ---- what is launched ----
-
-
 def mostly_round(r, low, high):
     return zoo_ops.size(r, low, high, 1 if r.random() < 0.1 else 16)
 
@@ -214,9 +211,6 @@ for bm, bn, warps in ATTENTION:
                 FEW, HALF, draw_attention(d, causal), make_attention(bm, bn, d, causal, warps))
 
 
-# ---- kernels ----
-
-
 def text_of(source, name):
     function = getattr(triton_kernels, source)
     return "\n\n@triton.jit\n" + inspect.getsource(function).replace(f"def {source}(", f"def {name}(", 1)
@@ -272,9 +266,6 @@ def compile_in_parallel(o):
         except subprocess.TimeoutExpired:
             child.kill()
             child.wait()
-
-
-# ---- right answers ----
 
 
 def references(p, op, t, s):

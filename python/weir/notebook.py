@@ -18,8 +18,6 @@ from weir import ranges, reader
 _cells = 0
 
 
-# ---- the kernel ----
-
 def kernel(name, options):
     """The command that Jupyter starts, as its kernel.json says it."""
     trace = os.path.join(tempfile.gettempdir(), "weir-notebook-%p.weir")
@@ -52,8 +50,6 @@ def main(arguments):
     print("installed " + to)
     return 0
 
-
-# ---- the cell ----
 
 def _weir(*arguments):
     done = subprocess.run([reader.program(), *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

@@ -177,9 +177,6 @@ class Table:
                                  for name, column in self._columns.items()})
 
 
-# ---- the stream of `weir export -f columns` ----
-
-
 class _Stream:
     """Columns as they come, block by block."""
 
@@ -224,9 +221,6 @@ class _Stream:
             swapped.byteswap()
             column = memoryview(swapped)
         return _Text(column, self.texts) if kind == "text" else _Numbers(column)
-
-
-# ---- recordings ----
 
 
 class Trace:

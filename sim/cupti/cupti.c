@@ -132,8 +132,6 @@ static const char *keep_name(const char *text)
 	return n->text;
 }
 
-/* ---- buffers ---- */
-
 /* Hands a buffer back to whoever is registered now.  Gives the lock away meanwhile. */
 static void hand_back(struct buffer full)
 {
@@ -204,8 +202,6 @@ static void append(const void *record, size_t bytes)
 	open_buffer.used += bytes;
 	open_buffer.records++;
 }
-
-/* ---- what the driver tells ---- */
 
 static uint64_t date(uint64_t mono_ns)
 {
@@ -319,8 +315,6 @@ __attribute__((constructor)) static void begin(void)
 {
 	atexit(end);
 }
-
-/* ---- the API ---- */
 
 API int cuptiActivityRegisterCallbacks(request_fn *new_request, complete_fn *new_complete)
 {

@@ -36,8 +36,6 @@ static bool is_framework(const struct report *r, const struct memory_op *op)
 	return !schema_is_call(&r->trace->schema, op->fn_id);
 }
 
-/* ---- which of all ---- */
-
 static bool is_wanted(const struct reading *g, const struct memory_op *op)
 {
 	return op->process == g->process && is_framework(g->r, op) == g->t->framework &&
@@ -82,8 +80,6 @@ static void number_streams(struct reading *g, struct memory_list *l)
 		op->source = map_number(&g->streams, MAP_KEY(s->has_stream ? s->stream : 0));
 	}
 }
-
-/* ---- events ---- */
 
 static void put_event(
 	struct reading *g, const struct memory_op *op, const struct live *b, bool is_free)

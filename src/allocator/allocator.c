@@ -28,8 +28,6 @@ unsigned alloc_designs_parse(const char *names)
 	return mask;
 }
 
-/* ---- over time ---- */
-
 struct clock {
 	uint64_t span_ns, ns;
 	uint32_t point;
@@ -143,8 +141,6 @@ int allocator_replay(
 	}
 	return e;
 }
-
-/* ---- words and numbers of a row ---- */
 
 const char *alloc_row_name(const struct alloc_row *r, struct alloc_row_name *to)
 {

@@ -18,8 +18,6 @@
 #include "base/array.h"
 #include "base/error.h"
 
-/* ---- what was allocated ---- */
-
 struct alloc_event {
 	uint64_t ns; /* since the first */
 	uint64_t bytes;
@@ -40,8 +38,6 @@ struct alloc_trace {
 struct report;
 int alloc_trace_read(const struct report *r, struct alloc_trace *ret_trace, struct error *err);
 void alloc_trace_free(struct alloc_trace *t);
-
-/* ---- what it would have cost ---- */
 
 enum alloc_call { CALL_MEM_ALLOC, CALL_CREATE, CALL_MAP, CALL_ACCESS, CALL_UNMAP, ALLOC_CALLS };
 
@@ -64,8 +60,6 @@ struct alloc_meter {
 void meter_calls(struct alloc_meter *m, enum alloc_call call, uint64_t bytes, uint64_t count);
 void meter_reserve(struct alloc_meter *m, uint64_t bytes);
 void meter_give_back(struct alloc_meter *m, uint64_t bytes);
-
-/* ---- designs ---- */
 
 struct alloc_setup {
 	uint64_t handle_bytes; /* of the pool: a power of two, from 2 MiB to 64 MiB */

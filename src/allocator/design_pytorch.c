@@ -90,8 +90,6 @@ static uint64_t up_to(uint64_t n, uint64_t multiple)
 	return (n + multiple - 1) / multiple * multiple;
 }
 
-/* ---- blocks and rooms ---- */
-
 /* 0: there are too many. */
 static uint32_t block_new(struct state *s, const struct block *b)
 {
@@ -143,8 +141,6 @@ static void room_take(struct state *s, uint32_t block)
 	b->free = false;
 }
 
-/* ---- from the driver ---- */
-
 static uint64_t segment_bytes(uint64_t size)
 {
 	if (size <= SMALL_MOST)
@@ -184,8 +180,6 @@ static uint32_t expand(struct state *s, uint32_t pool, uint64_t size, struct all
 		s->blocks.v[last].next = h->last;
 	return h->last;
 }
-
-/* ---- events ---- */
 
 static int split(struct state *s, uint32_t i, uint64_t size)
 {

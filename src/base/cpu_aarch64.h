@@ -31,8 +31,6 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 	return x0;
 }
 
-/* ---- time ---- */
-
 /*
  * CNTVCT_EL0 counts at the rate of CNTFRQ_EL0: a gigahertz on servers, 31.25 MHz on a Jetson.  A
  * slow counter is shifted to between a half and one gigahertz, so that a number of ticks means
@@ -70,8 +68,6 @@ static inline void cpu_pause(void)
 {
 	__asm__ volatile("isb" : : : "memory");
 }
-
-/* ---- memory ---- */
 
 static inline void cpu_prefetch(const void *at)
 {
@@ -131,8 +127,6 @@ static inline size_t cpu_page_bytes(void)
 }
 
 #define CPU_THUNK_BYTES 64
-
-/* ---- stacks ---- */
 
 #define CPU_STACK STACK_AARCH64
 

@@ -24,8 +24,6 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 	return ret;
 }
 
-/* ---- time ---- */
-
 static inline uint64_t cpu_ticks(void)
 {
 	return __builtin_ia32_rdtsc();
@@ -53,8 +51,6 @@ static inline void cpu_pause(void)
 {
 	__builtin_ia32_pause();
 }
-
-/* ---- memory ---- */
 
 /* Never faults, whatever `at` is. */
 static inline void cpu_prefetch(const void *at)
@@ -110,8 +106,6 @@ static inline size_t cpu_page_bytes(void)
 }
 
 #define CPU_THUNK_BYTES 32
-
-/* ---- stacks ---- */
 
 #define CPU_STACK 0u
 

@@ -39,8 +39,6 @@ void latency_fini(struct batch_latency *l)
 	free(l->bucket);
 }
 
-/* ---- sizes that did not run ---- */
-
 /* The sizes that ran around one: the last two below it, and the next above; 0: there is none. */
 struct around {
 	uint32_t low[2], high;
@@ -125,8 +123,6 @@ uint32_t latency_fit(const struct batch_latency *l, uint64_t ns, uint32_t most)
 	}
 	return fits;
 }
-
-/* ---- learning ---- */
 
 static float median(const float *v, uint32_t n)
 {
@@ -283,8 +279,6 @@ void latency_before(struct batch_latency *l, uint64_t ns)
 	l->before_ns = ns;
 	predict(l);
 }
-
-/* ---- as text ---- */
 
 void latency_put(const struct batch_latency *l, FILE *out)
 {

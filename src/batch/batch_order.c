@@ -28,8 +28,6 @@ void fifo_next(struct batcher *b, uint64_t now, uint64_t start, struct batch_run
 		batch_fill(&run->model->queue[2 * c], run, run->model->config.max_rows, 0);
 }
 
-/* ---- delay ---- */
-
 /* How far the batch of a model can grow, and where it would end. */
 struct pending {
 	uint32_t n, rows; /* of all that fit */

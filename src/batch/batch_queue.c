@@ -92,8 +92,6 @@ static struct queue_entry heap_remove(struct batch_queue *q, uint32_t at)
 	return gone;
 }
 
-/* ---- in front ---- */
-
 /* There is room. */
 static void front_insert(struct batch_queue *q, struct queue_entry e)
 {
@@ -128,8 +126,6 @@ static struct queue_entry front_remove(struct batch_queue *q, uint32_t slot)
 		q->front_at = 0;
 	return gone;
 }
-
-/* ---- both ---- */
 
 void queue_push(struct batch_queue *q, struct queue_entry e)
 {

@@ -43,8 +43,6 @@ static double draw_normal(uint64_t *random)
 	return radius * cos(6.283185307179586 * draw(random));
 }
 
-/* ---- arrivals ---- */
-
 static void next_arrival(struct play *p, uint32_t i)
 {
 	const struct simulated_model *m = &p->s->models[i];
@@ -110,8 +108,6 @@ static void arrive(struct play *p, uint32_t i)
 		drop(p, r);
 	next_arrival(p, i);
 }
-
-/* ---- batches ---- */
 
 static double typical(const struct play *p, uint32_t i, uint32_t rows)
 {

@@ -44,8 +44,6 @@ static bool is_predictive(const struct batcher *b)
 	return b->policy == BATCH_SLACK || b->policy == BATCH_EDF;
 }
 
-/* ---- the batcher and its models ---- */
-
 struct batcher *batcher_new(enum batch_policy policy)
 {
 	struct batcher *b = xcalloc(1, sizeof *b);
@@ -237,8 +235,6 @@ bool batch_is_short(const struct batcher *b, uint64_t ns)
 	return b->active.n;
 }
 
-/* ---- latency ---- */
-
 void batch_learn(struct batch_model *m, uint32_t rows, uint64_t ns)
 {
 	latency_learn(&m->latency, rows, ns);
@@ -280,8 +276,6 @@ int batch_latency_read(struct batch_model *m, FILE *in, struct error *err)
 {
 	return latency_read(&m->latency, in, err);
 }
-
-/* ---- into the queue ---- */
 
 /*
  * The share of an item in a batch's time: of the batches that the model reached lately, or of one
@@ -443,8 +437,6 @@ void batch_cancel(struct batch_model *m, struct batch_item *item)
 	if (item->place < m->room && m->slots[item->place].item == item)
 		batch_take(queue_of(m, item), item->place);
 }
-
-/* ---- out of it ---- */
 
 bool batch_shed_head(struct batch_queue *q, struct batch_run *run)
 {

@@ -65,8 +65,6 @@ static void take_gaps(struct gaps *g)
 	SORT(g->v, gap_order);
 }
 
-/* ---- calls ---- */
-
 static bool contains(const struct candidate *outer, const struct candidate *inner)
 {
 	return outer->from <= inner->from && outer->to >= inner->to;
@@ -152,8 +150,6 @@ static int take_calls(struct gaps *g)
 	chunk_buf_fini(&buf);
 	return e;
 }
-
-/* ---- ranges ---- */
 
 /* Activities that were queued wait for the device, not for the thread.  If calls are the cause, the
  * longest is to blame, however many there are. */

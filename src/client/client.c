@@ -14,8 +14,6 @@
 
 #define ARBITER_GONE_NS 1000000000u /* without a sign of it */
 
-/* ---- structures with a size ---- */
-
 static size_t size_of(const void *structure)
 {
 	size_t size;
@@ -48,8 +46,6 @@ void sized_write(void *to, const void *from, size_t known)
 	memcpy(to, &size, sizeof size);
 }
 
-/* ---- slots ---- */
-
 bool slot_is_live(const struct share_file *f, uint32_t i)
 {
 	return load_acquire(&f->slots[i].who.state) == SLOT_LIVE && !share_is_dead(&f->slots[i]);
@@ -67,8 +63,6 @@ int own_slots_find(struct handle *h, struct own_slots *ret)
 		ret->slot[ret->count++] = slot;
 	return ret->count ? handle_reach_file(h, &ret->file) : WEIR_ERROR_NOT_JOINED;
 }
-
-/* ---- the library ---- */
 
 const char *weir_sched_strerror(int status)
 {
@@ -159,8 +153,6 @@ int weir_sched_close(weir_sched handle)
 	return closed ? WEIR_OK : WEIR_ERROR_HANDLE;
 }
 
-/* ---- what there is ---- */
-
 static bool has_arbiter(const struct share_file *f)
 {
 	const uint64_t now = monotonic_ns(), beat = load_relaxed(&f->arbiter.heartbeat_ns);
@@ -210,8 +202,6 @@ int weir_sched_set_log_level(weir_sched handle, int level)
 	handle_leave(h);
 	return known ? WEIR_OK : WEIR_ERROR_ARGUMENT;
 }
-
-/* ---- the policy ---- */
 
 static int set_policy(struct handle *h, const char *name)
 {
@@ -264,8 +254,6 @@ int weir_sched_get_policy(weir_sched handle, char *ret_name, size_t room)
 	return status;
 }
 
-/* ---- requests ---- */
-
 #define MOST_US (INT64_MAX / 1000)
 
 static int request_begin(const struct handle *h, uint64_t deadline_us, uint64_t *ret_request)
@@ -302,8 +290,6 @@ int weir_sched_request_end(weir_sched handle, uint64_t request)
 	handle_leave(h);
 	return status;
 }
-
-/* ---- recording ---- */
 
 static int record(const char *what)
 {

@@ -83,8 +83,6 @@ bool handle_any(void)
 	return false;
 }
 
-/* ---- the shared file ---- */
-
 int handle_reach_file(struct handle *h, struct share_file **ret_file)
 {
 	char path[SHARE_PATH + 8];
@@ -108,8 +106,6 @@ int handle_reach_file(struct handle *h, struct share_file **ret_file)
 	*ret_file = f;
 	return WEIR_OK;
 }
-
-/* ---- what is written ---- */
 
 int handle_log(const struct handle *h, const char *function, int status, const char *details)
 {

@@ -63,8 +63,6 @@ static uint64_t count_of(const uint32_t bucket[SHARE_BUCKETS])
 	return n;
 }
 
-/* ---- as the program sees them ---- */
-
 static void put_waits(struct weir_sched_metrics *m, const struct sums *sum)
 {
 	m->queue_wait_count = sum->waits;
@@ -146,8 +144,6 @@ int weir_sched_get_metrics(weir_sched handle, uint32_t pid, struct weir_sched_me
 	return status;
 }
 
-/* ---- memory ---- */
-
 static void put_group(struct weir_sched_memory *to, const struct share_file *f, uint32_t slot)
 {
 	const struct quota_sum sum = quota_sum(f, slot);
@@ -214,8 +210,6 @@ int weir_sched_get_memory(
 	handle_leave(h);
 	return status;
 }
-
-/* ---- who there is ---- */
 
 /* Whether a slot before it is of the same process: on another GPU. */
 static bool is_again(const struct share_file *f, uint32_t i)

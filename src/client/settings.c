@@ -15,8 +15,6 @@ static bool is_set(const struct weir_sched_config *c, uint32_t what)
 	return c->set & what;
 }
 
-/* ---- what is asked for ---- */
-
 /* Work for throughput has no latency to keep. */
 static bool contradicts(const struct weir_sched_config *c)
 {
@@ -48,8 +46,6 @@ static int check(const struct weir_sched_config *c)
 		return WEIR_ERROR_UNSUPPORTED;
 	return WEIR_OK;
 }
-
-/* ---- how it is done ---- */
 
 static void set_class(const struct own_slots *own, enum share_class class)
 {
@@ -122,8 +118,6 @@ int weir_sched_configure(weir_sched handle, const struct weir_sched_config *conf
 	handle_leave(h);
 	return status;
 }
-
-/* ---- what holds ---- */
 
 static void read_self(const struct own_slots *own, struct weir_sched_config *c)
 {

@@ -12,8 +12,6 @@
 enum { FREE, IN_WORK, IDLE, GIVEN_OUT };
 enum { NON_BLOCKING = 1 };
 
-/* ---- the driver ---- */
-
 /* X(name here, exported symbol, parameters); the rest of what is asked for below is optional. */
 #define DRIVER_FUNCTIONS(X)                                                                        \
 	X(get_current, "cuCtxGetCurrent", (void **context))                                        \
@@ -64,8 +62,6 @@ static int find_current(struct current *c)
 	c->id = id;
 	return WEIR_OK;
 }
-
-/* ---- streams ---- */
 
 static bool take(struct pool_stream *s, uint32_t from)
 {
@@ -185,8 +181,6 @@ void stream_pool_forget(struct stream_pool *p)
 {
 	memset(p, 0, sizeof *p);
 }
-
-/* ---- the functions of include/weir/sched.h ---- */
 
 int weir_sched_stream_get(weir_sched handle, int sched_class, void **ret_stream)
 {

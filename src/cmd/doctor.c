@@ -108,8 +108,6 @@ static void check_own_libraries(struct examination *x)
 			path);
 }
 
-/* ---- the driver ---- */
-
 struct driver {
 	bool opened;
 	int init; /* what cuInit answered */
@@ -234,8 +232,6 @@ static void check_driver(struct examination *x)
 		check_model(x, &d);
 }
 
-/* ---- what else there may be ---- */
-
 static bool loadable(const char *const *names, char *ret_name, size_t size)
 {
 	for (; *names; names++) {
@@ -341,8 +337,6 @@ static void check_optional(struct examination *x)
 		add_finding(x, OK, "nvml", NULL, "none, and recording needs none");
 }
 
-/* ---- the system ---- */
-
 /* Starts this program with the auditor loaded: does the dynamic linker take it? */
 static bool audit_works(void)
 {
@@ -435,8 +429,6 @@ static void check_privileges(struct examination *x)
 		add_finding(
 			x, OK, "LD_PRELOAD", NULL, "is set already and will be kept: %s", preload);
 }
-
-/* ---- a program ---- */
 
 struct tally {
 	uint64_t driver, runtime;
@@ -603,8 +595,6 @@ static void check_program(struct examination *x, char **program)
 	else if (check_binary(x, &b))
 		try_program(x, program);
 }
-
-/* ---- the answer ---- */
 
 static const char *const verdicts[] = { [OK] = "ok", [WARN] = "warn", [NO] = "no" };
 

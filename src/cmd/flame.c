@@ -62,8 +62,6 @@ static int choose_by(const struct options *o, enum flame_by *ret_by)
 	return complain(EXIT_USAGE, "--by=%s: there are device and host", by);
 }
 
-/* ---- the output ---- */
-
 struct picture {
 	const struct format *format;
 	const struct flame *flame;

@@ -44,8 +44,6 @@ static int parse_count(
 	return 0;
 }
 
-/* ---- which recordings ---- */
-
 /* When it was recorded, by the time of day. */
 static void span_of(const struct trace *t, uint64_t *ret_from, uint64_t *ret_until)
 {
@@ -101,8 +99,6 @@ static int open_all(const struct options *o, struct job *j)
 	j->name[DIFF_B] = files[first];
 	return input_open_files(o, files + first, n - first, &j->trace[DIFF_B]);
 }
-
-/* ---- the page ---- */
 
 static int make_page(struct job *j, int side)
 {

@@ -49,8 +49,6 @@ static int import_one(const struct options *o, const char *from, const char *to)
 	return EXIT_YES;
 }
 
-/* ---- several files ---- */
-
 /* runs/a.pt.trace.json.gz becomes a.pt.trace.weir. */
 static char *target_of(const char *folder, const char *from)
 {

@@ -36,8 +36,6 @@ struct answer {
 	bool plain;
 };
 
-/* ---- the command line ---- */
-
 static bool parse_number(const char *text, int64_t *ret)
 {
 	char *end;
@@ -228,8 +226,6 @@ static int take_question(const struct options *o, struct question *q)
 		q->operation);
 }
 
-/* ---- choices ---- */
-
 struct choices {
 	struct rows_choice rows[ROWS_FORMS_MOST];
 	struct gemm_choice gemm[GEMM_FORMS_MOST];
@@ -338,8 +334,6 @@ static void json_answers(
 	json_end_array(&j);
 	json_end_document(&j);
 }
-
-/* ---- without a GPU ---- */
 
 static int take_device(const struct options *o, struct kernel_device *d)
 {
@@ -450,8 +444,6 @@ static int run_list(const struct options *o)
 	table_fini(&t);
 	return EXIT_YES;
 }
-
-/* ---- on the GPU ---- */
 
 static int plan_choice(struct weir_kernels *k, const struct question *q, size_t choice,
 	struct weir_plan **ret, struct error *err)

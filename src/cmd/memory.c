@@ -17,8 +17,6 @@
 #include "hint/hint.h"
 #include "report/memory_print.h"
 
-/* ---- --replay ---- */
-
 #define HANDLE_LEAST (UINT64_C(2) << 20)
 #define HANDLE_MOST  (UINT64_C(64) << 20)
 

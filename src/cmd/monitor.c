@@ -41,8 +41,6 @@ static int look(void *data)
 	return 0;
 }
 
-/* ---- slowdowns ---- */
-
 static void print_news(const struct monitor *m)
 {
 	const struct regress_series *s;
@@ -86,8 +84,6 @@ static int begin_slowdowns(struct monitor *m)
 		       ? complain(EXIT_USAGE, "%s", err.text)
 		       : 0;
 }
-
-/* ---- the server ---- */
 
 /* Blocked before there are threads, so that this one alone gets them. */
 static sigset_t block_ends(void)

@@ -136,8 +136,6 @@ static bool has_calls(const char *path)
 	return has;
 }
 
-/* ---- room ---- */
-
 static uint64_t free_bytes(const char *path)
 {
 	struct statvfs disk;
@@ -224,8 +222,6 @@ static bool wait_for(struct recording *rec, int wait_ms, int *asked, int *ret_st
 	return child_wait(&rec->child, wait_ms, asked, ret_status);
 }
 
-/* ---- flight recording ---- */
-
 /* FILE, then FILE.1, FILE.2 …: what the ring holds now. */
 static void dump(struct recording *rec, const char *why)
 {
@@ -285,8 +281,6 @@ static int watch(struct recording *rec)
 	drain_close(d);
 	return status;
 }
-
-/* ---- the command ---- */
 
 static void say(const struct recording *rec, const struct totals *sum, int status)
 {

@@ -33,8 +33,6 @@ struct run {
 	char sched[2 * SHARE_PATH]; /* as in WEIR */
 };
 
-/* ---- what is asked for ---- */
-
 static bool number(const char *text, uint64_t most, uint64_t *ret)
 {
 	char *end;
@@ -284,8 +282,6 @@ static int prepare(const struct options *o, struct run *run)
 	run->arbiter = arbiter_new(run->sharing.file, run->sharing.directory);
 	return 0;
 }
-
-/* ---- the program ---- */
 
 static int turn(void *data)
 {

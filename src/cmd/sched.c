@@ -52,8 +52,6 @@ static bool has_arbiter(const struct share_file *f)
 	return beat && (beat >= now || now - beat < 1000000000u);
 }
 
-/* ---- status ---- */
-
 /* A program's share of the predicted device time of all. */
 static uint64_t all_retired(const struct share_file *f, uint32_t device)
 {
@@ -402,8 +400,6 @@ static int status(const struct options *o, struct sharing *s)
 	return EXIT_YES;
 }
 
-/* ---- changes ---- */
-
 static void list_policies(const struct share_file *f)
 {
 	char name[17];
@@ -489,8 +485,6 @@ static int set_class(const struct options *o, struct sharing *s)
 			       pid);
 }
 
-/* ---- an arbiter of its own ---- */
-
 static volatile sig_atomic_t asked_to_end;
 
 static void end(int number)
@@ -533,8 +527,6 @@ static int start(const struct options *o, struct sharing *s)
 	arbiter_free(a);
 	return EXIT_YES;
 }
-
-/* ---- the command ---- */
 
 static int open_gates(const struct options *o, struct sharing *s)
 {

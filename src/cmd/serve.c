@@ -119,8 +119,6 @@ static bool read_options(const struct options *o, struct serve_options *s)
 	       read_size(o, "request-memory", UINT64_MAX, &s->memory_bytes);
 }
 
-/* ---- under the injected library ---- */
-
 #define WORDS_MOST 256
 
 /* The words of this command as they were given: the parser has moved its own. */
@@ -249,8 +247,6 @@ static int start_anew(const struct options *o)
 	return 0;
 }
 
-/* ---- signals ---- */
-
 /* Blocked before there are threads, so that this one alone gets them. */
 static sigset_t block_signals(void)
 {
@@ -291,8 +287,6 @@ static bool drain(struct server *s, uint64_t ns, const sigset_t *signals)
 	}
 	return true;
 }
-
-/* ---- the command ---- */
 
 static void say_ready(struct server *s, const struct serve_options *o, uint64_t began)
 {

@@ -72,8 +72,6 @@ static double deviation(const struct spread *s, uint64_t n)
 	return n > 1 ? sqrt(s->squares / (double)(n - 1)) : 0;
 }
 
-/* ---- reading ---- */
-
 static uint64_t time_ns(const struct trace *t, uint64_t ticks)
 {
 	return trace_ns(t, t->header.start.ticks + ticks) - trace_ns(t, t->header.start.ticks);
@@ -126,8 +124,6 @@ static void end_run(struct stat_run *s, double wall_ns)
 	}
 }
 
-/* ---- sums ---- */
-
 static bool launches(const struct schema_fn *fn)
 {
 	return fn->kind == CALL_LAUNCH || fn->kind == CALL_GRAPHLAUNCH;
@@ -175,8 +171,6 @@ static uint64_t whole(double x)
 {
 	return (uint64_t)(x + 0.5);
 }
-
-/* ---- output ---- */
 
 static void json_row(struct json *j, const struct stat_run *s, const struct row *row)
 {
@@ -317,8 +311,6 @@ static int put_counts(struct stat_run *s, const struct options *o)
 		strerror(-e));
 }
 
-/* ---- intervals ---- */
-
 static struct value since(const struct value *now, const struct value *before)
 {
 	return (struct value){ now->count - before->count, now->errors - before->errors,
@@ -383,8 +375,6 @@ static void wait_for(struct stat_run *s, struct child *c, const char *path, int 
 		end_interval(s, c, path);
 }
 
-/* ---- runs ---- */
-
 static int run_once(struct stat_run *s, const struct options *o, int *ret_status)
 {
 	struct scratch scratch;
@@ -425,8 +415,6 @@ static int run_all(struct stat_run *s, const struct options *o, int *ret_status)
 		code = run_once(s, o, ret_status);
 	return code || !s->runs_done ? code : put_counts(s, o);
 }
-
-/* ---- the command ---- */
 
 static int take_options(struct stat_run *s, const struct options *o)
 {

@@ -40,8 +40,6 @@ static int look(void *data)
 	return 0;
 }
 
-/* ---- for scripts ---- */
-
 static void print_json(const struct watch *w)
 {
 	struct json j;
@@ -168,8 +166,6 @@ static int print_looks(struct top *top, uint64_t interval_ns)
 	} while (!e && !opt_flag(top->options, "once") && !ferror(stdout));
 	return e;
 }
-
-/* ---- the command ---- */
 
 static int answer(int e)
 {

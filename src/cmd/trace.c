@@ -77,8 +77,6 @@ struct tracing {
 	uint32_t pid;     /* of the record at hand */
 };
 
-/* ---- names ---- */
-
 static void learn_name(struct tracing *t, const struct record *r)
 {
 	const uint64_t room = (uint64_t)(r->words - RECORD_WORDS) * 8;
@@ -127,8 +125,6 @@ static const char *find_name(void *context, uint64_t handle, uint64_t ticks, siz
 	*ret_bytes = text ? strlen(text) : 0;
 	return text;
 }
-
-/* ---- one call ---- */
 
 struct shown {
 	const struct chunk_header *chunk;
@@ -186,8 +182,6 @@ static void put_stamp(struct tracing *t, const struct shown *s)
 	fprintf(t->out, "%s.%06u ", text, (unsigned)(real % 1000000000u / 1000));
 }
 
-/* ---- call stacks ---- */
-
 #define FRAMES_SHOWN 64u
 
 static uint32_t stack_of(const struct tracing *t, const struct shown *s)
@@ -241,8 +235,6 @@ static int load_stacks(struct tracing *t)
 	return 0;
 }
 
-/* ---- one call, as a line ---- */
-
 static void put_line(struct tracing *t, const struct shown *s)
 {
 	const struct decoder d = { .schema = &t->schema, .kernel_name = find_name, .context = t };
@@ -258,8 +250,6 @@ static void put_line(struct tracing *t, const struct shown *s)
 		fprintf(t->out, " <%s>\n", number_ns(&took, s->duration_ns));
 	put_stack(t, s);
 }
-
-/* ---- JSON ---- */
 
 static void json_launch(const struct tracing *t, struct json *j, const struct shown *s)
 {
@@ -298,8 +288,6 @@ static void put_json(struct tracing *t, const struct shown *s)
 		json_str_or_null(&j, "error", decode_result(s->fn, s->r->result));
 	json_end_document(&j);
 }
-
-/* ---- lines ---- */
 
 static bool learn(struct tracing *t, const struct record *r)
 {
@@ -351,8 +339,6 @@ static void drain_lines(struct tracing *t, struct tail *tail)
 		;
 	fflush(t->out);
 }
-
-/* ---- counts ---- */
 
 static const struct tracing *sorted;
 
@@ -413,8 +399,6 @@ static void put_counts(const struct tracing *t)
 	(t->json ? put_counts_json : put_counts_text)(t, order, n);
 	free(order);
 }
-
-/* ---- following ---- */
 
 static void end_lines(struct tracing *t, struct tail *tail)
 {
@@ -482,8 +466,6 @@ static int follow_process(struct tracing *t, const char *pid)
 	end_lines(t, tail);
 	return 0;
 }
-
-/* ---- the command ---- */
 
 static void read_schema(struct tracing *t)
 {

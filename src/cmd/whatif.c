@@ -23,8 +23,6 @@ struct question {
 	size_t count; /* of recordings */
 };
 
-/* ---- what is asked for ---- */
-
 static bool number(const char *text, uint64_t least, uint64_t most, uint64_t *ret)
 {
 	char *end;
@@ -95,8 +93,6 @@ static int take_numbers(const struct options *o, struct whatif *w)
 			EXIT_USAGE, "--seed=%s: give a whole number from 0 to %u", seed, SEED_MOST);
 	return 0;
 }
-
-/* ---- programs ---- */
 
 /* The class of the i-th recording; CLASS_NONE: the text has no such, or another word. */
 static enum share_class class_of(const char *text, size_t i)
@@ -178,8 +174,6 @@ static int load(const struct options *o, struct question *q)
 	return code;
 }
 
-/* ---- the answer ---- */
-
 static int answer(const struct options *o, struct whatif *w)
 {
 	struct error err;
@@ -201,8 +195,6 @@ static int ask(const struct options *o, struct question *q)
 	code = code ? code : load(o, q);
 	return code ? code : answer(o, &q->w);
 }
-
-/* ---- a server of models ---- */
 
 static int take_served_policies(const struct options *o, struct serving *w)
 {

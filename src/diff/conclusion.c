@@ -42,8 +42,6 @@ static double weight_of(const struct diff_row *row)
 	return sqrt(row->value[DIFF_A].count * row->value[DIFF_B].count);
 }
 
-/* ---- a mix of rows ---- */
-
 struct mix {
 	const struct diff *d;
 	struct diff_conclusion c;
@@ -141,8 +139,6 @@ static void judge_mix(const struct diff *d, enum diff_one one, enum diff_table t
 	free(m.runs[DIFF_B]);
 }
 
-/* ---- which of them ---- */
-
 /* Steps that were found by waits may be what the program does or not.  They say something that
  * launches do not where the host takes longer between these. */
 static const struct diff_conclusion *choose(const struct diff *d,
@@ -217,8 +213,6 @@ static void choose_one(const struct diff *d, struct diff_conclusion *ret_c)
 			      : d->work.relaunched ? DOUBT_INPUT
 						   : DOUBT_FEW);
 }
-
-/* ---- the whole ---- */
 
 /* From the first GPU activity to the last. */
 static double span_pct(const struct diff *d)

@@ -99,8 +99,6 @@ void diff_free(struct diff *d)
 	free(d);
 }
 
-/* ---- judging ---- */
-
 static double change(double a, double b)
 {
 	return a != 0 ? (b - a) / a * 100 : b == 0 ? 0 : NAN;

@@ -82,8 +82,6 @@ static const struct section inputs = {
 	.each = sizeof(struct diff_input),
 };
 
-/* ---- sums ---- */
-
 static struct value get_in_unit(const struct row *row, const void *of)
 {
 	const struct diff_sum *s = row->at;
@@ -152,8 +150,6 @@ static struct value sums(const void *of, size_t n)
 GETTER(get_totals, void, of, sums(of, DIFF_TOTALS))
 GETTER(get_breakdown, void, of, sums(of, WALL_PARTS))
 GETTER(get_path, void, of, sums(of, PATH_PARTS))
-
-/* ---- rows of both sides ---- */
 
 GETTER(get_side, struct diff_value, v,
 	(struct value){ .kind = VALUE_LIST, .list = v, .n = v->there })
@@ -343,8 +339,6 @@ const struct section *const section_diff_rows[DIFF_TABLES] = {
 	[TABLE_STEPS] = &phases,
 	[TABLE_REQUESTS] = &requests,
 };
-
-/* ---- what is said first ---- */
 
 static const void *judged(const struct row *row)
 {

@@ -33,8 +33,6 @@ static void put_notes(const struct diff *d, const struct text_page *p)
 		fprintf(p->out, "\n%s\n", d->notes.v[i]);
 }
 
-/* ---- fail conditions ---- */
-
 static void put_condition(const struct text_page *p, const struct judgement *j)
 {
 	const struct fail_condition *g = j->of;
@@ -79,8 +77,6 @@ static void put_conditions(const struct diff *d, const struct text_page *p)
 	for (size_t i = 0; i < d->judged.n; i++)
 		put_condition(p, &d->judged.v[i]);
 }
-
-/* ---- tables ---- */
 
 /* Ranges that are no operators have a table of their own. */
 static bool is_operator(const struct row *row)
@@ -133,8 +129,6 @@ static void put_sums(const struct text_page *p, const char *heading, const struc
 	view_put_rows(
 		&(struct view){ .section = s, .heading = heading, .has = is_something }, &rows, p);
 }
-
-/* ---- how it begins and ends ---- */
 
 static void put_conclusion(const struct diff *d, const struct text_page *p)
 {

@@ -31,8 +31,6 @@ static bool is_word(struct words w, const char *word)
 	return w.n == strlen(word) && !memcmp(w.at, word, w.n);
 }
 
-/* ---- the value ---- */
-
 struct unit_name {
 	const char *name;
 	enum unit unit;
@@ -95,8 +93,6 @@ static int parse_value(struct fail_condition *g, struct words v, struct error *e
 	return 0;
 }
 
-/* ---- operator ---- */
-
 /* Splits at the last operator; false when there is none. */
 static bool split(const char *text, struct words *ret_left, enum condition_op *ret_op,
 	struct words *ret_value)
@@ -122,8 +118,6 @@ static bool split(const char *text, struct words *ret_left, enum condition_op *r
 	}
 	return false;
 }
-
-/* ---- metric ---- */
 
 static struct words first_word(struct words *rest)
 {
@@ -313,8 +307,6 @@ int condition_parse(const char *text, struct fail_condition *ret_condition, stru
 	return e;
 }
 
-/* ---- matching ---- */
-
 bool condition_matches(const char *pattern, const char *text)
 {
 	const char *star = NULL, *again = NULL;
@@ -335,8 +327,6 @@ bool condition_matches(const char *pattern, const char *text)
 		pattern++;
 	return !*pattern;
 }
-
-/* ---- judging ---- */
 
 static bool compare(enum condition_op op, double a, double b)
 {

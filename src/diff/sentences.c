@@ -74,8 +74,6 @@ static const char *plural(enum diff_one one)
 	return words[one];
 }
 
-/* ---- is it slower ---- */
-
 /* "launch of axpy", "step", "request (decode request)" */
 static void put_one(struct bounded *b, const struct diff_conclusion *c)
 {
@@ -255,8 +253,6 @@ static void say_slower(const struct diff *d, struct bounded *b)
 		put_unknown(b, d);
 	}
 }
-
-/* ---- what they did, and what changed most ---- */
 
 /* Times of one side's, by one of these. */
 struct changed {
@@ -484,8 +480,6 @@ static void say_changed(const struct diff *d, struct bounded *b)
 	else
 		bounded_printf(b, " a %s", diff_one_word(per));
 }
-
-/* ---- how sure ---- */
 
 /* An interval that reaches further tells nothing. */
 #define WIDE_PCT 100

@@ -32,8 +32,6 @@ static int of_model(const struct gpu_model *m, int e, struct error *err)
 	return error_set(err, e, "model %s: %s", m->base.name, why.text);
 }
 
-/* ---- load ---- */
-
 static bool wants_graphs(const struct engine_config *c)
 {
 	for (unsigned i = 0; i < c->parameters; i++)
@@ -103,8 +101,6 @@ void gpu_model_fini(struct gpu_model *m)
 	}
 	engine_model_fini(&m->base);
 }
-
-/* ---- plans ---- */
 
 static uint32_t padded(const struct gpu_model *m, uint32_t rows)
 {
@@ -238,8 +234,6 @@ static int launch(struct gpu_model *m, struct gpu_plan *p, bool *ret_replayed, s
 	return *ret_replayed ? GPU_CALL(m->gpu, err, cuGraphLaunch, p->graph, m->stream)
 			     : m->ops->enqueue(m, p, err);
 }
-
-/* ---- a run ---- */
 
 static size_t aligned(size_t bytes)
 {
@@ -398,8 +392,6 @@ int gpu_model_run(struct engine_model *base, struct engine_run *r, struct error 
 		gpu_model_end(base, r);
 	return of_model(m, e, err);
 }
-
-/* ---- pinned memory of clients ---- */
 
 /* What can't be pinned now is taken, or refused, when a client needs it. */
 static void fill(struct gpu *g, size_t bytes, unsigned n)

@@ -66,8 +66,6 @@ static uint64_t most_of(const struct kernels *k, const struct amount *a)
 	return amount(a, k->gpu.max_rows ? k->gpu.max_rows : BATCH_ROWS_MOST);
 }
 
-/* ---- kernels.json ---- */
-
 /* Small enough that no sum of a few overflows. */
 #define AMOUNT_MOST ((json_int_t)1 << 40)
 
@@ -345,8 +343,6 @@ static int read_model(struct kernels *k, const json_t *root, const char *path, s
 	return e ? e : read_each(k, launches, path, read_step, err);
 }
 
-/* ---- plans ---- */
-
 /* This engine's members of a plan. */
 struct own {
 	uint64_t *buffer;        /* those whose size rows change */
@@ -435,8 +431,6 @@ static void unplan(struct gpu_model *m, struct gpu_plan *p)
 	free(own);
 }
 
-/* ---- work ---- */
-
 union word {
 	uint64_t u64;
 	uint32_t u32;
@@ -503,8 +497,6 @@ static int enqueue(struct gpu_model *m, struct gpu_plan *p, struct error *err)
 	}
 	return e;
 }
-
-/* ---- the engine ---- */
 
 static const struct gpu_engine ops = { .plan = plan, .enqueue = enqueue, .unplan = unplan };
 

@@ -29,8 +29,6 @@ static int refused(int e, struct error *err)
 		 : 0;
 }
 
-/* ---- the file ---- */
-
 static const char *find_operation(const json_t *step)
 {
 	const char *name;
@@ -159,8 +157,6 @@ int library_step_read(
 	json_decref(rest);
 	return e;
 }
-
-/* ---- plans and runs ---- */
 
 int library_open(const char *driver, struct weir_kernels **ret, struct error *err)
 {

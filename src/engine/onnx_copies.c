@@ -29,8 +29,6 @@ typedef int copy_fn(void *to, const void *from, size_t bytes, int kind, void *st
 static copy_fn *real_copy;
 static _Thread_local struct onnx_kept *keeper;
 
-/* ---- copies ---- */
-
 static int copy(void *to, const void *from, size_t bytes, int kind, void *stream)
 {
 	if (keeper && kind == HOST_TO_DEVICE && bytes) {
@@ -65,8 +63,6 @@ void onnx_copies_free(struct onnx_kept *k)
 		free(b);
 	}
 }
-
-/* ---- the provider's pointer ---- */
 
 /* The loader may have made the page read-only.  It stays writable, since another pointer in it may
  * be filled in at its first use. */

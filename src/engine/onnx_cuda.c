@@ -58,8 +58,6 @@ static _Thread_local struct {
 	struct gpu_holes *own;
 } at_work;
 
-/* ---- memory ---- */
-
 static void *take(struct ort_allocator *a, size_t bytes)
 {
 	struct cuda_model *m = at_work.model;
@@ -115,8 +113,6 @@ static int register_allocator(const char *name, struct error *err)
 	pthread_mutex_unlock(&cuda.lock);
 	return e;
 }
-
-/* ---- providers ---- */
 
 /* Beside ONNX Runtime. */
 static char *provider_path(void)
@@ -231,8 +227,6 @@ static int append_all(
 	set_default(&cuda_settings, "enable_skip_layer_norm_strict_mode", "1");
 	return e ? e : append_cuda(options, &cuda_settings, stream, c->name, err);
 }
-
-/* ---- plans ---- */
 
 static struct cuda_model *cuda_of(struct gpu_model *m)
 {
@@ -363,8 +357,6 @@ static void close_session(struct gpu_model *g)
 }
 
 static const struct gpu_engine ops = { plan, enqueue, unplan, close_session, keeps };
-
-/* ---- the engine ---- */
 
 static void unload(struct engine_model *base)
 {

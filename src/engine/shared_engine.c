@@ -51,8 +51,6 @@ static int failed(const char *model, const char *what, char *said, struct error 
 	return error_set(err, -EIO, "model %s: %s", model, *said ? said : what);
 }
 
-/* ---- the library ---- */
-
 static int check_name(const char *model, const char *name, struct error *err)
 {
 	const size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-");
@@ -107,8 +105,6 @@ static int open_library(const struct engine_options *o, const char *model, const
 	*ret = engine;
 	return 0;
 }
-
-/* ---- load ---- */
 
 struct load_call {
 	struct weir_load pub;
@@ -187,8 +183,6 @@ static void unload(struct engine_model *m)
 		s->engine->unload(s->own);
 	free(s);
 }
-
-/* ---- in host memory ---- */
 
 struct run_call {
 	struct weir_run pub;
@@ -284,8 +278,6 @@ static int run(struct engine_model *m, struct engine_run *r, struct error *err)
 	return e;
 }
 
-/* ---- on the GPU ---- */
-
 static void give_tensors(const struct gpu_tensor *from, struct weir_tensor *to, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
@@ -310,8 +302,6 @@ static int enqueue(struct gpu_model *g, struct gpu_plan *p, struct error *err)
 }
 
 static const struct gpu_engine ops = { .plan = gpu_plan_outputs, .enqueue = enqueue };
-
-/* ---- the engine ---- */
 
 static bool put_version(const struct engine_options *o, struct buf *b)
 {

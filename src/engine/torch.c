@@ -51,8 +51,6 @@ static struct torch_model *torch_of(struct gpu_model *m)
 	return (struct torch_model *)m;
 }
 
-/* ---- types ---- */
-
 static int32_t torch_type(enum dtype type)
 {
 	static const signed char numbers[DTYPES] = { -1, [DTYPE_BOOL] = 11, [DTYPE_UINT8] = 0,
@@ -69,8 +67,6 @@ static const char *type_name(int32_t type)
 			return dtype_rows[i].name;
 	return "that V2 has not";
 }
-
-/* ---- the library ---- */
 
 static const struct torch_functions of_weir = {
 #define OWN(name, parameters) .name = weir_torch_##name,
@@ -186,8 +182,6 @@ static int find_functions(struct torch_model *m, struct error *err)
 	memcpy(&m->shim.raise, &raise, sizeof raise);
 	return 0;
 }
-
-/* ---- runs ---- */
 
 static void enter(struct torch_model *m, struct gpu_holes *own)
 {
@@ -329,8 +323,6 @@ static void close_container(struct gpu_model *g)
 static const struct gpu_engine ops = {
 	.plan = plan, .enqueue = enqueue, .unplan = unplan, .close = close_container
 };
-
-/* ---- the engine ---- */
 
 static bool put_version(const struct engine_options *o, struct buf *b)
 {

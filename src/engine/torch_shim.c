@@ -70,8 +70,6 @@ static int32_t failed(const char *format, ...)
 	return 1;
 }
 
-/* ---- types ---- */
-
 unsigned torch_type_bytes(int32_t type)
 {
 	static const unsigned char bytes[] = { 1, 1, 2, 4, 8, 2, 4, 8, 4, 8, 16, 1, 1, 1, 4,
@@ -111,8 +109,6 @@ PUBLIC size_t weir_torch_dtype_element_size(int32_t type)
 {
 	return torch_type_bytes(type);
 }
-
-/* ---- memory ---- */
 
 static void free_storage(struct torch_storage *s)
 {
@@ -183,8 +179,6 @@ static int span(int64_t dims, const int64_t *size, const int64_t *stride, int32_
 		return failed("a tensor is too large");
 	return 0;
 }
-
-/* ---- tensors ---- */
 
 /* A further one of this memory. */
 static torch_handle tensor(struct torch_storage *storage, char *base, size_t bytes, int64_t dims,
@@ -307,8 +301,6 @@ PUBLIC int32_t weir_torch_delete_tensor_object(torch_handle t)
 	return 0;
 }
 
-/* ---- what a tensor says ---- */
-
 PUBLIC int32_t weir_torch_get_data_ptr(torch_handle t, void **ret)
 {
 	*ret = data_of(t);
@@ -366,8 +358,6 @@ SAYS(is_contiguous, bool, is_contiguous(t))
 	}
 SAYS_AT(get_size, t->size[i])
 SAYS_AT(get_stride, t->stride[i])
-
-/* ---- copies ---- */
 
 static int32_t copy(torch_handle to, torch_handle from, size_t bytes)
 {
@@ -452,8 +442,6 @@ PUBLIC int32_t weir_torch_zero_(torch_handle t)
 		return failed("%s", why.text);
 	return 0;
 }
-
-/* ---- where work goes ---- */
 
 /* A guard is the stream before it. */
 PUBLIC int32_t weir_torch_create_cuda_stream_guard(void *stream, int32_t index, void **ret)
@@ -542,8 +530,7 @@ PUBLIC void weir_torch_warn(const char *function, const char *file, uint32_t lin
 	(void)text;
 }
 
-/* ---- the CUDA runtime, whose numbers of errors are the driver's ---- */
-
+/* The CUDA runtime's numbers of errors are the driver's. */
 enum { NO_DEVICE = 100, INVALID_VALUE = 1, NO_MEMORY = 2 };
 enum { HOST_TO_HOST, HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE };
 

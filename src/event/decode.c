@@ -104,8 +104,6 @@ static void put_triple(struct bounded *t, uint64_t x, uint64_t y, uint64_t z)
 	bounded_char(t, ')');
 }
 
-/* ---- enumerations ---- */
-
 static int enum_order(const struct enum_name *e, const char *type, int64_t value)
 {
 	const int c = strcmp(e->type, type);
@@ -136,8 +134,6 @@ static void put_enum(struct bounded *t, const char *type, uint64_t word)
 	else
 		put_int(t, (int32_t)word);
 }
-
-/* ---- arguments ---- */
 
 static size_t words_after(const struct record *r)
 {
@@ -240,8 +236,6 @@ static void put_args(struct bounded *t, const struct schema_fn *fn, const struct
 	}
 }
 
-/* ---- launches ---- */
-
 bool decode_shape(const struct record *r, struct launch_shape *ret_shape)
 {
 	if (words_after(r) < LAUNCH_WORDS)
@@ -332,8 +326,6 @@ static void put_launch(struct bounded *t, const struct decoder *d, const struct 
 	put_cluster(t, r);
 	put_scalars(t, r);
 }
-
-/* ---- the line ---- */
 
 static void put_result(struct bounded *t, const struct schema_fn *fn, const struct record *r)
 {

@@ -105,8 +105,6 @@ static const char *keep(struct parser *p, struct span s)
 	return copy;
 }
 
-/* ---- types ---- */
-
 static bool kind_of(struct span word, uint8_t *ret_kind)
 {
 	static const char *const names[] = {
@@ -165,8 +163,6 @@ static bool parse_type(struct parser *p, struct span line)
 		*t = (struct type){ .name = name, .kind = kind, .bytes = (uint8_t)bytes };
 	return true;
 }
-
-/* ---- functions ---- */
 
 static void resolve_type(struct parser *p, struct schema_arg *a, struct span type)
 {
@@ -363,8 +359,6 @@ static bool parse_fn(struct parser *p, struct schema_fn *fn, struct span line)
 	fn->name = keep(p, name);
 	return fn->name && parse_args(p, fn, list) && factors_exist(fn);
 }
-
-/* ---- the whole ---- */
 
 struct counts {
 	size_t lines, type_lines, commas, slots;

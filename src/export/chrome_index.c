@@ -12,8 +12,6 @@
 
 #define NONE UINT32_MAX
 
-/* ---- ranges ---- */
-
 static int range_order(const void *one, const void *two)
 {
 	const struct chrome_range *a = one, *b = two;
@@ -113,8 +111,6 @@ const struct chrome_range *chrome_range_at(
 	return i == NONE ? NULL : &n->ranges.v[i];
 }
 
-/* ---- backward passes ---- */
-
 bool chrome_is_backward(struct export *x, const struct chrome_range *g)
 {
 	static const char engine[] = "autograd::engine::evaluate_function";
@@ -177,8 +173,6 @@ static void pair_up(struct chrome_index *n, struct export *x)
 	map_fini(&p.forward);
 	map_fini(&p.pairs);
 }
-
-/* ---- calls ---- */
 
 static struct map_key call_key(const struct chunk_ref *c, uint64_t ticks, uint16_t fn)
 {
@@ -253,8 +247,6 @@ uint64_t chrome_issued_at(
 	expect(i == MAP_NONE || i < n->calls.n, "the call that asked is one of all");
 	return i == MAP_NONE ? link->ticks : n->calls.v[i];
 }
-
-/* ---- memory ---- */
 
 static bool number_of(const struct export_call *c, const char *name, uint64_t *ret_value)
 {
@@ -356,8 +348,6 @@ void chrome_memory_finish(struct chrome_index *n)
 	map_fini(&t.devices);
 	array_free(&t.total);
 }
-
-/* ---- the whole ---- */
 
 static bool has_runtime(const struct export *x)
 {

@@ -84,8 +84,6 @@ static const char *name_for_decoder(
 	return text;
 }
 
-/* ---- links ---- */
-
 static int load_links(struct run *r)
 {
 	struct export *x = &r->x;
@@ -108,8 +106,6 @@ uint32_t export_stack_of(const struct export *x, const struct export_call *c)
 					     c->chunk->head.tid, c->record->ticks, c->record->fn)
 				   : STACK_NONE;
 }
-
-/* ---- calls ---- */
 
 /* Begin first, then the longer first: callers before callees.  Equal ones: the later in the
  * file is the caller. */
@@ -230,8 +226,6 @@ static int export_chunks(struct run *r)
 	progress_fini(&progress);
 	return e;
 }
-
-/* ---- the output ---- */
 
 static int run_exporter(struct run *r)
 {

@@ -31,8 +31,6 @@ static struct chrome_index *index_of(struct export *x)
 	return &((struct chrome *)x->state)->index;
 }
 
-/* ---- events ---- */
-
 static void put_us(FILE *out, const char *key, uint64_t ns)
 {
 	fprintf(out, ",\"%s\":%" PRIu64 ".%03" PRIu64, key, ns / 1000, ns % 1000);
@@ -88,8 +86,6 @@ static void put_arrow(
 	put_arrow_end(x, category, 's', id, from);
 	put_arrow_end(x, category, 'f', id, to);
 }
-
-/* ---- names ---- */
 
 static void put_meta_text(struct export *x, const char *what, uint32_t pid, uint32_t tid,
 	const char *key, const char *text)
@@ -155,8 +151,6 @@ static void name_stream(struct export *x, uint32_t process, uint32_t device, uin
 	}
 	*new = 1;
 }
-
-/* ---- the head ---- */
 
 static const struct occupancy_device *limits_of(const struct meta_device *d)
 {
@@ -227,8 +221,6 @@ static int begin(struct export *x)
 	return 0;
 }
 
-/* ---- calls ---- */
-
 static void call(struct export *x, const struct export_call *c)
 {
 	struct chrome_index *n = index_of(x);
@@ -252,8 +244,6 @@ static void call(struct export *x, const struct export_call *c)
 	export_put_args(x, &j, c);
 	end_event(&j);
 }
-
-/* ---- GPU activities ---- */
 
 /* An import has these words back as the kinds that they were. */
 static const char *category_of_activity(uint16_t kind)
@@ -388,8 +378,6 @@ static void activity(struct export *x, const struct chunk_ref *c, const struct g
 			&(struct place){ c->head.pid, link->tid, trace_ns(x->trace, asked) },
 			&(struct place){ device, stream, w->start_ns });
 }
-
-/* ---- ranges ---- */
 
 #define DEEP 32
 
@@ -556,8 +544,6 @@ static void put_pair(struct export *x, const struct chrome_pair *p)
 		&(struct place){ pid, to->r.tid, trace_ns(x->trace, to->r.ticks) });
 }
 
-/* ---- memory ---- */
-
 #define TORCH_CUDA 1 /* a device type of PyTorch's */
 
 static void put_memory(struct export *x, const struct chrome_memory *m)
@@ -580,8 +566,6 @@ static void put_memory(struct export *x, const struct chrome_memory *m)
 	json_u64(&j, "Ev Idx", c->event++);
 	end_event(&j);
 }
-
-/* ---- the end ---- */
 
 /* The last event has no comma behind it, so one more says that the trace ends. */
 static void put_tail(struct export *x)

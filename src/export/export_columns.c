@@ -97,8 +97,6 @@ struct columns {
 	struct owners owners;         /* of activities */
 };
 
-/* ---- texts ---- */
-
 enum text_kind { OF_LITERAL, OF_FUNCTION, OF_NAME, OF_STRING };
 
 static void add_text(struct columns *c, const char *text, uint32_t *ret_number)
@@ -135,8 +133,6 @@ static void write_texts(struct export *x)
 	c->written = c->text_count;
 	c->texts.n = 0;
 }
-
-/* ---- blocks ---- */
 
 static size_t bytes_of(enum column_type type)
 {
@@ -201,8 +197,6 @@ static void end_row(struct export *x, struct block *b)
 	if (++b->rows == BLOCK_ROWS)
 		write_block(x, b);
 }
-
-/* ---- rows ---- */
 
 static void put_call_times(struct export *x, struct block *b, const struct export_call *c)
 {
@@ -348,8 +342,6 @@ static void range(struct export *x, const struct chunk_ref *c, const struct rang
 	put(b, g->valid & RANGE_HAS_SEQUENCE, g->sequence);
 	end_row(x, b);
 }
-
-/* ---- the whole ---- */
 
 /* Tables with commas between. */
 static int parse_wanted(struct export *x, uint32_t *ret_wanted)

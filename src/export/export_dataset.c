@@ -192,8 +192,6 @@ static void write_dataset(struct export *x, const struct launch_samples *all)
 	}
 }
 
-/* ---- the card ---- */
-
 static uint64_t *sorted(const struct launch_samples *all, uint64_t (*of)(const struct sample *s))
 {
 	uint64_t *v = xcalloc(all->v.n + 1, sizeof *v);

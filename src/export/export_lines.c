@@ -15,8 +15,6 @@
 
 #define FRAMES_MOST 64u /* of a stack */
 
-/* ---- JSON of one call's arguments ---- */
-
 /* Whole numbers of 64 bits don't survive most readers of JSON: large ones are text. */
 static void json_scalars(struct json *j, const struct record *r)
 {
@@ -92,8 +90,6 @@ void export_put_args(struct export *x, struct json *j, const struct export_call 
 	if (stack != STACK_NONE)
 		json_stack(x, j, stack);
 }
-
-/* ---- ndjson ---- */
 
 static void begin_line(struct export *x, struct json *j, uint64_t begin_ns, uint64_t end_ns)
 {
@@ -229,8 +225,6 @@ const struct exporter export_ndjson = {
 	.activity = activity_ndjson,
 	.range = range_ndjson,
 };
-
-/* ---- csv ---- */
 
 #define PLAIN "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-:<>()*& "
 

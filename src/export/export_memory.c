@@ -9,8 +9,6 @@
 #include "base/expect.h"
 #include "base/sort.h"
 
-/* ---- collecting ---- */
-
 static void push(struct block_log *log, const struct block_event *e)
 {
 	*array_push(&log->events) = *e;
@@ -73,8 +71,6 @@ void block_log_add(struct block_log *log, const struct export_call *c)
 		return;
 	push(log, &e);
 }
-
-/* ---- playing ---- */
 
 static int event_order(const void *one, const void *two)
 {

@@ -20,8 +20,6 @@
 #include "base/search.h"
 #include "memory/memory.h"
 
-/* ---- pickling ---- */
-
 enum { /* of Python's pickletools */
 	OP_MARK = '(',
 	OP_STOP = '.',
@@ -133,8 +131,6 @@ static void key_text(struct pickle *p, const char *key, const char *v)
 	put_text(p, key);
 	put_text(p, v);
 }
-
-/* ---- the snapshot ---- */
 
 struct snapshot {
 	struct block_log log;
@@ -253,8 +249,6 @@ static void keep_live(void *context, const struct block_event *e)
 	if (e->process == s->process)
 		*array_push(&s->live) = *e;
 }
-
-/* ---- what is there at the end ---- */
 
 static void put_block(struct snapshot *s, const struct block_event *e, uint64_t at, uint64_t bytes)
 {

@@ -65,8 +65,6 @@ static void put_text(struct json *j, const char *key, const char *value)
 	end_attribute(j);
 }
 
-/* ---- spans ---- */
-
 /* Numbers that the server did not draw follow from what tells the request from all others. */
 static void make_id(const struct otlp *o, const struct request_row *q, unsigned which, uint8_t *to)
 {
@@ -169,8 +167,6 @@ static void put_request(struct otlp *o, const struct request_row *q)
 	json_end_object(&o->j);
 	put_stages(o, q, span);
 }
-
-/* ---- the whole ---- */
 
 static void put_server(struct otlp *o, uint32_t process)
 {

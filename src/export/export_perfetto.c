@@ -94,8 +94,6 @@ static size_t open_packet(struct perfetto *s)
 	return packet;
 }
 
-/* ---- tracks ---- */
-
 static void put_process(struct export *x, uint32_t i)
 {
 	struct perfetto *s = x->state;
@@ -272,8 +270,6 @@ static void track_of(struct export *x, const struct chunk_ref *c, uint32_t tid,
 	*ret_track = *track;
 }
 
-/* ---- names ---- */
-
 static uint64_t arg_iid(const struct schema_fn *fn, unsigned i)
 {
 	return (uint64_t)fn->id * 64 + i + 1;
@@ -301,8 +297,6 @@ static void intern(struct export *x, const struct export_call *c)
 	s->fn_sent[id] = true;
 	proto_close(&s->p, data);
 }
-
-/* ---- slices ---- */
 
 static void put_number(struct perfetto *s, enum annotation name, uint32_t kind, uint64_t value)
 {
@@ -452,8 +446,6 @@ static void call(struct export *x, const struct export_call *c)
 	proto_write(&s->p, x->out);
 }
 
-/* ---- names of the trace ---- */
-
 static uint32_t name_index(const struct export *x, uint32_t id)
 {
 	const uint32_t found = meta_find_string(x->meta, x->process, id);
@@ -470,8 +462,6 @@ static void put_name(struct export *x, uint32_t id)
 		put_interned(s, INTERNED_EVENT, NAME_BASE + name, export_string(x, id));
 	s->name_sent[name] = true;
 }
-
-/* ---- ranges ---- */
 
 static void add_edge(struct export *x, const struct range *g, uint64_t ticks, enum event_type type)
 {
@@ -560,8 +550,6 @@ static void chunk_end(struct export *x, const struct chunk_ref *c)
 	proto_write(&s->p, x->out);
 }
 
-/* ---- ranges that may cross others ---- */
-
 /* By process and kind, which have tracks of their own, then by time: a track is free again where
  * the next begins. */
 static int edge_order(const void *one, const void *two)
@@ -619,8 +607,6 @@ static int end(struct export *x)
 	const int e = perfetto_requests(x, &s->p, &s->track_count);
 	return e ? e : perfetto_counters(x, &s->p, s->track_count);
 }
-
-/* ---- activities ---- */
 
 static void put_queue(struct export *x, const struct gpu_activity *w, uint32_t queue)
 {

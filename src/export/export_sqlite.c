@@ -165,8 +165,6 @@ sqlite3_stmt *db_prepare(struct export *x, const char *sql)
 	return s;
 }
 
-/* ---- rows ---- */
-
 struct row db_row(struct export *x, enum table table)
 {
 	struct database *d = x->state;
@@ -212,8 +210,6 @@ void db_run(struct export *x, sqlite3_stmt *s, const uint64_t *values, int count
 	db_put_row(x, &row);
 }
 
-/* ---- strings ---- */
-
 enum string_kind { OF_FUNCTION, OF_CLASS, OF_API, OF_KERNEL, OF_MANGLED, OF_ACTIVITY, OF_RANGE };
 
 /* Each text stands there once. */
@@ -246,8 +242,6 @@ static uint32_t string_id(
 	expect(*id && *id <= d->string_count, "a text has a number");
 	return *id;
 }
-
-/* ---- beginning ---- */
 
 static void create(struct export *x)
 {
@@ -362,8 +356,6 @@ static void thread(struct export *x, const struct chunk_ref *c)
 	db_put_row(x, &r);
 }
 
-/* ---- calls ---- */
-
 static void put_call(struct export *x, const struct export_call *c, uint64_t id, uint64_t outer)
 {
 	char line[8192];
@@ -458,8 +450,6 @@ static void call(struct export *x, const struct export_call *c)
 	else if (kind == CALL_COPY || kind == CALL_SET)
 		put_copy(x, c, id);
 }
-
-/* ---- GPU activities and ranges ---- */
 
 /* 0 for no name. */
 static uint32_t name_id(struct export *x, enum string_kind kind, uint32_t name)

@@ -63,8 +63,6 @@ static uint32_t track_for(
 	return t->number;
 }
 
-/* ---- slices ---- */
-
 static size_t begin_slice(
 	struct proto *p, uint32_t track, uint64_t ns, enum event_type type, size_t *ret_packet)
 {
@@ -139,8 +137,6 @@ static void put_batch(struct writer *w, uint32_t number, size_t first, size_t un
 	end_slice(w->p, event, packet);
 	proto_write(w->p, w->x->out);
 }
-
-/* ---- all ---- */
 
 static int batch_order(const void *one, const void *two, void *context)
 {

@@ -10,8 +10,6 @@
 #include "base/expect.h"
 #include "base/sort.h"
 
-/* ---- calls ---- */
-
 const char *const db_statements[STATEMENTS] = {
 	[INHERIT] = "UPDATE calls SET outerCorrelationId = ?2 "
 		    "WHERE id = ?1 AND outerCorrelationId IS NULL",
@@ -96,8 +94,6 @@ static void nest_calls(struct export *x)
 		}
 	}
 }
-
-/* ---- ranges ---- */
 
 /* Ranges that nest and calls that launched activities, each thread's in the order of time, callers
  * first. */

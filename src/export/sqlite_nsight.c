@@ -154,8 +154,6 @@ char *nsight_sql(uint32_t runtime, uint32_t driver)
 	return sql;
 }
 
-/* ---- names of kernels ---- */
-
 static const char unnamed[] = "(anonymous namespace)";
 
 static bool opens(const char *s)

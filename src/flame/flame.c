@@ -66,8 +66,6 @@ void flame_free(struct flame *f)
 	free(f);
 }
 
-/* ---- order ---- */
-
 static const struct flame *sorting; /* qsort() hands nothing on, and one thread sorts */
 
 static int smaller_first(const void *one, const void *two)
@@ -121,8 +119,6 @@ void flame_finish(struct flame *f)
 	check(f);
 }
 
-/* ---- folded stacks ---- */
-
 /* A frame ends at a semicolon and a line at its end, so neither may stand in a name. */
 static void put_frame(const char *s, FILE *out)
 {
@@ -168,8 +164,6 @@ void flame_put_folded(const struct flame *f, FILE *out)
 		fprintf(out, " %llu\n", (unsigned long long)f->nodes.v[i].self_ns);
 	}
 }
-
-/* ---- speedscope ---- */
 
 static void put_samples(const struct flame *f, struct json *j)
 {

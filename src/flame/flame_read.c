@@ -71,8 +71,6 @@ struct reader {
 	size_t hint, span_hint;
 };
 
-/* ---- names ---- */
-
 static const char *kernel_text(struct reader *r, uint32_t name)
 {
 	return demangled_name(&r->names, name, "(unknown kernel)");
@@ -118,8 +116,6 @@ static struct thread *thread_of(struct reader *r, uint32_t process, uint32_t tid
 		snprintf(t->name, sizeof t->name, "%.15s", name);
 	return t;
 }
-
-/* ---- ranges ---- */
 
 static int take_ranges(struct reader *r)
 {
@@ -182,8 +178,6 @@ static uint32_t node_at(struct reader *r, uint32_t process, uint32_t tid, uint64
 	return i == NONE ? thread_frame(r, process, tid) : span_node(r, i);
 }
 
-/* ---- links ---- */
-
 static int take_links(struct reader *r)
 {
 	const int e = links_load(r->t, &r->meta, &r->links);
@@ -202,8 +196,6 @@ static void give_links(struct reader *r, const struct record *c, uint32_t node)
 	while ((l = links_until(&r->by_call, at++, of->process, of->head.tid, record_end(c))))
 		r->link_node[l - r->links.v.v] = node;
 }
-
-/* ---- calls ---- */
 
 static void leave(struct reader *r)
 {
@@ -312,8 +304,6 @@ static int read_threads(struct reader *r)
 	return e;
 }
 
-/* ---- GPU activities ---- */
-
 /* The frame of the call behind a link. */
 static uint32_t link_frame(struct reader *r, const struct call_link *l)
 {
@@ -369,8 +359,6 @@ static int take_activity(struct reader *r)
 	}
 	return e;
 }
-
-/* ---- the whole ---- */
 
 static int read_all(struct reader *r)
 {

@@ -40,8 +40,6 @@ static const struct colour colours[] = {
 	[FRAME_OTHER] = { NULL, palette_other },
 };
 
-/* ---- text ---- */
-
 /* Bytes of the character at s, 0 when it is none that XML may have and a reader can trust. */
 static size_t letter_bytes(const unsigned char *s)
 {
@@ -136,8 +134,6 @@ static const char *label_of(const struct flame *f, const struct flame_node *n, c
 	return n->kind == FRAME_KERNEL ? short_name(name, to) : name;
 }
 
-/* ---- frames ---- */
-
 struct canvas {
 	const struct flame *f;
 	FILE *out;
@@ -227,8 +223,6 @@ static void place(struct canvas *c, bool draw)
 		i = f->nodes.v[i].next;
 	}
 }
-
-/* ---- the picture ---- */
 
 static const char style[] =
 	"<style>#weir text{font:11px ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;"

@@ -36,8 +36,6 @@ static double uses(const struct gpu_space *s, double now)
 	return s->uses * exp2((s->used_s - now) / FORGET_S);
 }
 
-/* ---- who leaves ---- */
-
 /* With the budget. */
 static void set_away(struct gpu_space *s, bool away)
 {
@@ -138,8 +136,6 @@ void gpu_budget_give(struct gpu *g, size_t bytes)
 	g->budget.there -= bytes;
 	pthread_mutex_unlock(&g->budget.lock);
 }
-
-/* ---- spaces ---- */
 
 void gpu_budget_init(struct gpu_budget *b)
 {

@@ -17,8 +17,6 @@
 #include "base/error.h"
 #include "gpu/driver.h"
 
-/* ---- the device ---- */
-
 #define GPU_LIBRARY "libcuda.so.1"
 
 struct gpu_pinned;
@@ -57,8 +55,6 @@ struct gpu *gpu_opened(void); /* that device, or NULL */
 int gpu_check(struct gpu *g, int code, const char *function, struct error *err);
 #define GPU_CALL(g, err, name, ...) gpu_check(g, (g)->cu.name(__VA_ARGS__), #name, err)
 
-/* ---- pinned memory ---- */
-
 struct gpu_pinned {
 	void *data;
 	size_t bytes;
@@ -76,8 +72,6 @@ void gpu_pinned_give(struct gpu *g, struct gpu_pinned *p); /* or NULL */
 /* Frees those that nobody took between the last two calls.  A thread that calls it every few
  * seconds bounds what is spare. */
 void gpu_pinned_trim(struct gpu *g);
-
-/* ---- device memory that leaves and returns ---- */
 
 /* Blocks that are free. */
 struct gpu_holes {
@@ -141,7 +135,7 @@ void gpu_space_free(struct gpu_space *s, struct gpu_holes *own, uint64_t at, siz
 /* The holes are anybody's now. */
 void gpu_space_share(struct gpu_space *s, struct gpu_holes *own);
 
-/* ---- between space.c and budget.c ---- */
+/* space.c and budget.c alone call the following. */
 
 /* A copy of what is there.  It counts as unchanged while no block is taken. */
 int gpu_space_keep(struct gpu_space *s, struct error *err);

@@ -21,8 +21,6 @@ struct reader {
 	ARRAY(uint32_t) processes;    /* by activity */
 };
 
-/* ---- activities ---- */
-
 static void stream_of(struct reader *d, const struct gpu_activity *w, uint32_t *ret_stream)
 {
 	const uint32_t process = d->buf.ref->process;
@@ -116,8 +114,6 @@ static int activity_order(const void *one, const void *two)
 	const struct hint_activity *a = one, *b = two;
 	return ORDER(a->start_ns, b->start_ns) ?: ORDER(a->end_ns, b->end_ns);
 }
-
-/* ---- calls ---- */
 
 static void thread_of(struct reader *d, uint32_t process, uint32_t tid, uint32_t *ret_thread)
 {
@@ -258,8 +254,6 @@ static void drop_inner(struct hint_facts *f)
 	f->calls.n = n;
 }
 
-/* ---- which call asked ---- */
-
 /* The call of the thread that was running at that time. */
 static uint32_t call_at(const struct hint_facts *f, uint32_t thread, uint64_t ns)
 {
@@ -313,8 +307,6 @@ static void join_streams(struct reader *d)
 	}
 }
 
-/* ---- devices ---- */
-
 static void add_device(struct hint_facts *f, const struct meta_device *m)
 {
 	for (size_t i = 0; i < f->devices.n; i++)
@@ -344,8 +336,6 @@ const struct hint_device *facts_device(const struct hint_facts *f, uint32_t devi
 			return &f->devices.v[i];
 	return NULL;
 }
-
-/* ---- the whole ---- */
 
 static int read_all(struct reader *d)
 {

@@ -127,8 +127,6 @@ HINT_RULE(alloc)
 		gap_evidence(f, &s, GAP_ALLOC, ""));
 }
 
-/* ---- the default stream ---- */
-
 struct sides { /* of one process, on the default stream and on streams that wait for it */
 	uint64_t legacy_ns, blocking_ns;
 	uint64_t turns; /* from one side to the other */

@@ -119,8 +119,6 @@ static void each_kernel(const struct hint_facts *f, const struct hint_rule *rule
 			use(&t, rule, to);
 }
 
-/* ---- the grid ---- */
-
 static void small_grid(const struct fit *t, const struct hint_rule *rule, struct hints *to)
 {
 	const uint32_t sms = t->d->multiprocessors;
@@ -164,8 +162,6 @@ HINT_RULE(tail)
 {
 	each_kernel(f, rule, to, tail);
 }
-
-/* ---- the block ---- */
 
 static void lanes(const struct fit *t, const struct hint_rule *rule, struct hints *to)
 {
@@ -243,8 +239,6 @@ HINT_RULE(block_size)
 {
 	each_kernel(f, rule, to, block_size);
 }
-
-/* ---- registers and shared memory ---- */
 
 struct step { /* down to the value at which one more block fits */
 	struct occupancy_cliff cliff;
@@ -339,8 +333,6 @@ HINT_RULE(cliff)
 {
 	each_kernel(f, rule, to, cliff);
 }
-
-/* ---- barriers ---- */
 
 /* The driver's earlier answer for the same kernel and block, or NULL. */
 static const struct hint_answer *answer_of(const struct hint_facts *f, const struct fit *t)

@@ -11,8 +11,6 @@
 #include "memory/memory.h"
 #include "trace/activity.h"
 
-/* ---- copies from and to memory that is not pinned ---- */
-
 #define PAGED_LEAST_BYTES (64u << 10) /* a copy below is staged without much loss */
 
 struct copied {
@@ -92,8 +90,6 @@ HINT_RULE(pageable)
 	paged(f, COPY_DTOH, rule, to);
 }
 
-/* ---- copies in the hot loop ---- */
-
 #define COPIES_LEAST 10u
 
 struct loop_copies { /* copies that stand between kernels and cover nothing */
@@ -155,8 +151,6 @@ HINT_RULE(copies)
 	loop_copies(f, COPY_HTOD, rule, to);
 	loop_copies(f, COPY_DTOH, rule, to);
 }
-
-/* ---- memory ---- */
 
 #define GROWTH_SURE   0.9
 #define EXTENTS_LEAST 0.2 /* free bytes, of those that are live */

@@ -39,8 +39,6 @@ static const struct hint_kernel *largest_of(const struct hint_facts *f, uint32_t
 	return best;
 }
 
-/* ---- precision ---- */
-
 /* How much faster the second unit is on this device by its maker's word; 1 when not known. */
 static double ratio_of(
 	const struct hint_facts *f, uint32_t device, enum gpu_unit now, enum gpu_unit then)
@@ -100,8 +98,6 @@ HINT_RULE(mixed_precision)
 	precision(f, rule, to, NAME_TF32, GPU_TF32, GPU_FP16, 0.5);
 }
 
-/* ---- layouts ---- */
-
 HINT_RULE(layout)
 {
 	uint64_t count;
@@ -118,8 +114,6 @@ HINT_RULE(layout)
 			"before and after convolutions",
 			number_ns(&all, hint_u64(ns)), 100 * gain));
 }
-
-/* ---- what could be one kernel ---- */
 
 struct runs { /* groups of kernels of one stream, one after the other */
 	uint64_t groups, kernels;
@@ -342,8 +336,6 @@ HINT_RULE(small_kernels)
 {
 	fuse(f, rule, to, find_small, 10, 0.5, "runs of short kernels over the same elements");
 }
-
-/* ---- torch.compile ---- */
 
 HINT_RULE(compile)
 {

@@ -60,8 +60,6 @@ static struct hint_outside sum_kernels(const struct hint_facts *f, size_t from, 
 	return sum;
 }
 
-/* ---- steps ---- */
-
 /* When an activity was asked for, as far as that is known. */
 static uint64_t asked_ns(const struct hint_facts *f, const struct hint_activity *w)
 {
@@ -207,8 +205,6 @@ static int widen_to_steps(struct hint_facts *f, struct range_of *w)
 	steps_fini(&s);
 	return e;
 }
-
-/* ---- the window ---- */
 
 static uint64_t last_end(const struct hint_facts *f, size_t from, size_t to)
 {

@@ -31,8 +31,6 @@ static double percent(uint64_t part, uint64_t all)
 	return all ? 100 * (double)part / (double)all : 0;
 }
 
-/* ---- what took the time ---- */
-
 /* Behind "X, P % of the W wall time": why nothing ran, or NULL for what did. */
 static const char *const idle_because[WALL_PARTS] = {
 	[WALL_LAUNCHING] = "because the host was still launching",
@@ -74,8 +72,6 @@ static void say_part(struct summary *s, const struct report *r, enum wall_part p
 		say(s, "%s %s, %.1f %% of the %s wall time.", took[part], time.text,
 			percent(ns, r->wall_ns), wall.text);
 }
-
-/* ---- why ---- */
 
 /* The largest activity that is a kernel, or a collective operation, or neither. */
 static const struct activity_row *largest_activity(
@@ -174,8 +170,6 @@ static void say_why(struct summary *s, const struct report *r, enum wall_part pa
 		say_busy(s, r);
 }
 
-/* ---- what to do first ---- */
-
 /* Its first clause: what follows are other ways, and reasons.  A call keeps its arguments. */
 static int first_clause(const char *advice)
 {
@@ -215,8 +209,6 @@ static void say_first(struct summary *s, const struct report *r)
 	else if (h && h->launches)
 		say(s, "First: record with weir record --gpu, so that hints know what ran when.");
 }
-
-/* ---- requests to a server of models ---- */
 
 static const char *const part_words[REQUEST_PARTS] = {
 	[PART_SOCKET] = "Clients sent their bytes for",
@@ -282,8 +274,6 @@ static void say_requests(struct summary *s, const struct requests *all)
 	say_slowest(s, all);
 }
 
-/* ---- without what ran when ---- */
-
 static void say_sampled(struct summary *s, const struct report *r)
 {
 	struct number ns, least, most, one;
@@ -340,8 +330,6 @@ void summary_make(const struct report *r, struct summary *ret)
 		say_first(ret, r);
 }
 
-/* ---- memory ---- */
-
 static void say_peak(struct summary *s, const struct report *r)
 {
 	const struct memory_detail *d = r->memory_detail;
@@ -397,8 +385,6 @@ void summary_make_memory(const struct report *r, struct summary *ret)
 	say_owner(ret, r);
 	say_memory_first(ret, r);
 }
-
-/* ---- print ---- */
 
 void summary_put_text(const struct summary *s, FILE *out)
 {

@@ -11,8 +11,6 @@
 #include "base/newfile.h"
 #include "import/import_source.h"
 
-/* ---- the input ---- */
-
 static int check_input(
 	const char *path, uint8_t *head, size_t *ret_head, uint64_t *ret_bytes, struct error *err)
 {
@@ -74,8 +72,6 @@ static int read_source(
 			path);
 	return import_kineto(path, s, st, err);
 }
-
-/* ---- the output ---- */
 
 static void describe(struct store *s, const char *path, const struct import_stats *st)
 {

@@ -99,8 +99,6 @@ struct alloc_reader {
 	uint64_t days_ns;  /* added since the clock passed midnight */
 };
 
-/* ---- lines and fields ---- */
-
 /* 1, 0 at the end, or -errno. */
 static int next_line(struct alloc_reader *a)
 {
@@ -173,8 +171,6 @@ static int wrong(struct alloc_reader *a, const char *what, const char *text)
 		safe, what);
 }
 
-/* ---- the header ---- */
-
 static void take_column(struct alloc_reader *a, int place)
 {
 	for (size_t i = 0; i < sizeof column_names / sizeof column_names[0]; i++) {
@@ -219,8 +215,6 @@ bool import_is_alloc(const char *path)
 	free(a);
 	return is;
 }
-
-/* ---- values ---- */
 
 static bool has(const struct alloc_reader *a, enum column c)
 {
@@ -307,8 +301,6 @@ static int event_time(struct alloc_reader *a, uint64_t *ret_ns)
 	*ret_ns = a->last_ns;
 	return a->last_ns < (uint64_t)IMPORT_TIME_MOST ? 0 : wrong(a, "time", "that");
 }
-
-/* ---- rows ---- */
 
 static int read_action(struct alloc_reader *a, enum action *ret_action)
 {

@@ -18,8 +18,6 @@
 #define ARGS_MOST 16384u /* bytes of what is kept of an operator's arguments */
 #define KEYS_MOST 4096u  /* spellings of keys that are remembered */
 
-/* ---- words ---- */
-
 static const struct word event_words[] = {
 	{ "ph", K_PH },
 	{ "cat", K_CAT },
@@ -66,8 +64,6 @@ static const struct word arg_words[] = {
 	{ "cbid", A_DROPPED },
 	{ "queued", A_DROPPED },
 };
-
-/* ---- fields ---- */
 
 static void take_text(struct kineto *k, uint32_t *ret_id)
 {
@@ -286,8 +282,6 @@ static int take_events(struct kineto *k)
 	return e;
 }
 
-/* ---- the object around them ---- */
-
 static int take_device_member(struct kineto *k, struct store_device *d)
 {
 	static const struct word words[] = { { "id", 1 }, { "totalglobalmem", 2 }, { "numsms", 3 },
@@ -374,8 +368,6 @@ static int take_top(struct kineto *k)
 		e = t == JSON_KEY ? take_top_member(k) : -EBADMSG;
 	return e;
 }
-
-/* ---- the whole ---- */
 
 static void tell_partial(struct kineto *k)
 {

@@ -30,8 +30,6 @@ static int declare(struct memory_import *m, struct store *s)
 
 #define RESERVED_IS_UNKNOWN (1u << 3) /* of a record's aux: no value in that argument */
 
-/* ---- calls ---- */
-
 static int put(struct store *s, const struct store_call *call, const uint64_t *args, uint8_t count)
 {
 	if (s->args.n > UINT32_MAX - count)
@@ -85,8 +83,6 @@ static int put_early(struct memory_import *m, struct store *s, const struct memo
 	*array_push(&m->early) = s->calls.n;
 	return put(s, &(struct store_call){ .thread = d->thread, .fn = m->before }, args, 3);
 }
-
-/* ---- blocks ---- */
 
 #define NONE      MAP_NONE
 #define LOOKED_AT 4096u /* blocks, of those that came last */
@@ -191,8 +187,6 @@ static int balance(struct memory_import *m, struct store *s, struct memory_devic
 		failed = free_some(m, s, d, e, &bytes);
 	return failed;
 }
-
-/* ---- events ---- */
 
 void import_memory_event(struct memory_import *m, struct store *s, const struct memory_event *e)
 {
@@ -331,8 +325,6 @@ static int replay(struct memory_import *m, struct store *s)
 	}
 	return failed;
 }
-
-/* ---- the whole ---- */
 
 static uint64_t beginning(const struct memory_import *m, const struct store *s)
 {

@@ -34,8 +34,6 @@ struct row {
 	sqlite3_stmt *st;
 };
 
-/* ---- SQL ---- */
-
 static void fail(struct nsys *n, const char *table)
 {
 	xcheck(sqlite3_errcode(n->db) == SQLITE_NOMEM ? NULL : n);
@@ -100,8 +98,6 @@ static void each_row(struct nsys *n, const char *table, const char *const *colum
 	sqlite3_finalize(r.st);
 }
 
-/* ---- cells ---- */
-
 static bool cell(const struct row *r, int i, uint64_t most, uint64_t *ret)
 {
 	expect(i < sqlite3_column_count(r->st), "a column that is read was asked for");
@@ -156,8 +152,6 @@ static void thread_of(struct nsys *n, const struct row *r, int i, uint32_t *ret_
 	store_thread(n->s, process, global & 0xffffff, global & 0xffffff, ret_thread);
 }
 
-/* ---- texts and enumerations ---- */
-
 static void take_text(struct nsys *n, struct row *r)
 {
 	uint64_t id;
@@ -189,8 +183,6 @@ static uint8_t memory_kind_of(const struct nsys *n, const struct row *r, int i)
 	uint64_t id;
 	return cell(r, i, sizeof n->memory_kinds - 1, &id) ? n->memory_kinds[id] : 0;
 }
-
-/* ---- activities ---- */
 
 /* Columns that all tables of activities begin with. */
 #define ACTIVITY_COLUMNS                                                                           \
@@ -359,8 +351,6 @@ static void take_graph(struct nsys *n, struct row *r)
 	end_activity(n, &w);
 }
 
-/* ---- calls ---- */
-
 static const char *const call_columns[] = { "start", "end", "globalTid", "correlationId", "nameId",
 	"returnValue", NULL };
 
@@ -382,8 +372,6 @@ static void take_call(struct nsys *n, struct row *r)
 	*array_push(&n->s->calls) = c;
 	n->st->calls++;
 }
-
-/* ---- NVTX ---- */
 
 static const char *const nvtx_columns[] = { "start", "end", "globalTid", "eventType", "textId",
 	"text", "domainId", NULL };
@@ -416,8 +404,6 @@ static void take_nvtx(struct nsys *n, struct row *r)
 	*array_push(&n->s->ranges) = g;
 	n->st->ranges++;
 }
-
-/* ---- names and devices ---- */
 
 static void take_thread_name(struct nsys *n, struct row *r)
 {
@@ -464,8 +450,6 @@ static void take_start(struct nsys *n, struct row *r)
 {
 	cell(r, 0, IMPORT_TIME_MOST, &n->s->real_ns);
 }
-
-/* ---- the whole ---- */
 
 static const struct {
 	const char *table;
@@ -515,8 +499,6 @@ static int read_tables(struct nsys *n, const char *path, struct error *err)
 			path);
 	return 0;
 }
-
-/* ---- the database ---- */
 
 struct mapped {
 	void *at; /* NULL: nothing is mapped */

@@ -16,8 +16,6 @@
 #define DECLARED   16u          /* ids at the end that are for what importers declare */
 #define NAME_MOST  120u         /* of a function */
 
-/* ---- texts ---- */
-
 static uint32_t *text_slot(struct map *m, const char *text, size_t bytes)
 {
 	return map_get(m, map_text_key(text, bytes, 0));
@@ -45,8 +43,6 @@ void store_string(struct store *s, const char *text, size_t bytes, uint32_t *ret
 	*ret_id = *id;
 }
 
-/* ---- processes and threads ---- */
-
 void store_process(struct store *s, uint64_t key, uint32_t pid, uint32_t *ret_process)
 {
 	const struct store_process *p = MAP_ROW(
@@ -62,8 +58,6 @@ void store_thread(
 		(struct store_thread){ .process = process, .tid = tid });
 	*ret_thread = (uint32_t)(t - s->threads.v);
 }
-
-/* ---- functions ---- */
 
 /* CUPTI names the version in a runtime function's name: cudaLaunchKernel_v7000. */
 static size_t without_version(const char *name, size_t bytes)
@@ -181,8 +175,6 @@ static void index_functions(struct store *s)
 			s->next_fn = fn->id + 1u;
 	}
 }
-
-/* ---- the whole ---- */
 
 int store_init(struct store *s)
 {

@@ -30,8 +30,6 @@ struct writer {
 	uint64_t start_ns, end_ns; /* of everything */
 };
 
-/* ---- joining ---- */
-
 static int call_by_correlation(const void *one, const void *two)
 {
 	const struct store_call *a = one, *b = two;
@@ -128,8 +126,6 @@ static void adopt_orphans(struct store *s)
 	}
 }
 
-/* ---- sorting ---- */
-
 static int call_by_end(const void *one, const void *two)
 {
 	const struct store_call *a = one, *b = two;
@@ -178,8 +174,6 @@ static void arrange(struct store *s)
 	SORT(s->activities, activity_by_process);
 	SORT(s->links, link_by_process);
 }
-
-/* ---- blocks ---- */
 
 static int put(struct writer *w, const void *data, size_t bytes)
 {
@@ -247,8 +241,6 @@ static void pile_up(struct writer *w, const void *data, size_t bytes)
 		memcpy(w->pile.bytes.v + w->pile.bytes.n, data, bytes);
 	w->pile.bytes.n += bytes;
 }
-
-/* ---- names ---- */
 
 static int pile_meta(struct writer *w, uint16_t id, const uint64_t *args, size_t arg_count,
 	const char *text, size_t bytes)
@@ -369,8 +361,6 @@ static int put_names(struct writer *w)
 	return e;
 }
 
-/* ---- records ---- */
-
 static void pile_call(struct writer *w, const struct store_call *c)
 {
 	const bool is_long = c->dur_ns > UINT32_MAX;
@@ -459,8 +449,6 @@ static int put_links(struct writer *w)
 	}
 	return e;
 }
-
-/* ---- the whole ---- */
 
 static void see(struct writer *w, uint64_t start_ns, uint64_t end_ns)
 {

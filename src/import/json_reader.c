@@ -20,8 +20,6 @@
 /* The tokens that may come next. */
 enum state { WANT_VALUE, WANT_VALUE_OR_END, WANT_KEY_OR_END, WANT_COMMA_OR_END, WANT_NOTHING };
 
-/* ---- bytes ---- */
-
 static enum json_token problem(struct json_reader *r, const char *what)
 {
 	if (!*r->problem)
@@ -91,8 +89,6 @@ static void keep(struct json_reader *r, const void *bytes, size_t n)
 	r->text.n += n;
 	r->text.v[r->text.n] = '\0';
 }
-
-/* ---- strings ---- */
 
 static void keep_character(struct json_reader *r, uint32_t c)
 {
@@ -180,8 +176,6 @@ static bool take_string(struct json_reader *r)
 		}
 	}
 }
-
-/* ---- values ---- */
 
 static bool in_word(uint8_t c)
 {
@@ -296,8 +290,6 @@ enum json_token json_next(struct json_reader *r)
 	return r->state == WANT_KEY_OR_END ? take_key(r, c) : take_value(r, c);
 }
 
-/* ---- whole values ---- */
-
 bool json_skip(struct json_reader *r, enum json_token first)
 {
 	if (first == JSON_ERROR)
@@ -404,8 +396,6 @@ bool json_copy_out(struct json_reader *r, enum json_token first, struct json_tex
 	return true;
 }
 
-/* ---- numbers ---- */
-
 struct decimal {
 	uint64_t digits; /* at most nineteen */
 	int scale;       /* times ten to this */
@@ -481,8 +471,6 @@ bool json_number(const char *text, size_t bytes, int power, int64_t *ret_value)
 	*ret_value = minus ? -(int64_t)value : (int64_t)value;
 	return true;
 }
-
-/* ---- the file ---- */
 
 int json_reader_open(struct json_reader *r, const char *path, struct error *err)
 {

@@ -9,8 +9,6 @@
 
 #include "base/expect.h"
 
-/* ---- words ---- */
-
 static const struct word categories[] = {
 	{ "cpu_op", C_OPERATOR },
 	{ "operator", C_OPERATOR },
@@ -62,8 +60,6 @@ uint8_t kineto_meaning(const struct word *words, size_t count, const char *text,
 	return NOTHING;
 }
 
-/* ---- what an event is ---- */
-
 static void category_of(struct kineto *k, uint32_t string, uint8_t *ret_kind)
 {
 	while (k->kinds.n <= string) {
@@ -105,8 +101,6 @@ static bool number_arg(const struct event *ev, enum known what, int64_t most, ui
 	*ret = (uint64_t)f->value;
 	return true;
 }
-
-/* ---- ranges ---- */
 
 static void args_string(struct kineto *k, uint32_t *ret_id)
 {
@@ -227,8 +221,6 @@ static void take_crossing(struct kineto *k)
 	r->dur = (uint64_t)ev->ts.value > r->ticks ? (uint64_t)ev->ts.value - r->ticks : 0;
 	*index = MAP_NONE;
 }
-
-/* ---- calls and activities ---- */
 
 static void function_of(struct kineto *k, uint16_t *ret_fn)
 {
@@ -384,8 +376,6 @@ static void take_complete(struct kineto *k, uint8_t category)
 	}
 }
 
-/* ---- names of processes and threads ---- */
-
 static void take_metadata(struct kineto *k)
 {
 	const struct event *ev = &k->event;
@@ -427,8 +417,6 @@ void kineto_names(struct kineto *k)
 			name_thread(&s->threads.v[thread], &s->strings.v[n->name - 1]);
 	}
 }
-
-/* ---- events ---- */
 
 /* False: the event has no time that can be. */
 static bool correct_times(struct kineto *k)

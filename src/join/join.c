@@ -37,8 +37,6 @@
 #define STREAMS         8u
 #define VOTES_LEAST     16u
 
-/* ---- order ---- */
-
 static size_t run_end(const struct join_call *v, size_t from, size_t n)
 {
 	size_t i = from + 1;
@@ -88,8 +86,6 @@ void join_sort(struct join_call *calls, size_t count)
 		memcpy(calls, from, count * sizeof *calls);
 	free(other);
 }
-
-/* ---- state ---- */
 
 struct join {
 	const struct join_call *calls;
@@ -183,8 +179,6 @@ static uint64_t later(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* ---- matching ---- */
-
 /* The first candidate that fits and closes no other, or JOIN_NONE. */
 static uint32_t free_match(const struct join *j, const struct view *v, uint32_t activity)
 {
@@ -273,8 +267,6 @@ static uint32_t first_after(const struct join *j, uint64_t ns)
 {
 	return (uint32_t)SEARCH(i, 0, j->call_count, j->calls[i].begin_ns <= ns);
 }
-
-/* ---- ways out ---- */
 
 /* How many of the next GPU activities would find free matches. */
 static uint32_t try_ahead(const struct join *j, struct view *v, uint32_t activity)
@@ -445,8 +437,6 @@ static uint32_t match(const struct join *j, uint32_t activity)
 	return c;
 }
 
-/* ---- bounds ---- */
-
 /* A sync is as long as its call, so it is found by time alone. */
 static uint32_t find_sync(const struct join *j, const struct join_activity *w)
 {
@@ -510,8 +500,6 @@ static void bound(struct join *j, bool syncs)
 	bound_below(j);
 }
 
-/* ---- the whole ---- */
-
 static void open_calls(struct join *j)
 {
 	uint32_t last = j->call_count;
@@ -564,8 +552,6 @@ static void run_best(struct join *j)
 	if (with < least && activity != j->activity_count && run(j, false) <= with + with / 4)
 		run(j, true);
 }
-
-/* ---- streams ---- */
 
 /* A thread's use of a handle: the streams that most of its calls were given. */
 struct handle {

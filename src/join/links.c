@@ -50,8 +50,6 @@ struct loader {
 	struct thread_chunks chunks; /* of calls */
 };
 
-/* ---- order ---- */
-
 static int link_order(const void *one, const void *two)
 {
 	const struct call_link *a = one, *b = two;
@@ -64,8 +62,6 @@ static int activity_order(const void *one, const void *two)
 	const struct device_activity *a = one, *b = two;
 	return ORDER(a->process, b->process) ?: ORDER(a->correlation, b->correlation);
 }
-
-/* ---- reading ---- */
 
 static int take_links(struct loader *o)
 {
@@ -83,8 +79,6 @@ static int take_links(struct loader *o)
 	}
 	return e;
 }
-
-/* ---- activities ---- */
 
 static uint64_t shape_hash(const uint32_t grid[3], const uint32_t block[3])
 {
@@ -206,8 +200,6 @@ static void group(struct loader *o, size_t from, size_t to)
 		w->name = nodes ? fold(nodes) : 0;
 	}
 }
-
-/* ---- calls ---- */
 
 static uint32_t wait_of(const char *name)
 {
@@ -343,8 +335,6 @@ static int take_calls(struct loader *o, uint32_t process)
 		join_sort(o->calls.v, o->calls.n);
 	return e;
 }
-
-/* ---- joining ---- */
 
 /* The activities [from, to) of one correlation, and their call. */
 static void count(struct loader *o, const struct join_call *c, size_t from, size_t to)
@@ -516,8 +506,6 @@ const struct call_link *links_of(
 {
 	return w->valid & GPU_HAS_CORRELATION ? links_find(l, process, w->correlation, hint) : NULL;
 }
-
-/* ---- in the order of calls ---- */
 
 static int time_order(const struct call_link *a, const struct call_link *b)
 {

@@ -138,8 +138,6 @@ uint32_t nested_named(const void *v, size_t each, uint32_t at)
 	return at;
 }
 
-/* ---- of other threads ---- */
-
 /* Named ranges that are inside of no other of their thread. */
 struct outermost {
 	ARRAY(struct alone) v;
@@ -252,8 +250,6 @@ uint32_t alones_at(
 		v, each, nested_at(v, n, each, process, s[begun - 1].tid, ticks, &a->hint));
 }
 
-/* ---- numbers ---- */
-
 static int external_order(const void *one, const void *two)
 {
 	const struct external *a = one, *b = two;
@@ -280,8 +276,6 @@ uint32_t externals_find(const struct externals *x, uint32_t process, uint64_t id
 	const struct external *found = at < x->v.n ? &x->v.v[at] : NULL;
 	return found && found->process == process && found->id == id ? found->index : NESTED_NONE;
 }
-
-/* ---- of a trace ---- */
 
 bool owner_is_library(uint16_t kind, const char *name)
 {

@@ -47,8 +47,6 @@ uint32_t conv_d_type(const struct weir_conv *w)
 	return w->d_type ? w->d_type : w->type == WEIR_S8 ? WEIR_BF16 : w->type;
 }
 
-/* ---- what is asked ---- */
-
 static void take_one(int64_t *n)
 {
 	if (!*n)
@@ -122,8 +120,6 @@ int conv_check(const struct weir_conv *what, struct weir_conv *ret, struct error
 	return 0;
 }
 
-/* ---- the geometry ---- */
-
 static struct conv_axis axis_of(const struct weir_conv *w, int64_t inputs, int64_t taps,
 	int64_t stride, int64_t pad, int64_t dilation)
 {
@@ -187,8 +183,6 @@ struct weir_gemm conv_product(const struct weir_conv *w)
 	p.d_pitch = p.residual_pitch = p.n;
 	return p;
 }
-
-/* ---- the choice ---- */
 
 /* The copy engine counts a tap's place in 8 bits. */
 static bool is_gathered(const struct conv_axis *a)
@@ -389,8 +383,6 @@ size_t conv_choose(const struct kernel_device *d, const struct weir_conv *w,
 	ret[n++] = choose_plain(d, w, &g);
 	return n;
 }
-
-/* ---- the program ---- */
 
 void conv_program(const struct weir_conv *w, const struct gemm_choice *c, struct buf *ret)
 {

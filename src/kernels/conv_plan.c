@@ -132,8 +132,6 @@ int weir_conv_plan(
 	return make_plan(kernels, what, ret_plan, &kernel_error);
 }
 
-/* ---- runs ---- */
-
 /* Images as they are given. */
 static int encode_images(const struct weir_plan *p, const void *at, const struct conv_args *g,
 	unsigned pixels, struct tensor_map *ret)

@@ -61,8 +61,6 @@ int64_t gemm_batch(const struct weir_gemm *w)
 	return w->batch ? w->batch : 1;
 }
 
-/* ---- what is asked ---- */
-
 static bool is_pitch(int64_t rows, int64_t columns, int64_t *pitch)
 {
 	int64_t all;
@@ -155,8 +153,6 @@ int gemm_check(const struct weir_gemm *what, struct weir_gemm *ret, struct error
 	*ret = w;
 	return 0;
 }
-
-/* ---- the choice ---- */
 
 static const struct gemm_form forms[] = {
 	{ 128, 96, 0, 0, 2, 1, true, false },
@@ -460,8 +456,6 @@ size_t gemm_choose(const struct kernel_device *d, const struct weir_gemm *w,
 	memcpy(&ret[before], few, n * sizeof *few);
 	return tiles + n;
 }
-
-/* ---- the program ---- */
 
 void gemm_put_wgmma(const struct weir_gemm *w, unsigned bn, struct buf *b)
 {

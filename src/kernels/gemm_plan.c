@@ -139,8 +139,6 @@ int weir_gemm_plan(
 	return make_plan(kernels, what, ret_plan, &kernel_error);
 }
 
-/* ---- runs ---- */
-
 /* One matrix as the copy engine sees it: columns that are adjacent, rows that are pitch apart. */
 struct matrix {
 	const void *at;

@@ -97,8 +97,6 @@ void measure_close(struct measure *m)
 	free(m);
 }
 
-/* ---- one operation's tensors ---- */
-
 /* From the first to behind the last element of a tensor of non-negative strides. */
 static size_t span(int64_t rows, int64_t row, int64_t columns, int64_t column, uint32_t type)
 {
@@ -211,8 +209,6 @@ static int run_at(const struct weir_plan *p, uint64_t at, void *stream, size_t *
 	*ret_bytes += (p->workspace_bytes + 511) / 512 * 512;
 	return stream ? weir_gemm_run(p, &gemm, stream) : 0;
 }
-
-/* ---- rounds ---- */
 
 static int capture(struct measure *m, const struct weir_plan *p, uint64_t at, unsigned copies,
 	void **ret_exec, struct error *err)

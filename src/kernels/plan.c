@@ -39,8 +39,6 @@ int kernel_check(const struct weir_kernels *k, int code, const char *function, s
 	return error_set(err, WEIR_KERNELS_ERROR_DRIVER, "%s: %s (%d)", function, name, code);
 }
 
-/* ---- opening ---- */
-
 static int find_device(struct weir_kernels *k, struct error *err)
 {
 	enum { MULTIPROCESSORS = 16, MAJOR = 75, MINOR = 76 }; /* CUdevice_attribute */
@@ -116,8 +114,6 @@ void weir_kernels_close(struct weir_kernels *kernels)
 		let_go(kernels);
 }
 
-/* ---- plans ---- */
-
 int kernel_prepare(struct weir_kernels *k, const char *name, struct buf *program, struct launch *l,
 	const char **ret_from, struct error *err)
 {
@@ -185,8 +181,6 @@ void weir_plan_close(struct weir_plan *plan)
 		let_go(plan->kernels);
 	free(plan);
 }
-
-/* ---- runs ---- */
 
 int kernel_launch(const struct weir_kernels *k, const struct launch *l, void *args, void *stream)
 {

@@ -87,8 +87,6 @@ bool kernel_device_init(struct kernel_device *d, const char *name, unsigned cc, 
 	return d->cc && d->sms;
 }
 
-/* ---- what is asked ---- */
-
 /* Elements that a tensor spans stay countable in bytes. */
 static bool is_span(const struct weir_rows *w, int64_t row, int64_t column)
 {
@@ -148,8 +146,6 @@ double rows_bytes(const struct weir_rows *w)
 	const double tensors = 2 + w->has_residual + w->has_sum;
 	return tensors * (double)w->rows * (double)w->width * kernel_type_bytes(w->type);
 }
-
-/* ---- the choice ---- */
 
 /* Threads of a row, rows of a thread, threads of a block, blocks of a cluster. Each with 1, 2, 4
  * and 8 vectors of a thread. */

@@ -14,8 +14,6 @@ static __device__ __forceinline__ u32 shared_address(const void *at)
 	return (u32)__cvta_generic_to_shared(at);
 }
 
-/* ---- clusters and barriers ---- */
-
 static __device__ __forceinline__ u32 cluster_rank(void)
 {
 	u32 rank;
@@ -60,7 +58,7 @@ static __device__ __forceinline__ void cluster_load(u32 at, unsigned rank, float
 		     : "memory");
 }
 
-/* ---- a launch that begins before the one before it has ended ---- */
+/* The following lets a launch begin before the one before it has ended. */
 
 static __device__ __forceinline__ void launch_next(void)
 {
@@ -140,8 +138,6 @@ static __device__ __forceinline__ void mbarrier_wait_cluster(u32 at, u32 parity)
 			     : "memory");
 	while (!done);
 }
-
-/* ---- the copy engine ---- */
 
 /* Adjacent bytes, a multiple of 16. */
 static __device__ __forceinline__ void bulk_load(u32 to, const void *from, u32 bytes, u32 barrier)
@@ -236,8 +232,6 @@ static __device__ __forceinline__ void fence_async(void)
 	asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-/* ---- capability 8.0 ---- */
-
 /* 16 bytes, of which `bytes` are read and the rest is 0. */
 static __device__ __forceinline__ void cp_async(u32 to, const void *from, int bytes)
 {
@@ -255,8 +249,6 @@ template <int N> static __device__ __forceinline__ void cp_wait(void)
 {
 	asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
-
-/* ---- warpgroups ---- */
 
 template <int N> static __device__ __forceinline__ void registers_more(void)
 {

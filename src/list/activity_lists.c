@@ -13,8 +13,6 @@
 #include "predict/predict.h"
 #include "trace/activity.h"
 
-/* ---- each activity ---- */
-
 /* The list leaves out activities of the host and sums of others: no GPU did anything for them. */
 static void keep_own(struct events *events)
 {
@@ -186,8 +184,6 @@ const struct section section_gpu_trace = {
 	.note = "Queued is the time from the return of the launching call to the start.",
 };
 
-/* ---- from the launch to the kernel ---- */
-
 struct gap_row {
 	uint32_t process, name;
 	uint64_t count; /* also of those whose launch is not known, or is another's, too */
@@ -291,8 +287,6 @@ const struct section section_launch_gaps = {
 		 "queued_mean_ns,queued_p50_ns,queued_max_ns,device_mean_ns,name",
 	.note = "Call is the time in the driver's call that launches, if it was recorded.  The runtime's call around it takes longer (--only calls).  Queued is the time from its return to the kernel's start, in which the GPU may run what was launched before.  The first kernel of a graph has the launch of the graph.  --steady or --steps N-M leaves out start-up.",
 };
-
-/* ---- by family ---- */
 
 #define COLLECTIVE  (FAMILIES)     /* between devices */
 #define COPIES      (FAMILIES + 1) /* memcpys */

@@ -205,8 +205,6 @@ const struct section section_api_trace = {
 	.note = "Each call has a row, of the runtime or of the driver.  The caller of a driver's call may be one of the runtime.  Result 0 is success.  Calls that are only counted, such as cudaGetDevice, have no row.  --only calls has them.",
 };
 
-/* ---- those that wait for the GPU ---- */
-
 /* When the GPU had copied what a call asked for. */
 struct copied {
 	uint64_t ticks; /* when the call began */

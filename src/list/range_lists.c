@@ -155,8 +155,6 @@ const struct section section_range_pace = {
 	.note = "Pace is the time from the begin of one to the begin of the next of the same name.  Duration is on the host.  Ranges that the program numbers, as ProfilerStep#2, are one row, and come first.  --steady or --steps N-M leaves out start-up.",
 };
 
-/* ---- what ran in which ranges ---- */
-
 /* The activities of one name in all ranges of one name. */
 struct inside_row {
 	uint32_t range, name; /* rows of ranges; into meta.names */
@@ -219,8 +217,6 @@ static void add_from(struct inside *in, uint32_t at, const struct event *v)
 		if (!is_repeated(o, at))
 			add_inside(in, range_of(in, o->v.v[at].name, o->v.v[at].kind), v);
 }
-
-/* ---- those that may cross ---- */
 
 static int name_order(const void *one, const void *two)
 {
@@ -333,8 +329,6 @@ static void add_to_spans(struct inside *in)
 	}
 	array_free(&open.v);
 }
-
-/* ---- the rows ---- */
 
 static int inside_order(const void *one, const void *two, void *context)
 {

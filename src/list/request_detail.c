@@ -22,8 +22,6 @@ static struct value name_at(const struct row *row, uint32_t name)
 	return name == META_NONE ? value_null() : value_text(rows_name(row->rows, name));
 }
 
-/* ---- whom it queued behind ---- */
-
 static void make_behind(struct rows *rows)
 {
 	struct behinds behind = { 0 };
@@ -56,8 +54,6 @@ const struct section section_request_behind = {
 	.make = make_behind,
 	.asked = true,
 };
-
-/* ---- what ran for it ---- */
 
 static void make_trace(struct rows *rows)
 {
@@ -123,8 +119,6 @@ const struct section section_request_gpu_trace = {
 	.series = true,
 	.shown = "since_ns,duration_ns,kind,stream,grid,block,bytes,name",
 };
-
-/* ---- what ran beside it ---- */
 
 struct beside_row {
 	uint32_t process, name, model; /* name: a string of the process; model: or META_NONE */

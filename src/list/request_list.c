@@ -53,8 +53,6 @@ static void make_request(struct rows *rows)
 	rows_own(rows, one.v.v, one.v.n, sizeof *one.v.v);
 }
 
-/* ---- columns ---- */
-
 static const void *request_of(const struct row *row)
 {
 	return ((const struct listed *)row->at)->q;

@@ -47,8 +47,6 @@ static int busy_order(const void *one, const void *two)
 					: ORDER(a->from_ns, b->from_ns);
 }
 
-/* ---- what is in them ---- */
-
 /* A launch of the runtime and those of the driver that it makes are one: the thread's last ones
  * that began no earlier are inside. */
 static void add_launch(struct step_lists *lists, struct map *threads, const struct step_call *m)
@@ -138,8 +136,6 @@ static uint64_t busy_until(const struct step_lists *lists, uint32_t process, uin
 	const struct busy_span *last = &v[behind - 1];
 	return last->before_ns + (ns < last->to_ns ? ns : last->to_ns) - last->from_ns;
 }
-
-/* ---- the rows ---- */
 
 static void make_steps(struct rows *rows)
 {

@@ -33,8 +33,6 @@ static struct wall wall_of(const struct report *r)
 	return (struct wall){ r->analysis.start_ns, r->wall_ns };
 }
 
-/* ---- intervals ---- */
-
 /* The time covered by activities that come in the order of their starts. */
 struct covered {
 	uint64_t until;
@@ -108,8 +106,6 @@ static void list_device(
 		*array_push(&list->v) = interval(&wall, d, device, i);
 	free(d);
 }
-
-/* ---- at once ---- */
 
 struct at_once {
 	ARRAY(uint64_t) starts;
@@ -187,8 +183,6 @@ static void list_levels(
 	array_free(&a.ns);
 }
 
-/* ---- each device ---- */
-
 /* Times of samples make no timeline. */
 static int each_device(const struct report *r,
 	void (*list)(
@@ -216,8 +210,6 @@ static void make_levels(struct rows *rows)
 	rows->error = each_device(rows->r, list_levels, &list);
 	rows_own(rows, list.v.v, list.v.n, sizeof *list.v.v);
 }
-
-/* ---- columns ---- */
 
 static const struct column interval_columns[] = {
 	{ "start_ns", UNIT_MOMENT, "at", "when the interval begins", .get = get_since_start,

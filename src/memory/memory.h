@@ -211,7 +211,7 @@ void memory_sort_blocks(struct live_blocks *blocks);
 /* One minus the largest free extent of all that is free; false when nothing is free. */
 bool fragmentation_of(const struct free_extents *h, double *ret_share);
 
-/* ---- parts of memory_fill(), each in a file of its own ---- */
+/* The following are parts of memory_fill(), each in a file of its own. */
 
 /* memory_detail.c: called by the replay.  Live bytes are those before the operation, and after. */
 /* The operations before `seq` are not of what is read. */
@@ -334,8 +334,6 @@ struct time_classes {
 };
 void memory_time_classes(
 	const struct report *r, const struct call_row *c, struct time_classes *ret_classes);
-
-/* ---- what a quota refused ---- */
 
 #define REFUSAL_HOLDERS 3u
 

@@ -15,8 +15,6 @@
 
 #define ADDRESS_MOST (1ull << 57) /* no processor has more; handles may */
 
-/* ---- rows ---- */
-
 static struct memory_row *row_of(struct memory_rows *rows, struct map *map, uint64_t key)
 {
 	return MAP_ROW(map, MAP_KEY(key), rows, (struct memory_row){ .key = key });
@@ -85,8 +83,6 @@ void detail_free(struct memory_detail *d, const struct memory_op *block, uint64_
 	unused_change(d, block, true);
 }
 
-/* ---- over time ---- */
-
 uint32_t detail_point(const struct memory_detail *d, uint64_t ticks)
 {
 	if (ticks <= d->first_ticks)
@@ -148,8 +144,6 @@ void detail_begin_part(struct memory_detail *d, const struct report *r, uint32_t
 	d->matched = 0;
 	d->peak_seq = seq - 1;
 }
-
-/* ---- what was live at the peak, and is at the end ---- */
 
 struct peak_block {
 	uint32_t operator; /* into operators */
@@ -319,8 +313,6 @@ static int look_again(struct report *r, struct memory_list *lists, unsigned coun
 	return e;
 }
 
-/* ---- sources ---- */
-
 static void take_source(struct memory_detail *d, const struct memory_source *s, uint32_t *ret_index)
 {
 	const struct memory_source *row =
@@ -348,8 +340,6 @@ static void take_vmm_sources(struct memory_detail *d, struct memory_list *l)
 				.process = l->ops[i].process, .tid = l->ops[i].source },
 			&l->ops[i].source);
 }
-
-/* ---- the whole ---- */
 
 static int bytes_order(const void *one, const void *two)
 {

@@ -25,8 +25,6 @@
 #define PERIOD_MOST 2048u      /* marks */
 #define SLOPES_OF   400u       /* iterations; of more, neighbours are taken together */
 
-/* ---- marks: launches ---- */
-
 struct anchor {
 	uint64_t kernel, count;
 };
@@ -149,8 +147,6 @@ static void marks_of_kernel(struct report *r, const struct memory_list *lists, u
 	array_free(&runs.counts);
 }
 
-/* ---- marks: allocations of one size ---- */
-
 struct size_count {
 	uint64_t bytes, count;
 };
@@ -221,8 +217,6 @@ void growth_find_marks(
 		marks_of_sizes(r->memory_detail, lists, count);
 }
 
-/* ---- the period ---- */
-
 /* The share of differences over `lag` marks that equal the most common one. Boyer and Moore's vote
  * finds that one if it is more than half. */
 static double repeats(const uint64_t *v, size_t n, size_t lag)
@@ -260,8 +254,6 @@ static size_t find_period(const uint64_t *v, size_t n)
 			return lag;
 	return 0;
 }
-
-/* ---- the slope ---- */
 
 static void slope(struct memory_growth *g, const uint64_t *least, size_t n, size_t each)
 {

@@ -17,8 +17,6 @@
 
 #define PAGE_BITS 21
 
-/* ---- pages ---- */
-
 /* Whether one of the tidy runs holds it. */
 static bool run_is_in(const struct touched_set *s, const struct page_run *r)
 {
@@ -82,8 +80,6 @@ void touched_fini(struct touched *t)
 	array_free(&t->sets);
 	map_fini(&t->map);
 }
-
-/* ---- free extents ---- */
 
 static int extent_order(const void *one, const void *two)
 {

@@ -64,8 +64,6 @@ void stack_add(struct memory_detail *d, struct memory_ranges *ranges, const stru
 			add_to(&d->stack[by], keys[by], from, until, op->bytes);
 }
 
-/* ---- the end ---- */
-
 static void add_up(struct memory_layer *l)
 {
 	for (uint32_t k = 1; k < MEMORY_POINTS; k++)

@@ -52,8 +52,6 @@ static bool is_framework(const struct report *r, uint16_t fn_id)
 	return !schema_is_call(&r->trace->schema, fn_id);
 }
 
-/* ---- which of the three, and its changes ---- */
-
 static int change_order(const void *one, const void *two)
 {
 	const struct change *a = one, *b = two;
@@ -135,8 +133,6 @@ void unused_end(struct memory_detail *d)
 	d->unused_replay = NULL;
 }
 
-/* ---- what changes ---- */
-
 static void apply(struct unused_replay *u, const struct change *c)
 {
 	const uint32_t i =
@@ -206,8 +202,6 @@ bool unused_is_worst(const struct memory_detail *d, const struct memory_op *bloc
 	const struct memory_unused *to = &d->unused;
 	return to->known && seq < to->worst_ops && block->end >= to->worst_ops && is_mine(d, block);
 }
-
-/* ---- time ---- */
 
 static void put_worst(struct memory_unused *to, const struct unused_replay *u)
 {

@@ -60,8 +60,6 @@ static double stored(const struct inputs *in, unsigned i)
 	return all;
 }
 
-/* ---- rules ---- */
-
 static bool is_tensor(const struct inputs *in, unsigned i)
 {
 	return i < in->count && in->shape[i].dims;
@@ -462,8 +460,6 @@ static bool apply(
 	return true;
 }
 
-/* ---- calls of libraries ---- */
-
 static bool read_count(const char *args, const char *key, double *ret_value)
 {
 	const char *p = cost_find_key(args, key);
@@ -628,8 +624,6 @@ void cost_set_unit(struct cost *c, const struct predict_product *by)
 	cost_put_unit(c, by->unit);
 	c->unit_by_name = true;
 }
-
-/* ---- the costs of many ---- */
 
 #define NOT_KNOWN (UINT32_MAX - 1) /* MAP_NONE is what was not asked yet */
 

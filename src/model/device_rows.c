@@ -20,8 +20,6 @@ uint32_t *device_text_slot(struct map *m, const char *text, uint16_t kind)
 	return map_get(m, map_text_key(text, strlen(text), kind));
 }
 
-/* ---- rows ---- */
-
 static int activity_order(const void *one, const void *two)
 {
 	const struct activity_row *a = one, *b = two;
@@ -65,8 +63,6 @@ static int device_order(const void *one, const void *two)
 	return ORDER(
 		((const struct device_row *)one)->device, ((const struct device_row *)two)->device);
 }
-
-/* ---- what the rest of the report takes from it ---- */
 
 int moved_order(const void *one, const void *two)
 {

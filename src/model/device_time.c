@@ -32,8 +32,6 @@ static const char *text_of(const struct joiner *j, uint32_t name)
 	return name == META_NONE ? "(no name)" : j->r->meta.names.v[name].text;
 }
 
-/* ---- ranges ---- */
-
 /* The list behind "Input Dims" among the arguments of a range, or NULL. */
 static const char *shape_of(struct joiner *j, const struct range *g, size_t *ret_bytes)
 {
@@ -112,8 +110,6 @@ static int take_ranges(struct joiner *j)
 	return e;
 }
 
-/* ---- links ---- */
-
 static bool launches_kernel(const struct trace *t, uint16_t id)
 {
 	const struct schema_fn *fn = schema_find(&t->schema, id);
@@ -189,8 +185,6 @@ static void find_owners(struct joiner *j)
 	}
 	EXTERNALS_MAKE(j->spans, &j->externals);
 }
-
-/* ---- activities ---- */
 
 /* An activity without a name is called by its kind. */
 static const char *kind_text(uint16_t kind)
@@ -460,8 +454,6 @@ static int take_activity(struct joiner *j)
 	return e;
 }
 
-/* ---- sums ---- */
-
 static void add_device(struct span *to, const struct span *from)
 {
 	to->device_ns = sat_add(to->device_ns, from->device_ns);
@@ -542,8 +534,6 @@ static void sum_selves(struct joiner *j)
 		o->activity_count += s->activity_count;
 	}
 }
-
-/* ---- the whole ---- */
 
 static void add_moment(struct joiner *j, uint32_t thread, uint64_t ticks)
 {

@@ -27,8 +27,6 @@ struct loader {
 	size_t thread_from; /* where the calls of the thread at hand begin */
 };
 
-/* ---- which call is what ---- */
-
 /* The word of the first argument of one of two types, which the call gets or gives back. */
 static uint8_t word_of(
 	const struct schema_fn *fn, bool out, const char *type, const char *other_type)
@@ -100,8 +98,6 @@ static void find_uses(struct loader *l)
 	}
 }
 
-/* ---- one record ---- */
-
 static uint64_t word_at(const struct record *r, uint8_t word)
 {
 	return word + RECORD_WORDS < r->words ? r->arg[word] : 0;
@@ -163,8 +159,6 @@ static struct gpu_call call_of(
 		c.sized = schema_call_bytes(schema_find(&l->t->schema, r->fn), r, &c.bytes);
 	return c;
 }
-
-/* ---- calls inside calls ---- */
 
 static bool returns_done(const struct gpu_call *c)
 {

@@ -35,8 +35,6 @@ const char *throttle_reason_name(unsigned i)
 	return i < THROTTLE_REASONS ? names[i] : "unknown";
 }
 
-/* ---- values ---- */
-
 static bool has_rate(const struct gpu_sample *s, const struct gpu_sample *before)
 {
 	return before && s->valid & before->valid & SAMPLE_HAS_NVLINK && s->ns > before->ns &&
@@ -107,8 +105,6 @@ bool gpu_metric_of(const struct gpu_sample *s, const struct gpu_sample *before,
 	return true;
 }
 
-/* ---- reading ---- */
-
 static bool is_used(const struct meta *m, const struct gpu_sample *s)
 {
 	static const uint8_t unknown[16];
@@ -160,8 +156,6 @@ static int sample_order(const void *one, const void *two)
 	const struct gpu_sample *a = one, *b = two;
 	return a->device != b->device ? ORDER(a->device, b->device) : ORDER(a->ns, b->ns);
 }
-
-/* ---- sums ---- */
 
 static struct gpu_range range_of(
 	const struct gpu_sample *s, size_t count, enum gpu_metric metric, double *room)
@@ -237,8 +231,6 @@ static void add_gpus(struct gpu_states *to)
 	}
 	free(room);
 }
-
-/* ---- what ran meanwhile ---- */
 
 /* The GPU that a process calls `device`, or NULL. */
 static struct gpu_state *find_gpu(

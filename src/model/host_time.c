@@ -22,8 +22,6 @@ struct maker {
 	uint8_t *traits;          /* by function id: enum trait */
 };
 
-/* ---- which call is what ---- */
-
 enum trait { WAITS = 1, LAUNCHES = 2, COPIES = 4, ALLOCATES = 8, LOADS = 16 };
 
 static uint8_t traits_of(const struct schema_fn *fn)
@@ -65,8 +63,6 @@ static enum host_state state_of(const struct maker *m, const struct call *c, uin
 	return traits & COPIES ? HOST_WAITING : HOST_DRIVER;
 }
 
-/* ---- spans ---- */
-
 /* Grows the last span, or begins another. */
 static void put_span(
 	struct host_thread *thread, uint64_t start, uint64_t end, enum host_state state)
@@ -95,8 +91,6 @@ static void put_call(struct maker *m, struct host_thread *thread, const struct c
 		put_span(thread, last->end_ns, start, HOST_LAUNCHING);
 	put_span(thread, start, end, state);
 }
-
-/* ---- chunks ---- */
 
 /* Calls stand in the order of their ends, so what is inside a call stands before it. */
 static void mark_inner(struct maker *m)
@@ -177,8 +171,6 @@ void host_time_fini(struct host_time *h)
 		array_free(&h->threads.v[i].spans);
 	array_free(&h->threads);
 }
-
-/* ---- questions ---- */
 
 void host_time_split(
 	struct host_time *h, uint32_t thread, uint64_t from, uint64_t to, uint64_t ns[HOST_STATES])

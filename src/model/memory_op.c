@@ -36,8 +36,6 @@ uint8_t memory_vmm_role(const struct schema_fn *fn)
 	return VMM_NOTHING;
 }
 
-/* ---- which calls take time for memory ---- */
-
 /* Functions by the beginning of their names, or by all of it where calls with longer ones do
  * something else: those wait until the GPU is done with what it has been given (cuMemFree, and
  * the same above and beside the driver). */
@@ -100,8 +98,6 @@ uint8_t memory_call_of(const struct schema_fn *fn)
 	}
 	return MEMORY_CALL_NO;
 }
-
-/* ---- what a record says ---- */
 
 static bool argument(
 	const struct schema_fn *fn, const struct record *r, unsigned i, uint64_t *ret_value)

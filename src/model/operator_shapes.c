@@ -41,8 +41,6 @@ static uint64_t join(uint64_t a, uint64_t b)
 	return hash_mix(a * 0x9e3779b97f4a7c15u + b);
 }
 
-/* ---- what calls launch ---- */
-
 /* In whatever order: what runs on several streams is not read in the order of its calls. */
 static void launches(struct finder *l, uint32_t process, const struct call_link *call,
 	uint64_t hash, size_t *hint)
@@ -108,8 +106,6 @@ static int take_launches(struct finder *l)
 {
 	return l->j->r->trace->header.launched ? take_calls(l) : take_activities(l);
 }
-
-/* ---- how calls look ---- */
 
 static const struct operator_row *row_of(const struct finder *l, size_t i)
 {
@@ -180,8 +176,6 @@ static void find_place(struct finder *l, size_t i)
 	}
 	l->v[i].way[PLACE] = hash;
 }
-
-/* ---- from one to the other ---- */
 
 static bool same_cost(const struct finder *l, const struct span *a, const struct span *b)
 {

@@ -159,8 +159,6 @@ static void take_calls(struct report *r, struct tally *t)
 			failure_order);
 }
 
-/* ---- kernels ---- */
-
 struct graph_sum {
 	struct report *r;
 	struct tally *t;
@@ -238,8 +236,6 @@ static void make_kernels(struct report *r, struct tally *t)
 		qsort(r->kernel_rows.v, r->kernel_rows.n, sizeof *r->kernel_rows.v,
 			kernel_row_order);
 }
-
-/* ---- threads ---- */
 
 static struct thread_row *thread_of(
 	struct report *r, struct map *index, uint32_t number, const struct chunk_ref *c)
@@ -319,8 +315,6 @@ static int find_threads(struct report *r, const struct tally *t)
 	map_fini(&ids);
 	return e;
 }
-
-/* ---- the whole ---- */
 
 static uint64_t wall_ns(const struct report *r)
 {

@@ -15,8 +15,6 @@ const char *request_part_name(enum request_part part)
 	return names[part];
 }
 
-/* ---- what was recorded ---- */
-
 static bool is_batch(const struct meta *m, uint32_t process, const struct range *g)
 {
 	const uint32_t scope = meta_find_string(m, process, g->scope);
@@ -72,8 +70,6 @@ static int read_requests(const struct trace *t, const struct meta *m, struct req
 	return e;
 }
 
-/* ---- requests and their batches ---- */
-
 static int number_order(const void *one, const void *two, void *context)
 {
 	const struct requests *r = context;
@@ -128,8 +124,6 @@ static void join_batches(struct requests *r)
 	}
 	qsort_r(r->by_time.v, r->by_time.n, sizeof *r->by_time.v, time_order, r);
 }
-
-/* ---- what ran on GPUs ---- */
 
 static bool is_work(uint16_t kind)
 {
@@ -227,8 +221,6 @@ void requests_beside(const struct requests *r, uint64_t from, uint64_t to, uint3
 				a->w.end_ns < to ? a->w.end_ns : to);
 	}
 }
-
-/* ---- parts ---- */
 
 /* The length of a union of spans, which come in the order of their begin. */
 struct cover {
@@ -371,8 +363,6 @@ static void cut_time(const struct requests *r, struct request_row *q)
 		last = ns > last ? ns : last;
 	}
 }
-
-/* ---- all ---- */
 
 int requests_load(
 	const struct trace *t, const struct meta *m, const struct links *links, struct requests *r)

@@ -23,8 +23,6 @@
 const char *const bound_class_name[] = { NULL, "compute", "memory", "latency", "launch" };
 const char *const bound_basis_name[] = { NULL, "cost", "time", "name" };
 
-/* ---- the device ---- */
-
 void roofline_gpu(struct report *r)
 {
 	const struct device_row *busiest = NULL;
@@ -41,8 +39,6 @@ void roofline_gpu(struct report *r)
 		return;
 	}
 }
-
-/* ---- shares ---- */
 
 /* The share of the unit's peak; 0: not known. */
 static double flops_share(const struct gpu *g, const struct cost *c, double ns)
@@ -97,8 +93,6 @@ static void find_shares(struct roofline *l)
 	l->bytes_share = l->memory.ns > 0 ? l->memory.ideal_ns / l->memory.ns : 0;
 	expect(!(l->flops_share < 0) && !(l->bytes_share < 0), "a share is not below 0");
 }
-
-/* ---- classes ---- */
 
 /* False where it does not follow from costs: what computes little may still be close to what memory
  * can do, where its bytes are not known. */
@@ -203,8 +197,6 @@ void roofline_fill(struct report *r)
 		classify_cost(&r->operators.v[i].roofline);
 	}
 }
-
-/* ---- printing ---- */
 
 /* The share that the class is about; 0: of none, or not known. */
 static double class_share(const struct roofline *l)

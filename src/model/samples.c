@@ -33,8 +33,6 @@ struct loader {
 	struct map kernel_map;
 };
 
-/* ---- launches ---- */
-
 static void take_launches(struct loader *l)
 {
 	struct records it = records_of(&l->buf);
@@ -83,8 +81,6 @@ static const struct given *given_to(const struct loader *l, const struct call_li
 	};
 	return bsearch(&key, l->given.v, l->given.n, sizeof key, given_order);
 }
-
-/* ---- kernels ---- */
 
 /* The known attributes of the code, best source first: the activity itself, then the function. */
 static struct predict_kernel attributes_of(
@@ -141,8 +137,6 @@ static void kernel_of(struct loader *l, const struct gpu_activity *w,
 	}
 	*ret_kernel = *index;
 }
-
-/* ---- samples ---- */
 
 static const struct meta_device *device_of(const struct loader *l, const struct gpu_activity *w)
 {

@@ -23,8 +23,6 @@ double stat_median(double *v, size_t n)
 	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
 }
 
-/* ---- Student's distribution ---- */
-
 /* Lentz's evaluation of the continued fraction of the incomplete beta function (DLMF 8.17.22). */
 static double beta_fraction(double a, double b, double x)
 {
@@ -97,8 +95,6 @@ double stat_welch_p(double mean_a, double var_a, double na, double mean_b, doubl
 		return mean_a == mean_b ? 1 : 0;
 	return stat_student_p((mean_b - mean_a) / sqrt(both), welch_freedom(ea, na, eb, nb));
 }
-
-/* ---- ranks ---- */
 
 struct ranked {
 	double value;
@@ -184,8 +180,6 @@ double stat_ranks_p(const double *a, size_t na, const double *b, size_t nb)
 	return p;
 }
 
-/* ---- runs ---- */
-
 static void moments_of(const double *v, size_t n, bool logs, double *ret_mean, double *ret_var)
 {
 	double sum = 0, squares = 0;
@@ -220,8 +214,6 @@ double stat_runs_p(const double *a, size_t na, const double *b, size_t nb)
 	moments_of(b, nb, logs, &mean_b, &var_b);
 	return stat_welch_p(mean_a, var_a, (double)na, mean_b, var_b, (double)nb);
 }
-
-/* ---- histograms ---- */
 
 struct hist_moments stat_moments(const struct hist *h)
 {
@@ -265,8 +257,6 @@ double stat_hist_p(const struct hist *a, const struct hist *b, double *ret_longe
 	expect(*ret_longer >= 0 && *ret_longer <= 1 + 1e-9, "a share is between none and all");
 	return normal_p(u, (double)a->count, (double)b->count, ties);
 }
-
-/* ---- medians ---- */
 
 #define NOISE_LEVEL 0.99
 #define NOISE_Z     2.5758 /* of the normal distribution, 99 % is within */

@@ -92,8 +92,6 @@ static struct call_row *row_of(struct tally *t, uint32_t id)
 	return c;
 }
 
-/* ---- failures ---- */
-
 static void add_failure(struct tally *t, const struct failure_row *f)
 {
 	const size_t before = t->failures.n;
@@ -116,8 +114,6 @@ static bool is_failure(const struct call_row *c, const struct record *r)
 	return r->result && r->result != NOT_READY && !(c->fn && c->fn->kind == CALL_STATUS);
 }
 
-/* ---- waits ---- */
-
 /* An asynchronous copy that returns late has waited. */
 static void add_wait(struct tally *t, const struct call_row *c, const struct record *r)
 {
@@ -130,8 +126,6 @@ static void add_wait(struct tally *t, const struct call_row *c, const struct rec
 		.fn = r->fn,
 		.kind = c->wait };
 }
-
-/* ---- launches ---- */
 
 static void merge_shape(struct tally *t, const struct shape_row *row)
 {
@@ -209,8 +203,6 @@ static void add_graph_launch(struct tally *t, const struct record *r)
 	else
 		t->graph_launches[step]++;
 }
-
-/* ---- memory ---- */
 
 static uint8_t kind_of_memory(const char *name)
 {
@@ -297,8 +289,6 @@ static void add_span(struct tally *t, const struct record *r)
 	*array_push(&t->memory_spans) = (struct call_span){ r->ticks, record_end(r), r->fn };
 }
 
-/* ---- streams and contexts ---- */
-
 static void see(struct map *seen, uint64_t *last, uint32_t process, uint64_t handle)
 {
 	if (*last == handle + 1)
@@ -332,8 +322,6 @@ static void see_handles(struct tally *t, const struct call_row *c, const struct 
 	}
 }
 
-/* ---- one record ---- */
-
 static void add_live(struct tally *t, const struct call_row *c, const struct record *r)
 {
 	if (!counts(t, FACET(MEMORY)))
@@ -347,8 +335,6 @@ static void add_live(struct tally *t, const struct call_row *c, const struct rec
 	add_memory(t, c, r);
 	add_reserved(t, c->fn, r);
 }
-
-/* ---- threads ---- */
 
 static struct thread_sums *thread_of(
 	struct tally *t, uint32_t number, uint32_t process, uint32_t tid)
@@ -534,8 +520,6 @@ static void tally_records(struct tally *t, const struct chunk_buf *buf)
 	t->damaged_chunks += it.damaged != NULL;
 }
 
-/* ---- counters ---- */
-
 static void tally_counter(struct tally *t, uint32_t id, const struct counter *k)
 {
 	struct call_row *c = row_of(t, id);
@@ -583,8 +567,6 @@ void tally_chunk(struct tally *t, size_t i, const struct chunk_buf *buf)
 	if (buf->ref->head.kind == CHUNK_COUNTERS)
 		tally_counters(t, buf);
 }
-
-/* ---- merging ---- */
 
 static void merge_calls(struct tally *t, const struct tally *from)
 {

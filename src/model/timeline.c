@@ -42,8 +42,6 @@ static void count_activity(struct account *a, const struct activity *p)
 		cover_add(&a->compute_communication, p);
 }
 
-/* ---- idle gaps ---- */
-
 /* The page has the same words: partLook in viewer/charts.js. */
 const char *const wall_part_name[WALL_PARTS] = {
 	[WALL_COMPUTING] = "computing",
@@ -241,8 +239,6 @@ static void count_gap(struct account *a, const struct activity *p)
 	keep_gap(a->r, &kept);
 }
 
-/* ---- the queue ---- */
-
 /* From the call's return until the activity began; activities of a graph wait for each other. */
 static void count_queued(struct account *a, const struct activity *p)
 {
@@ -305,8 +301,6 @@ static void measure_queue(struct account *a)
 	walk_queue(&d, &a->r->analysis.queue);
 	free(moments);
 }
-
-/* ---- the whole ---- */
 
 /* Wall time is that of the recording, or more where activities lie outside of it. */
 static void find_wall(struct account *a)

@@ -33,8 +33,6 @@ enum status {
 	BROKEN = 500,
 };
 
-/* ---- writing ---- */
-
 /* The body is what put() writes. */
 static void write_answer(struct api_answer *a, unsigned status, const char *type,
 	void (*put)(FILE *out, const void *of), const void *of)
@@ -61,8 +59,6 @@ static void refuse(struct api_answer *a, unsigned status, const char *text)
 {
 	write_answer(a, status, JSON, put_error, text);
 }
-
-/* ---- what can be read ---- */
 
 static void put_health(FILE *out, const void *api)
 {
@@ -141,8 +137,6 @@ static void put_view(FILE *out, const void *of)
 	json_end_document(&j);
 }
 
-/* ---- what can be changed ---- */
-
 /* A part of a path: what is no number is nobody's. */
 static uint32_t pid_of(const char *id)
 {
@@ -176,8 +170,6 @@ static int set_regression(const struct api *api, const char *id, const char *to,
 		return error_set(err, -ESRCH, "no slowdown of the id %.20s is there", id);
 	return 0;
 }
-
-/* ---- paths ---- */
 
 struct route {
 	const char *path; /* "*": a part that is an id */
@@ -225,8 +217,6 @@ static const struct route *find_route(const char *path, char ret_id[24])
 			return &routes[i];
 	return NULL;
 }
-
-/* ---- what is put ---- */
 
 /* An object of one key, which is a text: 0, or -EINVAL with a sentence. */
 static int read_body(const struct api_request *r, const char *key, char ret[64], struct error *err)

@@ -21,8 +21,6 @@ struct feed_slot {
 	uint32_t request[SHARE_BUCKETS];
 };
 
-/* ---- kernels ---- */
-
 static void take_program(struct feed *feed, uint32_t pid)
 {
 	if (feed->program && feed->pid == pid)
@@ -62,8 +60,6 @@ void feed_kernel(void *data, const struct follow_kernel *k)
 	if (regress_begin(feed->regress, &what, ran->end_ns))
 		regress_add(feed->regress, key, k->pid, ran->end_ns, took);
 }
-
-/* ---- requests ---- */
 
 static void add_requests(struct feed *feed, const struct share_file *f, const struct share_slot *s,
 	uint64_t level, uint64_t now_ns)
@@ -115,8 +111,6 @@ void feed_fini(struct feed *feed)
 	free(feed->slots);
 	feed->slots = NULL;
 }
-
-/* ---- JSON ---- */
 
 const char *feed_kind_name(const struct regress_series *s)
 {

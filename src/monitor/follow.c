@@ -68,8 +68,6 @@ struct follow {
 	const struct follow_sink *to;
 };
 
-/* ---- processes ---- */
-
 static struct follow_process *process_of(struct follow *f, uint32_t pid)
 {
 	const uint32_t at = map_find(&f->process_map, MAP_KEY(pid));
@@ -89,8 +87,6 @@ static void count(struct follow *f, uint32_t pid, const struct tally *is, const 
 	p->calls += is->calls > was->calls ? is->calls - was->calls : 0;
 	p->launches += is->launches > was->launches ? is->launches - was->launches : 0;
 }
-
-/* ---- calls ---- */
 
 static bool is_launch(const struct schema_fn *fn)
 {
@@ -149,8 +145,6 @@ static void look_at_calls(struct follow *f, struct place *p, const struct chunk_
 	p->now = t;
 }
 
-/* ---- what was drained ---- */
-
 /* The counts of a chunk when it was last seen undrained. */
 static struct tally tally_of(const struct follow *f, uint64_t ticks)
 {
@@ -197,8 +191,6 @@ static void look_at_blocks(struct follow *f, struct place *p, const struct chunk
 	}
 	p->over = h->state != CHUNK_OPEN;
 }
-
-/* ---- names ---- */
 
 static void keep_name(struct follow *f, uint32_t pid, const struct record *r)
 {
@@ -263,8 +255,6 @@ static void look_at_meta(struct follow *f, struct place *p, const struct chunk_h
 	}
 	p->over = h->state != CHUNK_OPEN || p->bytes - CHUNK_PAYLOAD - p->at < sizeof head;
 }
-
-/* ---- GPU activities ---- */
 
 static void tell(struct follow *f, const struct follow_process *p, const struct gpu_activity *w)
 {
@@ -341,8 +331,6 @@ static void look_at_activities(struct follow *f, struct place *p, const struct c
 	}
 	p->over = h->state != CHUNK_OPEN || p->bytes - CHUNK_PAYLOAD - p->at < sizeof w;
 }
-
-/* ---- chunks ---- */
 
 static void look_at_chunk(struct follow *f, struct place *p, const struct chunk_header *h)
 {
@@ -449,8 +437,6 @@ void follow_look(struct follow *f, const struct follow_sink *to)
 	f->reused = load_relaxed(&f->header.reused);
 	f->first = false;
 }
-
-/* ---- opening ---- */
 
 static void forget_names(struct follow *f)
 {

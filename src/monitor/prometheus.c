@@ -30,8 +30,6 @@ static void put_one(FILE *out, const char *name, const char *type, const char *h
 	fprintf(out, "%s %.17g\n", name, value);
 }
 
-/* ---- programs ---- */
-
 enum which { SHARING, WITH_QUOTA, WITH_REQUESTS, RECORDED, ANY };
 
 struct program_family {
@@ -211,8 +209,6 @@ static void put_programs(FILE *out, const struct watch *w, size_t count)
 	}
 }
 
-/* ---- classes ---- */
-
 static void put_class(FILE *out, const struct watch *w, const char *name, const char *type,
 	const char *help, double (*value)(const struct watch *w, enum share_class class))
 {
@@ -257,8 +253,6 @@ static void put_classes(FILE *out, const struct watch *w)
 	put_class(out, w, "weir_class_requests_total", "counter",
 		"Requests begun, while they were watched.", requests_of);
 }
-
-/* ---- GPUs ---- */
 
 struct gpu_family {
 	const char *name, *type, *help;
@@ -371,8 +365,6 @@ static void put_gpus(FILE *out, const struct watch *w)
 	put_reasons(out, w);
 }
 
-/* ---- slowdowns ---- */
-
 #define NAME_SHOWN 80 /* of a kernel's name; all that is known is in GET /v1/regressions */
 
 static void put_slowdown(FILE *out, const struct regress_series *s)
@@ -412,8 +404,6 @@ static void put_slowdowns(FILE *out, const struct watch *w)
 	for (uint32_t i = 0; i < all && i < PROMETHEUS_REGRESSIONS; i++)
 		put_slowdown(out, firing[i]);
 }
-
-/* ---- all ---- */
 
 static double lost_calls(const struct watch *w)
 {

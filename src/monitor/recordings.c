@@ -24,8 +24,6 @@ static uint64_t time_ns(clockid_t clock)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* ---- what a process has mapped ---- */
-
 /* Whether a regular file of this user's is a trace that is being written. */
 static bool is_written(const char *path, struct stat *ret_st)
 {
@@ -84,8 +82,6 @@ int recordings_find(uint32_t pid, char ret_path[PATH_MAX])
 	return find_trace(pid, ret_path, &st) ? 0 : -ENOENT;
 }
 
-/* ---- recordings ---- */
-
 static void recording_free(struct recording *r)
 {
 	if (r)
@@ -131,8 +127,6 @@ static void forget_ended(struct recordings *r)
 		r->all.v[i--] = r->all.v[--r->all.n];
 	}
 }
-
-/* ---- processes ---- */
 
 static void name_of_process(uint32_t pid, char ret[RECORDINGS_NAME])
 {
@@ -232,8 +226,6 @@ static void find_processes(struct recordings *r)
 	list_processes(r, now);
 	r->list_ns = now + RECORDINGS_LISTING * (time_ns(CLOCK_THREAD_CPUTIME_ID) - begun);
 }
-
-/* ---- looking ---- */
 
 static void add_recorded(struct recordings *r, const struct watched *w)
 {

@@ -42,8 +42,6 @@ void regress_free(struct regress *r)
 	free(r);
 }
 
-/* ---- which series ---- */
-
 uint64_t regress_text_hash(const char *text, size_t bytes)
 {
 	return hash_bytes(text, bytes);
@@ -115,8 +113,6 @@ bool regress_begin(struct regress *r, const struct regress_what *w, uint64_t now
 	return true;
 }
 
-/* ---- values ---- */
-
 static uint64_t random_below(struct regress *r, uint32_t n)
 {
 	r->random ^= r->random << 13;
@@ -171,8 +167,6 @@ bool regress_add(
 		s->sample[place] = logf((float)(duration_ns ? duration_ns : 1));
 	return true;
 }
-
-/* ---- what it says ---- */
 
 int regress_accept(struct regress *r, uint64_t key)
 {
@@ -242,8 +236,6 @@ const struct regress_series *regress_news(struct regress *r)
 	r->told = r->counts.raised;
 	return NULL;
 }
-
-/* ---- keeping it ---- */
 
 int regress_save(const struct regress *r, void **ret_data, size_t *ret_bytes)
 {

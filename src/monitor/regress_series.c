@@ -11,8 +11,6 @@
 #define LOW_SHARE    0.8f  /* of the least effect, for the lower quantile, which is noisier */
 #define TREND_MOST   0.05f /* that the base's own rise may explain */
 
-/* ---- windows ---- */
-
 static float median_of(const float *v, size_t n)
 {
 	float sorted[REGRESS_BASE];
@@ -78,8 +76,6 @@ static void push_current(struct regress_series *s, float median)
 	s->current[s->current_n++] = median;
 	s->unbroken += s->unbroken < UINT16_MAX;
 }
-
-/* ---- what they say ---- */
 
 /* How far a series moves without being slower for good. */
 static void learn_swing(struct regress_series *s)

@@ -42,8 +42,6 @@ struct screen {
 	bool reverse, help, utf8;
 };
 
-/* ---- cells ---- */
-
 static void put_spark(struct bounded *to, const float *v, int count, double full, bool utf8)
 {
 	static const char *const blocks[] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
@@ -158,8 +156,6 @@ static void put_name(struct bounded *to, const struct watch_program *p)
 		bounded_char(to, *s >= ' ' && *s <= '~' ? *s : '?');
 }
 
-/* ---- orders ---- */
-
 #define BY(name, value)                                                                            \
 	static int by_##name(const struct watch_program *a, const struct watch_program *b)         \
 	{                                                                                          \
@@ -215,8 +211,6 @@ static int program_order(const void *one, const void *two)
 		order = -order;
 	return order ? order : ORDER(a->pid, b->pid);
 }
-
-/* ---- drawing ---- */
 
 /* As much of it as the line has columns: curses would go on in the next one. */
 static void put_line(int y, const char *text)
@@ -366,8 +360,6 @@ static void draw_programs(struct screen *s, int y)
 	free(sorted);
 }
 
-/* ---- models of servers ---- */
-
 static void put_time(struct bounded *to, uint64_t ns)
 {
 	struct number n;
@@ -454,8 +446,6 @@ static void draw(struct screen *s)
 		"q quit  h help  <> sort  r reverse  P busy  M memory  L launches  W wait");
 	refresh();
 }
-
-/* ---- keys ---- */
 
 static void move_sort(struct screen *s, int by)
 {

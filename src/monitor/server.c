@@ -51,8 +51,6 @@ static int look(void *data)
 	return e;
 }
 
-/* ---- requests ---- */
-
 /* One on its way: what has come of its body. */
 struct body {
 	size_t bytes;
@@ -195,8 +193,6 @@ static enum MHD_Result on_socket(void *data, struct MHD_Connection *c, const cha
 	return handle(data, c, path, method, upload, bytes, state, true);
 }
 
-/* ---- the token ---- */
-
 /* Reads the file's text, but for blanks around it. */
 static int take_token(struct server *s, const char *path, char text[], struct error *err)
 {
@@ -227,8 +223,6 @@ static int read_token(struct server *s, const char *path, struct error *err)
 	return n < 0 ? error_set(err, -EINVAL, "%s can't be read", path)
 		     : take_token(s, path, text, err);
 }
-
-/* ---- where it listens ---- */
 
 /* "127.0.0.1:9464", "[::1]:9464". */
 static int find_address(const char *text, struct addrinfo **ret, struct error *err)

@@ -34,8 +34,6 @@ static uint64_t now_ms(void)
 	return monotonic_ns() / 1000000;
 }
 
-/* ---- asking ---- */
-
 /* -1: nobody is there, or it is not this user's. */
 static int ask(const char *directory, const char *name)
 {
@@ -111,8 +109,6 @@ static void receive_all(struct asked *all, unsigned n)
 			all[i].answer.n = 0; /* not all of it came */
 	}
 }
-
-/* ---- reading ---- */
 
 static uint64_t number(const json_t *value)
 {
@@ -194,8 +190,6 @@ static void read_answer(struct servers *s, const struct asked *a)
 		read_model(s, model, a->pid, get(all, "monotonic_ns"));
 	json_decref(all);
 }
-
-/* ---- rates ---- */
 
 static uint64_t since(uint64_t now, uint64_t before)
 {

@@ -64,8 +64,6 @@ void watch_uuid(const uint8_t uuid[16], char ret[WATCH_UUID])
 	}
 }
 
-/* ---- those that share ---- */
-
 static uint32_t waits_for(const struct share_file *f, uint32_t i)
 {
 	const struct share_slot *s = &f->slots[i];
@@ -137,8 +135,6 @@ static void look_at_sharing(struct watch *w)
 			add_sharing(w, i);
 }
 
-/* ---- those that are recorded ---- */
-
 static struct watch_program *find(
 	struct watch_program *v, size_t n, uint32_t pid, const uint8_t *uuid)
 {
@@ -176,8 +172,6 @@ static void look_at_recordings(struct watch *w)
 	for (size_t i = 0; i < w->recordings.processes.n; i++)
 		add_recorded(w, &w->recordings.processes.v[i]);
 }
-
-/* ---- rates ---- */
 
 static double per_s(uint64_t now, uint64_t before, uint64_t ns)
 {
@@ -250,8 +244,6 @@ static void add_to_class(struct watch *w, const struct watch_program *p, uint64_
 	c->requests += p->requests_per_s * s;
 }
 
-/* ---- GPUs ---- */
-
 static void look_at_gpus(struct watch *w, enum nvml_how how)
 {
 	for (unsigned i = 0; i < nvml_count(w->nvml); i++) {
@@ -298,8 +290,6 @@ void watch_fini(struct watch *w)
 	array_free(&w->before);
 	array_free(&w->gpus);
 }
-
-/* ---- JSON ---- */
 
 static void put_rate(struct json *j, const char *key, bool known, double value)
 {

@@ -115,8 +115,6 @@ struct nvml {
 	struct tegra tegra;
 };
 
-/* ---- opening ---- */
-
 static int find_symbols(struct nvml *n, const char *path, struct error *err)
 {
 	for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
@@ -238,8 +236,6 @@ const char *nvml_name(const struct nvml *n, unsigned gpu)
 {
 	return gpu < n->count ? n->gpus[gpu].name : "";
 }
-
-/* ---- samples ---- */
 
 static uint16_t to_u16(unsigned long long value)
 {

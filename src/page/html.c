@@ -24,8 +24,6 @@ extern const char viewer_before[], viewer_between[], viewer_after[]; /* made of 
 
 #define FRAMES_MOST 20000u
 
-/* ---- flame graphs ---- */
-
 static size_t frames_of(const struct flame *f, uint64_t least)
 {
 	size_t n = 0;
@@ -72,8 +70,6 @@ static int put_flame(const struct layout *t, const struct flame *f, FILE *out)
 	return 0;
 }
 
-/* ---- the page ---- */
-
 static void put_names(const struct layout *t, FILE *out)
 {
 	fputs(",\n\"names\":[", out);
@@ -83,8 +79,6 @@ static void put_names(const struct layout *t, FILE *out)
 	}
 	putc(']', out);
 }
-
-/* ---- memory ---- */
 
 static const char *layer_name(
 	const struct report *r, enum stack_by by, uint64_t key, struct fn_name *room)

@@ -22,8 +22,6 @@ const char *lane_kind_name(unsigned kind)
 	return kind < LANE_KINDS ? names[kind] : "other";
 }
 
-/* ---- things that occur once ---- */
-
 uint32_t layout_name(struct layout *t, const char *name)
 {
 	char **row = MAP_ROW(
@@ -65,8 +63,6 @@ static struct layout_row *row_of(struct layout *t, uint32_t lane, uint32_t depth
 	return MAP_ROW(&t->row_map, MAP_KEY(lane, row), &t->rows,
 		(struct layout_row){ .lane = lane, .depth = row });
 }
-
-/* ---- merging ---- */
 
 static int by_start(const void *one, const void *two)
 {
@@ -228,8 +224,6 @@ void layout_coarsen(struct layout *t, size_t most)
 	t->most = most;
 	check(t);
 }
-
-/* ---- the whole ---- */
 
 int layout_make(const struct report *r, size_t most, struct layout **ret_t, struct error *err)
 {

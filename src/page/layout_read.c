@@ -51,8 +51,6 @@ struct reader {
 	bool with_text;
 };
 
-/* ---- names ---- */
-
 /* A name of the trace, as people write it. */
 static uint32_t name_of(struct reader *r, uint32_t name, const char *instead)
 {
@@ -80,8 +78,6 @@ static uint32_t call_name(struct reader *r, uint16_t id)
 		r->fn_name[id] = layout_name(r->t, report_fn_name(r->r, id, &room));
 	return r->fn_name[id];
 }
-
-/* ---- calls ---- */
 
 /* The correlation of a call: that of the first link in it; 0 when there is none. */
 static uint64_t link_of(const struct reader *r, uint32_t tid, const struct record *c)
@@ -183,8 +179,6 @@ static int read_threads(struct reader *r)
 	return e;
 }
 
-/* ---- ranges ---- */
-
 static uint16_t lane_of_range(uint16_t kind)
 {
 	return range_nests(kind) ? LANE_RANGES : kind == RANGE_PYTHON ? LANE_PYTHON : LANE_OTHER;
@@ -251,8 +245,6 @@ static void place_ranges(struct reader *r)
 			ends[depth++] = s->end_ns;
 	}
 }
-
-/* ---- GPU activities ---- */
 
 static void describe_activity(const struct gpu_activity *w, struct layout_detail *d)
 {
@@ -324,8 +316,6 @@ static int take_activity(struct reader *r)
 	return e;
 }
 
-/* ---- requests ---- */
-
 /* As arguments of a range are: an object of JSON. */
 static uint32_t request_text(struct reader *r, const struct request_row *q)
 {
@@ -390,8 +380,6 @@ static int read_requests(struct reader *r)
 	requests_fini(&all);
 	return e;
 }
-
-/* ---- the whole ---- */
 
 static uint32_t *nones(size_t n)
 {

@@ -197,8 +197,6 @@ void timeline_put(const struct report *r, const struct layout *t, struct timelin
 	packed_fini(&w.bytes);
 }
 
-/* ---- blocks ---- */
-
 /* Column behind column, since what is alike is packed closely: their lengths, then they. */
 static void put_block(struct writer *w)
 {

@@ -37,8 +37,6 @@ struct sweep {
 	struct map functions;  /* lane to that of its host functions */
 };
 
-/* ---- streams ---- */
-
 static void index_activities(struct host *h)
 {
 	const struct timeline *t = h->in->t;
@@ -106,8 +104,6 @@ uint32_t host_behind(const struct host *h, uint32_t activity)
 	return other == NONE ? before : other;
 }
 
-/* ---- waits ---- */
-
 /* Several streams may have ended something just before: that which the thread itself launched. */
 static uint32_t own_ended_by(const struct host *h, const struct lane *lane, const struct mark *m)
 {
@@ -151,8 +147,6 @@ static struct mark *wait_at(struct host *h, uint32_t thread, uint64_t ns)
 	struct mark *m = i == NONE ? NULL : &h->lanes.v[lane].marks.v[i];
 	return m && m->kind >= MARK_MAY_WAIT && m->end_ns >= ns ? m : NULL;
 }
-
-/* ---- host functions ---- */
 
 /* The host functions that a lane launches are a lane. */
 static struct lane *functions_of(struct sweep *s, uint32_t owner)
@@ -199,8 +193,6 @@ static void end_function(struct sweep *s, struct stream *in, const struct launch
 		lane->marks.v[in->trigger].end_ns = began;
 	in->trigger = NONE;
 }
-
-/* ---- calls, one after the other ---- */
 
 static struct stream *stream_of(struct sweep *s, const struct order *o, uint32_t process)
 {

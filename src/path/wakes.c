@@ -37,8 +37,6 @@
 /* The least time from what wakes a thread to its next call, where no gap shows less. */
 #define WAKE_LEAST_NS 15000u
 
-/* ---- threads that take turns ---- */
-
 struct turn { /* a call */
 	uint64_t start_ns, end_ns;
 	uint32_t member;
@@ -197,8 +195,6 @@ void host_join_lanes(struct host *h)
 	array_free(&t->calls);
 	free(t);
 }
-
-/* ---- who wakes whom ---- */
 
 static void list_edges(const struct host *h, struct lane *lane)
 {

@@ -10,8 +10,6 @@
  */
 #include "pool/pool_core.h"
 
-/* ---- the state ---- */
-
 static uint64_t up_to(uint64_t n, uint64_t multiple)
 {
 	return (n + multiple - 1) / multiple * multiple;
@@ -70,8 +68,6 @@ int pool_init(struct pool *p, const struct pool_shape *s)
 	return 0;
 }
 
-/* ---- records ---- */
-
 static bool record_left(const struct pool *p)
 {
 	return p->unused || p->fresh <= p->shape.ranges;
@@ -112,8 +108,6 @@ static uint32_t record_split(struct pool *p, uint32_t i, uint32_t size)
 	v[i].size -= size;
 	return new;
 }
-
-/* ---- trees ---- */
 
 static bool joins(const struct pool_range *v, uint32_t i, uint32_t tag)
 {
@@ -162,8 +156,6 @@ static void disown(struct pool *p)
 		pool_tree_insert(p, owner, part);
 	}
 }
-
-/* ---- blocks ---- */
 
 static uint32_t lower(const struct pool *p, uint32_t a, uint32_t b)
 {
@@ -307,8 +299,6 @@ void pool_settle(struct pool *p, uint32_t tag)
 	pool_share(p, tag);
 	pool_reached(p, tag, p->clock);
 }
-
-/* ---- questions ---- */
 
 bool pool_find(const struct pool *p, uint64_t address, struct pool_block *ret_block)
 {

@@ -103,8 +103,6 @@ static float covariance(float squared_distance)
 	return approx_exp2(squared_distance * (-0.72134752f / (LENGTH * LENGTH)));
 }
 
-/* ---- learning ---- */
-
 /* Cholesky's method on the lower triangle of n rows, whose diagonal becomes its reciprocal; b
  * becomes the solution of m x = b. */
 static void solve(float (*m)[SIBLING_SHAPES], uint32_t n, float *b)
@@ -310,8 +308,6 @@ static void learn(
 	if (worth_a_fit(&s->head))
 		refit(p->tables, s);
 }
-
-/* ---- asking ---- */
 
 /* As copy_words(), twice as fast. */
 static void copy_shapes(struct sibling_shape *into, const struct sibling_shape *from, size_t n)

@@ -52,8 +52,6 @@ void durations_add(struct durations *d, const struct duration_key *key, uint64_t
 		*array_push(&d->work) = ns;
 }
 
-/* ---- groups ---- */
-
 static int value_order(const void *one, const void *two)
 {
 	const struct duration_value *a = one, *b = two;
@@ -192,8 +190,6 @@ void durations_settle(struct durations *d)
 	const uint64_t ns = d->work.n ? d->work.v[d->work.n / 2] : USUAL_NS;
 	d->usual = (struct duration){ .ns = ns, .sd_ns = (uint64_t)(GUESS_SHARE * (double)ns) };
 }
-
-/* ---- answers ---- */
 
 static uint64_t at_least(uint64_t sd, uint64_t ns, double share)
 {

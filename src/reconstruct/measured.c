@@ -74,8 +74,6 @@ void measured_calls_join(struct measured_calls *v)
 	v->v.n = n;
 }
 
-/* ---- activities ---- */
-
 static int activity_order(const void *one, const void *two)
 {
 	const struct measured_activity *a = one, *b = two;

@@ -54,8 +54,6 @@ static uint64_t min_of(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* ---- where a step begins, by what is in front of it ---- */
-
 /* When the device could begin with it, were its stream idle. */
 static uint64_t reach(const struct player *q, const struct play_step *s)
 {
@@ -114,8 +112,6 @@ static void place(struct player *q, uint32_t i)
 		variance = s->is_mark ? 0 : square((double)q->p->delays.measure_ns);
 	q->variance[i] = variance + square((double)s->dur_sd_ns);
 }
-
-/* ---- measured moments ---- */
 
 /* Steps that ran without a pause and without a measured moment between them. */
 struct chain {
@@ -237,8 +233,6 @@ static void settle_until(struct player *q, uint64_t ns)
 		settle(q, &q->p->waits.v[q->next_wait++]);
 }
 
-/* ---- both passes ---- */
-
 static void forward(struct player *q)
 {
 	const struct play_program *p = q->p;
@@ -324,8 +318,6 @@ void play(const struct play_program *p, struct play_time *ret_times)
 	free(q.newest);
 	free(q.is_fixed);
 }
-
-/* ---- learning ---- */
 
 struct delays {
 	ARRAY(int64_t) v;

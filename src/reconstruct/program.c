@@ -17,8 +17,6 @@ struct builder {
 	uint32_t legacy;            /* newest step of the legacy stream */
 };
 
-/* ---- streams ---- */
-
 static uint32_t stream_number(struct builder *b, uint64_t handle)
 {
 	const uint32_t i = map_number(&b->streams, MAP_KEY(handle));
@@ -34,8 +32,6 @@ static void make_stream(struct builder *b, const struct gpu_call *c)
 	const uint32_t i = stream_number(b, c->stream);
 	b->p->streams.v[i].is_free = c->is_free;
 }
-
-/* ---- steps ---- */
 
 static void add_edge(struct builder *b, uint32_t before, uint32_t after)
 {
@@ -83,8 +79,6 @@ static uint32_t add_step(struct builder *b, const struct gpu_call *c, bool is_ma
 	return i;
 }
 
-/* ---- waits ---- */
-
 static void add_waited(struct builder *b, uint32_t step)
 {
 	if (step != PLAY_NONE)
@@ -130,8 +124,6 @@ static void add_wait(struct builder *b, const struct gpu_call *c, uint32_t only)
 	*w = (struct play_wait){ from, to > from ? to : from, (uint32_t)first,
 		(uint32_t)(b->p->play.waited.n - first) };
 }
-
-/* ---- calls ---- */
 
 static void add_event(struct builder *b, const struct gpu_call *c)
 {

@@ -65,8 +65,6 @@ struct rebuilder {
 	struct excess excess;
 };
 
-/* ---- what takes equally long ---- */
-
 static uint64_t shape_hash(const uint32_t grid[3], const uint32_t block[3], uint32_t shared)
 {
 	uint64_t h = shared;
@@ -126,8 +124,6 @@ static struct duration_key key_of(
 	       : c->use == USE_GRAPH ? graph_key(c, graph_step)
 				     : move_key(c);
 }
-
-/* ---- what was measured ---- */
 
 static int ticks_order(const struct measured_call *m, const struct gpu_call *c, uint64_t ticks)
 {
@@ -222,8 +218,6 @@ static void find_pieces(struct rebuilder *b)
 	}
 }
 
-/* ---- durations ---- */
-
 static void learn_durations(struct rebuilder *b)
 {
 	durations_fini(&b->durations);
@@ -312,8 +306,6 @@ static void set_durations(struct rebuilder *b)
 		set_duration(b, i);
 }
 
-/* ---- what events measure besides ---- */
-
 /* Whether what both ways say of one launch may be compared: an event that was recorded late shows
  * how long the host was at it. */
 static bool is_both(const struct rebuilder *b, size_t work)
@@ -388,8 +380,6 @@ static void correct_events(struct rebuilder *b)
 	for (size_t i = 0; i < b->p.work.n; i++)
 		correct(b, i);
 }
-
-/* ---- activities ---- */
 
 /* From 1 on. */
 static uint32_t name_number(struct rebuilder *b, uint32_t name, const char *text)
@@ -541,8 +531,6 @@ static void put_link(struct rebuilder *b, const struct gpu_call *c)
 		.process = b->process };
 }
 
-/* ---- what CUPTI has seen of its like ---- */
-
 static void note_templates(struct rebuilder *b)
 {
 	for (size_t i = 0; i < b->p.work.n; i++) {
@@ -621,8 +609,6 @@ static void put_work(struct rebuilder *b, size_t i)
 	}
 	put_move(b, w, c);
 }
-
-/* ---- a process ---- */
 
 static void play_twice(struct rebuilder *b)
 {

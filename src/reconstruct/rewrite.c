@@ -28,8 +28,6 @@ struct writer {
 	uint32_t sequence;
 };
 
-/* ---- chunks ---- */
-
 /* Any chunk of the process says who it is. */
 static struct chunk_header head_of(const struct writer *w, uint32_t process)
 {
@@ -61,8 +59,6 @@ static void add_chunk(
 	x->head.kind = (uint16_t)kind;
 	x->head.seq = SEQUENCES + w->sequence++;
 }
-
-/* ---- names ---- */
 
 static void put_record(
 	struct writer *w, uint16_t id, const uint64_t *args, uint32_t count, const char *text)
@@ -121,8 +117,6 @@ static void add_names(struct writer *w, uint32_t process)
 	add_chunk(w, process, CHUNK_META, w->words.v, w->words.n * sizeof(uint64_t));
 }
 
-/* ---- activities and links ---- */
-
 static void add_activities(struct writer *w, uint32_t process, size_t from, size_t to)
 {
 	struct gpu_activity *chunk = xmalloc(PER_CHUNK * sizeof *chunk);
@@ -171,8 +165,6 @@ static void writer_fini(struct writer *w)
 	array_free(&w->extra);
 	array_free(&w->words);
 }
-
-/* ---- a file ---- */
 
 static int number_order(const void *one, const void *two)
 {

@@ -94,7 +94,7 @@ uint32_t chunk_unfinished(const struct chunk_header *c, uint32_t bytes)
 	return unfinished;
 }
 
-/* ---- flying: the oldest is overwritten ---- */
+/* A flight recording overwrites its oldest chunk. */
 
 static uint64_t count_records(const struct chunk_header *c, uint32_t bytes)
 {
@@ -168,8 +168,6 @@ static void queue(const struct recorder *r, const struct mapped *m)
 	flight_push(r->header, fd, m->chunk, m->granule);
 	sys(close, fd);
 }
-
-/* ---- new room and free room ---- */
 
 /* The farthest place at which the header may say that the file goes on.  Room that was refused lies
  * between, but not that much: readers would walk through it all. */
@@ -328,8 +326,6 @@ struct chunk_header *recorder_chunk(
 {
 	return chunk_new(r, kind, bytes, tid, NULL).chunk;
 }
-
-/* ---- a thread's own ---- */
 
 bool chunk_recycle(const struct recorder *r, const struct mapped *m, enum chunk_kind kind,
 	const struct chunk_birth *birth)

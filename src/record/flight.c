@@ -35,8 +35,7 @@ static _Atomic uint64_t *link_of(const struct chunk_header *c)
 	return (_Atomic uint64_t *)(uintptr_t)(c + 1);
 }
 
-/* ---- nodes: chunks, and at first the header ---- */
-
+/* A chunk, or the header, which is first. */
 struct node {
 	_Atomic uint64_t *link;
 	long map; /* 0: none of its own */
@@ -66,8 +65,6 @@ static void node_unmap(const struct node *n)
 	if (n->map)
 		sys(munmap, n->map, PAGE);
 }
-
-/* ---- the ends ---- */
 
 /* Links the chunk behind the newest.  False: another was faster, or the newest had not been made
  * the end yet, which is done then. */

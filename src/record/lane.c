@@ -46,8 +46,6 @@ uint32_t slots_room(uint32_t bytes, uint32_t kind)
 	return (bytes - CHUNK_PAYLOAD) / each * each;
 }
 
-/* ---- threads that are gone ---- */
-
 /* The end of the last record of an open chunk. */
 static uint32_t end_of_records(const struct mapped *m)
 {
@@ -161,8 +159,6 @@ void lanes_sweep(struct recorder *r)
 			release(lane, 0);
 	}
 }
-
-/* ---- threads that come ---- */
 
 static bool make_segment(uint32_t s)
 {

@@ -21,8 +21,6 @@
 #include "record/raw_file.h"
 #include "event/schema_text.h"
 
-/* ---- processes ---- */
-
 uint64_t process_start_of(uint32_t pid)
 {
 	char path[32] = "/proc/";
@@ -53,8 +51,6 @@ uint64_t process_start_of(uint32_t pid)
 		start = start * 10 + (uint64_t)(*p - '0');
 	return start;
 }
-
-/* ---- the file ---- */
 
 bool writer_beyond_limit(uint64_t end)
 {
@@ -245,8 +241,6 @@ int trace_file_begin(int fd, struct trace_header *h)
 		done = write_whole(fd, &c, sizeof c, TRACE_GRAIN);
 	return (int)(done ? done : write_whole(fd, h, sizeof *h, 0));
 }
-
-/* ---- making it ---- */
 
 /* Several processes that make the same file in place of an old one try in turn, at most so often.
  */

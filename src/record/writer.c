@@ -32,8 +32,6 @@ static void restore_signals(uint64_t mask)
 	sys(rt_sigprocmask, SIG_SETMASK, &mask, NULL, 8);
 }
 
-/* ---- what is lost ---- */
-
 static void add(_Atomic uint64_t *counter, uint64_t by)
 {
 	if (by)
@@ -80,8 +78,6 @@ static bool refused(struct recorder *r, struct writer *w)
 		add(w->kind == CHUNK_STACKS ? &r->header->lost_stacks : &r->header->lost_ranges, 1);
 	return false;
 }
-
-/* ---- lanes ---- */
 
 /* The thread's lane; with it what was entered before there was one has an account. */
 static bool has_lane(struct recorder *r, struct writer *w)
@@ -147,8 +143,6 @@ struct writer *writer_of_requests(struct recorder *r)
 		add(&r->header->lost_ranges, 1);
 	return lane ? &lane->served : NULL;
 }
-
-/* ---- full chunks ---- */
 
 static bool is_inside(const struct mapped *m, const char *at)
 {
@@ -280,8 +274,6 @@ static bool keep_chunk(struct recorder *r, struct writer *w, struct track *t)
 	return true;
 }
 
-/* ---- the next chunk ---- */
-
 static uint32_t next_chunk_bytes(const struct recorder *r, const struct writer *w)
 {
 	const uint64_t limit = r->header->limit;
@@ -374,8 +366,6 @@ bool writer_refill(struct recorder *r, struct writer *w, uint32_t bytes)
 	restore_signals(mask);
 	return ok ? true : refused(r, w);
 }
-
-/* ---- forked children ---- */
 
 /* Puts private memory in the place of what is the parent's. */
 static bool part_at(void *at, uint32_t bytes)

@@ -18,8 +18,6 @@ static void make_known(struct rows *rows)
 	rows->absent = !rows->r->analysis.known;
 }
 
-/* ---- the wall time ---- */
-
 static const struct column wall_columns[] = {
 	{ "wall_ns", UNIT_NS, "wall time",
 		"wall time; `breakdown` and `critical_path` add up to it", .get = get_u64,
@@ -33,8 +31,6 @@ const struct section section_wall = {
 	.facets = FACET(DEVICE),
 	.columns = wall_columns,
 };
-
-/* ---- parts of it ---- */
 
 /* A row is a time of the array; rows->all: that they add up to. */
 static void make_parts(struct rows *rows, const uint64_t *ns, size_t n)
@@ -139,8 +135,6 @@ const struct section section_critical_path = {
 	.below = analysis_put_slack,
 };
 
-/* ---- overlap ---- */
-
 static void make_analysis(struct rows *rows)
 {
 	rows->v = &rows->r->analysis;
@@ -179,8 +173,6 @@ const struct section section_overlap = {
 	.make = make_analysis,
 	.note = "Hidden time is time in which the same GPU computed.  Communication means kernels of NCCL.  --only nccl has operations on the host, as those of gloo.",
 };
-
-/* ---- the queue ---- */
 
 static void make_queue(struct rows *rows)
 {
@@ -250,8 +242,6 @@ const struct section section_path_host = {
 	.columns = host_columns,
 	.make = make_analysis,
 };
-
-/* ---- idle gaps ---- */
 
 static const void *culprit_call(const struct row *row)
 {

@@ -171,8 +171,6 @@ void analysis_put_join(const struct report *r, const struct text_page *p)
 		number_ns(&off, r->clock_residual_ns), number_count(&early, r->links.early));
 }
 
-/* ---- samples ---- */
-
 static bool has_graph_times(const struct report *r)
 {
 	for (size_t i = 0; i < r->activities.n; i++)

@@ -5,8 +5,6 @@
 
 #include "base/expect.h"
 
-/* ---- calls ---- */
-
 GETTER(get_api, struct call_row, it, value_text(schema_api_name(it->fn)))
 GETTER(get_class, struct call_row, c, value_text(c->fn ? c->fn->class : ""))
 SHARED_GETTER(get_call_total, struct call_row, c,
@@ -55,8 +53,6 @@ const struct section section_calls = {
 	.shown = "total_ns,count,p50_ns,p99_ns,max_ns,errors,api,name",
 	.note = "A call of the runtime contains the calls of the driver that it makes, so do not add their times.  A dash means that calls were only counted.  If some were counted, times are of those that failed.  --only waits has the calls that waited for the GPU.  --steps N-M and --range NAME read a part of the run.",
 };
-
-/* ---- threads ---- */
 
 /* Whether the trace tells of allocations by the driver: imported traces need not tell it of any
  * thread. */
@@ -130,7 +126,6 @@ const struct section section_threads = {
 	.shown = "pid,tid,calls,launches,timed_driver_calls,timed_driver_calls_ns,sync_calls,"
 		 "sync_ns,allocated_bytes,name",
 };
-/* ---- processes ---- */
 
 /* A process with the sums of its threads. */
 struct process_row {
@@ -215,8 +210,6 @@ const struct section section_processes = {
 	.shown = "pid,threads,calls,launches,timed_driver_calls_ns,sync_ns,device_total_ns,"
 		 "allocated_bytes,executable",
 };
-
-/* ---- failing calls ---- */
 
 static struct value get_error(const struct row *row, const void *of)
 {

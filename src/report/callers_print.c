@@ -15,8 +15,6 @@
 #define BLOCK_FRAMES 8u /* of one that is printed below each other */
 #define BLOCKS       5u
 
-/* ---- text ---- */
-
 /* For code that was built without them neither the symbols nor the unwinder know lines. */
 static bool has_lines(const struct stacks *s)
 {

@@ -11,8 +11,6 @@ static struct value rate(uint64_t bytes, uint64_t ns)
 	return value_u64_if(ns, ns ? sat_from((double)bytes * 1e9 / (double)ns) : 0);
 }
 
-/* ---- as it was asked for ---- */
-
 GETTER(get_bytes, struct moved_row, m,
 	value_u64_if(!report_is_off(row->r) && (m->sized || !m->count), m->bytes))
 GETTER(get_mean, struct moved_row, m, m->sized ? value_u64(m->bytes / m->sized) : value_null())
@@ -74,8 +72,6 @@ const struct section section_memsets = {
 	.columns = sets_columns,
 	.make = make_sets,
 };
-
-/* ---- as devices did it ---- */
 
 GETTER(get_kind, struct copy_row, it, value_text(it->is_memset ? "memset" : "memcpy"))
 GETTER(get_direction, struct copy_row, it, value_text(copy_direction_name(it->what)))

@@ -6,8 +6,6 @@
 #include "model/gpu_state.h"
 #include "model/prediction.h"
 
-/* ---- ceilings ---- */
-
 static void make_gpu(struct rows *rows)
 {
 	rows_take(rows, rows->r->gpu, rows->r->gpu != NULL, 0);
@@ -80,8 +78,6 @@ const struct section section_gpu = {
 	.columns = gpu_columns,
 	.make = make_gpu,
 };
-
-/* ---- state ---- */
 
 static struct value get_reasons(const struct row *row, const void *of)
 {
@@ -286,8 +282,6 @@ const struct section section_gpu_state = {
 	.columns = states_columns,
 	.make = make_state,
 };
-
-/* ---- predictions ---- */
 
 #define PREDICTION(key, words, found)                                                              \
 	{ key "launches", UNIT_COUNT, words "launches", "launches", .get = get_u64, .find = found, \

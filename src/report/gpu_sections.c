@@ -7,8 +7,6 @@
 #include "model/roofline.h"
 #include "trace/activity.h"
 
-/* ---- kernels ---- */
-
 /* The kernel's device activities, or NULL. */
 static const void *kernel_activity(const struct row *row)
 {
@@ -121,7 +119,6 @@ const struct section section_kernels = {
 	.below = put_sum,
 	.below_with = "flops",
 };
-/* ---- all that ran, by name ---- */
 
 GETTER(get_activity_bytes, struct activity_row, w, value_u64_if(w->sized, w->bytes))
 
@@ -154,8 +151,6 @@ const struct section section_device_activities = {
 	.shown = "device_total_ns,device_total_estimate_ns,count,device_mean_ns,device_p50_ns,"
 		 "device_min_ns,device_max_ns,device_stddev_ns,kind,name",
 };
-
-/* ---- devices and streams ---- */
 
 /* rows->all: the wall time in which recording was on. */
 static void make_of_wall(struct rows *rows)

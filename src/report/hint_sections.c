@@ -6,8 +6,6 @@
 
 #include "hint/hint.h"
 
-/* ---- hints ---- */
-
 static void make_hints(struct rows *rows)
 {
 	const struct hints *h = rows->r->hints;
@@ -121,8 +119,6 @@ const struct section section_hints_sum = {
 	.make = make_of_hints,
 };
 
-/* ---- the part that is analysed ---- */
-
 static void make_window(struct rows *rows)
 {
 	make_of_hints(rows);
@@ -178,8 +174,6 @@ const struct section section_hints_window = {
 	.columns = window_columns,
 	.make = make_window,
 };
-
-/* ---- why nothing ran in it ---- */
 
 struct cause_row {
 	enum gap_cause cause;

@@ -8,8 +8,6 @@
 #include "hint/summary.h"
 #include "report/stack_columns.h"
 
-/* ---- objects ---- */
-
 static const void *of_report(const struct row *row)
 {
 	return row->r;
@@ -279,8 +277,6 @@ const struct section section_memory_details = {
 		     "segments.at_exit_bytes," VMM "unknown",
 };
 
-/* ---- allocations by what they have in common ---- */
-
 #define SHOWN                                                                                      \
 	"count,bytes,mean_bytes,mean_lifetime_ns,at_peak_bytes,at_peak_count,live_at_exit_bytes,"  \
 	"live_at_exit_count,"
@@ -445,8 +441,6 @@ const struct section section_memory_by_stack = {
 	.make = make_by_stack,
 };
 
-/* ---- space ---- */
-
 struct space_row {
 	const char *when, *kind, *of;
 	const struct memory_space *space;
@@ -527,8 +521,6 @@ const struct section section_memory_space = {
 	.shown = "live_bytes,span_bytes,free_bytes,largest_free_extent_bytes,free_extents,"
 		 "fragmentation,kind,when,of",
 };
-
-/* ---- the whole ---- */
 
 static const struct section *const sections[] = { &section_memory_members, &section_memory_details,
 	&section_memory_by_call, &section_memory_by_size, &section_memory_by_thread,

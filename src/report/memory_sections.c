@@ -9,8 +9,6 @@
 #include "section/shared_columns.h"
 #include "report/stack_columns.h"
 
-/* ---- use ---- */
-
 static struct value use(const struct row *row, const struct memory_use *u, uint64_t value)
 {
 	return value_u64_if(report_knows_use(row->r, u), value);
@@ -152,8 +150,6 @@ const struct section section_memory_members = {
 	.columns = member_columns,
 };
 
-/* ---- live blocks ---- */
-
 static struct value get_kind(const struct row *row, const void *of)
 {
 	const uint8_t kind = ((const struct live_block *)of)->kind;
@@ -196,8 +192,6 @@ const struct section section_memory_live = {
 	.nested = true,
 	.shown = "bytes,kind,at_ns,pid,address,name,called_by",
 };
-
-/* ---- calls that allocate and free ---- */
 
 static const void *time_call(const struct row *row)
 {
@@ -278,8 +272,6 @@ const struct section section_allocation_calls = {
 	.shown = "total_ns,share_of_run,count,p50_ns,p90_ns,p99_ns,max_ns,waits,name",
 	.note = "A call of the runtime contains the call of the driver that it makes, so do not add their times.",
 };
-
-/* ---- over time ---- */
 
 static struct value get_point_at(const struct row *row, const void *of)
 {

@@ -16,8 +16,6 @@
 #define COLUMNS 60u
 #define LINES   8u
 
-/* ---- totals ---- */
-
 static bool any_used(const struct report *r)
 {
 	bool any = false;
@@ -89,8 +87,6 @@ static void put_uses(const struct report *r, const struct text_page *p, bool sum
 			p->out);
 }
 
-/* ---- the chart ---- */
-
 /* The most that was live in each column. */
 static uint64_t find_columns(const struct memory_detail *d, uint64_t column[COLUMNS])
 {
@@ -146,8 +142,6 @@ static void put_chart(const struct report *r, const struct text_page *p, bool ut
 	fprintf(p->out, "  %10s  %-*s%s\n", "", (int)(COLUMNS - strlen(right)), from.text, right);
 }
 
-/* ---- the peak, and all allocations ---- */
-
 static void put_allocations(const struct report *r, const struct text_page *p)
 {
 	static const struct section *const sections[] = { &section_memory_by_call,
@@ -181,8 +175,6 @@ static void put_peak(const struct report *r, const struct text_page *p)
 	putc('\n', p->out);
 }
 
-/* ---- space ---- */
-
 static void put_spaces(const struct report *r, const struct text_page *p)
 {
 	struct number n;
@@ -207,8 +199,6 @@ static void put_vmm(const struct report *r, const struct text_page *p)
 	if (v->reserved.most || v->mapped.most || v->backed.most || v->segments.most)
 		view_put_object(&(struct view){ .section = &section_memory_details }, r, p);
 }
-
-/* ---- growth and leaks ---- */
 
 #define MARK_NAME 100u
 
@@ -325,8 +315,6 @@ void memory_put_short(const struct report *r, const struct text_page *p)
 	few.rows = p->rows < LIVE_FEW ? p->rows : LIVE_FEW;
 	put_live(r, &few);
 }
-
-/* ---- what a quota refused ---- */
 
 static void put_refusal(const struct report *r, const struct text_page *p, const char *which,
 	const struct refusal *x)

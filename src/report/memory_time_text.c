@@ -14,8 +14,6 @@
 #define COLUMNS 60u
 #define LINES   8u
 
-/* ---- calls ---- */
-
 #define CLASSES_MOST 24u /* characters of a histogram */
 
 /* Classes of times that a histogram shows: those that any function has, several to a character
@@ -123,8 +121,6 @@ void memory_put_times(const struct report *r, const struct text_page *p, bool ut
 		fprintf(p->out, "  for %s, %.2f %% of the run, some thread was in such a call\n",
 			number_ns(&busy, trace_span_ns(r->trace, m->busy_ticks)), share * 100);
 }
-
-/* ---- what is reserved ---- */
 
 struct instant {
 	uint64_t reserved, live;

@@ -69,8 +69,6 @@ bool provenance_part(const struct report *r, char *text, size_t size)
 	return b.used;
 }
 
-/* ---- text ---- */
-
 static void put_line(const struct text_page *p, const char *text)
 {
 	fprintf(p->out, "%s  ", p->dim);
@@ -118,8 +116,6 @@ void provenance_put_text(const struct report *r, const struct text_page *p)
 	if (b.used)
 		put_line(p, line);
 }
-
-/* ---- failing calls ---- */
 
 static const struct probe {
 	const char *function, *error, *why;

@@ -7,8 +7,6 @@
 #include "model/roofline.h"
 #include "trace/activity.h"
 
-/* ---- operators ---- */
-
 uint64_t report_operators_ns(const struct report *r)
 {
 	uint64_t all = 0;
@@ -114,8 +112,6 @@ const struct section section_operators = {
 	.below_with = "flops",
 };
 
-/* ---- operators by shape ---- */
-
 static const struct column shape_columns[] = {
 	OPERATOR,
 	{ "shape", UNIT_TEXT, "shape",
@@ -158,8 +154,6 @@ const struct section section_operators_by_shape = {
 	.shown = "device_self_ns,share,device_total_ns,host_total_ns,count,class,name,shape",
 	.note = "Self is what the operator itself launched, and adds up over the rows.  Share is its self time, of all that ran.",
 };
-
-/* ---- ranges that may cross others ---- */
 
 static const struct column span_columns[] = {
 	{ "name", UNIT_TEXT, "name", "name", .get = get_text, AT(struct span_row, name) },

@@ -23,8 +23,6 @@
 #include "base/text.h"
 #include "trace/activity.h"
 
-/* ---- what went wrong ---- */
-
 static bool is_probe(const struct row *row)
 {
 	return failure_probe(row->r, row->at);
@@ -68,8 +66,6 @@ static void put_warnings(const struct report *r, const struct text_page *p)
 		fprintf(p->out, "  … and %zu more (-n 0 shows all)\n",
 			r->warnings.n - page_shown(p, r->warnings.n));
 }
-
-/* ---- totals ---- */
 
 static void put_total(const struct text_page *p, const char *what, const char *value)
 {
@@ -152,8 +148,6 @@ static void put_totals(const struct report *r, const struct text_page *p)
 			put_total(p, counts[i].what, number_count(&n, counts[i].count));
 }
 
-/* ---- calls ---- */
-
 static int api_of(const struct call_row *c)
 {
 	return c->fn ? c->fn->api : API_DRIVER;
@@ -232,8 +226,6 @@ static void put_calls(const struct report *r, const struct text_page *p)
 	}
 }
 
-/* ---- kernels ---- */
-
 static void put_kernels(const struct report *r, const struct text_page *p)
 {
 	static const struct view view = { .section = &section_kernels,
@@ -245,8 +237,6 @@ static void put_kernels(const struct report *r, const struct text_page *p)
 	if (!r->activities.n && !r->sampled)
 		fputs("  device times were not recorded: weir record --gpu has them\n", p->out);
 }
-
-/* ---- what ran on devices ---- */
 
 static void put_reconstructed(const struct report *r, const struct text_page *p)
 {
@@ -376,8 +366,6 @@ static void put_streams(const struct report *r, const struct text_page *p)
 	view_put(&view, r, p);
 }
 
-/* ---- copies ---- */
-
 static void put_copies(const struct report *r, const struct text_page *p)
 {
 	static const struct view device_copies = { .section = &section_memops,
@@ -394,8 +382,6 @@ static void put_copies(const struct report *r, const struct text_page *p)
 	if (r->sets.count)
 		view_put(&sets, r, p);
 }
-
-/* ---- processes ---- */
 
 static void put_processes(const struct report *r, const struct text_page *p)
 {

@@ -45,8 +45,6 @@ struct selection {
 	double sums[SECTION_COLUMNS]; /* over these; NAN: none has a value */
 };
 
-/* ---- columns ---- */
-
 static void no_column(const struct selection *s, const char *key, size_t bytes)
 {
 	char text[4096] = ""; /* more than all columns of a section take */
@@ -132,8 +130,6 @@ static int find_sort(struct selection *s)
 	s->sort = find_column(s, key, strlen(key));
 	return s->sort ? 0 : -EINVAL;
 }
-
-/* ---- rows ---- */
 
 static bool passes(const struct selection *s, const struct row *row)
 {
@@ -245,8 +241,6 @@ static void choose_rows(struct selection *s)
 		forget_behind(s, s->o->rows);
 }
 
-/* ---- CSV and JSON ---- */
-
 static void write_csv_row(struct selection *s, const struct row *row)
 {
 	for (size_t i = 0; i < s->column_count; i++) {
@@ -319,8 +313,6 @@ static void write_data(struct selection *s)
 	else if (!written && s->o->form == SELECT_JSON)
 		json_put_null(&s->json, s->section->name);
 }
-
-/* ---- text ---- */
 
 static void put_cell(struct selection *s, struct table *t, const struct column *c,
 	const struct row *row, bool last)
@@ -435,8 +427,6 @@ static void write_text(struct selection *s)
 	section_put_note(s->out, s->section->note, p.width);
 }
 
-/* ---- sections ---- */
-
 /* Not before it is known that everything that is asked for is there. */
 static void begin_document(struct selection *s)
 {
@@ -494,8 +484,6 @@ static int select_section(struct selection *s, const struct section *section, bo
 	section_close(&s->rows);
 	return e;
 }
-
-/* ---- the whole ---- */
 
 static int no_section(struct selection *s, const char *word, size_t bytes)
 {

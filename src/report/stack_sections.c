@@ -6,8 +6,6 @@
 
 #define LINE_FRAMES 8u /* of a stack in a line */
 
-/* ---- frames ---- */
-
 static const void *frame(const struct row *row)
 {
 	return &row->r->stacks->frames.v[*(const uint32_t *)row->at];
@@ -62,8 +60,6 @@ struct value get_called_by(const struct row *row, const void *of)
 	stacks_row_text(s, stack, LINE_FRAMES, row->text, 512);
 	return value_text(row->text);
 }
-
-/* ---- stacks ---- */
 
 static struct value get_end(const struct row *row, const void *of)
 {

@@ -10,8 +10,6 @@
 #include "base/check.h"
 #include "hint/summary.h"
 
-/* ---- the trace ---- */
-
 static void make_trace(struct rows *rows)
 {
 	rows->v = rows->r->trace;
@@ -90,8 +88,6 @@ const struct section section_trace = {
 	.make = make_trace,
 	.about = "`part` is absent when all was recorded and read.",
 };
-
-/* ---- what it was recorded with ---- */
 
 /* The column's key is the fact's. */
 static struct value fact(const struct row *row, const char *key)
@@ -180,8 +176,6 @@ const struct section section_provenance = {
 	.columns = provenance_columns,
 };
 
-/* ---- sentences ---- */
-
 static const struct column summary_columns[] = {
 	{ "text", UNIT_TEXT, "summary", "what took the time, why, what to do first",
 		.get = get_chars },
@@ -222,8 +216,6 @@ const struct section section_warnings = {
 	ROWS_OF(warnings),
 	.texts = true,
 };
-
-/* ---- totals ---- */
 
 GETTER(get_processes, void, of, value_u64(row->r->trace->processes.n))
 GETTER(get_threads, void, of, value_u64(row->r->threads.n))
@@ -386,8 +378,6 @@ const struct section section_totals = {
 	.facets = FACET(CALLS) | FACET(KERNELS) | FACET(THREADS) | FACET(STREAMS) | FACET(DEVICE),
 	.columns = total_columns,
 };
-
-/* ---- clock, and how activities and calls fit ---- */
 
 static const void *clock_known(const struct row *row)
 {

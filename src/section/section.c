@@ -9,8 +9,6 @@
 #include "base/expect.h"
 #include "base/text.h"
 
-/* ---- values ---- */
-
 struct value value_text(const char *text)
 {
 	return text ? (struct value){ .kind = VALUE_TEXT, .text = text, .n = strlen(text) }
@@ -101,8 +99,6 @@ void section_put_csv(FILE *out, const struct value *v)
 		fputs(value_as_text(v, room), out);
 }
 
-/* ---- rows ---- */
-
 void rows_take(struct rows *rows, const void *v, size_t n, size_t each)
 {
 	rows->v = v;
@@ -181,8 +177,6 @@ const struct column *section_column(const struct section *s, const char *key, si
 			return c;
 	return NULL;
 }
-
-/* ---- JSON ---- */
 
 /* The objects that are open for keys with dots: "device" for device.peak_bytes. */
 struct nesting {

@@ -113,8 +113,6 @@ static inline struct value value_share(uint64_t part, uint64_t all)
 
 struct value value_text(const char *text); /* or NULL */
 
-/* ---- rows ---- */
-
 #define ROW_TEXT 4096
 
 struct row {
@@ -156,8 +154,6 @@ static inline struct row row_at(struct rows *rows, size_t i)
 		.index = i,
 		.text = rows->text };
 }
-
-/* ---- columns ---- */
 
 struct column {
 	const char *key; /* with dots: of an object in the row's */
@@ -206,8 +202,6 @@ struct value function_name(const struct row *row, uint32_t id);
 		return __VA_ARGS__;                                                                \
 	}
 #define GETTER(...) static SHARED_GETTER(__VA_ARGS__)
-
-/* ---- sections ---- */
 
 /* The contents of a section, and so what it takes to have it. */
 enum made_of {

@@ -18,8 +18,6 @@ SHARED_GETTER(get_hist_p50, struct hist, h, value_u64_if(h->count, hist_at(h, 0.
 SHARED_GETTER(get_activity_kind, uint16_t, kind, value_text(activity_kind_name(*kind)))
 SHARED_GETTER(get_range_kind, uint16_t, kind, value_text(range_kind_name(*kind)))
 
-/* ---- what devices did ---- */
-
 struct value get_device_total(const struct row *row, const void *of)
 {
 	const struct activity_row *w = of;
@@ -48,8 +46,6 @@ SHARED_GETTER(get_device_p99, struct activity_row, it, value_u64(hist_at(&it->hi
 SHARED_GETTER(get_device_max, struct activity_row, w, value_u64_if(w->hist.count, w->hist.max))
 SHARED_GETTER(get_device_stddev, struct activity_row, w,
 	w->hist.count > 1 ? whole(spread_deviation(&w->spread)) : value_null())
-
-/* ---- what bounds it ---- */
 
 struct value get_bound_class(const struct row *row, const void *of)
 {
@@ -87,8 +83,6 @@ SHARED_GETTER(get_flops_share, struct roofline, it, share_above_zero(it->flops_s
 SHARED_GETTER(
 	get_flops_peak_share, void, of, share_above_zero(roofline_peak_share(row->r->gpu, of)))
 SHARED_GETTER(get_bytes_share, struct roofline, it, share_above_zero(it->bytes_share))
-
-/* ---- durations of one kind ---- */
 
 void values_add(struct values *v, uint64_t ns)
 {

@@ -14,8 +14,7 @@ struct value get_hist_p50(const struct row *row, const void *of); /* struct hist
 struct value get_activity_kind(const struct row *row, const void *of); /* uint16_t */
 struct value get_range_kind(const struct row *row, const void *of);    /* uint16_t */
 
-/* ---- struct activity_row: what devices did ---- */
-
+/* These read a struct activity_row. */
 struct value get_device_total(const struct row *row, const void *of);
 struct value get_device_estimate(const struct row *row, const void *of);
 struct value get_device_estimate_error(const struct row *row, const void *of);
@@ -57,8 +56,7 @@ struct value get_device_stddev(const struct row *row, const void *of);
 			.get = get_device_stddev, .find = found                                    \
 	}
 
-/* ---- struct roofline: what bounds an activity ---- */
-
+/* These read a struct roofline. */
 struct value get_bound_class(const struct row *row, const void *of);
 struct value get_bound_basis(const struct row *row, const void *of);
 struct value get_flops(const struct row *row, const void *of);
@@ -110,15 +108,12 @@ struct value get_bound(const struct row *row, const void *of); /* "memory 82 %" 
 			.get = get_bytes_share, .find = found                                       \
 	}
 
-/* ---- struct call_row: calls of one function ---- */
-
+/* These read a struct call_row. */
 struct value get_call_total(const struct row *row, const void *of);
 struct value get_call_p50(const struct row *row, const void *of);
 struct value get_call_p90(const struct row *row, const void *of);
 struct value get_call_p99(const struct row *row, const void *of);
 struct value get_call_max(const struct row *row, const void *of);
-
-/* ---- struct values: durations of one kind ---- */
 
 /* Durations of one kind. */
 struct values {

@@ -208,8 +208,6 @@ void conn_ready(struct conn *c, uint32_t events)
 	conn_later(c);
 }
 
-/* ---- memory of requests ---- */
-
 int exchange_count(struct exchange *x, uint64_t bytes, struct error *err)
 {
 	struct server *s = x->loop->server;

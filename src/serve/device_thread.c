@@ -25,8 +25,6 @@ static void count_refused(struct version *v, int status)
 		status == -ETIME ? &s->shed : &s->refused, 1, memory_order_relaxed);
 }
 
-/* ---- models ---- */
-
 void device_add(struct device *d, struct version *v)
 {
 	pthread_mutex_lock(&d->lock);
@@ -57,8 +55,6 @@ static void note_memory(struct device *d)
 		batch_model_before(
 			d->versions.v[i]->queue, engine_memory(d->versions.v[i]->loaded).away_ns);
 }
-
-/* ---- admission ---- */
 
 /* Under the lock. */
 static int refuse(struct exchange *x, enum batch_refusal why)
@@ -120,8 +116,6 @@ bool device_cancel(struct device *d, struct exchange *x)
 	pthread_mutex_unlock(&d->lock);
 	return queued;
 }
-
-/* ---- batches ---- */
 
 static struct batch *batch_take(struct device *d, struct version *v)
 {
@@ -296,8 +290,6 @@ static void shed(const struct batch_run *r)
 		exchange_return(x);
 	}
 }
-
-/* ---- who runs them ---- */
 
 /*
  * The next batch, from the decision to what it teaches; false: there is none now, and run.wake_ns

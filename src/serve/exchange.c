@@ -128,8 +128,6 @@ void exchange_abandon(struct exchange *x)
 	/* Or else it comes back to the loop, which finds nobody to tell. */
 }
 
-/* ---- its answer ---- */
-
 static void quote(struct buf *b, const char *text)
 {
 	json_t *s = json_string_nocheck(text);
@@ -218,8 +216,6 @@ void conn_answered(struct exchange *x)
 	else
 		http1_answered(x);
 }
-
-/* ---- its begin ---- */
 
 /* One that is as W3C's Trace Context has it: it goes into the answer and into the log as it is. */
 void exchange_set_trace(struct exchange *x, struct slice v)

@@ -59,8 +59,6 @@ static void put_gpu_bytes(struct buf *b, const struct version *v, const struct m
 	buf_printf(b, "%" PRIu64 "\n", engine_memory(v->loaded).there);
 }
 
-/* ---- histograms ---- */
-
 /* Buckets that end at a number which `le` says. */
 static void put_bucket(struct buf *b, const struct version *v, const struct metric *m,
 	const char *le, uint64_t count)
@@ -151,8 +149,6 @@ static void put_first_response(struct buf *b, const struct version *v, const str
 		count + get(&v->stats.bounds[LATENCY_BOUNDS]));
 }
 
-/* ---- the server ---- */
-
 static double server_ready(const struct server *s)
 {
 	return server_is_ready(s);
@@ -198,8 +194,6 @@ static double server_up_seconds(const struct server *s)
 {
 	return (double)(monotonic_ns() - s->began_ns) / 1e9;
 }
-
-/* ---- all ---- */
 
 static const struct metric metrics[] = {
 #include "serve_metrics.h"

@@ -7,8 +7,6 @@
 #define HEAD_NS       10000000000u
 #define BODY_NS_A_KIB 16000000u /* 64 KiB a second at least */
 
-/* ---- answers ---- */
-
 static void put_answer(struct conn *c, struct exchange *x)
 {
 	struct buf lines = { 0 };
@@ -56,8 +54,6 @@ static void refuse(struct conn *c, int code, const char *text)
 	c->in_at = c->in.n;
 	exchange_fail(x, code, "%s", text);
 }
-
-/* ---- requests ---- */
 
 static uint64_t aligned_start(const struct exchange *x)
 {

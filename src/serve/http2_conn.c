@@ -79,8 +79,6 @@ static void begin_to_send(struct stream *s)
 	s->until_ns = s->conn->loop->now + SEND_NS + (s->out.n >> 10) * BODY_NS_A_KIB;
 }
 
-/* ---- answers ---- */
-
 static nghttp2_nv pair(const char *name, const char *value)
 {
 	return (nghttp2_nv){ .name = (uint8_t *)name,
@@ -292,8 +290,6 @@ void http2_answered(struct exchange *x)
 	exchange_free(x);
 }
 
-/* ---- heads ---- */
-
 /* Digits and a unit: "1500m". */
 static bool read_timeout(struct slice v, uint64_t *ret_ns)
 {
@@ -395,8 +391,6 @@ static void begin_request(struct stream *s)
 	exchange_free(x);
 	submit_grpc_head(s, NULL);
 }
-
-/* ---- bodies ---- */
 
 static void take_unary(struct stream *s, const uint8_t *bytes, size_t n)
 {
@@ -532,8 +526,6 @@ static void start_unary(struct stream *s)
 	exchange_start(x);
 }
 
-/* ---- what nghttp2 calls ---- */
-
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *f, void *user)
 {
 	struct conn *c = user;
@@ -632,8 +624,6 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *u
 		free_stream(s);
 	return 0;
 }
-
-/* ---- the connection ---- */
 
 static nghttp2_session_callbacks *make_callbacks(void)
 {

@@ -11,8 +11,6 @@
 #include "store/config_queue.h"
 #include "serve/internal.h"
 
-/* ---- inputs ---- */
-
 static const char *model_of(const struct exchange *x)
 {
 	return x->version->model->name;
@@ -259,8 +257,6 @@ void infer_unstage(struct exchange *x)
 	x->may_stage = false;
 }
 
-/* ---- when, and with whom ---- */
-
 static uint64_t earlier(uint64_t deadline, uint64_t from, uint64_t after_ns)
 {
 	const uint64_t at = after_ns < UINT64_MAX - from ? from + after_ns : UINT64_MAX;
@@ -303,8 +299,6 @@ static void set_group(struct exchange *x)
 	x->group_key = map_text_key(b.v, b.n, b.n);
 	buf_free(&b);
 }
-
-/* ---- the request ---- */
 
 static int read_request(struct exchange *x, struct error *err)
 {
@@ -385,8 +379,6 @@ void infer_start(struct exchange *x)
 	x->away = false;
 	fail(x, x->status, &x->err);
 }
-
-/* ---- the answer ---- */
 
 /* The request's rows of an output of the batch. */
 static struct tensor rows_of(const struct exchange *x, unsigned output)

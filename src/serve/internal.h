@@ -33,8 +33,6 @@ struct device;
 struct version;
 struct batch;
 
-/* ---- one request, and its answer ---- */
-
 enum exchange_state { EXCHANGE_OWN, EXCHANGE_QUEUED, EXCHANGE_RUNNING };
 
 struct exchange {
@@ -129,7 +127,7 @@ void control_start(struct exchange *x);
 /* On the keeper's thread. */
 void control_run(struct exchange *x);
 
-/* ---- connections (conn.c, http1_conn.c, http2_conn.c) ---- */
+/* Connections are in conn.c, http1_conn.c and http2_conn.c. */
 
 /* ENDING: answered, and what still comes is thrown away until the client closes. */
 enum conn_kind { CONN_NEW, CONN_HTTP1, CONN_HTTP2, CONN_ENDING };
@@ -196,8 +194,6 @@ void http2_end(struct conn *c);
 void http2_drain(struct conn *c, bool last);
 void http2_closed(struct conn *c);
 
-/* ---- loops ---- */
-
 struct loop {
 	struct server *server;
 	pthread_t thread;
@@ -222,8 +218,6 @@ int loop_start(struct loop *l, struct server *s, struct error *err);
 void loop_wake(struct loop *l);
 void loop_join(struct loop *l);
 void loop_fini(struct loop *l);
-
-/* ---- models ---- */
 
 struct duration {
 	_Atomic uint64_t count, ns;
@@ -332,8 +326,6 @@ bool version_has_free_size(const struct version *v);
 /* warm_up.c: runs the samples of the configuration, and batches of each size. */
 int warm_up(struct server *s, const char *model, struct version *v, struct error *err);
 
-/* ---- the device ---- */
-
 struct batch {
 	atomic_uint refs;
 	struct batch *next;
@@ -384,8 +376,7 @@ bool device_wake(struct device *d, uint64_t most_ns);
 bool device_cancel(struct device *d, struct exchange *x);
 void batch_unref(struct device *d, struct batch *b);
 
-/* ---- what is recorded, and the scheduler (recorded.c) ---- */
-
+/* recorded.c tells the recording and the scheduler of batches and requests. */
 void recorded_begin(struct server *s);
 /* Around a batch, on the thread that runs it. */
 void recorded_batch(struct batch *b, const struct batch_run *r, uint64_t now);
@@ -393,8 +384,6 @@ void recorded_batch_end(struct batch *b);
 /* A request for a model begins, and is answered or gone. */
 void recorded_number(struct exchange *x);
 void recorded_request(struct exchange *x);
-
-/* ---- regions of shared memory ---- */
 
 struct regions;
 struct regions *regions_new(void);
@@ -409,8 +398,6 @@ int regions_register(struct regions *r, const char *name, const char *key, uint6
 void regions_unregister(struct regions *r, const char *name); /* NULL: all */
 /* By name, one or all: -ENOENT. */
 int regions_json(struct regions *r, const char *name, json_t **ret, struct error *err);
-
-/* ---- all together ---- */
 
 struct listener {
 	int fd;

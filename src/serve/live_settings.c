@@ -31,8 +31,6 @@ static int read_whole(const json_t *value, const char *key, const char *of, int6
 	return 0;
 }
 
-/* ---- a model ---- */
-
 static int read_one(const char *key, const json_t *value, const struct version *v,
 	struct version_limits *to, struct error *err)
 {
@@ -100,8 +98,6 @@ static int change_models(struct models *all, const json_t *change, bool apply, s
 	}
 	return 0;
 }
-
-/* ---- all ---- */
 
 static int change_policy(struct device *d, const json_t *value, bool apply, struct error *err)
 {

@@ -22,8 +22,6 @@
 #define BORROWED_NS       20000u
 #define BORROWED_QUIET_NS 100000u
 
-/* ---- the inbox ---- */
-
 void exchange_return(struct exchange *x)
 {
 	struct loop *l = x->loop;
@@ -65,8 +63,6 @@ static void take_inbox(struct loop *l)
 			control_finish(x);
 	}
 }
-
-/* ---- new connections ---- */
 
 /* If no descriptor is left, one that is kept for that takes the connection, to close it: one that
  * stayed would wake the loop again at once. */
@@ -131,8 +127,6 @@ static void free_dead(struct loop *l)
 		atomic_fetch_sub_explicit(&l->connections, 1, memory_order_relaxed);
 	}
 }
-
-/* ---- its turns ---- */
 
 static void flush(struct loop *l)
 {

@@ -27,8 +27,6 @@ static int find_version(
 		text_of(request, "version"), ret, err);
 }
 
-/* ---- the server ---- */
-
 static int live(struct exchange *x, json_t *request, json_t **ret, struct error *err)
 {
 	*ret = json_pack("{s:b}", "live", 1);
@@ -67,8 +65,6 @@ static int describe_server(struct exchange *x, json_t *request, json_t **ret, st
 		"logging");
 	return 0;
 }
-
-/* ---- models ---- */
 
 static int model_ready(struct exchange *x, json_t *request, json_t **ret, struct error *err)
 {
@@ -192,8 +188,6 @@ static int watch(struct exchange *x, json_t *request, json_t **ret, struct error
 	return 0;
 }
 
-/* ---- the repository ---- */
-
 static void add_index(json_t *all, const struct model *m, const struct version *v)
 {
 	static const char *const states[] = { "UNAVAILABLE", "LOADING", "READY", "UNLOADING" };
@@ -260,8 +254,6 @@ static int unload(struct exchange *x, json_t *request, json_t **ret, struct erro
 			   server_of(x), json_is_string(name) ? json_string_value(name) : "", err);
 }
 
-/* ---- shared memory ---- */
-
 static int shm_status(struct exchange *x, json_t *request, json_t **ret, struct error *err)
 {
 	const json_t *name = json_object_get(request, "name");
@@ -319,8 +311,6 @@ static int cuda_unregister(struct exchange *x, json_t *request, json_t **ret, st
 	return 0;
 }
 
-/* ---- settings ---- */
-
 static int trace(struct exchange *x, json_t *request, json_t **ret, struct error *err)
 {
 	const struct slice model = text_of(request, "model_name");
@@ -349,8 +339,6 @@ static int live_settings(struct exchange *x, json_t *request, json_t **ret, stru
 			"with --token");
 	return settings_live(server_of(x), request, ret, err);
 }
-
-/* ---- by route ---- */
 
 typedef int (*control_function)(struct exchange *, json_t *, json_t **, struct error *);
 

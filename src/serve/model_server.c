@@ -18,8 +18,6 @@
 
 #define BACKLOG 1024
 
-/* ---- listening ---- */
-
 static bool is_loopback(const struct sockaddr *a)
 {
 	if (a->sa_family == AF_INET)
@@ -160,8 +158,6 @@ static void listen_watch(struct server *s)
 		s->o.watch);
 }
 
-/* ---- start and end ---- */
-
 static void init(struct server *s, const struct serve_options *o)
 {
 	pthread_condattr_t clock;
@@ -278,8 +274,6 @@ void serve_free(struct server *s)
 	tokens_free(s->tokens);
 	free(s);
 }
-
-/* ---- for people ---- */
 
 static void put_latency(const struct version *v, FILE *out)
 {

@@ -8,8 +8,6 @@
 #include <errno.h>
 #include <inttypes.h>
 
-/* ---- references ---- */
-
 void version_ref(struct version *v)
 {
 	atomic_fetch_add_explicit(&v->refs, 1, memory_order_relaxed);
@@ -77,8 +75,7 @@ int models_find(struct models *m, struct slice model, struct slice version, stru
 	return e;
 }
 
-/* ---- changes, on the keeper's thread ---- */
-
+/* The keeper's thread makes all changes. */
 static void set_state(
 	struct models *m, struct model *model, enum model_state state, const char *reason)
 {

@@ -20,8 +20,6 @@ void recorded_begin(struct server *s)
 	s->injected = injected_find();
 }
 
-/* ---- batches ---- */
-
 /* The most urgent deadline of a batch; BATCH_NEVER: none has one. */
 static uint64_t deadline_of(const struct batch_run *r)
 {
@@ -55,8 +53,6 @@ void recorded_batch_end(struct batch *b)
 	if (b->urgent)
 		in->request_end(b->urgent);
 }
-
-/* ---- requests ---- */
 
 void recorded_number(struct exchange *x)
 {

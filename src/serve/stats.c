@@ -59,8 +59,6 @@ json_t *stats_json(const struct version *v)
 		"weir_no_graphs", no_graphs);
 }
 
-/* ---- latency ---- */
-
 /* Eighths of an octave above 1,024 ns: three bits below the highest. */
 static unsigned bucket_of(uint64_t ns)
 {

@@ -31,8 +31,6 @@ struct tokens {
 	ARRAY(struct token) all;
 };
 
-/* ---- the file ---- */
-
 static bool read_rate(struct slice of, const char *name, struct rate *ret)
 {
 	const size_t n = strlen(name);
@@ -105,8 +103,6 @@ void tokens_free(struct tokens *t)
 	array_free(&t->all);
 	free(t);
 }
-
-/* ---- requests ---- */
 
 static bool is_equal(const struct token *t, struct slice word)
 {

@@ -10,8 +10,6 @@
 #include "serve/internal.h"
 #include "store/config_queue.h"
 
-/* ---- engine and configuration ---- */
-
 static bool file_there(struct store *s, const char *model, uint64_t version, const char *file)
 {
 	struct error err;
@@ -162,8 +160,6 @@ static int load_file(struct server *s, const char *model, struct version *v, str
 	return e;
 }
 
-/* ---- what clients see ---- */
-
 static void read_labels(
 	struct store *s, const char *model, const char *file, struct version_tensor *t)
 {
@@ -239,8 +235,6 @@ static bool varies(const struct version *v)
 	return has;
 }
 
-/* ---- what is known of its latency ---- */
-
 static void read_latency(struct server *s, const char *model, struct version *v)
 {
 	struct error err;
@@ -280,8 +274,6 @@ static void write_model(struct server *s, const struct version *v)
 			strlen(text));
 	free(text);
 }
-
-/* ---- the whole ---- */
 
 static int clone_config(const struct model_config *c, struct model_config **ret, struct error *err)
 {

@@ -100,8 +100,6 @@ static bool take(struct arbiter *a)
 	return true;
 }
 
-/* ---- the view ---- */
-
 /* Over the requests since it was told last. */
 static uint64_t p99_of(struct arbiter *a, uint32_t i)
 {
@@ -188,8 +186,6 @@ static uint32_t see(struct arbiter *a, uint32_t device, uint64_t now)
 		}
 	return programs;
 }
-
-/* ---- grants ---- */
 
 /* Word by word: a program that reads meanwhile sees a mixture of two that are both right.  The
  * class is weir sched's to change. */

@@ -31,8 +31,6 @@ struct share_name {
 	struct share_tuning tuning;
 };
 
-/* ---- the directory ---- */
-
 /* Opened; or -errno. */
 static long open_directory(const char *path)
 {
@@ -60,8 +58,6 @@ static bool has_arbiter(long directory)
 	sys(close, fd);
 	return held;
 }
-
-/* ---- the file ---- */
 
 static void nap(void)
 {
@@ -151,8 +147,6 @@ static struct share_name name_of(const struct share_file *f)
 	return name;
 }
 
-/* ---- the segment ---- */
-
 static uint64_t own_ipc_space(void)
 {
 	struct stat st;
@@ -232,8 +226,6 @@ static long begin_anew(long fd, const struct share_name *before, struct share_fi
 	*ret = f;
 	return 0;
 }
-
-/* ---- both ---- */
 
 /* 0; -EAGAIN: the arbiter is to say first which segment it has; or -errno. */
 static long reach(long directory, struct share_file **ret)

@@ -46,8 +46,6 @@ struct policy_params policy_params_of(const struct share_tuning *t)
 	return p;
 }
 
-/* ---- what all have in common ---- */
-
 static struct share_grant plain(const struct policy_program *p, const struct policy_params *params,
 	enum share_mode mode, uint64_t budget_ns)
 {
@@ -119,8 +117,6 @@ static bool is_paid(const struct policy_view *v, const struct policy_state *s, u
 	return v->now_ns < s->paid_until_ns[i];
 }
 
-/* ---- fifo ---- */
-
 static void fifo(const struct policy_view *v, const struct policy_params *p, struct policy_state *s,
 	struct share_grant grants[SHARE_SLOTS], uint64_t *ret_again_ns)
 {
@@ -129,8 +125,6 @@ static void fifo(const struct policy_view *v, const struct policy_params *p, str
 			grants[i] = plain(&v->program[i], p, MODE_OPEN, 0);
 	*ret_again_ns = v->now_ns + IDLE_NS;
 }
-
-/* ---- strict ---- */
 
 static bool all_rest(const struct policy_view *v, struct policy_state *s)
 {
@@ -162,8 +156,6 @@ static void strict(const struct policy_view *v, const struct policy_params *p,
 	}
 	*ret_again_ns = v->now_ns + (any_latency(v) ? SOON_NS : IDLE_NS);
 }
-
-/* ---- fair ---- */
 
 /* The device time since the last look. The program whose turn it is has the device: that is
  * measured, not predicted. */
@@ -256,8 +248,6 @@ static void fair(const struct policy_view *v, const struct policy_params *p, str
 	*ret_again_ns = v->now_ns + MS;
 }
 
-/* ---- edf ---- */
-
 /* Time that is left when the rest has run: without a deadline there is always enough. */
 static double slack(const struct policy_view *v, const struct policy_program *q)
 {
@@ -297,8 +287,6 @@ static void edf(const struct policy_view *v, const struct policy_params *p, stru
 	}
 	*ret_again_ns = v->now_ns + (first == SHARE_SLOTS ? SOON_NS : MS);
 }
-
-/* ---- fit ---- */
 
 /* SMs that are left beside the widest latency program; 0: none worth speaking of. */
 static uint32_t room(const struct policy_view *v)

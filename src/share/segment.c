@@ -16,8 +16,6 @@ _Static_assert(sizeof(struct share_slot) % 64 == 0, "slots don't share lines");
 
 #define MAP_BYTES ((sizeof(struct share_file) + 4095) / 4096 * 4096)
 
-/* ---- text ---- */
-
 static bool append(char to[SHARE_PATH], size_t *used, const char *text)
 {
 	const size_t n = strlen(text);
@@ -54,8 +52,6 @@ size_t share_mapped_bytes(void)
 {
 	return MAP_BYTES;
 }
-
-/* ---- who lives ---- */
 
 /* A number, where p is at the third. */
 static bool read_field(const char *p, int number, uint64_t *ret)
@@ -133,8 +129,6 @@ bool share_is_dead(const struct share_slot *s)
 	       (is_another && stack == load_acquire(&s->who.stack));
 }
 
-/* ---- slots ---- */
-
 /* Process and state of a slot change together, so that whoever finds one half done knows who was at
  * it, and whoever buries the dead does not bury the next.  While it is claimed the state also has
  * the name space of that process. */
@@ -155,8 +149,6 @@ static uint32_t claimed(void)
 {
 	return SLOT_CLAIMED | (uint32_t)own_pid_space() << SLOT_STATE_BITS;
 }
-
-/* ---- devices ---- */
 
 /* State and SMs of a device change together, as process and state of a slot do.  While it is
  * claimed the process that is at it stands in the place of the SMs. */
@@ -211,8 +203,6 @@ uint32_t share_device(struct share_file *f, const uint8_t uuid[16], uint32_t sms
 	}
 	return SHARE_DEVICES;
 }
-
-/* ---- slots, taken and given back ---- */
 
 static bool take(struct share_slot *s, uint64_t from)
 {
@@ -422,8 +412,6 @@ bool share_end_lingering(struct share_file *f, uint32_t device, uint64_t now)
 	}
 	return any;
 }
-
-/* ---- durations ---- */
 
 uint64_t share_percentile(const uint32_t bucket[SHARE_BUCKETS], double p)
 {

@@ -243,8 +243,6 @@ struct share_file {
 	struct share_slot slots[SHARE_SLOTS];
 };
 
-/* ---- the segment ---- */
-
 /* The one that DIR/sched names, attached, or a new one.  NULL, and *ret_why says why not, and what
  * to do. */
 struct share_file *share_open(const char *directory, const char **ret_why);
@@ -259,8 +257,6 @@ size_t share_mapped_bytes(void);
 
 /* The directory where none is given: "" when its name is too long. */
 void share_directory(char ret[SHARE_PATH], const char *runtime_directory);
-
-/* ---- slots ---- */
 
 /* A program's words of itself. */
 struct share_self {
@@ -315,8 +311,6 @@ bool share_bury_slot(struct share_file *f, uint32_t slot);
 /* Frees the slots of the dead; how many. */
 uint32_t share_bury(struct share_file *f);
 
-/* ---- bits ---- */
-
 static inline bool share_bit(const _Atomic uint64_t bits[SHARE_WORDS], uint32_t slot)
 {
 	return load_relaxed(&bits[slot / 64]) >> slot % 64 & 1;
@@ -340,8 +334,6 @@ static inline bool share_any(const _Atomic uint64_t bits[SHARE_WORDS])
 		all |= load_relaxed(&bits[i]);
 	return all;
 }
-
-/* ---- durations ---- */
 
 /* Four buckets an octave: bucket i holds [share_bucket_ns(i), share_bucket_ns(i + 1)). */
 static inline uint32_t share_bucket(uint64_t ns)

@@ -36,8 +36,6 @@
 #define OPENS       0.25     /* chance of a step to open one */
 #define RARE        0.05     /* requests in a window */
 
-/* ---- durations ---- */
-
 static void push(struct slowdown_times *t, float ns)
 {
 	t->ns[t->count++ % SLOWDOWN_KEPT] = ns;
@@ -77,8 +75,6 @@ static struct slowdown_alone quantiles(const struct slowdown_times *t, uint32_t 
 	return (struct slowdown_alone){ quantile(v, n, 0.5), quantile(v, n, 0.9),
 		quantile(v, n, 0.99) };
 }
-
-/* ---- alone ---- */
 
 /* The newest few are all above, or all below, nearly all of those before: clocks have changed, or
  * requests have. */
@@ -158,8 +154,6 @@ double slowdown_lasts(const struct slowdown_program *p)
 	sort(v, n);
 	return quantile(v, n, UNDISTURBED);
 }
-
-/* ---- what is reached ---- */
 
 /* The natural logarithm of 1 to 100, without the C library's, which is newer than old systems. */
 static double logarithm(double x)
@@ -274,8 +268,6 @@ static bool look(struct slowdown_program *p, const struct slowdown_seen *seen, s
 	return true;
 }
 
-/* ---- the setting ---- */
-
 static void restart(struct slowdown *s, enum share_steering reason)
 {
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
@@ -378,8 +370,6 @@ static void move(struct slowdown *s, const struct slowdown_input *in)
 		tell(s, STEER_HOLDS);
 }
 
-/* ---- windows ---- */
-
 static double random_of(struct slowdown *s)
 {
 	s->random = s->random * 6364136223846793005u + 1442695040888963407u;
@@ -426,8 +416,6 @@ static void open_and_close(struct slowdown *s, const struct slowdown_input *in, 
 		s->window_ns = s->window_saw = 0;
 	}
 }
-
-/* ---- a step ---- */
 
 /* Nothing that a program says is taken for more than a duration. */
 static void take(struct slowdown *s, uint32_t i, const struct slowdown_input *in, double passed)

@@ -12,8 +12,6 @@ static char *copy_bytes(const void *from, size_t bytes)
 	return to;
 }
 
-/* ---- mappings ---- */
-
 static void take_mapping(struct pieces *p, const struct record *r, uint32_t process)
 {
 	size_t bytes;
@@ -32,8 +30,6 @@ static void take_mapping(struct pieces *p, const struct record *r, uint32_t proc
 	memcpy(m->build_id, text, m->build_id_bytes);
 	m->path = copy_bytes(text + m->build_id_bytes, bytes - m->build_id_bytes);
 }
-
-/* ---- Python's code ---- */
 
 static size_t put_utf8(uint32_t c, char *to)
 {
@@ -97,8 +93,8 @@ const struct python_code *pieces_code(const struct pieces *p, uint32_t process, 
 									       : &p->codes.v[at];
 }
 
-/* ---- co_linetable, as PEP 626 and InternalDocs/code_objects.md of CPython have it ---- */
-
+/* A code object's co_linetable, as PEP 626 and InternalDocs/code_objects.md of CPython explain it.
+ */
 struct table {
 	const uint8_t *at, *end;
 };
@@ -157,8 +153,6 @@ uint32_t python_line(const struct python_code *c, uint32_t at)
 	}
 	return c->first_line;
 }
-
-/* ---- the whole ---- */
 
 static void take_chunk(struct pieces *p, const struct chunk_buf *buf)
 {

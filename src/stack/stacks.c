@@ -10,8 +10,6 @@
 #define FRAMES_MOST 256u                       /* of a stack */
 #define EVALUATOR   "_PyEval_EvalFrameDefault" /* CPython's loop: where frames of Python are run */
 
-/* ---- the table ---- */
-
 const char *stacks_text(struct stacks *s, const char *text, size_t bytes)
 {
 	uint32_t *slot = map_get(&s->text_map, map_text_key(text, bytes, 0));

@@ -107,7 +107,7 @@ int stacks_pack(const struct trace *t,
 		void *context, const struct chunk_header *head, const void *payload, size_t bytes),
 	void *context);
 
-/* ---- within this module ---- */
+/* The following is for this module alone. */
 
 /* Puts samples in their order. */
 void stacks_sort(struct stacks *s);

@@ -28,8 +28,6 @@ static int add_sample(
 	return 0;
 }
 
-/* ---- pieces: unwound here ---- */
-
 struct loader {
 	const struct trace *t;
 	struct stacks *s;
@@ -143,8 +141,6 @@ static int take_pieces(struct loader *l, const struct chunk_buf *buf)
 	return e;
 }
 
-/* ---- what was unwound before ---- */
-
 struct numbers { /* of the file: what they are here */
 	struct map frames, rows;
 };
@@ -208,8 +204,6 @@ static int take_known(struct stacks *s, struct numbers *n, const struct chunk_bu
 	}
 	return e;
 }
-
-/* ---- loading ---- */
 
 static int load_chunks(struct loader *l)
 {

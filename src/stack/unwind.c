@@ -47,8 +47,6 @@ struct unwinder {
 	int failed;
 };
 
-/* ---- files ---- */
-
 /* A regular file alone: opening anything else may wait, or do something. */
 static int open_file(const char *path)
 {
@@ -141,8 +139,6 @@ static const struct module *module_at(const struct unwinder *u, uint64_t address
 	return NULL;
 }
 
-/* ---- what libdwfl asks ---- */
-
 static pid_t next_thread(Dwfl *dwfl, void *arg, void **thread)
 {
 	if (*thread)
@@ -213,8 +209,6 @@ static const Dwfl_Thread_Callbacks thread_callbacks = {
 	.set_initial_registers = set_registers,
 };
 
-/* ---- frames ---- */
-
 /* The frames of a return address, innermost first, kept from the first time on. */
 static int find_frames(struct unwinder *u, uint64_t pc, const struct module *m, uint32_t *ret_place)
 {
@@ -276,8 +270,6 @@ int unwinder_run(struct unwinder *u, const struct stack_piece *piece, struct unw
 	to->end = u->missed || full ? STACK_CUT : u->outside ? STACK_UNKNOWN : STACK_WHOLE;
 	return u->failed;
 }
-
-/* ---- the whole ---- */
 
 /* Files are reported with their paths: there is nothing to be found. */
 static int find_elf(

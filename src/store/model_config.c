@@ -439,8 +439,7 @@ int config_complete(struct model_config *c, const struct tensor_spec *in, unsign
 	return e;
 }
 
-/* ---- what the model tells, kept for those who do not load it ---- */
-
+/* What the model tells of its tensors is kept for those who do not load it. */
 static json_t *trees_of_specs(const struct tensor_spec *spec, unsigned n)
 {
 	json_t *list = json_array();
@@ -485,8 +484,6 @@ int config_complete_from(struct model_config *c, FILE *kept, struct error *err)
 	json_decref(tree);
 	return e;
 }
-
-/* ---- sizes of batches ---- */
 
 int config_pad(struct model_config *c, struct error *err)
 {

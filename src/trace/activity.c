@@ -89,8 +89,6 @@ bool request_next(const struct chunk_buf *buf, size_t *at, struct served_request
 	return false;
 }
 
-/* ---- of a whole trace ---- */
-
 static int next_chunk(struct cursor *c, enum chunk_kind kind)
 {
 	expect(c->chunk <= c->t->chunk_count, "a walk stays among the chunks");
@@ -164,8 +162,6 @@ int trace_next_request(struct cursor *c, struct served_request *ret_request)
 	return e;
 }
 
-/* ---- names of numbers ---- */
-
 static const char *name_of(const char *const *names, size_t count, unsigned i)
 {
 	return i < count ? names[i] : NULL;
@@ -213,8 +209,6 @@ const char *range_kind_name(unsigned kind)
 		"nvtx span", "overhead", "other", "capture" };
 	return NAME_OF(names, kind);
 }
-
-/* ---- word by word ---- */
 
 static uint32_t word_at(const uint8_t *p)
 {

@@ -13,8 +13,6 @@
 
 #define VARINT_BYTES 10u /* of 64 bits in groups of 7 */
 
-/* ---- the last record of a kind ---- */
-
 void last_table_init(struct last_table *t, struct last_args **slots, size_t *room)
 {
 	if (!*slots) {
@@ -60,8 +58,6 @@ struct last_args *last_table_get(struct last_table *t, uint32_t key)
 	*s = (struct last_args){ .key = key, .offset = UINT32_MAX };
 	return s;
 }
-
-/* ---- reading ---- */
 
 struct bytes {
 	const uint8_t *at;
@@ -196,8 +192,6 @@ int columns_join(const uint8_t *columns, size_t bytes, uint32_t records, uint8_t
 		"records are as long as was said");
 	return 0;
 }
-
-/* ---- writing ---- */
 
 static void column_room(struct column_out *c, size_t more)
 {

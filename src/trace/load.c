@@ -30,8 +30,6 @@ void buffer_want(uint8_t **p, size_t *room, size_t bytes)
 	*room = bytes;
 }
 
-/* ---- raw ---- */
-
 /* How many bytes of records are committed or passed over as torn. */
 static size_t committed_bytes(const uint8_t *payload, size_t bytes, uint64_t *ret_torn)
 {
@@ -96,8 +94,6 @@ static int load_raw(const struct trace *t, const struct chunk_ref *ref, struct c
 		e = load_committed(t, ref, buf);
 	return e ? e : check_same(t, ref);
 }
-
-/* ---- packed ---- */
 
 static int inflate_to(struct chunk_buf *buf, uint8_t *to, size_t raw_bytes, size_t packed_bytes)
 {
@@ -234,8 +230,6 @@ void chunk_buf_fini(struct chunk_buf *buf)
 	ZSTD_freeDCtx(buf->zstd);
 	*buf = (struct chunk_buf){ 0 };
 }
-
-/* ---- records ---- */
 
 struct records records_of(const struct chunk_buf *buf)
 {

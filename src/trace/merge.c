@@ -27,8 +27,6 @@ struct taken_in {
 	ARRAY(struct renamed) devices;
 };
 
-/* ---- time ---- */
-
 static uint64_t ticks_in(const struct taken_in *s, uint64_t ticks)
 {
 	if (s->same_clock || !ticks)
@@ -79,8 +77,6 @@ static struct clock_pair pair_in(const struct taken_in *s, struct clock_pair p)
 		return p;
 	return (struct clock_pair){ ticks_in(s, p.ticks), ns_in(s, p.mono_ns), p.real_ns };
 }
-
-/* ---- devices ---- */
 
 static bool has_uuid(const struct meta_device *d)
 {
@@ -183,8 +179,6 @@ static int compare_devices(struct trace *t, struct taken_in *s, struct error *er
 	return e;
 }
 
-/* ---- what is loaded ---- */
-
 const struct trace *merge_owner(const struct trace *t, const struct chunk_ref *ref)
 {
 	return ref->source ? t->taken_in.v[ref->source - 1]->trace : t;
@@ -245,8 +239,6 @@ void merge_apply(const struct trace *t, struct chunk_buf *buf)
 	for (size_t i = 0; i < buf->bytes / sizeof *c; i++)
 		c[i].ticks = length_in(s, c[i].ticks);
 }
-
-/* ---- taking in ---- */
 
 static bool same_functions(const struct schema *a, const struct schema *b)
 {

@@ -19,8 +19,6 @@ struct loader {
 	uint32_t process;
 };
 
-/* ---- text ---- */
-
 static char *copy_text(const char *s, size_t bytes)
 {
 	char *copy = xmalloc(bytes + 1);
@@ -43,8 +41,6 @@ static void intern_text(struct meta *m, const struct record *r, unsigned args, u
 	const char *text = record_text(r, args, &bytes);
 	intern(m, text, strnlen(text, bytes), ret_name);
 }
-
-/* ---- one record ---- */
 
 static uint64_t arg(const struct record *r, unsigned i)
 {
@@ -255,8 +251,6 @@ static void add_record(struct loader *l, const struct record *r)
 	}
 }
 
-/* ---- collecting ---- */
-
 static void add_records(struct loader *l, const struct chunk_buf *buf)
 {
 	struct records it = records_of(buf);
@@ -327,8 +321,6 @@ static void prepare_processes(struct loader *l)
 			(struct meta_process){ 0, copy_text("", 0), copy_text("", 0) };
 	}
 }
-
-/* ---- sorting ---- */
 
 static int kernel_order(const void *one, const void *two)
 {
@@ -433,8 +425,6 @@ void meta_fini(struct meta *m)
 	map_fini(&m->string_map);
 }
 
-/* ---- look-ups ---- */
-
 static bool holds_from(
 	const struct meta *m, size_t i, uint32_t process, uint64_t handle, uint64_t ticks)
 {
@@ -493,8 +483,6 @@ uint32_t meta_find_graph(const struct meta *m, uint32_t process, uint64_t exec, 
 		found++;
 	return x->first_step + found;
 }
-
-/* ---- graphs, expanded ---- */
 
 /* A node as it is now, and how many launches there had been when it became so. */
 struct live_node {

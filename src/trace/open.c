@@ -54,8 +54,6 @@ void trace_damage(struct trace *t, uint64_t offset, uint64_t bytes, const char *
 	*array_push(&t->damage) = (struct damage){ .offset = offset, .bytes = bytes, .what = what };
 }
 
-/* ---- the header ---- */
-
 static int check_file(int fd, const char *path, uint64_t *ret_size, struct error *err)
 {
 	struct stat st;
@@ -144,8 +142,6 @@ static int read_header(struct trace *t, const char *path, struct error *err)
 		read_off_times(t);
 	return v;
 }
-
-/* ---- chunks ---- */
 
 static uint32_t process_of(struct trace *t, const struct chunk_header *c)
 {
@@ -468,8 +464,6 @@ static int walk(struct trace *t, const char *path, struct error *err)
 	return 0;
 }
 
-/* ---- schema ---- */
-
 static int parse_schema(struct trace *t, const struct chunk_buf *buf)
 {
 	const char *text = (const char *)buf->payload;
@@ -502,8 +496,6 @@ static int load_schema(struct trace *t, const char *path, struct error *err)
 	chunk_buf_fini(&buf);
 	return e ? error_set(err, e, "%s: the schema can't be read: %s", path, strerror(-e)) : 0;
 }
-
-/* ---- the whole ---- */
 
 static int open_file(struct trace *t, const char *path, struct error *err)
 {

@@ -143,8 +143,6 @@ static int pack_extras(struct packer *p)
 	return e;
 }
 
-/* ---- the file ---- */
-
 static struct trace_header packed_header(const struct packer *p)
 {
 	struct trace_header h = p->t->header;

@@ -57,8 +57,6 @@ static uint64_t part_ns(const struct trace_part *p, uint64_t ns)
 	return (ns < p->to_ns ? ns : p->to_ns) - p->gaps_ns;
 }
 
-/* ---- records ---- */
-
 /* Allocations from before say what is live. */
 static bool is_history(const struct trace *t, const struct record *r)
 {
@@ -97,8 +95,6 @@ static void apply_records(const struct trace *t, struct chunk_buf *buf, bool all
 	memmove(to, seen, rest);
 	buf->bytes = (size_t)(to - buf->payload) + rest;
 }
-
-/* ---- ranges, activities ---- */
 
 /* Begun in a part, or around one as a whole: the end of one that began before says nothing. */
 static bool keeps_range(const struct trace *t, const struct range *g)

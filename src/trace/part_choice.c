@@ -64,8 +64,6 @@ static void intersect(struct spans *a, const struct spans *b)
 	*a = both;
 }
 
-/* ---- times ---- */
-
 /* The tick at which the clock shows `ns` or more: a search, since the clock is known one way. */
 static uint64_t ticks_at(const struct trace *t, uint64_t ns, uint64_t last)
 {
@@ -114,8 +112,6 @@ static void cut_times(const struct trace *t, const struct trace_cut *cut, struct
 	intersect(s, &one);
 	array_free(&one.v);
 }
-
-/* ---- ranges ---- */
 
 struct search {
 	const struct trace *t;
@@ -190,8 +186,6 @@ static int cut_range(struct trace *t, const char *name, struct spans *spans, str
 	meta_fini(&s.meta);
 	return e;
 }
-
-/* ---- steps ---- */
 
 struct chosen {
 	const struct steps *steps;
@@ -321,8 +315,6 @@ static int cut_steps(
 	return e;
 }
 
-/* ---- what was recorded of the run ---- */
-
 static int take_captures(const struct trace *t, struct spans *s)
 {
 	struct chunk_buf buf = { 0 };
@@ -395,8 +387,6 @@ static int captured(struct trace *t, struct spans *spans)
 	array_free(&s.v);
 	return e;
 }
-
-/* ---- the whole ---- */
 
 static void put_asked(struct trace *t, const struct spans *s)
 {

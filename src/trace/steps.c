@@ -10,8 +10,6 @@
 #include "base/sort.h"
 #include "trace/activity.h"
 
-/* ---- names ---- */
-
 bool range_is_named(uint16_t kind)
 {
 	return kind == RANGE_ANNOTATION || kind == RANGE_NVTX || kind == RANGE_NVTX_SPAN;
@@ -60,8 +58,6 @@ size_t name_without_number(const char *name)
 		return n ? n : length;
 	return ends_in_step(name, n - (strchr(" _-:=", name[n - 1]) != NULL)) ? n : length;
 }
-
-/* ---- by ranges ---- */
 
 /* PyTorch's own range around each call of an optimizer's step(): "Optimizer.step#SGD.step". */
 static const char optimizer_step[] = "Optimizer.step#";
@@ -299,8 +295,6 @@ static int find_by_ranges(
 	return e;
 }
 
-/* ---- by waits ---- */
-
 struct finder {
 	const struct trace *t;
 	bool taken; /* the two below are filled */
@@ -445,8 +439,6 @@ static void split(struct finder *f, struct steps *s)
 	array_free(&launches);
 }
 
-/* ---- by kernels ---- */
-
 /* A kernel that comes once in each iteration: as many launches are between one time and the next.
  */
 struct comer {
@@ -536,8 +528,6 @@ static int find_by_calls(struct finder *f, struct steps *s)
 		find_by_kernels(f, s);
 	return e;
 }
-
-/* ---- steps ---- */
 
 static int find(struct finder *f, const struct meta *m, struct steps *ret_steps)
 {

@@ -107,8 +107,6 @@ const struct trace_header *tail_header(const struct tail *tail)
 	return &tail->header;
 }
 
-/* ---- chunks ---- */
-
 static uint64_t file_size(int fd)
 {
 	struct stat st;
@@ -163,8 +161,6 @@ const char *tail_schema(struct tail *tail, uint32_t *ret_bytes)
 	*ret_bytes = tail->schema_bytes;
 	return tail->schema;
 }
-
-/* ---- records ---- */
 
 /* The bytes of the chunk from c->at on, at the end of tail->bytes: returns how many of them
  * are committed records. */
@@ -328,8 +324,6 @@ static int poll_chunk(struct tail *tail, uint32_t chunk)
 	c->done = now.state != CHUNK_OPEN;
 	return 0;
 }
-
-/* ---- handing over ---- */
 
 static int found_order(const void *one, const void *two)
 {

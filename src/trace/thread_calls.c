@@ -48,8 +48,6 @@ void trace_thread_chunks(const struct trace *t, bool newest, struct thread_chunk
 			newest ? newest_first : oldest_first, (void *)t);
 }
 
-/* ---- threads whose id comes again ---- */
-
 static bool is_of_thread(const struct chunk_header *h)
 {
 	return h->kind == CHUNK_EVENTS || h->kind == CHUNK_COUNTERS ||
@@ -104,8 +102,6 @@ void trace_number_threads(const struct trace *t, uint32_t **ret_numbers)
 	free(sorted);
 	*ret_numbers = numbers;
 }
-
-/* ---- the calls of a thread ---- */
 
 void thread_calls_init(struct thread_calls *c, const struct trace *t)
 {

@@ -27,8 +27,6 @@ struct op_device op_device_of(const struct meta *m, uint32_t process)
 	return d;
 }
 
-/* ---- ops ---- */
-
 static uint64_t product(const uint32_t v[3])
 {
 	const uint64_t most = (uint64_t)1 << 40;
@@ -91,8 +89,6 @@ static struct device_op op_of(const struct op_device *d, const struct gpu_activi
 		return whole_device(d);
 	return (struct device_op){ .kind = LAW_COPY, .engine = (uint8_t)engine_of(w) };
 }
-
-/* ---- loading ---- */
 
 static int op_order(const void *one, const void *two)
 {

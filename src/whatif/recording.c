@@ -56,8 +56,6 @@ struct builder {
 	uint64_t busy_ns; /* what of the time before that was its own */
 };
 
-/* ---- streams, kinds ---- */
-
 static uint32_t stream_of(struct builder *b, uint64_t handle)
 {
 	const uint32_t s = map_number(&b->stream_map, MAP_KEY(handle));
@@ -107,8 +105,6 @@ static uint32_t kind_of(struct builder *b, const struct gpu_call *c)
 	return i;
 }
 
-/* ---- the host's own time ---- */
-
 static uint64_t gap_of(const struct builder *b, const struct event *e)
 {
 	const uint64_t at = e->start_ns;
@@ -137,8 +133,6 @@ static void note(struct durations *d, uint64_t from, uint64_t to)
 		return;
 	*array_push(&d->v) = to - from < DELAY_MOST ? to - from : DELAY_MOST;
 }
-
-/* ---- submissions ---- */
 
 static void note_begin(struct builder *b, const struct event *e, uint32_t stream, uint64_t began)
 {
@@ -200,8 +194,6 @@ static void add_submission(struct builder *b, const struct event *e, const struc
 		add_untimed(b, s, c);
 }
 
-/* ---- waits and events ---- */
-
 static uint64_t end_of(const struct builder *b, uint32_t stream)
 {
 	uint64_t end = 0;
@@ -247,8 +239,6 @@ static void take(struct builder *b, const struct event *e)
 	add_submission(b, e, c);
 }
 
-/* ---- in the order of time ---- */
-
 static int event_order(const void *one, const void *two)
 {
 	const struct event *a = one, *b = two;
@@ -282,8 +272,6 @@ static void order_events(struct builder *b, uint32_t process)
 	}
 	SORT(b->events, event_order);
 }
-
-/* ---- costs ---- */
 
 static void set_means(struct builder *b)
 {
@@ -341,8 +329,6 @@ static void set_t90(struct program *p)
 	free(off);
 	free(count);
 }
-
-/* ---- requests ---- */
 
 /* The work of each stream, and the part that was waited for, as a program that shares counts it. */
 struct requests {
@@ -442,8 +428,6 @@ static void time_requests(struct builder *b)
 	array_free(&d.v);
 }
 
-/* ---- a program ---- */
-
 static void set_delays(struct builder *b)
 {
 	SORT(b->first.v, durations_order);
@@ -510,8 +494,6 @@ static int add_program(struct builder b, struct recording *r, uint32_t process)
 	program_fini(&p);
 	return e;
 }
-
-/* ---- a recording ---- */
 
 static int load_parts(const struct trace *t, struct recording *r, struct meta *m,
 	struct gpu_calls *calls, struct timed_ops *ops, struct error *err)

@@ -16,8 +16,6 @@
 #define DECIDE_NS   1000000u /* the arbiter sleeps so long at least */
 #define SM_STEP     8u       /* what a green context's number of SMs is a multiple of */
 
-/* ---- requests ---- */
-
 /* Sum of best effort's submitted work; 0: some of it is not done. */
 static uint64_t quiet(const struct world *w)
 {
@@ -79,8 +77,6 @@ void host_ends_request(struct world *w, struct host *h)
 	world_wake_gated(w);
 }
 
-/* ---- the policy ---- */
-
 static struct policy_program seen(const struct world *w, const struct host *h, uint32_t i)
 {
 	return (struct policy_program){ .here = true,
@@ -125,8 +121,6 @@ void world_decide(struct world *w)
 	w->policy_ns = again > w->now + DECIDE_NS ? again : w->now + DECIDE_NS;
 	world_wake_gated(w);
 }
-
-/* ---- the gate ---- */
 
 static bool is_regulated(const struct world *w, const struct host *h, const struct step *s)
 {

@@ -12,8 +12,6 @@
 #define VARIES     0.03  /* of a pause: what is left to chance */
 #define TAG_SHIFT  40    /* of a work: its stream, above the number of its op */
 
-/* ---- arrivals ---- */
-
 /* In (0, 1]. */
 static double draw(uint64_t *state)
 {
@@ -56,8 +54,6 @@ static uint64_t arrive(const struct world *w, struct host *h, uint64_t recorded_
 		h->due_ns = w->now + pause_of(w, h, recorded_ns);
 	return h->due_ns > w->now ? h->due_ns : w->now;
 }
-
-/* ---- steps ---- */
 
 static const struct step *step_of(const struct host *h)
 {
@@ -226,8 +222,6 @@ static int act(struct world *w, struct host *h)
 	return 0;
 }
 
-/* ---- what has ended ---- */
-
 static void count_done(struct world *w, struct host *h, const struct law_done *done)
 {
 	const uint64_t op = done->tag & (((uint64_t)1 << TAG_SHIFT) - 1);
@@ -260,8 +254,6 @@ static void collect(struct world *w, struct host *h)
 		host_wake_gated(w, h);
 	}
 }
-
-/* ---- time ---- */
 
 /* Grants matter to those who wait; for the others the policy is asked when something happens. */
 static uint64_t next_date(const struct world *w)
@@ -315,8 +307,6 @@ static int run(struct world *w)
 	w->results->finished = !e;
 	return e;
 }
-
-/* ---- life ---- */
 
 static int host_init(struct world *w, size_t i)
 {

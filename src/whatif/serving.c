@@ -12,8 +12,6 @@
 #define SECONDS_DEFAULT 60.0
 #define RATE_MOST       1e7
 
-/* ---- models ---- */
-
 static uint64_t ns_of(uint64_t us)
 {
 	return us ? sat_mul(us, 1000) : BATCH_NEVER;
@@ -112,8 +110,6 @@ int serving_load(struct serving *w, const char *repository, struct error *err)
 	return code;
 }
 
-/* ---- arrivals ---- */
-
 static struct serving_model *find_model(struct serving *w, const char *name, size_t n)
 {
 	for (size_t i = 0; i < w->models.n; i++)
@@ -196,8 +192,6 @@ int serving_arrive(struct serving *w, const char *how, struct error *err)
 	m->simulated.rate = rate;
 	return 0;
 }
-
-/* ---- the answer ---- */
 
 static void share_rest(struct serving *w)
 {

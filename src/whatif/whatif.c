@@ -24,8 +24,6 @@ static struct replay replay_of(const struct whatif *w, enum law_sharing sharing)
 	return r;
 }
 
-/* ---- alone ---- */
-
 static int run_alone(struct whatif *w, size_t i)
 {
 	struct replay r = replay_of(w, LAW_SLICES);
@@ -46,8 +44,6 @@ static double alone_ns(const struct whatif_alone *a, uint64_t ops)
 	return (double)(ops / round) * (double)a->results.end_ns +
 	       (part ? (double)a->ends.v.v[part - 1] : 0);
 }
-
-/* ---- ways ---- */
 
 static struct whatif_way *add_way(
 	struct whatif *w, const struct policy *policy, enum law_sharing sharing)
@@ -157,8 +153,6 @@ void whatif_fini(struct whatif *w)
 	for (size_t i = 0; i < w->way_count; i++)
 		replay_fini(&w->ways[i].results);
 }
-
-/* ---- what comes out ---- */
 
 uint64_t whatif_latency(const struct replay_results *r, size_t program, double q)
 {

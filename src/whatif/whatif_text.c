@@ -21,8 +21,6 @@ static size_t count_latency(const struct whatif *w)
 	return n;
 }
 
-/* ---- text ---- */
-
 #define DIFFERS 1.25 /* times as long, or as short: more is said */
 
 /* The replay plays a few requests again and again, with pauses of its own, and the device of a
@@ -138,8 +136,6 @@ void whatif_put_text(const struct whatif *w, FILE *out, bool colour)
 		put_rows(w, &t, &w->ways[i]);
 	table_end(&t, out, colour ? "\033[2m" : "", colour ? "\033[0m" : "", 0);
 }
-
-/* ---- JSON ---- */
 
 static void json_latency(struct json *j, const struct replay_results *r, size_t i)
 {

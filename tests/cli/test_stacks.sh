@@ -17,8 +17,6 @@ frames() {
 	sed -n "/$1/,/\]/p" "$2" | sed -n 's/.*"function": "\([^"]*\)".*"line": \([0-9a-z]*\),.*/\1:\2/p' | tr '\n' ' '
 }
 
-# ---- a program in C ----
-
 expect 0 '' "$weir" record --sim -q --stacks -o c.weir -- "$app"
 expect 0 'Never freed, by call stack' "$weir" memory c.weir
 "$weir" memory c.weir >c.txt
@@ -136,8 +134,6 @@ expect 0 'end at code whose caller' "$weir" report moved.weir
 looks=$build/tests/cli/programs/looks
 expect 0 '' "$weir" record --sim -q --no-pack --stacks -o looks.weir -- "$looks" run
 expect 0 '^looks, 0 of them in calls of the runtime$' "$looks" looks.weir
-
-# ---- a program in Python ----
 
 python=$(command -v python3) || { finish; exit; }
 "$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || { finish; exit; }

@@ -20,8 +20,6 @@ static void complain(const struct section *s, const char *key, const char *what)
 	wrong = 1;
 }
 
-/* ---- the tables ---- */
-
 static void check_column(const struct section *s, const struct column *c)
 {
 	if (!c->heading || (!*c->heading && !c->text_only) || !c->meaning || !*c->meaning)
@@ -50,8 +48,6 @@ static void check_section(const struct section *s)
 	if (s->name && section_find(s->name, strlen(s->name)) == s && !s->heading)
 		complain(s, s->name, "has no heading");
 }
-
-/* ---- the page ---- */
 
 /* A paragraph, or an element of a list, whose other lines are indented. */
 static void put_wrapped(const char *text, size_t bytes)

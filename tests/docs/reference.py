@@ -49,8 +49,6 @@ def weir(*arguments, **more):
     return run("weir", *arguments, **more)
 
 
-# ---- traces ----
-
 APP = build + "/examples/vecadd"
 
 
@@ -158,8 +156,6 @@ def kept_traces():
     yield from sorted(glob.glob(golden + "readme/*.weir"))
 
 
-# ---- what is written ----
-
 TYPES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
 
 
@@ -253,9 +249,6 @@ def json_outputs():
     yield from live()
 
 
-# ---- what is listed ----
-
-
 def rows_of(page):
     """(command, heading's prefixes, keys, type) of each row of the tables of a page."""
     command, prefixes = None, [""]
@@ -338,8 +331,6 @@ def json_written():
         samples.setdefault(command, []).append(shortened(value))
     return written
 
-
-# ---- the schema ----
 
 SCHEMA = source + "/docs/reference/weir.schema.json"
 samples = {}
@@ -442,9 +433,6 @@ def spoil_json(listed):
 def spoil_schema(listed):
     listed["stat", "totals.calls"] = "string"
     return ["is not what the pages make"]
-
-
-# ---- tables ----
 
 
 def columns_written():

@@ -112,8 +112,6 @@ static _Noreturn void give_up(const char *what)
 	exit(SKIPPED);
 }
 
-/* ---- the command's side ---- */
-
 static void become(char **argv)
 {
 	struct sock_filter filter[CALLS + 3] = { BPF_STMT(
@@ -134,8 +132,6 @@ static void become(char **argv)
 	fprintf(stderr, "%s: %s\n", argv[0], strerror(errno));
 	_exit(127);
 }
-
-/* ---- what goes wrong ---- */
 
 static bool is_in_hook(pid_t pid, unsigned long long ip)
 {
@@ -200,8 +196,6 @@ static void look_at(pid_t pid)
 	if (!run.left || (run.left < 0 && run.for_good))
 		go_wrong(pid, &regs);
 }
-
-/* ---- the tree ---- */
 
 static void ended(pid_t pid, int status)
 {

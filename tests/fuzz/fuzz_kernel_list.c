@@ -20,8 +20,6 @@ static void must(bool holds)
 		abort();
 }
 
-/* ---- the driver ---- */
-
 #define YES(name, parameters)                                                                      \
 	static int name parameters                                                                 \
 	{                                                                                          \
@@ -116,8 +114,6 @@ static void make_gpu(void)
 	gpu_budget_init(&gpu.budget);
 }
 
-/* ---- the folder ---- */
-
 static char folder[] = "/tmp/fuzz-kernels-XXXXXX";
 static int folder_fd;
 
@@ -142,8 +138,6 @@ static void make_folder(void)
 	put("image", ".version", 8);
 	put("data", "0123456789abcdef", 16);
 }
-
-/* ---- a model ---- */
 
 static void run(struct kernels *k, uint32_t rows)
 {

@@ -213,8 +213,6 @@ static void read_by(const char *path, unsigned reader)
 	trace_close(t);
 }
 
-/* ---- making files ---- */
-
 struct piece {
 	uint8_t kind, encoding;
 	uint16_t records, length;

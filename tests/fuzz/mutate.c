@@ -11,8 +11,6 @@
 #include "trace/columns.h"
 #include "trace/activity.h"
 
-/* ---- chance ---- */
-
 struct dice {
 	uint64_t state;
 };
@@ -29,8 +27,6 @@ static size_t below(struct dice *d, size_t n)
 {
 	return n ? roll(d) % n : 0;
 }
-
-/* ---- bytes and words ---- */
 
 struct buffer {
 	uint8_t *v;
@@ -123,8 +119,6 @@ static void change_bytes(struct dice *d, struct buffer *b)
 		change_value(d, b->v, b->n);
 	}
 }
-
-/* ---- text ---- */
 
 static const char *const words[] = { "1e400", "-1e400", "-0", "0", "-1", "18446744073709551616",
 	"18446744073709551615", "9223372036854775807", "-9223372036854775808", "4294967296",
@@ -222,8 +216,6 @@ static void change_text(struct dice *d, struct buffer *b)
 		insert(b, from, word, strlen(word));
 	}
 }
-
-/* ---- blocks ---- */
 
 struct block {
 	size_t at, bytes; /* with header and padding */
@@ -405,8 +397,6 @@ static void change_packed(struct dice *d, struct buffer *b)
 	}
 }
 
-/* ---- chunks ---- */
-
 static void change_raw(struct dice *d, struct buffer *b)
 {
 	const size_t chunks = b->n / TRACE_GRAIN;
@@ -428,8 +418,6 @@ static void change_raw(struct dice *d, struct buffer *b)
 	else
 		change_value(d, chunk, TRACE_GRAIN);
 }
-
-/* ---- whatever it is ---- */
 
 static bool is_text(const struct buffer *b)
 {

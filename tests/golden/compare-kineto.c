@@ -71,8 +71,6 @@ static void compare(const char *what, const char *name, json_t *row, double coun
 	differences++;
 }
 
-/* ---- the trace itself ---- */
-
 static const char *kind_of(json_t *event)
 {
 	static const char *const kinds[][2] = { { "kernel", "kernel" }, { "gpu_memcpy", "memcpy" },
@@ -129,8 +127,6 @@ static void compare_activity(json_t *report, json_t *sums)
 	}
 }
 
-/* ---- operators ---- */
-
 static void id_of(json_t *event, char *id, size_t bytes)
 {
 	json_t *value = json_object_get(json_object_get(event, "args"), "External id");
@@ -182,8 +178,6 @@ static void compare_operators(json_t *report, json_t *sums, size_t launches)
 	printf("%zu launches belong to %zu operators, %.0f to another one than in the trace\n",
 		launches, json_object_size(sums), wrong);
 }
-
-/* ---- torch's table ---- */
 
 static void compare_expected(json_t *report, json_t *expected)
 {

@@ -69,8 +69,6 @@ static uint64_t next_random(uint64_t *state)
 	return *state = x;
 }
 
-/* ---- sampling ---- */
-
 static uint64_t shape_of(const struct gpu_call *c)
 {
 	uint64_t h = c->shared + 1;
@@ -171,8 +169,6 @@ static void keep_some(struct comparison *k)
 	map_fini(&seen);
 	map_fini(&streams);
 }
-
-/* ---- comparing ---- */
 
 static void add_kernel(struct comparison *k, uint32_t name, uint64_t ns, bool truth)
 {

@@ -64,8 +64,6 @@ static inline bool elect_one(void)
 	return emulate_lane() == 0;
 }
 
-/* ---- barriers ---- */
-
 struct mbarrier {
 	u32 phase, count, left;
 	long bytes;
@@ -165,8 +163,6 @@ static inline void named_sync(int id, int threads)
 	named_step(*b, threads);
 	emulate_wait([=] { return b->turn != turn; });
 }
-
-/* ---- the copy engine ---- */
 
 /* What the test puts into a struct tensor_map: a matrix of 2-byte elements, x along its rows. */
 struct emulated_map {
@@ -356,8 +352,6 @@ static inline void fence_async(void)
 {
 }
 
-/* ---- capability 8.0 ---- */
-
 /* How many copies of each group of a thread have come, and of how many. */
 struct copy_groups {
 	std::vector<int> come, all;
@@ -429,8 +423,6 @@ template <typename T> struct emulated_mma {
 		__syncwarp();
 	}
 };
-
-/* ---- warpgroups ---- */
 
 template <int N> static void registers_more(void)
 {

@@ -125,8 +125,6 @@ static void a_compiler_that_refuses_leaves_the_plain_kernels(void **state)
 	unsetenv("COMPILER");
 }
 
-/* ---- products ---- */
-
 static struct weir_gemm product_of(uint32_t type, int64_t m, int64_t n, int64_t k)
 {
 	return (struct weir_gemm){
@@ -535,8 +533,6 @@ static void every_wrong_product_is_refused_in_words(void **state)
 	weir_kernels_close(k);
 }
 
-/* ---- the cache ---- */
-
 /* How often the compiler is needed for one plan by a library that was just opened. */
 static int compiled_by_a_plan(const char *cache)
 {
@@ -664,8 +660,6 @@ static void a_folder_that_cannot_be_written_costs_only_time(void **state)
 	assert_int_equal(compiled_by_a_plan(file), 2);
 }
 
-/* ---- refusals ---- */
-
 static void every_wrong_description_is_refused_in_words(void **state)
 {
 	struct weir_kernels *k = open_with("", "");
@@ -735,8 +729,6 @@ static void without_a_context_it_does_not_open(void **state)
 	FAILS(WEIR_KERNELS_ERROR_NO_CONTEXT, weir_kernels_open(NULL, &k));
 	test_context();
 }
-
-/* ---- threads ---- */
 
 static void *plan_and_run(void *of)
 {

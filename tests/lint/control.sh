@@ -73,7 +73,10 @@ violate() {
 		printf 'long f(void)\n{\n\treturn __builtin_ia32_rdtsc();\n}\n' >src/trace/bad.c
 		printf '/* Two. */\n' >src/trace/bad_aarch64.h
 		;;
-	dialect) printf '/* A file. */\nint f(int bad)\n{\n\treturn sizeof(bad);\n}\n' >src/trace/bad.c ;;
+	dialect)
+		printf '/* A file. */\nint f(int bad)\n{\n\treturn sizeof(bad);\n}\n' >src/trace/bad.c
+		printf '"""A file."""\n\n# ---- %s ----\n' parts >tests/parted.py
+		;;
 	docs)
 		mkdir -p docs/reference
 		printf '| key | |\n|---|---|\n| `good` | |\n' >docs/reference/json-a.md
@@ -130,6 +133,7 @@ named() {
 			! command -v clang-14 clang >/dev/null
 		;;
 	cpu) awk '/bad.c:3/ { a = 1 } /bad_x86_64.h is missing/ { b = 1 } END { exit !(a && b) }' ;;
+	dialect) awk '/bad.c/ { a = 1 } /parted.py:3/ { b = 1 } END { exit !(a && b) }' ;;
 	docs)
 		awk '/no (src.trace.bad.c|option --wrong of weir run|option --bare|command weir fly)/ { n++ }
 			/no key (list|missing|absent) in / { n++ }

@@ -5,9 +5,6 @@ import re
 from pages import CONTRAST, allocations, eager, fixed, generated, page_of, silent, source, test, weir, work
 
 
-# ---- how it looks ----
-
-
 def long_names():
     """A trace whose tables have every column, and long names in them."""
     who = "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::add_functor, "

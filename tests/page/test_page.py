@@ -22,9 +22,6 @@ def complaints_are_heard():
     assert len(page.complaints()) == 2, page.complaints()
 
 
-# ---- what the page says ----
-
-
 @test
 def samples_are_told_as_samples():
     """Bytes 176 to 179 of a trace say that one launch in so many was timed."""
@@ -266,8 +263,6 @@ def the_tile_of_failing_calls_leaves_probes_out():
     silent(page)
 
 
-# ---- what a hostile trace can't do ----
-
 EVIL = [
     "</script><script>document.title='taken'</script>",
     "<img src=x onerror=\"document.title='taken'\">",
@@ -349,9 +344,6 @@ def a_page_can_reach_nobody():
         })"""
     )
     assert violated == "img-src", violated
-
-
-# ---- what hands can do ----
 
 
 @test

@@ -5,9 +5,6 @@ import os
 from pages import (CONTRAST, fixed, generated, kineto, page_of, recording, said, silent, source, test, text_of, weir, work)
 
 
-# ---- a server ----
-
-
 @test
 def requests_lie_over_the_kernels_that_ran_for_them():
     served = source + "/tests/golden/serve/served.weir"
@@ -22,9 +19,6 @@ def requests_lie_over_the_kernels_that_ran_for_them():
     page.drawn()
     assert "gather" in page.js("document.body.innerText"), "what took the time of the chosen request"
     silent(page)
-
-
-# ---- two recordings ----
 
 
 @test
@@ -103,9 +97,6 @@ def bands_of_the_second_recording_are_gone_into_too():
     every = "view.lanes.flatMap(l => l.rows.flatMap(r => [...r.start].map((s, i) => [names[r.name[i]], s, r.count[i]])))"
     assert sorted(map(tuple, page.js(events))) == sorted(map(tuple, alone.js(every)))
     silent(page)
-
-
-# ---- groups and bands ----
 
 
 @test
@@ -236,9 +227,6 @@ def what_is_merged_even_nearby_says_how_to_see_it():
     options = command.split()[2:6]
     assert len(weir("html", *options, "transformer-train.weir")) > 1000
     silent(page)
-
-
-# ---- large ones ----
 
 
 @test

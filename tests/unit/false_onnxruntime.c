@@ -89,8 +89,6 @@ static void release_status(struct ort_status *s)
 	free(s);
 }
 
-/* ---- memory ---- */
-
 static void *heap(struct ort_allocator *a, size_t bytes)
 {
 	return malloc(bytes);
@@ -138,8 +136,6 @@ static struct ort_status *register_allocator(struct ort_env *env, struct ort_all
 	registered = a;
 	return NULL;
 }
-
-/* ---- providers ---- */
 
 static struct ort_status *create_options(struct ort_options **ret)
 {
@@ -251,8 +247,6 @@ static struct ort_status *append_tensorrt(struct ort_options *o, const struct or
 static void release_tensorrt(struct ort_tensorrt *t)
 {
 }
-
-/* ---- sessions ---- */
 
 static struct ort_status *create_session(struct ort_env *env, const void *model, size_t bytes,
 	const struct ort_options *o, struct ort_session **ret)
@@ -366,8 +360,6 @@ static struct ort_status *dimensions(const struct ort_tensor *t, int64_t *dim, s
 	return NULL;
 }
 
-/* ---- values ---- */
-
 static struct ort_status *value_of(const struct ort_memory *memory, void *data, size_t bytes,
 	const int64_t *dim, size_t n, int type, struct ort_value **ret)
 {
@@ -396,8 +388,6 @@ static void release_tensor(struct ort_tensor *t)
 {
 	free(t);
 }
-
-/* ---- runs ---- */
 
 static struct ort_status *create_run_options(struct ort_run_options **ret)
 {
@@ -513,8 +503,6 @@ static struct ort_status *run(
 	registered->free(registered, block);
 	return wrong ? failed("a copy failed") : NULL;
 }
-
-/* ---- the library ---- */
 
 static const void *const *get_api(uint32_t version)
 {

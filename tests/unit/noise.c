@@ -33,8 +33,6 @@ struct noise {
 	double at, load;
 };
 
-/* ---- chance ---- */
-
 static uint64_t bits(struct noise *n)
 {
 	n->random += 0x9e3779b97f4a7c15u;
@@ -59,8 +57,6 @@ static double between(struct noise *n, double low, double high)
 {
 	return low + (high - low) * unit(n);
 }
-
-/* ---- the machine ---- */
 
 static double time_of_day(const struct noise *n)
 {
@@ -87,8 +83,6 @@ static double slow_machine(const struct noise *n)
 	const double clock = log(1980 / (15 * round(hertz / 15)));
 	return clock + (n->at < g->burst_until ? g->burst : 0);
 }
-
-/* ---- series ---- */
 
 double noise_of_kernel(uint64_t seed, uint32_t kernel)
 {
@@ -179,8 +173,6 @@ static void step_series(struct noise *n, uint32_t i, struct regress *r)
 	else
 		step_requests(n, i, r);
 }
-
-/* ---- the day ---- */
 
 static void judge(
 	const struct noise *n, const struct regress *r, bool *fired, struct noise_result *ret)

@@ -63,8 +63,6 @@ static uint32_t grain_at(const struct pool_model *m, uint64_t address)
 	return (uint32_t)((address - m->pool->shape.base) / POOL_GRAIN);
 }
 
-/* ---- grains ---- */
-
 static uint32_t *count_for(struct pool_model *m, uint8_t state, uint32_t slot)
 {
 	return state == MODEL_LIVE ? &m->live[slot] : &m->unsettled[slot];
@@ -110,8 +108,6 @@ static bool record_left(const struct pool_model *m)
 	const struct pool_counters *c = &m->pool->counters;
 	return c->placed - c->freed + c->free_ranges < m->pool->shape.ranges;
 }
-
-/* ---- slots ---- */
 
 static void take_idle(struct pool_model *m, uint64_t *ret_handle)
 {
@@ -170,8 +166,6 @@ static bool back_all(struct pool_model *m, const struct pool_place *at)
 		MUST(m->handles[at->first_slot + i], "each slot under a block has a handle");
 	return true;
 }
-
-/* ---- blocks ---- */
 
 static void check_place(
 	const struct pool_model *m, const struct pool_place *at, uint32_t tag, bool look)
@@ -261,8 +255,6 @@ void model_ask(struct pool_model *m, uint64_t offset)
 		MUST(pool_free(m->pool, address, 0) == -1, "only a block's beginning is freed");
 	MUST(pool_free(m->pool, address, POOL_TAGS) == -1, "a tag is one");
 }
-
-/* ---- all ---- */
 
 void model_check(const struct pool_model *m)
 {

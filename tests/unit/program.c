@@ -84,8 +84,6 @@ static void need(bool ok)
 		abort();
 }
 
-/* ---- moments ---- */
-
 static bool is_host(uint8_t part)
 {
 	return part == PATH_HOST || part == PATH_LAUNCH || part == PATH_WAITING;
@@ -120,8 +118,6 @@ static uint32_t after(struct player *y, uint32_t from, uint32_t ns, enum path_pa
 {
 	return moment(y, &(struct before){ from, ns, (uint8_t)part }, 1);
 }
-
-/* ---- calls ---- */
 
 static void put_call(struct player *y, uint32_t thread, uint16_t fn, uint64_t from, uint64_t to,
 	uint32_t words, const uint64_t *args)
@@ -211,8 +207,6 @@ static void launch(struct player *y, uint32_t thread, const struct op *o)
 			o->ns, copies);
 }
 
-/* ---- waits ---- */
-
 static void put_wait(struct player *y, uint32_t thread, uint32_t from, uint32_t stream)
 {
 	struct gpu_activity *w = array_push(&y->waits);
@@ -265,8 +259,6 @@ static void sync_all(struct player *y, uint32_t thread)
 	wait_for(y, thread, FN_SYNC_ALL, 0, 0, moments, n);
 }
 
-/* ---- signals ---- */
-
 static void give(struct player *y, uint32_t signal, uint32_t moment)
 {
 	uint32_t *to = array_push(&y->signals[signal].given);
@@ -300,8 +292,6 @@ static bool take(struct player *y, uint32_t thread, uint32_t signal, uint32_t wa
 	y->threads[thread].now = moment(y, b, 2);
 	return true;
 }
-
-/* ---- the whole ---- */
 
 static bool play(struct player *y, uint32_t thread, const struct op *o)
 {
@@ -382,8 +372,6 @@ static void play_all(struct player *y)
 	for (uint32_t i = 0; i < PROGRAM_THREADS; i++)
 		need(y->threads[i].next == y->p->threads[i].ops.n); /* else a signal is missing */
 }
-
-/* ---- the truth ---- */
 
 static void truth(const struct player *y, uint64_t wall_ns, uint64_t ns[PATH_PARTS])
 {

@@ -32,8 +32,6 @@ static int end(void **state)
 	return 0;
 }
 
-/* ---- by hand ---- */
-
 static uint32_t place(uint64_t bytes, uint32_t stream)
 {
 	struct alloc_event *e = array_push(&given.events);
@@ -235,8 +233,6 @@ static void what_is_reserved_and_not_live_counts_by_its_time(void **state)
 	assert_int_equal(m->worst_unused, 0);
 	assert_true(alloc_row_unused(&replayed.rows[0]) < 1e-9);
 }
-
-/* ---- from recordings ---- */
 
 static void read_trace(const char *path)
 {

@@ -114,8 +114,6 @@ static uint64_t sum(const uint64_t *ns, int n)
 	return all;
 }
 
-/* ---- the plain version ---- */
-
 static bool active(const struct made_activity *w, uint32_t us)
 {
 	return w->start <= us && us < w->end;
@@ -172,8 +170,6 @@ static enum wall_part plain_part(const struct made_call *calls, size_t call_coun
 		return WALL_UNKNOWN;
 	return us >= calls[next->call - 1].end ? WALL_QUEUED : plain_host(calls, call_count, us);
 }
-
-/* ---- random traces ---- */
 
 #define CALLS 40
 
@@ -255,8 +251,6 @@ static void every_microsecond_is_counted_where_it_belongs(void **state)
 		end();
 	}
 }
-
-/* ---- single things ---- */
 
 static void a_chain_of_work_in_a_stream_is_the_critical_path(void **state)
 {
@@ -460,8 +454,6 @@ static void a_trace_without_gpu_activities_has_no_breakdown(void **state)
 	assert_false(look()->known);
 	end();
 }
-
-/* ---- sorting ---- */
 
 struct item {
 	uint32_t before;

@@ -151,8 +151,6 @@ static void huge_parameters_are_read_in_part(void **state)
 	free(bigger);
 }
 
-/* ---- in a record ---- */
-
 struct kept {
 	struct record head;
 	uint64_t arg[40];

@@ -368,8 +368,6 @@ static void nobody_starves(void **state)
 	bench_free(t);
 }
 
-/* ---- latency ---- */
-
 static void sizes_that_never_ran_are_between_those_that_did(void **state)
 {
 	struct bench *t = bench_new(BATCH_SLACK);
@@ -582,8 +580,6 @@ static void latency_is_kept_as_text(void **state)
 	assert_int_equal(batch_predict(m, 7), batch_predict(other, 7));
 	bench_free(t);
 }
-
-/* ---- the demand by deadline ---- */
 
 static void demand_is_the_sum_of_what_is_due(void **state)
 {

@@ -15,8 +15,6 @@ static uint64_t some(uint64_t *random, uint64_t below)
 	return hash_mix(*random) % below;
 }
 
-/* ---- invariants, with anything ---- */
-
 enum { MODELS = 4, ITEMS = 1500 };
 enum fate { COMING, QUEUED, REFUSED, CANCELLED, SHED, RAN };
 
@@ -212,8 +210,6 @@ static void whatever_arrives_is_treated_by_the_rules(void **state)
 		}
 }
 
-/* ---- requests without a deadline ---- */
-
 enum { PATIENT = 4, CROWD = 4096 };
 
 /* PATIENT requests of each model without a deadline are always queued, beside others in time. */
@@ -360,8 +356,6 @@ static void who_has_no_deadline_waits_no_longer_than_its_share_allows(void **sta
 	free(w);
 }
 
-/* ---- beside what is possible ---- */
-
 enum { FEW = 8 };
 
 struct puzzle {
@@ -460,8 +454,6 @@ static void few_requests_fare_almost_as_well_as_they_can(void **state)
 	assert_true(got[BATCH_SLACK] > got[BATCH_FIFO]);
 }
 
-/* ---- promises ---- */
-
 /* The share of requests in batches that took longer than predicted, in each phase. */
 struct promises {
 	uint64_t change_ns, back_ns;
@@ -511,8 +503,6 @@ static void one_promise_in_a_hundred_is_broken(void **state)
 		}
 	assert_int_equal(wrong, 0);
 }
-
-/* ---- rates ---- */
 
 static const struct setting slack = { BATCH_SLACK, 0, WORKLOAD_ROWS, false };
 
@@ -567,8 +557,6 @@ static void overload_is_refused_and_costs_nothing(void **state)
 		}
 	}
 }
-
-/* ---- noise ---- */
 
 enum { NOISY_ITEMS = 30000 };
 

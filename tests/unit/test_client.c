@@ -45,8 +45,6 @@ static weir_sched open_handle(void)
 	return h;
 }
 
-/* ---- without anything ---- */
-
 static void each_function_says_what_it_cannot_do(void **state)
 {
 	char name[17];
@@ -96,8 +94,6 @@ static void each_status_has_a_text(void **state)
 	assert_non_null(strstr(weir_sched_strerror(-1), "no such status"));
 	assert_int_equal(weir_sched_version(), WEIR_SCHED_VERSION);
 }
-
-/* ---- what is passed ---- */
 
 static void what_is_null_or_wrong_is_refused(void **state)
 {
@@ -197,8 +193,6 @@ static void structures_may_be_of_later_versions(void **state)
 	share_close(f);
 }
 
-/* ---- handles ---- */
-
 static void a_closed_handle_stays_invalid(void **state)
 {
 	uint32_t there;
@@ -266,8 +260,6 @@ static void a_child_has_its_parents_handles(void **state)
 	assert_int_equal(weir_sched_close(h), WEIR_OK);
 	share_close(f);
 }
-
-/* ---- with a shared file ---- */
 
 static void what_is_of_all_programs_is_in_the_file(void **state)
 {
@@ -425,8 +417,6 @@ static void a_file_of_another_version_is_refused(void **state)
 	weir_sched_close(h);
 	share_close(f);
 }
-
-/* ---- requests that are open ---- */
 
 static void a_request_ends_once(void **state)
 {

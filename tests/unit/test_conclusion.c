@@ -46,8 +46,6 @@ static double normal(void)
 	return sqrt(-2 * log(uniform())) * cos(2 * M_PI * uniform());
 }
 
-/* ---- a recording ---- */
-
 struct clocks {
 	uint64_t host, device;
 };
@@ -193,8 +191,6 @@ static int remove_files(void **state)
 	return 0;
 }
 
-/* ---- what must be true of any conclusion ---- */
-
 static unsigned words(const char *s)
 {
 	unsigned n = 0;
@@ -252,8 +248,6 @@ static bool covers(const struct diff_conclusion *c, double factor)
 	return c->change.pct - c->change.below_pct - bucket <= true_pct &&
 	       true_pct <= c->change.pct + c->change.above_pct + bucket;
 }
-
-/* ---- pairs ---- */
 
 static struct program drawn(void)
 {
@@ -330,8 +324,6 @@ static void renaming_changes_nothing(void **state)
 		diff_free(two);
 	}
 }
-
-/* ---- what is compared ---- */
 
 static const struct program decode = {
 	.steps = 300, .kernels = 1, .factor = 1, .noise = 0.02, .idle_ns = 500000

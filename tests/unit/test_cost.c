@@ -750,8 +750,6 @@ static void nonsense_has_no_cost(void **state)
 	assert_false(cost_of("", "", &c));
 }
 
-/* ---- what follows for a kernel ---- */
-
 /* The class of an element-wise kernel of 100 us, and what it is based on. */
 static struct roofline class_of(struct cost c)
 {

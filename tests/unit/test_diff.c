@@ -17,8 +17,6 @@
 
 #define near(a, b, most) assert_true(fabs((double)(a) - (double)(b)) <= (most))
 
-/* ---- statistics ---- */
-
 /* Quantiles as every table of Student's distribution has them. */
 static void students_distribution_is_that_of_the_tables(void **state)
 {
@@ -150,8 +148,6 @@ static void the_median_of_an_even_number_is_between(void **state)
 	near(stat_median(v, 0), 0, 0);
 }
 
-/* ---- fail conditions ---- */
-
 static struct fail_condition parsed(const char *text)
 {
 	struct fail_condition g;
@@ -226,8 +222,6 @@ static void patterns_match_whole_names(void **state)
 	assert_true(condition_matches("**", ""));
 	assert_false(condition_matches("?", ""));
 }
-
-/* ---- recordings ---- */
 
 struct kind {
 	const char *name;

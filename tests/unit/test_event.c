@@ -41,8 +41,6 @@ static const char *decoded(const struct sample *s)
 	return line;
 }
 
-/* ---- schema ---- */
-
 static void a_line_becomes_a_function(void **state)
 {
 	parse(maker_schema);
@@ -117,8 +115,6 @@ static void a_small_arena_is_refused(void **state)
 	assert_int_equal(schema_parse(&schema, &arena, maker_schema, strlen(maker_schema)), -12);
 	assert_null(schema_find(&schema, FN_ALLOC));
 }
-
-/* ---- decoder ---- */
 
 static void an_allocation_is_shown(void **state)
 {

@@ -99,8 +99,6 @@ static void inside_a_program_nothing_is_said(void **state)
 		assert_int_equal(WEXITSTATUS(status), 7);
 }
 
-/* ---- of weir's own, broken by hand ---- */
-
 static void load_a_chunk_too_many(void)
 {
 	struct maker *m = maker_new(FILE_NAME, maker_schema, TRACE_GRAIN);

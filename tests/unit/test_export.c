@@ -73,8 +73,6 @@ static char *exported(const char *format, size_t *ret_bytes)
 	return text;
 }
 
-/* ---- perfetto ---- */
-
 struct field {
 	uint32_t number;
 	uint64_t value;      /* varint */
@@ -392,8 +390,6 @@ static void messages_know_their_length(void **state)
 	array_free(&p.bytes);
 }
 
-/* ---- JSON ---- */
-
 static void chrome_is_json(void **state)
 {
 	size_t bytes;
@@ -569,8 +565,6 @@ static void each_line_of_ndjson_is_json(void **state)
 	free(out);
 }
 
-/* ---- csv ---- */
-
 /* The fields of one line, quotes undone in place; returns how many. */
 static int split(char *line, char **fields, int most)
 {
@@ -613,8 +607,6 @@ static void csv_has_as_many_fields_in_each_line(void **state)
 	assert_int_equal(*line, 0);
 	free(out);
 }
-
-/* ---- sqlite ---- */
 
 static void expect_text(sqlite3 *db, const char *query, const char *want)
 {
@@ -734,8 +726,6 @@ static void a_short_name_is_the_kernels_alone(void **state)
 		assert_memory_equal(name, kernels[i][1], bytes);
 	}
 }
-
-/* ---- where it goes ---- */
 
 static void a_file_is_private_and_whole_or_not_there(void **state)
 {

@@ -68,8 +68,6 @@ static void go_on(struct thread *t)
 	t->seq++;
 }
 
-/* ---- what the file holds ---- */
-
 static bool held[THREADS][CHUNKS];
 
 static uint32_t look(void)
@@ -101,8 +99,6 @@ static void check_row(const struct thread *t, uint32_t alone)
 		alone -= held[t->tid][i];
 	assert_true(alone <= CHUNKS);
 }
-
-/* ---- tests ---- */
 
 /* The order of closing, of all threads together. */
 struct closing {

@@ -24,8 +24,6 @@ static struct follow *follow;
 static struct writer *writer;
 static uint16_t launch, other; /* functions of the schema */
 
-/* ---- a recording ---- */
-
 static void put_chunk(enum chunk_kind kind, const void *payload, uint32_t bytes)
 {
 	struct chunk_header *c = recorder_chunk(&file, kind, TRACE_GRAIN, 0);
@@ -102,8 +100,6 @@ static void look(const struct follow_sink *to)
 	follow_look(follow, to);
 }
 
-/* ---- calls ---- */
-
 static void calls_are_counted_once_drained_or_not(void **state)
 {
 	uint64_t calls = 0, launches = 0;
@@ -156,8 +152,6 @@ static void a_look_does_not_cost_more_the_longer_it_lasts(void **state)
 	assert_true(follow_bytes(follow) <= bytes + 4096);
 	assert_int_equal(self()->launches, 600000);
 }
-
-/* ---- kernels ---- */
 
 struct heard {
 	uint64_t kernels, named, ns;
@@ -253,8 +247,6 @@ static void what_ran_at_once_is_busy_once(void **state)
 	assert_int_equal(self()->until_ns, 4500);
 	assert_int_equal(self()->busy_ns, 3000);
 }
-
-/* ---- damage ---- */
 
 #define DAMAGED      "follow-damaged.weir"
 #define DAMAGED_MOST (2u << 20)

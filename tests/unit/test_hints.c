@@ -49,8 +49,6 @@ static int begin(void **state)
 	return 0;
 }
 
-/* ---- a program ---- */
-
 static uint32_t text(const char *s)
 {
 	const uint64_t id = ++string_count;
@@ -142,8 +140,6 @@ static void wait_for_device(void)
 	call(FN_SYNC, ns, 1, U(0x5000));
 }
 
-/* ---- what is said ---- */
-
 static void look(void)
 {
 	struct error err;
@@ -206,8 +202,6 @@ static void expect_none(void)
 	if (said->v.n)
 		fail_msg("%s: %s", said->v.v[0].rule->id, said->v.v[0].evidence);
 }
-
-/* ---- kernels ---- */
 
 static void blocks_of_one_warp_leave_half_of_an_sm_empty(void **state)
 {
@@ -302,8 +296,6 @@ static void kernels_of_libraries_are_left_alone(void **state)
 	launches(100, (struct shape){ text("cutlass_kernel"), 13200, 128, 200, 160 << 10 }, 100000);
 	expect_none();
 }
-
-/* ---- the host ---- */
 
 static void short_kernels_wait_for_their_launch(void **state)
 {
@@ -454,8 +446,6 @@ static void streams_that_do_not_wait_are_not(void **state)
 	expect_none();
 }
 
-/* ---- copies and memory ---- */
-
 static void copies_of_pageable_memory_are_found(void **state)
 {
 	for (int i = 0; i < 30; i++)
@@ -539,8 +529,6 @@ static void memory_freed_in_one_piece_is_not(void **state)
 		call(FN_FREE, 1000, 1, base + i * bytes);
 	expect_none();
 }
-
-/* ---- what kernels compute ---- */
 
 #define POINTWISE "void at::native::vectorized_elementwise_kernel<4, at::native::"
 

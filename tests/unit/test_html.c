@@ -17,8 +17,6 @@
 
 static const struct html_sizes sizes = { HTML_ITEMS_MOST, HTML_FINE_MOST };
 
-/* ---- the layout ---- */
-
 static struct layout *new_layout(size_t most)
 {
 	struct layout *t = calloc(1, sizeof *t);
@@ -180,8 +178,6 @@ static void times_at_the_end_of_the_clock_are_laid_out(void **state)
 	layout_free(t);
 }
 
-/* ---- the data ---- */
-
 #define HOSTILE                                                                                    \
 	"</script><script>alert(1)</script><!--\"\\\xe2\x80\xa8 \xff\xfe \x01 <b onclick=x> &lt; ]]>"
 
@@ -307,8 +303,6 @@ static void the_page_has_the_numbers_of_the_report(void **state)
 	json_decref(data);
 	close_page(&p);
 }
-
-/* ---- the timeline as it is written, read back ---- */
 
 static const uint8_t *unpack(const char *base64, size_t *ret_bytes)
 {

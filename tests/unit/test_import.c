@@ -90,8 +90,6 @@ static const struct operator_row *operator_named(const char *name)
 	return NULL;
 }
 
-/* ---- Kineto ---- */
-
 #define OP(name, pid, ts, dur, id)                                                                 \
 	"{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"" name "\",\"pid\":" pid                      \
 	",\"tid\":2,\"ts\":" ts ",\"dur\":" dur ",\"args\":{\"External id\":" id                   \
@@ -405,8 +403,6 @@ static void what_is_exported_can_be_imported_again(void **state)
 	assert_int_equal(report->copies.v[0].bytes, 64);
 }
 
-/* ---- numbers ---- */
-
 static void numbers_are_taken_digit_by_digit(void **state)
 {
 	static const struct {
@@ -447,8 +443,6 @@ static void numbers_are_taken_digit_by_digit(void **state)
 	}
 }
 
-/* ---- the format ---- */
-
 static void gpu_activities_survive_packing(void **state)
 {
 	struct gpu_activity activity[100] = { 0 };
@@ -484,8 +478,6 @@ static void gpu_activities_survive_packing(void **state)
 		trace = NULL;
 	}
 }
-
-/* ---- Nsight Systems ---- */
 
 static const char nsys_schema[] =
 	"CREATE TABLE StringIds (id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL);"
@@ -672,8 +664,6 @@ static void the_work_of_a_library_is_that_of_its_operator(void **state)
 	assert_int_equal(operator_named("cublasGemmEx")->device_total_ns, 2000);
 	assert_true(activity_named("k")->roofline.flops == 2 * 8 * 4 * 2);
 }
-
-/* ---- allocations in Kineto ---- */
 
 #define MEMORY_OF(tid, ts, bytes, address, total, type)                                            \
 	"{\"ph\":\"i\",\"cat\":\"cpu_instant_event\",\"s\":\"t\",\"name\":\"[memory]\",\"pid\":1," \

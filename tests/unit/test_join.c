@@ -11,8 +11,6 @@
 #include "base/hash.h"
 #include "join/join.h"
 
-/* ---- a program and its device ---- */
-
 struct plan {
 	uint32_t threads;
 	uint32_t calls;           /* of each thread */
@@ -176,8 +174,6 @@ static void scene_fini(struct scene *s)
 	free(s->found);
 }
 
-/* ---- judges ---- */
-
 struct score {
 	size_t wanted, found, right;
 };
@@ -223,8 +219,6 @@ static void expect(const struct plan *p, double found, double right)
 		fail_msg("found %zu and right %zu of %zu", c.found, c.right, c.wanted);
 	scene_fini(&s);
 }
-
-/* ---- tests ---- */
 
 static void one_thread_loses_nothing(void **unused)
 {

@@ -47,8 +47,6 @@ static struct law *new_law(struct law_device device)
 	return law;
 }
 
-/* ---- the two programs ---- */
-
 enum { LC, BE };
 enum { LC_KERNELS = 10, LC_BLOCKS = 64, BE_PER_SYNC = 32, LAST = 1 };
 /*
@@ -294,8 +292,6 @@ static void two_programs_fare_as_on_the_device(void **state)
 			wrong += table[i].cell[p][0] > 0 && !is_near(&table[i], p, alone[p]);
 	assert_int_equal(wrong, 0);
 }
-
-/* ---- one thing at a time ---- */
 
 static struct law_work kernel(unsigned client, uint64_t alone_ns)
 {
@@ -552,8 +548,6 @@ static void a_full_law_takes_more_once_ends_are_fetched(void **state)
 	assert_null(law_check(law));
 	free(law);
 }
-
-/* ---- what must hold whatever is asked ---- */
 
 enum { STORM_CLIENTS = 5, STORM_STREAMS = 4, STORM_KEPT = 4096 };
 

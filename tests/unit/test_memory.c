@@ -68,8 +68,6 @@ static void launch(uint64_t handle)
 	call(FN_LAUNCH, 5, handle, U(0), 1 | 1ull << 32, 1 | 32ull << 32, 1 | 1ull << 32);
 }
 
-/* ---- asking ---- */
-
 static json_t *memory_json(void)
 {
 	char *text = NULL;
@@ -153,8 +151,6 @@ static double real(const char *path)
 		fail_msg("%s is no number", path);
 	return json_number_value(j);
 }
-
-/* ---- what is known ---- */
 
 static void the_peak_is_made_of_what_was_live_then(void **state)
 {
@@ -338,8 +334,6 @@ static void the_chart_is_plain_where_the_terminal_is(void **state)
 	free(blocks);
 }
 
-/* ---- exports ---- */
-
 /* The order in which an exporter of allocations gets them, as lines. */
 static struct block_log block_log;
 
@@ -402,8 +396,6 @@ static void a_log_has_what_is_freed_and_no_strangers(void **state)
 	assert_int_equal(n, COUNT_OF(rows));
 	free(text);
 }
-
-/* ---- growth ---- */
 
 /* Iterations of `launches` launches of one kernel; blocks come and go, and one stays. */
 static void iterate(int iterations, int launches, uint64_t stays, int noise)
@@ -484,8 +476,6 @@ static void without_launches_a_size_tells_iterations(void **state)
 	assert_int_equal(number("growth.size"), 256);
 	assert_true(fabs(real("growth_bytes_per_period") - 256) < 1);
 }
-
-/* ---- what is reserved and not live ---- */
 
 /* The invariants of every answer: no more is live than is reserved, shares are shares, and the
  * worst moment is the timeline's. */
@@ -599,8 +589,6 @@ static void a_page_is_reserved_while_a_block_lies_in_it(void **state)
 	assert_int_equal(number("reserved.worst.live_bytes"), page);
 }
 
-/* ---- time in calls ---- */
-
 static void timed(int to, uint16_t fn, uint64_t from, uint64_t dur, uint64_t address)
 {
 	const uint64_t args[] = { address, 64 };
@@ -660,8 +648,6 @@ static void calls_that_take_time_for_memory_are_told_apart(void **state)
 	assert_true(
 		fabs(real("call_time.share_of_run") - (9800 + 5000 + 70000 + 800000) / run) < 1e-5);
 }
-
-/* ---- the slow model ---- */
 
 #define CELL  65536u /* blocks are of whole cells */
 #define CELLS 2048u  /* 128 MiB: 64 pages of 2 MiB */

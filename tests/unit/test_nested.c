@@ -288,8 +288,6 @@ static void a_number_names_the_first_range_of_its_process(void **state)
 	array_free(&x.v);
 }
 
-/* ---- links ---- */
-
 static void links_of_a_call_are_those_that_began_in_it(void **state)
 {
 	struct call_link v[200];
@@ -317,8 +315,6 @@ static void links_of_a_call_are_those_that_began_in_it(void **state)
 		}
 	array_free(&c.v);
 }
-
-/* ---- calls of a thread ---- */
 
 #define FILE_NAME "test_nested.weir"
 

@@ -24,8 +24,6 @@
 #include "train/train.h"
 #include "zoo.h"
 
-/* ---- what the hook has around them ---- */
-
 struct recorder hook_recorder;
 union hook_hot_page hook_hot_page = { .hot.state = PROCESS_READY };
 static struct trace_header header;
@@ -53,8 +51,6 @@ static int begin(void **state)
 	assert_true(match_start());
 	return 0;
 }
-
-/* ---- matching ---- */
 
 static const struct predict_kernel kernel = { .id = 7 };
 
@@ -166,8 +162,6 @@ static void shapes_and_kernels_tell_signatures_apart(void **state)
 	assert_true(s != match_signature(7, a, b, 1));
 }
 
-/* ---- graphs ---- */
-
 static void a_graph_is_what_it_was_last_said_to_be(void **state)
 {
 	graphs_forget();
@@ -210,8 +204,6 @@ static void a_run_of_a_graph_is_put_together_by_its_call(void **state)
 	assert_true(graphs_signature(33) && graphs_signature(33) != graphs_signature(20));
 	assert_int_equal(graphs_signature(0), 0);
 }
-
-/* ---- who had company ---- */
 
 #define SPANS 4000
 static struct span spans[SPANS];
@@ -276,8 +268,6 @@ static void of_many_kernels_the_newest_are_remembered(void **state)
 	assert_true(new.shared);
 	overlap_mark(99, &(struct span){ 1, 2, false }, 1); /* of a device too many */
 }
-
-/* ---- models ---- */
 
 #define MODEL    "test_forecast.model"
 #define LAUNCHES ROUNDS(2000, 400)

@@ -70,8 +70,6 @@ static struct program draw(uint64_t seed)
 	return p;
 }
 
-/* ---- the trace ---- */
-
 struct writing {
 	struct maker *m;
 	int names, calls;
@@ -179,8 +177,6 @@ static struct sums report(void)
 	unlink(PATH);
 	return s;
 }
-
-/* ---- what must come out ---- */
 
 /* A module that was told of a batch as large tells the shape. */
 static bool is_known(const struct program *p, unsigned step)

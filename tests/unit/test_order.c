@@ -51,8 +51,6 @@ struct thread {
 	uint64_t r[4];
 };
 
-/* ---- the machine ---- */
-
 static uint32_t drawn = 1;
 
 static uint32_t draw(uint32_t n)
@@ -144,8 +142,6 @@ static uint64_t add(struct thread *t, int place, uint64_t value, enum order orde
 	swap_if(t, place, &seen, seen + value, order);
 	return seen;
 }
-
-/* ---- protocols ---- */
 
 typedef void step(struct thread *t);
 

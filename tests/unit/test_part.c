@@ -398,8 +398,6 @@ static void what_is_not_there_is_said(void **state)
 	}
 }
 
-/* ---- warm-up ---- */
-
 /* The standard error of the mean of what is left, for each number that is left out. */
 static size_t slow_warm_up(const uint64_t *length, size_t count)
 {
@@ -594,8 +592,6 @@ static void steady_leaves_warm_up_out(void **state)
 	assert_string_equal(t->part.how, "steps 2 to 10 of 10; the first is left out as warm-up");
 	trace_close(t);
 }
-
-/* ---- while it is still recorded ---- */
 
 static void put_at(uint64_t offset, const void *data, size_t bytes)
 {

@@ -63,8 +63,6 @@ static void kernels(struct made *m, uint32_t thread, uint32_t stream, uint32_t n
 	}
 }
 
-/* ---- programs ---- */
-
 /* One thread: launches, waits, events between streams of both devices. */
 static void one_thread(struct made *m, uint32_t thread, uint32_t rounds)
 {
@@ -243,8 +241,6 @@ static struct made make_program(uint64_t seed)
 		beside(&m, 3, between(&m, 2, rounds));
 	return m;
 }
-
-/* ---- what the report says ---- */
 
 struct said {
 	uint64_t ns[PATH_PARTS], wall_ns, host_most_ns;

@@ -127,8 +127,6 @@ static void random_programs_obey_order_calls_and_waits(void **state_)
 	}
 }
 
-/* ---- programs of which all is known ---- */
-
 static struct play_program launches(uint32_t n, uint64_t every_ns, uint64_t dur_ns, uint64_t sd_ns)
 {
 	struct play_program p = { .streams = 1,

@@ -45,8 +45,6 @@ static struct share_slot *member(uint32_t i, uint64_t quota)
 	return slot(i, 0, 7, quota);
 }
 
-/* ---- sums ---- */
-
 static void a_group_has_what_its_slots_have(void **state)
 {
 	member(3, 100)->memory.used = 10;
@@ -108,8 +106,6 @@ static void what_pools_keep_is_asked_back_when_it_is_too_much(void **state)
 	assert_int_equal(quota_take(file, 0, 1), QUOTA_TIGHT);
 }
 
-/* ---- a group within another ---- */
-
 static struct share_slot *within(uint32_t i, uint64_t quota, uint64_t outer_quota)
 {
 	struct share_slot *s = slot(i, 0, 8, quota);
@@ -140,8 +136,6 @@ static void a_quota_larger_than_the_one_around_it_is_that_one(void **state)
 	assert_int_equal(quota_take(file, 1, 101), QUOTA_REFUSED);
 	assert_int_equal(quota_take(file, 1, 100), QUOTA_GRANTED);
 }
-
-/* ---- contexts ---- */
 
 static void measure(uint64_t free, uint64_t total)
 {
@@ -228,8 +222,6 @@ static void contexts_beyond_the_quota_leave_nothing(void **state)
 	assert_int_equal(quota_take(file, 0, 1), QUOTA_REFUSED);
 }
 
-/* ---- the dead ---- */
-
 static void dies_with(uint32_t i, uint64_t bytes)
 {
 	static const uint8_t uuid[16] = { 1 };
@@ -273,8 +265,6 @@ static void the_dead_of_other_groups_are_let_be(void **state)
 	assert_int_equal(file->slots[1].who.state, SLOT_LIVE);
 }
 
-/* ---- damage ---- */
-
 static void sums_that_would_wrap_are_everything(void **state)
 {
 	member(0, 100)->memory.used = UINT64_MAX - 5;
@@ -317,8 +307,6 @@ static void nonsense_in_the_file_is_survived(void **state)
 		quota_wanted(file, i, seed);
 	}
 }
-
-/* ---- at once ---- */
 
 enum { MOST_THREADS = 12, TURNS = ROUNDS(3000, 600) };
 

@@ -16,8 +16,6 @@
 #define SECOND 1000000000ull
 #define WINDOW REGRESS_WINDOW_NS
 
-/* ---- the rank test ---- */
-
 static unsigned pairs_above(unsigned below, const float *all, unsigned n)
 {
 	unsigned u = 0;
@@ -66,8 +64,6 @@ static void ties_say_nothing(void **state)
 	assert_true(rank_p(same, 4, same, 4) >= 0.5);
 	assert_true(rank_p(same, 4, same, 0) == 1);
 }
-
-/* ---- a series ---- */
 
 static struct regress_what what_of(uint32_t i)
 {
@@ -179,8 +175,6 @@ static void what_creeps_is_found_by_the_day(void **state)
 	regress_free(c.r);
 }
 
-/* ---- many series ---- */
-
 static void memory_is_bounded_and_what_is_idle_gives_way(void **state)
 {
 	struct regress *r = regress_new(REGRESS_SERIES, REGRESS_WINDOW_NS, 1);
@@ -246,8 +240,6 @@ static void five_percent_in_noise_are_found_in_five_minutes(void **state)
 	assert_true(in_time * 100 >= slow * 90);
 }
 
-/* ---- keeping it ---- */
-
 static void a_restart_forgets_nothing(void **state)
 {
 	struct clock c = new_clock(10);
@@ -300,8 +292,6 @@ static void what_is_damaged_is_refused(void **state)
 	free(saved);
 	regress_free(c.r);
 }
-
-/* ---- requests ---- */
 
 static void the_level_of_requests_is_not_that_of_their_tail(void **state)
 {

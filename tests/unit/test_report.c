@@ -65,8 +65,6 @@ static void update(uint64_t exec, uint64_t ticks, const struct graph_node *node)
 	maker_meta(m, meta_thread, META_NODE, ticks, 1, &exec, node, sizeof *node, 1);
 }
 
-/* ---- asking ---- */
-
 static struct trace *trace;
 static struct report *report;
 
@@ -160,8 +158,6 @@ static bool warned(json_t *root, const char *word)
 		w) if (strstr(json_string_value(w), word)) return true;
 	return false;
 }
-
-/* ---- tests ---- */
 
 static void calls_are_counted_and_timed(void **state)
 {

@@ -63,8 +63,6 @@ static void who_was_killed_while_it_made_a_device_is_in_nobodys_way(void **state
 	share_close(f);
 }
 
-/* ---- slots ---- */
-
 /* In a child, since a process has one slot a device. */
 static uint32_t claim_in_child(struct share_file *f, const struct share_self *self, pid_t *ret_pid)
 {
@@ -254,8 +252,6 @@ static void who_answers_in_pieces_is_active_between_them(void **state)
 	share_close(f);
 }
 
-/* ---- durations ---- */
-
 static void each_duration_is_in_its_bucket(void **state)
 {
 	for (uint64_t ns = 1; ns < 1ull << 40; ns += ns / 7 + 1) {
@@ -276,8 +272,6 @@ static void percentiles_are_of_what_is_counted(void **state)
 	assert_in_range(share_percentile(bucket, 0.99), 850, 1250);
 	assert_in_range(share_percentile(bucket, 0.995), 850000, 1250000);
 }
-
-/* ---- the rule ---- */
 
 #define LONG  ((struct rule_launch){ .t90_ns = 500000, .may_be_capped = true })
 #define SHORT ((struct rule_launch){ .t90_ns = 30000, .may_be_capped = true })
@@ -373,8 +367,6 @@ static void nobody_runs_in_others_turn(void **state)
 	const struct share_grant g = { .mode = MODE_HOLD, .budget_ns = UINT64_MAX };
 	assert_int_equal(ask(&g, (struct rule_view){ 0 }, SHORT), RULE_WAIT);
 }
-
-/* ---- arrivals ---- */
 
 static uint64_t clock_ns;
 
@@ -482,8 +474,6 @@ static void an_answer_lasts_longer_than_a_token(void **state)
 		}
 	}
 }
-
-/* ---- policies ---- */
 
 static struct policy_view view;
 static struct policy_state remembered;

@@ -30,8 +30,6 @@ void meta_text(
 	writes++;
 }
 
-/* ---- doubles of the libraries' questions ---- */
-
 struct layout {
 	uint64_t rows, cols;
 	int32_t type, batch;
@@ -105,8 +103,6 @@ static int begin(void **state)
 	library_ask[ASK_FILTER] = (void *)ask_filter;
 	return 0;
 }
-
-/* ---- products ---- */
 
 static const struct product plain = { .m = 2,
 	.n = 3,
@@ -189,8 +185,6 @@ static void what_is_written_has_the_cost_that_was_asked_for(void **state)
 		assert_true(c.flops == 2.0 * 5 * size * (size + 1) * (size + 2));
 	}
 }
-
-/* ---- descriptors ---- */
 
 static void a_product_of_descriptors(void **state)
 {

@@ -20,8 +20,6 @@ static uint64_t monotonic(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* ---- a client ---- */
-
 static int asked, given_back;
 static size_t records;
 static uint32_t last_kind, last_correlation;
@@ -88,8 +86,6 @@ static int go(void **unused)
 	share_take_dropped();
 	return 0;
 }
-
-/* ---- tests ---- */
 
 static void what_it_did_not_enable_is_not_its(void **unused)
 {

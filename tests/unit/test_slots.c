@@ -83,8 +83,6 @@ static void nothing_is_no_key(void **state)
 	assert_int_equal(keys[0], 0);
 }
 
-/* ---- threads ---- */
-
 static uint32_t slot[THREADS][KEYS];
 static atomic_uint told[KEYS];
 static pthread_barrier_t together;

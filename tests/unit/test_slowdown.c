@@ -33,8 +33,6 @@ struct pair {
 	double harm;                 /* of a ns in flight, to a request */
 };
 
-/* ---- chance ---- */
-
 static uint64_t chance;
 
 static double draw(void)
@@ -65,8 +63,6 @@ static struct pair some_pair(void)
 	p.harm = between(0.3, 1);
 	return p;
 }
-
-/* ---- a run ---- */
 
 struct run {
 	struct pair pair;
@@ -513,8 +509,6 @@ static void less_is_allowed_where_requests_queue(void **state)
 		assert_true(times > 1.075 && tail > 1.10 && tail < 1.175);
 	}
 }
-
-/* ---- kept from run to run ---- */
 
 static void what_was_measured_is_kept(void **state)
 {

@@ -52,8 +52,6 @@ static double scatter(const struct program *p)
 	return exp(p->noise * sqrt(-2 * log(uniform())) * cos(2 * M_PI * uniform()));
 }
 
-/* ---- the model ---- */
-
 struct machine {
 	struct maker *m;
 	int calls;
@@ -198,8 +196,6 @@ static int remove_files(void **state)
 	array_free(&links);
 	return 0;
 }
-
-/* ---- what the first sentence says ---- */
 
 enum said { SAID_UNKNOWN, SAID_SAME, SAID_FASTER, SAID_SLOWER };
 

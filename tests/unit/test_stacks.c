@@ -21,8 +21,6 @@
 #define PIECE  8192u
 #define PID    77u
 
-/* ---- a piece of this program's own stack ---- */
-
 static uint64_t words[STACK_WORDS + PIECE / 8 + 8];
 
 /* The bytes between variables are part of it, which sanitizers forbid to read: the kernel copies.
@@ -207,8 +205,6 @@ static void packing_keeps_stacks_and_leaves_pieces_out(void **state)
 	stacks_fini(&packed);
 }
 
-/* ---- Python ---- */
-
 /* def f(x):          line 10
  *     y = x          line 11
  *     return g(y)    line 12, 13: "g(\n y)"                                       */
@@ -311,8 +307,6 @@ static void a_line_of_python_is_shown_behind_many_functions(void **state)
 	assert_string_equal(text, "outer (libframework.so) < inner (libframework.so)");
 	stacks_fini(&s);
 }
-
-/* ---- what makes no sense ---- */
 
 static void pieces_that_lie_about_their_size_are_left_out(void **state)
 {

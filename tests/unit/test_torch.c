@@ -15,8 +15,6 @@
 
 #define FOLDER "torch-model"
 
-/* ---- archives ---- */
-
 static struct buf zip, directory;
 static unsigned zip_files;
 
@@ -161,8 +159,6 @@ static void a_damaged_archive_is_refused_in_a_sentence(void **state)
 	buf_free(&got);
 }
 
-/* ---- shared objects ---- */
-
 static void read_file(const char *path, struct buf *b)
 {
 	FILE *f = fopen(path, "r");
@@ -197,8 +193,6 @@ static void only_what_weir_has_is_renamed(void **state)
 	check_error(torch_object_rename(&b, &err), -EINVAL, "it is no shared object of 64 bits");
 	buf_free(&b);
 }
-
-/* ---- models ---- */
 
 static const char image[] = ".version 7.0\n.target sm_50\n.address_size 64\n"
 			    ".visible .entry add(.param .u64 a, .param .u64 b)\n{\n\tret;\n}\n";

@@ -93,8 +93,6 @@ static void change_header(void (*change)(struct trace_header *h))
 	assert_true(fwrite(&h, sizeof h, 1, f) == 1 && !fclose(f));
 }
 
-/* ---- refusals ---- */
-
 static void newer(struct trace_header *h)
 {
 	h->version = 2;
@@ -151,8 +149,6 @@ static void what_may_not_be_read_is_said(void **state)
 	must_refuse(FILE_NAME, "Permission denied");
 	chmod(FILE_NAME, 0600);
 }
-
-/* ---- reading ---- */
 
 static void finished_and_abandoned_files_read_alike(void **state)
 {
@@ -315,8 +311,6 @@ static void room_that_was_never_got_is_no_damage(void **state)
 	close(fd);
 }
 
-/* ---- packing ---- */
-
 static void compare(const struct trace *a, const struct trace *b)
 {
 	struct chunk_buf x = { 0 }, y = { 0 };
@@ -477,8 +471,6 @@ static void a_chunk_is_read_until_it_is_another(void **state)
 	trace_close(t);
 }
 
-/* ---- names ---- */
-
 static void a_handle_means_what_it_meant_then(void **state)
 {
 	struct maker *m = maker_new(FILE_NAME, maker_schema, TRACE_GRAIN);
@@ -535,8 +527,6 @@ static void many_names_of_one_handle_are_found(void **state)
 	meta_fini(&index);
 	trace_close(t);
 }
-
-/* ---- following ---- */
 
 struct seen {
 	uint64_t count;
@@ -668,8 +658,6 @@ static void a_tail_gives_back_what_it_has_read(void **state)
 	tail_close(tail);
 	trace_close(t);
 }
-
-/* ---- while somebody writes ---- */
 
 enum { LIVE_CALLS = 200000 };
 

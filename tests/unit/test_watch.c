@@ -102,8 +102,6 @@ static void the_slowest_are_those_that_are_shown(void **state)
 	regress_free(r);
 }
 
-/* ---- this process, recorded and watched by itself ---- */
-
 #define FILE_NAME "watch.weir"
 
 static struct recorder file;

@@ -15,8 +15,6 @@
 #define US 1000u
 #define MS 1000000u
 
-/* ---- programs made by hand ---- */
-
 struct shape {
 	uint32_t kernels; /* a request */
 	uint32_t requests;
@@ -116,8 +114,6 @@ static const struct whatif_way *way_of(
 	fail();
 	return NULL;
 }
-
-/* ---- replays ---- */
 
 static struct replay one_program(const struct program *p, enum share_class class)
 {
@@ -285,8 +281,6 @@ static void hours_without_work_are_skipped(void **state)
 	free_program(&p);
 }
 
-/* ---- an H200 ---- */
-
 /*
  * The effects of two programs on each other on an H200 (driver 580.159): a burst of ten kernels of
  * 12 us on 64 SMs, then 2 ms of rest, beside endless kernels of four kinds.  The burst's p99 in
@@ -360,8 +354,6 @@ static void two_programs_fare_as_on_the_device(void **state)
 	assert_int_equal(wrong, 0);
 }
 
-/* ---- arrivals ---- */
-
 /* About as long as it is told to. */
 static void a_closed_loop_pauses_behind_each_answer(void **state)
 {
@@ -394,8 +386,6 @@ static void latency_counts_from_when_a_request_was_due(void **state)
 	free_program(&p);
 }
 
-/* ---- streams and events ---- */
-
 /* A kernel of one stream, and one of another that awaits an event behind it. */
 static void a_stream_goes_on_behind_an_event(void **state)
 {
@@ -427,8 +417,6 @@ static void a_stream_goes_on_behind_an_event(void **state)
 	replay_fini(&without);
 	free_program(&p);
 }
-
-/* ---- recordings ---- */
 
 #define BASE 1000000u /* ticks are nanoseconds, and begin here */
 

@@ -29,8 +29,6 @@
 #define EXIT_NOT_EXECUTABLE 126
 #define EXIT_NOT_FOUND      127
 
-/* ---- the trace ---- */
-
 static void join_words(char *to, size_t size, char **words)
 {
 	struct bounded b = { .to = to, .size = size };
@@ -175,8 +173,6 @@ bool child_trace_is_there(const struct child *c)
 			what);
 	return !what;
 }
-
-/* ---- the environment ---- */
 
 /* The person's own value stays in front. */
 static int cannot_set(void)
@@ -335,8 +331,6 @@ static int set_environment(const struct child *c)
 		return cannot_set();
 	return 0;
 }
-
-/* ---- signals ---- */
 
 static const int passed_on[] = { SIGHUP, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH };
 static sigset_t before;
@@ -523,8 +517,6 @@ int child_exit(int status)
 	raise(number);
 	return 128 + number;
 }
-
-/* ---- other writers ---- */
 
 /* A mapping as /proc tells it.  Which device that is differs from what stat() says on file systems
  * that have several, so this process's own mapping of the file is what others' are held against. */

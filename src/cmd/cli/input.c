@@ -105,8 +105,6 @@ static int open_any(const char *path, struct trace **ret_t)
 	return import_to(fd, path, ret_t);
 }
 
-/* ---- standard input ---- */
-
 static int copy(int from, int to)
 {
 	char *buffer = xmalloc(COPY_BYTES);
@@ -145,8 +143,6 @@ static int open_standard_input(struct trace **ret_t)
 		close(fd);
 	return code;
 }
-
-/* ---- the whole ---- */
 
 int input_open_file(const char *path, struct trace **ret_t)
 {

@@ -20,8 +20,6 @@
 
 extern char **environ;
 
-/* ---- the daemon ---- */
-
 /* Without what says which GPUs the program may see: those that come later may see others.  NULL */
 static char **environment_of_daemon(void)
 {
@@ -90,8 +88,6 @@ static int lock_file(const char *path, int how)
 	}
 	return fd;
 }
-
-/* ---- for one program ---- */
 
 /* Down to what the device can be divided by. */
 static bool percent_of_sms(struct mps *m)

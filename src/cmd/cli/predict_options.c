@@ -43,8 +43,6 @@ static bool is_trace(const char *path)
 	return yes;
 }
 
-/* ---- tables of a trace ---- */
-
 /* The UUID of all devices that the process saw, as the hook has it. */
 static void uuid_of(const struct meta *m, uint32_t process, uint8_t ret_uuid[16])
 {
@@ -143,8 +141,6 @@ static int from_trace(struct predict_options *f, const char *path)
 	trace_close(t);
 	return code;
 }
-
-/* ---- the configuration ---- */
 
 static int add(struct predict_options *f, const char *key, const char *path)
 {

@@ -56,8 +56,6 @@ static uint64_t parse_bytes(const char *text, size_t n)
 	return i == n ? value : 0;
 }
 
-/* ---- options ---- */
-
 /* set_NAME() for each row of the table; value is what stands behind the =, NULL without one. */
 static bool set_flag(bool *flag, const char *value)
 {
@@ -343,8 +341,6 @@ static bool parse_option(const char *text, size_t n)
 			return options[i].set(equals ? equals + 1 : NULL, equals ? n - k - 1 : 0);
 	return false;
 }
-
-/* ---- the whole ---- */
 
 /* With the host's name for %h: each container has its own.  weir record has put it in already. */
 static void put_name(struct bounded *to, const char *path)

@@ -22,8 +22,6 @@
 #include "hook/core/elf.h"
 #include "hook/core/libc.h"
 
-/* ---- bytes ---- */
-
 typedef uint64_t word_t __attribute__((may_alias, aligned(1)));
 typedef struct {
 	word_t low, high;
@@ -119,8 +117,6 @@ void *memchr(const void *s, int c, size_t n)
 	return at < n ? (char *)(uintptr_t)s + at : NULL;
 }
 
-/* ---- strings ---- */
-
 size_t strlen(const char *s)
 {
 	return before(s, 0, SIZE_MAX);
@@ -178,8 +174,6 @@ char *strncpy(char *restrict to, const char *restrict from, size_t n)
 	memset(to + bytes, 0, n - bytes);
 	return to;
 }
-
-/* ---- what only libc has ---- */
 
 /* The loader's list of objects.  musl, the other libc, has the same list under its own name. */
 extern struct r_debug _r_debug __attribute__((weak));

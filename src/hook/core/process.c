@@ -49,8 +49,6 @@ uint64_t clock_monotonic(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* ---- life ---- */
-
 /* From now on calls are recorded, or left alone, as this word says. */
 static void control_by(const _Atomic uint32_t *word)
 {

@@ -19,8 +19,6 @@
 _Atomic(void *) hook_real[HOOK_COUNT];
 HIDDEN _Atomic(void *) real_dlsym, real_dlvsym; /* for entry_*.S */
 
-/* ---- names and addresses ---- */
-
 /* Open addressing, filled once: name to id, and real address to id. */
 #define SLOTS 4096u
 static uint16_t by_name[SLOTS];
@@ -106,8 +104,6 @@ void *wrapper_of(const void *real)
 	const enum fn fn = fn_of_address(real);
 	return fn && real_at(fn) == real ? hooked[fn].wrapper : NULL;
 }
-
-/* ---- loaded libraries ---- */
 
 static bool has_soname(const struct elf *e, const void *prefix)
 {
@@ -239,8 +235,6 @@ void *resolve(enum fn fn, const void *caller)
 	return real ? real : (void *)nobody_has_it;
 }
 
-/* ---- functions that the tables do not know ---- */
-
 #define UNKNOWN 256u
 extern const char unknown_thunks[] HIDDEN; /* entry_*.S */
 HIDDEN void *unknown_real[UNKNOWN];
@@ -319,8 +313,6 @@ void *resolve_answer(void *real, const char *symbol)
 		resolve_declare();
 	return thunk;
 }
-
-/* ---- dlsym ---- */
 
 static bool may_be_ours(const char *name)
 {
@@ -446,8 +438,6 @@ HIDDEN void *dlvsym_answer(void *handle, const char *name, const char *version, 
 	return real ? answer_for(fn, name, real) : PASS;
 }
 
-/* ---- the audit library ---- */
-
 __attribute__((visibility("default"))) void *weir_bound_by_audit(
 	const char *name, void *real, const void *map)
 {
@@ -471,8 +461,6 @@ __attribute__((visibility("default"))) void *weir_bound_by_audit(
 	was_bound_by_audit = real_at(fn) == real;
 	return was_bound_by_audit ? hooked[fn].wrapper : real;
 }
-
-/* ---- cuGetProcAddress ---- */
 
 void after_cuGetProcAddress(
 	int result, const char *symbol, void *pfn, int version, unsigned long long flags)

@@ -66,8 +66,6 @@ static inline uint64_t derive_copy3d_v1_bytes(const struct cu_memcpy3d_v1 *c)
 	return c ? (uint64_t)c->width_bytes * c->height * c->depth : 0;
 }
 
-/* ---- a call ---- */
-
 /* One call on its way, in the wrapper's frame and mostly in registers: nothing in it is set before
  * it is needed. */
 struct call {
@@ -172,7 +170,7 @@ INLINE bool call_is_counted(const struct call *c)
 	return c->want & CONTROL_COUNT && !c->result;
 }
 
-/* ---- calls that are recorded, and no more: see plain_row.inc ---- */
+/* The following serves calls that are recorded and no more (plain_row.inc). */
 
 /*
  * Begins a call and returns the real function. `blocks`: the call may wait. `caller`: an address in
@@ -186,8 +184,6 @@ bool plain_answered(struct call *c, bool blocks);
 /* mark_captured() and call_left(), as functions. */
 void plain_captured(struct record *r, void *stream, bool per_thread);
 void plain_left(void);
-
-/* ---- launches ---- */
 
 static inline void launch_fill(struct record *r, const struct launch_shape *s)
 {
@@ -297,8 +293,6 @@ INLINE void move_time(
 	c->took = clock_now() - c->begun;
 	launch_time(c, s, kind, direction);
 }
-
-/* ---- rows of the tables ---- */
 
 /* cuX of a prefix, as FN_cuX: see wrapper_row.inc. */
 #define ROW(prefix)         ROW_JOIN(prefix, ROW_NAME)

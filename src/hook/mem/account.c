@@ -29,8 +29,6 @@ uint64_t account_context(void)
 		       : 0;
 }
 
-/* ---- contexts ---- */
-
 static void measure(const struct member *m)
 {
 	size_t free, total;
@@ -124,8 +122,6 @@ void context_ended(uint64_t context)
 	store_relaxed(&last_context, 0);
 	owned_unlock();
 }
-
-/* ---- claims ---- */
 
 /* No handler comes while it asks, which might never let it end. */
 static enum quota_answer ask(struct member *m, uint64_t bytes, bool may_wait)

@@ -15,8 +15,6 @@ static uint64_t value_at(const void *pointer, size_t bytes)
 	return value;
 }
 
-/* ---- blocks ---- */
-
 int memory_cuMemAlloc(void *address, unsigned int bytes)
 {
 	struct claim c;
@@ -108,8 +106,6 @@ int memory_cuMemFree_v2(unsigned long long address)
 	const bool known = give_block_begin(&o, address);
 	return freed(&o, known, REAL(cuMemFree_v2, uint64_t)(address));
 }
-
-/* ---- arrays ---- */
 
 /* Bytes of one channel: CUarray_format.  An unknown format counts as four. */
 static uint64_t channel_bytes(int format)
@@ -234,8 +230,6 @@ int memory_cuMipmappedArrayDestroy(void *array)
 	const bool known = give_begin(&o, OWNED_ARRAY, (uintptr_t)array);
 	return give_end(&o, known, REAL(cuMipmappedArrayDestroy, void *)(array));
 }
-
-/* ---- of another interface ---- */
 
 struct external_memory { /* CUDA_EXTERNAL_MEMORY_HANDLE_DESC */
 	int type;

@@ -12,8 +12,6 @@
 #include "hook/core/metadata.h"
 #include "share/quota.h"
 
-/* ---- how much there is ---- */
-
 static uint64_t least(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
@@ -79,8 +77,6 @@ int memory_cuDeviceTotalMem(void *bytes, int device)
 		*(uint32_t *)bytes = (uint32_t)least(*(uint32_t *)bytes, quota());
 	return result;
 }
-
-/* ---- blocks of the pool ---- */
 
 /* In place of one in the pool's addresses that no block is at: to the driver they are mapped. */
 #define NOWHERE 16ull
@@ -178,8 +174,6 @@ int memory_cuStreamDestroy_v2(void *stream)
 	return REAL(cuStreamDestroy_v2, void *)(stream);
 }
 
-/* ---- contexts that end ---- */
-
 static int context_left(void *context, int result)
 {
 	if (!result) {
@@ -263,8 +257,6 @@ int memory_cuDevicePrimaryCtxReset_v2(int device)
 {
 	return leave_primary(REAL(cuDevicePrimaryCtxReset_v2, int), device);
 }
-
-/* ---- the part ---- */
 
 void memory_start(void)
 {

@@ -18,8 +18,6 @@ static struct {
 	struct held_signals signals; /* the holder's */
 } table;
 
-/* ---- the lock ---- */
-
 /* No handler of its thread comes while it is held: it might never return. */
 bool owned_lock(void)
 {
@@ -39,8 +37,6 @@ void owned_unlock(void)
 	lock_give(&table.lock);
 	signals_release(&signals);
 }
-
-/* ---- places ---- */
 
 static struct owned *place_of(
 	struct owned *places, uint64_t size, enum owned_kind kind, uint64_t key, bool empty)

@@ -19,8 +19,7 @@ static uint64_t handle_at(const void *handle)
 	return value;
 }
 
-/* ---- with the lock ---- */
-
+/* The caller of this function and of the next four has the lock. */
 static void use(uint64_t physical)
 {
 	struct owned *o = owned_find(OWNED_PHYSICAL, physical);
@@ -63,8 +62,6 @@ static void unmap(struct owned *o)
 	owned_drop(o);
 	leave(physical);
 }
-
-/* ---- handles ---- */
 
 /* In place of one block: its physical memory, used once, by its handle. */
 static bool created(const struct claim *c, uint64_t handle)
@@ -140,8 +137,6 @@ int memory_cuMemRetainAllocationHandle(void *handle, void *address)
 	return result;
 }
 
-/* ---- descriptors ---- */
-
 /* The owner of the descriptor keeps the memory, and nobody can see who that is. So it stays counted
  * for as long as this process lives.  Behind its end those count it that have it mapped. */
 static void exported(uint64_t handle)
@@ -194,8 +189,6 @@ int memory_cuMemImportFromShareableHandle(void *handle, void *shareable, int typ
 	owned_unlock();
 	return result;
 }
-
-/* ---- mappings ---- */
 
 /* With the lock. */
 static struct owned *imported_of(uint64_t handle)

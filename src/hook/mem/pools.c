@@ -44,8 +44,6 @@ void pools_forget(void)
 	store_relaxed(&graphs, 0);
 }
 
-/* ---- idle ---- */
-
 static void see_pool(void *pool, int device)
 {
 	for (uint32_t i = 0; i < POOLS; i++) {
@@ -145,8 +143,6 @@ void pools_trim(struct member *m)
 	note_idle(m);
 }
 
-/* ---- what graphs have ---- */
-
 static bool ask_graphs(int device, uint64_t *ret_bytes)
 {
 	struct own_calls own;
@@ -192,8 +188,6 @@ static int node_added(const struct claim *c, int result)
 	claim_settle(c, false);
 	return result;
 }
-
-/* ---- blocks ---- */
 
 static bool is_captured(void *stream, int per_thread)
 {
@@ -328,8 +322,6 @@ int memory_cuMemFreeAsync_ptsz(unsigned long long address, void *stream)
 	return freed(&o, known, REAL(cuMemFreeAsync_ptsz, uint64_t, void *)(address, stream));
 }
 
-/* ---- pools ---- */
-
 static void *default_pool(int device)
 {
 	void *pool = NULL;
@@ -402,8 +394,6 @@ int memory_cuMemPoolSetAccess(void *pool, void *map, size_t count)
 			served_reach(owner, d[i].location.id);
 	return result;
 }
-
-/* ---- nodes, launches ---- */
 
 static bool node_begins(struct claim *c, const struct cu_mem_alloc_node_params *p)
 {

@@ -27,8 +27,6 @@
 
 static struct served all[MEMBERS] OWN_PAGES;
 
-/* ---- the lock ---- */
-
 /* Without the lock, and with the program's handlers: work may take long. */
 static bool nap(void)
 {
@@ -144,8 +142,6 @@ static struct served *current(void)
 	return s && is_its_context(s) ? s : NULL;
 }
 
-/* ---- streams ---- */
-
 static void *plain_stream(void *stream)
 {
 	return stream == LEGACY_STREAM ? NULL : stream;
@@ -236,8 +232,6 @@ static int follow(struct served *s, uint32_t own)
 	*seen = s->shares;
 	return 0;
 }
-
-/* ---- blocks ---- */
 
 /* Frees a stream's placed block in the stream's order again: it is to be asked how far it has come.
  */
@@ -558,8 +552,6 @@ bool served_find(uint64_t address, struct served_block *ret)
 	*ret = found ? (struct served_block){ b.address, b.bytes } : (struct served_block){ 0 };
 	return true;
 }
-
-/* ---- the whole ---- */
 
 void served_counts(int device, struct served_counts *ret)
 {

@@ -22,8 +22,6 @@
 
 enum { DEVICE = 1, PINNED = 1, READ_WRITE = 3, HAS_MAPPING = 102, NO_TIMING = 2 };
 
-/* ---- begin and end ---- */
-
 static bool has_all_calls(void)
 {
 	static const enum fn needed[] = { FN_cuMemAddressReserve, FN_cuMemAddressFree,
@@ -155,8 +153,6 @@ void served_end(struct served *s)
 	memset(s->streams, 0, sizeof s->streams);
 }
 
-/* ---- how far streams have come ---- */
-
 /* A captured call is no order of the device; the legacy stream may not be asked meanwhile. */
 static bool may_record(const void *stream)
 {
@@ -214,8 +210,6 @@ bool served_poll(struct served *s)
 	}
 	return some;
 }
-
-/* ---- handles ---- */
 
 static bool create(struct served *s, unsigned long long *ret_handle)
 {
@@ -365,8 +359,6 @@ void served_let_reach(struct served *s)
 			let_reach(s, pool_slot_address(s->pool, i), SLOT_BYTES);
 	}
 }
-
-/* ---- others ---- */
 
 void served_give_wanted(struct served *s)
 {

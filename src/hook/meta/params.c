@@ -12,8 +12,6 @@
 
 enum { SUCCESS = 0, INVALID_VALUE = 1 }; /* CUresult */
 
-/* ---- the room ---- */
-
 #define ROOM_WORDS (1u << 18) /* of 8 bytes: 2 MiB, which cost nothing until they are used */
 #define SLOTS      (1u << 14)
 #define WINDOW     8u
@@ -95,8 +93,6 @@ static void publish(uint64_t handle, uint32_t place)
 	}
 	store_release(&slots[to], place);
 }
-
-/* ---- asking the driver ---- */
 
 typedef int ask_param(void *function, size_t index, size_t *ret_offset, size_t *ret_bytes);
 
@@ -195,8 +191,6 @@ static const struct function *learn(uint64_t handle, struct function *before)
 	publish(handle, place);
 	return l;
 }
-
-/* ---- reading ---- */
 
 /* CU_LAUNCH_PARAM_…: pairs of what and its value, until the end. */
 static const void *buffer_of(void *const *extra, size_t *ret_bytes)

@@ -35,8 +35,6 @@ static void message(const char *what, const char *path, const char *why)
 	meta_message(e.text);
 }
 
-/* ---- reading ---- */
-
 static bool fill(long fd, char *to, size_t bytes)
 {
 	for (size_t at = 0; at < bytes;) {
@@ -72,8 +70,6 @@ static void *read_file(const char *path, size_t *ret_bytes, const char **ret_why
 	sys(close, fd);
 	return memory;
 }
-
-/* ---- what earlier runs have learnt ---- */
 
 static const char *why_not(int e)
 {
@@ -196,8 +192,6 @@ void history_file_at_exit(void)
 		message("what was learnt can't be written to ", to, why);
 }
 
-/* ---- the model ---- */
-
 static bool same_file(const struct stat *a, const struct stat *b)
 {
 	return a->st_ino == b->st_ino && a->st_size == b->st_size &&
@@ -250,8 +244,6 @@ void history_file_look(struct predict *p, const struct predict_sample *recent, s
 	files.seen = now;
 	offer(p, recent, n);
 }
-
-/* ---- a model that came with Weir ---- */
 
 #define SUFFIX ".weir-model"
 
@@ -320,8 +312,6 @@ static void find_model(const struct predict_device *d)
 		message("no model is in use: none is for this device in ", directory,
 			"kernels that have not run yet are predicted from their siblings alone");
 }
-
-/* ---- life ---- */
 
 void history_file_start(
 	struct predict *p, const struct predict_config *o, const struct predict_device *d)

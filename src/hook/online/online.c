@@ -54,8 +54,6 @@ static struct {
 	uint64_t recent_count;
 } f;
 
-/* ---- starting ---- */
-
 static void *map(size_t bytes)
 {
 	const long at =
@@ -130,8 +128,6 @@ void online_forget(void)
 	graphs_forget();
 	history_file_forget();
 }
-
-/* ---- asking ---- */
 
 static void shape_of(const struct record *r, struct predict_launch *l)
 {
@@ -238,8 +234,6 @@ uint64_t online_graph(const struct record *r)
 	const struct predicted_time time = { a.t50_ns, a.t90_ns, (uint8_t)a.tier, false };
 	return a.tier ? predicted_word(&time) : 0;
 }
-
-/* ---- learning ---- */
 
 static void sift(struct item *v, uint32_t root, uint32_t n)
 {

@@ -35,8 +35,6 @@ static struct {
 
 static _Atomic uint32_t closed_word; /* what wrappers see while nothing is recorded */
 
-/* ---- opening and closing ---- */
-
 static bool is_open(void)
 {
 	return load_acquire(&capture.asked) && !load_acquire(&capture.delayed) &&
@@ -117,8 +115,6 @@ static void end_all(void)
 	if (!atomic_exchange_explicit(&capture.done, 1, memory_order_acq_rel))
 		settle();
 }
-
-/* ---- calls ---- */
 
 #define LOOK_TICKS (1u << 16) /* some tens of microseconds: so late a part may begin or end … */
 #define LOOK_NS    10000000u  /* … where it is asked for in longer times */
@@ -204,8 +200,6 @@ void after_cuProfilerStop(int result)
 	settle();
 }
 
-/* ---- ranges ---- */
-
 /* The range of this thread for which recording is on.  Whose it is: a forked child has its parent's
  * thread. */
 static __thread struct {
@@ -284,8 +278,6 @@ void capture_span_ended(uint64_t span)
 		}
 	}
 }
-
-/* ---- the process ---- */
 
 static enum role role_of(const struct schema_fn *fn)
 {

@@ -26,8 +26,6 @@ void capture_forget(void);
 /* A call of the driver has returned; flags: of its record. */
 void capture_saw(uint32_t fn, int result, uint32_t flags);
 
-/* ---- ranges of a name ---- */
-
 static inline bool capture_ranges_are_asked(void)
 {
 	return *config_get()->capture.range;

@@ -21,8 +21,6 @@ static const struct {
 	[ASK_FILTER] = { LIBRARY_OF_cudnn, "cudnnGetFilterNdDescriptor" },
 };
 
-/* ---- copies ---- */
-
 #define SEVERAL 1u /* no address that anything is loaded at */
 
 /* The address of the copy whose functions hook_real has; 0, or SEVERAL. */
@@ -93,8 +91,6 @@ void library_bound_by_audit(unsigned fn, const struct elf *e)
 	if (!atomic_load_explicit(&bases[which], memory_order_seq_cst))
 		adopt(which, e, e->base);
 }
-
-/* ---- the copy of a caller ---- */
 
 #define QUEUE 512u
 
@@ -196,8 +192,6 @@ void *library_real(unsigned fn, const void *caller)
 		real = resolve_next(hooked[fn].name);
 	return real ? real : (void *)nobody_has_it;
 }
-
-/* ---- ranges ---- */
 
 uint32_t library_enter(unsigned fn, uint32_t args)
 {

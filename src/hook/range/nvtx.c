@@ -25,8 +25,6 @@
 
 #define PUBLIC __attribute__((visibility("default")))
 
-/* ---- texts that are kept ---- */
-
 #define KEPT_BYTES (16u << 20) /* of address space; only what is used becomes memory */
 #define KEPT_MARK  0x52544557u
 #define WIDE_MOST  1024u
@@ -134,8 +132,6 @@ static size_t narrow(const wchar_t *wide, char text[WIDE_MOST])
 	}
 	return n;
 }
-
-/* ---- messages ---- */
 
 /* nvtxEventAttributes_t; version 1 lacks nothing that is read here. */
 struct attributes {
@@ -297,8 +293,6 @@ static void describe(const struct attributes *a, const void *domain, struct rang
 		r->name = id_of_handle(a->message);
 }
 
-/* ---- ranges that are requests, or parts of the run ---- */
-
 typedef bool name_is(const char *text, size_t bytes);
 
 static bool message_is(const struct attributes *a, name_is *is)
@@ -328,8 +322,6 @@ static void watch_push(const void *domain, const struct attributes *a)
 	if (capture_ranges_are_asked())
 		capture_range_push(domain, message_is(a, capture_range_is));
 }
-
-/* ---- the functions of NVTX ---- */
 
 static int push_ascii(const char *text)
 {
@@ -484,8 +476,6 @@ static void *register_wide(const void *domain, const wchar_t *text)
 {
 	return create_wide(text);
 }
-
-/* ---- being injected ---- */
 
 enum { TABLE_CALLBACKS = 1, MODULE_CORE = 1, MODULE_CORE2 = 5 };
 

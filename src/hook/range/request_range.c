@@ -49,8 +49,7 @@ void request_range_pop(const void *domain)
 		end_pushed();
 }
 
-/* ---- started and ended in any thread ---- */
-
+/* These requests start and end in any thread. */
 #define IS_REQUEST (1ull << 63) /* spans are counted from 1 */
 
 static _Atomic uint64_t spans[OPEN_REQUESTS]; /* by the place of a request */

@@ -10,8 +10,6 @@
 #include "hook/range/library.h"
 #include "hook/core/strings.h"
 
-/* ---- names ---- */
-
 static const char *const data_types[] = { /* cudaDataType */
 	[0] = "float32",
 	[1] = "float64",
@@ -82,8 +80,6 @@ static const struct {
 } epilogues[] = { { 2, "relu" }, { 8, "drelu" }, { 32, "gelu" }, { 64, "dgelu" }, { 128, "aux" },
 	{ 4, "bias" }, { 16, "bgrad" }, { 256, "bgrada" }, { 512, "bgradb" } };
 
-/* ---- JSON ---- */
-
 struct out {
 	char text[512]; /* more than the longest: three shapes of 8 numbers of 11 digits */
 	size_t n;
@@ -138,8 +134,6 @@ static uint32_t finish(struct out *o, uint32_t id)
 	string_write(id, o->text, o->n);
 	return id;
 }
-
-/* ---- products ---- */
 
 static void put_epilogue(struct out *o, int32_t epilogue)
 {
@@ -220,8 +214,6 @@ uint32_t matmul_args(void *desc, void *a, void *b, void *d)
 		return 0;
 	return product_args(&p);
 }
-
-/* ---- convolutions ---- */
 
 #define DIMS 8 /* CUDNN_DIM_MAX */
 

@@ -26,8 +26,6 @@ __asm__(".section .rodata\n.hidden hold_image\n.globl hold_image\nhold_image:\n"
 extern const char hold_image[];
 _Static_assert(MODE_OPEN == 0 && MODE_BUDGET == 3 && SHARE_WORDS == 4, "as the kernel has them");
 
-/* ---- made ready ---- */
-
 static bool driver_can(void)
 {
 	static const enum fn needed[] = { FN_cuModuleLoadData, FN_cuModuleUnload,
@@ -125,8 +123,6 @@ void hold_prepare(struct hold *h, const struct hold_of *of)
 	store_release(&h->state, made);
 }
 
-/* ---- launched ---- */
-
 bool hold_is_ready(const struct hold *h, const struct share_slot *slot)
 {
 	return load_relaxed(&slot->grant.hold_ns) && load_acquire(&h->state) == HOLD_READY &&
@@ -214,8 +210,6 @@ void hold_collect(struct hold *h, const struct hold_of *of)
 		count(of, ns);
 	}
 }
-
-/* ---- contexts ---- */
 
 /* Nothing is taken from under a hold: unless all are known to have ended, what they use stays, and
  * no more are launched. */

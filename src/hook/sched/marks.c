@@ -47,8 +47,6 @@ uint64_t marks_inflight(const struct marks *m, uint64_t now)
 	return m->head - m->tail > 1 ? all : 0;
 }
 
-/* ---- marks ---- */
-
 /* How many are to come. */
 static uint32_t count(const struct marks *m)
 {
@@ -179,8 +177,6 @@ bool marks_have_room(const struct marks *m)
 {
 	return count(m) < MARKS;
 }
-
-/* ---- what they teach ---- */
 
 static void teach(const struct mark *k, struct share_slot *slot, uint64_t span)
 {

@@ -122,8 +122,6 @@ void requests_forget(void)
 	store_relaxed(&own_deadline.is_set, 0);
 }
 
-/* ---- for libweirapi ---- */
-
 uint64_t weir_hook_request_begin(uint64_t deadline_ns)
 {
 	return request_begin(deadline_ns);

@@ -85,8 +85,6 @@ static bool only_counts(struct gated *g, const struct launch_shape *s)
 	return true;
 }
 
-/* ---- requests ---- */
-
 /* The activity that others see: weir sched may change the class at any time. */
 static bool is_active(const struct member *m)
 {
@@ -251,8 +249,6 @@ void sched_leave_request(struct member *m)
 	request_ends(m);
 }
 
-/* ---- before the driver ---- */
-
 /* The SMs that it fills, at one block each until all have one. */
 static void widen(struct member *m, const struct launch_shape *l)
 {
@@ -377,8 +373,6 @@ void sched_launch(struct gated *g, const struct launch_shape *l)
 	if (m && is_regulated(m))
 		regulate(g, m, l);
 }
-
-/* ---- behind the driver ---- */
 
 void sched_joined(const struct gated *g)
 {
@@ -594,8 +588,6 @@ void sched_driver_begins(void)
 	}
 	errno = kept;
 }
-
-/* ---- life ---- */
 
 void sched_start(void)
 {

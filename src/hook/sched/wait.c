@@ -35,8 +35,6 @@ struct waiting {
 	bool shut_in;  /* system calls may be what ends the program */
 };
 
-/* ---- what is seen ---- */
-
 /* If a request began longer ago than anybody waits, nothing is known of it any more.  One may have
  * begun since the clock was read. */
 static bool believed(const struct member *m, uint32_t i, uint64_t now)
@@ -135,8 +133,6 @@ static enum rule_verdict ask(struct gated *g, struct member *m, const struct lau
 		.is_small = !l->what && l->bytes < SMALL_BYTES };
 	return rule_of(&grant, &view, &launch, ret_sms, &w->reason);
 }
-
-/* ---- waiting ---- */
 
 /* If nobody else watches, the waiting thread buries the dead: a bit of theirs would be believed. */
 static void bury(struct member *m, struct waiting *w, uint64_t now)

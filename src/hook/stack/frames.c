@@ -92,8 +92,6 @@ static _Atomic bool is_on;
 static _Atomic uint64_t codes[CODES] OWN_PAGES;
 static const struct slots slots = { codes, CODES, 64, memory_order_relaxed, memory_order_relaxed };
 
-/* ---- memory ---- */
-
 #define PAGE   4096u
 #define PROBED 4u
 
@@ -141,8 +139,6 @@ static bool read_word(struct probe *p, uintptr_t at, uint64_t *ret)
 		memcpy(ret, from, sizeof *ret);
 	return from;
 }
-
-/* ---- the chain ---- */
 
 struct frame {
 	uint64_t code, at;
@@ -196,8 +192,6 @@ static bool chain_next(struct chain *c, struct frame *ret)
 	}
 	return true;
 }
-
-/* ---- code ---- */
 
 struct identity {
 	uint64_t code, line, file, name, table;
@@ -312,8 +306,6 @@ static uint64_t word_of_frame(const struct frame *f, const char *object)
 	return number_of(&i) | at << 32 | (f->entry ? STACK_PYTHON_ENTRY : 0);
 }
 
-/* ---- for samples ---- */
-
 uint32_t frames_most(void)
 {
 	return load_acquire(&is_on) ? PYTHON_FRAMES : 0;
@@ -341,8 +333,6 @@ void frames_forget(void)
 {
 	DROP(codes);
 }
-
-/* ---- for python/weir ---- */
 
 int weir_frames_layout(const int32_t *offsets, uint32_t count, get_state *state)
 {

@@ -39,8 +39,6 @@ static bool found;                            /* something new, in the look that
 static _Atomic uintptr_t main_from, main_end; /* of the main thread's stack; 0: not known */
 static uintptr_t main_begun; /* where that stood when the program began; 0: not known */
 
-/* ---- reading ---- */
-
 int own_pid(void)
 {
 	return hook_recorder.pid ? (int)hook_recorder.pid : (int)sys(getpid);
@@ -67,8 +65,6 @@ bool mappings_main_stack(uintptr_t at, uintptr_t *ret_end)
 	*ret_end = load_relaxed(&main_end);
 	return at < *ret_end && at >= load_relaxed(&main_from);
 }
-
-/* ---- build-id ---- */
 
 static const char *find_note(const char *at, uint32_t left, uint32_t *ret_bytes)
 {
@@ -121,8 +117,6 @@ static uint32_t read_build_id(uintptr_t base, char to[BUILD_ID])
 	}
 	return 0;
 }
-
-/* ---- lines ---- */
 
 struct mapping {
 	uint64_t from, end, offset, inode;

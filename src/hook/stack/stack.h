@@ -25,7 +25,7 @@ void stack_start(void);
 void stack_forget(void);
 void stack_unloaded(void);
 
-/* ---- mappings.c: which file's code is where ---- */
+/* mappings.c knows which file's code is where. */
 
 /* Looks what is mapped, and writes what is new; unless `now`, only when hook_hot.look says so. */
 void mappings_look(uint64_t ticks, bool now);
@@ -39,7 +39,7 @@ int own_pid(void); /* also before the process has come to CUDA */
 /* Copies what can be read of this process: how many bytes, from the first on. */
 uint32_t read_mapped(void *to, uintptr_t from, uint32_t bytes);
 
-/* ---- frames.c: Python's frames ---- */
+/* frames.c reads Python's frames. */
 
 #define PYTHON_FRAMES 128u
 

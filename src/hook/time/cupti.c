@@ -60,8 +60,6 @@ static uint64_t monotonic_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* ---- where the records go ---- */
-
 /* One open chunk, filled by whichever of CUPTI's threads hands a buffer back. */
 static struct {
 	struct chunk_header *chunk;
@@ -132,8 +130,6 @@ static void keep(const struct gpu_activity *activity)
 	*to = unfinished;
 	store_release(shared(&to->kind), activity->kind);
 }
-
-/* ---- records ---- */
 
 static void keep_kernel(const struct cupti_kernel *k)
 {
@@ -291,8 +287,6 @@ static void keep_record(const void *record)
 		break;
 	}
 }
-
-/* ---- CUPTI's side ---- */
 
 /* The buffers that are ours: whatever else comes back is another client's. */
 #define BUFFERS 256u
@@ -480,8 +474,6 @@ static int use_default_clock(void)
 		share_clock(realtime_ns, true);
 	return result;
 }
-
-/* ---- another client ---- */
 
 static _Atomic bool collecting;
 

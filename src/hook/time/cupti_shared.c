@@ -88,8 +88,6 @@ static uint64_t monotonic_ns(void)
 	return (uint64_t)t.tv_sec * SECOND_NS + (uint64_t)t.tv_nsec;
 }
 
-/* ---- the client's calls ---- */
-
 void share_callbacks(share_request *request, share_complete *complete)
 {
 	if (complete != load_relaxed(&client.complete))
@@ -166,8 +164,6 @@ size_t share_take_dropped(void)
 	return atomic_exchange_explicit(&client.dropped, 0, memory_order_relaxed);
 }
 
-/* ---- the clock ---- */
-
 /* The closest of several pairs of readings. */
 static struct pair read_pair(uint64_t (*now)(void))
 {
@@ -237,8 +233,6 @@ bool share_is_date(uint64_t ns)
 	       (ns + SECOND_NS >= r.since_ns && ns <= r.last.mono + SECOND_NS);
 }
 
-/* ---- copies ---- */
-
 /* If we enabled a kind as well, it has more records than the client wants. */
 static bool is_wanted(const void *record)
 {
@@ -307,8 +301,6 @@ void share_prepare(void)
 	close_copy(&c, NULL, 0);
 }
 
-/* ---- flushes ---- */
-
 void share_begin_flush(void)
 {
 	atomic_fetch_add_explicit(&client.flushing, 1, memory_order_acq_rel);
@@ -342,8 +334,6 @@ bool share_is_shut(void)
 {
 	return load_acquire(&client.left) && !load_acquire(&client.flushing);
 }
-
-/* ---- records ---- */
 
 static void copy_record(
 	struct copy *c, const void *record, size_t bytes, void *context, uint32_t stream)

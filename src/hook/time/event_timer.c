@@ -95,8 +95,6 @@ static __thread struct {
 	uint32_t random; /* state of the generator; 0: not begun */
 } turn __attribute__((tls_model("initial-exec")));
 
-/* ---- which launches ---- */
-
 static uint32_t random_below(uint64_t n)
 {
 	uint32_t x = turn.random; /* xorshift */
@@ -147,8 +145,6 @@ static bool is_wanted(void)
 	return process_is_started() && hook_recorder.header && process_control() & CONTROL_SAMPLE &&
 	       load_relaxed(&hook_hot.captures) <= 0;
 }
-
-/* ---- the driver ---- */
 
 /*
  * Another thread may begin a capture at any time that forbids everybody what is no work of a
@@ -210,8 +206,6 @@ static bool driver_can(void)
 			return false;
 	return true;
 }
-
-/* ---- pools ---- */
 
 static const void *driver(void)
 {
@@ -292,8 +286,6 @@ static void device_gone(int device)
 		if (pools[i].device == device)
 			drop(&pools[i]);
 }
-
-/* ---- what they say ---- */
 
 static bool move(struct run *r, uint64_t from, uint64_t to)
 {
@@ -430,8 +422,6 @@ static void collect_oldest(struct pool *p)
 	}
 	store_relaxed(&p->tail, at);
 }
-
-/* ---- around a launch ---- */
 
 static bool make_events(struct run *r)
 {
@@ -693,8 +683,6 @@ void event_timer_end(
 	leave(r);
 	errno = kept;
 }
-
-/* ---- life ---- */
 
 /* Whether what is made of the pool's context can be asked: the program may have unloaded the
  * driver, and its events with it. */

@@ -57,8 +57,6 @@ static void begin(void)
 	MUST(cuCtxSetCurrent(context));
 }
 
-/* ---- random use ---- */
-
 enum { BLOCKS = 64, STREAMS = 3 };
 static struct {
 	address_t at;
@@ -133,8 +131,6 @@ static void use_at_random(int seed, long steps)
 	printf("all blocks had what was put there; memory was %s out\n",
 		out_of_memory ? "sometimes" : "never");
 }
-
-/* ---- answers that are the same, whoever serves ---- */
 
 static size_t free_bytes(void)
 {
@@ -219,8 +215,6 @@ static void capture(void)
 	MUST(cuStreamSynchronize(s));
 	puts("captured");
 }
-
-/* ---- several programs ---- */
 
 /* Has had 256 MiB, and goes on with little until FILE is gone. */
 static void hold(const char *file)

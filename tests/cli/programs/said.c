@@ -31,8 +31,6 @@ static uint64_t ended(void)
 	return m.request_count;
 }
 
-/* ---- before it has come to the GPU ---- */
-
 static void nothing_is_joined(void)
 {
 	uint32_t state;
@@ -43,8 +41,6 @@ static void nothing_is_joined(void)
 	EXPECT(weir_sched_configure(weir, &c) == WEIR_ERROR_NOT_JOINED);
 	EXPECT(weir_sched_get_metrics(weir, 0, &m) == WEIR_ERROR_NOT_JOINED);
 }
-
-/* ---- requests ---- */
 
 static void by_work_until_it_says_its_own(void)
 {
@@ -250,8 +246,6 @@ static void the_last_handle_closes(const char *directory)
 	EXPECT(!weir_sched_open(directory, &weir));
 	by_work_until_it_says_its_own();
 }
-
-/* ---- the rest ---- */
 
 static void settings_are_in_the_slot(void)
 {

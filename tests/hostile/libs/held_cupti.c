@@ -18,8 +18,6 @@ __attribute__((constructor)) static void prepare(void)
 	sem_init(&may_go, 0, 0);
 }
 
-/* ---- for the program ---- */
-
 /* Gives a buffer out and back. */
 void held_return(void)
 {
@@ -41,8 +39,6 @@ void held_go(void)
 {
 	sem_post(&may_go);
 }
-
-/* ---- CUPTI ---- */
 
 int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, void **record)
 {

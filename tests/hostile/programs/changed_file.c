@@ -21,8 +21,6 @@
 #define THREADS 3
 #define ROUNDS  40
 
-/* ---- who changes ---- */
-
 static uint64_t state;
 
 static uint64_t draw(void)
@@ -122,8 +120,6 @@ static pid_t start_changer(uint64_t seed, long changes)
 	}
 	return child;
 }
-
-/* ---- who records ---- */
 
 static atomic_bool over;
 static atomic_int failed;

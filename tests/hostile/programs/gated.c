@@ -121,8 +121,6 @@ static void in_order(void)
 	CHECK(own()->counts.expired == 0);
 }
 
-/* ---- signal handlers ---- */
-
 static int seen_mode, handler_launched;
 
 static void on_launch(int unused)
@@ -200,8 +198,6 @@ static void jump(void)
 	printf("jumped %d\n", atomic_load(&jumps));
 	in_order();
 }
-
-/* ---- threads and processes that end ---- */
 
 static void *launch_then_test(void *unused)
 {
@@ -413,8 +409,6 @@ static void clones_first(void)
 	in_order();
 }
 
-/* ---- the driver ---- */
-
 /* The driver goes with marks outstanding, and comes again where it was. */
 static void reloads(void)
 {
@@ -553,8 +547,6 @@ static void devices(void)
 	}
 }
 
-/* ---- rests ---- */
-
 enum { FULL = 100 }; /* launches of a full queue */
 
 /* All rest, says an arbiter that stands still from then on. */
@@ -633,8 +625,6 @@ static void rests(void)
 	in_order();
 }
 
-/* ---- what the shared file says ---- */
-
 static void *open_soon(void *unused)
 {
 	await(&at_gate);
@@ -708,8 +698,6 @@ static void expected(void)
 	printf("synchronised %d\n", cuCtxSynchronize());
 }
 
-/* ---- programs that shut themselves in ---- */
-
 #define DENIED(name)                                                                               \
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 1),                                     \
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
@@ -775,7 +763,7 @@ static void shut_in_late(void)
 	other_ends(t);
 }
 
-/* ---- with others that are real: case_live.sh ---- */
+/* case_live.sh runs the following beside real others. */
 
 static void requests(int n)
 {
@@ -849,8 +837,6 @@ static void crowd(void)
 		failed += status != 0;
 	printf("%d of %d failed\n", failed, CROWD);
 }
-
-/* ---- the first launches of a process ---- */
 
 static pthread_barrier_t start;
 static atomic_int launched;

@@ -65,8 +65,6 @@ static struct share_file *shared; /* NULL: the program is alone */
 static _Atomic int bad;
 static size_t own_bytes; /* that contexts take, of what is in use */
 
-/* ---- what is in use ---- */
-
 static void open_shared(void)
 {
 	char directory[SHARE_PATH];
@@ -114,8 +112,6 @@ static void say(const char *what, int result, size_t mib)
 	printf("%s: %d\n", what, result);
 	check(what, mib * MIB);
 }
-
-/* ---- each kind ---- */
 
 static void blocks(void)
 {
@@ -273,8 +269,6 @@ static void contexts(void)
 	say("the second is left", cuMemFree_v2(p), 0);
 }
 
-/* ---- who frees, who comes, who goes ---- */
-
 static uint64_t given[64];
 
 static void *free_all(void *unused)
@@ -330,8 +324,7 @@ static void ipc(void)
 	say("freed", cuMemFree_v2(p), 0);
 }
 
-/* ---- beyond the quota: 256 MiB ---- */
-
+/* The quota is 256 MiB. */
 static void beyond(void)
 {
 	uint64_t p = 0, q = 0, h = 0;
@@ -444,8 +437,6 @@ static void becomes(void)
 	printf("and it again: %x\n", (unsigned)child_takes(256, NULL));
 }
 
-/* ---- descriptors of memory ---- */
-
 static int create_for_others(uint64_t *ret_handle)
 {
 	struct cu_mem_allocation_prop p = { .type = 1, .handle_types = 1, .location = { 1, 0 } };
@@ -542,8 +533,6 @@ static void given_away(void)
 	say_used("mapped then", cuMemMap(at[2], 64 * MIB, 0, handle[2], 0));
 }
 
-/* ---- limits ---- */
-
 enum { STACK, PRINTF, HEAP };
 
 static void limits(void)
@@ -560,8 +549,6 @@ static void limits(void)
 	cu_need(cuDevicePrimaryCtxReset_v2(0), "reset");
 	say_used("without the context", 0);
 }
-
-/* ---- together ---- */
 
 static pthread_barrier_t start;
 

@@ -77,8 +77,6 @@ static int counts_on(void)
 	return wrong;
 }
 
-/* ---- cases ---- */
-
 static volatile sig_atomic_t failed;
 
 static void allocate_too(int signal)

@@ -8,8 +8,6 @@
 
 enum { PATIENT = 100 }; /* launches */
 
-/* ---- cases ---- */
-
 /* Work that goes on only when all launches were made: all wait for it in vain. */
 static void depends(void)
 {

@@ -64,8 +64,6 @@ static void check(bool right, const char *what, int line)
 	printf("line %d: not so: %s\n", line, what);
 }
 
-/* ---- the shared file ---- */
-
 static inline void open_shared(void)
 {
 	char directory[SHARE_PATH];
@@ -158,8 +156,6 @@ static inline void grant_caps(uint16_t sms, uint16_t ahead)
 	s->grant.budget_ns = 1000000000;
 	s->grant.mode = MODE_CAP;
 }
-
-/* ---- the driver ---- */
 
 static inline int launch_on(void *stream, unsigned blocks)
 {

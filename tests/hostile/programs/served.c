@@ -75,8 +75,6 @@ static void trim(void)
 	NEED(cuMemPoolTrimTo(pool, 0));
 }
 
-/* ---- work that waits for the host ---- */
-
 static atomic_int gate;
 
 static void wait_for_gate(void *unused)
@@ -85,8 +83,6 @@ static void wait_for_gate(void *unused)
 	while (!atomic_load(&gate))
 		usleep(100);
 }
-
-/* ---- handlers ---- */
 
 static const char *library_begin, *library_end; /* code of libweir.so */
 static atomic_bool storm_over;
@@ -182,8 +178,6 @@ static void jump(void)
 	storm_over_blocks(true);
 }
 
-/* ---- streams ---- */
-
 enum { MANY = 100 };
 
 static void many_streams(void)
@@ -212,8 +206,6 @@ static void many_streams(void)
 	trim();
 	say("all is free again", in_use() == before);
 }
-
-/* ---- contexts ---- */
 
 static void context_ends(void)
 {
@@ -271,8 +263,6 @@ static void resets(void)
 	check_served();
 }
 
-/* ---- two devices ---- */
-
 /* Asked for before there is any memory, as programs do. */
 static void peers(void)
 {
@@ -289,8 +279,6 @@ static void peers(void)
 	say("and its own", is_pool == reaches(p, 1));
 	SAY(cuMemFree_v2(p));
 }
-
-/* ---- while others wait or capture ---- */
 
 static atomic_int waiter_result = -1;
 
@@ -472,8 +460,6 @@ static void captures_free(void)
 		SAY(cuMemFree_v2(p));
 }
 
-/* ---- questions ---- */
-
 enum { MEMORY_TYPE = 2, RANGE_START = 11, RANGE_BYTES = 12 };
 
 static void ask_about(const char *when, uint64_t block)
@@ -507,8 +493,6 @@ static void questions(void)
 	SAY(cuMemFree_v2(q));
 }
 
-/* ---- a library that is there but not used ---- */
-
 static void nvshmem(void)
 {
 	uint64_t p, q;
@@ -519,8 +503,6 @@ static void nvshmem(void)
 	SAY(cuMemFree_v2(p));
 	SAY(cuMemFree_v2(q));
 }
-
-/* ---- what costs nothing ---- */
 
 /* Calls of the driver so far: of one function, or of all but the one that says which context is
  * current. */
@@ -579,8 +561,6 @@ static void steady(void)
 	NEED(cuMemAllocAsync(&p, 256 * MIB, NULL));
 	say("the pool grows at one go", driver_calls("cuMemSetAccess") - reached == is_pool);
 }
-
-/* ---- threads ---- */
 
 enum { THREADS = 8, EACH = 2000 };
 static _Atomic uint64_t exchanged[THREADS];
