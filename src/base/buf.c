@@ -1,7 +1,6 @@
 /* Bytes that grow: numbers and formatted text behind what is there. */
 #include "base/buf.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 
 void buf_u64(struct buf *b, uint64_t value)

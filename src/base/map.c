@@ -1,7 +1,6 @@
 /* Open addressing with linear probing, at most two thirds full. */
 #include "base/map.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"

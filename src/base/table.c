@@ -1,7 +1,6 @@
 /* Tables of text: see table.h. */
 #include "base/table.h"
 
-#include <stdarg.h>
 #include <string.h>
 
 #include "base/number.h"

@@ -1,7 +1,6 @@
 /* Memory that is there, or the end of the program. */
 #include "base/xmalloc.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

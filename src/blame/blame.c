@@ -1,7 +1,6 @@
 /* The ranges around moments, found in one look at all ranges.  See blame.h. */
 #include "blame/blame.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/search.h"

@@ -17,7 +17,6 @@
 #include "base/atomic.h"
 #include "base/number.h"
 #include "base/progress.h"
-#include "cmd/cli/command.h"
 #include "event/format.h"
 #include "event/level.h"
 #include "cmd/cli/capture_options.h"

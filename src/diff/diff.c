@@ -1,12 +1,8 @@
 /* Gathering and judging: see diff.h. */
 #include "diff/diff.h"
 
-#include <math.h>
-#include <string.h>
-
 #include "base/expect.h"
 #include "base/hash.h"
-#include "model/statistic.h"
 
 #define CHANCE    0.01 /* p below which a difference is not taken for chance */
 #define CONFIRMED 4    /* a period has at least this part of the change of the length */

@@ -3,13 +3,8 @@
 #include "diff/fail_condition.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/expect.h"
-#include "base/table.h"
 #include "base/text.h"
 
 struct words { /* a part of the expression */

@@ -1,8 +1,6 @@
 /* The frame of all exporters: see export.h. */
 #include "export/export.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

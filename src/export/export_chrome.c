@@ -8,13 +8,10 @@
  */
 #include "export/export_chrome.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/atomic.h"
-#include "base/json.h"
 #include "predict/occupancy.h"
 #include "trace/activity.h"
 

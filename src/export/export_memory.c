@@ -1,7 +1,6 @@
 /* Allocations in the order of time, for exporters: see export_memory.h. */
 #include "export/export_memory.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "memory/memory.h"

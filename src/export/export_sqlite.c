@@ -4,18 +4,12 @@
  * since the trace began, and sqlite_nsight.c adds views with the tables of Nsight Systems.
  */
 #include "base/atomic.h"
-#include "export/export.h"
 #include "export/export_sqlite.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <sqlite3.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/expect.h"
-#include "base/map.h"
 #include "trace/activity.h"
 
 static const struct {

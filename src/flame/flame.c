@@ -1,7 +1,6 @@
 /* The tree of a flame graph. flame_read.c fills it. */
 #include "flame/flame.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/expect.h"

@@ -1,14 +1,10 @@
 /* Asking all rules: see hint.h. */
 #include "hint/hint.h"
 
-#include <math.h>
-#include <string.h>
-
 #include "hint/hint_facts.h"
 
 #include "base/expect.h"
 #include "base/sort.h"
-#include "base/xmalloc.h"
 
 #define HOPE_SHOWN 0.03 /* gain times confidence: a small one that is doubtful helps nobody */
 

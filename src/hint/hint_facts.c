@@ -1,13 +1,10 @@
 /* Reads the facts that the rules look at from the trace. */
 #include "hint/hint_facts.h"
 
-#include <string.h>
-
 #include "base/expect.h"
 #include "base/search.h"
 #include "base/sort.h"
 #include "model/demangle.h"
-#include "trace/activity.h"
 
 /* The most of each list, so that a trace of any length can be looked at. */
 #define MOST (8u << 20)

@@ -1,11 +1,6 @@
 /* Writes the sentences above a report. */
 #include "hint/summary.h"
 
-#include <math.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/bounded.h"
 #include "base/number.h"
 #include "base/sort.h"

@@ -7,13 +7,10 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/expect.h"
 #include "base/hash.h"
-#include "import/import_source.h"
 
 #define ARGS_MOST 16384u /* bytes of what is kept of an operator's arguments */
 #define KEYS_MOST 4096u  /* spellings of keys that are remembered */

@@ -2,7 +2,6 @@
 #include "import/import_store.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "event/schema_text.h"

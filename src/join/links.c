@@ -1,7 +1,6 @@
 /* Finds the calls of GPU activities. */
 #include "join/links.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/expect.h"

@@ -1,14 +1,9 @@
 /* Finds the innermost range at a moment. */
 #include "join/nested.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/expect.h"
 #include "base/search.h"
 #include "base/sort.h"
-#include "base/xmalloc.h"
 
 static int thread_order(const struct nested *a, const struct nested *b)
 {

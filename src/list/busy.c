@@ -1,8 +1,6 @@
 /* Computes how busy a device was over time. */
 #include "list/busy.h"
 
-#include <string.h>
-
 #include "base/expect.h"
 
 uint64_t busy_begin(uint64_t wall_ns, unsigned point)

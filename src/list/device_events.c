@@ -2,7 +2,6 @@
 #include "list/device_events.h"
 
 #include "base/sort.h"
-#include "trace/activity.h"
 
 void events_fini(struct events *events)
 {

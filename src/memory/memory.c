@@ -7,8 +7,6 @@
  */
 #include "memory/memory.h"
 
-#include <string.h>
-
 #include "base/expect.h"
 #include "base/hash.h"
 #include "base/sort.h"

@@ -1,8 +1,6 @@
 /* Counts calls by the call stacks that made them. */
 #include "model/callers.h"
 
-#include <stdlib.h>
-
 #include "stack/stacks.h"
 #include "base/sort.h"
 

@@ -1,9 +1,6 @@
 /* Computes an operator's FLOPs and bytes. */
 #include "model/cost.h"
 
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/expect.h"

@@ -1,7 +1,6 @@
 /* Kernel names as people write them. */
 #include "model/demangle.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cxx_name.h"

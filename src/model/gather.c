@@ -2,7 +2,6 @@
  * are merged. */
 #include "model/gather.h"
 
-#include <assert.h>
 #include <pthread.h>
 #include <unistd.h>
 

@@ -5,7 +5,6 @@
 
 #include "event/args.h"
 #include "event/predicted.h"
-#include "event/schema.h"
 #include "trace/activity.h"
 #include "trace/thread_calls.h"
 

@@ -1,8 +1,6 @@
 /* Summarises the samples of NVML. */
 #include "model/gpu_state.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/search.h"

@@ -2,9 +2,6 @@
 #include "model/prediction.h"
 
 #include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/expect.h"
 #include "base/sort.h"

@@ -3,10 +3,7 @@
  */
 #include "model/report.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/atomic.h"
 #include "base/expect.h"

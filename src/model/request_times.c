@@ -1,10 +1,6 @@
 /* Joins requests with batches and GPU activities, and cuts their time into parts. */
 #include "model/request_times.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/search.h"
 #include "base/sort.h"
 

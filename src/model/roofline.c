@@ -1,9 +1,6 @@
 /* Finds what bounds kernels and operators. */
 #include "model/roofline.h"
 
-#include <math.h>
-#include <string.h>
-
 #include "base/expect.h"
 #include "base/number.h"
 #include "predict/predict.h"

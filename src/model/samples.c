@@ -1,8 +1,6 @@
 /* Collects the kernels of a trace as samples for predictions. */
 #include "model/samples.h"
 
-#include <string.h>
-
 #include "base/expect.h"
 #include "base/sort.h"
 #include "predict/key.h"

@@ -5,8 +5,6 @@
  */
 #include "model/samples_cost.h"
 
-#include <string.h>
-
 #include "base/expect.h"
 
 #include "model/cost.h"

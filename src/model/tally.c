@@ -1,8 +1,6 @@
 /* Counting records: see tally.h.  tally_record() is what a report's time is spent in. */
 #include "model/tally.h"
 
-#include <string.h>
-
 #include "base/expect.h"
 #include "event/predicted.h"
 #include "model/host_time.h"

@@ -1,8 +1,6 @@
 /* Accounts for the wall time. */
 #include "model/timeline.h"
 
-#include <string.h>
-
 #include "base/atomic.h"
 #include "base/expect.h"
 #include "base/radix.h"

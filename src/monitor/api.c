@@ -7,11 +7,8 @@
 
 #include <inttypes.h>
 #include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/atomic.h"
 #include "event/level.h"
 #include "monitor/change.h"
 #include "monitor/prometheus.h"

@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <string.h>
 
-#include "base/atomic.h"
 #include "monitor/recordings.h"
 #include "record/control.h"
 #include "share/policy.h"

@@ -3,11 +3,9 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/atomic.h"
 #include "model/demangle.h"
 #include "monitor/recordings.h"
 #include "monitor/request_level.h"

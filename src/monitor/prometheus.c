@@ -5,8 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/atomic.h"
-
 static void put_family(FILE *out, const char *name, const char *type, const char *help)
 {
 	fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);

@@ -10,8 +10,6 @@
 #include <locale.h>
 #include <ncurses.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>

@@ -8,8 +8,6 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>

@@ -9,8 +9,6 @@
 #include <errno.h>
 #include <jansson.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>

@@ -1,10 +1,8 @@
 /* Makes the view of running programs and GPUs. */
 #include "monitor/watch.h"
 
-#include <stdio.h>
 #include <string.h>
 
-#include "base/atomic.h"
 #include "base/monotonic.h"
 #include "share/policy.h"
 

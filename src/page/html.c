@@ -6,10 +6,6 @@
  */
 #include "page/html.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/expect.h"
 #include "base/json.h"
 #include "diff/diff.h"

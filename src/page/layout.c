@@ -1,10 +1,6 @@
 /* Lanes, rows, items and how they are merged: see layout.h.  layout_read.c fills them. */
 #include "page/layout.h"
 
-#include <assert.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/expect.h"
 #include "base/hash.h"
 #include "base/sort.h"

@@ -1,7 +1,6 @@
 /* Packs numbers into the page. */
 #include "page/packed.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 

@@ -1,9 +1,6 @@
 /* Writes the timeline into the page. */
 #include "page/timeline_data.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/expect.h"
 #include "base/json.h"
 #include "page/packed.h"

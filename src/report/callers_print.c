@@ -4,7 +4,6 @@
 #include "section/view.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "base/expect.h"
 #include "base/number.h"

@@ -2,9 +2,6 @@
 #include "report/memory_print.h"
 #include "report/memory_sections.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 #include "base/expect.h"
 #include "section/shared_columns.h"
 #include "report/stack_columns.h"

@@ -2,9 +2,6 @@
 #include "report/provenance.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/atomic.h"
 #include "base/bounded.h"

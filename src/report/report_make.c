@@ -5,10 +5,6 @@
  */
 #include "report/report_make.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/xmalloc.h"
 #include "blame/blame.h"
 #include "hint/hint.h"
 #include "memory/memory.h"

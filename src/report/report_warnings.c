@@ -2,10 +2,6 @@
 #include "report/report_warnings.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/atomic.h"
 #include "base/number.h"

@@ -1,8 +1,6 @@
 /* Lists all sections of the report, and says why one is empty. */
 #include "report/sections.h"
 
-#include <string.h>
-
 #include "model/request_times.h"
 #include "report/provenance.h"
 #include "report/report_make.h"

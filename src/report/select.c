@@ -1,16 +1,10 @@
 /* Prints chosen sections of a report: filters their rows, sorts them, and writes the columns. */
 #include "report/select.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/bounded.h"
 #include "base/expect.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "base/xmalloc.h"
 #include "section/section.h"
 #include "report/sections.h"
 #include "section/view.h"

@@ -1,14 +1,7 @@
 /* Parses the conditions of --filter and applies them to rows. */
 #include "report/select_filter.h"
 
-#include <errno.h>
 #include <fnmatch.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/xmalloc.h"
 
 enum op { OP_NOT_LIKE, OP_NOT, OP_LEAST, OP_MOST, OP_IS, OP_ABOVE, OP_BELOW, OP_LIKE, OPS };
 

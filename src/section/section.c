@@ -2,9 +2,6 @@
 #include "section/section.h"
 
 #include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/expect.h"
 #include "base/text.h"

@@ -1,11 +1,8 @@
 /* Values of the groups of columns that several sections share: see shared_columns.h. */
 #include "section/shared_columns.h"
 
-#include <math.h>
-
 #include "base/expect.h"
 #include "model/roofline.h"
-#include "trace/activity.h"
 
 static struct value whole(double value)
 {

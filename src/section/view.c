@@ -1,9 +1,6 @@
 /* Prints some columns of a section's rows as a table of the text report. */
 #include "section/view.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/expect.h"
 
 #define NAME_CUT 110 /* characters of a name where there is no terminal */

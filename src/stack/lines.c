@@ -1,7 +1,6 @@
 /* Finds the source lines of addresses. */
 #include "stack/lines.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cxx_name.h"

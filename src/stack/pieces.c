@@ -1,7 +1,6 @@
 /* Reads mappings and code objects from a trace. */
 #include "stack/pieces.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static char *copy_bytes(const void *from, size_t bytes)

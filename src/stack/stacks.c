@@ -1,7 +1,6 @@
 /* The table of stacks: see stacks.h. */
 #include "stack/stacks.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/search.h"

@@ -1,9 +1,7 @@
 /* Unwinds pieces of stacks. */
 #include "stack/unwind.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,8 +1,6 @@
 /* See config_queue.h: what is not said there has the batcher's defaults. */
 #include "store/config_queue.h"
 
-#include "base/check.h"
-
 #define DEFAULT_CLASS 1 /* of requests that name no priority: one class is above, two below */
 
 static bool says_delay(const struct model_config *c)

@@ -2,9 +2,6 @@
 #include "store/config_reader.h"
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/text.h"
 

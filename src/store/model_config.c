@@ -2,8 +2,6 @@
 #include "store/model_config.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "store/config_reader.h"
 

@@ -1,8 +1,6 @@
 /* Reads and writes records of GPU activities, ranges and links. */
 #include "trace/activity.h"
 
-#include <string.h>
-
 #include "base/expect.h"
 
 size_t array_record_bytes(uint16_t chunk_kind)

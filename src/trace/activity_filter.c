@@ -1,8 +1,6 @@
 /* Leaves out GPU activities that do not belong to a recording. */
 #include "trace/activity_filter.h"
 
-#include <stdbool.h>
-
 #include "base/search.h"
 #include "base/sort.h"
 

@@ -1,8 +1,6 @@
 /* Makes compressed blocks of chunks. */
 #include "trace/block.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
 

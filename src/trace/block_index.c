@@ -2,13 +2,10 @@
 #include "trace/block_index.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
-#include "base/array.h"
 #include "base/atomic.h"
 #include "base/expect.h"
-#include "base/map.h"
 
 struct container {
 	uint64_t at; /* behind the last block that is known */

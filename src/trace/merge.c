@@ -1,9 +1,7 @@
 /* Reads several recordings as one. */
 #include "trace/merge.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/atomic.h"

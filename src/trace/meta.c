@@ -1,7 +1,6 @@
 /* The index of names: collected chunk by chunk, then sorted.  See meta.h. */
 #include "trace/meta.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/expect.h"

@@ -1,9 +1,7 @@
 /* Packs a trace with one chunk in memory at a time. Blocks keep the order of the chunks. */
 #include "trace/pack.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

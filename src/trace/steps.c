@@ -1,12 +1,10 @@
 /* Finds the steps of a recording. */
 #include "trace/steps.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/hash.h"
-#include "base/map.h"
 #include "base/sort.h"
 #include "trace/activity.h"
 

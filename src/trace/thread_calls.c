@@ -1,8 +1,6 @@
 /* Reads the calls of a trace thread by thread. */
 #include "trace/thread_calls.h"
 
-#include <errno.h>
-
 #include "base/expect.h"
 #include "base/sort.h"
 #include "trace/merge.h"

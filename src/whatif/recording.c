@@ -1,12 +1,10 @@
 /* Reads recorded programs for a replay. */
 #include "whatif/recording.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/hash.h"
-#include "base/map.h"
 #include "base/sort.h"
 #include "whatif/device_ops.h"
 #include "whatif/quantile.h"

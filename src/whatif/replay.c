@@ -1,7 +1,6 @@
 /* Replays recorded programs on one device. */
 #include "whatif/replay.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 

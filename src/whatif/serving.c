@@ -2,7 +2,6 @@
 #include "whatif/serving.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/sort.h"

@@ -9,7 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/atomic.h"
 #include "base/bounded.h"
 #include "cmd/cli/command.h"
 #include "base/library_path.h"

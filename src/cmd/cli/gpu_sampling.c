@@ -1,9 +1,7 @@
 /* Samples the state of the GPUs beside a recording. */
 #include "cmd/cli/gpu_sampling.h"
 
-#include <limits.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/library_path.h"

@@ -1,10 +1,8 @@
 /* Opens the file that a reading command is given. */
 #include "cmd/cli/input.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>

@@ -1,7 +1,6 @@
 /* Finds the GPU activities that were launched while recording was off. */
 #include "cmd/cli/off_activities.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/atomic.h"

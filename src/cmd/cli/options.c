@@ -8,7 +8,6 @@
  */
 #include "cmd/cli/options.h"
 
-#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

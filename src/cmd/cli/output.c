@@ -10,7 +10,6 @@
 
 #include "base/bounded.h"
 #include "base/newfile.h"
-#include "cmd/cli/command.h"
 
 const char *output_path(const struct options *o)
 {

@@ -1,8 +1,6 @@
 /* Parses the options that choose a part of a trace. */
 #include "cmd/cli/part_options.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/number.h"

@@ -8,10 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cmd/cli/command.h"
 #include "event/predicted.h"
-#include "event/format.h"
-#include "cmd/cli/child.h"
 #include "base/library_path.h"
 #include "model/samples.h"
 #include "weir_options.h"

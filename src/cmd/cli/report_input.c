@@ -2,12 +2,8 @@
 #include "report/report_make.h"
 #include "cmd/cli/report_input.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "cmd/cli/command.h"
 #include "cmd/cli/input.h"
 
 bool report_input_colour(void)
