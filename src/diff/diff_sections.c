@@ -52,8 +52,7 @@ static struct value get_noise_text(const struct row *row, const void *of)
 		{ "verdict", UNIT_TEXT, "verdict", verdicts, .get = get_verdict,                   \
 			AT(struct type, change.verdict) },                                         \
 	{                                                                                          \
-		"p", UNIT_CHANCE, "p-value", "of the change", .get = get_real,                     \
-							      AT(struct type, change.p)            \
+		"p", UNIT_CHANCE, "p-value", "of the change", MEMBER(struct type, change.p)        \
 	}
 
 static const struct column text_columns[] = {
@@ -68,10 +67,9 @@ static const struct section texts = {
 };
 
 static const struct column input_columns[] = {
-	{ "file", UNIT_TEXT, "file", "the recording", .get = get_text,
-		AT(struct diff_input, file) },
-	{ "program", UNIT_TEXT, "program", "what was recorded", .get = get_text,
-		AT(struct diff_input, program) },
+	{ "file", UNIT_TEXT, "file", "the recording", MEMBER(struct diff_input, file) },
+	{ "program", UNIT_TEXT, "program", "what was recorded",
+		MEMBER(struct diff_input, program) },
 	{ "sampled", UNIT_COUNT, "sampled", "one launch in so many was timed",
 		.get = get_nonzero_u32, AT(struct diff_input, sampled) },
 	{ 0 },
@@ -102,16 +100,14 @@ static struct value get_in_unit(const struct row *row, const void *of)
 			AT(struct diff_sum, side[DIFF_A]), .text_only = true },                    \
 		{ "in_unit.b", UNIT_COUNT, "B", "the same of B", .get = get_in_unit,               \
 			AT(struct diff_sum, side[DIFF_B]), .text_only = true },                    \
-		{ "change_pct", UNIT_CHANGE, "change", "in percent of A", .get = get_real,         \
-			AT(struct diff_sum, change.pct) },                                         \
+		{ "change_pct", UNIT_CHANGE, "change", "in percent of A",                          \
+			MEMBER(struct diff_sum, change.pct) },                                     \
 		JUDGED(diff_sum, "[noise](../glossary.md#comparing); null also above 1000 %",      \
 			"on `change_pct`: `faster`, `slower`, `same`; null: cannot tell")
 
 static const struct column total_columns[] = {
-	{ "name", UNIT_TEXT, "total", "its key", .get = get_text, AT(struct diff_sum, key),
-		.text_only = true },
-	{ "text", UNIT_TEXT, "total", "what `weir diff` calls it", .get = get_text,
-		AT(struct diff_sum, text) },
+	{ "name", UNIT_TEXT, "total", "its key", MEMBER(struct diff_sum, key), .text_only = true },
+	{ "text", UNIT_TEXT, "total", "what `weir diff` calls it", MEMBER(struct diff_sum, text) },
 	SUM,
 	{ 0 },
 };
@@ -127,9 +123,8 @@ const struct section section_diff_totals = {
 
 static const struct column part_columns[] = {
 	{ "name", UNIT_TEXT, "part", "as in [`weir report --json`](json-report.md)",
-		.get = get_text, AT(struct diff_sum, key) },
-	{ "text", UNIT_TEXT, "part", "its name", .get = get_text, AT(struct diff_sum, text),
-		.text_only = true },
+		MEMBER(struct diff_sum, key) },
+	{ "text", UNIT_TEXT, "part", "its name", MEMBER(struct diff_sum, text), .text_only = true },
 	SUM,
 	{ 0 },
 };
@@ -242,7 +237,7 @@ SIDE_OF(spans, SIDE("span_p50_ns", UNIT_NS, "span on device", "median", span_ns)
 
 #define NAME(unit, heading)                                                                        \
 	{                                                                                          \
-		"name", unit, heading, "its name", .get = get_text, AT(struct diff_row, name)      \
+		"name", unit, heading, "its name", MEMBER(struct diff_row, name)                   \
 	}
 /* For text: of A and of B in one cell. */
 #define BOTH(key, heading, member)                                                                 \
@@ -258,7 +253,7 @@ SIDE_OF(spans, SIDE("span_p50_ns", UNIT_NS, "span on device", "median", span_ns)
 	}
 #define KIND(key, meaning)                                                                         \
 	{                                                                                          \
-		key, UNIT_TEXT, key, meaning, .get = get_text, AT(struct diff_row, kind)           \
+		key, UNIT_TEXT, key, meaning, MEMBER(struct diff_row, kind)                        \
 	}
 #define CHANGE                                                                                     \
 	JUDGED(diff_row, "of the change of the median",                                            \
@@ -267,20 +262,20 @@ SIDE_OF(spans, SIDE("span_p50_ns", UNIT_NS, "span on device", "median", span_ns)
 	{                                                                                          \
 		"b_longer", UNIT_SHARE, "B longer",                                                \
 			"share of pairs of single runs in which B's is longer",                    \
-			.get = get_real, AT(struct diff_row, longer)                               \
+			MEMBER(struct diff_row, longer)                                            \
 	}
 #define ROW                                                                                        \
 	COUNTS, BOTH("both.median", "median", median_ns), BOTH("both.p95", "p95", p95_ns),         \
 		{ "both.total", UNIT_NS, "total", "of A and of B", .get = get_total_times,         \
 			AT(struct diff_row, value), .text_only = true },                           \
-		{ "change_ns", UNIT_REAL, "change, ns", "of the total time", .get = get_real,      \
-			AT(struct diff_row, total_ns) },                                           \
+		{ "change_ns", UNIT_REAL, "change, ns", "of the total time",                       \
+			MEMBER(struct diff_row, total_ns) },                                       \
 		{ "change_pct", UNIT_CHANGE, "change of the total",                                \
-			"of the total time, in percent of A's", .get = get_real,                   \
-			AT(struct diff_row, total_pct) },                                          \
+			"of the total time, in percent of A's",                                    \
+			MEMBER(struct diff_row, total_pct) },                                      \
 		{ "median_change_pct", UNIT_CHANGE, "change",                                      \
-			"of the median of one launch or call, `p50_ns`", .get = get_real,          \
-			AT(struct diff_row, change.pct) },                                         \
+			"of the median of one launch or call, `p50_ns`",                           \
+			MEMBER(struct diff_row, change.pct) },                                     \
 		CHANGE
 #define PHASE                                                                                      \
 	{ "compared", UNIT_TEXT, "compared", "`span` (on the device) or `host`",                   \
@@ -292,9 +287,9 @@ SIDE_OF(spans, SIDE("span_p50_ns", UNIT_NS, "span on device", "median", span_ns)
 			.text_only = true },                                                       \
 		{ "phase", UNIT_TEXT, "name", "its name", .get = get_phase, .text_only = true },   \
 		{ "factor", UNIT_REAL, "factor", "A's by B's: 2 means that B is twice as fast",    \
-			.get = get_real, AT(struct diff_row, factor) },                            \
+			MEMBER(struct diff_row, factor) },                                         \
 		{ "change_pct", UNIT_CHANGE, "change", "of the median, in percent of A's",         \
-			.get = get_real, AT(struct diff_row, change.pct) },                        \
+			MEMBER(struct diff_row, change.pct) },                                     \
 		CHANGE
 #define ROWS_SHOWN   "verdict,p,both.median,median_change_pct,noise,both.p95,counts,both.total,name"
 #define PHASES_SHOWN "verdict,p,both.span,factor.text,noise,both.busy,both.host,counts,phase"
@@ -370,20 +365,20 @@ static const void *condition(const struct row *row)
 }
 
 static const struct column condition_columns[] = {
-	{ "expression", UNIT_TEXT, "condition", "as it was given", .get = get_text,
-		.find = condition, AT(struct fail_condition, text) },
-	{ "value", UNIT_REAL, "value", "what was compared; null: nothing to compare",
-		.get = get_real, .find = known, AT(struct judgement, value) },
-	{ "failed", UNIT_BOOL, "failed", "it was true: exit status 1", .get = get_bool,
-		AT(struct judgement, failed) },
-	{ "name", UNIT_TEXT, "name", "the row that has this value", .get = get_text,
-		AT(struct judgement, where) },
-	{ "rows", UNIT_COUNT, "rows", "for how many rows it was true", .get = get_u64,
-		AT(struct judgement, rows) },
+	{ "expression", UNIT_TEXT, "condition", "as it was given", .find = condition,
+		MEMBER(struct fail_condition, text) },
+	{ "value", UNIT_REAL, "value", "what was compared; null: nothing to compare", .find = known,
+		MEMBER(struct judgement, value) },
+	{ "failed", UNIT_BOOL, "failed", "it was true: exit status 1",
+		MEMBER(struct judgement, failed) },
+	{ "name", UNIT_TEXT, "name", "the row that has this value",
+		MEMBER(struct judgement, where) },
+	{ "rows", UNIT_COUNT, "rows", "for how many rows it was true",
+		MEMBER(struct judgement, rows) },
 	{ "per", UNIT_TEXT, "per", "`launch`, `step` or `request`: the value is of one of these",
 		.get = get_one, AT(struct judgement, per) },
 	{ "undecided", UNIT_BOOL, "undecided", "no common work to judge by: exit status 2",
-		.get = get_bool, AT(struct judgement, undecided) },
+		MEMBER(struct judgement, undecided) },
 	{ 0 },
 };
 
@@ -416,27 +411,27 @@ static const struct column diff_columns[] = {
 		"`request`, `step`, `launch`, `call` or `run`; null, as the others, if nothing can be judged",
 		.get = get_one, AT(struct diff, conclusion.one) },
 	{ "judged.name", UNIT_TEXT, "its name", "the row that it is; null: the mean of several",
-		.get = get_text, .find = judged_row, AT(struct diff_row, name) },
-	{ "judged.names", UNIT_COUNT, "rows", "of how many rows", .get = get_size,
-		AT(struct diff, conclusion.rows) },
-	{ "judged.by_device", UNIT_BOOL, "by device", "times are the device's", .get = get_bool,
-		AT(struct diff, conclusion.by_device) },
+		.find = judged_row, MEMBER(struct diff_row, name) },
+	{ "judged.names", UNIT_COUNT, "rows", "of how many rows",
+		MEMBER(struct diff, conclusion.rows) },
+	{ "judged.by_device", UNIT_BOOL, "by device", "times are the device's",
+		MEMBER(struct diff, conclusion.by_device) },
 	{ "judged.a_ns", UNIT_NS, "A", "of one", .get = get_whole, .find = judged,
 		AT(struct diff_conclusion, side[DIFF_A]) },
 	{ "judged.b_ns", UNIT_NS, "B", "of one", .get = get_whole, .find = judged,
 		AT(struct diff_conclusion, side[DIFF_B]) },
-	{ "judged.change_pct", UNIT_CHANGE, "change", "in percent of A", .get = get_real,
-		.find = judged, AT(struct diff_conclusion, change.pct) },
+	{ "judged.change_pct", UNIT_CHANGE, "change", "in percent of A", .find = judged,
+		MEMBER(struct diff_conclusion, change.pct) },
 	{ "judged.from_pct", UNIT_CHANGE, "from", "99 % confidence interval of the change",
 		.get = get_from, .find = judged, AT(struct diff_conclusion, change) },
 	{ "judged.to_pct", UNIT_CHANGE, "to", "its other end", .get = get_to, .find = judged,
 		AT(struct diff_conclusion, change) },
 	{ "judged.verdict", UNIT_TEXT, "verdict", "`faster`, `slower`, `same`; null: cannot tell",
 		.get = get_verdict, AT(struct diff, conclusion.change.verdict) },
-	{ "judged.p", UNIT_CHANCE, "p-value", "of the change", .get = get_real, .find = judged,
-		AT(struct diff_conclusion, change.p) },
+	{ "judged.p", UNIT_CHANCE, "p-value", "of the change", .find = judged,
+		MEMBER(struct diff_conclusion, change.p) },
 	{ "work.same", UNIT_BOOL, "same work", "to within 1 %; else no total of time has a verdict",
-		.get = get_bool, AT(struct diff, work.same) },
+		MEMBER(struct diff, work.same) },
 	{ "work.common", UNIT_TEXT, "common work",
 		"`request`, `step` or `launch`, by which fail conditions judge totals of different work",
 		.get = get_common },
@@ -449,8 +444,8 @@ static const struct column diff_columns[] = {
 	{ "kernel_times", UNIT_TEXT, "kernels by",
 		"`device` or `host`: what kernels are compared by", .get = get_kernel_times,
 		AT(struct diff, by_device) },
-	{ "threshold_pct", UNIT_REAL, "threshold", "smaller changes count as none", .get = get_real,
-		AT(struct diff, threshold_pct) },
+	{ "threshold_pct", UNIT_REAL, "threshold", "smaller changes count as none",
+		MEMBER(struct diff, threshold_pct) },
 	LIST("notes", "notes", "what limits the comparison", get_array, texts, notes),
 	LIST("fail_conditions", "fail conditions", "in the order of `--fail-on`", get_array,
 		conditions, judged),

@@ -37,9 +37,9 @@ GETTER(get_model, struct behind, it, name_at(row, it->model))
 static const struct column behind_columns[] = {
 	{ "model", UNIT_TEXT, "model", "its batches ran", .get = get_model },
 	{ "batches", UNIT_COUNT, "batches", "of it that ran while the request was queued",
-		.get = get_u32, AT(struct behind, batches), .sums = true },
-	{ "ns", UNIT_NS, "time", "how long those ran meanwhile", .get = get_u64,
-		AT(struct behind, ns), .sums = true },
+		MEMBER(struct behind, batches), .sums = true },
+	{ "ns", UNIT_NS, "time", "how long those ran meanwhile", MEMBER(struct behind, ns),
+		.sums = true },
 	{ 0 },
 };
 
@@ -173,10 +173,10 @@ GETTER(get_beside_model, struct beside_row, it, name_at(row, it->model))
 GETTER(get_beside_kind, struct beside_row, it, value_text(activity_kind_name(it->kind)))
 
 static const struct column beside_columns[] = {
-	{ "count", UNIT_COUNT, "count", "of such activities", .get = get_u64,
-		AT(struct beside_row, count), .sums = true },
-	{ "ns", UNIT_NS, "time", "that those ran while the batch was on the device", .get = get_u64,
-		AT(struct beside_row, ns), .sums = true },
+	{ "count", UNIT_COUNT, "count", "of such activities", MEMBER(struct beside_row, count),
+		.sums = true },
+	{ "ns", UNIT_NS, "time", "that those ran while the batch was on the device",
+		MEMBER(struct beside_row, ns), .sums = true },
 	{ "kind", UNIT_TEXT, "kind", "`kernel`, `memcpy`, `memset`, `graph`",
 		.get = get_beside_kind },
 	{ "pid", UNIT_ID, "pid", "process", .get = get_pid, AT(struct beside_row, process) },

@@ -137,8 +137,8 @@ static const void *measured(const struct row *row)
 	}
 #define PART_ON_GPU(key, heading, meaning, which)                                                  \
 	{                                                                                          \
-		key, UNIT_NS, heading, meaning, .get = get_u64, .find = measured,                  \
-						AT(struct request_row, part[which]), .sums = true  \
+		key, UNIT_NS, heading, meaning,                                                    \
+			.find = measured, MEMBER(struct request_row, part[which]), .sums = true    \
 	}
 
 static const struct column request_columns[] = {
@@ -161,9 +161,9 @@ static const struct column request_columns[] = {
 	{ "start_ns", UNIT_MOMENT, "at", "when its first byte came", .get = get_since_start,
 		OF(q.ns[REQUEST_BEGAN]) },
 	{ "batch", UNIT_ID, "batch", "number of the batch that it ran in; null: in none",
-		.get = get_u64, .find = in_batch, AT(struct request_row, q.batch) },
-	{ "batch_rows", UNIT_COUNT, "batch rows", "of that batch", .get = get_u32, .find = in_batch,
-		AT(struct request_row, q.batch_rows) },
+		.find = in_batch, MEMBER(struct request_row, q.batch) },
+	{ "batch_rows", UNIT_COUNT, "batch rows", "of that batch", .find = in_batch,
+		MEMBER(struct request_row, q.batch_rows) },
 	{ "batch_requests", UNIT_COUNT, "batch requests", "of that batch in the recording",
 		.get = get_batch_requests, .find = in_batch },
 	PART("socket_ns", "socket", "from its first byte to its last one", PART_SOCKET),
@@ -183,10 +183,10 @@ static const struct column request_columns[] = {
 	{ "behind", UNIT_TEXT, "behind",
 		"model whose batches ran longest while it was queued; null: none ran",
 		.get = get_model, .find = waited, AT(struct behind, model) },
-	{ "behind_batches", UNIT_COUNT, "batches", "of that model meanwhile", .get = get_u32,
-		.find = waited, AT(struct behind, batches) },
-	{ "behind_ns", UNIT_NS, "behind for", "how long those ran meanwhile", .get = get_u64,
-		.find = waited, AT(struct behind, ns), .sums = true },
+	{ "behind_batches", UNIT_COUNT, "batches", "of that model meanwhile", .find = waited,
+		MEMBER(struct behind, batches) },
+	{ "behind_ns", UNIT_NS, "behind for", "how long those ran meanwhile", .find = waited,
+		MEMBER(struct behind, ns), .sums = true },
 	{ "beside_ns", UNIT_NS, "beside",
 		"work of others ran on GPUs while its batch was on the device; null: in none",
 		.get = get_beside, .find = in_batch },

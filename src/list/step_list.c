@@ -200,8 +200,8 @@ GETTER(get_kind, struct step, it, value_text(range_kind_name(it->kind)))
 GETTER(get_name, struct step, s, value_text(rows_string(row->rows, s->process, s->name)))
 
 static const struct column step_columns[] = {
-	{ "number", UNIT_ID, "step", "of the range's name, or counted from 1", .get = get_u64,
-		AT(struct step, number) },
+	{ "number", UNIT_ID, "step", "of the range's name, or counted from 1",
+		MEMBER(struct step, number) },
 	{ "start_ns", UNIT_MOMENT, "at", "when it began", .get = get_start, AT(struct step, from) },
 	{ "duration_ns", UNIT_NS, "time", "how long it was", .get = get_duration, .sums = true },
 	{ "pid", UNIT_ID, "pid", "process", .get = get_pid, AT(struct step, process) },

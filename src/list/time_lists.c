@@ -214,19 +214,18 @@ static void make_levels(struct rows *rows)
 static const struct column interval_columns[] = {
 	{ "start_ns", UNIT_MOMENT, "at", "when the interval begins", .get = get_since_start,
 		AT(struct interval_row, from_ns) },
-	{ "duration_ns", UNIT_NS, "time", "how long it is", .get = get_u64,
-		AT(struct interval_row, ns) },
-	{ "device", UNIT_ID, "device", "device", .get = get_u32, AT(struct interval_row, device) },
+	{ "duration_ns", UNIT_NS, "time", "how long it is", MEMBER(struct interval_row, ns) },
+	{ "device", UNIT_ID, "device", "device", MEMBER(struct interval_row, device) },
 	{ "busy_share", UNIT_SHARE, "busy", "part of the interval in which anything ran",
-		.get = get_real, AT(struct interval_row, busy) },
+		MEMBER(struct interval_row, busy) },
 	{ "kernel_share", UNIT_SHARE, "kernels", "part of it in which a kernel ran",
-		.get = get_real, AT(struct interval_row, kernels) },
+		MEMBER(struct interval_row, kernels) },
 	{ "copy_share", UNIT_SHARE, "copies", "part of it in which a memcpy or memset ran",
-		.get = get_real, AT(struct interval_row, copies) },
+		MEMBER(struct interval_row, copies) },
 	{ "kernels_at_once", UNIT_REAL, "kernels at once", "mean of how many kernels ran",
-		.get = get_real, AT(struct interval_row, at_once) },
-	{ "kernels_started", UNIT_COUNT, "kernels started", "how many began", .get = get_u64,
-		AT(struct interval_row, started) },
+		MEMBER(struct interval_row, at_once) },
+	{ "kernels_started", UNIT_COUNT, "kernels started", "how many began",
+		MEMBER(struct interval_row, started) },
 	{ 0 },
 };
 
@@ -247,15 +246,15 @@ const struct section section_busy_over_time = {
 };
 
 static const struct column level_columns[] = {
-	{ "device", UNIT_ID, "device", "device", .get = get_u32, AT(struct level_row, device) },
-	{ "at_once", UNIT_COUNT, "at once", "how many kernels ran", .get = get_u64,
-		AT(struct level_row, at_once) },
-	{ "ns", UNIT_NS, "time", "for how long", .get = get_u64, AT(struct level_row, ns) },
-	{ "share", UNIT_SHARE, "of wall", "`ns` of the wall time", .get = get_real,
-		AT(struct level_row, share) },
+	{ "device", UNIT_ID, "device", "device", MEMBER(struct level_row, device) },
+	{ "at_once", UNIT_COUNT, "at once", "how many kernels ran",
+		MEMBER(struct level_row, at_once) },
+	{ "ns", UNIT_NS, "time", "for how long", MEMBER(struct level_row, ns) },
+	{ "share", UNIT_SHARE, "of wall", "`ns` of the wall time",
+		MEMBER(struct level_row, share) },
 	{ "share_of_busy", UNIT_SHARE, "of busy",
-		"`ns` of the time in which a kernel ran; null of `at_once` 0", .get = get_real,
-		AT(struct level_row, of_busy) },
+		"`ns` of the time in which a kernel ran; null of `at_once` 0",
+		MEMBER(struct level_row, of_busy) },
 	{ 0 },
 };
 

@@ -24,13 +24,13 @@ static const struct column call_columns[] = {
 	{ "name", UNIT_TEXT, "function", "function", .get = get_function, AT(struct call_row, id) },
 	{ "api", UNIT_TEXT, "api", "`driver`, `runtime` or `allocator`", .get = get_api },
 	{ "class", UNIT_TEXT, "class", "its class, as in `weir trace -e`", .get = get_class },
-	{ "count", UNIT_COUNT, "calls", "calls", .get = get_u64, AT(struct call_row, count) },
+	{ "count", UNIT_COUNT, "calls", "calls", MEMBER(struct call_row, count) },
 	{ "timed_count", UNIT_COUNT, "timed",
 		"calls whose time is known one by one; queries that succeed are only counted unless the "
 		"level is `all`",
-		.get = get_u64, AT(struct call_row, timed) },
-	{ "summed_count", UNIT_COUNT, "timed", "calls whose time is in `total_ns`", .get = get_u64,
-		AT(struct call_row, summed), .text_only = true },
+		MEMBER(struct call_row, timed) },
+	{ "summed_count", UNIT_COUNT, "timed", "calls whose time is in `total_ns`",
+		MEMBER(struct call_row, summed), .text_only = true },
 	{ "total_ns", UNIT_NS, "total",
 		"on the host, of all the calls; null: of some of them it is not known",
 		.get = get_call_total },
@@ -38,8 +38,7 @@ static const struct column call_columns[] = {
 		.get = get_call_p50 },
 	{ "p99_ns", UNIT_NS, "p99", "of the `timed_count` calls", .get = get_call_p99 },
 	{ "max_ns", UNIT_NS, "max", "of the `timed_count` calls", .get = get_call_max },
-	{ "errors", UNIT_COUNT, "errors", "failing calls", .get = get_u64,
-		AT(struct call_row, errors) },
+	{ "errors", UNIT_COUNT, "errors", "failing calls", MEMBER(struct call_row, errors) },
 	{ 0 },
 };
 
@@ -79,23 +78,22 @@ static const void *recorded(const struct row *row)
 
 #define SUMS(type, member)                                                                         \
 	{ "calls", UNIT_COUNT, "calls", "calls of driver and runtime, counted ones included",      \
-		.get = get_u64, .find = recorded, AT(type, member.calls), .sums = true },          \
+		.find = recorded, MEMBER(type, member.calls), .sums = true },                      \
 		{ "launches", UNIT_COUNT, "launches",                                              \
 			"calls that launched a kernel or a graph, not into a capture; in traces "  \
 			"of other tools also calls of the runtime without one of the driver "      \
 			"inside",                                                                  \
-			.get = get_u64, .find = recorded, AT(type, member.launches),               \
-			.sums = true },                                                            \
+			.find = recorded, MEMBER(type, member.launches), .sums = true },           \
 		{ "timed_driver_calls", UNIT_COUNT, "timed driver calls",                          \
 			"calls of the driver whose time is known; at level `full` queries that "   \
 			"succeed are only counted",                                                \
-			.get = get_u64, .find = recorded, AT(type, member.timed), .sums = true },  \
+			.find = recorded, MEMBER(type, member.timed), .sums = true },              \
 		{ "timed_driver_calls_ns", UNIT_NS, "time of these", "the time of these calls",    \
 			.get = get_span, .find = recorded, AT(type, member.timed_ticks),           \
 			.sums = true },                                                            \
 		{ "sync_calls", UNIT_COUNT, "sync calls",                                          \
-			"calls that wait for the GPU, counted like `launches`", .get = get_u64,    \
-			.find = recorded, AT(type, member.waits), .sums = true },                  \
+			"calls that wait for the GPU, counted like `launches`", .find = recorded,  \
+			MEMBER(type, member.waits), .sums = true },                                \
 		{ "sync_ns", UNIT_NS, "sync time", "the time of those that are timed",             \
 			.get = get_span, .find = recorded, AT(type, member.wait_ticks),            \
 			.sums = true },                                                            \
@@ -108,7 +106,7 @@ static const void *recorded(const struct row *row)
 
 static const struct column thread_columns[] = {
 	{ "pid", UNIT_ID, "pid", "process", .get = get_pid, AT(struct thread_row, process) },
-	{ "tid", UNIT_ID, "tid", "thread", .get = get_u32, AT(struct thread_row, tid) },
+	{ "tid", UNIT_ID, "tid", "thread", MEMBER(struct thread_row, tid) },
 	SUMS(struct thread_row, sums),
 	{ "name", UNIT_TEXT, "name", "the thread's name", .get = get_chars,
 		AT(struct thread_row, name) },
@@ -188,7 +186,7 @@ static const struct column process_columns[] = {
 	{ "pid", UNIT_ID, "pid", "process", .get = get_pid, AT(struct process_row, process) },
 	{ "parent", UNIT_ID, "parent", "the process that started it", .get = get_parent },
 	{ "threads", UNIT_COUNT, "threads", "threads that made calls or marked ranges",
-		.get = get_u32, .find = recorded, AT(struct process_row, threads), .sums = true },
+		.find = recorded, MEMBER(struct process_row, threads), .sums = true },
 	SUMS(struct process_row, sums),
 	{ "device_total_ns", UNIT_NS, "time on device",
 		"time of its activities on GPUs, added up; null: not recorded",
@@ -223,17 +221,16 @@ GETTER(get_probe, void, of, value_text(failure_probe(row->r, of)))
 static const struct column failure_columns[] = {
 	{ "name", UNIT_TEXT, "function", "function", .get = get_function,
 		AT(struct failure_row, fn_id) },
-	{ "code", UNIT_ID, "code", "the result", .get = get_u32, AT(struct failure_row, code) },
+	{ "code", UNIT_ID, "code", "the result", MEMBER(struct failure_row, code) },
 	{ "error", UNIT_TEXT, "error", "the result's name", .get = get_error },
 	{ "probe", UNIT_TEXT, "why it is no fault",
 		"why the failure is no fault of the program; null: it may be one",
 		.get = get_probe },
-	{ "count", UNIT_COUNT, "calls", "how often", .get = get_u64, AT(struct failure_row, count),
+	{ "count", UNIT_COUNT, "calls", "how often", MEMBER(struct failure_row, count),
 		.sums = true },
 	{ "pid", UNIT_ID, "pid", "process of the first one", .get = get_pid,
 		AT(struct failure_row, process) },
-	{ "tid", UNIT_ID, "thread", "thread of the first one", .get = get_u32,
-		AT(struct failure_row, tid) },
+	{ "tid", UNIT_ID, "thread", "thread of the first one", MEMBER(struct failure_row, tid) },
 	{ "first_ns", UNIT_MOMENT, "first at", "when the first one began", .get = get_since,
 		AT(struct failure_row, first_ticks) },
 	{ 0 },

@@ -23,8 +23,8 @@ static const void *recorded(const struct row *row)
 }
 
 #define AMOUNTS                                                                                    \
-	{ "count", UNIT_COUNT, "calls", "calls", .get = get_u64, .find = recorded,                 \
-		AT(struct moved_row, count), .sums = true },                                       \
+	{ "count", UNIT_COUNT, "calls", "calls", .find = recorded,                                 \
+		MEMBER(struct moved_row, count), .sums = true },                                   \
 		{ "bytes", UNIT_BYTES, "bytes", "of the calls whose size is known; null: of none", \
 			.get = get_bytes, .sums = true },                                          \
 		{ "mean_bytes", UNIT_BYTES, "mean", "of one of them", .get = get_mean,             \
@@ -37,8 +37,8 @@ static const void *recorded(const struct row *row)
 	}
 
 static const struct column copies_columns[] = {
-	{ "direction", UNIT_TEXT, "direction", "`HtoD`, `DtoH`, `DtoD` …", .get = get_text,
-		AT(struct moved_row, direction) },
+	{ "direction", UNIT_TEXT, "direction", "`HtoD`, `DtoH`, `DtoD` …",
+		MEMBER(struct moved_row, direction) },
 	AMOUNTS,
 	{ 0 },
 };
@@ -110,18 +110,18 @@ static const struct column device_copy_columns[] = {
 		.text_only = true },
 	{ "from", UNIT_TEXT, "from", "memory kind that is read; null of memset", .get = get_from },
 	{ "to", UNIT_TEXT, "to", "memory kind that is written", .get = get_to },
-	{ "count", UNIT_COUNT, "count", "activities", .get = get_u64, AT(struct copy_row, count),
+	{ "count", UNIT_COUNT, "count", "activities", MEMBER(struct copy_row, count),
 		.sums = true },
 	{ "bytes", UNIT_BYTES, "bytes", "of those whose size is known; null: of none",
-		.get = get_u64, .find = sized, AT(struct copy_row, bytes), .sums = true },
-	{ "min_bytes", UNIT_BYTES, "min", "of one of them", .get = get_u64, .find = sized,
-		AT(struct copy_row, min_bytes) },
+		.find = sized, MEMBER(struct copy_row, bytes), .sums = true },
+	{ "min_bytes", UNIT_BYTES, "min", "of one of them", .find = sized,
+		MEMBER(struct copy_row, min_bytes) },
 	{ "mean_bytes", UNIT_BYTES, "mean", "of one of them", .get = get_mean_bytes,
 		.find = sized },
-	{ "max_bytes", UNIT_BYTES, "max", "of one of them", .get = get_u64, .find = sized,
-		AT(struct copy_row, max_bytes) },
-	{ "device_total_ns", UNIT_NS, "time", "time on the device", .get = get_u64,
-		AT(struct copy_row, total_ns), .sums = true },
+	{ "max_bytes", UNIT_BYTES, "max", "of one of them", .find = sized,
+		MEMBER(struct copy_row, max_bytes) },
+	{ "device_total_ns", UNIT_NS, "time", "time on the device",
+		MEMBER(struct copy_row, total_ns), .sums = true },
 	{ "device_p50_ns", UNIT_NS, "median", "of one", .get = get_p50 },
 	{ "bytes_per_second", UNIT_BYTES_PER_S, "rate", "of those whose size is known",
 		.get = get_device_rate },

@@ -45,10 +45,9 @@ UNIT_FLOPS_OF(FP8)
 	}
 
 static const struct column gpu_columns[] = {
-	{ "name", UNIT_TEXT, "device", "row of `api/gpu.tbl`", .get = get_text,
-		AT(struct gpu, name) },
-	{ "source", UNIT_TEXT, "source", "where its numbers come from", .get = get_text,
-		AT(struct gpu, source) },
+	{ "name", UNIT_TEXT, "device", "row of `api/gpu.tbl`", MEMBER(struct gpu, name) },
+	{ "source", UNIT_TEXT, "source", "where its numbers come from",
+		MEMBER(struct gpu, source) },
 	{ "measured", UNIT_BOOL, "measured", "ceilings are measured, not published ones",
 		.get = get_measured },
 	{ "dram_bytes_per_second", UNIT_BYTES_PER_S, "memory", "of its memory",
@@ -124,16 +123,15 @@ static void make_slow(struct rows *rows)
 }
 
 static const struct column slow_columns[] = {
-	{ "device", UNIT_ID, "GPU", "NVML's index", .get = get_u16, AT(struct gpu_slow, device),
+	{ "device", UNIT_ID, "GPU", "NVML's index", MEMBER(struct gpu_slow, device),
 		.text_only = true },
 	{ "start_ns", UNIT_MOMENT, "at", "when it began", .get = get_since_start,
 		AT(struct gpu_slow, start_ns) },
-	{ "duration_ns", UNIT_NS, "for", "how long it was", .get = get_u64,
-		AT(struct gpu_slow, ns) },
-	{ "sm_clock_mhz", UNIT_COUNT, "SM clock, MHz", "the lowest clock of it", .get = get_u16,
-		AT(struct gpu_slow, mhz) },
-	{ "of_highest", UNIT_SHARE, "of highest", "the same of the highest clock", .get = get_real,
-		AT(struct gpu_slow, of_highest), .text_only = true },
+	{ "duration_ns", UNIT_NS, "for", "how long it was", MEMBER(struct gpu_slow, ns) },
+	{ "sm_clock_mhz", UNIT_COUNT, "SM clock, MHz", "the lowest clock of it",
+		MEMBER(struct gpu_slow, mhz) },
+	{ "of_highest", UNIT_SHARE, "of highest", "the same of the highest clock",
+		MEMBER(struct gpu_slow, of_highest), .text_only = true },
 	{ "kernel_ns", UNIT_NS, "kernels",
 		"how long kernels ran on this GPU meanwhile, all together; null: none is known",
 		.get = get_nonzero, AT(struct gpu_slow, kernel_ns) },
@@ -204,9 +202,8 @@ static struct value get_high_whole(const struct row *row, const void *of)
 		get_high_whole)
 
 static const struct column state_columns[] = {
-	{ "device", UNIT_ID, "GPU", "NVML's index", .get = get_u16, AT(struct gpu_state, device) },
-	{ "samples", UNIT_COUNT, "samples", "how many samples", .get = get_size,
-		AT(struct gpu_state, count) },
+	{ "device", UNIT_ID, "GPU", "NVML's index", MEMBER(struct gpu_state, device) },
+	{ "samples", UNIT_COUNT, "samples", "how many samples", MEMBER(struct gpu_state, count) },
 	METRIC("utilization_pct", "utilisation, %", "time in which a kernel ran", METRIC_BUSY),
 	METRIC("memory_utilization_pct", "memory utilisation, %",
 		"time in which memory was read or written", METRIC_MEMORY_BUSY),
@@ -230,7 +227,7 @@ static const struct column state_columns[] = {
 		METRIC_ECC_UNCORRECTED),
 	{ "slow_ns", UNIT_NS, "slow",
 		"the SM clock was below 95 % of its highest though the GPU was busy",
-		.get = get_u64, AT(struct gpu_state, slow_ns) },
+		MEMBER(struct gpu_state, slow_ns) },
 	{ "slow", UNIT_LIST, "slow", "when", .get = get_slow, .inner = &section_gpu_slow },
 	{ 0 },
 };
@@ -284,24 +281,21 @@ const struct section section_gpu_state = {
 };
 
 #define PREDICTION(key, words, found)                                                              \
-	{ key "launches", UNIT_COUNT, words "launches", "launches", .get = get_u64, .find = found, \
-		AT(struct prediction_row, count), .absent = true },                                \
+	{ key "launches", UNIT_COUNT, words "launches", "launches", .find = found,                 \
+		MEMBER(struct prediction_row, count), .absent = true },                            \
 		{ key "error_median", UNIT_SHARE, words "median error", "relative error, median",  \
-			.get = get_real, .find = found, AT(struct prediction_row, error),          \
-			.absent = true },                                                          \
+			.find = found, MEMBER(struct prediction_row, error), .absent = true },     \
 		{ key "error_p90", UNIT_SHARE, words "p90 error", "relative error, p90",           \
-			.get = get_real, .find = found, AT(struct prediction_row, error90),        \
-			.absent = true },                                                          \
+			.find = found, MEMBER(struct prediction_row, error90), .absent = true },   \
 		{ key "covered", UNIT_SHARE, words "within p90",                                   \
-			"share that took no longer than the predicted p90", .get = get_real,       \
-			.find = found, AT(struct prediction_row, covered), .absent = true },       \
+			"share that took no longer than the predicted p90", .find = found,         \
+			MEMBER(struct prediction_row, covered), .absent = true },                  \
 		{ key "measured_ns", UNIT_NS, words "measured", "median of what they took",        \
-			.get = get_u64, .find = found, AT(struct prediction_row, measured_ns),     \
+			.find = found, MEMBER(struct prediction_row, measured_ns),                 \
 			.absent = true },                                                          \
 	{                                                                                          \
 		key "predicted_ns", UNIT_NS, words "predicted", "median of what was predicted",    \
-			.get = get_u64, .find = found, AT(struct prediction_row, predicted_ns),    \
-			.absent = true                                                             \
+			.find = found, MEMBER(struct prediction_row, predicted_ns), .absent = true \
 	}
 
 static void make_tiers(struct rows *rows)
@@ -320,8 +314,8 @@ static void make_predicted_kernels(struct rows *rows)
 
 static const struct column tier_columns[] = {
 	{ "predictor", UNIT_TEXT, "predicted by",
-		"`exact`, `once`, `shape`, `near`, `cold`, `bound`", .get = get_text,
-		AT(struct prediction_row, name) },
+		"`exact`, `once`, `shape`, `near`, `cold`, `bound`",
+		MEMBER(struct prediction_row, name) },
 	PREDICTION("", "", NULL),
 	{ 0 },
 };
@@ -339,8 +333,7 @@ const struct section section_predictors = {
 };
 
 static const struct column predicted_columns[] = {
-	{ "kernel", UNIT_KERNEL, "kernel", "its name", .get = get_text,
-		AT(struct prediction_row, name) },
+	{ "kernel", UNIT_KERNEL, "kernel", "its name", MEMBER(struct prediction_row, name) },
 	PREDICTION("", "", NULL),
 	{ 0 },
 };
@@ -370,14 +363,14 @@ static const void *graphs(const struct row *row)
 }
 
 static const struct column prediction_columns[] = {
-	{ "launches", UNIT_COUNT, "predicted", "launches with a prediction", .get = get_u64,
-		AT(struct prediction, launches) },
-	{ "unpredicted", UNIT_COUNT, "not predicted", "launches without one", .get = get_u64,
-		AT(struct prediction, unpredicted) },
+	{ "launches", UNIT_COUNT, "predicted", "launches with a prediction",
+		MEMBER(struct prediction, launches) },
+	{ "unpredicted", UNIT_COUNT, "not predicted", "launches without one",
+		MEMBER(struct prediction, unpredicted) },
 	{ "measured", UNIT_COUNT, "measured", "predicted launches whose device time is known",
-		.get = get_u64, AT(struct prediction, measured) },
-	{ "contended", UNIT_COUNT, "contended", "of them beside another kernel", .get = get_u64,
-		AT(struct prediction, contended) },
+		MEMBER(struct prediction, measured) },
+	{ "contended", UNIT_COUNT, "contended", "of them beside another kernel",
+		MEMBER(struct prediction, contended) },
 	PREDICTION("all.", "all: ", all),
 	{ "predictors", UNIT_LIST, "predictors", "by predictor", .inner = &section_predictors },
 	PREDICTION("graphs.", "whole graphs: ", graphs),

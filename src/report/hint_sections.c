@@ -60,8 +60,7 @@ static struct value get_hint_text(const struct row *row, const void *of)
 
 static const struct column hint_columns[] = {
 	{ "id", UNIT_TEXT, "id", "the rule", .get = get_id },
-	{ "where", UNIT_TEXT, "where", "what it is about", .get = get_text,
-		AT(struct hint, where) },
+	{ "where", UNIT_TEXT, "where", "what it is about", MEMBER(struct hint, where) },
 	{ "gain_pct", UNIT_REAL, "gain, %", "of `hints_of_ns`; null: it is no time",
 		.get = get_gain_pct },
 	{ "gain_ns", UNIT_NS, "gain", "the same as a time", .get = get_gain_ns },
@@ -69,15 +68,13 @@ static const struct column hint_columns[] = {
 		.get = get_gain_of_wall },
 	{ "gain_of_step_ns", UNIT_NS, "gain of a step", "the same of one step",
 		.get = get_gain_of_step },
-	{ "confidence", UNIT_REAL, "confidence", "0 to 1", .get = get_real,
-		AT(struct hint, confidence) },
+	{ "confidence", UNIT_REAL, "confidence", "0 to 1", MEMBER(struct hint, confidence) },
 	{ "confidence_word", UNIT_TEXT, "confidence", "the same in a word",
 		.get = get_confidence_word },
 	{ "text", UNIT_TEXT, "hint", "all of it in sentences", .get = get_hint_text },
 	{ "title", UNIT_TEXT, "title", "what it is", .get = get_title },
 	{ "rule", UNIT_TEXT, "rule", "the rule, in words", .get = get_rule },
-	{ "evidence", UNIT_TEXT, "evidence", "what was measured", .get = get_text,
-		AT(struct hint, evidence) },
+	{ "evidence", UNIT_TEXT, "evidence", "what was measured", MEMBER(struct hint, evidence) },
 	{ "advice", UNIT_TEXT, "advice", "what to do", .get = get_advice },
 	{ 0 },
 };
@@ -150,15 +147,14 @@ static struct value get_step(const struct row *row, const void *of)
 
 static const struct column window_columns[] = {
 	{ "what", UNIT_TEXT, "what", "the part in words", .get = get_what },
-	{ "start_ns", UNIT_MOMENT, "begin", "when it begins", .get = get_u64,
-		AT(struct hints, before.ns) },
-	{ "ns", UNIT_NS, "time", "how long it is", .get = get_u64, AT(struct hints, window.ns) },
-	{ "first_step", UNIT_ID, "first step", "number of its first step", .get = get_u64,
-		.find = steps, AT(struct hints, window.first) },
-	{ "last_step", UNIT_ID, "last step", "number of its last step", .get = get_u64,
-		.find = steps, AT(struct hints, window.last) },
-	{ "steps", UNIT_COUNT, "steps", "how many steps it has", .get = get_u64, .find = steps,
-		AT(struct hints, window.steps) },
+	{ "start_ns", UNIT_MOMENT, "begin", "when it begins", MEMBER(struct hints, before.ns) },
+	{ "ns", UNIT_NS, "time", "how long it is", MEMBER(struct hints, window.ns) },
+	{ "first_step", UNIT_ID, "first step", "number of its first step", .find = steps,
+		MEMBER(struct hints, window.first) },
+	{ "last_step", UNIT_ID, "last step", "number of its last step", .find = steps,
+		MEMBER(struct hints, window.last) },
+	{ "steps", UNIT_COUNT, "steps", "how many steps it has", .find = steps,
+		MEMBER(struct hints, window.steps) },
 	{ "step_ns", UNIT_NS, "step", "how long a step takes; null: none stands for all",
 		.get = get_step },
 	{ 0 },
@@ -201,9 +197,8 @@ static const struct column cause_columns[] = {
 		"`load`), `idle_launch_bound` (`launch`), `idle_host` (`host`), `idle_queued` "
 		"(`between`, `queued`), `idle_unknown`",
 		.get = get_cause },
-	{ "count", UNIT_COUNT, "gaps", "idle gaps", .get = get_u64,
-		AT(struct cause_row, gaps.count) },
-	{ "ns", UNIT_NS, "time", "their time", .get = get_u64, AT(struct cause_row, gaps.ns) },
+	{ "count", UNIT_COUNT, "gaps", "idle gaps", MEMBER(struct cause_row, gaps.count) },
+	{ "ns", UNIT_NS, "time", "their time", MEMBER(struct cause_row, gaps.ns) },
 	{ 0 },
 };
 

@@ -95,11 +95,10 @@ GETTER(get_holders, struct refusal, x,
 	(struct value){ .kind = VALUE_LIST, .list = x->holder, .n = x->holders })
 
 static const struct column holder_columns[] = {
-	{ "pid", UNIT_ID, "pid", "process", .get = get_u32, AT(struct refusal_holder, pid) },
+	{ "pid", UNIT_ID, "pid", "process", MEMBER(struct refusal_holder, pid) },
 	{ "program", UNIT_TEXT, "program", "its name", .get = get_chars,
 		AT(struct refusal_holder, program) },
-	{ "bytes", UNIT_BYTES, "bytes", "that it had", .get = get_u64,
-		AT(struct refusal_holder, bytes) },
+	{ "bytes", UNIT_BYTES, "bytes", "that it had", MEMBER(struct refusal_holder, bytes) },
 	{ 0 },
 };
 
@@ -253,7 +252,7 @@ static const struct column detail_columns[] = {
 		get_worst_unused, reserved, unused),
 	DETAIL_OF("reserved.worst.unused_share", UNIT_SHARE, "worst, unused share",
 		"of what was reserved", get_worst_share, reserved, unused),
-	DETAIL_OF("reserved.worst.blocks", UNIT_COUNT, "worst, blocks", "that were live", get_size,
+	DETAIL_OF("reserved.worst.blocks", UNIT_COUNT, "worst, blocks", "that were live", get_u64,
 		reserved, unused.worst_blocks.n),
 	{ "reserved.worst.live", UNIT_LIST, "worst, live",
 		"the 100 largest of them, all with `-n 0`", .get = get_blocks, .find = reserved,
@@ -287,25 +286,24 @@ GETTER(get_lifetime, struct memory_row, m,
 GETTER(get_mean, struct memory_row, m, value_u64(m->allocs ? m->bytes / m->allocs : 0))
 
 #define ALLOCATIONS                                                                                \
-	{ "count", UNIT_COUNT, "allocs", "allocations", .get = get_u64,                            \
-		AT(struct memory_row, allocs) },                                                   \
-		{ "bytes", UNIT_BYTES, "bytes", "allocated in all", .get = get_u64,                \
-			AT(struct memory_row, bytes) },                                            \
+	{ "count", UNIT_COUNT, "allocs", "allocations", MEMBER(struct memory_row, allocs) },       \
+		{ "bytes", UNIT_BYTES, "bytes", "allocated in all",                                \
+			MEMBER(struct memory_row, bytes) },                                        \
 		{ "mean_bytes", UNIT_BYTES, "mean", "of one", .get = get_mean,                     \
 			.text_only = true },                                                       \
 		{ "freed_count", UNIT_COUNT, "freed", "allocations whose free was seen",           \
-			.get = get_u64, AT(struct memory_row, freed) },                            \
+			MEMBER(struct memory_row, freed) },                                        \
 		{ "mean_lifetime_ns", UNIT_NS, "mean lifetime", "null: none was freed",            \
 			.get = get_lifetime },                                                     \
 		{ "at_peak_count", UNIT_COUNT, "blocks", "blocks that were live at the peak",      \
-			.get = get_u64, AT(struct memory_row, at_peak) },                          \
-		{ "at_peak_bytes", UNIT_BYTES, "at peak", "their bytes", .get = get_u64,           \
-			AT(struct memory_row, at_peak_bytes) },                                    \
+			MEMBER(struct memory_row, at_peak) },                                      \
+		{ "at_peak_bytes", UNIT_BYTES, "at peak", "their bytes",                           \
+			MEMBER(struct memory_row, at_peak_bytes) },                                \
 		{ "live_at_exit_count", UNIT_COUNT, "blocks", "blocks that were never freed",      \
-			.get = get_u64, AT(struct memory_row, live) },                             \
+			MEMBER(struct memory_row, live) },                                         \
 	{                                                                                          \
 		"live_at_exit_bytes", UNIT_BYTES, "at exit", "their bytes",                        \
-			.get = get_u64, AT(struct memory_row, live_bytes)                          \
+			MEMBER(struct memory_row, live_bytes)                                      \
 	}
 
 GETTER(get_call, struct memory_row, it, function_name(row, (uint32_t)it->key))
@@ -363,12 +361,11 @@ static const void *stream_source(const struct row *row)
 static const struct column thread_columns[] = {
 	{ "pid", UNIT_ID, "pid", "process", .get = get_pid, .find = source,
 		AT(struct memory_source, process) },
-	{ "tid", UNIT_ID, "thread", "thread", .get = get_u32, .find = source,
-		AT(struct memory_source, tid) },
+	{ "tid", UNIT_ID, "thread", "thread", .find = source, MEMBER(struct memory_source, tid) },
 	{ "stream", UNIT_ADDRESS, "stream", "handle, of allocations in stream order",
-		.get = get_u64, .find = stream_source, AT(struct memory_source, stream) },
-	{ "pool", UNIT_ADDRESS, "pool", "handle, of allocations in stream order", .get = get_u64,
-		.find = stream_source, AT(struct memory_source, pool) },
+		.find = stream_source, MEMBER(struct memory_source, stream) },
+	{ "pool", UNIT_ADDRESS, "pool", "handle, of allocations in stream order",
+		.find = stream_source, MEMBER(struct memory_source, pool) },
 	ALLOCATIONS,
 	{ 0 },
 };
@@ -385,15 +382,15 @@ static const struct column operator_columns[] = {
 	{ "name", UNIT_TEXT, "operator",
 		"innermost operator or range around the allocation, beyond those that allocate for "
 		"others, as `aten::empty`; null: outside of all, or before the recording",
-		.get = get_text, AT(struct memory_operator, name) },
+		MEMBER(struct memory_operator, name) },
 	{ "at_peak_count", UNIT_COUNT, "blocks", "blocks that were live at the peak",
-		.get = get_u64, AT(struct memory_operator, at_peak) },
-	{ "at_peak_bytes", UNIT_BYTES, "at peak", "their bytes", .get = get_u64,
-		AT(struct memory_operator, at_peak_bytes) },
+		MEMBER(struct memory_operator, at_peak) },
+	{ "at_peak_bytes", UNIT_BYTES, "at peak", "their bytes",
+		MEMBER(struct memory_operator, at_peak_bytes) },
 	{ "module", UNIT_TEXT, "mostly in", "named range around most of these bytes",
-		.get = get_text, AT(struct memory_operator, module) },
-	{ "line", UNIT_TEXT, "line", "Python function around most of these bytes", .get = get_text,
-		AT(struct memory_operator, line) },
+		MEMBER(struct memory_operator, module) },
+	{ "line", UNIT_TEXT, "line", "Python function around most of these bytes",
+		MEMBER(struct memory_operator, line) },
 	{ 0 },
 };
 
@@ -488,25 +485,24 @@ static struct value get_fragmentation(const struct row *row, const void *of)
 }
 
 static const struct column space_columns[] = {
-	{ "when", UNIT_TEXT, "when", "`peak` or `exit`", .get = get_text,
-		AT(struct space_row, when) },
+	{ "when", UNIT_TEXT, "when", "`peak` or `exit`", MEMBER(struct space_row, when) },
 	{ "kind", UNIT_TEXT, "kind", "memory kind: `device`, `managed`, `vmm`, `host`",
-		.get = get_text, AT(struct space_row, kind) },
+		MEMBER(struct space_row, kind) },
 	{ "of", UNIT_TEXT, "of",
 		"`pages`: those of 2 MiB that a block has ever touched; `span`: from the lowest live "
 		"address to the highest",
-		.get = get_text, AT(struct space_row, of) },
-	{ "live_bytes", UNIT_BYTES, "live", "in blocks", .get = get_u64, .find = space,
-		AT(struct memory_space, live_bytes) },
-	{ "span_bytes", UNIT_BYTES, "range", "looked at", .get = get_u64, .find = extents,
-		AT(struct free_extents, reach_bytes) },
-	{ "free_bytes", UNIT_BYTES, "free", "of these", .get = get_u64, .find = extents,
-		AT(struct free_extents, free_bytes) },
+		MEMBER(struct space_row, of) },
+	{ "live_bytes", UNIT_BYTES, "live", "in blocks", .find = space,
+		MEMBER(struct memory_space, live_bytes) },
+	{ "span_bytes", UNIT_BYTES, "range", "looked at", .find = extents,
+		MEMBER(struct free_extents, reach_bytes) },
+	{ "free_bytes", UNIT_BYTES, "free", "of these", .find = extents,
+		MEMBER(struct free_extents, free_bytes) },
 	{ "largest_free_extent_bytes", UNIT_BYTES, "largest extent",
-		"the largest free extent of each process", .get = get_u64, .find = extents,
-		AT(struct free_extents, largest_bytes) },
-	{ "free_extents", UNIT_COUNT, "extents", "free extents", .get = get_u64, .find = extents,
-		AT(struct free_extents, count) },
+		"the largest free extent of each process", .find = extents,
+		MEMBER(struct free_extents, largest_bytes) },
+	{ "free_extents", UNIT_COUNT, "extents", "free extents", .find = extents,
+		MEMBER(struct free_extents, count) },
 	{ "fragmentation", UNIT_SHARE, "fragmented",
 		"one minus `largest_free_extent_bytes` by `free_bytes`; null: nothing is free",
 		.get = get_fragmentation, .find = extents },

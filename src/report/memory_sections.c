@@ -105,11 +105,11 @@ struct value get_blocks(const struct row *row, const void *of)
 			.get = get_fragmentation },                                                  \
 		{ "peak_at_ns", UNIT_MOMENT, "peak at", "when the peak was", .get = get_peak_at },   \
 		{ "growth_bytes_per_period", UNIT_REAL, "growth, bytes per iteration",               \
-			"how much is live more after an iteration than before", .get = get_real,     \
-			.find = growth, AT(struct memory_growth, bytes_a_period) },                  \
+			"how much is live more after an iteration than before", .find = growth,      \
+			MEMBER(struct memory_growth, bytes_a_period) },                              \
 	{                                                                                            \
 		"growth_confidence", UNIT_REAL, "growth, Kendall's tau", "Kendall's tau, −1 to 1",   \
-			.get = get_real, .find = growth, AT(struct memory_growth, confidence)        \
+			.find = growth, MEMBER(struct memory_growth, confidence)                     \
 	}
 
 static const struct column memory_columns[] = {
@@ -164,9 +164,9 @@ static const void *block_stack(const struct row *row)
 }
 
 const struct column memory_live_columns[] = {
-	{ "address", UNIT_ADDRESS, "address", "where it begins", .get = get_u64,
-		AT(struct live_block, pointer) },
-	{ "bytes", UNIT_BYTES, "bytes", "its size", .get = get_u64, AT(struct live_block, bytes) },
+	{ "address", UNIT_ADDRESS, "address", "where it begins",
+		MEMBER(struct live_block, pointer) },
+	{ "bytes", UNIT_BYTES, "bytes", "its size", MEMBER(struct live_block, bytes) },
 	{ "kind", UNIT_TEXT, "kind", "memory kind: `device`, `managed`, `vmm`, `host`",
 		.get = get_kind },
 	{ "name", UNIT_TEXT, "allocated by", "the call that allocated it",
@@ -216,9 +216,9 @@ static struct value get_histogram(const struct row *row, const void *of)
 }
 
 static const struct column histogram_columns[] = {
-	{ "from_ns", UNIT_NS, "from", "durations from this to less than twice this", .get = get_u64,
-		AT(struct time_class, from_ns) },
-	{ "count", UNIT_COUNT, "calls", "calls", .get = get_u64, AT(struct time_class, count) },
+	{ "from_ns", UNIT_NS, "from", "durations from this to less than twice this",
+		MEMBER(struct time_class, from_ns) },
+	{ "count", UNIT_COUNT, "calls", "calls", MEMBER(struct time_class, count) },
 	{ 0 },
 };
 
@@ -233,10 +233,10 @@ static const struct column time_columns[] = {
 		AT(struct call_row, id) },
 	{ "waits", UNIT_BOOL, "waits", "the function waits for the GPU", .get = get_waits,
 		.find = time_call },
-	{ "count", UNIT_COUNT, "calls", "calls", .get = get_u64, .find = time_call,
-		AT(struct call_row, count) },
-	{ "timed_count", UNIT_COUNT, "timed", "calls whose duration is known", .get = get_u64,
-		.find = time_call, AT(struct call_row, timed) },
+	{ "count", UNIT_COUNT, "calls", "calls", .find = time_call,
+		MEMBER(struct call_row, count) },
+	{ "timed_count", UNIT_COUNT, "timed", "calls whose duration is known", .find = time_call,
+		MEMBER(struct call_row, timed) },
 	{ "total_ns", UNIT_NS, "total",
 		"of all threads together; null: of some of the calls it is not known",
 		.get = get_call_total, .find = time_call },
@@ -298,19 +298,19 @@ static const void *reserved_point(const struct row *row)
 
 static const struct column point_columns[] = {
 	{ "at_ns", UNIT_MOMENT, "at", "end of the step", .get = get_point_at },
-	{ "bytes", UNIT_BYTES, "live", "on GPUs, at the end of the step", .get = get_u64,
-		.find = gpu_point, AT(struct memory_point, live) },
-	{ "max_bytes", UNIT_BYTES, "most live", "on GPUs, at most in the step", .get = get_u64,
-		.find = gpu_point, AT(struct memory_point, most) },
+	{ "bytes", UNIT_BYTES, "live", "on GPUs, at the end of the step", .find = gpu_point,
+		MEMBER(struct memory_point, live) },
+	{ "max_bytes", UNIT_BYTES, "most live", "on GPUs, at most in the step", .find = gpu_point,
+		MEMBER(struct memory_point, most) },
 	{ "host_bytes", UNIT_BYTES, "pinned", "pinned host memory, at the end of the step",
-		.get = get_u64, .find = host_point, AT(struct memory_point, host_live) },
+		.find = host_point, MEMBER(struct memory_point, host_live) },
 	{ "host_max_bytes", UNIT_BYTES, "most pinned", "pinned host memory, at most in the step",
-		.get = get_u64, .find = host_point, AT(struct memory_point, host_most) },
+		.find = host_point, MEMBER(struct memory_point, host_most) },
 	{ "reserved_bytes", UNIT_BYTES, "reserved",
 		"at most in the step; never less than `max_bytes`; null: not known in all of it",
-		.get = get_u64, .find = reserved_point, AT(struct memory_point, reserved_most) },
+		.find = reserved_point, MEMBER(struct memory_point, reserved_most) },
 	{ "unused_bytes", UNIT_BYTES, "unused", "reserved but not live, at most in the step",
-		.get = get_u64, .find = reserved_point, AT(struct memory_point, unused) },
+		.find = reserved_point, MEMBER(struct memory_point, unused) },
 	{ 0 },
 };
 

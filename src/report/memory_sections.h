@@ -15,4 +15,4 @@ extern const struct section section_memory_members, section_memory_details, sect
 	.each = sizeof *((struct memory_detail *)0)->member.v
 
 extern const struct column memory_live_columns[];
-struct value get_blocks(const struct row *row, const void *of); /* struct live_blocks */
+column_getter get_blocks; /* struct live_blocks */

@@ -50,18 +50,18 @@ static const void *operator_bound(const struct row *row)
 }
 
 #define OPERATOR                                                                                   \
-	{ "name", UNIT_TEXT, "name", "name", .get = get_text, AT(struct operator_row, name) },     \
+	{ "name", UNIT_TEXT, "name", "name", MEMBER(struct operator_row, name) },                  \
 		{ "kind", UNIT_TEXT, "kind", "`operator`, `annotation`, `nvtx` …",                 \
 			.get = get_range_kind, AT(struct operator_row, kind) },                    \
-		{ "count", UNIT_COUNT, "count", "how often it ran", .get = get_u64,                \
-			AT(struct operator_row, count) },                                          \
+		{ "count", UNIT_COUNT, "count", "how often it ran",                                \
+			MEMBER(struct operator_row, count) },                                      \
 		{ "device_count", UNIT_COUNT, "activities",                                        \
-			"GPU activities that it launched itself", .get = get_u64, .find = timed,   \
-			AT(struct operator_row, activity_count), .sums = true },                   \
-		{ "device_self_ns", UNIT_NS, "self", "their time on devices", .get = get_u64,      \
-			.find = timed, AT(struct operator_row, device_self_ns), .sums = true },    \
+			"GPU activities that it launched itself", .find = timed,                   \
+			MEMBER(struct operator_row, activity_count), .sums = true },               \
+		{ "device_self_ns", UNIT_NS, "self", "their time on devices", .find = timed,       \
+			MEMBER(struct operator_row, device_self_ns), .sums = true },               \
 		{ "device_total_ns", UNIT_NS, "total", "the same with those of ranges inside",     \
-			.get = get_u64, .find = timed, AT(struct operator_row, device_total_ns) }, \
+			.find = timed, MEMBER(struct operator_row, device_total_ns) },             \
 		{ "total_share", UNIT_SHARE, "total share", "`device_total_ns` of all that ran",   \
 			.get = get_share_of_all, .find = timed,                                    \
 			AT(struct operator_row, device_total_ns) },                                \
@@ -156,10 +156,10 @@ const struct section section_operators_by_shape = {
 };
 
 static const struct column span_columns[] = {
-	{ "name", UNIT_TEXT, "name", "name", .get = get_text, AT(struct span_row, name) },
+	{ "name", UNIT_TEXT, "name", "name", MEMBER(struct span_row, name) },
 	{ "kind", UNIT_TEXT, "kind", "`nvtx span`, `nvtx mark` …", .get = get_range_kind,
 		AT(struct span_row, kind) },
-	{ "count", UNIT_COUNT, "count", "how often", .get = get_u64, AT(struct span_row, count) },
+	{ "count", UNIT_COUNT, "count", "how often", MEMBER(struct span_row, count) },
 	{ "host_total_ns", UNIT_NS, "host", "time on the host", .get = get_span,
 		AT(struct span_row, host_ticks) },
 	{ "host_p50_ns", UNIT_NS, "median host", "of one; null: marks have no length",

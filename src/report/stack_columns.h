@@ -5,8 +5,8 @@
 
 #include "report/sections.h"
 
-struct value get_called_by(const struct row *row, const void *of); /* uint32_t into stacks.rows */
-struct value get_frames(const struct row *row, const void *of);
+column_getter get_called_by; /* uint32_t into stacks.rows */
+column_getter get_frames;
 
 extern const struct section section_frames; /* of a stack */
 

@@ -17,7 +17,6 @@ SHARED_GETTER(get_u32, uint32_t, it, value_u64(*it))
 SHARED_GETTER(get_nonzero, uint64_t, u64, value_u64_if(*u64, *u64))
 SHARED_GETTER(get_nonzero_u32, uint32_t, u32, value_u64_if(*u32, *u32))
 SHARED_GETTER(get_u16, uint16_t, it, value_u64(*it))
-SHARED_GETTER(get_size, size_t, it, value_u64(*it))
 
 struct value get_text(const struct row *row, const void *of)
 {

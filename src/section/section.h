@@ -155,11 +155,14 @@ static inline struct row row_at(struct rows *rows, size_t i)
 		.text = rows->text };
 }
 
+/* The value of a column, made of what the column is `of`. */
+typedef struct value column_getter(const struct row *row, const void *of);
+
 struct column {
 	const char *key; /* with dots: of an object in the row's */
 	enum unit unit;
 	const char *heading, *meaning;
-	struct value (*get)(const struct row *row, const void *of);
+	column_getter *get;
 	/* `of` is what this finds for the row, else the row's struct, … */
 	const void *(*find)(const struct row *row);
 	uint32_t offset;             /* … plus this */
@@ -171,27 +174,33 @@ struct column {
 
 struct value column_get(const struct column *c, const struct row *row);
 
-/* Plain members of the row's struct, and what is often made of one. */
-struct value get_u64(const struct row *row, const void *of);
-struct value get_u32(const struct row *row, const void *of);
-struct value get_nonzero(const struct row *row, const void *of); /* uint64_t, 0: not known */
-struct value get_nonzero_u32(const struct row *row, const void *of);
-struct value get_u16(const struct row *row, const void *of);
-struct value get_size(const struct row *row, const void *of);  /* size_t */
-struct value get_text(const struct row *row, const void *of);  /* const char *, or NULL */
-struct value get_chars(const struct row *row, const void *of); /* char[] */
-struct value get_real(const struct row *row, const void *of);  /* double, NAN: not known */
-struct value get_bool(const struct row *row, const void *of);  /* bool */
-struct value get_dim3(const struct row *row, const void *of);  /* uint32_t[3] */
-struct value get_span(const struct row *row, const void *of);  /* uint64_t ticks, as ns */
-struct value get_since(const struct row *row, const void *of); /* uint64_t ticks, as a moment */
-struct value get_since_start(
-	const struct row *row, const void *of); /* uint64_t of CLOCK_MONOTONIC, as a moment */
-struct value get_pid(const struct row *row, const void *of);      /* uint32_t index of a process */
-struct value get_function(const struct row *row, const void *of); /* uint32_t id of a function */
+/* Of plain members of the row's struct, and of what is often made of one. */
+column_getter get_u64, get_u32, get_u16, get_bool;
+column_getter get_text;                     /* const char *, or NULL */
+column_getter get_real;                     /* double, NAN: not known */
+column_getter get_chars;                    /* char[] */
+column_getter get_dim3;                     /* uint32_t[3] */
+column_getter get_nonzero, get_nonzero_u32; /* 0: not known */
+column_getter get_span, get_since;          /* uint64_t ticks, as ns and as a moment */
+column_getter get_since_start;              /* uint64_t of CLOCK_MONOTONIC, as a moment */
+column_getter get_pid;                      /* uint32_t index of a process */
+column_getter get_function;                 /* uint32_t id of a function */
 struct value function_name(const struct row *row, uint32_t id);
 
 #define AT(type, member) .offset = offsetof(type, member)
+
+/* A plain member, with the getter of its type. */
+#define MEMBER(type, member)                                                                       \
+	.get = _Generic(&((type *)0)->member,                                                      \
+		uint64_t *: get_u64,                                                               \
+		uint32_t *: get_u32,                                                               \
+		uint16_t *: get_u16,                                                               \
+		bool *: get_bool,                                                                  \
+		double *: get_real,                                                                \
+		uint32_t(*)[3]: get_dim3,                                                          \
+		const char **: get_text,                                                           \
+		char **: get_text),                                                                \
+	AT(type, member)
 
 /* A getter that is one expression of the struct that the column is `of`, here named `it`. */
 #define SHARED_GETTER(name, type, it, ...)                                                         \

@@ -8,24 +8,14 @@
 #include "base/spread.h"
 #include "section/section.h"
 
-struct value get_share_of_all(
-	const struct row *row, const void *of);                   /* uint64_t ns, of rows->all */
-struct value get_hist_p50(const struct row *row, const void *of); /* struct hist */
-struct value get_activity_kind(const struct row *row, const void *of); /* uint16_t */
-struct value get_range_kind(const struct row *row, const void *of);    /* uint16_t */
+column_getter get_share_of_all;                  /* uint64_t ns, of rows->all */
+column_getter get_hist_p50;                      /* struct hist */
+column_getter get_activity_kind, get_range_kind; /* uint16_t */
 
 /* These read a struct activity_row. */
-struct value get_device_total(const struct row *row, const void *of);
-struct value get_device_estimate(const struct row *row, const void *of);
-struct value get_device_estimate_error(const struct row *row, const void *of);
-struct value get_device_timed(const struct row *row, const void *of);
-struct value get_device_min(const struct row *row, const void *of);
-struct value get_device_mean(const struct row *row, const void *of);
-struct value get_device_p50(const struct row *row, const void *of);
-struct value get_device_p90(const struct row *row, const void *of);
-struct value get_device_p99(const struct row *row, const void *of);
-struct value get_device_max(const struct row *row, const void *of);
-struct value get_device_stddev(const struct row *row, const void *of);
+column_getter get_device_total, get_device_estimate, get_device_estimate_error, get_device_timed,
+	get_device_min, get_device_mean, get_device_p50, get_device_p90, get_device_p99,
+	get_device_max, get_device_stddev;
 
 #define DEVICE_TIMES(found, adds_up)                                                               \
 	{ "device_total_ns", UNIT_NS, "time", "time on the device; null: not known, or estimated", \
@@ -57,17 +47,10 @@ struct value get_device_stddev(const struct row *row, const void *of);
 	}
 
 /* These read a struct roofline. */
-struct value get_bound_class(const struct row *row, const void *of);
-struct value get_bound_basis(const struct row *row, const void *of);
-struct value get_flops(const struct row *row, const void *of);
-struct value get_flop_bytes(const struct row *row, const void *of);
-struct value get_flops_per_second(const struct row *row, const void *of);
-struct value get_unit(const struct row *row, const void *of);
-struct value get_flops_share(const struct row *row, const void *of);
-struct value get_flops_peak_share(const struct row *row, const void *of);
-struct value get_bytes_share(const struct row *row, const void *of);
+column_getter get_bound_class, get_bound_basis, get_flops, get_flop_bytes, get_flops_per_second,
+	get_unit, get_flops_share, get_flops_peak_share, get_bytes_share;
 
-struct value get_bound(const struct row *row, const void *of); /* "memory 82 %" */
+column_getter get_bound; /* "memory 82 %" */
 
 #define ROOFLINE(found, adds_up)                                                                    \
 	{ "bound", UNIT_TEXT, "bound by", "`class`, and its share of the ceiling",                  \
@@ -109,11 +92,7 @@ struct value get_bound(const struct row *row, const void *of); /* "memory 82 %" 
 	}
 
 /* These read a struct call_row. */
-struct value get_call_total(const struct row *row, const void *of);
-struct value get_call_p50(const struct row *row, const void *of);
-struct value get_call_p90(const struct row *row, const void *of);
-struct value get_call_p99(const struct row *row, const void *of);
-struct value get_call_max(const struct row *row, const void *of);
+column_getter get_call_total, get_call_p50, get_call_p90, get_call_p99, get_call_max;
 
 /* Durations of one kind. */
 struct values {
@@ -123,15 +102,8 @@ struct values {
 };
 void values_add(struct values *v, uint64_t ns);
 
-struct value get_values_count(const struct row *row, const void *of);
-struct value get_values_total(const struct row *row, const void *of);
-struct value get_values_mean(const struct row *row, const void *of);
-struct value get_values_p50(const struct row *row, const void *of);
-struct value get_values_p90(const struct row *row, const void *of);
-struct value get_values_p99(const struct row *row, const void *of);
-struct value get_values_min(const struct row *row, const void *of);
-struct value get_values_max(const struct row *row, const void *of);
-struct value get_values_stddev(const struct row *row, const void *of);
+column_getter get_values_count, get_values_total, get_values_mean, get_values_p50, get_values_p90,
+	get_values_p99, get_values_min, get_values_max, get_values_stddev;
 
 /* of: what keys begin with; words: what headings begin with; what: what takes that time. */
 #define VALUES(of, words, what, type, member, adds_up)                                             \

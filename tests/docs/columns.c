@@ -83,9 +83,8 @@ static void put_about(const char *text)
 
 static bool is_never_null(const struct column *c)
 {
-	struct value (*const plain[])(const struct row *row, const void *of) = { get_u64, get_u32,
-		get_u16, get_size, get_bool, get_dim3, get_span, get_since, get_since_start,
-		get_pid, get_function, get_chars };
+	column_getter *const plain[] = { get_u64, get_u32, get_u16, get_bool, get_dim3, get_span,
+		get_since, get_since_start, get_pid, get_function, get_chars };
 	for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++)
 		if (c->get == plain[i])
 			return !c->find || c->absent;
