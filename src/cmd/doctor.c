@@ -8,9 +8,12 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <gnu/libc-version.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,17 +24,65 @@
 
 #include "base/cpu.h"
 #include "base/json.h"
+#include "base/library_path.h"
 #include "base/text.h"
 #include "cmd/cli/binary.h"
 #include "cmd/cli/child.h"
-#include "cmd/cli/installation.h"
 #include "cmd/cli/launches.h"
-#include "base/library_path.h"
 #include "engine/engine.h"
 #include "monitor/server.h"
 #include "nvml/tegra.h"
 #include "stack/libdw.h"
 #include "trace/trace.h"
+
+/* Below the folder that has bin/weir; the first that is there tells. */
+static const struct {
+	const char *pattern, *way;
+} signs[] = {
+	{ "CMakeCache.txt", "the build folder" },
+	{ "pyproject.toml", "the portable tree" },
+	{ "lib/python3*/*-packages/weir-*.dist-info", "a wheel, by pip" },
+	{ "share/doc/weir/copyright", "Debian's packages" },
+	{ "share/licenses/weir", "an RPM" },
+};
+
+static bool is_there(const char *prefix, const char *pattern)
+{
+	char path[PATH_MAX];
+	glob_t found;
+	if (snprintf(path, sizeof path, "%s/%s", prefix, pattern) >= (int)sizeof path ||
+		glob(path, GLOB_NOSORT, NULL, &found))
+		return false;
+	globfree(&found);
+	return true;
+}
+
+static const char *way_of(const char *prefix)
+{
+	for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
+		if (is_there(prefix, signs[i].pattern))
+			return signs[i].way;
+	return "make install";
+}
+
+static bool in_container(void)
+{
+	return !access("/.dockerenv", F_OK) || !access("/run/.containerenv", F_OK) ||
+	       getenv("KUBERNETES_SERVICE_HOST");
+}
+
+/* "the portable tree, /opt/weir", or what else it is; a text that does not fit is cut. */
+static void installation_describe(char *ret_text, size_t size)
+{
+	static const char below[] = "/lib/weir/libweir.so";
+	char prefix[PATH_MAX] = "";
+	library_path("libweir.so", prefix, sizeof prefix);
+	const size_t n = strlen(prefix);
+	if (n > sizeof below - 1)
+		prefix[n - (sizeof below - 1)] = 0;
+	snprintf(ret_text, size, "%s, %s%s", way_of(prefix), prefix,
+		in_container() ? ", in a container" : "");
+}
 
 enum verdict { OK, WARN, NO };
 
@@ -53,7 +104,6 @@ __attribute__((format(printf, 5, 6))) static void add_finding(struct examination
 {
 	struct finding *f = &x->found[x->count];
 	va_list ap;
-
 	if (x->count == sizeof x->found / sizeof x->found[0])
 		return;
 	x->count++;
@@ -69,7 +119,6 @@ __attribute__((format(printf, 5, 6))) static void add_finding(struct examination
 static void first_line(const char *path, char *ret_line, int size)
 {
 	FILE *file = fopen(path, "re");
-
 	ret_line[0] = 0;
 	if (file && fgets(ret_line, size, file))
 		ret_line[strcspn(ret_line, "\n")] = 0;
@@ -80,7 +129,6 @@ static void first_line(const char *path, char *ret_line, int size)
 static void check_own_libraries(struct examination *x)
 {
 	char path[PATH_MAX];
-
 	installation_describe(path, sizeof path);
 	add_finding(x, OK, "installed", NULL, "%s", path);
 	if (library_path("libweir.so", path, sizeof path))
@@ -123,7 +171,6 @@ static void ask_size(int (*attribute)(int *, int, int), struct driver *d)
 {
 	enum { MULTIPROCESSORS = 16, MAJOR = 75, MINOR = 76 }; /* CUdevice_attribute */
 	int major = 0, minor = 0;
-
 	attribute(&d->multiprocessors, MULTIPROCESSORS, 0);
 	attribute(&major, MAJOR, 0);
 	attribute(&minor, MINOR, 0);
@@ -135,7 +182,6 @@ static void ask_driver(const char *library, struct driver *d)
 	void *handle = dlopen(library, RTLD_NOW);
 	int (*version)(int *), (*init)(unsigned), (*count)(int *), (*name)(char *, int, int);
 	int (*attribute)(int *, int, int);
-
 	if (!handle) {
 		snprintf(d->error, sizeof d->error, "%s", dlerror());
 		return;
@@ -164,7 +210,6 @@ static int driver_in_child(const char *library, struct driver *d)
 	int ends[2], status;
 	ssize_t n;
 	pid_t pid;
-
 	if (pipe2(ends, O_CLOEXEC))
 		return -errno;
 	fflush(stdout);
@@ -189,7 +234,6 @@ static void check_model(struct examination *x, const struct driver *d)
 	struct predict_model m;
 	char path[PATH_MAX];
 	void *bytes = NULL;
-
 	if (!predict_device_find(
 		    d->name, (unsigned)d->capability, (uint32_t)d->multiprocessors, &device) &&
 		model_default(&device, &m, &bytes, path))
@@ -208,7 +252,6 @@ static void check_driver(struct examination *x)
 		"or look around with --sim";
 	char library[PATH_MAX] = "libcuda.so.1";
 	struct driver d = { 0 };
-
 	if (x->sim)
 		library_path("sim/libcuda.so.1", library, sizeof library);
 	if (driver_in_child(library, &d)) {
@@ -236,7 +279,6 @@ static bool loadable(const char *const *names, char *ret_name, size_t size)
 {
 	for (; *names; names++) {
 		void *handle = dlopen(*names, RTLD_LAZY);
-
 		if (!handle)
 			continue;
 		snprintf(ret_name, size, "%s", *names);
@@ -253,7 +295,6 @@ static void check_cupti(struct examination *x)
 		"/usr/local/cuda/lib64/libcupti.so",
 		"/usr/local/cuda/extras/CUPTI/lib64/libcupti.so", CPU_CUPTI, NULL };
 	char name[PATH_MAX];
-
 	if (x->sim && !library_path("sim/libcupti.so.13", name, sizeof name))
 		add_finding(x, OK, "cupti", NULL, "%s, for weir record --sim --gpu", name);
 	else if (loadable(names, name, sizeof name))
@@ -267,7 +308,6 @@ static void check_cupti(struct examination *x)
 static void check_libdw(struct examination *x)
 {
 	const char *why;
-
 	if (libdw_open(&why))
 		add_finding(x, OK, "libdw", NULL, "libdw.so.1, for weir record --stacks");
 	else
@@ -278,7 +318,6 @@ static void check_libdw(struct examination *x)
 static void check_microhttpd(struct examination *x)
 {
 	struct error err;
-
 	if (!server_load(&err))
 		add_finding(x, OK, "microhttpd", NULL, "libmicrohttpd.so.12, for weir monitor");
 	else
@@ -292,7 +331,6 @@ static void check_engines(struct examination *x)
 	struct buf versions = { 0 };
 	char simulated[PATH_MAX];
 	struct engine_options o = { 0 };
-
 	if (x->sim && !library_path("sim/libcuda.so.1", simulated, sizeof simulated))
 		o.cuda = simulated;
 	const bool all = engine_put_versions(&o, &versions);
@@ -311,7 +349,6 @@ static void check_optional(struct examination *x)
 	struct tegra tegra;
 	char name[128], home[PATH_MAX];
 	const char *root = getenv("CUDA_HOME");
-
 	snprintf(home, sizeof home, "%s/bin/nvcc", root ? root : "/usr/local/cuda");
 	if (!binary_look("nvcc", &nvcc) || !binary_look(home, &nvcc))
 		add_finding(x, OK, "toolkit", NULL, "%s", nvcc.path);
@@ -343,14 +380,12 @@ static bool audit_works(void)
 	char audit[PATH_MAX];
 	int status = -1;
 	pid_t pid;
-
 	if (library_path("libweir-audit.so", audit, sizeof audit))
 		return false;
 	fflush(stdout);
 	pid = fork();
 	if (pid == 0) {
 		int null = open("/dev/null", O_RDWR);
-
 		dup2(null, 1);
 		dup2(null, 2);
 		setenv("LD_AUDIT", audit, 1);
@@ -364,7 +399,6 @@ static void check_libc(struct examination *x)
 {
 	const char *version = gnu_get_libc_version();
 	int major = 0, minor = 0;
-
 	sscanf(version, "%d.%d", &major, &minor);
 	if (major < 2 || (major == 2 && minor < 28))
 		add_finding(x, NO, "libc", "use a system with glibc 2.28 or newer", "glibc %s",
@@ -387,7 +421,6 @@ static void check_clock(struct examination *x)
 	static const char *const path =
 		"/sys/devices/system/clocksource/clocksource0/current_clocksource";
 	char source[64];
-
 	first_line(path, source, sizeof source);
 	if (cpu_has_ticks() && (!*source || cpu_ticks_trusted(source)))
 		add_finding(x, OK, "clock", NULL, "the time-stamp counter is steady%s%s",
@@ -401,7 +434,6 @@ static void check_room(struct examination *x)
 {
 	struct statvfs fs;
 	double free_gb;
-
 	if (statvfs(".", &fs))
 		return;
 	free_gb = (double)fs.f_bavail * (double)fs.f_frsize / 1e9;
@@ -419,7 +451,6 @@ static void check_room(struct examination *x)
 static void check_privileges(struct examination *x)
 {
 	const char *preload = getenv("LD_PRELOAD");
-
 	add_finding(x, OK, "privileges", NULL, "none needed: no root, no ptrace, no perf events");
 	if (getauxval(AT_SECURE))
 		add_finding(x, WARN, "secure mode",
@@ -437,10 +468,8 @@ struct tally {
 static void tally_chunk(const struct trace *t, const struct chunk_buf *buf, struct tally *sum)
 {
 	struct records it = records_of(buf);
-
 	for (const struct record *r; (r = records_next(&it));) {
 		const struct schema_fn *fn = schema_find(&t->schema, r->fn);
-
 		if (fn && !strncmp(fn->name, "cuda", 4))
 			sum->runtime++;
 		else if (fn)
@@ -455,7 +484,6 @@ static int tally_trace(const char *path, struct tally *ret_sum)
 	struct trace *t;
 	struct error err;
 	int rc = trace_open(path, &t, &err);
-
 	if (rc)
 		return rc;
 	for (size_t at = 0; trace_next(t, CHUNK_EVENTS, &at, &buf, NULL) > 0;)
@@ -473,7 +501,6 @@ static int record_quietly(
 	const char *argv[64] = { "weir", "record", "--quiet", "--output", trace };
 	int n = 5, status = -1;
 	pid_t pid;
-
 	if (!audit)
 		argv[n++] = "--no-audit";
 	if (x->sim)
@@ -485,7 +512,6 @@ static int record_quietly(
 	pid = fork();
 	if (pid == 0) {
 		int null = open("/dev/null", O_RDWR);
-
 		for (int fd = 0; fd < 3; fd++)
 			dup2(null, fd);
 		execv("/proc/self/exe", (char *const *)argv);
@@ -501,7 +527,6 @@ static int recorded_calls(const struct examination *x, bool audit, char **progra
 {
 	char directory[] = "/tmp/weir-doctor.XXXXXX", trace[64];
 	int rc;
-
 	if (!mkdtemp(directory))
 		return -errno;
 	snprintf(trace, sizeof trace, "%s/t.weir", directory);
@@ -518,7 +543,6 @@ static void try_program(struct examination *x, char **program)
 	struct tally sum = { 0 };
 	bool audit = false;
 	int status = 0;
-
 	recorded_calls(x, false, program, &sum, &status);
 	if (!sum.driver && !sum.runtime) {
 		audit = true;
@@ -555,7 +579,6 @@ static void describe_cuda(struct examination *x, const struct binary *b)
 static bool check_binary(struct examination *x, const struct binary *b)
 {
 	const char *why = binary_why_closed(b);
-
 	if (why) {
 		add_finding(x, NO, "file",
 			b->privileged ? "run a copy without setuid, setgid and capabilities"
@@ -588,7 +611,6 @@ static void check_program(struct examination *x, char **program)
 {
 	struct binary b;
 	int rc = binary_look(program[0], &b);
-
 	if (rc)
 		add_finding(
 			x, NO, "file", "is it spelled right?", "%s: %s", program[0], strerror(-rc));
@@ -610,7 +632,6 @@ static void print_text(const struct examination *x)
 {
 	for (size_t i = 0; i < x->count; i++) {
 		const struct finding *f = &x->found[i];
-
 		printf("%-4s  %-11s ", verdicts[f->verdict], f->subject);
 		text_put_safe(stdout, f->text);
 		putchar('\n');
@@ -624,7 +645,6 @@ static void print_text(const struct examination *x)
 static void print_json(const struct examination *x)
 {
 	struct json j;
-
 	json_begin_document(&j, stdout);
 	json_bool(&j, "can_record", healthy(x));
 	json_begin_array(&j, "checks");
@@ -644,7 +664,6 @@ static void print_json(const struct examination *x)
 int cmd_doctor(const struct options *o)
 {
 	struct examination x = { .sim = opt_flag(o, "sim") };
-
 	check_own_libraries(&x);
 	check_driver(&x);
 	check_optional(&x);

@@ -22,7 +22,6 @@ static const struct {
 static void print_group(const char *group, const char *title)
 {
 	bool first = true;
-
 	for (const struct command *c = commands; c->name; c++) {
 		if (strcmp(c->group, group))
 			continue;
@@ -47,7 +46,6 @@ void help_overview(void)
 static void print_option(const struct option_row *row)
 {
 	char argument[32] = "", letter[4] = "  ", name[64];
-
 	if (row->argument && row->argument[0] == '[')
 		snprintf(argument, sizeof argument, "[=%s", row->argument + 1);
 	else if (row->argument)
@@ -87,7 +85,6 @@ void help_command(const struct command *c)
 static bool print_question(const struct question_row *row)
 {
 	char command[QUESTION_COMMAND];
-
 	puts(row->text);
 	if (!row->here)
 		return false;
@@ -107,7 +104,6 @@ static void print_questions(const char *text)
 {
 	const struct question_row *row = NULL;
 	bool of_file = false;
-
 	while ((row = question_find(row, text)))
 		of_file = print_question(row) || of_file;
 	if (of_file)
@@ -130,7 +126,6 @@ static void print_questions_of(const struct command *c)
 	const struct question_row *row = NULL;
 	unsigned n = 0;
 	bool of_file = false;
-
 	while ((row = question_find(row, NULL))) {
 		if (!is_answered_by(row, c->name) || ++n > QUESTIONS_SHOWN)
 			continue;
@@ -150,7 +145,6 @@ static char *join(char **argv)
 	char *text = NULL;
 	size_t bytes;
 	FILE *out = xcheck(open_memstream(&text, &bytes));
-
 	for (int i = 0; argv[i]; i++)
 		fprintf(out, "%s%s", i ? " " : "", argv[i]);
 	fclose(out);
@@ -160,7 +154,6 @@ static char *join(char **argv)
 static int answer(const char *text)
 {
 	const bool all = !strcmp(text, "questions");
-
 	if (!all && !question_find(NULL, text))
 		return unknown_command(text, NULL);
 	print_questions(all ? NULL : text);
@@ -171,7 +164,6 @@ int cmd_help(const struct options *o)
 {
 	char **argv = opt_argv(o);
 	const struct command *c;
-
 	if (!argv[0]) {
 		help_overview();
 		return EXIT_YES;

@@ -15,24 +15,92 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
+#include "base/library_path.h"
 #include "base/number.h"
 #include "base/progress.h"
-#include "event/format.h"
-#include "event/level.h"
 #include "cmd/cli/capture_options.h"
-#include "cmd/cli/gpu_sampling.h"
+#include "cmd/cli/child.h"
+#include "cmd/cli/options.h"
 #include "cmd/cli/output.h"
 #include "cmd/cli/predict_options.h"
-#include "cmd/cli/child.h"
 #include "cmd/cli/values.h"
+#include "event/format.h"
+#include "event/level.h"
+#include "nvml/sampler.h"
+#include "reconstruct/rewrite.h"
 #include "record/control.h"
 #include "stack/stacks.h"
 #include "trace/activity.h"
 #include "trace/drain.h"
-#include "reconstruct/rewrite.h"
 #include "trace/pack.h"
 #include "trace/part.h"
 #include "trace/trace.h"
+
+struct gpu_sampling {
+	struct nvml *nvml; /* NULL: nothing is asked for */
+	uint64_t interval_ns;
+	struct sampler *sampler;
+};
+
+#define INTERVAL_DEFAULT  100000000u
+#define INTERVAL_SHORTEST 1000000u
+
+/* NVML, the driver's or the simulated one; 0, or an exit code after complaining. */
+static int gpu_sampling_open(bool sim, struct nvml **ret_n)
+{
+	char path[PATH_MAX];
+	struct error err;
+	if (sim && library_path("sim/libnvidia-ml.so.1", path, sizeof path))
+		return complain(EXIT_ENVIRONMENT,
+			"the simulated driver is not in ../lib/weir/sim. Install Weir again");
+	if (nvml_open(sim ? path : NULL, ret_n, &err))
+		return complain(EXIT_ENVIRONMENT, "%s", err.text);
+	return 0;
+}
+
+/* Prepares the sampling that the option asks for.  0, or an exit code after complaining. */
+static int gpu_sampling_prepare(struct gpu_sampling *g, const struct options *o)
+{
+	const char *interval = opt_str(o, "nvml");
+	if (!interval)
+		return 0;
+	g->interval_ns = INTERVAL_DEFAULT;
+	if (*interval &&
+		(!duration_parse(interval, &g->interval_ns) || g->interval_ns < INTERVAL_SHORTEST))
+		return complain(EXIT_USAGE,
+			"--nvml=%s: give the time between two samples, at least 1ms: 100ms, for example",
+			interval);
+	return gpu_sampling_open(opt_flag(o, "sim"), &g->nvml);
+}
+
+/* Begins, once the program has begun to write to its trace at `path`; says what goes wrong. */
+static void gpu_sampling_start(struct gpu_sampling *g, const struct child *c, const char *path)
+{
+	struct recorder to = { .header = c->header,
+		.pid = (uint32_t)getpid(),
+		.process_start = process_start_of(0),
+		.device = c->device,
+		.inode = c->inode };
+	if (!g->nvml || snprintf(to.path, sizeof to.path, "%s", path) >= (int)sizeof to.path)
+		return;
+	const int e = sampler_start(g->nvml, &to, g->interval_ns, &g->sampler);
+	if (e)
+		remark("the state of the GPUs is not recorded: %s", strerror(-e));
+}
+
+/* Ends the samples; later NVML.  Also of one that was not prepared. */
+static void gpu_sampling_stop(struct gpu_sampling *g)
+{
+	sampler_stop(g->sampler);
+	g->sampler = NULL;
+}
+
+static void gpu_sampling_done(struct gpu_sampling *g)
+{
+	gpu_sampling_stop(g);
+	nvml_close(g->nvml);
+	g->nvml = NULL;
+}
 
 #define FLIGHT_SMALLEST (1u << 20)
 #define FLIGHT_POLL_MS  20

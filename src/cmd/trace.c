@@ -4,9 +4,12 @@
  * stacks it prints at the end, when it is known where code was mapped.
  */
 #include <errno.h>
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,15 +23,17 @@
 #include "base/sort.h"
 #include "base/table.h"
 #include "base/text.h"
-#include "cmd/cli/call_filter.h"
 #include "cmd/cli/capture_options.h"
 #include "cmd/cli/child.h"
 #include "cmd/cli/command.h"
 #include "cmd/cli/output.h"
 #include "cmd/cli/running.h"
 #include "cmd/cli/scratch.h"
+#include "cmd/cli/values.h"
 #include "event/decode.h"
+#include "event/format.h"
 #include "event/level.h"
+#include "event/schema.h"
 #include "event/schema_text.h"
 #include "export/export.h"
 #include "model/demangle.h"
@@ -37,6 +42,132 @@
 #include "trace/clock.h"
 #include "trace/tail.h"
 #include "trace/trace.h"
+
+/*
+ * Which calls weir trace shows: by function (-e), kernel, time in the call and process.  A call is
+ * shown when it passes all kinds that are given.
+ */
+
+/* One word of -e: calls, a class of calls, or failing calls; to show or to leave out. */
+struct filter_word {
+	char *word;
+	bool exclude;
+};
+
+struct call_filter {
+	ARRAY(struct filter_word) words;
+	bool any_include;
+	const struct options *options; /* the kernels and processes of the command line */
+	uint64_t least_ns;
+};
+
+#define NOT_READY 600
+
+static bool word_fits(const char *word, const struct schema_fn *fn, const struct record *r)
+{
+	if (!strcmp(word, "error"))
+		return r && r->result && r->result != NOT_READY && fn->kind != CALL_STATUS;
+	return !strcmp(word, fn->class) || !fnmatch(word, fn->name, 0);
+}
+
+static bool word_is_known(const struct schema *s, const char *word)
+{
+	if (!strcmp(word, "error"))
+		return true;
+	for (uint32_t i = 0; i < s->fn_count; i++)
+		if (word_fits(word, &s->fns[i], NULL))
+			return true;
+	return false;
+}
+
+static int add_word(struct call_filter *f, const struct schema *schema, const char *word)
+{
+	const bool exclude = *word == '!';
+	word += exclude;
+	if (!word_is_known(schema, word))
+		return complain(EXIT_USAGE,
+			"-e '%s' fits no CUDA call. Give names (cuMem*), classes (launch, memory, copy …) or error",
+			word);
+	*array_push(&f->words) = (struct filter_word){ .word = xstrdup(word), .exclude = exclude };
+	f->any_include |= !exclude;
+	return 0;
+}
+
+static int take_words(struct call_filter *f, const struct schema *schema, const struct options *o)
+{
+	int code = 0;
+	for (int i = 0; !code && opt_nth(o, "expression", i); i++) {
+		char *list = xstrdup(opt_nth(o, "expression", i)), *rest = list;
+		for (char *word; !code && (word = strsep(&rest, ","));)
+			code = add_word(f, schema, word);
+		free(list);
+	}
+	return code;
+}
+
+/* From the options.  0, or an exit code after complaining; call_filter_fini() in either case. */
+static int call_filter_take(
+	struct call_filter *f, const struct schema *schema, const struct options *o)
+{
+	const char *longer = opt_str(o, "longer");
+	if (longer && !duration_parse(longer, &f->least_ns))
+		return complain(EXIT_USAGE,
+			"--longer=%s is no time. Give a number with its unit: 10us, for example",
+			longer);
+	f->options = o;
+	return take_words(f, schema, o);
+}
+
+static void call_filter_fini(struct call_filter *f)
+{
+	for (size_t i = 0; i < f->words.n; i++)
+		free(f->words.v[i].word);
+	array_free(&f->words);
+}
+
+static bool call_filter_function(
+	const struct call_filter *f, const struct schema_fn *fn, const struct record *r)
+{
+	bool yes = !f->any_include;
+	for (size_t i = 0; i < f->words.n; i++)
+		if (word_fits(f->words.v[i].word, fn, r)) {
+			if (f->words.v[i].exclude)
+				return false;
+			yes = true;
+		}
+	return yes;
+}
+
+static bool name_fits(const char *pattern, const char *name)
+{
+	return name && (strpbrk(pattern, "*?[") ? !fnmatch(pattern, name, 0)
+						: strstr(name, pattern) != NULL);
+}
+
+/* A kernel's name, as the program has it and demangled; NULL: the call launches none. */
+static bool call_filter_kernel(
+	const struct call_filter *f, const char *mangled, const char *demangled)
+{
+	const char *name;
+	for (int i = 0; (name = opt_nth(f->options, "kernel", i)); i++)
+		if (name_fits(name, mangled) || name_fits(name, demangled))
+			return true;
+	return !opt_nth(f->options, "kernel", 0);
+}
+
+/* program: the path of its program, NULL: not known. */
+static bool call_filter_process(const struct call_filter *f, uint32_t pid, const char *program)
+{
+	char number[16];
+	const char *slash = program ? strrchr(program, '/') : NULL;
+	snprintf(number, sizeof number, "%u", pid);
+	const char *process;
+	for (int i = 0; (process = opt_nth(f->options, "process", i)); i++)
+		if (!strcmp(process, number) ||
+			(program && !strcmp(process, slash ? slash + 1 : program)))
+			return true;
+	return !opt_nth(f->options, "process", 0);
+}
 
 #define POLL_MS    10
 #define NOT_READY  600

@@ -6,7 +6,9 @@
 #pragma once
 
 #include "base/table.h"
+#include "memory/memory.h"
 #include "model/report.h"
+#include "stack/stacks.h"
 
 void analysis_put_text(const struct report *r, const struct text_page *p);
 
@@ -27,3 +29,11 @@ const char *analysis_line(const struct report *r, const struct idle_gap *p, stru
 
 /* "  slack  a faster host saves at most …", where that is less than the path's host takes. */
 void analysis_put_slack(const struct report *r, FILE *out);
+
+struct text_page;
+
+/* The report's section: calls by stack. */
+void callers_put_text(const struct report *r, const struct text_page *p);
+
+/* The same of allocations. */
+void callers_put_memory(const struct report *r, const struct text_page *p);

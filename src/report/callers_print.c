@@ -1,5 +1,5 @@
 /* Prints call stacks as text and as arrays of frames in JSON. */
-#include "report/callers_print.h"
+#include "report/analysis.h"
 #include "report/sections.h"
 #include "section/view.h"
 

@@ -10,7 +10,7 @@
 #include "base/number.h"
 #include "base/table.h"
 #include "base/text.h"
-#include "report/callers_print.h"
+#include "report/analysis.h"
 #include "section/view.h"
 
 #define COLUMNS 60u

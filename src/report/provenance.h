@@ -26,3 +26,7 @@ bool provenance_part(const struct report *r, char *text, size_t size);
  * between. False: nobody knows. */
 bool provenance_asked_gpu(const struct report *r); /* for GPU activities, or none can tell */
 bool provenance_fact(const struct report *r, const char *key, char *text, size_t size);
+
+/* Fills r->warnings.  Returns 0. */
+int warnings_make(struct report *r);
+void warnings_free(struct report *r);

@@ -14,7 +14,7 @@
 #include "model/gpu_state.h"
 #include "model/prediction.h"
 #include "model/request_times.h"
-#include "report/report_warnings.h"
+#include "report/provenance.h"
 
 static int replay_memory(struct report *r, const struct tallies *t)
 {

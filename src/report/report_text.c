@@ -1,6 +1,5 @@
 /* The report as text: warnings first, then the program's requests to the GPU, largest first. */
 #include "base/atomic.h"
-#include "report/callers_print.h"
 #include "report/analysis.h"
 #include "report/provenance.h"
 #include "hint/hint.h"

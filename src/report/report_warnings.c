@@ -1,5 +1,4 @@
 /* A sentence for each missing or damaged part: see report_warnings.h. */
-#include "report/report_warnings.h"
 
 #include <inttypes.h>
 

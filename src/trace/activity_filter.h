@@ -1,6 +1,6 @@
 /*
  * Leaves out GPU activities that do not belong to a recording, such as those that CUPTI reports
- * although recording was off. trace_load() then skips them. cmd/cli/off_activities.h finds them by
+ * although recording was off. trace_load() then skips them. cmd/cli/part_options.c finds them by
  * joining activities to calls.
  */
 #pragma once

@@ -7,7 +7,6 @@
 #include "base/hash.h"
 #include "base/sort.h"
 #include "whatif/device_ops.h"
-#include "whatif/quantile.h"
 
 #define LAUNCH_MOST_NS 50000u     /* a submission that took longer has waited */
 #define COPY_LARGE     (1u << 20) /* bytes; a scheduler lets smaller ones pass */

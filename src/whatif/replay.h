@@ -12,7 +12,6 @@
 
 #include "law/law.h"
 #include "share/policy.h"
-#include "whatif/quantile.h"
 #include "whatif/recording.h"
 
 #define REPLAY_PROGRAMS LAW_CLIENTS

@@ -30,7 +30,6 @@ static const void *part(const struct image *f, uint64_t offset, uint64_t n)
 static const char *text(const struct image *f, uint64_t offset)
 {
 	const char *s = part(f, offset, 1);
-
 	return s && memchr(s, 0, f->size - offset) ? s : NULL;
 }
 
@@ -45,7 +44,6 @@ static const Elf64_Phdr *segment(const struct image *f, const Elf64_Ehdr *e, int
 static uint64_t file_offset(const struct image *f, const Elf64_Ehdr *e, uint64_t address)
 {
 	const Elf64_Phdr *p;
-
 	for (int i = 0; (p = segment(f, e, i)); i++)
 		if (p->p_type == PT_LOAD && address >= p->p_vaddr &&
 			address - p->p_vaddr < p->p_filesz)
@@ -69,13 +67,11 @@ static void read_dynamic(
 	const Elf64_Dyn *d = part(f, p->p_offset, p->p_filesz);
 	size_t n = d ? p->p_filesz / sizeof *d : 0;
 	uint64_t strings = f->size;
-
 	for (size_t i = 0; i < n; i++)
 		if (d[i].d_tag == DT_STRTAB)
 			strings = file_offset(f, e, d[i].d_un.d_ptr);
 	for (size_t i = 0; i < n && d[i].d_tag != DT_NULL; i++) {
 		const char *name;
-
 		if (d[i].d_tag != DT_NEEDED || d[i].d_un.d_val > f->size)
 			continue;
 		name = text(f, strings + d[i].d_un.d_val);
@@ -88,7 +84,6 @@ static void read_segments(const struct image *f, const Elf64_Ehdr *e, struct bin
 {
 	const Elf64_Phdr *p;
 	const char *name;
-
 	b->kind = BINARY_STATIC;
 	for (int i = 0; (p = segment(f, e, i)); i++) {
 		if (p->p_type == PT_INTERP && (name = text(f, p->p_offset))) {
@@ -104,13 +99,11 @@ static void read_segments(const struct image *f, const Elf64_Ehdr *e, struct bin
 static void read_sections(const struct image *f, const Elf64_Ehdr *e, struct binary *b)
 {
 	const Elf64_Shdr *s, *names;
-
 	if (e->e_shentsize != sizeof *s)
 		return;
 	names = part(f, e->e_shoff + (uint64_t)e->e_shstrndx * sizeof *s, sizeof *s);
 	for (int i = 0; names && i < e->e_shnum; i++) {
 		const char *name;
-
 		s = part(f, e->e_shoff + (uint64_t)i * sizeof *s, sizeof *s);
 		name = s ? text(f, names->sh_offset + s->sh_name) : NULL;
 		if (name && (!strcmp(name, ".nv_fatbin") || !strcmp(name, ".nvFatBinSegment")))
@@ -122,7 +115,6 @@ static void read_script(const struct image *f, struct binary *b)
 {
 	const char *line = (const char *)f->bytes + 2;
 	size_t n = f->size - 2, begin = 0, end;
-
 	b->kind = BINARY_SCRIPT;
 	while (begin < n && (line[begin] == ' ' || line[begin] == '\t'))
 		begin++;
@@ -134,7 +126,6 @@ static void read_script(const struct image *f, struct binary *b)
 static void read_image(const struct image *f, struct binary *b)
 {
 	const Elf64_Ehdr *e = part(f, 0, sizeof *e);
-
 	b->kind = BINARY_UNKNOWN;
 	if (f->size >= 2 && !memcmp(f->bytes, "#!", 2)) {
 		read_script(f, b);
@@ -154,7 +145,6 @@ static int look_at(struct binary *b)
 	int fd = open(b->path, O_RDONLY | O_CLOEXEC);
 	struct image f = { 0 };
 	struct stat st;
-
 	if (fd < 0)
 		return -errno;
 	if (fstat(fd, &st)) {
@@ -179,21 +169,18 @@ static int look_at(struct binary *b)
 static bool runnable(const char *path)
 {
 	struct stat st;
-
 	return !stat(path, &st) && S_ISREG(st.st_mode) && !access(path, X_OK);
 }
 
 static int find(const char *program, char *ret_path)
 {
 	const char *at = getenv("PATH");
-
 	if (strchr(program, '/')) {
 		snprintf(ret_path, PATH_MAX, "%s", program);
 		return access(program, F_OK) ? -errno : runnable(program) ? 0 : -EACCES;
 	}
 	while (at) {
 		int n = (int)strcspn(at, ":");
-
 		snprintf(ret_path, PATH_MAX, "%.*s/%s", n ? n : 1, n ? at : ".", program);
 		if (runnable(ret_path))
 			return 0;
@@ -206,7 +193,6 @@ int binary_look(const char *program, struct binary *ret_b)
 {
 	struct binary b = { 0 };
 	int rc = find(program, b.path);
-
 	if (!rc)
 		rc = look_at(&b);
 	if (!rc)

@@ -22,7 +22,6 @@ static int run(const struct command *c, int argc, char **argv)
 {
 	struct options *o;
 	int code;
-
 	command_enter(c);
 	code = options_parse(c, argc, argv, &o);
 	if (code)
@@ -50,7 +49,6 @@ static void warn_of_broken(void)
 static int finish(int code)
 {
 	bool failed = ferror(stdout);
-
 	warn_of_broken();
 	if ((fflush(stdout) || failed) && code == EXIT_YES)
 		return complain(EXIT_ENVIRONMENT, "standard output could not be written");
@@ -72,7 +70,6 @@ static void fill_standard_streams(void)
 int main(int argc, char **argv)
 {
 	const struct command *c;
-
 	fill_standard_streams();
 	if (argc < 2) {
 		help_overview();

@@ -38,7 +38,6 @@ void command_enter(const struct command *c)
 static char *safe_text(const char *format, va_list ap)
 {
 	char *text;
-
 	if (vasprintf(&text, format, ap) < 0)
 		return NULL;
 	text_make_safe(text);
@@ -48,7 +47,6 @@ static char *safe_text(const char *format, va_list ap)
 int complain(int code, const char *format, ...)
 {
 	va_list ap;
-
 	va_start(ap, format);
 	char *text = safe_text(format, ap);
 	va_end(ap);
@@ -62,7 +60,6 @@ int complain(int code, const char *format, ...)
 void remark(const char *format, ...)
 {
 	va_list ap;
-
 	va_start(ap, format);
 	char *text = safe_text(format, ap);
 	va_end(ap);
@@ -82,7 +79,6 @@ static const struct option_row *next_row(const struct command *c, const struct o
 static const struct option_row *find_long(const struct command *c, const char *name, size_t length)
 {
 	const struct option_row *row = NULL;
-
 	while ((row = next_row(c, row)))
 		if (strlen(row->name) == length && !memcmp(row->name, name, length))
 			break;
@@ -92,7 +88,6 @@ static const struct option_row *find_long(const struct command *c, const char *n
 static const struct option_row *find_letter(const struct command *c, char letter)
 {
 	const struct option_row *row = NULL;
-
 	while ((row = next_row(c, row)))
 		if (row->letter == letter)
 			break;
@@ -105,10 +100,8 @@ static const char *nearest(const char *word, const char *(*next)(void *context),
 {
 	const char *name, *found = NULL;
 	unsigned limit = strlen(word) < 4 ? 2 : 3;
-
 	while ((name = next(context))) {
 		unsigned d = text_distance(word, name, limit);
-
 		if (d < limit) {
 			limit = d;
 			found = name;
@@ -126,7 +119,6 @@ struct cursor {
 static const char *next_option(void *context)
 {
 	struct cursor *at = context;
-
 	if (at->done)
 		return NULL;
 	at->row = next_row(at->command, at->row);
@@ -138,7 +130,6 @@ static const char *next_command(void *context)
 {
 	const struct command **at = context;
 	const char *name = (*at)->name;
-
 	if (name)
 		++*at;
 	return name;
@@ -171,7 +162,6 @@ static const char *next_token(const char *text, size_t *ret_length)
 static bool has_word(const char *words, const char *word, size_t length)
 {
 	size_t n, most = stem(word, length);
-
 	if (length < 2)
 		return false;
 	for (const char *at = words; (at = next_token(at, &n)); at += n)
@@ -185,7 +175,6 @@ static unsigned fits(const char *words, const char *text, size_t letters)
 {
 	unsigned count = 0;
 	size_t n;
-
 	for (const char *at = text; (at = next_token(at, &n)); at += n)
 		count += n >= letters && has_word(words, at, n);
 	return count;
@@ -210,7 +199,6 @@ const struct question_row *question_find(const struct question_row *row, const c
 {
 	const struct question_row *found = NULL;
 	unsigned best = 0;
-
 	if (!text) {
 		row = row ? row + 1 : question_rows;
 		return row->words ? row : NULL;
@@ -232,7 +220,6 @@ void question_command(const struct question_row *row, char ret[QUESTION_COMMAND]
 	static const char prefix[] = "PREFIX/lib/weir/python";
 	const char *at = strstr(row->here, prefix);
 	char python[PATH_MAX];
-
 	if (at && !library_path("python", python, sizeof python))
 		snprintf(ret, QUESTION_COMMAND, "%.*s%s%s", (int)(at - row->here), row->here,
 			python, at + sizeof prefix - 1);
@@ -243,7 +230,6 @@ void question_command(const struct question_row *row, char ret[QUESTION_COMMAND]
 bool question_section(const char *word, char ret_name[40])
 {
 	const struct question_row *row = NULL;
-
 	while ((row = question_find(row, word))) {
 		const char *only = row->here ? strstr(row->here, " --only ") : NULL;
 		if (only)
@@ -258,7 +244,6 @@ static int complain_of_topic(const char *word, const char *file)
 {
 	char text[2 * QUESTION_COMMAND] = "", command[QUESTION_COMMAND];
 	const struct question_row *row = NULL;
-
 	while ((row = question_find(row, word))) {
 		const size_t n = strlen(text);
 		if (!row->here || (file && !strstr(row->here, "FILE")))
@@ -278,7 +263,6 @@ static int complain_of_topic(const char *word, const char *file)
 static bool is_file(const char *path)
 {
 	struct stat st;
-
 	return path && !stat(path, &st) && S_ISREG(st.st_mode);
 }
 
@@ -286,7 +270,6 @@ int unknown_command(const char *word, const char *argument)
 {
 	const struct command *at = commands;
 	const char *near = nearest(word, next_command, &at);
-
 	if (question_find(NULL, word))
 		return complain_of_topic(word, is_file(argument) ? argument : NULL);
 	if (near)
@@ -302,7 +285,6 @@ static int unknown(const struct command *c, const char *name, size_t length)
 	char word[40];
 	struct cursor at = { .command = c };
 	const char *near;
-
 	snprintf(word, sizeof word, "%.*s", (int)(length < 39 ? length : 39), name);
 	near = nearest(word, next_option, &at);
 	if (near)
@@ -350,7 +332,6 @@ static int take_long(struct options *o, char **argv)
 	const char *equals = strchr(name, '=');
 	size_t length = equals ? (size_t)(equals - name) : strlen(name);
 	const struct option_row *row = find_long(o->command, name, length);
-
 	if (!row) {
 		unknown(o->command, name, length);
 		return -1;
@@ -366,7 +347,6 @@ static int take_short(struct options *o, char **argv)
 {
 	const char *rest = argv[0] + 2;
 	const struct option_row *row = find_letter(o->command, argv[0][1]);
-
 	if (!row) {
 		complain(EXIT_USAGE, "there is no option %.2s. `weir %s --help` lists them",
 			argv[0], o->command->name);
@@ -385,10 +365,8 @@ static int take_short(struct options *o, char **argv)
 static void arity(const char *synopsis, int *ret_least, int *ret_most)
 {
 	int least = 0, most = 0, depth = 0;
-
 	for (const char *p = synopsis; *p;) {
 		size_t n = strcspn(p, " ");
-
 		depth += *p == '[';
 		if (memchr(p, '.', n))
 			most = 1 << 30;
@@ -408,7 +386,6 @@ static void arity(const char *synopsis, int *ret_least, int *ret_most)
 static int argument_name(const char *synopsis, int number, const char **ret_name)
 {
 	const char *p = synopsis;
-
 	for (;; p += strcspn(p, " "), p += *p == ' ') {
 		if (strncmp(p, "--", 2) && number-- == 0)
 			break;
@@ -422,11 +399,9 @@ static int check_arguments(const struct options *o)
 	const struct command *c = o->command;
 	const char *missing;
 	int least, most;
-
 	arity(c->arguments, &least, &most);
 	if (o->argc < least) {
 		const int length = argument_name(c->arguments, o->argc, &missing);
-
 		return complain(EXIT_USAGE, "%.*s is missing. Usage: weir %s [OPTION...] %s",
 			length, missing, c->name, c->arguments);
 	}
@@ -441,11 +416,9 @@ static int walk(struct options *o, int argc, char **argv)
 {
 	bool program = strstr(o->command->arguments, "PROGRAM");
 	int i = 0, kept = 0;
-
 	while (i < argc) {
 		const char *word = argv[i];
 		int used;
-
 		if (!strcmp(word, "--")) {
 			o->split = kept;
 			i++;
@@ -478,7 +451,6 @@ int options_parse(const struct command *c, int argc, char **argv, struct options
 {
 	struct options *o = xcalloc(1, sizeof *o + (size_t)argc * sizeof o->given[0]);
 	int rc;
-
 	o->command = c;
 	o->split = -1;
 	rc = walk(o, argc, argv);
@@ -506,7 +478,6 @@ static const struct given *find_given(const struct options *o, const char *name,
 const char *opt_str(const struct options *o, const char *name)
 {
 	const struct option_row *row = find_long(o->command, name, strlen(name));
-
 	for (int k = o->count - 1; k >= 0; k--)
 		if (!strcmp(o->given[k].row->name, name))
 			return o->given[k].value;
@@ -516,7 +487,6 @@ const char *opt_str(const struct options *o, const char *name)
 const char *opt_default(const char *command, const char *name)
 {
 	const struct option_row *row = find_long(command_find(command), name, strlen(name));
-
 	return row ? row->fallback : NULL;
 }
 
@@ -528,7 +498,6 @@ bool opt_flag(const struct options *o, const char *name)
 const char *opt_nth(const struct options *o, const char *name, int i)
 {
 	const struct given *g = find_given(o, name, i);
-
 	return g ? g->value : NULL;
 }
 
