@@ -178,6 +178,38 @@ def wide_rows_are_right():
                     check_rows(operation, name, 290 + 7 * choice, width, 0, 16, (turn + choice) % 2 == 0, choice, choice == 1)
 
 
+def chains_are_right():
+    """Each launch reads what the one before it wrote, and may begin before that has ended."""
+    for m in (16, 300, 2048):
+        for turn in range(4):
+            check_chain(m, turn)
+
+
+@one
+def check_chain(m, turn):
+    make = lambda *s: torch.randn(s, device="cuda", dtype=torch.bfloat16)
+    x, weight, w = make(m, 4096), make(4096), make(4096, 4096) / 64
+    images = make(4, 14, 14, 256).permute(0, 3, 1, 2)
+    filters = (make(256, 3, 3, 256) / 48).permute(0, 3, 1, 2)
+    results = []
+    for sync in (torch.cuda.synchronize, lambda: None):
+        y, pixels, kept = x, images, []
+        for i in range(12):
+            for step in (lambda: kernels.rms_norm(y, weight), lambda: kernels.linear(y, w, weight_stays=turn % 2 == 1),
+                         lambda: kernels.softmax(y)):
+                y = step()
+                sync()
+            pixels = kernels.conv2d(pixels, filters, padding=1)
+            sync()
+            gradient = kernels.conv2d_weight(pixels, filters.shape, pixels, padding=1)
+            sync()
+            kept += [y, pixels, gradient]
+        torch.cuda.synchronize()
+        results.append(kept)
+    wrong = sum(int((a.view(torch.int16) != b.view(torch.int16)).sum()) for a, b in zip(*results))
+    expect(f"a chain of launches, {m} rows, turn {turn}", wrong == 0, f"{wrong} wrong")
+
+
 def infinities_are_right():
     x = torch.full((3, 4096), float("-inf"), device="cuda")
     x[1, ::2] = 0
@@ -980,7 +1012,7 @@ def examples():
 
 # Seconds, and parts that run beside each other.  First comes what changed last.
 STAGES = ((25, first_use), (45, few_rows_are_right, packed_are_right, wide_rows_are_right), (70, batches_are_right, operators),
-          (45, splits_are_right, gradients_are_right, scaled_convolutions_are_right), (70, examples), (25, few_rows_are_fast), (25, wide_rows_are_fast),
+          (45, chains_are_right, splits_are_right, gradients_are_right, scaled_convolutions_are_right), (70, examples), (25, few_rows_are_fast), (25, wide_rows_are_fast),
           (45, products_are_fast), (30, other_products_are_fast), (30, convolutions_are_fast), (15, filters_are_fast),
           (25, gradients_are_fast), (30, fused_are_fast), (15, batches_are_fast), (15, splits_are_fast), (50, rows_are_fast),
           (25, scaled_are_fast), (20, scaled_convolutions_are_fast), (90, rows_are_right, products_are_right, scaled_are_right, convolutions_are_right))

@@ -421,8 +421,9 @@ void conv_pack_program(struct buf *ret_name, struct buf *ret)
 {
 	buf_put_text(ret_name, "weir_conv_pack");
 	buf_put_text(ret,
-		"#include \"conv.cu\"\nextern \"C\" __global__ void __launch_bounds__(256) "
-		"weir_conv_pack(const conv_pack_args a)\n{ conv_pack(a); }\n");
+		"#include \"conv.cu\"\n#include \"sm90.cuh\"\n"
+		"extern \"C\" __global__ void __launch_bounds__(256) "
+		"weir_conv_pack(const conv_pack_args a)\n{ launch_next(); launch_wait(); conv_pack(a); }\n");
 }
 
 void conv_sum_program(const struct weir_conv *w, struct buf *ret_name, struct buf *ret)

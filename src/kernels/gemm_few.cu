@@ -5,8 +5,8 @@
  * memory, and each adds up some of all blocks' sums, in the order of the blocks.  SHARE tiles side by side in a cluster
  * load the rows of A together.
  *
- * A warp loads by the copy engine into a ring of STAGES, and WARPGROUPS multiply.  AHEAD: the launch may begin before the
- * one before it has ended, and loads weights until then, which nobody may be writing.
+ * A warp loads by the copy engine into a ring of STAGES, and WARPGROUPS multiply.  The launch may begin before the
+ * one before it has ended.  AHEAD: it loads weights until then, which nobody may be writing.
  *
  * Operands have K as columns.  Rows of D, and of the residual, begin at multiples of 16 bytes, and so does the bias. */
 #pragma once
@@ -66,8 +66,9 @@ struct few {
 			tma_prefetch(p.a);
 			tma_prefetch(p.b);
 		}
-		if (AHEAD)
-			launch_next();
+		launch_next();
+		if (!AHEAD)
+			launch_wait();
 		together<Z::CLUSTER>();
 	}
 

@@ -27,7 +27,7 @@ static int load_tiled(struct weir_plan *p, struct weir_kernels *k, const struct 
 	kind->program(p, c, &program);
 	*l = (struct launch){ .block = c->block, .cluster = c->cluster };
 	l->shared_bytes = c->shared_bytes;
-	l->ahead = c->form.few && p->what.gemm.b_stays;
+	l->ahead = c->form.buffers || c->form.few; /* those wait themselves */
 	int e = kernel_prepare(k, c->name, &program, l, ret_from, err);
 	e = e ? e : kernel_count_clusters(k, c->name, l, &at_a_time, err);
 	if (!c->form.buffers)
@@ -99,7 +99,9 @@ static int load_split(struct weir_plan *p, struct weir_kernels *k, struct error 
 	p->workspace_bytes = gemm_split(&p->what.gemm, p->operand);
 	if (!p->workspace_bytes)
 		return 0;
-	p->pack = (struct launch){ .grid = 8 * k->device.sms, .block = 256, .cluster = 1 };
+	p->pack = (struct launch){
+		.grid = 8 * k->device.sms, .block = 256, .cluster = 1, .ahead = true
+	};
 	gemm_split_program(&name, &program);
 	const int e = kernel_prepare(k, buf_text(&name), &program, &p->pack, &from, err);
 	buf_free(&name);

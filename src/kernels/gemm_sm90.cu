@@ -167,8 +167,10 @@ struct gemm {
 		first = (int)blockIdx.x / Z::CLUSTER;
 	}
 
+	/* The launch may begin before the one before it has ended, and touches no memory until then. */
 	__device__ __forceinline__ void start(void)
 	{
+		launch_next();
 		if (threadIdx.x == 0) {
 			for (int i = 0; i < STAGES; i++) {
 				mbarrier_init(full + 8 * i, 1);
@@ -182,6 +184,7 @@ struct gemm {
 			tma_prefetch(p.b);
 			tma_prefetch(p.d);
 		}
+		launch_wait();
 		together<Z::CLUSTER>();
 	}
 

@@ -38,7 +38,8 @@ struct weir_kernels {
 struct launch {
 	void *function;
 	unsigned grid, block, cluster, shared_bytes;
-	bool ahead; /* it may begin before the launch before it has ended */
+	bool ahead; /* it may begin before the launch before it has ended, for which it waits itself
+		     */
 };
 
 struct weir_plan {

@@ -418,14 +418,15 @@ void rows_program(const struct weir_rows *w, const struct rows_choice *c, struct
 		c->block, needs_room(w, f) ? ", 2" : "", c->name);
 	if (f->stages)
 		buf_printf(ret,
-			"{ DYNAMIC_SHARED(shared);\n"
+			"{ DYNAMIC_SHARED(shared);\nlaunch_next();\nlaunch_wait();\n"
 			"rows_ring<%s, %u, %u, %u, %u, %u, %u, %s>(a, shared_address(shared)).run(); }\n",
 			type, operation, has_bits(w), f->vectors, f->threads_per_row, f->stages,
 			f->cluster, f->keeps ? "true" : "false");
 	else if (f->vectors)
-		buf_printf(ret, "{ rows_held<%s, %u, %u, %u, %u, %u, %u, %u>(a); }\n", type,
-			operation, has_bits(w), f->vectors, f->threads_per_row, f->rows, f->block,
-			f->cluster);
+		buf_printf(ret,
+			"{ launch_next(); launch_wait(); rows_held<%s, %u, %u, %u, %u, %u, %u, %u>(a); }\n",
+			type, operation, has_bits(w), f->vectors, f->threads_per_row, f->rows,
+			f->block, f->cluster);
 	else if (w->operation <= WEIR_LOG_SOFTMAX)
 		buf_printf(ret, "{ softmax<%s, %s>(a); }\n", type,
 			w->operation == WEIR_LOG_SOFTMAX ? "true" : "false");

@@ -14,7 +14,8 @@ static int load_choice(struct weir_kernels *k, const struct weir_rows *w,
 	*ret = (struct launch){ .grid = c->grid,
 		.block = c->block,
 		.cluster = c->cluster,
-		.shared_bytes = c->shared_bytes };
+		.shared_bytes = c->shared_bytes,
+		.ahead = c->form.vectors && k->device.cc >= 90 };
 	int e = kernel_prepare(k, c->name, &program, ret, ret_from, err);
 	if (!e && c->form.stages) { /* no more blocks than run at a time, since they stay */
 		e = kernel_count_clusters(k, c->name, ret, &at_a_time, err);

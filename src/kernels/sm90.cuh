@@ -62,13 +62,17 @@ static __device__ __forceinline__ void cluster_load(u32 at, unsigned rank, float
 
 static __device__ __forceinline__ void launch_next(void)
 {
+#if __CUDA_ARCH__ >= 900
 	asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
 }
 
 /* Until that has ended, and what it wrote is there. */
 static __device__ __forceinline__ void launch_wait(void)
 {
+#if __CUDA_ARCH__ >= 900
 	asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
 }
 
 /* One thread of a warp. */

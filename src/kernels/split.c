@@ -57,6 +57,6 @@ void gemm_split_program(struct buf *ret_name, struct buf *ret)
 {
 	buf_put_text(ret_name, "weir_gemm_split");
 	buf_put_text(ret,
-		"#include \"gemm_split.cu\"\nextern \"C\" __global__ void __launch_bounds__(256) "
-		"weir_gemm_split(const split_args a)\n{ gemm_split(a); }\n");
+		"#include \"gemm_split.cu\"\n#include \"sm90.cuh\"\nextern \"C\" __global__ void __launch_bounds__(256) "
+		"weir_gemm_split(const split_args a)\n{ launch_next(); launch_wait(); gemm_split(a); }\n");
 }
