@@ -180,7 +180,8 @@ static int encode(const struct weir_plan *p, uint32_t type, const struct matrix 
 	const struct weir_kernels *k = p->kernels;
 	return KERNEL_CALL(k, &kernel_error, cuTensorMapEncodeTiled, ret, map_type(type),
 		batch > 1 ? 3 : 2, m->at, sizes, pitches, box, steps, 0,
-		swizzle ? MAP_SWIZZLE_128B : 0, MAP_PROMOTE_256B, 0);
+		swizzle ? MAP_SWIZZLE_128B : 0,
+		p->tile.form.few ? MAP_PROMOTE_256B : MAP_PROMOTE_128B, 0);
 }
 
 /* An operand of `rows` times k; blocks load `box` rows of it at a time. */

@@ -26,6 +26,8 @@ bool product_is_aligned(const struct weir_gemm_args *a); /* for the copy engine 
 /* All but the operands' tensor maps. */
 int product_tile(const struct weir_plan *p, const struct weir_gemm_args *a, struct tiled_args *ret);
 
-/* CUtensorMapDataType of the plan's elements, and what all its tensor maps have. */
+/* CUtensorMapDataType of the plan's elements. */
 int product_map_type(const struct weir_plan *p);
-enum { MAP_SWIZZLE_128B = 3, MAP_PROMOTE_256B = 3 };
+
+/* Of tensor maps: their swizzle, and the bytes that L2 fetches of memory at a time. */
+enum { MAP_SWIZZLE_128B = 3, MAP_PROMOTE_128B = 2, MAP_PROMOTE_256B = 3 };
