@@ -15,14 +15,15 @@ cxx=${CXX:-c++}
 kernels="memory reduce gemm grid sort"
 command -v "$cxx" >/dev/null || { echo "there is no C++ compiler, $cxx"; exit 77; }
 
-# Two at a time: compilers, then families.  AddressSanitizer sees what the three would see that are left out.
-sanitize='-fsanitize=address,undefined -fno-sanitize=null,object-size,pointer-overflow -fno-sanitize-recover=all'
+# Two at a time: compilers, then families.  AddressSanitizer sees what the three would see that are left out, and
+# prints the place where another traps.
+sanitize='-fsanitize=address,undefined -fno-sanitize=null,object-size,pointer-overflow -fsanitize-undefined-trap-on-error'
 for f in $kernels shapes check zoo; do echo "$f"; done | xargs -P2 -I% "$cxx" -std=c++17 -O1 -g1 -w \
 	$sanitize -x c++ -c "$here/%.cu" -o %.emu.o
 "$cxx" -std=c++17 -O1 -g1 $sanitize -c "$here/emulate.cc" -o emulate.emu.o
 "$cxx" -fsanitize=address,undefined ./*.emu.o -o emulated
 ./emulated --dry-run >dry.txt 2>/dev/null
-export ASAN_OPTIONS=detect_stack_use_after_return=0:detect_leaks=0
+export ASAN_OPTIONS=detect_stack_use_after_return=0:detect_leaks=0:handle_sigill=1
 awk 'NR > 1 && !/launches/ { print $1 }' dry.txt | uniq | xargs -P2 -I% sh -c \
 	'./emulated --check --family % --shapes '"${3:-1}"' >check.%.txt 2>check.%.err' ||
 	{ grep -hv '^ok' check.*.txt check.*.err; exit 1; }

@@ -112,7 +112,7 @@ static void compile_rows(const struct nvrtc *nvrtc, unsigned cc, const char *arc
 	buf_free(&text);
 }
 
-/* Every tile of every layout with its epilogues in turn, and every epilogue with one tile. */
+/* Every tile with one type, and every epilogue of every layout and type with one tile. */
 static void compile_products(const struct nvrtc *nvrtc, unsigned cc, const char *arch)
 {
 	struct gemm_choice choice[GEMM_FORMS_MOST];
@@ -129,8 +129,8 @@ static void compile_products(const struct nvrtc *nvrtc, unsigned cc, const char 
 			.k = 4096,
 			.batch = 1 + kind / 4 % 2 };
 		const size_t n = gemm_choose(&device, &what, choice);
-		for (size_t i = kind < 4 ? 0 : kind % n; i < n; i += kind < 4 ? 1 : n) {
-			if (kind < 4 && !is_tile_in_turn(&choice[i].form, kind + kind / 2))
+		for (size_t i = kind < 2 ? 0 : kind % n; i < n; i += kind < 2 ? 1 : n) {
+			if (kind < 2 && !is_tile_in_turn(&choice[i].form, kind))
 				continue;
 			text.n = 0;
 			gemm_program(&what, &choice[i], &text);
@@ -191,7 +191,7 @@ static void compile_scaled(const struct nvrtc *nvrtc, unsigned cc, const char *a
 	buf_free(&text);
 }
 
-/* Every tile with the epilogues in turn, and every epilogue with one tile, also in two parts. */
+/* Every tile with the epilogues in turn, also in two parts. */
 static void compile_tf32(const struct nvrtc *nvrtc, unsigned cc, const char *arch)
 {
 	struct gemm_choice choice[GEMM_FORMS_MOST];
@@ -205,7 +205,7 @@ static void compile_tf32(const struct nvrtc *nvrtc, unsigned cc, const char *arc
 			.n = 4096,
 			.k = 4096 };
 		const size_t n = gemm_choose(&device, &what, choice);
-		for (size_t i = kind % 3; i + 1 < n; i += kind < 7 ? 3 : 7) {
+		for (size_t i = kind % 7; i + 1 < n; i += 7) {
 			text.n = 0;
 			gemm_program(&what, &choice[i], &text);
 			compile(nvrtc, choice[i].name, buf_text(&text), arch);
