@@ -52,15 +52,13 @@ static void put_row(struct table *t, const struct alloc_replay *r, const struct 
 
 void alloc_put_text(const struct alloc_replay *r, FILE *out, bool colour)
 {
-	static const char *const headings[] = { "reserved", "live / reserved", "mean unused",
-		"driver calls", "their time", "worst", "allocator" };
 	const struct text_page p = text_page_of(out, 0, colour);
 	struct number a, b;
-	struct table t;
 	page_heading(&p, "Allocations replayed");
 	put_head(r, out);
 	fputc('\n', out);
-	table_init(&t, ">>>>>><", headings);
+	struct table t = table_of(
+		">reserved|>live / reserved|>mean unused|>driver calls|>their time|>worst|<allocator");
 	for (size_t i = 0; i < r->count; i++)
 		put_row(&t, r, &r->rows[i]);
 	page_end_table(&p, &t, 0);

@@ -6,13 +6,6 @@
 #include "base/number.h"
 #include "base/text.h"
 
-void table_init(struct table *t, const char *align, const char *const *headings)
-{
-	*t = (struct table){ .align = align };
-	for (size_t i = 0; i < strlen(align); i++)
-		table_cell(t, "%s", headings[i]);
-}
-
 static void put(struct table *t, const char *format, va_list values)
 {
 	char *text = xvasprintf(format, values);
@@ -26,6 +19,22 @@ void table_cell(struct table *t, const char *format, ...)
 	va_start(values, format);
 	put(t, format, values);
 	va_end(values);
+}
+
+void table_column(struct table *t, char align, const char *heading, int bytes)
+{
+	t->align[t->columns++] = align;
+	table_cell(t, "%.*s", bytes, heading);
+}
+
+struct table table_of(const char *columns)
+{
+	struct table t = { .columns = 0 };
+	for (size_t bytes; *columns; columns += bytes + (columns[bytes] == '|')) {
+		bytes = strcspn(columns, "|");
+		table_column(&t, *columns, columns + 1, (int)bytes - 1);
+	}
+	return t;
 }
 
 void table_cell_if(struct table *t, bool known, const char *format, ...)
@@ -144,11 +153,11 @@ static void put_cell(const char *s, char align, size_t width, FILE *out)
 	fprintf(out, "%*s  ", align == '<' ? (int)pad : 0, "");
 }
 
-void table_print(const struct table *t, FILE *out, const char *dim, const char *plain)
+static void print(const struct table *t, FILE *out, const char *dim, const char *plain)
 {
-	const size_t columns = strlen(t->align);
+	const size_t columns = t->columns;
 	size_t widths[TABLE_COLUMNS] = { 0 };
-	if (!columns || columns > TABLE_COLUMNS)
+	if (!columns)
 		return;
 	widths_of(t, columns, widths);
 	for (size_t i = 0; i < t->cells.n - t->cells.n % columns; i++) {
@@ -176,11 +185,16 @@ void table_fini(struct table *t)
 void table_end(struct table *t, FILE *out, const char *dim, const char *plain, size_t more)
 {
 	struct number n;
-	table_print(t, out, dim, plain);
+	print(t, out, dim, plain);
 	table_fini(t);
 	if (more)
 		fprintf(out, "  %s… and %s more (-n 0 shows all)%s\n", dim, number_count(&n, more),
 			plain);
+}
+
+void table_print(struct table *t, FILE *out)
+{
+	table_end(t, out, "", "", 0);
 }
 
 struct text_page text_page_of(FILE *out, size_t rows, bool colour)

@@ -14,13 +14,17 @@
 #define TABLE_COLUMNS 24
 
 struct table {
-	const char *align; /* '<' or '>' a column; its length is the number of columns */
+	char align[TABLE_COLUMNS]; /* '<' or '>' a column */
+	size_t columns;
 	ARRAY(char *) cells;
 	size_t width; /* the last column ends there, with '…' where more follows; 0: anywhere */
 };
 
-/* headings: as many strings as align has characters. */
-void table_init(struct table *t, const char *align, const char *const *headings);
+/* columns: "<name|>calls": how each is aligned, and its heading. */
+struct table table_of(const char *columns);
+
+/* One more, of a table without cells: so many bytes of the heading. */
+void table_column(struct table *t, char align, const char *heading, int bytes);
 void table_cell(struct table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* As table_cell() and table_ns(), or table_none() where the value is not known. */
@@ -47,11 +51,12 @@ void table_none(struct table *t);
  * characters. */
 const char *table_bar(uint64_t value, uint64_t most, bool utf8);
 
-/* Prints heading and rows, indented; `dim` and `plain` surround the heading. */
-void table_print(const struct table *t, FILE *out, const char *dim, const char *plain);
+/* Prints heading and rows, indented, and frees it. */
+void table_print(struct table *t, FILE *out);
 void table_fini(struct table *t);
 
-/* Both, and that there are `more` rows, if there are. */
+/* The same: `dim` and `plain` surround the heading, and behind it stands that there are `more`
+ * rows, if there are. */
 void table_end(struct table *t, FILE *out, const char *dim, const char *plain, size_t more);
 
 /* A page of several tables, each with a heading. */

@@ -116,33 +116,27 @@ static void print_regret(struct job *job, struct table *t, const char *name,
 /* The cost of running the shortest first, by each of these predictions. */
 static void print_regrets(struct job *job, const eval_points *points)
 {
-	static const char *const headings[] = { "regret of shortest first, %", "weir", "last",
-		"median", "ratio", "nearest" };
-	struct table t;
-	table_init(&t, "<>>>>>", headings);
+	struct table t =
+		table_of("<regret of shortest first, %|>weir|>last|>median|>ratio|>nearest");
 	print_regret(job, &t, "all", points, job->filter);
 	for (size_t row = 0; row < TIER_ROWS; row++)
 		print_regret(job, &t, tier_rows[row].word, points, of_tier(job, row));
-	table_print(&t, stdout, "", "");
+	table_print(&t, stdout);
 	putchar('\n');
-	table_fini(&t);
 }
 
 static void print_split(struct job *job, enum eval_split split, const eval_points *points)
 {
-	static const char *const headings[] = { "relative error, %: median / p90", "launches",
-		"weir", "p90 coverage, %", "tau", "last", "median", "ratio", "nearest" };
-	struct table t;
-	table_init(&t, "<>>>>>>>>", headings);
+	struct table t = table_of(
+		"<relative error, %: median / p90|>launches|>weir|>p90 coverage, %|>tau|>last|>median|>ratio|>nearest");
 	print_line(job, &t, "all", points, job->filter);
 	for (size_t row = 0; row < TIER_ROWS; row++)
 		print_line(job, &t, tier_rows[row].word, points, of_tier(job, row));
 	for (int decade = 0; decade < DECADES; decade++)
 		print_line(job, &t, decade_word(decade), points, of_decade(job, decade));
 	printf("%s: %s\n", eval_split_word(split), eval_split_what(split));
-	table_print(&t, stdout, "", "");
+	table_print(&t, stdout);
 	putchar('\n');
-	table_fini(&t);
 	print_regrets(job, points);
 }
 

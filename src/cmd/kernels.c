@@ -281,10 +281,7 @@ static void put_us(struct table *t, double ns)
 
 static void print_answers(const struct question *q, const struct choices *c, bool measured)
 {
-	static const char *const headings[] = { "predicted", "measured", "rate", "blocks",
-		"threads", "cluster", "kernel" };
-	struct table t;
-	table_init(&t, ">>>>>><", headings);
+	struct table t = table_of(">predicted|>measured|>rate|>blocks|>threads|>cluster|<kernel");
 	for (size_t i = 0; i < c->n; i++) {
 		const struct answer *a = &c->answer[i];
 		char rate[40];
@@ -297,8 +294,7 @@ static void print_answers(const struct question *q, const struct choices *c, boo
 		table_cell(&t, "%u", a->cluster);
 		table_cell(&t, "%s", a->name);
 	}
-	table_print(&t, stdout, "", "");
-	table_fini(&t);
+	table_print(&t, stdout);
 }
 
 static void json_ns(struct json *j, const char *key, double ns)
@@ -412,9 +408,7 @@ static const struct listed {
 
 static int run_list(const struct options *o)
 {
-	static const char *const headings[] = { "operation", "types", "source", "when" };
 	struct json j;
-	struct table t;
 	const size_t n = sizeof listed / sizeof *listed;
 	if (opt_argc(o) != 1)
 		return complain(EXIT_USAGE, "list takes no more arguments");
@@ -433,15 +427,14 @@ static int run_list(const struct options *o)
 		json_end_document(&j);
 		return EXIT_YES;
 	}
-	table_init(&t, "<<<<", headings);
+	struct table t = table_of("<operation|<types|<source|<when");
 	for (size_t i = 0; i < n; i++) {
 		table_cell(&t, "%s", listed[i].operation);
 		table_cell(&t, "%s", listed[i].types);
 		table_cell(&t, "%s", listed[i].kernel);
 		table_cell(&t, "%s", listed[i].when);
 	}
-	table_print(&t, stdout, "", "");
-	table_fini(&t);
+	table_print(&t, stdout);
 	return EXIT_YES;
 }
 

@@ -96,7 +96,6 @@ static void print_question(const struct question *q)
 
 static void print_limits(const struct question *q, const struct occupancy *o)
 {
-	static const char *const headings[] = { "enough for", "of" };
 	static const char *const names[OCCUPANCY_LIMITS] = {
 		[OCCUPANCY_WARPS] = "warps",
 		[OCCUPANCY_BLOCKS] = "block slots",
@@ -105,16 +104,14 @@ static void print_limits(const struct question *q, const struct occupancy *o)
 		[OCCUPANCY_BARRIERS] = "barriers",
 	};
 	struct number a;
-	struct table table;
-	table_init(&table, "><", headings);
+	struct table table = table_of(">enough for|<of");
 	for (int i = 0; i < OCCUPANCY_LIMITS; i++) {
 		if (o->limit[i] == OCCUPANCY_UNLIMITED)
 			continue;
 		table_cell(&table, "%s", blocks_text(&a, o->limit[i]));
 		table_cell(&table, "%s%s", names[i], o->limiters >> i & 1 ? "   <- the limit" : "");
 	}
-	table_print(&table, stdout, "", "");
-	table_fini(&table);
+	table_print(&table, stdout);
 }
 
 static void put_cliff(struct table *table, const struct question *q, enum occupancy_knob knob,
@@ -133,14 +130,12 @@ static void put_cliff(struct table *table, const struct question *q, enum occupa
 
 static void print_cliffs(const struct question *q)
 {
-	static const char *const headings[] = { "all else as it is", "now", "more blocks up to",
-		"fewer blocks from" };
 	const struct occupancy_launch *l = &q->launch;
 	const uint64_t now[] = { l->threads, l->regs,
 		(uint64_t)l->smem_static_bytes + l->smem_dynamic_bytes };
 	struct number a;
-	struct table table;
-	table_init(&table, "<><<", headings);
+	struct table table =
+		table_of("<all else as it is|>now|<more blocks up to|<fewer blocks from");
 	for (int k = 0; k < KNOBS; k++) {
 		const enum occupancy_knob knob = (enum occupancy_knob)k;
 		const struct occupancy_cliff more = occupancy_more(q->device, l, knob);
@@ -151,8 +146,7 @@ static void print_cliffs(const struct question *q)
 		put_cliff(&table, q, knob, &fewer);
 	}
 	putchar('\n');
-	table_print(&table, stdout, "", "");
-	table_fini(&table);
+	table_print(&table, stdout);
 }
 
 static void print_answer(const struct question *q, const struct occupancy *o)
@@ -187,14 +181,11 @@ static uint32_t scan(const struct question *q, struct occupancy answers[static S
 
 static void print_scan(const struct question *q)
 {
-	static const char *const headings[] = { "threads", "blocks", "warps", "occupancy",
-		"limited by" };
 	struct occupancy answers[SCANNED];
 	const uint32_t most = scan(q, answers);
 	struct number a;
-	struct table table;
 	print_question(q);
-	table_init(&table, ">>>><", headings);
+	struct table table = table_of(">threads|>blocks|>warps|>occupancy|<limited by");
 	for (uint32_t i = 0; i < SCANNED; i++) {
 		const struct occupancy *o = &answers[i];
 		const uint32_t threads = (i + 1) * OCCUPANCY_WARP;
@@ -207,8 +198,7 @@ static void print_scan(const struct question *q)
 		table_cell(&table, "%s%s%s", occupancy_word(o),
 			most && o->warps == most ? "   best" : "", here ? "   <- asked for" : "");
 	}
-	table_print(&table, stdout, "", "");
-	table_fini(&table);
+	table_print(&table, stdout);
 }
 
 /* The writer has whole numbers only, so the digits behind the point are put after one. */

@@ -256,17 +256,14 @@ static void print_fit(const struct predict_question *q, const struct predict_ans
 
 static void print_features(const float features[static FEATURES])
 {
-	static const char *const headings[] = { "feature", "value", "meaning" };
-	struct table t;
-	table_init(&t, "<><", headings);
+	struct table t = table_of("<feature|>value|<meaning");
 	for (int i = 0; i < FEATURES; i++) {
 		table_cell(&t, "%s", feature_name((enum feature)i));
 		table_cell(&t, "%.4g", (double)features[i]);
 		table_cell(&t, "%s", feature_what((enum feature)i));
 	}
 	putchar('\n');
-	table_print(&t, stdout, "  ", "  ");
-	table_fini(&t);
+	table_end(&t, stdout, "  ", "  ", 0);
 }
 
 static void json_answer(struct json *j, const struct predict_answer *a)
@@ -390,10 +387,7 @@ static uint32_t shapes_of(
 
 static void print_kernels(const struct job *job, const struct kernel_rows *rows)
 {
-	static const char *const headings[] = { "time", "launches", "shapes", "model", "mean error",
-		"kernel" };
-	struct table t;
-	table_init(&t, ">>><><", headings);
+	struct table t = table_of(">time|>launches|>shapes|<model|>mean error|<kernel");
 	for (size_t i = 0; i < rows->v.n; i++) {
 		const struct kernel_row *r = &rows->v.v[i];
 		const char *model;
@@ -406,8 +400,7 @@ static void print_kernels(const struct job *job, const struct kernel_rows *rows)
 			100 * (exp2(r->off / (double)r->predicted) - 1));
 		table_cell_name(&t, text_kernel(job->data.names.v[r->name]), NAME_CUT);
 	}
-	table_print(&t, stdout, "", "");
-	table_fini(&t);
+	table_print(&t, stdout);
 }
 
 static void json_kernels(const struct job *job, const struct kernel_rows *rows)

@@ -295,11 +295,9 @@ static void add_memory(struct table *t, const struct share_file *f, uint32_t i)
 /* The memory of programs that have a quota, and of their group. */
 static void print_memory(const struct share_file *f)
 {
-	static const char *const headings[] = { "pid", "used", "idle", "group used", "group peak",
-		"quota", "refused", "program" };
-	struct table t;
 	bool any = false;
-	table_init(&t, ">>>>>>><", headings);
+	struct table t =
+		table_of(">pid|>used|>idle|>group used|>group peak|>quota|>refused|<program");
 	for (uint32_t i = 0; f && i < SHARE_SLOTS; i++)
 		if (is_live(f, i) && f->slots[i].memory.quota) {
 			add_memory(&t, f, i);
@@ -307,7 +305,7 @@ static void print_memory(const struct share_file *f)
 		}
 	if (any) {
 		puts("\nMemory");
-		table_print(&t, stdout, "", "");
+		table_print(&t, stdout);
 	}
 	table_fini(&t);
 }
@@ -348,11 +346,9 @@ static void add_slowdown(struct table *t, const struct share_slot *s)
 /* How requests of latency programs fare, and what best effort has for it. */
 static void print_slowdown(const struct share_file *f)
 {
-	static const char *const headings[] = { "pid", "target", "p50", "p90", "p99", "", "alone",
-		"budget", "held", "why", "program" };
-	struct table t;
 	bool any = false;
-	table_init(&t, ">>>>><>>><<", headings);
+	struct table t =
+		table_of(">pid|>target|>p50|>p90|>p99|<|>alone|>budget|>held|<why|<program");
 	for (uint32_t i = 0; f && i < SHARE_SLOTS; i++) {
 		const struct share_slot *s = &f->slots[i];
 		if (!is_live(f, i) || s->grant.class != CLASS_LATENCY ||
@@ -363,7 +359,7 @@ static void print_slowdown(const struct share_file *f)
 	}
 	if (any) {
 		puts("\nRequests, as multiples of alone");
-		table_print(&t, stdout, "", "");
+		table_print(&t, stdout);
 	}
 	table_fini(&t);
 }
@@ -371,16 +367,14 @@ static void print_slowdown(const struct share_file *f)
 static int status(const struct options *o, struct sharing *s)
 {
 	const struct share_file *f = s->file;
-	static const char *const headings[] = { "pid", "class", "now", "rule", "share", "p50",
-		"p95", "p99", "waited", "off", "program" };
 	char name[17];
-	struct table t;
 	uint32_t programs = 0;
 	if (opt_flag(o, "json")) {
 		print_json(f);
 		return EXIT_YES;
 	}
-	table_init(&t, "><<<>>>>>><", headings);
+	struct table t =
+		table_of(">pid|<class|<now|<rule|>share|>p50|>p95|>p99|>waited|>off|<program");
 	for (uint32_t i = 0; f && i < SHARE_SLOTS; i++)
 		if (is_live(f, i)) {
 			add_program(&t, f, i);
@@ -391,7 +385,7 @@ static int status(const struct options *o, struct sharing *s)
 			load_relaxed(&f->arbiter.open) ? ", all gates open" : "",
 			has_arbiter(f) ? "an arbiter runs" : "no arbiter runs");
 	if (programs)
-		table_print(&t, stdout, "", "");
+		table_print(&t, stdout);
 	else
 		puts("no program shares a GPU. Start one with: weir run -- ./program");
 	table_fini(&t);

@@ -275,20 +275,14 @@ static void put_summary(const struct stat_run *s, FILE *out)
 
 static int print_text(void *context, FILE *out)
 {
-	static const char *const once[] = { "calls", "errors", "total", "bytes", "function" };
-	static const char *const often[] = { "calls", "", "errors", "total", "", "bytes",
-		"function" };
 	const struct stat_run *s = context;
-	struct table table;
-	if (s->runs > 1)
-		table_init(&table, ">>>>>><", often);
-	else
-		table_init(&table, ">>>><", once);
+	struct table table = table_of(s->runs > 1 ? ">calls|>|>errors|>total|>|>bytes|<function"
+						  : ">calls|>errors|>total|>bytes|<function");
 	for (uint32_t i = 0; i < s->schema.fn_count && is_shown(s->sorted[i]); i++)
 		put_row(&table, s, s->sorted[i]);
 	fprintf(out, "\n");
 	if (is_shown(s->sorted[0]))
-		table_print(&table, out, "", "");
+		table_print(&table, out);
 	table_fini(&table);
 	put_summary(s, out);
 	return 0;

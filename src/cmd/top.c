@@ -67,16 +67,12 @@ static void add_gpu(struct table *t, const struct watch_gpu *g)
 
 static void print_gpus(const struct watch *w)
 {
-	static const char *const headings[] = { "GPU", "utilisation", "memory", "power",
-		"temperature", "SM clock", "name" };
-	struct table t;
 	if (!w->gpus.n)
 		return;
-	table_init(&t, ">>>>>><", headings);
+	struct table t = table_of(">GPU|>utilisation|>memory|>power|>temperature|>SM clock|<name");
 	for (size_t i = 0; i < w->gpus.n; i++)
 		add_gpu(&t, &w->gpus.v[i]);
-	table_print(&t, stdout, "", "");
-	table_fini(&t);
+	table_print(&t, stdout);
 }
 
 static void add_program(struct table *t, const struct watch_program *p)
@@ -98,20 +94,17 @@ static void add_program(struct table *t, const struct watch_program *p)
 
 static void print_programs(const struct watch *w)
 {
-	static const char *const headings[] = { "pid", "class", "busy", "launches/s", "calls/s",
-		"requests/s", "p99", "waiting", "memory", "program" };
-	struct table t;
 	if (!w->programs.n && w->servers->models.n)
 		return;
 	if (!w->programs.n) {
 		puts("no program shares a GPU or is recorded. Start one with: weir run -- ./program");
 		return;
 	}
-	table_init(&t, "><>>>>>>><", headings);
+	struct table t = table_of(
+		">pid|<class|>busy|>launches/s|>calls/s|>requests/s|>p99|>waiting|>memory|<program");
 	for (size_t i = 0; i < w->programs.n; i++)
 		add_program(&t, &w->programs.v[i]);
-	table_print(&t, stdout, "", "");
-	table_fini(&t);
+	table_print(&t, stdout);
 }
 
 static void add_model(struct table *t, const struct served_model *m)
@@ -129,16 +122,13 @@ static void add_model(struct table *t, const struct served_model *m)
 
 static void print_models(const struct servers *s)
 {
-	static const char *const headings[] = { "pid", "requests/s", "p50", "p99", "missed",
-		"queued", "mean batch", "version", "model" };
-	struct table t;
 	if (!s->models.n)
 		return;
-	table_init(&t, ">>>>>>>><", headings);
+	struct table t =
+		table_of(">pid|>requests/s|>p50|>p99|>missed|>queued|>mean batch|>version|<model");
 	for (size_t i = 0; i < s->models.n; i++)
 		add_model(&t, &s->models.v[i]);
-	table_print(&t, stdout, "", "");
-	table_fini(&t);
+	table_print(&t, stdout);
 }
 
 static void print(const struct options *o, const struct watch *w)

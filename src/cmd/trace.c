@@ -501,11 +501,8 @@ static void put_counts_json(const struct tracing *t, const uint32_t *order, uint
 
 static void put_counts_text(const struct tracing *t, const uint32_t *order, uint32_t n)
 {
-	static const char *const headings[] = { "calls", "errors", "total", "mean", "max",
-		"function" };
 	struct number calls, errors, total, mean, most;
-	struct table table;
-	table_init(&table, ">>>>><", headings);
+	struct table table = table_of(">calls|>errors|>total|>mean|>max|<function");
 	for (uint32_t i = 0; i < n; i++) {
 		const struct counted *c = &t->counted[order[i]];
 		table_cell(&table, "%s", number_count(&calls, c->calls));
@@ -515,8 +512,7 @@ static void put_counts_text(const struct tracing *t, const uint32_t *order, uint
 		table_cell(&table, "%s", number_ns(&most, c->most_ns));
 		table_cell(&table, "%s", t->schema.fns[order[i]].name);
 	}
-	table_print(&table, t->out, "", "");
-	table_fini(&table);
+	table_print(&table, t->out);
 }
 
 static void put_counts(const struct tracing *t)

@@ -65,18 +65,16 @@ static void cell_score(struct table *t, const struct train_score *s)
 
 static void print_report(const struct train_report *r, const char *path, bool made)
 {
-	static const char *const headings[] = { "relative error on unseen kernels, %: median / p90",
-		"with siblings", "without siblings" };
 	const struct kind_row rows[] = {
 		{ "forest", &r->siblings.forest, &r->alone.forest },
 		{ "network", &r->siblings.network, &r->alone.network },
 		{ "usual ratio to the bound", &r->siblings.ratio, &r->alone.ratio },
 	};
 	struct number a, b, c;
-	struct table table;
 	printf("%s launches of %s kernels, %s without siblings\n\n", number_count(&a, r->launches),
 		number_count(&b, r->kernels), number_count(&c, r->groups));
-	table_init(&table, "<>>", headings);
+	struct table table = table_of(
+		"<relative error on unseen kernels, %: median / p90|>with siblings|>without siblings");
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		if (!rows[i].siblings->there)
 			continue;
@@ -84,8 +82,7 @@ static void print_report(const struct train_report *r, const char *path, bool ma
 		cell_score(&table, rows[i].siblings);
 		cell_score(&table, rows[i].alone);
 	}
-	table_print(&table, stdout, "", "");
-	table_fini(&table);
+	table_print(&table, stdout);
 	if (r->without_xgboost)
 		printf("\nno forest: XGBoost's library is not installed (Debian: libxgboost0)\n");
 	if (made)

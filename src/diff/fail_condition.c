@@ -250,7 +250,6 @@ static int parse_metric(struct fail_condition *g, struct words left, struct erro
 
 void condition_print_help(FILE *out)
 {
-	static const char *const headings[] = { "metric", "of", "value", "meaning" };
 	static const char *const of[] = { [METRIC_OF_TABLE] = "before a metric",
 		[METRIC_OF_ONE] = "before a metric, or alone",
 		[METRIC_OF_ROW] = "each row",
@@ -259,12 +258,11 @@ void condition_print_help(FILE *out)
 	static const char *const values[] = {
 		[UNIT_NS] = "10ms", [UNIT_COUNT] = "3", [UNIT_BYTES] = "4GiB"
 	};
-	struct table t;
 	fputs("[kernel|call|operator|phase] METRIC [of PATTERN] OP VALUE\n"
 	      "launch|step|request [METRIC] [of PATTERN] OP VALUE\n"
 	      "METRIC per launch|step|request OP VALUE\n\n",
 		out);
-	table_init(&t, "<<><", headings);
+	struct table t = table_of("<metric|<of|>value|<meaning");
 	for (size_t i = 0; i < METRICS; i++) {
 		const struct metric_row *m = &metric_rows[i];
 		table_cell(&t, "%s", m->name);
@@ -272,8 +270,7 @@ void condition_print_help(FILE *out)
 		table_cell(&t, "%s", m->of == METRIC_OF_TABLE ? "" : values[m->unit]);
 		table_cell(&t, "%s", m->help);
 	}
-	table_print(&t, out, "", "");
-	table_fini(&t);
+	table_print(&t, out);
 	fputs("\nOP: > >= < <= == !=.  A VALUE with a sign is a change against A: +10ms, -1, +5%; "
 	      "without one it is B's.\nIf A and B did different work, a change of a time of the whole run is judged per "
 	      "request, step or launch.\n",
@@ -435,7 +432,7 @@ static bool farther(
 }
 
 /* Requests that nobody names last as long as steps that a wait ends, as under weir run. */
-static enum diff_table table_of(const struct fail_condition *g, const struct diff *d)
+static enum diff_table compared_table(const struct fail_condition *g, const struct diff *d)
 {
 	const bool named = d->rows[TABLE_REQUESTS].n;
 	return g->table == TABLE_REQUESTS && !named ? TABLE_STEPS : g->table;
@@ -443,7 +440,7 @@ static enum diff_table table_of(const struct fail_condition *g, const struct dif
 
 static void judge_rows(const struct fail_condition *g, const struct diff *d, struct judgement *j)
 {
-	const enum diff_table table = table_of(g, d);
+	const enum diff_table table = compared_table(g, d);
 	j->unmatched = *g->pattern;
 	if (g->metric == METRIC_TOTAL) {
 		j->per = per_of(g, d, true);
@@ -483,7 +480,7 @@ static void count_rows(const struct fail_condition *g, const struct diff *d, str
 		return;
 	if (d->apart && g->table == TABLE_KERNELS && g->metric <= METRIC_FASTER)
 		return; /* nobody judged */
-	const enum diff_table table = table_of(g, d);
+	const enum diff_table table = compared_table(g, d);
 	for (size_t i = 0; i < d->rows[table].n; i++) {
 		const struct diff_row *row = &d->rows[table].v[i];
 		if (row->change.verdict != verdicts[g->metric - METRIC_SLOWER])

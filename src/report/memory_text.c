@@ -46,14 +46,14 @@ static void put_use(
 }
 
 /* The first columns of the section, which are those of one kind of memory, and the kind. */
-static void begin_uses(struct view_table *t)
+static struct table table_of_uses(void)
 {
 	static const struct column kind = { "kind", UNIT_TEXT, "memory" };
 	const struct column *columns[USE_COLUMNS + 1];
 	for (size_t i = 0; i < USE_COLUMNS; i++)
 		columns[i] = &section_memory.columns[i];
 	columns[USE_COLUMNS] = &kind;
-	view_table_begin(t, columns, USE_COLUMNS + 1);
+	return view_table(columns, USE_COLUMNS + 1);
 }
 
 /* sum: with all on the GPU, if that is of several kinds. */
@@ -61,21 +61,19 @@ static void put_uses(const struct report *r, const struct text_page *p, bool sum
 {
 	const struct memory_use *all = r->memory;
 	const struct row row = { .r = r, .at = r };
-	struct view_table t;
 	struct number n;
 	int kinds = 0;
 	page_heading(p, "Memory");
-	begin_uses(&t);
+	struct table t = table_of_uses();
 	for (int k = 0; k < MEMORY_KINDS; k++) {
 		if (!all[k].allocs && !all[k].frees)
 			continue;
-		put_use(&t.t, &row, k == MEMORY_HOST ? "host, pinned" : memory_kind_name[k],
-			&all[k]);
+		put_use(&t, &row, k == MEMORY_HOST ? "host, pinned" : memory_kind_name[k], &all[k]);
 		kinds += k != MEMORY_HOST;
 	}
 	if (sum && kinds > 1)
-		put_use(&t.t, &row, "all on the GPU", &r->gpu_memory);
-	page_end_table(p, &t.t, 0);
+		put_use(&t, &row, "all on the GPU", &r->gpu_memory);
+	page_end_table(p, &t, 0);
 	if (r->memory_detail && r->memory_detail->before_bytes)
 		fprintf(p->out,
 			"  Of what is allocated here %s on the GPU were live when the part began: allocated before it.\n",

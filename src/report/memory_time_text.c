@@ -93,18 +93,17 @@ static void put_calls(const struct report *r, const struct text_page *p, bool ut
 	enum { KEYS = sizeof keys / sizeof *keys };
 	const struct column *columns[KEYS];
 	const struct scale scale = find_scale(r);
-	struct view_table t;
 	struct rows rows;
 	for (size_t i = 0; i < KEYS; i++)
 		columns[i] = section_column(section, keys[i], strlen(keys[i]));
 	page_heading(p, "Time in calls that allocate and free");
-	view_table_begin(&t, columns, KEYS);
+	struct table t = view_table(columns, KEYS);
 	if (!section_open(section, r, &rows))
 		for (size_t i = 0; i < page_shown(p, rows.n); i++) {
 			const struct row row = row_at(&rows, i);
-			put_call(&t.t, &row, columns, &scale, utf8);
+			put_call(&t, &row, columns, &scale, utf8);
 		}
-	page_end_table(p, &t.t, rows.n);
+	page_end_table(p, &t, rows.n);
 	section_close(&rows);
 	put_scale(p, &scale);
 }

@@ -429,11 +429,9 @@ static void put_cell(struct table *t, const struct column *c, const struct row *
 /* A line for each metric that a GPU tells: in its columns an object of three values. */
 static void put_gpu_metrics(const struct report *r, const struct text_page *p)
 {
-	static const char *const headings[] = { "GPU", "min", "median", "max", "what" };
 	const struct section *s = &section_gpu_state_gpus;
 	struct rows rows;
-	struct table t;
-	table_init(&t, ">>>><", headings);
+	struct table t = table_of(">GPU|>min|>median|>max|<what");
 	section_open(s, r, &rows);
 	for (size_t i = 0; i < rows.n; i++) {
 		const struct row row = row_at(&rows, i);

@@ -364,10 +364,8 @@ static void put_sums(struct selection *s, struct table *t)
 /* Writes a section that is no list: a line a column. */
 static void write_object(struct selection *s, const struct text_page *p)
 {
-	static const char *const headings[] = { "what", "value" };
 	const struct row row = row_at(&s->rows, 0);
-	struct table t;
-	table_init(&t, "<<", headings);
+	struct table t = table_of("<what|<value");
 	for (size_t i = 0; i < s->column_count; i++) {
 		const struct value v = column_get(s->columns[i], &row);
 		if (v.kind == VALUE_ABSENT && !s->o->columns)
@@ -388,19 +386,18 @@ static bool has_column(const struct selection *s, const char *key)
 
 static void write_list(struct selection *s, const struct text_page *p)
 {
-	struct view_table t;
 	if (!s->o->columns)
 		thin_columns(s);
 	if (s->column_count > TABLE_COLUMNS)
 		s->column_count = TABLE_COLUMNS;
-	view_table_begin(&t, s->columns, s->column_count);
+	struct table t = view_table(s->columns, s->column_count);
 	for (size_t k = 0; k < s->kept.n; k++) {
 		const struct row row = row_at(&s->rows, s->kept.v[k].index);
 		for (size_t i = 0; i < s->column_count; i++)
-			put_cell(s, &t.t, s->columns[i], &row, i == s->column_count - 1);
+			put_cell(s, &t, s->columns[i], &row, i == s->column_count - 1);
 	}
-	put_sums(s, &t.t);
-	page_end_table(p, &t.t, s->passed);
+	put_sums(s, &t);
+	page_end_table(p, &t, s->passed);
 	if (s->section->below && has_column(s, s->section->below_with))
 		s->section->below(s->r, s->out);
 }

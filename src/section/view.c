@@ -1,6 +1,8 @@
 /* Prints some columns of a section's rows as a table of the text report. */
 #include "section/view.h"
 
+#include <limits.h>
+
 #include "base/expect.h"
 
 #define NAME_CUT 110 /* characters of a name where there is no terminal */
@@ -35,15 +37,13 @@ static size_t find_columns(const struct view *view, const struct column **column
 	return n;
 }
 
-void view_table_begin(struct view_table *t, const struct column *const *columns, size_t n)
+struct table view_table(const struct column *const *columns, size_t n)
 {
-	const char *headings[TABLE_COLUMNS];
-	for (size_t i = 0; i < n; i++) {
-		t->align[i] = unit_is_number(columns[i]->unit) ? '>' : '<';
-		headings[i] = columns[i]->heading;
-	}
-	t->align[n] = '\0';
-	table_init(&t->t, t->align, headings);
+	struct table t = { .columns = 0 };
+	for (size_t i = 0; i < n; i++)
+		table_column(&t, unit_is_number(columns[i]->unit) ? '>' : '<', columns[i]->heading,
+			INT_MAX);
+	return t;
 }
 
 static void put_table(const struct view *view, struct rows *rows, const struct picked *picked,
@@ -51,10 +51,9 @@ static void put_table(const struct view *view, struct rows *rows, const struct p
 {
 	const struct column *columns[TABLE_COLUMNS + 1];
 	const size_t n = find_columns(view, columns);
-	struct view_table t;
 	fprintf(p->out, "\n%s%s%s%s\n", p->bold, view->wrong ? p->red : "",
 		view->heading ? view->heading : view->section->heading, p->plain);
-	view_table_begin(&t, columns, n);
+	struct table t = view_table(columns, n);
 	for (size_t k = 0; k < page_shown(p, picked->n); k++) {
 		const size_t index =
 			(size_t)((const char *)picked->v[k] - (const char *)rows->v) / rows->each;
@@ -66,21 +65,19 @@ static void put_table(const struct view *view, struct rows *rows, const struct p
 					: p->width ? 0
 						   : NAME_CUT };
 			const struct value v = column_get(columns[i], &row);
-			section_put_cell(&t.t, columns[i], &v, &style);
+			section_put_cell(&t, columns[i], &v, &style);
 		}
 	}
-	page_end_table(p, &t.t, picked->n);
+	page_end_table(p, &t, picked->n);
 }
 
 void view_put_object(const struct view *view, const struct report *r, const struct text_page *p)
 {
-	static const char *const headings[] = { "what", "value" };
 	const struct column *columns[TABLE_COLUMNS + 1];
 	const size_t n = find_columns(view, columns);
-	struct table t;
 	struct rows rows;
 	page_heading(p, view->heading ? view->heading : view->section->heading);
-	table_init(&t, "<<", headings);
+	struct table t = table_of("<what|<value");
 	if (!section_open(view->section, r, &rows))
 		for (size_t i = 0; i < n; i++) {
 			const struct row row = row_at(&rows, 0);

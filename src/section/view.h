@@ -16,12 +16,8 @@ struct view {
 		const void *one, const void *two); /* of pointers to them; NULL: the section's */
 };
 
-/* A table of these columns, whose align is their alignment. */
-struct view_table {
-	struct table t;
-	char align[TABLE_COLUMNS + 1];
-};
-void view_table_begin(struct view_table *t, const struct column *const *columns, size_t n);
+/* A table of these columns. */
+struct table view_table(const struct column *const *columns, size_t n);
 
 /* The keys' columns of an object, a line each. */
 void view_put_object(const struct view *view, const struct report *r, const struct text_page *p);

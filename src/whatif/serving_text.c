@@ -78,17 +78,14 @@ static void put_row(struct table *t, const struct serving *w, size_t policy, siz
 
 void serving_put_text(const struct serving *w, FILE *out)
 {
-	static const char *const headings[] = { "policy", "requests/s", "in time", "p50", "p99",
-		"refused", "shed", "late", "rows", "deadline", "model" };
-	struct table t;
 	put_answer(w, out);
-	table_init(&t, "<>>>>>>>>><", headings);
+	struct table t = table_of(
+		"<policy|>requests/s|>in time|>p50|>p99|>refused|>shed|>late|>rows|>deadline|<model");
 	for (size_t p = 0; p < w->policy_count; p++)
 		for (size_t i = w->models.n == 1 ? 1 : 0; i <= w->models.n; i++)
 			if (w->results[p][i].arrived)
 				put_row(&t, w, p, w->models.n == 1 ? 0 : i);
-	table_print(&t, out, "", "");
-	table_fini(&t);
+	table_print(&t, out);
 	for (size_t i = 0; i < w->left_out.n; i++) {
 		fputs(i ? ", " : "\nno saved latency, left out: ", out);
 		text_put_safe(out, w->left_out.v[i]);

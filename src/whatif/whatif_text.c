@@ -115,9 +115,6 @@ static void put_rows(const struct whatif *w, struct table *t, const struct whati
 
 void whatif_put_text(const struct whatif *w, FILE *out, bool colour)
 {
-	static const char *const heads[] = { "policy", "sharing", "median", "p95", "p99",
-		"median/alone", "p99/alone", "best effort/alone", "latency program" };
-	struct table t;
 	for (size_t i = 0; i < w->count; i++)
 		put_program(w, out, i);
 	fprintf(out, "device:      %u SMs, simulated", w->device.sms);
@@ -131,7 +128,8 @@ void whatif_put_text(const struct whatif *w, FILE *out, bool colour)
 		      "recording, or this one twice, to see how they share\n",
 			out);
 	putc('\n', out);
-	table_init(&t, "<<>>>>>><", heads);
+	struct table t = table_of(
+		"<policy|<sharing|>median|>p95|>p99|>median/alone|>p99/alone|>best effort/alone|<latency program");
 	for (size_t i = 0; i < w->way_count; i++)
 		put_rows(w, &t, &w->ways[i]);
 	table_end(&t, out, colour ? "\033[2m" : "", colour ? "\033[0m" : "", 0);

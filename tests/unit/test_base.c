@@ -251,18 +251,15 @@ static void a_kernel_is_shown_from_where_its_name_tells(void **state)
 
 static void a_table_is_as_wide_as_its_cells(void **state)
 {
-	static const char *const headings[] = { "n", "name" };
 	char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
-	struct table t;
-	table_init(&t, "><", headings);
+	struct table t = table_of(">n|<name");
 	table_cell(&t, "%d", 12345);
 	table_cell(&t, "one\x1b[31m");
 	table_cell(&t, "%d", 7);
 	table_cell(&t, "two");
-	table_print(&t, out, "", "");
-	table_fini(&t);
+	table_print(&t, out);
 	fclose(out);
 	assert_string_equal(text, "      n  name\n  12345  one?[31m\n      7  two\n");
 	free(text);
@@ -270,12 +267,10 @@ static void a_table_is_as_wide_as_its_cells(void **state)
 
 static void cells_of_numbers_are_as_people_read_them(void **state)
 {
-	static const char *const headings[] = { "a", "b", "c", "d", "e", "f" };
-	struct table t;
 	char *text = NULL;
 	size_t bytes;
 	FILE *out = open_memstream(&text, &bytes);
-	table_init(&t, ">>>>><", headings);
+	struct table t = table_of(">a|>b|>c|>d|>e|<f");
 	table_count(&t, 12345);
 	table_bytes(&t, 3 << 20);
 	table_ns(&t, 1500000);
