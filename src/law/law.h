@@ -139,5 +139,3 @@ struct law_totals {
 };
 enum { LAW_UNIT_BITS = 12 };
 struct law_totals law_totals(const struct law *law);
-/* Whether the state holds together: for tests, slow.  NULL, or what is broken. */
-const char *law_check(const struct law *law);

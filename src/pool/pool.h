@@ -170,7 +170,3 @@ static inline uint64_t pool_slot_address(const struct pool *p, uint32_t slot)
 {
 	return p->shape.base + slot * p->shape.slot_bytes;
 }
-
-/* Whether the state is what it should be, by looking at all of it: what is wrong, or NULL.  For
- * tests. */
-const char *pool_check(const struct pool *p);

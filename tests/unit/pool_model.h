@@ -38,6 +38,9 @@ bool model_give_back(struct pool_model *m);
  */
 void model_ask(struct pool_model *m, uint64_t offset);
 
+/* Whether the pool's own state is as it should be, each part held against the others: what is
+ * wrong, or NULL. */
+const char *pool_check(const struct pool *p);
 /* All state, and then that nothing is left once all is given back. */
 void model_check(const struct pool_model *m);
 void model_end(struct pool_model *m);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "law/law.h"
+#include "law_check.h"
 
 #define US 1000
 

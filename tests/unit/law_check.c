@@ -1,4 +1,6 @@
-/* Whether the state holds together.  For tests: it looks at everything. */
+/* It looks at all of the state. */
+#include "law_check.h"
+
 #include "law/state.h"
 
 static const char *check_set(const struct law *law, const struct set *s, uint64_t *ret_running)

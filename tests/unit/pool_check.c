@@ -1,5 +1,6 @@
-/* Whether all of a pool's state is as it should be, each part held against the others: for tests.
- */
+/* It looks at all of the state. */
+#include "pool_model.h"
+
 #include "pool/pool_core.h"
 
 static uint32_t first_record(const struct pool *p)
