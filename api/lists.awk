@@ -24,7 +24,7 @@ function schema_line(i) {
 }
 
 function schema(	i, t, text, used) {
-	print "/* Made by api/lists.awk. */\n#include \"event/schema_text.h\"\n\nconst char schema_text[] ="
+	print "/* Made by api/lists.awk. */\n#include \"event/schema.h\"\n\nconst char schema_text[] ="
 	for (i = 1; i <= n; i++) {
 		text = schema_line(i)
 		print "\t\"" text "\\n\""
@@ -37,7 +37,7 @@ function schema(	i, t, text, used) {
 }
 
 function enum_names(	i, part, order, line) {
-	print "/* Made by api/lists.awk. */\n#include \"event/schema_text.h\"\n\nconst struct enum_name enum_names[] = {"
+	print "/* Made by api/lists.awk. */\n#include \"event/schema.h\"\n\nconst struct enum_name enum_names[] = {"
 	order = "LC_ALL=C sort -t'\t' -k1,1 -k2,2n"
 	for (i = 1; i <= values; i++) print value[i] | (order " > '" sorted "'")
 	close(order " > '" sorted "'")

@@ -17,8 +17,8 @@
 #include <time.h>
 
 #include "base/cpu.h"
-#include "predict/question.h"
 #include "predict/model.h"
+#include "predict/predictor.h"
 #include "train/train.h"
 #include "train/xgboost.h"
 #include "zoo.h"

@@ -1,12 +1,70 @@
 /* The batcher's data, for its own files. */
 #pragma once
 
+#include <stdint.h>
+
 #include "base/array.h"
 #include "batch/batch.h"
-#include "batch/batch_demand.h"
 #include "batch/batch_latency.h"
 #include "batch/batch_queue.h"
-#include "batch/batch_traffic.h"
+
+/*
+ * batch_demand.c: how much device time the queued work with a deadline up to some time takes: a
+ * Fenwick tree over bins of a millisecond (2^20 ns), which rolls with the time. Later deadlines
+ * than its horizon are in its last bin; what is overdue is a sum of its own. Each class has a tree.
+ */
+enum {
+	DEMAND_BIN_BITS = 20,
+	DEMAND_BINS = 4096,
+};
+
+struct batch_demand {
+	uint64_t first; /* the bin of the present, counted from the clock's zero */
+	uint64_t all[BATCH_CLASSES], overdue[BATCH_CLASSES];
+	uint64_t tree[BATCH_CLASSES][DEMAND_BINS + 1], bin[BATCH_CLASSES][DEMAND_BINS];
+};
+
+/* Time passes; at most DEMAND_BINS steps. */
+void demand_advance(struct batch_demand *d, uint64_t now);
+/* The bin, which is remembered with the item for demand_drop(): its lowest 32 bits are enough. */
+uint32_t demand_add(struct batch_demand *d, uint32_t class, uint64_t deadline, uint32_t ns);
+void demand_drop(struct batch_demand *d, uint32_t class, uint32_t bin, uint32_t ns);
+/* Demand of the class and higher ones, with a deadline in the bin of that time or before. */
+uint64_t demand_ns(const struct batch_demand *d, uint32_t class, uint64_t deadline);
+
+/*
+ * batch_traffic.c: the arrivals of each model and class with a deadline: how often, how soon it
+ * must be answered, and how much of the device it asks for. Requests that are still to come need
+ * room too: work that can wait must not fill the time that they will need, nor a long batch bar
+ * them.
+ */
+struct batch_traffic {
+	double rate;      /* requests in a nanosecond, lately */
+	double within_ns; /* between arrival and deadline, lately */
+	double load;      /* share of the device, in batches of full size */
+	uint64_t last_ns;
+};
+
+struct batcher;
+struct batch_model;
+
+/* A request arrived; each_ns is its share of a full batch. */
+void traffic_note(struct batch_traffic *t, uint64_t now, double within_ns, double each_ns);
+/* Forgets arrivals that stopped: looks at one model each time. */
+void traffic_age(struct batcher *b, uint64_t now);
+/*
+ * Device time to keep free for requests of the class and higher ones that come later than a request
+ * of the model, and are due before it, within so many ns: `caution` times what they will ask for,
+ * or of an overloaded device their share of it.  Half of the request's own share stays its own.
+ */
+uint64_t traffic_expected(
+	const struct batch_model *m, uint32_t class, uint64_t within_ns, double caution);
+/*
+ * How many of at most `most` rows of the model to run, so that most requests in a time are
+ * answered: those of the batch, without those that arrive while it runs and can't wait for its end.
+ */
+uint32_t traffic_trim(
+	const struct batcher *b, const struct batch_model *m, uint32_t class, uint32_t most);
 
 /* Each class has two lanes: work with a deadline, and work without, which weighs less. */
 enum { BATCH_LANES = 2 * BATCH_CLASSES, BATCH_GROUPS = 64 };

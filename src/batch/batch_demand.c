@@ -1,5 +1,5 @@
 /* The tree is a ring: position = bin modulo their number, and `first` says where it begins. */
-#include "batch/batch_demand.h"
+#include "batch/batch_core.h"
 
 /* Sum over the positions below that one. */
 static uint64_t below(const uint64_t *tree, uint32_t position)

@@ -19,7 +19,7 @@ struct batch_slot {
 	struct batch_item *item; /* NULL: free */
 	uint64_t start_by_ns;
 	uint32_t rows, group;
-	uint32_t bin, cost_ns; /* in the demand (batch_demand.h) */
+	uint32_t bin, cost_ns; /* in the demand (batch_demand.c) */
 };
 
 struct queue_entry {

@@ -1,5 +1,4 @@
 /* Rates decay with time, so that a burst counts as its average and silence as silence. */
-#include "batch/batch_traffic.h"
 
 #include <math.h>
 

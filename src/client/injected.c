@@ -1,5 +1,5 @@
 /* Finds the functions of the injected library in this process. */
-#include "client/injected.h"
+#include "client/client.h"
 
 #include <dlfcn.h>
 #include <stdbool.h>

@@ -1,5 +1,4 @@
 /* Creates streams by class and gives them out again. */
-#include "client/stream_pool.h"
 
 #include <dlfcn.h>
 #include <stdbool.h>

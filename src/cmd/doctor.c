@@ -31,7 +31,7 @@
 #include "cmd/cli/launches.h"
 #include "engine/engine.h"
 #include "monitor/server.h"
-#include "nvml/tegra.h"
+#include "nvml/nvml.h"
 #include "stack/libdw.h"
 #include "trace/trace.h"
 

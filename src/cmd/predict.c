@@ -14,9 +14,7 @@
 #include "cmd/cli/command.h"
 #include "cmd/cli/launches.h"
 #include "cmd/cli/values.h"
-#include "predict/question.h"
-#include "predict/predictor_history.h"
-#include "predict/predictor_shape.h"
+#include "predict/predictor.h"
 
 #define NAME_CUT 110 /* characters of a kernel's name */
 

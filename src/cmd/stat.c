@@ -21,7 +21,7 @@
 #include "cmd/cli/scratch.h"
 #include "cmd/cli/values.h"
 #include "event/level.h"
-#include "event/schema_text.h"
+#include "event/schema.h"
 #include "record/writer.h"
 #include "trace/trace.h"
 

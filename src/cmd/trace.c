@@ -34,7 +34,6 @@
 #include "event/format.h"
 #include "event/level.h"
 #include "event/schema.h"
-#include "event/schema_text.h"
 #include "export/export.h"
 #include "model/demangle.h"
 #include "record/writer.h"

@@ -1,6 +1,6 @@
 /* Records as text: see decode.h.  All output goes through struct bounded, which never runs over. */
 #include "event/decode.h"
-#include "event/schema_text.h"
+#include "event/schema.h"
 
 #include <string.h>
 

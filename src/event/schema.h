@@ -124,3 +124,15 @@ bool schema_call_bytes(const struct schema_fn *fn, const struct record *r, uint6
 
 /* The address or handle that the call allocated or freed. */
 bool schema_call_pointer(const struct schema_fn *fn, const struct record *r, uint64_t *ret_pointer);
+
+/* The tables of api/ as constant data, which api/lists.awk makes. */
+extern const char schema_text[]; /* as docs/reference/trace-format.md describes it */
+extern const unsigned schema_text_bytes;
+
+struct enum_name {
+	const char *type;
+	int64_t value;
+	const char *name;
+};
+extern const struct enum_name enum_names[]; /* sorted by type, then value */
+extern const unsigned enum_names_count;

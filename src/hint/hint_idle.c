@@ -1,9 +1,9 @@
 /*
  * Rules about time in which nothing ran, or one thing ran alone.
  *
- * The report says why nothing ran (timeline.h), in parts: the host's state, or queued work. A rule
- * needs the cause. That is the host's state when the device ran dry, without the host's later time
- * outside calls, in allocations, or in loading code.
+ * The report says why nothing ran (model/timeline.c), in parts: the host's state, or queued work. A
+ * rule needs the cause. That is the host's state when the device ran dry, without the host's later
+ * time outside calls, in allocations, or in loading code.
  */
 #include "hint/hint_facts.h"
 

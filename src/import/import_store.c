@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "event/schema_text.h"
+#include "event/schema.h"
 
 #include "base/digit.h"
 #include "base/expect.h"

@@ -4,11 +4,10 @@
  */
 #pragma once
 
-#include "predict/predict.h"
+#include "join/nested.h"
 #include "model/cost.h"
 #include "model/device_time.h"
-#include "join/nested.h"
-#include "model/timeline.h"
+#include "predict/predict.h"
 
 #define NONE UINT32_MAX
 

@@ -1,5 +1,5 @@
 /* Accounts for the wall time. */
-#include "model/timeline.h"
+#include "model/device_time.h"
 
 #include "base/atomic.h"
 #include "base/expect.h"

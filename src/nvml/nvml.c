@@ -11,7 +11,6 @@
 
 #include "base/digit.h"
 #include "base/monotonic.h"
-#include "nvml/tegra.h"
 
 #define LIBRARY   "libnvidia-ml.so.1"
 #define GPUS_MOST 64u

@@ -1,5 +1,5 @@
-/* Reads the kernel's files of a Tegra's GPU; see tegra.h. */
-#include "nvml/tegra.h"
+/* Reads the kernel's files of a Tegra's GPU. */
+#include "nvml/nvml.h"
 
 #include <errno.h>
 #include <glob.h>

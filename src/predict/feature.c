@@ -5,8 +5,8 @@
 
 #include "base/hash.h"
 #include "predict/approx.h"
-#include "predict/question.h"
 #include "predict/fit_shape.h"
+#include "predict/predictor.h"
 
 /* 0 for nothing, and continuous. */
 static float log2_of(float x)

@@ -10,7 +10,7 @@
 #include "base/crc.h"
 #include "predict/approx.h"
 #include "predict/predict.h"
-#include "predict/question.h"
+#include "predict/predictor.h"
 #include "predict/score.h"
 
 #define STEPS     10   /* of the test for monotony, each four times the blocks */

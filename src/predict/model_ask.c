@@ -1,6 +1,6 @@
 /* Asking a model, which is all that a launch does with one: see model.h. */
-#include "predict/question.h"
 #include "predict/model.h"
+#include "predict/predictor.h"
 
 #define ENOUGH     20    /* launches that make a family's own error worth believing */
 #define SCALE_MOST 10.0f /* a thousandfold: nothing at all is known */

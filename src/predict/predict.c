@@ -3,9 +3,7 @@
  */
 #include "predict/predict.h"
 
-#include "predict/predictor_history.h"
 #include "predict/predictor.h"
-#include "predict/question.h"
 #include "predict/score.h"
 #include "predict/tables.h"
 

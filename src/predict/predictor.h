@@ -5,6 +5,7 @@
 #pragma once
 
 #include "predict/launch.h"
+#include "predict/tables.h"
 
 /* A question to a predictor: the launch and what follows from it by arithmetic. */
 struct predict_question {
@@ -41,3 +42,47 @@ extern const struct predictor predictor_history, predictor_shape, predictor_sibl
 /* In the order in which they are asked. */
 extern const struct predictor *const predictors[];
 extern const size_t predictor_count;
+
+/* predictor_sibling.c */
+/* log2(time / bound) by the siblings alone, and how like the nearest of their shapes is (0 to 1);
+ * false when they say nothing. */
+bool sibling_ratio(const struct predict *p, const struct predict_question *q, float *ret_ratio,
+	float *ret_nearest);
+
+/* predictor_shape.c */
+/* The kernel's slot for launches of which so much is known (launch_known_cost()), or NULL. */
+const struct kernel_slot *shape_slot(
+	const struct predict *p, const struct predict_kernel *k, unsigned known_cost);
+
+/* "linear", "bound", "nearest", "ratio", "power"; "none" before there are enough shapes. */
+const char *fit_kind_word(enum fit_kind kind);
+
+/* predictor_history.c: launches that ran before, one cache line each. */
+/* How often the key was seen; 0 when it is not there. */
+uint32_t history_seen(const struct predict *p, uint64_t key);
+
+/* The entry's values are those of another device of the same kind: see predict_transfer(). */
+void history_transfer(struct entry *e);
+
+/* The place at which the key's entries begin. */
+static inline const struct entry *history_home(const struct predict *p, uint64_t key)
+{
+	return &tables_entries(p->tables)[key & p->mask];
+}
+
+bool history_ask(
+	const struct predict *p, const struct predict_question *q, struct predict_answer *a);
+
+/* question.c: from a launch its shape and the least time that it can take. */
+/* Geometry, occupancy and bound; false when the device refuses the launch. */
+bool question_shape(struct predict_question *q);
+
+/* Into the answer, for a launch that question_shape() took. */
+void question_fit(const struct predict_question *q, struct predict_answer *a);
+
+/* The launch's FLOPs and bytes where they are known and make sense; false where not. */
+bool launch_bytes(const struct predict_launch *l, double *ret_bytes);
+bool launch_flops(const struct predict_launch *l, double *ret_flops);
+
+/* How much is known: 0 neither, 1 one of the two, 2 both. */
+unsigned launch_known_cost(const struct predict_launch *l);

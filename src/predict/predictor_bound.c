@@ -1,5 +1,5 @@
 /*
- * The last predictor: the bound of a launch (question.h) times the usual ratio of such kernels.
+ * The last predictor: the bound of a launch (question.c) times the usual ratio of such kernels.
  *
  * With bytes or FLOPs the bound is a roofline's. Otherwise it is a yardstick: the time if each
  * thread moved eight bytes. Learned ratios are kept apart by what was known, so they are never
@@ -9,7 +9,6 @@
 #include "predict/predictor.h"
 
 #include "predict/model.h"
-#include "predict/question.h"
 #include "predict/score.h"
 #include "predict/tables.h"
 

@@ -6,10 +6,9 @@
  * less: after ten seconds of silence the count is halved, so the next one moves the estimate
  * further.
  */
-#include "predict/predictor_history.h"
+#include "predict/predictor.h"
 
 #include "base/atomic.h"
-#include "predict/question.h"
 #include "predict/score.h"
 #include "predict/tables.h"
 

@@ -11,14 +11,12 @@
  * shape, the usual ratio to the bound), so it is not worse than these. With fewer than four shapes
  * the nearest is scaled by the bounds.
  */
-#include "predict/predictor_shape.h"
 
 #include "base/atomic.h"
 #include "base/hash.h"
-#include "predict/question.h"
-#include "predict/predictor_sibling.h"
-#include "predict/score.h"
 #include "predict/fit_shape.h"
+#include "predict/predictor.h"
+#include "predict/score.h"
 
 #define SETTLED       16
 #define NEAR_SCALE    0.4f  /* log2: what a shape says about another, as a first guess */

@@ -11,11 +11,10 @@
  * The trained model errs differently and is asked too. The further the nearest point is, the more
  * it counts.
  */
-#include "predict/predictor_sibling.h"
+#include "predict/predictor.h"
 
 #include "base/atomic.h"
 #include "base/hash.h"
-#include "predict/question.h"
 #include "predict/model.h"
 #include "predict/score.h"
 

@@ -1,5 +1,5 @@
-/* Shape and bound of a launch: see question.h. */
-#include "predict/question.h"
+/* Shape and bound of a launch. */
+#include "predict/predictor.h"
 
 #define YARDSTICK_BYTES 8 /* a thread: one word in, one word out */
 

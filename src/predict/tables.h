@@ -16,7 +16,7 @@
 
 #include "base/atomic.h"
 #include "base/expect.h"
-#include "predict/fit_power.h"
+#include "predict/fit_nnls.h"
 #include "predict/launch.h"
 
 #define TABLES_MAGIC    0x334c425444495057ull /* "WPIDTBL3" */

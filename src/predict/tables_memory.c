@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "base/crc.h"
-#include "predict/predictor_history.h"
+#include "predict/predictor.h"
 #include "predict/score.h"
 
 #define LAUNCHES_MOST (1u << 20)

@@ -1,5 +1,5 @@
 /* Learns the time that events add to the work. */
-#include "reconstruct/excess.h"
+#include "reconstruct/durations.h"
 
 #include "base/sort.h"
 

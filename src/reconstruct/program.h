@@ -9,6 +9,7 @@
 
 #include "model/gpu_calls.h"
 #include "reconstruct/play.h"
+#include "trace/meta.h"
 #include "trace/trace.h"
 
 struct program_stream {
@@ -33,3 +34,11 @@ struct process_program {
 void program_of(const struct trace *t, const struct gpu_calls *calls, uint32_t process,
 	struct process_program *ret_p);
 void process_program_fini(struct process_program *p);
+
+/* The kernels of an executable graph as it was at some time. */
+struct graph_nodes {
+	ARRAY(struct graph_node) v; /* those that are enabled, in the order of the trace */
+};
+
+/* `step` is of meta_find_graph(). */
+void graph_nodes_of(const struct meta *m, uint32_t step, struct graph_nodes *ret_nodes);

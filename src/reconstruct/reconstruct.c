@@ -13,8 +13,6 @@
 #include "base/search.h"
 #include "base/sort.h"
 #include "reconstruct/durations.h"
-#include "reconstruct/excess.h"
-#include "reconstruct/nodes.h"
 #include "reconstruct/program.h"
 #include "trace/activity.h"
 

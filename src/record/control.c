@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/atomic.h"
+#include "event/format.h"
 #include "event/level.h"
-#include "event/off_times.h"
 #include "record/clock_readings.h"
 
 /* The header is mapped with the whole granule that it stands in. */

@@ -6,7 +6,7 @@
 
 #include "base/atomic.h"
 #include "base/sys.h"
-#include "record/raw_file.h"
+#include "record/chunk.h"
 
 #define TRIES 64 /* each that fails is another thread's success */
 #define PAGE  4096u

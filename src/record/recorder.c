@@ -17,9 +17,8 @@
 #include <sys/stat.h>
 
 #include "base/sys.h"
+#include "event/schema.h"
 #include "record/chunk.h"
-#include "record/raw_file.h"
-#include "event/schema_text.h"
 
 uint64_t process_start_of(uint32_t pid)
 {

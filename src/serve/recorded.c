@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "client/injected.h"
+#include "client/client.h"
 #include "event/format.h"
 #include "serve/internal.h"
 

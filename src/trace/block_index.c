@@ -1,5 +1,5 @@
 /* Finds chunks that were drained after the trace was opened. */
-#include "trace/block_index.h"
+#include "trace/trace.h"
 
 #include <pthread.h>
 #include <sys/stat.h>

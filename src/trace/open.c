@@ -18,7 +18,6 @@
 #include "base/hash.h"
 #include "base/sort.h"
 #include "base/unpack.h"
-#include "trace/block_index.h"
 #include "trace/merge.h"
 
 int read_at(int fd, void *to, size_t bytes, uint64_t offset)

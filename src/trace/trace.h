@@ -24,7 +24,6 @@
 #include "base/error.h"
 #include "base/map.h"
 #include "event/format.h"
-#include "event/off_times.h"
 #include "event/schema.h"
 #include "trace/clock.h"
 
@@ -122,7 +121,7 @@ struct trace {
 	struct map process_map;
 
 	struct off_times off;
-	ARRAY(struct launch_number) excluded; /* ascending: see activity_filter.h */
+	ARRAY(struct launch_number) excluded; /* ascending: see activity_filter_add() */
 	uint64_t excluded_activities;         /* that have such a number */
 	bool leaves_out;                      /* the list is whole */
 
@@ -262,3 +261,22 @@ static inline unsigned trace_exit_signal(const struct trace_header *h)
 {
 	return h->exit_status & 0x7f;
 }
+
+/* GPU activities that do not belong to a recording, such as those that CUPTI reports although
+ * recording was off, are left out by trace_load(). cmd/cli/part_options.c finds them. */
+/* One more activity with that number; before anything is loaded by several threads, and to be
+ * followed by activity_filter_finish(). */
+void activity_filter_add(struct trace *t, uint32_t process, uint64_t correlation);
+void activity_filter_finish(struct trace *t);
+
+/* Internal to src/trace: takes them out of what was loaded. */
+void activity_filter_apply(const struct trace *t, struct chunk_buf *buf);
+
+/* Internal to src/trace: the chunks of a live file that have moved (block_index.c). */
+/* Internal to src/trace. */
+struct block_index *block_index_new(void);
+void block_index_free(struct block_index *m);
+
+/* The block that this chunk became: true, and *ret_block, or false. */
+bool block_index_find(
+	const struct trace *t, const struct chunk_ref *ref, struct chunk_ref *ret_block);

@@ -8,12 +8,12 @@
 
 #include "base/crc.h"
 #include "base/hash.h"
-#include "predict/approx.h"
-#include "predict/question.h"
-#include "predict/score.h"
-#include "train/xgboost.h"
 #include "base/sort.h"
 #include "base/xmalloc.h"
+#include "predict/approx.h"
+#include "predict/predictor.h"
+#include "predict/score.h"
+#include "train/xgboost.h"
 
 #define FOLDS 5
 

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
-#include "event/schema_text.h"
+#include "event/schema.h"
 #include "import/import.h"
 #include "report/memory_print.h"
 #include "report/report_make.h"

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/crc.h"
-#include "predict/question.h"
 #include "predict/model.h"
+#include "predict/predictor.h"
 
 static void ask(const struct predict_model *m)
 {

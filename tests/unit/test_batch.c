@@ -5,7 +5,7 @@
 
 #include "base/hash.h"
 #include "batch/batch.h"
-#include "batch/batch_demand.h"
+#include "batch/batch_core.h"
 
 #define MS UINT64_C(1000000)
 

@@ -10,14 +10,13 @@
 
 #include "base/crc.h"
 #include "base/hash.h"
-#include "predict/question.h"
 #include "predict/approx.h"
 #include "predict/fit_nnls.h"
+#include "predict/fit_shape.h"
 #include "predict/predict.h"
+#include "predict/predictor.h"
 #include "predict/score.h"
 #include "predict/tables.h"
-#include "predict/predictor_shape.h"
-#include "predict/fit_shape.h"
 #include "zoo.h"
 
 static const struct predict_sizes sizes = { .launches = 4096, .kernels = 64 };

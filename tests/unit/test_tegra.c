@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "nvml/tegra.h"
+#include "nvml/nvml.h"
 
 static char root[16];
 

@@ -9,8 +9,8 @@
 #include <stdio.h>
 
 #include "base/crc.h"
-#include "predict/question.h"
 #include "predict/model.h"
+#include "predict/predictor.h"
 #include "train/dataset.h"
 #include "train/train.h"
 #include "train/xgboost.h"

@@ -10,7 +10,6 @@
 #include "cmd/cli/values.h"
 #include "join/links.h"
 #include "trace/activity.h"
-#include "trace/activity_filter.h"
 #include "trace/meta.h"
 #include "trace/part.h"
 #include "trace/trace.h"

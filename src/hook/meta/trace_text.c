@@ -7,11 +7,11 @@
 
 #include "base/sys.h"
 #include "event/decode.h"
-#include "event/schema_text.h"
-#include "record/sandbox.h"
+#include "event/schema.h"
 #include "hook/core/call.h"
 #include "hook/core/config.h"
 #include "hook/meta/kernels.h"
+#include "record/sandbox.h"
 
 #define LINE_BYTES 4096u
 

@@ -7,11 +7,10 @@
 #include "base/atomic.h"
 #include "base/sys.h"
 #include "event/schema.h"
-#include "event/schema_text.h"
-#include "named_functions.h"
 #include "hook/core/call.h"
 #include "hook/core/own_range.h"
 #include "hook/time/cupti.h"
+#include "named_functions.h"
 
 #define SPANS 64u
 

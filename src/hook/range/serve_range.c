@@ -1,7 +1,7 @@
 /*
  * weir serve describes its own work in a recording: each batch is a range of the thread that runs
  * it, so that calls and kernels inside belong to it, and each request is a record of its own.  The
- * server finds these functions by name (client/injected.h).
+ * server finds these functions by name (client/client.h).
  */
 #include <stddef.h>
 #include <string.h>
