@@ -22,7 +22,6 @@
 #include "hook/time/cupti_proxy.h"
 #include "hook/time/device_times.h"
 #include "hook/time/event_timer.h"
-#include "hook/meta/trace_text.h"
 
 const struct hook_part hook_parts[] = {
 	{ "metadata", .start = meta_process },
@@ -40,7 +39,6 @@ const struct hook_part hook_parts[] = {
 	{ "operators", .forget = operator_forget },
 	{ "Python", .forget = python_forget },
 	{ "stacks", .start = stack_start, .forget = stack_forget, .unloaded = stack_unloaded },
-	{ "lines", .start = text_start },
 	{ "scheduler", .start = sched_start, .forget = sched_forget, .at_exit = sched_at_exit,
 		.functions_end = sched_functions_end, .driver_begins = sched_driver_begins },
 	{ "capture", .start = capture_start, .forget = capture_forget },
@@ -60,7 +58,6 @@ const struct hook_above hook_above = {
 	.given_read = params_given,
 	.given_put = online_given,
 	.graph_time = online_graph,
-	.print = text_print,
 	.capture_saw = capture_saw,
 	.stack_take = stack_take,
 	.stack_look = stack_look,

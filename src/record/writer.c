@@ -328,22 +328,6 @@ static bool open_chunk(struct recorder *r, struct writer *w)
 	return true;
 }
 
-/* A thread's buffer when there is no file: round and round. */
-static bool rewind_scratch(struct writer *w)
-{
-	if (!w->chunk) {
-		const long at = sys(mmap, NULL, CHUNK_FIRST, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (sys_failed(at))
-			return false;
-		w->chunk = (struct chunk_header *)at;
-		w->chunk->tid = w->tid;
-		w->end = (char *)at + CHUNK_FIRST;
-	}
-	w->pos = (char *)w->chunk + CHUNK_PAYLOAD;
-	return true;
-}
-
 bool writer_refill(struct recorder *r, struct writer *w, uint32_t bytes)
 {
 	if (w->skip || sandbox_is_closed(r->header)) {
@@ -352,8 +336,6 @@ bool writer_refill(struct recorder *r, struct writer *w, uint32_t bytes)
 	}
 	if (!w->tid)
 		w->tid = (uint32_t)sys(gettid);
-	if (r->scratch)
-		return rewind_scratch(w);
 	if (!r->header || bytes > CHUNK_FIRST - CHUNK_PAYLOAD)
 		return refused(r, w);
 	const uint64_t mask = block_signals();
@@ -420,7 +402,7 @@ void writer_forked(struct recorder *r, struct writer *w)
 	const uint64_t inside = w->before_fork, early = w->account ? 0 : take_early(w);
 	struct thread_account *const parted = part_from_account(w);
 	uint64_t settled = 0;
-	if (w->lane && !r->scratch) {
+	if (w->lane) {
 		struct track *t = lane_track(w->lane, w->kind);
 		if (inside)
 			settled = unfinished(w, t);

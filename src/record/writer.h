@@ -32,8 +32,7 @@ struct recorder {
 	_Atomic uint64_t early_lost,
 		early_unaccounted; /* before there was a header that could say it */
 	uint64_t device, inode;    /* of the file: another may come to have its name */
-	bool join;    /* only a recording that weir record has begun and not finished */
-	bool scratch; /* no file: records live until the thread's buffer comes round again */
+	bool join; /* only a recording that weir record has begun and not finished */
 	char path[RECORDER_PATH];
 };
 

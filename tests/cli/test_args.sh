@@ -35,20 +35,6 @@ launches a.weir | sed 's/"begin_ns.*"function"/"function"/; s/"function":"[^"]*"
 launches raw.weir | sed 's/"begin_ns.*"function"/"function"/; s/"function":"[^"]*"//' >plain
 expect 0 '^$' cmp packed plain
 
-# Lines are what they are without: options of recordings change nothing there.
-lines() {
-	rm -f "$scratch/lines"
-	LD_LIBRARY_PATH=$build/lib/weir/sim LD_PRELOAD=$build/lib/weir/libweir.so \
-		WEIR="$1trace:$scratch/lines" "$program" sim >/dev/null
-	sed 's/^\[[0-9.]*\]//; s/0x[0-9a-f]*/H/g; s/ <.*>$//' "$scratch/lines"
-}
-lines '' >plain
-expect 0 cuLaunchKernel cat plain
-for options in args, predict, args,predict,gpu,; do
-	lines $options >other
-	expect 0 '^$' cmp plain other
-done
-
 # Kernels with times as a table, from another tool's trace; a recording without times has none.
 expect 0 '15 kernels|' "$weir" import -q -o k.weir "$2/tests/golden/kineto/eager.json"
 expect 0 '^trace,app,order,kernel,.*,args7,flops,bytes,ns,contended,sampled$' "$weir" export -f dataset k.weir

@@ -62,7 +62,7 @@ void meta_text(
 const struct config *config_get(void)
 {
 	static const struct config records = {
-		.keep = KEEP_RECORDS, .sched = true, .request_range = "a"
+		.records = true, .sched = true, .request_range = "a"
 	};
 	return &records;
 }

@@ -108,8 +108,6 @@ static bool count_or_drop(enum fn fn, uint64_t ticks, int result)
 
 void call_publish(const struct record *r)
 {
-	if (load_relaxed(&hook_hot.listen) & LISTEN_TEXT)
-		hook_above.print(r);
 	if (load_relaxed(&hook_hot.listen) & LISTEN_CAPTURE)
 		hook_above.capture_saw(r->fn, r->result, r->flags);
 }

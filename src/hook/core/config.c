@@ -34,7 +34,7 @@ static void refuse(const char *all, const char *why)
 	sys(write, 2, ": ", 2);
 	sys(write, 2, why, strlen(why));
 	sys(write, 2, tail, sizeof tail - 1);
-	config.keep = KEEP_NOTHING;
+	config.records = false;
 	config.sched = false;
 }
 
@@ -380,7 +380,7 @@ static const char *set_path(const char *path)
 /* The trace's name comes last; a program that only shares the GPU has none.  The end, or NULL. */
 static const char *parse_options(const char *p)
 {
-	while (*p && strncmp(p, "record:", 7) && strncmp(p, "trace:", 6)) {
+	while (*p && strncmp(p, "record:", 7)) {
 		const char *comma = strchr(p, ',');
 		const size_t n = comma ? (size_t)(comma - p) : strlen(p);
 		if (!parse_option(p, n))
@@ -414,7 +414,7 @@ static void read_config(void)
 	set_defaults();
 	const char *p = parse_options(all);
 	if (!p) {
-		refuse(all, "expected " WEIR_OPTIONS_USAGE "record:FILE or trace:FILE, or sched");
+		refuse(all, "expected " WEIR_OPTIONS_USAGE "record:FILE, or sched");
 		return;
 	}
 	set_share_default();
@@ -422,7 +422,7 @@ static void read_config(void)
 		return;
 	config.control |= (config.args ? CONTROL_ARGS : 0) |
 			  (config.predict ? CONTROL_PREDICT : 0) | config.stacks.control;
-	config.keep = *p == 't' ? KEEP_LINES : KEEP_RECORDS;
+	config.records = true;
 	const char *why = set_path(strchr(p, ':') + 1);
 	if (why)
 		refuse(all, why);

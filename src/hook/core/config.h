@@ -3,7 +3,6 @@
  * library is loaded.
  *
  *	WEIR=[OPTION,...]record:FILE	keep calls in FILE
- *	WEIR=[OPTION,...]trace:FILE	append a line a call to FILE
  *	WEIR=sched[,OPTION...]		keep nothing, share the GPU
  *
  * The options are the rows of WEIR in api/option.tbl. Without WEIR the library only passes calls
@@ -18,8 +17,6 @@
 #include "record/writer.h"
 #include "share/segment.h"
 
-enum config_keep { KEEP_NOTHING, KEEP_RECORDS, KEEP_LINES };
-
 /* Which part of the run is recorded; without any of it, all (capture.h). */
 struct config_capture {
 	char what[80], delay[24];       /* both as WEIR has them; "": not so */
@@ -32,7 +29,7 @@ struct config_capture {
 };
 
 struct config {
-	enum config_keep keep;
+	bool records;                /* keeps calls in a file */
 	uint32_t control;            /* of the level, and of args and predict */
 	uint64_t flight_bytes;       /* 0: no flight recording */
 	bool join;                   /* the file is there: make no other when it is gone */
@@ -67,7 +64,7 @@ struct config {
 /* Whether the library is asked for anything. */
 static inline bool config_is_asked(const struct config *c)
 {
-	return c->keep || c->sched;
+	return c->records || c->sched;
 }
 
 /* Reads WEIR, the first time; a wrong one is told on standard error, and nothing is kept. */

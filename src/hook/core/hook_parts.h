@@ -61,7 +61,6 @@ struct hook_above {
 
 	/* Calls that are kept: after one, whoever listens; before one of the runtime, stack_look()
 	 * looks what is mapped and returns when the call begins. */
-	void (*print)(const struct record *r);
 	void (*capture_saw)(uint32_t fn, int result, uint32_t flags);
 	void (*stack_take)(uint32_t fn, const struct record *r);
 	uint64_t (*stack_look)(uint64_t ticks);

@@ -105,7 +105,7 @@ static void start(void)
 	 */
 	if (config_is_asked(c))
 		sys(madvise, &hook_hot_page, sizeof hook_hot_page, MADV_WIPEONFORK);
-	if (c->keep == KEEP_RECORDS)
+	if (c->records)
 		open_trace(c);
 	EACH_PART(start);
 	/* Last: until here every call of any thread has come to wait.  A trace has a word of its

@@ -39,9 +39,8 @@ struct hot_line {
 		look; /* ticks: when to look again what is mapped (stack/stack.h); 0: never */
 } __attribute__((aligned(64)));
 enum listen {
-	LISTEN_TEXT = 1,    /* WEIR=trace: each call becomes a line */
-	LISTEN_CAPTURE = 2, /* what decides which part of the run is recorded (capture.h) */
-	LISTEN_CLOSED = 4,  /* nothing is recorded now, though calls may be looked at */
+	LISTEN_CAPTURE = 1, /* what decides which part of the run is recorded (capture.h) */
+	LISTEN_CLOSED = 2,  /* nothing is recorded now, though calls may be looked at */
 };
 
 union hook_hot_page {

@@ -312,7 +312,7 @@ static bool is_asked(const struct config_capture *c)
 void capture_start(void)
 {
 	const struct config_capture *c = &config_get()->capture;
-	if (config_get()->keep != KEEP_RECORDS || !hook_recorder.header || !is_asked(c))
+	if (!config_get()->records || !hook_recorder.header || !is_asked(c))
 		return;
 	find_roles();
 	store_relaxed(&capture.asked, !c->profiler && !*c->range && c->first_step <= 1);

@@ -32,7 +32,7 @@ void ranges_begin(void);
 /* Whether calls are kept in a file, and so ranges. */
 static inline bool ranges_are_kept(void)
 {
-	return config_get()->keep == KEEP_RECORDS;
+	return config_get()->records;
 }
 
 /* Whether ranges are to be written now.  Only then may their strings be asked for. */
