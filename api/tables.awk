@@ -65,7 +65,7 @@ function bytes_of(t,	c) {
 	return c ~ /\*|long|size_t/ ? 8 : c ~ /short/ ? 2 : c ~ /char/ ? 1 : c ~ /dim3/ ? 12 : c ~ /extent/ ? 24 : c ~ /ipc/ ? 64 : 4
 }
 
-# By what its stack is asked for: src/event/stack_group.h.  A call of the runtime leaves that to the driver's below.
+# By what its stack is asked for: src/event/level.h.  A call of the runtime leaves that to the driver's below.
 function stack_group(i) {
 	if (api[i] == "runtime") return ""
 	if (has(i, "stack")) return "STACK_" toupper(attribute[i, "stack"])

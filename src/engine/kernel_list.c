@@ -11,7 +11,6 @@
 
 #include "engine/gpu_model.h"
 #include "engine/kernel_list.h"
-#include "engine/library_step.h"
 
 #define ARGUMENTS_MOST  64
 #define BATCH_ROWS_MOST 1024

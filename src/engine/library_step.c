@@ -1,5 +1,5 @@
 /* Steps of a model of kernels that name a kernel of libweirkernels. */
-#include "engine/library_step.h"
+#include "engine/kernel_list.h"
 
 #include <errno.h>
 #include <inttypes.h>

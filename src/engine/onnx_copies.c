@@ -2,7 +2,7 @@
  * The provider calls the CUDA runtime through pointers that the dynamic loader has filled in. The
  * one to cudaMemcpyAsync() is put on a function of this file.
  */
-#include "engine/onnx_copies.h"
+#include "engine/onnx_runtime.h"
 
 #include <dlfcn.h>
 #include <link.h>

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "engine/gpu_model.h"
-#include "engine/onnx_copies.h"
 #include "engine/onnx_runtime.h"
 
 #define PROVIDER  "libonnxruntime_providers_cuda.so"

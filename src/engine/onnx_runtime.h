@@ -6,6 +6,8 @@
 
 #include <limits.h>
 #include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
 
 #include "engine/model_base.h"
 #include "ort_functions.h"
@@ -44,3 +46,20 @@ int onnx_read_shape(const struct ort_tensor *tensor, struct shape *ret, const ch
 bool onnx_cuda_is_there(const struct engine_options *o);
 int onnx_cuda_load(const struct engine_options *o, const struct engine_config *c,
 	const struct buf *file, const char *path, struct engine_model **ret, struct error *err);
+
+/*
+ * Copies that ONNX Runtime's CUDA provider makes from the host (onnx_copies.c). A graph copies from
+ * there whenever it is replayed, and by then other numbers of the same run lie there. So a captured
+ * run copies from blocks of its plan, which hold what was there when it was captured.
+ */
+struct onnx_kept {
+	struct onnx_block *first;
+};
+
+/* When the provider is loaded. If its copies can't be watched, nothing is kept. */
+void onnx_copies_watch(const char *provider);
+
+/* Keeps what the calling thread copies from now on. NULL: nothing more. */
+void onnx_copies_keep(struct onnx_kept *k);
+bool onnx_copies_are_kept(const struct onnx_kept *k, const void *at, size_t bytes);
+void onnx_copies_free(struct onnx_kept *k);

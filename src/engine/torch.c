@@ -12,7 +12,6 @@
 #include "base/atomic.h"
 #include "base/shared_library.h"
 #include "engine/gpu_model.h"
-#include "engine/torch_object.h"
 #include "engine/torch_package.h"
 #include "engine/torch_shim.h"
 

@@ -2,7 +2,7 @@
  * A model that PyTorch's AOTInductor compiled calls these of libtorch and the CUDA runtime, if all
  * its operators were compiled: tensors that are an address with sizes and strides, device memory,
  * and the current stream.  The names begin with "weir" where those of libtorch begin with "aoti"
- * and those of the runtime with "cuda" (torch_object.h), and the program exports them.
+ * and those of the runtime with "cuda" (torch_package.h), and the program exports them.
  *
  * A function works for the model that the calling thread has entered, and returns 0 or, after it
  * has left a sentence there, another number.

@@ -598,7 +598,7 @@ enum throttle_reason { /* nvmlClocksEventReason… */
 /* Bits that say what is kept of a call that is recorded, whatever the level. */
 #define CONTROL_MORE (CONTROL_ARGS | CONTROL_PREDICT | CONTROL_SAMPLE | CONTROL_STACKS)
 
-/* The groups of calls for which stacks may be asked: event/stack_group.h. */
+/* The groups of calls for which stacks may be asked: event/level.h. */
 enum stack_group {
 	STACK_ALLOC,
 	STACK_FREE,

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct level {
@@ -20,3 +21,26 @@ bool control_of_level(const char *name, uint32_t *ret_control);
 /* The level of a control word, whether or not arguments are kept and times predicted, or "custom".
  */
 const char *level_of_control(uint32_t control);
+
+/*
+ * The groups of calls that `--stacks=` names. `weir record --stacks`, the injected library and the
+ * manual use this one table. api/tables.awk (stack_group) gives each function its group.
+ */
+#define STACK_BYTES_DEFAULT 8192u
+#define STACK_BYTES_LEAST   512u
+#define STACK_BYTES_MOST    49152u
+
+struct stack_options {
+	uint32_t control; /* CONTROL_STACK() of the groups */
+	uint32_t each;    /* of a thread's calls one in so many; 1: all */
+	uint32_t bytes;   /* of the stack, at most */
+};
+
+struct stack_group_name {
+	const char *name, *help;
+};
+extern const struct stack_group_name stack_groups[]; /* by enum stack_group */
+
+/* "alloc,sync,sample:10,bytes:16K", with commas or plus signs between; without groups, or with
+ * nothing, alloc and sync.  False when it is none. */
+bool stack_options_parse(const char *text, size_t n, struct stack_options *ret);

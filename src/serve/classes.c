@@ -1,5 +1,5 @@
 /* The classification extension, as clients of Triton ask for it. */
-#include "serve/classes.h"
+#include "serve/internal.h"
 
 #include <errno.h>
 #include <stdio.h>

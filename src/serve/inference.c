@@ -7,9 +7,8 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "serve/classes.h"
-#include "store/config_queue.h"
 #include "serve/internal.h"
+#include "store/config_queue.h"
 
 static const char *model_of(const struct exchange *x)
 {

@@ -4,6 +4,8 @@
 #include <jansson.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <time.h>
 
 #include "base/array.h"
@@ -15,10 +17,10 @@
 #include "batch/batch.h"
 #include "engine/engine.h"
 #include "serve/model_server.h"
-#include "serve/request_log.h"
 #include "serve/tokens.h"
 #include "store/model_config.h"
 #include "store/store.h"
+#include "tensor/tensor.h"
 #include "wire/http1.h"
 #include "wire/infer.h"
 #include "wire/message.h"
@@ -454,3 +456,27 @@ json_t *stats_json(const struct version *v);
 void stats_add_latency(struct version_stats *s, uint64_t ns);
 /* weir top reads this. */
 json_t *watch_json(const struct version *v);
+
+/* classes.c */
+/* Bytes of so many elements of BYTES, which have been checked. */
+size_t bytes_skip(const void *data, uint64_t elements);
+
+/* Replaces the tensor by its classes, whose text is in `memory`.  -EINVAL: its values have no
+ * order. */
+int classes_put(struct tensor *t, bool batched, uint32_t classes, char *const *labels,
+	size_t nlabels, struct buf *memory, struct error *err);
+
+/* request_log.c */
+#define LOG_ROOM ((size_t)1 << 18)
+
+struct request_log;
+int log_open(const char *path, struct request_log **ret, struct error *err);
+/* Any thread. Takes whole lines, and leaves `lines` empty. */
+void log_put(struct request_log *log, struct buf *lines);
+/* Lines that were dropped; of no log: 0. */
+uint64_t log_lost(const struct request_log *log);
+/*
+ * Writes what waits, and closes the file. If that takes more than five seconds, the file hangs: the
+ * thread keeps it, and ends with the process. NULL is no log.
+ */
+void log_close(struct request_log *log);

@@ -2,7 +2,7 @@
  * Two buffers: loops fill one under a lock that is held for the time of a copy, and the thread
  * writes the other without it. The file blocks, so a slow one delays this thread alone.
  */
-#include "serve/request_log.h"
+#include "serve/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

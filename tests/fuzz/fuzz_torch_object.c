@@ -1,5 +1,5 @@
 /* Fuzzes shared objects of models: what is renamed is not called any more. */
-#include "engine/torch_object.h"
+#include "engine/torch_package.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -9,7 +9,6 @@
 
 #include "engine/archive.h"
 #include "engine/gpu_model.h"
-#include "engine/torch_object.h"
 #include "engine/torch_package.h"
 #include "engines.h"
 

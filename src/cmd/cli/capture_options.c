@@ -7,7 +7,7 @@
 
 #include "base/bounded.h"
 #include "cmd/cli/values.h"
-#include "event/stack_group.h"
+#include "event/level.h"
 #include "weir_options.h"
 
 #define RANGE_MOST 63u

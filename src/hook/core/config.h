@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "event/stack_group.h"
+#include "event/level.h"
 #include "record/writer.h"
 #include "share/segment.h"
 

@@ -25,3 +25,13 @@ void meta_message(const char *text);
 
 /* Writes which program this process is. */
 void meta_process(void);
+
+/*
+ * Ranges that the injected library leaves of itself: while recording is on, while CUPTI calibrates.
+ * Any thread begins one, and any thread ends it.
+ */
+/* kind: enum range_kind.  0: there is no room, which is counted. */
+uint64_t own_range_begin(uint16_t kind, const char *name);
+
+/* Nothing for 0. */
+void own_range_end(uint64_t id);

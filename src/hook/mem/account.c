@@ -4,11 +4,8 @@
 #include "base/atomic.h"
 #include "hook/core/config.h"
 #include "hook/core/hook_table.h"
-#include "hook/mem/pools.h"
-#include "hook/mem/refusal.h"
-#include "hook/mem/reclaim.h"
-#include "hook/core/process.h"
 #include "hook/core/own_calls.h"
+#include "hook/core/process.h"
 #include "share/quota.h"
 
 #define SMALL_GRAIN 512u

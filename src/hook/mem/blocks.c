@@ -5,7 +5,6 @@
 #include "hook/core/hook_table.h"
 #include "hook/mem/account.h"
 #include "hook/mem/answers.h"
-#include "hook/mem/pools.h"
 #include "hook/mem/served.h"
 
 static uint64_t value_at(const void *pointer, size_t bytes)

@@ -3,13 +3,12 @@
  * context that ends.
  */
 #include "base/atomic.h"
-#include "hook/core/hook_table.h"
 #include "hook/core/config.h"
+#include "hook/core/hook_table.h"
+#include "hook/core/metadata.h"
 #include "hook/mem/account.h"
 #include "hook/mem/answers.h"
-#include "hook/mem/pools.h"
 #include "hook/mem/served.h"
-#include "hook/core/metadata.h"
 #include "share/quota.h"
 
 static uint64_t least(uint64_t a, uint64_t b)

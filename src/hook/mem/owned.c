@@ -1,5 +1,5 @@
 /* Stores the blocks of device memory that this process owns. */
-#include "hook/mem/owned.h"
+#include "hook/mem/account.h"
 
 #include <stddef.h>
 #include <sys/mman.h>

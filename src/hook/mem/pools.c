@@ -6,18 +6,17 @@
  * node is made. It counts that memory once the driver says that it keeps it, from a launch to a
  * trim.
  */
-#include "hook/mem/pools.h"
 
 #include <string.h>
 
 #include "base/atomic.h"
 #include "cuda_types.h"
+#include "hook/core/captures.h"
 #include "hook/core/hook_table.h"
+#include "hook/core/own_calls.h"
 #include "hook/mem/account.h"
 #include "hook/mem/answers.h"
 #include "hook/mem/served.h"
-#include "hook/core/captures.h"
-#include "hook/core/own_calls.h"
 #include "share/quota.h"
 
 #define POOLS 16u   /* of a process that are looked after */

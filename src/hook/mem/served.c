@@ -6,16 +6,14 @@
 #include <time.h>
 
 #include "base/atomic.h"
+#include "hook/core/captures.h"
 #include "hook/core/config.h"
 #include "hook/core/hook_table.h"
-#include "hook/core/process.h"
-#include "hook/mem/account.h"
-#include "hook/mem/refusal.h"
-#include "hook/mem/served_state.h"
-#include "hook/mem/reclaim.h"
-#include "hook/core/captures.h"
 #include "hook/core/metadata.h"
 #include "hook/core/own_calls.h"
+#include "hook/core/process.h"
+#include "hook/mem/account.h"
+#include "hook/mem/served_state.h"
 #include "share/quota.h"
 
 #define INVALID_VALUE 1 /* CUresult */

@@ -12,14 +12,13 @@
 #include "base/hash.h"
 #include "base/sys.h"
 #include "cuda_types.h"
-#include "named_functions.h"
-#include "hook/core/hook_table.h"
-#include "hook/meta/kernels.h"
-#include "hook/meta/handles.h"
-#include "hook/core/metadata.h"
 #include "hook/core/hook_parts.h"
+#include "hook/core/hook_table.h"
+#include "hook/core/metadata.h"
 #include "hook/core/pages.h"
 #include "hook/core/process.h"
+#include "hook/meta/kernels.h"
+#include "named_functions.h"
 
 enum { NODE_KERNEL = 0, NODE_CHILD = 4 }; /* CUgraphNodeType */
 #define NODES_A_RECORD 1024u

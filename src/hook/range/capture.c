@@ -8,7 +8,7 @@
 #include "base/sys.h"
 #include "event/schema.h"
 #include "hook/core/call.h"
-#include "hook/core/own_range.h"
+#include "hook/core/metadata.h"
 #include "hook/time/cupti.h"
 #include "named_functions.h"
 

@@ -3,18 +3,17 @@
  * once and pushed by its number, which keeps the call from Python cheap. The numbers begin anew
  * after a fork.
  */
-#include "hook/range/python.h"
 
 #include <string.h>
 
 #include "base/atomic.h"
 #include "hook/core/call.h"
+#include "hook/core/pages.h"
+#include "hook/core/strings.h"
 #include "hook/range/capture.h"
 #include "hook/range/operator.h"
-#include "hook/core/pages.h"
 #include "hook/range/range.h"
-#include "hook/core/strings.h"
-#include "hook/time/device_times.h"
+#include "hook/time/collector.h"
 
 #define PUBLIC __attribute__((visibility("default")))
 

@@ -13,8 +13,8 @@
 
 #include "event/level.h"
 #include "hook/core/config.h"
-#include "hook/core/process.h"
 #include "hook/core/hook_table.h"
+#include "hook/core/process.h"
 
 struct range_text { /* what a range is called; numbers of strings */
 	uint32_t name;
@@ -60,3 +60,5 @@ void range_mark(const struct range_text *text);
 /* A range that any thread may end, by its number; 0 when it is not kept. */
 uint64_t range_start(const struct range_text *text);
 void range_stop(uint64_t id);
+
+void python_forget(void); /* after a fork: numbers begin anew */

@@ -1,15 +1,18 @@
 /* Makes a launch wait for its turn. */
 #include "hook/sched/wait.h"
 
+#include <string.h>
 #include <time.h>
 
 #include "base/atomic.h"
+#include "base/bounded.h"
 #include "base/sys.h"
+#include "hook/core/own_calls.h"
 #include "hook/core/process.h"
+#include "hook/core/strings.h"
+#include "hook/range/range.h"
 #include "hook/sched/cap.h"
 #include "hook/sched/hold.h"
-#include "hook/core/own_calls.h"
-#include "hook/sched/wait_range.h"
 #include "record/sandbox.h"
 #include "share/rule.h"
 
@@ -34,6 +37,99 @@ struct waiting {
 	bool recorded; /* a range around it has begun */
 	bool shut_in;  /* system calls may be what ends the program */
 };
+
+/* Why a launch waited, in the recording: a range around the wait that says for whom and by which
+ * policy. */
+static const char *const why[REASON_COUNT] = {
+	[REASON_REQUEST] = "waits for a request",
+	[REASON_SOON] = "waits for a request that is expected",
+	[REASON_TURN] = "waits for another program's turn",
+};
+
+/* Stack addresses of this thread's open waits: a handler may wait in the middle of one. */
+#define NESTED 4u
+static __thread struct {
+	uint32_t depth;
+	uintptr_t frame[NESTED];
+} open __attribute__((tls_model("initial-exec")));
+
+static uint32_t text_id(const char *text)
+{
+	return string_id(text, strlen(text));
+}
+
+/* "pid=1234 program=server policy=fit" */
+static uint32_t details(const struct member *m, uint32_t other)
+{
+	char text[128];
+	struct bounded b = BOUNDED(text);
+	const char *policy = m->file->arbiter.policy;
+	if (other < SHARE_SLOTS) {
+		const struct share_who *w = &m->file->slots[other].who;
+		bounded_put(&b, "pid=");
+		bounded_decimal(&b, w->pid);
+		bounded_put(&b, " program=");
+		bounded_bytes(&b, w->name, strnlen(w->name, SHARE_NAME));
+		bounded_put(&b, " ");
+	}
+	bounded_put(&b, "policy=");
+	bounded_bytes(&b, policy, strnlen(policy, sizeof m->file->arbiter.policy));
+	return text_id(bounded_end(&b));
+}
+
+/* A launch that waits for this program's own work leaves no range: that is how it always is. other:
+ * whose request it is; frame: an address in the frame of who waits.  True: one has begun. */
+static bool range_begins(
+	const struct member *m, enum rule_reason reason, uint32_t other, const void *frame)
+{
+	if (!why[reason] || open.depth == NESTED || !ranges_are_kept() || !ranges_wanted())
+		return false;
+	open.frame[open.depth++] = (uintptr_t)frame;
+	range_push(&(struct range_text){ .name = text_id(why[reason]),
+		.args = details(m, other),
+		.scope = text_id("weir"),
+		.kind = RANGE_NVTX });
+	return true;
+}
+
+/* How a launch goes on that does not wait until no request is active: a range of no length. */
+enum wait_way {
+	WAY_FREE,
+	WAY_CAPPED,    /* on fewer SMs */
+	WAY_EXPIRED,   /* it has waited for as long as any may, or what was like it has in vain */
+	WAY_ON_DEVICE, /* it waits there, behind a hold */
+	WAY_SHARE,     /* its program has had less than its share */
+};
+
+static const char *const ways[] = {
+	[WAY_CAPPED] = "goes to fewer SMs",
+	[WAY_EXPIRED] = "has waited for long enough",
+	[WAY_ON_DEVICE] = "waits on the GPU",
+	[WAY_SHARE] = "goes on for its share",
+};
+
+static void range_marks(const struct member *m, enum wait_way way, uint32_t other)
+{
+	if (way == WAY_FREE || !ranges_are_kept() || !ranges_wanted())
+		return;
+	range_mark(&(struct range_text){ .name = text_id(ways[way]),
+		.args = details(m, other),
+		.scope = text_id("weir"),
+		.kind = RANGE_NVTX });
+}
+
+/* Ends this thread's waits whose frames are no deeper than this one: its own, and what was left by
+ * longjmp before.  (On another stack a frame that lives may seem left; it is recorded as shorter.)
+ */
+static void range_ends(const void *frame)
+{
+	while (open.depth && open.frame[open.depth - 1] <= (uintptr_t)frame) {
+		open.depth--;
+		range_pop(text_id("weir"));
+	}
+}
+
+/* ---- what is seen ---- */
 
 /* If a request began longer ago than anybody waits, nothing is known of it any more.  One may have
  * begun since the clock was read. */
@@ -194,7 +290,7 @@ static bool wait_more(struct member *m, struct waiting *w)
 	if (w->expired)
 		return false;
 	if (!w->recorded)
-		w->recorded = wait_range_begins(m, w->reason, w->other, w);
+		w->recorded = range_begins(m, w->reason, w->other, w);
 	const struct others others = member_others(m);
 	if (m->marks.head == m->marks.tail)
 		marks_cut(&m->marks, m->slot, &others);
@@ -261,7 +357,7 @@ void wait_for_turn(struct gated *g, struct member *m, const struct launch_shape 
 {
 	struct waiting w = { 0 };
 	uint32_t sms = 0;
-	wait_range_ends(&w); /* what was left in the middle */
+	range_ends(&w); /* what was left in the middle */
 	while (is_still_gated(m)) {
 		const enum rule_verdict verdict = ask(g, m, l, &w, &sms);
 		if ((verdict == RULE_GO && go(g, m, l, &w)) ||
@@ -274,8 +370,8 @@ void wait_for_turn(struct gated *g, struct member *m, const struct launch_shape 
 		marks_ask(&m->marks, m->slot, &others);
 		store_relaxed(&m->slot->work.retired_ns, load_relaxed(&m->marks.retired_ns));
 	}
-	wait_range_ends(&w);
-	wait_range_marks(m, way_of(g, &w), w.other);
+	range_ends(&w);
+	range_marks(m, way_of(g, &w), w.other);
 	if (w.since_ns)
 		count(m, &w);
 }

@@ -6,12 +6,12 @@
 
 #include "base/atomic.h"
 #include "hook/core/call.h"
+#include "hook/core/captures.h"
 #include "hook/core/config.h"
 #include "hook/core/hook_table.h"
-#include "hook/core/captures.h"
-#include "hook/meta/graph_nodes.h"
-#include "hook/core/own_range.h"
+#include "hook/core/metadata.h"
 #include "hook/core/process.h"
+#include "hook/meta/graph_nodes.h"
 #include "hook/time/cupti.h"
 
 #define WINDOWS         4u

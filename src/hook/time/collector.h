@@ -36,3 +36,11 @@ bool completions_publish(const struct gpu_activity *w, const char *name);
 
 /* Nobody is told any more. */
 void completions_stop(void);
+
+/* When device times begin and what collects them: device_times.c. */
+/* Before a call that may end a context: what has completed is collected. */
+void device_times_collect(void);
+
+/* Completed work is in the trace afterwards, also work that CUPTI would hand out later by itself.
+ */
+void device_times_hand_out(void);

@@ -2,22 +2,22 @@
  * When device times begin, and what collects them.  They begin once the driver is there and before
  * anything can run on it.
  */
-#include "hook/time/device_times.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "base/atomic.h"
-#include "named_functions.h"
-#include "hook/core/hook_table.h"
 #include "hook/core/config.h"
+#include "hook/core/hook_table.h"
+#include "hook/core/metadata.h"
+#include "hook/core/process.h"
 #include "hook/meta/devices.h"
 #include "hook/meta/facts.h"
-#include "hook/core/metadata.h"
 #include "hook/time/calibration.h"
 #include "hook/time/collector.h"
 #include "hook/time/cupti.h"
 #include "hook/time/event_timer.h"
-#include "hook/core/process.h"
+#include "named_functions.h"
 
 /* That and why times are sampled, since CUPTI gives none. */
 static void record_instead(const char *why)
@@ -156,4 +156,38 @@ void after_cuDevicePrimaryCtxRelease(int result, int device)
 		return;
 	if (!active)
 		device_gone(device);
+}
+
+#define LISTENERS 4u
+
+static completion_fn *listeners[LISTENERS];
+static _Atomic uint32_t count;
+
+bool completions_listen(completion_fn *f)
+{
+	const uint32_t n = load_relaxed(&count);
+	if (n == LISTENERS)
+		return false;
+	listeners[n] = f;
+	store_release(&count, n + 1); /* pairs with completions_publish() */
+	return true;
+}
+
+bool completions_are_wanted(void)
+{
+	return load_relaxed(&count) > 0;
+}
+
+bool completions_publish(const struct gpu_activity *w, const char *name)
+{
+	const uint32_t n = load_acquire(&count);
+	bool news = false;
+	for (uint32_t i = 0; i < n; i++)
+		news |= listeners[i](w, name);
+	return news;
+}
+
+void completions_stop(void)
+{
+	store_relaxed(&count, 0);
 }
