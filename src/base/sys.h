@@ -7,6 +7,8 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "base/cpu.h"
@@ -26,4 +28,17 @@
 static inline int sys_failed(long answer)
 {
 	return (unsigned long)answer >= (unsigned long)-4095;
+}
+
+static inline uint64_t file_bytes(long fd) /* 0: not known */
+{
+	struct stat st;
+	return sys(fstat, fd, &st) ? 0 : (uint64_t)st.st_size;
+}
+
+/* Maps a part of a file, shared and populated; an address or -errno. */
+static inline long file_map(long fd, uint64_t offset, uint64_t bytes)
+{
+	return sys(
+		mmap, NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, offset);
 }

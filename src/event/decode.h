@@ -5,8 +5,8 @@
  *	cuMemAlloc_v2(*dptr=?, bytesize=1099511627776) = 2 CUDA_ERROR_OUT_OF_MEMORY
  *	cuLaunchKernel(f=0x55d0 <axpy>, grid=(8,1,1), block=(256,1,1), shared=0, stream=0x0) = 0
  *
- * Without allocation, stdio or locale. The record may hold anything, but its first `words` words must
- * be readable.
+ * Without allocation, stdio or locale. The record may hold anything, but its first `words` words
+ *must be readable.
  */
 #pragma once
 

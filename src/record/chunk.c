@@ -3,9 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 
 #include "base/atomic.h"
 #include "base/expect.h"
@@ -368,16 +366,4 @@ void chunk_leave(const struct recorder *r, const struct mapped *m)
 		atomic_fetch_add_explicit(&r->header->closed, 1, memory_order_release);
 	}
 	sys(munmap, c, m->bytes);
-}
-
-uint64_t file_bytes(long fd)
-{
-	struct stat st;
-	return sys(fstat, fd, &st) ? 0 : (uint64_t)st.st_size;
-}
-
-long file_map(long fd, uint64_t offset, uint64_t bytes)
-{
-	return sys(
-		mmap, NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, offset);
 }

@@ -67,9 +67,3 @@ void chunk_wipe(struct chunk_header *c, uint32_t bytes);
 
 /* Unmaps a full chunk for good, so that others may have it. */
 void chunk_leave(const struct recorder *r, const struct mapped *m);
-
-/* A trace file as bytes, without libc. */
-uint64_t file_bytes(long fd); /* 0: not known */
-
-/* Maps a part of it, shared and populated; an address or -errno. */
-long file_map(long fd, uint64_t offset, uint64_t bytes);

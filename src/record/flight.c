@@ -2,11 +2,9 @@
 #include "record/flight.h"
 
 #include <stdbool.h>
-#include <sys/mman.h>
 
 #include "base/atomic.h"
 #include "base/sys.h"
-#include "record/chunk.h"
 
 #define TRIES 64 /* each that fails is another thread's success */
 #define PAGE  4096u
