@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/auxv.h>
 
+#include "base/atomic.h"
+
 #define CPU_NAME    "arm64"
 #define CPU_MACHINE EM_AARCH64
 /* Paths on servers, and on JetPack. */
@@ -79,15 +81,14 @@ static inline void cpu_prefetch(const void *at)
  * keep the compiler from moving accesses across, as the other twin's do. */
 static inline __attribute__((always_inline)) void cpu_add(uint64_t *word, uint64_t by)
 {
-	atomic_fetch_add_explicit((_Atomic uint64_t *)word, by, memory_order_relaxed);
+	add_relaxed((_Atomic uint64_t *)word, by);
 }
 
 static inline __attribute__((always_inline)) bool cpu_swap(
 	char *volatile *word, char *old, char *new)
 {
 	atomic_signal_fence(memory_order_seq_cst);
-	const bool done = atomic_compare_exchange_strong_explicit((char *volatile _Atomic *)word,
-		&old, new, memory_order_relaxed, memory_order_relaxed);
+	const bool done = replace_if((char *volatile _Atomic *)word, &old, new, relaxed, relaxed);
 	atomic_signal_fence(memory_order_seq_cst);
 	return done;
 }

@@ -22,8 +22,7 @@ struct handle *handle_new(void)
 	for (struct handle *h = handles; h < handles + HANDLES; h++) {
 		uint64_t state = load_acquire(&h->state);
 		if (!(state & TAKEN) &&
-			atomic_compare_exchange_strong_explicit(&h->state, &state, state | TAKEN,
-				memory_order_acq_rel, memory_order_relaxed))
+			replace_if(&h->state, &state, state | TAKEN, acq_rel, relaxed))
 			return h;
 	}
 	return NULL;
@@ -46,8 +45,7 @@ struct handle *handle_enter(weir_sched number)
 	do {
 		if (!(state & OPEN) || state >> 32 != generation)
 			return NULL;
-	} while (!atomic_compare_exchange_strong_explicit(
-		&h->state, &state, state + 1, memory_order_acq_rel, memory_order_acquire));
+	} while (!replace_if(&h->state, &state, state + 1, acq_rel, acquire));
 	return h;
 }
 
@@ -98,8 +96,7 @@ int handle_reach_file(struct handle *h, struct share_file **ret_file)
 	f = share_open(h->directory, &why);
 	if (!f)
 		return WEIR_ERROR_FILE;
-	if (!atomic_compare_exchange_strong_explicit(
-		    &h->file, &seen, f, memory_order_acq_rel, memory_order_acquire)) {
+	if (!replace_if(&h->file, &seen, f, acq_rel, acquire)) {
 		share_close(f);
 		f = seen;
 	}

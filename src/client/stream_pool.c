@@ -64,8 +64,7 @@ static int find_current(struct current *c)
 
 static bool take(struct pool_stream *s, uint32_t from)
 {
-	return atomic_compare_exchange_strong_explicit(
-		&s->state, &from, IN_WORK, memory_order_acq_rel, memory_order_relaxed);
+	return replace_if(&s->state, &from, IN_WORK, acq_rel, relaxed);
 }
 
 static void put(struct pool_stream *s, uint32_t state)
@@ -152,8 +151,7 @@ int stream_pool_return(struct stream_pool *p, void *stream)
 		uint32_t state = load_acquire(&s->state);
 		if (state == GIVEN_OUT && load_relaxed(&s->stream) == stream &&
 			load_relaxed(&s->pid) == pid)
-			return atomic_compare_exchange_strong_explicit(&s->state, &state, IDLE,
-				       memory_order_acq_rel, memory_order_relaxed)
+			return replace_if(&s->state, &state, IDLE, acq_rel, relaxed)
 				       ? WEIR_OK
 				       : WEIR_ERROR_ARGUMENT;
 	}

@@ -516,8 +516,7 @@ static int start(const struct options *o, struct sharing *s)
 		const struct timespec wait = { 0, ms * 1000000L };
 		nanosleep(&wait, NULL);
 	}
-	atomic_compare_exchange_strong_explicit(
-		server, &seen, 0, memory_order_acq_rel, memory_order_relaxed);
+	replace_if(server, &seen, 0, acq_rel, relaxed);
 	arbiter_free(a);
 	return EXIT_YES;
 }

@@ -80,8 +80,7 @@ static void drop(struct gpu_model *m, struct gpu_plan *p, const char *why)
 	p->graph = NULL;
 	m->graphs = false;
 	char *none = NULL, *text = xstrdup(why);
-	if (!atomic_compare_exchange_strong_explicit(
-		    &m->base.no_graphs, &none, text, memory_order_release, memory_order_relaxed))
+	if (!replace_if(&m->base.no_graphs, &none, text, release, relaxed))
 		free(text);
 }
 

@@ -1,6 +1,7 @@
 /* Pinned memory costs milliseconds a megabyte, so blocks are kept, in eight sizes for each power of
  * two. A block may serve what needs an eighth of it. */
 
+#include "base/atomic.h"
 #include "base/xmalloc.h"
 #include "gpu/cuda_device.h"
 
@@ -96,7 +97,7 @@ static struct gpu_pinned *cut_old(struct gpu *g, size_t size)
 
 void gpu_pinned_trim(struct gpu *g)
 {
-	if (atomic_load_explicit(&g->lost, memory_order_relaxed) || gpu_enter(g, NULL))
+	if (load_relaxed(&g->lost) || gpu_enter(g, NULL))
 		return;
 	pthread_mutex_lock(&g->lock);
 	g->trims++;

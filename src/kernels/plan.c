@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/atomic.h"
 #include "base/shared_library.h"
 #include "kernels/cache.h"
 
@@ -157,7 +158,7 @@ void plan_describe(struct weir_plan *p, const char *name, const char *from,
 void plan_finish(struct weir_plan *p, struct weir_kernels *k)
 {
 	p->kernels = k;
-	atomic_fetch_add_explicit(&k->holders, 1, memory_order_relaxed);
+	add_relaxed(&k->holders, 1);
 }
 
 size_t weir_plan_workspace(const struct weir_plan *plan)

@@ -43,8 +43,7 @@ static void *run_worker(void *argument)
 	struct worker *w = argument;
 	struct work *k = w->work;
 	size_t i;
-	while ((i = atomic_fetch_add_explicit(&k->next, 1, memory_order_relaxed)) <
-		k->trace->chunk_count) {
+	while ((i = add_relaxed(&k->next, 1)) < k->trace->chunk_count) {
 		const int e = chunk_has_calls(&k->trace->chunks[i]) ? count_chunk(w, i) : 0;
 		if (e)
 			store_relaxed(&k->failed, e);

@@ -130,9 +130,8 @@ static long overwrite(const struct recorder *r, long fd, uint32_t granule, uint3
 	if (whole && !chunk_unfinished(c, bytes)) {
 		store_release(shared(&c->state), CHUNK_OPEN);
 		/* Said before it is done: whoever is killed in between has said too much. */
-		atomic_fetch_add_explicit(
-			&r->header->overwritten, count_records(c, bytes), memory_order_relaxed);
-		atomic_fetch_add_explicit(&r->header->reused, 1, memory_order_relaxed);
+		add_relaxed(&r->header->overwritten, count_records(c, bytes));
+		add_relaxed(&r->header->reused, 1);
 		chunk_wipe(c, bytes);
 		return map;
 	}
@@ -189,8 +188,7 @@ static void end_before_limit(struct trace_header *h, uint64_t next)
 static void note_grown(struct trace_header *h, uint64_t end)
 {
 	uint64_t seen = load_relaxed(&h->grown);
-	while (seen < end && !atomic_compare_exchange_strong_explicit(&h->grown, &seen, end,
-				     memory_order_release, memory_order_relaxed))
+	while (seen < end && !replace_if(&h->grown, &seen, end, release, relaxed))
 		;
 }
 
@@ -209,8 +207,7 @@ static long extend(const struct recorder *r, long fd, uint32_t bytes, uint32_t *
 		return done;
 	/* Given back when nobody has taken more meanwhile: next is where the file ends. */
 	uint64_t taken = at + bytes;
-	atomic_compare_exchange_strong_explicit(
-		&r->header->next, &taken, at, memory_order_acq_rel, memory_order_relaxed);
+	replace_if(&r->header->next, &taken, at, acq_rel, relaxed);
 	return done;
 }
 
@@ -226,8 +223,7 @@ static uint64_t pop_free(const struct recorder *r, long fd, uint32_t *ret_bytes)
 		if (sys(pread64, fd, &c, sizeof c, at) != sizeof c)
 			return 0;
 		const uint64_t rest = ((head >> 32) + 1) << 32 | c.next_free;
-		if (!atomic_compare_exchange_strong_explicit(&r->header->free, &head, rest,
-			    memory_order_acq_rel, memory_order_acquire))
+		if (!replace_if(&r->header->free, &head, rest, acq_rel, acquire))
 			continue;
 		const bool sane = c.magic == CHUNK_MAGIC && c.state == CHUNK_FREE && c.bytes &&
 				  c.bytes % TRACE_GRAIN == 0 && c.bytes <= CHUNK_LATER &&
@@ -266,8 +262,7 @@ void recorder_free(struct trace_header *h, struct chunk_header *c, uint64_t offs
 	do {
 		c->next_free = (uint32_t)head;
 		with = ((head >> 32) + 1) << 32 | granule;
-	} while (!atomic_compare_exchange_strong_explicit(
-		&h->free, &head, with, memory_order_acq_rel, memory_order_relaxed));
+	} while (!replace_if(&h->free, &head, with, acq_rel, relaxed));
 }
 
 /* New room, as the header's limit has it. */
@@ -355,8 +350,7 @@ void chunk_leave(const struct recorder *r, const struct mapped *m)
 		return;
 	uint16_t was = CHUNK_CLOSED;
 	if (r->header->mode == TRACE_FILE &&
-		!atomic_compare_exchange_strong_explicit(shared(&c->state), &was, CHUNK_LEFT,
-			memory_order_release, memory_order_acquire) &&
+		!replace_if(shared(&c->state), &was, CHUNK_LEFT, release, acquire) &&
 		was == CHUNK_FREE) {
 		chunk_wipe(c, m->bytes);
 		c->used = 0;

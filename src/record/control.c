@@ -29,14 +29,13 @@ static void store_off(struct trace_header *h, bool off)
 	const uint64_t now = clock_pair_now(h->clock).mono_ns;
 	uint64_t none = 0;
 	if (off) {
-		atomic_compare_exchange_strong_explicit(
-			&h->off_since_ns, &none, now, memory_order_relaxed, memory_order_relaxed);
+		replace_if(&h->off_since_ns, &none, now, relaxed, relaxed);
 		return;
 	}
 	const uint64_t since = atomic_exchange_explicit(&h->off_since_ns, 0, memory_order_relaxed);
 	if (!since || since >= now)
 		return;
-	atomic_fetch_add_explicit(&h->off_ns, now - since, memory_order_relaxed);
+	add_relaxed(&h->off_ns, now - since);
 	keep_off_time(h, since, now);
 }
 
@@ -45,8 +44,7 @@ void control_stop(struct trace_header *h, enum trace_stop why)
 	uint32_t none = STOP_NOT;
 	store_relaxed(&h->stopped_ticks, clock_pair_now(h->clock).ticks);
 	store_off(h, true);
-	atomic_compare_exchange_strong_explicit(
-		&h->stopped, &none, (uint32_t)why, memory_order_acq_rel, memory_order_relaxed);
+	replace_if(&h->stopped, &none, (uint32_t)why, acq_rel, relaxed);
 	store_release(&h->control, 0);
 }
 

@@ -24,8 +24,7 @@ static uint64_t changed(uint64_t word, uint32_t granule)
 
 static bool exchange(_Atomic uint64_t *word, uint64_t from, uint64_t to)
 {
-	return atomic_compare_exchange_strong_explicit(
-		word, &from, to, memory_order_acq_rel, memory_order_relaxed);
+	return replace_if(word, &from, to, acq_rel, relaxed);
 }
 
 static _Atomic uint64_t *link_of(const struct chunk_header *c)

@@ -134,8 +134,7 @@ static bool claim(const struct recorder *r, struct lane *lane, uint32_t tid)
 	uint64_t was = atomic_load_explicit(&lane->owner, memory_order_seq_cst);
 	const uint32_t of = (uint32_t)was;
 	if (of == LANE_TAKEN || (of && of != tid && sys(tgkill, r->pid, of, 0) != -ESRCH) ||
-		!atomic_compare_exchange_strong_explicit(&lane->owner, &was,
-			next_owner(was, LANE_TAKEN), memory_order_seq_cst, memory_order_seq_cst))
+		!replace_if(&lane->owner, &was, next_owner(was, LANE_TAKEN), seq_cst, seq_cst))
 		return false;
 	if (load_relaxed(&lane->account))
 		tsan_is_gone(load_relaxed(&lane->account));
@@ -170,8 +169,7 @@ static bool make_segment(uint32_t s)
 		sys(mmap, NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (sys_failed(at))
 		return false;
-	if (!atomic_compare_exchange_strong_explicit(&table.segments[s], &none, (struct lane *)at,
-		    memory_order_acq_rel, memory_order_acquire))
+	if (!replace_if(&table.segments[s], &none, (struct lane *)at, acq_rel, acquire))
 		sys(munmap, at, bytes); /* another thread was first */
 	return true;
 }

@@ -94,15 +94,13 @@ static bool grow(struct recorder *r, struct shared *s, uint32_t now, uint32_t by
 	uintptr_t none = 0;
 	/* One that another was faster with is in the file, too. */
 	atomic_fetch_add_explicit(&s->bytes, m.bytes, memory_order_seq_cst);
-	if (!atomic_compare_exchange_strong_explicit(&s->chunks[now].place, &none,
-		    (uintptr_t)m.chunk | m.bytes / TRACE_GRAIN, memory_order_seq_cst,
-		    memory_order_seq_cst)) {
+	if (!replace_if(&s->chunks[now].place, &none, (uintptr_t)m.chunk | m.bytes / TRACE_GRAIN,
+		    seq_cst, seq_cst)) {
 		chunk_close(r, &m, 0); /* another thread was first */
 		sys(munmap, m.chunk, m.bytes);
 	}
 	uint32_t expected = now;
-	atomic_compare_exchange_strong_explicit(
-		&s->now, &expected, now + 1, memory_order_seq_cst, memory_order_seq_cst);
+	replace_if(&s->now, &expected, now + 1, seq_cst, seq_cst);
 	return true;
 }
 
@@ -143,7 +141,7 @@ struct record *meta_reserve(struct recorder *r, uint32_t words)
 	uint32_t chunk, offset;
 	struct record *to = r->header ? share(r, &metas, words * 8, &chunk, &offset) : NULL;
 	if (!to && r->header)
-		atomic_fetch_add_explicit(&r->header->unnamed, 1, memory_order_relaxed);
+		add_relaxed(&r->header->unnamed, 1);
 	recorder_read_clock(r);
 	return to;
 }
@@ -161,7 +159,7 @@ struct range *span_reserve(struct recorder *r, uint64_t *ret_id)
 	struct range *to =
 		r->header ? share(r, &spans, sizeof(struct range), &chunk, &offset) : NULL;
 	if (!to && r->header)
-		atomic_fetch_add_explicit(&r->header->lost_ranges, 1, memory_order_relaxed);
+		add_relaxed(&r->header->lost_ranges, 1);
 	if (to)
 		*ret_id = ((uint64_t)chunk << 32 | offset / sizeof(struct range)) + 1;
 	return to;
@@ -193,7 +191,7 @@ void activity_lose(struct recorder *r, uint64_t count)
 		return;
 	struct chunk_header *c = (struct chunk_header *)chunk_of(
 		&works, atomic_load_explicit(&works.now, memory_order_seq_cst) - 1);
-	atomic_fetch_add_explicit(shared(&c->lost), count, memory_order_relaxed);
+	add_relaxed(shared(&c->lost), count);
 }
 
 struct range *span_find(uint64_t id)

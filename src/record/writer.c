@@ -35,7 +35,7 @@ static void restore_signals(uint64_t mask)
 static void add(_Atomic uint64_t *counter, uint64_t by)
 {
 	if (by)
-		atomic_fetch_add_explicit(counter, by, memory_order_relaxed);
+		add_relaxed(counter, by);
 }
 
 void recorder_declare(struct recorder *r)

@@ -35,7 +35,7 @@ void conn_new(struct loop *l, int fd, bool trusted)
 	if (l->conns)
 		l->conns->prev = c;
 	l->conns = c;
-	atomic_fetch_add_explicit(&l->connections, 1, memory_order_relaxed);
+	add_relaxed(&l->connections, 1);
 }
 
 /* The loop frees it when nothing of its turn can point to it. */
@@ -211,12 +211,11 @@ void conn_ready(struct conn *c, uint32_t events)
 int exchange_count(struct exchange *x, uint64_t bytes, struct error *err)
 {
 	struct server *s = x->loop->server;
-	const uint64_t before =
-		atomic_fetch_add_explicit(&s->held_bytes, bytes, memory_order_relaxed);
+	const uint64_t before = add_relaxed(&s->held_bytes, bytes);
 	x->held += bytes;
 	if (before + bytes <= s->o.memory_bytes)
 		return 0;
-	atomic_fetch_add_explicit(&s->refused_bytes, 1, memory_order_relaxed);
+	add_relaxed(&s->refused_bytes, 1);
 	return error_set(err, -ENOBUFS,
 		"the server has no room for this request: all requests together may have %llu MiB",
 		(unsigned long long)(s->o.memory_bytes >> 20));

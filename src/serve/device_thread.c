@@ -21,8 +21,7 @@ static struct exchange *exchange_of(struct batch_item *item)
 static void count_refused(struct version *v, int status)
 {
 	struct version_stats *s = &v->stats;
-	atomic_fetch_add_explicit(
-		status == -ETIME ? &s->shed : &s->refused, 1, memory_order_relaxed);
+	add_relaxed(status == -ETIME ? &s->shed : &s->refused, 1);
 }
 
 void device_add(struct device *d, struct version *v)
@@ -168,8 +167,7 @@ static void gather(struct batch *b, const struct batch_run *r, unsigned input, s
 	for (uint32_t i = 0; i < r->n; i++) {
 		const struct exchange *x = exchange_of(r->item[i]);
 		const struct tensor *t = input_of(x, input);
-		const void *staged = atomic_load_explicit(
-			&x->staged[x->order[input] - 1].at, memory_order_acquire);
+		const void *staged = load_acquire(&x->staged[x->order[input] - 1].at);
 		b->pieces.v[piece + i] = (struct engine_piece){ staged ? staged : t->data, t->bytes,
 			x->item.rows, staged != NULL };
 	}
@@ -215,8 +213,8 @@ static int check_rows(const struct batch *b, struct error *err)
 
 static void add(struct duration *d, uint64_t count, uint64_t ns)
 {
-	atomic_fetch_add_explicit(&d->count, count, memory_order_relaxed);
-	atomic_fetch_add_explicit(&d->ns, ns, memory_order_relaxed);
+	add_relaxed(&d->count, count);
+	add_relaxed(&d->ns, ns);
 }
 
 static void count_batch(const struct batch_run *r, struct version_stats *s,
@@ -226,22 +224,19 @@ static void count_batch(const struct batch_run *r, struct version_stats *s,
 	add(&s->infer, r->n, ns * r->n);
 	add(&s->input, r->n, (ran - began) * r->n);
 	add(&s->sizes[r->rows <= BATCH_MOST ? r->rows : BATCH_MOST], 1, ns);
-	atomic_fetch_add_explicit(&s->executions, 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&s->replays, run->replayed, memory_order_relaxed);
-	atomic_fetch_add_explicit(&s->cold_loads, run->returned_ns > 0, memory_order_relaxed);
+	add_relaxed(&s->executions, 1);
+	add_relaxed(&s->replays, run->replayed);
+	add_relaxed(&s->cold_loads, run->returned_ns > 0);
 	struct timespec wall;
 	clock_gettime(CLOCK_REALTIME, &wall);
-	atomic_store_explicit(&s->last_ms,
-		(uint64_t)wall.tv_sec * 1000 + (uint64_t)wall.tv_nsec / 1000000,
-		memory_order_relaxed);
+	store_relaxed(&s->last_ms, (uint64_t)wall.tv_sec * 1000 + (uint64_t)wall.tv_nsec / 1000000);
 	if (r->predicted_ns) {
 		const double ratio = (double)ns / (double)r->predicted_ns;
 		unsigned k = 0;
 		while (k < ERROR_RATIOS && ratio > error_ratios[k])
 			k++;
-		atomic_fetch_add_explicit(&s->error_buckets[k], 1, memory_order_relaxed);
-		atomic_fetch_add_explicit(
-			&s->error_sum_ppm, (uint64_t)(ratio * 1e6), memory_order_relaxed);
+		add_relaxed(&s->error_buckets[k], 1);
+		add_relaxed(&s->error_sum_ppm, (uint64_t)(ratio * 1e6));
 	}
 }
 
@@ -260,7 +255,7 @@ static void run_batch(struct batch *b, const struct batch_run *r)
 	recorded_batch_end(b);
 	e = e ? e : check_rows(b, &err);
 	count_batch(r, &v->stats, &b->run, began, ran, ended);
-	atomic_store_explicit(&b->refs, r->n + 1, memory_order_relaxed);
+	store_relaxed(&b->refs, r->n + 1);
 	uint32_t row = 0;
 	for (uint32_t i = 0; i < r->n; i++) {
 		struct exchange *x = exchange_of(r->item[i]);

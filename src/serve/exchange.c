@@ -23,7 +23,7 @@ struct exchange *exchange_new(struct loop *l, struct conn *c)
 	x->conn = c;
 	x->began_ns = c->began_ns ? c->began_ns : l->now;
 	x->content_type = "application/json";
-	atomic_fetch_add_explicit(&l->server->exchanges, 1, memory_order_relaxed);
+	add_relaxed(&l->server->exchanges, 1);
 	return x;
 }
 
@@ -103,8 +103,8 @@ void exchange_free(struct exchange *x)
 			free(x->shared[i]);
 			x->shared[i] = NULL;
 		}
-	atomic_fetch_sub_explicit(&s->held_bytes, x->held, memory_order_relaxed);
-	atomic_fetch_sub_explicit(&s->exchanges, 1, memory_order_relaxed);
+	sub_relaxed(&s->held_bytes, x->held);
+	sub_relaxed(&s->exchanges, 1);
 	clear(x);
 	if (l->spares >= SPARES_MOST) {
 		exchange_release(x);
@@ -122,7 +122,7 @@ void exchange_abandon(struct exchange *x)
 	if (!x->away) {
 		exchange_free(x);
 	} else if (x->version && device_cancel(x->version->device, x)) {
-		atomic_fetch_add_explicit(&x->version->stats.cancelled, 1, memory_order_relaxed);
+		add_relaxed(&x->version->stats.cancelled, 1);
 		exchange_free(x);
 	}
 	/* Or else it comes back to the loop, which finds nobody to tell. */

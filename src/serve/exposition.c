@@ -15,7 +15,7 @@ struct metric {
 
 static uint64_t get(const _Atomic uint64_t *n)
 {
-	return atomic_load_explicit(n, memory_order_relaxed);
+	return load_relaxed(n);
 }
 
 static void put_labels(struct buf *b, const struct version *v, const char *more)
@@ -166,7 +166,7 @@ static double server_connections(const struct server *s)
 {
 	unsigned n = 0;
 	for (unsigned i = 0; i < s->nloops; i++)
-		n += atomic_load_explicit(&s->loops[i].connections, memory_order_relaxed);
+		n += load_relaxed(&s->loops[i].connections);
 	return n;
 }
 

@@ -11,7 +11,7 @@ static void put_answer(struct conn *c, struct exchange *x)
 {
 	struct buf lines = { 0 };
 	exchange_put_lines(x, &lines);
-	if (atomic_load_explicit(&c->loop->server->stopping, memory_order_relaxed))
+	if (load_relaxed(&c->loop->server->stopping))
 		c->keep_alive = false;
 	const char *connection = !c->keep_alive ? "close" : c->old ? "keep-alive" : NULL;
 	http_head_put(&c->out, x->status ? status_of(x->status)->http : 200, x->content_type,

@@ -65,9 +65,7 @@ static bool count_bytes(struct stream *s)
 {
 	struct server *server = s->conn->loop->server;
 	const uint64_t bytes = s->in.n - s->in_at + s->out.n - s->out_at;
-	const uint64_t all = atomic_fetch_add_explicit(
-				     &server->held_bytes, bytes - s->held, memory_order_relaxed) +
-			     bytes - s->held;
+	const uint64_t all = add_relaxed(&server->held_bytes, bytes - s->held) + bytes - s->held;
 	s->held = bytes;
 	return all <= server->o.memory_bytes;
 }

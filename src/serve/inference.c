@@ -237,20 +237,20 @@ static void stage(struct exchange *x)
 	for (unsigned i = 0; x->may_stage && i < x->infer.inputs; i++) {
 		const struct tensor *t = &x->infer.input[i].tensor;
 		struct exchange_staged *to = &x->staged[i];
-		const uint64_t held = atomic_load_explicit(&s->held_bytes, memory_order_relaxed);
+		const uint64_t held = load_relaxed(&s->held_bytes);
 		if (held + t->bytes > s->o.memory_bytes ||
 			!engine_stage(x->version->loaded, t->data, t->bytes, &to->copy))
 			continue;
-		atomic_fetch_add_explicit(&s->held_bytes, t->bytes, memory_order_relaxed);
+		add_relaxed(&s->held_bytes, t->bytes);
 		x->held += t->bytes;
-		atomic_store_explicit(&to->at, to->copy.data, memory_order_release);
+		store_release(&to->at, to->copy.data);
 	}
 }
 
 void infer_unstage(struct exchange *x)
 {
 	for (unsigned i = 0; x->may_stage && i < x->infer.inputs; i++) {
-		atomic_store_explicit(&x->staged[i].at, NULL, memory_order_relaxed);
+		store_relaxed(&x->staged[i].at, NULL);
 		engine_unstage(x->version->loaded, &x->staged[i].copy);
 	}
 	x->may_stage = false;
@@ -273,8 +273,8 @@ static void set_times(struct exchange *x)
 	item->arrived_ns = monotonic_ns();
 	uint64_t deadline = earlier(UINT64_MAX, x->began_ns, x->timeout_ns);
 	deadline = earlier(deadline, x->began_ns, from_us(x->infer.timeout_us));
-	item->deadline_ns = earlier(deadline, x->began_ns,
-		from_us(atomic_load_explicit(&x->version->deadline_us, memory_order_relaxed)));
+	item->deadline_ns =
+		earlier(deadline, x->began_ns, from_us(load_relaxed(&x->version->deadline_us)));
 	const struct config_wait wait = config_wait(x->version->config, x->infer.priority);
 	item->class = wait.class;
 	item->start_by_ns = earlier(UINT64_MAX, item->arrived_ns, wait.timeout_ns);
@@ -336,11 +336,10 @@ static void fail(struct exchange *x, int code, struct error *err)
 {
 	if (x->version) {
 		struct version_stats *s = &x->version->stats;
-		atomic_fetch_add_explicit(&s->fail.count, 1, memory_order_relaxed);
-		atomic_fetch_add_explicit(
-			&s->fail.ns, monotonic_ns() - x->began_ns, memory_order_relaxed);
+		add_relaxed(&s->fail.count, 1);
+		add_relaxed(&s->fail.ns, monotonic_ns() - x->began_ns);
 		if (code != -ETIME && code != -ENOBUFS)
-			atomic_fetch_add_explicit(&s->rejected, 1, memory_order_relaxed);
+			add_relaxed(&s->rejected, 1);
 	}
 	const struct error copy = *err;
 	exchange_fail(x, code, "%s", copy.text);
@@ -357,10 +356,10 @@ void infer_start(struct exchange *x)
 		return;
 	e = e ? e : find_model(x, &err);
 	e = e ? e : check_request(x, &err);
-	if (!e && atomic_load_explicit(&s->exchanges, memory_order_relaxed) > EXCHANGES_MOST)
+	if (!e && load_relaxed(&s->exchanges) > EXCHANGES_MOST)
 		e = error_set(&err, -ENOBUFS, "the server has %u requests already", EXCHANGES_MOST);
 	if (!e && x->token && !token_take(x->token, x->item.rows, monotonic_ns(), &x->retry_ns)) {
-		atomic_fetch_add_explicit(&s->refused_rate, 1, memory_order_relaxed);
+		add_relaxed(&s->refused_rate, 1);
 		e = error_set(&err, -ENOBUFS, "this client asks more often than its token may");
 	}
 	if (e) {
@@ -487,8 +486,8 @@ static int put_answer(struct exchange *x, struct error *err)
 
 static void add(struct duration *d, uint64_t ns)
 {
-	atomic_fetch_add_explicit(&d->count, 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&d->ns, ns, memory_order_relaxed);
+	add_relaxed(&d->count, 1);
+	add_relaxed(&d->ns, ns);
 }
 
 static void count(struct exchange *x, uint64_t began)
@@ -499,10 +498,9 @@ static void count(struct exchange *x, uint64_t began)
 	stats_add_latency(s, now - x->began_ns);
 	add(&s->queue, x->ran_ns - x->queued_ns);
 	add(&s->output, now - began);
-	atomic_fetch_add_explicit(&s->inferences, x->item.rows, memory_order_relaxed);
+	add_relaxed(&s->inferences, x->item.rows);
 	if (x->item.deadline_ns != UINT64_MAX)
-		atomic_fetch_add_explicit(
-			now <= x->item.deadline_ns ? &s->met : &s->late, 1, memory_order_relaxed);
+		add_relaxed(now <= x->item.deadline_ns ? &s->met : &s->late, 1);
 }
 
 void infer_finish(struct exchange *x)

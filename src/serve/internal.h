@@ -3,12 +3,12 @@
 
 #include <jansson.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
 #include "base/array.h"
+#include "base/atomic.h"
 #include "base/buf.h"
 #include "base/check.h"
 #include "base/error.h"

@@ -59,7 +59,7 @@ static int read_one(const char *key, const json_t *value, const struct version *
 static int change_version(struct version *v, const json_t *change, bool apply, struct error *err)
 {
 	struct version_limits to = v->limits;
-	to.deadline_us = atomic_load_explicit(&v->deadline_us, memory_order_relaxed);
+	to.deadline_us = load_relaxed(&v->deadline_us);
 	const char *key;
 	json_t *value;
 	json_object_foreach((json_t *)change, key, value)
@@ -70,7 +70,7 @@ static int change_version(struct version *v, const json_t *change, bool apply, s
 	}
 	if (apply) {
 		v->limits = to;
-		atomic_store_explicit(&v->deadline_us, to.deadline_us, memory_order_relaxed);
+		store_relaxed(&v->deadline_us, to.deadline_us);
 		batch_model_configure(v->queue, &to.queue);
 	}
 	return 0;
@@ -163,7 +163,7 @@ static json_t *model_json(const struct version *v)
 	return json_pack("{s:I, s:I, s:f, s:I}", "max_queue", (json_int_t)v->limits.queue.max_queue,
 		"max_delay_us", (json_int_t)(v->limits.queue.max_delay_ns / 1000), "weight",
 		(double)v->limits.queue.weight, "deadline_us",
-		(json_int_t)atomic_load_explicit(&v->deadline_us, memory_order_relaxed));
+		(json_int_t)load_relaxed(&v->deadline_us));
 }
 
 /* With both locks.  A model's settings are those of its latest version. */

@@ -25,7 +25,7 @@
 void exchange_return(struct exchange *x)
 {
 	struct loop *l = x->loop;
-	struct exchange *head = atomic_load_explicit(&l->inbox, memory_order_relaxed);
+	struct exchange *head = load_relaxed(&l->inbox);
 	do
 		x->next = head;
 	while (!atomic_compare_exchange_weak_explicit(
@@ -86,8 +86,7 @@ static void accept_some(struct loop *l, const struct listener *listener)
 		const int fd = accept_one(l, listener->fd);
 		if (fd < 0)
 			return;
-		if (atomic_load_explicit(&l->connections, memory_order_relaxed) >=
-			CONNECTIONS_MOST) {
+		if (load_relaxed(&l->connections) >= CONNECTIONS_MOST) {
 			close(fd);
 			continue;
 		}
@@ -124,7 +123,7 @@ static void free_dead(struct loop *l)
 		buf_free(&c->in);
 		buf_free(&c->out);
 		free(c);
-		atomic_fetch_sub_explicit(&l->connections, 1, memory_order_relaxed);
+		sub_relaxed(&l->connections, 1);
 	}
 }
 
@@ -190,7 +189,7 @@ static bool is_idle(const struct conn *c)
  * that send none for a while are cut. */
 static bool all_closed(struct loop *l)
 {
-	const bool now = atomic_load_explicit(&l->server->ends, memory_order_acquire);
+	const bool now = load_acquire(&l->server->ends);
 	if (!l->stopped_ns)
 		end_listening(l);
 	const bool late = l->now - l->stopped_ns > GRACE_NS;
@@ -251,9 +250,8 @@ static void *loop_run(void *data)
 		if (l->log.n)
 			log_put(l->server->log, &l->log);
 		l->ended_ns = monotonic_ns();
-		atomic_fetch_add_explicit(&l->busy_ns, l->ended_ns - l->now, memory_order_relaxed);
-		if (atomic_load_explicit(&l->server->stopping, memory_order_acquire) &&
-			all_closed(l))
+		add_relaxed(&l->busy_ns, l->ended_ns - l->now);
+		if (load_acquire(&l->server->stopping) && all_closed(l))
 			return NULL;
 	}
 }
@@ -285,7 +283,7 @@ void loop_join(struct loop *l)
 /* When no thread is left that could return an exchange. */
 void loop_fini(struct loop *l)
 {
-	struct exchange *left = atomic_load_explicit(&l->inbox, memory_order_acquire);
+	struct exchange *left = load_acquire(&l->inbox);
 	for (struct exchange *x = left, *next; x; x = next) {
 		next = x->next;
 		exchange_free(x);

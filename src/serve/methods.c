@@ -35,8 +35,7 @@ static int live(struct exchange *x, json_t *request, json_t **ret, struct error 
 
 bool server_is_ready(const struct server *s)
 {
-	return atomic_load_explicit(&s->ready, memory_order_acquire) &&
-	       !atomic_load_explicit(&s->draining, memory_order_acquire);
+	return load_acquire(&s->ready) && !load_acquire(&s->draining);
 }
 
 static int ready(struct exchange *x, json_t *request, json_t **ret, struct error *err)

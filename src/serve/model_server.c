@@ -222,7 +222,7 @@ int serve_start(const struct serve_options *o, struct server **ret, struct error
 		serve_free(s);
 		return e;
 	}
-	atomic_store_explicit(&s->ready, true, memory_order_release);
+	store_release(&s->ready, true);
 	*ret = s;
 	return 0;
 }
@@ -234,14 +234,14 @@ unsigned serve_port(const struct server *s, unsigned listen)
 
 void serve_drain(struct server *s)
 {
-	atomic_store_explicit(&s->draining, true, memory_order_release);
+	store_release(&s->draining, true);
 }
 
 void serve_stop(struct server *s, bool now)
 {
-	atomic_store_explicit(&s->draining, true, memory_order_release);
-	atomic_store_explicit(&s->ends, now, memory_order_release);
-	atomic_store_explicit(&s->stopping, true, memory_order_release);
+	store_release(&s->draining, true);
+	store_release(&s->ends, now);
+	store_release(&s->stopping, true);
 	for (unsigned i = 0; i < s->nloops; i++)
 		loop_wake(&s->loops[i]);
 	for (unsigned i = 0; i < s->nloops; i++)

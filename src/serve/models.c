@@ -10,7 +10,7 @@
 
 void version_ref(struct version *v)
 {
-	atomic_fetch_add_explicit(&v->refs, 1, memory_order_relaxed);
+	add_relaxed(&v->refs, 1);
 }
 
 void version_unref(struct version *v)

@@ -37,7 +37,7 @@ void recorded_batch(struct batch *b, const struct batch_run *r, uint64_t now)
 	b->number = b->urgent = 0;
 	if (!in)
 		return;
-	b->number = atomic_fetch_add_explicit(&s->batches, 1, memory_order_relaxed) + 1;
+	b->number = add_relaxed(&s->batches, 1) + 1;
 	const uint64_t deadline = deadline_of(r);
 	if (deadline != BATCH_NEVER)
 		b->urgent = in->request_begin(deadline > now ? deadline - now : 1);
@@ -58,7 +58,7 @@ void recorded_number(struct exchange *x)
 {
 	struct server *s = x->loop->server;
 	if (s->injected)
-		x->number = atomic_fetch_add_explicit(&s->requests, 1, memory_order_relaxed) + 1;
+		x->number = add_relaxed(&s->requests, 1) + 1;
 }
 
 static uint16_t outcome_of(const struct exchange *x, uint64_t now)

@@ -36,7 +36,7 @@ static uint64_t lines_in(const char *text, size_t n)
 
 static void lose(struct request_log *log, const char *text, size_t n)
 {
-	atomic_fetch_add_explicit(&log->lost, lines_in(text, n), memory_order_relaxed);
+	add_relaxed(&log->lost, lines_in(text, n));
 }
 
 static size_t write_all(struct request_log *log, const char *text, size_t n)
@@ -117,7 +117,7 @@ void log_put(struct request_log *log, struct buf *lines)
 
 uint64_t log_lost(const struct request_log *log)
 {
-	return log ? atomic_load_explicit(&log->lost, memory_order_relaxed) : 0;
+	return log ? load_relaxed(&log->lost) : 0;
 }
 
 void log_close(struct request_log *log)

@@ -7,7 +7,7 @@
 
 static uint64_t get(const _Atomic uint64_t *n)
 {
-	return atomic_load_explicit(n, memory_order_relaxed);
+	return load_relaxed(n);
 }
 
 static json_t *duration_json(const struct duration *d)
@@ -77,8 +77,8 @@ static uint64_t bucket_end(unsigned k)
 
 void stats_add_latency(struct version_stats *s, uint64_t ns)
 {
-	atomic_fetch_add_explicit(&s->bounds[latency_bound(ns)], 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&s->latency[bucket_of(ns)], 1, memory_order_relaxed);
+	add_relaxed(&s->bounds[latency_bound(ns)], 1);
+	add_relaxed(&s->latency[bucket_of(ns)], 1);
 }
 
 /* [where a bucket ends in ns, requests in it], those that have any. */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "base/array.h"
 #include "base/check.h"
 
@@ -128,7 +129,7 @@ struct token *tokens_find(struct tokens *t, struct slice said)
 
 static bool take(struct rate *r, uint64_t cost, uint64_t now, uint64_t *ret_retry_ns)
 {
-	uint64_t full = atomic_load_explicit(&r->full_ns, memory_order_relaxed), from;
+	uint64_t full = load_relaxed(&r->full_ns), from;
 	do {
 		from = full > now ? full : now;
 		const uint64_t ahead = from - now + (cost < SECOND_NS ? cost : SECOND_NS);
@@ -148,6 +149,6 @@ bool token_take(struct token *t, uint32_t rows, uint64_t now_ns, uint64_t *ret_r
 	if (take(&t->rows, rows * t->rows.each_ns, now_ns, ret_retry_ns))
 		return true;
 	/* It does not run, and so it is no request. */
-	atomic_fetch_sub_explicit(&t->requests.full_ns, t->requests.each_ns, memory_order_relaxed);
+	sub_relaxed(&t->requests.full_ns, t->requests.each_ns);
 	return false;
 }

@@ -309,7 +309,7 @@ static int load(struct server *s, const char *model, struct version *v, struct e
 	v->shapes_vary = varies(v);
 	v->limits.queue = config_queue(v->config, s->o.delay_ns);
 	v->queue_most = v->limits.queue.max_queue;
-	atomic_store_explicit(&v->deadline_us, v->config->weir_deadline_us, memory_order_relaxed);
+	store_relaxed(&v->deadline_us, v->config->weir_deadline_us);
 	device_add(v->device, v);
 	read_latency(s, model, v);
 	e = warm_up(s, model, v, err);
@@ -339,7 +339,7 @@ int version_load(struct server *s, const struct store_model *from,
 		version_free(s, v);
 		return e;
 	}
-	atomic_store_explicit(&v->load_ns, monotonic_ns() - began, memory_order_relaxed);
+	store_relaxed(&v->load_ns, monotonic_ns() - began);
 	*ret = v;
 	return 0;
 }

@@ -120,8 +120,7 @@ static bool ask(struct share_memory *m, uint64_t bytes, bool beside)
 	uint64_t none = 0;
 	if (beside)
 		atomic_fetch_add_explicit(&m->asked, bytes, memory_order_seq_cst);
-	return beside || atomic_compare_exchange_strong_explicit(&m->asked, &none, bytes,
-				 memory_order_seq_cst, memory_order_relaxed);
+	return beside || replace_if(&m->asked, &none, bytes, seq_cst, relaxed);
 }
 
 static void withdraw(struct share_memory *m, uint64_t bytes)
@@ -190,7 +189,7 @@ enum quota_answer quota_take(struct share_file *f, uint32_t slot, uint64_t bytes
 	if (answer == QUOTA_REFUSED && bury_group(f, slot))
 		answer = take(f, slot, bytes);
 	if (answer == QUOTA_REFUSED)
-		atomic_fetch_add_explicit(&f->slots[slot].memory.refused, 1, memory_order_relaxed);
+		add_relaxed(&f->slots[slot].memory.refused, 1);
 	return answer;
 }
 

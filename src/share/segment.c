@@ -163,8 +163,7 @@ _Static_assert(
 static bool make_device(struct share_device *d, uint64_t from, const uint8_t uuid[16], uint32_t sms)
 {
 	const uint64_t mine = claimed() | (uint64_t)sys(getpid) << 32;
-	if (!atomic_compare_exchange_strong_explicit(
-		    maker_of(d), &from, mine, memory_order_acq_rel, memory_order_acquire))
+	if (!replace_if(maker_of(d), &from, mine, acq_rel, acquire))
 		return false;
 	memcpy(d->who.uuid, uuid, sizeof d->who.uuid);
 	store_release(maker_of(d), SLOT_LIVE | (uint64_t)sms << 32);
@@ -206,9 +205,8 @@ uint32_t share_device(struct share_file *f, const uint8_t uuid[16], uint32_t sms
 
 static bool take(struct share_slot *s, uint64_t from)
 {
-	return atomic_compare_exchange_strong_explicit(owner_of(s), &from,
-		owner((uint32_t)sys(getpid), claimed()), memory_order_acq_rel,
-		memory_order_relaxed);
+	return replace_if(
+		owner_of(s), &from, owner((uint32_t)sys(getpid), claimed()), acq_rel, relaxed);
 }
 
 static void clear_bits(struct share_file *f, uint32_t slot)
@@ -316,13 +314,13 @@ uint32_t share_claim(struct share_file *f, uint32_t device, const struct share_s
 		clear_bits(f, i % SHARE_SLOTS);
 		fill(s, &w, self);
 		store_release(&s->who.state, SLOT_LIVE);
-		atomic_fetch_add_explicit(&f->arbiter.joined, 1, memory_order_relaxed);
+		add_relaxed(&f->arbiter.joined, 1);
 		share_bit_set(f->devices[device].members, i % SHARE_SLOTS);
 		if (self->class == CLASS_LATENCY)
 			share_bit_set(f->devices[device].present, i % SHARE_SLOTS);
 		return i % SHARE_SLOTS;
 	}
-	atomic_fetch_add_explicit(&f->arbiter.refused, 1, memory_order_relaxed);
+	add_relaxed(&f->arbiter.refused, 1);
 	return SHARE_SLOTS;
 }
 

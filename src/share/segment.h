@@ -356,17 +356,17 @@ uint64_t share_percentile(const uint32_t bucket[SHARE_BUCKETS], double p);
 
 static inline void share_count(uint32_t bucket[SHARE_BUCKETS], uint64_t ns)
 {
-	atomic_fetch_add_explicit(shared(&bucket[share_bucket(ns)]), 1, memory_order_relaxed);
+	add_relaxed(shared(&bucket[share_bucket(ns)]), 1);
 }
 
 static inline void share_count_request(struct share_counts *c, uint64_t ns)
 {
 	share_count(c->request, ns);
-	atomic_fetch_add_explicit(&c->request_ns, ns, memory_order_relaxed);
+	add_relaxed(&c->request_ns, ns);
 }
 
 static inline void share_tell_request(struct share_recent *r, uint64_t ns, uint32_t bits)
 {
-	const uint64_t at = atomic_fetch_add_explicit(&r->count, 1, memory_order_relaxed);
+	const uint64_t at = add_relaxed(&r->count, 1);
 	store_release(&r->request[at % SHARE_RECENT], ns << 2 | bits);
 }

@@ -135,7 +135,7 @@ static bool pack_mapped(struct drain *d, const struct chunk_header *c, uint32_t 
 	if (block_make(&d->maker, &ref.head, &buf) || !put_block(d))
 		return false;
 	/* Records that were begun and are now left out. */
-	atomic_fetch_add_explicit(&d->file.header->lost, d->maker.torn, memory_order_relaxed);
+	add_relaxed(&d->file.header->lost, d->maker.torn);
 	d->maker.torn = 0;
 	return true;
 }

@@ -1,6 +1,7 @@
 /* Finds out whether a stream is capturing. */
 #include "hook/core/captures.h"
 
+#include "base/atomic.h"
 #include "named_functions.h"
 #include "hook/core/hook_table.h"
 #include "hook/core/process.h"
@@ -17,7 +18,7 @@ bool stream_is_capturing(void *stream, int per_thread)
 
 static void captures_add(int by)
 {
-	atomic_fetch_add_explicit(&hook_hot.captures, by, memory_order_relaxed);
+	add_relaxed(&hook_hot.captures, by);
 }
 
 void after_cuStreamBeginCapture(int result, void *stream)

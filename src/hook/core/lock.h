@@ -45,11 +45,9 @@ static inline bool lock_try(struct lock *l)
 	uint64_t seen = load_relaxed(&l->holder);
 	/* Acquire pairs with the release of lock_give(). */
 	if (!seen)
-		return atomic_compare_exchange_strong_explicit(
-			&l->holder, &seen, own, memory_order_acquire, memory_order_relaxed);
+		return replace_if(&l->holder, &seen, own, acquire, relaxed);
 	if (seen == own)
-		atomic_compare_exchange_strong_explicit(&l->holder, &seen, own | LOCK_VAIN,
-			memory_order_relaxed, memory_order_relaxed);
+		replace_if(&l->holder, &seen, own | LOCK_VAIN, relaxed, relaxed);
 	return false;
 }
 
@@ -73,8 +71,7 @@ static inline bool lock_take(struct lock *l, uint32_t naps)
 	}
 	/* If another took it meanwhile, that one is alive. */
 	if (first)
-		atomic_compare_exchange_strong_explicit(&l->holder, &first, first | LOCK_VAIN,
-			memory_order_relaxed, memory_order_relaxed);
+		replace_if(&l->holder, &first, first | LOCK_VAIN, relaxed, relaxed);
 	return lock_try(l);
 }
 

@@ -41,7 +41,7 @@ bool meta_has_room(void)
 {
 	if (!hook_recorder.header || !meta_is_scarce(&hook_recorder))
 		return true;
-	atomic_fetch_add_explicit(&hook_recorder.header->unnamed, 1, memory_order_relaxed);
+	add_relaxed(&hook_recorder.header->unnamed, 1);
 	return false;
 }
 

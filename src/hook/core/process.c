@@ -219,8 +219,7 @@ void process_start(void)
 	/* With signals blocked no handler can come here while this thread is at it. */
 	uint64_t all = ~0ull, mask = 0;
 	sys(rt_sigprocmask, SIG_BLOCK, &all, &mask, 8);
-	if (atomic_compare_exchange_strong_explicit(&hook_hot.state, &seen, PROCESS_STARTING,
-		    memory_order_acq_rel, memory_order_acquire)) {
+	if (replace_if(&hook_hot.state, &seen, PROCESS_STARTING, acq_rel, acquire)) {
 		begin_anew();
 		start();
 		store_release(&hook_hot.state, PROCESS_READY);

@@ -75,12 +75,10 @@ static void learn(enum fn fn, void *real)
 	store_relaxed(&hook_real[fn], real);
 	for (uint32_t i = 0, at = hash_address(real); i < SLOTS; i++, at = (at + 1) % SLOTS) {
 		void *seen = NULL;
-		if (atomic_compare_exchange_strong_explicit(&by_address[at].real, &seen, real,
-			    memory_order_seq_cst, memory_order_seq_cst) ||
+		if (replace_if(&by_address[at].real, &seen, real, seq_cst, seq_cst) ||
 			seen == real ||
 			(is_gone(at, seen) &&
-				atomic_compare_exchange_strong_explicit(&by_address[at].real, &seen,
-					real, memory_order_seq_cst, memory_order_seq_cst))) {
+				replace_if(&by_address[at].real, &seen, real, seq_cst, seq_cst))) {
 			atomic_store_explicit(&by_address[at].fn, fn, memory_order_seq_cst);
 			return;
 		}

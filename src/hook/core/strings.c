@@ -53,7 +53,7 @@ static uint32_t next_beyond(void)
 {
 	if (load_relaxed(&beyond) >= BEYOND_MOST || !meta_has_room())
 		return 0;
-	return atomic_fetch_add_explicit(&beyond, 1, memory_order_relaxed) + 1;
+	return add_relaxed(&beyond, 1) + 1;
 }
 
 bool string_claim(uint64_t key, uint32_t *ret_id)

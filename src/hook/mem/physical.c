@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "cuda_types.h"
 #include "hook/core/hook_table.h"
 #include "hook/mem/account.h"
@@ -68,7 +69,7 @@ static bool created(const struct claim *c, uint64_t handle)
 {
 	bool counts = false;
 	struct owned physical = { .kind = OWNED_PHYSICAL,
-		.key = atomic_fetch_add_explicit(&last_physical, 1, memory_order_relaxed) + 1,
+		.key = add_relaxed(&last_physical, 1) + 1,
 		.bytes = c->bytes,
 		.device = (uint16_t)c->member->ordinal };
 	if (!owned_lock())
@@ -181,7 +182,7 @@ int memory_cuMemImportFromShareableHandle(void *handle, void *shareable, int typ
 	if (device < 0 || !owned_lock())
 		return result;
 	const struct owned physical = { .kind = OWNED_PHYSICAL,
-		.key = atomic_fetch_add_explicit(&last_physical, 1, memory_order_relaxed) + 1,
+		.key = add_relaxed(&last_physical, 1) + 1,
 		.device = (uint16_t)device,
 		.imported = 1 };
 	if (owned_find(OWNED_HANDLE, handle_at(handle)) || owned_put(&physical))

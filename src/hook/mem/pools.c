@@ -49,8 +49,7 @@ static void see_pool(void *pool, int device)
 		void *seen = load_acquire(&pools[i].pool);
 		if (seen == pool)
 			return;
-		if (!seen && atomic_compare_exchange_strong_explicit(&pools[i].pool, &seen, pool,
-				     memory_order_acq_rel, memory_order_acquire)) {
+		if (!seen && replace_if(&pools[i].pool, &seen, pool, acq_rel, acquire)) {
 			store_release(&pools[i].place, (uint32_t)device + 1);
 			return;
 		}

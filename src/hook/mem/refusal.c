@@ -55,7 +55,7 @@ static void put(struct bounded *b, const char *word, uint64_t value)
 
 void refusal_count(const struct member *m, uint64_t bytes)
 {
-	atomic_fetch_add_explicit(&m->slot->memory.refused, 1, memory_order_relaxed);
+	add_relaxed(&m->slot->memory.refused, 1);
 	refusal_report(m, bytes);
 }
 

@@ -133,8 +133,7 @@ static struct served *current(void)
 	struct served *s = &all[m->ordinal];
 	uint32_t seen = SERVED_NONE;
 	if (load_acquire(&s->state) == SERVED_NONE &&
-		atomic_compare_exchange_strong_explicit(&s->state, &seen, SERVED_STARTING,
-			memory_order_acq_rel, memory_order_acquire))
+		replace_if(&s->state, &seen, SERVED_STARTING, acq_rel, acquire))
 		store_release(&s->state, served_begin(s, m) ? SERVED_READY : SERVED_DECLINED);
 	s = of_device(m->ordinal);
 	return s && is_its_context(s) ? s : NULL;
@@ -325,7 +324,7 @@ static void count(struct share_memory *m, uint64_t since_ns)
 	if (since_ns)
 		share_count(m->took, clock_monotonic() - since_ns);
 	else
-		atomic_fetch_add_explicit(&m->hits, 1, memory_order_relaxed);
+		add_relaxed(&m->hits, 1);
 }
 
 bool served_alloc(void *address, size_t bytes, const struct served_order *order, int *ret_result)
@@ -386,8 +385,7 @@ static void leave(struct served *s, uint64_t address, uint32_t tag)
 {
 	for (uint32_t i = 0; i < MOST_LEFT; i++) {
 		uint64_t none = 0;
-		if (!atomic_compare_exchange_strong_explicit(&s->left[i], &none, address + tag,
-			    memory_order_release, memory_order_relaxed))
+		if (!replace_if(&s->left[i], &none, address + tag, release, relaxed))
 			continue;
 		atomic_exchange_explicit(&s->has_left, true, memory_order_release);
 		return;

@@ -127,7 +127,7 @@ bool served_begin(struct served *s, struct member *m)
 	own_calls_end(&own);
 	if (!why)
 		return true;
-	atomic_fetch_add_explicit(&m->file->arbiter.unpooled, 1, memory_order_relaxed);
+	add_relaxed(&m->file->arbiter.unpooled, 1);
 	meta_message(why);
 	return false;
 }
@@ -378,5 +378,5 @@ void served_give_wanted(struct served *s)
 		return;
 	served_poll(s);
 	for (uint64_t given = 0; given < wanted && served_release_idle(s); given += SLOT_BYTES)
-		atomic_fetch_add_explicit(&m->slot->memory.given, SLOT_BYTES, memory_order_relaxed);
+		add_relaxed(&m->slot->memory.given, SLOT_BYTES);
 }

@@ -127,7 +127,7 @@ void weir_fact(const char *key, const char *value)
 	const uint32_t bytes = key && value ? join(text, key, value, strnlen(value, FACT_MOST)) : 0;
 	if (!bytes)
 		return;
-	const uint32_t at = atomic_fetch_add_explicit(&kept_count, 1, memory_order_relaxed);
+	const uint32_t at = add_relaxed(&kept_count, 1);
 	if (at < FACTS_KEPT) {
 		memcpy(kept[at].text, text, bytes);
 		store_release(&kept[at].bytes, bytes);

@@ -71,8 +71,7 @@ static uint32_t take_room(uint32_t count)
 	const uint32_t words = words_of(count);
 	uint32_t at = load_relaxed(&room_used);
 	while (at + words <= ROOM_WORDS)
-		if (atomic_compare_exchange_strong_explicit(&room_used, &at, at + words,
-			    memory_order_relaxed, memory_order_relaxed))
+		if (replace_if(&room_used, &at, at + words, relaxed, relaxed))
 			return at + 1;
 	close_room();
 	return 0;

@@ -77,7 +77,7 @@ uint64_t match_name(
 /* A reader that sees a word of this sees turn 0 as well, or a later one: copy_turn(). */
 void match_push(uint64_t signature, uint64_t ticks, const struct predict_launch *l)
 {
-	const uint64_t turn = atomic_fetch_add_explicit(&m.given, 1, memory_order_relaxed) + 1;
+	const uint64_t turn = add_relaxed(&m.given, 1) + 1;
 	const size_t behind = offsetof(struct pending, signature);
 	const uint32_t args = l->args < PREDICT_ARGS ? l->args : PREDICT_ARGS;
 	struct pending *to = &m.ring[turn % RING], a;

@@ -53,8 +53,7 @@ static void begin_range(void)
 	if (load_acquire(&capture.range))
 		return;
 	const uint64_t id = own_range_begin(RANGE_CAPTURE, "capture");
-	if (id && !atomic_compare_exchange_strong_explicit(
-			  &capture.range, &none, id, memory_order_acq_rel, memory_order_acquire))
+	if (id && !replace_if(&capture.range, &none, id, acq_rel, acquire))
 		own_range_end(id); /* another was first */
 }
 
@@ -73,8 +72,7 @@ static void pause_times(bool pause)
 static void open_part(void)
 {
 	uint64_t never = 0;
-	atomic_compare_exchange_strong_explicit(&capture.opened_ns, &never, clock_monotonic(),
-		memory_order_relaxed, memory_order_relaxed);
+	replace_if(&capture.opened_ns, &never, clock_monotonic(), relaxed, relaxed);
 	pause_times(false);
 	begin_range();
 	atomic_fetch_and_explicit(&hook_hot.listen, ~(uint32_t)LISTEN_CLOSED, memory_order_relaxed);
@@ -258,8 +256,7 @@ void capture_span_began(uint64_t span)
 {
 	for (uint32_t i = 0; span && capture.active && i < SPANS; i++) {
 		uint64_t none = 0;
-		if (atomic_compare_exchange_strong_explicit(&capture.spans[i], &none, span,
-			    memory_order_acq_rel, memory_order_acquire))
+		if (replace_if(&capture.spans[i], &none, span, acq_rel, acquire))
 			return;
 	}
 	if (capture.active)
@@ -270,8 +267,7 @@ void capture_span_ended(uint64_t span)
 {
 	for (uint32_t i = 0; span && capture.active && i < SPANS; i++) {
 		uint64_t seen = span;
-		if (atomic_compare_exchange_strong_explicit(&capture.spans[i], &seen, 0,
-			    memory_order_acq_rel, memory_order_acquire)) {
+		if (replace_if(&capture.spans[i], &seen, 0, acq_rel, acquire)) {
 			ask(false);
 			return;
 		}

@@ -53,8 +53,7 @@ static char *keep_map(void)
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (sys_failed(at))
 		return NULL;
-	if (atomic_compare_exchange_strong_explicit(
-		    &kept_base, &base, (char *)at, memory_order_acq_rel, memory_order_acquire))
+	if (replace_if(&kept_base, &base, (char *)at, acq_rel, acquire))
 		return (char *)at;
 	sys(munmap, at, KEPT_BYTES);
 	return base;
@@ -84,9 +83,8 @@ static struct kept *keep(const char *text, size_t bytes)
 		if (!offset) {
 			struct kept *new = keep_new(base, text, bytes);
 			if (new)
-				atomic_compare_exchange_strong_explicit(&again[at % AGAIN], &offset,
-					(uint32_t)((char *)new - base) + 1, memory_order_seq_cst,
-					memory_order_seq_cst);
+				replace_if(&again[at % AGAIN], &offset,
+					(uint32_t)((char *)new - base) + 1, seq_cst, seq_cst);
 			return new;
 		}
 		struct kept *k = (struct kept *)(base + offset - 1);

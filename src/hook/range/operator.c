@@ -147,8 +147,7 @@ void operator_set_args(uint32_t id, const char *text, size_t bytes)
 		return;
 	for (uint32_t i = 0; i < TYPES; i++) {
 		uint32_t seen = 0;
-		if (atomic_compare_exchange_strong_explicit(&types[i].id, &seen, TAKEN,
-			    memory_order_acquire, memory_order_acquire)) {
+		if (replace_if(&types[i].id, &seen, TAKEN, acquire, acquire)) {
 			fill_type(&types[i], pieces);
 			store_release(&types[i].id, id);
 			return;

@@ -102,8 +102,7 @@ void weir_range_push(uint32_t number)
 	}
 	if (!number || number > DEFINED ||
 		number > atomic_load_explicit(&used, memory_order_seq_cst)) {
-		atomic_fetch_add_explicit(
-			&hook_recorder.header->lost_ranges, 1, memory_order_relaxed);
+		add_relaxed(&hook_recorder.header->lost_ranges, 1);
 		range_push(NULL);
 		return;
 	}

@@ -136,8 +136,7 @@ static void end(struct cap *c)
 static bool leave(struct cap *c, bool also_busy)
 {
 	uint32_t seen = CAP_READY;
-	if (!atomic_compare_exchange_strong_explicit(
-		    &c->state, &seen, CAP_MAKING, memory_order_seq_cst, memory_order_acquire))
+	if (!replace_if(&c->state, &seen, CAP_MAKING, seq_cst, acquire))
 		return false;
 	const bool ends = also_busy || is_idle(c);
 	if (ends)
@@ -168,8 +167,7 @@ static struct cap *make_any(int device, uint32_t sms)
 			return NULL; /* perhaps just this one */
 		if (i >= SIZES && !leave(c, false))
 			continue;
-		if (!atomic_compare_exchange_strong_explicit(&c->state, &seen, CAP_MAKING,
-			    memory_order_acquire, memory_order_acquire))
+		if (!replace_if(&c->state, &seen, CAP_MAKING, acquire, acquire))
 			continue;
 		seen = try_to_make(c, device, sms);
 		store_release(&c->state, seen);
@@ -196,8 +194,7 @@ static struct cap_lane *take(struct cap *c, uint32_t sms, void *stream)
 {
 	struct cap_lane *l = &c->lane[(uintptr_t)stream * 0x9e3779b97f4a7c15u >> 61];
 	uint32_t seen = 0;
-	if (!atomic_compare_exchange_strong_explicit(
-		    &l->taken, &seen, 1, memory_order_seq_cst, memory_order_relaxed))
+	if (!replace_if(&l->taken, &seen, 1, seq_cst, relaxed))
 		return NULL;
 	if (atomic_load_explicit(&c->state, memory_order_seq_cst) == CAP_READY && c->sms == sms)
 		return l;

@@ -95,8 +95,7 @@ static struct cost *fresh(struct cost *c, const struct launch_shape *l)
 	if (seen == now || !seen)
 		return c;
 	store_relaxed(&c->plain, false); /* until it is known again */
-	if (atomic_compare_exchange_strong_explicit(
-		    &c->generation, &seen, now, memory_order_acq_rel, memory_order_relaxed)) {
+	if (replace_if(&c->generation, &seen, now, acq_rel, relaxed)) {
 		store_relaxed(&c->count, 0);
 		store_relaxed(&c->bounds, 0);
 		store_relaxed(&c->mean_ns, 0);
@@ -116,8 +115,7 @@ struct cost *costs_of(const struct launch_shape *l)
 			return fresh(c, l);
 		if (seen)
 			continue;
-		if (atomic_compare_exchange_strong_explicit(
-			    &c->key, &seen, key, memory_order_acq_rel, memory_order_relaxed)) {
+		if (replace_if(&c->key, &seen, key, acq_rel, relaxed)) {
 			fill(c, l);
 			return c;
 		}

@@ -106,8 +106,7 @@ static enum hold_state make(struct hold *h, const struct hold_of *of)
 
 static bool change_state(struct hold *h, uint32_t from)
 {
-	return atomic_compare_exchange_strong_explicit(
-		&h->state, &from, HOLD_MAKING, memory_order_acquire, memory_order_relaxed);
+	return replace_if(&h->state, &from, HOLD_MAKING, acquire, relaxed);
 }
 
 void hold_prepare(struct hold *h, const struct hold_of *of)
@@ -141,7 +140,7 @@ static int send(const struct hold *h, void *stream, int per_thread, void **args)
 
 static int launch(struct hold *h, const struct hold_of *of, void *stream, int per_thread)
 {
-	const uint32_t i = atomic_fetch_add_explicit(&h->put, 1, memory_order_relaxed) % WAITED;
+	const uint32_t i = add_relaxed(&h->put, 1) % WAITED;
 #define AT(what) (h->file_at + (uint64_t)((const char *)(what) - (const char *)of->file))
 	uint64_t active = AT(of->device->active), mode = AT(&of->slot->grant.mode),
 		 open = AT(&of->file->arbiter.open),
@@ -190,10 +189,10 @@ static void count(const struct hold_of *of, uint64_t ns)
 	struct share_counts *c = &of->slot->counts;
 	if (ns < WAITED_NS)
 		return;
-	atomic_fetch_add_explicit(&c->waits, 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&c->waited_ns, ns, memory_order_relaxed);
+	add_relaxed(&c->waits, 1);
+	add_relaxed(&c->waited_ns, ns);
 	if (ns >= of->max_wait_ns)
-		atomic_fetch_add_explicit(&c->expired, 1, memory_order_relaxed);
+		add_relaxed(&c->expired, 1);
 	share_count(c->wait, ns);
 }
 
@@ -206,7 +205,7 @@ void hold_collect(struct hold *h, const struct hold_of *of)
 			continue;
 		const uint64_t ns =
 			atomic_exchange_explicit(&h->page->waited[i], 0, memory_order_relaxed);
-		atomic_fetch_add_explicit(&h->ended, ns > 0, memory_order_relaxed);
+		add_relaxed(&h->ended, ns > 0);
 		count(of, ns);
 	}
 }

@@ -95,8 +95,7 @@ static void put(struct marks *m, struct share_slot *slot)
 			store_relaxed(&m->measuring, m->head);
 	} else {
 		retire(m, &m->next);
-		atomic_fetch_add_explicit(
-			&slot->counts.unmarked, m->next.launches, memory_order_relaxed);
+		add_relaxed(&slot->counts.unmarked, m->next.launches);
 	}
 	empty(m);
 	own_calls_end(&own);
@@ -301,7 +300,7 @@ void marks_add(struct marks *m, struct share_slot *slot, const struct others *ot
 	const struct gated *g, struct quantum quantum)
 {
 	if (!lock_try(&m->lock)) {
-		atomic_fetch_add_explicit(&slot->counts.unmarked, 1, memory_order_relaxed);
+		add_relaxed(&slot->counts.unmarked, 1);
 		return;
 	}
 	submit(m, g, quantum.is_dated);

@@ -168,7 +168,7 @@ static uint32_t await_join(struct member *m, uint32_t seen)
 		outside("its first calls passed while one of its threads joined for more than 2 s");
 		struct share_file *f = load_acquire(&file);
 		if (f)
-			atomic_fetch_add_explicit(&f->arbiter.passed, 1, memory_order_relaxed);
+			add_relaxed(&f->arbiter.passed, 1);
 	}
 	return seen;
 }
@@ -177,8 +177,7 @@ static struct member *joined(struct member *m, int ordinal)
 {
 	uint32_t seen = MEMBER_NONE;
 	const int kept = errno;
-	if (atomic_compare_exchange_strong_explicit(
-		    &m->state, &seen, join_word(), memory_order_acq_rel, memory_order_acquire)) {
+	if (replace_if(&m->state, &seen, join_word(), acq_rel, acquire)) {
 		struct own_calls own;
 		own_calls_begin(&own);
 		m->ordinal = ordinal;

@@ -21,8 +21,7 @@ static uint32_t take(struct request_table *t, uint64_t now, uint64_t patience)
 	for (uint32_t i = 0; i < OPEN_REQUESTS; i++) {
 		uint64_t begun = load(&t->open[i].begun_ns);
 		if (!holds(begun, now, patience) &&
-			atomic_compare_exchange_strong_explicit(&t->open[i].begun_ns, &begun, now,
-				memory_order_seq_cst, memory_order_relaxed))
+			replace_if(&t->open[i].begun_ns, &begun, now, seq_cst, relaxed))
 			return i;
 	}
 	return OPEN_REQUESTS;
@@ -38,8 +37,7 @@ uint64_t request_table_open(
 		return 0;
 	store_release(&t->open[i].deadline_ns, deadline_ns ? now + deadline_ns : 0);
 	uint32_t used = load_relaxed(&t->used);
-	while (used <= i && !atomic_compare_exchange_strong_explicit(&t->used, &used, i + 1,
-				    memory_order_seq_cst, memory_order_relaxed))
+	while (used <= i && !replace_if(&t->used, &used, i + 1, seq_cst, relaxed))
 		;
 	return now << 6 | i;
 }
@@ -49,8 +47,7 @@ bool request_table_close(struct request_table *t, uint64_t name, uint64_t *ret_b
 	const uint32_t i = name % OPEN_REQUESTS;
 	const uint64_t begun = name >> 6;
 	uint64_t seen = begun;
-	if (!begun || !atomic_compare_exchange_strong_explicit(&t->open[i].begun_ns, &seen, 0,
-			      memory_order_seq_cst, memory_order_relaxed))
+	if (!begun || !replace_if(&t->open[i].begun_ns, &seen, 0, seq_cst, relaxed))
 		return false;
 	*ret_begun_ns = begun;
 	return true;

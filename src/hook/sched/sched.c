@@ -50,7 +50,7 @@ static __thread struct last {
 /* Others are to see how many there are. */
 static void count_launch(struct share_slot *s)
 {
-	atomic_fetch_add_explicit(&s->counts.launches, 1, memory_order_relaxed);
+	add_relaxed(&s->counts.launches, 1);
 }
 
 /* The same kernel once more, while nobody is waited for. */
@@ -169,8 +169,7 @@ static bool request_begins(struct member *m)
 {
 	struct share_work *w = &m->slot->work;
 	uint32_t outside = 0;
-	if (!atomic_compare_exchange_strong_explicit(
-		    &w->inside, &outside, 1, memory_order_seq_cst, memory_order_seq_cst))
+	if (!replace_if(&w->inside, &outside, 1, seq_cst, seq_cst))
 		return false;
 	const uint64_t now = clock_monotonic();
 	store_release(&w->begun_ns, now);
@@ -195,8 +194,7 @@ static bool is_busy(void)
 
 static bool change_inside(struct member *m, uint32_t from, uint32_t to)
 {
-	const bool changed = atomic_compare_exchange_strong_explicit(
-		&m->slot->work.inside, &from, to, memory_order_seq_cst, memory_order_seq_cst);
+	const bool changed = replace_if(&m->slot->work.inside, &from, to, seq_cst, seq_cst);
 	cpu_fence_behind_rmw(); /* partner: streams_submit() */
 	return changed;
 }

@@ -57,8 +57,7 @@ static bool take(struct stream_work *s, uintptr_t from, uintptr_t key)
 {
 	if (from) /* threads remember it */
 		atomic_fetch_add_explicit(&sched_generation, 1, memory_order_acq_rel);
-	return atomic_compare_exchange_strong_explicit(
-		&s->key, &from, key, memory_order_acq_rel, memory_order_relaxed);
+	return replace_if(&s->key, &from, key, acq_rel, relaxed);
 }
 
 /* A free entry, else one whose stream has nothing left: should that stream be used again meanwhile,
@@ -102,8 +101,7 @@ struct stream_work *streams_of(void *stream, int per_thread)
 		if (load_acquire(&streams[k].key) == key && take(s, key, 0))
 			return last = &streams[k];
 	uint32_t n = load_relaxed(&used);
-	while (n <= i && !atomic_compare_exchange_strong_explicit(
-				 &used, &n, i + 1, memory_order_release, memory_order_relaxed))
+	while (n <= i && !replace_if(&used, &n, i + 1, release, relaxed))
 		;
 	return last = s;
 }
@@ -111,8 +109,7 @@ struct stream_work *streams_of(void *stream, int per_thread)
 void streams_take_back(struct stream_work *s)
 {
 	uint64_t others = load_acquire(&s->submitted) - 1;
-	atomic_compare_exchange_strong_explicit(
-		&s->retired, &others, others + 1, memory_order_acq_rel, memory_order_relaxed);
+	replace_if(&s->retired, &others, others + 1, acq_rel, relaxed);
 }
 
 static void retire(struct stream_work *s, uint64_t upto, uint32_t depth)
@@ -120,8 +117,7 @@ static void retire(struct stream_work *s, uint64_t upto, uint32_t depth)
 	uint64_t now = load_relaxed(&s->retired);
 	if (now < upto)
 		store_relaxed(&s->skipped, 0);
-	while (now < upto && !atomic_compare_exchange_strong_explicit(&s->retired, &now, upto,
-				     memory_order_acq_rel, memory_order_relaxed))
+	while (now < upto && !replace_if(&s->retired, &now, upto, acq_rel, relaxed))
 		;
 	for (uint32_t i = 0; depth && i < STREAM_WAITS; i++) {
 		struct stream_wait *w = &s->waits[i];
@@ -171,12 +167,12 @@ bool streams_are_done(void)
 void streams_await(struct stream_work *s)
 {
 	store_relaxed(&s->skipped, 0);
-	atomic_fetch_add_explicit(&s->waiters, 1, memory_order_relaxed);
+	add_relaxed(&s->waiters, 1);
 }
 
 void streams_awaited(struct stream_work *s)
 {
-	atomic_fetch_sub_explicit(&s->waiters, 1, memory_order_relaxed);
+	sub_relaxed(&s->waiters, 1);
 }
 
 bool streams_is_left(const struct stream_work *s)
@@ -210,7 +206,7 @@ void streams_skip(const struct stream_work *waited)
 		if (!is_skipped_anew(s, waited))
 			continue;
 		store_relaxed(&s->skipped_at, load_relaxed(&streams_epoch));
-		atomic_fetch_add_explicit(&s->skipped, 1, memory_order_relaxed);
+		add_relaxed(&s->skipped, 1);
 	}
 }
 
@@ -221,8 +217,7 @@ void streams_note_wait(struct stream_work *s, struct stream_work *other, uint64_
 		if (load_relaxed(&s->waits[i].other) == other)
 			w = &s->waits[i];
 	if (!w)
-		w = &s->waits[atomic_fetch_add_explicit(&s->waits_put, 1, memory_order_relaxed) %
-			      STREAM_WAITS];
+		w = &s->waits[add_relaxed(&s->waits_put, 1) % STREAM_WAITS];
 	w->upto = upto;
 	w->at = load_acquire(&s->submitted);
 	store_release(&w->other, other);

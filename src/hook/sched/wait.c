@@ -307,10 +307,10 @@ static void count(struct member *m, const struct waiting *w)
 		return;
 	struct share_counts *c = &m->slot->counts;
 	const uint64_t waited = clock_monotonic() - w->since_ns;
-	atomic_fetch_add_explicit(&c->waits, 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&c->waited_ns, waited, memory_order_relaxed);
+	add_relaxed(&c->waits, 1);
+	add_relaxed(&c->waited_ns, waited);
 	if (w->expired)
-		atomic_fetch_add_explicit(&c->expired, 1, memory_order_relaxed);
+		add_relaxed(&c->expired, 1);
 	share_count(c->wait, waited);
 }
 
@@ -323,7 +323,7 @@ static bool enter_cap(struct gated *g, struct member *m, const struct launch_sha
 	own_calls_end(&own);
 	if (!g->lane)
 		return false;
-	atomic_fetch_add_explicit(&m->slot->counts.capped, 1, memory_order_relaxed);
+	add_relaxed(&m->slot->counts.capped, 1);
 	g->slower = (float)m->sms / (float)sms;
 	g->took_ns = (uint64_t)((float)g->took_ns * g->slower);
 	return true;

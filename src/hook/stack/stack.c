@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "base/cpu.h"
 #include "base/expect.h"
 #include "hook/core/config.h"
@@ -52,7 +53,7 @@ static uint32_t copy_other(void *to, uintptr_t sp, uint32_t bytes)
 
 static void lose(void)
 {
-	atomic_fetch_add_explicit(&hook_recorder.header->lost_stacks, 1, memory_order_relaxed);
+	add_relaxed(&hook_recorder.header->lost_stacks, 1);
 }
 
 /* Fills the words behind the registers: frames of Python, then the stack.  Nothing is read back: a

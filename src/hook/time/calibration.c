@@ -36,8 +36,7 @@ bool calibration_is_open(void)
 
 static bool move(uint32_t from, uint32_t to)
 {
-	return atomic_compare_exchange_strong_explicit(
-		&window.state, &from, to, memory_order_acq_rel, memory_order_relaxed);
+	return replace_if(&window.state, &from, to, acq_rel, relaxed);
 }
 
 static void open_window(uint32_t from)
@@ -94,7 +93,7 @@ void calibration_timed(void *stream, bool per_thread)
 	const uint32_t state = load_acquire(&window.state);
 	if (state == OFF || state == OPENING)
 		return;
-	const bool over = atomic_fetch_sub_explicit(&window.left, 1, memory_order_relaxed) == 1;
+	const bool over = sub_relaxed(&window.left, 1) == 1;
 	if (state == ENDING && !over)
 		end_cupti(stream, per_thread);
 	else if (state != OPEN && over && window.count < WINDOWS)

@@ -296,8 +296,7 @@ static bool swap_buffer(uint8_t *old, uint8_t *new)
 {
 	for (uint32_t i = 0; i < BUFFERS; i++) {
 		uint8_t *seen = old;
-		if (atomic_compare_exchange_strong_explicit(
-			    &buffers[i], &seen, new, memory_order_acq_rel, memory_order_relaxed))
+		if (replace_if(&buffers[i], &seen, new, acq_rel, relaxed))
 			return true;
 	}
 	return false;
@@ -357,7 +356,7 @@ static void give_buffer(uint8_t **ret_buffer, size_t *ret_bytes, size_t *ret_rec
 		buffer = NULL;
 	}
 	if (buffer)
-		atomic_fetch_add_explicit(&given, 1, memory_order_relaxed);
+		add_relaxed(&given, 1);
 	*ret_buffer = buffer;
 	*ret_bytes = buffer ? room_of_next() : 0;
 	*ret_records = 0;
@@ -367,7 +366,7 @@ static void lose_records(uint8_t *buffer, size_t valid)
 {
 	void *record = NULL;
 	while (valid && !cupti.next_record(buffer, valid, &record))
-		atomic_fetch_add_explicit(&lost_unlocked, 1, memory_order_relaxed);
+		add_relaxed(&lost_unlocked, 1);
 }
 
 static void keep_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t valid)
@@ -406,7 +405,7 @@ static void hand_on(const struct returned *b)
 		share_pass(b->context, b->stream, b->buffer, b->bytes, b->valid);
 		return;
 	}
-	atomic_fetch_sub_explicit(&given, 1, memory_order_relaxed);
+	sub_relaxed(&given, 1);
 	share_copy(cupti.next_record, b->context, b->stream, b->buffer, b->valid);
 	sys(munmap, b->buffer, BUFFER_BYTES);
 }

@@ -156,7 +156,7 @@ bool share_has_clock(void)
 
 void share_add_dropped(size_t count)
 {
-	atomic_fetch_add_explicit(&client.dropped, count, memory_order_relaxed);
+	add_relaxed(&client.dropped, count);
 }
 
 size_t share_take_dropped(void)

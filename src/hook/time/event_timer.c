@@ -118,10 +118,7 @@ static bool is_next(void)
 		return false;
 	}
 	if (!turn.random) {
-		turn.random =
-			((atomic_fetch_add_explicit(&threads_seen, 1, memory_order_relaxed) + 1) *
-				0x9e3779b9u) |
-			1;
+		turn.random = ((add_relaxed(&threads_seen, 1) + 1) * 0x9e3779b9u) | 1;
 		timing_left = random_below(n);
 		if (timing_left)
 			return false;
@@ -217,8 +214,7 @@ static struct pool *make_pool(uint64_t context, uint64_t id, bool has_id)
 	for (uint32_t i = 0; i < CONTEXTS; i++) {
 		struct pool *p = &pools[i];
 		uint32_t seen = EMPTY;
-		if (!atomic_compare_exchange_strong_explicit(
-			    &p->state, &seen, MAKING, memory_order_acquire, memory_order_relaxed))
+		if (!replace_if(&p->state, &seen, MAKING, acquire, relaxed))
 			continue;
 		p->id = id;
 		p->context = context;
@@ -239,8 +235,7 @@ static struct pool *make_pool(uint64_t context, uint64_t id, bool has_id)
 static void drop(struct pool *p)
 {
 	uint32_t seen = READY;
-	if (!atomic_compare_exchange_strong_explicit(
-		    &p->state, &seen, MAKING, memory_order_acquire, memory_order_relaxed))
+	if (!replace_if(&p->state, &seen, MAKING, acquire, relaxed))
 		return;
 	uint64_t lost = 0;
 	for (uint32_t i = 0; i < RUNS; i++) {
@@ -289,8 +284,7 @@ static void device_gone(int device)
 
 static bool move(struct run *r, uint64_t from, uint64_t to)
 {
-	return atomic_compare_exchange_strong_explicit(
-		&r->state, &from, to, memory_order_acq_rel, memory_order_relaxed);
+	return replace_if(&r->state, &from, to, acq_rel, relaxed);
 }
 
 static uint64_t span_ns(uint64_t from, uint64_t to)
@@ -324,8 +318,7 @@ static void keep(const struct run *r, struct sample *s, uint64_t ns)
 		activity_lose(&hook_recorder, 1);
 		return;
 	}
-	const uint64_t correlation =
-		atomic_fetch_add_explicit(&correlations, 1, memory_order_relaxed) + 1;
+	const uint64_t correlation = add_relaxed(&correlations, 1) + 1;
 	const uint16_t kind = s->activity.kind;
 	s->link.correlation = 0;
 	*link = s->link;
@@ -438,8 +431,7 @@ static bool make_events(struct run *r)
 static bool take(struct run *r)
 {
 	const uint64_t seen = load_acquire(&r->state);
-	const uint64_t owner =
-		atomic_fetch_add_explicit(&owners, STATES, memory_order_relaxed) + STATES;
+	const uint64_t owner = add_relaxed(&owners, STATES) + STATES;
 	if ((seen % STATES != NONE && seen % STATES != FREE) || !move(r, seen, owner + TAKEN))
 		return false;
 	if (seen % STATES == NONE && !make_events(r)) {

@@ -42,8 +42,7 @@ bool shape_is_new(uint32_t fn, const struct launch_shape *s)
 	for (uint32_t i = 0; i < SEEN_TRIES; i++) {
 		_Atomic uint32_t *at = &shapes.slot[(h + i) % SEEN];
 		uint32_t now = load_relaxed(at);
-		if (!now && atomic_compare_exchange_strong_explicit(
-				    at, &now, tag | 1, memory_order_relaxed, memory_order_relaxed))
+		if (!now && replace_if(at, &now, tag | 1, relaxed, relaxed))
 			return true;
 		if ((now & ~0xffu) != tag)
 			continue;
