@@ -4,7 +4,7 @@
 #
 # WHAT     driver    the functions of the driver                    (hook_driver.h)
 #          runtime   those of the runtime                           (hook_runtime.h)
-#          above     prototypes of after_NAME() and memory_NAME()   (hook_above.h)
+#          above     types of the driver's functions, prototypes of after_NAME() and memory_NAME()   (named_functions.h)
 #
 # A function is a list of macros ROW_..., its attributes as HAS_..., its class as IS_..., what its record is as AS_...;
 # then the file ROW_TEMPLATE, which is C: src/hook/wrapper_row.inc.  A function's meaning is in its
@@ -184,6 +184,7 @@ function above(	i, count, seen) {
 	print "/* Made by api/gen.awk. */\n#pragma once\n\n#include \"cuda_types.h\"\n"
 	for (i = 1; i <= n; i++) {
 		count = split_args(i)
+		if (api[i] == "driver") print "typedef int real_" name[i] "(" types_only(count) ");"
 		if (has(i, "memory")) print "int memory_" name[i] "(" parameters(count) ");"
 		if (has(i, "after") && !(after_name(i) in seen)) {
 			seen[after_name(i)] = 1

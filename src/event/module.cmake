@@ -22,11 +22,12 @@ function(make_of_libraries file what)
 endfunction()
 
 make_of_tables(fn_ids.h ids)
+make_of_tables(named_functions.h above)
 make_of_tables(schema_text.c schema)
 make_of_tables(enum_names.c enums)
 make_of_tables(class_names.c classes)
 make_of_libraries(library_ids.h ids)
-add_custom_target(tables DEPENDS ${GEN}/fn_ids.h ${GEN}/library_ids.h)
+add_custom_target(tables DEPENDS ${GEN}/fn_ids.h ${GEN}/library_ids.h ${GEN}/named_functions.h)
 
 target_sources(event PRIVATE ${GEN}/schema_text.c ${GEN}/enum_names.c ${GEN}/class_names.c)
 target_include_directories(event PUBLIC ${GEN} ${CMAKE_SOURCE_DIR}/api)

@@ -2,7 +2,6 @@
 #include "hook/core/captures.h"
 
 #include "base/atomic.h"
-#include "named_functions.h"
 #include "hook/core/hook_table.h"
 #include "hook/core/process.h"
 
@@ -11,8 +10,7 @@ bool stream_is_capturing(void *stream, int per_thread)
 	int status = 0;
 	if (!stream && !per_thread)
 		return false; /* the legacy stream can't be captured, and asking it may fail */
-	const enum fn fn = per_thread ? FN_cuStreamIsCapturing_ptsz : FN_cuStreamIsCapturing;
-	int (*ask)(void *, int *) = real_at(fn);
+	real_cuStreamIsCapturing *const ask = REAL_OF(cuStreamIsCapturing, per_thread);
 	return ask && !ask(stream, &status) && status == 1;
 }
 

@@ -5,9 +5,13 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "base/atomic.h"
 #include "fn_ids.h"
 #include "library_ids.h"
+#include "named_functions.h"
 
 #define WRAPPER __attribute__((visibility("default")))
 
@@ -30,8 +34,18 @@ static inline void *real_at(enum fn fn)
 	return load_relaxed(&hook_real[fn]);
 }
 
-/* The real function by its table name, typed by its first use. */
-#define REAL(name, ...) ((int (*)(__VA_ARGS__))real_at(FN_##name))
+/* The real function by its name in api/cuda.tbl; and by that of the legacy stream's, or of the
+ * calling thread's own. */
+#define REAL(name)                ((real_##name *)real_at(FN_##name))
+#define REAL_OF(name, per_thread) ((per_thread) ? REAL(name##_ptsz) : REAL(name))
+
+static inline bool all_found(const enum fn *fns, size_t n)
+{
+	while (n && real_at(fns[n - 1]))
+		n--;
+	return !n;
+}
+#define ALL_FOUND(fns) all_found(fns, sizeof(fns) / sizeof *(fns))
 
 /* Finds the real fn for `caller`.  Never NULL: a function that nobody has answers
  * CUDA_ERROR_STUB_LIBRARY, as the toolkit's own stub does. */

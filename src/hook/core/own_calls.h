@@ -33,6 +33,13 @@ static inline void signals_release(const struct held_signals *h)
 		sys(rt_sigprocmask, SIG_SETMASK, &h->mask, NULL, 8);
 }
 
+/* NULL: there is none, or the driver can't be asked. */
+static inline void *current_context(void)
+{
+	void *context = NULL;
+	return real_at(FN_cuCtxGetCurrent) && !REAL(cuCtxGetCurrent)(&context) ? context : NULL;
+}
+
 struct own_calls {
 	struct held_signals signals;
 	int mode;
@@ -45,7 +52,7 @@ struct own_calls {
 static inline void own_calls_exchange(int *mode)
 {
 	if (real_at(FN_cuThreadExchangeStreamCaptureMode))
-		REAL(cuThreadExchangeStreamCaptureMode, int *)(mode);
+		REAL(cuThreadExchangeStreamCaptureMode)(mode);
 }
 
 static inline void own_calls_begin(struct own_calls *o)

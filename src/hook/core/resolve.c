@@ -9,7 +9,6 @@
 #include "base/cpu.h"
 #include "hook/core/elf.h"
 #include "hook/core/hook_parts.h"
-#include "named_functions.h"
 #include "hook/core/metadata.h"
 #include "hook/core/process.h"
 

@@ -22,7 +22,6 @@
 #include "hook/core/hook_parts.h"
 #include "hook/core/launch_shape.h"
 #include "hook/core/timing.h"
-#include "named_functions.h"
 
 #define TEXT_KEPT 504u
 

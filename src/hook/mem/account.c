@@ -18,20 +18,14 @@ uint64_t whole_blocks(uint64_t bytes)
 	return bytes > UINT64_MAX - grain ? bytes : (bytes + grain - 1) / grain * grain;
 }
 
-uint64_t account_context(void)
-{
-	void *context = NULL;
-	return real_at(FN_cuCtxGetCurrent) && !REAL(cuCtxGetCurrent, void **)(&context)
-		       ? (uint64_t)(uintptr_t)context
-		       : 0;
-}
+/* ---- contexts ---- */
 
 static void measure(const struct member *m)
 {
 	size_t free, total;
 	const uint64_t before = quota_known(m->file, m->device_index);
 	if (real_at(FN_cuMemGetInfo_v2) && before != QUOTA_UNKNOWN &&
-		!REAL(cuMemGetInfo_v2, size_t *, size_t *)(&free, &total))
+		!REAL(cuMemGetInfo_v2)(&free, &total))
 		quota_measure(m->file, m->device_index, before, free, total);
 }
 
@@ -77,7 +71,7 @@ void account_forget(void)
 
 void context_seen(struct member *m)
 {
-	see_context(m, account_context());
+	see_context(m, (uintptr_t)current_context());
 }
 
 /* May not be on the device yet. */
@@ -168,7 +162,7 @@ static bool begin(struct claim *c, struct member *m, uint64_t bytes)
 	if (!m || !bytes)
 		return true;
 	c->since_ns = clock_monotonic();
-	c->context = account_context();
+	c->context = (uintptr_t)current_context();
 	see_context(m, c->context);
 	quota_changes(m->slot, true);
 	const enum quota_answer answer = m->slot->memory.quota ? take(m, bytes) : count(m, bytes);

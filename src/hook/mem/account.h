@@ -82,9 +82,6 @@ int give_end(const struct owned *o, bool known, int result);
 /* The device of an index of this process. */
 void account_give(uint16_t device, enum owned_kind kind, uint64_t bytes);
 
-/* The current context; 0: none. */
-uint64_t account_context(void);
-
 /* The current context takes memory of its own, which is counted from its first call here on. */
 void context_seen(struct member *m);
 

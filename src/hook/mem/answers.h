@@ -8,7 +8,6 @@
 #pragma once
 
 #include "hook/core/process.h"
-#include "named_functions.h"
 
 /* The part of the library (hook_parts.h). */
 void memory_start(void);

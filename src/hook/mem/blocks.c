@@ -19,7 +19,7 @@ int memory_cuMemAlloc(void *address, unsigned int bytes)
 	struct claim c;
 	if (!claim_begin(&c, address ? whole_blocks(bytes) : 0))
 		return OUT_OF_MEMORY;
-	const int result = REAL(cuMemAlloc, void *, unsigned int)(address, bytes);
+	const int result = REAL(cuMemAlloc)(address, bytes);
 	return claim_end(&c, result, OWNED_BLOCK, result ? 0 : value_at(address, 4));
 }
 
@@ -31,7 +31,7 @@ int memory_cuMemAlloc_v2(void *address, size_t bytes)
 		return served;
 	if (!claim_begin(&c, address ? whole_blocks(bytes) : 0))
 		return OUT_OF_MEMORY;
-	const int result = REAL(cuMemAlloc_v2, void *, size_t)(address, bytes);
+	const int result = REAL(cuMemAlloc_v2)(address, bytes);
 	return claim_end(&c, result, OWNED_BLOCK, result ? 0 : value_at(address, 8));
 }
 
@@ -40,8 +40,7 @@ int memory_cuMemAllocManaged(void *address, size_t bytes, unsigned int flags)
 	struct claim c;
 	if (!claim_begin(&c, address ? whole_blocks(bytes) : 0))
 		return OUT_OF_MEMORY;
-	const int result =
-		REAL(cuMemAllocManaged, void *, size_t, unsigned int)(address, bytes, flags);
+	const int result = REAL(cuMemAllocManaged)(address, bytes, flags);
 	return claim_end(&c, result, OWNED_MANAGED, result ? 0 : value_at(address, 8));
 }
 
@@ -59,8 +58,7 @@ int memory_cuMemAllocPitch(
 	struct claim c;
 	if (!claim_begin(&c, address && pitch ? pitched(width, height) : 0))
 		return OUT_OF_MEMORY;
-	const int result = REAL(cuMemAllocPitch, void *, void *, unsigned int, unsigned int,
-		unsigned int)(address, pitch, width, height, element);
+	const int result = REAL(cuMemAllocPitch)(address, pitch, width, height, element);
 	return claim_end(&c, result, OWNED_BLOCK, result ? 0 : value_at(address, 4));
 }
 
@@ -70,8 +68,7 @@ int memory_cuMemAllocPitch_v2(
 	struct claim c;
 	if (!claim_begin(&c, address && pitch ? pitched(width, height) : 0))
 		return OUT_OF_MEMORY;
-	const int result = REAL(cuMemAllocPitch_v2, void *, void *, size_t, size_t, unsigned int)(
-		address, pitch, width, height, element);
+	const int result = REAL(cuMemAllocPitch_v2)(address, pitch, width, height, element);
 	return claim_end(&c, result, OWNED_BLOCK, result ? 0 : value_at(address, 8));
 }
 
@@ -93,7 +90,7 @@ int memory_cuMemFree(unsigned int address)
 {
 	struct owned o;
 	const bool known = give_block_begin(&o, address);
-	return freed(&o, known, REAL(cuMemFree, unsigned int)(address));
+	return freed(&o, known, REAL(cuMemFree)(address));
 }
 
 int memory_cuMemFree_v2(unsigned long long address)
@@ -103,7 +100,7 @@ int memory_cuMemFree_v2(unsigned long long address)
 	if (served_free(address, &(struct served_order){ 0 }, &served))
 		return served;
 	const bool known = give_block_begin(&o, address);
-	return freed(&o, known, REAL(cuMemFree_v2, uint64_t)(address));
+	return freed(&o, known, REAL(cuMemFree_v2)(address));
 }
 
 /* Bytes of one channel: CUarray_format.  An unknown format counts as four. */
@@ -168,7 +165,7 @@ int memory_cuArrayCreate(void *array, void *descriptor)
 					   .format = d->format,
 					   .channels = d->channels })
 				 : 0;
-	return create_array(REAL(cuArrayCreate, void *, void *), array, descriptor, bytes);
+	return create_array(REAL(cuArrayCreate), array, descriptor, bytes);
 }
 
 int memory_cuArrayCreate_v2(void *array, void *descriptor)
@@ -179,7 +176,7 @@ int memory_cuArrayCreate_v2(void *array, void *descriptor)
 					   .format = d->format,
 					   .channels = d->channels })
 				 : 0;
-	return create_array(REAL(cuArrayCreate_v2, void *, void *), array, descriptor, bytes);
+	return create_array(REAL(cuArrayCreate_v2), array, descriptor, bytes);
 }
 
 int memory_cuArray3DCreate(void *array, void *descriptor)
@@ -192,13 +189,12 @@ int memory_cuArray3DCreate(void *array, void *descriptor)
 					   .channels = d->channels,
 					   .flags = d->flags })
 				 : 0;
-	return create_array(REAL(cuArray3DCreate, void *, void *), array, descriptor, bytes);
+	return create_array(REAL(cuArray3DCreate), array, descriptor, bytes);
 }
 
 int memory_cuArray3DCreate_v2(void *array, void *descriptor)
 {
-	return create_array(REAL(cuArray3DCreate_v2, void *, void *), array, descriptor,
-		array3d_bytes(descriptor));
+	return create_array(REAL(cuArray3DCreate_v2), array, descriptor, array3d_bytes(descriptor));
 }
 
 /* All levels together have at most twice the first, a third more where there are rows. */
@@ -211,8 +207,7 @@ int memory_cuMipmappedArrayCreate(void *array, void *descriptor, unsigned int le
 	const uint64_t bytes = first ? whole_blocks(first + more) : 0;
 	if (!claim_begin(&c, array ? bytes : 0))
 		return OUT_OF_MEMORY;
-	const int result = REAL(cuMipmappedArrayCreate, void *, void *, unsigned int)(
-		array, descriptor, levels);
+	const int result = REAL(cuMipmappedArrayCreate)(array, descriptor, levels);
 	return claim_end(&c, result, OWNED_ARRAY, result ? 0 : value_at(array, 8));
 }
 
@@ -220,14 +215,14 @@ int memory_cuArrayDestroy(void *array)
 {
 	struct owned o;
 	const bool known = give_begin(&o, OWNED_ARRAY, (uintptr_t)array);
-	return give_end(&o, known, REAL(cuArrayDestroy, void *)(array));
+	return give_end(&o, known, REAL(cuArrayDestroy)(array));
 }
 
 int memory_cuMipmappedArrayDestroy(void *array)
 {
 	struct owned o;
 	const bool known = give_begin(&o, OWNED_ARRAY, (uintptr_t)array);
-	return give_end(&o, known, REAL(cuMipmappedArrayDestroy, void *)(array));
+	return give_end(&o, known, REAL(cuMipmappedArrayDestroy)(array));
 }
 
 struct external_memory { /* CUDA_EXTERNAL_MEMORY_HANDLE_DESC */
@@ -242,7 +237,7 @@ int memory_cuImportExternalMemory(void *memory, void *descriptor)
 	const struct external_memory *d = descriptor;
 	if (!claim_begin(&c, memory && d ? whole_blocks(d->bytes) : 0))
 		return OUT_OF_MEMORY;
-	const int result = REAL(cuImportExternalMemory, void *, void *)(memory, descriptor);
+	const int result = REAL(cuImportExternalMemory)(memory, descriptor);
 	return claim_end(&c, result, OWNED_EXTERNAL, result ? 0 : value_at(memory, 8));
 }
 
@@ -250,5 +245,5 @@ int memory_cuDestroyExternalMemory(void *memory)
 {
 	struct owned o;
 	const bool known = give_begin(&o, OWNED_EXTERNAL, (uintptr_t)memory);
-	return give_end(&o, known, REAL(cuDestroyExternalMemory, void *)(memory));
+	return give_end(&o, known, REAL(cuDestroyExternalMemory)(memory));
 }

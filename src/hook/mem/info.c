@@ -35,7 +35,7 @@ static void shrink(uint64_t *free, uint64_t *total)
 
 int memory_cuMemGetInfo_v2(void *free, void *total)
 {
-	const int result = REAL(cuMemGetInfo_v2, void *, void *)(free, total);
+	const int result = REAL(cuMemGetInfo_v2)(free, total);
 	if (!result)
 		shrink(free, total);
 	return result;
@@ -44,7 +44,7 @@ int memory_cuMemGetInfo_v2(void *free, void *total)
 int memory_cuMemGetInfo(void *free, void *total)
 {
 	uint64_t wide[2];
-	const int result = REAL(cuMemGetInfo, void *, void *)(free, total);
+	const int result = REAL(cuMemGetInfo)(free, total);
 	if (result)
 		return result;
 	wide[0] = *(uint32_t *)free;
@@ -63,7 +63,7 @@ static uint64_t quota(void)
 
 int memory_cuDeviceTotalMem_v2(void *bytes, int device)
 {
-	const int result = REAL(cuDeviceTotalMem_v2, void *, int)(bytes, device);
+	const int result = REAL(cuDeviceTotalMem_v2)(bytes, device);
 	if (!result)
 		*(uint64_t *)bytes = least(*(uint64_t *)bytes, quota());
 	return result;
@@ -71,7 +71,7 @@ int memory_cuDeviceTotalMem_v2(void *bytes, int device)
 
 int memory_cuDeviceTotalMem(void *bytes, int device)
 {
-	const int result = REAL(cuDeviceTotalMem, void *, int)(bytes, device);
+	const int result = REAL(cuDeviceTotalMem)(bytes, device);
 	if (!result)
 		*(uint32_t *)bytes = (uint32_t)least(*(uint32_t *)bytes, quota());
 	return result;
@@ -85,8 +85,7 @@ int memory_cuMemGetAddressRange_v2(void *base, void *bytes, unsigned long long a
 	struct served_block b;
 	const bool is_pool = served_find(address, &b);
 	if (!is_pool || !b.bytes)
-		return REAL(cuMemGetAddressRange_v2, void *, void *, unsigned long long)(
-			base, bytes, is_pool ? NOWHERE : address);
+		return REAL(cuMemGetAddressRange_v2)(base, bytes, is_pool ? NOWHERE : address);
 	if (base)
 		*(uint64_t *)base = b.address;
 	if (bytes)
@@ -109,7 +108,7 @@ int memory_cuPointerGetAttribute(void *data, int attribute, unsigned long long a
 {
 	struct served_block b;
 	const bool is_pool = served_find(address, &b);
-	const int result = REAL(cuPointerGetAttribute, void *, int, unsigned long long)(
+	const int result = REAL(cuPointerGetAttribute)(
 		data, attribute, is_pool && !b.bytes ? NOWHERE : address);
 	if (!result && is_pool)
 		correct(data, attribute, &b);
@@ -121,9 +120,8 @@ int memory_cuPointerGetAttributes(
 {
 	struct served_block b;
 	const bool is_pool = served_find(address, &b);
-	const int result =
-		REAL(cuPointerGetAttributes, unsigned int, void *, void *, unsigned long long)(
-			count, attributes, data, is_pool && !b.bytes ? NOWHERE : address);
+	const int result = REAL(cuPointerGetAttributes)(
+		count, attributes, data, is_pool && !b.bytes ? NOWHERE : address);
 	for (unsigned int i = 0; i < count && !result && is_pool; i++)
 		correct(((void **)data)[i], ((const int *)attributes)[i], &b);
 	return result;
@@ -136,7 +134,7 @@ int memory_cuIpcGetMemHandle(void *handle, unsigned long long address)
 	if (served_find(address, &b) && b.bytes)
 		meta_message(
 			"the program shares memory with another process, which the pool does not allow: run it without --pool");
-	return REAL(cuIpcGetMemHandle, void *, unsigned long long)(handle, address);
+	return REAL(cuIpcGetMemHandle)(handle, address);
 }
 
 static int device_of(void *context)
@@ -144,10 +142,10 @@ static int device_of(void *context)
 	void *current;
 	int device = -1;
 	if (!real_at(FN_cuCtxPushCurrent_v2) || !real_at(FN_cuCtxPopCurrent_v2) ||
-		!real_at(FN_cuCtxGetDevice) || REAL(cuCtxPushCurrent_v2, void *)(context))
+		!real_at(FN_cuCtxGetDevice) || REAL(cuCtxPushCurrent_v2)(context))
 		return -1;
-	REAL(cuCtxGetDevice, int *)(&device);
-	REAL(cuCtxPopCurrent_v2, void **)(&current);
+	REAL(cuCtxGetDevice)(&device);
+	REAL(cuCtxPopCurrent_v2)(&current);
 	return device;
 }
 
@@ -155,7 +153,7 @@ static int device_of(void *context)
 int memory_cuCtxEnablePeerAccess(void *peer, unsigned int flags)
 {
 	const struct member *m = member_current();
-	const int result = REAL(cuCtxEnablePeerAccess, void *, unsigned int)(peer, flags);
+	const int result = REAL(cuCtxEnablePeerAccess)(peer, flags);
 	if (!result && m)
 		served_reach(device_of(peer), m->ordinal);
 	return result;
@@ -164,13 +162,13 @@ int memory_cuCtxEnablePeerAccess(void *peer, unsigned int flags)
 int memory_cuStreamDestroy(void *stream)
 {
 	served_stream_ends(stream);
-	return REAL(cuStreamDestroy, void *)(stream);
+	return REAL(cuStreamDestroy)(stream);
 }
 
 int memory_cuStreamDestroy_v2(void *stream)
 {
 	served_stream_ends(stream);
-	return REAL(cuStreamDestroy_v2, void *)(stream);
+	return REAL(cuStreamDestroy_v2)(stream);
 }
 
 static int context_left(void *context, int result)
@@ -186,19 +184,19 @@ static int context_left(void *context, int result)
 int memory_cuCtxDestroy(void *context)
 {
 	account_changes(true);
-	return context_left(context, REAL(cuCtxDestroy, void *)(context));
+	return context_left(context, REAL(cuCtxDestroy)(context));
 }
 
 int memory_cuCtxDestroy_v2(void *context)
 {
 	account_changes(true);
-	return context_left(context, REAL(cuCtxDestroy_v2, void *)(context));
+	return context_left(context, REAL(cuCtxDestroy_v2)(context));
 }
 
 int memory_cuCtxDetach(void *context)
 {
 	account_changes(true);
-	return context_left(context, REAL(cuCtxDetach, void *)(context));
+	return context_left(context, REAL(cuCtxDetach)(context));
 }
 
 static bool primary_is_active(int device)
@@ -206,9 +204,7 @@ static bool primary_is_active(int device)
 	unsigned int flags;
 	int active = 0;
 	return real_at(FN_cuDevicePrimaryCtxGetState) &&
-	       !REAL(cuDevicePrimaryCtxGetState, int, unsigned int *, int *)(
-		       device, &flags, &active) &&
-	       active;
+	       !REAL(cuDevicePrimaryCtxGetState)(device, &flags, &active) && active;
 }
 
 /* The driver tells which context it is only to who retains it. */
@@ -217,7 +213,7 @@ static uint64_t primary_of(int device)
 	void *context = NULL;
 	int (*release)(int) = real_at(FN_cuDevicePrimaryCtxRelease_v2);
 	if (!release || !real_at(FN_cuDevicePrimaryCtxRetain) || !primary_is_active(device) ||
-		REAL(cuDevicePrimaryCtxRetain, void **, int)(&context, device))
+		REAL(cuDevicePrimaryCtxRetain)(&context, device))
 		return 0;
 	release(device);
 	return (uintptr_t)context;
@@ -239,22 +235,22 @@ static int leave_primary(int (*leave)(int), int device)
 
 int memory_cuDevicePrimaryCtxRelease(int device)
 {
-	return leave_primary(REAL(cuDevicePrimaryCtxRelease, int), device);
+	return leave_primary(REAL(cuDevicePrimaryCtxRelease), device);
 }
 
 int memory_cuDevicePrimaryCtxRelease_v2(int device)
 {
-	return leave_primary(REAL(cuDevicePrimaryCtxRelease_v2, int), device);
+	return leave_primary(REAL(cuDevicePrimaryCtxRelease_v2), device);
 }
 
 int memory_cuDevicePrimaryCtxReset(int device)
 {
-	return leave_primary(REAL(cuDevicePrimaryCtxReset, int), device);
+	return leave_primary(REAL(cuDevicePrimaryCtxReset), device);
 }
 
 int memory_cuDevicePrimaryCtxReset_v2(int device)
 {
-	return leave_primary(REAL(cuDevicePrimaryCtxReset_v2, int), device);
+	return leave_primary(REAL(cuDevicePrimaryCtxReset_v2), device);
 }
 
 void memory_start(void)

@@ -2,7 +2,7 @@
  * The driver reserves device memory for some limits of a context: the heap of kernels, their printf
  * buffer, and thread stacks. This file counts those bytes.
  */
-#include "hook/core/hook_table.h"
+#include "hook/core/own_calls.h"
 #include "hook/mem/account.h"
 #include "hook/mem/answers.h"
 
@@ -12,9 +12,7 @@ static uint64_t attribute(const struct member *m, int what)
 {
 	int value = 0;
 	return real_at(FN_cuDeviceGetAttribute) &&
-			       !REAL(cuDeviceGetAttribute, int *, int, int)(
-				       &value, what, m->ordinal) &&
-			       value > 0
+			       !REAL(cuDeviceGetAttribute)(&value, what, m->ordinal) && value > 0
 		       ? (uint64_t)value
 		       : 0;
 }
@@ -34,7 +32,7 @@ static uint64_t reserved(const struct member *m, int limit, uint64_t value)
 
 static uint64_t key_of(int limit)
 {
-	return account_context() * 4 + (uint64_t)limit;
+	return (uintptr_t)current_context() * 4 + (uint64_t)limit;
 }
 
 static bool add(const struct claim *c, uint64_t key)
@@ -74,8 +72,8 @@ int memory_cuCtxSetLimit(int limit, size_t value)
 	struct claim c;
 	size_t now = 0;
 	const struct member *m = member_current();
-	int (*const real)(int, size_t) = REAL(cuCtxSetLimit, int, size_t);
-	if (!m || !real_at(FN_cuCtxGetLimit) || REAL(cuCtxGetLimit, size_t *, int)(&now, limit))
+	int (*const real)(int, size_t) = REAL(cuCtxSetLimit);
+	if (!m || !real_at(FN_cuCtxGetLimit) || REAL(cuCtxGetLimit)(&now, limit))
 		return real(limit, value);
 	const uint64_t before = whole_blocks(reserved(m, limit, now));
 	const uint64_t after = whole_blocks(reserved(m, limit, value));

@@ -94,8 +94,7 @@ int memory_cuMemCreate(void *handle, size_t bytes, void *properties, unsigned lo
 	const struct cu_mem_allocation_prop *p = properties;
 	if (handle && is_on_device(p) && !claim_begin_on(&c, p->location.id, bytes))
 		return OUT_OF_MEMORY;
-	const int result = REAL(cuMemCreate, void *, size_t, void *, uint64_t)(
-		handle, bytes, properties, flags);
+	const int result = REAL(cuMemCreate)(handle, bytes, properties, flags);
 	if (result)
 		return claim_end(&c, result, OWNED_PHYSICAL, 0);
 	if (c.member)
@@ -116,7 +115,7 @@ int memory_cuMemRelease(unsigned long long handle)
 		owned_unlock();
 	}
 	account_changes(true);
-	const int result = REAL(cuMemRelease, uint64_t)(handle);
+	const int result = REAL(cuMemRelease)(handle);
 	if (physical && owned_lock()) {
 		leave(physical);
 		owned_unlock();
@@ -127,7 +126,7 @@ int memory_cuMemRelease(unsigned long long handle)
 
 int memory_cuMemRetainAllocationHandle(void *handle, void *address)
 {
-	const int result = REAL(cuMemRetainAllocationHandle, void *, void *)(handle, address);
+	const int result = REAL(cuMemRetainAllocationHandle)(handle, address);
 	if (result || !handle || !owned_lock())
 		return result;
 	const struct owned *o = owned_find(OWNED_HANDLE, handle_at(handle));
@@ -156,8 +155,7 @@ static void exported(uint64_t handle)
 int memory_cuMemExportToShareableHandle(
 	void *shareable, unsigned long long handle, int type, unsigned long long flags)
 {
-	const int result = REAL(cuMemExportToShareableHandle, void *, uint64_t, int, uint64_t)(
-		shareable, handle, type, flags);
+	const int result = REAL(cuMemExportToShareableHandle)(shareable, handle, type, flags);
 	if (!result)
 		exported(handle);
 	return result;
@@ -168,16 +166,15 @@ static int device_of(uint64_t handle)
 {
 	struct cu_mem_allocation_prop p = { 0 };
 	if (!real_at(FN_cuMemGetAllocationPropertiesFromHandle) ||
-		REAL(cuMemGetAllocationPropertiesFromHandle, void *, uint64_t)(&p, handle) ||
-		!is_on_device(&p) || !member_of(p.location.id))
+		REAL(cuMemGetAllocationPropertiesFromHandle)(&p, handle) || !is_on_device(&p) ||
+		!member_of(p.location.id))
 		return -1;
 	return p.location.id;
 }
 
 int memory_cuMemImportFromShareableHandle(void *handle, void *shareable, int type)
 {
-	const int result =
-		REAL(cuMemImportFromShareableHandle, void *, void *, int)(handle, shareable, type);
+	const int result = REAL(cuMemImportFromShareableHandle)(handle, shareable, type);
 	const int device = result || !handle ? -1 : device_of(handle_at(handle));
 	if (device < 0 || !owned_lock())
 		return result;
@@ -230,8 +227,7 @@ int memory_cuMemMap(unsigned long long address, size_t bytes, size_t at, unsigne
 	struct claim c;
 	if (!claim_imported(&c, handle, at + bytes))
 		return OUT_OF_MEMORY;
-	const int result = REAL(cuMemMap, uint64_t, size_t, size_t, uint64_t, uint64_t)(
-		address, bytes, at, handle, flags);
+	const int result = REAL(cuMemMap)(address, bytes, at, handle, flags);
 	if (c.member)
 		claim_settle(&c, !result && count_imported(&c, handle));
 	if (result || !owned_lock())
@@ -265,7 +261,7 @@ static void unmapped(uint64_t address, uint64_t bytes)
 int memory_cuMemUnmap(unsigned long long address, size_t bytes)
 {
 	account_changes(true);
-	const int result = REAL(cuMemUnmap, uint64_t, size_t)(address, bytes);
+	const int result = REAL(cuMemUnmap)(address, bytes);
 	if (!result)
 		unmapped(address, bytes);
 	account_changes(false);

@@ -91,8 +91,8 @@ static void forget_pool(void *pool)
 static uint64_t attribute(void *pool, int which)
 {
 	uint64_t value = 0;
-	return real_at(FN_cuMemPoolGetAttribute) && !REAL(cuMemPoolGetAttribute, void *, int,
-							    void *)(pool, which, &value)
+	return real_at(FN_cuMemPoolGetAttribute) &&
+			       !REAL(cuMemPoolGetAttribute)(pool, which, &value)
 		       ? value
 		       : 0;
 }
@@ -120,7 +120,7 @@ static uint64_t trim(void *pool, uint64_t excess)
 {
 	const uint64_t idle = idle_of(pool), part = idle < excess ? idle : excess;
 	if (part)
-		REAL(cuMemPoolTrimTo, void *, size_t)(pool, attribute(pool, POOL_RESERVED) - part);
+		REAL(cuMemPoolTrimTo)(pool, attribute(pool, POOL_RESERVED) - part);
 	return part;
 }
 
@@ -147,8 +147,7 @@ static bool ask_graphs(int device, uint64_t *ret_bytes)
 	if (!real_at(FN_cuDeviceGetGraphMemAttribute))
 		return false;
 	own_calls_begin(&own);
-	const int result = REAL(cuDeviceGetGraphMemAttribute, int, int, void *)(
-		device, GRAPH_RESERVED, ret_bytes);
+	const int result = REAL(cuDeviceGetGraphMemAttribute)(device, GRAPH_RESERVED, ret_bytes);
 	own_calls_end(&own);
 	return !result;
 }
@@ -196,7 +195,7 @@ static void *own_pool(const struct member *m)
 {
 	void *pool = NULL;
 	if (real_at(FN_cuDeviceGetMemPool))
-		REAL(cuDeviceGetMemPool, void **, int)(&pool, m->ordinal);
+		REAL(cuDeviceGetMemPool)(&pool, m->ordinal);
 	return pool;
 }
 
@@ -237,50 +236,52 @@ static bool begin(
 	return claim_begin(&r->claim, address ? in_grains(bytes) : 0);
 }
 
-int memory_cuMemAllocAsync(void *address, size_t bytes, void *stream)
+static struct served_order order_of(void *stream, int per_thread)
+{
+	return (struct served_order){ stream || !per_thread ? stream : THREAD_STREAM, true };
+}
+
+static int alloc_async(void *address, size_t bytes, void *stream, int per_thread)
 {
 	int served;
 	struct request r;
-	if (served_alloc(address, bytes, &(struct served_order){ stream, true }, &served))
+	const struct served_order order = order_of(stream, per_thread);
+	if (served_alloc(address, bytes, &order, &served))
 		return served;
-	if (!begin(&r, address, bytes, stream, 0))
+	if (!begin(&r, address, bytes, stream, per_thread))
 		return OUT_OF_MEMORY;
-	const int result = REAL(cuMemAllocAsync, void *, size_t, void *)(address, bytes, stream);
+	const int result = REAL_OF(cuMemAllocAsync, per_thread)(address, bytes, stream);
 	return allocated(&r, result, address, NULL);
+}
+
+int memory_cuMemAllocAsync(void *address, size_t bytes, void *stream)
+{
+	return alloc_async(address, bytes, stream, 0);
 }
 
 int memory_cuMemAllocAsync_ptsz(void *address, size_t bytes, void *stream)
 {
-	int served;
+	return alloc_async(address, bytes, stream, 1);
+}
+
+static int alloc_from(void *address, size_t bytes, void *pool, void *stream, int per_thread)
+{
 	struct request r;
-	if (served_alloc(address, bytes,
-		    &(struct served_order){ stream ? stream : THREAD_STREAM, true }, &served))
-		return served;
-	if (!begin(&r, address, bytes, stream, 1))
+	if (!begin(&r, address, bytes, stream, per_thread))
 		return OUT_OF_MEMORY;
 	const int result =
-		REAL(cuMemAllocAsync_ptsz, void *, size_t, void *)(address, bytes, stream);
-	return allocated(&r, result, address, NULL);
+		REAL_OF(cuMemAllocFromPoolAsync, per_thread)(address, bytes, pool, stream);
+	return allocated(&r, result, address, pool);
 }
 
 int memory_cuMemAllocFromPoolAsync(void *address, size_t bytes, void *pool, void *stream)
 {
-	struct request r;
-	if (!begin(&r, address, bytes, stream, 0))
-		return OUT_OF_MEMORY;
-	const int result = REAL(cuMemAllocFromPoolAsync, void *, size_t, void *, void *)(
-		address, bytes, pool, stream);
-	return allocated(&r, result, address, pool);
+	return alloc_from(address, bytes, pool, stream, 0);
 }
 
 int memory_cuMemAllocFromPoolAsync_ptsz(void *address, size_t bytes, void *pool, void *stream)
 {
-	struct request r;
-	if (!begin(&r, address, bytes, stream, 1))
-		return OUT_OF_MEMORY;
-	const int result = REAL(cuMemAllocFromPoolAsync_ptsz, void *, size_t, void *, void *)(
-		address, bytes, pool, stream);
-	return allocated(&r, result, address, pool);
+	return alloc_from(address, bytes, pool, stream, 1);
 }
 
 static bool give_begins(struct owned *o, uint64_t address)
@@ -299,32 +300,32 @@ static int freed(const struct owned *o, bool known, int result)
 	return result;
 }
 
-int memory_cuMemFreeAsync(unsigned long long address, void *stream)
+static int free_async(unsigned long long address, void *stream, int per_thread)
 {
 	int served;
 	struct owned o;
-	if (served_free(address, &(struct served_order){ stream, true }, &served))
+	const struct served_order order = order_of(stream, per_thread);
+	if (served_free(address, &order, &served))
 		return served;
 	const bool known = give_begins(&o, address);
-	return freed(&o, known, REAL(cuMemFreeAsync, uint64_t, void *)(address, stream));
+	return freed(&o, known, REAL_OF(cuMemFreeAsync, per_thread)(address, stream));
+}
+
+int memory_cuMemFreeAsync(unsigned long long address, void *stream)
+{
+	return free_async(address, stream, 0);
 }
 
 int memory_cuMemFreeAsync_ptsz(unsigned long long address, void *stream)
 {
-	int served;
-	struct owned o;
-	if (served_free(address, &(struct served_order){ stream ? stream : THREAD_STREAM, true },
-		    &served))
-		return served;
-	const bool known = give_begins(&o, address);
-	return freed(&o, known, REAL(cuMemFreeAsync_ptsz, uint64_t, void *)(address, stream));
+	return free_async(address, stream, 1);
 }
 
 static void *default_pool(int device)
 {
 	void *pool = NULL;
 	if (real_at(FN_cuDeviceGetDefaultMemPool))
-		REAL(cuDeviceGetDefaultMemPool, void **, int)(&pool, device);
+		REAL(cuDeviceGetDefaultMemPool)(&pool, device);
 	return pool;
 }
 
@@ -340,7 +341,7 @@ static int owner_of(void *pool)
 int memory_cuMemPoolTrimTo(void *pool, size_t keep)
 {
 	struct member *m = member_current();
-	const int result = REAL(cuMemPoolTrimTo, void *, size_t)(pool, keep);
+	const int result = REAL(cuMemPoolTrimTo)(pool, keep);
 	if (!result)
 		served_trim(owner_of(pool), keep);
 	if (m)
@@ -352,7 +353,7 @@ int memory_cuMemPoolDestroy(void *pool)
 {
 	struct member *m = member_current();
 	forget_pool(pool);
-	const int result = REAL(cuMemPoolDestroy, void *)(pool);
+	const int result = REAL(cuMemPoolDestroy)(pool);
 	if (m)
 		note_idle(m);
 	return result;
@@ -363,7 +364,7 @@ int memory_cuMemPoolDestroy(void *pool)
 int memory_cuMemPoolGetAttribute(void *pool, int what, void *value)
 {
 	struct served_counts c;
-	const int result = REAL(cuMemPoolGetAttribute, void *, int, void *)(pool, what, value);
+	const int result = REAL(cuMemPoolGetAttribute)(pool, what, value);
 	if (result || what < POOL_RESERVED || what > POOL_USED_HIGH)
 		return result;
 	served_counts(owner_of(pool), &c);
@@ -376,7 +377,7 @@ int memory_cuMemPoolGetAttribute(void *pool, int what, void *value)
 
 int memory_cuDeviceSetMemPool(int device, void *pool)
 {
-	const int result = REAL(cuDeviceSetMemPool, int, void *)(device, pool);
+	const int result = REAL(cuDeviceSetMemPool)(device, pool);
 	if (!result)
 		served_use_driver(device, pool != default_pool(device));
 	return result;
@@ -385,7 +386,7 @@ int memory_cuDeviceSetMemPool(int device, void *pool)
 int memory_cuMemPoolSetAccess(void *pool, void *map, size_t count)
 {
 	const struct cu_mem_access_desc *d = map;
-	const int result = REAL(cuMemPoolSetAccess, void *, void *, size_t)(pool, map, count);
+	const int result = REAL(cuMemPoolSetAccess)(pool, map, count);
 	const int owner = result ? -1 : owner_of(pool);
 	for (size_t i = 0; !result && i < count; i++)
 		if (d[i].flags)
@@ -407,8 +408,7 @@ int memory_cuGraphAddMemAllocNode(void *node, void *graph, void *on, size_t coun
 	struct claim c;
 	if (!node_begins(&c, params))
 		return OUT_OF_MEMORY;
-	return node_added(&c, REAL(cuGraphAddMemAllocNode, void *, void *, void *, size_t, void *)(
-				      node, graph, on, count, params));
+	return node_added(&c, REAL(cuGraphAddMemAllocNode)(node, graph, on, count, params));
 }
 
 /* NULL: of another kind. */
@@ -423,8 +423,7 @@ int memory_cuGraphAddNode(void *node, void *graph, void *on, size_t count, void 
 	struct claim c;
 	if (!node_begins(&c, memory_of(params)))
 		return OUT_OF_MEMORY;
-	return node_added(&c, REAL(cuGraphAddNode, void *, void *, void *, size_t, void *)(
-				      node, graph, on, count, params));
+	return node_added(&c, REAL(cuGraphAddNode)(node, graph, on, count, params));
 }
 
 int memory_cuGraphAddNode_v2(
@@ -433,8 +432,7 @@ int memory_cuGraphAddNode_v2(
 	struct claim c;
 	if (!node_begins(&c, memory_of(params)))
 		return OUT_OF_MEMORY;
-	return node_added(&c, REAL(cuGraphAddNode_v2, void *, void *, void *, void *, size_t,
-				      void *)(node, graph, on, edges, count, params));
+	return node_added(&c, REAL(cuGraphAddNode_v2)(node, graph, on, edges, count, params));
 }
 
 static int launched(int result)
@@ -446,18 +444,18 @@ static int launched(int result)
 
 int memory_cuGraphLaunch(void *graph, void *stream)
 {
-	return launched(REAL(cuGraphLaunch, void *, void *)(graph, stream));
+	return launched(REAL(cuGraphLaunch)(graph, stream));
 }
 
 int memory_cuGraphLaunch_ptsz(void *graph, void *stream)
 {
-	return launched(REAL(cuGraphLaunch_ptsz, void *, void *)(graph, stream));
+	return launched(REAL(cuGraphLaunch_ptsz)(graph, stream));
 }
 
 int memory_cuDeviceGraphMemTrim(int device)
 {
 	account_changes(true);
-	const int result = REAL(cuDeviceGraphMemTrim, int)(device);
+	const int result = REAL(cuDeviceGraphMemTrim)(device);
 	count_graphs(device);
 	account_changes(false);
 	return result;

@@ -43,8 +43,8 @@ void served_calls(struct served *s)
 	own_calls_begin(&s->own);
 	s->is_calling = true;
 	s->calls_since_ns = clock_monotonic();
-	REAL(cuCtxGetCurrent, void **)(&current);
-	s->has_pushed = current != s->context && !REAL(cuCtxPushCurrent_v2, void *)(s->context);
+	REAL(cuCtxGetCurrent)(&current);
+	s->has_pushed = current != s->context && !REAL(cuCtxPushCurrent_v2)(s->context);
 }
 
 /* -1: no block begins there. */
@@ -93,7 +93,7 @@ static void unlock(struct served *s)
 		return;
 	}
 	if (s->has_pushed)
-		REAL(cuCtxPopCurrent_v2, void **)(&popped);
+		REAL(cuCtxPopCurrent_v2)(&popped);
 	own = s->own;
 	s->is_calling = false;
 	lock_give(&s->lock);
@@ -118,12 +118,6 @@ static struct served *of_address(uint64_t address)
 	return NULL;
 }
 
-static bool is_its_context(const struct served *s)
-{
-	void *context = NULL;
-	return !REAL(cuCtxGetCurrent, void **)(&context) && context == s->context;
-}
-
 /* The pool of the current device, which begins with the first block, and is for that context. */
 static struct served *current(void)
 {
@@ -136,7 +130,7 @@ static struct served *current(void)
 		replace_if(&s->state, &seen, SERVED_STARTING, acq_rel, acquire))
 		store_release(&s->state, served_begin(s, m) ? SERVED_READY : SERVED_DECLINED);
 	s = of_device(m->ordinal);
-	return s && is_its_context(s) ? s : NULL;
+	return s && current_context() == s->context ? s : NULL;
 }
 
 static void *plain_stream(void *stream)
@@ -155,7 +149,7 @@ static bool is_its_stream(const struct served *s, void *stream)
 {
 	void *context = NULL;
 	return !stream || !real_at(FN_cuStreamGetCtx) ||
-	       (!REAL(cuStreamGetCtx, void *, void **)(stream, &context) && context == s->context);
+	       (!REAL(cuStreamGetCtx)(stream, &context) && context == s->context);
 }
 
 /* 0: there is none. */
@@ -219,9 +213,9 @@ static int follow(struct served *s, uint32_t own)
 		const struct served_stream *v = &s->streams[i];
 		if (v->shared <= *seen || i == own)
 			continue;
-		const int failed = own ? REAL(cuStreamWaitEvent, void *, void *, unsigned int)(
-						 s->streams[own].stream, v->event, 0)
-				       : REAL(cuEventQuery, void *)(v->event);
+		const int failed =
+			own ? REAL(cuStreamWaitEvent)(s->streams[own].stream, v->event, 0)
+			    : REAL(cuEventQuery)(v->event);
 		if (failed)
 			return !own && failed == NOT_READY && s->is_tight ? SERVED_LATER
 									  : SERVED_ELSEWHERE;
@@ -361,13 +355,13 @@ bool served_alloc(void *address, size_t bytes, const struct served_order *order,
 static int wait_for_device(const struct served *s)
 {
 	void *before = NULL;
-	REAL(cuCtxGetCurrent, void **)(&before);
+	REAL(cuCtxGetCurrent)(&before);
 	if (before == s->context)
-		return REAL(cuCtxSynchronize, void)();
-	if (REAL(cuCtxPushCurrent_v2, void *)(s->context))
+		return REAL(cuCtxSynchronize)();
+	if (REAL(cuCtxPushCurrent_v2)(s->context))
 		return INVALID_VALUE;
-	const int result = REAL(cuCtxSynchronize, void)();
-	REAL(cuCtxPopCurrent_v2, void **)(&before);
+	const int result = REAL(cuCtxSynchronize)();
+	REAL(cuCtxPopCurrent_v2)(&before);
 	return result;
 }
 
@@ -396,7 +390,7 @@ static int wait_for_stream(void *stream)
 {
 	struct own_calls own;
 	own_calls_begin(&own);
-	const int result = REAL(cuStreamSynchronize, void *)(stream);
+	const int result = REAL(cuStreamSynchronize)(stream);
 	own_calls_end(&own);
 	return result;
 }
@@ -455,7 +449,7 @@ static int free_after_device(struct served *s, uint64_t address)
  */
 static int free_while_capturing(struct served *s, uint64_t address)
 {
-	const int said = REAL(cuMemFree_v2, uint64_t)(address + 1);
+	const int said = REAL(cuMemFree_v2)(address + 1);
 	return said == INVALID_VALUE ? free_with(s, address, CONTEXT_TAG) : said;
 }
 
@@ -501,7 +495,7 @@ static int free_in_order(struct served *s, uint64_t address, void *stream)
 
 static int free_by_stream(struct served *s, uint64_t address, void *stream)
 {
-	if (!is_its_context(s))
+	if (current_context() != s->context)
 		return SERVED_ELSEWHERE;
 	if (!lock(s)) {
 		leave(s, address, CONTEXT_TAG);

@@ -30,16 +30,13 @@ static bool has_all_calls(void)
 		FN_cuStreamWaitEvent, FN_cuStreamSynchronize, FN_cuCtxSynchronize,
 		FN_cuCtxGetCurrent, FN_cuCtxPushCurrent_v2, FN_cuCtxPopCurrent_v2,
 		FN_cuDeviceGetAttribute, FN_cuDeviceTotalMem_v2 };
-	for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
-		if (!real_at(needed[i]))
-			return false;
-	return true;
+	return ALL_FOUND(needed);
 }
 
 static bool can_map(int device)
 {
 	int yes = 0;
-	return !REAL(cuDeviceGetAttribute, int *, int, int)(&yes, HAS_MAPPING, device) && yes;
+	return !REAL(cuDeviceGetAttribute)(&yes, HAS_MAPPING, device) && yes;
 }
 
 static bool is_named(const struct elf *e, const void *name)
@@ -68,7 +65,7 @@ static const char *gives_memory_away(void)
 static uint64_t addresses(int device)
 {
 	size_t total = 0;
-	if (REAL(cuDeviceTotalMem_v2, size_t *, int)(&total, device))
+	if (REAL(cuDeviceTotalMem_v2)(&total, device))
 		return 0;
 	const uint64_t bytes = total / SLOT_BYTES * SLOT_BYTES * 4;
 	return bytes < MOST_BYTES ? bytes : MOST_BYTES;
@@ -98,16 +95,15 @@ static const char *begin(struct served *s, struct member *m)
 	if (!has_all_calls() || !can_map(m->ordinal))
 		return "the pool is not used: the driver or the device can't map memory";
 	const uint64_t bytes = addresses(m->ordinal);
-	if (REAL(cuCtxGetCurrent, void **)(&s->context) || !s->context || !bytes ||
-		REAL(cuMemAddressReserve, unsigned long long *, size_t, size_t, unsigned long long,
-			unsigned long long)(&base, bytes, SLOT_BYTES, 0, 0))
+	if (REAL(cuCtxGetCurrent)(&s->context) || !s->context || !bytes ||
+		REAL(cuMemAddressReserve)(&base, bytes, SLOT_BYTES, 0, 0))
 		return "the pool is not used: the driver has no addresses for it";
 	const struct pool_shape shape = {
 		.base = base, .bytes = bytes, .slot_bytes = SLOT_BYTES, .ranges = MOST_RANGES
 	};
 	s->pool = make_pool(&shape);
 	if (!s->pool) {
-		REAL(cuMemAddressFree, unsigned long long, size_t)(base, bytes);
+		REAL(cuMemAddressFree)(base, bytes);
 		return "the pool is not used: no memory is left for it";
 	}
 	s->member = m;
@@ -140,12 +136,12 @@ void served_end(struct served *s)
 	uint32_t slot = 0;
 	served_calls(s);
 	while (pool_take_backed(s->pool, &slot, &handle)) {
-		REAL(cuMemUnmap, unsigned long long, size_t)
+		REAL(cuMemUnmap)
 		(pool_slot_address(s->pool, slot), SLOT_BYTES);
-		REAL(cuMemRelease, unsigned long long)(handle);
+		REAL(cuMemRelease)(handle);
 	}
 	quota_give(s->member->slot, backed);
-	REAL(cuMemAddressFree, unsigned long long, size_t)(s->base, s->bytes);
+	REAL(cuMemAddressFree)(s->base, s->bytes);
 	s->pool = NULL; /* its pages stay: another thread may still look */
 	s->base = s->bytes = s->shares = s->host_seen = 0;
 	store_relaxed(&s->readers, 0);
@@ -166,17 +162,15 @@ static bool may_record(const void *stream)
 static bool record(const struct served *s, const struct served_stream *v)
 {
 	if (v->stream != WHOLE_CONTEXT)
-		return !REAL(cuEventRecord, void *, void *)(v->event, v->stream);
-	return real_at(FN_cuCtxRecordEvent) &&
-	       !REAL(cuCtxRecordEvent, void *, void *)(s->context, v->event);
+		return !REAL(cuEventRecord)(v->event, v->stream);
+	return real_at(FN_cuCtxRecordEvent) && !REAL(cuCtxRecordEvent)(s->context, v->event);
 }
 
 bool served_record(struct served *s, uint32_t tag)
 {
 	struct served_stream *v = &s->streams[tag];
 	served_calls(s);
-	if (!may_record(v->stream) ||
-		(!v->event && REAL(cuEventCreate, void **, unsigned int)(&v->event, NO_TIMING)) ||
+	if (!may_record(v->stream) || (!v->event && REAL(cuEventCreate)(&v->event, NO_TIMING)) ||
 		!record(s, v))
 		return false;
 	v->recorded = pool_now(s->pool);
@@ -190,7 +184,7 @@ static void look(struct served *s, uint32_t tag)
 	if (!v->recorded)
 		return;
 	served_calls(s);
-	if (REAL(cuEventQuery, void *)(v->event) == NOT_READY)
+	if (REAL(cuEventQuery)(v->event) == NOT_READY)
 		return;
 	if (v->frees)
 		pool_reached(s->pool, tag, v->recorded);
@@ -213,14 +207,13 @@ bool served_poll(struct served *s)
 
 static bool create(struct served *s, unsigned long long *ret_handle)
 {
-	const struct cu_mem_allocation_prop prop = { .type = PINNED,
+	struct cu_mem_allocation_prop prop = { .type = PINNED,
 		.location = { DEVICE, s->member->ordinal } };
 	struct member *m = s->member;
 	context_seen(m);
 	quota_changes(m->slot, true);
 	const bool granted = quota_try(m->file, m->index, SLOT_BYTES);
-	const bool made = granted && !REAL(cuMemCreate, unsigned long long *, size_t, const void *,
-					     unsigned long long)(ret_handle, SLOT_BYTES, &prop, 0);
+	const bool made = granted && !REAL(cuMemCreate)(ret_handle, SLOT_BYTES, &prop, 0);
 	if (granted && !made)
 		quota_give(m->slot, SLOT_BYTES);
 	quota_changes(m->slot, false);
@@ -235,7 +228,7 @@ static bool take_idle(struct served *s, unsigned long long *ret_handle)
 	if (!pool_take_idle(s->pool, &slot, &handle))
 		return false;
 	served_calls(s);
-	REAL(cuMemUnmap, unsigned long long, size_t)(pool_slot_address(s->pool, slot), SLOT_BYTES);
+	REAL(cuMemUnmap)(pool_slot_address(s->pool, slot), SLOT_BYTES);
 	*ret_handle = handle;
 	return true;
 }
@@ -260,14 +253,13 @@ static int let_reach(const struct served *s, uint64_t address, uint64_t bytes)
 	for (uint64_t left = load_relaxed(&s->readers); left; left &= left - 1)
 		access[n++] = (struct cu_mem_access_desc){ { DEVICE, __builtin_ctzll(left) },
 			READ_WRITE };
-	return REAL(cuMemSetAccess, unsigned long long, size_t, const void *, size_t)(
-		address, bytes, access, n);
+	return REAL(cuMemSetAccess)(address, bytes, access, n);
 }
 
 static void release(struct served *s, unsigned long long handle)
 {
 	quota_changes(s->member->slot, true);
-	REAL(cuMemRelease, unsigned long long)(handle);
+	REAL(cuMemRelease)(handle);
 	quota_give(s->member->slot, SLOT_BYTES);
 	quota_changes(s->member->slot, false);
 }
@@ -282,8 +274,7 @@ struct mapped_run {
 static bool map(
 	const struct served *s, uint32_t slot, unsigned long long handle, struct mapped_run *m)
 {
-	if (REAL(cuMemMap, unsigned long long, size_t, size_t, unsigned long long,
-		    unsigned long long)(pool_slot_address(s->pool, slot), SLOT_BYTES, 0, handle, 0))
+	if (REAL(cuMemMap)(pool_slot_address(s->pool, slot), SLOT_BYTES, 0, handle, 0))
 		return false;
 	m->first = m->n ? m->first : slot;
 	m->handle[m->n++] = handle;
@@ -299,7 +290,7 @@ static bool reach(struct served *s, struct mapped_run *m)
 			pool_back(s->pool, m->first + i, m->handle[i]);
 			continue;
 		}
-		REAL(cuMemUnmap, unsigned long long, size_t)(address + i * SLOT_BYTES, SLOT_BYTES);
+		REAL(cuMemUnmap)(address + i * SLOT_BYTES, SLOT_BYTES);
 		release(s, m->handle[i]);
 	}
 	m->n = 0;

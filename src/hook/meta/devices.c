@@ -11,7 +11,7 @@
 static uint64_t device_attribute(int device, int which)
 {
 	int value = 0;
-	if (REAL(cuDeviceGetAttribute, int *, int, int)(&value, which, device) || value < 0)
+	if (REAL(cuDeviceGetAttribute)(&value, which, device) || value < 0)
 		return 0;
 	return (uint64_t)value;
 }
@@ -38,8 +38,8 @@ static bool ask_device(int i, struct device_properties *ret_d)
 	};
 	size_t bytes = 0;
 	ret_d->name[0] = 0;
-	if (REAL(cuDeviceGetName, char *, int, int)(ret_d->name, sizeof ret_d->name, i) ||
-		REAL(cuDeviceTotalMem_v2, size_t *, int)(&bytes, i))
+	if (REAL(cuDeviceGetName)(ret_d->name, sizeof ret_d->name, i) ||
+		REAL(cuDeviceTotalMem_v2)(&bytes, i))
 		return false;
 	ret_d->args[0] = (uint64_t)i;
 	ret_d->args[1] = bytes;
@@ -72,7 +72,7 @@ void devices_describe(void)
 	int count = 0;
 	if (!real_at(FN_cuDeviceGetCount) || !real_at(FN_cuDeviceGetName) ||
 		!real_at(FN_cuDeviceTotalMem_v2) || !real_at(FN_cuDeviceGetAttribute) ||
-		REAL(cuDeviceGetCount, int *)(&count))
+		REAL(cuDeviceGetCount)(&count))
 		return;
 	struct device_properties first = { 0 }, d;
 	struct predict_uuids all = { 0 };

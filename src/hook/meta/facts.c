@@ -102,7 +102,7 @@ void facts_of_driver(void)
 	int version = 0;
 	if (sandbox_is_closed(hook_recorder.header))
 		return;
-	if (real_at(FN_cuDriverGetVersion) && !REAL(cuDriverGetVersion, int *)(&version))
+	if (real_at(FN_cuDriverGetVersion) && !REAL(cuDriverGetVersion)(&version))
 		put_cuda(version);
 	const long fd = sys(openat, AT_FDCWD, "/proc/driver/nvidia/version", O_RDONLY | O_CLOEXEC);
 	if (sys_failed(fd))

@@ -18,7 +18,6 @@
 #include "hook/core/pages.h"
 #include "hook/core/process.h"
 #include "hook/meta/kernels.h"
-#include "named_functions.h"
 
 enum { NODE_KERNEL = 0, NODE_CHILD = 4 }; /* CUgraphNodeType */
 #define NODES_A_RECORD 1024u
@@ -68,10 +67,10 @@ static void expand_node(struct expansion *x, void *node, int depth)
 {
 	int type = -1;
 	void *child = NULL;
-	if (REAL(cuGraphNodeGetType, void *, int *)(node, &type) || !make_room(x, 1))
+	if (REAL(cuGraphNodeGetType)(node, &type) || !make_room(x, 1))
 		return;
 	if (type == NODE_CHILD && depth < 16 && real_at(FN_cuGraphChildGraphNodeGetGraph) &&
-		!REAL(cuGraphChildGraphNodeGetGraph, void *, void **)(node, &child)) {
+		!REAL(cuGraphChildGraphNodeGetGraph)(node, &child)) {
 		expand(x, child, depth + 1);
 		return;
 	}
@@ -215,7 +214,7 @@ void after_cuGraphNodeSetEnabled(int result, void *exec, void *node, unsigned en
 		return;
 	struct graph_node to = { .type = NODE_KERNEL, .node = (uintptr_t)node };
 	int type = NODE_KERNEL;
-	if (real_at(FN_cuGraphNodeGetType) && !REAL(cuGraphNodeGetType, void *, int *)(node, &type))
+	if (real_at(FN_cuGraphNodeGetType) && !REAL(cuGraphNodeGetType)(node, &type))
 		to.type = (uint32_t)type;
 	if (type == NODE_KERNEL)
 		describe_kernel(&to, node);

@@ -12,7 +12,6 @@
 #include "hook/core/process.h"
 #include "hook/core/slots.h"
 #include "hook/meta/params.h"
-#include "named_functions.h"
 
 static struct handles kernels OWN_PAGES, attributes OWN_PAGES;
 
@@ -35,11 +34,9 @@ static void name_kernel(uint64_t handle, uint64_t module, const char *name)
 const char *kernel_name(uint64_t handle)
 {
 	const char *name = NULL;
-	if (real_at(FN_cuFuncGetName) &&
-		!REAL(cuFuncGetName, const char **, void *)(&name, (void *)handle) && name)
+	if (real_at(FN_cuFuncGetName) && !REAL(cuFuncGetName)(&name, (void *)handle) && name)
 		return name;
-	if (real_at(FN_cuKernelGetName) &&
-		!REAL(cuKernelGetName, const char **, void *)(&name, (void *)handle))
+	if (real_at(FN_cuKernelGetName) && !REAL(cuKernelGetName)(&name, (void *)handle))
 		return name;
 	return NULL;
 }
@@ -109,7 +106,7 @@ static bool ask_attribute(uint64_t handle, unsigned i, uint32_t *ret_value)
 	int (*ask)(int *, int, void *) = real_at(FN_cuFuncGetAttribute);
 	if (ask(&value, attribute_asked[i], (void *)handle) &&
 		(!real_at(FN_cuKernelGetFunction) ||
-			REAL(cuKernelGetFunction, void **, void *)(&function, (void *)handle) ||
+			REAL(cuKernelGetFunction)(&function, (void *)handle) ||
 			ask(&value, attribute_asked[i], function)))
 		return false;
 	*ret_value = (uint32_t)value;

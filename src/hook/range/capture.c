@@ -10,7 +10,6 @@
 #include "hook/core/call.h"
 #include "hook/core/metadata.h"
 #include "hook/time/cupti.h"
-#include "named_functions.h"
 
 #define SPANS 64u
 

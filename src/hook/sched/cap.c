@@ -6,6 +6,7 @@
 #include "base/atomic.h"
 #include "cuda_types.h"
 #include "hook/core/call.h"
+#include "hook/core/own_calls.h"
 
 #define SIZES          4u /* of caps, that one program may use */
 #define LANES          8u
@@ -47,18 +48,15 @@ static bool driver_can(void)
 		FN_cuStreamWaitEvent_ptsz, FN_cuCtxGetCurrent, FN_cuDevicePrimaryCtxGetState,
 		FN_cuDevicePrimaryCtxRetain, FN_cuDevicePrimaryCtxRelease_v2, FN_cuStreamQuery,
 		FN_cuStreamDestroy_v2, FN_cuEventDestroy_v2, FN_cuGreenCtxDestroy };
-	for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
-		if (!real_at(needed[i]))
-			return false;
-	return true;
+	return ALL_FOUND(needed);
 }
 
 static bool make_lane(const struct cap *c, struct cap_lane *l)
 {
-	return !REAL(cuGreenCtxStreamCreate, void **, void *, unsigned, int)(
+	return !REAL(cuGreenCtxStreamCreate)(
 		       &l->stream, c->context, NON_BLOCKING, LEAST_PRIORITY) &&
-	       !REAL(cuEventCreate, void **, unsigned)(&l->before, NO_TIMING) &&
-	       !REAL(cuEventCreate, void **, unsigned)(&l->behind, NO_TIMING);
+	       !REAL(cuEventCreate)(&l->before, NO_TIMING) &&
+	       !REAL(cuEventCreate)(&l->behind, NO_TIMING);
 }
 
 /* The device's primary context; NULL: there is none now. */
@@ -67,18 +65,11 @@ static void *primary_of(int device)
 	unsigned flags = 0;
 	int active = 0;
 	void *context = NULL;
-	if (REAL(cuDevicePrimaryCtxGetState, int, unsigned *, int *)(device, &flags, &active) ||
-		!active || REAL(cuDevicePrimaryCtxRetain, void **, int)(&context, device))
+	if (REAL(cuDevicePrimaryCtxGetState)(device, &flags, &active) || !active ||
+		REAL(cuDevicePrimaryCtxRetain)(&context, device))
 		return NULL;
-	REAL(cuDevicePrimaryCtxRelease_v2, int)(device);
+	REAL(cuDevicePrimaryCtxRelease_v2)(device);
 	return context;
-}
-
-/* Kernels of another context can't be launched there. */
-static bool is_current(const void *context)
-{
-	void *now = NULL;
-	return context && !REAL(cuCtxGetCurrent, void **)(&now) && now == context;
 }
 
 static bool make(struct cap *c, int device, uint32_t sms)
@@ -88,13 +79,10 @@ static bool make(struct cap *c, int device, uint32_t sms)
 	void *description = NULL;
 	c->sms = sms;
 	c->device = device;
-	if (REAL(cuDeviceGetDevResource, int, void *, int)(device, &all, RESOURCE_SM) ||
-		REAL(cuDevSmResourceSplitByCount, void *, unsigned *, const void *, void *,
-			unsigned, unsigned)(&part, &groups, &all, NULL, 0, sms) ||
-		REAL(cuDevResourceGenerateDesc, void **, void *, unsigned)(
-			&description, &part, 1) ||
-		REAL(cuGreenCtxCreate, void **, void *, int, unsigned)(
-			&c->context, description, device, GREEN_DEFAULT))
+	if (REAL(cuDeviceGetDevResource)(device, &all, RESOURCE_SM) ||
+		REAL(cuDevSmResourceSplitByCount)(&part, &groups, &all, NULL, 0, sms) ||
+		REAL(cuDevResourceGenerateDesc)(&description, &part, 1) ||
+		REAL(cuGreenCtxCreate)(&c->context, description, device, GREEN_DEFAULT))
 		return false;
 	for (uint32_t i = 0; i < LANES; i++)
 		if (!make_lane(c, &c->lane[i]))
@@ -106,7 +94,8 @@ static bool make(struct cap *c, int device, uint32_t sms)
 static uint32_t try_to_make(struct cap *c, int device, uint32_t sms)
 {
 	c->primary = primary_of(device);
-	if (!is_current(c->primary))
+	/* Kernels of another context can't be launched there. */
+	if (!c->primary || current_context() != c->primary)
 		return CAP_NONE;
 	return make(c, device, sms) ? CAP_READY : CAP_IMPOSSIBLE;
 }
@@ -116,7 +105,7 @@ static bool is_idle(const struct cap *c)
 {
 	for (uint32_t i = 0; i < LANES; i++)
 		if (atomic_load_explicit(&c->lane[i].taken, memory_order_seq_cst) ||
-			REAL(cuStreamQuery, void *)(c->lane[i].stream) == NOT_READY)
+			REAL(cuStreamQuery)(c->lane[i].stream) == NOT_READY)
 			return false;
 	return true;
 }
@@ -124,11 +113,11 @@ static bool is_idle(const struct cap *c)
 static void end(struct cap *c)
 {
 	for (uint32_t i = 0; i < LANES; i++) {
-		REAL(cuStreamDestroy_v2, void *)(c->lane[i].stream);
-		REAL(cuEventDestroy_v2, void *)(c->lane[i].before);
-		REAL(cuEventDestroy_v2, void *)(c->lane[i].behind);
+		REAL(cuStreamDestroy_v2)(c->lane[i].stream);
+		REAL(cuEventDestroy_v2)(c->lane[i].before);
+		REAL(cuEventDestroy_v2)(c->lane[i].behind);
 	}
-	REAL(cuGreenCtxDestroy, void *)(c->context);
+	REAL(cuGreenCtxDestroy)(c->context);
 	memset(c->lane, 0, sizeof c->lane);
 }
 
@@ -185,7 +174,7 @@ static struct cap *cap_of(int device, uint32_t sms)
 	struct cap *c = find(device, sms);
 	if (!c)
 		return make_any(device, sms);
-	return load_acquire(&c->state) == CAP_READY && is_current(c->primary) ? c : NULL;
+	return load_acquire(&c->state) == CAP_READY && current_context() == c->primary ? c : NULL;
 }
 
 /* The lane first, then whether the cap is still the one: whoever gives its place to another looks
@@ -202,18 +191,6 @@ static struct cap_lane *take(struct cap *c, uint32_t sms, void *stream)
 	return NULL;
 }
 
-static int record(void *event, void *stream, int per_thread)
-{
-	return per_thread ? REAL(cuEventRecord_ptsz, void *, void *)(event, stream)
-			  : REAL(cuEventRecord, void *, void *)(event, stream);
-}
-
-static int await(void *stream, void *event, int per_thread)
-{
-	return per_thread ? REAL(cuStreamWaitEvent_ptsz, void *, void *, unsigned)(stream, event, 0)
-			  : REAL(cuStreamWaitEvent, void *, void *, unsigned)(stream, event, 0);
-}
-
 struct cap_lane *cap_enter(
 	int device, uint32_t cap_sms, void *stream, int per_thread, void **ret_stream)
 {
@@ -221,7 +198,8 @@ struct cap_lane *cap_enter(
 	struct cap_lane *l = c ? take(c, cap_sms, stream) : NULL;
 	if (!l)
 		return NULL;
-	if (record(l->before, stream, per_thread) || await(l->stream, l->before, 0)) {
+	if (REAL_OF(cuEventRecord, per_thread)(l->before, stream) ||
+		REAL(cuStreamWaitEvent)(l->stream, l->before, 0)) {
 		store_release(&l->taken, 0);
 		return NULL;
 	}
@@ -231,8 +209,8 @@ struct cap_lane *cap_enter(
 
 void cap_leave(struct cap_lane *lane, void *stream, int per_thread)
 {
-	if (!record(lane->behind, lane->stream, 0))
-		await(stream, lane->behind, per_thread);
+	if (!REAL(cuEventRecord)(lane->behind, lane->stream))
+		REAL_OF(cuStreamWaitEvent, per_thread)(stream, lane->behind, 0);
 	store_release(&lane->taken, 0);
 }
 

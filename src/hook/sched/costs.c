@@ -40,12 +40,12 @@ static uint32_t ask_resident(const struct launch_shape *l)
 	if (!l->what || !threads || threads > 1024 ||
 		!real_at(FN_cuOccupancyMaxActiveBlocksPerMultiprocessor))
 		return 0;
-	int (*ask)(int *, const void *, int, size_t) =
-		real_at(FN_cuOccupancyMaxActiveBlocksPerMultiprocessor);
-	if (!ask(&n, l->what, (int)threads, l->shared))
+	real_cuOccupancyMaxActiveBlocksPerMultiprocessor *const ask =
+		REAL(cuOccupancyMaxActiveBlocksPerMultiprocessor);
+	if (!ask(&n, (void *)l->what, (int)threads, l->shared))
 		return (uint32_t)n;
 	if (real_at(FN_cuKernelGetFunction) &&
-		!REAL(cuKernelGetFunction, void **, const void *)(&function, l->what) &&
+		!REAL(cuKernelGetFunction)(&function, (void *)l->what) &&
 		!ask(&n, function, (int)threads, l->shared))
 		return (uint32_t)n;
 	return 0;

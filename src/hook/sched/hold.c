@@ -32,22 +32,13 @@ static bool driver_can(void)
 		FN_cuModuleGetFunction, FN_cuFuncGetAttribute, FN_cuMemHostRegister_v2,
 		FN_cuMemHostUnregister, FN_cuMemHostGetDevicePointer_v2, FN_cuLaunchKernel,
 		FN_cuLaunchKernel_ptsz, FN_cuCtxGetCurrent };
-	for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
-		if (!real_at(needed[i]))
-			return false;
-	return true;
-}
-
-static void *current_context(void)
-{
-	void *context = NULL;
-	return REAL(cuCtxGetCurrent, void **)(&context) ? NULL : context;
+	return ALL_FOUND(needed);
 }
 
 static bool register_memory(void *what, size_t bytes, uint64_t *ret_at)
 {
-	return what && !REAL(cuMemHostRegister_v2, void *, size_t, unsigned)(what, bytes, MAPPED) &&
-	       !REAL(cuMemHostGetDevicePointer_v2, uint64_t *, void *, unsigned)(ret_at, what, 0);
+	return what && !REAL(cuMemHostRegister_v2)(what, bytes, MAPPED) &&
+	       !REAL(cuMemHostGetDevicePointer_v2)(ret_at, what, 0);
 }
 
 static void *mapped(long address)
@@ -67,7 +58,7 @@ static void map(struct hold *h, const struct share_file *file)
 static void unmap(void *what, size_t bytes, bool is_registered)
 {
 	if (is_registered)
-		REAL(cuMemHostUnregister, void *)(what);
+		REAL(cuMemHostUnregister)(what);
 	if (what)
 		sys(munmap, what, bytes);
 }
@@ -76,16 +67,15 @@ static void unmap(void *what, size_t bytes, bool is_registered)
 static bool load(struct hold *h)
 {
 	int registers;
-	return !REAL(cuModuleLoadData, void **, const void *)(&h->module, hold_image) &&
-	       !REAL(cuModuleGetFunction, void **, void *, const char *)(
-		       &h->function, h->module, "weir_hold") &&
-	       !REAL(cuFuncGetAttribute, int *, int, void *)(&registers, 4, h->function);
+	return !REAL(cuModuleLoadData)(&h->module, (void *)hold_image) &&
+	       !REAL(cuModuleGetFunction)(&h->function, h->module, "weir_hold") &&
+	       !REAL(cuFuncGetAttribute)(&registers, 4, h->function);
 }
 
 static void unmake(struct hold *h)
 {
 	if (h->module)
-		REAL(cuModuleUnload, void *)(h->module);
+		REAL(cuModuleUnload)(h->module);
 	unmap(h->file, share_mapped_bytes(), h->file_at);
 	unmap(h->page, PAGE, h->page_at);
 	*h = (struct hold){ .state = HOLD_MAKING };
@@ -128,16 +118,6 @@ bool hold_is_ready(const struct hold *h, const struct share_slot *slot)
 	       current_context() == h->context;
 }
 
-static int send(const struct hold *h, void *stream, int per_thread, void **args)
-{
-	return per_thread ? REAL(cuLaunchKernel_ptsz, void *, unsigned, unsigned, unsigned,
-				    unsigned, unsigned, unsigned, unsigned, void *, void **,
-				    void **)(h->function, 1, 1, 1, 1, 1, 1, 0, stream, args, NULL)
-			  : REAL(cuLaunchKernel, void *, unsigned, unsigned, unsigned, unsigned,
-				    unsigned, unsigned, unsigned, void *, void **,
-				    void **)(h->function, 1, 1, 1, 1, 1, 1, 0, stream, args, NULL);
-}
-
 static int launch(struct hold *h, const struct hold_of *of, void *stream, int per_thread)
 {
 	const uint32_t i = add_relaxed(&h->put, 1) % WAITED;
@@ -149,7 +129,8 @@ static int launch(struct hold *h, const struct hold_of *of, void *stream, int pe
 		 limit = of->max_wait_ns;
 #undef AT
 	void *args[] = { &active, &mode, &open, &ignored, &waited, &limit };
-	return send(h, stream, per_thread, args);
+	return REAL_OF(cuLaunchKernel, per_thread)(
+		h->function, 1, 1, 1, 1, 1, 1, 0, stream, args, NULL);
 }
 
 static uint64_t requests_of(const struct hold_of *of)

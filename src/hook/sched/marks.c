@@ -55,18 +55,10 @@ static uint32_t count(const struct marks *m)
 
 static bool of_this_context(struct marks *m)
 {
-	void *context = NULL;
-	if (!real_at(FN_cuCtxGetCurrent) || REAL(cuCtxGetCurrent, void **)(&context) || !context)
-		return false;
+	void *context = current_context();
 	if (!m->context)
 		m->context = context;
-	return m->context == context;
-}
-
-static int record(void *event, void *stream, int per_thread)
-{
-	return per_thread ? REAL(cuEventRecord_ptsz, void *, void *)(event, stream)
-			  : REAL(cuEventRecord, void *, void *)(event, stream);
+	return context && m->context == context;
 }
 
 static void empty(struct marks *m)
@@ -87,8 +79,8 @@ static void put(struct marks *m, struct share_slot *slot)
 		    real_at(FN_cuEventRecord_ptsz);
 	*at = m->next;
 	at->event = event;
-	done = done && (event || !REAL(cuEventCreate, void **, unsigned)(&at->event, NO_TIMING)) &&
-	       !record(at->event, at->stream, at->per_thread);
+	done = done && (event || !REAL(cuEventCreate)(&at->event, NO_TIMING)) &&
+	       !REAL_OF(cuEventRecord, at->per_thread)(at->event, at->stream);
 	if (done) {
 		m->head++;
 		if (load_relaxed(&m->next_measures))
@@ -263,7 +255,7 @@ static void came(struct marks *m, struct share_slot *slot, const struct others *
 static void look(struct marks *m, struct share_slot *slot, const struct others *others)
 {
 	while (count(m)) {
-		const int answer = REAL(cuEventQuery, void *)(m->ring[m->tail % MARKS].event);
+		const int answer = REAL(cuEventQuery)(m->ring[m->tail % MARKS].event);
 		if (answer == NOT_READY) {
 			m->not_yet_ns = clock_monotonic();
 			break;
@@ -347,7 +339,7 @@ static void leave(struct marks *m, bool destroy)
 		return;
 	for (uint32_t i = 0; i < MARKS; i++) {
 		if (destroy && m->ring[i].event && real_at(FN_cuEventDestroy_v2))
-			REAL(cuEventDestroy_v2, void *)(m->ring[i].event);
+			REAL(cuEventDestroy_v2)(m->ring[i].event);
 		m->ring[i].event = NULL;
 	}
 	m->context = NULL;

@@ -57,7 +57,7 @@ static uint32_t ask_sms(int device)
 	enum { MULTIPROCESSORS = 16 };
 	int n = 0;
 	if (!real_at(FN_cuDeviceGetAttribute) ||
-		REAL(cuDeviceGetAttribute, int *, int, int)(&n, MULTIPROCESSORS, device) || n < 0)
+		REAL(cuDeviceGetAttribute)(&n, MULTIPROCESSORS, device) || n < 0)
 		return 0;
 	return (uint32_t)n;
 }
@@ -196,11 +196,11 @@ static int current_device(void)
 {
 	int ordinal = 0, count = load_relaxed(&device_count);
 	if (!count) {
-		if (!real_at(FN_cuDeviceGetCount) || REAL(cuDeviceGetCount, int *)(&count))
+		if (!real_at(FN_cuDeviceGetCount) || REAL(cuDeviceGetCount)(&count))
 			return -1;
 		store_relaxed(&device_count, count);
 	}
-	if (count > 1 && (!real_at(FN_cuCtxGetDevice) || REAL(cuCtxGetDevice, int *)(&ordinal)))
+	if (count > 1 && (!real_at(FN_cuCtxGetDevice) || REAL(cuCtxGetDevice)(&ordinal)))
 		return -1;
 	return ordinal;
 }

@@ -572,7 +572,7 @@ void sched_driver_begins(void)
 	const int kept = errno;
 	int n;
 	if (!gate_is_open() && any_member() && real_at(FN_cuDeviceGetCount) &&
-		REAL(cuDeviceGetCount, int *)(&n) == NOT_INITIALIZED) {
+		REAL(cuDeviceGetCount)(&n) == NOT_INITIALIZED) {
 		for (uint32_t i = 0; i < MEMBERS; i++)
 			if (member_at(i)) {
 				marks_forget(&member_at(i)->marks);

@@ -80,8 +80,7 @@ static bool is_blocking(void *stream, uintptr_t key)
 	unsigned flags = 0;
 	if (key == LEGACY || key & 2)
 		return true;
-	return real_at(FN_cuStreamGetFlags) &&
-	       !REAL(cuStreamGetFlags, void *, unsigned *)(stream, &flags) &&
+	return real_at(FN_cuStreamGetFlags) && !REAL(cuStreamGetFlags)(stream, &flags) &&
 	       !(flags & NON_BLOCKING);
 }
 

@@ -64,11 +64,8 @@ static void close_window(void)
 
 static bool is_idle(void *stream, bool per_thread)
 {
-	if (stream_is_capturing(stream, per_thread))
-		return false;
-	return per_thread
-		       ? real_at(FN_cuStreamQuery_ptsz) && !REAL(cuStreamQuery_ptsz, void *)(stream)
-		       : real_at(FN_cuStreamQuery) && !REAL(cuStreamQuery, void *)(stream);
+	real_cuStreamQuery *const ask = REAL_OF(cuStreamQuery, per_thread);
+	return !stream_is_capturing(stream, per_thread) && ask && !ask(stream);
 }
 
 /* A graph that was made while CUPTI was there may hold what CUPTI put into it, and is not to be

@@ -17,7 +17,6 @@
 #include "hook/time/collector.h"
 #include "hook/time/cupti.h"
 #include "hook/time/event_timer.h"
-#include "named_functions.h"
 
 /* That and why times are sampled, since CUPTI gives none. */
 static void record_instead(const char *why)
@@ -152,7 +151,7 @@ void after_cuDevicePrimaryCtxRelease(int result, int device)
 	unsigned flags;
 	int active = 0;
 	if (result || !real_at(FN_cuDevicePrimaryCtxGetState) ||
-		REAL(cuDevicePrimaryCtxGetState, int, unsigned *, int *)(device, &flags, &active))
+		REAL(cuDevicePrimaryCtxGetState)(device, &flags, &active))
 		return;
 	if (!active)
 		device_gone(device);

@@ -18,6 +18,7 @@
 #include "hook/core/elf.h"
 #include "hook/core/captures.h"
 #include "hook/meta/kernels.h"
+#include "hook/core/own_calls.h"
 #include "hook/core/pages.h"
 #include "hook/time/calibration.h"
 #include "hook/time/collector.h"
@@ -30,7 +31,6 @@
 #define RUN        16u           /* launches of one run, at most */
 #define EVENTS     (2 * RUN + 1) /* of one run: around its launches, and the last of an empty pair */
 #define STREAMS    64u           /* whose last end is remembered, by hash */
-#define RELAXED    2             /* CUstreamCaptureMode */
 #define SHARED_NS  4000u         /* that may pass between launches which share an event */
 #define LOST_SIGHT 1024u /* launches until a thread asks again whether anybody wants times */
 
@@ -143,23 +143,13 @@ static bool is_wanted(void)
 	       load_relaxed(&hook_hot.captures) <= 0;
 }
 
-/*
- * Another thread may begin a capture at any time that forbids everybody what is no work of a
- * stream.  Not to a thread that says it means it.
- */
-static int exchange_mode(int mode)
-{
-	if (real_at(FN_cuThreadExchangeStreamCaptureMode))
-		REAL(cuThreadExchangeStreamCaptureMode, int *)(&mode);
-	return mode;
-}
+/* ---- the driver ---- */
 
 static bool record_event(struct run *r, uint32_t i)
 {
-	const enum fn fn = r->per_thread ? FN_cuEventRecord_ptsz : FN_cuEventRecord;
 	struct event_date *d = &r->date[i];
 	d->begun_ns = clock_monotonic();
-	if (((int (*)(void *, void *))real_at(fn))(r->event[i], r->stream))
+	if (REAL_OF(cuEventRecord, r->per_thread)(r->event[i], r->stream))
 		return false;
 	d->recorded_ns = clock_monotonic();
 	return true;
@@ -171,16 +161,11 @@ static uint32_t stream_at(const struct run *r, uint32_t i)
 {
 	if (!real_at(FN_cuEventQuery))
 		return 0;
-	const int mode = exchange_mode(RELAXED);
-	const int e = REAL(cuEventQuery, void *)(r->event[i]);
-	exchange_mode(mode);
+	int mode = RELAXED;
+	own_calls_exchange(&mode);
+	const int e = REAL(cuEventQuery)(r->event[i]);
+	own_calls_exchange(&mode);
 	return e == NOT_READY ? GPU_STREAM_BUSY : e ? 0 : GPU_STREAM_IDLE;
-}
-
-static uint64_t current_context(void)
-{
-	void *context = NULL;
-	return REAL(cuCtxGetCurrent, void **)(&context) ? 0 : (uintptr_t)context;
 }
 
 /* Events have to be of the stream's context, and are of the current one. */
@@ -190,7 +175,7 @@ static bool is_of(void *stream, uint64_t context)
 	if ((uintptr_t)stream <= 2) /* the legacy stream and the thread's: of any context */
 		return true;
 	return !real_at(FN_cuStreamGetCtx) ||
-	       (!REAL(cuStreamGetCtx, void *, void **)(stream, &its) && (uintptr_t)its == context);
+	       (!REAL(cuStreamGetCtx)(stream, &its) && (uintptr_t)its == context);
 }
 
 static bool driver_can(void)
@@ -198,10 +183,7 @@ static bool driver_can(void)
 	static const enum fn needed[] = { FN_cuEventCreate, FN_cuEventRecord, FN_cuEventRecord_ptsz,
 		FN_cuEventElapsedTime, FN_cuCtxGetCurrent, FN_cuCtxGetDevice,
 		FN_cuCtxPushCurrent_v2, FN_cuCtxPopCurrent_v2 };
-	for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
-		if (!real_at(needed[i]))
-			return false;
-	return true;
+	return ALL_FOUND(needed);
 }
 
 static const void *driver(void)
@@ -223,7 +205,7 @@ static struct pool *make_pool(uint64_t context, uint64_t id, bool has_id)
 		store_relaxed(&p->next, 0);
 		store_relaxed(&p->tail, 0);
 		memset(p->last_end, 0, sizeof p->last_end);
-		if (REAL(cuCtxGetDevice, int *)(&p->device))
+		if (REAL(cuCtxGetDevice)(&p->device))
 			p->device = -1;
 		store_release(&p->state, READY);
 		return p;
@@ -252,8 +234,7 @@ static void drop(struct pool *p)
 static struct pool *pool_of(uint64_t context)
 {
 	unsigned long long id = 0;
-	const bool has_id = real_at(FN_cuCtxGetId) &&
-			    !REAL(cuCtxGetId, void *, unsigned long long *)((void *)context, &id);
+	const bool has_id = real_at(FN_cuCtxGetId) && !REAL(cuCtxGetId)((void *)context, &id);
 	id = has_id ? id : context;
 	for (uint32_t i = 0; i < CONTEXTS; i++) {
 		struct pool *p = &pools[i];
@@ -332,8 +313,7 @@ static void keep(const struct run *r, struct sample *s, uint64_t ns)
 static int elapsed(const struct run *r, uint32_t from, uint32_t to, uint64_t *ret_ns)
 {
 	float ms = -1;
-	const int e = REAL(cuEventElapsedTime, float *, void *, void *)(
-		&ms, r->event[from], r->event[to]);
+	const int e = REAL(cuEventElapsedTime)(&ms, r->event[from], r->event[to]);
 	if (e || !(ms >= 0 && ms < 1e12f))
 		return e ? e : -1;
 	*ret_ns = (uint64_t)((double)ms * 1e6 + 0.5);
@@ -419,9 +399,9 @@ static void collect_oldest(struct pool *p)
 static bool make_events(struct run *r)
 {
 	for (uint32_t i = 0; i < EVENTS; i++)
-		if (REAL(cuEventCreate, void **, unsigned)(&r->event[i], 0)) {
+		if (REAL(cuEventCreate)(&r->event[i], 0)) {
 			while (i-- && real_at(FN_cuEventDestroy_v2))
-				REAL(cuEventDestroy_v2, void *)(r->event[i]);
+				REAL(cuEventDestroy_v2)(r->event[i]);
 			return false;
 		}
 	return true;
@@ -462,23 +442,23 @@ static struct run *take_run(struct pool *p)
 static void ask_stream(struct run *r)
 {
 	unsigned long long id = 0;
-	const enum fn fn = r->per_thread ? FN_cuStreamGetId_ptsz : FN_cuStreamGetId;
-	int (*ask)(void *, unsigned long long *) = real_at(fn);
+	real_cuStreamGetId *const ask = REAL_OF(cuStreamGetId, r->per_thread);
 	r->stream_valid = ask && !ask(r->stream, &id) ? GPU_HAS_STREAM : 0;
 	r->stream_id = (uint32_t)id;
 }
 
 static struct run *begin(void *stream, bool per_thread)
 {
-	const uint64_t context = current_context();
+	const uint64_t context = (uintptr_t)current_context();
 	if (!context || stream_is_capturing(stream, per_thread) || !is_of(stream, context))
 		return NULL;
-	const int mode = exchange_mode(RELAXED);
+	int mode = RELAXED;
+	own_calls_exchange(&mode);
 	struct pool *p = pool_of(context);
 	if (p)
 		collect_oldest(p);
 	struct run *r = p ? take_run(p) : NULL;
-	exchange_mode(mode);
+	own_calls_exchange(&mode);
 	if (!r)
 		return NULL;
 	r->pool = p;
@@ -499,7 +479,7 @@ static struct run *resume(void *stream, bool per_thread)
 	if (!r || !move(r, owner + OPEN, owner + TAKEN))
 		return NULL;
 	if (r->stream == stream && r->per_thread == per_thread &&
-		current_context() == r->pool->context)
+		(uintptr_t)current_context() == r->pool->context)
 		return r;
 	move(r, owner + TAKEN, owner + PENDING);
 	return NULL;
@@ -691,15 +671,16 @@ static void collect_all(void)
 	for (uint32_t i = 0; i < CONTEXTS; i++) {
 		struct pool *p = &pools[i];
 		void *popped;
-		if (!is_there(p) || REAL(cuCtxPushCurrent_v2, void *)((void *)p->context))
+		if (!is_there(p) || REAL(cuCtxPushCurrent_v2)((void *)p->context))
 			continue;
-		const int mode = exchange_mode(RELAXED);
+		int mode = RELAXED;
+		own_calls_exchange(&mode);
 		for (uint32_t k = 0; k < RUNS; k++) {
 			collect_run(&p->runs[k], OPEN);
 			collect_run(&p->runs[k], PENDING);
 		}
-		exchange_mode(mode);
-		REAL(cuCtxPopCurrent_v2, void **)(&popped);
+		own_calls_exchange(&mode);
+		REAL(cuCtxPopCurrent_v2)(&popped);
 	}
 	errno = kept;
 }
