@@ -59,9 +59,15 @@ int gpu_model_init(struct gpu_model *m, const struct engine *e, const struct gpu
 	return of_model(m, code, err);
 }
 
-void gpu_model_loaded(struct gpu_model *m)
+int gpu_model_loaded(struct gpu_model *m, int e, struct engine_model **ret)
 {
-	gpu_space_release(&m->space);
+	if (!e && m->gpu)
+		gpu_space_release(&m->space);
+	if (e)
+		m->base.engine->unload(&m->base);
+	else
+		*ret = &m->base;
+	return e;
 }
 
 static void free_plan(struct gpu_model *m, struct gpu_plan *p)

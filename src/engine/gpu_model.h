@@ -58,8 +58,9 @@ struct gpu_model {
 /* The engine has filled in nothing yet but the struct around it with zeros. */
 int gpu_model_init(struct gpu_model *m, const struct engine *e, const struct gpu_engine *ops,
 	const struct engine_options *o, const struct engine_config *c, struct error *err);
-/* Its memory may leave from now on. */
-void gpu_model_loaded(struct gpu_model *m);
+/* The end of a load: after a failure the model is unloaded, and else its memory may leave from now
+ * on.  Returns e. */
+int gpu_model_loaded(struct gpu_model *m, int e, struct engine_model **ret);
 void gpu_model_fini(struct gpu_model *m);
 
 /* For struct gpu_engine: outputs have the model's shapes, and rows for a first dimension that is
@@ -77,6 +78,9 @@ void gpu_model_memory(const struct engine_model *m, struct engine_memory *ret);
 bool gpu_model_stage(
 	struct engine_model *m, const void *data, size_t bytes, struct engine_staged *ret);
 void gpu_model_unstage(struct engine_model *m, struct engine_staged *s);
+#define GPU_MODEL_CALLS                                                                            \
+	.run = gpu_model_run, .end = gpu_model_end, .settle = gpu_model_settle,                    \
+	.memory = gpu_model_memory, .stage = gpu_model_stage, .unstage = gpu_model_unstage
 
 /* Captures a plan that has run.  The model goes on without graphs if it can't be captured, or if
  * the replay gives something else. */

@@ -545,13 +545,7 @@ static int load(const struct engine_options *o, const struct engine_config *c, i
 	e = e ? e : read_model(k, root, path, err);
 	e = e ? e : open_library(k, o->cuda, err);
 	json_decref(root);
-	if (e) {
-		unload(&k->gpu.base);
-		return e;
-	}
-	gpu_model_loaded(&k->gpu);
-	*ret = &k->gpu.base;
-	return 0;
+	return gpu_model_loaded(&k->gpu, e, ret);
 }
 
 static bool put_version(const struct engine_options *o, struct buf *b)
@@ -574,11 +568,6 @@ const struct engine engine_kernels = {
 	.pads = true,
 	.put_version = put_version,
 	.load = load,
-	.run = gpu_model_run,
-	.end = gpu_model_end,
-	.settle = gpu_model_settle,
-	.memory = gpu_model_memory,
-	.stage = gpu_model_stage,
-	.unstage = gpu_model_unstage,
+	GPU_MODEL_CALLS,
 	.unload = unload,
 };

@@ -378,12 +378,7 @@ static const struct engine engine_onnx_cuda = {
 	.name = "onnx on CUDA",
 	.platforms = "",
 	.pads = true,
-	.run = gpu_model_run,
-	.end = gpu_model_end,
-	.settle = gpu_model_settle,
-	.memory = gpu_model_memory,
-	.stage = gpu_model_stage,
-	.unstage = gpu_model_unstage,
+	GPU_MODEL_CALLS,
 	.unload = unload,
 };
 
@@ -436,12 +431,6 @@ int onnx_cuda_load(const struct engine_options *o, const struct engine_config *c
 	e = e ? e : register_allocator(c->name, err);
 	e = e ? e : make_session(m, o, c, file, path, err);
 	e = e ? e : check_types(&m->gpu.base, err);
-	if (e) {
-		unload(&m->gpu.base);
-		return e;
-	}
 	m->gpu.base.bytes = m->gpu.space.used;
-	gpu_model_loaded(&m->gpu);
-	*ret = &m->gpu.base;
-	return 0;
+	return gpu_model_loaded(&m->gpu, e, ret);
 }

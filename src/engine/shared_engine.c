@@ -317,12 +317,7 @@ static int load(const struct engine_options *o, const struct engine_config *c, i
 static const struct engine on_gpu = {
 	.name = "engine",
 	.pads = true,
-	.run = gpu_model_run,
-	.end = gpu_model_end,
-	.settle = gpu_model_settle,
-	.memory = gpu_model_memory,
-	.stage = gpu_model_stage,
-	.unstage = gpu_model_unstage,
+	GPU_MODEL_CALLS,
 	.unload = unload,
 };
 
@@ -386,12 +381,5 @@ static int load(const struct engine_options *o, const struct engine_config *c, i
 	free(call);
 	free(folder);
 	buf_free(&text);
-	if (e) {
-		unload(&s->gpu.base);
-		return e;
-	}
-	if (s->gpu.gpu)
-		gpu_model_loaded(&s->gpu);
-	*ret = &s->gpu.base;
-	return 0;
+	return gpu_model_loaded(&s->gpu, e, ret);
 }

@@ -405,19 +405,13 @@ static int load(const struct engine_options *o, const struct engine_config *c, i
 	int e = gpu_model_init(&m->gpu, &engine_torch, &ops, o, c, err);
 	if (!e && (e = load_model(m, o, c, fd, path, &why)))
 		error_set(err, e, "model %s: %s: %s", c->name, path, why.text);
-	if (e) {
-		unload(&m->gpu.base);
-		return e;
-	}
-	if (!m->alone) {
+	if (!e && !m->alone) {
 		/* Its memory is libtorch's, which may be another's when a graph is replayed. */
 		m->gpu.graphs = false;
 		store_release(&m->gpu.base.no_graphs,
 			xstrdup("no graphs are made of models that need libtorch"));
 	}
-	gpu_model_loaded(&m->gpu);
-	*ret = &m->gpu.base;
-	return 0;
+	return gpu_model_loaded(&m->gpu, e, ret);
 }
 
 const struct engine engine_torch = {
@@ -428,11 +422,6 @@ const struct engine engine_torch = {
 	.pads = true,
 	.put_version = put_version,
 	.load = load,
-	.run = gpu_model_run,
-	.end = gpu_model_end,
-	.settle = gpu_model_settle,
-	.memory = gpu_model_memory,
-	.stage = gpu_model_stage,
-	.unstage = gpu_model_unstage,
+	GPU_MODEL_CALLS,
 	.unload = unload,
 };

@@ -63,31 +63,20 @@ bool range_next(const struct chunk_buf *buf, size_t *at, struct range *ret_range
 	return false;
 }
 
-bool link_next(const struct chunk_buf *buf, size_t *at, struct link *ret_link)
-{
-	while (next(buf, at, ret_link, sizeof *ret_link))
-		if (ret_link->correlation)
-			return true;
-	return false;
-}
+#define NEXT(name, type, is_there)                                                                 \
+	bool name##_next(const struct chunk_buf *buf, size_t *at, struct type *ret)                \
+	{                                                                                          \
+		while (next(buf, at, ret, sizeof *ret))                                            \
+			if (ret->is_there)                                                         \
+				return true;                                                       \
+		return false;                                                                      \
+	}
+static NEXT(link, link, correlation) static NEXT(sample, gpu_sample, valid)
+	NEXT(request, served_request, outcome)
 
-bool sample_next(const struct chunk_buf *buf, size_t *at, struct gpu_sample *ret_sample)
-{
-	while (next(buf, at, ret_sample, sizeof *ret_sample))
-		if (ret_sample->valid)
-			return true;
-	return false;
-}
+	/* ---- of a whole trace ---- */
 
-bool request_next(const struct chunk_buf *buf, size_t *at, struct served_request *ret_request)
-{
-	while (next(buf, at, ret_request, sizeof *ret_request))
-		if (ret_request->outcome)
-			return true;
-	return false;
-}
-
-static int next_chunk(struct cursor *c, enum chunk_kind kind)
+	static int next_chunk(struct cursor *c, enum chunk_kind kind)
 {
 	expect(c->chunk <= c->t->chunk_count, "a walk stays among the chunks");
 	c->at = 0;
@@ -95,7 +84,8 @@ static int next_chunk(struct cursor *c, enum chunk_kind kind)
 	return trace_next(c->t, kind, &c->chunk, c->buf, c->damaged);
 }
 
-bool activity_is_bound(const struct gpu_activity *w)
+/* Whether the events around it only say that it took no longer. */
+static bool is_bound(const struct gpu_activity *w)
 {
 	return w->valid & GPU_STREAM_IDLE &&
 	       (activity_waited_ns(w) > SLOW_HOST_NS || w->host_ns >> 32 > SLOW_HOST_NS);
@@ -107,7 +97,7 @@ static bool take_wait_off(const struct cursor *c, struct gpu_activity *w)
 	const uint64_t took = w->end_ns - w->start_ns, waited = activity_waited_ns(w);
 	if (c->as_measured)
 		return true;
-	if (activity_is_bound(w)) {
+	if (is_bound(w)) {
 		if (c->left_out)
 			++*c->left_out;
 		return false;
@@ -128,37 +118,18 @@ int trace_next_activity(struct cursor *c, struct gpu_activity *ret_activity)
 	return e;
 }
 
-int trace_next_range(struct cursor *c, struct range *ret_range)
-{
-	int e = 1;
-	while (e > 0 && !(c->inside && range_next(c->buf, &c->at, ret_range)))
-		e = next_chunk(c, CHUNK_RANGES);
-	return e;
-}
-
-int trace_next_link(struct cursor *c, struct link *ret_link)
-{
-	int e = 1;
-	while (e > 0 && !(c->inside && link_next(c->buf, &c->at, ret_link)))
-		e = next_chunk(c, CHUNK_LINKS);
-	return e;
-}
-
-int trace_next_sample(struct cursor *c, struct gpu_sample *ret_sample)
-{
-	int e = 1;
-	while (e > 0 && !(c->inside && sample_next(c->buf, &c->at, ret_sample)))
-		e = next_chunk(c, CHUNK_SAMPLES);
-	return e;
-}
-
-int trace_next_request(struct cursor *c, struct served_request *ret_request)
-{
-	int e = 1;
-	while (e > 0 && !(c->inside && request_next(c->buf, &c->at, ret_request)))
-		e = next_chunk(c, CHUNK_REQUESTS);
-	return e;
-}
+#define TRACE_NEXT(name, type, kind)                                                               \
+	int trace_next_##name(struct cursor *c, struct type *ret)                                  \
+	{                                                                                          \
+		int e = 1;                                                                         \
+		while (e > 0 && !(c->inside && name##_next(c->buf, &c->at, ret)))                  \
+			e = next_chunk(c, kind);                                                   \
+		return e;                                                                          \
+	}
+TRACE_NEXT(range, range, CHUNK_RANGES)
+TRACE_NEXT(link, link, CHUNK_LINKS)
+TRACE_NEXT(sample, gpu_sample, CHUNK_SAMPLES)
+TRACE_NEXT(request, served_request, CHUNK_REQUESTS)
 
 static const char *name_of(const char *const *names, size_t count, unsigned i)
 {

@@ -23,8 +23,6 @@ size_t array_record_bytes(uint16_t chunk_kind);
  */
 bool activity_next(const struct chunk_buf *buf, size_t *at, struct gpu_activity *ret_activity);
 bool range_next(const struct chunk_buf *buf, size_t *at, struct range *ret_range);
-bool link_next(const struct chunk_buf *buf, size_t *at, struct link *ret_link);
-bool sample_next(const struct chunk_buf *buf, size_t *at, struct gpu_sample *ret_sample);
 bool request_next(const struct chunk_buf *buf, size_t *at, struct served_request *ret_request);
 
 /*
@@ -75,9 +73,6 @@ static inline uint64_t activity_waited_ns(const struct gpu_activity *w)
 {
 	return w->valid & GPU_STREAM_IDLE ? (uint32_t)w->host_ns : 0;
 }
-
-/* Whether the events around it only say that it took no longer. */
-bool activity_is_bound(const struct gpu_activity *w);
 
 /* Whether a kernel of that name, demangled, is a collective operation. */
 static inline bool activity_communicates(const char *name)

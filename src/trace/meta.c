@@ -66,8 +66,9 @@ static void add_process(struct loader *l, const struct record *r)
 	*p = (struct meta_process){ (uint32_t)arg(r, 0), executable, arguments };
 }
 
-static void add_kernel(struct loader *l, const struct record *r, bool alias)
+static void add_kernel(struct loader *l, const struct record *r)
 {
+	const bool alias = r->fn == META_ALIAS;
 	uint32_t name = META_NONE;
 	if (!alias)
 		intern_text(l->m, r, 2, &name);
@@ -99,9 +100,10 @@ static void add_nodes(struct meta *m, const void *from, size_t count, struct gra
 	step->node_count = (uint32_t)(m->nodes.n - step->first_node);
 }
 
-static void add_graph(struct loader *l, const struct record *r, bool update)
+static void add_graph(struct loader *l, const struct record *r)
 {
 	struct meta *m = l->m;
+	const bool update = r->fn == META_NODE;
 	const unsigned args = update ? 1 : 3;
 	const size_t words = r->words - RECORD_WORDS;
 	const size_t room = words > args ? (words - args) * 8 / sizeof(struct graph_node) : 0;
@@ -203,93 +205,54 @@ static void add_attributes(struct loader *l, const struct record *r)
 		to->value[i] = (uint32_t)(arg(r, 2 + i / 2) >> i % 2 * 32);
 }
 
-static void add_record(struct loader *l, const struct record *r)
-{
-	switch (r->fn) {
-	case META_PROCESS:
-		add_process(l, r);
-		return;
-	case META_KERNEL:
-		add_kernel(l, r, false);
-		return;
-	case META_ALIAS:
-		add_kernel(l, r, true);
-		return;
-	case META_GRAPH:
-		add_graph(l, r, false);
-		return;
-	case META_NODE:
-		add_graph(l, r, true);
-		return;
-	case META_UNKNOWN:
-		add_unknown(l, r);
-		return;
-	case META_MESSAGE:
-		add_message(l, r);
-		return;
-	case META_STRING:
-		add_string(l, r);
-		return;
-	case META_DEVICE:
-		add_device(l, r);
-		return;
-	case META_UUID:
-		add_uuid(l, r);
-		return;
-	case META_CLOCKS:
-		add_clocks(l, r);
-		return;
-	case META_FACT:
-		add_fact(l, r);
-		return;
-	case META_ATTRIBUTES:
-		add_attributes(l, r);
-		return;
-	default: /* of a later version */
-		return;
-	}
-}
+/* By enum meta_id.  Those of a later version are passed over. */
+static void (*const add[])(struct loader *l, const struct record *r) = {
+	[META_PROCESS & 0xff] = add_process,
+	[META_KERNEL & 0xff] = add_kernel,
+	[META_ALIAS & 0xff] = add_kernel,
+	[META_GRAPH & 0xff] = add_graph,
+	[META_NODE & 0xff] = add_graph,
+	[META_UNKNOWN & 0xff] = add_unknown,
+	[META_MESSAGE & 0xff] = add_message,
+	[META_STRING & 0xff] = add_string,
+	[META_DEVICE & 0xff] = add_device,
+	[META_UUID & 0xff] = add_uuid,
+	[META_CLOCKS & 0xff] = add_clocks,
+	[META_FACT & 0xff] = add_fact,
+	[META_ATTRIBUTES & 0xff] = add_attributes,
+};
 
 static void add_records(struct loader *l, const struct chunk_buf *buf)
 {
 	struct records it = records_of(buf);
 	const struct record *r;
-	while ((r = records_next(&it)))
-		add_record(l, r);
+	l->process = buf->ref->process;
+	while ((r = records_next(&it))) {
+		const unsigned id = r->fn & 0xffu;
+		if (r->fn >> 8 == META_PROCESS >> 8 && id < sizeof add / sizeof *add && add[id])
+			add[id](l, r);
+	}
 	l->m->torn += it.torn;
 	l->m->damaged += it.damaged != NULL;
-}
-
-static int load_chunk(struct loader *l, size_t i, struct chunk_buf *buf)
-{
-	const int e = trace_load(l->t, i, buf, NULL);
-	if (trace_lost(e)) {
-		l->m->damaged++;
-		return 0;
-	}
-	l->process = l->t->chunks[i].process;
-	if (!e)
-		add_records(l, buf);
-	return e;
 }
 
 static int load_chunks(struct loader *l)
 {
 	struct chunk_buf buf = { 0 };
-	int e = 0;
-	for (size_t i = 0; i < l->t->chunk_count && !e; i++)
-		if (l->t->chunks[i].head.kind == CHUNK_META)
-			e = load_chunk(l, i, &buf);
+	size_t at = 0;
+	int e;
+	while ((e = trace_next(l->t, CHUNK_META, &at, &buf, &l->m->damaged)) > 0)
+		add_records(l, &buf);
 	chunk_buf_fini(&buf);
 	return e;
 }
 
-static void count_unknown(struct meta *m, uint32_t process, const struct chunk_buf *buf)
+static void count_unknown(struct meta *m, const struct chunk_buf *buf)
 {
 	for (size_t i = 0; i < m->unknown.n; i++) {
 		struct meta_unknown *u = &m->unknown.v[i];
 		uint64_t count;
-		if (u->process != process || u->index >= buf->bytes / sizeof count)
+		if (u->process != buf->ref->process || u->index >= buf->bytes / sizeof count)
 			continue;
 		memcpy(&count, buf->payload + u->index * sizeof count, sizeof count);
 		u->count += count;
@@ -299,16 +262,9 @@ static void count_unknown(struct meta *m, uint32_t process, const struct chunk_b
 static void load_unknown(struct loader *l)
 {
 	struct chunk_buf buf = { 0 };
-	int e = 0;
-	for (size_t i = 0; i < l->t->chunk_count && l->m->unknown.n; i++) {
-		if (l->t->chunks[i].head.kind != CHUNK_UNKNOWN)
-			continue;
-		e = trace_load(l->t, i, &buf, NULL);
-		if (!e)
-			count_unknown(l->m, l->t->chunks[i].process, &buf);
-		else
-			l->m->damaged++;
-	}
+	size_t at = 0;
+	while (l->m->unknown.n && trace_next(l->t, CHUNK_UNKNOWN, &at, &buf, &l->m->damaged) > 0)
+		count_unknown(l->m, &buf);
 	chunk_buf_fini(&buf);
 }
 
