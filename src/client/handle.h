@@ -33,7 +33,6 @@ struct stream_pool {
 };
 
 /* WEIR_OK, or why not. */
-int stream_pool_get(struct stream_pool *p, uint32_t class, void **ret_stream);
 int stream_pool_return(struct stream_pool *p, void *stream);
 
 /* The returned streams of the current context. */

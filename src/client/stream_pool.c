@@ -125,7 +125,7 @@ static int create(struct pool_stream *s, const struct current *c, uint32_t class
 	return WEIR_OK;
 }
 
-int stream_pool_get(struct stream_pool *p, uint32_t class, void **ret_stream)
+static int stream_pool_get(struct stream_pool *p, uint32_t class, void **ret_stream)
 {
 	struct current c;
 	int status = find_current(&c);

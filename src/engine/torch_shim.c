@@ -70,7 +70,10 @@ static int32_t failed(const char *format, ...)
 	return 1;
 }
 
-unsigned torch_type_bytes(int32_t type)
+/* ---- types ---- */
+
+/* Bytes of an element of PyTorch's type, or 0. */
+static unsigned torch_type_bytes(int32_t type)
 {
 	static const unsigned char bytes[] = { 1, 1, 2, 4, 8, 2, 4, 8, 4, 8, 16, 1, 1, 1, 4,
 		2, [21] = 1, 2, 1, 1, 1, 1, 2, 4, 8 };

@@ -43,9 +43,6 @@ void torch_shim_leave(void);
 void torch_shim_disown(struct torch_shim *s, const struct gpu_holes *own);
 void torch_shim_fini(struct torch_shim *s);
 
-/* Bytes of an element of PyTorch's type, or 0. */
-unsigned torch_type_bytes(int32_t type);
-
 typedef struct torch_tensor *torch_handle;
 
 /* The functions that Weir itself calls, its own or libtorch's. */

@@ -112,7 +112,8 @@ static int enum_order(const struct enum_name *e, const char *type, int64_t value
 	return e->value < value ? -1 : e->value > value;
 }
 
-const char *decode_enum(const char *type, int64_t value)
+/* The name of a value, or NULL. */
+static const char *decode_enum(const char *type, int64_t value)
 {
 	const size_t at =
 		SEARCH(i, 0, enum_names_count, enum_order(&enum_names[i], type, value) < 0);

@@ -32,9 +32,6 @@ size_t decode_record(const struct decoder *d, const struct record *r, char *buf,
 size_t decode_arg(
 	const struct schema_fn *fn, unsigned arg, const struct record *r, char *buf, size_t size);
 
-/* The name of a value, or NULL. */
-const char *decode_enum(const char *type, int64_t value);
-
 /* The name of a function's result, or NULL: CUresult or cudaError. */
 const char *decode_result(const struct schema_fn *fn, unsigned result);
 

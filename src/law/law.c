@@ -25,7 +25,7 @@ struct law_totals law_totals(const struct law *law)
 	return law->totals;
 }
 
-void list_push(struct law *law, struct list *list, uint32_t work)
+static void list_push(struct law *law, struct list *list, uint32_t work)
 {
 	law->works[work].next = NONE;
 	if (list->first == NONE)
@@ -35,7 +35,7 @@ void list_push(struct law *law, struct list *list, uint32_t work)
 	list->last = work;
 }
 
-uint32_t list_pop(struct law *law, struct list *list)
+static uint32_t list_pop(struct law *law, struct list *list)
 {
 	const uint32_t work = list->first;
 

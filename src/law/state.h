@@ -116,9 +116,6 @@ struct law {
 	struct edge edges[LAW_EDGES];
 };
 
-void list_push(struct law *law, struct list *list, uint32_t work);
-uint32_t list_pop(struct law *law, struct list *list);
-
 /* law.c: the work has ended now. */
 void work_ended(struct law *law, uint32_t work);
 

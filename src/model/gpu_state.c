@@ -1,6 +1,9 @@
 /* Summarises the samples of NVML. */
 #include "model/gpu_state.h"
 
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/search.h"
@@ -9,21 +12,33 @@
 
 #define SLOW_BELOW 0.95 /* of the highest SM clock */
 
+#define AT(member) offsetof(struct gpu_sample, member), sizeof((struct gpu_sample *)NULL)->member
 const struct gpu_metric_row gpu_metrics[GPU_METRICS] = {
-	[METRIC_BUSY] = { "utilization_pct", "utilisation", "%" },
-	[METRIC_MEMORY_BUSY] = { "memory_utilization_pct", "memory utilisation", "%" },
-	[METRIC_MEMORY] = { "memory_used_bytes", "memory used", "B" },
-	[METRIC_POWER] = { "power_w", "power", "W" },
-	[METRIC_CELSIUS] = { "temperature_celsius", "temperature", "°C" },
-	[METRIC_SM_CLOCK] = { "sm_clock_mhz", "SM clock", "MHz" },
-	[METRIC_MEMORY_CLOCK] = { "memory_clock_mhz", "memory clock", "MHz" },
-	[METRIC_PCIE_TX] = { "pcie_tx_bytes_per_s", "PCIe sent", "B/s" },
-	[METRIC_PCIE_RX] = { "pcie_rx_bytes_per_s", "PCIe received", "B/s" },
-	[METRIC_NVLINK_TX] = { "nvlink_tx_bytes_per_s", "NVLink sent", "B/s" },
-	[METRIC_NVLINK_RX] = { "nvlink_rx_bytes_per_s", "NVLink received", "B/s" },
-	[METRIC_ECC_CORRECTED] = { "ecc_corrected", "ECC errors, corrected", "" },
-	[METRIC_ECC_UNCORRECTED] = { "ecc_uncorrected", "ECC errors, uncorrected", "" },
+	[METRIC_BUSY] = { "utilization_pct", "utilisation", "%", AT(busy_pct), SAMPLE_BUSY },
+	[METRIC_MEMORY_BUSY] = { "memory_utilization_pct", "memory utilisation", "%",
+		AT(memory_busy_pct), SAMPLE_HAS_BUSY },
+	[METRIC_MEMORY] = { "memory_used_bytes", "memory used", "B", AT(memory_used),
+		SAMPLE_HAS_MEMORY },
+	[METRIC_POWER] = { "power_w", "power", "W", AT(power_mw), SAMPLE_HAS_POWER },
+	[METRIC_CELSIUS] = { "temperature_celsius", "temperature", "°C", AT(celsius),
+		SAMPLE_HAS_CELSIUS },
+	[METRIC_SM_CLOCK] = { "sm_clock_mhz", "SM clock", "MHz", AT(sm_mhz), SAMPLE_HAS_SM_CLOCK },
+	[METRIC_MEMORY_CLOCK] = { "memory_clock_mhz", "memory clock", "MHz", AT(memory_mhz),
+		SAMPLE_HAS_MEMORY_CLOCK },
+	[METRIC_PCIE_TX] = { "pcie_tx_bytes_per_s", "PCIe sent", "B/s", AT(pcie_tx),
+		SAMPLE_HAS_PCIE },
+	[METRIC_PCIE_RX] = { "pcie_rx_bytes_per_s", "PCIe received", "B/s", AT(pcie_rx),
+		SAMPLE_HAS_PCIE },
+	[METRIC_NVLINK_TX] = { "nvlink_tx_bytes_per_s", "NVLink sent", "B/s", AT(nvlink_tx),
+		SAMPLE_HAS_NVLINK, true },
+	[METRIC_NVLINK_RX] = { "nvlink_rx_bytes_per_s", "NVLink received", "B/s", AT(nvlink_rx),
+		SAMPLE_HAS_NVLINK, true },
+	[METRIC_ECC_CORRECTED] = { "ecc_corrected", "ECC errors, corrected", "", AT(ecc_corrected),
+		SAMPLE_HAS_ECC },
+	[METRIC_ECC_UNCORRECTED] = { "ecc_uncorrected", "ECC errors, uncorrected", "",
+		AT(ecc_uncorrected), SAMPLE_HAS_ECC },
 };
+#undef AT
 
 const char *throttle_reason_name(unsigned i)
 {
@@ -39,67 +54,24 @@ static bool has_rate(const struct gpu_sample *s, const struct gpu_sample *before
 	       s->nvlink_tx >= before->nvlink_tx && s->nvlink_rx >= before->nvlink_rx;
 }
 
-static uint32_t valid_bit(enum gpu_metric metric)
+static double value_of(const struct gpu_sample *s, const struct gpu_metric_row *m)
 {
-	static const uint32_t bits[GPU_METRICS] = { [METRIC_BUSY] = SAMPLE_BUSY,
-		[METRIC_MEMORY_BUSY] = SAMPLE_HAS_BUSY,
-		[METRIC_MEMORY] = SAMPLE_HAS_MEMORY,
-		[METRIC_POWER] = SAMPLE_HAS_POWER,
-		[METRIC_CELSIUS] = SAMPLE_HAS_CELSIUS,
-		[METRIC_SM_CLOCK] = SAMPLE_HAS_SM_CLOCK,
-		[METRIC_MEMORY_CLOCK] = SAMPLE_HAS_MEMORY_CLOCK,
-		[METRIC_PCIE_TX] = SAMPLE_HAS_PCIE,
-		[METRIC_PCIE_RX] = SAMPLE_HAS_PCIE,
-		[METRIC_NVLINK_TX] = SAMPLE_HAS_NVLINK,
-		[METRIC_NVLINK_RX] = SAMPLE_HAS_NVLINK,
-		[METRIC_ECC_CORRECTED] = SAMPLE_HAS_ECC,
-		[METRIC_ECC_UNCORRECTED] = SAMPLE_HAS_ECC };
-	return bits[metric];
-}
-
-static double value_of(const struct gpu_sample *s, enum gpu_metric metric)
-{
-	switch (metric) {
-	case METRIC_BUSY:
-		return s->busy_pct;
-	case METRIC_MEMORY_BUSY:
-		return s->memory_busy_pct;
-	case METRIC_MEMORY:
-		return (double)s->memory_used;
-	case METRIC_POWER:
-		return s->power_mw / 1e3;
-	case METRIC_CELSIUS:
-		return s->celsius;
-	case METRIC_SM_CLOCK:
-		return s->sm_mhz;
-	case METRIC_MEMORY_CLOCK:
-		return s->memory_mhz;
-	case METRIC_PCIE_TX:
-		return (double)s->pcie_tx;
-	case METRIC_PCIE_RX:
-		return (double)s->pcie_rx;
-	case METRIC_ECC_CORRECTED:
-		return (double)s->ecc_corrected;
-	default:
-		return (double)s->ecc_uncorrected;
-	}
+	uint64_t n = 0;
+	memcpy(&n, (const char *)s + m->at, m->bytes);
+	return (double)n;
 }
 
 bool gpu_metric_of(const struct gpu_sample *s, const struct gpu_sample *before,
 	enum gpu_metric metric, double *ret)
 {
-	if (!(s->valid & valid_bit(metric)))
+	const struct gpu_metric_row *m = &gpu_metrics[metric];
+	if (!(s->valid & m->valid) || (m->is_total && !has_rate(s, before)))
 		return false;
-	const bool sent = metric == METRIC_NVLINK_TX;
-	if (!sent && metric != METRIC_NVLINK_RX) {
-		*ret = value_of(s, metric);
-		return true;
-	}
-	if (!has_rate(s, before))
-		return false;
-	const uint64_t bytes =
-		sent ? s->nvlink_tx - before->nvlink_tx : s->nvlink_rx - before->nvlink_rx;
-	*ret = (double)bytes * 1e9 / (double)(s->ns - before->ns);
+	*ret = value_of(s, m);
+	if (metric == METRIC_POWER)
+		*ret /= 1e3;
+	if (m->is_total)
+		*ret = (*ret - value_of(before, m)) * 1e9 / (double)(s->ns - before->ns);
 	return true;
 }
 

@@ -31,6 +31,10 @@ struct gpu_metric_row {
 	const char *key;  /* in JSON, with its unit */
 	const char *name; /* for people */
 	const char *unit; /* "%", "W", "°C", "MHz", "B", "B/s" or "" */
+	/* In a sample: */
+	size_t at, bytes;
+	uint32_t valid; /* enum gpu_sample_valid */
+	bool is_total;  /* of which the metric is the rate */
 };
 extern const struct gpu_metric_row gpu_metrics[GPU_METRICS];
 

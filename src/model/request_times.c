@@ -408,7 +408,8 @@ enum request_part request_cause(const struct request_row *q)
 	return longest;
 }
 
-bool request_queued(const struct request_row *q, uint64_t *ret_from, uint64_t *ret_to)
+/* When it waited in the queue: false, it never did. */
+static bool request_queued(const struct request_row *q, uint64_t *ret_from, uint64_t *ret_to)
 {
 	*ret_from = q->q.ns[REQUEST_QUEUED];
 	*ret_to = q->q.ns[REQUEST_TAKEN] ? q->q.ns[REQUEST_TAKEN] : q->q.ns[REQUEST_SENT];

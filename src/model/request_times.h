@@ -81,9 +81,6 @@ bool requests_tell(const struct requests *r, enum request_part part);
 uint64_t request_total(const struct request_row *q);
 /* The longest part; its first one when it took no time. */
 enum request_part request_cause(const struct request_row *q);
-/* When it waited in the queue: false, it never did. */
-bool request_queued(const struct request_row *q, uint64_t *ret_from, uint64_t *ret_to);
-
 /* Batches that ran while it was queued, by model: the one that ran longest first. */
 struct behind {
 	uint32_t model, batches;

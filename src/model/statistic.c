@@ -85,7 +85,9 @@ static double welch_freedom(double ea, double na, double eb, double nb)
 	return both > 0 ? both * both / (ea * ea / (na - 1) + eb * eb / (nb - 1)) : na + nb - 2;
 }
 
-double stat_welch_p(double mean_a, double var_a, double na, double mean_b, double var_b, double nb)
+/* Welch's test from means, variances and counts; NAN below two values a side. */
+static double stat_welch_p(
+	double mean_a, double var_a, double na, double mean_b, double var_b, double nb)
 {
 	if (na < 2 || nb < 2)
 		return NAN;

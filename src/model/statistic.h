@@ -26,9 +26,6 @@ double stat_runs_p(const double *a, size_t na, const double *b, size_t nb);
 /* Mann and Whitney's test alone: exact with ties when na + nb <= 16. */
 double stat_ranks_p(const double *a, size_t na, const double *b, size_t nb);
 
-/* Welch's test from means, variances and counts; NAN below two values a side. */
-double stat_welch_p(double mean_a, double var_a, double na, double mean_b, double var_b, double nb);
-
 /* P(|T| > t) of Student's distribution. */
 double stat_student_p(double t, double df);
 

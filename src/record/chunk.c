@@ -34,7 +34,8 @@ static void begin(const struct recorder *r, struct chunk_header *c, enum chunk_k
 	store_release(shared(&c->magic), CHUNK_MAGIC);
 }
 
-uint32_t chunk_used(const struct chunk_header *c, uint32_t bytes)
+/* How much of its payload a chunk of `bytes` says to be used: read once, and not believed. */
+static uint32_t chunk_used(const struct chunk_header *c, uint32_t bytes)
 {
 	if (!expect_inside(bytes >= TRACE_GRAIN, "a chunk is a granule at least"))
 		return 0;

@@ -29,9 +29,6 @@
 /* The file at r->path, open, or -ESTALE when its name has come to mean another than was opened. */
 long recorder_reopen(const struct recorder *r);
 
-/* Whether a file is a regular one of this user's that nobody else may write to. */
-bool file_is_ours(long fd);
-
 /* Blocks for [offset, offset + bytes), now; 0 or -errno. */
 long file_allocate(long fd, uint64_t offset, uint64_t bytes);
 
@@ -58,9 +55,6 @@ bool chunk_recycle(const struct recorder *r, const struct mapped *m, enum chunk_
 
 /* Closes an open chunk of this process where its content ends. */
 void chunk_close(const struct recorder *r, const struct mapped *m, uint32_t used);
-
-/* How much of its payload a chunk of `bytes` says to be used: read once, and not believed. */
-uint32_t chunk_used(const struct chunk_header *c, uint32_t bytes);
 
 /* The payload of a chunk of `bytes` as it was when it was new. */
 void chunk_wipe(struct chunk_header *c, uint32_t bytes);

@@ -102,7 +102,8 @@ long recorder_reopen(const struct recorder *r)
 	return -ESTALE;
 }
 
-bool file_is_ours(long fd)
+/* Whether a file is a regular one of this user's that nobody else may write to. */
+static bool file_is_ours(long fd)
 {
 	struct stat st;
 	return !sys(fstat, fd, &st) && S_ISREG(st.st_mode) && st.st_size >= TRACE_GRAIN &&

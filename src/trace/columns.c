@@ -43,7 +43,8 @@ static void grow(struct last_table *t)
 	expect((room & (room - 1)) == 0 && t->used < room, "a table has room for one more");
 }
 
-struct last_args *last_table_get(struct last_table *t, uint32_t key)
+/* The slot of a key, its key set; `offset` is UINT32_MAX when new. */
+static struct last_args *last_table_get(struct last_table *t, uint32_t key)
 {
 	struct last_args *s = probe(*t->slots, *t->room, key);
 	if (s->key)

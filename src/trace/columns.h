@@ -27,9 +27,6 @@ struct last_table {
 /* Empties the table, keeping its memory. */
 void last_table_init(struct last_table *t, struct last_args **slots, size_t *room);
 
-/* The slot of a key, its key set; `offset` is UINT32_MAX when new. */
-struct last_args *last_table_get(struct last_table *t, uint32_t key);
-
 /* Bytes of the records that these columns make, or -EBADMSG. */
 int64_t columns_joined_bytes(const uint8_t *columns, size_t bytes, uint32_t records);
 

@@ -38,7 +38,8 @@ int read_at(int fd, void *to, size_t bytes, uint64_t offset)
 	return 0;
 }
 
-void trace_damage(struct trace *t, uint64_t offset, uint64_t bytes, const char *what)
+/* Internal to src/trace: where in the file something was left out.  Literal `what`. */
+static void trace_damage(struct trace *t, uint64_t offset, uint64_t bytes, const char *what)
 {
 	t->damage_count++;
 	t->damage_bytes += bytes;

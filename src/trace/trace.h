@@ -233,9 +233,6 @@ static inline bool trace_lost(int e)
 /* Internal to src/trace: room for `bytes`, whose content may go. */
 void buffer_want(uint8_t **p, size_t *room, size_t bytes);
 
-/* Internal to src/trace: where in the file something was left out.  Literal `what`. */
-void trace_damage(struct trace *t, uint64_t offset, uint64_t bytes, const char *what);
-
 /* Whether this can be the header of a chunk of a file that goes on for `left` bytes, or of a block.
  */
 bool chunk_sane(const struct chunk_header *c, uint64_t left);

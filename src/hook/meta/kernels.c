@@ -15,7 +15,9 @@
 
 static struct handles kernels OWN_PAGES, attributes OWN_PAGES;
 
-bool kernel_is_known(uint64_t handle)
+/* Whether the handle's name is in the trace: as far as is remembered, which has room for some
+ * tens of thousands. */
+static bool kernel_is_known(uint64_t handle)
 {
 	return handles_has(&kernels, handle);
 }

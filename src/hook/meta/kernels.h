@@ -11,10 +11,6 @@
 
 #include "event/format.h"
 
-/* Whether the handle's name is in the trace: as far as is remembered, which has room for some
- * tens of thousands. */
-bool kernel_is_known(uint64_t handle);
-
 /* Asks the driver for the kernel's name and writes it down. */
 void kernel_describe(uint64_t handle);
 

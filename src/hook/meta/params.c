@@ -206,7 +206,8 @@ static const void *buffer_of(void *const *extra, size_t *ret_bytes)
 	return buffer;
 }
 
-const struct function *params_function(uint64_t handle)
+/* The facts of a function that has been launched; NULL when there is no room for them. */
+static const struct function *params_function(uint64_t handle)
 {
 	const uint32_t now = load_acquire(&generation);
 	struct function *f = find(handle);

@@ -26,9 +26,6 @@ struct function {
 	struct param_place place[];
 };
 
-/* The facts of a function that has been launched; NULL when there is no room for them. */
-const struct function *params_function(uint64_t handle);
-
 /* The arguments of a successful launch of this function, by kernelParams or extra; false when its
  * parameters are not known. */
 bool params_read(const struct function *f, void *const *params, void *const *extra,

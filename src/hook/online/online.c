@@ -140,7 +140,9 @@ static void shape_of(const struct record *r, struct predict_launch *l)
 	l->smem_dynamic_bytes = r->aux;
 }
 
-bool online_ask(
+/* How long a launch will take: l has its kernel and shape, and gets the rest from args, which may
+ * be NULL.  Before the launch or after it, any thread; false: no times are predicted here. */
+static bool online_ask(
 	struct predict_launch *l, const struct launch_args *args, struct predict_answer *ret_a)
 {
 	if (!load_acquire(&f.ready))

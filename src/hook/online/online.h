@@ -34,11 +34,6 @@ void online_start(const struct device_properties *first, bool one_kind);
 /* Sets the kernels of an executable graph; count 0: that is not known any more. */
 void online_graph_made(uint64_t exec, const struct graph_node *nodes, size_t count);
 
-/* How long a launch will take: l has its kernel and shape, and gets the rest from args, which may
- * be NULL.  Before the launch or after it, any thread; false: no times are predicted here. */
-bool online_ask(
-	struct predict_launch *l, const struct launch_args *args, struct predict_answer *ret_a);
-
 /* Puts what a kernel was given into the record of its launch, from arg[at] on, and how long it will
  * run. The launch has succeeded, and is remembered to learn from it. */
 void online_given(struct record *r, const struct launch_given *g, uint32_t at);

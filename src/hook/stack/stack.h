@@ -34,8 +34,6 @@ void mappings_forget(void);
 /* Whether an address is in the main thread's own stack, and where that ends. */
 bool mappings_main_stack(uintptr_t at, uintptr_t *ret_end);
 
-int own_pid(void); /* also before the process has come to CUDA */
-
 /* Copies what can be read of this process: how many bytes, from the first on. */
 uint32_t read_mapped(void *to, uintptr_t from, uint32_t bytes);
 
