@@ -43,57 +43,43 @@ _Static_assert(sizeof(struct field) == 40, "nvmlFieldValue_t");
 
 typedef void *gpu_handle;
 
-/* Any of them but the first five may be missing in an older driver. */
+/* X(name behind nvml, member, parameters).  Any but the first five may be missing in an older
+ * driver. */
+#define FUNCTIONS(X)                                                                               \
+	X(Init_v2, init, (void))                                                                   \
+	X(Shutdown, shutdown, (void))                                                              \
+	X(DeviceGetCount_v2, count, (unsigned *ret))                                               \
+	X(DeviceGetHandleByIndex_v2, handle, (unsigned index, gpu_handle *ret))                    \
+	X(DeviceGetUUID, uuid, (gpu_handle, char *to, unsigned size))                              \
+	X(DeviceGetName, name, (gpu_handle, char *to, unsigned size))                              \
+	X(DeviceGetUtilizationRates, rates, (gpu_handle, struct rates * ret))                      \
+	X(DeviceGetMemoryInfo, memory, (gpu_handle, struct memory * ret))                          \
+	X(DeviceGetPowerUsage, power, (gpu_handle, unsigned *ret_mw))                              \
+	X(DeviceGetEnforcedPowerLimit, power_limit, (gpu_handle, unsigned *ret_mw))                \
+	X(DeviceGetTotalEnergyConsumption, energy, (gpu_handle, unsigned long long *ret_mj))       \
+	X(DeviceGetTemperature, temperature, (gpu_handle, int sensor, unsigned *ret))              \
+	X(DeviceGetClockInfo, clock, (gpu_handle, int which, unsigned *ret_mhz))                   \
+	X(DeviceGetMaxClockInfo, clock_most, (gpu_handle, int which, unsigned *ret_mhz))           \
+	X(DeviceGetCurrentClocksEventReasons, reasons, (gpu_handle, unsigned long long *ret))      \
+	X(DeviceGetPcieThroughput, pcie, (gpu_handle, int which, unsigned *ret_kb_s))              \
+	X(DeviceGetTotalEccErrors, ecc,                                                            \
+		(gpu_handle, int error, int counter, unsigned long long *ret))                     \
+	X(DeviceGetFieldValues, fields, (gpu_handle, int count, struct field *values))
+
 struct functions {
-	int (*init)(void);
-	int (*shutdown)(void);
-	int (*count)(unsigned *ret);
-	int (*handle)(unsigned index, gpu_handle *ret);
-	int (*uuid)(gpu_handle, char *to, unsigned size);
-	int (*name)(gpu_handle, char *to, unsigned size);
+#define MEMBER(name, member, parameters) int(*member) parameters;
+	FUNCTIONS(MEMBER)
+#undef MEMBER
 	const char *(*text)(int result);
-	int (*rates)(gpu_handle, struct rates *ret);
-	int (*memory)(gpu_handle, struct memory *ret);
-	int (*power)(gpu_handle, unsigned *ret_mw);
-	int (*power_limit)(gpu_handle, unsigned *ret_mw);
-	int (*energy)(gpu_handle, unsigned long long *ret_mj);
-	int (*temperature)(gpu_handle, int sensor, unsigned *ret);
-	int (*clock)(gpu_handle, int which, unsigned *ret_mhz);
-	int (*clock_most)(gpu_handle, int which, unsigned *ret_mhz);
-	int (*reasons)(gpu_handle, unsigned long long *ret);
-	int (*pcie)(gpu_handle, int which, unsigned *ret_kb_s);
-	int (*ecc)(gpu_handle, int error, int counter, unsigned long long *ret);
-	int (*fields)(gpu_handle, int count, struct field *values);
 };
 
 static const struct {
 	const char *name;
 	size_t at;
 } symbols[] = {
-#define SYMBOL(name, member)                                                                       \
-	{                                                                                          \
-		"nvml" name, offsetof(struct functions, member)                                    \
-	}
-	SYMBOL("Init_v2", init),
-	SYMBOL("Shutdown", shutdown),
-	SYMBOL("DeviceGetCount_v2", count),
-	SYMBOL("DeviceGetHandleByIndex_v2", handle),
-	SYMBOL("DeviceGetUUID", uuid),
-	SYMBOL("DeviceGetName", name),
-	SYMBOL("ErrorString", text),
-	SYMBOL("DeviceGetUtilizationRates", rates),
-	SYMBOL("DeviceGetMemoryInfo", memory),
-	SYMBOL("DeviceGetPowerUsage", power),
-	SYMBOL("DeviceGetEnforcedPowerLimit", power_limit),
-	SYMBOL("DeviceGetTotalEnergyConsumption", energy),
-	SYMBOL("DeviceGetTemperature", temperature),
-	SYMBOL("DeviceGetClockInfo", clock),
-	SYMBOL("DeviceGetMaxClockInfo", clock_most),
-	SYMBOL("DeviceGetCurrentClocksEventReasons", reasons),
-	SYMBOL("DeviceGetCurrentClocksThrottleReasons", reasons), /* its name before */
-	SYMBOL("DeviceGetPcieThroughput", pcie),
-	SYMBOL("DeviceGetTotalEccErrors", ecc),
-	SYMBOL("DeviceGetFieldValues", fields),
+#define SYMBOL(name, member, parameters) { "nvml" #name, offsetof(struct functions, member) },
+	FUNCTIONS(SYMBOL) SYMBOL(ErrorString, text, )
+		SYMBOL(DeviceGetCurrentClocksThrottleReasons, reasons, ) /* its name before */
 #undef SYMBOL
 };
 #define NEEDED 5u
