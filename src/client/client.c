@@ -221,12 +221,7 @@ static int set_policy(struct handle *h, const char *name)
 
 int weir_sched_set_policy(weir_sched handle, const char *name)
 {
-	struct handle *h = handle_enter(handle);
-	if (!h)
-		return WEIR_ERROR_HANDLE;
-	const int status = handle_log(h, __func__, set_policy(h, name), name);
-	handle_leave(h);
-	return status;
+	return WITH_HANDLE(handle, h, handle_log(h, __func__, set_policy(h, name), name));
 }
 
 static int get_policy(struct handle *h, char *ret_name, size_t room)
@@ -246,12 +241,7 @@ static int get_policy(struct handle *h, char *ret_name, size_t room)
 
 int weir_sched_get_policy(weir_sched handle, char *ret_name, size_t room)
 {
-	struct handle *h = handle_enter(handle);
-	if (!h)
-		return WEIR_ERROR_HANDLE;
-	const int status = handle_log(h, __func__, get_policy(h, ret_name, room), NULL);
-	handle_leave(h);
-	return status;
+	return WITH_HANDLE(handle, h, handle_log(h, __func__, get_policy(h, ret_name, room), NULL));
 }
 
 #define MOST_US (INT64_MAX / 1000)
@@ -270,12 +260,7 @@ static int request_begin(const struct handle *h, uint64_t deadline_us, uint64_t 
 
 int weir_sched_request_begin(weir_sched handle, uint64_t deadline_us, uint64_t *ret_request)
 {
-	struct handle *h = handle_enter(handle);
-	if (!h)
-		return WEIR_ERROR_HANDLE;
-	const int status = request_begin(h, deadline_us, ret_request);
-	handle_leave(h);
-	return status;
+	return WITH_HANDLE(handle, h, request_begin(h, deadline_us, ret_request));
 }
 
 int weir_sched_request_end(weir_sched handle, uint64_t request)
@@ -311,10 +296,5 @@ static int record(const char *what)
 
 int weir_sched_record(weir_sched handle, const char *what)
 {
-	struct handle *h = handle_enter(handle);
-	if (!h)
-		return WEIR_ERROR_HANDLE;
-	const int status = handle_log(h, __func__, record(what), what);
-	handle_leave(h);
-	return status;
+	return WITH_HANDLE(handle, h, handle_log(h, __func__, record(what), what));
 }

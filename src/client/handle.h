@@ -60,6 +60,16 @@ weir_sched handle_publish(struct handle *h);
 struct handle *handle_enter(weir_sched number);
 void handle_leave(struct handle *h);
 
+/* The status of what is done with a handle: WEIR_ERROR_HANDLE if there is none of that number. */
+#define WITH_HANDLE(number, h, status)                                                             \
+	({                                                                                         \
+		struct handle *const h = handle_enter(number);                                     \
+		const int status_ = h ? (status) : WEIR_ERROR_HANDLE;                              \
+		if (h)                                                                             \
+			handle_leave(h);                                                           \
+		status_;                                                                           \
+	})
+
 /* No enter() finds it any more; false: another has closed it.  By who is inside. */
 bool handle_close(struct handle *h);
 

@@ -153,10 +153,5 @@ static int get_config(struct handle *h, struct weir_sched_config *ret_config)
 
 int weir_sched_get_config(weir_sched handle, struct weir_sched_config *ret_config)
 {
-	struct handle *h = handle_enter(handle);
-	if (!h)
-		return WEIR_ERROR_HANDLE;
-	const int status = handle_log(h, __func__, get_config(h, ret_config), NULL);
-	handle_leave(h);
-	return status;
+	return WITH_HANDLE(handle, h, handle_log(h, __func__, get_config(h, ret_config), NULL));
 }

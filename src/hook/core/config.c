@@ -56,42 +56,74 @@ static uint64_t parse_bytes(const char *text, size_t n)
 	return i == n ? value : 0;
 }
 
-/* set_NAME() for each row of the table; value is what stands behind the =, NULL without one. */
-static bool set_flag(bool *flag, const char *value)
-{
-	*flag = true;
-	return !value;
-}
+/* ---- options ---- */
 
-/* A file as it stands: absolute, or found from where the program is. */
-static bool set_file(char to[RECORDER_PATH], const char *value, size_t n)
+/* A value as it is, where there is one and room for it. */
+static bool keep_text(char *to, size_t size, const char *value, size_t n)
 {
-	if (!value || !n || n >= RECORDER_PATH)
+	if (!value || !n || n >= size)
 		return false;
 	memcpy(to, value, n);
 	to[n] = 0;
 	return true;
 }
 
-static bool set_join(const char *value, size_t n)
+static bool is(const char *value, size_t n, const char *word)
 {
-	return set_flag(&config.join, value);
+	return strlen(word) == n && !memcmp(value, word, n);
 }
 
-static bool set_args(const char *value, size_t n)
+/* A number that is not 0. */
+static bool set_number(uint64_t *to, uint64_t most, const char *value, size_t n)
 {
-	return set_flag(&config.args, value);
+	*to = value && n && value[n - 1] <= '9' ? parse_bytes(value, n) : 0;
+	return *to && *to <= most;
 }
 
-static bool set_stacks(const char *value, size_t n)
+static bool set_small(uint32_t *to, uint32_t most, const char *value, size_t n)
 {
-	return stack_options_parse(value ? value : "", n, &config.stacks);
+	uint64_t number;
+	const bool fits = set_number(&number, most, value, n);
+	*to = (uint32_t)number;
+	return fits;
 }
 
-static bool set_predict(const char *value, size_t n)
-{
-	return set_flag(&config.predict, value);
-}
+/* set_NAME() for each row of the table; value is what stands behind the =, NULL without one. */
+#define SET(name, done)                                                                            \
+	static bool set_##name(const char *value, size_t n)                                        \
+	{                                                                                          \
+		return done;                                                                       \
+	}
+#define FLAG(name) SET(name, (config.name = true, !value))
+/* A file as it stands: absolute, or found from where the program is. */
+#define TEXT(name)        SET(name, keep_text(config.name, sizeof config.name, value, n))
+#define NUMBER(name, to)  SET(name, set_number(&config.to, INT64_MAX, value, n))
+#define SMALL(name, most) SET(name, set_small(&config.name, most, value, n))
+FLAG(join)
+FLAG(args)
+FLAG(predict)
+FLAG(sched)
+FLAG(mps)
+FLAG(pool)
+TEXT(history)
+TEXT(warm)
+TEXT(model)
+TEXT(models)
+NUMBER(deadline, deadline_ns)
+NUMBER(target, target_p99_ns)
+NUMBER(wait, max_wait_ns)
+NUMBER(wait_memory, wait_memory_ns)
+NUMBER(memory, memory_bytes)
+NUMBER(memory_group, memory_group)
+NUMBER(outer_memory, outer_bytes)
+NUMBER(outer_group, outer_group)
+NUMBER(duration, capture.duration_ns)
+NUMBER(launches, capture.launches)
+SMALL(weight, 1000000)
+SMALL(sms, 65535)
+SMALL(slowdown, 100000)
+SET(window, set_number(&config.window, UINT32_MAX, value, n))
+SET(stacks, stack_options_parse(value ? value : "", n, &config.stacks))
 
 /* N of "sample:N" and "predict:N". */
 static uint32_t rate_behind(const char *word, const char *value, size_t n)
@@ -127,49 +159,7 @@ static bool set_flight(const char *value, size_t n)
 	return config.flight_bytes;
 }
 
-static bool set_history(const char *value, size_t n)
-{
-	return set_file(config.history, value, n);
-}
-
-static bool set_warm(const char *value, size_t n)
-{
-	return set_file(config.warm, value, n);
-}
-
-static bool set_model(const char *value, size_t n)
-{
-	return set_file(config.model, value, n);
-}
-
-static bool set_models(const char *value, size_t n)
-{
-	return set_file(config.models, value, n);
-}
-
-static bool set_sched(const char *value, size_t n)
-{
-	return set_flag(&config.sched, value);
-}
-
-static bool set_mps(const char *value, size_t n)
-{
-	return set_flag(&config.mps, value);
-}
-
-static bool set_share(const char *value, size_t n)
-{
-	if (!value || n >= sizeof config.share || *value != '/')
-		return false;
-	memcpy(config.share, value, n);
-	config.share[n] = 0;
-	return true;
-}
-
-static bool is(const char *value, size_t n, const char *word)
-{
-	return strlen(word) == n && !memcmp(value, word, n);
-}
+SET(share, keep_text(config.share, sizeof config.share, value, n) && *value == '/')
 
 static bool set_class(const char *value, size_t n)
 {
@@ -181,123 +171,20 @@ static bool set_class(const char *value, size_t n)
 	return config.class;
 }
 
-/* A number that is not 0. */
-static bool set_number(uint64_t *to, uint64_t most, const char *value, size_t n)
+/* What stands behind the word; false: it begins otherwise. */
+static bool keep_behind(const char *word, char *to, size_t size, const char *value, size_t n)
 {
-	*to = value && n && value[n - 1] <= '9' ? parse_bytes(value, n) : 0;
-	return *to && *to <= most;
+	const size_t k = strlen(word);
+	return value && n > k && !memcmp(value, word, k) && keep_text(to, size, value + k, n - k);
 }
 
-static bool set_small(uint32_t *to, uint32_t most, const char *value, size_t n)
-{
-	uint64_t number;
-	const bool fits = set_number(&number, most, value, n);
-	*to = (uint32_t)number;
-	return fits;
-}
-
-static bool set_weight(const char *value, size_t n)
-{
-	return set_small(&config.weight, 1000000, value, n);
-}
-
-static bool set_sms(const char *value, size_t n)
-{
-	return set_small(&config.sms, 65535, value, n);
-}
-
-static bool set_deadline(const char *value, size_t n)
-{
-	return set_number(&config.deadline_ns, INT64_MAX, value, n);
-}
-
-static bool set_target(const char *value, size_t n)
-{
-	return set_number(&config.target_p99_ns, INT64_MAX, value, n);
-}
-
-static bool set_slowdown(const char *value, size_t n)
-{
-	return set_small(&config.slowdown, 100000, value, n);
-}
-
-static bool set_wait(const char *value, size_t n)
-{
-	return set_number(&config.max_wait_ns, INT64_MAX, value, n);
-}
-
-static bool set_pool(const char *value, size_t n)
-{
-	return set_flag(&config.pool, value);
-}
-
-static bool set_wait_memory(const char *value, size_t n)
-{
-	return set_number(&config.wait_memory_ns, INT64_MAX, value, n);
-}
-
-static bool set_memory(const char *value, size_t n)
-{
-	return set_number(&config.memory_bytes, INT64_MAX, value, n);
-}
-
-static bool set_outer_memory(const char *value, size_t n)
-{
-	return set_number(&config.outer_bytes, INT64_MAX, value, n);
-}
-
-static bool set_outer_group(const char *value, size_t n)
-{
-	return set_number(&config.outer_group, INT64_MAX, value, n);
-}
-
-static bool set_memory_group(const char *value, size_t n)
-{
-	return set_number(&config.memory_group, INT64_MAX, value, n);
-}
-
-static bool set_request(const char *value, size_t n)
-{
-	static const char range[] = "range:";
-	const size_t k = sizeof range - 1;
-	if (!value || n <= k || n - k >= sizeof config.request_range ||
-		memcmp(value, range, k) != 0)
-		return false;
-	memcpy(config.request_range, value + k, n - k);
-	config.request_range[n - k] = 0;
-	return true;
-}
-
-/* A value as it is, where there is room for it. */
-static bool keep_text(char *to, size_t size, const char *value, size_t n)
-{
-	if (n >= size)
-		return false;
-	memcpy(to, value, n);
-	to[n] = 0;
-	return true;
-}
+SET(request, keep_behind("range:", config.request_range, sizeof config.request_range, value, n))
 
 static bool set_delay(const char *value, size_t n)
 {
 	struct config_capture *c = &config.capture;
 	return set_number(&c->delay_ns, INT64_MAX, value, n) &&
 	       keep_text(c->delay, sizeof c->delay, value, n);
-}
-
-static bool set_duration(const char *value, size_t n)
-{
-	return set_number(&config.capture.duration_ns, INT64_MAX, value, n);
-}
-
-static bool set_window(const char *value, size_t n)
-{
-	return set_number(&config.window, UINT32_MAX, value, n);
-}
-
-static bool set_launches(const char *value, size_t n)
-{
-	return set_number(&config.capture.launches, INT64_MAX, value, n);
 }
 
 /* N-M */
@@ -313,17 +200,16 @@ static bool set_steps(const char *value, size_t n)
 
 static bool set_capture(const char *value, size_t n)
 {
-	static const char range[] = "range:", step[] = "step:";
-	const size_t k = sizeof range - 1, s = sizeof step - 1;
-	if (!value || !keep_text(config.capture.what, sizeof config.capture.what, value, n))
+	static const char step[] = "step:";
+	const size_t s = sizeof step - 1;
+	if (!keep_text(config.capture.what, sizeof config.capture.what, value, n))
 		return false;
 	config.capture.profiler = is(value, n, "profiler");
 	if (config.capture.profiler)
 		return true;
 	if (n > s && !memcmp(value, step, s))
 		return set_steps(value + s, n - s);
-	return n > k && !memcmp(value, range, k) &&
-	       keep_text(config.capture.range, sizeof config.capture.range, value + k, n - k);
+	return keep_behind("range:", config.capture.range, sizeof config.capture.range, value, n);
 }
 
 #define SETTER(name) { #name, set_##name },
