@@ -70,8 +70,6 @@ static int32_t failed(const char *format, ...)
 	return 1;
 }
 
-/* ---- types ---- */
-
 /* Bytes of an element of PyTorch's type, or 0. */
 static unsigned torch_type_bytes(int32_t type)
 {

@@ -63,20 +63,19 @@ bool range_next(const struct chunk_buf *buf, size_t *at, struct range *ret_range
 	return false;
 }
 
-#define NEXT(name, type, is_there)                                                                 \
-	bool name##_next(const struct chunk_buf *buf, size_t *at, struct type *ret)                \
+#define NEXT(linkage, name, type, is_there)                                                        \
+	linkage bool name##_next(const struct chunk_buf *buf, size_t *at, struct type *ret)        \
 	{                                                                                          \
 		while (next(buf, at, ret, sizeof *ret))                                            \
 			if (ret->is_there)                                                         \
 				return true;                                                       \
 		return false;                                                                      \
 	}
-static NEXT(link, link, correlation) static NEXT(sample, gpu_sample, valid)
-	NEXT(request, served_request, outcome)
+NEXT(static, link, link, correlation)
+NEXT(static, sample, gpu_sample, valid)
+NEXT(, request, served_request, outcome)
 
-	/* ---- of a whole trace ---- */
-
-	static int next_chunk(struct cursor *c, enum chunk_kind kind)
+static int next_chunk(struct cursor *c, enum chunk_kind kind)
 {
 	expect(c->chunk <= c->t->chunk_count, "a walk stays among the chunks");
 	c->at = 0;

@@ -56,8 +56,6 @@ static uint64_t parse_bytes(const char *text, size_t n)
 	return i == n ? value : 0;
 }
 
-/* ---- options ---- */
-
 /* A value as it is, where there is one and room for it. */
 static bool keep_text(char *to, size_t size, const char *value, size_t n)
 {

@@ -18,8 +18,6 @@ uint64_t whole_blocks(uint64_t bytes)
 	return bytes > UINT64_MAX - grain ? bytes : (bytes + grain - 1) / grain * grain;
 }
 
-/* ---- contexts ---- */
-
 static void measure(const struct member *m)
 {
 	size_t free, total;

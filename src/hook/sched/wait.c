@@ -129,8 +129,6 @@ static void range_ends(const void *frame)
 	}
 }
 
-/* ---- what is seen ---- */
-
 /* If a request began longer ago than anybody waits, nothing is known of it any more.  One may have
  * begun since the clock was read. */
 static bool believed(const struct member *m, uint32_t i, uint64_t now)

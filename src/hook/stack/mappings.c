@@ -39,8 +39,6 @@ static bool found;                            /* something new, in the look that
 static _Atomic uintptr_t main_from, main_end; /* of the main thread's stack; 0: not known */
 static uintptr_t main_begun; /* where that stood when the program began; 0: not known */
 
-/* ---- reading ---- */
-
 static int own_pid(void)
 {
 	return hook_recorder.pid ? (int)hook_recorder.pid : (int)sys(getpid);

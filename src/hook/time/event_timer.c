@@ -143,8 +143,6 @@ static bool is_wanted(void)
 	       load_relaxed(&hook_hot.captures) <= 0;
 }
 
-/* ---- the driver ---- */
-
 static bool record_event(struct run *r, uint32_t i)
 {
 	struct event_date *d = &r->date[i];
