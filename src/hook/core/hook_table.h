@@ -45,7 +45,7 @@ static inline bool all_found(const enum fn *fns, size_t n)
 		n--;
 	return !n;
 }
-#define ALL_FOUND(fns) all_found(fns, sizeof(fns) / sizeof *(fns))
+#define ALL_FOUND(fns) all_found(fns, sizeof fns / sizeof *fns)
 
 /* Finds the real fn for `caller`.  Never NULL: a function that nobody has answers
  * CUDA_ERROR_STUB_LIBRARY, as the toolkit's own stub does. */
