@@ -178,36 +178,73 @@ def wide_rows_are_right():
                     check_rows(operation, name, 290 + 7 * choice, width, 0, 16, (turn + choice) % 2 == 0, choice, choice == 1)
 
 
-def chains_are_right():
-    """Each launch reads what the one before it wrote, and may begin before that has ended."""
-    for m in (16, 300, 2048):
-        for turn in range(4):
-            check_chain(m, turn)
+def make_chain(m, stays):
+    """Launches that read, overwrite and reuse each other's results, PyTorch's kernels between them; and their buffers."""
+    make = lambda *s: torch.randn(s, device="cuda", dtype=torch.bfloat16)
+    x, y, z, weight, w, other = make(m, 4096), make(m, 4096), make(m, 4096), make(4096), make(4096, 4096) / 64, make(4096, 4096) / 64
+    p, q = (make(4, 14, 14, 256).permute(0, 3, 1, 2) for _ in range(2))
+    filters, gradient = (make(256, 3, 3, 256).permute(0, 3, 1, 2) / 48 for _ in range(2))
+    steps = [lambda: kernels.rms_norm(x, weight, out=y), lambda: kernels.linear(y, w, out=z, weight_stays=stays),
+             lambda: kernels.softmax(z, out=x), lambda: kernels.layer_norm(x, weight, out=x),
+             lambda: kernels.linear(x, w, weight, "gelu", out=y), lambda: w.add_(other, alpha=.01),
+             lambda: kernels.linear(y, w, out=z, residual=x), lambda: x.copy_(z),
+             lambda: kernels.linear(w[:16], other, out=w[16:32]), lambda: kernels.conv2d(p, filters, padding=1, out=q),
+             lambda: kernels.conv2d_weight(p, filters.shape, q, padding=1, out=gradient), lambda: filters.add_(gradient, alpha=1e-6),
+             lambda: kernels.conv2d_input(p.shape, filters, q, padding=1, out=p),
+             lambda: kernels.rms_norm(p.permute(0, 2, 3, 1), weight[:256], out=p.permute(0, 2, 3, 1))]
+    return steps, [x, y, z, w, p, q, filters, gradient]
 
 
 @one
-def check_chain(m, turn):
-    make = lambda *s: torch.randn(s, device="cuda", dtype=torch.bfloat16)
-    x, weight, w = make(m, 4096), make(4096), make(4096, 4096) / 64
-    images = make(4, 14, 14, 256).permute(0, 3, 1, 2)
-    filters = (make(256, 3, 3, 256) / 48).permute(0, 3, 1, 2)
-    results = []
-    for sync in (torch.cuda.synchronize, lambda: None):
-        y, pixels, kept = x, images, []
-        for i in range(12):
-            for step in (lambda: kernels.rms_norm(y, weight), lambda: kernels.linear(y, w, weight_stays=turn % 2 == 1),
-                         lambda: kernels.softmax(y)):
-                y = step()
-                sync()
-            pixels = kernels.conv2d(pixels, filters, padding=1)
-            sync()
-            gradient = kernels.conv2d_weight(pixels, filters.shape, pixels, padding=1)
-            sync()
-            kept += [y, pixels, gradient]
+def check_order(m, stays):
+    """A launch may begin before the one before it has ended: as if each had been waited for, in streams and graphs."""
+    steps, buffers_ = make_chain(m, stays)
+    start, side, want = [t.clone() for t in buffers_], [torch.cuda.Stream() for _ in range(2)], None
+
+    def run(mode):
+        for i, f in enumerate(steps * 6):
+            if mode == "two streams":
+                side[i % 2].wait_stream(side[1 - i % 2])
+                with torch.cuda.stream(side[i % 2]):
+                    f()
+            else:
+                f()
+            if mode == "waits":
+                torch.cuda.synchronize()
+    run("waits")  # loads the kernels
+    for mode in ("waits", "one stream", "graph", "two streams"):
+        captured = graph(lambda _: run(mode), 1) if mode == "graph" else None
+        for t, first in zip(buffers_, start):
+            t.copy_(first)
         torch.cuda.synchronize()
-        results.append(kept)
-    wrong = sum(int((a.view(torch.int16) != b.view(torch.int16)).sum()) for a, b in zip(*results))
-    expect(f"a chain of launches, {m} rows, turn {turn}", wrong == 0, f"{wrong} wrong")
+        captured.replay() if captured else run(mode)
+        torch.cuda.synchronize()
+        found = [t.contiguous().view(torch.int16).clone() for t in buffers_]
+        want = want or found
+        expect(f"launches in a row, {m} rows, {mode}", all(torch.equal(a, b) for a, b in zip(want, found)))
+
+
+@one
+def check_permutations(m, n, stays):
+    """A product by a permutation with signs is exact: 60 in a row, between two buffers."""
+    order = [(torch.randperm(n, device="cuda"), torch.randint(0, 2, (n,), device="cuda") * 2 - 1) for _ in range(3)]
+    weights = [torch.zeros(n, n, device="cuda", dtype=torch.bfloat16) for _ in order]
+    for w, (to, sign) in zip(weights, order):
+        w[torch.arange(n, device="cuda"), to] = sign.bfloat16()
+    want = torch.randint(-100, 101, (m, n), device="cuda")
+    pair = [want.bfloat16(), torch.zeros(m, n, device="cuda", dtype=torch.bfloat16)]
+    for i in range(60):
+        kernels.linear(pair[i % 2], weights[i % 3], out=pair[1 - i % 2], weight_stays=stays)
+        want = want[:, order[i % 3][0]] * order[i % 3][1]
+    expect(f"permutations, {m} rows of {n}", torch.equal(pair[0], want.bfloat16()))
+
+
+def order_is_right():
+    for stays in (False, True):
+        for m in (16, 300, 2048):
+            check_order(m, stays)
+        for m, n in ((16, 4096), (100, 2048), (300, 1024), (4096, 4096)):
+            check_permutations(m, n, stays)
 
 
 def infinities_are_right():
@@ -548,7 +585,7 @@ def measure_scaled(name, size):
 
 @one
 def measure_scaled_layer(layer, n=64):
-    """INT8 to INT8, beside PyTorch's BF16: it has no convolution of INT8 for GPUs."""
+    """INT8 to INT8, beside cuDNN's INT8 and PyTorch's BF16."""
     h, c, k, r, stride = layer
     out = (h + 2 * (r // 2) - r) // stride + 1
     half = lambda *s: torch.randn(s, device="cuda", dtype=torch.bfloat16).contiguous(memory_format=torch.channels_last)
@@ -558,10 +595,11 @@ def measure_scaled_layer(layer, n=64):
     scale, get = torch.full((k,), .01, device="cuda"), lambda i: pool[i % len(pool)]
     found, plans = candidates(lambda i, choice: kernels.conv2d(get(i)[0], get(i)[1], None, stride, r // 2, out=get(i)[2], choice=choice,
                                                                weight_scale=scale), 4)
-    us = race({**found, "torch": lambda i: torch.nn.functional.conv2d(get(i)[3], get(i)[4], None, stride, r // 2)},
-              max(2, len(pool)))
+    theirs = lambda i: torch.nn.functional.conv2d(get(i)[3], get(i)[4], None, stride, r // 2)
+    theirs(0)  # loads cuDNN
+    us = race({**found, "cudnn": Cudnn().convolution(layer, n, get), "torch": theirs}, max(2, len(pool)))
     result["scaled"].append({"type": "s8", "convolution": layer, "us": us, "plans": plans,
-                             "times_torch_bf16": round(us["torch"] / us["weir 0"], 4)})
+                             "times_cudnn": round(us["cudnn"] / us["weir 0"], 4), "times_torch_bf16": round(us["torch"] / us["weir 0"], 4)})
 
 
 def scaled_convolutions_are_fast():
@@ -619,14 +657,13 @@ def predicted(before):
     return [{"text": library.c.weir_plan_text(p).decode(), "us": library.c.weir_plan_predicted_ns(p) / 1e3} for p in made]
 
 
-class CublasLt:
-    """The library that PyTorch's products run on, by all of its choices: the first 16 of its list."""
+class Library:
+    """One that PyTorch has loaded."""
 
-    def __init__(self):
-        path = next(line.split()[-1] for line in open("/proc/self/maps") if "libcublasLt.so" in line)
+    def __init__(self, file, prefix):
+        path = next(line.split()[-1] for line in open("/proc/self/maps") if file in line)
         self.c, self.handle = C.CDLL(path), C.c_void_p()
-        self.workspace = torch.empty(32 << 20, dtype=torch.uint8, device="cuda")
-        self.do("cublasLtCreate", C.byref(self.handle))
+        self.do(prefix + "Create", C.byref(self.handle))
 
     def do(self, name, *of):
         status = getattr(self.c, name)(*of)
@@ -637,6 +674,14 @@ class CublasLt:
         made = C.c_void_p()
         self.do(name, C.byref(made), *of)
         return made
+
+
+class CublasLt(Library):
+    """The library that PyTorch's products run on, by all of its choices: the first 16 of its list."""
+
+    def __init__(self):
+        super().__init__("libcublasLt.so", "cublasLt")
+        self.workspace = torch.empty(32 << 20, dtype=torch.uint8, device="cuda")
 
     def set(self, what, of, attribute, value):
         self.do(f"cublasLt{what}SetAttribute", of, attribute, C.byref(value), C.sizeof(value))
@@ -664,6 +709,33 @@ class CublasLt:
                     d, layout["d"], C.byref(results[algorithm]), C.c_void_p(self.workspace.data_ptr()),
                     C.c_size_t(self.workspace.numel()), C.c_void_p(torch.cuda.current_stream().cuda_stream))
         return {f"library {i}": functools.partial(run, algorithm=i) for i in range(found.value)}
+
+
+class Cudnn(Library):
+    """Its convolutions of INT8 to INT8, by the older functions."""
+
+    def __init__(self):
+        super().__init__("libcudnn.so", "cudnn")
+        self.workspace = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
+
+    def convolution(self, layer, n, get):
+        """f(i) by algorithm 1, the implicit product: the only fast one for channels that are contiguous."""
+        h, c, k, r, stride = layer
+        out = (h + 2 * (r // 2) - r) // stride + 1
+        x, y, w, conv = (self.made(f"cudnnCreate{kind}Descriptor") for kind in ("Tensor", "Tensor", "Filter", "Convolution"))
+        self.do("cudnnSetTensor4dDescriptor", x, 1, 3, n, c, h, h)
+        self.do("cudnnSetTensor4dDescriptor", y, 1, 3, n, k, out, out)
+        self.do("cudnnSetFilter4dDescriptor", w, 3, 1, k, c, r, r)
+        self.do("cudnnSetConvolution2dDescriptor", conv, r // 2, r // 2, stride, stride, 1, 1, 1, 4)
+        self.do("cudnnSetConvolutionMathType", conv, 1)
+        alpha, beta = C.c_float(.01), C.c_float(0)
+
+        def run(i):
+            images, filters, result_ = (C.c_void_p(t.data_ptr()) for t in get(i)[:3])
+            self.do("cudnnSetStream", self.handle, C.c_void_p(torch.cuda.current_stream().cuda_stream))
+            self.do("cudnnConvolutionForward", self.handle, C.byref(alpha), x, images, w, filters, conv, 1,
+                    C.c_void_p(self.workspace.data_ptr()), C.c_size_t(self.workspace.numel()), C.byref(beta), y, result_)
+        return run
 
 
 def library_of(*of):
@@ -1012,7 +1084,8 @@ def examples():
 
 # Seconds, and parts that run beside each other.  First comes what changed last.
 STAGES = ((25, first_use), (45, few_rows_are_right, packed_are_right, wide_rows_are_right), (70, batches_are_right, operators),
-          (45, chains_are_right, splits_are_right, gradients_are_right, scaled_convolutions_are_right), (70, examples), (25, few_rows_are_fast), (25, wide_rows_are_fast),
+          (45, order_is_right, splits_are_right, gradients_are_right, scaled_convolutions_are_right), (70, examples),
+          (25, few_rows_are_fast), (25, wide_rows_are_fast),
           (45, products_are_fast), (30, other_products_are_fast), (30, convolutions_are_fast), (15, filters_are_fast),
           (25, gradients_are_fast), (30, fused_are_fast), (15, batches_are_fast), (15, splits_are_fast), (50, rows_are_fast),
           (25, scaled_are_fast), (20, scaled_convolutions_are_fast), (90, rows_are_right, products_are_right, scaled_are_right, convolutions_are_right))

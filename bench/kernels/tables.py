@@ -47,13 +47,15 @@ def summary(d):
               ("the first layer, 3 channels", [c for c in d["convolutions"] if c["channels"] < 8], "times_torch"),
               ("INT8 products", [r for r in select(d["scaled"], type="s8") if "size" in r], "times_torch"),
               ("FP8 products", select(d["scaled"], type="e4m3"), "times_torch"),
+              ("INT8 convolutions, beside cuDNN's INT8", [r for r in d["scaled"] if "convolution" in r], "times_cudnn"),
               ("INT8 convolutions, beside BF16 ones", [r for r in d["scaled"] if "convolution" in r], "times_torch_bf16")]
     table(("group", "shapes", "times as fast as PyTorch, geometric mean", "minimum"),
           *((name, len(rows), ratio(mean([r[key] for r in rows])), ratio(min(r[key] for r in rows)))
             for name, rows, key in ((name, [r for r in rows if key in r], key) for name, rows, key in groups) if rows))
-    for name, rows in (("product", bf16), ("convolution", layers), ("few rows", d["few"])):
+    for name, rows in (("a product", bf16), ("a convolution or gradient of its input", [r for r in layers if r["pass"] != "filters"]),
+                       ("few rows", d["few"])):
         off = sorted(abs(r["plans"][0]["us"] / r["us"]["weir 0"] - 1) for r in rows)
-        print(f"The predicted time of a {name} is off by {100 * statistics.median(off):.1f} % at the median and by "
+        print(f"The predicted time of {name} is off by {100 * statistics.median(off):.1f} % at the median and by "
               f"{100 * off[-1]:.0f} % at most.\n")
 
 
