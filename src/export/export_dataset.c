@@ -21,10 +21,43 @@ struct column {
 	void (*put)(struct export *x, const struct launch_samples *all, const struct sample *s);
 };
 
-static void put_trace(struct export *x, const struct launch_samples *all, const struct sample *s)
+static const struct sample_kernel *kernel(const struct launch_samples *all, const struct sample *s)
 {
-	fprintf(x->out, "%" PRIu64, x->trace->header.start.real_ns);
+	expect(s->p.name < all->kernels.n, "the kernel of a sample is one of all");
+	return all->kernels.v[s->p.name];
 }
+
+/* The values of a column, or nothing if they are not known. */
+#define FIELD(name, known, ...)                                                                    \
+	static void put_##name(                                                                    \
+		struct export *x, const struct launch_samples *all, const struct sample *s)        \
+	{                                                                                          \
+		(void)all;                                                                         \
+		(void)s;                                                                           \
+		if (known)                                                                         \
+			fprintf(x->out, __VA_ARGS__);                                              \
+	}
+
+FIELD(trace, true, "%" PRIu64, x->trace->header.start.real_ns)
+FIELD(order, true, "%zu", (size_t)(s - all->v.v))
+FIELD(family, true, "%s", predict_family_word(kernel(all, s)->k.family))
+FIELD(cc, s->on && s->on->capability, "%" PRIu32 ".%" PRIu32, s->on->capability >> 16,
+	s->on->capability & 0xffff)
+FIELD(sms, s->on && s->on->multiprocessors, "%" PRIu32, s->on->multiprocessors)
+FIELD(shape, true, "%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32,
+	s->p.launch.grid[0], s->p.launch.grid[1], s->p.launch.grid[2], s->p.launch.block[0],
+	s->p.launch.block[1], s->p.launch.block[2])
+FIELD(smem_static, kernel(all, s)->has_shared, "%" PRIu32, kernel(all, s)->k.smem_static_bytes)
+FIELD(smem_dynamic, s->has_dynamic, "%" PRIu32, s->p.launch.smem_dynamic_bytes)
+FIELD(regs, kernel(all, s)->k.has_regs, "%" PRIu32, kernel(all, s)->k.regs)
+FIELD(local, kernel(all, s)->k.has_local, "%" PRIu32, kernel(all, s)->k.local_bytes)
+FIELD(key, s->has_args, "0x%016" PRIx64, s->args_key)
+FIELD(flops, s->p.launch.has_flops, "%.0f", s->p.launch.flops)
+FIELD(bytes, s->p.launch.has_bytes, "%.0f", s->p.launch.bytes)
+FIELD(ns, true, "%" PRIu64, s->end_ns - s->start_ns)
+/* Between launches that were timed there may have been others. */
+FIELD(contended, !x->trace->header.sampled, "%d", s->p.launch.contended)
+FIELD(sampled, x->trace->header.sampled, "%" PRIu32, x->trace->header.sampled)
 
 static void put_app(struct export *x, const struct launch_samples *all, const struct sample *s)
 {
@@ -33,77 +66,9 @@ static void put_app(struct export *x, const struct launch_samples *all, const st
 	text_put_csv(x->out, slash ? slash + 1 : path);
 }
 
-static void put_order(struct export *x, const struct launch_samples *all, const struct sample *s)
-{
-	fprintf(x->out, "%zu", (size_t)(s - all->v.v));
-}
-
-static const struct sample_kernel *kernel(const struct launch_samples *all, const struct sample *s)
-{
-	expect(s->p.name < all->kernels.n, "the kernel of a sample is one of all");
-	return all->kernels.v[s->p.name];
-}
-
 static void put_kernel(struct export *x, const struct launch_samples *all, const struct sample *s)
 {
 	text_put_csv(x->out, kernel(all, s)->name);
-}
-
-static void put_family(struct export *x, const struct launch_samples *all, const struct sample *s)
-{
-	fputs(predict_family_word(kernel(all, s)->k.family), x->out);
-}
-
-static void put_cc(struct export *x, const struct launch_samples *all, const struct sample *s)
-{
-	if (s->on && s->on->capability)
-		fprintf(x->out, "%" PRIu32 ".%" PRIu32, s->on->capability >> 16,
-			s->on->capability & 0xffff);
-}
-
-static void put_sms(struct export *x, const struct launch_samples *all, const struct sample *s)
-{
-	if (s->on && s->on->multiprocessors)
-		fprintf(x->out, "%" PRIu32, s->on->multiprocessors);
-}
-
-static void put_shape(struct export *x, const struct launch_samples *all, const struct sample *s)
-{
-	const struct predict_launch *l = &s->p.launch;
-	fprintf(x->out, "%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32,
-		l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2]);
-}
-
-static void put_smem_static(
-	struct export *x, const struct launch_samples *all, const struct sample *s)
-{
-	if (kernel(all, s)->has_shared)
-		fprintf(x->out, "%" PRIu32, kernel(all, s)->k.smem_static_bytes);
-}
-
-static void put_smem_dynamic(
-	struct export *x, const struct launch_samples *all, const struct sample *s)
-{
-	if (s->has_dynamic)
-		fprintf(x->out, "%" PRIu32, s->p.launch.smem_dynamic_bytes);
-}
-
-static void put_regs(struct export *x, const struct launch_samples *all, const struct sample *s)
-{
-	if (kernel(all, s)->k.has_regs)
-		fprintf(x->out, "%" PRIu32, kernel(all, s)->k.regs);
-}
-
-static void put_local(struct export *x, const struct launch_samples *all, const struct sample *s)
-{
-	if (kernel(all, s)->k.has_local)
-		fprintf(x->out, "%" PRIu32, kernel(all, s)->k.local_bytes);
-}
-
-static void put_key(struct export *x, const struct launch_samples *all, const struct sample *s)
-{
-	if (s->has_args)
-		fprintf(x->out, "0x%016" PRIx64, s->args_key);
 }
 
 static void put_args(struct export *x, const struct launch_samples *all, const struct sample *s)
@@ -114,37 +79,6 @@ static void put_args(struct export *x, const struct launch_samples *all, const s
 		if (s->has_args && i < s->p.launch.args)
 			fprintf(x->out, "%" PRIu64, s->p.launch.arg[i]);
 	}
-}
-
-static void put_flops(struct export *x, const struct launch_samples *all, const struct sample *s)
-{
-	if (s->p.launch.has_flops)
-		fprintf(x->out, "%.0f", s->p.launch.flops);
-}
-
-static void put_bytes(struct export *x, const struct launch_samples *all, const struct sample *s)
-{
-	if (s->p.launch.has_bytes)
-		fprintf(x->out, "%.0f", s->p.launch.bytes);
-}
-
-static void put_ns(struct export *x, const struct launch_samples *all, const struct sample *s)
-{
-	fprintf(x->out, "%" PRIu64, s->end_ns - s->start_ns);
-}
-
-/* Between launches that were timed there may have been others. */
-static void put_contended(
-	struct export *x, const struct launch_samples *all, const struct sample *s)
-{
-	if (!x->trace->header.sampled)
-		putc(s->p.launch.contended ? '1' : '0', x->out);
-}
-
-static void put_sampled(struct export *x, const struct launch_samples *all, const struct sample *s)
-{
-	if (x->trace->header.sampled)
-		fprintf(x->out, "%" PRIu32, x->trace->header.sampled);
 }
 
 static const struct column columns[] = {

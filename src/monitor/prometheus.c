@@ -216,27 +216,22 @@ static void put_class(FILE *out, const struct watch *w, const char *name, const 
 			watch_class_name(&(struct watch_program){ .class = c }), value(w, c));
 }
 
+#define VALUE(name, expression)                                                                    \
+	static double name(const struct watch *w, enum share_class class)                          \
+	{                                                                                          \
+		return (double)(expression);                                                       \
+	}
+VALUE(device_of, w->classes[class].device_s)
+VALUE(waiting_of, w->classes[class].waiting_s)
+VALUE(requests_of, w->classes[class].requests)
+#undef VALUE
+
 static double programs_of(const struct watch *w, enum share_class class)
 {
 	double n = 0;
 	for (size_t i = 0; i < w->programs.n; i++)
 		n += w->programs.v[i].shares && w->programs.v[i].class == class;
 	return n;
-}
-
-static double device_of(const struct watch *w, enum share_class class)
-{
-	return w->classes[class].device_s;
-}
-
-static double waiting_of(const struct watch *w, enum share_class class)
-{
-	return w->classes[class].waiting_s;
-}
-
-static double requests_of(const struct watch *w, enum share_class class)
-{
-	return w->classes[class].requests;
 }
 
 static void put_classes(FILE *out, const struct watch *w)
