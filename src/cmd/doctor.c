@@ -12,7 +12,6 @@
 #include <gnu/libc-version.h>
 #include <limits.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>

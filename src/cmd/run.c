@@ -6,8 +6,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <spawn.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

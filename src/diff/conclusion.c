@@ -12,9 +12,6 @@
  */
 #include "diff/diff.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 #include "base/expect.h"
 
 const char *diff_one_word(enum diff_one one)

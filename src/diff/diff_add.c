@@ -1,12 +1,8 @@
 /* Copies the needed parts of a report into a comparison. */
 #include "diff/diff.h"
 
-#include <math.h>
-#include <string.h>
-
 #include "base/expect.h"
 #include "base/hash.h"
-#include "trace/activity.h"
 #include "trace/steps.h"
 
 #define NAME_OF_REQUEST 256u

@@ -3,10 +3,8 @@
  * the source of their times.
  */
 #include "diff/diff.h"
-#include "base/xmalloc.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 
 static void note(struct diff *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -2,8 +2,6 @@
  * are added to, not renamed. */
 #include "diff/diff.h"
 
-#include <math.h>
-
 #include "base/number.h"
 #include "diff/fail_condition.h"
 

@@ -3,14 +3,11 @@
 #include "diff/diff.h"
 
 #include <inttypes.h>
-#include <math.h>
-#include <string.h>
 
 #include "base/number.h"
 #include "base/text.h"
 #include "diff/fail_condition.h"
 #include "section/view.h"
-#include "trace/activity.h"
 
 #define NAME_CUT 90 /* bytes of a name */
 

@@ -4,10 +4,6 @@
  */
 #include "diff/diff.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/bounded.h"
 #include "base/number.h"
 #include "base/text.h"

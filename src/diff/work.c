@@ -5,9 +5,6 @@
  */
 #include "diff/diff.h"
 
-#include <math.h>
-#include <string.h>
-
 #define STEP_TOLERANCE 0.05 /* of launches in a step: steps of other work are not compared */
 #define STEPS_LEAST    2 /* a side: one step is the whole run, of which nobody says what it did */
 #define COPIED_LITTLE  65536

@@ -16,14 +16,10 @@
  */
 #include "export/export.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/expect.h"
-#include "base/map.h"
 #include "join/nested.h"
 #include "trace/activity.h"
 

@@ -4,9 +4,7 @@
  */
 #include "export/export.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 

@@ -5,10 +5,8 @@
 #include "export/export.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "base/text.h"
 #include "event/args.h"
 #include "trace/activity.h"

@@ -6,11 +6,9 @@
  */
 #include "export/export.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/hash.h"
-#include "base/json.h"
 #include "model/request_times.h"
 #include "trace/activity.h"
 

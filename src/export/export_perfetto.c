@@ -12,8 +12,6 @@
 #include "base/atomic.h"
 #include "export/export.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/bounded.h"

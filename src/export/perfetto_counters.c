@@ -1,7 +1,4 @@
 /* The state of the GPUs (model/gpu_state.h) as counters in Perfetto's format, a track for each. */
-#include <errno.h>
-#include <stdio.h>
-
 #include "export/export.h"
 #include "export/export_perfetto.h"
 #include "export/protobuf.h"

@@ -2,10 +2,6 @@
  * Requests to a server of models in Perfetto's format: tracks of requests and of batches beside the
  * threads of their process, and an arrow from each request to the batch that it ran in.
  */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "export/export.h"
 #include "export/export_perfetto.h"
 #include "export/protobuf.h"

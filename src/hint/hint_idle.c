@@ -7,10 +7,7 @@
  */
 #include "hint/hint_facts.h"
 
-#include <string.h>
-
 #include "base/expect.h"
-#include "base/map.h"
 #include "model/host_time.h"
 
 #define ONCE_NS      500000u /* an idle gap of that length or more may be no part of a loop */

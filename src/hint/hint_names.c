@@ -2,8 +2,6 @@
  * Finds the kind of a kernel from parts of its name, and the type that it multiplies from
  * api/family.tbl.
  */
-#include <string.h>
-
 #include "predict/predict.h"
 #include "hint/hint_facts.h"
 

@@ -1,12 +1,9 @@
 /* Names the place in the program at which calls were made. */
 #include "hint/hint_facts.h"
 
-#include <string.h>
-
 #include "memory/memory.h"
 
 #include "base/expect.h"
-#include "base/xmalloc.h"
 
 #include "stack/stacks.h"
 

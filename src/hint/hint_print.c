@@ -1,6 +1,5 @@
 /* Hints as text and as JSON: see hint.h. */
 #include <inttypes.h>
-#include <math.h>
 
 #include "base/number.h"
 #include "base/text.h"

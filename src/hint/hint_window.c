@@ -7,8 +7,6 @@
  */
 #include "hint/hint_facts.h"
 
-#include <string.h>
-
 #include "base/expect.h"
 #include "base/search.h"
 #include "base/sort.h"

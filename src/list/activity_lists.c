@@ -6,12 +6,8 @@
 #include "list/lists.h"
 #include "section/shared_columns.h"
 
-#include <stdlib.h>
-
-#include "base/map.h"
 #include "base/sort.h"
 #include "predict/predict.h"
-#include "trace/activity.h"
 
 /* The list leaves out activities of the host and sums of others: no GPU did anything for them. */
 static void keep_own(struct events *events)

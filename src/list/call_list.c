@@ -7,15 +7,9 @@
 #include "list/lists.h"
 #include "section/shared_columns.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/map.h"
 #include "base/search.h"
 #include "base/sort.h"
 #include "model/host_time.h"
-#include "join/nested.h"
 
 struct call {
 	struct nested at;

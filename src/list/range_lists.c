@@ -6,13 +6,8 @@
 #include "list/lists.h"
 #include "section/shared_columns.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/hash.h"
-#include "base/map.h"
 #include "base/sort.h"
-#include "trace/activity.h"
 #include "trace/steps.h"
 
 struct pace_row {

@@ -4,7 +4,6 @@
 #include "base/sort.h"
 #include "model/request_times.h"
 #include "section/shared_columns.h"
-#include "trace/activity.h"
 
 static const struct request_row *asked(const struct report *r)
 {

@@ -6,14 +6,9 @@
 #include "list/lists.h"
 #include "section/shared_columns.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 #include "base/bounded.h"
-#include "base/map.h"
 #include "base/sort.h"
 #include "predict/occupancy.h"
-#include "trace/activity.h"
 
 struct form_row {
 	struct gpu_activity of; /* one of them */

@@ -5,14 +5,8 @@
 #include "list/device_events.h"
 #include "list/lists.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/map.h"
 #include "base/search.h"
 #include "base/sort.h"
-#include "trace/activity.h"
 #include "trace/steps.h"
 
 /* Spans of each process, apart; before_ns is the length of all those before it. */

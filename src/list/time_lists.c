@@ -2,9 +2,6 @@
 #include "list/device_events.h"
 #include "list/lists.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 #include "base/sort.h"
 #include "list/busy.h"
 

@@ -4,9 +4,6 @@
  */
 #include "memory/memory.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/expect.h"
 #include "base/sort.h"
 #include "blame/blame.h"

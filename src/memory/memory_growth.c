@@ -12,9 +12,6 @@
  */
 #include "memory/memory.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/expect.h"
 #include "base/sort.h"
 

@@ -2,12 +2,7 @@
  * memory.h. */
 #include "memory/memory.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "blame/blame.h"
-#include "join/nested.h"
-#include "trace/activity.h"
 
 struct span {
 	struct nested at;

@@ -2,12 +2,6 @@
  * left.  Their text may be anybody's: what can't be read is passed over.  See memory.h. */
 #include "memory/memory.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "trace/activity.h"
-
 #define MARK_NAME "memory refused by the quota"
 
 static const char *text_of(const struct report *r, uint32_t process, uint32_t id)

@@ -8,9 +8,6 @@
  */
 #include "memory/memory.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/expect.h"
 #include "base/search.h"
 #include "base/sort.h"

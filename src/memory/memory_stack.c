@@ -7,8 +7,6 @@
  */
 #include "memory/memory.h"
 
-#include <stdlib.h>
-
 #include "base/expect.h"
 
 #define LAYERS_COUNTED 1024u /* of one kind: what comes after that is in the rest */

@@ -5,10 +5,6 @@
  */
 #include "memory/memory.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/expect.h"
 #include "base/sort.h"
 

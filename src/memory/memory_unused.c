@@ -10,8 +10,6 @@
  */
 #include "memory/memory.h"
 
-#include <stdlib.h>
-
 #include "base/expect.h"
 #include "base/sort.h"
 

@@ -8,8 +8,6 @@
  */
 #include "memory/memory.h"
 
-#include <string.h>
-
 #include "base/expect.h"
 #include "base/sort.h"
 

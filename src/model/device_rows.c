@@ -2,18 +2,12 @@
  * The rows of device.c once all is counted: in order, and joined with what calls say of
  * kernels and copies.
  */
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/expect.h"
 #include "base/sort.h"
 #include "model/device_time.h"
 #include "model/roofline.h"
 #include "model/statistic.h"
 #include "model/tally.h"
-#include "trace/activity.h"
 
 uint32_t *device_text_slot(struct map *m, const char *text, uint16_t kind)
 {

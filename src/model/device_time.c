@@ -1,17 +1,12 @@
 /* Computes the parts of a report that come from GPU activities. */
 #include "model/device_join.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "base/expect.h"
 #include "base/hash.h"
 
 #include "model/roofline.h"
 #include "model/demangle.h"
-#include "join/nested.h"
 #include "model/tally.h"
-#include "trace/activity.h"
 
 static struct cursor start(struct joiner *j)
 {

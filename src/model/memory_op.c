@@ -1,10 +1,7 @@
 /* Which calls change virtual memory, and how: see memory_op.h. */
 #include "model/memory_op.h"
 
-#include <string.h>
-
 #include "model/report.h"
-#include "trace/trace.h"
 
 const char *const memory_kind_name[MEMORY_KINDS] = { "device", "managed", "vmm", "host" };
 

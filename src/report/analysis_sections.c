@@ -4,9 +4,6 @@
 #include "report/report_make.h"
 #include "report/sections.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/bounded.h"
 #include "base/expect.h"
 #include "base/number.h"

@@ -4,13 +4,10 @@
 #include "section/view.h"
 
 #include <inttypes.h>
-#include <math.h>
-#include <string.h>
 
 #include "base/bounded.h"
 #include "base/expect.h"
 #include "base/number.h"
-#include "base/table.h"
 #include "blame/blame.h"
 #include "list/busy.h"
 

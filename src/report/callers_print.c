@@ -8,7 +8,6 @@
 #include "base/expect.h"
 #include "base/number.h"
 #include "base/sort.h"
-#include "base/table.h"
 #include "base/text.h"
 
 #define BLOCK_FRAMES 8u /* of one that is printed below each other */

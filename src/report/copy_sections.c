@@ -2,9 +2,6 @@
 #include "section/section.h"
 #include "report/sections.h"
 
-#include "base/check.h"
-#include "trace/activity.h"
-
 /* The rate of copies whose size is known, which took so long. */
 static struct value rate(uint64_t bytes, uint64_t ns)
 {

@@ -5,7 +5,6 @@
 
 #include "base/expect.h"
 #include "model/roofline.h"
-#include "trace/activity.h"
 
 /* The kernel's device activities, or NULL. */
 static const void *kernel_activity(const struct row *row)

@@ -2,8 +2,6 @@
  */
 #include "report/sections.h"
 
-#include <math.h>
-
 #include "hint/hint.h"
 
 static void make_hints(struct rows *rows)

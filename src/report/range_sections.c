@@ -3,9 +3,7 @@
 #include "report/sections.h"
 #include "section/shared_columns.h"
 
-#include "base/check.h"
 #include "model/roofline.h"
-#include "trace/activity.h"
 
 uint64_t report_operators_ns(const struct report *r)
 {

@@ -2,7 +2,6 @@
  * The report as JSON: all sections of its facets that are not made on request, in their order.
  * Times are nanoseconds, sizes are bytes, and rows are never left out.
  */
-#include "base/json.h"
 #include "report/report_make.h"
 #include "report/sections.h"
 

@@ -13,14 +13,10 @@
 #include "model/prediction.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/expect.h"
 #include "base/number.h"
-#include "base/table.h"
 #include "base/text.h"
-#include "trace/activity.h"
 
 static bool is_probe(const struct row *row)
 {

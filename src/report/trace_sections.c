@@ -4,10 +4,6 @@
 #include "report/report_make.h"
 #include "report/sections.h"
 
-#include <math.h>
-#include <stdlib.h>
-
-#include "base/check.h"
 #include "hint/summary.h"
 
 static void make_trace(struct rows *rows)

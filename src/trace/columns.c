@@ -1,11 +1,8 @@
 /* Columns: see columns.h. */
 #include "trace/columns.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/check.h"
 #include "base/expect.h"
 #include "base/hash.h"
 #include "trace/trace.h"

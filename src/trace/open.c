@@ -6,10 +6,8 @@
 #include "base/atomic.h"
 #include "trace/trace.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -7,9 +7,7 @@
  */
 #include "trace/tail.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
