@@ -28,24 +28,16 @@ static bool is_fault(const struct row *row)
 	return !is_probe(row);
 }
 
-static void put_failures(const struct report *r, const struct text_page *p)
-{
-	static const struct view view = { .section = &section_failures,
-		.heading = "Failing calls",
-		.keys = "count,name,code,error,tid,first_ns",
-		.has = is_fault,
-		.wrong = true };
-	view_put(&view, r, p);
-}
+static const struct view failures = { .section = &section_failures,
+	.heading = "Failing calls",
+	.keys = "count,name,code,error,tid,first_ns",
+	.has = is_fault,
+	.wrong = true };
 
-static void put_probes(const struct report *r, const struct text_page *p)
-{
-	static const struct view view = { .section = &section_failures,
-		.heading = "Failing calls that are no fault",
-		.keys = "count,name,code,error,tid,first_ns,probe",
-		.has = is_probe };
-	view_put(&view, r, p);
-}
+static const struct view probes = { .section = &section_failures,
+	.heading = "Failing calls that are no fault",
+	.keys = "count,name,code,error,tid,first_ns,probe",
+	.has = is_probe };
 
 static void put_warnings(const struct report *r, const struct text_page *p)
 {
@@ -345,21 +337,13 @@ static void put_layers(const struct report *r, const struct text_page *p)
 		fprintf(p->out, "%s\n", range_span_meaning);
 }
 
-static void put_spans(const struct report *r, const struct text_page *p)
-{
-	static const struct view view = { .section = &section_spans,
-		.heading = "Ranges that may cross others, and marks",
-		.keys = "host_total_ns,count,host_p50_ns,kind,name" };
-	view_put(&view, r, p);
-}
+static const struct view spans = { .section = &section_spans,
+	.heading = "Ranges that may cross others, and marks",
+	.keys = "host_total_ns,count,host_p50_ns,kind,name" };
 
-static void put_streams(const struct report *r, const struct text_page *p)
-{
-	static const struct view view = { .section = &section_streams,
-		.heading = "Streams by time on the device",
-		.keys = "device_total_ns,busy_share,count,device,context,stream,pid" };
-	view_put(&view, r, p);
-}
+static const struct view streams = { .section = &section_streams,
+	.heading = "Streams by time on the device",
+	.keys = "device_total_ns,busy_share,count,device,context,stream,pid" };
 
 static void put_copies(const struct report *r, const struct text_page *p)
 {
@@ -378,13 +362,9 @@ static void put_copies(const struct report *r, const struct text_page *p)
 		view_put(&sets, r, p);
 }
 
-static void put_processes(const struct report *r, const struct text_page *p)
-{
-	static const struct view view = {
-		.section = &section_processes, .heading = "Processes", .keys = "pid,parent,program"
-	};
-	view_put(&view, r, p);
-}
+static const struct view processes = {
+	.section = &section_processes, .heading = "Processes", .keys = "pid,parent,program"
+};
 
 /* How many there are, and how they compare with what was measured. */
 static void put_prediction(const struct report *r, const struct text_page *p)
@@ -528,12 +508,13 @@ void report_print_text(const struct report *r, FILE *out, const struct report_st
 	summary_make(r, &summary);
 	summary_put_text(&summary, out);
 	provenance_put_text(r, &p);
-	put_failures(r, &p);
+	view_put(&failures, r, &p);
 	put_warnings(r, &p);
 	put_requests(r, &p);
 	if (!r->calls && !r->allocator_events && !r->activities.n && !r->operators.n) {
 		put_nothing(r, &p);
-		return put_processes(r, &p);
+		view_put(&processes, r, &p);
+		return;
 	}
 	put_totals(r, &p);
 	put_devices(r, &p);
@@ -543,16 +524,16 @@ void report_print_text(const struct report *r, FILE *out, const struct report_st
 	put_kernel_times(r, &p);
 	put_operators(r, &p);
 	put_layers(r, &p);
-	put_spans(r, &p);
+	view_put(&spans, r, &p);
 	if (r->calls)
 		put_calls(r, &p);
 	callers_put_text(r, &p);
 	put_kernels(r, &p);
 	memory_put_short(r, &p);
 	put_copies(r, &p);
-	put_streams(r, &p);
-	put_processes(r, &p);
+	view_put(&streams, r, &p);
+	view_put(&processes, r, &p);
 	if (r->hints)
 		hints_print_text(r->hints, out, 0, true, style->colour);
-	put_probes(r, &p);
+	view_put(&probes, r, &p);
 }
