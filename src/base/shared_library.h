@@ -12,3 +12,6 @@ struct library_symbol {
 /* Loads a library for good, and fills in all of them.  0; -ENOENT: it is not here; -ENOSYS: it
  * lacks one. */
 int library_load(const char *file, const struct library_symbol *symbols, size_t n, void *functions);
+
+/* Beside the program that runs (../lib/weir), NUL-terminated; 0 or -errno. */
+int library_path(const char *name, char *ret_path, size_t size);

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/library_path.h"
+#include "base/shared_library.h"
 #include "cmd/cli/child.h"
 #include "cmd/cli/output.h"
 #include "weir_options.h"

@@ -23,7 +23,7 @@
 
 #include "base/cpu.h"
 #include "base/json.h"
-#include "base/library_path.h"
+#include "base/shared_library.h"
 #include "base/text.h"
 #include "cmd/cli/binary.h"
 #include "cmd/cli/child.h"

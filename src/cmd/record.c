@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
-#include "base/library_path.h"
+#include "base/shared_library.h"
 #include "base/number.h"
 #include "base/progress.h"
 #include "cmd/cli/capture_options.h"

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/library_path.h"
+#include "base/shared_library.h"
 #include "base/monotonic.h"
 #include "base/slice.h"
 #include "cmd/cli/command.h"

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/library_path.h"
 #include "base/shared_library.h"
 
 #define LIBRARY          "libonnxruntime.so.1"

@@ -13,7 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/library_path.h"
 #include "base/shared_library.h"
 #include "engine/gpu_model.h"
 #include "include/weir/engine.h"

@@ -22,7 +22,7 @@
 #include "cmd/cli/binary.h"
 #include "cmd/cli/command.h"
 #include "cmd/cli/input.h"
-#include "base/library_path.h"
+#include "base/shared_library.h"
 #include "record/writer.h"
 #include "weir_options.h"
 

@@ -11,7 +11,7 @@
 
 #include "base/bounded.h"
 #include "cmd/cli/command.h"
-#include "base/library_path.h"
+#include "base/shared_library.h"
 
 #define DEVICES 64
 

@@ -8,7 +8,7 @@
 
 #include "base/bounded.h"
 #include "cmd/cli/child.h"
-#include "base/library_path.h"
+#include "base/shared_library.h"
 #include "model/samples.h"
 #include "trace/trace.h"
 

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 
 #include "base/text.h"
-#include "base/library_path.h"
+#include "base/shared_library.h"
 #include "base/xmalloc.h"
 
 static const struct command *speaker;

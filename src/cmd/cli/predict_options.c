@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "event/predicted.h"
-#include "base/library_path.h"
+#include "base/shared_library.h"
 #include "model/samples.h"
 #include "weir_options.h"
 
