@@ -6,6 +6,8 @@
 
 #include <stdint.h>
 
+#include "export/protobuf.h"
+
 struct export;
 struct proto;
 
@@ -90,3 +92,11 @@ enum {
 	ANNOTATION_NAME = 10,
 	ANNOTATION_STRING_IID = 17
 };
+
+/* Opens a packet of this sequence. */
+static inline size_t perfetto_packet(struct proto *p)
+{
+	const size_t packet = proto_open(p, TRACE_PACKET);
+	proto_uint(p, PACKET_SEQUENCE, SEQUENCE);
+	return packet;
+}

@@ -4,19 +4,12 @@
 #include "export/protobuf.h"
 #include "model/gpu_state.h"
 
-static size_t open_packet(struct proto *p)
-{
-	const size_t packet = proto_open(p, TRACE_PACKET);
-	proto_uint(p, PACKET_SEQUENCE, SEQUENCE);
-	return packet;
-}
-
 static void put_track(
 	struct proto *p, uint32_t number, unsigned gpu, const struct gpu_metric_row *m)
 {
 	char name[80];
 	snprintf(name, sizeof name, "GPU %u %s", gpu, m->name);
-	const size_t packet = open_packet(p);
+	const size_t packet = perfetto_packet(p);
 	const size_t track = proto_open(p, PACKET_TRACK);
 	proto_uint(p, TRACK_UUID, number);
 	proto_str(p, TRACK_NAME, name);
@@ -29,7 +22,7 @@ static void put_track(
 
 static void put_value(struct proto *p, uint32_t track, uint64_t ns, double value)
 {
-	const size_t packet = open_packet(p);
+	const size_t packet = perfetto_packet(p);
 	proto_uint(p, PACKET_TIMESTAMP, ns);
 	const size_t event = proto_open(p, PACKET_EVENT);
 	proto_uint(p, EVENT_TYPE, TYPE_COUNTER);

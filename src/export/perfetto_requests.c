@@ -24,16 +24,9 @@ struct writer {
 	ARRAY(uint32_t) by_batch; /* requests that ran, by batch */
 };
 
-static size_t open_packet(struct proto *p)
-{
-	const size_t packet = proto_open(p, TRACE_PACKET);
-	proto_uint(p, PACKET_SEQUENCE, SEQUENCE);
-	return packet;
-}
-
 static void put_track(const struct writer *w, const struct track *t)
 {
-	const size_t packet = open_packet(w->p);
+	const size_t packet = perfetto_packet(w->p);
 	const size_t track = proto_open(w->p, PACKET_TRACK);
 	proto_uint(w->p, TRACK_UUID, t->number);
 	proto_uint(w->p, TRACK_PARENT, t->process + 1u);
@@ -62,7 +55,7 @@ static uint32_t track_for(
 static size_t begin_slice(
 	struct proto *p, uint32_t track, uint64_t ns, enum event_type type, size_t *ret_packet)
 {
-	*ret_packet = open_packet(p);
+	*ret_packet = perfetto_packet(p);
 	proto_uint(p, PACKET_TIMESTAMP, ns);
 	const size_t event = proto_open(p, PACKET_EVENT);
 	proto_uint(p, EVENT_TYPE, type);
