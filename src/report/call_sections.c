@@ -71,31 +71,26 @@ static void make_threads(struct rows *rows)
 
 GETTER(get_allocated, uint64_t, it, value_u64_if(row->rows->all != 0, *it))
 
-static const void *recorded(const struct row *row)
-{
-	return report_is_off(row->r) ? NULL : row->at;
-}
-
 #define SUMS(type, member)                                                                         \
 	{ "calls", UNIT_COUNT, "calls", "calls of driver and runtime, counted ones included",      \
-		.find = recorded, MEMBER(type, member.calls), .sums = true },                      \
+		.find = row_recorded, MEMBER(type, member.calls), .sums = true },                  \
 		{ "launches", UNIT_COUNT, "launches",                                              \
 			"calls that launched a kernel or a graph, not into a capture; in traces "  \
 			"of other tools also calls of the runtime without one of the driver "      \
 			"inside",                                                                  \
-			.find = recorded, MEMBER(type, member.launches), .sums = true },           \
+			.find = row_recorded, MEMBER(type, member.launches), .sums = true },       \
 		{ "timed_driver_calls", UNIT_COUNT, "timed driver calls",                          \
 			"calls of the driver whose time is known; at level `full` queries that "   \
 			"succeed are only counted",                                                \
-			.find = recorded, MEMBER(type, member.timed), .sums = true },              \
+			.find = row_recorded, MEMBER(type, member.timed), .sums = true },          \
 		{ "timed_driver_calls_ns", UNIT_NS, "time of these", "the time of these calls",    \
-			.get = get_span, .find = recorded, AT(type, member.timed_ticks),           \
+			.get = get_span, .find = row_recorded, AT(type, member.timed_ticks),       \
 			.sums = true },                                                            \
 		{ "sync_calls", UNIT_COUNT, "sync calls",                                          \
-			"calls that wait for the GPU, counted like `launches`", .find = recorded,  \
-			MEMBER(type, member.waits), .sums = true },                                \
+			"calls that wait for the GPU, counted like `launches`",                    \
+			.find = row_recorded, MEMBER(type, member.waits), .sums = true },          \
 		{ "sync_ns", UNIT_NS, "sync time", "the time of those that are timed",             \
-			.get = get_span, .find = recorded, AT(type, member.wait_ticks),            \
+			.get = get_span, .find = row_recorded, AT(type, member.wait_ticks),        \
 			.sums = true },                                                            \
 	{                                                                                          \
 		"allocated_bytes", UNIT_BYTES, "allocated",                                        \
@@ -186,7 +181,7 @@ static const struct column process_columns[] = {
 	{ "pid", UNIT_ID, "pid", "process", .get = get_pid, AT(struct process_row, process) },
 	{ "parent", UNIT_ID, "parent", "the process that started it", .get = get_parent },
 	{ "threads", UNIT_COUNT, "threads", "threads that made calls or marked ranges",
-		.find = recorded, MEMBER(struct process_row, threads), .sums = true },
+		.find = row_recorded, MEMBER(struct process_row, threads), .sums = true },
 	SUMS(struct process_row, sums),
 	{ "device_total_ns", UNIT_NS, "time on device",
 		"time of its activities on GPUs, added up; null: not recorded",

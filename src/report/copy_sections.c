@@ -14,13 +14,8 @@ GETTER(get_mean, struct moved_row, m, m->sized ? value_u64(m->bytes / m->sized) 
 GETTER(get_device_total, struct moved_row, it, value_u64_if(row->r->device_copies.n, it->device_ns))
 GETTER(get_rate, struct moved_row, m, rate(m->bytes, m->sized_ns))
 
-static const void *recorded(const struct row *row)
-{
-	return report_is_off(row->r) ? NULL : row->at;
-}
-
 #define AMOUNTS                                                                                    \
-	{ "count", UNIT_COUNT, "calls", "calls", .find = recorded,                                 \
+	{ "count", UNIT_COUNT, "calls", "calls", .find = row_recorded,                             \
 		MEMBER(struct moved_row, count), .sums = true },                                   \
 		{ "bytes", UNIT_BYTES, "bytes", "of the calls whose size is known; null: of none", \
 			.get = get_bytes, .sums = true },                                          \

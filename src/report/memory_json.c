@@ -6,7 +6,6 @@
 #include "base/expect.h"
 #include "base/json.h"
 #include "hint/summary.h"
-#include "report/stack_columns.h"
 
 static const void *of_report(const struct row *row)
 {
@@ -30,11 +29,6 @@ static const void *known_vmm(const struct row *row)
 					    d->vmm.reserves || d->vmm.segments.most)
 		       ? d
 		       : NULL;
-}
-
-static const void *recorded(const struct row *row)
-{
-	return report_is_off(row->r) ? NULL : row->at;
 }
 
 static const void *growth(const struct row *row)
@@ -186,14 +180,14 @@ static const struct column detail_columns[] = {
 	DETAIL_OF("growth.periods", UNIT_COUNT, "iterations", "iterations looked at", get_u64,
 		growth, growth.periods),
 	DETAIL("call_time.count", UNIT_COUNT, "calls", "calls that allocate or free", get_u64,
-		recorded, time.count),
+		row_recorded, time.count),
 	DETAIL("call_time.timed_count", UNIT_COUNT, "timed", "those of known duration", get_u64,
-		recorded, time.timed),
+		row_recorded, time.timed),
 	DETAIL("call_time.busy_ns", UNIT_NS, "in a call",
-		"some thread was in such a call; null: not all were timed", get_busy, recorded,
+		"some thread was in such a call; null: not all were timed", get_busy, row_recorded,
 		time),
 	DETAIL("call_time.share_of_run", UNIT_SHARE, "of run", "of the wall time", get_share_of_run,
-		recorded, time),
+		row_recorded, time),
 	{ "call_time.calls", UNIT_LIST, "calls", "the rows of `--only allocation_calls`",
 		.inner = &section_allocation_calls },
 	DETAIL("virtual_memory.creates", UNIT_COUNT, "creates", "calls", get_u64, known_vmm,

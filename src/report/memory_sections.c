@@ -4,7 +4,6 @@
 
 #include "base/expect.h"
 #include "section/shared_columns.h"
-#include "report/stack_columns.h"
 
 static struct value use(const struct row *row, const struct memory_use *u, uint64_t value)
 {

@@ -1,5 +1,5 @@
 /* Sections of call stacks: how many there are, calls by stack, and the frames of one. */
-#include "report/stack_columns.h"
+#include "report/memory_sections.h"
 
 #include "base/expect.h"
 #include "stack/stacks.h"

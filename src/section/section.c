@@ -51,6 +51,11 @@ struct value function_name(const struct row *row, uint32_t id)
 
 SHARED_GETTER(get_function, uint32_t, it, function_name(row, *it))
 
+const void *row_recorded(const struct row *row)
+{
+	return report_is_off(row->r) ? NULL : row->at;
+}
+
 struct value column_get(const struct column *c, const struct row *row)
 {
 	const char *of = c->find ? c->find(row) : row->at;

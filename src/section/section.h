@@ -158,6 +158,9 @@ static inline struct row row_at(struct rows *rows, size_t i)
 /* The value of a column, made of what the column is `of`. */
 typedef struct value column_getter(const struct row *row, const void *of);
 
+/* For find(): the row's struct, or NULL if recording was off. */
+const void *row_recorded(const struct row *row);
+
 struct column {
 	const char *key; /* with dots: of an object in the row's */
 	enum unit unit;
