@@ -430,8 +430,8 @@ void conv_program(const struct weir_conv *w, const struct gemm_choice *c, struct
 			type, f->bm, f->bn, f->stages, f->buffers, schedule);
 	else
 		buf_printf(ret,
-			"conv<%s, wgmma, %u, %u, %u, %u, %u, %s, %u, %u, %s>(p, shared_address(shared)).run();\n}\n",
-			type, f->bm, f->bn, f->stages, f->buffers, f->clm, schedule, p.b_transposed,
+			"conv<%s, wgmma, %u, %u, %u, %u, %s, %u, %u, %s>(p, shared_address(shared)).run();\n}\n",
+			type, f->bm, f->bn, f->stages, f->buffers, schedule, p.b_transposed,
 			w->epilogue, d_type);
 }
 

@@ -153,8 +153,7 @@ static int encode_filters(const struct weir_plan *p, const struct weir_conv *w, 
 	const uint64_t sizes[] = { (uint64_t)w->c, (uint64_t)(w->r * w->s), (uint64_t)w->k };
 	const uint64_t bytes = kernel_type_bytes(w->type);
 	const uint64_t pitches[] = { sizes[0] * bytes, sizes[0] * sizes[1] * bytes };
-	const uint32_t box[] = { block_channels(p), 1,
-		p->what.gemm.b_transposed ? 64 : f->bn / f->clm };
+	const uint32_t box[] = { block_channels(p), 1, p->what.gemm.b_transposed ? 64 : f->bn };
 	const uint32_t steps[] = { 1, 1, 1 };
 	return KERNEL_CALL(p->kernels, &kernel_error, cuTensorMapEncodeTiled, ret,
 		product_map_type(p), 3, at, sizes, pitches, box, steps, 0, MAP_SWIZZLE_128B,

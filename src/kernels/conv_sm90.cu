@@ -7,10 +7,9 @@
 #include "gemm_sm90.cu"
 
 /* TB: B has the columns of D as rows of adjacent elements. */
-template <typename T, typename MMA, int BM, int BN, int STAGES, int BUFFERS, int CLM, int SCHEDULE, int TB, int EPILOGUE,
-	typename O = T>
-struct conv : gemm<T, MMA, BM, BN, STAGES, BUFFERS, CLM, 1, SCHEDULE, 0, TB, EPILOGUE, O> {
-	typedef gemm<T, MMA, BM, BN, STAGES, BUFFERS, CLM, 1, SCHEDULE, 0, TB, EPILOGUE, O> product;
+template <typename T, typename MMA, int BM, int BN, int STAGES, int BUFFERS, int SCHEDULE, int TB, int EPILOGUE, typename O = T>
+struct conv : gemm<T, MMA, BM, BN, STAGES, BUFFERS, 1, 1, SCHEDULE, 0, TB, EPILOGUE, O> {
+	typedef gemm<T, MMA, BM, BN, STAGES, BUFFERS, 1, 1, SCHEDULE, 0, TB, EPILOGUE, O> product;
 	typedef typename product::Z Z;
 
 	const conv_tiled_args &g;
@@ -19,23 +18,18 @@ struct conv : gemm<T, MMA, BM, BN, STAGES, BUFFERS, CLM, 1, SCHEDULE, 0, TB, EPI
 	{
 	}
 
-	/* The part of B's tile that this block loads, to all of the cluster. */
 	__device__ __forceinline__ void load_filters(u32 to, int channel, int tap, int first, u32 barrier)
 	{
-		constexpr int ROWS = BN / CLM, LOADS = TB ? ROWS / 64 : 1;
+		constexpr int LOADS = TB ? BN / 64 : 1;
 #pragma unroll
 		for (int i = 0; i < LOADS; i++) {
 			const int x = TB ? first + i * 64 : channel, y = TB ? channel : first;
-			if constexpr (CLM > 1)
-				tma_load_tap_all(to + i * 8192, g.product.b, x, tap, y, barrier, (1u << CLM) - 1);
-			else
-				tma_load_tap(to + i * 8192, g.product.b, x, tap, y, barrier);
+			tma_load_tap(to + i * 8192, g.product.b, x, tap, y, barrier);
 		}
 	}
 
 	__device__ __forceinline__ void load(void)
 	{
-		const int share = this->sub_m * (BN / CLM);
 		ring at = {0, 0};
 		for (int t = this->first; t < this->tiles; t += this->step) {
 			const tile c = this->corner(t);
@@ -50,7 +44,7 @@ struct conv : gemm<T, MMA, BM, BN, STAGES, BUFFERS, CLM, 1, SCHEDULE, 0, TB, EPI
 						const u32 barrier = this->full + 8 * at.stage, a = this->base + at.stage * Z::STAGE;
 						mbarrier_expect(barrier, Z::STAGE);
 						tma_load_pixels(a, g.product.a, k, x, y, image, s * g.x.step, r * g.y.step, barrier);
-						load_filters(a + Z::A_BYTES + share * 128, k, tap, c.n + share, barrier);
+						load_filters(a + Z::A_BYTES, k, tap, c.n, barrier);
 						at.template next<STAGES>();
 					}
 		}

@@ -217,10 +217,10 @@ static tensor_map matrix_map(void *at, int rows, int columns, int box, bool swiz
 	return as_map(emulated_map{(unsigned short *)at, columns, rows, box, 64, columns, swizzle, 0, 0});
 }
 
-template <typename T, int BM, int BN, int STAGES, int BUFFERS, int CLM, int SCHEDULE, int TB, int EPILOGUE>
+template <typename T, int BM, int BN, int STAGES, int BUFFERS, int SCHEDULE, int TB, int EPILOGUE>
 static int run(const geometry &g, int clusters)
 {
-	typedef conv<T, emulated_wgmma<T, BN, 0, TB>, BM, BN, STAGES, BUFFERS, CLM, SCHEDULE, TB, EPILOGUE> kernel;
+	typedef conv<T, emulated_wgmma<T, BN, 0, TB>, BM, BN, STAGES, BUFFERS, SCHEDULE, TB, EPILOGUE> kernel;
 	tensors<T> t(g, TB ? DGRAD : FORWARD, EPILOGUE);
 	const conv_args a = arguments(t);
 	const int taps = g.r * g.s;
@@ -238,7 +238,7 @@ static int run(const geometry &g, int clusters)
 	p.product.a = as_map(emulated_image{(unsigned short *)a.a, a.channels, a.x.a, a.y.a, g.n, a.x.first, a.y.first,
 		a.x.first + (a.x.d - 1) * a.x.times, a.y.first + (a.y.d - 1) * a.y.times, a.x.times, a.y.times, BM});
 	p.product.b = as_map(emulated_map{
-		(unsigned short *)t.filter.data(), g.c, g.k, 64, TB ? 64 : BN / CLM, (long)taps * g.c, true, taps, g.c});
+		(unsigned short *)t.filter.data(), g.c, g.k, 64, TB ? 64 : BN, (long)taps * g.c, true, taps, g.c});
 	p.product.d = matrix_map(a.d, p.product.m, a.columns, 64, true);
 	p.product.residual = matrix_map((void *)a.residual, p.product.m, a.columns, 64, true);
 	if (BN % 64) {
@@ -248,7 +248,7 @@ static int run(const geometry &g, int clusters)
 	emulate_begin = sm90_begin;
 	emulate_order = draw(5);
 	emulate_eager = draw(2);
-	emulate(dim3((unsigned)(clusters * CLM)), dim3(384), [&] { kernel(p, 0).run(); }, CLM);
+	emulate(dim3((unsigned)clusters), dim3(384), [&] { kernel(p, 0).run(); });
 	const int bad = t.count_wrong();
 	t.complain(TB ? "tiled, turned filters" : "tiled", bad);
 	return bad != 0;
@@ -329,7 +329,7 @@ template <typename O> static int check_plain_scaled(void)
 /* Halves of 16 bits stand for two bytes. */
 template <typename O, int BM, int BN, int STAGES, int SCHEDULE, int EPILOGUE> static int run_scaled(const geometry &g, int blocks)
 {
-	typedef conv<s8, emulated_wgmma<s8, BN, 0, 0>, BM, BN, STAGES, 2, 1, SCHEDULE, 0, EPILOGUE, O> kernel;
+	typedef conv<s8, emulated_wgmma<s8, BN, 0, 0>, BM, BN, STAGES, 2, SCHEDULE, 0, EPILOGUE, O> kernel;
 	scaled<O> t(g, EPILOGUE);
 	const conv_args a = t.arguments();
 	const int taps = g.r * g.s, of_d = 2 / (int)sizeof(O);
@@ -374,9 +374,9 @@ static int check_scaled(void)
 
 /* Fewer than 8 channels: packed as the host describes it, and then a convolution of windows of 8 pixels.  The packed images
  * and filters stand one behind the other, with guards around. */
-template <typename T, int BM, int BN, int STAGES, int CLM, int SCHEDULE, int EPILOGUE> static int run_packed(const geometry &g)
+template <typename T, int BM, int BN, int STAGES, int SCHEDULE, int EPILOGUE> static int run_packed(const geometry &g)
 {
-	typedef conv<T, emulated_wgmma<T, BN, 0, 0>, BM, BN, STAGES, 2, CLM, SCHEDULE, 0, EPILOGUE> kernel;
+	typedef conv<T, emulated_wgmma<T, BN, 0, 0>, BM, BN, STAGES, 2, SCHEDULE, 0, EPILOGUE> kernel;
 	tensors<T> t(g, FORWARD, EPILOGUE);
 	const conv_args a = arguments(t);
 	const int high = (g.p() - 1) * g.stride_y + (g.r - 1) * g.dilation_y + 1, wide = (g.q() - 1) * g.stride_x + 8;
@@ -399,24 +399,24 @@ template <typename T, int BM, int BN, int STAGES, int CLM, int SCHEDULE, int EPI
 	p.product.bias = a.bias;
 	p.product.a = as_map(emulated_image{(unsigned short *)pack.images, 64, g.q(), high, g.n, 0, 0, g.q() - 1, (g.p() - 1) * g.stride_y,
 		1, g.stride_y, BM, g.stride_x * 8l, wide * 8l});
-	p.product.b = as_map(emulated_map{(unsigned short *)pack.filters, 64, g.k, 64, BN / CLM, g.r * 64l, true, g.r, 64});
+	p.product.b = as_map(emulated_map{(unsigned short *)pack.filters, 64, g.k, 64, BN, g.r * 64l, true, g.r, 64});
 	p.product.d = matrix_map(a.d, p.product.m, a.columns, 64, true);
 	p.product.residual = matrix_map((void *)a.residual, p.product.m, a.columns, 64, true);
 	emulate_begin = sm90_begin;
 	emulate_eager = draw(2);
-	emulate(dim3((unsigned)(2 * CLM)), dim3(384), [&] { kernel(p, 0).run(); }, CLM);
+	emulate(dim3(2), dim3(384), [&] { kernel(p, 0).run(); });
 	bad += t.count_wrong();
 	t.complain("packed", bad);
 	return bad != 0;
 }
 
-template <typename T, int BM, int BN, int STAGES, int CLM, int SCHEDULE, int EPILOGUE> static int check_packed(void)
+template <typename T, int BM, int BN, int STAGES, int SCHEDULE, int EPILOGUE> static int check_packed(void)
 {
 	static const geometry first[] = {{2, 30, 21, 3, 64, 7, 7, 2, 2, 3, 3, 1, 1, 1}, {1, 1, 1, 1, 8, 1, 1, 1, 1, 0, 0, 1, 1, 1},
 		{2, 17, 19, 5, 72, 3, 8, 2, 1, 1, 3, 2, 1, 1}, {3, 9, 8, 7, 16, 2, 1, 1, 3, 0, 2, 1, 4, 1}};
 	int bad = 0;
 	for (const geometry &g : first)
-		bad += run_packed<T, BM, BN, STAGES, CLM, SCHEDULE, EPILOGUE>(g);
+		bad += run_packed<T, BM, BN, STAGES, SCHEDULE, EPILOGUE>(g);
 	return bad;
 }
 
@@ -465,7 +465,7 @@ template <typename T, int BM, int BN, int STAGES, int SCHEDULE> static int check
 	return bad;
 }
 
-template <typename T, int BM, int BN, int STAGES, int BUFFERS, int CLM, int SCHEDULE, int TB, int EPILOGUE>
+template <typename T, int BM, int BN, int STAGES, int BUFFERS, int SCHEDULE, int TB, int EPILOGUE>
 static int check(void)
 {
 	static const geometry forward[] = {{1, 1, 1, 8, 8, 1, 1, 1, 1, 0, 0, 1, 1, 1}, {3, 9, 7, 64, 72, 3, 3, 1, 1, 1, 1, 1, 1, 1},
@@ -476,29 +476,29 @@ static int check(void)
 	int bad = 0;
 	if (TB)
 		for (const geometry &g : back)
-			bad += run<T, BM, BN, STAGES, BUFFERS, CLM, SCHEDULE, TB, EPILOGUE>(g, 1 + draw(2));
+			bad += run<T, BM, BN, STAGES, BUFFERS, SCHEDULE, TB, EPILOGUE>(g, 1 + draw(2));
 	else
 		for (const geometry &g : forward)
-			bad += run<T, BM, BN, STAGES, BUFFERS, CLM, SCHEDULE, TB, EPILOGUE>(g, 1 + draw(2));
+			bad += run<T, BM, BN, STAGES, BUFFERS, SCHEDULE, TB, EPILOGUE>(g, 1 + draw(2));
 	return bad;
 }
 
 /* ONLY_FEW: what the controls need, which is quicker to compile. */
 int main(void)
 {
-	int bad = check<bf16, 128, 96, 3, 2, 1, PING_PONG, 0, GEMM_NONE>();
-	bad += check<bf16, 64, 64, 4, 1, 1, PING_PONG, 1, GEMM_NONE>();
+	int bad = check<bf16, 128, 96, 3, 2, PING_PONG, 0, GEMM_NONE>();
+	bad += check<bf16, 64, 64, 4, 1, PING_PONG, 1, GEMM_NONE>();
 	bad += check_gradient<bf16, 64, 128, 4, PING_PONG>();
-	bad += check_packed<bf16, 128, 64, 4, 1, PING_PONG, GEMM_BIAS_RELU>();
+	bad += check_packed<bf16, 128, 64, 4, PING_PONG, GEMM_BIAS_RELU>();
 #ifndef ONLY_FEW
-	bad += check_packed<f16, 128, 128, 4, 2, SHARED_TILE, GEMM_RESIDUAL>();
+	bad += check_packed<f16, 128, 128, 4, SHARED_TILE, GEMM_RESIDUAL>();
 	bad += check_plain<f32>() + check_plain<bf16>() + check_plain<f16>();
-	bad += check<f16, 128, 112, 3, 2, 2, PING_PONG, 0, GEMM_BIAS>();
-	bad += check<bf16, 64, 128, 4, 1, 1, PING_PONG, 0, GEMM_BIAS_RELU>();
-	bad += check<bf16, 128, 64, 4, 1, 1, SHARED_TILE, 0, GEMM_BIAS_GELU>();
-	bad += check<bf16, 128, 160, 3, 2, 2, PING_PONG, 0, GEMM_BIAS_SILU>();
-	bad += check<bf16, 128, 128, 4, 2, 2, SHARED_TILE, 1, GEMM_RESIDUAL>();
-	bad += check<f16, 128, 128, 3, 2, 1, PING_PONG, 0, GEMM_RESIDUAL>();
+	bad += check<f16, 128, 112, 3, 2, PING_PONG, 0, GEMM_BIAS>();
+	bad += check<bf16, 64, 128, 4, 1, PING_PONG, 0, GEMM_BIAS_RELU>();
+	bad += check<bf16, 128, 64, 4, 1, SHARED_TILE, 0, GEMM_BIAS_GELU>();
+	bad += check<bf16, 128, 160, 3, 2, PING_PONG, 0, GEMM_BIAS_SILU>();
+	bad += check<bf16, 128, 128, 4, 2, SHARED_TILE, 1, GEMM_RESIDUAL>();
+	bad += check<f16, 128, 128, 3, 2, PING_PONG, 0, GEMM_RESIDUAL>();
 	bad += check_scaled();
 	bad += check_gradient<f16, 128, 64, 3, PING_PONG>() + check_gradient<bf16, 128, 128, 4, SHARED_TILE>();
 #endif
