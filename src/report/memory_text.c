@@ -48,7 +48,7 @@ static void put_use(
 /* The first columns of the section, which are those of one kind of memory, and the kind. */
 static struct table table_of_uses(void)
 {
-	static const struct column kind = { "kind", UNIT_TEXT, "memory" };
+	static const struct column kind = { .key = "kind", .unit = UNIT_TEXT, .heading = "memory" };
 	const struct column *columns[USE_COLUMNS + 1];
 	for (size_t i = 0; i < USE_COLUMNS; i++)
 		columns[i] = &section_memory.columns[i];

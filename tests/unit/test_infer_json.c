@@ -244,7 +244,7 @@ static void numbers_are_exact_and_short(void **state)
 		assert_ptr_equal(decimal_read(text, text + n, &d), text + n - 1);
 		assert_true(decimal_value(&d, false) == strtod(text, NULL));
 		assert_true((float)decimal_value(&d, true) == strtof(text, NULL));
-		char shortest[REAL_MOST], fewer[64];
+		char shortest[REAL_MOST], fewer[320];
 		const double value = strtod(text, NULL);
 		size_t bytes = real_put(shortest, value, false), seen = 0, digits = 0;
 		assert_true(bytes < REAL_MOST);

@@ -20,7 +20,7 @@
 #define PLACES  8
 #define STORES  32
 #define THREADS 3
-#define ROUNDS  4000
+#define TURNS   4000
 #define ORDERS  8
 
 enum order { RELAXED, ACQUIRE, RELEASE, ACQ_REL, SEQ_CST };
@@ -559,7 +559,7 @@ static bool round_ends_well(const struct protocol *p)
 static bool rounds_end_well(const struct protocol *p, int weakened)
 {
 	memory.weakened = weakened;
-	for (int i = 0; i < ROUNDS; i++)
+	for (int i = 0; i < TURNS; i++)
 		if (!round_ends_well(p))
 			return false;
 	return true;

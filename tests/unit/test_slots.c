@@ -11,7 +11,7 @@
 #define THREADS 4
 #define SIZE    4096u
 #define KEYS    1500u
-#define ROUNDS  40u
+#define TURNS   40u
 
 static _Atomic uint64_t keys[SIZE];
 static const struct slots table = { keys, SIZE, 64, memory_order_acquire, memory_order_acq_rel };
@@ -104,7 +104,7 @@ static void claim_all(uint32_t *slots)
 
 static void *claim_on(void *slots)
 {
-	for (uint32_t i = 0; i < ROUNDS; i++) {
+	for (uint32_t i = 0; i < TURNS; i++) {
 		pthread_barrier_wait(&together);
 		claim_all(slots);
 		pthread_barrier_wait(&together);
@@ -136,7 +136,7 @@ static void threads_agree_on_each_key(void **state)
 	assert_int_equal(pthread_barrier_init(&together, NULL, THREADS + 1), 0);
 	for (uint32_t t = 0; t < THREADS; t++)
 		assert_int_equal(pthread_create(&thread[t], NULL, claim_on, slot[t]), 0);
-	for (uint32_t i = 0; i < ROUNDS; i++) {
+	for (uint32_t i = 0; i < TURNS; i++) {
 		memset(keys, 0, sizeof keys);
 		memset(told, 0, sizeof told);
 		pthread_barrier_wait(&together);
