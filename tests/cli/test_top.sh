@@ -8,8 +8,11 @@ cd "$scratch" || exit 1
 mkdir -m 700 s
 top="$weir top --share $scratch/s --interval 50ms"
 
-# Nothing to show is an answer.  Other recordings of this user may run meanwhile.
+# Nothing to show is an answer.  Other recordings of this user may run meanwhile, but not in a new space of processes.
 expect 0 'programs": \[' $top --once --json
+if unshare -pf --mount-proc true 2>/dev/null; then
+	expect 0 'no program shares a GPU or is recorded' unshare -pf --mount-proc $top --once
+fi
 expect 2 'no terminal' $top
 expect 2 'from 50ms' $weir top --interval 1ms
 expect 2 'from 50ms' $weir top --interval often
