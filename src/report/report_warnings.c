@@ -1,4 +1,4 @@
-/* A sentence for each missing or damaged part: see report_warnings.h. */
+/* A sentence for each missing or damaged part. */
 
 #include <inttypes.h>
 

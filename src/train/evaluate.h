@@ -20,7 +20,7 @@
 #include "predict/predictor.h"
 #include "train/fit.h"
 
-/* Plain predictors (baseline.c), to hold predictions against. */
+/* Plain predictors, to hold predictions against. */
 enum baseline {
 	BASELINE_LAST,    /* what the launch took last, else the kernel */
 	BASELINE_MEDIAN,  /* median of the kernel's times */
