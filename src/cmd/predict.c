@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/number.h"
+#include "base/sort.h"
 #include "base/table.h"
 #include "base/text.h"
 #include "cmd/cli/command.h"
@@ -426,8 +427,7 @@ static void json_kernels(const struct job *job, const struct kernel_rows *rows)
 
 static int answer_all(const struct job *job, struct kernel_rows *rows)
 {
-	if (rows->v.n)
-		qsort(rows->v.v, rows->v.n, sizeof rows->v.v[0], by_total);
+	SORT(rows->v, by_total);
 	if (opt_flag(job->options, "json"))
 		json_kernels(job, rows);
 	else

@@ -3,6 +3,7 @@
 
 #include "base/expect.h"
 #include "base/hash.h"
+#include "base/sort.h"
 
 #define CHANCE    0.01 /* p below which a difference is not taken for chance */
 #define CONFIRMED 4    /* a period has at least this part of the change of the length */
@@ -493,8 +494,7 @@ void diff_finish(struct diff *d)
 	for (int t = 0; t < DIFF_TABLES; t++) {
 		for (size_t i = 0; i < d->rows[t].n; i++)
 			judge_row(&j, &d->rows[t].v[i], (enum diff_table)t);
-		if (d->rows[t].n)
-			qsort(d->rows[t].v, d->rows[t].n, sizeof *d->rows[t].v, row_order);
+		SORT(d->rows[t], row_order);
 		check_rows(d, (enum diff_table)t);
 	}
 	for (unsigned t = 0; t < DIFF_SUMS; t++)

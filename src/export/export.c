@@ -122,8 +122,7 @@ static void gather(struct run *r)
 	while ((record = records_next(&it))) {
 		*array_push(&r->records) = record;
 	}
-	if (r->records.n)
-		qsort(r->records.v, r->records.n, sizeof *r->records.v, call_order);
+	SORT(r->records, call_order);
 	for (size_t i = 1; i < r->records.n; i++)
 		expect_slow(call_order(&r->records.v[i - 1], &r->records.v[i]) < 0,
 			"callers come before what they call");

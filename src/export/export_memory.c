@@ -165,8 +165,7 @@ static void play_live(struct player *p)
 			continue;
 		*array_push(&live) = &p->log->events.v[s->value];
 	}
-	if (live.n)
-		qsort(live.v, live.n, sizeof *live.v, live_order);
+	SORT(live, live_order);
 	for (size_t i = 0; i < live.n; i++)
 		p->sink->live(p->sink->context, live.v[i]);
 	array_free(&live);
@@ -199,8 +198,7 @@ static int find_operators(struct block_log *log, const struct export *x)
 int block_log_play(struct block_log *log, struct export *x, const struct block_sink *sink)
 {
 	struct player p = { .log = log, .sink = sink };
-	if (log->events.n)
-		qsort(log->events.v, log->events.n, sizeof *log->events.v, event_order);
+	SORT(log->events, event_order);
 	const int e = find_operators(log, x);
 	for (size_t i = 0; i < log->events.n && !e; i++)
 		play_one(&p, (uint32_t)i);

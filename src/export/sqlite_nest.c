@@ -82,8 +82,7 @@ static bool same_thread(const struct call_chunk *a, const struct call_chunk *b)
 static void nest_calls(struct export *x)
 {
 	struct database *d = x->state;
-	if (d->chunks.n)
-		qsort(d->chunks.v, d->chunks.n, sizeof *d->chunks.v, chunk_order);
+	SORT(d->chunks, chunk_order);
 	for (size_t i = 1; i < d->chunks.n; i++) {
 		const struct call_chunk *k = &d->chunks.v[i];
 		size_t at = i;

@@ -94,8 +94,7 @@ static void ask_rules(const struct hint_facts *f, struct hints *h)
 {
 	for (size_t i = 0; i < hint_rule_count; i++)
 		hint_rules[i].evaluate(f, &hint_rules[i], h);
-	if (h->v.n)
-		qsort(h->v.v, h->v.n, sizeof *h->v.v, hint_order);
+	SORT(h->v, hint_order);
 	h->wall_ns = f->report->wall_ns;
 	h->window = f->window;
 	h->window.kernel = lasting_name(f->report, f->window.kernel);

@@ -195,8 +195,7 @@ void memory_keep_block(const struct report *r, struct live_blocks *to, const str
 
 void memory_sort_blocks(struct live_blocks *blocks)
 {
-	if (blocks->n)
-		qsort(blocks->v, blocks->n, sizeof *blocks->v, block_order);
+	SORT(*blocks, block_order);
 }
 
 /* The live set adds up to the totals. */

@@ -289,8 +289,7 @@ static int walk(struct walk *w, struct memory_list *lists, unsigned count)
 	memory_sort_blocks(&d->unused.worst_blocks);
 	space_measure(w->at_end.v, w->at_end.n, &w->touched, d->at_end);
 	int e = find_places(w);
-	if (d->operators.n)
-		qsort(d->operators.v, d->operators.n, sizeof *d->operators.v, operator_order);
+	SORT(d->operators, operator_order);
 	stack_finish(d, w->r->gpu_memory.allocated_bytes == UINT64_MAX);
 	return e;
 }
@@ -371,12 +370,9 @@ static int key_order(const void *one, const void *two)
 
 static void sort_rows(struct memory_detail *d)
 {
-	if (d->calls.n)
-		qsort(d->calls.v, d->calls.n, sizeof *d->calls.v, bytes_order);
-	if (d->callers.n)
-		qsort(d->callers.v, d->callers.n, sizeof *d->callers.v, live_order);
-	if (d->classes.n)
-		qsort(d->classes.v, d->classes.n, sizeof *d->classes.v, key_order);
+	SORT(d->calls, bytes_order);
+	SORT(d->callers, live_order);
+	SORT(d->classes, key_order);
 	if (d->origins.n)
 		qsort_r(d->origins.v, d->origins.n, sizeof *d->origins.v, source_order,
 			d->sources.v);

@@ -8,6 +8,7 @@
 #include "memory/memory.h"
 
 #include "base/expect.h"
+#include "base/sort.h"
 
 #define LAYERS_COUNTED 1024u /* of one kind: what comes after that is in the rest */
 
@@ -108,8 +109,7 @@ void stack_finish(struct memory_detail *d, bool overflown)
 		struct memory_stack *s = &d->stack[by];
 		for (size_t i = 0; i < s->layers.n; i++)
 			add_up(&s->layers.v[i]);
-		if (s->layers.n)
-			qsort(s->layers.v, s->layers.n, sizeof *s->layers.v, layer_order);
+		SORT(s->layers, layer_order);
 		if (s->layers.n > STACK_LAYERS)
 			put_together(s);
 		map_fini(&s->map);

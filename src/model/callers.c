@@ -28,8 +28,7 @@ int callers_fill(struct report *r)
 	int e = stacks_load(r->trace, r->stacks, NULL);
 	for (size_t i = 0; !e && i < r->stacks->samples.n; i++)
 		count(r, &rows, &r->stacks->samples.v[i]);
-	if (r->callers.n)
-		qsort(r->callers.v, r->callers.n, sizeof *r->callers.v, caller_order);
+	SORT(r->callers, caller_order);
 	map_fini(&rows);
 	return e;
 }

@@ -87,8 +87,7 @@ static void gather(
 			.group = group(s),
 			.covered = took <= (double)s->prediction.t90_ns };
 	}
-	if (p->v.n)
-		qsort(p->v.v, p->v.n, sizeof *p->v.v, group_order);
+	SORT(p->v, group_order);
 }
 
 static void sum_groups(struct pairs *p, struct prediction_rows *to,
@@ -152,8 +151,7 @@ static void compare(struct prediction *p, const struct launch_samples *all)
 	sum_groups(&pairs, &p->kernels, kernel_name, all);
 	expect(count_of(&p->tiers) == pairs.v.n, "the rows of sources add up to all");
 	expect(count_of(&p->kernels) == pairs.v.n, "the rows of kernels add up to all");
-	if (p->kernels.rows.n)
-		qsort(p->kernels.rows.v, p->kernels.rows.n, sizeof *p->kernels.rows.v, time_order);
+	SORT(p->kernels.rows, time_order);
 	array_free(&pairs.v);
 }
 
@@ -189,8 +187,7 @@ static void sum_graphs(struct prediction *p, const struct launch_samples *all)
 		if (all->v.v[i].graph_predicted)
 			*array_push(&of) = &all->v.v[i];
 	}
-	if (of.n)
-		qsort(of.v, of.n, sizeof *of.v, call_order);
+	SORT(of, call_order);
 	for (size_t from = 0, end; from < of.n; from = end) {
 		for (end = from + 1; end < of.n && !call_order(&of.v[from], &of.v[end]);)
 			end++;

@@ -145,15 +145,11 @@ static void take_calls(struct report *r, struct tally *t)
 	drop_allocators(r);
 	for (size_t i = 0; i < t->failures.n; i++)
 		r->counted_errors -= t->failures.v[i].count;
-	if (r->call_rows.n)
-		qsort(r->call_rows.v, r->call_rows.n, sizeof *r->call_rows.v, call_order);
-	if (r->copies.n)
-		qsort(r->copies.v, r->copies.n, sizeof *r->copies.v, moved_order);
+	SORT(r->call_rows, call_order);
+	SORT(r->copies, moved_order);
 	memcpy(&r->failure_rows, &t->failures, sizeof r->failure_rows);
 	memset(&t->failures, 0, sizeof t->failures);
-	if (r->failure_rows.n)
-		qsort(r->failure_rows.v, r->failure_rows.n, sizeof *r->failure_rows.v,
-			failure_order);
+	SORT(r->failure_rows, failure_order);
 }
 
 struct graph_sum {
@@ -229,9 +225,7 @@ static void make_kernels(struct report *r, struct tally *t)
 		hist_merge(&r->kernel_rows.v[row].hist, &t->times.v[i].hist);
 	}
 	map_fini(&rows);
-	if (r->kernel_rows.n)
-		qsort(r->kernel_rows.v, r->kernel_rows.n, sizeof *r->kernel_rows.v,
-			kernel_row_order);
+	SORT(r->kernel_rows, kernel_row_order);
 }
 
 static struct thread_row *thread_of(

@@ -353,9 +353,9 @@ static void finish(struct launch_samples *s)
 {
 	if (!s->v.n)
 		return;
-	qsort(s->v.v, s->v.n, sizeof *s->v.v, device_order);
+	SORT(s->v, device_order);
 	mark_contended(s);
-	qsort(s->v.v, s->v.n, sizeof *s->v.v, start_order);
+	SORT(s->v, start_order);
 	for (size_t i = 0; i < s->v.n; i++) {
 		struct sample *n = &s->v.v[i];
 		struct predict_launch *launch = &n->p.launch;
@@ -377,8 +377,7 @@ int launch_samples_load(const struct trace *t, const struct meta *m,
 	int e = links_load(t, m, &l.links);
 	if (!e)
 		e = take_calls(&l);
-	if (!e && l.given.n)
-		qsort(l.given.v, l.given.n, sizeof *l.given.v, given_order);
+	SORT(l.given, given_order);
 	if (!e)
 		e = take_activity(&l);
 	links_fini(&l.links);

@@ -16,6 +16,7 @@
 
 #include "base/buf.h"
 #include "base/monotonic.h"
+#include "base/sort.h"
 
 #define SERVERS_MOST 32
 #define ANSWER_MOST  (4u << 20)
@@ -269,8 +270,7 @@ void servers_look(struct servers *s)
 		read_answer(s, &all[i]);
 		buf_free(&all[i].answer);
 	}
-	if (s->models.n)
-		qsort(s->models.v, s->models.n, sizeof *s->models.v, by_name);
+	SORT(s->models, by_name);
 	for (size_t i = 0; i < s->models.n; i++) {
 		const struct served_model *b = find_before(s, &s->models.v[i]);
 		if (b)

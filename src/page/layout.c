@@ -203,8 +203,7 @@ static void check(const struct layout *t)
 void layout_finish(struct layout *t)
 {
 	shrink(t, t->most, true);
-	if (t->rows.n)
-		qsort(t->rows.v, t->rows.n, sizeof *t->rows.v, row_order);
+	SORT(t->rows, row_order);
 	check(t);
 }
 

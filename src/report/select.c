@@ -4,6 +4,7 @@
 #include "base/bounded.h"
 #include "base/expect.h"
 #include "base/number.h"
+#include "base/sort.h"
 #include "base/text.h"
 #include "section/section.h"
 #include "report/sections.h"
@@ -165,8 +166,7 @@ static void turn_round(struct selection *s)
 
 static void sort_kept(struct selection *s)
 {
-	if (s->kept.n)
-		qsort(s->kept.v, s->kept.n, sizeof *s->kept.v, kept_order);
+	SORT(s->kept, kept_order);
 	if (*s->o->sort == '-')
 		turn_round(s);
 }

@@ -56,8 +56,7 @@ static int sample_order(const void *one, const void *two)
 
 void stacks_sort(struct stacks *s)
 {
-	if (s->samples.n)
-		qsort(s->samples.v, s->samples.n, sizeof *s->samples.v, sample_order);
+	SORT(s->samples, sample_order);
 }
 
 void stacks_fini(struct stacks *s)

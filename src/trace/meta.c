@@ -299,8 +299,7 @@ static int step_order(const void *one, const void *two)
 
 static void index_kernels(struct meta *m)
 {
-	if (m->kernels.n)
-		qsort(m->kernels.v, m->kernels.n, sizeof *m->kernels.v, kernel_order);
+	SORT(m->kernels, kernel_order);
 	for (size_t i = 0; i < m->kernels.n; i++) {
 		const struct meta_kernel *k = &m->kernels.v[i];
 		uint32_t *first = map_get(&m->kernel_map, MAP_KEY(k->process, k->handle));
@@ -323,8 +322,7 @@ static void resolve_aliases(struct meta *m)
 
 static void index_graphs(struct meta *m)
 {
-	if (m->steps.n)
-		qsort(m->steps.v, m->steps.n, sizeof *m->steps.v, step_order);
+	SORT(m->steps, step_order);
 	for (size_t i = m->steps.n; i-- > 0;) {
 		struct graph_exec *x = &m->execs.v[m->steps.v[i].exec];
 		x->first_step = (uint32_t)i;
@@ -348,8 +346,7 @@ int meta_load(const struct trace *t, struct meta *m, struct error *err)
 	}
 	resolve_aliases(m);
 	index_graphs(m);
-	if (m->attributes.n)
-		qsort(m->attributes.v, m->attributes.n, sizeof *m->attributes.v, attributes_order);
+	SORT(m->attributes, attributes_order);
 	return 0;
 }
 

@@ -15,6 +15,7 @@
 
 #include "base/atomic.h"
 #include "base/expect.h"
+#include "base/sort.h"
 #include "record/writer.h"
 #include "trace/trace.h"
 
@@ -345,8 +346,7 @@ int64_t tail_poll(struct tail *tail,
 		e = poll_chunk(tail, i);
 	if (e)
 		return e;
-	if (tail->found.n)
-		qsort(tail->found.v, tail->found.n, sizeof *tail->found.v, found_order);
+	SORT(tail->found, found_order);
 	for (size_t i = 0; i < tail->found.n; i++) {
 		const struct found *f = &tail->found.v[i];
 		expect(f->chunk < tail->chunks.n && f->at < tail->bytes.n,
