@@ -487,7 +487,6 @@ static int tally_trace(const char *path, struct tally *ret_sum)
 		return rc;
 	for (size_t at = 0; trace_next(t, CHUNK_EVENTS, &at, &buf, NULL) > 0;)
 		tally_chunk(t, &buf, &sum);
-	chunk_buf_fini(&buf);
 	trace_close(t);
 	*ret_sum = sum;
 	return 0;

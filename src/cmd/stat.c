@@ -105,7 +105,6 @@ static int read_counters(struct stat_run *s, const char *path)
 	for (size_t at = 0; trace_next(t, CHUNK_COUNTERS, &at, &buf, NULL) > 0;)
 		add_chunk(s, t, &buf);
 	s->lost += load_relaxed(&t->header.lost);
-	chunk_buf_fini(&buf);
 	trace_close(t);
 	return 0;
 }

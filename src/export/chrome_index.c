@@ -75,16 +75,13 @@ static void number_ranges(struct chrome_index *n)
 
 static int take_ranges(struct chrome_index *n, const struct trace *t)
 {
-	struct chunk_buf buf = { 0 };
-	struct cursor at = { .t = t, .buf = &buf };
+	struct cursor at = { .t = t };
 	struct range r;
 	int e;
 	while ((e = trace_next_range(&at, &r)) > 0) {
-		*array_push(&n->ranges) = (struct chrome_range){
-			.r = r, .process = buf.ref->process, .parent = NONE
-		};
+		*array_push(&n->ranges) =
+			(struct chrome_range){ .r = r, .process = at.ref->process, .parent = NONE };
 	}
-	chunk_buf_fini(&buf);
 	return e;
 }
 

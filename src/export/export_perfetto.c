@@ -185,18 +185,16 @@ static bool is_drawn(const struct gpu_activity *w)
 static int find_drawn(struct export *x)
 {
 	struct perfetto *s = x->state;
-	struct chunk_buf buf = { 0 };
-	struct cursor at = { .t = x->trace, .buf = &buf };
+	struct cursor at = { .t = x->trace };
 	struct gpu_activity w;
 	size_t hint = 0;
 	int e = 0;
 	while (x->links.v.n && (e = trace_next_activity(&at, &w)) > 0) {
 		const struct call_link *l =
-			is_drawn(&w) ? links_of(&x->links, buf.ref->process, &w, &hint) : NULL;
+			is_drawn(&w) ? links_of(&x->links, at.ref->process, &w, &hint) : NULL;
 		if (l)
 			s->link_drawn[l - x->links.v.v] = true;
 	}
-	chunk_buf_fini(&buf);
 	return e;
 }
 

@@ -399,7 +399,6 @@ static void reader_fini(struct reader *r)
 	array_free(&r->by_call.v);
 	free(r->link_node);
 	array_free(&r->externals.v);
-	chunk_buf_fini(&r->buf);
 	meta_fini(&r->meta);
 }
 

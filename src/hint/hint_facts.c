@@ -358,7 +358,6 @@ int facts_make(const struct report *r, struct hint_facts *ret_facts)
 	*ret_facts = (struct hint_facts){ .report = r };
 	struct reader d = { .f = ret_facts, .t = r->trace };
 	const int e = read_all(&d);
-	chunk_buf_fini(&d.buf);
 	map_fini(&d.shapes);
 	map_fini(&d.kernels);
 	map_fini(&d.streams);

@@ -289,16 +289,14 @@ static void take(struct owners *o, const struct meta *m, const struct range *g, 
 
 int owners_load(const struct trace *t, const struct meta *m, struct owners *ret_owners)
 {
-	struct chunk_buf buf = { 0 };
-	struct cursor at = { .t = t, .buf = &buf };
+	struct cursor at = { .t = t };
 	struct range g;
 	int e;
 	*ret_owners = (struct owners){ 0 };
 	while ((e = trace_next_range(&at, &g)) > 0) {
 		if (range_nests(g.kind))
-			take(ret_owners, m, &g, buf.ref->process);
+			take(ret_owners, m, &g, at.ref->process);
 	}
-	chunk_buf_fini(&buf);
 	if (!e && ret_owners->v.n >= OWNER_NONE)
 		e = -EOVERFLOW;
 	if (e)

@@ -77,7 +77,6 @@ static int read_calls(const struct report *r, struct calls *calls)
 	int e;
 	while ((e = trace_next(r->trace, CHUNK_EVENTS, &at, &buf, NULL)) > 0)
 		take_chunk(r, &buf, calls);
-	chunk_buf_fini(&buf);
 	if (e)
 		return e;
 	if (calls->v.n >= NESTED_NONE)
@@ -234,20 +233,18 @@ static int copied_order(const void *one, const void *two)
 
 static int take_copied(const struct report *r, struct waits *waits)
 {
-	struct chunk_buf buf = { 0 };
-	struct cursor at = { .t = r->trace, .buf = &buf };
+	struct cursor at = { .t = r->trace };
 	struct gpu_activity w;
 	size_t hint = 0;
 	int e;
 	while ((e = trace_next_activity(&at, &w)) > 0) {
 		const struct call_link *l =
-			w.kind == GPU_MEMCPY ? links_of(&r->links, buf.ref->process, &w, &hint)
+			w.kind == GPU_MEMCPY ? links_of(&r->links, at.ref->process, &w, &hint)
 					     : NULL;
 		if (l)
 			*array_push(&waits->copied) =
 				(struct copied){ l->ticks, w.end_ns, l->process, l->tid };
 	}
-	chunk_buf_fini(&buf);
 	SORT(waits->copied, copied_order);
 	return e;
 }

@@ -105,13 +105,11 @@ static void count_any(struct collective_rows *rows)
 
 static int read_host_collectives(struct rows *rows, struct collective_rows *all)
 {
-	struct chunk_buf buf = { 0 };
-	struct cursor at = { .t = rows->r->trace, .buf = &buf };
+	struct cursor at = { .t = rows->r->trace };
 	struct range g;
 	int e;
 	while ((e = trace_next_range(&at, &g)) > 0)
-		add_host_collective(rows, all, buf.ref->process, &g);
-	chunk_buf_fini(&buf);
+		add_host_collective(rows, all, at.ref->process, &g);
 	return e;
 }
 

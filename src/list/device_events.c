@@ -19,24 +19,22 @@ static int event_order(const void *one, const void *two)
 
 int events_read(const struct report *r, struct events *ret_events)
 {
-	struct chunk_buf buf = { 0 };
-	struct cursor at = { .t = r->trace, .buf = &buf };
+	struct cursor at = { .t = r->trace };
 	struct gpu_activity w;
 	size_t hint = 0;
 	int e = owners_load(r->trace, &r->meta, &ret_events->owners);
 	if (e)
 		return e;
 	while ((e = trace_next_activity(&at, &w)) > 0) {
-		const struct call_link *link = links_of(&r->links, buf.ref->process, &w, &hint);
-		const uint32_t owner = owners_of(&ret_events->owners, buf.ref->process, &w, link);
+		const struct call_link *link = links_of(&r->links, at.ref->process, &w, &hint);
+		const uint32_t owner = owners_of(&ret_events->owners, at.ref->process, &w, link);
 		*array_push(&ret_events->v) = (struct event){ .w = w,
-			.process = buf.ref->process,
+			.process = at.ref->process,
 			.link = link ? (uint32_t)(link - r->links.v.v) : UINT32_MAX,
 			.owner = owner,
 			.named = owners_named(&ret_events->owners, owner),
 			.waiting = owners_waiting(&ret_events->owners, owner, link) };
 	}
-	chunk_buf_fini(&buf);
 	SORT(ret_events->v, event_order);
 	return e;
 }

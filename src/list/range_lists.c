@@ -54,14 +54,12 @@ static void add_start(
 
 static int read_starts(struct rows *rows, struct pace_rows *paces)
 {
-	struct chunk_buf buf = { 0 };
-	struct cursor at = { .t = rows->r->trace, .buf = &buf };
+	struct cursor at = { .t = rows->r->trace };
 	struct range g;
 	int e;
 	while ((e = trace_next_range(&at, &g)) > 0)
 		if (range_is_named(g.kind))
-			add_start(rows, paces, buf.ref->process, &g);
-	chunk_buf_fini(&buf);
+			add_start(rows, paces, at.ref->process, &g);
 	SORT(paces->starts, start_order);
 	return e;
 }
@@ -246,18 +244,16 @@ static void merge_spans(struct inside *in)
 
 static int read_spans(struct inside *in)
 {
-	struct chunk_buf buf = { 0 };
-	struct cursor at = { .t = in->r->trace, .buf = &buf };
+	struct cursor at = { .t = in->r->trace };
 	struct range g;
 	int e;
 	while ((e = trace_next_range(&at, &g)) > 0) {
-		const uint32_t process = buf.ref->process,
+		const uint32_t process = at.ref->process,
 			       name = meta_find_string(&in->r->meta, process, g.name);
 		if (g.kind == RANGE_NVTX_SPAN)
 			*array_push(&in->spans) = (struct open_span){ g.ticks, range_end(&g),
 				process, range_of(in, name, g.kind) };
 	}
-	chunk_buf_fini(&buf);
 	merge_spans(in);
 	return e;
 }

@@ -94,17 +94,15 @@ static void merge_busy(struct step_lists *lists)
 
 static int read_busy(const struct report *r, struct step_lists *lists)
 {
-	struct chunk_buf buf = { 0 };
-	struct cursor at = { .t = r->trace, .buf = &buf };
+	struct cursor at = { .t = r->trace };
 	struct gpu_activity w;
 	int e;
 	while ((e = trace_next_activity(&at, &w)) > 0) {
 		if (w.kind == GPU_SYNC || w.kind == GPU_SPAN)
 			continue; /* of the host, and of idle time too */
 		*array_push(&lists->busy) =
-			(struct busy_span){ buf.ref->process, w.start_ns, w.end_ns, 0 };
+			(struct busy_span){ at.ref->process, w.start_ns, w.end_ns, 0 };
 	}
-	chunk_buf_fini(&buf);
 	merge_busy(lists);
 	return e;
 }

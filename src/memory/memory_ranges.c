@@ -24,16 +24,14 @@ static struct span span_of(const struct meta *m, uint32_t process, const struct 
 
 static int take_ranges(const struct trace *t, const struct meta *m, struct memory_ranges *s)
 {
-	struct chunk_buf buf = { 0 };
-	struct cursor at = { .t = t, .buf = &buf };
+	struct cursor at = { .t = t };
 	struct range g;
 	int e;
 	while ((e = trace_next_range(&at, &g)) > 0) {
-		const uint32_t process = buf.ref->process;
+		const uint32_t process = at.ref->process;
 		if (range_nests(g.kind))
 			*array_push(&s->v) = span_of(m, process, &g);
 	}
-	chunk_buf_fini(&buf);
 	return e;
 }
 

@@ -71,20 +71,18 @@ static bool was_any(const struct report *r)
 
 int memory_refusals(const struct report *r, struct refusals *ret)
 {
-	struct chunk_buf buf = { 0 };
-	struct cursor at = { .t = r->trace, .buf = &buf };
+	struct cursor at = { .t = r->trace };
 	struct refusal x;
 	struct range g;
 	int e = 0;
 	*ret = (struct refusals){ 0 };
 	while (was_any(r) && (e = trace_next_range(&at, &g)) > 0) {
-		const uint32_t process = buf.ref->process;
+		const uint32_t process = at.ref->process;
 		if (strcmp(text_of(r, process, g.name), MARK_NAME) != 0 ||
 			!read_refusal(text_of(r, process, g.args), &x))
 			continue;
 		x.ticks = g.ticks;
 		take(ret, &x);
 	}
-	chunk_buf_fini(&buf);
 	return e;
 }

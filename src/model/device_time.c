@@ -654,7 +654,6 @@ int device_fill(struct report *r)
 {
 	struct joiner j = { .r = r };
 	int e = join(&j);
-	chunk_buf_fini(&j.buf);
 	struct map *maps[] = { &j.thread_map, &j.row_map, &j.activity_map, &j.copy_map,
 		&j.stream_map, &j.device_map, &j.shape_map, &j.text_map, &j.waited_map };
 	for (size_t i = 0; i < sizeof maps / sizeof maps[0]; i++)

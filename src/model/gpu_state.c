@@ -90,14 +90,12 @@ static bool is_used(const struct meta *m, const struct gpu_sample *s)
 
 static int read_samples(const struct trace *t, struct gpu_states *to)
 {
-	struct chunk_buf buf = { 0 };
-	struct cursor at = { .t = t, .buf = &buf };
+	struct cursor at = { .t = t };
 	struct gpu_sample s;
 	int e;
 	while ((e = trace_next_sample(&at, &s)) > 0) {
 		*array_push(&to->samples) = s;
 	}
-	chunk_buf_fini(&buf);
 	return e;
 }
 
@@ -231,8 +229,7 @@ static void add_kernel(struct gpu_state *g, const struct gpu_activity *w)
 
 static int add_kernels(const struct trace *t, const struct meta *m, struct gpu_states *to)
 {
-	struct chunk_buf buf = { 0 };
-	struct cursor at = { .t = t, .buf = &buf };
+	struct cursor at = { .t = t };
 	struct gpu_activity w;
 	bool any = false;
 	int e = 0;
@@ -240,11 +237,10 @@ static int add_kernels(const struct trace *t, const struct meta *m, struct gpu_s
 		any = any || to->gpus.v[i].slow.n;
 	while (any && (e = trace_next_activity(&at, &w)) > 0) {
 		struct gpu_state *g =
-			w.kind == GPU_KERNEL ? find_gpu(to, m, buf.ref->process, w.device) : NULL;
+			w.kind == GPU_KERNEL ? find_gpu(to, m, at.ref->process, w.device) : NULL;
 		if (g)
 			add_kernel(g, &w);
 	}
-	chunk_buf_fini(&buf);
 	return e;
 }
 

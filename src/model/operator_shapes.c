@@ -270,7 +270,6 @@ int cost_alike(struct joiner *j)
 	}
 	if (!e)
 		take_all(&l);
-	chunk_buf_fini(&l.buf);
 	map_fini(&l.known);
 	free(l.v);
 	return e;

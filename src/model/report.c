@@ -265,7 +265,6 @@ static int find_inflight(struct report *r, const struct map *index)
 			r->threads.v[i].inflight_ticks = a->inflight_ticks;
 		}
 	}
-	chunk_buf_fini(&buf);
 	return found;
 }
 

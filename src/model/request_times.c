@@ -20,12 +20,11 @@ static bool is_batch(const struct meta *m, uint32_t process, const struct range 
 
 static int read_batches(const struct trace *t, const struct meta *m, struct requests *r)
 {
-	struct chunk_buf buf = { 0 };
-	struct cursor at = { .t = t, .buf = &buf };
+	struct cursor at = { .t = t };
 	struct range g;
 	int e;
 	while ((e = trace_next_range(&at, &g)) > 0) {
-		const uint32_t process = buf.ref->process;
+		const uint32_t process = at.ref->process;
 		if (!is_batch(m, process, &g))
 			continue;
 		*array_push(&r->batches) = (struct batch_row){ .at = nested_of(&g, process),
@@ -34,7 +33,6 @@ static int read_batches(const struct trace *t, const struct meta *m, struct requ
 			.to = trace_ns(t, range_end(&g)),
 			.model = meta_find_string(m, process, g.name) };
 	}
-	chunk_buf_fini(&buf);
 	if (!e && r->batches.n >= BATCH_NONE)
 		return -EOVERFLOW;
 	if (!e && r->batches.n)
@@ -51,17 +49,15 @@ static int request_order(const void *one, const void *two)
 
 static int read_requests(const struct trace *t, const struct meta *m, struct requests *r)
 {
-	struct chunk_buf buf = { 0 };
-	struct cursor at = { .t = t, .buf = &buf };
+	struct cursor at = { .t = t };
 	struct served_request q;
 	int e;
 	while ((e = trace_next_request(&at, &q)) > 0) {
 		*array_push(&r->v) = (struct request_row){ .q = q,
-			.process = buf.ref->process,
-			.model = meta_find_string(m, buf.ref->process, q.model),
+			.process = at.ref->process,
+			.model = meta_find_string(m, at.ref->process, q.model),
 			.batch = BATCH_NONE };
 	}
-	chunk_buf_fini(&buf);
 	SORT(r->v, request_order);
 	return e;
 }
@@ -160,19 +156,17 @@ static uint32_t batch_of(
 
 static int add_activities(const struct trace *t, struct joining *j, struct requests *r)
 {
-	struct chunk_buf buf = { 0 };
-	struct cursor at = { .t = t, .buf = &buf };
+	struct cursor at = { .t = t };
 	struct gpu_activity w;
 	int e;
 	while ((e = trace_next_activity(&at, &w)) > 0) {
 		if (!is_work(w.kind))
 			continue;
 		const uint64_t took = w.end_ns - w.start_ns;
-		*array_push(&r->activities) = (struct batch_activity){ w, buf.ref->process,
-			batch_of(j, r, buf.ref->process, &w) };
+		*array_push(&r->activities) = (struct batch_activity){ w, at.ref->process,
+			batch_of(j, r, at.ref->process, &w) };
 		r->longest_ns = took > r->longest_ns ? took : r->longest_ns;
 	}
-	chunk_buf_fini(&buf);
 	return e;
 }
 

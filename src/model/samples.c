@@ -115,7 +115,6 @@ static int samples_cost(const struct trace *t, const struct meta *m, struct laun
 	}
 	array_free(&c.spans);
 	cost_table_fini(&c.costs);
-	chunk_buf_fini(&c.buf);
 	return e;
 }
 
@@ -383,7 +382,6 @@ int launch_samples_load(const struct trace *t, const struct meta *m,
 	links_fini(&l.links);
 	array_free(&l.given);
 	map_fini(&l.kernel_map);
-	chunk_buf_fini(&l.buf);
 	if (!e) {
 		finish(ret_samples);
 		e = samples_cost(t, m, ret_samples);

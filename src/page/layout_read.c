@@ -408,7 +408,6 @@ int layout_read(struct layout *t, const struct report *report)
 		.fn_name = nones(FN_IDS),
 		.with_text = report->calls <= TEXT_MOST };
 	const int e = read_all(&r);
-	chunk_buf_fini(&r.buf);
 	thread_calls_fini(&r.calls);
 	array_free(&r.spans);
 	array_free(&r.links.v);

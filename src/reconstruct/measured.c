@@ -116,8 +116,7 @@ static void add(struct measured_calls *v, const struct gpu_activity *w,
 
 int measured_calls_load(const struct trace *t, const struct meta *m, struct measured_calls *ret_v)
 {
-	struct chunk_buf buf = { 0 };
-	struct cursor at = { .t = t, .buf = &buf, .as_measured = true };
+	struct cursor at = { .t = t, .as_measured = true };
 	struct gpu_activity w;
 	struct links links = { 0 };
 	size_t hint = 0;
@@ -125,13 +124,12 @@ int measured_calls_load(const struct trace *t, const struct meta *m, struct meas
 	int e = links_load(t, m, &links);
 	while (e >= 0 && (e = trace_next_activity(&at, &w)) > 0) {
 		const struct call_link *link =
-			runs(&w) ? links_of(&links, buf.ref->process, &w, &hint) : NULL;
+			runs(&w) ? links_of(&links, at.ref->process, &w, &hint) : NULL;
 		const bool by_event = t->header.sampled && w.correlation < CUPTI_CORRELATIONS;
 		if (link)
 			add(ret_v, &w, link, by_event);
 	}
 	links_fini(&links);
-	chunk_buf_fini(&buf);
 	measured_calls_join(ret_v);
 	find_activities(ret_v);
 	return e;

@@ -172,7 +172,6 @@ int pieces_load(const struct trace *t, struct pieces *p)
 	*p = (struct pieces){ 0 };
 	while ((e = trace_next(t, CHUNK_META, &at, &buf, NULL)) > 0)
 		take_chunk(p, &buf);
-	chunk_buf_fini(&buf);
 	return e;
 }
 

@@ -29,7 +29,6 @@ static int add_accounts(const struct trace *t, struct accounts *a)
 			a->returned += of->returned;
 		}
 	}
-	chunk_buf_fini(&buf);
 	return found;
 }
 

@@ -75,12 +75,19 @@ NEXT(static, link, link, correlation)
 NEXT(static, sample, gpu_sample, valid)
 NEXT(, request, served_request, outcome)
 
+static struct chunk_buf *buffer(struct cursor *c)
+{
+	return c->buf ? c->buf : &c->own;
+}
+
 static int next_chunk(struct cursor *c, enum chunk_kind kind)
 {
 	expect(c->chunk <= c->t->chunk_count, "a walk stays among the chunks");
 	c->at = 0;
 	c->inside = true;
-	return trace_next(c->t, kind, &c->chunk, c->buf, c->damaged);
+	const int e = trace_next(c->t, kind, &c->chunk, buffer(c), c->damaged);
+	c->ref = buffer(c)->ref;
+	return e;
 }
 
 /* Whether the events around it only say that it took no longer. */
@@ -109,7 +116,7 @@ int trace_next_activity(struct cursor *c, struct gpu_activity *ret_activity)
 {
 	int e = 1;
 	while (e > 0) {
-		if (!c->inside || !activity_next(c->buf, &c->at, ret_activity))
+		if (!c->inside || !activity_next(buffer(c), &c->at, ret_activity))
 			e = next_chunk(c, CHUNK_DEVICE);
 		else if (take_wait_off(c, ret_activity))
 			break;
@@ -121,7 +128,7 @@ int trace_next_activity(struct cursor *c, struct gpu_activity *ret_activity)
 	int trace_next_##name(struct cursor *c, struct type *ret)                                  \
 	{                                                                                          \
 		int e = 1;                                                                         \
-		while (e > 0 && !(c->inside && name##_next(c->buf, &c->at, ret)))                  \
+		while (e > 0 && !(c->inside && name##_next(buffer(c), &c->at, ret)))               \
 			e = next_chunk(c, kind);                                                   \
 		return e;                                                                          \
 	}

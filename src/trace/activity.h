@@ -26,16 +26,18 @@ bool range_next(const struct chunk_buf *buf, size_t *at, struct range *ret_range
 bool request_next(const struct chunk_buf *buf, size_t *at, struct served_request *ret_request);
 
 /*
- * The same of a whole trace, chunk after chunk through buf, whose `ref` is the chunk of the record
- * at hand.  Other members are zero at the beginning.  1 with a record, 0 at the end, or -errno of
- * the machine; damaged chunks are passed over, and counted if `damaged` is not NULL.
+ * The same of a whole trace, chunk after chunk.  Members that the caller does not set are zero at
+ * the beginning.  1 with a record, 0 at the end, or -errno of the machine: a walk that got there
+ *has nothing to free.  Damaged chunks are passed over, and counted if `damaged` is not NULL.
  *
- *	struct cursor at = { .t = t, .buf = &buf };
+ *	struct cursor at = { .t = t };
  *	while ((e = trace_next_activity(&at, &w)) > 0)
  */
 struct cursor {
 	const struct trace *t;
-	struct chunk_buf *buf;
+	const struct chunk_ref *ref; /* the chunk of the record at hand */
+	struct chunk_buf *buf;       /* NULL: own */
+	struct chunk_buf own;
 	uint64_t *damaged;
 	size_t chunk; /* the next */
 	size_t at;    /* in the chunk at hand */

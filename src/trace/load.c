@@ -210,11 +210,16 @@ int trace_next_of(
 		if (kind >= 32 || !(kinds >> kind & 1))
 			continue;
 		const int e = trace_load(t, i, buf, NULL);
-		if (!trace_lost(e))
-			return e ? e : 1;
+		if (!e)
+			return 1;
+		if (!trace_lost(e)) {
+			chunk_buf_fini(buf);
+			return e;
+		}
 		if (damaged)
 			(*damaged)++;
 	}
+	chunk_buf_fini(buf);
 	return 0;
 }
 
@@ -227,7 +232,7 @@ void chunk_buf_fini(struct chunk_buf *buf)
 	free(buf->columns);
 	free(buf->last);
 	ZSTD_freeDCtx(buf->zstd);
-	*buf = (struct chunk_buf){ 0 };
+	*buf = (struct chunk_buf){ .whole = buf->whole, .history = buf->history };
 }
 
 struct records records_of(const struct chunk_buf *buf)

@@ -105,8 +105,7 @@ static bool is_used(const struct used *u, uint32_t device)
 
 static int find_used(const struct trace *t, struct used *u)
 {
-	struct chunk_buf buf = { 0 };
-	struct cursor at = { .t = t, .buf = &buf };
+	struct cursor at = { .t = t };
 	struct gpu_activity w;
 	int e;
 	while ((e = trace_next_activity(&at, &w)) > 0) {
@@ -114,7 +113,6 @@ static int find_used(const struct trace *t, struct used *u)
 			continue;
 		*array_push(&u->v) = w.device;
 	}
-	chunk_buf_fini(&buf);
 	return e;
 }
 

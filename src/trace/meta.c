@@ -243,7 +243,6 @@ static int load_chunks(struct loader *l)
 	int e;
 	while ((e = trace_next(l->t, CHUNK_META, &at, &buf, &l->m->damaged)) > 0)
 		add_records(l, &buf);
-	chunk_buf_fini(&buf);
 	return e;
 }
 

@@ -146,13 +146,11 @@ static void take_range(struct search *s, uint32_t process, const struct range *g
 
 static int take_ranges(struct search *s)
 {
-	struct chunk_buf buf = { 0 };
-	struct cursor at = { .t = s->t, .buf = &buf };
+	struct cursor at = { .t = s->t };
 	struct range g;
 	int e;
 	while ((e = trace_next_range(&at, &g)) > 0)
-		take_range(s, buf.ref->process, &g);
-	chunk_buf_fini(&buf);
+		take_range(s, at.ref->process, &g);
 	merge(&s->found);
 	return e;
 }
@@ -317,14 +315,12 @@ static int cut_steps(
 
 static int take_captures(const struct trace *t, struct spans *s)
 {
-	struct chunk_buf buf = { 0 };
-	struct cursor at = { .t = t, .buf = &buf };
+	struct cursor at = { .t = t };
 	struct range g;
 	int e;
 	while ((e = trace_next_range(&at, &g)) > 0)
 		if (g.kind == RANGE_CAPTURE)
 			add(s, g.ticks, range_end(&g));
-	chunk_buf_fini(&buf);
 	merge(s);
 	return e;
 }
@@ -344,16 +340,14 @@ static size_t span_of(const struct trace *t, const struct spans *s, const struct
  * there, where that is told, or began before the next. */
 static int find_tails(const struct trace *t, const struct spans *s, struct spans *ns)
 {
-	struct chunk_buf buf = { 0 };
-	struct cursor at = { .t = t, .buf = &buf };
+	struct cursor at = { .t = t };
 	struct gpu_activity w;
 	int e;
 	while ((e = trace_next_activity(&at, &w)) > 0) {
-		const size_t i = span_of(t, s, ns, buf.ref->process, &w);
+		const size_t i = span_of(t, s, ns, at.ref->process, &w);
 		if (i && w.end_ns > ns->v.v[i - 1].to)
 			ns->v.v[i - 1].to = w.end_ns;
 	}
-	chunk_buf_fini(&buf);
 	return e;
 }
 

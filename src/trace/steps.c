@@ -119,13 +119,11 @@ static void take_range(struct ranges *r, uint32_t process, const struct range *g
 
 static int take_ranges(const struct trace *t, struct ranges *r)
 {
-	struct chunk_buf buf = { 0 };
-	struct cursor at = { .t = t, .buf = &buf };
+	struct cursor at = { .t = t };
 	struct range g;
 	int e;
 	while ((e = trace_next_range(&at, &g)) > 0)
-		take_range(r, buf.ref->process, &g);
-	chunk_buf_fini(&buf);
+		take_range(r, at.ref->process, &g);
 	return e;
 }
 

@@ -184,7 +184,8 @@ int trace_load(const struct trace *t, size_t i, struct chunk_buf *buf, struct er
 
 /*
  * Loads the next chunk of a kind, from chunk *at on: 1, 0 when there is none, or -errno of the
- * machine.  Damaged ones are passed over, and counted in *damaged if that is not NULL.
+ * machine, which leave buf empty.  Damaged ones are passed over, and counted in *damaged if that is
+ * not NULL.
  */
 int trace_next(const struct trace *t, enum chunk_kind kind, size_t *at, struct chunk_buf *buf,
 	uint64_t *damaged);

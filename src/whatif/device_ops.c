@@ -124,13 +124,12 @@ static bool runs(const struct gpu_activity *w)
 static int take(struct timed_ops *ops, const struct trace *t, const struct meta *m,
 	const struct links *links)
 {
-	struct chunk_buf buf = { 0 };
-	struct cursor at = { .t = t, .buf = &buf };
+	struct cursor at = { .t = t };
 	struct gpu_activity w;
 	size_t hint = 0;
 	int e;
 	while ((e = trace_next_activity(&at, &w)) > 0) {
-		const uint32_t process = buf.ref->process;
+		const uint32_t process = at.ref->process;
 		const struct call_link *link =
 			runs(&w) ? links_of(links, process, &w, &hint) : NULL;
 		if (!link) {
@@ -145,7 +144,6 @@ static int take(struct timed_ops *ops, const struct trace *t, const struct meta 
 			.tid = link->tid,
 			.op = op_of(&d, &w) };
 	}
-	chunk_buf_fini(&buf);
 	return e;
 }
 

@@ -63,19 +63,17 @@ static bool is_of_off_time(const struct trace *t, const struct links *l, uint32_
 
 static int take_activities(struct trace *t, const struct links *l)
 {
-	struct chunk_buf buf = { 0 };
-	struct cursor at = { .t = t, .buf = &buf };
+	struct cursor at = { .t = t };
 	struct gpu_activity w;
 	size_t hint = 0;
 	int e;
 	while ((e = trace_next_activity(&at, &w)) > 0) {
-		const uint32_t process = buf.ref->process;
+		const uint32_t process = at.ref->process;
 		if (!(w.valid & GPU_HAS_CORRELATION) || !w.correlation ||
 			links_of(l, process, &w, &hint) || !is_of_off_time(t, l, process, &w))
 			continue;
 		activity_filter_add(t, process, w.correlation);
 	}
-	chunk_buf_fini(&buf);
 	return e;
 }
 
