@@ -91,6 +91,8 @@ int import_stream(const char *path, FILE *out, struct import_stats *ret_stats, s
 		error_set(err, e, "no memory to import %s", path);
 	if (!e)
 		e = read_source(path, &s, ret_stats, err);
+	if (!e && s.overflown)
+		e = error_set(err, -EOVERFLOW, "%s has too many allocations", path);
 	if (!e) {
 		describe(&s, path, ret_stats);
 		e = store_write(&s, out, &ret_stats->bytes);

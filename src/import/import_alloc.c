@@ -328,20 +328,13 @@ static int put_call(struct alloc_reader *a, enum action act, uint64_t pointer, u
 	const bool is_free = act == ACT_FREE || act == ACT_SEGMENT_FREE, failed = act == ACT_FAIL;
 	expect(failed || a->fn[act], "an action has its function");
 	store_thread(s, a->process, tid, (uint32_t)tid, &thread);
-	if (s->args.n > UINT32_MAX - 3)
-		return -EOVERFLOW;
-	array_reserve(&s->args, 3);
-	*array_push(&s->calls) = (struct store_call){ .start_ns = ns,
+	const struct store_call call = { .start_ns = ns,
 		.thread = thread,
 		.fn = a->fn[failed ? ACT_ALLOC : act],
 		.result = failed ? NO_MEMORY : 0,
-		.aux = failed,
-		.arg_count = is_free ? 2 : 3,
-		.first_arg = (uint32_t)s->args.n };
-	s->args.v[s->args.n++] = failed ? 0 : pointer;
-	if (!is_free)
-		s->args.v[s->args.n++] = bytes;
-	s->args.v[s->args.n++] = stream;
+		.aux = failed };
+	const uint64_t args[] = { failed ? 0 : pointer, is_free ? stream : bytes, stream };
+	store_call_with(s, &call, args, is_free ? 2 : 3);
 	a->st->allocator_events++;
 	return 0;
 }
@@ -384,7 +377,7 @@ static int read_rows(struct alloc_reader *a)
 	return e;
 }
 
-static int declare(struct alloc_reader *a)
+static void declare(struct alloc_reader *a)
 {
 	static const char *const lines[ACTIONS] = {
 		[ACT_ALLOC] =
@@ -397,11 +390,9 @@ static int declare(struct alloc_reader *a)
 		[ACT_SEGMENT_FREE] = "allocator memory free:p=0:m=segment segment_free("
 				     "CUdeviceptr pointer, CUstream stream)",
 	};
-	int e = 0;
-	for (int i = 0; i < ACTIONS && !e; i++)
+	for (int i = 0; i < ACTIONS; i++)
 		if (lines[i])
-			e = store_declare(a->s, lines[i], &a->fn[i]);
-	return e;
+			a->fn[i] = store_declare(a->s, lines[i]);
 }
 
 static int read_all(struct alloc_reader *a)
@@ -410,10 +401,8 @@ static int read_all(struct alloc_reader *a)
 	if (e)
 		return error_set(a->err, e, "%s is no table of allocations", a->path);
 	store_process(a->s, 0, 1, &a->process);
-	if (!e)
-		e = declare(a);
-	if (!e)
-		e = read_rows(a);
+	declare(a);
+	e = read_rows(a);
 	if (!e && a->place[COL_TIME] < 0)
 		snprintf(a->s->message, sizeof a->s->message,
 			"the imported table has no times: a row counts as a microsecond");

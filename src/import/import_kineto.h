@@ -55,24 +55,14 @@ enum known {
 	KNOWN_COUNT,
 };
 
+/* What an event becomes: one of these, or a bit with the kind of the range or activity. */
 enum category {
 	C_UNKNOWN = 1,
 	C_NONE, /* says nothing about the program */
-	C_OPERATOR,
-	C_ANNOTATION,
-	C_PYTHON,
-	C_OVERHEAD,
-	C_RUNTIME,
-	C_DRIVER,
-	C_KERNEL,
-	C_MEMCPY,
-	C_MEMSET,
-	C_SYNC,
-	C_SPAN,
-	C_NVTX, /* what Weir exports, and the next three */
-	C_NVTX_SPAN,
-	C_GRAPH,
-	C_ACTIVITY,
+	C_CALL,
+	C_RANGE = 0x40,    /* | enum range_kind */
+	C_ACTIVITY = 0x80, /* | enum gpu_activity_kind */
+	C_KIND = 0x3f
 };
 
 struct event {

@@ -1,48 +1,30 @@
 /* Replays the allocator events of torch.profiler and adds missing ones. */
 #include "import/import_memory.h"
 
-#include <errno.h>
-
 #include "base/expect.h"
 #include "base/sort.h"
 #include "model/memory_op.h"
 
-static int declare(struct memory_import *m, struct store *s)
+static void declare(struct memory_import *m, struct store *s)
 {
-	static const char *const lines[] = {
+	m->alloc = store_declare(s,
 		"allocator memory alloc:p=0:n=1:m=device allocate(out CUdeviceptr pointer, "
-		"size_t bytes, CUdevice device, out size_t reserved)",
+		"size_t bytes, CUdevice device, out size_t reserved)");
+	m->free = store_declare(s,
 		"allocator memory free:p=0:m=device free(CUdeviceptr pointer, size_t bytes, "
-		"CUdevice device, out size_t reserved)",
+		"CUdevice device, out size_t reserved)");
+	m->before = store_declare(s,
 		"allocator " MEMORY_UNSEEN " alloc:p=0:n=1:m=device "
-		"allocated_before(out CUdeviceptr pointer, size_t bytes, CUdevice device)",
+		"allocated_before(out CUdeviceptr pointer, size_t bytes, CUdevice device)");
+	m->unseen = store_declare(s,
 		"allocator " MEMORY_UNSEEN " alloc:p=0:n=1:m=device "
-		"allocated_unseen(out CUdeviceptr pointer, size_t bytes, CUdevice device)",
+		"allocated_unseen(out CUdeviceptr pointer, size_t bytes, CUdevice device)");
+	m->gone = store_declare(s,
 		"allocator " MEMORY_UNSEEN " free:p=0:m=device "
-		"freed_unseen(CUdeviceptr pointer, size_t bytes, CUdevice device)",
-	};
-	uint16_t *const to[] = { &m->alloc, &m->free, &m->before, &m->unseen, &m->gone };
-	int e = 0;
-	for (int i = 0; i < 5 && !e; i++)
-		e = store_declare(s, lines[i], to[i]);
-	return e;
+		"freed_unseen(CUdeviceptr pointer, size_t bytes, CUdevice device)");
 }
 
 #define RESERVED_IS_UNKNOWN (1u << 3) /* of a record's aux: no value in that argument */
-
-static int put(struct store *s, const struct store_call *call, const uint64_t *args, uint8_t count)
-{
-	if (s->args.n > UINT32_MAX - count)
-		return -EOVERFLOW;
-	array_reserve(&s->args, count);
-	struct store_call *c = array_push(&s->calls);
-	*c = *call;
-	c->arg_count = count;
-	c->first_arg = (uint32_t)s->args.n;
-	for (uint8_t i = 0; i < count; i++)
-		s->args.v[s->args.n++] = args[i];
-	return 0;
-}
 
 /* No two events have one time: which of them came first must not be lost. */
 static uint64_t next_ns(struct memory_import *m, uint64_t ns)
@@ -52,36 +34,33 @@ static uint64_t next_ns(struct memory_import *m, uint64_t ns)
 	return m->last_ns;
 }
 
-static int put_event(struct memory_import *m, struct store *s, const struct memory_event *e)
+static void put_event(struct memory_import *m, struct store *s, const struct memory_event *e)
 {
 	const uint64_t bytes = (uint64_t)(e->bytes < 0 ? -e->bytes : e->bytes);
-	const uint64_t args[] = { e->address, bytes, e->device, e->reserved };
-	return put(s,
-		&(struct store_call){ .start_ns = next_ns(m, e->ns),
-			.thread = e->thread,
-			.fn = e->bytes < 0 ? m->free : m->alloc,
-			.aux = e->has_reserved ? 0 : RESERVED_IS_UNKNOWN },
-		args, 4);
+	const struct store_call call = { .start_ns = next_ns(m, e->ns),
+		.thread = e->thread,
+		.fn = e->bytes < 0 ? m->free : m->alloc,
+		.aux = e->has_reserved ? 0 : RESERVED_IS_UNKNOWN };
+	store_call_with(s, &call, (uint64_t[]){ e->address, bytes, e->device, e->reserved }, 4);
 }
 
 /* Puts memory that changed without a call that was seen, just before the event. */
-static int put_unseen(struct memory_import *m, struct store *s, const struct memory_event *e,
+static void put_unseen(struct memory_import *m, struct store *s, const struct memory_event *e,
 	uint16_t fn, uint64_t address, uint64_t bytes)
 {
-	const uint64_t args[] = { address, bytes, e->device };
-	return put(s,
-		&(struct store_call){
-			.start_ns = next_ns(m, e->ns), .thread = e->thread, .fn = fn },
-		args, 3);
+	const struct store_call call = {
+		.start_ns = next_ns(m, e->ns), .thread = e->thread, .fn = fn
+	};
+	store_call_with(s, &call, (uint64_t[]){ address, bytes, e->device }, 3);
 }
 
 /* At the beginning of the trace, wherever that will be. */
-static int put_early(struct memory_import *m, struct store *s, const struct memory_device *d,
+static void put_early(struct memory_import *m, struct store *s, const struct memory_device *d,
 	uint64_t address, uint64_t bytes)
 {
-	const uint64_t args[] = { address, bytes, d->number };
+	const struct store_call call = { .thread = d->thread, .fn = m->before };
 	*array_push(&m->early) = s->calls.n;
-	return put(s, &(struct store_call){ .thread = d->thread, .fn = m->before }, args, 3);
+	store_call_with(s, &call, (uint64_t[]){ address, bytes, d->number }, 3);
 }
 
 #define NONE      MAP_NONE
@@ -125,42 +104,40 @@ static uint32_t choose(const struct memory_import *m, struct memory_blocks *list
 	return list->n ? list->v[list->n - 1] : NONE;
 }
 
-static int allocate_unseen(struct memory_import *m, struct store *s, struct memory_device *d,
+static void allocate_unseen(struct memory_import *m, struct store *s, struct memory_device *d,
 	const struct memory_event *e, uint64_t bytes)
 {
 	const uint64_t address = ++m->made_up;
-	const int failed = put_unseen(m, s, e, m->unseen, address, bytes);
+	put_unseen(m, s, e, m->unseen, address, bytes);
 	d->now += bytes;
-	if (!failed)
-		add_block(m, &d->loose, e->place, address, bytes);
-	return failed;
+	add_block(m, &d->loose, e->place, address, bytes);
 }
 
-static int free_block(struct memory_import *m, struct store *s, struct memory_device *d,
+static void free_block(struct memory_import *m, struct store *s, struct memory_device *d,
 	const struct memory_event *e, uint32_t i)
 {
 	expect(i < m->blocks.n && is_live(m, i), "what is freed is live");
 	const struct memory_block b = m->blocks.v[i];
 	set_live(m, e->place, b.address, NONE);
 	d->now -= b.bytes;
-	return put_unseen(m, s, e, m->gone, b.address, b.bytes);
+	put_unseen(m, s, e, m->gone, b.address, b.bytes);
 }
 
 /* Part of what was there before becomes a block of a made-up address, which goes. */
-static int free_before(struct memory_import *m, struct store *s, struct memory_device *d,
+static void free_before(struct memory_import *m, struct store *s, struct memory_device *d,
 	const struct memory_event *e, uint64_t bytes)
 {
 	const uint64_t address = ++m->made_up;
-	const int failed = put_early(m, s, d, address, bytes);
+	put_early(m, s, d, address, bytes);
 	expect(bytes <= d->before, "what goes of what was there before is part of it");
 	d->before -= bytes;
 	d->now -= bytes;
-	return failed ? failed : put_unseen(m, s, e, m->gone, address, bytes);
+	put_unseen(m, s, e, m->gone, address, bytes);
 }
 
 /* So many bytes at most; of a larger block the rest stays, as another one.  *bytes is what is
  * left to be freed. */
-static int free_some(struct memory_import *m, struct store *s, struct memory_device *d,
+static void free_some(struct memory_import *m, struct store *s, struct memory_device *d,
 	const struct memory_event *e, uint64_t *bytes)
 {
 	uint32_t i = choose(m, &d->loose, *bytes);
@@ -174,18 +151,20 @@ static int free_some(struct memory_import *m, struct store *s, struct memory_dev
 	const uint64_t block = i == NONE ? 0 : m->blocks.v[i].bytes, most = *bytes;
 	*bytes -= i == NONE || block > most ? most : block;
 	expect(*bytes <= most, "less is left to be freed than before");
-	const int failed = i == NONE ? 0 : free_block(m, s, d, e, i);
-	return failed || block <= most ? failed : allocate_unseen(m, s, d, e, block - most);
+	if (i != NONE)
+		free_block(m, s, d, e, i);
+	if (block > most)
+		allocate_unseen(m, s, d, e, block - most);
 }
 
-static int balance(struct memory_import *m, struct store *s, struct memory_device *d,
+static void balance(struct memory_import *m, struct store *s, struct memory_device *d,
 	const struct memory_event *e, uint64_t should)
 {
 	uint64_t bytes = d->now > should ? d->now - should : 0;
-	int failed = d->now < should ? allocate_unseen(m, s, d, e, should - d->now) : 0;
-	while (bytes && !failed)
-		failed = free_some(m, s, d, e, &bytes);
-	return failed;
+	if (d->now < should)
+		allocate_unseen(m, s, d, e, should - d->now);
+	while (bytes)
+		free_some(m, s, d, e, &bytes);
 }
 
 void import_memory_event(struct memory_import *m, struct store *s, const struct memory_event *e)
@@ -231,23 +210,22 @@ static void put_next_first(struct memory_import *m, size_t i)
 }
 
 /* A free of what was there before: which block of that time it is. */
-static int put_earlier(struct memory_import *m, struct store *s, const struct memory_event *e)
+static void put_earlier(struct memory_import *m, struct store *s, const struct memory_event *e)
 {
 	struct memory_device *d = &m->devices.v[e->place];
 	const uint64_t bytes = (uint64_t)-e->bytes;
 	if (bytes > d->before || live_at(m, e) != NONE)
-		return 0;
+		return;
 	d->before -= bytes;
 	add_block(m, &d->firm, e->place, e->address, bytes);
-	return put_early(m, s, d, e->address, bytes);
+	put_early(m, s, d, e->address, bytes);
 }
 
 /* Which allocations are freed later, and which frees are of blocks that were there before. */
-static int look_ahead(struct memory_import *m, struct store *s)
+static void look_ahead(struct memory_import *m, struct store *s)
 {
 	struct map allocated = { 0 };
-	int failed = 0;
-	for (size_t i = 0; i < m->events.n && !failed; i++) {
+	for (size_t i = 0; i < m->events.n; i++) {
 		const struct memory_event *e = &m->events.v[i];
 		uint32_t *index = map_get(&allocated, MAP_KEY(e->place, e->address));
 		struct memory_event *old = *index != MAP_NONE ? &m->events.v[*index] : NULL;
@@ -257,11 +235,10 @@ static int look_ahead(struct memory_import *m, struct store *s)
 			old->freed = old->bytes == -e->bytes;
 			*index = MAP_NONE;
 		} else if (e->bytes < 0) {
-			failed = put_earlier(m, s, e);
+			put_earlier(m, s, e);
 		}
 	}
 	map_fini(&allocated);
-	return failed;
 }
 
 /* How much each device had allocated at the beginning. */
@@ -276,54 +253,54 @@ static void find_before(struct memory_import *m)
 }
 
 /* A block over which another one comes was freed where nobody saw it. */
-static int replay_alloc(struct memory_import *m, struct store *s, struct memory_device *d,
+static void replay_alloc(struct memory_import *m, struct store *s, struct memory_device *d,
 	const struct memory_event *e)
 {
 	const uint32_t old = live_at(m, e);
 	uint64_t was;
-	int failed = old == NONE ? 0 : free_block(m, s, d, e, old);
-	if (!failed && live_before(e, &was))
-		failed = balance(m, s, d, e, was);
-	if (!failed)
-		add_block(m, e->freed ? &d->firm : &d->loose, e->place, e->address,
-			(uint64_t)e->bytes);
+	if (old != NONE)
+		free_block(m, s, d, e, old);
+	if (live_before(e, &was))
+		balance(m, s, d, e, was);
+	add_block(m, e->freed ? &d->firm : &d->loose, e->place, e->address, (uint64_t)e->bytes);
 	d->now += (uint64_t)e->bytes;
-	return failed ? failed : put_event(m, s, e);
+	put_event(m, s, e);
 }
 
 /* One that nobody was seen allocating, or of another size, is allocated just before. */
-static int replay_free(struct memory_import *m, struct store *s, struct memory_device *d,
+static void replay_free(struct memory_import *m, struct store *s, struct memory_device *d,
 	const struct memory_event *e)
 {
 	const uint64_t bytes = (uint64_t)-e->bytes;
 	const uint32_t block = live_at(m, e);
 	const bool known = block != NONE && m->blocks.v[block].bytes == bytes;
 	uint64_t was;
-	int failed = block != NONE && !known ? free_block(m, s, d, e, block) : 0;
-	if (known && !failed)
+	if (block != NONE && !known)
+		free_block(m, s, d, e, block);
+	if (known)
 		set_live(m, e->place, e->address, NONE);
 	d->now -= known ? bytes : 0;
-	if (!failed && live_before(e, &was)) {
-		failed = balance(m, s, d, e, was - bytes);
-		if (!known && !failed)
-			failed = put_unseen(m, s, e, m->unseen, e->address, bytes);
+	if (live_before(e, &was)) {
+		balance(m, s, d, e, was - bytes);
+		if (!known)
+			put_unseen(m, s, e, m->unseen, e->address, bytes);
 	}
-	return failed ? failed : put_event(m, s, e);
+	put_event(m, s, e);
 }
 
-static int replay(struct memory_import *m, struct store *s)
+static void replay(struct memory_import *m, struct store *s)
 {
-	int failed = 0;
-	for (size_t i = 0; i < m->events.n && !failed; i++) {
+	for (size_t i = 0; i < m->events.n; i++) {
 		put_next_first(m, i);
 		const struct memory_event *e = &m->events.v[i];
 		struct memory_device *d = &m->devices.v[e->place];
-		if (!e->bytes)
-			failed = e->has_total ? balance(m, s, d, e, e->total) : 0;
-		else
-			failed = e->bytes < 0 ? replay_free(m, s, d, e) : replay_alloc(m, s, d, e);
+		if (e->bytes < 0)
+			replay_free(m, s, d, e);
+		else if (e->bytes > 0)
+			replay_alloc(m, s, d, e);
+		else if (e->has_total)
+			balance(m, s, d, e, e->total);
 	}
-	return failed;
 }
 
 static uint64_t beginning(const struct memory_import *m, const struct store *s)
@@ -345,26 +322,23 @@ static uint64_t beginning(const struct memory_import *m, const struct store *s)
 	return first;
 }
 
-int import_memory_finish(struct memory_import *m, struct store *s)
+void import_memory_finish(struct memory_import *m, struct store *s)
 {
-	int failed = m->events.n ? declare(m, s) : 0;
+	if (m->events.n)
+		declare(m, s);
 	SORT(m->events, event_by_time);
 	find_before(m);
-	if (!failed)
-		failed = look_ahead(m, s);
-	if (!failed)
-		failed = replay(m, s);
-	for (size_t i = 0; i < m->devices.n && !failed; i++) {
+	look_ahead(m, s);
+	replay(m, s);
+	for (size_t i = 0; i < m->devices.n; i++) {
 		const struct memory_device *d = &m->devices.v[i];
-		failed = d->before ? put_early(m, s, d, ++m->made_up, d->before) : 0;
+		if (d->before)
+			put_early(m, s, d, ++m->made_up, d->before);
 	}
-	if (failed)
-		return failed;
 	const uint64_t first = m->early.n ? beginning(m, s) : 0;
 	for (size_t i = 0; i < m->early.n; i++)
 		if (expect(m->early.v[i] < s->calls.n, "what was there before is one of the calls"))
 			s->calls.v[m->early.v[i]].start_ns = first ? first - 1 : 0;
-	return 0;
 }
 
 void import_memory_fini(struct memory_import *m)

@@ -62,6 +62,6 @@ struct memory_import {
 /* Keeps the event. */
 void import_memory_event(struct memory_import *m, struct store *s, const struct memory_event *e);
 
-/* Puts all events, and what they tell of others, into the store.  0 or -errno. */
-int import_memory_finish(struct memory_import *m, struct store *s);
+/* Puts all events, and what they tell of others, into the store. */
+void import_memory_finish(struct memory_import *m, struct store *s);
 void import_memory_fini(struct memory_import *m);

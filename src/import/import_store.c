@@ -1,7 +1,6 @@
 /* Stores imported texts, processes, threads and functions. */
 #include "import/import_store.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "event/schema.h"
@@ -151,16 +150,30 @@ void store_function(struct store *s, const char *name, size_t bytes, uint16_t *r
 	*ret_fn = (uint16_t)fn;
 }
 
-int store_declare(struct store *s, const char *line, uint16_t *ret_fn)
+uint16_t store_declare(struct store *s, const char *line)
 {
 	char text[256];
 	const int n = snprintf(text, sizeof text, "%u %s\n", s->next_fn, line);
-	if (!expect(n > 0 && (size_t)n < sizeof text, "a declaration fits into its line") ||
-		!expect(s->next_fn <= ID_MOST, "a function is not numbered as a meta record"))
-		return -EOVERFLOW;
-	*ret_fn = (uint16_t)s->next_fn++;
-	add_schema_text(s, text, (size_t)n);
-	return 0;
+	if (expect(n > 0 && (size_t)n < sizeof text, "a declaration fits into its line") &&
+		expect(s->next_fn <= ID_MOST, "a function is not numbered as a meta record"))
+		add_schema_text(s, text, (size_t)n);
+	return (uint16_t)s->next_fn++;
+}
+
+void store_call_with(
+	struct store *s, const struct store_call *call, const uint64_t *args, uint8_t count)
+{
+	if (s->args.n > UINT32_MAX - count) {
+		s->overflown = true;
+		return;
+	}
+	struct store_call *c = array_push(&s->calls);
+	*c = *call;
+	c->arg_count = count;
+	c->first_arg = (uint32_t)s->args.n;
+	array_reserve(&s->args, count);
+	memcpy(s->args.v + s->args.n, args, count * sizeof *args);
+	s->args.n += count;
 }
 
 static void index_functions(struct store *s)

@@ -80,6 +80,7 @@ struct store {
 	uint32_t next_fn; /* for functions that the tables lack */
 	uint64_t string_bytes;
 	uint64_t unjoined;
+	bool overflown; /* there are more arguments than can be numbered */
 
 	uint64_t real_ns; /* CLOCK_REALTIME at time 0 of the source; 0: not known */
 	char program[256];
@@ -106,7 +107,11 @@ bool store_knows_function(const struct store *s, const char *name, size_t bytes)
 void store_function(struct store *s, const char *name, size_t bytes, uint16_t *ret_fn);
 
 /* A new function, as the schema has it behind the id: "driver memory call f(int x)". */
-int store_declare(struct store *s, const char *line, uint16_t *ret_fn);
+uint16_t store_declare(struct store *s, const char *line);
+
+/* Adds a call with arguments; more than can be numbered make the store overflown. */
+void store_call_with(
+	struct store *s, const struct store_call *call, const uint64_t *args, uint8_t count);
 
 /* Writes the trace from where out stands.  0 or -errno. */
 int store_write(struct store *s, FILE *out, uint64_t *ret_bytes);

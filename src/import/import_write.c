@@ -28,6 +28,7 @@ struct writer {
 	struct block_maker maker;
 	struct pile pile;
 	uint64_t start_ns, end_ns; /* of everything */
+	int failed;                /* -errno of the first failure, after which nothing is written */
 };
 
 static int call_by_correlation(const void *one, const void *two)
@@ -175,31 +176,27 @@ static void arrange(struct store *s)
 	SORT(s->links, link_by_process);
 }
 
-static int put(struct writer *w, const void *data, size_t bytes)
+static void put(struct writer *w, const void *data, size_t bytes)
 {
-	if (fwrite(data, 1, bytes, w->out) != bytes)
-		return errno ? -errno : -EIO;
+	if (!w->failed && fwrite(data, 1, bytes, w->out) != bytes)
+		w->failed = errno ? -errno : -EIO;
 	w->bytes += bytes;
-	return 0;
 }
 
-static int put_block(struct writer *w, const struct chunk_header *head)
+static void put_block(struct writer *w, const struct chunk_header *head)
 {
 	static const uint8_t zeros[8];
 	const struct chunk_ref ref = { .head = *head };
 	const struct chunk_buf buf = {
 		.ref = &ref, .payload = w->pile.bytes.v, .bytes = w->pile.bytes.n
 	};
-	int e = block_make(&w->maker, head, &buf);
+	if (!w->failed)
+		w->failed = block_make(&w->maker, head, &buf);
 	const struct block_header *b = &w->maker.header;
-	if (!e)
-		e = put(w, b, sizeof *b);
-	if (!e)
-		e = put(w, w->maker.packed, b->bytes);
-	if (!e)
-		e = put(w, zeros, -(size_t)b->bytes & 7);
+	put(w, b, sizeof *b);
+	put(w, w->maker.packed, b->bytes);
+	put(w, zeros, -(size_t)b->bytes & 7);
 	w->pile.bytes.n = 0;
-	return e;
 }
 
 static struct chunk_header head_of(
@@ -225,13 +222,13 @@ static struct chunk_header head_of(
 }
 
 /* Writes the pile, if there is any, as a chunk. */
-static int put_pile(
+static void put_pile(
 	struct writer *w, enum chunk_kind kind, uint32_t process, const struct store_thread *t)
 {
 	if (!w->pile.bytes.n)
-		return 0;
+		return;
 	const struct chunk_header h = head_of(w, kind, process, t);
-	return put_block(w, &h);
+	put_block(w, &h);
 }
 
 static void pile_up(struct writer *w, const void *data, size_t bytes)
@@ -242,13 +239,13 @@ static void pile_up(struct writer *w, const void *data, size_t bytes)
 	w->pile.bytes.n += bytes;
 }
 
-static int pile_meta(struct writer *w, uint16_t id, const uint64_t *args, size_t arg_count,
+static void pile_meta(struct writer *w, uint16_t id, const uint64_t *args, size_t arg_count,
 	const char *text, size_t bytes)
 {
 	static const uint8_t zeros[8];
 	const size_t words = RECORD_WORDS + arg_count + (bytes + 7) / 8;
 	if (!expect(words <= UINT16_MAX, "the words of a record can be counted"))
-		return -EOVERFLOW;
+		return;
 	const struct record r = {
 		.ticks = w->start_ns, .fn = id, .words = (uint16_t)words, .aux = (uint32_t)bytes
 	};
@@ -256,21 +253,20 @@ static int pile_meta(struct writer *w, uint16_t id, const uint64_t *args, size_t
 	pile_up(w, args, arg_count * sizeof *args);
 	pile_up(w, text, bytes);
 	pile_up(w, zeros, -bytes & 7);
-	return 0;
 }
 
-static int put_process(struct writer *w, const struct store_process *p)
+static void put_process(struct writer *w, const struct store_process *p)
 {
 	const struct store *s = w->s;
 	char text[2048];
 	const uint64_t parent = 0;
 	if (!p->name)
-		return 0;
+		return;
 	const struct store_string *name = &s->strings.v[p->name - 1];
 	const struct store_string *all = &s->strings.v[(p->arguments ? p->arguments : p->name) - 1];
 	const int n =
 		snprintf(text, sizeof text, "%.*s%c%.*s", 1000, name->text, 0, 1000, all->text);
-	return pile_meta(w, META_PROCESS, &parent, 1, text, (size_t)n + 1);
+	pile_meta(w, META_PROCESS, &parent, 1, text, (size_t)n + 1);
 }
 
 /* Which process names which text: process << 32 | id, each pair once, sorted. */
@@ -305,60 +301,52 @@ static void find_uses(const struct store *s, struct uses *u)
 	SORT(u->pairs, order_u64);
 }
 
-static int put_strings(struct writer *w, uint32_t process, const struct uses *u, size_t *at)
+static void put_strings(struct writer *w, uint32_t process, const struct uses *u, size_t *at)
 {
 	const struct store *s = w->s;
-	int e = 0;
-	for (; *at < u->pairs.n && u->pairs.v[*at] >> 32 == process && !e; ++*at) {
+	for (; *at < u->pairs.n && u->pairs.v[*at] >> 32 == process; ++*at) {
 		const uint64_t id = (uint32_t)u->pairs.v[*at];
 		expect(id && id <= s->strings.n, "the number of a text is one of all");
 		const struct store_string *text = &s->strings.v[id - 1];
-		e = pile_meta(w, META_STRING, &id, 1, text->text, text->bytes);
-		if (!e && w->pile.bytes.n > CHUNK_BYTES)
-			e = put_pile(w, CHUNK_META, process, NULL);
+		pile_meta(w, META_STRING, &id, 1, text->text, text->bytes);
+		if (w->pile.bytes.n > CHUNK_BYTES)
+			put_pile(w, CHUNK_META, process, NULL);
 	}
-	return e;
 }
 
-static int put_devices(struct writer *w)
+static void put_devices(struct writer *w)
 {
-	int e = 0;
-	for (size_t i = 0; i < w->s->devices.n && !e; i++) {
+	for (size_t i = 0; i < w->s->devices.n; i++) {
 		const struct store_device *d = &w->s->devices.v[i];
 		const struct store_string *name = &w->s->strings.v[d->name - 1];
-		e = pile_meta(w, META_DEVICE, d->args, 4, name->text, name->bytes);
+		pile_meta(w, META_DEVICE, d->args, 4, name->text, name->bytes);
 	}
-	if (!e && w->s->cuda_version >= 1000) {
+	if (w->s->cuda_version >= 1000) {
 		const unsigned version = w->s->cuda_version;
 		char text[32];
 		snprintf(text, sizeof text, "cuda %u.%u", version / 1000, version % 1000 / 10);
-		e = pile_meta(w, META_FACT, NULL, 0, text, strlen(text));
+		pile_meta(w, META_FACT, NULL, 0, text, strlen(text));
 	}
-	if (!e && *w->s->message)
-		e = pile_meta(w, META_MESSAGE, NULL, 0, w->s->message, strlen(w->s->message));
-	return e;
+	if (*w->s->message)
+		pile_meta(w, META_MESSAGE, NULL, 0, w->s->message, strlen(w->s->message));
 }
 
-static int put_names(struct writer *w)
+static void put_names(struct writer *w)
 {
 	struct uses uses = { 0 };
 	size_t at = 0;
 	find_uses(w->s, &uses);
-	int e = 0;
-	for (uint32_t i = 0; i < w->s->processes.n && !e; i++) {
+	for (uint32_t i = 0; i < w->s->processes.n; i++) {
 		w->pile.seq = 0;
-		e = put_process(w, &w->s->processes.v[i]);
-		if (!e && !i)
-			e = put_devices(w);
-		if (!e)
-			e = put_strings(w, i, &uses, &at);
-		if (!e)
-			e = put_pile(w, CHUNK_META, i, NULL);
+		put_process(w, &w->s->processes.v[i]);
+		if (!i)
+			put_devices(w);
+		put_strings(w, i, &uses, &at);
+		put_pile(w, CHUNK_META, i, NULL);
 	}
-	expect(e || at == uses.pairs.n, "each text that is used is written");
+	expect(at == uses.pairs.n, "each text that is used is written");
 	array_free(&uses.pairs);
 	map_fini(&uses.seen);
-	return e;
 }
 
 static void pile_call(struct writer *w, const struct store_call *c)
@@ -385,48 +373,43 @@ static void pile_call(struct writer *w, const struct store_call *c)
 	((i) == (array).n || (array).v[i].owner != (array).v[(i)-1].owner ||                       \
 		(w)->pile.bytes.n > CHUNK_BYTES)
 
-static int put_calls(struct writer *w)
+static void put_calls(struct writer *w)
 {
 	const struct store *s = w->s;
-	int e = 0;
-	for (size_t i = 0; i <= s->calls.n && !e; i++) {
+	for (size_t i = 0; i <= s->calls.n; i++) {
 		if (i && NEW_CHUNK(w, s->calls, i, thread)) {
 			const struct store_thread *t = &s->threads.v[s->calls.v[i - 1].thread];
-			e = put_pile(w, CHUNK_EVENTS, t->process, t);
+			put_pile(w, CHUNK_EVENTS, t->process, t);
 		}
-		if (!e && i < s->calls.n)
+		if (i < s->calls.n)
 			pile_call(w, &s->calls.v[i]);
 	}
-	return e;
 }
 
-static int put_ranges(struct writer *w)
+static void put_ranges(struct writer *w)
 {
 	const struct store *s = w->s;
-	int e = 0;
-	for (size_t i = 0; i <= s->ranges.n && !e; i++) {
+	for (size_t i = 0; i <= s->ranges.n; i++) {
 		if (i && NEW_CHUNK(w, s->ranges, i, tid)) {
 			const struct store_thread *t = &s->threads.v[s->ranges.v[i - 1].tid];
-			e = put_pile(w, CHUNK_RANGES, t->process, t);
+			put_pile(w, CHUNK_RANGES, t->process, t);
 		}
-		if (e || i == s->ranges.n)
+		if (i == s->ranges.n)
 			break;
 		struct range r = s->ranges.v[i];
 		r.tid = s->threads.v[r.tid].tid;
 		pile_up(w, &r, sizeof r);
 	}
-	return e;
 }
 
-static int put_activity(struct writer *w)
+static void put_activity(struct writer *w)
 {
 	const struct store *s = w->s;
-	int e = 0;
-	for (size_t i = 0; i <= s->activities.n && !e; i++) {
+	for (size_t i = 0; i <= s->activities.n; i++) {
 		if (i && NEW_CHUNK(w, s->activities, i, host_ns))
-			e = put_pile(w, CHUNK_DEVICE, (uint32_t)s->activities.v[i - 1].host_ns - 1,
+			put_pile(w, CHUNK_DEVICE, (uint32_t)s->activities.v[i - 1].host_ns - 1,
 				NULL);
-		if (e || i == s->activities.n)
+		if (i == s->activities.n)
 			break;
 		struct gpu_activity r = s->activities.v[i];
 		expect(r.host_ns && r.host_ns <= s->processes.n,
@@ -434,20 +417,17 @@ static int put_activity(struct writer *w)
 		r.host_ns = 0;
 		pile_up(w, &r, sizeof r);
 	}
-	return e;
 }
 
-static int put_links(struct writer *w)
+static void put_links(struct writer *w)
 {
 	const struct store *s = w->s;
-	int e = 0;
-	for (size_t i = 0; i <= s->links.n && !e; i++) {
+	for (size_t i = 0; i <= s->links.n; i++) {
 		if (i && NEW_CHUNK(w, s->links, i, process))
-			e = put_pile(w, CHUNK_LINKS, s->links.v[i - 1].process, NULL);
-		if (!e && i < s->links.n)
+			put_pile(w, CHUNK_LINKS, s->links.v[i - 1].process, NULL);
+		if (i < s->links.n)
 			pile_up(w, &s->links.v[i].link, sizeof(struct link));
 	}
-	return e;
 }
 
 static void see(struct writer *w, uint64_t start_ns, uint64_t end_ns)
@@ -480,7 +460,7 @@ static struct clock_pair clocks_at(const struct store *s, uint64_t ns)
 	return (struct clock_pair){ ns, ns, known ? s->real_ns + ns : 0 };
 }
 
-static int put_header(struct writer *w)
+static void put_header(struct writer *w)
 {
 	const struct store *s = w->s;
 	struct trace_header h = { .magic = TRACE_MAGIC,
@@ -497,42 +477,36 @@ static int put_header(struct writer *w)
 		.root_pid = s->processes.n ? s->processes.v[0].pid : 0 };
 	memcpy(h.program, s->program, sizeof h.program);
 	memcpy(h.host, s->host, sizeof h.host);
-	return fwrite(&h, sizeof h, 1, w->out) == 1 ? 0 : errno ? -errno : -EIO;
+	put(w, &h, sizeof h);
 }
 
-static int put_all(struct writer *w)
+static void put_all(struct writer *w)
 {
 	struct store *s = w->s;
 	pile_up(w, s->schema_text.v, s->schema_text.n);
-	int e = put_pile(w, CHUNK_SCHEMA, STORE_NONE, NULL);
-	if (!e)
-		e = put_names(w);
-	if (!e)
-		e = put_calls(w);
-	if (!e)
-		e = put_ranges(w);
-	if (!e)
-		e = put_links(w);
-	return e ? e : put_activity(w);
+	put_pile(w, CHUNK_SCHEMA, STORE_NONE, NULL);
+	put_names(w);
+	put_calls(w);
+	put_ranges(w);
+	put_links(w);
+	put_activity(w);
 }
 
 int store_write(struct store *s, FILE *out, uint64_t *ret_bytes)
 {
-	struct writer w = { .s = s, .out = out, .bytes = sizeof(struct trace_header) };
+	struct writer w = { .s = s, .out = out };
 	arrange(s);
 	find_span(&w);
 	block_maker_init(&w.maker, LEVEL);
-	int e = put_header(&w); /* to be written again when the length is known */
-	if (!e)
-		e = put_all(&w);
-	if (!e && fseek(out, 0, SEEK_SET))
-		e = -errno;
-	if (!e)
-		e = put_header(&w);
-	if (!e && fflush(out))
-		e = -errno;
+	put_header(&w); /* to be written again when the length is known */
+	put_all(&w);
+	*ret_bytes = w.bytes;
+	if (!w.failed && fseek(out, 0, SEEK_SET))
+		w.failed = -errno;
+	put_header(&w);
+	if (!w.failed && fflush(out))
+		w.failed = -errno;
 	block_maker_fini(&w.maker);
 	array_free(&w.pile.bytes);
-	*ret_bytes = w.bytes;
-	return e;
+	return w.failed;
 }

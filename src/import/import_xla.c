@@ -58,15 +58,16 @@ void xla_name(struct kineto *k, const struct named *n)
 static uint8_t activity_category(const char *name)
 {
 	if (!strncasecmp(name, "memcpy", 6))
-		return C_MEMCPY;
-	return strncasecmp(name, "memset", 6) ? C_KERNEL : C_MEMSET;
+		return C_ACTIVITY | GPU_MEMCPY;
+	return C_ACTIVITY | (strncasecmp(name, "memset", 6) ? GPU_KERNEL : GPU_MEMSET);
 }
 
 static uint8_t host_category(const struct kineto *k)
 {
 	if (kineto_is_call(k))
-		return C_DRIVER;
-	return *string_of(k, k->event.name) == '$' ? C_PYTHON : C_ANNOTATION;
+		return C_CALL;
+	return *string_of(k, k->event.name) == '$' ? C_RANGE | RANGE_PYTHON
+						   : C_RANGE | RANGE_ANNOTATION;
 }
 
 static struct field number_field(uint32_t value)
@@ -83,7 +84,7 @@ uint8_t xla_category(struct kineto *k)
 	if (ev->pid.text && !strcmp(string_of(k, (uint32_t)ev->pid.value), "CUDA functions"))
 		return activity_category(name);
 	if (ev->pid.text && !strcmp(string_of(k, (uint32_t)ev->pid.value), "CPU functions"))
-		return C_OPERATOR;
+		return C_RANGE | RANGE_OPERATOR;
 	if (process == MAP_NONE)
 		return C_UNKNOWN;
 	if (process == HOST)

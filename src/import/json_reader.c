@@ -289,20 +289,20 @@ enum json_token json_next(struct json_reader *r)
 	return r->state == WANT_KEY_OR_END ? take_key(r, c) : take_value(r, c);
 }
 
-bool json_skip(struct json_reader *r, enum json_token first)
+bool json_element(struct json_reader *r, enum json_token *ret_first)
 {
-	if (first == JSON_ERROR)
-		return false;
-	if (first != JSON_OBJECT && first != JSON_ARRAY)
-		return true;
-	if (!expect(r->depth, "a value that has begun is open"))
-		return false;
+	*ret_first = json_next(r);
+	return *ret_first > JSON_ERROR && *ret_first != JSON_ARRAY_END;
+}
+
+void json_skip(struct json_reader *r, enum json_token first)
+{
+	if ((first != JSON_OBJECT && first != JSON_ARRAY) ||
+		!expect(r->depth, "a value that has begun is open"))
+		return;
 	const uint32_t outside = r->depth - 1;
-	while (r->depth > outside) {
-		if (json_next(r) == JSON_ERROR)
-			return false;
-	}
-	return true;
+	while (r->depth > outside && json_next(r) != JSON_ERROR)
+		;
 }
 
 struct copier {
@@ -372,16 +372,14 @@ static bool begins(enum json_token t)
 	return t != JSON_OBJECT_END && t != JSON_ARRAY_END;
 }
 
-bool json_copy_out(struct json_reader *r, enum json_token first, struct json_text *to, size_t most,
+void json_copy_out(struct json_reader *r, enum json_token first, struct json_text *to, size_t most,
 	bool *ret_cut)
 {
 	struct copier c = { .to = to, .most = most };
 	const bool container = first == JSON_OBJECT || first == JSON_ARRAY;
 	const uint32_t outside = container ? r->depth - 1 : r->depth;
 	enum json_token t = first, last = JSON_OBJECT;
-	for (;;) {
-		if (t == JSON_ERROR)
-			return false;
+	while (t != JSON_ERROR) {
 		if (begins(t) && last != JSON_OBJECT && last != JSON_ARRAY && last != JSON_KEY)
 			copy_bytes(&c, ",", 1);
 		if (!c.cut)
@@ -392,7 +390,6 @@ bool json_copy_out(struct json_reader *r, enum json_token first, struct json_tex
 		t = json_next(r);
 	}
 	*ret_cut |= c.cut;
-	return true;
 }
 
 struct decimal {

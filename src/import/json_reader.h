@@ -56,16 +56,19 @@ enum json_token json_next(struct json_reader *r);
 uint64_t json_file_offset(const struct json_reader *r);
 uint64_t json_text_offset(const struct json_reader *r);
 
-/* Passes over the rest of the value that `first` begins.  False after an error. */
-bool json_skip(struct json_reader *r, enum json_token first);
+/* Begins the next element of the array that is open; false: there is none, or an error. */
+bool json_element(struct json_reader *r, enum json_token *ret_first);
+
+/* Passes over the rest of the value that `first` begins, if it is one. */
+void json_skip(struct json_reader *r, enum json_token first);
 
 struct json_text {
 	ARRAY(char) bytes;
 };
 
 /* Appends the value that `first` begins to `to`, without blanks; leaves what is beyond `most`
- * bytes out and then sets *ret_cut.  False after an error. */
-bool json_copy_out(struct json_reader *r, enum json_token first, struct json_text *to, size_t most,
+ * bytes out and then sets *ret_cut. */
+void json_copy_out(struct json_reader *r, enum json_token first, struct json_text *to, size_t most,
 	bool *ret_cut);
 
 /* The number times 10^power, rounded; false when it is none or too large for the result. */

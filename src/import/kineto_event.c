@@ -10,30 +10,30 @@
 #include "base/expect.h"
 
 static const struct word categories[] = {
-	{ "cpu_op", C_OPERATOR },
-	{ "operator", C_OPERATOR },
-	{ "user_annotation", C_ANNOTATION },
-	{ "python_function", C_PYTHON },
-	{ "overhead", C_OVERHEAD },
-	{ "cuda_runtime", C_RUNTIME },
-	{ "runtime", C_RUNTIME },
-	{ "cuda_driver", C_DRIVER },
-	{ "xpu_runtime", C_RUNTIME },
-	{ "xpu_driver", C_DRIVER },
-	{ "mtia_runtime", C_RUNTIME },
-	{ "privateuse1_runtime", C_RUNTIME },
-	{ "privateuse1_driver", C_DRIVER },
-	{ "kernel", C_KERNEL },
-	{ "gpu_memcpy", C_MEMCPY },
-	{ "memcpy", C_MEMCPY },
-	{ "gpu_memset", C_MEMSET },
-	{ "memset", C_MEMSET },
-	{ "cuda_sync", C_SYNC },
-	{ "gpu_user_annotation", C_SPAN },
-	{ "nvtx", C_NVTX },
-	{ "nvtx_span", C_NVTX_SPAN },
-	{ "graph", C_GRAPH },
-	{ "gpu_other", C_ACTIVITY },
+	{ "cpu_op", C_RANGE | RANGE_OPERATOR },
+	{ "operator", C_RANGE | RANGE_OPERATOR },
+	{ "user_annotation", C_RANGE | RANGE_ANNOTATION },
+	{ "python_function", C_RANGE | RANGE_PYTHON },
+	{ "overhead", C_RANGE | RANGE_OVERHEAD },
+	{ "cuda_runtime", C_CALL },
+	{ "runtime", C_CALL },
+	{ "cuda_driver", C_CALL },
+	{ "xpu_runtime", C_CALL },
+	{ "xpu_driver", C_CALL },
+	{ "mtia_runtime", C_CALL },
+	{ "privateuse1_runtime", C_CALL },
+	{ "privateuse1_driver", C_CALL },
+	{ "kernel", C_ACTIVITY | GPU_KERNEL },
+	{ "gpu_memcpy", C_ACTIVITY | GPU_MEMCPY },
+	{ "memcpy", C_ACTIVITY | GPU_MEMCPY },
+	{ "gpu_memset", C_ACTIVITY | GPU_MEMSET },
+	{ "memset", C_ACTIVITY | GPU_MEMSET },
+	{ "cuda_sync", C_ACTIVITY | GPU_SYNC },
+	{ "gpu_user_annotation", C_ACTIVITY | GPU_SPAN },
+	{ "nvtx", C_RANGE | RANGE_NVTX },
+	{ "nvtx_span", C_RANGE | RANGE_NVTX_SPAN },
+	{ "graph", C_ACTIVITY | GPU_GRAPH },
+	{ "gpu_other", C_ACTIVITY | GPU_OTHER },
 	{ "trace", C_NONE },
 	{ "cpu_instant_event", C_NONE },
 	{ "cuda_profiler_range", C_NONE },
@@ -144,22 +144,7 @@ static void take_range(struct kineto *k, uint16_t kind)
 
 static uint16_t range_kind(uint8_t category)
 {
-	switch (category) {
-	case C_OPERATOR:
-		return RANGE_OPERATOR;
-	case C_ANNOTATION:
-		return RANGE_ANNOTATION;
-	case C_PYTHON:
-		return RANGE_PYTHON;
-	case C_OVERHEAD:
-		return RANGE_OVERHEAD;
-	case C_NVTX:
-		return RANGE_NVTX;
-	case C_NVTX_SPAN:
-		return RANGE_NVTX_SPAN;
-	default:
-		return RANGE_OTHER;
-	}
+	return category & C_RANGE ? category & C_KIND : RANGE_OTHER;
 }
 
 /* A begin event: kept until its thread ends it. */
@@ -336,44 +321,12 @@ bool kineto_is_call(const struct kineto *k)
 
 static void take_complete(struct kineto *k, uint8_t category)
 {
-	switch (category) {
-	case C_NONE:
-		return;
-	case C_RUNTIME:
-	case C_DRIVER:
+	if (category & C_ACTIVITY)
+		take_activity(k, category & C_KIND);
+	else if (category == C_CALL || (category == C_UNKNOWN && kineto_is_call(k)))
 		take_call(k);
-		return;
-	case C_KERNEL:
-		take_activity(k, GPU_KERNEL);
-		return;
-	case C_MEMCPY:
-		take_activity(k, GPU_MEMCPY);
-		return;
-	case C_MEMSET:
-		take_activity(k, GPU_MEMSET);
-		return;
-	case C_SYNC:
-		take_activity(k, GPU_SYNC);
-		return;
-	case C_SPAN:
-		take_activity(k, GPU_SPAN);
-		return;
-	case C_GRAPH:
-		take_activity(k, GPU_GRAPH);
-		return;
-	case C_ACTIVITY:
-		take_activity(k, GPU_OTHER);
-		return;
-	case C_UNKNOWN:
-		if (kineto_is_call(k))
-			take_call(k);
-		else
-			take_range(k, RANGE_OTHER);
-		return;
-	default:
+	else
 		take_range(k, range_kind(category));
-		return;
-	}
 }
 
 static void take_metadata(struct kineto *k)
@@ -476,7 +429,8 @@ void kineto_event(struct kineto *k)
 	category_of(k, ev->category, &category);
 	if (!ev->category)
 		category = xla_category(k);
-	if (category == C_NONE || (crosses && category != C_NVTX_SPAN) || !correct_times(k))
+	if (category == C_NONE || (crosses && category != (C_RANGE | RANGE_NVTX_SPAN)) ||
+		!correct_times(k))
 		return;
 	if (crosses) {
 		take_crossing(k);
