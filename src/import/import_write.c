@@ -23,12 +23,9 @@ struct pile {
 
 struct writer {
 	struct store *s;
-	FILE *out;
-	uint64_t bytes;
-	struct block_maker maker;
+	struct block_writer to;
 	struct pile pile;
 	uint64_t start_ns, end_ns; /* of everything */
-	int failed;                /* -errno of the first failure, after which nothing is written */
 };
 
 static int call_by_correlation(const void *one, const void *two)
@@ -176,29 +173,6 @@ static void arrange(struct store *s)
 	SORT(s->links, link_by_process);
 }
 
-static void put(struct writer *w, const void *data, size_t bytes)
-{
-	if (!w->failed && fwrite(data, 1, bytes, w->out) != bytes)
-		w->failed = errno ? -errno : -EIO;
-	w->bytes += bytes;
-}
-
-static void put_block(struct writer *w, const struct chunk_header *head)
-{
-	static const uint8_t zeros[8];
-	const struct chunk_ref ref = { .head = *head };
-	const struct chunk_buf buf = {
-		.ref = &ref, .payload = w->pile.bytes.v, .bytes = w->pile.bytes.n
-	};
-	if (!w->failed)
-		w->failed = block_make(&w->maker, head, &buf);
-	const struct block_header *b = &w->maker.header;
-	put(w, b, sizeof *b);
-	put(w, w->maker.packed, b->bytes);
-	put(w, zeros, -(size_t)b->bytes & 7);
-	w->pile.bytes.n = 0;
-}
-
 static struct chunk_header head_of(
 	struct writer *w, enum chunk_kind kind, uint32_t process, const struct store_thread *t)
 {
@@ -228,7 +202,8 @@ static void put_pile(
 	if (!w->pile.bytes.n)
 		return;
 	const struct chunk_header h = head_of(w, kind, process, t);
-	put_block(w, &h);
+	block_writer_chunk(&w->to, &h, w->pile.bytes.v, w->pile.bytes.n);
+	w->pile.bytes.n = 0;
 }
 
 static void pile_up(struct writer *w, const void *data, size_t bytes)
@@ -460,7 +435,7 @@ static struct clock_pair clocks_at(const struct store *s, uint64_t ns)
 	return (struct clock_pair){ ns, ns, known ? s->real_ns + ns : 0 };
 }
 
-static void put_header(struct writer *w)
+static struct trace_header header_of(const struct writer *w)
 {
 	const struct store *s = w->s;
 	struct trace_header h = { .magic = TRACE_MAGIC,
@@ -470,14 +445,14 @@ static void put_header(struct writer *w)
 		.form = TRACE_PACKED,
 		.clock = CLOCK_IS_MONOTONIC,
 		.state = TRACE_FINISHED,
-		.next = w->bytes,
+		.next = w->to.bytes,
 		.processes = (uint32_t)s->processes.n,
 		.start = clocks_at(s, w->start_ns),
 		.end = clocks_at(s, w->end_ns),
 		.root_pid = s->processes.n ? s->processes.v[0].pid : 0 };
 	memcpy(h.program, s->program, sizeof h.program);
 	memcpy(h.host, s->host, sizeof h.host);
-	put(w, &h, sizeof h);
+	return h;
 }
 
 static void put_all(struct writer *w)
@@ -494,19 +469,17 @@ static void put_all(struct writer *w)
 
 int store_write(struct store *s, FILE *out, uint64_t *ret_bytes)
 {
-	struct writer w = { .s = s, .out = out };
+	struct writer w = { .s = s, .to = { .out = out } };
 	arrange(s);
 	find_span(&w);
-	block_maker_init(&w.maker, LEVEL);
-	put_header(&w); /* to be written again when the length is known */
+	block_maker_init(&w.to.maker, LEVEL);
+	struct trace_header h = header_of(&w);
+	block_writer_put(&w.to, &h, sizeof h); /* to be written again when the length is known */
 	put_all(&w);
-	*ret_bytes = w.bytes;
-	if (!w.failed && fseek(out, 0, SEEK_SET))
-		w.failed = -errno;
-	put_header(&w);
-	if (!w.failed && fflush(out))
-		w.failed = -errno;
-	block_maker_fini(&w.maker);
+	h = header_of(&w);
+	const int e = block_writer_finish(&w.to, &h);
+	block_maker_fini(&w.to.maker);
 	array_free(&w.pile.bytes);
-	return w.failed;
+	*ret_bytes = w.to.bytes;
+	return e;
 }

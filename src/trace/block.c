@@ -131,3 +131,41 @@ void block_maker_fini(struct block_maker *m)
 	free(m->columns);
 	free(m->packed);
 }
+
+void block_writer_put(struct block_writer *w, const void *data, size_t bytes)
+{
+	if (!w->failed && fwrite(data, 1, bytes, w->out) != bytes)
+		w->failed = errno ? -errno : -EIO;
+	w->bytes += bytes;
+}
+
+void block_writer_block(
+	struct block_writer *w, const struct block_header *b, const uint8_t *payload)
+{
+	static const uint8_t zeros[8];
+	block_writer_put(w, b, sizeof *b);
+	block_writer_put(w, payload, b->bytes);
+	block_writer_put(w, zeros, -(size_t)b->bytes & 7);
+	expect(w->bytes % 8 == 0, "blocks begin at whole words");
+}
+
+void block_writer_chunk(
+	struct block_writer *w, const struct chunk_header *head, const void *payload, size_t bytes)
+{
+	const struct chunk_ref ref = { .head = *head };
+	const struct chunk_buf buf = {
+		.ref = &ref, .payload = (uint8_t *)(uintptr_t)payload, .bytes = bytes
+	};
+	if (!w->failed)
+		w->failed = block_make(&w->maker, head, &buf);
+	if (!w->failed)
+		block_writer_block(w, &w->maker.header, w->maker.packed);
+}
+
+int block_writer_finish(struct block_writer *w, const struct trace_header *h)
+{
+	if (!w->failed && (fseek(w->out, 0, SEEK_SET) || fwrite(h, sizeof *h, 1, w->out) != 1 ||
+				  fflush(w->out)))
+		w->failed = errno ? -errno : -EIO;
+	return w->failed;
+}

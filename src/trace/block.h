@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "event/format.h"
 #include "trace/columns.h"
@@ -35,3 +36,22 @@ int block_make(struct block_maker *m, const struct chunk_header *head, const str
 
 /* After a change of the header. */
 void block_sign(struct block_header *b);
+
+/* Writes a packed trace.  The first failure is kept, and nothing is written after it. */
+struct block_writer {
+	FILE *out;
+	uint64_t bytes; /* written so far */
+	int failed;     /* -errno */
+	struct block_maker maker;
+};
+
+void block_writer_put(struct block_writer *w, const void *data, size_t bytes);
+
+/* A block that is made, and one of a chunk that lies in memory or was loaded. */
+void block_writer_block(
+	struct block_writer *w, const struct block_header *b, const uint8_t *payload);
+void block_writer_chunk(
+	struct block_writer *w, const struct chunk_header *head, const void *payload, size_t bytes);
+
+/* The header over what stands in its place, when all is written.  Returns w->failed. */
+int block_writer_finish(struct block_writer *w, const struct trace_header *h);

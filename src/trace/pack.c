@@ -14,35 +14,13 @@
 
 struct packer {
 	const struct trace *t;
-	FILE *out;
 	struct pack_stats *stats;
-	struct block_maker maker;
+	struct block_writer w;
 	struct chunk_buf buf;
-	uint64_t bytes; /* written so far */
 	bool rebuilds;
 	const struct pack_extra *extra;
 	size_t extra_count;
 };
-
-static int put(struct packer *p, const void *data, size_t bytes)
-{
-	if (fwrite(data, 1, bytes, p->out) != bytes)
-		return errno ? -errno : -EIO;
-	p->bytes += bytes;
-	return 0;
-}
-
-static int put_block(struct packer *p, const struct block_header *b, const uint8_t *payload)
-{
-	static const uint8_t zeros[8];
-	int e = put(p, b, sizeof *b);
-	if (!e)
-		e = put(p, payload, b->bytes);
-	if (!e)
-		e = put(p, zeros, -(size_t)b->bytes & 7);
-	expect(e || p->bytes % 8 == 0, "blocks begin at whole words");
-	return e;
-}
 
 static uint16_t kind_of(const struct packer *p, uint16_t kind)
 {
@@ -50,7 +28,7 @@ static uint16_t kind_of(const struct packer *p, uint16_t kind)
 }
 
 /* A chunk that was drained is a block already. */
-static int copy_block(struct packer *p, const struct chunk_ref *ref)
+static void copy_block(struct packer *p, const struct chunk_ref *ref)
 {
 	struct block_header b;
 	uint8_t *payload = xmalloc(ref->room ? ref->room : 1);
@@ -60,33 +38,27 @@ static int copy_block(struct packer *p, const struct chunk_ref *ref)
 	b.chunk.kind = kind_of(p, b.chunk.kind);
 	block_sign(&b);
 	if (!e)
-		e = put_block(p, &b, payload);
+		block_writer_block(&p->w, &b, payload);
+	else
+		p->w.failed = e;
 	p->stats->records += ref->records;
 	free(payload);
-	return e;
 }
 
-static int make_block(
-	struct packer *p, const struct chunk_header *head, const struct chunk_buf *buf)
-{
-	struct chunk_header h = *head;
-	h.kind = kind_of(p, h.kind);
-	return block_make(&p->maker, &h, buf);
-}
-
-static int pack_chunk(struct packer *p, size_t i)
+static void pack_chunk(struct packer *p, size_t i)
 {
 	const struct chunk_ref *ref = &p->t->chunks[i];
+	struct chunk_header head = ref->head;
 	if (ref->packed)
 		return copy_block(p, ref);
-	int e = trace_load(p->t, i, &p->buf, NULL);
-	if (trace_lost(e)) {
+	const int e = trace_load(p->t, i, &p->buf, NULL);
+	head.kind = kind_of(p, head.kind);
+	if (trace_lost(e))
 		p->stats->damaged++;
-		return 0;
-	}
-	if (!e)
-		e = make_block(p, &ref->head, &p->buf);
-	return e ? e : put_block(p, &p->maker.header, p->maker.packed);
+	else if (e)
+		p->w.failed = e;
+	else
+		block_writer_chunk(&p->w, &head, p->buf.payload, p->buf.bytes);
 }
 
 /* A chunk that stands in no file, of pack_stats.stacks. */
@@ -94,51 +66,29 @@ static int put_chunk(
 	void *context, const struct chunk_header *head, const void *payload, size_t bytes)
 {
 	struct packer *p = context;
-	const struct chunk_ref ref = { .head = *head };
-	const struct chunk_buf buf = {
-		.ref = &ref, .payload = (uint8_t *)(uintptr_t)payload, .bytes = bytes
-	};
-	const int e = block_make(&p->maker, head, &buf);
-	return e ? e : put_block(p, &p->maker.header, p->maker.packed);
+	block_writer_chunk(&p->w, head, payload, bytes);
+	return p->w.failed;
 }
 
 /* True: nothing of their pieces is to be kept. */
-static bool pack_stacks(struct packer *p, int *ret_e)
+static bool pack_stacks(struct packer *p)
 {
-	*ret_e = p->stats->stacks ? p->stats->stacks(p->t, put_chunk, p) : -ENOSYS;
-	const bool done = *ret_e != -ENOSYS;
-	*ret_e = done ? *ret_e : 0;
-	return done;
+	const int e = p->stats->stacks ? p->stats->stacks(p->t, put_chunk, p) : -ENOSYS;
+	if (e && e != -ENOSYS)
+		p->w.failed = e;
+	return e != -ENOSYS;
 }
 
-static int pack_chunks(struct packer *p)
+static void pack_chunks(struct packer *p)
 {
-	int e;
-	const bool without_stacks = pack_stacks(p, &e);
-	for (size_t i = 0; i < p->t->chunk_count && !e; i++) {
+	const bool without_stacks = pack_stacks(p);
+	for (size_t i = 0; i < p->t->chunk_count && !p->w.failed; i++) {
 		if (!without_stacks || p->t->chunks[i].head.kind != CHUNK_STACKS)
-			e = pack_chunk(p, i);
+			pack_chunk(p, i);
 		p->stats->chunks++;
 		if (p->stats->progress)
 			p->stats->progress(p->stats->context, i + 1, p->t->chunk_count);
 	}
-	return e;
-}
-
-/* The extra chunks, which lie in memory. */
-static int pack_extras(struct packer *p)
-{
-	int e = 0;
-	for (size_t i = 0; i < p->extra_count && !e; i++) {
-		const struct pack_extra *x = &p->extra[i];
-		const struct chunk_ref ref = { .head = x->head };
-		const struct chunk_buf buf = {
-			.ref = &ref, .payload = (uint8_t *)x->payload, .bytes = x->bytes
-		};
-		e = block_make(&p->maker, &x->head, &buf);
-		e = e ? e : put_block(p, &p->maker.header, p->maker.packed);
-	}
-	return e;
 }
 
 static struct trace_header packed_header(const struct packer *p)
@@ -146,8 +96,8 @@ static struct trace_header packed_header(const struct packer *p)
 	struct trace_header h = p->t->header;
 	h.form = TRACE_PACKED;
 	h.header_bytes = p->t->off.count ? HEADER_WITH_OFF_TIMES : sizeof h;
-	add_alone(&h.lost, p->maker.torn);
-	store_relaxed(&h.next, p->bytes);
+	add_alone(&h.lost, p->w.maker.torn);
+	store_relaxed(&h.next, p->w.bytes);
 	if (p->rebuilds) {
 		h.sampled = 0;
 		store_relaxed(&h.optional, load_relaxed(&h.optional) | FEATURE_REBUILT);
@@ -158,29 +108,15 @@ static struct trace_header packed_header(const struct packer *p)
 static int write_all(struct packer *p)
 {
 	struct trace_header h = packed_header(p);
-	int e = put(p, &h, sizeof h);
-	if (!e && h.header_bytes > sizeof h)
-		e = put(p, &p->t->off, sizeof p->t->off);
-	if (!e)
-		e = pack_chunks(p);
-	if (!e)
-		e = pack_extras(p);
+	block_writer_put(&p->w, &h, sizeof h);
+	if (h.header_bytes > sizeof h)
+		block_writer_put(&p->w, &p->t->off, sizeof p->t->off);
+	pack_chunks(p);
+	for (size_t i = 0; i < p->extra_count; i++)
+		block_writer_chunk(
+			&p->w, &p->extra[i].head, p->extra[i].payload, p->extra[i].bytes);
 	h = packed_header(p);
-	if (!e && (fseek(p->out, 0, SEEK_SET) || fwrite(&h, sizeof h, 1, p->out) != 1))
-		e = -errno;
-	if (!e && fflush(p->out))
-		e = -errno;
-	return e;
-}
-
-static int pack_to(struct packer *p, const struct trace *t, FILE *out)
-{
-	p->t = t;
-	p->out = out;
-	block_maker_init(&p->maker, LEVEL);
-	const int e = write_all(p);
-	p->stats->packed_bytes = p->bytes;
-	return e;
+	return block_writer_finish(&p->w, &h);
 }
 
 static int copy_to(const struct trace *t, FILE *out)
@@ -199,13 +135,18 @@ static int copy_to(const struct trace *t, FILE *out)
 	return fflush(out) ? -errno : 0;
 }
 
-static int pack_and_count(struct packer *p, const struct trace *t, FILE *out)
+static int pack_to(struct packer *p, const struct trace *t, FILE *out)
 {
-	const int e = pack_to(p, t, out);
-	p->stats->records += p->maker.records;
-	p->stats->torn += p->maker.torn;
-	p->stats->damaged += p->maker.damaged;
-	block_maker_fini(&p->maker);
+	const struct block_maker *m = &p->w.maker;
+	p->t = t;
+	p->w.out = out;
+	block_maker_init(&p->w.maker, LEVEL);
+	const int e = write_all(p);
+	p->stats->packed_bytes = p->w.bytes;
+	p->stats->records += m->records;
+	p->stats->torn += m->torn;
+	p->stats->damaged += m->damaged;
+	block_maker_fini(&p->w.maker);
 	chunk_buf_fini(&p->buf);
 	return e;
 }
@@ -218,7 +159,7 @@ static int make(const struct trace *t, FILE *out, struct pack_stats *stats)
 		stats->packed_bytes = t->size;
 		return copy_to(t, out);
 	}
-	return pack_and_count(&p, t, out);
+	return pack_to(&p, t, out);
 }
 
 int trace_pack(const char *src, const char *dst, struct pack_stats *stats, struct error *err)
@@ -246,6 +187,6 @@ int trace_rebuild(const struct trace *t, const char *path, const struct pack_ext
 	};
 	struct newfile f;
 	int e = newfile_open(&f, path);
-	e = newfile_close(&f, e ? e : pack_and_count(&p, t, f.out));
+	e = newfile_close(&f, e ? e : pack_to(&p, t, f.out));
 	return e ? error_set(err, e, "%s can't be written: %s", path, strerror(-e)) : 0;
 }
