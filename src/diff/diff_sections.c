@@ -143,7 +143,6 @@ static struct value sums(const void *of, size_t n)
 GETTER(get_totals, void, of, sums(of, DIFF_TOTALS))
 GETTER(get_breakdown, void, of, sums(of, WALL_PARTS))
 GETTER(get_path, void, of, sums(of, PATH_PARTS))
-
 GETTER(get_side, struct diff_value, v,
 	(struct value){ .kind = VALUE_LIST, .list = v, .n = v->there })
 
@@ -159,12 +158,9 @@ static struct value put_both(const struct row *row, enum unit unit, double a, do
 }
 
 /* A member of A's value and the same of B's. */
-static struct value get_both(const struct row *row, const void *of)
-{
-	return put_both(row, UNIT_NS, *(const double *)of,
-		*(const double *)((const char *)of + sizeof(struct diff_value)));
-}
-
+GETTER(get_both, char, it,
+	put_both(row, UNIT_NS, *(const double *)it,
+		*(const double *)(it + sizeof(struct diff_value))))
 GETTER(get_counts, struct diff_value, v,
 	put_both(row, UNIT_COUNT, v[DIFF_A].count, v[DIFF_B].count))
 
@@ -333,17 +329,8 @@ const struct section *const section_diff_rows[DIFF_TABLES] = {
 	[TABLE_REQUESTS] = &requests,
 };
 
-static const void *judged(const struct row *row)
-{
-	const struct diff *d = row->at;
-	return d->conclusion.one ? &d->conclusion : NULL;
-}
-
-static const void *judged_row(const struct row *row)
-{
-	return ((const struct diff *)row->at)->conclusion.row;
-}
-
+FINDER(judged, struct diff, d, d->conclusion.one ? &d->conclusion : NULL)
+FINDER(judged_row, struct diff, it, it->conclusion.row)
 GETTER(get_from, struct diff_change, c, value_real(c->pct - c->below_pct))
 GETTER(get_to, struct diff_change, c, value_real(c->pct + c->above_pct))
 GETTER(get_sentences, void, of,
@@ -351,16 +338,8 @@ GETTER(get_sentences, void, of,
 GETTER(get_common, void, of, value_text(diff_one_word(diff_common(of))))
 GETTER(get_flight, bool, window, value_bool(window[DIFF_A] || window[DIFF_B]))
 GETTER(get_kernel_times, bool, it, value_text(*it ? "device" : "host"))
-
-static const void *known(const struct row *row)
-{
-	return ((const struct judgement *)row->at)->known ? row->at : NULL;
-}
-
-static const void *condition(const struct row *row)
-{
-	return ((const struct judgement *)row->at)->of;
-}
+FINDER(known, struct judgement, it, it->known ? row->at : NULL)
+FINDER(condition, struct judgement, it, it->of)
 
 static const struct column condition_columns[] = {
 	{ "expression", UNIT_TEXT, "condition", "as it was given", .find = condition,

@@ -72,12 +72,7 @@ static struct value get_rate(const struct row *row, const void *of)
 GETTER(get_direction, struct event, it, value_text(activity_direction(&it->w)))
 
 /* The call that asked for it, or NULL. */
-static const void *call(const struct row *row)
-{
-	const struct event *v = row->at;
-	return v->link == UINT32_MAX ? NULL : &row->r->links.v.v[v->link];
-}
-
+FINDER(call, struct event, v, v->link == UINT32_MAX ? NULL : &row->r->links.v.v[v->link])
 GETTER(get_call, struct call_link, it, function_name(row, it->fn))
 GETTER(get_call_start, struct call_link, c,
 	value_u64(rows_since(row->rows, trace_ns(row->r->trace, c->ticks))))

@@ -141,11 +141,7 @@ GETTER(get_kernel, struct call, c,
 	value_text(c->kernel == META_NONE ? NULL : rows_name(row->rows, c->kernel)))
 
 /* The shape of a launch. */
-static const void *call_shape(const struct row *row)
-{
-	const struct call *c = row->at;
-	return c->has_shape ? &c->shape : NULL;
-}
+FINDER(call_shape, struct call, c, c->has_shape ? &c->shape : NULL)
 
 /* The number that it shares with the GPU activities that it asked for. */
 static struct value get_correlation(const struct row *row, const void *of)

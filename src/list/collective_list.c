@@ -167,12 +167,7 @@ static struct value get_operation(const struct row *row, const void *of)
 	return value_text(row->text);
 }
 
-static const void *on_device(const struct row *row)
-{
-	const struct collective_row *c = row->at;
-	return c->of.valid & GPU_HAS_DEVICE ? c : NULL;
-}
-
+FINDER(on_device, struct collective_row, c, c->of.valid &GPU_HAS_DEVICE ? c : NULL)
 GETTER(get_count, struct collective_row, c, value_u64(c->device.hist.count + c->host.hist.count))
 GETTER(get_any, struct collective_row, c, value_u64_if(c->host.hist.count, c->any_ns))
 

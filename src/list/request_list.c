@@ -53,10 +53,7 @@ static void make_request(struct rows *rows)
 	rows_own(rows, one.v.v, one.v.n, sizeof *one.v.v);
 }
 
-static const void *request_of(const struct row *row)
-{
-	return ((const struct listed *)row->at)->q;
-}
+FINDER(request_of, struct listed, it, it->q)
 
 static const void *with_deadline(const struct row *row)
 {
@@ -125,10 +122,7 @@ static struct value get_trace_id(const struct row *row, const void *of)
 	return value_text(row->text);
 }
 
-static const void *measured(const struct row *row)
-{
-	return requests_tell(row->r->requests, PART_KERNELS) ? request_of(row) : NULL;
-}
+FINDER(measured, void, at, requests_tell(row->r->requests, PART_KERNELS) ? request_of(row) : NULL)
 
 #define OF(member) .find = request_of, AT(struct request_row, member)
 #define PART(key, heading, meaning, which)                                                         \

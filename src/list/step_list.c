@@ -182,12 +182,7 @@ GETTER(get_busy, void, of, value_u64(busy_in(row, of)))
 GETTER(get_busy_share, void, of, value_share(busy_in(row, of), duration(row, of)))
 
 /* A step that a range or an optimizer names. */
-static const void *named(const struct row *row)
-{
-	const struct step *s = row->at;
-	return s->name ? s : NULL;
-}
-
+FINDER(named, struct step, s, s->name ? s : NULL)
 GETTER(get_kind, struct step, it, value_text(range_kind_name(it->kind)))
 GETTER(get_name, struct step, s, value_text(rows_string(row->rows, s->process, s->name)))
 

@@ -177,12 +177,7 @@ static void make_queue(struct rows *rows)
 	make_known(rows);
 }
 
-static const void *queued(const struct row *row)
-{
-	const struct queue *q = row->at;
-	return q->calls ? q : NULL;
-}
-
+FINDER(queued, struct queue, q, q->calls ? q : NULL)
 GETTER(get_queued_p99, struct hist, h, value_u64_if(h->count, hist_at(h, 0.99)))
 GETTER(get_empty_share, struct queue, q, value_share(q->empty_ns, q->span_ns))
 
@@ -240,12 +235,7 @@ const struct section section_path_host = {
 	.make = make_analysis,
 };
 
-static const void *culprit_call(const struct row *row)
-{
-	const struct idle_gap *p = row->at;
-	return p->culprit.call_ns ? &p->culprit : NULL;
-}
-
+FINDER(culprit_call, struct idle_gap, p, p->culprit.call_ns ? &p->culprit : NULL)
 GETTER(get_cause, struct idle_gap, it, value_text(wall_part_name[it->cause]))
 GETTER(get_call, struct idle_culprit, it, function_name(row, it->call_fn))
 GETTER(get_name, uint32_t, name,

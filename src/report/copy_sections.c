@@ -85,12 +85,7 @@ static struct value get_route(const struct row *row, const void *of)
 }
 
 /* One of the four sums, of those whose size is known. */
-static const void *sized(const struct row *row)
-{
-	const struct copy_row *c = row->at;
-	return c->sized ? c : NULL;
-}
-
+FINDER(sized, struct copy_row, c, c->sized ? c : NULL)
 GETTER(get_mean_bytes, struct copy_row, c, value_u64(c->bytes / c->sized))
 GETTER(get_p50, struct copy_row, it, value_u64(hist_at(&it->hist, 0.5)))
 GETTER(get_device_rate, struct copy_row, c, rate(c->bytes, c->sized_ns))

@@ -158,7 +158,6 @@ GETTER(get_slow, struct gpu_state, g,
 
 /* A metric is an object of three values in JSON, and null where the GPU does not tell it. */
 GETTER(get_unknown, struct gpu_range, it, it->count ? value_absent() : value_null())
-
 GETTER(get_low, struct gpu_range, r, r->count ? value_real(r->low) : value_absent())
 GETTER(get_median, struct gpu_range, r, r->count ? value_real(r->median) : value_absent())
 GETTER(get_high, struct gpu_range, r, r->count ? value_real(r->high) : value_absent())
@@ -169,20 +168,9 @@ static struct value whole(const struct gpu_range *r, double value)
 	return r->count ? value_u64(value > 0 ? sat_from(value + 0.5) : 0) : value_absent();
 }
 
-static struct value get_low_whole(const struct row *row, const void *of)
-{
-	return whole(of, ((const struct gpu_range *)of)->low);
-}
-
-static struct value get_median_whole(const struct row *row, const void *of)
-{
-	return whole(of, ((const struct gpu_range *)of)->median);
-}
-
-static struct value get_high_whole(const struct row *row, const void *of)
-{
-	return whole(of, ((const struct gpu_range *)of)->high);
-}
+GETTER(get_low_whole, struct gpu_range, it, whole(it, it->low))
+GETTER(get_median_whole, struct gpu_range, it, whole(it, it->median))
+GETTER(get_high_whole, struct gpu_range, it, whole(it, it->high))
 
 #define METRIC_AS(key, unit, heading, meaning, metric, low, median, high)                          \
 	{ key, UNIT_LIST, heading, meaning, .get = get_unknown,                                    \
@@ -350,17 +338,8 @@ const struct section section_prediction_kernels = {
 	.shown = "launches,error_median,error_p90,covered,measured_ns,predicted_ns,kernel",
 };
 
-static const void *all(const struct row *row)
-{
-	const struct prediction *p = row->at;
-	return p->all.count ? &p->all : NULL;
-}
-
-static const void *graphs(const struct row *row)
-{
-	const struct prediction *p = row->at;
-	return p->graphs.count ? &p->graphs : NULL;
-}
+FINDER(all, struct prediction, p, p->all.count ? &p->all : NULL)
+FINDER(graphs, struct prediction, p, p->graphs.count ? &p->graphs : NULL)
 
 static const struct column prediction_columns[] = {
 	{ "launches", UNIT_COUNT, "predicted", "launches with a prediction",

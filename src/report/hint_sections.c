@@ -131,11 +131,7 @@ static struct value get_what(const struct row *row, const void *of)
 }
 
 /* The steps, if the window is whole steps. */
-static const void *steps(const struct row *row)
-{
-	const struct hints *h = row->at;
-	return h->window.steps ? h : NULL;
-}
+FINDER(steps, struct hints, h, h->window.steps ? h : NULL)
 
 static struct value get_step(const struct row *row, const void *of)
 {

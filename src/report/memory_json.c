@@ -7,15 +7,8 @@
 #include "base/json.h"
 #include "hint/summary.h"
 
-static const void *of_report(const struct row *row)
-{
-	return row->r;
-}
-
-static const void *known_use(const struct row *row)
-{
-	return report_knows_bytes(row->r, &row->r->gpu_memory) ? row->at : NULL;
-}
+FINDER(of_report, void, at, row->r)
+FINDER(known_use, void, at, report_knows_bytes(row->r, &row->r->gpu_memory) ? at : NULL)
 
 /* Calls that were only counted say nothing of what they did. */
 static const void *known_vmm(const struct row *row)
@@ -31,17 +24,8 @@ static const void *known_vmm(const struct row *row)
 		       : NULL;
 }
 
-static const void *growth(const struct row *row)
-{
-	const struct memory_detail *d = row->at;
-	return d->growth.mark != MARK_NONE ? d : NULL;
-}
-
-static const void *reserved(const struct row *row)
-{
-	const struct memory_detail *d = row->at;
-	return d->unused.known && d->unused.reserved_peak ? d : NULL;
-}
+FINDER(growth, struct memory_detail, d, d->growth.mark != MARK_NONE ? d : NULL)
+FINDER(reserved, struct memory_detail, d, d->unused.known && d->unused.reserved_peak ? d : NULL)
 
 /* The quota's refusals, or NULL. */
 static const void *refused(const struct row *row)
@@ -460,15 +444,8 @@ static void make_space(struct rows *rows)
 	rows_own(rows, v, n, sizeof *v);
 }
 
-static const void *space(const struct row *row)
-{
-	return ((const struct space_row *)row->at)->space;
-}
-
-static const void *extents(const struct row *row)
-{
-	return ((const struct space_row *)row->at)->extents;
-}
+FINDER(space, struct space_row, it, it->space)
+FINDER(extents, struct space_row, it, it->extents)
 
 static struct value get_fragmentation(const struct row *row, const void *of)
 {

@@ -15,36 +15,12 @@ static struct value live(const struct row *row, const struct memory_use *u, uint
 	return value_u64_if(report_knows_bytes(row->r, u), value);
 }
 
-static struct value get_allocs(const struct row *row, const void *of)
-{
-	return use(row, of, ((const struct memory_use *)of)->allocs);
-}
-
-static struct value get_frees(const struct row *row, const void *of)
-{
-	return use(row, of, ((const struct memory_use *)of)->frees);
-}
-
-static struct value get_allocated(const struct row *row, const void *of)
-{
-	return live(row, of, ((const struct memory_use *)of)->allocated_bytes);
-}
-
-static struct value get_peak(const struct row *row, const void *of)
-{
-	return live(row, of, ((const struct memory_use *)of)->peak_bytes);
-}
-
-static struct value get_live_bytes(const struct row *row, const void *of)
-{
-	return live(row, of, ((const struct memory_use *)of)->live_bytes);
-}
-
-static struct value get_live_count(const struct row *row, const void *of)
-{
-	return live(row, of, ((const struct memory_use *)of)->live);
-}
-
+GETTER(get_allocs, struct memory_use, it, use(row, it, it->allocs))
+GETTER(get_frees, struct memory_use, it, use(row, it, it->frees))
+GETTER(get_allocated, struct memory_use, it, live(row, it, it->allocated_bytes))
+GETTER(get_peak, struct memory_use, it, live(row, it, it->peak_bytes))
+GETTER(get_live_bytes, struct memory_use, it, live(row, it, it->live_bytes))
+GETTER(get_live_count, struct memory_use, it, live(row, it, it->live))
 GETTER(get_leaked, struct report, r,
 	value_u64_if(r->memory_detail->leaks_known && !report_is_off(r), r->gpu_memory.live_bytes))
 
@@ -157,10 +133,7 @@ static struct value get_kind(const struct row *row, const void *of)
 GETTER(get_block_function, struct live_block, it, function_name(row, it->fn_id))
 
 /* The stack of a block, in recordings with call stacks. */
-static const void *block_stack(const struct row *row)
-{
-	return row->r->memory_detail->stacks ? &((const struct live_block *)row->at)->stack : NULL;
-}
+FINDER(block_stack, struct live_block, it, row->r->memory_detail->stacks ? &it->stack : NULL)
 
 const struct column memory_live_columns[] = {
 	{ "address", UNIT_ADDRESS, "address", "where it begins",
@@ -189,11 +162,7 @@ const struct section section_memory_live = {
 	.shown = "bytes,kind,at_ns,pid,address,name,called_by",
 };
 
-static const void *time_call(const struct row *row)
-{
-	return ((const struct memory_call_time *)row->at)->call;
-}
-
+FINDER(time_call, struct memory_call_time, it, it->call)
 GETTER(get_waits, struct call_row, it, value_bool(it->memory_call == MEMORY_CALL_WAITS))
 GETTER(get_share_of_run, void, of, value_real(memory_time_share(row->r, of)))
 
@@ -278,15 +247,8 @@ static struct value get_point_at(const struct row *row, const void *of)
 	return value_u64(trace_since_ns(row->r->trace, d->first_ticks + end));
 }
 
-static const void *gpu_point(const struct row *row)
-{
-	return report_knows_bytes(row->r, &row->r->gpu_memory) ? row->at : NULL;
-}
-
-static const void *host_point(const struct row *row)
-{
-	return report_knows_bytes(row->r, &row->r->memory[MEMORY_HOST]) ? row->at : NULL;
-}
+FINDER(gpu_point, void, at, report_knows_bytes(row->r, &row->r->gpu_memory) ? at : NULL)
+FINDER(host_point, void, at, report_knows_bytes(row->r, &row->r->memory[MEMORY_HOST]) ? at : NULL)
 
 /* If more was live than is known to be reserved, part of what is reserved is not known. */
 static const void *reserved_point(const struct row *row)

@@ -20,19 +20,11 @@ static void make_operators(struct rows *rows)
 }
 
 /* The values of devices, if they were recorded. */
-static const void *timed(const struct row *row)
-{
-	return report_has_device_times(row->r) ? row->at : NULL;
-}
-
+FINDER(timed, void, at, report_has_device_times(row->r) ? at : NULL)
 GETTER(get_host_p50, struct hist, h,
 	value_u64_if(h->count, trace_span_ns(row->r->trace, hist_at(h, 0.5))))
 
-static const void *no_operator(const struct row *row)
-{
-	const struct operator_row *o = row->at;
-	return o->kind == RANGE_OPERATOR ? NULL : o;
-}
+FINDER(no_operator, struct operator_row, o, o->kind == RANGE_OPERATOR ? NULL : o)
 
 static struct value get_shape(const struct row *row, const void *of)
 {
@@ -42,10 +34,7 @@ static struct value get_shape(const struct row *row, const void *of)
 	return (struct value){ .kind = VALUE_TEXT, .text = o->shape, .n = o->shape_bytes };
 }
 
-static const void *operator_bound(const struct row *row)
-{
-	return &((const struct operator_row *)row->at)->roofline;
-}
+FINDER(operator_bound, struct operator_row, it, &it->roofline)
 
 #define OPERATOR                                                                                   \
 	{ "name", UNIT_TEXT, "name", "name", MEMBER(struct operator_row, name) },                  \

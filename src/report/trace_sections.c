@@ -30,11 +30,7 @@ static struct value get_exit_signal(const struct row *row, const void *of)
 }
 
 /* Which part of the recording this is about; NULL: all of it. */
-static const void *part(const struct row *row)
-{
-	return row->r->trace->parts.n ? row->r->trace : NULL;
-}
-
+FINDER(part, void, at, row->r->trace->parts.n ? row->r->trace : NULL)
 GETTER(get_parts, void, of, value_u64(row->r->trace->parts.n))
 
 #define PART_OF(key, unit, heading, meaning, value, member)                                        \
@@ -243,10 +239,7 @@ static const void *launched(const struct row *row)
 }
 
 /* Only finished live recordings tell what was entered and left. */
-static const void *accounts(const struct row *row)
-{
-	return row->r->accounts.known && !report_is_off(row->r) ? row->r : NULL;
-}
+FINDER(accounts, void, at, row->r->accounts.known && !report_is_off(row->r) ? row->r : NULL)
 
 /* Null where not all calls of the driver are known to be here. */
 static struct value get_used(const struct row *row, const void *of)
@@ -259,21 +252,9 @@ static struct value get_used(const struct row *row, const void *of)
 	return value_u64_if(known || n, n);
 }
 
-static const void *asked_gpu(const struct row *row)
-{
-	return row->r->device_kernels || provenance_asked_gpu(row->r) ? row->r : NULL;
-}
-
-static const void *sampled(const struct row *row)
-{
-	return row->r->sampled ? row->r : NULL;
-}
-
-static const void *reconstructed(const struct row *row)
-{
-	return row->r->reconstructed ? row->r : NULL;
-}
-
+FINDER(asked_gpu, void, at, row->r->device_kernels || provenance_asked_gpu(row->r) ? row->r : NULL)
+FINDER(sampled, void, at, row->r->sampled ? row->r : NULL)
+FINDER(reconstructed, void, at, row->r->reconstructed ? row->r : NULL)
 GETTER(get_rounded, double, it, value_u64(sat_from(*it + 0.5)))
 
 static struct value get_least(const struct row *row, const void *of)
@@ -369,15 +350,8 @@ const struct section section_totals = {
 	.columns = total_columns,
 };
 
-static const void *clock_known(const struct row *row)
-{
-	return row->r->trace->clock.known ? row->r : NULL;
-}
-
-static const void *joined(const struct row *row)
-{
-	return row->r->links.joined ? row->r : NULL;
-}
+FINDER(clock_known, void, at, row->r->trace->clock.known ? row->r : NULL)
+FINDER(joined, void, at, row->r->links.joined ? row->r : NULL)
 
 static const struct column clock_columns[] = {
 	{ "residual_ns", UNIT_NS, "residual",

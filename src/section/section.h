@@ -215,6 +215,15 @@ struct value function_name(const struct row *row, uint32_t id);
 	}
 #define GETTER(...) static SHARED_GETTER(__VA_ARGS__)
 
+/* A find() that is one expression of the row's struct, here named `it`. */
+#define FINDER(name, type, it, ...)                                                                \
+	static const void *name(const struct row *row)                                             \
+	{                                                                                          \
+		const type *it = row->at;                                                          \
+		(void)it;                                                                          \
+		return __VA_ARGS__;                                                                \
+	}
+
 /* The contents of a section, and so what it takes to have it. */
 enum made_of {
 	OF_CALLS,
