@@ -80,50 +80,42 @@ static uint64_t process_track(uint32_t process)
 	return process + 1u;
 }
 
-static size_t open_packet(struct perfetto *s)
+static void open_packet(struct perfetto *s)
 {
-	const size_t packet = proto_open(&s->p, TRACE_PACKET);
-	proto_uint(&s->p, PACKET_SEQUENCE, SEQUENCE);
-	if (!s->started)
-		proto_uint(&s->p, PACKET_FLAGS, FLAG_CLEARED);
-	else
-		proto_uint(&s->p, PACKET_FLAGS, FLAG_NEEDS_STATE);
+	perfetto_packet(&s->p);
+	proto_uint(&s->p, PACKET_FLAGS, s->started ? FLAG_NEEDS_STATE : FLAG_CLEARED);
 	s->started = true;
-	return packet;
 }
 
 static void put_process(struct export *x, uint32_t i)
 {
 	struct perfetto *s = x->state;
 	const struct meta_process *m = &x->meta->processes.v[i];
-	const size_t packet = open_packet(s);
-	const size_t track = proto_open(&s->p, PACKET_TRACK);
-	proto_uint(&s->p, TRACK_UUID, process_track(i));
-	const size_t process = proto_open(&s->p, TRACK_PROCESS);
+	open_packet(s);
+	perfetto_track(&s->p, process_track(i), 0);
+	proto_open(&s->p, TRACK_PROCESS);
 	proto_uint(&s->p, PROCESS_PID, x->trace->processes.v[i].pid);
 	if (*m->arguments)
 		proto_str(&s->p, PROCESS_CMDLINE, m->arguments);
 	proto_str(&s->p, PROCESS_NAME, *m->executable ? m->executable : "process");
-	proto_close(&s->p, process);
-	proto_close(&s->p, track);
-	proto_close(&s->p, packet);
+	proto_close_all(&s->p);
 }
 
 static void put_interned(struct perfetto *s, uint32_t field, uint64_t iid, const char *text)
 {
-	const size_t entry = proto_open(&s->p, field);
+	proto_open(&s->p, field);
 	proto_uint(&s->p, IID, iid);
 	proto_str(&s->p, IID_TEXT, text);
-	proto_close(&s->p, entry);
+	proto_close(&s->p);
 }
 
 static void put_specification(struct perfetto *s, uint64_t iid, const char *name, uint32_t category)
 {
-	const size_t entry = proto_open(&s->p, INTERNED_SPECIFICATION);
+	proto_open(&s->p, INTERNED_SPECIFICATION);
 	proto_uint(&s->p, SPECIFICATION_IID, iid);
 	proto_str(&s->p, SPECIFICATION_NAME, name);
 	proto_uint(&s->p, SPECIFICATION_CATEGORY, category);
-	proto_close(&s->p, entry);
+	proto_close(&s->p);
 }
 
 /* Names that are known from the beginning. */
@@ -137,42 +129,40 @@ static void put_fixed_names(struct export *x)
 		[ANNOTATION_RESULT] = "result",
 		[ANNOTATION_STACK] = "stack" };
 	struct perfetto *s = x->state;
-	const size_t packet = open_packet(s);
-	const size_t data = proto_open(&s->p, PACKET_INTERNED);
+	open_packet(s);
+	proto_open(&s->p, PACKET_INTERNED);
 	for (uint32_t i = 1; i < ANNOTATIONS; i++)
 		put_interned(s, INTERNED_ANNOTATION, i, annotations[i]);
 	for (uint32_t kind = GPU_KERNEL; kind <= GPU_OTHER; kind++)
 		put_specification(s, kind, activity_kind_name(kind),
 			kind == GPU_KERNEL ? CATEGORY_COMPUTE : CATEGORY_OTHER);
 	for (uint32_t i = 0; i < x->trace->processes.n; i++) {
-		const size_t context = proto_open(&s->p, INTERNED_CONTEXT);
+		proto_open(&s->p, INTERNED_CONTEXT);
 		proto_uint(&s->p, CONTEXT_IID, i + 1);
 		proto_uint(&s->p, CONTEXT_PID, x->trace->processes.v[i].pid);
 		proto_uint(&s->p, CONTEXT_API, API_CUDA);
-		proto_close(&s->p, context);
+		proto_close(&s->p);
 	}
-	proto_close(&s->p, data);
-	proto_close(&s->p, packet);
+	proto_close_all(&s->p);
 }
 
 /* Devices are numbered by their places, so one that is missing ends the list. */
 static void put_devices(struct export *x)
 {
 	struct perfetto *s = x->state;
-	const size_t packet = open_packet(s);
-	const size_t gpus = proto_open(&s->p, PACKET_GPUS);
+	open_packet(s);
+	proto_open(&s->p, PACKET_GPUS);
 	for (uint32_t number = 0, i = 0; i < x->meta->devices.n; i++) {
 		const struct meta_device *d = &x->meta->devices.v[i];
 		if (d->device != number)
 			continue;
-		const size_t gpu = proto_open(&s->p, GPUS_GPU);
+		proto_open(&s->p, GPUS_GPU);
 		proto_str(&s->p, GPU_NAME, x->meta->names.v[d->name].text);
-		proto_close(&s->p, gpu);
+		proto_close(&s->p);
 		number++;
 		i = UINT32_MAX; /* from the first again: they may be in any order */
 	}
-	proto_close(&s->p, gpus);
-	proto_close(&s->p, packet);
+	proto_close_all(&s->p);
 }
 
 /* Waits are of the host, spans of ranges, which have slices of their own. */
@@ -222,29 +212,22 @@ static int begin(struct export *x)
 static void put_thread(struct export *x, const struct chunk_ref *c, uint32_t tid, uint32_t number)
 {
 	struct perfetto *s = x->state;
-	const size_t packet = open_packet(s);
-	const size_t track = proto_open(&s->p, PACKET_TRACK);
-	proto_uint(&s->p, TRACK_UUID, number);
-	proto_uint(&s->p, TRACK_PARENT, process_track(c->process));
-	const size_t t = proto_open(&s->p, TRACK_THREAD);
+	open_packet(s);
+	perfetto_track(&s->p, number, process_track(c->process));
+	proto_open(&s->p, TRACK_THREAD);
 	proto_uint(&s->p, THREAD_PID, c->head.pid);
 	proto_uint(&s->p, THREAD_TID, tid ? tid : UINT32_MAX);
 	if (*c->head.thread && tid == c->head.tid)
 		proto_str(&s->p, THREAD_NAME, c->head.thread);
-	proto_close(&s->p, t);
-	proto_close(&s->p, track);
-	proto_close(&s->p, packet);
+	proto_close_all(&s->p);
 }
 
 static void put_part(struct perfetto *s, uint64_t parent, uint32_t number, const char *name)
 {
-	const size_t packet = open_packet(s);
-	const size_t track = proto_open(&s->p, PACKET_TRACK);
-	proto_uint(&s->p, TRACK_UUID, number);
-	proto_uint(&s->p, TRACK_PARENT, parent);
+	open_packet(s);
+	perfetto_track(&s->p, number, parent);
 	proto_str(&s->p, TRACK_NAME, name);
-	proto_close(&s->p, track);
-	proto_close(&s->p, packet);
+	proto_close_all(&s->p);
 }
 
 /* The number of a thread's track, which is written when it is first asked for. */
@@ -278,7 +261,7 @@ static void intern(struct export *x, const struct export_call *c)
 	const bool new_kernel = c->kernel != META_NONE && !s->kernel_sent[c->kernel];
 	if (s->fn_sent[id] && !new_kernel)
 		return;
-	const size_t data = proto_open(&s->p, PACKET_INTERNED);
+	proto_open(&s->p, PACKET_INTERNED);
 	if (!s->fn_sent[id]) {
 		put_interned(s, INTERNED_EVENT, id, c->name);
 		put_interned(s, INTERNED_CATEGORY, id, c->fn ? c->fn->class : "unknown");
@@ -291,23 +274,23 @@ static void intern(struct export *x, const struct export_call *c)
 		s->kernel_sent[c->kernel] = true;
 	}
 	s->fn_sent[id] = true;
-	proto_close(&s->p, data);
+	proto_close(&s->p);
 }
 
 static void put_number(struct perfetto *s, enum annotation name, uint32_t kind, uint64_t value)
 {
-	const size_t annotation = proto_open(&s->p, EVENT_ANNOTATION);
+	proto_open(&s->p, EVENT_ANNOTATION);
 	proto_uint(&s->p, ANNOTATION_NAME_IID, name);
 	proto_uint(&s->p, kind, value);
-	proto_close(&s->p, annotation);
+	proto_close(&s->p);
 }
 
 static void put_text(struct perfetto *s, enum annotation name, const char *text)
 {
-	const size_t annotation = proto_open(&s->p, EVENT_ANNOTATION);
+	proto_open(&s->p, EVENT_ANNOTATION);
 	proto_uint(&s->p, ANNOTATION_NAME_IID, name);
 	proto_str(&s->p, ANNOTATION_STRING, text);
-	proto_close(&s->p, annotation);
+	proto_close(&s->p);
 }
 
 static void put_triple(struct perfetto *s, enum annotation name, const uint32_t *v)
@@ -337,10 +320,10 @@ static void put_arg(struct export *x, const struct export_call *c, unsigned i)
 	struct perfetto *s = x->state;
 	char text[600];
 	const size_t n = decode_arg(c->fn, i, c->record, text, sizeof text);
-	const size_t annotation = proto_open(&s->p, EVENT_ANNOTATION);
+	proto_open(&s->p, EVENT_ANNOTATION);
 	proto_uint(&s->p, ANNOTATION_NAME_IID, arg_iid(c->fn, i));
 	proto_bytes(&s->p, ANNOTATION_STRING, text, n);
-	proto_close(&s->p, annotation);
+	proto_close(&s->p);
 }
 
 static void put_stack(struct export *x, uint32_t stack)
@@ -372,13 +355,9 @@ static void put_annotations(struct export *x, const struct export_call *c)
 
 static void put_end(struct perfetto *s, uint64_t ns)
 {
-	const size_t packet = open_packet(s);
-	proto_uint(&s->p, PACKET_TIMESTAMP, ns);
-	const size_t event = proto_open(&s->p, PACKET_EVENT);
-	proto_uint(&s->p, EVENT_TYPE, TYPE_END);
-	proto_uint(&s->p, EVENT_TRACK, s->track);
-	proto_close(&s->p, event);
-	proto_close(&s->p, packet);
+	open_packet(s);
+	perfetto_event(&s->p, ns, TYPE_END, s->track);
+	proto_close_all(&s->p);
 }
 
 /* Numbers of activities: even ones follow from the call, odd ones are counted. */
@@ -408,22 +387,21 @@ static void push_end(struct perfetto *s, uint64_t ns)
 static void put_begin(struct export *x, const struct export_call *c)
 {
 	struct perfetto *s = x->state;
-	const size_t packet = open_packet(s);
+	open_packet(s);
 	proto_uint(&s->p, PACKET_TIMESTAMP, c->begin_ns);
 	intern(x, c);
-	const size_t event = proto_open(&s->p, PACKET_EVENT);
+	proto_open(&s->p, PACKET_EVENT);
 	proto_uint(&s->p, EVENT_TYPE, TYPE_BEGIN);
 	proto_uint(&s->p, EVENT_TRACK, s->track);
 	proto_uint(&s->p, EVENT_NAME_IID, c->record->fn);
 	proto_uint(&s->p, EVENT_CATEGORY_IIDS, c->record->fn);
 	put_annotations(x, c);
 	if (c->link && s->link_drawn[c->link - x->links.v.v]) {
-		const size_t correlation = proto_open(&s->p, EVENT_GPU_CORRELATION);
+		proto_open(&s->p, EVENT_GPU_CORRELATION);
 		proto_uint(&s->p, CORRELATION_SUBMITTED, first_activity(x, c->link));
-		proto_close(&s->p, correlation);
+		proto_close(&s->p);
 	}
-	proto_close(&s->p, event);
-	proto_close(&s->p, packet);
+	proto_close_all(&s->p);
 }
 
 /* A callee ends no later than its caller, whatever a rounded clock says. */
@@ -496,19 +474,18 @@ static void range(struct export *x, const struct chunk_ref *c, const struct rang
 static void put_named(struct export *x, uint64_t ns, uint32_t name, enum event_type type)
 {
 	struct perfetto *s = x->state;
-	const size_t packet = open_packet(s);
+	open_packet(s);
 	proto_uint(&s->p, PACKET_TIMESTAMP, ns);
 	if (!s->name_sent[name_index(x, name)]) {
-		const size_t data = proto_open(&s->p, PACKET_INTERNED);
+		proto_open(&s->p, PACKET_INTERNED);
 		put_name(x, name);
-		proto_close(&s->p, data);
+		proto_close(&s->p);
 	}
-	const size_t event = proto_open(&s->p, PACKET_EVENT);
+	proto_open(&s->p, PACKET_EVENT);
 	proto_uint(&s->p, EVENT_TYPE, type);
 	proto_uint(&s->p, EVENT_TRACK, s->track);
 	proto_uint(&s->p, EVENT_NAME_IID, NAME_BASE + name_index(x, name));
-	proto_close(&s->p, event);
-	proto_close(&s->p, packet);
+	proto_close_all(&s->p);
 }
 
 static void put_range(struct export *x, const struct range *g)
@@ -633,39 +610,39 @@ static void intern_activity(struct export *x, const struct gpu_activity *w, uint
 	if (new_queue)
 		*queue = s->queue_count++;
 	if (new_queue || !s->name_sent[name_index(x, w->name)]) {
-		const size_t data = proto_open(&s->p, PACKET_INTERNED);
+		proto_open(&s->p, PACKET_INTERNED);
 		if (new_queue)
 			put_queue(x, w, *queue);
 		put_name(x, w->name);
-		proto_close(&s->p, data);
+		proto_close(&s->p);
 	}
 	*ret_queue = QUEUE_BASE + *queue;
 }
 
 static void put_dim3(struct perfetto *s, uint32_t field, const uint32_t *v)
 {
-	const size_t dim = proto_open(&s->p, field);
+	proto_open(&s->p, field);
 	for (uint32_t i = 0; i < 3; i++)
 		proto_uint(&s->p, i + 1, v[i]);
-	proto_close(&s->p, dim);
+	proto_close(&s->p);
 }
 
 static void put_activity_annotations(struct perfetto *s, const struct gpu_activity *w)
 {
 	char text[24];
 	if (w->valid & GPU_HAS_SHAPE) {
-		const size_t launch = proto_open(&s->p, STAGE_LAUNCH);
+		proto_open(&s->p, STAGE_LAUNCH);
 		put_dim3(s, LAUNCH_GRID, w->grid);
 		put_dim3(s, LAUNCH_WORKGROUP, w->block);
-		proto_close(&s->p, launch);
+		proto_close(&s->p);
 	}
 	if (!(w->valid & GPU_HAS_BYTES))
 		return;
 	snprintf(text, sizeof text, "%llu", (unsigned long long)w->bytes);
-	const size_t extra = proto_open(&s->p, STAGE_EXTRA);
+	proto_open(&s->p, STAGE_EXTRA);
 	proto_str(&s->p, EXTRA_NAME, "bytes");
 	proto_str(&s->p, EXTRA_VALUE, text);
-	proto_close(&s->p, extra);
+	proto_close(&s->p);
 }
 
 static uint64_t activity_number(struct export *x, const struct call_link *link)
@@ -684,10 +661,10 @@ static void activity(struct export *x, const struct chunk_ref *c, const struct g
 	uint64_t queue;
 	if (!is_drawn(w))
 		return;
-	const size_t packet = open_packet(s);
+	open_packet(s);
 	proto_uint(&s->p, PACKET_TIMESTAMP, w->start_ns);
 	intern_activity(x, w, &queue);
-	const size_t stage = proto_open(&s->p, PACKET_STAGE);
+	proto_open(&s->p, PACKET_STAGE);
 	proto_uint(&s->p, STAGE_EVENT, activity_number(x, link));
 	proto_uint(&s->p, STAGE_DURATION, w->end_ns - w->start_ns);
 	proto_uint(&s->p, STAGE_CONTEXT, x->process + 1);
@@ -697,8 +674,7 @@ static void activity(struct export *x, const struct chunk_ref *c, const struct g
 	if (w->name)
 		proto_uint(&s->p, STAGE_NAME_IID, NAME_BASE + name_index(x, w->name));
 	put_activity_annotations(s, w);
-	proto_close(&s->p, stage);
-	proto_close(&s->p, packet);
+	proto_close_all(&s->p);
 	proto_write(&s->p, x->out);
 }
 

@@ -94,9 +94,27 @@ enum {
 };
 
 /* Opens a packet of this sequence. */
-static inline size_t perfetto_packet(struct proto *p)
+static inline void perfetto_packet(struct proto *p)
 {
-	const size_t packet = proto_open(p, TRACE_PACKET);
+	proto_open(p, TRACE_PACKET);
 	proto_uint(p, PACKET_SEQUENCE, SEQUENCE);
-	return packet;
+}
+
+/* Opens the event of the packet. */
+static inline void perfetto_event(
+	struct proto *p, uint64_t ns, enum event_type type, uint64_t track)
+{
+	proto_uint(p, PACKET_TIMESTAMP, ns);
+	proto_open(p, PACKET_EVENT);
+	proto_uint(p, EVENT_TYPE, type);
+	proto_uint(p, EVENT_TRACK, track);
+}
+
+/* Opens the track of the packet. */
+static inline void perfetto_track(struct proto *p, uint64_t number, uint64_t parent)
+{
+	proto_open(p, PACKET_TRACK);
+	proto_uint(p, TRACK_UUID, number);
+	if (parent)
+		proto_uint(p, TRACK_PARENT, parent);
 }

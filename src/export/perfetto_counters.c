@@ -9,27 +9,20 @@ static void put_track(
 {
 	char name[80];
 	snprintf(name, sizeof name, "GPU %u %s", gpu, m->name);
-	const size_t packet = perfetto_packet(p);
-	const size_t track = proto_open(p, PACKET_TRACK);
-	proto_uint(p, TRACK_UUID, number);
+	perfetto_packet(p);
+	perfetto_track(p, number, 0);
 	proto_str(p, TRACK_NAME, name);
-	const size_t counter = proto_open(p, TRACK_COUNTER);
+	proto_open(p, TRACK_COUNTER);
 	proto_str(p, COUNTER_UNIT, m->unit);
-	proto_close(p, counter);
-	proto_close(p, track);
-	proto_close(p, packet);
+	proto_close_all(p);
 }
 
 static void put_value(struct proto *p, uint32_t track, uint64_t ns, double value)
 {
-	const size_t packet = perfetto_packet(p);
-	proto_uint(p, PACKET_TIMESTAMP, ns);
-	const size_t event = proto_open(p, PACKET_EVENT);
-	proto_uint(p, EVENT_TYPE, TYPE_COUNTER);
-	proto_uint(p, EVENT_TRACK, track);
+	perfetto_packet(p);
+	perfetto_event(p, ns, TYPE_COUNTER, track);
 	proto_double(p, EVENT_COUNTER, value);
-	proto_close(p, event);
-	proto_close(p, packet);
+	proto_close_all(p);
 }
 
 static void put_metric(struct proto *p, uint32_t track, const struct gpu_states *all,

@@ -5,6 +5,7 @@
 #include "export/export.h"
 #include "export/export_perfetto.h"
 #include "export/protobuf.h"
+#include "base/sort.h"
 #include "model/request_times.h"
 #include "trace/activity.h"
 
@@ -26,13 +27,10 @@ struct writer {
 
 static void put_track(const struct writer *w, const struct track *t)
 {
-	const size_t packet = perfetto_packet(w->p);
-	const size_t track = proto_open(w->p, PACKET_TRACK);
-	proto_uint(w->p, TRACK_UUID, t->number);
-	proto_uint(w->p, TRACK_PARENT, t->process + 1u);
+	perfetto_packet(w->p);
+	perfetto_track(w->p, t->number, t->process + 1u);
 	proto_str(w->p, TRACK_NAME, t->batches ? "batches" : "requests");
-	proto_close(w->p, track);
-	proto_close(w->p, packet);
+	proto_close_all(w->p);
 }
 
 static uint32_t track_for(
@@ -52,37 +50,26 @@ static uint32_t track_for(
 	return t->number;
 }
 
-static size_t begin_slice(
-	struct proto *p, uint32_t track, uint64_t ns, enum event_type type, size_t *ret_packet)
+static void begin_slice(struct proto *p, uint32_t track, uint64_t ns, enum event_type type)
 {
-	*ret_packet = perfetto_packet(p);
-	proto_uint(p, PACKET_TIMESTAMP, ns);
-	const size_t event = proto_open(p, PACKET_EVENT);
-	proto_uint(p, EVENT_TYPE, type);
-	proto_uint(p, EVENT_TRACK, track);
-	return event;
-}
-
-static void end_slice(struct proto *p, size_t event, size_t packet)
-{
-	proto_close(p, event);
-	proto_close(p, packet);
+	perfetto_packet(p);
+	perfetto_event(p, ns, type, track);
 }
 
 static void put_number(struct proto *p, const char *name, uint64_t value)
 {
-	const size_t annotation = proto_open(p, EVENT_ANNOTATION);
+	proto_open(p, EVENT_ANNOTATION);
 	proto_str(p, ANNOTATION_NAME, name);
 	proto_uint(p, ANNOTATION_UINT, value);
-	proto_close(p, annotation);
+	proto_close(p);
 }
 
 static void put_text(struct proto *p, const char *name, const char *text)
 {
-	const size_t annotation = proto_open(p, EVENT_ANNOTATION);
+	proto_open(p, EVENT_ANNOTATION);
 	proto_str(p, ANNOTATION_NAME, name);
 	proto_str(p, ANNOTATION_STRING, text);
-	proto_close(p, annotation);
+	proto_close(p);
 }
 
 /* Arrows are numbered by the place of their request. */
@@ -95,7 +82,7 @@ static void put_request(struct writer *w, const struct request_row *q)
 {
 	const uint64_t from = q->q.ns[REQUEST_BEGAN], to = from + request_total(q);
 	const uint32_t track = track_for(w, q->process, false, from, to);
-	size_t packet, event = begin_slice(w->p, track, from, TYPE_BEGIN, &packet);
+	begin_slice(w->p, track, from, TYPE_BEGIN);
 	proto_str(w->p, EVENT_NAME, demangled_name(&w->x->names, q->model, "unknown model"));
 	put_number(w->p, "request", q->q.id);
 	put_text(w->p, "outcome", request_outcome_name(q->q.outcome));
@@ -105,9 +92,9 @@ static void put_request(struct writer *w, const struct request_row *q)
 			put_number(w->p, request_part_name((enum request_part)i), q->part[i]);
 	if (q->batch != BATCH_NONE)
 		proto_fixed64(w->p, EVENT_FLOWS, arrow(w, q));
-	end_slice(w->p, event, packet);
-	event = begin_slice(w->p, track, to, TYPE_END, &packet);
-	end_slice(w->p, event, packet);
+	proto_close_all(w->p);
+	begin_slice(w->p, track, to, TYPE_END);
+	proto_close_all(w->p);
 	proto_write(w->p, w->x->out);
 }
 
@@ -115,15 +102,15 @@ static void put_batch(struct writer *w, uint32_t number, size_t first, size_t un
 {
 	const struct batch_row *b = &w->all->batches.v[number];
 	const uint32_t track = track_for(w, b->at.process, true, b->from, b->to);
-	size_t packet, event = begin_slice(w->p, track, b->from, TYPE_BEGIN, &packet);
+	begin_slice(w->p, track, b->from, TYPE_BEGIN);
 	proto_str(w->p, EVENT_NAME, demangled_name(&w->x->names, b->model, "unknown model"));
 	put_number(w->p, "batch", b->number);
 	put_number(w->p, "rows", b->rows);
 	for (size_t i = first; i < until; i++)
 		proto_fixed64(w->p, EVENT_ENDING_FLOWS, arrow(w, &w->all->v.v[w->by_batch.v[i]]));
-	end_slice(w->p, event, packet);
-	event = begin_slice(w->p, track, b->to > b->from ? b->to : b->from, TYPE_END, &packet);
-	end_slice(w->p, event, packet);
+	proto_close_all(w->p);
+	begin_slice(w->p, track, b->to > b->from ? b->to : b->from, TYPE_END);
+	proto_close_all(w->p);
 	proto_write(w->p, w->x->out);
 }
 
@@ -143,9 +130,7 @@ static void put_batches(struct writer *w)
 	for (size_t i = 0; i < w->all->v.n; i++)
 		if (w->all->v.v[i].batch != BATCH_NONE)
 			*array_push(&w->by_batch) = (uint32_t)i;
-	if (w->by_batch.n)
-		qsort_r(w->by_batch.v, w->by_batch.n, sizeof *w->by_batch.v, batch_order,
-			(void *)w->all);
+	SORT_WITH(w->by_batch, batch_order, (void *)w->all);
 	for (size_t from = 0, to; from < w->by_batch.n; from = to) {
 		const uint32_t batch = w->all->v.v[w->by_batch.v[from]].batch;
 		for (to = from;

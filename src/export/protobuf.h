@@ -13,8 +13,12 @@
 #include "base/array.h"
 #include "base/expect.h"
 
+#define PROTO_DEEP 8u /* messages in messages */
+
 struct proto {
 	ARRAY(uint8_t) bytes;
+	uint32_t depth;
+	size_t open[PROTO_DEEP]; /* where the messages that are open begin */
 };
 
 /* All that is closed goes to `out`. */
@@ -73,16 +77,18 @@ static inline void proto_str(struct proto *p, uint32_t field, const char *s)
 	proto_bytes(p, field, s, strlen(s));
 }
 
-/* Returns what proto_close() wants. */
-static inline size_t proto_open(struct proto *p, uint32_t field)
+static inline void proto_open(struct proto *p, uint32_t field)
 {
 	proto_varint(p, (uint64_t)field << 3 | 2);
 	proto_raw(p, "\x80\x80\x80\x00", 4);
-	return p->bytes.n;
+	if (expect(p->depth < PROTO_DEEP, "messages have room for those inside"))
+		p->open[p->depth++] = p->bytes.n;
 }
 
-static inline void proto_close(struct proto *p, size_t begin)
+/* The message that was opened last. */
+static inline void proto_close(struct proto *p)
 {
+	const size_t begin = p->depth ? p->open[--p->depth] : 0;
 	if (!expect(begin >= 4 && begin <= p->bytes.n && p->bytes.n - begin < 1u << 28,
 		    "a message lies in what was written, and its length in four bytes"))
 		return;
@@ -96,4 +102,10 @@ static inline void proto_close(struct proto *p, size_t begin)
 	}
 	for (int i = 0; i < 4; i++)
 		length[i] = (uint8_t)((n >> (7 * i) & 0x7f) | (i < 3 ? 0x80 : 0));
+}
+
+static inline void proto_close_all(struct proto *p)
+{
+	while (p->depth)
+		proto_close(p);
 }
