@@ -24,7 +24,7 @@ static int show_whole(const struct options *o, struct report *r, unsigned rows)
 		.utf8 = report_input_utf8() };
 	pager_begin();
 	if (opt_flag(o, "json"))
-		report_print_json(r, stdout);
+		report_print_json(r, stdout, false);
 	else
 		report_print_text(r, stdout, &style);
 	pager_end();

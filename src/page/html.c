@@ -162,7 +162,7 @@ static void put_said(const struct report *r, FILE *out)
 static int put_recording(const struct html *h, FILE *out)
 {
 	fputs("\"report\":", out);
-	report_print_json_compact(h->report, out);
+	report_print_json(h->report, out, true);
 	fputs(",\"memory\":", out);
 	memory_print_json(h->report, out, true);
 	fputs(",\"said\":", out);

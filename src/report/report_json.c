@@ -5,27 +5,15 @@
 #include "report/report_make.h"
 #include "report/sections.h"
 
-static void put_all(struct json *j, const struct report *r)
+void report_print_json(const struct report *r, FILE *out, bool compact)
 {
+	struct json j;
+	(compact ? json_begin_compact : json_begin_document)(&j, out);
 	for (size_t i = 0; section_at(i); i++)
 		if (!section_at(i)->asked && !section_at(i)->nested &&
 			!(section_facets(section_at(i)) & ~r->facets))
-			section_put_json(j, section_at(i), r);
-	json_end_object(j);
-}
-
-void report_print_json(const struct report *r, FILE *out)
-{
-	struct json j;
-	json_begin_document(&j, out);
-	put_all(&j, r);
-}
-
-void report_print_json_compact(const struct report *r, FILE *out)
-{
-	struct json j;
-	json_begin_compact(&j, out);
-	put_all(&j, r);
+			section_put_json(&j, section_at(i), r);
+	json_end_object(&j);
 }
 
 void hints_print_json(const struct report *r, FILE *out)

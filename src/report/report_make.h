@@ -23,9 +23,8 @@ struct report_style {
 	bool colour, full_names, utf8;
 };
 void report_print_text(const struct report *r, FILE *out, const struct report_style *style);
-void report_print_json(const struct report *r, FILE *out);
-void report_print_json_compact(const struct report *r, FILE *out); /* for a page */
-void hints_print_json(const struct report *r, FILE *out);          /* r->hints are there */
+void report_print_json(const struct report *r, FILE *out, bool compact); /* compact: for a page */
+void hints_print_json(const struct report *r, FILE *out);                /* r->hints are there */
 
 /* The device time of all kernels, and of those that operators launched themselves: what shares are
  * of. */

@@ -57,7 +57,7 @@ static void read_report(const struct trace *t)
 	if (report_make(t, 1, FACETS_BUT_HINTS, &r, &err) || r->damaged_chunks || r->meta.damaged)
 		abort();
 	report_print_text(r, nowhere, &(struct report_style){ .rows = 5 });
-	report_print_json(r, nowhere);
+	report_print_json(r, nowhere, false);
 	memory_print_text(r, nowhere, 5, false, true);
 	memory_print_json(r, nowhere, false);
 	report_free(r);

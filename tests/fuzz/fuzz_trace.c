@@ -100,7 +100,7 @@ static void read_report(const struct trace *t)
 		return;
 	hints_print_text(r->hints, nowhere, 0, false, true);
 	report_print_text(r, nowhere, &(struct report_style){ .rows = 5 });
-	report_print_json(r, nowhere);
+	report_print_json(r, nowhere, false);
 	memory_print_text(r, nowhere, 5, false, true);
 	memory_print_json(r, nowhere, false);
 	replay_allocations(r);

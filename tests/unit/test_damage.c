@@ -68,7 +68,7 @@ static void read_all(void)
 		return;
 	assert_int_equal(report_make(t, 1, FACETS_BUT_HINTS, &r, &err), 0);
 	report_print_text(r, nowhere, &(struct report_style){ .rows = 0 });
-	report_print_json(r, nowhere);
+	report_print_json(r, nowhere, false);
 	report_free(r);
 	export_run(&export_csv, t, NULL, NULL, nowhere, &err);
 	export_run(&export_perfetto, t, NULL, NULL, nowhere, &err);

@@ -270,17 +270,14 @@ static void no_name_ends_the_data(void **state)
 	close_page(&p);
 }
 
-static void print_memory(const struct report *r, FILE *out)
-{
-	memory_print_json(r, out, false);
-}
+typedef void print_json(const struct report *r, FILE *out, bool compact);
 
-static json_t *printed(void (*print)(const struct report *r, FILE *out), const struct report *r)
+static json_t *printed(print_json *print, const struct report *r)
 {
 	char *text;
 	size_t bytes;
 	FILE *out = open_memstream(&text, &bytes);
-	print(r, out);
+	print(r, out, false);
 	fclose(out);
 	json_t *json = json_loadb(text, bytes, 0, NULL);
 	assert_non_null(json);
@@ -295,7 +292,7 @@ static void the_page_has_the_numbers_of_the_report(void **state)
 	open_page(&p, "_Z4axpyPfS_f");
 	json_t *data = data_of(&p, &end);
 	json_t *report = printed(report_print_json, p.h.report);
-	json_t *memory = printed(print_memory, p.h.report);
+	json_t *memory = printed(memory_print_json, p.h.report);
 	assert_true(json_equal(report, json_object_get(data, "report")));
 	assert_true(json_equal(memory, json_object_get(data, "memory")));
 	json_decref(report);

@@ -73,7 +73,7 @@ static json_t *report_json(void)
 	char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
-	report_print_json(report, out);
+	report_print_json(report, out, false);
 	fclose(out);
 	json_error_t e;
 	json_t *root = json_loads(text, 0, &e);
