@@ -13,6 +13,11 @@ void json_init(struct json *j, FILE *out)
 	*j = (struct json){ .out = out, .pretty = true, .pretty_depth = 2 };
 }
 
+void json_init_line(struct json *j, FILE *out)
+{
+	*j = (struct json){ .out = out, .pretty_depth = -1 };
+}
+
 static size_t plain_run(const unsigned char *s, size_t bytes)
 {
 	size_t i = 0;

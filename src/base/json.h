@@ -20,6 +20,7 @@ struct json {
 };
 
 void json_init(struct json *j, FILE *out);
+void json_init_line(struct json *j, FILE *out); /* all in one line */
 
 /* Version of the commands' JSON: a higher one may have fewer keys, or a key of another meaning.
  * Keys that are added leave it as it is. */

@@ -204,20 +204,11 @@ static void json_totals(struct json *j, const struct stat_run *s)
 	json_end_object(j);
 }
 
-static void init_json(struct json *j, const struct stat_run *s, FILE *out)
-{
-	json_init(j, out);
-	if (!s->interval_ns)
-		return;
-	j->pretty = false; /* an object a line, as the intervals before it */
-	j->pretty_depth = -1;
-}
-
 static int print_json(void *context, FILE *out)
 {
 	const struct stat_run *s = context;
 	struct json j;
-	init_json(&j, s, out);
+	(s->interval_ns ? json_init_line : json_init)(&j, out); /* as the intervals before it */
 	json_begin_object(&j, NULL);
 	json_u64(&j, "schema_version", JSON_SCHEMA_VERSION);
 	json_totals(&j, s);
@@ -313,7 +304,7 @@ static struct value since(const struct value *now, const struct value *before)
 static void interval_json(struct stat_run *s, uint64_t at_ns)
 {
 	struct json j;
-	init_json(&j, s, s->intervals);
+	json_init_line(&j, s->intervals);
 	json_begin_object(&j, NULL);
 	json_u64(&j, "at_ns", at_ns);
 	json_begin_array(&j, "calls");
@@ -439,10 +430,7 @@ static int open_intervals(struct stat_run *s, const struct options *o)
 
 static void prepare(struct stat_run *s)
 {
-	const size_t need = schema_need(schema_text, schema_text_bytes);
-	s->schema_memory = xmalloc(need);
-	struct arena arena = { .base = s->schema_memory, .size = need };
-	schema_parse(&s->schema, &arena, schema_text, schema_text_bytes);
+	schema_load(&s->schema, schema_text, schema_text_bytes, &s->schema_memory);
 	s->rows = xcalloc(s->schema.fn_count + 1, sizeof *s->rows);
 	s->sorted = xcalloc(s->schema.fn_count + 1, sizeof *s->sorted);
 	for (uint32_t i = 0; i < s->schema.fn_count; i++)

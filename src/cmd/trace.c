@@ -392,9 +392,7 @@ static void json_launch(const struct tracing *t, struct json *j, const struct sh
 static void put_json(struct tracing *t, const struct shown *s)
 {
 	struct json j;
-	json_init(&j, t->out);
-	j.pretty = false;
-	j.pretty_depth = -1;
+	json_init_line(&j, t->out);
 	json_begin_object(&j, NULL);
 	json_u64(&j, "begin_ns", s->begin_ns);
 	json_u64(&j, "duration_ns", s->duration_ns);
@@ -593,10 +591,7 @@ static int follow_process(struct tracing *t, const char *pid)
 
 static void read_schema(struct tracing *t)
 {
-	const size_t need = schema_need(schema_text, schema_text_bytes);
-	t->schema_memory = xmalloc(need);
-	struct arena arena = { .base = t->schema_memory, .size = need };
-	schema_parse(&t->schema, &arena, schema_text, schema_text_bytes);
+	schema_load(&t->schema, schema_text, schema_text_bytes, &t->schema_memory);
 	t->counted = xcalloc(t->schema.fn_count + 1, sizeof *t->counted);
 }
 

@@ -91,17 +91,10 @@ void export_put_args(struct export *x, struct json *j, const struct export_call 
 
 static void begin_line(struct export *x, struct json *j, uint64_t begin_ns, uint64_t end_ns)
 {
-	json_init(j, x->out);
-	j->pretty = false;
-	j->pretty_depth = -1;
+	json_init_line(j, x->out);
 	json_begin_object(j, NULL);
 	json_u64(j, "begin_ns", export_since(x, begin_ns));
 	json_u64(j, "duration_ns", end_ns - begin_ns);
-}
-
-static void end_line(struct export *x, struct json *j)
-{
-	json_end_document(j);
 }
 
 static void call_ndjson(struct export *x, const struct export_call *c)
@@ -118,7 +111,7 @@ static void call_ndjson(struct export *x, const struct export_call *c)
 	json_begin_object(&j, "args");
 	export_put_args(x, &j, c);
 	json_end_object(&j);
-	end_line(x, &j);
+	json_end_document(&j);
 }
 
 static void json_activity(const struct export *x, struct json *j, const struct gpu_activity *w)
@@ -170,7 +163,7 @@ static void activity_ndjson(struct export *x, const struct chunk_ref *c,
 	json_begin_object(&j, "args");
 	json_activity(x, &j, w);
 	json_end_object(&j);
-	end_line(x, &j);
+	json_end_document(&j);
 }
 
 /* A damaged clock may run backwards. */
@@ -213,7 +206,7 @@ static void range_ndjson(struct export *x, const struct chunk_ref *c, const stru
 	json_begin_object(&j, "args");
 	json_range(x, &j, g);
 	json_end_object(&j);
-	end_line(x, &j);
+	json_end_document(&j);
 }
 
 const struct exporter export_ndjson = {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "event/schema.h"
+#include "trace/trace.h"
 
 #include "base/digit.h"
 #include "base/expect.h"
@@ -191,10 +191,7 @@ static void index_functions(struct store *s)
 int store_init(struct store *s)
 {
 	*s = (struct store){ .next_fn = 1 };
-	const size_t need = schema_need(schema_text, schema_text_bytes);
-	s->schema_memory = xmalloc(need);
-	struct arena arena = { .base = s->schema_memory, .size = need };
-	int e = schema_parse(&s->schema, &arena, schema_text, schema_text_bytes);
+	const int e = schema_load(&s->schema, schema_text, schema_text_bytes, &s->schema_memory);
 	if (!e)
 		add_schema_text(s, schema_text, schema_text_bytes);
 	if (!e)

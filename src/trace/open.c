@@ -462,14 +462,12 @@ static int walk(struct trace *t, const char *path, struct error *err)
 	return 0;
 }
 
-static int parse_schema(struct trace *t, const struct chunk_buf *buf)
+int schema_load(struct schema *s, const char *text, size_t bytes, void **ret_memory)
 {
-	const char *text = (const char *)buf->payload;
-	size_t bytes = strnlen(text, buf->bytes);
 	const size_t need = schema_need(text, bytes);
-	t->schema_memory = xmalloc(need);
-	struct arena arena = { .base = t->schema_memory, .size = need };
-	return schema_parse(&t->schema, &arena, text, bytes);
+	struct arena arena = { .base = xmalloc(need), .size = need };
+	*ret_memory = arena.base;
+	return schema_parse(s, &arena, text, bytes);
 }
 
 static int load_schema(struct trace *t, const char *path, struct error *err)
@@ -486,10 +484,11 @@ static int load_schema(struct trace *t, const char *path, struct error *err)
 			e = 0;
 			continue;
 		}
-		free(e ? NULL : t->schema_memory);
-		t->schema_memory = e ? t->schema_memory : NULL;
-		if (!e)
-			e = parse_schema(t, &buf);
+		if (e)
+			break;
+		free(t->schema_memory);
+		const char *text = (const char *)buf.payload;
+		e = schema_load(&t->schema, text, strnlen(text, buf.bytes), &t->schema_memory);
 	}
 	chunk_buf_fini(&buf);
 	return e ? error_set(err, e, "%s: the schema can't be read: %s", path, strerror(-e)) : 0;

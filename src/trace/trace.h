@@ -248,6 +248,10 @@ static inline bool chunk_has_process(uint16_t kind)
 /* Reads exactly `bytes`; -ENODATA when the file ends before. */
 int read_at(int fd, void *to, size_t bytes, uint64_t offset);
 
+/* Parses the text of a schema into memory that the caller frees, also after a failure: 0 or
+ * -errno. */
+int schema_load(struct schema *s, const char *text, size_t bytes, void **ret_memory);
+
 /* How the root process ended, of a recording that is finished: its exit status, and the signal that
  * killed it, 0 for none.  The header has what wait() gave. */
 static inline unsigned trace_exit_status(const struct trace_header *h)
