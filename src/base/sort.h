@@ -30,3 +30,10 @@ static inline int order_float(const void *a, const void *b)
 void sort_records(void *v, size_t n, size_t each, int (*order)(const void *, const void *));
 
 #define SORT(array, order) sort_records((array).v, (array).n, sizeof(*(array).v), order)
+
+/* The same with a context, which the function gets. */
+#define SORT_WITH(array, order, context)                                                           \
+	do {                                                                                       \
+		if ((array).n)                                                                     \
+			qsort_r((array).v, (array).n, sizeof(*(array).v), order, context);         \
+	} while (0)

@@ -272,8 +272,7 @@ static void order_by_call(struct inside *in)
 	for (size_t i = 0; i < in->events.v.n; i++)
 		if (in->events.v.v[i].link != UINT32_MAX)
 			*array_push(&in->order) = (uint32_t)i;
-	if (in->order.n)
-		qsort_r(in->order.v, in->order.n, sizeof *in->order.v, call_order, in);
+	SORT_WITH(in->order, call_order, in);
 }
 
 struct open_spans {
@@ -362,8 +361,7 @@ static void make_inside(struct rows *rows)
 	rows_own(rows, in, 0, sizeof *in->v.v);
 	in->r = rows->r;
 	rows->error = count_inside(in);
-	if (in->v.n)
-		qsort_r(in->v.v, in->v.n, sizeof *in->v.v, inside_order, in);
+	SORT_WITH(in->v, inside_order, in);
 	rows_take(rows, in->v.v, in->v.n, sizeof *in->v.v);
 }
 

@@ -183,8 +183,7 @@ static int index_activities(struct requests *r)
 		struct batch_row *b = &r->batches.v[batch];
 		b->first = b->count++ ? b->first : (uint32_t)i;
 	}
-	if (r->beside.n)
-		qsort_r(r->beside.v, r->beside.n, sizeof *r->beside.v, start_order, r);
+	SORT_WITH(r->beside, start_order, r);
 	return 0;
 }
 
@@ -292,8 +291,7 @@ static void compare_all(struct requests *r)
 	for (size_t i = 0; i < r->batches.n; i++)
 		if (r->batches.v[i].on)
 			*array_push(&v) = (uint32_t)i;
-	if (v.n)
-		qsort_r(v.v, v.n, sizeof *v.v, alike_order, r);
+	SORT_WITH(v, alike_order, r);
 	for (size_t from = 0, to; from < v.n; from = to) {
 		const struct batch_row *one = &r->batches.v[v.v[from]];
 		for (to = from; to < v.n && r->batches.v[v.v[to]].model == one->model &&

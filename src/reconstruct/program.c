@@ -180,8 +180,7 @@ static void order_calls(struct builder *b, uint32_t process)
 			continue;
 		*array_push(&b->order) = (uint32_t)i;
 	}
-	if (b->order.n)
-		qsort_r(b->order.v, b->order.n, sizeof *b->order.v, start_order, (void *)b->calls);
+	SORT_WITH(b->order, start_order, (void *)b->calls);
 }
 
 void program_of(const struct trace *t, const struct gpu_calls *calls, uint32_t process,

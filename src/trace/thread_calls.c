@@ -41,9 +41,7 @@ void trace_thread_chunks(const struct trace *t, bool newest, struct thread_chunk
 	for (size_t i = 0; i < t->chunk_count; i++)
 		if (t->chunks[i].head.kind == CHUNK_EVENTS)
 			ret_list->v.v[ret_list->v.n++] = (uint32_t)i;
-	if (ret_list->v.n)
-		qsort_r(ret_list->v.v, ret_list->v.n, sizeof *ret_list->v.v,
-			newest ? newest_first : oldest_first, (void *)t);
+	SORT_WITH(ret_list->v, newest ? newest_first : oldest_first, (void *)t);
 }
 
 static bool is_of_thread(const struct chunk_header *h)
