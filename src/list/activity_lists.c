@@ -46,12 +46,7 @@ GETTER(get_name, struct event, v,
 	value_text(v->w.name ? rows_string(row->rows, v->process, v->w.name) : NULL))
 
 /* The activity, where it has that. */
-#define HAS(name, bit)                                                                             \
-	static const void *name(const struct row *row)                                             \
-	{                                                                                          \
-		const struct event *v = row->at;                                                   \
-		return v->w.valid & (bit) ? v : NULL;                                              \
-	}
+#define HAS(name, bit) FINDER(name, struct event, v, v->w.valid &(bit) ? v : NULL)
 HAS(has_device, GPU_HAS_DEVICE)
 HAS(has_context, GPU_HAS_CONTEXT)
 HAS(has_stream, GPU_HAS_STREAM)

@@ -72,12 +72,7 @@ GETTER(get_duration, struct gpu_activity, w, value_u64(w->end_ns - w->start_ns))
 GETTER(get_name, struct batch_activity, a,
 	value_text(a->w.name ? rows_string(row->rows, a->process, a->w.name) : NULL))
 
-#define HAS(name, bit)                                                                             \
-	static const void *name(const struct row *row)                                             \
-	{                                                                                          \
-		const struct batch_activity *a = row->at;                                          \
-		return a->w.valid & (bit) ? a : NULL;                                              \
-	}
+#define HAS(name, bit) FINDER(name, struct batch_activity, a, a->w.valid &(bit) ? a : NULL)
 HAS(has_device, GPU_HAS_DEVICE)
 HAS(has_stream, GPU_HAS_STREAM)
 HAS(has_shape, GPU_HAS_SHAPE)

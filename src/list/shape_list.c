@@ -126,16 +126,10 @@ static void free_forms(struct rows *rows)
 
 GETTER(get_name, struct form_row, f, value_text(rows_string(row->rows, f->process, f->of.name)))
 
-#define HAS(name, condition)                                                                       \
-	static const void *name(const struct row *row)                                             \
-	{                                                                                          \
-		const struct form_row *f = row->at;                                                \
-		return condition ? f : NULL;                                                       \
-	}
-HAS(has_device, f->of.valid &GPU_HAS_DEVICE)
-HAS(has_registers, f->of.valid &GPU_HAS_REGISTERS)
-HAS(has_shared, f->of.valid &GPU_HAS_SHARED)
-HAS(fits, f->fits)
+FINDER(has_device, struct form_row, f, f->of.valid &GPU_HAS_DEVICE ? f : NULL)
+FINDER(has_registers, struct form_row, f, f->of.valid &GPU_HAS_REGISTERS ? f : NULL)
+FINDER(has_shared, struct form_row, f, f->of.valid &GPU_HAS_SHARED ? f : NULL)
+FINDER(fits, struct form_row, f, f->fits ? f : NULL)
 
 /* All that allow no more: with fewer registers alone nothing would be gained. */
 static struct value get_limits(const struct row *row, const void *of)
