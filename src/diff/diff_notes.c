@@ -6,9 +6,7 @@
 
 #include <inttypes.h>
 
-static void note(struct diff *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void note(struct diff *d, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void note(struct diff *d, const char *format, ...)
 {
 	va_list ap;
 	va_start(ap, format);

@@ -11,9 +11,7 @@
 
 #define NAME_CUT 40u
 
-static void say(struct summary *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void say(struct summary *s, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void say(struct summary *s, const char *format, ...)
 {
 	va_list ap;
 	va_start(ap, format);

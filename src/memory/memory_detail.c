@@ -373,9 +373,7 @@ static void sort_rows(struct memory_detail *d)
 	SORT(d->calls, bytes_order);
 	SORT(d->callers, live_order);
 	SORT(d->classes, key_order);
-	if (d->origins.n)
-		qsort_r(d->origins.v, d->origins.n, sizeof *d->origins.v, source_order,
-			d->sources.v);
+	SORT_WITH(d->origins, source_order, d->sources.v);
 }
 
 /* Leaks are known when the recording saw the end and every call.  Other tools' traces may have

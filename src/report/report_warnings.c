@@ -7,9 +7,7 @@
 #include "report/provenance.h"
 #include "stack/stacks.h"
 
-static void warn(struct report *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void warn(struct report *r, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void warn(struct report *r, const char *format, ...)
 {
 	va_list ap;
 	va_start(ap, format);
