@@ -5,12 +5,24 @@
  */
 #pragma once
 
+#include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
 /* How such a function orders two numbers; several: ORDER(a->x, b->x) ?: ORDER(a->y, b->y). */
 #define ORDER(a, b) ((a) < (b) ? -1 : (a) > (b))
+
+/* A function that orders two structs of a type, a and b, by the first of up to five expressions
+ * that tells them apart. */
+#define ORDERING(name, type, ...)                                                                  \
+	static int name(const void *one, const void *two)                                          \
+	{                                                                                          \
+		const type *a = one, *b = two;                                                     \
+		static_assert(sizeof((int[]){ __VA_ARGS__ }) <= 5 * sizeof(int), "");              \
+		return ORDER_FIRST(__VA_ARGS__, 0, 0, 0, 0, 0);                                    \
+	}
+#define ORDER_FIRST(p, q, r, s, t, ...) ((p) ?: (q) ?: (r) ?: (s) ?: (t))
 
 static inline int order_u64(const void *a, const void *b)
 {

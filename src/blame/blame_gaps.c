@@ -38,11 +38,8 @@ static uint64_t ticks_at(const struct trace *t, uint64_t ns, uint64_t last)
 	return SEARCH(k, t->header.start.ticks, last, trace_ns(t, k) < ns);
 }
 
-static int gap_order(const void *one, const void *two)
-{
-	const struct gap *a = one, *b = two;
-	return ORDER(a->process, b->process) ?: ORDER(a->tid, b->tid) ?: ORDER(a->from, b->from);
-}
+ORDERING(gap_order, struct gap, ORDER(a->process, b->process), ORDER(a->tid, b->tid),
+	ORDER(a->from, b->from))
 
 static void take_gaps(struct gaps *g)
 {

@@ -12,19 +12,9 @@
 
 #define NONE UINT32_MAX
 
-static int range_order(const void *one, const void *two)
-{
-	const struct chrome_range *a = one, *b = two;
-	if (a->process != b->process)
-		return ORDER(a->process, b->process);
-	if (a->r.tid != b->r.tid)
-		return ORDER(a->r.tid, b->r.tid);
-	if (a->r.ticks != b->r.ticks)
-		return ORDER(a->r.ticks, b->r.ticks);
-	if (a->r.dur != b->r.dur)
-		return -ORDER(a->r.dur, b->r.dur);
-	return ORDER(a->r.external, b->r.external);
-}
+ORDERING(range_order, struct chrome_range, ORDER(a->process, b->process), ORDER(a->r.tid, b->r.tid),
+	ORDER(a->r.ticks, b->r.ticks), ORDER(b->r.dur, a->r.dur),
+	ORDER(a->r.external, b->r.external))
 
 static bool is_numbered(const struct chrome_range *g)
 {
@@ -287,15 +277,8 @@ void chrome_memory_add(struct chrome_index *n, const struct export *x, const str
 	*array_push(&n->memory) = m;
 }
 
-static int order_of_memory(const void *one, const void *two)
-{
-	const struct chrome_memory *a = one, *b = two;
-	if (a->ticks != b->ticks)
-		return ORDER(a->ticks, b->ticks);
-	if (a->is_free != b->is_free)
-		return a->is_free ? -1 : 1;
-	return ORDER(a->pointer, b->pointer);
-}
+ORDERING(order_of_memory, struct chrome_memory, ORDER(a->ticks, b->ticks),
+	ORDER(b->is_free, a->is_free), ORDER(a->pointer, b->pointer))
 
 struct totals {
 	struct map live;    /* process, address: index of the allocation */

@@ -71,12 +71,8 @@ void block_log_add(struct block_log *log, const struct export_call *c)
 	push(log, &e);
 }
 
-static int event_order(const void *one, const void *two)
-{
-	const struct block_event *a = one, *b = two;
-	const int order = ORDER(a->ticks, b->ticks) ?: ORDER(a->what, b->what);
-	return order ?: ORDER(a->pointer, b->pointer);
-}
+ORDERING(event_order, struct block_event, ORDER(a->ticks, b->ticks), ORDER(a->what, b->what),
+	ORDER(a->pointer, b->pointer))
 
 static int live_order(const void *one, const void *two)
 {

@@ -525,18 +525,9 @@ static void chunk_end(struct export *x, const struct chunk_ref *c)
 
 /* By process and kind, which have tracks of their own, then by time: a track is free again where
  * the next begins. */
-static int edge_order(const void *one, const void *two)
-{
-	const struct edge *a = one, *b = two;
-	if (a->process != b->process)
-		return ORDER(a->process, b->process);
-	if (a->kind != b->kind)
-		return ORDER(a->kind, b->kind);
-	if (a->ticks != b->ticks)
-		return ORDER(a->ticks, b->ticks);
-	const bool ends = a->type == TYPE_END;
-	return ends != (b->type == TYPE_END) ? (ends ? -1 : 1) : ORDER(a->span, b->span);
-}
+ORDERING(edge_order, struct edge, ORDER(a->process, b->process), ORDER(a->kind, b->kind),
+	ORDER(a->ticks, b->ticks), (b->type == TYPE_END) - (a->type == TYPE_END),
+	ORDER(a->span, b->span))
 
 /* Tracks of one process that have the same name are shown as one. */
 static uint64_t free_track(struct perfetto *s, const struct edge *at)

@@ -56,13 +56,8 @@ void db_inherit(struct export *x, const struct export_call *c, uint64_t outer)
 		db_run(x, d->statement[INHERIT], heir, 2);
 }
 
-static int chunk_order(const void *one, const void *two)
-{
-	const struct call_chunk *a = one, *b = two;
-	const struct chunk_ref *c = a->chunk, *d = b->chunk;
-	const int order = ORDER(c->process, d->process) ?: ORDER(c->head.tid, d->head.tid);
-	return order ?: ORDER(a->begin_ns, b->begin_ns);
-}
+ORDERING(chunk_order, struct call_chunk, ORDER(a->chunk->process, b->chunk->process),
+	ORDER(a->chunk->head.tid, b->chunk->head.tid), ORDER(a->begin_ns, b->begin_ns))
 
 /* Adopts the calls inside of the first call of `k`, in an earlier chunk of the thread. */
 static void adopt(struct export *x, const struct call_chunk *k, const struct call_chunk *earlier)

@@ -25,12 +25,9 @@ void hint_add(struct hints *to, const struct hint_rule *rule, double gain, doubl
 		.confidence = confidence };
 }
 
-static int hint_order(const void *one, const void *two)
-{
-	const struct hint *a = one, *b = two;
-	const double x = isnan(a->gain) ? -1 : a->gain, y = isnan(b->gain) ? -1 : b->gain;
-	return ORDER(y, x) ?: ORDER(a->rule, b->rule) ?: strcmp(a->where, b->where);
-}
+ORDERING(hint_order, struct hint,
+	ORDER(isnan(b->gain) ? -1 : b->gain, isnan(a->gain) ? -1 : a->gain),
+	ORDER(a->rule, b->rule), strcmp(a->where, b->where))
 
 static bool has_share(const struct hint *h)
 {

@@ -30,11 +30,7 @@ struct traffic {
 	uint64_t exposed_ns; /* nothing else ran on the device */
 };
 
-static int edge_order(const void *one, const void *two)
-{
-	const struct edge *a = one, *b = two;
-	return ORDER(a->ns, b->ns);
-}
+ORDERING(edge_order, struct edge, ORDER(a->ns, b->ns))
 
 static uint64_t exposed(struct edges *edges)
 {

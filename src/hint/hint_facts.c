@@ -106,11 +106,8 @@ static int take_activity(struct reader *d)
 	return e;
 }
 
-static int activity_order(const void *one, const void *two)
-{
-	const struct hint_activity *a = one, *b = two;
-	return ORDER(a->start_ns, b->start_ns) ?: ORDER(a->end_ns, b->end_ns);
-}
+ORDERING(activity_order, struct hint_activity, ORDER(a->start_ns, b->start_ns),
+	ORDER(a->end_ns, b->end_ns))
 
 static void thread_of(struct reader *d, uint32_t process, uint32_t tid, uint32_t *ret_thread)
 {
@@ -225,12 +222,8 @@ static int take_calls(struct reader *d)
 	return e;
 }
 
-static int call_order(const void *one, const void *two)
-{
-	const struct hint_call *a = one, *b = two;
-	const int order = ORDER(a->thread, b->thread) ?: ORDER(a->begin_ns, b->begin_ns);
-	return order ?: ORDER(b->end_ns, a->end_ns);
-}
+ORDERING(call_order, struct hint_call, ORDER(a->thread, b->thread), ORDER(a->begin_ns, b->begin_ns),
+	ORDER(b->end_ns, a->end_ns))
 
 /* Only the outermost of nested calls stays, with what the inner one knows better. */
 static void drop_inner(struct hint_facts *f)

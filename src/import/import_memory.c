@@ -179,11 +179,7 @@ void import_memory_event(struct memory_import *m, struct store *s, const struct 
 	to->order = (uint32_t)(m->events.n - 1);
 }
 
-static int event_by_time(const void *one, const void *two)
-{
-	const struct memory_event *a = one, *b = two;
-	return a->ns != b->ns ? ORDER(a->ns, b->ns) : ORDER(a->order, b->order);
-}
+ORDERING(event_by_time, struct memory_event, ORDER(a->ns, b->ns), ORDER(a->order, b->order))
 
 static bool live_before(const struct memory_event *e, uint64_t *ret_bytes)
 {

@@ -28,18 +28,11 @@ struct writer {
 	uint64_t start_ns, end_ns; /* of everything */
 };
 
-static int call_by_correlation(const void *one, const void *two)
-{
-	const struct store_call *a = one, *b = two;
-	return ORDER(a->correlation, b->correlation) ?: ORDER(a->start_ns, b->start_ns);
-}
+ORDERING(call_by_correlation, struct store_call, ORDER(a->correlation, b->correlation),
+	ORDER(a->start_ns, b->start_ns))
 
-static int activity_by_start(const void *one, const void *two)
-{
-	const struct gpu_activity *a = one, *b = two;
-	const int order = ORDER(a->start_ns, b->start_ns) ?: ORDER(a->end_ns, b->end_ns);
-	return order ?: ORDER(a->correlation, b->correlation);
-}
+ORDERING(activity_by_start, struct gpu_activity, ORDER(a->start_ns, b->start_ns),
+	ORDER(a->end_ns, b->end_ns), ORDER(a->correlation, b->correlation))
 
 /* The first call behind those of the correlation that began before the time. */
 static size_t calls_before(const struct store *s, uint64_t correlation, uint64_t start_ns)
@@ -124,40 +117,17 @@ static void adopt_orphans(struct store *s)
 	}
 }
 
-static int call_by_end(const void *one, const void *two)
-{
-	const struct store_call *a = one, *b = two;
-	if (a->thread != b->thread)
-		return ORDER(a->thread, b->thread);
-	const uint64_t a_end = a->start_ns + a->dur_ns, b_end = b->start_ns + b->dur_ns;
-	return a_end != b_end ? ORDER(a_end, b_end) : ORDER(b->start_ns, a->start_ns);
-}
+ORDERING(call_by_end, struct store_call, ORDER(a->thread, b->thread),
+	ORDER(a->start_ns + a->dur_ns, b->start_ns + b->dur_ns), ORDER(b->start_ns, a->start_ns))
 
-static int range_by_start(const void *one, const void *two)
-{
-	const struct range *a = one, *b = two;
-	if (a->tid != b->tid)
-		return ORDER(a->tid, b->tid);
-	if (a->ticks != b->ticks)
-		return ORDER(a->ticks, b->ticks);
-	if (a->dur != b->dur)
-		return ORDER(b->dur, a->dur);
-	return ORDER(a->external, b->external);
-}
+ORDERING(range_by_start, struct range, ORDER(a->tid, b->tid), ORDER(a->ticks, b->ticks),
+	ORDER(b->dur, a->dur), ORDER(a->external, b->external))
 
-static int activity_by_process(const void *one, const void *two)
-{
-	const struct gpu_activity *a = one, *b = two;
-	return ORDER(a->host_ns, b->host_ns) ?: activity_by_start(a, b);
-}
+ORDERING(activity_by_process, struct gpu_activity, ORDER(a->host_ns, b->host_ns),
+	activity_by_start(a, b))
 
-static int link_by_process(const void *one, const void *two)
-{
-	const struct store_link *a = one, *b = two;
-	int order = ORDER(a->process, b->process);
-	order = order ?: ORDER(a->link.correlation, b->link.correlation);
-	return order ?: ORDER(a->link.ticks, b->link.ticks);
-}
+ORDERING(link_by_process, struct store_link, ORDER(a->process, b->process),
+	ORDER(a->link.correlation, b->link.correlation), ORDER(a->link.ticks, b->link.ticks))
 
 static void arrange(struct store *s)
 {

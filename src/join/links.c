@@ -49,18 +49,11 @@ struct loader {
 	struct thread_chunks chunks; /* of calls */
 };
 
-static int link_order(const void *one, const void *two)
-{
-	const struct call_link *a = one, *b = two;
-	const int order = ORDER(a->process, b->process) ?: ORDER(a->correlation, b->correlation);
-	return order ?: ORDER(a->ticks, b->ticks);
-}
+ORDERING(link_order, struct call_link, ORDER(a->process, b->process),
+	ORDER(a->correlation, b->correlation), ORDER(a->ticks, b->ticks))
 
-static int activity_order(const void *one, const void *two)
-{
-	const struct device_activity *a = one, *b = two;
-	return ORDER(a->process, b->process) ?: ORDER(a->correlation, b->correlation);
-}
+ORDERING(activity_order, struct device_activity, ORDER(a->process, b->process),
+	ORDER(a->correlation, b->correlation))
 
 static int take_links(struct loader *o)
 {

@@ -17,14 +17,8 @@ static int begin_order(const struct nested *a, const struct nested *b)
 }
 
 /* `parent` is still the place among all as they were given. */
-static int nested_order(const void *one, const void *two)
-{
-	const struct nested *a = one, *b = two;
-	const int begin = begin_order(a, b);
-	if (begin || a->end != b->end)
-		return begin ? begin : ORDER(b->end, a->end);
-	return ORDER(a->parent, b->parent);
-}
+ORDERING(nested_order, struct nested, begin_order(a, b), ORDER(b->end, a->end),
+	ORDER(a->parent, b->parent))
 
 static struct nested *element(const void *v, size_t each, size_t i)
 {
@@ -148,21 +142,11 @@ struct edges {
 	ARRAY(struct edge) v;
 };
 
-static int outermost_order(const void *one, const void *two)
-{
-	const struct alone *a = one, *b = two;
-	if (a->process != b->process || a->from != b->from)
-		return a->process != b->process ? ORDER(a->process, b->process)
-						: ORDER(a->from, b->from);
-	return ORDER(b->to, a->to);
-}
+ORDERING(outermost_order, struct alone, ORDER(a->process, b->process), ORDER(a->from, b->from),
+	ORDER(b->to, a->to))
 
-static int edge_order(const void *one, const void *two)
-{
-	const struct edge *a = one, *b = two;
-	const int order = ORDER(a->process, b->process) ?: ORDER(a->ticks, b->ticks);
-	return order ?: (int)b->leaves - (int)a->leaves;
-}
+ORDERING(edge_order, struct edge, ORDER(a->process, b->process), ORDER(a->ticks, b->ticks),
+	(int)b->leaves - (int)a->leaves)
 
 static void find_outermost(const void *v, size_t n, size_t each, struct outermost *to)
 {
@@ -245,11 +229,8 @@ uint32_t alones_at(
 		v, each, nested_at(v, n, each, process, s[begun - 1].tid, ticks, &a->hint));
 }
 
-static int external_order(const void *one, const void *two)
-{
-	const struct external *a = one, *b = two;
-	return ORDER(a->process, b->process) ?: ORDER(a->id, b->id) ?: ORDER(a->index, b->index);
-}
+ORDERING(external_order, struct external, ORDER(a->process, b->process), ORDER(a->id, b->id),
+	ORDER(a->index, b->index))
 
 void externals_make(const void *v, size_t n, size_t each, struct externals *ret_externals)
 {

@@ -198,11 +198,8 @@ static void add_gap(const struct report *r, struct gap_rows *gaps, const struct 
 	values_add(&row->queued, v->w.start_ns > end ? v->w.start_ns - end : 0);
 }
 
-static int gap_order(const void *one, const void *two)
-{
-	const struct gap_row *a = one, *b = two;
-	return ORDER(b->queued.total, a->queued.total) ?: ORDER(a->name, b->name);
-}
+ORDERING(
+	gap_order, struct gap_row, ORDER(b->queued.total, a->queued.total), ORDER(a->name, b->name))
 
 static int count_gaps(const struct report *r, struct gap_rows *gaps)
 {
@@ -320,11 +317,8 @@ const char *list_kernel_family(const char *name)
 	return family_name(family_of_kernel(name));
 }
 
-static int family_order(const void *one, const void *two)
-{
-	const struct family_row *a = one, *b = two;
-	return ORDER(b->total_ns, a->total_ns) ?: ORDER(a->family, b->family);
-}
+ORDERING(family_order, struct family_row, ORDER(b->total_ns, a->total_ns),
+	ORDER(a->family, b->family))
 
 static void add_family(struct family_row *rows, const struct activity_row *w)
 {

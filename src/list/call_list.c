@@ -57,17 +57,9 @@ static void take_chunk(const struct report *r, const struct chunk_buf *buf, stru
 	}
 }
 
-static int begin_order(const void *one, const void *two)
-{
-	const struct nested *a = &((const struct call *)one)->at,
-			    *b = &((const struct call *)two)->at;
-	if (a->ticks != b->ticks)
-		return ORDER(a->ticks, b->ticks);
-	if (a->process != b->process || a->tid != b->tid)
-		return a->process != b->process ? ORDER(a->process, b->process)
-						: ORDER(a->tid, b->tid);
-	return ORDER(b->end, a->end);
-}
+ORDERING(begin_order, struct call, ORDER(a->at.ticks, b->at.ticks),
+	ORDER(a->at.process, b->at.process), ORDER(a->at.tid, b->at.tid),
+	ORDER(b->at.end, a->at.end))
 
 /* In the order of their begin, each with who made it. */
 static int read_calls(const struct report *r, struct calls *calls)
@@ -218,14 +210,8 @@ static const char *const wait_name[] = { [WAIT_SYNC] = "synchronization",
 	[WAIT_FREE] = "free",
 	[WAIT_LONG_COPY] = "long copy" };
 
-static int copied_order(const void *one, const void *two)
-{
-	const struct copied *a = one, *b = two;
-	if (a->process != b->process || a->tid != b->tid)
-		return a->process != b->process ? ORDER(a->process, b->process)
-						: ORDER(a->tid, b->tid);
-	return ORDER(a->ticks, b->ticks);
-}
+ORDERING(copied_order, struct copied, ORDER(a->process, b->process), ORDER(a->tid, b->tid),
+	ORDER(a->ticks, b->ticks))
 
 static int take_copied(const struct report *r, struct waits *waits)
 {
@@ -284,12 +270,7 @@ static void add_wait(const struct report *r, struct waits *waits, const struct w
 	values_add(&row->time, ns);
 }
 
-static int wait_order(const void *one, const void *two)
-{
-	const struct wait_row *a = one, *b = two;
-	return a->time.total != b->time.total ? ORDER(b->time.total, a->time.total)
-					      : ORDER(a->fn, b->fn);
-}
+ORDERING(wait_order, struct wait_row, ORDER(b->time.total, a->time.total), ORDER(a->fn, b->fn))
 
 static int count_waits(const struct report *r, struct waits *waits)
 {

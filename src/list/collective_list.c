@@ -84,11 +84,7 @@ static void add_host_collective(
 	values_add(&row->host, span->to_ns - span->from_ns);
 }
 
-static int span_order(const void *one, const void *two)
-{
-	const struct host_span *a = one, *b = two;
-	return ORDER(a->from_ns, b->from_ns);
-}
+ORDERING(span_order, struct host_span, ORDER(a->from_ns, b->from_ns))
 
 /* Collectives of several threads overlap. */
 static void count_any(struct collective_rows *rows)
@@ -113,13 +109,8 @@ static int read_host_collectives(struct rows *rows, struct collective_rows *all)
 	return e;
 }
 
-static int collective_order(const void *one, const void *two)
-{
-	const struct collective_row *a = one, *b = two;
-	const int order =
-		ORDER(b->device.total, a->device.total) ?: ORDER(b->host.total, a->host.total);
-	return order ?: strcmp(a->name, b->name);
-}
+ORDERING(collective_order, struct collective_row, ORDER(b->device.total, a->device.total),
+	ORDER(b->host.total, a->host.total), strcmp(a->name, b->name))
 
 static int count_collectives(struct rows *rows, struct collective_rows *all)
 {

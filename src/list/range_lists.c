@@ -29,11 +29,7 @@ struct range_start {
 	uint32_t row;
 };
 
-static int start_order(const void *one, const void *two)
-{
-	const struct range_start *a = one, *b = two;
-	return a->ns < b->ns ? -1 : a->ns > b->ns;
-}
+ORDERING(start_order, struct range_start, ORDER(a->ns, b->ns))
 
 static void add_start(
 	struct rows *rows, struct pace_rows *paces, uint32_t process, const struct range *g)
@@ -65,15 +61,9 @@ static int read_starts(struct rows *rows, struct pace_rows *paces)
 }
 
 /* Steps first, then what lasts longest. */
-static int pace_order(const void *one, const void *two)
-{
-	const struct pace_row *a = one, *b = two;
-	if (a->numbered != b->numbered)
-		return a->numbered ? -1 : 1;
-	if (a->duration.total != b->duration.total)
-		return ORDER(b->duration.total, a->duration.total);
-	return a->process != b->process ? ORDER(a->process, b->process) : ORDER(a->name, b->name);
-}
+ORDERING(pace_order, struct pace_row, ORDER(b->numbered, a->numbered),
+	ORDER(b->duration.total, a->duration.total), ORDER(a->process, b->process),
+	ORDER(a->name, b->name))
 
 static void count_paces(struct pace_rows *paces)
 {
@@ -211,18 +201,10 @@ static void add_from(struct inside *in, uint32_t at, const struct event *v)
 			add_inside(in, range_of(in, o->v.v[at].name, o->v.v[at].kind), v);
 }
 
-static int name_order(const void *one, const void *two)
-{
-	const struct open_span *a = one, *b = two;
-	const int order = ORDER(a->process, b->process) ?: ORDER(a->range, b->range);
-	return order ?: ORDER(a->from, b->from);
-}
+ORDERING(name_order, struct open_span, ORDER(a->process, b->process), ORDER(a->range, b->range),
+	ORDER(a->from, b->from))
 
-static int begin_order(const void *one, const void *two)
-{
-	const struct open_span *a = one, *b = two;
-	return ORDER(a->process, b->process) ?: ORDER(a->from, b->from);
-}
+ORDERING(begin_order, struct open_span, ORDER(a->process, b->process), ORDER(a->from, b->from))
 
 /* Overlapping ranges of one name are one: activities in both count once. */
 static void merge_spans(struct inside *in)

@@ -143,11 +143,8 @@ static void add_beside(void *context, const struct batch_activity *a, uint64_t f
 		(struct beside_row){ a->process, a->w.name, model, a->w.kind, 1, to - from };
 }
 
-static int beside_order(const void *one, const void *two)
-{
-	const struct beside_row *a = one, *b = two;
-	return ORDER(b->ns, a->ns) ?: ORDER(a->process, b->process) ?: ORDER(a->name, b->name);
-}
+ORDERING(beside_order, struct beside_row, ORDER(b->ns, a->ns), ORDER(a->process, b->process),
+	ORDER(a->name, b->name))
 
 static void make_beside(struct rows *rows)
 {

@@ -46,12 +46,8 @@ static void add_launch(const struct report *r, struct form_rows *forms, const st
 	values_add(&row->device, w->end_ns - w->start_ns);
 }
 
-static int shape_order(const void *one, const void *two)
-{
-	const struct form_row *a = one, *b = two;
-	return a->device.total != b->device.total ? ORDER(b->device.total, a->device.total)
-						  : ORDER(a->of.start_ns, b->of.start_ns);
-}
+ORDERING(shape_order, struct form_row, ORDER(b->device.total, a->device.total),
+	ORDER(a->of.start_ns, b->of.start_ns))
 
 static const struct meta_device *device_of(const struct report *r, const struct form_row *row)
 {

@@ -28,18 +28,9 @@ struct step_lists {
 	struct steps steps;
 };
 
-static int launch_order(const void *one, const void *two)
-{
-	const struct launched *a = one, *b = two;
-	return a->process != b->process ? ORDER(a->process, b->process) : ORDER(a->end, b->end);
-}
+ORDERING(launch_order, struct launched, ORDER(a->process, b->process), ORDER(a->end, b->end))
 
-static int busy_order(const void *one, const void *two)
-{
-	const struct busy_span *a = one, *b = two;
-	return a->process != b->process ? ORDER(a->process, b->process)
-					: ORDER(a->from_ns, b->from_ns);
-}
+ORDERING(busy_order, struct busy_span, ORDER(a->process, b->process), ORDER(a->from_ns, b->from_ns))
 
 /* A launch of the runtime and those of the driver that it makes are one: the thread's last ones
  * that began no earlier are inside. */

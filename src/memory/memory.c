@@ -176,11 +176,7 @@ static void do_free(struct replay *p, const struct memory_op *op, uint32_t *slot
 	*slot = MAP_NONE;
 }
 
-static int block_order(const void *one, const void *two)
-{
-	const struct live_block *a = one, *b = two;
-	return ORDER(b->bytes, a->bytes) ?: ORDER(a->pointer, b->pointer);
-}
+ORDERING(block_order, struct live_block, ORDER(b->bytes, a->bytes), ORDER(a->pointer, b->pointer))
 
 void memory_keep_block(const struct report *r, struct live_blocks *to, const struct memory_op *op)
 {

@@ -268,13 +268,8 @@ static void walk_alloc(struct walk *w, const struct memory_op *op, uint32_t seq)
 		*array_push(&w->at_end) = e;
 }
 
-static int operator_order(const void *one, const void *two)
-{
-	const struct memory_operator *a = one, *b = two;
-	if (a->at_peak_bytes != b->at_peak_bytes)
-		return a->at_peak_bytes > b->at_peak_bytes ? -1 : 1;
-	return strcmp(a->name ? a->name : "", b->name ? b->name : "");
-}
+ORDERING(operator_order, struct memory_operator, ORDER(b->at_peak_bytes, a->at_peak_bytes),
+	strcmp(a->name ? a->name : "", b->name ? b->name : ""))
 
 static int walk(struct walk *w, struct memory_list *lists, unsigned count)
 {
@@ -337,11 +332,8 @@ static void take_vmm_sources(struct memory_detail *d, struct memory_list *l)
 			&l->ops[i].source);
 }
 
-static int bytes_order(const void *one, const void *two)
-{
-	const struct memory_row *a = one, *b = two;
-	return ORDER(b->bytes, a->bytes) ?: ORDER(b->allocs, a->allocs) ?: ORDER(a->key, b->key);
-}
+ORDERING(bytes_order, struct memory_row, ORDER(b->bytes, a->bytes), ORDER(b->allocs, a->allocs),
+	ORDER(a->key, b->key))
 
 /* Sources are numbered as the workers met them, so ties go by what they are. */
 static int source_order(const void *one, const void *two, void *sources)
@@ -355,18 +347,10 @@ static int source_order(const void *one, const void *two, void *sources)
 	return order ?: ORDER(x->stream, y->stream) ?: ORDER(x->pool, y->pool);
 }
 
-static int live_order(const void *one, const void *two)
-{
-	const struct memory_row *a = one, *b = two;
-	const int order = ORDER(b->live_bytes, a->live_bytes);
-	return order ?: ORDER(b->at_peak_bytes, a->at_peak_bytes) ?: bytes_order(one, two);
-}
+ORDERING(live_order, struct memory_row, ORDER(b->live_bytes, a->live_bytes),
+	ORDER(b->at_peak_bytes, a->at_peak_bytes), bytes_order(one, two))
 
-static int key_order(const void *one, const void *two)
-{
-	const struct memory_row *a = one, *b = two;
-	return a->key < b->key ? -1 : a->key > b->key;
-}
+ORDERING(key_order, struct memory_row, ORDER(a->key, b->key))
 
 static void sort_rows(struct memory_detail *d)
 {

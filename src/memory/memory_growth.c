@@ -77,11 +77,7 @@ static void take_runs(struct runs *runs, const struct kernel_times *k)
 	}
 }
 
-static int chunk_order(const void *one, const void *two)
-{
-	const struct run *a = one, *b = two;
-	return ORDER(a->chunk, b->chunk);
-}
+ORDERING(chunk_order, struct run, ORDER(a->chunk, b->chunk))
 
 /* Workers take chunks in any order. */
 static void count_by_thread(struct runs *runs, const struct trace *t)

@@ -22,11 +22,7 @@ static bool run_is_in(const struct touched_set *s, const struct page_run *r)
 	return low && s->runs.v[low - 1].hi >= r->hi;
 }
 
-static int run_order(const void *one, const void *two)
-{
-	const struct page_run *a = one, *b = two;
-	return ORDER(a->lo, b->lo) ?: ORDER(a->hi, b->hi);
-}
+ORDERING(run_order, struct page_run, ORDER(a->lo, b->lo), ORDER(a->hi, b->hi))
 
 static void tidy(struct touched_set *s)
 {
@@ -78,12 +74,8 @@ void touched_fini(struct touched *t)
 	map_fini(&t->map);
 }
 
-static int extent_order(const void *one, const void *two)
-{
-	const struct extent *a = one, *b = two;
-	const int order = ORDER(a->kind, b->kind) ?: ORDER(a->process, b->process);
-	return order ?: ORDER(a->start, b->start) ?: ORDER(a->end, b->end);
-}
+ORDERING(extent_order, struct extent, ORDER(a->kind, b->kind), ORDER(a->process, b->process),
+	ORDER(a->start, b->start), ORDER(a->end, b->end))
 
 static void add_extent(struct free_extents *h, uint64_t *largest, uint64_t from, uint64_t to)
 {

@@ -71,15 +71,8 @@ static void add_up(struct memory_layer *l)
 		l->most = l->live[k] > l->most ? l->live[k] : l->most;
 }
 
-static int layer_order(const void *one, const void *two)
-{
-	const struct memory_layer *a = one, *b = two;
-	if ((a->key == STACK_REST) != (b->key == STACK_REST))
-		return a->key == STACK_REST ? 1 : -1;
-	if (a->most != b->most)
-		return a->most > b->most ? -1 : 1;
-	return a->key < b->key ? -1 : a->key > b->key;
-}
+ORDERING(layer_order, struct memory_layer, (a->key == STACK_REST) - (b->key == STACK_REST),
+	ORDER(b->most, a->most), ORDER(a->key, b->key))
 
 /* All from the last that is kept become one. */
 static void put_together(struct memory_stack *s)

@@ -8,11 +8,8 @@
 #include "base/expect.h"
 #include "base/sort.h"
 
-static int span_order(const void *one, const void *two)
-{
-	const struct call_span *a = one, *b = two;
-	return ORDER(a->start_ticks, b->start_ticks) ?: ORDER(a->end_ticks, b->end_ticks);
-}
+ORDERING(span_order, struct call_span, ORDER(a->start_ticks, b->start_ticks),
+	ORDER(a->end_ticks, b->end_ticks))
 
 /* The union of those of one function, or of all; they are sorted. */
 static uint64_t covered(const struct call_span *v, size_t n, const struct call_row *of)

@@ -50,12 +50,8 @@ static bool is_framework(const struct report *r, uint16_t fn_id)
 	return !schema_is_call(&r->trace->schema, fn_id);
 }
 
-static int change_order(const void *one, const void *two)
-{
-	const struct change *a = one, *b = two;
-	const int order = ORDER(a->ticks, b->ticks) ?: ORDER(a->process, b->process);
-	return order ?: ORDER(a->device, b->device);
-}
+ORDERING(change_order, struct change, ORDER(a->ticks, b->ticks), ORDER(a->process, b->process),
+	ORDER(a->device, b->device))
 
 static void take_notes(struct unused_replay *u, const struct memory_list *l)
 {

@@ -174,12 +174,8 @@ static void do_one(struct vmm_replay *p, const struct vmm_op *op)
 	}
 }
 
-static int vmm_order(const void *one, const void *two)
-{
-	const struct vmm_op *a = one, *b = two;
-	const int order = ORDER(a->ticks, b->ticks) ?: ORDER(a->what, b->what);
-	return order ?: ORDER(a->pointer, b->pointer);
-}
+ORDERING(vmm_order, struct vmm_op, ORDER(a->ticks, b->ticks), ORDER(a->what, b->what),
+	ORDER(a->pointer, b->pointer))
 
 struct vmm_ops {
 	struct vmm_op *v;

@@ -4,11 +4,8 @@
 #include "stack/stacks.h"
 #include "base/sort.h"
 
-static int caller_order(const void *one, const void *two)
-{
-	const struct caller_row *a = one, *b = two;
-	return ORDER(b->ticks, a->ticks) ?: ORDER(a->fn_id, b->fn_id) ?: ORDER(a->stack, b->stack);
-}
+ORDERING(caller_order, struct caller_row, ORDER(b->ticks, a->ticks), ORDER(a->fn_id, b->fn_id),
+	ORDER(a->stack, b->stack))
 
 static void count(struct report *r, struct map *rows, const struct stack_sample *s)
 {

@@ -14,49 +14,22 @@ uint32_t *device_text_slot(struct map *m, const char *text, uint16_t kind)
 	return map_get(m, map_text_key(text, strlen(text), kind));
 }
 
-static int activity_order(const void *one, const void *two)
-{
-	const struct activity_row *a = one, *b = two;
-	const int order = ORDER(b->total_ns, a->total_ns) ?: ORDER(b->count, a->count);
-	return order ?: strcmp(a->name, b->name);
-}
+ORDERING(activity_order, struct activity_row, ORDER(b->total_ns, a->total_ns),
+	ORDER(b->count, a->count), strcmp(a->name, b->name))
 
-static int copy_order(const void *one, const void *two)
-{
-	const struct copy_row *a = one, *b = two;
-	return ORDER(b->total_ns, a->total_ns) ?: ORDER(b->bytes, a->bytes);
-}
+ORDERING(copy_order, struct copy_row, ORDER(b->total_ns, a->total_ns), ORDER(b->bytes, a->bytes))
 
-static int operator_order(const void *one, const void *two)
-{
-	const struct operator_row *a = one, *b = two;
-	int order = ORDER(b->device_self_ns, a->device_self_ns);
-	order = order ?: ORDER(b->device_total_ns, a->device_total_ns);
-	return order ?: ORDER(b->host_ticks, a->host_ticks) ?: strcmp(a->name, b->name);
-}
+ORDERING(operator_order, struct operator_row, ORDER(b->device_self_ns, a->device_self_ns),
+	ORDER(b->device_total_ns, a->device_total_ns), ORDER(b->host_ticks, a->host_ticks),
+	strcmp(a->name, b->name))
 
-static int span_order(const void *one, const void *two)
-{
-	const struct span_row *a = one, *b = two;
-	if (a->host_ticks != b->host_ticks)
-		return ORDER(b->host_ticks, a->host_ticks);
-	if (a->count != b->count)
-		return ORDER(b->count, a->count);
-	const int names = strcmp(a->name, b->name);
-	return names ? names : ORDER(a->kind, b->kind);
-}
+ORDERING(span_order, struct span_row, ORDER(b->host_ticks, a->host_ticks),
+	ORDER(b->count, a->count), strcmp(a->name, b->name), ORDER(a->kind, b->kind))
 
-static int stream_order(const void *one, const void *two)
-{
-	const struct stream_row *a = one, *b = two;
-	return ORDER(b->total_ns, a->total_ns) ?: ORDER(a->stream, b->stream);
-}
+ORDERING(stream_order, struct stream_row, ORDER(b->total_ns, a->total_ns),
+	ORDER(a->stream, b->stream))
 
-static int device_order(const void *one, const void *two)
-{
-	return ORDER(
-		((const struct device_row *)one)->device, ((const struct device_row *)two)->device);
-}
+ORDERING(device_order, struct device_row, ORDER(a->device, b->device))
 
 int moved_order(const void *one, const void *two)
 {
@@ -234,13 +207,9 @@ static int join_kernel(struct report *r, struct map *names, uint32_t activity)
 	return 0;
 }
 
-static int kernel_order(const void *one, const void *two)
-{
-	const struct kernel_row *a = one, *b = two;
-	if (a->activity != b->activity)
-		return ORDER(a->activity, b->activity); /* by time, and what never ran behind */
-	return a->count != b->count ? ORDER(b->count, a->count) : strcmp(a->name, b->name);
-}
+/* By time, and what never ran behind. */
+ORDERING(kernel_order, struct kernel_row, ORDER(a->activity, b->activity),
+	ORDER(b->count, a->count), strcmp(a->name, b->name))
 
 static int join_kernels(struct report *r)
 {

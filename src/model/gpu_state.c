@@ -119,11 +119,7 @@ static void drop_unused(struct gpu_states *s, const struct meta *m)
 	s->samples.n = kept;
 }
 
-static int sample_order(const void *one, const void *two)
-{
-	const struct gpu_sample *a = one, *b = two;
-	return a->device != b->device ? ORDER(a->device, b->device) : ORDER(a->ns, b->ns);
-}
+ORDERING(sample_order, struct gpu_sample, ORDER(a->device, b->device), ORDER(a->ns, b->ns))
 
 static struct gpu_range range_of(
 	const struct gpu_sample *s, size_t count, enum gpu_metric metric, double *room)

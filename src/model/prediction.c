@@ -19,29 +19,13 @@ struct pairs {
 	ARRAY(struct pair) v;
 };
 
-static int error_order(const void *one, const void *two)
-{
-	const struct pair *a = one, *b = two;
-	return a->error < b->error ? -1 : a->error > b->error;
-}
+ORDERING(error_order, struct pair, ORDER(a->error, b->error))
 
-static int measured_order(const void *one, const void *two)
-{
-	const struct pair *a = one, *b = two;
-	return a->measured_ns < b->measured_ns ? -1 : a->measured_ns > b->measured_ns;
-}
+ORDERING(measured_order, struct pair, ORDER(a->measured_ns, b->measured_ns))
 
-static int predicted_order(const void *one, const void *two)
-{
-	const struct pair *a = one, *b = two;
-	return a->predicted_ns < b->predicted_ns ? -1 : a->predicted_ns > b->predicted_ns;
-}
+ORDERING(predicted_order, struct pair, ORDER(a->predicted_ns, b->predicted_ns))
 
-static int group_order(const void *one, const void *two)
-{
-	const struct pair *a = one, *b = two;
-	return a->group < b->group ? -1 : a->group > b->group;
-}
+ORDERING(group_order, struct pair, ORDER(a->group, b->group))
 
 /* Sums n pairs, which are put into another order; n > 0. */
 static struct prediction_row sum(struct pair *v, size_t n)
@@ -114,13 +98,9 @@ static const char *kernel_name(const struct launch_samples *all, uint32_t group)
 	return all->kernels.v[group]->name;
 }
 
-static int time_order(const void *one, const void *two)
-{
-	const struct prediction_row *a = one, *b = two;
-	const double x = (double)a->measured_ns * (double)a->count,
-		     y = (double)b->measured_ns * (double)b->count;
-	return x != y ? (x < y ? 1 : -1) : strcmp(a->name, b->name);
-}
+ORDERING(time_order, struct prediction_row,
+	ORDER((double)b->measured_ns *(double)b->count, (double)a->measured_ns *(double)a->count),
+	strcmp(a->name, b->name))
 
 static void reverse(struct prediction_row *v, size_t n)
 {

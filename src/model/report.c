@@ -32,19 +32,11 @@ static int call_order(const void *one, const void *two)
 	return ORDER(all_b, all_a) ?: ORDER(b->count, a->count) ?: ORDER(a->id, b->id);
 }
 
-static int failure_order(const void *one, const void *two)
-{
-	const struct failure_row *a = one, *b = two;
-	const int order = ORDER(b->count, a->count) ?: ORDER(a->first_ticks, b->first_ticks);
-	return order ?: ORDER(a->fn_id, b->fn_id) ?: ORDER(a->tid, b->tid);
-}
+ORDERING(failure_order, struct failure_row, ORDER(b->count, a->count),
+	ORDER(a->first_ticks, b->first_ticks), ORDER(a->fn_id, b->fn_id), ORDER(a->tid, b->tid))
 
-static int kernel_row_order(const void *one, const void *two)
-{
-	const struct kernel_row *a = one, *b = two;
-	const int order = ORDER(b->count, a->count) ?: ORDER(b->host_ticks, a->host_ticks);
-	return order ?: strcmp(a->name, b->name);
-}
+ORDERING(kernel_row_order, struct kernel_row, ORDER(b->count, a->count),
+	ORDER(b->host_ticks, a->host_ticks), strcmp(a->name, b->name))
 
 static void total_call(struct report *r, const struct call_row *c)
 {

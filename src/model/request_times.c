@@ -40,12 +40,8 @@ static int read_batches(const struct trace *t, const struct meta *m, struct requ
 	return e;
 }
 
-static int request_order(const void *one, const void *two)
-{
-	const struct request_row *a = one, *b = two;
-	const uint64_t x = a->q.ns[REQUEST_BEGAN], y = b->q.ns[REQUEST_BEGAN];
-	return x != y ? ORDER(x, y) : ORDER(a->q.id, b->q.id);
-}
+ORDERING(request_order, struct request_row, ORDER(a->q.ns[REQUEST_BEGAN], b->q.ns[REQUEST_BEGAN]),
+	ORDER(a->q.id, b->q.id))
 
 static int read_requests(const struct trace *t, const struct meta *m, struct requests *r)
 {
@@ -122,11 +118,8 @@ static bool is_work(uint16_t kind)
 	return kind == GPU_KERNEL || kind == GPU_MEMCPY || kind == GPU_MEMSET || kind == GPU_GRAPH;
 }
 
-static int activity_order(const void *one, const void *two)
-{
-	const struct batch_activity *a = one, *b = two;
-	return ORDER(a->batch, b->batch) ?: ORDER(a->w.start_ns, b->w.start_ns);
-}
+ORDERING(activity_order, struct batch_activity, ORDER(a->batch, b->batch),
+	ORDER(a->w.start_ns, b->w.start_ns))
 
 static int start_order(const void *one, const void *two, void *context)
 {
@@ -418,11 +411,7 @@ static struct behind *of_model(struct behinds *all, uint32_t model)
 	return new;
 }
 
-static int behind_order(const void *one, const void *two)
-{
-	const struct behind *a = one, *b = two;
-	return a->ns != b->ns ? ORDER(b->ns, a->ns) : ORDER(a->model, b->model);
-}
+ORDERING(behind_order, struct behind, ORDER(b->ns, a->ns), ORDER(a->model, b->model))
 
 /* Batches of a server run one after the other: those that begin before one that had ended when the
  * request came had ended, too. */

@@ -172,11 +172,8 @@ static int take_calls(struct loader *l)
 	return e;
 }
 
-static int given_order(const void *one, const void *two)
-{
-	const struct given *a = one, *b = two;
-	return ORDER(a->process, b->process) ?: ORDER(a->tid, b->tid) ?: ORDER(a->ticks, b->ticks);
-}
+ORDERING(given_order, struct given, ORDER(a->process, b->process), ORDER(a->tid, b->tid),
+	ORDER(a->ticks, b->ticks))
 
 /* The arguments of the launch behind a link, or NULL. */
 static const struct given *given_to(const struct loader *l, const struct call_link *link)
@@ -315,19 +312,12 @@ static int take_activity(struct loader *l)
 }
 
 /* By device, then start; devices that are not known are one. */
-static int device_order(const void *one, const void *two)
-{
-	const struct sample *a = one, *b = two;
-	const uint32_t x = a->has_device ? a->device : 0, y = b->has_device ? b->device : 0;
-	return x != y ? ORDER(x, y) : ORDER(a->start_ns, b->start_ns);
-}
+ORDERING(device_order, struct sample,
+	ORDER(a->has_device ? a->device : 0, b->has_device ? b->device : 0),
+	ORDER(a->start_ns, b->start_ns))
 
-static int start_order(const void *one, const void *two)
-{
-	const struct sample *a = one, *b = two;
-	const int order = ORDER(a->start_ns, b->start_ns) ?: ORDER(a->end_ns, b->end_ns);
-	return order ?: ORDER(a->p.name, b->p.name);
-}
+ORDERING(start_order, struct sample, ORDER(a->start_ns, b->start_ns), ORDER(a->end_ns, b->end_ns),
+	ORDER(a->p.name, b->p.name))
 
 /*
  * The samples that began before i and still run are known to be contended, but for the one that

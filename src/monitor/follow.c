@@ -269,11 +269,7 @@ static void tell(struct follow *f, const struct follow_process *p, const struct 
 					   .ran = w });
 }
 
-static int by_start(const void *one, const void *two)
-{
-	const struct span *a = one, *b = two;
-	return a->process != b->process ? ORDER(a->process, b->process) : ORDER(a->start, b->start);
-}
+ORDERING(by_start, struct span, ORDER(a->process, b->process), ORDER(a->start, b->start))
 
 /* Activities at the same time count once. */
 static void add_busy(struct follow *f)

@@ -139,10 +139,7 @@ static void name_of_process(uint32_t pid, char ret[RECORDINGS_NAME])
 		fclose(in);
 }
 
-static int by_pid(const void *one, const void *two)
-{
-	return ORDER(((const struct watched *)one)->pid, ((const struct watched *)two)->pid);
-}
+ORDERING(by_pid, struct watched, ORDER(a->pid, b->pid))
 
 static const struct watched *known(const struct recordings *r, uint32_t pid)
 {

@@ -247,15 +247,8 @@ static const struct served_model *find_before(const struct servers *s, const str
 	return NULL;
 }
 
-static int by_name(const void *one, const void *two)
-{
-	const struct served_model *a = one, *b = two;
-	const int order = strcmp(a->name, b->name);
-	if (order)
-		return order;
-	return a->pid != b->pid ? (a->pid > b->pid) - (a->pid < b->pid)
-				: (a->version > b->version) - (a->version < b->version);
-}
+ORDERING(by_name, struct served_model, strcmp(a->name, b->name), ORDER(a->pid, b->pid),
+	ORDER(a->version, b->version))
 
 void servers_look(struct servers *s)
 {

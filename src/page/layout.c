@@ -60,12 +60,8 @@ static struct layout_row *row_of(struct layout *t, uint32_t lane, uint32_t depth
 		(struct layout_row){ .lane = lane, .depth = row });
 }
 
-static int by_start(const void *one, const void *two)
-{
-	const struct layout_item *a = one, *b = two;
-	const int order = ORDER(a->start_ns, b->start_ns) ?: ORDER(b->end_ns, a->end_ns);
-	return order ?: ORDER(a->name, b->name);
-}
+ORDERING(by_start, struct layout_item, ORDER(a->start_ns, b->start_ns), ORDER(b->end_ns, a->end_ns),
+	ORDER(a->name, b->name))
 
 static void reverse(struct layout_item *v, size_t n)
 {
@@ -173,11 +169,7 @@ void layout_add(struct layout *t, uint32_t lane, uint32_t depth, const struct la
 	t->events++;
 }
 
-static int row_order(const void *one, const void *two)
-{
-	const struct layout_row *a = one, *b = two;
-	return ORDER(a->lane, b->lane) ?: ORDER(a->depth, b->depth);
-}
+ORDERING(row_order, struct layout_row, ORDER(a->lane, b->lane), ORDER(a->depth, b->depth))
 
 static void check_row(const struct layout_row *r)
 {

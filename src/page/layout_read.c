@@ -208,12 +208,8 @@ static int take_ranges(struct reader *r)
 	return e;
 }
 
-static int span_order(const void *one, const void *two)
-{
-	const struct span *a = one, *b = two;
-	const int order = ORDER(a->lane, b->lane) ?: ORDER(a->start_ns, b->start_ns);
-	return order ?: ORDER(b->end_ns, a->end_ns);
-}
+ORDERING(span_order, struct span, ORDER(a->lane, b->lane), ORDER(a->start_ns, b->start_ns),
+	ORDER(b->end_ns, a->end_ns))
 
 /* Arguments are most of a range, so they are kept only of few. */
 static void put_range(struct reader *r, const struct span *s, uint32_t depth)

@@ -52,11 +52,8 @@ void durations_add(struct durations *d, const struct duration_key *key, uint64_t
 		*array_push(&d->work) = ns;
 }
 
-static int value_order(const void *one, const void *two)
-{
-	const struct duration_value *a = one, *b = two;
-	return ORDER(a->group, b->group) ?: ORDER(b->quality, a->quality) ?: ORDER(a->ns, b->ns);
-}
+ORDERING(value_order, struct duration_value, ORDER(a->group, b->group),
+	ORDER(b->quality, a->quality), ORDER(a->ns, b->ns))
 
 /* The mean of values in order, without those that are far above the others. */
 static struct duration summary(const struct duration_value *v, size_t n)

@@ -12,17 +12,9 @@ void excess_note(struct excess *x, struct map_key kernel, bool idle, int64_t ns)
 	*array_push(&x->values) = (struct excess_value){ number * 2 + idle, ns };
 }
 
-static int ns_order(const void *one, const void *two)
-{
-	return ORDER(
-		((const struct excess_value *)one)->ns, ((const struct excess_value *)two)->ns);
-}
+ORDERING(ns_order, struct excess_value, ORDER(a->ns, b->ns))
 
-static int who_order(const void *one, const void *two)
-{
-	const struct excess_value *a = one, *b = two;
-	return a->who != b->who ? ORDER(a->who, b->who) : ns_order(one, two);
-}
+ORDERING(who_order, struct excess_value, ORDER(a->who, b->who), ns_order(one, two))
 
 /* The median of the sorted values of idle or of busy streams. */
 static int64_t median_where(const struct excess *x, bool idle, int64_t otherwise)

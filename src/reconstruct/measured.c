@@ -32,12 +32,8 @@ static struct measured_call measured_of(
 		.has_event = by_event };
 }
 
-static int call_order(const void *one, const void *two)
-{
-	const struct measured_call *a = one, *b = two;
-	const int order = ORDER(a->process, b->process) ?: ORDER(a->tid, b->tid);
-	return order ?: ORDER(a->ticks, b->ticks) ?: ORDER(a->start_ns, b->start_ns);
-}
+ORDERING(call_order, struct measured_call, ORDER(a->process, b->process), ORDER(a->tid, b->tid),
+	ORDER(a->ticks, b->ticks), ORDER(a->start_ns, b->start_ns))
 
 /* Several nodes of a graph are one time; what events say of a call stands beside what is exact. */
 static void add_to(struct measured_call *to, const struct measured_call *c)
@@ -74,13 +70,9 @@ void measured_calls_join(struct measured_calls *v)
 	v->v.n = n;
 }
 
-static int activity_order(const void *one, const void *two)
-{
-	const struct measured_activity *a = one, *b = two;
-	int order = ORDER(a->process, b->process) ?: ORDER(a->tid, b->tid);
-	order = order ?: ORDER(a->ticks, b->ticks);
-	return order ?: ORDER(a->activity.start_ns, b->activity.start_ns);
-}
+ORDERING(activity_order, struct measured_activity, ORDER(a->process, b->process),
+	ORDER(a->tid, b->tid), ORDER(a->ticks, b->ticks),
+	ORDER(a->activity.start_ns, b->activity.start_ns))
 
 static bool is_of(const struct measured_activity *a, const struct measured_call *c)
 {

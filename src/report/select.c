@@ -137,18 +137,9 @@ static bool passes(const struct selection *s, const struct row *row)
 }
 
 /* Numbers by size, the largest first, then texts, then what is not known. */
-static int kept_order(const void *one, const void *two)
-{
-	const struct kept *a = one, *b = two;
-	if (isnan(a->number) != isnan(b->number))
-		return isnan(a->number) ? 1 : -1;
-	if (!isnan(a->number) && a->number != b->number)
-		return a->number > b->number ? -1 : 1;
-	if (!a->text != !b->text)
-		return a->text ? -1 : 1;
-	const int texts = a->text ? strcmp(a->text, b->text) : 0;
-	return texts ? texts : a->order < b->order ? -1 : a->order > b->order;
-}
+ORDERING(kept_order, struct kept, ORDER(isnan(a->number), isnan(b->number)),
+	ORDER(b->number, a->number), ORDER(!a->text, !b->text),
+	a->text ? strcmp(a->text, b->text) : 0, ORDER(a->order, b->order))
 
 /* Unknown values stay behind, whichever way round. */
 static void turn_round(struct selection *s)

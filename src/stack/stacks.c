@@ -48,11 +48,8 @@ uint32_t stacks_add_row(
 	return (uint32_t)(row - s->rows.v);
 }
 
-static int sample_order(const void *one, const void *two)
-{
-	const struct stack_sample *a = one, *b = two;
-	return ORDER(a->process, b->process) ?: ORDER(a->tid, b->tid) ?: ORDER(a->ticks, b->ticks);
-}
+ORDERING(sample_order, struct stack_sample, ORDER(a->process, b->process), ORDER(a->tid, b->tid),
+	ORDER(a->ticks, b->ticks))
 
 void stacks_sort(struct stacks *s)
 {

@@ -282,12 +282,8 @@ const char *record_text(const struct record *r, unsigned args, size_t *ret_bytes
 	return room ? (const char *)(r->arg + args) : "";
 }
 
-static int number_order(const void *one, const void *two)
-{
-	const struct launch_number *a = one, *b = two;
-	return a->process != b->process ? ORDER(a->process, b->process)
-					: ORDER(a->correlation, b->correlation);
-}
+ORDERING(number_order, struct launch_number, ORDER(a->process, b->process),
+	ORDER(a->correlation, b->correlation))
 
 void activity_filter_add(struct trace *t, uint32_t process, uint64_t correlation)
 {

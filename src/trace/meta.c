@@ -276,25 +276,14 @@ static void prepare_processes(struct loader *l)
 	}
 }
 
-static int kernel_order(const void *one, const void *two)
-{
-	const struct meta_kernel *a = one, *b = two;
-	const int order = ORDER(a->process, b->process) ?: ORDER(a->handle, b->handle);
-	return order ?: ORDER(a->ticks, b->ticks);
-}
+ORDERING(kernel_order, struct meta_kernel, ORDER(a->process, b->process),
+	ORDER(a->handle, b->handle), ORDER(a->ticks, b->ticks))
 
-static int attributes_order(const void *one, const void *two)
-{
-	const struct meta_attributes *a = one, *b = two;
-	const int order = ORDER(a->process, b->process) ?: ORDER(a->handle, b->handle);
-	return order ?: ORDER(a->ticks, b->ticks);
-}
+ORDERING(attributes_order, struct meta_attributes, ORDER(a->process, b->process),
+	ORDER(a->handle, b->handle), ORDER(a->ticks, b->ticks))
 
-static int step_order(const void *one, const void *two)
-{
-	const struct graph_step *a = one, *b = two;
-	return ORDER(a->exec, b->exec) ?: ORDER(a->ticks, b->ticks) ?: ORDER(a->order, b->order);
-}
+ORDERING(step_order, struct graph_step, ORDER(a->exec, b->exec), ORDER(a->ticks, b->ticks),
+	ORDER(a->order, b->order))
 
 static void index_kernels(struct meta *m)
 {

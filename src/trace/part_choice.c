@@ -27,11 +27,7 @@ static void add(struct spans *s, uint64_t from, uint64_t to)
 		*array_push(&s->v) = (struct trace_span){ from, to };
 }
 
-static int span_order(const void *one, const void *two)
-{
-	const struct trace_span *a = one, *b = two;
-	return ORDER(a->from, b->from);
-}
+ORDERING(span_order, struct trace_span, ORDER(a->from, b->from))
 
 static void merge(struct spans *s)
 {

@@ -127,12 +127,8 @@ static int take_ranges(const struct trace *t, struct ranges *r)
 	return e;
 }
 
-static int thread_order(const void *one, const void *two)
-{
-	const struct candidate *a = one, *b = two;
-	const int order = ORDER(a->step.process, b->step.process) ?: ORDER(a->tid, b->tid);
-	return order ?: ORDER(a->step.from, b->step.from) ?: ORDER(b->step.to, a->step.to);
-}
+ORDERING(thread_order, struct candidate, ORDER(a->step.process, b->step.process),
+	ORDER(a->tid, b->tid), ORDER(a->step.from, b->step.from), ORDER(b->step.to, a->step.to))
 
 /* In a part, only the calls that were steps in the whole may be steps. */
 static bool may_be_steps(const struct trace *t, const struct family *f)
@@ -184,17 +180,9 @@ static uint32_t choose_family(const struct trace *t, const struct ranges *r, enu
 	return best;
 }
 
-static int step_order(const void *one, const void *two)
-{
-	const struct step *a = one, *b = two;
-	return a->from != b->from ? ORDER(a->from, b->from) : ORDER(b->to, a->to);
-}
+ORDERING(step_order, struct step, ORDER(a->from, b->from), ORDER(b->to, a->to))
 
-static int process_order(const void *one, const void *two)
-{
-	const struct step *a = one, *b = two;
-	return a->process != b->process ? ORDER(a->process, b->process) : step_order(one, two);
-}
+ORDERING(process_order, struct step, ORDER(a->process, b->process), step_order(one, two))
 
 /* From the end of the one before; the first from the begin of the recording. */
 static void step_to_the_end(const struct trace *t, struct steps *s)
@@ -298,13 +286,8 @@ struct finder {
 	uint64_t *launches; /* by process */
 };
 
-static int call_order(const void *one, const void *two)
-{
-	const struct step_call *a = one, *b = two;
-	if (a->end != b->end || a->waits != b->waits)
-		return a->end != b->end ? ORDER(a->end, b->end) : ORDER(a->waits, b->waits);
-	return ORDER(b->begin, a->begin);
-}
+ORDERING(call_order, struct step_call, ORDER(a->end, b->end), ORDER(a->waits, b->waits),
+	ORDER(b->begin, a->begin))
 
 static void take_record(struct finder *f, const struct chunk_buf *buf, const struct record *r)
 {

@@ -324,15 +324,8 @@ static int poll_chunk(struct tail *tail, uint32_t chunk)
 	return 0;
 }
 
-static int found_order(const void *one, const void *two)
-{
-	const struct found *a = one, *b = two;
-	if (a->call != b->call)
-		return a->call ? 1 : -1;
-	if (a->end != b->end)
-		return a->end < b->end ? -1 : 1;
-	return a->order < b->order ? -1 : a->order > b->order;
-}
+ORDERING(found_order, struct found, ORDER(a->call, b->call), ORDER(a->end, b->end),
+	ORDER(a->order, b->order))
 
 int64_t tail_poll(struct tail *tail,
 	void (*call)(void *context, const struct chunk_header *chunk, const struct record *r),

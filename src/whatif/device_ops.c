@@ -90,12 +90,8 @@ static struct device_op op_of(const struct op_device *d, const struct gpu_activi
 	return (struct device_op){ .kind = LAW_COPY, .engine = (uint8_t)engine_of(w) };
 }
 
-static int op_order(const void *one, const void *two)
-{
-	const struct timed_op *a = one, *b = two;
-	const int order = ORDER(a->process, b->process) ?: ORDER(a->tid, b->tid);
-	return order ?: ORDER(a->ticks, b->ticks) ?: ORDER(a->start_ns, b->start_ns);
-}
+ORDERING(op_order, struct timed_op, ORDER(a->process, b->process), ORDER(a->tid, b->tid),
+	ORDER(a->ticks, b->ticks), ORDER(a->start_ns, b->start_ns))
 
 /* An operation that runs beside another of the same call counts from when that has ended. */
 static void set_times(struct timed_ops *ops)

@@ -236,12 +236,8 @@ static void take(struct builder *b, const struct event *e)
 	add_submission(b, e, c);
 }
 
-static int event_order(const void *one, const void *two)
-{
-	const struct event *a = one, *b = two;
-	const int order = ORDER(a->at_ns, b->at_ns) ?: ORDER(a->call, b->call);
-	return order ?: ORDER(a->is_wait, b->is_wait);
-}
+ORDERING(event_order, struct event, ORDER(a->at_ns, b->at_ns), ORDER(a->call, b->call),
+	ORDER(a->is_wait, b->is_wait))
 
 static void push_event(struct builder *b, uint32_t call, bool is_wait)
 {
