@@ -1,6 +1,6 @@
 /*
  * Arrays that grow: ARRAY(T) declares one, zeroed memory is an empty one, and array_free() releases
- * it. Elements move when the array grows, so keep indices, not pointers.
+ * one or more. Elements move when the array grows, so keep indices, not pointers.
  */
 #pragma once
 
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "base/each.h"
 #include "base/xmalloc.h"
 
 #define ARRAY(T)                                                                                   \
@@ -36,9 +37,8 @@ static inline void array_reserve_(void **v, size_t *room, size_t n, size_t more,
 /* A new last element, not initialised. */
 #define array_push(a) (array_reserve((a), 1), &(a)->v[(a)->n++])
 
-#define array_free(a)                                                                              \
+#define array_free(...)                                                                            \
 	do {                                                                                       \
-		free((a)->v);                                                                      \
-		(a)->v = NULL;                                                                     \
-		(a)->n = (a)->room = 0;                                                            \
+		EACH_ARG(array_free_, __VA_ARGS__)                                                 \
 	} while (0)
+#define array_free_(a) (free((a)->v), (a)->v = NULL, (a)->n = (a)->room = 0);

@@ -63,7 +63,7 @@ uint32_t map_number(struct map *m, struct map_key key)
 	return *number;
 }
 
-void map_fini(struct map *m)
+void map_release(struct map *m)
 {
 	if (!m)
 		return;

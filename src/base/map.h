@@ -61,7 +61,13 @@ uint32_t map_number(struct map *m, struct map_key key);
 		row_;                                                                              \
 	})
 
-void map_fini(struct map *m);
+/* Frees one map, and one to eight of them. */
+void map_release(struct map *m);
+#define map_release_(m) map_release(m);
+#define map_fini(...)                                                                              \
+	do {                                                                                       \
+		EACH_ARG(map_release_, __VA_ARGS__)                                                \
+	} while (0)
 
 /* A text, and a number beside it; two texts of equal hashes and length would be taken for one. */
 struct map_key map_text_key(const char *text, size_t bytes, uint64_t number);

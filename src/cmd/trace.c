@@ -672,10 +672,8 @@ static void tracing_fini(struct tracing *t)
 	}
 	for (size_t i = 0; i < t->programs.n; i++)
 		free(t->programs.v[i]);
-	array_free(&t->names);
-	array_free(&t->programs);
-	map_fini(&t->names_by_handle);
-	map_fini(&t->programs_by_pid);
+	array_free(&t->names, &t->programs);
+	map_fini(&t->names_by_handle, &t->programs_by_pid);
 	stacks_fini(&t->stacks);
 	if (t->whole)
 		trace_close(t->whole);

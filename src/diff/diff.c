@@ -84,15 +84,13 @@ void diff_free(struct diff *d)
 			free(d->inputs[s].v[i].file);
 			free(d->inputs[s].v[i].program);
 		}
-		array_free(&d->inputs[s]);
-		array_free(&d->totals[s]);
+		array_free(&d->inputs[s], &d->totals[s]);
 	}
 	for (size_t i = 0; i < d->notes.n; i++)
 		free(d->notes.v[i]);
 	for (size_t i = 0; i < DIFF_SENTENCES; i++)
 		free(d->conclusion.sentence[i]);
-	array_free(&d->notes);
-	array_free(&d->judged);
+	array_free(&d->notes, &d->judged);
 	free(d);
 }
 

@@ -157,8 +157,7 @@ static void pair_up(struct chrome_index *n, struct export *x)
 				take_forward(n, &p, (uint32_t)i);
 		}
 	}
-	map_fini(&p.forward);
-	map_fini(&p.pairs);
+	map_fini(&p.forward, &p.pairs);
 }
 
 static struct map_key call_key(const struct chunk_ref *c, uint64_t ticks, uint16_t fn)
@@ -324,8 +323,7 @@ void chrome_memory_finish(struct chrome_index *n)
 	SORT(n->memory, order_of_memory);
 	for (size_t i = 0; i < n->memory.n; i++)
 		replay(n, &t, i);
-	map_fini(&t.live);
-	map_fini(&t.devices);
+	map_fini(&t.live, &t.devices);
 	array_free(&t.total);
 }
 
@@ -353,10 +351,6 @@ int chrome_index_make(struct chrome_index *n, struct export *x)
 
 void chrome_index_fini(struct chrome_index *n)
 {
-	array_free(&n->ranges);
-	array_free(&n->memory);
-	array_free(&n->pairs);
-	array_free(&n->calls);
-	map_fini(&n->outer);
-	map_fini(&n->asked);
+	array_free(&n->ranges, &n->memory, &n->pairs, &n->calls);
+	map_fini(&n->outer, &n->asked);
 }

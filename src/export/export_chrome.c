@@ -600,8 +600,7 @@ static void cleanup(struct export *x)
 	if (!c)
 		return;
 	chrome_index_fini(&c->index);
-	map_fini(&c->streams);
-	map_fini(&c->devices);
+	map_fini(&c->streams, &c->devices);
 	free(c);
 }
 

@@ -405,8 +405,7 @@ static void cleanup(struct export *x)
 		for (uint32_t i = 0; i < COLUMNS_MOST; i++)
 			free(c->blocks[t].data[i]);
 	owners_fini(&c->owners);
-	map_fini(&c->by_number);
-	map_fini(&c->by_text);
+	map_fini(&c->by_number, &c->by_text);
 	array_free(&c->texts);
 	free(c);
 }

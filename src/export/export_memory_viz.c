@@ -385,9 +385,7 @@ static void cleanup_viz(struct export *x)
 	struct snapshot *s = x->state;
 	if (!s)
 		return;
-	array_free(&s->log.events);
-	array_free(&s->segments);
-	array_free(&s->live);
+	array_free(&s->log.events, &s->segments, &s->live);
 	map_fini(&s->p.texts);
 	free(s);
 }

@@ -681,10 +681,7 @@ static void cleanup(struct export *x)
 	free(s->link_drawn);
 	free(s->link_seen);
 	map_fini(&s->tracks);
-	array_free(&s->ranges);
-	array_free(&s->edges);
-	array_free(&s->span_tracks);
-	array_free(&s->free_tracks);
+	array_free(&s->ranges, &s->edges, &s->span_tracks, &s->free_tracks);
 	free(s);
 }
 

@@ -564,9 +564,7 @@ static void cleanup(struct export *x)
 	for (int i = 0; i < STATEMENTS; i++)
 		sqlite3_finalize(d->statement[i]);
 	sqlite3_close(d->db);
-	map_fini(&d->strings);
-	map_fini(&d->texts);
-	map_fini(&d->named);
+	map_fini(&d->strings, &d->texts, &d->named);
 	array_free(&d->chunks);
 	free(d);
 }

@@ -148,8 +148,7 @@ int perfetto_requests(struct export *x, struct proto *p, uint32_t *tracks)
 	for (size_t i = 0; i < all.v.n; i++)
 		put_request(&w, &all.v.v[i]);
 	put_batches(&w);
-	array_free(&w.v);
-	array_free(&w.by_batch);
+	array_free(&w.v, &w.by_batch);
 	requests_fini(&all);
 	return e;
 }

@@ -58,10 +58,8 @@ void flame_free(struct flame *f)
 		return;
 	for (size_t i = 0; i < f->names.n; i++)
 		free(f->names.v[i]);
-	array_free(&f->names);
-	array_free(&f->nodes);
-	map_fini(&f->name_map);
-	map_fini(&f->node_map);
+	array_free(&f->names, &f->nodes);
+	map_fini(&f->name_map, &f->node_map);
 	free(f);
 }
 

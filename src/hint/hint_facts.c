@@ -351,13 +351,8 @@ int facts_make(const struct report *r, struct hint_facts *ret_facts)
 	*ret_facts = (struct hint_facts){ .report = r };
 	struct reader d = { .f = ret_facts, .t = r->trace };
 	const int e = read_all(&d);
-	map_fini(&d.shapes);
-	map_fini(&d.kernels);
-	map_fini(&d.streams);
-	map_fini(&d.threads);
-	map_fini(&d.made);
-	array_free(&d.correlations);
-	array_free(&d.processes);
+	map_fini(&d.shapes, &d.kernels, &d.streams, &d.threads, &d.made);
+	array_free(&d.correlations, &d.processes);
 	if (e)
 		facts_fini(ret_facts);
 	return e;
@@ -367,13 +362,8 @@ void facts_fini(struct hint_facts *f)
 {
 	for (size_t i = 0; i < f->kernels.n; i++)
 		free(f->kernels.v[i].name);
-	array_free(&f->activities);
-	array_free(&f->calls);
-	array_free(&f->kernels);
-	array_free(&f->streams);
-	array_free(&f->devices);
-	array_free(&f->answers);
-	array_free(&f->threads);
+	array_free(&f->activities, &f->calls, &f->kernels, &f->streams, &f->devices, &f->answers,
+		&f->threads);
 }
 
 uint64_t facts_kernels(const struct hint_facts *f, uint32_t names)

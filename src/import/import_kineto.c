@@ -362,17 +362,9 @@ static int finish(struct kineto *k, const char *path, struct error *err)
 static void kineto_fini(struct kineto *k)
 {
 	json_reader_close(&k->r);
-	array_free(&k->event.args.bytes);
-	array_free(&k->kinds);
-	array_free(&k->fns);
-	array_free(&k->names);
-	array_free(&k->open);
+	array_free(&k->event.args.bytes, &k->kinds, &k->fns, &k->names, &k->open);
 	import_memory_fini(&k->memory);
-	map_fini(&k->keys);
-	map_fini(&k->top);
-	map_fini(&k->crossing);
-	map_fini(&k->xla_processes);
-	map_fini(&k->xla_streams);
+	map_fini(&k->keys, &k->top, &k->crossing, &k->xla_processes, &k->xla_streams);
 }
 
 int import_kineto(const char *path, struct store *s, struct import_stats *st, struct error *err)

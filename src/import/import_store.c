@@ -203,20 +203,10 @@ void store_fini(struct store *s)
 {
 	for (size_t i = 0; i < s->strings.n; i++)
 		free(s->strings.v[i].text);
-	array_free(&s->calls);
-	array_free(&s->args);
-	array_free(&s->ranges);
-	array_free(&s->activities);
-	array_free(&s->links);
-	array_free(&s->threads);
-	array_free(&s->processes);
-	array_free(&s->strings);
-	array_free(&s->devices);
-	array_free(&s->schema_text);
-	map_fini(&s->process_map);
-	map_fini(&s->thread_map);
-	map_fini(&s->string_map);
-	map_fini(&s->function_map);
+	array_free(&s->calls, &s->args, &s->ranges, &s->activities, &s->links, &s->threads,
+		&s->processes, &s->strings);
+	array_free(&s->devices, &s->schema_text);
+	map_fini(&s->process_map, &s->thread_map, &s->string_map, &s->function_map);
 	free(s->schema_memory);
 	s->schema_memory = NULL;
 }

@@ -459,11 +459,7 @@ int links_load(const struct trace *t, const struct meta *m, struct links *ret_li
 	free(o.has_activity);
 	free(o.graph_hashes);
 	chunk_buf_fini(&o.buf);
-	array_free(&o.found);
-	array_free(&o.activities);
-	array_free(&o.calls);
-	array_free(&o.callers);
-	array_free(&o.chunks.v);
+	array_free(&o.found, &o.activities, &o.calls, &o.callers, &o.chunks.v);
 	if (e)
 		links_fini(&l);
 	else

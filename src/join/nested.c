@@ -213,8 +213,7 @@ void alones_make(const void *v, size_t n, size_t each, struct alones *ret_alones
 		add_edges(&edges, &outermost.v.v[i]);
 	SORT(edges.v, edge_order);
 	put_alones(&edges, ret_alones);
-	array_free(&outermost.v);
-	array_free(&edges.v);
+	array_free(&outermost.v, &edges.v);
 }
 
 uint32_t alones_at(
@@ -290,9 +289,7 @@ int owners_load(const struct trace *t, const struct meta *m, struct owners *ret_
 
 void owners_fini(struct owners *o)
 {
-	array_free(&o->v);
-	array_free(&o->externals.v);
-	array_free(&o->alones.v);
+	array_free(&o->v, &o->externals.v, &o->alones.v);
 }
 
 uint32_t owners_of(struct owners *o, uint32_t process, const struct gpu_activity *w,

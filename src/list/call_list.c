@@ -95,8 +95,7 @@ static void make_calls(struct rows *rows)
 static void free_calls(struct rows *rows)
 {
 	struct calls *calls = rows->own;
-	array_free(&calls->v);
-	array_free(&calls->links.v);
+	array_free(&calls->v, &calls->links.v);
 	free(calls);
 }
 
@@ -295,8 +294,7 @@ static void free_waits(struct rows *rows)
 	struct waits *waits = rows->own;
 	for (size_t i = 0; i < waits->v.n; i++)
 		hist_fini(&waits->v.v[i].time.hist);
-	array_free(&waits->copied);
-	array_free(&waits->v);
+	array_free(&waits->copied, &waits->v);
 	map_fini(&waits->map);
 	free(waits);
 }

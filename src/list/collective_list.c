@@ -141,8 +141,7 @@ static void free_collectives(struct rows *rows)
 		hist_fini(&all->v.v[i].device.hist);
 		hist_fini(&all->v.v[i].host.hist);
 	}
-	array_free(&all->v);
-	array_free(&all->spans);
+	array_free(&all->v, &all->spans);
 	map_fini(&all->map);
 	free(all);
 }

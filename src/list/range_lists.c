@@ -95,8 +95,7 @@ static void free_paces(struct rows *rows)
 		hist_fini(&paces->v.v[i].pace.hist);
 		hist_fini(&paces->v.v[i].duration.hist);
 	}
-	array_free(&paces->v);
-	array_free(&paces->starts);
+	array_free(&paces->v, &paces->starts);
 	map_fini(&paces->map);
 	free(paces);
 }
@@ -353,12 +352,8 @@ static void free_inside(struct rows *rows)
 	for (size_t i = 0; i < in->v.n; i++)
 		hist_fini(&in->v.v[i].device.hist);
 	events_fini(&in->events);
-	array_free(&in->v);
-	array_free(&in->ranges);
-	array_free(&in->spans);
-	array_free(&in->order);
-	map_fini(&in->map);
-	map_fini(&in->range_map);
+	array_free(&in->v, &in->ranges, &in->spans, &in->order);
+	map_fini(&in->map, &in->range_map);
 	free(in);
 }
 

@@ -114,9 +114,7 @@ static void free_forms(struct rows *rows)
 	for (size_t i = 0; i < forms->v.n; i++)
 		hist_fini(&forms->v.v[i].device.hist);
 	array_free(&forms->v);
-	map_fini(&forms->kernels);
-	map_fini(&forms->shapes);
-	map_fini(&forms->rows);
+	map_fini(&forms->kernels, &forms->shapes, &forms->rows);
 	free(forms);
 }
 

@@ -139,8 +139,7 @@ static void free_steps(struct rows *rows)
 {
 	struct step_lists *lists = rows->own;
 	steps_fini(&lists->steps);
-	array_free(&lists->launches);
-	array_free(&lists->busy);
+	array_free(&lists->launches, &lists->busy);
 	free(lists);
 }
 

@@ -175,9 +175,7 @@ static void list_levels(
 	}
 	walk(&a, &wall);
 	put_levels(to, &a, &wall, device);
-	array_free(&a.starts);
-	array_free(&a.ends);
-	array_free(&a.ns);
+	array_free(&a.starts, &a.ends, &a.ns);
 }
 
 /* Times of samples make no timeline. */

@@ -272,6 +272,5 @@ void memory_replay(struct report *r, struct memory_list *lists, unsigned count)
 		begin_part(&p);
 	keep_live(&p);
 	map_fini(&p.by_pointer);
-	array_free(&p.blocks);
-	array_free(&p.unused);
+	array_free(&p.blocks, &p.unused);
 }

@@ -296,11 +296,9 @@ static int look_again(struct report *r, struct memory_list *lists, unsigned coun
 	e = e ? e : walk(&w, lists, count);
 	ranges_close(w.ranges);
 	map_fini(&w.operator_map);
-	array_free(&w.blames);
-	array_free(&w.blocks);
+	array_free(&w.blames, &w.blocks);
 	touched_fini(&w.touched);
-	array_free(&w.at_peak);
-	array_free(&w.at_end);
+	array_free(&w.at_peak, &w.at_end);
 	return e;
 }
 
@@ -439,19 +437,9 @@ void memory_free(struct memory_detail *d)
 {
 	if (!d)
 		return;
-	array_free(&d->sources);
-	array_free(&d->calls);
-	array_free(&d->classes);
-	array_free(&d->origins);
-	array_free(&d->callers);
-	array_free(&d->operators);
+	array_free(&d->sources, &d->calls, &d->classes, &d->origins, &d->callers, &d->operators);
 	stack_free(d);
-	array_free(&d->unused.worst_blocks);
-	array_free(&d->time.calls);
-	map_fini(&d->source_map);
-	map_fini(&d->call_map);
-	map_fini(&d->class_map);
-	map_fini(&d->origin_map);
-	map_fini(&d->caller_map);
+	array_free(&d->unused.worst_blocks, &d->time.calls);
+	map_fini(&d->source_map, &d->call_map, &d->class_map, &d->origin_map, &d->caller_map);
 	free(d);
 }

@@ -136,8 +136,7 @@ static void marks_of_kernel(struct report *r, const struct memory_list *lists, u
 	g->kernel = name_of(r, kernel);
 	g->stride = 1 + launches / MARKS_MOST;
 	keep_thread(&runs, &r->memory_detail->marks, g);
-	array_free(&runs.v);
-	array_free(&runs.counts);
+	array_free(&runs.v, &runs.counts);
 }
 
 struct size_count {

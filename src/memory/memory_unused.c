@@ -119,10 +119,8 @@ void unused_end(struct memory_detail *d)
 	struct unused_replay *u = d->unused_replay;
 	if (!u)
 		return;
-	array_free(&u->changes);
-	array_free(&u->said);
-	map_fini(&u->said_map);
-	map_fini(&u->page_map);
+	array_free(&u->changes, &u->said);
+	map_fini(&u->said_map, &u->page_map);
 	free(u);
 	d->unused_replay = NULL;
 }

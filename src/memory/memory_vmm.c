@@ -210,12 +210,8 @@ void vmm_replay(struct memory_vmm *v, const struct memory_list *lists, unsigned 
 	for (size_t i = 0; i < ops.n; i++)
 		do_one(&p, &ops.v[i]);
 	free(ops.v);
-	map_fini(&p.handle_map);
-	map_fini(&p.mapping_map);
-	map_fini(&p.reserve_map);
-	array_free(&p.handles);
-	array_free(&p.mappings);
-	array_free(&p.reserved);
+	map_fini(&p.handle_map, &p.mapping_map, &p.reserve_map);
+	array_free(&p.handles, &p.mappings, &p.reserved);
 }
 
 static void add_change(

@@ -283,12 +283,6 @@ void device_fini(struct report *r)
 	for (size_t i = 0; i < r->span_rows.n; i++)
 		hist_fini(&r->span_rows.v[i].host_hist);
 	hist_fini(&r->analysis.queue.queued);
-	array_free(&r->analysis.idle_gaps);
-	array_free(&r->analysis.idle);
-	array_free(&r->activities);
-	array_free(&r->device_copies);
-	array_free(&r->operators);
-	array_free(&r->span_rows);
-	array_free(&r->stream_rows);
-	array_free(&r->devices);
+	array_free(&r->analysis.idle_gaps, &r->analysis.idle, &r->activities, &r->device_copies,
+		&r->operators, &r->span_rows, &r->stream_rows, &r->devices);
 }

@@ -658,15 +658,10 @@ int device_fill(struct report *r)
 		&j.stream_map, &j.device_map, &j.shape_map, &j.text_map, &j.waited_map };
 	for (size_t i = 0; i < sizeof maps / sizeof maps[0]; i++)
 		map_fini(maps[i]);
-	array_free(&j.thread_process);
-	array_free(&j.spans);
+	array_free(&j.thread_process, &j.spans);
 	cost_table_fini(&j.costs);
-	array_free(&j.claims);
-	array_free(&j.products);
-	array_free(&j.launches);
-	array_free(&j.externals.v);
-	array_free(&j.alones.v);
-	array_free(&j.shape_counts);
+	array_free(
+		&j.claims, &j.products, &j.launches, &j.externals.v, &j.alones.v, &j.shape_counts);
 	timeline_fini(&j.timeline);
 	return e ? e : device_make_rows(r);
 }

@@ -260,6 +260,5 @@ void gpu_states_fini(struct gpu_states *s)
 {
 	for (size_t i = 0; i < s->gpus.n; i++)
 		array_free(&s->gpus.v[i].slow);
-	array_free(&s->gpus);
-	array_free(&s->samples);
+	array_free(&s->gpus, &s->samples);
 }

@@ -176,8 +176,7 @@ static void sum_graphs(struct prediction *p, const struct launch_samples *all)
 	}
 	if (pairs.v.n)
 		p->graphs = sum(pairs.v.v, pairs.v.n);
-	array_free(&pairs.v);
-	array_free(&of);
+	array_free(&pairs.v, &of);
 }
 
 int prediction_fill(struct report *r)
@@ -210,8 +209,7 @@ void prediction_free(struct prediction *p)
 {
 	if (!p)
 		return;
-	array_free(&p->tiers.rows);
-	array_free(&p->kernels.rows);
+	array_free(&p->tiers.rows, &p->kernels.rows);
 	launch_samples_fini(p->memory);
 	free(p->memory);
 	free(p);

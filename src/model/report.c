@@ -293,8 +293,7 @@ static int find_threads(struct report *r, const struct tally *t)
 	}
 	index_newest(r, &ids);
 	int e = find_inflight(r, &ids);
-	map_fini(&index);
-	map_fini(&ids);
+	map_fini(&index, &ids);
 	return e;
 }
 
@@ -363,9 +362,7 @@ void calls_free(struct report *r)
 {
 	for (size_t i = 0; i < r->call_rows.n; i++)
 		hist_fini(&r->call_rows.v[i].hist);
-	array_free(&r->call_rows);
-	array_free(&r->failure_rows);
-	array_free(&r->copies);
+	array_free(&r->call_rows, &r->failure_rows, &r->copies);
 }
 
 int kernels_make(struct report *r, struct tally *t)

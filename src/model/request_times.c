@@ -366,11 +366,7 @@ int requests_load(
 
 void requests_fini(struct requests *r)
 {
-	array_free(&r->v);
-	array_free(&r->batches);
-	array_free(&r->by_time);
-	array_free(&r->activities);
-	array_free(&r->beside);
+	array_free(&r->v, &r->batches, &r->by_time, &r->activities, &r->beside);
 }
 
 bool requests_tell(const struct requests *r, enum request_part part)

@@ -390,7 +390,6 @@ void launch_samples_fini(struct launch_samples *s)
 		free(s->kernels.v[i]->name);
 		free(s->kernels.v[i]);
 	}
-	array_free(&s->kernels);
-	array_free(&s->v);
+	array_free(&s->kernels, &s->v);
 	*s = (struct launch_samples){ 0 };
 }

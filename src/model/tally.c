@@ -32,29 +32,15 @@ void tally_fini(struct tally *t)
 		hist_fini(&t->calls.v[i].hist);
 	for (size_t i = 0; i < t->times.n; i++) {
 		hist_fini(&t->times.v[i].hist);
-		array_free(&t->times.v[i].ticks);
-		array_free(&t->times.v[i].runs);
+		array_free(&t->times.v[i].ticks, &t->times.v[i].runs);
 	}
 	free(t->row_of);
 	free(t->graph_launches);
-	array_free(&t->calls);
-	array_free(&t->failures);
-	array_free(&t->shapes);
-	array_free(&t->times);
-	array_free(&t->waits);
-	array_free(&t->memory);
-	array_free(&t->vmm);
-	array_free(&t->memory_spans);
-	array_free(&t->reserved);
-	array_free(&t->sources);
-	array_free(&t->threads);
-	map_fini(&t->thread_map);
-	map_fini(&t->source_map);
-	map_fini(&t->failure_map);
-	map_fini(&t->shape_map);
-	map_fini(&t->times_map);
-	map_fini(&t->streams);
-	map_fini(&t->contexts);
+	array_free(&t->calls, &t->failures, &t->shapes, &t->times, &t->waits, &t->memory, &t->vmm,
+		&t->memory_spans);
+	array_free(&t->reserved, &t->sources, &t->threads);
+	map_fini(&t->thread_map, &t->source_map, &t->failure_map, &t->shape_map, &t->times_map,
+		&t->streams, &t->contexts);
 	*t = (struct tally){ 0 };
 }
 

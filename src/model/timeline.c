@@ -459,8 +459,5 @@ int timeline_fill(
 
 void timeline_fini(struct timeline *t)
 {
-	array_free(&t->activities);
-	array_free(&t->calls);
-	array_free(&t->moments);
-	array_free(&t->waits);
+	array_free(&t->activities, &t->calls, &t->moments, &t->waits);
 }

@@ -479,12 +479,8 @@ void follow_close(struct follow *f)
 		close(f->fd);
 	trace_close(f->trace);
 	forget_names(f);
-	array_free(&f->places);
-	array_free(&f->processes);
-	array_free(&f->spans);
-	array_free(&f->bytes);
-	map_fini(&f->process_map);
-	map_fini(&f->name_map);
+	array_free(&f->places, &f->processes, &f->spans, &f->bytes);
+	map_fini(&f->process_map, &f->name_map);
 	chunk_buf_fini(&f->buf);
 	free(f);
 }

@@ -260,10 +260,7 @@ void recordings_fini(struct recordings *r)
 {
 	for (size_t i = 0; i < r->all.n; i++)
 		recording_free(r->all.v[i]);
-	array_free(&r->all);
-	array_free(&r->watched);
-	array_free(&r->before);
-	array_free(&r->processes);
+	array_free(&r->all, &r->watched, &r->before, &r->processes);
 }
 
 const char *recordings_name(const struct recordings *r, uint32_t pid)

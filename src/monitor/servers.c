@@ -281,8 +281,7 @@ void servers_look(struct servers *s)
 
 void servers_fini(struct servers *s)
 {
-	array_free(&s->models);
-	array_free(&s->before);
+	array_free(&s->models, &s->before);
 }
 
 static void put_time(struct json *j, const char *key, uint64_t ns)

@@ -284,9 +284,7 @@ void watch_fini(struct watch *w)
 {
 	recordings_fini(&w->recordings);
 	feed_fini(&w->feed);
-	array_free(&w->programs);
-	array_free(&w->before);
-	array_free(&w->gpus);
+	array_free(&w->programs, &w->before, &w->gpus);
 }
 
 static void put_rate(struct json *j, const char *key, bool known, double value)

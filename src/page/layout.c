@@ -234,13 +234,7 @@ void layout_free(struct layout *t)
 		free(t->names.v[i]);
 	for (size_t i = 0; i < t->rows.n; i++)
 		array_free(&t->rows.v[i].items);
-	array_free(&t->names);
-	array_free(&t->details);
-	array_free(&t->lanes);
-	array_free(&t->rows);
-	map_fini(&t->name_map);
-	map_fini(&t->detail_map);
-	map_fini(&t->lane_map);
-	map_fini(&t->row_map);
+	array_free(&t->names, &t->details, &t->lanes, &t->rows);
+	map_fini(&t->name_map, &t->detail_map, &t->lane_map, &t->row_map);
 	free(t);
 }

@@ -405,8 +405,7 @@ int layout_read(struct layout *t, const struct report *report)
 		.with_text = report->calls <= TEXT_MOST };
 	const int e = read_all(&r);
 	thread_calls_fini(&r.calls);
-	array_free(&r.spans);
-	array_free(&r.links.v);
+	array_free(&r.spans, &r.links.v);
 	free(r.meta_name);
 	free(r.fn_name);
 	return e;

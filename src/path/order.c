@@ -474,7 +474,5 @@ void host_order(struct host *h)
 	array_free(&s.calls);
 	free(s.streams);
 	free(s.last_stream);
-	map_fini(&s.handles);
-	map_fini(&s.events);
-	map_fini(&s.functions);
+	map_fini(&s.handles, &s.events, &s.functions);
 }

@@ -333,11 +333,9 @@ int path_find(const struct path_input *in, struct path *ret_path)
 	*ret_path = (struct path){ 0 };
 	const int e = find(&h, ret_path);
 	for (size_t i = 0; i < h.lanes.n; i++) {
-		array_free(&h.lanes.v[i].marks);
-		array_free(&h.lanes.v[i].edges);
+		array_free(&h.lanes.v[i].marks, &h.lanes.v[i].edges);
 	}
-	array_free(&h.lanes);
-	array_free(&h.orders);
+	array_free(&h.lanes, &h.orders);
 	free(h.lane_of);
 	free(h.ended);
 	free(h.previous);

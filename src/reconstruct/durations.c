@@ -259,7 +259,5 @@ struct duration durations_get(const struct durations *d, const struct duration_k
 void durations_fini(struct durations *d)
 {
 	map_fini(&d->groups);
-	array_free(&d->values);
-	array_free(&d->of_group);
-	array_free(&d->work);
+	array_free(&d->values, &d->of_group, &d->work);
 }

@@ -65,7 +65,6 @@ int64_t excess_of(const struct excess *x, struct map_key kernel, bool idle)
 void excess_fini(struct excess *x)
 {
 	map_fini(&x->kernels);
-	array_free(&x->values);
-	array_free(&x->of_kernel);
+	array_free(&x->values, &x->of_kernel);
 	*x = (struct excess){ 0 };
 }

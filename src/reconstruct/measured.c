@@ -129,6 +129,5 @@ int measured_calls_load(const struct trace *t, const struct meta *m, struct meas
 
 void measured_calls_fini(struct measured_calls *v)
 {
-	array_free(&v->v);
-	array_free(&v->activities);
+	array_free(&v->v, &v->activities);
 }

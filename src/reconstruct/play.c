@@ -401,8 +401,5 @@ struct play_delays play_learn(const struct play_program *p, const struct play_ti
 
 void play_program_fini(struct play_program *p)
 {
-	array_free(&p->steps);
-	array_free(&p->edges);
-	array_free(&p->waits);
-	array_free(&p->waited);
+	array_free(&p->steps, &p->edges, &p->waits, &p->waited);
 }

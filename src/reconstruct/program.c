@@ -192,17 +192,14 @@ void program_of(const struct trace *t, const struct gpu_calls *calls, uint32_t p
 	for (size_t i = 0; i < b.order.n; i++)
 		take(&b, b.order.v[i]);
 	ret_p->play.streams = (uint32_t)ret_p->streams.n;
-	map_fini(&b.streams);
-	map_fini(&b.events);
-	array_free(&b.recorded);
-	array_free(&b.order);
+	map_fini(&b.streams, &b.events);
+	array_free(&b.recorded, &b.order);
 }
 
 void process_program_fini(struct process_program *p)
 {
 	play_program_fini(&p->play);
-	array_free(&p->work);
-	array_free(&p->streams);
+	array_free(&p->work, &p->streams);
 }
 
 #define DISABLED 0x80000000u

@@ -676,7 +676,5 @@ int reconstruct_trace(const struct trace *t, const struct meta *m, struct recons
 
 void reconstruction_fini(struct reconstruction *r)
 {
-	array_free(&r->activities);
-	array_free(&r->links);
-	array_free(&r->names);
+	array_free(&r->activities, &r->links, &r->names);
 }

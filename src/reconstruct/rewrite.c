@@ -162,8 +162,7 @@ static void writer_fini(struct writer *w)
 {
 	for (size_t i = 0; i < w->extra.n; i++)
 		free((void *)w->extra.v[i].payload);
-	array_free(&w->extra);
-	array_free(&w->words);
+	array_free(&w->extra, &w->words);
 }
 
 static int number_order(const void *one, const void *two)

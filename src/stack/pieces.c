@@ -184,7 +184,6 @@ void pieces_fini(struct pieces *p)
 		free(p->codes.v[i].name);
 		free(p->codes.v[i].table);
 	}
-	array_free(&p->mappings);
-	array_free(&p->codes);
+	array_free(&p->mappings, &p->codes);
 	map_fini(&p->code_map);
 }

@@ -60,14 +60,8 @@ void stacks_fini(struct stacks *s)
 {
 	for (size_t i = 0; i < s->texts.n; i++)
 		free(s->texts.v[i]);
-	array_free(&s->texts);
-	array_free(&s->frames);
-	array_free(&s->pool);
-	array_free(&s->rows);
-	array_free(&s->samples);
-	map_fini(&s->frame_map);
-	map_fini(&s->row_map);
-	map_fini(&s->text_map);
+	array_free(&s->texts, &s->frames, &s->pool, &s->rows, &s->samples);
+	map_fini(&s->frame_map, &s->row_map, &s->text_map);
 }
 
 uint32_t stacks_find(const struct stacks *s, uint32_t process, uint32_t tid, uint64_t ticks)

@@ -218,8 +218,7 @@ static int load_chunks(struct loader *l)
 		if (e)
 			break;
 	}
-	map_fini(&numbers.frames);
-	map_fini(&numbers.rows);
+	map_fini(&numbers.frames, &numbers.rows);
 	chunk_buf_fini(&buf);
 	return e;
 }

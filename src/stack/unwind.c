@@ -316,9 +316,7 @@ void unwinder_free(struct unwinder *u)
 		return;
 	if (u->dwfl)
 		u->dw->dwfl_end(u->dwfl);
-	array_free(&u->modules);
-	array_free(&u->places);
-	array_free(&u->pool);
+	array_free(&u->modules, &u->places, &u->pool);
 	map_fini(&u->known);
 	free(u);
 }

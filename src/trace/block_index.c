@@ -32,8 +32,7 @@ void block_index_free(struct block_index *m)
 	if (!m)
 		return;
 	pthread_mutex_destroy(&m->lock);
-	array_free(&m->containers);
-	array_free(&m->blocks);
+	array_free(&m->containers, &m->blocks);
 	map_fini(&m->index);
 	free(m);
 }

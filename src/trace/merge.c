@@ -149,8 +149,7 @@ static int number_devices(
 						   : two ? t->next_device++
 							 : d->device };
 	}
-	array_free(&here.v);
-	array_free(&there.v);
+	array_free(&here.v, &there.v);
 	return e;
 }
 

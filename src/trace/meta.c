@@ -348,21 +348,10 @@ void meta_fini(struct meta *m)
 	}
 	for (size_t i = 0; i < m->names.n; i++)
 		free(m->names.v[i].text);
-	array_free(&m->processes);
-	array_free(&m->names);
-	array_free(&m->kernels);
-	array_free(&m->execs);
-	array_free(&m->steps);
-	array_free(&m->nodes);
-	array_free(&m->unknown);
-	array_free(&m->messages);
-	array_free(&m->devices);
-	array_free(&m->facts);
-	array_free(&m->attributes);
-	map_fini(&m->name_map);
-	map_fini(&m->kernel_map);
-	map_fini(&m->exec_map);
-	map_fini(&m->string_map);
+	array_free(&m->processes, &m->names, &m->kernels, &m->execs, &m->steps, &m->nodes,
+		&m->unknown, &m->messages);
+	array_free(&m->devices, &m->facts, &m->attributes);
+	map_fini(&m->name_map, &m->kernel_map, &m->exec_map, &m->string_map);
 }
 
 static bool holds_from(

@@ -534,10 +534,7 @@ void trace_close(struct trace *t)
 	free(t->chunks);
 	free(t->schema_memory);
 	merge_free(t);
-	array_free(&t->processes);
-	array_free(&t->excluded);
-	array_free(&t->parts);
-	array_free(&t->asked);
+	array_free(&t->processes, &t->excluded, &t->parts, &t->asked);
 	free(t->launched);
 	array_free(&t->damage);
 	map_fini(&t->process_map);

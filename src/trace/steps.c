@@ -250,8 +250,7 @@ static void take_family(
 
 static void ranges_fini(struct ranges *r)
 {
-	array_free(&r->v);
-	array_free(&r->families);
+	array_free(&r->v, &r->families);
 	map_fini(&r->by_name);
 }
 

@@ -84,9 +84,7 @@ void tail_close(struct tail *tail)
 		munmap(tail->shared, TRACE_GRAIN);
 	if (tail->consuming >= 0)
 		close(tail->consuming);
-	array_free(&tail->chunks);
-	array_free(&tail->found);
-	array_free(&tail->bytes);
+	array_free(&tail->chunks, &tail->found, &tail->bytes);
 	free(tail->schema);
 	free(tail);
 }

@@ -140,6 +140,5 @@ int thread_calls_next(struct thread_calls *c)
 void thread_calls_fini(struct thread_calls *c)
 {
 	chunk_buf_fini(&c->buf);
-	array_free(&c->chunks.v);
-	array_free(&c->calls);
+	array_free(&c->chunks.v, &c->calls);
 }

@@ -452,23 +452,14 @@ static int build(struct builder *b, uint32_t process)
 
 static void builder_fini(struct builder *b)
 {
-	array_free(&b->events);
-	array_free(&b->kinds);
-	array_free(&b->untimed);
-	array_free(&b->last_end);
-	array_free(&b->first.v);
-	array_free(&b->behind.v);
-	array_free(&b->back.v);
-	map_fini(&b->kind_map);
-	map_fini(&b->stream_map);
-	map_fini(&b->event_map);
+	array_free(&b->events, &b->kinds, &b->untimed, &b->last_end, &b->first.v, &b->behind.v,
+		&b->back.v);
+	map_fini(&b->kind_map, &b->stream_map, &b->event_map);
 }
 
 static void program_fini(struct program *p)
 {
-	array_free(&p->steps);
-	array_free(&p->ops);
-	array_free(&p->costs);
+	array_free(&p->steps, &p->ops, &p->costs);
 }
 
 /* Without work it is none. */
@@ -525,8 +516,7 @@ int recording_load(
 	*ret_r = (struct recording){ 0 };
 	const int e = load_parts(t, ret_r, &m, &calls, &ops, err);
 	meta_fini(&m);
-	array_free(&calls.v);
-	array_free(&ops.v);
+	array_free(&calls.v, &ops.v);
 	if (e) {
 		recording_fini(ret_r);
 		return error_set(err, e, "%s can't be replayed: %s", path, strerror(-e));

@@ -250,6 +250,5 @@ void serving_fini(struct serving *w)
 	}
 	for (size_t i = 0; i < w->left_out.n; i++)
 		free(w->left_out.v[i]);
-	array_free(&w->models);
-	array_free(&w->left_out);
+	array_free(&w->models, &w->left_out);
 }
