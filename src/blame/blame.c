@@ -123,11 +123,9 @@ static void take_range(struct finder *f, uint32_t process, const struct range *g
 static int take_ranges(const struct trace *t, struct finder *f)
 {
 	struct cursor at = { .t = t };
-	struct range g;
-	int e;
-	while ((e = trace_next_range(&at, &g)) > 0)
+	for (struct range g; trace_next_range(&at, &g);)
 		take_range(f, at.ref->process, &g);
-	return e;
+	return at.error;
 }
 
 int blame_find(const struct trace *t, const struct meta *m, struct blame *v, size_t n)

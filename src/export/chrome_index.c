@@ -66,13 +66,10 @@ static void number_ranges(struct chrome_index *n)
 static int take_ranges(struct chrome_index *n, const struct trace *t)
 {
 	struct cursor at = { .t = t };
-	struct range r;
-	int e;
-	while ((e = trace_next_range(&at, &r)) > 0) {
+	for (struct range r; trace_next_range(&at, &r);)
 		*array_push(&n->ranges) =
 			(struct chrome_range){ .r = r, .process = at.ref->process, .parent = NONE };
-	}
-	return e;
+	return at.error;
 }
 
 /* The last range that began by then, of the thread or of those before it; NONE. */

@@ -176,16 +176,14 @@ static int find_drawn(struct export *x)
 {
 	struct perfetto *s = x->state;
 	struct cursor at = { .t = x->trace };
-	struct gpu_activity w;
 	size_t hint = 0;
-	int e = 0;
-	while (x->links.v.n && (e = trace_next_activity(&at, &w)) > 0) {
+	for (struct gpu_activity w; x->links.v.n && trace_next_activity(&at, &w);) {
 		const struct call_link *l =
 			is_drawn(&w) ? links_of(&x->links, at.ref->process, &w, &hint) : NULL;
 		if (l)
 			s->link_drawn[l - x->links.v.v] = true;
 	}
-	return e;
+	return at.error;
 }
 
 static int begin(struct export *x)

@@ -120,9 +120,7 @@ static struct thread *thread_of(struct reader *r, uint32_t process, uint32_t tid
 static int take_ranges(struct reader *r)
 {
 	struct cursor at = { .t = r->t, .buf = &r->buf };
-	struct range g;
-	int e;
-	while ((e = trace_next_range(&at, &g)) > 0) {
+	for (struct range g; trace_next_range(&at, &g);) {
 		const uint32_t process = r->buf.ref->process;
 		if (!range_nests(g.kind))
 			continue;
@@ -130,7 +128,7 @@ static int take_ranges(struct reader *r)
 			.name = meta_find_string(&r->meta, process, g.name),
 			.node = NONE };
 	}
-	return e;
+	return at.error;
 }
 
 static void nest_spans(struct reader *r)
@@ -343,10 +341,8 @@ static const char *move_name(const struct gpu_activity *w, char *room, size_t si
 static int take_activity(struct reader *r)
 {
 	struct cursor at = { .t = r->t, .buf = &r->buf };
-	struct gpu_activity w;
 	char room[64];
-	int e;
-	while ((e = trace_next_activity(&at, &w)) > 0) {
+	for (struct gpu_activity w; trace_next_activity(&at, &w);) {
 		const bool move = w.kind == GPU_MEMCPY || w.kind == GPU_MEMSET;
 		if (!move && w.kind != GPU_KERNEL && w.kind != GPU_GRAPH)
 			continue;
@@ -357,7 +353,7 @@ static int take_activity(struct reader *r)
 		expect(w.end_ns >= w.start_ns, "an activity ends after it began");
 		flame_add(r->f, node, w.end_ns - w.start_ns);
 	}
-	return e;
+	return at.error;
 }
 
 static int read_all(struct reader *r)

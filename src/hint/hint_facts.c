@@ -93,9 +93,7 @@ static void keep_activity(struct reader *d, const struct gpu_activity *w)
 static int take_activity(struct reader *d)
 {
 	struct cursor at = { .t = d->t, .buf = &d->buf };
-	struct gpu_activity w;
-	int e;
-	while ((e = trace_next_activity(&at, &w)) > 0) {
+	for (struct gpu_activity w; trace_next_activity(&at, &w);) {
 		if (!(w.valid & GPU_HAS_DEVICE))
 			w.device = 0;
 		if (d->f->activities.n >= MOST)
@@ -103,7 +101,7 @@ static int take_activity(struct reader *d)
 		else if (is_busy(w.kind))
 			keep_activity(d, &w);
 	}
-	return e;
+	return at.error;
 }
 
 ORDERING(activity_order, struct hint_activity, ORDER(a->start_ns, b->start_ns),

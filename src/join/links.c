@@ -58,9 +58,7 @@ ORDERING(activity_order, struct device_activity, ORDER(a->process, b->process),
 static int take_links(struct loader *o)
 {
 	struct cursor at = { .t = o->t, .buf = &o->buf };
-	struct link l;
-	int e;
-	while ((e = trace_next_link(&at, &l)) > 0) {
+	for (struct link l; trace_next_link(&at, &l);) {
 		*array_push(&o->l->v) = (struct call_link){ .correlation = l.correlation,
 			.ticks = l.ticks,
 			.dur = l.dur,
@@ -69,7 +67,7 @@ static int take_links(struct loader *o)
 			.fn = l.fn };
 		o->has_links[o->buf.ref->process] = true;
 	}
-	return e;
+	return at.error;
 }
 
 static uint64_t shape_hash(const uint32_t grid[3], const uint32_t block[3])
@@ -146,9 +144,7 @@ static bool has_link(const struct loader *o, uint32_t process, const struct gpu_
 static int take_activities(struct loader *o)
 {
 	struct cursor at = { .t = o->t, .buf = &o->buf };
-	struct gpu_activity w;
-	int e;
-	while ((e = trace_next_activity(&at, &w)) > 0) {
+	for (struct gpu_activity w; trace_next_activity(&at, &w);) {
 		const uint32_t process = o->buf.ref->process;
 		if (has_link(o, process, &w) || !(w.valid & GPU_HAS_CORRELATION) ||
 			!w.correlation || !join_kind_of(&w))
@@ -158,7 +154,7 @@ static int take_activities(struct loader *o)
 		o->has_activity[process] = true;
 		o->l->activities += to->counts;
 	}
-	return e;
+	return at.error;
 }
 
 static uint64_t node_hash(uint32_t name, uint64_t shape)

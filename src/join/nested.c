@@ -270,17 +270,12 @@ static void take(struct owners *o, const struct meta *m, const struct range *g, 
 int owners_load(const struct trace *t, const struct meta *m, struct owners *ret_owners)
 {
 	struct cursor at = { .t = t };
-	struct range g;
-	int e;
 	*ret_owners = (struct owners){ 0 };
-	while ((e = trace_next_range(&at, &g)) > 0) {
+	for (struct range g; trace_next_range(&at, &g);)
 		if (range_nests(g.kind))
 			take(ret_owners, m, &g, at.ref->process);
-	}
-	if (!e && ret_owners->v.n >= OWNER_NONE)
-		e = -EOVERFLOW;
-	if (e)
-		return e;
+	if (at.error || ret_owners->v.n >= OWNER_NONE)
+		return at.error ? at.error : -EOVERFLOW;
 	NESTED(ret_owners->v);
 	ALONES_MAKE(ret_owners->v, &ret_owners->alones);
 	EXTERNALS_MAKE(ret_owners->v, &ret_owners->externals);

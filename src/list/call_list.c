@@ -215,10 +215,8 @@ ORDERING(copied_order, struct copied, ORDER(a->process, b->process), ORDER(a->ti
 static int take_copied(const struct report *r, struct waits *waits)
 {
 	struct cursor at = { .t = r->trace };
-	struct gpu_activity w;
 	size_t hint = 0;
-	int e;
-	while ((e = trace_next_activity(&at, &w)) > 0) {
+	for (struct gpu_activity w; trace_next_activity(&at, &w);) {
 		const struct call_link *l =
 			w.kind == GPU_MEMCPY ? links_of(&r->links, at.ref->process, &w, &hint)
 					     : NULL;
@@ -227,7 +225,7 @@ static int take_copied(const struct report *r, struct waits *waits)
 				(struct copied){ l->ticks, w.end_ns, l->process, l->tid };
 	}
 	SORT(waits->copied, copied_order);
-	return e;
+	return at.error;
 }
 
 /* If an asynchronous copy took long, its activity tells until when the GPU copied. */

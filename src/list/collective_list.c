@@ -102,11 +102,9 @@ static void count_any(struct collective_rows *rows)
 static int read_host_collectives(struct rows *rows, struct collective_rows *all)
 {
 	struct cursor at = { .t = rows->r->trace };
-	struct range g;
-	int e;
-	while ((e = trace_next_range(&at, &g)) > 0)
+	for (struct range g; trace_next_range(&at, &g);)
 		add_host_collective(rows, all, at.ref->process, &g);
-	return e;
+	return at.error;
 }
 
 ORDERING(collective_order, struct collective_row, ORDER(b->device.total, a->device.total),

@@ -20,12 +20,11 @@ static int event_order(const void *one, const void *two)
 int events_read(const struct report *r, struct events *ret_events)
 {
 	struct cursor at = { .t = r->trace };
-	struct gpu_activity w;
 	size_t hint = 0;
-	int e = owners_load(r->trace, &r->meta, &ret_events->owners);
+	const int e = owners_load(r->trace, &r->meta, &ret_events->owners);
 	if (e)
 		return e;
-	while ((e = trace_next_activity(&at, &w)) > 0) {
+	for (struct gpu_activity w; trace_next_activity(&at, &w);) {
 		const struct call_link *link = links_of(&r->links, at.ref->process, &w, &hint);
 		const uint32_t owner = owners_of(&ret_events->owners, at.ref->process, &w, link);
 		*array_push(&ret_events->v) = (struct event){ .w = w,
@@ -36,5 +35,5 @@ int events_read(const struct report *r, struct events *ret_events)
 			.waiting = owners_waiting(&ret_events->owners, owner, link) };
 	}
 	SORT(ret_events->v, event_order);
-	return e;
+	return at.error;
 }

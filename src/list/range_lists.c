@@ -51,13 +51,11 @@ static void add_start(
 static int read_starts(struct rows *rows, struct pace_rows *paces)
 {
 	struct cursor at = { .t = rows->r->trace };
-	struct range g;
-	int e;
-	while ((e = trace_next_range(&at, &g)) > 0)
+	for (struct range g; trace_next_range(&at, &g);)
 		if (range_is_named(g.kind))
 			add_start(rows, paces, at.ref->process, &g);
 	SORT(paces->starts, start_order);
-	return e;
+	return at.error;
 }
 
 /* Steps first, then what lasts longest. */
@@ -226,9 +224,7 @@ static void merge_spans(struct inside *in)
 static int read_spans(struct inside *in)
 {
 	struct cursor at = { .t = in->r->trace };
-	struct range g;
-	int e;
-	while ((e = trace_next_range(&at, &g)) > 0) {
+	for (struct range g; trace_next_range(&at, &g);) {
 		const uint32_t process = at.ref->process,
 			       name = meta_find_string(&in->r->meta, process, g.name);
 		if (g.kind == RANGE_NVTX_SPAN)
@@ -236,7 +232,7 @@ static int read_spans(struct inside *in)
 				process, range_of(in, name, g.kind) };
 	}
 	merge_spans(in);
-	return e;
+	return at.error;
 }
 
 static int call_order(const void *one, const void *two, void *context)

@@ -86,16 +86,14 @@ static void merge_busy(struct step_lists *lists)
 static int read_busy(const struct report *r, struct step_lists *lists)
 {
 	struct cursor at = { .t = r->trace };
-	struct gpu_activity w;
-	int e;
-	while ((e = trace_next_activity(&at, &w)) > 0) {
+	for (struct gpu_activity w; trace_next_activity(&at, &w);) {
 		if (w.kind == GPU_SYNC || w.kind == GPU_SPAN)
 			continue; /* of the host, and of idle time too */
 		*array_push(&lists->busy) =
 			(struct busy_span){ at.ref->process, w.start_ns, w.end_ns, 0 };
 	}
 	merge_busy(lists);
-	return e;
+	return at.error;
 }
 
 /* How many returned after `from`, until `to`. */

@@ -25,14 +25,12 @@ static struct span span_of(const struct meta *m, uint32_t process, const struct 
 static int take_ranges(const struct trace *t, const struct meta *m, struct memory_ranges *s)
 {
 	struct cursor at = { .t = t };
-	struct range g;
-	int e;
-	while ((e = trace_next_range(&at, &g)) > 0) {
+	for (struct range g; trace_next_range(&at, &g);) {
 		const uint32_t process = at.ref->process;
 		if (range_nests(g.kind))
 			*array_push(&s->v) = span_of(m, process, &g);
 	}
-	return e;
+	return at.error;
 }
 
 int ranges_open(const struct trace *t, const struct meta *m, struct memory_ranges **ret_ranges)

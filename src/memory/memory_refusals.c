@@ -73,10 +73,8 @@ int memory_refusals(const struct report *r, struct refusals *ret)
 {
 	struct cursor at = { .t = r->trace };
 	struct refusal x;
-	struct range g;
-	int e = 0;
 	*ret = (struct refusals){ 0 };
-	while (was_any(r) && (e = trace_next_range(&at, &g)) > 0) {
+	for (struct range g; was_any(r) && trace_next_range(&at, &g);) {
 		const uint32_t process = at.ref->process;
 		if (strcmp(text_of(r, process, g.name), MARK_NAME) != 0 ||
 			!read_refusal(text_of(r, process, g.args), &x))
@@ -84,5 +82,5 @@ int memory_refusals(const struct report *r, struct refusals *ret)
 		x.ticks = g.ticks;
 		take(ret, &x);
 	}
-	return e;
+	return at.error;
 }

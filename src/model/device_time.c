@@ -94,15 +94,13 @@ static void keep_span(struct joiner *j, const struct range *g)
 static int take_ranges(struct joiner *j)
 {
 	struct cursor at = start(j);
-	struct range g;
-	int e;
-	while ((e = trace_next_range(&at, &g)) > 0) {
+	for (struct range g; trace_next_range(&at, &g);) {
 		if (range_nests(g.kind))
 			keep_span(j, &g);
 		else if (g.kind != RANGE_PYTHON)
 			count_span(j, &g);
 	}
-	return e;
+	return at.error;
 }
 
 static bool launches_kernel(const struct trace *t, uint16_t id)
@@ -440,13 +438,11 @@ static bool is_again(const struct joiner *j, const struct gpu_activity *w)
 static int take_activity(struct joiner *j)
 {
 	struct cursor at = start(j);
-	struct gpu_activity w;
-	int e;
 	at.left_out = &j->r->sampled_left_out;
-	while ((e = trace_next_activity(&at, &w)) > 0)
+	for (struct gpu_activity w; trace_next_activity(&at, &w);)
 		if (!is_again(j, &w))
 			count_activity(j, &w);
-	return e;
+	return at.error;
 }
 
 static void add_device(struct span *to, const struct span *from)

@@ -91,12 +91,9 @@ static bool is_used(const struct meta *m, const struct gpu_sample *s)
 static int read_samples(const struct trace *t, struct gpu_states *to)
 {
 	struct cursor at = { .t = t };
-	struct gpu_sample s;
-	int e;
-	while ((e = trace_next_sample(&at, &s)) > 0) {
+	for (struct gpu_sample s; trace_next_sample(&at, &s);)
 		*array_push(&to->samples) = s;
-	}
-	return e;
+	return at.error;
 }
 
 static bool any_is_used(const struct gpu_states *s, const struct meta *m)
@@ -226,18 +223,16 @@ static void add_kernel(struct gpu_state *g, const struct gpu_activity *w)
 static int add_kernels(const struct trace *t, const struct meta *m, struct gpu_states *to)
 {
 	struct cursor at = { .t = t };
-	struct gpu_activity w;
 	bool any = false;
-	int e = 0;
 	for (size_t i = 0; i < to->gpus.n; i++)
 		any = any || to->gpus.v[i].slow.n;
-	while (any && (e = trace_next_activity(&at, &w)) > 0) {
+	for (struct gpu_activity w; any && trace_next_activity(&at, &w);) {
 		struct gpu_state *g =
 			w.kind == GPU_KERNEL ? find_gpu(to, m, at.ref->process, w.device) : NULL;
 		if (g)
 			add_kernel(g, &w);
 	}
-	return e;
+	return at.error;
 }
 
 int gpu_states_load(const struct trace *t, const struct meta *m, struct gpu_states *ret)

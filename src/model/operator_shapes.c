@@ -88,9 +88,7 @@ static int take_activities(struct finder *l)
 {
 	struct cursor at = { .t = l->j->r->trace, .buf = &l->buf };
 	size_t hint = 0, link_hint = 0;
-	struct gpu_activity w;
-	int e;
-	while ((e = trace_next_activity(&at, &w)) > 0) {
+	for (struct gpu_activity w; trace_next_activity(&at, &w);) {
 		const uint32_t process = l->buf.ref->process;
 		const struct call_link *call = links_of(&l->j->r->links, process, &w, &link_hint);
 		const uint64_t shape = hash_bytes(w.grid, sizeof w.grid) ^
@@ -99,7 +97,7 @@ static int take_activities(struct finder *l)
 			launches(l, process, call,
 				join(w.name, w.kind == GPU_KERNEL ? shape : w.bytes), &hint);
 	}
-	return e;
+	return at.error;
 }
 
 static int take_launches(struct finder *l)

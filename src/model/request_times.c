@@ -21,9 +21,7 @@ static bool is_batch(const struct meta *m, uint32_t process, const struct range 
 static int read_batches(const struct trace *t, const struct meta *m, struct requests *r)
 {
 	struct cursor at = { .t = t };
-	struct range g;
-	int e;
-	while ((e = trace_next_range(&at, &g)) > 0) {
+	for (struct range g; trace_next_range(&at, &g);) {
 		const uint32_t process = at.ref->process;
 		if (!is_batch(m, process, &g))
 			continue;
@@ -33,11 +31,11 @@ static int read_batches(const struct trace *t, const struct meta *m, struct requ
 			.to = trace_ns(t, range_end(&g)),
 			.model = meta_find_string(m, process, g.name) };
 	}
-	if (!e && r->batches.n >= BATCH_NONE)
+	if (!at.error && r->batches.n >= BATCH_NONE)
 		return -EOVERFLOW;
-	if (!e && r->batches.n)
+	if (!at.error && r->batches.n)
 		NESTED(r->batches);
-	return e;
+	return at.error;
 }
 
 ORDERING(request_order, struct request_row, ORDER(a->q.ns[REQUEST_BEGAN], b->q.ns[REQUEST_BEGAN]),
@@ -46,16 +44,14 @@ ORDERING(request_order, struct request_row, ORDER(a->q.ns[REQUEST_BEGAN], b->q.n
 static int read_requests(const struct trace *t, const struct meta *m, struct requests *r)
 {
 	struct cursor at = { .t = t };
-	struct served_request q;
-	int e;
-	while ((e = trace_next_request(&at, &q)) > 0) {
+	for (struct served_request q; trace_next_request(&at, &q);) {
 		*array_push(&r->v) = (struct request_row){ .q = q,
 			.process = at.ref->process,
 			.model = meta_find_string(m, at.ref->process, q.model),
 			.batch = BATCH_NONE };
 	}
 	SORT(r->v, request_order);
-	return e;
+	return at.error;
 }
 
 static int number_order(const void *one, const void *two, void *context)
@@ -150,9 +146,7 @@ static uint32_t batch_of(
 static int add_activities(const struct trace *t, struct joining *j, struct requests *r)
 {
 	struct cursor at = { .t = t };
-	struct gpu_activity w;
-	int e;
-	while ((e = trace_next_activity(&at, &w)) > 0) {
+	for (struct gpu_activity w; trace_next_activity(&at, &w);) {
 		if (!is_work(w.kind))
 			continue;
 		const uint64_t took = w.end_ns - w.start_ns;
@@ -160,7 +154,7 @@ static int add_activities(const struct trace *t, struct joining *j, struct reque
 			batch_of(j, r, at.ref->process, &w) };
 		r->longest_ns = took > r->longest_ns ? took : r->longest_ns;
 	}
-	return e;
+	return at.error;
 }
 
 static int index_activities(struct requests *r)

@@ -34,9 +34,7 @@ static const char *text_of(const struct coster *c, uint32_t string)
 static int take_ranges(struct coster *c)
 {
 	struct cursor at = { .t = c->t, .buf = &c->buf };
-	struct range g;
-	int e;
-	while ((e = trace_next_range(&at, &g)) > 0) {
+	for (struct range g; trace_next_range(&at, &g);) {
 		uint32_t cost;
 		if (g.kind != RANGE_OPERATOR || !g.args)
 			continue;
@@ -46,7 +44,7 @@ static int take_ranges(struct coster *c)
 		*array_push(&c->spans) =
 			(struct span){ .at = nested_of(&g, c->buf.ref->process), .cost = cost };
 	}
-	return e;
+	return at.error;
 }
 
 static struct span *span_around(struct coster *c, const struct sample *s, size_t *hint)
@@ -300,15 +298,13 @@ static void add_sample(struct loader *l, const struct gpu_activity *w)
 static int take_activity(struct loader *l)
 {
 	struct cursor at = { .t = l->t, .buf = &l->buf };
-	struct gpu_activity w;
-	int e;
-	while ((e = trace_next_activity(&at, &w)) > 0) {
+	for (struct gpu_activity w; trace_next_activity(&at, &w);) {
 		const bool has_shape = w.valid & GPU_HAS_SHAPE;
 		if (w.kind == GPU_KERNEL && has_shape)
 			add_sample(l, &w);
 		l->s->shapeless += w.kind == GPU_KERNEL && !has_shape;
 	}
-	return e;
+	return at.error;
 }
 
 /* By device, then start; devices that are not known are one. */

@@ -187,9 +187,7 @@ static uint16_t lane_of_range(uint16_t kind)
 static int take_ranges(struct reader *r)
 {
 	struct cursor at = { .t = r->r->trace, .buf = &r->buf };
-	struct range g;
-	int e;
-	while ((e = trace_next_range(&at, &g)) > 0) {
+	for (struct range g; trace_next_range(&at, &g);) {
 		const struct layout_lane lane = {
 			.kind = lane_of_range(g.kind), .process = r->buf.ref->process, .tid = g.tid
 		};
@@ -205,7 +203,7 @@ static int take_ranges(struct reader *r)
 			s.end_ns = s.start_ns;
 		*to = s;
 	}
-	return e;
+	return at.error;
 }
 
 ORDERING(span_order, struct span, ORDER(a->lane, b->lane), ORDER(a->start_ns, b->start_ns),
@@ -305,11 +303,9 @@ static void add_activity(struct reader *r, const struct gpu_activity *w)
 static int take_activity(struct reader *r)
 {
 	struct cursor at = { .t = r->r->trace, .buf = &r->buf };
-	struct gpu_activity w;
-	int e;
-	while ((e = trace_next_activity(&at, &w)) > 0)
+	for (struct gpu_activity w; trace_next_activity(&at, &w);)
 		add_activity(r, &w);
-	return e;
+	return at.error;
 }
 
 /* As arguments of a range are: an object of JSON. */

@@ -109,12 +109,11 @@ static void add(struct measured_calls *v, const struct gpu_activity *w,
 int measured_calls_load(const struct trace *t, const struct meta *m, struct measured_calls *ret_v)
 {
 	struct cursor at = { .t = t, .as_measured = true };
-	struct gpu_activity w;
 	struct links links = { 0 };
 	size_t hint = 0;
 	*ret_v = (struct measured_calls){ 0 };
 	int e = links_load(t, m, &links);
-	while (e >= 0 && (e = trace_next_activity(&at, &w)) > 0) {
+	for (struct gpu_activity w; !e && trace_next_activity(&at, &w);) {
 		const struct call_link *link =
 			runs(&w) ? links_of(&links, at.ref->process, &w, &hint) : NULL;
 		const bool by_event = t->header.sampled && w.correlation < CUPTI_CORRELATIONS;
@@ -124,7 +123,7 @@ int measured_calls_load(const struct trace *t, const struct meta *m, struct meas
 	links_fini(&links);
 	measured_calls_join(ret_v);
 	find_activities(ret_v);
-	return e;
+	return e ? e : at.error;
 }
 
 void measured_calls_fini(struct measured_calls *v)

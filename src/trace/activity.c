@@ -80,14 +80,15 @@ static struct chunk_buf *buffer(struct cursor *c)
 	return c->buf ? c->buf : &c->own;
 }
 
-static int next_chunk(struct cursor *c, enum chunk_kind kind)
+static bool next_chunk(struct cursor *c, enum chunk_kind kind)
 {
 	expect(c->chunk <= c->t->chunk_count, "a walk stays among the chunks");
 	c->at = 0;
 	c->inside = true;
 	const int e = trace_next(c->t, kind, &c->chunk, buffer(c), c->damaged);
 	c->ref = buffer(c)->ref;
-	return e;
+	c->error = e < 0 ? e : 0;
+	return e > 0;
 }
 
 /* Whether the events around it only say that it took no longer. */
@@ -112,25 +113,23 @@ static bool take_wait_off(const struct cursor *c, struct gpu_activity *w)
 	return true;
 }
 
-int trace_next_activity(struct cursor *c, struct gpu_activity *ret_activity)
+bool trace_next_activity(struct cursor *c, struct gpu_activity *ret_activity)
 {
-	int e = 1;
-	while (e > 0) {
-		if (!c->inside || !activity_next(buffer(c), &c->at, ret_activity))
-			e = next_chunk(c, CHUNK_DEVICE);
-		else if (take_wait_off(c, ret_activity))
-			break;
-	}
-	return e;
+	do {
+		while (!c->inside || !activity_next(buffer(c), &c->at, ret_activity))
+			if (!next_chunk(c, CHUNK_DEVICE))
+				return false;
+	} while (!take_wait_off(c, ret_activity));
+	return true;
 }
 
 #define TRACE_NEXT(name, type, kind)                                                               \
-	int trace_next_##name(struct cursor *c, struct type *ret)                                  \
+	bool trace_next_##name(struct cursor *c, struct type *ret)                                 \
 	{                                                                                          \
-		int e = 1;                                                                         \
-		while (e > 0 && !(c->inside && name##_next(buffer(c), &c->at, ret)))               \
-			e = next_chunk(c, kind);                                                   \
-		return e;                                                                          \
+		while (!c->inside || !name##_next(buffer(c), &c->at, ret))                         \
+			if (!next_chunk(c, kind))                                                  \
+				return false;                                                      \
+		return true;                                                                       \
 	}
 TRACE_NEXT(range, range, CHUNK_RANGES)
 TRACE_NEXT(link, link, CHUNK_LINKS)

@@ -27,11 +27,14 @@ bool request_next(const struct chunk_buf *buf, size_t *at, struct served_request
 
 /*
  * The same of a whole trace, chunk after chunk.  Members that the caller does not set are zero at
- * the beginning.  1 with a record, 0 at the end, or -errno of the machine: a walk that got there
- *has nothing to free.  Damaged chunks are passed over, and counted if `damaged` is not NULL.
+ * the beginning.  False at the end, or after a failure of the machine, which `error` tells: a walk
+ * that got there has nothing to free.  Damaged chunks are passed over, and counted if `damaged` is
+ * not NULL.
  *
  *	struct cursor at = { .t = t };
- *	while ((e = trace_next_activity(&at, &w)) > 0)
+ *	for (struct gpu_activity w; trace_next_activity(&at, &w);)
+ *		...
+ *	return at.error;
  */
 struct cursor {
 	const struct trace *t;
@@ -41,6 +44,7 @@ struct cursor {
 	uint64_t *damaged;
 	size_t chunk; /* the next */
 	size_t at;    /* in the chunk at hand */
+	int error;    /* 0 or -errno */
 	bool inside;
 	bool as_measured; /* activities: with what a pair of events measured besides the work */
 	uint64_t *
@@ -52,11 +56,11 @@ struct cursor {
  * long (SLOW_HOST_NS), or the event behind was late, the rest is no duration, and the activity is
  * left out.  `as_measured` gives all as they were measured.
  */
-int trace_next_activity(struct cursor *c, struct gpu_activity *ret_activity);
-int trace_next_range(struct cursor *c, struct range *ret_range);
-int trace_next_link(struct cursor *c, struct link *ret_link);
-int trace_next_sample(struct cursor *c, struct gpu_sample *ret_sample);
-int trace_next_request(struct cursor *c, struct served_request *ret_request);
+bool trace_next_activity(struct cursor *c, struct gpu_activity *ret_activity);
+bool trace_next_range(struct cursor *c, struct range *ret_range);
+bool trace_next_link(struct cursor *c, struct link *ret_link);
+bool trace_next_sample(struct cursor *c, struct gpu_sample *ret_sample);
+bool trace_next_request(struct cursor *c, struct served_request *ret_request);
 
 /* Saturating: what a range covers is [ticks, range_end()). */
 static inline uint64_t range_end(const struct range *r)

@@ -106,14 +106,12 @@ static bool is_used(const struct used *u, uint32_t device)
 static int find_used(const struct trace *t, struct used *u)
 {
 	struct cursor at = { .t = t };
-	struct gpu_activity w;
-	int e;
-	while ((e = trace_next_activity(&at, &w)) > 0) {
+	for (struct gpu_activity w; trace_next_activity(&at, &w);) {
 		if (!(w.valid & GPU_HAS_DEVICE) || is_used(u, w.device))
 			continue;
 		*array_push(&u->v) = w.device;
 	}
-	return e;
+	return at.error;
 }
 
 static uint32_t next_number(uint32_t next, const struct meta *m)

@@ -143,12 +143,10 @@ static void take_range(struct search *s, uint32_t process, const struct range *g
 static int take_ranges(struct search *s)
 {
 	struct cursor at = { .t = s->t };
-	struct range g;
-	int e;
-	while ((e = trace_next_range(&at, &g)) > 0)
+	for (struct range g; trace_next_range(&at, &g);)
 		take_range(s, at.ref->process, &g);
 	merge(&s->found);
-	return e;
+	return at.error;
 }
 
 static int no_range(const struct search *s, struct error *err)
@@ -312,13 +310,11 @@ static int cut_steps(
 static int take_captures(const struct trace *t, struct spans *s)
 {
 	struct cursor at = { .t = t };
-	struct range g;
-	int e;
-	while ((e = trace_next_range(&at, &g)) > 0)
+	for (struct range g; trace_next_range(&at, &g);)
 		if (g.kind == RANGE_CAPTURE)
 			add(s, g.ticks, range_end(&g));
 	merge(s);
-	return e;
+	return at.error;
 }
 
 /* Which span an activity that lasts until w->end_ns belongs to, from 1; 0: none. */
@@ -337,14 +333,12 @@ static size_t span_of(const struct trace *t, const struct spans *s, const struct
 static int find_tails(const struct trace *t, const struct spans *s, struct spans *ns)
 {
 	struct cursor at = { .t = t };
-	struct gpu_activity w;
-	int e;
-	while ((e = trace_next_activity(&at, &w)) > 0) {
+	for (struct gpu_activity w; trace_next_activity(&at, &w);) {
 		const size_t i = span_of(t, s, ns, at.ref->process, &w);
 		if (i && w.end_ns > ns->v.v[i - 1].to)
 			ns->v.v[i - 1].to = w.end_ns;
 	}
-	return e;
+	return at.error;
 }
 
 /* Work that was launched in a part may run when it is over. */

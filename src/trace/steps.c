@@ -120,11 +120,9 @@ static void take_range(struct ranges *r, uint32_t process, const struct range *g
 static int take_ranges(const struct trace *t, struct ranges *r)
 {
 	struct cursor at = { .t = t };
-	struct range g;
-	int e;
-	while ((e = trace_next_range(&at, &g)) > 0)
+	for (struct range g; trace_next_range(&at, &g);)
 		take_range(r, at.ref->process, &g);
-	return e;
+	return at.error;
 }
 
 ORDERING(thread_order, struct candidate, ORDER(a->step.process, b->step.process),

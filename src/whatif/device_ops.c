@@ -121,10 +121,8 @@ static int take(struct timed_ops *ops, const struct trace *t, const struct meta 
 	const struct links *links)
 {
 	struct cursor at = { .t = t };
-	struct gpu_activity w;
 	size_t hint = 0;
-	int e;
-	while ((e = trace_next_activity(&at, &w)) > 0) {
+	for (struct gpu_activity w; trace_next_activity(&at, &w);) {
 		const uint32_t process = at.ref->process;
 		const struct call_link *link =
 			runs(&w) ? links_of(links, process, &w, &hint) : NULL;
@@ -140,7 +138,7 @@ static int take(struct timed_ops *ops, const struct trace *t, const struct meta 
 			.tid = link->tid,
 			.op = op_of(&d, &w) };
 	}
-	return e;
+	return at.error;
 }
 
 int timed_ops_load(const struct trace *t, const struct meta *m, struct timed_ops *ret_ops)

@@ -64,17 +64,15 @@ static bool is_of_off_time(const struct trace *t, const struct links *l, uint32_
 static int take_activities(struct trace *t, const struct links *l)
 {
 	struct cursor at = { .t = t };
-	struct gpu_activity w;
 	size_t hint = 0;
-	int e;
-	while ((e = trace_next_activity(&at, &w)) > 0) {
+	for (struct gpu_activity w; trace_next_activity(&at, &w);) {
 		const uint32_t process = at.ref->process;
 		if (!(w.valid & GPU_HAS_CORRELATION) || !w.correlation ||
 			links_of(l, process, &w, &hint) || !is_of_off_time(t, l, process, &w))
 			continue;
 		activity_filter_add(t, process, w.correlation);
 	}
-	return e;
+	return at.error;
 }
 
 /* Takes them out of t, before trace_cut() and before anything is loaded by several threads.  Costs
