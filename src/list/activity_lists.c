@@ -10,8 +10,9 @@
 #include "predict/predict.h"
 
 /* The list leaves out activities of the host and sums of others: no GPU did anything for them. */
-static void keep_own(struct events *events)
+static int read_own(const struct report *r, struct events *events)
 {
+	const int e = events_read(r, events);
 	size_t n = 0;
 	for (size_t i = 0; i < events->v.n; i++) {
 		const uint16_t kind = events->v.v[i].w.kind;
@@ -19,16 +20,10 @@ static void keep_own(struct events *events)
 			events->v.v[n++] = events->v.v[i];
 	}
 	events->v.n = n;
+	return e;
 }
 
-static void make_activities(struct rows *rows)
-{
-	struct events *events = xcalloc(1, sizeof *events);
-	rows_own(rows, events, 0, sizeof *events->v.v);
-	rows->error = events_read(rows->r, events);
-	keep_own(events);
-	rows_take(rows, events->v.v, events->v.n, sizeof *events->v.v);
-}
+MAKER(make_activities, struct events, read_own(rows->r, own))
 
 static void free_activities(struct rows *rows)
 {
@@ -214,13 +209,7 @@ static int count_gaps(const struct report *r, struct gap_rows *gaps)
 	return e;
 }
 
-static void make_gaps(struct rows *rows)
-{
-	struct gap_rows *gaps = xcalloc(1, sizeof *gaps);
-	rows_own(rows, gaps, 0, sizeof *gaps->v.v);
-	rows->error = count_gaps(rows->r, gaps);
-	rows_take(rows, gaps->v.v, gaps->v.n, sizeof *gaps->v.v);
-}
+MAKER(make_gaps, struct gap_rows, count_gaps(rows->r, own))
 
 static void free_gaps(struct rows *rows)
 {

@@ -84,13 +84,7 @@ static int read_calls(const struct report *r, struct calls *calls)
 	return 0;
 }
 
-static void make_calls(struct rows *rows)
-{
-	struct calls *calls = xcalloc(1, sizeof *calls);
-	rows_own(rows, calls, 0, sizeof *calls->v.v);
-	rows->error = read_calls(rows->r, calls);
-	rows_take(rows, calls->v.v, calls->v.n, sizeof *calls->v.v);
-}
+MAKER(make_calls, struct calls, read_calls(rows->r, own))
 
 static void free_calls(struct rows *rows)
 {
@@ -279,13 +273,7 @@ static int count_waits(const struct report *r, struct waits *waits)
 	return e;
 }
 
-static void make_waits(struct rows *rows)
-{
-	struct waits *waits = xcalloc(1, sizeof *waits);
-	rows_own(rows, waits, 0, sizeof *waits->v.v);
-	rows->error = count_waits(rows->r, waits);
-	rows_take(rows, waits->v.v, waits->v.n, sizeof *waits->v.v);
-}
+MAKER(make_waits, struct waits, count_waits(rows->r, own))
 
 static void free_waits(struct rows *rows)
 {

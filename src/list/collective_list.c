@@ -124,13 +124,7 @@ static int count_collectives(struct rows *rows, struct collective_rows *all)
 	return e;
 }
 
-static void make_collectives(struct rows *rows)
-{
-	struct collective_rows *all = xcalloc(1, sizeof *all);
-	rows_own(rows, all, 0, sizeof *all->v.v);
-	rows->error = count_collectives(rows, all);
-	rows_take(rows, all->v.v, all->v.n, sizeof *all->v.v);
-}
+MAKER(make_collectives, struct collective_rows, count_collectives(rows, own))
 
 static void free_collectives(struct rows *rows)
 {

@@ -63,9 +63,10 @@ ORDERING(pace_order, struct pace_row, ORDER(b->numbered, a->numbered),
 	ORDER(b->duration.total, a->duration.total), ORDER(a->process, b->process),
 	ORDER(a->name, b->name))
 
-static void count_paces(struct pace_rows *paces)
+static int count_paces(struct rows *rows, struct pace_rows *paces)
 {
-	for (size_t i = 0; i < paces->starts.n; i++) {
+	const int e = read_starts(rows, paces);
+	for (size_t i = 0; i < paces->starts.n && !e; i++) {
 		const struct range_start *s = &paces->starts.v[i];
 		struct pace_row *row = &paces->v.v[s->row];
 		if (row->duration.hist.count)
@@ -74,17 +75,10 @@ static void count_paces(struct pace_rows *paces)
 		row->last_ns = s->ns;
 	}
 	SORT(paces->v, pace_order);
+	return e;
 }
 
-static void make_paces(struct rows *rows)
-{
-	struct pace_rows *paces = xcalloc(1, sizeof *paces);
-	rows_own(rows, paces, 0, sizeof *paces->v.v);
-	rows->error = read_starts(rows, paces);
-	if (!rows->error)
-		count_paces(paces);
-	rows_take(rows, paces->v.v, paces->v.n, sizeof *paces->v.v);
-}
+MAKER(make_paces, struct pace_rows, count_paces(rows, own))
 
 static void free_paces(struct rows *rows)
 {
@@ -312,17 +306,19 @@ static bool is_work(uint16_t kind)
 {
 	return kind == GPU_KERNEL || kind == GPU_MEMCPY || kind == GPU_MEMSET || kind == GPU_GRAPH;
 }
+	in->r = r;
 
 static int count_inside(struct inside *in)
 {
 	struct events *events = &in->events;
-	int e = events_read(in->r, events);
+	int e = events_read(r, events);
 	size_t n = 0;
 	for (size_t i = 0; i < events->v.n && !e; i++)
 		if (is_work(events->v.v[i].w.kind))
 			events->v.v[n++] = events->v.v[i];
 	events->v.n = n;
 	for (size_t i = 0; i < n; i++) {
+	SORT_WITH(in->v, inside_order, in);
 		add_from(in, events->v.v[i].named, &events->v.v[i]);
 		add_from(in, events->v.v[i].waiting, &events->v.v[i]);
 	}
@@ -332,15 +328,7 @@ static int count_inside(struct inside *in)
 	return e;
 }
 
-static void make_inside(struct rows *rows)
-{
-	struct inside *in = xcalloc(1, sizeof *in);
-	rows_own(rows, in, 0, sizeof *in->v.v);
-	in->r = rows->r;
-	rows->error = count_inside(in);
-	SORT_WITH(in->v, inside_order, in);
-	rows_take(rows, in->v.v, in->v.n, sizeof *in->v.v);
-}
+MAKER(make_inside, struct inside, count_inside(rows->r, own))
 
 static void free_inside(struct rows *rows)
 {

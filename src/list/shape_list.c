@@ -100,13 +100,7 @@ static int count_forms(const struct report *r, struct form_rows *forms)
 	return e;
 }
 
-static void make_forms(struct rows *rows)
-{
-	struct form_rows *forms = xcalloc(1, sizeof *forms);
-	rows_own(rows, forms, 0, sizeof *forms->v.v);
-	rows->error = count_forms(rows->r, forms);
-	rows_take(rows, forms->v.v, forms->v.n, sizeof *forms->v.v);
-}
+MAKER(make_forms, struct form_rows, count_forms(rows->r, own))
 
 static void free_forms(struct rows *rows)
 {

@@ -140,6 +140,16 @@ struct rows {
 void rows_take(struct rows *rows, const void *v, size_t n, size_t each);
 void rows_own(struct rows *rows, void *v, size_t n, size_t each);
 
+/* A make() whose rows are the array `v` of a struct of their own, which an expression of `rows` and
+ * `own` fills: 0 or -errno.  fini() frees it. */
+#define MAKER(name, type, ...)                                                                     \
+	static void name(struct rows *rows)                                                        \
+	{                                                                                          \
+		type *own = rows->own = xcalloc(1, sizeof *own);                                   \
+		rows->error = __VA_ARGS__;                                                         \
+		rows_take(rows, own->v.v, own->v.n, sizeof *own->v.v);                             \
+	}
+
 /* Nanoseconds since the recording began, of a time of CLOCK_MONOTONIC; a name of the trace, and a
  * string of a process of it, demangled. */
 uint64_t rows_since(const struct rows *rows, uint64_t ns);
