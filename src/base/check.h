@@ -33,6 +33,11 @@ static inline uint64_t sat_add(uint64_t a, uint64_t b)
 	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
 
+static inline uint64_t sat_sub(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
 static inline uint64_t sat_mul(uint64_t a, uint64_t b)
 {
 	uint64_t product;

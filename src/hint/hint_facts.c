@@ -57,11 +57,6 @@ static void kernel_of(struct reader *d, const struct gpu_activity *w, uint32_t *
 	*ret_kernel = (uint32_t)(k - d->f->kernels.v);
 }
 
-static bool is_busy(uint16_t kind)
-{
-	return kind == GPU_KERNEL || kind == GPU_MEMCPY || kind == GPU_MEMSET || kind == GPU_GRAPH;
-}
-
 static void keep_activity(struct reader *d, const struct gpu_activity *w)
 {
 	struct hint_activity new = { .start_ns = w->start_ns,
@@ -98,7 +93,7 @@ static int take_activity(struct reader *d)
 			w.device = 0;
 		if (d->f->activities.n >= MOST)
 			d->f->cut = true;
-		else if (is_busy(w.kind))
+		else if (activity_is_work(w.kind))
 			keep_activity(d, &w);
 	}
 	return at.error;

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/expect.h"
 #include "base/hash.h"
 #include "base/search.h"
@@ -169,11 +170,6 @@ static bool is_blocked(const struct blocked *b, uint32_t thread)
 	return false;
 }
 
-static uint64_t less(uint64_t ns, uint64_t by)
-{
-	return ns > by ? ns - by : 0;
-}
-
 static uint64_t later(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
@@ -259,7 +255,7 @@ static void take(struct join *j, uint32_t activity, uint32_t call)
 	j->last_number = number;
 	close_thread(j, call);
 	drop(j, call);
-	forget_passed(j, less(j->calls[call].begin_ns, NUMBER_EARLY_NS));
+	forget_passed(j, sat_sub(j->calls[call].begin_ns, NUMBER_EARLY_NS));
 }
 
 /* The index of the first call that began after `ns`. */
@@ -281,7 +277,7 @@ static uint32_t try_ahead(const struct join *j, struct view *v, uint32_t activit
 		if (c == JOIN_NONE)
 			continue;
 		v->taken[v->taken_count++] = c;
-		v->passed_ns = later(v->passed_ns, less(j->calls[c].begin_ns, NUMBER_EARLY_NS));
+		v->passed_ns = later(v->passed_ns, sat_sub(j->calls[c].begin_ns, NUMBER_EARLY_NS));
 		found++;
 	}
 	return found;
@@ -290,7 +286,7 @@ static uint32_t try_ahead(const struct join *j, struct view *v, uint32_t activit
 static uint32_t try_call(const struct join *j, uint32_t activity, uint32_t call)
 {
 	struct view v = {
-		.passed_ns = later(j->passed_ns, less(j->calls[call].begin_ns, NUMBER_EARLY_NS)),
+		.passed_ns = later(j->passed_ns, sat_sub(j->calls[call].begin_ns, NUMBER_EARLY_NS)),
 		.from = call,
 		.taken_count = 1,
 		.taken = { call },
@@ -494,7 +490,7 @@ static void bound(struct join *j, bool syncs)
 			continue;
 		j->prev[c] = c; /* given */
 		j->until[i] = j->calls[c].end_ns;
-		j->since[i] = less(j->calls[c].begin_ns, NUMBER_EARLY_NS);
+		j->since[i] = sat_sub(j->calls[c].begin_ns, NUMBER_EARLY_NS);
 	}
 	bound_above(j);
 	bound_below(j);

@@ -301,30 +301,24 @@ static int inside_order(const void *one, const void *two, void *context)
 	return order ?: ORDER(b->device.total, a->device.total) ?: ORDER(a->name, b->name);
 }
 
-/* Whether the activity kept a device busy, and is no sum of others. */
-static bool is_work(uint16_t kind)
-{
-	return kind == GPU_KERNEL || kind == GPU_MEMCPY || kind == GPU_MEMSET || kind == GPU_GRAPH;
-}
-	in->r = r;
-
-static int count_inside(struct inside *in)
+static int count_inside(const struct report *r, struct inside *in)
 {
 	struct events *events = &in->events;
 	int e = events_read(r, events);
 	size_t n = 0;
+	in->r = r;
 	for (size_t i = 0; i < events->v.n && !e; i++)
-		if (is_work(events->v.v[i].w.kind))
+		if (activity_is_work(events->v.v[i].w.kind))
 			events->v.v[n++] = events->v.v[i];
 	events->v.n = n;
 	for (size_t i = 0; i < n; i++) {
-	SORT_WITH(in->v, inside_order, in);
 		add_from(in, events->v.v[i].named, &events->v.v[i]);
 		add_from(in, events->v.v[i].waiting, &events->v.v[i]);
 	}
 	if (!e)
 		e = read_spans(in);
 	add_to_spans(in);
+	SORT_WITH(in->v, inside_order, in);
 	return e;
 }
 

@@ -317,11 +317,6 @@ static void owner_of(struct joiner *j, const struct gpu_activity *w, struct acti
 		*ret_span = externals_find(&j->externals, process, w->external);
 }
 
-static bool is_busy(uint16_t kind)
-{
-	return kind == GPU_KERNEL || kind == GPU_MEMCPY || kind == GPU_MEMSET || kind == GPU_GRAPH;
-}
-
 static void keep_activity(struct joiner *j, const struct gpu_activity *w, struct activity *activity)
 {
 	struct activity *new = array_push(&j->timeline.activities);
@@ -421,7 +416,7 @@ static void count_activity(struct joiner *j, const struct gpu_activity *w)
 	row->sized += (w->valid & GPU_HAS_BYTES) != 0;
 	if (w->valid & GPU_HAS_BYTES)
 		row->bytes = sat_add(row->bytes, w->bytes);
-	if (is_busy(w->kind))
+	if (activity_is_work(w->kind))
 		take_busy(j, w, index);
 	else if (w->kind == GPU_SYNC && !j->r->sampled)
 		take_wait(j, w);

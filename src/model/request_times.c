@@ -109,11 +109,6 @@ static void join_batches(struct requests *r)
 	qsort_r(r->by_time.v, r->by_time.n, sizeof *r->by_time.v, time_order, r);
 }
 
-static bool is_work(uint16_t kind)
-{
-	return kind == GPU_KERNEL || kind == GPU_MEMCPY || kind == GPU_MEMSET || kind == GPU_GRAPH;
-}
-
 ORDERING(activity_order, struct batch_activity, ORDER(a->batch, b->batch),
 	ORDER(a->w.start_ns, b->w.start_ns))
 
@@ -147,7 +142,7 @@ static int add_activities(const struct trace *t, struct joining *j, struct reque
 {
 	struct cursor at = { .t = t };
 	for (struct gpu_activity w; trace_next_activity(&at, &w);) {
-		if (!is_work(w.kind))
+		if (!activity_is_work(w.kind))
 			continue;
 		const uint64_t took = w.end_ns - w.start_ns;
 		*array_push(&r->activities) = (struct batch_activity){ w, at.ref->process,
@@ -251,11 +246,6 @@ static int alike_order(const void *one, const void *two, void *context)
 	return ORDER(a->to - a->on, b->to - b->on);
 }
 
-static uint64_t above(uint64_t ns, uint64_t usual)
-{
-	return ns > usual ? ns - usual : 0;
-}
-
 /* Puts those of the batches [from, to) first beside which nothing ran. All are of one model and
  * size. Their median is usual, or that of all if there is none. */
 static void compare(struct requests *r, const uint32_t *v, size_t n)
@@ -267,8 +257,8 @@ static void compare(struct requests *r, const uint32_t *v, size_t n)
 	const uint64_t usual = middle->to - middle->on, kernels = middle->kernels_ns;
 	for (size_t i = 0; i < n; i++) {
 		struct batch_row *b = &r->batches.v[v[i]];
-		b->slower_ns = above(b->to - b->on, usual);
-		b->kernels_slower_ns = above(b->kernels_ns, kernels);
+		b->slower_ns = sat_sub(b->to - b->on, usual);
+		b->kernels_slower_ns = sat_sub(b->kernels_ns, kernels);
 	}
 }
 

@@ -16,6 +16,7 @@
 #include "base/map.h"
 #include "base/sort.h"
 #include "event/schema.h"
+#include "trace/activity.h"
 #include "trace/trace.h"
 
 #define PIECE      65536u /* read at a time, unless a record is longer */
@@ -294,9 +295,7 @@ static void add_busy(struct follow *f)
 static void keep_span(
 	struct follow *f, const struct follow_process *of, const struct gpu_activity *w)
 {
-	const bool runs = w->kind == GPU_KERNEL || w->kind == GPU_MEMCPY || w->kind == GPU_MEMSET ||
-			  w->kind == GPU_GRAPH;
-	if (!runs || f->header.sampled)
+	if (!activity_is_work(w->kind) || f->header.sampled)
 		return;
 	if (f->spans.n >= SPANS_MOST)
 		add_busy(f);

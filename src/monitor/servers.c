@@ -190,11 +190,6 @@ static void read_answer(struct servers *s, const struct asked *a)
 	json_decref(all);
 }
 
-static uint64_t since(uint64_t now, uint64_t before)
-{
-	return now > before ? now - before : 0;
-}
-
 static uint64_t before_in(const struct served_model *b, uint64_t end_ns)
 {
 	for (uint32_t i = 0; i < b->buckets; i++)
@@ -209,7 +204,7 @@ static uint64_t quantile(
 {
 	double left = (double)all * q;
 	for (uint32_t i = 0; all && i < m->buckets; i++) {
-		left -= (double)since(m->latency[i].n, before_in(b, m->latency[i].end_ns));
+		left -= (double)sat_sub(m->latency[i].n, before_in(b, m->latency[i].end_ns));
 		if (left <= 0)
 			return m->latency[i].end_ns;
 	}
@@ -218,9 +213,9 @@ static uint64_t quantile(
 
 static void rate(struct served_model *m, const struct served_model *b)
 {
-	const uint64_t took = since(m->ns, b->ns), success = since(m->success, b->success);
-	const uint64_t unrun = since(m->shed, b->shed) + since(m->refused, b->refused);
-	const uint64_t batches = since(m->batches, b->batches);
+	const uint64_t took = sat_sub(m->ns, b->ns), success = sat_sub(m->success, b->success);
+	const uint64_t unrun = sat_sub(m->shed, b->shed) + sat_sub(m->refused, b->refused);
+	const uint64_t batches = sat_sub(m->batches, b->batches);
 	uint64_t all = 0;
 	if (!took)
 		return;
@@ -228,11 +223,11 @@ static void rate(struct served_model *m, const struct served_model *b)
 	m->requests_per_s = (double)success * 1e9 / (double)took;
 	m->has_missed = success + unrun > 0;
 	if (m->has_missed)
-		m->missed = (double)(since(m->late, b->late) + unrun) / (double)(success + unrun);
+		m->missed = (double)(sat_sub(m->late, b->late) + unrun) / (double)(success + unrun);
 	if (batches)
-		m->mean_rows = (double)since(m->rows, b->rows) / (double)batches;
+		m->mean_rows = (double)sat_sub(m->rows, b->rows) / (double)batches;
 	for (uint32_t i = 0; i < m->buckets; i++)
-		all += since(m->latency[i].n, before_in(b, m->latency[i].end_ns));
+		all += sat_sub(m->latency[i].n, before_in(b, m->latency[i].end_ns));
 	m->p50_ns = quantile(m, b, all, .5);
 	m->p99_ns = quantile(m, b, all, .99);
 }

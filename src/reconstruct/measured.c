@@ -5,12 +5,6 @@
 #include "reconstruct/reconstruct.h"
 #include "trace/activity.h"
 
-static bool runs(const struct gpu_activity *w)
-{
-	return w->kind == GPU_KERNEL || w->kind == GPU_MEMCPY || w->kind == GPU_MEMSET ||
-	       w->kind == GPU_GRAPH;
-}
-
 /* Numbers of calls that were timed with events have links of their own (EVENT_CORRELATIONS). */
 static struct measured_call measured_of(
 	const struct gpu_activity *w, const struct call_link *link, bool by_event)
@@ -115,7 +109,8 @@ int measured_calls_load(const struct trace *t, const struct meta *m, struct meas
 	int e = links_load(t, m, &links);
 	for (struct gpu_activity w; !e && trace_next_activity(&at, &w);) {
 		const struct call_link *link =
-			runs(&w) ? links_of(&links, at.ref->process, &w, &hint) : NULL;
+			activity_is_work(w.kind) ? links_of(&links, at.ref->process, &w, &hint)
+						 : NULL;
 		const bool by_event = t->header.sampled && w.correlation < CUPTI_CORRELATIONS;
 		if (link)
 			add(ret_v, &w, link, by_event);

@@ -74,6 +74,12 @@ static inline bool range_nests(uint16_t kind)
 	return kind == RANGE_OPERATOR || kind == RANGE_ANNOTATION || kind == RANGE_NVTX;
 }
 
+/* Whether the activity keeps a device busy, and is no sum of others. */
+static inline bool activity_is_work(uint16_t kind)
+{
+	return kind == GPU_KERNEL || kind == GPU_MEMCPY || kind == GPU_MEMSET || kind == GPU_GRAPH;
+}
+
 /* How long the stream waited for the host between the events that timed it; else 0. */
 static inline uint64_t activity_waited_ns(const struct gpu_activity *w)
 {

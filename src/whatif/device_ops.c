@@ -111,12 +111,6 @@ static void set_times(struct timed_ops *ops)
 	}
 }
 
-static bool runs(const struct gpu_activity *w)
-{
-	return w->kind == GPU_KERNEL || w->kind == GPU_MEMCPY || w->kind == GPU_MEMSET ||
-	       w->kind == GPU_GRAPH;
-}
-
 static int take(struct timed_ops *ops, const struct trace *t, const struct meta *m,
 	const struct links *links)
 {
@@ -125,9 +119,9 @@ static int take(struct timed_ops *ops, const struct trace *t, const struct meta 
 	for (struct gpu_activity w; trace_next_activity(&at, &w);) {
 		const uint32_t process = at.ref->process;
 		const struct call_link *link =
-			runs(&w) ? links_of(links, process, &w, &hint) : NULL;
+			activity_is_work(w.kind) ? links_of(links, process, &w, &hint) : NULL;
 		if (!link) {
-			ops->unasked += runs(&w);
+			ops->unasked += activity_is_work(w.kind);
 			continue;
 		}
 		const struct op_device d = op_device_of(m, process);

@@ -399,7 +399,7 @@ static void set_first_gap(struct program *p)
 	for (size_t i = 1; i < p->steps.n; i++)
 		if (p->steps.v[i].begins)
 			*array_push(&pauses.v) = p->steps.v[i].gap_ns;
-	SORT(pauses.v, durations_order);
+	SORT(pauses.v, order_u64);
 	if (p->steps.n && p->steps.v[0].begins)
 		p->steps.v[0].gap_ns = durations_quantile(&pauses, 0.5, 0);
 	array_free(&pauses.v);
@@ -416,16 +416,16 @@ static void time_requests(struct builder *b)
 		if (b->p->steps.v[i].ends)
 			*array_push(&d.v) = b->events.v[i].at_ns - begun;
 	}
-	SORT(d.v, durations_order);
+	SORT(d.v, order_u64);
 	b->p->recorded_p50_ns = durations_quantile(&d, 0.5, 0);
 	array_free(&d.v);
 }
 
 static void set_delays(struct builder *b)
 {
-	SORT(b->first.v, durations_order);
-	SORT(b->behind.v, durations_order);
-	SORT(b->back.v, durations_order);
+	SORT(b->first.v, order_u64);
+	SORT(b->behind.v, order_u64);
+	SORT(b->back.v, order_u64);
 	b->p->first_ns = durations_quantile(&b->first, 0.5, USUAL_FIRST);
 	b->p->behind_ns = durations_quantile(&b->behind, 0.5, USUAL_BEHIND);
 	b->p->return_ns = durations_quantile(&b->back, 0.5, USUAL_RETURN);

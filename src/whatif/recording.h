@@ -23,12 +23,7 @@ struct durations {
 	ARRAY(uint64_t) v; /* ns */
 };
 
-static inline int durations_order(const void *one, const void *two)
-{
-	return ORDER(*(const uint64_t *)one, *(const uint64_t *)two);
-}
-
-/* A quantile of the durations that SORT(d->v, durations_order) has put in order; `otherwise` if
+/* A quantile of the durations that SORT(d->v, order_u64) has put in order; `otherwise` if
  * there are none. */
 static inline uint64_t durations_quantile(const struct durations *d, double q, uint64_t otherwise)
 {

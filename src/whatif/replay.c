@@ -366,7 +366,7 @@ int replay_run(const struct replay *r, struct replay_results *ret_results)
 	if (!e)
 		ret_results->totals = law_totals(w->law);
 	for (size_t i = 0; i < r->count; i++)
-		SORT(ret_results->programs[i].latency.v, durations_order);
+		SORT(ret_results->programs[i].latency.v, order_u64);
 	world_free(w);
 	return e;
 }

@@ -7,11 +7,6 @@
 #define MAX_WAIT_NS    500000000u /* what weir run has without --max-wait */
 #define PATIENCE       1000u /* a replay gives up when it takes so many times as long as alone */
 
-static bool is_latency(const struct whatif *w, size_t program)
-{
-	return w->programs[program].class == CLASS_LATENCY;
-}
-
 static struct replay replay_of(const struct whatif *w, enum law_sharing sharing)
 {
 	struct replay r = { .device = w->device,
@@ -29,7 +24,7 @@ static int run_alone(struct whatif *w, size_t i)
 	struct replay r = replay_of(w, LAW_SLICES);
 	r.count = 1;
 	r.programs[0] = w->programs[i];
-	if (!is_latency(w, i))
+	if (!whatif_is_latency(w, i))
 		r.ends = &w->alone[i].ends;
 	return replay_run(&r, &w->alone[i].results);
 }
@@ -124,7 +119,7 @@ static void set_requests(struct whatif *w)
 {
 	uint64_t most = REQUESTS_LEAST;
 	for (size_t i = 0; i < w->count; i++)
-		if (is_latency(w, i) && w->programs[i].recorded->requests > most)
+		if (whatif_is_latency(w, i) && w->programs[i].recorded->requests > most)
 			most = w->programs[i].recorded->requests;
 	w->requests = w->requests ? w->requests : most;
 }

@@ -42,6 +42,11 @@ struct whatif {
 int whatif_run(struct whatif *w, struct error *err);
 void whatif_fini(struct whatif *w);
 
+static inline bool whatif_is_latency(const struct whatif *w, size_t program)
+{
+	return w->programs[program].class == CLASS_LATENCY;
+}
+
 /* For a latency program: how long its requests took; as a multiple of alone. */
 uint64_t whatif_latency(const struct replay_results *r, size_t program, double q);
 double whatif_slowdown(

@@ -8,16 +8,11 @@
 #include "base/table.h"
 #include "base/text.h"
 
-static bool is_latency(const struct whatif *w, size_t i)
-{
-	return w->programs[i].class == CLASS_LATENCY;
-}
-
 static size_t count_latency(const struct whatif *w)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < w->count; i++)
-		n += is_latency(w, i);
+		n += whatif_is_latency(w, i);
 	return n;
 }
 
@@ -47,9 +42,9 @@ static void put_program(const struct whatif *w, FILE *out, size_t i)
 	const struct program *p = w->programs[i].recorded;
 	const struct replay_results *alone = &w->alone[i].results;
 	struct number a, b, c;
-	fputs(is_latency(w, i) ? "latency:     " : "best effort: ", out);
+	fputs(whatif_is_latency(w, i) ? "latency:     " : "best effort: ", out);
 	text_put_safe(out, p->name);
-	if (is_latency(w, i))
+	if (whatif_is_latency(w, i))
 		put_requests(w, out, i);
 	else
 		fprintf(out,
@@ -70,7 +65,7 @@ static void cell_shares(const struct whatif *w, const struct replay_results *r, 
 	char text[200] = "-";
 	size_t n = 0;
 	for (size_t i = 0; i < w->count && n + 16 < sizeof text; i++)
-		if (!is_latency(w, i))
+		if (!whatif_is_latency(w, i))
 			n += (size_t)snprintf(text + n, sizeof text - n, "%s%.1f%%", n ? " + " : "",
 				100 * whatif_share(w, r, i));
 	table_cell(t, "%s", text);
@@ -97,7 +92,7 @@ static void cell_way(const struct whatif_way *way, struct table *t)
 static void put_rows(const struct whatif *w, struct table *t, const struct whatif_way *way)
 {
 	for (size_t i = 0; i < w->count; i++) {
-		if (!is_latency(w, i))
+		if (!whatif_is_latency(w, i))
 			continue;
 		cell_way(way, t);
 		cell_latency(w, way, t, i);
@@ -149,14 +144,14 @@ static void json_program(struct json *j, const struct whatif *w, size_t i)
 	const struct replay_results *alone = &w->alone[i].results;
 	json_begin_object(j, NULL);
 	json_str(j, "program", p->name);
-	json_str(j, "class", is_latency(w, i) ? "latency" : "best-effort");
+	json_str(j, "class", whatif_is_latency(w, i) ? "latency" : "best-effort");
 	json_u64(j, "recorded_requests", p->requests);
 	json_u64(j, "recorded_p50_ns", p->recorded_p50_ns);
 	json_u64(j, "untimed", p->untimed);
 	json_u64(j, "left_out", p->left_out);
 	json_u64(j, "work_ns", p->work_ns);
 	json_u64(j, "alone_ns", alone->end_ns);
-	if (is_latency(w, i))
+	if (whatif_is_latency(w, i))
 		json_latency(j, alone, 0);
 	json_end_object(j);
 }
@@ -167,7 +162,7 @@ static void json_result(
 	const struct replay_result *p = &way->results.programs[i];
 	json_begin_object(j, NULL);
 	json_str(j, "program", w->programs[i].recorded->name);
-	if (is_latency(w, i)) {
+	if (whatif_is_latency(w, i)) {
 		json_latency(j, &way->results, i);
 		json_put_real(j, "p50_ratio", whatif_slowdown(w, &way->results, i, 0.5));
 		json_put_real(j, "p95_ratio", whatif_slowdown(w, &way->results, i, 0.95));
