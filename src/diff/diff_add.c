@@ -40,9 +40,8 @@ static struct diff_row *enter(
 	struct adder *a, enum diff_table table, const char *name, const char *kind)
 {
 	struct diff_row *row = row_of(a, table, name, kind);
-	while (row->runs[a->side].n <= a->run) {
+	while (row->runs[a->side].n <= a->run)
 		*array_push(&row->runs[a->side]) = (struct diff_run){ 0 };
-	}
 	expect(row->runs[a->side].n == a->run + 1, "the run at hand is a row's last");
 	return row;
 }

@@ -119,9 +119,8 @@ static void gather(struct run *r)
 	struct records it = records_of(&r->buf);
 	const struct record *record;
 	r->records.n = 0;
-	while ((record = records_next(&it))) {
+	while ((record = records_next(&it)))
 		*array_push(&r->records) = record;
-	}
 	SORT(r->records, call_order);
 	for (size_t i = 1; i < r->records.n; i++)
 		expect_slow(call_order(&r->records.v[i - 1], &r->records.v[i]) < 0,

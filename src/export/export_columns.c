@@ -370,10 +370,9 @@ static int begin(struct export *x)
 	for (int t = 0; t < TABLES; t++) {
 		expect(tables[t].count <= COLUMNS_MOST, "a table's columns have room");
 		c->blocks[t].table = (enum columns_table)t;
-		for (uint32_t i = 0; i < tables[t].count && wants(x, (enum columns_table)t); i++) {
+		for (uint32_t i = 0; i < tables[t].count && wants(x, (enum columns_table)t); i++)
 			c->blocks[t].data[i] =
 				xmalloc(BLOCK_ROWS * bytes_of(tables[t].columns[i].type));
-		}
 	}
 	return 0;
 }

@@ -339,9 +339,8 @@ void import_memory_finish(struct memory_import *m, struct store *s)
 
 void import_memory_fini(struct memory_import *m)
 {
-	for (size_t i = 0; i < m->devices.n; i++) {
+	for (size_t i = 0; i < m->devices.n; i++)
 		array_free(&m->devices.v[i].loose, &m->devices.v[i].firm);
-	}
 	array_free(&m->blocks, &m->events, &m->devices, &m->early);
 	map_fini(&m->live, &m->device_map);
 }

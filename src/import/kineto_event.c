@@ -62,9 +62,8 @@ uint8_t kineto_meaning(const struct word *words, size_t count, const char *text,
 
 static void category_of(struct kineto *k, uint32_t string, uint8_t *ret_kind)
 {
-	while (k->kinds.n <= string) {
+	while (k->kinds.n <= string)
 		*array_push(&k->kinds) = 0;
-	}
 	expect(string <= k->s->strings.n, "the number of a text is one of all");
 	uint8_t *kind = &k->kinds.v[string];
 	if (!*kind && string) {
@@ -210,9 +209,8 @@ static void take_crossing(struct kineto *k)
 static void function_of(struct kineto *k, uint16_t *ret_fn)
 {
 	const uint32_t name = k->event.name;
-	while (k->fns.n <= name) {
+	while (k->fns.n <= name)
 		*array_push(&k->fns) = 0;
-	}
 	if (!k->fns.v[name]) {
 		const struct store_string *text = name ? &k->s->strings.v[name - 1] : NULL;
 		store_function(

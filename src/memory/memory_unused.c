@@ -71,11 +71,10 @@ static void take_segments(struct unused_replay *u, const struct memory_list *lis
 {
 	struct vmm_changes found = { 0 };
 	vmm_segment_changes(lists, count, &found);
-	for (size_t i = 0; i < found.n; i++) {
+	for (size_t i = 0; i < found.n; i++)
 		*array_push(&u->changes) = (struct change){
 			.ticks = found.v[i].ticks, .add = found.v[i].add, .take = found.v[i].take
 		};
-	}
 	array_free(&found);
 }
 

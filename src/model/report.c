@@ -97,9 +97,8 @@ static void total_moved(struct report *r, const struct call_row *c)
 		size_t i = 0;
 		while (i < r->copies.n && strcmp(r->copies.v[i].direction, c->fn->memory) != 0)
 			i++;
-		if (i == r->copies.n) {
+		if (i == r->copies.n)
 			*array_push(&r->copies) = (struct moved_row){ .direction = c->fn->memory };
-		}
 		to = &r->copies.v[i];
 	}
 	to->count = sat_add(to->count, c->ok_plain);

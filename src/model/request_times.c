@@ -44,12 +44,11 @@ ORDERING(request_order, struct request_row, ORDER(a->q.ns[REQUEST_BEGAN], b->q.n
 static int read_requests(const struct trace *t, const struct meta *m, struct requests *r)
 {
 	struct cursor at = { .t = t };
-	for (struct served_request q; trace_next_request(&at, &q);) {
+	for (struct served_request q; trace_next_request(&at, &q);)
 		*array_push(&r->v) = (struct request_row){ .q = q,
 			.process = at.ref->process,
 			.model = meta_find_string(m, at.ref->process, q.model),
 			.batch = BATCH_NONE };
-	}
 	SORT(r->v, request_order);
 	return at.error;
 }

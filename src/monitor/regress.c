@@ -71,9 +71,8 @@ static void tidy_map(struct regress *r)
 	struct map new = { 0 };
 	if (r->map.taken < 2 * (size_t)r->most)
 		return;
-	for (uint32_t i = 0; i < r->all.n; i++) {
+	for (uint32_t i = 0; i < r->all.n; i++)
 		*map_get(&new, MAP_KEY(r->all.v[i].key)) = i;
-	}
 	map_fini(&r->map);
 	r->map = new;
 }

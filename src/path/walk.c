@@ -332,9 +332,8 @@ int path_find(const struct path_input *in, struct path *ret_path)
 	struct host h = { .in = in };
 	*ret_path = (struct path){ 0 };
 	const int e = find(&h, ret_path);
-	for (size_t i = 0; i < h.lanes.n; i++) {
+	for (size_t i = 0; i < h.lanes.n; i++)
 		array_free(&h.lanes.v[i].marks, &h.lanes.v[i].edges);
-	}
 	array_free(&h.lanes, &h.orders);
 	free(h.lane_of);
 	free(h.ended);

@@ -100,9 +100,8 @@ static void add_waited_streams(struct builder *b, const struct gpu_call *c)
 static uint32_t *event_of(struct builder *b, uint64_t handle)
 {
 	const uint32_t i = map_number(&b->events, MAP_KEY(handle));
-	while (i != MAP_NONE && b->recorded.n <= i) {
+	while (i != MAP_NONE && b->recorded.n <= i)
 		*array_push(&b->recorded) = PLAY_NONE;
-	}
 	return i == MAP_NONE ? NULL : &b->recorded.v[i];
 }
 

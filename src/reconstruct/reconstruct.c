@@ -385,9 +385,8 @@ static uint32_t name_number(struct rebuilder *b, uint32_t name, const char *text
 	const struct map_key key =
 		name == META_NONE ? MAP_KEY(1, (uintptr_t)text) : MAP_KEY(0, name);
 	const uint32_t i = map_number(&b->names, key);
-	if (i != MAP_NONE && i == b->r->names.n) {
+	if (i != MAP_NONE && i == b->r->names.n)
 		*array_push(&b->r->names) = (struct rebuilt_name){ name, text };
-	}
 	return i == MAP_NONE ? 0 : i + 1;
 }
 

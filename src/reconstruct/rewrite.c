@@ -170,7 +170,7 @@ static int number_order(const void *one, const void *two)
 	return ORDER(*(const uint32_t *)one, *(const uint32_t *)two);
 }
 
-static int count(const struct reconstruction *r, struct rewritten *ret)
+static void count(const struct reconstruction *r, struct rewritten *ret)
 {
 	uint32_t *off = xmalloc((r->activities.n + 1) * sizeof *off);
 	for (size_t i = 0; i < r->activities.n; i++)
@@ -182,19 +182,17 @@ static int count(const struct reconstruction *r, struct rewritten *ret)
 		.activities = r->activities.n,
 		.uncertainty_ns = r->activities.n ? off[r->activities.n / 2] : 0 };
 	free(off);
-	return 0;
 }
 
 static int rewrite(const struct trace *t, const struct meta *m, const struct reconstruction *r,
 	const char *path, struct rewritten *ret_r, struct error *err)
 {
 	struct writer w = { .t = t, .m = m, .r = r, .done = ret_r };
-	int e = count(r, ret_r);
-	if (e || !r->activities.n)
-		return e;
+	count(r, ret_r);
+	if (!r->activities.n)
+		return 0;
 	add_all(&w);
-	if (!e)
-		e = trace_rebuild(t, path, w.extra.v, w.extra.n, err);
+	const int e = trace_rebuild(t, path, w.extra.v, w.extra.n, err);
 	writer_fini(&w);
 	return e;
 }

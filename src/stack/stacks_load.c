@@ -39,9 +39,8 @@ struct loader {
 static struct unwinder *unwinder_of(struct loader *l, uint32_t process)
 {
 	struct stacks *s = l->s;
-	while (l->unwinders.n <= process) {
+	while (l->unwinders.n <= process)
 		*array_push(&l->unwinders) = NULL;
-	}
 	struct unwinder **u = &l->unwinders.v[process];
 	if (!*u && !l->without)
 		*u = unwinder_new(&l->pieces, process, s, s->without, sizeof s->without);
@@ -70,44 +69,37 @@ static void add_python(struct loader *l, uint32_t process, uint64_t word, uint32
 }
 
 /* The frames up to the one that C has called; all: all that are left. */
-static int put_python(struct loader *l, uint32_t process, struct python_frames *p, bool all,
+static void put_python(struct loader *l, uint32_t process, struct python_frames *p, bool all,
 	uint32_t *frames, uint32_t *count)
 {
-	int e = 0;
-	while (!e && p->at < p->count && *count < FRAMES_MOST) {
+	while (p->at < p->count && *count < FRAMES_MOST) {
 		const uint64_t word = p->words[p->at++];
-		add_python(l, process, word, &frames[*count]);
-		*count += !e;
+		add_python(l, process, word, &frames[(*count)++]);
 		if (word & STACK_PYTHON_ENTRY && !all)
 			break;
 	}
-	return e;
 }
 
-static int join(struct loader *l, uint32_t process, const struct unwound *native,
-	struct python_frames *p, uint32_t *ret_row)
+static uint32_t join(
+	struct loader *l, uint32_t process, const struct unwound *native, struct python_frames *p)
 {
 	struct stacks *s = l->s;
 	uint32_t frames[FRAMES_MOST], count = 0;
-	int e = 0;
-	for (uint32_t i = 0; i < native->count && count < FRAMES_MOST && !e; i++) {
+	for (uint32_t i = 0; i < native->count && count < FRAMES_MOST; i++) {
 		const struct stack_frame *f = &s->frames.v[native->frames[i]];
 		if (p->count && !strncmp(f->function, EVALUATOR, sizeof EVALUATOR - 1))
-			e = put_python(l, process, p, false, frames, &count);
+			put_python(l, process, p, false, frames, &count);
 		else
 			frames[count++] = native->frames[i];
 	}
 	/* The piece ends before the loop that runs them, or that has no name. */
-	if (!e)
-		e = put_python(l, process, p, true, frames, &count);
-	if (!e)
-		*ret_row = stacks_add_row(s, frames, count, p->more ? STACK_CUT : native->end);
-	return e;
+	put_python(l, process, p, true, frames, &count);
+	return stacks_add_row(s, frames, count, p->more ? STACK_CUT : native->end);
 }
 
 static int take_piece(struct loader *l, const struct chunk_ref *ref, const struct record *r)
 {
-	uint32_t frames[FRAMES_MOST], row;
+	uint32_t frames[FRAMES_MOST];
 	struct unwound native = { .frames = frames, .room = FRAMES_MOST, .end = STACK_UNKNOWN };
 	const size_t words = r->words - RECORD_WORDS;
 	if (r->words < RECORD_WORDS + STACK_WORDS)
@@ -127,9 +119,7 @@ static int take_piece(struct loader *l, const struct chunk_ref *ref, const struc
 			&native);
 	else
 		l->s->waiting++;
-	if (!e)
-		e = join(l, ref->process, &native, &p, &row);
-	return e ? e : add_sample(l->s, ref, r, row);
+	return e ? e : add_sample(l->s, ref, r, join(l, ref->process, &native, &p));
 }
 
 static int take_pieces(struct loader *l, const struct chunk_buf *buf)

@@ -270,10 +270,9 @@ static void load_unknown(struct loader *l)
 static void prepare_processes(struct loader *l)
 {
 	struct meta *m = l->m;
-	for (size_t i = 0; i < l->t->processes.n; i++) {
+	for (size_t i = 0; i < l->t->processes.n; i++)
 		*array_push(&m->processes) =
 			(struct meta_process){ 0, copy_text("", 0), copy_text("", 0) };
-	}
 }
 
 ORDERING(kernel_order, struct meta_kernel, ORDER(a->process, b->process),

@@ -172,9 +172,8 @@ static void add_clock(struct trace *t, const struct clock_pair *pair)
 static void add_chunk(struct trace *t, struct chunk_list *list, struct chunk_ref ref)
 {
 	ref.head.thread[sizeof ref.head.thread - 1] = '\0';
-	if (chunk_has_process(ref.head.kind)) {
+	if (chunk_has_process(ref.head.kind))
 		ref.process = process_of(t, &ref.head);
-	}
 	add_clock(t, &ref.head.open);
 	add_clock(t, &ref.head.last);
 	expect(ref.process < t->processes.n || !chunk_has_process(ref.head.kind),

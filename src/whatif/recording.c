@@ -56,9 +56,8 @@ struct builder {
 static uint32_t stream_of(struct builder *b, uint64_t handle)
 {
 	const uint32_t s = map_number(&b->stream_map, MAP_KEY(handle));
-	while (s != MAP_NONE && b->last_end.n <= s) {
+	while (s != MAP_NONE && b->last_end.n <= s)
 		*array_push(&b->last_end) = 0;
-	}
 	return s;
 }
 
@@ -370,7 +369,7 @@ static void follow(struct program *p, struct requests *r, struct step *s)
 	}
 }
 
-static int find_requests(struct builder *b)
+static void find_requests(struct builder *b)
 {
 	struct program *p = b->p;
 	struct requests r = { .given = xcalloc(p->streams + 1, sizeof *r.given),
@@ -378,18 +377,13 @@ static int find_requests(struct builder *b)
 		.event = xcalloc(p->events + 1, sizeof *r.event) };
 	for (size_t i = 0; i < p->steps.n; i++)
 		follow(p, &r, &p->steps.v[i]);
-	int e = 0;
 	if (r.inside) { /* the end of the program waits for the rest */
 		const struct event end = { b->free_ns, b->free_ns, b->free_ns, 0, true };
-		struct step *s = add_step(b, &end, STEP_SYNC);
-		e = 0;
-		if (s)
-			follow(p, &r, s);
+		follow(p, &r, add_step(b, &end, STEP_SYNC));
 	}
 	free(r.given);
 	free(r.waited);
 	free(r.event);
-	return e;
 }
 
 /* A program that begins anew pauses as usual. */
@@ -431,7 +425,7 @@ static void set_delays(struct builder *b)
 	b->p->return_ns = durations_quantile(&b->back, 0.5, USUAL_RETURN);
 }
 
-static int build(struct builder *b, uint32_t process)
+static void build(struct builder *b, uint32_t process)
 {
 	order_events(b, process);
 	for (size_t i = 0; i < b->events.n; i++)
@@ -442,12 +436,9 @@ static int build(struct builder *b, uint32_t process)
 	b->p->streams = (uint32_t)b->last_end.n;
 	b->p->events = (uint32_t)b->event_map.taken;
 	set_t90(b->p);
-	int e = find_requests(b);
-	if (!e)
-		set_first_gap(b->p);
-	if (!e)
-		time_requests(b);
-	return e;
+	find_requests(b);
+	set_first_gap(b->p);
+	time_requests(b);
 }
 
 static void builder_fini(struct builder *b)
@@ -463,20 +454,19 @@ static void program_fini(struct program *p)
 }
 
 /* Without work it is none. */
-static int add_program(struct builder b, struct recording *r, uint32_t process)
+static void add_program(struct builder b, struct recording *r, uint32_t process)
 {
 	struct program p = { 0 };
 	b.p = &p;
 	b.device = op_device_of(b.m, process);
-	int e = build(&b, process);
+	build(&b, process);
 	builder_fini(&b);
-	if (!e && p.work_ns) {
-		*array_push(&r->programs) = p;
-		r->sms = r->sms ? r->sms : b.device.sms;
-		return 0;
+	if (!p.work_ns) {
+		program_fini(&p);
+		return;
 	}
-	program_fini(&p);
-	return e;
+	*array_push(&r->programs) = p;
+	r->sms = r->sms ? r->sms : b.device.sms;
 }
 
 static int load_parts(const struct trace *t, struct recording *r, struct meta *m,
@@ -489,7 +479,7 @@ static int load_parts(const struct trace *t, struct recording *r, struct meta *m
 		e = timed_ops_load(t, m, ops);
 	const struct builder b = { .t = t, .m = m, .calls = calls, .ops = ops };
 	for (size_t i = 0; i < t->processes.n && !e; i++)
-		e = add_program(b, r, (uint32_t)i);
+		add_program(b, r, (uint32_t)i);
 	return e;
 }
 
