@@ -95,7 +95,7 @@ struct columns {
 
 enum text_kind { OF_LITERAL, OF_FUNCTION, OF_NAME, OF_STRING };
 
-static void add_text(struct columns *c, const char *text, uint32_t *ret_number)
+static uint32_t add_text(struct columns *c, const char *text)
 {
 	const size_t bytes = strlen(text);
 	uint32_t *number = map_get(&c->by_text, map_text_key(text, bytes, 0));
@@ -105,17 +105,16 @@ static void add_text(struct columns *c, const char *text, uint32_t *ret_number)
 		memcpy(c->texts.v + c->texts.n, text, bytes + 1);
 		c->texts.n += bytes + 1;
 	}
-	*ret_number = *number;
+	return *number;
 }
 
 /* Its number, from who it is where that has been asked for before. */
-static void text_number(struct columns *c, enum text_kind kind, uint64_t who, const char *text,
-	uint32_t *ret_number)
+static uint32_t text_number(struct columns *c, enum text_kind kind, uint64_t who, const char *text)
 {
 	uint32_t *number = map_get(&c->by_number, MAP_KEY(kind, who));
 	if (*number == MAP_NONE)
-		add_text(c, text, number);
-	*ret_number = *number;
+		*number = add_text(c, text);
+	return *number;
 }
 
 static void write_texts(struct export *x)
@@ -177,7 +176,7 @@ static void put_text(
 	uint32_t number = 0;
 	expect(tables[b->table].columns[b->at].type == TEXT, "a text goes into a column of texts");
 	if (text)
-		text_number(x->state, kind, who, text, &number);
+		number = text_number(x->state, kind, who, text);
 	put(b, text != NULL, number);
 }
 

@@ -229,13 +229,13 @@ static void put_part(struct perfetto *s, uint64_t parent, uint32_t number, const
 }
 
 /* The number of a thread's track, which is written when it is first asked for. */
-static void track_of(struct export *x, const struct chunk_ref *c, uint32_t tid,
-	enum thread_part part, uint64_t *ret_track)
+static uint64_t track_of(
+	struct export *x, const struct chunk_ref *c, uint32_t tid, enum thread_part part)
 {
 	struct perfetto *s = x->state;
 	uint64_t parent = 0;
 	if (part != PART_CALLS)
-		track_of(x, c, tid, PART_CALLS, &parent);
+		parent = track_of(x, c, tid, PART_CALLS);
 	uint32_t *track = map_get(&s->tracks, MAP_KEY(c->process, tid, part));
 	if (*track == MAP_NONE) {
 		*track = ++s->track_count;
@@ -244,7 +244,7 @@ static void track_of(struct export *x, const struct chunk_ref *c, uint32_t tid,
 		else
 			put_part(s, parent, *track, part == PART_RANGES ? "ranges" : "Python");
 	}
-	*ret_track = *track;
+	return *track;
 }
 
 static uint64_t arg_iid(const struct schema_fn *fn, unsigned i)
@@ -409,7 +409,7 @@ static void call(struct export *x, const struct export_call *c)
 	uint64_t end = c->end_ns;
 	if (c->fn && c->fn->api == API_ALLOCATOR)
 		return;
-	track_of(x, c->chunk, c->chunk->head.tid, PART_CALLS, &s->track);
+	s->track = track_of(x, c->chunk, c->chunk->head.tid, PART_CALLS);
 	pop(s, c->begin_ns);
 	if (s->depth && end > s->ends[s->depth - 1])
 		end = s->ends[s->depth - 1];
@@ -506,7 +506,7 @@ static void put_ranges(struct export *x, const struct chunk_ref *c)
 		const struct nesting *g = &s->ranges.v[i], *last = i ? g - 1 : NULL;
 		if (!last || last->r.tid != g->r.tid || last->at.tid != g->at.tid) {
 			pop(s, UINT64_MAX);
-			track_of(x, c, g->r.tid, g->at.tid, &s->track);
+			s->track = track_of(x, c, g->r.tid, g->at.tid);
 		}
 		put_range(x, &g->r);
 	}
@@ -589,7 +589,7 @@ static void put_queue(struct export *x, const struct gpu_activity *w, uint32_t q
 
 /* The queue of the activity's stream; what is new of queue and name goes into the packet that is
  * open: a packet has room for interned data once. */
-static void intern_activity(struct export *x, const struct gpu_activity *w, uint64_t *ret_queue)
+static uint64_t intern_activity(struct export *x, const struct gpu_activity *w)
 {
 	struct perfetto *s = x->state;
 	const uint64_t stream = w->valid & GPU_HAS_STREAM ? w->stream : UINT32_MAX;
@@ -605,7 +605,7 @@ static void intern_activity(struct export *x, const struct gpu_activity *w, uint
 		put_name(x, w->name);
 		proto_close(&s->p);
 	}
-	*ret_queue = QUEUE_BASE + *queue;
+	return QUEUE_BASE + *queue;
 }
 
 static void put_dim3(struct perfetto *s, uint32_t field, const uint32_t *v)
@@ -647,12 +647,11 @@ static void activity(struct export *x, const struct chunk_ref *c, const struct g
 	const struct call_link *link)
 {
 	struct perfetto *s = x->state;
-	uint64_t queue;
 	if (!is_drawn(w))
 		return;
 	open_packet(s);
 	proto_uint(&s->p, PACKET_TIMESTAMP, w->start_ns);
-	intern_activity(x, w, &queue);
+	const uint64_t queue = intern_activity(x, w);
 	proto_open(&s->p, PACKET_STAGE);
 	proto_uint(&s->p, STAGE_EVENT, activity_number(x, link));
 	proto_uint(&s->p, STAGE_DURATION, w->end_ns - w->start_ns);

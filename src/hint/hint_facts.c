@@ -18,13 +18,13 @@ struct reader {
 	ARRAY(uint32_t) processes;    /* by activity */
 };
 
-static void stream_of(struct reader *d, const struct gpu_activity *w, uint32_t *ret_stream)
+static uint32_t stream_of(struct reader *d, const struct gpu_activity *w)
 {
 	const uint32_t process = d->buf.ref->process;
 	const struct hint_stream *s =
 		MAP_ROW(&d->streams, MAP_KEY(process, w->device, w->context, w->stream),
 			&d->f->streams, (struct hint_stream){ .process = process });
-	*ret_stream = (uint32_t)(s - d->f->streams.v);
+	return (uint32_t)(s - d->f->streams.v);
 }
 
 static struct hint_kernel new_kernel(struct reader *d, const struct gpu_activity *w, uint32_t name)
@@ -70,7 +70,7 @@ static void keep_activity(struct reader *d, const struct gpu_activity *w)
 		.from = w->valid & GPU_HAS_MEMORY_KINDS ? w->from : 0,
 		.to = w->valid & GPU_HAS_MEMORY_KINDS ? w->to : 0,
 		.in_graph = w->valid & GPU_HAS_GRAPH };
-	stream_of(d, w, &new.stream);
+	new.stream = stream_of(d, w);
 	if (w->kind == GPU_KERNEL)
 		kernel_of(d, w, &new.kernel);
 	struct hint_activity *to = array_push(&d->f->activities);
@@ -102,11 +102,11 @@ static int take_activity(struct reader *d)
 ORDERING(activity_order, struct hint_activity, ORDER(a->start_ns, b->start_ns),
 	ORDER(a->end_ns, b->end_ns))
 
-static void thread_of(struct reader *d, uint32_t process, uint32_t tid, uint32_t *ret_thread)
+static uint32_t thread_of(struct reader *d, uint32_t process, uint32_t tid)
 {
 	const struct hint_thread *t = MAP_ROW(&d->threads, MAP_KEY(process, tid), &d->f->threads,
 		(struct hint_thread){ process, tid });
-	*ret_thread = (uint32_t)(t - d->f->threads.v);
+	return (uint32_t)(t - d->f->threads.v);
 }
 
 /* HINT_CALLS: of no interest. */
@@ -196,8 +196,7 @@ static void take_chunk(struct reader *d)
 {
 	struct records it = records_of(&d->buf);
 	const struct record *r;
-	uint32_t thread;
-	thread_of(d, d->buf.ref->process, d->buf.ref->head.tid, &thread);
+	const uint32_t thread = thread_of(d, d->buf.ref->process, d->buf.ref->head.tid);
 	while ((r = records_next(&it))) {
 		if (d->f->calls.n < MOST)
 			take_call(d, thread, r);

@@ -327,7 +327,7 @@ static int put_call(struct alloc_reader *a, enum action act, uint64_t pointer, u
 		return e;
 	const bool is_free = act == ACT_FREE || act == ACT_SEGMENT_FREE, failed = act == ACT_FAIL;
 	expect(failed || a->fn[act], "an action has its function");
-	store_thread(s, a->process, tid, (uint32_t)tid, &thread);
+	thread = store_thread(s, a->process, tid, (uint32_t)tid);
 	const struct store_call call = { .start_ns = ns,
 		.thread = thread,
 		.fn = a->fn[failed ? ACT_ALLOC : act],
@@ -400,7 +400,7 @@ static int read_all(struct alloc_reader *a)
 	int e = read_header(a);
 	if (e)
 		return error_set(a->err, e, "%s is no table of allocations", a->path);
-	store_process(a->s, 0, 1, &a->process);
+	a->process = store_process(a->s, 0, 1);
 	declare(a);
 	e = read_rows(a);
 	if (!e && a->place[COL_TIME] < 0)

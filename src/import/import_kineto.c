@@ -64,15 +64,14 @@ static const struct word arg_words[] = {
 	{ "queued", A_DROPPED },
 };
 
-static void take_text(struct kineto *k, uint32_t *ret_id)
+static uint32_t take_text(struct kineto *k)
 {
-	store_string(k->s, k->r.text.v, k->r.text.n, ret_id);
+	return store_string(k->s, k->r.text.v, k->r.text.n);
 }
 
 /* A value where a number belongs: `5`, `"5"`, or a text that stands for itself. */
 static void take_field(struct kineto *k, enum json_token t, int power, struct field *f)
 {
-	uint32_t id;
 	*f = (struct field){ 0 };
 	if (t != JSON_NUMBER && t != JSON_STRING)
 		return json_skip(&k->r, t);
@@ -80,14 +79,14 @@ static void take_field(struct kineto *k, enum json_token t, int power, struct fi
 	f->bad = !f->there;
 	if (f->there || t == JSON_NUMBER || power)
 		return;
-	take_text(k, &id);
+	const uint32_t id = take_text(k);
 	*f = (struct field){ .there = true, .text = true, .value = id };
 }
 
 static void take_string_value(struct kineto *k, enum json_token t, uint32_t *ret_id)
 {
 	if (t == JSON_STRING || t == JSON_NUMBER)
-		take_text(k, ret_id);
+		*ret_id = take_text(k);
 	else
 		json_skip(&k->r, t);
 }

@@ -136,30 +136,28 @@ static uint32_t text_of(const struct nsys *n, const struct row *r, int i)
 	return text == MAP_NONE ? 0 : text;
 }
 
-static void process_of(struct nsys *n, const struct row *r, int i, uint32_t *ret_process)
+static uint32_t process_of(struct nsys *n, const struct row *r, int i)
 {
 	uint64_t global = 0;
 	cell(r, i, INT64_MAX, &global);
-	store_process(n->s, global >> 24, global >> 24 & 0xffffff, ret_process);
+	return store_process(n->s, global >> 24, global >> 24 & 0xffffff);
 }
 
-static void thread_of(struct nsys *n, const struct row *r, int i, uint32_t *ret_thread)
+static uint32_t thread_of(struct nsys *n, const struct row *r, int i)
 {
 	uint64_t global = 0;
-	uint32_t process;
 	cell(r, i, INT64_MAX, &global);
-	process_of(n, r, i, &process);
-	store_thread(n->s, process, global & 0xffffff, global & 0xffffff, ret_thread);
+	const uint32_t process = process_of(n, r, i);
+	return store_thread(n->s, process, global & 0xffffff, global & 0xffffff);
 }
 
 static void take_text(struct nsys *n, struct row *r)
 {
 	uint64_t id;
-	uint32_t text;
 	const char *s = (const char *)sqlite3_column_text(r->st, 1);
 	if (!s || !cell(r, 0, INT64_MAX, &id))
 		return;
-	store_string(n->s, s, (size_t)sqlite3_column_bytes(r->st, 1), &text);
+	const uint32_t text = store_string(n->s, s, (size_t)sqlite3_column_bytes(r->st, 1));
 	uint32_t *slot = map_get(&n->texts, MAP_KEY(id));
 	*slot = text;
 }
@@ -212,7 +210,6 @@ static void take_number(
 /* False: not to be had. */
 static bool begin_activity(struct nsys *n, struct row *r, uint16_t kind, struct gpu_activity *w)
 {
-	uint32_t process;
 	*w = (struct gpu_activity){ .kind = kind };
 	if (!take_times(n, r, &w->start_ns, &w->end_ns))
 		return false;
@@ -227,7 +224,7 @@ static bool begin_activity(struct nsys *n, struct row *r, uint16_t kind, struct 
 	}
 	if (sqlite3_column_type(r->st, COL_PID) != SQLITE_INTEGER)
 		return true; /* whose it is, its call will tell */
-	process_of(n, r, COL_PID, &process);
+	const uint32_t process = process_of(n, r, COL_PID);
 	w->host_ns = process + 1ull;
 	return true;
 }
@@ -283,7 +280,7 @@ static void name_activity(struct nsys *n, struct gpu_activity *w, const char *wh
 			name + bytes, sizeof name - (size_t)bytes, " (%s to %s)", from, to);
 	else if (w->kind == GPU_MEMSET && from)
 		bytes += snprintf(name + bytes, sizeof name - (size_t)bytes, " (%s)", from);
-	store_string(n->s, name, (size_t)bytes, &w->name);
+	w->name = store_string(n->s, name, (size_t)bytes);
 }
 
 static const char *const memcpy_columns[] = { ACTIVITY_COLUMNS, "bytes", "copyKind", "srcKind",
@@ -367,8 +364,8 @@ static void take_call(struct nsys *n, struct row *r)
 	const uint32_t name = text_of(n, r, 4);
 	expect(name <= n->s->strings.n, "the number of a text is one of all");
 	const struct store_string *text = name ? &n->s->strings.v[name - 1] : NULL;
-	thread_of(n, r, 2, &c.thread);
-	store_function(n->s, text ? text->text : "?", text ? text->bytes : 1, &c.fn);
+	c.thread = thread_of(n, r, 2);
+	c.fn = store_function(n->s, text ? text->text : "?", text ? text->bytes : 1);
 	*array_push(&n->s->calls) = c;
 	n->st->calls++;
 }
@@ -378,13 +375,13 @@ static const char *const nvtx_columns[] = { "start", "end", "globalTid", "eventT
 
 enum { NVTX_PUSH_POP = 59, NVTX_START_END = 60 };
 
-static void nvtx_name(struct nsys *n, const struct row *r, uint32_t *ret_name)
+static uint32_t nvtx_name(struct nsys *n, const struct row *r)
 {
 	const char *s = (const char *)sqlite3_column_text(r->st, 5);
-	*ret_name = text_of(n, r, 4);
-	if (*ret_name || !s)
-		return;
-	store_string(n->s, s, (size_t)sqlite3_column_bytes(r->st, 5), ret_name);
+	const uint32_t name = text_of(n, r, 4);
+	if (name || !s)
+		return name;
+	return store_string(n->s, s, (size_t)sqlite3_column_bytes(r->st, 5));
 }
 
 static void take_nvtx(struct nsys *n, struct row *r)
@@ -399,8 +396,8 @@ static void take_nvtx(struct nsys *n, struct row *r)
 	g.dur = end - g.ticks;
 	if (type == NVTX_START_END)
 		g.kind = RANGE_NVTX_SPAN;
-	nvtx_name(n, r, &g.name);
-	thread_of(n, r, 2, &g.tid);
+	g.name = nvtx_name(n, r);
+	g.tid = thread_of(n, r, 2);
 	*array_push(&n->s->ranges) = g;
 	n->st->ranges++;
 }
@@ -429,8 +426,8 @@ static void take_process_name(struct nsys *n, struct row *r)
 	const uint32_t process = map_find(&n->s->process_map, MAP_KEY(global >> 24));
 	if (process == MAP_NONE)
 		return;
-	store_string(
-		n->s, s, (size_t)sqlite3_column_bytes(r->st, 1), &n->s->processes.v[process].name);
+	n->s->processes.v[process].name =
+		store_string(n->s, s, (size_t)sqlite3_column_bytes(r->st, 1));
 }
 
 static void take_device(struct nsys *n, struct row *r)
@@ -442,7 +439,7 @@ static void take_device(struct nsys *n, struct row *r)
 	for (int i = 0; i < 3; i++)
 		cell(r, i ? i + 1 : 0, INT64_MAX, &d.args[i]);
 	d.args[3] = (uint64_t)(cell32(r, 4) & 0xffff) << 16 | (cell32(r, 5) & 0xffff);
-	store_string(n->s, s, (size_t)sqlite3_column_bytes(r->st, 1), &d.name);
+	d.name = store_string(n->s, s, (size_t)sqlite3_column_bytes(r->st, 1));
 	*array_push(&n->s->devices) = d;
 }
 

@@ -19,7 +19,7 @@ static uint32_t *text_slot(struct map *m, const char *text, size_t bytes)
 	return map_get(m, map_text_key(text, bytes, 0));
 }
 
-void store_string(struct store *s, const char *text, size_t bytes, uint32_t *ret_id)
+uint32_t store_string(struct store *s, const char *text, size_t bytes)
 {
 	static const char many[] = "(too many texts)";
 	if (s->string_bytes > TEXTS_MOST) {
@@ -38,23 +38,22 @@ void store_string(struct store *s, const char *text, size_t bytes, uint32_t *ret
 		*id = (uint32_t)s->strings.n;
 	}
 	expect(*id && *id <= s->strings.n, "the number of a text is one of all");
-	*ret_id = *id;
+	return *id;
 }
 
-void store_process(struct store *s, uint64_t key, uint32_t pid, uint32_t *ret_process)
+uint32_t store_process(struct store *s, uint64_t key, uint32_t pid)
 {
 	const struct store_process *p = MAP_ROW(
 		&s->process_map, MAP_KEY(key), &s->processes, (struct store_process){ .pid = pid });
-	*ret_process = (uint32_t)(p - s->processes.v);
+	return (uint32_t)(p - s->processes.v);
 }
 
-void store_thread(
-	struct store *s, uint32_t process, uint64_t key, uint32_t tid, uint32_t *ret_thread)
+uint32_t store_thread(struct store *s, uint32_t process, uint64_t key, uint32_t tid)
 {
 	expect(process < s->processes.n, "the process of a thread is one of all");
 	const struct store_thread *t = MAP_ROW(&s->thread_map, MAP_KEY(process, key), &s->threads,
 		(struct store_thread){ .process = process, .tid = tid });
-	*ret_thread = (uint32_t)(t - s->threads.v);
+	return (uint32_t)(t - s->threads.v);
 }
 
 /* CUPTI names the version in a runtime function's name: cudaLaunchKernel_v7000. */
@@ -123,31 +122,29 @@ static const char *class_of(const char *name)
 	return "other";
 }
 
-static void new_function(struct store *s, const char *name, size_t bytes, uint32_t *ret_fn)
+static uint32_t new_function(struct store *s, const char *name, size_t bytes)
 {
 	char clean[NAME_MOST + 1], line[NAME_MOST + 64];
-	if (s->next_fn > ID_MOST - DECLARED) {
-		*ret_fn = ID_MOST - DECLARED;
-		return;
-	}
+	if (s->next_fn > ID_MOST - DECLARED)
+		return ID_MOST - DECLARED;
 	const size_t length = clean_name(clean, name, bytes);
 	clean[length] = '\0';
 	const bool runtime = bytes < 3 || memcmp(name, "cu", 2) != 0 || !memcmp(name, "cuda", 4);
 	const int n = snprintf(line, sizeof line, "%u %s %s call %s()\n", s->next_fn,
 		runtime ? "runtime" : "driver", class_of(clean), clean);
-	*ret_fn = s->next_fn++;
 	add_schema_text(s, line, (size_t)n);
+	return s->next_fn++;
 }
 
-void store_function(struct store *s, const char *name, size_t bytes, uint16_t *ret_fn)
+uint16_t store_function(struct store *s, const char *name, size_t bytes)
 {
 	uint32_t fn = known_function(s, name, bytes);
 	if (fn == MAP_NONE) {
-		new_function(s, name, bytes, &fn);
+		fn = new_function(s, name, bytes);
 		*text_slot(&s->function_map, name, bytes) = fn;
 	}
 	expect(fn <= ID_MOST, "a function is not numbered as a meta record");
-	*ret_fn = (uint16_t)fn;
+	return (uint16_t)fn;
 }
 
 uint16_t store_declare(struct store *s, const char *line)

@@ -93,18 +93,17 @@ int store_init(struct store *s);
 void store_fini(struct store *s);
 
 /* The process or thread of a key that is the source's own; made when new. */
-void store_process(struct store *s, uint64_t key, uint32_t pid, uint32_t *ret_process);
-void store_thread(
-	struct store *s, uint32_t process, uint64_t key, uint32_t tid, uint32_t *ret_thread);
+uint32_t store_process(struct store *s, uint64_t key, uint32_t pid);
+uint32_t store_thread(struct store *s, uint32_t process, uint64_t key, uint32_t tid);
 
 /* The id of a text, from 1; long ones are cut. */
-void store_string(struct store *s, const char *text, size_t bytes, uint32_t *ret_id);
+uint32_t store_string(struct store *s, const char *text, size_t bytes);
 
 /* Whether the tables have a function of that name. */
 bool store_knows_function(const struct store *s, const char *name, size_t bytes);
 
 /* The id of a function by name; one that the tables lack gets a line in the schema. */
-void store_function(struct store *s, const char *name, size_t bytes, uint16_t *ret_fn);
+uint16_t store_function(struct store *s, const char *name, size_t bytes);
 
 /* A new function, as the schema has it behind the id: "driver memory call f(int x)". */
 uint16_t store_declare(struct store *s, const char *line);

@@ -103,18 +103,14 @@ static void join_activity(struct store *s)
 /* An event without a process belongs to the first: there is one, nearly always. */
 static void adopt_orphans(struct store *s)
 {
-	uint32_t process = 0, thread;
 	if (!s->processes.n)
-		store_process(s, 0, 0, &process);
+		store_process(s, 0, 0);
 	for (size_t i = 0; i < s->activities.n; i++)
 		if (!s->activities.v[i].host_ns)
 			s->activities.v[i].host_ns = 1;
-	for (size_t i = 0; i < s->ranges.n; i++) {
-		if (s->ranges.v[i].tid != STORE_NONE)
-			continue;
-		store_thread(s, 0, 0, 0, &thread);
-		s->ranges.v[i].tid = thread;
-	}
+	for (size_t i = 0; i < s->ranges.n; i++)
+		if (s->ranges.v[i].tid == STORE_NONE)
+			s->ranges.v[i].tid = store_thread(s, 0, 0, 0);
 }
 
 ORDERING(call_by_end, struct store_call, ORDER(a->thread, b->thread),

@@ -60,7 +60,7 @@ uint8_t kineto_meaning(const struct word *words, size_t count, const char *text,
 	return NOTHING;
 }
 
-static void category_of(struct kineto *k, uint32_t string, uint8_t *ret_kind)
+static uint8_t category_of(struct kineto *k, uint32_t string)
 {
 	while (k->kinds.n <= string)
 		*array_push(&k->kinds) = 0;
@@ -70,7 +70,7 @@ static void category_of(struct kineto *k, uint32_t string, uint8_t *ret_kind)
 		const struct store_string *text = &k->s->strings.v[string - 1];
 		*kind = kineto_meaning(categories, COUNT(categories), text->text, text->bytes);
 	}
-	*ret_kind = *kind ? *kind : C_UNKNOWN;
+	return *kind ? *kind : C_UNKNOWN;
 }
 
 /* Numbers that are no pid or tid of Linux get one that cannot be. */
@@ -81,15 +81,13 @@ static uint32_t number_of(const struct field *f)
 	return f->there ? 0x80000000u | (uint32_t)(f->value & 0x7fffffff) : 0;
 }
 
-static void thread_of(struct kineto *k, uint32_t *ret_thread)
+static uint32_t thread_of(struct kineto *k)
 {
 	const struct event *ev = &k->event;
-	uint32_t process;
-	*ret_thread = STORE_NONE;
 	if (ev->pid.there && !ev->pid.text && ev->pid.value < 0)
-		return;
-	store_process(k->s, kineto_key(&ev->pid), number_of(&ev->pid), &process);
-	store_thread(k->s, process, kineto_key(&ev->tid), number_of(&ev->tid), ret_thread);
+		return STORE_NONE;
+	const uint32_t process = store_process(k->s, kineto_key(&ev->pid), number_of(&ev->pid));
+	return store_thread(k->s, process, kineto_key(&ev->tid), number_of(&ev->tid));
 }
 
 static bool number_arg(const struct event *ev, enum known what, int64_t most, uint64_t *ret)
@@ -101,14 +99,14 @@ static bool number_arg(const struct event *ev, enum known what, int64_t most, ui
 	return true;
 }
 
-static void args_string(struct kineto *k, uint32_t *ret_id)
+static uint32_t args_string(struct kineto *k)
 {
 	struct event *ev = &k->event;
 	if (!ev->args.bytes.n)
-		return;
+		return 0;
 	array_reserve(&ev->args.bytes, 1);
 	ev->args.bytes.v[ev->args.bytes.n++] = '}';
-	store_string(k->s, ev->args.bytes.v, ev->args.bytes.n, ret_id);
+	return store_string(k->s, ev->args.bytes.v, ev->args.bytes.n);
 }
 
 static void make_range(struct kineto *k, uint16_t kind, struct range *r)
@@ -124,8 +122,8 @@ static void make_range(struct kineto *k, uint16_t kind, struct range *r)
 		r->valid |= RANGE_HAS_EXTERNAL;
 	if (number_arg(ev, A_SEQUENCE, INT64_MAX, &r->sequence))
 		r->valid |= RANGE_HAS_SEQUENCE;
-	thread_of(k, &r->tid);
-	args_string(k, &r->args);
+	r->tid = thread_of(k);
+	r->args = args_string(k);
 }
 
 static void add_range(struct kineto *k, const struct range *r)
@@ -163,8 +161,7 @@ static void begin_range(struct kineto *k, uint8_t category)
 
 static void end_range(struct kineto *k)
 {
-	uint32_t thread;
-	thread_of(k, &thread);
+	const uint32_t thread = thread_of(k);
 	uint32_t *top = map_get(&k->top, MAP_KEY(thread));
 	if (*top == MAP_NONE) {
 		k->st->left_out++;
@@ -206,17 +203,17 @@ static void take_crossing(struct kineto *k)
 	*index = MAP_NONE;
 }
 
-static void function_of(struct kineto *k, uint16_t *ret_fn)
+static uint16_t function_of(struct kineto *k)
 {
 	const uint32_t name = k->event.name;
 	while (k->fns.n <= name)
 		*array_push(&k->fns) = 0;
 	if (!k->fns.v[name]) {
 		const struct store_string *text = name ? &k->s->strings.v[name - 1] : NULL;
-		store_function(
-			k->s, text ? text->text : "?", text ? text->bytes : 1, &k->fns.v[name]);
+		k->fns.v[name] =
+			store_function(k->s, text ? text->text : "?", text ? text->bytes : 1);
 	}
-	*ret_fn = k->fns.v[name];
+	return k->fns.v[name];
 }
 
 static void take_call(struct kineto *k)
@@ -224,12 +221,12 @@ static void take_call(struct kineto *k)
 	struct event *ev = &k->event;
 	struct store_call c = { .start_ns = (uint64_t)ev->ts.value,
 		.dur_ns = ev->dur.there ? (uint64_t)ev->dur.value : 0 };
-	thread_of(k, &c.thread);
+	c.thread = thread_of(k);
 	if (c.thread == STORE_NONE) {
 		k->st->left_out++;
 		return;
 	}
-	function_of(k, &c.fn);
+	c.fn = function_of(k);
 	number_arg(ev, A_CORRELATION, INT64_MAX, &c.correlation);
 	*array_push(&k->s->calls) = c;
 	k->st->calls++;
@@ -402,7 +399,7 @@ static void take_instant(struct kineto *k)
 	m.device = (uint32_t)device;
 	m.has_total = number_arg(ev, A_TOTAL, BYTES_MOST, &m.total);
 	m.has_reserved = number_arg(ev, A_RESERVED, BYTES_MOST, &m.reserved);
-	thread_of(k, &m.thread);
+	m.thread = thread_of(k);
 	if (m.thread == STORE_NONE)
 		return;
 	k->st->allocator_events++;
@@ -412,7 +409,6 @@ static void take_instant(struct kineto *k)
 void kineto_event(struct kineto *k)
 {
 	const struct event *ev = &k->event;
-	uint8_t category;
 	if (ev->phase == 'M') {
 		take_metadata(k);
 		return;
@@ -424,7 +420,7 @@ void kineto_event(struct kineto *k)
 	const bool crosses = (ev->phase == 'b' || ev->phase == 'e') && ev->id.there;
 	if (ev->phase != 'X' && ev->phase != 'B' && ev->phase != 'E' && !crosses)
 		return; /* flows, counters */
-	category_of(k, ev->category, &category);
+	uint8_t category = category_of(k, ev->category);
 	if (!ev->category)
 		category = xla_category(k);
 	if (category == C_NONE || (crosses && category != (C_RANGE | RANGE_NVTX_SPAN)) ||

@@ -244,8 +244,7 @@ void vmm_segment_changes(
 	const struct memory_list *lists, unsigned count, struct vmm_changes *ret_changes);
 
 /* The bytes of segments at the peak: a second look, when the peak is known. */
-void vmm_segments_at(
-	const struct memory_list *lists, unsigned count, uint64_t ticks, uint64_t *ret_bytes);
+uint64_t vmm_segments_at(const struct memory_list *lists, unsigned count, uint64_t ticks);
 
 /* memory_space.c: where blocks are. */
 struct extent {

@@ -36,7 +36,7 @@ struct rows {
 	int n;
 };
 
-static void rows_of(struct memory_detail *d, const struct memory_op *op, struct rows *ret_rows)
+static struct rows rows_of(struct memory_detail *d, const struct memory_op *op)
 {
 	struct rows r = { .n = op->kind == MEMORY_HOST ? 1 : 3 };
 	const uint32_t stack = detail_stack(d, op);
@@ -47,13 +47,12 @@ static void rows_of(struct memory_detail *d, const struct memory_op *op, struct 
 	}
 	if (stack != STACK_NONE)
 		r.v[r.n++] = row_of(&d->callers, &d->caller_map, stack);
-	*ret_rows = r;
+	return r;
 }
 
 void detail_alloc(struct memory_detail *d, const struct memory_op *op)
 {
-	struct rows r;
-	rows_of(d, op, &r);
+	const struct rows r = rows_of(d, op);
 	for (int i = 0; i < r.n; i++) {
 		r.v[i]->allocs++;
 		r.v[i]->bytes = sat_add(r.v[i]->bytes, op->bytes);
@@ -66,8 +65,7 @@ void detail_alloc(struct memory_detail *d, const struct memory_op *op)
 void detail_free(struct memory_detail *d, const struct memory_op *block, uint64_t ticks)
 {
 	const uint64_t lifetime = ticks > block->ticks ? ticks - block->ticks : 0;
-	struct rows r;
-	rows_of(d, block, &r);
+	const struct rows r = rows_of(d, block);
 	for (int i = 0; i < r.n; i++) {
 		struct memory_row *row = r.v[i];
 		expect(row->live, "what is freed was live");
@@ -216,11 +214,10 @@ static int find_places(struct walk *w)
 
 static void add_peak(struct walk *w, const struct memory_op *op)
 {
-	struct rows r;
 	struct memory_detail *d = w->r->memory_detail;
 	if (!expect(op->source < d->sources.n, "the source of an allocation is known"))
 		return;
-	rows_of(d, op, &r);
+	const struct rows r = rows_of(d, op);
 	for (int i = 0; i < r.n; i++) {
 		r.v[i]->at_peak++;
 		r.v[i]->at_peak_bytes = sat_add(r.v[i]->at_peak_bytes, op->bytes);
@@ -302,11 +299,11 @@ static int look_again(struct report *r, struct memory_list *lists, unsigned coun
 	return e;
 }
 
-static void take_source(struct memory_detail *d, const struct memory_source *s, uint32_t *ret_index)
+static uint32_t take_source(struct memory_detail *d, const struct memory_source *s)
 {
 	const struct memory_source *row =
 		MAP_ROW(&d->source_map, memory_source_key(s), &d->sources, *s);
-	*ret_index = (uint32_t)(row - d->sources.v);
+	return (uint32_t)(row - d->sources.v);
 }
 
 /* From the numbers of one worker to those of all. */
@@ -314,7 +311,7 @@ static void take_sources(struct memory_detail *d, struct memory_list *l)
 {
 	uint32_t *to = xcalloc(l->source_count + 1, sizeof *to);
 	for (size_t i = 0; i < l->source_count; i++)
-		take_source(d, &l->sources[i], &to[i]);
+		to[i] = take_source(d, &l->sources[i]);
 	for (size_t i = 0; i < l->count; i++)
 		if (!l->ops[i].free)
 			l->ops[i].source = to[l->ops[i].source];
@@ -324,10 +321,9 @@ static void take_sources(struct memory_detail *d, struct memory_list *l)
 static void take_vmm_sources(struct memory_detail *d, struct memory_list *l)
 {
 	for (size_t i = 0; i < l->count; i++)
-		take_source(d,
-			&(struct memory_source){
-				.process = l->ops[i].process, .tid = l->ops[i].source },
-			&l->ops[i].source);
+		l->ops[i].source =
+			take_source(d, &(struct memory_source){ .process = l->ops[i].process,
+					       .tid = l->ops[i].source });
 }
 
 ORDERING(bytes_order, struct memory_row, ORDER(b->bytes, a->bytes), ORDER(b->allocs, a->allocs),
@@ -408,7 +404,7 @@ static int fill(struct report *r, struct memory_list *lists, unsigned count, con
 	const int e = look_again(r, again, count + 1);
 	expect(e || d->peak_live == r->gpu_memory.peak_bytes, "both ways find the same peak");
 	if (!e)
-		vmm_segments_at(lists, count, d->peak_ticks, &d->vmm.segments_at_peak);
+		d->vmm.segments_at_peak = vmm_segments_at(lists, count, d->peak_ticks);
 	return e;
 }
 

@@ -244,8 +244,7 @@ void vmm_segment_changes(
 	array_free(&p.reserved);
 }
 
-void vmm_segments_at(
-	const struct memory_list *lists, unsigned count, uint64_t ticks, uint64_t *ret_bytes)
+uint64_t vmm_segments_at(const struct memory_list *lists, unsigned count, uint64_t ticks)
 {
 	struct vmm_changes changes = { 0 };
 	vmm_segment_changes(lists, count, &changes);
@@ -253,5 +252,5 @@ void vmm_segments_at(
 	for (size_t i = 0; i < changes.n && changes.v[i].ticks <= ticks; i++)
 		now = now + changes.v[i].add - changes.v[i].take;
 	array_free(&changes);
-	*ret_bytes = now;
+	return now;
 }

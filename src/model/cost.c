@@ -624,7 +624,7 @@ void cost_set_unit(struct cost *c, const struct predict_product *by)
 
 #define NOT_KNOWN (UINT32_MAX - 1) /* MAP_NONE is what was not asked yet */
 
-void cost_table_find(struct cost_table *t, const char *name, const char *args, uint32_t *ret_cost)
+uint32_t cost_table_find(struct cost_table *t, const char *name, const char *args)
 {
 	uint32_t *index = map_get(&t->map, MAP_KEY((uintptr_t)name, (uintptr_t)args));
 	struct cost cost;
@@ -634,7 +634,7 @@ void cost_table_find(struct cost_table *t, const char *name, const char *args, u
 			*array_push(&t->v) = cost;
 		*index = known ? (uint32_t)(t->v.n - 1) : NOT_KNOWN;
 	}
-	*ret_cost = *index == NOT_KNOWN ? COST_NONE : *index;
+	return *index == NOT_KNOWN ? COST_NONE : *index;
 }
 
 void cost_table_fini(struct cost_table *t)

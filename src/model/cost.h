@@ -55,5 +55,5 @@ struct cost_table {
 
 /* The place of the cost, or COST_NONE when it is not known.  The texts are those of the trace's
  * names, or NULL, and told apart by where they are. */
-void cost_table_find(struct cost_table *t, const char *name, const char *args, uint32_t *ret_cost);
+uint32_t cost_table_find(struct cost_table *t, const char *name, const char *args);
 void cost_table_fini(struct cost_table *t);

@@ -15,11 +15,11 @@ static struct cursor start(struct joiner *j)
 	};
 }
 
-static void thread_of(struct joiner *j, uint32_t process, uint32_t tid, uint32_t *ret_thread)
+static uint32_t thread_of(struct joiner *j, uint32_t process, uint32_t tid)
 {
 	const uint32_t *thread =
 		MAP_ROW(&j->thread_map, MAP_KEY(process, tid), &j->thread_process, process);
-	*ret_thread = (uint32_t)(thread - j->thread_process.v);
+	return (uint32_t)(thread - j->thread_process.v);
 }
 
 static const char *text_of(const struct joiner *j, uint32_t name)
@@ -47,7 +47,7 @@ static const char *shape_of(struct joiner *j, const struct range *g, size_t *ret
 	return at;
 }
 
-static void operator_of(struct joiner *j, const struct range *g, uint32_t *ret_row)
+static uint32_t operator_of(struct joiner *j, const struct range *g)
 {
 	const uint32_t name = meta_find_string(&j->r->meta, j->buf.ref->process, g->name);
 	size_t bytes;
@@ -59,14 +59,14 @@ static void operator_of(struct joiner *j, const struct range *g, uint32_t *ret_r
 			.shape_bytes = bytes,
 			.kind = g->kind,
 			.library = owner_is_library(g->kind, text_of(j, name)) });
-	*ret_row = (uint32_t)(o - j->r->operators.v);
+	return (uint32_t)(o - j->r->operators.v);
 }
 
-static void cost_index(struct joiner *j, const struct range *g, uint32_t row, uint32_t *ret_cost)
+static uint32_t cost_index(struct joiner *j, const struct range *g, uint32_t row)
 {
 	const uint32_t args = meta_find_string(&j->r->meta, j->buf.ref->process, g->args);
-	cost_table_find(&j->costs, j->r->operators.v[row].name,
-		args == META_NONE ? NULL : text_of(j, args), ret_cost);
+	return cost_table_find(&j->costs, j->r->operators.v[row].name,
+		args == META_NONE ? NULL : text_of(j, args));
 }
 
 static void count_span(struct joiner *j, const struct range *g)
@@ -85,9 +85,9 @@ static void keep_span(struct joiner *j, const struct range *g)
 	struct span s = {
 		.at = nested_of(g, j->buf.ref->process), .cost = NONE, .told = g->args != 0
 	};
-	operator_of(j, g, &s.row);
+	s.row = operator_of(j, g);
 	if (g->args && g->kind == RANGE_OPERATOR)
-		cost_index(j, g, s.row, &s.cost);
+		s.cost = cost_index(j, g, s.row);
 	*array_push(&j->spans) = s;
 }
 
@@ -113,7 +113,7 @@ static bool launches_kernel(const struct trace *t, uint16_t id)
 static void take_link(struct joiner *j, const struct call_link *l)
 {
 	struct launch n = { .span = NONE, .kernel = launches_kernel(j->r->trace, l->fn) };
-	thread_of(j, l->process, l->tid, &n.thread);
+	n.thread = thread_of(j, l->process, l->tid);
 	*array_push(&j->launches) = n;
 }
 
@@ -189,14 +189,13 @@ static const char *kind_text(uint16_t kind)
 }
 
 /* The row of a name: two that are demangled to the same text share it. */
-static void new_activity(struct joiner *j, uint32_t name, uint16_t kind, uint32_t *ret_row)
+static uint32_t new_activity(struct joiner *j, uint32_t name, uint16_t kind)
 {
 	char *text = demangle(name == META_NONE ? kind_text(kind) : text_of(j, name));
 	uint32_t *index = device_text_slot(&j->text_map, text, kind);
 	if (*index != MAP_NONE) {
-		*ret_row = *index;
 		free(text);
-		return;
+		return *index;
 	}
 	struct activity_row *new = array_push(&j->r->activities);
 	struct predict_product *product = array_push(&j->products);
@@ -205,16 +204,16 @@ static void new_activity(struct joiner *j, uint32_t name, uint16_t kind, uint32_
 		.kind = kind,
 		.communicates = activity_communicates(text) };
 	*product = predict_product_of(text);
-	*ret_row = *index = (uint32_t)(j->r->activities.n - 1);
+	return *index = (uint32_t)(j->r->activities.n - 1);
 }
 
-static void activity_of(struct joiner *j, const struct gpu_activity *w, uint32_t *ret_row)
+static uint32_t activity_of(struct joiner *j, const struct gpu_activity *w)
 {
 	const uint32_t name = meta_find_string(&j->r->meta, j->buf.ref->process, w->name);
 	uint32_t *index = map_get(&j->activity_map, MAP_KEY(name, w->kind));
 	if (*index == MAP_NONE)
-		new_activity(j, name, w->kind, index);
-	*ret_row = *index;
+		*index = new_activity(j, name, w->kind);
+	return *index;
 }
 
 static void count_shape(struct joiner *j, uint32_t index, const struct gpu_activity *w)
@@ -254,7 +253,7 @@ static void count_copy(struct joiner *j, const struct gpu_activity *w)
 	c->sized_ns = sat_add(c->sized_ns, w->end_ns - w->start_ns);
 }
 
-static void count_stream(struct joiner *j, const struct gpu_activity *w, uint32_t *ret_stream)
+static uint32_t count_stream(struct joiner *j, const struct gpu_activity *w)
 {
 	const struct stream_row key = { .process = j->buf.ref->process,
 		.device = w->valid & GPU_HAS_DEVICE ? w->device : 0,
@@ -262,14 +261,14 @@ static void count_stream(struct joiner *j, const struct gpu_activity *w, uint32_
 		.stream = w->stream,
 		.first_ns = w->start_ns };
 	if (!(w->valid & GPU_HAS_STREAM))
-		return;
+		return NO_STREAM;
 	struct stream_row *s = MAP_ROW(&j->stream_map,
 		MAP_KEY(key.process, key.device, key.context, key.stream), &j->r->stream_rows, key);
-	*ret_stream = (uint32_t)(s - j->r->stream_rows.v);
 	s->count++;
 	s->total_ns = sat_add(s->total_ns, w->end_ns - w->start_ns);
 	s->first_ns = w->start_ns < s->first_ns ? w->start_ns : s->first_ns;
 	s->last_ns = w->end_ns > s->last_ns ? w->end_ns : s->last_ns;
+	return (uint32_t)(s - j->r->stream_rows.v);
 }
 
 static const char *device_name(const struct joiner *j, uint32_t device)
@@ -281,7 +280,7 @@ static const char *device_name(const struct joiner *j, uint32_t device)
 	return NULL;
 }
 
-static void count_device(struct joiner *j, const struct gpu_activity *w, uint32_t *ret_device)
+static uint32_t count_device(struct joiner *j, const struct gpu_activity *w)
 {
 	const uint64_t ns = w->end_ns - w->start_ns;
 	const uint32_t device = w->valid & GPU_HAS_DEVICE ? w->device : 0;
@@ -292,7 +291,7 @@ static void count_device(struct joiner *j, const struct gpu_activity *w, uint32_
 						: &d->kernel_ns;
 	d->count++;
 	*sum = sat_add(*sum, ns);
-	*ret_device = (uint32_t)(d - j->r->devices.v);
+	return (uint32_t)(d - j->r->devices.v);
 }
 
 /* The call and the span that launched the activity, or NONE. */
@@ -355,7 +354,7 @@ static void count_events(struct report *r, struct activity_row *row, const struc
 static void take_busy(struct joiner *j, const struct gpu_activity *w, uint32_t index)
 {
 	struct activity_row *row = &j->r->activities.v[index];
-	struct activity activity = { .row = index, .stream = NO_STREAM };
+	struct activity activity = { .row = index };
 	uint32_t span;
 	j->r->device_kernels += w->kind == GPU_KERNEL;
 	if (j->r->sampled)
@@ -381,8 +380,8 @@ static void take_busy(struct joiner *j, const struct gpu_activity *w, uint32_t i
 	}
 	if ((w->kind == GPU_MEMCPY || w->kind == GPU_MEMSET))
 		count_copy(j, w);
-	count_stream(j, w, &activity.stream);
-	count_device(j, w, &activity.device);
+	activity.stream = count_stream(j, w);
+	activity.device = count_device(j, w);
 	keep_activity(j, w, &activity);
 }
 
@@ -405,8 +404,7 @@ static void take_wait(struct joiner *j, const struct gpu_activity *w)
 
 static void count_activity(struct joiner *j, const struct gpu_activity *w)
 {
-	uint32_t index;
-	activity_of(j, w, &index);
+	const uint32_t index = activity_of(j, w);
 	struct activity_row *row = &j->r->activities.v[index];
 	row->count++;
 	row->total_ns = sat_add(row->total_ns, w->end_ns - w->start_ns);
@@ -534,7 +532,7 @@ static void add_moments(struct joiner *j)
 	uint32_t thread;
 	for (size_t i = 0; i < t->chunk_count; i++)
 		if (t->chunks[i].head.kind == CHUNK_EVENTS)
-			thread_of(j, t->chunks[i].process, t->chunks[i].head.tid, &thread);
+			thread = thread_of(j, t->chunks[i].process, t->chunks[i].head.tid);
 	for (size_t i = 0; i < j->spans.n && j->thread_process.n > 1; i++) {
 		const struct nested *at = &j->spans.v[i].at;
 		thread = map_find(&j->thread_map, MAP_KEY(at->process, at->tid));

@@ -167,7 +167,7 @@ static char *kernel_name(const struct report *r, uint64_t kernel)
 	return xasprintf("(unknown kernel 0x%" PRIx64 ")", (uint64_t)(kernel & ~KERNEL_UNNAMED));
 }
 
-static void kernel_row_of(struct report *r, struct map *rows, uint64_t kernel, uint32_t *ret_row)
+static uint32_t kernel_row_of(struct report *r, struct map *rows, uint64_t kernel)
 {
 	expect(kernel & KERNEL_UNNAMED || kernel < r->meta.names.n,
 		"a kernel's name is one of all");
@@ -176,7 +176,7 @@ static void kernel_row_of(struct report *r, struct map *rows, uint64_t kernel, u
 		(struct kernel_row){ .name = kernel_name(r, kernel),
 			.mangled = mangled,
 			.activity = ACTIVITY_NONE });
-	*ret_row = (uint32_t)(k - r->kernel_rows.v);
+	return (uint32_t)(k - r->kernel_rows.v);
 }
 
 static void add_shape(struct kernel_row *k, const struct shape_row *s)
@@ -205,14 +205,12 @@ static void make_kernels(struct report *r, struct tally *t)
 	struct map rows = { 0 };
 	meta_expand_graphs(&r->meta, t->graph_launches, add_graph_node, &sum);
 	for (size_t i = 0; i < t->shapes.n; i++) {
-		uint32_t row;
-		kernel_row_of(r, &rows, t->shapes.v[i].kernel, &row);
+		const uint32_t row = kernel_row_of(r, &rows, t->shapes.v[i].kernel);
 		add_shape(&r->kernel_rows.v[row], &t->shapes.v[i]);
 	}
 	expect(rows_add_up(r, t), "the rows of kernels add up to the launches in all shapes");
 	for (size_t i = 0; i < t->times.n; i++) {
-		uint32_t row;
-		kernel_row_of(r, &rows, t->times.v[i].kernel, &row);
+		const uint32_t row = kernel_row_of(r, &rows, t->times.v[i].kernel);
 		hist_merge(&r->kernel_rows.v[row].hist, &t->times.v[i].hist);
 	}
 	map_fini(&rows);

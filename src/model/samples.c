@@ -35,10 +35,10 @@ static int take_ranges(struct coster *c)
 {
 	struct cursor at = { .t = c->t, .buf = &c->buf };
 	for (struct range g; trace_next_range(&at, &g);) {
-		uint32_t cost;
 		if (g.kind != RANGE_OPERATOR || !g.args)
 			continue;
-		cost_table_find(&c->costs, text_of(c, g.name), text_of(c, g.args), &cost);
+		const uint32_t cost =
+			cost_table_find(&c->costs, text_of(c, g.name), text_of(c, g.args));
 		if (cost == COST_NONE)
 			continue;
 		*array_push(&c->spans) =
@@ -220,8 +220,8 @@ static struct sample_kernel *new_kernel(
 	return n;
 }
 
-static void kernel_of(struct loader *l, const struct gpu_activity *w,
-	const struct meta_attributes *a, uint32_t *ret_kernel)
+static uint32_t kernel_of(
+	struct loader *l, const struct gpu_activity *w, const struct meta_attributes *a)
 {
 	const uint32_t name = meta_find_string(l->m, l->buf.ref->process, w->name);
 	const struct predict_kernel k = attributes_of(w, a);
@@ -237,7 +237,7 @@ static void kernel_of(struct loader *l, const struct gpu_activity *w,
 		*array_push(&l->s->kernels) = n;
 		*index = (uint32_t)(l->s->kernels.n - 1);
 	}
-	*ret_kernel = *index;
+	return *index;
 }
 
 static const struct meta_device *device_of(const struct loader *l, const struct gpu_activity *w)
@@ -291,7 +291,7 @@ static void add_sample(struct loader *l, const struct gpu_activity *w)
 	s.graph_predicted = !g && whole && whole->has_prediction;
 	if (s.has_prediction || s.graph_predicted)
 		s.prediction = whole->prediction;
-	kernel_of(l, w, a, &s.p.name);
+	s.p.name = kernel_of(l, w, a);
 	*array_push(&l->s->v) = s;
 }
 

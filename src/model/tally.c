@@ -216,19 +216,18 @@ static bool is_source(const struct memory_source *a, const struct memory_source 
 	       a->tid == b->tid && a->has_stream == b->has_stream;
 }
 
-static void source_of(
-	struct tally *t, const struct schema_fn *fn, const struct record *r, uint32_t *ret_source)
+static uint32_t source_of(struct tally *t, const struct schema_fn *fn, const struct record *r)
 {
 	struct memory_source s = { .process = t->process, .tid = t->tid };
 	s.has_stream = argument_of(fn, r, "CUstream", &s.stream);
 	argument_of(fn, r, "CUmemoryPool", &s.pool);
-	*ret_source = t->last_source;
 	if (t->sources.n && is_source(&s, &t->sources.v[t->last_source]))
-		return;
+		return t->last_source;
 	const struct memory_source *row =
 		MAP_ROW(&t->source_map, memory_source_key(&s), &t->sources, s);
-	*ret_source = t->last_source = (uint32_t)(row - t->sources.v);
-	expect(*ret_source < t->sources.n, "where memory came from is one of all sources");
+	t->last_source = (uint32_t)(row - t->sources.v);
+	expect(t->last_source < t->sources.n, "where memory came from is one of all sources");
+	return t->last_source;
 }
 
 static void add_memory(struct tally *t, const struct call_row *c, const struct record *r)
@@ -245,7 +244,7 @@ static void add_memory(struct tally *t, const struct call_row *c, const struct r
 	if (!is_free && !schema_call_bytes(c->fn, r, &op.bytes))
 		return;
 	if (!is_free)
-		source_of(t, c->fn, r, &op.source);
+		op.source = source_of(t, c->fn, r);
 	*array_push(&t->memory) = op;
 }
 

@@ -116,10 +116,10 @@ static void describe(struct reader *r, const struct record *c, struct layout_det
 	d->text = layout_name(r->t, line);
 }
 
-static void put_detail(struct reader *r, const struct layout_detail *d, uint32_t *ret_detail)
+static uint32_t put_detail(struct reader *r, const struct layout_detail *d)
 {
 	const bool empty = !d->valid && d->kernel == NONE && d->text == NONE && d->error == NONE;
-	*ret_detail = empty ? NONE : layout_detail(r->t, d);
+	return empty ? NONE : layout_detail(r->t, d);
 }
 
 /* Leaves the calls that this one is not in, and enters it; its depth. */
@@ -147,7 +147,7 @@ static void take_call(struct reader *r, uint32_t lane, const struct record *c)
 		.name = call_name(r, c->fn),
 		.link = link_of(r, r->calls.buf.ref->head.tid, c) };
 	describe(r, c, &d);
-	put_detail(r, &d, &item.detail);
+	item.detail = put_detail(r, &d);
 	if (item.end_ns < item.start_ns)
 		item.end_ns = item.start_ns;
 	layout_add(r->t, lane, enter(r, c), &item);
@@ -216,7 +216,7 @@ static void put_range(struct reader *r, const struct span *s, uint32_t depth)
 	struct layout_item item = { .start_ns = s->start_ns, .end_ns = s->end_ns, .name = s->name };
 	if (r->spans.n <= TEXT_MOST && s->args != META_NONE)
 		d.text = name_of(r, s->args, "");
-	put_detail(r, &d, &item.detail);
+	item.detail = put_detail(r, &d);
 	layout_add(r->t, s->lane, depth, &item);
 }
 
@@ -295,7 +295,7 @@ static void add_activity(struct reader *r, const struct gpu_activity *w)
 		.name = activity_name(r, w) };
 	const uint32_t at_lane = layout_lane(r->t, &lane);
 	describe_activity(w, &d);
-	put_detail(r, &d, &item.detail);
+	item.detail = put_detail(r, &d);
 	if (w->kind != GPU_SYNC)
 		layout_add(r->t, at_lane, 0, &item);
 }
@@ -356,7 +356,7 @@ static void take_requests(struct reader *r, const struct requests *all)
 		const struct layout_lane lane = { .kind = LANE_REQUESTS, .process = q->process };
 		if (all->v.n <= TEXT_MOST)
 			d.text = request_text(r, q);
-		put_detail(r, &d, &item.detail);
+		item.detail = put_detail(r, &d);
 		layout_add(r->t, layout_lane(r->t, &lane),
 			request_row(&rows[q->process], item.start_ns, item.end_ns), &item);
 	}

@@ -23,10 +23,10 @@ static struct packed *to(struct writer *w, int column)
 	return w->fine ? &w->column[column] : &w->bytes;
 }
 
-static void link_number(struct writer *w, uint32_t process, uint64_t link, uint64_t *ret_number)
+static uint64_t link_number(struct writer *w, uint32_t process, uint64_t link)
 {
 	const uint32_t number = link ? map_number(&w->n->link_map, MAP_KEY(process, link)) : 0;
-	*ret_number = link ? number + 1ull : 0;
+	return link ? number + 1ull : 0;
 }
 
 static uint32_t detail_number(struct writer *w, uint32_t detail)
@@ -62,7 +62,7 @@ static void pack_items(struct writer *w, const struct layout_row *row, size_t fr
 				packed_varint(&w->bytes, it->parts);
 			continue;
 		}
-		link_number(w, process, it->link, &link);
+		link = link_number(w, process, it->link);
 		packed_varint(to(w, DETAIL), detail_number(w, it->detail));
 		packed_difference(to(w, LINK), link - last);
 	}

@@ -80,7 +80,7 @@ static const char *keep_name(struct stacks *s, const char *name)
 	return kept;
 }
 
-static void add_place(struct stacks *s, const struct place *p, const char *module, uint32_t *ret)
+static uint32_t add_place(struct stacks *s, const struct place *p, const char *module)
 {
 	const char *file = p->file ? p->file : "";
 	const struct stack_frame f = { .function = keep_name(s, p->function),
@@ -88,7 +88,7 @@ static void add_place(struct stacks *s, const struct place *p, const char *modul
 		.file = stacks_text(s, file, strlen(file)),
 		.line = p->line,
 		.kind = CALLER_NATIVE };
-	*ret = stacks_add_frame(s, &f);
+	return stacks_add_frame(s, &f);
 }
 
 int line_find(struct line_finder *l, struct stacks *s, uint64_t address, const char *module,
@@ -108,6 +108,6 @@ int line_find(struct line_finder *l, struct stacks *s, uint64_t address, const c
 		p[n - 1].function = m ? dw->dwfl_module_addrname(m, address) : NULL;
 	}
 	for (int i = 0; i < n && !e; i++)
-		add_place(s, &p[i], module, &frames[i]);
+		frames[i] = add_place(s, &p[i], module);
 	return e ? e : n;
 }

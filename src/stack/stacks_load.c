@@ -55,7 +55,7 @@ struct python_frames {
 	bool more;
 };
 
-static void add_python(struct loader *l, uint32_t process, uint64_t word, uint32_t *ret)
+static uint32_t add_python(struct loader *l, uint32_t process, uint64_t word)
 {
 	struct stacks *s = l->s;
 	const struct python_code *c = pieces_code(&l->pieces, process, (uint32_t)word);
@@ -65,7 +65,7 @@ static void add_python(struct loader *l, uint32_t process, uint64_t word, uint32
 		.file = stacks_text(s, file, strlen(file)),
 		.line = c ? python_line(c, word >> 32 & STACK_PYTHON_AT) : 0,
 		.kind = CALLER_PYTHON };
-	*ret = stacks_add_frame(s, &f);
+	return stacks_add_frame(s, &f);
 }
 
 /* The frames up to the one that C has called; all: all that are left. */
@@ -74,7 +74,7 @@ static void put_python(struct loader *l, uint32_t process, struct python_frames 
 {
 	while (p->at < p->count && *count < FRAMES_MOST) {
 		const uint64_t word = p->words[p->at++];
-		add_python(l, process, word, &frames[(*count)++]);
+		frames[(*count)++] = add_python(l, process, word);
 		if (word & STACK_PYTHON_ENTRY && !all)
 			break;
 	}

@@ -27,18 +27,18 @@ static char *copy_text(const char *s, size_t bytes)
 }
 
 /* The same text is kept once. */
-static void intern(struct meta *m, const char *s, size_t bytes, uint32_t *ret_name)
+static uint32_t intern(struct meta *m, const char *s, size_t bytes)
 {
 	const struct meta_name *n = MAP_ROW(&m->name_map, map_text_key(s, bytes, 0), &m->names,
 		(struct meta_name){ .text = copy_text(s, bytes), .bytes = (uint32_t)bytes });
-	*ret_name = (uint32_t)(n - m->names.v);
+	return (uint32_t)(n - m->names.v);
 }
 
-static void intern_text(struct meta *m, const struct record *r, unsigned args, uint32_t *ret_name)
+static uint32_t intern_text(struct meta *m, const struct record *r, unsigned args)
 {
 	size_t bytes;
 	const char *text = record_text(r, args, &bytes);
-	intern(m, text, strnlen(text, bytes), ret_name);
+	return intern(m, text, strnlen(text, bytes));
 }
 
 static uint64_t arg(const struct record *r, unsigned i)
@@ -71,7 +71,7 @@ static void add_kernel(struct loader *l, const struct record *r)
 	const bool alias = r->fn == META_ALIAS;
 	uint32_t name = META_NONE;
 	if (!alias)
-		intern_text(l->m, r, 2, &name);
+		name = intern_text(l->m, r, 2);
 	*array_push(&l->m->kernels) = (struct meta_kernel){ .process = l->process,
 		.name = name,
 		.handle = arg(r, 0),
@@ -79,12 +79,12 @@ static void add_kernel(struct loader *l, const struct record *r)
 		.alias = alias ? arg(r, 1) : 0 };
 }
 
-static void exec_of(struct loader *l, uint64_t handle, uint32_t *ret_exec)
+static uint32_t exec_of(struct loader *l, uint64_t handle)
 {
 	struct meta *m = l->m;
 	const struct graph_exec *x = MAP_ROW(&m->exec_map, MAP_KEY(l->process, handle), &m->execs,
 		(struct graph_exec){ .process = l->process, .handle = handle });
-	*ret_exec = (uint32_t)(x - m->execs.v);
+	return (uint32_t)(x - m->execs.v);
 }
 
 static void add_nodes(struct meta *m, const void *from, size_t count, struct graph_step *step)
@@ -109,7 +109,7 @@ static void add_graph(struct loader *l, const struct record *r)
 	const size_t room = words > args ? (words - args) * 8 / sizeof(struct graph_node) : 0;
 	const size_t said = update ? 1 : r->aux;
 	struct graph_step step = { .ticks = r->ticks, .order = (uint32_t)m->steps.n };
-	exec_of(l, arg(r, 0), &step.exec);
+	step.exec = exec_of(l, arg(r, 0));
 	add_nodes(m, r->arg + args, said < room ? said : room, &step);
 	step.kind = update ? STEP_UPDATE : arg(r, 2) ? STEP_MORE : STEP_NEW;
 	*array_push(&m->steps) = step;
@@ -118,7 +118,7 @@ static void add_graph(struct loader *l, const struct record *r)
 static void add_unknown(struct loader *l, const struct record *r)
 {
 	struct meta_unknown u = { .process = l->process, .index = arg(r, 0) };
-	intern_text(l->m, r, 1, &u.name);
+	u.name = intern_text(l->m, r, 1);
 	*array_push(&l->m->unknown) = u;
 }
 
@@ -127,14 +127,13 @@ static void add_message(struct loader *l, const struct record *r)
 	struct meta_message n = { .process = l->process, .ticks = r->ticks };
 	if (l->m->messages.n >= MESSAGES_KEPT)
 		return;
-	intern_text(l->m, r, 0, &n.name);
+	n.name = intern_text(l->m, r, 0);
 	*array_push(&l->m->messages) = n;
 }
 
 static void add_string(struct loader *l, const struct record *r)
 {
-	uint32_t name;
-	intern_text(l->m, r, 1, &name);
+	const uint32_t name = intern_text(l->m, r, 1);
 	uint32_t *index = map_get(&l->m->string_map, MAP_KEY(l->process, arg(r, 0)));
 	*index = name;
 }
@@ -148,7 +147,7 @@ static void add_device(struct loader *l, const struct record *r)
 		.capability = (uint32_t)arg(r, 3) };
 	if (l->m->devices.n >= DEVICES_KEPT)
 		return;
-	intern_text(l->m, r, 4, &d.name);
+	d.name = intern_text(l->m, r, 4);
 	*array_push(&l->m->devices) = d;
 }
 
@@ -185,7 +184,7 @@ static void add_clocks(struct loader *l, const struct record *r)
 static void add_fact(struct loader *l, const struct record *r)
 {
 	struct meta_fact f = { .process = l->process };
-	intern_text(l->m, r, 0, &f.text);
+	f.text = intern_text(l->m, r, 0);
 	for (size_t i = 0; i < l->m->facts.n; i++)
 		if (l->m->facts.v[i].text == f.text)
 			return;

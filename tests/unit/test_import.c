@@ -787,7 +787,7 @@ static void however_many_functions_there_are_none_is_numbered_as_a_name(void **s
 	assert_int_equal(store_init(&s), 0);
 	for (int i = 0; i < 0x10000; i++) {
 		const int n = snprintf(name, sizeof name, "hipFunction%d", i);
-		store_function(&s, name, (size_t)n, &fn);
+		fn = store_function(&s, name, (size_t)n);
 		assert_in_range(fn, 1, 0xfeff);
 	}
 	assert_in_range(store_declare(&s, "allocator memory call allocate()"), 1, 0xfeff);
