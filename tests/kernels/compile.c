@@ -57,21 +57,48 @@ static void compile(const struct nvrtc *nvrtc, const char *name, const char *tex
 	buf_free(&word);
 }
 
-/* On 9.0 FP32 and one of FP16 and BF16, which differ in two instructions. Before 9.0 one type.
- * Every two of width, operation and type come together. */
-static bool is_in_turn(unsigned cc, unsigned turn, unsigned type)
+/* One type of three before 9.0. On 9.0 FP32, and one of FP16 and BF16, which differ in two
+ * instructions: one for the first of two operations that differ in their last step, the other for
+ * the second. */
+static bool is_in_turn(unsigned cc, unsigned turn, unsigned operation, unsigned type)
 {
-	return cc >= 90 ? !type || type == 1 + turn % 2 : type == (turn + (cc >= 80)) % 3;
+	if (cc < 90)
+		return operation % 2 == (turn + (cc >= 80)) % 2 &&
+		       type == (turn / 2 + operation + (cc >= 80)) % 3;
+	return (operation + turn) % 2 ? type == 1 + turn / 2 % 2 : !type;
 }
 
-/* Of two types that differ in a few instructions, the one whose turn it is with this tile. */
-static bool is_tile_in_turn(const struct gemm_form *f, unsigned turn)
+/* The kinds of a family share its tiles: each takes some that none has yet, and kind 0, the last,
+ * which can have each, takes the rest. */
+struct tiles {
+	struct gemm_form v[GEMM_FORMS_MOST];
+	size_t n;
+};
+
+static bool has_tile(const struct tiles *t, const struct gemm_form *f)
 {
-	return (f->bn / 16 + f->clm + f->ping_pong) % 2 == turn % 2;
+	for (size_t i = 0; i < t->n; i++)
+		if (memcmp(&t->v[i], f, sizeof *f) == 0)
+			return true;
+	return false;
 }
 
-/* Compiles the plans of some widths, for each operation and some types. Wide norms have all that
- * may be fused, which takes the most registers. */
+/* Moves what this kind of so many takes of n choices to the front. The number of them. */
+static size_t take_tiles(
+	struct tiles *t, struct gemm_choice *choice, size_t n, size_t kind, size_t kinds)
+{
+	const size_t most = kind ? n / kinds : n;
+	size_t taken = 0;
+	for (size_t i = 0; i < n && taken < most && t->n < GEMM_FORMS_MOST; i++)
+		if (!has_tile(t, &choice[i].form)) {
+			t->v[t->n++] = choice[i].form;
+			choice[taken++] = choice[i];
+		}
+	return taken;
+}
+
+/* Compiles the plans of some widths, for some operations and types. Wide norms have all that may be
+ * fused, which takes the most registers. builtin.c compiles the plain kernels for 7.5. */
 static void compile_rows(const struct nvrtc *nvrtc, unsigned cc, const char *arch)
 {
 	struct rows_choice choice[ROWS_FORMS_MOST];
@@ -81,7 +108,7 @@ static void compile_rows(const struct nvrtc *nvrtc, unsigned cc, const char *arc
 	kernel_device_init(&device, "any", cc, 132);
 	for (int64_t width = 32; width <= 1 << 18; width *= width < 8192 ? 4 : 2, step++)
 		for (uint32_t kind = 0; kind < 12; kind++) {
-			if (!is_in_turn(cc, step + kind / 3, kind % 3))
+			if (!is_in_turn(cc, step, kind / 3, kind % 3))
 				continue;
 			const bool fused =
 				width > 8192 && kind / 3 + WEIR_SOFTMAX >= WEIR_LAYER_NORM;
@@ -99,11 +126,12 @@ static void compile_rows(const struct nvrtc *nvrtc, unsigned cc, const char *arc
 				.x_column = 1,
 				.y_row = width,
 				.y_column = 1 };
-			/* Compiles the plan's kernel, for wide rows also the next, and the plain
-			 * one. */
+			/* The plan's kernel, for wide rows also the next. */
 			const size_t n = rows_choose(&device, &what, choice),
 				     most = width > 8192 ? 2 : 1;
-			for (size_t i = 0; i < n; i = i + 1 < most || i + 1 == n ? i + 1 : n - 1) {
+			for (size_t i = 0; i < n; i++) {
+				if (i + 1 == n ? cc < 90 : i >= most)
+					continue;
 				text.n = 0;
 				rows_program(&what, &choice[i], &text);
 				compile(nvrtc, choice[i].name, buf_text(&text), arch);
@@ -112,31 +140,65 @@ static void compile_rows(const struct nvrtc *nvrtc, unsigned cc, const char *arc
 	buf_free(&text);
 }
 
-/* Every tile with one type, and every epilogue of every layout and type with one tile. */
-static void compile_products(const struct nvrtc *nvrtc, unsigned cc, const char *arch)
+static void compile_product(const struct nvrtc *nvrtc, const struct weir_gemm *what,
+	const struct gemm_choice *choice, const char *arch)
+{
+	struct buf text = { 0 };
+	gemm_program(what, choice, &text);
+	compile(nvrtc, choice->name, buf_text(&text), arch);
+	buf_free(&text);
+}
+
+/* Every tile with one of `kinds` epilogues. Types of operands and of results alternate. */
+static void compile_tiles(const struct nvrtc *nvrtc, const struct kernel_device *device,
+	const uint32_t types[2], const uint32_t d_types[2], size_t kinds, const char *arch)
 {
 	struct gemm_choice choice[GEMM_FORMS_MOST];
+	struct tiles tiles = { 0 };
+	for (size_t kind = kinds; kind-- > 0;) {
+		const struct weir_gemm what = { .type = types[kind % 2],
+			.d_type = d_types[kind % 2],
+			.epilogue = (uint32_t)kind,
+			.m = 4096,
+			.n = 4096,
+			.k = 4096,
+			.batch = types[0] == WEIR_F16 ? 1 + kind / 4 % 2 : 0 };
+		size_t n = gemm_choose(device, &what, choice);
+		n = take_tiles(&tiles, choice, n - 1, kind, kinds);
+		for (size_t i = 0; i < n; i++)
+			compile_product(nvrtc, &what, &choice[i], arch);
+	}
+}
+
+/* Every tile with one type, and every epilogue of the other layouts with one tile. */
+static void compile_products(const struct nvrtc *nvrtc, unsigned cc, const char *arch)
+{
+	static const uint32_t types[][2] = { { WEIR_F16, WEIR_BF16 }, { WEIR_S8, WEIR_S8 },
+		{ WEIR_E4M3, WEIR_E4M3 }, { WEIR_TF32, WEIR_TF32X3 } },
+			      d_types[][2] = { { 0, 0 }, { WEIR_S8, WEIR_BF16 },
+				      { WEIR_F16, WEIR_F16 }, { 0, 0 } };
+	static const size_t kinds[] = { 7, 5, 5, 7 };
+	struct gemm_choice choice[GEMM_FORMS_MOST];
 	struct kernel_device device;
-	struct buf text = { 0 };
+	struct buf name = { 0 }, text = { 0 };
 	kernel_device_init(&device, "any", cc, 132);
-	for (uint32_t kind = 0; kind < 4 * 7 * 2; kind++) {
+	for (size_t i = 0; i < 4; i++)
+		compile_tiles(nvrtc, &device, types[i], d_types[i], kinds[i], arch);
+	for (uint32_t kind = 7; kind < 4 * 7; kind++) {
 		const struct weir_gemm what = { .type = WEIR_F16 + kind % 2,
-			.epilogue = kind / 2 % 7,
-			.a_transposed = kind / 14 % 2,
-			.b_transposed = kind / 28,
+			.epilogue = kind % 7,
+			.a_transposed = kind / 7 % 2,
+			.b_transposed = kind / 14,
 			.m = 4096,
 			.n = 4096,
 			.k = 4096,
 			.batch = 1 + kind / 4 % 2 };
 		const size_t n = gemm_choose(&device, &what, choice);
-		for (size_t i = kind < 2 ? 0 : kind % n; i < n; i += kind < 2 ? 1 : n) {
-			if (kind < 2 && !is_tile_in_turn(&choice[i].form, kind))
-				continue;
-			text.n = 0;
-			gemm_program(&what, &choice[i], &text);
-			compile(nvrtc, choice[i].name, buf_text(&text), arch);
-		}
+		compile_product(nvrtc, &what, &choice[kind % n], arch);
 	}
+	gemm_split_program(&name, &text);
+	compile(nvrtc, buf_text(&name), buf_text(&text), arch);
+	buf_free(&name);
 	buf_free(&text);
 }
 
@@ -145,7 +207,6 @@ static void compile_few(const struct nvrtc *nvrtc, unsigned cc, const char *arch
 {
 	struct gemm_choice choice[FEW_FORMS];
 	struct kernel_device device;
-	struct buf text = { 0 };
 	kernel_device_init(&device, "H200", cc, 132);
 	for (uint32_t kind = 0; kind < 7 * 4; kind++) {
 		const struct weir_gemm what = { .type = WEIR_F16 + kind / 4 % 2,
@@ -156,126 +217,82 @@ static void compile_few(const struct nvrtc *nvrtc, unsigned cc, const char *arch
 			.b_stays = kind / 4 % 3 == 0 };
 		const size_t n = few_choose(&device, &what, choice);
 		bad += !n;
-		for (size_t i = kind % 3; i < n; i += 3) {
-			text.n = 0;
-			gemm_program(&what, &choice[i], &text);
-			compile(nvrtc, choice[i].name, buf_text(&text), arch);
-		}
+		for (size_t i = kind % 3; i < n; i += 3)
+			compile_product(nvrtc, &what, &choice[i], arch);
 	}
-	buf_free(&text);
 }
 
-/* Every tile with the epilogues in turn: INT8 to itself and to BF16, FP8 to FP16. */
-static void compile_scaled(const struct nvrtc *nvrtc, unsigned cc, const char *arch)
-{
-	static const uint32_t types[][2] = { { WEIR_S8, WEIR_S8 }, { WEIR_S8, WEIR_BF16 },
-		{ WEIR_E4M3, WEIR_F16 } };
-	struct gemm_choice choice[GEMM_FORMS_MOST];
-	struct kernel_device device;
-	struct buf text = { 0 };
-	kernel_device_init(&device, "any", cc, 132);
-	for (uint32_t kind = 0; kind < 3 * 5; kind++) {
-		const struct weir_gemm what = { .type = types[kind / 5][0],
-			.d_type = types[kind / 5][1],
-			.epilogue = kind % 5,
-			.m = 4096,
-			.n = 4096,
-			.k = 4096 };
-		const size_t n = gemm_choose(&device, &what, choice);
-		for (size_t i = kind % 5; i + 1 < n; i += 5) {
-			text.n = 0;
-			gemm_program(&what, &choice[i], &text);
-			compile(nvrtc, choice[i].name, buf_text(&text), arch);
-		}
-	}
-	buf_free(&text);
-}
-
-/* Every tile with the epilogues in turn, also in two parts. */
-static void compile_tf32(const struct nvrtc *nvrtc, unsigned cc, const char *arch)
-{
-	struct gemm_choice choice[GEMM_FORMS_MOST];
-	struct kernel_device device;
-	struct buf name = { 0 }, text = { 0 };
-	kernel_device_init(&device, "any", cc, 132);
-	for (uint32_t kind = 0; kind < 14; kind++) {
-		const struct weir_gemm what = { .type = WEIR_TF32 + kind / 7,
-			.epilogue = kind % 7,
-			.m = 4096,
-			.n = 4096,
-			.k = 4096 };
-		const size_t n = gemm_choose(&device, &what, choice);
-		for (size_t i = kind % 7; i + 1 < n; i += 7) {
-			text.n = 0;
-			gemm_program(&what, &choice[i], &text);
-			compile(nvrtc, choice[i].name, buf_text(&text), arch);
-		}
-	}
-	text.n = 0;
-	gemm_split_program(&name, &text);
-	compile(nvrtc, buf_text(&name), buf_text(&text), arch);
-	buf_free(&name);
-	buf_free(&text);
-}
-
-/* By mma.sync: the last but one of what can run each type. */
+/* By mma.sync: the last but one of what can run each type. 8.9 adds FP8 to what 8.0 has, and FP16
+ * and BF16 differ in one instruction. */
 static void compile_mma(const struct nvrtc *nvrtc, unsigned cc, const char *arch)
 {
 	static const uint32_t d_types[] = { [WEIR_S8] = WEIR_S8, [WEIR_TF32X3] = 0 };
 	struct gemm_choice choice[GEMM_FORMS_MOST];
 	struct kernel_device device;
-	struct buf text = { 0 };
 	kernel_device_init(&device, "any", cc, 132);
 	for (uint32_t type = WEIR_F16; type <= WEIR_TF32X3; type++) {
 		const struct weir_gemm what = {
 			.type = type, .d_type = d_types[type], .m = 4096, .n = 4096, .k = 4096
 		};
 		const size_t n = gemm_choose(&device, &what, choice);
-		if (type == WEIR_E4M3 && cc < 89)
+		if (cc < 90 && (type == WEIR_E4M3) != (cc == 89))
 			continue;
-		text.n = 0;
-		gemm_program(&what, &choice[n - 2], &text);
-		compile(nvrtc, choice[n - 2].name, buf_text(&text), arch);
+		if (type == (cc < 90 ? WEIR_BF16 : WEIR_F16))
+			continue;
+		compile_product(nvrtc, &what, &choice[n - 2], arch);
 	}
+}
+
+static void compile_conv(const struct nvrtc *nvrtc, const struct weir_conv *what,
+	const struct gemm_choice *choice, const char *arch)
+{
+	struct buf text = { 0 };
+	conv_program(what, choice, &text);
+	compile(nvrtc, choice->name, buf_text(&text), arch);
 	buf_free(&text);
 }
 
-/* Every tile of each pass with its epilogues in turn, every epilogue with one tile, and the plain
- * kernels. */
+static void compile_sum(const struct nvrtc *nvrtc, const struct weir_conv *what, const char *arch)
+{
+	struct buf name = { 0 }, text = { 0 };
+	conv_sum_program(what, &name, &text);
+	compile(nvrtc, buf_text(&name), buf_text(&text), arch);
+	buf_free(&name);
+	buf_free(&text);
+}
+
+/* Every tile of each pass with one of its epilogues, also of INT8, and the plain kernels. The types
+ * of 16 bits alternate. */
 static void compile_convolutions(const struct nvrtc *nvrtc, unsigned cc, const char *arch)
 {
+	static const struct {
+		uint32_t pass, kinds;
+		bool scaled;
+	} families[] = { { WEIR_CONV_FORWARD, 6, false }, { WEIR_CONV_INPUT, 6, false },
+		{ WEIR_CONV_FILTERS, 2, false }, { WEIR_CONV_FORWARD, 5, true } };
 	struct gemm_choice choice[GEMM_FORMS_MOST];
 	struct kernel_device device;
-	struct buf text = { 0 };
 	kernel_device_init(&device, "any", cc, 132);
-	for (uint32_t kind = 0; kind < 2 * 6 * 2 + 2 + 5; kind++) {
-		const bool scaled = kind >= 26;
-		struct weir_conv what = same_size(scaled ? 0 : kind / 12, 32, 28, 256);
-		what.type = scaled ? WEIR_S8 : WEIR_F16 + kind % 2;
-		what.d_type = scaled ? WEIR_F16 + kind % 3 : 0;
-		what.epilogue = kind < 24 ? kind / 2 % 6 : scaled ? kind - 26 : 0;
-		what.k = kind % 3 ? 256 : 8;
-		const size_t n = conv_choose(&device, &what, choice);
-		for (size_t i = kind % 6 && kind < 24 ? kind % n : 0; i < n;
-			i += kind % 6 && kind < 24 ? n : 1) {
-			if (kind >= 24 && !is_tile_in_turn(&choice[i].form, kind))
-				continue;
-			text.n = 0;
-			conv_program(&what, &choice[i], &text);
-			compile(nvrtc, choice[i].name, buf_text(&text), arch);
-		}
-		if (what.pass == WEIR_CONV_FILTERS) {
-			struct buf name = { 0 };
-			text.n = 0;
-			conv_sum_program(&what, &name, &text);
-			compile(nvrtc, buf_text(&name), buf_text(&text), arch);
-			buf_free(&name);
+	for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
+		struct tiles tiles = { 0 };
+		for (uint32_t kind = families[f].kinds; kind-- > 0;) {
+			struct weir_conv what = same_size(families[f].pass, 32, 28, 256);
+			what.type = families[f].scaled ? WEIR_S8 : WEIR_F16 + kind % 2;
+			what.d_type = families[f].scaled ? WEIR_F16 + kind % 3 : 0;
+			what.epilogue = what.pass == WEIR_CONV_FILTERS ? 0 : kind;
+			what.k = kind == 1 ? 8 : 256;
+			size_t n = conv_choose(&device, &what, choice);
+			compile_conv(nvrtc, &what, &choice[n - 1], arch);
+			n = take_tiles(&tiles, choice, n - 1, kind, families[f].kinds);
+			for (size_t i = 0; i < n; i++)
+				compile_conv(nvrtc, &what, &choice[i], arch);
+			if (what.pass == WEIR_CONV_FILTERS)
+				compile_sum(nvrtc, &what, arch);
 		}
 	}
-	buf_free(&text);
 }
 
-/* With an argument: rows, few, products, mma, tf32 or convolutions alone. */
+/* With an argument: rows, few, products, mma or convolutions alone. */
 int main(int argc, char **argv)
 {
 	const struct nvrtc *nvrtc = nvrtc_open(NULL);
@@ -290,18 +307,13 @@ int main(int argc, char **argv)
 	}
 	if (argc == 1 || strcmp(argv[1], "products") == 0)
 		compile_products(nvrtc, 90, "sm_90a");
-	if (argc == 1 || strcmp(argv[1], "products") == 0)
-		compile_scaled(nvrtc, 90, "sm_90a");
 	if (argc == 1 || strcmp(argv[1], "few") == 0)
 		compile_few(nvrtc, 90, "sm_90a");
 	if (argc == 1 || strcmp(argv[1], "mma") == 0) {
 		compile_mma(nvrtc, 80, "sm_80");
 		compile_mma(nvrtc, 89, "sm_89");
-		compile_mma(nvrtc, 90, "sm_90a");
 		compile_mma(nvrtc, 120, "sm_120");
 	}
-	if (argc == 1 || strcmp(argv[1], "tf32") == 0)
-		compile_tf32(nvrtc, 90, "sm_90a");
 	if (argc == 1 || strcmp(argv[1], "convolutions") == 0)
 		compile_convolutions(nvrtc, 90, "sm_90a");
 	compile_unit(nvrtc);
