@@ -176,7 +176,7 @@ def json_outputs():
     reduce = {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgs)", "pid": 0,
               "tid": 7, "dur": 5, "args": {"device": 0, "stream": 7}}
     with open("rank.json", "w", encoding="utf-8") as file:
-        json.dump({"traceEvents": [{**reduce, "ts": ts} for ts in (1, 10, 30)]}, file)
+        file.write(json.dumps({"traceEvents": [{**reduce, "ts": ts} for ts in (1, 10, 30)]}))
     weir("import", "-q", "-o", "rank.weir", "rank.json")
     yield "report", weir("report", "--json", "--only", "nccl", "rank.weir")
     for trace in fresh + kept[::3]:

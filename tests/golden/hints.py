@@ -39,7 +39,7 @@ def imported(path, name="imported"):
 def written(events, name):
     path = work.name + "/" + name + ".json"
     with open(path, "w") as out:
-        json.dump(events if isinstance(events, dict) else {"traceEvents": events}, out)
+        out.write(json.dumps(events if isinstance(events, dict) else {"traceEvents": events}))
     return imported(path, name)
 
 

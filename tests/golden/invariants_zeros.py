@@ -48,7 +48,7 @@ def without(t, what):
         if any(e.get("ph") == "X" and e.get("cat") in DEVICE | CALLS | {"cpu_op"} for e in left):
             path = t.file(".without-%s.json" % what.split()[0])
             with open(path, "w") as out:
-                json.dump({**t.source, "traceEvents": left}, out)
+                out.write(json.dumps({**t.source, "traceEvents": left}))
             kept[what] = Trace(t.command, path, os.path.dirname(path))
     return kept[what]
 

@@ -226,7 +226,7 @@ def longest():
     events = [{"ph": "X", "cat": "kernel", "name": f"k{i % 7}", "pid": 0, "tid": 7, "ts": 10 * i, "dur": i * 7919 % 9973 / 1000,
                "args": {"device": 0, "stream": 7}} for i in range(9973)]
     with open(work.name + "/many.json", "w") as out:
-        json.dump({"traceEvents": events}, out)
+        out.write(json.dumps({"traceEvents": events}))
     trace = work.name + "/many.weir"
     run("import", "-q", "-o", trace, work.name + "/many.json")
     for sort, want in (("duration_ns", [9972, 9971, 9970]), ("-duration_ns", [0, 1, 2])):
@@ -306,7 +306,7 @@ def marked():
                    {"ph": "X", "cat": "kernel", "name": "odd" if i % 2 else "even", "pid": 0, "tid": 7, "ts": ts + 2, "dur": 1 << i,
                     "args": {"device": 0, "stream": 7, "correlation": i + 1}}]
     with open(work.name + "/marked.json", "w") as out:
-        json.dump({"traceEvents": events}, out)
+        out.write(json.dumps({"traceEvents": events}))
     got = lists(work.name + "/marked.json", "--only", "gpu_trace,range_kernels")
     same("ranges by hand", [(r["range"], r["operator"]) for r in got["gpu_trace"]],
          [("outer", None), ("outer", "aten::mm"), ("outer", None), ("outer", None), (None, None)])
@@ -322,7 +322,7 @@ def never_waited_for():
     """Launches that no call waits for make no step, which is said."""
     events = [{"ph": "X", "cat": "cuda_driver", "name": "cuLaunchKernel", "pid": 1, "tid": 5, "ts": ts, "dur": 1} for ts in (5, 9)]
     with open(work.name + "/launched.json", "w") as out:
-        json.dump({"traceEvents": events}, out)
+        out.write(json.dumps({"traceEvents": events}))
     said = run("report", "--only", "steps", work.name + "/launched.json").split("Steps by time")[1].strip()
     same("why there are no steps", said, "none: no range is numbered, and no launch was waited for")
 
@@ -391,7 +391,7 @@ def late_copies():
         events.append({**common, "cat": "gpu_memcpy", "name": "Memcpy HtoD (Pageable -> Device)", "pid": 0, "tid": 7,
                        "ts": 1000 * i + copied - 30, "dur": 30})
     with open(work.name + "/late.json", "w") as out:
-        json.dump({"traceEvents": events}, out)
+        out.write(json.dumps({"traceEvents": events}))
     got = lists(work.name + "/late.json", "--only", "waits")["waits"]
     same("late copies", [(r["kind"], r["count"], r["wait_min_ns"], r["wait_max_ns"]) for r in got], [("long copy", 2, 160000, 300000)])
 
@@ -421,7 +421,7 @@ def halves():
             events.append({**device, "name": kernel, "ts": at + 100 + 100 * k, "args": {
                 "device": 0, "stream": 7, "correlation": number, "grid": [64, 1, 1], "block": [128, 1, 1]}})
     with open(work.name + "/halves.json", "w") as out:
-        json.dump({"traceEvents": events}, out)
+        out.write(json.dumps({"traceEvents": events}))
     got = lists(work.name + "/halves.json", "--only", "kernels,operators")
     flops = lambda part: next(k["flops"] for k in got["kernels"] + got["operators"] if part in k["name"])
     product = 2 * 16 * 256 * 16 * 16 * 128 * 9
@@ -494,7 +494,7 @@ def numbered():
         events += [{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 5, "ts": 100 * i + 10, "dur": 5,
                     "args": {"correlation": i + 1}} for i in range(len(names))]
         with open(work.name + "/numbered.json", "w") as out:
-            json.dump({"traceEvents": events}, out)
+            out.write(json.dumps({"traceEvents": events}))
         got = lists(work.name + "/numbered.json", "--only", "steps").get("steps") or []
         return [(r["number"], r["launches"]) for r in got]
 
@@ -513,7 +513,7 @@ def kinds():
     events.append({"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy HtoD", "pid": 0, "tid": 9, "ts": 100, "dur": 20,
                    "args": {"device": 0, "stream": 9, "bytes": 5}})
     with open(work.name + "/kinds.json", "w") as out:
-        json.dump({"traceEvents": events}, out)
+        out.write(json.dumps({"traceEvents": events}))
     got = lists(work.name + "/kinds.json", "--only", "kernel_families,kernels_at_once,busy_over_time")
     same("families", sorted((r["family"], r["count"], r["device_total_ns"]) for r in got["kernel_families"]),
          sorted([(f, 1, 15000) for f in ("gemm", "conv", "attention", "elementwise", "reduce", "collective", "unknown")] +
@@ -553,7 +553,7 @@ def unsized():
     events = [{"ph": "X", "cat": "gpu_memcpy", "name": f"Memcpy {way} (Pinned -> Device)", "pid": 0, "tid": 7, "ts": 100 * i, "dur": 10,
                "args": {"device": 0, "stream": 7, **({} if bytes is None else {"bytes": bytes})}} for i, (way, bytes) in enumerate(copies)]
     with open(work.name + "/unsized.json", "w") as out:
-        json.dump({"traceEvents": events}, out)
+        out.write(json.dumps({"traceEvents": events}))
     trace = work.name + "/unsized.weir"
     run("import", "-q", "-o", trace, work.name + "/unsized.json")
     got = lists(trace, "--only", "memops,memcpys,device_activities,gpu_trace")
@@ -747,7 +747,7 @@ def ranks():
     events = [{"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": 100 * i + 7 * k, "dur": 5 + i + k, "args": {
         "device": 0, "stream": 7}} for i, name in enumerate(names) for k in range(3)]
     with open(work.name + "/ranks.json", "w") as out:
-        json.dump({"traceEvents": events}, out)
+        out.write(json.dumps({"traceEvents": events}))
     trace = work.name + "/ranks.weir"
     run("import", "-q", "-o", trace, work.name + "/ranks.json")
     rows = lists(trace, "--only", "nccl")["nccl"]
@@ -768,7 +768,7 @@ def hidden():
         events.append({"ph": "X", "cat": "cpu_op", "name": "step", "pid": 100 + rank, "tid": 5, "ts": 0, "dur": 400})
         files.append(work.name + "/hidden%d.json" % rank)
         with open(files[-1], "w") as out:
-            json.dump({"traceEvents": events, "distributedInfo": {"rank": rank}}, out)
+            out.write(json.dumps({"traceEvents": events, "distributedInfo": {"rank": rank}}))
     want = [(100000, 0), (50000, 20000), (150000, 20000)]
     for traces, sums in zip((files[:1], files[1:], files), want):
         got = json.loads(run("report", "--json", *traces))["overlap"]
@@ -809,7 +809,7 @@ def late_ranks():
                                    "args": {"device": rank, "stream": 7, "grid": [64, 1, 1], "block": [256, 1, 1]}})
             files.append(work.name + "/late%d.json" % rank)
             with open(files[-1], "w") as out:
-                json.dump({"traceEvents": events, "distributedInfo": {"rank": rank}}, out)
+                out.write(json.dumps({"traceEvents": events, "distributedInfo": {"rank": rank}}))
         found = [h for h in json.loads(run("hints", "--json", *files))["hints"] if h["id"] == "collective-waits"]
         same(f"who waits of {lengths}", [h["where"] for h in found], [where] if where else [])
         if found and lengths != (60, 60):  # 80 us of each step, of which half would be saved
@@ -828,7 +828,7 @@ def odd():
     events += [{**common, "cat": "cpu_op", "name": name, "pid": 1, "ts": 10 * i, "args": {"Input Dims": [[i]]}}
                for i, name in enumerate(ODD)]
     with open(work.name + "/odd.json", "w") as out:
-        json.dump({"traceEvents": events}, out)
+        out.write(json.dumps({"traceEvents": events}))
     trace = work.name + "/odd.weir"
     run("import", "-q", "-o", trace, work.name + "/odd.json")
     report = json.loads(run("report", "--json", trace))

@@ -168,7 +168,7 @@ def crossing():
     events = [{"ph": "X", "cat": "nvtx_span", "name": n, "pid": 1, "tid": 1, "ts": ts, "dur": dur}
               for n, ts, dur in (("one", 0, 10), ("two", 5, 10), ("mark", 6, 0))]
     with open(work.name + "/crossing.json", "w") as out:
-        json.dump({"traceEvents": events}, out)
+        out.write(json.dumps({"traceEvents": events}))
     run("import", "-q", "-o", work.name + "/crossing.weir", work.name + "/crossing.json")
     same("ranges that cross", events_of(work.name + "/crossing.weir"), [
         ("NvtxMark", "mark", None, None, 0), ("NvtxStartEndRange", "one", None, 10000, 1),

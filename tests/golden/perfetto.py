@@ -196,7 +196,7 @@ with tempfile.TemporaryDirectory() as work:
     run(weir, "import", "-q", "-o", "kinds.weir", os.path.join(here, "variants", "torch-2.json"))
     run(os.path.join(build, "tests", "gen-trace"), "-n", "3000", "-t", "2", "-s", "7", "-p", "calls.weir")
     with open("spans.json", "w") as f:
-        json.dump(spans(), f)
+        f.write(json.dumps(spans()))
     run(weir, "import", "-q", "-o", "spans.weir", "spans.json")
     for kind in ("eager", "kinds", "spans", "calls"):
         check(kind, kind + ".weir")

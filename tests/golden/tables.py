@@ -124,7 +124,7 @@ def crossing():
     rows = [("one", 1, 0, 10), ("two", 1, 5, 10), ("three", 2, 7, 1), ("one", 2, 10, 5), ("mark", 1, 6, 0), ("mark", 2, 9, 0)]
     events = [{"ph": "X", "cat": "nvtx_span", "name": n, "pid": 1, "tid": tid, "ts": ts, "dur": dur} for n, tid, ts, dur in rows]
     with open(work.name + "/crossing.json", "w") as out:
-        json.dump({"traceEvents": events}, out)
+        out.write(json.dumps({"traceEvents": events}))
     return work.name + "/crossing.json"
 
 
@@ -148,7 +148,7 @@ def formulas():
     events = [{"ph": "X", "cat": "kernel", "name": n, "pid": 0, "tid": 7, "ts": 10 * i, "dur": 5, "args": {
         "device": 0, "stream": 7}} for i, n in enumerate(names)]
     with open(work.name + "/formulas.json", "w") as out:
-        json.dump({"traceEvents": events}, out)
+        out.write(json.dumps({"traceEvents": events}))
     rows = list(csv.DictReader(run("export", "-f", "csv", opened(work.name + "/formulas.json")).splitlines()))
     for key in "function", "kernel":
         same("cells of " + key, sorted(r[key] for r in rows),

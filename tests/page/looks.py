@@ -21,7 +21,7 @@ def long_names():
             event = {"ph": "X", "cat": cat, "name": called, "pid": pid, "tid": 7}
             events.append(event | {"ts": 1000 + i * 1000 + at, "dur": dur, "args": args})
     with open(work + "/long.json", "w") as out:
-        json.dump({"traceEvents": events}, out)
+        out.write(json.dumps({"traceEvents": events}))
     weir("import", "-q", "-o", "long.weir", "long.json")
     return "long.weir"
 

@@ -146,7 +146,7 @@ def ranks(n):
                            "ts": 1010 + i * 40, "dur": 30, "args": who | where})
     devices = [{"id": i, "name": f"GPU of rank {i}"} for i in range(n)]
     with open(work + "/ranks.json", "w") as out:
-        json.dump({"deviceProperties": devices, "traceEvents": events}, out)
+        out.write(json.dumps({"deviceProperties": devices, "traceEvents": events}))
     weir("import", "-q", "-o", "ranks.weir", "ranks.json")
     return "ranks.weir"
 

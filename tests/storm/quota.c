@@ -1,9 +1,9 @@
 /*
  * Runs under a quota in quota.py, or observes it from outside.
  *
- *	quota work SECONDS    allocates and frees blocks of random sizes, with pauses, until then
- *	quota watch QUOTA     says the most that was in use, when its standard input ends
- *	quota fill MIB        how many blocks of so many MiB are granted
+ *	quota work TIME       allocates and frees blocks of random sizes, with pauses, until that
+ *time quota watch QUOTA     says the most that was in use, when its standard input ends quota fill
+ *MIB        how many blocks of so many MiB are granted
  */
 #include <dlfcn.h>
 #include <poll.h>
@@ -51,11 +51,10 @@ static size_t in_use(void)
 	return all - left;
 }
 
-static int work(double seconds)
+static int work(time_t end)
 {
 	uint64_t held[HELD] = { 0 };
 	unsigned seed = (unsigned)getpid();
-	const time_t end = time(NULL) + (time_t)seconds;
 	for (unsigned i = 0; time(NULL) < end; i++) {
 		uint64_t *p = &held[i % HELD];
 		if (*p && give(*p))
@@ -102,5 +101,5 @@ int main(int argc, char **argv)
 	begin();
 	if (!strcmp(argv[1], "watch"))
 		return watch();
-	return !strcmp(argv[1], "work") ? work(atof(argv[2])) : fill((size_t)atol(argv[2]));
+	return !strcmp(argv[1], "work") ? work(atol(argv[2])) : fill((size_t)atol(argv[2]));
 }

@@ -19,12 +19,12 @@ QUOTA_MIB = 256
 NEST = 'weir=$1; program=$2; "$weir" run --quiet --sim --memory 1G -- "$program" fill 64'
 
 
-def start_all(weir, environment, processes, seconds):
+def start_all(weir, environment, processes, end):
     """A shell under the quota that starts the processes, and says which."""
     script = 'n=$1; shift; for i in $(seq "$n"); do "$@" & echo $!; done; read -r more; while [ "$more" = again ]; do ' \
         '"$@" & echo $!; read -r more; done; wait'
     return subprocess.Popen([*weir, "--memory", f"{QUOTA_MIB}M", "--", "sh", "-c", script, "sh", str(processes),
-                             str(environment["PROGRAM"]), "work", str(seconds)], env=environment, text=True,
+                             str(environment["PROGRAM"]), "work", str(end)], env=environment, text=True,
                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
@@ -49,7 +49,7 @@ def storm(weir, environment, processes, seconds, lot):
     observer = subprocess.Popen([program, "watch"], env=environment, text=True, stdin=subprocess.PIPE,
                                 stdout=subprocess.PIPE)
     assert observer.stdout.readline() == "ready\n"
-    run = start_all(weir, environment, processes, seconds + 2)
+    run = start_all(weir, environment, processes, int(time.time()) + seconds + 2)
     pids = [int(run.stdout.readline()) for _ in range(processes)]
     killed = kill_some(run, pids, time.monotonic() + seconds, lot)
     run.stdin.close()
