@@ -239,22 +239,17 @@ static void index_newest(const struct report *r, struct map *ids)
 /* The call that each thread was in, as its account says. */
 static int find_inflight(struct report *r, const struct map *index)
 {
-	struct chunk_buf buf = { 0 };
-	size_t at = 0;
-	int found;
-	while ((found = trace_next(r->trace, CHUNK_ACCOUNTS, &at, &buf, NULL)) == 1) {
-		const struct thread_account *a = (const struct thread_account *)buf.payload;
-		for (size_t n = buf.bytes / sizeof *a; n; n--, a++) {
-			if (!a->inflight_fn)
-				continue;
-			const uint32_t i = map_find(index, MAP_KEY(buf.ref->process, a->tid));
-			if (i == MAP_NONE || !expect(i < r->threads.n, "a thread has its row"))
-				continue;
-			r->threads.v[i].inflight_fn = a->inflight_fn;
-			r->threads.v[i].inflight_ticks = a->inflight_ticks;
-		}
+	struct cursor at = { .t = r->trace };
+	for (struct thread_account a; trace_next_account(&at, &a);) {
+		if (!a.inflight_fn)
+			continue;
+		const uint32_t i = map_find(index, MAP_KEY(at.ref->process, a.tid));
+		if (i == MAP_NONE || !expect(i < r->threads.n, "a thread has its row"))
+			continue;
+		r->threads.v[i].inflight_fn = a.inflight_fn;
+		r->threads.v[i].inflight_ticks = a.inflight_ticks;
 	}
-	return found;
+	return at.error;
 }
 
 /* A chunk of its own: the newest has its name and the call that it was in. */

@@ -13,6 +13,15 @@ struct text_page;
 const char *memory_block_keys(const struct report *r); /* the columns of blocks */
 void memory_put_times(const struct report *r, const struct text_page *p, bool utf8);
 
+/* A chart of so many columns and lines over the recording's time.  A glyph is what a column has in
+ * a line, counted from below, where `most` is as high as the chart. */
+#define MEMORY_COLUMNS 60u
+#define MEMORY_LINES   8u
+typedef const char *memory_glyph(
+	const void *columns, unsigned i, uint64_t most, unsigned line, bool utf8);
+void memory_put_lines(const struct report *r, const struct text_page *p, bool utf8, uint64_t most,
+	memory_glyph *glyph, const void *columns);
+
 /* "  growth  …", where iterations are known. */
 void memory_put_growth(const struct report *r, const struct text_page *p);
 

@@ -13,9 +13,6 @@
 #include "report/analysis.h"
 #include "section/view.h"
 
-#define COLUMNS 60u
-#define LINES   8u
-
 static bool any_used(const struct report *r)
 {
 	bool any = false;
@@ -86,11 +83,11 @@ static void put_uses(const struct report *r, const struct text_page *p, bool sum
 }
 
 /* The most that was live in each column. */
-static uint64_t find_columns(const struct memory_detail *d, uint64_t column[COLUMNS])
+static uint64_t find_columns(const struct memory_detail *d, uint64_t column[MEMORY_COLUMNS])
 {
 	uint64_t most = 0;
 	for (uint32_t i = 0; i < MEMORY_POINTS; i++) {
-		uint64_t *to = &column[i * COLUMNS / MEMORY_POINTS];
+		uint64_t *to = &column[i * MEMORY_COLUMNS / MEMORY_POINTS];
 		*to = d->points[i].most > *to ? d->points[i].most : *to;
 		most = *to > most ? *to : most;
 	}
@@ -100,44 +97,52 @@ static uint64_t find_columns(const struct memory_detail *d, uint64_t column[COLU
 /* How many eighths of the line `line`, counted from below, are filled. */
 static unsigned fill_of(uint64_t value, uint64_t most, unsigned line)
 {
-	expect(value <= most && line < LINES, "a column is no higher than the chart");
-	const __uint128_t all = (__uint128_t)value * LINES * 8 + most - 1;
+	expect(value <= most && line < MEMORY_LINES, "a column is no higher than the chart");
+	const __uint128_t all = (__uint128_t)value * MEMORY_LINES * 8 + most - 1;
 	const unsigned eighths = (unsigned)(all / most), below = line * 8;
 	return eighths <= below ? 0 : eighths - below < 8 ? eighths - below : 8;
 }
 
-static void put_line(
-	const struct text_page *p, bool utf8, const uint64_t *column, uint64_t most, unsigned line)
+void memory_put_lines(const struct report *r, const struct text_page *p, bool utf8, uint64_t most,
+	memory_glyph *glyph, const void *columns)
+{
+	const struct memory_detail *d = r->memory_detail;
+	struct number n, from, to;
+	for (unsigned line = MEMORY_LINES; line-- > 0;) {
+		unsigned last = MEMORY_COLUMNS;
+		while (last && *glyph(columns, last - 1, most, line, utf8) == ' ')
+			last--;
+		const char *top = number_bytes(&n, most);
+		fprintf(p->out, "  %10s %s",
+			line == MEMORY_LINES - 1 ? top
+			: line                   ? ""
+						 : "0",
+			utf8 ? "│" : "|");
+		for (unsigned i = 0; i < last; i++)
+			fputs(glyph(columns, i, most, line, utf8), p->out);
+		putc('\n', p->out);
+	}
+	number_ns(&from, trace_since_ns(r->trace, d->first_ticks));
+	number_ns(&to, trace_since_ns(r->trace, d->last_ticks));
+	fprintf(p->out, "  %10s  %-*s%s\n", "", (int)(MEMORY_COLUMNS - strlen(to.text)), from.text,
+		to.text);
+}
+
+static const char *block(const void *columns, unsigned i, uint64_t most, unsigned line, bool utf8)
 {
 	static const char *const blocks[] = { " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
-	struct number n;
-	const char *label = line == LINES - 1 ? number_bytes(&n, most) : line ? "" : "0";
-	int last = COLUMNS - 1;
-	fprintf(p->out, "  %10s %s", label, utf8 ? "│" : "|");
-	while (last >= 0 && !fill_of(column[last], most, line))
-		last--;
-	for (int i = 0; i <= last; i++) {
-		const unsigned fill = fill_of(column[i], most, line);
-		fputs(utf8 ? blocks[fill] : fill > 4 ? "#" : fill ? "." : " ", p->out);
-	}
-	putc('\n', p->out);
+	const unsigned fill = fill_of(((const uint64_t *)columns)[i], most, line);
+	return utf8 ? blocks[fill] : fill > 4 ? "#" : fill ? "." : " ";
 }
 
 static void put_chart(const struct report *r, const struct text_page *p, bool utf8)
 {
-	uint64_t column[COLUMNS] = { 0 };
+	uint64_t column[MEMORY_COLUMNS] = { 0 };
 	const uint64_t most = find_columns(r->memory_detail, column);
-	struct number from, to;
-	char right[40];
 	if (!most)
 		return;
 	page_heading(p, "Live on the GPU over time");
-	for (unsigned line = LINES; line-- > 0;)
-		put_line(p, utf8, column, most, line);
-	number_ns(&from, trace_since_ns(r->trace, r->memory_detail->first_ticks));
-	number_ns(&to, trace_since_ns(r->trace, r->memory_detail->last_ticks));
-	snprintf(right, sizeof right, "%s", to.text);
-	fprintf(p->out, "  %10s  %-*s%s\n", "", (int)(COLUMNS - strlen(right)), from.text, right);
+	memory_put_lines(r, p, utf8, most, block, column);
 }
 
 static void put_allocations(const struct report *r, const struct text_page *p)

@@ -11,9 +11,6 @@
 #include "base/number.h"
 #include "base/table.h"
 
-#define COLUMNS 60u
-#define LINES   8u
-
 #define CLASSES_MOST 24u /* characters of a histogram */
 
 /* Classes of times that a histogram shows: those that any function has, several to a character
@@ -126,12 +123,12 @@ struct instant {
 };
 
 /* Each column its moment in which most was reserved and not live. */
-static uint64_t find_columns(const struct memory_detail *d, struct instant column[COLUMNS])
+static uint64_t find_columns(const struct memory_detail *d, struct instant column[MEMORY_COLUMNS])
 {
 	uint64_t most = 0;
 	for (uint32_t i = 0; i < MEMORY_POINTS; i++) {
 		const struct memory_point *q = &d->points[i];
-		struct instant *to = &column[i * COLUMNS / MEMORY_POINTS];
+		struct instant *to = &column[i * MEMORY_COLUMNS / MEMORY_POINTS];
 		if (!q->reserved_known || (to->reserved && q->unused <= to->reserved - to->live))
 			continue;
 		*to = (struct instant){ q->reserved, q->reserved - q->unused };
@@ -141,38 +138,21 @@ static uint64_t find_columns(const struct memory_detail *d, struct instant colum
 }
 
 /* A character of the line stands for what lies above its middle. */
-static const char *area(const struct instant *c, uint64_t most, unsigned line, bool utf8)
+static const char *area(const void *columns, unsigned i, uint64_t most, unsigned line, bool utf8)
 {
+	const struct instant *c = (const struct instant *)columns + i;
 	const __uint128_t middle = (__uint128_t)most * (2 * line + 1);
-	if ((__uint128_t)c->live * 2 * LINES >= middle)
+	if ((__uint128_t)c->live * 2 * MEMORY_LINES >= middle)
 		return utf8 ? "█" : "#";
-	if ((__uint128_t)c->reserved * 2 * LINES >= middle)
+	if ((__uint128_t)c->reserved * 2 * MEMORY_LINES >= middle)
 		return utf8 ? "░" : "-";
 	return " ";
 }
 
 static void put_area(const struct report *r, const struct text_page *p, bool utf8)
 {
-	struct instant column[COLUMNS] = { 0 };
-	const uint64_t most = find_columns(r->memory_detail, column);
-	struct number n, from, to;
-	number_ns(&from, trace_since_ns(r->trace, r->memory_detail->first_ticks));
-	number_ns(&to, trace_since_ns(r->trace, r->memory_detail->last_ticks));
-	for (unsigned line = LINES; line-- > 0;) {
-		unsigned last = COLUMNS;
-		while (last && *area(&column[last - 1], most, line, utf8) == ' ')
-			last--;
-		fprintf(p->out, "  %10s %s",
-			line == LINES - 1 ? number_bytes(&n, most)
-			: line            ? ""
-					  : "0",
-			utf8 ? "│" : "|");
-		for (unsigned i = 0; i < last; i++)
-			fputs(area(&column[i], most, line, utf8), p->out);
-		putc('\n', p->out);
-	}
-	fprintf(p->out, "  %10s  %-*s%s\n", "", (int)(COLUMNS - strlen(to.text)), from.text,
-		to.text);
+	struct instant column[MEMORY_COLUMNS] = { 0 };
+	memory_put_lines(r, p, utf8, find_columns(r->memory_detail, column), area, column);
 	fprintf(p->out, "  %10s  %s live, %s reserved and not live\n", "", utf8 ? "█" : "#",
 		utf8 ? "░" : "-");
 }

@@ -3,6 +3,7 @@
 
 #include "base/atomic.h"
 #include "record/writer.h"
+#include "trace/activity.h"
 
 static bool is_written_to(const struct trace *t)
 {
@@ -19,17 +20,12 @@ static bool is_written_to(const struct trace *t)
 
 static int add_accounts(const struct trace *t, struct accounts *a)
 {
-	struct chunk_buf buf = { 0 };
-	size_t at = 0;
-	int found;
-	while ((found = trace_next(t, CHUNK_ACCOUNTS, &at, &buf, NULL)) == 1) {
-		const struct thread_account *of = (const struct thread_account *)buf.payload;
-		for (size_t n = buf.bytes / sizeof *of; n; n--, of++) {
-			a->entered += of->entered;
-			a->returned += of->returned;
-		}
+	struct cursor at = { .t = t };
+	for (struct thread_account of; trace_next_account(&at, &of);) {
+		a->entered += of.entered;
+		a->returned += of.returned;
 	}
-	return found;
+	return at.error;
 }
 
 int accounts_balance(
@@ -45,11 +41,11 @@ int accounts_balance(
 	if (e)
 		return e;
 	a.kept = calls + lost + load_relaxed(&t->header.overwritten);
-	a.missing = a.returned > a.kept ? a.returned - a.kept : 0;
+	a.missing = sat_sub(a.returned, a.kept);
 	/* Overwriting is said before it is done, so a program that was killed may have said too
 	 * much. */
 	if (t->header.mode == TRACE_FILE)
-		a.surplus = a.kept > a.entered ? a.kept - a.entered : 0;
+		a.surplus = sat_sub(a.kept, a.entered);
 	*ret_accounts = a;
 	return 0;
 }

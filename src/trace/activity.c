@@ -73,6 +73,7 @@ bool range_next(const struct chunk_buf *buf, size_t *at, struct range *ret_range
 	}
 NEXT(static, link, link, correlation)
 NEXT(static, sample, gpu_sample, valid)
+NEXT(static, account, thread_account, entered)
 NEXT(, request, served_request, outcome)
 
 static struct chunk_buf *buffer(struct cursor *c)
@@ -135,6 +136,7 @@ TRACE_NEXT(range, range, CHUNK_RANGES)
 TRACE_NEXT(link, link, CHUNK_LINKS)
 TRACE_NEXT(sample, gpu_sample, CHUNK_SAMPLES)
 TRACE_NEXT(request, served_request, CHUNK_REQUESTS)
+TRACE_NEXT(account, thread_account, CHUNK_ACCOUNTS)
 
 static const char *name_of(const char *const *names, size_t count, unsigned i)
 {

@@ -61,6 +61,7 @@ bool trace_next_range(struct cursor *c, struct range *ret_range);
 bool trace_next_link(struct cursor *c, struct link *ret_link);
 bool trace_next_sample(struct cursor *c, struct gpu_sample *ret_sample);
 bool trace_next_request(struct cursor *c, struct served_request *ret_request);
+bool trace_next_account(struct cursor *c, struct thread_account *ret_account);
 
 /* Saturating: what a range covers is [ticks, range_end()). */
 static inline uint64_t range_end(const struct range *r)
