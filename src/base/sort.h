@@ -18,7 +18,8 @@
 #define ORDERING(name, type, ...)                                                                  \
 	static int name(const void *one, const void *two)                                          \
 	{                                                                                          \
-		const type *a = one, *b = two;                                                     \
+		const type *a = one;                                                               \
+		const type *b = two;                                                               \
 		static_assert(sizeof((int[]){ __VA_ARGS__ }) <= 5 * sizeof(int), "");              \
 		return ORDER_FIRST(__VA_ARGS__, 0, 0, 0, 0, 0);                                    \
 	}

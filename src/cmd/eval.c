@@ -84,8 +84,8 @@ static void put_cell(struct table *t, const struct eval_cell *c)
 }
 
 /* One line: how many, how well, and how well the others. */
-static void print_line(struct job *job, struct table *t, const char *name,
-	const eval_points *points, struct eval_filter f)
+static void print_line(
+	struct table *t, const char *name, const eval_points *points, struct eval_filter f)
 {
 	const struct eval_cell own = cell_of(points, f, 0);
 	if (!own.n)
@@ -101,8 +101,8 @@ static void print_line(struct job *job, struct table *t, const char *name,
 	}
 }
 
-static void print_regret(struct job *job, struct table *t, const char *name,
-	const eval_points *points, struct eval_filter f)
+static void print_regret(
+	struct table *t, const char *name, const eval_points *points, struct eval_filter f)
 {
 	if (!cell_of(points, f, 0).n)
 		return;
@@ -118,9 +118,9 @@ static void print_regrets(struct job *job, const eval_points *points)
 {
 	struct table t =
 		table_of("<regret of shortest first, %|>weir|>last|>median|>ratio|>nearest");
-	print_regret(job, &t, "all", points, job->filter);
+	print_regret(&t, "all", points, job->filter);
 	for (size_t row = 0; row < TIER_ROWS; row++)
-		print_regret(job, &t, tier_rows[row].word, points, of_tier(job, row));
+		print_regret(&t, tier_rows[row].word, points, of_tier(job, row));
 	table_print(&t, stdout);
 	putchar('\n');
 }
@@ -129,11 +129,11 @@ static void print_split(struct job *job, enum eval_split split, const eval_point
 {
 	struct table t = table_of(
 		"<relative error, %: median / p90|>launches|>weir|>p90 coverage, %|>tau|>last|>median|>ratio|>nearest");
-	print_line(job, &t, "all", points, job->filter);
+	print_line(&t, "all", points, job->filter);
 	for (size_t row = 0; row < TIER_ROWS; row++)
-		print_line(job, &t, tier_rows[row].word, points, of_tier(job, row));
+		print_line(&t, tier_rows[row].word, points, of_tier(job, row));
 	for (int decade = 0; decade < DECADES; decade++)
-		print_line(job, &t, decade_word(decade), points, of_decade(job, decade));
+		print_line(&t, decade_word(decade), points, of_decade(job, decade));
 	printf("%s: %s\n", eval_split_word(split), eval_split_what(split));
 	table_print(&t, stdout);
 	putchar('\n');

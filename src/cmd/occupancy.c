@@ -94,7 +94,7 @@ static void print_question(const struct question *q)
 		number_count(&a, (uint64_t)l->smem_static_bytes + l->smem_dynamic_bytes));
 }
 
-static void print_limits(const struct question *q, const struct occupancy *o)
+static void print_limits(const struct occupancy *o)
 {
 	static const char *const names[OCCUPANCY_LIMITS] = {
 		[OCCUPANCY_WARPS] = "warps",
@@ -114,8 +114,8 @@ static void print_limits(const struct question *q, const struct occupancy *o)
 	table_print(&table, stdout);
 }
 
-static void put_cliff(struct table *table, const struct question *q, enum occupancy_knob knob,
-	const struct occupancy_cliff *cliff)
+static void put_cliff(
+	struct table *table, const struct question *q, const struct occupancy_cliff *cliff)
 {
 	struct number value, blocks, share;
 	const char *at = number_count(&value, cliff->value);
@@ -142,8 +142,8 @@ static void print_cliffs(const struct question *q)
 		const struct occupancy_cliff fewer = occupancy_fewer(q->device, l, knob);
 		table_cell(&table, "%s", knobs[k].name);
 		table_cell(&table, "%s", number_count(&a, now[k]));
-		put_cliff(&table, q, knob, &more);
-		put_cliff(&table, q, knob, &fewer);
+		put_cliff(&table, q, &more);
+		put_cliff(&table, q, &fewer);
 	}
 	putchar('\n');
 	table_print(&table, stdout);
@@ -157,7 +157,7 @@ static void print_answer(const struct question *q, const struct occupancy *o)
 	if (o->blocks) {
 		printf("  %s on each SM: %u of %u warps, %s\n\n", blocks_text(&blocks, o->blocks),
 			o->warps, q->device->warps_per_sm, percent(&share, q->device, o->warps));
-		print_limits(q, o);
+		print_limits(o);
 	} else {
 		why_refused(q, o, reason);
 		printf("  the launch is refused: %s\n", reason);

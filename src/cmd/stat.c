@@ -152,12 +152,8 @@ static struct totals add_up(const struct stat_run *s)
 	return sum;
 }
 
-static int by_time(const void *one, const void *two)
-{
-	const struct row *a = *(struct row *const *)one, *b = *(struct row *const *)two;
-	const int order = ORDER(b->ns.mean, a->ns.mean) ?: ORDER(b->count.mean, a->count.mean);
-	return order ?: ORDER(a->fn->id, b->fn->id);
-}
+ORDERING(by_time, struct row *const, ORDER((*b)->ns.mean, (*a)->ns.mean),
+	ORDER((*b)->count.mean, (*a)->count.mean), ORDER((*a)->fn->id, (*b)->fn->id))
 
 static void sort_rows(struct stat_run *s)
 {

@@ -122,8 +122,7 @@ static void judge_mix(const struct diff *d, enum diff_one one, enum diff_table t
 	*ret_c = (struct diff_conclusion){ .change.verdict = VERDICT_NONE };
 	for (int s = 0; s < DIFF_SIDES && several; s++)
 		m.runs[s] = xcalloc(d->inputs[s].n, sizeof *m.runs[s]);
-	const bool room = !several || (m.runs[DIFF_A] && m.runs[DIFF_B]);
-	for (size_t i = 0; i < d->rows[table].n && room; i++) {
+	for (size_t i = 0; i < d->rows[table].n; i++) {
 		const struct diff_row *row = &d->rows[table].v[i];
 		if (is_wanted(row, which) && (!several || is_in_all_runs(d, row)))
 			mix_add(&m, row);

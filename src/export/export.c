@@ -107,12 +107,8 @@ uint32_t export_stack_of(const struct export *x, const struct export_call *c)
 
 /* Begin first, then the longer first: callers before callees.  Equal ones: the later in the
  * file is the caller. */
-static int call_order(const void *one, const void *two)
-{
-	const struct record *a = *(const struct record *const *)one;
-	const struct record *b = *(const struct record *const *)two;
-	return ORDER(a->ticks, b->ticks) ?: ORDER(record_dur(b), record_dur(a)) ?: ORDER(b, a);
-}
+ORDERING(call_order, struct record *const, ORDER((*a)->ticks, (*b)->ticks),
+	ORDER(record_dur(*b), record_dur(*a)), ORDER(*b, *a))
 
 static void gather(struct run *r)
 {

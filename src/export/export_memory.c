@@ -74,17 +74,9 @@ void block_log_add(struct block_log *log, const struct export_call *c)
 ORDERING(event_order, struct block_event, ORDER(a->ticks, b->ticks), ORDER(a->what, b->what),
 	ORDER(a->pointer, b->pointer))
 
-static int live_order(const void *one, const void *two)
-{
-	const struct block_event *a = *(const struct block_event *const *)one;
-	const struct block_event *b = *(const struct block_event *const *)two;
-	const bool as = a->what == SEGMENT_ALLOC, bs = b->what == SEGMENT_ALLOC;
-	if (a->process != b->process)
-		return a->process < b->process ? -1 : 1;
-	if (a->pointer != b->pointer)
-		return a->pointer < b->pointer ? -1 : 1;
-	return as != bs ? (as ? -1 : 1) : 0;
-}
+ORDERING(live_order, struct block_event *const, ORDER((*a)->process, (*b)->process),
+	ORDER((*a)->pointer, (*b)->pointer),
+	((*b)->what == SEGMENT_ALLOC) - ((*a)->what == SEGMENT_ALLOC))
 
 struct player {
 	struct block_log *log;

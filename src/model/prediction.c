@@ -135,13 +135,8 @@ static void compare(struct prediction *p, const struct launch_samples *all)
 	array_free(&pairs.v);
 }
 
-static int call_order(const void *one, const void *two)
-{
-	const struct sample *a = *(const struct sample *const *)one,
-			    *b = *(const struct sample *const *)two;
-	const int order = ORDER(a->p.app, b->p.app) ?: ORDER(a->call_tid, b->call_tid);
-	return order ?: ORDER(a->call_ticks, b->call_ticks);
-}
+ORDERING(call_order, struct sample *const, ORDER((*a)->p.app, (*b)->p.app),
+	ORDER((*a)->call_tid, (*b)->call_tid), ORDER((*a)->call_ticks, (*b)->call_ticks))
 
 /* From the first kernel's start to the last one's end. */
 static struct pair pair_of_graph(const struct sample *const *v, size_t n)

@@ -99,7 +99,7 @@ static void take_body(struct body *b, const char *upload, size_t bytes)
 static struct body *new_body(const char *method)
 {
 	struct body *b = strcmp(method, MHD_HTTP_METHOD_PUT) ? &no_body : xmalloc(sizeof *b);
-	if (b && b != &no_body)
+	if (b != &no_body)
 		b->bytes = b->too_long = 0;
 	return b;
 }
@@ -154,7 +154,7 @@ static enum MHD_Result handle(struct server *s, struct MHD_Connection *c, const 
 	struct api_answer a = { 0 };
 	if (!*state) {
 		*state = new_body(method);
-		return *state ? MHD_YES : MHD_NO;
+		return MHD_YES;
 	}
 	struct body *b = *state;
 	if (*bytes) {

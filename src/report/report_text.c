@@ -16,6 +16,7 @@
 
 #include "base/expect.h"
 #include "base/number.h"
+#include "base/sort.h"
 #include "base/text.h"
 
 static bool is_probe(const struct row *row)
@@ -307,17 +308,10 @@ static void put_operators(const struct report *r, const struct text_page *p)
 		roofline_put_unknown(p->out, r);
 }
 
-static int layer_order(const void *one, const void *two)
-{
-	const struct operator_row *a = *(const struct operator_row *const *)one;
-	const struct operator_row *b = *(const struct operator_row *const *)two;
-	if (a->device_total_ns != b->device_total_ns)
-		return a->device_total_ns > b->device_total_ns ? -1 : 1;
-	if (a->host_ticks != b->host_ticks)
-		return a->host_ticks > b->host_ticks ? -1 : 1;
-	const int names = strcmp(a->name, b->name);
-	return names ? names : a->kind - b->kind;
-}
+ORDERING(layer_order, struct operator_row *const,
+	ORDER((*b)->device_total_ns, (*a)->device_total_ns),
+	ORDER((*b)->host_ticks, (*a)->host_ticks), strcmp((*a)->name, (*b)->name),
+	ORDER((*a)->kind, (*b)->kind))
 
 /* Shows the ranges that the program, or its framework, has named: with all that runs inside. */
 static void put_layers(const struct report *r, const struct text_page *p)
