@@ -8,6 +8,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 
+#include "base/each.h"
+
 void *xmalloc(size_t bytes);
 void *xcalloc(size_t n, size_t each);
 void *xrealloc(void *p, size_t n, size_t each);
@@ -18,3 +20,10 @@ char *xvasprintf(const char *format, va_list values) __attribute__((format(print
 
 /* A library's allocation, unless it is NULL. */
 void *xcheck(void *p);
+
+/* Frees one to eight of them. */
+#define free_all(...)                                                                              \
+	do {                                                                                       \
+		EACH_ARG(free_one_, __VA_ARGS__)                                                   \
+	} while (0)
+#define free_one_(p) free(p);

@@ -444,8 +444,6 @@ int cmd_stat(const struct options *o)
 	code = code ? code : run_all(&s, o, &status);
 	if (s.intervals && s.intervals != stderr && fclose(s.intervals) && !code)
 		code = complain(EXIT_ENVIRONMENT, "%s can't be written", output_path(o));
-	free(s.rows);
-	free(s.sorted);
-	free(s.schema_memory);
+	free_all(s.rows, s.sorted, s.schema_memory);
 	return code ? code : child_exit(status);
 }

@@ -672,11 +672,7 @@ static void cleanup(struct export *x)
 	if (!s)
 		return;
 	array_free(&s->p.bytes);
-	free(s->fn_sent);
-	free(s->kernel_sent);
-	free(s->name_sent);
-	free(s->link_drawn);
-	free(s->link_seen);
+	free_all(s->fn_sent, s->kernel_sent, s->name_sent, s->link_drawn, s->link_seen);
 	map_fini(&s->tracks);
 	array_free(&s->ranges, &s->edges, &s->span_tracks, &s->free_tracks);
 	free(s);

@@ -687,10 +687,6 @@ int join_calls(const struct join_call *calls, size_t call_count,
 	};
 	run_best(&j);
 	run_by_streams(&j);
-	free(j.next);
-	free(j.prev);
-	free(j.until);
-	free(j.since);
-	free(j.stream);
+	free_all(j.next, j.prev, j.until, j.since, j.stream);
 	return 0;
 }

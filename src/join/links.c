@@ -451,9 +451,7 @@ int links_load(const struct trace *t, const struct meta *m, struct links *ret_li
 		.graph_hashes = xmalloc((m->steps.n + 1) * sizeof(uint64_t)) };
 	memset(o.graph_hashes, 0xff, m->steps.n * sizeof(uint64_t));
 	int e = load_all(&o);
-	free(o.has_links);
-	free(o.has_activity);
-	free(o.graph_hashes);
+	free_all(o.has_links, o.has_activity, o.graph_hashes);
 	chunk_buf_fini(&o.buf);
 	array_free(&o.found, &o.activities, &o.calls, &o.callers, &o.chunks.v);
 	if (e)

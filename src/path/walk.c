@@ -335,14 +335,8 @@ int path_find(const struct path_input *in, struct path *ret_path)
 	for (size_t i = 0; i < h.lanes.n; i++)
 		array_free(&h.lanes.v[i].marks, &h.lanes.v[i].edges);
 	array_free(&h.lanes, &h.orders);
-	free(h.lane_of);
-	free(h.ended);
-	free(h.previous);
-	free(h.awaits);
-	free(h.behind_host);
-	free(h.wakes);
-	free(h.soonest_ns);
-	free(h.latest_ns);
+	free_all(h.lane_of, h.ended, h.previous, h.awaits, h.behind_host, h.wakes, h.soonest_ns,
+		h.latest_ns);
 	map_fini(&h.places);
 	return e;
 }

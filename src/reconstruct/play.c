@@ -311,12 +311,7 @@ void play(const struct play_program *p, struct play_time *ret_times)
 	forward(&q);
 	meet(&q);
 	backward(&q);
-	free(q.before);
-	free(q.most);
-	free(q.variance);
-	free(q.dur);
-	free(q.newest);
-	free(q.is_fixed);
+	free_all(q.before, q.most, q.variance, q.dur, q.newest, q.is_fixed);
 }
 
 struct delays {

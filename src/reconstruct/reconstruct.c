@@ -629,9 +629,7 @@ static void rebuild(struct rebuilder *b)
 	note_templates(b);
 	for (size_t i = 0; i < b->p.work.n && b->usual.valid; i++)
 		put_work(b, i);
-	free(b->pieces);
-	free(b->places);
-	free(b->times);
+	free_all(b->pieces, b->places, b->times);
 	map_fini(&b->templates);
 	b->templates = (struct map){ 0 };
 	durations_fini(&b->durations);

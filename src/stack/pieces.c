@@ -180,9 +180,7 @@ void pieces_fini(struct pieces *p)
 	for (size_t i = 0; i < p->mappings.n; i++)
 		free(p->mappings.v[i].path);
 	for (size_t i = 0; i < p->codes.n; i++) {
-		free(p->codes.v[i].file);
-		free(p->codes.v[i].name);
-		free(p->codes.v[i].table);
+		free_all(p->codes.v[i].file, p->codes.v[i].name, p->codes.v[i].table);
 	}
 	array_free(&p->mappings, &p->codes);
 	map_fini(&p->code_map);

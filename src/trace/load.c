@@ -227,10 +227,7 @@ void chunk_buf_fini(struct chunk_buf *buf)
 {
 	if (!buf)
 		return;
-	free(buf->payload);
-	free(buf->packed);
-	free(buf->columns);
-	free(buf->last);
+	free_all(buf->payload, buf->packed, buf->columns, buf->last);
 	ZSTD_freeDCtx(buf->zstd);
 	*buf = (struct chunk_buf){ .whole = buf->whole, .history = buf->history };
 }

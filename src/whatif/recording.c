@@ -381,9 +381,7 @@ static void find_requests(struct builder *b)
 		const struct event end = { b->free_ns, b->free_ns, b->free_ns, 0, true };
 		follow(p, &r, add_step(b, &end, STEP_SYNC));
 	}
-	free(r.given);
-	free(r.waited);
-	free(r.event);
+	free_all(r.given, r.waited, r.event);
 }
 
 /* A program that begins anew pauses as usual. */

@@ -345,10 +345,8 @@ static int start(struct world *w)
 static void world_free(struct world *w)
 {
 	for (size_t i = 0; i < w->count; i++) {
-		free(w->hosts[i].given);
-		free(w->hosts[i].ended);
-		free(w->hosts[i].last_id);
-		free(w->hosts[i].events);
+		free_all(w->hosts[i].given, w->hosts[i].ended, w->hosts[i].last_id,
+			w->hosts[i].events);
 	}
 	free(w->law);
 	free(w);
