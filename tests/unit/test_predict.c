@@ -22,15 +22,20 @@
 static const struct predict_sizes sizes = { .launches = 4096, .kernels = 64 };
 static struct zoo zoo;
 
-static struct predict fresh(double noise)
+static struct predict fresh_of(const struct predict_sizes *of, double noise)
 {
 	struct predict p;
-	const size_t bytes = predict_bytes(&sizes);
+	const size_t bytes = predict_bytes(of);
 	zoo_init(&zoo, 7, noise);
 	void *memory = aligned_alloc(64, bytes);
 	assert_non_null(memory);
-	assert_int_equal(predict_init(&p, memory, bytes, &sizes, &zoo.device), 0);
+	assert_int_equal(predict_init(&p, memory, bytes, of, &zoo.device), 0);
 	return p;
+}
+
+static struct predict fresh(double noise)
+{
+	return fresh_of(&sizes, noise);
 }
 
 static struct predict_sample sample_of(unsigned k, unsigned shape, double factor)
@@ -267,9 +272,10 @@ static void a_change_that_was_not_ended_is_ended_by_the_next(void **state)
 
 static void more_launches_than_room_push_out_the_oldest(void **state)
 {
-	struct predict p = fresh(0);
+	static const struct predict_sizes few = { .launches = 256, .kernels = 64 };
+	struct predict p = fresh_of(&few, 0);
 	struct predict_sample s = sample_of(0, 0, 1);
-	for (uint32_t i = 0; i < 4 * sizes.launches; i++) {
+	for (uint32_t i = 0; i < 4 * few.launches; i++) {
 		s.launch.arg[1] = i;
 		s.launch.key = 0;
 		s.order = (uint64_t)i << 20;
@@ -553,11 +559,7 @@ static void a_shape_that_history_forgets_again_and_again_stays_sensible(void **s
 	const struct predict_sizes few = { .launches = 4, .kernels = 64 };
 	const struct predict_kernel known = { .id = 1, .group = 5, .regs = 32, .has_regs = true };
 	const struct predict_kernel unseen = { .id = 2, .group = 5, .regs = 32, .has_regs = true };
-	const size_t bytes = predict_bytes(&few);
-	void *memory = aligned_alloc(64, bytes);
-	struct predict p;
-	zoo_init(&zoo, 7, 0);
-	assert_int_equal(predict_init(&p, memory, bytes, &few, &zoo.device), 0);
+	struct predict p = fresh_of(&few, 0);
 	for (uint32_t i = 0; i < 20 * 600; i++) {
 		const uint32_t blocks = 3000 * (1 + i % 20);
 		const struct predict_sample s = some_blocks(&known, blocks, 40.0 * blocks);
@@ -567,7 +569,7 @@ static void a_shape_that_history_forgets_again_and_again_stays_sensible(void **s
 	const struct predict_answer a = ask(&p, &s.launch);
 	assert_int_equal(a.tier, PREDICT_COLD);
 	assert_true(off(a.t50_ns, 40.0 * 31000) < 0.05);
-	free(memory);
+	free(p.tables);
 }
 
 /* Eight arguments, of which two carry the work together. */
