@@ -80,32 +80,33 @@ static void begin(struct training *t)
 	}
 }
 
-static void forward(const float *weights, const float *bias, const float *in, int ins, float *out,
-	int outs, bool rectify)
+static void forward(const float *weights, const float *bias, const float *in, int ins,
+	float *restrict out, int outs, bool rectify)
 {
 	for (int o = 0; o < outs; o++)
 		out[o] = bias[o];
 	for (int i = 0; i < ins; i++)
-		for (int o = 0; o < outs; o++)
+		for (int o = 0; in[i] != 0 && o < outs; o++)
 			out[o] += in[i] * weights[i * outs + o];
 	for (int o = 0; rectify && o < outs; o++)
 		out[o] = out[o] > 0 ? out[o] : 0;
 }
 
-/* Adds to the gradients of weights and biases, gives that of the inputs. */
-static void backward(const float *weights, float *d_weights, float *d_bias, const float *in,
-	float *d_in, int ins, const float *d_out, int outs)
+/* Adds to the gradients of weights and biases, gives that of the inputs, if it is asked for. */
+static void backward(const float *weights, float *restrict d_weights, float *restrict d_bias,
+	const float *in, float *d_in, int ins, const float *d_out, int outs)
 {
 	for (int o = 0; o < outs; o++)
 		d_bias[o] += d_out[o];
 	for (int i = 0; i < ins; i++) {
 		float sum = 0;
-		for (int o = 0; o < outs; o++) {
+		for (int o = 0; in[i] != 0 && o < outs; o++)
 			d_weights[i * outs + o] += in[i] * d_out[o];
-			sum += weights[i * outs + o] * d_out[o];
-		}
 		/* a rectifier that is shut passes nothing back */
-		d_in[i] = in[i] > 0 ? sum : 0;
+		for (int o = 0; d_in && in[i] > 0 && o < outs; o++)
+			sum += weights[i * outs + o] * d_out[o];
+		if (d_in)
+			d_in[i] = sum;
 	}
 }
 
@@ -115,7 +116,7 @@ static void one_row(struct training *t, const struct fit_row *row)
 	struct network *g = &t->gradient;
 	float in[NETWORK_INPUTS], first[NETWORK_FIRST], second[NETWORK_SECOND];
 	float out[NETWORK_OUTPUTS], d_out[NETWORK_OUTPUTS], d_second[NETWORK_SECOND];
-	float d_first[NETWORK_FIRST], unused[NETWORK_INPUTS];
+	float d_first[NETWORK_FIRST];
 	for (int i = 0; i < NETWORK_INPUTS; i++)
 		in[i] = (row->x[i] - net->mean[i]) * net->scale[i];
 	forward(net->weight1[0], net->bias1, in, NETWORK_INPUTS, first, NETWORK_FIRST, true);
@@ -132,7 +133,7 @@ static void one_row(struct training *t, const struct fit_row *row)
 		NETWORK_OUTPUTS);
 	backward(net->weight2[0], g->weight2[0], g->bias2, first, d_first, NETWORK_FIRST, d_second,
 		NETWORK_SECOND);
-	backward(net->weight1[0], g->weight1[0], g->bias1, in, unused, NETWORK_INPUTS, d_first,
+	backward(net->weight1[0], g->weight1[0], g->bias1, in, NULL, NETWORK_INPUTS, d_first,
 		NETWORK_FIRST);
 }
 
