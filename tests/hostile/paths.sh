@@ -33,8 +33,8 @@ need_hook() {
 # Prints the calls of a trace, as lines `function count`, and `range:NAME count`.
 recorded() {
 	"$weir" report --json --top=0 "$1" 2>"$work/report.err" |
-		sed -n 's/.*{"name": "\(cu[A-Za-z0-9_]*\)", "api".*"count": \([0-9]*\),.*/\1 \2/p
-			s/.*{"name": "\([^ ]*\)", "kind": "[a-z]*", "count": \([0-9]*\), .*/range:\1 \2/p'
+		LC_ALL=C sed -n 's/^[^{]*{"name": "\(cu[A-Za-z0-9_]*\)", "api".*"count": \([0-9]*\),.*/\1 \2/p
+			s/^[^{]*{"name": "\([^ ]*\)", "kind": "[a-z]*", "count": \([0-9]*\), .*/range:\1 \2/p'
 }
 
 # How often a trace has a function.

@@ -98,9 +98,9 @@ reached() {
 # show.
 forget_warning() {
 	[ "$trace" != maybe ] && [ -n "$(reached plain)" ] ||
-		sed -i '/^weir: no CUDA call was seen. /d' "$work/$mode.err"
+		LC_ALL=C sed -i '/^weir: no CUDA call was seen. /d' "$work/$mode.err"
 	case $option in *--capture*)
-		sed -i -E '/^weir: (no CUDA call was made in the part|the part that was asked for never began) /d' "$work/$mode.err" ;;
+		LC_ALL=C sed -i -E '/^weir: (no CUDA call was made in the part|the part that was asked for never began) /d' "$work/$mode.err" ;;
 	esac
 }
 
@@ -149,7 +149,7 @@ $(cat "$work/complaint")"
 # As many launches were timed as can be, and nothing was lost.
 sampled() {
 	"$weir" report --json --top=0 "$file" >"$work/report"
-	timed=$(sed -n -e '/"device_activities"/,/^ *\]/s/.*"device_timed": *\([0-9]*\).*/\1/p' \
+	timed=$(LC_ALL=C sed -n -e '/"device_activities"/,/^ *\]/s/.*"device_timed": *\([0-9]*\).*/\1/p' \
 		-e 's/.*"device_left_out": *\([0-9]*\).*/\1/p' "$work/report" | awk '{ n += $1 } END { print n + 0 }')
 	[ "$timed" = "$(cat "$work/$mode/samples")" ] ||
 		failed "$timed launches were timed, not $(cat "$work/$mode/samples")"
@@ -159,7 +159,7 @@ sampled() {
 # Each synchronisation and allocation has its stack, or it was declared lost.
 stacked() {
 	"$weir" report --json --top=0 "$file" >"$work/report"
-	kept=$(sed -n 's/^[^{]*"call_stacks": {"count": \([0-9]*\), "lost": \([0-9]*\).*/\1 \2/p; /"call_stacks": {/,/}/{
+	kept=$(LC_ALL=C sed -n 's/^[^{]*"call_stacks": {"count": \([0-9]*\), "lost": \([0-9]*\).*/\1 \2/p; /"call_stacks": {/,/}/{
 		s/^[ \t]*"count": \([0-9]*\),.*/\1/p
 		s/^[ \t]*"lost": \([0-9]*\),.*/\1/p
 	}' "$work/report" | head -n 2 | awk '{ for (i = 1; i <= NF; i++) n += $i } END { print n + 0 }')
