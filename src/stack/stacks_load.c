@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "stack/pieces.h"
 #include "stack/unwind.h"
 
@@ -32,20 +33,42 @@ struct loader {
 	const struct trace *t;
 	struct stacks *s;
 	struct pieces pieces;
-	ARRAY(struct unwinder *) unwinders; /* by process; NULL: none yet */
-	bool without;                       /* stacks can't be unwound here */
+	struct map of_process,
+		of_files; /* a process, and what its files hash to: its unwinder's number */
+	ARRAY(struct unwinder *) unwinders;
+	bool without; /* stacks can't be unwound here */
 };
 
+/* Of the files that a process has mapped, and where. */
+static uint64_t hash_files(const struct pieces *p, uint32_t process)
+{
+	uint64_t h = 0;
+	for (size_t i = 0; i < p->mappings.n; i++) {
+		const struct code_mapping *m = &p->mappings.v[i];
+		if (m->process != process)
+			continue;
+		h = hash_mix(hash_mix(hash_mix(h ^ m->from) ^ m->end) ^ m->offset);
+		h = hash_mix(h ^ hash_bytes(m->path, strlen(m->path)));
+		h = hash_mix(h ^ hash_bytes(m->build_id, m->build_id_bytes));
+	}
+	return h;
+}
+
+/* A forked process shares that of the one that it came from, since libdw reads a file for each
+ * again. */
 static struct unwinder *unwinder_of(struct loader *l, uint32_t process)
 {
 	struct stacks *s = l->s;
-	while (l->unwinders.n <= process)
-		*array_push(&l->unwinders) = NULL;
-	struct unwinder **u = &l->unwinders.v[process];
-	if (!*u && !l->without)
-		*u = unwinder_new(&l->pieces, process, s, s->without, sizeof s->without);
-	l->without |= !*u;
-	return *u;
+	uint32_t *number = map_get(&l->of_process, MAP_KEY(process));
+	if (*number == MAP_NONE)
+		*number = map_number(&l->of_files, MAP_KEY(hash_files(&l->pieces, process)));
+	if (*number == l->unwinders.n)
+		*array_push(&l->unwinders) = l->without ? NULL
+							: unwinder_new(&l->pieces, process, s,
+								  s->without, sizeof s->without);
+	struct unwinder *u = l->unwinders.v[*number];
+	l->without |= !u;
+	return u;
 }
 
 /* The frames of Python of a sample, as they are put between those of C. */
@@ -229,6 +252,8 @@ static int load(struct loader *l)
 	for (size_t i = 0; i < l->unwinders.n; i++)
 		unwinder_free(l->unwinders.v[i]);
 	array_free(&l->unwinders);
+	map_fini(&l->of_process);
+	map_fini(&l->of_files);
 	pieces_fini(&l->pieces);
 	return e;
 }
