@@ -251,7 +251,7 @@ static int run(const geometry &g, int clusters)
 	emulate(dim3((unsigned)clusters), dim3(384), [&] { kernel(p, 0).run(); });
 	const int bad = t.count_wrong();
 	t.complain(TB ? "tiled, turned filters" : "tiled", bad);
-	return bad != 0;
+	return wrong(bad);
 }
 
 /* INT8: the scales are powers of 2, so that nothing but the last rounding is inexact. */
@@ -308,7 +308,7 @@ template <typename O> struct scaled {
 		if (bad)
 			printf("INT8, %s, epilogue %d, order %d: images %d x %d x %d x %d, filters %d x %d x %d: %d wrong\n", kernel, epilogue,
 				emulate_order, g.n, g.h, g.w, g.c, g.k, g.r, g.s, bad);
-		return bad != 0;
+		return wrong(bad);
 	}
 };
 
@@ -407,7 +407,7 @@ template <typename T, int BM, int BN, int STAGES, int SCHEDULE, int EPILOGUE> st
 	emulate(dim3(2), dim3(384), [&] { kernel(p, 0).run(); });
 	bad += t.count_wrong();
 	t.complain("packed", bad);
-	return bad != 0;
+	return wrong(bad);
 }
 
 template <typename T, int BM, int BN, int STAGES, int SCHEDULE, int EPILOGUE> static int check_packed(void)
@@ -451,7 +451,7 @@ template <typename T, int BM, int BN, int STAGES, int SCHEDULE> static int run_g
 	for (int i = 0; i < GUARD; i++)
 		bad += sums[(size_t)(parts * g.filters() + i)] != -77;
 	t.complain("tiled, of filters", bad);
-	return bad != 0;
+	return wrong(bad);
 }
 
 template <typename T, int BM, int BN, int STAGES, int SCHEDULE> static int check_gradient(void)

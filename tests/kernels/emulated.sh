@@ -26,7 +26,7 @@ control() {
 	cp "$root"/src/kernels/*.cu "$at" # which include each other
 	sed "$3" "$root/src/kernels/$source" >"$at/$source"
 	! cmp -s "$root/src/kernels/$source" "$at/$source" || { echo "$1: the source has another form"; exit 1; }
-	build "$at" "$at/$name" -DONLY_$2
+	build "$at" "$at/$name" "-DONLY_$2 -DCONTROL"
 	if "$at/$name" >"$at/log" 2>&1; then
 		echo "the test does not see $1"
 		exit 1

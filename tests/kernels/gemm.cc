@@ -155,7 +155,7 @@ template <typename T> static int run_plain(int m, int n, int k, bool ta, bool tb
 	if (bad)
 		printf("plain %d x %d x %d, layouts %d %d, epilogue %d, order %d: %d wrong\n", m, n, k, ta, tb, epilogue, emulate_order,
 			bad);
-	return bad != 0;
+	return wrong(bad);
 }
 
 /* Scales that are powers of 2, so that nothing but the last rounding is inexact. */
@@ -205,7 +205,7 @@ template <typename T, typename O> static int run_plain_scaled(int m, int n, int 
 	const int bad = count_wrong<T, O>(a, b, d, s, bias, epilogue, before);
 	if (bad)
 		printf("plain scaled %d x %d x %d, epilogue %d, order %d: %d wrong\n", m, n, k, epilogue, emulate_order, bad);
-	return bad != 0;
+	return wrong(bad);
 }
 
 template <typename T, typename O> static int check_plain_scaled(void)
@@ -242,7 +242,7 @@ template <typename T, typename M> static int run_mma(int m, int n, int k, int ep
 	const int bad = oracle<T>{a, b, d, r, bias, false, false, epilogue}.count_wrong(before);
 	if (bad)
 		printf("mma %d x %d x %d x %d, epilogue %d, order %d: %d wrong\n", batch, m, n, k, epilogue, emulate_order, bad);
-	return bad != 0;
+	return wrong(bad);
 }
 
 template <typename T, typename O> static int run_mma_scaled(int m, int n, int k, int epilogue)
@@ -260,7 +260,7 @@ template <typename T, typename O> static int run_mma_scaled(int m, int n, int k,
 	const int bad = count_wrong<T, O>(a, b, d, s, bias, epilogue, before);
 	if (bad)
 		printf("mma scaled %d x %d x %d, epilogue %d, order %d: %d wrong\n", m, n, k, epilogue, emulate_order, bad);
-	return bad != 0;
+	return wrong(bad);
 }
 
 /* Shapes that nobody chose, and more blocks of K than stages. */
@@ -333,7 +333,7 @@ static int run(int m, int n, int k, int clusters, int batch = 1)
 		printf("%d x %d x %d x %d, tile %d x %d, cluster %d x %d, schedule %d, layouts %d %d, epilogue %d, order %d, eager %d: "
 		       "%d wrong\n",
 			batch, m, n, k, BM, BN, CLM, CLN, SCHEDULE, TA, TB, EPILOGUE, emulate_order, emulate_eager, bad);
-	return bad != 0;
+	return wrong(bad);
 }
 
 /* An operand's copies, as gemm_split.cu makes them. */
@@ -400,7 +400,7 @@ static int run_split(int m, int n, int k, bool ta, bool tb, int batch)
 	if (bad)
 		printf("split %d x %d x %d x %d, parts %d, layouts %d %d, order %d, eager %d: %d wrong\n", batch, m, n, k, parts_of<T>::N, ta,
 			tb, emulate_order, emulate_eager, bad);
-	return bad != 0;
+	return wrong(bad);
 }
 
 /* Numbers that TF32 does not hold, and those at the ends of FP32. */
@@ -475,7 +475,7 @@ static int run_few(int m, int n, int k)
 	if (bad)
 		printf("few %d x %d x %d, %d warpgroups, %d parts, %d share, epilogue %d, ahead %d, order %d, eager %d: %d wrong\n", m, n, k,
 			WARPGROUPS, PARTS, SHARE, EPILOGUE, AHEAD, emulate_order, emulate_eager, bad);
-	return bad != 0;
+	return wrong(bad);
 }
 
 /* One row and all that fit, tiles of which the last is not whole, and K of as many blocks as parts and of more than the
@@ -545,7 +545,7 @@ static int run_scaled(int m, int n, int k, int clusters)
 	if (bad)
 		printf("scaled %d x %d x %d, tile %d x %d, epilogue %d, order %d, eager %d: %d wrong\n", m, n, k, BM, BN, EPILOGUE,
 			emulate_order, emulate_eager, bad);
-	return bad != 0;
+	return wrong(bad);
 }
 
 template <typename T, typename O, int BM, int BN, int STAGES, int BUFFERS, int CLM, int SCHEDULE, int EPILOGUE>

@@ -24,6 +24,16 @@ typedef unsigned long long u64;
 enum { SHARED_MOST = 232448 };
 static char emulated_shared;
 
+/* Whether a case is wrong.  A control ends with the first that is. */
+static inline int wrong(int bad)
+{
+#ifdef CONTROL
+	if (bad)
+		exit(1);
+#endif
+	return bad != 0;
+}
+
 static inline char *shared_at(u32 at)
 {
 	if (at >= SHARED_MOST)
