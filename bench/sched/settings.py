@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Settings of the policy in turns, while one pair of programs goes on: settings.py WEIR OUT.json CELL [SETTING...]
+"""Settings of the policy in turns, while one pair of programs goes on.
 
+	settings.py WEIR OUT.json CELL [--isolated] [SETTING...]
 	settings.py build/bin/weir out.json resnet slowdown=1.15 slowdown=1.3 open
 
-CELL is resnet or llama of run.py.  A SETTING is one of `weir sched policy fit`, or `open`: all gates are open, as under MPS
-alone.  Between settings BE's rate is taken while LC has no requests.  Starting both anew for each setting, as run.py does,
-takes four times as long, in which a host's speed drifts.  Three rounds, each other one backwards.
+--isolated: without MPS.  CELL is resnet or llama of run.py.  A SETTING is one of `weir sched policy fit`, or `open`: all
+gates are open, as under MPS alone.  Between settings BE's rate is taken while LC has no requests.  Starting both anew for
+each setting, as run.py does, takes four times as long, in which a host's speed drifts.  Three rounds, each other one
+backwards.
 """
 import json
 import statistics
@@ -79,9 +81,9 @@ def one(weir, setting, lc, be, seconds):
 
 
 def main():
-    weir, out, cell, *settings = sys.argv[1:]
-    seconds = SECONDS[cell]
-    behind = [weir, 'run', '-q', '--class']
+    weir, out, cell, *settings = [w for w in sys.argv[1:] if w != '--isolated']
+    seconds, isolated = SECONDS[cell], [w for w in sys.argv[1:] if w == '--isolated']
+    behind = [weir, 'run', '-q', *isolated, '--class']
     pair = Pair(cell, behind + ['latency', '--'], behind + ['best-effort', '--'])
     found = {'cell': cell, 'rate': pair.rate, 'alone': [alone(pair, seconds)], 'turns': []}
     lc = pair.start_lc(seconds, pair.lc_words)
@@ -97,7 +99,7 @@ def main():
     be.close(False)
     found['alone'].append(alone(pair, seconds))
     p99 = statistics.median(a['latency']['p99_us'] for a in found['alone'])
-    print('MPS without BE: p99 %.2f' % (found['without_best_effort']['p99_us'] / p99))
+    print('without BE: p99 %.2f' % (found['without_best_effort']['p99_us'] / p99))
     for setting in settings:
         of = [t for t in found['turns'] if t['setting'] == setting]
         print('%s: p99 %.2f, rate %.2f' % (setting, statistics.median(t['latency']['p99_us'] for t in of) / p99,
