@@ -1,4 +1,7 @@
-/* See alone.h.  A line: the GPU's UUID, the key of the command line, then three durations in ns. */
+/*
+ * See alone.h.  A line: the GPU's UUID, the key of the command line, three durations in ns, and how
+ * many requests come together.
+ */
 #include "share/alone.h"
 
 #include <fcntl.h>
@@ -13,7 +16,7 @@
 static bool is_possible(const struct slowdown_alone *a)
 {
 	return a->p50_ns >= 1 && a->p50_ns <= a->p90_ns && a->p90_ns <= a->p99_ns &&
-	       a->p99_ns <= LONGEST_NS;
+	       a->p99_ns <= LONGEST_NS && a->run >= 1 && a->run <= SHARE_RUN;
 }
 
 static bool read_uuid(const char *text, uint8_t uuid[16])
@@ -31,8 +34,8 @@ static void read_line(struct known *k, const char *line)
 {
 	char uuid[33];
 	struct known_program p;
-	if (sscanf(line, "%32[0-9a-f] %" SCNx64 " %lf %lf %lf", uuid, &p.command, &p.alone.p50_ns,
-		    &p.alone.p90_ns, &p.alone.p99_ns) == 5 &&
+	if (sscanf(line, "%32[0-9a-f] %" SCNx64 " %lf %lf %lf %lf", uuid, &p.command,
+		    &p.alone.p50_ns, &p.alone.p90_ns, &p.alone.p99_ns, &p.alone.run) == 6 &&
 		strlen(uuid) == 32 && read_uuid(uuid, p.uuid) && is_possible(&p.alone))
 		known_put(k, p.uuid, p.command, &p.alone);
 }
@@ -55,8 +58,8 @@ static void write_line(FILE *f, const struct known_program *p)
 {
 	for (int i = 0; i < 16; i++)
 		fprintf(f, "%02x", p->uuid[i]);
-	fprintf(f, " %016" PRIx64 " %.0f %.0f %.0f\n", p->command, p->alone.p50_ns, p->alone.p90_ns,
-		p->alone.p99_ns);
+	fprintf(f, " %016" PRIx64 " %.0f %.0f %.0f %.1f\n", p->command, p->alone.p50_ns,
+		p->alone.p90_ns, p->alone.p99_ns, p->alone.run);
 }
 
 bool known_write(struct known *k, const char *path)

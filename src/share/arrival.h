@@ -14,9 +14,7 @@
 
 #define ARRIVAL_REGULAR  0.04f /* of the mean: it hardly changes */
 #define ARRIVAL_QUICK_NS SHARE_QUICK_NS
-#define ARRIVAL_QUICK    0.7f  /* of all pauses: most are */
-#define ARRIVAL_RUN      1000u /* requests */
-#define ARRIVAL_PART     4u
+#define ARRIVAL_QUICK    0.7f /* of all pauses: most are */
 
 /* A mean and the mean distance from it. */
 struct arrival_mean {
@@ -118,13 +116,6 @@ static inline void arrival_run_add(
 	r->count++;
 }
 
-/* Whether others' work has begun or ended since: a part that is long enough counts by itself. */
-static inline bool arrival_run_breaks(const struct arrival_run *r, uint64_t mark)
-{
-	const bool goes_on = r->alone ? mark == r->mark : !mark;
-	return r->count >= ARRIVAL_PART && !goes_on;
-}
-
 /* Whether requests come like that: the pauses are little beside them. */
 static inline bool arrival_makes_runs(const struct arrival *a)
 {
@@ -134,5 +125,12 @@ static inline bool arrival_makes_runs(const struct arrival *a)
 /* Whether one that is open has ended, when the next begins then; at most so many are together. */
 static inline bool arrival_run_ends(const struct arrival_run *r, uint64_t begins)
 {
-	return r->count && (begins > r->ended_ns + ARRIVAL_QUICK_NS || r->count >= ARRIVAL_RUN);
+	return r->count && (begins > r->ended_ns + ARRIVAL_QUICK_NS || r->count >= SHARE_RUN);
+}
+
+/* What is told of it. */
+static inline uint64_t arrival_run_request(const struct arrival_run *r)
+{
+	return share_packed(
+		(r->ended_ns - r->begun_ns) / r->count, r->count, r->alone ? SHARE_ALONE : 0);
 }

@@ -59,10 +59,8 @@ static struct share_grant plain(const struct policy_program *p, const struct pol
 	};
 }
 
-/* The time by which a request may be delayed: a quarter of what the shortest takes when it is left
- * alone, and enough for a kernel or two. */
-static uint64_t budget_of(const struct policy_view *v, const struct policy_params *params,
-	const struct policy_state *s)
+/* How long the shortest request takes when it is left alone; 0: not known. */
+static uint64_t shortest_of(const struct policy_view *v, const struct policy_state *s)
 {
 	uint64_t shortest = 0;
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
@@ -73,12 +71,21 @@ static uint64_t budget_of(const struct policy_view *v, const struct policy_param
 			(!shortest || lasts < shortest))
 			shortest = lasts;
 	}
-	const uint64_t quarter = shortest / 4;
-	if (params->budget_ns)
-		return params->budget_ns;
-	return quarter < BUDGET_LEAST  ? BUDGET_LEAST
-	       : quarter > BUDGET_MOST ? BUDGET_MOST
-				       : quarter;
+	return shortest;
+}
+
+/* Enough for a kernel or two. */
+static uint64_t budget_between(uint64_t ns, uint64_t most)
+{
+	return ns < BUDGET_LEAST ? BUDGET_LEAST : ns > most ? most : ns;
+}
+
+/* The time by which a request may be delayed. */
+static uint64_t budget_of(const struct policy_view *v, const struct policy_params *params,
+	const struct policy_state *s)
+{
+	return params->budget_ns ? params->budget_ns
+				 : budget_between(shortest_of(v, s) / 4, BUDGET_MOST);
 }
 
 static bool any_latency(const struct policy_view *v)
@@ -349,16 +356,16 @@ static bool is_steered(const struct policy_program *q)
 }
 
 /* Steers programs whose requests are to take so many times as long as alone.  Behind holds, more
- * than 2.4 times the first budget makes requests slower, and best effort hardly faster. */
+ * than 2.4 times the first budget makes requests slower, and best effort hardly faster.  Less than
+ * a 64th of a request is nothing to it, and best effort's host can't work ahead. */
 static void steer(const struct policy_view *v, const struct policy_params *p,
 	struct policy_state *s, uint64_t budget_ns, bool has_caps)
 {
 	struct slowdown_input in = { .now_ns = v->now_ns,
 		.is_fixed = p->budget_ns,
 		.has_caps = has_caps,
-		.drains_ns = s->holds ? RULE_AHEAD_NS : 0,
-		.least_ns = BUDGET_LEAST };
-	double least = SLOWDOWN_MOST;
+		.drains_ns = s->holds ? RULE_AHEAD_NS : 0 };
+	double strictest = SLOWDOWN_MOST;
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
 		const struct policy_program *q = &v->program[i];
 		const double target = q->slowdown > 0 ? q->slowdown : p->slowdown;
@@ -366,14 +373,16 @@ static void steer(const struct policy_view *v, const struct policy_params *p,
 			in.has_best_effort = true;
 		if (!is_steered(q))
 			continue;
-		least = target < least ? target : least;
+		strictest = target < strictest ? target : strictest;
 		in.seen[i] = (struct slowdown_seen){ q->who, target, q->request, q->fresh };
 	}
-	const double first = (double)budget_ns * (least - 1) / (SLOWDOWN_DEFAULT - 1);
+	const double first = (double)budget_ns * (strictest - 1) / (SLOWDOWN_DEFAULT - 1);
 	in.first_ns = p->budget_ns || first < BUDGET_LEAST ? (double)budget_ns : first;
 	in.most_ns = s->holds                                    ? in.first_ns * MOST_OF_HELD
 		     : in.first_ns * MOST_OF_FIRST > BUDGET_MOST ? in.first_ns * MOST_OF_FIRST
 								 : BUDGET_MOST;
+	const double least_ns = (double)budget_between(shortest_of(v, s) / 64, BUDGET_MOST / 2);
+	in.least_ns = least_ns < in.first_ns ? least_ns : in.first_ns;
 	slowdown_step(&s->slowdown, &in);
 }
 

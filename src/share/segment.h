@@ -14,7 +14,7 @@
 #include "base/atomic.h"
 
 #define SHARE_MAGIC   "WEIRSHR\n"
-#define SHARE_VERSION 8u
+#define SHARE_VERSION 9u
 #define SHARE_DEVICES 16u
 #define SHARE_SLOTS   256u
 #define SHARE_WORDS   (SHARE_SLOTS / 64)
@@ -125,11 +125,12 @@ struct share_counts {
 
 /* Written by a latency program: how long its newest requests took. */
 #define SHARE_RECENT  64u
-#define SHARE_ALONE   1u /* best effort had no work meanwhile */
-#define SHARE_REGULAR 2u /* such requests come when they are expected: they don't queue */
+#define SHARE_RUN     1000u /* requests in quick succession that are told together, at most */
+#define SHARE_ALONE   1u    /* best effort had no work meanwhile */
+#define SHARE_REGULAR 2u    /* such requests come when they are expected: they don't queue */
 struct share_recent {
 	_Atomic uint64_t count; /* ever; the newest is at (count - 1) % SHARE_RECENT */
-	_Atomic uint64_t request[SHARE_RECENT]; /* ns << 2 | SHARE_ALONE | SHARE_REGULAR */
+	_Atomic uint64_t request[SHARE_RECENT]; /* share_packed() */
 } SHARE_LINE;
 
 /* Why the budget of best effort is what it is. */
@@ -365,8 +366,14 @@ static inline void share_count_request(struct share_counts *c, uint64_t ns)
 	add_relaxed(&c->request_ns, ns);
 }
 
-static inline void share_tell_request(struct share_recent *r, uint64_t ns, uint32_t bits)
+/* So many requests in quick succession took ns each, in the mean. */
+static inline uint64_t share_packed(uint64_t ns, uint32_t count, uint32_t bits)
+{
+	return ns << 12 | (uint64_t)count << 2 | bits;
+}
+
+static inline void share_tell_request(struct share_recent *r, uint64_t request)
 {
 	const uint64_t at = add_relaxed(&r->count, 1);
-	store_release(&r->request[at % SHARE_RECENT], ns << 2 | bits);
+	store_release(&r->request[at % SHARE_RECENT], request);
 }

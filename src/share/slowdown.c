@@ -21,6 +21,7 @@
 #define UNDISTURBED  0.1  /* the quickest requests are those that nothing delayed */
 #define LONGEST_NS   3.6e12
 #define LOAD_NS      1e9 /* over which load and rate are seen */
+#define LEARNS       0.125
 
 #define BAND       0.08 /* of what is allowed: that near is met */
 #define GAIN       0.7
@@ -72,8 +73,9 @@ static struct slowdown_alone quantiles(const struct slowdown_times *t, uint32_t 
 	float v[SLOWDOWN_KEPT];
 	newest(t, n, v);
 	sort(v, n);
-	return (struct slowdown_alone){ quantile(v, n, 0.5), quantile(v, n, 0.9),
-		quantile(v, n, 0.99) };
+	return (struct slowdown_alone){ .p50_ns = quantile(v, n, 0.5),
+		.p90_ns = quantile(v, n, 0.9),
+		.p99_ns = quantile(v, n, 0.99) };
 }
 
 /* The newest few are all above, or all below, nearly all of those before: clocks have changed, or
@@ -124,6 +126,7 @@ bool slowdown_learnt(const struct slowdown_program *p, uint32_t least, struct sl
 	if (n < least)
 		return false;
 	*ret = quantiles(&p->alone, n);
+	ret->run = p->run;
 	return ret->p50_ns > 0;
 }
 
@@ -147,12 +150,12 @@ double slowdown_lasts(const struct slowdown_program *p)
 	float v[SLOWDOWN_KEPT];
 	const uint32_t n = kept(&p->beside, 0);
 	if (baseline(p, &alone))
-		return alone.p50_ns;
+		return alone.p50_ns * alone.run;
 	if (n < FEW)
 		return 0;
 	newest(&p->beside, n, v);
 	sort(v, n);
-	return quantile(v, n, UNDISTURBED);
+	return quantile(v, n, UNDISTURBED) * p->run;
 }
 
 /* The natural logarithm of 1 to 100, without the C library's, which is newer than old systems. */
@@ -431,12 +434,14 @@ static void take(struct slowdown *s, uint32_t i, const struct slowdown_input *in
 	p->inside_ns *= left;
 	p->requests *= left;
 	for (uint32_t k = 0; k < seen->count; k++) {
-		const double ns = (double)(seen->request[k] >> 2);
+		const double ns = (double)(seen->request[k] >> 12),
+			     run = (double)(seen->request[k] >> 2 & 1023);
 		const bool alone = seen->request[k] & SHARE_ALONE;
-		if (ns < 1 || ns > LONGEST_NS)
+		if (ns < 1 || ns > LONGEST_NS || run < 1)
 			continue;
+		p->run += (p->run > 0 ? LEARNS : 1) * (run - p->run);
 		p->is_regular = seen->request[k] & SHARE_REGULAR;
-		p->inside_ns += ns;
+		p->inside_ns += run * ns;
 		p->requests++;
 		if (alone && saw_alone(p, (float)ns))
 			s->moved = false;

@@ -28,6 +28,7 @@ struct slowdown_times {
 /* A program's known times from before. */
 struct slowdown_alone {
 	double p50_ns, p90_ns, p99_ns; /* 0: nothing */
+	double run; /* requests in quick succession, as the tokens of an answer, in the mean */
 };
 
 /* One latency program. */
@@ -40,7 +41,8 @@ struct slowdown_program {
 	uint32_t tails;             /* beside.count when the 99th percentile was looked at last */
 	bool is_regular;            /* its requests don't queue */
 	double tail;                /* share of what is allowed that the p99 leaves, up to 1 */
-	double inside_ns, requests; /* over about the last second */
+	double run;                 /* as above, of the newest; 0: none yet */
+	double inside_ns, requests; /* over about the last second; a run is one */
 	struct share_steer steer;   /* as weir sched status tells it */
 };
 
@@ -91,7 +93,8 @@ void slowdown_remember(struct slowdown_program *p, const struct slowdown_alone *
 /* Its measured times; false: fewer than `least` requests were. */
 bool slowdown_learnt(const struct slowdown_program *p, uint32_t least, struct slowdown_alone *ret);
 
-/* How long its requests take when nothing delays them, as far as that is known; 0: it is not. */
+/* How long its requests take when nothing delays them, as far as that is known; 0: it is not.  A
+ * run, in which best effort waits for the last, is one. */
 double slowdown_lasts(const struct slowdown_program *p);
 
 /* The multiple of its time alone that a request may take beside best effort, so that the 99th

@@ -31,10 +31,10 @@ static uint64_t quiet(const struct world *w)
 	return sum;
 }
 
-static void tell(struct host *h, uint64_t took_ns, uint32_t bits)
+static void tell(struct host *h, uint64_t request)
 {
 	if (h->fresh < SHARE_RECENT)
-		h->request[h->fresh++] = took_ns << 2 | bits;
+		h->request[h->fresh++] = request;
 }
 
 static void tell_request(struct world *w, struct host *h)
@@ -44,17 +44,16 @@ static void tell_request(struct world *w, struct host *h)
 	if (arrival_makes_runs(&h->arrival))
 		arrival_run_add(&h->run, begun, w->now, mark);
 	else
-		tell(h, w->now - begun,
-			(mark ? SHARE_ALONE : 0) |
-				(arrival_is_regular(&h->arrival) ? SHARE_REGULAR : 0));
+		tell(h, share_packed(w->now - begun, 1,
+				(mark ? SHARE_ALONE : 0) |
+					(arrival_is_regular(&h->arrival) ? SHARE_REGULAR : 0)));
 }
 
 void host_begins_request(struct world *w, struct host *h)
 {
 	arrival_begins(&h->arrival, w->now);
 	if (arrival_run_ends(&h->run, w->now)) {
-		tell(h, (h->run.ended_ns - h->run.begun_ns) / h->run.count,
-			h->run.alone ? SHARE_ALONE : 0);
+		tell(h, arrival_run_request(&h->run));
 		h->run.count = 0;
 	}
 	for (size_t i = 0; i < w->count; i++)

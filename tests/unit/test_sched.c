@@ -433,31 +433,11 @@ static void requests_in_quick_succession_are_one(void **state)
 		arrival_run_add(&r, 1000000 + i * 1500, 1000000 + i * 1500 + 1000, 7);
 	}
 	assert_true(arrival_run_ends(&r, 1014500 + ARRIVAL_QUICK_NS + 1));
-	assert_int_equal((r.ended_ns - r.begun_ns) / r.count, 1450);
-	assert_true(r.alone);
+	assert_int_equal(arrival_run_request(&r), share_packed(1450, 10, SHARE_ALONE));
 	arrival_run_add(&r, 1015000, 1016000, 8); /* best effort has got in between */
 	assert_false(r.alone);
-	r.count = ARRIVAL_RUN;
+	r.count = SHARE_RUN;
 	assert_true(arrival_run_ends(&r, 1016001));
-}
-
-/* Best effort is held in the middle of an answer: that part is told as alone, a single token is
- * not. */
-static void a_part_of_an_answer_may_be_alone(void **state)
-{
-	struct arrival_run r = { 0 };
-	for (uint64_t i = 0; i < 10; i++) {
-		const uint64_t mark = i < 5 ? 0 : 7;
-		assert_int_equal(arrival_run_breaks(&r, mark), i == 5);
-		if (arrival_run_breaks(&r, mark))
-			r.count = 0;
-		arrival_run_add(&r, 1000000 + i * 1500, 1000000 + i * 1500 + 1000, mark);
-	}
-	assert_int_equal(r.count, 5);
-	assert_true(r.alone);
-	assert_true(arrival_run_breaks(&r, 8));
-	r.count = 3;
-	assert_false(arrival_run_breaks(&r, 8));
 }
 
 /* Thirty tokens an answer, answers by chance: after a token the next is near. */
@@ -607,6 +587,8 @@ static void holds_are_for_best_effort_under_mps(void **state)
 	assert_int_equal(grants[1].hold_ns, 0);
 }
 
+static uint32_t together = 1;
+
 /* Requests that take so long, alone or not, for so many decisions. */
 static void see_requests(uint64_t alone_ns, uint64_t beside_ns, int decisions)
 {
@@ -614,7 +596,7 @@ static void see_requests(uint64_t alone_ns, uint64_t beside_ns, int decisions)
 	for (int i = 0; i < decisions; i++) {
 		const bool alone = remembered.slowdown.window || !remembered.slowdown.budget_ns;
 		for (int k = 0; k < 8; k++)
-			request[k] = (alone ? alone_ns : beside_ns) << 2 | alone;
+			request[k] = share_packed(alone ? alone_ns : beside_ns, together, alone);
 		view.program[0].request = request;
 		view.program[0].fresh = 8;
 		view.now_ns = decide("fit");
@@ -645,6 +627,24 @@ static void fit_lets_hosts_work_ahead_of_long_requests(void **state)
 	params.budget_ns = 300000;
 	decide("fit");
 	assert_int_equal(grants[1].hold_ns, 0);
+}
+
+/* Tokens of 1.4 ms, of which 32 are an answer: best effort may delay it by more than a token. */
+static void an_answer_is_one_request_to_the_budget(void **state)
+{
+	for (int answers = 0; answers < 2; answers++) {
+		begin_view(false);
+		view.program[0].who = 5;
+		together = answers ? 32 : 1;
+		see_requests(1400000, 1420000, 10);
+		assert_int_equal(grants[1].budget_ns, answers ? 2000000 : 350000);
+		see_requests(1400000, 2800000, 2000);
+		assert_int_equal(grants[1].budget_ns, answers ? 700000 : 40000);
+		params.slowdown = 1.01;
+		see_requests(1400000, 2800000, 2000);
+		assert_int_equal(grants[1].budget_ns, answers ? 2000000 / 15 : 40000);
+	}
+	together = 1;
 }
 
 static void fit_caps_beside_the_narrow_under_mps(void **state)
@@ -699,7 +699,7 @@ static void fit_holds_the_slowdown(void **state)
 	for (int i = 0; i < 2000; i++) {
 		const bool alone = remembered.slowdown.window || i < 20;
 		for (int k = 0; k < 8; k++)
-			request[k] = (alone ? 1000000u : 1500000u) << 2 | alone;
+			request[k] = share_packed(alone ? 1000000 : 1500000, 1, alone);
 		view.program[0].request = request;
 		view.program[0].fresh = 8;
 		view.now_ns = decide("fit");
@@ -883,7 +883,6 @@ int main(void)
 		cmocka_unit_test(of_chance_nothing_is_told),
 		cmocka_unit_test(an_answer_lasts_longer_than_a_token),
 		cmocka_unit_test(requests_in_quick_succession_are_one),
-		cmocka_unit_test(a_part_of_an_answer_may_be_alone),
 		cmocka_unit_test(fifo_leaves_all_alone),
 		cmocka_unit_test(strict_gates_best_effort_only),
 		cmocka_unit_test(hardly_a_request_finds_a_program_at_rest),
@@ -891,6 +890,7 @@ int main(void)
 		cmocka_unit_test(the_first_request_ends_a_rest),
 		cmocka_unit_test(holds_are_for_best_effort_under_mps),
 		cmocka_unit_test(fit_lets_hosts_work_ahead_of_long_requests),
+		cmocka_unit_test(an_answer_is_one_request_to_the_budget),
 		cmocka_unit_test(fit_caps_beside_the_narrow_under_mps),
 		cmocka_unit_test(fit_tightens_until_the_target_is_met),
 		cmocka_unit_test(the_starved_get_their_floor),

@@ -26,6 +26,7 @@
 
 struct pair {
 	double lasts_ns, spread; /* of a request alone */
+	uint32_t run;            /* tokens of which it consists, told together */
 	double rate;             /* a second */
 	bool is_periodic;
 	double kernel_ns, hungry_ns; /* in flight, with which it has half of its rate */
@@ -57,6 +58,7 @@ static struct pair some_pair(void)
 	p.rate = between(0.03, 0.3) / p.lasts_ns * 1e9;
 	p.rate = p.rate > 1000 ? 1000 : p.rate < 20 ? 20 : p.rate;
 	p.is_periodic = draw() < 0.3;
+	p.run = draw() < 0.5 ? 1 : (uint32_t)between(2, 200);
 	p.kernel_ns = between(5e3, 400e3);
 	p.hungry_ns = between(5e3, 300e3);
 	p.busy = draw() < 0.7 ? 1 : between(0.6, 1);
@@ -124,9 +126,8 @@ static void request(struct run *r)
 	if (!held && begin > r->free_ns)
 		r->work_ns += efficiency(p, r->budget_ns) * (begin - r->free_ns);
 	r->ended[r->head % 4096].end_ns = end;
-	r->ended[r->head++ % 4096].request = (uint64_t)(end - begin) << 2 |
-					     (left <= 0 ? SHARE_ALONE : 0) |
-					     (p->is_periodic ? SHARE_REGULAR : 0);
+	r->ended[r->head++ % 4096].request = share_packed((uint64_t)(end - begin) / p->run, p->run,
+		(left <= 0 ? SHARE_ALONE : 0) | (p->is_periodic ? SHARE_REGULAR : 0));
 	if (!held)
 		note(r, end - begin, begin - r->due_ns);
 	r->free_ns = end;
@@ -290,6 +291,8 @@ static void any_pair_is_steered_to_its_target(void **state)
 		struct run r = run_of(&p);
 		run_until(&r, 600 / p.rate * 1e9 + 2e9);
 		off += !is_right(&r, 3000, &most, true);
+		const double lasts = slowdown_lasts(&loop.program[3]) / p.lasts_ns;
+		assert_true(lasts > 0.95 && lasts < 1.05);
 	}
 	assert_in_range(off, 0, PAIRS / 100);
 }
@@ -376,7 +379,7 @@ static bool feed(uint32_t n, double ns, bool alone)
 {
 	uint64_t heard[64];
 	for (uint32_t i = 0; i < n; i++)
-		heard[i] = (uint64_t)ns << 2 | alone;
+		heard[i] = share_packed((uint64_t)ns, 1, alone);
 	input.now_ns += TICK;
 	input.seen[0].request = heard;
 	input.seen[0].count = n;
@@ -412,12 +415,13 @@ static void what_is_known_of_before_is_used_at_once(void **state)
 {
 	begin_input();
 	feed(1, 1e6, false);
-	slowdown_remember(&loop.program[0], &(struct slowdown_alone){ 1e6, 1.1e6, 1.3e6 });
+	slowdown_remember(&loop.program[0], &(struct slowdown_alone){ 1e6, 1.1e6, 1.3e6, 32 });
 	for (int i = 0; i < 40; i++)
 		feed(2, 1.5e6, false);
 	assert_true(loop.budget_ns < 250e3);
 	assert_int_equal(loop.program[0].steer.alone_p50_ns, 1000000);
 	assert_in_range(loop.program[0].steer.p50, 1490, 1510);
+	assert_true(slowdown_lasts(&loop.program[0]) == 32e6);
 }
 
 /* Slower than asked with the least budget: caps go, and it is told. */
@@ -518,16 +522,19 @@ static void what_was_measured_is_kept(void **state)
 	const int fd = mkstemp(path);
 	assert_true(fd >= 0);
 	for (uint64_t i = 1; i <= 2 * KNOWN_MOST; i++)
-		known_put(&k, one, i, &(struct slowdown_alone){ (double)i, 2e6, 3e6 });
-	known_put(&k, one, 2 * KNOWN_MOST, &(struct slowdown_alone){ 5e5, 6e5, 7e5 });
-	known_put(&k, one, 0, &(struct slowdown_alone){ 1, 2, 3 });
-	known_put(&k, one, 7, &(struct slowdown_alone){ 3, 2, 1 });
+		known_put(&k, one, i, &(struct slowdown_alone){ (double)i, 2e6, 3e6, 32.5 });
+	known_put(&k, one, 2 * KNOWN_MOST, &(struct slowdown_alone){ 5e5, 6e5, 7e5, 1 });
+	known_put(&k, one, 0, &(struct slowdown_alone){ 1, 2, 3, 1 });
+	known_put(&k, one, 7, &(struct slowdown_alone){ 3, 2, 1, 1 });
+	known_put(&k, one, 8, &(struct slowdown_alone){ 1, 2, 3, 0 });
+	known_put(&k, one, 9, &(struct slowdown_alone){ 1, 2, 3, SHARE_RUN + 1.0 });
 	assert_true(k.changed && known_write(&k, path) && !k.changed);
 	close(fd);
 	known_read(&again, path);
 	assert_int_equal(again.count, KNOWN_MOST);
 	assert_true(known_find(&again, one, 2 * KNOWN_MOST)->p50_ns == 5e5);
 	assert_true(known_find(&again, one, KNOWN_MOST + 1)->p50_ns == KNOWN_MOST + 1);
+	assert_true(known_find(&again, one, KNOWN_MOST + 1)->run == 32.5);
 	assert_null(known_find(&again, one, KNOWN_MOST));
 	assert_null(known_find(&again, other, 2 * KNOWN_MOST));
 	assert_null(known_find(&again, one, 0));
@@ -542,8 +549,8 @@ static void a_file_of_anything_is_survived(void **state)
 	chance = 3;
 	for (int i = 0; i < 20000; i++)
 		dprintf(fd, "%c", "0123456789abcdef .-\nnife"[(int)(draw() * 24)]);
-	dprintf(fd, "\n01000000000000000000000000000000 9 nan inf -1\n");
-	dprintf(fd, "01000000000000000000000000000000 9 1e99 1e99 1e99\n");
+	dprintf(fd, "\n01000000000000000000000000000000 9 nan inf -1 1\n");
+	dprintf(fd, "01000000000000000000000000000000 9 1e99 1e99 1e99 1\n");
 	close(fd);
 	known_read(&k, path);
 	for (uint32_t i = 0; i < k.count; i++)

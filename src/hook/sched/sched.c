@@ -136,18 +136,17 @@ static bool was_alone(const struct member *m)
 
 static void tell_run(struct member *m)
 {
-	const struct arrival_run *r = &m->run;
-	share_tell_request(&m->slot->recent, (r->ended_ns - r->begun_ns) / r->count,
-		r->alone ? SHARE_ALONE : 0);
+	share_tell_request(&m->slot->recent, arrival_run_request(&m->run));
 	m->run.count = 0;
 }
 
 void sched_tell_request(struct member *m, uint64_t took_ns)
 {
 	share_count_request(&m->slot->counts, took_ns);
-	share_tell_request(&m->slot->recent, took_ns,
-		(was_alone(m) ? SHARE_ALONE : 0) |
-			(arrival_is_regular(&m->arrival) ? SHARE_REGULAR : 0));
+	share_tell_request(&m->slot->recent,
+		share_packed(took_ns, 1,
+			(was_alone(m) ? SHARE_ALONE : 0) |
+				(arrival_is_regular(&m->arrival) ? SHARE_REGULAR : 0)));
 }
 
 /* A request that was known from the streams; what comes in quick succession is told together. */
@@ -158,10 +157,7 @@ static void tell(struct member *m, uint64_t begun, uint64_t now)
 		return;
 	}
 	share_count_request(&m->slot->counts, now - begun);
-	const uint64_t mark = was_alone(m) ? m->quiet : 0;
-	if (arrival_run_breaks(&m->run, mark))
-		tell_run(m);
-	arrival_run_add(&m->run, begun, now, mark);
+	arrival_run_add(&m->run, begun, now, was_alone(m) ? m->quiet : 0);
 }
 
 /* False: it is inside of one already. */
