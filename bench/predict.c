@@ -1,14 +1,13 @@
 /*
  * The cost of one prediction, in nanoseconds, on this machine:
  *
- *	bench-predict [MODEL]
+ *	bench-predict
  *
  * hot: calls back to back, each about another of 256 launches; the median of 401 batches.  cold:
  * before each call so many bytes are written over that the caches hold little else, as a program
  * does between its launches, and the launch is put together anew; the median of 801 calls, less
- * what reading the clock takes.  The kernels are those of tests/unit/zoo.c, the models are trained
- * on them first; XGBoost is asked for the same row of the same forest where its library is
- * installed.  Without the library, the forest is that of the model file.
+ * what reading the clock takes.  The kernels are those of tests/unit/zoo.c, and the model is
+ *trained on them first.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +19,6 @@
 #include "predict/model.h"
 #include "predict/predictor.h"
 #include "train/train.h"
-#include "train/xgboost.h"
 #include "zoo.h"
 
 #define ROWS       256
@@ -35,7 +33,7 @@ struct bench {
 	struct predict_sample rows[ROWS];  /* seen before */
 	struct predict_launch fresh[ROWS]; /* the same in shapes not seen */
 	float features[ROWS][FEATURES];
-	struct predict_model forest, network;
+	struct predict_model model;
 	struct predict_kernel strangers[ROWS];
 	struct predict_launch unseen[ROWS]; /* of kernels not seen */
 	struct predict_sample *learnt;
@@ -84,21 +82,7 @@ static void ask_fit(unsigned i)
 
 static void ask_forest(unsigned i)
 {
-	sink = forest_ask(b.forest.forest, b.features[i % ROWS]);
-}
-
-static void ask_network(unsigned i)
-{
-	float out[NETWORK_OUTPUTS];
-	network_ask(b.network.network, b.features[i % ROWS], out);
-	sink = out[0] + out[3];
-}
-
-static void ask_network_plain(unsigned i)
-{
-	float out[NETWORK_OUTPUTS];
-	network_ask_plain(b.network.network, b.features[i % ROWS], out);
-	sink = out[0] + out[3];
+	sink = forest_ask(b.model.forest, b.features[i % ROWS]);
 }
 
 static int by_size(const void *a, const void *c)
@@ -177,70 +161,16 @@ static void print_row(const char *name, call_fn *call)
 		cold(call, 16 << 20));
 }
 
-static const struct xgboost *xgboost;
-static xgboost_handle booster, proxy;
-
-static void ask_xgboost(unsigned i)
+static bool train(struct predict_model *ret_m)
 {
-	char values[160];
-	const uint64_t *shape;
-	uint64_t dims;
-	const float *answer;
-	snprintf(values, sizeof values,
-		"{\"data\":[%llu,true],\"shape\":[1,%d],\"typestr\":\"<f4\",\"version\":3}",
-		(unsigned long long)(uintptr_t)b.features[i % ROWS], FEATURES);
-	if (xgboost->predict_dense(booster, values,
-		    "{\"type\":0,\"training\":false,\"iteration_begin\":0,\"iteration_end\":0,"
-		    "\"missing\":NaN,\"strict_shape\":false,\"cache_id\":0}",
-		    proxy, &shape, &dims, &answer))
-		exit(3);
-	sink = answer[0];
-}
-
-/* The same number of trees of the same depth on the same rows. */
-static bool grow_xgboost(void)
-{
-	static float targets[ROWS];
-	xgboost_handle matrix;
-	static const char *const settings[][2] = { { "verbosity", "0" }, { "max_depth", "6" },
-		{ "nthread", "1" }, { "base_score", "0" }, { "tree_method", "hist" } };
-	xgboost = xgboost_load();
-	if (!xgboost)
-		return false;
-	for (int i = 0; i < ROWS; i++)
-		targets[i] = (float)b.rows[i].measured_ns;
-	int bad = xgboost->matrix_create(b.features[0], ROWS, FEATURES, 0.0f / 0.0f, &matrix) ||
-		  xgboost->matrix_set(matrix, "label", targets, ROWS) ||
-		  xgboost->create(&matrix, 1, &booster);
-	for (size_t i = 0; !bad && i < sizeof settings / sizeof settings[0]; i++)
-		bad = xgboost->set(booster, settings[i][0], settings[i][1]);
-	for (int round = 0; !bad && round < FIT_TREES; round++)
-		bad = xgboost->update(booster, round, matrix);
-	return !bad && !xgboost->proxy_create(&proxy);
-}
-
-static bool train(unsigned kind, struct predict_model *ret_m)
-{
-	const struct train_options o = { .seed = 1 };
+	const struct train_options o = { 0 };
 	struct train_rows rows;
 	struct model_file *f;
 	struct error err;
 	train_rows_of(&b.zoo.device, b.learnt, LEARNT, &rows);
-	const int ret = train_fit(&b.zoo.device, &rows, kind, NULL, &o, &f, &err);
+	const int ret = train_fit(&b.zoo.device, &rows, NULL, &o, &f, &err);
 	train_rows_fini(&rows);
 	return !ret && !model_open(f, f->file_bytes, ret_m, &err);
-}
-
-/* A forest is as fast whatever it says. */
-static bool load(const char *path, struct predict_model *ret_m)
-{
-	FILE *in = path ? fopen(path, "rb") : NULL;
-	struct error err;
-	void *bytes = in ? aligned_alloc(MODEL_ALIGN, 1 << 20) : NULL;
-	const size_t n = bytes ? fread(bytes, 1, 1 << 20, in) : 0;
-	if (in)
-		fclose(in);
-	return n && !model_open(bytes, n, ret_m, &err) && ret_m->forest;
 }
 
 static bool init(struct predict *p)
@@ -278,10 +208,8 @@ static void prepare(void)
 	}
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-	/* XGBoost would wake threads for its one row */
-	setenv("OMP_NUM_THREADS", "1", 1);
 	zoo_init(&b.zoo, 3, 0.01);
 	trash = calloc(16, 1 << 20);
 	b.learnt = calloc(LEARNT, sizeof *b.learnt);
@@ -294,25 +222,10 @@ int main(int argc, char **argv)
 	print_row("kernel seen in other shapes: the whole chain", ask_shape);
 	print_row("kernel not seen, siblings: the whole chain", ask_siblings);
 	print_row("occupancy, waves and bound alone", ask_fit);
-	if (!train(MODEL_NETWORK, &b.network))
+	if (!train(&b.model))
 		return 3;
-	print_row("network 8-16-8-4 alone", ask_network);
-	print_row("network 8-16-8-4 without AVX2", ask_network_plain);
-	predict_swap(&b.model_only, &b.network);
-	print_row("kernel not seen, network: the whole chain", ask_unseen);
-	if (!train(MODEL_FOREST, &b.forest) && !load(argv[argc - 1], &b.forest)) {
-		printf("forest: XGBoost's library is not installed, and no model is given\n");
-		return 0;
-	}
 	print_row("forest of 32 trees of depth 6 alone", ask_forest);
-	predict_swap(&b.model_only, &b.forest);
+	predict_swap(&b.model_only, &b.model);
 	print_row("kernel not seen, forest: the whole chain", ask_unseen);
-	if (!xgboost_load())
-		return 0;
-	if (!grow_xgboost()) {
-		fprintf(stderr, "XGBoost failed: %s\n", xgboost->error());
-		return 3;
-	}
-	print_row("XGBoost, XGBoosterPredictFromDense of one row", ask_xgboost);
 	return 0;
 }

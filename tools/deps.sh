@@ -3,7 +3,7 @@
 set -u
 
 packages='cmake ninja-build gcc libc6-dev pkg-config libzstd-dev liblz4-dev zlib1g-dev libsqlite3-dev
-	libjansson-dev libcmocka-dev libxgboost0 libncurses-dev
+	libjansson-dev libcmocka-dev libncurses-dev
 	libmicrohttpd-dev libdw-dev libnghttp2-dev'
 case ${1:-build} in
 check) packages="$packages mandoc g++ musl-tools debootstrap lintian python3 python3-pyte python3-jsonschema chromium-headless-shell protobuf-compiler python3-grpcio"

@@ -342,7 +342,6 @@ static void check_engines(struct examination *x)
 static void check_optional(struct examination *x)
 {
 	static const char *const nvml[] = { "libnvidia-ml.so.1", NULL };
-	static const char *const xgboost[] = { "libxgboost.so.0", "libxgboost.so", NULL };
 	const char *nvtx = getenv("NVTX_INJECTION64_PATH");
 	struct binary nvcc;
 	struct tegra tegra;
@@ -361,10 +360,6 @@ static void check_optional(struct examination *x)
 		add_finding(x, WARN, "nvtx",
 			"unset NVTX_INJECTION64_PATH to have NVTX ranges recorded",
 			"ranges go to %s", nvtx);
-	if (loadable(xgboost, name, sizeof name))
-		add_finding(x, OK, "xgboost", NULL, "%s, for weir train", name);
-	else
-		add_finding(x, OK, "xgboost", NULL, "none: weir train makes networks only");
 	if (loadable(nvml, name, sizeof name))
 		add_finding(x, OK, "nvml", NULL, "%s", name);
 	else if (!tegra_find("", &tegra))

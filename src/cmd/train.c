@@ -30,68 +30,32 @@ static int write_model(const char *path, struct model_file *f)
 	return e ? complain(EXIT_ENVIRONMENT, "%s can't be written: %s", path, strerror(-e)) : 0;
 }
 
-static int take_options(const struct options *o, struct train_options *to)
+/* made: otherwise it was not judged without siblings */
+static void put_row(struct table *t, const char *name, const struct train_score *siblings,
+	const struct train_score *alone, bool made)
 {
-	const char *kind = opt_str(o, "kind");
-	uint64_t seed;
-	if (!opt_argc(o))
-		return complain(
-			EXIT_USAGE, "name traces or tables of launches: weir train FILE...");
-	if (!size_parse(opt_str(o, "seed"), &seed))
-		return complain(EXIT_USAGE, "--seed=%s is not a whole number", opt_str(o, "seed"));
-	to->forest = strcmp(kind, "network") != 0;
-	to->network = strcmp(kind, "forest") != 0;
-	if (strcmp(kind, "auto") && to->forest && to->network)
-		return complain(EXIT_USAGE, "--kind=%s: there are auto, forest and network", kind);
-	to->seed = seed;
-	to->created = (uint64_t)time(NULL);
-	return 0;
-}
-
-static const char *chosen_word(enum model_kind kind)
-{
-	return kind == MODEL_FOREST ? "forest" : "network";
-}
-
-struct kind_row {
-	const char *name;
-	const struct train_score *siblings, *alone;
-};
-
-static void cell_score(struct table *t, const struct train_score *s)
-{
-	table_cell_if(t, s->there, "%.1f/%.1f", 100 * (double)s->median, 100 * (double)s->p90);
+	table_cell(t, "%s", name);
+	table_cell(t, "%.1f/%.1f", 100 * (double)siblings->median, 100 * (double)siblings->p90);
+	table_cell_if(t, made, "%.1f/%.1f", 100 * (double)alone->median, 100 * (double)alone->p90);
 }
 
 static void print_report(const struct train_report *r, const char *path, bool made)
 {
-	const struct kind_row rows[] = {
-		{ "forest", &r->siblings.forest, &r->alone.forest },
-		{ "network", &r->siblings.network, &r->alone.network },
-		{ "usual ratio to the bound", &r->siblings.ratio, &r->alone.ratio },
-	};
 	struct number a, b, c;
 	printf("%s launches of %s kernels, %s without siblings\n\n", number_count(&a, r->launches),
 		number_count(&b, r->kernels), number_count(&c, r->groups));
 	struct table table = table_of(
 		"<relative error on unseen kernels, %: median / p90|>with siblings|>without siblings");
-	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-		if (!rows[i].siblings->there)
-			continue;
-		table_cell(&table, "%s", rows[i].name);
-		cell_score(&table, rows[i].siblings);
-		cell_score(&table, rows[i].alone);
-	}
+	put_row(&table, "the model", &r->siblings.forest, &r->alone.forest, made);
+	put_row(&table, "usual ratio to the bound", &r->siblings.ratio, &r->alone.ratio, made);
 	table_print(&table, stdout);
-	if (r->without_xgboost)
-		printf("\nno forest: XGBoost's library is not installed (Debian: libxgboost0)\n");
 	if (made)
-		printf("\n%s: predictions are those of the %s\n", path, chosen_word(r->chosen));
+		printf("\n%s is written\n", path);
 }
 
-static void json_score(struct json *j, const char *key, const struct train_score *s)
+static void json_score(struct json *j, const char *key, const struct train_score *s, bool there)
 {
-	if (!s->there) {
+	if (!there) {
 		json_put_null(j, key);
 		return;
 	}
@@ -101,12 +65,11 @@ static void json_score(struct json *j, const char *key, const struct train_score
 	json_end_object(j);
 }
 
-static void json_scores(struct json *j, const char *key, const struct train_scores *s)
+static void json_scores(struct json *j, const char *key, const struct train_scores *s, bool there)
 {
 	json_begin_object(j, key);
-	json_score(j, "forest", &s->forest);
-	json_score(j, "network", &s->network);
-	json_score(j, "ratio", &s->ratio);
+	json_score(j, "forest", &s->forest, there);
+	json_score(j, "ratio", &s->ratio, there);
 	json_end_object(j);
 }
 
@@ -117,16 +80,12 @@ static void print_json(const struct train_report *r, const char *path, bool made
 	json_u64(&j, "launches", r->launches);
 	json_u64(&j, "kernels", r->kernels);
 	json_u64(&j, "groups", r->groups);
-	json_scores(&j, "siblings_seen", &r->siblings);
-	json_scores(&j, "held_out", &r->alone);
-	json_bool(&j, "xgboost", !r->without_xgboost);
-	if (made) {
-		json_str(&j, "kind", chosen_word(r->chosen));
+	json_scores(&j, "siblings_seen", &r->siblings, true);
+	json_scores(&j, "held_out", &r->alone, made);
+	if (made)
 		json_str(&j, "file", path);
-	} else {
-		json_put_null(&j, "kind");
+	else
 		json_put_null(&j, "file");
-	}
 	json_end_document(&j);
 }
 
@@ -163,12 +122,12 @@ static int train(const struct options *o, struct train_options *how, const struc
 
 int cmd_train(const struct options *o)
 {
-	struct train_options how = { 0 };
+	struct train_options how = { .created = (uint64_t)time(NULL) };
 	struct dataset d = { 0 };
 	struct predict_device device;
-	int code = take_options(o, &how);
-	if (!code)
-		code = launches_load(o, 0, &d);
+	int code = opt_argc(o) ? launches_load(o, 0, &d)
+			       : complain(EXIT_USAGE,
+					 "name traces or tables of launches: weir train FILE...");
 	if (!code)
 		code = launches_device(o, &d, &device);
 	if (!code)

@@ -6,7 +6,7 @@
 
 #include "predict/predictor.h"
 
-/* name, what it is.  The first eight are the inputs of the network. */
+/* name, what it is. */
 #define FEATURE_LIST(X)                                                                            \
 	X(waves, "log2 of the waves")                                                              \
 	X(tail, "waves / whole waves")                                                             \
@@ -55,8 +55,6 @@
 #define FEATURE_ENUM(name, what) FEATURE_##name,
 enum feature { FEATURE_LIST(FEATURE_ENUM) FEATURES };
 #undef FEATURE_ENUM
-
-#define NETWORK_INPUTS 8
 
 /* All of them, each finite; effect is the caller's to know. */
 void feature_fill(

@@ -67,38 +67,14 @@ static int check_numbers(const struct model_file *f, struct error *err)
 	return 0;
 }
 
-/* A block of the file: NULL when it is not there; false when it is not inside. */
-static bool block_at(
-	const struct model_file *f, uint64_t offset, uint64_t bytes, const void **ret_block)
+static int check_forest(const struct model_file *f, struct error *err)
 {
-	*ret_block = NULL;
-	if (!bytes)
-		return true;
+	const uint64_t offset = f->forest_offset;
 	if (offset % MODEL_ALIGN || offset < sizeof *f || offset > f->file_bytes ||
-		bytes > f->file_bytes - offset)
-		return false;
-	*ret_block = (const char *)f + offset;
-	return true;
-}
-
-static int check_blocks(const struct model_file *f, struct predict_model *m, struct error *err)
-{
-	const void *forest, *network;
-	const char *wrong = NULL;
-	if (!block_at(f, f->forest_offset, f->forest_bytes, &forest) ||
-		!block_at(f, f->network_offset, f->network_bytes, &network))
-		return refuse(err, "a part of the model is not inside the file");
-	if (forest)
-		wrong = forest_check(forest, f->forest_bytes, FEATURES);
-	if (!wrong && network)
-		wrong = network_check(network, f->network_bytes);
-	if (wrong)
-		return refuse(err, wrong);
-	if (!(f->kind == MODEL_FOREST && forest) && !(f->kind == MODEL_NETWORK && network))
-		return refuse(
-			err, "the model names a part for its predictions that it does not have");
-	*m = (struct predict_model){ f, forest, network };
-	return 0;
+		f->forest_bytes > f->file_bytes - offset)
+		return refuse(err, "the forest is not inside the file");
+	const char *wrong = forest_check(model_forest(f), f->forest_bytes, FEATURES);
+	return wrong ? refuse(err, wrong) : 0;
 }
 
 /* The time of ever more blocks of one kernel: how often it sags below what fewer took. */
@@ -168,16 +144,18 @@ static int check_monotone(const struct predict_model *m, struct error *err)
 int model_open(const void *bytes, size_t n, struct predict_model *ret_m, struct error *err)
 {
 	const struct model_file *f = bytes;
-	struct predict_model m = { 0 };
+	struct predict_model m = { .file = f };
 	if ((uintptr_t)bytes % MODEL_ALIGN)
 		return refuse(err, "the model is not aligned in memory");
 	int ret = check_start(f, n, err);
 	if (!ret)
 		ret = check_numbers(f, err);
 	if (!ret)
-		ret = check_blocks(f, &m, err);
-	if (!ret)
+		ret = check_forest(f, err);
+	if (!ret) {
+		m.forest = model_forest(f);
 		ret = check_monotone(&m, err);
+	}
 	if (!ret)
 		*ret_m = m;
 	return ret;

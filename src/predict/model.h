@@ -1,25 +1,21 @@
 /*
- * A model file: forest, network or both, and the range of the training data. `weir train` writes
- * it. The caller owns the bytes, which are used in place, never change, and are aligned to 64.
+ * A model file: a forest, and the range of its training data. `weir train` writes it. The caller
+ * owns the bytes, which are used in place, never change, and are aligned to 64.
  *
  * The file begins with struct model_file. Numbers are little-endian, floats have 32 bits. The
- * blocks of forest and network begin at multiples of MODEL_ALIGN, inside the file and behind the
- * header: struct forest and struct network, as their headers describe them. A file of another
- * version or schema is refused.
+ * forest (forest.h) begins at a multiple of MODEL_ALIGN, inside the file and behind the header. A
+ * file of another version or schema is refused.
  */
 #pragma once
 
 #include "base/error.h"
 #include "predict/feature.h"
 #include "predict/forest.h"
-#include "predict/network.h"
 #include "predict/tables.h"
 
 #define MODEL_MAGIC   "WEIRMDL\n"
-#define MODEL_VERSION 2
+#define MODEL_VERSION 3
 #define MODEL_ALIGN   64
-
-enum model_kind { MODEL_FOREST = 1, MODEL_NETWORK = 2 };
 
 /* Errors for one family, by how much was known of the launches' work. */
 struct model_family {
@@ -33,31 +29,32 @@ struct model_file {
 	uint32_t version;
 	uint32_t header_bytes;
 	uint64_t file_bytes;
-	uint32_t check;   /* CRC-32C of all behind this field */
-	uint32_t kind;    /* who answers, of those that are in the file */
+	uint32_t check; /* CRC-32C of all behind this field */
+	uint32_t kernels;
 	uint64_t schema;  /* feature_schema() */
 	uint64_t created; /* seconds since 1970, 0: not known */
 	uint64_t launches;
-	uint32_t kernels;
 	uint32_t cc, sms; /* cc: 10 * major + minor */
-	uint32_t reserved;
 	uint8_t uuid[16]; /* zeros: any device of that kind */
 	char device[64];
-	uint64_t forest_offset, forest_bytes; /* 0: none */
-	uint64_t network_offset, network_bytes;
+	uint64_t forest_offset, forest_bytes;
 	float low[FEATURES], high[FEATURES]; /* what was seen in training; beyond is clamped */
 	float answer_low, answer_high;       /* of log2(time / bound) */
 	struct model_family families[FAMILIES][KNOWN_COSTS]; /* of FAMILY_UNKNOWN: of all */
 };
 static_assert(offsetof(struct model_file, schema) == 32, "on disk");
-static_assert(offsetof(struct model_file, low) == 184, "on disk");
-static_assert(sizeof(struct model_file) == 1112, "on disk");
+static_assert(offsetof(struct model_file, low) == 160, "on disk");
+static_assert(sizeof(struct model_file) == 1088, "on disk");
 
 struct predict_model {
 	const struct model_file *file;
 	const struct forest *forest;
-	const struct network *network;
 };
+
+static inline const struct forest *model_forest(const struct model_file *f)
+{
+	return (const struct forest *)((const char *)f + f->forest_offset);
+}
 
 /* The model's log2(time / bound), and how far off it may be. */
 struct model_answer {

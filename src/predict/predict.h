@@ -6,7 +6,7 @@
  *	history   this very launch has run before: same kernel, geometry and scalar arguments
  *	shape     the kernel has run in other shapes: a linear model of waves and arguments
  *	sibling   kernels that are like it have run
- *	model     a forest or a network, trained on recorded launches (model.h)
+ *	model     a forest, trained on recorded launches (model.h)
  *	bound     what bytes, FLOPs and the device's ceilings allow, times what is usually reached
  *
  * Pure: no clock, file, allocation or lock. The tables lie in the caller's memory, hold no

@@ -168,14 +168,14 @@ static float large_bound(
 	return large;
 }
 
-/* A model of the kind of `like`, without what is held out. */
+/* A model like `like`, without what is held out. */
 static int fit_rest(const struct predict_device *d, const struct predict_sample *rest, size_t n,
 	const struct predict_model *like, struct model_file **ret_file, struct error *err)
 {
-	const struct train_options o = { .seed = 1 };
+	const struct train_options o = { 0 };
 	struct train_rows rows;
 	train_rows_of(d, rest, n, &rows);
-	const int ret = train_fit(d, &rows, like->file->kind, like->file, &o, ret_file, err);
+	const int ret = train_fit(d, &rows, like->file, &o, ret_file, err);
 	train_rows_fini(&rows);
 	return ret;
 }
@@ -255,11 +255,7 @@ static int hold_out(const struct predict_device *d, const struct predict_sample 
 	if (!ret)
 		ret = fit_rest(d, rest, kept, like, &f, err);
 	if (!ret) {
-		m = (struct predict_model){ f, NULL, NULL };
-		if (f->forest_bytes)
-			m.forest = (const void *)((const char *)f + f->forest_offset);
-		if (f->network_bytes)
-			m.network = (const void *)((const char *)f + f->network_offset);
+		m = (struct predict_model){ f, model_forest(f) };
 		learn_rest(&e, &m, rest, kept);
 	}
 	for (size_t i = 0; i < n && !ret; i++)

@@ -9,7 +9,7 @@
  *	extrapolation the larger three tenths from the smaller seven, by the bound
  *	random        rows at random; too good, since neighbours of each row are known
  *
- * In all but the first, a model of the given one's kind is trained anew on the rest.
+ * In all but the first, a model is trained anew on the rest.
  */
 #pragma once
 

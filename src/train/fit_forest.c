@@ -1,178 +1,210 @@
 /*
- * Training a forest with XGBoost and bringing it into the form of predict/forest.h.
+ * Grows the forest of predict/forest.h by gradient boosting (Friedman 2001): each tree fits what
+ * the trees before it left over.
  *
- * XGBoost tells its trees as text, a line a node: `5:[f3<0.25] yes=7,no=8,missing=7`, or
- * `9:leaf=0.5`.  A leaf above the last level becomes a perfect subtree whose leaves are all alike.
+ * A split is sought among at most 255 thresholds of each feature, where a histogram adds up the
+ * rows of a node. All rows go right where no split helps, so that each tree is perfect.
  */
-#include <errno.h>
-#include <math.h>
-#include <stdio.h>
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "train/fit.h"
-#include "train/xgboost.h"
+#include "base/search.h"
+#include "base/sort.h"
 #include "base/xmalloc.h"
+#include "train/fit.h"
 
-#define NODES (1 << (FIT_DEPTH + 1)) /* at most, of one tree */
+#define BINS   256
+#define SAMPLE 8192 /* rows that thresholds are chosen from */
+#define RATE   0.25 /* of what a tree says, so much counts */
+#define SHRINK 1.0  /* pulls leaves of little weight to 0 */
+#define LEAST  2.0  /* weight of the rows of a leaf */
 
-struct tree_node {
-	bool there, leaf;
-	unsigned feature, yes, no;
-	float value; /* threshold, or leaf */
+/* What rows add up to: residuals times weight, and weights, in one addition. */
+typedef double sums __attribute__((vector_size(16)));
+enum { RESIDUAL, WEIGHT };
+
+/* By feature and bin.  Bin b: at least cut[b - 1], below cut[b]. */
+typedef sums histogram[FEATURES][BINS];
+
+struct growth {
+	const struct fit_row *rows;
+	size_t n;
+	size_t cuts[FEATURES];
+	float cut[FEATURES][BINS - 1];
+	uint8_t (*bin)[FEATURES];             /* by row */
+	float *residual;                      /* by row */
+	uint32_t *order;                      /* of rows, those of a node side by side */
+	histogram first, below[FIT_DEPTH][2]; /* of the nodes on the way down, and beside it */
+	struct forest_node *nodes;            /* of the tree that grows */
+	float *leaves;
 };
 
-static int failed(const struct xgboost *x, struct error *err)
+/* If a feature has more values, each bin has about as many rows. */
+static void find_cuts(struct growth *g, int f)
 {
-	return error_set(err, -EIO, "XGBoost failed: %.300s", x->error());
-}
-
-static bool parse_line(const char *line, struct tree_node nodes[static NODES])
-{
-	unsigned at, feature, yes, no;
-	float value;
-	if (sscanf(line, " %u:leaf=%f", &at, &value) == 2 && at < NODES) {
-		nodes[at] = (struct tree_node){ true, true, 0, 0, 0, value };
-		return true;
+	const size_t n = g->n < SAMPLE ? g->n : SAMPLE;
+	float v[SAMPLE];
+	size_t distinct = 1, since = 0;
+	for (size_t i = 0; i < n; i++)
+		v[i] = g->rows[i * g->n / n].x[f];
+	qsort(v, n, sizeof *v, order_float);
+	for (size_t i = 1; i < n; i++)
+		distinct += v[i] != v[i - 1];
+	const size_t step = distinct <= BINS ? 1 : (n + BINS - 1) / BINS;
+	for (size_t i = 1; i < n; i++) {
+		if (++since < step || v[i] == v[i - 1])
+			continue;
+		g->cut[f][g->cuts[f]++] = v[i];
+		since = 0;
 	}
-	if (sscanf(line, " %u:[f%u<%f] yes=%u,no=%u", &at, &feature, &value, &yes, &no) != 5 ||
-		at >= NODES || feature >= FEATURES || yes >= NODES || no >= NODES)
-		return false;
-	nodes[at] = (struct tree_node){ true, false, feature, yes, no, value };
-	return true;
+	for (size_t i = 0; i < g->n; i++)
+		g->bin[i][f] = (uint8_t)SEARCH(b, 0, g->cuts[f], g->cut[f][b] <= g->rows[i].x[f]);
 }
 
-static bool parse_tree(const char *text, struct tree_node nodes[static NODES])
+static sums sums_of(const struct growth *g, uint32_t row)
 {
-	memset(nodes, 0, NODES * sizeof nodes[0]);
-	while (*text) {
-		const char *newline = strchr(text, '\n');
-		if (!parse_line(text, nodes))
-			return false;
-		text = newline ? newline + 1 : "";
+	const double weight = (double)g->rows[row].weight;
+	return (sums){ weight * (double)g->residual[row], weight };
+}
+
+static void add_rows(const struct growth *g, size_t from, size_t to, histogram h)
+{
+	memset(h, 0, FEATURES * sizeof *h);
+	for (size_t i = from; i < to; i++) {
+		const uint32_t row = g->order[i];
+		const sums own = sums_of(g, row);
+		for (int f = 0; f < FEATURES; f++)
+			h[f][g->bin[row][f]] += own;
 	}
-	return true;
 }
 
-/* The node `from` into place `at`, and all below it. */
-static bool place(const struct tree_node nodes[static NODES], unsigned from, uint32_t at,
-	uint32_t level, struct forest_node *heap, float *leaves)
+/* Adds up the smaller side of a split. The other one has the rest. */
+static void add_sides(
+	struct growth *g, size_t from, size_t middle, size_t to, histogram all, histogram sides[2])
 {
-	const struct tree_node *n = &nodes[from];
-	if (!n->there || (level == FIT_DEPTH && !n->leaf) || !isfinite(n->value))
-		return false;
+	const int small = to - middle < middle - from;
+	add_rows(g, small ? middle : from, small ? to : middle, sides[small]);
+	for (int f = 0; f < FEATURES; f++)
+		for (size_t b = 0; b <= g->cuts[f]; b++)
+			sides[!small][f][b] = all[f][b] - sides[small][f][b];
+}
+
+/* How much less the squared error is with a leaf for these rows. */
+static double worth(sums s)
+{
+	return s[RESIDUAL] * s[RESIDUAL] / (s[WEIGHT] + SHRINK);
+}
+
+struct split {
+	double worth; /* of both sides; 0: none helps */
+	uint32_t feature;
+	size_t cut;
+	sums left;
+};
+
+static void try_feature(
+	const struct growth *g, const histogram h, uint32_t f, sums all, struct split *best)
+{
+	sums left = { 0 };
+	for (size_t b = 0; b < g->cuts[f]; b++) {
+		left += h[f][b];
+		const sums right = all - left;
+		const double both = worth(left) + worth(right);
+		if (left[WEIGHT] >= LEAST && right[WEIGHT] >= LEAST && both > best->worth)
+			*best = (struct split){ both, f, b, left };
+	}
+}
+
+/* Brings the rows on the left of the split before the others, and returns where those begin. */
+static size_t part(struct growth *g, const struct split *s, size_t from, size_t to)
+{
+	size_t middle = from;
+	for (size_t i = from; i < to; i++) {
+		const uint32_t row = g->order[i];
+		if (g->bin[row][s->feature] > s->cut)
+			continue;
+		g->order[i] = g->order[middle];
+		g->order[middle++] = row;
+	}
+	return middle;
+}
+
+static void put_leaf(struct growth *g, float *leaf, size_t from, size_t to, sums all)
+{
+	*leaf = (float)(RATE * all[RESIDUAL] / (all[WEIGHT] + SHRINK));
+	for (size_t i = from; i < to; i++)
+		g->residual[g->order[i]] -= *leaf;
+}
+
+/* The node of these rows, which add up to `all`, and all nodes below it. */
+static void grow(struct growth *g, uint32_t level, uint32_t at, size_t from, size_t to, sums all,
+	histogram h)
+{
 	if (level == FIT_DEPTH) {
-		leaves[at - (1u << FIT_DEPTH)] = n->value;
-		return true;
+		put_leaf(g, &g->leaves[at - (1u << FIT_DEPTH)], from, to, all);
+		return;
 	}
-	heap[at] =
-		n->leaf ? (struct forest_node){ 0 } : (struct forest_node){ n->value, n->feature };
-	return place(nodes, n->leaf ? from : n->yes, 2 * at, level + 1, heap, leaves) &&
-	       place(nodes, n->leaf ? from : n->no, 2 * at + 1, level + 1, heap, leaves);
+	struct split best = { .worth = worth(all) };
+	size_t middle = from;
+	for (uint32_t f = 0; f < FEATURES && all[WEIGHT] >= 2 * LEAST; f++)
+		try_feature(g, h, f, all, &best);
+	const bool helps = best.worth > worth(all);
+	g->nodes[at] = helps ? (struct forest_node){ g->cut[best.feature][best.cut], best.feature }
+			     : (struct forest_node){ .threshold = -FLT_MAX };
+	if (helps)
+		middle = part(g, &best, from, to);
+	if (level + 1 < FIT_DEPTH)
+		add_sides(g, from, middle, to, h, g->below[level]);
+	grow(g, level + 1, 2 * at, from, middle, best.left, g->below[level][0]);
+	grow(g, level + 1, 2 * at + 1, middle, to, all - best.left, g->below[level][1]);
 }
 
-static int convert(
-	const struct xgboost *x, xgboost_handle booster, struct forest *f, struct error *err)
+static float mean_of(const struct fit_row *rows, size_t n)
 {
-	struct tree_node nodes[NODES];
-	const char **trees;
-	uint64_t n;
-	if (x->dump(booster, "", 0, "text", &n, &trees))
-		return failed(x, err);
-	if (n != f->trees)
-		return error_set(err, -EIO, "XGBoost made %llu trees instead of %u",
-			(unsigned long long)n, f->trees);
-	float *leaves = (float *)(f->nodes + ((size_t)f->trees << FIT_DEPTH));
-	for (uint32_t t = 0; t < f->trees; t++) {
-		const size_t first = (size_t)t << FIT_DEPTH;
-		if (!parse_tree(trees[t], nodes) ||
-			!place(nodes, 0, 1, 0, f->nodes + first, leaves + first))
-			return error_set(err, -EIO,
-				"XGBoost describes its tree %u in words that are not understood",
-				t);
-	}
-	return 0;
-}
-
-static int grow(const struct xgboost *x, xgboost_handle booster, xgboost_handle matrix,
-	uint64_t seed, struct fit_progress *progress)
-{
-	char text[24], depth[12];
-	const struct {
-		const char *name, *value;
-	} settings[] = {
-		{ "verbosity", "0" },
-		{ "objective", "reg:squarederror" },
-		{ "base_score", "0" },
-		{ "max_depth", depth },
-		{ "eta", "0.25" },
-		{ "lambda", "1" },
-		{ "min_child_weight", "2" },
-		{ "tree_method", "hist" },
-		{ "nthread", "1" },
-		{ "seed", text },
-	};
-	snprintf(depth, sizeof depth, "%d", FIT_DEPTH);
-	snprintf(text, sizeof text, "%u", (unsigned)(seed & 0x7fffffff));
-	int bad = 0;
-	for (size_t i = 0; !bad && i < sizeof settings / sizeof settings[0]; i++)
-		bad = x->set(booster, settings[i].name, settings[i].value);
-	for (int round = 0; !bad && round < FIT_TREES; round++) {
-		bad = x->update(booster, round, matrix);
-		fit_step(progress);
-	}
-	return bad;
-}
-
-/* Features row by row, then targets as far from the mean as they are, then weights. */
-static float *table_of(const struct fit_row *rows, size_t n, float *ret_bias)
-{
-	float *data = xmalloc(n * (FEATURES + 2) * sizeof(float));
-	float *targets = data + n * FEATURES, *weights = targets + n;
 	double sum = 0, all = 0;
 	for (size_t i = 0; i < n; i++) {
 		sum += (double)(rows[i].weight * rows[i].y);
 		all += (double)rows[i].weight;
 	}
-	*ret_bias = (float)(sum / all);
-	for (size_t i = 0; i < n; i++) {
-		memcpy(data + i * FEATURES, rows[i].x, FEATURES * sizeof(float));
-		targets[i] = rows[i].y - *ret_bias;
-		weights[i] = rows[i].weight;
-	}
-	return data;
+	return (float)(sum / all);
 }
 
-int fit_forest(const struct fit_row *rows, size_t n, uint64_t seed, struct fit_progress *progress,
-	struct forest **ret_forest, struct error *err)
+struct forest *fit_forest(const struct fit_row *rows, size_t n, struct fit_progress *progress)
 {
-	const struct xgboost *x = xgboost_load();
-	xgboost_handle matrix = NULL, booster = NULL;
-	if (!x)
-		return error_set(err, -ENOSYS,
-			"trees need XGBoost's library: install it (Debian: libxgboost0)");
-	struct forest *f = xcalloc(1, forest_bytes(FIT_TREES, FIT_DEPTH));
-	float *data = table_of(rows, n, &f->bias);
-	f->trees = FIT_TREES;
-	f->depth = FIT_DEPTH;
-	int ret = -EIO;
-	if (x->matrix_create(data, n, FEATURES, NAN, &matrix) ||
-		x->matrix_set(matrix, "label", data + n * FEATURES, n) ||
-		x->matrix_set(matrix, "weight", data + n * (FEATURES + 1), n) ||
-		x->create(&matrix, 1, &booster) || grow(x, booster, matrix, seed, progress)) {
-		failed(x, err);
-		goto out;
+	struct forest *forest = xcalloc(1, forest_bytes(FIT_TREES, FIT_DEPTH));
+	struct growth *g = xcalloc(1, sizeof *g);
+	*forest = (struct forest){ FIT_TREES, FIT_DEPTH, .bias = mean_of(rows, n) };
+	g->rows = rows;
+	g->n = n;
+	g->bin = xcalloc(n, sizeof *g->bin);
+	g->residual = xcalloc(n, sizeof *g->residual);
+	g->order = xcalloc(n, sizeof *g->order);
+	for (int f = 0; f < FEATURES; f++)
+		find_cuts(g, f);
+	for (size_t i = 0; i < n; i++) {
+		g->residual[i] = rows[i].y - forest->bias;
+		g->order[i] = (uint32_t)i;
 	}
-	ret = convert(x, booster, f, err);
-out:
-	if (booster)
-		x->free(booster);
-	if (matrix)
-		x->matrix_free(matrix);
-	free(data);
-	if (ret)
-		free(f);
-	else
-		*ret_forest = f;
-	return ret;
+	for (size_t t = 0; t < FIT_TREES; t++) {
+		g->nodes = forest->nodes + (t << FIT_DEPTH);
+		g->leaves = (float *)forest_leaves(forest) + (t << FIT_DEPTH);
+		sums all = { 0 };
+		add_rows(g, 0, n, g->first);
+		for (size_t b = 0; b < BINS; b++)
+			all += g->first[0][b];
+		grow(g, 0, 1, 0, n, all, g->first);
+		fit_step(progress);
+	}
+	free(g->bin);
+	free(g->residual);
+	free(g->order);
+	free(g);
+	return forest;
+}
+
+void fit_step(struct fit_progress *p)
+{
+	if (p && p->show)
+		p->show(p->data, ++p->done, p->all);
 }

@@ -13,7 +13,6 @@
 #include "predict/approx.h"
 #include "predict/predictor.h"
 #include "predict/score.h"
-#include "train/xgboost.h"
 
 #define FOLDS 5
 
@@ -220,67 +219,50 @@ static void put_head(struct model_file *f, const struct predict_device *d,
 		f->device[i] = o->device[i];
 }
 
-/* The file with room for its blocks; the forest is copied in. */
-static struct model_file *assemble(const struct forest *forest, bool network)
+static struct model_file *assemble(const struct forest *forest)
 {
-	const size_t trees = forest ? forest_bytes(forest->trees, forest->depth) : 0;
-	const size_t first = aligned(sizeof(struct model_file)), second = first + aligned(trees);
-	const size_t all = second + (network ? aligned(sizeof(struct network)) : 0);
+	const size_t bytes = forest_bytes(forest->trees, forest->depth);
+	const size_t first = aligned(sizeof(struct model_file)), all = first + aligned(bytes);
 	struct model_file *f = xcheck(aligned_alloc(MODEL_ALIGN, all));
 	memset(f, 0, all);
 	f->file_bytes = all;
-	f->forest_bytes = trees;
-	f->forest_offset = trees ? first : 0;
-	f->network_bytes = network ? sizeof(struct network) : 0;
-	f->network_offset = network ? second : 0;
-	if (forest)
-		memcpy((char *)f + first, forest, trees);
+	f->forest_bytes = bytes;
+	f->forest_offset = first;
+	memcpy((char *)f + first, forest, bytes);
 	return f;
 }
 
 /* Everything but the folds' errors, from the rows outside the fold. */
 static int fit_file(const struct predict_device *d, const struct train_rows *r, unsigned without,
-	unsigned kinds, const struct train_options *o, struct fit_progress *progress,
-	struct model_file **ret_file, struct error *err)
+	const struct train_options *o, struct fit_progress *progress, struct model_file **ret_file,
+	struct error *err)
 {
 	struct fit_row *rows = xcalloc(r->n + 1, sizeof *rows);
 	float *scratch = xcalloc(r->n + 1, sizeof *scratch);
-	struct model_file *f = NULL;
-	struct forest *forest = NULL;
 	struct log_ratios e;
 	log_ratios_of(r, without, scratch, &e);
 	const size_t n = fill_all(d, r, &e, without, rows);
 	weigh(rows, n);
-	int ret = n ? 0 : error_set(err, -ENODATA, "there are no launches to train on");
-	if (!ret && (kinds & MODEL_FOREST))
-		ret = fit_forest(rows, n, o->seed, progress, &forest, err);
-	if (ret)
-		goto out;
-	f = assemble(forest, kinds & MODEL_NETWORK);
-	put_head(f, d, r, o);
-	put_ranges(f, rows, n);
-	memcpy(f->families, e.family, sizeof f->families);
-	f->kind = kinds & MODEL_FOREST ? MODEL_FOREST : MODEL_NETWORK;
-	if (kinds & MODEL_NETWORK)
-		fit_network(rows, n, o->seed, progress,
-			(struct network *)((char *)f + f->network_offset));
-out:
+	if (n) {
+		struct forest *forest = fit_forest(rows, n, progress);
+		struct model_file *f = assemble(forest);
+		put_head(f, d, r, o);
+		put_ranges(f, rows, n);
+		memcpy(f->families, e.family, sizeof f->families);
+		free(forest);
+		*ret_file = f;
+	}
 	free(rows);
 	free(scratch);
-	free(forest);
-	if (ret)
-		free(f);
-	else
-		*ret_file = f;
-	return ret;
+	return n ? 0 : error_set(err, -ENODATA, "there are no launches to train on");
 }
 
-int train_fit(const struct predict_device *d, const struct train_rows *rows, unsigned kinds,
+int train_fit(const struct predict_device *d, const struct train_rows *rows,
 	const struct model_file *like, const struct train_options *o, struct model_file **ret_bytes,
 	struct error *err)
 {
 	struct fit_progress progress = o->progress;
-	const int ret = fit_file(d, rows, FOLDS, kinds, o, &progress, ret_bytes, err);
+	const int ret = fit_file(d, rows, FOLDS, o, &progress, ret_bytes, err);
 	if (ret)
 		return ret;
 	for (int i = 0; like && i < FAMILIES * KNOWN_COSTS; i++)
@@ -290,18 +272,15 @@ int train_fit(const struct predict_device *d, const struct train_rows *rows, uns
 	return 0;
 }
 
-/* The predictions of each kind for rows that it has not seen. */
+/* The predictions for rows that were not seen. */
 struct held_out {
-	float *forest, *network, *ratio; /* log2 errors by row, measured over predicted */
+	float *forest, *ratio; /* log2 errors by row, measured over predicted */
 };
 
 static void ask_fold(const struct predict_device *d, const struct train_rows *r, unsigned fold,
-	struct model_file *f, struct held_out *h)
+	const struct model_file *f, struct held_out *h)
 {
-	const char *bytes = (const char *)f;
-	struct predict_model m = { f, NULL, NULL };
-	m.forest = f->forest_bytes ? (const void *)(bytes + f->forest_offset) : NULL;
-	m.network = f->network_bytes ? (const void *)(bytes + f->network_offset) : NULL;
+	const struct predict_model m = { f, model_forest(f) };
 	const struct log_ratios *e = (const struct log_ratios *)&f->families;
 	for (size_t i = 0; i < r->n; i++) {
 		const struct train_row *row = &r->v[i];
@@ -311,16 +290,8 @@ static void ask_fold(const struct predict_device *d, const struct train_rows *r,
 		struct model_answer a;
 		question_shape(&q);
 		h->ratio[i] = row->y - usual(e, row);
-		f->kind = MODEL_FOREST;
-		if (m.forest) {
-			model_ask(&m, &q, &a);
-			h->forest[i] = row->y - a.log_ratio;
-		}
-		f->kind = MODEL_NETWORK;
-		if (m.network) {
-			model_ask(&m, &q, &a);
-			h->network[i] = row->y - a.log_ratio;
-		}
+		model_ask(&m, &q, &a);
+		h->forest[i] = row->y - a.log_ratio;
 	}
 }
 
@@ -329,7 +300,7 @@ static struct train_score score_of(const float *off, size_t n, float *scratch)
 	for (size_t i = 0; i < n; i++)
 		scratch[i] = fabsf(exp2f(-off[i]) - 1);
 	const float p90 = score_quantile(scratch, n, 0.9);
-	return (struct train_score){ true, score_quantile(scratch, n, 0.5), p90 };
+	return (struct train_score){ score_quantile(scratch, n, 0.5), p90 };
 }
 
 /* As model.h says: SCORE_FIRST_Q90 brings the 90th percentile back. */
@@ -353,80 +324,55 @@ static void put_scales(
 				scale_of(r, (enum predict_family)family, k, off, scratch);
 }
 
+static int is_better(const struct train_scores *s, struct error *err)
+{
+	if (s->forest.median < s->ratio.median)
+		return 0;
+	return error_set(err, -EDOM,
+		"no model is made: on unseen kernels its median relative error is %.1f %%, and that "
+		"of the family's usual ratio to the bound alone is %.1f %%",
+		100 * (double)s->forest.median, 100 * (double)s->ratio.median);
+}
+
+/* Errors by row, and what they come to. */
 static int cross_validate(const struct predict_device *d, const struct train_rows *r,
-	unsigned kinds, const struct train_options *o, struct fit_progress *progress,
-	struct held_out *h, struct error *err)
+	const struct train_options *o, struct fit_progress *progress, struct held_out *h,
+	float *scratch, struct train_scores *ret_scores, struct error *err)
 {
 	for (unsigned fold = 0; fold < FOLDS; fold++) {
 		struct model_file *f = NULL;
-		const int ret = fit_file(d, r, fold, kinds, o, progress, &f, err);
+		const int ret = fit_file(d, r, fold, o, progress, &f, err);
 		if (ret)
 			return ret;
 		ask_fold(d, r, fold, f, h);
 		free(f);
 	}
-	return 0;
-}
-
-/* The better of the kinds, if it is better than the plain rule. */
-static int choose(unsigned kinds, struct train_report *report, struct error *err)
-{
-	const struct train_scores *s = &report->siblings;
-	const struct train_score *best = kinds & MODEL_FOREST ? &s->forest : &s->network;
-	report->chosen = kinds & MODEL_FOREST ? MODEL_FOREST : MODEL_NETWORK;
-	if (s->network.there && s->network.median < best->median) {
-		best = &s->network;
-		report->chosen = MODEL_NETWORK;
-	}
-	if (best->median < s->ratio.median)
-		return 0;
-	return error_set(err, -EDOM,
-		"no model is made: on unseen kernels its median relative error is %.1f %%, and that "
-		"of the family's usual ratio to the bound alone is %.1f %%",
-		100 * (double)best->median, 100 * (double)s->ratio.median);
-}
-
-/* Errors by row, and what they come to. */
-static int judge(const struct predict_device *d, const struct train_rows *r, unsigned kinds,
-	const struct train_options *o, struct fit_progress *progress, struct held_out *h,
-	float *scratch, struct train_scores *ret_scores, struct error *err)
-{
-	const int ret = cross_validate(d, r, kinds, o, progress, h, err);
-	if (ret)
-		return ret;
 	ret_scores->ratio = score_of(h->ratio, r->n, scratch);
-	if (kinds & MODEL_FOREST)
-		ret_scores->forest = score_of(h->forest, r->n, scratch);
-	if (kinds & MODEL_NETWORK)
-		ret_scores->network = score_of(h->network, r->n, scratch);
+	ret_scores->forest = score_of(h->forest, r->n, scratch);
 	return 0;
 }
 
-static int train_rows(const struct predict_device *d, struct train_rows *r, unsigned kinds,
+static int train_rows(const struct predict_device *d, struct train_rows *r,
 	const struct train_options *o, struct model_file **ret_bytes, struct train_report *report,
 	struct error *err)
 {
-	float *numbers = xcalloc(4 * r->n + 1, sizeof *numbers);
-	struct held_out h = { numbers, numbers + r->n, numbers + 2 * r->n };
-	float *scratch = numbers + 3 * r->n;
+	float *numbers = xcalloc(3 * r->n + 1, sizeof *numbers);
+	struct held_out h = { numbers, numbers + r->n };
+	float *scratch = numbers + 2 * r->n;
 	struct fit_progress progress = o->progress;
-	progress.all =
-		(2 * FOLDS + 1) * (uint64_t)((kinds & MODEL_FOREST ? FIT_TREES : 0) +
-					     (kinds & MODEL_NETWORK ? FIT_NETWORK_STEPS : 0));
-	int ret = judge(d, r, kinds, o, &progress, &h, scratch, &report->siblings, err);
+	progress.all = (2 * FOLDS + 1) * FIT_TREES;
+	int ret = cross_validate(d, r, o, &progress, &h, scratch, &report->siblings, err);
 	if (!ret)
-		ret = choose(kinds, report, err);
+		ret = is_better(&report->siblings, err);
 	r->together = true;
 	if (!ret)
-		ret = judge(d, r, kinds, o, &progress, &h, scratch, &report->alone, err);
+		ret = cross_validate(d, r, o, &progress, &h, scratch, &report->alone, err);
 	if (!ret)
-		ret = fit_file(d, r, FOLDS, kinds, o, &progress, ret_bytes, err);
-	if (ret)
-		goto out;
-	(*ret_bytes)->kind = report->chosen;
-	put_scales(*ret_bytes, r, report->chosen == MODEL_FOREST ? h.forest : h.network, scratch);
-	seal(*ret_bytes);
-out:
+		ret = fit_file(d, r, FOLDS, o, &progress, ret_bytes, err);
+	if (!ret) {
+		put_scales(*ret_bytes, r, h.forest, scratch);
+		seal(*ret_bytes);
+	}
 	free(numbers);
 	return ret;
 }
@@ -437,22 +383,18 @@ int train_model(const struct predict_device *d, const struct predict_sample *sam
 {
 	struct train_rows r;
 	struct train_report report = { 0 };
-	unsigned kinds = (o->forest ? MODEL_FOREST : 0) | (o->network ? MODEL_NETWORK : 0);
 	int ret;
 	train_rows_of(d, samples, n, &r);
 	report.launches = r.n;
 	report.kernels = r.kernels;
 	report.groups = r.groups;
-	report.without_xgboost = o->forest && !xgboost_load();
-	if (report.without_xgboost && o->network)
-		kinds = MODEL_NETWORK;
 	if (r.n < TRAIN_FEWEST)
 		ret = error_set(err, -ENODATA,
 			"there are %zu different launches with a device time, and %d are needed: "
 			"record more, with --gpu",
 			r.n, TRAIN_FEWEST);
 	else
-		ret = train_rows(d, &r, kinds, o, ret_bytes, &report, err);
+		ret = train_rows(d, &r, o, ret_bytes, &report, err);
 	train_rows_fini(&r);
 	*ret_report = report;
 	return ret;

@@ -3,9 +3,8 @@
  *
  * Repeated launches count once, with their median. The rows are dealt into folds, and a model of
  * the others predicts each fold. That is done with each kernel in a fold of its own, so that
- * siblings are known, and with siblings together. The kind with the least error with known siblings
- * is used, because only then it is asked for more than the order of magnitude. If the family's
- * usual ratio is better than both, no model is made. The file keeps the error without siblings.
+ * siblings are known, and with siblings together. If the family's usual ratio is better than the
+ * model with known siblings, no model is made. The file keeps the error without siblings.
  */
 #pragma once
 
@@ -39,41 +38,34 @@ void train_rows_of(const struct predict_device *d, const struct predict_sample *
 void train_rows_fini(struct train_rows *r);
 
 struct train_options {
-	bool forest, network; /* what to try */
-	uint64_t seed;
 	uint64_t created;   /* seconds since 1970, for the file; 0: not known */
 	const char *device; /* name, for the file */
 	struct fit_progress progress;
 };
 
-/* How a kind did on kernels that it did not know: median and 90th percentile of |t/measured - 1|.
- */
+/* How far it is off, |t/measured - 1|, on kernels that were not known. */
 struct train_score {
-	bool there;
 	float median, p90;
 };
 
 struct train_scores {
-	struct train_score forest, network, ratio; /* ratio: the family's usual one */
+	struct train_score forest, ratio; /* ratio: the family's usual one */
 };
 
 struct train_report {
 	size_t launches, kernels, groups;
-	enum model_kind chosen;
 	struct train_scores siblings; /* where siblings of the kernel were known */
 	struct train_scores alone;    /* where none were */
-	bool without_xgboost;         /* the forest was asked for and could not be */
 };
 
-/* A model of one kind (MODEL_FOREST or MODEL_NETWORK, or both) fitted to all rows; its errors are
- * not known and are set to those of `like`, or to a factor of two without it.  *ret_bytes is
- * aligned to MODEL_ALIGN and the caller's to free. */
-int train_fit(const struct predict_device *d, const struct train_rows *rows, unsigned kinds,
+/* A model fitted to all rows; its errors are not known and are set to those of `like`, or to a
+ * factor of two without it.  *ret_bytes is aligned to MODEL_ALIGN and the caller's to free. */
+int train_fit(const struct predict_device *d, const struct train_rows *rows,
 	const struct model_file *like, const struct train_options *o, struct model_file **ret_bytes,
 	struct error *err);
 
-/* As told above.  -ENODATA when there are too few launches, -EDOM when no kind is better than the
- * family's usual ratio (the report is filled then, too), -ENOSYS, -EIO. */
+/* As told above.  -ENODATA when there are too few launches, -EDOM when the model is no better than
+ * the family's usual ratio (the report is filled then, too). */
 int train_model(const struct predict_device *d, const struct predict_sample *samples, size_t n,
 	const struct train_options *o, struct model_file **ret_bytes,
 	struct train_report *ret_report, struct error *err);

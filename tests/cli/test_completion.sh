@@ -82,7 +82,6 @@ check sched - "$(says sched nonsense)"
 check export format "$(says export -f nonsense some.weir)"
 check flame format "$(says flame -f nonsense some.weir)"
 check flame by "$(says flame --by nonsense some.weir)"
-check train kind "$(says train --kind=nonsense some.weir)"
 # Metrics come from a table of their own: all of them are in the help, and complete.
 said=$(says diff -f help some.weir some.weir)
 for metric in $(awk -F ' [|] ' '!/^#/ && NF { sub(/ +$/, "", $1); print $1 }' "$source/api/metric.tbl"); do

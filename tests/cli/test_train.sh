@@ -12,20 +12,19 @@ cut -d, -f1-28 l.csv >timeless.csv
 one="$weir predict -d H200 -k my_gemm -g 128 -b 256"
 
 # models
-expect 0 'network +[0-9.]+/[0-9.]+ +[0-9.]+/[0-9.]+' "$weir" train --kind network l.csv -o m.weir-model
-expect 0 '"kind": "network"' "$weir" train --kind network --json l.csv -o m.weir-model
+expect 0 'the model +[0-9.]+/[0-9.]+ +[0-9.]+/[0-9.]+' "$weir" train l.csv -o m.weir-model
+expect 0 '"file": "m.weir-model"' "$weir" train --json l.csv -o m.weir-model
 [ -e m.weir-model.part ] && { echo "FAILED: something is left beside the model"; failures=1; }
 expect 2 '[0-9]+ different launches with a device time, and 40 are needed' "$weir" train few.csv
 expect 2 "don't name the device. Give --device" "$weir" train nameless.csv
-expect 0 'predictions are those of the network' "$weir" train -k network -d H200 nameless.csv -o n.weir-model
+expect 0 'n.weir-model is written' "$weir" train -d H200 nameless.csv -o n.weir-model
 expect 2 'ran on another device|another device than those before' "$weir" train l.csv a100.csv
 expect 2 "has no launch with a time" "$weir" train timeless.csv
 expect 2 'nothing is known of a device .Voodoo.' "$weir" train -d Voodoo nameless.csv
-expect 2 '--kind=oracle: there are auto, forest and network' "$weir" train -k oracle l.csv
 expect 2 "no/such.csv can't be read: No such file" "$weir" train no/such.csv
 expect 2 "column 'kernel'" "$weir" train "$0"
 expect 2 'FILE is missing' "$weir" train
-expect 3 "can't be written: No such file" "$weir" train -k network l.csv -o no/such.weir-model
+expect 3 "can't be written: No such file" "$weir" train l.csv -o no/such.weir-model
 
 # what they are worth
 expect 0 'exact +[0-9,]+ +[0-2]\.[0-9]/[0-9]+ ' "$weir" eval m.weir-model l.csv -s prequential

@@ -225,9 +225,9 @@ def json_outputs():
     yield "occupancy", weir(*occupancy, "--regs", "250", "--block", "1024", codes=(0, 1))
     with open("launches.csv", "w", encoding="utf-8") as file:
         file.write(run(build + "/tests/gen-launches", "3000"))
-    weir("train", "--kind", "network", "-o", "launches.weir-model", "launches.csv")
+    weir("train", "-o", "launches.weir-model", "launches.csv")
     yield "train", weir("train", "--json", "-o", "auto.weir-model", "launches.csv")
-    yield "train", weir("train", "--json", "--kind", "network", "-o", "network.weir-model", "launches.csv")
+    yield "train", weir("train", "--json", "-o", "again.weir-model", "launches.csv")
     splits = ["--split", "prequential", "--split", "sibling"]
     yield "eval", weir("eval", "--json", *splits, "launches.weir-model", "launches.csv")
     yield "predict", weir("predict", "--json", "launches.csv")

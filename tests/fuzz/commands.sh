@@ -93,7 +93,7 @@ look_at() {
 		;;
 	*.csv)
 		ask eval --split=prequential sound.weir-model "$file"
-		ask train -k forest -o out.model "$file"
+		ask train -o out.model "$file"
 		ask predict "$file"
 		;;
 	*)

@@ -179,13 +179,13 @@ static void what_is_held_out_was_not_learnt(void **state)
 {
 	const size_t n = ROUNDS(3000, 800);
 	struct predict_sample *v = stream(n);
-	const struct train_options o = { .network = true, .seed = 1 };
+	const struct train_options o = { 0 };
 	struct train_rows rows;
 	struct model_file *f = NULL;
 	struct predict_model m;
 	struct error err;
 	train_rows_of(&zoo.device, v, n, &rows);
-	assert_int_equal(train_fit(&zoo.device, &rows, MODEL_NETWORK, NULL, &o, &f, &err), 0);
+	assert_int_equal(train_fit(&zoo.device, &rows, NULL, &o, &f, &err), 0);
 	assert_int_equal(model_open(f, f->file_bytes, &m, &err), 0);
 	for (int split = 0; split < EVAL_SPLITS; split++) {
 		eval_points points;

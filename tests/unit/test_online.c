@@ -276,18 +276,18 @@ static struct zoo zoo;
 static struct predict_sample stream[LAUNCHES];
 
 /* A model of launches that take `factor` times what they do. */
-static struct model_file *model(uint64_t seed, double factor)
+static struct model_file *model(double factor)
 {
 	static struct predict_sample changed[LAUNCHES];
 	struct model_file *f = NULL;
 	struct train_rows rows;
 	struct error err = { 0 };
-	const struct train_options o = { .network = true, .seed = seed, .device = "NVIDIA H200" };
+	const struct train_options o = { .device = "NVIDIA H200" };
 	memcpy(changed, stream, sizeof changed);
 	for (int i = 0; i < LAUNCHES; i++)
 		changed[i].measured_ns *= factor;
 	train_rows_of(&zoo.device, changed, LAUNCHES, &rows);
-	assert_int_equal(train_fit(&zoo.device, &rows, MODEL_NETWORK, NULL, &o, &f, &err), 0);
+	assert_int_equal(train_fit(&zoo.device, &rows, NULL, &o, &f, &err), 0);
 	train_rows_fini(&rows);
 	return f;
 }
@@ -312,7 +312,7 @@ static void a_model_is_taken_when_its_file_changes_and_it_is_no_worse(void **sta
 	zoo_init(&zoo, 1, 0.01);
 	for (int i = 0; i < LAUNCHES; i++)
 		stream[i] = zoo_next(&zoo, (uint64_t)i << 20);
-	struct model_file *good = model(1, 1), *bad = model(1, 3), *other = model(2, 1);
+	struct model_file *good = model(1), *bad = model(3), *other = model(1.01);
 	assert_int_equal(predict_init(&p, memory, bytes, &sizes, &zoo.device), 0);
 
 	publish(good, good->file_bytes);
@@ -355,7 +355,7 @@ static void a_model_stays_readable_however_many_come_after_it(void **state)
 	zoo_init(&zoo, 1, 0.01);
 	for (int i = 0; i < LAUNCHES; i++)
 		stream[i] = zoo_next(&zoo, (uint64_t)i << 20);
-	struct model_file *file = model(1, 1);
+	struct model_file *file = model(1);
 	assert_int_equal(predict_init(&p, memory, bytes, &sizes, &zoo.device), 0);
 	publish(file, file->file_bytes);
 	history_file_start(&p, &config, &zoo.device);

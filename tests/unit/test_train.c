@@ -1,6 +1,5 @@
 /*
- * Training: rows from CSV, networks and forests from rows, files from both, and what is refused.
- * XGBoost itself is the oracle of the forest that was grown with it, where it is installed.
+ * Training: rows from CSV, forests from rows, files from forests, and what is refused.
  */
 #include "unit.h"
 
@@ -13,7 +12,6 @@
 #include "predict/predictor.h"
 #include "train/dataset.h"
 #include "train/train.h"
-#include "train/xgboost.h"
 #include "zoo.h"
 
 static struct zoo zoo;
@@ -100,136 +98,85 @@ static void a_forest_that_cannot_be_walked_is_refused(void **state)
 	free(f);
 }
 
-/* The layers as a matrix would be multiplied on paper, in double. */
-static void ask_on_paper(const struct network *n, const float *x, double out[NETWORK_OUTPUTS])
+/* The best first split of one feature, by trying each. */
+static float best_threshold(const struct fit_row *rows, size_t n, int f, double *ret_worth)
 {
-	double first[NETWORK_FIRST], second[NETWORK_SECOND];
-	for (int o = 0; o < NETWORK_FIRST; o++) {
-		first[o] = (double)n->bias1[o];
-		for (int i = 0; i < NETWORK_INPUTS; i++)
-			first[o] += ((double)x[i] - (double)n->mean[i]) * (double)n->scale[i] *
-				    (double)n->weight1[i][o];
-		first[o] = fmax(first[o], 0);
-	}
-	for (int o = 0; o < NETWORK_SECOND; o++) {
-		second[o] = (double)n->bias2[o];
-		for (int i = 0; i < NETWORK_FIRST; i++)
-			second[o] += first[i] * (double)n->weight2[i][o];
-		second[o] = fmax(second[o], 0);
-	}
-	for (int o = 0; o < NETWORK_OUTPUTS; o++) {
-		out[o] = (double)n->bias3[o];
-		for (int i = 0; i < NETWORK_SECOND; i++)
-			out[o] += second[i] * (double)n->weight3[i][o];
-	}
-}
-
-static void both_ways_to_ask_the_network_agree_with_paper(void **state)
-{
-	struct fit_row *rows = random_rows(100);
-	struct network n;
-	float *weights = n.mean;
-	for (int turn = 0; turn < 50; turn++) {
-		for (size_t i = 0; i < sizeof n / sizeof(float); i++)
-			weights[i] = (float)zoo_normal(&zoo);
-		for (int i = 0; i < 100; i++) {
-			float fast[NETWORK_OUTPUTS], plain[NETWORK_OUTPUTS];
-			double paper[NETWORK_OUTPUTS];
-			network_ask(&n, rows[i].x, fast);
-			network_ask_plain(&n, rows[i].x, plain);
-			ask_on_paper(&n, rows[i].x, paper);
-			for (int o = 0; o < NETWORK_OUTPUTS; o++) {
-				const double scale = 1e-4 * (100 + fabs(paper[o]));
-				assert_true(fabs((double)fast[o] - paper[o]) < scale);
-				assert_true(fabs((double)plain[o] - paper[o]) < scale);
-			}
+	float threshold = 0;
+	*ret_worth = 0;
+	for (size_t at = 0; at < n; at++) {
+		double sum[2] = { 0 }, weight[2] = { 0 }, mean = 0, all = 0;
+		for (size_t i = 0; i < n; i++) {
+			mean += (double)(rows[i].weight * rows[i].y);
+			all += (double)rows[i].weight;
+		}
+		for (size_t i = 0; i < n; i++) {
+			const bool right = rows[i].x[f] >= rows[at].x[f];
+			sum[right] += (double)rows[i].weight * ((double)rows[i].y - mean / all);
+			weight[right] += (double)rows[i].weight;
+		}
+		const double worth =
+			sum[0] * sum[0] / (weight[0] + 1) + sum[1] * sum[1] / (weight[1] + 1);
+		if (weight[0] >= 2 && weight[1] >= 2 && worth > *ret_worth) {
+			*ret_worth = worth;
+			threshold = rows[at].x[f];
 		}
 	}
-	weights[20] = NAN;
-	assert_non_null(network_check(&n, sizeof n));
-	assert_non_null(network_check(&n, sizeof n - 1));
-	free(rows);
+	return threshold;
 }
 
-static void the_network_learns_a_curve_and_its_width(void **state)
+static void a_tree_begins_with_the_best_split_of_all(void **state)
 {
-	const size_t n = 2000;
-	struct fit_row *rows = calloc(n, sizeof *rows);
-	struct network net;
-	size_t below[NETWORK_OUTPUTS] = { 0 };
-	double off = 0;
-	zoo_init(&zoo, 2, 0);
-	for (size_t i = 0; i < n; i++) {
-		rows[i].x[0] = (float)(6 * zoo_uniform(&zoo));
-		rows[i].x[1] = (float)zoo_uniform(&zoo);
-		rows[i].weight = 1;
-		rows[i].y = 3 + sinf(rows[i].x[0]) + 0.1f * (float)zoo_normal(&zoo);
-	}
-	fit_network(rows, n, 1, NULL, &net);
-	assert_null(network_check(&net, sizeof net));
-	for (size_t i = 0; i < n; i++) {
-		float out[NETWORK_OUTPUTS];
-		network_ask(&net, rows[i].x, out);
-		off += fabs((double)out[NETWORK_P50] - 3 - sin((double)rows[i].x[0]));
-		for (int o = 0; o < NETWORK_OUTPUTS; o++)
-			below[o] += rows[i].y <= out[o];
-	}
-	assert_true(off / (double)n < 0.06);
-	assert_in_range(below[NETWORK_P10], n / 20, n / 5);
-	assert_in_range(below[NETWORK_P90], n * 17 / 20, n * 19 / 20);
-	free(rows);
-}
-
-static void one_seed_gives_one_network(void **state)
-{
-	struct fit_row *rows = random_rows(300);
-	struct network a, b;
-	fit_network(rows, 300, 5, NULL, &a);
-	fit_network(rows, 300, 5, NULL, &b);
-	assert_memory_equal(&a, &b, sizeof a);
-	free(rows);
-}
-
-static void the_forest_is_the_one_that_xgboost_grew(void **state)
-{
-	const struct xgboost *x = xgboost_load();
-	if (!x)
-		skip();
-	const size_t n = 1000;
+	const size_t n = 200; /* fewer than there are bins, so each value is a threshold */
 	struct fit_row *rows = random_rows(n);
-	struct forest *f = NULL;
-	struct error err;
-	assert_int_equal(fit_forest(rows, n, 1, NULL, &f, &err), 0);
-	assert_null(forest_check(f, forest_bytes(f->trees, f->depth), FEATURES));
-	/* grown once more, by the library's own calls, and asked there */
-	float *data = calloc(n * FEATURES, sizeof(float)), *y = calloc(n, sizeof(float));
-	for (size_t i = 0; i < n; i++) {
-		memcpy(data + i * FEATURES, rows[i].x, sizeof rows[i].x);
-		y[i] = rows[i].y - f->bias;
-	}
-	xgboost_handle matrix, booster;
-	const float *told;
-	uint64_t count;
-	assert_int_equal(x->matrix_create(data, n, FEATURES, NAN, &matrix), 0);
-	assert_int_equal(x->matrix_set(matrix, "label", y, n), 0);
-	assert_int_equal(x->create(&matrix, 1, &booster), 0);
-	static const char *const settings[][2] = { { "verbosity", "0" }, { "base_score", "0" },
-		{ "max_depth", "6" }, { "eta", "0.25" }, { "lambda", "1" },
-		{ "min_child_weight", "2" }, { "tree_method", "hist" }, { "nthread", "1" } };
-	for (size_t i = 0; i < COUNT_OF(settings); i++)
-		assert_int_equal(x->set(booster, settings[i][0], settings[i][1]), 0);
-	for (int round = 0; round < FIT_TREES; round++)
-		assert_int_equal(x->update(booster, round, matrix), 0);
-	assert_int_equal(x->predict(booster, matrix, 0, 0, 0, &count, &told), 0);
-	assert_int_equal(count, n);
+	double best = 0;
+	float threshold = 0;
+	int feature = -1;
 	for (size_t i = 0; i < n; i++)
-		assert_true(fabsf(forest_ask(f, rows[i].x) - f->bias - told[i]) < 1e-4f);
-	x->free(booster);
-	x->matrix_free(matrix);
-	free(data);
-	free(y);
+		rows[i].weight = 0.5f + (float)zoo_uniform(&zoo);
+	for (int f = 0; f < FEATURES; f++) {
+		double worth;
+		const float at = best_threshold(rows, n, f, &worth);
+		if (worth > best) {
+			best = worth;
+			threshold = at;
+			feature = f;
+		}
+	}
+	struct forest *f = fit_forest(rows, n, NULL);
+	assert_int_equal(f->nodes[1].feature, feature);
+	assert_true(f->nodes[1].threshold == threshold);
 	free(f);
 	free(rows);
+}
+
+static void the_forest_learns_what_rows_have_in_common(void **state)
+{
+	const size_t n = 4000; /* the second half is not shown */
+	struct fit_row *rows = random_rows(n);
+	struct forest *f = fit_forest(rows, n / 2, NULL), *same = fit_forest(rows, n / 2, NULL);
+	double off = 0, plain = 0;
+	assert_null(forest_check(f, forest_bytes(f->trees, f->depth), FEATURES));
+	assert_memory_equal(f, same, forest_bytes(f->trees, f->depth));
+	for (size_t i = n / 2; i < n; i++) {
+		off += fabs((double)(forest_ask(f, rows[i].x) - rows[i].y));
+		plain += fabs((double)(f->bias - rows[i].y));
+	}
+	assert_true(off < 0.2 * plain);
+	free(f);
+	free(same);
+	free(rows);
+}
+
+static void one_row_and_rows_alike_make_a_forest_that_says_their_mean(void **state)
+{
+	struct fit_row rows[8] = { 0 };
+	for (size_t n = 1; n <= 8; n++) {
+		rows[n - 1].y = (float)n;
+		rows[n - 1].weight = 1;
+		struct forest *f = fit_forest(rows, n, NULL);
+		assert_true(fabsf(forest_ask(f, rows[0].x) - ((float)n + 1) / 2) < 1e-4f);
+		free(f);
+	}
 }
 
 static const char table[] =
@@ -313,12 +260,10 @@ static struct predict_sample *stream(size_t n)
 	return v;
 }
 
-static int train(struct predict_sample *v, size_t n, bool forest, struct model_file **ret_file,
+static int train(struct predict_sample *v, size_t n, struct model_file **ret_file,
 	struct train_report *report, struct error *err)
 {
-	const struct train_options o = {
-		.forest = forest, .network = !forest, .seed = 1, .device = "NVIDIA H200"
-	};
+	const struct train_options o = { .device = "NVIDIA H200" };
 	return train_model(&zoo.device, v, n, &o, ret_file, report, err);
 }
 
@@ -326,26 +271,21 @@ static void trained_models_know_kernels_that_they_never_saw(void **state)
 {
 	const size_t n = ROUNDS(12000, 4000);
 	struct predict_sample *v = stream(n);
-	for (int forest = 0; forest < 2; forest++) {
-		struct model_file *f = NULL;
-		struct predict_model m;
-		struct train_report report;
-		struct error err = { 0 };
-		float error;
-		if (forest && !xgboost_load())
-			continue;
-		assert_int_equal(train(v, n, forest, &f, &report, &err), 0);
-		const struct train_score *s = forest ? &report.alone.forest : &report.alone.network;
-		print_message("  %s: held out %.3f / %.3f, ratio %.3f / %.3f\n",
-			forest ? "forest" : "network", (double)s->median, (double)s->p90,
-			(double)report.alone.ratio.median, (double)report.alone.ratio.p90);
-		assert_true(s->median < 0.2f && s->median < report.alone.ratio.median);
-		if (model_open(f, f->file_bytes, &m, &err))
-			fail_msg("%s", err.text);
-		assert_true(model_error(&m, &zoo.device, v, n, &error));
-		assert_true(error < 0.15f);
-		free(f);
-	}
+	struct model_file *f = NULL;
+	struct predict_model m;
+	struct train_report report;
+	struct error err = { 0 };
+	float error;
+	assert_int_equal(train(v, n, &f, &report, &err), 0);
+	const struct train_score *s = &report.alone.forest;
+	print_message("  held out %.3f / %.3f, ratio %.3f / %.3f\n", (double)s->median,
+		(double)s->p90, (double)report.alone.ratio.median, (double)report.alone.ratio.p90);
+	assert_true(s->median < 0.2f && s->median < report.alone.ratio.median);
+	if (model_open(f, f->file_bytes, &m, &err))
+		fail_msg("%s", err.text);
+	assert_true(model_error(&m, &zoo.device, v, n, &error));
+	assert_true(error < 0.15f);
+	free(f);
 	free(v);
 }
 
@@ -355,24 +295,24 @@ static void too_few_launches_make_no_model(void **state)
 	struct model_file *f = NULL;
 	struct train_report report;
 	struct error err = { 0 };
-	assert_int_equal(train(v, 30, false, &f, &report, &err), -ENODATA);
+	assert_int_equal(train(v, 30, &f, &report, &err), -ENODATA);
 	assert_non_null(strstr(err.text, "are needed"));
-	assert_int_equal(train(v, 0, false, &f, &report, &err), -ENODATA);
+	assert_int_equal(train(v, 0, &f, &report, &err), -ENODATA);
 	free(v);
 }
 
-/* A model for tests of what is done with models: quick, and of one seed. */
-static struct model_file *some_model(uint64_t seed, double factor)
+/* A model of launches that take `factor` times what they do. */
+static struct model_file *some_model(double factor)
 {
 	struct predict_sample *v = stream(3000);
 	struct model_file *f = NULL;
 	struct train_rows rows;
 	struct error err = { 0 };
-	const struct train_options o = { .network = true, .seed = seed, .device = "NVIDIA H200" };
+	const struct train_options o = { .device = "NVIDIA H200" };
 	for (int i = 0; i < 3000; i++)
 		v[i].measured_ns *= factor;
 	train_rows_of(&zoo.device, v, 3000, &rows);
-	assert_int_equal(train_fit(&zoo.device, &rows, MODEL_NETWORK, NULL, &o, &f, &err), 0);
+	assert_int_equal(train_fit(&zoo.device, &rows, NULL, &o, &f, &err), 0);
 	train_rows_fini(&rows);
 	free(v);
 	return f;
@@ -395,7 +335,7 @@ static void expect_refusal(const struct model_file *f, size_t bytes, const char 
 
 static void a_bad_model_is_refused_with_the_reason(void **state)
 {
-	struct model_file *f = some_model(1, 1);
+	struct model_file *f = some_model(1);
 	struct model_file *bad = aligned_alloc(MODEL_ALIGN, f->file_bytes);
 	const size_t n = f->file_bytes;
 	struct predict_model m;
@@ -409,27 +349,29 @@ static void a_bad_model_is_refused_with_the_reason(void **state)
 		expect_refusal(bad, n, words);                                                     \
 	} while (0)
 	BAD(bad->magic[0] = 'X', "not a model");
-	BAD(bad->version = 3, "version 3");
+	BAD(bad->version = 2, "version 2");
 	BAD(bad->low[0] += 1, "damaged");
 	BAD(bad->file_bytes++, "cut short");
 	BAD((bad->schema ^= 1, reseal(bad)), "other features");
 	BAD((bad->low[3] = NAN, reseal(bad)), "not finite");
 	BAD((bad->high[3] = bad->low[3] - 1, reseal(bad)), "range is empty");
 	BAD((bad->families[2][1].scale = -1, reseal(bad)), "not finite");
-	BAD((bad->network_offset = 8, reseal(bad)), "not inside");
-	BAD((bad->network_offset = UINT64_MAX - 63, reseal(bad)), "not inside");
-	BAD((bad->network_bytes = UINT64_MAX, reseal(bad)), "not inside");
-	BAD((bad->kind = MODEL_FOREST, reseal(bad)), "does not have");
+	BAD((bad->forest_offset = 8, reseal(bad)), "not inside");
+	BAD((bad->forest_offset = UINT64_MAX - 63, reseal(bad)), "not inside");
+	BAD((bad->forest_bytes = UINT64_MAX, reseal(bad)), "not inside");
+	BAD((bad->forest_bytes = 0, reseal(bad)), "cut short");
 	BAD((memset(bad->device, 'x', 64), reseal(bad)), "without end");
 	expect_refusal(f, n - 1, "cut short");
 	expect_refusal(f, 5, "not a model");
-	/* a network that answers the less the more blocks there are */
+	/* a forest that answers the less the more blocks there are */
 	memcpy(bad, f, n);
-	struct network *net = (struct network *)((char *)bad + bad->network_offset);
-	memset(net, 0, sizeof *net);
-	net->scale[FEATURE_bound] = 1;
-	net->weight1[FEATURE_bound][0] = net->weight2[0][0] = 1;
-	net->weight3[0][NETWORK_P50] = -3;
+	struct forest *forest = (struct forest *)((char *)bad + bad->forest_offset);
+	float *leaves = (float *)forest_leaves(forest);
+	for (size_t i = 0; i < (size_t)forest->trees << forest->depth; i++) {
+		forest->nodes[i] =
+			(struct forest_node){ (float)(i >> forest->depth), FEATURE_bound };
+		leaves[i] = i & 1 ? -3 : 0;
+	}
 	bad->answer_low = -1000;
 	for (int i = 0; i < FEATURES; i++) {
 		bad->low[i] = -1e6f;
@@ -446,8 +388,7 @@ static void a_new_model_replaces_the_old_only_if_it_is_no_worse(void **state)
 	const struct predict_sizes sizes = { .launches = 1024, .kernels = 64 };
 	const size_t bytes = predict_bytes(&sizes);
 	void *memory = aligned_alloc(64, bytes);
-	struct model_file *good = some_model(1, 1), *other = some_model(2, 1),
-			  *bad = some_model(1, 3);
+	struct model_file *good = some_model(1), *other = some_model(1.01), *bad = some_model(3);
 	struct predict_sample *recent = stream(2000);
 	struct predict_model m[3];
 	const struct predict_model *old = NULL;
@@ -495,10 +436,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_forest_answers_as_its_trees_do_one_by_one),
 		cmocka_unit_test(a_forest_that_cannot_be_walked_is_refused),
-		cmocka_unit_test(both_ways_to_ask_the_network_agree_with_paper),
-		cmocka_unit_test(the_network_learns_a_curve_and_its_width),
-		cmocka_unit_test(one_seed_gives_one_network),
-		cmocka_unit_test(the_forest_is_the_one_that_xgboost_grew),
+		cmocka_unit_test(a_tree_begins_with_the_best_split_of_all),
+		cmocka_unit_test(the_forest_learns_what_rows_have_in_common),
+		cmocka_unit_test(one_row_and_rows_alike_make_a_forest_that_says_their_mean),
 		cmocka_unit_test(a_table_becomes_launches),
 		cmocka_unit_test(a_table_that_is_none_says_where),
 		cmocka_unit_test(work_of_zero_is_no_bound),
