@@ -97,7 +97,7 @@ static double worth(sums s)
 }
 
 struct split {
-	double worth; /* of both sides; 0: none helps */
+	double worth; /* of both sides */
 	uint32_t feature;
 	size_t cut;
 	sums left;
@@ -112,7 +112,9 @@ static void try_feature(
 		const sums right = all - left;
 		const double both = worth(left) + worth(right);
 		if (left[WEIGHT] >= LEAST && right[WEIGHT] >= LEAST && both > best->worth)
-			*best = (struct split){ both, f, b, left };
+			*best = (struct split){
+				.worth = both, .feature = f, .cut = b, .left = left
+			};
 	}
 }
 
@@ -174,7 +176,8 @@ struct forest *fit_forest(const struct fit_row *rows, size_t n, struct fit_progr
 {
 	struct forest *forest = xcalloc(1, forest_bytes(FIT_TREES, FIT_DEPTH));
 	struct growth *g = xcalloc(1, sizeof *g);
-	*forest = (struct forest){ FIT_TREES, FIT_DEPTH, .bias = mean_of(rows, n) };
+	*forest =
+		(struct forest){ .trees = FIT_TREES, .depth = FIT_DEPTH, .bias = mean_of(rows, n) };
 	g->rows = rows;
 	g->n = n;
 	g->bin = xcalloc(n, sizeof *g->bin);

@@ -227,7 +227,6 @@ def json_outputs():
         file.write(run(build + "/tests/gen-launches", "3000"))
     weir("train", "-o", "launches.weir-model", "launches.csv")
     yield "train", weir("train", "--json", "-o", "auto.weir-model", "launches.csv")
-    yield "train", weir("train", "--json", "-o", "again.weir-model", "launches.csv")
     splits = ["--split", "prequential", "--split", "sibling"]
     yield "eval", weir("eval", "--json", *splits, "launches.weir-model", "launches.csv")
     yield "predict", weir("predict", "--json", "launches.csv")
