@@ -440,88 +440,72 @@ int infer_pb_read(struct infer_request *r, const char *message, size_t n, struct
 	return rc;
 }
 
-/* Bytes of a field of bytes: its tag, of one byte, its length, and itself. */
-static size_t field_bytes(size_t n)
+static void put_text(struct buf *b, uint32_t number, struct slice s)
 {
-	return 1 + pb_varint_bytes(n) + n;
-}
-
-static size_t text_bytes(struct slice s)
-{
-	return s.n ? field_bytes(s.n) : 0;
-}
-
-static char *write_head(char *at, uint32_t number, size_t n)
-{
-	return pb_write_varint(pb_write_tag(at, number, PB_BYTES), n);
-}
-
-static char *write_bytes(char *at, uint32_t number, struct slice s)
-{
-	at = write_head(at, number, s.n);
 	if (s.n)
-		memcpy(at, s.at, s.n);
-	return at + s.n;
+		pb_put_bytes(b, number, s);
 }
 
-static char *write_text(char *at, uint32_t number, struct slice s)
-{
-	return s.n ? write_bytes(at, number, s) : at;
-}
-
-static size_t param_value_bytes(const struct param *p)
+static void put_param_value(struct buf *b, const struct param *p)
 {
 	switch (p->kind) {
 	case PARAM_BOOL:
-		return 2;
+		pb_put_number(b, 1, p->b);
+		break;
 	case PARAM_INT:
+		pb_put_number(b, 2, (uint64_t)p->i);
+		break;
 	case PARAM_UINT:
-		return 1 + pb_varint_bytes(p->u);
+		pb_put_number(b, 5, p->u);
+		break;
 	case PARAM_REAL:
-		return 9;
+		pb_put_tag(b, 4, PB_64);
+		buf_put(b, &p->d, 8);
+		break;
 	case PARAM_TEXT:
-		return field_bytes(p->s.n);
+		pb_put_bytes(b, 3, p->s);
 	}
-	return 0;
 }
 
-static char *write_param_value(char *at, const struct param *p)
+static void put_param(struct buf *b, const struct param *p)
 {
-	switch (p->kind) {
-	case PARAM_BOOL:
-		return pb_write_varint(pb_write_tag(at, 1, PB_VARINT), p->b);
-	case PARAM_INT:
-		return pb_write_varint(pb_write_tag(at, 2, PB_VARINT), (uint64_t)p->i);
-	case PARAM_UINT:
-		return pb_write_varint(pb_write_tag(at, 5, PB_VARINT), p->u);
-	case PARAM_REAL:
-		at = pb_write_tag(at, 4, PB_64);
-		memcpy(at, &p->d, 8);
-		return at + 8;
-	case PARAM_TEXT:
-		return write_bytes(at, 3, p->s);
-	}
-	return at;
+	const size_t begin = pb_begin(b, 4);
+	put_text(b, 1, p->name);
+	const size_t value = pb_begin(b, 2);
+	put_param_value(b, p);
+	pb_end(b, value, 0);
+	pb_end(b, begin, 0);
 }
 
-static size_t param_bytes(const struct param *p)
+static void put_dims(struct buf *b, const struct shape *s)
 {
-	return text_bytes(p->name) + field_bytes(param_value_bytes(p));
-}
-
-static size_t dims_bytes(const struct shape *s)
-{
-	size_t n = 0;
+	const size_t begin = pb_begin(b, 3);
 	for (unsigned i = 0; i < s->n; i++)
-		n += pb_varint_bytes((uint64_t)s->dims[i]);
-	return n;
+		pb_put_varint(b, (uint64_t)s->dims[i]);
+	pb_end(b, begin, 0);
 }
 
-static size_t output_bytes(const struct tensor *t)
+static void put_output(struct buf *b, const struct tensor *t)
 {
-	const size_t dims = dims_bytes(&t->shape);
-	return text_bytes(t->name) + field_bytes(strlen(dtype_rows[t->type].name)) +
-	       (dims ? field_bytes(dims) : 0);
+	const char *type = dtype_rows[t->type].name;
+	const size_t begin = pb_begin(b, 5);
+	put_text(b, 1, t->name);
+	pb_put_bytes(b, 2, (struct slice){ type, strlen(type) });
+	if (t->shape.n)
+		put_dims(b, &t->shape);
+	pb_end(b, begin, 0);
+}
+
+/* All but the outputs' values. */
+static void put_fields(struct buf *b, const struct infer_answer *a)
+{
+	put_text(b, 1, a->model);
+	put_text(b, 2, a->version);
+	put_text(b, 3, a->id);
+	for (unsigned i = 0; i < a->params; i++)
+		put_param(b, &a->param[i]);
+	for (unsigned i = 0; i < a->outputs; i++)
+		put_output(b, &a->output[i]);
 }
 
 /* A tensor's bytes in raw_output_contents: nothing where it is in shared memory. */
@@ -530,66 +514,37 @@ static struct slice raw_of(const struct tensor *t)
 	return (struct slice){ t->data, t->data ? t->bytes : 0 };
 }
 
-static size_t answer_bytes(const struct infer_answer *a)
+/* What put_raws() writes. */
+static size_t raws_bytes(const struct infer_answer *a)
 {
-	size_t n = text_bytes(a->model) + text_bytes(a->version) + text_bytes(a->id);
-	for (unsigned i = 0; i < a->params; i++)
-		n += field_bytes(param_bytes(&a->param[i]));
-	for (unsigned i = 0; i < a->outputs; i++)
-		n += field_bytes(output_bytes(&a->output[i])) +
-		     field_bytes(raw_of(&a->output[i]).n);
+	size_t n = 0;
+	for (unsigned i = 0; i < a->outputs; i++) {
+		const size_t raw = raw_of(&a->output[i]).n;
+		n += 1 + pb_varint_bytes(raw) + raw;
+	}
 	return n;
 }
 
-static char *write_output(char *at, const struct tensor *t)
+static void put_raws(struct buf *b, const struct infer_answer *a)
 {
-	const char *type = dtype_rows[t->type].name;
-	const size_t dims = dims_bytes(&t->shape);
-	at = write_text(at, 1, t->name);
-	at = write_bytes(at, 2, (struct slice){ type, strlen(type) });
-	if (dims)
-		at = write_head(at, 3, dims);
-	for (unsigned i = 0; i < t->shape.n; i++)
-		at = pb_write_varint(at, (uint64_t)t->shape.dims[i]);
-	return at;
-}
-
-static char *write_answer(char *at, const struct infer_answer *a)
-{
-	at = write_text(at, 1, a->model);
-	at = write_text(at, 2, a->version);
-	at = write_text(at, 3, a->id);
-	for (unsigned i = 0; i < a->params; i++) {
-		const struct param *p = &a->param[i];
-		at = write_head(at, 4, param_bytes(p));
-		at = write_text(at, 1, p->name);
-		at = write_head(at, 2, param_value_bytes(p));
-		at = write_param_value(at, p);
-	}
-	for (unsigned i = 0; i < a->outputs; i++) {
-		at = write_head(at, 5, output_bytes(&a->output[i]));
-		at = write_output(at, &a->output[i]);
-	}
+	buf_more(b, raws_bytes(a)); /* once: values may be large */
 	for (unsigned i = 0; i < a->outputs; i++)
-		at = write_bytes(at, 6, raw_of(&a->output[i]));
-	return at;
+		pb_put_bytes(b, 6, raw_of(&a->output[i]));
 }
 
 void infer_pb_put(struct buf *b, const struct infer_answer *a)
 {
-	const size_t n = answer_bytes(a);
-	if (n)
-		write_answer(buf_more(b, n), a);
-	b->n += n;
+	put_fields(b, a);
+	put_raws(b, a);
 }
 
 void infer_pb_put_stream(struct buf *b, const struct infer_answer *a, const char *error_text)
 {
-	const struct slice text = { error_text, error_text ? strlen(error_text) : 0 };
-	const size_t n = a ? answer_bytes(a) : 0, all = text_bytes(text) + (a ? field_bytes(n) : 0);
-	char *at = buf_more(b, all + 1); /* which may be 0 */
-	at = write_text(at, 1, text);
-	if (a)
-		write_answer(write_head(at, 2, n), a);
-	b->n += all;
+	put_text(b, 1, (struct slice){ error_text, error_text ? strlen(error_text) : 0 });
+	if (!a)
+		return;
+	const size_t begin = pb_begin(b, 2);
+	put_fields(b, a);
+	pb_end(b, begin, raws_bytes(a)); /* before the values, which are not moved */
+	put_raws(b, a);
 }

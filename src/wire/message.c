@@ -331,27 +331,6 @@ int message_read(
 static int put_message(
 	const struct message_type *m, const json_t *value, struct error *err, struct buf *b);
 
-static void put_varint(struct buf *b, uint64_t value)
-{
-	char *at = buf_more(b, 10);
-	b->n += (size_t)(pb_write_varint(at, value) - at);
-}
-
-static void put_tag(struct buf *b, uint32_t number, enum pb_form form)
-{
-	put_varint(b, (uint64_t)number << 3 | form);
-}
-
-/* Makes what was written since `begin` a field of bytes' content, its length before it. */
-static void put_length(struct buf *b, size_t begin)
-{
-	const size_t n = b->n - begin, head = pb_varint_bytes(n);
-	buf_more(b, head);
-	memmove(b->v + begin + head, b->v + begin, n);
-	pb_write_varint(b->v + begin, n);
-	b->n += head;
-}
-
 static bool in_range(enum message_kind type, json_int_t v)
 {
 	switch (type) {
@@ -436,37 +415,36 @@ static int put_scalar(const struct place *at, const json_t *value, struct buf *b
 	default:
 		rc = number_of(at, value, &number);
 		if (!rc)
-			put_varint(b, number);
+			pb_put_varint(b, number);
 		return rc;
 	}
 	if (!rc)
-		put_length(b, begin);
+		pb_end(b, begin, 0);
 	return rc;
 }
 
 static int put_one(const struct place *at, uint32_t number, const json_t *value, struct buf *b)
 {
-	put_tag(b, number, form_of(at->field->type));
+	pb_put_tag(b, number, form_of(at->field->type));
 	return put_scalar(at, value, b);
 }
 
 static int put_repeated(const struct place *at, const json_t *array, struct buf *b)
 {
 	const bool packed = form_of(at->field->type) != PB_BYTES;
-	size_t begin;
+	size_t begin = 0;
 	int rc = 0;
 	if (!json_is_array(array))
 		return refuse(at, "is no array");
 	if (!json_array_size(array))
 		return 0;
 	if (packed)
-		put_tag(b, at->field->number, PB_BYTES);
-	begin = b->n;
+		begin = pb_begin(b, at->field->number);
 	for (size_t i = 0; !rc && i < json_array_size(array); i++)
 		rc = packed ? put_scalar(at, json_array_get(array, i), b)
 			    : put_one(at, at->field->number, json_array_get(array, i), b);
 	if (packed && !rc)
-		put_length(b, begin);
+		pb_end(b, begin, 0);
 	return rc;
 }
 
@@ -478,25 +456,19 @@ static int put_map(const struct place *at, json_t *map, struct buf *b)
 		return refuse(at, "is no object");
 	json_object_foreach(map, key, value)
 	{
-		size_t begin;
+		const size_t begin = pb_begin(b, at->field->number);
 		char *end = NULL;
-		int rc;
-		put_tag(b, at->field->number, PB_BYTES);
-		begin = b->n;
 		if (at->field->key == TYPE_STRING) {
-			put_tag(b, 1, PB_BYTES);
-			put_varint(b, strlen(key));
-			buf_put(b, key, strlen(key));
+			pb_put_bytes(b, 1, (struct slice){ key, strlen(key) });
 		} else {
-			put_tag(b, 1, PB_VARINT);
-			put_varint(b, strtoull(key, &end, 10));
+			pb_put_number(b, 1, strtoull(key, &end, 10));
 			if (!*key || *end)
 				return refuse(at, "has a key that is no number");
 		}
-		rc = put_one(at, 2, value, b);
+		const int rc = put_one(at, 2, value, b);
 		if (rc)
 			return rc;
-		put_length(b, begin);
+		pb_end(b, begin, 0);
 	}
 	return 0;
 }

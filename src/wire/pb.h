@@ -88,7 +88,7 @@ static inline size_t pb_varint_bytes(uint64_t value)
 	return (size_t)(70 - __builtin_clzll(value | 1)) / 7;
 }
 
-/* Writes at `at`, where there is room, and returns where the next goes. */
+/* Writes where there is room, and returns where the next goes. */
 static inline char *pb_write_varint(char *at, uint64_t value)
 {
 	for (; value > 127; value >>= 7)
@@ -97,7 +97,43 @@ static inline char *pb_write_varint(char *at, uint64_t value)
 	return at;
 }
 
-static inline char *pb_write_tag(char *at, uint32_t number, enum pb_form form)
+static inline void pb_put_varint(struct buf *b, uint64_t value)
 {
-	return pb_write_varint(at, (uint64_t)number << 3 | form);
+	char *at = buf_more(b, 10);
+	b->n += (size_t)(pb_write_varint(at, value) - at);
+}
+
+static inline void pb_put_tag(struct buf *b, uint32_t number, enum pb_form form)
+{
+	pb_put_varint(b, (uint64_t)number << 3 | form);
+}
+
+static inline void pb_put_number(struct buf *b, uint32_t number, uint64_t value)
+{
+	pb_put_tag(b, number, PB_VARINT);
+	pb_put_varint(b, value);
+}
+
+static inline void pb_put_bytes(struct buf *b, uint32_t number, struct slice s)
+{
+	pb_put_tag(b, number, PB_BYTES);
+	pb_put_varint(b, s.n);
+	buf_put_slice(b, s);
+}
+
+/* Begins a field whose length is not known yet, and returns what pb_end() takes. */
+static inline size_t pb_begin(struct buf *b, uint32_t number)
+{
+	pb_put_tag(b, number, PB_BYTES);
+	return b->n;
+}
+
+/* Puts the length before what was written since pb_begin(). It includes `more` bytes to come. */
+static inline void pb_end(struct buf *b, size_t begin, size_t more)
+{
+	const size_t n = b->n - begin, head = pb_varint_bytes(n + more);
+	buf_more(b, head);
+	memmove(b->v + begin + head, b->v + begin, n);
+	pb_write_varint(b->v + begin, n + more);
+	b->n += head;
 }
