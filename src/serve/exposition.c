@@ -149,10 +149,18 @@ static void put_first_response(struct buf *b, const struct version *v, const str
 		count + get(&v->stats.bounds[LATENCY_BOUNDS]));
 }
 
-static double server_ready(const struct server *s)
-{
-	return server_is_ready(s);
-}
+/* A number of the whole server that is one expression of it. */
+#define SERVER(name, value)                                                                        \
+	static double server_##name(const struct server *s)                                        \
+	{                                                                                          \
+		return (double)(value);                                                            \
+	}
+SERVER(ready, server_is_ready(s))
+SERVER(request_bytes, get(&s->held_bytes))
+SERVER(memory_refused, get(&s->refused_bytes))
+SERVER(rate_refused, get(&s->refused_rate))
+SERVER(log_lost, log_lost(s->log))
+SERVER(up_seconds, (double)(monotonic_ns() - s->began_ns) / 1e9)
 
 static double server_busy_seconds(const struct server *s)
 {
@@ -168,31 +176,6 @@ static double server_connections(const struct server *s)
 	for (unsigned i = 0; i < s->nloops; i++)
 		n += load_relaxed(&s->loops[i].connections);
 	return n;
-}
-
-static double server_request_bytes(const struct server *s)
-{
-	return (double)get(&s->held_bytes);
-}
-
-static double server_memory_refused(const struct server *s)
-{
-	return (double)get(&s->refused_bytes);
-}
-
-static double server_rate_refused(const struct server *s)
-{
-	return (double)get(&s->refused_rate);
-}
-
-static double server_log_lost(const struct server *s)
-{
-	return (double)log_lost(s->log);
-}
-
-static double server_up_seconds(const struct server *s)
-{
-	return (double)(monotonic_ns() - s->began_ns) / 1e9;
 }
 
 static const struct metric metrics[] = {
