@@ -1,4 +1,4 @@
-/* The time of CLOCK_MONOTONIC, outside other people's processes. Any thread. */
+/* The time of CLOCK_MONOTONIC. Any thread. */
 #pragma once
 
 #include <stdint.h>

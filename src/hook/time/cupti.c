@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/atomic.h"
+#include "base/monotonic.h"
 #include "base/sys.h"
 #include "cupti_records.h"
 #include "hook/core/strings.h"
@@ -51,13 +52,6 @@ static uint32_t started_by; /* the process that this is about: no child of it */
 static bool is_here(void)
 {
 	return (uint32_t)sys(getpid) == started_by;
-}
-
-static uint64_t monotonic_ns(void)
-{
-	struct timespec t = { 0 };
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 /* One open chunk, filled by whichever of CUPTI's threads hands a buffer back. */

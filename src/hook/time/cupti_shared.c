@@ -2,9 +2,9 @@
 #include "hook/time/cupti_shared.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "base/atomic.h"
+#include "base/monotonic.h"
 #include "base/sys.h"
 #include "cupti_records.h"
 #include "hook/core/lock.h"
@@ -79,13 +79,6 @@ void share_forked(void)
 		spare.copy = (struct copy){ 0 };
 	if (lock_forked(&clocks.lock))
 		clocks.of = (struct readings){ 0 };
-}
-
-static uint64_t monotonic_ns(void)
-{
-	struct timespec t = { 0 };
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * SECOND_NS + (uint64_t)t.tv_nsec;
 }
 
 void share_callbacks(share_request *request, share_complete *complete)
