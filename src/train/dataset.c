@@ -9,70 +9,51 @@
 #include "base/hash.h"
 #include "predict/key.h"
 
-enum column {
-	C_TRACE,
-	C_APP,
-	C_ORDER,
-	C_KERNEL,
-	C_FAMILY,
-	C_DEVICE,
-	C_CC,
-	C_SMS,
-	C_GRID_X,
-	C_GRID_Y,
-	C_GRID_Z,
-	C_BLOCK_X,
-	C_BLOCK_Y,
-	C_BLOCK_Z,
-	C_SMEM_STATIC,
-	C_SMEM_DYNAMIC,
-	C_REGS,
-	C_LOCAL,
-	C_KEY,
-	C_ARGS0,
-	C_ARGS7 = C_ARGS0 + PREDICT_ARGS - 1,
-	C_FLOPS,
-	C_UNIT,
-	C_BYTES,
-	C_CONTENDED,
-	C_NS,
-	COLUMNS
-};
+/* Each column, and whether a table needs it.  Those of args, grid and block stand side by side. */
+#define COLUMN_LIST(X)                                                                             \
+	X(trace, false)                                                                            \
+	X(app, false)                                                                              \
+	X(order, false)                                                                            \
+	X(kernel, true)                                                                            \
+	X(family, false)                                                                           \
+	X(device, false)                                                                           \
+	X(cc, false)                                                                               \
+	X(sms, false)                                                                              \
+	X(grid_x, true)                                                                            \
+	X(grid_y, false)                                                                           \
+	X(grid_z, false)                                                                           \
+	X(block_x, true)                                                                           \
+	X(block_y, false)                                                                          \
+	X(block_z, false)                                                                          \
+	X(smem_static, false)                                                                      \
+	X(smem_dynamic, false)                                                                     \
+	X(regs, false)                                                                             \
+	X(local, false)                                                                            \
+	X(key, false)                                                                              \
+	X(args0, false)                                                                            \
+	X(args1, false)                                                                            \
+	X(args2, false)                                                                            \
+	X(args3, false)                                                                            \
+	X(args4, false)                                                                            \
+	X(args5, false)                                                                            \
+	X(args6, false)                                                                            \
+	X(args7, false)                                                                            \
+	X(flops, false)                                                                            \
+	X(unit, false)                                                                             \
+	X(bytes, false)                                                                            \
+	X(contended, false)                                                                        \
+	X(ns, false)
 
-static const char *const column_names[COLUMNS] = {
-	"trace",
-	"app",
-	"order",
-	"kernel",
-	"family",
-	"device",
-	"cc",
-	"sms",
-	"grid_x",
-	"grid_y",
-	"grid_z",
-	"block_x",
-	"block_y",
-	"block_z",
-	"smem_static",
-	"smem_dynamic",
-	"regs",
-	"local",
-	"key",
-	"args0",
-	"args1",
-	"args2",
-	"args3",
-	"args4",
-	"args5",
-	"args6",
-	"args7",
-	"flops",
-	"unit",
-	"bytes",
-	"contended",
-	"ns",
-};
+#define ENUMERATOR(name, needed) C_##name,
+enum column { COLUMN_LIST(ENUMERATOR) COLUMNS };
+#undef ENUMERATOR
+
+#define ROW(name, needed) { #name, needed },
+static const struct {
+	const char *name;
+	bool needed;
+} columns[COLUMNS] = { COLUMN_LIST(ROW) };
+#undef ROW
 
 #define MOST_FIELDS 256
 #define FIELD_BYTES 8192 /* of one line, quotes taken away */
@@ -170,16 +151,14 @@ static int take_header(struct reader *r)
 	for (int c = 0; c < COLUMNS; c++) {
 		r->place[c] = -1;
 		for (int i = 0; i < r->fields; i++)
-			if (!strcmp(r->field[i].text, column_names[c]))
+			if (!strcmp(r->field[i].text, columns[c].name))
 				r->place[c] = i;
-	}
-	static const enum column needed[] = { C_KERNEL, C_GRID_X, C_BLOCK_X };
-	for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++)
-		if (r->place[needed[i]] < 0)
+		if (columns[c].needed && r->place[c] < 0)
 			return error_set(r->err, -EINVAL,
 				"%s, line %u: there is no column '%s', and kernel, grid_x and block_x "
 				"are needed",
-				r->file, r->line, column_names[needed[i]]);
+				r->file, r->line, columns[c].name);
+	}
 	return 0;
 }
 
@@ -193,7 +172,7 @@ static const struct field *field_of(const struct reader *r, enum column c)
 static int bad_number(const struct reader *r, enum column c)
 {
 	return error_set(r->err, -EINVAL, "%s, line %u: %s '%.40s' is not a number that can be",
-		r->file, r->line, column_names[c], field_of(r, c)->text);
+		r->file, r->line, columns[c].name, field_of(r, c)->text);
 }
 
 /* A whole number; what is not there stays as it is. */
@@ -241,9 +220,9 @@ static int take_real(const struct reader *r, enum column c, double *ret_value, b
 /* "9.0", or 90 */
 static int take_device(const struct reader *r, struct dataset *d)
 {
-	const struct field *cc = field_of(r, C_CC), *name = field_of(r, C_DEVICE);
+	const struct field *cc = field_of(r, C_cc), *name = field_of(r, C_device);
 	uint32_t sms = d->sms;
-	int ret = take_u32(r, C_SMS, &sms, NULL);
+	int ret = take_u32(r, C_sms, &sms, NULL);
 	if (ret)
 		return ret;
 	const struct occupancy_device *o = cc ? occupancy_device_named(cc->text, cc->bytes) : NULL;
@@ -268,9 +247,9 @@ static int take_dims(const struct reader *r, struct predict_launch *l)
 	int ret = 0;
 	for (int i = 0; i < 3 && !ret; i++) {
 		l->grid[i] = l->block[i] = 1;
-		ret = take_u32(r, C_GRID_X + i, &l->grid[i], NULL);
+		ret = take_u32(r, C_grid_x + i, &l->grid[i], NULL);
 		if (!ret)
-			ret = take_u32(r, C_BLOCK_X + i, &l->block[i], NULL);
+			ret = take_u32(r, C_block_x + i, &l->block[i], NULL);
 	}
 	return ret;
 }
@@ -281,7 +260,7 @@ static int take_args(const struct reader *r, struct predict_launch *l)
 	for (; l->args < PREDICT_ARGS; l->args++) {
 		bool has;
 		const int ret =
-			take_whole(r, C_ARGS0 + l->args, UINT64_MAX, &l->arg[l->args], &has);
+			take_whole(r, C_args0 + l->args, UINT64_MAX, &l->arg[l->args], &has);
 		if (ret || !has)
 			return ret;
 	}
@@ -298,15 +277,15 @@ static enum gpu_unit unit_of(const struct field *f)
 
 static int take_kernel(const struct reader *r, struct dataset *d, struct predict_sample *s)
 {
-	const struct field *name = field_of(r, C_KERNEL), *family = field_of(r, C_FAMILY);
+	const struct field *name = field_of(r, C_kernel), *family = field_of(r, C_family);
 	struct predict_kernel k = { 0 };
 	if (!name)
 		return bad(r, "the kernel has no name");
-	int ret = take_u32(r, C_REGS, &k.regs, &k.has_regs);
+	int ret = take_u32(r, C_regs, &k.regs, &k.has_regs);
 	if (!ret)
-		ret = take_u32(r, C_SMEM_STATIC, &k.smem_static_bytes, NULL);
+		ret = take_u32(r, C_smem_static, &k.smem_static_bytes, NULL);
 	if (!ret)
-		ret = take_u32(r, C_LOCAL, &k.local_bytes, &k.has_local);
+		ret = take_u32(r, C_local, &k.local_bytes, &k.has_local);
 	if (ret)
 		return ret;
 	predict_kernel_name(&k, name->text, 0);
@@ -321,7 +300,7 @@ static int take_row(const struct reader *r, struct dataset *d)
 {
 	struct predict_sample s = { .order = d->samples.n };
 	struct predict_launch *l = &s.launch;
-	const struct field *app = field_of(r, C_APP);
+	const struct field *app = field_of(r, C_app);
 	uint64_t contended = 0, key = 0;
 	bool has_time, has_key = false;
 	int ret = take_device(r, d);
@@ -332,28 +311,28 @@ static int take_row(const struct reader *r, struct dataset *d)
 	if (!ret)
 		ret = take_args(r, l);
 	if (!ret)
-		ret = take_u32(r, C_SMEM_DYNAMIC, &l->smem_dynamic_bytes, NULL);
+		ret = take_u32(r, C_smem_dynamic, &l->smem_dynamic_bytes, NULL);
 	if (!ret)
-		ret = take_real(r, C_FLOPS, &l->flops, &l->has_flops);
+		ret = take_real(r, C_flops, &l->flops, &l->has_flops);
 	if (!ret)
-		ret = take_real(r, C_BYTES, &l->bytes, &l->has_bytes);
+		ret = take_real(r, C_bytes, &l->bytes, &l->has_bytes);
 	if (!ret)
-		ret = take_whole(r, C_CONTENDED, 1, &contended, NULL);
+		ret = take_whole(r, C_contended, 1, &contended, NULL);
 	if (!ret)
-		ret = take_whole(r, C_KEY, UINT64_MAX, &key, &has_key);
+		ret = take_whole(r, C_key, UINT64_MAX, &key, &has_key);
 	if (!ret)
-		ret = take_whole(r, C_ORDER, UINT64_MAX, &s.order, NULL);
+		ret = take_whole(r, C_order, UINT64_MAX, &s.order, NULL);
 	if (!ret)
-		ret = take_real(r, C_NS, &s.measured_ns, &has_time);
+		ret = take_real(r, C_ns, &s.measured_ns, &has_time);
 	if (ret)
 		return ret;
 	if (!has_time) {
 		d->without_time++;
 		return 0;
 	}
-	app = app ? app : field_of(r, C_TRACE);
+	app = app ? app : field_of(r, C_trace);
 	s.app = dataset_app(d, app ? app->text : "", app ? app->bytes : 0);
-	l->unit = unit_of(field_of(r, C_UNIT));
+	l->unit = unit_of(field_of(r, C_unit));
 	l->contended = contended;
 	l->key = predict_key(l);
 	if (has_key)
