@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/check.h"
 #include "pool/pool.h"
 #include "palette.h"
 
@@ -26,11 +27,6 @@ static void close_pages(void *state)
 	free(s->small);
 	free(s->addresses);
 	free(s);
-}
-
-static uint64_t up_to(uint64_t n, uint64_t multiple)
-{
-	return (n + multiple - 1) / multiple * multiple;
 }
 
 /* With no tags, free ranges are no more than blocks; and in twice as many pages as blocks one of
@@ -56,7 +52,7 @@ static int place(void *state, const struct alloc_event *e, struct alloc_meter *m
 	struct pool_place at;
 	meter_calls(m, CALL_MEM_ALLOC, e->bytes, 1);
 	if (e->bytes >= PAGE) {
-		meter_reserve(m, up_to(e->bytes, PAGE));
+		meter_reserve(m, round_up(e->bytes, PAGE));
 		return 0;
 	}
 	if (pool_place(s->small, e->bytes, 0, &at))
@@ -75,7 +71,7 @@ static int release(void *state, const struct alloc_event *e, struct alloc_meter 
 	uint32_t slot;
 	uint64_t handle;
 	if (e->bytes >= PAGE) {
-		meter_give_back(m, up_to(e->bytes, PAGE));
+		meter_give_back(m, round_up(e->bytes, PAGE));
 		return 0;
 	}
 	const int failed = pool_free(s->small, s->addresses[e->block], 0);

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/check.h"
 #include "pool/pool.h"
 #include "palette.h"
 
@@ -32,18 +33,13 @@ static void close_pool(void *state)
 	free(s);
 }
 
-static uint64_t up_to(uint64_t n, uint64_t multiple)
-{
-	return (n + multiple - 1) / multiple * multiple;
-}
-
 /* Free ranges are as many as blocks, and as many again between those of several streams. */
 static struct pool_shape shape_for(const struct alloc_trace *t, uint64_t slot)
 {
 	const uint64_t most = POOL_MOST_BYTES / 2, ranges = t->live_most * 8 + 4096;
 	const uint64_t bytes = t->live_peak < most / 16 ? t->live_peak * 16 + slot * 64 : most;
 	return (struct pool_shape){ .base = UINT64_C(1) << 40,
-		.bytes = up_to(bytes, slot),
+		.bytes = round_up(bytes, slot),
 		.slot_bytes = slot,
 		.ranges = ranges < UINT32_C(1) << 27 ? (uint32_t)ranges : UINT32_C(1) << 27 };
 }

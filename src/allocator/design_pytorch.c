@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/search.h"
 #include "palette.h"
 
@@ -85,11 +86,6 @@ static void *open_expandable(const struct alloc_trace *t, const struct alloc_set
 	return open_heaps(t, true);
 }
 
-static uint64_t up_to(uint64_t n, uint64_t multiple)
-{
-	return (n + multiple - 1) / multiple * multiple;
-}
-
 /* 0: there are too many. */
 static uint32_t block_new(struct state *s, const struct block *b)
 {
@@ -145,7 +141,7 @@ static uint64_t segment_bytes(uint64_t size)
 {
 	if (size <= SMALL_MOST)
 		return SMALL_PART;
-	return size < MIDDLE_MOST ? LARGE_PART : up_to(size, SMALL_PART);
+	return size < MIDDLE_MOST ? LARGE_PART : round_up(size, SMALL_PART);
 }
 
 /* A free block of at least that size that is in no list of rooms. */
@@ -164,7 +160,7 @@ static uint32_t expand(struct state *s, uint32_t pool, uint64_t size, struct all
 	const uint32_t last = h->last;
 	const struct block top = s->blocks.v[last];
 	const uint64_t part = size <= SMALL_MOST ? SMALL_PART : LARGE_PART;
-	const uint64_t bytes = up_to(size - (top.free ? top.size : 0), part);
+	const uint64_t bytes = round_up(size - (top.free ? top.size : 0), part);
 	meter_calls(m, CALL_CREATE, part, bytes / part);
 	meter_calls(m, CALL_MAP, part, bytes / part);
 	meter_calls(m, CALL_ACCESS, part, bytes / part);
@@ -205,7 +201,7 @@ static int split(struct state *s, uint32_t i, uint64_t size)
 static int place(void *state, const struct alloc_event *e, struct alloc_meter *m)
 {
 	struct state *s = state;
-	const uint64_t size = up_to(e->bytes, GRAIN);
+	const uint64_t size = round_up(e->bytes, GRAIN);
 	const uint32_t pool = 2 * e->stream + (size > SMALL_MOST);
 	const struct heap *h = &s->heaps[pool];
 	const size_t at = room_at(h, size, 0);

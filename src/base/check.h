@@ -44,6 +44,12 @@ static inline uint64_t sat_mul(uint64_t a, uint64_t b)
 	return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
+/* The next multiple, of a number that is far from the largest. */
+static inline uint64_t round_up(uint64_t n, uint64_t multiple)
+{
+	return (n + multiple - 1) / multiple * multiple;
+}
+
 /* A number that is not below 0, as far as it fits. */
 static inline uint64_t sat_from(double value)
 {

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "base/atomic.h"
+#include "base/check.h"
 #include "gpu/cuda_device.h"
 
 #define CHUNK ((size_t)32 << 20) /* few handles, because mapping costs by the handle */
@@ -11,11 +12,6 @@
 
 static const struct cu_mem_allocation_prop on_device = { .type = 1, .location = { .type = 1 } };
 static const struct cu_mem_access_desc read_write = { .location = { .type = 1 }, .flags = 3 };
-
-static size_t round_up(size_t bytes, size_t to)
-{
-	return (bytes + to - 1) / to * to;
-}
 
 int gpu_space_init(
 	struct gpu_space *s, struct gpu *g, void *stream, uint64_t most, struct error *err)

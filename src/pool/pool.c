@@ -8,12 +8,8 @@
  * (disown()). From then on each tag frees into its own tree, and ranges join only within a tag.
  * Once everything is settled, there may be an owner again.
  */
+#include "base/check.h"
 #include "pool/pool_core.h"
-
-static uint64_t up_to(uint64_t n, uint64_t multiple)
-{
-	return (n + multiple - 1) / multiple * multiple;
-}
 
 static unsigned log2_of(uint64_t n)
 {
@@ -33,13 +29,13 @@ static uint64_t lay_out(struct pool *p, const struct pool_shape *s)
 {
 	const uint64_t grains = s->bytes / POOL_GRAIN;
 	const unsigned hash_bits = log2_of(s->ranges) + 2;
-	uint64_t at = up_to(sizeof *p, 64), words = grains;
+	uint64_t at = round_up(sizeof *p, 64), words = grains;
 	p->hash_shift = 64 - hash_bits;
 	p->slot_shift = log2_of(s->slot_bytes / POOL_GRAIN);
 	p->ranges_at = at;
-	at = up_to(at + (s->ranges + 1) * sizeof(struct pool_range), 64);
+	at = round_up(at + (s->ranges + 1) * sizeof(struct pool_range), 64);
 	p->slots_at = at;
-	at = up_to(at + (s->bytes / s->slot_bytes) * sizeof(struct pool_slot), 64);
+	at = round_up(at + (s->bytes / s->slot_bytes) * sizeof(struct pool_slot), 64);
 	p->hash_at = at;
 	at += sizeof(struct pool_cell) << hash_bits;
 	for (unsigned l = 0; l < POOL_LEVELS; l++) {

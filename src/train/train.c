@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/crc.h"
 #include "base/hash.h"
 #include "base/sort.h"
@@ -175,11 +176,6 @@ static void weigh(struct fit_row *rows, size_t n)
 			(float)n / (float)(count[(size_t)rows[i].x[FEATURE_known]] * KNOWN_COSTS);
 }
 
-static size_t aligned(size_t n)
-{
-	return (n + MODEL_ALIGN - 1) / MODEL_ALIGN * MODEL_ALIGN;
-}
-
 static void put_ranges(struct model_file *f, const struct fit_row *rows, size_t n)
 {
 	for (int k = 0; k < FEATURES; k++) {
@@ -222,7 +218,8 @@ static void put_head(struct model_file *f, const struct predict_device *d,
 static struct model_file *assemble(const struct forest *forest)
 {
 	const size_t bytes = forest_bytes(forest->trees, forest->depth);
-	const size_t first = aligned(sizeof(struct model_file)), all = first + aligned(bytes);
+	const size_t first = round_up(sizeof(struct model_file), MODEL_ALIGN),
+		     all = first + round_up(bytes, MODEL_ALIGN);
 	struct model_file *f = xcheck(aligned_alloc(MODEL_ALIGN, all));
 	memset(f, 0, all);
 	f->file_bytes = all;
