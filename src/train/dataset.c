@@ -9,7 +9,8 @@
 #include "base/hash.h"
 #include "predict/key.h"
 
-/* Each column, and whether a table needs it.  Those of args, grid and block stand side by side. */
+/* Each column, and whether a table needs it. The columns of args, grid and block stand side by
+ * side. */
 #define COLUMN_LIST(X)                                                                             \
 	X(trace, false)                                                                            \
 	X(app, false)                                                                              \

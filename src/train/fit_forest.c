@@ -20,7 +20,7 @@
 #define SHRINK 1.0  /* pulls leaves of little weight to 0 */
 #define LEAST  2.0  /* weight of the rows of a leaf */
 
-/* What rows add up to: residuals times weight, and weights, in one addition. */
+/* Sums over rows: residuals times weight, and weights, in one addition. */
 typedef double sums __attribute__((vector_size(16)));
 enum { RESIDUAL, WEIGHT };
 
