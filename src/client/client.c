@@ -169,17 +169,12 @@ static uint32_t recording_state(void)
 	return WEIR_STATE_TRACED | (control_is_off(control) ? 0 : WEIR_STATE_RECORDING);
 }
 
-int weir_sched_get_state(weir_sched handle, uint32_t *ret_state)
+static int get_state(struct handle *h, uint32_t *ret_state)
 {
 	struct own_slots own;
 	struct share_file *f;
-	struct handle *h = handle_enter(handle);
-	if (!h)
-		return WEIR_ERROR_HANDLE;
-	if (!ret_state) {
-		handle_leave(h);
+	if (!ret_state)
 		return WEIR_ERROR_ARGUMENT;
-	}
 	*ret_state = recording_state();
 	if (!handle_reach_file(h, &f))
 		*ret_state |= WEIR_STATE_FILE | (has_arbiter(f) ? WEIR_STATE_ARBITER : 0);
@@ -187,20 +182,25 @@ int weir_sched_get_state(weir_sched handle, uint32_t *ret_state)
 		*ret_state |= WEIR_STATE_INJECTED;
 	if (!own_slots_find(h, &own))
 		*ret_state |= WEIR_STATE_JOINED;
-	handle_leave(h);
+	return WEIR_OK;
+}
+
+int weir_sched_get_state(weir_sched handle, uint32_t *ret_state)
+{
+	return WITH_HANDLE(handle, h, get_state(h, ret_state));
+}
+
+static int set_log_level(struct handle *h, int level)
+{
+	if (level < WEIR_LOG_OFF || level > WEIR_LOG_CHANGES)
+		return WEIR_ERROR_ARGUMENT;
+	store_relaxed(&h->log_level, level);
 	return WEIR_OK;
 }
 
 int weir_sched_set_log_level(weir_sched handle, int level)
 {
-	struct handle *h = handle_enter(handle);
-	if (!h)
-		return WEIR_ERROR_HANDLE;
-	const bool known = level >= WEIR_LOG_OFF && level <= WEIR_LOG_CHANGES;
-	if (known)
-		store_relaxed(&h->log_level, level);
-	handle_leave(h);
-	return known ? WEIR_OK : WEIR_ERROR_ARGUMENT;
+	return WITH_HANDLE(handle, h, set_log_level(h, level));
 }
 
 static int set_policy(struct handle *h, const char *name)
@@ -221,7 +221,7 @@ static int set_policy(struct handle *h, const char *name)
 
 int weir_sched_set_policy(weir_sched handle, const char *name)
 {
-	return WITH_HANDLE(handle, h, handle_log(h, __func__, set_policy(h, name), name));
+	return WITH_LOG(handle, h, set_policy(h, name), name);
 }
 
 static int get_policy(struct handle *h, char *ret_name, size_t room)
@@ -241,7 +241,7 @@ static int get_policy(struct handle *h, char *ret_name, size_t room)
 
 int weir_sched_get_policy(weir_sched handle, char *ret_name, size_t room)
 {
-	return WITH_HANDLE(handle, h, handle_log(h, __func__, get_policy(h, ret_name, room), NULL));
+	return WITH_LOG(handle, h, get_policy(h, ret_name, room), NULL);
 }
 
 #define MOST_US (INT64_MAX / 1000)
@@ -263,17 +263,17 @@ int weir_sched_request_begin(weir_sched handle, uint64_t deadline_us, uint64_t *
 	return WITH_HANDLE(handle, h, request_begin(h, deadline_us, ret_request));
 }
 
+static int request_end(const struct handle *h, uint64_t request)
+{
+	const struct injected *i = injected_in(h->directory);
+	if (!i)
+		return WEIR_ERROR_NOT_SCHEDULED;
+	return i->request_end(request) ? WEIR_ERROR_ARGUMENT : WEIR_OK;
+}
+
 int weir_sched_request_end(weir_sched handle, uint64_t request)
 {
-	struct handle *h = handle_enter(handle);
-	if (!h)
-		return WEIR_ERROR_HANDLE;
-	const struct injected *i = injected_in(h->directory);
-	const int status = !i                        ? WEIR_ERROR_NOT_SCHEDULED
-			   : i->request_end(request) ? WEIR_ERROR_ARGUMENT
-						     : WEIR_OK;
-	handle_leave(h);
-	return status;
+	return WITH_HANDLE(handle, h, request_end(h, request));
 }
 
 static int record(const char *what)
@@ -296,5 +296,5 @@ static int record(const char *what)
 
 int weir_sched_record(weir_sched handle, const char *what)
 {
-	return WITH_HANDLE(handle, h, handle_log(h, __func__, record(what), what));
+	return WITH_LOG(handle, h, record(what), what);
 }

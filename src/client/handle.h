@@ -81,3 +81,7 @@ int handle_reach_file(struct handle *h, struct share_file **ret_file);
 
 /* Passes the status on, and writes a line when the level asks for it; NULL details: none. */
 int handle_log(const struct handle *h, const char *function, int status, const char *details);
+
+/* WITH_HANDLE() of a call that is logged. */
+#define WITH_LOG(number, h, status, details)                                                       \
+	WITH_HANDLE(number, h, handle_log(h, __func__, status, details))

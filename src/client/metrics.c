@@ -136,8 +136,7 @@ static int get_metrics(struct handle *h, uint32_t pid, struct weir_sched_metrics
 
 int weir_sched_get_metrics(weir_sched handle, uint32_t pid, struct weir_sched_metrics *ret_metrics)
 {
-	return WITH_HANDLE(
-		handle, h, handle_log(h, __func__, get_metrics(h, pid, ret_metrics), NULL));
+	return WITH_LOG(handle, h, get_metrics(h, pid, ret_metrics), NULL);
 }
 
 static void put_group(struct weir_sched_memory *to, const struct share_file *f, uint32_t slot)
@@ -199,8 +198,7 @@ static int get_memory(struct handle *h, uint32_t pid, uint32_t gpu, struct weir_
 int weir_sched_get_memory(
 	weir_sched handle, uint32_t pid, uint32_t gpu, struct weir_sched_memory *ret_memory)
 {
-	return WITH_HANDLE(
-		handle, h, handle_log(h, __func__, get_memory(h, pid, gpu, ret_memory), NULL));
+	return WITH_LOG(handle, h, get_memory(h, pid, gpu, ret_memory), NULL);
 }
 
 /* Whether a slot before it is of the same process: on another GPU. */
@@ -234,11 +232,5 @@ static int get_processes(struct handle *h, uint32_t *ret_pids, size_t room, size
 
 int weir_sched_get_processes(weir_sched handle, uint32_t *ret_pids, size_t room, size_t *ret_count)
 {
-	struct handle *h = handle_enter(handle);
-	if (!h)
-		return WEIR_ERROR_HANDLE;
-	const int status =
-		handle_log(h, __func__, get_processes(h, ret_pids, room, ret_count), NULL);
-	handle_leave(h);
-	return status;
+	return WITH_LOG(handle, h, get_processes(h, ret_pids, room, ret_count), NULL);
 }

@@ -153,5 +153,5 @@ static int get_config(struct handle *h, struct weir_sched_config *ret_config)
 
 int weir_sched_get_config(weir_sched handle, struct weir_sched_config *ret_config)
 {
-	return WITH_HANDLE(handle, h, handle_log(h, __func__, get_config(h, ret_config), NULL));
+	return WITH_LOG(handle, h, get_config(h, ret_config), NULL);
 }

@@ -125,18 +125,23 @@ static int create(struct pool_stream *s, const struct current *c, uint32_t class
 	return WEIR_OK;
 }
 
-static int stream_pool_get(struct stream_pool *p, uint32_t class, void **ret_stream)
+static int stream_pool_get(struct stream_pool *p, int class, void **ret_stream)
 {
 	struct current c;
+	if (!ret_stream)
+		return WEIR_ERROR_ARGUMENT;
+	*ret_stream = NULL;
+	if (class != WEIR_CLASS_LATENCY && class != WEIR_CLASS_BEST_EFFORT)
+		return WEIR_ERROR_ARGUMENT;
 	int status = find_current(&c);
 	if (status)
 		return status;
-	struct pool_stream *s = take_idle(p, &c, class);
+	struct pool_stream *s = take_idle(p, &c, (uint32_t) class);
 	if (!s) {
 		s = take_place(p);
 		if (!s)
 			return WEIR_ERROR_LIMIT;
-		status = create(s, &c, class);
+		status = create(s, &c, (uint32_t) class);
 	}
 	*ret_stream = status ? NULL : load_relaxed(&s->stream);
 	put(s, status ? FREE : GIVEN_OUT);
@@ -181,27 +186,11 @@ void stream_pool_forget(struct stream_pool *p)
 
 int weir_sched_stream_get(weir_sched handle, int sched_class, void **ret_stream)
 {
-	struct handle *h = handle_enter(handle);
-	if (!h)
-		return WEIR_ERROR_HANDLE;
-	int status = WEIR_ERROR_ARGUMENT;
-	if (ret_stream)
-		*ret_stream = NULL;
-	if (ret_stream &&
-		(sched_class == WEIR_CLASS_LATENCY || sched_class == WEIR_CLASS_BEST_EFFORT))
-		status = stream_pool_get(&h->streams, (uint32_t)sched_class, ret_stream);
-	handle_log(h, __func__, status, NULL);
-	handle_leave(h);
-	return status;
+	return WITH_LOG(handle, h, stream_pool_get(&h->streams, sched_class, ret_stream), NULL);
 }
 
 int weir_sched_stream_return(weir_sched handle, void *stream)
 {
-	struct handle *h = handle_enter(handle);
-	if (!h)
-		return WEIR_ERROR_HANDLE;
-	const int status = stream ? stream_pool_return(&h->streams, stream) : WEIR_ERROR_ARGUMENT;
-	handle_log(h, __func__, status, NULL);
-	handle_leave(h);
-	return status;
+	return WITH_LOG(handle, h,
+		stream ? stream_pool_return(&h->streams, stream) : WEIR_ERROR_ARGUMENT, NULL);
 }
