@@ -131,10 +131,11 @@ void range_stop(uint64_t id)
 static void use(const struct attributes *a, const void *handle, const void *text)
 {
 	struct attributes b = *a;
-	struct out o = { .n = 0 };
+	char args[160];
+	struct bounded o = BOUNDED(args);
 	const bool payload = a->payload_type >= PAYLOAD_U64 && a->payload_type <= PAYLOAD_FLOAT;
 	put_args(&o, a, payload);
-	if (o.n >= sizeof o.text || ((payload || a->category) && !is_object(o.text, (uint32_t)o.n)))
+	if (o.cut || ((payload || a->category) && !is_object(args, (uint32_t)o.used)))
 		abort();
 	for (b.message_type = 0; b.message_type < 5; b.message_type++) {
 		b.message = b.message_type == MESSAGE_REGISTERED ? handle : text;

@@ -14,6 +14,7 @@
 #include <wchar.h>
 
 #include "base/atomic.h"
+#include "base/bounded.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "hook/core/call.h"
@@ -167,95 +168,84 @@ static void name_wide(const wchar_t *wide, struct range_text *r)
 		r->name = string_id(text, narrow(wide, text));
 }
 
-struct out {
-	char text[160];
-	size_t n;
-};
-
-static void put(struct out *o, const char *s)
-{
-	while (*s && o->n < sizeof o->text)
-		o->text[o->n++] = *s++;
-}
-
-static void put_number(struct out *o, uint64_t value, unsigned base, int least)
+static void put_number(struct bounded *b, uint64_t value, unsigned base, int least)
 {
 	char digits[20];
 	int n = 0;
 	for (; value || n < least; value /= base)
 		digits[n++] = "0123456789abcdef"[value % base];
-	while (n && o->n < sizeof o->text)
-		o->text[o->n++] = digits[--n];
+	while (n)
+		bounded_char(b, digits[--n]);
 }
 
-static void put_signed(struct out *o, int64_t value)
+static void put_signed(struct bounded *b, int64_t value)
 {
 	if (value < 0)
-		put(o, "-");
-	put_number(o, value < 0 ? 0 - (uint64_t)value : (uint64_t)value, 10, 1);
+		bounded_put(b, "-");
+	put_number(b, value < 0 ? 0 - (uint64_t)value : (uint64_t)value, 10, 1);
 }
 
 /* Six digits behind the point; what can't be told that way stands as its bits. */
-static void put_real(struct out *o, double value, uint64_t bits)
+static void put_real(struct bounded *b, double value, uint64_t bits)
 {
 	const double size = value < 0 ? -value : value;
 	if (!(size < 1e15)) {
-		put(o, "\"0x");
-		put_number(o, bits, 16, 16);
-		put(o, "\"");
+		bounded_put(b, "\"0x");
+		put_number(b, bits, 16, 16);
+		bounded_put(b, "\"");
 		return;
 	}
 	const uint64_t whole = (uint64_t)size; /* apart: as one number they need 70 bits */
 	const uint64_t millionths = (uint64_t)((size - (double)whole) * 1e6 + 0.5);
 	if (value < 0)
-		put(o, "-");
-	put_number(o, whole + millionths / 1000000, 10, 1);
-	put(o, ".");
-	put_number(o, millionths % 1000000, 10, 6);
+		bounded_put(b, "-");
+	put_number(b, whole + millionths / 1000000, 10, 1);
+	bounded_put(b, ".");
+	put_number(b, millionths % 1000000, 10, 6);
 }
 
-static void put_payload(struct out *o, const struct attributes *a)
+static void put_payload(struct bounded *b, const struct attributes *a)
 {
 	double real;
 	float small;
 	switch (a->payload_type) {
 	case PAYLOAD_I64:
-		put_signed(o, (int64_t)a->payload);
+		put_signed(b, (int64_t)a->payload);
 		break;
 	case PAYLOAD_I32:
-		put_signed(o, (int32_t)a->payload);
+		put_signed(b, (int32_t)a->payload);
 		break;
 	case PAYLOAD_DOUBLE:
 		memcpy(&real, &a->payload, sizeof real);
-		put_real(o, real, a->payload);
+		put_real(b, real, a->payload);
 		break;
 	case PAYLOAD_FLOAT:
 		memcpy(&small, &a->payload, sizeof small);
-		put_real(o, (double)small, (uint32_t)a->payload);
+		put_real(b, (double)small, (uint32_t)a->payload);
 		break;
 	default:
-		put_number(o, a->payload_type == PAYLOAD_U32 ? (uint32_t)a->payload : a->payload,
+		put_number(b, a->payload_type == PAYLOAD_U32 ? (uint32_t)a->payload : a->payload,
 			10, 1);
 	}
 }
 
-static void put_args(struct out *o, const struct attributes *a, bool payload)
+static void put_args(struct bounded *b, const struct attributes *a, bool payload)
 {
-	put(o, "{");
+	bounded_put(b, "{");
 	if (a->category) {
-		put(o, "\"category\":");
-		put_number(o, a->category, 10, 1);
+		bounded_put(b, "\"category\":");
+		put_number(b, a->category, 10, 1);
 	}
 	if (a->color_type == COLOR_ARGB) {
-		put(o, o->n > 1 ? ",\"color\":\"#" : "\"color\":\"#");
-		put_number(o, a->color, 16, 8);
-		put(o, "\"");
+		bounded_put(b, b->used > 1 ? ",\"color\":\"#" : "\"color\":\"#");
+		put_number(b, a->color, 16, 8);
+		bounded_put(b, "\"");
 	}
 	if (payload) {
-		put(o, o->n > 1 ? ",\"payload\":" : "\"payload\":");
-		put_payload(o, a);
+		bounded_put(b, b->used > 1 ? ",\"payload\":" : "\"payload\":");
+		put_payload(b, a);
 	}
-	put(o, "}");
+	bounded_put(b, "}");
 }
 
 /* Category and colour repeat themselves; payloads do not, and would fill the table. */
@@ -264,16 +254,17 @@ static uint32_t args_of(const struct attributes *a)
 	const bool payload = a->payload_type >= PAYLOAD_U64 && a->payload_type <= PAYLOAD_FLOAT;
 	const uint32_t key[] = { a->category, a->color_type == COLOR_ARGB ? a->color : 0,
 		a->color_type == COLOR_ARGB };
-	struct out o = { .n = 0 };
+	char text[160];
+	struct bounded b = BOUNDED(text);
 	uint32_t id;
 	if (!payload && !a->category && a->color_type != COLOR_ARGB)
 		return 0;
 	if (!payload && !string_claim(string_hash(key, sizeof key, 3), &id))
 		return id;
-	put_args(&o, a, payload);
+	put_args(&b, a, payload);
 	if (payload)
-		return string_once(o.text, o.n);
-	string_write(id, o.text, o.n);
+		return string_once(text, b.used);
+	string_write(id, text, b.used);
 	return id;
 }
 
@@ -321,30 +312,6 @@ static void watch_push(const void *domain, const struct attributes *a)
 		capture_range_push(domain, message_is(a, capture_range_is));
 }
 
-static int push_ascii(const char *text)
-{
-	struct range_text r = { .kind = RANGE_NVTX };
-	if (ranges_are_watched())
-		watch_push(NULL,
-			&(struct attributes){ .message_type = MESSAGE_ASCII, .message = text });
-	if (!ranges_wanted())
-		return range_push(NULL);
-	name_ascii(text, &r);
-	return range_push(&r);
-}
-
-static int push_wide(const wchar_t *text)
-{
-	struct range_text r = { .kind = RANGE_NVTX };
-	if (ranges_are_watched())
-		watch_push(NULL,
-			&(struct attributes){ .message_type = MESSAGE_UNICODE, .message = text });
-	if (!ranges_wanted())
-		return range_push(NULL);
-	name_wide(text, &r);
-	return range_push(&r);
-}
-
 static int domain_push(const void *domain, const struct attributes *a)
 {
 	struct range_text r = { .kind = RANGE_NVTX };
@@ -359,6 +326,16 @@ static int domain_push(const void *domain, const struct attributes *a)
 static int push(const struct attributes *a)
 {
 	return domain_push(NULL, a);
+}
+
+static int push_ascii(const char *text)
+{
+	return push(&(struct attributes){ .message_type = MESSAGE_ASCII, .message = text });
+}
+
+static int push_wide(const wchar_t *text)
+{
+	return push(&(struct attributes){ .message_type = MESSAGE_UNICODE, .message = text });
 }
 
 static int domain_pop(const void *domain)
