@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/atomic.h"
+#include "base/bounded.h"
 #include "base/monotonic.h"
 #include "base/sys.h"
 #include "cupti_records.h"
@@ -125,37 +126,31 @@ static void keep(const struct gpu_activity *activity)
 	store_release(shared(&to->kind), activity->kind);
 }
 
+/* The members that all records of work have. */
+#define WORK(record)                                                                               \
+	.start_ns = share_to_monotonic((record)->start),                                           \
+	.end_ns = share_to_monotonic((record)->end), .correlation = (record)->correlation,         \
+	.device = (record)->device, .context = (record)->context, .stream = (record)->stream,      \
+	.graph = (record)->graph, .graph_node = (record)->graph_node
+#define WORK_VALID(record)                                                                         \
+	(GPU_HAS_CORRELATION | GPU_HAS_DEVICE | GPU_HAS_CONTEXT | GPU_HAS_STREAM |                 \
+		((record)->graph_node ? GPU_HAS_GRAPH : 0))
+
 static void keep_kernel(const struct cupti_kernel *k)
 {
 	struct gpu_activity w = {
-		.start_ns = share_to_monotonic(k->start),
-		.end_ns = share_to_monotonic(k->end),
-		.correlation = k->correlation,
+		WORK(k),
 		.name = k->name ? string_id(k->name, strlen(k->name)) : 0,
-		.device = k->device,
-		.context = k->context,
-		.stream = k->stream,
 		.shared_static = k->shared_static,
 		.shared_dynamic = k->shared_dynamic,
 		.registers = k->registers,
-		.graph = k->graph,
-		.graph_node = k->graph_node,
 		.kind = GPU_KERNEL,
-		.valid = GPU_HAS_CORRELATION | GPU_HAS_DEVICE | GPU_HAS_CONTEXT | GPU_HAS_STREAM |
-			 GPU_HAS_SHAPE | GPU_HAS_SHARED | GPU_HAS_REGISTERS |
-			 (k->graph_node ? GPU_HAS_GRAPH : 0),
+		.valid = WORK_VALID(k) | GPU_HAS_SHAPE | GPU_HAS_SHARED | GPU_HAS_REGISTERS,
 	};
 	memcpy(w.grid, k->grid, sizeof w.grid);
 	memcpy(w.block, k->block, sizeof w.block);
 	keep(&w);
 	completions_publish(&w, k->name);
-}
-
-static char *append(char *to, const char *text)
-{
-	const size_t n = strlen(text);
-	memcpy(to, text, n);
-	return to + n;
 }
 
 static const char *memory_kind_name(unsigned kind)
@@ -171,45 +166,40 @@ static uint32_t memcpy_name(const struct cupti_memcpy *c)
 	static const char *const directions[] = { "Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA",
 		"AtoD", "DtoA", "DtoD", "HtoH", "PtoP" };
 	const size_t known = sizeof directions / sizeof *directions;
-	char text[64], *to = append(text, "Memcpy ");
-	to = append(to, directions[c->direction < known ? c->direction : 0]);
-	to = append(to, " (");
-	to = append(to, memory_kind_name(c->from));
-	to = append(to, " -> ");
-	to = append(to, memory_kind_name(c->to));
-	to = append(to, ")");
-	return string_id(text, (uint64_t)(to - text));
+	char text[64];
+	struct bounded b = BOUNDED(text);
+	bounded_put(&b, "Memcpy ");
+	bounded_put(&b, directions[c->direction < known ? c->direction : 0]);
+	bounded_put(&b, " (");
+	bounded_put(&b, memory_kind_name(c->from));
+	bounded_put(&b, " -> ");
+	bounded_put(&b, memory_kind_name(c->to));
+	bounded_put(&b, ")");
+	return string_id(text, b.used);
 }
 
 /* "Memset (Device)" */
 static uint32_t memset_name(const struct cupti_memset *s)
 {
-	char text[32], *to = append(text, "Memset (");
-	to = append(to, memory_kind_name(s->memory_kind));
-	to = append(to, ")");
-	return string_id(text, (uint64_t)(to - text));
+	char text[32];
+	struct bounded b = BOUNDED(text);
+	bounded_put(&b, "Memset (");
+	bounded_put(&b, memory_kind_name(s->memory_kind));
+	bounded_put(&b, ")");
+	return string_id(text, b.used);
 }
 
 static void keep_memcpy(const struct cupti_memcpy *c)
 {
 	keep(&(struct gpu_activity){
 		.name = memcpy_name(c),
-		.start_ns = share_to_monotonic(c->start),
-		.end_ns = share_to_monotonic(c->end),
-		.correlation = c->correlation,
+		WORK(c),
 		.bytes = c->bytes,
-		.device = c->device,
-		.context = c->context,
-		.stream = c->stream,
 		.what = c->direction,
 		.from = c->from,
 		.to = c->to,
-		.graph = c->graph,
-		.graph_node = c->graph_node,
 		.kind = GPU_MEMCPY,
-		.valid = GPU_HAS_CORRELATION | GPU_HAS_BYTES | GPU_HAS_DEVICE | GPU_HAS_CONTEXT |
-			 GPU_HAS_STREAM | GPU_HAS_WHAT | GPU_HAS_MEMORY_KINDS |
-			 (c->graph_node ? GPU_HAS_GRAPH : 0),
+		.valid = WORK_VALID(c) | GPU_HAS_BYTES | GPU_HAS_WHAT | GPU_HAS_MEMORY_KINDS,
 	});
 }
 
@@ -217,20 +207,11 @@ static void keep_memset(const struct cupti_memset *s)
 {
 	keep(&(struct gpu_activity){
 		.name = memset_name(s),
-		.start_ns = share_to_monotonic(s->start),
-		.end_ns = share_to_monotonic(s->end),
-		.correlation = s->correlation,
+		WORK(s),
 		.bytes = s->bytes,
-		.device = s->device,
-		.context = s->context,
-		.stream = s->stream,
 		.from = (uint8_t)s->memory_kind,
-		.graph = s->graph,
-		.graph_node = s->graph_node,
 		.kind = GPU_MEMSET,
-		.valid = GPU_HAS_CORRELATION | GPU_HAS_BYTES | GPU_HAS_DEVICE | GPU_HAS_CONTEXT |
-			 GPU_HAS_STREAM | GPU_HAS_MEMORY_KINDS |
-			 (s->graph_node ? GPU_HAS_GRAPH : 0),
+		.valid = WORK_VALID(s) | GPU_HAS_BYTES | GPU_HAS_MEMORY_KINDS,
 	});
 }
 

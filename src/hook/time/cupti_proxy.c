@@ -74,29 +74,26 @@ EXPORT int cuptiActivitySetAttribute(int attribute, size_t *bytes, void *value)
 	return real ? real(attribute, bytes, value) : NOT_INITIALIZED;
 }
 
-static void begin(int kind)
+static int enabled(int result, int kind)
 {
+	if (result)
+		return result;
 	share_enable(kind, true);
 	if (cupti_is_collecting())
 		share_prepare();
+	return 0;
 }
 
 EXPORT int cuptiActivityEnable(int kind)
 {
 	int (*real)(int) = CUPTI("cuptiActivityEnable", int);
-	const int result = real ? real(kind) : NOT_INITIALIZED;
-	if (!result)
-		begin(kind);
-	return result;
+	return enabled(real ? real(kind) : NOT_INITIALIZED, kind);
 }
 
 EXPORT int cuptiActivityEnableAndDump(int kind)
 {
 	int (*real)(int) = CUPTI("cuptiActivityEnableAndDump", int);
-	const int result = real ? real(kind) : NOT_INITIALIZED;
-	if (!result)
-		begin(kind);
-	return result;
+	return enabled(real ? real(kind) : NOT_INITIALIZED, kind);
 }
 
 EXPORT int cuptiActivityDisable(int kind)
@@ -112,10 +109,7 @@ EXPORT int cuptiActivityDisable(int kind)
 EXPORT int cuptiActivityEnableContext(void *context, int kind)
 {
 	int (*real)(void *, int) = CUPTI("cuptiActivityEnableContext", void *, int);
-	const int result = real ? real(context, kind) : NOT_INITIALIZED;
-	if (!result)
-		begin(kind);
-	return result;
+	return enabled(real ? real(context, kind) : NOT_INITIALIZED, kind);
 }
 
 EXPORT int cuptiActivityDisableContext(void *context, int kind)
