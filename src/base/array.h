@@ -37,6 +37,11 @@ static inline void array_reserve_(void **v, size_t *room, size_t n, size_t more,
 /* A new last element, not initialised. */
 #define array_push(a) (array_reserve((a), 1), &(a)->v[(a)->n++])
 
+/* Each element as `type *it`: array_each(const struct row, row, r->rows).  The array does not grow
+ * meanwhile. */
+#define array_each(type, it, array)                                                                \
+	for (type *it = (array).v, *it##_end = (array).n ? it + (array).n : it; it < it##_end; it++)
+
 #define array_free(...)                                                                            \
 	do {                                                                                       \
 		EACH_ARG(array_free_, __VA_ARGS__)                                                 \

@@ -349,8 +349,7 @@ static struct kernel_row *row_of(struct kernel_rows *rows, const struct predict_
 
 static void learn_all(struct job *job, struct kernel_rows *rows)
 {
-	for (size_t i = 0; i < job->data.samples.n; i++) {
-		const struct predict_sample *s = &job->data.samples.v[i];
+	array_each(const struct predict_sample, s, job->data.samples) {
 		struct kernel_row *r = row_of(rows, s);
 		struct predict_answer a;
 		predict_ask(&job->p, &s->launch, &a);
@@ -387,8 +386,7 @@ static uint32_t shapes_of(
 static void print_kernels(const struct job *job, const struct kernel_rows *rows)
 {
 	struct table t = table_of(">time|>launches|>shapes|<model|>mean error|<kernel");
-	for (size_t i = 0; i < rows->v.n; i++) {
-		const struct kernel_row *r = &rows->v.v[i];
+	array_each(const struct kernel_row, r, rows->v) {
 		const char *model;
 		const uint32_t shapes = shapes_of(job, r->kernel, &model);
 		table_ns(&t, (uint64_t)r->total_ns);
@@ -407,8 +405,7 @@ static void json_kernels(const struct job *job, const struct kernel_rows *rows)
 	struct json j;
 	json_begin_document(&j, stdout);
 	json_begin_array(&j, "kernels");
-	for (size_t i = 0; i < rows->v.n; i++) {
-		const struct kernel_row *r = &rows->v.v[i];
+	array_each(const struct kernel_row, r, rows->v) {
 		const char *model;
 		const uint32_t shapes = shapes_of(job, r->kernel, &model);
 		json_begin_object(&j, NULL);

@@ -122,11 +122,9 @@ static void judge_mix(const struct diff *d, enum diff_one one, enum diff_table t
 	*ret_c = (struct diff_conclusion){ .change.verdict = VERDICT_NONE };
 	for (int s = 0; s < DIFF_SIDES && several; s++)
 		m.runs[s] = xcalloc(d->inputs[s].n, sizeof *m.runs[s]);
-	for (size_t i = 0; i < d->rows[table].n; i++) {
-		const struct diff_row *row = &d->rows[table].v[i];
+	array_each(const struct diff_row, row, d->rows[table])
 		if (is_wanted(row, which) && (!several || is_in_all_runs(d, row)))
 			mix_add(&m, row);
-	}
 	if (m.c.rows) {
 		mix_judge(&m, several);
 		*ret_c = m.c;

@@ -69,8 +69,7 @@ static double threads_of(const struct kernel_row *k)
 static void add_kernels(struct adder *a)
 {
 	const struct report *r = a->r;
-	for (size_t i = 0; i < r->kernel_rows.n; i++) {
-		const struct kernel_row *k = &r->kernel_rows.v[i];
+	array_each(const struct kernel_row, k, r->kernel_rows) {
 		const struct activity_row *w =
 			k->activity == ACTIVITY_NONE ? NULL : &r->activities.v[k->activity];
 		expect(k->activity == ACTIVITY_NONE || k->activity < r->activities.n,
@@ -91,8 +90,7 @@ static void add_kernels(struct adder *a)
 static void add_calls(struct adder *a)
 {
 	const struct report *r = a->r;
-	for (size_t i = 0; i < r->call_rows.n; i++) {
-		const struct call_row *c = &r->call_rows.v[i];
+	array_each(const struct call_row, c, r->call_rows) {
 		const char *api = schema_api_name(c->fn);
 		struct fn_name room;
 		const char *name = report_fn_name(r, c->id, &room);
@@ -119,8 +117,7 @@ static struct diff_run *add_ranges(struct adder *a, struct diff_row *row, uint64
 
 static void add_operators(struct adder *a)
 {
-	for (size_t i = 0; i < a->r->operators.n; i++) {
-		const struct operator_row *o = &a->r->operators.v[i];
+	array_each(const struct operator_row, o, a->r->operators) {
 		const char *kind = range_kind_name(o->kind);
 		struct diff_row *row = enter(a, TABLE_OPERATORS, o->name, kind);
 		struct diff_run *run = add_ranges(a, row, o->count, o->host_ticks, &o->host_hist);
@@ -131,8 +128,7 @@ static void add_operators(struct adder *a)
 
 static void add_phases(struct adder *a)
 {
-	for (size_t i = 0; i < a->r->operators.n; i++) {
-		const struct operator_row *o = &a->r->operators.v[i];
+	array_each(const struct operator_row, o, a->r->operators) {
 		if (o->kind == RANGE_OPERATOR)
 			continue;
 		struct diff_row *row = enter(a, TABLE_PHASES, o->name, range_kind_name(o->kind));
@@ -222,8 +218,7 @@ static struct diff_row *enter_request(struct adder *a, const char *name, uint16_
 static void add_requests(struct adder *a)
 {
 	const struct report *r = a->r;
-	for (size_t i = 0; i < r->operators.n; i++) {
-		const struct operator_row *o = &r->operators.v[i];
+	array_each(const struct operator_row, o, r->operators) {
 		struct diff_row *row = enter_request(a, o->name, o->kind);
 		if (!row)
 			continue;
@@ -232,8 +227,7 @@ static void add_requests(struct adder *a)
 		hist_merge(&row->run_device, &o->span_hist);
 		a->totals[TOTAL_REQUESTS] += (double)o->count;
 	}
-	for (size_t i = 0; i < r->span_rows.n; i++) {
-		const struct span_row *o = &r->span_rows.v[i];
+	array_each(const struct span_row, o, r->span_rows) {
 		struct diff_row *row = enter_request(a, o->name, o->kind);
 		if (!row)
 			continue;
@@ -288,8 +282,7 @@ static void add_device(const struct report *r, double *v)
 		v[TOTAL_DEVICE] = r->sampled_ns;
 		return;
 	}
-	for (size_t i = 0; i < r->devices.n; i++) {
-		const struct device_row *w = &r->devices.v[i];
+	array_each(const struct device_row, w, r->devices) {
 		v[TOTAL_DEVICE] += (double)(w->kernel_ns + w->copy_ns + w->set_ns);
 		v[TOTAL_BUSY] += (double)w->busy_ns;
 	}
@@ -326,8 +319,7 @@ static void add_totals(struct adder *a)
 	v[TOTAL_ALLOCS] = (double)r->gpu_memory.allocs;
 	add_device(r, v);
 	add_analysis(r, v);
-	for (size_t i = 0; i < r->call_rows.n; i++) {
-		const struct call_row *c = &r->call_rows.v[i];
+	array_each(const struct call_row, c, r->call_rows) {
 		if (c->fn && c->fn->api != API_DRIVER)
 			continue;
 		v[TOTAL_HOST] += (double)ns_of(a, c->total_ticks);

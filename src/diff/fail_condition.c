@@ -481,8 +481,7 @@ static void count_rows(const struct fail_condition *g, const struct diff *d, str
 	if (d->apart && g->table == TABLE_KERNELS && g->metric <= METRIC_FASTER)
 		return; /* nobody judged */
 	const enum diff_table table = compared_table(g, d);
-	for (size_t i = 0; i < d->rows[table].n; i++) {
-		const struct diff_row *row = &d->rows[table].v[i];
+	array_each(const struct diff_row, row, d->rows[table]) {
 		if (row->change.verdict != verdicts[g->metric - METRIC_SLOWER])
 			continue;
 		n += !*g->pattern || condition_matches(g->pattern, row->name);

@@ -337,8 +337,7 @@ static struct changed find_changed(const struct diff *d, enum diff_one per)
 	struct changed most = { 0 };
 	if (!(units[DIFF_A] > 0) || !(units[DIFF_B] > 0))
 		return most;
-	for (size_t i = 0; i < d->rows[TABLE_KERNELS].n; i++) {
-		const struct diff_row *row = &d->rows[TABLE_KERNELS].v[i];
+	array_each(const struct diff_row, row, d->rows[TABLE_KERNELS]) {
 		if (row == c->row || (d->apart && per == ONE_LAUNCH))
 			continue;
 		if (per == ONE_LAUNCH)

@@ -56,8 +56,7 @@ bool diff_is_empty(const struct diff *d, enum diff_side_id side)
 static bool same_kernels(const struct diff *d)
 {
 	double more = 0, all[DIFF_SIDES] = { 0 }, more_ns = 0, all_ns[DIFF_SIDES] = { 0 };
-	for (size_t i = 0; i < d->rows[TABLE_KERNELS].n; i++) {
-		const struct diff_row *row = &d->rows[TABLE_KERNELS].v[i];
+	array_each(const struct diff_row, row, d->rows[TABLE_KERNELS]) {
 		const struct diff_value *v = row->value;
 		const double size =
 			diff_is_resized(row) ? v[DIFF_B].threads / v[DIFF_A].threads : 1;
@@ -78,8 +77,7 @@ static bool same_kernels(const struct diff *d)
 static bool shares_kernels(const struct diff *d)
 {
 	double all[DIFF_SIDES] = { 0 }, common[DIFF_SIDES] = { 0 };
-	for (size_t i = 0; i < d->rows[TABLE_KERNELS].n; i++) {
-		const struct diff_row *row = &d->rows[TABLE_KERNELS].v[i];
+	array_each(const struct diff_row, row, d->rows[TABLE_KERNELS]) {
 		const struct diff_value *v = row->value;
 		const bool both =
 			v[DIFF_A].count > 0 && v[DIFF_B].count > 0 && !diff_is_resized(row);
@@ -126,8 +124,7 @@ static bool is_same_copies(const struct diff *d)
 static double count_more(const struct diff *d, bool *ret_resized)
 {
 	double more = 0;
-	for (size_t i = 0; i < d->rows[TABLE_KERNELS].n; i++) {
-		const struct diff_row *row = &d->rows[TABLE_KERNELS].v[i];
+	array_each(const struct diff_row, row, d->rows[TABLE_KERNELS]) {
 		const struct diff_value *v = row->value;
 		*ret_resized |= diff_is_resized(row);
 		if (v[DIFF_A].count > 0 && v[DIFF_B].count > 0)
@@ -157,8 +154,7 @@ static bool is_same_step(const struct diff *d)
 /* Steps that the program marks are its own. */
 static bool shares_steps(const struct diff *d)
 {
-	for (size_t i = 0; i < d->rows[TABLE_STEPS].n; i++) {
-		const struct diff_row *row = &d->rows[TABLE_STEPS].v[i];
+	array_each(const struct diff_row, row, d->rows[TABLE_STEPS]) {
 		if (!strcmp(row->kind, DIFF_BY_PERIODS) ||
 			fmin(row->value[DIFF_A].count, row->value[DIFF_B].count) < STEPS_LEAST ||
 			is_ahead(d, row))

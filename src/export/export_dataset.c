@@ -164,8 +164,7 @@ static void put_source(struct export *x)
 	fputs("`\n", x->out);
 	if (*day)
 		fprintf(x->out, "* recorded: %s\n", day);
-	for (size_t i = 0; i < x->meta->devices.n; i++) {
-		const struct meta_device *d = &x->meta->devices.v[i];
+	array_each(const struct meta_device, d, x->meta->devices) {
 		fprintf(x->out, "* device %" PRIu32 ": ", d->device);
 		text_put_safe(x->out, x->meta->names.v[d->name].text);
 		putc('\n', x->out);

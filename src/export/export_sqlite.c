@@ -309,8 +309,7 @@ static const char *uuid_text(const uint8_t uuid[16], char to[40])
 
 static void put_devices(struct export *x)
 {
-	for (size_t i = 0; i < x->meta->devices.n; i++) {
-		const struct meta_device *m = &x->meta->devices.v[i];
+	array_each(const struct meta_device, m, x->meta->devices) {
 		char uuid[40];
 		struct row r = db_row(x, DEVICES);
 		db_put_int(&r, x->trace->processes.v[m->process].pid);

@@ -13,8 +13,7 @@
 /* How many launches one that was timed stands for. */
 static double factor_of(const struct report *r, const char *name)
 {
-	for (size_t i = 0; i < r->activities.n; i++) {
-		const struct activity_row *w = &r->activities.v[i];
+	array_each(const struct activity_row, w, r->activities) {
 		const bool launched = w->kind == GPU_KERNEL || w->kind == GPU_GRAPH;
 		if (launched && w->hist.count && !strcmp(w->name, name))
 			return (double)w->launched / (double)w->hist.count;
@@ -28,8 +27,7 @@ void flame_estimate(struct flame *f, const struct report *r)
 		return;
 	f->sampled = r->sampled;
 	double *factor = xcalloc(f->names.n + 1, sizeof *factor); /* 0: not asked for yet */
-	for (size_t i = 0; i < f->nodes.n; i++) {
-		struct flame_node *n = &f->nodes.v[i];
+	array_each(struct flame_node, n, f->nodes) {
 		n->total_ns = 0;
 		if (n->kind != FRAME_KERNEL)
 			continue;

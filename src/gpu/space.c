@@ -83,11 +83,9 @@ void gpu_space_fini(struct gpu_space *s)
 static bool take_hole(struct gpu_holes *h, size_t bytes, uint64_t *ret)
 {
 	struct gpu_hole *best = NULL;
-	for (size_t i = 0; i < h->list.n; i++) {
-		struct gpu_hole *one = &h->list.v[i];
+	array_each(struct gpu_hole, one, h->list)
 		if (one->bytes >= bytes && (!best || one->bytes < best->bytes))
 			best = one;
-	}
 	if (!best)
 		return false;
 	*ret = best->at;

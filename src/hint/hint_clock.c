@@ -18,8 +18,7 @@ struct slowed {
 static struct slowed slowed_of(const struct gpu_state *g)
 {
 	struct slowed sum = { .mhz = UINT16_MAX };
-	for (size_t i = 0; i < g->slow.n; i++) {
-		const struct gpu_slow *s = &g->slow.v[i];
+	array_each(const struct gpu_slow, s, g->slow) {
 		sum.kernel_ns = sat_add(sum.kernel_ns, s->kernel_ns);
 		sum.ns = sat_add(sum.ns, s->ns);
 		sum.lost_ns += (double)s->kernel_ns *

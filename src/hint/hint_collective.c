@@ -58,8 +58,7 @@ static void traffic_of(const struct hint_facts *f, uint32_t device, struct traff
 {
 	struct traffic t = { .device = device };
 	struct edges edges = { 0 };
-	for (size_t i = 0; i < f->activities.n; i++) {
-		const struct hint_activity *w = &f->activities.v[i];
+	array_each(const struct hint_activity, w, f->activities) {
 		if (w->device != device)
 			continue;
 		const bool communicates = w->kernel != HINT_NONE &&

@@ -221,8 +221,7 @@ ORDERING(call_order, struct hint_call, ORDER(a->thread, b->thread), ORDER(a->beg
 static void drop_inner(struct hint_facts *f)
 {
 	size_t n = 0;
-	for (size_t i = 0; i < f->calls.n; i++) {
-		const struct hint_call *c = &f->calls.v[i];
+	array_each(const struct hint_call, c, f->calls) {
 		struct hint_call *last = n ? &f->calls.v[n - 1] : NULL;
 		if (last && last->thread == c->thread && c->begin_ns < last->end_ns) {
 			last->from = c->from ? c->from : last->from;
@@ -252,8 +251,7 @@ static void join_activity(struct reader *d)
 {
 	struct hint_facts *f = d->f;
 	size_t hint = 0;
-	for (size_t i = 0; i < f->activities.n; i++) {
-		struct hint_activity *w = &f->activities.v[i];
+	array_each(struct hint_activity, w, f->activities) {
 		if (!expect(w->call < d->correlations.n, "an activity knows its correlation")) {
 			w->call = HINT_NONE;
 			continue;
@@ -273,8 +271,7 @@ static void join_activity(struct reader *d)
 static void join_streams(struct reader *d)
 {
 	struct hint_facts *f = d->f;
-	for (size_t i = 0; i < f->activities.n; i++) {
-		const struct hint_activity *w = &f->activities.v[i];
+	array_each(const struct hint_activity, w, f->activities) {
 		const struct hint_call *c = w->call == HINT_NONE ? NULL : &f->calls.v[w->call];
 		expect(w->stream < f->streams.n, "the stream of an activity is one of all");
 		expect(!c || c->kind < HINT_CALLS,
@@ -407,10 +404,8 @@ double facts_most(const struct hint_facts *f, const char *kernel)
  * and a cheap one. */
 const char *facts_slowed(const struct hint_facts *f)
 {
-	for (size_t i = 0; i < f->report->operators.n; i++) {
-		const struct operator_row *o = &f->report->operators.v[i];
+	array_each(const struct operator_row, o, f->report->operators)
 		if (o->kind == RANGE_OPERATOR && strstr(o->name, "::"))
 			return ". Recording operators slowed the host, so it is less without recording";
-	}
 	return "";
 }

@@ -47,11 +47,9 @@ static double mean_ns(const struct hint_kernel *k)
 /* The kernel's roofline, or NULL. */
 static const struct roofline *roofline_of(const struct hint_facts *f, const struct hint_kernel *k)
 {
-	for (size_t i = 0; i < f->report->activities.n; i++) {
-		const struct activity_row *w = &f->report->activities.v[i];
+	array_each(const struct activity_row, w, f->report->activities)
 		if (w->kind == GPU_KERNEL && !strcmp(w->name, k->name))
 			return &w->roofline;
-	}
 	return NULL;
 }
 
@@ -337,13 +335,11 @@ HINT_RULE(cliff)
 /* The driver's earlier answer for the same kernel and block, or NULL. */
 static const struct hint_answer *answer_of(const struct hint_facts *f, const struct fit *t)
 {
-	for (size_t i = 0; i < f->answers.n; i++) {
-		const struct hint_answer *a = &f->answers.v[i];
+	array_each(const struct hint_answer, a, f->answers)
 		if (a->name_id != META_NONE && a->name_id == t->k->name_id &&
 			a->threads == t->launch.threads &&
 			a->dynamic_bytes == t->launch.smem_dynamic_bytes)
 			return a;
-	}
 	return NULL;
 }
 

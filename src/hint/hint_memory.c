@@ -26,8 +26,7 @@ static bool is_paged(const struct hint_activity *w, uint8_t what)
 static struct copied sum_paged(const struct hint_facts *f, uint8_t what)
 {
 	struct copied c = { 0 };
-	for (size_t i = 0; i < f->activities.n; i++) {
-		const struct hint_activity *w = &f->activities.v[i];
+	array_each(const struct hint_activity, w, f->activities) {
 		if (w->kind != GPU_MEMCPY || !is_paged(w, what) || w->bytes < PAGED_LEAST_BYTES)
 			continue;
 		c.count++;
@@ -43,8 +42,7 @@ static struct copied sum_paged(const struct hint_facts *f, uint8_t what)
 static double pinned_rate(const struct hint_facts *f, uint8_t what)
 {
 	double best = 0;
-	for (size_t i = 0; i < f->activities.n; i++) {
-		const struct hint_activity *w = &f->activities.v[i];
+	array_each(const struct hint_activity, w, f->activities) {
 		const uint64_t ns = w->end_ns - w->start_ns;
 		if (w->kind != GPU_MEMCPY || w->what != what || w->bytes < 1u << 20 || !ns ||
 			(w->from != MEMORY_KIND_PINNED && w->to != MEMORY_KIND_PINNED))
@@ -116,8 +114,7 @@ static void add_copy(
 static struct loop_copies sum_loop(const struct hint_facts *f, uint8_t what)
 {
 	struct loop_copies l = { 0 };
-	for (size_t i = 0; i < f->activities.n; i++) {
-		const struct hint_activity *w = &f->activities.v[i];
+	array_each(const struct hint_activity, w, f->activities) {
 		if (w->kind == GPU_KERNEL)
 			l.after_kernel = true;
 		else if (w->kind == GPU_MEMCPY && w->what == what &&

@@ -31,11 +31,9 @@ static double alone_of(const struct hint_facts *f, uint32_t names, uint64_t *ret
 static const struct hint_kernel *largest_of(const struct hint_facts *f, uint32_t names)
 {
 	const struct hint_kernel *best = NULL;
-	for (size_t i = 0; i < f->kernels.n; i++) {
-		const struct hint_kernel *k = &f->kernels.v[i];
+	array_each(const struct hint_kernel, k, f->kernels)
 		if (k->names & names && (!best || k->alone_ns > best->alone_ns))
 			best = k;
-	}
 	return best;
 }
 

@@ -16,8 +16,7 @@ static const struct schema_fn *usual_function(const struct hint_facts *f, uint8_
 {
 	const struct schema_fn *best = NULL;
 	uint64_t most = 0;
-	for (size_t i = 0; i < f->report->call_rows.n; i++) {
-		const struct call_row *c = &f->report->call_rows.v[i];
+	array_each(const struct call_row, c, f->report->call_rows) {
 		uint64_t n = 0;
 		for (size_t k = 0; k < f->calls.n && c->count > most; k++)
 			n += f->calls.v[k].kind == kind && f->calls.v[k].fn == c->id;
@@ -95,12 +94,10 @@ const char *facts_stack(const struct report *r, uint32_t stack, char *to, size_t
 static uint32_t usual_stack(const struct report *r, const struct schema_fn *fn)
 {
 	const struct caller_row *most = NULL;
-	for (size_t i = 0; i < r->callers.n; i++) {
-		const struct caller_row *c = &r->callers.v[i];
+	array_each(const struct caller_row, c, r->callers)
 		if (schema_find(&r->trace->schema, c->fn_id) == fn &&
 			(!most || c->count > most->count))
 			most = c;
-	}
 	return most ? most->stack : STACK_NONE;
 }
 

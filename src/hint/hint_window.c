@@ -19,8 +19,7 @@ static void count_kernels(struct hint_facts *f)
 {
 	for (size_t i = 0; i < f->kernels.n; i++)
 		f->kernels.v[i].count = f->kernels.v[i].graph_count = f->kernels.v[i].total_ns = 0;
-	for (size_t i = 0; i < f->activities.n; i++) {
-		const struct hint_activity *w = &f->activities.v[i];
+	array_each(const struct hint_activity, w, f->activities) {
 		if (w->kernel == HINT_NONE)
 			continue;
 		if (!expect(w->kernel < f->kernels.n, "the kernel of an activity is one of all"))
@@ -109,8 +108,7 @@ static void measure_steps(const struct hint_facts *f, const struct steps *s,
 {
 	const struct trace *t = f->report->trace;
 	uint64_t before = trace_ns(t, s->v.v[kept->from].from);
-	for (size_t i = 0; i < f->activities.n; i++) {
-		const struct hint_activity *w = &f->activities.v[i];
+	array_each(const struct hint_activity, w, f->activities) {
 		const size_t step = step_at(t, s, asked_ns(f, w));
 		if (step < kept->from) {
 			before = w->end_ns > before ? w->end_ns : before;

@@ -72,8 +72,7 @@ static const struct activity_row *largest_activity(
 {
 	const struct activity_row *largest = NULL;
 	*ret_all_ns = 0;
-	for (size_t i = 0; i < r->activities.n; i++) {
-		const struct activity_row *a = &r->activities.v[i];
+	array_each(const struct activity_row, a, r->activities) {
 		const bool fits = kernels ? a->kind == GPU_KERNEL
 					  : a->kind == GPU_MEMCPY || a->kind == GPU_MEMSET;
 		if (!fits || (communicates && !a->communicates))
@@ -121,11 +120,9 @@ static bool say_gap(struct summary *s, const struct report *r, enum wall_part pa
 	struct number ns, at;
 	struct text_short name;
 	const struct idle_gap *longest = NULL;
-	for (size_t i = 0; i < r->analysis.idle_gaps.n; i++) {
-		const struct idle_gap *g = &r->analysis.idle_gaps.v[i];
+	array_each(const struct idle_gap, g, r->analysis.idle_gaps)
 		if (g->cause == part && (!longest || g->ns > longest->ns))
 			longest = g;
-	}
 	if (longest && longest->began) {
 		char room[160] = "";
 		struct bounded where = BOUNDED(room);

@@ -326,11 +326,9 @@ void import_memory_finish(struct memory_import *m, struct store *s)
 	find_before(m);
 	look_ahead(m, s);
 	replay(m, s);
-	for (size_t i = 0; i < m->devices.n; i++) {
-		const struct memory_device *d = &m->devices.v[i];
+	array_each(const struct memory_device, d, m->devices)
 		if (d->before)
 			put_early(m, s, d, ++m->made_up, d->before);
-	}
 	const uint64_t first = m->early.n ? beginning(m, s) : 0;
 	for (size_t i = 0; i < m->early.n; i++)
 		if (expect(m->early.v[i] < s->calls.n, "what was there before is one of the calls"))

@@ -88,8 +88,7 @@ static void add_link(struct store *s, struct store_call *c)
 
 static void join_activity(struct store *s)
 {
-	for (size_t i = 0; i < s->activities.n; i++) {
-		struct gpu_activity *w = &s->activities.v[i];
+	array_each(struct gpu_activity, w, s->activities) {
 		struct store_call *c = call_of(s, w);
 		if (c)
 			w->host_ns = s->threads.v[c->thread].process + 1ull;
@@ -231,8 +230,7 @@ static void find_uses(const struct store *s, struct uses *u)
 {
 	for (size_t i = 0; i < s->activities.n; i++)
 		use(u, s->activities.v[i].host_ns - 1, s->activities.v[i].name);
-	for (size_t i = 0; i < s->ranges.n; i++) {
-		const struct range *r = &s->ranges.v[i];
+	array_each(const struct range, r, s->ranges) {
 		expect(r->tid < s->threads.n, "the thread of a range is one of all");
 		const uint32_t process = s->threads.v[r->tid].process;
 		use(u, process, r->name);
@@ -257,8 +255,7 @@ static void put_strings(struct writer *w, uint32_t process, const struct uses *u
 
 static void put_devices(struct writer *w)
 {
-	for (size_t i = 0; i < w->s->devices.n; i++) {
-		const struct store_device *d = &w->s->devices.v[i];
+	array_each(const struct store_device, d, w->s->devices) {
 		const struct store_string *name = &w->s->strings.v[d->name - 1];
 		pile_meta(w, META_DEVICE, d->args, 4, name->text, name->bytes);
 	}

@@ -351,8 +351,7 @@ static void name_thread(struct store_thread *t, const struct store_string *text)
 void kineto_names(struct kineto *k)
 {
 	struct store *s = k->s;
-	for (size_t i = 0; i < k->names.n; i++) {
-		const struct named *n = &k->names.v[i];
+	array_each(const struct named, n, k->names) {
 		const uint32_t process = map_find(&s->process_map, MAP_KEY(n->pid));
 		if (process == MAP_NONE)
 			continue;

@@ -74,8 +74,7 @@ static int read_calls(const struct report *r, struct calls *calls)
 	if (calls->v.n >= NESTED_NONE)
 		return -EOVERFLOW;
 	NESTED(calls->v);
-	for (size_t i = 0; i < calls->v.n; i++) {
-		struct call *c = &calls->v.v[i];
+	array_each(struct call, c, calls->v) {
 		c->has_caller = c->at.parent != NESTED_NONE;
 		c->caller = c->has_caller ? calls->v.v[c->at.parent].fn : 0;
 	}

@@ -90,8 +90,7 @@ ORDERING(span_order, struct host_span, ORDER(a->from_ns, b->from_ns))
 static void count_any(struct collective_rows *rows)
 {
 	SORT(rows->spans, span_order);
-	for (size_t i = 0; i < rows->spans.n; i++) {
-		const struct host_span *s = &rows->spans.v[i];
+	array_each(const struct host_span, s, rows->spans) {
 		struct collective_row *row = &rows->v.v[s->row];
 		const uint64_t from = s->from_ns > row->until_ns ? s->from_ns : row->until_ns;
 		row->any_ns += s->to_ns > from ? s->to_ns - from : 0;

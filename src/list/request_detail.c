@@ -130,8 +130,7 @@ static void add_beside(void *context, const struct batch_activity *a, uint64_t f
 	struct besides *all = context;
 	const uint32_t model =
 		a->batch == BATCH_NONE ? META_NONE : all->requests->batches.v[a->batch].model;
-	for (size_t i = 0; i < all->v.n; i++) {
-		struct beside_row *b = &all->v.v[i];
+	array_each(struct beside_row, b, all->v) {
 		if (b->process != a->process || b->name != a->w.name || b->kind != a->w.kind ||
 			b->model != model)
 			continue;

@@ -198,8 +198,7 @@ void memory_sort_blocks(struct live_blocks *blocks)
 static void check_live(const struct report *r)
 {
 	uint64_t count[MEMORY_KINDS] = { 0 }, bytes[MEMORY_KINDS] = { 0 }, gpu = 0;
-	for (size_t i = 0; i < r->live.n; i++) {
-		const struct live_block *b = &r->live.v[i];
+	array_each(const struct live_block, b, r->live) {
 		count[b->kind]++;
 		bytes[b->kind] = sat_add(bytes[b->kind], b->bytes);
 		gpu += b->kind != MEMORY_HOST;

@@ -367,12 +367,10 @@ static bool knows_leaks(const struct report *r)
 	for (size_t i = 0; i < calls->n; i++)
 		if (is_unseen(schema_find(&r->trace->schema, (uint32_t)calls->v[i].key)))
 			return false; /* part of a program: its end is not the program's */
-	for (size_t i = 0; i < r->call_rows.n; i++) {
-		const struct call_row *c = &r->call_rows.v[i];
+	array_each(const struct call_row, c, r->call_rows)
 		if (c->fn && c->ok_counted &&
 			(c->fn->kind == CALL_ALLOC || c->fn->kind == CALL_FREE || c->vmm))
 			return false;
-	}
 	return true;
 }
 

@@ -32,14 +32,12 @@ static uint64_t find_anchor(const struct tally *t, uint64_t *ret_kernel)
 	struct map map = { 0 };
 	ARRAY(struct anchor) rows = { 0 };
 	uint64_t most = 0;
-	for (size_t i = 0; i < t->shapes.n; i++) {
-		const struct shape_row *s = &t->shapes.v[i];
+	array_each(const struct shape_row, s, t->shapes) {
 		struct anchor *a =
 			MAP_ROW(&map, MAP_KEY(s->kernel), &rows, (struct anchor){ s->kernel, 0 });
 		a->count += s->count - s->graph_count;
 	}
-	for (size_t i = 0; i < rows.n; i++) {
-		const struct anchor *a = &rows.v[i];
+	array_each(const struct anchor, a, rows) {
 		if (a->count > most || (a->count == most && most && a->kernel < *ret_kernel)) {
 			most = a->count;
 			*ret_kernel = a->kernel;
@@ -70,11 +68,9 @@ struct runs {
 
 static void take_runs(struct runs *runs, const struct kernel_times *k)
 {
-	for (size_t i = 0; i < k->runs.n; i++) {
-		const struct launch_run *from = &k->runs.v[i];
+	array_each(const struct launch_run, from, k->runs)
 		*array_push(&runs->v) =
 			(struct run){ k->ticks.v + from->first, from->count, from->chunk, 0 };
-	}
 }
 
 ORDERING(chunk_order, struct run, ORDER(a->chunk, b->chunk))
@@ -84,8 +80,7 @@ static void count_by_thread(struct runs *runs, const struct trace *t)
 {
 	struct map threads = { 0 };
 	SORT(runs->v, chunk_order);
-	for (size_t i = 0; i < runs->v.n; i++) {
-		struct run *run = &runs->v.v[i];
+	array_each(struct run, run, runs->v) {
 		const struct chunk_ref *c = &t->chunks[run->chunk];
 		uint64_t *count =
 			MAP_ROW(&threads, MAP_KEY(c->process, c->head.tid), &runs->counts, 0);

@@ -46,8 +46,7 @@ static void find_busy(struct memory_time *t, const struct memory_list *lists, un
 void memory_time_fill(struct report *r, const struct memory_list *lists, unsigned count)
 {
 	struct memory_time *t = &r->memory_detail->time;
-	for (size_t i = 0; i < r->call_rows.n; i++) {
-		const struct call_row *c = &r->call_rows.v[i];
+	array_each(const struct call_row, c, r->call_rows) {
 		if (!c->memory_call)
 			continue;
 		*array_push(&t->calls) = (struct memory_call_time){ .call = c };

@@ -221,8 +221,7 @@ static bool is_counted(
 
 static void give_operators(struct joiner *j, owner_fn *owner_span)
 {
-	for (size_t i = 0; i < j->spans.n; i++) {
-		const struct span *s = &j->spans.v[i];
+	array_each(const struct span, s, j->spans) {
 		if (s->cost == NONE)
 			continue;
 		if (!is_counted(j, owner_span, s, s))

@@ -61,8 +61,7 @@ static void replace_moved(struct report *r)
 		r->copies.n = 0;
 	if (sets)
 		r->sets = (struct moved_row){ 0 };
-	for (size_t i = 0; i < r->device_copies.n; i++) {
-		const struct copy_row *c = &r->device_copies.v[i];
+	array_each(const struct copy_row, c, r->device_copies) {
 		struct moved_row *to = moved_of(r, c);
 		to->count = sat_add(to->count, c->count);
 		to->sized = sat_add(to->sized, c->sized);
@@ -146,8 +145,7 @@ static double least_mean(const struct report *r, const struct activity_row *w)
 static void sum_estimates(struct report *r, struct map *names)
 {
 	double squares = 0, least = 0, waited = 0;
-	for (size_t i = 0; i < r->activities.n; i++) {
-		struct activity_row *w = &r->activities.v[i];
+	array_each(struct activity_row, w, r->activities) {
 		if (!is_sampled(w))
 			continue;
 		w->launched = launched(r, names, w);

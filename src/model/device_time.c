@@ -447,8 +447,7 @@ static void add_device(struct span *to, const struct span *from)
 /* A thread's work for another that is inside of ranges counts in them: theirs, too. */
 static void sum_alones(struct joiner *j)
 {
-	for (size_t i = 0; i < j->spans.n; i++) {
-		const struct span *s = &j->spans.v[i];
+	array_each(const struct span, s, j->spans) {
 		if (s->at.parent != NONE || !s->device_ns)
 			continue;
 		uint32_t to = ALONES_AT(&j->alones, j->spans, s->at.process, s->at.ticks);
@@ -511,8 +510,7 @@ static const struct span *owner_span(const struct joiner *j, const struct span *
 /* Before the times of ranges inside are added. */
 static void sum_selves(struct joiner *j)
 {
-	for (size_t i = 0; i < j->spans.n; i++) {
-		const struct span *s = &j->spans.v[i];
+	array_each(const struct span, s, j->spans) {
 		struct operator_row *o = &j->r->operators.v[owner_span(j, s)->row];
 		o->device_self_ns = sat_add(o->device_self_ns, s->device_ns);
 		o->activity_count += s->activity_count;

@@ -197,8 +197,7 @@ static void add_gpus(struct gpu_states *to)
 static struct gpu_state *find_gpu(
 	struct gpu_states *s, const struct meta *m, uint32_t process, uint32_t device)
 {
-	for (size_t i = 0; i < m->devices.n; i++) {
-		const struct meta_device *d = &m->devices.v[i];
+	array_each(const struct meta_device, d, m->devices) {
 		if (d->process != process || d->device != device)
 			continue;
 		for (size_t k = 0; k < s->gpus.n; k++)

@@ -60,8 +60,7 @@ static void gather(
 	struct pairs *p, const struct launch_samples *all, uint32_t (*group)(const struct sample *))
 {
 	p->v.n = 0;
-	for (size_t i = 0; i < all->v.n; i++) {
-		const struct sample *s = &all->v.v[i];
+	array_each(const struct sample, s, all->v) {
 		if (!s->has_prediction || s->p.launch.contended || s->end_ns == s->start_ns)
 			continue;
 		const double took = s->p.measured_ns, predicted = (double)s->prediction.t50_ns;

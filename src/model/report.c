@@ -111,8 +111,7 @@ static void total_moved(struct report *r, const struct call_row *c)
 static void drop_allocators(struct report *r)
 {
 	size_t n = 0;
-	for (size_t i = 0; i < r->call_rows.n; i++) {
-		struct call_row *c = &r->call_rows.v[i];
+	array_each(struct call_row, c, r->call_rows) {
 		if (!c->count || (c->fn && c->fn->api == API_ALLOCATOR))
 			hist_fini(&c->hist);
 		else
@@ -126,8 +125,7 @@ static void take_calls(struct report *r, struct tally *t)
 {
 	memcpy(&r->call_rows, &t->calls, sizeof r->call_rows);
 	memset(&t->calls, 0, sizeof t->calls);
-	for (size_t i = 0; i < r->call_rows.n; i++) {
-		const struct call_row *c = &r->call_rows.v[i];
+	array_each(const struct call_row, c, r->call_rows) {
 		total_call(r, c);
 		total_memory(r, c);
 		total_moved(r, c);
@@ -277,8 +275,7 @@ static int find_threads(struct report *r, const struct tally *t)
 		struct thread_row *row = thread_of(r, &index, t->thread_numbers[i], c);
 		see_thread(r, row, c);
 	}
-	for (size_t i = 0; i < t->threads.n; i++) {
-		const struct thread_sums *s = &t->threads.v[i];
+	array_each(const struct thread_sums, s, t->threads) {
 		const uint32_t row = map_find(&index, MAP_KEY(s->number));
 		if (row != MAP_NONE && expect(row < r->threads.n, "a thread has its row"))
 			r->threads.v[row].sums = *s;

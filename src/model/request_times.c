@@ -97,8 +97,7 @@ static void join_batches(struct requests *r)
 	if (!r->by_time.n)
 		return;
 	qsort_r(r->by_time.v, r->by_time.n, sizeof *r->by_time.v, number_order, r);
-	for (size_t i = 0; i < r->v.n; i++) {
-		struct request_row *q = &r->v.v[i];
+	array_each(struct request_row, q, r->v) {
 		if (!q->q.batch)
 			continue;
 		q->batch = find_batch(r, q->process, q->q.batch);

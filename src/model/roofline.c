@@ -183,8 +183,7 @@ static void classify_kernel(const struct report *r, struct activity_row *w)
 
 void roofline_fill(struct report *r)
 {
-	for (size_t i = 0; i < r->activities.n; i++) {
-		struct activity_row *w = &r->activities.v[i];
+	array_each(struct activity_row, w, r->activities) {
 		find_shares(&w->roofline);
 		if (w->kind == GPU_KERNEL && !w->communicates)
 			classify_kernel(r, w);
@@ -238,8 +237,7 @@ void roofline_put_sum(FILE *out, const struct report *r)
 	double flops = 0;
 	uint64_t ns = 0;
 	struct number n;
-	for (size_t i = 0; i < r->activities.n; i++) {
-		const struct activity_row *w = &r->activities.v[i];
+	array_each(const struct activity_row, w, r->activities) {
 		flops += w->kind == GPU_KERNEL && w->roofline.has_flops ? w->roofline.flops : 0;
 		ns += w->kind == GPU_KERNEL ? w->total_ns : 0;
 	}
@@ -252,8 +250,7 @@ void roofline_put_sum(FILE *out, const struct report *r)
 void roofline_put_unknown(FILE *out, const struct report *r)
 {
 	uint64_t calls = 0, known = 0;
-	for (size_t i = 0; i < r->operators.n; i++) {
-		const struct operator_row *o = &r->operators.v[i];
+	array_each(const struct operator_row, o, r->operators) {
 		if (o->kind != RANGE_OPERATOR || !o->roofline.count)
 			continue;
 		calls += o->count;

@@ -322,8 +322,7 @@ ORDERING(start_order, struct sample, ORDER(a->start_ns, b->start_ns), ORDER(a->e
 static void mark_contended(struct launch_samples *s)
 {
 	struct sample *last = NULL; /* of those before, the one that ends last */
-	for (size_t i = 0; i < s->v.n; i++) {
-		struct sample *now = &s->v.v[i];
+	array_each(struct sample, now, s->v) {
 		if (last && (last->has_device ? last->device : 0) !=
 				    (now->has_device ? now->device : 0))
 			last = NULL;
@@ -341,8 +340,7 @@ static void finish(struct launch_samples *s)
 	SORT(s->v, device_order);
 	mark_contended(s);
 	SORT(s->v, start_order);
-	for (size_t i = 0; i < s->v.n; i++) {
-		struct sample *n = &s->v.v[i];
+	array_each(struct sample, n, s->v) {
 		struct predict_launch *launch = &n->p.launch;
 		if (!expect(n->p.name < s->kernels.n, "the kernel of a sample is known"))
 			continue;

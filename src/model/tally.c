@@ -382,8 +382,7 @@ static void add_to_thread(struct thread_sums *s, const struct call_row *c, uint6
 
 static void merge_threads(struct tally *t, const struct tally *from)
 {
-	for (size_t i = 0; i < from->threads.n; i++) {
-		const struct thread_sums *f = &from->threads.v[i];
+	array_each(const struct thread_sums, f, from->threads) {
 		struct thread_sums *s = thread_of(t, f->number, f->process, f->tid);
 		s->calls = sat_add(s->calls, f->calls);
 		s->launches = sat_add(s->launches, f->launches);
@@ -553,8 +552,7 @@ void tally_chunk(struct tally *t, size_t i, const struct chunk_buf *buf)
 
 static void merge_calls(struct tally *t, const struct tally *from)
 {
-	for (size_t i = 0; i < from->calls.n; i++) {
-		const struct call_row *f = &from->calls.v[i];
+	array_each(const struct call_row, f, from->calls) {
 		struct call_row *c = row_of(t, f->id);
 		c->count = sat_add(c->count, f->count);
 		c->timed += f->timed;

@@ -88,8 +88,7 @@ static const enum wall_part part_of_state[HOST_STATES] = {
 static uint64_t find_latency(const struct timeline *t)
 {
 	uint64_t least = LATENCY_MOST;
-	for (size_t i = 0; i < t->activities.n; i++) {
-		const struct activity *p = &t->activities.v[i];
+	array_each(const struct activity, p, t->activities) {
 		const struct caller *c = p->call == NO_CALL ? NULL : &t->calls.v[p->call];
 		if (c && p->kind == GPU_KERNEL && c->start_ns < p->start_ns &&
 			p->start_ns - c->start_ns < least)
@@ -287,8 +286,7 @@ static void measure_queue(struct account *a)
 	const struct timeline *t = a->t;
 	uint64_t *moments = xcalloc(t->calls.n ? t->calls.n : 1, 2 * sizeof *moments);
 	struct depth d = { .grown = moments, .shrunk = moments + t->calls.n };
-	for (size_t i = 0; i < t->calls.n; i++) {
-		const struct caller *c = &t->calls.v[i];
+	array_each(const struct caller, c, t->calls) {
 		if (!c->first_ns)
 			continue;
 		d.grown[d.n] = c->start_ns < c->first_ns ? c->start_ns : c->first_ns;
@@ -367,8 +365,7 @@ static void measure_devices(struct account *a)
 	struct report *r = a->r;
 	struct device_cover *devices = xcalloc(r->devices.n, sizeof *devices);
 	struct cover *streams = xcalloc(r->stream_rows.n + 1, sizeof *streams);
-	for (size_t i = 0; i < a->t->activities.n; i++) {
-		const struct activity *p = &a->t->activities.v[i];
+	array_each(const struct activity, p, a->t->activities) {
 		cover_device(&devices[p->device], p);
 		if (p->stream != NO_STREAM)
 			cover_add(&streams[p->stream], p);

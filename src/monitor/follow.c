@@ -149,8 +149,7 @@ static void look_at_calls(struct follow *f, struct place *p, const struct chunk_
 /* The counts of a chunk when it was last seen undrained. */
 static struct tally tally_of(const struct follow *f, uint64_t ticks)
 {
-	for (size_t i = 0; i < f->places.n; i++) {
-		const struct place *p = &f->places.v[i];
+	array_each(const struct place, p, f->places) {
 		if (p->now.ticks == ticks)
 			return p->now;
 		if (p->before.ticks == ticks)
@@ -276,8 +275,7 @@ ORDERING(by_start, struct span, ORDER(a->process, b->process), ORDER(a->start, b
 static void add_busy(struct follow *f)
 {
 	SORT(f->spans, by_start);
-	for (size_t i = 0; i < f->spans.n; i++) {
-		const struct span *s = &f->spans.v[i];
+	array_each(const struct span, s, f->spans) {
 		struct follow_process *p = &f->processes.v[s->process];
 		if (!p->until_ns)
 			p->from_ns = p->until_ns = s->start;
@@ -401,8 +399,7 @@ static void walk(struct follow *f)
 static void look_at_places(struct follow *f)
 {
 	size_t kept = 0;
-	for (size_t i = 0; i < f->places.n; i++) {
-		struct place *p = &f->places.v[i];
+	array_each(struct place, p, f->places) {
 		struct chunk_header h;
 		if (!p->over && !read_at(f->fd, &h, sizeof h, p->offset) &&
 			h.magic == CHUNK_MAGIC && h.kind == CHUNK_PACKED && h.bytes == p->bytes)

@@ -202,8 +202,7 @@ static void list_processes(struct recordings *r, uint64_t now)
 static void keep_processes(struct recordings *r)
 {
 	array_reserve(&r->watched, r->before.n);
-	for (size_t i = 0; i < r->before.n; i++) {
-		const struct watched *w = &r->before.v[i];
+	array_each(const struct watched, w, r->before) {
 		if (w->recording && kill((pid_t)w->pid, 0))
 			continue;
 		r->watched.v[r->watched.n++] = *w;

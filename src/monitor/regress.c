@@ -208,8 +208,7 @@ uint32_t regress_firing(
 	const struct regress *r, uint64_t now_ns, uint32_t most, const struct regress_series *ret[])
 {
 	uint32_t n = 0, all = 0;
-	for (size_t i = 0; i < r->all.n; i++) {
-		const struct regress_series *s = &r->all.v[i];
+	array_each(const struct regress_series, s, r->all) {
 		if (!regress_fires(s, now_ns))
 			continue;
 		all++;

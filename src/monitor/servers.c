@@ -234,11 +234,9 @@ static void rate(struct served_model *m, const struct served_model *b)
 
 static const struct served_model *find_before(const struct servers *s, const struct served_model *m)
 {
-	for (size_t i = 0; i < s->before.n; i++) {
-		const struct served_model *b = &s->before.v[i];
+	array_each(const struct served_model, b, s->before)
 		if (b->pid == m->pid && b->version == m->version && strcmp(b->name, m->name) == 0)
 			return b;
-	}
 	return NULL;
 }
 

@@ -270,8 +270,7 @@ void watch_look(struct watch *w, enum nvml_how how)
 	look_at_recordings(w);
 	feed_requests(&w->feed, w->file, w->ns);
 	look_at_gpus(w, how);
-	for (size_t i = 0; i < w->programs.n; i++) {
-		struct watch_program *p = &w->programs.v[i];
+	array_each(struct watch_program, p, w->programs) {
 		rate(p, find(w->before.v, w->before.n, p->pid, p->uuid), before_ns,
 			w->ns - before_ns);
 		add_to_class(w, p, w->ns - before_ns);

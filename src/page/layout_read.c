@@ -346,8 +346,7 @@ static uint32_t request_row(struct request_rows *of, uint64_t from, uint64_t to)
 static void take_requests(struct reader *r, const struct requests *all)
 {
 	struct request_rows *rows = xcalloc(r->r->trace->processes.n + 1, sizeof *rows);
-	for (size_t i = 0; i < all->v.n; i++) {
-		const struct request_row *q = &all->v.v[i];
+	array_each(const struct request_row, q, all->v) {
 		const uint64_t from = since_start(r, q->q.ns[REQUEST_BEGAN]);
 		struct layout_detail d = { .kernel = NONE, .text = NONE, .error = NONE };
 		struct layout_item item = { .start_ns = from,

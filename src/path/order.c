@@ -325,8 +325,7 @@ static void learn_handle(struct sweep *s, const struct launched *c, const struct
 static void take_all(struct sweep *s)
 {
 	size_t c = 0;
-	for (size_t i = 0; i < s->h->orders.n; i++) {
-		const struct order *o = &s->h->orders.v[i];
+	array_each(const struct order, o, s->h->orders) {
 		for (; c < s->calls.n && s->calls.v[c].start_ns < o->start_ns; c++)
 			take_launch(s, &s->calls.v[c]);
 		for (size_t k = c; o->kind == ORDER_LAUNCH && k < s->calls.n &&
@@ -405,8 +404,7 @@ static void find_handover(struct host *h)
 /* Work behind a host function began that much later than it ended. */
 static void take_handovers(struct host *h)
 {
-	for (size_t i = 0; i < h->lanes.n; i++) {
-		struct lane *lane = &h->lanes.v[i];
+	array_each(struct lane, lane, h->lanes) {
 		for (size_t k = 0; lane->owner != NONE && k < lane->marks.n; k++) {
 			struct mark *m = &lane->marks.v[k];
 			const uint64_t took = m->end_ns - m->start_ns;
@@ -463,11 +461,9 @@ void host_order(struct host *h)
 	take_all(&s);
 	find_handover(h);
 	take_handovers(h);
-	for (size_t i = 0; i < h->lanes.n; i++) {
-		struct lane *lane = &h->lanes.v[i];
+	array_each(struct lane, lane, h->lanes)
 		for (size_t k = 0; k < lane->marks.n; k++)
 			find_waited(h, lane, &lane->marks.v[k]);
-	}
 	for (size_t i = 0; i < s.functions.size; i++)
 		if (s.functions.slots[i].taken)
 			RADIX_SORT(h->lanes.v[s.functions.slots[i].value].marks, start_ns);

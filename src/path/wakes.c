@@ -80,8 +80,7 @@ static void list_turns(struct turns *t, uint32_t process)
 		struct member *m = &t->members[t->n];
 		*m = (struct member){ .thread = i, .lane = i };
 		array_reserve(&t->calls, lane->marks.n);
-		for (size_t k = 0; k < lane->marks.n; k++) {
-			const struct mark *at = &lane->marks.v[k];
+		array_each(const struct mark, at, lane->marks) {
 			if (at->kind == MARK_MOMENT)
 				continue;
 			add_call(t, m, at);
@@ -98,8 +97,7 @@ static uint64_t count_meetings(struct turns *t)
 	for (uint32_t k = 0; k < t->n; k++)
 		t->members[k].last_ns = 0;
 	memset(t->met, 0, sizeof t->met);
-	for (size_t i = 0; i < t->calls.n; i++) {
-		const struct turn *c = &t->calls.v[i];
+	array_each(const struct turn, c, t->calls) {
 		for (uint32_t k = 0; k < t->n; k++)
 			if (k != c->member && t->members[k].last_ns > c->start_ns) {
 				t->met[k][c->member]++;

@@ -52,8 +52,7 @@ void measured_calls_join(struct measured_calls *v)
 {
 	size_t n = 0;
 	SORT(v->v, call_order);
-	for (size_t i = 0; i < v->v.n; i++) {
-		const struct measured_call *c = &v->v.v[i];
+	array_each(const struct measured_call, c, v->v) {
 		struct measured_call *last = n ? &v->v.v[n - 1] : NULL;
 		if (last && last->process == c->process && last->tid == c->tid &&
 			last->ticks == c->ticks)
@@ -78,8 +77,7 @@ static void find_activities(struct measured_calls *v)
 {
 	size_t at = 0;
 	SORT(v->activities, activity_order);
-	for (size_t i = 0; i < v->v.n; i++) {
-		struct measured_call *c = &v->v.v[i];
+	array_each(struct measured_call, c, v->v) {
 		if (!c->is_exact)
 			continue;
 		while (at < v->activities.n && !is_of(&v->activities.v[at], c))

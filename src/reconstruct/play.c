@@ -376,8 +376,7 @@ static uint64_t learn_behind(const struct play_program *p)
 static uint64_t learn_return(const struct play_program *p)
 {
 	struct delays d = { 0 };
-	for (size_t k = 0; k < p->waits.n; k++) {
-		const struct play_wait *w = &p->waits.v[k];
+	array_each(const struct play_wait, w, p->waits) {
 		const struct play_step *s =
 			w->count == 1 ? &p->steps.v[p->waited.v[w->first]] : NULL;
 		if (s && s->is_measured && s->end_ns > w->called_ns)

@@ -88,8 +88,7 @@ static void add_waited(struct builder *b, uint32_t step)
 /* A call that waits for the legacy stream also waits for what that stream waits for. */
 static void add_waited_streams(struct builder *b, const struct gpu_call *c)
 {
-	for (size_t i = 0; i < b->p->streams.n; i++) {
-		const struct program_stream *s = &b->p->streams.v[i];
+	array_each(const struct program_stream, s, b->p->streams) {
 		const bool meant = !c->stream || s->handle == c->stream ||
 				   (c->stream == LEGACY && !s->is_free);
 		if (meant)

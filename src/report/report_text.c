@@ -162,11 +162,9 @@ static void put_calls_of(const struct report *r, const struct text_page *p,
 	bool (*has)(const struct row *row), const char *heading)
 {
 	bool in_part = false;
-	for (size_t i = 0; i < r->call_rows.n; i++) {
-		const struct call_row *c = &r->call_rows.v[i];
+	array_each(const struct call_row, c, r->call_rows)
 		in_part |=
 			(!has || has(&(struct row){ .at = c })) && c->timed && !call_total_known(c);
-	}
 	const struct view view = { .section = &section_calls,
 		.heading = heading,
 		.keys = in_part ? "count,summed_count,total_ns,p50_ns,p99_ns,max_ns,errors,name"
@@ -192,8 +190,7 @@ static void put_calls(const struct report *r, const struct text_page *p)
 	} of[API_ALLOCATOR + 1] = { 0 };
 	char heading[200], without[60];
 	struct number sum, untimed;
-	for (size_t i = 0; i < r->call_rows.n; i++) {
-		const struct call_row *c = &r->call_rows.v[i];
+	array_each(const struct call_row, c, r->call_rows) {
 		const int api = api_of(c);
 		of[api].count += c->count;
 		of[api].summed += c->summed;

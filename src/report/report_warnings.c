@@ -117,13 +117,11 @@ static void warn_inflight(struct report *r)
 {
 	const bool over = r->trace->header.state == TRACE_FINISHED;
 	struct fn_name room;
-	for (size_t i = 0; i < r->threads.n; i++) {
-		const struct thread_row *t = &r->threads.v[i];
+	array_each(const struct thread_row, t, r->threads)
 		if (t->inflight_fn)
 			warn(r, "%s %s in thread %u", report_fn_name(r, t->inflight_fn, &room),
 				over ? "had not returned at the end" : "has not returned yet",
 				t->tid);
-	}
 }
 
 static void warn_names(struct report *r)

@@ -123,8 +123,7 @@ static int load_versions(struct server *s, struct model *model, const struct sto
 	version_list *list, struct error *err)
 {
 	const bool same = model->config_fingerprint == from->config_fingerprint;
-	for (size_t i = 0; i < from->versions.n; i++) {
-		const struct store_version *which = &from->versions.v[i];
+	array_each(const struct store_version, which, from->versions) {
 		if (!which->selected)
 			continue;
 		struct version *v = same ? version_of(model, which->number, false) : NULL;
@@ -201,8 +200,7 @@ int models_scan(struct server *s, bool settled, struct error *err)
 	const int e = store_scan(s->models.store, &all, err);
 	if (e)
 		return e;
-	for (size_t i = 0; i < all.models.n; i++) {
-		const struct store_model *from = &all.models.v[i];
+	array_each(const struct store_model, from, all.models) {
 		if (from->warnings && *from->warnings &&
 			!get_model(&s->models, from->name)->fingerprint)
 			fprintf(stderr, "%s", from->warnings);

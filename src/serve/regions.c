@@ -170,14 +170,12 @@ int regions_json(struct regions *r, const char *name, json_t **ret, struct error
 {
 	json_t *all = json_object();
 	pthread_mutex_lock(&r->lock);
-	for (size_t i = 0; i < r->list.n; i++) {
-		const struct region *g = &r->list.v[i];
+	array_each(const struct region, g, r->list)
 		if (!name || strcmp(g->name, name) == 0)
 			json_object_set_new(all, g->name,
 				json_pack("{s:s, s:s, s:I, s:I}", "name", g->name, "key", g->key,
 					"offset", (json_int_t)g->offset, "byte_size",
 					(json_int_t)g->bytes));
-	}
 	pthread_mutex_unlock(&r->lock);
 	if (name && !json_object_size(all)) {
 		json_decref(all);

@@ -43,8 +43,7 @@ struct loader {
 static uint64_t hash_files(const struct pieces *p, uint32_t process)
 {
 	uint64_t h = 0;
-	for (size_t i = 0; i < p->mappings.n; i++) {
-		const struct code_mapping *m = &p->mappings.v[i];
+	array_each(const struct code_mapping, m, p->mappings) {
 		if (m->process != process)
 			continue;
 		h = hash_mix(hash_mix(hash_mix(h ^ m->from) ^ m->end) ^ m->offset);

@@ -309,8 +309,7 @@ static struct store_model read_model(struct store *s, const char *name)
 /* Compares with the scan before, and remembers this one. */
 static void settle(struct store *s, struct store_models *models)
 {
-	for (size_t i = 0; i < models->models.n; i++) {
-		struct store_model *m = &models->models.v[i];
+	array_each(struct store_model, m, models->models) {
 		m->settled = !s->scanned || m->is_inline;
 		for (size_t k = 0; k < s->seen.n; k++)
 			m->settled |= !strcmp(s->seen.v[k].name, m->name) &&
@@ -376,8 +375,7 @@ int store_scan(struct store *s, struct store_models *ret, struct error *err)
 
 void store_models_free(struct store_models *models)
 {
-	for (size_t i = 0; i < models->models.n; i++) {
-		struct store_model *m = &models->models.v[i];
+	array_each(struct store_model, m, models->models) {
 		free(m->name);
 		free(m->problem);
 		free(m->warnings);

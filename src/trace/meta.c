@@ -247,8 +247,7 @@ static int load_chunks(struct loader *l)
 
 static void count_unknown(struct meta *m, const struct chunk_buf *buf)
 {
-	for (size_t i = 0; i < m->unknown.n; i++) {
-		struct meta_unknown *u = &m->unknown.v[i];
+	array_each(struct meta_unknown, u, m->unknown) {
 		uint64_t count;
 		if (u->process != buf->ref->process || u->index >= buf->bytes / sizeof count)
 			continue;
@@ -298,11 +297,9 @@ static void index_kernels(struct meta *m)
 static void resolve_aliases(struct meta *m)
 {
 	for (int round = 0; round < 4; round++) {
-		for (size_t i = 0; i < m->kernels.n; i++) {
-			struct meta_kernel *k = &m->kernels.v[i];
+		array_each(struct meta_kernel, k, m->kernels)
 			if (k->name == META_NONE && k->alias != k->handle)
 				k->name = meta_find_kernel(m, k->process, k->alias, k->ticks);
-		}
 	}
 }
 

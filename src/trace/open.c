@@ -344,12 +344,10 @@ static void drop_twins(struct chunk_list *list)
 		if (list->refs.v[i].packed)
 			sorted[blocks++] = list->refs.v[i];
 	qsort(sorted, blocks, sizeof *sorted, by_owner);
-	for (size_t i = 0; i < list->refs.n; i++) {
-		const struct chunk_ref *ref = &list->refs.v[i];
+	array_each(const struct chunk_ref, ref, list->refs)
 		if (ref->packed || !chunk_is_drained(ref->head.kind) ||
 			!bsearch(ref, sorted, blocks, sizeof *sorted, by_owner))
 			list->refs.v[kept++] = *ref;
-	}
 	list->refs.n = kept;
 	free(sorted);
 }

@@ -33,8 +33,7 @@ static void merge(struct spans *s)
 {
 	size_t n = 0;
 	SORT(s->v, span_order);
-	for (size_t i = 0; i < s->v.n; i++) {
-		const struct trace_span *next = &s->v.v[i];
+	array_each(const struct trace_span, next, s->v) {
 		if (n && next->from <= s->v.v[n - 1].to)
 			s->v.v[n - 1].to =
 				next->to > s->v.v[n - 1].to ? next->to : s->v.v[n - 1].to;

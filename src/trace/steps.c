@@ -393,8 +393,7 @@ static void split(struct finder *f, struct steps *s)
 		.number = 1 + f->t->part.steps_before,
 		.process = process };
 	bool launched = false;
-	for (size_t i = 0; i < f->calls.v.n; i++) {
-		const struct step_call *m = &f->calls.v.v[i];
+	array_each(const struct step_call, m, f->calls.v) {
 		if (m->process != process)
 			continue;
 		if (!launched && !m->waits)
@@ -463,14 +462,12 @@ static const struct comer *choose_comer(const struct comers *c)
 static void push_turns(const struct finder *f, uint32_t process, uint32_t function, struct steps *s)
 {
 	s->v.n = 0;
-	for (size_t i = 0; i < f->calls.v.n; i++) {
-		const struct step_call *m = &f->calls.v.v[i];
+	array_each(const struct step_call, m, f->calls.v)
 		if (m->process == process && m->function == function)
 			push_step(s, &(struct step){ .from = m->begin,
 					     .to = m->end,
 					     .launched = m->begin,
 					     .process = process });
-	}
 	s->found = STEPS_KERNELS;
 	s->name = function;
 	step_to_the_next(f->t, s);

@@ -124,8 +124,7 @@ static void measure_pairs(struct pair *v, double *off, struct pair *scratch, str
 static void measure_t90(const eval_points *points, struct eval_filter f, struct eval_cell *c)
 {
 	double covered = 0, loss = 0, all = 0;
-	for (size_t i = 0; i < points->n; i++) {
-		const struct eval_point *p = &points->v[i];
+	array_each(const struct eval_point, p, *points) {
 		if (!counts(p, f, 0))
 			continue;
 		const double over = (double)p->measured_ns - (double)p->t90_ns;
@@ -144,12 +143,10 @@ void eval_measure(const eval_points *points, struct eval_filter filter, int pred
 	struct pair *v = xcalloc(points->n + 1, 2 * sizeof *v);
 	double *off = xcalloc(points->n + 1, sizeof *off);
 	struct eval_cell c = { 0 };
-	for (size_t i = 0; i < points->n; i++) {
-		const struct eval_point *p = &points->v[i];
+	array_each(const struct eval_point, p, *points)
 		if (counts(p, filter, predictor))
 			v[c.n++] = (struct pair){ .predicted = predicted_by(p, predictor),
 				.measured = (double)p->measured_ns };
-	}
 	if (c.n) {
 		measure_pairs(v, off, v + points->n + 1, &c);
 		if (!predictor)

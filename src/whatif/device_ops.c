@@ -14,8 +14,7 @@
 struct op_device op_device_of(const struct meta *m, uint32_t process)
 {
 	struct op_device d = { 0, occupancy_device_find(9, 0) };
-	for (size_t i = 0; i < m->devices.n; i++) {
-		const struct meta_device *on = &m->devices.v[i];
+	array_each(const struct meta_device, on, m->devices) {
 		if (on->process != process)
 			continue;
 		const struct occupancy_device *sm =

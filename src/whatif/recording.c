@@ -276,8 +276,7 @@ static void set_means(struct builder *b)
 /* The mean of its like; else what was predicted; else it takes no time, and is counted. */
 static void set_untimed(struct builder *b)
 {
-	for (size_t i = 0; i < b->untimed.n; i++) {
-		const struct untimed *u = &b->untimed.v[i];
+	array_each(const struct untimed, u, b->untimed) {
 		struct launch_cost *cost = &b->p->costs.v[u->cost];
 		struct device_op *op = &b->p->ops.v[u->op];
 		if (!cost->mean_ns && u->predicted_ns >= 1 && u->predicted_ns < 1e12f)
@@ -303,8 +302,7 @@ static void set_t90(struct program *p)
 {
 	double *off = xcalloc(p->costs.n + 1, sizeof *off);
 	uint32_t *count = xcalloc(p->costs.n + 1, sizeof *count);
-	for (size_t i = 0; i < p->steps.n; i++) {
-		struct step *s = &p->steps.v[i];
+	array_each(struct step, s, p->steps) {
 		const uint64_t ns = s->kind == STEP_SUBMIT ? step_ns(p, s) : 0;
 		if (!ns) { /* of which no time is known */
 			s->op_count = 0;

@@ -197,8 +197,7 @@ static void share_rest(struct serving *w)
 	size_t others = 0;
 	for (size_t i = 0; i < w->models.n; i++)
 		others += !w->models.v[i].is_named;
-	for (size_t i = 0; i < w->models.n; i++) {
-		struct serving_model *m = &w->models.v[i];
+	array_each(struct serving_model, m, w->models) {
 		if (!m->is_named)
 			m->simulated.rate = w->rest / (double)others;
 		if (!m->arrivals.n)

@@ -130,8 +130,7 @@ void serving_put_json(const struct serving *w, FILE *out)
 	json_u64(&j, "seed", w->seed);
 	json_put_real(&j, "seconds", w->seconds);
 	json_begin_array(&j, "models");
-	for (size_t i = 0; i < w->models.n; i++) {
-		const struct serving_model *m = &w->models.v[i];
+	array_each(const struct serving_model, m, w->models) {
 		const uint64_t deadline = m->simulated.deadline_ns;
 		json_begin_object(&j, NULL);
 		json_str(&j, "model", m->name);
