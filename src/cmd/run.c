@@ -17,6 +17,7 @@
 
 #include "base/atomic.h"
 #include "base/bounded.h"
+#include "base/hash.h"
 #include "base/xmalloc.h"
 #include "cmd/cli/binary.h"
 #include "cmd/cli/child.h"
@@ -25,6 +26,7 @@
 #include "cmd/cli/sharing.h"
 #include "cmd/cli/values.h"
 #include "cmd/record.h"
+#include "share/alone.h"
 #include "share/arbiter.h"
 #include "weir_options.h"
 
@@ -137,10 +139,15 @@ static void set_limits(struct mps *m)
 	}
 }
 
-static bool without(struct mps *m, const char *why)
+static void unset_mps(void)
 {
 	unsetenv("CUDA_MPS_PIPE_DIRECTORY");
 	unsetenv("CUDA_MPS_LOG_DIRECTORY");
+}
+
+static bool without(struct mps *m, const char *why)
+{
+	unset_mps();
 	remark("%s: programs take turns on the GPU, each change costs about 0.1 ms, and nothing runs beside a request%s",
 		why, m->percent > 0 || m->sms ? ". --sms has no effect" : "");
 	return false;
@@ -151,8 +158,10 @@ static bool without(struct mps *m, const char *why)
 static bool mps_start(struct mps *m, const char *directory, bool isolated)
 {
 	char users[600];
-	if (isolated)
+	if (isolated) {
+		unset_mps();
 		return false;
+	}
 	if (getenv("CUDA_MPS_PIPE_DIRECTORY")) { /* the person has one running */
 		set_limits(m);
 		return true;
@@ -371,19 +380,62 @@ static int put_class(const struct options *o, struct run *run, struct bounded *t
 	return 0;
 }
 
+/* Who is run again the same way is known again; never 0. */
+static uint64_t command_of(char *const *argv)
+{
+	uint64_t key = 0;
+	for (; *argv; argv++)
+		key = hash_mix(key ^ hash_bytes(*argv, strlen(*argv)));
+	return (uint32_t)key | 1;
+}
+
+static bool any_latency_under_mps(const struct share_file *f)
+{
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
+		const struct share_slot *s = &f->slots[i];
+		if (load_acquire(&s->who.state) == SLOT_LIVE && s->who.under_mps &&
+			load_relaxed(&s->grant.class) == CLASS_LATENCY)
+			return true;
+	}
+	return false;
+}
+
+/* A latency program that MPS would only make slower, as an earlier run has shown. It would take
+ * turns with other latency programs too. */
+static bool takes_turns(const struct options *o, const struct run *run)
+{
+	static struct known known;
+	char path[SHARE_PATH + 8];
+	if (!run->mps.is_latency || opt_str(o, "sms") || getenv("CUDA_MPS_PIPE_DIRECTORY") ||
+		any_latency_under_mps(run->sharing.file))
+		return false;
+	snprintf(path, sizeof path, "%s/alone", run->sharing.directory);
+	known_read(&known, path);
+	const struct known_program *p = known_find(&known, NULL, command_of(opt_argv(o)));
+	if (!p || !known_takes_turns(p))
+		return false;
+	if (!opt_flag(o, "quiet"))
+		remark("requests of %s took %.0f ms, which MPS would make slower, so it runs without MPS. With --sms 100%% it runs under MPS",
+			opt_argv(o)[0], p->alone.p50_ns * p->alone.run / 1e6);
+	return true;
+}
+
 /* A simulated device says itself how it is shared. */
 static bool has_mps(const struct options *o, struct run *run)
 {
 	const char *sim = getenv("WEIR_SIM");
+	const bool isolated = opt_flag(o, "isolated") || takes_turns(o, run);
 	if (opt_flag(o, "sim"))
-		return sim && strstr(sim, "sharing=mps") && !opt_flag(o, "isolated");
-	return mps_start(&run->mps, run->sharing.directory, opt_flag(o, "isolated"));
+		return sim && strstr(sim, "sharing=mps") && !isolated;
+	return mps_start(&run->mps, run->sharing.directory, isolated);
 }
 
 static int prepare_words(const struct options *o, struct run *run)
 {
 	struct bounded to = { .to = run->sched, .size = sizeof run->sched };
-	bounded_printf(&to, WEIR_OPTION_sched "," WEIR_OPTION_share "=%s", run->sharing.directory);
+	bounded_printf(&to,
+		WEIR_OPTION_sched "," WEIR_OPTION_share "=%s," WEIR_OPTION_command "=%" PRIu64,
+		run->sharing.directory, command_of(opt_argv(o)));
 	int code = put_class(o, run, &to);
 	code = code ? code : put_weight(o, &to);
 	code = code ? code : put_duration(o, "deadline", WEIR_OPTION_deadline, &to);

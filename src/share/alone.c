@@ -1,6 +1,6 @@
 /*
- * See alone.h.  A line: the GPU's UUID, the key of the command line, three durations in ns, and how
- * many requests come together.
+ * See alone.h.  A line: the GPU's UUID, the key of the command line, three durations in ns, how
+ * many requests come together, and how much of the SMs they fill.
  */
 #include "share/alone.h"
 
@@ -12,6 +12,8 @@
 
 #define LONGEST_NS 3.6e12
 #define LINE       160
+#define LONG_NS    20e6 /* ten times what best effort has in flight at first, at most */
+#define NARROW     75   /* per cent: policy fit caps kernels beside them */
 
 static bool is_possible(const struct slowdown_alone *a)
 {
@@ -34,10 +36,11 @@ static void read_line(struct known *k, const char *line)
 {
 	char uuid[33];
 	struct known_program p;
-	if (sscanf(line, "%32[0-9a-f] %" SCNx64 " %lf %lf %lf %lf", uuid, &p.command,
-		    &p.alone.p50_ns, &p.alone.p90_ns, &p.alone.p99_ns, &p.alone.run) == 6 &&
-		strlen(uuid) == 32 && read_uuid(uuid, p.uuid) && is_possible(&p.alone))
-		known_put(k, p.uuid, p.command, &p.alone);
+	if (sscanf(line, "%32[0-9a-f] %" SCNx64 " %lf %lf %lf %lf %" SCNu32, uuid, &p.command,
+		    &p.alone.p50_ns, &p.alone.p90_ns, &p.alone.p99_ns, &p.alone.run,
+		    &p.fills) == 7 &&
+		strlen(uuid) == 32 && read_uuid(uuid, p.uuid))
+		known_put(k, &p);
 }
 
 void known_read(struct known *k, const char *path)
@@ -58,8 +61,8 @@ static void write_line(FILE *f, const struct known_program *p)
 {
 	for (int i = 0; i < 16; i++)
 		fprintf(f, "%02x", p->uuid[i]);
-	fprintf(f, " %016" PRIx64 " %.0f %.0f %.0f %.1f\n", p->command, p->alone.p50_ns,
-		p->alone.p90_ns, p->alone.p99_ns, p->alone.run);
+	fprintf(f, " %016" PRIx64 " %.0f %.0f %.0f %.1f %" PRIu32 "\n", p->command, p->alone.p50_ns,
+		p->alone.p90_ns, p->alone.p99_ns, p->alone.run, p->fills);
 }
 
 bool known_write(struct known *k, const char *path)
@@ -85,28 +88,28 @@ bool known_write(struct known *k, const char *path)
 	return true;
 }
 
+/* The newest; count: there is none. */
 static uint32_t index_of(const struct known *k, const uint8_t uuid[16], uint64_t command)
 {
-	uint32_t i = 0;
-	while (i < k->count &&
-		(k->program[i].command != command || memcmp(k->program[i].uuid, uuid, 16) != 0))
-		i++;
-	return i;
+	for (uint32_t i = k->count; i-- > 0;)
+		if (k->program[i].command == command &&
+			(!uuid || !memcmp(k->program[i].uuid, uuid, 16)))
+			return i;
+	return k->count;
 }
 
-const struct slowdown_alone *known_find(
+const struct known_program *known_find(
 	const struct known *k, const uint8_t uuid[16], uint64_t command)
 {
 	const uint32_t i = index_of(k, uuid, command);
-	return command && i < k->count ? &k->program[i].alone : NULL;
+	return command && i < k->count ? &k->program[i] : NULL;
 }
 
-void known_put(struct known *k, const uint8_t uuid[16], uint64_t command,
-	const struct slowdown_alone *alone)
+void known_put(struct known *k, const struct known_program *p)
 {
-	if (!command || !is_possible(alone))
+	if (!p->command || !is_possible(&p->alone) || p->fills > 100)
 		return;
-	uint32_t at = index_of(k, uuid, command);
+	uint32_t at = index_of(k, p->uuid, p->command);
 	if (at == k->count && k->count == KNOWN_MOST)
 		at = 0; /* the oldest */
 	if (at < k->count) {
@@ -114,8 +117,11 @@ void known_put(struct known *k, const uint8_t uuid[16], uint64_t command,
 			(k->count - at - 1) * sizeof *k->program);
 		k->count--;
 	}
-	struct known_program *p = &k->program[k->count++];
-	*p = (struct known_program){ .command = command, .alone = *alone };
-	memcpy(p->uuid, uuid, 16);
+	k->program[k->count++] = *p;
 	k->changed = true;
+}
+
+bool known_takes_turns(const struct known_program *p)
+{
+	return p->alone.p50_ns * p->alone.run >= LONG_NS && (!p->fills || p->fills > NARROW);
 }

@@ -1,7 +1,7 @@
 /*
  * The time of latency programs' requests alone, kept in DIR/alone from run to run, by GPU and
- * command line. With it the arbiter steers a restarted program from the first requests on.
- * Measurements of the program itself replace it.
+ * command line. With it weir run knows whether MPS suits the program, and the arbiter steers it
+ * from the first requests on. Measurements of the program itself replace it.
  */
 #pragma once
 
@@ -14,8 +14,9 @@
 
 struct known_program {
 	uint8_t uuid[16];
-	uint64_t command;
+	uint64_t command; /* key of what weir run was given */
 	struct slowdown_alone alone;
+	uint32_t fills; /* per cent of the SMs that its widest launch fills; 0: unknown */
 };
 
 /* The newest stand last. */
@@ -31,8 +32,12 @@ void known_read(struct known *k, const char *path);
 /* False: it could not be written, and the file is as it was. */
 bool known_write(struct known *k, const char *path);
 
-const struct slowdown_alone *known_find(
+/* uuid: NULL for the newest of any GPU. */
+const struct known_program *known_find(
 	const struct known *k, const uint8_t uuid[16], uint64_t command);
 
-void known_put(struct known *k, const uint8_t uuid[16], uint64_t command,
-	const struct slowdown_alone *alone);
+void known_put(struct known *k, const struct known_program *p);
+
+/* Whether requests are so long, and kernels so wide, that best effort hardly runs beside them. MPS
+ * would only make them slower. */
+bool known_takes_turns(const struct known_program *p);

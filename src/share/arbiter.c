@@ -207,26 +207,31 @@ static void put(struct share_slot_grant *to, const struct share_grant *g)
 static void greet(struct arbiter *a, uint32_t device, uint32_t i)
 {
 	struct slowdown_program *p = &a->state[device].slowdown.program[i];
-	const struct slowdown_alone *known = known_find(
+	const struct known_program *known = known_find(
 		&a->known, a->file->devices[device].who.uuid, a->file->slots[i].who.command);
 	if (!p->who || a->greeted[i] == p->who)
 		return;
 	a->greeted[i] = p->who;
 	if (known)
-		slowdown_remember(p, known);
+		slowdown_remember(p, &known->alone);
 }
 
 /* Keeps the measured values for when the programs come again. */
 static void keep_known(struct arbiter *a)
 {
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
-		const struct share_who *w = &a->file->slots[i].who;
-		struct slowdown_alone alone;
-		if (w->device < SHARE_DEVICES && is_of(a, i, w->device) &&
-			slowdown_learnt(
-				&a->state[w->device].slowdown.program[i], KEPT_ALONE, &alone))
-			known_put(&a->known, a->file->devices[w->device].who.uuid, w->command,
-				&alone);
+		const struct share_slot *s = &a->file->slots[i];
+		const uint32_t device = s->who.device;
+		struct known_program p = { .command = s->who.command };
+		if (device >= SHARE_DEVICES || !is_of(a, i, device) ||
+			!slowdown_learnt(
+				&a->state[device].slowdown.program[i], KEPT_ALONE, &p.alone))
+			continue;
+		const uint32_t sms = a->file->devices[device].who.sms,
+			       widest = load_relaxed(&s->work.widest);
+		p.fills = widest < sms ? (uint32_t)(100ull * widest / sms) : 100;
+		memcpy(p.uuid, a->file->devices[device].who.uuid, sizeof p.uuid);
+		known_put(&a->known, &p);
 	}
 }
 

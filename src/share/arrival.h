@@ -15,6 +15,7 @@
 #define ARRIVAL_REGULAR  0.04f /* of the mean: it hardly changes */
 #define ARRIVAL_QUICK_NS SHARE_QUICK_NS
 #define ARRIVAL_QUICK    0.7f /* of all pauses: most are */
+#define ARRIVAL_PART     4u   /* requests, of a run without an end */
 
 /* A mean and the mean distance from it. */
 struct arrival_mean {
@@ -96,13 +97,15 @@ static inline uint64_t arrival_ends(struct arrival *a, uint64_t now)
 
 /*
  * Requests in quick succession are one to whoever waits for the last of them: they take, each, what
- * they and the pauses between them take in the mean.
+ * they and the pauses between them take in the mean.  Such a run is told whole.  If it has no end,
+ * as of a program that is always busy, each request is waited for, and what is told are parts.
  */
 struct arrival_run {
 	uint64_t begun_ns, ended_ns;
 	uint64_t mark;  /* what the first was told of others' work */
 	uint32_t count; /* 0: there is none */
 	bool alone;     /* no work of others was there from then on */
+	bool goes_on;   /* it is a part */
 };
 
 /* mark: of others' work while it ran; 0: there was some. */
@@ -110,10 +113,19 @@ static inline void arrival_run_add(
 	struct arrival_run *r, uint64_t begun, uint64_t ended, uint64_t mark)
 {
 	if (!r->count)
-		*r = (struct arrival_run){ .begun_ns = begun, .mark = mark, .alone = mark != 0 };
+		*r = (struct arrival_run){
+			.begun_ns = begun, .mark = mark, .alone = mark != 0, .goes_on = r->goes_on
+		};
 	r->alone = r->alone && mark == r->mark;
 	r->ended_ns = ended;
 	r->count++;
+}
+
+/* Whether others' work has begun or ended since: a part that is long enough counts by itself. */
+static inline bool arrival_run_breaks(const struct arrival_run *r, uint64_t mark)
+{
+	const bool same = r->alone ? mark == r->mark : !mark;
+	return r->goes_on && r->count >= ARRIVAL_PART && !same;
 }
 
 /* Whether requests come like that: the pauses are little beside them. */
@@ -128,9 +140,12 @@ static inline bool arrival_run_ends(const struct arrival_run *r, uint64_t begins
 	return r->count && (begins > r->ended_ns + ARRIVAL_QUICK_NS || r->count >= SHARE_RUN);
 }
 
-/* What is told of it. */
-static inline uint64_t arrival_run_request(const struct arrival_run *r)
+/* Ends it; what is told of it. */
+static inline uint64_t arrival_run_end(struct arrival_run *r, uint64_t begins)
 {
-	return share_packed(
-		(r->ended_ns - r->begun_ns) / r->count, r->count, r->alone ? SHARE_ALONE : 0);
+	const bool cut = begins <= r->ended_ns + ARRIVAL_QUICK_NS;
+	const uint64_t request = share_packed((r->ended_ns - r->begun_ns) / r->count, r->count,
+		(r->alone ? SHARE_ALONE : 0) | (cut || r->goes_on ? SHARE_PART : 0));
+	*r = (struct arrival_run){ .goes_on = cut };
+	return request;
 }

@@ -102,7 +102,7 @@ struct share_who {
 	uint32_t under_mps;
 	char name[SHARE_NAME];  /* of the program, ends with NUL */
 	_Atomic uint64_t stack; /* where its program's begins, of the same file; 0: not told */
-	uint64_t command;       /* key of its command line; 0: not told */
+	uint64_t command;       /* key of what weir run was given; 0: not told */
 	uint32_t slowdown; /* thousandths of alone that its requests may take; 0: as the policy has
 			      it */
 } SHARE_LINE;
@@ -128,6 +128,7 @@ struct share_counts {
 #define SHARE_RUN     1000u /* requests in quick succession that are told together, at most */
 #define SHARE_ALONE   1u    /* best effort had no work meanwhile */
 #define SHARE_REGULAR 2u    /* such requests come when they are expected: they don't queue */
+#define SHARE_PART    4u    /* of a run that has no end */
 struct share_recent {
 	_Atomic uint64_t count; /* ever; the newest is at (count - 1) % SHARE_RECENT */
 	_Atomic uint64_t request[SHARE_RECENT]; /* share_packed() */
@@ -263,7 +264,7 @@ void share_directory(char ret[SHARE_PATH], const char *runtime_directory);
 struct share_self {
 	uint32_t class, weight, sms, under_mps;
 	uint64_t deadline_ns, target_p99_ns, max_wait_ns;
-	uint64_t command; /* key of the command line */
+	uint64_t command; /* key of what weir run was given */
 	uint32_t slowdown;
 	const _Atomic uint32_t *held; /* bits of the devices where it has slots, which others of its
 				 threads may just be claiming; NULL: none */
@@ -369,7 +370,7 @@ static inline void share_count_request(struct share_counts *c, uint64_t ns)
 /* So many requests in quick succession took ns each, in the mean. */
 static inline uint64_t share_packed(uint64_t ns, uint32_t count, uint32_t bits)
 {
-	return ns << 12 | (uint64_t)count << 2 | bits;
+	return ns << 13 | (uint64_t)count << 3 | bits;
 }
 
 static inline void share_tell_request(struct share_recent *r, uint64_t request)

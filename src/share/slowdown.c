@@ -6,22 +6,24 @@
 
 #include "base/sort.h"
 
-#define MS           1e6
-#define FEW          16u  /* requests at one setting, before it is moved */
-#define FEW_ALONE    5u   /* requests alone that a baseline needs */
-#define ENOUGH_ALONE 48u  /* then windows are rarer */
-#define TAIL         200u /* requests of which there is a 99th percentile */
-#define TAIL_ALONE   100u
-#define TAIL_SHARE   0.01 /* of requests, which wait longest */
-#define QUEUED_TAIL  1.5  /* times what is allowed, of requests that come at random */
-#define STREAK       8u   /* alone requests on one side of all before: alone has changed */
-#define IDLE         0.9  /* so many of all alone: best effort has hardly any work */
-#define LOOKS        4u   /* so many alone requests, and it is looked whether that is so */
-#define OTHERS       1.5  /* times as long: requests of another kind */
-#define UNDISTURBED  0.1  /* the quickest requests are those that nothing delayed */
-#define LONGEST_NS   3.6e12
-#define LOAD_NS      1e9 /* over which load and rate are seen */
-#define LEARNS       0.125
+#define MS        1e6
+#define FEW       16u /* requests at one setting, before it is moved */
+#define FEW_ALONE 5u  /* requests alone that a baseline needs */
+#define ENOUGH_ALONE                                                                               \
+	48u              /* then windows are rarer; of long requests, which vary little, a fifth   \
+			  */
+#define TAIL        200u /* requests of which there is a 99th percentile */
+#define TAIL_ALONE  100u
+#define TAIL_SHARE  0.01 /* of requests, which wait longest */
+#define QUEUED_TAIL 1.5  /* times what is allowed, of requests that come at random */
+#define STREAK      8u   /* alone requests on one side of all before: alone has changed */
+#define IDLE        0.9  /* so many of all alone: best effort has hardly any work */
+#define LOOKS       4u   /* so many alone requests, and it is looked whether that is so */
+#define OTHERS      1.5  /* times as long: requests of another kind */
+#define UNDISTURBED 0.1  /* the quickest requests are those that nothing delayed */
+#define LONGEST_NS  3.6e12
+#define LOAD_NS     1e9 /* over which load and rate are seen */
+#define LEARNS      0.125
 
 #define BAND       0.08 /* of what is allowed: that near is met */
 #define GAIN       0.7
@@ -392,7 +394,8 @@ static double wanted(const struct slowdown *s, const struct slowdown_input *in, 
 		if (!in->seen[i].who || p->requests * own / LOAD_NS < RARE)
 			continue;
 		ns = own > ns ? own : ns;
-		*ret_often = *ret_often || kept(&p->alone, 0) < ENOUGH_ALONE;
+		*ret_often = *ret_often || kept(&p->alone, 0) < (lasts > WINDOW_NS ? 2 * FEW_ALONE
+										   : ENOUGH_ALONE);
 	}
 	return ns;
 }
@@ -434,15 +437,16 @@ static void take(struct slowdown *s, uint32_t i, const struct slowdown_input *in
 	p->inside_ns *= left;
 	p->requests *= left;
 	for (uint32_t k = 0; k < seen->count; k++) {
-		const double ns = (double)(seen->request[k] >> 12),
-			     run = (double)(seen->request[k] >> 2 & 1023);
+		const double ns = (double)(seen->request[k] >> 13),
+			     count = (double)(seen->request[k] >> 3 & 1023),
+			     run = seen->request[k] & SHARE_PART ? 1 : count;
 		const bool alone = seen->request[k] & SHARE_ALONE;
-		if (ns < 1 || ns > LONGEST_NS || run < 1)
+		if (ns < 1 || ns > LONGEST_NS || count < 1)
 			continue;
 		p->run += (p->run > 0 ? LEARNS : 1) * (run - p->run);
 		p->is_regular = seen->request[k] & SHARE_REGULAR;
-		p->inside_ns += run * ns;
-		p->requests++;
+		p->inside_ns += count * ns;
+		p->requests += count / run;
 		if (alone && saw_alone(p, (float)ns))
 			s->moved = false;
 		s->window_saw += alone;

@@ -52,10 +52,8 @@ static void tell_request(struct world *w, struct host *h)
 void host_begins_request(struct world *w, struct host *h)
 {
 	arrival_begins(&h->arrival, w->now);
-	if (arrival_run_ends(&h->run, w->now)) {
-		tell(h, arrival_run_request(&h->run));
-		h->run.count = 0;
-	}
+	if (arrival_run_ends(&h->run, w->now))
+		tell(h, arrival_run_end(&h->run, w->now));
 	for (size_t i = 0; i < w->count; i++)
 		inflight_poll(&w->hosts[i].work, w->hosts[i].ended, w->now);
 	h->quiet = quiet(w);

@@ -125,6 +125,17 @@ kill "$runner"
 wait "$runner"
 expect 0 'no program shares a GPU' $sched status
 
+# Requests of 25 ms: the first run, under MPS, learns that.  The next ones needn't get far.
+answer="$build/bench/bench-load latency --work kernel,amount=1 --pause 1000 --requests 60"
+export WEIR_SIM="gpu=$scratch/slow,time=real,sharing=mps,delay=cuStreamSynchronize:25ms"
+expect 1 '' sh -c "$run --class latency -- $answer 2>&1 | grep 'without MPS'"
+WEIR_SIM=fault=cuInit:1:100,$WEIR_SIM
+expect 3 'requests of .*bench-load took [0-9]+ ms, .* without MPS' $run --class latency -- $answer
+expect 1 '' sh -c "$run -q --class latency -- $answer 2>&1 | grep 'without MPS'"
+expect 1 '' sh -c "$run --class latency --sms 100% -- $answer 2>&1 | grep 'without MPS'"
+expect 1 '' sh -c "$run --class best-effort -- $answer 2>&1 | grep 'without MPS'"
+unset WEIR_SIM
+
 # A quota of device memory: of 512 MiB a context has 96 here; a quota within it, and one that is larger.
 fill=$build/tests/storm/quota
 if [ -x "$fill" ]; then

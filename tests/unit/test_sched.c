@@ -433,11 +433,41 @@ static void requests_in_quick_succession_are_one(void **state)
 		arrival_run_add(&r, 1000000 + i * 1500, 1000000 + i * 1500 + 1000, 7);
 	}
 	assert_true(arrival_run_ends(&r, 1014500 + ARRIVAL_QUICK_NS + 1));
-	assert_int_equal(arrival_run_request(&r), share_packed(1450, 10, SHARE_ALONE));
+	assert_int_equal(arrival_run_end(&r, 1014500 + ARRIVAL_QUICK_NS + 1),
+		share_packed(1450, 10, SHARE_ALONE));
+	arrival_run_add(&r, 1014600, 1014900, 7);
 	arrival_run_add(&r, 1015000, 1016000, 8); /* best effort has got in between */
 	assert_false(r.alone);
 	r.count = SHARE_RUN;
 	assert_true(arrival_run_ends(&r, 1016001));
+}
+
+/* A program that is always busy: once that is seen, four requests in a row that had the device
+ * alone are told, and answers are whole again when it pauses. */
+static void a_run_without_an_end_is_told_in_parts(void **state)
+{
+	struct arrival_run r = { 0 };
+	uint64_t at = 1000000;
+	for (uint32_t i = 0; i < SHARE_RUN; i++, at += 1500) {
+		const uint64_t mark = i / 10 % 2 ? 7 : 0;
+		assert_false(arrival_run_ends(&r, at) || arrival_run_breaks(&r, mark));
+		arrival_run_add(&r, at, at + 1000, mark);
+	}
+	assert_true(arrival_run_ends(&r, at));
+	assert_int_equal(arrival_run_end(&r, at), share_packed(1499, SHARE_RUN, SHARE_PART));
+	for (uint64_t i = 0; i < 10; i++, at += 1500) {
+		const uint64_t mark = i < 5 ? 0 : 7;
+		assert_int_equal(arrival_run_breaks(&r, mark), i == 5);
+		if (arrival_run_breaks(&r, mark))
+			assert_int_equal(
+				arrival_run_end(&r, at), share_packed(1400, 5, SHARE_PART));
+		arrival_run_add(&r, at, at + 1000, mark);
+	}
+	assert_true(r.alone && arrival_run_breaks(&r, 8));
+	r.count = 3;
+	assert_false(arrival_run_breaks(&r, 8));
+	arrival_run_end(&r, at + ARRIVAL_QUICK_NS);
+	assert_false(r.goes_on);
 }
 
 /* Thirty tokens an answer, answers by chance: after a token the next is near. */
@@ -883,6 +913,7 @@ int main(void)
 		cmocka_unit_test(of_chance_nothing_is_told),
 		cmocka_unit_test(an_answer_lasts_longer_than_a_token),
 		cmocka_unit_test(requests_in_quick_succession_are_one),
+		cmocka_unit_test(a_run_without_an_end_is_told_in_parts),
 		cmocka_unit_test(fifo_leaves_all_alone),
 		cmocka_unit_test(strict_gates_best_effort_only),
 		cmocka_unit_test(hardly_a_request_finds_a_program_at_rest),

@@ -514,31 +514,56 @@ static void less_is_allowed_where_requests_queue(void **state)
 	}
 }
 
+static void put(struct known *k, const uint8_t uuid[16], uint64_t command,
+	struct slowdown_alone alone, uint32_t fills)
+{
+	struct known_program p = { .command = command, .alone = alone, .fills = fills };
+	memcpy(p.uuid, uuid, sizeof p.uuid);
+	known_put(k, &p);
+}
+
 static void what_was_measured_is_kept(void **state)
 {
 	static const uint8_t one[16] = { 1, 0xab }, other[16] = { 2 };
 	static struct known k, again;
+	const uint64_t last = 2 * KNOWN_MOST, first = KNOWN_MOST + 1;
 	char path[] = "/tmp/weir-alone.XXXXXX";
 	const int fd = mkstemp(path);
 	assert_true(fd >= 0);
-	for (uint64_t i = 1; i <= 2 * KNOWN_MOST; i++)
-		known_put(&k, one, i, &(struct slowdown_alone){ (double)i, 2e6, 3e6, 32.5 });
-	known_put(&k, one, 2 * KNOWN_MOST, &(struct slowdown_alone){ 5e5, 6e5, 7e5, 1 });
-	known_put(&k, one, 0, &(struct slowdown_alone){ 1, 2, 3, 1 });
-	known_put(&k, one, 7, &(struct slowdown_alone){ 3, 2, 1, 1 });
-	known_put(&k, one, 8, &(struct slowdown_alone){ 1, 2, 3, 0 });
-	known_put(&k, one, 9, &(struct slowdown_alone){ 1, 2, 3, SHARE_RUN + 1.0 });
+	for (uint64_t i = 1; i <= last; i++)
+		put(&k, one, i, (struct slowdown_alone){ (double)i, 2e6, 3e6, 32.5 }, 60);
+	put(&k, one, last, (struct slowdown_alone){ 5e5, 6e5, 7e5, 1 }, 0);
+	put(&k, one, 0, (struct slowdown_alone){ 1, 2, 3, 1 }, 0);
+	put(&k, one, 7, (struct slowdown_alone){ 3, 2, 1, 1 }, 0);
+	put(&k, one, 8, (struct slowdown_alone){ 1, 2, 3, 0 }, 0);
+	put(&k, one, 9, (struct slowdown_alone){ 1, 2, 3, SHARE_RUN + 1.0 }, 0);
+	put(&k, one, 10, (struct slowdown_alone){ 1, 2, 3, 1 }, 101);
 	assert_true(k.changed && known_write(&k, path) && !k.changed);
 	close(fd);
 	known_read(&again, path);
 	assert_int_equal(again.count, KNOWN_MOST);
-	assert_true(known_find(&again, one, 2 * KNOWN_MOST)->p50_ns == 5e5);
-	assert_true(known_find(&again, one, KNOWN_MOST + 1)->p50_ns == KNOWN_MOST + 1);
-	assert_true(known_find(&again, one, KNOWN_MOST + 1)->run == 32.5);
+	assert_true(known_find(&again, one, last)->alone.p50_ns == 5e5);
+	assert_ptr_equal(known_find(&again, NULL, last), known_find(&again, one, last));
+	assert_true(known_find(&again, one, first)->alone.p50_ns == (double)first);
+	assert_true(known_find(&again, one, first)->alone.run == 32.5);
+	assert_int_equal(known_find(&again, one, first)->fills, 60);
 	assert_null(known_find(&again, one, KNOWN_MOST));
-	assert_null(known_find(&again, other, 2 * KNOWN_MOST));
+	assert_null(known_find(&again, other, last));
 	assert_null(known_find(&again, one, 0));
 	unlink(path);
+}
+
+/* Answers of 32 tokens, requests of 1 ms, and what leaves SMs to best effort. */
+static void long_requests_on_all_sms_take_turns(void **state)
+{
+	struct known_program p = { .alone = { 1.4e6, 1.5e6, 1.6e6, 32 }, .fills = 100 };
+	assert_true(known_takes_turns(&p));
+	p.fills = 0;
+	assert_true(known_takes_turns(&p));
+	p.fills = 50;
+	assert_false(known_takes_turns(&p));
+	p = (struct known_program){ .alone = { 1e6, 1e6, 1e6, 1 }, .fills = 100 };
+	assert_false(known_takes_turns(&p));
 }
 
 static void a_file_of_anything_is_survived(void **state)
@@ -549,8 +574,8 @@ static void a_file_of_anything_is_survived(void **state)
 	chance = 3;
 	for (int i = 0; i < 20000; i++)
 		dprintf(fd, "%c", "0123456789abcdef .-\nnife"[(int)(draw() * 24)]);
-	dprintf(fd, "\n01000000000000000000000000000000 9 nan inf -1 1\n");
-	dprintf(fd, "01000000000000000000000000000000 9 1e99 1e99 1e99 1\n");
+	dprintf(fd, "\n01000000000000000000000000000000 9 nan inf -1 1 1\n");
+	dprintf(fd, "01000000000000000000000000000000 9 1e99 1e99 1e99 1 1\n");
 	close(fd);
 	known_read(&k, path);
 	for (uint32_t i = 0; i < k.count; i++)
@@ -577,6 +602,7 @@ int main(void)
 		cmocka_unit_test(nonsense_is_survived),
 		cmocka_unit_test(less_is_allowed_where_requests_queue),
 		cmocka_unit_test(what_was_measured_is_kept),
+		cmocka_unit_test(long_requests_on_all_sms_take_turns),
 		cmocka_unit_test(a_file_of_anything_is_survived),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,20 +31,6 @@ static void read_name(char to[SHARE_NAME])
 	to[n > 0 ? n - 1 : 0] = 0; /* it ends with a line feed */
 }
 
-/* FNV-1a of the command line: who is run again the same way is known again. */
-static uint64_t command_key(void)
-{
-	uint8_t text[4096];
-	const long fd = sys(openat, AT_FDCWD, "/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-	const long n = sys_failed(fd) ? 0 : sys(read, fd, text, sizeof text);
-	uint64_t key = 0xcbf29ce484222325u;
-	if (!sys_failed(fd))
-		sys(close, fd);
-	for (long i = 0; i < n; i++)
-		key = (key ^ text[i]) * 0x100000001b3u;
-	return n > 0 ? key : 0;
-}
-
 static bool ask_uuid(int device, uint8_t uuid[16])
 {
 	int (*ask)(void *, int) = real_at(FN_cuDeviceGetUuid_v2);
@@ -98,6 +84,7 @@ static bool join(struct member *m, int ordinal)
 	const struct config *c = config_get();
 	struct share_self self = { .class = c->class,
 		.weight = c->weight,
+		.command = c->command,
 		.sms = c->sms,
 		.under_mps = c->mps,
 		.deadline_ns = c->deadline_ns,
@@ -120,7 +107,6 @@ static bool join(struct member *m, int ordinal)
 	if (m->device_index == SHARE_DEVICES)
 		return false;
 	read_name(self.name);
-	self.command = command_key();
 	atomic_fetch_or_explicit(&held, 1u << m->device_index, memory_order_release);
 	m->index = share_claim(load_relaxed(&file), m->device_index, &self);
 	if (m->index == SHARE_SLOTS) {

@@ -134,10 +134,9 @@ static bool was_alone(const struct member *m)
 	return m->quiet && quiet(m) == m->quiet;
 }
 
-static void tell_run(struct member *m)
+static void tell_run(struct member *m, uint64_t begins)
 {
-	share_tell_request(&m->slot->recent, arrival_run_request(&m->run));
-	m->run.count = 0;
+	share_tell_request(&m->slot->recent, arrival_run_end(&m->run, begins));
 }
 
 void sched_tell_request(struct member *m, uint64_t took_ns)
@@ -157,7 +156,10 @@ static void tell(struct member *m, uint64_t begun, uint64_t now)
 		return;
 	}
 	share_count_request(&m->slot->counts, now - begun);
-	arrival_run_add(&m->run, begun, now, was_alone(m) ? m->quiet : 0);
+	const uint64_t mark = was_alone(m) ? m->quiet : 0;
+	if (arrival_run_breaks(&m->run, mark))
+		tell_run(m, begun);
+	arrival_run_add(&m->run, begun, now, mark);
 }
 
 /* False: it is inside of one already. */
@@ -177,7 +179,7 @@ static bool request_begins(struct member *m)
 	atomic_fetch_add_explicit(&m->device->requests, 1, memory_order_release);
 	arrival_begins(&m->arrival, now);
 	if (arrival_run_ends(&m->run, now))
-		tell_run(m);
+		tell_run(m, now);
 	m->quiet = quiet(m);
 	return true;
 }
