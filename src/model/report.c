@@ -321,11 +321,10 @@ static uint64_t clock_residual(const struct trace *t)
 static void check_rows(const struct report *r)
 {
 	uint64_t calls = 0, errors = 0;
-	for (size_t i = 0; i < r->call_rows.n; i++) {
-		calls = sat_add(calls, r->call_rows.v[i].count);
-		errors = sat_add(errors, r->call_rows.v[i].errors);
-		expect(r->call_rows.v[i].summed <= r->call_rows.v[i].count,
-			"the calls whose time is added up are part of all");
+	array_each(const struct call_row, c, r->call_rows) {
+		calls = sat_add(calls, c->count);
+		errors = sat_add(errors, c->errors);
+		expect(c->summed <= c->count, "the calls whose time is added up are part of all");
 	}
 	expect(calls == r->calls, "the rows of calls add up to all calls");
 	expect(errors <= r->errors, "the errors of calls are part of all");

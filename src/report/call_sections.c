@@ -155,10 +155,9 @@ static void make_processes(struct rows *rows)
 		v[i].meta = &r->meta.processes.v[i];
 		v[i].process = (uint32_t)i;
 		add_threads(&v[i], r);
-		for (size_t k = 0; k < r->stream_rows.n; k++)
-			if (r->stream_rows.v[k].process == i)
-				v[i].device_ns =
-					sat_add(v[i].device_ns, r->stream_rows.v[k].total_ns);
+		array_each(const struct stream_row, s, r->stream_rows)
+			if (s->process == i)
+				v[i].device_ns = sat_add(v[i].device_ns, s->total_ns);
 	}
 	rows->all = tells_allocations(r);
 	rows_own(rows, v, n, sizeof *v);
