@@ -38,7 +38,6 @@ static void list_push(struct law *law, struct list *list, uint32_t work)
 static uint32_t list_pop(struct law *law, struct list *list)
 {
 	const uint32_t work = list->first;
-
 	if (work != NONE)
 		list->first = law->works[work].next;
 	return work;
@@ -48,7 +47,6 @@ static void list_drop(struct law *law, struct list *list, unsigned client)
 {
 	struct list kept = { NONE, NONE };
 	uint32_t work;
-
 	while ((work = list_pop(law, list)) != NONE)
 		if (law->works[work].client != client)
 			list_push(law, &kept, work);
@@ -101,7 +99,6 @@ static void timer_push(struct law *law, uint64_t at_ns, uint32_t work)
 {
 	const struct timer new = { at_ns, law->next_seq++, work };
 	uint32_t i = law->timer_count++;
-
 	for (; i && sooner(&new, &law->timers[(i - 1) / 2]); i = (i - 1) / 2)
 		law->timers[i] = law->timers[(i - 1) / 2];
 	law->timers[i] = new;
@@ -112,7 +109,6 @@ static uint32_t timer_pop(struct law *law)
 	const uint32_t work = law->timers[0].work;
 	const struct timer moved = law->timers[--law->timer_count];
 	uint32_t i = 0, child;
-
 	while ((child = 2 * i + 1) < law->timer_count) {
 		if (child + 1 < law->timer_count &&
 			sooner(&law->timers[child + 1], &law->timers[child]))
@@ -129,11 +125,9 @@ static uint32_t timer_pop(struct law *law)
 static void timers_drop(struct law *law, unsigned client)
 {
 	const uint32_t count = law->timer_count;
-
 	law->timer_count = 0;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct timer t = law->timers[i];
-
 		if (law->works[t.work].client != client)
 			timer_push(law, t.at_ns, t.work);
 	}
@@ -144,7 +138,6 @@ static void timers_drop(struct law *law, unsigned client)
 static uint32_t work_new(struct law *law)
 {
 	const uint32_t index = law->free_works;
-
 	if (index == NONE) {
 		if (law->work_count == LAW_WORKS)
 			return NONE;
@@ -158,7 +151,6 @@ static uint32_t work_new(struct law *law)
 static void work_free(struct law *law, uint32_t index)
 {
 	struct work *w = &law->works[index];
-
 	w->generation++;
 	w->state = FREE;
 	w->next = law->free_works;
@@ -168,7 +160,6 @@ static void work_free(struct law *law, uint32_t index)
 static uint32_t edge_new(struct law *law)
 {
 	const uint32_t index = law->free_edges;
-
 	if (index == NONE)
 		return law->edge_count < LAW_EDGES ? law->edge_count++ : NONE;
 	law->free_edges = law->edges[index].next;
@@ -190,7 +181,6 @@ static uint64_t id_of(const struct law *law, uint32_t index)
 static uint32_t find(const struct law *law, uint64_t id)
 {
 	const uint32_t index = (uint32_t)id - 1;
-
 	if (!id || index >= law->work_count || law->works[index].generation != id >> 32 ||
 		law->works[index].state == DONE || law->works[index].state == FREE)
 		return NONE;
@@ -222,7 +212,6 @@ static void engine_start(struct law *law, unsigned engine)
 static void ask(struct law *law, uint32_t index)
 {
 	struct work *w = &law->works[index];
-
 	if (w->kind == LAW_MARK) {
 		work_ended(law, index);
 	} else if (w->kind == LAW_KERNEL) {
@@ -237,7 +226,6 @@ static void ask(struct law *law, uint32_t index)
 static void due(struct law *law, uint32_t index)
 {
 	struct work *w = &law->works[index];
-
 	want(law, w);
 	if (!w->lead_ns) {
 		ask(law, index);
@@ -250,7 +238,6 @@ static void due(struct law *law, uint32_t index)
 void work_ended(struct law *law, uint32_t index)
 {
 	struct work *w = &law->works[index];
-
 	w->end_ns = law->now;
 	if (w->start_ns == LAW_NEVER)
 		w->start_ns = law->now;
@@ -264,13 +251,10 @@ void work_ended(struct law *law, uint32_t index)
 static void settle_ended(struct law *law)
 {
 	uint32_t index;
-
 	while ((index = list_pop(law, &law->ended)) != NONE) {
 		struct work *w = &law->works[index];
-
 		for (uint32_t e = w->edges, next; e != NONE; e = next) {
 			const uint32_t to = law->edges[e].to;
-
 			next = law->edges[e].next;
 			edge_free(law, e);
 			if (!--law->works[to].waits)
@@ -296,7 +280,6 @@ static void timer_due(struct law *law)
 {
 	const uint32_t index = timer_pop(law);
 	struct work *w = &law->works[index];
-
 	if (w->state == LEAD) {
 		ask(law, index);
 		return;
@@ -309,7 +292,6 @@ static void timer_due(struct law *law)
 uint64_t law_next(const struct law *law)
 {
 	uint64_t next = turn_next(law);
-
 	if (law->sm_next < next)
 		next = law->sm_next;
 	if (law->timer_count && law->timers[0].at_ns < next)
@@ -320,7 +302,6 @@ uint64_t law_next(const struct law *law)
 void law_advance(struct law *law, uint64_t t)
 {
 	uint64_t next;
-
 	while ((next = law_next(law)) <= t && next != LAW_NEVER) {
 		law->now = next;
 		while (law->timer_count && law->timers[0].at_ns <= next)
@@ -348,7 +329,6 @@ static unsigned fit(const struct law_work *p)
 static bool sane_kernel(const struct law *law, const struct law_work *p)
 {
 	const unsigned end = p->end_sm ? p->end_sm : law->device.sms;
-
 	return p->blocks && p->warps && p->warps <= LAW_SM_WARPS && p->per_sm &&
 	       p->first_sm < end && end <= law->device.sms && p->block_ns <= LAW_MAX_NS &&
 	       !p->block_ns == !!p->alone_ns && p->priority >= -MAX_PRIORITY &&
@@ -373,7 +353,6 @@ static uint64_t merged_blocks(const struct law *law, uint64_t blocks)
 {
 	const uint64_t exact = (uint64_t)law->device.sms * PER_SM_EXACT;
 	const uint64_t each = (blocks + exact - 1) / exact;
-
 	return (blocks + each - 1) / each;
 }
 
@@ -406,7 +385,6 @@ static void fill_kernel(struct law *law, const struct law_work *p, struct work *
 {
 	const unsigned most = law->clients[p->client].sms;
 	const uint64_t blocks = merged_blocks(law, p->blocks);
-
 	w->first_sm = (uint16_t)p->first_sm;
 	w->end_sm = (uint16_t)least(p->end_sm ? p->end_sm : law->device.sms, p->first_sm + most);
 	if (w->end_sm > law->device.sms)
@@ -422,7 +400,6 @@ static void fill_kernel(struct law *law, const struct law_work *p, struct work *
 static bool wait_for(struct law *law, uint32_t index, uint64_t id)
 {
 	const uint32_t on = find(law, id);
-
 	if (on == NONE || on == index || law->works[on].client != law->works[index].client)
 		return true;
 	const uint32_t e = edge_new(law);
@@ -441,10 +418,8 @@ static struct stream *stream_of(struct law *law, unsigned client, uint64_t numbe
 	const uint64_t key = number << 6 | client;
 	const uint64_t at = (key * 0x9e3779b97f4a7c15u) >> 40;
 	struct stream *vacant = NULL;
-
 	for (unsigned i = 0; i < 64; i++) {
 		struct stream *s = &law->streams[(at + i) % LAW_STREAMS];
-
 		if (s->key == key && s->last)
 			return s;
 		if (!vacant && find(law, s->last) == NONE)
@@ -480,7 +455,6 @@ static void disconnect(struct law *law, uint32_t index)
 			continue;
 		for (uint32_t *link = &law->works[i].edges; *link != NONE;) {
 			const uint32_t e = *link;
-
 			if (law->edges[e].to != index) {
 				link = &law->edges[e].next;
 				continue;
@@ -554,7 +528,6 @@ bool law_pop(struct law *law, unsigned client, struct law_done *ret_done)
 static void drop_work(struct law *law, uint32_t index)
 {
 	struct work *w = &law->works[index];
-
 	for (uint32_t e = w->edges, next; e != NONE; e = next) {
 		next = law->edges[e].next;
 		edge_free(law, e);

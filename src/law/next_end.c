@@ -28,17 +28,14 @@ static uint64_t rest_ns(const struct work *w)
 {
 	const unsigned most = (unsigned)(w->end_sm - w->first_sm) * MOST_TENTHS;
 	const __uint128_t all = (__uint128_t)w->left * w->units * w->warps * 10 / most;
-
 	return w->left ? (uint64_t)later((uint64_t)all, w->units) / ONE : 0;
 }
 
 static uint64_t of_timers(const struct law *law, unsigned client)
 {
 	uint64_t soonest = LAW_NEVER;
-
 	for (uint32_t i = 0; i < law->timer_count; i++) {
 		const struct work *w = &law->works[law->timers[i].work];
-
 		if (w->client != client)
 			continue;
 		uint64_t ends = law->timers[i].at_ns;
@@ -52,7 +49,6 @@ static uint64_t of_timers(const struct law *law, unsigned client)
 static uint64_t of_queues(const struct law *law, const struct field *f, unsigned client)
 {
 	uint64_t soonest = LAW_NEVER;
-
 	for (unsigned e = 0; e < LAW_ENGINES; e++)
 		for (uint32_t i = law->queue[e].first; i != NONE; i = law->works[i].next)
 			if (law->works[i].client == client)
@@ -82,13 +78,11 @@ static uint64_t of_blocks(const struct law *law, const struct field *f, unsigned
 	struct running r[MAX_RUNNING];
 	uint64_t soonest = LAW_NEVER;
 	unsigned count = 0;
-
 	for (uint32_t i = f->sets; i != NONE; i = law->sets[i].next)
 		for (unsigned k = 0; k < law->sets[i].blocks; k++) {
 			const struct set *s = &law->sets[i];
 			const struct block *b = &s->block[k];
 			const uint64_t did = on ? (law->now - s->at_ns) * b->rate : 0;
-
 			if (b->client != client || law->works[b->work].left)
 				continue;
 			if (!note(r, &count, b->work, (b->units - sooner(b->units, did)) / ONE))
@@ -107,6 +101,5 @@ uint64_t law_soonest(struct law *law, unsigned client)
 		return law->now;
 	const struct field *f = field_of(law, client);
 	const uint64_t waiting = sooner(of_timers(law, client), of_queues(law, f, client));
-
 	return sooner(waiting, of_blocks(law, f, client, turn_field(law) == f));
 }

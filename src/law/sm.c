@@ -30,7 +30,6 @@ static const uint32_t demands[STEPS] = { ONE, ONE, WARPS(.869), WARPS(.869), WAR
 static uint32_t between(const uint32_t *table, unsigned warps)
 {
 	const unsigned i = warps / STEP, part = warps % STEP;
-
 	if (!part)
 		return table[i];
 	return (table[i] * (STEP - part) + table[i + 1] * part) / STEP;
@@ -49,11 +48,9 @@ static void set_rates(struct set *s)
 	uint32_t left = between(capacities[mixed(s)], s->warps);
 	const uint32_t demand = between(demands, s->warps);
 	uint64_t least = LAW_NEVER / ONE; /* until the first ends */
-
 	for (unsigned i = 0; i < s->blocks; i++) {
 		struct block *b = &s->block[i];
 		uint32_t take = b->warps * demand;
-
 		if (take > left)
 			take = left;
 		left -= take;
@@ -70,14 +67,12 @@ static void set_rates(struct set *s)
 static void set_advance(struct law *law, struct set *s, uint64_t now)
 {
 	const uint64_t ns = now - s->at_ns;
-
 	s->at_ns = now;
 	if (!ns)
 		return;
 	for (unsigned i = 0; i < s->blocks; i++) {
 		struct block *b = &s->block[i];
 		const uint64_t did = ns * b->rate < b->units ? ns * b->rate : b->units;
-
 		b->units -= did;
 		law->totals.done += did * s->count;
 	}
@@ -122,7 +117,6 @@ static bool same_state(const struct set *a, const struct set *b)
 static void set_free(struct law *law, struct field *f, uint32_t index)
 {
 	uint32_t *link = &f->sets;
-
 	while (*link != index)
 		link = &law->sets[*link].next;
 	*link = law->sets[index].next;
@@ -134,10 +128,8 @@ static void set_free(struct law *law, struct field *f, uint32_t index)
 static void set_merge(struct law *law, struct field *f, uint32_t index)
 {
 	struct set *s = &law->sets[index];
-
 	for (uint32_t i = f->sets; i != NONE; i = law->sets[i].next) {
 		struct set *t = &law->sets[i];
-
 		if (i == index || !same_state(s, t))
 			continue;
 		for (unsigned k = 0; k < LAW_SM_WORDS; k++)
@@ -153,7 +145,6 @@ static uint64_t range_mask(unsigned k, unsigned first, unsigned end)
 {
 	const unsigned low = k * 64;
 	uint64_t mask = UINT64_MAX;
-
 	if (end <= low || first >= low + 64)
 		return 0;
 	if (first > low)
@@ -171,7 +162,6 @@ static bool all_sms(const struct law *law, const struct work *w)
 static unsigned reached(const struct law *law, const struct set *s, const struct work *w)
 {
 	unsigned count = 0;
-
 	if (all_sms(law, w))
 		return s->count;
 	for (unsigned k = 0; k < LAW_SM_WORDS; k++)
@@ -186,7 +176,6 @@ static uint32_t set_split(
 	struct law *law, struct field *f, uint32_t index, const struct work *w, unsigned take)
 {
 	const uint32_t new = law->free_sets;
-
 	if (new == NONE)
 		return NONE;
 	struct set *s = &law->sets[index], *t = &law->sets[new];
@@ -198,7 +187,6 @@ static uint32_t set_split(
 	s->count -= (uint16_t)take;
 	for (unsigned k = 0; k < LAW_SM_WORDS; k++) {
 		uint64_t from = s->sms[k] & range_mask(k, w->first_sm, w->end_sm), to = 0;
-
 		for (; take && from; take--, from &= from - 1)
 			to |= from & -from;
 		t->sms[k] = to;
@@ -210,7 +198,6 @@ static uint32_t set_split(
 static unsigned foreign_blocks(const struct set *s, unsigned client)
 {
 	unsigned count = 0;
-
 	for (unsigned i = 0; i < s->blocks; i++)
 		count += s->block[i].client != client;
 	return count;
@@ -221,11 +208,9 @@ static unsigned foreign_blocks(const struct set *s, unsigned client)
 static uint32_t emptiest(const struct law *law, const struct field *f, const struct work *w)
 {
 	uint32_t best = NONE, least = UINT32_MAX;
-
 	for (uint32_t i = f->sets; i != NONE; i = law->sets[i].next) {
 		const struct set *s = &law->sets[i];
 		const uint32_t taken = s->used * LAW_SM_BLOCKS;
-
 		if (taken >= least || !set_has_room(s, w) || !reached(law, s, w))
 			continue;
 		const uint32_t crowding = taken + foreign_blocks(s, w->client);
@@ -242,7 +227,6 @@ static bool place_once(struct law *law, struct field *f, uint32_t index)
 {
 	struct work *w = &law->works[index];
 	uint32_t at = emptiest(law, f, w);
-
 	if (at == NONE)
 		return false;
 	unsigned take = reached(law, &law->sets[at], w);
@@ -268,11 +252,9 @@ static bool place_once(struct law *law, struct field *f, uint32_t index)
 void field_place(struct law *law, struct field *f)
 {
 	uint32_t full = ROOM + 1; /* a block of such a share found no room on any SM */
-
 	f->dirty = false;
 	for (uint32_t *link = &f->ready; *link != NONE;) {
 		struct work *w = &law->works[*link];
-
 		while (w->left && w->share < full && place_once(law, f, *link))
 			;
 		if (!w->left) {
@@ -290,10 +272,8 @@ void field_ready(struct law *law, struct field *f, uint32_t index)
 {
 	struct work *w = &law->works[index];
 	uint32_t *link = &f->ready;
-
 	while (*link != NONE) {
 		const struct work *o = &law->works[*link];
-
 		if (o->priority < w->priority || (o->priority == w->priority && o->seq > w->seq))
 			break;
 		link = &law->works[*link].next;
@@ -307,12 +287,10 @@ void field_ready(struct law *law, struct field *f, uint32_t index)
 static void finish_set(struct law *law, struct field *f, uint32_t index)
 {
 	struct set *s = &law->sets[index];
-
 	set_advance(law, s, law->now);
 	for (unsigned i = 0; i < s->blocks;) {
 		const uint32_t work = s->block[i].work;
 		struct work *w = &law->works[work];
-
 		if (s->block[i].units) {
 			i++;
 			continue;
@@ -329,7 +307,6 @@ static void finish_set(struct law *law, struct field *f, uint32_t index)
 void field_finish(struct law *law, struct field *f)
 {
 	uint32_t next;
-
 	for (uint32_t i = f->sets; i != NONE; i = next) {
 		next = law->sets[i].next;
 		if (law->sets[i].next_ns > law->now)
@@ -342,10 +319,8 @@ void field_finish(struct law *law, struct field *f)
 uint64_t field_next(struct law *law, const struct field *f)
 {
 	uint64_t next = LAW_NEVER;
-
 	for (uint32_t i = f->sets; i != NONE; i = law->sets[i].next) {
 		struct set *s = &law->sets[i];
-
 		if (s->stale)
 			set_rates(s);
 		if (s->next_ns < next)
@@ -379,7 +354,6 @@ void field_init(struct law *law, struct field *f)
 {
 	const uint32_t index = law->free_sets;
 	struct set *s = &law->sets[index];
-
 	law->free_sets = s->next;
 	*s = (struct set){ .next = NONE, .next_ns = LAW_NEVER, .count = (uint16_t)law->device.sms };
 	for (unsigned k = 0; k < LAW_SM_WORDS; k++)
@@ -391,7 +365,6 @@ static void drop_blocks(struct law *law, struct set *s, unsigned client)
 {
 	for (unsigned i = 0; i < s->blocks;) {
 		const struct block *b = &s->block[i];
-
 		if (b->client != client) {
 			i++;
 			continue;
@@ -404,7 +377,6 @@ static void drop_blocks(struct law *law, struct set *s, unsigned client)
 void field_drop(struct law *law, struct field *f, unsigned client)
 {
 	uint32_t next;
-
 	for (uint32_t *link = &f->ready; *link != NONE;) {
 		if (law->works[*link].client == client)
 			*link = law->works[*link].next;
@@ -414,7 +386,6 @@ void field_drop(struct law *law, struct field *f, unsigned client)
 	for (uint32_t i = f->sets; i != NONE; i = next) {
 		struct set *s = &law->sets[i];
 		const bool still = turn_field(law) != f;
-
 		next = s->next;
 		if (!still)
 			set_advance(law, s, law->now);
@@ -429,7 +400,6 @@ static uint64_t run_probe(struct law *law, unsigned blocks, const struct work *w
 {
 	const uint64_t done = law->totals.done;
 	struct set *s = &law->probe;
-
 	*s = (struct set){ .count = 1 };
 	while (blocks || s->blocks) {
 		for (; blocks && set_has_room(s, w); blocks--)
@@ -450,14 +420,12 @@ uint64_t sm_probe(struct law *law, unsigned blocks, unsigned warps, unsigned per
 {
 	const uint32_t key = blocks << 16 | warps << 8 | per_sm;
 	struct shape *known = &law->shapes[(key ^ key >> 11) % LAW_SHAPES];
-
 	if (known->key != key) {
 		const struct work w = {
 			.warps = (uint16_t)warps,
 			.share = ROOM / per_sm,
 			.units = (uint64_t)PROBE_NS * ONE,
 		};
-
 		known->time_ns = run_probe(law, blocks, &w);
 		known->key = key;
 	}

@@ -29,7 +29,6 @@ static void stop(struct law *law)
 static uint32_t next_client(const struct law *law)
 {
 	const uint32_t from = law->loaded == NONE ? 0 : law->loaded + 1;
-
 	for (uint32_t i = 0; i < LAW_CLIENTS; i++)
 		if (wants(law, (from + i) % LAW_CLIENTS))
 			return (from + i) % LAW_CLIENTS;
