@@ -114,10 +114,8 @@ static int put_alloc(struct reading *g, const struct memory_op *op, struct live 
 		return -EOVERFLOW;
 	*b = (struct live){ t->blocks++, op->bytes, op->source };
 	g->live_blocks++;
-	if (g->live_bytes > t->live_peak)
-		t->live_peak = g->live_bytes;
-	if (g->live_blocks > t->live_most)
-		t->live_most = g->live_blocks;
+	t->live_peak = MAX(g->live_bytes, t->live_peak);
+	t->live_most = MAX(g->live_blocks, t->live_most);
 	put_event(g, op, b, false);
 	return 0;
 }

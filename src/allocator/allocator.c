@@ -70,8 +70,7 @@ static int step(const struct alloc_design *d, void *state, const struct alloc_ev
 {
 	m->event_ns = 0;
 	const int failed = (e->free ? d->release : d->place)(state, e, m);
-	if (m->event_ns > m->worst_ns)
-		m->worst_ns = m->event_ns;
+	m->worst_ns = MAX(m->event_ns, m->worst_ns);
 	return failed;
 }
 

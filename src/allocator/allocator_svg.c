@@ -129,8 +129,7 @@ void alloc_put_svg(const struct alloc_replay *r, FILE *out)
 {
 	struct picture p = { r, out, 1 };
 	for (size_t i = 0; i < r->count; i++)
-		p.most = r->rows[i].meter.reserved_peak > p.most ? r->rows[i].meter.reserved_peak
-								 : p.most;
+		p.most = MAX(r->rows[i].meter.reserved_peak, p.most);
 	p.most += p.most / 20;
 	const double high = TOP + PLOT_HIGH + 44 + LEGEND_ROW * (double)r->count + 16;
 	fprintf(out,

@@ -37,8 +37,7 @@ void meter_calls(struct alloc_meter *m, enum alloc_call call, uint64_t bytes, ui
 void meter_reserve(struct alloc_meter *m, uint64_t bytes)
 {
 	m->reserved += bytes;
-	if (m->reserved > m->reserved_peak)
-		m->reserved_peak = m->reserved;
+	m->reserved_peak = MAX(m->reserved, m->reserved_peak);
 }
 
 void meter_give_back(struct alloc_meter *m, uint64_t bytes)

@@ -23,10 +23,8 @@ static inline void array_reserve_(void **v, size_t *room, size_t n, size_t more,
 	size_t want = sat_add(n, more);
 	if (want <= *room)
 		return;
-	if (want < *room * 2)
-		want = *room * 2;
-	if (want < 16)
-		want = 16;
+	want = MAX(*room * 2, want);
+	want = MAX(16, want);
 	*v = xrealloc(*v, want, each);
 	*room = want;
 }

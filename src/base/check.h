@@ -1,6 +1,6 @@
 /*
  * Arithmetic on sizes that come from outside: each function says whether the result fits
- * and stores it only then.  Host safe.
+ * and stores it only then.  Also the smaller and the larger of two numbers.  Host safe.
  */
 #pragma once
 
@@ -25,6 +25,10 @@ static inline bool check_mul(size_t a, size_t b, size_t *ret_product)
 	*ret_product = product;
 	return true;
 }
+
+/* They name their arguments twice, as the conditional would. */
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
 
 /* Counts and byte totals stop at the largest number instead of starting over. */
 static inline uint64_t sat_add(uint64_t a, uint64_t b)

@@ -111,8 +111,7 @@ static void widths_of(const struct table *t, size_t columns, size_t *widths)
 {
 	for (size_t i = 0; i < t->cells.n; i++) {
 		const size_t n = width_of(t->cells.v[i]);
-		if (n > widths[i % columns])
-			widths[i % columns] = n;
+		widths[i % columns] = MAX(n, widths[i % columns]);
 	}
 }
 

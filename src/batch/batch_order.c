@@ -40,7 +40,7 @@ static uint32_t most_preferred(const struct batch_model_config *c)
 {
 	uint32_t most = 0;
 	for (uint32_t i = 0; i < c->preferreds; i++)
-		most = c->preferred[i] > most ? c->preferred[i] : most;
+		most = MAX(c->preferred[i], most);
 	return most ? most : c->max_rows;
 }
 
@@ -64,10 +64,8 @@ static bool grow(
 	p->rows += item->rows;
 	if (is_preferred(c, p->rows))
 		p->best_n = p->n;
-	if (item->arrived_ns < p->oldest_ns)
-		p->oldest_ns = item->arrived_ns;
-	if (item->start_by_ns < p->expires_ns)
-		p->expires_ns = item->start_by_ns;
+	p->oldest_ns = MIN(item->arrived_ns, p->oldest_ns);
+	p->expires_ns = MIN(item->start_by_ns, p->expires_ns);
 	return true;
 }
 
@@ -108,7 +106,7 @@ static uint32_t batch_now(
 	if (p->full || waited || !delay || !p->n)
 		return p->n;
 	const uint64_t until = p->oldest_ns + delay;
-	*wake = until < *wake ? until : *wake;
+	*wake = MIN(until, *wake);
 	if (p->expires_ns < *wake)
 		*wake = p->expires_ns + 1;
 	return 0;

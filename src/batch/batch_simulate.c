@@ -187,7 +187,7 @@ static void warm(struct play *p, uint32_t i)
 {
 	const uint32_t most = p->s->models[i].config.max_rows;
 	for (uint32_t rows = 1, last = 0; last < most; rows *= 2) {
-		last = rows < most ? rows : most;
+		last = MIN(rows, most);
 		for (int k = 0; k < WARM_RUNS; k++)
 			batch_learn(p->sources[i].model, last, duration(p, i, last, 0));
 	}

@@ -62,7 +62,7 @@ static void plan(struct batch_queue *q, uint64_t start)
 	uint32_t rows = rows_like_head(q);
 	if (deadline - start < l->longest_ns)
 		rows = latency_fit(l, deadline - start, rows);
-	plan_rows(q, rows > least ? rows : least);
+	plan_rows(q, MAX(rows, least));
 	q->lane = 2 * q->class + (deadline == BATCH_NEVER);
 	q->latest_ns = deadline == BATCH_NEVER ? BATCH_NEVER : deadline - q->length_ns;
 }

@@ -128,12 +128,10 @@ static void take_config(struct batch_model *m, const struct batch_model_config *
 	m->config = *c;
 	if (!m->config.max_rows)
 		m->config.max_rows = 1;
-	if (m->config.max_rows > BATCH_MOST)
-		m->config.max_rows = BATCH_MOST;
+	m->config.max_rows = MIN(BATCH_MOST, m->config.max_rows);
 	if (!m->config.max_queue)
 		m->config.max_queue = BATCH_QUEUE;
-	if (m->config.max_queue > BATCH_QUEUE_MOST)
-		m->config.max_queue = BATCH_QUEUE_MOST;
+	m->config.max_queue = MIN(BATCH_QUEUE_MOST, m->config.max_queue);
 	if (!(m->config.weight > 0))
 		m->config.weight = 1;
 	latency_configure(&m->latency, &m->config);
@@ -206,8 +204,7 @@ void batch_model_remove(struct batch_model *m)
 void batch_model_configure(struct batch_model *m, const struct batch_model_config *c)
 {
 	take_config(m, c);
-	if (m->config.max_queue > m->room)
-		m->config.max_queue = m->room;
+	m->config.max_queue = MIN(m->room, m->config.max_queue);
 	order_queues(m);
 }
 
@@ -353,7 +350,7 @@ static uint64_t to_come(const struct batch_model *m, const struct batch_item *it
 	uint64_t demand = demand_ns(&b->demand, item->class, item->deadline_ns);
 	if (m->rows + item->rows <= m->config.max_rows) {
 		const uint64_t beside = (uint64_t)((double)m->cost_ns * relied);
-		demand -= beside < demand ? beside : demand;
+		demand -= MIN(beside, demand);
 	}
 	return demand + traffic_expected(m, item->class, within, b->caution);
 }
@@ -406,7 +403,7 @@ enum batch_refusal batch_admit(
 	struct batch_model *m, struct batch_item *item, uint64_t now, uint64_t *ret_retry_ns)
 {
 	struct batcher *b = m->batcher;
-	const uint64_t start = b->busy_ns > now ? b->busy_ns : now;
+	const uint64_t start = MAX(b->busy_ns, now);
 	item->place = NOWHERE;
 	item->rows += !item->rows;
 	item->class = item->class < BATCH_CLASSES ? item->class : BATCH_CLASSES - 1;
@@ -492,7 +489,7 @@ void batch_next(struct batcher *b, uint64_t now, uint64_t free_ns, struct batch_
 		[BATCH_FIFO] = fifo_next,
 		[BATCH_EDF] = edf_next,
 	};
-	const uint64_t start = free_ns > now ? free_ns : now;
+	const uint64_t start = MAX(free_ns, now);
 	ret->model = NULL;
 	ret->failed = false;
 	ret->wake_ns = BATCH_NEVER;

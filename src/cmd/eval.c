@@ -59,8 +59,8 @@ static struct eval_filter of_decade(const struct job *job, int decade)
 	struct eval_filter f = job->filter;
 	const float from = decade ? powf(10, (float)decade + 2) : 0;
 	const float below = decade + 1 < DECADES ? powf(10, (float)decade + 3) : INFINITY;
-	f.from_ns = from > f.from_ns ? from : f.from_ns;
-	f.below_ns = below < f.below_ns ? below : f.below_ns;
+	f.from_ns = MAX(from, f.from_ns);
+	f.below_ns = MIN(below, f.below_ns);
 	return f;
 }
 

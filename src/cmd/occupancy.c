@@ -173,8 +173,7 @@ static uint32_t scan(const struct question *q, struct occupancy answers[static S
 	for (uint32_t i = 0; i < SCANNED; i++) {
 		l.threads = (i + 1) * OCCUPANCY_WARP;
 		answers[i] = occupancy_of(q->device, &l);
-		if (answers[i].warps > most)
-			most = answers[i].warps;
+		most = MAX(answers[i].warps, most);
 	}
 	return most;
 }

@@ -213,7 +213,7 @@ static uint64_t free_by_default(const char *path)
 {
 	struct statvfs disk;
 	const uint64_t all = statvfs(path, &disk) ? 0 : (uint64_t)disk.f_blocks * disk.f_frsize;
-	return all / 100 < FREE_LEAST ? all / 100 : FREE_LEAST;
+	return MIN(all / 100, FREE_LEAST);
 }
 
 /* Stops recording when there is no more room for it.  True when it goes on. */
@@ -284,7 +284,7 @@ static bool wait_for(struct recording *rec, int wait_ms, int *asked, int *ret_st
 {
 	if (rec->beside) {
 		const int again = rec->beside->turn(rec->beside->data);
-		wait_ms = again < wait_ms ? again : wait_ms;
+		wait_ms = MIN(again, wait_ms);
 	}
 	return child_wait(&rec->child, wait_ms, asked, ret_status);
 }

@@ -354,7 +354,7 @@ static void add_total(struct judge *j, unsigned t)
 		double *v = s == DIFF_A ? j->a : j->b, most = 0;
 		const size_t n = totals_of(j->d, t, s, v);
 		for (size_t i = 0; i < n; i++)
-			most = v[i] > most ? v[i] : most;
+			most = MAX(v[i], most);
 		const double median = stat_median(v, n);
 		sum->side[s] = !is_known(j->d, t, s) ? NAN : name.worst ? most : median;
 	}

@@ -100,7 +100,7 @@ static uint64_t duration_ns(struct synthetic *s, uint64_t rows)
 {
 	const double normal = sqrt(-2 * log(1 - draw(s))) * cos(2 * M_PI * draw(s));
 	double us = (s->us + s->us_per_row * (double)rows) * (1 + s->jitter * normal);
-	us = us > 0 ? us : 0;
+	us = MAX(us, 0);
 	return (uint64_t)((us + (draw(s) < s->hiccup ? s->hiccup_us : 0)) * 1000);
 }
 

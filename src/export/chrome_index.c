@@ -297,7 +297,7 @@ static void replay(struct chrome_index *n, struct totals *t, size_t i)
 		m->device = old->device;
 	uint64_t *total = total_of(t, m);
 	if (old)
-		*total -= old->bytes < *total ? old->bytes : *total;
+		*total -= MIN(old->bytes, *total);
 	if (old && m->is_free)
 		m->bytes = old->bytes;
 	if (!m->is_free)

@@ -136,8 +136,7 @@ static void hand_over(struct run *r, const struct chunk_ref *c, const struct rec
 	call.name = call.fn ? call.fn->name : name;
 	if (!call.fn)
 		snprintf(name, sizeof name, "function %u", record->fn);
-	if (call.end_ns < call.begin_ns)
-		call.end_ns = call.begin_ns;
+	call.end_ns = MAX(call.begin_ns, call.end_ns);
 	expect(!call.link || call.link->tid == c->head.tid, "a call's link is of its thread");
 	call.launch = call.fn && call.fn->launch_layout && decode_shape(record, &call.shape);
 	if (call.launch)

@@ -274,7 +274,7 @@ static void put_occupancy(struct json *j, const struct gpu_activity *w, const st
 					     .smem_dynamic_bytes = w->shared_dynamic });
 	if (!o.blocks)
 		return;
-	const double blocks = blocks_per_sm < o.blocks ? blocks_per_sm : o.blocks;
+	const double blocks = MIN(blocks_per_sm, o.blocks);
 	const double most = limits->warps_per_sm * (double)OCCUPANCY_WARP;
 	json_u64(j, "est. achieved occupancy %",
 		(uint64_t)(100 * blocks * (double)threads / most + 0.5));

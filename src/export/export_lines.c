@@ -171,7 +171,7 @@ static uint64_t range_end_ns(const struct export *x, const struct range *g)
 {
 	const uint64_t begin = trace_ns(x->trace, g->ticks);
 	const uint64_t end = trace_ns(x->trace, range_end(g));
-	return end > begin ? end : begin;
+	return MAX(end, begin);
 }
 
 /* A domain of NVTX, or the category that another profiler had for it. */

@@ -72,7 +72,7 @@ static void put_number(struct pickle *p, uint64_t v)
 /* The viewer decodes UTF-8; what is none becomes a question mark. */
 static void put_text(struct pickle *p, const char *text)
 {
-	const size_t all = strlen(text), n = all < 4096 ? all : 4096;
+	const size_t all = strlen(text), n = MIN(all, 4096);
 	uint32_t *number = map_get(&p->texts, map_text_key(text, n, 0));
 	if (*number != MAP_NONE) {
 		putc(OP_RECALL, p->out);

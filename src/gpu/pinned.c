@@ -12,7 +12,7 @@
 /* Rounds up to a size, and says its number. */
 static unsigned size_of(size_t *bytes)
 {
-	const size_t least = *bytes < LEAST ? LEAST : *bytes;
+	const size_t least = MAX(LEAST, *bytes);
 	const unsigned log = 63 - (unsigned)__builtin_clzl(least - 1);
 	const size_t power = (size_t)1 << log, step = power / 8;
 	const size_t steps = (least - power + step - 1) / step;

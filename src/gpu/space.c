@@ -158,7 +158,7 @@ void gpu_space_free(struct gpu_space *s, struct gpu_holes *own, uint64_t at, siz
 			i++;
 			continue;
 		}
-		at = one.at < at ? one.at : at;
+		at = MIN(one.at, at);
 		bytes += one.bytes;
 		h->list.v[i] = h->list.v[--h->list.n];
 	}
@@ -207,7 +207,7 @@ int gpu_space_return(struct gpu_space *s, struct error *err)
 	for (; i < s->chunk.n && !e; i++) {
 		struct gpu_chunk *c = &s->chunk.v[i];
 		const size_t left = s->used > at ? s->used - at : 0;
-		const size_t bytes = c->bytes < left ? c->bytes : left;
+		const size_t bytes = MIN(c->bytes, left);
 		e = map_chunk(s, s->at + at, c, err);
 		if (e)
 			break;

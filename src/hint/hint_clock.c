@@ -23,7 +23,7 @@ static struct slowed slowed_of(const struct gpu_state *g)
 		sum.ns = sat_add(sum.ns, s->ns);
 		sum.lost_ns += (double)s->kernel_ns *
 			       (1 - (double)s->mhz / g->range[METRIC_SM_CLOCK].high);
-		sum.mhz = s->mhz < sum.mhz ? s->mhz : sum.mhz;
+		sum.mhz = MIN(s->mhz, sum.mhz);
 		sum.reasons |= s->reasons;
 	}
 	return sum;

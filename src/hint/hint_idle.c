@@ -123,7 +123,7 @@ static bool next_gap(const struct hint_facts *f, size_t *i, uint64_t *covered, s
 		const uint64_t from = *covered;
 		expect(!*i || w[-1].start_ns <= w->start_ns,
 			"activities come in the order of time");
-		*covered = w->end_ns > from ? w->end_ns : from;
+		*covered = MAX(w->end_ns, from);
 		if (w->start_ns > from) {
 			*ret = (struct gap){ from, w->start_ns, *i ? w - 1 : NULL, w };
 			(*i)++;
@@ -163,8 +163,8 @@ static void add_turn(struct turns *t, const struct gap *p, enum side side)
 	uint64_t ns = p->to - p->from;
 	for (size_t i = 0; i < OFTEN; i++) {
 		uint64_t *kept = &turn->longest[i];
-		const uint64_t less = ns < *kept ? ns : *kept;
-		*kept = ns > *kept ? ns : *kept;
+		const uint64_t less = MIN(ns, *kept);
+		*kept = MAX(ns, *kept);
 		ns = less;
 		expect(!i || *kept <= kept[-1], "the longest idle gaps of a turn come first");
 	}
@@ -239,12 +239,12 @@ static void sum_alone(struct hint_facts *f)
 		struct hint_activity *w = &f->activities.v[i];
 		const uint64_t next =
 			i + 1 < f->activities.n ? f->activities.v[i + 1].start_ns : UINT64_MAX;
-		const uint64_t from = w->start_ns > covered ? w->start_ns : covered;
-		const uint64_t to = w->end_ns < next ? w->end_ns : next;
+		const uint64_t from = MAX(w->start_ns, covered);
+		const uint64_t to = MIN(w->end_ns, next);
 		w->alone_ns = to > from ? to - from : 0;
 		expect(w->alone_ns <= w->end_ns - w->start_ns,
 			"an activity is alone while it runs");
-		covered = w->end_ns > covered ? w->end_ns : covered;
+		covered = MAX(w->end_ns, covered);
 		if (w->kernel != HINT_NONE)
 			f->kernels.v[w->kernel].alone_ns += w->alone_ns;
 	}

@@ -111,15 +111,15 @@ static void measure_steps(const struct hint_facts *f, const struct steps *s,
 	array_each(const struct hint_activity, w, f->activities) {
 		const size_t step = step_at(t, s, asked_ns(f, w));
 		if (step < kept->from) {
-			before = w->end_ns > before ? w->end_ns : before;
+			before = MAX(w->end_ns, before);
 		} else if (step < kept->to) {
 			uint64_t *end = &m->length[step - kept->from];
-			*end = w->end_ns > *end ? w->end_ns : *end;
+			*end = MAX(w->end_ns, *end);
 			m->count[step - kept->from]++;
 		}
 	}
 	for (size_t i = 0; i < m->n; i++) {
-		const uint64_t end = m->length[i] > before ? m->length[i] : before;
+		const uint64_t end = MAX(m->length[i], before);
 		m->length[i] = end - before;
 		before = end;
 	}
@@ -132,7 +132,7 @@ static size_t warm_up_of(const struct measured *m, enum steps_found found, bool 
 	const bool waits = found == STEPS_WAITS || found == STEPS_KERNELS;
 	const size_t by_length = steps_unusual(m->length, m->n, m->room),
 		     by_count = waits ? steps_unusual(m->count, m->n, m->room) : 0;
-	const size_t warm = by_length > by_count ? by_length : by_count;
+	const size_t warm = MAX(by_length, by_count);
 	*ret_alike = !waits || (most_are_usual(m->length + warm, m->n - warm, m->room) &&
 				       most_are_usual(m->count + warm, m->n - warm, m->room));
 	return warm;
@@ -158,7 +158,7 @@ static struct range_of activities_of(
 	uint64_t to_ns = 0;
 	struct range_of r = { 0, f->activities.n };
 	for (size_t i = kept->from; i < kept->to; i++)
-		to_ns = s->v.v[i].to > to_ns ? s->v.v[i].to : to_ns;
+		to_ns = MAX(s->v.v[i].to, to_ns);
 	to_ns = trace_ns(t, to_ns);
 	while (r.from < r.to && (asked_ns(f, &f->activities.v[r.from]) < from_ns ||
 					asked_ns(f, &f->activities.v[r.from]) >= to_ns))
@@ -206,7 +206,7 @@ static uint64_t last_end(const struct hint_facts *f, size_t from, size_t to)
 {
 	uint64_t last = 0;
 	for (size_t i = from; i < to; i++)
-		last = f->activities.v[i].end_ns > last ? f->activities.v[i].end_ns : last;
+		last = MAX(f->activities.v[i].end_ns, last);
 	return last;
 }
 

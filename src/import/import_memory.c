@@ -310,11 +310,9 @@ static uint64_t beginning(const struct memory_import *m, const struct store *s)
 			first = s->calls.v[i].start_ns;
 	}
 	for (size_t i = 0; i < s->ranges.n; i++)
-		if (s->ranges.v[i].ticks < first)
-			first = s->ranges.v[i].ticks;
+		first = MIN(s->ranges.v[i].ticks, first);
 	for (size_t i = 0; i < s->activities.n; i++)
-		if (s->activities.v[i].start_ns < first)
-			first = s->activities.v[i].start_ns;
+		first = MIN(s->activities.v[i].start_ns, first);
 	return first;
 }
 

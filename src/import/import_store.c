@@ -26,7 +26,7 @@ uint32_t store_string(struct store *s, const char *text, size_t bytes)
 		text = many;
 		bytes = sizeof many - 1;
 	}
-	bytes = bytes < TEXT_MOST ? bytes : TEXT_MOST;
+	bytes = MIN(bytes, TEXT_MOST);
 	uint32_t *id = text_slot(&s->string_map, text, bytes);
 	if (*id == MAP_NONE) {
 		char *copy = xmalloc(bytes + 1);
@@ -100,7 +100,7 @@ static void add_schema_text(struct store *s, const char *text, size_t bytes)
 /* A name as a line of the schema may have it. */
 static size_t clean_name(char *clean, const char *name, size_t bytes)
 {
-	size_t n = bytes < NAME_MOST ? bytes : NAME_MOST;
+	size_t n = MIN(bytes, NAME_MOST);
 	for (size_t i = 0; i < n; i++)
 		clean[i] = name[i] > ' ' && name[i] != '(' && name[i] < 127 ? name[i] : '_';
 	if (!n)

@@ -370,10 +370,8 @@ static void put_links(struct writer *w)
 
 static void see(struct writer *w, uint64_t start_ns, uint64_t end_ns)
 {
-	if (start_ns < w->start_ns)
-		w->start_ns = start_ns;
-	if (end_ns > w->end_ns)
-		w->end_ns = end_ns;
+	w->start_ns = MIN(start_ns, w->start_ns);
+	w->end_ns = MAX(end_ns, w->end_ns);
 }
 
 static void find_span(struct writer *w)

@@ -462,7 +462,7 @@ bool json_number(const char *text, size_t bytes, int power, int64_t *ret_value)
 	uint64_t value = d.digits;
 	if (d.scale < 0)
 		value = scale_down(value, -d.scale);
-	if (!scale_up(&value, d.scale > 0 ? d.scale : 0))
+	if (!scale_up(&value, MAX(d.scale, 0)))
 		return false;
 	*ret_value = minus ? -(int64_t)value : (int64_t)value;
 	return true;

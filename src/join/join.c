@@ -43,7 +43,7 @@ static size_t run_end(const struct join_call *v, size_t from, size_t n)
 	size_t i = from + 1;
 	while (i < n && v[i - 1].begin_ns <= v[i].begin_ns)
 		i++;
-	return i < n ? i : n;
+	return MIN(i, n);
 }
 
 static void merge(const struct join_call *a, size_t an, const struct join_call *b, size_t bn,
@@ -170,16 +170,11 @@ static bool is_blocked(const struct blocked *b, uint32_t thread)
 	return false;
 }
 
-static uint64_t later(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
 /* The first candidate that fits and closes no other, or JOIN_NONE. */
 static uint32_t free_match(const struct join *j, const struct view *v, uint32_t activity)
 {
 	const struct join_activity *w = &j->activities[activity];
-	const uint64_t passed = later(v->passed_ns, j->since[activity]);
+	const uint64_t passed = MAX(v->passed_ns, j->since[activity]);
 	uint64_t until = j->until[activity];
 	uint32_t left = SCAN_MOST;
 	struct blocked blocked = { .n = 0 };
@@ -202,7 +197,7 @@ static uint32_t free_match(const struct join *j, const struct view *v, uint32_t 
 
 static void forget_passed(struct join *j, uint64_t passed_ns)
 {
-	j->passed_ns = later(j->passed_ns, passed_ns);
+	j->passed_ns = MAX(j->passed_ns, passed_ns);
 	for (uint32_t c = j->next[j->call_count], next; c != j->call_count; c = next) {
 		next = j->next[c];
 		if (j->calls[c].end_ns >= j->passed_ns)
@@ -277,7 +272,7 @@ static uint32_t try_ahead(const struct join *j, struct view *v, uint32_t activit
 		if (c == JOIN_NONE)
 			continue;
 		v->taken[v->taken_count++] = c;
-		v->passed_ns = later(v->passed_ns, sat_sub(j->calls[c].begin_ns, NUMBER_EARLY_NS));
+		v->passed_ns = MAX(v->passed_ns, sat_sub(j->calls[c].begin_ns, NUMBER_EARLY_NS));
 		found++;
 	}
 	return found;
@@ -286,7 +281,7 @@ static uint32_t try_ahead(const struct join *j, struct view *v, uint32_t activit
 static uint32_t try_call(const struct join *j, uint32_t activity, uint32_t call)
 {
 	struct view v = {
-		.passed_ns = later(j->passed_ns, sat_sub(j->calls[call].begin_ns, NUMBER_EARLY_NS)),
+		.passed_ns = MAX(j->passed_ns, sat_sub(j->calls[call].begin_ns, NUMBER_EARLY_NS)),
 		.from = call,
 		.taken_count = 1,
 		.taken = { call },
@@ -332,7 +327,7 @@ static bool may_be(const struct join *j, uint32_t activity, uint64_t call)
 {
 	const struct join_call *c = &j->calls[call];
 	return is_open(j, (uint32_t)call) && c->begin_ns <= j->until[activity] &&
-	       c->end_ns >= later(j->passed_ns, j->since[activity]) &&
+	       c->end_ns >= MAX(j->passed_ns, j->since[activity]) &&
 	       fits(j, (uint32_t)call, &j->activities[activity], false) &&
 	       has_numbers(j, activity, (uint32_t)call);
 }
@@ -375,7 +370,7 @@ static uint64_t guess_of(const struct join *j, uint32_t activity)
 	if (!j->numbers || !j->steps)
 		return m->call;
 	const double steps = (double)numbers * (double)j->steps / (double)j->numbers;
-	return m->call + (uint64_t)(steps < 4e9 ? steps : 4e9);
+	return m->call + (uint64_t)MIN(steps, 4e9);
 }
 
 static uint64_t distance(uint64_t a, uint64_t b)
@@ -462,8 +457,8 @@ static void bound_above(struct join *j)
 		const uint64_t start = j->activities[i].start_ns;
 		const uint64_t most =
 			start < UINT64_MAX - CLOCK_ERROR_NS ? start + CLOCK_ERROR_NS : UINT64_MAX;
-		until = j->until[i] < until ? j->until[i] : until;
-		j->until[i] = most < until ? most : until;
+		until = MIN(j->until[i], until);
+		j->until[i] = MIN(most, until);
 		if (most >= first)
 			until = j->until[i];
 	}
@@ -473,7 +468,7 @@ static void bound_below(struct join *j)
 {
 	uint64_t since = 0;
 	for (uint32_t i = 0; i < j->activity_count; i++)
-		j->since[i] = since = later(since, j->since[i]);
+		j->since[i] = since = MAX(since, j->since[i]);
 }
 
 static void bound(struct join *j, bool syncs)

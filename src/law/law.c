@@ -292,8 +292,7 @@ static void timer_due(struct law *law)
 uint64_t law_next(const struct law *law)
 {
 	uint64_t next = turn_next(law);
-	if (law->sm_next < next)
-		next = law->sm_next;
+	next = MIN(law->sm_next, next);
 	if (law->timer_count && law->timers[0].at_ns < next)
 		next = law->timers[0].at_ns;
 	return next;
@@ -310,20 +309,14 @@ void law_advance(struct law *law, uint64_t t)
 			field_finish(law, turn_field(law));
 		settle(law);
 	}
-	if (t > law->now)
-		law->now = t;
+	law->now = MAX(t, law->now);
 }
 
 /* Handing over. */
 
-static unsigned least(unsigned a, unsigned b)
-{
-	return a < b ? a : b;
-}
-
 static unsigned fit(const struct law_work *p)
 {
-	return least(p->per_sm, least(LAW_SM_BLOCKS, LAW_SM_WARPS / p->warps));
+	return MIN(p->per_sm, MIN(LAW_SM_BLOCKS, LAW_SM_WARPS / p->warps));
 }
 
 static bool sane_kernel(const struct law *law, const struct law_work *p)
@@ -376,7 +369,7 @@ uint64_t law_alone_ns(struct law *law, const struct law_work *p, unsigned sms)
 	const uint64_t units = units_of(law, p, blocks);
 	/* On few SMs there are more of them a SM than sm_probe() is for: their time is in
 	 * proportion. */
-	const unsigned probed = (unsigned)(most < 4 * PER_SM_EXACT ? most : 4 * PER_SM_EXACT);
+	const unsigned probed = (unsigned)MIN(most, 4 * PER_SM_EXACT);
 	const uint64_t probe = sm_probe(law, probed, p->warps, fit(p));
 	return (uint64_t)((__uint128_t)units * probe * most / probed / PROBE_NS / ONE);
 }
@@ -386,7 +379,7 @@ static void fill_kernel(struct law *law, const struct law_work *p, struct work *
 	const unsigned most = law->clients[p->client].sms;
 	const uint64_t blocks = merged_blocks(law, p->blocks);
 	w->first_sm = (uint16_t)p->first_sm;
-	w->end_sm = (uint16_t)least(p->end_sm ? p->end_sm : law->device.sms, p->first_sm + most);
+	w->end_sm = (uint16_t)MIN(p->end_sm ? p->end_sm : law->device.sms, p->first_sm + most);
 	if (w->end_sm > law->device.sms)
 		w->end_sm = (uint16_t)law->device.sms;
 	w->warps = (uint16_t)p->warps;

@@ -13,22 +13,12 @@ struct running {
 	uint64_t longest_ns; /* of its blocks that are on SMs */
 };
 
-static uint64_t later(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
-static uint64_t sooner(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* From the first block of those that are not on an SM yet to the last's end. */
 static uint64_t rest_ns(const struct work *w)
 {
 	const unsigned most = (unsigned)(w->end_sm - w->first_sm) * MOST_TENTHS;
 	const __uint128_t all = (__uint128_t)w->left * w->units * w->warps * 10 / most;
-	return w->left ? (uint64_t)later((uint64_t)all, w->units) / ONE : 0;
+	return w->left ? (uint64_t)MAX((uint64_t)all, w->units) / ONE : 0;
 }
 
 static uint64_t of_timers(const struct law *law, unsigned client)
@@ -41,7 +31,7 @@ static uint64_t of_timers(const struct law *law, unsigned client)
 		uint64_t ends = law->timers[i].at_ns;
 		if (w->state == LEAD)
 			ends += w->kind == LAW_KERNEL ? rest_ns(w) : w->units;
-		soonest = sooner(soonest, ends);
+		soonest = MIN(soonest, ends);
 	}
 	return soonest;
 }
@@ -52,10 +42,10 @@ static uint64_t of_queues(const struct law *law, const struct field *f, unsigned
 	for (unsigned e = 0; e < LAW_ENGINES; e++)
 		for (uint32_t i = law->queue[e].first; i != NONE; i = law->works[i].next)
 			if (law->works[i].client == client)
-				soonest = sooner(soonest, law->now + law->works[i].units);
+				soonest = MIN(soonest, law->now + law->works[i].units);
 	for (uint32_t i = f->ready; i != NONE; i = law->works[i].next)
 		if (law->works[i].client == client)
-			soonest = sooner(soonest, law->now + rest_ns(&law->works[i]));
+			soonest = MIN(soonest, law->now + rest_ns(&law->works[i]));
 	return soonest;
 }
 
@@ -64,7 +54,7 @@ static bool note(struct running *r, unsigned *count, uint32_t work, uint64_t ns)
 {
 	for (unsigned i = 0; i < *count; i++)
 		if (r[i].work == work) {
-			r[i].longest_ns = later(r[i].longest_ns, ns);
+			r[i].longest_ns = MAX(r[i].longest_ns, ns);
 			return true;
 		}
 	if (*count == MAX_RUNNING)
@@ -85,11 +75,11 @@ static uint64_t of_blocks(const struct law *law, const struct field *f, unsigned
 			const uint64_t did = on ? (law->now - s->at_ns) * b->rate : 0;
 			if (b->client != client || law->works[b->work].left)
 				continue;
-			if (!note(r, &count, b->work, (b->units - sooner(b->units, did)) / ONE))
+			if (!note(r, &count, b->work, (b->units - MIN(b->units, did)) / ONE))
 				return law_next(law);
 		}
 	for (unsigned i = 0; i < count; i++)
-		soonest = sooner(soonest, law->now + r[i].longest_ns);
+		soonest = MIN(soonest, law->now + r[i].longest_ns);
 	return soonest;
 }
 
@@ -100,6 +90,7 @@ uint64_t law_soonest(struct law *law, unsigned client)
 	if (law->clients[client].done.first != NONE)
 		return law->now;
 	const struct field *f = field_of(law, client);
-	const uint64_t waiting = sooner(of_timers(law, client), of_queues(law, f, client));
-	return sooner(waiting, of_blocks(law, f, client, turn_field(law) == f));
+	const uint64_t timers = of_timers(law, client), queues = of_queues(law, f, client);
+	const uint64_t blocks = of_blocks(law, f, client, turn_field(law) == f);
+	return MIN(MIN(timers, queues), blocks);
 }

@@ -51,12 +51,10 @@ static void set_rates(struct set *s)
 	for (unsigned i = 0; i < s->blocks; i++) {
 		struct block *b = &s->block[i];
 		uint32_t take = b->warps * demand;
-		if (take > left)
-			take = left;
+		take = MIN(left, take);
 		left -= take;
 		b->rate = take / b->warps;
-		if (b->rate < LEAST_RATE)
-			b->rate = LEAST_RATE;
+		b->rate = MAX(LEAST_RATE, b->rate);
 		if (b->units < least * b->rate) /* dividing is slow */
 			least = (b->units + b->rate - 1) / b->rate;
 	}
@@ -230,8 +228,7 @@ static bool place_once(struct law *law, struct field *f, uint32_t index)
 	if (at == NONE)
 		return false;
 	unsigned take = reached(law, &law->sets[at], w);
-	if (take > w->left)
-		take = w->left;
+	take = MIN(w->left, take);
 	if (take < law->sets[at].count)
 		at = set_split(law, f, at, w, take);
 	if (at == NONE)
@@ -323,8 +320,7 @@ uint64_t field_next(struct law *law, const struct field *f)
 		struct set *s = &law->sets[i];
 		if (s->stale)
 			set_rates(s);
-		if (s->next_ns < next)
-			next = s->next_ns;
+		next = MIN(s->next_ns, next);
 	}
 	return next;
 }

@@ -13,6 +13,7 @@
  */
 #pragma once
 
+#include "base/check.h"
 #include "law/law.h"
 
 #define NONE UINT32_MAX

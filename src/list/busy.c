@@ -21,9 +21,9 @@ void busy_spread(uint64_t ns[BUSY_POINTS], uint64_t wall_ns, uint64_t from, uint
 {
 	for (unsigned i = busy_point(wall_ns, from); i < BUSY_POINTS && from < to; i++) {
 		const uint64_t end = i + 1 < BUSY_POINTS ? busy_begin(wall_ns, i + 1) : to;
-		const uint64_t until = to < end ? to : end;
+		const uint64_t until = MIN(to, end);
 		ns[i] += until > from ? until - from : 0;
-		from = until > from ? until : from;
+		from = MAX(until, from);
 	}
 }
 

@@ -246,7 +246,7 @@ static uint64_t waited_ns(
 	for (; i < waits->copied.n && v[i].process == at->process && v[i].tid == at->tid &&
 		v[i].ticks < at->end;
 		i++)
-		until = v[i].end_ns > until ? v[i].end_ns : until;
+		until = MAX(v[i].end_ns, until);
 	return !until || until >= begin + took ? took : until > begin ? until - begin : 0;
 }
 

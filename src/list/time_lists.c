@@ -130,7 +130,7 @@ static void walk(struct at_once *a, const struct wall *wall)
 		const size_t running = in > out ? in - out : 0;
 		if (at > last)
 			spend(a, running, at - last);
-		last = at > last ? at : last;
+		last = MAX(at, last);
 		*(begins ? &in : &out) += 1;
 	}
 	const uint64_t end = wall->from_ns + wall->ns;

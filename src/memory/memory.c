@@ -113,8 +113,7 @@ static void grow_use(struct memory_use *u, uint64_t bytes)
 	u->live++;
 	u->allocated_bytes = sat_add(u->allocated_bytes, bytes);
 	u->live_bytes = sat_add(u->live_bytes, bytes);
-	if (u->live_bytes > u->peak_bytes)
-		u->peak_bytes = u->live_bytes;
+	u->peak_bytes = MAX(u->live_bytes, u->peak_bytes);
 	expect(u->live <= u->allocs, "no more is live than was allocated");
 }
 

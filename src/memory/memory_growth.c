@@ -159,7 +159,7 @@ static void marks_of_size(
 	size_t room = 0;
 	for (unsigned i = 0; i < count; i++)
 		room += lists[i].count;
-	make_marks(m, all < room ? all : room);
+	make_marks(m, MIN(all, room));
 	for (unsigned i = 0; i < count; i++)
 		for (size_t k = 0; k < lists[i].count; k++) {
 			const struct memory_op *op = &lists[i].ops[k];
@@ -229,10 +229,10 @@ static double repeats(const uint64_t *v, size_t n, size_t lag)
 static size_t find_period(const uint64_t *v, size_t n)
 {
 	double score[PERIOD_MOST + 1] = { 0 }, best = 0;
-	const size_t last = n / GROWTH_PERIODS < PERIOD_MOST ? n / GROWTH_PERIODS : PERIOD_MOST;
+	const size_t last = MIN(n / GROWTH_PERIODS, PERIOD_MOST);
 	for (size_t lag = 1; lag <= last; lag++) {
 		score[lag] = repeats(v, n, lag);
-		best = score[lag] > best ? score[lag] : best;
+		best = MAX(score[lag], best);
 		if (score[lag] == 1)
 			return lag;
 	}
@@ -267,7 +267,7 @@ static uint64_t least_of(const uint64_t *v, size_t n)
 {
 	uint64_t least = v[0];
 	for (size_t i = 1; i < n; i++)
-		least = v[i] < least ? v[i] : least;
+		least = MIN(v[i], least);
 	return least;
 }
 

@@ -83,8 +83,7 @@ static void add_extent(struct free_extents *h, uint64_t *largest, uint64_t from,
 		return;
 	h->count++;
 	h->free_bytes = sat_add(h->free_bytes, to - from);
-	if (to - from > *largest)
-		*largest = to - from;
+	*largest = MAX(to - from, *largest);
 }
 
 /* Free extents of [lo, hi) between extents from *at on, which are sorted; those that end in it are
@@ -96,7 +95,7 @@ static void look_between(const struct extent *v, size_t n, size_t *at, struct fr
 	h->reach_bytes = sat_add(h->reach_bytes, hi - lo);
 	for (; *at < n && v[*at].start < hi; ++*at) {
 		add_extent(h, largest, cursor, v[*at].start);
-		cursor = v[*at].end > cursor ? v[*at].end : cursor;
+		cursor = MAX(v[*at].end, cursor);
 	}
 	add_extent(h, largest, cursor, hi);
 }
@@ -109,7 +108,7 @@ static void measure_one(
 	size_t at = 0;
 	for (size_t i = 0; i < n; i++) {
 		s->live_bytes = sat_add(s->live_bytes, v[i].end - v[i].start);
-		end = v[i].end > end ? v[i].end : end;
+		end = MAX(v[i].end, end);
 	}
 	s->used = true;
 	look_between(v, n, &at, &s->span, &largest, v[0].start, end);

@@ -16,7 +16,7 @@ static uint64_t covered(const struct call_span *v, size_t n, const struct call_r
 {
 	uint64_t sum = 0, until = 0;
 	for (size_t i = 0; i < n; i++) {
-		const uint64_t from = v[i].start_ticks > until ? v[i].start_ticks : until;
+		const uint64_t from = MAX(v[i].start_ticks, until);
 		if (v[i].end_ticks <= from || (of && v[i].fn_id != of->id))
 			continue;
 		sum += v[i].end_ticks - from;
@@ -77,10 +77,8 @@ void memory_time_classes(
 		const uint64_t ns = trace_span_ns(r->trace, value);
 		const unsigned class = ns ? 63 - (unsigned)__builtin_clzll(ns) : 0;
 		ret_classes->count[class] += times;
-		if (class < ret_classes->first)
-			ret_classes->first = class;
-		if (class > ret_classes->last)
-			ret_classes->last = class;
+		ret_classes->first = MIN(class, ret_classes->first);
+		ret_classes->last = MAX(class, ret_classes->last);
 		sum += times;
 	}
 	expect(sum == c->hist.count, "the histogram has each call that was timed");

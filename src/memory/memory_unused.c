@@ -219,8 +219,7 @@ static void put_points(struct memory_detail *d, const struct unused_replay *u, u
 	const uint32_t last = detail_point(d, until - 1);
 	for (uint32_t i = detail_point(d, u->ticks); i <= last; i++) {
 		struct memory_point *p = &d->points[i];
-		if (u->reserved > p->reserved_most)
-			p->reserved_most = u->reserved;
+		p->reserved_most = MAX(u->reserved, p->reserved_most);
 		if (p->reserved_known && p->unused >= u->reserved - u->live)
 			continue;
 		p->reserved = u->reserved;

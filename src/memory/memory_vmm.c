@@ -34,8 +34,7 @@ struct vmm_replay {
 static void rise(struct level *l, uint64_t bytes)
 {
 	l->now = sat_add(l->now, bytes);
-	if (l->now > l->most)
-		l->most = l->now;
+	l->most = MAX(l->now, l->most);
 }
 
 static void fall(struct level *l, uint64_t bytes)

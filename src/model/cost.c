@@ -1,6 +1,7 @@
 /* Computes an operator's FLOPs and bytes. */
 #include "model/cost.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/expect.h"
@@ -74,19 +75,14 @@ static void add_bytes(struct cost *c, const struct inputs *in, unsigned i, doubl
 	c->bytes += count * in->element[i].bytes;
 }
 
-static double larger(double a, double b)
-{
-	return a > b ? a : b;
-}
-
 static void cost_product(const struct operator_rule *r, const struct inputs *in, struct cost *c)
 {
 	const struct shape *a = &in->shape[r->a], *b = &in->shape[r->b];
 	const double k = last(a, 1), n = b->dims > 1 ? last(b, 1) : 1;
-	const double rows = cost_elements(a) / larger(k, 1);
-	const double batches = b->dims > 2 ? cost_elements(b) / larger(k * n, 1) : 1;
+	const double rows = cost_elements(a) / fmax(k, 1);
+	const double batches = b->dims > 2 ? cost_elements(b) / fmax(k * n, 1) : 1;
 	const double rows_each = a->dims > 2 && b->dims > 2 ? last(a, 2) : rows;
-	const double all = b->dims > 2 ? larger(rows, rows_each * batches) : rows;
+	const double all = b->dims > 2 ? fmax(rows, rows_each * batches) : rows;
 	c->flops = 2 * all * n * k;
 	add_bytes(c, in, r->a, stored(in, r->a) + all * n);
 	add_bytes(c, in, r->b, stored(in, r->b));
@@ -96,7 +92,7 @@ static void cost_product(const struct operator_rule *r, const struct inputs *in,
 static void cost_linear(const struct operator_rule *r, const struct inputs *in, struct cost *c)
 {
 	const struct shape *a = &in->shape[r->a], *b = &in->shape[r->b];
-	const double k = last(a, 1), n = last(b, 2), rows = cost_elements(a) / larger(k, 1);
+	const double k = last(a, 1), n = last(b, 2), rows = cost_elements(a) / fmax(k, 1);
 	c->flops = 2 * rows * n * k;
 	add_bytes(c, in, r->a, stored(in, r->a) + rows * n);
 	add_bytes(c, in, r->b, stored(in, r->b));
@@ -190,9 +186,9 @@ static double along(const struct shape *list, unsigned i)
 static double out_length(const struct conv *v, double in, double kernel, unsigned i)
 {
 	const double reach = along(&v->dilation, i) * (kernel - 1) + 1;
-	const double step = larger(along(&v->stride, i), 1), pad = along(&v->padding, i);
+	const double step = fmax(along(&v->stride, i), 1), pad = along(&v->padding, i);
 	if (v->transposed)
-		return larger((in - 1) * step - 2 * pad + reach + along(&v->output_padding, i), 0);
+		return fmax((in - 1) * step - 2 * pad + reach + along(&v->output_padding, i), 0);
 	if (v->same)
 		return in;
 	const double room = in + 2 * pad - reach;
@@ -288,7 +284,7 @@ static enum causal causal_of(const struct operator_rule *r, const struct inputs 
 /* The pairs that may see each other, of `queries` queries and as many places in keys. */
 static double pairs_of(enum causal causal, double queries, double keys)
 {
-	const double both = queries < keys ? queries : keys, triangle = both * (both + 1) / 2;
+	const double both = MIN(queries, keys), triangle = both * (both + 1) / 2;
 	if (causal == CAUSAL_FIRST)
 		return triangle + (queries - both) * keys;
 	if (causal == CAUSAL_LAST)
@@ -356,10 +352,10 @@ static bool cost_attention(const struct operator_rule *r, const struct inputs *i
 	if (!ragged && q->dims != 4)
 		return false;
 	const unsigned at = ragged ? q->dims - 3 : r->at.length;
-	const double depth = larger(last(q, 1), 1), value = last(&in->shape[r->b + 1], 1);
+	const double depth = fmax(last(q, 1), 1), value = last(&in->shape[r->b + 1], 1);
 	const double pairs = pairs_in(r, in, causal, at);
-	c->flops = r->flops * pairs * cost_elements(q) / larger(q->dim[at] * depth, 1) *
-		   (depth + value);
+	c->flops =
+		r->flops * pairs * cost_elements(q) / fmax(q->dim[at] * depth, 1) * (depth + value);
 	c->at_most = causal == CAUSAL_UNKNOWN;
 	add_bytes(c, in, r->a, times * (stored(in, r->a) + cost_elements(q) / depth * value));
 	add_bytes(c, in, r->b, times * stored(in, r->b));
@@ -380,8 +376,8 @@ static void cost_map(const struct operator_rule *r, const struct inputs *in, str
 		if (cost_elements(s) > cost_elements(&in->shape[like]))
 			like = i;
 		for (unsigned d = 1; d <= s->dims; d++)
-			out.dim[DIMS - d] = larger(out.dim[DIMS - d], last(s, d));
-		out.dims = s->dims > out.dims ? s->dims : out.dims;
+			out.dim[DIMS - d] = fmax(out.dim[DIMS - d], last(s, d));
+		out.dims = MAX(s->dims, out.dims);
 		add_bytes(c, in, i, stored(in, i));
 	}
 	double all = 1;
@@ -432,7 +428,7 @@ static bool apply(
 		cost_pick(r, in, 1, c);
 		return true;
 	case RULE_LOOKUP:
-		cost_pick(r, in, count / larger(in->shape[r->a].dim[0], 1), c);
+		cost_pick(r, in, count / fmax(in->shape[r->a].dim[0], 1), c);
 		return true;
 	case RULE_JOIN:
 		cost_join(in, c);
@@ -539,7 +535,7 @@ static bool cost_filter(
 		!find_dims(args, "output", &s[2]))
 		return false;
 	in->element[0] = find_element(args, "type", (struct element){ 0 });
-	c->flops = r->flops * cost_elements(&s[2]) * cost_elements(&s[1]) / larger(s[1].dim[0], 1);
+	c->flops = r->flops * cost_elements(&s[2]) * cost_elements(&s[1]) / fmax(s[1].dim[0], 1);
 	add_bytes(c, in, 0, cost_elements(&s[0]) + cost_elements(&s[1]) + cost_elements(&s[2]));
 	c->matrix = true;
 	return true;

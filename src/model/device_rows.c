@@ -228,8 +228,7 @@ static int join_kernels(struct report *r)
 static void fill_totals(struct report *r)
 {
 	struct map contexts = { 0 };
-	if (r->launches < r->device_kernels)
-		r->launches = r->device_kernels;
+	r->launches = MAX(r->device_kernels, r->launches);
 	if (!r->graph_launches)
 		r->graph_launches = r->runtime_graph_launches;
 	if (r->stream_rows.n && !r->sampled)

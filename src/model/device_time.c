@@ -333,7 +333,7 @@ static void cover(struct span *s, uint64_t first_ns, uint64_t last_ns)
 	if (!last_ns)
 		return;
 	s->first_ns = s->last_ns && s->first_ns < first_ns ? s->first_ns : first_ns;
-	s->last_ns = s->last_ns > last_ns ? s->last_ns : last_ns;
+	s->last_ns = MAX(s->last_ns, last_ns);
 }
 
 /* Counts the time that an event pair measured besides the work. */

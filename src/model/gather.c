@@ -59,7 +59,7 @@ static unsigned worker_count(const struct trace *t, unsigned asked)
 {
 	const long cores = sysconf(_SC_NPROCESSORS_ONLN);
 	size_t n = asked ? asked : cores > 0 ? (size_t)cores : 1;
-	n = n < TALLIES_MOST ? n : TALLIES_MOST;
+	n = MIN(n, TALLIES_MOST);
 	return (unsigned)(n < t->chunk_count ? n : t->chunk_count ? t->chunk_count : 1);
 }
 

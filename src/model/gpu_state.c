@@ -213,8 +213,7 @@ static void add_kernel(struct gpu_state *g, const struct gpu_activity *w)
 	size_t i = SEARCH(k, 0, g->slow.n, slow[k].start_ns + slow[k].ns <= w->start_ns);
 	for (; i < g->slow.n && slow[i].start_ns < w->end_ns; i++) {
 		const uint64_t end = slow[i].start_ns + slow[i].ns;
-		const uint64_t from =
-			w->start_ns > slow[i].start_ns ? w->start_ns : slow[i].start_ns;
+		const uint64_t from = MAX(w->start_ns, slow[i].start_ns);
 		g->slow.v[i].kernel_ns += (w->end_ns < end ? w->end_ns : end) - from;
 	}
 }

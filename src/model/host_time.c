@@ -182,8 +182,8 @@ void host_time_split(
 		const struct host_span *s = &t->spans.v[i];
 		if (s->start_ns >= to)
 			break;
-		const uint64_t start = s->start_ns > from ? s->start_ns : from;
-		const uint64_t end = s->end_ns < to ? s->end_ns : to;
+		const uint64_t start = MAX(s->start_ns, from);
+		const uint64_t end = MIN(s->end_ns, to);
 		ns[HOST_ELSEWHERE] += start - from;
 		ns[s->state] += end - start;
 		from = end;

@@ -142,8 +142,8 @@ static struct pair pair_of_graph(const struct sample *const *v, size_t n)
 {
 	uint64_t from = UINT64_MAX, to = 0;
 	for (size_t i = 0; i < n; i++) {
-		from = v[i]->start_ns < from ? v[i]->start_ns : from;
-		to = v[i]->end_ns > to ? v[i]->end_ns : to;
+		from = MIN(v[i]->start_ns, from);
+		to = MAX(v[i]->end_ns, to);
 	}
 	const double took = to > from ? (double)(to - from) : 1;
 	const double predicted = (double)v[0]->prediction.t50_ns;

@@ -313,7 +313,7 @@ static uint64_t clock_residual(const struct trace *t)
 		const struct chunk_header *c = i < 2 ? NULL : &t->chunks[i / 2 - 1].head;
 		const struct clock_pair *p = i < 2 ? ends[i] : i % 2 ? &c->last : &c->open;
 		const uint64_t off = clock_fit_error_ns(&t->clock, p);
-		most = off > most ? off : most;
+		most = MAX(off, most);
 	}
 	return most;
 }

@@ -186,8 +186,7 @@ void requests_beside(const struct requests *r, uint64_t from, uint64_t to, uint3
 	for (; i < r->beside.n && v[r->beside.v[i]].w.start_ns < to; i++) {
 		const struct batch_activity *a = &v[r->beside.v[i]];
 		if (a->w.end_ns > from && (not == BATCH_NONE || a->batch != not ))
-			take(context, a, a->w.start_ns > from ? a->w.start_ns : from,
-				a->w.end_ns < to ? a->w.end_ns : to);
+			take(context, a, MAX(a->w.start_ns, from), MIN(a->w.end_ns, to));
 	}
 }
 
@@ -280,7 +279,7 @@ static void compare_all(struct requests *r)
 
 static uint64_t take(uint64_t *from, uint64_t most)
 {
-	const uint64_t ns = *from < most ? *from : most;
+	const uint64_t ns = MIN(*from, most);
 	*from -= ns;
 	return ns;
 }
@@ -323,7 +322,7 @@ static void cut_time(const struct requests *r, struct request_row *q)
 		else
 			q->part[part] += took;
 		part = i < REQUEST_SENT ? of[i] : part;
-		last = ns > last ? ns : last;
+		last = MAX(ns, last);
 	}
 }
 
@@ -401,8 +400,7 @@ void request_behind(const struct requests *r, const struct request_row *q, struc
 	size_t i = SEARCH(k, 0, r->by_time.n, r->batches.v[r->by_time.v[k]].from < from);
 	for (i -= i > 0; i < r->by_time.n && r->batches.v[r->by_time.v[i]].from < to; i++) {
 		const struct batch_row *b = &r->batches.v[r->by_time.v[i]];
-		const uint64_t begin = b->from > from ? b->from : from,
-			       end = b->to < to ? b->to : to;
+		const uint64_t begin = MAX(b->from, from), end = MIN(b->to, to);
 		if (b->at.process != q->process || end <= begin)
 			continue;
 		struct behind *one = of_model(ret, b->model);

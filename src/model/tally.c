@@ -84,8 +84,7 @@ static void add_failure(struct tally *t, const struct failure_row *f)
 	if (t->failures.n > before)
 		return;
 	to->count += f->count;
-	if (f->first_ticks < to->first_ticks)
-		to->first_ticks = f->first_ticks;
+	to->first_ticks = MIN(f->first_ticks, to->first_ticks);
 }
 
 static bool counts(const struct tally *t, uint32_t facets)
@@ -468,10 +467,8 @@ static void tally_record(struct tally *t, const struct record *r)
 		add_to_thread(t->thread, c, 1, 1, dur);
 		note_inner(t, c, r);
 	}
-	if (r->ticks < t->first_ticks)
-		t->first_ticks = r->ticks;
-	if (end > t->last_ticks)
-		t->last_ticks = end;
+	t->first_ticks = MIN(r->ticks, t->first_ticks);
+	t->last_ticks = MAX(end, t->last_ticks);
 	if (c->memory_call && counts(t, FACET(MEMORY)))
 		add_span(t, r);
 	if (c->wait && counts(t, FACET(WAITS)))
@@ -604,10 +601,8 @@ void tally_merge(struct tally *t, const struct tally *from)
 	t->predicted += from->predicted;
 	t->unpredicted += from->unpredicted;
 	t->damaged_chunks += from->damaged_chunks;
-	if (from->first_ticks < t->first_ticks)
-		t->first_ticks = from->first_ticks;
-	if (from->last_ticks > t->last_ticks)
-		t->last_ticks = from->last_ticks;
+	t->first_ticks = MIN(from->first_ticks, t->first_ticks);
+	t->last_ticks = MAX(from->last_ticks, t->last_ticks);
 	for (size_t i = 0; i < from->waits.n; i++)
 		*array_push(&t->waits) = from->waits.v[i];
 	merge_calls(t, from);

@@ -161,8 +161,8 @@ static struct idle begin_of(const struct account *a, const struct activity *p, u
 
 static uint64_t overlap(uint64_t from, uint64_t to, uint64_t other_from, uint64_t other_to)
 {
-	const uint64_t begin = from > other_from ? from : other_from;
-	const uint64_t end = to < other_to ? to : other_to;
+	const uint64_t begin = MAX(from, other_from);
+	const uint64_t end = MIN(to, other_to);
 	return end > begin ? end - begin : 0;
 }
 
@@ -197,7 +197,7 @@ static void explain(struct account *a, const struct activity *p, uint64_t from, 
 	host_time_split(&a->host, c->thread, from, issued, host);
 	i.what = IDLE_OFF;
 	i.ns = off_between(a->r->trace, from, issued);
-	i.ns = i.ns < host[HOST_ELSEWHERE] ? i.ns : host[HOST_ELSEWHERE];
+	i.ns = MIN(i.ns, host[HOST_ELSEWHERE]);
 	host[HOST_ELSEWHERE] -= i.ns;
 	put_idle(a, i, ns);
 	for (int s = 0; s < HOST_STATES; s++) {
@@ -304,11 +304,9 @@ static void find_wall(struct account *a)
 	const struct timeline *t = a->t;
 	a->start_ns = a->r->trace->header.start.mono_ns;
 	a->end_ns = a->start_ns + a->r->wall_ns;
-	if (t->activities.v[0].start_ns < a->start_ns)
-		a->start_ns = t->activities.v[0].start_ns;
+	a->start_ns = MIN(t->activities.v[0].start_ns, a->start_ns);
 	for (size_t i = 0; i < t->activities.n; i++)
-		if (t->activities.v[i].end_ns > a->end_ns)
-			a->end_ns = t->activities.v[i].end_ns;
+		a->end_ns = MAX(t->activities.v[i].end_ns, a->end_ns);
 	a->r->wall_ns = a->end_ns - a->start_ns;
 	a->r->analysis.start_ns = a->start_ns;
 }

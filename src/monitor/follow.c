@@ -221,7 +221,7 @@ static void take_meta(struct follow *f, const struct chunk_header *h, const stru
 static size_t read_piece(struct follow *f, const struct place *p, size_t bytes)
 {
 	const size_t left = p->bytes - CHUNK_PAYLOAD - p->at;
-	const size_t n = left < bytes ? left : bytes;
+	const size_t n = MIN(left, bytes);
 	f->bytes.n = 0;
 	array_reserve(&f->bytes, n + 8);
 	return read_at(f->fd, f->bytes.v, n, p->offset + CHUNK_PAYLOAD + p->at) ? 0 : n;
@@ -243,7 +243,7 @@ static void look_at_meta(struct follow *f, struct place *p, const struct chunk_h
 	size_t n;
 	while ((n = read_piece(f, p, sizeof head)) == sizeof head) {
 		memcpy(&head, f->bytes.v, sizeof head);
-		const size_t want = head.words * 8u > PIECE ? head.words * 8u : PIECE;
+		const size_t want = MAX(head.words * 8u, PIECE);
 		n = finished(f, read_piece(f, p, want));
 		n = n ? finished(f, read_piece(f, p, n)) : 0; /* once more, to have it whole */
 		struct records it = { .at = f->bytes.v, .end = f->bytes.v + n };

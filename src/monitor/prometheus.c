@@ -409,7 +409,7 @@ static double lost_calls(const struct watch *w)
 void prometheus_put(FILE *out, const struct watch *w, const char *version)
 {
 	const size_t all = w->programs.n;
-	const size_t count = all < PROMETHEUS_PROGRAMS ? all : PROMETHEUS_PROGRAMS;
+	const size_t count = MIN(all, PROMETHEUS_PROGRAMS);
 	put_family(out, "weir_build_info", "gauge", "Version of Weir, always 1.");
 	fprintf(out, "weir_build_info{version=\"%s\"} 1\n", version);
 	put_one(out, "weir_sharing_arbiter", "gauge", "Whether an arbiter runs.", w->has_arbiter);

@@ -150,8 +150,8 @@ static const struct watched *known(const struct recordings *r, uint32_t pid)
 static void believe_for_a_while(struct watched *w, uint64_t now)
 {
 	const uint64_t quarter = (now - w->since_ns) / 4;
-	const uint64_t least = quarter > BELIEVED_LEAST_NS ? quarter : BELIEVED_LEAST_NS;
-	w->until_ns = now + (least < RECORDINGS_BELIEVED_NS ? least : RECORDINGS_BELIEVED_NS);
+	const uint64_t least = MAX(quarter, BELIEVED_LEAST_NS);
+	w->until_ns = now + MIN(least, RECORDINGS_BELIEVED_NS);
 }
 
 /* Weir cannot learn more of another user's process. */

@@ -27,7 +27,7 @@ struct regress {
 struct regress *regress_new(uint32_t most, uint64_t window_ns, uint64_t seed)
 {
 	struct regress *r = xcalloc(1, sizeof *r);
-	r->most = most < REGRESS_SERIES ? most : REGRESS_SERIES;
+	r->most = MIN(most, REGRESS_SERIES);
 	r->window_ns = window_ns;
 	r->random = hash_mix(seed) | 1;
 	return r;
@@ -130,7 +130,7 @@ static double level_of(const struct regress *r)
 static void close_window(struct regress *r, struct regress_series *s)
 {
 	const bool before = regress_alarmed(s);
-	const uint32_t n = s->taken < REGRESS_SAMPLES ? s->taken : REGRESS_SAMPLES;
+	const uint32_t n = MIN(s->taken, REGRESS_SAMPLES);
 	rank_sort(s->sample, n);
 	r->counts.tests += series_push(s, rank_median(s->sample, n), level_of(r));
 	s->taken = 0;

@@ -99,17 +99,12 @@ static void look(struct regress_series *s, const float current[REGRESS_CURRENT],
 	s->level = level;
 }
 
-static float larger(float a, float b)
-{
-	return a > b ? a : b;
-}
-
 /* Windows that a burst is only partly in are above the others, but within their scatter: of that
  * the side below the median says how wide it is without bursts. */
 static float least_effect(const struct regress_series *s)
 {
 	const float scatter = (float)REGRESS_SCATTERS * (s->expected - s->expected_low);
-	return larger((float)REGRESS_EFFECT, larger(scatter, (float)REGRESS_SWINGS * s->swing));
+	return fmaxf((float)REGRESS_EFFECT, fmaxf(scatter, (float)REGRESS_SWINGS * s->swing));
 }
 
 /* Whether there was a test. */

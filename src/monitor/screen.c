@@ -311,7 +311,7 @@ static double highest(const struct watch_program *p)
 	if (p->shares)
 		return 1;
 	for (unsigned i = 0; i < WATCH_HISTORY; i++)
-		most = p->history[i] > most ? p->history[i] : most;
+		most = MAX(p->history[i], most);
 	return most;
 }
 
@@ -346,10 +346,8 @@ static void draw_programs(struct screen *s, int y)
 		sorted[i] = &w->programs.v[i];
 	sorting = s;
 	qsort(sorted, w->programs.n, sizeof *sorted, program_order);
-	if (s->first > count - room)
-		s->first = count - room;
-	if (s->first < 0)
-		s->first = 0;
+	s->first = MIN(count - room, s->first);
+	s->first = MAX(0, s->first);
 	for (int i = 0; i < room && s->first + i < count; i++)
 		draw_program(s, y + i, sorted[s->first + i]);
 	if (!count)

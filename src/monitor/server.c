@@ -308,7 +308,7 @@ static void raise_files(void)
 	struct rlimit l;
 	if (getrlimit(RLIMIT_NOFILE, &l) || l.rlim_cur >= SERVER_CONNECTIONS + 100)
 		return;
-	l.rlim_cur = l.rlim_max < SERVER_CONNECTIONS + 100 ? l.rlim_max : SERVER_CONNECTIONS + 100;
+	l.rlim_cur = MIN(l.rlim_max, SERVER_CONNECTIONS + 100);
 	setrlimit(RLIMIT_NOFILE, &l);
 }
 

@@ -210,8 +210,7 @@ static void rate_shared(struct watch_program *p, const struct watch_program *bef
 		p->busy = per_s(p->device_ns, before->device_ns, ns) / 1e9;
 	else
 		p->busy = per_s(p->inside_ns, before->inside_ns, ns) / 1e9;
-	if (p->busy > 1)
-		p->busy = 1;
+	p->busy = MIN(1, p->busy);
 }
 
 /* A program that was not there before has no rates yet. */

@@ -55,7 +55,7 @@ uint32_t layout_lane(struct layout *t, const struct layout_lane *lane)
 
 static struct layout_row *row_of(struct layout *t, uint32_t lane, uint32_t depth)
 {
-	const uint32_t row = depth < DEPTH_MOST ? depth : DEPTH_MOST;
+	const uint32_t row = MIN(depth, DEPTH_MOST);
 	return MAP_ROW(&t->row_map, MAP_KEY(lane, row), &t->rows,
 		(struct layout_row){ .lane = lane, .depth = row });
 }

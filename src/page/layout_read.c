@@ -148,8 +148,7 @@ static void take_call(struct reader *r, uint32_t lane, const struct record *c)
 		.link = link_of(r, r->calls.buf.ref->head.tid, c) };
 	describe(r, c, &d);
 	item.detail = put_detail(r, &d);
-	if (item.end_ns < item.start_ns)
-		item.end_ns = item.start_ns;
+	item.end_ns = MAX(item.start_ns, item.end_ns);
 	layout_add(r->t, lane, enter(r, c), &item);
 }
 
@@ -199,8 +198,7 @@ static int take_ranges(struct reader *r)
 		if (g.args)
 			s.args = meta_find_string(&r->r->meta, r->buf.ref->process, g.args);
 		struct span *to = array_push(&r->spans);
-		if (s.end_ns < s.start_ns)
-			s.end_ns = s.start_ns;
+		s.end_ns = MAX(s.start_ns, s.end_ns);
 		*to = s;
 	}
 	return at.error;

@@ -209,7 +209,7 @@ static void put_blocks(struct writer *w, const struct layout_row *row)
 {
 	for (size_t from = 0; from < row->items.n; from += TIMELINE_BLOCK) {
 		const size_t left = row->items.n - from;
-		pack_items(w, row, from, from + (left < TIMELINE_BLOCK ? left : TIMELINE_BLOCK));
+		pack_items(w, row, from, from + MIN(left, TIMELINE_BLOCK));
 		put_block(w);
 	}
 }

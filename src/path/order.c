@@ -100,7 +100,7 @@ uint32_t host_behind(const struct host *h, uint32_t activity)
 	}
 	if (h->behind_host[activity])
 		return before;
-	const uint32_t other = behind_any(h, activity, ready > returned ? ready : returned);
+	const uint32_t other = behind_any(h, activity, MAX(ready, returned));
 	return other == NONE ? before : other;
 }
 
@@ -170,7 +170,7 @@ static void give_function(struct sweep *s, struct stream *to, const struct order
 	const uint64_t end = to->last == NONE ? 0 : s->h->in->t->activities.v[to->last].end_ns;
 	struct lane *lane = functions_of(s, owner);
 	struct mark *new = array_push(&lane->marks);
-	*new = (struct mark){ .start_ns = end > given ? end : given,
+	*new = (struct mark){ .start_ns = MAX(end, given),
 		.activity = end > given ? to->last : NONE,
 		.kind = MARK_WAIT,
 		.host_function = true };

@@ -116,7 +116,7 @@ static void start(struct replay *r, uint32_t activity)
 		if (behind[i] == NONE || !expect(behind[i] != activity, "nothing waits for itself"))
 			continue;
 		const uint64_t ready = start_behind(r, activity, behind[i]);
-		at = ready > at ? ready : at;
+		at = MAX(ready, at);
 	}
 	r->start_ns[activity] = at;
 }
@@ -139,7 +139,7 @@ static uint64_t saved(const struct replay *r)
 	const uint64_t recorded = r->h->ended[t->activities.n - 1].end_ns;
 	uint64_t end = 0;
 	for (uint32_t i = 0; i < t->activities.n; i++)
-		end = end_of(r, i) > end ? end_of(r, i) : end;
+		end = MAX(end_of(r, i), end);
 	return recorded > end ? recorded - end : 0;
 }
 

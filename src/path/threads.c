@@ -89,7 +89,7 @@ static void put_mark(struct lane *lane, struct mark m)
 		lane->marks.n--;
 	const struct mark *last = lane->marks.n ? &lane->marks.v[lane->marks.n - 1] : NULL;
 	if (last && last->end_ns > m.start_ns)
-		m.start_ns = last->end_ns < m.end_ns ? last->end_ns : m.end_ns;
+		m.start_ns = MIN(last->end_ns, m.end_ns);
 	*array_push(&lane->marks) = m;
 }
 
@@ -124,7 +124,7 @@ static void take_chunk(struct reader *r, uint32_t thread)
 		const uint64_t start = trace_ns(r->t, c->ticks);
 		const uint64_t end = trace_ns(r->t, record_end(c));
 		put_mark(lane, (struct mark){ .start_ns = start,
-				       .end_ns = end > start ? end : start,
+				       .end_ns = MAX(end, start),
 				       .thread = thread,
 				       .activity = NONE,
 				       .fn = c->fn,

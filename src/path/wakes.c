@@ -104,7 +104,7 @@ static uint64_t count_meetings(struct turns *t)
 				t->met[c->member][k]++;
 			}
 		t->members[c->member].last_ns = c->end_ns;
-		last = c->end_ns > last ? c->end_ns : last;
+		last = MAX(c->end_ns, last);
 	}
 	return t->calls.n ? last - t->calls.v[0].start_ns : 0;
 }
@@ -283,7 +283,7 @@ static double chance_of(const struct weights *w, const struct lane *from, struct
 	const uint64_t length = g.to_ns - g.from_ns;
 	const double rate = (double)from->edges.n / (double)w->h->in->wall_ns;
 	const uint64_t window = window_of(from);
-	return 1 - exp(-rate * (double)(length < window ? length : window));
+	return 1 - exp(-rate * (double)MIN(length, window));
 }
 
 static void weigh_gap(struct weights *w, uint32_t lane, struct gap g, struct evidence *v)
@@ -417,7 +417,7 @@ static void judge_place(struct weights *w, uint32_t place, struct map_key key)
 		const bool own = w->h->lanes.v[i].owner == key.w[0];
 		const enum wakes here = judge(&v[i], &v[n], surely, own);
 		const enum wakes there = judge(&wide[i], &wide[n], surely, own);
-		const enum wakes more = here > there ? here : there;
+		const enum wakes more = MAX(here, there);
 		w->h->wakes[place * n + i] = (uint8_t)more;
 		if (more >= WAKES && !is_first(key))
 			w->related[key.w[0] * n + i] = w->related[i * n + key.w[0]] = true;
@@ -556,10 +556,8 @@ static void learn_delay(struct weights *w, uint32_t lane, uint32_t mark, struct 
 		s[1].ns + WAKE_NS >= s[0].ns)
 		return;
 	const uint64_t ns = g.to_ns - s[0].ns;
-	if (ns < w->soonest_ns[lane])
-		w->soonest_ns[lane] = ns;
-	if (ns > w->h->latest_ns[lane])
-		w->h->latest_ns[lane] = ns;
+	w->soonest_ns[lane] = MIN(ns, w->soonest_ns[lane]);
+	w->h->latest_ns[lane] = MAX(ns, w->h->latest_ns[lane]);
 }
 
 static void weigh(struct weights *w)

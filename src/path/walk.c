@@ -244,7 +244,7 @@ static uint64_t skip_unknown(
 	if (!is_unknown(w, ns, path))
 		return 0;
 	for (int i = 0; i < PATH_PARTS; i++)
-		one.ns[i] = one.ns[i] < two.ns[i] ? one.ns[i] : two.ns[i];
+		one.ns[i] = MIN(one.ns[i], two.ns[i]);
 	*w = one;
 	*steps = left;
 	return ns;

@@ -215,8 +215,7 @@ int pool_place(struct pool *p, uint64_t bytes, uint32_t tag, struct pool_place *
 	pool_slots_enter(p, ret_at);
 	c->placed++;
 	c->live_bytes += bytes;
-	if (c->live_bytes > c->live_bytes_peak)
-		c->live_bytes_peak = c->live_bytes;
+	c->live_bytes_peak = MAX(c->live_bytes, c->live_bytes_peak);
 	return 0;
 }
 

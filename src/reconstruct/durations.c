@@ -191,7 +191,7 @@ void durations_settle(struct durations *d)
 static uint64_t at_least(uint64_t sd, uint64_t ns, double share)
 {
 	const uint64_t least = (uint64_t)((double)ns * share);
-	return sd > least ? sd : least;
+	return MAX(sd, least);
 }
 
 /* By the line through what was measured; one size alone says how fast, and no start-up. */

@@ -44,16 +44,6 @@ static double square(double x)
 	return x * x;
 }
 
-static uint64_t max_of(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
-static uint64_t min_of(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* When the device could begin with it, were its stream idle. */
 static uint64_t reach(const struct player *q, const struct play_step *s)
 {
@@ -62,7 +52,7 @@ static uint64_t reach(const struct player *q, const struct play_step *s)
 		return s->called_ns;
 	const uint64_t from = s->blocks ? s->called_ns : s->returned_ns;
 	const uint64_t at = delay < 0 && (uint64_t)-delay > from ? 0 : from + (uint64_t)delay;
-	return max_of(at, s->called_ns);
+	return MAX(at, s->called_ns);
 }
 
 static bool follows_work(const struct player *q, uint32_t i)
@@ -100,8 +90,8 @@ static void place(struct player *q, uint32_t i)
 	const struct play_step *s = &q->p->steps.v[i];
 	double variance = 0;
 	const uint64_t other = others_done(q, i, &variance), free_at = stream_free(q, i);
-	const uint64_t reached = reach(q, s), ready = max_of(reached, other);
-	const uint64_t start = max_of(ready, free_at);
+	const uint64_t reached = reach(q, s), ready = MAX(reached, other);
+	const uint64_t start = MAX(ready, free_at);
 	q->times[i] = (struct play_time){ .start_ns = start,
 		.end_ns = start + q->dur[i],
 		.is_behind = q->before[i] != PLAY_NONE && free_at >= ready,
@@ -171,15 +161,15 @@ static void pin(struct player *q, uint32_t i)
 	const struct play_step *s = &q->p->steps.v[i];
 	struct play_time *t = &q->times[i];
 	const uint32_t before = q->before[i];
-	const uint64_t start = max_of(s->start_ns, s->called_ns);
+	const uint64_t start = MAX(s->start_ns, s->called_ns);
 	const double sd = (double)q->p->delays.measure_ns;
 	if (before != PLAY_NONE && !q->is_fixed[before] &&
 		(t->is_behind || q->times[before].end_ns > start)) {
 		const uint64_t gap = follows_work(q, i) ? q->p->delays.behind_ns : 0;
 		fit(q, before, (double)start - (double)(q->times[before].end_ns + gap), sd);
 	}
-	t->start_ns = before == PLAY_NONE ? start : max_of(start, q->times[before].end_ns);
-	t->end_ns = max_of(t->start_ns, s->end_ns);
+	t->start_ns = before == PLAY_NONE ? start : MAX(start, q->times[before].end_ns);
+	t->end_ns = MAX(t->start_ns, s->end_ns);
 	q->dur[i] = t->end_ns - t->start_ns;
 	q->variance[i] = square(sd);
 	q->is_fixed[i] = true;
@@ -191,7 +181,7 @@ static uint32_t last_of(const struct player *q, const struct play_wait *w)
 	uint32_t last = PLAY_NONE;
 	for (uint32_t k = w->first; k < w->first + w->count; k++) {
 		const uint32_t i = q->p->waited.v[k];
-		q->most[i] = min_of(q->most[i], w->returned_ns);
+		q->most[i] = MIN(q->most[i], w->returned_ns);
 		if (last == PLAY_NONE || q->times[i].end_ns > q->times[last].end_ns)
 			last = i;
 	}
@@ -213,14 +203,14 @@ static void settle(struct player *q, const struct play_wait *w)
 	const bool waited = took > back + WAITED_NS;
 	if (i == PLAY_NONE)
 		return;
-	const uint64_t at = w->returned_ns - min_of(back, took);
+	const uint64_t at = w->returned_ns - MIN(back, took);
 	if (!waited && q->times[i].end_ns <= w->returned_ns)
 		return;
 	/* Events have no length: what they stand behind is fitted. */
 	while (q->p->steps.v[i].is_mark && q->times[i].is_behind && !q->is_fixed[i])
 		i = q->before[i];
 	const double late = (double)at - (double)q->times[i].end_ns;
-	const double sd = (double)max_of(back / 2, q->p->delays.measure_ns);
+	const double sd = (double)MAX(back / 2, q->p->delays.measure_ns);
 	if (q->is_fixed[i] || comes_late(q, i, late, sd))
 		return;
 	fit(q, i, late, sd);
@@ -255,11 +245,11 @@ static void bound(struct player *q, uint32_t i)
 {
 	struct play_time *t = &q->times[i];
 	const uint64_t called = q->p->steps.v[i].called_ns;
-	t->start_ns = max_of(t->start_ns, called);
-	t->end_ns = max_of(t->end_ns, t->start_ns);
+	t->start_ns = MAX(t->start_ns, called);
+	t->end_ns = MAX(t->end_ns, t->start_ns);
 	if (t->end_ns <= q->most[i])
 		return;
-	const uint64_t dur = t->end_ns - t->start_ns, end = max_of(q->most[i], called);
+	const uint64_t dur = t->end_ns - t->start_ns, end = MAX(q->most[i], called);
 	t->end_ns = end;
 	t->start_ns = end - called > dur ? end - dur : called;
 	t->is_bounded = true;
@@ -273,10 +263,10 @@ static void backward(struct player *q)
 		const uint32_t before = q->before[i];
 		bound(q, i);
 		if (before != PLAY_NONE)
-			q->most[before] = min_of(q->most[before], t->start_ns);
+			q->most[before] = MIN(q->most[before], t->start_ns);
 		for (; e && q->p->edges.v[e - 1].after == i; e--) {
 			const uint32_t other = q->p->edges.v[e - 1].before;
-			q->most[other] = min_of(q->most[other], t->start_ns);
+			q->most[other] = MIN(q->most[other], t->start_ns);
 		}
 		t->sd_ns = (uint64_t)sqrt(fmin(q->variance[i], 1e36));
 	}

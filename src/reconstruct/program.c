@@ -67,7 +67,7 @@ static uint32_t add_step(struct builder *b, const struct gpu_call *c, bool is_ma
 	struct play_step *s = array_push(&b->p->play.steps);
 	const uint64_t from = trace_ns(b->t, c->start), to = trace_ns(b->t, c->end);
 	*s = (struct play_step){ .called_ns = from,
-		.returned_ns = to > from ? to : from,
+		.returned_ns = MAX(to, from),
 		.stream = stream,
 		.is_mark = is_mark,
 		.blocks = c->waits };
@@ -119,7 +119,7 @@ static void add_wait(struct builder *b, const struct gpu_call *c, uint32_t only)
 		return;
 	struct play_wait *w = array_push(&b->p->play.waits);
 	const uint64_t from = trace_ns(b->t, c->start), to = trace_ns(b->t, c->end);
-	*w = (struct play_wait){ from, to > from ? to : from, (uint32_t)first,
+	*w = (struct play_wait){ from, MAX(to, from), (uint32_t)first,
 		(uint32_t)(b->p->play.waited.n - first) };
 }
 

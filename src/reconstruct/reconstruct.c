@@ -349,9 +349,9 @@ static uint64_t without_excess(const struct rebuilder *b, size_t i)
 			    (idle ? (int64_t)lead(b, i) : 0);
 	const int64_t ns = (int64_t)event_ns - off;
 	const int64_t least = event_ns < LEFT_LEAST ? (int64_t)event_ns : LEFT_LEAST;
-	const uint64_t left = (uint64_t)(ns > least ? ns : least);
+	const uint64_t left = (uint64_t)MAX(ns, least);
 	const uint64_t most = is_move(b, i) ? most_of_move(call_of(b, i)) : UINT64_MAX;
-	return left < most ? left : most;
+	return MIN(left, most);
 }
 
 /* Takes it off.  If the host was late with the event behind, it took no longer than that says.
@@ -463,7 +463,7 @@ static struct layout lay_out(const struct rebuilder *b, uint64_t ticks, double a
 	double known = 0, unknown = 0;
 	for (size_t i = 0; i < b->nodes.v.n; i++) {
 		const double ns = node_ns(b, i, ticks, -1);
-		known += ns > 0 ? ns : 0;
+		known += MAX(ns, 0);
 		unknown += ns < 0;
 	}
 	const double n = (double)b->nodes.v.n, left = all - known;
@@ -486,8 +486,8 @@ static void put_nodes(struct rebuilder *b, struct gpu_activity w, const struct g
 		w.start_ns = (uint64_t)(from + at);
 		at += node_ns(b, i, c->start, l.unknown) * l.scale;
 		w.end_ns = (uint64_t)(from + at);
-		w.end_ns = w.end_ns < end ? w.end_ns : end;
-		w.start_ns = w.start_ns < w.end_ns ? w.start_ns : w.end_ns;
+		w.end_ns = MIN(w.end_ns, end);
+		w.start_ns = MIN(w.start_ns, w.end_ns);
 		at += l.pause;
 		w.graph_node = n->node;
 		w.graph = (uint32_t)c->what;
@@ -565,7 +565,7 @@ static void put_like(
 		a.start_ns = moved(a.start_ns, m->start_ns, scale, w->start_ns);
 		a.end_ns = moved(a.end_ns, m->start_ns, scale, w->start_ns);
 		a.end_ns = a.end_ns < w->end_ns ? a.end_ns : w->end_ns;
-		a.start_ns = a.start_ns < a.end_ns ? a.start_ns : a.end_ns;
+		a.start_ns = MIN(a.start_ns, a.end_ns);
 		a.correlation = w->correlation;
 		a.device = w->device;
 		a.context = w->context;

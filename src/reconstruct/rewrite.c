@@ -121,7 +121,7 @@ static void add_activities(struct writer *w, uint32_t process, size_t from, size
 {
 	struct gpu_activity *chunk = xmalloc(PER_CHUNK * sizeof *chunk);
 	while (from < to) {
-		const size_t n = to - from < PER_CHUNK ? to - from : PER_CHUNK;
+		const size_t n = MIN(to - from, PER_CHUNK);
 		for (size_t i = 0; i < n; i++) {
 			const struct rebuilt *a = &w->r->activities.v[from + i];
 			chunk[i] = a->activity;

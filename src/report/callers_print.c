@@ -84,7 +84,7 @@ static void put_without(const struct text_page *p, uint64_t bytes, uint64_t coun
 static size_t blocks_shown(const struct text_page *p, size_t n)
 {
 	const size_t most = !p->rows ? n : p->rows < BLOCKS ? p->rows : BLOCKS;
-	return n < most ? n : most;
+	return MIN(n, most);
 }
 
 static void put_live(const struct text_page *p, const struct memory_detail *d)

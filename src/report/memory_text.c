@@ -88,8 +88,8 @@ static uint64_t find_columns(const struct memory_detail *d, uint64_t column[MEMO
 	uint64_t most = 0;
 	for (uint32_t i = 0; i < MEMORY_POINTS; i++) {
 		uint64_t *to = &column[i * MEMORY_COLUMNS / MEMORY_POINTS];
-		*to = d->points[i].most > *to ? d->points[i].most : *to;
-		most = *to > most ? *to : most;
+		*to = MAX(d->points[i].most, *to);
+		most = MAX(*to, most);
 	}
 	return most;
 }
@@ -315,7 +315,7 @@ void memory_put_short(const struct report *r, const struct text_page *p)
 	memory_put_growth(r, p);
 	if (d->peak_live)
 		fputs("  weir memory FILE shows more\n", p->out);
-	few.rows = p->rows < LIVE_FEW ? p->rows : LIVE_FEW;
+	few.rows = MIN(p->rows, LIVE_FEW);
 	put_live(r, &few);
 }
 

@@ -26,8 +26,8 @@ static struct scale find_scale(const struct report *r)
 	for (size_t i = 0; i < t->calls.n; i++) {
 		struct time_classes c;
 		memory_time_classes(r, t->calls.v[i].call, &c);
-		first = c.first < first ? c.first : first;
-		last = c.last > last ? c.last : last;
+		first = MIN(c.first, first);
+		last = MAX(c.last, last);
 	}
 	if (last < first)
 		return (struct scale){ .each = 1 };
@@ -45,7 +45,7 @@ static void cell_histogram(struct table *t, const struct report *r, const struct
 	for (unsigned i = s->first; i < TIME_CLASSES && i < s->first + s->cells * s->each; i++)
 		cell[(i - s->first) / s->each] += classes.count[i];
 	for (unsigned i = 0; i < s->cells; i++)
-		most = cell[i] > most ? cell[i] : most;
+		most = MAX(cell[i], most);
 	for (unsigned i = 0; i < s->cells; i++) {
 		const size_t n = strlen(text);
 		snprintf(text + n, sizeof text - n, "%s", table_bar(cell[i], most, utf8));
@@ -132,7 +132,7 @@ static uint64_t find_columns(const struct memory_detail *d, struct instant colum
 		if (!q->reserved_known || (to->reserved && q->unused <= to->reserved - to->live))
 			continue;
 		*to = (struct instant){ q->reserved, q->reserved - q->unused };
-		most = q->reserved > most ? q->reserved : most;
+		most = MAX(q->reserved, most);
 	}
 	return most;
 }

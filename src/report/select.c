@@ -379,8 +379,7 @@ static void write_list(struct selection *s, const struct text_page *p)
 {
 	if (!s->o->columns)
 		thin_columns(s);
-	if (s->column_count > TABLE_COLUMNS)
-		s->column_count = TABLE_COLUMNS;
+	s->column_count = MIN(TABLE_COLUMNS, s->column_count);
 	struct table t = view_table(s->columns, s->column_count);
 	for (size_t k = 0; k < s->kept.n; k++) {
 		const struct row row = row_at(&s->rows, s->kept.v[k].index);

@@ -90,7 +90,7 @@ int classes_put(struct tensor *t, bool batched, uint32_t classes, char *const *l
 	shape_elements(&t->shape, &all);
 	const uint64_t rows = batched ? (uint64_t)t->shape.dims[0] : 1;
 	const uint64_t each = rows ? all / rows : 0;
-	const uint64_t kept = classes < each ? classes : each;
+	const uint64_t kept = MIN(classes, each);
 	struct value *v = xmalloc((each + 1) * sizeof *v);
 	for (uint64_t r = 0; r < rows; r++) {
 		for (uint64_t i = 0; i < each; i++)

@@ -105,7 +105,7 @@ static bool write_out(struct conn *c)
 
 static void choose_protocol(struct conn *c)
 {
-	const size_t n = c->in.n < sizeof PREFACE - 1 ? c->in.n : sizeof PREFACE - 1;
+	const size_t n = MIN(c->in.n, sizeof PREFACE - 1);
 	if (memcmp(c->in.v, PREFACE, n) != 0)
 		c->kind = CONN_HTTP1;
 	else if (n == sizeof PREFACE - 1)

@@ -335,7 +335,7 @@ bool device_wake(struct device *d, uint64_t most_ns)
 		more = run_next(d);
 		ran |= more;
 		d->state = DEVICE_ASLEEP;
-		most_ns -= d->run.predicted_ns < most_ns ? d->run.predicted_ns : most_ns;
+		most_ns -= MIN(d->run.predicted_ns, most_ns);
 	}
 	/* The batches that are left, or that other loops admitted meanwhile, which they left to
 	 * this one. */

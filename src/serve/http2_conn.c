@@ -121,7 +121,7 @@ static ssize_t read_out(nghttp2_session *session, int32_t id, uint8_t *to, size_
 {
 	struct stream *s = source->ptr;
 	const size_t left = s->out.n - s->out_at;
-	const size_t n = left < most ? left : most;
+	const size_t n = MIN(left, most);
 	if (!n && !s->done)
 		return NGHTTP2_ERR_DEFERRED;
 	if (n)

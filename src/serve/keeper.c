@@ -77,7 +77,7 @@ static void *keeper_run(void *data)
 	uint64_t look_ns = polls ? monotonic_ns() + s->o.poll_ns : UINT64_MAX;
 	pthread_mutex_lock(&s->keeper_lock);
 	while (!s->keeper_stops || s->dead || s->asked) {
-		wait_for_work(s, look_ns < trim_ns ? look_ns : trim_ns);
+		wait_for_work(s, MIN(look_ns, trim_ns));
 		const bool asked = s->reread;
 		struct exchange *x = s->asked;
 		struct version *dead = s->dead;

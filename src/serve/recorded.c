@@ -25,8 +25,7 @@ static uint64_t deadline_of(const struct batch_run *r)
 {
 	uint64_t first = BATCH_NEVER;
 	for (uint32_t i = 0; i < r->n; i++)
-		if (r->item[i]->deadline_ns < first)
-			first = r->item[i]->deadline_ns;
+		first = MIN(r->item[i]->deadline_ns, first);
 	return first;
 }
 

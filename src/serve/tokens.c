@@ -131,8 +131,8 @@ static bool take(struct rate *r, uint64_t cost, uint64_t now, uint64_t *ret_retr
 {
 	uint64_t full = load_relaxed(&r->full_ns), from;
 	do {
-		from = full > now ? full : now;
-		const uint64_t ahead = from - now + (cost < SECOND_NS ? cost : SECOND_NS);
+		from = MAX(full, now);
+		const uint64_t ahead = from - now + MIN(cost, SECOND_NS);
 		if (ahead > SECOND_NS) {
 			*ret_retry_ns = ahead - SECOND_NS;
 			return false;

@@ -210,7 +210,7 @@ static void run_sizes(struct server *s, const char *model, struct version *v, st
 		only_shapes.inputs++;
 	}
 	for (uint32_t rows = 1; rows / 2 < most; rows *= 2) {
-		const uint32_t n = rows < most ? rows : most;
+		const uint32_t n = MIN(rows, most);
 		if ((rows > 1 && monotonic_ns() - began > most_ns) ||
 			fill(s, model, v, &only_shapes, n, sample, &err) ||
 			run(v, n, untypical(v) + WARM_TIMES, sample, &err))

@@ -123,7 +123,7 @@ void stacks_row_text(const struct stacks *s, uint32_t row, uint32_t frames, char
 	const struct stack_frame *f[PICKED_MOST];
 	struct bounded b = { .to = to, .size = size };
 	char text[256];
-	const uint32_t most = frames < PICKED_MOST ? frames : PICKED_MOST;
+	const uint32_t most = MIN(frames, PICKED_MOST);
 	const uint32_t n = stacks_pick(s, row, f, most);
 	for (uint32_t i = 0; i < n; i++) {
 		stacks_frame_text(f[i], text, sizeof text);

@@ -38,7 +38,7 @@ static struct record *add(struct packing *p, uint16_t fn, uint32_t args, uint32_
 static uint32_t text_bytes(const char *text)
 {
 	const size_t n = strlen(text);
-	return (uint32_t)(n < TEXT_MOST ? n : TEXT_MOST);
+	return (uint32_t)MIN(n, TEXT_MOST);
 }
 
 static void put_frame(struct packing *p, uint32_t number)

@@ -40,7 +40,7 @@ struct batch_model_config config_queue(const struct model_config *c, uint64_t de
 	const struct config_batching *d = &c->dynamic_batching;
 	const uint32_t rows = c->max_batch_size ? c->max_batch_size : 1;
 	struct batch_model_config b = { .name = c->name,
-		.max_rows = rows < BATCH_MOST ? rows : BATCH_MOST,
+		.max_rows = MIN(rows, BATCH_MOST),
 		.max_delay_ns = says_delay(c) ? sat_mul(d->max_delay_us, 1000) : default_delay_ns,
 		.preserve_ordering = d->preserve_ordering,
 		.weight = c->weir_weight > 0 ? (float)c->weir_weight : 1 };

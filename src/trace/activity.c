@@ -30,7 +30,7 @@ static bool next(const struct chunk_buf *buf, size_t *at, void *ret, size_t each
 	const size_t left = buf->bytes - *at;
 	if (left < each)
 		memset(ret, 0, each);
-	memcpy(ret, buf->payload + *at, left < each ? left : each);
+	memcpy(ret, buf->payload + *at, MIN(left, each));
 	expect_slow(buf->bytes <= buf->payload_room, "content is inside its buffer");
 	*at += each;
 	return true;
@@ -41,8 +41,7 @@ bool activity_next(const struct chunk_buf *buf, size_t *at, struct gpu_activity 
 	while (next(buf, at, ret_activity, sizeof *ret_activity)) {
 		if (!ret_activity->kind)
 			continue;
-		if (ret_activity->end_ns < ret_activity->start_ns)
-			ret_activity->end_ns = ret_activity->start_ns;
+		ret_activity->end_ns = MAX(ret_activity->start_ns, ret_activity->end_ns);
 		return true;
 	}
 	return false;
@@ -88,7 +87,7 @@ static bool next_chunk(struct cursor *c, enum chunk_kind kind)
 	c->inside = true;
 	const int e = trace_next(c->t, kind, &c->chunk, buffer(c), c->damaged);
 	c->ref = buffer(c)->ref;
-	c->error = e < 0 ? e : 0;
+	c->error = MIN(e, 0);
 	return e > 0;
 }
 
@@ -110,7 +109,7 @@ static bool take_wait_off(const struct cursor *c, struct gpu_activity *w)
 			++*c->left_out;
 		return false;
 	}
-	w->end_ns -= waited < took ? waited : took;
+	w->end_ns -= MIN(waited, took);
 	return true;
 }
 

@@ -82,8 +82,7 @@ static void walk_chunks(const struct trace *t, struct block_index *m)
 	struct stat st;
 	if (read_at(t->fd, &now, sizeof now, 0) || fstat(t->fd, &st))
 		return;
-	const uint64_t size = (uint64_t)st.st_size,
-		       end = load_relaxed(&now.next) < size ? load_relaxed(&now.next) : size;
+	const uint64_t size = (uint64_t)st.st_size, end = MIN(load_relaxed(&now.next), size);
 	bool all = true;
 	uint64_t at = m->walked ? m->walked : now.header_bytes;
 	while (at < end && end - at >= TRACE_GRAIN) {

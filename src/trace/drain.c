@@ -70,7 +70,7 @@ static void close_container(const struct drain *d, struct container *to)
 
 static struct container new_container(struct drain *d, uint32_t least)
 {
-	const uint32_t most = least > CONTAINER_BYTES ? least : CONTAINER_BYTES;
+	const uint32_t most = MAX(least, CONTAINER_BYTES);
 	const uint32_t bytes = (most + TRACE_GRAIN - 1) / TRACE_GRAIN * TRACE_GRAIN;
 	struct chunk_header *c = recorder_chunk(&d->file, CHUNK_PACKED, bytes, 0);
 	return (struct container){ .c = c, .bytes = bytes };
@@ -171,7 +171,7 @@ static bool learn_place(struct drain *d, size_t i, uint32_t bytes)
 	const uint64_t end = p->offset + bytes;
 	for (size_t j = i + 1; j < d->places.n && d->places.v[j].offset < end; j++)
 		d->places.v[j].done = true;
-	d->walked = d->walked < end ? end : d->walked;
+	d->walked = MAX(end, d->walked);
 	return true;
 }
 
@@ -200,7 +200,7 @@ static void walk(struct drain *d)
 	struct stat st;
 	const uint64_t next = load_acquire(&d->file.header->next);
 	const uint64_t size = fstat(d->fd, &st) ? 0 : (uint64_t)st.st_size;
-	for (const uint64_t end = next < size ? next : size; d->walked < end;) {
+	for (const uint64_t end = MIN(next, size); d->walked < end;) {
 		struct place *p = array_push(&d->places);
 		expect(d->places.n == 1 || p[-1].offset < d->walked, "places come in their order");
 		*p = (struct place){ .offset = d->walked };

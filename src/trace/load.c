@@ -275,7 +275,7 @@ const char *record_text(const struct record *r, unsigned args, size_t *ret_bytes
 	const size_t before = (RECORD_WORDS + args) * sizeof(uint64_t);
 	const size_t all = r->words * sizeof(uint64_t);
 	const size_t room = all > before ? all - before : 0;
-	*ret_bytes = r->aux < room ? r->aux : room;
+	*ret_bytes = MIN(r->aux, room);
 	return room ? (const char *)(r->arg + args) : "";
 }
 

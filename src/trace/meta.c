@@ -110,7 +110,7 @@ static void add_graph(struct loader *l, const struct record *r)
 	const size_t said = update ? 1 : r->aux;
 	struct graph_step step = { .ticks = r->ticks, .order = (uint32_t)m->steps.n };
 	step.exec = exec_of(l, arg(r, 0));
-	add_nodes(m, r->arg + args, said < room ? said : room, &step);
+	add_nodes(m, r->arg + args, MIN(said, room), &step);
 	step.kind = update ? STEP_UPDATE : arg(r, 2) ? STEP_MORE : STEP_NEW;
 	*array_push(&m->steps) = step;
 }

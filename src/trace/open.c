@@ -116,7 +116,7 @@ static int read_header(struct trace *t, const char *path, struct error *err)
 	const int e = read_at(t->fd, h, there, 0);
 	if (e)
 		return error_set(err, e, "%s can't be read: %s", path, strerror(-e));
-	const size_t magic = there < 8 ? there : 8;
+	const size_t magic = MIN(there, 8);
 	if (memcmp(h->magic, TRACE_MAGIC, magic) != 0)
 		return error_set(err, -EINVAL,
 			"%s is not a trace. Make one from another tool's file with weir import",
@@ -165,8 +165,7 @@ struct chunk_list {
 static void add_clock(struct trace *t, const struct clock_pair *pair)
 {
 	clock_fit_add(&t->clock, pair);
-	if (pair->ticks > t->last_ticks)
-		t->last_ticks = pair->ticks;
+	t->last_ticks = MAX(pair->ticks, t->last_ticks);
 }
 
 static void add_chunk(struct trace *t, struct chunk_list *list, struct chunk_ref ref)
@@ -255,7 +254,7 @@ static int walk_blocks(struct trace *t, struct chunk_list *list, struct containe
 			break;
 		e = walk_block(t, list, c->end, &c->at);
 	}
-	return e < 0 ? e : 0;
+	return MIN(e, 0);
 }
 
 static int walk_container(
@@ -391,8 +390,7 @@ static int walk_later(struct trace *t, struct chunk_list *list)
 	struct stat st;
 	if (read_at(t->fd, &now, sizeof now, 0) || fstat(t->fd, &st))
 		return 0;
-	const uint64_t size = (uint64_t)st.st_size,
-		       end = load_relaxed(&now.next) < size ? load_relaxed(&now.next) : size;
+	const uint64_t size = (uint64_t)st.st_size, end = MIN(load_relaxed(&now.next), size);
 	int e = 0;
 	for (uint64_t at = list->walked; !e && at < end && end - at >= TRACE_GRAIN;) {
 		struct chunk_header c;

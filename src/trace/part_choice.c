@@ -75,7 +75,7 @@ static uint64_t ticks_at(const struct trace *t, uint64_t ns, uint64_t last)
 
 static uint64_t last_ticks(const struct trace *t)
 {
-	const uint64_t end = t->header.end.ticks, last = t->last_ticks > end ? t->last_ticks : end;
+	const uint64_t end = t->header.end.ticks, last = MAX(t->last_ticks, end);
 	return last > t->header.start.ticks ? last : t->header.start.ticks + 1;
 }
 

@@ -124,8 +124,7 @@ static bool chunk_at(struct tail *tail, uint64_t limit, struct tailed *c)
 static void find_chunks(struct tail *tail)
 {
 	const uint64_t size = file_size(tail->fd);
-	const uint64_t limit =
-		load_relaxed(&tail->header.next) < size ? load_relaxed(&tail->header.next) : size;
+	const uint64_t limit = MIN(load_relaxed(&tail->header.next), size);
 	while (tail->at < limit && limit - tail->at >= TRACE_GRAIN) {
 		struct tailed c = { .offset = tail->at };
 		if (!chunk_at(tail, limit, &c)) {
@@ -167,7 +166,7 @@ static int64_t read_new(struct tail *tail, struct tailed *c, size_t piece)
 	if (!expect(c->at <= c->head.bytes - CHUNK_PAYLOAD, "a chunk is read to its end at most"))
 		return 0;
 	const size_t left = c->head.bytes - CHUNK_PAYLOAD - c->at;
-	const size_t bytes = left < piece ? left : piece;
+	const size_t bytes = MIN(left, piece);
 	array_reserve(&tail->bytes, bytes + 8);
 	uint8_t *to = tail->bytes.v + tail->bytes.n;
 	if (read_at(tail->fd, to, bytes, from))
@@ -201,7 +200,7 @@ static size_t piece_at(const struct tail *tail, const struct tailed *c)
 	if (c->head.bytes - CHUNK_PAYLOAD - c->at < sizeof r ||
 		read_at(tail->fd, &r, sizeof r, c->offset + CHUNK_PAYLOAD + c->at) || !r.fn)
 		return 0;
-	return r.words * 8u < PIECE ? PIECE : r.words * 8u;
+	return MAX(PIECE, r.words * 8u);
 }
 
 static int read_records(struct tail *tail, uint32_t chunk)
@@ -240,8 +239,7 @@ static void forget_inside(struct tail *tail, uint32_t chunk)
 	const uint64_t end = c->offset + c->head.bytes;
 	for (size_t i = chunk + 1; i < tail->chunks.n && tail->chunks.v[i].offset < end; i++)
 		tail->chunks.v[i].done = true;
-	if (tail->at < end)
-		tail->at = end;
+	tail->at = MAX(end, tail->at);
 }
 
 /* Frees a chunk that has been handed over.  A failure costs room and nothing else. */

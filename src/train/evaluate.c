@@ -337,7 +337,7 @@ static float distance(const struct baseline_shape *a, const struct baseline_shap
 
 static float nearest(const struct baseline_kernel *k, const struct baseline_shape *s)
 {
-	const uint32_t n = k->shapes < BASELINE_SPAN ? k->shapes : BASELINE_SPAN;
+	const uint32_t n = MIN(k->shapes, BASELINE_SPAN);
 	const struct baseline_shape *best = &k->shape[0];
 	for (uint32_t i = 1; i < n; i++)
 		if (distance(&k->shape[i], s) < distance(best, s))
@@ -349,7 +349,7 @@ static float nearest(const struct baseline_kernel *k, const struct baseline_shap
 static float median(const float *v, size_t n)
 {
 	float copy[BASELINE_SPAN];
-	const size_t count = n < BASELINE_SPAN ? n : BASELINE_SPAN;
+	const size_t count = MIN(n, BASELINE_SPAN);
 	memcpy(copy, v, count * sizeof copy[0]);
 	return score_quantile(copy, count, 0.5);
 }

@@ -89,7 +89,7 @@ static double window_regret(const struct pair *v, size_t n)
 
 static double regret_of(const struct pair *v, size_t n)
 {
-	const size_t window = n < EVAL_WINDOW ? n : EVAL_WINDOW;
+	const size_t window = MIN(n, EVAL_WINDOW);
 	double sum = 0;
 	for (size_t i = 0; i + window <= n; i += window)
 		sum += window_regret(v + i, window);

@@ -32,7 +32,7 @@ static uint64_t product(const uint32_t v[3])
 	uint64_t n = 1;
 	for (int i = 0; i < 3; i++)
 		n = v[i] && n < most ? n * v[i] : n;
-	return n < most ? n : most;
+	return MIN(n, most);
 }
 
 static struct device_op kernel_op(const struct op_device *d, const uint32_t grid[3],
@@ -102,7 +102,7 @@ static void set_times(struct timed_ops *ops)
 				  o[-1].ticks == o->ticks;
 		const uint64_t from = same && until > o->start_ns ? until : o->start_ns;
 		o->op.alone_ns = o->end_ns > from ? o->end_ns - from : 1;
-		o->op.alone_ns = o->op.alone_ns < LAW_MAX_NS ? o->op.alone_ns : LAW_MAX_NS;
+		o->op.alone_ns = MIN(o->op.alone_ns, LAW_MAX_NS);
 		if (same && from == o->start_ns)
 			o->op.lead_ns =
 				from - until < LEAD_MOST ? (uint32_t)(from - until) : LEAD_MOST;

@@ -127,7 +127,7 @@ static void note(struct durations *d, uint64_t from, uint64_t to)
 {
 	if (to < from)
 		return;
-	*array_push(&d->v) = to - from < DELAY_MOST ? to - from : DELAY_MOST;
+	*array_push(&d->v) = MIN(to - from, DELAY_MOST);
 }
 
 static void note_begin(struct builder *b, const struct event *e, uint32_t stream, uint64_t began)
@@ -243,10 +243,9 @@ static void push_event(struct builder *b, uint32_t call, bool is_wait)
 	const struct gpu_call *c = &b->calls->v.v[call];
 	const uint64_t start = trace_ns(b->t, c->start), end = trace_ns(b->t, c->end);
 	struct event *e = array_push(&b->events);
-	*e = (struct event){ .start_ns = start,
-		.end_ns = end > start ? end : start,
-		.call = call,
-		.is_wait = is_wait };
+	*e = (struct event){
+		.start_ns = start, .end_ns = MAX(end, start), .call = call, .is_wait = is_wait
+	};
 	e->at_ns = is_wait || c->use == USE_SYNC ? e->end_ns : start;
 	if (c->waits && !is_wait) /* the time of the call is that of the wait */
 		e->end_ns = start;
@@ -346,8 +345,7 @@ static void settle(const struct program *p, struct requests *r, const struct ste
 	if (s->event == NO_EVENT)
 		return;
 	const uint32_t stream = r->event[s->event].stream;
-	if (r->waited[stream] < r->event[s->event].given)
-		r->waited[stream] = r->event[s->event].given;
+	r->waited[stream] = MAX(r->event[s->event].given, r->waited[stream]);
 }
 
 static void follow(struct program *p, struct requests *r, struct step *s)

@@ -260,7 +260,7 @@ static uint64_t next_date(const struct world *w)
 	uint64_t t = law_next(w->law);
 	for (size_t i = 0; i < w->count; i++) {
 		const struct host *h = &w->hosts[i];
-		t = h->at_ns < t ? h->at_ns : t;
+		t = MIN(h->at_ns, t);
 		if (h->state == HOST_GATED && w->policy_ns < t)
 			t = w->policy_ns;
 	}

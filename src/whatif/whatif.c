@@ -70,8 +70,7 @@ static uint64_t longest_alone(const struct whatif *w)
 {
 	uint64_t longest = 0;
 	for (size_t i = 0; i < w->count; i++)
-		if (w->alone[i].results.end_ns > longest)
-			longest = w->alone[i].results.end_ns;
+		longest = MAX(w->alone[i].results.end_ns, longest);
 	return longest;
 }
 

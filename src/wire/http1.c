@@ -262,7 +262,7 @@ struct lines {
 static int find_lines(
 	const char *bytes, size_t n, size_t *scanned, struct lines *lines, struct error *err)
 {
-	const size_t limit = n < HTTP_HEAD_MOST ? n : HTTP_HEAD_MOST;
+	const size_t limit = MIN(n, HTTP_HEAD_MOST);
 	lines->n = 0;
 	while (*scanned < limit) {
 		const char *lf = memchr(bytes + *scanned, '\n', limit - *scanned);

@@ -116,7 +116,7 @@ static void put_numbers(struct buf *b, const struct tensor *t)
 	const unsigned bytes = dtype_rows[t->type].bytes;
 	const char *from = t->data;
 	for (size_t left = t->bytes / bytes; left;) {
-		const size_t some = left < 64 ? left : 64;
+		const size_t some = MIN(left, 64);
 		char *out = buf_more(b, some * (REAL_MOST + 1)), *at = out;
 		for (size_t i = 0; i < some; i++, from += bytes) {
 			at += put_value(at, t->type, from);

@@ -3,6 +3,7 @@
  * context that ends.
  */
 #include "base/atomic.h"
+#include "base/check.h"
 #include "hook/core/config.h"
 #include "hook/core/hook_table.h"
 #include "hook/core/metadata.h"
@@ -10,11 +11,6 @@
 #include "hook/mem/answers.h"
 #include "hook/mem/served.h"
 #include "share/quota.h"
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
 
 /* As of a card that has as much as the quota. */
 static void shrink(uint64_t *free, uint64_t *total)
@@ -29,8 +25,8 @@ static void shrink(uint64_t *free, uint64_t *total)
 		return;
 	context_seen(m);
 	const struct quota_sum sum = quota_sum(m->file, m->index);
-	*free = least(*free, quota_left(&sum) + c.idle);
-	*total = least(*total, sum.quota);
+	*free = MIN(*free, quota_left(&sum) + c.idle);
+	*total = MIN(*total, sum.quota);
 }
 
 int memory_cuMemGetInfo_v2(void *free, void *total)
@@ -65,7 +61,7 @@ int memory_cuDeviceTotalMem_v2(void *bytes, int device)
 {
 	const int result = REAL(cuDeviceTotalMem_v2)(bytes, device);
 	if (!result)
-		*(uint64_t *)bytes = least(*(uint64_t *)bytes, quota());
+		*(uint64_t *)bytes = MIN(*(uint64_t *)bytes, quota());
 	return result;
 }
 
@@ -73,7 +69,7 @@ int memory_cuDeviceTotalMem(void *bytes, int device)
 {
 	const int result = REAL(cuDeviceTotalMem)(bytes, device);
 	if (!result)
-		*(uint32_t *)bytes = (uint32_t)least(*(uint32_t *)bytes, quota());
+		*(uint32_t *)bytes = (uint32_t)MIN(*(uint32_t *)bytes, quota());
 	return result;
 }
 
