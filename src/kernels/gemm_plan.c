@@ -166,7 +166,7 @@ int product_map_type(const struct weir_plan *p)
 }
 
 static int encode(const struct weir_plan *p, uint32_t type, const struct matrix *m,
-	unsigned box_columns, unsigned box_rows, bool swizzle, struct tensor_map *ret)
+	unsigned box_columns, unsigned box_rows, int swizzle, struct tensor_map *ret)
 {
 	const uint64_t batch = (uint64_t)gemm_batch(&p->what.gemm), each = kernel_type_bytes(type);
 	const uint64_t columns = (uint64_t)m->columns, rows = (uint64_t)m->rows;
@@ -179,8 +179,7 @@ static int encode(const struct weir_plan *p, uint32_t type, const struct matrix 
 	const uint32_t steps[] = { 1, 1, 1 };
 	const struct weir_kernels *k = p->kernels;
 	return KERNEL_CALL(k, &kernel_error, cuTensorMapEncodeTiled, ret, map_type(type),
-		batch > 1 ? 3 : 2, m->at, sizes, pitches, box, steps, 0,
-		swizzle ? MAP_SWIZZLE_128B : 0,
+		batch > 1 ? 3 : 2, m->at, sizes, pitches, box, steps, 0, swizzle,
 		p->tile.form.few ? MAP_PROMOTE_256B : MAP_PROMOTE_128B, 0);
 }
 
@@ -191,11 +190,11 @@ static int encode_operand(const struct weir_plan *p, const void *at, int64_t row
 	const int64_t k = p->what.gemm.k;
 	const uint32_t type = p->what.gemm.type;
 	const struct matrix m = { at, transposed ? rows : k, transposed ? k : rows, pitch, apart };
-	return encode(p, type, &m, 128 / kernel_type_bytes(type), transposed ? 64 : box, true, ret);
+	return encode(p, type, &m, 128 / kernel_type_bytes(type), transposed ? 64 : box,
+		MAP_SWIZZLE_128B, ret);
 }
 
-/* In slices of 64 columns, 32 of FP32, and what is left of a tile's. Slices of bytes are without a
- * swizzle. */
+/* In slices of 64 columns, 32 of FP32, and what is left of a tile's. */
 static int encode_result(const struct weir_plan *p, const struct matrix *m,
 	struct tensor_map *ret_full, struct tensor_map *ret_tail)
 {
@@ -203,8 +202,9 @@ static int encode_result(const struct weir_plan *p, const struct matrix *m,
 	const unsigned columns = pairs ? p->tile.form.bn / 2 : p->tile.form.bn;
 	const uint32_t type = gemm_d_type(&p->what.gemm);
 	const unsigned width = kernel_type_bytes(type) == 4 ? 32 : 64, tail = columns % width;
-	const int e = encode(p, type, m, width, 64, kernel_type_bytes(type) > 1, ret_full);
-	return e || !tail ? e : encode(p, type, m, tail, 64, false, ret_tail);
+	const int swizzle = kernel_type_bytes(type) > 1 ? MAP_SWIZZLE_128B : MAP_SWIZZLE_64B;
+	const int e = encode(p, type, m, width, 64, swizzle, ret_full);
+	return e || !tail ? e : encode(p, type, m, tail, 64, 0, ret_tail);
 }
 
 int product_tile(const struct weir_plan *p, const struct weir_gemm_args *a, struct tiled_args *ret)

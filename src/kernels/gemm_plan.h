@@ -29,5 +29,5 @@ int product_tile(const struct weir_plan *p, const struct weir_gemm_args *a, stru
 /* CUtensorMapDataType of the plan's elements. */
 int product_map_type(const struct weir_plan *p);
 
-/* Of tensor maps: their swizzle, and the bytes that L2 fetches of memory at a time. */
-enum { MAP_SWIZZLE_128B = 3, MAP_PROMOTE_128B = 2, MAP_PROMOTE_256B = 3 };
+/* Members of tensor maps: their swizzle, and the bytes that L2 fetches of memory at a time. */
+enum { MAP_SWIZZLE_64B = 2, MAP_SWIZZLE_128B = 3, MAP_PROMOTE_128B = 2, MAP_PROMOTE_256B = 3 };

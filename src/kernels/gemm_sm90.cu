@@ -286,16 +286,30 @@ struct gemm {
 		to[1] = column + 1 < p.n ? from[column + 1] : 0;
 	}
 
-	/* 8 columns of two rows: this thread's part of a fragment.  `scale` is that of the rows, `old` the residual. */
-	__device__ __forceinline__ void finish(const S *f, int column, const float *scale, const float *old, float *v)
+	/* The scales of this thread's columns of a slice. */
+	struct factors {
+		float of[SCALED ? Z::WIDTH / 8 : 1][2];
+	};
+
+	__device__ __forceinline__ void get_factors(int column, int width, factors &to)
+	{
+		if constexpr (SCALED)
+#pragma unroll
+			for (int j = 0; j < Z::WIDTH / 8; j++)
+				if (j < width / 8)
+					get_columns(p.b_scale, column + j * 8 + thread % 4 * 2, to.of[j]);
+	}
+
+	/* 8 columns of two rows: this thread's part of a fragment.  `scale` is that of the rows, `factor` that of the columns,
+	 * `old` the residual. */
+	__device__ __forceinline__ void finish(
+		const S *f, int column, const float *scale, const float *factor, const float *old, float *v)
 	{
 		for (int i = 0; i < 4; i++)
 			v[i] = (float)f[i];
 		if constexpr (SCALED) {
-			float c[2];
-			get_columns(p.b_scale, column, c);
 			for (int i = 0; i < 4; i++)
-				v[i] = v[i] * scale[i / 2] * c[i % 2];
+				v[i] = v[i] * scale[i / 2] * factor[i % 2];
 		}
 		if (EPILOGUE >= GEMM_BIAS && EPILOGUE <= GEMM_BIAS_SILU) {
 			float b[2] = {0, 0};
@@ -312,13 +326,14 @@ struct gemm {
 	}
 
 	/* The same as two words, of which `old` has the residual. */
-	__device__ __forceinline__ void finish_words(const S *f, int column, const float *scale, const u32 *old, u32 *to)
+	__device__ __forceinline__ void finish_words(
+		const S *f, int column, const float *scale, const float *factor, const u32 *old, u32 *to)
 	{
 		float v[4], r[4];
 		if (EPILOGUE == GEMM_RESIDUAL)
 			for (int i = 0; i < 2; i++)
 				unpack<T>(old[i], r[2 * i], r[2 * i + 1]);
-		finish(f, column, scale, r, v);
+		finish(f, column, scale, factor, r, v);
 		to[0] = O::word(v);
 		to[1] = O::word(v + 2);
 	}
@@ -337,7 +352,8 @@ struct gemm {
 
 	/* 64 rows of a slice's columns, from registers to shared memory.  Full slices have rows of 128 bytes under the
 	 * swizzle, the tail has shorter ones without. */
-	__device__ __forceinline__ void put_slice(const S (&sum)[BN / 2], int s, int column, const float *scale, u32 to)
+	__device__ __forceinline__ void put_slice(
+		const S (&sum)[BN / 2], int s, int column, const float *scale, const factors &factor, u32 to)
 	{
 		const bool tail = s == Z::FULL;
 		const int lane = thread % 32, row = thread / 32 * 16 + lane % 16;
@@ -356,23 +372,25 @@ struct gemm {
 					v[2 * h + 1] = finish_pairs(f + 2);
 				} else {
 					finish_words(sum + (s * 8 + j + h) * 4, column + s * 64 + (j + h) * 8 + lane % 4 * 2,
-						scale, old + 2 * h, v + 2 * h);
+						scale, factor.of[SCALED ? j + h : 0], old + 2 * h, v + 2 * h);
 				}
 			stmatrix(at, v);
 		}
 	}
 
-	/* The same for a result of bytes, whose rows are shorter and without a swizzle. */
-	__device__ __forceinline__ void put_bytes(const S (&sum)[BN / 2], int s, int column, const float *scale, u32 to)
+	/* The same for a result of bytes, whose full slices have rows of 64 bytes under a swizzle of 64. */
+	__device__ __forceinline__ void put_bytes(
+		const S (&sum)[BN / 2], int s, int column, const float *scale, const factors &factor, u32 to)
 	{
 		const int width = s == Z::FULL ? Z::TAIL : 64, lane = thread % 32, row = thread / 32 * 16 + lane / 4;
+		const int turn = s == Z::FULL ? 0 : (row / 2 & 3) << 4; /* of row + 8 too */
 #pragma unroll
 		for (int j = 0; j < width / 8; j++) {
 			const int in = j * 8 + lane % 4 * 2;
 			float v[4];
-			finish(sum + (s * 8 + j) * 4, column + s * 64 + in, scale, nullptr, v);
-			store_pair(to + row * width + in, O::pair(v));
-			store_pair(to + (row + 8) * width + in, O::pair(v + 2));
+			finish(sum + (s * 8 + j) * 4, column + s * 64 + in, scale, factor.of[j], nullptr, v);
+			store_pair(to + row * width + (in ^ turn), O::pair(v));
+			store_pair(to + (row + 8) * width + (in ^ turn), O::pair(v + 2));
 		}
 	}
 
@@ -399,7 +417,7 @@ struct gemm {
 					load_floats(at, old);
 					load_floats(at + 8 * pitch, old + 2);
 				}
-				finish(sum + (s * 4 + j) * 4, column + s * 32 + j * 8 + lane % 4 * 2, scale, old, v);
+				finish(sum + (s * 4 + j) * 4, column + s * 32 + j * 8 + lane % 4 * 2, scale, nullptr, old, v);
 				store_floats(at, v);
 				store_floats(at + 8 * pitch, v + 2);
 			}
@@ -429,6 +447,8 @@ struct gemm {
 				const int b = (EPILOGUE == GEMM_RESIDUAL ? q : (int)used) % BUFFERS;
 				const u32 to = slices + (w * BUFFERS + b) * Z::SLICE;
 				used++;
+				factors factor = {}; /* loaded before anybody waits */
+				get_factors(c.n + s * Z::WIDTH, s == Z::FULL ? Z::TAIL : Z::WIDTH, factor);
 				if (EPILOGUE == GEMM_RESIDUAL) {
 					mbarrier_wait(residual + 8 * (w * BUFFERS + b), arrived >> b & 1);
 					arrived ^= 1u << b;
@@ -438,11 +458,11 @@ struct gemm {
 					named_sync(1 + w, 128);
 				}
 				if constexpr (sizeof(O) == 1)
-					put_bytes(sum[i], s, c.n, scale, to);
+					put_bytes(sum[i], s, c.n, scale, factor, to);
 				else if constexpr (sizeof(O) == 4)
 					put_floats(sum[i], s, c.n, scale, to);
 				else
-					put_slice(sum[i], s, c.n, scale, to);
+					put_slice(sum[i], s, c.n, scale, factor, to);
 				fence_async();
 				named_sync(1 + w, 128);
 				if (thread != 0)

@@ -212,7 +212,7 @@ template <typename M> static tensor_map as_map(const M &m)
 	return t;
 }
 
-static tensor_map matrix_map(void *at, int rows, int columns, int box, bool swizzle)
+static tensor_map matrix_map(void *at, int rows, int columns, int box, int swizzle)
 {
 	return as_map(emulated_map{(unsigned short *)at, columns, rows, box, 64, columns, swizzle, 0, 0});
 }
@@ -238,12 +238,12 @@ static int run(const geometry &g, int clusters)
 	p.product.a = as_map(emulated_image{(unsigned short *)a.a, a.channels, a.x.a, a.y.a, g.n, a.x.first, a.y.first,
 		a.x.first + (a.x.d - 1) * a.x.times, a.y.first + (a.y.d - 1) * a.y.times, a.x.times, a.y.times, BM});
 	p.product.b = as_map(emulated_map{
-		(unsigned short *)t.filter.data(), g.c, g.k, 64, TB ? 64 : BN, (long)taps * g.c, true, taps, g.c});
-	p.product.d = matrix_map(a.d, p.product.m, a.columns, 64, true);
-	p.product.residual = matrix_map((void *)a.residual, p.product.m, a.columns, 64, true);
+		(unsigned short *)t.filter.data(), g.c, g.k, 64, TB ? 64 : BN, (long)taps * g.c, 128, taps, g.c});
+	p.product.d = matrix_map(a.d, p.product.m, a.columns, 64, 128);
+	p.product.residual = matrix_map((void *)a.residual, p.product.m, a.columns, 64, 128);
 	if (BN % 64) {
-		p.product.d_tail = matrix_map(a.d, p.product.m, a.columns, BN % 64, false);
-		p.product.residual_tail = matrix_map((void *)a.residual, p.product.m, a.columns, BN % 64, false);
+		p.product.d_tail = matrix_map(a.d, p.product.m, a.columns, BN % 64, 0);
+		p.product.residual_tail = matrix_map((void *)a.residual, p.product.m, a.columns, BN % 64, 0);
 	}
 	emulate_begin = sm90_begin;
 	emulate_order = draw(5);
@@ -346,13 +346,13 @@ template <typename O, int BM, int BN, int STAGES, int SCHEDULE, int EPILOGUE> st
 	p.product.b_scale = a.b_scale;
 	p.product.a = as_map(emulated_image{(unsigned short *)a.a, g.c / 2, a.x.a, a.y.a, g.n, a.x.first, a.y.first,
 		a.x.first + (a.x.d - 1) * a.x.times, a.y.first + (a.y.d - 1) * a.y.times, a.x.times, a.y.times, BM, 0, 0, 1});
-	p.product.b = as_map(emulated_map{(unsigned short *)a.b, g.c / 2, g.k, 64, BN, (long)taps * g.c / 2, true, taps, g.c / 2, 1});
-	const auto results = [&](int columns, bool swizzle) {
+	p.product.b = as_map(emulated_map{(unsigned short *)a.b, g.c / 2, g.k, 64, BN, (long)taps * g.c / 2, 128, taps, g.c / 2, 1});
+	const auto results = [&](int columns, int swizzle) {
 		return as_map(emulated_map{(unsigned short *)a.d, g.k / of_d, p.product.m, columns / of_d, 64, g.k / of_d, swizzle, 0, 0,
 			(int)sizeof(O)});
 	};
-	p.product.d = results(64, sizeof(O) > 1);
-	p.product.d_tail = results(BN % 64 ? BN % 64 : 64, false);
+	p.product.d = results(64, sizeof(O) > 1 ? 128 : 64);
+	p.product.d_tail = results(BN % 64 ? BN % 64 : 64, 0);
 	emulate_begin = sm90_begin;
 	emulate_order = draw(5);
 	emulate_eager = draw(2);
@@ -399,9 +399,9 @@ template <typename T, int BM, int BN, int STAGES, int SCHEDULE, int EPILOGUE> st
 	p.product.bias = a.bias;
 	p.product.a = as_map(emulated_image{(unsigned short *)pack.images, 64, g.q(), high, g.n, 0, 0, g.q() - 1, (g.p() - 1) * g.stride_y,
 		1, g.stride_y, BM, g.stride_x * 8l, wide * 8l});
-	p.product.b = as_map(emulated_map{(unsigned short *)pack.filters, 64, g.k, 64, BN, g.r * 64l, true, g.r, 64});
-	p.product.d = matrix_map(a.d, p.product.m, a.columns, 64, true);
-	p.product.residual = matrix_map((void *)a.residual, p.product.m, a.columns, 64, true);
+	p.product.b = as_map(emulated_map{(unsigned short *)pack.filters, 64, g.k, 64, BN, g.r * 64l, 128, g.r, 64});
+	p.product.d = matrix_map(a.d, p.product.m, a.columns, 64, 128);
+	p.product.residual = matrix_map((void *)a.residual, p.product.m, a.columns, 64, 128);
 	emulate_begin = sm90_begin;
 	emulate_eager = draw(2);
 	emulate(dim3(2), dim3(384), [&] { kernel(p, 0).run(); });
@@ -438,7 +438,7 @@ template <typename T, int BM, int BN, int STAGES, int SCHEDULE> static int run_g
 	p.product.n = g.r * g.s * ((a.channels + 63) / 64) * 64;
 	p.product.k = (blocks + parts - 1) / parts * 64;
 	p.product.group = 1 + draw(4);
-	p.product.a = matrix_map(t.output.data(), (int)a.rows, g.k, 64, true);
+	p.product.a = matrix_map(t.output.data(), (int)a.rows, g.k, 64, 128);
 	p.product.b = as_map(emulated_image{(unsigned short *)a.a, a.channels, a.x.a, a.y.a, g.n, a.x.first, a.y.first,
 		a.x.first + (a.x.d - 1) * a.x.times, a.y.first + (a.y.d - 1) * a.y.times, a.x.times, a.y.times, 64});
 	emulate_begin = sm90_begin;

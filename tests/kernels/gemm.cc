@@ -54,7 +54,7 @@ template <typename T> struct matrix {
 	{
 		return T::get(*at(row, column));
 	}
-	tensor_map map(int box_x, int box_y, bool swizzle = true)
+	tensor_map map(int box_x, int box_y, int swizzle = 128)
 	{
 		const auto halves = [](int n) { return n * (int)sizeof(T) / 2; };
 		const emulated_map m = {(unsigned short *)at(0, 0), halves(columns), rows, halves(box_x), box_y, halves(pitch),
@@ -306,8 +306,8 @@ static int run(int m, int n, int k, int clusters, int batch = 1)
 	p.d = d.map(Z::WIDTH, 64);
 	p.residual = r.map(Z::WIDTH, 64);
 	if (Z::TAIL) {
-		p.d_tail = d.map(Z::TAIL, 64, false);
-		p.residual_tail = r.map(Z::TAIL, 64, false);
+		p.d_tail = d.map(Z::TAIL, 64, 0);
+		p.residual_tail = r.map(Z::TAIL, 64, 0);
 	}
 	p.bias = bias.at(0, 0);
 	p.m = m;
@@ -351,7 +351,7 @@ struct copies {
 	}
 	tensor_map map(std::vector<float> &of, int box) const
 	{
-		const emulated_map m = {(unsigned short *)of.data(), 2 * k, rows, 64, box, 2 * pitch, true, batch, 2 * rows * pitch, 4};
+		const emulated_map m = {(unsigned short *)of.data(), 2 * k, rows, 64, box, 2 * pitch, 128, batch, 2 * rows * pitch, 4};
 		tensor_map t = {};
 		memcpy(&t, &m, sizeof m);
 		return t;
@@ -376,8 +376,8 @@ static int run_split(int m, int n, int k, bool ta, bool tb, int batch)
 	p.d = d.map(Z::WIDTH, 64);
 	p.residual = r.map(Z::WIDTH, 64);
 	if (Z::TAIL) {
-		p.d_tail = d.map(Z::TAIL, 64, false);
-		p.residual_tail = r.map(Z::TAIL, 64, false);
+		p.d_tail = d.map(Z::TAIL, 64, 0);
+		p.residual_tail = r.map(Z::TAIL, 64, 0);
 	}
 	p.bias = bias.at(0, 0);
 	p.m = m;
@@ -525,9 +525,9 @@ static int run_scaled(int m, int n, int k, int clusters)
 	tiled_args p = {};
 	p.a = a.map(128, BM);
 	p.b = b.map(128, BN / CLM);
-	p.d = d.map(64, 64, sizeof(O) > 1);
+	p.d = d.map(64, 64, sizeof(O) > 1 ? 128 : 64);
 	if (Z::TAIL)
-		p.d_tail = d.map(Z::TAIL, 64, false);
+		p.d_tail = d.map(Z::TAIL, 64, 0);
 	p.bias = bias.at(0, 0);
 	p.a_scale = s.a.data();
 	p.b_scale = s.b.data();

@@ -179,7 +179,7 @@ struct emulated_map {
 	unsigned short *at;
 	int width, height, box_x, box_y;
 	long pitch; /* elements */
-	bool swizzle;
+	int swizzle; /* bytes of a row, 128 or 64 */
 	int taps;
 	long tap_pitch;
 	int bytes; /* 1: elements are bytes, of which two are one here, but not where the device counts them; 4: they are
@@ -194,11 +194,12 @@ struct emulated_image {
 	int pixels;
 	long pixel_pitch, line_pitch; /* elements; 0: they are adjacent */
 	int bytes; /* as above: 1 */
+	int row;   /* bytes of a pixel's channels, 128 or 64; 0: 128 */
 };
 
-static inline u32 swizzled(u32 at)
+static inline u32 swizzled(u32 at, int bytes = 128)
 {
-	return at ^ (at >> 7 & 7) << 4;
+	return bytes == 128 ? at ^ (at >> 7 & 7) << 4 : bytes == 64 ? at ^ (at >> 7 & 3) << 4 : at;
 }
 
 template <typename F> static void each_of_box(const emulated_map &m, u32 at, int x, int y, F f)
@@ -208,7 +209,7 @@ template <typename F> static void each_of_box(const emulated_map &m, u32 at, int
 		for (int i = 0; i < m.box_x; i++) {
 			const u32 plain = at + (u32)(j * m.box_x + i) * 2;
 			const bool inside = x + i >= 0 && x + i < m.width && y + j >= 0 && y + j < m.height;
-			f(m.swizzle ? swizzled(plain) : plain, inside ? m.at + (y + j) * m.pitch + x + i : nullptr);
+			f(swizzled(plain, m.swizzle), inside ? m.at + (y + j) * m.pitch + x + i : nullptr);
 		}
 }
 
@@ -285,16 +286,17 @@ static void tma_load_pixels(u32 to, const M &map, int channel, int x, int y, int
 	const unsigned rank = cluster_rank();
 	char *memory = shared_of(0, rank);
 	emulate_later([=] {
+		const int row = m.row ? m.row : 128;
 		int at_x = x, at_y = y, n = image;
 		for (int i = 0; i < m.pixels; i++) {
 			const int px = at_x + right, py = at_y + down;
 			const bool inside = n < m.images && px >= 0 && px < m.width && py >= 0 && py < m.height;
-			for (int c = 0; c < 64; c++) {
+			for (int c = 0; c < row / 2; c++) {
 				const long pixel = m.pixel_pitch ? m.pixel_pitch : m.channels;
 				const long line = m.line_pitch ? m.line_pitch : m.width * pixel;
 				const long from = ((long)n * m.height + py) * line + px * pixel + channel + c;
 				const unsigned short v = inside && channel + c < m.channels ? m.at[from] : 0;
-				memcpy(memory + swizzled(to + (u32)(i * 64 + c) * 2), &v, sizeof v);
+				memcpy(memory + swizzled(to + (u32)(i * row + c * 2), row), &v, sizeof v);
 			}
 			at_x += m.step_x;
 			if (at_x > m.last_x) {
@@ -307,7 +309,7 @@ static void tma_load_pixels(u32 to, const M &map, int channel, int x, int y, int
 			}
 		}
 		mbarrier &b = emulated_mbarriers.at({rank, barrier});
-		b.bytes -= (long)m.pixels * 128;
+		b.bytes -= (long)m.pixels * row;
 		mbarrier_step(b);
 	});
 }
@@ -496,10 +498,11 @@ template <int N> static void wgmma_wait(void)
 template <typename T> T operand(const char *memory, u64 descriptor, bool rows, int mn, int k)
 {
 	const u32 start = (u32)(descriptor & 0x3fff) << 4, apart = (u32)(descriptor >> 16 & 0x3fff) << 4;
+	const int row = descriptor >> 62 == 1 ? 128 : 64, atom = (int)(descriptor >> 32 & 0x3fff) << 4;
 	const u32 at = rows ? start + (u32)(mn / 64) * apart + (u32)(k / 8 * 1024 + k % 8 * 128 + mn % 64 * 2)
-			    : start + (u32)(mn / 8 * 1024 + mn % 8 * 128 + k * (int)sizeof(T));
+			    : start + (u32)(mn / 8 * atom + mn % 8 * row + k * (int)sizeof(T));
 	T v;
-	memcpy(&v, memory + swizzled(at), sizeof v);
+	memcpy(&v, memory + swizzled(at, row), sizeof v);
 	return v;
 }
 
