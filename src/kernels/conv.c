@@ -332,7 +332,7 @@ static size_t choose_gradient(
 		for (size_t i = 0; i + 1 < all && (parts == 1 || sums <= SUMS_MOST); i++) {
 			struct gemm_choice *c = &some[i];
 			/* Sums of 192 columns of 128 rows leave no registers for where they go. */
-			if (c->cluster > 1 || c->form.bm > rows ||
+			if (c->cluster > 1 || c->form.bm > rows || c->form.bm == 192 ||
 				(c->form.ping_pong && c->form.bm == 128 && c->form.bn > 160))
 				continue;
 			c->parts = parts;
@@ -420,10 +420,10 @@ void conv_program(const struct weir_conv *w, const struct gemm_choice *c, struct
 	buf_put_text(ret, "#include \"conv_sm90.cu\"\n");
 	gemm_put_wgmma(&p, f->bn, ret);
 	buf_printf(ret,
-		"extern \"C\" __global__ void __launch_bounds__(384, 1) %s(const __grid_constant__ "
+		"extern \"C\" __global__ void __launch_bounds__(%u, 1) %s(const __grid_constant__ "
 		"conv_tiled_args p)\n"
 		"{\nDYNAMIC_SHARED(shared);\n",
-		c->name);
+		c->block, c->name);
 	if (w->pass == WEIR_CONV_FILTERS)
 		buf_printf(ret,
 			"conv_gradient<%s, wgmma, %u, %u, %u, %u, %s>(p, shared_address(shared)).run();\n}\n",

@@ -154,49 +154,58 @@ int gemm_check(const struct weir_gemm *what, struct weir_gemm *ret, struct error
 	return 0;
 }
 
-static const struct gemm_form forms[] = {
-	{ 128, 96, 0, 0, 2, 1, true, false },
-	{ 128, 112, 0, 0, 2, 1, true, false },
-	{ 128, 128, 0, 0, 2, 1, true, false },
-	{ 128, 128, 0, 0, 1, 1, true, false },
-	{ 128, 144, 0, 0, 2, 1, true, false },
-	{ 128, 160, 0, 0, 2, 1, true, false },
-	{ 128, 160, 0, 0, 1, 1, true, false },
-	{ 128, 176, 0, 0, 2, 1, true, false },
-	{ 128, 176, 0, 0, 1, 1, true, false },
-	{ 128, 192, 0, 0, 2, 1, true, false },
-	{ 128, 192, 0, 0, 1, 1, true, false },
-	{ 64, 256, 0, 0, 2, 1, true, false },
-	{ 64, 192, 0, 0, 1, 1, true, false },
-	{ 64, 128, 0, 0, 1, 1, true, false },
-	{ 128, 64, 0, 0, 1, 1, true, false },
-	{ 128, 256, 0, 0, 2, 1, false, false },
-	{ 128, 256, 0, 0, 1, 1, false, false },
-	{ 128, 192, 0, 0, 1, 1, false, false },
-	{ 128, 128, 0, 0, 1, 1, false, false },
-	{ 128, 64, 0, 0, 1, 1, false, false },
+static const struct {
+	unsigned bm, bn, clm;
+	bool ping_pong;
+} forms[] = {
+	{ 128, 96, 2, true },
+	{ 128, 112, 2, true },
+	{ 128, 128, 2, true },
+	{ 128, 128, 1, true },
+	{ 128, 144, 2, true },
+	{ 128, 160, 2, true },
+	{ 128, 160, 1, true },
+	{ 128, 176, 1, true },
+	{ 128, 192, 2, true },
+	{ 128, 192, 1, true },
+	{ 64, 192, 1, true },
+	{ 64, 128, 1, true },
+	{ 128, 64, 1, true },
+	{ 128, 256, 2, false },
+	{ 128, 256, 1, false },
+	{ 128, 192, 1, false },
+	{ 128, 128, 1, false },
+	{ 128, 64, 1, false },
+	{ 192, 128, 1, false },
+	{ 192, 160, 1, false },
 };
 enum { FORMS = sizeof forms / sizeof *forms };
 static_assert((int)FORMS + (int)FEW_FORMS + 2 <= (int)GEMM_FORMS_MOST,
 	"mma.sync and the plain kernel come last");
 
+/* That multiply. */
+static unsigned warpgroups(const struct gemm_form *f)
+{
+	return f->bm == 192 ? 3 : 2;
+}
+
 static unsigned form_bytes(const struct gemm_form *f)
 {
-	return f->stages * (f->bm + f->bn) * 128 + 2 * f->buffers * SLICE_BYTES +
-	       8 * (2 * f->stages + 2 * f->buffers);
+	const unsigned buffers = warpgroups(f) * f->buffers;
+	return f->stages * (f->bm + f->bn) * 128 + buffers * SLICE_BYTES +
+	       8 * (2 * f->stages + buffers);
 }
 
 /* As many stages as fit, beside two buffers of each warpgroup where that leaves enough stages. */
 static void fill_form(struct gemm_form *f)
 {
-	for (f->buffers = 2; f->buffers > 0; f->buffers--) {
+	for (f->buffers = 2;; f->buffers--) {
 		f->stages = 8;
 		while (form_bytes(f) > BLOCK_BYTES)
 			f->stages--;
-		if (f->stages > 4 || f->bn + f->bm > 320)
+		if (f->stages > 4 || f->bn + f->bm > 320 || f->buffers == 1)
 			return;
 	}
-	f->buffers = 1;
 }
 
 static bool form_fits(const struct weir_gemm *w, const struct gemm_form *f)
@@ -356,12 +365,14 @@ static void name_choice(const struct weir_gemm *w, struct gemm_choice *c)
 static struct gemm_choice choose_form(const struct kernel_device *d, const struct weir_gemm *w,
 	const struct gemm_form *f, double bytes, double l2_share)
 {
-	struct gemm_choice c = { .form = *f, .block = 384, .cluster = f->clm * f->cln };
-	c.shared_bytes = form_bytes(f);
+	struct gemm_choice c = { .form = *f, .cluster = f->clm * f->cln };
+	c.block = 128 * (1 + warpgroups(f));
 	c.clusters = count_clusters(w, f);
 	const double square = (double)d->sms / c.cluster * f->bm * f->clm / (f->bn * f->cln);
 	c.group = (unsigned)fmax(1, round(sqrt(square)));
 	c.predicted_ns = estimate(d, w, f, bytes, l2_share);
+	fill_form(&c.form);
+	c.shared_bytes = form_bytes(&c.form);
 	name_choice(w, &c);
 	return c;
 }
@@ -422,10 +433,13 @@ size_t tiles_choose(const struct kernel_device *d, const struct weir_gemm *w, do
 	read.k *=
 		w->type == WEIR_TF32X3 ? 3 : 1; /* as many products take as long as a longer one */
 	for (size_t i = 0; i < FORMS && tiled; i++) {
-		struct gemm_form f = forms[i];
+		const struct gemm_form f = { .bm = forms[i].bm,
+			.bn = forms[i].bn,
+			.clm = forms[i].clm,
+			.cln = 1,
+			.ping_pong = forms[i].ping_pong };
 		if (!form_fits(&read, &f) || count_clusters(&read, &f) > INT32_MAX)
 			continue;
-		fill_form(&f);
 		const double own = order(d, &read, &f);
 		size_t at = n++;
 		for (; at > 0 && own < cost[at - 1]; at--) {
@@ -557,11 +571,11 @@ void gemm_program(const struct weir_gemm *w, const struct gemm_choice *c, struct
 	buf_put_text(ret, "#include \"gemm_sm90.cu\"\n");
 	gemm_put_wgmma(w, f->bn, ret);
 	buf_printf(ret,
-		"extern \"C\" __global__ void __launch_bounds__(384, 1) %s(const __grid_constant__ tiled_args p)\n"
+		"extern \"C\" __global__ void __launch_bounds__(%u, 1) %s(const __grid_constant__ tiled_args p)\n"
 		"{\nDYNAMIC_SHARED(shared);\n"
 		"gemm<%s, wgmma, %u, %u, %u, %u, %u, %u, %s, %u, %u, %u, %s, %s>(p, "
 		"shared_address(shared)).run();\n}\n",
-		c->name, type, f->bm, f->bn, f->stages, f->buffers, f->clm, f->cln,
+		c->block, c->name, type, f->bm, f->bn, f->stages, f->buffers, f->clm, f->cln,
 		f->ping_pong ? "PING_PONG" : "SHARED_TILE", read.a_transposed, read.b_transposed,
 		w->epilogue, d_type, gemm_batch(w) > 1 ? "true" : "false");
 }

@@ -1,9 +1,9 @@
 /* Products of BF16, FP16, TF32, INT8 and FP8 on Hopper's tensor cores, with what follows a product in a model.
  *
- * A warp loads tiles of A and B into a ring of STAGES by the copy engine, and two warpgroups multiply them.  SHARED_TILE:
- * each warpgroup has half of a tile's rows.  PING_PONG: each has a tile of its own, and one's epilogue runs under the
- * other's products.  Blocks of a cluster of CLM x CLN share the loads: those of a column the rows of B, those of a row
- * the rows of A.  Blocks stay, and take tile after tile.
+ * A warp loads tiles of A and B into a ring of STAGES by the copy engine, and warpgroups multiply them: three for tiles of
+ * 192 rows, and otherwise two.  SHARED_TILE: each warpgroup has its share of a tile's rows.  PING_PONG: each has a tile of
+ * its own, and one's epilogue runs under the other's products.  Blocks of a cluster of CLM x CLN share the loads: those of
+ * a column the rows of B, those of a row the rows of A.  Blocks stay, and take tile after tile.
  *
  * Operands of 8 bits are scaled, and have results of another type.  BATCHED: the copy engine sees each matrix as one of
  * three dimensions, of which the second counts the products.
@@ -54,9 +54,9 @@ static __device__ __forceinline__ u64 descriptor(u32 at, u32 apart)
 /* D_BYTES: of an element of D. */
 template <int BM, int BN, int STAGES, int BUFFERS, int CLM, int CLN, int SCHEDULE, int TA, int TB, int EPILOGUE, int D_BYTES = 2>
 struct shape {
-	static constexpr int WARPGROUPS = 2, CLUSTER = CLM * CLN;
+	static constexpr int WARPGROUPS = SCHEDULE == SHARED_TILE && BM == 192 ? 3 : 2, CLUSTER = CLM * CLN;
 	static constexpr int A_BYTES = BM * 128, B_BYTES = BN * 128, STAGE = A_BYTES + B_BYTES, SLICE = 8192;
-	static constexpr int STRIPS = SCHEDULE == PING_PONG ? BM / 64 : BM / 128; /* of 64 rows, of a warpgroup */
+	static constexpr int STRIPS = SCHEDULE == PING_PONG ? BM / 64 : BM / 64 / WARPGROUPS; /* of 64 rows, of a warpgroup */
 	static constexpr int COLUMNS = EPILOGUE == GEMM_SWIGLU ? BN / 2 : BN;     /* of D */
 	static constexpr int WIDTH = D_BYTES == 4 ? 32 : 64;                      /* of a slice */
 	static constexpr int FULL = COLUMNS / WIDTH, TAIL = COLUMNS % WIDTH, SLICES = FULL + (TAIL > 0);
@@ -524,11 +524,11 @@ struct gemm {
 	{
 		start();
 		if (warpgroup == 0) {
-			registers_less<40>();
+			registers_less<Z::WARPGROUPS == 3 ? 32 : 40>();
 			if (threadIdx.x < 32 && elect_one())
 				self.load();
 		} else {
-			registers_more<232>();
+			registers_more<Z::WARPGROUPS == 3 ? 160 : 232>();
 			compute(self, warpgroup - 1);
 		}
 		if (Z::CLUSTER > 1) /* no block leaves while a neighbour may still write or arrive there */

@@ -248,7 +248,7 @@ static int run(const geometry &g, int clusters)
 	emulate_begin = sm90_begin;
 	emulate_order = draw(5);
 	emulate_eager = draw(2);
-	emulate(dim3((unsigned)clusters), dim3(384), [&] { kernel(p, 0).run(); });
+	emulate(dim3((unsigned)clusters), dim3(128 * kernel::Z::WARPGROUPS + 128), [&] { kernel(p, 0).run(); });
 	const int bad = t.count_wrong();
 	t.complain(TB ? "tiled, turned filters" : "tiled", bad);
 	return wrong(bad);
@@ -356,7 +356,7 @@ template <typename O, int BM, int BN, int STAGES, int SCHEDULE, int EPILOGUE> st
 	emulate_begin = sm90_begin;
 	emulate_order = draw(5);
 	emulate_eager = draw(2);
-	emulate(dim3((unsigned)blocks), dim3(384), [&] { kernel(p, 0).run(); });
+	emulate(dim3((unsigned)blocks), dim3(128 * kernel::Z::WARPGROUPS + 128), [&] { kernel(p, 0).run(); });
 	return t.count_wrong("tiled");
 }
 
@@ -369,7 +369,7 @@ static int check_scaled(void)
 		bad += run_scaled<s8, 128, 64, 4, PING_PONG, GEMM_BIAS_RELU>(g, 2) +
 		       run_scaled<bf16, 128, 112, 3, PING_PONG, GEMM_BIAS_GELU>(g, 1) +
 		       run_scaled<f16, 128, 128, 3, SHARED_TILE, GEMM_NONE>(g, 3);
-	return bad;
+	return bad + run_scaled<s8, 192, 64, 3, SHARED_TILE, GEMM_NONE>(some[2], 2);
 }
 
 /* Fewer than 8 channels: packed as the host describes it, and then a convolution of windows of 8 pixels.  The packed images
@@ -444,7 +444,7 @@ template <typename T, int BM, int BN, int STAGES, int SCHEDULE> static int run_g
 	emulate_begin = sm90_begin;
 	emulate_order = draw(5);
 	emulate_eager = draw(2);
-	emulate(dim3((unsigned)clusters), dim3(384), [&] { kernel(p, 0).run(); });
+	emulate(dim3((unsigned)clusters), dim3(128 * kernel::Z::WARPGROUPS + 128), [&] { kernel(p, 0).run(); });
 	const conv_sum_args s = {sums.data(), a.d, g.filters(), parts};
 	emulate(dim3(2), dim3(256), [&] { conv_sum<T>(s); });
 	int bad = t.count_wrong();

@@ -320,7 +320,7 @@ static int run(int m, int n, int k, int clusters, int batch = 1)
 	emulate_begin = sm90_begin;
 	emulate_order = draw(5);
 	emulate_eager = draw(2);
-	emulate(dim3((unsigned)(clusters * CLM * CLN)), dim3(384), [&] {
+	emulate(dim3((unsigned)(clusters * CLM * CLN)), dim3(128 * Z::WARPGROUPS + 128), [&] {
 		typedef emulated_wgmma<T, BN, TA, TB> mma;
 		if (batched)
 			gemm<T, mma, BM, BN, STAGES, BUFFERS, CLM, CLN, SCHEDULE, TA, TB, EPILOGUE, O, true>(p, 0).run();
@@ -538,7 +538,7 @@ static int run_scaled(int m, int n, int k, int clusters)
 	emulate_begin = sm90_begin;
 	emulate_order = draw(5);
 	emulate_eager = draw(2);
-	emulate(dim3((unsigned)(clusters * CLM)), dim3(384), [&] {
+	emulate(dim3((unsigned)(clusters * CLM)), dim3(128 * Z::WARPGROUPS + 128), [&] {
 		gemm<T, emulated_wgmma<T, BN, 0, 0>, BM, BN, STAGES, BUFFERS, CLM, 1, SCHEDULE, 0, 0, EPILOGUE, O>(p, 0).run();
 	}, CLM);
 	const int bad = count_wrong<T, O>(a, b, d, s, bias, EPILOGUE, before);
@@ -564,6 +564,7 @@ static int check_all_scaled(void)
 	       check_scaled<s8, s8, 128, 112, 3, 2, 2, PING_PONG, GEMM_BIAS_RELU>() +
 	       check_scaled<s8, bf16, 128, 160, 3, 2, 1, PING_PONG, GEMM_BIAS_GELU>() +
 	       check_scaled<s8, s8, 128, 64, 4, 1, 1, SHARED_TILE, GEMM_NONE>() +
+	       check_scaled<s8, s8, 192, 96, 3, 2, 1, SHARED_TILE, GEMM_BIAS>() +
 	       check_scaled<e4m3, bf16, 128, 96, 3, 2, 1, PING_PONG, GEMM_NONE>() +
 	       check_scaled<e4m3, f16, 128, 128, 4, 1, 2, SHARED_TILE, GEMM_BIAS>();
 }
@@ -592,6 +593,8 @@ int main(void)
 	bad += check<f16, 64, 128, 4, 1, 1, 1, PING_PONG, 1, 1, GEMM_BIAS_RELU>();
 	bad += check<bf16, 128, 160, 3, 2, 2, 1, PING_PONG, 0, 0, GEMM_SWIGLU>();
 	bad += check<bf16, 256, 64, 3, 2, 1, 2, SHARED_TILE, 0, 0, GEMM_RESIDUAL>();
+	bad += check<bf16, 192, 128, 3, 2, 1, 1, SHARED_TILE, 0, 1, GEMM_BIAS>();
+	bad += check<f16, 192, 160, 3, 1, 1, 1, SHARED_TILE, 1, 0, GEMM_RESIDUAL>();
 	bad += check<tf32, 128, 112, 3, 2, 2, 1, PING_PONG, 0, 0, GEMM_RESIDUAL>();
 	bad += check<tf32, 128, 96, 3, 2, 1, 1, PING_PONG, 0, 0, GEMM_BIAS_SILU>();
 	bad += check<tf32, 128, 160, 3, 2, 1, 1, PING_PONG, 0, 0, GEMM_SWIGLU>();
