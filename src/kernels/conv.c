@@ -12,8 +12,9 @@ enum {
 	STEP_MOST = 8,
 	CORNER_MOST = 127,
 	OFFSET_MOST = 255,
-	PARTS_MOST = 64,      /* of the pixels of a gradient of filters */
-	SUMS_MOST = 256 << 20 /* bytes */
+	PARTS_MOST = 64,       /* of the pixels of a gradient of filters */
+	SUMS_MOST = 256 << 20, /* bytes */
+	HELD_MOST = 128 << 10  /* bytes */
 };
 
 /* Measured on an H200: the share that gradients of filters get of what products get from the L2,
@@ -162,10 +163,16 @@ struct conv_args conv_geometry(const struct weir_conv *w)
 	return g;
 }
 
+/* Whether a block of K is 64 bytes, which all channels of a pixel fit into. */
+static bool is_narrow(const struct weir_conv *w)
+{
+	return w->pass == WEIR_CONV_FORWARD && w->c * kernel_type_bytes(w->type) <= 64;
+}
+
 struct weir_gemm conv_product(const struct weir_conv *w)
 {
 	const struct conv_args g = conv_geometry(w);
-	const int64_t each = w->type == WEIR_S8 ? 128 : 64; /* channels of a block of K */
+	const int64_t each = (is_narrow(w) ? 64 : 128) / kernel_type_bytes(w->type);
 	struct weir_gemm p = {
 		.size = sizeof p, .type = w->type, .d_type = conv_d_type(w), .epilogue = w->epilogue
 	};
@@ -377,13 +384,28 @@ static size_t choose_packed(const struct kernel_device *d, const struct weir_con
 	return n;
 }
 
+/* Filters of several taps that one tile has all of stay in shared memory, if that leaves room for
+ * four stages. */
+static void hold_filters(
+	const struct weir_conv *w, const struct weir_gemm *p, struct gemm_choice *c)
+{
+	struct gemm_form *const f = &c->form;
+	const int64_t filter = p->k * kernel_type_bytes(w->type);
+	if (p->n > f->bn || w->r * w->s == 1 || filter * f->bn > HELD_MOST)
+		return;
+	f->held = (unsigned)filter / (f->narrow ? 64 : 128);
+	gemm_fill_choice(p, c);
+	if (f->stages < 4)
+		f->held = 0;
+}
+
 size_t conv_choose(const struct kernel_device *d, const struct weir_conv *w,
 	struct gemm_choice ret[static GEMM_FORMS_MOST])
 {
 	static const char product[] = "weir_gemm", own[] = "weir_conv";
 	const struct conv_args g = conv_geometry(w);
 	const struct weir_gemm p = conv_product(w);
-	struct conv_packed packed;
+	struct conv_packed packed = { .conv = *w };
 	size_t n = 0;
 	if (conv_pack(w, &packed))
 		n = choose_packed(d, w, &packed, ret);
@@ -394,8 +416,15 @@ size_t conv_choose(const struct kernel_device *d, const struct weir_conv *w,
 	for (size_t i = 0; i < n; i++)
 		/* gemm_sm80.cu gathers no pixels, and clusters were slower on an H200 each time. */
 		if (ret[i].form.buffers && ret[i].cluster == 1) {
-			ret[kept] = ret[i];
-			memcpy(ret[kept++].name, own, sizeof product - 1);
+			struct gemm_choice *const c = &ret[kept++];
+			*c = ret[i];
+			if (w->pass != WEIR_CONV_FILTERS) {
+				const struct weir_gemm run = conv_product(&packed.conv);
+				c->form.narrow = is_narrow(&packed.conv);
+				hold_filters(&packed.conv, &run, c);
+				gemm_fill_choice(&run, c);
+			}
+			memcpy(c->name, own, sizeof product - 1);
 		}
 	n = kept;
 	ret[n++] = choose_plain(d, w, &g);
@@ -430,9 +459,10 @@ void conv_program(const struct weir_conv *w, const struct gemm_choice *c, struct
 			type, f->bm, f->bn, f->stages, f->buffers, schedule);
 	else
 		buf_printf(ret,
-			"conv<%s, wgmma, %u, %u, %u, %u, %s, %u, %u, %s>(p, shared_address(shared)).run();\n}\n",
+			"conv<%s, wgmma, %u, %u, %u, %u, %s, %u, %u, %s, %u, %u>(p, "
+			"shared_address(shared)).run();\n}\n",
 			type, f->bm, f->bn, f->stages, f->buffers, schedule, p.b_transposed,
-			w->epilogue, d_type);
+			w->epilogue, d_type, f->narrow ? 64 : 128, f->held);
 }
 
 void conv_pack_program(struct buf *ret_name, struct buf *ret)

@@ -27,7 +27,7 @@ size_t conv_packed_filters(const struct conv_packed *p);
 /* The kernel that packs, and its name. */
 void conv_pack_program(struct buf *ret_name, struct buf *ret);
 
-/* The product that the tensor cores compute: k has 64 for each tap and each 64 channels. */
+/* The product that the tensor cores compute: k has whole blocks for each tap. */
 struct weir_gemm conv_product(const struct weir_conv *what);
 
 /* Sizes and steps: all but pointers. */

@@ -38,7 +38,12 @@ static int load_sum(struct weir_plan *p, struct weir_kernels *k, struct error *e
 /* Channels of a block of K. */
 static uint32_t block_channels(const struct weir_plan *p)
 {
-	return 128 / kernel_type_bytes(p->what.gemm.type);
+	return (p->tile.form.narrow ? 64 : 128) / kernel_type_bytes(p->what.gemm.type);
+}
+
+static int swizzle(const struct weir_plan *p)
+{
+	return p->tile.form.narrow ? MAP_SWIZZLE_64B : MAP_SWIZZLE_128B;
 }
 
 /* Pixels of A, from the one that the first tap of the first pixel of D reads to that of the last.
@@ -54,7 +59,7 @@ static int encode_pixels(const struct weir_plan *p, const struct weir_kernels *k
 		(g->y.d - 1) * g->y.times + g->y.first + 1 - g->y.a };
 	const uint32_t steps[] = { 1, (uint32_t)g->x.times, (uint32_t)g->y.times, 1 };
 	return KERNEL_CALL(k, err, cuTensorMapEncodeIm2col, ret, product_map_type(p), 4, at, sizes,
-		pitches, first, last, block_channels(p), pixels, steps, 0, MAP_SWIZZLE_128B,
+		pitches, first, last, block_channels(p), pixels, steps, 0, swizzle(p),
 		MAP_PROMOTE_256B, 0);
 }
 
@@ -156,7 +161,7 @@ static int encode_filters(const struct weir_plan *p, const struct weir_conv *w, 
 	const uint32_t box[] = { block_channels(p), 1, p->what.gemm.b_transposed ? 64 : f->bn };
 	const uint32_t steps[] = { 1, 1, 1 };
 	return KERNEL_CALL(p->kernels, &kernel_error, cuTensorMapEncodeTiled, ret,
-		product_map_type(p), 3, at, sizes, pitches, box, steps, 0, MAP_SWIZZLE_128B,
+		product_map_type(p), 3, at, sizes, pitches, box, steps, 0, swizzle(p),
 		MAP_PROMOTE_256B, 0);
 }
 

@@ -6,10 +6,12 @@
 #include "conv.cuh"
 #include "gemm_sm90.cu"
 
-/* TB: B has the columns of D as rows of adjacent elements. */
-template <typename T, typename MMA, int BM, int BN, int STAGES, int BUFFERS, int SCHEDULE, int TB, int EPILOGUE, typename O = T>
-struct conv : gemm<T, MMA, BM, BN, STAGES, BUFFERS, 1, 1, SCHEDULE, 0, TB, EPILOGUE, O> {
-	typedef gemm<T, MMA, BM, BN, STAGES, BUFFERS, 1, 1, SCHEDULE, 0, TB, EPILOGUE, O> product;
+/* TB: B has the columns of D as rows of adjacent elements.  HOLD: the filters are those of one tile and of so many blocks of
+ * K, and stay in shared memory. */
+template <typename T, typename MMA, int BM, int BN, int STAGES, int BUFFERS, int SCHEDULE, int TB, int EPILOGUE, typename O = T,
+	int ROW = 128, int HOLD = 0>
+struct conv : gemm<T, MMA, BM, BN, STAGES, BUFFERS, 1, 1, SCHEDULE, 0, TB, EPILOGUE, O, false, ROW, HOLD> {
+	typedef gemm<T, MMA, BM, BN, STAGES, BUFFERS, 1, 1, SCHEDULE, 0, TB, EPILOGUE, O, false, ROW, HOLD> product;
 	typedef typename product::Z Z;
 
 	const conv_tiled_args &g;
@@ -28,9 +30,21 @@ struct conv : gemm<T, MMA, BM, BN, STAGES, BUFFERS, 1, 1, SCHEDULE, 0, TB, EPILO
 		}
 	}
 
+	/* All of them. */
+	__device__ __forceinline__ void hold_filters(void)
+	{
+		u32 to = this->held;
+		mbarrier_expect(this->kept, Z::HELD);
+		for (int tap = 0; tap < g.y.taps * g.x.taps; tap++)
+			for (int k = 0; k < g.channels; k += Z::BK, to += Z::B_BYTES)
+				load_filters(to, k, g.first_tap + tap * g.tap_step, 0, this->kept);
+	}
+
 	__device__ __forceinline__ void load(void)
 	{
 		ring at = {0, 0};
+		if (HOLD)
+			hold_filters();
 		for (int t = this->first; t < this->tiles; t += this->step) {
 			const tile c = this->corner(t);
 			const int line = c.m / g.x.d, image = line / g.y.d;
@@ -44,7 +58,8 @@ struct conv : gemm<T, MMA, BM, BN, STAGES, BUFFERS, 1, 1, SCHEDULE, 0, TB, EPILO
 						const u32 barrier = this->full + 8 * at.stage, a = this->base + at.stage * Z::STAGE;
 						mbarrier_expect(barrier, Z::STAGE);
 						tma_load_pixels(a, g.product.a, k, x, y, image, s * g.x.step, r * g.y.step, barrier);
-						load_filters(a + Z::A_BYTES, k, tap, c.n, barrier);
+						if (!HOLD)
+							load_filters(a + Z::A_BYTES, k, tap, c.n, barrier);
 						at.template next<STAGES>();
 					}
 		}

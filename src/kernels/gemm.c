@@ -191,9 +191,10 @@ static unsigned warpgroups(const struct gemm_form *f)
 
 static unsigned form_bytes(const struct gemm_form *f)
 {
-	const unsigned buffers = warpgroups(f) * f->buffers;
-	return f->stages * (f->bm + f->bn) * 128 + buffers * SLICE_BYTES +
-	       8 * (2 * f->stages + buffers);
+	const unsigned row = f->narrow ? 64 : 128, buffers = warpgroups(f) * f->buffers;
+	const unsigned stage = (f->bm + (f->held ? 0 : f->bn)) * row;
+	return f->stages * stage + f->held * f->bn * row + buffers * SLICE_BYTES +
+	       8 * (2 * f->stages + buffers + (f->held > 0));
 }
 
 /* As many stages as fit, beside two buffers of each warpgroup where that leaves enough stages. */
@@ -201,7 +202,7 @@ static void fill_form(struct gemm_form *f)
 {
 	for (f->buffers = 2;; f->buffers--) {
 		f->stages = 8;
-		while (form_bytes(f) > BLOCK_BYTES)
+		while (f->stages && form_bytes(f) > BLOCK_BYTES)
 			f->stages--;
 		if (f->stages > 4 || f->bn + f->bm > 320 || f->buffers == 1)
 			return;
@@ -362,6 +363,17 @@ static void name_choice(const struct weir_gemm *w, struct gemm_choice *c)
 			f->stages, f->buffers, f->clm, f->cln);
 }
 
+void gemm_fill_choice(const struct weir_gemm *w, struct gemm_choice *c)
+{
+	struct gemm_form *const f = &c->form;
+	fill_form(f);
+	c->shared_bytes = form_bytes(f);
+	name_choice(w, c);
+	const size_t n = strlen(c->name);
+	if (f->narrow || f->held)
+		snprintf(c->name + n, sizeof c->name - n, "%s_h%u", f->narrow ? "_n" : "", f->held);
+}
+
 static struct gemm_choice choose_form(const struct kernel_device *d, const struct weir_gemm *w,
 	const struct gemm_form *f, double bytes, double l2_share)
 {
@@ -371,9 +383,7 @@ static struct gemm_choice choose_form(const struct kernel_device *d, const struc
 	const double square = (double)d->sms / c.cluster * f->bm * f->clm / (f->bn * f->cln);
 	c.group = (unsigned)fmax(1, round(sqrt(square)));
 	c.predicted_ns = estimate(d, w, f, bytes, l2_share);
-	fill_form(&c.form);
-	c.shared_bytes = form_bytes(&c.form);
-	name_choice(w, &c);
+	gemm_fill_choice(w, &c);
 	return c;
 }
 

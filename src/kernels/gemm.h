@@ -12,6 +12,9 @@
 struct gemm_form {
 	unsigned bm, bn, stages, buffers, clm, cln;
 	bool ping_pong, few;
+	/* Convolutions alone: blocks of K of 64 bytes in place of 128, and how many of B stay. */
+	bool narrow;
+	unsigned held;
 };
 
 struct gemm_choice {
@@ -39,6 +42,9 @@ size_t gemm_choose(const struct kernel_device *d, const struct weir_gemm *what,
  * share of what products get from the L2. */
 size_t tiles_choose(const struct kernel_device *d, const struct weir_gemm *what, double bytes,
 	double l2_share, struct gemm_choice ret[static GEMM_FORMS_MOST]);
+
+/* Fills the members that follow from the form: stages, buffers, shared memory and the name. */
+void gemm_fill_choice(const struct weir_gemm *what, struct gemm_choice *choice);
 
 /* The best of gemm_few.cu, and how many they are: none but for few rows. */
 enum { FEW_FORMS = 6 };

@@ -51,17 +51,25 @@ static __device__ __forceinline__ u64 descriptor(u32 at, u32 apart)
 	return (u64)((at & 0x3ffff) >> 4) | (u64)(apart >> 4) << 16 | (u64)(1024 >> 4) << 32 | 1ull << 62;
 }
 
-/* D_BYTES: of an element of D. */
-template <int BM, int BN, int STAGES, int BUFFERS, int CLM, int CLN, int SCHEDULE, int TA, int TB, int EPILOGUE, int D_BYTES = 2>
+/* The same of 64-byte rows under the swizzle of 64 bytes. */
+static __device__ __forceinline__ u64 narrow_descriptor(u32 at)
+{
+	return (u64)((at & 0x3ffff) >> 4) | 1ull << 16 | (u64)(512 >> 4) << 32 | 2ull << 62;
+}
+
+/* D_BYTES: of an element of D.  ROW: bytes of K of a stage, 128 or 64.  HOLD: the blocks of K of B, if B stays. */
+template <int BM, int BN, int STAGES, int BUFFERS, int CLM, int CLN, int SCHEDULE, int TA, int TB, int EPILOGUE, int D_BYTES = 2,
+	int ROW = 128, int HOLD = 0>
 struct shape {
 	static constexpr int WARPGROUPS = SCHEDULE == SHARED_TILE && BM == 192 ? 3 : 2, CLUSTER = CLM * CLN;
-	static constexpr int A_BYTES = BM * 128, B_BYTES = BN * 128, STAGE = A_BYTES + B_BYTES, SLICE = 8192;
+	static constexpr int A_BYTES = BM * ROW, B_BYTES = BN * ROW, STAGE = A_BYTES + (HOLD ? 0 : B_BYTES), SLICE = 8192;
+	static constexpr int HELD = HOLD * B_BYTES;
 	static constexpr int STRIPS = SCHEDULE == PING_PONG ? BM / 64 : BM / 64 / WARPGROUPS; /* of 64 rows, of a warpgroup */
 	static constexpr int COLUMNS = EPILOGUE == GEMM_SWIGLU ? BN / 2 : BN;     /* of D */
 	static constexpr int WIDTH = D_BYTES == 4 ? 32 : 64;                      /* of a slice */
 	static constexpr int FULL = COLUMNS / WIDTH, TAIL = COLUMNS % WIDTH, SLICES = FULL + (TAIL > 0);
-	static constexpr int BARRIERS = 2 * STAGES + WARPGROUPS * BUFFERS;
-	static constexpr int BYTES = STAGES * STAGE + WARPGROUPS * BUFFERS * SLICE + 8 * BARRIERS;
+	static constexpr int BARRIERS = 2 * STAGES + WARPGROUPS * BUFFERS + (HOLD > 0);
+	static constexpr int BYTES = STAGES * STAGE + HELD + WARPGROUPS * BUFFERS * SLICE + 8 * BARRIERS;
 	static_assert(STRIPS > 0 && BM % 64 == 0 && BN % 8 == 0 && TAIL % 16 == 0, "a tile of whole fragments");
 	static_assert((!TA || BM / CLN % 64 == 0) && (!TB || (BN % 64 == 0 && BN / CLM % 64 == 0)), "whole atoms of 64");
 	static_assert(BM % (8 * CLN) == 0 && BN % (8 * CLM) == 0, "each block loads whole atoms");
@@ -130,10 +138,10 @@ template <> struct parts_of<tf32x3> {
 /* MMA::multiply(sum, a, b, keep) is sum = a * b + (keep ? sum : 0) of 64 x BN by descriptors, as wgmma does it.  T is the
  * type of the operands, O that of the result. */
 template <typename T, typename MMA, int BM, int BN, int STAGES, int BUFFERS, int CLM, int CLN, int SCHEDULE, int TA, int TB,
-	int EPILOGUE, typename O = T, bool BATCHED = false>
+	int EPILOGUE, typename O = T, bool BATCHED = false, int ROW = 128, int HOLD = 0>
 struct gemm {
-	struct Z : shape<BM, BN, STAGES, BUFFERS, CLM, CLN, SCHEDULE, TA, TB, EPILOGUE, (int)sizeof(O)> {
-		static constexpr int BK = 128 / (int)sizeof(T);
+	struct Z : shape<BM, BN, STAGES, BUFFERS, CLM, CLN, SCHEDULE, TA, TB, EPILOGUE, (int)sizeof(O), ROW, HOLD> {
+		static constexpr int BK = ROW / (int)sizeof(T);
 	};
 	typedef typename sum_of<T>::type S;
 	static constexpr bool SCALED = sizeof(T) == 1;
@@ -142,17 +150,19 @@ struct gemm {
 	static_assert(!SCALED || EPILOGUE <= GEMM_BIAS_SILU, "scales are in no other epilogue");
 
 	const tiled_args &p;
-	u32 base, slices, full, empty, residual;
+	u32 base, held, slices, full, empty, residual, kept;
 	int warpgroup, thread, rank, sub_m, sub_n; /* thread of the warpgroup; place in the cluster */
 	int blocks_k, cm, cn, tiles, step, first;
 	int number; /* in the batch, of the tile of which corner() was asked last */
 
 	__device__ __forceinline__ gemm(const tiled_args &args, u32 shared) : p(args), base(shared)
 	{
-		slices = base + STAGES * Z::STAGE;
+		held = base + STAGES * Z::STAGE;
+		slices = held + Z::HELD;
 		full = slices + Z::WARPGROUPS * BUFFERS * Z::SLICE;
 		empty = full + 8 * STAGES;
 		residual = empty + 8 * STAGES;
+		kept = residual + 8 * Z::WARPGROUPS * BUFFERS;
 		warpgroup = (int)threadIdx.x / 128;
 		thread = (int)threadIdx.x % 128;
 		rank = Z::CLUSTER > 1 ? (int)cluster_rank() : 0;
@@ -179,6 +189,8 @@ struct gemm {
 			}
 			for (int i = 0; i < Z::WARPGROUPS * BUFFERS; i++)
 				mbarrier_init(residual + 8 * i, 1);
+			if (HOLD)
+				mbarrier_init(kept, 1);
 			mbarrier_fence();
 			tma_prefetch(p.a);
 			tma_prefetch(p.b);
@@ -238,17 +250,21 @@ struct gemm {
 	__device__ __forceinline__ void multiply(S (&sum)[Z::STRIPS][BN / 2], ring &at, int w)
 	{
 		u32 before = 0;
+		if (HOLD)
+			mbarrier_wait(kept, 0);
 		for (int kb = 0; kb < blocks_k; kb++) {
 			mbarrier_wait(full + 8 * at.stage, at.phase);
-			const u32 a = base + at.stage * Z::STAGE;
-			const u64 da = descriptor(a + (SCHEDULE == PING_PONG ? 0 : w * Z::STRIPS * 8192), TA ? 8192 : 16);
-			const u64 db = descriptor(a + Z::A_BYTES, TB ? 8192 : 16);
+			const u32 stage = base + at.stage * Z::STAGE;
+			const u32 a = stage + (SCHEDULE == PING_PONG ? 0 : w * Z::STRIPS * 64 * ROW);
+			const u32 b = HOLD ? held + kb * Z::B_BYTES : stage + Z::A_BYTES;
+			const u64 da = ROW == 64 ? narrow_descriptor(a) : descriptor(a, TA ? 8192 : 16);
+			const u64 db = ROW == 64 ? narrow_descriptor(b) : descriptor(b, TB ? 8192 : 16);
 			wgmma_fence();
 #pragma unroll
-			for (int kk = 0; kk < 4; kk++)
+			for (int kk = 0; kk < ROW / 32; kk++)
 #pragma unroll
 				for (int i = 0; i < Z::STRIPS; i++)
-					MMA::multiply(sum[i], da + i * 512 + kk * (TA ? 128 : 2), db + kk * (TB ? 128 : 2),
+					MMA::multiply(sum[i], da + i * 4 * ROW + kk * (TA ? 128 : 2), db + kk * (TB ? 128 : 2),
 						(kb | kk) != 0);
 			wgmma_commit();
 			if (kb > 0) {

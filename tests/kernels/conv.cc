@@ -217,10 +217,10 @@ static tensor_map matrix_map(void *at, int rows, int columns, int box, int swizz
 	return as_map(emulated_map{(unsigned short *)at, columns, rows, box, 64, columns, swizzle, 0, 0});
 }
 
-template <typename T, int BM, int BN, int STAGES, int BUFFERS, int SCHEDULE, int TB, int EPILOGUE>
+template <typename T, int BM, int BN, int STAGES, int BUFFERS, int SCHEDULE, int TB, int EPILOGUE, int ROW = 128, int HOLD = 0>
 static int run(const geometry &g, int clusters)
 {
-	typedef conv<T, emulated_wgmma<T, BN, 0, TB>, BM, BN, STAGES, BUFFERS, SCHEDULE, TB, EPILOGUE> kernel;
+	typedef conv<T, emulated_wgmma<T, BN, 0, TB>, BM, BN, STAGES, BUFFERS, SCHEDULE, TB, EPILOGUE, T, ROW, HOLD> kernel;
 	tensors<T> t(g, TB ? DGRAD : FORWARD, EPILOGUE);
 	const conv_args a = arguments(t);
 	const int taps = g.r * g.s;
@@ -232,13 +232,13 @@ static int run(const geometry &g, int clusters)
 	p.tap_step = TB ? -1 : 1;
 	p.product.m = (int)a.rows;
 	p.product.n = a.columns;
-	p.product.k = taps * ((a.channels + 63) / 64) * 64;
+	p.product.k = taps * ((a.channels + ROW / 2 - 1) / (ROW / 2)) * (ROW / 2);
 	p.product.group = 1 + draw(4);
 	p.product.bias = a.bias;
 	p.product.a = as_map(emulated_image{(unsigned short *)a.a, a.channels, a.x.a, a.y.a, g.n, a.x.first, a.y.first,
-		a.x.first + (a.x.d - 1) * a.x.times, a.y.first + (a.y.d - 1) * a.y.times, a.x.times, a.y.times, BM});
-	p.product.b = as_map(emulated_map{
-		(unsigned short *)t.filter.data(), g.c, g.k, 64, TB ? 64 : BN, (long)taps * g.c, 128, taps, g.c});
+		a.x.first + (a.x.d - 1) * a.x.times, a.y.first + (a.y.d - 1) * a.y.times, a.x.times, a.y.times, BM, 0, 0, 2, ROW});
+	p.product.b = as_map(emulated_map{(unsigned short *)t.filter.data(), g.c, g.k, ROW / 2, TB ? 64 : BN, (long)taps * g.c, ROW,
+		taps, g.c});
 	p.product.d = matrix_map(a.d, p.product.m, a.columns, 64, 128);
 	p.product.residual = matrix_map((void *)a.residual, p.product.m, a.columns, 64, 128);
 	if (BN % 64) {
@@ -327,9 +327,10 @@ template <typename O> static int check_plain_scaled(void)
 }
 
 /* Halves of 16 bits stand for two bytes. */
-template <typename O, int BM, int BN, int STAGES, int SCHEDULE, int EPILOGUE> static int run_scaled(const geometry &g, int blocks)
+template <typename O, int BM, int BN, int STAGES, int SCHEDULE, int EPILOGUE, int ROW = 128, int HOLD = 0>
+static int run_scaled(const geometry &g, int blocks)
 {
-	typedef conv<s8, emulated_wgmma<s8, BN, 0, 0>, BM, BN, STAGES, 2, SCHEDULE, 0, EPILOGUE, O> kernel;
+	typedef conv<s8, emulated_wgmma<s8, BN, 0, 0>, BM, BN, STAGES, 2, SCHEDULE, 0, EPILOGUE, O, ROW, HOLD> kernel;
 	scaled<O> t(g, EPILOGUE);
 	const conv_args a = t.arguments();
 	const int taps = g.r * g.s, of_d = 2 / (int)sizeof(O);
@@ -340,13 +341,13 @@ template <typename O, int BM, int BN, int STAGES, int SCHEDULE, int EPILOGUE> st
 	p.tap_step = 1;
 	p.product.m = (int)a.rows;
 	p.product.n = g.k;
-	p.product.k = taps * ((g.c + 127) / 128) * 128;
+	p.product.k = taps * ((g.c + ROW - 1) / ROW) * ROW;
 	p.product.group = 1 + draw(4);
 	p.product.bias = a.bias;
 	p.product.b_scale = a.b_scale;
 	p.product.a = as_map(emulated_image{(unsigned short *)a.a, g.c / 2, a.x.a, a.y.a, g.n, a.x.first, a.y.first,
-		a.x.first + (a.x.d - 1) * a.x.times, a.y.first + (a.y.d - 1) * a.y.times, a.x.times, a.y.times, BM, 0, 0, 1});
-	p.product.b = as_map(emulated_map{(unsigned short *)a.b, g.c / 2, g.k, 64, BN, (long)taps * g.c / 2, 128, taps, g.c / 2, 1});
+		a.x.first + (a.x.d - 1) * a.x.times, a.y.first + (a.y.d - 1) * a.y.times, a.x.times, a.y.times, BM, 0, 0, 1, ROW});
+	p.product.b = as_map(emulated_map{(unsigned short *)a.b, g.c / 2, g.k, ROW / 2, BN, (long)taps * g.c / 2, ROW, taps, g.c / 2, 1});
 	const auto results = [&](int columns, int swizzle) {
 		return as_map(emulated_map{(unsigned short *)a.d, g.k / of_d, p.product.m, columns / of_d, 64, g.k / of_d, swizzle, 0, 0,
 			(int)sizeof(O)});
@@ -369,14 +370,18 @@ static int check_scaled(void)
 		bad += run_scaled<s8, 128, 64, 4, PING_PONG, GEMM_BIAS_RELU>(g, 2) +
 		       run_scaled<bf16, 128, 112, 3, PING_PONG, GEMM_BIAS_GELU>(g, 1) +
 		       run_scaled<f16, 128, 128, 3, SHARED_TILE, GEMM_NONE>(g, 3);
-	return bad + run_scaled<s8, 192, 64, 3, SHARED_TILE, GEMM_NONE>(some[2], 2);
+	/* Filters that stay, of 64 bytes of K and of 128. */
+	return bad + run_scaled<s8, 128, 64, 4, PING_PONG, GEMM_BIAS_RELU, 64, 9>(some[0], 2) +
+	       run_scaled<bf16, 128, 64, 4, SHARED_TILE, GEMM_NONE, 64, 9>(some[0], 1) +
+	       run_scaled<s8, 64, 48, 3, PING_PONG, GEMM_NONE, 128, 2>(some[1], 2) +
+	       run_scaled<s8, 192, 64, 3, SHARED_TILE, GEMM_NONE>(some[2], 2);
 }
 
 /* Fewer than 8 channels: packed as the host describes it, and then a convolution of windows of 8 pixels.  The packed images
  * and filters stand one behind the other, with guards around. */
-template <typename T, int BM, int BN, int STAGES, int SCHEDULE, int EPILOGUE> static int run_packed(const geometry &g)
+template <typename T, int BM, int BN, int STAGES, int SCHEDULE, int EPILOGUE, int HOLD = 0> static int run_packed(const geometry &g)
 {
-	typedef conv<T, emulated_wgmma<T, BN, 0, 0>, BM, BN, STAGES, 2, SCHEDULE, 0, EPILOGUE> kernel;
+	typedef conv<T, emulated_wgmma<T, BN, 0, 0>, BM, BN, STAGES, 2, SCHEDULE, 0, EPILOGUE, T, 128, HOLD> kernel;
 	tensors<T> t(g, FORWARD, EPILOGUE);
 	const conv_args a = arguments(t);
 	const int high = (g.p() - 1) * g.stride_y + (g.r - 1) * g.dilation_y + 1, wide = (g.q() - 1) * g.stride_x + 8;
@@ -417,6 +422,7 @@ template <typename T, int BM, int BN, int STAGES, int SCHEDULE, int EPILOGUE> st
 	int bad = 0;
 	for (const geometry &g : first)
 		bad += run_packed<T, BM, BN, STAGES, SCHEDULE, EPILOGUE>(g);
+	bad += run_packed<T, BM, BN, STAGES, SCHEDULE, EPILOGUE, 7>(first[0]); /* its filters stay */
 	return bad;
 }
 
@@ -444,7 +450,7 @@ template <typename T, int BM, int BN, int STAGES, int SCHEDULE> static int run_g
 	emulate_begin = sm90_begin;
 	emulate_order = draw(5);
 	emulate_eager = draw(2);
-	emulate(dim3((unsigned)clusters), dim3(128 * kernel::Z::WARPGROUPS + 128), [&] { kernel(p, 0).run(); });
+	emulate(dim3((unsigned)clusters), dim3(384), [&] { kernel(p, 0).run(); });
 	const conv_sum_args s = {sums.data(), a.d, g.filters(), parts};
 	emulate(dim3(2), dim3(256), [&] { conv_sum<T>(s); });
 	int bad = t.count_wrong();
@@ -483,6 +489,19 @@ static int check(void)
 	return bad;
 }
 
+/* Filters that stay, and blocks of K of 64 bytes. */
+static int check_held(void)
+{
+	static const geometry some[] = {{3, 9, 7, 64, 64, 3, 3, 1, 1, 1, 1, 1, 1, 1}, {2, 13, 20, 24, 56, 3, 3, 2, 1, 1, 2, 1, 2, 1},
+		{2, 10, 9, 136, 72, 3, 1, 1, 1, 1, 0, 1, 1, 1}};
+	return run<bf16, 128, 64, 4, 2, PING_PONG, 0, GEMM_BIAS_RELU, 128, 9>(some[0], 2) +
+	       run<f16, 128, 64, 4, 2, PING_PONG, 1, GEMM_NONE, 128, 9>(some[0], 2) +
+	       run<bf16, 128, 64, 4, 2, PING_PONG, 0, GEMM_RESIDUAL, 64, 9>(some[1], 2) +
+	       run<f16, 192, 96, 3, 1, SHARED_TILE, 0, GEMM_NONE, 128, 9>(some[2], 1) +
+	       run<bf16, 192, 128, 3, 1, SHARED_TILE, 1, GEMM_NONE>(some[2], 2) +
+	       run<bf16, 64, 64, 4, 1, PING_PONG, 0, GEMM_NONE, 64>(some[1], 1);
+}
+
 /* ONLY_FEW: what the controls need, which is quicker to compile. */
 int main(void)
 {
@@ -499,7 +518,7 @@ int main(void)
 	bad += check<bf16, 128, 160, 3, 2, PING_PONG, 0, GEMM_BIAS_SILU>();
 	bad += check<bf16, 128, 128, 4, 2, SHARED_TILE, 1, GEMM_RESIDUAL>();
 	bad += check<f16, 128, 128, 3, 2, PING_PONG, 0, GEMM_RESIDUAL>();
-	bad += check_scaled();
+	bad += check_scaled() + check_held();
 	bad += check_gradient<f16, 128, 64, 3, PING_PONG>() + check_gradient<bf16, 128, 128, 4, SHARED_TILE>();
 #endif
 	if (!bad)

@@ -299,6 +299,33 @@ static void without_a_compiler_the_plain_kernels_run(void **state)
 	weir_kernels_close(k);
 }
 
+/* 48 channels of INT8 fit into 64 bytes, which are a block of K then. */
+static void few_filters_stay_and_few_channels_make_short_blocks(void **state)
+{
+	struct weir_kernels *k = open_with("", WEIR_COMPILER);
+	struct weir_conv what = small();
+	what.type = WEIR_S8;
+	what.c = 48;
+	what.k = 64;
+	struct weir_plan *p = plan_of(k, &what);
+	assert_non_null(strstr(weir_plan_text(p), "_n_h9 "));
+	const struct weir_gemm_args args = {
+		.size = sizeof args, .a = a, .b = b, .d = d, .b_scale = (const float *)d
+	};
+	struct cu_kernel_node_params node;
+	struct conv_tiled_args t;
+	captured(p, &args, &node, &t, sizeof t);
+	assert_int_equal(t.product.k, 9 * 64);
+	const struct sim_tensor_map pixels = read_map(&t.product.a),
+				    filters = read_map(&t.product.b);
+	assert_int_equal(pixels.box[0], 64);
+	assert_int_equal(pixels.swizzle, 2);
+	assert_int_equal(filters.box[0], 64);
+	assert_int_equal(filters.swizzle, 2);
+	weir_plan_close(p);
+	weir_kernels_close(k);
+}
+
 /* INT8: blocks of 128 channels, scales of the filters alone, and a result of another type. */
 static void a_convolution_of_int8_has_scales_of_filters(void **state)
 {
@@ -394,6 +421,7 @@ int main(void)
 		cmocka_unit_test(a_first_layer_is_packed_into_the_workspace),
 		cmocka_unit_test(what_the_copy_engine_cannot_gather_is_plain),
 		cmocka_unit_test(without_a_compiler_the_plain_kernels_run),
+		cmocka_unit_test(few_filters_stay_and_few_channels_make_short_blocks),
 		cmocka_unit_test(a_convolution_of_int8_has_scales_of_filters),
 		cmocka_unit_test(every_wrong_convolution_is_refused_in_words),
 	};
