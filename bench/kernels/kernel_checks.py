@@ -297,7 +297,7 @@ def check_accuracy(m, n, k):
 
 
 def products_are_right():
-    for choice in range(18):
+    for choice in range(24):
         for m, n, k in SMALL:
             check_product(m, n, k, "bf16", None, False, False, choice)
     for epilogue in EPILOGUES:
@@ -367,7 +367,8 @@ def check_convolution(what, shape, name, epilogue=None, choice=0, offset=0):
 def convolutions_are_right():
     tiled = ((2, 64, 9, 7, 72, 3, 3, 1, 1, 1, 1), (3, 72, 13, 20, 136, 3, 2, (2, 3), (1, 2), (1, 2), 1),
              (1, 136, 17, 11, 16, 1, 1, 2, 0, 1, 1), (2, 24, 30, 31, 24, 5, 3, 1, (4, 0), (2, 1), 1),
-             (4, 256, 14, 14, 200, 3, 3, 1, 1, 1, 1), (1, 8, 3, 3, 8, 3, 3, 1, 2, 1, 1))
+             (4, 256, 14, 14, 200, 3, 3, 1, 1, 1, 1), (1, 8, 3, 3, 8, 3, 3, 1, 2, 1, 1), (2, 64, 30, 31, 64, 3, 3, 1, 1, 1, 1),
+             (4, 256, 28, 28, 72, 1, 1, 1, 0, 1, 1))
     plain = ((2, 3, 30, 31, 64, 7, 7, 2, 3, 1, 1), (2, 5, 17, 19, 72, 3, 8, (2, 1), (1, 3), (2, 1), 1), (2, 12, 9, 6, 8, 3, 3, 2, 1, 1, 4), (2, 48, 12, 11, 48, 3, 3, 1, 1, 1, 48),
              (2, 20, 11, 8, 70, 3, 2, (2, 3), (1, 0), (1, 2), 1), (1, 66, 6, 6, 2, 1, 1, (3, 2), (0, 1), 1, 2))
     for what in ("forward", "input", "filters"):
@@ -457,10 +458,10 @@ def check_scaled_convolution(shape, result_type, choice, epilogue):
 
 
 def scaled_convolutions_are_right():
-    for shape in ((2, 64, 9, 7, 80, 3, 3, 1, 1), (3, 80, 13, 20, 144, 3, 2, 2, 1), (4, 272, 14, 14, 208, 3, 3, 1, 1),
+    for shape in ((2, 64, 9, 7, 80, 3, 3, 1, 1), (2, 64, 30, 31, 64, 3, 3, 1, 1), (4, 48, 28, 28, 272, 1, 1, 1, 0), (3, 80, 13, 20, 144, 3, 2, 2, 1), (4, 272, 14, 14, 208, 3, 3, 1, 1),
                   (1, 16, 3, 3, 16, 1, 1, 1, 0), (2, 12, 9, 6, 10, 3, 3, 2, 1)):
         for result_type in (torch.int8, torch.bfloat16, torch.float16):
-            for choice in range(4):
+            for choice in range(8):
                 check_scaled_convolution(shape, result_type, choice, (None, "bias", "relu")[choice % 3])
 
 

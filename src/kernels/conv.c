@@ -20,11 +20,17 @@ enum {
 /* Measured on an H200: the share that gradients of filters get of what products get from the L2,
  * and the bytes that an SM gets from memory in a nanosecond. */
 #define GRADIENT_L2 .85
-/* Fitted to an H200's times of 448 plans of 26 layers: the share of a product's time, and that of
- * what is shorter, the product or the memory's time, which the longer one does not hide. */
-#define PRODUCT_SHARE .93
-#define NOT_HIDDEN    .45
-#define SM_BYTES_NS   30
+#define SM_BYTES_NS 30
+/* Fitted to an H200's times of 490 plans of 27 layers.  Cycles: until the first products and behind
+ * the last; of a gathered pixel of a block of K, beside one for each filter; in which a warpgroup
+ * finishes a tile, and each of its elements. */
+#define START_CYCLES  5100
+#define PIXEL_CYCLES  3.5
+#define FINISH_CYCLES 600
+#define HALF_CYCLES   .125
+#define BYTE_CYCLES   .32
+/* The share of the shorter one of multiplying and memory's time. */
+#define NOT_HIDDEN .43
 
 int64_t conv_outputs(int64_t inputs, int64_t taps, int64_t stride, int64_t pad, int64_t dilation)
 {
@@ -295,6 +301,12 @@ size_t conv_sums_bytes(const struct weir_conv *w)
 	return (size_t)(w->k * w->r * w->s * w->c) * sizeof(float);
 }
 
+static void name_own(struct gemm_choice *c)
+{
+	static const char product[] = "weir_gemm", own[] = "weir_conv";
+	memcpy(c->name, own, sizeof product - 1);
+}
+
 /* Puts a choice among n others by its time.  For one kernel only the best number of parts stays. */
 static size_t put_in_order(struct gemm_choice *all, size_t n, const struct gemm_choice *c)
 {
@@ -349,39 +361,37 @@ static size_t choose_gradient(
 			if (c->predicted_ns)
 				c->predicted_ns = gradient_ns(d, w, &whole, c) +
 						  gemm_plain_ns(d, 0) + 2 * sums / d->copy_gb_per_s;
+			name_own(c);
 			n = put_in_order(ret, n, c);
 		}
 	}
 	return n;
 }
 
-/* Tiles of pixels in the order of a product's, each with a convolution's time. */
-static size_t choose_tiles(const struct kernel_device *d, const struct weir_gemm *p, double bytes,
-	struct gemm_choice *ret)
+/* Nanoseconds, or 0 where the device is not known.  Blocks of K come one after the other, while
+ * the ones before are multiplied.  One warpgroup of a ping-pong finishes a tile while the other
+ * multiplies, and all warpgroups of a shared tile finish it together. */
+static double predict(const struct kernel_device *d, const struct weir_conv *w,
+	const struct weir_gemm *p, const struct gemm_choice *c, double bytes)
 {
-	const size_t n = tiles_choose(d, p, 0, 1, ret) - 1;
-	for (size_t i = 0; i < n; i++) {
-		double *const ns = &ret[i].predicted_ns;
-		const double product = PRODUCT_SHARE * *ns, memory = bytes / d->copy_gb_per_s;
-		if (*ns)
-			*ns = fmax(product, memory) + NOT_HIDDEN * fmin(product, memory);
-	}
-	return n;
-}
-
-static size_t choose_packed(const struct kernel_device *d, const struct weir_conv *w,
-	const struct conv_packed *packed, struct gemm_choice *ret)
-{
-	const struct conv_args g = conv_geometry(&packed->conv);
-	const struct weir_gemm p = conv_product(&packed->conv);
-	const double more = (double)conv_packed_images(packed);
-	if (!is_tiled(&packed->conv, &g))
+	const struct gemm_form *f = &c->form;
+	const double sms = d->sms, turns = ceil((double)c->clusters / sms);
+	const double row = f->narrow ? 64 : 128, element = kernel_type_bytes(w->type);
+	const double blocks = (double)p->k * element / row, area = (double)f->bm * f->bn;
+	const double multiply = area * blocks * row / 4096,
+		     finish = area * (element > 1 ? HALF_CYCLES : BYTE_CYCLES) /
+				      (f->ping_pong ? 1 : c->block / 128 - 1) +
+			      FINISH_CYCLES;
+	const double own = f->ping_pong ? turns * fmax(multiply, (multiply + finish) / 2) + finish
+					: turns * (multiply + finish);
+	const double load = PIXEL_CYCLES * f->bm + (f->held ? 0 : f->bn);
+	if (!d->boost_mhz || !d->product_tflops || !d->copy_gb_per_s)
 		return 0;
-	const size_t n = choose_tiles(d, &p, bytes_of(w) + more, ret);
-	for (size_t i = 0; i < n; i++)
-		if (ret[i].predicted_ns)
-			ret[i].predicted_ns += gemm_plain_ns(d, 0) + more / d->copy_gb_per_s;
-	return n;
+	const double parts[] = { (START_CYCLES + fmax(own, turns * blocks * load)) / d->boost_mhz *
+					 1e3,
+		(double)c->clusters * area * blocks * row / d->product_tflops / 1e3 };
+	const double busy = gemm_longest(parts, 2), memory = bytes / d->copy_gb_per_s;
+	return fmax(busy, memory) + NOT_HIDDEN * fmin(busy, memory);
 }
 
 /* Filters of several taps that one tile has all of stay in shared memory, if that leaves room for
@@ -399,34 +409,46 @@ static void hold_filters(
 		f->held = 0;
 }
 
+/* Tiles of pixels, which move so many bytes, and begin `later` where images are packed. */
+static size_t choose_tiles(const struct kernel_device *d, const struct weir_conv *w, double bytes,
+	double later, struct gemm_choice *ret)
+{
+	struct gemm_choice some[GEMM_FORMS_MOST];
+	const struct weir_gemm p = conv_product(w);
+	const size_t all = tiles_choose(d, &p, 0, 1, some) - 1;
+	size_t n = 0;
+	for (size_t i = 0; i < all; i++) {
+		struct gemm_choice *const c = &some[i];
+		/* gemm_sm80.cu gathers no pixels, and clusters were slower on an H200 each time. */
+		if (!c->form.buffers || c->cluster > 1)
+			continue;
+		c->form.narrow = is_narrow(w);
+		hold_filters(w, &p, c);
+		gemm_fill_choice(&p, c);
+		name_own(c);
+		c->predicted_ns = predict(d, w, &p, c, bytes);
+		c->predicted_ns += c->predicted_ns ? later : 0;
+		n = put_in_order(ret, n, c);
+	}
+	return n;
+}
+
 size_t conv_choose(const struct kernel_device *d, const struct weir_conv *w,
 	struct gemm_choice ret[static GEMM_FORMS_MOST])
 {
-	static const char product[] = "weir_gemm", own[] = "weir_conv";
 	const struct conv_args g = conv_geometry(w);
-	const struct weir_gemm p = conv_product(w);
-	struct conv_packed packed = { .conv = *w };
+	struct conv_packed packed;
 	size_t n = 0;
-	if (conv_pack(w, &packed))
-		n = choose_packed(d, w, &packed, ret);
-	else if (is_tiled(w, &g))
+	if (conv_pack(w, &packed)) {
+		const struct conv_args of_packed = conv_geometry(&packed.conv);
+		const double more = (double)conv_packed_images(&packed),
+			     later = gemm_plain_ns(d, 0) + more / d->copy_gb_per_s;
+		if (is_tiled(&packed.conv, &of_packed))
+			n = choose_tiles(d, &packed.conv, bytes_of(w) + more, later, ret);
+	} else if (is_tiled(w, &g)) {
 		n = w->pass == WEIR_CONV_FILTERS ? choose_gradient(d, w, ret)
-						 : choose_tiles(d, &p, bytes_of(w), ret);
-	size_t kept = 0;
-	for (size_t i = 0; i < n; i++)
-		/* gemm_sm80.cu gathers no pixels, and clusters were slower on an H200 each time. */
-		if (ret[i].form.buffers && ret[i].cluster == 1) {
-			struct gemm_choice *const c = &ret[kept++];
-			*c = ret[i];
-			if (w->pass != WEIR_CONV_FILTERS) {
-				const struct weir_gemm run = conv_product(&packed.conv);
-				c->form.narrow = is_narrow(&packed.conv);
-				hold_filters(&packed.conv, &run, c);
-				gemm_fill_choice(&run, c);
-			}
-			memcpy(c->name, own, sizeof product - 1);
-		}
-	n = kept;
+						 : choose_tiles(d, w, bytes_of(w), 0, ret);
+	}
 	ret[n++] = choose_plain(d, w, &g);
 	return n;
 }

@@ -316,6 +316,17 @@ static double order(
 	return fmax(cycles, l2 * weights[lines]);
 }
 
+/* The root of the sum of eighth powers. */
+double gemm_longest(const double *parts, size_t n)
+{
+	double sum = 0;
+	for (size_t i = 0; i < n; i++) {
+		const double square = parts[i] * parts[i];
+		sum += square * square * square * square;
+	}
+	return sqrt(sqrt(sqrt(sum)));
+}
+
 /* Nanoseconds. 0: not known. */
 static double estimate(const struct kernel_device *d, const struct weir_gemm *w,
 	const struct gemm_form *f, double bytes, double l2_share)
@@ -329,12 +340,7 @@ static double estimate(const struct kernel_device *d, const struct weir_gemm *w,
 	const double parts[] = { count_cycles(d, w, f) / mhz * 1e3,
 		count_l2(d, w, f, true) * weights[find_lines(w)] / (l2_share * rate * mhz) * 1e3,
 		gemm_flops(w) / tflops / 1e3, bytes / (MEMORY_SHARE * d->copy_gb_per_s) };
-	double sum = 0; /* of eighth powers: the longest part hides most of the others */
-	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-		const double square = parts[i] * parts[i];
-		sum += square * square * square * square;
-	}
-	return TILED_NS + sqrt(sqrt(sqrt(sum)));
+	return TILED_NS + gemm_longest(parts, sizeof parts / sizeof *parts);
 }
 
 /* The plain kernel multiplies what is stored. */

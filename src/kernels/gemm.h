@@ -46,6 +46,9 @@ size_t tiles_choose(const struct kernel_device *d, const struct weir_gemm *what,
 /* Fills the members that follow from the form: stages, buffers, shared memory and the name. */
 void gemm_fill_choice(const struct weir_gemm *what, struct gemm_choice *choice);
 
+/* How long n parts take of which the longest hides most of the others. */
+double gemm_longest(const double *parts, size_t n);
+
 /* The best of gemm_few.cu, and how many they are: none but for few rows. */
 enum { FEW_FORMS = 6 };
 size_t few_choose(const struct kernel_device *d, const struct weir_gemm *what,
