@@ -1,4 +1,4 @@
-/* Digits of ASCII, whatever the locale is. Host safe. */
+/* Digits and letters of ASCII, whatever the locale is. Host safe. */
 #pragma once
 
 #include <stdbool.h>
@@ -6,6 +6,11 @@
 static inline bool is_digit(char c)
 {
 	return c >= '0' && c <= '9';
+}
+
+static inline char ascii_lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
 /* The value of a hexadecimal digit of either case; -1: it is none. */

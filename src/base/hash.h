@@ -14,6 +14,13 @@ static inline uint64_t hash_mix(uint64_t x)
 	return x ^ (x >> 31);
 }
 
+/* Both halves of the product, so that every bit of the inputs reaches every bit of the result. */
+static inline uint64_t hash_fold(uint64_t a, uint64_t b)
+{
+	const unsigned __int128 product = (unsigned __int128)a * b;
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
 static inline uint32_t hash_fnv32(const void *data, size_t bytes)
 {
 	const unsigned char *p = data;

@@ -7,6 +7,7 @@
 
 #include "import/import_kineto.h"
 
+#include "base/digit.h"
 #include "base/expect.h"
 
 static const struct word categories[] = {
@@ -39,15 +40,10 @@ static const struct word categories[] = {
 	{ "cuda_profiler_range", C_NONE },
 };
 
-static char lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
-}
-
 static bool same_word(const char *word, const char *text, size_t bytes)
 {
 	for (size_t i = 0; i < bytes; i++)
-		if (!word[i] || word[i] != lower(text[i]))
+		if (!word[i] || word[i] != ascii_lower(text[i]))
 			return false;
 	return !word[bytes];
 }

@@ -1,10 +1,7 @@
 /* Which row of api/gpu.tbl a device is: see gpu.h. */
 #include "predict/gpu.h"
 
-static char lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
+#include "base/digit.h"
 
 /* The text as the pattern has it: every * is tried with the shortest text first, and only the
  * last one is ever taken back, since what an earlier one took does not matter to a later one. */
@@ -15,7 +12,7 @@ static bool fits(const char *pattern, const char *text)
 		if (*pattern == '*') {
 			star = ++pattern;
 			resume = text;
-		} else if (lower(*pattern) == lower(*text)) {
+		} else if (ascii_lower(*pattern) == ascii_lower(*text)) {
 			pattern++;
 			text++;
 		} else if (star) {

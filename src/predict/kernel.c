@@ -17,11 +17,6 @@
 #define SIDE_MOST      10000
 #define NAME_MAX_BYTES 1024 /* longer names are looked at only so far for their family */
 
-static char lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 /* The begin of the parameter list: the last "(" outside template arguments that is not part of
  * "(anonymous namespace)" or "operator()"; or the end. */
 static const char *parameters_of(const char *name)
@@ -73,7 +68,7 @@ static void find_words(struct name *n)
 	for (size_t i = 0; i <= n->bytes; i++)
 		n->begins[i] = word_begins(n->text, i);
 	for (size_t i = 0; i < n->bytes; i++)
-		n->text[i] = lower(n->text[i]);
+		n->text[i] = ascii_lower(n->text[i]);
 }
 
 /* The name without return type, parameters and template arguments; every run of digits is one '#'.
@@ -248,13 +243,6 @@ uint64_t predict_size_class(uint64_t bytes)
 	return bytes ? 64u - (unsigned)__builtin_clzll(bytes) : 0;
 }
 
-/* Both halves of the product, so that every bit of the inputs reaches every bit of the result. */
-static uint64_t fold(uint64_t a, uint64_t b)
-{
-	const unsigned __int128 product = (unsigned __int128)a * b;
-	return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
 static uint64_t pair(uint32_t low, uint32_t high)
 {
 	return low | (uint64_t)high << 32;
@@ -266,12 +254,13 @@ __attribute__((hot)) uint64_t predict_key(const struct predict_launch *l)
 	static const uint64_t salt[] = { 0x243f6a8885a308d3u, 0x13198a2e03707344u,
 		0xa4093822299f31d0u, 0x082efa98ec4e6c89u };
 	const uint32_t args = l->args < PREDICT_ARGS ? l->args : PREDICT_ARGS;
-	uint64_t h = fold(l->kernel->id ^ salt[0], pair(l->smem_dynamic_bytes, args) ^ salt[1]);
-	h = fold(h ^ pair(l->grid[0], l->grid[1]), pair(l->grid[2], l->block[0]) ^ salt[2]);
-	h = fold(h ^ pair(l->block[1], l->block[2]), salt[3]);
+	uint64_t h =
+		hash_fold(l->kernel->id ^ salt[0], pair(l->smem_dynamic_bytes, args) ^ salt[1]);
+	h = hash_fold(h ^ pair(l->grid[0], l->grid[1]), pair(l->grid[2], l->block[0]) ^ salt[2]);
+	h = hash_fold(h ^ pair(l->block[1], l->block[2]), salt[3]);
 	for (uint32_t i = 0; i + 1 < args; i += 2)
-		h = fold(h ^ l->arg[i] ^ salt[1], l->arg[i + 1] ^ salt[2]);
+		h = hash_fold(h ^ l->arg[i] ^ salt[1], l->arg[i + 1] ^ salt[2]);
 	if (args % 2)
-		h = fold(h ^ l->arg[args - 1] ^ salt[1], salt[2]);
+		h = hash_fold(h ^ l->arg[args - 1] ^ salt[1], salt[2]);
 	return h + !h;
 }

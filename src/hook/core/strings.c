@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/atomic.h"
+#include "base/hash.h"
 #include "hook/core/metadata.h"
 #include "hook/core/pages.h"
 #include "hook/core/slots.h"
@@ -19,25 +20,19 @@ static const struct slots slots = { table, STRINGS, WINDOW, memory_order_relaxed
 	memory_order_relaxed };
 static _Atomic uint32_t beyond = STRINGS;
 
-static uint64_t fold(uint64_t a, uint64_t b)
-{
-	const unsigned __int128 product = (unsigned __int128)a * b;
-	return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
 uint64_t string_hash(const void *data, size_t bytes, uint64_t seed)
 {
 	static const uint64_t odd = 0x9e3779b97f4a7c15u, other = 0xd6e8feb86659fd93u;
 	const char *p = data, *const end = p + bytes;
-	uint64_t h = fold(seed ^ odd, bytes + other), word;
+	uint64_t h = hash_fold(seed ^ odd, bytes + other), word;
 	for (; end - p >= 8; p += 8) {
 		memcpy(&word, p, 8);
-		h = fold(h ^ word, odd) + other;
+		h = hash_fold(h ^ word, odd) + other;
 	}
 	word = 0;
 	for (int shift = 0; p < end; shift += 8)
 		word |= (uint64_t)(unsigned char)*p++ << shift;
-	h = fold(h ^ word, other);
+	h = hash_fold(h ^ word, other);
 	return h ^ h >> 32;
 }
 
