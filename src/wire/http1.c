@@ -411,59 +411,48 @@ int http_chunks_feed(struct http_chunks *c, const char *bytes, size_t n, size_t 
 	return c->state == DONE;
 }
 
+/* The phrase is for people, and may be empty. */
 static const char *reason(int code)
 {
-	switch (code) {
-	case 200:
-		return "OK";
-	case 400:
-		return "Bad Request";
-	case 401:
-		return "Unauthorized";
-	case 404:
-		return "Not Found";
-	case 405:
-		return "Method Not Allowed";
-	case 408:
-		return "Request Timeout";
-	case 413:
-		return "Content Too Large";
-	case 429:
-		return "Too Many Requests";
-	case 500:
-		return "Internal Server Error";
-	case 501:
-		return "Not Implemented";
-	case 503:
-		return "Service Unavailable";
-	case 504:
-		return "Gateway Timeout";
-	default: /* the phrase is for people, and may be empty */
-		return "";
-	}
-}
-
-static void put_text(struct buf *b, const char *text)
-{
-	buf_put(b, text, strlen(text));
+	static const struct {
+		int code;
+		const char *phrase;
+	} rows[] = {
+		{ 200, "OK" },
+		{ 400, "Bad Request" },
+		{ 401, "Unauthorized" },
+		{ 404, "Not Found" },
+		{ 405, "Method Not Allowed" },
+		{ 408, "Request Timeout" },
+		{ 413, "Content Too Large" },
+		{ 429, "Too Many Requests" },
+		{ 500, "Internal Server Error" },
+		{ 501, "Not Implemented" },
+		{ 503, "Service Unavailable" },
+		{ 504, "Gateway Timeout" },
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (rows[i].code == code)
+			return rows[i].phrase;
+	return "";
 }
 
 void http_head_put(struct buf *b, int code, const char *content_type, uint64_t content_length,
 	const char *connection, const char *extra)
 {
-	put_text(b, "HTTP/1.1 ");
+	buf_put_text(b, "HTTP/1.1 ");
 	buf_u64(b, (uint64_t)code);
-	put_text(b, " ");
-	put_text(b, reason(code));
+	buf_put_text(b, " ");
+	buf_put_text(b, reason(code));
 	if (content_type) {
-		put_text(b, "\r\nContent-Type: ");
-		put_text(b, content_type);
+		buf_put_text(b, "\r\nContent-Type: ");
+		buf_put_text(b, content_type);
 	}
-	put_text(b, "\r\nContent-Length: ");
+	buf_put_text(b, "\r\nContent-Length: ");
 	buf_u64(b, content_length);
-	put_text(b, connection ? "\r\nConnection: " : "");
-	put_text(b, connection ? connection : "");
-	put_text(b, "\r\n");
-	put_text(b, extra);
-	put_text(b, "\r\n");
+	buf_put_text(b, connection ? "\r\nConnection: " : "");
+	buf_put_text(b, connection ? connection : "");
+	buf_put_text(b, "\r\n");
+	buf_put_text(b, extra);
+	buf_put_text(b, "\r\n");
 }
