@@ -30,18 +30,11 @@ bool diff_copied_same(const struct diff *d)
 
 double diff_count(const struct diff *d, enum diff_one one, enum diff_side_id side)
 {
-	switch (one) {
-	case ONE_CALL:
-		return d->sums[TOTAL_CALLS].side[side];
-	case ONE_LAUNCH:
-		return d->sums[TOTAL_LAUNCHES].side[side];
-	case ONE_STEP:
-		return d->sums[TOTAL_STEPS].side[side];
-	case ONE_REQUEST:
-		return d->sums[TOTAL_REQUESTS].side[side];
-	default:
-		return NAN;
-	}
+	static const enum diff_total totals[] = { [ONE_CALL] = TOTAL_CALLS,
+		[ONE_LAUNCH] = TOTAL_LAUNCHES,
+		[ONE_STEP] = TOTAL_STEPS,
+		[ONE_REQUEST] = TOTAL_REQUESTS };
+	return one == ONE_NONE || one == ONE_RUN ? NAN : d->sums[totals[one]].side[side];
 }
 
 bool diff_is_empty(const struct diff *d, enum diff_side_id side)

@@ -5,21 +5,15 @@
 
 size_t array_record_bytes(uint16_t chunk_kind)
 {
-	switch (chunk_kind) {
-	case CHUNK_DEVICE:
-	case CHUNK_MEASURED:
-		return sizeof(struct gpu_activity);
-	case CHUNK_RANGES:
-		return sizeof(struct range);
-	case CHUNK_LINKS:
-		return sizeof(struct link);
-	case CHUNK_SAMPLES:
-		return sizeof(struct gpu_sample);
-	case CHUNK_REQUESTS:
-		return sizeof(struct served_request);
-	default:
-		return 0;
-	}
+	static const size_t bytes[] = {
+		[CHUNK_DEVICE] = sizeof(struct gpu_activity),
+		[CHUNK_MEASURED] = sizeof(struct gpu_activity),
+		[CHUNK_RANGES] = sizeof(struct range),
+		[CHUNK_LINKS] = sizeof(struct link),
+		[CHUNK_SAMPLES] = sizeof(struct gpu_sample),
+		[CHUNK_REQUESTS] = sizeof(struct served_request),
+	};
+	return chunk_kind < sizeof bytes / sizeof *bytes ? bytes[chunk_kind] : 0;
 }
 
 /* A record that the payload cuts off goes on as zeros. */
