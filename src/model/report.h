@@ -262,6 +262,17 @@ struct thread_sums {
 	uint64_t allocated_bytes;
 };
 
+static inline void thread_sums_add(struct thread_sums *to, const struct thread_sums *s)
+{
+	to->calls = sat_add(to->calls, s->calls);
+	to->launches = sat_add(to->launches, s->launches);
+	to->timed = sat_add(to->timed, s->timed);
+	to->timed_ticks = sat_add(to->timed_ticks, s->timed_ticks);
+	to->waits = sat_add(to->waits, s->waits);
+	to->wait_ticks = sat_add(to->wait_ticks, s->wait_ticks);
+	to->allocated_bytes = sat_add(to->allocated_bytes, s->allocated_bytes);
+}
+
 struct thread_row {
 	uint32_t process;
 	uint32_t tid;

@@ -381,16 +381,8 @@ static void add_to_thread(struct thread_sums *s, const struct call_row *c, uint6
 
 static void merge_threads(struct tally *t, const struct tally *from)
 {
-	array_each(const struct thread_sums, f, from->threads) {
-		struct thread_sums *s = thread_of(t, f->number, f->process, f->tid);
-		s->calls = sat_add(s->calls, f->calls);
-		s->launches = sat_add(s->launches, f->launches);
-		s->timed = sat_add(s->timed, f->timed);
-		s->timed_ticks = sat_add(s->timed_ticks, f->timed_ticks);
-		s->waits = sat_add(s->waits, f->waits);
-		s->wait_ticks = sat_add(s->wait_ticks, f->wait_ticks);
-		s->allocated_bytes = sat_add(s->allocated_bytes, f->allocated_bytes);
-	}
+	array_each(const struct thread_sums, f, from->threads)
+		thread_sums_add(thread_of(t, f->number, f->process, f->tid), f);
 }
 
 /* Adds the GPU work that a successful driver call asked for. */

@@ -130,19 +130,11 @@ struct process_row {
 
 static void add_threads(struct process_row *to, const struct report *r)
 {
-	struct thread_sums *all = &to->sums;
-	for (size_t i = 0; i < r->threads.n; i++) {
-		const struct thread_sums *s = &r->threads.v[i].sums;
-		if (r->threads.v[i].process != to->process)
+	array_each(const struct thread_row, t, r->threads) {
+		if (t->process != to->process)
 			continue;
 		to->threads++;
-		all->calls = sat_add(all->calls, s->calls);
-		all->launches = sat_add(all->launches, s->launches);
-		all->timed = sat_add(all->timed, s->timed);
-		all->timed_ticks = sat_add(all->timed_ticks, s->timed_ticks);
-		all->waits = sat_add(all->waits, s->waits);
-		all->wait_ticks = sat_add(all->wait_ticks, s->wait_ticks);
-		all->allocated_bytes = sat_add(all->allocated_bytes, s->allocated_bytes);
+		thread_sums_add(&to->sums, &t->sums);
 	}
 }
 
