@@ -53,7 +53,7 @@ static int import_one(const struct options *o, const char *from, const char *to)
 static char *target_of(const char *folder, const char *from)
 {
 	static const char *const endings[] = { ".gz", ".json", ".csv", ".sqlite" };
-	const char *slash = strrchr(from, '/'), *name = slash ? slash + 1 : from;
+	const char *name = basename(from);
 	size_t n = strlen(name);
 	for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
 		const size_t end = strlen(endings[i]);

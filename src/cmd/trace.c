@@ -156,12 +156,10 @@ static bool call_filter_kernel(
 static bool call_filter_process(const struct call_filter *f, uint32_t pid, const char *program)
 {
 	char number[16];
-	const char *slash = program ? strrchr(program, '/') : NULL;
 	snprintf(number, sizeof number, "%u", pid);
 	const char *process;
 	for (int i = 0; (process = opt_nth(f->options, "process", i)); i++)
-		if (!strcmp(process, number) ||
-			(program && !strcmp(process, slash ? slash + 1 : program)))
+		if (!strcmp(process, number) || (program && !strcmp(process, basename(program))))
 			return true;
 	return !opt_nth(f->options, "process", 0);
 }

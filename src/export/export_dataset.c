@@ -59,9 +59,7 @@ FIELD(sampled, x->trace->header.sampled, "%" PRIu32, x->trace->header.sampled)
 
 static void put_app(struct export *x, const struct launch_samples *all, const struct sample *s)
 {
-	const char *path = x->meta->processes.v[s->p.app].executable;
-	const char *slash = strrchr(path, '/');
-	text_put_csv(x->out, slash ? slash + 1 : path);
+	text_put_csv(x->out, basename(x->meta->processes.v[s->p.app].executable));
 }
 
 static void put_kernel(struct export *x, const struct launch_samples *all, const struct sample *s)

@@ -288,8 +288,7 @@ static void put_processes(struct export *x)
 		db_put_int(&r, m->parent);
 		db_put_text(&r, m->executable);
 		db_put_text(&r, m->arguments);
-		const char *slash = strrchr(m->executable, '/');
-		db_put_text(&r, slash ? slash + 1 : m->executable);
+		db_put_text(&r, basename(m->executable));
 		db_put_row(x, &r);
 	}
 }

@@ -79,11 +79,9 @@ static const char *kernel_text(struct reader *r, uint32_t name)
 static uint32_t process_node(struct reader *r, uint32_t process)
 {
 	char text[320];
-	const char *name = "", *slash;
+	const char *name = "";
 	if (process < r->meta.processes.n)
-		name = r->meta.processes.v[process].executable;
-	slash = strrchr(name, '/');
-	name = slash ? slash + 1 : name;
+		name = basename(r->meta.processes.v[process].executable);
 	snprintf(text, sizeof text, "%s%s%" PRIu32 "%s", *name ? name : "process ",
 		*name ? " (" : "", r->t->processes.v[process].pid, *name ? ")" : "");
 	return flame_child(r->f, 0, FRAME_PROCESS, text);

@@ -75,8 +75,7 @@ static int read_source(
 
 static void describe(struct store *s, const char *path, const struct import_stats *st)
 {
-	const char *slash = strrchr(path, '/');
-	snprintf(s->program, sizeof s->program, "%s", slash ? slash + 1 : path);
+	snprintf(s->program, sizeof s->program, "%s", basename(path));
 	if (*st->partial)
 		snprintf(s->message, sizeof s->message, "the imported file was not read whole: %s",
 			st->partial);

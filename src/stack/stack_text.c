@@ -32,12 +32,6 @@ bool stacks_is_program(const struct stack_frame *f)
 	return strcmp(f->function, "_start") != 0;
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	return slash ? slash + 1 : path;
-}
-
 /* A function of C++ without its arguments, which take a line of their own otherwise. */
 static size_t name_bytes(const char *function)
 {
@@ -53,9 +47,9 @@ void stacks_frame_text(const struct stack_frame *f, char *to, size_t size)
 	const size_t bytes = f->kind == CALLER_PYTHON ? strlen(function) : name_bytes(function);
 	bounded_printf(&b, "%.*s", (int)(bytes < 80 ? bytes : 80), function);
 	if (*f->file && f->line)
-		bounded_printf(&b, " (%s:%u)", base_name(f->file), f->line);
+		bounded_printf(&b, " (%s:%u)", basename(f->file), f->line);
 	else if (*f->file || *f->module)
-		bounded_printf(&b, " (%s)", *f->file ? base_name(f->file) : f->module);
+		bounded_printf(&b, " (%s)", *f->file ? basename(f->file) : f->module);
 	bounded_end(&b);
 }
 

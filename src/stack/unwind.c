@@ -84,12 +84,6 @@ static bool is_same_file(const struct libdw *dw, Elf *elf, const struct code_map
 	       (bytes == (ssize_t)m->build_id_bytes && !memcmp(id, m->build_id, m->build_id_bytes));
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	return slash ? slash + 1 : path;
-}
-
 static bool overlaps(const struct unwinder *u, const struct code_mapping *m)
 {
 	for (size_t i = 0; i < u->modules.n; i++)
@@ -106,7 +100,7 @@ static void report_file(struct unwinder *u, const struct code_mapping *m)
 	if (overlaps(u, m))
 		return;
 	struct module *to = array_push(&u->modules);
-	const char *name = stacks_text(u->s, base_name(m->path), strlen(base_name(m->path)));
+	const char *name = stacks_text(u->s, basename(m->path), strlen(basename(m->path)));
 	*to = (struct module){ m->from, m->end, name, !strcmp(name, INJECTED) };
 	const int fd = open_file(m->path);
 	Elf *elf = fd < 0 ? NULL : dw->elf_begin(fd, ELF_C_READ_MMAP, NULL);

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "base/sort.h"
 #include "whatif/device_ops.h"
 
 #define LAUNCH_MOST_NS 50000u     /* a submission that took longer has waited */
@@ -479,7 +478,7 @@ static int load_parts(const struct trace *t, struct recording *r, struct meta *m
 
 static void name_programs(const char *path, const struct trace *t, struct recording *r)
 {
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	const char *name = basename(path);
 	const char *dot = strrchr(name, '.');
 	const int length = dot && dot > name ? (int)(dot - name) : (int)strlen(name);
 	for (size_t i = 0; i < r->programs.n; i++) {
