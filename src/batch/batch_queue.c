@@ -4,7 +4,6 @@
  */
 #include "batch/batch_queue.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 

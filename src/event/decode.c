@@ -1,6 +1,5 @@
 /* Records as text: see decode.h.  All output goes through struct bounded, which never runs over. */
 #include "event/decode.h"
-#include "event/schema.h"
 
 #include <string.h>
 

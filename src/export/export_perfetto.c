@@ -18,7 +18,6 @@
 #include "base/expect.h"
 #include "base/sort.h"
 #include "export/export_perfetto.h"
-#include "export/protobuf.h"
 #include "join/nested.h"
 #include "trace/activity.h"
 

@@ -6,7 +6,6 @@
 #include "base/hash.h"
 #include "predict/approx.h"
 #include "predict/fit_shape.h"
-#include "predict/predictor.h"
 
 /* 0 for nothing, and continuous. */
 static float log2_of(float x)

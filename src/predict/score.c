@@ -1,8 +1,6 @@
 /* Scores, log ratios and the slowdown: see score.h. */
 #include "predict/score.h"
 
-#include "base/atomic.h"
-
 #define ENOUGH         10 /* scores, before which the first guess stands */
 #define EVERY          8
 #define QUANTILE_LEAST 52 /* a twentieth */

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/atomic.h"
-#include "event/format.h"
 #include "event/level.h"
 #include "record/clock_readings.h"
 

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/atomic.h"
 #include "base/expect.h"
 #include "base/sys.h"
 #include "record/chunk.h"

@@ -7,10 +7,8 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "base/map.h"
 #include "base/sort.h"
 #include "predict/predict.h"
-#include "predict/predictor.h"
 #include "predict/score.h"
 #include "train/train.h"
 

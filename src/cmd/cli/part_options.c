@@ -12,7 +12,6 @@
 #include "trace/activity.h"
 #include "trace/meta.h"
 #include "trace/part.h"
-#include "trace/trace.h"
 
 /*
  * Finds GPU activities that were launched while recording was switched off.

@@ -4,7 +4,6 @@
 #include <linux/futex.h>
 #include <limits.h>
 
-#include "base/atomic.h"
 #include "base/sys.h"
 #include "event/level.h"
 #include "hook/core/hook_parts.h"

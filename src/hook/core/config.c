@@ -8,7 +8,6 @@
 
 #include "base/bounded.h"
 #include "base/sys.h"
-#include "event/level.h"
 #include "hook/core/libc.h"
 #include "weir_options.h"
 

@@ -11,7 +11,6 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "base/atomic.h"
 #include "base/sys.h"
 #include "hook/core/config.h"
 #include "hook/core/hook_parts.h"

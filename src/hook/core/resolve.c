@@ -7,7 +7,6 @@
 
 #include "base/atomic.h"
 #include "base/cpu.h"
-#include "hook/core/elf.h"
 #include "hook/core/hook_parts.h"
 #include "hook/core/metadata.h"
 #include "hook/core/process.h"

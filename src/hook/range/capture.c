@@ -4,7 +4,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/atomic.h"
 #include "base/sys.h"
 #include "event/schema.h"
 #include "hook/core/call.h"

@@ -2,7 +2,6 @@
 #include "hook/time/cupti.h"
 
 #include <dlfcn.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -5,11 +5,9 @@
  */
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "hook/time/cupti.h"
-#include "hook/time/cupti_shared.h"
 #include "hook/core/metadata.h"
 #include "hook/core/process.h"
 #include "hook/core/resolve.h"
