@@ -17,8 +17,7 @@
 #define BURY_NS     (100 * MS)  /* whoever waits for a dead one looks sooner (hook/sched/wait.c) */
 #define TAKE_MS     100         /* so often a process tries to become the arbiter */
 #define UNDISTURBED 0.1         /* the quickest requests are those that nothing delayed */
-#define KEPT_ALONE  20u         /* requests that have told what they take alone */
-#define KEEP_NS     (1000 * MS) /* between two looks at that */
+#define KEEP_NS     (1000 * MS) /* between two looks at what requests take alone */
 #define WRITE_NS    (5000 * MS) /* and two writings of it */
 #define FEWEST      50u         /* requests that a p99 is told of */
 
@@ -223,9 +222,10 @@ static void keep_known(struct arbiter *a)
 		const struct share_slot *s = &a->file->slots[i];
 		const uint32_t device = s->who.device;
 		struct known_program p = { .command = s->who.command };
-		if (device >= SHARE_DEVICES || !is_of(a, i, device) ||
-			!slowdown_learnt(
-				&a->state[device].slowdown.program[i], KEPT_ALONE, &p.alone))
+		const struct slowdown_program *q =
+			device < SHARE_DEVICES ? &a->state[device].slowdown.program[i] : NULL;
+		if (!q || !is_of(a, i, device) || !slowdown_has_begun(q) ||
+			!slowdown_learnt(q, &p.alone))
 			continue;
 		const uint32_t sms = a->file->devices[device].who.sms,
 			       widest = load_relaxed(&s->work.widest);

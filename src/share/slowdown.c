@@ -32,7 +32,9 @@
 
 /* Windows in which best effort is held. */
 #define CREDIT_NS   (50 * MS) /* of windows, at the begin and at most */
-#define OFTEN       0.022     /* of the time */
+#define FIRST       0.2       /* of the time, until there is a baseline or have been so many */
+#define FIRST_NS    5e9
+#define OFTEN       0.022 /* until it is good */
 #define SELDOM      0.01
 #define WINDOW_NS   (8 * MS) /* and two requests */
 #define WINDOW_SEES 4u       /* requests, and it ends */
@@ -68,6 +70,14 @@ static double quantile(const float *v, uint32_t n, double q)
 	const double at = q * (n - 1);
 	const uint32_t i = (uint32_t)at, next = i + 1 < n ? i + 1 : i;
 	return (double)v[i] + (at - i) * (double)(v[next] - v[i]);
+}
+
+static double newest_quantile(const struct slowdown_times *t, uint32_t n, double q)
+{
+	float v[SLOWDOWN_KEPT];
+	newest(t, n, v);
+	sort(v, n);
+	return quantile(v, n, q);
 }
 
 static struct slowdown_alone quantiles(const struct slowdown_times *t, uint32_t n)
@@ -117,19 +127,24 @@ static bool saw_alone(struct slowdown_program *p, float ns)
 static void keep_as_known(struct slowdown_program *p)
 {
 	struct slowdown_alone known;
-	if (p->known.p50_ns <= 0 && slowdown_learnt(p, FEW_ALONE, &known))
+	if (p->known.p50_ns <= 0 && slowdown_learnt(p, &known))
 		p->known = known;
 	p->alone.count = 0;
 }
 
-bool slowdown_learnt(const struct slowdown_program *p, uint32_t least, struct slowdown_alone *ret)
+bool slowdown_learnt(const struct slowdown_program *p, struct slowdown_alone *ret)
 {
 	const uint32_t n = kept(&p->alone, 0);
-	if (n < least)
+	if (n < FEW_ALONE)
 		return false;
 	*ret = quantiles(&p->alone, n);
 	ret->run = p->run;
 	return ret->p50_ns > 0;
+}
+
+bool slowdown_has_begun(const struct slowdown_program *p)
+{
+	return p->beside.count >= FEW;
 }
 
 void slowdown_remember(struct slowdown_program *p, const struct slowdown_alone *known)
@@ -137,27 +152,39 @@ void slowdown_remember(struct slowdown_program *p, const struct slowdown_alone *
 	p->known = *known;
 }
 
+static bool goes_by_known(const struct slowdown_program *p)
+{
+	return p->known.p50_ns > 0 && kept(&p->alone, 0) < 2 * FEW_ALONE;
+}
+
 static bool baseline(const struct slowdown_program *p, struct slowdown_alone *ret)
 {
-	if (p->known.p50_ns > 0 && kept(&p->alone, 0) < 2 * FEW_ALONE) {
-		*ret = p->known;
-		return true;
-	}
-	return slowdown_learnt(p, FEW_ALONE, ret);
+	if (!goes_by_known(p))
+		return slowdown_learnt(p, ret);
+	*ret = p->known;
+	return true;
+}
+
+/* What is known may be of others, as of a program that started: then even the quickest requests
+ * take much longer, or the slowest are much quicker. */
+static bool forgets_known(struct slowdown_program *p)
+{
+	const uint32_t n = kept(&p->beside, p->settled);
+	if (!goes_by_known(p) || n < FEW ||
+		(newest_quantile(&p->beside, n, UNDISTURBED) <= OTHERS * p->known.p50_ns &&
+			newest_quantile(&p->beside, n, 0.9) * OTHERS >= p->known.p50_ns))
+		return false;
+	p->known = (struct slowdown_alone){ 0 };
+	return true;
 }
 
 double slowdown_lasts(const struct slowdown_program *p)
 {
 	struct slowdown_alone alone;
-	float v[SLOWDOWN_KEPT];
 	const uint32_t n = kept(&p->beside, 0);
 	if (baseline(p, &alone))
 		return alone.p50_ns * alone.run;
-	if (n < FEW)
-		return 0;
-	newest(&p->beside, n, v);
-	sort(v, n);
-	return quantile(v, n, UNDISTURBED) * p->run;
+	return n < FEW ? 0 : newest_quantile(&p->beside, n, UNDISTURBED) * p->run;
 }
 
 /* The natural logarithm of 1 to 100, without the C library's, which is newer than old systems. */
@@ -354,6 +381,8 @@ static void move(struct slowdown *s, const struct slowdown_input *in)
 	s->looked_ns = in->now_ns;
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
 		struct taken t;
+		if (in->seen[i].who && forgets_known(&s->program[i]))
+			s->moved = false;
 		if (!in->seen[i].who || !look(&s->program[i], &in->seen[i], &t))
 			continue;
 		if (!any || t.share > worst.share)
@@ -381,12 +410,23 @@ static double random_of(struct slowdown *s)
 	return (double)(s->random >> 11) / 9007199254740992.0;
 }
 
+/* The share of the time that windows may take, to learn what requests take alone. */
+static double share_of(const struct slowdown_program *p, double lasts)
+{
+	struct slowdown_alone known;
+	const bool has_enough =
+		kept(&p->alone, 0) >= (lasts > WINDOW_NS ? 2 * FEW_ALONE : ENOUGH_ALONE);
+	return has_enough                                        ? SELDOM
+	       : baseline(p, &known) || p->windows_ns > FIRST_NS ? OFTEN
+								 : FIRST;
+}
+
 /* How long windows are to be, so that one sees some requests; 0: nobody needs one, or requests are
  * so rare that none would be seen. */
-static double wanted(const struct slowdown *s, const struct slowdown_input *in, bool *ret_often)
+static double wanted(const struct slowdown *s, const struct slowdown_input *in, double *ret_share)
 {
 	double ns = 0;
-	*ret_often = false;
+	*ret_share = SELDOM;
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
 		const struct slowdown_program *p = &s->program[i];
 		const double lasts = p->requests > 0 ? p->inside_ns / p->requests : 0;
@@ -394,16 +434,16 @@ static double wanted(const struct slowdown *s, const struct slowdown_input *in, 
 		if (!in->seen[i].who || p->requests * own / LOAD_NS < RARE)
 			continue;
 		ns = own > ns ? own : ns;
-		*ret_often = *ret_often || kept(&p->alone, 0) < (lasts > WINDOW_NS ? 2 * FEW_ALONE
-										   : ENOUGH_ALONE);
+		const double share = share_of(p, lasts);
+		*ret_share = share > *ret_share ? share : *ret_share;
 	}
 	return ns;
 }
 
 static void open_and_close(struct slowdown *s, const struct slowdown_input *in, double passed)
 {
-	bool often;
-	const double ns = in->has_best_effort && !in->is_fixed ? wanted(s, in, &often) : 0;
+	double share = SELDOM;
+	const double ns = in->has_best_effort && !in->is_fixed ? wanted(s, in, &share) : 0;
 	if (s->window) {
 		s->window_ns += passed;
 		s->windows_ns += passed;
@@ -413,7 +453,7 @@ static void open_and_close(struct slowdown *s, const struct slowdown_input *in, 
 		passed = 0;
 	s->passed_ns += passed;
 	const double most = CREDIT_NS > 2 * ns ? CREDIT_NS : 2 * ns;
-	s->credit_ns += passed * (ns > 0 && often ? OFTEN : SELDOM);
+	s->credit_ns += passed * share;
 	s->credit_ns = s->credit_ns < most ? s->credit_ns : most;
 	if (s->window)
 		s->window = ns > 0 && s->window_saw < WINDOW_SEES && s->window_ns < ns;
@@ -434,6 +474,7 @@ static void take(struct slowdown *s, uint32_t i, const struct slowdown_input *in
 	if (!seen->who)
 		return;
 	p->steer.target = thousandths(seen->target);
+	p->windows_ns += s->window ? passed : 0;
 	p->inside_ns *= left;
 	p->requests *= left;
 	for (uint32_t k = 0; k < seen->count; k++) {

@@ -43,6 +43,7 @@ struct slowdown_program {
 	double tail;                /* share of what is allowed that the p99 leaves, up to 1 */
 	double run;                 /* as above, of the newest; 0: none yet */
 	double inside_ns, requests; /* over about the last second; a run is one */
+	double windows_ns;          /* in which it could be alone */
 	struct share_steer steer;   /* as weir sched status tells it */
 };
 
@@ -90,8 +91,12 @@ void slowdown_step(struct slowdown *s, const struct slowdown_input *in);
 /* Sets a program's times alone, from a file of before; they hold until they are measured. */
 void slowdown_remember(struct slowdown_program *p, const struct slowdown_alone *known);
 
-/* Its measured times; false: fewer than `least` requests were. */
-bool slowdown_learnt(const struct slowdown_program *p, uint32_t least, struct slowdown_alone *ret);
+/* Its measured times; false: too few requests were. */
+bool slowdown_learnt(const struct slowdown_program *p, struct slowdown_alone *ret);
+
+/* Whether what it measured is of the requests that it is there for: a program that starts has
+ * others, before best effort comes. */
+bool slowdown_has_begun(const struct slowdown_program *p);
 
 /* How long its requests take when nothing delays them, as far as that is known; 0: it is not.  A
  * run, in which best effort waits for the last, is one. */

@@ -424,6 +424,43 @@ static void what_is_known_of_before_is_used_at_once(void **state)
 	assert_true(slowdown_lasts(&loop.program[0]) == 32e6);
 }
 
+/* Best effort always has work, so that requests never are alone: that is tried for five seconds. */
+static void what_cannot_be_found_is_not_sought_for_ever(void **state)
+{
+	begin_input();
+	for (int i = 0; i < 60000; i++)
+		feed(1, 1e6, false);
+	assert_int_equal(loop.program[0].steer.reason, STEER_NO_BASELINE);
+	assert_true(loop.windows_ns > 4e9 && loop.windows_ns < 5.5e9 + 0.022 * loop.passed_ns);
+}
+
+/* A program that starts has requests of another kind, quicker or slower: they are no baseline, and
+ * windows find the right one soon. */
+static void what_is_known_of_others_is_forgotten(void **state)
+{
+	static const double others[] = { 0.3e6, 4e6 };
+	for (int k = 0; k < 2; k++) {
+		begin_input();
+		input.has_best_effort = false;
+		for (int i = 0; i < 30; i++)
+			feed(1, others[k], true);
+		assert_false(slowdown_has_begun(&loop.program[0]));
+		input.has_best_effort = true;
+		int held = 0, first = 0;
+		for (int i = 1; i <= 2000; i++) {
+			const bool window = loop.window;
+			feed(1, window ? 1.0e6 : 1.02e6, window);
+			held += window;
+			first = first ? first : loop.program[0].steer.p50 == 1020 ? i : 0;
+			assert_true(k || loop.budget_ns >= 250e3);
+		}
+		assert_true(slowdown_has_begun(&loop.program[0]));
+		assert_int_equal(loop.program[0].steer.alone_p50_ns, 1000000);
+		assert_in_range(first, 1, 200);
+		assert_in_range(held, 1, 100);
+	}
+}
+
 /* Slower than asked with the least budget: caps go, and it is told. */
 static void what_cannot_be_met_is_told(void **state)
 {
@@ -482,7 +519,7 @@ static void nonsense_is_survived(void **state)
 		slowdown_step(&loop, &input);
 		assert_true(loop.budget_ns >= LEAST && loop.budget_ns <= MOST);
 	}
-	assert_true(loop.windows_ns < 0.03 * loop.passed_ns + 1e8);
+	assert_true(loop.windows_ns < 0.21 * loop.passed_ns + 1e8); /* all are new */
 }
 
 /* The 99th percentile of requests that come at random and take `lasts` each, one after another. */
@@ -596,6 +633,8 @@ int main(void)
 		cmocka_unit_test(a_change_of_clocks_is_no_slowdown),
 		cmocka_unit_test(without_requests_nothing_changes),
 		cmocka_unit_test(what_is_known_of_before_is_used_at_once),
+		cmocka_unit_test(what_cannot_be_found_is_not_sought_for_ever),
+		cmocka_unit_test(what_is_known_of_others_is_forgotten),
 		cmocka_unit_test(what_cannot_be_met_is_told),
 		cmocka_unit_test(a_setting_that_is_fixed_stays),
 		cmocka_unit_test(a_tail_is_held_too),
