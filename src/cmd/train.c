@@ -82,10 +82,7 @@ static void print_json(const struct train_report *r, const char *path, bool made
 	json_u64(&j, "groups", r->groups);
 	json_scores(&j, "siblings_seen", &r->siblings, true);
 	json_scores(&j, "held_out", &r->alone, made);
-	if (made)
-		json_str(&j, "file", path);
-	else
-		json_put_null(&j, "file");
+	json_str_or_null(&j, "file", made ? path : NULL);
 	json_end_document(&j);
 }
 
