@@ -61,7 +61,6 @@ static void *take(struct ort_allocator *a, size_t bytes)
 {
 	struct cuda_model *m = at_work.model;
 	uint64_t at;
-	(void)a;
 	if (!bytes || !m || gpu_space_alloc(&m->gpu.space, at_work.own, bytes, &at, NULL))
 		return NULL;
 	*array_push(&m->block) = (struct block){ at, bytes, at_work.own };
@@ -71,7 +70,6 @@ static void *take(struct ort_allocator *a, size_t bytes)
 static void give(struct ort_allocator *a, void *memory)
 {
 	const uint64_t at = (uint64_t)memory;
-	(void)a;
 	pthread_mutex_lock(&cuda.lock);
 	struct cuda_model *m = cuda.models;
 	while (m && at - m->gpu.space.at >= m->gpu.space.reserved)
@@ -89,7 +87,6 @@ static void give(struct ort_allocator *a, void *memory)
 
 static const struct ort_memory *info(const struct ort_allocator *a)
 {
-	(void)a;
 	return cuda.memory;
 }
 

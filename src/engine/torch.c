@@ -293,8 +293,6 @@ static int enqueue(struct gpu_model *g, struct gpu_plan *p, struct error *err)
 
 static int plan(struct gpu_model *g, struct gpu_plan *p, struct error *err)
 {
-	(void)g;
-	(void)err;
 	p->own = xcalloc(1, sizeof(struct gpu_holes));
 	return 0;
 }

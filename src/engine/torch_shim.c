@@ -258,7 +258,6 @@ PUBLIC int32_t weir_torch_create_tensor_from_blob_v2(void *data, int64_t dims, c
 	const int64_t *stride, int64_t offset, int32_t type, int32_t device, int32_t index,
 	torch_handle *ret, int32_t layout, const uint8_t *metadata, int64_t metadata_bytes)
 {
-	(void)metadata;
 	if (layout || metadata_bytes)
 		return failed("a weight has the layout %d", layout);
 	return weir_torch_create_tensor_from_blob(
@@ -283,28 +282,11 @@ PUBLIC int32_t weir_torch__alloc_from_pool(torch_handle t, int64_t offset_bytes,
 	return 0;
 }
 
-PUBLIC int32_t weir_torch_new_tensor_handle(torch_handle t, torch_handle *ret)
-{
-	*ret = view(t, t->dims, t->size, t->stride, t->offset, t->type);
-	return 0;
-}
-
-PUBLIC int32_t weir_torch_assign_tensors_out(torch_handle t, torch_handle *ret)
-{
-	return weir_torch_new_tensor_handle(t, ret);
-}
-
 PUBLIC int32_t weir_torch_delete_tensor_object(torch_handle t)
 {
 	if (t && t->storage && --t->storage->tensors == 0)
 		free_storage(t->storage);
 	free(t);
-	return 0;
-}
-
-PUBLIC int32_t weir_torch_get_data_ptr(torch_handle t, void **ret)
-{
-	*ret = data_of(t);
 	return 0;
 }
 
@@ -314,6 +296,9 @@ PUBLIC int32_t weir_torch_get_data_ptr(torch_handle t, void **ret)
 		*ret = value;                                                                      \
 		return 0;                                                                          \
 	}
+SAYS(new_tensor_handle, torch_handle, view(t, t->dims, t->size, t->stride, t->offset, t->type))
+SAYS(assign_tensors_out, torch_handle, view(t, t->dims, t->size, t->stride, t->offset, t->type))
+SAYS(get_data_ptr, void *, data_of(t))
 SAYS(get_mutable_data_ptr, void *, data_of(t))
 SAYS(get_const_data_ptr, const void *, data_of(t))
 SAYS(get_storage_size, int64_t, (int64_t)t->bytes)
@@ -402,7 +387,6 @@ static bool alike(torch_handle a, torch_handle b)
 PUBLIC int32_t weir_torch_copy_(torch_handle to, torch_handle from, int32_t non_blocking)
 {
 	size_t bytes;
-	(void)non_blocking;
 	if (!now || !alike(to, from) || dense_span(to, &bytes))
 		return failed("a copy changes the type or the strides of a tensor");
 	return copy(to, from, bytes);
@@ -447,7 +431,6 @@ PUBLIC int32_t weir_torch_zero_(torch_handle t)
 /* A guard is the stream before it. */
 PUBLIC int32_t weir_torch_create_cuda_stream_guard(void *stream, int32_t index, void **ret)
 {
-	(void)index;
 	if (!now)
 		return 1;
 	*ret = now->stream;
@@ -464,7 +447,6 @@ PUBLIC int32_t weir_torch_delete_cuda_stream_guard(void *guard)
 
 PUBLIC int32_t weir_torch_get_current_cuda_stream(int32_t index, void **ret)
 {
-	(void)index;
 	*ret = now ? now->stream : NULL;
 	return !now;
 }
@@ -489,12 +471,10 @@ PUBLIC int32_t weir_torch_get_current_device_index(int32_t *ret)
 	}                                                                                          \
 	PUBLIC int32_t weir_torch_delete_##name(void *guard)                                       \
 	{                                                                                          \
-		(void)guard;                                                                       \
 		return 0;                                                                          \
 	}                                                                                          \
 	PUBLIC int32_t weir_torch_##name##_set_index(void *guard, int32_t index)                   \
 	{                                                                                          \
-		(void)guard;                                                                       \
 		return only_device(index);                                                         \
 	}
 GUARD(device_guard)
@@ -507,15 +487,11 @@ PUBLIC bool weir_torch_grad_mode_is_enabled(void)
 
 PUBLIC void weir_torch_grad_mode_set_enabled(bool enabled)
 {
-	(void)enabled;
 }
 
 PUBLIC void weir_torch_check(
 	bool holds, const char *function, const char *file, uint32_t line, const char *text)
 {
-	(void)function;
-	(void)file;
-	(void)line;
 	if (holds)
 		return;
 	failed("a check of the model failed: %s", text);
@@ -525,10 +501,6 @@ PUBLIC void weir_torch_check(
 
 PUBLIC void weir_torch_warn(const char *function, const char *file, uint32_t line, const char *text)
 {
-	(void)function;
-	(void)file;
-	(void)line;
-	(void)text;
 }
 
 /* The CUDA runtime's numbers of errors are the driver's. */

@@ -30,8 +30,6 @@ static const struct sample_kernel *kernel(const struct launch_samples *all, cons
 	static void put_##name(                                                                    \
 		struct export *x, const struct launch_samples *all, const struct sample *s)        \
 	{                                                                                          \
-		(void)all;                                                                         \
-		(void)s;                                                                           \
 		if (known)                                                                         \
 			fprintf(x->out, __VA_ARGS__);                                              \
 	}

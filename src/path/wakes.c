@@ -374,7 +374,6 @@ static void each_gap(struct weights *w, gap_fn *do_it)
 
 static void number_place(struct weights *w, uint32_t lane, uint32_t mark, struct gap g)
 {
-	(void)g;
 	const struct map_key key = place_key(w->h, lane, mark);
 	map_number(&w->h->places, key);
 	map_number(&w->h->places, wider(key));

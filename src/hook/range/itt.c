@@ -102,8 +102,6 @@ static bool is_torch(const struct domain *domain)
 static void task_begin(
 	const struct domain *domain, struct id task, struct id parent, const struct text *text)
 {
-	(void)task;
-	(void)parent;
 	if (!is_torch(domain))
 		return;
 	const bool ours = !text || (uintptr_t)text & OURS;
@@ -150,7 +148,6 @@ PUBLIC int weir_range_itt(void);
 void __itt_api_init(struct global *global, int groups)
 {
 	static const unsigned char magic[] = { 0xed, 0xab, 0xab, 0xec, 0x0d, 0xee, 0xda, 0x30 };
-	(void)groups;
 	if (!global || memcmp(global->magic, magic, sizeof magic) != 0 || global->major != 3)
 		return; /* what stands there stays, and does nothing */
 	const bool keeps = ranges_are_kept();
