@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include <inttypes.h>
+#include <link.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
@@ -49,8 +50,35 @@ static __attribute__((noinline)) void outer_function(uint32_t bytes)
 	__asm__ volatile("" : : : "memory");
 }
 
-/* The mappings of this program's files, as the injected library writes them. */
-static void put_mappings(struct maker *m, int meta)
+struct build_id {
+	char bytes[BUILD_ID_MOST];
+	uint32_t count;
+};
+
+/* For dl_iterate_phdr(), which begins with this program. */
+static int take_build_id(struct dl_phdr_info *file, size_t size, void *to)
+{
+	struct build_id *id = to;
+	for (unsigned i = 0; i < file->dlpi_phnum; i++) {
+		const ElfW(Phdr) *part = &file->dlpi_phdr[i];
+		const char *at = (const char *)(file->dlpi_addr + part->p_vaddr);
+		const char *end = at + (part->p_type == PT_NOTE ? part->p_filesz : 0);
+		while (at < end) {
+			const ElfW(Nhdr) *note = (const void *)at;
+			const char *text = at + sizeof *note + (note->n_namesz + 3) / 4 * 4;
+			if (note->n_type == NT_GNU_BUILD_ID && note->n_descsz <= sizeof id->bytes) {
+				id->count = note->n_descsz;
+				memcpy(id->bytes, text, id->count);
+			}
+			at = text + (note->n_descsz + 3) / 4 * 4;
+		}
+	}
+	return 1;
+}
+
+/* The mappings of this program's files, as the injected library writes them, but with a build id
+ * for those of `own` alone. */
+static void put_mappings(struct maker *m, int meta, const char *own, const struct build_id *id)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
 	char line[4096];
@@ -64,8 +92,12 @@ static void put_mappings(struct maker *m, int meta)
 		line[strcspn(line, "\n")] = 0;
 		if (flags[2] != 'x' || line[path] != '/')
 			continue;
-		const uint32_t bytes = (uint32_t)strlen(line + path);
-		maker_meta(m, meta, META_MAPPING, 1000000, 4, args, line + path, bytes, bytes);
+		char text[sizeof id->bytes + sizeof line];
+		args[3] = strcmp(line + path, own) ? 0 : id->count;
+		memcpy(text, id->bytes, args[3]);
+		const uint32_t bytes = (uint32_t)(args[3] + strlen(line + path));
+		memcpy(text + args[3], line + path, bytes - args[3]);
+		maker_meta(m, meta, META_MAPPING, 1000000, 4, args, text, bytes, bytes);
 	}
 	fclose(maps);
 }
@@ -112,7 +144,7 @@ static void make_own(uint32_t bytes)
 	struct maker *m = maker_new(RAW, maker_schema, TRACE_GRAIN);
 	const int meta = maker_thread(m, CHUNK_META, PID, 0, ""),
 		  thread = maker_thread(m, CHUNK_STACKS, PID, PID, "main");
-	put_mappings(m, meta);
+	put_mappings(m, meta, "", &(struct build_id){ .count = 0 });
 	outer_function(bytes);
 	put_piece(m, thread, 1000100, bytes);
 	inner_function(bytes);
@@ -149,6 +181,41 @@ static void own_stack_is_unwound_to_main(void **state)
 		assert_int_equal(s.samples.v[1].stack, s.samples.v[2].stack);
 	}
 	stacks_fini(&s);
+}
+
+/* A file may be replaced between two processes: at the same path and addresses, its build id alone
+ * differs.  Of three such processes, those of `is_own` have the file that is there. */
+static void try_build_ids(const bool is_own[3])
+{
+	struct maker *m = maker_new(RAW, maker_schema, TRACE_GRAIN);
+	struct build_id id = { .count = 0 };
+	struct stacks s;
+	char own[4096] = "";
+	dl_iterate_phdr(take_build_id, &id);
+	assert_true(id.count > 0);
+	assert_true(readlink("/proc/self/exe", own, sizeof own - 1) > 0);
+	outer_function(PIECE);
+	for (unsigned i = 0; i < 3; i++) {
+		struct build_id of_process = id;
+		of_process.bytes[id.count - 1] ^= (char)!is_own[i];
+		put_mappings(m, maker_thread(m, CHUNK_META, PID + i, 0, ""), own, &of_process);
+		put_piece(m, maker_thread(m, CHUNK_STACKS, PID + i, PID + i, ""), 1000100, PIECE);
+	}
+	maker_finish(m, 2000000, false);
+	load(RAW, &s);
+	assert_int_equal(s.samples.n, 3);
+	for (unsigned i = 0; i < 3 && can_unwind(&s); i++) {
+		assert_int_equal(s.samples.v[i].tid, PID + i);
+		const uint32_t at = find_function(&s, s.samples.v[i].stack, "main");
+		assert_int_equal(at != UINT32_MAX, is_own[i]);
+	}
+	stacks_fini(&s);
+}
+
+static void processes_share_no_file_with_another_build_id(void **state)
+{
+	try_build_ids((const bool[]){ true, false, true });
+	try_build_ids((const bool[]){ false, true, false });
 }
 
 static void a_short_piece_is_said_to_be_cut(void **state)
@@ -364,6 +431,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(own_stack_is_unwound_to_main),
+		cmocka_unit_test(processes_share_no_file_with_another_build_id),
 		cmocka_unit_test(a_short_piece_is_said_to_be_cut),
 		cmocka_unit_test(a_call_is_found_by_any_moment_in_it),
 		cmocka_unit_test(packing_keeps_stacks_and_leaves_pieces_out),
