@@ -26,7 +26,9 @@ class Browser:
         self.profile = tempfile.mkdtemp(prefix="weir-page-")
         to_read, self.to = os.pipe()
         self.out, to_write = os.pipe()
-        command = [find(), "--headless", "--remote-debugging-pipe", "--disable-gpu"]
+        # One process for all pages: else each starts one, and compiles the script again.
+        command = [find(), "--headless", "--remote-debugging-pipe", "--disable-gpu", "--renderer-process-limit=1",
+                   "--disable-site-isolation-trials"]
         command += ["--disable-dev-shm-usage", "--user-data-dir=" + self.profile, "about:blank"]
         if os.geteuid() == 0:
             command.insert(1, "--no-sandbox")
@@ -50,6 +52,7 @@ class Browser:
         self.room = b""
         self.number = 0
         self.events = []
+        self.pages = []
 
     def read(self):
         while b"\0" not in self.room:
@@ -79,6 +82,11 @@ class Browser:
             else:
                 return answer["result"]
 
+    def close_pages(self):
+        """A page that nobody looks at is drawn all the same."""
+        while self.pages:
+            self.ask("Target.closeTarget", targetId=self.pages.pop())
+
     def close(self):
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
@@ -97,6 +105,7 @@ class Page:
     def __init__(self, browser, path, width=1400, height=900, dark=False, ready=READY):
         self.browser = browser
         target = browser.ask("Target.createTarget", url="about:blank")["targetId"]
+        browser.pages.append(target)
         attached = browser.ask("Target.attachToTarget", targetId=target, flatten=True)
         self.session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):

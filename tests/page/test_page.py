@@ -479,6 +479,7 @@ def main():
                 bad += 1
                 print("BAD ", name)
                 traceback.print_exc()
+            pages.chrome.close_pages()
     finally:
         pages.chrome.close()
         if not os.environ.get("KEEP"):
