@@ -3,13 +3,6 @@
 
 #include <math.h>
 
-#include "base/sort.h"
-
-void rank_sort(float *v, size_t n)
-{
-	sort_records(v, n, sizeof *v, order_float);
-}
-
 float rank_median(const float *sorted, size_t n)
 {
 	return n ? (sorted[(n - 1) / 2] + sorted[n / 2]) / 2 : 0;

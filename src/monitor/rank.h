@@ -6,9 +6,6 @@
 
 #include <stddef.h>
 
-/* Sorts in place, ascending. */
-void rank_sort(float *v, size_t n);
-
 /* The median of sorted values; 0 without any. */
 float rank_median(const float *sorted, size_t n);
 

@@ -10,6 +10,7 @@
 #include "base/expect.h"
 #include "base/hash.h"
 #include "base/map.h"
+#include "base/sort.h"
 #include "monitor/rank.h"
 #include "monitor/regress_series.h"
 
@@ -131,7 +132,7 @@ static void close_window(struct regress *r, struct regress_series *s)
 {
 	const bool before = regress_alarmed(s);
 	const uint32_t n = MIN(s->taken, REGRESS_SAMPLES);
-	rank_sort(s->sample, n);
+	sort_floats(s->sample, n);
 	r->counts.tests += series_push(s, rank_median(s->sample, n), level_of(r));
 	s->taken = 0;
 	if (regress_alarmed(s) && !before) {

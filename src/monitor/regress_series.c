@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/expect.h"
+#include "base/sort.h"
 #include "monitor/rank.h"
 
 #define SWING_WEIGHT (1.0f / 2160) /* of a window: six hours */
@@ -17,7 +18,7 @@ static float median_of(const float *v, size_t n)
 	if (!expect(n <= REGRESS_BASE, "no more windows than a base has"))
 		return 0;
 	memcpy(sorted, v, n * sizeof *v);
-	rank_sort(sorted, n);
+	sort_floats(sorted, n);
 	return rank_median(sorted, n);
 }
 
@@ -42,7 +43,7 @@ static void expected_of(const struct regress_series *s, float ret[REGRESS_BASE])
 	const float scale = most > TREND_MOST ? TREND_MOST / most : 1;
 	for (size_t i = 0; i < n && each > 0; i++)
 		ret[i] += each * scale * ((float)(n - 1 - i) + ahead);
-	rank_sort(ret, n);
+	sort_floats(ret, n);
 }
 
 static void push_base(struct regress_series *s, float median)
@@ -112,7 +113,7 @@ static bool look_for_step(struct regress_series *s, double level)
 {
 	float current[REGRESS_CURRENT];
 	memcpy(current, s->current, sizeof current);
-	rank_sort(current, REGRESS_CURRENT);
+	sort_floats(current, REGRESS_CURRENT);
 	const float now = rank_median(current, REGRESS_CURRENT);
 	if (s->state == REGRESS_SLOWER) { /* over when it is nearer to what was */
 		s->effect = now - s->before;

@@ -1,7 +1,6 @@
 /* Adjusts the budget of best effort to the slowdown of requests. */
 #include "share/slowdown.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/sort.h"
@@ -59,11 +58,6 @@ static void newest(const struct slowdown_times *t, uint32_t n, float to[SLOWDOWN
 		to[i] = t->ns[(t->count - n + i) % SLOWDOWN_KEPT];
 }
 
-static void sort(float *v, uint32_t n)
-{
-	qsort(v, n, sizeof *v, order_float);
-}
-
 /* Between the two nearest of n sorted ones. */
 static double quantile(const float *v, uint32_t n, double q)
 {
@@ -76,7 +70,7 @@ static double newest_quantile(const struct slowdown_times *t, uint32_t n, double
 {
 	float v[SLOWDOWN_KEPT];
 	newest(t, n, v);
-	sort(v, n);
+	sort_floats(v, n);
 	return quantile(v, n, q);
 }
 
@@ -84,7 +78,7 @@ static struct slowdown_alone quantiles(const struct slowdown_times *t, uint32_t 
 {
 	float v[SLOWDOWN_KEPT];
 	newest(t, n, v);
-	sort(v, n);
+	sort_floats(v, n);
 	return (struct slowdown_alone){ .p50_ns = quantile(v, n, 0.5),
 		.p90_ns = quantile(v, n, 0.9),
 		.p99_ns = quantile(v, n, 0.99) };
@@ -100,8 +94,8 @@ static bool has_changed(const struct slowdown_times *t)
 		return false;
 	newest(t, n, v);
 	memcpy(last, v + n - STREAK, sizeof last);
-	sort(v, n - STREAK);
-	sort(last, STREAK);
+	sort_floats(v, n - STREAK);
+	sort_floats(last, STREAK);
 	const double high = quantile(v, n - STREAK, 0.75), low = quantile(v, n - STREAK, 0.25);
 	return (double)last[0] > high || (double)last[STREAK - 1] < low;
 }

@@ -48,7 +48,7 @@ static void find_cuts(struct growth *g, int f)
 	size_t distinct = 1, since = 0;
 	for (size_t i = 0; i < n; i++)
 		v[i] = g->rows[i * g->n / n].x[f];
-	qsort(v, n, sizeof *v, order_float);
+	sort_floats(v, n);
 	for (size_t i = 1; i < n; i++)
 		distinct += v[i] != v[i - 1];
 	const size_t step = distinct <= BINS ? 1 : (n + BINS - 1) / BINS;

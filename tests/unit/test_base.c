@@ -466,6 +466,27 @@ static void runs_are_merged_into_order(void **state)
 	sort_records(NULL, 0, 8, wide_order);
 }
 
+static int float_order(const void *one, const void *two)
+{
+	return ORDER(*(const float *)one, *(const float *)two);
+}
+
+static void floats_are_sorted(void **state)
+{
+	float v[600], want[600];
+	uint64_t h = 1;
+	(void)state;
+	for (size_t n = 0; n <= 600; n++) {
+		for (size_t i = 0; i < n; i++) {
+			h = hash_mix(h);
+			v[i] = want[i] = (float)(h % (n % 2 ? 7 : 1000000)) - 3;
+		}
+		qsort(want, n, sizeof *want, float_order);
+		sort_floats(v, n);
+		assert_memory_equal(v, want, n * sizeof *v);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -479,6 +500,7 @@ int main(void)
 		cmocka_unit_test(without_memory_the_program_ends_with_a_sentence),
 		cmocka_unit_test(a_search_finds_the_first_that_is_not_before),
 		cmocka_unit_test(runs_are_merged_into_order),
+		cmocka_unit_test(floats_are_sorted),
 		cmocka_unit_test(arithmetic_does_not_wrap),
 		cmocka_unit_test(an_arena_ends),
 		cmocka_unit_test(json_is_json_whatever_the_bytes),

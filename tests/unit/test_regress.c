@@ -8,6 +8,7 @@
 
 #include "base/crc.h"
 #include "base/hash.h"
+#include "base/sort.h"
 #include "monitor/rank.h"
 #include "monitor/regress.h"
 #include "monitor/request_level.h"
@@ -45,7 +46,7 @@ static void the_rank_test_is_the_exact_one_and_cautious(void **state)
 	float all[12], below[6], above[6];
 	for (unsigned i = 0; i < 12; i++)
 		all[i] = (float)(hash_mix(i) >> 40);
-	rank_sort(all, 12);
+	sort_floats(all, 12);
 	for (unsigned set = 0; set < 1u << 12; set += 7) {
 		unsigned n = 0, m = 0;
 		if (__builtin_popcount(set) != 6)
