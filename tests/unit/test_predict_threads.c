@@ -10,8 +10,8 @@
 #include "zoo.h"
 
 #define CALLERS 3
-#define LEARNT  20000
-#define CHANGES 500
+#define LEARNT  ROUNDS(20000, 5000)
+#define CHANGES ROUNDS(500, 200)
 
 static struct zoo zoo;
 static struct predict predict;

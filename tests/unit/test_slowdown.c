@@ -333,7 +333,7 @@ static void it_settles_within_seconds(void **state)
 static void it_follows_a_pair_that_changes(void **state)
 {
 	int off = 0;
-	for (int i = 0; i < 30; i++) {
+	for (int i = 0; i < ROUNDS(30, 6); i++) {
 		double budget;
 		chance = (uint64_t)i * 6007 + 9;
 		struct pair p = some_pair(), other = some_pair();
