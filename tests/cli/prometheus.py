@@ -50,9 +50,9 @@ def api(path, **arguments):
 
 def ready():
     try:
-        api("query", query="up")
+        urllib.request.urlopen("http://127.0.0.1:%d/-/ready" % port, timeout=PATIENCE).close()
         return True
-    except OSError:
+    except OSError:  # also while it starts, when it answers 503
         return False
 
 
