@@ -15,12 +15,12 @@ cxx=${CXX:-c++}
 kernels="memory reduce gemm grid sort"
 command -v "$cxx" >/dev/null || { echo "there is no C++ compiler, $cxx"; exit 77; }
 
-# Two at a time: compilers, then families.  AddressSanitizer sees what the three would see that are left out, and
-# prints the place where another traps.
+# Two at a time: compilers, then families.  To optimise would take longer than the programs run.  AddressSanitizer sees
+# what the three would see that are left out, and prints the place where another traps.
 sanitize='-fsanitize=address,undefined -fno-sanitize=null,object-size,pointer-overflow -fsanitize-undefined-trap-on-error'
-for f in $kernels shapes check zoo; do echo "$f"; done | xargs -P2 -I% "$cxx" -std=c++17 -O1 -g1 -w \
+for f in $kernels shapes check zoo; do echo "$f"; done | xargs -P2 -I% "$cxx" -std=c++17 -O0 -g1 -w \
 	$sanitize -x c++ -c "$here/%.cu" -o %.emu.o
-"$cxx" -std=c++17 -O1 -g1 $sanitize -c "$here/emulate.cc" -o emulate.emu.o
+"$cxx" -std=c++17 -O0 -g1 $sanitize -c "$here/emulate.cc" -o emulate.emu.o
 "$cxx" -fsanitize=address,undefined ./*.emu.o -o emulated
 ./emulated --dry-run >dry.txt 2>/dev/null
 export ASAN_OPTIONS=detect_stack_use_after_return=0:detect_leaks=0:handle_sigill=1
