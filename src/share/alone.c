@@ -1,6 +1,6 @@
 /*
  * See alone.h.  A line: the GPU's UUID, the key of the command line, three durations in ns, how
- * many requests come together, and how much of the SMs they fill.
+ * many requests come together, how much of the SMs they fill, and whether that was under MPS.
  */
 #include "share/alone.h"
 
@@ -13,6 +13,7 @@
 #define LONGEST_NS 3.6e12
 #define LINE       160
 #define LONG_NS    20e6 /* ten times what best effort has in flight at first, at most */
+#define QUICKER    0.8  /* without MPS */
 #define NARROW     75   /* per cent: policy fit caps kernels beside them */
 
 static bool is_possible(const struct slowdown_alone *a)
@@ -36,9 +37,9 @@ static void read_line(struct known *k, const char *line)
 {
 	char uuid[33];
 	struct known_program p;
-	if (sscanf(line, "%32[0-9a-f] %" SCNx64 " %lf %lf %lf %lf %" SCNu32, uuid, &p.command,
-		    &p.alone.p50_ns, &p.alone.p90_ns, &p.alone.p99_ns, &p.alone.run,
-		    &p.fills) == 7 &&
+	if (sscanf(line, "%32[0-9a-f] %" SCNx64 " %lf %lf %lf %lf %" SCNu32 " %" SCNu32, uuid,
+		    &p.command, &p.alone.p50_ns, &p.alone.p90_ns, &p.alone.p99_ns, &p.alone.run,
+		    &p.fills, &p.mps) == 8 &&
 		strlen(uuid) == 32 && read_uuid(uuid, p.uuid))
 		known_put(k, &p);
 }
@@ -61,8 +62,8 @@ static void write_line(FILE *f, const struct known_program *p)
 {
 	for (int i = 0; i < 16; i++)
 		fprintf(f, "%02x", p->uuid[i]);
-	fprintf(f, " %016" PRIx64 " %.0f %.0f %.0f %.1f %" PRIu32 "\n", p->command, p->alone.p50_ns,
-		p->alone.p90_ns, p->alone.p99_ns, p->alone.run, p->fills);
+	fprintf(f, " %016" PRIx64 " %.0f %.0f %.0f %.1f %" PRIu32 " %" PRIu32 "\n", p->command,
+		p->alone.p50_ns, p->alone.p90_ns, p->alone.p99_ns, p->alone.run, p->fills, p->mps);
 }
 
 bool known_write(struct known *k, const char *path)
@@ -107,7 +108,7 @@ const struct known_program *known_find(
 
 void known_put(struct known *k, const struct known_program *p)
 {
-	if (!p->command || !is_possible(&p->alone) || p->fills > 100)
+	if (!p->command || !is_possible(&p->alone) || p->fills > 100 || p->mps > 1)
 		return;
 	uint32_t at = index_of(k, p->uuid, p->command);
 	if (at == k->count && k->count == KNOWN_MOST)
@@ -123,5 +124,6 @@ void known_put(struct known *k, const struct known_program *p)
 
 bool known_takes_turns(const struct known_program *p)
 {
-	return p->alone.p50_ns * p->alone.run >= LONG_NS && (!p->fills || p->fills > NARROW);
+	const double least = p->mps ? LONG_NS : QUICKER * LONG_NS;
+	return p->alone.p50_ns * p->alone.run >= least && (!p->fills || p->fills > NARROW);
 }

@@ -17,6 +17,7 @@ struct known_program {
 	uint64_t command; /* key of what weir run was given */
 	struct slowdown_alone alone;
 	uint32_t fills; /* per cent of the SMs that its widest launch fills; 0: unknown */
+	uint32_t mps;   /* 1: measured under MPS */
 };
 
 /* The newest stand last. */

@@ -211,7 +211,7 @@ static void greet(struct arbiter *a, uint32_t device, uint32_t i)
 	if (!p->who || a->greeted[i] == p->who)
 		return;
 	a->greeted[i] = p->who;
-	if (known)
+	if (known && known->mps == a->file->slots[i].who.under_mps)
 		slowdown_remember(p, &known->alone);
 }
 
@@ -221,7 +221,7 @@ static void keep_known(struct arbiter *a)
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
 		const struct share_slot *s = &a->file->slots[i];
 		const uint32_t device = s->who.device;
-		struct known_program p = { .command = s->who.command };
+		struct known_program p = { .command = s->who.command, .mps = s->who.under_mps };
 		const struct slowdown_program *q =
 			device < SHARE_DEVICES ? &a->state[device].slowdown.program[i] : NULL;
 		if (!q || !is_of(a, i, device) || !slowdown_has_begun(q) ||

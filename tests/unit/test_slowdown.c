@@ -599,6 +599,10 @@ static void long_requests_on_all_sms_take_turns(void **state)
 	assert_true(known_takes_turns(&p));
 	p.fills = 50;
 	assert_false(known_takes_turns(&p));
+	p = (struct known_program){ .alone = { 18e6, 18e6, 18e6, 1 }, .fills = 100 };
+	assert_true(known_takes_turns(&p)); /* and goes on to */
+	p.mps = 1;
+	assert_false(known_takes_turns(&p));
 	p = (struct known_program){ .alone = { 1e6, 1e6, 1e6, 1 }, .fills = 100 };
 	assert_false(known_takes_turns(&p));
 }
@@ -611,8 +615,8 @@ static void a_file_of_anything_is_survived(void **state)
 	chance = 3;
 	for (int i = 0; i < 20000; i++)
 		dprintf(fd, "%c", "0123456789abcdef .-\nnife"[(int)(draw() * 24)]);
-	dprintf(fd, "\n01000000000000000000000000000000 9 nan inf -1 1 1\n");
-	dprintf(fd, "01000000000000000000000000000000 9 1e99 1e99 1e99 1 1\n");
+	dprintf(fd, "\n01000000000000000000000000000000 9 nan inf -1 1 1 1\n");
+	dprintf(fd, "01000000000000000000000000000000 9 1e99 1e99 1e99 1 1 1\n");
 	close(fd);
 	known_read(&k, path);
 	for (uint32_t i = 0; i < k.count; i++)
