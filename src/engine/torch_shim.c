@@ -592,47 +592,25 @@ PUBLIC int weirMemcpyAsync(void *to, const void *from, size_t bytes, int kind, v
 	}
 }
 
-PUBLIC int weirStreamSynchronize(void *stream)
-{
-	return now ? now->gpu->cu.cuStreamSynchronize(stream) : NO_DEVICE;
-}
+/* What the driver does in the same words. */
+#define PASSED_ON(name, parameters, call)                                                          \
+	PUBLIC int weir##name parameters                                                           \
+	{                                                                                          \
+		return now ? now->gpu->cu.call : NO_DEVICE;                                        \
+	}
+PASSED_ON(StreamSynchronize, (void *stream), cuStreamSynchronize(stream))
+PASSED_ON(StreamDestroy, (void *stream), cuStreamDestroy_v2(stream))
+PASSED_ON(StreamCreateWithFlags, (void **ret, unsigned flags),
+	cuStreamCreateWithPriority(ret, flags, 0))
+PASSED_ON(EventCreate, (void **ret), cuEventCreate(ret, 0))
+PASSED_ON(EventCreateWithFlags, (void **ret, unsigned flags), cuEventCreate(ret, flags))
+PASSED_ON(EventDestroy, (void *event), cuEventDestroy_v2(event))
+PASSED_ON(EventQuery, (void *event), cuEventQuery(event))
+PASSED_ON(EventSynchronize, (void *event), cuEventSynchronize(event))
+PASSED_ON(EventRecord, (void *event, void *stream), cuEventRecord(event, stream))
 
 PUBLIC int weirMemcpy(void *to, const void *from, size_t bytes, int kind)
 {
 	const int e = now ? weirMemcpyAsync(to, from, bytes, kind, now->stream) : NO_DEVICE;
 	return e ? e : weirStreamSynchronize(now->stream);
-}
-
-PUBLIC int weirStreamCreateWithFlags(void **ret, unsigned flags)
-{
-	return now ? now->gpu->cu.cuStreamCreateWithPriority(ret, flags, 0) : NO_DEVICE;
-}
-
-PUBLIC int weirStreamDestroy(void *stream)
-{
-	return now ? now->gpu->cu.cuStreamDestroy_v2(stream) : NO_DEVICE;
-}
-
-PUBLIC int weirEventCreateWithFlags(void **ret, unsigned flags)
-{
-	return now ? now->gpu->cu.cuEventCreate(ret, flags) : NO_DEVICE;
-}
-
-PUBLIC int weirEventCreate(void **ret)
-{
-	return weirEventCreateWithFlags(ret, 0);
-}
-
-#define OF_EVENT(name, driver)                                                                     \
-	PUBLIC int weirEvent##name(void *event)                                                    \
-	{                                                                                          \
-		return now ? now->gpu->cu.driver(event) : NO_DEVICE;                               \
-	}
-OF_EVENT(Destroy, cuEventDestroy_v2)
-OF_EVENT(Query, cuEventQuery)
-OF_EVENT(Synchronize, cuEventSynchronize)
-
-PUBLIC int weirEventRecord(void *event, void *stream)
-{
-	return now ? now->gpu->cu.cuEventRecord(event, stream) : NO_DEVICE;
 }
