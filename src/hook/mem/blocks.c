@@ -211,20 +211,6 @@ int memory_cuMipmappedArrayCreate(void *array, void *descriptor, unsigned int le
 	return claim_end(&c, result, OWNED_ARRAY, result ? 0 : value_at(array, 8));
 }
 
-int memory_cuArrayDestroy(void *array)
-{
-	struct owned o;
-	const bool known = give_begin(&o, OWNED_ARRAY, (uintptr_t)array);
-	return give_end(&o, known, REAL(cuArrayDestroy)(array));
-}
-
-int memory_cuMipmappedArrayDestroy(void *array)
-{
-	struct owned o;
-	const bool known = give_begin(&o, OWNED_ARRAY, (uintptr_t)array);
-	return give_end(&o, known, REAL(cuMipmappedArrayDestroy)(array));
-}
-
 struct external_memory { /* CUDA_EXTERNAL_MEMORY_HANDLE_DESC */
 	int type;
 	void *handle[2];
@@ -241,9 +227,14 @@ int memory_cuImportExternalMemory(void *memory, void *descriptor)
 	return claim_end(&c, result, OWNED_EXTERNAL, result ? 0 : value_at(memory, 8));
 }
 
-int memory_cuDestroyExternalMemory(void *memory)
-{
-	struct owned o;
-	const bool known = give_begin(&o, OWNED_EXTERNAL, (uintptr_t)memory);
-	return give_end(&o, known, REAL(cuDestroyExternalMemory)(memory));
-}
+/* memory_NAME() of a call that ends what a handle stands for. */
+#define DESTROYS(name, kind)                                                                       \
+	int memory_##name(void *handle)                                                            \
+	{                                                                                          \
+		struct owned o;                                                                    \
+		const bool known = give_begin(&o, kind, (uintptr_t)handle);                        \
+		return give_end(&o, known, REAL(name)(handle));                                    \
+	}
+DESTROYS(cuArrayDestroy, OWNED_ARRAY)
+DESTROYS(cuMipmappedArrayDestroy, OWNED_ARRAY)
+DESTROYS(cuDestroyExternalMemory, OWNED_EXTERNAL)

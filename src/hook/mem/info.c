@@ -177,23 +177,16 @@ static int context_left(void *context, int result)
 	return result;
 }
 
-int memory_cuCtxDestroy(void *context)
-{
-	account_changes(true);
-	return context_left(context, REAL(cuCtxDestroy)(context));
-}
-
-int memory_cuCtxDestroy_v2(void *context)
-{
-	account_changes(true);
-	return context_left(context, REAL(cuCtxDestroy_v2)(context));
-}
-
-int memory_cuCtxDetach(void *context)
-{
-	account_changes(true);
-	return context_left(context, REAL(cuCtxDetach)(context));
-}
+/* memory_NAME() of a call that ends a context. */
+#define ENDS_CONTEXT(name)                                                                         \
+	int memory_##name(void *context)                                                           \
+	{                                                                                          \
+		account_changes(true);                                                             \
+		return context_left(context, REAL(name)(context));                                 \
+	}
+ENDS_CONTEXT(cuCtxDestroy)
+ENDS_CONTEXT(cuCtxDestroy_v2)
+ENDS_CONTEXT(cuCtxDetach)
 
 static bool primary_is_active(int device)
 {
@@ -229,25 +222,15 @@ static int leave_primary(int (*leave)(int), int device)
 	return result;
 }
 
-int memory_cuDevicePrimaryCtxRelease(int device)
-{
-	return leave_primary(REAL(cuDevicePrimaryCtxRelease), device);
-}
-
-int memory_cuDevicePrimaryCtxRelease_v2(int device)
-{
-	return leave_primary(REAL(cuDevicePrimaryCtxRelease_v2), device);
-}
-
-int memory_cuDevicePrimaryCtxReset(int device)
-{
-	return leave_primary(REAL(cuDevicePrimaryCtxReset), device);
-}
-
-int memory_cuDevicePrimaryCtxReset_v2(int device)
-{
-	return leave_primary(REAL(cuDevicePrimaryCtxReset_v2), device);
-}
+#define LEAVES_PRIMARY(name)                                                                       \
+	int memory_##name(int device)                                                              \
+	{                                                                                          \
+		return leave_primary(REAL(name), device);                                          \
+	}
+LEAVES_PRIMARY(cuDevicePrimaryCtxRelease)
+LEAVES_PRIMARY(cuDevicePrimaryCtxRelease_v2)
+LEAVES_PRIMARY(cuDevicePrimaryCtxReset)
+LEAVES_PRIMARY(cuDevicePrimaryCtxReset_v2)
 
 void memory_start(void)
 {
