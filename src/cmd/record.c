@@ -194,11 +194,9 @@ static int sum_up(const char *path, struct totals *sum)
 static bool has_calls(const char *path)
 {
 	struct trace *t;
-	bool has = false;
 	if (trace_open(path, &t, NULL))
 		return false;
-	for (size_t i = 0; i < t->chunk_count && !has; i++)
-		has = t->chunks[i].head.kind == CHUNK_EVENTS;
+	const bool has = trace_has(t, CHUNK_EVENTS);
 	trace_close(t);
 	return has;
 }

@@ -162,9 +162,7 @@ static void play_live(struct player *p)
 static int find_operators(struct block_log *log, const struct export *x)
 {
 	ARRAY(struct range_query) queries = { 0 };
-	bool any = false;
-	for (size_t i = 0; i < x->trace->chunk_count; i++)
-		any = any || x->trace->chunks[i].head.kind == CHUNK_RANGES;
+	bool any = trace_has(x->trace, CHUNK_RANGES);
 	for (size_t i = 0; any && i < log->events.n; i++) {
 		const struct block_event *e = &log->events.v[i];
 		if (e->what != BLOCK_ALLOC)

@@ -373,14 +373,6 @@ static int read_all(struct reader *r)
 	return take_activity(r);
 }
 
-static bool has_device(const struct trace *t)
-{
-	for (size_t i = 0; i < t->chunk_count; i++)
-		if (t->chunks[i].head.kind == CHUNK_DEVICE)
-			return true;
-	return false;
-}
-
 static void reader_fini(struct reader *r)
 {
 	demangled_fini(&r->names);
@@ -399,7 +391,7 @@ static void reader_fini(struct reader *r)
 int flame_make(const struct trace *t, enum flame_by by, struct flame **ret_f, struct error *err)
 {
 	struct reader r = { .t = t, .f = xcalloc(1, sizeof(struct flame)) };
-	r.f->by_device = by == FLAME_DEVICE || (by == FLAME_AUTO && has_device(t));
+	r.f->by_device = by == FLAME_DEVICE || (by == FLAME_AUTO && trace_has(t, CHUNK_DEVICE));
 	snprintf(r.f->program, sizeof r.f->program, "%s", t->header.program);
 	int e = meta_load(t, &r.meta, err);
 	if (e)

@@ -235,17 +235,9 @@ static int load_chunks(struct loader *l)
 	return e;
 }
 
-static bool has_kind(const struct trace *t, enum chunk_kind kind)
-{
-	for (size_t i = 0; i < t->chunk_count; i++)
-		if (t->chunks[i].head.kind == kind)
-			return true;
-	return false;
-}
-
 static int load(struct loader *l)
 {
-	int e = has_kind(l->t, CHUNK_STACKS) ? pieces_load(l->t, &l->pieces) : 0;
+	int e = trace_has(l->t, CHUNK_STACKS) ? pieces_load(l->t, &l->pieces) : 0;
 	if (!e)
 		e = load_chunks(l);
 	for (size_t i = 0; i < l->unwinders.n; i++)

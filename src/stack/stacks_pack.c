@@ -128,14 +128,6 @@ static int put_samples(struct packing *p)
 	return e ? e : flush(p);
 }
 
-static bool has_pieces(const struct trace *t)
-{
-	for (size_t i = 0; i < t->chunk_count; i++)
-		if (t->chunks[i].head.kind == CHUNK_STACKS)
-			return true;
-	return false;
-}
-
 int stacks_pack(const struct trace *t,
 	int (*put)(
 		void *context, const struct chunk_header *head, const void *payload, size_t bytes),
@@ -143,7 +135,7 @@ int stacks_pack(const struct trace *t,
 {
 	struct stacks s;
 	struct packing p = { .t = t, .s = &s, .put = put, .context = context };
-	if (!has_pieces(t))
+	if (!trace_has(t, CHUNK_STACKS))
 		return -ENOSYS;
 	int e = stacks_load(t, &s, NULL);
 	if (!e && s.waiting)

@@ -195,6 +195,14 @@ int trace_load(const struct trace *t, size_t i, struct chunk_buf *buf, struct er
 		e == -EBADMSG ? "its content is damaged" : strerror(-e));
 }
 
+bool trace_has(const struct trace *t, enum chunk_kind kind)
+{
+	for (size_t i = 0; i < t->chunk_count; i++)
+		if (t->chunks[i].head.kind == kind)
+			return true;
+	return false;
+}
+
 int trace_next(const struct trace *t, enum chunk_kind kind, size_t *at, struct chunk_buf *buf,
 	uint64_t *damaged)
 {

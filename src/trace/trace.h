@@ -182,6 +182,8 @@ struct chunk_buf {
  */
 int trace_load(const struct trace *t, size_t i, struct chunk_buf *buf, struct error *err);
 
+bool trace_has(const struct trace *t, enum chunk_kind kind); /* a chunk */
+
 /*
  * Loads the next chunk of a kind, from chunk *at on: 1, 0 when there is none, or -errno of the
  * machine, which leave buf empty.  Damaged ones are passed over, and counted in *damaged if that is
