@@ -238,11 +238,6 @@ enum predict_family predict_family_find(const char *word)
 	return FAMILY_UNKNOWN;
 }
 
-uint64_t predict_size_class(uint64_t bytes)
-{
-	return bytes ? 64u - (unsigned)__builtin_clzll(bytes) : 0;
-}
-
 static uint64_t pair(uint32_t low, uint32_t high)
 {
 	return low | (uint64_t)high << 32;

@@ -101,8 +101,7 @@ struct predict_product predict_product_of(const char *name);
 const char *predict_family_word(enum predict_family family);
 enum predict_family predict_family_find(const char *word);
 
-/* One launch.  Scalar arguments are in order, zero-extended; a pointer is replaced by the class of
- * the size that lies behind it (predict_size_class()), or left out. */
+/* One launch.  Scalar arguments are in order, zero-extended; pointers are left out. */
 struct predict_launch {
 	const struct predict_kernel *kernel;
 	uint32_t grid[3], block[3];
@@ -119,9 +118,6 @@ struct predict_launch {
 
 /* A hash of all that decides a launch's time save the device: never 0. */
 uint64_t predict_key(const struct predict_launch *l);
-
-/* The number of binary digits: 0 for nothing, 21 for 1 MiB and up to 2 MiB - 1. */
-uint64_t predict_size_class(uint64_t bytes);
 
 /* The source of an answer.  The order is that of trust. */
 enum predict_tier {

@@ -182,15 +182,6 @@ static void the_key_tells_launches_apart(void **state)
 	assert_true(predict_key(&same) == predict_key(&first));
 }
 
-static void pointers_become_classes_of_size(void **state)
-{
-	assert_int_equal(predict_size_class(0), 0);
-	assert_int_equal(predict_size_class(1), 1);
-	assert_int_equal(predict_size_class(1 << 20), 21);
-	assert_int_equal(predict_size_class((2 << 20) - 1), 21);
-	assert_int_equal(predict_size_class(UINT64_MAX), 64);
-}
-
 static void a_device_is_found_or_refused(void **state)
 {
 	struct predict_device d;
@@ -267,7 +258,6 @@ int main(void)
 		cmocka_unit_test(a_tile_and_an_element_are_read_from_a_name),
 		cmocka_unit_test(a_name_of_any_length_and_shape_is_taken),
 		cmocka_unit_test(the_key_tells_launches_apart),
-		cmocka_unit_test(pointers_become_classes_of_size),
 		cmocka_unit_test(a_device_is_found_or_refused),
 		cmocka_unit_test(a_product_is_done_by_the_kernels_that_multiply),
 		cmocka_unit_test(gradients_of_weights_are_found_by_words),
