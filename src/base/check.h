@@ -1,21 +1,12 @@
 /*
- * Arithmetic on sizes that come from outside: each function says whether the result fits
- * and stores it only then.  Also the smaller and the larger of two numbers.  Host safe.
+ * Arithmetic on sizes that come from outside: check_mul() says whether the product fits, and stores
+ * it only then.  Also the smaller and the larger of two numbers.  Host safe.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-static inline bool check_add(size_t a, size_t b, size_t *ret_sum)
-{
-	size_t sum;
-	if (__builtin_add_overflow(a, b, &sum))
-		return false;
-	*ret_sum = sum;
-	return true;
-}
 
 static inline bool check_mul(size_t a, size_t b, size_t *ret_product)
 {
