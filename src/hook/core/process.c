@@ -29,7 +29,7 @@ union hook_hot_page hook_hot_page;
  * and all calls that other threads make meanwhile, which wait there. */
 _Atomic uint32_t hook_idle = (1u << CLASS_COUNT) - 1;
 
-/* The control word while no trace has one: nothing, unless a part has said so. */
+/* The control word while no trace has one: nothing. */
 static _Atomic uint32_t own_control;
 
 /* The owner of this memory: of no process that began to start; of this one, or of whom it was
@@ -52,11 +52,6 @@ uint64_t clock_monotonic(void)
 static void control_by(const _Atomic uint32_t *word)
 {
 	store_release(&hook_hot.control, (const char *)word - (const char *)&hook_idle);
-}
-
-void process_control_set(uint32_t control)
-{
-	store_relaxed(&own_control, control);
 }
 
 /* The word that replaces a trace's own, or NULL. */

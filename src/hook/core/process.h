@@ -95,9 +95,6 @@ static inline bool capture_is_closed(void)
 /* Opens the trace, once a process.  Called with the first sign of CUDA, never before. */
 void process_start(void);
 
-/* Sets the control word that holds while no trace has one; for the start() of a part. */
-void process_control_set(uint32_t control);
-
 /* Calls go by this word in place of the trace's, NULL: by the trace's. */
 void process_divert(const _Atomic uint32_t *word);
 
