@@ -22,10 +22,11 @@ enum {
 #define GRADIENT_L2 .85
 #define SM_BYTES_NS 30
 /* Fitted to an H200's times of 490 plans of 27 layers.  Cycles: until the first products and behind
- * the last; of a gathered pixel of a block of K, beside one for each filter; in which a warpgroup
- * finishes a tile, and each of its elements. */
+ * the last; of a gathered pixel of a block of K, beside one for each filter; of a row of a product,
+ * whose rows come as they are; in which a warpgroup finishes a tile, and each of its elements. */
 #define START_CYCLES  5100
 #define PIXEL_CYCLES  3.5
+#define ROW_CYCLES    2.06
 #define FINISH_CYCLES 600
 #define HALF_CYCLES   .125
 #define BYTE_CYCLES   .32
@@ -175,10 +176,17 @@ static bool is_narrow(const struct weir_conv *w)
 	return w->pass == WEIR_CONV_FORWARD && w->c * kernel_type_bytes(w->type) <= 64;
 }
 
+bool conv_is_product(const struct weir_conv *w)
+{
+	return w->pass != WEIR_CONV_FILTERS && w->groups == 1 && w->r * w->s == 1 &&
+	       w->stride_h * w->stride_w == 1 && w->pad_h + w->pad_w == 0;
+}
+
 struct weir_gemm conv_product(const struct weir_conv *w)
 {
 	const struct conv_args g = conv_geometry(w);
-	const int64_t each = (is_narrow(w) ? 64 : 128) / kernel_type_bytes(w->type);
+	const int64_t block = (is_narrow(w) ? 64 : 128) / kernel_type_bytes(w->type);
+	const int64_t each = conv_is_product(w) ? 1 : block; /* the copy engine fills up blocks */
 	struct weir_gemm p = {
 		.size = sizeof p, .type = w->type, .d_type = conv_d_type(w), .epilogue = w->epilogue
 	};
@@ -377,14 +385,15 @@ static double predict(const struct kernel_device *d, const struct weir_conv *w,
 	const struct gemm_form *f = &c->form;
 	const double sms = d->sms, turns = ceil((double)c->clusters / sms);
 	const double row = f->narrow ? 64 : 128, element = kernel_type_bytes(w->type);
-	const double blocks = (double)p->k * element / row, area = (double)f->bm * f->bn;
+	const double blocks = ceil((double)p->k * element / row), area = (double)f->bm * f->bn;
 	const double multiply = area * blocks * row / 4096,
 		     finish = area * (element > 1 ? HALF_CYCLES : BYTE_CYCLES) /
 				      (f->ping_pong ? 1 : c->block / 128 - 1) +
 			      FINISH_CYCLES;
 	const double own = f->ping_pong ? turns * fmax(multiply, (multiply + finish) / 2) + finish
 					: turns * (multiply + finish);
-	const double load = PIXEL_CYCLES * f->bm + (f->held ? 0 : f->bn);
+	const double load = conv_is_product(w) ? ROW_CYCLES * (f->bm + f->bn)
+					       : PIXEL_CYCLES * f->bm + (f->held ? 0 : f->bn);
 	if (!d->boost_mhz || !d->product_tflops || !d->copy_gb_per_s)
 		return 0;
 	const double parts[] = { (START_CYCLES + fmax(own, turns * blocks * load)) / d->boost_mhz *
@@ -422,10 +431,12 @@ static size_t choose_tiles(const struct kernel_device *d, const struct weir_conv
 		/* gemm_sm80.cu gathers no pixels, and clusters were slower on an H200 each time. */
 		if (!c->form.buffers || c->cluster > 1)
 			continue;
-		c->form.narrow = is_narrow(w);
-		hold_filters(w, &p, c);
-		gemm_fill_choice(&p, c);
-		name_own(c);
+		if (!conv_is_product(w)) {
+			c->form.narrow = is_narrow(w);
+			hold_filters(w, &p, c);
+			gemm_fill_choice(&p, c);
+			name_own(c);
+		}
 		c->predicted_ns = predict(d, w, &p, c, bytes);
 		c->predicted_ns += c->predicted_ns ? later : 0;
 		n = put_in_order(ret, n, c);
@@ -465,6 +476,10 @@ void conv_program(const struct weir_conv *w, const struct gemm_choice *c, struct
 			"%s(const conv_args a)\n{ conv_%s<%s%s%s>(a); }\n",
 			c->name, strrchr(c->name, '_') + 1, type, other ? ", " : "",
 			other ? d_type : "");
+		return;
+	}
+	if (conv_is_product(w)) {
+		gemm_program(&p, c, ret);
 		return;
 	}
 	const char *schedule = f->ping_pong ? "PING_PONG" : "SHARED_TILE";

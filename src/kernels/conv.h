@@ -27,6 +27,9 @@ size_t conv_packed_filters(const struct conv_packed *p);
 /* The kernel that packs, and its name. */
 void conv_pack_program(struct buf *ret_name, struct buf *ret);
 
+/* Whether it has one tap and leaves out no pixel. A product's kernels run it then. */
+bool conv_is_product(const struct weir_conv *what);
+
 /* The product that the tensor cores compute: k has whole blocks for each tap. */
 struct weir_gemm conv_product(const struct weir_conv *what);
 

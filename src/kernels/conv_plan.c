@@ -260,6 +260,8 @@ int weir_conv_run(const struct weir_plan *plan, const struct weir_gemm_args *arg
 		return run_plain(plan, args, stream);
 	if (plan->pack.function)
 		return run_packed(plan, args, stream);
+	if (conv_is_product(&plan->what.conv))
+		return product_run(plan, args, stream);
 	return plan->what.conv.pass == WEIR_CONV_FILTERS ? run_gradient(plan, args, stream)
 							 : run_tiled(plan, args, stream);
 }

@@ -269,7 +269,7 @@ static int put_operand(const struct weir_plan *p, bool is_b, const struct weir_g
 	return encode_operand(p, at, is_b ? w->n : w->m, pitch, apart, transposed, box, ret);
 }
 
-static int run_tiled(const struct weir_plan *p, const struct weir_gemm_args *a, void *stream)
+int product_run(const struct weir_plan *p, const struct weir_gemm_args *a, void *stream)
 {
 	struct tiled_args t;
 	int e = product_tile(p, a, &t);
@@ -372,6 +372,6 @@ int weir_gemm_run(const struct weir_plan *plan, const struct weir_gemm_args *arg
 		return run_by_args(plan, &plan->plain, args, stream);
 	if (plan->tile.form.few)
 		return run_few(plan, args, stream);
-	return plan->tile.form.buffers ? run_tiled(plan, args, stream)
+	return plan->tile.form.buffers ? product_run(plan, args, stream)
 				       : run_by_args(plan, &plan->fast, args, stream);
 }

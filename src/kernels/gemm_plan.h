@@ -26,6 +26,9 @@ bool product_is_aligned(const struct weir_gemm_args *a); /* for the copy engine 
 /* All but the operands' tensor maps. */
 int product_tile(const struct weir_plan *p, const struct weir_gemm_args *a, struct tiled_args *ret);
 
+/* By the kernel of gemm_sm90.cu that the plan has. */
+int product_run(const struct weir_plan *p, const struct weir_gemm_args *a, void *stream);
+
 /* CUtensorMapDataType of the plan's elements. */
 int product_map_type(const struct weir_plan *p);
 

@@ -299,6 +299,38 @@ static void without_a_compiler_the_plain_kernels_run(void **state)
 	weir_kernels_close(k);
 }
 
+/* The kernels, and the maps, are those of a product: pixels by channels, and filters by channels.
+ */
+static void one_tap_that_leaves_out_no_pixel_is_a_product(void **state)
+{
+	struct weir_kernels *k = open_with("", WEIR_COMPILER);
+	const struct weir_gemm_args args = { .size = sizeof args, .a = a, .b = b, .d = d };
+	for (uint32_t pass = WEIR_CONV_FORWARD; pass <= WEIR_CONV_INPUT; pass++) {
+		struct weir_conv what = small();
+		what.pass = pass;
+		what.r = what.s = what.stride_h = what.stride_w = 1;
+		what.pad_h = what.pad_w = 0;
+		struct weir_plan *p = plan_of(k, &what);
+		assert_non_null(strstr(
+			weir_plan_text(p), pass ? "weir_gemm_bf16_nt_" : "weir_gemm_bf16_nn_"));
+		struct cu_kernel_node_params node;
+		struct tiled_args t;
+		captured(p, &args, &node, &t, sizeof t);
+		const uint64_t read = pass ? 136 : 72, written = pass ? 72 : 136;
+		assert_int_equal(t.m, 4 * 29 * 40);
+		assert_int_equal(t.n, written);
+		assert_int_equal(t.k, read);
+		expect_map(&t.a, a, 2, (uint64_t[]){ read, 4 * 29 * 40 }, (uint64_t[]){ 2 * read },
+			(unsigned[]){ 64, 0 }, NULL);
+		expect_map(&t.b, b, 2, (uint64_t[]){ 72, 136 }, (uint64_t[]){ 144 },
+			(unsigned[]){ 64, 0 }, NULL);
+		expect_map(&t.d, d, 2, (uint64_t[]){ written, 4 * 29 * 40 },
+			(uint64_t[]){ 2 * written }, (unsigned[]){ 64, 64, 0 }, NULL);
+		weir_plan_close(p);
+	}
+	weir_kernels_close(k);
+}
+
 /* 48 channels of INT8 fit into 64 bytes, which are a block of K then. */
 static void few_filters_stay_and_few_channels_make_short_blocks(void **state)
 {
@@ -421,6 +453,7 @@ int main(void)
 		cmocka_unit_test(a_first_layer_is_packed_into_the_workspace),
 		cmocka_unit_test(what_the_copy_engine_cannot_gather_is_plain),
 		cmocka_unit_test(without_a_compiler_the_plain_kernels_run),
+		cmocka_unit_test(one_tap_that_leaves_out_no_pixel_is_a_product),
 		cmocka_unit_test(few_filters_stay_and_few_channels_make_short_blocks),
 		cmocka_unit_test(a_convolution_of_int8_has_scales_of_filters),
 		cmocka_unit_test(every_wrong_convolution_is_refused_in_words),
