@@ -117,6 +117,13 @@ static void each_kernel(const struct hint_facts *f, const struct hint_rule *rule
 			use(&t, rule, to);
 }
 
+/* A rule that a function of its name says for each kernel. */
+#define KERNEL_RULE(name)                                                                          \
+	HINT_RULE(name)                                                                            \
+	{                                                                                          \
+		each_kernel(f, rule, to, name);                                                    \
+	}
+
 static void small_grid(const struct fit *t, const struct hint_rule *rule, struct hints *to)
 {
 	const uint32_t sms = t->d->multiprocessors;
@@ -135,11 +142,7 @@ static void small_grid(const struct fit *t, const struct hint_rule *rule, struct
 			(unsigned long long)t->blocks, sms, 100 * (1 - (double)t->blocks / sms),
 			number_ns(&n, t->k->alone_ns), 100 * t->share));
 }
-
-HINT_RULE(small_grid)
-{
-	each_kernel(f, rule, to, small_grid);
-}
+KERNEL_RULE(small_grid)
 
 static void tail(const struct fit *t, const struct hint_rule *rule, struct hints *to)
 {
@@ -155,11 +158,7 @@ static void tail(const struct fit *t, const struct hint_rule *rule, struct hints
 			(unsigned long long)t->blocks, (unsigned long long)t->resident, t->o.blocks,
 			t->d->multiprocessors, waves, ceil(waves), 100 * t->share));
 }
-
-HINT_RULE(tail)
-{
-	each_kernel(f, rule, to, tail);
-}
+KERNEL_RULE(tail)
 
 static void lanes(const struct fit *t, const struct hint_rule *rule, struct hints *to)
 {
@@ -173,11 +172,7 @@ static void lanes(const struct fit *t, const struct hint_rule *rule, struct hint
 			  "nothing, in %.0f %% of the analysed time",
 			threads, warps, 100 * gain, 100 * t->share));
 }
-
-HINT_RULE(lanes)
-{
-	each_kernel(f, rule, to, lanes);
-}
+KERNEL_RULE(lanes)
 
 /* Fewer blocks than the device holds: more room would stay empty. */
 static bool fills_device(const struct fit *t)
@@ -232,11 +227,7 @@ static void block_size(const struct fit *t, const struct hint_rule *rule, struct
 			t->launch.threads, t->o.warps, t->d->limits->warps_per_sm,
 			occupancy_word(&t->o), block, warps, 100 * t->share));
 }
-
-HINT_RULE(block_size)
-{
-	each_kernel(f, rule, to, block_size);
-}
+KERNEL_RULE(block_size)
 
 struct step { /* down to the value at which one more block fits */
 	struct occupancy_cliff cliff;
@@ -298,11 +289,7 @@ static void registers(const struct fit *t, const struct hint_rule *rule, struct 
 	if (registers_of(t, &s) && !s.near)
 		add_step(t, &s, rule, to, REGISTERS);
 }
-
-HINT_RULE(registers)
-{
-	each_kernel(f, rule, to, registers);
-}
+KERNEL_RULE(registers)
 
 static void shared(const struct fit *t, const struct hint_rule *rule, struct hints *to)
 {
@@ -310,11 +297,7 @@ static void shared(const struct fit *t, const struct hint_rule *rule, struct hin
 	if (shared_of(t, &s) && !s.near)
 		add_step(t, &s, rule, to, SHARED);
 }
-
-HINT_RULE(shared)
-{
-	each_kernel(f, rule, to, shared);
-}
+KERNEL_RULE(shared)
 
 static void cliff(const struct fit *t, const struct hint_rule *rule, struct hints *to)
 {
@@ -326,11 +309,7 @@ static void cliff(const struct fit *t, const struct hint_rule *rule, struct hint
 	if (shared_of(t, &s) && s.near)
 		add_step(t, &s, rule, to, SHARED);
 }
-
-HINT_RULE(cliff)
-{
-	each_kernel(f, rule, to, cliff);
-}
+KERNEL_RULE(cliff)
 
 /* The driver's earlier answer for the same kernel and block, or NULL. */
 static const struct hint_answer *answer_of(const struct hint_facts *f, const struct fit *t)
