@@ -101,11 +101,13 @@ static bool has(const struct watch_program *p, enum which which)
 	}
 }
 
-static void put_program_labels(FILE *out, const struct watch_program *p)
+/* The name of a sample, and its labels up to those of its own. */
+static void put_program(
+	FILE *out, const char *name, const char *suffix, const struct watch_program *p)
 {
 	char uuid[WATCH_UUID];
 	watch_uuid(p->uuid, uuid);
-	fprintf(out, "{pid=\"%u\",", p->pid);
+	fprintf(out, "%s%s{pid=\"%u\",", name, suffix, p->pid);
 	put_label(out, "program", p->name);
 	putc(',', out);
 	put_label(out, "uuid", p->shares ? uuid : "");
@@ -122,18 +124,16 @@ static void put_histogram(FILE *out, const struct watch_program *p, const char *
 	for (uint32_t octave = FIRST_OCTAVE; octave <= LAST_OCTAVE; octave += 2) {
 		for (; at < 4 * octave; at++)
 			sum += p->request[at];
-		fprintf(out, "%s_bucket", name);
-		put_program_labels(out, p);
+		put_program(out, name, "_bucket", p);
 		fprintf(out, ",le=\"%.9g\"} %" PRIu64 "\n", (double)share_bucket_ns(at) / 1e9, sum);
 	}
 	for (; at < SHARE_BUCKETS; at++)
 		sum += p->request[at];
-	fprintf(out, "%s_bucket", name);
-	put_program_labels(out, p);
-	fprintf(out, ",le=\"+Inf\"} %" PRIu64 "\n%s_sum", sum, name);
-	put_program_labels(out, p);
-	fprintf(out, "} %.17g\n%s_count", (double)p->request_ns / 1e9, name);
-	put_program_labels(out, p);
+	put_program(out, name, "_bucket", p);
+	fprintf(out, ",le=\"+Inf\"} %" PRIu64 "\n", sum);
+	put_program(out, name, "_sum", p);
+	fprintf(out, "} %.17g\n", (double)p->request_ns / 1e9);
+	put_program(out, name, "_count", p);
 	fprintf(out, "} %" PRIu64 "\n", sum);
 }
 
@@ -152,8 +152,7 @@ static void put_ratio(
 {
 	if (!thousandths)
 		return;
-	fputs("weir_program_request_slowdown_ratio", out);
-	put_program_labels(out, p);
+	put_program(out, "weir_program_request_slowdown_ratio", "", p);
 	fprintf(out, ",percentile=\"%s\"} %.17g\n", percentile, thousandths / 1e3);
 }
 
@@ -166,8 +165,7 @@ static void put_slowdown_of(FILE *out, const struct watch *w, size_t count)
 		const struct watch_program *p = &w->programs.v[i];
 		if (!p->shares || !p->steer.target)
 			continue;
-		fputs("weir_program_request_slowdown_target_ratio", out);
-		put_program_labels(out, p);
+		put_program(out, "weir_program_request_slowdown_target_ratio", "", p);
 		fprintf(out, "} %.17g\n", p->steer.target / 1e3);
 	}
 	put_family(out, "weir_program_request_slowdown_ratio", "gauge",
@@ -191,16 +189,14 @@ static void put_programs(FILE *out, const struct watch *w, size_t count)
 			const struct watch_program *p = &w->programs.v[i];
 			if (!has(p, f->which))
 				continue;
-			fputs(f->name, out);
-			put_program_labels(out, p);
+			put_program(out, f->name, "", p);
 			fprintf(out, "} %.17g\n", f->value(p));
 		}
 	}
 	put_family(out, "weir_program_info", "gauge", "A program, always 1.");
 	for (size_t i = 0; i < count; i++) {
 		const struct watch_program *p = &w->programs.v[i];
-		fputs("weir_program_info", out);
-		put_program_labels(out, p);
+		put_program(out, "weir_program_info", "", p);
 		fprintf(out, ",class=\"%s\",rule=\"%s\",recorded=\"%s\"} 1\n",
 			p->shares ? watch_class_name(p) : "", p->shares ? watch_mode_name(p) : "",
 			p->recorded ? "true" : "false");
