@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
 KILLS ?= 1000
-# Half of a test's time on the whole is a wait for another program, a clock or a network.
+# Many tests wait for another program, a clock or a network for part of their time.
 AT_ONCE = $(shell expr $(JOBS) \* 2)
 CTEST = ctest --output-on-failure --output-junit tests.xml -j $(AT_ONCE)
 RESULTS := build-asan/tests.xml build-tsan/tests.xml $(BUILD)/tests.xml
