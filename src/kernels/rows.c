@@ -328,12 +328,24 @@ static bool is_better_ring(const struct rows_form *a, const struct rows_form *b)
 	return a->vectors > b->vectors;
 }
 
-/* More than 32 elements of a thread.  Layer norms of half a block's rows gain by that. */
+/* More than 32 elements of a thread. */
 static bool holds_much(const struct weir_rows *w, const struct rows_form *f)
 {
-	const unsigned each = 16 / kernel_type_bytes(w->type);
-	return !f->stages && f->vectors * f->rows * each > 32 &&
-	       !(w->operation == WEIR_LAYER_NORM && f->block == 128);
+	return !f->stages && f->vectors * f->rows * 16 / kernel_type_bytes(w->type) > 32;
+}
+
+/* Layer norms of 16 bits gain by that in blocks of 128. */
+static bool holds_too_much(const struct weir_rows *w, const struct rows_form *f)
+{
+	return holds_much(w, f) && !(w->operation == WEIR_LAYER_NORM && f->block == 128 &&
+					   kernel_type_bytes(w->type) == 2);
+}
+
+/* Two blocks of 256 whose threads each hold 64 elements of 16 bits compute longer than a ring. */
+static bool needs_no_ring(const struct weir_rows *w, const struct rows_form *f)
+{
+	return !f->stages && f->cluster == 1 && blocks_of_sm(w, f) > 1 &&
+	       !(holds_much(w, f) && f->block > 128 && kernel_type_bytes(w->type) == 2);
 }
 
 /* More bytes on their way first, as far as that helps, then several blocks of an SM that need no
@@ -345,9 +357,8 @@ static bool is_better(
 	const double fa = fmin(bytes_in_flight(w, a), WAIT_BYTES);
 	const double fb = fmin(bytes_in_flight(w, b), WAIT_BYTES);
 	const unsigned ta = a->threads_per_row * a->cluster, tb = b->threads_per_row * b->cluster;
-	const bool much_a = holds_much(w, a), much_b = holds_much(w, b);
-	const bool two_a = !a->stages && a->cluster == 1 && blocks_of_sm(w, a) > 1,
-		   two_b = !b->stages && b->cluster == 1 && blocks_of_sm(w, b) > 1;
+	const bool much_a = holds_too_much(w, a), much_b = holds_too_much(w, b);
+	const bool two_a = needs_no_ring(w, a), two_b = needs_no_ring(w, b);
 	if (fa != fb)
 		return fa > fb;
 	if (two_a != two_b)
