@@ -8,8 +8,9 @@ enum { ROWS_MOST = 128, STAGES_MOST = 16, SM_BYTES = 232448, RESERVED = 1024 };
 #define LAUNCH_NS   2000.
 #define START_NS    1500. /* barriers and the first loads */
 #define TURN_NS     2000. /* of blocks that follow others */
-#define JOIN_NS     300.  /* of each doubling of a cluster, whose blocks wait for each other */
+#define JOIN_NS     800.  /* of each doubling of a cluster, whose blocks wait for each other */
 #define L2_BYTES    49.   /* that reach an SM in a cycle */
+#define APART_BYTES 57.   /* the same, if blocks begin at different lines of A */
 #define SM_BYTES_NS 45.   /* that an SM's blocks get from memory in a nanosecond */
 
 static bool is_few(const struct kernel_device *d, const struct weir_gemm *w)
@@ -64,9 +65,8 @@ static double predict(
 	const double weights = (double)w->n * (double)w->k * kernel_type_bytes(w->type);
 	const double kept =
 		fmax(gemm_bytes(w) / d->copy_gb_per_s, most * weights / all / SM_BYTES_NS);
-	const double of_l2 =
-		most * over(over(w->k, 64), c->parts) * 128. * (f->bm + (double)f->bn / f->clm);
-	const double by_l2 = of_l2 / (L2_BYTES * d->boost_mhz) * 1e3;
+	const double of_l2 = most * over(over(w->k, 64), c->parts) * 128. * (f->bm + f->bn);
+	const double by_l2 = of_l2 / ((c->parts > 1 ? L2_BYTES : APART_BYTES) * d->boost_mhz) * 1e3;
 	const int doublings = 31 - __builtin_clz(c->cluster); /* no log2(): glibc 2.29 */
 	return LAUNCH_NS + START_NS + JOIN_NS * doublings + fmax(kept, by_l2) +
 	       .1 * fmin(kept, by_l2) + (turns - 1) * TURN_NS * (1 + doublings / 2.);
@@ -75,9 +75,9 @@ static double predict(
 static void name_choice(const struct weir_gemm *w, struct gemm_choice *c)
 {
 	const struct gemm_form *f = &c->form;
-	snprintf(c->name, sizeof c->name, "weir_gemm_%s%s_few_%ux%u_s%u_p%u_c%u%s",
+	snprintf(c->name, sizeof c->name, "weir_gemm_%s%s_few_%ux%u_s%u_p%u%s",
 		kernel_type_word(w->type), gemm_epilogue_word(w->epilogue), f->bm, f->bn, f->stages,
-		c->parts, f->clm, w->b_stays ? "_ahead" : "");
+		c->parts, w->b_stays ? "_ahead" : "");
 }
 
 static size_t put_in_order(struct gemm_choice *all, size_t n, const struct gemm_choice *c)
@@ -104,23 +104,22 @@ size_t few_choose(const struct kernel_device *d, const struct weir_gemm *w,
 	like.copy_gb_per_s = d->copy_gb_per_s ? d->copy_gb_per_s : 2900;
 	like.boost_mhz = d->boost_mhz ? d->boost_mhz : 1755;
 	for (unsigned warpgroups = 1; warpgroups <= 4; warpgroups *= 2)
-		for (unsigned parts = 1; parts <= 8 && parts <= over(w->k, 64); parts *= 2)
-			for (unsigned share = 1; share <= 2 && share * parts <= 8; share++) {
-				struct gemm_choice c = { .form = { .bm = 64 * warpgroups,
-								 .bn = bn,
-								 .clm = share,
-								 .cln = 1,
-								 .few = true },
-					.block = 128 * warpgroups + 32,
-					.cluster = parts * share,
-					.parts = parts };
-				c.clusters = over(w->n, c.form.bm * share);
-				if (!fill_stages(d, w, &c))
-					continue;
-				c.predicted_ns = predict(&like, w, &c);
-				name_choice(w, &c);
-				n = put_in_order(ret, n, &c);
-			}
+		for (unsigned parts = 1; parts <= 8 && parts <= over(w->k, 64); parts *= 2) {
+			struct gemm_choice c = { .form = { .bm = 64 * warpgroups,
+							 .bn = bn,
+							 .clm = 1,
+							 .cln = 1,
+							 .few = true },
+				.block = 128 * warpgroups + 32,
+				.cluster = parts,
+				.parts = parts };
+			c.clusters = over(w->n, c.form.bm);
+			if (!fill_stages(d, w, &c))
+				continue;
+			c.predicted_ns = predict(&like, w, &c);
+			name_choice(w, &c);
+			n = put_in_order(ret, n, &c);
+		}
 	for (size_t i = 0; i < n && !d->copy_gb_per_s; i++)
 		ret[i].predicted_ns = 0;
 	return n;
@@ -134,7 +133,7 @@ void few_program(const struct weir_gemm *w, const struct gemm_choice *c, struct 
 	buf_printf(ret,
 		"extern \"C\" __global__ void __launch_bounds__(%u) %s(const __grid_constant__ few_args p)\n"
 		"{\nDYNAMIC_SHARED(shared);\n"
-		"few<%s, wgmma, %u, %u, %u, %u, %u, %u, %s>(p, shared_address(shared)).run();\n}\n",
+		"few<%s, wgmma, %u, %u, %u, %u, %u, %s>(p, shared_address(shared)).run();\n}\n",
 		c->block, c->name, kernel_type_word(w->type), f->bm / 64, f->bn, f->stages,
-		c->parts, f->clm, w->epilogue, w->b_stays ? "true" : "false");
+		c->parts, w->epilogue, w->b_stays ? "true" : "false");
 }

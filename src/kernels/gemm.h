@@ -7,8 +7,7 @@
 #include "kernels/rows.h"
 
 /* A specialisation of gemm_sm90.cu, whose head explains the members.  Few: of gemm_few.cu, where bm
- * rows of B and bn of A make a tile, and clm tiles share A. Without buffers: of gemm_sm80.cu. All
- * 0: gemm.cu. */
+ * rows of B and bn of A make a tile. Without buffers: of gemm_sm80.cu. All 0: gemm.cu. */
 struct gemm_form {
 	unsigned bm, bn, stages, buffers, clm, cln;
 	bool ping_pong, few;

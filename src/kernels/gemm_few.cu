@@ -2,9 +2,9 @@
  *
  * A tile is ROWS rows of B and all rows of A, of which there are no more than BN.  It is computed as D's transpose, so
  * that the tensor cores' 64 rows are those of B.  PARTS blocks of a cluster share K.  They leave their sums in shared
- * memory, and each adds up some of all blocks' sums, in the order of the blocks.  SHARE tiles side by side in a cluster
- * load the rows of A together.  Where a block has all of K, tiles begin TURN blocks of K apart, so that not all read the
- * same lines of A at a time.  That made them 1 to 7 % faster on an H200, and parts of K up to 14 % slower.
+ * memory, and each adds up some of all blocks' sums, in the order of the blocks.  Where a block has all of K, tiles begin
+ * TURN blocks of K apart, so that not all read the same lines of A at a time.  That made them 1 to 7 % faster on an H200,
+ * and parts of K up to 14 % slower.
  *
  * A warp loads by the copy engine into a ring of STAGES, and WARPGROUPS multiply.  The launch may begin before the
  * one before it has ended.  AHEAD: it loads weights until then, which nobody may be writing.
@@ -14,12 +14,12 @@
 
 #include "gemm_sm90.cu"
 
-template <int WARPGROUPS, int BN, int STAGES, int PARTS, int SHARE> struct few_shape {
-	static constexpr int ROWS = 64 * WARPGROUPS, MULTIPLIERS = 128 * WARPGROUPS, CLUSTER = PARTS * SHARE;
+template <int WARPGROUPS, int BN, int STAGES, int PARTS> struct few_shape {
+	static constexpr int ROWS = 64 * WARPGROUPS, MULTIPLIERS = 128 * WARPGROUPS;
 	static constexpr int B_BYTES = ROWS * 128, STAGE = B_BYTES + BN * 128;
 	static constexpr int PITCH = ROWS + 4; /* floats of a row of sums: no two lanes write to one bank */
 	static constexpr int BYTES = STAGES * STAGE + 16 * STAGES;
-	static_assert(BN % 8 == 0 && BN / SHARE % 8 == 0 && CLUSTER <= 8, "whole atoms, and a cluster that every GPU has");
+	static_assert(BN % 8 == 0 && PARTS <= 8, "whole atoms, and a cluster that every GPU has");
 	static_assert(BN * PITCH * 4 <= STAGES * STAGE && BYTES <= 232448, "the sums stand where the stages were");
 };
 
@@ -31,14 +31,14 @@ struct __align__(8) four_halves {
 	u32 word[2];
 };
 
-template <typename T, typename MMA, int WARPGROUPS, int BN, int STAGES, int PARTS, int SHARE, int EPILOGUE, bool AHEAD>
+template <typename T, typename MMA, int WARPGROUPS, int BN, int STAGES, int PARTS, int EPILOGUE, bool AHEAD>
 struct few {
-	typedef few_shape<WARPGROUPS, BN, STAGES, PARTS, SHARE> Z;
+	typedef few_shape<WARPGROUPS, BN, STAGES, PARTS> Z;
 	static constexpr int BK = 128 / (int)sizeof(T), TURN = PARTS == 1 ? 16 : 0;
 
 	const few_args &p;
 	u32 base, full, empty;
-	int warp, lane, part, sub; /* place in the cluster */
+	int warp, lane, part; /* part: this block of the cluster */
 	int first, from, to, begin; /* rows of B from here on, and blocks of K, of which `begin` comes first */
 
 	__device__ __forceinline__ few(const few_args &args, u32 shared) : p(args), base(shared)
@@ -47,14 +47,12 @@ struct few {
 		empty = full + 8 * STAGES;
 		warp = (int)threadIdx.x / 32;
 		lane = (int)threadIdx.x % 32;
-		const int rank = Z::CLUSTER > 1 ? (int)cluster_rank() : 0;
-		part = rank % PARTS;
-		sub = rank / PARTS;
-		first = ((int)blockIdx.x / Z::CLUSTER * SHARE + sub) * Z::ROWS;
+		part = PARTS > 1 ? (int)cluster_rank() : 0;
+		first = (int)blockIdx.x / PARTS * Z::ROWS;
 		const int all = tile_count(p.k, BK);
 		from = (int)((long long)all * part / PARTS);
 		to = (int)((long long)all * (part + 1) / PARTS);
-		begin = to > from ? from + (int)blockIdx.x / Z::CLUSTER * TURN % (to - from) : from;
+		begin = to > from ? from + (int)blockIdx.x / PARTS * TURN % (to - from) : from;
 	}
 
 	__device__ __forceinline__ void start(void)
@@ -62,7 +60,7 @@ struct few {
 		if (threadIdx.x == 0) {
 			for (int i = 0; i < STAGES; i++) {
 				mbarrier_init(full + 8 * i, 1);
-				mbarrier_init(empty + 8 * i, WARPGROUPS * SHARE);
+				mbarrier_init(empty + 8 * i, WARPGROUPS);
 			}
 			mbarrier_fence();
 			tma_prefetch(p.a);
@@ -71,7 +69,7 @@ struct few {
 		launch_next();
 		if (!AHEAD)
 			launch_wait();
-		together<Z::CLUSTER>();
+		together<PARTS>();
 	}
 
 	__device__ __forceinline__ void load_weights(u32 stage, int kb)
@@ -80,18 +78,9 @@ struct few {
 		tma_load(base + stage * Z::STAGE, p.b, kb * BK, first, full + 8 * stage);
 	}
 
-	/* This block's share of them, to all that have the same part of K. */
 	__device__ __forceinline__ void load_rows(u32 stage, int kb)
 	{
-		constexpr int EACH = BN / SHARE;
-		const u32 at = base + stage * Z::STAGE + Z::B_BYTES + sub * EACH * 128, barrier = full + 8 * stage;
-		unsigned mask = 0;
-		for (int i = 0; i < SHARE; i++)
-			mask |= 1u << (i * PARTS + part);
-		if constexpr (SHARE > 1)
-			tma_load_all(at, p.a, kb * BK, sub * EACH, barrier, mask);
-		else
-			tma_load(at, p.a, kb * BK, 0, barrier);
+		tma_load(base + stage * Z::STAGE + Z::B_BYTES, p.a, kb * BK, 0, full + 8 * stage);
 	}
 
 	/* The i-th block of K. */
@@ -118,12 +107,10 @@ struct few {
 		}
 	}
 
-	/* Tells every block that writes into this one's stage that it is free: one thread each. */
 	__device__ __forceinline__ void release(u32 stage)
 	{
-		const int i = (int)threadIdx.x % 128;
-		if (i < SHARE)
-			mbarrier_arrive(empty + 8 * stage, i * PARTS + part);
+		if (threadIdx.x % 128 == 0)
+			mbarrier_arrive(empty + 8 * stage, part);
 	}
 
 	__device__ __forceinline__ void multiply(float (&sum)[BN / 2])
@@ -169,8 +156,8 @@ struct few {
 #pragma unroll
 		for (int i = 0; i < PARTS; i++) {
 			float of_part[8];
-			load_four_of(place(m, n), sub * PARTS + i, of_part);
-			load_four_of(place(m, n + 4), sub * PARTS + i, of_part + 4);
+			load_four_of(place(m, n), i, of_part);
+			load_four_of(place(m, n + 4), i, of_part + 4);
 #pragma unroll
 			for (int j = 0; j < 8; j++)
 				v[j] = i ? v[j] + of_part[j] : of_part[j];
@@ -179,7 +166,7 @@ struct few {
 
 	__device__ __forceinline__ void load_four_of(u32 at, unsigned rank, float *to)
 	{
-		if constexpr (Z::CLUSTER > 1)
+		if constexpr (PARTS > 1)
 			cluster_load(at, rank, to);
 		else
 			load_four(at, to);
@@ -257,10 +244,10 @@ struct few {
 				launch_wait(); /* D may be what the launch before reads */
 			leave(sum);
 		}
-		together<Z::CLUSTER>();
+		together<PARTS>();
 		if (warp < 4 * WARPGROUPS)
 			finish();
-		if (Z::CLUSTER > 1)
-			together<Z::CLUSTER>(); /* nobody leaves while a neighbour still reads here */
+		if (PARTS > 1)
+			together<PARTS>(); /* nobody leaves while a neighbour still reads here */
 	}
 };

@@ -290,7 +290,7 @@ static int run_few(const struct weir_plan *p, const struct weir_gemm_args *a, vo
 		.m = (int)w->m,
 		.n = (int)w->n,
 		.k = (int)w->k };
-	int e = encode_operand(p, a->a, w->m, w->a_pitch, 0, false, f->bn / f->clm, &t.a);
+	int e = encode_operand(p, a->a, w->m, w->a_pitch, 0, false, f->bn, &t.a);
 	e = e ? e : encode_operand(p, a->b, w->n, w->b_pitch, 0, false, f->bm, &t.b);
 	return e ? e : kernel_launch(p->kernels, &p->fast, &t, stream);
 }

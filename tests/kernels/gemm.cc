@@ -442,14 +442,14 @@ static int check_split(void)
 }
 
 /* Few rows.  Ahead: until the first thread waits for the launch before, A and the residual are not there, and D is read. */
-template <typename T, int WARPGROUPS, int BN, int STAGES, int PARTS, int SHARE, int EPILOGUE, bool AHEAD>
+template <typename T, int WARPGROUPS, int BN, int STAGES, int PARTS, int EPILOGUE, bool AHEAD>
 static int run_few(int m, int n, int k)
 {
-	typedef few_shape<WARPGROUPS, BN, STAGES, PARTS, SHARE> Z;
+	typedef few_shape<WARPGROUPS, BN, STAGES, PARTS> Z;
 	matrix<T> a(m, k), b(n, k), d(m, EPILOGUE == GEMM_SWIGLU ? n / 2 : n), r(m, n), bias(1, n);
 	const std::vector<T> before = d.all, right_a = a.all, right_r = r.all;
 	int early = 0;
-	few_args p = {a.map(64, BN / SHARE), b.map(64, Z::ROWS), bias.at(0, 0), r.at(0, 0), d.at(0, 0), d.pitch, r.pitch, m, n, k};
+	few_args p = {a.map(64, BN), b.map(64, Z::ROWS), bias.at(0, 0), r.at(0, 0), d.at(0, 0), d.pitch, r.pitch, m, n, k};
 	if (AHEAD) {
 		std::fill(a.all.begin(), a.all.end(), small<T>(1));
 		std::fill(r.all.begin(), r.all.end(), small<T>(1));
@@ -463,39 +463,39 @@ static int run_few(int m, int n, int k)
 	emulate_begin = sm90_begin;
 	emulate_order = draw(5);
 	emulate_eager = draw(2);
-	const int clusters = tile_count(n, Z::ROWS * SHARE);
-	emulate(dim3((unsigned)(clusters * Z::CLUSTER)), dim3(Z::MULTIPLIERS + 32), [&] {
-		few<T, emulated_wgmma<T, BN, 0, 0>, WARPGROUPS, BN, STAGES, PARTS, SHARE, EPILOGUE, AHEAD>(p, 0).run();
-	}, Z::CLUSTER);
+	const int clusters = tile_count(n, Z::ROWS);
+	emulate(dim3((unsigned)(clusters * PARTS)), dim3(Z::MULTIPLIERS + 32), [&] {
+		few<T, emulated_wgmma<T, BN, 0, 0>, WARPGROUPS, BN, STAGES, PARTS, EPILOGUE, AHEAD>(p, 0).run();
+	}, PARTS);
 	if (emulated_launch_before) { /* nobody has waited */
 		emulated_launch_before();
 		early++;
 	}
 	const int bad = oracle<T>{a, b, d, r, bias, false, false, EPILOGUE}.count_wrong(before) + early;
 	if (bad)
-		printf("few %d x %d x %d, %d warpgroups, %d parts, %d share, epilogue %d, ahead %d, order %d, eager %d: %d wrong\n", m, n, k,
-			WARPGROUPS, PARTS, SHARE, EPILOGUE, AHEAD, emulate_order, emulate_eager, bad);
+		printf("few %d x %d x %d, %d warpgroups, %d parts, epilogue %d, ahead %d, order %d, eager %d: %d wrong\n", m, n, k,
+			WARPGROUPS, PARTS, EPILOGUE, AHEAD, emulate_order, emulate_eager, bad);
 	return wrong(bad);
 }
 
 /* One row and all that fit, tiles of which the last is not whole, and K of as many blocks as parts and of more than the
  * stages hold. */
-template <typename T, int WARPGROUPS, int BN, int STAGES, int PARTS, int SHARE, int EPILOGUE, bool AHEAD> static int check_few(void)
+template <typename T, int WARPGROUPS, int BN, int STAGES, int PARTS, int EPILOGUE, bool AHEAD> static int check_few(void)
 {
 	const int rows = 64 * WARPGROUPS;
 	int bad = 0;
 	for (int m : {1, BN - 3, BN})
 		for (int k : {PARTS * 64, PARTS * (STAGES + 2) * 64 + 24})
-			bad += run_few<T, WARPGROUPS, BN, STAGES, PARTS, SHARE, EPILOGUE, AHEAD>(m, rows * SHARE + 16, k);
+			bad += run_few<T, WARPGROUPS, BN, STAGES, PARTS, EPILOGUE, AHEAD>(m, rows + 16, k);
 	return bad;
 }
 
 static int check_all_few(void)
 {
-	return check_few<bf16, 1, 16, 5, 1, 1, GEMM_NONE, false>() + check_few<bf16, 2, 16, 4, 4, 1, GEMM_BIAS_GELU, true>() +
-	       check_few<f16, 2, 32, 4, 2, 2, GEMM_RESIDUAL, true>() + check_few<bf16, 1, 64, 4, 2, 2, GEMM_SWIGLU, false>() +
-	       check_few<bf16, 2, 64, 3, 8, 1, GEMM_BIAS_SILU, false>() + check_few<f16, 4, 16, 3, 1, 2, GEMM_BIAS_RELU, true>() +
-	       check_few<bf16, 2, 128, 3, 4, 2, GEMM_BIAS, true>();
+	return check_few<bf16, 1, 16, 5, 1, GEMM_NONE, false>() + check_few<bf16, 2, 16, 4, 4, GEMM_BIAS_GELU, true>() +
+	       check_few<f16, 2, 32, 4, 2, GEMM_RESIDUAL, true>() + check_few<bf16, 1, 64, 4, 2, GEMM_SWIGLU, false>() +
+	       check_few<bf16, 2, 64, 3, 8, GEMM_BIAS_SILU, false>() + check_few<f16, 4, 16, 3, 1, GEMM_BIAS_RELU, true>() +
+	       check_few<bf16, 2, 128, 3, 4, GEMM_BIAS, true>();
 }
 
 /* Shapes below a tile, of whole tiles, and a little above, with more stages than blocks of K and fewer. */

@@ -247,18 +247,18 @@ static void a_product_of_few_rows_has_tiles_of_the_weights(void **state)
 	struct few_args t;
 	what.epilogue = WEIR_EPILOGUE_RESIDUAL;
 	for (; what.choice < 6; what.choice++) {
-		unsigned rows, stages, parts, share;
+		unsigned rows, stages, parts;
 		struct weir_plan *p = plan_product(k, &what);
 		what.b_stays = !what.b_stays;
 		assert_int_equal(
-			sscanf(weir_plan_text(p), "weir_gemm_bf16_residual_few_%ux16_s%u_p%u_c%u",
-				&rows, &stages, &parts, &share),
-			4);
+			sscanf(weir_plan_text(p), "weir_gemm_bf16_residual_few_%ux16_s%u_p%u",
+				&rows, &stages, &parts),
+			3);
 		captured(p, &args, &node, &t, sizeof t);
 		assert_int_equal(node.block_x, 2 * rows + 32);
 		assert_int_equal(node.grid_x, 4096 / rows * parts);
 		assert_in_range(node.shared_bytes, stages * (rows + 16) * 128, 232448);
-		expect_map(&t.a, at, 2048, 10, 4096, 64, 16 / share);
+		expect_map(&t.a, at, 2048, 10, 4096, 64, 16);
 		expect_map(&t.b, at, 2048, 4096, 4096, 64, rows);
 		assert_int_equal(t.m, 10);
 		assert_int_equal(t.d_row, 4096);

@@ -98,8 +98,8 @@ static int check_convolutions(const struct kernel_device *h200)
 	return bad;
 }
 
-/* Tiles of few rows cover N, each cluster with as many as share A, and the parts of K are its
- * blocks.  More rows than 128 have no such tile. */
+/* Tiles of few rows cover N, one a cluster, and the parts of K are its blocks.  More rows than 128
+ * have no such tile. */
 static int check_few(const struct kernel_device *d)
 {
 	struct gemm_choice choice[FEW_FORMS];
@@ -117,10 +117,10 @@ static int check_few(const struct kernel_device *d)
 			bad += !found != (m > 128);
 			for (size_t i = 0; i < found; i++) {
 				const struct gemm_form *f = &choice[i].form;
-				const int covered = (int)(choice[i].clusters * f->bm * f->clm);
-				bad += covered < n || covered - n >= (int)(f->bm * f->clm) ||
+				const int covered = (int)(choice[i].clusters * f->bm);
+				bad += covered < n || covered - n >= (int)f->bm ||
 				       f->bn < (unsigned)m ||
-				       choice[i].cluster != f->clm * choice[i].parts ||
+				       choice[i].cluster != choice[i].parts ||
 				       choice[i].shared_bytes > 232448;
 			}
 		}
