@@ -193,7 +193,7 @@ class Kernels(unittest.TestCase):
     def test_few_rows_may_begin_before_the_launch_before_has_ended(self):
         x, w = Tensor((8, 4096), "bf16"), Tensor((4096, 4096), "bf16")
         kernels.linear(x, w)
-        self.assertRegex(self.last(), r"weir_gemm_bf16_few_[0-9a-z_]*_c[12] ")
+        self.assertRegex(self.last(), r"weir_gemm_bf16_few_[0-9x]+_s[0-9]+_p[0-9] ")
         kernels.linear(x, w, weight_stays=True)
         self.assertRegex(self.last(), r"weir_gemm_bf16_few_[0-9a-z_]*_ahead ")
 
