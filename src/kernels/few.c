@@ -10,7 +10,6 @@ enum { ROWS_MOST = 128, STAGES_MOST = 16, SM_BYTES = 232448, RESERVED = 1024 };
 #define TURN_NS     2000. /* of blocks that follow others */
 #define JOIN_NS     800.  /* of each doubling of a cluster, whose blocks wait for each other */
 #define L2_BYTES    49.   /* that reach an SM in a cycle */
-#define APART_BYTES 57.   /* the same, if blocks begin at different lines of A */
 #define SM_BYTES_NS 45.   /* that an SM's blocks get from memory in a nanosecond */
 
 static bool is_few(const struct kernel_device *d, const struct weir_gemm *w)
@@ -66,7 +65,7 @@ static double predict(
 	const double kept =
 		fmax(gemm_bytes(w) / d->copy_gb_per_s, most * weights / all / SM_BYTES_NS);
 	const double of_l2 = most * over(over(w->k, 64), c->parts) * 128. * (f->bm + f->bn);
-	const double by_l2 = of_l2 / ((c->parts > 1 ? L2_BYTES : APART_BYTES) * d->boost_mhz) * 1e3;
+	const double by_l2 = of_l2 / (L2_BYTES * d->boost_mhz) * 1e3;
 	const int doublings = 31 - __builtin_clz(c->cluster); /* no log2(): glibc 2.29 */
 	return LAUNCH_NS + START_NS + JOIN_NS * doublings + fmax(kept, by_l2) +
 	       .1 * fmin(kept, by_l2) + (turns - 1) * TURN_NS * (1 + doublings / 2.);
