@@ -84,8 +84,12 @@ class Browser:
 
     def close_pages(self):
         """A page that nobody looks at is drawn all the same."""
-        while self.pages:
-            self.ask("Target.closeTarget", targetId=self.pages.pop())
+        for page in self.pages:
+            self.ask("Target.closeTarget", targetId=page.target)
+            while not any(e["method"] == "Target.detachedFromTarget" and e["params"]["sessionId"] == page.session
+                          for e in self.events):
+                self.events.append(self.read())  # until it is gone, and takes no focus from the next
+        self.pages, self.events = [], []
 
     def close(self):
         os.killpg(self.process.pid, signal.SIGKILL)
@@ -104,9 +108,9 @@ class Page:
 
     def __init__(self, browser, path, width=1400, height=900, dark=False, ready=READY):
         self.browser = browser
-        target = browser.ask("Target.createTarget", url="about:blank")["targetId"]
-        browser.pages.append(target)
-        attached = browser.ask("Target.attachToTarget", targetId=target, flatten=True)
+        self.target = browser.ask("Target.createTarget", url="about:blank")["targetId"]
+        browser.pages.append(self)
+        attached = browser.ask("Target.attachToTarget", targetId=self.target, flatten=True)
         self.session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.ask(domain + ".enable")
