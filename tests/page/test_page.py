@@ -398,6 +398,7 @@ def an_operator_tells_its_shapes():
             if (argumentFacts(pick, 'Input Dims').length) return pick;
         } })(), true)"""
     )
+    page.drawn()
     assert "input dims" in text_of(page, ".chosen")
     silent(page)
 
