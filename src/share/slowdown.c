@@ -5,24 +5,22 @@
 
 #include "base/sort.h"
 
-#define MS        1e6
-#define FEW       16u /* requests at one setting, before it is moved */
-#define FEW_ALONE 5u  /* requests alone that a baseline needs */
-#define ENOUGH_ALONE                                                                               \
-	48u              /* then windows are rarer; of long requests, which vary little, a fifth   \
-			  */
-#define TAIL        200u /* requests of which there is a 99th percentile */
-#define TAIL_ALONE  100u
-#define TAIL_SHARE  0.01 /* of requests, which wait longest */
-#define QUEUED_TAIL 1.5  /* times what is allowed, of requests that come at random */
-#define STREAK      8u   /* alone requests on one side of all before: alone has changed */
-#define IDLE        0.9  /* so many of all alone: best effort has hardly any work */
-#define LOOKS       4u   /* so many alone requests, and it is looked whether that is so */
-#define OTHERS      1.5  /* times as long: requests of another kind */
-#define UNDISTURBED 0.1  /* the quickest requests are those that nothing delayed */
-#define LONGEST_NS  3.6e12
-#define LOAD_NS     1e9 /* over which load and rate are seen */
-#define LEARNS      0.125
+#define MS           1e6
+#define FEW          16u  /* requests at one setting, before it is moved */
+#define FEW_ALONE    5u   /* requests alone that a baseline needs */
+#define ENOUGH_ALONE 48u  /* then windows are rarer; of long ones, which vary little, ten */
+#define TAIL         200u /* requests of which there is a 99th percentile */
+#define TAIL_ALONE   100u
+#define TAIL_SHARE   0.01 /* of requests, which wait longest */
+#define QUEUED_TAIL  1.5  /* times what is allowed, of requests that come at random */
+#define STREAK       8u   /* alone requests on one side of all before: alone has changed */
+#define IDLE         0.9  /* so many of all alone: best effort has hardly any work */
+#define LOOKS        4u   /* so many alone requests, and it is looked whether that is so */
+#define OTHERS       1.5  /* times as long: requests of another kind */
+#define UNDISTURBED  0.1  /* the quickest requests are those that nothing delayed */
+#define LONGEST_NS   3.6e12
+#define LOAD_NS      1e9   /* over which load and rate are seen */
+#define LEARNS       0.125 /* how much a new run counts in the mean */
 
 #define BAND       0.08 /* of what is allowed: that near is met */
 #define GAIN       0.7
