@@ -187,7 +187,7 @@ struct weir_gemm {
 	int64_t batch;
 	/* Elements from one product's matrix to the next one's. 0: all share it, which D cannot. */
 	int64_t a_batch, b_batch, d_batch, residual_batch;
-	uint32_t aligned; /* 1: the address of each run is a multiple of 16 */
+	uint32_t aligned; /* 1 if each run begins at a multiple of 16 bytes */
 	/* 1: nothing in the stream before a run writes B, which may be read while that still works.
 	 * A product of up to 128 rows begins earlier then. */
 	uint32_t b_stays;
@@ -252,7 +252,7 @@ struct weir_conv {
 	int64_t pad_h, pad_w;           /* on both sides */
 	int64_t dilation_h, dilation_w; /* 0: 1 */
 	int64_t groups;                 /* 0: 1 */
-	uint32_t aligned;               /* 1: the address of each run is a multiple of 16 */
+	uint32_t aligned;               /* 1 if each run begins at a multiple of 16 bytes */
 	/* The type of the output. 0: `type`, and BF16 for INT8, which may also give FP16 and INT8.
 	 */
 	uint32_t d_type;
