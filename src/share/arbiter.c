@@ -211,8 +211,8 @@ static void greet(struct arbiter *a, uint32_t device, uint32_t i)
 	if (!p->who || a->greeted[i] == p->who)
 		return;
 	a->greeted[i] = p->who;
-	if (known && known->mps == a->file->slots[i].who.under_mps)
-		slowdown_remember(p, &known->alone);
+	if (known)
+		slowdown_remember(p, &known->alone, known->mps != a->file->slots[i].who.under_mps);
 }
 
 /* Keeps the measured values for when the programs come again. */

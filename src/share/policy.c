@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/atomic.h"
+#include "base/check.h"
 #include "base/expect.h"
 #include "share/rule.h"
 
@@ -13,7 +14,8 @@
 #define WINDOW_NS     (100 * MS) /* over which shares are looked at */
 #define TURN_NS       (5 * MS) /* that one program may be ahead of another; a switch costs a fiftieth */
 #define BUDGET_LEAST  40000u
-#define BUDGET_MOST   (2 * MS)
+#define BUDGET_MOST   (8 * MS) /* of first ones */
+#define MOVED_LEAST   (2 * MS) /* that one may become where requests stay quick */
 #define TIGHTEST      0.1
 #define MOST_OF_FIRST 8       /* budgets that the first one can become */
 #define MOST_OF_HELD  2.4     /* and behind holds */
@@ -378,9 +380,9 @@ static void steer(const struct policy_view *v, const struct policy_params *p,
 	}
 	const double first = (double)budget_ns * (strictest - 1) / (SLOWDOWN_DEFAULT - 1);
 	in.first_ns = p->budget_ns || first < BUDGET_LEAST ? (double)budget_ns : first;
-	in.most_ns = s->holds                                    ? in.first_ns * MOST_OF_HELD
-		     : in.first_ns * MOST_OF_FIRST > BUDGET_MOST ? in.first_ns * MOST_OF_FIRST
-								 : BUDGET_MOST;
+	in.most_ns = s->holds ? in.first_ns * MOST_OF_HELD
+			      : MAX(in.first_ns, MIN(MAX(in.first_ns * MOST_OF_FIRST, MOVED_LEAST),
+							 SHARE_ALONE_NS));
 	const double least_ns = (double)budget_between(shortest_of(v, s) / 64, BUDGET_MOST / 2);
 	in.least_ns = least_ns < in.first_ns ? least_ns : in.first_ns;
 	slowdown_step(&s->slowdown, &in);

@@ -139,9 +139,12 @@ bool slowdown_has_begun(const struct slowdown_program *p)
 	return p->beside.count >= FEW;
 }
 
-void slowdown_remember(struct slowdown_program *p, const struct slowdown_alone *known)
+void slowdown_remember(
+	struct slowdown_program *p, const struct slowdown_alone *known, bool was_elsewhere)
 {
-	p->known = *known;
+	p->was_elsewhere = was_elsewhere;
+	if (!was_elsewhere)
+		p->known = *known;
 }
 
 static bool goes_by_known(const struct slowdown_program *p)
@@ -406,11 +409,11 @@ static double random_of(struct slowdown *s)
 static double share_of(const struct slowdown_program *p, double lasts)
 {
 	struct slowdown_alone known;
-	const bool has_enough =
-		kept(&p->alone, 0) >= (lasts > WINDOW_NS ? 2 * FEW_ALONE : ENOUGH_ALONE);
-	return has_enough                                        ? SELDOM
-	       : baseline(p, &known) || p->windows_ns > FIRST_NS ? OFTEN
-								 : FIRST;
+	const bool is_long = lasts > WINDOW_NS, has_baseline = baseline(p, &known);
+	if (kept(&p->alone, 0) >= (is_long ? 2 * FEW_ALONE : ENOUGH_ALONE) ||
+		(is_long && p->known.p50_ns > 0))
+		return SELDOM;
+	return has_baseline || p->was_elsewhere || p->windows_ns > FIRST_NS ? OFTEN : FIRST;
 }
 
 /* How long windows are to be, so that one sees some requests; 0: nobody needs one, or requests are

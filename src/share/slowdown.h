@@ -44,7 +44,8 @@ struct slowdown_program {
 	double run;                 /* as above, of the newest; 0: none yet */
 	double inside_ns, requests; /* over about the last second; a run is one */
 	double windows_ns;          /* in which it could be alone */
-	struct share_steer steer;   /* as weir sched status tells it */
+	bool was_elsewhere; /* measured before, but under MPS and now without, or the other way */
+	struct share_steer steer; /* as weir sched status tells it */
 };
 
 #define SLOWDOWN_SQUEEZES 4u
@@ -88,8 +89,10 @@ struct slowdown_input {
 /* Afterwards budget_ns, squeeze and window are as they are to be. */
 void slowdown_step(struct slowdown *s, const struct slowdown_input *in);
 
-/* Sets a program's times alone, from a file of before; they hold until they are measured. */
-void slowdown_remember(struct slowdown_program *p, const struct slowdown_alone *known);
+/* Sets a program's times alone, from a file of before; they hold until they are measured.  Times
+ * elsewhere, under MPS or without it, only make windows rarer. */
+void slowdown_remember(
+	struct slowdown_program *p, const struct slowdown_alone *known, bool was_elsewhere);
 
 /* Its measured times; false: too few requests were. */
 bool slowdown_learnt(const struct slowdown_program *p, struct slowdown_alone *ret);

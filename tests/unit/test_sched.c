@@ -667,12 +667,12 @@ static void an_answer_is_one_request_to_the_budget(void **state)
 		view.program[0].who = 5;
 		together = answers ? 32 : 1;
 		see_requests(1400000, 1420000, 10);
-		assert_int_equal(grants[1].budget_ns, answers ? 2000000 : 350000);
+		assert_int_equal(grants[1].budget_ns, answers ? 8000000 : 350000);
 		see_requests(1400000, 2800000, 2000);
 		assert_int_equal(grants[1].budget_ns, answers ? 700000 : 40000);
 		params.slowdown = 1.01;
 		see_requests(1400000, 2800000, 2000);
-		assert_int_equal(grants[1].budget_ns, answers ? 2000000 / 15 : 40000);
+		assert_int_equal(grants[1].budget_ns, answers ? 8000000 / 15 : 40000);
 	}
 	together = 1;
 }

@@ -415,7 +415,8 @@ static void what_is_known_of_before_is_used_at_once(void **state)
 {
 	begin_input();
 	feed(1, 1e6, false);
-	slowdown_remember(&loop.program[0], &(struct slowdown_alone){ 1e6, 1.1e6, 1.3e6, 32 });
+	slowdown_remember(
+		&loop.program[0], &(struct slowdown_alone){ 1e6, 1.1e6, 1.3e6, 32 }, false);
 	for (int i = 0; i < 40; i++)
 		feed(2, 1.5e6, false);
 	assert_true(loop.budget_ns < 250e3);
@@ -432,6 +433,32 @@ static void what_cannot_be_found_is_not_sought_for_ever(void **state)
 		feed(1, 1e6, false);
 	assert_int_equal(loop.program[0].steer.reason, STEER_NO_BASELINE);
 	assert_true(loop.windows_ns > 4e9 && loop.windows_ns < 5.5e9 + 0.022 * loop.passed_ns);
+}
+
+/* Windows of requests of 50 ms: what is known from before makes them rare at once, and says nothing
+ * of requests where it was measured under MPS and these are not, or the other way. */
+static void windows_are_rare_where_requests_were_measured(void **state)
+{
+	const struct slowdown_alone known = { 50e6, 52e6, 55e6, 1 };
+	const struct {
+		bool remembers, elsewhere;
+		double least, most;
+	} t[] = { { false, false, 0.15, 0.21 }, { true, true, 0.01, 0.023 },
+		{ true, false, 0, 0.011 } };
+	for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+		begin_input();
+		feed(1, 50e6, false);
+		if (t[i].remembers)
+			slowdown_remember(&loop.program[0], &known, t[i].elsewhere);
+		for (int k = 1; k < 4000; k++) /* 20 s */
+			feed(k % 40 == 0, 51e6, false);
+		const double beyond =
+			loop.windows_ns - 2 * (8e6 + 2 * 50e6); /* the credit of the begin */
+		assert_true(beyond < t[i].most * loop.passed_ns);
+		assert_true(loop.windows_ns > t[i].least * loop.passed_ns);
+		assert_int_equal(loop.program[0].steer.alone_p50_ns,
+			t[i].remembers && !t[i].elsewhere ? 50000000 : 0);
+	}
 }
 
 /* A program that starts has requests of another kind, up to twenty times quicker or slower: they
@@ -640,6 +667,7 @@ int main(void)
 		cmocka_unit_test(without_requests_nothing_changes),
 		cmocka_unit_test(what_is_known_of_before_is_used_at_once),
 		cmocka_unit_test(what_cannot_be_found_is_not_sought_for_ever),
+		cmocka_unit_test(windows_are_rare_where_requests_were_measured),
 		cmocka_unit_test(what_is_known_of_others_is_forgotten),
 		cmocka_unit_test(what_cannot_be_met_is_told),
 		cmocka_unit_test(a_setting_that_is_fixed_stays),
