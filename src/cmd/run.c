@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -380,10 +381,11 @@ static int put_class(const struct options *o, struct run *run, struct bounded *t
 	return 0;
 }
 
-/* Who is run again the same way is known again; never 0. */
+/* Who is run again the same way in the same folder is known again; never 0. */
 static uint64_t command_of(char *const *argv)
 {
-	uint64_t key = 0;
+	char folder[PATH_MAX];
+	uint64_t key = getcwd(folder, sizeof folder) ? hash_bytes(folder, strlen(folder)) : 0;
 	for (; *argv; argv++)
 		key = hash_mix(key ^ hash_bytes(*argv, strlen(*argv)));
 	return (uint32_t)key | 1;

@@ -1,6 +1,6 @@
 /*
- * See alone.h.  A line: the GPU's UUID, the key of the command line, three durations in ns, how
- * many requests come together, how much of the SMs they fill, and whether that was under MPS.
+ * See alone.h.  A line: the GPU's UUID, the key of command line and folder, three durations in ns,
+ * how many requests come together, how much of the SMs they fill, and whether that was under MPS.
  */
 #include "share/alone.h"
 

@@ -1,6 +1,6 @@
 /*
- * The time of latency programs' requests alone, kept in DIR/alone from run to run, by GPU and
- * command line. With it weir run knows whether MPS suits the program, and the arbiter steers it
+ * The time of latency programs' requests alone, kept in DIR/alone from run to run, by GPU, command
+ * line and folder. With it weir run knows whether MPS suits the program, and the arbiter steers it
  * from the first requests on. Measurements of the program itself replace it.
  */
 #pragma once
