@@ -65,8 +65,7 @@ static void choose(struct reading *g, const struct memory_list *lists, unsigned 
 			g->process = i;
 		}
 	}
-	free(allocs[0]);
-	free(allocs[1]);
+	free_all(allocs[0], allocs[1]);
 }
 
 /* The `source` of allocations becomes the number of the stream. */
@@ -160,8 +159,7 @@ int alloc_trace_read(const struct report *r, struct alloc_trace *ret_trace, stru
 	if (g.process < r->trace->processes.n)
 		ret_trace->pid = r->trace->processes.v[g.process].pid;
 	tallies_fini(&tallies);
-	map_fini(&g.streams);
-	map_fini(&g.by_address);
+	map_fini(&g.streams, &g.by_address);
 	array_free(&g.live);
 	if (!e)
 		return 0;

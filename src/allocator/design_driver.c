@@ -24,9 +24,7 @@ static void close_pages(void *state)
 	struct state *s = state;
 	if (!s)
 		return;
-	free(s->small);
-	free(s->addresses);
-	free(s);
+	free_all(s->small, s->addresses, s);
 }
 
 /* With no tags, free ranges are no more than blocks; and in twice as many pages as blocks one of

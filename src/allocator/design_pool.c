@@ -28,9 +28,7 @@ static void close_pool(void *state)
 	struct state *s = state;
 	if (!s)
 		return;
-	free(s->pool);
-	free(s->addresses);
-	free(s);
+	free_all(s->pool, s->addresses, s);
 }
 
 /* Free ranges are as many as blocks, and as many again between those of several streams. */

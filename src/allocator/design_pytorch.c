@@ -60,9 +60,7 @@ static void close_heaps(void *state)
 	for (uint32_t i = 0; s->heaps && i < s->heap_count; i++)
 		array_free(&s->heaps[i].rooms);
 	array_free(&s->blocks);
-	free(s->heaps);
-	free(s->placed);
-	free(s);
+	free_all(s->heaps, s->placed, s);
 }
 
 static void *open_heaps(const struct alloc_trace *t, bool expandable)

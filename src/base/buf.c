@@ -39,8 +39,3 @@ const char *buf_text(struct buf *b)
 	*buf_more(b, 1) = 0;
 	return b->v;
 }
-
-void buf_free(struct buf *b)
-{
-	array_free(b);
-}

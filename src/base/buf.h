@@ -58,4 +58,4 @@ void buf_i64(struct buf *b, int64_t value);
 void buf_printf(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Behind the end, not counted: what is there may be read as a string. */
 const char *buf_text(struct buf *b);
-void buf_free(struct buf *b);
+#define buf_free(...) array_free(__VA_ARGS__)

@@ -34,9 +34,7 @@ void latency_init(struct batch_latency *l)
 
 void latency_fini(struct batch_latency *l)
 {
-	free(l->size);
-	free(l->ns);
-	free(l->bucket);
+	free_all(l->size, l->ns, l->bucket);
 }
 
 /* The sizes that ran around one: the last two below it, and the next above; 0: there is none. */

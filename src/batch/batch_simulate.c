@@ -234,10 +234,8 @@ void simulate(const struct simulation *s, struct simulated *ret)
 	batcher_free(p.batcher);
 	for (size_t i = 0; i < p.all.n; i++)
 		free(p.all.v[i]);
-	array_free(&p.all);
-	array_free(&p.idle);
-	free(p.sources);
-	free(p.run);
+	array_free(&p.all, &p.idle);
+	free_all(p.sources, p.run);
 }
 
 double simulated_goodput(const struct simulated *s)

@@ -60,9 +60,7 @@ void batcher_free(struct batcher *b)
 		return;
 	while (b->models.n)
 		batch_model_remove(b->models.v[b->models.n - 1]);
-	array_free(&b->models);
-	array_free(&b->active);
-	array_free(&b->traffic);
+	array_free(&b->models, &b->active, &b->traffic);
 	free(b);
 }
 
@@ -196,9 +194,7 @@ void batch_model_remove(struct batch_model *m)
 		queue_free_heap(m->queue[i].heap);
 	}
 	latency_fini(&m->latency);
-	free(m->slots);
-	free(m->at);
-	free(m);
+	free_all(m->slots, m->at, m);
 }
 
 void batch_model_configure(struct batch_model *m, const struct batch_model_config *c)

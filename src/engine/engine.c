@@ -93,9 +93,7 @@ void engine_model_fini(struct engine_model *m)
 {
 	for (unsigned i = 0; i < 2 * ENGINE_TENSORS; i++)
 		free(m->in[i].name);
-	free(m->in);
-	free(load_relaxed(&m->no_graphs));
-	free(m->name);
+	free_all(m->in, load_relaxed(&m->no_graphs), m->name);
 }
 
 uint32_t engine_rows(const struct engine_model *m, const struct engine_run *r)

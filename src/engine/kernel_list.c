@@ -425,9 +425,7 @@ static void unplan(struct gpu_model *m, struct gpu_plan *p)
 				amount(&k->buffer.v[i].bytes, p->rows));
 	for (size_t i = 0; i < k->step.n; i++)
 		weir_plan_close(own->plan[i]);
-	free(own->buffer);
-	free(own->plan);
-	free(own);
+	free_all(own->buffer, own->plan, own);
 }
 
 union word {
@@ -509,8 +507,7 @@ static void unload(struct engine_model *m)
 		g->cu.cuModuleUnload(k->module);
 	for (size_t i = 0; i < k->buffer.n; i++)
 		free(k->buffer.v[i].name);
-	array_free(&k->buffer);
-	array_free(&k->step);
+	array_free(&k->buffer, &k->step);
 	if (k->folder >= 0)
 		close(k->folder);
 	free(k);

@@ -152,8 +152,7 @@ static int read_strings(struct ort_value *value, struct engine_output *out, size
 		buf_put(b, &length, sizeof length);
 		buf_put(b, text + offset[i], length);
 	}
-	free(offset);
-	free(text);
+	free_all(offset, text);
 	out->data = b->v;
 	out->bytes = b->n;
 	return e;

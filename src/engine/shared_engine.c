@@ -377,8 +377,7 @@ static int load(const struct engine_options *o, const struct engine_config *c, i
 	call->pub.max_batch_size = c->max_batch_size;
 	e = begin(s, call, o, c, err);
 	e = e ? e : load_model(s, call, err);
-	free(call);
-	free(folder);
+	free_all(call, folder);
 	buf_free(&text);
 	return gpu_model_loaded(&s->gpu, e, ret);
 }

@@ -158,8 +158,7 @@ static int open_library(struct torch_model *m, const struct engine_options *o, s
 		if (!e && !m->library)
 			e = error_set(err, -EIO, "%s", dlerror());
 	}
-	buf_free(&why);
-	buf_free(&m->package.object);
+	buf_free(&why, &m->package.object);
 	return e;
 }
 

@@ -162,8 +162,7 @@ void torch_package_close(struct torch_package *p)
 	array_free(&p->file);
 	if (p->folder)
 		rmdir(p->folder);
-	free(p->folder);
-	free(p->beside);
+	free_all(p->folder, p->beside);
 	buf_free(&p->object);
 	*p = (struct torch_package){ 0 };
 }

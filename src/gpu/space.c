@@ -75,8 +75,7 @@ void gpu_space_fini(struct gpu_space *s)
 	gpu_budget_remove(s);
 	s->gpu->cu.cuMemAddressFree(s->at, s->reserved);
 	gpu_pinned_give(s->gpu, s->kept);
-	array_free(&s->chunk);
-	array_free(&s->hole.list);
+	array_free(&s->chunk, &s->hole.list);
 	*s = (struct gpu_space){ 0 };
 }
 

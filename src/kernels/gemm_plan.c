@@ -104,8 +104,7 @@ static int load_split(struct weir_plan *p, struct weir_kernels *k, struct error 
 	};
 	gemm_split_program(&name, &program);
 	const int e = kernel_prepare(k, buf_text(&name), &program, &p->pack, &from, err);
-	buf_free(&name);
-	buf_free(&program);
+	buf_free(&name, &program);
 	return e;
 }
 

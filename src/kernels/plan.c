@@ -66,8 +66,7 @@ static void let_go(struct weir_kernels *k)
 		return;
 	kernel_unload(k);
 	pthread_mutex_destroy(&k->lock);
-	free(k->cache);
-	free(k);
+	free_all(k->cache, k);
 }
 
 int kernels_open(const struct weir_kernels_options *options, const char *driver,

@@ -81,9 +81,7 @@ int exchange_encoding(struct slice name, char *ret, struct error *err)
 
 void exchange_release(struct exchange *x)
 {
-	buf_free(&x->body);
-	buf_free(&x->answer);
-	buf_free(&x->scratch);
+	buf_free(&x->body, &x->answer, &x->scratch);
 	infer_request_free(&x->infer);
 	free(x);
 }

@@ -607,9 +607,7 @@ static void free_stream(struct stream *s)
 		exchange_abandon(x);
 	}
 	free(s->why);
-	buf_free(&s->path);
-	buf_free(&s->in);
-	buf_free(&s->out);
+	buf_free(&s->path, &s->in, &s->out);
 	s->in_at = s->out_at = 0;
 	count_bytes(s);
 	free(s);

@@ -100,8 +100,7 @@ static int shape_error(const struct exchange *x, const struct tensor *t,
 	const int e = error_set(err, -EINVAL,
 		"unexpected shape for input '%s' for model '%s': expected %s, got %s", s->name,
 		model_of(x), buf_text(&wanted), buf_text(&said));
-	buf_free(&said);
-	buf_free(&wanted);
+	buf_free(&said, &wanted);
 	return e;
 }
 

@@ -120,8 +120,7 @@ static void free_dead(struct loop *l)
 		if (c->next)
 			c->next->prev = c->prev;
 		close(c->fd);
-		buf_free(&c->in);
-		buf_free(&c->out);
+		buf_free(&c->in, &c->out);
 		free(c);
 		sub_relaxed(&l->connections, 1);
 	}

@@ -288,9 +288,7 @@ void models_close(struct server *s)
 		for (size_t k = 0; k < model->versions.n; k++)
 			version_unref(model->versions.v[k]);
 		array_free(&model->versions);
-		free(model->reason);
-		free(model->name);
-		free(model);
+		free_all(model->reason, model->name, model);
 	}
 	array_free(&m->list);
 }

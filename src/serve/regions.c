@@ -37,8 +37,7 @@ struct regions *regions_new(void)
 static void forget(struct regions *r, size_t i)
 {
 	close(r->list.v[i].fd);
-	free(r->list.v[i].name);
-	free(r->list.v[i].key);
+	free_all(r->list.v[i].name, r->list.v[i].key);
 	r->list.v[i] = r->list.v[--r->list.n];
 }
 

@@ -138,7 +138,6 @@ void log_close(struct request_log *log)
 	close(log->fd);
 	pthread_cond_destroy(&log->work);
 	pthread_mutex_destroy(&log->lock);
-	buf_free(&log->waiting);
-	buf_free(&log->writing);
+	buf_free(&log->waiting, &log->writing);
 	free(log);
 }

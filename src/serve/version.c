@@ -151,10 +151,7 @@ static int load_file(struct server *s, const char *model, struct version *v, str
 		.outs = c->outputs };
 	e = engine_load(v->engine, &s->engine, &ec, fd, path, &v->loaded, err);
 	array_free(&parameters);
-	free(accelerators);
-	free(of_accelerators);
-	free(in);
-	free(out);
+	free_all(accelerators, of_accelerators, in, out);
 	close(fd);
 	free(path);
 	return e;
@@ -212,8 +209,7 @@ static void free_tensors(struct version_tensor *all, unsigned n)
 	for (unsigned i = 0; all && i < n; i++) {
 		for (size_t k = 0; k < all[i].nlabels; k++)
 			free(all[i].labels[k]);
-		free(all[i].labels);
-		free(all[i].spec.name);
+		free_all(all[i].labels, all[i].spec.name);
 	}
 	free(all);
 }

@@ -65,8 +65,7 @@ static int find_scopes(struct line_finder *l, Dwfl_Module *m, uint64_t address, 
 		if (n < LINES_INLINED)
 			set_call(dw, unit, &scopes[i], &p[n]);
 	}
-	free(inner);
-	free(scopes);
+	free_all(inner, scopes);
 	return n;
 }
 

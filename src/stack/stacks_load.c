@@ -243,8 +243,7 @@ static int load(struct loader *l)
 	for (size_t i = 0; i < l->unwinders.n; i++)
 		unwinder_free(l->unwinders.v[i]);
 	array_free(&l->unwinders);
-	map_fini(&l->of_process);
-	map_fini(&l->of_files);
+	map_fini(&l->of_process, &l->of_files);
 	pieces_fini(&l->pieces);
 	return e;
 }

@@ -144,8 +144,7 @@ int stacks_pack(const struct trace *t,
 	p.row_is_put = xcalloc(s.rows.n + 1, 1);
 	if (!e)
 		e = put_samples(&p);
-	free(p.frame_is_put);
-	free(p.row_is_put);
+	free_all(p.frame_is_put, p.row_is_put);
 	array_free(&p.words);
 	stacks_fini(&s);
 	return e;

@@ -220,8 +220,7 @@ void config_free(struct model_config *c)
 	free_memory(c);
 	array_free(&c->memory);
 	json_decref(c->tree);
-	free(c->file);
-	free(c);
+	free_all(c->file, c);
 }
 
 static void complete(struct model_config *c, const char *key, const char **field, const char *value)
@@ -313,8 +312,7 @@ static int check_shape(const struct model_config *c, const char *what,
 	buf_printf(&config, batch ? " with the batch dimension" : "");
 	shape_put(&model, &spec->shape);
 	const int e = contradict(c, err, what, t->name, buf_text(&config), buf_text(&model));
-	buf_free(&config);
-	buf_free(&model);
+	buf_free(&config, &model);
 	return e;
 }
 

@@ -166,8 +166,7 @@ static void read_config(struct store *s, struct store_model *m, const struct sto
 	if (fd >= 0)
 		close(fd);
 	buf_free(&text);
-	free(below);
-	free(path);
+	free_all(below, path);
 }
 
 static void add_version(struct store_model *m, uint64_t number, uint64_t fingerprint)
@@ -357,8 +356,7 @@ int store_scan(struct store *s, struct store_models *ret, struct error *err)
 			continue;
 		struct store_model m = { .name = xstrdup(name), .warnings = xstrdup("") };
 		if (store_is_model_name(name)) {
-			free(m.name);
-			free(m.warnings);
+			free_all(m.name, m.warnings);
 			m = read_model(s, name);
 		} else {
 			fail(&m,
@@ -376,9 +374,7 @@ int store_scan(struct store *s, struct store_models *ret, struct error *err)
 void store_models_free(struct store_models *models)
 {
 	array_each(struct store_model, m, models->models) {
-		free(m->name);
-		free(m->problem);
-		free(m->warnings);
+		free_all(m->name, m->problem, m->warnings);
 		config_free(m->config);
 		array_free(&m->versions);
 	}

@@ -128,8 +128,7 @@ void block_maker_fini(struct block_maker *m)
 {
 	splitter_fini(&m->split);
 	ZSTD_freeCCtx(m->zstd);
-	free(m->columns);
-	free(m->packed);
+	free_all(m->columns, m->packed);
 }
 
 void block_writer_put(struct block_writer *w, const void *data, size_t bytes)

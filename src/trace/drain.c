@@ -301,6 +301,5 @@ void drain_close(struct drain *d)
 	if (d->fd >= 0)
 		close(d->fd);
 	array_free(&d->places);
-	free(d->copy);
-	free(d);
+	free_all(d->copy, d);
 }

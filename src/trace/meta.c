@@ -61,8 +61,7 @@ static void add_process(struct loader *l, const struct record *r)
 	for (size_t i = 0; i < used; i++)
 		if (!arguments[i])
 			arguments[i] = ' ';
-	free(p->executable);
-	free(p->arguments);
+	free_all(p->executable, p->arguments);
 	*p = (struct meta_process){ (uint32_t)arg(r, 0), executable, arguments };
 }
 
@@ -338,8 +337,7 @@ void meta_fini(struct meta *m)
 	if (!m)
 		return;
 	for (size_t i = 0; i < m->processes.n; i++) {
-		free(m->processes.v[i].executable);
-		free(m->processes.v[i].arguments);
+		free_all(m->processes.v[i].executable, m->processes.v[i].arguments);
 	}
 	for (size_t i = 0; i < m->names.n; i++)
 		free(m->names.v[i].text);

@@ -526,8 +526,7 @@ void trace_close(struct trace *t)
 	if (t->fd >= 0)
 		close(t->fd);
 	block_index_free(t->block_index);
-	free(t->chunks);
-	free(t->schema_memory);
+	free_all(t->chunks, t->schema_memory);
 	merge_free(t);
 	array_free(&t->processes, &t->excluded, &t->parts, &t->asked);
 	free(t->launched);

@@ -85,8 +85,7 @@ void tail_close(struct tail *tail)
 	if (tail->consuming >= 0)
 		close(tail->consuming);
 	array_free(&tail->chunks, &tail->found, &tail->bytes);
-	free(tail->schema);
-	free(tail);
+	free_all(tail->schema, tail);
 }
 
 int tail_consume(struct tail *tail, const char *path)
