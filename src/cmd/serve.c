@@ -84,7 +84,7 @@ static bool find_driver(const struct options *o, struct serve_options *s)
 	static char simulated[PATH_MAX];
 	if (!opt_flag(o, "sim"))
 		return true;
-	s->cuda = simulated;
+	s->engine.cuda = simulated;
 	if (!library_path("sim/libcuda.so.1", simulated, sizeof simulated))
 		return true;
 	complain(EXIT_FAILURE, "--sim: there is no %s", simulated);
@@ -96,14 +96,14 @@ static bool read_options(const struct options *o, struct serve_options *s)
 	add_listen(s, opt_str(o, "listen"));
 	add_listen(s, opt_str(o, "grpc"));
 	add_listen(s, opt_str(o, "metrics"));
-	s->onnxruntime = opt_str(o, "onnxruntime");
-	s->engines = opt_str(o, "engines");
-	s->libtorch = opt_str(o, "libtorch");
-	s->torch = opt_flag(o, "torch");
+	s->engine.onnxruntime = opt_str(o, "onnxruntime");
+	s->engine.engines = opt_str(o, "engines");
+	s->engine.libtorch = opt_str(o, "libtorch");
+	s->engine.torch = opt_flag(o, "torch");
 	s->id = opt_str(o, "id");
 	s->token = opt_str(o, "token");
 	s->log = opt_str(o, "log");
-	if (!read_number(o, "threads", &s->threads) || !read_number(o, "loops", &s->loops))
+	if (!read_number(o, "threads", &s->engine.threads) || !read_number(o, "loops", &s->loops))
 		return false;
 	s->open = opt_flag(o, "open");
 	s->strict = opt_flag(o, "strict");
@@ -115,7 +115,7 @@ static bool read_options(const struct options *o, struct serve_options *s)
 	       read_time(o, "delay", &s->delay_ns) && read_time(o, "idle-time", &s->idle_ns) &&
 	       read_time(o, "drain-delay", &s->drain_ns) &&
 	       read_size(o, "body", BODY_MOST, &s->body_bytes) &&
-	       (!opt_str(o, "memory") || read_size(o, "memory", UINT64_MAX, &s->gpu_bytes)) &&
+	       (!opt_str(o, "memory") || read_size(o, "memory", UINT64_MAX, &s->engine.memory)) &&
 	       read_size(o, "request-memory", UINT64_MAX, &s->memory_bytes);
 }
 

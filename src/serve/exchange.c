@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <zlib.h>
 
@@ -42,25 +43,7 @@ static void clear(struct exchange *x)
 	trim(&x->answer);
 	trim(&x->scratch);
 	infer_request_reset(&x->infer);
-	x->item = (struct batch_item){ 0 };
-	x->stream = NULL;
-	x->token = NULL;
-	x->next = x->after = NULL;
-	x->state = EXCHANGE_OWN;
-	x->away = false;
-	x->grpc = x->streamed = x->answered = x->only_head = false;
-	x->has_infer_length = x->wants_time = false;
-	x->match = (struct route_match){ 0 };
-	x->infer_length = x->timeout_ns = x->held = x->retry_ns = 0;
-	x->traceparent[0] = x->encoding = 0;
-	x->body_at = x->answer_json = 0;
-	x->version = NULL;
-	x->batch = NULL;
-	x->first_row = x->batch_rows = 0;
-	x->began_ns = x->read_ns = x->queued_ns = x->taken_ns = 0;
-	x->ran_ns = x->ended_ns = x->sent_ns = x->number = 0;
-	x->recorded = false;
-	x->status = 0;
+	memset(x, 0, offsetof(struct exchange, body));
 	x->err.text[0] = 0;
 }
 

@@ -13,15 +13,12 @@ struct metric {
 	uint64_t divide; /* from ns to the unit of the name */
 };
 
-static uint64_t get(const _Atomic uint64_t *n)
+/* A line up to its value. */
+static void put_sample(struct buf *b, const struct version *v, const struct metric *m,
+	const char *suffix, const char *labels)
 {
-	return load_relaxed(n);
-}
-
-static void put_labels(struct buf *b, const struct version *v, const char *more)
-{
-	buf_printf(b, "{model=\"%s\",version=\"%" PRIu64 "\"%s%s} ", v->model->name, v->number,
-		*more ? "," : "", more);
+	buf_printf(b, "%s%s{model=\"%s\",version=\"%s\"%s%s} ", m->name, suffix, v->model->name,
+		v->text, *labels ? "," : "", labels);
 }
 
 static void put_head(struct buf *b, const char *name, const char *type, const char *meaning)
@@ -32,8 +29,7 @@ static void put_head(struct buf *b, const char *name, const char *type, const ch
 static void put_value(struct buf *b, const struct version *v, const struct metric *m)
 {
 	const uint64_t n = get((const _Atomic uint64_t *)((const char *)v + m->at));
-	buf_put_text(b, m->name);
-	put_labels(b, v, m->labels);
+	put_sample(b, v, m, "", m->labels);
 	if (m->divide == 1000000000u)
 		buf_printf(b, "%.9g\n", (double)n / 1e9);
 	else
@@ -45,8 +41,7 @@ static void put_pending(struct buf *b, const struct version *v, const struct met
 	pthread_mutex_lock(&v->device->lock);
 	const uint32_t n = batch_queued(v->queue);
 	pthread_mutex_unlock(&v->device->lock);
-	buf_put_text(b, m->name);
-	put_labels(b, v, "");
+	put_sample(b, v, m, "", "");
 	buf_printf(b, "%u\n", n);
 }
 
@@ -54,8 +49,7 @@ static void put_gpu_bytes(struct buf *b, const struct version *v, const struct m
 {
 	if (!v->loaded->engine->memory)
 		return;
-	buf_put_text(b, m->name);
-	put_labels(b, v, "");
+	put_sample(b, v, m, "", "");
 	buf_printf(b, "%" PRIu64 "\n", engine_memory(v->loaded).there);
 }
 
@@ -65,8 +59,7 @@ static void put_bucket(struct buf *b, const struct version *v, const struct metr
 {
 	char label[32];
 	snprintf(label, sizeof label, "le=\"%s\"", le);
-	buf_printf(b, "%s_bucket", m->name);
-	put_labels(b, v, label);
+	put_sample(b, v, m, "_bucket", label);
 	buf_printf(b, "%" PRIu64 "\n", count);
 }
 
@@ -82,10 +75,9 @@ static void put_end(
 	struct buf *b, const struct version *v, const struct metric *m, double sum, uint64_t count)
 {
 	put_bucket(b, v, m, "+Inf", count);
-	buf_printf(b, "%s_sum", m->name);
-	put_labels(b, v, "");
-	buf_printf(b, "%.12g\n%s_count", sum, m->name);
-	put_labels(b, v, "");
+	put_sample(b, v, m, "_sum", "");
+	buf_printf(b, "%.12g\n", sum);
+	put_sample(b, v, m, "_count", "");
 	buf_printf(b, "%" PRIu64 "\n", count);
 }
 

@@ -257,13 +257,8 @@ void infer_unstage(struct exchange *x)
 
 static uint64_t earlier(uint64_t deadline, uint64_t from, uint64_t after_ns)
 {
-	const uint64_t at = after_ns < UINT64_MAX - from ? from + after_ns : UINT64_MAX;
+	const uint64_t at = sat_add(from, after_ns);
 	return after_ns && at < deadline ? at : deadline;
-}
-
-static uint64_t from_us(uint64_t us)
-{
-	return us < UINT64_MAX / 1000 ? us * 1000 : UINT64_MAX;
 }
 
 static void set_times(struct exchange *x)
@@ -271,9 +266,9 @@ static void set_times(struct exchange *x)
 	struct batch_item *item = &x->item;
 	item->arrived_ns = monotonic_ns();
 	uint64_t deadline = earlier(UINT64_MAX, x->began_ns, x->timeout_ns);
-	deadline = earlier(deadline, x->began_ns, from_us(x->infer.timeout_us));
-	item->deadline_ns =
-		earlier(deadline, x->began_ns, from_us(load_relaxed(&x->version->deadline_us)));
+	deadline = earlier(deadline, x->began_ns, sat_mul(x->infer.timeout_us, 1000));
+	item->deadline_ns = earlier(
+		deadline, x->began_ns, sat_mul(load_relaxed(&x->version->deadline_us), 1000));
 	const struct config_wait wait = config_wait(x->version->config, x->infer.priority);
 	item->class = wait.class;
 	item->start_by_ns = earlier(UINT64_MAX, item->arrived_ns, wait.timeout_ns);

@@ -50,27 +50,15 @@ struct exchange {
 	bool grpc, streamed, answered;
 	bool only_head; /* HEAD: the answer has no body */
 	struct route_match match;
-	char names[600]; /* what match has slices of */
 	/* The values of headers. */
 	bool has_infer_length, wants_time;
 	uint64_t infer_length;
-	uint64_t timeout_ns;  /* of Weir-Deadline-Us or grpc-timeout; 0: none */
-	char traceparent[56]; /* "": none */
-	char encoding;        /* of the body: 0, 'g'zip or 'd'eflate */
-	struct buf body;
-	size_t body_at; /* where it begins, so that binary data is aligned */
-	uint64_t held;  /* bytes that count against the server's memory */
-	struct infer_request infer;
-	uint8_t order[INFER_TENSORS]; /* by the model's input: 1 + that of the request; 0: left out
-				       */
-	struct buf *classes;          /* by output, where classes were asked for; or NULL */
-	struct buf scratch;           /* copies of data that is not aligned */
-	void *shared[INFER_TENSORS];  /* by the request's input: what was in shared memory */
-	/* By the request's input, while the device runs others.  The device reads `at`. */
-	struct exchange_staged {
-		struct engine_staged copy;
-		_Atomic(const void *) at;
-	} staged[INFER_TENSORS];
+	uint64_t timeout_ns;      /* of Weir-Deadline-Us or grpc-timeout; 0: none */
+	char traceparent[56];     /* "": none */
+	char encoding;            /* of the body: 0, 'g'zip or 'd'eflate */
+	size_t body_at;           /* where it begins, so that binary data is aligned */
+	uint64_t held;            /* bytes that count against the server's memory */
+	struct buf *classes;      /* by output, where classes were asked for; or NULL */
 	bool may_stage;           /* the device ran another batch when this was queued */
 	struct map_key group_key; /* of the shapes */
 	struct version *version;  /* a reference */
@@ -83,11 +71,25 @@ struct exchange {
 	uint32_t batch_rows;
 	/* The answer. */
 	int status; /* 0 or -errno; then err says why */
-	struct error err;
 	uint64_t retry_ns;
-	struct buf answer;  /* body, or message without its prefix */
 	size_t answer_json; /* Inference-Header-Content-Length; 0: none */
 	const char *content_type;
+
+	/* All before this is zero for a new request. */
+	struct buf body;
+	struct buf answer; /* body, or message without its prefix */
+	struct error err;
+	char names[600]; /* what match has slices of */
+	struct infer_request infer;
+	uint8_t order[INFER_TENSORS]; /* by the model's input: 1 + that of the request; 0: left out
+				       */
+	struct buf scratch;           /* copies of data that is not aligned */
+	void *shared[INFER_TENSORS];  /* by the request's input: what was in shared memory */
+	/* By the request's input, while the device runs others.  The device reads `at`. */
+	struct exchange_staged {
+		struct engine_staged copy;
+		_Atomic(const void *) at;
+	} staged[INFER_TENSORS];
 };
 
 /* The connection to tell that the exchange is answered. */
@@ -225,6 +227,11 @@ struct duration {
 	_Atomic uint64_t count, ns;
 };
 
+static inline uint64_t get(const _Atomic uint64_t *n)
+{
+	return load_relaxed(n);
+}
+
 #define ERROR_RATIOS 7
 extern const double error_ratios[ERROR_RATIOS]; /* where the buckets end */
 
@@ -288,12 +295,14 @@ struct version {
 
 enum model_state { MODEL_UNAVAILABLE, MODEL_LOADING, MODEL_READY, MODEL_UNLOADING };
 
+typedef ARRAY(struct version *) version_list;
+
 struct model {
 	char *name;
 	enum model_state state;
-	char *reason;                     /* why its last load failed, or NULL */
-	ARRAY(struct version *) versions; /* ready, ascending; references */
-	uint64_t fingerprint;             /* of what was loaded, or failed to */
+	char *reason;          /* why its last load failed, or NULL */
+	version_list versions; /* ready, ascending; references */
+	uint64_t fingerprint;  /* of what was loaded, or failed to */
 	uint64_t config_fingerprint;
 	bool wanted; /* CONTROL_EXPLICIT: somebody asked for it */
 };
@@ -420,7 +429,6 @@ struct server {
 	struct device device;
 	struct models models;
 	struct regions *regions;
-	struct engine_options engine;
 	/* The keeper, and what it is asked. */
 	pthread_t keeper;
 	pthread_mutex_t keeper_lock;

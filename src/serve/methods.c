@@ -13,6 +13,7 @@ static struct server *server_of(const struct exchange *x)
 	return x->loop->server;
 }
 
+/* "" if there is no text. */
 static struct slice text_of(const json_t *request, const char *key)
 {
 	const json_t *v = json_object_get(request, key);
@@ -98,12 +99,9 @@ static json_t *tensors_json(const struct version_tensor *t, unsigned n)
 static json_t *versions_json(struct server *s, const struct version *v)
 {
 	json_t *all = json_array();
-	char number[24];
 	pthread_rwlock_rdlock(&s->models.lock);
-	for (size_t i = 0; i < v->model->versions.n; i++) {
-		snprintf(number, sizeof number, "%" PRIu64, v->model->versions.v[i]->number);
-		json_array_append_new(all, json_string(number));
-	}
+	for (size_t i = 0; i < v->model->versions.n; i++)
+		json_array_append_new(all, json_string(v->model->versions.v[i]->text));
 	pthread_rwlock_unlock(&s->models.lock);
 	return all;
 }
@@ -167,10 +165,6 @@ static int stats(struct exchange *x, json_t *request, json_t **ret, struct error
 		pthread_rwlock_unlock(&m->lock);
 	}
 	*ret = json_pack("{s:o}", "model_stats", all);
-	if (e) {
-		json_decref(*ret);
-		*ret = NULL;
-	}
 	return e;
 }
 
@@ -190,12 +184,7 @@ static int watch(struct exchange *x, json_t *request, json_t **ret, struct error
 static void add_index(json_t *all, const struct model *m, const struct version *v)
 {
 	static const char *const states[] = { "UNAVAILABLE", "LOADING", "READY", "UNLOADING" };
-	char number[24] = "";
-	json_t *row = json_pack("{s:s}", "name", m->name);
-	if (v) {
-		snprintf(number, sizeof number, "%" PRIu64, v->number);
-		json_object_set_new(row, "version", json_string(number));
-	}
+	json_t *row = json_pack("{s:s, s:s*}", "name", m->name, "version", v ? v->text : NULL);
 	if (v || m->reason || m->state != MODEL_UNAVAILABLE) {
 		json_object_set_new(row, "state", json_string(states[v ? MODEL_READY : m->state]));
 		json_object_set_new(row, "reason", json_string(m->reason ? m->reason : ""));
@@ -235,31 +224,25 @@ static int check_control(const struct exchange *x, const json_t *request, struct
 
 static int load(struct exchange *x, json_t *request, json_t **ret, struct error *err)
 {
-	const json_t *name = json_object_get(request, "model_name");
 	const int e = check_control(x, request, err);
-	*ret = e ? NULL : json_object();
+	*ret = json_object();
 	return e ? e
-		 : models_load(server_of(x), json_is_string(name) ? json_string_value(name) : "",
+		 : models_load(server_of(x), text_of(request, "model_name").at,
 			   json_object_get(request, "parameters"), err);
 }
 
 static int unload(struct exchange *x, json_t *request, json_t **ret, struct error *err)
 {
-	const json_t *name = json_object_get(request, "model_name");
 	const int e = check_control(x, request, err);
-	*ret = e ? NULL : json_object();
-	return e ? e
-		 : models_unload(
-			   server_of(x), json_is_string(name) ? json_string_value(name) : "", err);
+	*ret = json_object();
+	return e ? e : models_unload(server_of(x), text_of(request, "model_name").at, err);
 }
 
 static int shm_status(struct exchange *x, json_t *request, json_t **ret, struct error *err)
 {
-	const json_t *name = json_object_get(request, "name");
+	const struct slice name = text_of(request, "name");
 	json_t *regions;
-	const int e = regions_json(server_of(x)->regions,
-		json_is_string(name) && json_string_length(name) ? json_string_value(name) : NULL,
-		&regions, err);
+	const int e = regions_json(server_of(x)->regions, name.n ? name.at : NULL, &regions, err);
 	if (!e)
 		*ret = json_pack("{s:o}", "regions", regions);
 	return e;
@@ -267,8 +250,7 @@ static int shm_status(struct exchange *x, json_t *request, json_t **ret, struct 
 
 static int shm_register(struct exchange *x, json_t *request, json_t **ret, struct error *err)
 {
-	const json_t *name = json_object_get(request, "name"),
-		     *key = json_object_get(request, "key");
+	const json_t *key = json_object_get(request, "key");
 	const json_t *offset = json_object_get(request, "offset");
 	const json_t *bytes = json_object_get(request, "byte_size");
 	if (!json_is_string(key) || !json_is_integer(bytes) || json_integer_value(bytes) <= 0)
@@ -276,16 +258,15 @@ static int shm_register(struct exchange *x, json_t *request, json_t **ret, struc
 	if (offset && (!json_is_integer(offset) || json_integer_value(offset) < 0))
 		return error_set(err, -EINVAL, "the 'offset' of a region is a number from 0 on");
 	*ret = json_object();
-	return regions_register(server_of(x)->regions,
-		json_is_string(name) ? json_string_value(name) : "", json_string_value(key),
-		(uint64_t)json_integer_value(offset), (uint64_t)json_integer_value(bytes), err);
+	return regions_register(server_of(x)->regions, text_of(request, "name").at,
+		json_string_value(key), (uint64_t)json_integer_value(offset),
+		(uint64_t)json_integer_value(bytes), err);
 }
 
 static int shm_unregister(struct exchange *x, json_t *request, json_t **ret, struct error *err)
 {
-	const json_t *name = json_object_get(request, "name");
-	regions_unregister(server_of(x)->regions,
-		json_is_string(name) && json_string_length(name) ? json_string_value(name) : NULL);
+	const struct slice name = text_of(request, "name");
+	regions_unregister(server_of(x)->regions, name.n ? name.at : NULL);
 	*ret = json_object();
 	return 0;
 }

@@ -169,15 +169,6 @@ static void init(struct server *s, const struct serve_options *o)
 	s->asked_end = &s->asked;
 	s->began_ns = monotonic_ns();
 	s->regions = regions_new();
-	s->engine = (struct engine_options){
-		.onnxruntime = o->onnxruntime,
-		.cuda = o->cuda,
-		.memory = o->gpu_bytes,
-		.engines = o->engines,
-		.libtorch = o->libtorch,
-		.torch = o->torch,
-		.threads = o->threads,
-	};
 	settings_init(s);
 	recorded_begin(s);
 }

@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "batch/batch.h"
+#include "engine/engine.h"
 
 struct server;
 
@@ -28,19 +29,14 @@ struct serve_options {
 	const char *repository;
 	const char *listen[4]; /* ADDRESS:PORT or unix:PATH; those that are not NULL */
 	unsigned listens;
-	const char *onnxruntime; /* or NULL */
-	const char *cuda;        /* the driver's file, or NULL */
-	const char *engines;     /* a folder, or NULL */
-	const char *libtorch;    /* a folder, or NULL */
-	const char *watch;       /* a directory for the socket that weir top asks; or NULL */
-	const char *id;          /* its name, for clients */
-	const char *token;  /* a file with words of clients, as serve/tokens.h has it; or NULL */
-	const char *log;    /* a file for one JSON line a request; or NULL */
-	uint64_t gpu_bytes; /* for all models together; 0: what the GPU has */
+	struct engine_options engine;
+	const char *watch; /* a directory for the socket that weir top asks; or NULL */
+	const char *id;    /* its name, for clients */
+	const char *token; /* a file with words of clients, as serve/tokens.h has it; or NULL */
+	const char *log;   /* a file for one JSON line a request; or NULL */
 	const char *load[SERVE_LOADS]; /* of CONTROL_EXPLICIT: what is loaded at the start */
 	unsigned loads;
-	unsigned loops;   /* 0: as many as fit the machine */
-	unsigned threads; /* of an engine on the CPU; 0: its own choice */
+	unsigned loops; /* 0: as many as fit the machine */
 	enum model_control control;
 	enum batch_policy policy;
 	uint64_t poll_ns;
@@ -49,7 +45,6 @@ struct serve_options {
 	uint64_t drain_ns; /* from SIGTERM to the first refused connection */
 	uint64_t body_bytes;
 	uint64_t memory_bytes; /* of all requests together */
-	bool torch;            /* models of PyTorch may run, which are code */
 	bool open;             /* other machines may ask without a token */
 	bool strict;           /* one model that does not load ends the start */
 };

@@ -75,15 +75,26 @@ int models_find(struct models *m, struct slice model, struct slice version, stru
 	return e;
 }
 
-/* The keeper's thread makes all changes. */
-static void set_state(
-	struct models *m, struct model *model, enum model_state state, const char *reason)
+static void unref_all(version_list *list)
+{
+	for (size_t i = 0; i < list->n; i++)
+		version_unref(list->v[i]);
+	array_free(list);
+}
+
+/* The keeper's thread makes all changes.  The model takes the list, if there is one. */
+static void set_state(struct models *m, struct model *model, enum model_state state,
+	const char *reason, const version_list *list)
 {
 	pthread_rwlock_wrlock(&m->lock);
+	version_list old = model->versions;
+	model->versions = list ? *list : old;
 	model->state = state;
 	free(model->reason);
 	model->reason = reason ? xstrdup(reason) : NULL;
 	pthread_rwlock_unlock(&m->lock);
+	if (list)
+		unref_all(&old);
 }
 
 static struct model *get_model(struct models *m, const char *name)
@@ -97,25 +108,6 @@ static struct model *get_model(struct models *m, const char *name)
 	*array_push(&m->list) = found;
 	pthread_rwlock_unlock(&m->lock);
 	return found;
-}
-
-typedef ARRAY(struct version *) version_list;
-
-static void swap(struct models *m, struct model *model, version_list *list, enum model_state state)
-{
-	pthread_rwlock_wrlock(&m->lock);
-	struct version **old = model->versions.v;
-	const size_t n = model->versions.n;
-	model->versions.v = list->v;
-	model->versions.n = list->n;
-	model->versions.room = list->room;
-	model->state = state;
-	free(model->reason);
-	model->reason = NULL;
-	pthread_rwlock_unlock(&m->lock);
-	for (size_t i = 0; i < n; i++)
-		version_unref(old[i]);
-	free(old);
 }
 
 /* The versions of the policy: those that are loaded and unchanged, and the others anew. */
@@ -148,31 +140,28 @@ static int load_model(struct server *s, const struct store_model *from, struct e
 	int e = 0;
 	model->fingerprint = from->fingerprint;
 	if (!model->versions.n)
-		set_state(&s->models, model, MODEL_LOADING, NULL);
+		set_state(&s->models, model, MODEL_LOADING, NULL, NULL);
 	if (from->problem)
 		e = error_set(err, -EINVAL, "%s", from->problem);
 	e = e ? e : load_versions(s, model, from, &list, err);
 	if (e) {
 		const struct error why = *err;
 		set_state(&s->models, model, model->versions.n ? MODEL_READY : MODEL_UNAVAILABLE,
-			why.text);
-		for (size_t i = 0; i < list.n; i++)
-			version_unref(list.v[i]);
-		array_free(&list);
+			why.text, NULL);
+		unref_all(&list);
 		fprintf(stderr, "weir serve: model '%s' is not loaded%s: %s\n", from->name,
 			model->versions.n ? " anew, and goes on as it was" : "", why.text);
 		return e;
 	}
 	model->config_fingerprint = from->config_fingerprint;
-	swap(&s->models, model, &list, MODEL_READY);
+	set_state(&s->models, model, MODEL_READY, NULL, &list);
 	return 0;
 }
 
 static void unload_model(struct server *s, struct model *model, const char *reason)
 {
-	version_list none = { 0 };
-	swap(&s->models, model, &none, MODEL_UNAVAILABLE);
-	set_state(&s->models, model, MODEL_UNAVAILABLE, reason);
+	const version_list none = { 0 };
+	set_state(&s->models, model, MODEL_UNAVAILABLE, reason, &none);
 	model->fingerprint = 0;
 }
 
@@ -285,9 +274,7 @@ void models_close(struct server *s)
 	struct models *m = &s->models;
 	for (size_t i = 0; i < m->list.n; i++) {
 		struct model *model = m->list.v[i];
-		for (size_t k = 0; k < model->versions.n; k++)
-			version_unref(model->versions.v[k]);
-		array_free(&model->versions);
+		unref_all(&model->versions);
 		free_all(model->reason, model->name, model);
 	}
 	array_free(&m->list);

@@ -5,11 +5,6 @@
 #include "base/atomic.h"
 #include "serve/internal.h"
 
-static uint64_t get(const _Atomic uint64_t *n)
-{
-	return load_relaxed(n);
-}
-
 static json_t *duration_json(const struct duration *d)
 {
 	return json_pack(
@@ -41,8 +36,6 @@ json_t *stats_json(const struct version *v)
 {
 	const struct version_stats *s = &v->stats;
 	const struct duration none = { 0 };
-	char number[24];
-	snprintf(number, sizeof number, "%" PRIu64, v->number);
 	json_t *times = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "success",
 		duration_json(&s->success), "fail", duration_json(&s->fail), "queue",
 		duration_json(&s->queue), "compute_input", duration_json(&s->input),
@@ -51,7 +44,7 @@ json_t *stats_json(const struct version *v)
 		duration_json(&none));
 	const char *no_graphs = load_acquire(&v->loaded->no_graphs);
 	return json_pack("{s:s, s:s, s:I, s:I, s:I, s:o, s:{}, s:o, s:o, s:I, s:I, s:s*}", "name",
-		v->model->name, "version", number, "last_inference", (json_int_t)get(&s->last_ms),
+		v->model->name, "version", v->text, "last_inference", (json_int_t)get(&s->last_ms),
 		"inference_count", (json_int_t)get(&s->inferences), "execution_count",
 		(json_int_t)get(&s->executions), "inference_stats", times, "response_stats",
 		"batch_stats", sizes_json(s), "memory_usage", memory_json(v), "weir_graph_replays",
@@ -81,28 +74,27 @@ void stats_add_latency(struct version_stats *s, uint64_t ns)
 	add_relaxed(&s->latency[bucket_of(ns)], 1);
 }
 
-/* [where a bucket ends in ns, requests in it], those that have any. */
+/* [value, how often], if it is there at all. */
+static void add_count(json_t *all, uint64_t value, uint64_t n)
+{
+	if (n)
+		json_array_append_new(all, json_pack("[I, I]", (json_int_t)value, (json_int_t)n));
+}
+
+/* By where a bucket ends, in ns. */
 static json_t *latency_json(const struct version_stats *s)
 {
 	json_t *all = json_array();
-	for (unsigned k = 0; k < LATENCY_BUCKETS; k++) {
-		const uint64_t n = get(&s->latency[k]);
-		if (n)
-			json_array_append_new(
-				all, json_pack("[I, I]", (json_int_t)bucket_end(k), (json_int_t)n));
-	}
+	for (unsigned k = 0; k < LATENCY_BUCKETS; k++)
+		add_count(all, bucket_end(k), get(&s->latency[k]));
 	return all;
 }
 
 static json_t *rows_json(const struct version_stats *s)
 {
 	json_t *all = json_array();
-	for (uint32_t rows = 1; rows <= BATCH_MOST; rows++) {
-		const uint64_t n = get(&s->sizes[rows].count);
-		if (n)
-			json_array_append_new(
-				all, json_pack("[I, I]", (json_int_t)rows, (json_int_t)n));
-	}
+	for (uint32_t rows = 1; rows <= BATCH_MOST; rows++)
+		add_count(all, rows, get(&s->sizes[rows].count));
 	return all;
 }
 

@@ -149,7 +149,7 @@ static int load_file(struct server *s, const char *model, struct version *v, str
 		.ins = c->inputs,
 		.out = out,
 		.outs = c->outputs };
-	e = engine_load(v->engine, &s->engine, &ec, fd, path, &v->loaded, err);
+	e = engine_load(v->engine, &s->o.engine, &ec, fd, path, &v->loaded, err);
 	array_free(&parameters);
 	free_all(accelerators, of_accelerators, in, out);
 	close(fd);
@@ -271,14 +271,6 @@ static void write_model(struct server *s, const struct version *v)
 	free(text);
 }
 
-static int clone_config(const struct model_config *c, struct model_config **ret, struct error *err)
-{
-	struct buf warnings = { 0 };
-	const int e = config_from_json(c->tree, c->file, ret, &warnings, err);
-	buf_free(&warnings);
-	return e;
-}
-
 static int load(struct server *s, const char *model, struct version *v, struct error *err)
 {
 	int e = choose_engine(s->models.store, model, v, err);
@@ -326,7 +318,7 @@ int version_load(struct server *s, const struct store_model *from,
 	snprintf(v->text, sizeof v->text, "%" PRIu64, v->number);
 	v->fingerprint = which->fingerprint;
 	v->device = &s->device;
-	int e = clone_config(from->config, &v->config, err);
+	int e = config_from_json(from->config->tree, from->config->file, &v->config, NULL, err);
 	if (!e)
 		config_set_name(v->config, from->name);
 	e = e ? e : load(s, from->name, v, err);

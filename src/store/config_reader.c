@@ -7,17 +7,23 @@
 
 #define VALUES 1024 /* of one list; checks look through them */
 
+#define PLACE_BYTES 16
+
+static const char *line_text(char to[PLACE_BYTES], unsigned line)
+{
+	snprintf(to, PLACE_BYTES, line ? "%u:" : "", line);
+	return to;
+}
+
 int config_fail(struct config_reader *r, unsigned line, const char *format, ...)
 {
-	char text[sizeof r->err->text], where[16] = "";
+	char text[sizeof r->err->text], where[PLACE_BYTES];
 	va_list ap;
 	va_start(ap, format);
 	vsnprintf(text, sizeof text, format, ap);
 	va_end(ap);
 	text_make_safe(text);
-	if (line)
-		snprintf(where, sizeof where, "%u:", line);
-	return error_set(r->err, -EINVAL, "%s:%s %s", r->file, where, text);
+	return error_set(r->err, -EINVAL, "%s:%s %s", r->file, line_text(where, line), text);
 }
 
 unsigned config_line_of(const struct config_reader *r, const json_t *value)
@@ -167,11 +173,11 @@ static int check_use(struct config_reader *r, const struct config_field *f, cons
 {
 	if (f->use == USE_REFUSED && !is_default(f, value))
 		return config_fail(r, r->line, "%s is not possible: %s", f->name, f->why);
-	if (f->use == USE_IGNORED && !is_default(f, value) && r->line)
-		buf_printf(r->warnings, "%s:%u: Weir ignores %s: %s\n", r->file, r->line, f->name,
-			f->why);
-	else if (f->use == USE_IGNORED && !is_default(f, value))
-		buf_printf(r->warnings, "%s: Weir ignores %s: %s\n", r->file, f->name, f->why);
+	if (f->use == USE_IGNORED && !is_default(f, value) && r->warnings) {
+		char where[PLACE_BYTES];
+		buf_printf(r->warnings, "%s:%s Weir ignores %s: %s\n", r->file,
+			line_text(where, r->line), f->name, f->why);
+	}
 	return 0;
 }
 

@@ -465,10 +465,9 @@ int config_complete_from(struct model_config *c, FILE *kept, struct error *err)
 {
 	struct tensor_spec in[CONFIG_TENSORS], out[CONFIG_TENSORS];
 	struct model_config *own = NULL;
-	struct buf warnings = { 0 };
 	json_error_t why;
 	json_t *tree = json_loadf(kept, 0, &why);
-	int e = tree ? config_from_json(tree, "what is kept of the model", &own, &warnings, err)
+	int e = tree ? config_from_json(tree, "what is kept of the model", &own, NULL, err)
 		     : error_set(err, -EINVAL, "what is kept of the model: %s", why.text);
 	if (!e) {
 		take_specs(own->input, own->inputs, in);
@@ -476,7 +475,6 @@ int config_complete_from(struct model_config *c, FILE *kept, struct error *err)
 		e = config_complete(c, in, own->inputs, out, own->outputs, err);
 	}
 	config_free(own);
-	buf_free(&warnings);
 	json_decref(tree);
 	return e;
 }

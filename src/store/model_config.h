@@ -141,7 +141,8 @@ struct model_config {
 /* The batch size of a model that takes batches, if its configuration does not say one. */
 #define CONFIG_DEFAULT_BATCH 4
 
-/* Reads text format; `file` is for messages. Each ignored field is a line in warnings. */
+/* Reads text format; `file` is for messages. Each ignored field is a line in warnings, which may be
+ * NULL. */
 int config_read(const char *text, size_t n, const char *file, struct model_config **ret,
 	struct buf *warnings, struct error *err);
 

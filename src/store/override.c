@@ -91,7 +91,6 @@ static int add_config(struct store_override *o, const json_t *value, struct erro
 {
 	json_error_t why;
 	struct model_config *c = NULL;
-	struct buf warnings = { 0 };
 	char *file = xasprintf("config of the load request of %s", o->model);
 	o->config = json_is_string(value)
 			    ? json_loadb(json_string_value(value), json_string_length(value),
@@ -101,9 +100,8 @@ static int add_config(struct store_override *o, const json_t *value, struct erro
 	if (!o->config)
 		e = error_set(err, -EINVAL, "%s: %s in line %d", file, why.text, why.line);
 	else /* what is wrong is said at once, and changes nothing */
-		e = config_from_json(o->config, file, &c, &warnings, err);
+		e = config_from_json(o->config, file, &c, NULL, err);
 	config_free(c);
-	buf_free(&warnings);
 	free(file);
 	return e;
 }
