@@ -12,8 +12,6 @@
 #include "record/writer.h"
 #include "share/policy.h"
 
-#define ARBITER_GONE_NS 1000000000u /* without a sign of it */
-
 static size_t size_of(const void *structure)
 {
 	size_t size;
@@ -44,11 +42,6 @@ void sized_write(void *to, const void *from, size_t known)
 	memcpy(to, from, known);
 	memset((char *)to + known, 0, size - known);
 	memcpy(to, &size, sizeof size);
-}
-
-bool slot_is_live(const struct share_file *f, uint32_t i)
-{
-	return load_acquire(&f->slots[i].who.state) == SLOT_LIVE && !share_is_dead(&f->slots[i]);
 }
 
 int own_slots_find(struct handle *h, struct own_slots *ret)
@@ -153,12 +146,6 @@ int weir_sched_close(weir_sched handle)
 	return closed ? WEIR_OK : WEIR_ERROR_HANDLE;
 }
 
-static bool has_arbiter(const struct share_file *f)
-{
-	const uint64_t now = monotonic_ns(), beat = load_relaxed(&f->arbiter.heartbeat_ns);
-	return beat && (beat > now || now - beat < ARBITER_GONE_NS);
-}
-
 static uint32_t recording_state(void)
 {
 	const struct injected *i = injected_find();
@@ -177,7 +164,8 @@ static int get_state(struct handle *h, uint32_t *ret_state)
 		return WEIR_ERROR_ARGUMENT;
 	*ret_state = recording_state();
 	if (!handle_reach_file(h, &f))
-		*ret_state |= WEIR_STATE_FILE | (has_arbiter(f) ? WEIR_STATE_ARBITER : 0);
+		*ret_state |= WEIR_STATE_FILE |
+			      (share_has_arbiter(f, monotonic_ns()) ? WEIR_STATE_ARBITER : 0);
 	if (injected_in(h->directory))
 		*ret_state |= WEIR_STATE_INJECTED;
 	if (!own_slots_find(h, &own))
@@ -206,15 +194,13 @@ int weir_sched_set_log_level(weir_sched handle, int level)
 static int set_policy(struct handle *h, const char *name)
 {
 	struct share_file *f;
-	char padded[sizeof f->arbiter.policy] = { 0 };
 	const int status = name ? handle_reach_file(h, &f) : WEIR_ERROR_ARGUMENT;
 	if (status)
 		return status;
-	const size_t n = strlen(name);
-	if (!policy_find(name) || n > sizeof padded)
+	const struct policy *p = policy_find(name);
+	if (!p)
 		return WEIR_ERROR_NOT_FOUND;
-	memcpy(padded, name, n);
-	memcpy(f->arbiter.policy, padded, sizeof padded);
+	policy_set(f, p);
 	share_keep(f, h->directory);
 	return WEIR_OK;
 }
@@ -227,12 +213,10 @@ int weir_sched_set_policy(weir_sched handle, const char *name)
 static int get_policy(struct handle *h, char *ret_name, size_t room)
 {
 	struct share_file *f;
-	char name[sizeof f->arbiter.policy + 1] = { 0 };
 	const int status = ret_name ? handle_reach_file(h, &f) : WEIR_ERROR_ARGUMENT;
 	if (status)
 		return status;
-	memcpy(name, f->arbiter.policy, sizeof f->arbiter.policy);
-	const char *used = policy_find(name) ? name : POLICY_DEFAULT;
+	const char *used = policy_of(f)->name;
 	if (strlen(used) >= room)
 		return WEIR_ERROR_ARGUMENT;
 	memcpy(ret_name, used, strlen(used) + 1);

@@ -24,9 +24,6 @@ struct own_slots {
 };
 int own_slots_find(struct handle *h, struct own_slots *ret);
 
-/* Whether a slot's process lives. */
-bool slot_is_live(const struct share_file *f, uint32_t i);
-
 /* The injected library in this process, found by name (injected.c): its half of libweirapi is in
  * src/hook/sched/requests.c, that of weir serve in src/hook/range/serve_range.c. */
 struct served_request;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/atomic.h"
+#include "base/check.h"
 #include "client/client.h"
 #include "share/quota.h"
 
@@ -20,15 +21,6 @@ static uint64_t load(const _Atomic uint64_t *word)
 	return load_relaxed(word);
 }
 
-static uint64_t retired_on(const struct share_file *f, uint32_t device)
-{
-	uint64_t all = 0;
-	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
-		if (slot_is_live(f, i) && f->slots[i].who.device == device)
-			all += load(&f->slots[i].work.retired_ns);
-	return all;
-}
-
 static void add(struct sums *sum, const struct share_file *f, const struct share_slot *s)
 {
 	const struct share_counts *c = &s->counts;
@@ -41,7 +33,7 @@ static void add(struct sums *sum, const struct share_file *f, const struct share
 	sum->measured_ns += load(&c->measured_ns);
 	sum->off_ns += load(&c->off_ns);
 	sum->retired_ns += load(&s->work.retired_ns);
-	sum->all_retired_ns += retired_on(f, s->who.device);
+	sum->all_retired_ns += share_retired(f, s->who.device);
 	for (uint32_t i = 0; i < SHARE_BUCKETS; i++) {
 		sum->request[i] += load_relaxed(shared(&c->request[i]));
 		sum->wait[i] += load_relaxed(shared(&c->wait[i]));
@@ -51,7 +43,7 @@ static void add(struct sums *sum, const struct share_file *f, const struct share
 static void add_process(struct sums *sum, const struct share_file *f, uint32_t pid)
 {
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
-		if (slot_is_live(f, i) && f->slots[i].who.pid == pid)
+		if (share_is_live(&f->slots[i]) && f->slots[i].who.pid == pid)
 			add(sum, f, &f->slots[i]);
 }
 
@@ -144,8 +136,7 @@ static void put_group(struct weir_sched_memory *to, const struct share_file *f, 
 	const struct quota_sum sum = quota_sum(f, slot);
 	to->quota = sum.quota;
 	to->quota_left = quota_left(&sum);
-	if (__builtin_add_overflow(sum.used, sum.contexts, &to->group_used))
-		to->group_used = UINT64_MAX;
+	to->group_used = sat_add(sum.used, sum.contexts);
 }
 
 static void put_memory(struct weir_sched_memory *to, const struct share_file *f, uint32_t slot)
@@ -173,7 +164,7 @@ static void put_memory(struct weir_sched_memory *to, const struct share_file *f,
 static uint32_t slot_of(const struct share_file *f, uint32_t pid, uint32_t gpu)
 {
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
-		if (slot_is_live(f, i) && f->slots[i].who.pid == pid && !gpu--)
+		if (share_is_live(&f->slots[i]) && f->slots[i].who.pid == pid && !gpu--)
 			return i;
 	return SHARE_SLOTS;
 }
@@ -205,7 +196,7 @@ int weir_sched_get_memory(
 static bool is_again(const struct share_file *f, uint32_t i)
 {
 	for (uint32_t k = 0; k < i; k++)
-		if (f->slots[k].who.pid == f->slots[i].who.pid && slot_is_live(f, k))
+		if (f->slots[k].who.pid == f->slots[i].who.pid && share_is_live(&f->slots[k]))
 			return true;
 	return false;
 }
@@ -220,7 +211,7 @@ static int get_processes(struct handle *h, uint32_t *ret_pids, size_t room, size
 	if (status)
 		return status;
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
-		if (!slot_is_live(f, i) || is_again(f, i))
+		if (!share_is_live(&f->slots[i]) || is_again(f, i))
 			continue;
 		if (n < room)
 			ret_pids[n] = f->slots[i].who.pid;

@@ -34,32 +34,9 @@ static const char *name_of(const char *const *names, size_t n, uint32_t i)
 #define CLASS_NAME(s) name_of(class_name, 3, load_relaxed(&(s)->grant.class))
 #define MODE_NAME(s)  name_of(mode_name, 5, load_relaxed(&(s)->grant.mode))
 
-static bool is_live(const struct share_file *f, uint32_t i)
-{
-	return load_acquire(&f->slots[i].who.state) == SLOT_LIVE && !share_is_dead(&f->slots[i]);
-}
-
-static const char *policy_name(const struct share_file *f, char name[17])
-{
-	memcpy(name, f->arbiter.policy, 16);
-	name[16] = 0;
-	return policy_find(name) ? name : POLICY_DEFAULT;
-}
-
 static bool has_arbiter(const struct share_file *f)
 {
-	const uint64_t beat = load_relaxed(&f->arbiter.heartbeat_ns), now = monotonic_ns();
-	return beat && (beat >= now || now - beat < 1000000000u);
-}
-
-/* A program's share of the predicted device time of all. */
-static uint64_t all_retired(const struct share_file *f, uint32_t device)
-{
-	uint64_t all = 0;
-	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
-		if (is_live(f, i) && f->slots[i].who.device == device)
-			all += load_relaxed(&f->slots[i].work.retired_ns);
-	return all;
+	return share_has_arbiter(f, monotonic_ns());
 }
 
 /* Whom it waits for: the first that is inside a request. */
@@ -226,15 +203,14 @@ static void json_device(struct json *j, const struct share_device *d)
 
 static void print_json(const struct share_file *f)
 {
-	char name[17];
 	struct json j;
 	json_begin_document(&j, stdout);
-	json_str_or_null(&j, "policy", f ? policy_name(f, name) : NULL);
+	json_str_or_null(&j, "policy", f ? policy_of(f)->name : NULL);
 	json_bool(&j, "open", f && load_relaxed(&f->arbiter.open));
 	json_u64_or_null(&j, "arbiter", f && has_arbiter(f), f ? f->arbiter.pid : 0);
 	json_begin_array(&j, "programs");
 	for (uint32_t i = 0; f && i < SHARE_SLOTS; i++)
-		if (is_live(f, i))
+		if (share_is_live(&f->slots[i]))
 			json_program(&j, f, i);
 	json_end_array(&j);
 	json_begin_array(&j, "devices");
@@ -269,7 +245,7 @@ static void add_program(struct table *t, const struct share_file *f, uint32_t i)
 	else
 		table_cell(t, "%s", load_relaxed(&s->work.inside) ? "runs" : "idle");
 	table_cell(t, "%s", MODE_NAME(s));
-	table_share(t, load_relaxed(&s->work.retired_ns), all_retired(f, s->who.device));
+	table_share(t, load_relaxed(&s->work.retired_ns), share_retired(f, s->who.device));
 	percentile_cell(t, s->counts.request, 0.5);
 	percentile_cell(t, s->counts.request, 0.95);
 	percentile_cell(t, s->counts.request, 0.99);
@@ -299,7 +275,7 @@ static void print_memory(const struct share_file *f)
 	struct table t =
 		table_of(">pid|>used|>idle|>group used|>group peak|>quota|>refused|<program");
 	for (uint32_t i = 0; f && i < SHARE_SLOTS; i++)
-		if (is_live(f, i) && f->slots[i].memory.quota) {
+		if (share_is_live(&f->slots[i]) && f->slots[i].memory.quota) {
 			add_memory(&t, f, i);
 			any = true;
 		}
@@ -351,7 +327,7 @@ static void print_slowdown(const struct share_file *f)
 		table_of(">pid|>target|>p50|>p90|>p99|<|>alone|>budget|>held|<why|<program");
 	for (uint32_t i = 0; f && i < SHARE_SLOTS; i++) {
 		const struct share_slot *s = &f->slots[i];
-		if (!is_live(f, i) || s->grant.class != CLASS_LATENCY ||
+		if (!share_is_live(&f->slots[i]) || s->grant.class != CLASS_LATENCY ||
 			!(s->steer.target || load_relaxed(&s->who.target_p99_ns)))
 			continue;
 		add_slowdown(&t, s);
@@ -367,7 +343,6 @@ static void print_slowdown(const struct share_file *f)
 static int status(const struct options *o, struct sharing *s)
 {
 	const struct share_file *f = s->file;
-	char name[17];
 	uint32_t programs = 0;
 	if (opt_flag(o, "json")) {
 		print_json(f);
@@ -376,12 +351,12 @@ static int status(const struct options *o, struct sharing *s)
 	struct table t =
 		table_of(">pid|<class|<now|<rule|>share|>p50|>p95|>p99|>waited|>off|<program");
 	for (uint32_t i = 0; f && i < SHARE_SLOTS; i++)
-		if (is_live(f, i)) {
+		if (share_is_live(&f->slots[i])) {
 			add_program(&t, f, i);
 			programs++;
 		}
 	if (f)
-		printf("policy %s%s, %s\n", policy_name(f, name),
+		printf("policy %s%s, %s\n", policy_of(f)->name,
 			load_relaxed(&f->arbiter.open) ? ", all gates open" : "",
 			has_arbiter(f) ? "an arbiter runs" : "no arbiter runs");
 	if (programs)
@@ -396,9 +371,8 @@ static int status(const struct options *o, struct sharing *s)
 
 static void list_policies(const struct share_file *f)
 {
-	char name[17];
 	for (const struct policy *p = policies; p->name; p++)
-		printf("%c %-7s %s\n", strcmp(p->name, policy_name(f, name)) ? ' ' : '*', p->name,
+		printf("%c %-7s %s\n", strcmp(p->name, policy_of(f)->name) ? ' ' : '*', p->name,
 			p->help);
 }
 
@@ -441,7 +415,8 @@ static int set_policy(const struct options *o, struct sharing *s)
 		list_policies(f);
 		return EXIT_YES;
 	}
-	if (!policy_find(to))
+	const struct policy *chosen = policy_find(to);
+	if (!chosen)
 		return complain(
 			EXIT_USAGE, "'%s' is no policy. `weir sched policy` lists them", to);
 	for (int i = 2; i < opt_argc(o); i++)
@@ -450,8 +425,7 @@ static int set_policy(const struct options *o, struct sharing *s)
 				"'%s' is no setting of a policy. Use budget=100us, full-below=100us, cap=64, hold=200us, alone=20ms, slowdown=1.15 or min-share=2%%",
 				opt_argv(o)[i]);
 	f->tuning = tuning;
-	memset(f->arbiter.policy, 0, sizeof f->arbiter.policy);
-	memcpy(f->arbiter.policy, to, strlen(to));
+	policy_set(f, chosen);
 	return EXIT_YES;
 }
 
@@ -469,7 +443,7 @@ static int set_class(const struct options *o, struct sharing *s)
 		return complain(EXIT_USAGE,
 			"'%s' is no class. The classes are latency and best-effort", word[2]);
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
-		if (is_live(f, i) && f->slots[i].who.pid == pid) {
+		if (share_is_live(&f->slots[i]) && f->slots[i].who.pid == pid) {
 			share_set_class(f, i, *word[2] == 'l' ? CLASS_LATENCY : CLASS_BEST_EFFORT);
 			found = true;
 		}

@@ -19,8 +19,7 @@ int change_class(struct share_file *f, uint32_t pid, const char *class, struct e
 		return error_set(err, -EINVAL, "class is latency or best-effort");
 	for (uint32_t i = 0; f && i < SHARE_SLOTS; i++) {
 		const struct share_slot *s = &f->slots[i];
-		if (load_acquire(&s->who.state) != SLOT_LIVE || s->who.pid != pid ||
-			share_is_dead(s))
+		if (!share_is_live(s) || s->who.pid != pid)
 			continue;
 		share_set_class(f, i, latency ? CLASS_LATENCY : CLASS_BEST_EFFORT);
 		e = 0;
@@ -35,13 +34,13 @@ int change_class(struct share_file *f, uint32_t pid, const char *class, struct e
 
 int change_policy(struct share_file *f, const char *policy, struct error *err)
 {
-	if (!policy_find(policy))
+	const struct policy *p = policy_find(policy);
+	if (!p)
 		return error_set(err, -EINVAL, "no such policy. `weir sched policy` lists them");
 	if (!f)
 		return error_set(err, -ESRCH, "nobody shares a GPU");
 	f->tuning = (struct share_tuning){ 0 };
-	memset(f->arbiter.policy, 0, sizeof f->arbiter.policy);
-	memcpy(f->arbiter.policy, policy, strlen(policy));
+	policy_set(f, p);
 	return 0;
 }
 

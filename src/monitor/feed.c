@@ -81,7 +81,7 @@ static void look_at_slot(struct feed *feed, const struct share_file *f, uint32_t
 		.start_time = s->who.start_time,
 		.request_ns = load_relaxed(&s->counts.request_ns) };
 	uint32_t count;
-	if (load_acquire(&s->who.state) != SLOT_LIVE ||
+	if (!share_is_joined(s) ||
 		s->grant.class != CLASS_LATENCY) /* the others are slowed on purpose */
 		return;
 	memcpy(now.request, s->counts.request, sizeof now.request);

@@ -6,8 +6,7 @@
 #include "base/monotonic.h"
 #include "share/policy.h"
 
-#define ARBITER_LIVES_NS 1000000000u
-#define LATE_NS          1000000000u /* by which activities come to a recording, as a rule */
+#define LATE_NS 1000000000u /* by which activities come to a recording, as a rule */
 
 static const char *name_at(const char *const *names, size_t n, uint32_t i)
 {
@@ -120,16 +119,11 @@ static void look_at_sharing(struct watch *w)
 	w->open = w->has_arbiter = false;
 	if (!f)
 		return;
-	memcpy(w->policy, f->arbiter.policy, sizeof w->policy - 1);
-	w->policy[sizeof w->policy - 1] = 0;
-	if (!policy_find(w->policy))
-		snprintf(w->policy, sizeof w->policy, "%s", POLICY_DEFAULT);
+	snprintf(w->policy, sizeof w->policy, "%s", policy_of(f)->name);
 	w->open = load_relaxed(&f->arbiter.open);
-	const uint64_t beat = load_relaxed(&f->arbiter.heartbeat_ns);
-	w->has_arbiter = beat && (beat > w->ns || w->ns - beat < ARBITER_LIVES_NS);
+	w->has_arbiter = share_has_arbiter(f, w->ns);
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
-		if (load_acquire(&f->slots[i].who.state) == SLOT_LIVE &&
-			!share_is_dead(&f->slots[i]))
+		if (share_is_live(&f->slots[i]))
 			add_sharing(w, i);
 }
 

@@ -95,7 +95,7 @@ static bool take(struct arbiter *a)
 	known_read(&a->known, a->known_path);
 	a->file->arbiter.pid = (uint32_t)getpid();
 	if (!a->file->arbiter.policy[0]) /* so that whoever waits can say by which */
-		memcpy(a->file->arbiter.policy, POLICY_DEFAULT, sizeof POLICY_DEFAULT);
+		policy_set(a->file, policy_find(POLICY_DEFAULT));
 	return true;
 }
 
@@ -164,7 +164,7 @@ static void look(struct arbiter *a, uint32_t i)
 static bool is_of(const struct arbiter *a, uint32_t i, uint32_t device)
 {
 	const struct share_slot *s = &a->file->slots[i];
-	return load_acquire(&s->who.state) == SLOT_LIVE && s->who.device == device;
+	return share_is_joined(s) && s->who.device == device;
 }
 
 /* How many programs there are. */
@@ -259,14 +259,6 @@ static void tell(struct arbiter *a, uint32_t device, bool steers)
 		a->file->slots[i].steer = told;
 		greet(a, device, i);
 	}
-}
-
-static const struct policy *policy_of(const struct share_file *f)
-{
-	char name[sizeof f->arbiter.policy + 1] = { 0 };
-	memcpy(name, f->arbiter.policy, sizeof f->arbiter.policy);
-	const struct policy *p = policy_find(name);
-	return p ? p : policy_find(POLICY_DEFAULT);
 }
 
 /* When it wants to be asked again. */

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "share/segment.h"
 #include "share/slowdown.h"
@@ -123,6 +124,22 @@ void policy_check(const struct policy_view *v, const struct share_grant grants[S
 const struct policy *policy_find(const char *name);
 
 #define POLICY_DEFAULT "fit"
+
+/* That which a person has chosen, or the default. */
+static inline const struct policy *policy_of(const struct share_file *f)
+{
+	char name[sizeof f->arbiter.policy + 1] = { 0 };
+	memcpy(name, f->arbiter.policy, sizeof f->arbiter.policy);
+	const struct policy *p = policy_find(name);
+	return p ? p : policy_find(POLICY_DEFAULT);
+}
+
+static inline void policy_set(struct share_file *f, const struct policy *p)
+{
+	memset(f->arbiter.policy, 0, sizeof f->arbiter.policy);
+	memcpy(f->arbiter.policy, p->name, strlen(p->name));
+}
+
 extern const struct policy_params policy_params_default;
 
 /* The default, but for what a person has asked for. */

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "base/atomic.h"
+#include "base/check.h"
 #include "base/sys.h"
 
 #define TURNS         1000 /* that two who ask at once give way to each other */
@@ -16,11 +17,6 @@ static uint64_t get(const _Atomic uint64_t *word)
 	return atomic_load_explicit(word, memory_order_seq_cst);
 }
 
-static bool is_live(const struct share_slot *s)
-{
-	return load_acquire(&s->who.state) == SLOT_LIVE;
-}
-
 static bool is_in(const struct share_slot *s, uint64_t group)
 {
 	return group && (s->memory.group == group || s->memory.outer_group == group);
@@ -30,17 +26,11 @@ static bool is_in(const struct share_slot *s, uint64_t group)
 static bool is_together(const struct share_slot *s, const struct share_slot *own)
 {
 	return s == own ||
-	       (is_live(s) && s->who.device == own->who.device &&
+	       (share_is_joined(s) && s->who.device == own->who.device &&
 		       (is_in(s, own->memory.group) || is_in(s, own->memory.outer_group)));
 }
 
 /* Sums of what several programs write may wrap when one is damaged: then all is used. */
-static void add(uint64_t *to, uint64_t bytes)
-{
-	if (__builtin_add_overflow(*to, bytes, to))
-		*to = UINT64_MAX;
-}
-
 static struct quota_sum sum_of(
 	const struct share_file *f, const struct share_slot *own, uint64_t group, uint64_t quota)
 {
@@ -51,31 +41,27 @@ static struct quota_sum sum_of(
 		for (uint64_t left = get(&d->members[w]); left; left &= left - 1) {
 			const struct share_slot *s =
 				&f->slots[w * 64 + (uint32_t)__builtin_ctzll(left)];
-			if (s != own && !(is_in(s, group) && is_live(s) &&
+			if (s != own && !(is_in(s, group) && share_is_joined(s) &&
 						s->who.device == own->who.device))
 				continue;
 			/* In this order: have() moves from one to the other. */
-			add(&sum.asked, get(&s->memory.asked));
-			add(&sum.used, get(&s->memory.used));
-			add(&sum.idle, get(&s->memory.idle));
+			sum.asked = sat_add(sum.asked, get(&s->memory.asked));
+			sum.used = sat_add(sum.used, get(&s->memory.used));
+			sum.idle = sat_add(sum.idle, get(&s->memory.idle));
 			contexts += load_relaxed(&s->memory.contexts);
 		}
-	if (__builtin_mul_overflow(contexts, get(&d->who.context_bytes), &sum.contexts))
-		sum.contexts = UINT64_MAX;
+	sum.contexts = sat_mul(contexts, get(&d->who.context_bytes));
 	return sum;
 }
 
 static uint64_t held(const struct quota_sum *s)
 {
-	uint64_t bytes = s->used;
-	add(&bytes, s->contexts);
-	return bytes;
+	return sat_add(s->used, s->contexts);
 }
 
 uint64_t quota_left(const struct quota_sum *s)
 {
-	const uint64_t bytes = held(s);
-	return s->quota > bytes ? s->quota - bytes : 0;
+	return sat_sub(s->quota, held(s));
 }
 
 /* The bytes left beyond those that are asked for; below 0 as far as it goes. */
@@ -214,9 +200,9 @@ static struct known known_of(const struct share_file *f, uint32_t device)
 	struct known k = { 0 };
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
 		const struct share_slot *s = &f->slots[i];
-		if (!is_live(s) || s->who.device != device)
+		if (!share_is_joined(s) || s->who.device != device)
 			continue;
-		add(&k.bytes, get(&s->memory.used) - get(&s->memory.lazy));
+		k.bytes = sat_add(k.bytes, get(&s->memory.used) - get(&s->memory.lazy));
 		k.contexts += atomic_load_explicit(&s->memory.contexts, memory_order_seq_cst);
 		k.changing |= atomic_load_explicit(&s->memory.changing, memory_order_seq_cst) != 0;
 	}
@@ -264,8 +250,9 @@ uint64_t quota_wanted(const struct share_file *f, uint32_t slot, uint64_t now_ns
 		for (uint64_t left = get(&d->members[w]); left; left &= left - 1) {
 			const uint32_t i = w * 64 + (uint32_t)__builtin_ctzll(left);
 			const struct share_memory *m = &f->slots[i].memory;
-			if (i != slot && is_live(&f->slots[i]) && get(&m->wanted_until_ns) > now_ns)
-				add(&wanted, get(&m->wanted));
+			if (i != slot && share_is_joined(&f->slots[i]) &&
+				get(&m->wanted_until_ns) > now_ns)
+				wanted = sat_add(wanted, get(&m->wanted));
 		}
 	return wanted;
 }

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/atomic.h"
+#include "base/bounded.h"
 #include "base/sys.h"
 
 _Static_assert(sizeof(struct share_work) == 64, "a line of its own");
@@ -16,35 +17,18 @@ _Static_assert(sizeof(struct share_slot) % 64 == 0, "slots don't share lines");
 
 #define MAP_BYTES ((sizeof(struct share_file) + 4095) / 4096 * 4096)
 
-static bool append(char to[SHARE_PATH], size_t *used, const char *text)
-{
-	const size_t n = strlen(text);
-	if (*used + n + 1 > SHARE_PATH)
-		return false;
-	memcpy(to + *used, text, n + 1);
-	*used += n;
-	return true;
-}
-
-static const char *decimal(char to[24], uint64_t value)
-{
-	char *at = to + 23;
-	for (*at = 0; value || !*at; value /= 10)
-		*--at = (char)('0' + value % 10);
-	return at;
-}
-
 void share_directory(char ret[SHARE_PATH], const char *runtime_directory)
 {
-	size_t used = 0;
-	char number[24];
-	const bool has = runtime_directory && runtime_directory[0] == '/';
-	ret[0] = 0;
-	const bool fits =
-		has ? append(ret, &used, runtime_directory) && append(ret, &used, "/weir")
-		    : append(ret, &used, "/dev/shm/weir-") &&
-				append(ret, &used, decimal(number, (uint64_t)sys(getuid)));
-	if (!fits)
+	struct bounded b = { .to = ret, .size = SHARE_PATH };
+	if (runtime_directory && runtime_directory[0] == '/') {
+		bounded_put(&b, runtime_directory);
+		bounded_put(&b, "/weir");
+	} else {
+		bounded_put(&b, "/dev/shm/weir-");
+		bounded_decimal(&b, (uint64_t)sys(getuid));
+	}
+	bounded_end(&b);
+	if (b.cut)
 		ret[0] = 0;
 }
 
@@ -74,12 +58,15 @@ struct stat_line {
 /* Reads /proc/PID/stat; false: there is no such process. */
 static bool read_stat(uint32_t pid, struct stat_line *ret)
 {
-	char path[SHARE_PATH], text[1024], number[24];
-	size_t used = 0;
-	append(path, &used, "/proc/");
-	append(path, &used, pid ? decimal(number, pid) : "self");
-	append(path, &used, "/stat");
-	const long fd = sys(openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	char path[40], text[1024];
+	struct bounded b = BOUNDED(path);
+	bounded_put(&b, "/proc/");
+	if (pid)
+		bounded_decimal(&b, pid);
+	else
+		bounded_put(&b, "self");
+	bounded_put(&b, "/stat");
+	const long fd = sys(openat, AT_FDCWD, bounded_end(&b), O_RDONLY | O_CLOEXEC);
 	if (sys_failed(fd))
 		return false;
 	const long n = sys(read, fd, text, sizeof text - 1);
@@ -100,10 +87,12 @@ static bool read_stat(uint32_t pid, struct stat_line *ret)
 /* /proc may be of another name space of process ids than this process. */
 static bool proc_is_own(void)
 {
-	char text[24], number[24];
+	char text[24], own[24];
+	struct bounded b = BOUNDED(own);
 	const long n = sys(readlinkat, AT_FDCWD, "/proc/self", text, sizeof text - 1);
 	text[n > 0 ? n : 0] = 0;
-	return !strcmp(text, decimal(number, (uint64_t)sys(getpid)));
+	bounded_decimal(&b, (uint64_t)sys(getpid));
+	return !strcmp(text, bounded_end(&b));
 }
 
 static uint64_t own_pid_space(void)
@@ -239,8 +228,8 @@ void share_release(struct share_file *f, uint32_t slot)
 
 static bool is_mine(const struct share_slot *s, const struct share_who *w)
 {
-	return load_acquire(&s->who.state) == SLOT_LIVE && s->who.pid == w->pid &&
-	       s->who.start_time == w->start_time && s->who.pid_space == w->pid_space;
+	return share_is_joined(s) && s->who.pid == w->pid && s->who.start_time == w->start_time &&
+	       s->who.pid_space == w->pid_space;
 }
 
 /* Whether another device is held. */
@@ -285,19 +274,13 @@ static void fill(struct share_slot *s, const struct share_who *w, const struct s
 uint32_t share_claim(struct share_file *f, uint32_t device, const struct share_self *self)
 {
 	struct stat_line line = { 0 };
-	struct share_who w = { .device = device,
-		.weight = self->weight,
-		.deadline_ns = self->deadline_ns,
-		.target_p99_ns = self->target_p99_ns,
-		.slowdown = self->slowdown,
-		.command = self->command,
-		.sms = self->sms,
-		.under_mps = self->under_mps,
-		.pid = (uint32_t)sys(getpid),
-		.state = claimed(),
-		.pid_space = own_pid_space() };
-	memcpy(w.name, self->name, sizeof w.name);
-	w.name[SHARE_NAME - 1] = 0;
+	struct share_who w = self->who;
+	w.device = device;
+	w.pid = (uint32_t)sys(getpid);
+	w.pid_space = own_pid_space();
+	store_relaxed(&w.state, claimed());
+	store_relaxed(&w.deadline_ns, self->deadline_ns);
+	store_relaxed(&w.target_p99_ns, self->target_p99_ns);
 	if (read_stat(0, &line)) {
 		w.start_time = line.start;
 		store_relaxed(&w.stack, line.stack);
@@ -351,7 +334,7 @@ void share_set_class(struct share_file *f, uint32_t slot, enum share_class class
 	store_release(&s->grant.mode, class == CLASS_BEST_EFFORT ? MODE_GATE : MODE_OPEN);
 	if (class == CLASS_LATENCY)
 		share_bit_set(f->devices[device].present, slot);
-	if (class != CLASS_LATENCY || load_acquire(&s->who.state) != SLOT_LIVE) /* it has ended */
+	if (class != CLASS_LATENCY || !share_is_joined(s)) /* it has ended */
 		clear_bits(f, slot);
 }
 
@@ -376,6 +359,15 @@ uint32_t share_bury(struct share_file *f)
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
 		buried += share_bury_slot(f, i);
 	return buried;
+}
+
+uint64_t share_retired(const struct share_file *f, uint32_t device)
+{
+	uint64_t all = 0;
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
+		if (share_is_live(&f->slots[i]) && f->slots[i].who.device == device)
+			all += load_relaxed(&f->slots[i].work.retired_ns);
+	return all;
 }
 
 /* A program goes inside or outside before it changes its bit: that is looked at again behind it. */

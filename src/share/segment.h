@@ -262,15 +262,13 @@ void share_directory(char ret[SHARE_PATH], const char *runtime_directory);
 
 /* A program's words of itself. */
 struct share_self {
-	uint32_t class, weight, sms, under_mps;
+	struct share_who who; /* what share_claim() can't know */
+	uint32_t class;
 	uint64_t deadline_ns, target_p99_ns, max_wait_ns;
-	uint64_t command; /* key of what weir run was given */
-	uint32_t slowdown;
 	const _Atomic uint32_t *held; /* bits of the devices where it has slots, which others of its
 				 threads may just be claiming; NULL: none */
 	uint64_t quota, group;        /* bytes of device memory, and whose they are; 0: no quota */
 	uint64_t outer_quota, outer_group;
-	char name[SHARE_NAME];
 };
 
 /* The entry of a device, made when it is new; SHARE_DEVICES: there is no room. */
@@ -289,9 +287,30 @@ struct share_grant share_grant(const struct share_slot *s);
 /* The class of a slot changes: its bits with it. */
 void share_set_class(struct share_file *f, uint32_t slot, enum share_class class);
 
+/* Whether a program has it, which may be dead. */
+static inline bool share_is_joined(const struct share_slot *s)
+{
+	return load_acquire(&s->who.state) == SLOT_LIVE;
+}
+
 /* Whether its process is known to be gone, or has become another program: of another name space of
  * process ids nobody knows. */
 bool share_is_dead(const struct share_slot *s);
+
+static inline bool share_is_live(const struct share_slot *s)
+{
+	return share_is_joined(s) && !share_is_dead(s);
+}
+
+/* Whether there was a sign of one in the last second. */
+static inline bool share_has_arbiter(const struct share_file *f, uint64_t now)
+{
+	const uint64_t beat = load_relaxed(&f->arbiter.heartbeat_ns);
+	return beat && (beat > now || now - beat < 1000000000u);
+}
+
+/* Predicted device time of all that live there. */
+uint64_t share_retired(const struct share_file *f, uint32_t device);
 
 /* If requests follow each other soon, beside what they take, one that has ended counts as active
  * until the next, for twice as long as that is expected to take: until when; 0: it does not. */

@@ -297,7 +297,7 @@ static void what_is_of_all_programs_is_in_the_file(void **state)
 
 static void metrics_are_what_the_slot_says(void **state)
 {
-	const struct share_self self = { .class = CLASS_BEST_EFFORT, .weight = 1 };
+	const struct share_self self = { .class = CLASS_BEST_EFFORT, .who.weight = 1 };
 	struct weir_sched_metrics m = { .size = sizeof m };
 	struct share_file *f = make_file();
 	weir_sched h = open_handle();
@@ -342,7 +342,7 @@ static void memory_is_what_the_slots_say(void **state)
 	const uint64_t MiB = 1 << 20;
 	const _Atomic uint32_t held[SHARE_WORDS] = { 3 };
 	const struct share_self self = { .class = CLASS_BEST_EFFORT,
-		.weight = 1,
+		.who.weight = 1,
 		.held = held,
 		.quota = 100 * MiB,
 		.group = 5 };

@@ -41,8 +41,10 @@ static int remove_directory(void **state)
 	return rmdir(directory);
 }
 
-static const struct share_self latency = { .class = CLASS_LATENCY, .weight = 1, .max_wait_ns = 5 };
-static const struct share_self best_effort = { .class = CLASS_BEST_EFFORT, .weight = 1 };
+static const struct share_self latency = {
+	.class = CLASS_LATENCY, .who.weight = 1, .max_wait_ns = 5
+};
+static const struct share_self best_effort = { .class = CLASS_BEST_EFFORT, .who.weight = 1 };
 
 static void who_was_killed_while_it_made_a_device_is_in_nobodys_way(void **state)
 {

@@ -76,8 +76,7 @@ static uint64_t load_of(const struct share_file *f, const unsigned char uuid[16]
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
 		const struct share_slot *s = &f->slots[i];
 		const struct share_device *d = &f->devices[s->who.device % SHARE_DEVICES];
-		if (load_acquire(&s->who.state) != SLOT_LIVE ||
-			memcmp(d->who.uuid, uuid, 16) != 0 || share_is_dead(s))
+		if (!share_is_live(s) || memcmp(d->who.uuid, uuid, 16) != 0)
 			continue;
 		const uint64_t done = load_relaxed(&s->work.retired_ns),
 			       all = load_relaxed(&s->work.submitted_ns);

@@ -95,26 +95,26 @@ static bool set_small(uint32_t *to, uint32_t most, const char *value, size_t n)
 /* A file as it stands: absolute, or found from where the program is. */
 #define TEXT(name)        SET(name, keep_text(config.name, sizeof config.name, value, n))
 #define NUMBER(name, to)  SET(name, set_number(&config.to, INT64_MAX, value, n))
-#define SMALL(name, most) SET(name, set_small(&config.name, most, value, n))
+#define SMALL(name, most) SET(name, set_small(&config.self.who.name, most, value, n))
 FLAG(join)
 FLAG(args)
 FLAG(predict)
 FLAG(sched)
-FLAG(mps)
+SET(mps, (config.self.who.under_mps = true, !value))
 FLAG(pool)
 TEXT(history)
 TEXT(warm)
 TEXT(model)
 TEXT(models)
-NUMBER(deadline, deadline_ns)
-NUMBER(target, target_p99_ns)
-NUMBER(wait, max_wait_ns)
+NUMBER(deadline, self.deadline_ns)
+NUMBER(target, self.target_p99_ns)
+NUMBER(wait, self.max_wait_ns)
 NUMBER(wait_memory, wait_memory_ns)
-NUMBER(memory, memory_bytes)
-NUMBER(memory_group, memory_group)
-NUMBER(command, command)
-NUMBER(outer_memory, outer_bytes)
-NUMBER(outer_group, outer_group)
+NUMBER(memory, self.quota)
+NUMBER(memory_group, self.group)
+NUMBER(command, self.who.command)
+NUMBER(outer_memory, self.outer_quota)
+NUMBER(outer_group, self.outer_group)
 NUMBER(duration, capture.duration_ns)
 NUMBER(launches, capture.launches)
 SMALL(weight, 1000000)
@@ -163,10 +163,10 @@ static bool set_class(const char *value, size_t n)
 {
 	if (!value)
 		return false;
-	config.class = is(value, n, "latency")       ? CLASS_LATENCY
-		       : is(value, n, "best-effort") ? CLASS_BEST_EFFORT
-						     : CLASS_NONE;
-	return config.class;
+	config.self.class = is(value, n, "latency")       ? CLASS_LATENCY
+			    : is(value, n, "best-effort") ? CLASS_BEST_EFFORT
+							  : CLASS_NONE;
+	return config.self.class;
 }
 
 /* What stands behind the word; false: it begins otherwise. */
@@ -277,9 +277,9 @@ static const char *parse_options(const char *p)
 static void set_defaults(void)
 {
 	control_of_level("full", &config.control);
-	config.class = CLASS_BEST_EFFORT;
-	config.weight = 1;
-	config.max_wait_ns = 500000000;
+	config.self.class = CLASS_BEST_EFFORT;
+	config.self.who.weight = 1;
+	config.self.max_wait_ns = 500000000;
 }
 
 static void set_share_default(void)

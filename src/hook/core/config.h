@@ -46,19 +46,12 @@ struct config {
 
 	struct config_capture capture;
 
-	bool sched; /* the program shares the GPU: the rest is what its slot says (share/segment.h)
-		     */
-	bool mps;
-	uint32_t class, weight, sms;
-	uint64_t deadline_ns, target_p99_ns, max_wait_ns;
-	uint32_t slowdown; /* thousandths */
+	bool sched; /* the program shares the GPU */
+	struct share_self self;
 	bool pool;
 	bool is_rank; /* of several: WORLD_SIZE, of torchrun and others */
 	uint64_t wait_memory_ns;
-	uint64_t memory_bytes, memory_group; /* a quota, and whose it is; 0: none */
-	uint64_t command;                    /* key of what weir run was given; 0: none */
-	uint64_t outer_bytes, outer_group;   /* and one that it is in as well */
-	char share[SHARE_PATH];              /* the directory */
+	char share[SHARE_PATH]; /* the directory */
 	char request_range[64]; /* NVTX ranges of that name are requests; "": as streams say */
 };
 

@@ -53,7 +53,7 @@ int memory_cuMemGetInfo(void *free, void *total)
 
 static uint64_t quota(void)
 {
-	const uint64_t bytes = config_get()->memory_bytes;
+	const uint64_t bytes = config_get()->self.quota;
 	return bytes ? bytes : UINT64_MAX;
 }
 

@@ -26,7 +26,7 @@ static uint64_t held_by(const struct share_slot *s)
 
 static bool is_of_group(const struct share_slot *s, const struct share_slot *own)
 {
-	return load_acquire(&s->who.state) == SLOT_LIVE && s->memory.group == own->memory.group &&
+	return share_is_joined(s) && s->memory.group == own->memory.group &&
 	       s->who.device == own->who.device;
 }
 

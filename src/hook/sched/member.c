@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/atomic.h"
+#include "base/bounded.h"
 #include "base/sys.h"
 #include "hook/core/config.h"
 #include "hook/core/hook_table.h"
@@ -50,14 +51,11 @@ static uint32_t ask_sms(int device)
 
 static void outside(const char *why)
 {
-	static const char head[] = "the program is not scheduled: ";
 	char text[128];
-	size_t n = strlen(why);
-	memcpy(text, head, sizeof head - 1);
-	n = n < sizeof text - sizeof head ? n : sizeof text - sizeof head;
-	memcpy(text + sizeof head - 1, why, n);
-	text[sizeof head - 1 + n] = 0;
-	meta_message(text);
+	struct bounded b = BOUNDED(text);
+	bounded_put(&b, "the program is not scheduled: ");
+	bounded_put(&b, why);
+	meta_message(bounded_end(&b));
 }
 
 static struct share_file *reach_file(void)
@@ -81,21 +79,10 @@ static struct share_file *reach_file(void)
 static bool join(struct member *m, int ordinal)
 {
 	uint8_t uuid[16];
-	const struct config *c = config_get();
-	struct share_self self = { .class = c->class,
-		.weight = c->weight,
-		.command = c->command,
-		.sms = c->sms,
-		.under_mps = c->mps,
-		.deadline_ns = c->deadline_ns,
-		.target_p99_ns = c->target_p99_ns,
-		.slowdown = c->slowdown,
-		.max_wait_ns = c->max_wait_ns,
-		.quota = c->memory_bytes,
-		.group = c->memory_group ? c->memory_group : (uint64_t)sys(getpid),
-		.outer_quota = c->outer_bytes,
-		.outer_group = c->outer_group,
-		.held = &held };
+	struct share_self self = config_get()->self;
+	self.held = &held;
+	if (!self.group)
+		self.group = (uint64_t)sys(getpid);
 	if (sandbox_is_closed(NULL)) {
 		outside("it has shut itself in");
 		return false;
@@ -106,14 +93,14 @@ static bool join(struct member *m, int ordinal)
 	m->device_index = share_device(load_relaxed(&file), uuid, m->sms);
 	if (m->device_index == SHARE_DEVICES)
 		return false;
-	read_name(self.name);
+	read_name(self.who.name);
 	atomic_fetch_or_explicit(&held, 1u << m->device_index, memory_order_release);
 	m->index = share_claim(load_relaxed(&file), m->device_index, &self);
 	if (m->index == SHARE_SLOTS) {
 		outside("256 programs share the GPU already");
 		return false;
 	}
-	m->max_wait_ns = c->max_wait_ns;
+	m->max_wait_ns = self.max_wait_ns;
 	m->file = load_relaxed(&file);
 	m->slot = &m->file->slots[m->index];
 	m->device = &m->file->devices[m->device_index];
