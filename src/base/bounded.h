@@ -14,6 +14,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/digit.h"
+
 struct bounded {
 	char *to;
 	size_t size; /* with the NUL */
@@ -45,15 +47,26 @@ static inline void bounded_put(struct bounded *b, const char *s)
 void bounded_printf(struct bounded *b, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* With zeros in front, `least` digits.  Bases from 10 to 16. */
+static inline void bounded_number(struct bounded *b, uint64_t value, unsigned base, int least)
+{
+	char digits[20], *const end = digits + sizeof digits;
+	const char *at = digits_before(end, value, base);
+	for (long zeros = least - (end - at); zeros > 0; zeros--)
+		bounded_char(b, '0');
+	bounded_bytes(b, at, (size_t)(end - at));
+}
+
 static inline void bounded_decimal(struct bounded *b, uint64_t value)
 {
-	char digits[20];
-	size_t n = 0;
-	do
-		digits[n++] = (char)('0' + value % 10);
-	while (value /= 10);
-	while (n)
-		bounded_char(b, digits[--n]);
+	bounded_number(b, value, 10, 1);
+}
+
+static inline void bounded_signed(struct bounded *b, int64_t value)
+{
+	if (value < 0)
+		bounded_char(b, '-');
+	bounded_decimal(b, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
 }
 
 /* Puts the NUL, and is the text; NULL where there is no room even for that. */

@@ -1,16 +1,14 @@
 /* Bytes that grow: numbers and formatted text behind what is there. */
 #include "base/buf.h"
+#include "base/digit.h"
 
 #include <stdio.h>
 
 void buf_u64(struct buf *b, uint64_t value)
 {
-	char digits[20];
-	size_t at = sizeof digits;
-	do
-		digits[--at] = (char)('0' + value % 10);
-	while (value /= 10);
-	buf_put(b, digits + at, sizeof digits - at);
+	char digits[20], *const end = digits + sizeof digits;
+	const char *at = digits_before(end, value, 10);
+	buf_put(b, at, (size_t)(end - at));
 }
 
 void buf_i64(struct buf *b, int64_t value)

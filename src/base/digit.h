@@ -2,6 +2,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 static inline bool is_digit(char c)
 {
@@ -11,6 +12,15 @@ static inline bool is_digit(char c)
 static inline char ascii_lower(char c)
 {
 	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/* Writes a number in front of `end`, and returns where it begins. */
+static inline char *digits_before(char *end, uint64_t value, unsigned base)
+{
+	do
+		*--end = "0123456789abcdef"[value % base];
+	while (value /= base);
+	return end;
 }
 
 /* The value of a hexadecimal digit of either case; -1: it is none. */

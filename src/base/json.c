@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/digit.h"
 #include "base/text.h"
 
 void json_init(struct json *j, FILE *out)
@@ -166,10 +167,7 @@ void json_str(struct json *j, const char *key, const char *value)
 /* By hand: exporters write a number a hundred million times. */
 static void put_digits(FILE *out, uint64_t value, bool negative)
 {
-	char text[24], *p = text + sizeof text;
-	do
-		*--p = (char)('0' + value % 10);
-	while (value /= 10);
+	char text[24], *p = digits_before(text + sizeof text, value, 10);
 	if (negative)
 		*--p = '-';
 	fwrite(p, 1, (size_t)(text + sizeof text - p), out);

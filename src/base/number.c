@@ -1,8 +1,8 @@
 /* Numbers for people: see number.h. */
 #include "base/number.h"
 
-#include <inttypes.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 const char *number_count(struct number *n, uint64_t value)
@@ -19,40 +19,29 @@ const char *number_count(struct number *n, uint64_t value)
 	return p;
 }
 
-/* Three significant digits: 1.23, 12.3, 123. */
-static const char *scaled(struct number *n, double value, const char *unit)
+/* In the first unit that has fewer than four digits before the point, or in the last. Three
+ * significant digits, 1.23, 12.3, 123, but a number below `step` is whole. */
+static const char *scaled(struct number *n, uint64_t whole, unsigned step, const char *const *unit)
 {
-	const int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
-	snprintf(n->text, sizeof n->text, "%.*f %s", decimals, value, unit);
+	double value = (double)whole;
+	bool first = true;
+	for (; (first ? whole >= step : value >= 999.5) && unit[1]; unit++, first = false)
+		value /= step;
+	const int decimals = first || value >= 99.95 ? 0 : value < 9.995 ? 2 : 1;
+	snprintf(n->text, sizeof n->text, "%.*f %s", decimals, value, *unit);
 	return n->text;
 }
 
 const char *number_bytes(struct number *n, uint64_t bytes)
 {
-	static const char *const units[] = { "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
-	if (bytes < 1024) {
-		snprintf(n->text, sizeof n->text, "%" PRIu64 " B", bytes);
-		return n->text;
-	}
-	double value = (double)bytes / 1024;
-	int unit = 0;
-	while (value >= 999.5 && unit < 5)
-		value /= 1024, unit++;
-	return scaled(n, value, units[unit]);
+	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", NULL };
+	return scaled(n, bytes, 1024, units);
 }
 
 const char *number_ns(struct number *n, uint64_t ns)
 {
-	static const char *const units[] = { "us", "ms", "s" };
-	if (ns < 1000) {
-		snprintf(n->text, sizeof n->text, "%" PRIu64 " ns", ns);
-		return n->text;
-	}
-	double value = (double)ns / 1000;
-	int unit = 0;
-	while (value >= 999.5 && unit < 2)
-		value /= 1000, unit++;
-	return scaled(n, value, units[unit]);
+	static const char *const units[] = { "ns", "us", "ms", "s", NULL };
+	return scaled(n, ns, 1000, units);
 }
 
 const char *number_change(struct number *n, double pct)

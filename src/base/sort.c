@@ -158,18 +158,3 @@ void sort_records(void *v, size_t n, size_t each, order_fn *order)
 	}
 	array_free(&s.runs);
 }
-
-/* Shell's: insertion at distances that shrink by about 2.2, and end with 1. */
-void sort_floats(float *v, size_t n)
-{
-	for (size_t gap = n; gap > 1;) {
-		gap = gap < 5 ? 1 : gap * 5 / 11;
-		for (size_t i = gap; i < n; i++) {
-			const float late = v[i];
-			size_t to = i;
-			for (; to >= gap && v[to - gap] > late; to -= gap)
-				v[to] = v[to - gap];
-			v[to] = late;
-		}
-	}
-}

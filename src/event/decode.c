@@ -10,33 +10,10 @@
 
 #define STRING_KEPT 504u /* bytes of a string argument that a record keeps */
 
-static void put_base(struct bounded *t, uint64_t value, unsigned base)
-{
-	char digits[24];
-	size_t n = 0;
-	do
-		digits[n++] = "0123456789abcdef"[value % base];
-	while (value /= base);
-	while (n)
-		bounded_char(t, digits[--n]);
-}
-
 static void put_hex(struct bounded *t, uint64_t value)
 {
 	bounded_put(t, "0x");
-	put_base(t, value, 16);
-}
-
-static void put_uint(struct bounded *t, uint64_t value)
-{
-	put_base(t, value, 10);
-}
-
-static void put_int(struct bounded *t, int64_t value)
-{
-	if (value < 0)
-		bounded_char(t, '-');
-	put_uint(t, value < 0 ? -(uint64_t)value : (uint64_t)value);
+	bounded_number(t, value, 16, 1);
 }
 
 /* Six decimals, enough to recognise an argument; large values as powers of two. */
@@ -55,7 +32,7 @@ static void put_float(struct bounded *t, uint32_t bits)
 	for (; v >= 1e12; v /= 2)
 		power++;
 	const uint64_t micro = (uint64_t)(v * 1e6 + 0.5) % 1000000u;
-	put_uint(t, (uint64_t)(v + 0.5e-6));
+	bounded_decimal(t, (uint64_t)(v + 0.5e-6));
 	if (micro) {
 		bounded_char(t, '.');
 		uint64_t rest = micro;
@@ -64,7 +41,7 @@ static void put_float(struct bounded *t, uint32_t bits)
 	}
 	if (power) {
 		bounded_put(t, "*2^");
-		put_int(t, power);
+		bounded_signed(t, power);
 	}
 }
 
@@ -77,8 +54,7 @@ static void put_quoted_char(struct bounded *t, unsigned char c)
 		bounded_put(t, "\\n");
 	} else if (c < 0x20 || c == 0x7f) {
 		bounded_put(t, "\\x");
-		bounded_char(t, "0123456789abcdef"[c >> 4]);
-		bounded_char(t, "0123456789abcdef"[c & 15]);
+		bounded_number(t, c, 16, 2);
 	} else {
 		bounded_char(t, (char)c);
 	}
@@ -95,11 +71,11 @@ static void put_quoted(struct bounded *t, const char *s, size_t n, bool cut)
 static void put_triple(struct bounded *t, uint64_t x, uint64_t y, uint64_t z)
 {
 	bounded_char(t, '(');
-	put_uint(t, x);
+	bounded_decimal(t, x);
 	bounded_char(t, ',');
-	put_uint(t, y);
+	bounded_decimal(t, y);
 	bounded_char(t, ',');
-	put_uint(t, z);
+	bounded_decimal(t, z);
 	bounded_char(t, ')');
 }
 
@@ -132,7 +108,7 @@ static void put_enum(struct bounded *t, const char *type, uint64_t word)
 	if (name)
 		bounded_put(t, name);
 	else
-		put_int(t, (int32_t)word);
+		bounded_signed(t, (int32_t)word);
 }
 
 static size_t words_after(const struct record *r)
@@ -187,9 +163,9 @@ static void put_value(
 	case ARG_PTR:
 		return put_hex(t, word[0]);
 	case ARG_INT:
-		return put_int(t, (int64_t)word[0]);
+		return bounded_signed(t, (int64_t)word[0]);
 	case ARG_UINT:
-		return put_uint(t, word[0]);
+		return bounded_decimal(t, word[0]);
 	case ARG_FLOAT:
 		return put_float(t, (uint32_t)word[0]);
 	case ARG_STR:
@@ -200,9 +176,9 @@ static void put_value(
 		return put_triple(t, word[0], word[1], word[2]);
 	case ARG_LOC: /* struct { type; id; } */
 		bounded_put(t, "{type=");
-		put_int(t, (int32_t)word[0]);
+		bounded_signed(t, (int32_t)word[0]);
 		bounded_put(t, ", id=");
-		put_int(t, (int32_t)(word[0] >> 32));
+		bounded_signed(t, (int32_t)(word[0] >> 32));
 		return bounded_char(t, '}');
 	case ARG_ENUM:
 		return put_enum(t, a->type, word[0]);
@@ -286,7 +262,7 @@ static void put_cluster(struct bounded *t, const struct record *r)
 		bounded_put(t, ", programmatic");
 	if (c >> 56) {
 		bounded_put(t, ", attributes=");
-		put_uint(t, c >> 56);
+		bounded_decimal(t, c >> 56);
 	}
 }
 
@@ -302,7 +278,7 @@ static void put_scalars(struct bounded *t, const struct record *r)
 		if (a.value[i] >> 32)
 			put_hex(t, a.value[i]);
 		else
-			put_uint(t, a.value[i]);
+			bounded_decimal(t, a.value[i]);
 	}
 	bounded_put(t, a.scalars > a.kept ? ",...)" : ")");
 }
@@ -320,7 +296,7 @@ static void put_launch(struct bounded *t, const struct decoder *d, const struct 
 	bounded_put(t, ", block=");
 	put_triple(t, s.block[0], s.block[1], s.block[2]);
 	bounded_put(t, ", shared=");
-	put_uint(t, r->aux);
+	bounded_decimal(t, r->aux);
 	bounded_put(t, ", stream=");
 	put_hex(t, r->arg[LAUNCH_STREAM]);
 	put_cluster(t, r);
@@ -330,7 +306,7 @@ static void put_launch(struct bounded *t, const struct decoder *d, const struct 
 static void put_result(struct bounded *t, const struct schema_fn *fn, const struct record *r)
 {
 	bounded_put(t, ") = ");
-	put_uint(t, r->result);
+	bounded_decimal(t, r->result);
 	const char *name = r->result ? decode_result(fn, r->result) : NULL;
 	if (name) {
 		bounded_char(t, ' ');
@@ -349,7 +325,7 @@ size_t decode_record(const struct decoder *d, const struct record *r, char *buf,
 		bounded_char(&t, '(');
 	} else {
 		bounded_put(&t, "function ");
-		put_uint(&t, r->fn);
+		bounded_decimal(&t, r->fn);
 		bounded_put(&t, "(...");
 	}
 	if (fn && fn->launch_layout)

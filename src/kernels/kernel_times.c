@@ -4,6 +4,8 @@
 #include <stdlib.h>
 
 #include "base/shared_library.h"
+#include "base/sort.h"
+#include "kernels/plan.h"
 
 #define ROTATE_BYTES (200u << 20) /* more than any L2 */
 #define COPIES_MOST  64u
@@ -49,16 +51,7 @@ static const struct library_symbol symbols[] = {
 	MEASURE_FUNCTIONS(MEASURE_SYMBOL)
 };
 
-static int check(const struct measure *m, int code, const char *function, struct error *err)
-{
-	const char *name = NULL;
-	if (!code)
-		return 0;
-	if (m->cu.cuGetErrorName(code, &name) || !name)
-		name = "an unknown error";
-	return error_set(err, WEIR_KERNELS_ERROR_DRIVER, "%s: %s (%d)", function, name, code);
-}
-#define CALL(m, err, name, ...) check(m, (m)->cu.name(__VA_ARGS__), #name, err)
+#define CALL KERNEL_CALL
 
 int measure_open(struct measure **ret, struct error *err)
 {
@@ -244,12 +237,6 @@ static int time_graph(struct measure *m, void *exec, double *ret_ns, struct erro
 	return e;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
 static int time_all(struct measure *m, void *const *exec, size_t n, unsigned copies, double *ret_ns,
 	struct error *err)
 {
@@ -261,7 +248,7 @@ static int time_all(struct measure *m, void *const *exec, size_t n, unsigned cop
 			e = time_graph(m, exec[at], &ns[at][round], err);
 		}
 	for (size_t i = 0; i < n && !e; i++) {
-		qsort(ns[i] + 1, MEASURE_ROUNDS, sizeof ns[i][0], by_value);
+		qsort(ns[i] + 1, MEASURE_ROUNDS, sizeof ns[i][0], order_real);
 		ret_ns[i] = ns[i][1 + MEASURE_ROUNDS / 2] / copies;
 	}
 	return e;

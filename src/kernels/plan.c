@@ -30,12 +30,13 @@ int kernel_argument(const char *what)
 	return error_set(&kernel_error, WEIR_KERNELS_ERROR_ARGUMENT, "%s", what);
 }
 
-int kernel_check(const struct weir_kernels *k, int code, const char *function, struct error *err)
+int kernel_check(
+	int (*get_name)(int, const char **), int code, const char *function, struct error *err)
 {
 	if (!code)
 		return 0;
 	const char *name = NULL;
-	if (k->cu.cuGetErrorName(code, &name) || !name)
+	if (get_name(code, &name) || !name)
 		name = "an unknown error";
 	return error_set(err, WEIR_KERNELS_ERROR_DRIVER, "%s: %s (%d)", function, name, code);
 }

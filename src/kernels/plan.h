@@ -78,8 +78,10 @@ int kernel_load(struct weir_kernels *k, const char *name, const char *text, void
 	const char **ret_from, struct error *err);
 void kernel_unload(struct weir_kernels *k);
 
-int kernel_check(const struct weir_kernels *k, int code, const char *function, struct error *err);
-#define KERNEL_CALL(k, err, name, ...) kernel_check(k, (k)->cu.name(__VA_ARGS__), #name, err)
+int kernel_check(
+	int (*get_name)(int, const char **), int code, const char *function, struct error *err);
+#define KERNEL_CALL(k, err, name, ...)                                                             \
+	kernel_check((k)->cu.cuGetErrorName, (k)->cu.name(__VA_ARGS__), #name, err)
 
 /* A launch's work into a stream: the kernel's only parameter is at args. */
 int kernel_launch(const struct weir_kernels *k, const struct launch *l, void *args, void *stream);

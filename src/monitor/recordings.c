@@ -11,17 +11,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/monotonic.h"
 #include "base/sort.h"
 #include "trace/trace.h"
 
 #define BELIEVED_LEAST_NS 200000000u
-
-static uint64_t time_ns(clockid_t clock)
-{
-	struct timespec t;
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* Whether a regular file of this user's is a trace that is being written. */
 static bool is_written(const char *path, struct stat *ret_st)
@@ -213,13 +207,13 @@ static void keep_processes(struct recordings *r)
 
 static void find_processes(struct recordings *r)
 {
-	const uint64_t now = time_ns(CLOCK_MONOTONIC), begun = time_ns(CLOCK_THREAD_CPUTIME_ID);
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC), begun = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	if (now < r->list_ns) {
 		keep_processes(r);
 		return;
 	}
 	list_processes(r, now);
-	r->list_ns = now + RECORDINGS_LISTING * (time_ns(CLOCK_THREAD_CPUTIME_ID) - begun);
+	r->list_ns = now + RECORDINGS_LISTING * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun);
 }
 
 static void add_recorded(struct recordings *r, const struct watched *w)

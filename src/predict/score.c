@@ -1,6 +1,8 @@
 /* Scores, log ratios and the slowdown: see score.h. */
 #include "predict/score.h"
 
+#include "base/sort.h"
+
 #define ENOUGH         10 /* scores, before which the first guess stands */
 #define EVERY          8
 #define QUANTILE_LEAST 52 /* a twentieth */
@@ -9,37 +11,11 @@
 #define DEAD_BAND      0.03f /* a slowdown of 2 % is noise */
 #define SLOWDOWN_LOG   2.0f  /* nothing slows everything fourfold: that is another program */
 
-/* Heapsort: in place, no recursion, no library. */
-static void sift(float *v, size_t at, size_t n)
-{
-	for (size_t child; (child = 2 * at + 1) < n; at = child) {
-		if (child + 1 < n && v[child + 1] > v[child])
-			child++;
-		if (v[at] >= v[child])
-			return;
-		const float t = v[at];
-		v[at] = v[child];
-		v[child] = t;
-	}
-}
-
-static void sort(float *v, size_t n)
-{
-	for (size_t i = n / 2; i-- > 0;)
-		sift(v, i, n);
-	for (size_t end = n; end-- > 1;) {
-		const float t = v[0];
-		v[0] = v[end];
-		v[end] = t;
-		sift(v, 0, end);
-	}
-}
-
 /* A quantile of n + 1 values, of which one is still to come: that is why the last counts as the
  * next. */
 float score_quantile(float *values, size_t n, double q)
 {
-	sort(values, n);
+	sort_floats(values, n);
 	const size_t rank = (size_t)((double)(n + 1) * q + 0.999999);
 	if (!expect_inside(n && q > 0 && q < 1, "a quantile is of some values, between 0 and 1"))
 		return 0;

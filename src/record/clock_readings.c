@@ -5,18 +5,12 @@
 #include <time.h>
 
 #include "base/cpu.h"
+#include "base/monotonic.h"
 #include "base/sys.h"
-
-static uint64_t clock_ns(clockid_t id)
-{
-	struct timespec t = { 0 };
-	clock_gettime(id, &t); /* the vDSO: no system call, no errno */
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static uint64_t ticks_now(enum trace_clock clock)
 {
-	return clock == CLOCK_IS_TSC ? cpu_ticks() : clock_ns(CLOCK_MONOTONIC);
+	return clock == CLOCK_IS_TSC ? cpu_ticks() : monotonic_ns();
 }
 
 struct clock_pair clock_pair_now(enum trace_clock clock)
@@ -25,7 +19,7 @@ struct clock_pair clock_pair_now(enum trace_clock clock)
 	uint64_t narrowest = UINT64_MAX;
 	for (int i = 0; i < 5; i++) {
 		const uint64_t before = ticks_now(clock);
-		const uint64_t mono = clock_ns(CLOCK_MONOTONIC);
+		const uint64_t mono = monotonic_ns();
 		const uint64_t after = ticks_now(clock);
 		if (after - before >= narrowest)
 			continue;
@@ -33,7 +27,7 @@ struct clock_pair clock_pair_now(enum trace_clock clock)
 		best.ticks = before + (after - before) / 2;
 		best.mono_ns = mono;
 	}
-	best.real_ns = clock_ns(CLOCK_REALTIME) - (clock_ns(CLOCK_MONOTONIC) - best.mono_ns);
+	best.real_ns = clock_ns(CLOCK_REALTIME) - (monotonic_ns() - best.mono_ns);
 	return best;
 }
 

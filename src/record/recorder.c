@@ -4,6 +4,7 @@
  * The file is opened by path for each chunk and closed at once. The program could close a
  * descriptor that stays open, and reuse its number for a file of its own.
  */
+#include "base/bounded.h"
 #include "base/atomic.h"
 #include "record/writer.h"
 
@@ -22,19 +23,15 @@
 
 uint64_t process_start_of(uint32_t pid)
 {
-	char path[32] = "/proc/";
-	char digits[10], text[512];
-	int n = 0, at = 6;
-	for (uint32_t p = pid; p || !n; p /= 10)
-		digits[n++] = (char)('0' + p % 10);
-	while (n)
-		path[at++] = digits[--n];
-	if (!pid) { /* in a PID namespace with its parent's /proc, the number is another's there */
-		memcpy(path + 6, "self", 4);
-		at = 10;
-	}
-	memcpy(path + at, "/stat", 6);
-	const long fd = sys(openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	char path[32], text[512];
+	struct bounded b = BOUNDED(path);
+	bounded_put(&b, "/proc/");
+	if (pid)
+		bounded_decimal(&b, pid);
+	else /* in a PID namespace with its parent's /proc, the number is another's there */
+		bounded_put(&b, "self");
+	bounded_put(&b, "/stat");
+	const long fd = sys(openat, AT_FDCWD, bounded_end(&b), O_RDONLY | O_CLOEXEC);
 	if (sys_failed(fd))
 		return 0;
 	const long got = sys(read, fd, text, sizeof text - 1);
@@ -246,17 +243,6 @@ int trace_file_begin(int fd, struct trace_header *h)
  */
 #define TRIES 16
 
-static void append_number(char *text, uint64_t number)
-{
-	char digits[20];
-	size_t n = 0, at = strlen(text);
-	for (uint64_t rest = number; rest || !n; rest /= 10)
-		digits[n++] = (char)('0' + rest % 10);
-	while (n)
-		text[at++] = digits[--n];
-	text[at] = 0;
-}
-
 /* Locks an old file, and says whether it still is the one to be replaced.  The lock lasts as long
  * as `old` is open.  If the file system has no locks, the last process wins. */
 static bool lock_place(const struct recorder *r, long old)
@@ -298,7 +284,8 @@ static long replace_by(const struct recorder *r, const char *self, char *name, s
  * left of whoever is killed.  -EEXIST: another process of the run was first. */
 static long make_unnamed(const struct recorder *r, struct trace_header *h, long old)
 {
-	char name[RECORDER_PATH + 24], self[48] = "/proc/thread-self/fd/";
+	char name[RECORDER_PATH + 24], self[48];
+	struct bounded b = BOUNDED(self);
 	copy_text(name, sizeof name, r->path);
 	char *slash = strrchr(name, '/');
 	if (!slash)
@@ -308,7 +295,9 @@ static long make_unnamed(const struct recorder *r, struct trace_header *h, long 
 	const long fd = sys(openat, AT_FDCWD, name, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	if (sys_failed(fd))
 		return fd;
-	append_number(self, (uint64_t)fd);
+	bounded_put(&b, "/proc/thread-self/fd/");
+	bounded_decimal(&b, (uint64_t)fd);
+	bounded_end(&b);
 	long done = trace_file_begin((int)fd, h);
 	if (!done && old < 0)
 		done = sys(linkat, AT_FDCWD, self, AT_FDCWD, r->path, AT_SYMLINK_FOLLOW);
@@ -322,9 +311,11 @@ static long make_unnamed(const struct recorder *r, struct trace_header *h, long 
 static long make_named(const struct recorder *r, struct trace_header *h, long old)
 {
 	char temp[RECORDER_PATH + 24];
-	copy_text(temp, RECORDER_PATH, r->path);
-	memcpy(temp + strlen(temp), ".", 2);
-	append_number(temp, r->pid);
+	struct bounded b = BOUNDED(temp);
+	bounded_put(&b, r->path);
+	bounded_char(&b, '.');
+	bounded_decimal(&b, r->pid);
+	bounded_end(&b);
 	const long fd = sys(
 		openat, AT_FDCWD, temp, O_RDWR | O_CLOEXEC | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
 	if (sys_failed(fd))

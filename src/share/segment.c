@@ -95,10 +95,15 @@ static bool proc_is_own(void)
 	return !strcmp(text, bounded_end(&b));
 }
 
-static uint64_t own_pid_space(void)
+uint64_t share_space(const char *path)
 {
 	struct stat st;
-	return sys_failed(sys(newfstatat, AT_FDCWD, "/proc/self/ns/pid", &st, 0)) ? 0 : st.st_ino;
+	return sys_failed(sys(newfstatat, AT_FDCWD, path, &st, 0)) ? 0 : st.st_ino;
+}
+
+static uint64_t own_pid_space(void)
+{
+	return share_space("/proc/self/ns/pid");
 }
 
 bool share_is_dead(const struct share_slot *s)

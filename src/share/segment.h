@@ -254,6 +254,9 @@ void share_close(struct share_file *f);
  * person has set: the next one begins with it. */
 void share_keep(const struct share_file *f, const char *directory);
 
+/* The inode of a name space; 0: unknown. */
+uint64_t share_space(const char *path);
+
 /* Bytes of a segment, in whole pages. */
 size_t share_mapped_bytes(void);
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/digit.h"
 #include "base/text.h"
 #include "wire/plain.h"
 #include "wire/real.h"
@@ -63,12 +64,10 @@ static int put_strings(struct buf *b, const struct tensor *t, struct error *err)
 
 static size_t put_u64(char *out, uint64_t value)
 {
-	char digits[20];
-	size_t n = 0;
-	do
-		digits[sizeof digits - ++n] = (char)('0' + value % 10);
-	while (value /= 10);
-	memcpy(out, digits + sizeof digits - n, n);
+	char digits[20], *const end = digits + sizeof digits;
+	const char *at = digits_before(end, value, 10);
+	const size_t n = (size_t)(end - at);
+	memcpy(out, at, n);
 	return n;
 }
 

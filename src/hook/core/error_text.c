@@ -5,76 +5,48 @@
 #include "base/error.h"
 
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
-struct text {
-	char *at, *end; /* end: where the NUL has room */
-};
+#include "base/bounded.h"
 
-static void put(struct text *t, const char *s)
-{
-	while (*s && t->at < t->end)
-		*t->at++ = *s++;
-}
-
-static void put_number(struct text *t, uint64_t value)
-{
-	char digits[24];
-	size_t at = sizeof digits;
-	digits[--at] = 0;
-	do
-		digits[--at] = (char)('0' + value % 10);
-	while (value /= 10);
-	put(t, digits + at);
-}
-
-static void put_tenths(struct text *t, double value)
+static void put_tenths(struct bounded *t, double value)
 {
 	const uint64_t tenths = (uint64_t)((value < 0 ? -value : value) * 10 + 0.5);
-	const char last[] = { '.', (char)('0' + tenths % 10), 0 };
-	put(t, value < 0 ? "-" : "");
-	put_number(t, tenths / 10);
-	put(t, last);
-}
-
-static void put_int(struct text *t, int value)
-{
-	put(t, value < 0 ? "-" : "");
-	put_number(t, (uint64_t)(value < 0 ? -(int64_t)value : value));
+	bounded_put(t, value < 0 ? "-" : "");
+	bounded_decimal(t, tenths / 10);
+	bounded_char(t, '.');
+	bounded_decimal(t, tenths % 10);
 }
 
 int error_set(struct error *err, int code, const char *format, ...)
 {
 	if (!err)
 		return code;
-	struct text t = { err->text, err->text + sizeof err->text - 1 };
+	struct bounded t = BOUNDED(err->text);
 	va_list ap;
 	va_start(ap, format);
-	for (; *format && t.at < t.end; format++) {
+	for (; *format; format++) {
 		if (*format != '%') {
-			*t.at++ = *format;
+			bounded_char(&t, *format);
 		} else if (*++format == 's') {
-			put(&t, va_arg(ap, const char *));
+			bounded_put(&t, va_arg(ap, const char *));
 		} else if (*format == 'u') {
-			put_number(&t, va_arg(ap, unsigned));
+			bounded_decimal(&t, va_arg(ap, unsigned));
 		} else if (*format == 'd') {
-			put_int(&t, va_arg(ap, int));
+			bounded_signed(&t, va_arg(ap, int));
 		} else if (!strncmp(format, "zu", 2)) {
-			put_number(&t, va_arg(ap, size_t));
+			bounded_decimal(&t, va_arg(ap, size_t));
 			format++;
 		} else if (!strncmp(format, "llu", 3)) {
-			put_number(&t, va_arg(ap, unsigned long long));
+			bounded_decimal(&t, va_arg(ap, unsigned long long));
 			format += 2;
 		} else if (!strncmp(format, ".1f", 3)) {
 			put_tenths(&t, va_arg(ap, double));
 			format += 2;
 		} else {
-			put(&t, "%");
+			bounded_char(&t, '%');
 		}
 	}
 	va_end(ap);
-	*t.at = 0;
+	bounded_end(&t);
 	return code;
 }

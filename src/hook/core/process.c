@@ -41,13 +41,6 @@ static enum { MEMORY_NEW, MEMORY_USED, MEMORY_PARTED } memory;
 		if (each->function)                                                                \
 	each->function()
 
-uint64_t clock_monotonic(void)
-{
-	struct timespec t = { 0 };
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* From now on calls are recorded, or left alone, as this word says. */
 static void control_by(const _Atomic uint32_t *word)
 {
@@ -122,7 +115,7 @@ uint64_t clock_slowly(void)
 	if (!started && stands_aside())
 		return 0;
 	const struct trace_header *h = hook_recorder.header; /* a parent's, after a fork */
-	return started || (h && h->clock != CLOCK_IS_TSC) ? clock_monotonic() : cpu_ticks();
+	return started || (h && h->clock != CLOCK_IS_TSC) ? monotonic_ns() : cpu_ticks();
 }
 
 void process_driver_begins(void)
@@ -197,8 +190,8 @@ static void in_parent(void)
 static void await_start(void)
 {
 	const struct timespec nap = { .tv_nsec = 50000 };
-	const uint64_t since = clock_monotonic();
-	for (int turn = 0; !process_is_started() && clock_monotonic() - since < START_NS; turn++)
+	const uint64_t since = monotonic_ns();
+	for (int turn = 0; !process_is_started() && monotonic_ns() - since < START_NS; turn++)
 		if (turn < 1000)
 			sys(sched_yield);
 		else

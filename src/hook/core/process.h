@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/monotonic.h"
 #include "base/atomic.h"
 #include "base/cpu.h"
 #include "fn_ids.h"
@@ -74,8 +75,6 @@ static inline bool memory_is_plain(void)
 {
 	return __builtin_expect(!load_relaxed(&hook_hot.memory), 1);
 }
-
-uint64_t clock_monotonic(void); /* nanoseconds */
 
 /* Ticks of the trace's clock, where that is not the processor's counter or nobody knows yet whether
  * that may be read.  0: it may not, and nothing is recorded. */

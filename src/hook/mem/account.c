@@ -159,7 +159,7 @@ static bool begin(struct claim *c, struct member *m, uint64_t bytes)
 	*c = (struct claim){ .bytes = bytes };
 	if (!m || !bytes)
 		return true;
-	c->since_ns = clock_monotonic();
+	c->since_ns = monotonic_ns();
 	c->context = (uintptr_t)current_context();
 	see_context(m, c->context);
 	quota_changes(m->slot, true);
@@ -206,7 +206,7 @@ void claim_settle(const struct claim *c, bool counts)
 {
 	struct share_memory *memory = &c->member->slot->memory;
 	if (counts)
-		share_count(memory->took, clock_monotonic() - c->since_ns);
+		share_count(memory->took, monotonic_ns() - c->since_ns);
 	else
 		quota_give(c->member->slot, c->bytes);
 	quota_changes(c->member->slot, false);

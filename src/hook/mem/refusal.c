@@ -93,7 +93,7 @@ void refusal_report(const struct member *m, uint64_t bytes)
 bool reclaim_goes_on(struct reclaim *w, struct member *m, uint64_t bytes)
 {
 	const struct timespec nap = { 0, NAP_NS };
-	const uint64_t now = clock_monotonic(), wait = config_get()->wait_memory_ns;
+	const uint64_t now = monotonic_ns(), wait = config_get()->wait_memory_ns;
 	if (!w->until_ns) {
 		w->until_ns = now + wait;
 		quota_want(m->file, m->index, bytes, now + (wait > WANTED_NS ? wait : WANTED_NS));

@@ -42,7 +42,7 @@ void served_calls(struct served *s)
 		return;
 	own_calls_begin(&s->own);
 	s->is_calling = true;
-	s->calls_since_ns = clock_monotonic();
+	s->calls_since_ns = monotonic_ns();
 	REAL(cuCtxGetCurrent)(&current);
 	s->has_pushed = current != s->context && !REAL(cuCtxPushCurrent_v2)(s->context);
 }
@@ -260,7 +260,7 @@ static bool place(
  * each kept a part would wait for each other. */
 static void give_tried(struct served *s)
 {
-	if (!quota_wanted(s->member->file, s->member->index, clock_monotonic()))
+	if (!quota_wanted(s->member->file, s->member->index, monotonic_ns()))
 		return;
 	for (int i = 0; i < POLLS && served_poll(s); i++)
 		;
@@ -316,7 +316,7 @@ static int try_alloc(struct served *s, uint64_t bytes, const struct served_order
 static void count(struct share_memory *m, uint64_t since_ns)
 {
 	if (since_ns)
-		share_count(m->took, clock_monotonic() - since_ns);
+		share_count(m->took, monotonic_ns() - since_ns);
 	else
 		add_relaxed(&m->hits, 1);
 }

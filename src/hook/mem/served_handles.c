@@ -360,7 +360,7 @@ void served_give_wanted(struct served *s)
 	/* First cleared: who wants some after the look sets it again.  A program sees its own wait
 	 * as well, but only others can answer it. */
 	atomic_store_explicit(hint, 0, memory_order_seq_cst);
-	const uint64_t now = clock_monotonic();
+	const uint64_t now = monotonic_ns();
 	const uint64_t wanted = quota_wanted(m->file, m->index, now);
 	if (wanted ||
 		atomic_load_explicit(&m->slot->memory.wanted_until_ns, memory_order_seq_cst) > now)

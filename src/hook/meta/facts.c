@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/atomic.h"
-#include "base/digit.h"
+#include "base/bounded.h"
 #include "base/sys.h"
 #include "event/level.h"
 #include "hook/core/config.h"
@@ -69,16 +69,14 @@ void facts_of_recording(void)
 /* 13010 is 13.1. */
 static void put_cuda(int version)
 {
-	char text[16];
-	size_t n = sizeof text;
+	char text[24];
+	struct bounded b = BOUNDED(text);
 	if (version < 1000)
 		return;
-	for (int minor = version % 1000 / 10, any = 0; minor || !any; minor /= 10, any = 1)
-		text[--n] = (char)('0' + minor % 10);
-	text[--n] = '.';
-	for (int major = version / 1000; major; major /= 10)
-		text[--n] = (char)('0' + major % 10);
-	put_fact("cuda", text + n, sizeof text - n);
+	bounded_decimal(&b, (uint64_t)version / 1000);
+	bounded_char(&b, '.');
+	bounded_decimal(&b, (uint64_t)version % 1000 / 10);
+	put_fact("cuda", text, b.used);
 }
 
 /* "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.82.07  Fri …": the first number with a point

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "base/bounded.h"
 #include "base/error.h"
 #include "base/sys.h"
 #include "hook/time/cupti.h"
@@ -138,17 +139,13 @@ static bool is_replaceable(const char *path)
 /* PATH.PID.new: two processes of a run may end at once.  False: it is too long. */
 static bool name_new(const char *path, char to[RECORDER_PATH])
 {
-	static const char tail[] = ".new";
-	const size_t n = strlen(path);
-	if (n + 1 + 10 + sizeof tail > RECORDER_PATH)
-		return false;
-	memcpy(to, path, n);
-	to += n;
-	*to++ = '.';
-	for (uint32_t pid = (uint32_t)sys(getpid); pid; pid /= 10)
-		*to++ = (char)('0' + pid % 10);
-	memcpy(to, tail, sizeof tail);
-	return true;
+	struct bounded b = { .to = to, .size = RECORDER_PATH };
+	bounded_put(&b, path);
+	bounded_char(&b, '.');
+	bounded_decimal(&b, (uint64_t)sys(getpid));
+	bounded_put(&b, ".new");
+	bounded_end(&b);
+	return !b.cut;
 }
 
 /* NULL, or why not.  Whole or not at all. */

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "base/atomic.h"
+#include "base/sort.h"
 #include "base/sys.h"
 #include "event/predicted.h"
 #include "hook/core/config.h"
@@ -237,36 +238,13 @@ uint64_t online_graph(const struct record *r)
 	return a.tier ? predicted_word(&time) : 0;
 }
 
-static void sift(struct item *v, uint32_t root, uint32_t n)
-{
-	for (uint32_t child; (child = 2 * root + 1) < n; root = child) {
-		child += child + 1 < n && v[child].key < v[child + 1].key;
-		if (v[root].key >= v[child].key)
-			return;
-		const struct item swapped = v[root];
-		v[root] = v[child];
-		v[child] = swapped;
-	}
-}
-
-/* By key, in place: qsort may allocate. */
-static void sort(struct item *v, uint32_t n)
-{
-	for (uint32_t i = n / 2; i-- > 0;)
-		sift(v, i, n);
-	for (uint32_t end = n; end-- > 1;) {
-		const struct item largest = v[0];
-		v[0] = v[end];
-		v[end] = largest;
-		sift(v, 0, end);
-	}
-}
+#define HAS_LARGER_KEY(a, b) ((a).key > (b).key)
 
 static void order_by(uint64_t (*key)(const struct ran *r))
 {
 	for (uint32_t i = 0; i < f.count; i++)
 		f.order[i] = (struct item){ key(&f.batch[i]), i };
-	sort(f.order, f.count);
+	SORT_IN_PLACE(f.order, f.count, HAS_LARGER_KEY)
 }
 
 static uint64_t by_correlation(const struct ran *r)

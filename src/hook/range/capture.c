@@ -70,7 +70,7 @@ static void pause_times(bool pause)
 static void open_part(void)
 {
 	uint64_t never = 0;
-	replace_if(&capture.opened_ns, &never, clock_monotonic(), relaxed, relaxed);
+	replace_if(&capture.opened_ns, &never, monotonic_ns(), relaxed, relaxed);
 	pause_times(false);
 	begin_range();
 	atomic_fetch_and_explicit(&hook_hot.listen, ~(uint32_t)LISTEN_CLOSED, memory_order_relaxed);
@@ -132,7 +132,7 @@ static bool has_looked(const struct config_capture *c)
 
 static void look_at_clock(const struct config_capture *c)
 {
-	const uint64_t now = clock_monotonic();
+	const uint64_t now = monotonic_ns();
 	if (load_acquire(&capture.delayed) &&
 		now - hook_recorder.header->start.mono_ns >= c->delay_ns &&
 		atomic_exchange_explicit(&capture.delayed, 0, memory_order_acq_rel))

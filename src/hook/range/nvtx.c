@@ -168,30 +168,13 @@ static void name_wide(const wchar_t *wide, struct range_text *r)
 		r->name = string_id(text, narrow(wide, text));
 }
 
-static void put_number(struct bounded *b, uint64_t value, unsigned base, int least)
-{
-	char digits[20];
-	int n = 0;
-	for (; value || n < least; value /= base)
-		digits[n++] = "0123456789abcdef"[value % base];
-	while (n)
-		bounded_char(b, digits[--n]);
-}
-
-static void put_signed(struct bounded *b, int64_t value)
-{
-	if (value < 0)
-		bounded_put(b, "-");
-	put_number(b, value < 0 ? 0 - (uint64_t)value : (uint64_t)value, 10, 1);
-}
-
 /* Six digits behind the point; what can't be told that way stands as its bits. */
 static void put_real(struct bounded *b, double value, uint64_t bits)
 {
 	const double size = value < 0 ? -value : value;
 	if (!(size < 1e15)) {
 		bounded_put(b, "\"0x");
-		put_number(b, bits, 16, 16);
+		bounded_number(b, bits, 16, 16);
 		bounded_put(b, "\"");
 		return;
 	}
@@ -199,9 +182,9 @@ static void put_real(struct bounded *b, double value, uint64_t bits)
 	const uint64_t millionths = (uint64_t)((size - (double)whole) * 1e6 + 0.5);
 	if (value < 0)
 		bounded_put(b, "-");
-	put_number(b, whole + millionths / 1000000, 10, 1);
+	bounded_number(b, whole + millionths / 1000000, 10, 1);
 	bounded_put(b, ".");
-	put_number(b, millionths % 1000000, 10, 6);
+	bounded_number(b, millionths % 1000000, 10, 6);
 }
 
 static void put_payload(struct bounded *b, const struct attributes *a)
@@ -210,10 +193,10 @@ static void put_payload(struct bounded *b, const struct attributes *a)
 	float small;
 	switch (a->payload_type) {
 	case PAYLOAD_I64:
-		put_signed(b, (int64_t)a->payload);
+		bounded_signed(b, (int64_t)a->payload);
 		break;
 	case PAYLOAD_I32:
-		put_signed(b, (int32_t)a->payload);
+		bounded_signed(b, (int32_t)a->payload);
 		break;
 	case PAYLOAD_DOUBLE:
 		memcpy(&real, &a->payload, sizeof real);
@@ -224,8 +207,8 @@ static void put_payload(struct bounded *b, const struct attributes *a)
 		put_real(b, (double)small, (uint32_t)a->payload);
 		break;
 	default:
-		put_number(b, a->payload_type == PAYLOAD_U32 ? (uint32_t)a->payload : a->payload,
-			10, 1);
+		bounded_number(b,
+			a->payload_type == PAYLOAD_U32 ? (uint32_t)a->payload : a->payload, 10, 1);
 	}
 }
 
@@ -234,11 +217,11 @@ static void put_args(struct bounded *b, const struct attributes *a, bool payload
 	bounded_put(b, "{");
 	if (a->category) {
 		bounded_put(b, "\"category\":");
-		put_number(b, a->category, 10, 1);
+		bounded_number(b, a->category, 10, 1);
 	}
 	if (a->color_type == COLOR_ARGB) {
 		bounded_put(b, b->used > 1 ? ",\"color\":\"#" : "\"color\":\"#");
-		put_number(b, a->color, 16, 8);
+		bounded_number(b, a->color, 16, 8);
 		bounded_put(b, "\"");
 	}
 	if (payload) {

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/bounded.h"
 #include "base/atomic.h"
 #include "hook/range/library.h"
 #include "hook/core/strings.h"
@@ -80,82 +81,61 @@ static const struct {
 } epilogues[] = { { 2, "relu" }, { 8, "drelu" }, { 32, "gelu" }, { 64, "dgelu" }, { 128, "aux" },
 	{ 4, "bias" }, { 16, "bgrad" }, { 256, "bgrada" }, { 512, "bgradb" } };
 
-struct out {
-	char text[512]; /* more than the longest: three shapes of 8 numbers of 11 digits */
-	size_t n;
-};
+/* More than the longest: three shapes of 8 numbers of 11 digits. */
+#define SHAPE_TEXT 512
 
-static void put(struct out *o, const char *s)
+static void put_key(struct bounded *o, const char *key)
 {
-	while (*s && o->n < sizeof o->text)
-		o->text[o->n++] = *s++;
+	bounded_put(o, o->used ? ",\"" : "{\"");
+	bounded_put(o, key);
+	bounded_put(o, "\":");
 }
 
-static void put_number(struct out *o, int64_t value)
-{
-	char digits[20];
-	int n = 0;
-	uint64_t left = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-	if (value < 0)
-		put(o, "-");
-	do
-		digits[n++] = (char)('0' + left % 10);
-	while (left /= 10);
-	while (n && o->n < sizeof o->text)
-		o->text[o->n++] = digits[--n];
-}
-
-static void put_key(struct out *o, const char *key)
-{
-	put(o, o->n ? ",\"" : "{\"");
-	put(o, key);
-	put(o, "\":");
-}
-
-static void put_word(struct out *o, const char *key, const char *word)
+static void put_word(struct bounded *o, const char *key, const char *word)
 {
 	if (!word)
 		return;
 	put_key(o, key);
-	put(o, "\"");
-	put(o, word);
-	put(o, "\"");
+	bounded_put(o, "\"");
+	bounded_put(o, word);
+	bounded_put(o, "\"");
 }
 
-static void put_count(struct out *o, const char *key, int64_t value)
+static void put_count(struct bounded *o, const char *key, int64_t value)
 {
 	put_key(o, key);
-	put_number(o, value);
+	bounded_signed(o, value);
 }
 
-static uint32_t finish(struct out *o, uint32_t id)
+static uint32_t finish(struct bounded *o, uint32_t id)
 {
-	put(o, "}");
-	string_write(id, o->text, o->n);
+	bounded_put(o, "}");
+	string_write(id, o->to, o->used);
 	return id;
 }
 
-static void put_epilogue(struct out *o, int32_t epilogue)
+static void put_epilogue(struct bounded *o, int32_t epilogue)
 {
 	const char *between = "";
 	if (epilogue <= 1) /* CUBLASLT_EPILOGUE_DEFAULT */
 		return;
 	put_key(o, "epilogue");
-	put(o, "\"");
+	bounded_put(o, "\"");
 	for (size_t i = 0; i < COUNT(epilogues); i++) {
 		if (!(epilogue & epilogues[i].bit))
 			continue;
-		put(o, between);
-		put(o, epilogues[i].name);
+		bounded_put(o, between);
+		bounded_put(o, epilogues[i].name);
 		between = "_";
 	}
-	put(o, "\"");
+	bounded_put(o, "\"");
 }
 
 uint32_t product_args(const struct product *p)
 {
 	static_assert(sizeof *p == 56, "no padding");
-	struct out o = { .n = 0 };
+	char text[SHAPE_TEXT];
+	struct bounded o = BOUNDED(text);
 	uint32_t id;
 	if (!string_claim(string_hash(p, sizeof *p, 4), &id))
 		return id;
@@ -241,20 +221,21 @@ static bool ask_filter(void *of, struct tensor *ret)
 	       ret->dims > 0 && ret->dims <= DIMS;
 }
 
-static void put_dims(struct out *o, const char *key, const struct tensor *t)
+static void put_dims(struct bounded *o, const char *key, const struct tensor *t)
 {
 	put_key(o, key);
 	for (int32_t i = 0; i < t->dims; i++) {
-		put(o, i ? "," : "[");
-		put_number(o, t->dim[i]);
+		bounded_put(o, i ? "," : "[");
+		bounded_signed(o, t->dim[i]);
 	}
-	put(o, "]");
+	bounded_put(o, "]");
 }
 
 uint32_t conv_args(void *input, void *filter, void *output)
 {
 	struct tensor t[3];
-	struct out o = { .n = 0 };
+	char text[SHAPE_TEXT];
+	struct bounded o = BOUNDED(text);
 	uint32_t id;
 	memset(t, 0, sizeof t);
 	if (!ask_tensor(input, &t[0]) || !ask_filter(filter, &t[1]) || !ask_tensor(output, &t[2]))

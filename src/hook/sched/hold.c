@@ -154,8 +154,7 @@ bool hold_put(struct hold *h, const struct hold_of *of, struct hold_stream *s, u
 		return true;
 	}
 	hold_collect(h, of);
-	share_end_lingering(
-		of->file, (uint32_t)(of->device - of->file->devices), clock_monotonic());
+	share_end_lingering(of->file, (uint32_t)(of->device - of->file->devices), monotonic_ns());
 	own_calls_begin(&own);
 	const int e = launch(h, of, stream, per_thread);
 	own_calls_end(&own);

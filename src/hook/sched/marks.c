@@ -16,7 +16,7 @@
 
 static void submit(struct marks *m, const struct gated *g, bool is_dated)
 {
-	const uint64_t now = is_dated ? clock_monotonic() + SENDING_NS : 0;
+	const uint64_t now = is_dated ? monotonic_ns() + SENDING_NS : 0;
 	const uint64_t from = load_relaxed(&m->ends_ns) > now ? load_relaxed(&m->ends_ns) : now;
 	store_relaxed(&m->ends_ns, from + g->took_ns);
 	add_alone(&m->submitted_ns, g->took_ns);
@@ -124,7 +124,7 @@ static void begin(struct marks *m, const struct others *others)
 {
 	struct mark *n = &m->next;
 	n->teaches = true;
-	n->first_ns = clock_monotonic();
+	n->first_ns = monotonic_ns();
 	n->requests = requests_of(others);
 	n->first_alone = none_active(others);
 	n->first_idle = m->head == m->tail;
@@ -232,7 +232,7 @@ static bool was_alone(const struct marks *m, const struct mark *k, const struct 
 static void came(struct marks *m, struct share_slot *slot, const struct others *others)
 {
 	const struct mark *k = &m->ring[m->tail % MARKS];
-	const uint64_t now = clock_monotonic(), since = begun(m, k);
+	const uint64_t now = monotonic_ns(), since = begun(m, k);
 	const uint64_t span = since && now > since ? now - since : 0;
 	const bool sharp = now - m->not_yet_ns < SHARP_NS + span / 32;
 	if (sharp && k->teaches && span && !k->capped_ns && was_alone(m, k, others)) {
@@ -257,7 +257,7 @@ static void look(struct marks *m, struct share_slot *slot, const struct others *
 	while (count(m)) {
 		const int answer = REAL(cuEventQuery)(m->ring[m->tail % MARKS].event);
 		if (answer == NOT_READY) {
-			m->not_yet_ns = clock_monotonic();
+			m->not_yet_ns = monotonic_ns();
 			break;
 		}
 		came(m, slot, others); /* on an error as well: nothing can be waited for */

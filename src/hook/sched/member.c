@@ -124,11 +124,11 @@ static bool is_joining(uint32_t state)
 static uint32_t await_join(struct member *m, uint32_t seen)
 {
 	const struct timespec nap = { .tv_nsec = 50000 };
-	const uint64_t since = clock_monotonic();
+	const uint64_t since = monotonic_ns();
 	const bool shut_in = sandbox_is_closed(NULL);
 	if (seen == join_word() || load_relaxed(&m->abandoned))
 		return seen;
-	for (uint32_t turn = 0; is_joining(seen) && clock_monotonic() - since < JOIN_NS; turn++) {
+	for (uint32_t turn = 0; is_joining(seen) && monotonic_ns() - since < JOIN_NS; turn++) {
 		if (shut_in)
 			cpu_pause();
 		else if (turn < 100)

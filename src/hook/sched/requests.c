@@ -39,7 +39,7 @@ bool requests_are_said(void)
 
 bool requests_hold(void)
 {
-	return request_table_holds(&table, clock_monotonic(), config_get()->self.max_wait_ns);
+	return request_table_holds(&table, monotonic_ns(), config_get()->self.max_wait_ns);
 }
 
 static uint64_t program_deadline(void)
@@ -54,7 +54,7 @@ static void publish_deadline(struct member *m)
 {
 	const uint64_t begun = load_relaxed(&m->slot->work.begun_ns);
 	const uint64_t at =
-		request_table_deadline(&table, clock_monotonic(), config_get()->self.max_wait_ns);
+		request_table_deadline(&table, monotonic_ns(), config_get()->self.max_wait_ns);
 	const uint64_t ns = !at ? program_deadline() : at > begun ? at - begun : 1;
 	store_relaxed(&m->slot->who.deadline_ns, ns);
 }
@@ -85,7 +85,7 @@ uint64_t request_begin(uint64_t deadline_ns)
 	if (!c->sched)
 		return 0;
 	const uint64_t name =
-		request_table_open(&table, clock_monotonic(), deadline_ns, c->self.max_wait_ns);
+		request_table_open(&table, monotonic_ns(), deadline_ns, c->self.max_wait_ns);
 	if (!name)
 		return 0;
 	atomic_store_explicit(&said, 1, memory_order_seq_cst);
@@ -100,7 +100,7 @@ bool request_end(uint64_t name)
 	const int kept = errno;
 	if (!request_table_close(&table, name, &begun))
 		return false;
-	const uint64_t took = clock_monotonic() - begun;
+	const uint64_t took = monotonic_ns() - begun;
 	for (uint32_t i = 0; i < MEMBERS && is_sharing(); i++) {
 		struct member *m = member_at(i);
 		if (!m)

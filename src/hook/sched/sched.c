@@ -91,7 +91,7 @@ static bool is_active(const struct member *m)
 	const struct share_work *w = &m->slot->work;
 	return atomic_load_explicit(&m->slot->grant.class, memory_order_seq_cst) == CLASS_LATENCY &&
 	       (atomic_load_explicit(&w->inside, memory_order_seq_cst) ||
-		       share_lingers_until(w) > clock_monotonic());
+		       share_lingers_until(w) > monotonic_ns());
 }
 
 /* Each thread that goes in or out says so. The last word of several at once holds. */
@@ -169,7 +169,7 @@ static bool request_begins(struct member *m)
 	uint32_t outside = 0;
 	if (!replace_if(&w->inside, &outside, 1, seq_cst, seq_cst))
 		return false;
-	const uint64_t now = clock_monotonic();
+	const uint64_t now = monotonic_ns();
 	store_release(&w->begun_ns, now);
 	store_release(&w->requests, load_relaxed(&w->requests) + 1);
 	if (!member_is_latency(m))
@@ -217,7 +217,7 @@ static void request_ends(struct member *m)
 	struct share_work *w = &m->slot->work;
 	if (!load_relaxed(&w->inside) || !go_outside(m))
 		return;
-	const uint64_t now = clock_monotonic(), begun = load_relaxed(&w->begun_ns);
+	const uint64_t now = monotonic_ns(), begun = load_relaxed(&w->begun_ns);
 	const bool is_latency = member_is_latency(m);
 	store_relaxed(&w->next_ns, is_latency ? arrival_ends(&m->arrival, now) : 0);
 	if (is_latency)
@@ -236,7 +236,7 @@ void sched_enter_request(struct member *m)
 	struct share_work *w = &m->slot->work;
 	if (request_begins(m))
 		return;
-	store_release(&w->begun_ns, clock_monotonic());
+	store_release(&w->begun_ns, monotonic_ns());
 	atomic_fetch_add_explicit(&w->requests, 1, memory_order_release);
 }
 

@@ -200,7 +200,7 @@ static bool may_go_ahead(const struct gated *g, struct member *m)
 static enum rule_verdict ask(struct gated *g, struct member *m, const struct launch_shape *l,
 	struct waiting *w, uint32_t *ret_sms)
 {
-	const uint64_t now = clock_monotonic();
+	const uint64_t now = monotonic_ns();
 	const struct share_grant grant = grant_of(m, now);
 	w->other = SHARE_SLOTS;
 	w->until_ns = active_until(m, now, &w->other);
@@ -277,7 +277,7 @@ static bool is_in_vain(struct member *m, struct waiting *w)
 /* False: patience has ended. */
 static bool wait_more(struct member *m, struct waiting *w)
 {
-	const uint64_t now = clock_monotonic();
+	const uint64_t now = monotonic_ns();
 	if (!w->since_ns) {
 		w->since_ns = w->asked_ns = now;
 		w->shut_in = sandbox_is_closed(NULL);
@@ -304,7 +304,7 @@ static void count(struct member *m, const struct waiting *w)
 	if (!w->for_others)
 		return;
 	struct share_counts *c = &m->slot->counts;
-	const uint64_t waited = clock_monotonic() - w->since_ns;
+	const uint64_t waited = monotonic_ns() - w->since_ns;
 	add_relaxed(&c->waits, 1);
 	add_relaxed(&c->waited_ns, waited);
 	if (w->expired)

@@ -44,7 +44,7 @@ static void open_window(uint32_t from)
 	if (!move(from, OPENING))
 		return;
 	const uint64_t asked = config_get()->window;
-	window.until_ns = asked ? UINT64_MAX : clock_monotonic() + WINDOW_NS;
+	window.until_ns = asked ? UINT64_MAX : monotonic_ns() + WINDOW_NS;
 	window.range = own_range_begin(RANGE_OVERHEAD, "calibration");
 	cupti_pause(false);
 	store_relaxed(&window.left, asked ? (uint32_t)asked : WINDOW_LAUNCHES);
@@ -95,7 +95,7 @@ void calibration_timed(void *stream, bool per_thread)
 		end_cupti(stream, per_thread);
 	else if (state != OPEN && over && window.count < WINDOWS)
 		open_window(state);
-	else if (state == OPEN && (over || clock_monotonic() > window.until_ns))
+	else if (state == OPEN && (over || monotonic_ns() > window.until_ns))
 		close_window();
 }
 

@@ -434,9 +434,7 @@ bool cupti_end_learning(void)
 
 static uint64_t realtime_ns(void)
 {
-	struct timespec t = { 0 };
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	return clock_ns(CLOCK_REALTIME);
 }
 
 /* A client that names no clock counts on CUPTI's own. */

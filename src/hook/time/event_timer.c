@@ -146,10 +146,10 @@ static bool is_wanted(void)
 static bool record_event(struct run *r, uint32_t i)
 {
 	struct event_date *d = &r->date[i];
-	d->begun_ns = clock_monotonic();
+	d->begun_ns = monotonic_ns();
 	if (REAL_OF(cuEventRecord, r->per_thread)(r->event[i], r->stream))
 		return false;
-	d->recorded_ns = clock_monotonic();
+	d->recorded_ns = monotonic_ns();
 	return true;
 }
 
@@ -508,7 +508,7 @@ static bool nothing_since(const struct run *r)
  * the stream run dry. */
 static bool follows(const struct run *r)
 {
-	return r->count && clock_monotonic() - r->returned_ns < SHARED_NS && nothing_since(r);
+	return r->count && monotonic_ns() - r->returned_ns < SHARED_NS && nothing_since(r);
 }
 
 static bool is_over(const struct run *r)
@@ -638,7 +638,7 @@ void event_timer_end(
 {
 	struct run *r = s->run;
 	const int kept = errno;
-	s->returned_ns = clock_monotonic();
+	s->returned_ns = monotonic_ns();
 	r->pos = NULL;
 	if (!call->result && r->count < RUN && record_event(r, s->to)) {
 		describe(s, shape, call);
