@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/atomic.h"
+#include "base/check.h"
 #include "hook/core/call.h"
 #include "hook/core/config.h"
 #include "hook/core/hook_table.h"
@@ -21,8 +22,9 @@
 #define NOT_INITIALIZED 3 /* CUDA_ERROR_NOT_INITIALIZED */
 #define QUANTUM_LEAST   20000u
 #define QUANTUM_MOST    100000u
-#define QUANTUM_HELD    250000u /* behind holds nobody waits for a mark */
-#define ALONE_MARKS     16u     /* quanta of what may be in flight alone */
+#define QUANTUM_HELD    500000u /* behind holds nobody waits for a mark */
+#define BUDGET_MARKS    16u /* quanta of a budget: a mark costs the device a microsecond or two */
+#define ALONE_MARKS     16u /* quanta of what may be in flight alone */
 #define REPEATS_NS      100000u /* predicted, of launches that are counted with the next one */
 #define REPEATS         64u
 
@@ -385,11 +387,11 @@ static struct quantum quantum_of(const struct member *m)
 	if (rule_is_alone(m->slot, m->device))
 		return (struct quantum){ load_relaxed(&g->alone_ns) / ALONE_MARKS, UINT32_MAX,
 			false };
-	const uint64_t budget = load_relaxed(&g->budget_ns), held = load_relaxed(&g->hold_ns);
-	const uint64_t half = (budget > held ? budget : held) / 2,
-		       most = held ? QUANTUM_HELD : QUANTUM_MOST;
-	const uint64_t ns = half > most ? most : half < QUANTUM_LEAST ? QUANTUM_LEAST : half;
-	return (struct quantum){ ns, MARK_COSTS, true };
+	const uint64_t budget = load_relaxed(&g->budget_ns),
+		       most = MAX(budget / BUDGET_MARKS, QUANTUM_MOST),
+		       ns = MAX(MIN(budget / 2, most), QUANTUM_LEAST);
+	const bool holds = load_relaxed(&g->hold_ns) && load_relaxed(&m->hold.state) == HOLD_READY;
+	return (struct quantum){ holds ? QUANTUM_HELD : ns, MARK_COSTS, true };
 }
 
 void sched_passed(const struct gated *g, int result)
