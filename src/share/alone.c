@@ -1,6 +1,7 @@
 /*
  * See alone.h.  A line: the GPU's UUID, the key of command line and folder, three durations in ns,
- * how many requests come together, how much of the SMs they fill, and whether that was under MPS.
+ * how many requests come together, how much of the SMs they fill, whether that was under MPS, and
+ * whether it is a guess.
  */
 #include "share/alone.h"
 
@@ -37,9 +38,9 @@ static void read_line(struct known *k, const char *line)
 {
 	char uuid[33];
 	struct known_program p;
-	if (sscanf(line, "%32[0-9a-f] %" SCNx64 " %lf %lf %lf %lf %" SCNu32 " %" SCNu32, uuid,
-		    &p.command, &p.alone.p50_ns, &p.alone.p90_ns, &p.alone.p99_ns, &p.alone.run,
-		    &p.fills, &p.mps) == 8 &&
+	if (sscanf(line, "%32[0-9a-f] %" SCNx64 " %lf %lf %lf %lf %" SCNu32 " %" SCNu32 " %" SCNu32,
+		    uuid, &p.command, &p.alone.p50_ns, &p.alone.p90_ns, &p.alone.p99_ns,
+		    &p.alone.run, &p.fills, &p.mps, &p.guess) == 9 &&
 		strlen(uuid) == 32 && read_uuid(uuid, p.uuid))
 		known_put(k, &p);
 }
@@ -62,8 +63,9 @@ static void write_line(FILE *f, const struct known_program *p)
 {
 	for (int i = 0; i < 16; i++)
 		fprintf(f, "%02x", p->uuid[i]);
-	fprintf(f, " %016" PRIx64 " %.0f %.0f %.0f %.1f %" PRIu32 " %" PRIu32 "\n", p->command,
-		p->alone.p50_ns, p->alone.p90_ns, p->alone.p99_ns, p->alone.run, p->fills, p->mps);
+	fprintf(f, " %016" PRIx64 " %.0f %.0f %.0f %.1f %" PRIu32 " %" PRIu32 " %" PRIu32 "\n",
+		p->command, p->alone.p50_ns, p->alone.p90_ns, p->alone.p99_ns, p->alone.run,
+		p->fills, p->mps, p->guess);
 }
 
 bool known_write(struct known *k, const char *path)
@@ -108,9 +110,11 @@ const struct known_program *known_find(
 
 void known_put(struct known *k, const struct known_program *p)
 {
-	if (!p->command || !is_possible(&p->alone) || p->fills > 100 || p->mps > 1)
+	if (!p->command || !is_possible(&p->alone) || p->fills > 100 || p->mps > 1 || p->guess > 1)
 		return;
 	uint32_t at = index_of(k, p->uuid, p->command);
+	if (at < k->count && p->guess && !k->program[at].guess && k->program[at].mps == p->mps)
+		return;
 	if (at == k->count && k->count == KNOWN_MOST)
 		at = 0; /* the oldest */
 	if (at < k->count) {

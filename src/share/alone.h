@@ -18,6 +18,7 @@ struct known_program {
 	struct slowdown_alone alone;
 	uint32_t fills; /* per cent of the SMs that its widest launch fills; 0: unknown */
 	uint32_t mps;   /* 1: measured under MPS */
+	uint32_t guess; /* 1: none was alone, and all three are those of the least delayed ones */
 };
 
 /* The newest stand last. */

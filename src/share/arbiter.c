@@ -224,8 +224,10 @@ static void keep_known(struct arbiter *a)
 		struct known_program p = { .command = s->who.command, .mps = s->who.under_mps };
 		const struct slowdown_program *q =
 			device < SHARE_DEVICES ? &a->state[device].slowdown.program[i] : NULL;
-		if (!q || !is_of(a, i, device) || !slowdown_has_begun(q) ||
-			!slowdown_learnt(q, &p.alone))
+		if (!q || !is_of(a, i, device) || !slowdown_has_begun(q))
+			continue;
+		p.guess = !slowdown_learnt(q, &p.alone);
+		if (p.guess && !slowdown_guess(q, &p.alone))
 			continue;
 		const uint32_t sms = a->file->devices[device].who.sms,
 			       widest = load_relaxed(&s->work.widest);

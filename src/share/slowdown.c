@@ -10,7 +10,7 @@
 #define FEW_ALONE    5u   /* requests alone that a baseline needs */
 #define ENOUGH_ALONE 48u  /* then windows are rarer; of long ones, which vary little, ten */
 #define TAIL         200u /* requests of which there is a 99th percentile */
-#define TAIL_ALONE   100u
+#define TAIL_ALONE   16u
 #define TAIL_SHARE   0.01 /* of requests, which wait longest */
 #define QUEUED_TAIL  1.5  /* times what is allowed, of requests that come at random */
 #define STREAK       8u   /* alone requests on one side of all before: alone has changed */
@@ -134,6 +134,16 @@ bool slowdown_learnt(const struct slowdown_program *p, struct slowdown_alone *re
 	return ret->p50_ns > 0;
 }
 
+bool slowdown_guess(const struct slowdown_program *p, struct slowdown_alone *ret)
+{
+	const uint32_t n = kept(&p->beside, 0);
+	if (n < FEW)
+		return false;
+	const double ns = newest_quantile(&p->beside, n, UNDISTURBED);
+	*ret = (struct slowdown_alone){ ns, ns, ns, p->run };
+	return true;
+}
+
 bool slowdown_has_begun(const struct slowdown_program *p)
 {
 	return p->beside.count >= FEW;
@@ -176,10 +186,7 @@ static bool forgets_known(struct slowdown_program *p)
 double slowdown_lasts(const struct slowdown_program *p)
 {
 	struct slowdown_alone alone;
-	const uint32_t n = kept(&p->beside, 0);
-	if (baseline(p, &alone))
-		return alone.p50_ns * alone.run;
-	return n < FEW ? 0 : newest_quantile(&p->beside, n, UNDISTURBED) * p->run;
+	return baseline(p, &alone) || slowdown_guess(p, &alone) ? alone.p50_ns * alone.run : 0;
 }
 
 /* The natural logarithm of 1 to 100, without the C library's, which is newer than old systems. */

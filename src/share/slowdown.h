@@ -97,6 +97,10 @@ void slowdown_remember(
 /* Its measured times; false: too few requests were. */
 bool slowdown_learnt(const struct slowdown_program *p, struct slowdown_alone *ret);
 
+/* Those of the requests beside best effort that were hardly delayed, as all three; false: too few.
+ */
+bool slowdown_guess(const struct slowdown_program *p, struct slowdown_alone *ret);
+
 /* Whether what it measured is of the requests that it is there for: a program that starts has
  * others, before best effort comes. */
 bool slowdown_has_begun(const struct slowdown_program *p);

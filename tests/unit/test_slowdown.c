@@ -619,6 +619,39 @@ static void what_was_measured_is_kept(void **state)
 	unlink(path);
 }
 
+/* A guess tells weir run whether MPS suits the program, and gives way to what was measured. */
+static void a_guess_is_kept_where_nothing_was_measured(void **state)
+{
+	static const uint8_t gpu[16] = { 1 };
+	static struct known k, again;
+	char path[] = "/tmp/weir-alone.XXXXXX";
+	const int fd = mkstemp(path);
+	assert_true(fd >= 0);
+	begin_input();
+	struct known_program p = { .uuid = { 1 }, .command = 9, .mps = 1, .guess = 1 };
+	assert_false(slowdown_guess(&loop.program[0], &p.alone));
+	for (int i = 0; i < 80; i++)
+		feed(1, i % 3 ? 60e6 : 55e6, false);
+	assert_false(slowdown_learnt(&loop.program[0], &(struct slowdown_alone){ 0 }));
+	assert_true(slowdown_guess(&loop.program[0], &p.alone) && p.alone.p50_ns == 55e6);
+	known_put(&k, &p);
+	assert_true(known_write(&k, path));
+	known_read(&again, path);
+	const struct known_program *is = known_find(&again, gpu, 9);
+	assert_true(is && is->guess && known_takes_turns(is));
+	p.guess = 0;
+	p.alone.p50_ns = 50e6;
+	known_put(&again, &p);
+	p.guess = 1;
+	known_put(&again, &p); /* of the same mode: the measured one stays */
+	assert_true(!known_find(&again, gpu, 9)->guess);
+	p.mps = 0;
+	known_put(&again, &p);
+	assert_true(known_find(&again, gpu, 9)->guess);
+	close(fd);
+	unlink(path);
+}
+
 /* Answers of 32 tokens, requests of 1 ms, and what leaves SMs to best effort. */
 static void long_requests_on_all_sms_take_turns(void **state)
 {
@@ -675,6 +708,7 @@ int main(void)
 		cmocka_unit_test(nonsense_is_survived),
 		cmocka_unit_test(less_is_allowed_where_requests_queue),
 		cmocka_unit_test(what_was_measured_is_kept),
+		cmocka_unit_test(a_guess_is_kept_where_nothing_was_measured),
 		cmocka_unit_test(long_requests_on_all_sms_take_turns),
 		cmocka_unit_test(a_file_of_anything_is_survived),
 	};
