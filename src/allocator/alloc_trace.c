@@ -48,7 +48,7 @@ static void choose(struct reading *g, const struct memory_list *lists, unsigned 
 	uint64_t *allocs[2] = { xcalloc(n + 1, sizeof(uint64_t)),
 		xcalloc(n + 1, sizeof(uint64_t)) };
 	uint64_t most = 0;
-	for (unsigned l = 0; allocs[0] && allocs[1] && l < count; l++)
+	for (unsigned l = 0; l < count; l++)
 		for (size_t i = 0; i < lists[l].count; i++) {
 			const struct memory_op *op = &lists[l].ops[i];
 			const bool framework = is_framework(g->r, op);
@@ -57,7 +57,7 @@ static void choose(struct reading *g, const struct memory_list *lists, unsigned 
 			allocs[framework][op->process]++;
 			g->t->framework = g->t->framework || framework;
 		}
-	for (uint32_t i = 0; allocs[0] && allocs[1] && i < n; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		const uint64_t here = allocs[g->t->framework][i];
 		g->t->processes += here != 0;
 		if (here > most) {

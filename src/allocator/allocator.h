@@ -61,6 +61,17 @@ void meter_calls(struct alloc_meter *m, enum alloc_call call, uint64_t bytes, ui
 void meter_reserve(struct alloc_meter *m, uint64_t bytes);
 void meter_give_back(struct alloc_meter *m, uint64_t bytes);
 
+/* A pool, and where it placed each block. */
+struct alloc_pool {
+	struct pool *pool;
+	uint64_t *addresses; /* 0: the block was not placed */
+	uint64_t settled_ns;
+	uint32_t limit; /* handles */
+};
+struct pool_shape;
+struct alloc_pool *alloc_pool_new(const struct alloc_trace *t, const struct pool_shape *shape);
+void alloc_pool_free(void *p);
+
 struct alloc_setup {
 	uint64_t handle_bytes; /* of the pool: a power of two, from 2 MiB to 64 MiB */
 	uint64_t limit_bytes;  /* 0: none */
@@ -68,7 +79,7 @@ struct alloc_setup {
 
 struct alloc_design {
 	const char *name, *colour; /* of its line in the picture */
-	void *(*open)(const struct alloc_trace *t, const struct alloc_setup *s); /* or NULL */
+	void *(*open)(const struct alloc_trace *t, const struct alloc_setup *s);
 	/* 0 or -errno. */
 	int (*place)(void *state, const struct alloc_event *e, struct alloc_meter *m);
 	int (*release)(void *state, const struct alloc_event *e, struct alloc_meter *m);

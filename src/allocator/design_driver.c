@@ -14,19 +14,6 @@
 
 #define PAGE (UINT64_C(1) << 21)
 
-struct state {
-	struct pool *small;
-	uint64_t *addresses; /* of small blocks */
-};
-
-static void close_pages(void *state)
-{
-	struct state *s = state;
-	if (!s)
-		return;
-	free_all(s->small, s->addresses, s);
-}
-
 /* With no tags, free ranges are no more than blocks; and in twice as many pages as blocks one of
  * the gaps is a page at least. */
 static void *open_pages(const struct alloc_trace *t, const struct alloc_setup *setup)
@@ -35,29 +22,23 @@ static void *open_pages(const struct alloc_trace *t, const struct alloc_setup *s
 	const uint64_t limit = POOL_MOST_BYTES / PAGE, pages = 2 * most + 2;
 	const struct pool_shape shape = { 0, (pages < limit ? pages : limit) * PAGE, PAGE,
 		(uint32_t)most * 2 + 64 };
-	struct state *s = xcalloc(1, sizeof *s);
-	s->small = xcalloc(1, pool_memory(&shape));
-	s->addresses = xcalloc(t->blocks + 1, sizeof *s->addresses);
-	if (!pool_init(s->small, &shape))
-		return s;
-	close_pages(s);
-	return NULL;
+	return alloc_pool_new(t, &shape);
 }
 
 static int place(void *state, const struct alloc_event *e, struct alloc_meter *m)
 {
-	struct state *s = state;
+	struct alloc_pool *s = state;
 	struct pool_place at;
 	meter_calls(m, CALL_MEM_ALLOC, e->bytes, 1);
 	if (e->bytes >= PAGE) {
 		meter_reserve(m, round_up(e->bytes, PAGE));
 		return 0;
 	}
-	if (pool_place(s->small, e->bytes, 0, &at))
+	if (pool_place(s->pool, e->bytes, 0, &at))
 		return -ENOSPC;
-	for (uint32_t slot = at.first_slot; pool_next_missing(s->small, &at, &slot);) {
+	for (uint32_t slot = at.first_slot; pool_next_missing(s->pool, &at, &slot);) {
 		meter_reserve(m, PAGE);
-		pool_back(s->small, slot, 1);
+		pool_back(s->pool, slot, 1);
 	}
 	s->addresses[e->block] = at.address;
 	return 0;
@@ -65,18 +46,18 @@ static int place(void *state, const struct alloc_event *e, struct alloc_meter *m
 
 static int release(void *state, const struct alloc_event *e, struct alloc_meter *m)
 {
-	struct state *s = state;
+	struct alloc_pool *s = state;
 	uint32_t slot;
 	uint64_t handle;
 	if (e->bytes >= PAGE) {
 		meter_give_back(m, round_up(e->bytes, PAGE));
 		return 0;
 	}
-	const int failed = pool_free(s->small, s->addresses[e->block], 0);
-	while (pool_take_idle(s->small, &slot, &handle))
+	const int failed = pool_free(s->pool, s->addresses[e->block], 0);
+	while (pool_take_idle(s->pool, &slot, &handle))
 		meter_give_back(m, PAGE);
 	return failed ? -EINVAL : 0;
 }
 
 const struct alloc_design design_driver = { "driver", LINE_PURPLE, open_pages, place, release, NULL,
-	close_pages };
+	alloc_pool_free };

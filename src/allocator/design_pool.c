@@ -11,23 +11,24 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "base/expect.h"
 #include "pool/pool.h"
 #include "palette.h"
 
 #define SETTLE_NS UINT64_C(1000000)
 
-struct state {
-	struct pool *pool;
-	uint64_t *addresses; /* of blocks; 0: it was not placed */
-	uint64_t settled_ns;
-	uint32_t limit; /* handles */
-};
-
-static void close_pool(void *state)
+struct alloc_pool *alloc_pool_new(const struct alloc_trace *t, const struct pool_shape *shape)
 {
-	struct state *s = state;
-	if (!s)
-		return;
+	struct alloc_pool *s = xcalloc(1, sizeof *s);
+	s->pool = xcalloc(1, pool_memory(shape));
+	s->addresses = xcalloc(t->blocks + 1, sizeof *s->addresses);
+	expect(!pool_init(s->pool, shape), "a recording makes a shape of a pool");
+	return s;
+}
+
+void alloc_pool_free(void *state)
+{
+	struct alloc_pool *s = state;
 	free_all(s->pool, s->addresses, s);
 }
 
@@ -45,15 +46,10 @@ static struct pool_shape shape_for(const struct alloc_trace *t, uint64_t slot)
 static void *open_pool(const struct alloc_trace *t, const struct alloc_setup *setup)
 {
 	const struct pool_shape shape = shape_for(t, setup->handle_bytes);
-	struct state *s = xcalloc(1, sizeof *s);
+	struct alloc_pool *s = alloc_pool_new(t, &shape);
 	s->limit =
 		setup->limit_bytes ? (uint32_t)(setup->limit_bytes / shape.slot_bytes) : UINT32_MAX;
-	s->pool = xcalloc(1, pool_memory(&shape));
-	s->addresses = xcalloc(t->blocks + 1, sizeof *s->addresses);
-	if (!pool_init(s->pool, &shape))
-		return s;
-	close_pool(s);
-	return NULL;
+	return s;
 }
 
 static uint32_t tag_of(const struct alloc_event *e)
@@ -68,7 +64,7 @@ static void settle_all(struct pool *p)
 }
 
 /* A handle for a slot: a new one, or one from elsewhere. */
-static void get_handle(struct state *s, struct alloc_meter *m)
+static void get_handle(struct alloc_pool *s, struct alloc_meter *m)
 {
 	struct pool *p = s->pool;
 	const uint64_t bytes = p->shape.slot_bytes;
@@ -89,7 +85,7 @@ static void get_handle(struct state *s, struct alloc_meter *m)
 
 static int place(void *state, const struct alloc_event *e, struct alloc_meter *m)
 {
-	struct state *s = state;
+	struct alloc_pool *s = state;
 	struct pool *p = s->pool;
 	struct pool_place at;
 	if (e->ns - s->settled_ns >= SETTLE_NS) {
@@ -113,16 +109,16 @@ static int place(void *state, const struct alloc_event *e, struct alloc_meter *m
 
 static int release(void *state, const struct alloc_event *e, struct alloc_meter *m)
 {
-	struct state *s = state;
+	struct alloc_pool *s = state;
 	return pool_free(s->pool, s->addresses[e->block], tag_of(e)) ? -EINVAL : 0;
 }
 
 /* A block's place does not depend on handles, so all it takes is as many as were in use at once. */
 static uint64_t minimum_limit(const void *state)
 {
-	const struct pool *p = ((const struct state *)state)->pool;
+	const struct pool *p = ((const struct alloc_pool *)state)->pool;
 	return p->counters.busy_slots_peak * p->shape.slot_bytes;
 }
 
 const struct alloc_design design_pool = { "pool", LINE_BLUE, open_pool, place, release,
-	minimum_limit, close_pool };
+	minimum_limit, alloc_pool_free };

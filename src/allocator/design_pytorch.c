@@ -55,9 +55,7 @@ struct state {
 static void close_heaps(void *state)
 {
 	struct state *s = state;
-	if (!s)
-		return;
-	for (uint32_t i = 0; s->heaps && i < s->heap_count; i++)
+	for (uint32_t i = 0; i < s->heap_count; i++)
 		array_free(&s->heaps[i].rooms);
 	array_free(&s->blocks);
 	free_all(s->heaps, s->placed, s);

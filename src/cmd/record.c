@@ -333,7 +333,7 @@ static int watch(struct recording *rec)
 {
 	struct drain *d = NULL;
 	int status = 0, wait_ms = DRAIN_IDLE_MS;
-	const int without = drain_open(rec->raw, &d, NULL); /* then it is packed at the end */
+	const int without = drain_open(rec->raw, &d); /* then it is packed at the end */
 	while (!wait_for(rec, wait_ms, NULL, &status)) {
 		const bool drains = has_room(rec) && !without;
 		wait_ms = drains && drain_step(d) ? DRAIN_BUSY_MS : DRAIN_IDLE_MS;

@@ -23,14 +23,10 @@ struct engine_options {
 	unsigned threads;        /* of a run; 0: as many as the process may use processors */
 };
 
-/* A parameter of a model's configuration; all is borrowed while the model loads. */
-struct engine_parameter {
-	const char *key, *value;
-};
-/* Runs parts of the model: a provider of ONNX Runtime. */
+/* Runs parts of the model: a provider of ONNX Runtime.  All is borrowed while the model loads. */
 struct engine_accelerator {
 	const char *name;
-	const struct engine_parameter *parameter;
+	const struct parameter *parameter;
 	unsigned parameters;
 };
 enum engine_place { ENGINE_ANYWHERE, ENGINE_ON_GPU, ENGINE_ON_CPU };
@@ -42,7 +38,7 @@ struct engine_config {
 	uint32_t max_batch_size; /* 0: the first dimension does not count rows */
 	const uint32_t *bucket;  /* sizes that it is to run, ascending */
 	unsigned buckets;
-	const struct engine_parameter *parameter;
+	const struct parameter *parameter;
 	unsigned parameters;
 	int graph_level; /* as Triton says it: -1, 1 and 2 are less than all */
 	/* The configuration's tensors, rows included, for an engine whose models don't describe

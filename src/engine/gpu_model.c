@@ -32,20 +32,13 @@ static int of_model(const struct gpu_model *m, int e, struct error *err)
 	return error_set(err, e, "model %s: %s", m->base.name, why.text);
 }
 
-static bool wants_graphs(const struct engine_config *c)
-{
-	for (unsigned i = 0; i < c->parameters; i++)
-		if (strcmp(c->parameter[i].key, "graphs") == 0)
-			return strcmp(c->parameter[i].value, "0") != 0;
-	return true;
-}
-
 int gpu_model_init(struct gpu_model *m, const struct engine *e, const struct gpu_engine *ops,
 	const struct engine_options *o, const struct engine_config *c, struct error *err)
 {
 	engine_model_init(&m->base, e, c);
 	m->ops = ops;
-	m->graphs = wants_graphs(c);
+	const char *graphs = parameter_find(c->parameter, c->parameters, "graphs");
+	m->graphs = !graphs || strcmp(graphs, "0") != 0;
 	m->max_rows = c->max_batch_size;
 	m->buckets = c->buckets;
 	if (c->buckets)

@@ -125,8 +125,8 @@ static unsigned processors(void)
 	return sched_getaffinity(0, sizeof set, &set) ? 1 : (unsigned)CPU_COUNT(&set);
 }
 
-static int set_option(struct ort_options *options, const struct engine_parameter *p,
-	const char *name, struct error *err)
+static int set_option(
+	struct ort_options *options, const struct parameter *p, const char *name, struct error *err)
 {
 	const bool intra = strcmp(p->key, "intra_op_thread_count") == 0;
 	char what[120];

@@ -469,14 +469,6 @@ bool schema_blocks(const struct schema_fn *fn)
 	return !strcmp(fn->class, "sync") && !strstr(fn->name, "WaitEvent");
 }
 
-const struct schema_fn *schema_find_name(const struct schema *s, const char *name)
-{
-	for (uint32_t i = 0; i < s->fn_count; i++)
-		if (!strcmp(s->fns[i].name, name))
-			return &s->fns[i];
-	return NULL;
-}
-
 static bool arg_word(const struct schema_fn *fn, const struct record *r, unsigned i, uint64_t *ret)
 {
 	const struct schema_arg *a = &fn->args[i];

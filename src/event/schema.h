@@ -113,9 +113,6 @@ bool schema_waits(const struct schema_fn *fn);
 /* The latter of any interface, the runtime's too. */
 bool schema_blocks(const struct schema_fn *fn);
 
-/* The function of that name, or NULL.  Linear. */
-const struct schema_fn *schema_find_name(const struct schema *s, const char *name);
-
 struct record;
 
 /* Bytes that the call allocated, copied or set: the product of its factors.  False when an

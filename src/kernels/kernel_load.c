@@ -8,8 +8,6 @@
 #include "kernels/plan.h"
 #include "kernels/sources.h"
 
-enum { DRIVER_NOT_FOUND = 500 };
-
 static void put_arch(const struct weir_kernels *k, char *to, size_t size)
 {
 	snprintf(to, size, "sm_%u%s", k->device.cc, k->device.cc >= 90 ? "a" : "");

@@ -360,20 +360,6 @@ static uint64_t units_of(struct law *law, const struct law_work *p, uint64_t blo
 	return units ? units : 1;
 }
 
-uint64_t law_alone_ns(struct law *law, const struct law_work *p, unsigned sms)
-{
-	if (!sane_kernel(law, p) || !sms || sms > law->device.sms)
-		return 0;
-	const uint64_t blocks = merged_blocks(law, p->blocks);
-	const uint64_t most = (blocks + sms - 1) / sms;
-	const uint64_t units = units_of(law, p, blocks);
-	/* On few SMs there are more of them a SM than sm_probe() is for: their time is in
-	 * proportion. */
-	const unsigned probed = (unsigned)MIN(most, 4 * PER_SM_EXACT);
-	const uint64_t probe = sm_probe(law, probed, p->warps, fit(p));
-	return (uint64_t)((__uint128_t)units * probe * most / probed / PROBE_NS / ONE);
-}
-
 static void fill_kernel(struct law *law, const struct law_work *p, struct work *w)
 {
 	const unsigned most = law->clients[p->client].sms;

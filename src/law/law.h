@@ -128,9 +128,6 @@ void law_advance(struct law *law, uint64_t t);
 /* The next work of a client that has ended and was not fetched, in the order of ends. */
 bool law_pop(struct law *law, unsigned client, struct law_done *ret_done);
 
-/* `alone_ns` on sms SMs of the same device, with nobody else on it. */
-uint64_t law_alone_ns(struct law *law, const struct law_work *kernel, unsigned sms);
-
 /* Time of blocks on SMs, as if each were alone there: of all that clients have run so far. */
 struct law_totals {
 	uint64_t submitted, done, lost, waiting; /* block-nanoseconds << LAW_UNIT_BITS */

@@ -311,11 +311,3 @@ bool pool_find(const struct pool *p, uint64_t address, struct pool_block *ret_bl
 	};
 	return true;
 }
-
-uint64_t pool_largest_free(const struct pool *p, uint32_t tag)
-{
-	const struct pool_range *v = ranges_of(p);
-	const uint32_t all = v[p->roots[0]].most;
-	const uint32_t own = tag && tag < POOL_TAGS ? v[p->roots[tag]].most : 0;
-	return (uint64_t)(own > all ? own : all) * POOL_GRAIN;
-}

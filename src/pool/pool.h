@@ -163,9 +163,6 @@ struct pool_block {
 /* The live block that the address is in. */
 bool pool_find(const struct pool *p, uint64_t address, struct pool_block *ret_block);
 
-/* The largest range that can be placed for the tag. */
-uint64_t pool_largest_free(const struct pool *p, uint32_t tag);
-
 static inline uint64_t pool_slot_address(const struct pool *p, uint32_t slot)
 {
 	return p->shape.base + slot * p->shape.slot_bytes;

@@ -62,11 +62,11 @@ static enum engine_place place_of(const struct model_config *c)
 
 /* As the configuration's text has them.  The caller frees both lists. */
 static void read_accelerators(const struct model_config *c, struct engine_accelerator **ret,
-	struct engine_parameter **ret_parameters, unsigned *ret_n)
+	struct parameter **ret_parameters, unsigned *ret_n)
 {
 	const json_t *list = config_accelerators(c);
 	ARRAY(struct engine_accelerator) all = { 0 };
-	ARRAY(struct engine_parameter) parameters = { 0 };
+	ARRAY(struct parameter) parameters = { 0 };
 	size_t i, first = 0;
 	const json_t *one;
 	const char *key;
@@ -76,7 +76,7 @@ static void read_accelerators(const struct model_config *c, struct engine_accele
 		json_object_foreach(json_object_get(one, "parameters"), key, value)
 		{
 			*array_push(&parameters) =
-				(struct engine_parameter){ key, json_string_value(value) };
+				(struct parameter){ key, json_string_value(value) };
 		}
 		const char *name = json_string_value(json_object_get(one, "name"));
 		*array_push(&all) = (struct engine_accelerator){ name ? name : "", NULL,
@@ -125,12 +125,8 @@ static int load_file(struct server *s, const char *model, struct version *v, str
 	int e = store_model_file(s->models.store, model, v->number, file, &fd, &path, err);
 	if (e)
 		return e;
-	ARRAY(struct engine_parameter) parameters = { 0 };
-	for (unsigned i = 0; i < c->parameters; i++)
-		*array_push(&parameters) =
-			(struct engine_parameter){ c->parameter[i].key, c->parameter[i].value };
 	struct engine_accelerator *accelerators;
-	struct engine_parameter *of_accelerators;
+	struct parameter *of_accelerators;
 	unsigned n;
 	read_accelerators(c, &accelerators, &of_accelerators, &n);
 	struct tensor_spec *in = specs_of(c->input, c->inputs, c);
@@ -142,15 +138,14 @@ static int load_file(struct server *s, const char *model, struct version *v, str
 		.max_batch_size = c->max_batch_size,
 		.bucket = c->weir_bucket,
 		.buckets = c->weir_buckets,
-		.parameter = parameters.v,
-		.parameters = (unsigned)parameters.n,
+		.parameter = c->parameter,
+		.parameters = c->parameters,
 		.graph_level = c->graph_level,
 		.in = in,
 		.ins = c->inputs,
 		.out = out,
 		.outs = c->outputs };
 	e = engine_load(v->engine, &s->o.engine, &ec, fd, path, &v->loaded, err);
-	array_free(&parameters);
 	free_all(accelerators, of_accelerators, in, out);
 	close(fd);
 	free(path);

@@ -164,17 +164,6 @@ static int check_warmup(struct config_reader *r, const struct model_config *c, u
 	return 0;
 }
 
-static int check_graph(struct config_reader *r, const struct model_config *c, unsigned i)
-{
-	const struct config_graph *g = &c->graph_spec[i];
-	int e = 0;
-	for (unsigned k = 0; !e && k < g->inputs; k++)
-		e = check_dims(r, g->input[k].key, "dim", NULL, &g->input[k].shape, 0);
-	for (unsigned k = 0; !e && k < g->lower.inputs; k++)
-		e = check_dims(r, g->lower.input[k].key, "dim", NULL, &g->lower.input[k].shape, 0);
-	return e;
-}
-
 static int check_weir(struct config_reader *r, const struct model_config *c)
 {
 	const json_t *all = get(c->tree, "parameters");
@@ -232,7 +221,5 @@ int config_check(struct config_reader *r, struct model_config *c)
 		e = check_each(r, c, c->instance_groups, check_group);
 	if (!e)
 		e = check_each(r, c, c->warmups, check_warmup);
-	if (!e)
-		e = check_each(r, c, c->graph_specs, check_graph);
 	return e ? e : check_weir(r, c);
 }

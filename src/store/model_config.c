@@ -146,7 +146,7 @@ static int bind_weir(struct config_reader *r, struct model_config *c)
 	const struct config_reader before = *r;
 	int e = 0;
 	for (unsigned i = 0; !e && i < c->parameters; i++) {
-		const struct config_parameter *p = &c->parameter[i];
+		const struct parameter *p = &c->parameter[i];
 		const struct config_field *f = NULL;
 		if (strncmp(p->key, "weir.", 5) != 0)
 			continue;
@@ -246,14 +246,6 @@ const json_t *config_accelerators(const struct model_config *c)
 	const json_t *of =
 		json_object_get(json_object_get(c->tree, "optimization"), "execution_accelerators");
 	return json_object_get(of, "gpu_execution_accelerator");
-}
-
-const char *config_parameter(const struct model_config *c, const char *key)
-{
-	for (unsigned i = 0; i < c->parameters; i++)
-		if (!strcmp(c->parameter[i].key, key))
-			return c->parameter[i].value;
-	return NULL;
 }
 
 const struct config_queue_policy *config_queue_policy(const struct model_config *c, uint64_t level)

@@ -84,29 +84,6 @@ struct config_warmup {
 	unsigned inputs;
 };
 
-struct config_parameter {
-	const char *key, *value;
-};
-
-struct config_named_shape {
-	const char *key; /* the input's name */
-	struct shape shape;
-};
-
-struct config_graph_bound {
-	int32_t batch_size;
-	const struct config_named_shape *input;
-	unsigned inputs;
-};
-
-struct config_graph {
-	int32_t batch_size;
-	const struct config_named_shape *input;
-	unsigned inputs;
-	bool has_lower;
-	struct config_graph_bound lower;
-};
-
 struct model_config {
 	const char *name, *platform, *backend, *default_model_filename;
 	uint32_t max_batch_size; /* 0: no batch dimension */
@@ -117,14 +94,11 @@ struct model_config {
 	struct config_batching dynamic_batching;
 	const struct config_instance_group *instance_group;
 	unsigned instance_groups;
-	const struct config_parameter *parameter;
+	const struct parameter *parameter;
 	unsigned parameters;
 	const struct config_warmup *warmup;
 	unsigned warmups;
 	int32_t graph_level;
-	bool cuda_graphs;
-	const struct config_graph *graph_spec;
-	unsigned graph_specs;
 
 	uint64_t weir_deadline_us;   /* 0: none */
 	double weir_weight;          /* 1 where nothing is said */
@@ -174,9 +148,6 @@ json_t *config_json(const struct model_config *c);
 
 /* optimization.execution_accelerators.gpu_execution_accelerator, or NULL. */
 const json_t *config_accelerators(const struct model_config *c);
-
-/* The value of a parameter, or NULL. */
-const char *config_parameter(const struct model_config *c, const char *key);
 
 /* The queue's limits for a level of priority; NULL: there are none. */
 const struct config_queue_policy *config_queue_policy(const struct model_config *c, uint64_t level);

@@ -158,3 +158,11 @@ int tensor_check(const struct tensor *t, struct error *err)
 				 "'%.*s' has %zu bytes, and its shape and type %s need %" PRIu64,
 				 SLICE_ARG(t->name), t->bytes, dtype_rows[t->type].name, bytes);
 }
+
+const char *parameter_find(const struct parameter *list, unsigned n, const char *key)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (strcmp(list[i].key, key) == 0)
+			return list[i].value;
+	return NULL;
+}

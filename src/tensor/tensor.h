@@ -76,6 +76,13 @@ struct tensor_spec {
 	bool optional;
 };
 
+/* A parameter of a model. */
+struct parameter {
+	const char *key, *value;
+};
+/* The value of one of n, or NULL. */
+const char *parameter_find(const struct parameter *list, unsigned n, const char *key);
+
 struct tensor {
 	struct slice name;
 	enum dtype type;

@@ -46,7 +46,7 @@ struct drain {
 	struct container reserve;
 	struct block_maker maker;
 	uint8_t *copy; /* of a chunk's payload: what is looked at stays as it is */
-	uint32_t copy_room;
+	size_t copy_room;
 };
 
 static uint32_t padded(uint32_t bytes)
@@ -113,22 +113,13 @@ static bool put_block(struct drain *d)
 	return true;
 }
 
-static void make_room(struct drain *d, uint32_t bytes)
-{
-	if (bytes <= d->copy_room)
-		return;
-	free(d->copy);
-	d->copy = xmalloc(bytes);
-	d->copy_room = bytes;
-}
-
 static bool pack_mapped(struct drain *d, const struct chunk_header *c, uint32_t bytes)
 {
 	struct chunk_ref ref = { .room = bytes - CHUNK_PAYLOAD };
 	memcpy(&ref.head, c, sizeof ref.head);
 	if (ref.head.used > ref.room || !chunk_is_drained(ref.head.kind))
 		return false;
-	make_room(d, ref.room);
+	buffer_want(&d->copy, &d->copy_room, ref.room);
 	expect(ref.head.used <= d->copy_room, "a chunk is copied to where it has room");
 	memcpy(d->copy, (const char *)c + CHUNK_PAYLOAD, ref.head.used);
 	struct chunk_buf buf = { .ref = &ref, .payload = d->copy, .bytes = ref.head.used };
@@ -273,14 +264,14 @@ static int attach(struct drain *d, const char *path)
 	return 0;
 }
 
-int drain_open(const char *path, struct drain **ret_d, struct error *err)
+int drain_open(const char *path, struct drain **ret_d)
 {
 	struct drain *d = xcalloc(1, sizeof *d);
 	d->fd = -1;
 	const int e = attach(d, path);
 	if (e) {
 		drain_close(d);
-		return error_set(err, e, "%s can't be drained: %s", path, strerror(-e));
+		return e;
 	}
 	*ret_d = d;
 	return 0;

@@ -13,8 +13,8 @@
 
 struct drain;
 
-/* path: a raw trace being written. */
-int drain_open(const char *path, struct drain **ret_d, struct error *err);
+/* path: a raw trace being written.  0 or -errno. */
+int drain_open(const char *path, struct drain **ret_d);
 void drain_close(struct drain *d);
 
 /* Packs every chunk that is full now.  True when there was one.  A failure (a full disk)

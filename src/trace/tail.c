@@ -47,8 +47,6 @@ struct tail {
 	ARRAY(struct tailed) chunks;
 	ARRAY(struct found) found;
 	ARRAY(uint8_t) bytes;
-	char *schema;
-	uint32_t schema_bytes;
 };
 
 int tail_open(const char *path, struct tail **ret_tail, struct error *err)
@@ -85,7 +83,7 @@ void tail_close(struct tail *tail)
 	if (tail->consuming >= 0)
 		close(tail->consuming);
 	array_free(&tail->chunks, &tail->found, &tail->bytes);
-	free_all(tail->schema, tail);
+	free(tail);
 }
 
 int tail_consume(struct tail *tail, const char *path)
@@ -134,27 +132,6 @@ static void find_chunks(struct tail *tail)
 		tail->at += c.head.bytes;
 		expect(tail->at <= limit, "a walk over chunks stays inside the file");
 	}
-}
-
-static void keep_schema(struct tail *tail, const struct tailed *c)
-{
-	const uint32_t room = c->head.bytes - CHUNK_PAYLOAD;
-	if (tail->schema || c->head.state == CHUNK_OPEN || c->head.used > room)
-		return;
-	char *text = xmalloc(c->head.used + 1);
-	if (read_at(tail->fd, text, c->head.used, c->offset + CHUNK_PAYLOAD)) {
-		free(text);
-		return;
-	}
-	text[c->head.used] = '\0';
-	tail->schema = text;
-	tail->schema_bytes = c->head.used;
-}
-
-const char *tail_schema(struct tail *tail, uint32_t *ret_bytes)
-{
-	*ret_bytes = tail->schema_bytes;
-	return tail->schema;
 }
 
 /* The bytes of the chunk from c->at on, at the end of tail->bytes: returns how many of them
@@ -311,8 +288,6 @@ static int poll_chunk(struct tail *tail, uint32_t chunk)
 	c->head = now;
 	if (!known)
 		forget_inside(tail, chunk);
-	if (now.kind == CHUNK_SCHEMA)
-		keep_schema(tail, c);
 	if (now.kind == CHUNK_EVENTS || now.kind == CHUNK_META)
 		return poll_records(tail, chunk);
 	c->done = now.state != CHUNK_OPEN;

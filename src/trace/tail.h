@@ -36,6 +36,3 @@ int64_t tail_poll(struct tail *tail,
 
 /* The header as of the last poll. */
 const struct trace_header *tail_header(const struct tail *tail);
-
-/* The schema's text once its chunk is there, or NULL.  Valid until tail_close(). */
-const char *tail_schema(struct tail *tail, uint32_t *ret_bytes);

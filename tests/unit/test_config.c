@@ -185,8 +185,8 @@ static void dynamic_batching_has_all_its_fields(void **state)
 	assert_true(c->weir_weight == 2.5);
 	assert_int_equal(c->weir_buckets, 3);
 	assert_int_equal(c->weir_bucket[2], 8);
-	assert_string_equal(config_parameter(c, "threads"), "4");
-	assert_null(config_parameter(c, "thread"));
+	assert_string_equal(parameter_find(c->parameter, c->parameters, "threads"), "4");
+	assert_null(parameter_find(c->parameter, c->parameters, "thread"));
 	check_round_trip(c);
 	config_free(c);
 }
@@ -220,8 +220,8 @@ static void all_of_the_text_format_is_read(void **state)
 	assert_int_equal(c->outputs, 0);
 	assert_int_equal(c->graph_level, INT32_MIN);
 	assert_true(c->weir_weight == 15);
-	assert_string_equal(config_parameter(c, ""), "no key");
-	assert_string_equal(config_parameter(c, "no value"), "");
+	assert_string_equal(parameter_find(c->parameter, c->parameters, ""), "no key");
+	assert_string_equal(parameter_find(c->parameter, c->parameters, "no value"), "");
 	assert_int_equal(c->parameters, 3);
 	assert_true(c->warmup->input->zero);
 	assert_false(c->warmup->input->random);

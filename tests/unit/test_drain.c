@@ -32,7 +32,7 @@ static int begin(void **state)
 	file = (struct recorder){ .path = FILE_NAME };
 	header_blank(&blank, 0);
 	assert_int_equal(recorder_open(&file, &blank), 0);
-	assert_int_equal(drain_open(FILE_NAME, &drain, NULL), 0);
+	assert_int_equal(drain_open(FILE_NAME, &drain), 0);
 	return 0;
 }
 
@@ -458,7 +458,7 @@ static void a_file_that_was_cut_off_and_grew_again_is_known(void **state)
 static void a_file_that_is_gone_is_an_error(void **state)
 {
 	struct drain *none = NULL;
-	assert_int_equal(drain_open("absent.weir", &none, NULL), -ENOENT);
+	assert_int_equal(drain_open("absent.weir", &none), -ENOENT);
 	assert_null(none);
 }
 

@@ -57,7 +57,7 @@ static int begin(void **state)
 	blank.launched = 1;
 	assert_int_equal(recorder_open(&file, &blank), 0);
 	find_functions();
-	assert_int_equal(drain_open(FILE_NAME, &drain, NULL), 0);
+	assert_int_equal(drain_open(FILE_NAME, &drain), 0);
 	assert_int_equal(follow_open(FILE_NAME, &follow), 0);
 	writer = calloc(1, sizeof *writer);
 	if (!writer)

@@ -311,9 +311,12 @@ static void functions_that_are_new_get_a_name_of_their_own(void **state)
 				 "cudaLaunchKernel_v7000", "1", "3", "1",
 				 "2") "," CALL("cuMemcpyHtoDAsync_v2", "1", "5", "1", "3") "]"),
 		0);
-	assert_non_null(schema_find_name(&trace->schema, "cudaNotYetThere_x_y"));
-	for (size_t i = 0; i < report->call_rows.n; i++)
+	bool found = false;
+	for (size_t i = 0; i < report->call_rows.n; i++) {
 		assert_non_null(report->call_rows.v[i].fn);
+		found |= !strcmp(report->call_rows.v[i].fn->name, "cudaNotYetThere_x_y");
+	}
+	assert_true(found);
 	assert_int_equal(report->call_rows.n, 3);
 }
 

@@ -158,7 +158,7 @@ static void rows_run_padded_and_from_the_third_run_on_as_a_graph(void **state)
 
 static void a_model_without_graphs_has_the_same_answers(void **state)
 {
-	static const struct engine_parameter none = { "graphs", "0" };
+	static const struct parameter none = { "graphs", "0" };
 	config.parameter = &none;
 	config.parameters = 1;
 	struct gpu_model *m = load(HEAD WORK "," COPIES "]}");

@@ -308,7 +308,7 @@ static void parameters_set_threads(void **state)
 	struct engine_model *m = NULL;
 	const char *value[] = { "1", "many" };
 	for (unsigned i = 0; i < 2; i++) {
-		const struct engine_parameter p[] = { { "weir.deadline_us", "9" },
+		const struct parameter p[] = { { "weir.deadline_us", "9" },
 			{ "session.use_env_allocators", "0" },
 			{ "intra_op_thread_count", value[i] } };
 		const struct engine_config c = {

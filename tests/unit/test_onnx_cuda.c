@@ -11,7 +11,7 @@
 #define FOLDER "onnx-cuda"
 #define WIDTH  4
 
-static struct engine_parameter of_cuda[2] = { { "driver", NULL } };
+static struct parameter of_cuda[2] = { { "driver", NULL } };
 static struct engine_accelerator accelerator[2] = { { "cuda", of_cuda, 1 } };
 static struct engine_config config = {
 	.name = "m", .max_batch_size = 4, .accelerator = accelerator, .accelerators = 1
@@ -75,7 +75,7 @@ static void graphs_copy_from_the_host_what_was_there(void **state)
 		{ "function", "a function of the host" } };
 	accelerator[0].parameters = 2;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		of_cuda[1] = (struct engine_parameter){ "host", rows[i].from };
+		of_cuda[1] = (struct parameter){ "host", rows[i].from };
 		struct engine_model *m = load();
 		unsigned replays = 0;
 		for (unsigned k = 0; k < 12; k++)
@@ -141,19 +141,19 @@ static void the_configuration_says_where(void **state)
 static void what_fails_is_never_the_cpu_in_silence(void **state)
 {
 	struct engine_model *m = NULL;
-	of_cuda[1] = (struct engine_parameter){ "fail", "append" };
+	of_cuda[1] = (struct parameter){ "fail", "append" };
 	accelerator[0].parameters = 2;
 	check_error(try_load("1 4", &m), -EIO,
 		"model m: the CUDA provider of ONNX Runtime: the provider can't be loaded");
 	of_cuda[1].key = "unknown";
 	check_error(try_load("1 4", &m), -EIO, "an unknown option of the provider");
-	of_cuda[1] = (struct engine_parameter){ "fail", "run" };
+	of_cuda[1] = (struct parameter){ "fail", "run" };
 	m = load();
 	begin_run();
 	give(0, DTYPE_FP32, SHAPE(1, WIDTH), (float[WIDTH]){ 0 }, WIDTH * sizeof(float));
 	check_error(engine_run(m, &run, &err), -EIO, "the run failed: the run ran out");
 	engine_unload(m);
-	of_cuda[1] = (struct engine_parameter){ "enable_skip_layer_norm_strict_mode", "0" };
+	of_cuda[1] = (struct parameter){ "enable_skip_layer_norm_strict_mode", "0" };
 	engine_unload(load());
 	accelerator[0].parameters = 1;
 	check_error(try_load("no model", &m), -EIO, "this is no model");
@@ -170,7 +170,7 @@ static void the_configuration_says_how_far_it_is_optimised(void **state)
 	accelerator[0].parameters = 2;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		config.graph_level = rows[i].asked;
-		of_cuda[1] = (struct engine_parameter){ "level", rows[i].level };
+		of_cuda[1] = (struct parameter){ "level", rows[i].level };
 		engine_unload(load());
 	}
 	config.graph_level = -1;
@@ -181,7 +181,7 @@ static void the_configuration_says_how_far_it_is_optimised(void **state)
 
 static void tensorrt_is_asked_for_before_cuda(void **state)
 {
-	static const struct engine_parameter half = { "trt_fp16_enable", "1" };
+	static const struct parameter half = { "trt_fp16_enable", "1" };
 	struct engine_model *m = NULL;
 	accelerator[1] = accelerator[0];
 	accelerator[0] = (struct engine_accelerator){ "tensorrt", &half, 1 };

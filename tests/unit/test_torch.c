@@ -295,7 +295,7 @@ static void models_share_nothing(void **state)
 
 static void without_graphs_a_model_runs_in_the_same_memory(void **state)
 {
-	static const struct engine_parameter off = { "graphs", "0" };
+	static const struct parameter off = { "graphs", "0" };
 	config.parameter = &off;
 	config.parameters = 1;
 	struct gpu_model *m = (struct gpu_model *)load("alone", "");

@@ -82,7 +82,7 @@ uint64_t own_range_begin(uint16_t kind, const char *name)
 		return 0;
 	g->ticks = clock_now();
 	g->tid = (uint32_t)sys(gettid);
-	g->name = string_id(name, strlen(name));
+	g->name = string_of(name);
 	store_release((_Atomic uint32_t *)(void *)&g->kind, kind | (uint32_t)RANGE_OPEN << 16);
 	return id;
 }

@@ -11,12 +11,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* No text is longer in a trace. */
 #define STRING_MOST 16384u
 
 /* The number of a text, 0 when there is no room for more; longer ones are cut. */
 uint32_t string_id(const char *text, uint64_t bytes);
+
+static inline uint32_t string_of(const char *text) /* or NULL */
+{
+	return text ? string_id(text, strlen(text)) : 0;
+}
 
 /* The same for a text that is made only when it is new: a key of whatever it is made of.  True:
  * the caller writes it, with string_write(). */

@@ -14,34 +14,38 @@ static uint64_t value_at(const void *pointer, size_t bytes)
 	return value;
 }
 
+/* Claims the bytes around a call that puts what they become, `size` bytes of it, to `to`. */
+#define CLAIMED(bytes, kind, to, size, call)                                                       \
+	({                                                                                         \
+		struct claim claim_;                                                               \
+		int result_ = OUT_OF_MEMORY;                                                       \
+		if (claim_begin(&claim_, bytes)) {                                                 \
+			result_ = call;                                                            \
+			result_ = claim_end(                                                       \
+				&claim_, result_, kind, result_ ? 0 : value_at(to, size));         \
+		}                                                                                  \
+		result_;                                                                           \
+	})
+
 int memory_cuMemAlloc(void *address, unsigned int bytes)
 {
-	struct claim c;
-	if (!claim_begin(&c, address ? whole_blocks(bytes) : 0))
-		return OUT_OF_MEMORY;
-	const int result = REAL(cuMemAlloc)(address, bytes);
-	return claim_end(&c, result, OWNED_BLOCK, result ? 0 : value_at(address, 4));
+	return CLAIMED(address ? whole_blocks(bytes) : 0, OWNED_BLOCK, address, 4,
+		REAL(cuMemAlloc)(address, bytes));
 }
 
 int memory_cuMemAlloc_v2(void *address, size_t bytes)
 {
 	int served;
-	struct claim c;
 	if (served_alloc(address, bytes, &(struct served_order){ 0 }, &served))
 		return served;
-	if (!claim_begin(&c, address ? whole_blocks(bytes) : 0))
-		return OUT_OF_MEMORY;
-	const int result = REAL(cuMemAlloc_v2)(address, bytes);
-	return claim_end(&c, result, OWNED_BLOCK, result ? 0 : value_at(address, 8));
+	return CLAIMED(address ? whole_blocks(bytes) : 0, OWNED_BLOCK, address, 8,
+		REAL(cuMemAlloc_v2)(address, bytes));
 }
 
 int memory_cuMemAllocManaged(void *address, size_t bytes, unsigned int flags)
 {
-	struct claim c;
-	if (!claim_begin(&c, address ? whole_blocks(bytes) : 0))
-		return OUT_OF_MEMORY;
-	const int result = REAL(cuMemAllocManaged)(address, bytes, flags);
-	return claim_end(&c, result, OWNED_MANAGED, result ? 0 : value_at(address, 8));
+	return CLAIMED(address ? whole_blocks(bytes) : 0, OWNED_MANAGED, address, 8,
+		REAL(cuMemAllocManaged)(address, bytes, flags));
 }
 
 /* Rows of whole 512 bytes, as devices have them. */
@@ -55,21 +59,15 @@ static uint64_t pitched(uint64_t width, uint64_t height)
 int memory_cuMemAllocPitch(
 	void *address, void *pitch, unsigned int width, unsigned int height, unsigned int element)
 {
-	struct claim c;
-	if (!claim_begin(&c, address && pitch ? pitched(width, height) : 0))
-		return OUT_OF_MEMORY;
-	const int result = REAL(cuMemAllocPitch)(address, pitch, width, height, element);
-	return claim_end(&c, result, OWNED_BLOCK, result ? 0 : value_at(address, 4));
+	return CLAIMED(address && pitch ? pitched(width, height) : 0, OWNED_BLOCK, address, 4,
+		REAL(cuMemAllocPitch)(address, pitch, width, height, element));
 }
 
 int memory_cuMemAllocPitch_v2(
 	void *address, void *pitch, size_t width, size_t height, unsigned int element)
 {
-	struct claim c;
-	if (!claim_begin(&c, address && pitch ? pitched(width, height) : 0))
-		return OUT_OF_MEMORY;
-	const int result = REAL(cuMemAllocPitch_v2)(address, pitch, width, height, element);
-	return claim_end(&c, result, OWNED_BLOCK, result ? 0 : value_at(address, 8));
+	return CLAIMED(address && pitch ? pitched(width, height) : 0, OWNED_BLOCK, address, 8,
+		REAL(cuMemAllocPitch_v2)(address, pitch, width, height, element));
 }
 
 /* A call may free an address as any of these blocks. */
@@ -150,11 +148,7 @@ struct old_array3d_desc {
 
 static int create_array(int (*real)(void *, void *), void *array, void *descriptor, uint64_t bytes)
 {
-	struct claim c;
-	if (!claim_begin(&c, array ? bytes : 0))
-		return OUT_OF_MEMORY;
-	const int result = real(array, descriptor);
-	return claim_end(&c, result, OWNED_ARRAY, result ? 0 : value_at(array, 8));
+	return CLAIMED(array ? bytes : 0, OWNED_ARRAY, array, 8, real(array, descriptor));
 }
 
 int memory_cuArrayCreate(void *array, void *descriptor)
@@ -200,15 +194,12 @@ int memory_cuArray3DCreate_v2(void *array, void *descriptor)
 /* All levels together have at most twice the first, a third more where there are rows. */
 int memory_cuMipmappedArrayCreate(void *array, void *descriptor, unsigned int levels)
 {
-	struct claim c;
 	const struct cu_array3d_desc *d = descriptor;
 	const uint64_t first = array3d_bytes(d);
 	const uint64_t more = levels < 2 ? 0 : d && d->height ? first / 3 : first;
 	const uint64_t bytes = first ? whole_blocks(first + more) : 0;
-	if (!claim_begin(&c, array ? bytes : 0))
-		return OUT_OF_MEMORY;
-	const int result = REAL(cuMipmappedArrayCreate)(array, descriptor, levels);
-	return claim_end(&c, result, OWNED_ARRAY, result ? 0 : value_at(array, 8));
+	return CLAIMED(array ? bytes : 0, OWNED_ARRAY, array, 8,
+		REAL(cuMipmappedArrayCreate)(array, descriptor, levels));
 }
 
 struct external_memory { /* CUDA_EXTERNAL_MEMORY_HANDLE_DESC */
@@ -219,12 +210,9 @@ struct external_memory { /* CUDA_EXTERNAL_MEMORY_HANDLE_DESC */
 
 int memory_cuImportExternalMemory(void *memory, void *descriptor)
 {
-	struct claim c;
 	const struct external_memory *d = descriptor;
-	if (!claim_begin(&c, memory && d ? whole_blocks(d->bytes) : 0))
-		return OUT_OF_MEMORY;
-	const int result = REAL(cuImportExternalMemory)(memory, descriptor);
-	return claim_end(&c, result, OWNED_EXTERNAL, result ? 0 : value_at(memory, 8));
+	return CLAIMED(memory && d ? whole_blocks(d->bytes) : 0, OWNED_EXTERNAL, memory, 8,
+		REAL(cuImportExternalMemory)(memory, descriptor));
 }
 
 /* memory_NAME() of a call that ends what a handle stands for. */

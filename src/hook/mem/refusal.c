@@ -14,11 +14,6 @@
 
 #define HOLDERS 3u /* that are named, those with most first */
 
-static uint32_t text_id(const char *text)
-{
-	return string_id(text, strlen(text));
-}
-
 static uint64_t held_by(const struct share_slot *s)
 {
 	return load_relaxed(&s->memory.used);
@@ -81,10 +76,9 @@ void refusal_report(const struct member *m, uint64_t bytes)
 		bounded_bytes(&b, s->who.name, strnlen(s->who.name, SHARE_NAME));
 		put(&b, " holds=", held_by(s));
 	}
-	range_mark(&(struct range_text){ .name = text_id("memory refused by the quota"),
-		.args = text_id(bounded_end(&b)),
-		.scope = text_id("weir"),
-		.kind = RANGE_NVTX });
+	const struct range_text mark =
+		range_of_weir("memory refused by the quota", string_of(bounded_end(&b)));
+	range_mark(&mark);
 }
 
 #define NAP_NS    1000000

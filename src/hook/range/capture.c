@@ -179,20 +179,22 @@ void capture_saw(uint32_t fn, int result, uint32_t flags)
 		end_step(c);
 }
 
-void after_cuProfilerStart(int result)
+static void ask_by_profiler(bool on)
 {
 	if (!capture.active || !config_get()->capture.profiler)
 		return;
-	store_release(&capture.asked, 1);
+	store_release(&capture.asked, on);
 	settle();
+}
+
+void after_cuProfilerStart(int result)
+{
+	ask_by_profiler(true);
 }
 
 void after_cuProfilerStop(int result)
 {
-	if (!capture.active || !config_get()->capture.profiler)
-		return;
-	store_release(&capture.asked, 0);
-	settle();
+	ask_by_profiler(false);
 }
 
 /* The range of this thread for which recording is on.  Whose it is: a forked child has its parent's

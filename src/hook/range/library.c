@@ -198,9 +198,9 @@ uint32_t library_enter(unsigned fn, uint32_t args)
 	const char *library = libraries[library_of[fn - FN_COUNT]].name;
 	const char *name = hooked[fn].name;
 	const struct range_text r = {
-		.name = string_id(name, strlen(name)),
+		.name = string_of(name),
 		.args = args,
-		.scope = string_id(library, strlen(library)),
+		.scope = string_of(library),
 		.kind = RANGE_OPERATOR,
 	};
 	range_push(&r);

@@ -15,6 +15,7 @@
 #include "hook/core/config.h"
 #include "hook/core/hook_table.h"
 #include "hook/core/process.h"
+#include "hook/core/strings.h"
 
 struct range_text { /* what a range is called; numbers of strings */
 	uint32_t name;
@@ -42,6 +43,15 @@ static inline bool ranges_wanted(void)
 	if (__builtin_expect(!hook_ranges.tid || !process_is_started(), 0))
 		ranges_begin();
 	return (process_control() & any) && hook_recorder.header;
+}
+
+/* A range of Weir's own. */
+static inline struct range_text range_of_weir(const char *name, uint32_t args)
+{
+	return (struct range_text){ .name = string_of(name),
+		.args = args,
+		.scope = string_of("weir"),
+		.kind = RANGE_NVTX };
 }
 
 /* How many were open around it; a pop's -1: none was open.  NULL: a push that is not wanted. */

@@ -30,7 +30,7 @@ void weir_hook_served_batch(const char *model, uint64_t number)
 		range_push(NULL);
 		return;
 	}
-	const struct range_text r = { .name = string_id(model, strlen(model)),
+	const struct range_text r = { .name = string_of(model),
 		.scope = scope(),
 		.kind = RANGE_ANNOTATION,
 		.valid = RANGE_HAS_SEQUENCE,
@@ -54,7 +54,7 @@ void weir_hook_served_request(const struct served_request *request, const char *
 	if (!to)
 		return;
 	memcpy(to, request, offsetof(struct served_request, model));
-	to->model = model ? string_id(model, strlen(model)) : 0;
+	to->model = string_of(model);
 	to->rows = request->rows;
 	to->batch_rows = request->batch_rows;
 	to->class = request->class;

@@ -53,11 +53,6 @@ static __thread struct {
 	uintptr_t frame[NESTED];
 } open __attribute__((tls_model("initial-exec")));
 
-static uint32_t text_id(const char *text)
-{
-	return string_id(text, strlen(text));
-}
-
 /* "pid=1234 program=server policy=fit" */
 static uint32_t details(const struct member *m, uint32_t other)
 {
@@ -74,7 +69,7 @@ static uint32_t details(const struct member *m, uint32_t other)
 	}
 	bounded_put(&b, "policy=");
 	bounded_bytes(&b, policy, strnlen(policy, sizeof m->file->arbiter.policy));
-	return text_id(bounded_end(&b));
+	return string_of(bounded_end(&b));
 }
 
 /* A launch that waits for this program's own work leaves no range: that is how it always is. other:
@@ -85,10 +80,8 @@ static bool range_begins(
 	if (!why[reason] || open.depth == NESTED || !ranges_are_kept() || !ranges_wanted())
 		return false;
 	open.frame[open.depth++] = (uintptr_t)frame;
-	range_push(&(struct range_text){ .name = text_id(why[reason]),
-		.args = details(m, other),
-		.scope = text_id("weir"),
-		.kind = RANGE_NVTX });
+	const struct range_text text = range_of_weir(why[reason], details(m, other));
+	range_push(&text);
 	return true;
 }
 
@@ -112,10 +105,8 @@ static void range_marks(const struct member *m, enum wait_way way, uint32_t othe
 {
 	if (way == WAY_FREE || !ranges_are_kept() || !ranges_wanted())
 		return;
-	range_mark(&(struct range_text){ .name = text_id(ways[way]),
-		.args = details(m, other),
-		.scope = text_id("weir"),
-		.kind = RANGE_NVTX });
+	const struct range_text text = range_of_weir(ways[way], details(m, other));
+	range_mark(&text);
 }
 
 /* Ends this thread's waits whose frames are no deeper than this one: its own, and what was left by
@@ -125,7 +116,7 @@ static void range_ends(const void *frame)
 {
 	while (open.depth && open.frame[open.depth - 1] <= (uintptr_t)frame) {
 		open.depth--;
-		range_pop(text_id("weir"));
+		range_pop(string_of("weir"));
 	}
 }
 

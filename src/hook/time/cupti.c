@@ -139,7 +139,7 @@ static void keep_kernel(const struct cupti_kernel *k)
 {
 	struct gpu_activity w = {
 		WORK(k),
-		.name = k->name ? string_id(k->name, strlen(k->name)) : 0,
+		.name = string_of(k->name),
 		.shared_static = k->shared_static,
 		.shared_dynamic = k->shared_dynamic,
 		.registers = k->registers,

@@ -613,7 +613,7 @@ static void describe(
 			       (p->device >= 0 ? GPU_HAS_DEVICE : 0) |
 			       (p->has_id ? GPU_HAS_CONTEXT : 0) | valid_of(call);
 	s->activity = (struct gpu_activity){
-		.name = name ? string_id(name, strlen(name)) : 0,
+		.name = string_of(name),
 		.device = (uint32_t)p->device,
 		.context = (uint32_t)p->id,
 		.stream = r->stream_id,
