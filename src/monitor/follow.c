@@ -496,17 +496,3 @@ const struct follow_process *follow_find(const struct follow *f, uint32_t pid)
 	const uint32_t at = map_find(&f->process_map, MAP_KEY(pid));
 	return at == MAP_NONE ? NULL : &f->processes.v[at];
 }
-
-size_t follow_bytes(const struct follow *f)
-{
-	return sizeof *f + f->places.room * sizeof *f->places.v +
-	       f->processes.room * sizeof *f->processes.v + f->names.n * (NAME_KEPT + 64) +
-	       (f->process_map.size + f->name_map.size) * sizeof(struct map_slot) + f->bytes.room +
-	       f->spans.room * sizeof *f->spans.v + f->buf.payload_room + f->buf.packed_room +
-	       f->buf.columns_room;
-}
-
-size_t follow_places(const struct follow *f)
-{
-	return f->places.n;
-}

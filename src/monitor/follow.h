@@ -56,6 +56,3 @@ const struct trace_header *follow_header(const struct follow *f);
 uint64_t follow_file_bytes(const struct follow *f);
 /* A process by its number; NULL: nothing of it has been seen. */
 const struct follow_process *follow_find(const struct follow *f, uint32_t pid);
-/* Memory that it takes, and chunks that it looks at: for tests. */
-size_t follow_bytes(const struct follow *f);
-size_t follow_places(const struct follow *f);

@@ -199,11 +199,6 @@ struct regress_counts regress_counts(const struct regress *r)
 	return r->counts;
 }
 
-size_t regress_bytes(const struct regress *r)
-{
-	return sizeof *r + r->all.room * sizeof *r->all.v + r->map.size * sizeof *r->map.slots;
-}
-
 /* A list of a few, the slowest first: each is put where it belongs. */
 uint32_t regress_firing(
 	const struct regress *r, uint64_t now_ns, uint32_t most, const struct regress_series *ret[])

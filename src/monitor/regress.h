@@ -129,7 +129,6 @@ bool regress_fires(const struct regress_series *s, uint64_t now_ns);
 uint32_t regress_count(const struct regress *r);
 const struct regress_series *regress_at(const struct regress *r, uint32_t i);
 struct regress_counts regress_counts(const struct regress *r);
-size_t regress_bytes(const struct regress *r); /* of memory */
 
 /* The slowest first, of those that fire; at most `most` into ret.  How many fire in all. */
 uint32_t regress_firing(const struct regress *r, uint64_t now_ns, uint32_t most,

@@ -191,7 +191,8 @@ int model_fits_device(
 	return 0;
 }
 
-bool model_error(const struct predict_model *m, const struct predict_device *d,
+/* The median |log2 error| over the samples; false when none of them can be asked. */
+static bool median_error(const struct predict_model *m, const struct predict_device *d,
 	const struct predict_sample *samples, size_t n, float *ret_error)
 {
 	float off[MODEL_SHADOW];
@@ -221,8 +222,8 @@ int predict_offer(struct predict *p, const struct predict_model *m,
 	const int ret = model_fits_device(m, d, err);
 	if (ret)
 		return ret;
-	if (now && model_error(now, d, recent, n, &old_error) &&
-		model_error(m, d, recent, n, &new_error) &&
+	if (now && median_error(now, d, recent, n, &old_error) &&
+		median_error(m, d, recent, n, &new_error) &&
 		new_error > old_error * 1.05f + SCALE_LEAST)
 		return error_set(err, -ERANGE,
 			"the new model is worse on the last launches: median relative error %.1f %% "

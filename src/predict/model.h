@@ -74,10 +74,6 @@ int model_fits_device(
 void model_ask(const struct predict_model *m, const struct predict_question *q,
 	struct model_answer *ret_a);
 
-/* The median |log2 error| over the samples; false when none of them can be asked. */
-bool model_error(const struct predict_model *m, const struct predict_device *d,
-	const struct predict_sample *samples, size_t n, float *ret_error);
-
 /*
  * Puts a new model in place of p's, if it is for p's device and, on the recent launches, not worse
  * than the present one by more than a twentieth.  *ret_old is then the model that was replaced, to

@@ -9,14 +9,14 @@
 
 #define SETTLED 4 /* observations after which an entry tells of slowdowns */
 
-const struct predictor *const predictors[] = {
+static const struct predictor *const predictors[] = {
 	&predictor_history,
 	&predictor_shape,
 	&predictor_sibling,
 	&predictor_model,
 	&predictor_bound,
 };
-const size_t predictor_count = sizeof predictors / sizeof predictors[0];
+#define PREDICTORS (sizeof predictors / sizeof predictors[0])
 
 const char *predict_tier_word(enum predict_tier tier)
 {
@@ -32,18 +32,13 @@ const char *predict_tier_word(enum predict_tier tier)
 	return words[tier < PREDICT_TIERS ? tier : PREDICT_UNKNOWN];
 }
 
-double predict_slowdown(const struct predict *p, bool contended)
-{
-	return (double)load_float(&p->tables->hot.slower[contended]);
-}
-
 /* The predictors behind history, which is the first. */
 static __attribute__((noinline, cold)) void ask_others(
 	const struct predict *p, struct predict_question *q, struct predict_answer *ret_a)
 {
 	bool shaped = false;
 	*ret_a = (struct predict_answer){ 0 };
-	for (size_t i = 1; i < predictor_count; i++) {
+	for (size_t i = 1; i < PREDICTORS; i++) {
 		if (predictors[i]->shaped && !shaped) {
 			if (!question_shape(q))
 				return;
@@ -106,7 +101,7 @@ static void learn_alone(struct predict *p, struct predict_question *q,
 		slowdown_push(p->tables, false, approx_log2((float)s->measured_ns / a->t50_ns));
 	if (a->tier)
 		score_push(p->tables, a, calm.measured_ns);
-	for (size_t i = 0; i < (s->launch.whole ? 1 : predictor_count); i++)
+	for (size_t i = 0; i < (s->launch.whole ? 1 : PREDICTORS); i++)
 		if (predictors[i]->learn)
 			predictors[i]->learn(p, q, &calm);
 }

@@ -46,10 +46,6 @@ void predict_ask(
  * refused geometry) are counted and otherwise ignored: false. */
 bool predict_learn(struct predict *p, const struct predict_sample *s);
 
-/* How much longer everything runs now than the history says: clocks and, with `contended`,
- * neighbours. */
-double predict_slowdown(const struct predict *p, bool contended);
-
 /* Puts a model in place of another, which is returned: free it when no thread can still be asking
  * it.  predict_offer() in predict/model.h does the same after testing it. */
 const struct predict_model *predict_swap(struct predict *p, const struct predict_model *model);

@@ -39,10 +39,6 @@ struct predictor {
 extern const struct predictor predictor_history, predictor_shape, predictor_sibling,
 	predictor_model, predictor_bound;
 
-/* In the order in which they are asked. */
-extern const struct predictor *const predictors[];
-extern const size_t predictor_count;
-
 /* predictor_sibling.c */
 /* log2(time / bound) by the siblings alone, and how like the nearest of their shapes is (0 to 1);
  * false when they say nothing. */

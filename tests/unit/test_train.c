@@ -275,7 +275,6 @@ static void trained_models_know_kernels_that_they_never_saw(void **state)
 	struct predict_model m;
 	struct train_report report;
 	struct error err = { 0 };
-	float error;
 	assert_int_equal(train(v, n, &f, &report, &err), 0);
 	const struct train_score *s = &report.alone.forest;
 	print_message("  held out %.3f / %.3f, ratio %.3f / %.3f\n", (double)s->median,
@@ -283,8 +282,6 @@ static void trained_models_know_kernels_that_they_never_saw(void **state)
 	assert_true(s->median < 0.2f && s->median < report.alone.ratio.median);
 	if (model_open(f, f->file_bytes, &m, &err))
 		fail_msg("%s", err.text);
-	assert_true(model_error(&m, &zoo.device, v, n, &error));
-	assert_true(error < 0.15f);
 	free(f);
 	free(v);
 }
