@@ -12,23 +12,23 @@
 		1u << CLASS_copy | 1u << CLASS_set | 1u << CLASS_launch | 1u << CLASS_sync |       \
 		1u << CLASS_graph)
 
-const struct level levels[] = {
-	{ "off", 0, "nothing" },
-	{ "stat", CONTROL_COUNT, "counters only: how often, how long, how many bytes" },
-	{ "work", WORK,
-		"driver calls that make, move or await GPU activities: launches, copies, memory, graphs, "
-		"synchronisation, modules and contexts" },
-	{ "full", ALL | CONTROL_RUNTIME | CONTROL_QUERY_COUNT,
-		"every driver and runtime call. Queries that succeed are only counted" },
-	{ "all", ALL | CONTROL_RUNTIME, "every driver and runtime call, queries timed as well" },
-	{ 0 },
+static const struct {
+	const char *name;
+	uint32_t control; /* as in struct trace_header */
+} levels[] = {
+	{ "off", 0 },
+	{ "stat", CONTROL_COUNT },
+	{ "work", WORK },
+	{ "full", ALL | CONTROL_RUNTIME | CONTROL_QUERY_COUNT },
+	{ "all", ALL | CONTROL_RUNTIME },
 };
+#define LEVELS (sizeof levels / sizeof *levels)
 
 bool control_of_level(const char *name, uint32_t *ret_control)
 {
-	for (const struct level *l = levels; l->name; l++)
-		if (!strcmp(l->name, name)) {
-			*ret_control = l->control;
+	for (size_t i = 0; i < LEVELS; i++)
+		if (!strcmp(levels[i].name, name)) {
+			*ret_control = levels[i].control;
 			return true;
 		}
 	return false;
@@ -36,21 +36,21 @@ bool control_of_level(const char *name, uint32_t *ret_control)
 
 const char *level_of_control(uint32_t control)
 {
-	for (const struct level *l = levels; l->name; l++)
-		if (l->control == (control & ~CONTROL_MORE))
-			return l->name;
+	for (size_t i = 0; i < LEVELS; i++)
+		if (levels[i].control == (control & ~CONTROL_MORE))
+			return levels[i].name;
 	return "custom";
 }
 
-const struct stack_group_name stack_groups[] = {
-	[STACK_ALLOC] = { "alloc", "allocations of memory" },
-	[STACK_FREE] = { "free", "frees" },
-	[STACK_SYNC] = { "sync", "synchronisations, and copies that wait" },
-	[STACK_LAUNCH] = { "launch", "launches of kernels" },
-	[STACK_COPY] = { "copy", "memcpys" },
-	[STACK_SET] = { "set", "memsets" },
-	[STACK_GRAPH] = { "graph", "calls about graphs, launches of them included" },
-	[STACK_MODULE] = { "module", "calls about modules and functions" },
+static const char *const stack_groups[STACK_GROUPS] = {
+	[STACK_ALLOC] = "alloc",
+	[STACK_FREE] = "free",
+	[STACK_SYNC] = "sync",
+	[STACK_LAUNCH] = "launch",
+	[STACK_COPY] = "copy",
+	[STACK_SET] = "set",
+	[STACK_GRAPH] = "graph",
+	[STACK_MODULE] = "module",
 };
 
 /* A number above 0, with K for 1024; 0 when it is none. */
@@ -83,7 +83,7 @@ static bool take_word(const char *word, size_t n, struct stack_options *o)
 	if (is_setting(word, n, "bytes:", &o->bytes))
 		return o->bytes >= STACK_BYTES_LEAST && o->bytes <= STACK_BYTES_MOST;
 	for (int g = 0; g < STACK_GROUPS; g++)
-		if (strlen(stack_groups[g].name) == n && !memcmp(stack_groups[g].name, word, n)) {
+		if (strlen(stack_groups[g]) == n && !memcmp(stack_groups[g], word, n)) {
 			o->control |= CONTROL_STACK(g);
 			return true;
 		}

@@ -8,13 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct level {
-	const char *name;
-	uint32_t control; /* as in struct trace_header */
-	const char *help;
-};
-extern const struct level levels[]; /* ends with a NULL name */
-
 /* The control word of a level; false when there is none of that name. */
 bool control_of_level(const char *name, uint32_t *ret_control);
 
@@ -23,8 +16,8 @@ bool control_of_level(const char *name, uint32_t *ret_control);
 const char *level_of_control(uint32_t control);
 
 /*
- * The groups of calls that `--stacks=` names. `weir record --stacks`, the injected library and the
- * manual use this one table. api/tables.awk (stack_group) gives each function its group.
+ * The groups of calls that `--stacks=` names, for `weir record --stacks` and the injected library.
+ * api/tables.awk (stack_group) gives each function its group.
  */
 #define STACK_BYTES_DEFAULT 8192u
 #define STACK_BYTES_LEAST   512u
@@ -35,11 +28,6 @@ struct stack_options {
 	uint32_t each;    /* of a thread's calls one in so many; 1: all */
 	uint32_t bytes;   /* of the stack, at most */
 };
-
-struct stack_group_name {
-	const char *name, *help;
-};
-extern const struct stack_group_name stack_groups[]; /* by enum stack_group */
 
 /* "alloc,sync,sample:10,bytes:16K", with commas or plus signs between; without groups, or with
  * nothing, alloc and sync.  False when it is none. */
