@@ -3,6 +3,7 @@
 #include "diff/fail_condition.h"
 
 #include <ctype.h>
+#include <fnmatch.h>
 
 #include "base/expect.h"
 #include "base/text.h"
@@ -299,27 +300,6 @@ int condition_parse(const char *text, struct fail_condition *ret_condition, stru
 	return e;
 }
 
-bool condition_matches(const char *pattern, const char *text)
-{
-	const char *star = NULL, *again = NULL;
-	while (*text) {
-		if (*pattern == '*') {
-			star = pattern++;
-			again = text;
-		} else if (*pattern == *text || *pattern == '?') {
-			pattern++, text++;
-		} else if (star) {
-			pattern = star + 1;
-			text = ++again;
-		} else {
-			return false;
-		}
-	}
-	while (*pattern == '*')
-		pattern++;
-	return !*pattern;
-}
-
 static bool compare(enum condition_op op, double a, double b)
 {
 	switch (op) {
@@ -450,7 +430,7 @@ static void judge_rows(const struct fail_condition *g, const struct diff *d, str
 			g->metric != METRIC_COUNT && !d->work.steps;
 	for (size_t i = 0; i < d->rows[table].n && !j->undecided; i++) {
 		const struct diff_row *row = &d->rows[table].v[i];
-		if (*g->pattern && !condition_matches(g->pattern, row->name))
+		if (*g->pattern && fnmatch(g->pattern, row->name, FNM_NOESCAPE))
 			continue;
 		j->unmatched = false;
 		const double value =
@@ -484,7 +464,7 @@ static void count_rows(const struct fail_condition *g, const struct diff *d, str
 	array_each(const struct diff_row, row, d->rows[table]) {
 		if (row->change.verdict != verdicts[g->metric - METRIC_SLOWER])
 			continue;
-		n += !*g->pattern || condition_matches(g->pattern, row->name);
+		n += !*g->pattern || !fnmatch(g->pattern, row->name, FNM_NOESCAPE);
 	}
 	j->known = true;
 	j->value = (double)n;

@@ -46,7 +46,7 @@ struct fail_condition {
 	enum condition_against against;
 	double value; /* nanoseconds, bytes, a count, percent */
 	enum unit unit;
-	char pattern[CONDITION_PATTERN]; /* "" for all; * any text, ? any character */
+	char pattern[CONDITION_PATTERN]; /* "" for all; as of fnmatch() */
 };
 
 struct judgement {
@@ -70,6 +70,3 @@ void condition_print_help(FILE *out);
 /* After diff_finish(). */
 void condition_judge(
 	const struct fail_condition *g, const struct diff *d, struct judgement *ret_judgement);
-
-/* The whole of text; * stands for any text, ? for one character. */
-bool condition_matches(const char *pattern, const char *text);
