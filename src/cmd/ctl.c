@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
-#include "cmd/cli/command.h"
+#include "cmd/cli/input.h"
 #include "cmd/cli/running.h"
 #include "event/format.h"
 #include "event/level.h"
@@ -22,7 +22,7 @@ static int map_header(const char *path, struct trace_header **ret_h)
 	const int e = live_header_open(path, true, ret_h);
 	const bool other = e && e != -EINVAL && e != -ESTALE;
 	/* a program that runs, say */
-	if (e == -EINVAL || (other && !access(path, R_OK) && !running_is_trace(path)))
+	if (e == -EINVAL || (other && !access(path, R_OK) && !input_is_recording(path)))
 		return complain(EXIT_USAGE, "%s is no trace", path);
 	if (other)
 		return complain(EXIT_USAGE, "%s can't be opened: %s", path, strerror(-e));

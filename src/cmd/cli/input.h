@@ -10,7 +10,7 @@
 /* 0, or an exit code after complaining. */
 int input_open_file(const char *path, struct trace **ret_t);
 
-/* Whether it is a recording of Weir's, whatever its state. */
+/* Whether it begins as a recording of Weir's does, whatever its state. */
 bool input_is_recording(const char *path);
 
 struct input_files {

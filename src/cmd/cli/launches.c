@@ -7,8 +7,9 @@
 #include <sys/stat.h>
 
 #include "base/bounded.h"
-#include "cmd/cli/child.h"
 #include "base/shared_library.h"
+#include "cmd/cli/child.h"
+#include "cmd/cli/input.h"
 #include "model/samples.h"
 #include "trace/trace.h"
 
@@ -31,7 +32,9 @@ static int read_whole(FILE *in, const char *path, size_t n, void **ret_bytes, si
 	return 0;
 }
 
-int file_load(const char *path, void **ret_bytes, size_t *ret_n)
+/* A file's bytes, aligned as a model must be, and terminated by a zero that is not counted; the
+ * caller frees them. */
+static int file_load(const char *path, void **ret_bytes, size_t *ret_n)
 {
 	FILE *in = fopen(path, "rb");
 	struct stat st;
@@ -207,25 +210,12 @@ static int take_table(struct dataset *d, const char *path)
 	return code;
 }
 
-/* A trace by its first bytes; anything else is read as a table, which says what is wrong with it.
- */
-static bool is_trace(const char *path)
-{
-	char magic[8] = "";
-	FILE *in = fopen(path, "rb");
-	const bool is = in && fread(magic, 1, sizeof magic, in) == sizeof magic &&
-			!memcmp(magic, TRACE_MAGIC, sizeof magic);
-	if (in)
-		fclose(in);
-	return is;
-}
-
 int launches_load(const struct options *o, int first, struct dataset *d)
 {
 	int code = 0;
 	for (int i = first; i < opt_argc(o) && !code; i++) {
 		const char *path = opt_argv(o)[i];
-		code = is_trace(path) ? take_trace(d, path) : take_table(d, path);
+		code = input_is_recording(path) ? take_trace(d, path) : take_table(d, path);
 	}
 	return code;
 }

@@ -18,10 +18,6 @@ int launches_load(const struct options *o, int first, struct dataset *d);
 int launches_device(
 	const struct options *o, const struct dataset *d, struct predict_device *ret_device);
 
-/* A file's bytes, aligned as a model must be, and terminated by a zero that is not counted; the
- * caller frees them. */
-int file_load(const char *path, void **ret_bytes, size_t *ret_n);
-
 /* A model file; *ret_bytes is to be freed after the model. */
 int model_load(const char *path, struct predict_model *ret_m, void **ret_bytes);
 

@@ -8,8 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "event/predicted.h"
 #include "base/shared_library.h"
+#include "cmd/cli/input.h"
+#include "event/predicted.h"
 #include "model/samples.h"
 #include "weir_options.h"
 
@@ -27,17 +28,6 @@ static int absolute(const char *path, char *ret_full, size_t size)
 	if (snprintf(ret_full, size, "%s%s%s", here, *path == '/' ? "" : "/", path) >= (int)size)
 		return complain(EXIT_USAGE, "the name %s is too long", path);
 	return 0;
-}
-
-static bool is_trace(const char *path)
-{
-	char magic[8] = "";
-	const int fd = open(path, O_RDONLY | O_CLOEXEC);
-	const bool yes = fd >= 0 && read(fd, magic, sizeof magic) == sizeof magic &&
-			 !memcmp(magic, TRACE_MAGIC, sizeof magic);
-	if (fd >= 0)
-		close(fd);
-	return yes;
 }
 
 /* The UUID of all devices that the process saw, as the hook has it. */
@@ -180,7 +170,7 @@ int predict_options_prepare(struct predict_options *f, const struct options *o)
 		return 0;
 	memcpy(f->config, WEIR_OPTION_predict ",", sizeof WEIR_OPTION_predict ",");
 	code = add_model(f, model && *model ? model : NULL);
-	if (!code && history && is_trace(history)) {
+	if (!code && history && input_is_recording(history)) {
 		code = from_trace(f, history);
 		return code ? code : add(f, WEIR_OPTION_warm, f->made.path);
 	}

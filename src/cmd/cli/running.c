@@ -2,25 +2,11 @@
 #include "cmd/cli/running.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "cmd/cli/command.h"
-#include "event/format.h"
-
-bool running_is_trace(const char *path)
-{
-	char magic[8];
-	const int fd = open(path, O_RDONLY | O_CLOEXEC);
-	const bool yes = fd >= 0 && read(fd, magic, sizeof magic) == sizeof magic &&
-			 !memcmp(magic, TRACE_MAGIC, sizeof magic);
-	if (fd >= 0)
-		close(fd);
-	return yes;
-}
+#include "cmd/cli/input.h"
 
 static int complain_of_process(const char *pid, int error)
 {
@@ -47,7 +33,7 @@ int running_trace_of(const char *pid, char *ret_path, size_t size)
 		if (!path || !strstr(line, " rw-s"))
 			continue;
 		path[strcspn(path, "\n")] = 0;
-		found = running_is_trace(path) && strlen(path) < size;
+		found = input_is_recording(path) && strlen(path) < size;
 		if (found)
 			memcpy(ret_path, path, strlen(path) + 1);
 	}
