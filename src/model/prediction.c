@@ -45,9 +45,10 @@ static struct prediction_row sum(struct pair *v, size_t n)
 	return row;
 }
 
+/* The surest come first. */
 static uint32_t tier_of(const struct sample *s)
 {
-	return s->prediction.tier;
+	return PREDICT_TIERS - s->prediction.tier;
 }
 
 static uint32_t kernel_of(const struct sample *s)
@@ -89,7 +90,7 @@ static void sum_groups(struct pairs *p, struct prediction_rows *to,
 
 static const char *tier_name(const struct launch_samples *all, uint32_t group)
 {
-	return predict_tier_word((enum predict_tier)group);
+	return predict_tier_word((enum predict_tier)(PREDICT_TIERS - group));
 }
 
 static const char *kernel_name(const struct launch_samples *all, uint32_t group)
@@ -100,15 +101,6 @@ static const char *kernel_name(const struct launch_samples *all, uint32_t group)
 ORDERING(time_order, struct prediction_row,
 	ORDER((double)b->measured_ns *(double)b->count, (double)a->measured_ns *(double)a->count),
 	strcmp(a->name, b->name))
-
-static void reverse(struct prediction_row *v, size_t n)
-{
-	for (size_t i = 0; i < n / 2; i++) {
-		const struct prediction_row swapped = v[i];
-		v[i] = v[n - 1 - i];
-		v[n - 1 - i] = swapped;
-	}
-}
 
 static uint64_t count_of(const struct prediction_rows *r)
 {
@@ -123,7 +115,6 @@ static void compare(struct prediction *p, const struct launch_samples *all)
 	struct pairs pairs = { 0 };
 	gather(&pairs, all, tier_of);
 	sum_groups(&pairs, &p->tiers, tier_name, all);
-	reverse(p->tiers.rows.v, p->tiers.rows.n);
 	if (pairs.v.n)
 		p->all = sum(pairs.v.v, pairs.v.n);
 	gather(&pairs, all, kernel_of);

@@ -63,15 +63,6 @@ static struct layout_row *row_of(struct layout *t, uint32_t lane, uint32_t depth
 ORDERING(by_start, struct layout_item, ORDER(a->start_ns, b->start_ns), ORDER(b->end_ns, a->end_ns),
 	ORDER(a->name, b->name))
 
-static void reverse(struct layout_item *v, size_t n)
-{
-	for (size_t i = 0; i < n / 2; i++) {
-		const struct layout_item kept = v[i];
-		v[i] = v[n - 1 - i];
-		v[n - 1 - i] = kept;
-	}
-}
-
 /* Calls come newest first: an order as good as the other, until all are there. */
 static void tidy(struct layout_row *r, bool finally)
 {
@@ -80,10 +71,8 @@ static void tidy(struct layout_row *r, bool finally)
 		rises += r->items.v[i].start_ns > r->items.v[i - 1].start_ns;
 		falls += r->items.v[i].start_ns < r->items.v[i - 1].start_ns;
 	}
-	if (falls && !rises && finally)
-		reverse(r->items.v, r->items.n);
-	else if ((falls && rises) || (finally && r->items.n))
-		qsort(r->items.v, r->items.n, sizeof *r->items.v, by_start);
+	if (finally || (falls && rises))
+		SORT(r->items, by_start);
 }
 
 static bool is_short(const struct layout_item *i, uint64_t bin_ns)
