@@ -416,7 +416,7 @@ static bool is_ruled_out(const struct diff_row *length, const struct diff_row *p
  * the one before. Load that comes now and then changes periods, and a host that prepares the next
  * step in this one changes lengths. If they contradict each other, steps of the same work are
  * compared by periods, and others not at all. One of the two rows stays. */
-void diff_settle_steps(struct diff *d)
+static void settle_steps(struct diff *d)
 {
 	struct diff_row *length = find_steps(d, DIFF_BY_WAITS),
 			*period = find_steps(d, DIFF_BY_PERIODS);
@@ -500,7 +500,7 @@ void diff_finish(struct diff *d)
 	if (d->sums[TOTAL_UNTIMED].side[DIFF_A] > 0 || d->sums[TOTAL_UNTIMED].side[DIFF_B] > 0)
 		d->sums[TOTAL_HOST].text = "time in driver calls that were timed";
 	diff_compare_work(d);
-	diff_settle_steps(d);
+	settle_steps(d);
 	for (unsigned t = 0; t < DIFF_SUMS && d->work.same; t++)
 		judge_total(&j, t);
 	diff_conclude(d);

@@ -168,8 +168,8 @@ struct diff_work {
 	bool input;      /* as many copies of as many bytes, which are not few */
 	bool resized;    /* launches of the kernels that both ran have other sizes … */
 	bool relaunched; /* … or come in other numbers for as much input */
-	bool periods; /* steps end in another pace than their lengths say, see diff_settle_steps()
-		       */
+	bool periods;    /* steps end in another pace than their lengths say, see settle_steps()
+			  */
 	struct diff_change period; /* from the end of a step to the next; p NAN: not known */
 };
 
@@ -267,7 +267,6 @@ bool diff_copied_same(const struct diff *d);
  * is said first. */
 void diff_make_notes(struct diff *d);
 void diff_compare_work(struct diff *d);
-void diff_settle_steps(struct diff *d);
 void diff_conclude(struct diff *d);
 void diff_say(struct diff *d);
 

@@ -207,7 +207,7 @@ void db_run(struct export *x, sqlite3_stmt *s, const uint64_t *values, int count
 enum string_kind { OF_FUNCTION, OF_CLASS, OF_API, OF_KERNEL, OF_MANGLED, OF_ACTIVITY, OF_RANGE };
 
 /* Each text stands there once. */
-uint32_t db_text_id(struct export *x, const char *text, size_t bytes)
+static uint32_t text_id(struct export *x, const char *text, size_t bytes)
 {
 	struct database *d = x->state;
 	uint32_t *id = map_get(&d->texts, map_text_key(text, bytes, 0));
@@ -223,7 +223,7 @@ uint32_t db_text_id(struct export *x, const char *text, size_t bytes)
 
 uint32_t db_id(struct export *x, const char *text)
 {
-	return *text ? db_text_id(x, text, strlen(text)) : 0;
+	return *text ? text_id(x, text, strlen(text)) : 0;
 }
 
 static uint32_t string_id(
@@ -232,7 +232,7 @@ static uint32_t string_id(
 	struct database *d = x->state;
 	uint32_t *id = map_get(&d->strings, MAP_KEY(kind, number));
 	if (*id == MAP_NONE)
-		*id = db_text_id(x, text, strlen(text));
+		*id = text_id(x, text, strlen(text));
 	expect(*id && *id <= d->string_count, "a text has a number");
 	return *id;
 }
@@ -475,7 +475,7 @@ static void put_kernel_forms(struct export *x, uint32_t name, uint32_t id)
 		return;
 	*known = id;
 	const char *text = nsight_short_name(export_string(x, name), &bytes);
-	const uint32_t short_id = db_text_id(x, text, bytes);
+	const uint32_t short_id = text_id(x, text, bytes);
 	const uint32_t raw = meta_find_string(x->meta, x->process, name);
 	const char *mangled = raw == META_NONE ? "" : x->meta->names.v[raw].text;
 	const uint32_t mangled_id = is_symbol(mangled) ? db_id(x, mangled) : 0;

@@ -78,7 +78,6 @@ void db_put_known(struct row *r, bool known, uint64_t value);
 void db_put_text(struct row *r, const char *text);
 
 /* The number of a text in StringIds; 0 for a text without a letter. */
-uint32_t db_text_id(struct export *x, const char *text, size_t bytes);
 uint32_t db_id(struct export *x, const char *text);
 
 /* A statement with whole numbers. */

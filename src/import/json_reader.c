@@ -23,7 +23,7 @@ static enum json_token problem(struct json_reader *r, const char *what)
 {
 	if (!*r->problem)
 		snprintf(r->problem, sizeof r->problem, "%s at byte %" PRIu64, what,
-			json_text_offset(r));
+			r->before + r->at);
 	r->state = WANT_NOTHING;
 	return JSON_ERROR;
 }
@@ -498,9 +498,4 @@ uint64_t json_file_offset(const struct json_reader *r)
 {
 	const z_off_t at = gzoffset(r->file);
 	return at > 0 ? (uint64_t)at : 0;
-}
-
-uint64_t json_text_offset(const struct json_reader *r)
-{
-	return r->before + r->at;
 }

@@ -52,9 +52,8 @@ void json_reader_close(struct json_reader *r);
 
 enum json_token json_next(struct json_reader *r);
 
-/* The bytes read from the file, before decompression, and the place in the text. */
+/* The bytes read from the file, before decompression. */
 uint64_t json_file_offset(const struct json_reader *r);
-uint64_t json_text_offset(const struct json_reader *r);
 
 /* Begins the next element of the array that is open; false: there is none, or an error. */
 bool json_element(struct json_reader *r, enum json_token *ret_first);

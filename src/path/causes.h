@@ -133,9 +133,6 @@ uint32_t host_waited(const struct host *h, const struct mark *m);
 /* The activity for whose end another waited, or NONE: nothing but its launch. */
 uint32_t host_behind(const struct host *h, uint32_t activity);
 
-/* The activity that ended last, at `ns` at the latest, and began before; or NONE. */
-uint32_t host_ended_by(const struct host *h, uint64_t ns);
-
 /* How much of the time from the first activity's start to the last one's end a host that takes no
  * time saves. */
 void host_replay(const struct host *h, uint64_t *ret_saved_ns);

@@ -61,7 +61,8 @@ static void index_activities(struct host *h)
 		sizeof h->ended->end_ns);
 }
 
-uint32_t host_ended_by(const struct host *h, uint64_t ns)
+/* The activity that ended last, at `ns` at the latest, and began before; or NONE. */
+static uint32_t ended_by(const struct host *h, uint64_t ns)
 {
 	const struct timeline *t = h->in->t;
 	size_t low = SEARCH(i, 0, t->activities.n, h->ended[i].end_ns <= ns);
@@ -77,7 +78,7 @@ uint32_t host_ended_by(const struct host *h, uint64_t ns)
 static uint32_t behind_any(const struct host *h, uint32_t activity, uint64_t ready)
 {
 	const struct activity *v = h->in->t->activities.v, *p = &v[activity];
-	const uint32_t other = host_ended_by(h, p->start_ns);
+	const uint32_t other = ended_by(h, p->start_ns);
 	if (ready + HANDOVER_NS >= p->start_ns || other == NONE)
 		return NONE;
 	const bool same_call = p->call != NO_CALL && v[other].call == p->call;
@@ -115,7 +116,7 @@ static uint32_t own_ended_by(const struct host *h, const struct lane *lane, cons
 			&h->lanes.v[h->lane_of[t->calls.v[p->call].thread]] == lane)
 			return h->ended[low - 1].activity;
 	}
-	return host_ended_by(h, m->end_ns);
+	return ended_by(h, m->end_ns);
 }
 
 static void find_waited(const struct host *h, const struct lane *lane, struct mark *m)

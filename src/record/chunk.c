@@ -44,8 +44,9 @@ static uint32_t chunk_used(const struct chunk_header *c, uint32_t bytes)
 	return used < room ? used : room;
 }
 
-/* Readers that knew it see by its date that it is no more what it was.  (trace/load.c) */
-void chunk_wipe(struct chunk_header *c, uint32_t bytes)
+/* The payload as it was when it was new. Readers that knew it see by its date that it is no more
+ * what it was (trace/load.c). */
+static void chunk_wipe(struct chunk_header *c, uint32_t bytes)
 {
 	store_relaxed(shared(&c->open.ticks), 0);
 	/* Before the zeros: a reader compares the date behind its copy (trace/load.c), with the

@@ -56,8 +56,5 @@ bool chunk_recycle(const struct recorder *r, const struct mapped *m, enum chunk_
 /* Closes an open chunk of this process where its content ends. */
 void chunk_close(const struct recorder *r, const struct mapped *m, uint32_t used);
 
-/* The payload of a chunk of `bytes` as it was when it was new. */
-void chunk_wipe(struct chunk_header *c, uint32_t bytes);
-
 /* Unmaps a full chunk for good, so that others may have it. */
 void chunk_leave(const struct recorder *r, const struct mapped *m);

@@ -77,18 +77,11 @@ static const struct column kernel_columns[] = {
 	{ 0 },
 };
 
-uint64_t report_kernels_ns(const struct report *r)
-{
-	uint64_t all = 0;
-	for (size_t i = 0; i < r->activities.n; i++)
-		if (r->activities.v[i].kind == GPU_KERNEL)
-			all = sat_add(all, r->activities.v[i].total_ns);
-	return all;
-}
-
 static void make_kernels(struct rows *rows)
 {
-	rows->all = (double)report_kernels_ns(rows->r);
+	rows->all = 0;
+	array_each(const struct activity_row, w, rows->r->activities)
+		rows->all += w->kind == GPU_KERNEL ? (double)w->total_ns : 0;
 }
 
 static const char *choose_kernels(const struct report *r)

@@ -5,18 +5,12 @@
 
 #include "model/roofline.h"
 
-uint64_t report_operators_ns(const struct report *r)
-{
-	uint64_t all = 0;
-	for (size_t i = 0; i < r->operators.n; i++)
-		all = sat_add(all, r->operators.v[i].device_self_ns);
-	return all;
-}
-
 /* rows->all: what they launched themselves took on devices. */
 static void make_operators(struct rows *rows)
 {
-	rows->all = (double)report_operators_ns(rows->r);
+	rows->all = 0;
+	array_each(const struct operator_row, o, rows->r->operators)
+		rows->all += (double)o->device_self_ns;
 }
 
 /* The values of devices, if they were recorded. */

@@ -25,8 +25,3 @@ struct report_style {
 void report_print_text(const struct report *r, FILE *out, const struct report_style *style);
 void report_print_json(const struct report *r, FILE *out, bool compact); /* compact: for a page */
 void hints_print_json(const struct report *r, FILE *out);                /* r->hints are there */
-
-/* The device time of all kernels, and of those that operators launched themselves: what shares are
- * of. */
-uint64_t report_kernels_ns(const struct report *r);
-uint64_t report_operators_ns(const struct report *r);

@@ -267,13 +267,28 @@ static void put_keyed(struct json *j, const char *key, struct rows *rows)
 	json_end_object(j);
 }
 
+static void put_rows(struct json *j, const char *key, struct rows *rows)
+{
+	json_begin_array(j, key);
+	for (size_t i = 0; i < rows->n; i++) {
+		const struct row row = row_at(rows, i);
+		const struct value v = column_get(rows->section->columns, &row);
+		if (rows->section->texts)
+			put_value(j, NULL, &v);
+		else
+			put_row(j, NULL, &row);
+	}
+	json_end_array(j);
+}
+
 static void put_list(struct json *j, const char *key, const struct column *c, const struct row *row,
 	const struct value *v)
 {
 	struct rows inner = { .section = c->inner, .r = row->r, .each = c->inner->each };
 	if (!c->get) {
-		section_put_list(j, key, c->inner, row->r);
-		return;
+		if (!section_open(c->inner, row->r, &inner))
+			put_rows(j, key, &inner);
+		return section_close(&inner);
 	}
 	inner.v = v->list;
 	inner.n = v->n;
@@ -282,7 +297,7 @@ static void put_list(struct json *j, const char *key, const struct column *c, co
 	else if (c->inner->form == SECTION_KEYED)
 		put_keyed(j, key, &inner);
 	else
-		section_put_rows(j, key, &inner);
+		put_rows(j, key, &inner);
 }
 
 static void put_column(struct json *j, struct nesting *n, const struct column *c,
@@ -316,48 +331,17 @@ void section_put_columns(
 	leave(j, &n, 0);
 }
 
-void section_put_element(struct json *j, const struct row *row)
-{
-	const struct section *s = row->rows->section;
-	if (s->texts) {
-		const struct value v = column_get(s->columns, row);
-		return put_value(j, NULL, &v);
-	}
-	put_row(j, NULL, row);
-}
-
-void section_put_rows(struct json *j, const char *key, struct rows *rows)
-{
-	json_begin_array(j, key);
-	for (size_t i = 0; i < rows->n; i++) {
-		const struct row row = row_at(rows, i);
-		section_put_element(j, &row);
-	}
-	json_end_array(j);
-}
-
 int section_put_json(struct json *j, const struct section *s, const struct report *r)
 {
 	struct rows rows;
 	const int e = section_open(s, r, &rows);
 	const struct row row = row_at(&rows, 0);
 	if (!e && !rows.absent && s->form == SECTION_LIST)
-		section_put_rows(j, s->name, &rows);
+		put_rows(j, s->name, &rows);
 	else if (!e && !rows.absent && s->form == SECTION_OBJECT)
 		put_object(j, s->name, &rows);
 	else if (!e && !rows.absent)
 		section_put_row(j, &row);
-	section_close(&rows);
-	return e;
-}
-
-int section_put_list(
-	struct json *j, const char *key, const struct section *s, const struct report *r)
-{
-	struct rows rows;
-	const int e = section_open(s, r, &rows);
-	if (!e)
-		section_put_rows(j, key, &rows);
 	section_close(&rows);
 	return e;
 }

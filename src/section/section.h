@@ -307,19 +307,13 @@ void section_close(struct rows *rows);
 
 const struct column *section_column(const struct section *s, const char *key, size_t bytes);
 
-/* A row as JSON: as an element of a list, or all its columns, or those that are given, into the
- * object that is open. */
-void section_put_element(struct json *j, const struct row *row);
+/* A row as JSON: all its columns, or those that are given, into the object that is open. */
 void section_put_row(struct json *j, const struct row *row);
 void section_put_columns(
 	struct json *j, const struct row *row, const struct column *const *columns, size_t n);
 
-/* The whole section under its name, its rows under another one, and rows that are there.  0 or
- * -errno. */
+/* The whole section under its name.  0 or -errno. */
 int section_put_json(struct json *j, const struct section *s, const struct report *r);
-int section_put_list(
-	struct json *j, const char *key, const struct section *s, const struct report *r);
-void section_put_rows(struct json *j, const char *key, struct rows *rows);
 
 /* A cell for people, and one of CSV.  full: names are not shortened. */
 struct cell_style {

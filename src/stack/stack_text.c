@@ -20,7 +20,7 @@ static bool is_interpreter(const struct stack_frame *f)
 	       !strncmp(f->function, "Py_", 3);
 }
 
-bool stacks_is_program(const struct stack_frame *f)
+static bool is_program(const struct stack_frame *f)
 {
 	if (f->kind == CALLER_PYTHON)
 		return true;
@@ -61,7 +61,7 @@ static uint32_t first_of_python(const struct stacks *s, const struct stack_row *
 		const struct stack_frame *f = stacks_frame(s, r, i);
 		if (f->kind == CALLER_PYTHON)
 			return before;
-		before += stacks_is_program(f);
+		before += is_program(f);
 	}
 	return UINT32_MAX;
 }
@@ -76,7 +76,7 @@ uint32_t stacks_pick(
 	const bool skips = python != UINT32_MAX && python >= most;
 	uint32_t n = 0, at = 0;
 	for (uint32_t i = 0; i < r->count && n < most; i++) {
-		if (!stacks_is_program(stacks_frame(s, r, i)))
+		if (!is_program(stacks_frame(s, r, i)))
 			continue;
 		if (!skips || at < most / 2 || at >= python)
 			to[n++] = stacks_frame(s, r, i);

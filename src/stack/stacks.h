@@ -84,7 +84,6 @@ static inline const struct stack_frame *stacks_frame(
  * to the program's author when it is not of a library of CUDA's.
  */
 void stacks_frame_text(const struct stack_frame *f, char *to, size_t size);
-bool stacks_is_program(const struct stack_frame *f);
 
 /* The frames that are of interest, innermost first, of at most `most`; the first of them is also
  * what stands for the whole in one line.  If a line of Python would be cut off, C's frames in the

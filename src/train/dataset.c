@@ -406,11 +406,6 @@ void dataset_fini(struct dataset *d)
 		free(d->names.v[i]);
 	for (size_t i = 0; i < d->apps.n; i++)
 		free(d->apps.v[i]);
-	array_free(&d->kernels);
-	array_free(&d->names);
-	array_free(&d->apps);
-	array_free(&d->samples);
-	map_fini(&d->name_map);
-	map_fini(&d->app_map);
-	map_fini(&d->kernel_map);
+	array_free(&d->kernels, &d->names, &d->apps, &d->samples);
+	map_fini(&d->name_map, &d->app_map, &d->kernel_map);
 }

@@ -424,10 +424,8 @@ void baseline_fini(struct baselines *b)
 {
 	for (size_t i = 0; i < b->kernel.n; i++)
 		free(b->kernel.v[i]);
-	array_free(&b->kernel);
-	array_free(&b->last);
+	array_free(&b->kernel, &b->last);
 	for (int i = 0; i < FAMILIES * 3; i++)
 		array_free(&b->ratios[i / 3][i % 3]);
-	map_fini(&b->kernels);
-	map_fini(&b->keys);
+	map_fini(&b->kernels, &b->keys);
 }
