@@ -200,20 +200,12 @@ static void print_scan(const struct question *q)
 	table_print(&table, stdout);
 }
 
-/* The writer has whole numbers only, so the digits behind the point are put after one. */
-static void json_fraction(struct json *j, const struct occupancy_device *d, uint32_t warps)
-{
-	const char *text = occupancy_fraction(warps, d->warps_per_sm);
-	json_u64(j, "occupancy", warps == d->warps_per_sm);
-	fputs(text + 1, j->out);
-}
-
 static void json_answer(struct json *j, const struct question *q, const struct occupancy *o)
 {
 	json_u64(j, "blocks_per_sm", o->blocks);
 	json_u64(j, "warps_per_sm", o->warps);
 	json_u64(j, "max_warps_per_sm", q->device->warps_per_sm);
-	json_fraction(j, q->device, o->warps);
+	json_put_real(j, "occupancy", (double)o->warps / q->device->warps_per_sm);
 	json_str(j, "limiter", occupancy_word(o));
 }
 
@@ -253,7 +245,7 @@ static void json_cliff(struct json *j, const char *key, const struct question *q
 	json_begin_object(j, key);
 	json_u64(j, "value", cliff->value);
 	json_u64(j, "blocks_per_sm", cliff->blocks);
-	json_fraction(j, q->device, cliff->warps);
+	json_put_real(j, "occupancy", (double)cliff->warps / q->device->warps_per_sm);
 	json_end_object(j);
 }
 

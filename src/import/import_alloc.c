@@ -19,14 +19,15 @@
 #include <strings.h>
 #include <zlib.h>
 
+#include "base/csv.h"
 #include "base/digit.h"
 #include "base/expect.h"
+#include "base/text.h"
 #include "base/unpack.h"
 
-#define LINE_MOST   4096
-#define FIELDS_MOST 32
-#define DAY_NS      86400000000000ull
-#define NO_MEMORY   2 /* CUDA_ERROR_OUT_OF_MEMORY */
+#define LINE_MOST 4096
+#define DAY_NS    86400000000000ull
+#define NO_MEMORY 2 /* CUDA_ERROR_OUT_OF_MEMORY */
 
 enum column { COL_ACTION, COL_POINTER, COL_SIZE, COL_STREAM, COL_THREAD, COL_TIME, COLUMNS };
 
@@ -90,8 +91,7 @@ struct alloc_reader {
 	bool hex;
 	uint64_t unit_ns;
 	int field_count;
-	char *fields[FIELDS_MOST];
-	int found; /* of this row */
+	struct csv_row row;
 	uint16_t fn[ACTIONS];
 	uint32_t process;
 	uint64_t last_ns;  /* of the event before */
@@ -127,55 +127,29 @@ static int next_line(struct alloc_reader *a)
 	if (n == sizeof a->text - 1 && !a->whole)
 		return error_set(a->err, -EINVAL, "%s: line %" PRIu64 " is longer than %d bytes",
 			a->path, a->line, LINE_MOST - 2);
-	while (n && (a->text[n - 1] == '\n' || a->text[n - 1] == '\r'))
-		a->text[--n] = '\0';
 	return 1;
 }
 
-/* Without blanks and quotes around it. */
-static char *trim(char *s)
+static int split(struct alloc_reader *a)
 {
-	size_t n;
-	while (*s == ' ' || *s == '\t' || *s == '"')
-		s++;
-	n = strlen(s);
-	while (n && (s[n - 1] == ' ' || s[n - 1] == '\t' || s[n - 1] == '"'))
-		s[--n] = '\0';
-	return s;
-}
-
-static void split(struct alloc_reader *a)
-{
-	char *next = a->text;
-	a->found = 0;
-	while (next && a->found < FIELDS_MOST) {
-		char *field = next, *comma = strchr(next, ',');
-		next = comma ? comma + 1 : NULL;
-		if (comma)
-			*comma = '\0';
-		a->fields[a->found++] = trim(field);
-	}
+	const char *bad = csv_split(a->text, &a->row);
+	return bad ? error_set(a->err, -EINVAL, "%s: line %" PRIu64 ": %s", a->path, a->line, bad)
+		   : 0;
 }
 
 static int wrong(struct alloc_reader *a, const char *what, const char *text)
 {
-	char safe[48];
-	size_t n = 0;
-	for (; text[n] && n < sizeof safe - 1; n++)
-		safe[n] = text[n];
-	for (size_t i = 0; i < n; i++)
-		if ((unsigned char)safe[i] < ' ' || safe[i] == 127)
-			safe[i] = '?';
-	safe[n] = '\0';
-	return error_set(a->err, -EINVAL, "%s: line %" PRIu64 ": \"%s\" is no %s", a->path, a->line,
-		safe, what);
+	error_set(a->err, -EINVAL, "%s: line %" PRIu64 ": \"%.47s\" is no %s", a->path, a->line,
+		text, what);
+	text_make_safe(a->err->text);
+	return -EINVAL;
 }
 
 static void take_column(struct alloc_reader *a, int place)
 {
 	for (size_t i = 0; i < sizeof column_names / sizeof column_names[0]; i++) {
 		const struct column_name *c = &column_names[i];
-		if (strcasecmp(a->fields[place], c->name) != 0 || a->place[c->column] >= 0)
+		if (strcasecmp(a->row.field[place], c->name) != 0 || a->place[c->column] >= 0)
 			continue;
 		a->place[c->column] = place;
 		if (c->column == COL_POINTER)
@@ -188,16 +162,12 @@ static void take_column(struct alloc_reader *a, int place)
 /* 0, or -EINVAL without a sentence: this is no such table. */
 static int read_header(struct alloc_reader *a)
 {
-	static const char mark[] = "\xef\xbb\xbf";
 	for (int i = 0; i < COLUMNS; i++)
 		a->place[i] = -1;
-	if (next_line(a) != 1)
+	if (next_line(a) != 1 || split(a))
 		return -EINVAL;
-	if (!strncmp(a->text, mark, 3))
-		memmove(a->text, a->text + 3, strlen(a->text + 3) + 1);
-	split(a);
-	a->field_count = a->found;
-	for (int i = 0; i < a->found; i++)
+	a->field_count = a->row.n;
+	for (int i = 0; i < a->row.n; i++)
 		take_column(a, i);
 	return a->place[COL_ACTION] < 0 || a->place[COL_POINTER] < 0 || a->place[COL_SIZE] < 0
 		       ? -EINVAL
@@ -218,14 +188,14 @@ bool import_is_alloc(const char *path)
 
 static bool has(const struct alloc_reader *a, enum column c)
 {
-	expect(a->place[c] < a->found, "a column that is known is in each row");
-	return a->place[c] >= 0 && *a->fields[a->place[c]];
+	expect(a->place[c] < a->row.n, "a column that is known is in each row");
+	return a->place[c] >= 0 && *a->row.field[a->place[c]];
 }
 
 /* 0x1f, 31, and what %p makes of NULL. */
 static int number(struct alloc_reader *a, enum column c, bool hex, const char *what, uint64_t *ret)
 {
-	const char *text = a->fields[a->place[c]];
+	const char *text = a->row.field[a->place[c]];
 	char *end;
 	if (!strcmp(text, "(nil)")) {
 		*ret = 0;
@@ -263,7 +233,7 @@ static const char *fraction(const char *p, uint64_t unit_ns, uint64_t *ret_ns)
 /* HH:MM:SS.us, HH:MM:SS:us, or a number with a point. */
 static int read_time(struct alloc_reader *a, uint64_t *ret_ns)
 {
-	const char *text = a->fields[a->place[COL_TIME]], *p;
+	const char *text = a->row.field[a->place[COL_TIME]], *p;
 	uint64_t part[3] = { 0 }, parts = 0, ns = 0;
 	p = digits(text, &part[parts++]);
 	while (*p == ':' && parts < 3 && is_digit(p[1]))
@@ -290,7 +260,7 @@ static int event_time(struct alloc_reader *a, uint64_t *ret_ns)
 		const int e = read_time(a, &ns);
 		if (e)
 			return e;
-		const bool of_day = strchr(a->fields[a->place[COL_TIME]], ':') != NULL;
+		const bool of_day = strchr(a->row.field[a->place[COL_TIME]], ':') != NULL;
 		if (of_day && ns + DAY_NS / 2 < a->clock_ns)
 			a->days_ns += DAY_NS;
 		a->clock_ns = ns;
@@ -304,7 +274,7 @@ static int event_time(struct alloc_reader *a, uint64_t *ret_ns)
 
 static int read_action(struct alloc_reader *a, enum action *ret_action)
 {
-	const char *text = a->fields[a->place[COL_ACTION]];
+	const char *text = a->row.field[a->place[COL_ACTION]];
 	for (size_t i = 0; i < sizeof action_names / sizeof action_names[0]; i++)
 		if (!strcasecmp(text, action_names[i].name)) {
 			*ret_action = action_names[i].action;
@@ -343,13 +313,14 @@ static int read_row(struct alloc_reader *a)
 {
 	uint64_t pointer = 0, bytes = 0;
 	enum action act = ACT_NOTHING;
-	split(a);
-	if (a->found == 1 && !*a->fields[0])
+	if (split(a))
+		return -EINVAL;
+	if (a->row.n == 1 && !*a->row.field[0])
 		return 0;
-	if (a->found != a->field_count)
+	if (a->row.n != a->field_count)
 		return error_set(a->err, -EINVAL,
 			"%s: line %" PRIu64 " has %d fields, and the first line %d", a->path,
-			a->line, a->found, a->field_count);
+			a->line, a->row.n, a->field_count);
 	int e = read_action(a, &act);
 	if (e || act == ACT_NOTHING)
 		return e;

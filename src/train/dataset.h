@@ -15,7 +15,6 @@ struct dataset {
 	ARRAY(struct predict_sample) samples;
 	ARRAY(struct predict_kernel *) kernels;
 	ARRAY(char *) names; /* of kernels, by predict_sample.name */
-	ARRAY(char *) apps;  /* by predict_sample.app */
 	struct map name_map, app_map, kernel_map;
 	char device[64];     /* name, empty: not known */
 	unsigned cc;         /* 10 * major + minor, 0: not known */
@@ -36,8 +35,8 @@ int dataset_csv(
 	struct dataset *d, const char *text, size_t bytes, const char *file, struct error *err);
 
 /* The number of a name. */
-uint32_t dataset_name(struct dataset *d, const char *name, size_t bytes);
-uint32_t dataset_app(struct dataset *d, const char *name, size_t bytes);
+uint32_t dataset_name(struct dataset *d, const char *name);
+uint32_t dataset_app(struct dataset *d, const char *name);
 
 /* The dataset's own copy of a kernel, one for each id and attributes. */
 const struct predict_kernel *dataset_kernel(struct dataset *d, const struct predict_kernel *k);

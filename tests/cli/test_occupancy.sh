@@ -57,7 +57,7 @@ silent() {
 more=,blocks_per_sm,occupancy,limiter
 silent "$header\n9.0,256,64,16384,0\n" "$header$more\n9.0,256,64,16384,0,4,0.5,registers\n"
 silent "$header\n8.6,768,32,0,0\n8.6,32,32,0,0" \
-	"$header$more\n8.6,768,32,0,0,2,1,warps\n8.6,32,32,0,0,16,0.3333333333333333,blocks\n"
+	"$header$more\n8.6,768,32,0,0,2,1,warps\n8.6,32,32,0,0,16,0.333333,blocks\n"
 silent "$header\n" "$header$more\n"
 # A refused launch is an answer.
 silent "$header\n9.0,1025,1,0,0\n9.0,99999999999999999999,1,0,0\n" \

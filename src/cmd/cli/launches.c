@@ -149,7 +149,7 @@ static int take_sample(struct dataset *d, const struct launch_samples *all, cons
 	struct predict_sample *to = array_push(&d->samples);
 	*to = s->p;
 	to->launch.kernel = dataset_kernel(d, &k->k);
-	to->name = dataset_name(d, k->name, strlen(k->name));
+	to->name = dataset_name(d, k->name);
 	to->app = app;
 	return 0;
 }
@@ -165,7 +165,7 @@ static int take_samples(
 	for (size_t i = 0; i < samples.v.n && !code; i++) {
 		const struct sample *s = &samples.v.v[i];
 		const char *program = m->processes.v[s->p.app].executable;
-		const uint32_t app = dataset_app(d, program, strlen(program));
+		const uint32_t app = dataset_app(d, program);
 		code = take_sample(d, &samples, s, app, m, path);
 	}
 	launch_samples_fini(&samples);

@@ -15,9 +15,5 @@
  * written back with the three columns empty.  complain() prints the fault. */
 int occupancy_csv(FILE *in, FILE *out);
 
-/* 0.5, 1, 0.6666666666666666: the shortest text that reads back as active / most.  The text lives
- * until the program ends; most is at most 64, and active at most that. */
-const char *occupancy_fraction(unsigned active, unsigned most);
-
 /* "7.0, 7.2, ...": the compute capabilities that are known. */
 const char *occupancy_device_list(void);
