@@ -244,15 +244,11 @@ static int check_splits(const struct options *o)
 
 static int take_ns(const struct options *o, const char *name, float *to)
 {
-	const char *text = opt_str(o, name);
-	uint64_t ns;
-	if (!text)
-		return 0;
-	if (!size_parse(text, &ns))
-		return complain(
-			EXIT_USAGE, "--%s=%s is not a whole number of nanoseconds", name, text);
-	*to = (float)ns;
-	return 0;
+	uint64_t ns = 0;
+	const int code = take_number(o, name, 0, UINT64_MAX, &ns);
+	if (opt_str(o, name))
+		*to = (float)ns;
+	return code;
 }
 
 /* The family's word, or "no-" and the word: all but that one. */

@@ -13,6 +13,7 @@
 
 #include "cmd/cli/output.h"
 #include "cmd/cli/part_options.h"
+#include "cmd/cli/values.h"
 #include "diff/diff.h"
 #include "page/html.h"
 #include "trace/merge.h"
@@ -29,20 +30,6 @@ struct job {
 	struct diff *diff;
 	struct html_sizes most;
 };
-
-static int parse_count(
-	const struct options *o, const char *name, size_t least, size_t most, size_t *ret_count)
-{
-	const char *text = opt_str(o, name);
-	char *end;
-	errno = 0;
-	const unsigned long n = strtoul(text, &end, 10);
-	if (errno || *end || end == text || n < least || n > most)
-		return complain(EXIT_USAGE, "--%s wants a number from %zu to %zu, not %s", name,
-			least, most, text);
-	*ret_count = n;
-	return 0;
-}
 
 /* When it was recorded, by the time of day. */
 static void span_of(const struct trace *t, uint64_t *ret_from, uint64_t *ret_until)
@@ -147,8 +134,8 @@ static int write_page(const struct options *o, struct job *j)
 int cmd_html(const struct options *o)
 {
 	struct job j = { 0 };
-	int code = parse_count(o, "items", ITEMS_LEAST, ITEMS_MOST, &j.most.items);
-	code = code ? code : parse_count(o, "detail", 0, FINE_MOST, &j.most.fine);
+	int code = take_number(o, "items", ITEMS_LEAST, ITEMS_MOST, &j.most.items);
+	code = code ? code : take_number(o, "detail", 0, FINE_MOST, &j.most.fine);
 	if (code)
 		return code;
 	if (!output_path(o) && isatty(STDOUT_FILENO) == 1)

@@ -22,19 +22,17 @@
 
 static int take_replay(const struct options *o, unsigned *ret_designs, uint64_t *ret_handle)
 {
-	const char *names = opt_str(o, "replay"), *handle = opt_str(o, "handle");
-	uint64_t *bytes = ret_handle;
+	const char *names = opt_str(o, "replay");
 	*ret_designs = alloc_designs_parse(*names ? names : "pool,expandable,pytorch,driver");
 	if (!*ret_designs)
 		return complain(EXIT_USAGE,
 			"--replay=%s: give a list with commas of pool, pytorch, expandable and driver",
 			names);
-	if (!size_parse(handle, bytes) || *bytes < HANDLE_LEAST || *bytes > HANDLE_MOST ||
-		(*bytes & (*bytes - 1)))
-		return complain(EXIT_USAGE,
-			"--handle=%s: give a power of two from 2M to 64M, the size of the pool's handles",
-			handle);
-	return 0;
+	const int code = take_size(o, "handle", HANDLE_LEAST, HANDLE_MOST, ret_handle);
+	return code || !(*ret_handle & (*ret_handle - 1))
+		       ? code
+		       : complain(EXIT_USAGE, "--handle=%s: give a power of two",
+				 opt_str(o, "handle"));
 }
 
 static int put_picture(void *context, FILE *out)

@@ -132,21 +132,12 @@ static int serve(struct monitor *m)
 	return save(m);
 }
 
-static bool read_time(const struct options *o, const char *name, uint64_t *ret_ns)
-{
-	const char *text = opt_str(o, name);
-	if (duration_parse(text, ret_ns) && *ret_ns >= TIME_SHORTEST && *ret_ns <= TIME_LONGEST)
-		return true;
-	complain(EXIT_USAGE, "--%s=%s: give a time from 50ms to 60s: 5s, for example", name, text);
-	return false;
-}
-
 int cmd_monitor(const struct options *o)
 {
 	struct monitor m = { .options = o };
-	if (!read_time(o, "interval", &m.interval) || !read_time(o, "window", &m.window))
-		return EXIT_USAGE;
-	int code = sharing_open(&m.sharing, opt_str(o, "share"), false);
+	int code = take_time(o, "interval", TIME_SHORTEST, TIME_LONGEST, &m.interval);
+	code = code ? code : take_time(o, "window", TIME_SHORTEST, TIME_LONGEST, &m.window);
+	code = code ? code : sharing_open(&m.sharing, opt_str(o, "share"), false);
 	code = code ? code : begin_slowdowns(&m);
 	if (!code) {
 		nvml_open(NULL, &m.watch.nvml, NULL); /* without it there are no metrics of GPUs */

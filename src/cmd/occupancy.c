@@ -304,17 +304,15 @@ static void print_json(const struct question *q, const struct occupancy *o, bool
 }
 
 /* A number from the option's value; more than any limit is as much as the largest. */
-static int take_number(const struct options *o, const char *name, uint32_t *ret_value)
+static int take_count(const struct options *o, const char *name, uint32_t *ret_value)
 {
-	const char *text = opt_str(o, name);
-	uint64_t value;
-	if (!text)
+	uint64_t value = 0;
+	if (!opt_str(o, name))
 		return complain(
 			EXIT_USAGE, "--%s is missing. `weir occupancy --help` says more", name);
-	if (!size_parse(text, &value))
-		return complain(EXIT_USAGE, "--%s=%s is not a whole number", name, text);
-	*ret_value = value < UINT32_MAX ? (uint32_t)value : UINT32_MAX;
-	return 0;
+	const int code = take_size(o, name, 0, UINT64_MAX, &value);
+	*ret_value = (uint32_t)MIN(value, UINT32_MAX);
+	return code;
 }
 
 static int take_device(const struct options *o, const struct occupancy_device **ret_device)
@@ -333,16 +331,11 @@ static int take_device(const struct options *o, const struct occupancy_device **
 
 static int take_carveout(const struct options *o, struct occupancy_launch *l)
 {
-	uint32_t pct = 0;
-	const int code = take_number(o, "carveout", &pct);
-	if (code)
-		return code;
-	if (pct > 100)
-		return complain(EXIT_USAGE, "--carveout=%s is not a share from 0 to 100",
-			opt_str(o, "carveout"));
+	uint64_t pct = 0;
+	const int code = take_number(o, "carveout", 0, 100, &pct);
 	l->has_carveout = true;
 	l->carveout_pct = (uint8_t)pct;
-	return 0;
+	return code;
 }
 
 static int take_question(const struct options *o, struct question *q)
@@ -360,9 +353,9 @@ static int take_question(const struct options *o, struct question *q)
 	int code = take_device(o, &q->device);
 	q->has_block = opt_str(o, "block") || !opt_flag(o, "scan");
 	if (!code && q->has_block)
-		code = take_number(o, "block", &l->threads);
+		code = take_count(o, "block", &l->threads);
 	for (size_t i = 0; !code && i < sizeof numbers / sizeof numbers[0]; i++)
-		code = take_number(o, numbers[i].name, numbers[i].into);
+		code = take_count(o, numbers[i].name, numbers[i].into);
 	return code ? code : take_carveout(o, l);
 }
 

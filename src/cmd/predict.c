@@ -60,18 +60,14 @@ static int take_dims(const struct options *o, const char *name, uint32_t dims[st
 	return *at ? bad_value(name, text, "there are three dimensions at most") : 0;
 }
 
-static int take_size(const struct options *o, const char *name, uint32_t *io_value, bool *ret_has)
+static int take_u32(const struct options *o, const char *name, uint32_t *io_value, bool *ret_has)
 {
-	const char *text = opt_str(o, name);
-	uint64_t value;
-	if (!text)
-		return 0;
-	if (!size_parse(text, &value) || value > UINT32_MAX)
-		return bad_value(name, text, "not a whole number that can be");
+	uint64_t value = *io_value;
+	const int code = take_size(o, name, 0, UINT32_MAX, &value);
 	*io_value = (uint32_t)value;
-	if (ret_has)
+	if (ret_has && opt_str(o, name))
 		*ret_has = true;
-	return 0;
+	return code;
 }
 
 static int take_cost(const struct options *o, const char *name, double *ret_value, bool *ret_has)
@@ -171,11 +167,11 @@ static int take_launch(struct job *job)
 	if (!code)
 		code = take_dims(o, "block", l->block);
 	if (!code)
-		code = take_size(o, "regs", &k->regs, &k->has_regs);
+		code = take_u32(o, "regs", &k->regs, &k->has_regs);
 	if (!code)
-		code = take_size(o, "smem", &k->smem_static_bytes, NULL);
+		code = take_u32(o, "smem", &k->smem_static_bytes, NULL);
 	if (!code)
-		code = take_size(o, "dynamic", &l->smem_dynamic_bytes, NULL);
+		code = take_u32(o, "dynamic", &l->smem_dynamic_bytes, NULL);
 	if (!code)
 		code = take_cost(o, "bytes", &l->bytes, &l->has_bytes);
 	if (!code)

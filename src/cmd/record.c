@@ -65,12 +65,10 @@ static int gpu_sampling_prepare(struct gpu_sampling *g, const struct options *o)
 	if (!interval)
 		return 0;
 	g->interval_ns = INTERVAL_DEFAULT;
-	if (*interval &&
-		(!duration_parse(interval, &g->interval_ns) || g->interval_ns < INTERVAL_SHORTEST))
-		return complain(EXIT_USAGE,
-			"--nvml=%s: give the time between two samples, at least 1ms: 100ms, for example",
-			interval);
-	return gpu_sampling_open(opt_flag(o, "sim"), &g->nvml);
+	const int code =
+		*interval ? take_time(o, "nvml", INTERVAL_SHORTEST, UINT64_MAX, &g->interval_ns)
+			  : 0;
+	return code ? code : gpu_sampling_open(opt_flag(o, "sim"), &g->nvml);
 }
 
 /* Begins, once the program has begun to write to its trace at `path`; says what goes wrong. */
@@ -546,21 +544,12 @@ static bool python_words(const char *words)
 /* --flight, --max-size and --min-free: 0, or an exit code. */
 static int take_sizes(struct recording *rec, const struct options *o)
 {
-	const char *flight = opt_str(o, "flight"), *most = opt_str(o, "max-size"),
-		   *least = opt_str(o, "min-free");
-	if (flight &&
-		(!size_parse(flight, &rec->flight_bytes) || rec->flight_bytes < FLIGHT_SMALLEST))
-		return complain(EXIT_USAGE,
-			"'%s' is no size for a flight recording. Give at least 1M", flight);
-	if (most && flight)
+	if (opt_str(o, "max-size") && opt_str(o, "flight"))
 		return complain(EXIT_USAGE,
 			"--flight keeps the newest calls and --max-size the oldest. Give one of them");
-	if (most && (!size_parse(most, &rec->most_bytes) || rec->most_bytes < SIZE_SMALLEST))
-		return complain(EXIT_USAGE, "--max-size=%s: give a size of at least 8M", most);
-	if (least && !size_parse(least, &rec->least_free))
-		return complain(
-			EXIT_USAGE, "--min-free=%s is no size. Write 1G, for example", least);
-	return 0;
+	int code = take_size(o, "flight", FLIGHT_SMALLEST, UINT64_MAX, &rec->flight_bytes);
+	code = code ? code : take_size(o, "max-size", SIZE_SMALLEST, UINT64_MAX, &rec->most_bytes);
+	return code ? code : take_size(o, "min-free", 0, UINT64_MAX, &rec->least_free);
 }
 
 static int prepare(struct recording *rec, const struct options *o)

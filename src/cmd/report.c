@@ -3,6 +3,7 @@
 #include "cmd/cli/command.h"
 #include "cmd/cli/pager.h"
 #include "cmd/cli/report_input.h"
+#include "cmd/cli/values.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -72,14 +73,14 @@ static int show_lists(const struct options *o, struct report *r, unsigned rows)
 	return EXIT_YES;
 }
 
-static int find_request(const char *text, struct report *r)
+static int find_request(const struct options *o, struct report *r)
 {
-	char *end;
-	errno = 0;
-	const uint64_t id = strtoull(text, &end, 10);
+	uint64_t id = 0;
+	const char *text = opt_str(o, "request");
 	const struct requests *all = r->requests;
-	if (errno || *end || *text < '0' || *text > '9')
-		return complain(EXIT_USAGE, "--request=%s: give the number of a request", text);
+	const int code = take_number(o, "request", 0, UINT64_MAX, &id);
+	if (code || !text)
+		return code;
 	for (size_t i = 0; i < all->v.n; i++) {
 		if (all->v.v[i].q.id != id)
 			continue;
@@ -99,8 +100,7 @@ static int find_request(const char *text, struct report *r)
 
 static int show(const struct options *o, struct report *r, unsigned rows)
 {
-	const char *request = opt_str(o, "request");
-	const int code = request ? find_request(request, r) : EXIT_YES;
+	const int code = find_request(o, r);
 	if (code)
 		return code;
 	return (sections_of(o) ? show_lists : show_whole)(o, r, rows);

@@ -22,35 +22,20 @@
 #include "share/arbiter.h"
 #include "share/segment.h"
 
-static bool read_time(const struct options *o, const char *name, uint64_t *ret_ns)
-{
-	const char *text = opt_str(o, name);
-	if (text && !pause_parse(text, ret_ns))
-		return !complain(EXIT_USAGE, "--%s=%s: give a time, as in 500us or 2s", name, text);
-	return true;
-}
-
 /* More than this zlib, a message of gRPC and one read() can't have. */
 #define BODY_MOST ((uint64_t)1 << 30)
 
-static bool read_size(const struct options *o, const char *name, uint64_t most, uint64_t *ret_bytes)
-{
-	const char *text = opt_str(o, name);
-	if (!text || (size_parse(text, ret_bytes) && *ret_bytes && *ret_bytes <= most))
-		return true;
-	complain(EXIT_USAGE, "--%s=%s: give a size%s, as in 256M", name, text,
-		most == BODY_MOST ? " up to 1G" : "");
-	return false;
-}
-
 static bool read_number(const struct options *o, const char *name, unsigned *ret)
 {
-	const char *text = opt_str(o, name);
 	uint64_t n = 0;
-	if (text && (!slice_u64(slice_of(text), &n) || n < 1 || n > 64))
-		return !complain(EXIT_USAGE, "--%s=%s: give a number from 1 to 64", name, text);
+	const int code = take_number(o, name, 1, 64, &n);
 	*ret = (unsigned)n;
-	return true;
+	return !code;
+}
+
+static bool read_time(const struct options *o, const char *name, uint64_t *io_ns)
+{
+	return !take_time(o, name, 0, UINT64_MAX, io_ns);
 }
 
 static bool read_control(const char *text, enum model_control *ret)
@@ -114,9 +99,9 @@ static bool read_options(const struct options *o, struct serve_options *s)
 	       read_policy(opt_str(o, "policy"), &s->policy) && read_time(o, "poll", &s->poll_ns) &&
 	       read_time(o, "delay", &s->delay_ns) && read_time(o, "idle-time", &s->idle_ns) &&
 	       read_time(o, "drain-delay", &s->drain_ns) &&
-	       read_size(o, "body", BODY_MOST, &s->body_bytes) &&
-	       (!opt_str(o, "memory") || read_size(o, "memory", UINT64_MAX, &s->engine.memory)) &&
-	       read_size(o, "request-memory", UINT64_MAX, &s->memory_bytes);
+	       !take_size(o, "body", 1, BODY_MOST, &s->body_bytes) &&
+	       !take_size(o, "memory", 1, UINT64_MAX, &s->engine.memory) &&
+	       !take_size(o, "request-memory", 1, UINT64_MAX, &s->memory_bytes);
 }
 
 #define WORDS_MOST 256

@@ -398,18 +398,11 @@ static int run_all(struct stat_run *s, const struct options *o, int *ret_status)
 
 static int take_options(struct stat_run *s, const struct options *o)
 {
-	const char *runs = opt_str(o, "repeat"), *interval = opt_str(o, "interval");
 	if (!opt_argc(o))
 		return complain(EXIT_USAGE, "no program is given. Try: weir stat -- ./program");
-	if (!size_parse(runs, &s->runs) || !s->runs || s->runs > RUNS_MOST)
-		return complain(EXIT_USAGE, "--repeat=%s: give a number of runs from 1 to %u", runs,
-			RUNS_MOST);
-	if (interval && (!duration_parse(interval, &s->interval_ns) || s->interval_ns < 1000000 ||
-				s->interval_ns > 1000000000000))
-		return complain(EXIT_USAGE,
-			"--interval=%s: give a time from 1ms to 1000s, with its unit", interval);
 	s->json = opt_flag(o, "json");
-	return 0;
+	const int code = take_number(o, "repeat", 1, RUNS_MOST, &s->runs);
+	return code ? code : take_time(o, "interval", 1000000, 1000000000000, &s->interval_ns);
 }
 
 /* They are written as they end. */

@@ -179,17 +179,14 @@ int cmd_top(const struct options *o)
 {
 	struct top top = { .options = o };
 	uint64_t interval;
-	const char *text = opt_str(o, "interval");
-	if (!duration_parse(text, &interval) || interval < INTERVAL_SHORTEST ||
-		interval > INTERVAL_LONGEST)
-		return complain(EXIT_USAGE,
-			"--interval=%s: give the time between two looks, from 50ms to 60m: 1s, for example",
-			text);
+	int code = take_time(o, "interval", INTERVAL_SHORTEST, INTERVAL_LONGEST, &interval);
+	if (code)
+		return code;
 	const bool prints = opt_flag(o, "once") || opt_flag(o, "json");
 	if (!prints && !isatty(STDOUT_FILENO))
 		return complain(EXIT_USAGE,
 			"standard output is no terminal. `weir top --once` prints one look, and --json prints each as an object");
-	int code = sharing_open(&top.sharing, opt_str(o, "share"), false);
+	code = sharing_open(&top.sharing, opt_str(o, "share"), false);
 	if (code)
 		return code;
 	top.servers.directory = top.sharing.directory;

@@ -106,13 +106,9 @@ static int take_words(struct call_filter *f, const struct schema *schema, const 
 static int call_filter_take(
 	struct call_filter *f, const struct schema *schema, const struct options *o)
 {
-	const char *longer = opt_str(o, "longer");
-	if (longer && !duration_parse(longer, &f->least_ns))
-		return complain(EXIT_USAGE,
-			"--longer=%s is no time. Give a number with its unit: 10us, for example",
-			longer);
 	f->options = o;
-	return take_words(f, schema, o);
+	const int code = take_time(o, "longer", 1, UINT64_MAX, &f->least_ns);
+	return code ? code : take_words(f, schema, o);
 }
 
 static void call_filter_fini(struct call_filter *f)

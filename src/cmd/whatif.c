@@ -1,7 +1,6 @@
 /* weir whatif A B...: how recorded programs would share a GPU, policy by policy. */
 #include "cmd/cli/command.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,14 +21,6 @@ struct question {
 	struct recording recordings[REPLAY_PROGRAMS];
 	size_t count; /* of recordings */
 };
-
-static bool number(const char *text, uint64_t least, uint64_t most, uint64_t *ret)
-{
-	char *end;
-	errno = 0;
-	*ret = strtoull(text, &end, 10);
-	return *text >= '0' && *text <= '9' && !errno && !*end && *ret >= least && *ret <= most;
-}
 
 static bool rate_parse(const char *text, uint64_t *ret_ns)
 {
@@ -84,14 +75,8 @@ static int take_policies(const struct options *o, struct whatif *w)
 
 static int take_numbers(const struct options *o, struct whatif *w)
 {
-	const char *requests = opt_str(o, "requests"), *seed = opt_str(o, "seed");
-	if (requests && !number(requests, 1, REQUESTS_MOST, &w->requests))
-		return complain(EXIT_USAGE, "--requests=%s: give a whole number from 1 to %u",
-			requests, REQUESTS_MOST);
-	if (!number(seed, 0, SEED_MOST, &w->arrivals.seed))
-		return complain(
-			EXIT_USAGE, "--seed=%s: give a whole number from 0 to %u", seed, SEED_MOST);
-	return 0;
+	const int code = take_number(o, "requests", 1, REQUESTS_MOST, &w->requests);
+	return code ? code : take_number(o, "seed", 0, SEED_MOST, &w->arrivals.seed);
 }
 
 /* The class of the i-th recording; CLASS_NONE: the text has no such, or another word. */
@@ -211,12 +196,9 @@ static int take_served_policies(const struct options *o, struct serving *w)
 static int take_seconds(const struct options *o, double *ret)
 {
 	uint64_t seconds = 0;
-	const char *text = opt_str(o, "seconds");
-	if (text && !number(text, 1, SECONDS_MOST, &seconds))
-		return complain(EXIT_USAGE, "--seconds=%s: give a whole number from 1 to %u", text,
-			SECONDS_MOST);
+	const int code = take_number(o, "seconds", 1, SECONDS_MOST, &seconds);
 	*ret = (double)seconds;
-	return 0;
+	return code;
 }
 
 static int take_served_arrivals(const struct options *o, struct serving *w)
@@ -236,13 +218,9 @@ static int ask_served(const struct options *o, struct serving *w)
 		return complain(EXIT_USAGE, "--serve takes no recording: %s", opt_argv(o)[0]);
 	if (!opt_nth(o, "arrivals", 0))
 		return complain(EXIT_USAGE, "--serve needs --arrivals, poisson:300 for example");
-	if (!number(opt_str(o, "seed"), 0, SEED_MOST, &w->seed))
-		return complain(EXIT_USAGE, "--seed=%s: give a whole number from 0 to %u",
-			opt_str(o, "seed"), SEED_MOST);
-	const char *delay = opt_str(o, "delay");
-	if (delay && !pause_parse(delay, &w->delay_ns))
-		return complain(EXIT_USAGE, "--delay=%s: give a time, as in 2ms", delay);
-	int code = take_served_policies(o, w);
+	int code = take_number(o, "seed", 0, SEED_MOST, &w->seed);
+	code = code ? code : take_time(o, "delay", 0, UINT64_MAX, &w->delay_ns);
+	code = code ? code : take_served_policies(o, w);
 	code = code ? code : take_seconds(o, &w->seconds);
 	if (code)
 		return code;

@@ -7,8 +7,8 @@ gen=$(dirname "$weir")/../tests/gen-trace
 expect 2 'FILE is missing' "$weir" html
 expect 2 'is given twice' "$weir" html "$scratch/a.weir" "$scratch/a.weir"
 expect 2 'no such file|No such file' "$weir" html "$scratch/missing.weir"
-expect 2 'items wants a number' "$weir" html --items many "$scratch/a.weir"
-expect 2 'items wants a number' "$weir" html --items 10 "$scratch/a.weir"
+expect 2 'items=[a-z0-9]+: give a whole number' "$weir" html --items many "$scratch/a.weir"
+expect 2 'items=[a-z0-9]+: give a whole number' "$weir" html --items 10 "$scratch/a.weir"
 expect 3 "can't be written" "$weir" html -o "$scratch/no/page.html" "$scratch/a.weir"
 expect 0 '<!doctype html>' "$weir" html "$scratch/a.weir"
 expect 3 "can't be written" "$weir" html -o /dev/full "$scratch/a.weir"

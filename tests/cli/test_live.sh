@@ -51,7 +51,7 @@ expect 0 '^0$' sh -c "$weir trace --sim -k 'add' -k other -e cuMemAlloc_v2 -o li
 expect 0 '^0$' sh -c "$weir trace --sim --longer 1m -o lines.txt -- $app >/dev/null; grep -c . lines.txt || :"
 expect 0 '^0$' sh -c "$weir trace --sim --process nobody -o lines.txt -- $app >/dev/null; grep -c . lines.txt || :"
 expect 0 '^204$' lines --process vecadd -e cuLaunchKernel
-expect 2 'longer=5 is no time' "$weir" trace --longer 5 -- "$app"
+expect 2 'longer=5: give a time' "$weir" trace --longer 5 -- "$app"
 # JSON, as export writes it.
 is_json() {
 	"$weir" trace --sim --json -o lines.json -- "$app" >/dev/null || return
@@ -105,7 +105,7 @@ expect 0 '"count": 204, .*"count_deviation": 0, "total_ns_deviation": [1-9]' "$w
 expect 0 '"count": 102, .*"count_deviation": 144.25,' "$weir" stat --sim --json -r 2 -- \
 	sh -c "[ -e once ] && exit 0; : >once; exec $app"
 expect 5 '' "$weir" stat --sim -r 2 -- sh -c 'exit 5'
-expect 2 'repeat=0: give a number' "$weir" stat -r 0 -- "$app"
+expect 2 'repeat=0: give a whole number' "$weir" stat -r 0 -- "$app"
 expect 2 'interval=1: give a time' "$weir" stat -I 1 -- "$app"
 # The counts of intervals add up to all of it.
 intervals() {

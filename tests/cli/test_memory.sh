@@ -53,7 +53,7 @@ expect 1 '^$' sh -c "'$weir' memory --replay -o - '$scratch/opt.weir' | grep res
 expect 2 'give a list with commas of pool, pytorch, expandable and driver' "$weir" memory --replay=what "$leak"
 expect 2 'of pool, pytorch' "$weir" memory --replay=pool, "$leak"
 for size in 3M 1M 128M 0 much; do
-	expect 2 'a power of two from 2M to 64M' "$weir" memory --replay --handle=$size "$leak"
+	expect 2 'handle=.*: give a (power of two|size from 2.00 MiB to 64.0 MiB)' "$weir" memory --replay --handle=$size "$leak"
 done
 expect 2 'give --replay too' "$weir" memory -o "$scratch/x.svg" "$leak"
 expect 3 "can't write /no/such" "$weir" memory --replay -o /no/such/x.svg "$leak"

@@ -63,7 +63,7 @@ expect 0 '^1$' sh -c "'$weir' report --json four.weir | grep -o '\"samples\": [0
 expect 0 '"gpu_state": null' "$weir" report --json --before 1ns slow.weir
 
 # Refusals come before the program is run.
-expect 2 'time between two samples' "$weir" record --sim --nvml=soon -o no.weir -- "$app"
+expect 2 'nvml=soon: give a time' "$weir" record --sim --nvml=soon -o no.weir -- "$app"
 expect 3 "can't begin: Driver Not Loaded" env WEIR_SIM_NVML=refuse "$weir" record --sim --nvml -o no.weir -- "$app"
 expect 3 'comes with NVIDIA' env LD_LIBRARY_PATH= "$weir" record --nvml -o no.weir -- "$app"
 [ -e no.weir ] && { echo "a refusal left a trace"; failures=$((failures + 1)); }

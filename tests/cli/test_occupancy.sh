@@ -31,8 +31,8 @@ expect 2 '--cc is missing: .*9\.0' "$weir" occupancy --regs 32 --block 32
 expect 2 "compute capability '6.1' is not known. The known ones are 7.0, .* 12.1" "$weir" occupancy --cc 6.1
 expect 2 '--block is missing' $ask
 expect 2 '--regs is missing' "$weir" occupancy --cc 9.0 --block 32
-expect 2 '--smem=x is not a whole number' $ask --block 32 --smem x
-expect 2 '--carveout=101 is not a share from 0 to 100' $ask --block 32 --carveout 101
+expect 2 '--smem=x: give a size' $ask --block 32 --smem x
+expect 2 '--carveout=101: give a whole number from 0 to 100' $ask --block 32 --carveout 101
 expect 2 '--json does not go with --csv' "$weir" occupancy --csv --json
 
 header=cc,threads_per_block,regs_per_thread,smem_static_bytes,smem_dynamic_bytes

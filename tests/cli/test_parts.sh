@@ -74,7 +74,7 @@ expect 2 'capture=steps: give profiler, range:NAME or step:N-M' "$weir" record -
 expect 2 'capture=step:9-2: give the first and the last step' "$weir" record --capture=step:9-2 -- "$parts"
 expect 2 'capture=range:: give a range.s name' "$weir" record --capture=range: -- "$parts"
 expect 2 'capture=range:a,b: give a range.s name' "$weir" record --capture=range:a,b -- "$parts"
-expect 2 'delay=5 is no time' "$weir" record --delay=5 -- "$parts"
+expect 2 'delay=5: give a time' "$weir" record --delay=5 -- "$parts"
 expect 2 'until-launches=0' "$weir" record --until-launches=0 -- "$parts"
 expect 2 'level=off records nothing' "$weir" record --level=off --delay=1s -- "$parts"
 
@@ -127,7 +127,7 @@ expect 0 'all.weir is read in part, .* of .*: steps 3 to 4 of 11' "$weir" hints 
 expect 0 'This is a part of the recording, .* of .*; steps 3 to 4 of 11' "$weir" report --only kernels --steps 3-4 all.weir
 expect 2 'steps=4-2: give the numbers of the first' "$weir" hints --steps 4-2 all.weir
 expect 2 'before is not later' "$weir" flame --after 2s --before 1s -f folded all.weir
-expect 2 'after=soon is no time' "$weir" memory --after soon all.weir
+expect 2 'after=soon: give a time' "$weir" memory --after soon all.weir
 expect 0 '^No CUDA calls are in the part that is read' "$weir" report --before 1ns all.weir
 expect 0 'read in part .* steps 3 to 4 of 11' "$weir" report --steps 3-4 all.weir
 expect 0 'parts +10, with the time between them left out' "$weir" report --range step all.weir

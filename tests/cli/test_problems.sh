@@ -39,7 +39,7 @@ expect 0 'Analysed: .* may save about [0-9.]+ .?s \([0-9.]+ % of the wall time\)
 expect 0 'record with weir record --gpu' sh -c "$weir record --sim -q -o plain.weir -- \
 	$build/examples/problems/tail >&2 && $weir hints plain.weir"
 expect 2 'FILE is missing' "$weir" hints
-expect 2 'wants a number' "$weir" hints -n many tail.weir
+expect 2 'top=many: give a whole number' "$weir" hints -n many tail.weir
 
 # Why the device was idle has one name in the report, on the page and in the rules about it.
 sed -n 's/^\t\[WALL_[A-Z]*\] = "\(idle[:,].*\)",$/\1/p' "$root/src/model/timeline.c" >words

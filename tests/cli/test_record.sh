@@ -20,7 +20,7 @@ expect 0 'cuLaunchKernel' "$weir" report a.weir
 expect 0 '"lost": 0' "$weir" report --json a.weir
 expect 0 'vecadd' "$weir" report -n 1 a.weir
 expect 2 "'x' is no level" "$weir" record --level=x -- true
-expect 2 "is no size" "$weir" record --flight=3 -- true
+expect 2 "flight=3: give a size of at least" "$weir" record --flight=3 -- true
 expect 3 'no-such-dir' "$weir" record -o no-such-dir/t.weir -- true
 expect 127 'no-such-program' "$weir" record -- no-such-program
 # The loader may start the program: the auditor then sees the loader's own headers.

@@ -9,8 +9,8 @@ launches=$build/tests/hostile/programs/many_launches
 export LD_LIBRARY_PATH="$build/lib/weir/sim"
 cd "$scratch" || exit 1
 
-expect 2 'at least 8M' "$weir" record --max-size=1M -- true
-expect 2 'is no size' "$weir" record --min-free=much -- true
+expect 2 'at least 8.00 MiB' "$weir" record --max-size=1M -- true
+expect 2 'min-free=much: give a size' "$weir" record --min-free=much -- true
 expect 2 'Give one of them' "$weir" record --flight=64M --max-size=64M -- true
 
 # Neither the trace nor the program is harmed by the limit, and it is said here and there.

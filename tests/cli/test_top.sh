@@ -14,8 +14,8 @@ if unshare -pf --mount-proc true 2>/dev/null; then
 	expect 0 'no program shares a GPU or is recorded' unshare -pf --mount-proc $top --once
 fi
 expect 2 'no terminal' $top
-expect 2 'from 50ms' $weir top --interval 1ms
-expect 2 'from 50ms' $weir top --interval often
+expect 2 'from 50.0 ms' $weir top --interval 1ms
+expect 2 'from 50.0 ms' $weir top --interval often
 
 program() { # OPTION...: starts it, and waits until it runs
 	"$weir" "$@" -- "$steady" >>out 2>&1 &

@@ -37,7 +37,7 @@ expect 0 'kernel: kernels never seen' "$weir" eval m.weir-model l.csv -s kernel
 expect 0 'sibling: kernels never seen, but siblings' "$weir" eval m.weir-model l.csv -s sibling --known
 expect 0 '10 to 100 us' "$weir" eval m.weir-model l.csv -s prequential --from 10000 -f gemm
 expect 2 '--family=no-tea: there is no such family' "$weir" eval m.weir-model l.csv -f no-tea
-expect 2 '--from=soon is not a whole number' "$weir" eval m.weir-model l.csv --from soon
+expect 2 '--from=soon: give a whole number' "$weir" eval m.weir-model l.csv --from soon
 expect 2 '--split=half: there are' "$weir" eval m.weir-model l.csv -s half
 expect 2 'not a model' "$weir" eval l.csv l.csv
 expect 2 'model is for NVIDIA H200 .*8\.0 and 108 SMs' "$weir" eval m.weir-model a100.csv

@@ -14,29 +14,20 @@
 
 static int put_time(const struct options *o, const char *name, const char *word, struct bounded *to)
 {
-	uint64_t ns;
-	const char *text = opt_str(o, name);
-	if (!text)
-		return 0;
-	if (!duration_parse(text, &ns))
-		return complain(EXIT_USAGE,
-			"--%s=%s is no time. Give a number with its unit: 500ms, for example", name,
-			text);
-	bounded_printf(to, "%s=%" PRIu64 ",", word, ns);
-	return 0;
+	uint64_t ns = 0;
+	const int code = take_time(o, name, 1, UINT64_MAX, &ns);
+	if (ns)
+		bounded_printf(to, "%s=%" PRIu64 ",", word, ns);
+	return code;
 }
 
 static int put_launches(const struct options *o, struct bounded *to)
 {
-	uint64_t count;
-	const char *text = opt_str(o, "until-launches");
-	if (!text)
-		return 0;
-	if (!size_parse(text, &count) || !count || count > INT64_MAX)
-		return complain(EXIT_USAGE,
-			"--until-launches=%s: give a number of launches, 1000 for example", text);
-	bounded_printf(to, WEIR_OPTION_launches "=%" PRIu64 ",", count);
-	return 0;
+	uint64_t count = 0;
+	const int code = take_number(o, "until-launches", 1, INT64_MAX, &count);
+	if (count)
+		bounded_printf(to, WEIR_OPTION_launches "=%" PRIu64 ",", count);
+	return code;
 }
 
 /* The text behind `head`, or NULL when it does not begin with it. */

@@ -97,22 +97,12 @@ static int off_activities_leave_out(struct trace *t, struct error *err)
 	return 0;
 }
 
-static int take_time(const struct options *o, const char *name, uint64_t *ret_ns)
-{
-	const char *text = opt_str(o, name);
-	if (text && !duration_parse(text, ret_ns))
-		return complain(EXIT_USAGE,
-			"--%s=%s is no time. Give a number with its unit, counted from the begin of the recording: 2.5s, for example",
-			name, text);
-	return 0;
-}
-
 static int take(const struct options *o, struct trace_cut *cut)
 {
 	const char *text = opt_str(o, "steps");
 	struct step_numbers steps = { 0 };
-	int code = take_time(o, "after", &cut->after_ns);
-	code = code ? code : take_time(o, "before", &cut->before_ns);
+	int code = take_time(o, "after", 1, UINT64_MAX, &cut->after_ns);
+	code = code ? code : take_time(o, "before", 1, UINT64_MAX, &cut->before_ns);
 	if (code)
 		return code;
 	if (cut->before_ns && cut->before_ns <= cut->after_ns)

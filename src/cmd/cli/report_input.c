@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cmd/cli/input.h"
+#include "cmd/cli/values.h"
 
 bool report_input_colour(void)
 {
@@ -26,14 +27,10 @@ bool report_input_utf8(void)
 
 int report_input_rows(const struct options *o, unsigned *ret_rows)
 {
-	const char *text = opt_str(o, "top");
-	char *end;
-	errno = 0;
-	const unsigned long n = strtoul(text, &end, 10);
-	if (errno || *end || end == text || *text == '-' || n > 1000000)
-		return complain(EXIT_USAGE, "--top wants a number, not %s", text);
-	*ret_rows = (unsigned)n;
-	return 0;
+	uint64_t rows = 0;
+	const int code = take_number(o, "top", 0, 1000000, &rows);
+	*ret_rows = (unsigned)rows;
+	return code;
 }
 
 static int report_of(const struct options *o, const struct trace *t, uint32_t facets, unsigned rows,

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
+#include "base/slice.h"
+
 bool size_parse(const char *text, uint64_t *ret_bytes)
 {
 	static const char units[] = "KMGT";
@@ -39,14 +42,6 @@ bool duration_parse(const char *text, uint64_t *ret_ns)
 			return true;
 		}
 	return false;
-}
-
-bool pause_parse(const char *text, uint64_t *ret_ns)
-{
-	if (strcmp(text, "0") != 0)
-		return duration_parse(text, ret_ns);
-	*ret_ns = 0;
-	return true;
 }
 
 bool percent_parse(const char *text, double *ret_share)
@@ -91,4 +86,56 @@ bool step_numbers_parse(const char *text, struct step_numbers *ret_numbers)
 		return false;
 	*ret_numbers = s;
 	return !*text && s.first <= s.last;
+}
+
+struct kind {
+	bool (*parse)(const char *text, uint64_t *ret);
+	const char *(*put)(struct number *n, uint64_t value);
+	const char *what, *example;
+};
+
+static int take(const struct options *o, const char *name, const struct kind *k, uint64_t least,
+	uint64_t most, uint64_t *io_value)
+{
+	uint64_t value = 0;
+	struct number from, to;
+	const char *text = opt_str(o, name);
+	if (!text)
+		return 0;
+	if ((k->parse(text, &value) || !strcmp(text, "0")) && value >= least && value <= most) {
+		*io_value = value;
+		return 0;
+	}
+	if (most < UINT64_MAX)
+		return complain(EXIT_USAGE, "--%s=%s: give %s from %s to %s", name, text, k->what,
+			k->put(&from, least), k->put(&to, most));
+	return complain(EXIT_USAGE, "--%s=%s: give %s%s%s, %s for example", name, text, k->what,
+		least > 1 ? " of at least " : "", least > 1 ? k->put(&from, least) : "",
+		k->example);
+}
+
+int take_time(const struct options *o, const char *name, uint64_t least_ns, uint64_t most_ns,
+	uint64_t *io_ns)
+{
+	static const struct kind kind = { duration_parse, number_ns, "a time", "500ms" };
+	return take(o, name, &kind, least_ns, most_ns, io_ns);
+}
+
+int take_size(const struct options *o, const char *name, uint64_t least, uint64_t most,
+	uint64_t *io_bytes)
+{
+	static const struct kind kind = { size_parse, number_bytes, "a size", "64M" };
+	return take(o, name, &kind, least, most, io_bytes);
+}
+
+static bool number_parse(const char *text, uint64_t *ret)
+{
+	return slice_u64(slice_of(text), ret);
+}
+
+int take_number(const struct options *o, const char *name, uint64_t least, uint64_t most,
+	uint64_t *io_number)
+{
+	static const struct kind kind = { number_parse, number_count, "a whole number", "10" };
+	return take(o, name, &kind, least, most, io_number);
 }
