@@ -14,8 +14,7 @@
 #include "base/expect.h"
 #include "base/hash.h"
 
-#define ARGS_MOST 16384u /* bytes of what is kept of an operator's arguments */
-#define KEYS_MOST 4096u  /* spellings of keys that are remembered */
+#define KEYS_MOST 4096u /* spellings of keys that are remembered */
 
 static const struct word event_words[] = {
 	{ "ph", K_PH },
@@ -70,14 +69,14 @@ static uint32_t take_text(struct kineto *k)
 }
 
 /* A value where a number belongs: `5`, `"5"`, or a text that stands for itself. */
-static void take_field(struct kineto *k, enum json_token t, int power, struct field *f)
+static void take_field(struct kineto *k, enum json_token t, unsigned times, struct field *f)
 {
 	*f = (struct field){ 0 };
 	if (t != JSON_NUMBER && t != JSON_STRING)
 		return json_skip(&k->r, t);
-	f->there = json_number(k->r.text.v, k->r.text.n, power, &f->value);
+	f->there = json_number(k->r.text.v, times, &f->value);
 	f->bad = !f->there;
-	if (f->there || t == JSON_NUMBER || power)
+	if (f->there || t == JSON_NUMBER || times > 1)
 		return;
 	const uint32_t id = take_text(k);
 	*f = (struct field){ .there = true, .text = true, .value = id };
@@ -100,7 +99,7 @@ static void take_triple(struct kineto *k, enum json_token t, uint32_t *v, bool *
 		return json_skip(&k->r, t);
 	while (json_element(&k->r, &t)) {
 		json_skip(&k->r, t);
-		if (t == JSON_NUMBER && n < 3 && json_number(k->r.text.v, k->r.text.n, 0, &value) &&
+		if (t == JSON_NUMBER && n < 3 && json_number(k->r.text.v, 1, &value) &&
 			value >= 0 && value <= UINT32_MAX)
 			v[n++] = (uint32_t)value;
 	}
@@ -108,31 +107,23 @@ static void take_triple(struct kineto *k, enum json_token t, uint32_t *v, bool *
 	*ret_there = n == 3;
 }
 
-static void keep_bytes(struct json_text *to, const char *bytes, size_t n)
-{
-	array_reserve(&to->bytes, n);
-	memcpy(to->bytes.v + to->bytes.n, bytes, n);
-	to->bytes.n += n;
-}
-
 /* An argument that nothing else takes is kept as text: `"key":value`, commas between. */
 static void keep_arg(struct kineto *k, const char *key, size_t key_bytes, enum json_token t)
 {
-	struct json_text *args = &k->event.args;
-	const size_t before = args->bytes.n;
-	bool cut = before + key_bytes + 4 > ARGS_MOST;
+	struct bounded *args = &k->event.args;
+	const size_t before = args->used;
+	bool cut = args->cut = false;
 	/* Keys come from the profiler and are plain words; others are left out. */
 	for (size_t i = 0; i < key_bytes; i++)
 		cut |= key[i] == '"' || key[i] == '\\' || (uint8_t)key[i] < ' ';
 	if (cut)
 		return json_skip(&k->r, t);
-	keep_bytes(args, before ? ",\"" : "{\"", 2);
-	keep_bytes(args, key, key_bytes);
-	keep_bytes(args, "\":", 2);
-	json_copy_out(&k->r, t, args, ARGS_MOST, &cut);
-	if (cut)
-		args->bytes.n = before;
-	expect(args->bytes.n <= ARGS_MOST, "no more is kept of arguments than is wanted");
+	bounded_put(args, before ? ",\"" : "{\"");
+	bounded_bytes(args, key, key_bytes);
+	bounded_put(args, "\":");
+	json_copy_out(&k->r, t, args);
+	if (args->cut)
+		args->used = before;
 }
 
 /* Spellings of keys that were met are looked up by their hash. */
@@ -176,7 +167,7 @@ static void take_arg(struct kineto *k)
 	case NOTHING:
 		break;
 	default:
-		return take_field(k, t, 0, &ev->arg[what]);
+		return take_field(k, t, 1, &ev->arg[what]);
 	}
 	if (!kept || ev->phase == 'M')
 		json_skip(&k->r, t);
@@ -204,18 +195,17 @@ static void take_member(struct kineto *k, uint8_t what, enum json_token t)
 	case K_NAME:
 		return take_string_value(k, t, &ev->name);
 	case K_PID:
-		return take_field(k, t, 0, &ev->pid);
+		return take_field(k, t, 1, &ev->pid);
 	case K_TID:
-		return take_field(k, t, 0, &ev->tid);
+		return take_field(k, t, 1, &ev->tid);
 	case K_TS:
-		return take_field(k, t, 3, &ev->ts);
+		return take_field(k, t, 1000, &ev->ts);
 	case K_DUR:
-		return take_field(k, t, 3, &ev->dur);
+		return take_field(k, t, 1000, &ev->dur);
 	case K_ARGS:
 		return take_args(k, t);
 	case K_ID:
-		ev->id.there =
-			t == JSON_NUMBER && json_number(k->r.text.v, k->r.text.n, 0, &ev->id.value);
+		ev->id.there = t == JSON_NUMBER && json_number(k->r.text.v, 1, &ev->id.value);
 		break;
 	default:
 		break;
@@ -226,9 +216,7 @@ static void take_member(struct kineto *k, uint8_t what, enum json_token t)
 static void take_event(struct kineto *k)
 {
 	struct event *ev = &k->event;
-	struct json_text args = ev->args;
-	args.bytes.n = 0;
-	*ev = (struct event){ .args = args };
+	*ev = (struct event){ .args = BOUNDED(k->args) };
 	while (json_next(&k->r) == JSON_KEY) {
 		const uint8_t what =
 			kineto_meaning(event_words, COUNT(event_words), k->r.text.v, k->r.text.n);
@@ -265,7 +253,7 @@ static void take_device_member(struct kineto *k, struct store_device *d)
 	struct field f;
 	if (what == 6)
 		return take_string_value(k, t, &d->name);
-	take_field(k, t, 0, &f);
+	take_field(k, t, 1, &f);
 	if (!f.there || f.text || f.value < 0)
 		return;
 	if (what >= 1 && what <= 3)
@@ -308,7 +296,7 @@ static void take_top_member(struct kineto *k)
 		return take_devices(k, t);
 	if (what != 2 && what != 4)
 		return json_skip(&k->r, t);
-	take_field(k, t, 0, &f);
+	take_field(k, t, 1, &f);
 	if (!f.there || f.text || f.value <= 0)
 		return;
 	if (what == 2)
@@ -361,7 +349,7 @@ static int finish(struct kineto *k, const char *path, struct error *err)
 static void kineto_fini(struct kineto *k)
 {
 	json_reader_close(&k->r);
-	array_free(&k->event.args.bytes, &k->kinds, &k->fns, &k->names, &k->open);
+	array_free(&k->kinds, &k->fns, &k->names, &k->open);
 	import_memory_fini(&k->memory);
 	map_fini(&k->keys, &k->top, &k->crossing, &k->xla_processes, &k->xla_streams);
 }

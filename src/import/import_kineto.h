@@ -74,9 +74,9 @@ struct event {
 	struct field arg[KNOWN_COUNT];
 	uint32_t grid[3], block[3];
 	bool has_grid, has_block;
-	uint32_t label;   /* args.name */
-	uint32_t details; /* what XLA says of a kernel or a copy */
-	struct json_text args;
+	uint32_t label;      /* args.name */
+	uint32_t details;    /* what XLA says of a kernel or a copy */
+	struct bounded args; /* what nothing else takes, as JSON without its end */
 };
 
 /* A begin event that waits for its end. */
@@ -97,6 +97,7 @@ struct kineto {
 	struct import_stats *st;
 	struct json_reader r;
 	struct event event;
+	char args[16384]; /* of the event */
 	uint64_t events;
 	struct map keys;      /* hash of a key: enum known */
 	ARRAY(uint8_t) kinds; /* by string: enum category, or 0 */

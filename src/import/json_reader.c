@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -305,66 +306,38 @@ void json_skip(struct json_reader *r, enum json_token first)
 		;
 }
 
-struct copier {
-	struct json_text *to;
-	size_t most;
-	bool cut;
-};
-
-static void copy_bytes(struct copier *c, const char *bytes, size_t n)
+static void copy_string(struct bounded *to, const struct json_reader *r)
 {
-	if (c->to->bytes.n + n > c->most) {
-		c->cut = true;
-		return;
-	}
-	array_reserve(&c->to->bytes, n + 1);
-	memcpy(c->to->bytes.v + c->to->bytes.n, bytes, n);
-	c->to->bytes.n += n;
-	expect_slow(c->to->bytes.n <= c->most, "a copy is no longer than is wanted");
-}
-
-static void copy_string(struct copier *c, const struct json_reader *r)
-{
-	static const char hex[] = "0123456789abcdef";
-	copy_bytes(c, "\"", 1);
-	for (size_t i = 0; i < r->text.n && !c->cut; i++) {
-		const uint8_t byte = (uint8_t)r->text.v[i];
-		const char escaped[] = { '\\', 'u', '0', '0', hex[byte >> 4], hex[byte & 15] };
-		if (byte == '"' || byte == '\\')
-			copy_bytes(c, "\\", 1);
-		if (byte < ' ')
-			copy_bytes(c, escaped, sizeof escaped);
+	bounded_char(to, '"');
+	for (size_t i = 0; i < r->text.n && !to->cut; i++) {
+		const char c = r->text.v[i];
+		if (c == '"' || c == '\\')
+			bounded_char(to, '\\');
+		if ((uint8_t)c < ' ')
+			bounded_printf(to, "\\u%04x", c);
 		else
-			copy_bytes(c, &r->text.v[i], 1);
+			bounded_char(to, c);
 	}
-	copy_bytes(c, "\"", 1);
+	bounded_char(to, '"');
 }
 
-static void copy_token(struct copier *c, const struct json_reader *r, enum json_token t)
+static void copy_token(struct bounded *to, const struct json_reader *r, enum json_token t)
 {
-	switch (t) {
-	case JSON_OBJECT:
-		return copy_bytes(c, "{", 1);
-	case JSON_OBJECT_END:
-		return copy_bytes(c, "}", 1);
-	case JSON_ARRAY:
-		return copy_bytes(c, "[", 1);
-	case JSON_ARRAY_END:
-		return copy_bytes(c, "]", 1);
-	case JSON_KEY:
-		copy_string(c, r);
-		return copy_bytes(c, ":", 1);
-	case JSON_STRING:
-		return copy_string(c, r);
-	case JSON_NUMBER:
-		return copy_bytes(c, r->text.v, r->text.n);
-	case JSON_TRUE:
-		return copy_bytes(c, "true", 4);
-	case JSON_FALSE:
-		return copy_bytes(c, "false", 5);
-	default:
-		return copy_bytes(c, "null", 4);
-	}
+	static const char *const words[] = {
+		[JSON_OBJECT] = "{",
+		[JSON_OBJECT_END] = "}",
+		[JSON_ARRAY] = "[",
+		[JSON_ARRAY_END] = "]",
+		[JSON_TRUE] = "true",
+		[JSON_FALSE] = "false",
+		[JSON_NULL] = "null",
+	};
+	if (t == JSON_KEY || t == JSON_STRING)
+		copy_string(to, r);
+	else
+		bounded_put(to, t == JSON_NUMBER ? r->text.v : words[t]);
+	if (t == JSON_KEY)
+		bounded_char(to, ':');
 }
 
 static bool begins(enum json_token t)
@@ -372,99 +345,33 @@ static bool begins(enum json_token t)
 	return t != JSON_OBJECT_END && t != JSON_ARRAY_END;
 }
 
-void json_copy_out(struct json_reader *r, enum json_token first, struct json_text *to, size_t most,
-	bool *ret_cut)
+void json_copy_out(struct json_reader *r, enum json_token first, struct bounded *to)
 {
-	struct copier c = { .to = to, .most = most };
 	const bool container = first == JSON_OBJECT || first == JSON_ARRAY;
 	const uint32_t outside = container ? r->depth - 1 : r->depth;
 	enum json_token t = first, last = JSON_OBJECT;
-	while (t != JSON_ERROR) {
+	while (t != JSON_ERROR && t != JSON_END) {
 		if (begins(t) && last != JSON_OBJECT && last != JSON_ARRAY && last != JSON_KEY)
-			copy_bytes(&c, ",", 1);
-		if (!c.cut)
-			copy_token(&c, r, t);
+			bounded_char(to, ',');
+		if (!to->cut)
+			copy_token(to, r, t);
 		if (r->depth == outside && t != JSON_KEY)
 			break;
 		last = t;
 		t = json_next(r);
 	}
-	*ret_cut |= c.cut;
 }
 
-struct decimal {
-	uint64_t digits; /* at most nineteen */
-	int scale;       /* times ten to this */
-	bool any;
-};
-
-static const char *take_digits(struct decimal *d, const char *s, const char *end, bool fraction)
+bool json_number(const char *text, unsigned times, int64_t *ret_value)
 {
-	for (; s < end && *s >= '0' && *s <= '9'; s++) {
-		const bool room = d->digits <= 999999999999999999ull;
-		d->any = true;
-		if (room)
-			d->digits = d->digits * 10 + (uint64_t)(*s - '0');
-		d->scale += room ? -(int)fraction : (int)!fraction;
-	}
-	return s;
-}
-
-/* False when there is no number. */
-static bool take_exponent(struct decimal *d, const char *s, const char *end)
-{
-	if (s == end)
-		return true;
-	if (*s != 'e' && *s != 'E')
+	char *end;
+	if (!*text || text[strspn(text, "0123456789+-.eE")])
 		return false;
-	s++;
-	const bool minus = s < end && *s == '-';
-	if (s < end && (*s == '-' || *s == '+'))
-		s++;
-	if (s == end)
+	/* Its 64 bits or more hold nanoseconds since 1970. */
+	const long double value = roundl(strtold(text, &end) * times);
+	if (*end || !(fabsl(value) <= (long double)INT64_MAX))
 		return false;
-	int value = 0;
-	for (; s < end && *s >= '0' && *s <= '9'; s++)
-		value = value < 10000 ? value * 10 + (*s - '0') : value;
-	d->scale += minus ? -value : value;
-	return s == end;
-}
-
-static bool scale_up(uint64_t *value, int by)
-{
-	for (; by > 0 && *value; by--) {
-		if (*value > (uint64_t)INT64_MAX / 10)
-			return false;
-		*value *= 10;
-	}
-	return *value <= (uint64_t)INT64_MAX;
-}
-
-static uint64_t scale_down(uint64_t value, int by)
-{
-	for (; by > 1 && value; by--)
-		value /= 10;
-	return by ? (value + 5) / 10 : value;
-}
-
-bool json_number(const char *text, size_t bytes, int power, int64_t *ret_value)
-{
-	const char *s = text, *end = text + bytes;
-	struct decimal d = { .scale = power };
-	const bool minus = s < end && *s == '-';
-	if (s < end && (*s == '-' || *s == '+'))
-		s++;
-	s = take_digits(&d, s, end, false);
-	if (s < end && *s == '.')
-		s = take_digits(&d, s + 1, end, true);
-	if (!d.any || !take_exponent(&d, s, end))
-		return false;
-	uint64_t value = d.digits;
-	if (d.scale < 0)
-		value = scale_down(value, -d.scale);
-	if (!scale_up(&value, MAX(d.scale, 0)))
-		return false;
-	*ret_value = minus ? -(int64_t)value : (int64_t)value;
+	*ret_value = (int64_t)value;
 	return true;
 }
 

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/array.h"
+#include "base/bounded.h"
 #include "base/error.h"
 
 #define JSON_DEPTH 512u /* containers in containers; deeper is an error */
@@ -61,14 +62,8 @@ bool json_element(struct json_reader *r, enum json_token *ret_first);
 /* Passes over the rest of the value that `first` begins, if it is one. */
 void json_skip(struct json_reader *r, enum json_token first);
 
-struct json_text {
-	ARRAY(char) bytes;
-};
+/* Appends the value that `first` begins, without blanks. */
+void json_copy_out(struct json_reader *r, enum json_token first, struct bounded *to);
 
-/* Appends the value that `first` begins to `to`, without blanks; leaves what is beyond `most`
- * bytes out and then sets *ret_cut. */
-void json_copy_out(struct json_reader *r, enum json_token first, struct json_text *to, size_t most,
-	bool *ret_cut);
-
-/* The number times 10^power, rounded; false when it is none or too large for the result. */
-bool json_number(const char *text, size_t bytes, int power, int64_t *ret_value);
+/* The number times that, rounded; false when it is none or too large for the result. */
+bool json_number(const char *text, unsigned times, int64_t *ret_value);

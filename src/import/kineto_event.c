@@ -98,11 +98,10 @@ static bool number_arg(const struct event *ev, enum known what, int64_t most, ui
 static uint32_t args_string(struct kineto *k)
 {
 	struct event *ev = &k->event;
-	if (!ev->args.bytes.n)
+	if (!ev->args.used)
 		return 0;
-	array_reserve(&ev->args.bytes, 1);
-	ev->args.bytes.v[ev->args.bytes.n++] = '}';
-	return store_string(k->s, ev->args.bytes.v, ev->args.bytes.n);
+	ev->args.to[ev->args.used] = '}'; /* where its NUL would be */
+	return store_string(k->s, ev->args.to, ev->args.used + 1);
 }
 
 static void make_range(struct kineto *k, uint16_t kind, struct range *r)
