@@ -67,31 +67,34 @@ struct regress_what {
 };
 
 struct regress_series {
+	/* What a file keeps, without holes. */
 	struct regress_what what;
-	uint64_t key;
-	uint64_t last_ns;   /* of the newest value */
-	uint64_t window_ns; /* when the window at hand began */
-	uint32_t pid;       /* of whoever had the newest value */
-	bool told;          /* regress_news() has said that there is an alarm */
-	uint8_t state;      /* enum regress_state */
-	bool crept;         /* the last day's mean is far above the anchor */
-	uint16_t current_n, base_n, base_at, skipped;
-	uint16_t unbroken; /* windows since there was none for long */
-	uint32_t taken;    /* values of the window at hand */
-	uint32_t day_n;    /* windows of the day at hand … */
-	double day_sum;    /* … and their sum */
-	float sample[REGRESS_SAMPLES];
-	float current[REGRESS_CURRENT]; /* oldest first */
-	float base[REGRESS_BASE];       /* a ring, base_at is the oldest */
+	double day_sum;  /* of the windows of the day at hand */
+	double p, level; /* of the test; what it had to be below */
+	uint32_t day_n;  /* windows of that day */
 	/* The base, were it to go on as it does: median and lower quantile; they change with it.
 	 */
 	float expected, expected_low;
 	float anchor, swing;
 	/* Evidence of an alarm, at the time when it was raised; effect: since. */
+	float before, after;      /* logarithms of ns */
+	float effect;             /* of what is current, against what was before */
+	float base[REGRESS_BASE]; /* a ring, base_at is the oldest */
+	uint16_t base_n, base_at;
+	uint8_t state; /* enum regress_state */
+	uint8_t crept; /* the last day's mean is far above the anchor */
+	/* What it does not. */
+	uint16_t current_n, skipped;
+	uint16_t unbroken; /* windows since there was none for long */
+	uint64_t key;
+	uint64_t last_ns;   /* of the newest value */
+	uint64_t window_ns; /* when the window at hand began */
 	uint64_t raised_ns;
-	float before, after; /* logarithms of ns */
-	float effect;        /* of what is current, against what was before */
-	double p, level;     /* of the test; what it had to be below */
+	uint32_t pid;                   /* of whoever had the newest value */
+	uint32_t taken;                 /* values of the window at hand */
+	bool told;                      /* regress_news() has said that there is an alarm */
+	float current[REGRESS_CURRENT]; /* oldest first */
+	float sample[REGRESS_SAMPLES];
 };
 
 struct regress_counts {

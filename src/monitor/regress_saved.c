@@ -7,69 +7,33 @@
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/crc.h"
-#include "base/expect.h"
 #include "base/xmalloc.h"
 
 #define SAVED_MAGIC   "WEIRBASE"
-#define SAVED_VERSION 1u
+#define SAVED_VERSION 2u
+#define SAVED_BYTES   offsetof(struct regress_series, current_n) /* of a series */
 
 struct saved_header {
 	char magic[8];
 	uint32_t version, record_bytes, count, check; /* crc32c of the records */
 };
 static_assert(sizeof(struct saved_header) == 24, "on disk");
-
-struct saved {
-	struct regress_what what;
-	uint16_t base_n, base_at;
-	uint8_t state, crept;
-	uint16_t reserved;
-	uint32_t day_n, reserved_word;
-	double day_sum;
-	float expected, expected_low, anchor, swing, before, after, effect;
-	uint32_t reserved_last;
-	double p, level;
-	float base[REGRESS_BASE];
-};
-static_assert(sizeof(struct saved) == 808, "on disk");
-
-static void put(const struct regress_series *s, struct saved *to)
-{
-	*to = (struct saved){ .what = s->what,
-		.base_n = s->base_n,
-		.base_at = s->base_at,
-		.state = s->state,
-		.crept = s->crept,
-		.day_n = s->day_n,
-		.day_sum = s->day_sum,
-		.expected = s->expected,
-		.expected_low = s->expected_low,
-		.anchor = s->anchor,
-		.swing = s->swing,
-		.before = s->before,
-		.after = s->after,
-		.effect = s->effect,
-		.p = s->p,
-		.level = s->level };
-	memcpy(to->base, s->base, sizeof to->base);
-}
+static_assert(SAVED_BYTES == 798, "on disk");
 
 int saved_put(const struct regress_series *v, size_t n, void **ret_data, size_t *ret_bytes)
 {
-	const size_t bytes = sizeof(struct saved_header) + n * sizeof(struct saved);
+	const size_t bytes = sizeof(struct saved_header) + n * SAVED_BYTES;
 	if (n > REGRESS_SERIES)
 		return -EOVERFLOW;
 	char *data = xmalloc(bytes);
-	for (size_t i = 0; i < n; i++) {
-		struct saved s;
-		put(&v[i], &s);
-		memcpy(data + sizeof(struct saved_header) + i * sizeof s, &s, sizeof s);
-	}
+	for (size_t i = 0; i < n; i++)
+		memcpy(data + sizeof(struct saved_header) + i * SAVED_BYTES, &v[i], SAVED_BYTES);
 	struct saved_header h = { .version = SAVED_VERSION,
-		.record_bytes = sizeof(struct saved),
+		.record_bytes = SAVED_BYTES,
 		.count = (uint32_t)n,
 		.check = crc32c(data + sizeof h, bytes - sizeof h) };
 	memcpy(h.magic, SAVED_MAGIC, sizeof h.magic);
@@ -79,10 +43,11 @@ int saved_put(const struct regress_series *v, size_t n, void **ret_data, size_t 
 	return 0;
 }
 
-static void get(const void *data, uint32_t i, struct saved *ret)
+void saved_get(const void *data, uint32_t i, struct regress_series *ret)
 {
-	memcpy(ret, (const char *)data + sizeof(struct saved_header) + (size_t)i * sizeof *ret,
-		sizeof *ret);
+	*ret = (struct regress_series){ 0 };
+	memcpy(ret, (const char *)data + sizeof(struct saved_header) + i * SAVED_BYTES,
+		SAVED_BYTES);
 }
 
 /* A logarithm of ns. */
@@ -91,7 +56,7 @@ static bool is_time(float v)
 	return v >= 0 && v <= 45;
 }
 
-static bool is_sound(const struct saved *s)
+static bool is_sound(const struct regress_series *s)
 {
 	bool sound = (s->what.kind == REGRESS_KERNEL || s->what.kind == REGRESS_REQUEST) &&
 		     memchr(s->what.program, 0, sizeof s->what.program) &&
@@ -111,48 +76,24 @@ static bool is_sound(const struct saved *s)
 int saved_check(const void *data, size_t bytes, uint32_t *ret_count, struct error *err)
 {
 	struct saved_header h;
-	struct saved s;
+	struct regress_series s;
 	if (bytes < sizeof h || memcmp(data, SAVED_MAGIC, sizeof h.magic) != 0)
 		return error_set(err, -EINVAL, "it is no baseline of weir monitor");
 	memcpy(&h, data, sizeof h);
-	if (h.version != SAVED_VERSION || h.record_bytes != sizeof s)
+	if (h.version != SAVED_VERSION || h.record_bytes != SAVED_BYTES)
 		return error_set(err, -EINVAL,
 			"it is a baseline of another version (%u, and this one reads %u)",
 			h.version, SAVED_VERSION);
-	if (h.count > REGRESS_SERIES || bytes - sizeof h != (size_t)h.count * sizeof s)
+	if (h.count > REGRESS_SERIES || bytes - sizeof h != h.count * SAVED_BYTES)
 		return error_set(err, -EINVAL, "it is damaged: its length is wrong");
 	if (crc32c((const char *)data + sizeof h, bytes - sizeof h) != h.check)
 		return error_set(err, -EINVAL, "it is damaged: its checksum is wrong");
 	for (uint32_t i = 0; i < h.count; i++) {
-		get(data, i, &s);
+		saved_get(data, i, &s);
 		if (!is_sound(&s))
 			return error_set(
 				err, -EINVAL, "it is damaged: series %u makes no sense", i);
 	}
 	*ret_count = h.count;
 	return 0;
-}
-
-void saved_get(const void *data, uint32_t i, struct regress_series *ret)
-{
-	struct saved s;
-	get(data, i, &s);
-	expect(is_sound(&s), "what is taken was looked at");
-	*ret = (struct regress_series){ .what = s.what,
-		.base_n = s.base_n,
-		.base_at = s.base_at,
-		.state = s.state,
-		.crept = s.crept,
-		.day_n = s.day_n,
-		.day_sum = s.day_sum,
-		.expected = s.expected,
-		.expected_low = s.expected_low,
-		.anchor = s.anchor,
-		.swing = s.swing,
-		.before = s.before,
-		.after = s.after,
-		.effect = s.effect,
-		.p = s.p,
-		.level = s.level };
-	memcpy(ret->base, s.base, sizeof ret->base);
 }
