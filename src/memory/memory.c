@@ -8,7 +8,6 @@
 #include "memory/memory.h"
 
 #include "base/expect.h"
-#include "base/hash.h"
 #include "base/sort.h"
 #include "stack/stacks.h"
 
@@ -31,53 +30,13 @@ static bool before(const struct memory_op *a, const struct memory_op *b)
 	return a->pointer < b->pointer;
 }
 
-static void swap(struct memory_op *a, struct memory_op *b)
-{
-	const struct memory_op kept = *a;
-	*a = *b;
-	*b = kept;
-}
-
-/* Hoare's partition: all of the first part come before all of the second. */
-static size_t partition(struct memory_op *v, size_t n)
-{
-	const struct memory_op pivot = v[hash_mix(n) % (n - 1)];
-	size_t i = 0, j = n - 1;
-	for (;;) {
-		while (before(&v[i], &pivot))
-			i++;
-		while (before(&pivot, &v[j]))
-			j--;
-		if (i >= j)
-			return j + 1;
-		swap(&v[i++], &v[j--]);
-	}
-}
-
-static bool is_sorted(const struct memory_op *v, size_t n)
-{
-	for (size_t i = 1; i < n; i++)
-		if (before(&v[i], &v[i - 1]))
-			return false;
-	return true;
-}
-
 /* In place: qsort() would take as much memory again, and there may be millions. */
-static void sort(struct memory_op *v, size_t n)
-{
-	while (n > 1 && !is_sorted(v, n)) {
-		const size_t cut = partition(v, n);
-		const bool first_is_small = cut < n - cut;
-		sort(first_is_small ? v : v + cut, first_is_small ? cut : n - cut);
-		v = first_is_small ? v + cut : v;
-		n = first_is_small ? n - cut : cut;
-	}
-}
-
 void memory_sort(struct memory_list *lists, unsigned count)
 {
+#define IS_LATER(a, b) before(&(b), &(a))
 	for (unsigned i = 0; i < count; i++)
-		sort(lists[i].ops, lists[i].count);
+		SORT_IN_PLACE(lists[i].ops, lists[i].count, IS_LATER)
+#undef IS_LATER
 }
 
 /* The list whose next operation is the earliest; NULL when all are done. */
