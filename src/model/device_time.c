@@ -367,10 +367,8 @@ static void take_busy(struct joiner *j, const struct gpu_activity *w, uint32_t i
 	if (j->r->sampled)
 		return; /* sums of samples are no times of operators, streams and devices */
 	owner_of(j, w, row, &activity.call, &span);
-	if (w->kind == GPU_KERNEL) {
-		j->r->unowned_kernels += span == NONE && j->spans.n;
+	if (w->kind == GPU_KERNEL)
 		cost_claim(j, span, index, activity.call, w->end_ns - w->start_ns);
-	}
 	if (span != NONE &&
 		expect(span < j->spans.n, "the range of a GPU activity is one of all")) {
 		struct span *s = &j->spans.v[span];

@@ -456,7 +456,6 @@ struct report {
 	double reconstructed_error_ns; /* mean of how far those are off */
 	uint64_t device_kernels;       /* how many ran; sampled: how many were timed */
 	uint64_t unjoined_activities;  /* no call is known that asked for it */
-	uint64_t unowned_kernels;      /* no operator is known that asked for it */
 	ARRAY(char *) warnings;
 	uint64_t predicted,
 		unpredicted;           /* launches that were asked about: with an answer, without */

@@ -98,7 +98,7 @@ struct regress_series {
 };
 
 struct regress_counts {
-	uint64_t values, tests, raised, ended, accepted, left_out;
+	uint64_t values, tests, raised, ended, left_out;
 };
 
 struct regress;

@@ -73,7 +73,6 @@ static uint32_t add_step(struct builder *b, const struct gpu_call *c, bool is_ma
 		.blocks = c->waits };
 	struct program_stream *on = &b->p->streams.v[stream];
 	on->newest = i;
-	on->has_work |= !is_mark;
 	if (on->handle == LEGACY)
 		b->legacy = i;
 	return i;

@@ -16,7 +16,6 @@ struct program_stream {
 	uint64_t handle;
 	uint32_t newest; /* step, or PLAY_NONE */
 	bool is_free;    /* of the legacy stream */
-	bool has_work;
 };
 
 struct program_work {

@@ -119,10 +119,8 @@ static int take(struct timed_ops *ops, const struct trace *t, const struct meta 
 		const uint32_t process = at.ref->process;
 		const struct call_link *link =
 			activity_is_work(w.kind) ? links_of(links, process, &w, &hint) : NULL;
-		if (!link) {
-			ops->unasked += activity_is_work(w.kind);
+		if (!link)
 			continue;
-		}
 		const struct op_device d = op_device_of(m, process);
 		*array_push(&ops->v) = (struct timed_op){ .ticks = link->ticks,
 			.start_ns = w.start_ns,

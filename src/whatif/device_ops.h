@@ -16,7 +16,6 @@ struct timed_op {
 
 struct timed_ops {
 	ARRAY(struct timed_op) v; /* by process, thread, call and begin */
-	uint64_t unasked;         /* activities whose call is not known: left out */
 };
 
 /* The SMs of a process's device, and what one holds. */
