@@ -40,6 +40,15 @@ static inline void array_reserve_(void **v, size_t *room, size_t n, size_t more,
 #define array_each(type, it, array)                                                                \
 	for (type *it = (array).v, *it##_end = (array).n ? it + (array).n : it; it < it##_end; it++)
 
+/* Of two arrays that one declaration has: `before` becomes what `now` is, and `now` is empty. */
+#define array_turn(now, before)                                                                    \
+	do {                                                                                       \
+		const __typeof__(*(now)) kept_ = *(before);                                        \
+		*(before) = *(now);                                                                \
+		*(now) = kept_;                                                                    \
+		(now)->n = 0;                                                                      \
+	} while (0)
+
 #define array_free(...)                                                                            \
 	do {                                                                                       \
 		EACH_ARG(array_free_, __VA_ARGS__)                                                 \

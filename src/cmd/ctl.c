@@ -14,7 +14,7 @@
 #include "cmd/cli/running.h"
 #include "event/format.h"
 #include "event/level.h"
-#include "record/control.h"
+#include "monitor/change.h"
 #include "trace/live_header.h"
 
 static int map_header(const char *path, struct trace_header **ret_h)
@@ -33,27 +33,14 @@ static int map_header(const char *path, struct trace_header **ret_h)
 
 static int apply(struct trace_header *h, const char *command)
 {
+	struct error err;
 	const uint32_t now = load_acquire(&h->control);
 	if (!strcmp(command, "status") && h->stopped == STOP_NOT) {
 		printf("%s%s\n", level_of_control(now), now & CONTROL_ARGS ? " args" : "");
 		return EXIT_YES;
 	}
-	switch (control_switch(h, command)) {
-	case CONTROL_DONE:
-		return EXIT_YES;
-	case CONTROL_UNKNOWN:
-		return complain(EXIT_USAGE,
-			"'%s' is no command for a recording. Use on, off, stat, work, full, all, args, no-args, stop or status",
-			command);
-	case CONTROL_STOPPED:
-		return complain(
-			EXIT_NO, "the recording was stopped, and can't be switched on again");
-	case CONTROL_FINISHED:
-		return complain(EXIT_NO, "the recording is finished");
-	default:
-		return complain(
-			EXIT_NO, "the recording has ended: its file was full, or was cut off");
-	}
+	const int e = change_header(h, command, &err);
+	return e ? complain(e == -EINVAL ? EXIT_USAGE : EXIT_NO, "%s", err.text) : EXIT_YES;
 }
 
 int cmd_ctl(const struct options *o)

@@ -74,19 +74,13 @@ static int put(void *context, FILE *out)
 	return 0;
 }
 
-static int report_of(
-	const struct trace *t, uint32_t facets, struct report **ret_report, struct error *err)
-{
-	return report_make(t, 0, facets, ret_report, err);
-}
-
 /* The report has a sampled trace's estimates of launches that were not timed. */
 static int estimate(struct flame *f, const struct trace *t, struct error *err)
 {
 	struct report *r;
 	if (!t->header.sampled || !f->by_device)
 		return 0;
-	const int e = report_of(t, FACET(DEVICE), &r, err);
+	const int e = report_make(t, 0, FACET(DEVICE), &r, err);
 	if (e)
 		return e;
 	flame_estimate(f, r);
@@ -102,7 +96,7 @@ static void say_why_empty(const struct trace *t, bool by_device)
 	struct error err = { .text = "" };
 	struct report *r = NULL;
 	const char *why =
-		report_of(t, FACET(DEVICE), &r, &err)
+		report_make(t, 0, FACET(DEVICE), &r, &err)
 			? NULL
 			: section_why_empty(r, by_device ? &section_gpu_trace : &section_api_trace);
 	complain(0, "the flame graph is empty%s%s%s", why ? ": " : "", why ? why : "",

@@ -20,6 +20,7 @@
 #include "cmd/cli/device_choice.h"
 #include "cmd/cli/sharing.h"
 #include "cmd/cli/values.h"
+#include "monitor/change.h"
 #include "share/arbiter.h"
 #include "share/quota.h"
 
@@ -431,26 +432,14 @@ static int set_policy(const struct options *o, struct sharing *s)
 
 static int set_class(const struct options *o, struct sharing *s)
 {
-	struct share_file *f = s->file;
 	char *end = NULL;
-	const char *const *word = (const char *const *)opt_argv(o);
-	const unsigned long pid = opt_argc(o) == 3 ? strtoul(word[1], &end, 10) : 0;
-	bool found = false;
+	struct error err;
+	const unsigned long pid = opt_argc(o) == 3 ? strtoul(opt_argv(o)[1], &end, 10) : 0;
 	if (!pid || *end)
 		return complain(EXIT_USAGE,
 			"name a process and its class: weir sched set 1234 latency, for example");
-	if (strcmp(word[2], "latency") != 0 && strcmp(word[2], "best-effort") != 0)
-		return complain(EXIT_USAGE,
-			"'%s' is no class. The classes are latency and best-effort", word[2]);
-	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
-		if (share_is_live(&f->slots[i]) && f->slots[i].who.pid == pid) {
-			share_set_class(f, i, *word[2] == 'l' ? CLASS_LATENCY : CLASS_BEST_EFFORT);
-			found = true;
-		}
-	return found ? EXIT_YES
-		     : complain(EXIT_NO,
-			       "process %lu does not share a GPU. `weir sched status` lists those that do",
-			       pid);
+	const int e = change_class(s->file, (uint32_t)pid, opt_argv(o)[2], &err);
+	return e ? complain(e == -EINVAL ? EXIT_USAGE : EXIT_NO, "%s", err.text) : EXIT_YES;
 }
 
 static volatile sig_atomic_t asked_to_end;

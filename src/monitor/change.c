@@ -16,7 +16,8 @@ int change_class(struct share_file *f, uint32_t pid, const char *class, struct e
 	char path[PATH_MAX];
 	int e = -ESRCH;
 	if (!latency && strcmp(class, "best-effort") != 0)
-		return error_set(err, -EINVAL, "class is latency or best-effort");
+		return error_set(err, -EINVAL,
+			"'%.20s' is no class. The classes are latency and best-effort", class);
 	for (uint32_t i = 0; f && i < SHARE_SLOTS; i++) {
 		const struct share_slot *s = &f->slots[i];
 		if (!share_is_live(s) || s->who.pid != pid)
@@ -44,14 +45,15 @@ int change_policy(struct share_file *f, const char *policy, struct error *err)
 	return 0;
 }
 
-static int switch_recording(struct trace_header *h, const char *to, struct error *err)
+int change_header(struct trace_header *h, const char *to, struct error *err)
 {
 	switch (control_switch(h, to)) {
 	case CONTROL_DONE:
 		return 0;
 	case CONTROL_UNKNOWN:
 		return error_set(err, -EINVAL,
-			"a recording is switched to on, off, stat, work, full, all, args, no-args or stop");
+			"'%.20s' is no command for a recording. Use on, off, stat, work, full, all, args, no-args or stop",
+			to);
 	case CONTROL_STOPPED:
 		return error_set(
 			err, -EBUSY, "the recording was stopped, and can't be switched on again");
@@ -79,7 +81,7 @@ int change_recording(uint32_t pid, const char *to, struct error *err)
 	e = live_header_open(path, false, &h);
 	if (e)
 		return error_set(err, -EBUSY, "the recording of process %u has ended", pid);
-	e = switch_recording(h, to, err);
+	e = change_header(h, to, err);
 	live_header_close(h);
 	return e;
 }

@@ -1,9 +1,10 @@
-/* Changes that weir monitor makes for who may ask for them: what weir sched and weir ctl do. */
+/* Changes that weir monitor makes for who may ask for them, weir sched and weir ctl. */
 #pragma once
 
 #include <stdint.h>
 
 #include "base/error.h"
+#include "event/format.h"
 #include "share/segment.h"
 
 /*
@@ -17,3 +18,4 @@
 int change_class(struct share_file *f, uint32_t pid, const char *class, struct error *err);
 int change_policy(struct share_file *f, const char *policy, struct error *err);
 int change_recording(uint32_t pid, const char *to, struct error *err);
+int change_header(struct trace_header *h, const char *to, struct error *err);

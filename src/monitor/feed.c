@@ -115,14 +115,6 @@ const char *feed_kind_name(const struct regress_series *s)
 	return s->what.kind == REGRESS_KERNEL ? "kernel" : "requests";
 }
 
-static void put_shape(struct json *j, const char *key, const uint32_t shape[3])
-{
-	json_begin_array(j, key);
-	for (unsigned i = 0; i < 3; i++)
-		json_u64(j, NULL, shape[i]);
-	json_end_array(j);
-}
-
 static void put_evidence(struct json *j, const struct regress_series *s, uint64_t now_ns)
 {
 	const uint64_t since = now_ns > s->raised_ns ? now_ns - s->raised_ns : 0;
@@ -151,8 +143,8 @@ void feed_put_alarm(struct json *j, const struct regress_series *s, uint64_t now
 	json_str(j, "program", s->what.program);
 	json_u64(j, "pid", s->pid);
 	json_str(j, "name", s->what.name);
-	put_shape(j, "grid", s->what.grid);
-	put_shape(j, "block", s->what.block);
+	json_dim3(j, "grid", s->what.grid);
+	json_dim3(j, "block", s->what.block);
 	json_u64(j, "shared_bytes", s->what.shared);
 	json_str(j, "device", uuid);
 	put_evidence(j, s, now_ns);

@@ -232,12 +232,8 @@ static void add_recorded(struct recordings *r, const struct watched *w)
 
 void recordings_look(struct recordings *r, const struct follow_sink *to)
 {
-	r->before.n = 0;
-	array_reserve(&r->before, r->watched.n);
-	if (r->watched.n)
-		memcpy(r->before.v, r->watched.v, r->watched.n * sizeof *r->watched.v);
-	r->before.n = r->watched.n;
-	r->watched.n = r->processes.n = 0;
+	array_turn(&r->watched, &r->before);
+	r->processes.n = 0;
 	for (size_t i = 0; i < r->all.n; i++)
 		r->all.v[i]->seen = false;
 	find_processes(r);

@@ -87,15 +87,28 @@ static void put_bytes(struct bounded *to, bool known, uint64_t bytes)
 	bounded_put(to, known ? number_bytes(&n, bytes) : "-");
 }
 
-static void put_pid(struct bounded *to, const struct watch_program *p)
+static void put_ns(struct bounded *to, uint64_t ns)
 {
-	bounded_printf(to, "%u", p->pid);
+	struct number n;
+	bounded_put(to, ns ? number_ns(&n, ns) : "-");
 }
 
-static void put_class(struct bounded *to, const struct watch_program *p)
-{
-	bounded_put(to, p->shares ? watch_class_name(p) : "recorded");
-}
+#define PUT(name, ...)                                                                             \
+	static void put_##name(struct bounded *to, const struct watch_program *p)                  \
+	{                                                                                          \
+		__VA_ARGS__;                                                                       \
+	}
+PUT(pid, bounded_printf(to, "%u", p->pid))
+PUT(class, bounded_put(to, p->shares ? watch_class_name(p) : "recorded"))
+PUT(busy, put_share(to, p->has_busy, p->busy))
+PUT(launches, put_rate(to, watch_has_launches(p), p->launches_per_s))
+PUT(calls, put_rate(to, watch_has_calls(p), p->calls_per_s))
+PUT(requests, put_rate(to, watch_has_requests(p), p->requests_per_s))
+PUT(p99, put_ns(to, p->request_p99_ns))
+PUT(waiting, put_share(to, watch_has_requests(p), p->waiting))
+PUT(memory, put_bytes(to, p->shares, p->memory_used))
+PUT(quota, put_bytes(to, p->memory_quota, p->memory_quota))
+#undef PUT
 
 static void put_state(struct bounded *to, const struct watch_program *p)
 {
@@ -105,47 +118,6 @@ static void put_state(struct bounded *to, const struct watch_program *p)
 		bounded_put(to, p->inside ? "runs" : "idle");
 	else
 		bounded_char(to, '-');
-}
-
-static void put_busy(struct bounded *to, const struct watch_program *p)
-{
-	put_share(to, p->has_busy, p->busy);
-}
-
-static void put_launches(struct bounded *to, const struct watch_program *p)
-{
-	put_rate(to, watch_has_launches(p), p->launches_per_s);
-}
-
-static void put_calls(struct bounded *to, const struct watch_program *p)
-{
-	put_rate(to, watch_has_calls(p), p->calls_per_s);
-}
-
-static void put_requests(struct bounded *to, const struct watch_program *p)
-{
-	put_rate(to, watch_has_requests(p), p->requests_per_s);
-}
-
-static void put_p99(struct bounded *to, const struct watch_program *p)
-{
-	struct number n;
-	bounded_put(to, p->request_p99_ns ? number_ns(&n, p->request_p99_ns) : "-");
-}
-
-static void put_waiting(struct bounded *to, const struct watch_program *p)
-{
-	put_share(to, watch_has_requests(p), p->waiting);
-}
-
-static void put_memory(struct bounded *to, const struct watch_program *p)
-{
-	put_bytes(to, p->shares, p->memory_used);
-}
-
-static void put_quota(struct bounded *to, const struct watch_program *p)
-{
-	put_bytes(to, p->memory_quota, p->memory_quota);
 }
 
 static void put_name(struct bounded *to, const struct watch_program *p)
@@ -358,10 +330,9 @@ static void draw_programs(struct screen *s, int y)
 
 static void put_time(struct bounded *to, uint64_t ns)
 {
-	struct number n;
 	char cell[CELL];
 	struct bounded c = BOUNDED(cell);
-	bounded_put(&c, ns ? number_ns(&n, ns) : "-");
+	put_ns(&c, ns);
 	put_cell(to, 8, bounded_end(&c));
 }
 

@@ -246,10 +246,7 @@ ORDERING(by_name, struct served_model, strcmp(a->name, b->name), ORDER(a->pid, b
 void servers_look(struct servers *s)
 {
 	struct asked all[SERVERS_MOST];
-	s->before.n = 0;
-	for (size_t i = 0; i < s->models.n; i++)
-		*array_push(&s->before) = s->models.v[i];
-	s->models.n = 0;
+	array_turn(&s->models, &s->before);
 	const unsigned n = ask_all(s->directory, all);
 	receive_all(all, n);
 	for (unsigned i = 0; i < n; i++) {

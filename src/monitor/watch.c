@@ -252,12 +252,7 @@ static void look_at_gpus(struct watch *w, enum nvml_how how)
 void watch_look(struct watch *w, enum nvml_how how)
 {
 	const uint64_t before_ns = w->ns;
-	w->before.n = 0;
-	array_reserve(&w->before, w->programs.n);
-	if (w->programs.n)
-		memcpy(w->before.v, w->programs.v, w->programs.n * sizeof *w->programs.v);
-	w->before.n = w->programs.n;
-	w->programs.n = 0;
+	array_turn(&w->programs, &w->before);
 	w->ns = monotonic_ns();
 	look_at_sharing(w);
 	look_at_recordings(w);

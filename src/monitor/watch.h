@@ -72,8 +72,7 @@ struct watch {
 	} classes[CLASS_BEST_EFFORT + 1];
 	char policy[17]; /* "": nobody shares */
 	bool open, has_arbiter;
-	ARRAY(struct watch_program) programs; /* those that share first */
-	ARRAY(struct watch_program) before;
+	ARRAY(struct watch_program) programs, before; /* those that share first */
 	ARRAY(struct watch_gpu) gpus;
 };
 

@@ -83,7 +83,7 @@ expect 0 '' $sched policy fit
 expect 0 '' $sched open
 expect 0 'all gates open' $sched status
 expect 0 '' $sched close
-expect 1 'does not share a GPU' $sched set 1 latency
+expect 1 'no process 1 shares a GPU here|process 1 is another user' $sched set 1 latency
 expect 2 'name a process and its class' $sched set 1
 expect 2 "'fast' is no class" $sched set 1 fast
 expect 2 "'lat' is no class" $sched set 1 lat
