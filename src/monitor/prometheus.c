@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 static void put_family(FILE *out, const char *name, const char *type, const char *help)
@@ -30,62 +31,57 @@ static void put_one(FILE *out, const char *name, const char *type, const char *h
 
 enum which { SHARING, WITH_QUOTA, WITH_REQUESTS, RECORDED, ANY };
 
-struct program_family {
+/* A metric of a struct: where its number lies, and how it becomes one of the metric's unit. */
+struct family {
 	const char *name, *type, *help;
-	enum which which;
-	double (*value)(const struct watch_program *p);
+	uint32_t has; /* enum which, enum gpu_sample_valid */
+	uint16_t offset, bytes;
+	double times, by;
 };
 
-#define VALUE(name, expression)                                                                    \
-	static double name(const struct watch_program *p)                                          \
-	{                                                                                          \
-		return (double)(expression);                                                       \
-	}
-VALUE(device_s, p->device_ns / 1e9)
-VALUE(requests, p->requests)
-VALUE(p50_s, p->request_p50_ns / 1e9)
-VALUE(p99_s, p->request_p99_ns / 1e9)
-VALUE(waits, p->waits)
-VALUE(waited_s, p->waited_ns / 1e9)
-VALUE(expired, p->expired)
-VALUE(capped, p->capped)
-VALUE(memory_used, p->memory_used)
-VALUE(memory_quota, p->memory_quota)
-VALUE(refused, p->refused)
-VALUE(calls, p->calls)
-VALUE(launches, p->launches)
-#undef VALUE
+static double number_of(const struct family *f, const void *of)
+{
+	uint64_t number = 0;
+	memcpy(&number, (const char *)of + f->offset, f->bytes);
+	return (double)number * f->times / f->by;
+}
 
-static const struct program_family program_families[] = {
+#define PROGRAM(member)                                                                            \
+	offsetof(struct watch_program, member), sizeof(((struct watch_program *)0)->member)
+#define GPU(member) offsetof(struct gpu_sample, member), sizeof(((struct gpu_sample *)0)->member)
+
+static const struct family program_families[] = {
 	{ "weir_program_device_seconds_total", "counter",
-		"Predicted device time of the program's launches.", SHARING, device_s },
-	{ "weir_program_requests_total", "counter", "Requests begun.", SHARING, requests },
+		"Predicted device time of the program's launches.", SHARING, PROGRAM(device_ns), 1,
+		1e9 },
+	{ "weir_program_requests_total", "counter", "Requests begun.", SHARING, PROGRAM(requests),
+		1, 1 },
 	{ "weir_program_request_median_seconds", "gauge", "Median duration of all its requests.",
-		WITH_REQUESTS, p50_s },
+		WITH_REQUESTS, PROGRAM(request_p50_ns), 1, 1e9 },
 	{ "weir_program_request_p99_seconds", "gauge", "p99 of the duration of all its requests.",
-		WITH_REQUESTS, p99_s },
+		WITH_REQUESTS, PROGRAM(request_p99_ns), 1, 1e9 },
 	{ "weir_program_waits_total", "counter", "Launches that waited for other programs.",
-		SHARING, waits },
+		SHARING, PROGRAM(waits), 1, 1 },
 	{ "weir_program_waiting_seconds_total", "counter", "How long launches waited.", SHARING,
-		waited_s },
+		PROGRAM(waited_ns), 1, 1e9 },
 	{ "weir_program_waits_expired_total", "counter", "Waits that ended by --max-wait.", SHARING,
-		expired },
+		PROGRAM(expired), 1, 1 },
 	{ "weir_program_launches_capped_total", "counter", "Launches sent to part of the SMs.",
-		SHARING, capped },
+		SHARING, PROGRAM(capped), 1, 1 },
 	{ "weir_program_memory_used_bytes", "gauge", "Device memory that it has allocated.",
-		SHARING, memory_used },
+		SHARING, PROGRAM(memory_used), 1, 1 },
 	{ "weir_program_memory_quota_bytes", "gauge", "Device memory that its group may have.",
-		WITH_QUOTA, memory_quota },
+		WITH_QUOTA, PROGRAM(memory_quota), 1, 1 },
 	{ "weir_program_memory_refused_total", "counter", "Allocations refused for the quota.",
-		WITH_QUOTA, refused },
+		WITH_QUOTA, PROGRAM(refused), 1, 1 },
 	{ "weir_program_calls_total", "counter", "CUDA calls recorded since the first look.",
-		RECORDED, calls },
+		RECORDED, PROGRAM(calls), 1, 1 },
 	{ "weir_program_launches_total", "counter",
 		"Kernels and graphs launched, for a recorded program since the first look.", ANY,
-		launches },
+		PROGRAM(launches), 1, 1 },
 };
 
-static bool has(const struct watch_program *p, enum which which)
+static bool has(const struct watch_program *p, uint32_t which)
 {
 	switch (which) {
 	case SHARING:
@@ -183,14 +179,14 @@ static void put_slowdown_of(FILE *out, const struct watch *w, size_t count)
 static void put_programs(FILE *out, const struct watch *w, size_t count)
 {
 	for (size_t k = 0; k < sizeof program_families / sizeof *program_families; k++) {
-		const struct program_family *f = &program_families[k];
+		const struct family *f = &program_families[k];
 		put_family(out, f->name, f->type, f->help);
 		for (size_t i = 0; i < count; i++) {
 			const struct watch_program *p = &w->programs.v[i];
-			if (!has(p, f->which))
+			if (!has(p, f->has))
 				continue;
 			put_program(out, f->name, "", p);
-			fprintf(out, "} %.17g\n", f->value(p));
+			fprintf(out, "} %.17g\n", number_of(f, p));
 		}
 	}
 	put_family(out, "weir_program_info", "gauge", "A program, always 1.");
@@ -243,84 +239,55 @@ static void put_classes(FILE *out, const struct watch *w)
 		"Requests begun, while they were watched.", requests_of);
 }
 
-struct gpu_family {
-	const char *name, *type, *help;
-	uint32_t valid; /* enum gpu_sample_valid */
-	double (*value)(const struct gpu_sample *s);
-};
-
-#define VALUE(name, expression)                                                                    \
-	static double name(const struct gpu_sample *s)                                             \
-	{                                                                                          \
-		return (double)(expression);                                                       \
-	}
-VALUE(busy, s->busy_pct / 100.0)
-VALUE(memory_busy, s->memory_busy_pct / 100.0)
-VALUE(gpu_memory_used, s->memory_used)
-VALUE(gpu_memory, s->memory_total)
-VALUE(power, s->power_mw / 1e3)
-VALUE(power_limit, s->power_limit_mw / 1e3)
-VALUE(energy, s->energy_mj / 1e3)
-VALUE(celsius, s->celsius)
-VALUE(sm_clock, s->sm_mhz * 1e6)
-VALUE(sm_clock_most, s->sm_mhz_most * 1e6)
-VALUE(memory_clock, s->memory_mhz * 1e6)
-VALUE(pcie_tx, s->pcie_tx)
-VALUE(pcie_rx, s->pcie_rx)
-VALUE(nvlink_tx, s->nvlink_tx)
-VALUE(nvlink_rx, s->nvlink_rx)
-VALUE(ecc_corrected, s->ecc_corrected)
-VALUE(ecc_uncorrected, s->ecc_uncorrected)
-#undef VALUE
-
-static const struct gpu_family gpu_families[] = {
+static const struct family gpu_families[] = {
 	{ "weir_gpu_utilization_ratio", "gauge", "Time in which a kernel ran, as NVML has it.",
-		SAMPLE_BUSY, busy },
+		SAMPLE_BUSY, GPU(busy_pct), 1, 100 },
 	{ "weir_gpu_memory_utilization_ratio", "gauge",
 		"Time in which memory was read or written, as NVML has it.", SAMPLE_HAS_BUSY,
-		memory_busy },
+		GPU(memory_busy_pct), 1, 100 },
 	{ "weir_gpu_memory_used_bytes", "gauge", "Memory in use by all programs.",
-		SAMPLE_HAS_MEMORY, gpu_memory_used },
+		SAMPLE_HAS_MEMORY, GPU(memory_used), 1, 1 },
 	{ "weir_gpu_memory_size_bytes", "gauge", "Memory that the GPU has.", SAMPLE_HAS_MEMORY,
-		gpu_memory },
-	{ "weir_gpu_power_watts", "gauge", "Power.", SAMPLE_HAS_POWER, power },
+		GPU(memory_total), 1, 1 },
+	{ "weir_gpu_power_watts", "gauge", "Power.", SAMPLE_HAS_POWER, GPU(power_mw), 1, 1e3 },
 	{ "weir_gpu_power_limit_watts", "gauge", "Power that it may take.", SAMPLE_HAS_POWER_LIMIT,
-		power_limit },
+		GPU(power_limit_mw), 1, 1e3 },
 	{ "weir_gpu_energy_joules_total", "counter", "Energy since the driver was loaded.",
-		SAMPLE_HAS_ENERGY, energy },
+		SAMPLE_HAS_ENERGY, GPU(energy_mj), 1, 1e3 },
 	{ "weir_gpu_temperature_celsius", "gauge", "Temperature of the GPU.", SAMPLE_HAS_CELSIUS,
-		celsius },
-	{ "weir_gpu_sm_clock_hertz", "gauge", "Clock of the SMs.", SAMPLE_HAS_SM_CLOCK, sm_clock },
+		GPU(celsius), 1, 1 },
+	{ "weir_gpu_sm_clock_hertz", "gauge", "Clock of the SMs.", SAMPLE_HAS_SM_CLOCK, GPU(sm_mhz),
+		1e6, 1 },
 	{ "weir_gpu_sm_clock_max_hertz", "gauge", "Highest clock of the SMs.",
-		SAMPLE_HAS_SM_CLOCK_MOST, sm_clock_most },
+		SAMPLE_HAS_SM_CLOCK_MOST, GPU(sm_mhz_most), 1e6, 1 },
 	{ "weir_gpu_memory_clock_hertz", "gauge", "Clock of the memory.", SAMPLE_HAS_MEMORY_CLOCK,
-		memory_clock },
+		GPU(memory_mhz), 1e6, 1 },
 	{ "weir_gpu_pcie_transmit_bytes_per_second", "gauge", "Sent over PCIe in the last 20 ms.",
-		SAMPLE_HAS_PCIE, pcie_tx },
+		SAMPLE_HAS_PCIE, GPU(pcie_tx), 1, 1 },
 	{ "weir_gpu_pcie_receive_bytes_per_second", "gauge",
-		"Received over PCIe in the last 20 ms.", SAMPLE_HAS_PCIE, pcie_rx },
+		"Received over PCIe in the last 20 ms.", SAMPLE_HAS_PCIE, GPU(pcie_rx), 1, 1 },
 	{ "weir_gpu_nvlink_transmit_bytes_total", "counter", "Sent over all NVLinks.",
-		SAMPLE_HAS_NVLINK, nvlink_tx },
+		SAMPLE_HAS_NVLINK, GPU(nvlink_tx), 1, 1 },
 	{ "weir_gpu_nvlink_receive_bytes_total", "counter", "Received over all NVLinks.",
-		SAMPLE_HAS_NVLINK, nvlink_rx },
+		SAMPLE_HAS_NVLINK, GPU(nvlink_rx), 1, 1 },
 	{ "weir_gpu_ecc_corrected_errors_total", "counter",
 		"Memory errors corrected since the driver was loaded.", SAMPLE_HAS_ECC,
-		ecc_corrected },
+		GPU(ecc_corrected), 1, 1 },
 	{ "weir_gpu_ecc_uncorrected_errors_total", "counter",
 		"Memory errors not corrected since the driver was loaded.", SAMPLE_HAS_ECC,
-		ecc_uncorrected },
+		GPU(ecc_uncorrected), 1, 1 },
 };
 
 static void put_gpu_families(FILE *out, const struct watch *w)
 {
 	for (size_t k = 0; k < sizeof gpu_families / sizeof *gpu_families; k++) {
-		const struct gpu_family *f = &gpu_families[k];
+		const struct family *f = &gpu_families[k];
 		put_family(out, f->name, f->type, f->help);
 		for (size_t i = 0; i < w->gpus.n; i++) {
 			const struct gpu_sample *s = &w->gpus.v[i].sample;
-			if (s->valid & f->valid)
+			if (s->valid & f->has)
 				fprintf(out, "%s{gpu=\"%u\"} %.17g\n", f->name, s->device,
-					f->value(s));
+					number_of(f, s));
 		}
 	}
 }
