@@ -3,6 +3,7 @@
  * the GPU. src/kernels chooses and measures.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,16 +37,6 @@ struct answer {
 	bool plain;
 };
 
-static bool parse_number(const char *text, int64_t *ret)
-{
-	char *end;
-	const long long value = strtoll(text, &end, 10);
-	if (end == text || *end || value < 1)
-		return false;
-	*ret = value;
-	return true;
-}
-
 /* Numbers with commas between them: how many, or 0 if the text is something else. */
 static size_t take_numbers(const char *text, int64_t *ret, size_t most)
 {
@@ -61,6 +52,11 @@ static size_t take_numbers(const char *text, int64_t *ret, size_t most)
 		text = end + 1;
 	}
 	return 0;
+}
+
+static bool parse_number(const char *text, int64_t *ret)
+{
+	return take_numbers(text, ret, 1) && *ret > 0;
 }
 
 static bool parse_size(const char *text, struct weir_gemm *g)
@@ -297,14 +293,6 @@ static void print_answers(const struct question *q, const struct choices *c, boo
 	table_print(&t, stdout);
 }
 
-static void json_ns(struct json *j, const char *key, double ns)
-{
-	if (ns)
-		json_put_real(j, key, ns);
-	else
-		json_put_null(j, key);
-}
-
 static void json_answers(
 	const struct kernel_device *d, const struct question *q, const struct choices *c)
 {
@@ -319,8 +307,8 @@ static void json_answers(
 		const struct answer *a = &c->answer[i];
 		json_begin_object(&j, NULL);
 		json_str(&j, "name", a->name);
-		json_ns(&j, "predicted_ns", a->predicted_ns);
-		json_ns(&j, "measured_ns", a->measured_ns);
+		json_put_real(&j, "predicted_ns", a->predicted_ns ? a->predicted_ns : NAN);
+		json_put_real(&j, "measured_ns", a->measured_ns ? a->measured_ns : NAN);
 		json_u64(&j, "blocks", a->blocks);
 		json_u64(&j, "threads_per_block", a->block);
 		json_u64(&j, "cluster", a->cluster);

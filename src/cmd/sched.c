@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,10 +119,7 @@ static const char *why(const struct share_slot *s)
 
 static void json_times_alone(struct json *j, const char *key, uint32_t thousandths)
 {
-	if (thousandths)
-		json_put_real(j, key, thousandths / 1e3);
-	else
-		json_put_null(j, key);
+	json_put_real(j, key, thousandths ? thousandths / 1e3 : NAN);
 }
 
 /* null where nobody looks: without an arbiter, or under another policy than fit. */

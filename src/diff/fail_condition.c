@@ -6,25 +6,16 @@
 #include <fnmatch.h>
 
 #include "base/expect.h"
+#include "base/slice.h"
 #include "base/text.h"
 
-struct words { /* a part of the expression */
-	const char *at;
-	size_t n;
-};
-
-static struct words trim(struct words w)
+static struct slice trim(struct slice w)
 {
 	while (w.n && isspace((unsigned char)w.at[0]))
 		w.at++, w.n--;
 	while (w.n && isspace((unsigned char)w.at[w.n - 1]))
 		w.n--;
 	return w;
-}
-
-static bool is_word(struct words w, const char *word)
-{
-	return w.n == strlen(word) && !memcmp(w.at, word, w.n);
 }
 
 struct unit_name {
@@ -39,17 +30,17 @@ static const struct unit_name units[] = { { "", UNIT_COUNT, 1 }, { "ns", UNIT_NS
 	{ "GB", UNIT_BYTES, 1e9 }, { "KiB", UNIT_BYTES, 1024 }, { "MiB", UNIT_BYTES, 1048576 },
 	{ "GiB", UNIT_BYTES, 1073741824 } };
 
-static int wrong_value(const struct fail_condition *g, struct words v, struct error *err)
+static int wrong_value(const struct fail_condition *g, struct slice v, struct error *err)
 {
 	return error_set(err, -EINVAL,
 		"'%.200s': '%.*s' is no value. Write +5%% (a change against A), 10ms, 4GiB or 3",
 		g->text, (int)(v.n < 60 ? v.n : 60), v.at);
 }
 
-static int take_unit(struct fail_condition *g, struct words v, struct words unit, struct error *err)
+static int take_unit(struct fail_condition *g, struct slice v, struct slice unit, struct error *err)
 {
 	for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
-		if (!is_word(unit, units[i].name))
+		if (!slice_is(unit, units[i].name))
 			continue;
 		if (units[i].unit != g->unit && (unit.n || g->unit == UNIT_NS) && g->value != 0)
 			return error_set(err, -EINVAL, "'%.200s' compares a %s with %.*s", g->text,
@@ -63,7 +54,7 @@ static int take_unit(struct fail_condition *g, struct words v, struct words unit
 	return wrong_value(g, v, err);
 }
 
-static int parse_value(struct fail_condition *g, struct words v, struct error *err)
+static int parse_value(struct fail_condition *g, struct slice v, struct error *err)
 {
 	char text[64], *end;
 	v = trim(v);
@@ -78,8 +69,8 @@ static int parse_value(struct fail_condition *g, struct words v, struct error *e
 	if (!isfinite(g->value))
 		return wrong_value(g, v, err);
 	g->against = is_signed ? AGAINST_CHANGE : AGAINST_NUMBER;
-	const struct words unit = trim((struct words){ end, strlen(end) });
-	if (!is_word(unit, "%"))
+	const struct slice unit = trim((struct slice){ end, strlen(end) });
+	if (!slice_is(unit, "%"))
 		return take_unit(g, v, unit, err);
 	if (!is_signed)
 		return error_set(err, -EINVAL,
@@ -90,8 +81,8 @@ static int parse_value(struct fail_condition *g, struct words v, struct error *e
 }
 
 /* Splits at the last operator; false when there is none. */
-static bool split(const char *text, struct words *ret_left, enum condition_op *ret_op,
-	struct words *ret_value)
+static bool split(const char *text, struct slice *ret_left, enum condition_op *ret_op,
+	struct slice *ret_value)
 {
 	static const struct {
 		const char *text;
@@ -106,21 +97,21 @@ static bool split(const char *text, struct words *ret_left, enum condition_op *r
 		if (end < n || memcmp(text + end - n, ops[i].text, n) != 0)
 			continue;
 		*ret_op = ops[i].op;
-		*ret_left = trim((struct words){ text, end - n });
+		*ret_left = trim((struct slice){ text, end - n });
 		expect(ret_left->at + ret_left->n <= text + end,
 			"the metric stands before the operator");
-		*ret_value = (struct words){ text + end, strlen(text + end) };
+		*ret_value = (struct slice){ text + end, strlen(text + end) };
 		return true;
 	}
 	return false;
 }
 
-static struct words first_word(struct words *rest)
+static struct slice first_word(struct slice *rest)
 {
-	struct words w = *rest = trim(*rest);
+	struct slice w = *rest = trim(*rest);
 	for (w.n = 0; w.n < rest->n && !isspace((unsigned char)rest->at[w.n]);)
 		w.n++;
-	*rest = trim((struct words){ rest->at + w.n, rest->n - w.n });
+	*rest = trim((struct slice){ rest->at + w.n, rest->n - w.n });
 	return w;
 }
 
@@ -138,10 +129,10 @@ struct metric_row {
 #define METRICS        (sizeof metric_rows / sizeof metric_rows[0])
 #define METRICS_LISTED 12u
 
-static const struct metric_row *find_metric(struct words w)
+static const struct metric_row *find_metric(struct slice w)
 {
 	for (size_t i = 0; i < METRICS; i++)
-		if (is_word(w, metric_rows[i].name))
+		if (slice_is(w, metric_rows[i].name))
 			return &metric_rows[i];
 	return NULL;
 }
@@ -170,7 +161,7 @@ static void list_metrics(const char *word, bool of_rows, char *text, size_t byte
 }
 
 static int wrong_metric(
-	const struct fail_condition *g, struct words w, bool of_rows, struct error *err)
+	const struct fail_condition *g, struct slice w, bool of_rows, struct error *err)
 {
 	char word[33], list[400] = "";
 	snprintf(word, sizeof word, "%.*s", (int)(w.n < 32 ? w.n : 32), w.at);
@@ -185,10 +176,10 @@ static int wrong_metric(
 }
 
 /* "per step", behind a total. */
-static int parse_per(struct fail_condition *g, struct words rest, struct error *err)
+static int parse_per(struct fail_condition *g, struct slice rest, struct error *err)
 {
 	for (enum diff_one one = ONE_LAUNCH; one <= ONE_REQUEST; one++)
-		if (is_word(rest, diff_one_word(one))) {
+		if (slice_is(rest, diff_one_word(one))) {
 			g->per = one;
 			return 0;
 		}
@@ -197,14 +188,14 @@ static int parse_per(struct fail_condition *g, struct words rest, struct error *
 }
 
 static int parse_pattern(
-	struct fail_condition *g, const char *name, struct words rest, struct error *err)
+	struct fail_condition *g, const char *name, struct slice rest, struct error *err)
 {
-	struct words behind = rest;
+	struct slice behind = rest;
 	if (!rest.n)
 		return 0;
-	if (g->metric == METRIC_TOTAL_OF_RUN && is_word(first_word(&behind), "per"))
+	if (g->metric == METRIC_TOTAL_OF_RUN && slice_is(first_word(&behind), "per"))
 		return parse_per(g, behind, err);
-	if (!is_word(first_word(&rest), "of") || !rest.n)
+	if (!slice_is(first_word(&rest), "of") || !rest.n)
 		return error_set(err, -EINVAL,
 			"'%.200s': after the metric comes an operator, or 'of' and a name",
 			g->text);
@@ -212,7 +203,7 @@ static int parse_pattern(
 		return error_set(err, -EINVAL, "'%.200s': %s is of the whole run, not of a name",
 			g->text, name);
 	if (rest.n > 1 && rest.at[0] == '"' && rest.at[rest.n - 1] == '"')
-		rest = (struct words){ rest.at + 1, rest.n - 2 };
+		rest = (struct slice){ rest.at + 1, rest.n - 2 };
 	if (rest.n >= sizeof g->pattern)
 		return error_set(
 			err, -EINVAL, "the name in '%.60s…' is too long. Use a *", g->text);
@@ -221,18 +212,18 @@ static int parse_pattern(
 	return 0;
 }
 
-static int parse_metric(struct fail_condition *g, struct words left, struct error *err)
+static int parse_metric(struct fail_condition *g, struct slice left, struct error *err)
 {
-	struct words rest = left, w = first_word(&rest);
+	struct slice rest = left, w = first_word(&rest);
 	const struct metric_row *m = find_metric(w);
 	const bool of_one = m && m->of == METRIC_OF_ONE,
 		   of_rows = of_one || (m && m->of == METRIC_OF_TABLE);
 	g->table = of_rows ? (enum diff_table)m->constant : TABLE_KERNELS;
 	if (of_rows) {
-		struct words behind = rest;
+		struct slice behind = rest;
 		w = first_word(&behind);
-		if (of_one && (!w.n || is_word(w, "of")))
-			w = (struct words){ "p50", 3 };
+		if (of_one && (!w.n || slice_is(w, "of")))
+			w = (struct slice){ "p50", 3 };
 		else
 			rest = behind;
 		m = find_metric(w);
@@ -281,7 +272,7 @@ void condition_print_help(FILE *out)
 int condition_parse(const char *text, struct fail_condition *ret_condition, struct error *err)
 {
 	struct fail_condition g = { .text = text };
-	struct words left, value;
+	struct slice left, value;
 	if (!split(text, &left, &g.op, &value))
 		return error_set(err, -EINVAL,
 			"'%.200s' compares nothing: write METRIC OP VALUE, 'p95 > +5%%' say", text);

@@ -378,13 +378,10 @@ static void reader_fini(struct reader *r)
 	demangled_fini(&r->names);
 	stacks_fini(&r->stacks);
 	map_fini(&r->thread_map);
-	array_free(&r->threads);
 	thread_calls_fini(&r->calls);
-	array_free(&r->spans);
 	links_fini(&r->links);
-	array_free(&r->by_call.v);
 	free(r->link_node);
-	array_free(&r->externals.v);
+	array_free(&r->threads, &r->spans, &r->by_call.v, &r->externals.v);
 	meta_fini(&r->meta);
 }
 
