@@ -360,11 +360,7 @@ static void learn_all(struct job *job, struct kernel_rows *rows)
 	}
 }
 
-static int by_total(const void *a, const void *b)
-{
-	const struct kernel_row *x = a, *y = b;
-	return (x->total_ns < y->total_ns) - (x->total_ns > y->total_ns);
-}
+ORDERING(by_total, struct kernel_row, ORDER(b->total_ns, a->total_ns))
 
 static uint32_t shapes_of(
 	const struct job *job, const struct predict_kernel *k, const char **ret_model)

@@ -454,19 +454,14 @@ static void check_rows(const struct diff *d, enum diff_table table)
 	}
 }
 
-static int row_order(const void *one, const void *two)
+static double more_of(const struct diff_row *row)
 {
-	const struct diff_row *a = one, *b = two;
-	const double x = size_of_change(a), y = size_of_change(b);
-	if (x != y)
-		return x > y ? -1 : 1;
-	const double m = fabs(a->value[DIFF_B].count - a->value[DIFF_A].count);
-	const double n = fabs(b->value[DIFF_B].count - b->value[DIFF_A].count);
-	if (m != n)
-		return m > n ? -1 : 1;
-	const int names = strcmp(a->name, b->name);
-	return names ? names : strcmp(a->kind ? a->kind : "", b->kind ? b->kind : "");
+	return fabs(row->value[DIFF_B].count - row->value[DIFF_A].count);
 }
+
+ORDERING(row_order, struct diff_row, ORDER(size_of_change(b), size_of_change(a)),
+	ORDER(more_of(b), more_of(a)), strcmp(a->name, b->name),
+	strcmp(a->kind ? a->kind : "", b->kind ? b->kind : ""))
 
 /* Whether some runs were sampled and others not. */
 static bool is_apart(const struct diff *d)

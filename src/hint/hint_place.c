@@ -4,6 +4,7 @@
 #include "memory/memory.h"
 
 #include "base/expect.h"
+#include "base/sort.h"
 
 #include "stack/stacks.h"
 
@@ -43,12 +44,7 @@ static size_t make_queries(const struct hint_facts *f, uint8_t kind, struct rang
 	return n;
 }
 
-static int name_order(const void *one, const void *two)
-{
-	const uint32_t a = ((const struct range_query *)one)->name,
-		       b = ((const struct range_query *)two)->name;
-	return a < b ? -1 : a > b;
-}
+ORDERING(name_order, struct range_query, ORDER(a->name, b->name))
 
 /* The name that most queries have, when it is more than half of them. */
 static uint32_t usual_name(struct range_query *v, size_t n)

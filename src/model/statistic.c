@@ -102,11 +102,7 @@ struct ranked {
 	bool of_b;
 };
 
-static int ranked_order(const void *one, const void *two)
-{
-	return order_real(
-		&((const struct ranked *)one)->value, &((const struct ranked *)two)->value);
-}
+ORDERING(ranked_order, struct ranked, ORDER(a->value, b->value))
 
 /* Twice the rank of each, so that those of ties are whole; returns the sum of t³ - t of ties. */
 static double rank(const struct ranked *v, size_t n, unsigned *twice)

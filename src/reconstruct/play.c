@@ -308,10 +308,7 @@ struct delays {
 	ARRAY(int64_t) v;
 };
 
-static int delay_order(const void *one, const void *two)
-{
-	return ORDER(*(const int64_t *)one, *(const int64_t *)two);
-}
+ORDERING(delay_order, int64_t, ORDER(*a, *b))
 
 static void note(struct delays *d, uint64_t from, uint64_t to)
 {

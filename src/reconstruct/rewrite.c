@@ -165,10 +165,7 @@ static void writer_fini(struct writer *w)
 	array_free(&w->extra, &w->words);
 }
 
-static int number_order(const void *one, const void *two)
-{
-	return ORDER(*(const uint32_t *)one, *(const uint32_t *)two);
-}
+ORDERING(number_order, uint32_t, ORDER(*a, *b))
 
 static void count(const struct reconstruction *r, struct rewritten *ret)
 {

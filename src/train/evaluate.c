@@ -182,11 +182,7 @@ struct relative {
 	uint64_t group, id;
 };
 
-static int by_group(const void *a, const void *b)
-{
-	const struct relative *x = a, *y = b;
-	return ORDER(x->group, y->group) ?: ORDER(x->id, y->id);
-}
+ORDERING(by_group, struct relative, ORDER(a->group, b->group), ORDER(a->id, b->id))
 
 /* The parts of one group, whose kernels stand together. */
 static void deal(struct map *turns, const struct relative *v, size_t n, bool lonely)

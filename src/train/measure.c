@@ -25,11 +25,8 @@ static bool counts(const struct eval_point *p, struct eval_filter f, int predict
 	       predicted > 0;
 }
 
-static int by_predicted(const void *a, const void *b)
-{
-	const struct pair *x = a, *y = b;
-	return ORDER(x->predicted, y->predicted) ?: ORDER(x->measured, y->measured);
-}
+ORDERING(by_predicted, struct pair, ORDER(a->predicted, b->predicted),
+	ORDER(a->measured, b->measured))
 
 /* Swaps that a merge sort by the measured makes: pairs in the wrong order. */
 static double inversions(struct pair *v, struct pair *scratch, size_t n)
@@ -57,11 +54,7 @@ static double tau_of(struct pair *v, struct pair *scratch, size_t n)
 	return pairs > 0 ? 1 - 2 * inversions(v, scratch, n) / pairs : 1;
 }
 
-static int by_predicted_then_at(const void *a, const void *b)
-{
-	const struct pair *x = a, *y = b;
-	return ORDER(x->predicted, y->predicted) ?: ORDER(x->at, y->at);
-}
+ORDERING(by_predicted_then_at, struct pair, ORDER(a->predicted, b->predicted), ORDER(a->at, b->at))
 
 /* The sum of the times at which each has ended. */
 static double turnaround(const struct pair *v, size_t n)

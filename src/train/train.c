@@ -22,12 +22,8 @@ struct log_ratios {
 	struct model_family family[FAMILIES][KNOWN_COSTS];
 };
 
-static int by_key(const void *a, const void *b)
-{
-	const struct predict_sample *const *x = a, *const *y = b;
-	const int order = ORDER((*x)->launch.key, (*y)->launch.key);
-	return order ?: ORDER((*x)->measured_ns, (*y)->measured_ns);
-}
+ORDERING(by_key, struct predict_sample *const, ORDER((*a)->launch.key, (*b)->launch.key),
+	ORDER((*a)->measured_ns, (*b)->measured_ns))
 
 static bool row_of(
 	const struct predict_device *d, const struct predict_sample *median, struct train_row *row)
