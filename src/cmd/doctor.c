@@ -32,7 +32,7 @@
 #include "monitor/server.h"
 #include "nvml/nvml.h"
 #include "stack/libdw.h"
-#include "trace/trace.h"
+#include "trace/activity.h"
 
 /* Below the folder that has bin/weir; the first that is there tells. */
 static const struct {
@@ -459,29 +459,21 @@ struct tally {
 	uint64_t driver, runtime;
 };
 
-static void tally_chunk(const struct trace *t, const struct chunk_buf *buf, struct tally *sum)
-{
-	struct records it = records_of(buf);
-	for (const struct record *r; (r = records_next(&it));) {
-		const struct schema_fn *fn = schema_find(&t->schema, r->fn);
-		if (fn && !strncmp(fn->name, "cuda", 4))
-			sum->runtime++;
-		else if (fn)
-			sum->driver++;
-	}
-}
-
 static int tally_trace(const char *path, struct tally *ret_sum)
 {
 	struct tally sum = { 0 };
-	struct chunk_buf buf = { 0 };
 	struct trace *t;
 	struct error err;
 	int rc = trace_open(path, &t, &err);
 	if (rc)
 		return rc;
-	for (size_t at = 0; trace_next(t, CHUNK_EVENTS, &at, &buf, NULL) > 0;)
-		tally_chunk(t, &buf, &sum);
+	struct cursor at = { .t = t };
+	for (const struct record *r; (r = trace_next_call(&at));) {
+		const struct schema_fn *fn = schema_find(&t->schema, r->fn);
+		const bool runtime = fn && !strncmp(fn->name, "cuda", 4);
+		sum.runtime += runtime;
+		sum.driver += fn && !runtime;
+	}
 	trace_close(t);
 	*ret_sum = sum;
 	return 0;

@@ -192,26 +192,20 @@ static void take_call(struct reader *d, uint32_t thread, const struct record *r)
 	*array_push(&d->f->calls) = call;
 }
 
-static void take_chunk(struct reader *d)
+static int take_calls(struct reader *d)
 {
-	struct records it = records_of(&d->buf);
-	const struct record *r;
-	const uint32_t thread = thread_of(d, d->buf.ref->process, d->buf.ref->head.tid);
-	while ((r = records_next(&it))) {
+	struct cursor at = { .t = d->t, .buf = &d->buf };
+	const struct chunk_ref *of = NULL;
+	uint32_t thread = 0;
+	for (const struct record *r; (r = trace_next_call(&at)); of = at.ref) {
+		if (at.ref != of)
+			thread = thread_of(d, at.ref->process, at.ref->head.tid);
 		if (d->f->calls.n < MOST)
 			take_call(d, thread, r);
 		else
 			d->f->cut = true;
 	}
-}
-
-static int take_calls(struct reader *d)
-{
-	size_t at = 0;
-	int e;
-	while ((e = trace_next(d->t, CHUNK_EVENTS, &at, &d->buf, NULL)) > 0)
-		take_chunk(d);
-	return e;
+	return at.error;
 }
 
 ORDERING(call_order, struct hint_call, ORDER(a->thread, b->thread), ORDER(a->begin_ns, b->begin_ns),

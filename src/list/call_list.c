@@ -26,13 +26,13 @@ struct calls {
 	struct links_by_call links;
 };
 
-static struct call call_of(const struct report *r, const struct chunk_buf *buf,
+static struct call call_of(const struct report *r, const struct chunk_ref *of,
 	const struct schema_fn *fn, const struct record *from)
 {
 	struct call c = { .at = { .ticks = from->ticks,
 				  .end = record_end(from),
-				  .process = buf->ref->process,
-				  .tid = buf->ref->head.tid },
+				  .process = of->process,
+				  .tid = of->head.tid },
 		.fn = from->fn,
 		.result = from->result,
 		.captured = from->flags & RECORD_CAPTURED,
@@ -45,18 +45,6 @@ static struct call call_of(const struct report *r, const struct chunk_buf *buf,
 	return c;
 }
 
-static void take_chunk(const struct report *r, const struct chunk_buf *buf, struct calls *calls)
-{
-	struct records it = records_of(buf);
-	const struct record *from;
-	while ((from = records_next(&it))) {
-		if (!schema_is_call(&r->trace->schema, from->fn))
-			continue;
-		*array_push(&calls->v) =
-			call_of(r, buf, schema_find(&r->trace->schema, from->fn), from);
-	}
-}
-
 ORDERING(begin_order, struct call, ORDER(a->at.ticks, b->at.ticks),
 	ORDER(a->at.process, b->at.process), ORDER(a->at.tid, b->at.tid),
 	ORDER(b->at.end, a->at.end))
@@ -64,13 +52,13 @@ ORDERING(begin_order, struct call, ORDER(a->at.ticks, b->at.ticks),
 /* In the order of their begin, each with who made it. */
 static int read_calls(const struct report *r, struct calls *calls)
 {
-	struct chunk_buf buf = { 0 };
-	size_t at = 0;
-	int e;
-	while ((e = trace_next(r->trace, CHUNK_EVENTS, &at, &buf, NULL)) > 0)
-		take_chunk(r, &buf, calls);
-	if (e)
-		return e;
+	struct cursor at = { .t = r->trace };
+	for (const struct record *from; (from = trace_next_call(&at));)
+		if (schema_is_call(&at.t->schema, from->fn))
+			*array_push(&calls->v) =
+				call_of(r, at.ref, schema_find(&at.t->schema, from->fn), from);
+	if (at.error)
+		return at.error;
 	if (calls->v.n >= NESTED_NONE)
 		return -EOVERFLOW;
 	NESTED(calls->v);

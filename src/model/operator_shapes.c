@@ -13,7 +13,7 @@
 #include "base/hash.h"
 #include "event/decode.h"
 #include "model/device_join.h"
-#include "trace/trace.h"
+#include "trace/activity.h"
 
 #define AROUND    12 /* ranges before and after that tell places apart */
 #define AMBIGUOUS (UINT32_MAX - 1)
@@ -65,22 +65,16 @@ static uint64_t hash_call(const struct schema_fn *fn, const struct record *r)
 
 static int take_calls(struct finder *l)
 {
-	const struct trace *t = l->j->r->trace;
-	size_t at = 0, hint = 0;
-	int e;
-	while ((e = trace_next(t, CHUNK_EVENTS, &at, &l->buf, NULL)) > 0) {
-		struct records it = records_of(&l->buf);
-		const struct record *r;
-		while ((r = records_next(&it))) {
-			const struct schema_fn *fn = schema_find(&t->schema, r->fn);
-			const uint64_t hash = fn && !r->result ? hash_call(fn, r) : 0;
-			const struct call_link call = { .ticks = r->ticks,
-				.tid = l->buf.ref->head.tid };
-			if (hash)
-				launches(l, l->buf.ref->process, &call, hash, &hint);
-		}
+	struct cursor at = { .t = l->j->r->trace, .buf = &l->buf };
+	size_t hint = 0;
+	for (const struct record *r; (r = trace_next_call(&at));) {
+		const struct schema_fn *fn = schema_find(&at.t->schema, r->fn);
+		const uint64_t hash = fn && !r->result ? hash_call(fn, r) : 0;
+		const struct call_link call = { .ticks = r->ticks, .tid = at.ref->head.tid };
+		if (hash)
+			launches(l, at.ref->process, &call, hash, &hint);
 	}
-	return e;
+	return at.error;
 }
 
 /* Takes the activities of an imported trace, whose calls do not say what they launch. */

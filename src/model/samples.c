@@ -138,11 +138,10 @@ struct loader {
 	struct map kernel_map;
 };
 
-static void take_launches(struct loader *l)
+static int take_calls(struct loader *l)
 {
-	struct records it = records_of(&l->buf);
-	const struct record *r;
-	while ((r = records_next(&it))) {
+	struct cursor at = { .t = l->t, .buf = &l->buf };
+	for (const struct record *r; (r = trace_next_call(&at));) {
 		const struct schema_fn *fn = schema_find(&l->t->schema, r->fn);
 		struct given g = { .ticks = r->ticks,
 			.process = l->buf.ref->process,
@@ -159,15 +158,7 @@ static void take_launches(struct loader *l)
 		g.function = r->arg[LAUNCH_FUNCTION];
 		*array_push(&l->given) = g;
 	}
-}
-
-static int take_calls(struct loader *l)
-{
-	size_t at = 0;
-	int e;
-	while ((e = trace_next(l->t, CHUNK_EVENTS, &at, &l->buf, NULL)) > 0)
-		take_launches(l);
-	return e;
+	return at.error;
 }
 
 ORDERING(given_order, struct given, ORDER(a->process, b->process), ORDER(a->tid, b->tid),

@@ -117,6 +117,17 @@ bool trace_next_activity(struct cursor *c, struct gpu_activity *ret_activity)
 	return true;
 }
 
+const struct record *trace_next_call(struct cursor *c)
+{
+	const struct record *r = NULL;
+	while (!c->inside || !(r = records_next(&c->records))) {
+		if (!next_chunk(c, CHUNK_EVENTS))
+			return NULL;
+		c->records = records_of(buffer(c));
+	}
+	return r;
+}
+
 #define TRACE_NEXT(name, type, kind)                                                               \
 	bool trace_next_##name(struct cursor *c, struct type *ret)                                 \
 	{                                                                                          \

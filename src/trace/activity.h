@@ -42,9 +42,10 @@ struct cursor {
 	struct chunk_buf *buf;       /* NULL: own */
 	struct chunk_buf own;
 	uint64_t *damaged;
-	size_t chunk; /* the next */
-	size_t at;    /* in the chunk at hand */
-	int error;    /* 0 or -errno */
+	size_t chunk;           /* the next */
+	size_t at;              /* in the chunk at hand */
+	struct records records; /* of it, for calls */
+	int error;              /* 0 or -errno */
 	bool inside;
 	bool as_measured; /* activities: with what a pair of events measured besides the work */
 	uint64_t *
@@ -57,6 +58,7 @@ struct cursor {
  * left out.  `as_measured` gives all as they were measured.
  */
 bool trace_next_activity(struct cursor *c, struct gpu_activity *ret_activity);
+const struct record *trace_next_call(struct cursor *c); /* valid until the next; NULL: false */
 bool trace_next_range(struct cursor *c, struct range *ret_range);
 bool trace_next_link(struct cursor *c, struct link *ret_link);
 bool trace_next_sample(struct cursor *c, struct gpu_sample *ret_sample);

@@ -286,9 +286,9 @@ struct finder {
 ORDERING(call_order, struct step_call, ORDER(a->end, b->end), ORDER(a->waits, b->waits),
 	ORDER(b->begin, a->begin))
 
-static void take_record(struct finder *f, const struct chunk_buf *buf, const struct record *r)
+static void take_record(struct finder *f, const struct chunk_ref *of, const struct record *r)
 {
-	const uint32_t process = buf->ref->process;
+	const uint32_t process = of->process;
 	const struct schema_fn *fn = schema_find(&f->t->schema, r->fn);
 	const bool launches = fn && !strcmp(fn->class, "launch") && !(r->flags & RECORD_CAPTURED);
 	if (r->result || !fn || (!launches && !schema_blocks(fn)))
@@ -297,7 +297,7 @@ static void take_record(struct finder *f, const struct chunk_buf *buf, const str
 	*m = (struct step_call){ .begin = r->ticks,
 		.end = record_end(r),
 		.process = process,
-		.tid = buf->ref->head.tid,
+		.tid = of->head.tid,
 		.waits = !launches };
 	if (launches && fn->launch_layout && r->words > RECORD_WORDS)
 		m->function = (uint32_t)hash_bytes(&r->arg[0], sizeof r->arg[0]) | 1;
@@ -306,19 +306,14 @@ static void take_record(struct finder *f, const struct chunk_buf *buf, const str
 
 static int take_all(struct finder *f)
 {
-	struct chunk_buf buf = { 0 };
-	size_t at = 0;
-	int e = 0;
-	while (!f->taken && (e = trace_next(f->t, CHUNK_EVENTS, &at, &buf, NULL)) > 0) {
-		struct records it = records_of(&buf);
-		for (const struct record *r; (r = records_next(&it));)
-			take_record(f, &buf, r);
-	}
-	chunk_buf_fini(&buf);
-	if (!f->taken)
-		SORT(f->calls.v, call_order);
+	struct cursor at = { .t = f->t };
+	if (f->taken)
+		return 0;
+	for (const struct record *r; (r = trace_next_call(&at));)
+		take_record(f, at.ref, r);
+	SORT(f->calls.v, call_order);
 	f->taken = true;
-	return e;
+	return at.error;
 }
 
 static uint32_t busiest(const struct finder *f)
