@@ -86,18 +86,11 @@ static void gpu_sampling_start(struct gpu_sampling *g, const struct child *c, co
 		remark("the state of the GPUs is not recorded: %s", strerror(-e));
 }
 
-/* Ends the samples; later NVML.  Also of one that was not prepared. */
-static void gpu_sampling_stop(struct gpu_sampling *g)
+/* Ends the samples, then NVML.  Also of one that was not prepared. */
+static void gpu_sampling_done(const struct gpu_sampling *g)
 {
 	sampler_stop(g->sampler);
-	g->sampler = NULL;
-}
-
-static void gpu_sampling_done(struct gpu_sampling *g)
-{
-	gpu_sampling_stop(g);
 	nvml_close(g->nvml);
-	g->nvml = NULL;
 }
 
 #define FLIGHT_SMALLEST (1u << 20)
@@ -128,6 +121,8 @@ struct recording {
 struct totals {
 	uint64_t calls, launches, lost;
 	uint64_t requests; /* to a server of models */
+	uint64_t bytes;    /* of the file */
+	bool shut_in;      /* a process had a filter of system calls */
 	bool part_alone;   /* of the run was to be recorded, and it came to CUDA */
 	size_t parts;      /* that began; without calls alone */
 };
@@ -166,7 +161,11 @@ static int sum_up(const char *path, struct totals *sum)
 	const int done = trace_open(path, &t, &err);
 	if (done)
 		return complain(EXIT_ENVIRONMENT, "%s", err.text);
-	*sum = (struct totals){ .lost = load_relaxed(&t->header.lost) };
+	const uint64_t optional = load_relaxed(&t->header.optional);
+	*sum = (struct totals){ .lost = load_relaxed(&t->header.lost),
+		.bytes = t->size,
+		.shut_in = optional & FEATURE_SANDBOXED,
+		.part_alone = optional & FEATURE_CAPTURE };
 	for (size_t i = 0; i < t->chunk_count; i++) {
 		const uint16_t kind = t->chunks[i].head.kind;
 		const bool counts =
@@ -181,7 +180,6 @@ static int sum_up(const char *path, struct totals *sum)
 			add_requests(&buf, sum);
 	}
 	chunk_buf_fini(&buf);
-	sum->part_alone = load_relaxed(&t->header.optional) & FEATURE_CAPTURE;
 	if (sum->part_alone && !sum->calls && !trace_cut(t, &(struct trace_cut){ 0 }, &err))
 		sum->parts = t->captures;
 	trace_close(t);
@@ -348,27 +346,20 @@ static int watch(struct recording *rec)
 static void say(const struct recording *rec, const struct totals *sum, int status)
 {
 	struct number calls, launches, lost, size;
-	struct trace *t;
-	uint64_t bytes = 0;
-	bool shut_in = false;
-	if (!trace_open(rec->output, &t, NULL)) {
-		bytes = t->size;
-		shut_in = load_relaxed(&t->header.optional) & FEATURE_SANDBOXED;
-		trace_close(t);
-	}
 	if (sum->requests && !sum->calls)
 		remark("%s requests; %s in %s", number_count(&calls, sum->requests),
-			number_bytes(&size, bytes), rec->output);
+			number_bytes(&size, sum->bytes), rec->output);
 	else
 		remark("%s calls, %s of them launches, %s lost; %s in %s",
 			number_count(&calls, sum->calls), number_count(&launches, sum->launches),
-			number_count(&lost, sum->lost), number_bytes(&size, bytes), rec->output);
+			number_count(&lost, sum->lost), number_bytes(&size, sum->bytes),
+			rec->output);
 	if (sum->requests && sum->calls)
 		remark("%s requests", number_count(&calls, sum->requests));
 	if (WIFSIGNALED(status))
 		remark("%s was killed by signal %d (%s)", rec->child.argv[0], WTERMSIG(status),
 			strsignal(WTERMSIG(status)));
-	if (shut_in)
+	if (sum->shut_in)
 		remark("a process installed a system-call filter (seccomp) and was left alone after that");
 }
 

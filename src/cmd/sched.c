@@ -86,6 +86,18 @@ static void json_memory(struct json *j, const struct share_file *f, uint32_t i)
 	json_end_object(j);
 }
 
+static bool has_quota(const struct share_slot *s)
+{
+	return s->memory.quota;
+}
+
+/* Not without an arbiter, or under another policy than fit. */
+static bool has_target(const struct share_slot *s)
+{
+	return s->grant.class == CLASS_LATENCY &&
+	       (s->steer.target || load_relaxed(&s->who.target_p99_ns));
+}
+
 /* Whether requests take longer than they are to. */
 static bool is_missed(const struct share_slot *s)
 {
@@ -122,12 +134,10 @@ static void json_times_alone(struct json *j, const char *key, uint32_t thousandt
 	json_put_real(j, key, thousandths ? thousandths / 1e3 : NAN);
 }
 
-/* null where nobody looks: without an arbiter, or under another policy than fit. */
 static void json_slowdown(struct json *j, const struct share_slot *s)
 {
 	const struct share_steer *t = &s->steer;
-	if (s->grant.class != CLASS_LATENCY ||
-		!(t->target || load_relaxed(&s->who.target_p99_ns))) {
+	if (!has_target(s)) {
 		json_put_null(j, "slowdown");
 		return;
 	}
@@ -267,24 +277,6 @@ static void add_memory(struct table *t, const struct share_file *f, uint32_t i)
 	table_cell_name(t, s->who.name, SHARE_NAME);
 }
 
-/* The memory of programs that have a quota, and of their group. */
-static void print_memory(const struct share_file *f)
-{
-	bool any = false;
-	struct table t =
-		table_of(">pid|>used|>idle|>group used|>group peak|>quota|>refused|<program");
-	for (uint32_t i = 0; f && i < SHARE_SLOTS; i++)
-		if (share_is_live(&f->slots[i]) && f->slots[i].memory.quota) {
-			add_memory(&t, f, i);
-			any = true;
-		}
-	if (any) {
-		puts("\nMemory");
-		table_print(&t, stdout);
-	}
-	table_fini(&t);
-}
-
 static void times_cell(struct table *t, uint32_t thousandths)
 {
 	table_cell_if(t, thousandths, "%.2f", thousandths / 1e3);
@@ -295,8 +287,9 @@ static void ns_cell(struct table *t, uint64_t ns)
 	table_ns_if(t, ns, ns);
 }
 
-static void add_slowdown(struct table *t, const struct share_slot *s)
+static void add_slowdown(struct table *t, const struct share_file *f, uint32_t i)
 {
+	const struct share_slot *s = &f->slots[i];
 	const struct share_steer *r = &s->steer;
 	const char *because = why(s);
 	table_cell(t, "%u", s->who.pid);
@@ -318,53 +311,51 @@ static void add_slowdown(struct table *t, const struct share_slot *s)
 	table_cell_name(t, s->who.name, SHARE_NAME);
 }
 
-/* How requests of latency programs fare, and what best effort has for it. */
-static void print_slowdown(const struct share_file *f)
+static const struct listing {
+	const char *title, *columns;
+	bool (*lists)(const struct share_slot *s);
+	void (*add)(struct table *t, const struct share_file *f, uint32_t i);
+} listings[] = {
+	{ NULL, ">pid|<class|<now|<rule|>share|>p50|>p95|>p99|>waited|>off|<program", share_is_live,
+		add_program },
+	{ "Requests, as multiples of alone",
+		">pid|>target|>p50|>p90|>p99|<|>alone|>budget|>held|<why|<program", has_target,
+		add_slowdown },
+	{ "Memory", ">pid|>used|>idle|>group used|>group peak|>quota|>refused|<program", has_quota,
+		add_memory },
+};
+
+static void print_listing(const struct share_file *f, const struct listing *l)
 {
 	bool any = false;
-	struct table t =
-		table_of(">pid|>target|>p50|>p90|>p99|<|>alone|>budget|>held|<why|<program");
-	for (uint32_t i = 0; f && i < SHARE_SLOTS; i++) {
-		const struct share_slot *s = &f->slots[i];
-		if (!share_is_live(&f->slots[i]) || s->grant.class != CLASS_LATENCY ||
-			!(s->steer.target || load_relaxed(&s->who.target_p99_ns)))
-			continue;
-		add_slowdown(&t, s);
-		any = true;
-	}
-	if (any) {
-		puts("\nRequests, as multiples of alone");
+	struct table t = table_of(l->columns);
+	for (uint32_t i = 0; f && i < SHARE_SLOTS; i++)
+		if (share_is_live(&f->slots[i]) && l->lists(&f->slots[i])) {
+			l->add(&t, f, i);
+			any = true;
+		}
+	if (any && l->title)
+		printf("\n%s\n", l->title);
+	if (any)
 		table_print(&t, stdout);
-	}
+	else if (!l->title)
+		puts("no program shares a GPU. Start one with: weir run -- ./program");
 	table_fini(&t);
 }
 
 static int status(const struct options *o, struct sharing *s)
 {
 	const struct share_file *f = s->file;
-	uint32_t programs = 0;
 	if (opt_flag(o, "json")) {
 		print_json(f);
 		return EXIT_YES;
 	}
-	struct table t =
-		table_of(">pid|<class|<now|<rule|>share|>p50|>p95|>p99|>waited|>off|<program");
-	for (uint32_t i = 0; f && i < SHARE_SLOTS; i++)
-		if (share_is_live(&f->slots[i])) {
-			add_program(&t, f, i);
-			programs++;
-		}
 	if (f)
 		printf("policy %s%s, %s\n", policy_of(f)->name,
 			load_relaxed(&f->arbiter.open) ? ", all gates open" : "",
 			has_arbiter(f) ? "an arbiter runs" : "no arbiter runs");
-	if (programs)
-		table_print(&t, stdout);
-	else
-		puts("no program shares a GPU. Start one with: weir run -- ./program");
-	table_fini(&t);
-	print_slowdown(f);
-	print_memory(f);
+	for (size_t i = 0; i < sizeof listings / sizeof *listings; i++)
+		print_listing(f, &listings[i]);
 	return EXIT_YES;
 }
 
