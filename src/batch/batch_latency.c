@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
+#include "base/sort.h"
 #include "base/xmalloc.h"
 
 #define MARGIN_FIRST 0.1
@@ -109,29 +111,16 @@ void latency_configure(struct batch_latency *l, const struct batch_model_config 
 uint32_t latency_fit(const struct batch_latency *l, uint64_t ns, uint32_t most)
 {
 	const double room = ((double)ns - (double)l->before_ns) / l->upper;
-	uint32_t fits = 0, beyond = most + 1;
 	if (l->ns[most] <= room)
 		return most;
-	while (beyond - fits > 1) {
-		const uint32_t middle = fits + (beyond - fits) / 2;
-		if (l->ns[middle] <= room)
-			fits = middle;
-		else
-			beyond = middle;
-	}
-	return fits;
+	return (uint32_t)SEARCH(rows, 1, most, l->ns[rows] <= room) - 1;
 }
 
 static float median(const float *v, uint32_t n)
 {
 	float sorted[LATENCY_RECENT];
-	uint32_t i = 0;
-	for (; i < n; i++) {
-		uint32_t at = i;
-		for (; at && sorted[at - 1] > v[i]; at--)
-			sorted[at] = sorted[at - 1];
-		sorted[at] = v[i];
-	}
+	memcpy(sorted, v, n * sizeof *v);
+	sort_floats(sorted, n);
 	return sorted[(n - 1) / 2];
 }
 

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/atomic.h"
+#include "base/cond.h"
 #include "base/monotonic.h"
 #include "gpu/cuda_device.h"
 
@@ -139,10 +140,7 @@ void gpu_budget_give(struct gpu *g, size_t bytes)
 
 void gpu_budget_init(struct gpu_budget *b)
 {
-	pthread_condattr_t clock;
-	pthread_condattr_init(&clock);
-	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-	pthread_cond_init(&b->freed, &clock);
+	cond_init_monotonic(&b->freed);
 	pthread_mutex_init(&b->lock, NULL);
 	b->ns_per_byte = 1 / 25.; /* until one has returned */
 }

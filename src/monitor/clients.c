@@ -1,5 +1,6 @@
 /* Keeps the connections of the server and cuts late ones. */
 #include "monitor/clients.h"
+#include "base/cond.h"
 #include "base/monotonic.h"
 #include "base/xmalloc.h"
 
@@ -57,17 +58,13 @@ static void *cut(void *data)
 
 struct clients *clients_new(uint32_t most, uint32_t patience_s)
 {
-	pthread_condattr_t monotonic;
 	struct clients *all = xcalloc(1, sizeof *all + most * sizeof all->client[0]);
 	all->most = most;
 	all->patience_ns = patience_s * (uint64_t)1000000000u;
 	for (uint32_t i = 0; i < most; i++)
 		all->client[i].fd = -1;
 	pthread_mutex_init(&all->lock, NULL);
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&all->ends, &monotonic);
-	pthread_condattr_destroy(&monotonic);
+	cond_init_monotonic(&all->ends);
 	if (!pthread_create(&all->cutter, NULL, cut, all))
 		return all;
 	pthread_cond_destroy(&all->ends);

@@ -11,6 +11,7 @@
 
 #include "base/digit.h"
 #include "base/monotonic.h"
+#include "base/xmalloc.h"
 
 #define LIBRARY   "libnvidia-ml.so.1"
 #define GPUS_MOST 64u
@@ -187,9 +188,7 @@ static bool find_tegra(struct nvml *n)
 
 int nvml_open(const char *path, struct nvml **ret_n, struct error *err)
 {
-	struct nvml *n = calloc(1, sizeof *n);
-	if (!n)
-		return error_set(err, -ENOMEM, "no memory for what NVML says");
+	struct nvml *n = xcalloc(1, sizeof *n);
 	int e = load(n, path ? path : LIBRARY, err);
 	if (!path && find_tegra(n))
 		e = 0;
@@ -232,65 +231,51 @@ static uint8_t percent(unsigned value)
 	return value < 100 ? (uint8_t)value : 100;
 }
 
+/* Whether the driver has a function of the GPU and it succeeds: then the sample has that. */
+#define TAKES(function, has, ...)                                                                  \
+	(f->function && !f->function(h, __VA_ARGS__) && (s->valid |= (has)))
+
 static void take_load(const struct functions *f, gpu_handle h, struct gpu_sample *s)
 {
 	struct rates rates;
 	struct memory memory;
 	unsigned celsius;
-	if (f->rates && !f->rates(h, &rates)) {
+	if (TAKES(rates, SAMPLE_HAS_BUSY, &rates)) {
 		s->busy_pct = percent(rates.gpu);
 		s->memory_busy_pct = percent(rates.memory);
-		s->valid |= SAMPLE_HAS_BUSY;
 	}
-	if (f->memory && !f->memory(h, &memory)) {
+	if (TAKES(memory, SAMPLE_HAS_MEMORY, &memory)) {
 		s->memory_used = memory.used;
 		s->memory_total = memory.total;
-		s->valid |= SAMPLE_HAS_MEMORY;
 	}
-	if (f->temperature && !f->temperature(h, 0, &celsius)) {
+	if (TAKES(temperature, SAMPLE_HAS_CELSIUS, 0, &celsius))
 		s->celsius = to_u16(celsius);
-		s->valid |= SAMPLE_HAS_CELSIUS;
-	}
 }
 
 static void take_power(const struct functions *f, gpu_handle h, struct gpu_sample *s)
 {
 	unsigned mw;
 	unsigned long long mj;
-	if (f->power && !f->power(h, &mw)) {
+	if (TAKES(power, SAMPLE_HAS_POWER, &mw))
 		s->power_mw = mw;
-		s->valid |= SAMPLE_HAS_POWER;
-	}
-	if (f->power_limit && !f->power_limit(h, &mw)) {
+	if (TAKES(power_limit, SAMPLE_HAS_POWER_LIMIT, &mw))
 		s->power_limit_mw = mw;
-		s->valid |= SAMPLE_HAS_POWER_LIMIT;
-	}
-	if (f->energy && !f->energy(h, &mj)) {
+	if (TAKES(energy, SAMPLE_HAS_ENERGY, &mj))
 		s->energy_mj = mj;
-		s->valid |= SAMPLE_HAS_ENERGY;
-	}
 }
 
 static void take_clocks(const struct functions *f, gpu_handle h, struct gpu_sample *s)
 {
 	unsigned mhz;
 	unsigned long long reasons;
-	if (f->clock && !f->clock(h, CLOCK_SM, &mhz)) {
+	if (TAKES(clock, SAMPLE_HAS_SM_CLOCK, CLOCK_SM, &mhz))
 		s->sm_mhz = to_u16(mhz);
-		s->valid |= SAMPLE_HAS_SM_CLOCK;
-	}
-	if (f->clock_most && !f->clock_most(h, CLOCK_SM, &mhz)) {
+	if (TAKES(clock_most, SAMPLE_HAS_SM_CLOCK_MOST, CLOCK_SM, &mhz))
 		s->sm_mhz_most = to_u16(mhz);
-		s->valid |= SAMPLE_HAS_SM_CLOCK_MOST;
-	}
-	if (f->clock && !f->clock(h, CLOCK_MEMORY, &mhz)) {
+	if (TAKES(clock, SAMPLE_HAS_MEMORY_CLOCK, CLOCK_MEMORY, &mhz))
 		s->memory_mhz = to_u16(mhz);
-		s->valid |= SAMPLE_HAS_MEMORY_CLOCK;
-	}
-	if (f->reasons && !f->reasons(h, &reasons)) {
+	if (TAKES(reasons, SAMPLE_HAS_REASONS, &reasons))
 		s->reasons = (uint16_t)reasons;
-		s->valid |= SAMPLE_HAS_REASONS;
-	}
 }
 
 static void take_links(const struct functions *f, gpu_handle h, struct gpu_sample *s)

@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
+#include "base/cond.h"
 #include "base/sys.h"
+#include "base/xmalloc.h"
 #include "record/chunk.h"
 
 struct sampler {
@@ -98,28 +100,16 @@ static void *work(void *data)
 	return NULL;
 }
 
-static int init_wake(struct sampler *s)
-{
-	pthread_condattr_t attributes;
-	pthread_mutex_init(&s->lock, NULL);
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	const int e = pthread_cond_init(&s->wake, &attributes);
-	pthread_condattr_destroy(&attributes);
-	return -e;
-}
-
 int sampler_start(
 	struct nvml *n, const struct recorder *to, uint64_t interval_ns, struct sampler **ret_s)
 {
-	struct sampler *s = calloc(1, sizeof *s);
-	if (!s)
-		return -ENOMEM;
+	struct sampler *s = xcalloc(1, sizeof *s);
 	s->nvml = n;
 	s->to = *to;
 	s->interval_ns = interval_ns;
-	int e = init_wake(s);
-	e = e ? e : -pthread_create(&s->thread, NULL, work, s);
+	pthread_mutex_init(&s->lock, NULL);
+	cond_init_monotonic(&s->wake);
+	const int e = -pthread_create(&s->thread, NULL, work, s);
 	if (e) {
 		free(s);
 		return e;

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "base/cond.h"
 #include "serve/internal.h"
 
 #define SPARE_PIECES 4096
@@ -378,10 +379,7 @@ static void *device_run(void *data)
 
 int device_start(struct device *d, struct server *s, struct error *err)
 {
-	pthread_condattr_t clock;
-	pthread_condattr_init(&clock);
-	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-	pthread_cond_init(&d->work, &clock);
+	cond_init_monotonic(&d->work);
 	/* Held for a microsecond: spinning is cheaper than to sleep. */
 	pthread_mutexattr_t spins;
 	pthread_mutexattr_init(&spins);

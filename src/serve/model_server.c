@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/cond.h"
 #include "base/number.h"
 #include "serve/internal.h"
 
@@ -159,10 +160,7 @@ static void listen_watch(struct server *s)
 
 static void init(struct server *s, const struct serve_options *o)
 {
-	pthread_condattr_t clock;
-	pthread_condattr_init(&clock);
-	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-	pthread_cond_init(&s->keeper_work, &clock);
+	cond_init_monotonic(&s->keeper_work);
 	pthread_mutex_init(&s->keeper_lock, NULL);
 	pthread_rwlock_init(&s->models.lock, NULL);
 	s->o = *o;

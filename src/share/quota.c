@@ -37,19 +37,17 @@ static struct quota_sum sum_of(
 	const struct share_device *d = &f->devices[own->who.device % SHARE_DEVICES];
 	struct quota_sum sum = { .quota = quota };
 	uint64_t contexts = 0;
-	for (uint32_t w = 0; w < SHARE_WORDS; w++)
-		for (uint64_t left = get(&d->members[w]); left; left &= left - 1) {
-			const struct share_slot *s =
-				&f->slots[w * 64 + (uint32_t)__builtin_ctzll(left)];
-			if (s != own && !(is_in(s, group) && share_is_joined(s) &&
-						s->who.device == own->who.device))
-				continue;
-			/* In this order: have() moves from one to the other. */
-			sum.asked = sat_add(sum.asked, get(&s->memory.asked));
-			sum.used = sat_add(sum.used, get(&s->memory.used));
-			sum.idle = sat_add(sum.idle, get(&s->memory.idle));
-			contexts += load_relaxed(&s->memory.contexts);
-		}
+	each_bit(i, w, get(&d->members[w])) {
+		const struct share_slot *s = &f->slots[i];
+		if (s != own && !(is_in(s, group) && share_is_joined(s) &&
+					s->who.device == own->who.device))
+			continue;
+		/* In this order: have() moves from one to the other. */
+		sum.asked = sat_add(sum.asked, get(&s->memory.asked));
+		sum.used = sat_add(sum.used, get(&s->memory.used));
+		sum.idle = sat_add(sum.idle, get(&s->memory.idle));
+		contexts += load_relaxed(&s->memory.contexts);
+	}
 	sum.contexts = sat_mul(contexts, get(&d->who.context_bytes));
 	return sum;
 }
@@ -246,13 +244,10 @@ uint64_t quota_wanted(const struct share_file *f, uint32_t slot, uint64_t now_ns
 	const struct share_slot *own = &f->slots[slot];
 	const struct share_device *d = &f->devices[own->who.device % SHARE_DEVICES];
 	uint64_t wanted = 0;
-	for (uint32_t w = 0; w < SHARE_WORDS; w++)
-		for (uint64_t left = get(&d->members[w]); left; left &= left - 1) {
-			const uint32_t i = w * 64 + (uint32_t)__builtin_ctzll(left);
-			const struct share_memory *m = &f->slots[i].memory;
-			if (i != slot && share_is_joined(&f->slots[i]) &&
-				get(&m->wanted_until_ns) > now_ns)
-				wanted = sat_add(wanted, get(&m->wanted));
-		}
+	each_bit(i, w, get(&d->members[w])) {
+		const struct share_memory *m = &f->slots[i].memory;
+		if (i != slot && share_is_joined(&f->slots[i]) && get(&m->wanted_until_ns) > now_ns)
+			wanted = sat_add(wanted, get(&m->wanted));
+	}
 	return wanted;
 }

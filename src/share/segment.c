@@ -398,13 +398,8 @@ static bool end_lingering(struct share_file *f, uint32_t device, uint32_t slot, 
 bool share_end_lingering(struct share_file *f, uint32_t device, uint64_t now)
 {
 	bool any = false;
-	for (uint32_t w = 0; w < SHARE_WORDS; w++) {
-		uint64_t bits = load_acquire(&f->devices[device].active[w]);
-		for (; bits; bits &= bits - 1)
-			any = end_lingering(
-				      f, device, w * 64 + (uint32_t)__builtin_ctzll(bits), now) ||
-			      any;
-	}
+	each_bit(i, w, load_acquire(&f->devices[device].active[w]))
+		any = end_lingering(f, device, i, now) || any;
 	return any;
 }
 

@@ -350,6 +350,13 @@ static inline void share_bit_clear(_Atomic uint64_t bits[SHARE_WORDS], uint32_t 
 	atomic_fetch_and_explicit(&bits[slot / 64], ~(1ull << slot % 64), memory_order_seq_cst);
 }
 
+/* Each bit that is set in SHARE_WORDS words: i is its number, and `bits` is word w.  No break. */
+#define each_bit(i, w, bits)                                                                       \
+	for (uint32_t w = 0; w < SHARE_WORDS; w++)                                                 \
+		for (uint64_t left_ = (bits); left_; left_ &= left_ - 1)                           \
+			for (uint32_t i = w * 64 + (uint32_t)__builtin_ctzll(left_), once_ = 1;    \
+				once_; once_ = 0)
+
 /* Whether any is set. */
 static inline bool share_any(const _Atomic uint64_t bits[SHARE_WORDS])
 {

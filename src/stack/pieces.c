@@ -3,13 +3,7 @@
 
 #include <string.h>
 
-static char *copy_bytes(const void *from, size_t bytes)
-{
-	char *to = xmalloc(bytes + 1);
-	memcpy(to, from, bytes);
-	to[bytes] = 0;
-	return to;
-}
+#include "base/text.h"
 
 static void take_mapping(struct pieces *p, const struct record *r, uint32_t process)
 {
@@ -27,21 +21,7 @@ static void take_mapping(struct pieces *p, const struct record *r, uint32_t proc
 		.ticks = r->ticks,
 		.build_id_bytes = (uint32_t)r->arg[3] };
 	memcpy(m->build_id, text, m->build_id_bytes);
-	m->path = copy_bytes(text + m->build_id_bytes, bytes - m->build_id_bytes);
-}
-
-static size_t put_utf8(uint32_t c, char *to)
-{
-	if (c < 0x80) {
-		to[0] = (char)c;
-		return 1;
-	}
-	const int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
-	static const uint8_t lead[] = { 0, 0xc0, 0xe0, 0xf0 };
-	to[0] = (char)(lead[more] | c >> 6 * more);
-	for (int i = 1; i <= more; i++)
-		to[i] = (char)(0x80 | (c >> 6 * (more - i) & 0x3f));
-	return (size_t)more + 1;
+	m->path = xstrndup(text + m->build_id_bytes, bytes - m->build_id_bytes);
 }
 
 /* Characters of 1, 2 or 4 bytes as UTF-8. */
@@ -52,7 +32,7 @@ static char *decode_text(const char *from, size_t bytes, unsigned width)
 	for (size_t at = 0; at + width <= bytes; at += width) {
 		uint32_t c = 0;
 		memcpy(&c, from + at, width);
-		to += put_utf8(c > 0x10ffff ? '?' : c, to);
+		to += utf8_put(to, c > 0x10ffff ? '?' : c);
 	}
 	*to = 0;
 	return text;
@@ -82,7 +62,7 @@ static void take_code(struct pieces *p, const struct record *r, uint32_t process
 	c->file = decode_text(text, file, file ? wide_file : 1);
 	c->name = decode_text(text + file, name, name ? wide_name : 1);
 	c->table_bytes = (uint32_t)(bytes - file - name);
-	c->table = (uint8_t *)copy_bytes(text + file + name, c->table_bytes);
+	c->table = memcpy(xmalloc(c->table_bytes + 1), text + file + name, c->table_bytes);
 }
 
 const struct python_code *pieces_code(const struct pieces *p, uint32_t process, uint32_t number)
@@ -179,9 +159,8 @@ void pieces_fini(struct pieces *p)
 {
 	for (size_t i = 0; i < p->mappings.n; i++)
 		free(p->mappings.v[i].path);
-	for (size_t i = 0; i < p->codes.n; i++) {
+	for (size_t i = 0; i < p->codes.n; i++)
 		free_all(p->codes.v[i].file, p->codes.v[i].name, p->codes.v[i].table);
-	}
 	array_free(&p->mappings, &p->codes);
 	map_fini(&p->code_map);
 }

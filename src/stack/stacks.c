@@ -6,21 +6,13 @@
 #include "base/search.h"
 #include "base/sort.h"
 
-#define FRAMES_MOST 256u                       /* of a stack */
-#define EVALUATOR   "_PyEval_EvalFrameDefault" /* CPython's loop: where frames of Python are run */
-
 const char *stacks_text(struct stacks *s, const char *text, size_t bytes)
 {
 	uint32_t *slot = map_get(&s->text_map, map_text_key(text, bytes, 0));
 	if (*slot != MAP_NONE)
 		return s->texts.v[*slot];
-	char *copy = xmalloc(bytes + 1);
-	char **to = array_push(&s->texts);
-	memcpy(copy, text, bytes);
-	copy[bytes] = 0;
-	*to = copy;
-	*slot = (uint32_t)(s->texts.n - 1);
-	return copy;
+	*slot = (uint32_t)s->texts.n;
+	return *array_push(&s->texts) = xstrndup(text, bytes);
 }
 
 /* Texts are kept once: equal ones have one address. */

@@ -181,7 +181,7 @@ static void adopt_driver(const struct elf *e)
 }
 
 /* The driver may have been loaded, or unloaded and loaded elsewhere, since we last looked. */
-static bool find_driver(void)
+bool resolve_driver(void)
 {
 	struct elf e;
 	if (!elf_search(&e, has_soname, "libcuda.so"))
@@ -208,11 +208,6 @@ bool resolve_is_first(void)
 	return elf_search(&e, defines_anywhere, "cuInit") && resolve_is_us(&e);
 }
 
-bool resolve_driver(void)
-{
-	return find_driver();
-}
-
 static int nobody_has_it(void)
 {
 	return 34; /* CUDA_ERROR_STUB_LIBRARY, cudaErrorStubLibrary */
@@ -222,7 +217,7 @@ void *resolve(enum fn fn, const void *caller)
 {
 	process_start();
 	if (fn < FN_DRIVER_END)
-		find_driver();
+		resolve_driver();
 	else
 		find_runtime();
 	void *real = real_at(fn);
@@ -298,7 +293,7 @@ void *resolve_answer(void *real, const char *symbol)
 	void *wrapper = wrapper_of(real);
 	if (wrapper)
 		return wrapper;
-	find_driver();
+	resolve_driver();
 	wrapper = wrapper_of(real);
 	if (wrapper)
 		return wrapper;
@@ -326,7 +321,7 @@ static void *answer_for(enum fn fn, const char *name, void *real)
 	process_start();
 	if (real_at(fn) != real) {
 		if (fn < FN_DRIVER_END)
-			find_driver();
+			resolve_driver();
 		else if (fn < FN_COUNT)
 			find_runtime();
 		else

@@ -91,11 +91,8 @@ void account_give(uint16_t device, enum owned_kind kind, uint64_t bytes)
 
 void account_changes(bool begins)
 {
-	for (uint32_t i = 0; i < MEMBERS; i++) {
-		const struct member *m = member_at(i);
-		if (m)
-			quota_changes(m->slot, begins);
-	}
+	each_member(m)
+		quota_changes(m->slot, begins);
 }
 
 void context_ended(uint64_t context)

@@ -203,22 +203,18 @@ struct tensor { /* no padding: it is hashed */
 	int32_t dim[DIMS];
 };
 
-static bool ask_tensor(void *of, struct tensor *ret)
-{
-	int (*get)(void *, int, int32_t *, int32_t *, int32_t *, int32_t *) = (int (*)(void *, int,
-		int32_t *, int32_t *, int32_t *, int32_t *))load_relaxed(&library_ask[ASK_TENSOR]);
-	int32_t strides[DIMS];
-	return get && of && !get(of, DIMS, &ret->type, &ret->dims, ret->dim, strides) &&
-	       ret->dims > 0 && ret->dims <= DIMS;
-}
+typedef int get_dims(void *of, int most, int32_t *ret_type, int32_t *, int32_t *, int32_t *);
 
-static bool ask_filter(void *of, struct tensor *ret)
+/* A tensor tells its dimensions and then its strides, a filter its format and then those. */
+static bool ask_dims(enum library_question which, void *of, struct tensor *ret)
 {
-	int (*get)(void *, int, int32_t *, int32_t *, int32_t *, int32_t *) = (int (*)(void *, int,
-		int32_t *, int32_t *, int32_t *, int32_t *))load_relaxed(&library_ask[ASK_FILTER]);
-	int32_t format = 0;
-	return get && of && !get(of, DIMS, &ret->type, &format, &ret->dims, ret->dim) &&
-	       ret->dims > 0 && ret->dims <= DIMS;
+	get_dims *get = (get_dims *)load_relaxed(&library_ask[which]);
+	int32_t other[DIMS];
+	if (!get || !of ||
+		(which == ASK_FILTER ? get(of, DIMS, &ret->type, other, &ret->dims, ret->dim)
+				     : get(of, DIMS, &ret->type, &ret->dims, ret->dim, other)))
+		return false;
+	return ret->dims > 0 && ret->dims <= DIMS;
 }
 
 static void put_dims(struct bounded *o, const char *key, const struct tensor *t)
@@ -238,7 +234,8 @@ uint32_t conv_args(void *input, void *filter, void *output)
 	struct bounded o = BOUNDED(text);
 	uint32_t id;
 	memset(t, 0, sizeof t);
-	if (!ask_tensor(input, &t[0]) || !ask_filter(filter, &t[1]) || !ask_tensor(output, &t[2]))
+	if (!ask_dims(ASK_TENSOR, input, &t[0]) || !ask_dims(ASK_FILTER, filter, &t[1]) ||
+		!ask_dims(ASK_TENSOR, output, &t[2]))
 		return 0;
 	if (!string_claim(string_hash(t, sizeof t, 5), &id))
 		return id;

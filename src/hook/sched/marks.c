@@ -104,14 +104,9 @@ static bool none_active(const struct others *o)
 	const struct share_device *d = o->device;
 	if (share_any(d->active))
 		return false;
-	for (uint32_t i = 0; i < SHARE_WORDS; i++) {
-		uint64_t bits = load_relaxed(&d->members[i]) & ~load_relaxed(&d->present[i]);
-		for (; bits; bits &= bits - 1) {
-			const uint32_t slot = i * 64 + (uint32_t)__builtin_ctzll(bits);
-			if (slot != o->index && !is_idle(&o->file->slots[slot]))
-				return false;
-		}
-	}
+	each_bit(i, w, load_relaxed(&d->members[w]) & ~load_relaxed(&d->present[w]))
+		if (i != o->index && !is_idle(&o->file->slots[i]))
+			return false;
 	return true;
 }
 

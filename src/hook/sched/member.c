@@ -210,10 +210,7 @@ bool member_is_latency(const struct member *m)
 
 void members_leave(void)
 {
-	for (uint32_t i = 0; i < MEMBERS; i++) {
-		struct member *m = member_at(i);
-		if (!m)
-			continue;
+	each_member(m) {
 		store_release(&m->state, MEMBER_OUTSIDE);
 		/* The member's memory is on the device until the driver sees the process gone.
 		 * Another program buries it then: who buries it then.

@@ -48,6 +48,11 @@ bool member_is_only(void);
 /* One that has joined, or NULL, by number. */
 struct member *member_at(uint32_t i);
 
+/* All that have joined.  No break. */
+#define each_member(m)                                                                             \
+	for (uint32_t i_ = 0; i_ < MEMBERS; i_++)                                                  \
+		for (struct member *m = member_at(i_); m; m = NULL)
+
 bool member_is_latency(const struct member *m);
 
 /* The other programs that may have its device. */

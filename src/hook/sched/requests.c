@@ -69,10 +69,7 @@ static void enter_members(void)
 {
 	const int kept = errno;
 	member_current();
-	for (uint32_t i = 0; i < MEMBERS; i++) {
-		struct member *m = member_at(i);
-		if (!m)
-			continue;
+	each_member(m) {
 		sched_enter_request(m);
 		publish_deadline(m);
 	}
@@ -101,15 +98,13 @@ bool request_end(uint64_t name)
 	if (!request_table_close(&table, name, &begun))
 		return false;
 	const uint64_t took = monotonic_ns() - begun;
-	for (uint32_t i = 0; i < MEMBERS && is_sharing(); i++) {
-		struct member *m = member_at(i);
-		if (!m)
-			continue;
-		if (member_is_latency(m))
-			sched_tell_request(m, took);
-		sched_leave_request(m);
-		publish_deadline(m);
-	}
+	if (is_sharing())
+		each_member(m) {
+			if (member_is_latency(m))
+				sched_tell_request(m, took);
+			sched_leave_request(m);
+			publish_deadline(m);
+		}
 	errno = kept;
 	return true;
 }
@@ -140,11 +135,9 @@ void weir_hook_requests_by_work(void)
 		return;
 	memset(&table, 0, sizeof table);
 	atomic_store_explicit(&said, 0, memory_order_seq_cst);
-	for (uint32_t i = 0; i < MEMBERS && is_sharing(); i++) {
-		struct member *m = member_at(i);
-		if (m)
+	if (is_sharing())
+		each_member(m)
 			sched_leave_request(m);
-	}
 }
 
 /* The deadline of requests that have none of their own; 0: none. */
@@ -152,11 +145,9 @@ void weir_hook_deadline(uint64_t ns)
 {
 	store_relaxed(&own_deadline.ns, ns);
 	store_release(&own_deadline.is_set, 1);
-	for (uint32_t i = 0; i < MEMBERS && is_sharing(); i++) {
-		struct member *m = member_at(i);
-		if (m)
+	if (is_sharing())
+		each_member(m)
 			publish_deadline(m);
-	}
 }
 
 uint64_t weir_hook_deadline_now(void)
@@ -182,13 +173,13 @@ int weir_hook_slot(uint32_t number, uint32_t *ret_slot)
 	if (is_sharing())
 		member_current();
 	errno = kept;
-	for (uint32_t i = 0; i < MEMBERS && is_sharing(); i++) {
-		const struct member *m = member_at(i);
-		if (!m || seen++ != number)
-			continue;
-		*ret_slot = m->index;
-		return 0;
-	}
+	if (is_sharing())
+		each_member(m) {
+			if (seen++ != number)
+				continue;
+			*ret_slot = m->index;
+			return 0;
+		}
 	return seen ? -ENOENT : -EAGAIN;
 }
 

@@ -115,18 +115,14 @@ static uint64_t quiet(const struct member *m)
 	uint64_t sum = 1;
 	if (load_relaxed(&m->file->arbiter.open))
 		return 0;
-	for (uint32_t i = 0; i < SHARE_WORDS; i++) {
-		uint64_t bits = load_relaxed(&m->device->members[i]) &
-				~load_relaxed(&m->device->present[i]);
-		for (; bits; bits &= bits - 1) {
-			const struct share_slot *s =
-				&m->file->slots[i * 64 + (uint32_t)__builtin_ctzll(bits)];
-			const uint64_t submitted = load_relaxed(&s->work.submitted_ns);
-			if (load_relaxed(&s->grant.mode) == MODE_OPEN ||
-				load_relaxed(&s->work.retired_ns) != submitted)
-				return 0;
-			sum += submitted;
-		}
+	const struct share_device *d = m->device;
+	each_bit(i, w, load_relaxed(&d->members[w]) & ~load_relaxed(&d->present[w])) {
+		const struct share_slot *s = &m->file->slots[i];
+		const uint64_t submitted = load_relaxed(&s->work.submitted_ns);
+		if (load_relaxed(&s->grant.mode) == MODE_OPEN ||
+			load_relaxed(&s->work.retired_ns) != submitted)
+			return 0;
+		sum += submitted;
 	}
 	return sum;
 }
@@ -427,24 +423,18 @@ static void settling_stream(struct settling *s, void *stream, int per_thread)
 
 static void cut_marks_of(void *stream)
 {
-	for (uint32_t i = 0; i < MEMBERS; i++) {
-		struct member *m = member_at(i);
-		if (m)
-			marks_stream_ends(&m->marks, m->slot, stream);
-	}
+	each_member(m)
+		marks_stream_ends(&m->marks, m->slot, stream);
 }
 
 /* Which context it is, a call does not always say: what was made there is made anew elsewhere. */
 static void leave_contexts(bool with_all)
 {
 	costs_expire();
-	for (uint32_t i = 0; i < MEMBERS; i++) {
-		struct member *m = member_at(i);
-		if (m) {
-			marks_leave(&m->marks);
-			const struct hold_of of = member_hold(m);
-			hold_leave(&m->hold, &of);
-		}
+	each_member(m) {
+		marks_leave(&m->marks);
+		const struct hold_of of = member_hold(m);
+		hold_leave(&m->hold, &of);
 	}
 	cap_leave_contexts(with_all);
 }
@@ -503,10 +493,7 @@ static void settle_members(bool ended)
 	const bool done = streams_are_done();
 	if (done)
 		last.given = last.repeats;
-	for (uint32_t i = 0; i < MEMBERS; i++) {
-		struct member *m = member_at(i);
-		if (!m)
-			continue;
+	each_member(m) {
 		if (done) {
 			marks_retire_all(&m->marks);
 			store_relaxed(
@@ -559,9 +546,8 @@ void sched_functions_end(void)
 
 static bool any_member(void)
 {
-	for (uint32_t i = 0; i < MEMBERS; i++)
-		if (member_at(i))
-			return true;
+	each_member(m)
+		return true;
 	return false;
 }
 
@@ -573,11 +559,10 @@ void sched_driver_begins(void)
 	int n;
 	if (!gate_is_open() && any_member() && real_at(FN_cuDeviceGetCount) &&
 		REAL(cuDeviceGetCount)(&n) == NOT_INITIALIZED) {
-		for (uint32_t i = 0; i < MEMBERS; i++)
-			if (member_at(i)) {
-				marks_forget(&member_at(i)->marks);
-				member_at(i)->hold = (struct hold){ 0 };
-			}
+		each_member(m) {
+			marks_forget(&m->marks);
+			m->hold = (struct hold){ 0 };
+		}
 		cap_forget();
 		costs_expire();
 		streams_forget();

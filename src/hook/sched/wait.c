@@ -139,13 +139,10 @@ static uint64_t end_of(const struct share_slot *s)
 /* Until when the first of them is expected to last; 0: there is none. */
 static uint64_t active_until(const struct member *m, uint64_t now, uint32_t *ret_other)
 {
-	for (uint32_t w = 0; w < SHARE_WORDS; w++) {
-		uint64_t bits = load_acquire(&m->device->active[w]);
-		for (; bits; bits &= bits - 1) {
-			*ret_other = w * 64 + (uint32_t)__builtin_ctzll(bits);
-			if (believed(m, *ret_other, now))
-				return end_of(&m->file->slots[*ret_other]);
-		}
+	each_bit(i, w, load_acquire(&m->device->active[w])) {
+		*ret_other = i;
+		if (believed(m, i, now))
+			return end_of(&m->file->slots[i]);
 	}
 	return 0;
 }
@@ -155,14 +152,10 @@ static uint64_t active_until(const struct member *m, uint64_t now, uint32_t *ret
 static uint64_t next_request(const struct member *m, uint64_t since)
 {
 	uint64_t next = 0;
-	for (uint32_t w = 0; w < SHARE_WORDS; w++) {
-		uint64_t bits = load_relaxed(&m->device->present[w]);
-		for (; bits; bits &= bits - 1) {
-			const uint32_t i = w * 64 + (uint32_t)__builtin_ctzll(bits);
-			const uint64_t at = load_relaxed(&m->file->slots[i].work.next_ns);
-			if (at > since && (!next || at < next))
-				next = at;
-		}
+	each_bit(i, w, load_relaxed(&m->device->present[w])) {
+		const uint64_t at = load_relaxed(&m->file->slots[i].work.next_ns);
+		if (at > since && (!next || at < next))
+			next = at;
 	}
 	return next;
 }
