@@ -20,7 +20,32 @@ struct f32 {
 		memcpy(&w, v, sizeof w);
 		return w;
 	}
+	static __device__ __forceinline__ float largest(unsigned w)
+	{
+		float v;
+		memcpy(&v, &w, sizeof v);
+		return v;
+	}
+	static __device__ __forceinline__ unsigned larger(unsigned a, unsigned b)
+	{
+		const float v = fmaxf(largest(a), largest(b));
+		return word(&v);
+	}
 };
+
+/* The largest of two halves. */
+template <typename T> static __device__ __forceinline__ float largest_half(unsigned w)
+{
+	return fmaxf(T::get({(unsigned short)w}), T::get({(unsigned short)(w >> 16)}));
+}
+
+/* Of each half the larger one. */
+template <typename T> static __device__ __forceinline__ unsigned larger_halves(unsigned a, unsigned b)
+{
+	const float v[] = {fmaxf(T::get({(unsigned short)a}), T::get({(unsigned short)b})),
+		fmaxf(T::get({(unsigned short)(a >> 16)}), T::get({(unsigned short)(b >> 16)}))};
+	return T::word(v);
+}
 
 /* FP32 in memory, of which the tensor cores read 10 bits of mantissa. */
 struct tf32 {
@@ -75,6 +100,20 @@ struct f16 {
 		return make(v[0]).bits | (unsigned)make(v[1]).bits << 16;
 #endif
 	}
+	static __device__ __forceinline__ float largest(unsigned w)
+	{
+		return largest_half<f16>(w);
+	}
+	static __device__ __forceinline__ unsigned larger(unsigned a, unsigned b)
+	{
+#if defined __CUDACC_RTC__ && __CUDA_ARCH__ >= 800
+		unsigned w;
+		asm("max.f16x2 %0, %1, %2;" : "=r"(w) : "r"(a), "r"(b));
+		return w;
+#else
+		return larger_halves<f16>(a, b);
+#endif
+	}
 };
 
 /* The upper half of an FP32, rounded to nearest even; NaN keeps its sign and stays NaN. */
@@ -104,6 +143,20 @@ struct bf16 {
 		return w;
 #else
 		return make(v[0]).bits | (unsigned)make(v[1]).bits << 16;
+#endif
+	}
+	static __device__ __forceinline__ float largest(unsigned w)
+	{
+		return largest_half<bf16>(w);
+	}
+	static __device__ __forceinline__ unsigned larger(unsigned a, unsigned b)
+	{
+#if defined __CUDACC_RTC__ && __CUDA_ARCH__ >= 800
+		unsigned w;
+		asm("max.bf16x2 %0, %1, %2;" : "=r"(w) : "r"(a), "r"(b));
+		return w;
+#else
+		return larger_halves<bf16>(a, b);
 #endif
 	}
 };

@@ -11,12 +11,13 @@
 #define COPY_SHARE .90
 /* A share of the peak: large products of random numbers on an H100 and an H200. */
 #define POWER_SHARE .69
-#define LAUNCH_NS   2000.    /* from one launch's end to the next one's end where it does nothing */
-#define ROW_NS      1500.    /* a row's way through a block: reading, barrier, writing */
-#define WAIT_BYTES  49152.   /* that must be on their way to an SM for the memory to be busy */
-#define REGISTERS   65536u   /* of an SM */
-#define RING_BYTES  212992u  /* that an SM's blocks of rows_ring.cu read ahead */
-enum { RING_THREADS = 512 }; /* of these blocks: one of so many, or two of half as many */
+#define LAUNCH_NS   2000.   /* from one launch's end to the next one's end where it does nothing */
+#define ROW_NS      1500.   /* a row's way through a block: reading, barrier, writing */
+#define WAIT_BYTES  49152.  /* that must be on their way to an SM for the memory to be busy */
+#define REGISTERS   65536u  /* of an SM */
+#define RING_BYTES  212992u /* that an SM's blocks of rows_ring.cu read ahead */
+/* Threads of these blocks of an SM, and vectors of a row that each of them holds at most. */
+enum { RING_THREADS = 512, RING_VECTORS = 8 };
 
 static const char *const type_words[] = { [WEIR_F32] = "f32",
 	[WEIR_F16] = "f16",
@@ -209,35 +210,31 @@ static bool form_fits(
 	       (w->rows + per_block - 1) / per_block * f->cluster <= INT32_MAX;
 }
 
-/* A form of rows_ring.cu with as many vectors of a thread as the row needs. false: they are too
- * many, or the row does not fill a piece. */
+/* A form of rows_ring.cu. false: its warps have no part each, or too many vectors of a row. */
 static bool make_ring(const struct kernel_device *d, const struct weir_rows *w, unsigned threads,
 	unsigned cluster, struct rows_form *ret)
 {
-	const int64_t each = 16 / kernel_type_bytes(w->type);
-	const int64_t most =
-		(w->has_residual ? 32 : 64) / each; /* as FP32 in a thread's registers */
-	const int64_t together = (int64_t)cluster * threads, all = w->width / each;
-	const int64_t vectors = (all + together - 1) / together;
-	/* Softmax of 16 bits was faster on an H200 when it read less far ahead. */
-	const bool less = w->operation <= WEIR_LOG_SOFTMAX && each == 8;
-	const unsigned inputs = 1 + w->has_residual,
-		       all_pieces = (less ? 5 : 8) * RING_BYTES / (8 * RING_THREADS * 16);
-	const unsigned kept = (unsigned)vectors * (w->has_weight + w->has_bias);
-	*ret = (struct rows_form){ (unsigned)vectors, threads, 1, threads, cluster,
-		all_pieces / inputs, false };
-	/* If that leaves room for a row and a half. */
-	if (kept && vectors <= most && kept + (unsigned)vectors * inputs * 3 / 2 <= all_pieces) {
-		ret->stages = (all_pieces - kept) / inputs;
+	const int64_t all = w->width / (16 / kernel_type_bytes(w->type)), pieces = (all + 31) / 32;
+	const unsigned warps = threads / 32 * cluster, inputs = 1 + w->has_residual;
+	const int64_t vectors = (pieces + warps - 1) / warps;
+	if (d->cc != 90 || d->sms < cluster || pieces < warps || vectors > RING_VECTORS / inputs)
+		return false;
+	const unsigned slabs = RING_BYTES / RING_THREADS * 32 / ((unsigned)vectors * 512);
+	const unsigned kept = w->has_weight + w->has_bias;
+	*ret = (struct rows_form){ (unsigned)vectors, threads, 1, threads, cluster, slabs / inputs,
+		false };
+	if (kept && slabs >= kept + 2 * inputs) {
+		ret->stages = (slabs - kept) / inputs;
 		ret->keeps = true;
 	}
-	return d->cc == 90 && d->sms >= cluster && all >= together && vectors <= most;
+	return true;
 }
 
 static unsigned ring_bytes(const struct weir_rows *w, const struct rows_form *f)
 {
-	const unsigned kept = f->keeps ? f->vectors * (w->has_weight + w->has_bias) : 0;
-	return (f->stages * (1 + w->has_residual) + kept) * f->block * 16 + 8 * (f->stages + 3);
+	const unsigned kept = f->keeps ? w->has_weight + w->has_bias : 0;
+	const unsigned slabs = f->stages * (1 + w->has_residual) + kept;
+	return f->block / 32 * (slabs * f->vectors * 512 + 8 * f->stages) + 16;
 }
 
 /* Bytes that an SM's blocks ask for at a time. A block that is alone there asks for nothing while
@@ -315,17 +312,18 @@ static struct rows_choice choose_plain(const struct kernel_device *d, const stru
 	return c;
 }
 
-/* An H200 was faster with rings whose weights stay, then with small blocks in pairs, then with 8
- * vectors of a thread. */
+/* An H200 was faster with rings whose weights stay, then with few warps that share a row, then with
+ * two blocks of an SM. */
 static bool is_better_ring(const struct rows_form *a, const struct rows_form *b)
 {
+	const unsigned threads_a = a->block * a->cluster, threads_b = b->block * b->cluster;
 	if (a->keeps != b->keeps)
 		return a->keeps;
-	if (a->block != b->block)
-		return a->block < b->block;
-	if ((a->vectors > 8) != (b->vectors > 8))
-		return b->vectors > 8;
-	return a->vectors > b->vectors;
+	if (threads_a != threads_b)
+		return threads_a < threads_b;
+	if ((a->block == RING_THREADS / 2) != (b->block == RING_THREADS / 2))
+		return a->block == RING_THREADS / 2;
+	return a->block < b->block;
 }
 
 /* More than 32 elements of a thread. */
@@ -392,8 +390,8 @@ size_t rows_choose(const struct kernel_device *d, const struct weir_rows *w,
 	size_t n = 0;
 	const unsigned each = 16 / kernel_type_bytes(w->type);
 	const bool holds = holds_rows(d, w);
-	for (unsigned cluster = 1; cluster <= 8 && holds; cluster *= 2)
-		for (unsigned threads = RING_THREADS; threads >= RING_THREADS / 2; threads /= 2)
+	for (unsigned cluster = 1; cluster <= 8 && holds; cluster++)
+		for (unsigned threads = RING_THREADS; threads >= RING_THREADS / 4; threads /= 2)
 			if (make_ring(d, w, threads, cluster, &f))
 				n = insert_form(d, w, &f, ret, n);
 	for (size_t i = 0; i < FORMS && holds; i++)
@@ -407,13 +405,14 @@ size_t rows_choose(const struct kernel_device *d, const struct weir_rows *w,
 	return n;
 }
 
-/* Whether the compiler must leave registers for two blocks on an SM. */
-static bool needs_room(const struct weir_rows *w, const struct rows_form *f)
+/* The blocks on an SM that the compiler must leave registers for. */
+static unsigned count_together(const struct weir_rows *w, const struct rows_form *f)
 {
 	const unsigned each = 16 / kernel_type_bytes(w->type);
-	return f->stages ? f->block < RING_THREADS
-			 : f->vectors * f->rows * each > 32 && f->block <= 256 &&
-				   blocks_of_sm(w, f) > 1;
+	if (f->stages)
+		return RING_THREADS / f->block;
+	return f->vectors * f->rows * each > 32 && f->block <= 256 && blocks_of_sm(w, f) > 1 ? 2
+											     : 1;
 }
 
 void rows_program(const struct weir_rows *w, const struct rows_choice *c, struct buf *ret)
@@ -422,11 +421,11 @@ void rows_program(const struct weir_rows *w, const struct rows_choice *c, struct
 	const char *type = type_words[w->type];
 	const unsigned operation = w->operation - WEIR_SOFTMAX;
 	buf_printf(ret,
-		"#include \"%s\"\nextern \"C\" __global__ void __launch_bounds__(%u%s) %s(const rows_args a)\n",
+		"#include \"%s\"\nextern \"C\" __global__ void __launch_bounds__(%u, %u) %s(const rows_args a)\n",
 		f->stages    ? "rows_ring.cu"
 		: f->vectors ? "rows_held.cu"
 			     : "rows.cu",
-		c->block, needs_room(w, f) ? ", 2" : "", c->name);
+		c->block, count_together(w, f), c->name);
 	if (f->stages)
 		buf_printf(ret,
 			"{ DYNAMIC_SHARED(shared);\nlaunch_next();\nlaunch_wait();\n"

@@ -55,6 +55,13 @@ static __device__ vector load_piece(u32 at)
 	return v;
 }
 
+static __device__ void store_piece(u32 at, const vector &v)
+{
+	asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(v.word[0]), "r"(v.word[1]), "r"(v.word[2]),
+		"r"(v.word[3])
+		: "memory");
+}
+
 static __device__ void store(void *at, const vector &v)
 {
 	asm volatile("st.global.cs.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(at), "r"(v.word[0]), "r"(v.word[1]),
@@ -69,6 +76,12 @@ static __device__ float power_of_2(float x)
 	return y;
 }
 
+/* Rounded by itself, also where it is added to something. */
+static __device__ float product(float a, float b)
+{
+	return __fmul_rn(a, b);
+}
+
 #endif
 
 /* The facts of a part of a row: for softmax the maximum and the sum of exp(x - maximum), for layer
@@ -80,10 +93,17 @@ struct part {
 
 static constexpr float LEAST = -3.402823466e38f; /* -FLT_MAX */
 
-/* exp(x - most) */
-static __device__ float raised(float x, float most)
+/* exp(x - most) is the power of 2 of x * f - most * f for this f.  It is smaller where most * log2(e) would be no FP32:
+ * numbers of that size that differ at all are still far apart. */
+static __device__ float factor(float most)
 {
-	return power_of_2((x - most) * 1.4426950408889634f);
+	return fabsf(most) > 2e38f ? 0x1p-64f : 1.4426950408889634f;
+}
+
+/* What a sum of powers becomes by another maximum. */
+static __device__ float raised(float from, float most)
+{
+	return power_of_2(product(from, factor(most)) - product(most, factor(most)));
 }
 
 /* Over neighbouring lanes; all get the same bits. */
@@ -102,10 +122,14 @@ template <int LANES> __device__ float most_across(float v)
 }
 
 /* N parts of a row as one, which has `count` elements.  Each lane takes one of them. */
-template <int OP, int N> __device__ part join(const part *p, float count)
+template <int OP, int MANY> __device__ part join(const part *p, float count)
 {
-	const part own = p[threadIdx.x % N];
-	part all = {0, 0, count};
+	constexpr int N = MANY > 4 ? (MANY > 8 ? 16 : 8) : MANY > 2 ? 4 : MANY;
+	static_assert(MANY <= 16, "parts of a row");
+	const int at = (int)threadIdx.x % N;
+	part own = {OP <= LOG_SOFTMAX ? LEAST : 0, 0, 0}, all = {0, 0, count};
+	if (N == MANY || at < MANY)
+		own = p[at];
 	if (OP <= LOG_SOFTMAX)
 		all.at = most_across<N>(own.at);
 	else if (OP == LAYER_NORM)
@@ -153,6 +177,14 @@ template <typename T> struct held {
 		for (int i = 0; i < EACH; i++)
 			to[i] = T::get(e[i]);
 	}
+	template <int V> static __device__ float most(const vector (&v)[V])
+	{
+		vector all = v[0];
+		for (int i = 1; i < V; i++)
+			for (int k = 0; k < 4; k++)
+				all.word[k] = T::larger(all.word[k], v[i].word[k]);
+		return T::largest(T::larger(T::larger(all.word[0], all.word[1]), T::larger(all.word[2], all.word[3])));
+	}
 	static __device__ vector make(const float *from)
 	{
 		vector v;
@@ -162,83 +194,81 @@ template <typename T> struct held {
 	}
 };
 
-/* Reduces a row of which this thread has the columns first, first + STEP, ... below `end`, as FP32, and writes its result.
- * JOIN makes the part of a warp that of the row.  Weights and biases come AHEAD vectors at a time by FETCH(bias, i). */
-template <typename T, int OP, int HAS, int V, int STEP, int LANES, int AHEAD, typename JOIN, typename FETCH>
-__device__ __forceinline__ void finish_row(const rows_args &a, long long row, long long first, long long end,
-	float (&v)[V * held<T>::EACH], JOIN join, FETCH fetch)
+/* Reduces a row of which this thread has the vectors i where HAS_IT(i), as FP32, and writes its result by PUT(i, vector).
+ * `most` is the largest of its elements of softmax, and `count` how many the LANES have.  JOIN makes their part that of the
+ * row.  Weights and biases come AHEAD vectors at a time by FETCH(bias, i).  Sums are four, so that none waits for another. */
+template <typename T, int OP, int HAS, int V, int LANES, int AHEAD, typename HAS_IT, typename JOIN, typename FETCH, typename PUT>
+__device__ __forceinline__ void finish_row(const rows_args &a, float (&v)[V * held<T>::EACH], float most, float count,
+	HAS_IT has_it, JOIN join, FETCH fetch, PUT put)
 {
 	typedef held<T> H;
 	constexpr int E = H::EACH;
-	int count = 0; /* elements of this thread, which precede those beyond the end */
-#pragma unroll
-	for (int i = 0; i < V; i++)
-		count += first + i * STEP < end ? E : 0;
-	part p = {OP <= LOG_SOFTMAX ? LEAST : 0, 0, 0};
-#pragma unroll
-	for (int i = 0; i < V * E; i++)
-		if (OP <= LOG_SOFTMAX)
-			p.at = fmaxf(p.at, v[i]);
-		else if (OP == LAYER_NORM)
-			p.at += v[i];
+	part p = {0, 0, count};
+	float sum[4] = {0, 0, 0, 0};
 	if (OP <= LOG_SOFTMAX)
-		p.at = most_across<LANES>(p.at);
+		p.at = fmaxf(LEAST, most_across<LANES>(most));
 	if (OP == LAYER_NORM) {
-		p.count = sum_across<LANES>((float)count);
-		p.at = sum_across<LANES>(p.at) / fmaxf(p.count, 1);
+#pragma unroll
+		for (int i = 0; i < V * E; i++)
+			sum[i % 4] += v[i];
+		p.at = sum_across<LANES>((sum[0] + sum[1]) + (sum[2] + sum[3])) / fmaxf(count, 1);
+		sum[0] = sum[1] = sum[2] = sum[3] = 0;
 	}
+	const float f = factor(p.at), far = product(p.at, f);
 #pragma unroll
 	for (int i = 0; i < V; i++) {
-		if (OP == LAYER_NORM && first + i * STEP >= end)
+		if (OP == LAYER_NORM && !has_it(i))
 			break; /* all others add nothing there */
 #pragma unroll
 		for (int k = i * E; k < (i + 1) * E; k++) {
-			const float apart = v[k] - p.at, e = OP <= LOG_SOFTMAX ? raised(v[k], p.at) : 0;
+			const float apart = v[k] - p.at, e = OP <= LOG_SOFTMAX ? power_of_2(fmaf(v[k], f, -far)) : 0;
 			if (OP == SOFTMAX)
 				v[k] = e;
-			p.sum += OP <= LOG_SOFTMAX ? e : apart * apart;
+			sum[k % 4] += OP <= LOG_SOFTMAX ? e : apart * apart;
 		}
 	}
-	p.sum = sum_across<LANES>(p.sum);
+	p.sum = sum_across<LANES>((sum[0] + sum[1]) + (sum[2] + sum[3]));
 	const float own = p.at;
 	p = join(p);
 
 	const float scale = OP == SOFTMAX ? raised(own, p.at) / p.sum
 			  : OP == LOG_SOFTMAX ? 1 : 1 / sqrtf(p.sum / (float)a.width + a.epsilon);
-	const float shift = OP == SOFTMAX ? 0 : p.at, less = OP == LOG_SOFTMAX ? logf(p.sum) : 0;
+	const float shift = OP == LOG_SOFTMAX || OP == LAYER_NORM ? p.at : 0;
+	float less = 0;
+	if (OP == LOG_SOFTMAX) /* the sum is that of powers whose exponents lack what most * f was rounded by */
+		less = logf(p.sum) - fmaf(p.at, factor(p.at), -product(p.at, factor(p.at))) * .6931471805599453f;
 #pragma unroll
 	for (int from = 0; from < V; from += AHEAD) {
 		vector weight[HAS & WEIGHT ? AHEAD : 1], bias[HAS & BIAS ? AHEAD : 1];
 #pragma unroll
-		for (int i = 0; i < AHEAD; i++)
-			if (HAS & WEIGHT && from + i < V && first + (from + i) * STEP < end)
-				weight[i] = fetch(false, from + i);
+		for (int i = from; i < from + AHEAD && i < V; i++)
+			if (HAS & WEIGHT && has_it(i))
+				weight[i - from] = fetch(false, i);
 #pragma unroll
-		for (int i = 0; i < AHEAD; i++)
-			if (HAS & BIAS && from + i < V && first + (from + i) * STEP < end)
-				bias[i] = fetch(true, from + i);
+		for (int i = from; i < from + AHEAD && i < V; i++)
+			if (HAS & BIAS && has_it(i))
+				bias[i - from] = fetch(true, i);
 #pragma unroll
-		for (int i = 0; i < AHEAD && from + i < V; i++) {
-			const long long column = first + (from + i) * STEP;
-			float *e = v + (from + i) * E;
+		for (int i = from; i < from + AHEAD && i < V; i++) {
+			float *e = v + i * E;
 #pragma unroll
 			for (int k = 0; k < E; k++)
 				e[k] = (e[k] - shift) * scale - less;
 			float w[E];
 			if constexpr ((HAS & WEIGHT) != 0) {
-				H::get(weight[i], w);
+				H::get(weight[i - from], w);
 #pragma unroll
 				for (int k = 0; k < E; k++)
 					e[k] *= w[k];
 			}
 			if constexpr ((HAS & BIAS) != 0) {
-				H::get(bias[i], w);
+				H::get(bias[i - from], w);
 #pragma unroll
 				for (int k = 0; k < E; k++)
 					e[k] += w[k];
 			}
-			if (row < a.rows && column < end)
-				store((T *)a.y.at + row * a.y.row + column, H::make(e));
+			if (has_it(i))
+				put(i, H::make(e));
 		}
 	}
 }
@@ -300,9 +330,22 @@ template <typename T, int OP, int HAS, int V, int TPR, int R, int BLOCK, int CL>
 
 	const long long left = a.width - (long long)block * V * STEP; /* for this block */
 	const float here = (float)(left < V * STEP ? (left > 0 ? left : 0) : V * STEP);
+	int own = 0; /* elements of this thread, which precede those beyond the end */
+	if (OP == LAYER_NORM)
 #pragma unroll
-	for (int r = 0; r < R; r++)
-		finish_row<T, OP, HAS, V, STEP, LANES, (V * E > 32 ? 2 : V)>(a, group * R + r, first, a.width, v[r],
+		for (int i = 0; i < V; i++)
+			own += first + i * STEP < a.width ? E : 0;
+	const float count = OP == LAYER_NORM ? sum_across<LANES>((float)own) : 0;
+#pragma unroll
+	for (int r = 0; r < R; r++) {
+		const long long row = group * R + r;
+		finish_row<T, OP, HAS, V, LANES, (V * E > 32 ? 2 : V)>(
+			a, v[r], NORM ? 0 : H::most(raw[r]), count, [=](int i) { return first + i * STEP < a.width; },
 			[=](part p) { return join_row<OP, TPR, BLOCK, CL>(p, here, (float)a.width); },
-			[&](bool bias, int i) { return load_shared((const T *)(bias ? a.bias : a.weight) + first + i * STEP); });
+			[&](bool bias, int i) { return load_shared((const T *)(bias ? a.bias : a.weight) + first + i * STEP); },
+			[=](int i, const vector &w) {
+				if (row < a.rows)
+					store((T *)a.y.at + row * a.y.row + first + i * STEP, w);
+			});
+	}
 }

@@ -151,6 +151,15 @@ static __device__ __forceinline__ void bulk_load(u32 to, const void *from, u32 b
 		: "memory");
 }
 
+/* The same to memory, for tma_wait_read() and tma_wait(). */
+static __device__ __forceinline__ void bulk_store(void *to, u32 from, u32 bytes)
+{
+	asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(__cvta_generic_to_global(to)),
+		"r"(from), "r"(bytes)
+		: "memory");
+	asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+
 static __device__ __forceinline__ void tma_prefetch(const tensor_map &map)
 {
 	asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");

@@ -7,11 +7,17 @@ struct vector;
 static vector load(const void *at);
 static vector load_shared(const void *at);
 static vector load_piece(u32 at);
+static void store_piece(u32 at, const vector &v);
 static void store(void *at, const vector &v);
 
 static float power_of_2(float x)
 {
 	return exp2f(x);
+}
+
+static float product(float a, float b)
+{
+	return a * b;
 }
 
 #include "rows.cu"
@@ -37,6 +43,11 @@ static vector load_piece(u32 at)
 	vector v;
 	memcpy(&v, shared_at(at), sizeof v);
 	return v;
+}
+
+static void store_piece(u32 at, const vector &v)
+{
+	memcpy(shared_at(at), &v, sizeof v);
 }
 
 static void store(void *at, const vector &v)
@@ -110,13 +121,13 @@ enum { BARE = KINDS, FUSED = BARE + 2 }; /* kernels of all operations, and of no
 /* A form: for each operation its kernel, and its geometry. */
 struct form {
 	kernel *run[FUSED];
-	unsigned rows_of_block, block, cluster, room; /* vectors of a row */
+	unsigned rows_of_block, block, cluster, room, least; /* vectors of a row */
 	bool stays;				      /* two clusters take all rows */
 };
 
-template <typename T, int OP, int HAS, int V, int THREADS, int STAGES, int CL, bool KEEPS> static void ring(const rows_args &a)
+template <typename T, int OP, int HAS, int V, int THREADS, int DEPTH, int CL, bool KEEPS> static void ring(const rows_args &a)
 {
-	rows_ring<T, OP, HAS, V, THREADS, STAGES, CL, KEEPS>(a, 0).run();
+	rows_ring<T, OP, HAS, V, THREADS, DEPTH, CL, KEEPS>(a, 0).run();
 }
 
 #define KERNELS(K, ...)                                                                                                \
@@ -127,19 +138,19 @@ template <typename T, int OP, int HAS, int V, int THREADS, int STAGES, int CL, b
 	}
 #define FORM(V, TPR, R, BLOCK, CL)                                                                                     \
 	{                                                                                                              \
-		KERNELS(rows_held, V, TPR, R, BLOCK, CL), BLOCK / TPR *R, BLOCK, CL, V *TPR *CL, false                 \
+		KERNELS(rows_held, V, TPR, R, BLOCK, CL), BLOCK / TPR *R, BLOCK, CL, V *TPR *CL, 1, false                 \
 	}
-#define RING(V, THREADS, STAGES, CL, KEEPS)                                                                                   \
+#define RING(V, THREADS, DEPTH, CL, KEEPS)                                                                              \
 	{                                                                                                              \
-		KERNELS(ring, V, THREADS, STAGES, CL, KEEPS), 1, THREADS, CL, V *THREADS *CL, true                       \
+		KERNELS(ring, V, THREADS, DEPTH, CL, KEEPS), 1, THREADS, CL, V *THREADS *CL, (V - 1) * THREADS *CL + 1, true \
 	}
 
 template <typename T> static const form &held_form(int i)
 {
 	static const form forms[HELD] = {FORM(1, 8, 4, 128, 1), FORM(4, 8, 1, 128, 1), FORM(2, 16, 2, 128, 1),
 		FORM(1, 32, 2, 128, 1), FORM(4, 32, 1, 128, 1), FORM(2, 64, 1, 64, 1), FORM(1, 128, 1, 128, 1),
-		FORM(8, 128, 1, 128, 1), FORM(1, 128, 1, 128, 2), FORM(2, 64, 1, 64, 4), FORM(1, 32, 1, 32, 8), RING(4, 128, 5, 1, false),
-		RING(4, 64, 6, 2, false), RING(1, 32, 2, 8, false), RING(4, 64, 6, 1, true), RING(2, 64, 3, 4, true)};
+		FORM(8, 128, 1, 128, 1), FORM(1, 128, 1, 128, 2), FORM(2, 64, 1, 64, 4), FORM(1, 32, 1, 32, 8), RING(4, 128, 3, 1, false),
+		RING(2, 64, 2, 3, false), RING(2, 32, 4, 8, false), RING(4, 64, 2, 1, true), RING(2, 64, 3, 4, true)};
 	return forms[i];
 }
 
@@ -224,7 +235,7 @@ template <typename T> static int check_type(const char *type, double unit)
 	return bad;
 }
 
-/* Every form: rows that it just holds, rows of a vector less, of one vector, and too few rows for its last block. */
+/* Every form: rows that it just holds, rows of a vector less, the narrowest ones, and too few rows for its last block. */
 template <typename T> static int check_held(const char *type, double unit, int from = 0)
 {
 	int bad = 0, order = 0;
@@ -232,7 +243,7 @@ template <typename T> static int check_held(const char *type, double unit, int f
 		const form &f = held_form<T>(i);
 		const long long each = 16 / (long long)sizeof(T), room = f.room * each;
 		const long long rows = f.stays ? 9 : f.rows_of_block + 1;
-		const shape shapes[] = {{rows, room, room, 1}, {1, room - (f.room > 1) * each, room, 1}, {3, each, 2 * each, 1}};
+		const shape shapes[] = {{rows, room, room, 1}, {1, room - (f.room > 1) * each, room, 1}, {3, f.least * each, (f.least + 1) * each, 1}};
 		for (const shape &s : shapes)
 			for (int kind = 0; kind < KINDS; kind++, order++)
 				bad += check<T>(type, unit, (enum kind)kind, s, order & 1, kind >= LAYER && order & 2, i, order % 3);
@@ -240,20 +251,27 @@ template <typename T> static int check_held(const char *type, double unit, int f
 	return bad;
 }
 
-/* Masked elements get exactly 0, and a row that is masked whole is NaN. */
+/* Masked elements get exactly 0, by infinity or by the least number.  A row that is masked whole by infinity is NaN.  Two
+ * large numbers are apart, and equal ones share. */
 static int check_infinities(int held)
 {
-	enum { WIDTH = 300 };
-	alignas(16) f32 x[2][WIDTH], y[2][WIDTH];
-	for (int i = 0; i < WIDTH; i++) {
-		x[0][i].v = i % 3 ? -INFINITY : 0;
-		x[1][i].v = -INFINITY;
-	}
-	rows_args a = {{x, WIDTH, 1}, {y, WIDTH, 1}, {}, {}, nullptr, nullptr, 2, WIDTH, 0};
+	enum { ROWS = 5 };
+	static const float low[ROWS] = {-INFINITY, LEAST, 2.5e38f, LEAST, -INFINITY}, high[ROWS] = {0, 0, 3e38f, LEAST, -INFINITY};
+	const long long width = held < 0 ? 300 : held_form<f32>(held).room * 4;
+	tensor<f32> x(ROWS, width, width, 1), y(ROWS, width, width, 1);
+	for (int r = 0; r < ROWS; r++)
+		for (long long i = 0; i < width; i++)
+			x.all[(size_t)(GUARD + r * width + i)].v = i % 3 ? low[r] : high[r];
+	rows_args a = {x.view, y.view, {}, {}, nullptr, nullptr, ROWS, width, 0};
 	launch<f32>(KIND_SOFTMAX, a, held, 0);
 	int bad = 0;
-	for (int i = 0; i < WIDTH; i++)
-		bad += (i % 3 ? y[0][i].v != 0 : fabsf(y[0][i].v - .01f) > 1e-6f) + !isnan(y[1][i].v);
+	for (long long i = 0; i < width; i++) {
+		const double share = 1. / (double)((width + 2) / 3);
+		for (int r = 0; r < 3; r++)
+			bad += i % 3 ? value(y, r, i) != 0 : fabs(value(y, r, i) / share - 1) > 1e-5;
+		bad += fabs(value(y, 3, i) * (double)width - 1) > 1e-5;
+		bad += !isnan(value(y, 4, i));
+	}
 	if (bad)
 		printf("softmax of infinities, form %d: %d wrong\n", held, bad);
 	return bad != 0;

@@ -335,6 +335,20 @@ static inline void tma_store_map(u32 from, const emulated_map &m, int x, int y)
 	});
 }
 
+static inline void bulk_store(void *to, u32 from, u32 bytes)
+{
+	std::vector<bool> *stores = &emulated_stores[{cluster_rank(), threadIdx.x}];
+	const char *memory = shared_at(from);
+	const size_t number = stores->size();
+	if ((uintptr_t)to % 16 || bytes % 16 || from % 16)
+		abort();
+	stores->push_back(false);
+	emulate_later([=] {
+		memcpy(to, memory, bytes);
+		(*stores)[number] = true;
+	});
+}
+
 template <typename M> static void tma_store(u32 from, const M &map, int x, int y)
 {
 	tma_store_map(from, map_of(map), x, y);

@@ -72,26 +72,32 @@ static void a_fast_kernel_takes_aligned_rows_and_the_plain_one_all_else(void **s
 	weir_kernels_close(k);
 }
 
-/* 32,768 columns need two blocks of 16 pieces of 4 KB, and the blocks stay for all rows. */
+/* 32,768 columns need two blocks whose 8 warps have 3 slabs of 4 KB, and the blocks stay for all
+ * rows. 33,024 columns are 129 pieces, of which 20 warps have 6 or 7. */
 static void blocks_of_wide_rows_read_ahead_and_stay(void **state)
 {
 	struct weir_kernels *k = open_with("", WEIR_COMPILER);
 	const struct weir_rows what = softmax_of(WEIR_BF16, 100000, 32768),
-			       few = softmax_of(WEIR_BF16, 3, 131072);
+			       few = softmax_of(WEIR_BF16, 3, 131072),
+			       uneven = softmax_of(WEIR_BF16, 1000, 33024);
 	struct weir_rows_args a = { .size = sizeof a, .x = at, .y = at };
 	struct cu_kernel_node_params node;
 	struct weir_plan *p = plan_of(k, &what);
-	assert_non_null(strstr(weir_plan_text(p), "weir_softmax_bf16_v8_t256_s16_b256_c2"));
+	assert_non_null(strstr(weir_plan_text(p), "weir_softmax_bf16_v8_t256_s3_b256_c2"));
 	launched(p, &a, &node);
 	assert_int_equal(node.block_x, 256);
-	assert_int_equal(node.shared_bytes, 16 * 4096 + 19 * 8);
+	assert_int_equal(node.shared_bytes, 8 * 3 * (4096 + 8) + 16);
 	assert_in_range(node.grid_x, 1, 1000);
 	weir_plan_close(p);
 
 	p = plan_of(k, &few);
-	assert_non_null(strstr(weir_plan_text(p), "weir_softmax_bf16_v8_t256_s16_b256_c8"));
+	assert_non_null(strstr(weir_plan_text(p), "weir_softmax_bf16_v8_t256_s3_b256_c8"));
 	launched(p, &a, &node);
 	assert_int_equal(node.grid_x, 3 * 8);
+	weir_plan_close(p);
+
+	p = plan_of(k, &uneven);
+	assert_non_null(strstr(weir_plan_text(p), "weir_softmax_bf16_v7_t128_s3_b128_c5"));
 	weir_plan_close(p);
 	weir_kernels_close(k);
 }
