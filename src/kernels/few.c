@@ -10,6 +10,7 @@ enum { ROWS_MOST = 128, STAGES_MOST = 16, SM_BYTES = 232448, RESERVED = 1024 };
 #define TURN_NS     2000. /* of blocks that follow others */
 #define JOIN_NS     800.  /* of each doubling of a cluster, whose blocks wait for each other */
 #define L2_BYTES    49.   /* that reach an SM in a cycle */
+#define A_SHARE     .85   /* of A's bytes, where all SMs read the same lines of A at a time */
 #define SM_BYTES_NS 45.   /* that an SM's blocks get from memory in a nanosecond */
 
 static bool is_few(const struct kernel_device *d, const struct weir_gemm *w)
@@ -64,7 +65,8 @@ static double predict(
 	const double weights = (double)w->n * (double)w->k * kernel_type_bytes(w->type);
 	const double kept =
 		fmax(gemm_bytes(w) / d->copy_gb_per_s, most * weights / all / SM_BYTES_NS);
-	const double of_l2 = most * over(over(w->k, 64), c->parts) * 128. * (f->bm + f->bn);
+	const double of_a = f->bn * (c->parts == 1 && 2 * f->bm <= f->bn ? A_SHARE : 1);
+	const double of_l2 = most * over(over(w->k, 64), c->parts) * 128. * (f->bm + of_a);
 	const double by_l2 = of_l2 / (L2_BYTES * d->boost_mhz) * 1e3;
 	const int doublings = 31 - __builtin_clz(c->cluster); /* no log2(): glibc 2.29 */
 	return LAUNCH_NS + START_NS + JOIN_NS * doublings + fmax(kept, by_l2) +

@@ -4,7 +4,7 @@
  * that the tensor cores' 64 rows are those of B.  PARTS blocks of a cluster share K.  They leave their sums in shared
  * memory, and each adds up some of all blocks' sums, in the order of the blocks.  Where a block has all of K, tiles begin
  * TURN blocks of K apart, so that not all read the same lines of A at a time.  That made them 1 to 7 % faster on an H200,
- * and parts of K up to 14 % slower.
+ * but parts of K up to 14 % slower, and so it did the smallest tiles of 128 rows.
  *
  * A warp loads by the copy engine into a ring of STAGES, and WARPGROUPS multiply.  The launch may begin before the
  * one before it has ended.  AHEAD: it loads weights until then, which nobody may be writing.
@@ -34,7 +34,7 @@ struct __align__(8) four_halves {
 template <typename T, typename MMA, int WARPGROUPS, int BN, int STAGES, int PARTS, int EPILOGUE, bool AHEAD>
 struct few {
 	typedef few_shape<WARPGROUPS, BN, STAGES, PARTS> Z;
-	static constexpr int BK = 128 / (int)sizeof(T), TURN = PARTS == 1 ? 16 : 0;
+	static constexpr int BK = 128 / (int)sizeof(T), TURN = PARTS == 1 && WARPGROUPS * 128 > BN ? 16 : 0;
 
 	const few_args &p;
 	u32 base, full, empty;
@@ -75,7 +75,7 @@ struct few {
 	__device__ __forceinline__ void load_weights(u32 stage, int kb)
 	{
 		mbarrier_expect(full + 8 * stage, Z::STAGE);
-		tma_load(base + stage * Z::STAGE, p.b, kb * BK, first, full + 8 * stage);
+		tma_load_once(base + stage * Z::STAGE, p.b, kb * BK, first, full + 8 * stage);
 	}
 
 	__device__ __forceinline__ void load_rows(u32 stage, int kb)

@@ -173,6 +173,16 @@ static __device__ __forceinline__ void tma_load(u32 to, const tensor_map &map, i
 		: "memory");
 }
 
+/* The same of what is read once: the L2 keeps it for the shortest time. */
+static __device__ __forceinline__ void tma_load_once(u32 to, const tensor_map &map, int x, int y, u32 barrier)
+{
+	asm volatile("{.reg .b64 first; createpolicy.fractional.L2::evict_first.b64 first, 1.0;"
+		     "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
+		     "[%0], [%1, {%2, %3}], [%4], first;}" ::"r"(to),
+		"l"(&map), "r"(x), "r"(y), "r"(barrier)
+		: "memory");
+}
+
 /* To the same place of each block of the mask. */
 static __device__ __forceinline__ void tma_load_all(u32 to, const tensor_map &map, int x, int y, u32 barrier, unsigned mask)
 {

@@ -253,6 +253,11 @@ template <typename M> static void tma_load(u32 to, const M &map, int x, int y, u
 	tma_load_to(to, map_of(map), x, y, barrier, cluster_rank());
 }
 
+template <typename M> static void tma_load_once(u32 to, const M &map, int x, int y, u32 barrier)
+{
+	tma_load(to, map, x, y, barrier);
+}
+
 template <typename M> static void tma_load_all(u32 to, const M &map, int x, int y, u32 barrier, unsigned mask)
 {
 	for (unsigned rank = 0; rank < 16; rank++)
