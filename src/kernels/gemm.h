@@ -68,7 +68,7 @@ struct split_operand {
 	int64_t rows, pitch, apart, batch;
 };
 
-/* Of A and of B; the bytes of the workspace.  SIZE_MAX: they are too many. */
+/* Bytes of the workspace, of A and of B.  SIZE_MAX: they are too many. */
 size_t gemm_split(const struct weir_gemm *what, struct split_operand ret[static 2]);
 struct weir_gemm gemm_as_read(
 	const struct weir_gemm *what); /* with the copies in place of operands */

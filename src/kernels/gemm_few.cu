@@ -2,7 +2,7 @@
  *
  * A tile is ROWS rows of B and all rows of A, of which there are no more than BN.  It is computed as D's transpose, so
  * that the tensor cores' 64 rows are those of B.  PARTS blocks of a cluster share K.  They leave their sums in shared
- * memory, and each adds up some of all blocks' sums, in the order of the blocks.  Where a block has all of K, tiles begin
+ * memory, and each adds up some of all blocks' sums, in the order of the blocks.  If a block has all of K, tiles begin
  * TURN blocks of K apart, so that not all read the same lines of A at a time.  That made them 1 to 7 % faster on an H200,
  * but parts of K up to 14 % slower, and so it did the smallest tiles of 128 rows.
  *

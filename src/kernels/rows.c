@@ -17,7 +17,7 @@
 #define REGISTERS   65536u  /* of an SM */
 #define RING_BYTES  212992u /* that an SM's blocks of rows_ring.cu read ahead */
 /* Threads of these blocks of an SM, and vectors of a row that each of them holds at most. */
-enum { RING_THREADS = 512, RING_VECTORS = 8 };
+enum { RING_THREADS = 512, RING_VECTORS = 8, CLUSTER_MOST = 8 };
 
 static const char *const type_words[] = { [WEIR_F32] = "f32",
 	[WEIR_F16] = "f16",
@@ -210,14 +210,17 @@ static bool form_fits(
 	       (w->rows + per_block - 1) / per_block * f->cluster <= INT32_MAX;
 }
 
-/* A form of rows_ring.cu. false: its warps have no part each, or too many vectors of a row. */
+/* A form of rows_ring.cu. false: its warps have no part each, or too many vectors of a row: FP32
+ * has room for twice as many, which only the widest rows need. */
 static bool make_ring(const struct kernel_device *d, const struct weir_rows *w, unsigned threads,
 	unsigned cluster, struct rows_form *ret)
 {
 	const int64_t all = w->width / (16 / kernel_type_bytes(w->type)), pieces = (all + 31) / 32;
 	const unsigned warps = threads / 32 * cluster, inputs = 1 + w->has_residual;
 	const int64_t vectors = (pieces + warps - 1) / warps;
-	if (d->cc != 90 || d->sms < cluster || pieces < warps || vectors > RING_VECTORS / inputs)
+	const bool is_widest = threads == RING_THREADS && cluster == CLUSTER_MOST;
+	const unsigned most = w->type == WEIR_F32 && is_widest ? 2 * RING_VECTORS : RING_VECTORS;
+	if (d->cc != 90 || d->sms < cluster || pieces < warps || vectors > most / inputs)
 		return false;
 	const unsigned slabs = RING_BYTES / RING_THREADS * 32 / ((unsigned)vectors * 512);
 	const unsigned kept = w->has_weight + w->has_bias;
@@ -312,18 +315,20 @@ static struct rows_choice choose_plain(const struct kernel_device *d, const stru
 	return c;
 }
 
-/* An H200 was faster with rings whose weights stay, then with few warps that share a row, then with
- * two blocks of an SM. */
+/* Blocks of 256 threads were fastest on an H200, and clusters of 3, 5 and 7 slower than the next
+ * larger ones; then fewer threads that wait for each other. */
 static bool is_better_ring(const struct rows_form *a, const struct rows_form *b)
 {
-	const unsigned threads_a = a->block * a->cluster, threads_b = b->block * b->cluster;
+	const bool half_a = a->block == RING_THREADS / 2, half_b = b->block == RING_THREADS / 2,
+		   odd_a = a->cluster > 1 && a->cluster % 2,
+		   odd_b = b->cluster > 1 && b->cluster % 2;
 	if (a->keeps != b->keeps)
 		return a->keeps;
-	if (threads_a != threads_b)
-		return threads_a < threads_b;
-	if ((a->block == RING_THREADS / 2) != (b->block == RING_THREADS / 2))
-		return a->block == RING_THREADS / 2;
-	return a->block < b->block;
+	if (half_a != half_b)
+		return half_a;
+	if (odd_a != odd_b)
+		return odd_b;
+	return a->block * a->cluster < b->block * b->cluster;
 }
 
 /* More than 32 elements of a thread. */
@@ -390,7 +395,7 @@ size_t rows_choose(const struct kernel_device *d, const struct weir_rows *w,
 	size_t n = 0;
 	const unsigned each = 16 / kernel_type_bytes(w->type);
 	const bool holds = holds_rows(d, w);
-	for (unsigned cluster = 1; cluster <= 8 && holds; cluster++)
+	for (unsigned cluster = 1; cluster <= CLUSTER_MOST && holds; cluster++)
 		for (unsigned threads = RING_THREADS; threads >= RING_THREADS / 4; threads /= 2)
 			if (make_ring(d, w, threads, cluster, &f))
 				n = insert_form(d, w, &f, ret, n);

@@ -6,7 +6,7 @@
  * parts differ by one piece of 32 vectors at most: only the last vector of a lane may be missing.
  *
  * Softmax writes its results into the slab, and the copy engine stores that.  A norm's slab is free as soon as it is in
- * registers, and the lanes store: on an H200 each was faster that way.
+ * registers, and the lanes store: on an H200 each was faster that way.  So do those of the only slab.
  *
  * The CL blocks of a cluster share a row.  They send each other what they know of their part, and a barrier in shared
  * memory counts the bytes.  There are two places for it: a block may be a row ahead of another one, but no more, since
@@ -23,8 +23,8 @@ template <typename T, int OP, int HAS, int V, int THREADS, int DEPTH, int CL, bo
 	static constexpr int KINDS = KEEPS ? (HAS & WEIGHT) / WEIGHT + (HAS & BIAS) / BIAS : 0;
 	static constexpr int OF_WARP = DEPTH * STAGE + KINDS * SLAB;
 	static constexpr int BYTES = WARPS * OF_WARP + 8 * (WARPS * DEPTH + 2);
-	static constexpr bool BULK = OP <= LOG_SOFTMAX;
-	static_assert(BYTES + 1024 <= 232448 && DEPTH > 1 && DEPTH <= 32, "shared memory of a block");
+	static constexpr bool BULK = OP <= LOG_SOFTMAX && DEPTH > 1;
+	static_assert(BYTES + 1024 <= 232448 && DEPTH > 0 && DEPTH <= 32, "shared memory of a block");
 
 	const rows_args &a;
 	u32 base, kept, full, joined;

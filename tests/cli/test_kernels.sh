@@ -8,7 +8,7 @@ export XDG_CACHE_HOME="$scratch/cache"
 expect 0 'softmax +f32 f16 bf16 +rows_held' "$weir" kernels list
 expect 0 '"source": "gemm_sm90"' "$weir" kernels list --json
 expect 0 'each element is read once' "$weir" kernels plan softmax --rows 4096 --width 8192
-expect 0 '^weir_softmax_bf16_v8_t256_s16_' "$weir" kernels plan softmax --rows 4096 --width 32768
+expect 0 '^weir_softmax_bf16_v8_t256_s3_' "$weir" kernels plan softmax --rows 4096 --width 32768
 expect 0 'only the plain kernel' "$weir" kernels plan softmax --rows 4096 --width 8191
 expect 0 'weir_gemm_bf16_mma_.* never measured' "$weir" kernels plan gemm --size 512,512,512 --device A10
 expect 0 'only the plain kernel' "$weir" kernels plan gemm --size 512,512,512 --device T4

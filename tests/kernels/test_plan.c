@@ -73,13 +73,15 @@ static void a_fast_kernel_takes_aligned_rows_and_the_plain_one_all_else(void **s
 }
 
 /* 32,768 columns need two blocks whose 8 warps have 3 slabs of 4 KB, and the blocks stay for all
- * rows. 33,024 columns are 129 pieces, of which 20 warps have 6 or 7. */
+ * rows. 33,024 columns are 129 pieces, of which 32 warps have 4 or 5. 256,000 of FP32 leave room
+ * for one slab a warp. */
 static void blocks_of_wide_rows_read_ahead_and_stay(void **state)
 {
 	struct weir_kernels *k = open_with("", WEIR_COMPILER);
 	const struct weir_rows what = softmax_of(WEIR_BF16, 100000, 32768),
 			       few = softmax_of(WEIR_BF16, 3, 131072),
-			       uneven = softmax_of(WEIR_BF16, 1000, 33024);
+			       uneven = softmax_of(WEIR_BF16, 1000, 33024),
+			       widest = softmax_of(WEIR_F32, 100, 256000);
 	struct weir_rows_args a = { .size = sizeof a, .x = at, .y = at };
 	struct cu_kernel_node_params node;
 	struct weir_plan *p = plan_of(k, &what);
@@ -97,7 +99,11 @@ static void blocks_of_wide_rows_read_ahead_and_stay(void **state)
 	weir_plan_close(p);
 
 	p = plan_of(k, &uneven);
-	assert_non_null(strstr(weir_plan_text(p), "weir_softmax_bf16_v7_t128_s3_b128_c5"));
+	assert_non_null(strstr(weir_plan_text(p), "weir_softmax_bf16_v5_t256_s5_b256_c4"));
+	weir_plan_close(p);
+
+	p = plan_of(k, &widest);
+	assert_non_null(strstr(weir_plan_text(p), "weir_softmax_f32_v16_t512_s1_b512_c8"));
 	weir_plan_close(p);
 	weir_kernels_close(k);
 }
