@@ -396,6 +396,15 @@ static inline void share_count_request(struct share_counts *c, uint64_t ns)
 	add_relaxed(&c->request_ns, ns);
 }
 
+static inline void share_count_wait(struct share_counts *c, uint64_t ns, bool expired)
+{
+	add_relaxed(&c->waits, 1);
+	add_relaxed(&c->waited_ns, ns);
+	if (expired)
+		add_relaxed(&c->expired, 1);
+	share_count(c->wait, ns);
+}
+
 /* So many requests in quick succession took ns each, in the mean. */
 static inline uint64_t share_packed(uint64_t ns, uint32_t count, uint32_t bits)
 {

@@ -170,11 +170,9 @@ static void take_frame(
 		text += n + (n < bytes);
 		bytes -= n + (n < bytes);
 	}
-	const uint32_t number = stacks_add_frame(
+	*map_get(numbers, MAP_KEY(source, r->arg[0])) = stacks_add_frame(
 		s, &(struct stack_frame){ part[0], part[1], part[2], r->arg[1] & UINT32_MAX,
 			   r->arg[1] >> 32 == CALLER_PYTHON ? CALLER_PYTHON : CALLER_NATIVE });
-	uint32_t *slot = map_get(numbers, MAP_KEY(source, r->arg[0]));
-	*slot = number;
 }
 
 static void take_row(struct stacks *s, struct numbers *n, uint64_t source, const struct record *r)
@@ -192,10 +190,8 @@ static void take_row(struct stacks *s, struct numbers *n, uint64_t source, const
 			frames[count++] = number;
 	}
 	const uint64_t end = r->arg[1] >> 32;
-	const uint32_t row = stacks_add_row(s, frames, count,
+	*map_get(&n->rows, MAP_KEY(source, r->arg[0])) = stacks_add_row(s, frames, count,
 		end == STACK_WHOLE || end == STACK_CUT ? (enum stack_end)end : STACK_UNKNOWN);
-	uint32_t *slot = map_get(&n->rows, MAP_KEY(source, r->arg[0]));
-	*slot = row;
 }
 
 static int take_known(struct stacks *s, struct numbers *n, const struct chunk_buf *buf)

@@ -35,8 +35,7 @@ static void merge(struct spans *s)
 	SORT(s->v, span_order);
 	array_each(const struct trace_span, next, s->v) {
 		if (n && next->from <= s->v.v[n - 1].to)
-			s->v.v[n - 1].to =
-				next->to > s->v.v[n - 1].to ? next->to : s->v.v[n - 1].to;
+			s->v.v[n - 1].to = MAX(next->to, s->v.v[n - 1].to);
 		else
 			s->v.v[n++] = *next;
 	}
@@ -62,15 +61,7 @@ static void intersect(struct spans *a, const struct spans *b)
 /* The tick at which the clock shows `ns` or more: a search, since the clock is known one way. */
 static uint64_t ticks_at(const struct trace *t, uint64_t ns, uint64_t last)
 {
-	uint64_t low = t->header.start.ticks, high = last;
-	while (low < high) {
-		const uint64_t middle = low + (high - low) / 2;
-		if (trace_ns(t, middle) < ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return SEARCH(ticks, t->header.start.ticks, last, trace_ns(t, ticks) < ns);
 }
 
 static uint64_t last_ticks(const struct trace *t)
@@ -91,8 +82,7 @@ static void find_last(struct trace *t)
 			continue;
 		struct records it = records_of(&buf);
 		for (const struct record *r; (r = records_next(&it));)
-			t->last_ticks =
-				record_end(r) > t->last_ticks ? record_end(r) : t->last_ticks;
+			t->last_ticks = MAX(record_end(r), t->last_ticks);
 	}
 	chunk_buf_fini(&buf);
 }

@@ -47,8 +47,6 @@ static void see_pool(void *pool, int device)
 {
 	for (uint32_t i = 0; i < POOLS; i++) {
 		void *seen = load_acquire(&pools[i].pool);
-		if (seen == pool)
-			return;
 		if (!seen && replace_if(&pools[i].pool, &seen, pool, acq_rel, acquire)) {
 			store_release(&pools[i].place, (uint32_t)device + 1);
 			return;

@@ -164,18 +164,6 @@ bool hold_put(struct hold *h, const struct hold_of *of, struct hold_stream *s, u
 	return !e;
 }
 
-static void count(const struct hold_of *of, uint64_t ns)
-{
-	struct share_counts *c = &of->slot->counts;
-	if (ns < WAITED_NS)
-		return;
-	add_relaxed(&c->waits, 1);
-	add_relaxed(&c->waited_ns, ns);
-	if (ns >= of->max_wait_ns)
-		add_relaxed(&c->expired, 1);
-	share_count(c->wait, ns);
-}
-
 void hold_collect(struct hold *h, const struct hold_of *of)
 {
 	if (load_acquire(&h->state) != HOLD_READY)
@@ -186,7 +174,8 @@ void hold_collect(struct hold *h, const struct hold_of *of)
 		const uint64_t ns =
 			atomic_exchange_explicit(&h->page->waited[i], 0, memory_order_relaxed);
 		add_relaxed(&h->ended, ns > 0);
-		count(of, ns);
+		if (ns >= WAITED_NS)
+			share_count_wait(&of->slot->counts, ns, ns >= of->max_wait_ns);
 	}
 }
 

@@ -282,20 +282,6 @@ static bool wait_more(struct member *m, struct waiting *w)
 	return true;
 }
 
-/* A program that is alone only keeps its own work within a bound, and waits for nobody. */
-static void count(struct member *m, const struct waiting *w)
-{
-	if (!w->for_others)
-		return;
-	struct share_counts *c = &m->slot->counts;
-	const uint64_t waited = monotonic_ns() - w->since_ns;
-	add_relaxed(&c->waits, 1);
-	add_relaxed(&c->waited_ns, waited);
-	if (w->expired)
-		add_relaxed(&c->expired, 1);
-	share_count(c->wait, waited);
-}
-
 /* False: it can't be had. */
 static bool enter_cap(struct gated *g, struct member *m, const struct launch_shape *l, uint32_t sms)
 {
@@ -354,6 +340,7 @@ void wait_for_turn(struct gated *g, struct member *m, const struct launch_shape 
 	}
 	range_ends(&w);
 	range_marks(m, way_of(g, &w), w.other);
-	if (w.since_ns)
-		count(m, &w);
+	/* A program that is alone only keeps its own work within a bound, and waits for nobody. */
+	if (w.since_ns && w.for_others)
+		share_count_wait(&m->slot->counts, monotonic_ns() - w.since_ns, w.expired);
 }
