@@ -78,7 +78,7 @@ def rows_are_right():
 
 def wide_rows_are_right():
     """More rows than there are blocks, by each kernel that can hold them."""
-    for width in (16384, 50304, 65536, 131072):
+    for width in (16384, 50304, 65536, 131072, 256000):
         for name in ("bf16", "f32"):
             for turn, operation in enumerate(("softmax", "layer_norm", "rms_norm")):
                 for choice in range(4):
