@@ -24,7 +24,7 @@ enum {
 /* Fitted to an H200's times of 490 plans of 27 layers.  Cycles: until the first products and behind
  * the last; of a gathered pixel of a block of K, beside one for each filter; of a row of a product,
  * whose rows come as they are; in which a warpgroup finishes a tile, and each of its elements. */
-#define START_CYCLES  5100
+#define START_CYCLES  3800
 #define PIXEL_CYCLES  3.5
 #define ROW_CYCLES    2.06
 #define FINISH_CYCLES 600
