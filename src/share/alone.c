@@ -126,6 +126,11 @@ void known_put(struct known *k, const struct known_program *p)
 	k->changed = true;
 }
 
+void known_remind(const struct known_program *k, uint32_t mps, struct slowdown_program *p)
+{
+	slowdown_remember(p, &k->alone, k->guess || k->mps != mps);
+}
+
 bool known_takes_turns(const struct known_program *p)
 {
 	const double least = p->mps ? LONG_NS : QUICKER * LONG_NS;

@@ -40,6 +40,10 @@ const struct known_program *known_find(
 
 void known_put(struct known *k, const struct known_program *p);
 
+/* To the loop that steers it now, under MPS or not: what was guessed, or measured the other way, is
+ * no time to compare with. */
+void known_remind(const struct known_program *k, uint32_t mps, struct slowdown_program *p);
+
 /* Whether requests are so long, and kernels so wide, that best effort hardly runs beside them. MPS
  * would only make them slower. */
 bool known_takes_turns(const struct known_program *p);

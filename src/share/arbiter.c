@@ -212,7 +212,7 @@ static void greet(struct arbiter *a, uint32_t device, uint32_t i)
 		return;
 	a->greeted[i] = p->who;
 	if (known)
-		slowdown_remember(p, &known->alone, known->mps != a->file->slots[i].who.under_mps);
+		known_remind(known, a->file->slots[i].who.under_mps, p);
 }
 
 /* Keeps the measured values for when the programs come again. */

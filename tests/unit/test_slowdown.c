@@ -652,6 +652,20 @@ static void a_guess_is_kept_where_nothing_was_measured(void **state)
 	unlink(path);
 }
 
+static void only_what_was_measured_the_same_way_is_compared_with(void **state)
+{
+	for (uint32_t i = 0; i < 8; i++) {
+		const struct known_program k = {
+			.alone = { 1e6, 1.1e6, 1.2e6, 32 }, .guess = i & 1, .mps = i >> 1 & 1
+		};
+		struct slowdown_program p = { 0 };
+		known_remind(&k, i >> 2, &p);
+		const bool is_same = !k.guess && k.mps == i >> 2;
+		assert_true(slowdown_lasts(&p) == (is_same ? 32e6 : 0));
+		assert_int_equal(p.was_elsewhere, !is_same);
+	}
+}
+
 /* Answers of 32 tokens, requests of 1 ms, and what leaves SMs to best effort. */
 static void long_requests_on_all_sms_take_turns(void **state)
 {
@@ -709,6 +723,7 @@ int main(void)
 		cmocka_unit_test(less_is_allowed_where_requests_queue),
 		cmocka_unit_test(what_was_measured_is_kept),
 		cmocka_unit_test(a_guess_is_kept_where_nothing_was_measured),
+		cmocka_unit_test(only_what_was_measured_the_same_way_is_compared_with),
 		cmocka_unit_test(long_requests_on_all_sms_take_turns),
 		cmocka_unit_test(a_file_of_anything_is_survived),
 	};
