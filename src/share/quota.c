@@ -7,9 +7,9 @@
 #include "base/check.h"
 #include "base/sys.h"
 
-#define TURNS         1000 /* that two who ask at once give way to each other */
+#define TURNS         1000 /* tries while two programs reserve at once */
 #define CONTEXT_LEAST (1ull << 20)
-#define CONTEXT_MOST  (1ull << 30) /* more is memory of programs that nobody knows of: then */
+#define CONTEXT_MOST  (1ull << 30) /* more includes unknown programs' memory: CONTEXT_ELSE */
 #define CONTEXT_ELSE  (512ull << 20)
 
 static uint64_t get(const _Atomic uint64_t *word)
