@@ -90,6 +90,7 @@ while read -r program name classes; do
 done <<END
 regulated depends          best-effort
 regulated backlog          best-effort
+regulated marks            best-effort
 regulated orphan           best-effort
 regulated patience         best-effort
 regulated cooperative      best-effort

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/atomic.h"
+#include "base/check.h"
 #include "hook/core/call.h"
 #include "hook/core/own_calls.h"
 
@@ -63,7 +64,7 @@ static bool of_this_context(struct marks *m)
 
 static void empty(struct marks *m)
 {
-	m->next = (struct mark){ .teaches = true };
+	m->next = (struct mark){ 0 };
 	store_relaxed(&m->next_measures, false);
 }
 
@@ -118,11 +119,22 @@ static uint64_t requests_of(const struct others *o)
 static void begin(struct marks *m, const struct others *others)
 {
 	struct mark *n = &m->next;
-	n->teaches = true;
+	n->teaches = n->alike = true;
 	n->first_ns = monotonic_ns();
 	n->requests = requests_of(others);
 	n->first_alone = none_active(others);
 	n->first_idle = m->head == m->tail;
+}
+
+/* If there are more calls than room, each is as likely as another to be remembered. */
+static void remember(struct mark *n, struct cost *c, uint64_t submitted_ns)
+{
+	const uint32_t lot = (uint32_t)(submitted_ns * 0x9e3779b97f4a7c15u >> 32),
+		       at = n->calls < MARK_COSTS ? n->calls : lot % (n->calls + 1);
+	n->alike = n->alike && (!n->calls || c == n->cost[0]);
+	if (at < MARK_COSTS)
+		n->cost[at] = c;
+	n->calls++;
 }
 
 static void collect(struct marks *m, const struct others *others, const struct gated *g)
@@ -131,15 +143,14 @@ static void collect(struct marks *m, const struct others *others, const struct g
 	if (!n->launches)
 		begin(m, others);
 	n->slower = n->launches ? n->slower : g->slower;
-	n->teaches = n->teaches && !g->more && n->slower == g->slower && n->kinds < MARK_COSTS &&
+	n->teaches = n->teaches && !g->more && n->slower == g->slower &&
 		     (!n->launches || n->stream == g->own_stream);
 	n->stream = g->own_stream;
 	n->per_thread = g->per_thread;
 	n->launches += 1 + g->more;
 	n->ns += g->took_ns;
 	n->capped_ns += g->lane ? g->took_ns : 0;
-	if (n->kinds < MARK_COSTS)
-		n->cost[n->kinds++] = g->cost;
+	remember(n, g->cost, load_relaxed(&m->submitted_ns));
 	if (!cost_is_measured(g->cost))
 		store_relaxed(&m->next_measures, true);
 }
@@ -167,19 +178,18 @@ bool marks_have_room(const struct marks *m)
 static void teach(const struct mark *k, struct share_slot *slot, uint64_t span)
 {
 	const float scale = k->ns ? (float)span / (float)k->ns : 1;
-	bool known = k->ns > 0, alike = true;
-	for (uint32_t i = 0; i < k->kinds; i++) {
+	const uint32_t costs = MIN(k->calls, MARK_COSTS);
+	bool known = k->ns > 0;
+	for (uint32_t i = 0; i < costs; i++)
 		known = known && cost_is_measured(k->cost[i]);
-		alike = alike && k->cost[i] == k->cost[0];
-	}
 	if (known) {
 		add_alone(&slot->counts.predicted_ns, k->ns);
 		add_alone(&slot->counts.measured_ns, span);
 		add_alone(&slot->counts.off_ns, span > k->ns ? span - k->ns : k->ns - span);
 	}
-	if (alike && k->kinds)
-		cost_learn(k->cost[0], (float)span / (float)k->kinds);
-	for (uint32_t i = 0; !alike && i < k->kinds; i++)
+	if (k->alike)
+		cost_learn(k->cost[0], (float)span / (float)k->calls);
+	for (uint32_t i = 0; !k->alike && i < costs; i++)
 		cost_correct(k->cost[i], scale);
 }
 
@@ -190,8 +200,8 @@ static void bound(const struct mark *k, uint64_t most)
 {
 	struct cost *c = k->cost[0];
 	const float ns = (float)most / k->slower;
-	if (most < k->ns / 2 && k->launches == k->kinds)
-		for (uint32_t i = 0; i < k->kinds; i++)
+	if (most < k->ns / 2 && k->launches == k->calls)
+		for (uint32_t i = 0; i < MIN(k->calls, MARK_COSTS); i++)
 			cost_correct(k->cost[i], (float)most / (float)k->ns);
 	if (k->launches != 1 || cost_is_measured(c))
 		return;
@@ -292,7 +302,7 @@ void marks_add(struct marks *m, struct share_slot *slot, const struct others *ot
 	}
 	submit(m, g, quantum.is_dated);
 	collect(m, others, g);
-	if (m->next.ns >= quantum.ns || m->next.launches >= quantum.launches) {
+	if (m->next.ns >= quantum.ns || !cost_is_measured(g->cost)) {
 		make_room(m, slot, others);
 		put(m, slot);
 	}

@@ -1,7 +1,7 @@
 /*
  * Measures a best-effort program's work in flight in predicted device time. An event without
- * timing, a mark, follows about half a budget of work. When two marks complete during polling, the
- * time between them is the time of that work.
+ * timing, a mark, follows a sixteenth to half of a budget of work. When two marks complete during
+ * polling, the time between them is the time of that work.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 #include "share/segment.h"
 
 #define MARKS      128u
-#define MARK_COSTS 16u /* kinds of launches that one mark remembers */
+#define MARK_COSTS 16u /* calls that one mark remembers */
 
 struct mark {
 	void *event, *stream;
@@ -25,10 +25,11 @@ struct mark {
 	bool first_idle;    /* nothing of this program was in flight then */
 	bool first_alone;   /* and no latency program was active */
 	uint32_t launches;
-	uint32_t kinds;
+	uint32_t calls; /* without repeats, which are counted with the next one */
 	int per_thread;
 	float slower; /* than at full width: on part of the SMs */
 	bool teaches; /* nothing in it was capped, or is of another stream */
+	bool alike;   /* all calls have one cost */
 	struct cost *cost[MARK_COSTS];
 };
 
@@ -39,11 +40,10 @@ struct others {
 	uint32_t index; /* of this program's own slot */
 };
 
-/* Behind how much a mark is recorded: predicted work, launches.  is_dated: when it will have ended
- * is kept, for which each launch reads the clock. */
+/* Behind how much predicted work a mark is recorded.  is_dated: when it will have ended is kept,
+ * for which each launch reads the clock. */
 struct quantum {
 	uint64_t ns;
-	uint32_t launches;
 	bool is_dated;
 };
 

@@ -375,19 +375,16 @@ void sched_joined(const struct gated *g)
 	errno = kept;
 }
 
-/* Work behind which there is a mark, and how many launches at most: where nobody is waited for,
- * those need not teach. */
 static struct quantum quantum_of(const struct member *m)
 {
 	const struct share_slot_grant *g = &m->slot->grant;
 	if (rule_is_alone(m->slot, m->device))
-		return (struct quantum){ load_relaxed(&g->alone_ns) / ALONE_MARKS, UINT32_MAX,
-			false };
+		return (struct quantum){ load_relaxed(&g->alone_ns) / ALONE_MARKS, false };
 	const uint64_t budget = load_relaxed(&g->budget_ns),
 		       most = MAX(budget / BUDGET_MARKS, QUANTUM_MOST),
 		       ns = MAX(MIN(budget / 2, most), QUANTUM_LEAST);
 	const bool holds = load_relaxed(&g->hold_ns) && load_relaxed(&m->hold.state) == HOLD_READY;
-	return (struct quantum){ holds ? QUANTUM_HELD : ns, MARK_COSTS, true };
+	return (struct quantum){ holds ? QUANTUM_HELD : ns, true };
 }
 
 void sched_passed(const struct gated *g, int result)

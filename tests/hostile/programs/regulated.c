@@ -85,6 +85,56 @@ static void backlog(void)
 		CHECK(own()->counts.expired == 0);
 }
 
+/* How often the driver has been asked to record an event. */
+static long records(void)
+{
+	char path[256], line[128];
+	long sum = 0;
+	const char *at = strstr(getenv("WEIR_SIM"), "log=") + strlen("log=");
+	snprintf(path, sizeof path, "%.*s", (int)strcspn(at, ","), at);
+	FILE *f = fopen(path, "r");
+	cu_need(!f, path);
+	while (fgets(line, sizeof line, f))
+		if (!strncmp(line, "cuEventRecord", strlen("cuEventRecord")))
+			sum += atol(strchr(line, ' '));
+	fclose(f);
+	return sum;
+}
+
+/* Each event costs the device time.  Fewer than four are recorded for a millisecond of predicted
+ * work at a budget of 8 ms: of launches of 5 us to 2 ms, on one stream or several. */
+enum { WAVE = 132 * 32, LONGEST = 12 };
+
+static void marks(void)
+{
+	static const unsigned waves[LONGEST] = { 0, 1, 2, 4, 8, 16, 32, 48, 64, 128, 192, 333 };
+	static const struct {
+		unsigned streams, shapes, launches;
+	} t[] = { { 1, 1, 6000 }, { 1, 4, 2000 }, { 1, LONGEST, 200 }, { 3, 1, 6000 },
+		{ 3, 4, 2000 }, { 3, LONGEST, 200 } };
+	void *s[] = { stream_new(), stream_new(), stream_new() };
+	unsigned lot = 1;
+	launch_on(s[0], 1);
+	other_comes(false);
+	if (shared)
+		own()->grant.budget_ns = 8000000;
+	for (unsigned k = 0; k < sizeof t / sizeof *t; k++) {
+		const long before = records();
+		const uint64_t work_before = own()->work.submitted_ns;
+		for (unsigned i = 0; i < t[k].launches; i++) {
+			lot = lot * 1103515245 + 12345;
+			cu_need(launch_on(s[(lot >> 8) % t[k].streams],
+					1 + waves[(lot >> 16) % t[k].shapes] * WAVE),
+				"cuLaunchKernel");
+		}
+		const double ms = (double)(own()->work.submitted_ns - work_before) / 1e6;
+		fprintf(stderr, "%ld events for %.1f ms\n", records() - before, ms);
+		if (shared)
+			CHECK((double)(records() - before) < 4 * ms);
+	}
+	printf("synchronised %d\n", cuCtxSynchronize());
+}
+
 /* The arbiter died when it was another program's turn. */
 static void orphan(void)
 {
@@ -632,10 +682,10 @@ static void keeps(void)
 }
 
 static const struct regulated_case cases[] = { { "depends", depends, false },
-	{ "backlog", backlog, false }, { "orphan", orphan, false }, { "patience", patience, false },
-	{ "cooperative", cooperative, false }, { "barrier", barrier, false },
-	{ "contexts_capped", contexts_capped, false }, { "contexts", contexts, false },
-	{ "reset", reset, false }, { "modules", modules, false },
+	{ "backlog", backlog, false }, { "marks", marks, false }, { "orphan", orphan, false },
+	{ "patience", patience, false }, { "cooperative", cooperative, false },
+	{ "barrier", barrier, false }, { "contexts_capped", contexts_capped, false },
+	{ "contexts", contexts, false }, { "reset", reset, false }, { "modules", modules, false },
 	{ "streams_end", streams_end, false }, { "many_streams", many_streams, false },
 	{ "many_threads", many_threads, false }, { "failures", failures, false },
 	{ "events", events, false }, { "joins", joins, false }, { "left", left, false },
