@@ -113,7 +113,7 @@ void known_put(struct known *k, const struct known_program *p)
 	if (!p->command || !is_possible(&p->alone) || p->fills > 100 || p->mps > 1 || p->guess > 1)
 		return;
 	uint32_t at = index_of(k, p->uuid, p->command);
-	if (at < k->count && p->guess && !k->program[at].guess && k->program[at].mps == p->mps)
+	if (at < k->count && p->guess && !k->program[at].guess)
 		return;
 	if (at == k->count && k->count == KNOWN_MOST)
 		at = 0; /* the oldest */

@@ -643,11 +643,11 @@ static void a_guess_is_kept_where_nothing_was_measured(void **state)
 	p.alone.p50_ns = 50e6;
 	known_put(&again, &p);
 	p.guess = 1;
-	known_put(&again, &p); /* of the same mode: the measured one stays */
-	assert_true(!known_find(&again, gpu, 9)->guess);
-	p.mps = 0;
-	known_put(&again, &p);
-	assert_true(known_find(&again, gpu, 9)->guess);
+	for (p.mps = 0; p.mps < 2; p.mps++) {
+		known_put(&again, &p);
+		is = known_find(&again, gpu, 9);
+		assert_true(!is->guess && is->mps == 1 && is->alone.p50_ns == 50e6);
+	}
 	close(fd);
 	unlink(path);
 }
