@@ -32,6 +32,15 @@ static uint32_t open_at(const void *v, size_t each, uint32_t i, uint64_t ticks)
 	return i;
 }
 
+/* A range that outlasts the one before it does not lie inside. */
+static uint32_t around(const void *v, size_t each, uint32_t i, const struct nested *now)
+{
+	i = open_at(v, each, i, now->ticks);
+	while (i != NESTED_NONE && element(v, each, i)->end < now->end)
+		i = element(v, each, i)->parent;
+	return i;
+}
+
 static bool is_empty(const struct nested *a)
 {
 	return a->end == a->ticks;
@@ -85,7 +94,7 @@ void nested(void *v, size_t n, size_t each)
 		struct nested *now = element(v, each, i);
 		if (i && thread_order(element(v, each, i - 1), now))
 			top = NESTED_NONE;
-		now->parent = open_at(v, each, top, now->ticks);
+		now->parent = around(v, each, top, now);
 		expect(now->parent == NESTED_NONE || now->parent < i,
 			"those around stand before those inside");
 		top = (uint32_t)i;

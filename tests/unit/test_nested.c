@@ -24,8 +24,8 @@ static uint64_t pick(uint64_t seed, uint64_t below)
 	return hash_mix(seed * 0x9e3779b97f4a7c15u + 1) % below;
 }
 
-/* Makes ranges of some threads; they nest, since each is cut where the one around it ends. */
-static size_t make(struct own *v, uint64_t seed)
+/* Makes ranges of some threads. If they shall nest, each is cut where the one around it ends. */
+static size_t make(struct own *v, uint64_t seed, bool nest)
 {
 	size_t n = 0;
 	for (uint32_t thread = 0; thread < 4; thread++) {
@@ -36,7 +36,7 @@ static size_t make(struct own *v, uint64_t seed)
 			while (deep && ends[deep - 1] <= now)
 				deep--;
 			uint64_t end = now + 1 + pick(seed + n * 7, 40);
-			if (deep && end > ends[deep - 1])
+			if (nest && deep && end > ends[deep - 1])
 				end = ends[deep - 1];
 			ends[deep++] = end;
 			v[n] = (struct own){ .at = { .ticks = now,
@@ -76,7 +76,7 @@ static void the_innermost_range_is_found_whatever_was_asked_before(void **state)
 {
 	struct own v[RANGES];
 	for (uint64_t seed = 1; seed < 40; seed++) {
-		const size_t n = make(v, seed);
+		const size_t n = make(v, seed, true);
 		size_t hint = 0;
 		nested(v, n, sizeof *v);
 		for (uint64_t i = 0; i < 2000; i++) {
@@ -91,7 +91,7 @@ static void the_innermost_range_is_found_whatever_was_asked_before(void **state)
 static void a_parent_is_the_innermost_around(void **state)
 {
 	struct own v[RANGES];
-	const size_t n = make(v, 99);
+	const size_t n = make(v, 99, true);
 	uint64_t marks = 0;
 	nested(v, n, sizeof *v);
 	for (uint32_t i = 0; i < n; i++) {
@@ -105,6 +105,30 @@ static void a_parent_is_the_innermost_around(void **state)
 		assert_true(p->ticks <= s->ticks && s->end <= p->end);
 	}
 	assert_int_equal(marks, n * (n - 1) / 2); /* what is the owner's went along */
+}
+
+static bool is_inside(const struct nested *a, const struct nested *b)
+{
+	return a->process == b->process && a->tid == b->tid && b->ticks <= a->ticks &&
+	       a->end <= b->end;
+}
+
+static void a_range_that_outlasts_another_is_not_inside_it(void **state)
+{
+	struct own v[RANGES];
+	unsigned outlasts = 0;
+	for (uint64_t seed = 1; seed < 40; seed++) {
+		const size_t n = make(v, seed, false);
+		nested(v, n, sizeof *v);
+		for (uint32_t i = 0; i < n; i++) {
+			uint32_t up = i;
+			while (up-- && !is_inside(&v[i].at, &v[up].at))
+				outlasts +=
+					v[up].at.tid == v[i].at.tid && v[up].at.end > v[i].at.ticks;
+			assert_int_equal(v[i].at.parent, up);
+		}
+	}
+	assert_true(outlasts > 1000);
 }
 
 /* A clock that ticks slowly: most ranges take no time, and some begin and end in one tick while
@@ -254,7 +278,7 @@ static void what_one_thread_alone_is_inside_of_is_found(void **state)
 	unsigned found = 0, none = 0;
 	for (uint64_t seed = 1; seed < 40; seed++) {
 		struct alones a;
-		const size_t n = make(v, seed);
+		const size_t n = make(v, seed, true);
 		for (size_t i = 0; i < n; i++)
 			v[i].at.named = pick(seed + 11 * i, 6) == 0;
 		nested(v, n, sizeof *v);
@@ -274,7 +298,7 @@ static void a_number_names_the_first_range_of_its_process(void **state)
 {
 	struct own v[RANGES];
 	struct externals x;
-	const size_t n = make(v, 3);
+	const size_t n = make(v, 3, true);
 	nested(v, n, sizeof *v);
 	externals_make(v, n, sizeof *v, &x);
 	for (uint32_t process = 0; process < 3; process++)
@@ -394,6 +418,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_innermost_range_is_found_whatever_was_asked_before),
 		cmocka_unit_test(a_parent_is_the_innermost_around),
+		cmocka_unit_test(a_range_that_outlasts_another_is_not_inside_it),
 		cmocka_unit_test(ranges_that_follow_each_other_in_one_tick_are_siblings),
 		cmocka_unit_test(ranges_of_no_time_keep_their_place_in_a_tick),
 		cmocka_unit_test(without_ranges_nothing_is_around),
