@@ -328,6 +328,12 @@ static void say_peak(struct summary *s, const struct report *r)
 		number_ns(&at, trace_since_ns(r->trace, d->peak_ticks)));
 }
 
+static bool is_unseen(const struct report *r, uint32_t fn)
+{
+	const struct schema_fn *f = schema_find(&r->trace->schema, fn);
+	return f && !strcmp(f->class, MEMORY_UNSEEN);
+}
+
 /* The operator that had most of it, or else the call. */
 static void say_owner(struct summary *s, const struct report *r)
 {
@@ -348,6 +354,10 @@ static void say_owner(struct summary *s, const struct report *r)
 			text_short(&name, op->name, NAME_CUT),
 			number_bytes(&bytes, op->at_peak_bytes),
 			percent(op->at_peak_bytes, d->peak_live));
+	else if (call && call->at_peak_bytes && is_unseen(r, (uint32_t)call->key))
+		say(s, "The profiler did not see who allocated the largest part of it: %s, %.1f %%.",
+			number_bytes(&bytes, call->at_peak_bytes),
+			percent(call->at_peak_bytes, d->peak_live));
 	else if (call && call->at_peak_bytes)
 		say(s, "The call %s allocated the largest part of it: %s, %.1f %%.",
 			report_fn_name(r, (uint32_t)call->key, &room),

@@ -53,6 +53,8 @@ static struct rows rows_of(struct memory_detail *d, const struct memory_op *op)
 void detail_alloc(struct memory_detail *d, const struct memory_op *op)
 {
 	const struct rows r = rows_of(d, op);
+	if (d->sources.v[op->source].unseen && op->ticks <= d->first_ticks)
+		d->before_bytes = sat_add(d->before_bytes, op->bytes);
 	for (int i = 0; i < r.n; i++) {
 		r.v[i]->allocs++;
 		r.v[i]->bytes = sat_add(r.v[i]->bytes, op->bytes);
@@ -228,15 +230,9 @@ static void add_peak(struct walk *w, const struct memory_op *op)
 
 #define MADE_UP_MOST 0x10000u /* no device has memory there */
 
-/* Whether a profiler did not see the call. */
-static bool is_unseen(const struct schema_fn *fn)
+static bool is_made_up(const struct memory_detail *d, const struct memory_op *op)
 {
-	return fn && !strcmp(fn->class, MEMORY_UNSEEN);
-}
-
-static bool is_made_up(const struct report *r, const struct memory_op *op)
-{
-	return op->pointer <= MADE_UP_MOST && is_unseen(schema_find(&r->trace->schema, op->fn_id));
+	return op->pointer <= MADE_UP_MOST && d->sources.v[op->source].unseen;
 }
 
 static void walk_alloc(struct walk *w, const struct memory_op *op, uint32_t seq)
@@ -250,7 +246,7 @@ static void walk_alloc(struct walk *w, const struct memory_op *op, uint32_t seq)
 		stack_add(w->r->memory_detail, w->ranges, op, seq);
 	if (unused_is_worst(d, op, seq))
 		memory_keep_block(w->r, &w->r->memory_detail->unused.worst_blocks, op);
-	if (is_made_up(w->r, op)) {
+	if (is_made_up(d, op)) {
 		struct memory_detail *to = w->r->memory_detail;
 		to->nowhere_bytes = sat_add(to->nowhere_bytes, in_peak ? op->bytes : 0);
 		return;
@@ -363,9 +359,8 @@ static bool knows_leaks(const struct report *r)
 	if (r->trace->header.state != TRACE_FINISHED || r->trace->parts.n || r->lost ||
 		r->damaged_chunks)
 		return false;
-	const struct memory_rows *calls = &r->memory_detail->calls;
-	for (size_t i = 0; i < calls->n; i++)
-		if (is_unseen(schema_find(&r->trace->schema, (uint32_t)calls->v[i].key)))
+	array_each(const struct memory_source, s, r->memory_detail->sources)
+		if (s->unseen)
 			return false; /* part of a program: its end is not the program's */
 	array_each(const struct call_row, c, r->call_rows)
 		if (c->fn && c->ok_counted &&

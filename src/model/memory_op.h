@@ -30,11 +30,13 @@ struct memory_source {
 	uint64_t stream, pool; /* pool 0: the device's own */
 	uint32_t process, tid;
 	bool has_stream; /* in the order of a stream, so from a pool */
+	bool unseen;     /* by a profiler, so the thread is not known */
 };
 
 static inline struct map_key memory_source_key(const struct memory_source *s)
 {
-	return MAP_KEY((uint64_t)s->process << 32 | s->tid, s->stream, s->pool, s->has_stream);
+	return MAP_KEY((uint64_t)s->process << 32 | s->tid, s->stream, s->pool,
+		(uint64_t)s->has_stream << 1 | s->unseen);
 }
 
 /* A call's effect on addresses and handles of virtual memory. */

@@ -212,12 +212,15 @@ static bool argument_of(
 static bool is_source(const struct memory_source *a, const struct memory_source *b)
 {
 	return a->stream == b->stream && a->pool == b->pool && a->process == b->process &&
-	       a->tid == b->tid && a->has_stream == b->has_stream;
+	       a->tid == b->tid && a->has_stream == b->has_stream && a->unseen == b->unseen;
 }
 
 static uint32_t source_of(struct tally *t, const struct schema_fn *fn, const struct record *r)
 {
-	struct memory_source s = { .process = t->process, .tid = t->tid };
+	const bool unseen = !strcmp(fn->class, MEMORY_UNSEEN);
+	struct memory_source s = {
+		.process = t->process, .tid = unseen ? 0 : t->tid, .unseen = unseen
+	};
 	s.has_stream = argument_of(fn, r, "CUstream", &s.stream);
 	argument_of(fn, r, "CUmemoryPool", &s.pool);
 	if (t->sources.n && is_source(&s, &t->sources.v[t->last_source]))

@@ -330,6 +330,12 @@ static const void *source(const struct row *row)
 		       : NULL;
 }
 
+static const void *seen_source(const struct row *row)
+{
+	const struct memory_source *s = source(row);
+	return s && !s->unseen ? s : NULL;
+}
+
 static const void *stream_source(const struct row *row)
 {
 	const struct memory_source *s = source(row);
@@ -339,7 +345,8 @@ static const void *stream_source(const struct row *row)
 static const struct column thread_columns[] = {
 	{ "pid", UNIT_ID, "pid", "process", .get = get_pid, .find = source,
 		AT(struct memory_source, process) },
-	{ "tid", UNIT_ID, "thread", "thread", .find = source, MEMBER(struct memory_source, tid) },
+	{ "tid", UNIT_ID, "thread", "thread; null: not seen", .find = seen_source,
+		MEMBER(struct memory_source, tid) },
 	{ "stream", UNIT_ADDRESS, "stream", "handle, of allocations in stream order",
 		.find = stream_source, MEMBER(struct memory_source, stream) },
 	{ "pool", UNIT_ADDRESS, "pool", "handle, of allocations in stream order",

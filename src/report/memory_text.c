@@ -73,8 +73,9 @@ static void put_uses(const struct report *r, const struct text_page *p, bool sum
 	page_end_table(p, &t, 0);
 	if (r->memory_detail && r->memory_detail->before_bytes)
 		fprintf(p->out,
-			"  Of what is allocated here %s on the GPU were live when the part began: allocated before it.\n",
-			number_bytes(&n, r->memory_detail->before_bytes));
+			"  %s of what is allocated here were live on the GPU before the %s began.\n",
+			number_bytes(&n, r->memory_detail->before_bytes),
+			r->trace->parts.n ? "part" : "recording");
 	if (memory_is_of_segments(r))
 		fputs("  PyTorch's allocator takes segments from the driver, which these blocks are, and "
 		      "keeps them.\n  Its own blocks in them are in traces of torch.profiler with "

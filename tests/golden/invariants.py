@@ -29,6 +29,7 @@ from collections import Counter, defaultdict
 
 import invariants_flops  # they add their own
 import invariants_kernels
+import invariants_memory
 import invariants_parts
 import invariants_summary
 import invariants_zeros
