@@ -249,6 +249,13 @@ static enum diff_verdict whole_way(const struct diff *d)
 	return d->work.same && way == inner_way(d, least) ? way : VERDICT_NONE;
 }
 
+/* As the whole changed, so may what is compared have done, as far as its interval tells. */
+static bool may_be_the_whole(const struct diff *d, const struct diff_change *c)
+{
+	const double pct = d->sums[TOTAL_WALL].change.pct;
+	return c->pct - c->below_pct <= pct && pct <= c->pct + c->above_pct;
+}
+
 void diff_conclude(struct diff *d)
 {
 	struct diff_conclusion *c = &d->conclusion;
@@ -256,7 +263,7 @@ void diff_conclude(struct diff *d)
 		choose_one(d, c);
 	judge_run(d, c);
 	c->whole = c->one == ONE_NONE || c->one == ONE_RUN ? VERDICT_NONE : whole_way(d);
-	if (c->whole == c->change.verdict)
+	if (c->whole == c->change.verdict || may_be_the_whole(d, &c->change))
 		c->whole = VERDICT_NONE;
 	expect(!moves(c) || (c->side[DIFF_B] > c->side[DIFF_A]) ==
 				    (c->change.verdict == VERDICT_SLOWER),

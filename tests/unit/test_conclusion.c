@@ -422,6 +422,27 @@ static void the_same_work_as_a_whole_comes_first(void **state)
 	diff_free(d);
 }
 
+/* Launches that scatter make the whole longer by chance, which contradicts nothing. */
+static void a_whole_that_chance_explains_is_no_contradiction(void **state)
+{
+	unsigned took = 0;
+	enum { PAIRS = 200 };
+	for (unsigned i = 0; i < PAIRS; i++) {
+		struct program a = drawn(), b;
+		a.steps = 5 + (unsigned)(uniform() * 10);
+		a.noise = 0.1 + 0.3 * uniform();
+		a.idle_ns = 0;
+		b = a;
+		b.factor = i % 2 ? 1.2 : 1;
+		struct diff *d = pair(&a, &b, 3);
+		took += !strncmp(d->conclusion.sentence[0], "B took ", 7);
+		check_sentences(d);
+		diff_free(d);
+	}
+	if (took > PAIRS / 100)
+		fail_msg("%u of %d are said to contradict themselves", took, PAIRS);
+}
+
 /* Less to do is no speed: the same requests, farther apart. */
 static void load_is_no_speed(void **state)
 {
@@ -535,6 +556,7 @@ int main(void)
 		cmocka_unit_test(a_step_is_slower_where_the_host_is),
 		cmocka_unit_test(a_step_is_faster_if_steps_end_more_often),
 		cmocka_unit_test(the_same_work_as_a_whole_comes_first),
+		cmocka_unit_test(a_whole_that_chance_explains_is_no_contradiction),
 		cmocka_unit_test(load_is_no_speed),
 		cmocka_unit_test(requests_are_compared_by_their_name),
 		cmocka_unit_test(numbered_steps_of_a_host_that_is_ahead_are_compared_on_the_device),
