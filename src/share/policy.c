@@ -61,13 +61,14 @@ static struct share_grant plain(const struct policy_program *p, const struct pol
 	};
 }
 
-/* How long the shortest request takes when it is left alone; 0: not known. */
-static uint64_t shortest_of(const struct policy_view *v, const struct policy_state *s)
+/* The shortest time, by one of slowdown.h, that a program's requests take alone; 0: not known. */
+static uint64_t shortest_of(const struct policy_view *v, const struct policy_state *s,
+	double (*lasts_of)(const struct slowdown_program *))
 {
 	uint64_t shortest = 0;
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
 		const struct policy_program *p = &v->program[i];
-		const uint64_t measured = (uint64_t)slowdown_lasts(&s->slowdown.program[i]);
+		const uint64_t measured = (uint64_t)lasts_of(&s->slowdown.program[i]);
 		const uint64_t lasts = measured ? measured : p->lasts_ns;
 		if (p->here && p->class == CLASS_LATENCY && lasts &&
 			(!shortest || lasts < shortest))
@@ -76,18 +77,12 @@ static uint64_t shortest_of(const struct policy_view *v, const struct policy_sta
 	return shortest;
 }
 
-/* Enough for a kernel or two. */
-static uint64_t budget_between(uint64_t ns, uint64_t most)
-{
-	return ns < BUDGET_LEAST ? BUDGET_LEAST : ns > most ? most : ns;
-}
-
-/* The time by which a request may be delayed. */
+/* The time by which a request may be delayed, enough for a kernel or two. */
 static uint64_t budget_of(const struct policy_view *v, const struct policy_params *params,
 	const struct policy_state *s)
 {
-	return params->budget_ns ? params->budget_ns
-				 : budget_between(shortest_of(v, s) / 4, BUDGET_MOST);
+	const uint64_t quarter = shortest_of(v, s, slowdown_lasts) / 4;
+	return params->budget_ns ? params->budget_ns : MIN(MAX(quarter, BUDGET_LEAST), BUDGET_MOST);
 }
 
 static bool any_latency(const struct policy_view *v)
@@ -358,8 +353,7 @@ static bool is_steered(const struct policy_program *q)
 }
 
 /* Steers programs whose requests are to take so many times as long as alone.  Behind holds, more
- * than 2.4 times the first budget makes requests slower, and best effort hardly faster.  Less than
- * a 64th of a request is nothing to it, and best effort's host can't work ahead. */
+ * than 2.4 times the first budget makes requests slower, and best effort hardly faster. */
 static void steer(const struct policy_view *v, const struct policy_params *p,
 	struct policy_state *s, uint64_t budget_ns, bool has_caps)
 {
@@ -383,8 +377,9 @@ static void steer(const struct policy_view *v, const struct policy_params *p,
 	in.most_ns = s->holds ? in.first_ns * MOST_OF_HELD
 			      : MAX(in.first_ns, MIN(MAX(in.first_ns * MOST_OF_FIRST, MOVED_LEAST),
 							 SHARE_ALONE_NS));
-	const double least_ns = (double)budget_between(shortest_of(v, s) / 64, BUDGET_MOST / 2);
-	in.least_ns = least_ns < in.first_ns ? least_ns : in.first_ns;
+	const double least =
+		slowdown_least((double)shortest_of(v, s, slowdown_each_lasts), strictest);
+	in.least_ns = MIN(MAX(least, BUDGET_LEAST), in.first_ns);
 	slowdown_step(&s->slowdown, &in);
 }
 

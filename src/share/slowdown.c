@@ -183,10 +183,28 @@ static bool forgets_known(struct slowdown_program *p)
 	return true;
 }
 
-double slowdown_lasts(const struct slowdown_program *p)
+static struct slowdown_alone undelayed(const struct slowdown_program *p)
 {
 	struct slowdown_alone alone;
-	return baseline(p, &alone) || slowdown_guess(p, &alone) ? alone.p50_ns * alone.run : 0;
+	return baseline(p, &alone) || slowdown_guess(p, &alone) ? alone
+								: (struct slowdown_alone){ 0 };
+}
+
+double slowdown_lasts(const struct slowdown_program *p)
+{
+	const struct slowdown_alone alone = undelayed(p);
+	return alone.p50_ns * alone.run;
+}
+
+double slowdown_each_lasts(const struct slowdown_program *p)
+{
+	return undelayed(p).p50_ns;
+}
+
+/* A tenth of what is allowed: less helps no request, and best effort's host can't work ahead. */
+double slowdown_least(double each_ns, double target)
+{
+	return each_ns * (target - 1) / 10;
 }
 
 /* The natural logarithm of 1 to 100, without the C library's, which is newer than old systems. */

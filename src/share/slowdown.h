@@ -109,6 +109,13 @@ bool slowdown_has_begun(const struct slowdown_program *p);
  * run, in which best effort waits for the last, is one. */
 double slowdown_lasts(const struct slowdown_program *p);
 
+/* The same of each request, also in a run. */
+double slowdown_each_lasts(const struct slowdown_program *p);
+
+/* The least budget that is worth trying for requests that take `each_ns` each.  Of a run, best
+ * effort may delay each: it gets in wherever the next is late. */
+double slowdown_least(double each_ns, double target);
+
 /* The multiple of its time alone that a request may take beside best effort, so that the 99th
  * percentile, with the wait for requests before it, is `target` times that of alone; load: share of
  * the time inside requests. */

@@ -661,7 +661,8 @@ static void fit_lets_hosts_work_ahead_of_long_requests(void **state)
 	assert_int_equal(grants[1].hold_ns, 0);
 }
 
-/* Tokens of 1.4 ms, of which 32 are an answer: best effort may delay it by more than a token. */
+/* Tokens of 1.4 ms, of which 32 are an answer: best effort may delay it by more than a token, and
+ * no token by more than is allowed. */
 static void an_answer_is_one_request_to_the_budget(void **state)
 {
 	for (int answers = 0; answers < 2; answers++) {
@@ -671,12 +672,21 @@ static void an_answer_is_one_request_to_the_budget(void **state)
 		see_requests(1400000, 1420000, 10);
 		assert_int_equal(grants[1].budget_ns, answers ? 8000000 : 350000);
 		see_requests(1400000, 2800000, 2000);
-		assert_int_equal(grants[1].budget_ns, answers ? 700000 : 40000);
-		params.slowdown = 1.01;
-		see_requests(1400000, 2800000, 2000);
-		assert_int_equal(grants[1].budget_ns, answers ? 8000000 / 15 : 40000);
+		assert_int_equal(grants[1].budget_ns, 40000);
 	}
 	together = 1;
+}
+
+/* Best effort's host can work ahead with a tenth of the delay that is allowed. */
+static void a_long_request_leaves_best_effort_a_budget(void **state)
+{
+	begin_view(false);
+	view.program[0].who = 5;
+	see_requests(100000000, 200000000, 2000);
+	assert_in_range(grants[1].budget_ns, 1499999, 1500000);
+	params.slowdown = 1.01;
+	see_requests(100000000, 200000000, 2000);
+	assert_in_range(grants[1].budget_ns, 99999, 100000);
 }
 
 static void fit_caps_beside_the_narrow_under_mps(void **state)
@@ -924,6 +934,7 @@ int main(void)
 		cmocka_unit_test(holds_are_for_best_effort_under_mps),
 		cmocka_unit_test(fit_lets_hosts_work_ahead_of_long_requests),
 		cmocka_unit_test(an_answer_is_one_request_to_the_budget),
+		cmocka_unit_test(a_long_request_leaves_best_effort_a_budget),
 		cmocka_unit_test(fit_caps_beside_the_narrow_under_mps),
 		cmocka_unit_test(fit_tightens_until_the_target_is_met),
 		cmocka_unit_test(the_starved_get_their_floor),
