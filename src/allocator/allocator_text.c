@@ -19,11 +19,10 @@ static void put_head(const struct alloc_replay *r, FILE *out)
 {
 	const struct alloc_trace *t = r->trace;
 	struct number a, b, c;
-	fprintf(out, "  %s allocations from %s, %s stream%s; at most %s live at once\n",
-		number_count(&a, t->blocks),
+	fprintf(out, "  %s from %s, %s; at most %s live at once\n",
+		number_of(&a, t->blocks, "allocation"),
 		t->framework ? "the program's own allocator" : "the driver",
-		number_count(&b, t->streams), t->streams == 1 ? "" : "s",
-		number_bytes(&c, t->live_peak));
+		number_of(&b, t->streams, "stream"), number_bytes(&c, t->live_peak));
 	if (t->processes > 1)
 		fprintf(out, "  process %u, which allocated most often of %u\n", t->pid,
 			t->processes);

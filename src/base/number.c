@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 const char *number_count(struct number *n, uint64_t value)
 {
@@ -17,6 +18,19 @@ const char *number_count(struct number *n, uint64_t value)
 		digits++;
 	} while (value /= 10);
 	return p;
+}
+
+const char *number_of(struct number *n, uint64_t value, const char *one)
+{
+	const size_t length = strlen(one);
+	const char *ending = value == 1                                             ? ""
+			     : length > 2 && !strcmp(one + length - 2, "ch")        ? "es"
+			     : length >= 8 && !strcmp(one + length - 8, "activity") ? "ies"
+										    : "s";
+	struct number count;
+	snprintf(n->text, sizeof n->text, "%s %.*s%s", number_count(&count, value),
+		(int)(length - (*ending == 'i')), one, ending);
+	return n->text;
 }
 
 /* In the first unit that has fewer than four digits before the point, or in the last. Three

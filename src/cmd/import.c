@@ -14,11 +14,10 @@
 static void put_summary(const struct import_stats *st, const char *to)
 {
 	struct number calls, events, ranges, activities, bytes;
-	complain(0,
-		"%s calls, %s events of allocators, %s ranges, %s GPU activities "
-		"in %s (%s)",
-		number_count(&calls, st->calls), number_count(&events, st->allocator_events),
-		number_count(&ranges, st->ranges), number_count(&activities, st->activities), to,
+	complain(0, "%s, %s of allocators, %s, %s in %s (%s)", number_of(&calls, st->calls, "call"),
+		number_of(&events, st->allocator_events, "event"),
+		number_of(&ranges, st->ranges, "range"),
+		number_of(&activities, st->activities, "GPU activity"), to,
 		number_bytes(&bytes, st->bytes));
 }
 

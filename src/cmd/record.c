@@ -347,15 +347,15 @@ static void say(const struct recording *rec, const struct totals *sum, int statu
 {
 	struct number calls, launches, lost, size;
 	if (sum->requests && !sum->calls)
-		remark("%s requests; %s in %s", number_count(&calls, sum->requests),
+		remark("%s; %s in %s", number_of(&calls, sum->requests, "request"),
 			number_bytes(&size, sum->bytes), rec->output);
 	else
-		remark("%s calls, %s of them launches, %s lost; %s in %s",
-			number_count(&calls, sum->calls), number_count(&launches, sum->launches),
-			number_count(&lost, sum->lost), number_bytes(&size, sum->bytes),
-			rec->output);
+		remark("%s, %s of them launches, %s lost; %s in %s",
+			number_of(&calls, sum->calls, "call"),
+			number_count(&launches, sum->launches), number_count(&lost, sum->lost),
+			number_bytes(&size, sum->bytes), rec->output);
 	if (sum->requests && sum->calls)
-		remark("%s requests", number_count(&calls, sum->requests));
+		remark("%s", number_of(&calls, sum->requests, "request"));
 	if (WIFSIGNALED(status))
 		remark("%s was killed by signal %d (%s)", rec->child.argv[0], WTERMSIG(status),
 			strsignal(WTERMSIG(status)));

@@ -242,8 +242,8 @@ static void put_summary(const struct stat_run *s, FILE *out)
 {
 	const struct totals sum = add_up(s);
 	struct number a, b, c, d;
-	fprintf(out, "\n  %s calls, %s launches", number_count(&a, whole(sum.calls)),
-		number_count(&b, whole(sum.launches)));
+	fprintf(out, "\n  %s, %s", number_of(&a, whole(sum.calls), "call"),
+		number_of(&b, whole(sum.launches), "launch"));
 	if (whole(sum.captured))
 		fprintf(out, " (%s more were captured into graphs)",
 			number_count(&a, whole(sum.captured)));

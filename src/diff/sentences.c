@@ -36,9 +36,20 @@ static const char *ns_text(struct number *n, double ns)
 	return number_ns(n, ns > 0 ? (uint64_t)(ns + 0.5) : 0);
 }
 
+static uint64_t whole(double count)
+{
+	return count > 0 ? (uint64_t)(count + 0.5) : 0;
+}
+
 static const char *count_text(struct number *n, double count)
 {
-	return number_count(n, count > 0 ? (uint64_t)(count + 0.5) : 0);
+	return number_count(n, whole(count));
+}
+
+/* "1 launch", "20 steps" */
+static const char *units_text(struct number *n, double count, enum diff_one one)
+{
+	return number_of(n, whole(count), diff_one_word(one));
 }
 
 static const char *pct_text(struct number *n, double pct)
@@ -62,12 +73,6 @@ static const char *change_text(struct number *n, double from, double to)
 static bool is_moved(enum diff_verdict v)
 {
 	return v == VERDICT_FASTER || v == VERDICT_SLOWER;
-}
-
-static const char *plural(enum diff_one one)
-{
-	static const char *const words[] = { "", "calls", "launches", "steps", "requests", "runs" };
-	return words[one];
 }
 
 /* "launch of axpy", "step", "request (decode request)" */
@@ -176,8 +181,8 @@ static void put_total(struct bounded *b, const struct diff *d, const struct diff
 	if (d->work.same)
 		bounded_put(b, "for the same work");
 	else if (has_same_steps(d))
-		bounded_printf(
-			b, "in %s steps each", count_text(&n, d->sums[TOTAL_STEPS].side[DIFF_A]));
+		bounded_printf(b, "in %s each",
+			units_text(&n, d->sums[TOTAL_STEPS].side[DIFF_A], ONE_STEP));
 	else
 		bounded_put(b, "for as many bytes copied");
 }
@@ -378,11 +383,11 @@ static void put_cause(struct bounded *b, const struct diff *d, enum diff_one one
 static void put_counts(struct bounded *b, const struct diff *d, enum diff_one one)
 {
 	struct number from, to;
-	bounded_printf(b, "%s %s %s instead of %s",
+	bounded_printf(b, "%s %s instead of %s",
 		one == ONE_REQUEST ? "answered"
 		: one == ONE_STEP  ? "made"
 				   : "ran",
-		count_text(&to, diff_count(d, one, DIFF_B)), plural(one),
+		units_text(&to, diff_count(d, one, DIFF_B), one),
 		count_text(&from, diff_count(d, one, DIFF_A)));
 }
 
@@ -396,8 +401,8 @@ static void put_other_work(struct bounded *b, const struct diff *d, enum diff_on
 		put_counts(b, d, one);
 		return;
 	}
-	bounded_printf(b, "Both %s %s %s, but ", one == ONE_STEP ? "made" : "ran",
-		count_text(&n, diff_count(d, one, DIFF_A)), plural(one));
+	bounded_printf(b, "Both %s %s, but ", one == ONE_STEP ? "made" : "ran",
+		units_text(&n, diff_count(d, one, DIFF_A), one));
 	if (one != ONE_LAUNCH && differs(d, ONE_LAUNCH)) {
 		bounded_put(b, "B ");
 		put_counts(b, d, ONE_LAUNCH);
@@ -418,19 +423,19 @@ static void put_work(struct bounded *b, const struct diff *d)
 										      : common;
 	struct number from, to;
 	if (d->work.same && differs(d, ONE_LAUNCH)) {
-		bounded_printf(b, "Both did the same work, A in %s launches and B in %s",
-			count_text(&from, diff_count(d, ONE_LAUNCH, DIFF_A)),
+		bounded_printf(b, "Both did the same work, A in %s and B in %s",
+			units_text(&from, diff_count(d, ONE_LAUNCH, DIFF_A), ONE_LAUNCH),
 			count_text(&to, diff_count(d, ONE_LAUNCH, DIFF_B)));
 	} else if (d->work.same) {
-		bounded_printf(b, "Both did the same work (%s launches",
-			count_text(&from, diff_count(d, ONE_LAUNCH, DIFF_A)));
+		bounded_printf(b, "Both did the same work (%s",
+			units_text(&from, diff_count(d, ONE_LAUNCH, DIFF_A), ONE_LAUNCH));
 		if (common > ONE_LAUNCH)
-			bounded_printf(b, ", %s %s",
-				count_text(&from, diff_count(d, common, DIFF_A)), plural(common));
+			bounded_printf(b, ", %s",
+				units_text(&from, diff_count(d, common, DIFF_A), common));
 		bounded_char(b, ')');
 	} else if (d->window[DIFF_A] || d->window[DIFF_B])
-		bounded_printf(b, "The flight recordings hold %s launches of A and %s of B",
-			count_text(&from, diff_count(d, ONE_LAUNCH, DIFF_A)),
+		bounded_printf(b, "The flight recordings hold %s of A and %s of B",
+			units_text(&from, diff_count(d, ONE_LAUNCH, DIFF_A), ONE_LAUNCH),
 			count_text(&to, diff_count(d, ONE_LAUNCH, DIFF_B)));
 	else
 		put_other_work(b, d, one);
@@ -444,8 +449,8 @@ static bool say_none(const struct diff *d, struct bounded *b)
 	if (d->off[DIFF_A] || d->off[DIFF_B])
 		bounded_put(b, "At level off, Weir records neither calls nor launches");
 	else
-		bounded_printf(b, "A has %s launches and B has %s",
-			count_text(&from, diff_count(d, ONE_LAUNCH, DIFF_A)),
+		bounded_printf(b, "A has %s and B has %s",
+			units_text(&from, diff_count(d, ONE_LAUNCH, DIFF_A), ONE_LAUNCH),
 			count_text(&to, diff_count(d, ONE_LAUNCH, DIFF_B)));
 	return true;
 }
@@ -514,8 +519,8 @@ static void say_sure(const struct diff *d, struct bounded *b)
 		bounded_printf(b, "%zu and %zu recordings", na, nb);
 		return;
 	}
-	bounded_printf(b, "%s and %s %s", count_text(&from, c->n[DIFF_A]),
-		count_text(&to, c->n[DIFF_B]), plural(c->one));
+	bounded_printf(b, "%s and %s", count_text(&from, c->n[DIFF_A]),
+		units_text(&to, c->n[DIFF_B], c->one));
 	if (na == 1 && nb == 1)
 		bounded_put(b, " in one recording each");
 	else

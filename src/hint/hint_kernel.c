@@ -91,9 +91,9 @@ static char *where(const struct fit *t)
 	const uint32_t *g = t->k->shape.grid, *b = t->k->shape.block;
 	struct text_short name;
 	struct number n;
-	return xasprintf("%s, grid (%u,%u,%u), block (%u,%u,%u), %s runs",
+	return xasprintf("%s, grid (%u,%u,%u), block (%u,%u,%u), %s",
 		text_short(&name, text_kernel(t->k->name), NAME_CUT), g[0], g[1], g[2], b[0], b[1],
-		b[2], number_count(&n, t->k->count));
+		b[2], number_of(&n, t->k->count, "run"));
 }
 
 /* A kernel can gain the time above the floor that no kernel is below. */

@@ -66,8 +66,8 @@ static void put_outside(const char *when, const struct hint_outside *o, FILE *ou
 	struct number ns, kernels, kernels_ns;
 	fprintf(out, "%s it: %s, in which ", when, number_ns(&ns, o->ns));
 	if (o->kernels)
-		fprintf(out, "%s kernel%s took %s", number_count(&kernels, o->kernels),
-			o->kernels > 1 ? "s" : "", number_ns(&kernels_ns, o->kernels_ns));
+		fprintf(out, "%s took %s", number_of(&kernels, o->kernels, "kernel"),
+			number_ns(&kernels_ns, o->kernels_ns));
 	else
 		fputs("no kernel ran", out);
 }

@@ -296,10 +296,10 @@ static void say_calls(struct summary *s, const struct report *r)
 			largest = &r->call_rows.v[i];
 	say(s, "The recording has no device times, so it does not tell what ran on the GPU.");
 	if (largest && largest->summed)
-		say(s, "The host's largest call was %s: %s in %s calls.",
+		say(s, "The host's largest call was %s: %s in %s.",
 			report_fn_name(r, largest->id, &room),
 			number_ns(&ns, trace_span_ns(r->trace, largest->total_ticks)),
-			number_count(&count, largest->summed));
+			number_of(&count, largest->summed, "call"));
 }
 
 void summary_make(const struct report *r, struct summary *ret)

@@ -163,8 +163,9 @@ static void put_peak(const struct report *r, const struct text_page *p)
 		return;
 	for (size_t i = 0; i < d->classes.n; i++)
 		n += d->classes.v[i].at_peak;
-	fprintf(p->out, "\n  peak    %s at %s, in %s blocks\n", number_bytes(&bytes, d->peak_live),
-		number_ns(&at, trace_since_ns(r->trace, d->peak_ticks)), number_count(&blocks, n));
+	fprintf(p->out, "\n  peak    %s at %s, in %s\n", number_bytes(&bytes, d->peak_live),
+		number_ns(&at, trace_since_ns(r->trace, d->peak_ticks)),
+		number_of(&blocks, n, "block"));
 	const double seconds = (double)(r->wall_ns - r->off_ns) / 1e9;
 	if (seconds > 0)
 		number_bytes(
@@ -172,8 +173,8 @@ static void put_peak(const struct report *r, const struct text_page *p)
 					seconds));
 	else
 		snprintf(rate.text, sizeof rate.text, "-");
-	fprintf(p->out, "  churn   %s/s allocated; %s blocks came and went", rate.text,
-		number_count(&pairs, d->matched));
+	fprintf(p->out, "  churn   %s/s allocated; %s came and went", rate.text,
+		number_of(&pairs, d->matched, "block"));
 	if (r->launches)
 		fprintf(p->out, ", %.3g a launch", (double)d->matched / (double)r->launches);
 	putc('\n', p->out);

@@ -27,8 +27,8 @@ static void put_requests(const struct whatif *w, FILE *out, size_t i)
 	const uint64_t replayed = whatif_latency(alone, 0, 0.5), recorded = p->recorded_p50_ns;
 	const double ratio = recorded ? (double)replayed / (double)recorded : 1;
 	struct number a, b, c, d;
-	fprintf(out, ", %s requests replayed alone: median %s; %s recorded: median %s\n",
-		number_count(&a, alone->programs[0].latency.v.n), number_ns(&b, replayed),
+	fprintf(out, ", %s replayed alone: median %s; %s recorded: median %s\n",
+		number_of(&a, alone->programs[0].latency.v.n, "request"), number_ns(&b, replayed),
 		number_count(&c, p->requests), number_ns(&d, recorded));
 	if (ratio > DIFFERS || ratio < 1 / DIFFERS)
 		fprintf(out,

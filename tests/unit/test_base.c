@@ -174,6 +174,12 @@ static void numbers_read_well(void **state)
 	assert_string_equal(number_count(&n, 0), "0");
 	assert_string_equal(number_count(&n, 999), "999");
 	assert_string_equal(number_count(&n, 1000), "1,000");
+	assert_string_equal(number_of(&n, 0, "step"), "0 steps");
+	assert_string_equal(number_of(&n, 1, "launch"), "1 launch");
+	assert_string_equal(number_of(&n, 1000, "launch"), "1,000 launches");
+	assert_string_equal(number_of(&n, 1, "GPU activity"), "1 GPU activity");
+	assert_string_equal(number_of(&n, UINT64_MAX, "GPU activity"),
+		"18,446,744,073,709,551,615 GPU activities");
 	assert_string_equal(number_count(&n, UINT64_MAX), "18,446,744,073,709,551,615");
 	assert_string_equal(number_bytes(&n, 1023), "1023 B");
 	assert_string_equal(number_bytes(&n, 1024), "1.00 KiB");
