@@ -155,7 +155,7 @@ static void make_processes(struct rows *rows)
 	rows_own(rows, v, n, sizeof *v);
 }
 
-GETTER(get_parent, struct process_row, it, value_u64(it->meta->parent))
+GETTER(get_parent, struct process_row, it, value_u64_if(it->meta->parent, it->meta->parent))
 GETTER(get_process_device, struct process_row, it,
 	value_u64_if(row->r->stream_rows.n, it->device_ns))
 GETTER(get_executable, struct process_row, it, value_text(it->meta->executable))
@@ -170,7 +170,8 @@ static struct value get_program(const struct row *row, const void *of)
 
 static const struct column process_columns[] = {
 	{ "pid", UNIT_ID, "pid", "process", .get = get_pid, AT(struct process_row, process) },
-	{ "parent", UNIT_ID, "parent", "the process that started it", .get = get_parent },
+	{ "parent", UNIT_ID, "parent", "the process that started it; null: not known",
+		.get = get_parent },
 	{ "threads", UNIT_COUNT, "threads", "threads that made calls or marked ranges",
 		.find = row_recorded, MEMBER(struct process_row, threads), .sums = true },
 	SUMS(struct process_row, sums),
