@@ -47,15 +47,17 @@ struct walker {
 	const struct host *h;
 	uint64_t ns[PATH_PARTS];
 	uint64_t at;       /* how far back it has come */
-	uint64_t early_ns; /* of it, in front of the first activity: the latency of its launch */
 	uint32_t activity; /* at whose end it is, or NONE: at the beginning of the recording */
 	bool other;        /* where the recording fits two causes, it takes the other one … */
 	enum doubt doubt;  /* … and it came by such a place */
 	bool decides; /* of close doubts, since enough is unknown: it takes the likelier cause */
 };
 
+/* In front of the first activity there is one part. */
 static void spend(struct walker *w, enum path_part part, uint64_t until)
 {
+	if (part != PATH_BEFORE)
+		until = MAX(until, w->h->in->t->activities.v[0].start_ns);
 	if (until >= w->at)
 		return;
 	w->ns[part] += w->at - until;
@@ -172,7 +174,6 @@ static void finish(struct walker *w)
 {
 	const uint64_t first = w->h->in->t->activities.v[0].start_ns;
 	w->activity = NONE;
-	w->early_ns = w->at < first ? first - w->at : 0;
 	spend(w, PATH_HOST, first);
 	spend(w, PATH_BEFORE, w->h->in->start_ns);
 	expect(w->at == w->h->in->start_ns, "the critical path ends where the recording begins");
@@ -266,7 +267,7 @@ static void walk_on(struct walker *w, size_t *steps, struct path *path)
 	}
 }
 
-static uint64_t walk(const struct host *h, struct path *path)
+static void walk(const struct host *h, struct path *path)
 {
 	const struct timeline *t = h->in->t;
 	struct walker w = {
@@ -279,7 +280,6 @@ static uint64_t walk(const struct host *h, struct path *path)
 	w.at -= path->ns[PATH_AFTER];
 	while (w.activity != NONE)
 		walk_on(&w, &steps, path);
-	return w.early_ns;
 }
 
 /* A host that takes no time may not save all of its share of the path: activities that are not on
@@ -322,8 +322,8 @@ static int find(struct host *h, struct path *ret_path)
 	memset(ret_path->activity_ns.v, 0, n * sizeof *ret_path->activity_ns.v);
 	ret_path->activity_ns.n = n;
 	host_replay(h, &saved);
-	const uint64_t early = walk(h, ret_path);
-	bound_host(ret_path, saved + early);
+	walk(h, ret_path);
+	bound_host(ret_path, saved);
 	return 0;
 }
 

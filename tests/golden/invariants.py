@@ -517,6 +517,9 @@ def the_critical_path_adds_up_to_the_wall_time(t):
         return
     if sum(rows.values()) != t.report["wall_ns"]:
         yield "%d ns in parts of %d ns" % (sum(rows.values()), t.report["wall_ns"])
+    for row in t.report["breakdown"]:
+        if row["name"] in ("before", "after") and row["ns"] != rows[row["name"]]:
+            yield "%s the GPU activities are %d ns, and %d of the path" % (row["name"], row["ns"], rows[row["name"]])
     host = rows["host"] + rows["launch"] + rows["waiting"]
     if (t.report["critical_path_host_most_ns"] or 0) != host:
         yield "a faster host saves %s ns, and the host has %d" % (t.report["critical_path_host_most_ns"], host)
