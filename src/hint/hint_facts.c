@@ -116,11 +116,10 @@ static uint8_t kind_of(const struct schema_fn *fn)
 		const char *class;
 		uint8_t kind;
 	} classes[] = { { "launch", HINT_LAUNCH }, { "sync", HINT_SYNC }, { "copy", HINT_COPY },
-		{ "set", HINT_COPY }, { "module", HINT_LOAD }, { "context", HINT_LOAD } };
+		{ "set", HINT_COPY }, { "memory", HINT_MEMORY }, { "module", HINT_LOAD },
+		{ "context", HINT_LOAD } };
 	if (fn->kind == CALL_GRAPHLAUNCH || !strncmp(fn->name, "cudaGraphLaunch", 15))
 		return HINT_LAUNCH;
-	if (!strcmp(fn->class, "memory"))
-		return strstr(fn->name, "Free") ? HINT_FREE : HINT_ALLOC;
 	for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++)
 		if (!strcmp(fn->class, classes[i].class))
 			return classes[i].kind;

@@ -61,9 +61,8 @@ enum hint_call_kind {
 	HINT_LAUNCH,
 	HINT_SYNC,
 	HINT_COPY,
-	HINT_ALLOC,
-	HINT_FREE,
-	HINT_LOAD, /* modules, libraries, contexts */
+	HINT_MEMORY, /* allocates or frees */
+	HINT_LOAD,   /* modules, libraries, contexts */
 	HINT_CALLS,
 };
 

@@ -123,7 +123,7 @@ HINT_RULE(alloc)
 	const struct saving s = saving_of(f, GAP_ALLOC, STREAM_NS);
 	if (s.count < 10 || s.gain < GAIN_LEAST)
 		return;
-	hint_add(to, rule, s.gain, 0.7, facts_place(f, HINT_FREE, "allocations"),
+	hint_add(to, rule, s.gain, 0.7, facts_place(f, HINT_MEMORY, "allocations"),
 		gap_evidence(f, &s, GAP_ALLOC, ""));
 }
 

@@ -4,6 +4,7 @@
 #include "memory/memory.h"
 
 #include "base/expect.h"
+#include "base/search.h"
 #include "base/sort.h"
 
 #include "stack/stacks.h"
@@ -12,31 +13,71 @@
 
 #define QUERIES_MOST 100000u /* calls whose range is looked for */
 
-/* The function that most calls of the kind are to, or NULL. */
-static const struct schema_fn *usual_function(const struct hint_facts *f, uint8_t kind)
+/* When nothing ran: for each activity, when all before it had ended, and how long nothing had run
+ * until then. */
+struct idle_time {
+	const struct hint_facts *f;
+	uint64_t *covered_ns, *idle_ns;
+};
+
+static struct idle_time measure(const struct hint_facts *f)
 {
-	const struct schema_fn *best = NULL;
-	uint64_t most = 0;
-	array_each(const struct call_row, c, f->report->call_rows) {
-		uint64_t n = 0;
-		for (size_t k = 0; k < f->calls.n && c->count > most; k++)
-			n += f->calls.v[k].kind == kind && f->calls.v[k].fn == c->id;
-		if (n > most) {
-			most = n;
-			best = c->fn;
-		}
+	struct idle_time t = { .f = f,
+		.covered_ns = xcalloc(f->activities.n + 1, sizeof *t.covered_ns),
+		.idle_ns = xcalloc(f->activities.n + 1, sizeof *t.idle_ns) };
+	for (size_t i = 0; i < f->activities.n; i++) {
+		const struct hint_activity *w = &f->activities.v[i];
+		const uint64_t covered = i ? t.covered_ns[i] : w->start_ns;
+		t.covered_ns[i + 1] = MAX(covered, w->end_ns);
+		t.idle_ns[i + 1] =
+			t.idle_ns[i] + (w->start_ns > covered ? w->start_ns - covered : 0);
 	}
-	return best;
+	return t;
 }
 
-static size_t make_queries(const struct hint_facts *f, uint8_t kind, struct range_query *v)
+static uint64_t idle_until(const struct idle_time *t, uint64_t ns)
+{
+	const struct hint_activity *v = t->f->activities.v;
+	const size_t n = t->f->activities.n, begun = SEARCH(i, 0, n, v[i].start_ns <= ns);
+	const bool idle = begun && begun < n && ns > t->covered_ns[begun];
+	return t->idle_ns[begun] + (idle ? ns - t->covered_ns[begun] : 0);
+}
+
+/* A wait ends what it waited for; other calls keep the host while nothing runs. */
+static uint64_t blame_of(const struct idle_time *t, const struct hint_call *c)
+{
+	const uint64_t until = idle_until(t, c->end_ns);
+	return c->kind == HINT_SYNC ? idle_until(t, c->end_ns + 1) > until
+				    : until - idle_until(t, c->begin_ns);
+}
+
+#define NO_FUNCTION UINT16_MAX
+
+/* The function of the kind whose calls are most to blame that nothing ran, or NO_FUNCTION. */
+static uint16_t worst_function(const struct hint_facts *f, uint8_t kind)
+{
+	struct idle_time t = measure(f);
+	uint64_t *blame = xcalloc(NO_FUNCTION, sizeof *blame);
+	uint16_t worst = NO_FUNCTION;
+	array_each(const struct hint_call, c, f->calls) {
+		if (c->kind != kind || c->fn == NO_FUNCTION)
+			continue;
+		blame[c->fn] += blame_of(&t, c);
+		if (blame[c->fn] && (worst == NO_FUNCTION || blame[c->fn] > blame[worst]))
+			worst = c->fn;
+	}
+	free_all(t.covered_ns, t.idle_ns, blame);
+	return worst;
+}
+
+static size_t make_queries(const struct hint_facts *f, uint16_t fn, struct range_query *v)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < f->calls.n && n < QUERIES_MOST; i++) {
 		const struct hint_call *c = &f->calls.v[i];
 		expect(c->thread < f->threads.n, "the thread of a call is one of all");
 		const struct hint_thread *t = &f->threads.v[c->thread];
-		if (c->kind == kind)
+		if (c->fn == fn)
 			v[n++] = (struct range_query){
 				.ticks = c->ticks, .process = t->process, .tid = t->tid
 			};
@@ -61,13 +102,13 @@ static uint32_t usual_name(struct range_query *v, size_t n)
 	return META_NONE;
 }
 
-static uint32_t usual_range(const struct hint_facts *f, uint8_t kind)
+static uint32_t usual_range(const struct hint_facts *f, uint16_t fn)
 {
 	const struct report *r = f->report;
 	struct range_query *v = xcalloc(QUERIES_MOST, sizeof *v);
 	uint32_t name = META_NONE;
 	bool any = false;
-	const size_t n = make_queries(f, kind, v);
+	const size_t n = make_queries(f, fn, v);
 	if (n && !ranges_name(r->trace, &r->meta, v, n, &any) && any)
 		name = usual_name(v, n);
 	free(v);
@@ -99,12 +140,13 @@ static uint32_t usual_stack(const struct report *r, const struct schema_fn *fn)
 
 char *facts_place(const struct hint_facts *f, uint8_t kind, const char *otherwise)
 {
-	const struct schema_fn *fn = usual_function(f, kind);
+	const uint16_t worst = worst_function(f, kind);
+	const struct schema_fn *fn = schema_find(&f->report->trace->schema, worst);
 	char who[512];
 	if (!fn)
 		return xasprintf("%s", otherwise);
 	facts_stack(f->report, usual_stack(f->report, fn), who, sizeof who);
-	const uint32_t range = usual_range(f, kind);
+	const uint32_t range = usual_range(f, worst);
 	if (range == META_NONE)
 		return xasprintf("%s%s", fn->name, who);
 	expect(range < f->report->meta.names.n, "the name of a range is one of all");

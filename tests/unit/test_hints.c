@@ -421,6 +421,21 @@ static void allocating_in_the_loop_is_found(void **state)
 	expect_first("alloc-in-loop", 30, 45);
 }
 
+/* One frees often and at once, or waits where the device is busy; nothing runs while another
+ * allocates. */
+static void the_call_that_keeps_the_device_idle_is_named(void **state)
+{
+	for (int i = 0; i < 100; i++) {
+		call(FN_ALLOC, 60000, 2, U(0x10000), U(1 << 20));
+		for (int k = 0; k < 3; k++)
+			call(FN_FREE_HOST, 500, 1, U(0x20000));
+		launch((struct shape){ text("k"), 200, 256, 16, 0 }, 100000);
+		call(FN_FREE, device - host + 5000, 1, U(0x10000));
+	}
+	expect_first("alloc-in-loop", 30, 50);
+	assert_string_equal(said->v.v[0].where, "cuMemAlloc_v2");
+}
+
 static void use_streams(bool apart)
 {
 	const struct shape wide = { text("wide"), 132, 128, 16, 0 },
@@ -862,6 +877,7 @@ int main(void)
 		TEST(what_comes_before_the_loop_does_not_count),
 		TEST(idle_gaps_that_differ_from_step_to_step_count),
 		TEST(allocating_in_the_loop_is_found),
+		TEST(the_call_that_keeps_the_device_idle_is_named),
 		TEST(streams_that_wait_for_the_default_stream_are_found),
 		TEST(streams_that_do_not_wait_are_not),
 		TEST(copies_of_pageable_memory_are_found),
