@@ -12,6 +12,8 @@
 #define CONTEXT_MOST  (1ull << 30) /* more includes unknown programs' memory: CONTEXT_ELSE */
 #define CONTEXT_ELSE  (512ull << 20)
 
+/* In one order with the writes of ask() and have(): of two programs that ask at once, at least one
+ * sees that the other does. */
 static uint64_t get(const _Atomic uint64_t *word)
 {
 	return atomic_load_explicit(word, memory_order_seq_cst);
@@ -30,7 +32,7 @@ static bool is_together(const struct share_slot *s, const struct share_slot *own
 		       (is_in(s, own->memory.group) || is_in(s, own->memory.outer_group)));
 }
 
-/* Sums of what several programs write may wrap when one is damaged: then all is used. */
+/* If a program writes nonsense, a sum stays at the largest number, and the quota is used up. */
 static struct quota_sum sum_of(
 	const struct share_file *f, const struct share_slot *own, uint64_t group, uint64_t quota)
 {
@@ -42,7 +44,7 @@ static struct quota_sum sum_of(
 		if (s != own && !(is_in(s, group) && share_is_joined(s) &&
 					s->who.device == own->who.device))
 			continue;
-		/* In this order: have() moves from one to the other. */
+		/* asked first: have() adds to used before it takes from asked. */
 		sum.asked = sat_add(sum.asked, get(&s->memory.asked));
 		sum.used = sat_add(sum.used, get(&s->memory.used));
 		sum.idle = sat_add(sum.idle, get(&s->memory.idle));
@@ -62,7 +64,7 @@ uint64_t quota_left(const struct quota_sum *s)
 	return sat_sub(s->quota, held(s));
 }
 
-/* The bytes left beyond those that are asked for; below 0 as far as it goes. */
+/* The bytes left when all have what they ask for, at least INT64_MIN. */
 static int64_t slack(const struct quota_sum *s)
 {
 	int64_t rest;
@@ -112,7 +114,7 @@ static void withdraw(struct share_memory *m, uint64_t bytes)
 	atomic_fetch_sub_explicit(&m->asked, bytes, memory_order_seq_cst);
 }
 
-/* From asked to used: in between it counts twice, never not at all. */
+/* A sum meanwhile counts the bytes twice, and never misses them. */
 static enum quota_answer have(struct share_memory *m, const struct quota_sum *sum, uint64_t bytes)
 {
 	atomic_fetch_add_explicit(&m->used, bytes, memory_order_seq_cst);

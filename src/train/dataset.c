@@ -1,4 +1,4 @@
-/* Rows of launches, from CSV: see dataset.h. */
+/* Reads launches from CSV files, and keeps each kernel and name once. */
 #include "train/dataset.h"
 
 #include <errno.h>

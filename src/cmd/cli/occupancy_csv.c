@@ -1,6 +1,6 @@
 /*
- * Rows of launches, answered one line at a time: see occupancy_csv.h.  A line is split in a copy
- * and written back byte by byte, so whatever else it carries comes out unharmed.
+ * Appends the occupancy to each line of a CSV file.  Fields are read from a copy of the line, so
+ * that all that stood in it is written back byte for byte.
  */
 #include "cmd/cli/occupancy_csv.h"
 
