@@ -107,6 +107,7 @@ enum mark_kind { MARK_NONE, MARK_KERNEL, MARK_SIZE };
 struct memory_growth {
 	enum mark_kind mark;   /* what an iteration is counted by */
 	const char *kernel;    /* MARK_KERNEL: report.kernel_rows' name */
+	size_t threads;        /* that launched it: marks are the launches of one */
 	uint64_t size;         /* MARK_SIZE: of the allocation */
 	uint64_t marks;        /* seen */
 	uint64_t stride;       /* of them every stride-th was looked at */

@@ -97,6 +97,7 @@ static void keep_thread(const struct runs *runs, struct marks *m, struct memory_
 	for (uint32_t i = 1; i < runs->counts.n; i++)
 		if (runs->counts.v[i] > runs->counts.v[best])
 			best = i;
+	g->threads = runs->counts.n;
 	g->marks = runs->counts.n ? runs->counts.v[best] : 0;
 	make_marks(m, g->marks / g->stride + 1);
 	for (size_t i = 0; i < runs->v.n; i++)

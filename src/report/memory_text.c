@@ -229,6 +229,8 @@ static void put_period(const struct text_page *p, const struct memory_growth *g)
 	fputs(kernel ? "launch" : "allocation", p->out);
 	fputs(marks == 1 ? " of " : kernel ? "es of " : "s of ", p->out);
 	put_mark(p, g);
+	if (g->threads > 1)
+		fprintf(p->out, " by one of %zu threads", g->threads);
 }
 
 #define GROWTH_UNCLEAR 0.5 /* as often down as up, or nearly */
