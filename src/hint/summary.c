@@ -52,6 +52,14 @@ static enum wall_part largest_part(const struct report *r)
 	return largest;
 }
 
+static bool has_several_gpus(const struct report *r)
+{
+	unsigned n = 0;
+	for (size_t i = 0; i < r->devices.n; i++)
+		n += r->devices.v[i].busy_ns > 0;
+	return n > 1;
+}
+
 static void say_part(struct summary *s, const struct report *r, enum wall_part part)
 {
 	const uint64_t ns = r->analysis.wall_ns[part];
@@ -59,7 +67,8 @@ static void say_part(struct summary *s, const struct report *r, enum wall_part p
 	number_ns(&time, ns);
 	number_ns(&wall, r->wall_ns);
 	if (idle_because[part])
-		say(s, "The GPU was idle for %s, %.1f %% of the %s wall time, %s.", time.text,
+		say(s, "%s for %s, %.1f %% of the %s wall time, %s.",
+			has_several_gpus(r) ? "No GPU ran anything" : "The GPU was idle", time.text,
 			percent(ns, r->wall_ns), wall.text, idle_because[part]);
 	else
 		say(s, "%s %s, %.1f %% of the %s wall time.", took[part], time.text,
@@ -91,10 +100,14 @@ static void say_activity(
 	const struct activity_row *a = largest_activity(r, kernels, communicates, &all);
 	struct text_short name;
 	struct number ns;
+	uint64_t busy = 0;
+	for (size_t i = 0; i < r->devices.n; i++)
+		busy = MAX(r->devices.v[i].busy_ns, busy);
 	if (a)
-		say(s, "The largest is %s: %s, %.1f %% of %s.",
+		say(s, "The largest is %s: %s, %.1f %% of %s%s.",
 			text_short(&name, text_kernel(a->name), NAME_CUT),
-			number_ns(&ns, a->total_ns), percent(a->total_ns, all), of);
+			number_ns(&ns, a->total_ns), percent(a->total_ns, all), of,
+			all > busy ? ", added up" : "");
 }
 
 /* " in cuLibraryLoadData of aten::_softmax": the call and the operator or module, as far as known.
@@ -126,7 +139,7 @@ static bool say_gap(struct summary *s, const struct report *r, enum wall_part pa
 	if (longest && longest->began) {
 		char room[160] = "";
 		struct bounded where = BOUNDED(room);
-		say(s, "The longest of these gaps lasted %s%s, from %s until %s.",
+		say(s, "The longest gap, mainly for this reason, lasted %s%s, from %s until %s.",
 			number_ns(&ns, longest->ns), where_of(r, longest, &where),
 			number_ns(&at, longest->start_ns),
 			text_short(&name, text_kernel(longest->began), NAME_CUT));
@@ -144,8 +157,9 @@ static void say_busy(struct summary *s, const struct report *r)
 	for (int i = 0; i < WALL_PARTS; i++)
 		if (idle_because[i])
 			idle += wall[i];
-	say(s, "The GPU was busy for %s, %.1f %% of the wall time, and idle for %s between activities.",
-		number_ns(&ns, busy), percent(busy, r->wall_ns), number_ns(&between, idle));
+	say(s, "%s busy for %s, %.1f %% of the wall time, and idle for %s between activities.",
+		has_several_gpus(r) ? "Some GPU was" : "The GPU was", number_ns(&ns, busy),
+		percent(busy, r->wall_ns), number_ns(&between, idle));
 }
 
 static void say_why(struct summary *s, const struct report *r, enum wall_part part)
@@ -219,14 +233,18 @@ static void say_times(struct summary *s, const struct requests *all)
 	struct number count, of, p50, p99;
 	for (size_t i = 0; i < all->v.n; i++) {
 		const struct request_row *q = &all->v.v[i];
-		ns[i] = request_total(q);
-		answered += q->q.outcome == REQUEST_ANSWERED || q->q.outcome == REQUEST_MET ||
-			    q->q.outcome == REQUEST_LATE;
+		if (q->q.outcome == REQUEST_ANSWERED || q->q.outcome == REQUEST_MET ||
+			q->q.outcome == REQUEST_LATE)
+			ns[answered++] = request_total(q);
 	}
-	qsort(ns, all->v.n, sizeof *ns, order_u64);
-	say(s, "The server answered %s of %s requests. Their median time was %s, the p99 %s.",
-		number_count(&count, answered), number_count(&of, all->v.n),
-		number_ns(&p50, ns[all->v.n / 2]), number_ns(&p99, ns[all->v.n * 99 / 100]));
+	qsort(ns, answered, sizeof *ns, order_u64);
+	if (answered)
+		say(s, "The server answered %s of %s. Their median time was %s, the p99 %s.",
+			number_count(&count, answered), number_of(&of, all->v.n, "request"),
+			number_ns(&p50, ns[(answered - 1) / 2]),
+			number_ns(&p99, ns[(answered * 99 - 1) / 100]));
+	else
+		say(s, "The server answered none of %s.", number_of(&of, all->v.n, "request"));
 	free(ns);
 }
 

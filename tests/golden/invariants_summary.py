@@ -62,6 +62,9 @@ def the_summary_names_the_largest_part_first(t):
         kernels = [row["device_total_ns"] for row in t.report["device_activities"] if row["kind"] == "kernel"]
         if part_text(max(kernels), sum(kernels)) not in said[1]:
             yield "the largest kernel takes %s, and the summary says: %s" % (part_text(max(kernels), sum(kernels)), said[1])
+        beside = sum(kernels) > max(row["busy_ns"] for row in t.report["devices"])
+        if beside != said[1].endswith(", added up."):
+            yield "kernels took %d ns together, and the summary says: %s" % (sum(kernels), said[1])
     elif name in ("before", "after"):
         busy, idle = sum(part[key] for key in BUSY), sum(part[key] for key in IDLE)
         if part_text(busy, wall) not in said[1] or "idle for %s between" % time_text(idle) not in said[1]:

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "hint/summary.h"
 #include "maker.h"
 #include "join/links.h"
 #include "model/request_times.h"
@@ -247,6 +248,30 @@ static void one_that_was_shed_spent_its_time_in_the_queue(void **state)
 	end();
 }
 
+/* Most were shed at once, and say nothing of how long an answer takes. */
+static void the_summary_is_of_requests_that_were_answered(void **state)
+{
+	struct made a = { .model = NAME_FAST, .rows = 1 };
+	struct summary said;
+	a.us[PART_KERNELS] = 100;
+	begin();
+	for (uint32_t i = 0; i < MOST; i++) {
+		put_request(&a);
+		struct served_request *q = &requests[i];
+		if (i % 4 == 0)
+			continue;
+		q->ns[REQUEST_TAKEN] = q->ns[REQUEST_ON_DEVICE] = q->ns[REQUEST_OFF_DEVICE] = 0;
+		q->ns[REQUEST_SENT] = q->ns[REQUEST_QUEUED] + 1000;
+		q->batch = 0;
+		q->outcome = REQUEST_SHED;
+	}
+	look();
+	summary_make(&(struct report){ .requests = &all }, &said);
+	assert_string_equal(said.text[0],
+		"The server answered 16 of 64 requests. Their median time was 100 us, the p99 100 us.");
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -254,6 +279,7 @@ int main(void)
 		cmocka_unit_test(work_of_others_costs_no_more_than_the_batch_was_slower),
 		cmocka_unit_test(a_request_was_behind_what_ran_while_it_was_queued),
 		cmocka_unit_test(one_that_was_shed_spent_its_time_in_the_queue),
+		cmocka_unit_test(the_summary_is_of_requests_that_were_answered),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
