@@ -304,7 +304,7 @@ uint32_t dataset_app(struct dataset *d, const char *name)
 const struct predict_kernel *dataset_kernel(struct dataset *d, const struct predict_kernel *k)
 {
 	const struct map_key key = MAP_KEY(k->id, (uint64_t)k->regs << 32 | k->smem_static_bytes,
-		k->local_bytes, k->has_regs | k->has_local << 1);
+		k->local_bytes, k->has_regs | k->has_local << 1 | (uint64_t)k->family << 2);
 	struct predict_kernel **own =
 		MAP_ROW(&d->kernel_map, key, &d->kernels, xcalloc(1, sizeof *k));
 	**own = *k;

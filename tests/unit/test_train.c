@@ -213,6 +213,22 @@ static void a_table_becomes_launches(void **state)
 	dataset_fini(&d);
 }
 
+/* A row without a family has that of the kernel's name, whatever other rows say. */
+static void each_row_has_its_own_family(void **state)
+{
+	static const char text[] = "kernel,family,grid_x,block_x,ns\n"
+				   "gemm_a,sort,1,32,10\n"
+				   "gemm_a,,1,32,10\n"
+				   "gemm_a,reduce,1,32,10\n";
+	static const enum predict_family families[] = { FAMILY_SORT, FAMILY_GEMM, FAMILY_REDUCE };
+	struct dataset d = { 0 };
+	struct error err;
+	assert_int_equal(dataset_csv(&d, text, sizeof text - 1, "t.csv", &err), 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(d.samples.v[i].launch.kernel->family, families[i]);
+	dataset_fini(&d);
+}
+
 static void a_table_that_is_none_says_where(void **state)
 {
 	static const struct {
@@ -438,6 +454,7 @@ int main(void)
 		cmocka_unit_test(the_forest_learns_what_rows_have_in_common),
 		cmocka_unit_test(one_row_and_rows_alike_make_a_forest_that_says_their_mean),
 		cmocka_unit_test(a_table_becomes_launches),
+		cmocka_unit_test(each_row_has_its_own_family),
 		cmocka_unit_test(a_table_that_is_none_says_where),
 		cmocka_unit_test(work_of_zero_is_no_bound),
 		cmocka_unit_test(trained_models_know_kernels_that_they_never_saw),
