@@ -40,7 +40,9 @@ static int apply(struct trace_header *h, const char *command)
 		return EXIT_YES;
 	}
 	const int e = change_header(h, command, &err);
-	return e ? complain(e == -EINVAL ? EXIT_USAGE : EXIT_NO, "%s", err.text) : EXIT_YES;
+	if (e == -EINVAL)
+		return complain(EXIT_USAGE, "%s, or status, which prints the level", err.text);
+	return e ? complain(EXIT_NO, "%s", err.text) : EXIT_YES;
 }
 
 int cmd_ctl(const struct options *o)

@@ -421,13 +421,12 @@ static int set_policy(const struct options *o, struct sharing *s)
 
 static int set_class(const struct options *o, struct sharing *s)
 {
-	char *end = NULL;
 	struct error err;
-	const unsigned long pid = opt_argc(o) == 3 ? strtoul(opt_argv(o)[1], &end, 10) : 0;
-	if (!pid || *end)
+	const uint32_t pid = opt_argc(o) == 3 ? change_pid(opt_argv(o)[1]) : 0;
+	if (!pid)
 		return complain(EXIT_USAGE,
 			"name a process and its class: weir sched set 1234 latency, for example");
-	const int e = change_class(s->file, (uint32_t)pid, opt_argv(o)[2], &err);
+	const int e = change_class(s->file, pid, opt_argv(o)[2], &err);
 	return e ? complain(e == -EINVAL ? EXIT_USAGE : EXIT_NO, "%s", err.text) : EXIT_YES;
 }
 

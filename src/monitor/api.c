@@ -134,17 +134,9 @@ static void put_view(FILE *out, const void *of)
 	json_end_document(&j);
 }
 
-/* A part of a path: what is no number is nobody's. */
-static uint32_t pid_of(const char *id)
-{
-	char *end;
-	const unsigned long pid = *id >= '1' && *id <= '9' ? strtoul(id, &end, 10) : 0;
-	return pid && pid <= INT32_MAX && !*end ? (uint32_t)pid : 0;
-}
-
 static int set_class(const struct api *api, const char *id, const char *to, struct error *err)
 {
-	return change_class(api->watch->file, pid_of(id), to, err);
+	return change_class(api->watch->file, change_pid(id), to, err);
 }
 
 static int set_policy(const struct api *api, const char *id, const char *to, struct error *err)
@@ -154,7 +146,7 @@ static int set_policy(const struct api *api, const char *id, const char *to, str
 
 static int set_recording(const struct api *api, const char *id, const char *to, struct error *err)
 {
-	return change_recording(pid_of(id), to, err);
+	return change_recording(change_pid(id), to, err);
 }
 
 static int set_regression(const struct api *api, const char *id, const char *to, struct error *err)

@@ -10,6 +10,13 @@
 #include "share/policy.h"
 #include "trace/live_header.h"
 
+uint32_t change_pid(const char *text)
+{
+	char *end;
+	const unsigned long pid = *text >= '1' && *text <= '9' ? strtoul(text, &end, 10) : 0;
+	return pid && pid <= INT32_MAX && !*end ? (uint32_t)pid : 0;
+}
+
 int change_class(struct share_file *f, uint32_t pid, const char *class, struct error *err)
 {
 	const bool latency = !strcmp(class, "latency");

@@ -7,6 +7,9 @@
 #include "event/format.h"
 #include "share/segment.h"
 
+/* The number of a process; 0: the text is none. */
+uint32_t change_pid(const char *text);
+
 /*
  * 0, or with a sentence in err:
  *	-EINVAL: there is no such class, policy or thing to be switched to

@@ -91,6 +91,7 @@ while [ ! -s live.weir ]; do sleep 0.02; done
 expect 0 '^off$' "$weir" ctl live.weir status
 expect 0 '^$' "$weir" ctl live.weir work
 expect 0 '^work$' "$weir" ctl live.weir status
+expect 2 "'nonsense' is no command.* off,.* or status" "$weir" ctl live.weir nonsense
 : >on
 wait
 expect 0 '"launches": [1-9]' "$weir" report --json live.weir

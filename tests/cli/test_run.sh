@@ -85,6 +85,7 @@ expect 0 'all gates open' $sched status
 expect 0 '' $sched close
 expect 1 'no process 1 shares a GPU here|process 1 is another user' $sched set 1 latency
 expect 2 'name a process and its class' $sched set 1
+expect 2 'name a process and its class' $sched set 4294967297 latency
 expect 2 "'fast' is no class" $sched set 1 fast
 expect 2 "'lat' is no class" $sched set 1 lat
 
