@@ -22,6 +22,8 @@ const char *diff_one_word(enum diff_one one)
 
 #define CONFIRMED  0.25 /* of its change on the device: as much is left without the overlap */
 #define SPAN_LEAST 5.0  /* %: a single span that changed less may have done so by chance */
+#define MORE_MOST  0.01 /* of the launches: so many more, or … */
+#define FEWER_MOST 0.05 /* … fewer where they take more time in all, are about as many */
 
 static bool is_judged(const struct diff_row *row)
 {
@@ -208,13 +210,19 @@ static void choose_one(const struct diff *d, struct diff_conclusion *ret_c)
 						   : DOUBT_FEW);
 }
 
-/* From the first GPU activity to the last. */
-static double span_pct(const struct diff *d)
+/* How long the program took.  How long a process takes to start and to end varies by chance. One
+ * recording a side says nothing of that, so the GPU span counts there. */
+static void find_whole(struct diff *d)
 {
+	struct diff_conclusion *c = &d->conclusion;
 	double span[DIFF_SIDES];
 	for (int s = 0; s < DIFF_SIDES; s++)
 		span[s] = d->sums[TOTAL_BUSY].side[s] + d->sums[TOTAL_IDLE].side[s];
-	return (span[DIFF_B] / span[DIFF_A] - 1) * 100;
+	c->spans = (d->inputs[DIFF_A].n == 1 || d->inputs[DIFF_B].n == 1) && span[DIFF_A] > 0 &&
+		   span[DIFF_B] > 0;
+	for (int s = 0; s < DIFF_SIDES; s++)
+		c->took[s] = c->spans ? span[s] : d->sums[TOTAL_WALL].side[s];
+	c->took_pct = (c->took[DIFF_B] / c->took[DIFF_A] - 1) * 100;
 }
 
 /* By an interval; one that is wide tells nothing. */
@@ -224,36 +232,49 @@ static enum diff_verdict way_of(const struct diff_change *c, double least)
 	return c->verdict != VERDICT_SAME || narrow ? c->verdict : VERDICT_NONE;
 }
 
-/* How the time from the first step to the last changed: the begin of a process varies by chance. */
-static enum diff_verdict inner_way(const struct diff *d, double least)
+static enum diff_verdict way(double pct, double least)
 {
-	const double pct = span_pct(d);
+	return !(fabs(pct) >= least) ? VERDICT_SAME : pct > 0 ? VERDICT_SLOWER : VERDICT_FASTER;
+}
+
+/* How the time of the same work changed, if that is more than chance. */
+static enum diff_verdict sure_way(const struct diff *d, double least)
+{
+	const struct diff_conclusion *c = &d->conclusion;
 	if (d->inputs[DIFF_A].n > 1 && d->inputs[DIFF_B].n > 1)
 		return way_of(&d->sums[TOTAL_WALL].change, least);
 	if (!isnan(d->work.period.p))
 		return way_of(&d->work.period, least);
-	return fabs(pct) < DIFF_SAME * 100               ? VERDICT_SAME
-	       : !(fabs(pct) >= fmax(least, SPAN_LEAST)) ? VERDICT_NONE
-	       : pct > 0                                 ? VERDICT_SLOWER
-							 : VERDICT_FASTER;
+	if (!c->spans || (fabs(c->took_pct) >= least && fabs(c->took_pct) < SPAN_LEAST))
+		return VERDICT_NONE;
+	return way(c->took_pct, least);
 }
 
-/* How the wall time of the same work changed, if that is more than chance. */
+/* About as many launches that take more time in all, though there are no more of them; or less. */
+static bool is_no_matter_of_launches(const struct diff *d)
+{
+	const struct diff_conclusion *c = &d->conclusion;
+	const double *n = d->sums[TOTAL_LAUNCHES].side,
+		     more = (n[DIFF_B] / n[DIFF_A] - 1) * (c->took_pct > 0 ? 1 : -1);
+	return c->spans && !d->window[DIFF_A] && !d->window[DIFF_B] && more <= MORE_MOST &&
+	       more >= -FEWER_MOST;
+}
+
+/* How the work as a whole changed, if that is more than chance. */
 static enum diff_verdict whole_way(const struct diff *d)
 {
-	const double pct = d->sums[TOTAL_WALL].change.pct,
-		     least = fmax(d->threshold_pct, DIFF_SAME * 100);
-	const enum diff_verdict way = !(fabs(pct) >= least) ? VERDICT_SAME
-				      : pct > 0             ? VERDICT_SLOWER
-							    : VERDICT_FASTER;
-	return d->work.same && way == inner_way(d, least) ? way : VERDICT_NONE;
+	const double pct = d->conclusion.took_pct, least = fmax(d->threshold_pct, DIFF_SAME * 100);
+	const enum diff_verdict whole = way(pct, least);
+	if (!d->work.same && (whole == VERDICT_SAME || !is_no_matter_of_launches(d)))
+		return VERDICT_NONE;
+	return whole == sure_way(d, least) ? whole : VERDICT_NONE;
 }
 
 /* As the whole changed, so may what is compared have done, as far as its interval tells. */
-static bool may_be_the_whole(const struct diff *d, const struct diff_change *c)
+static bool may_be_the_whole(const struct diff_conclusion *c)
 {
-	const double pct = d->sums[TOTAL_WALL].change.pct;
-	return c->pct - c->below_pct <= pct && pct <= c->pct + c->above_pct;
+	return c->change.pct - c->change.below_pct <= c->took_pct &&
+	       c->took_pct <= c->change.pct + c->change.above_pct;
 }
 
 void diff_conclude(struct diff *d)
@@ -262,8 +283,9 @@ void diff_conclude(struct diff *d)
 	if (!(diff_is_empty(d, DIFF_A) || diff_is_empty(d, DIFF_B)))
 		choose_one(d, c);
 	judge_run(d, c);
+	find_whole(d);
 	c->whole = c->one == ONE_NONE || c->one == ONE_RUN ? VERDICT_NONE : whole_way(d);
-	if (c->whole == c->change.verdict || may_be_the_whole(d, &c->change))
+	if (c->whole == c->change.verdict || (may_be_the_whole(c) && !diff_is_wide(&c->change)))
 		c->whole = VERDICT_NONE;
 	expect(!moves(c) || (c->side[DIFF_B] > c->side[DIFF_A]) ==
 				    (c->change.verdict == VERDICT_SLOWER),

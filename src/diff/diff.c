@@ -188,7 +188,7 @@ struct diff_change diff_change_of(const struct diff *d, const struct stat_median
 	struct diff_change c = { .pct = change(m->a, m->b), .p = m->p };
 	const double of = m->a > 0 && !isnan(c.p) ? m->a / 100 : NAN;
 	c.noise_pct = m->noise / of;
-	c.below_pct = m->below / of;
+	c.below_pct = fmin(m->below / of, 100 + c.pct); /* nothing takes less than no time */
 	c.above_pct = m->above / of;
 	if (isnan(c.p) || isnan(c.pct))
 		c.verdict = VERDICT_NONE;

@@ -199,11 +199,22 @@ struct diff_conclusion {
 	double side[DIFF_SIDES]; /* ns of one */
 	double n[DIFF_SIDES];    /* so many are behind it; of several runs these */
 	struct diff_change change;
-	enum diff_doubt doubt; /* if it is none */
+	enum diff_doubt doubt;             /* if it is none */
+	double took[DIFF_SIDES], took_pct; /* all of it: the GPU span, or … */
+	bool spans;                        /* … the wall time */
 	enum diff_verdict
 		whole; /* the same work as a whole went this other way, to be said first */
 	char *sentence[DIFF_SENTENCES];
 };
+
+/* An interval that reaches further tells nothing. */
+#define DIFF_WIDE_PCT 100
+
+static inline bool diff_is_wide(const struct diff_change *c)
+{
+	return c->verdict == VERDICT_SAME &&
+	       (c->below_pct > DIFF_WIDE_PCT || c->above_pct > DIFF_WIDE_PCT);
+}
 
 struct judgement;
 struct number;

@@ -58,13 +58,25 @@ static const char *pct_text(struct number *n, double pct)
 	return n->text;
 }
 
+/* "7.5", "4,540" */
+static const char *factor_text(struct number *n, double factor)
+{
+	if (factor >= 999.5)
+		return count_text(n, factor);
+	snprintf(n->text, sizeof n->text, "%.3g", factor);
+	return n->text;
+}
+
 /* "-24.1 %", or "7.5 times as fast", which a percentage of nearly all hides. */
 static const char *change_text(struct number *n, double from, double to)
 {
+	struct number factor;
 	if (from > 0 && to >= OFTEN * from)
-		snprintf(n->text, sizeof n->text, "%.3g times as long", to / from);
+		snprintf(n->text, sizeof n->text, "%s times as long",
+			factor_text(&factor, to / from));
 	else if (to > 0 && from >= OFTEN * to)
-		snprintf(n->text, sizeof n->text, "%.3g times as fast", from / to);
+		snprintf(n->text, sizeof n->text, "%s times as fast",
+			factor_text(&factor, from / to));
 	else
 		snprintf(n->text, sizeof n->text, "%+.1f %%", (to - from) / from * 100);
 	return n->text;
@@ -94,9 +106,9 @@ static void put_how(struct bounded *b, const struct diff_conclusion *c)
 	const double factor = c->side[DIFF_B] / c->side[DIFF_A];
 	struct number n;
 	if (factor >= OFTEN)
-		bounded_printf(b, "takes %.3g times as long in B", factor);
+		bounded_printf(b, "takes %s times as long in B", factor_text(&n, factor));
 	else if (factor <= 1 / OFTEN)
-		bounded_printf(b, "is %.3g times as fast in B", 1 / factor);
+		bounded_printf(b, "is %s times as fast in B", factor_text(&n, 1 / factor));
 	else
 		bounded_printf(b, "is %s %s in B", pct_text(&n, c->change.pct),
 			diff_verdict_word(c->change.verdict));
@@ -134,10 +146,12 @@ static void put_same(struct bounded *b, const struct diff *d)
 {
 	const struct diff_conclusion *c = &d->conclusion;
 	struct number from, to;
-	bounded_put(b, "No difference");
-	if (d->threshold_pct > 0)
-		bounded_printf(b, " above %g %%", d->threshold_pct);
-	bounded_put(b, " was found: one ");
+	if (diff_is_wide(&c->change))
+		bounded_put(b, "It is not known which is faster: one ");
+	else if (d->threshold_pct > 0)
+		bounded_printf(b, "No difference above %g %% was found: one ", d->threshold_pct);
+	else
+		bounded_put(b, "No difference was found: one ");
 	put_one(b, c);
 	bounded_printf(b, " takes %s in A, %s in B", ns_text(&from, c->side[DIFF_A]),
 		ns_text(&to, c->side[DIFF_B]));
@@ -152,32 +166,50 @@ static bool has_same_steps(const struct diff *d)
 	       !d->window[DIFF_B];
 }
 
-/* Figures of as much work, which are too few to be judged; NULL: there are none. */
-static const struct diff_sum *total_of(const struct diff *d)
+/* Figures of as much work, which are too few to be judged. */
+enum total { NO_TOTAL, OF_BUSY, OF_ALL };
+
+static bool agrees(const struct diff *d, double pct)
 {
-	const struct diff_sum *busy = &d->sums[TOTAL_BUSY], *wall = &d->sums[TOTAL_WALL];
-	const bool has_busy = busy->side[DIFF_A] > 0 && busy->side[DIFF_B] > 0,
-		   agree = (busy->change.pct > 0) == (wall->change.pct > 0) ||
-			   fabs(wall->change.pct) < d->threshold_pct;
-	const struct diff_sum *s = has_busy && agree ? busy : wall;
-	const bool known = s->side[DIFF_A] > 0 && s->side[DIFF_B] > 0;
-	return known && (d->work.same || has_same_steps(d) || d->work.input) ? s : NULL;
+	return (d->sums[TOTAL_BUSY].change.pct > 0) == (pct > 0) || fabs(pct) < d->threshold_pct;
 }
 
-static void put_total(struct bounded *b, const struct diff *d, const struct diff_sum *s)
+/* Where only steps were found to be as many, a GPU span may be that of loading code. */
+static enum total total_of(const struct diff *d)
 {
-	const bool busy = s == &d->sums[TOTAL_BUSY];
+	const struct diff_conclusion *c = &d->conclusion;
+	const double *busy = d->sums[TOTAL_BUSY].side;
+	const bool as_much = d->work.same || d->work.input;
+	if (!as_much && !has_same_steps(d))
+		return NO_TOTAL;
+	if (busy[DIFF_A] > 0 && busy[DIFF_B] > 0 &&
+		(agrees(d, c->took_pct) || (!as_much && agrees(d, d->sums[TOTAL_WALL].change.pct))))
+		return OF_BUSY;
+	return c->took[DIFF_A] > 0 && c->took[DIFF_B] > 0 && (as_much || !c->spans) ? OF_ALL
+										    : NO_TOTAL;
+}
+
+static void put_total(struct bounded *b, const struct diff *d)
+{
+	static const char *const longer[] = { "B took", "The GPU span in B is",
+		"B kept the GPU busy for" };
+	static const char *const same[] = { "the program took", "the GPU span is",
+		"the GPU was busy" };
+	const struct diff_conclusion *c = &d->conclusion;
+	const bool busy = total_of(d) == OF_BUSY;
+	const double *side = busy ? d->sums[TOTAL_BUSY].side : c->took,
+		     pct = busy ? d->sums[TOTAL_BUSY].change.pct : c->took_pct;
+	const int words = busy ? 2 : c->spans;
 	struct number from, to, n;
-	ns_text(&from, s->side[DIFF_A]);
-	ns_text(&to, s->side[DIFF_B]);
-	if (fabs(s->change.pct) < d->threshold_pct) {
+	ns_text(&from, side[DIFF_A]);
+	ns_text(&to, side[DIFF_B]);
+	if (fabs(pct) < d->threshold_pct) {
 		bounded_printf(b, "No difference above %g %% was found: %s %s in A, %s in B",
-			d->threshold_pct, busy ? "the GPU was busy" : "the program took", from.text,
-			to.text);
+			d->threshold_pct, same[words], from.text, to.text);
 		return;
 	}
-	bounded_printf(b, "B %s %s instead of %s (%s) ", busy ? "kept the GPU busy for" : "took",
-		to.text, from.text, change_text(&n, s->side[DIFF_A], s->side[DIFF_B]));
+	bounded_printf(b, "%s %s instead of %s (%s) ", longer[words], to.text, from.text,
+		change_text(&n, side[DIFF_A], side[DIFF_B]));
 	if (d->work.same)
 		bounded_put(b, "for the same work");
 	else if (has_same_steps(d))
@@ -187,24 +219,31 @@ static void put_total(struct bounded *b, const struct diff *d, const struct diff
 		bounded_put(b, "for as many bytes copied");
 }
 
-/* A step or launch leaves out the time around it.  The same work as a whole counts more. */
+/* A step or launch leaves out the time around it.  The work as a whole counts more. */
 static void put_whole(struct bounded *b, const struct diff *d)
 {
 	const struct diff_conclusion *c = &d->conclusion;
-	const struct diff_sum *wall = &d->sums[TOTAL_WALL];
 	struct number from, to, n;
+	ns_text(&from, c->took[DIFF_A]);
+	ns_text(&to, c->took[DIFF_B]);
+	bounded_put(b, c->spans ? "The GPU span in B is " : "B took ");
 	if (c->whole == VERDICT_SAME)
-		bounded_printf(b, "B took as long for the same work (%s), though one ",
-			ns_text(&to, wall->side[DIFF_B]));
+		bounded_printf(b, "as long (%s)", to.text);
 	else
-		bounded_printf(b, "B took %s instead of %s for the same work, though one ",
-			ns_text(&to, wall->side[DIFF_B]), ns_text(&from, wall->side[DIFF_A]));
+		bounded_printf(b, "%s instead of %s", to.text, from.text);
+	bounded_printf(b, " for %s",
+		d->work.same                 ? "the same work"
+		: c->whole == VERDICT_SLOWER ? "no more launches"
+					     : "no fewer launches");
+	if (diff_is_wide(&c->change))
+		return;
+	bounded_put(b, ", though one ");
 	put_one(b, c);
 	if (is_moved(c->change.verdict))
 		bounded_printf(b, " is %s %s", pct_text(&n, c->change.pct),
 			diff_verdict_word(c->change.verdict));
 	else
-		bounded_printf(b, " takes as long (%s)", ns_text(&n, c->side[DIFF_B]));
+		bounded_put(b, " takes as long");
 }
 
 static void put_unknown(struct bounded *b, const struct diff *d)
@@ -249,7 +288,7 @@ static void say_slower(const struct diff *d, struct bounded *b)
 	} else if (c->one != ONE_NONE) {
 		put_same(b, d);
 	} else if (total_of(d)) {
-		put_total(b, d, total_of(d));
+		put_total(b, d);
 	} else {
 		put_unknown(b, d);
 	}
@@ -427,7 +466,10 @@ static void put_work(struct bounded *b, const struct diff *d)
 			units_text(&from, diff_count(d, ONE_LAUNCH, DIFF_A), ONE_LAUNCH),
 			count_text(&to, diff_count(d, ONE_LAUNCH, DIFF_B)));
 	} else if (d->work.same) {
-		bounded_printf(b, "Both did the same work (%s",
+		bounded_put(b, "Both did the same work");
+		if (!(diff_count(d, ONE_LAUNCH, DIFF_A) > 0))
+			return;
+		bounded_printf(b, " (%s",
 			units_text(&from, diff_count(d, ONE_LAUNCH, DIFF_A), ONE_LAUNCH));
 		if (common > ONE_LAUNCH)
 			bounded_printf(b, ", %s",
@@ -481,9 +523,6 @@ static void say_changed(const struct diff *d, struct bounded *b)
 		bounded_printf(b, " a %s", diff_one_word(per));
 }
 
-/* An interval that reaches further tells nothing. */
-#define WIDE_PCT 100
-
 static void say_sure(const struct diff *d, struct bounded *b)
 {
 	const struct diff_conclusion *c = &d->conclusion;
@@ -506,15 +545,15 @@ static void say_sure(const struct diff *d, struct bounded *b)
 				  "that is chance: record each several times");
 		return;
 	}
-	if (c->change.below_pct > WIDE_PCT || c->change.above_pct > WIDE_PCT)
+	if (diff_is_wide(&c->change))
 		bounded_put(
-			b, "They vary too much for a verdict, so record more of them: there are ");
+			b, "Single ones vary too much for a verdict, so record more: there are ");
 	else
-		bounded_printf(b,
-			"The change%s%s is %+.1f %% to %+.1f %% with 99 %% confidence, from ",
+		bounded_printf(b, "The change%s%s is %s to %s with 99 %% confidence, from ",
 			c->whole != VERDICT_NONE ? " of one " : "",
 			c->whole != VERDICT_NONE ? diff_one_word(c->one) : "",
-			c->change.pct - c->change.below_pct, c->change.pct + c->change.above_pct);
+			number_change(&from, c->change.pct - c->change.below_pct),
+			number_change(&to, c->change.pct + c->change.above_pct));
 	if (na > 1 && nb > 1) {
 		bounded_printf(b, "%zu and %zu recordings", na, nb);
 		return;
