@@ -256,8 +256,7 @@ static bool is_no_matter_of_launches(const struct diff *d)
 	const struct diff_conclusion *c = &d->conclusion;
 	const double *n = d->sums[TOTAL_LAUNCHES].side,
 		     more = (n[DIFF_B] / n[DIFF_A] - 1) * (c->took_pct > 0 ? 1 : -1);
-	return c->spans && !d->window[DIFF_A] && !d->window[DIFF_B] && more <= MORE_MOST &&
-	       more >= -FEWER_MOST;
+	return c->spans && diff_has_totals(d) && more <= MORE_MOST && more >= -FEWER_MOST;
 }
 
 /* How the work as a whole changed, if that is more than chance. */

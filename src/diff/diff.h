@@ -229,6 +229,8 @@ struct diff {
 	bool analysed[DIFF_SIDES];   /* each run of the side says why devices were idle */
 	bool has_memory[DIFF_SIDES]; /* … how many bytes were allocated */
 	bool window[DIFF_SIDES];     /* a run of the side is a flight recording */
+	bool lost[DIFF_SIDES];       /* part of the calls of a run: totals say nothing */
+	bool part;                   /* of a run was read */
 	bool off[DIFF_SIDES];        /* no run of the side recorded anything: the level was off */
 	bool by_device; /* kernels: times are the device's; operators: unless sampled */
 	bool apart;     /* kernels of some runs are samples, of others not: no verdict on them */
@@ -238,6 +240,12 @@ struct diff {
 	struct diff_conclusion conclusion;
 	ARRAY(struct judgement) judged; /* fail_condition.h; the caller adds them */
 };
+
+/* Whether totals are of all that the programs did. */
+static inline bool diff_has_totals(const struct diff *d)
+{
+	return !d->window[DIFF_A] && !d->window[DIFF_B] && !d->lost[DIFF_A] && !d->lost[DIFF_B];
+}
 
 /* threshold_pct: changes that are smaller are none. */
 void diff_new(struct diff **ret_d, double threshold_pct);

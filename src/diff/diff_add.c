@@ -329,16 +329,23 @@ static void add_totals(struct adder *a)
 		v[TOTAL_COPIED] += (double)r->copies.v[i].bytes;
 }
 
+static bool has_lost(const struct report *r)
+{
+	return r->lost || r->damaged_chunks || r->trace->damage_count || r->accounts.missing;
+}
+
 int diff_add(struct diff *d, enum diff_side_id side, const char *file, const struct report *r)
 {
 	struct adder a = { .d = d, .r = r, .side = side, .run = d->inputs[side].n };
 	*array_push(&d->inputs[side]) = (struct diff_input){ xstrdup(file),
-		xstrdup(r->trace->header.program), r->lost != 0, r->sampled };
+		xstrdup(r->trace->header.program), has_lost(r), r->sampled };
 	d->has_device[side] &= r->device_kernels != 0;
 	d->analysed[side] &= r->analysis.known;
 	d->has_memory[side] &= report_knows_bytes(r, &r->gpu_memory);
 	d->sampled[side] |= r->sampled != 0;
 	d->window[side] |= is_window(r);
+	d->lost[side] |= has_lost(r);
+	d->part |= r->trace->parts.n != 0;
 	d->off[side] = report_is_off(r) && (a.run == 0 || d->off[side]);
 	add_totals(&a);
 	add_kernels(&a);

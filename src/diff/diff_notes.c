@@ -57,8 +57,8 @@ static void note_losses(struct diff *d, int side)
 {
 	for (size_t i = 0; i < d->inputs[side].n; i++)
 		if (d->inputs[side].v[i].lost)
-			note(d, "Run %zu of %s lost calls: its numbers are too small.", i + 1,
-				name_of(side));
+			note(d, "Run %zu of %s lost calls or is damaged: its numbers are too small.",
+				i + 1, name_of(side));
 }
 
 void diff_make_notes(struct diff *d)

@@ -162,8 +162,7 @@ static void put_same(struct bounded *b, const struct diff *d)
 static bool has_same_steps(const struct diff *d)
 {
 	const double *steps = d->sums[TOTAL_STEPS].side;
-	return d->work.steps && steps[DIFF_A] == steps[DIFF_B] && !d->window[DIFF_A] &&
-	       !d->window[DIFF_B];
+	return d->work.steps && steps[DIFF_A] == steps[DIFF_B] && diff_has_totals(d);
 }
 
 /* Figures of as much work, which are too few to be judged. */
@@ -272,7 +271,8 @@ static void put_empty(struct bounded *b, const struct diff *d)
 			one && other ? "Neither A nor B made a CUDA call"
 			: one        ? "A made no CUDA call"
 				     : "B made no CUDA call");
-	bounded_put(b, ", so there is nothing to compare");
+	bounded_put(b, d->part ? " in the part that was read, so there is nothing to compare"
+			       : ", so there is nothing to compare");
 }
 
 static void say_slower(const struct diff *d, struct bounded *b)
@@ -507,8 +507,17 @@ static void say_changed(const struct diff *d, struct bounded *b)
 									    : c->one;
 	const bool totals = d->work.same || per != ONE_NONE;
 	const struct changed most = totals ? find_changed(d, per) : (struct changed){ 0 };
+	const bool one = d->lost[DIFF_A], other = d->lost[DIFF_B];
 	struct number from, to;
 	struct name name;
+	if (one || other) {
+		bounded_printf(b, "%s lost calls or %s damaged, so what both did is not compared",
+			one && other ? "A and B"
+			: one        ? "A"
+				     : "B",
+			one && other ? "are" : "is");
+		return;
+	}
 	put_work(b, d);
 	if (!most.there)
 		return;
@@ -533,6 +542,8 @@ static void say_sure(const struct diff *d, struct bounded *b)
 			d->off[DIFF_A] || d->off[DIFF_B]
 				? "Record again without `--level off`, or switch recording on while the "
 				  "program runs"
+			: d->part && (diff_is_empty(d, DIFF_A) || diff_is_empty(d, DIFF_B))
+				? "Read a larger part"
 			: diff_is_empty(d, DIFF_A) || diff_is_empty(d, DIFF_B)
 				? "`weir doctor` says why no call was seen"
 			: !total_of(d) && c->doubt != DOUBT_FEW

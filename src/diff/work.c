@@ -167,11 +167,11 @@ void diff_compare_work(struct diff *d)
 			more > STEP_TOLERANCE * fmax(launches[DIFF_A], launches[DIFF_B]);
 	w->kernels = shares_kernels(d) && !w->relaunched;
 	w->steps = shares_steps(d);
-	w->input = is_same_copies(d) && !d->window[DIFF_A] && !d->window[DIFF_B];
+	w->input = is_same_copies(d) && diff_has_totals(d);
 	w->requests = requests[DIFF_A] > 0 && requests[DIFF_B] > 0;
-	w->same = !d->window[DIFF_A] && !d->window[DIFF_B] && same_kernels(d) &&
-		  totals_near(d, TOTAL_GRAPH_LAUNCHES) && diff_copied_same(d) &&
-		  totals_near(d, TOTAL_REQUESTS) && (!w->steps || totals_near(d, TOTAL_STEPS)) &&
+	w->same = diff_has_totals(d) && same_kernels(d) && totals_near(d, TOTAL_GRAPH_LAUNCHES) &&
+		  diff_copied_same(d) && totals_near(d, TOTAL_REQUESTS) &&
+		  (!w->steps || totals_near(d, TOTAL_STEPS)) &&
 		  diff_is_empty(d, DIFF_A) == diff_is_empty(d, DIFF_B);
 }
 

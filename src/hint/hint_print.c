@@ -135,7 +135,7 @@ static void put_none(const struct hints *h, FILE *out)
 			"record with weir record --gpu.\n",
 			number_count(&n, h->sampled));
 	else if (!h->launches)
-		fputs("  The trace has no launch of a kernel, which most rules are about.\n", out);
+		fputs("  No launch of a kernel was read, which most rules are about.\n", out);
 	else
 		fputs("  The trace says nothing about device times, which most rules need: record with "
 		      "weir record --gpu.\n",

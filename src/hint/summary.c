@@ -203,6 +203,11 @@ static void say_hint(struct summary *s, const struct hints *all, const struct hi
 			number_ns(&ns, (uint64_t)hint_gain_ns(all, h->gain)));
 }
 
+static bool is_damaged(const struct report *r)
+{
+	return r->damaged_chunks || r->trace->damage_count;
+}
+
 static void say_first(struct summary *s, const struct report *r)
 {
 	const struct hints *h = r->hints;
@@ -210,7 +215,7 @@ static void say_first(struct summary *s, const struct report *r)
 		say_hint(s, h, &h->v.v[0]);
 	else if (h && h->counted_ns)
 		say(s, "No hint found a change that is worth its effort.");
-	else if (h && h->launches)
+	else if (h && h->launches && !is_damaged(r))
 		say(s, "First: record with weir record --gpu, so that hints know what ran when.");
 }
 
@@ -312,7 +317,8 @@ static void say_calls(struct summary *s, const struct report *r)
 	for (size_t i = 0; i < r->call_rows.n; i++)
 		if (!largest || r->call_rows.v[i].total_ticks > largest->total_ticks)
 			largest = &r->call_rows.v[i];
-	say(s, "The recording has no device times, so it does not tell what ran on the GPU.");
+	say(s, "%s has no device times, so it does not tell what ran on the GPU.",
+		is_damaged(r) ? "What is left of the file" : "The recording");
 	if (largest && largest->summed)
 		say(s, "The host's largest call was %s: %s in %s.",
 			report_fn_name(r, largest->id, &room),

@@ -43,8 +43,8 @@ int accounts_balance(
 	a.kept = calls + lost + load_relaxed(&t->header.overwritten);
 	a.missing = sat_sub(a.returned, a.kept);
 	/* Overwriting is said before it is done, so a program that was killed may have said too
-	 * much. */
-	if (t->header.mode == TRACE_FILE)
+	 * much.  A damaged file may have lost accounts. */
+	if (t->header.mode == TRACE_FILE && !t->damage_count)
 		a.surplus = sat_sub(a.kept, a.entered);
 	*ret_accounts = a;
 	return 0;

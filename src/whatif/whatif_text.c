@@ -47,10 +47,9 @@ static void put_program(const struct whatif *w, FILE *out, size_t i)
 	if (whatif_is_latency(w, i))
 		put_requests(w, out, i);
 	else
-		fprintf(out,
-			", %s kernels and copies; once through in %s alone, %s of it device time\n",
-			number_count(&a, alone->programs[0].ops), number_ns(&b, alone->end_ns),
-			number_ns(&c, p->work_ns));
+		fprintf(out, ", %s; once through in %s alone, %s of it device time\n",
+			number_of(&a, alone->programs[0].ops, "GPU activity"),
+			number_ns(&b, alone->end_ns), number_ns(&c, p->work_ns));
 	if (p->untimed)
 		fprintf(out,
 			"             %s launches were not timed: as long as their like, or as predicted\n",

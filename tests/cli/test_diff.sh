@@ -155,6 +155,20 @@ expect 2 'write \+5%' "$weir" diff -f 'wall > 5%' a.weir b.weir
 expect 2 '--threshold wants a percentage' "$weir" diff -t x a.weir b.weir
 expect 2 'nowhere.weir' "$weir" diff a.weir nowhere.weir
 
+# A file that was cut off has lost calls: nothing is said of how much its program did, and nothing is there twice.
+whole=$kept/../live/resnet.weir
+for size in 40000 90000 140000 190000 240000 280000; do
+	head -c $size "$whole" >cut.weir
+	expect 0 '^A lost calls or is damaged, so what both did is not compared\.$' "$weir" diff cut.weir "$whole"
+	expect 0 '^B lost calls or is damaged, so what both did is not compared\.$' "$weir" diff "$whole" cut.weir
+	expect 0 'the file was cut off' "$weir" report cut.weir
+	"$weir" report cut.weir >said
+	expect 1 '^0$' grep -c 'here twice' said
+done
+
+# Calls that are not in the part are not missing.
+expect 0 '^Neither A nor B made a CUDA call in the part that was read' "$weir" diff --before=1ns "$whole" "$whole"
+
 expect 0 ';cuLaunchKernel;.* [0-9]+$' "$weir" flame a.weir
 expect 0 '' "$weir" flame -o a.svg a.weir
 expect 0 '</svg>' cat a.svg

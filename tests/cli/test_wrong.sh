@@ -41,7 +41,7 @@ expect 2 'FILE is missing' "$weir" import
 
 # Without device times
 expect 2 'has no kernel with a device time' "$weir" export -f dataset plain.weir
-expect 0 'has no launch of a kernel' "$weir" hints plain.weir
+expect 0 'No launch of a kernel was read' "$weir" hints plain.weir
 expect 0 '^$' "$weir" html plain.weir -o page.html
 
 # A file of somebody else's is not taken for an old trace.
