@@ -161,7 +161,8 @@ struct conv_gradient : gemm<T, MMA, BM, BN, STAGES, BUFFERS, 1, 1, SCHEDULE, 1, 
 		}
 	}
 
-	__device__ __forceinline__ void put(const float (&sum)[Z::STRIPS][BN / 2], int, tile c, u32 &, u32 &)
+	template <typename SELF>
+	__device__ __forceinline__ void put(SELF &, const float (&sum)[Z::STRIPS][BN / 2], int, tile c, u32 &, u32 &)
 	{
 		const int row = c.m + this->thread / 32 * 16 + this->thread % 32 / 4;
 #pragma unroll

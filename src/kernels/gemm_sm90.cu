@@ -247,12 +247,12 @@ struct gemm {
 	}
 
 	/* The warpgroup's part of a tile.  The products of a stage run while those of the next are begun. */
-	__device__ __forceinline__ void multiply(S (&sum)[Z::STRIPS][BN / 2], ring &at, int w)
+	__device__ __forceinline__ void multiply(S (&sum)[Z::STRIPS][BN / 2], ring &at, int w, int blocks)
 	{
 		u32 before = 0;
 		if (HOLD)
 			mbarrier_wait(kept, 0);
-		for (int kb = 0; kb < blocks_k; kb++) {
+		for (int kb = 0; kb < blocks; kb++) {
 			mbarrier_wait(full + 8 * at.stage, at.phase);
 			const u32 stage = base + at.stage * Z::STAGE;
 			const u32 a = stage + (SCHEDULE == PING_PONG ? 0 : w * Z::STRIPS * 64 * ROW);
@@ -280,19 +280,39 @@ struct gemm {
 		release(before);
 	}
 
+	/* Blocks of K of a tile. */
+	__device__ __forceinline__ int blocks(int)
+	{
+		return blocks_k;
+	}
+
+	/* 64 rows of a slice, from shared memory to D. */
+	__device__ __forceinline__ void store(u32 from, bool tail, int column, int row)
+	{
+		const tensor_map &map = tail ? p.d_tail : p.d;
+		if constexpr (BATCHED)
+			tma_store_tap(from, map, column, number, row);
+		else
+			tma_store(from, map, column, row);
+	}
+
+	/* The same of the residual to shared memory. */
+	__device__ __forceinline__ void load_residual(u32 to, bool tail, int column, int row, u32 barrier)
+	{
+		const tensor_map &map = tail ? p.residual_tail : p.residual;
+		if constexpr (BATCHED)
+			tma_load_tap(to, map, column, number * p.residual_step, row, barrier);
+		else
+			tma_load(to, map, column, row, barrier);
+	}
+
 	/* A slice of the residual comes to where the slice of the result will stand, and each is added in place. */
-	__device__ __forceinline__ void fetch(int w, int q, int row, int column)
+	template <typename SELF> __device__ __forceinline__ void fetch(SELF &self, int w, int q, int row, int column)
 	{
 		const int s = q % Z::SLICES, buffer = w * BUFFERS + q % BUFFERS;
 		const bool tail = s == Z::FULL;
 		mbarrier_expect(residual + 8 * buffer, tail ? 64 * Z::TAIL * (int)sizeof(O) : Z::SLICE);
-		const tensor_map &map = tail ? p.residual_tail : p.residual;
-		const u32 to = slices + buffer * Z::SLICE, barrier = residual + 8 * buffer;
-		const int x = column + s * Z::WIDTH, y = row + q / Z::SLICES * 64;
-		if constexpr (BATCHED)
-			tma_load_tap(to, map, x, number * p.residual_step, y, barrier);
-		else
-			tma_load(to, map, x, y, barrier);
+		self.load_residual(slices + buffer * Z::SLICE, tail, column + s * Z::WIDTH, row + q / Z::SLICES * 64, residual + 8 * buffer);
 	}
 
 	/* Two neighbours of a vector of N. */
@@ -448,7 +468,8 @@ struct gemm {
 	}
 
 	/* `used`: slices that this warpgroup has written so far; `arrived`: a bit of parity for each buffer. */
-	__device__ __forceinline__ void put(const S (&sum)[Z::STRIPS][BN / 2], int w, tile c, u32 &used, u32 &arrived)
+	template <typename SELF>
+	__device__ __forceinline__ void put(SELF &self, const S (&sum)[Z::STRIPS][BN / 2], int w, tile c, u32 &used, u32 &arrived)
 	{
 		constexpr int ALL = Z::STRIPS * Z::SLICES;
 		const int column = EPILOGUE == GEMM_SWIGLU ? c.n / 2 : c.n;
@@ -483,14 +504,10 @@ struct gemm {
 				named_sync(1 + w, 128);
 				if (thread != 0)
 					continue;
-				const tensor_map &map = s == Z::FULL ? p.d_tail : p.d;
-				if constexpr (BATCHED)
-					tma_store_tap(to, map, column + s * Z::WIDTH, number, c.m + i * 64);
-				else
-					tma_store(to, map, column + s * Z::WIDTH, c.m + i * 64);
+				self.store(to, s == Z::FULL, column + s * Z::WIDTH, c.m + i * 64);
 				if (EPILOGUE == GEMM_RESIDUAL && q + BUFFERS < ALL) {
 					tma_wait_read<0>();
-					fetch(w, q + BUFFERS, c.m, c.n);
+					fetch(self, w, q + BUFFERS, c.m, c.n);
 				}
 			}
 		}
@@ -506,7 +523,7 @@ struct gemm {
 		ring at = {0, 0};
 		if (OWN && w == 1) {
 			named_arrive(3, 256);
-			at.skip<STAGES>((u32)blocks_k);
+			at.skip<STAGES>((u32)self.blocks(first));
 		}
 		for (int t = first + (OWN ? w * step : 0); t < tiles; t += OWN ? 2 * step : step) {
 			tile c = self.corner(t);
@@ -516,14 +533,14 @@ struct gemm {
 				tma_wait_read<0>();
 #pragma unroll
 				for (int q = 0; q < BUFFERS && q < Z::STRIPS * Z::SLICES; q++)
-					fetch(w, q, c.m, c.n);
+					fetch(self, w, q, c.m, c.n);
 			}
 			if (OWN)
 				named_sync(3 + w, 256);
-			multiply(sum, at, w);
+			multiply(sum, at, w, self.blocks(t));
 			if (OWN)
-				at.skip<STAGES>((u32)blocks_k); /* the other's tile */
-			self.put(sum, w, c, used, arrived);
+				at.skip<STAGES>((u32)self.blocks(t + step)); /* the other's tile */
+			self.put(self, sum, w, c, used, arrived);
 		}
 		if (thread == 0)
 			tma_wait();
@@ -534,8 +551,8 @@ struct gemm {
 		run_as(*this);
 	}
 
-	/* A struct that is built on this has a load() of its own, and may have another corner() and
-	 * put(). */
+	/* A struct that is built on this has a load() of its own, and may have another corner(), blocks(), store(),
+	 * load_residual() and put(). */
 	template <typename SELF> __device__ __forceinline__ void run_as(SELF &self)
 	{
 		start();
