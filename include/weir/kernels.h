@@ -262,8 +262,8 @@ struct weir_conv {
  * Chooses and loads the kernel of a convolution. On capability 9.0, BF16 and FP16 with c and k that
  * are multiples of 8, and with one group, run on the tensor cores. INT8 does with c and k that are
  * multiples of 16. It has the forward pass alone, k scales, and no residual. The gradient of the
- * input runs on the tensor cores only at stride 1. All else runs plain kernels. ret_plan   close it
- * with weir_plan_close() Errors: those of weir_rows_plan().
+ * input runs on the tensor cores if stride_h times stride_w is at most 4. All else runs plain
+ * kernels. ret_plan   close it with weir_plan_close() Errors: those of weir_rows_plan().
  */
 int weir_conv_plan(
 	struct weir_kernels *kernels, const struct weir_conv *what, struct weir_plan **ret_plan);

@@ -30,6 +30,10 @@ enum {
 #define FINISH_CYCLES 600
 #define HALF_CYCLES   .125
 #define BYTE_CYCLES   .32
+/* Of phases, whose 80 plans of 8 layers were fitted: of a pixel's 64 channels, which the copy
+ * engine stores, and of a block of K. */
+#define STORE_CYCLES 7
+#define BLOCK_CYCLES 160
 /* The share of the shorter one of multiplying and memory's time. */
 #define NOT_HIDDEN .43
 
@@ -170,6 +174,28 @@ struct conv_args conv_geometry(const struct weir_conv *w)
 	return g;
 }
 
+struct conv_tiled_args conv_tile(const struct weir_conv *w)
+{
+	const struct conv_args g = conv_geometry(w);
+	const bool back = w->pass == WEIR_CONV_INPUT;
+	struct conv_tiled_args t = { .y = g.y, .x = g.x, .channels = g.channels };
+	t.first_tap = back ? g.y.taps * g.x.taps - 1 : 0;
+	t.tap_step = back ? -1 : 1;
+	t.row_step = t.tap_step * g.x.taps;
+	return t;
+}
+
+bool conv_is_phased(const struct weir_conv *w)
+{
+	return w->pass == WEIR_CONV_INPUT && (w->stride_h > 1 || w->stride_w > 1);
+}
+
+static int phases_of(const struct weir_conv *w, struct conv_phase *ret)
+{
+	struct conv_tiled_args t = conv_tile(w);
+	return conv_phases(&t, ret);
+}
+
 /* Whether a block of K is 64 bytes, which all channels of a pixel fit into. */
 static bool is_narrow(const struct weir_conv *w)
 {
@@ -180,6 +206,19 @@ bool conv_is_product(const struct weir_conv *w)
 {
 	return w->pass != WEIR_CONV_FILTERS && w->groups == 1 && w->r * w->s == 1 &&
 	       w->stride_h * w->stride_w == 1 && w->pad_h + w->pad_w == 0;
+}
+
+/* Phases take about as long as those that all have the mean of their blocks. */
+static void take_phases(const struct weir_conv *w, struct weir_gemm *p)
+{
+	struct conv_phase phase[CONV_PHASES];
+	const int n = phases_of(w, phase);
+	int64_t blocks = 0;
+	if (!n)
+		return;
+	for (int i = 0; i < n; i++)
+		blocks += phase[i].blocks;
+	p->k = (blocks + n - 1) / n * 64;
 }
 
 struct weir_gemm conv_product(const struct weir_conv *w)
@@ -203,6 +242,8 @@ struct weir_gemm conv_product(const struct weir_conv *w)
 	p.n = (int64_t)g.columns * g.groups;
 	p.k = w->r * w->s * ((g.channels + each - 1) / each * each);
 	p.b_transposed = w->pass == WEIR_CONV_INPUT;
+	if (conv_is_phased(w))
+		take_phases(w, &p);
 	p.a_pitch = p.k;
 	p.b_pitch = p.b_transposed ? p.n : p.k;
 	p.d_pitch = p.residual_pitch = p.n;
@@ -213,16 +254,20 @@ struct weir_gemm conv_product(const struct weir_conv *w)
 static bool is_gathered(const struct conv_axis *a)
 {
 	const int last = (a->d - 1) * a->times + a->first + 1 - a->a;
-	return a->over == 1 && a->times <= STEP_MOST && a->first >= -CORNER_MOST - 1 &&
-	       a->first <= CORNER_MOST && last >= -CORNER_MOST - 1 && last <= CORNER_MOST &&
+	return a->times <= STEP_MOST && a->first >= -CORNER_MOST - 1 && a->first <= CORNER_MOST &&
+	       last >= -CORNER_MOST - 1 && last <= CORNER_MOST &&
 	       (a->taps - 1) * a->step <= OFFSET_MOST;
 }
 
-static bool is_tiled(const struct weir_conv *w, const struct conv_args *g)
+static bool is_tiled(const struct weir_conv *w)
 {
 	const int64_t each = w->type == WEIR_S8 ? 16 : 8;
-	return w->n > 0 && w->groups == 1 && w->c % each == 0 && w->k % each == 0 &&
-	       is_gathered(&g->y) && is_gathered(&g->x);
+	struct conv_phase phase[CONV_PHASES];
+	const int n = phases_of(w, phase);
+	for (int i = 0; i < n; i++)
+		if (!is_gathered(&phase[i].y) || !is_gathered(&phase[i].x))
+			return false;
+	return n && w->n > 0 && w->groups == 1 && w->c % each == 0 && w->k % each == 0;
 }
 
 /* Pixels of 8 channels are 16 bytes, and the copy engine begins a window of 8 pixels at any of
@@ -270,10 +315,12 @@ size_t conv_packed_filters(const struct conv_packed *p)
 
 static double bytes_of(const struct weir_conv *w)
 {
-	/* A stride may leave out pixels. */
+	/* A stride may leave out pixels, which a gradient writes nevertheless. */
 	const double taps = (double)(out_h(w) * out_w(w)) * (double)(w->r * w->s);
+	const double pixels = (double)(w->h * w->w);
 	return (double)kernel_type_bytes(w->type) *
-	       ((double)w->n * fmin((double)(w->h * w->w), taps) * (double)w->c +
+	       ((double)w->n * (w->pass == WEIR_CONV_INPUT ? pixels : fmin(pixels, taps)) *
+			       (double)w->c +
 		       (double)w->n * (double)(out_h(w) * out_w(w)) * (double)w->k);
 }
 
@@ -378,27 +425,41 @@ static size_t choose_gradient(
 
 /* Nanoseconds, or 0 where the device is not known.  Blocks of K come one after the other, while
  * the ones before are multiplied.  One warpgroup of a ping-pong finishes a tile while the other
- * multiplies, and all warpgroups of a shared tile finish it together. */
+ * multiplies, and all warpgroups of a shared tile finish it together.  The first SM has a tile of
+ * each turn, and no other SM's is longer. */
 static double predict(const struct kernel_device *d, const struct weir_conv *w,
 	const struct weir_gemm *p, const struct gemm_choice *c, double bytes)
 {
 	const struct gemm_form *f = &c->form;
-	const double sms = d->sms, turns = ceil((double)c->clusters / sms);
 	const double row = f->narrow ? 64 : 128, element = kernel_type_bytes(w->type);
-	const double blocks = ceil((double)p->k * element / row), area = (double)f->bm * f->bn;
-	const double multiply = area * blocks * row / 4096,
-		     finish = area * (element > 1 ? HALF_CYCLES : BYTE_CYCLES) /
+	const double area = (double)f->bm * f->bn;
+	const double finish = area * (element > 1 ? HALF_CYCLES : BYTE_CYCLES) /
 				      (f->ping_pong ? 1 : c->block / 128 - 1) +
 			      FINISH_CYCLES;
-	const double own = f->ping_pong ? turns * fmax(multiply, (multiply + finish) / 2) + finish
-					: turns * (multiply + finish);
 	const double load = conv_is_product(w) ? ROW_CYCLES * (f->bm + f->bn)
 					       : PIXEL_CYCLES * f->bm + (f->held ? 0 : f->bn);
+	const double wait = f->phased ? BLOCK_CYCLES : 0,
+		     store = f->phased ? STORE_CYCLES * area / 64 : 0;
+	struct conv_phase phase[CONV_PHASES];
+	const int n = phases_of(w, phase);
+	const int64_t sms = d->sms, across = tile_count((int)p->n, (int)f->bn);
+	conv_phase_tiles(phase, n, (int)w->n, (int)f->bm);
+	double own = f->ping_pong ? finish : 0, loads = 0, all = 0;
+	for (int64_t i = 0, from = 0, to; i < n; i++, from = to) {
+		to = f->phased ? from + phase[i].tiles * across : (int64_t)c->clusters;
+		const double turns = (double)((to + sms - 1) / sms - (from + sms - 1) / sms);
+		const double blocks =
+			f->phased ? phase[i].blocks : ceil((double)p->k * element / row);
+		const double multiply = blocks * (area * row / 4096 + wait);
+		own += turns *
+		       (f->ping_pong ? fmax(multiply, (multiply + finish) / 2) : multiply + finish);
+		loads += turns * (blocks * load + store);
+		all += (double)(to - from) * blocks;
+	}
 	if (!d->boost_mhz || !d->product_tflops || !d->copy_gb_per_s)
 		return 0;
-	const double parts[] = { (START_CYCLES + fmax(own, turns * blocks * load)) / d->boost_mhz *
-					 1e3,
-		(double)c->clusters * area * blocks * row / d->product_tflops / 1e3 };
+	const double parts[] = { (START_CYCLES + fmax(own, loads)) / d->boost_mhz * 1e3,
+		all * area * row / d->product_tflops / 1e3 };
 	const double busy = gemm_longest(parts, 2), memory = bytes / d->copy_gb_per_s;
 	return fmax(busy, memory) + NOT_HIDDEN * fmin(busy, memory);
 }
@@ -410,7 +471,7 @@ static void hold_filters(
 {
 	struct gemm_form *const f = &c->form;
 	const int64_t filter = p->k * kernel_type_bytes(w->type);
-	if (p->n > f->bn || w->r * w->s == 1 || filter * f->bn > HELD_MOST)
+	if (f->phased || p->n > f->bn || w->r * w->s == 1 || filter * f->bn > HELD_MOST)
 		return;
 	f->held = (unsigned)filter / (f->narrow ? 64 : 128);
 	gemm_fill_choice(p, c);
@@ -423,7 +484,9 @@ static size_t choose_tiles(const struct kernel_device *d, const struct weir_conv
 	double later, struct gemm_choice *ret)
 {
 	struct gemm_choice some[GEMM_FORMS_MOST];
+	struct conv_phase phase[CONV_PHASES];
 	const struct weir_gemm p = conv_product(w);
+	const int phases = phases_of(w, phase);
 	const size_t all = tiles_choose(d, &p, 0, 1, some) - 1;
 	size_t n = 0;
 	for (size_t i = 0; i < all; i++) {
@@ -433,6 +496,11 @@ static size_t choose_tiles(const struct kernel_device *d, const struct weir_conv
 			continue;
 		if (!conv_is_product(w)) {
 			c->form.narrow = is_narrow(w);
+			c->form.phased = conv_is_phased(w);
+			if (c->form.phased)
+				c->clusters = (uint64_t)(conv_phase_tiles(phase, phases, (int)w->n,
+								 (int)c->form.bm) *
+							 tile_count((int)p.n, (int)c->form.bn));
 			hold_filters(w, &p, c);
 			gemm_fill_choice(&p, c);
 			name_own(c);
@@ -451,12 +519,11 @@ size_t conv_choose(const struct kernel_device *d, const struct weir_conv *w,
 	struct conv_packed packed;
 	size_t n = 0;
 	if (conv_pack(w, &packed)) {
-		const struct conv_args of_packed = conv_geometry(&packed.conv);
 		const double more = (double)conv_packed_images(&packed),
 			     later = gemm_plain_ns(d, 0) + more / d->copy_gb_per_s;
-		if (is_tiled(&packed.conv, &of_packed))
+		if (is_tiled(&packed.conv))
 			n = choose_tiles(d, &packed.conv, bytes_of(w) + more, later, ret);
-	} else if (is_tiled(w, &g)) {
+	} else if (is_tiled(w)) {
 		n = w->pass == WEIR_CONV_FILTERS ? choose_gradient(d, w, ret)
 						 : choose_tiles(d, w, bytes_of(w), 0, ret);
 	}
@@ -487,13 +554,18 @@ void conv_program(const struct weir_conv *w, const struct gemm_choice *c, struct
 	gemm_put_wgmma(&p, f->bn, ret);
 	buf_printf(ret,
 		"extern \"C\" __global__ void __launch_bounds__(%u, 1) %s(const __grid_constant__ "
-		"conv_tiled_args p)\n"
+		"conv_%s_args p)\n"
 		"{\nDYNAMIC_SHARED(shared);\n",
-		c->block, c->name);
+		c->block, c->name, f->phased ? "phased" : "tiled");
 	if (w->pass == WEIR_CONV_FILTERS)
 		buf_printf(ret,
 			"conv_gradient<%s, wgmma, %u, %u, %u, %u, %s>(p, shared_address(shared)).run();\n}\n",
 			type, f->bm, f->bn, f->stages, f->buffers, schedule);
+	else if (f->phased)
+		buf_printf(ret,
+			"conv_phased<%s, wgmma, %u, %u, %u, %u, %s, %u>(p, "
+			"shared_address(shared)).run();\n}\n",
+			type, f->bm, f->bn, f->stages, f->buffers, schedule, w->epilogue);
 	else
 		buf_printf(ret,
 			"conv<%s, wgmma, %u, %u, %u, %u, %s, %u, %u, %s, %u, %u>(p, "

@@ -36,6 +36,12 @@ struct weir_gemm conv_product(const struct weir_conv *what);
 /* Sizes and steps: all but pointers. */
 struct conv_args conv_geometry(const struct weir_conv *what);
 
+/* The same for the tensor cores, without tensor maps. */
+struct conv_tiled_args conv_tile(const struct weir_conv *what);
+
+/* Whether it is one of phases. */
+bool conv_is_phased(const struct weir_conv *what);
+
 /* Pixels of the output along an axis of the input. */
 int64_t conv_outputs(int64_t inputs, int64_t taps, int64_t stride, int64_t pad, int64_t dilation);
 

@@ -49,15 +49,15 @@ static int swizzle(const struct weir_plan *p)
 /* Pixels of A, from the one that the first tap of the first pixel of D reads to that of the last.
  * Pitches are of pixels, lines and images. */
 static int encode_pixels(const struct weir_plan *p, const struct weir_kernels *k, const void *at,
-	const struct conv_args *g, const uint64_t *pitches, unsigned pixels, struct tensor_map *ret,
-	struct error *err)
+	int channels, const struct conv_axis *x, const struct conv_axis *y, const uint64_t *pitches,
+	unsigned pixels, struct tensor_map *ret, struct error *err)
 {
-	const uint64_t sizes[] = { (uint64_t)g->channels, (uint64_t)g->x.a, (uint64_t)g->y.a,
+	const uint64_t sizes[] = { (uint64_t)channels, (uint64_t)x->a, (uint64_t)y->a,
 		(uint64_t)p->what.conv.n };
-	const int first[] = { g->x.first, g->y.first };
-	const int last[] = { (g->x.d - 1) * g->x.times + g->x.first + 1 - g->x.a,
-		(g->y.d - 1) * g->y.times + g->y.first + 1 - g->y.a };
-	const uint32_t steps[] = { 1, (uint32_t)g->x.times, (uint32_t)g->y.times, 1 };
+	const int first[] = { x->first, y->first };
+	const int last[] = { (x->d - 1) * x->times + x->first + 1 - x->a,
+		(y->d - 1) * y->times + y->first + 1 - y->a };
+	const uint32_t steps[] = { 1, (uint32_t)x->times, (uint32_t)y->times, 1 };
 	return KERNEL_CALL(k, err, cuTensorMapEncodeIm2col, ret, product_map_type(p), 4, at, sizes,
 		pitches, first, last, block_channels(p), pixels, steps, 0, swizzle(p),
 		MAP_PROMOTE_256B, 0);
@@ -71,7 +71,7 @@ static int encode_windows(const struct weir_plan *p, const struct weir_kernels *
 	const uint64_t line = (uint64_t)p->packed.pack.wide * 16;
 	const uint64_t pitches[] = { (uint64_t)p->what.conv.stride_w * 16, line,
 		line * (uint64_t)p->packed.pack.high };
-	return encode_pixels(p, k, at, &g, pitches, pixels, ret, err);
+	return encode_pixels(p, k, at, g.channels, &g.x, &g.y, pitches, pixels, ret, err);
 }
 
 /* Whether the driver takes windows that overlap. */
@@ -141,13 +141,31 @@ int weir_conv_plan(
 }
 
 /* Images as they are given. */
-static int encode_images(const struct weir_plan *p, const void *at, const struct conv_args *g,
-	unsigned pixels, struct tensor_map *ret)
+static int encode_images(const struct weir_plan *p, const void *at, int channels,
+	const struct conv_axis *x, const struct conv_axis *y, unsigned pixels,
+	struct tensor_map *ret)
 {
-	const uint64_t pixel = (uint64_t)g->channels * kernel_type_bytes(p->what.conv.type),
-		       line = pixel * (uint64_t)g->x.a;
-	const uint64_t pitches[] = { pixel, line, line * (uint64_t)g->y.a };
-	return encode_pixels(p, p->kernels, at, g, pitches, pixels, ret, &kernel_error);
+	const uint64_t pixel = (uint64_t)channels * kernel_type_bytes(p->what.conv.type),
+		       line = pixel * (uint64_t)x->a;
+	const uint64_t pitches[] = { pixel, line, line * (uint64_t)y->a };
+	return encode_pixels(
+		p, p->kernels, at, channels, x, y, pitches, pixels, ret, &kernel_error);
+}
+
+/* Pixels of D that lie apart, from the phase's first one on. */
+static int encode_phase(const struct weir_plan *p, const void *at, const struct conv_tiled_args *t,
+	const struct conv_phase *f, struct tensor_map *ret)
+{
+	const uint64_t pixel = (uint64_t)p->what.gemm.n * kernel_type_bytes(p->what.conv.type),
+		       line = pixel * (uint64_t)t->x.d;
+	const uint64_t pitches[] = { pixel * (uint64_t)t->x.over, line * (uint64_t)t->y.over,
+		line * (uint64_t)t->y.d };
+	/* The copy engine stores into no box that is larger than the image. */
+	const struct conv_axis x = { .times = 1, .d = f->x.d, .a = f->x.d };
+	const struct conv_axis y = { .times = 1, .d = f->y.d, .a = f->y.d };
+	at = (const char *)at + (uint64_t)f->top * line + (uint64_t)f->left * pixel;
+	return encode_pixels(
+		p, p->kernels, at, (int)p->what.gemm.n, &x, &y, pitches, 64, ret, &kernel_error);
 }
 
 /* Filters: channels, taps, filters. */
@@ -167,21 +185,38 @@ static int encode_filters(const struct weir_plan *p, const struct weir_conv *w, 
 
 static int run_tiled(const struct weir_plan *p, const struct weir_gemm_args *a, void *stream)
 {
-	const struct conv_args g = conv_geometry(&p->what.conv);
-	const bool back = p->what.conv.pass == WEIR_CONV_INPUT;
-	struct conv_tiled_args t = { .y = g.y, .x = g.x, .channels = g.channels };
-	t.first_tap = back ? g.y.taps * g.x.taps - 1 : 0;
-	t.tap_step = back ? -1 : 1;
+	struct conv_tiled_args t = conv_tile(&p->what.conv);
 	int e = product_tile(p, a, &t.product);
-	e = e ? e : encode_images(p, a->a, &g, p->tile.form.bm, &t.product.a);
+	e = e ? e : encode_images(p, a->a, t.channels, &t.x, &t.y, p->tile.form.bm, &t.product.a);
 	e = e ? e : encode_filters(p, &p->what.conv, a->b, &t.product.b);
+	return e ? e : kernel_launch(p->kernels, &p->fast, &t, stream);
+}
+
+static int run_phased(const struct weir_plan *p, const struct weir_gemm_args *a, void *stream)
+{
+	struct conv_phased_args t = { .conv = conv_tile(&p->what.conv) };
+	struct tiled_args *const product = &t.conv.product;
+	t.phases = conv_phases(&t.conv, t.phase);
+	int e = product_tile(p, a, product);
+	e = e ? e : encode_filters(p, &p->what.conv, a->b, &product->b);
+	for (int i = 0; i < t.phases; i++) {
+		struct conv_phase *const f = &t.phase[i];
+		e = e ? e
+		      : encode_images(
+				p, a->a, t.conv.channels, &f->x, &f->y, p->tile.form.bm, &f->a);
+		e = e ? e : encode_phase(p, a->d, &t.conv, f, &f->d);
+		if (a->residual)
+			e = e ? e : encode_phase(p, a->residual, &t.conv, f, &f->residual);
+	}
+	conv_phase_tiles(t.phase, t.phases, (int)p->what.conv.n, (int)p->tile.form.bm);
+	product->a = t.phase[0].a; /* the kernel fetches both */
+	product->d = t.phase[0].d;
 	return e ? e : kernel_launch(p->kernels, &p->fast, &t, stream);
 }
 
 static int run_packed(const struct weir_plan *p, const struct weir_gemm_args *a, void *stream)
 {
-	const struct conv_args g = conv_geometry(&p->packed.conv);
-	struct conv_tiled_args t = { .y = g.y, .x = g.x, .channels = g.channels, .tap_step = 1 };
+	struct conv_tiled_args t = conv_tile(&p->packed.conv);
 	struct conv_pack_args pack = p->packed.pack;
 	pack.a = a->a;
 	pack.b = a->b;
@@ -197,10 +232,10 @@ static int run_packed(const struct weir_plan *p, const struct weir_gemm_args *a,
 }
 
 /* The gradient of the output: filters, pixels. */
-static int encode_gradient(const struct weir_plan *p, const void *at, const struct conv_args *g,
-	struct tensor_map *ret)
+static int encode_gradient(const struct weir_plan *p, const void *at, struct tensor_map *ret)
 {
-	const uint64_t sizes[] = { (uint64_t)p->what.conv.k, (uint64_t)g->rows };
+	const uint64_t sizes[] = { (uint64_t)p->what.conv.k,
+		(uint64_t)conv_geometry(&p->what.conv).rows };
 	const uint64_t pitches[] = { sizes[0] * 2 };
 	const uint32_t box[] = { 64, 64 }, steps[] = { 1, 1 };
 	return KERNEL_CALL(p->kernels, &kernel_error, cuTensorMapEncodeTiled, ret,
@@ -210,10 +245,9 @@ static int encode_gradient(const struct weir_plan *p, const void *at, const stru
 
 static int run_gradient(const struct weir_plan *p, const struct weir_gemm_args *a, void *stream)
 {
-	const struct conv_args g = conv_geometry(&p->what.conv);
 	const struct weir_gemm *w = &p->what.gemm;
 	const int64_t parts = p->tile.parts;
-	struct conv_tiled_args t = { .y = g.y, .x = g.x, .channels = g.channels };
+	struct conv_tiled_args t = conv_tile(&p->what.conv);
 	struct conv_sum_args s = { a->workspace, a->d, 0, (int)parts };
 	t.parts = (int)parts;
 	t.sums = a->workspace;
@@ -222,8 +256,8 @@ static int run_gradient(const struct weir_plan *p, const struct weir_gemm_args *
 	t.product.k = (int)((w->k / 64 + parts - 1) / parts * 64);
 	t.product.group = (int)p->tile.group;
 	s.elements = (long long)(conv_sums_bytes(&p->what.conv) / sizeof(float));
-	int e = encode_gradient(p, a->a, &g, &t.product.a);
-	e = e ? e : encode_images(p, a->b, &g, 64, &t.product.b);
+	int e = encode_gradient(p, a->a, &t.product.a);
+	e = e ? e : encode_images(p, a->b, t.channels, &t.x, &t.y, 64, &t.product.b);
 	t.product.d = t.product.a; /* the kernel fetches all three */
 	e = e ? e : kernel_launch(p->kernels, &p->fast, &t, stream);
 	return e ? e : kernel_launch(p->kernels, &p->sum, &s, stream);
@@ -262,6 +296,7 @@ int weir_conv_run(const struct weir_plan *plan, const struct weir_gemm_args *arg
 		return run_packed(plan, args, stream);
 	if (conv_is_product(&plan->what.conv))
 		return product_run(plan, args, stream);
-	return plan->what.conv.pass == WEIR_CONV_FILTERS ? run_gradient(plan, args, stream)
-							 : run_tiled(plan, args, stream);
+	if (plan->what.conv.pass == WEIR_CONV_FILTERS)
+		return run_gradient(plan, args, stream);
+	return (plan->tile.form.phased ? run_phased : run_tiled)(plan, args, stream);
 }

@@ -6,6 +6,32 @@
 #include "conv.cuh"
 #include "gemm_sm90.cu"
 
+/* A pixel of D, by its number in all images.  Divisions would hold up the only thread that loads. */
+struct position {
+	int x, y, image;
+	__device__ __forceinline__ position(int pixel, const conv_axis &of_x, const conv_axis &of_y)
+	{
+		const int line = pixel / of_x.d;
+		x = pixel - line * of_x.d;
+		image = line / of_y.d;
+		y = line - image * of_y.d;
+	}
+	__device__ __forceinline__ void move(const position &by, const conv_tiled_args &g)
+	{
+		x += by.x;
+		y += by.y;
+		image += by.image;
+		if (x >= g.x.d) {
+			x -= g.x.d;
+			y++;
+		}
+		if (y >= g.y.d) {
+			y -= g.y.d;
+			image++;
+		}
+	}
+};
+
 /* TB: B has the columns of D as rows of adjacent elements.  HOLD: the filters are those of one tile and of so many blocks of
  * K, and stay in shared memory. */
 template <typename T, typename MMA, int BM, int BN, int STAGES, int BUFFERS, int SCHEDULE, int TB, int EPILOGUE, typename O = T,
@@ -40,28 +66,110 @@ struct conv : gemm<T, MMA, BM, BN, STAGES, BUFFERS, 1, 1, SCHEDULE, 0, TB, EPILO
 				load_filters(to, k, g.first_tap + tap * g.tap_step, 0, this->kept);
 	}
 
+	/* From `channel` on of each tap. */
+	__device__ __forceinline__ void load_tile(const tensor_map &pixels, const conv_axis &y, const conv_axis &x, int first_tap,
+		int channel, const tile &c, ring &at)
+	{
+		const position from(c.m, x, y);
+		const int across = from.x * x.times + x.first, down = from.y * y.times + y.first;
+		for (int r = 0; r < y.taps; r++)
+			for (int s = 0; s < x.taps; s++) {
+				const int tap = first_tap + r * g.row_step + s * g.tap_step;
+				int k = channel;
+				do {
+					mbarrier_wait(this->empty + 8 * at.stage, at.phase ^ 1);
+					const u32 barrier = this->full + 8 * at.stage, a = this->base + at.stage * Z::STAGE;
+					mbarrier_expect(barrier, Z::STAGE);
+					tma_load_pixels(a, pixels, k, across, down, from.image, s * x.step, r * y.step, barrier);
+					if (!HOLD)
+						load_filters(a + Z::A_BYTES, k, tap, c.n, barrier);
+					at.template next<STAGES>();
+				} while ((k += Z::BK) < g.channels);
+			}
+	}
+
 	__device__ __forceinline__ void load(void)
 	{
 		ring at = {0, 0};
 		if (HOLD)
 			hold_filters();
+		for (int t = this->first; t < this->tiles; t += this->step)
+			load_tile(g.product.a, g.y, g.x, g.first_tap, 0, this->corner(t), at);
+	}
+
+	__device__ __forceinline__ void run(void)
+	{
+		this->run_as(*this);
+	}
+};
+
+/* The gradient of the input at a stride above 1.  Phases come one behind the other, those of most taps first, so that the last
+ * tiles are short ones.  If all are as long, the phases of a tile come beside each other, as their pixels do in memory. */
+template <typename T, typename MMA, int BM, int BN, int STAGES, int BUFFERS, int SCHEDULE, int EPILOGUE>
+struct conv_phased : conv<T, MMA, BM, BN, STAGES, BUFFERS, SCHEDULE, 1, EPILOGUE> {
+	typedef conv<T, MMA, BM, BN, STAGES, BUFFERS, SCHEDULE, 1, EPILOGUE> one;
+
+	const conv_phased_args &all;
+	bool beside;
+	int phase; /* of the tile of which corner() was asked last */
+
+	__device__ __forceinline__ conv_phased(const conv_phased_args &args, u32 shared) : one(args.conv, shared), all(args), phase(0)
+	{
+		const conv_phase &first = all.phase[0], &last = all.phase[all.phases - 1];
+		beside = first.blocks == last.blocks && first.tiles == last.tiles;
+		this->tiles = 0;
+		for (int i = 0; i < all.phases; i++)
+			this->tiles += all.phase[i].tiles * this->cn;
+	}
+
+	/* The phase of a tile, which then is the tile's number in it. */
+	__device__ __forceinline__ int find(int &t)
+	{
+		const int number = t;
+		int i = 0;
+		if (beside) {
+			t /= all.phases;
+			return number - t * all.phases;
+		}
+		for (; t >= all.phase[i].tiles * this->cn; i++)
+			t -= all.phase[i].tiles * this->cn;
+		return i;
+	}
+
+	__device__ __forceinline__ tile corner(int t)
+	{
+		phase = find(t);
+		this->cm = all.phase[phase].tiles;
+		return one::corner(t);
+	}
+
+	/* Also of tiles that are not there. */
+	__device__ __forceinline__ int blocks(int t)
+	{
+		return t < this->tiles ? all.phase[find(t)].blocks : 0;
+	}
+
+	__device__ __forceinline__ void store(u32 from, bool, int column, int row)
+	{
+		const conv_phase &f = all.phase[phase];
+		const position to(row, f.x, f.y);
+		tma_store_pixels(from, f.d, column, to.x, to.y, to.image);
+	}
+
+	__device__ __forceinline__ void load_residual(u32 to, bool, int column, int row, u32 barrier)
+	{
+		const conv_phase &f = all.phase[phase];
+		const position from(row, f.x, f.y);
+		tma_load_pixels(to, f.residual, column, from.x, from.y, from.image, 0, 0, barrier);
+	}
+
+	__device__ __forceinline__ void load(void)
+	{
+		ring at = {0, 0};
 		for (int t = this->first; t < this->tiles; t += this->step) {
-			const tile c = this->corner(t);
-			const int line = c.m / g.x.d, image = line / g.y.d;
-			const int x = (c.m - line * g.x.d) * g.x.times + g.x.first;
-			const int y = (line - image * g.y.d) * g.y.times + g.y.first;
-			int tap = g.first_tap;
-			for (int r = 0; r < g.y.taps; r++)
-				for (int s = 0; s < g.x.taps; s++, tap += g.tap_step)
-					for (int k = 0; k < g.channels; k += Z::BK) {
-						mbarrier_wait(this->empty + 8 * at.stage, at.phase ^ 1);
-						const u32 barrier = this->full + 8 * at.stage, a = this->base + at.stage * Z::STAGE;
-						mbarrier_expect(barrier, Z::STAGE);
-						tma_load_pixels(a, g.product.a, k, x, y, image, s * g.x.step, r * g.y.step, barrier);
-						if (!HOLD)
-							load_filters(a + Z::A_BYTES, k, tap, c.n, barrier);
-						at.template next<STAGES>();
-					}
+			const tile c = corner(t);
+			const conv_phase &f = all.phase[phase];
+			this->load_tile(f.a, f.y, f.x, f.first_tap, f.channel, c, at);
 		}
 	}
 
@@ -73,32 +181,6 @@ struct conv : gemm<T, MMA, BM, BN, STAGES, BUFFERS, 1, 1, SCHEDULE, 0, TB, EPILO
 
 struct __align__(8) float_pair {
 	float v[2];
-};
-
-/* A pixel of D, by its number in all images.  Divisions would hold up the only thread that loads. */
-struct position {
-	int x, y, image;
-	__device__ __forceinline__ position(int pixel, const conv_tiled_args &g)
-	{
-		const int line = pixel / g.x.d;
-		x = pixel - line * g.x.d;
-		image = line / g.y.d;
-		y = line - image * g.y.d;
-	}
-	__device__ __forceinline__ void move(const position &by, const conv_tiled_args &g)
-	{
-		x += by.x;
-		y += by.y;
-		image += by.image;
-		if (x >= g.x.d) {
-			x -= g.x.d;
-			y++;
-		}
-		if (y >= g.y.d) {
-			y -= g.y.d;
-			image++;
-		}
-	}
 };
 
 /* The gradient of filters.  A is the gradient of the output and B the input, both with pixels as K.  Rows of D are
@@ -131,10 +213,10 @@ struct conv_gradient : gemm<T, MMA, BM, BN, STAGES, BUFFERS, 1, 1, SCHEDULE, 1, 
 	__device__ __forceinline__ void load(void)
 	{
 		ring at = {0, 0};
-		const position step(Z::BK, g);
+		const position step(Z::BK, g.x, g.y);
 		for (int t = this->first; t < this->tiles; t += this->step) {
 			const tile c = corner(t);
-			position next(part * g.product.k, g);
+			position next(part * g.product.k, g.x, g.y);
 			int channel[CHUNKS], right[CHUNKS], down[CHUNKS];
 #pragma unroll
 			for (int i = 0; i < CHUNKS; i++) {

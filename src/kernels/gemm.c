@@ -376,7 +376,9 @@ void gemm_fill_choice(const struct weir_gemm *w, struct gemm_choice *c)
 	c->shared_bytes = form_bytes(f);
 	name_choice(w, c);
 	const size_t n = strlen(c->name);
-	if (f->narrow || f->held)
+	if (f->phased)
+		snprintf(c->name + n, sizeof c->name - n, "_phased");
+	else if (f->narrow || f->held)
 		snprintf(c->name + n, sizeof c->name - n, "%s_h%u", f->narrow ? "_n" : "", f->held);
 }
 

@@ -11,8 +11,9 @@
 struct gemm_form {
 	unsigned bm, bn, stages, buffers, clm, cln;
 	bool ping_pong, few;
-	/* Convolutions alone: blocks of K of 64 bytes in place of 128, and how many of B stay. */
-	bool narrow;
+	/* Convolutions alone: blocks of K of 64 bytes in place of 128, phases of a gradient of the
+	 * input, and how many blocks of B stay. */
+	bool narrow, phased;
 	unsigned held;
 };
 

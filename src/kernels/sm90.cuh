@@ -238,6 +238,16 @@ static __device__ __forceinline__ void tma_store_tap(u32 from, const tensor_map 
 	asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
 
+/* The same to pixels of NHWC images, from (x, y) of `image` on. */
+static __device__ __forceinline__ void tma_store_pixels(u32 from, const tensor_map &map, int channel, int x, int y, int image)
+{
+	asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(
+			     &map),
+		"r"(from), "r"(channel), "r"(x), "r"(y), "r"(image)
+		: "memory");
+	asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+
 /* Until at most N of this thread's stores still read shared memory. */
 template <int N> static __device__ __forceinline__ void tma_wait_read(void)
 {

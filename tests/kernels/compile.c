@@ -261,15 +261,17 @@ static void compile_sum(const struct nvrtc *nvrtc, const struct weir_conv *what,
 	buf_free(&text);
 }
 
-/* Every tile of each pass with one of its epilogues, also of INT8, and the plain kernels. The types
- * of 16 bits alternate. */
+/* Every tile of each pass with one of its epilogues, also of INT8 and of phases, and the plain
+ * kernels. The types of 16 bits alternate. */
 static void compile_convolutions(const struct nvrtc *nvrtc, unsigned cc, const char *arch)
 {
 	static const struct {
 		uint32_t pass, kinds;
 		bool scaled;
-	} families[] = { { WEIR_CONV_FORWARD, 6, false }, { WEIR_CONV_INPUT, 6, false },
-		{ WEIR_CONV_FILTERS, 2, false }, { WEIR_CONV_FORWARD, 5, true } };
+		int64_t stride;
+	} families[] = { { WEIR_CONV_FORWARD, 6, false, 1 }, { WEIR_CONV_INPUT, 6, false, 1 },
+		{ WEIR_CONV_INPUT, 6, false, 2 }, { WEIR_CONV_FILTERS, 2, false, 1 },
+		{ WEIR_CONV_FORWARD, 5, true, 1 } };
 	struct gemm_choice choice[GEMM_FORMS_MOST];
 	struct kernel_device device;
 	kernel_device_init(&device, "any", cc, 132);
@@ -281,6 +283,7 @@ static void compile_convolutions(const struct nvrtc *nvrtc, unsigned cc, const c
 			what.d_type = families[f].scaled ? WEIR_F16 + kind % 3 : 0;
 			what.epilogue = what.pass == WEIR_CONV_FILTERS ? 0 : kind;
 			what.k = kind == 1 ? 8 : 256;
+			what.stride_h = what.stride_w = families[f].stride;
 			size_t n = conv_choose(&device, &what, choice);
 			compile_conv(nvrtc, &what, &choice[n - 1], arch);
 			n = take_tiles(&tiles, choice, n - 1, kind, families[f].kinds);

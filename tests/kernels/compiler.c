@@ -45,16 +45,17 @@ int nvrtcCreateProgram(void **ret, const char *text, const char *name, int heade
 	char kernel[100], threads[16];
 	struct program *p = calloc(1, sizeof *p);
 	const char *bounds = strstr(text, "__launch_bounds__(");
-	const unsigned bytes = strstr(text, "(const rows_args")   ? sizeof(struct rows_args)
-			       : strstr(text, "gemm_args a)")     ? sizeof(struct gemm_args)
-			       : strstr(text, "split_args a)")    ? sizeof(struct split_args)
-			       : strstr(text, "few_args p)")      ? sizeof(struct few_args)
-			       : strstr(text, "(const conv_args") ? sizeof(struct conv_args)
-			       : strstr(text, "(const conv_pack_args")
-				       ? sizeof(struct conv_pack_args)
-			       : strstr(text, "(const conv_sum_args") ? sizeof(struct conv_sum_args)
-			       : strstr(text, "conv_tiled_args p") ? sizeof(struct conv_tiled_args)
-								   : sizeof(struct tiled_args);
+	const unsigned bytes =
+		strstr(text, "(const rows_args")        ? sizeof(struct rows_args)
+		: strstr(text, "gemm_args a)")          ? sizeof(struct gemm_args)
+		: strstr(text, "split_args a)")         ? sizeof(struct split_args)
+		: strstr(text, "few_args p)")           ? sizeof(struct few_args)
+		: strstr(text, "(const conv_args")      ? sizeof(struct conv_args)
+		: strstr(text, "(const conv_pack_args") ? sizeof(struct conv_pack_args)
+		: strstr(text, "(const conv_sum_args")  ? sizeof(struct conv_sum_args)
+		: strstr(text, "conv_tiled_args p")     ? sizeof(struct conv_tiled_args)
+		: strstr(text, "conv_phased_args p")    ? sizeof(struct conv_phased_args)
+							: sizeof(struct tiled_args);
 	if (!p || !bounds || headers < 3 ||
 		sscanf(bounds, "__launch_bounds__(%15[0-9, ]) %99[a-z0-9_](", threads, kernel) !=
 			2) {

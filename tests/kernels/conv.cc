@@ -217,6 +217,13 @@ static tensor_map matrix_map(void *at, int rows, int columns, int box, int swizz
 	return as_map(emulated_map{(unsigned short *)at, columns, rows, box, 64, columns, swizzle, 0, 0});
 }
 
+static void put_taps(conv_tiled_args &p, const geometry &g, bool back)
+{
+	p.first_tap = back ? g.r * g.s - 1 : 0;
+	p.tap_step = back ? -1 : 1;
+	p.row_step = p.tap_step * g.s;
+}
+
 template <typename T, int BM, int BN, int STAGES, int BUFFERS, int SCHEDULE, int TB, int EPILOGUE, int ROW = 128, int HOLD = 0>
 static int run(const geometry &g, int clusters)
 {
@@ -228,8 +235,7 @@ static int run(const geometry &g, int clusters)
 	p.y = a.y;
 	p.x = a.x;
 	p.channels = a.channels;
-	p.first_tap = TB ? taps - 1 : 0;
-	p.tap_step = TB ? -1 : 1;
+	put_taps(p, g, TB);
 	p.product.m = (int)a.rows;
 	p.product.n = a.columns;
 	p.product.k = taps * ((a.channels + ROW / 2 - 1) / (ROW / 2)) * (ROW / 2);
@@ -252,6 +258,66 @@ static int run(const geometry &g, int clusters)
 	const int bad = t.count_wrong();
 	t.complain(TB ? "tiled, turned filters" : "tiled", bad);
 	return wrong(bad);
+}
+
+/* The pixels of D that a phase has, or those of the residual. */
+static tensor_map phase_map(void *at, const conv_args &a, const conv_phase &f)
+{
+	const long pixel = a.columns, line = pixel * a.x.d;
+	const int width = (a.x.d - f.left + a.x.over - 1) / a.x.over, height = (a.y.d - f.top + a.y.over - 1) / a.y.over;
+	return as_map(emulated_image{(unsigned short *)at + f.top * line + f.left * pixel, a.columns, width, height,
+		(int)(a.rows / a.x.d / a.y.d), 0, 0, f.x.d - 1, f.y.d - 1, 1, 1, 64, a.x.over * pixel, a.y.over * line, 2, 128,
+		a.y.d * line});
+}
+
+/* The gradient of the input at strides above 1. */
+template <typename T, int BM, int BN, int STAGES, int BUFFERS, int SCHEDULE, int EPILOGUE>
+static int run_phased(const geometry &g, int blocks)
+{
+	typedef conv_phased<T, emulated_wgmma<T, BN, 0, 1>, BM, BN, STAGES, BUFFERS, SCHEDULE, EPILOGUE> kernel;
+	tensors<T> t(g, DGRAD, EPILOGUE);
+	const conv_args a = arguments(t);
+	conv_phased_args p = {};
+	tiled_args &product = p.conv.product;
+	p.conv.y = a.y;
+	p.conv.x = a.x;
+	p.conv.channels = a.channels;
+	put_taps(p.conv, g, true);
+	p.phases = conv_phases(&p.conv, p.phase);
+	for (int i = 0; i < p.phases; i++) {
+		conv_phase &f = p.phase[i];
+		f.a = as_map(emulated_image{(unsigned short *)a.a, a.channels, a.x.a, a.y.a, g.n, f.x.first, f.y.first,
+			f.x.first + f.x.d - 1, f.y.first + f.y.d - 1, 1, 1, BM});
+		f.d = phase_map(a.d, a, f);
+		f.residual = phase_map((void *)a.residual, a, f);
+	}
+	conv_phase_tiles(p.phase, p.phases, g.n, BM);
+	product.n = a.columns;
+	product.group = 1 + draw(4);
+	product.bias = a.bias;
+	product.b = as_map(emulated_map{(unsigned short *)t.filter.data(), g.c, g.k, 64, 64, (long)g.r * g.s * g.c, 128, g.r * g.s, g.c});
+	emulate_begin = sm90_begin;
+	emulate_order = draw(5);
+	emulate_eager = draw(2);
+	emulate(dim3((unsigned)blocks), dim3(128 * kernel::Z::WARPGROUPS + 128), [&] { kernel(p, 0).run(); });
+	const int bad = t.count_wrong() + !p.phases;
+	t.complain("phases", bad);
+	return wrong(bad);
+}
+
+template <typename T, int BM, int BN, int STAGES, int BUFFERS, int SCHEDULE, int EPILOGUE> static int check_phased(void)
+{
+	/* Odd sizes; phases that are as long, and those that are but have other pixels; phases without taps or pixels; pixels that no output reads; dilations that share a factor with the stride. */
+	static const geometry some[] = {{3, 9, 8, 72, 64, 3, 3, 2, 2, 1, 1, 1, 1, 1}, {2, 12, 13, 16, 72, 1, 1, 2, 2, 0, 0, 1, 1, 1},
+		{1, 17, 11, 64, 8, 7, 7, 2, 2, 3, 3, 1, 1, 1}, {2, 8, 10, 24, 136, 2, 2, 2, 2, 0, 0, 1, 1, 1},
+		{3, 16, 14, 136, 24, 4, 4, 2, 2, 1, 1, 1, 1, 1}, {3, 15, 13, 72, 24, 4, 4, 2, 2, 1, 1, 1, 1, 1}, {2, 11, 9, 8, 72, 3, 2, 2, 1, 0, 1, 2, 3, 1},
+		{1, 9, 14, 72, 16, 3, 3, 1, 2, 2, 3, 1, 3, 1}, {2, 13, 7, 16, 16, 5, 2, 4, 1, 2, 0, 2, 1, 1},
+		{1, 10, 5, 8, 8, 2, 3, 1, 3, 0, 1, 1, 1, 1}, {5, 1, 3, 8, 24, 1, 1, 2, 2, 0, 0, 1, 1, 1},
+		{1, 5, 1, 8, 8, 3, 1, 2, 2, 1, 1, 1, 1, 1}, {1, 13, 15, 8, 72, 2, 2, 2, 2, 3, 0, 4, 3, 1}};
+	int bad = 0;
+	for (const geometry &g : some)
+		bad += run_phased<T, BM, BN, STAGES, BUFFERS, SCHEDULE, EPILOGUE>(g, 1 + draw(3));
+	return bad;
 }
 
 /* INT8: the scales are powers of 2, so that nothing but the last rounding is inexact. */
@@ -338,7 +404,7 @@ static int run_scaled(const geometry &g, int blocks)
 	p.y = a.y;
 	p.x = a.x;
 	p.channels = a.channels;
-	p.tap_step = 1;
+	put_taps(p, g, false);
 	p.product.m = (int)a.rows;
 	p.product.n = g.k;
 	p.product.k = taps * ((g.c + ROW - 1) / ROW) * ROW;
@@ -396,7 +462,7 @@ template <typename T, int BM, int BN, int STAGES, int SCHEDULE, int EPILOGUE, in
 	p.y = {g.stride_y, 0, g.dilation_y, 1, g.r, g.p(), high};
 	p.x = {1, 0, 0, 1, 1, g.q(), g.q()};
 	p.channels = 64;
-	p.tap_step = 1;
+	p.row_step = p.tap_step = 1;
 	p.product.m = (int)a.rows;
 	p.product.n = a.columns;
 	p.product.k = g.r * 64;
@@ -509,6 +575,7 @@ int main(void)
 	bad += check<bf16, 64, 64, 4, 1, PING_PONG, 1, GEMM_NONE>();
 	bad += check_gradient<bf16, 64, 128, 4, PING_PONG>();
 	bad += check_packed<bf16, 128, 64, 4, PING_PONG, GEMM_BIAS_RELU>();
+	bad += check_phased<bf16, 64, 64, 3, 2, PING_PONG, GEMM_BIAS>();
 #ifndef ONLY_FEW
 	bad += check_packed<f16, 128, 128, 4, SHARED_TILE, GEMM_RESIDUAL>();
 	bad += check_plain<f32>() + check_plain<bf16>() + check_plain<f16>();
@@ -519,6 +586,9 @@ int main(void)
 	bad += check<bf16, 128, 128, 4, 2, SHARED_TILE, 1, GEMM_RESIDUAL>();
 	bad += check<f16, 128, 128, 3, 2, PING_PONG, 0, GEMM_RESIDUAL>();
 	bad += check_scaled() + check_held();
+	bad += check_phased<f16, 128, 128, 3, 1, PING_PONG, GEMM_RESIDUAL>() + check_phased<bf16, 64, 128, 4, 2, PING_PONG, GEMM_NONE>();
+	bad += check_phased<bf16, 128, 64, 4, 2, SHARED_TILE, GEMM_BIAS_RELU>() + check_phased<f16, 192, 128, 3, 1, SHARED_TILE, GEMM_NONE>();
+	bad += check_phased<bf16, 128, 128, 4, 2, SHARED_TILE, GEMM_RESIDUAL>();
 	bad += check_gradient<f16, 128, 64, 3, PING_PONG>() + check_gradient<bf16, 128, 128, 4, SHARED_TILE>();
 #endif
 	if (!bad)

@@ -195,6 +195,7 @@ struct emulated_image {
 	long pixel_pitch, line_pitch; /* elements; 0: they are adjacent */
 	int bytes; /* as above: 1 */
 	int row;   /* bytes of a pixel's channels, 128 or 64; 0: 128 */
+	long image_pitch;
 };
 
 static inline u32 swizzled(u32 at, int bytes = 128)
@@ -281,7 +282,32 @@ template <typename M> static void tma_load_tap(u32 to, const M &map, int x, int 
 	tma_load_tap_all(to, map, x, tap, y, barrier, 1u << cluster_rank());
 }
 
-/* Pixels of 64 channels, under the swizzle.  Behind the last of a line comes the first of the next one. */
+/* f(at, element) for pixels of 64 channels, under the swizzle; NULL is outside.  Behind the last of a line comes the first of
+ * the next one. */
+template <typename F> static void each_pixel(const emulated_image &m, u32 at, int channel, int x, int y, int n, int right, int down, F f)
+{
+	const int row = m.row ? m.row : 128;
+	const long pixel = m.pixel_pitch ? m.pixel_pitch : m.channels;
+	const long line = m.line_pitch ? m.line_pitch : m.width * pixel;
+	const long image = m.image_pitch ? m.image_pitch : m.height * line;
+	for (int i = 0; i < m.pixels; i++) {
+		const int px = x + right, py = y + down;
+		const bool inside = n < m.images && px >= 0 && px < m.width && py >= 0 && py < m.height;
+		for (int c = 0; c < row / 2; c++)
+			f(swizzled(at + (u32)(i * row + c * 2), row),
+				inside && channel + c < m.channels ? m.at + n * image + py * line + px * pixel + channel + c : nullptr);
+		x += m.step_x;
+		if (x > m.last_x) {
+			x = m.first_x;
+			y += m.step_y;
+		}
+		if (y > m.last_y) {
+			y = m.first_y;
+			n++;
+		}
+	}
+}
+
 template <typename M>
 static void tma_load_pixels(u32 to, const M &map, int channel, int x, int y, int image, int right, int down, u32 barrier)
 {
@@ -291,44 +317,32 @@ static void tma_load_pixels(u32 to, const M &map, int channel, int x, int y, int
 	const unsigned rank = cluster_rank();
 	char *memory = shared_of(0, rank);
 	emulate_later([=] {
-		const int row = m.row ? m.row : 128;
-		int at_x = x, at_y = y, n = image;
-		for (int i = 0; i < m.pixels; i++) {
-			const int px = at_x + right, py = at_y + down;
-			const bool inside = n < m.images && px >= 0 && px < m.width && py >= 0 && py < m.height;
-			for (int c = 0; c < row / 2; c++) {
-				const long pixel = m.pixel_pitch ? m.pixel_pitch : m.channels;
-				const long line = m.line_pitch ? m.line_pitch : m.width * pixel;
-				const long from = ((long)n * m.height + py) * line + px * pixel + channel + c;
-				const unsigned short v = inside && channel + c < m.channels ? m.at[from] : 0;
-				memcpy(memory + swizzled(to + (u32)(i * row + c * 2), row), &v, sizeof v);
-			}
-			at_x += m.step_x;
-			if (at_x > m.last_x) {
-				at_x = m.first_x;
-				at_y += m.step_y;
-			}
-			if (at_y > m.last_y) {
-				at_y = m.first_y;
-				n++;
-			}
-		}
-		mbarrier &b = emulated_mbarriers.at({rank, barrier});
-		b.bytes -= (long)m.pixels * row;
-		mbarrier_step(b);
+		each_pixel(m, to, channel, x, y, image, right, down, [&](u32 at, const unsigned short *from) {
+			const unsigned short v = from ? *from : 0;
+			memcpy(memory + at, &v, sizeof v);
+		});
+		mbarrier_bytes(rank, barrier, (long)m.pixels * (m.row ? m.row : 128));
 	});
 }
 
 /* Of a thread, in order: whether each has read what it stores. */
 static std::map<std::pair<unsigned, unsigned>, std::vector<bool>> emulated_stores;
 
-static inline void tma_store_map(u32 from, const emulated_map &m, int x, int y)
+template <typename F> static void store_later(F f)
 {
 	std::vector<bool> *stores = &emulated_stores[{cluster_rank(), threadIdx.x}];
-	const char *memory = shared_at(0);
 	const size_t number = stores->size();
 	stores->push_back(false);
 	emulate_later([=] {
+		f();
+		(*stores)[number] = true;
+	});
+}
+
+static inline void tma_store_map(u32 from, const emulated_map &m, int x, int y)
+{
+	const char *memory = shared_at(0);
+	store_later([=] {
 		/* 16 bytes at a time, also beyond the end of a row: that was seen on an H100. */
 		emulated_map wide = m;
 		wide.width = (m.width + 7) / 8 * 8;
@@ -336,21 +350,32 @@ static inline void tma_store_map(u32 from, const emulated_map &m, int x, int y)
 			if (to)
 				memcpy(to, memory + at, sizeof *to);
 		});
-		(*stores)[number] = true;
 	});
 }
 
 static inline void bulk_store(void *to, u32 from, u32 bytes)
 {
-	std::vector<bool> *stores = &emulated_stores[{cluster_rank(), threadIdx.x}];
 	const char *memory = shared_at(from);
-	const size_t number = stores->size();
 	if ((uintptr_t)to % 16 || bytes % 16 || from % 16)
 		abort();
-	stores->push_back(false);
-	emulate_later([=] {
-		memcpy(to, memory, bytes);
-		(*stores)[number] = true;
+	store_later([=] { memcpy(to, memory, bytes); });
+}
+
+template <typename M> static void tma_store_pixels(u32 from, const M &map, int channel, int x, int y, int image)
+{
+	const char *memory = shared_at(0);
+	emulated_image m;
+	memcpy(&m, &map, sizeof m);
+	/* A box beyond the image was an illegal instruction on an H200.  No other one than all of it was tried. */
+	if (m.first_x || m.first_y || m.last_x != m.width - 1 || m.last_y != m.height - 1) {
+		fprintf(stderr, "a store of pixels has a box that is not the image\n");
+		abort();
+	}
+	store_later([=] {
+		each_pixel(m, from, channel, x, y, image, 0, 0, [&](u32 at, unsigned short *to) {
+			if (to)
+				memcpy(to, memory + at, sizeof *to);
+		});
 	});
 }
 

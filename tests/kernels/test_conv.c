@@ -128,6 +128,52 @@ static void a_gradient_reads_the_filters_backwards(void **state)
 	weir_kernels_close(k);
 }
 
+/* The same at a stride of 2 by 1, where each second line of pixels is a phase: even ones read the
+ * middle of three taps, and odd ones the others. */
+static void a_gradient_at_a_stride_is_in_phases(void **state)
+{
+	struct weir_kernels *k = open_with("", WEIR_COMPILER);
+	struct weir_conv what = small();
+	what.pass = WEIR_CONV_INPUT;
+	what.stride_w = 1;
+	what.epilogue = WEIR_EPILOGUE_RESIDUAL;
+	struct weir_plan *p = plan_of(k, &what);
+	int bm;
+	assert_int_equal(sscanf(weir_plan_text(p), "weir_conv_bf16_residual_nt_%d", &bm), 1);
+	assert_non_null(strstr(weir_plan_text(p), "_phased "));
+	char *const residual = d + (1 << 24);
+	const struct weir_gemm_args args = {
+		.size = sizeof args, .a = a, .b = b, .d = d, .residual = residual
+	};
+	struct cu_kernel_node_params node;
+	struct conv_phased_args t;
+	captured(p, &args, &node, &t, sizeof t);
+	assert_int_equal(t.conv.product.n, 72);
+	assert_int_equal(t.conv.row_step, -2 * 3);
+	assert_int_equal(t.conv.tap_step, -1);
+	assert_int_equal(t.phases, 2);
+	for (int odd = 0; odd < 2; odd++) {
+		const struct conv_phase *const f = &t.phase[!odd]; /* that of most taps is first */
+		const size_t at = odd ? 40 * 144 : 0;
+		assert_int_equal(f->y.taps, 1 + odd);
+		assert_int_equal(f->blocks, (1 + odd) * 3 * 3);
+		assert_int_equal(f->first_tap, odd ? 8 : 5);
+		expect_map(&f->a, a, 4, (uint64_t[]){ 136, 40, 15, 4 },
+			(uint64_t[]){ 272, 272 * 40, 272 * 40 * 15 }, (unsigned[]){ 64, 0 }, NULL);
+		expect_corners(&f->a, -1, 0, -1, -odd);
+		assert_int_equal(f->tiles, tile_count(4 * (15 - odd) * 40, bm));
+		for (int i = 0; i < 2; i++) {
+			expect_map(i ? &f->residual : &f->d, (i ? residual : d) + at, 4,
+				(uint64_t[]){ 72, 40, odd ? 14 : 15, 4 },
+				(uint64_t[]){ 144, 2 * 144 * 40, 144 * 40 * 29 },
+				(unsigned[]){ 64, 64, 0 }, NULL);
+			expect_corners(i ? &f->residual : &f->d, 0, 0, 0, 0);
+		}
+	}
+	weir_plan_close(p);
+	weir_kernels_close(k);
+}
+
 /* The same of a run of two launches. */
 static void captured_two(const struct weir_plan *p, const struct weir_gemm_args *args,
 	void *ret_first, size_t first_bytes, void *ret_second, size_t second_bytes,
@@ -249,7 +295,7 @@ static void what_the_copy_engine_cannot_gather_is_plain(void **state)
 		what.type = i == 0 ? WEIR_F32 : WEIR_BF16;
 		what.c = i == 1 ? 12 : i == 6 ? 3 : 72;
 		what.k = i == 2 ? 130 : i == 5 ? 72 : 136;
-		what.stride_w = i == 3 ? 9 : 2;
+		what.stride_w = i == 3 ? 9 : i == 7 ? 3 : 2; /* 6 phases */
 		what.groups = i == 4 ? 2 : i == 5 ? 72 : 0;
 		what.pass = i == 6   ? WEIR_CONV_FILTERS
 			    : i == 7 ? WEIR_CONV_INPUT
@@ -449,6 +495,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_convolution_describes_its_images_to_the_copy_engine),
 		cmocka_unit_test(a_gradient_reads_the_filters_backwards),
+		cmocka_unit_test(a_gradient_at_a_stride_is_in_phases),
 		cmocka_unit_test(a_gradient_of_filters_sums_parts_of_the_pixels),
 		cmocka_unit_test(a_first_layer_is_packed_into_the_workspace),
 		cmocka_unit_test(what_the_copy_engine_cannot_gather_is_plain),

@@ -1,7 +1,7 @@
 /*
  * Every element of a product belongs to exactly one tile: all tiles that a plan may take, every m
  * up to 2,000, and a sample of n. A control leaves the last group of columns as wide as the others,
- * and must be seen.
+ * and must be seen.  The same of the phases of a gradient of the input, and of what they read.
  */
 #include <stdio.h>
 #include <string.h>
@@ -98,6 +98,122 @@ static int check_convolutions(const struct kernel_device *h200)
 	return bad;
 }
 
+enum { SIDE = 16, TAPS = 5 };
+
+/* What each pixel of D reads of A with each tap of the filters.  Less than 0: nothing. */
+static int reads[SIDE][SIDE][32];
+
+/* By a phase.  How many of its reads are a second one of the same tap. */
+static int read_phase(const struct conv_tiled_args *t, const struct conv_phase *f)
+{
+	int bad = 0;
+	for (int i = 0; i < f->y.d * f->x.d * f->y.taps * f->x.taps; i++) {
+		const int s = i % f->x.taps, r = i / f->x.taps % f->y.taps;
+		const int pixel = i / f->x.taps / f->y.taps;
+		const int x = f->left + pixel % f->x.d * t->x.over;
+		const int y = f->top + pixel / f->x.d * t->y.over;
+		const int ax = pixel % f->x.d + f->x.first + s * f->x.step;
+		const int ay = pixel / f->x.d + f->y.first + r * f->y.step;
+		const bool outside = x >= t->x.d || y >= t->y.d;
+		bad += outside;
+		if (f->channel || outside || ax < 0 || ax >= t->x.a || ay < 0 || ay >= t->y.a)
+			continue;
+		int *const at =
+			&reads[y][x][(f->first_tap + r * t->row_step + s * t->tap_step) & 31];
+		bad += *at >= 0;
+		*at = ay * t->x.a + ax;
+	}
+	return bad;
+}
+
+/* Takes away what the definition reads.  How much it has beside, and how much is left. */
+static int compare_reads(const struct weir_conv *w, const struct conv_tiled_args *t)
+{
+	const int taps = (int)(w->r * w->s);
+	int bad = 0;
+	for (int i = 0; i < t->y.a * t->x.a * taps; i++) {
+		const int tap = i % taps, out = i / taps;
+		const int y = out / t->x.a * (int)w->stride_h - (int)w->pad_h +
+			      tap / (int)w->s * (int)w->dilation_h;
+		const int x = out % t->x.a * (int)w->stride_w - (int)w->pad_w +
+			      tap % (int)w->s * (int)w->dilation_w;
+		if (y < 0 || y >= w->h || x < 0 || x >= w->w)
+			continue;
+		bad += reads[y][x][tap] != out;
+		reads[y][x][tap] = -1;
+	}
+	for (size_t i = 0; i < sizeof reads / sizeof(int); i++)
+		bad += (&reads[0][0][0])[i] >= 0;
+	return bad;
+}
+
+/* A convolution whose sizes are drawn by a number. */
+static struct weir_conv draw_conv(unsigned n)
+{
+	static const uint8_t strides[][2] = { { 2, 2 }, { 2, 1 }, { 1, 2 }, { 4, 1 }, { 1, 3 } };
+	struct weir_conv w = same_size(WEIR_CONV_INPUT, 3, 0, 72);
+	w.stride_h = strides[n % 5][0];
+	w.stride_w = strides[n % 5][1];
+	w.r = 1 + n / 5 % TAPS;
+	w.s = 1 + n / 25 % TAPS;
+	w.dilation_h = 1 + n / 125 % 3;
+	w.dilation_w = 1 + n / 375 % 4;
+	w.pad_h = n / 7 % 4;
+	w.pad_w = n / 11 % 4;
+	w.h = 1 + n / 13 % SIDE;
+	w.w = 1 + n / 17 % SIDE;
+	return w;
+}
+
+static bool fits(const struct weir_conv *w)
+{
+	return w->dilation_h * (w->r - 1) < w->h + 2 * w->pad_h &&
+	       w->dilation_w * (w->s - 1) < w->w + 2 * w->pad_w;
+}
+
+/* Phases of a gradient of the input have each pixel of D once, and read with it what the definition
+ * says.  Those of most taps come first, and each has tiles for all of its pixels. */
+static int count_wrong_phases(const struct kernel_device *d, const struct weir_conv *w, int wrong)
+{
+	struct gemm_choice choice[GEMM_FORMS_MOST];
+	struct conv_phase phase[CONV_PHASES];
+	struct conv_tiled_args t = conv_tile(w);
+	int bad = 0, pixels = 0;
+	memset(reads, -1, sizeof reads);
+	const int n = conv_phases(&t, phase);
+	t.tap_step += wrong;
+	for (int i = 0; i < n; i++) {
+		bad += read_phase(&t, &phase[i]) + (i && phase[i].blocks > phase[i - 1].blocks);
+		pixels += phase[i].y.d * phase[i].x.d;
+	}
+	const size_t plain = conv_choose(d, w, choice) - 1;
+	for (size_t i = 0; i < plain; i++) {
+		uint64_t tiles = 0;
+		for (int j = 0; j < n; j++)
+			tiles += (uint64_t)tile_count(
+				(int)w->n * phase[j].y.d * phase[j].x.d, (int)choice[i].form.bm);
+		bad += choice[i].clusters !=
+		       tiles * (uint64_t)tile_count(72, (int)choice[i].form.bn);
+	}
+	return bad + compare_reads(w, &t) + !n + !plain + (pixels != t.y.d * t.x.d);
+}
+
+static int check_phases(const struct kernel_device *d)
+{
+	int bad = 0, caught = 0;
+	for (unsigned n = 0; n < 20000; n++) {
+		const struct weir_conv w = draw_conv(n);
+		if (!fits(&w))
+			continue;
+		bad += count_wrong_phases(d, &w, 0) > 0;
+		caught += w.s > 1 && n % 100 == 0 && count_wrong_phases(d, &w, 1) > 0;
+	}
+	if (bad || !caught)
+		printf("%d gradients have wrong phases, and of the control's %d are seen\n", bad,
+			caught);
+	return bad + !caught;
+}
+
 /* Tiles of few rows cover N, one a cluster, and the parts of K are its blocks.  More rows than 128
  * have no such tile. */
 static int check_few(const struct kernel_device *d)
@@ -141,7 +257,7 @@ int main(void)
 			bad += check(&device, m, sample[i], &control_seen);
 	for (int n = 8; n <= MOST; n += 8)
 		bad += check(&device, 1 + n * 7 % MOST, n, &control_seen);
-	bad += check_convolutions(&device) + check_few(&device);
+	bad += check_convolutions(&device) + check_few(&device) + check_phases(&device);
 	if (!control_seen)
 		puts("a walk with a wrong last group is not seen");
 	return bad || !control_seen;

@@ -107,9 +107,11 @@ static void check_convolutions(void)
 {
 	struct gemm_choice choice[GEMM_FORMS_MOST];
 	struct buf name = { 0 }, program = { 0 };
-	for (uint32_t pass = 0; pass <= WEIR_CONV_FILTERS; pass++) {
+	for (uint32_t kind = 0; kind <= WEIR_CONV_FILTERS + 1; kind++) {
+		const uint32_t pass = kind > WEIR_CONV_FILTERS ? WEIR_CONV_INPUT : kind;
 		struct weir_conv what = same_size(pass, 32, 28, 256);
 		what.type = WEIR_BF16;
+		what.stride_h = what.stride_w = kind > WEIR_CONV_FILTERS ? 2 : 1;
 		const size_t n = conv_choose(&device, &what, choice);
 		for (size_t i = 0; i < n; i += n - 1) {
 			conv_program(&what, &choice[i], &program);
