@@ -98,12 +98,12 @@ def examples():
 # Seconds, and parts that run beside each other.  First comes what changed last.
 STAGES = (
     (25, first_use),
-    (45, checks.few_rows_are_right, checks.packed_are_right, checks.wide_rows_are_right),
+    (45, checks.few_rows_are_right, checks.packed_are_right, checks.wide_rows_are_right, checks.strided_are_right),
     (70, checks.batches_are_right, operators),
     (45, checks.order_is_right, checks.splits_are_right, checks.gradients_are_right, checks.scaled_convolutions_are_right),
     (70, examples),
     (25, races.few_rows_are_fast), (25, races.wide_rows_are_fast), (45, races.products_are_fast), (30, races.other_products_are_fast),
-    (30, races.convolutions_are_fast), (15, races.filters_are_fast), (25, races.gradients_are_fast), (30, races.fused_are_fast),
+    (30, races.convolutions_are_fast), (15, races.filters_are_fast), (35, races.gradients_are_fast), (30, races.fused_are_fast),
     (15, races.batches_are_fast), (15, races.splits_are_fast), (50, races.rows_are_fast), (25, races.scaled_are_fast),
     (20, races.scaled_convolutions_are_fast),
     (90, checks.rows_are_right, checks.products_are_right, checks.scaled_are_right, checks.convolutions_are_right))

@@ -1,4 +1,6 @@
 """Whether Weir's kernels are right: on small integers to the bit, with guards around what they write, or near FP64."""
+import random
+
 import torch
 from contestants import error_of, graph
 from gpu_parts import expect, one, result
@@ -396,6 +398,26 @@ def gradients_are_right():
                   (2, 64, 100, 90, 64, 3, 3, 1, 1, 1, 1)):
         for choice in range(10):
             check_convolution("filters", shape, "bf16", choice=choice)
+
+
+def draw_shape():
+    """Of a convolution at a stride above 1, whose gradient of the input is in up to four phases."""
+    pick = random.choice
+    r, s = pick((1, 2, 3, 3, 4, 5, 7)), pick((1, 2, 3, 3, 4, 5, 7))
+    stride = pick(((2, 2), (2, 2), (2, 2), (2, 1), (1, 2), (4, 1), (1, 3)))
+    padding, dilation = (pick((0, 1, 2, 3)), pick((0, 1, 2, 3))), (pick((1, 1, 1, 2, 3)), pick((1, 1, 1, 2, 3)))
+    h, w = (max(1, dilation[i] * ((r, s)[i] - 1) + 1 - 2 * padding[i]) + random.randint(0, 40) for i in (0, 1))
+    return pick((1, 2, 3, 7)), pick((8, 24, 64, 72, 136, 256)), h, w, pick((8, 16, 64, 72, 200, 256)), r, s, stride, padding, dilation, 1
+
+
+def strided_are_right():
+    """The gradient of the input at strides above 1."""
+    for i in range(100):
+        check_convolution("input", draw_shape(), "f16" if i % 4 == 3 else "bf16", choice=i % 10)
+    for layer in ((56, 128, 128, 3, 2), (28, 512, 1024, 1, 2), (14, 512, 512, 3, 2), (64, 128, 256, 4, 2), (64, 128, 256, 2, 2)):
+        h, c, k, r, stride = layer
+        for choice in range(10):
+            check_convolution("input", (4, c, h, h, k, r, r, stride, (r - 1) // 2, 1, 1), "bf16", choice=choice)
 
 
 def packed_are_right():

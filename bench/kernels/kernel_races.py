@@ -180,6 +180,8 @@ LAYERS = ((56, 64, 64, 3, 1), (56, 64, 256, 1, 1), (56, 256, 64, 1, 1), (56, 128
           (28, 128, 128, 3, 1), (28, 128, 512, 1, 1), (28, 512, 128, 1, 1), (28, 256, 256, 3, 2), (14, 256, 256, 3, 1),
           (14, 256, 1024, 1, 1), (14, 1024, 256, 1, 1), (14, 512, 512, 3, 2), (7, 512, 512, 3, 1), (7, 512, 2048, 1, 1))
 FIRST = (224, 3, 64, 7, 2)
+# More gradients of the input: the rest of ResNet-50's at a stride of 2, and transposed convolutions that double an image's sides.
+STRIDED = ((28, 512, 1024, 1, 2), (14, 1024, 2048, 1, 2), (64, 128, 256, 4, 2), (64, 128, 256, 2, 2))
 
 
 @one
@@ -188,17 +190,18 @@ def measure_layer(what, layer, epilogue=None, n=64):
     tensor cores, or the plain one."""
     f = torch.nn.functional
     h, c, k, r, stride = layer
-    out = (h + 2 * (r // 2) - r) // stride + 1
+    pad = (r - 1) // 2
+    out = (h + 2 * pad - r) // stride + 1
     make = lambda *s: torch.randn(s, device="cuda", dtype=torch.bfloat16).contiguous(memory_format=torch.channels_last)
     pool = buffers(lambda: (make(n, c, h, h), make(k, c, r, r), make(n, k, out, out)), 2 * n * (c * h * h + k * out * out))
     bias = torch.randn(k, device="cuda", dtype=torch.bfloat16)
-    geometry = {"stride": stride, "padding": r // 2}
+    geometry = {"stride": stride, "padding": pad}
     get = lambda i: pool[i % len(pool)]
 
     def backward(i, mask):
         """All three in channels_last: torch.nn.grad gives PyTorch an input or filters of another layout."""
         x, filters, gradient = get(i)
-        return torch.ops.aten.convolution_backward(gradient, x, filters, None, [stride] * 2, [r // 2] * 2, [1, 1], False, [0, 0], 1,
+        return torch.ops.aten.convolution_backward(gradient, x, filters, None, [stride] * 2, [pad] * 2, [1, 1], False, [0, 0], 1,
                                                    mask)
     ours = {"forward": lambda i, choice: kernels.conv2d(get(i)[0], get(i)[1], bias if epilogue else None, activation=epilogue,
                                                    out=get(i)[2], choice=choice, **geometry),
@@ -219,9 +222,8 @@ def measure_layer(what, layer, epilogue=None, n=64):
 
 def gradients_are_fast():
     torch.backends.cudnn.benchmark = True
-    for layer in LAYERS:
-        if layer[4] == 1:
-            measure_layer("input", layer)
+    for layer in LAYERS + STRIDED:
+        measure_layer("input", layer)
 
 
 def convolutions_are_fast():
