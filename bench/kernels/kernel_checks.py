@@ -401,7 +401,7 @@ def gradients_are_right():
 
 
 def draw_shape():
-    """Of a convolution at a stride above 1, whose gradient of the input is in up to four phases."""
+    """A convolution at a stride above 1: the gradient of its input has up to four phases."""
     pick = random.choice
     r, s = pick((1, 2, 3, 3, 4, 5, 7)), pick((1, 2, 3, 3, 4, 5, 7))
     stride = pick(((2, 2), (2, 2), (2, 2), (2, 1), (1, 2), (4, 1), (1, 3)))

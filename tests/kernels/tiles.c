@@ -100,7 +100,7 @@ static int check_convolutions(const struct kernel_device *h200)
 
 enum { SIDE = 16, TAPS = 5 };
 
-/* What each pixel of D reads of A with each tap of the filters.  Less than 0: nothing. */
+/* The pixel of A that each pixel of D reads with each tap of the filters.  Less than 0: none. */
 static int reads[SIDE][SIDE][32];
 
 /* By a phase.  How many of its reads are a second one of the same tap. */
@@ -172,7 +172,7 @@ static bool fits(const struct weir_conv *w)
 }
 
 /* Phases of a gradient of the input have each pixel of D once, and read with it what the definition
- * says.  Those of most taps come first, and each has tiles for all of its pixels. */
+ * says.  The phases of most taps come first, and each has tiles for all of its pixels. */
 static int count_wrong_phases(const struct kernel_device *d, const struct weir_conv *w, int wrong)
 {
 	struct gemm_choice choice[GEMM_FORMS_MOST];
