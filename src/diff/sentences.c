@@ -146,7 +146,8 @@ static void put_same(struct bounded *b, const struct diff *d)
 {
 	const struct diff_conclusion *c = &d->conclusion;
 	struct number from, to;
-	if (diff_is_wide(&c->change))
+	if (diff_is_wide(&c->change) &&
+		fabs(c->change.pct) >= fmax(d->threshold_pct, DIFF_SAME * 100))
 		bounded_put(b, "It is not known which is faster: one ");
 	else if (d->threshold_pct > 0)
 		bounded_printf(b, "No difference above %g %% was found: one ", d->threshold_pct);

@@ -1,4 +1,5 @@
 """The invariants of the sentences that a report begins with: a part of invariants.py."""
+import json
 import re
 
 from invariant import invariant
@@ -130,3 +131,23 @@ def sentences_of_the_summary_are_short(t):
             plain = re.sub(r"(largest is|operator|until) .*?(?=: \d| had the|\.$)", r"\1 NAME", sentence)
             if len(plain.split()) > WORDS_MOST:
                 yield "%d words: %s" % (len(plain.split()), sentence)
+
+
+def itself(t):
+    if "itself" not in t.__dict__:
+        t.itself = json.loads(t.run("diff", "--json", t.weir, t.weir))
+    return t.itself
+
+
+def another_conclusion(t):
+    itself(t)["conclusion"][0] = "One launch is 3.1 % slower in B."
+
+
+@invariant(spoil=another_conclusion)
+def a_recording_does_not_differ_from_itself(t):
+    said = itself(t)["conclusion"][0]
+    if not re.match("No difference|Neither A nor B made", said):
+        yield said
+    changed = [row["name"] for row in itself(t)["kernels"] + itself(t)["calls"] if row["verdict"] not in ("same", None)]
+    if changed:
+        yield "%s changed" % changed[:3]
