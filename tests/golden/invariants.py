@@ -27,7 +27,8 @@ import sys
 import tempfile
 from collections import Counter, defaultdict
 
-import invariants_flops  # they add their own
+import invariants_file  # they add their own
+import invariants_flops
 import invariants_kernels
 import invariants_memory
 import invariants_parts
