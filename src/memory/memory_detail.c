@@ -359,9 +359,9 @@ static bool knows_leaks(const struct report *r)
 	if (r->trace->header.state != TRACE_FINISHED || r->trace->parts.n || r->lost ||
 		r->damaged_chunks)
 		return false;
-	array_each(const struct memory_source, s, r->memory_detail->sources)
-		if (s->unseen)
-			return false; /* part of a program: its end is not the program's */
+	array_each(const struct memory_row, call, r->memory_detail->calls)
+		if (!schema_is_call(&r->trace->schema, (uint32_t)call->key))
+			return false; /* a profiler is switched off before the program ends */
 	array_each(const struct call_row, c, r->call_rows)
 		if (c->fn && c->ok_counted &&
 			(c->fn->kind == CALL_ALLOC || c->fn->kind == CALL_FREE || c->vmm))

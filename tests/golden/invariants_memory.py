@@ -39,3 +39,14 @@ def churn_leaves_out_what_was_live_before_the_recording(t):
     told = t.memory["churn"]["bytes_per_second"] * t.report["wall_ns"] / 1e9
     if abs(told - asked) > 1e-3 * asked + 1:
         yield "%d bytes were allocated, and churn is %d" % (asked, told)
+
+
+def a_leak(t):
+    t.memory["leaked_bytes"] = 1
+
+
+@invariant(spoil=a_leak)
+def a_profiler_knows_no_leak(t):
+    """It is switched off before the program ends."""
+    if t.source and t.memory["leaked_bytes"] is not None:
+        yield "%d bytes leak" % t.memory["leaked_bytes"]
