@@ -42,16 +42,27 @@ static struct hint_kernel new_kernel(struct reader *d, const struct gpu_activity
 	return k;
 }
 
+/* The first device of the same kind: a kernel gains there what it gains here. */
+static uint32_t like(const struct hint_facts *f, uint32_t device)
+{
+	const struct hint_device *of = facts_device(f, device);
+	array_each(const struct hint_device, first, f->devices)
+		if (of && first->multiprocessors == of->multiprocessors && first->name &&
+			of->name && !strcmp(first->name, of->name))
+			return first->device;
+	return device;
+}
+
 static void kernel_of(struct reader *d, const struct gpu_activity *w, uint32_t *ret_kernel)
 {
 	const uint32_t name = meta_find_string(&d->f->report->meta, d->buf.ref->process, w->name);
 	const uint64_t shared = (uint64_t)w->shared_static << 32 | w->shared_dynamic;
 	if (!(w->valid & GPU_HAS_SHAPE))
 		return;
-	const uint32_t shape = map_number(
-		&d->shapes, MAP_KEY((uint64_t)w->grid[0] << 32 | w->grid[1],
-				    (uint64_t)w->grid[2] << 32 | w->block[0],
-				    (uint64_t)w->block[1] << 32 | w->block[2], w->device));
+	const uint32_t shape = map_number(&d->shapes,
+		MAP_KEY((uint64_t)w->grid[0] << 32 | w->grid[1],
+			(uint64_t)w->grid[2] << 32 | w->block[0],
+			(uint64_t)w->block[1] << 32 | w->block[2], like(d->f, w->device)));
 	const struct hint_kernel *k = MAP_ROW(&d->kernels,
 		MAP_KEY(name, shape, w->registers, shared), &d->f->kernels, new_kernel(d, w, name));
 	*ret_kernel = (uint32_t)(k - d->f->kernels.v);

@@ -41,7 +41,8 @@ struct hint_kernel { /* launches of one name with one shape and the same resourc
 	bool has_resources;
 	uint64_t count, graph_count;
 	uint64_t total_ns;
-	uint64_t alone_ns; /* while nothing else ran */
+	uint64_t alone_ns; /* while nothing else ran on its device; shared by devices that are busy
+			    */
 };
 
 struct hint_activity { /* by start */

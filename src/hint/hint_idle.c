@@ -8,6 +8,8 @@
 #include "hint/hint_facts.h"
 
 #include "base/expect.h"
+#include "base/radix.h"
+#include "base/xmalloc.h"
 #include "model/host_time.h"
 
 #define ONCE_NS      500000u /* an idle gap of that length or more may be no part of a loop */
@@ -231,23 +233,80 @@ static void sum_gaps(struct hint_facts *f, struct turns *t)
 			add_gap(f, t, &p, &at);
 }
 
-/* An activity that contains several others is given less than it had: the safe side. */
+struct edge { /* where an activity begins or ends */
+	uint64_t ns;
+	uint32_t activity;
+	bool ends;
+};
+
+struct busy { /* a device: how many of its activities run, and the sum of their numbers */
+	uint64_t running, sum;
+};
+
+struct sweep {
+	struct hint_facts *f;
+	ARRAY(struct edge) edges; /* by time */
+	struct map map;           /* of devices */
+	ARRAY(struct busy) devices;
+	double *alone_ns; /* of activities */
+};
+
+static struct busy *device_of(struct sweep *s, uint32_t activity)
+{
+	return MAP_ROW(&s->map, MAP_KEY(s->f->activities.v[activity].device), &s->devices,
+		(struct busy){ 0 });
+}
+
+/* Devices that work side by side share the time, so that all is no more than the time of all. */
+static void share_time(struct sweep *s, uint64_t ns)
+{
+	unsigned busy = 0;
+	array_each(const struct busy, b, s->devices)
+		busy += b->running > 0;
+	array_each(const struct busy, b, s->devices)
+		if (b->running == 1)
+			s->alone_ns[b->sum] += (double)ns / busy;
+}
+
+static void cross(struct sweep *s, const struct edge *e)
+{
+	struct busy *b = device_of(s, e->activity);
+	b->running += e->ends ? -1ull : 1ull;
+	b->sum += e->ends ? -(uint64_t)e->activity : e->activity;
+}
+
+static void list_edges(struct sweep *s)
+{
+	for (uint32_t i = 0; i < s->f->activities.n; i++) {
+		const struct hint_activity *w = &s->f->activities.v[i];
+		array_reserve(&s->edges, 2);
+		s->edges.v[s->edges.n++] = (struct edge){ w->start_ns, i, false };
+		s->edges.v[s->edges.n++] = (struct edge){ w->end_ns, i, true };
+	}
+	RADIX_SORT(s->edges, ns);
+}
+
+/* While nothing else ran on its device. */
 static void sum_alone(struct hint_facts *f)
 {
-	uint64_t covered = 0;
+	struct sweep s = { .f = f, .alone_ns = xcalloc(f->activities.n + 1, sizeof(double)) };
+	list_edges(&s);
+	for (size_t i = 0; i < s.edges.n; i++) {
+		if (i && s.edges.v[i].ns > s.edges.v[i - 1].ns)
+			share_time(&s, s.edges.v[i].ns - s.edges.v[i - 1].ns);
+		cross(&s, &s.edges.v[i]);
+	}
 	for (size_t i = 0; i < f->activities.n; i++) {
 		struct hint_activity *w = &f->activities.v[i];
-		const uint64_t next =
-			i + 1 < f->activities.n ? f->activities.v[i + 1].start_ns : UINT64_MAX;
-		const uint64_t from = MAX(w->start_ns, covered);
-		const uint64_t to = MIN(w->end_ns, next);
-		w->alone_ns = to > from ? to - from : 0;
+		w->alone_ns = (uint64_t)s.alone_ns[i];
 		expect(w->alone_ns <= w->end_ns - w->start_ns,
 			"an activity is alone while it runs");
-		covered = MAX(w->end_ns, covered);
 		if (w->kernel != HINT_NONE)
 			f->kernels.v[w->kernel].alone_ns += w->alone_ns;
 	}
+	map_fini(&s.map);
+	array_free(&s.edges, &s.devices);
+	free(s.alone_ns);
 }
 
 void facts_idle_gaps(struct hint_facts *f)

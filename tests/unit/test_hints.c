@@ -227,6 +227,26 @@ static void a_grid_smaller_than_the_device_leaves_sms_idle(void **state)
 	expect_first("small-grid", 73, 75);
 }
 
+/* As in training on several devices, all of which do the same. */
+static void devices_that_work_side_by_side_gain_what_one_does(void **state)
+{
+	for (uint64_t d = 1; d < 4; d++) {
+		const uint64_t h200[] = { d, 141ull << 30, 132, 9 << 16 };
+		maker_meta(m, names, META_DEVICE, 1000000, 4, h200, "NVIDIA H200", 11, 11);
+	}
+	launches(100, (struct shape){ text("k"), 33, 256, 16, 0 }, 1000000);
+	for (uint32_t d = 1; d < 4; d++)
+		for (size_t i = 0; i < 100; i++) {
+			activity[activity_count] = activity[i];
+			activity[activity_count].device = d;
+			activity[activity_count++].correlation = ++correlation;
+			links[link_count] = links[i];
+			links[link_count++].correlation = correlation;
+		}
+	expect_first("small-grid", 73, 75);
+	assert_int_equal(said->v.n, 1);
+}
+
 static void a_block_for_each_sm_is_enough(void **state)
 {
 	launches(100, (struct shape){ text("k"), 132, 256, 16, 0 }, 1000000);
@@ -856,6 +876,7 @@ int main(void)
 		TEST(blocks_that_are_too_large_leave_a_part_empty),
 		TEST(blocks_of_eight_warps_fill_an_sm),
 		TEST(a_grid_smaller_than_the_device_leaves_sms_idle),
+		TEST(devices_that_work_side_by_side_gain_what_one_does),
 		TEST(a_block_for_each_sm_is_enough),
 		TEST(a_small_grid_of_a_short_kernel_does_not_matter),
 		TEST(one_block_too_many_costs_a_wave),
