@@ -273,11 +273,13 @@ static bool shared_of(const struct fit *t, struct step *ret)
 static void add_step(const struct fit *t, const struct step *s, const struct hint_rule *rule,
 	struct hints *to, const char *unit)
 {
+	struct number blocks;
 	hint_add(to, rule, fmin(t->share * s->gain, t->most), s->near ? 0.5 : 0.4, where(t),
-		xasprintf("%u %s let %u blocks (%u of %u warps) live on a multiprocessor. With %u "
+		xasprintf("%u %s let %s (%u of %u warps) live on a multiprocessor. With %u "
 			  "it would be %u (%u warps), in %.0f %% of the analysed time",
-			s->now, unit, t->o.blocks, t->o.warps, t->d->limits->warps_per_sm,
-			s->cliff.value, s->cliff.blocks, s->cliff.warps, 100 * t->share));
+			s->now, unit, number_of(&blocks, t->o.blocks, "block"), t->o.warps,
+			t->d->limits->warps_per_sm, s->cliff.value, s->cliff.blocks, s->cliff.warps,
+			100 * t->share));
 }
 
 #define REGISTERS "registers a thread"

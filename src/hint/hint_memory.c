@@ -65,7 +65,7 @@ static void paged(
 	const struct hint_facts *f, uint8_t what, const struct hint_rule *rule, struct hints *to)
 {
 	const struct copied c = sum_paged(f, what);
-	struct number bytes, rate;
+	struct number bytes, rate, fast;
 	if (!c.count || !c.total_ns)
 		return;
 	const double pinned = pinned_rate(f, what), ideal = (double)c.bytes / pinned;
@@ -77,9 +77,9 @@ static void paged(
 		xasprintf("%llu copies %s, %s", (unsigned long long)c.count,
 			copy_direction_name(what), number_bytes(&bytes, c.bytes)),
 		xasprintf("memory that is not pinned is copied at %s/s. Pinned memory would take "
-			  "%.0f %% of that time (%.0f GB/s)",
+			  "%.0f %% of that time (%s/s)",
 			number_bytes(&rate, hint_u64(now)), 100 * ideal / (double)c.total_ns,
-			pinned));
+			number_bytes(&fast, hint_u64(pinned * 1e9))));
 }
 
 HINT_RULE(pageable)

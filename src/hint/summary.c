@@ -71,8 +71,11 @@ static void say_part(struct summary *s, const struct report *r, enum wall_part p
 			has_several_gpus(r) ? "No GPU ran anything" : "The GPU was idle", time.text,
 			percent(ns, r->wall_ns), wall.text, idle_because[part]);
 	else
-		say(s, "%s %s, %.1f %% of the %s wall time.", took[part], time.text,
-			percent(ns, r->wall_ns), wall.text);
+		say(s, "%s %s, %.1f %% of the %s wall time.",
+			part == WALL_COMPUTING && has_several_gpus(r)
+				? "Kernels ran on some GPU for"
+				: took[part],
+			time.text, percent(ns, r->wall_ns), wall.text);
 }
 
 /* The largest activity that is a kernel, or a collective operation, or neither. */
