@@ -210,19 +210,14 @@ static void choose_one(const struct diff *d, struct diff_conclusion *ret_c)
 						   : DOUBT_FEW);
 }
 
-/* How long the program took.  How long a process takes to start and to end varies by chance. One
- * recording a side says nothing of that, so the GPU span counts there. */
+/* How long the program took: how long a process takes to start and to end varies by chance, so the
+ * GPU span counts where it is known. */
 static void find_whole(struct diff *d)
 {
 	struct diff_conclusion *c = &d->conclusion;
-	double span[DIFF_SIDES];
-	for (int s = 0; s < DIFF_SIDES; s++)
-		span[s] = d->sums[TOTAL_BUSY].side[s] + d->sums[TOTAL_IDLE].side[s];
-	c->spans = (d->inputs[DIFF_A].n == 1 || d->inputs[DIFF_B].n == 1) && span[DIFF_A] > 0 &&
-		   span[DIFF_B] > 0;
-	for (int s = 0; s < DIFF_SIDES; s++)
-		c->took[s] = c->spans ? span[s] : d->sums[TOTAL_WALL].side[s];
-	c->took_pct = (c->took[DIFF_B] / c->took[DIFF_A] - 1) * 100;
+	const double *span = d->sums[TOTAL_SPAN].side;
+	c->spans = span[DIFF_A] > 0 && span[DIFF_B] > 0;
+	c->all = &d->sums[c->spans ? TOTAL_SPAN : TOTAL_WALL];
 }
 
 /* By an interval; one that is wide tells nothing. */
@@ -242,12 +237,13 @@ static enum diff_verdict sure_way(const struct diff *d, double least)
 {
 	const struct diff_conclusion *c = &d->conclusion;
 	if (d->inputs[DIFF_A].n > 1 && d->inputs[DIFF_B].n > 1)
-		return way_of(&d->sums[TOTAL_WALL].change, least);
+		return way_of(&c->all->change, least);
 	if (!isnan(d->work.period.p))
 		return way_of(&d->work.period, least);
-	if (!c->spans || (fabs(c->took_pct) >= least && fabs(c->took_pct) < SPAN_LEAST))
+	if (!c->spans ||
+		(fabs(c->all->change.pct) >= least && fabs(c->all->change.pct) < SPAN_LEAST))
 		return VERDICT_NONE;
-	return way(c->took_pct, least);
+	return way(c->all->change.pct, least);
 }
 
 /* About as many launches that take more time in all, though there are no more of them; or less. */
@@ -255,14 +251,15 @@ static bool is_no_matter_of_launches(const struct diff *d)
 {
 	const struct diff_conclusion *c = &d->conclusion;
 	const double *n = d->sums[TOTAL_LAUNCHES].side,
-		     more = (n[DIFF_B] / n[DIFF_A] - 1) * (c->took_pct > 0 ? 1 : -1);
+		     more = (n[DIFF_B] / n[DIFF_A] - 1) * (c->all->change.pct > 0 ? 1 : -1);
 	return c->spans && diff_has_totals(d) && more <= MORE_MOST && more >= -FEWER_MOST;
 }
 
 /* How the work as a whole changed, if that is more than chance. */
 static enum diff_verdict whole_way(const struct diff *d)
 {
-	const double pct = d->conclusion.took_pct, least = fmax(d->threshold_pct, DIFF_SAME * 100);
+	const double pct = d->conclusion.all->change.pct,
+		     least = fmax(d->threshold_pct, DIFF_SAME * 100);
 	const enum diff_verdict whole = way(pct, least);
 	if (!d->work.same && (whole == VERDICT_SAME || !is_no_matter_of_launches(d)))
 		return VERDICT_NONE;
@@ -272,8 +269,8 @@ static enum diff_verdict whole_way(const struct diff *d)
 /* As the whole changed, so may what is compared have done, as far as its interval tells. */
 static bool may_be_the_whole(const struct diff_conclusion *c)
 {
-	return c->change.pct - c->change.below_pct <= c->took_pct &&
-	       c->took_pct <= c->change.pct + c->change.above_pct;
+	return c->change.pct - c->change.below_pct <= c->all->change.pct &&
+	       c->all->change.pct <= c->change.pct + c->change.above_pct;
 }
 
 void diff_conclude(struct diff *d)

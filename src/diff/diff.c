@@ -28,6 +28,7 @@ static const struct diff_total_name total_names[DIFF_TOTALS] = {
 	[TOTAL_COPIED] = { "copied_bytes", "bytes copied", UNIT_BYTES, false },
 	[TOTAL_IDLE] = { "idle_ns", "devices idle, from the first GPU activity to the last",
 		UNIT_NS, false },
+	[TOTAL_SPAN] = { "span_ns", "GPU span", UNIT_NS, false },
 };
 
 struct diff_total_name diff_total_name(unsigned total)
@@ -322,7 +323,7 @@ static bool is_known(const struct diff *d, unsigned t, int side)
 		return t == TOTAL_WALL;
 	if (t == TOTAL_DEVICE)
 		return d->has_device[side];
-	if (t == TOTAL_IDLE || t >= DIFF_TOTALS)
+	if (t == TOTAL_IDLE || t == TOTAL_SPAN || t >= DIFF_TOTALS)
 		return d->analysed[side];
 	if (t == TOTAL_PEAK || t == TOTAL_ALLOCATED)
 		return d->has_memory[side];

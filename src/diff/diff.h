@@ -51,6 +51,7 @@ enum diff_total {
 	TOTAL_ALLOCS,
 	TOTAL_COPIED,
 	TOTAL_IDLE,
+	TOTAL_SPAN,
 	DIFF_TOTALS,
 	/* The parts of the wall time and of the critical path: enum wall_part, path_part. */
 	TOTAL_BREAKDOWN = DIFF_TOTALS,
@@ -199,9 +200,9 @@ struct diff_conclusion {
 	double side[DIFF_SIDES]; /* ns of one */
 	double n[DIFF_SIDES];    /* so many are behind it; of several runs these */
 	struct diff_change change;
-	enum diff_doubt doubt;             /* if it is none */
-	double took[DIFF_SIDES], took_pct; /* all of it: the GPU span, or … */
-	bool spans;                        /* … the wall time */
+	enum diff_doubt doubt;      /* if it is none */
+	const struct diff_sum *all; /* of what both did: the GPU span, or … */
+	bool spans;                 /* … the wall time */
 	enum diff_verdict
 		whole; /* the same work as a whole went this other way, to be said first */
 	char *sentence[DIFF_SENTENCES];

@@ -295,6 +295,8 @@ static void add_analysis(const struct report *r, double *v)
 		v[TOTAL_BREAKDOWN + i] = (double)a->wall_ns[i];
 		if (i >= WALL_LAUNCHING && i <= WALL_UNKNOWN)
 			v[TOTAL_IDLE] += (double)a->wall_ns[i];
+		if (i != WALL_BEFORE && i != WALL_AFTER && i != WALL_OFF)
+			v[TOTAL_SPAN] += (double)a->wall_ns[i];
 	}
 	for (int i = 0; i < PATH_PARTS && a->known; i++)
 		v[TOTAL_PATH + i] = (double)a->path_ns[i];

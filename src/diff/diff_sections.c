@@ -114,7 +114,7 @@ const struct section section_diff_totals = {
 	.form = SECTION_KEYED,
 	.shown = SUMS_SHOWN,
 	.about =
-		"`wall_ns`, `device_total_ns`, `device_busy_ns`, `host_total_ns`, `untimed_calls`, `calls`, `launches`, `graph_launches`, `steps`, `requests`, `errors`, `lost`, `peak_bytes`, `allocated_bytes`, `allocs`, `copied_bytes`, `idle_ns` (from the first GPU activity to the last). `host_total_ns` is the time in timed calls of the driver. `untimed_calls` were only counted.",
+		"`wall_ns`, `device_total_ns`, `device_busy_ns`, `host_total_ns`, `span_ns`, `idle_ns` (from the first GPU activity to the last). `untimed_calls`, `calls`, `launches`, `graph_launches`, `steps`, `requests`, `errors`, `lost`, `peak_bytes`, `allocated_bytes`, `allocs`, `copied_bytes`. `host_total_ns` is the time in timed calls of the driver. `untimed_calls` were only counted.",
 	.columns = total_columns,
 	.each = sizeof(struct diff_sum),
 };

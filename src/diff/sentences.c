@@ -183,10 +183,12 @@ static enum total total_of(const struct diff *d)
 	if (!as_much && !has_same_steps(d))
 		return NO_TOTAL;
 	if (busy[DIFF_A] > 0 && busy[DIFF_B] > 0 &&
-		(agrees(d, c->took_pct) || (!as_much && agrees(d, d->sums[TOTAL_WALL].change.pct))))
+		(agrees(d, c->all->change.pct) ||
+			(!as_much && agrees(d, d->sums[TOTAL_WALL].change.pct))))
 		return OF_BUSY;
-	return c->took[DIFF_A] > 0 && c->took[DIFF_B] > 0 && (as_much || !c->spans) ? OF_ALL
-										    : NO_TOTAL;
+	return c->all->side[DIFF_A] > 0 && c->all->side[DIFF_B] > 0 && (as_much || !c->spans)
+		       ? OF_ALL
+		       : NO_TOTAL;
 }
 
 static void put_total(struct bounded *b, const struct diff *d)
@@ -197,8 +199,8 @@ static void put_total(struct bounded *b, const struct diff *d)
 		"the GPU was busy" };
 	const struct diff_conclusion *c = &d->conclusion;
 	const bool busy = total_of(d) == OF_BUSY;
-	const double *side = busy ? d->sums[TOTAL_BUSY].side : c->took,
-		     pct = busy ? d->sums[TOTAL_BUSY].change.pct : c->took_pct;
+	const double *side = busy ? d->sums[TOTAL_BUSY].side : c->all->side,
+		     pct = busy ? d->sums[TOTAL_BUSY].change.pct : c->all->change.pct;
 	const int words = busy ? 2 : c->spans;
 	struct number from, to, n;
 	ns_text(&from, side[DIFF_A]);
@@ -224,8 +226,8 @@ static void put_whole(struct bounded *b, const struct diff *d)
 {
 	const struct diff_conclusion *c = &d->conclusion;
 	struct number from, to, n;
-	ns_text(&from, c->took[DIFF_A]);
-	ns_text(&to, c->took[DIFF_B]);
+	ns_text(&from, c->all->side[DIFF_A]);
+	ns_text(&to, c->all->side[DIFF_B]);
 	bounded_put(b, c->spans ? "The GPU span in B is " : "B took ");
 	if (c->whole == VERDICT_SAME)
 		bounded_printf(b, "as long (%s)", to.text);
@@ -410,10 +412,10 @@ static bool differs(const struct diff *d, enum diff_one one)
 /* "B is shorter because it": if how much was done explains it, and the speed does not. */
 static void put_cause(struct bounded *b, const struct diff *d, enum diff_one one)
 {
-	const double *wall = d->sums[TOTAL_WALL].side;
+	const double *all = d->conclusion.all->side;
 	const enum diff_verdict v = d->conclusion.change.verdict;
 	const bool fewer = diff_count(d, one, DIFF_B) < diff_count(d, one, DIFF_A),
-		   shorter = wall[DIFF_B] < wall[DIFF_A];
+		   shorter = all[DIFF_B] < all[DIFF_A];
 	if (fewer == shorter && v != (shorter ? VERDICT_FASTER : VERDICT_SLOWER))
 		bounded_printf(b, "B is %s because it ", shorter ? "shorter" : "longer");
 	else
