@@ -300,6 +300,7 @@ double stat_noise_p(double difference, double noise)
 	return erfc(fabs(difference) / noise * NOISE_Z / sqrt(2));
 }
 
+/* Of a ratio the logarithms are put together, so that A and B may change places. */
 static struct stat_medians medians_of(struct interval a, struct interval b, double p)
 {
 	expect(a.low <= a.median && a.median <= a.high, "a median is inside its interval");
@@ -308,6 +309,10 @@ static struct stat_medians medians_of(struct interval a, struct interval b, doub
 		.below = hypot(a.high - a.median, b.median - b.low),
 		.above = hypot(a.median - a.low, b.high - b.median),
 		.p = p };
+	if (a.low > 0 && b.low > 0) {
+		m.below = m.b * -expm1(-hypot(log(a.high / a.median), log(b.median / b.low)));
+		m.above = m.b * expm1(hypot(log(a.median / a.low), log(b.high / b.median)));
+	}
 	m.noise = stat_noise(&m);
 	return m;
 }

@@ -50,10 +50,11 @@ double stat_hist_p(const struct hist *a, const struct hist *b, double *ret_longe
  *
  * below, above: how far the 99 % interval of b's median less a's reaches to either side of it;
  * noise: the one of them that is towards 0.  The interval of each median is the one between order
- * statistics (of six values and less: lowest to highest); two are put together as Zou and Donner
- * (2008) do it.  With fewer runs than STAT_RUNS_ORDERED on a side the interval is that of Welch's t
- * of the logarithms, since so few have no order statistics that far out.  p is that of
- * stat_hist_p() or stat_runs_p().  A median of no values is 0.
+ * statistics (of six values and less: lowest to highest); their logarithms are put together as Zou
+ * and Donner (2008) do it, for an interval of b in units of a.  With fewer runs than
+ * STAT_RUNS_ORDERED on a side the interval is that of Welch's t of the logarithms, since so few
+ * have no order statistics that far out.  p is that of stat_hist_p() or stat_runs_p().  A median of
+ * no values is 0.
  */
 #define STAT_RUNS_ORDERED 8u
 struct stat_medians {

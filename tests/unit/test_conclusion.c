@@ -233,6 +233,11 @@ static void check_swapped(const struct diff *d)
 	assert_int_equal(d->work.same, other->work.same);
 	if (d->threshold_pct == 0)
 		assert_int_equal(c->change.verdict, opposite(o->change.verdict));
+	/* A lower bound of one ratio is the upper bound of the other. */
+	const double lower = 1 + (c->change.pct - c->change.below_pct) / 100,
+		     upper = 1 + (o->change.pct + o->change.above_pct) / 100;
+	if (c->row && c->one != ONE_NONE && fabs(lower * upper - 1) > 1e-6)
+		fail_msg("%s\nbut swapped: %s", c->sentence[2], o->sentence[2]);
 	diff_free(other);
 }
 

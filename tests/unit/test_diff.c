@@ -121,7 +121,7 @@ static void medians_have_noise(void **state)
 	struct stat_medians m = stat_hist_medians(&a, &b, &longer);
 	near(m.a, 51, 0);
 	near(m.b, 151, 0);
-	near(m.noise, 13 * sqrt(2), 1);
+	near(m.noise, 151 * (1 - exp(-hypot(log(64.0 / 51), log(151.0 / 138)))), 1);
 	m = stat_hist_medians(&a, &a, &longer);
 	near(m.b - m.a, 0, 0);
 	near(m.p, 1, 1e-9);
@@ -132,7 +132,7 @@ static void medians_have_noise(void **state)
 	const double half = stat_student_limit(0.01, 2.1045) * hypot(0.32117, 0.05171);
 	near(m.noise, 2 * exp(2.52157 - 0.59725) * (1 - exp(-half)), 0.02);
 	m = stat_runs_medians(eight, 8, also, 8);
-	near(m.noise, hypot(8 - 4.5, 14.5 - 11), 1e-9);
+	near(m.noise, 14.5 * (1 - exp(-hypot(log(8 / 4.5), log(14.5 / 11)))), 1e-9);
 	m = stat_runs_medians(few, 0, more, 4);
 	near(m.a, 0, 0);
 	assert_true(isnan(m.p));
