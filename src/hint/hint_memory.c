@@ -153,6 +153,17 @@ HINT_RULE(copies)
 #define EXTENTS_LEAST 0.2 /* free bytes, of those that are live */
 #define PIECES_LEAST  0.8
 
+/* The row of which each iteration leaves something, and most in all: what is large may be there
+ * from the beginning.  NULL: there is none. */
+static const struct memory_row *growing(const struct memory_rows *rows, uint64_t periods)
+{
+	const struct memory_row *most = NULL;
+	array_each(const struct memory_row, row, *rows)
+		if (row->live >= periods / 2 && (!most || row->live_bytes > most->live_bytes))
+			most = row;
+	return most;
+}
+
 HINT_RULE(leak)
 {
 	const struct memory_detail *d = f->report->memory_detail;
@@ -169,13 +180,14 @@ HINT_RULE(leak)
 	struct text_short name;
 	const struct report *r = f->report;
 	char who[512];
+	const struct memory_row *call = growing(&d->calls, g->periods),
+				*stack = growing(&d->callers, g->periods);
 	hint_add(to, rule, NAN, g->confidence,
-		xasprintf("memory on the GPU, its largest block allocated by %s%s",
-			r->live.n ? report_fn_name(r, r->live.v[0].fn_id, &room)
-				  : "an unknown call",
-			r->live.n ? facts_stack(r, r->live.v[0].stack, who, sizeof who) : ""),
+		xasprintf("memory on the GPU, allocated by %s%s",
+			call ? report_fn_name(r, (uint32_t)call->key, &room) : "several calls",
+			stack ? facts_stack(r, (uint32_t)stack->key, who, sizeof who) : ""),
 		xasprintf("%s more are live after each iteration (over %llu iterations, "
-			  "counted by launches of %s). %s were never freed",
+			  "counted by launches of %s). At the end %s were live",
 			number_bytes(&a, hint_u64(g->bytes_a_period)),
 			(unsigned long long)g->periods,
 			g->kernel ? text_short(&name, text_kernel(g->kernel), 80) : "a kernel",
