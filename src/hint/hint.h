@@ -38,6 +38,7 @@ extern const char *const gap_cause_name[GAP_CAUSES];
 struct gap_cause_words {
 	enum wall_part part;
 	const char *besides;
+	const char *own; /* in place of both, where it is of several parts */
 };
 extern const struct gap_cause_words gap_cause_words[GAP_CAUSES];
 

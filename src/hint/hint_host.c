@@ -39,9 +39,10 @@ static char *gap_evidence(const struct hint_facts *f, const struct saving *s, en
 	if (!expect(s->count, "what is said of idle gaps is of some"))
 		return NULL;
 	return xasprintf("%s%s%s, %llu times, %s in all (%.0f %% of the analysed time), mean %s%s",
-		wall_part_text[words->part], words->besides, besides, (unsigned long long)s->count,
-		number_ns(&ns, s->ns), 100 * facts_share(f, (double)s->ns),
-		number_ns(&mean, s->ns / s->count), facts_slowed(f));
+		words->own ? words->own : wall_part_text[words->part], words->besides, besides,
+		(unsigned long long)s->count, number_ns(&ns, s->ns),
+		100 * facts_share(f, (double)s->ns), number_ns(&mean, s->ns / s->count),
+		facts_slowed(f));
 }
 
 /* Such programs have torch.compile, which has a rule of its own. */

@@ -31,8 +31,9 @@ const char *const gap_cause_name[GAP_CAUSES] = {
 const struct gap_cause_words gap_cause_words[GAP_CAUSES] = {
 	[GAP_SYNC] = { WALL_WAITING, ", and until it had launched again" },
 	[GAP_COPY] = { WALL_WAITING, " that copies memory which is not pinned" },
-	[GAP_ALLOC] = { WALL_DRIVER, " that allocates or frees memory" },
-	[GAP_LOAD] = { WALL_DRIVER, " that loads code" },
+	[GAP_ALLOC] = { WALL_DRIVER, "",
+		"idle: host in a CUDA call that allocates or frees memory" },
+	[GAP_LOAD] = { WALL_DRIVER, "", "idle: host in a CUDA call that loads code" },
 	[GAP_LAUNCH] = { WALL_LAUNCHING, ", and until that had begun" },
 	[GAP_HOST] = { WALL_HOST, "" },
 	[GAP_BETWEEN] = { WALL_QUEUED, ", from one kernel to the next" },
