@@ -29,6 +29,7 @@ struct program {
 	double crowding;           /* how much of the other streams' time one takes longer */
 	bool merged;               /* all kernels of a step in one launch */
 	bool prefetches;           /* reads while the GPU works */
+	bool apart;                /* each stream is on a device of its own */
 	bool ahead;                /* waits at the end alone */
 	double starting_ns;        /* before and after all that it does */
 };
@@ -77,7 +78,8 @@ static void put_activity(struct machine *at, struct gpu_activity a, unsigned str
 	a.start_ns = (*free_at > at->host ? *free_at : at->host) + 500;
 	a.end_ns = *free_at = a.start_ns + (uint64_t)ns;
 	a.stream = 7 + stream;
-	a.valid |= GPU_HAS_STREAM | GPU_HAS_CORRELATION;
+	a.device = at->p->apart ? stream : 0;
+	a.valid |= GPU_HAS_DEVICE | GPU_HAS_STREAM | GPU_HAS_CORRELATION;
 	*array_push(&activities) = a;
 }
 
@@ -304,6 +306,13 @@ static void use_streams(struct program *a, struct program *b)
 	a->repeats = b->repeats = 4;
 }
 
+static void use_devices(struct program *a, struct program *b)
+{
+	use_streams(a, b);
+	a->crowding = b->crowding = 0;
+	a->apart = b->apart = true;
+}
+
 /* An item takes more launches of the same kernels, each of which takes less. */
 static void launch_more(struct program *a, struct program *b)
 {
@@ -322,6 +331,7 @@ static const struct scenario scenarios[] = {
 	{ "slower reading", read_slower },
 	{ "merged kernels", merge_kernels },
 	{ "other streams", use_streams },
+	{ "other devices", use_devices },
 	{ "more launches", launch_more },
 };
 
