@@ -34,17 +34,25 @@ function count(n) {
 	return n === null || n === undefined ? "" : grouped.format(n);
 }
 
+/* A number half way between two goes to the even one, as in C: the report says the same. */
+function fixed(x, digits) {
+	const half = (x * 2 ** (digits + 1)) % 2 === 1;
+	const up = x.toFixed(digits);
+	return half && up.at(-1) % 2 ? (x * (1 - Number.EPSILON)).toFixed(digits) : up;
+}
+
 function three(x) {
-	return x < 10 ? x.toFixed(2) : x < 100 ? x.toFixed(1) : x.toFixed(0);
+	return fixed(x, x >= 99.95 ? 0 : x < 9.995 ? 2 : 1);
 }
 
 function scaled(value, step, units) {
+	const first = value < step;
 	let i = 0;
-	while (i + 1 < units.length && value >= step * 0.9995) {
+	while (i + 1 < units.length && value >= (i ? 999.5 : step)) {
 		value /= step;
 		i++;
 	}
-	return (i ? three(value) : String(Math.round(value))) + " " + units[i];
+	return (first ? String(Math.round(value)) : three(value)) + " " + units[i];
 }
 
 function time(ns) {
@@ -79,7 +87,7 @@ function bytes(n) {
 function percent(part, whole) {
 	if (!whole) return "";
 	const p = (100 * part) / whole;
-	return (p >= 99.95 || p === 0 ? p.toFixed(0) : p >= 0.1 ? p.toFixed(1) : "<0.1") + " %";
+	return (p >= 99.95 || p === 0 ? p.toFixed(0) : p >= 0.1 ? fixed(p, 1) : "<0.1") + " %";
 }
 
 function triple(v) {

@@ -42,6 +42,33 @@ def samples_are_told_as_samples():
 
 
 @test
+def numbers_are_written_as_in_the_report():
+    """Kernels and copies whose numbers lie where another unit, fewer digits or another last digit begin."""
+    times = [999, 1000, 1125, 9995, 9997, 12250, 99950, 999499, 999500, 1125000, 60062500, 999999000]
+    sizes = {"HtoD (Pinned -> Device)": 1152, "DtoH (Device -> Pinned)": 1026048, "DtoD (Device -> Device)": 1047527424}
+    events = [("kernel", "k%02d" % i, ns, {}) for i, ns in enumerate(times)]
+    events += [("gpu_memcpy", "Memcpy " + way, 1000, {"bytes": size}) for way, size in sizes.items()]
+    with open(work + "/numbers.json", "w") as out:
+        json.dump({"traceEvents": [
+            {"ph": "X", "cat": kind, "name": name, "pid": 0, "tid": 7, "ts": 1e6 * i, "dur": ns / 1000,
+             "args": {"device": 0, "context": 1, "stream": 7, **more}}
+            for i, (kind, name, ns, more) in enumerate(events)]}, out)
+    weir("import", "-q", "-o", "numbers.weir", "numbers.json")
+    page = page_of("numbers.weir")
+    report = said("report", "numbers.weir")
+    lines = weir("report", "-n", "0", "numbers.weir").decode().partition("Kernels by time")[2].splitlines()
+    for kernel in report["kernels"]:
+        line = next(line for line in lines if line.endswith("  " + kernel["name"]))
+        shown = page.js(f"time({kernel['device_total_ns']})")
+        assert line.strip().startswith(shown + "  "), (line, shown)
+    for copy in report["memcpys"]:
+        line = next(line for line in lines if f"  {copy['direction']}, " in line)
+        shown = page.js(f"bytes({copy['bytes']})")
+        assert f" {shown} " in line, (line, shown)
+    silent(page)
+
+
+@test
 def tables_hold_the_numbers_of_the_report():
     page = page_of(eager())
     report = said("report", "eager.weir")
