@@ -193,7 +193,7 @@ static enum total total_of(const struct diff *d)
 
 static void put_total(struct bounded *b, const struct diff *d)
 {
-	static const char *const longer[] = { "B took", "The GPU span in B is",
+	static const char *const longer[] = { "B took", "B's GPU span is",
 		"B kept the GPU busy for" };
 	static const char *const same[] = { "the program took", "the GPU span is",
 		"the GPU was busy" };
@@ -221,6 +221,13 @@ static void put_total(struct bounded *b, const struct diff *d)
 		bounded_put(b, "for as many bytes copied");
 }
 
+#define NARROW_PCT 5 /* an interval that reaches no further is that of no change */
+
+static bool is_narrow(const struct diff_change *c)
+{
+	return c->pct - c->below_pct > -NARROW_PCT && c->pct + c->above_pct < NARROW_PCT;
+}
+
 /* A step or launch leaves out the time around it.  The work as a whole counts more. */
 static void put_whole(struct bounded *b, const struct diff *d)
 {
@@ -228,7 +235,7 @@ static void put_whole(struct bounded *b, const struct diff *d)
 	struct number from, to, n;
 	ns_text(&from, c->all->side[DIFF_A]);
 	ns_text(&to, c->all->side[DIFF_B]);
-	bounded_put(b, c->spans ? "The GPU span in B is " : "B took ");
+	bounded_put(b, c->spans ? "B's GPU span is " : "B took ");
 	if (c->whole == VERDICT_SAME)
 		bounded_printf(b, "as long (%s)", to.text);
 	else
@@ -245,7 +252,7 @@ static void put_whole(struct bounded *b, const struct diff *d)
 		bounded_printf(b, " is %s %s", pct_text(&n, c->change.pct),
 			diff_verdict_word(c->change.verdict));
 	else
-		bounded_put(b, " takes as long");
+		bounded_put(b, is_narrow(&c->change) ? " takes as long" : " may take as long");
 }
 
 static void put_unknown(struct bounded *b, const struct diff *d)
