@@ -160,9 +160,10 @@ static void say_busy(struct summary *s, const struct report *r)
 	for (int i = 0; i < WALL_PARTS; i++)
 		if (idle_because[i])
 			idle += wall[i];
-	say(s, "%s busy for %s, %.1f %% of the wall time, and idle for %s between activities.",
-		has_several_gpus(r) ? "Some GPU was" : "The GPU was", number_ns(&ns, busy),
-		percent(busy, r->wall_ns), number_ns(&between, idle));
+	const bool several = has_several_gpus(r);
+	say(s, "%s busy for %s, %.1f %% of the wall time, and %s for %s between activities.",
+		several ? "Some GPU was" : "The GPU was", number_ns(&ns, busy),
+		percent(busy, r->wall_ns), several ? "none" : "idle", number_ns(&between, idle));
 }
 
 static void say_why(struct summary *s, const struct report *r, enum wall_part part)
