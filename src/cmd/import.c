@@ -30,8 +30,8 @@ static void warn(const struct import_stats *st, const char *from)
 		complain(0, "%s events make no sense and were left out",
 			number_count(&n, st->left_out));
 	if (st->unjoined)
-		complain(0, "of %s GPU activities the file does not have the call",
-			number_count(&n, st->unjoined));
+		complain(0, "of %s the file does not have the call",
+			number_of(&n, st->unjoined, "GPU activity"));
 }
 
 static int import_one(const struct options *o, const char *from, const char *to)

@@ -25,6 +25,9 @@ static const void *kernel_bound(const struct row *row)
 	return w ? &w->roofline : &unknown;
 }
 
+/* Other tools' files have kernels without their grid and block. */
+FINDER(has_shape, struct kernel_row, k, k->shapes ? k : NULL)
+
 GETTER(get_family, struct kernel_row, it, value_text(list_kernel_family(it->name)))
 
 static struct value get_host_total(const struct row *row, const void *of)
@@ -54,9 +57,9 @@ static const struct column kernel_columns[] = {
 		MEMBER(struct kernel_row, graph_count), .sums = true },
 	{ "host_total_ns", UNIT_NS, "host time", "time in the launching calls",
 		.get = get_host_total, .sums = true },
-	{ "grid", UNIT_DIM3, "grid", "x, y, z of most launches",
+	{ "grid", UNIT_DIM3, "grid", "x, y, z of most launches", .find = has_shape,
 		MEMBER(struct kernel_row, shape.grid) },
-	{ "block", UNIT_DIM3, "block", "x, y, z of most launches",
+	{ "block", UNIT_DIM3, "block", "x, y, z of most launches", .find = has_shape,
 		MEMBER(struct kernel_row, shape.block) },
 	{ "shapes", UNIT_COUNT, "shapes", "different grids and blocks",
 		MEMBER(struct kernel_row, shapes) },

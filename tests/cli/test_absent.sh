@@ -149,4 +149,9 @@ expect 0 'none: ' "$weir" report --only warnings,totals whole.weir
 expect 0 'none: .*--gpu' "$weir" report --only totals,breakdown plain.weir
 expect 0 '"breakdown": null' "$weir" report --only totals,breakdown --json plain.weir
 expect 0 '"idle_gaps": \[\]' "$weir" report --only totals,idle_gaps --json plain.weir
+# A kernel of another tool's file that doesn't say its grid and block has none, not (0,0,0).
+echo '{"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 1, "dur": 2,
+	"args": {"device": 0, "context": 1, "stream": 7}}]}' >shapeless.json
+expect 0 'of 1 GPU activity the file does not have' "$weir" import -o shapeless.weir shapeless.json
+expect 0 '"grid": null, "block": null, "shapes": 0,' "$weir" report --json --only kernels shapeless.weir
 finish
