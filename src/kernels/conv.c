@@ -30,8 +30,8 @@ enum {
 #define FINISH_CYCLES 600
 #define HALF_CYCLES   .125
 #define BYTE_CYCLES   .32
-/* Of phases, whose 80 plans of 8 layers were fitted: of a pixel's 64 channels, which the copy
- * engine stores, and of a block of K. */
+/* The same for phases, fitted to 80 plans of 8 layers: cycles of a pixel's 64 channels, which the
+ * copy engine stores, and of a block of K. */
 #define STORE_CYCLES 7
 #define BLOCK_CYCLES 160
 /* The share of the shorter one of multiplying and memory's time. */
@@ -498,9 +498,9 @@ static size_t choose_tiles(const struct kernel_device *d, const struct weir_conv
 			c->form.narrow = is_narrow(w);
 			c->form.phased = conv_is_phased(w);
 			if (c->form.phased)
-				c->clusters = (uint64_t)(conv_phase_tiles(phase, phases, (int)w->n,
-								 (int)c->form.bm) *
-							 tile_count((int)p.n, (int)c->form.bn));
+				c->clusters = (uint64_t)conv_phase_tiles(
+						      phase, phases, (int)w->n, (int)c->form.bm) *
+					      (uint64_t)tile_count((int)p.n, (int)c->form.bn);
 			hold_filters(w, &p, c);
 			gemm_fill_choice(&p, c);
 			name_own(c);

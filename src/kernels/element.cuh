@@ -39,7 +39,7 @@ template <typename T> static __device__ __forceinline__ float largest_half(unsig
 	return fmaxf(T::get({(unsigned short)w}), T::get({(unsigned short)(w >> 16)}));
 }
 
-/* Of each half the larger one. */
+/* The larger one of each half. */
 template <typename T> static __device__ __forceinline__ unsigned larger_halves(unsigned a, unsigned b)
 {
 	const float v[] = {fmaxf(T::get({(unsigned short)a}), T::get({(unsigned short)b})),

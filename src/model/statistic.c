@@ -300,7 +300,7 @@ double stat_noise_p(double difference, double noise)
 	return erfc(fabs(difference) / noise * NOISE_Z / sqrt(2));
 }
 
-/* Of a ratio the logarithms are put together, so that A and B may change places. */
+/* Logarithms are put together, as of a ratio, so that A and B may change places. */
 static struct stat_medians medians_of(struct interval a, struct interval b, double p)
 {
 	expect(a.low <= a.median && a.median <= a.high, "a median is inside its interval");

@@ -68,7 +68,7 @@ static struct pair some_pair(void)
 	return p;
 }
 
-/* Of the tokens of an answer some are late, and best effort gets in before them. */
+/* Some tokens of an answer are late, and best effort gets in before them. */
 static struct pair some_long_pair(void)
 {
 	struct pair p = some_pair();
